@@ -1,0 +1,136 @@
+# profcpu. Targets: all check check-long asan tsan fuzz bench lint format install clean. V=1 shows commands.
+# CONFIG: release (default), asan, tsan, cov. WERROR=1 makes warnings errors. CC=clang works too.
+
+CONFIG ?= release
+CC = gcc
+PKG_CONFIG ?= pkg-config
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+ifeq ($(CONFIG),release)
+B := build
+else
+B := build/$(CONFIG)
+endif
+
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
+	-Wcast-qual -Wformat=2 -Wundef -Wnull-dereference
+ifeq ($(WERROR),1)
+WARN += -Werror
+endif
+
+PKGS := libelf libdw zlib libzstd libarchive
+CFLAGS ?= -O2 -g
+CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -I$(B)/gen $(shell $(PKG_CONFIG) --cflags $(PKGS))
+OURFLAGS := -std=gnu17 $(WARN) -fno-common -fno-omit-frame-pointer -fno-strict-aliasing -MMD -MP
+LDLIBS += $(shell $(PKG_CONFIG) --libs $(PKGS)) -lpthread -lm
+
+ifeq ($(CONFIG),asan)
+SAN := -fsanitize=address,undefined -fno-sanitize-recover=all
+else ifeq ($(CONFIG),tsan)
+SAN := -fsanitize=thread
+else ifeq ($(CONFIG),cov)
+SAN := --coverage -O0
+else ifeq ($(CONFIG),fuzz)
+SAN := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+CC := clang
+else ifeq ($(CONFIG),fuzzcov)
+SAN := -fsanitize=fuzzer-no-link -fprofile-instr-generate -fcoverage-mapping
+CC := clang
+endif
+
+FOLDERS := base container profile recording symbols unwind sampler flamegraph eventpipe profcpu
+SRCS := $(wildcard $(addsuffix /*.c,$(FOLDERS)))
+LIB_OBJS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out profcpu/main.c,$(SRCS)))
+UNIT_BINS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/test_*.c))
+FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_BINS := $(addprefix $(B)/fuzz/,$(FUZZ_NAMES))
+REPLAY_BINS := $(addprefix $(B)/replay/,$(FUZZ_NAMES))
+HELPER_BINS := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(wildcard tests/helpers/*.c))
+
+ifneq ($(V),1)
+say = @printf '  %-7s %s\n' '$(1)' '$(2)';
+endif
+
+.PHONY: all check check-long asan tsan fuzz bench lint format install clean unit replay helpers
+.SECONDARY:
+all: $(B)/profcpu
+
+# Changing flags rebuilds: the flags are a file that everything depends on.
+FLAGS_NOW := $(CC) $(CPPFLAGS) $(OURFLAGS) $(CFLAGS) $(SAN) $(LDLIBS)
+$(shell mkdir -p $(B) && { [ "$$(cat $(B)/flags 2>/dev/null)" = '$(FLAGS_NOW)' ] || printf '%s\n' '$(FLAGS_NOW)' >$(B)/flags; })
+
+$(B)/obj/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(CPPFLAGS) $(OURFLAGS) $(CFLAGS) $(SAN) -c -o $@ $<
+
+# Text files that the program carries: build/gen/NAME.inc holds the bytes as a C array initialiser.
+$(B)/gen/%.inc: %
+	@mkdir -p $(@D)
+	$(call say,EMBED,$<)od -An -v -tx1 $< | sed 's/ \([0-9a-f][0-9a-f]\)/0x\1,/g' >$@
+
+$(B)/libprofcpu.a: $(LIB_OBJS)
+	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
+
+$(B)/profcpu: $(B)/obj/profcpu/main.o $(B)/libprofcpu.a
+	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libprofcpu.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+
+$(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(B)/libprofcpu.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# A fuzz target is LLVMFuzzerTestOneInput in tests/fuzz/fuzz_NAME.c with seeds in tests/fuzz/corpus/NAME/.
+$(B)/fuzz/%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/libprofcpu.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) -fsanitize=fuzzer $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/replay/%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o $(B)/libprofcpu.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+unit: $(UNIT_BINS)
+replay: $(REPLAY_BINS)
+helpers: $(HELPER_BINS)
+
+check: all unit replay helpers
+	tests/run $(B)
+
+check-long: all unit replay helpers
+	tests/run --long $(B)
+
+asan:
+	$(MAKE) CONFIG=asan check
+
+tsan:
+	$(MAKE) CONFIG=tsan check
+
+# Runs every fuzz target for FUZZ_SECONDS, with new inputs kept in build/fuzz/found/NAME.
+FUZZ_SECONDS ?= 60
+fuzz:
+	$(MAKE) CONFIG=fuzz fuzz-bins
+	scripts/fuzz-run build/fuzz $(FUZZ_SECONDS) $(FUZZ_NAMES)
+.PHONY: fuzz-bins
+fuzz-bins: $(FUZZ_BINS)
+
+bench: all
+	tests/bench/run $(B)
+
+lint:
+	scripts/check-deps
+	scripts/lint
+
+format:
+	clang-format -i $(wildcard $(addsuffix /*.[ch],$(FOLDERS)) tests/*/*.[ch])
+
+install: all
+	install -D -m 0755 $(B)/profcpu $(DESTDIR)$(PREFIX)/bin/profcpu
+	install -D -m 0644 profcpu/profcpu.1 $(DESTDIR)$(PREFIX)/share/man/man1/profcpu.1
+
+clean:
+	rm -rf build
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

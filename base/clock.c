@@ -1,0 +1,31 @@
+#include "base/clock.h"
+
+#include <time.h>
+
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec ts = {0};
+
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t clock_monotonic_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t clock_realtime_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
+void clock_dir_name(uint64_t realtime_ns, char *buf, size_t cap)
+{
+	time_t s = (time_t)(realtime_ns / NS_PER_S);
+	struct tm tm = {0};
+
+	localtime_r(&s, &tm);
+	if (!strftime(buf, cap, "%H-%M-%S_%Y-%m-%d", &tm) && cap)
+		buf[0] = 0;
+}

@@ -1,0 +1,17 @@
+/* Time. Samples and intervals are in nanoseconds of CLOCK_MONOTONIC, the clock that jitdump and EventPipe use too. */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define NS_PER_S 1000000000ULL
+#define NS_PER_MS 1000000ULL
+
+uint64_t clock_monotonic_ns(void);
+uint64_t clock_realtime_ns(void);
+
+/* "HH-MM-SS_YYYY-MM-DD", local time, into buf of at least 20 bytes. */
+void clock_dir_name(uint64_t realtime_ns, char *buf, size_t cap);
+
+#endif

@@ -1,0 +1,137 @@
+#include "base/file.h"
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_len)
+{
+	AUTO_FREE char *buf = NULL;
+	size_t len = 0, cap = 0;
+	struct stat st;
+	size_t hint = !fstat(fd, &st) && st.st_size > 0 && (uint64_t)st.st_size <= max_bytes
+			      ? (size_t)st.st_size + 2
+			      : 4096;
+
+	for (;;) {
+		if (vec_grow((void **)&buf, &cap, 1, len + 2 > hint ? len + 4096 : hint))
+			return -ENOMEM;
+		ssize_t n = read(fd, buf + len, cap - len - 1);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
+		len += (size_t)n;
+		if (len > max_bytes)
+			return -E2BIG;
+	}
+	buf[len] = 0;
+	*ret_data = TAKE_PTR(buf);
+	*ret_len = len;
+	return 0;
+}
+
+int file_read_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data, size_t *ret_len)
+{
+	AUTO_CLOSE int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	return file_read_fd(fd, max_bytes, ret_data, ret_len);
+}
+
+int file_write_all(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+
+	while (len) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			return -EIO;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int file_pwrite_all(int fd, const void *data, size_t len, uint64_t offset)
+{
+	const char *p = data;
+
+	while (len) {
+		ssize_t n = pwrite(fd, p, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			return -EIO;
+		p += n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int file_pread_all(int fd, void *data, size_t len, uint64_t offset)
+{
+	char *p = data;
+
+	while (len) {
+		ssize_t n = pread(fd, p, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			return -ENODATA;
+		p += n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int file_mkdirs(const char *path)
+{
+	AUTO_FREE char *copy = strdup(path);
+
+	if (!copy)
+		return -ENOMEM;
+	for (char *p = copy + 1; *copy && *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = 0;
+		if (mkdir(copy, 0777) && errno != EEXIST)
+			return -errno;
+		*p = '/';
+	}
+	if (mkdir(copy, 0777) && errno != EEXIST)
+		return -errno;
+	struct stat st;
+
+	if (stat(copy, &st))
+		return -errno;
+	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+char *file_join(const char *dir, const char *name)
+{
+	char *path = NULL;
+
+	return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+}

@@ -1,0 +1,29 @@
+/* Files and directories of our own. Files of a target go through container/opener.h. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* All bytes up to the end of fd from its present position, NUL-terminated after len; the caller frees *ret_data.
+ * 0, -E2BIG over max_bytes, -errno. Works on pipes and on /proc files, whose size reads as 0. */
+int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_len);
+
+/* The same by path (relative to the directory dir_fd, or AT_FDCWD). */
+int file_read_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data, size_t *ret_len);
+
+/* Writes all, going on after short writes and EINTR. 0 or -errno (-ENOSPC on a full disk). */
+int file_write_all(int fd, const void *data, size_t len);
+int file_pwrite_all(int fd, const void *data, size_t len, uint64_t offset);
+
+/* Reads exactly len at offset; 0, -errno, -ENODATA where the file ends before. */
+int file_pread_all(int fd, void *data, size_t len, uint64_t offset);
+
+/* mkdir -p with mode 0777 less umask. 0 or -errno. */
+int file_mkdirs(const char *path);
+
+/* dir + "/" + name, allocated; NULL when memory is out. */
+char *file_join(const char *dir, const char *name);
+
+#endif

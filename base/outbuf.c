@@ -1,0 +1,199 @@
+#include "base/outbuf.h"
+
+#include "base/file.h"
+#include "base/vec.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+struct outbuf outbuf_to(int fd)
+{
+	return (struct outbuf){.fd = fd};
+}
+
+int outbuf_flush(struct outbuf *o)
+{
+	if (o->fd < 0 || !o->len || o->error)
+		return o->error;
+	o->error = file_write_all(o->fd, o->data, o->len);
+	o->written += o->len;
+	o->len = 0;
+	return o->error;
+}
+
+/* Room for n more bytes, or NULL when something failed. */
+static char *outbuf_room(struct outbuf *o, size_t n)
+{
+	if (o->error)
+		return NULL;
+	if (o->fd >= 0 && o->len && n > OUTBUF_BYTES - o->len && outbuf_flush(o))
+		return NULL;
+	if (n > o->cap - o->len) {
+		size_t need = o->fd >= 0 && n < OUTBUF_BYTES ? OUTBUF_BYTES : o->len + n;
+
+		o->error = vec_grow((void **)&o->data, &o->cap, 1, need);
+		if (o->error)
+			return NULL;
+	}
+	return o->data + o->len;
+}
+
+void outbuf_put(struct outbuf *o, const void *data, size_t len)
+{
+	if (o->fd >= 0 && len >= OUTBUF_BYTES) {
+		if (outbuf_flush(o))
+			return;
+		o->error = file_write_all(o->fd, data, len);
+		o->written += len;
+		return;
+	}
+	char *p = outbuf_room(o, len);
+
+	if (p && len) {
+		memcpy(p, data, len);
+		o->len += len;
+	}
+}
+
+void outbuf_str(struct outbuf *o, const char *text)
+{
+	outbuf_put(o, text, strlen(text));
+}
+
+void outbuf_char(struct outbuf *o, char c)
+{
+	char *p = outbuf_room(o, 1);
+
+	if (p) {
+		*p = c;
+		o->len++;
+	}
+}
+
+static void outbuf_digits(struct outbuf *o, uint64_t x, unsigned base)
+{
+	char buf[24];
+	size_t at = sizeof(buf);
+
+	do
+		buf[--at] = "0123456789abcdef"[x % base];
+	while (x /= base);
+	outbuf_put(o, buf + at, sizeof(buf) - at);
+}
+
+void outbuf_u64(struct outbuf *o, uint64_t x)
+{
+	outbuf_digits(o, x, 10);
+}
+
+void outbuf_hex(struct outbuf *o, uint64_t x)
+{
+	outbuf_digits(o, x, 16);
+}
+
+void outbuf_printf(struct outbuf *o, const char *format, ...)
+{
+	va_list args, again;
+	char small[512];
+
+	va_start(args, format);
+	va_copy(again, args);
+	int n = vsnprintf(small, sizeof(small), format, args);
+
+	if (n >= 0 && (size_t)n < sizeof(small)) {
+		outbuf_put(o, small, (size_t)n);
+	} else if (n >= 0) {
+		char *p = outbuf_room(o, (size_t)n + 1);
+
+		if (p) {
+			vsnprintf(p, (size_t)n + 1, format, again);
+			o->len += (size_t)n;
+		}
+	}
+	va_end(again);
+	va_end(args);
+}
+
+/* Length of the valid UTF-8 sequence at p (1 to 4), 0 where there is none (RFC 3629, section 4). */
+static size_t utf8_len(const unsigned char *p, size_t left)
+{
+	unsigned char c = *p;
+	size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+
+	if (!n || n > left)
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	if ((c == 0xe0 && p[1] < 0xa0) || (c == 0xed && p[1] > 0x9f) || (c == 0xf0 && p[1] < 0x90) ||
+	    (c == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+void outbuf_json(struct outbuf *o, const char *text, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)text;
+
+	for (size_t i = 0; i < len;) {
+		size_t n = utf8_len(p + i, len - i);
+
+		if (!n)
+			outbuf_str(o, "\\ufffd");
+		else if (p[i] == '"' || p[i] == '\\')
+			outbuf_printf(o, "\\%c", p[i]);
+		else if (p[i] < 0x20 || p[i] == 0x7f)
+			outbuf_printf(o, "\\u%04x", p[i]);
+		else
+			outbuf_put(o, p + i, n);
+		i += n ? n : 1;
+	}
+}
+
+static const char *xml_entity(unsigned char c)
+{
+	switch (c) {
+	case '&':
+		return "&amp;";
+	case '<':
+		return "&lt;";
+	case '>':
+		return "&gt;";
+	case '"':
+		return "&quot;";
+	case '\'':
+		return "&#39;";
+	default:
+		return c < 0x20 && c != '\t' && c != '\n' && c != '\r' ? "\xef\xbf\xbd" : NULL;
+	}
+}
+
+void outbuf_xml(struct outbuf *o, const char *text, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)text;
+
+	for (size_t i = 0; i < len;) {
+		size_t n = utf8_len(p + i, len - i);
+		const char *entity = n ? xml_entity(p[i]) : "\xef\xbf\xbd";
+		/* U+FFFE and U+FFFF are valid UTF-8 but not XML. */
+		bool nonchar = n == 3 && p[i] == 0xef && p[i + 1] == 0xbf && p[i + 2] >= 0xbe;
+
+		if (entity || nonchar)
+			outbuf_str(o, nonchar ? "\xef\xbf\xbd" : entity);
+		else
+			outbuf_put(o, p + i, n);
+		i += n ? n : 1;
+	}
+}
+
+int outbuf_close(struct outbuf *o)
+{
+	int r = outbuf_flush(o);
+
+	free(o->data);
+	o->data = NULL;
+	o->len = o->cap = 0;
+	return r;
+}

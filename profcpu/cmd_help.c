@@ -1,0 +1,33 @@
+#include "profcpu/command.h"
+
+#include <stdio.h>
+
+static void help_overview(void)
+{
+	printf("usage: profcpu COMMAND [ARG...]\n\n");
+	for (const struct command *const *c = command_table; *c; c++)
+		printf("  %-12s %s\n", (*c)->name, (*c)->summary);
+	printf("\n`profcpu help COMMAND` shows the options of one. Exit status: 0 done, 1 failed, 2 usage.\n");
+}
+
+static int help_run(int argc, char **argv)
+{
+	const struct command *c = argc > 1 ? command_find(argv[1]) : NULL;
+
+	if (argc > 1 && !c) {
+		fprintf(stderr, "profcpu: there is no command '%s'; `profcpu help` lists them\n", argv[1]);
+		return EXIT_USAGE;
+	}
+	if (c)
+		fputs(c->usage, stdout);
+	else
+		help_overview();
+	return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+}
+
+const struct command command_help = {
+	.name = "help",
+	.summary = "show the commands, or the options of one",
+	.usage = "usage: profcpu help [COMMAND]\n",
+	.run = help_run,
+};

@@ -1,0 +1,19 @@
+#include "profcpu/command.h"
+#include "profcpu/version.h"
+
+#include <stdio.h>
+
+static int version_run(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	printf("profcpu %s\n", PROFCPU_VERSION);
+	return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+}
+
+const struct command command_version = {
+	.name = "version",
+	.summary = "print the version",
+	.usage = "usage: profcpu version\n",
+	.run = version_run,
+};

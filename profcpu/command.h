@@ -1,0 +1,25 @@
+/* The table of commands. A new command is one file and one line in command.c. */
+#ifndef PROFCPU_COMMAND_H
+#define PROFCPU_COMMAND_H
+
+#define EXIT_DONE 0
+#define EXIT_FAILED 1
+#define EXIT_USAGE 2
+
+struct command {
+	const char *name; /* "collect" */
+	const char *summary; /* one line for `profcpu help` */
+	const char *usage; /* whole text of `profcpu help NAME`, ends with a newline */
+	int (*run)(int argc, char **argv); /* argv[0] is the name; gives an exit status */
+};
+
+extern const struct command command_collect, command_postprocess, command_fold, command_flamegraph, command_ps,
+	command_doctor, command_help, command_version;
+
+/* By name; NULL if there is none. */
+const struct command *command_find(const char *name);
+
+/* All commands, ended by NULL. */
+extern const struct command *const command_table[];
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * A recording: a directory, append-only while it is written, so that any prefix of it can be processed.
+ *   manifest.json   format version, how it was made, whether it came to its end
+ *   perf.data       standard records only
+ *   symbols/        what naming needs on another machine
+ * Everything else in it (flamegraph.svg, folded_stacks.out, perf_script.out, prof.tar.gz) is derived and can be made again.
+ */
+#ifndef RECORDING_RECORDING_H
+#define RECORDING_RECORDING_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RECORDING_FORMAT 1 /* manifest.json "format" */
+
+#define RECORDING_MANIFEST "manifest.json"
+#define RECORDING_PERF_DATA "perf.data"
+#define RECORDING_SYMBOLS "symbols"
+#define RECORDING_SVG "flamegraph.svg"
+#define RECORDING_FOLDED "folded_stacks.out"
+#define RECORDING_SCRIPT "perf_script.out"
+#define RECORDING_ARCHIVE "prof.tar.gz"
+
+/* What manifest.json holds. Texts belong to the struct (recording_manifest_free). */
+struct recording_manifest {
+	int format;
+	char *tool; /* "profcpu 0.1.0" */
+	char *host, *os_release, *arch;
+	char *target; /* what was profiled, in words; program names only, never arguments */
+	char *event; /* "cpu-clock" */
+	uint32_t freq_hz;
+	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns; /* duration 0 until finished */
+	bool finished; /* the recorder came to its end */
+	bool symbols_complete; /* symbols/ names everything that could be named where it was recorded */
+};
+
+/* Writes dir/manifest.json by a temporary file and rename. 0 or -errno. */
+int recording_manifest_write(int dir_fd, const struct recording_manifest *m);
+
+/* 0; -ENOENT (no manifest: a bare perf.data directory); -EBADMSG; -ENOTSUP (a newer format); -errno. */
+int recording_manifest_read(int dir_fd, struct recording_manifest *ret_m, struct parse_error *err);
+void recording_manifest_free(struct recording_manifest *m);
+
+#endif

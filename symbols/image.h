@@ -1,0 +1,55 @@
+/* Providers for one image: an ELF file with its separate debug file. */
+#ifndef SYMBOLS_IMAGE_H
+#define SYMBOLS_IMAGE_H
+
+#include "base/error.h"
+#include "symbols/symbol.h"
+
+#include <stdbool.h>
+
+#define IMAGE_BUILD_ID_MAX 20
+
+struct image_build_id {
+	uint8_t bytes[IMAGE_BUILD_ID_MAX];
+	uint8_t len; /* 0: none */
+};
+
+/* One PT_LOAD segment: file_off + (vaddr - vaddr_start) correspond. */
+struct image_segment {
+	uint64_t vaddr, file_off, file_bytes, mem_bytes;
+	uint32_t flags; /* PF_* */
+};
+
+struct image {
+	struct symbol_provider *symbols; /* by vaddr; NULL where the image has none */
+	struct image_build_id build_id;
+	struct image_segment *segments;
+	size_t nsegments;
+	bool is_elf; /* false: a file of another format, nothing is known of it */
+	bool has_debug_file; /* symbols come from a separate file */
+};
+
+/*
+ * Reads an ELF image from fd (borrowed, positioned anywhere, only pread is used).
+ * roots: directories (O_PATH descriptors, borrowed) under which /usr/lib/debug and the debug link are looked for, in this
+ * order; nroots may be 0. 0; -EBADMSG not ELF or damaged beyond use; -E2BIG; -ENOMEM; -errno.
+ */
+int image_open(int fd, const char *path, const int *roots, size_t nroots, struct image **ret_image,
+	       struct parse_error *err);
+
+/* An image from memory (the vdso). data is copied. source tags the symbols. */
+int image_from_memory(const void *data, size_t len, enum symbol_source source, struct image **ret_image,
+		      struct parse_error *err);
+
+void image_free(struct image *image);
+
+/* The vaddr of a file offset through the PT_LOAD segments. 0 or -ENOENT. */
+int image_vaddr(const struct image *image, uint64_t file_off, uint64_t *ret_vaddr);
+
+/* The build id alone, from an ELF file's notes, without reading symbols. 0, -ENOENT (none), -EBADMSG, -errno. */
+int image_build_id_of(int fd, struct image_build_id *ret_build_id);
+
+/* Lower-case hex, NUL-terminated, into buf of at least 2 * IMAGE_BUILD_ID_MAX + 1 bytes. */
+void image_build_id_hex(const struct image_build_id *id, char *buf);
+
+#endif

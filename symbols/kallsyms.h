@@ -1,0 +1,23 @@
+/* Names of the running kernel and its modules, from /proc/kallsyms or a copy of it. */
+#ifndef SYMBOLS_KALLSYMS_H
+#define SYMBOLS_KALLSYMS_H
+
+#include "base/error.h"
+#include "symbols/symbol.h"
+
+#include <stddef.h>
+
+/*
+ * Parses kallsyms text (borrowed only during the call). 0; -EACCES where all addresses are 0 (kptr_restrict hides them);
+ * -EBADMSG without a good line; -ENOMEM. find takes an addr; the module of a symbol comes from kallsyms_module.
+ */
+int kallsyms_parse(const char *text, size_t len, struct symbol_provider **ret_kernel,
+		   struct parse_error *err);
+
+/* Reads /proc/kallsyms. As kallsyms_parse, and -errno. */
+int kallsyms_load(struct symbol_provider **ret_kernel, struct parse_error *err);
+
+/* What perf prints as the DSO of a kernel address: "[kernel.kallsyms]" or "[module]"; borrowed. */
+const char *kallsyms_module(struct symbol_provider *kernel, uint64_t addr);
+
+#endif

@@ -1,0 +1,59 @@
+/* What every source of symbols answers, and through which interface. */
+#ifndef SYMBOLS_SYMBOL_H
+#define SYMBOLS_SYMBOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where a name comes from; stored in profile_frame.source and in recordings by its text, so order may change. */
+enum symbol_source {
+	SYMBOL_NONE,
+	SYMBOL_SYMTAB, /* .symtab of the image */
+	SYMBOL_DYNSYM, /* .dynsym of the image */
+	SYMBOL_PLT, /* entry made up for a procedure linkage table slot */
+	SYMBOL_DEBUG_FILE, /* .symtab of a separate debug file */
+	SYMBOL_VDSO,
+	SYMBOL_KALLSYMS,
+	SYMBOL_KSYMBOL, /* PERF_RECORD_KSYMBOL: BPF programs, trampolines */
+	SYMBOL_PERFMAP,
+	SYMBOL_SOURCES,
+};
+
+const char *symbol_source_name(enum symbol_source source);
+
+/* One answer. name is borrowed from the provider and lives as long as it. */
+struct symbol {
+	const char *name; /* NUL-terminated, raw: mangled, not cut */
+	uint32_t name_len;
+	enum symbol_source source;
+	uint64_t start, end; /* [start, end) in the provider's kind of address */
+	uint64_t from_ns, until_ns; /* [from, until) in which the answer holds; 0 and UINT64_MAX: always */
+};
+
+struct symbol_provider;
+
+struct symbol_provider_ops {
+	const char *name;
+	/* The symbol that covers addr at a time. 0; -ENOENT when nothing does: never a neighbour. */
+	int (*find)(struct symbol_provider *p, uint64_t addr, uint64_t time_ns, struct symbol *ret_symbol);
+	void (*free)(struct symbol_provider *p);
+};
+
+/* The first member of every provider. addr is a vaddr for image providers, an addr for process and kernel providers. */
+struct symbol_provider {
+	const struct symbol_provider_ops *ops;
+};
+
+static inline int symbol_provider_find(struct symbol_provider *p, uint64_t addr, uint64_t time_ns,
+				       struct symbol *ret_symbol)
+{
+	return p->ops->find(p, addr, time_ns, ret_symbol);
+}
+
+static inline void symbol_provider_free(struct symbol_provider *p)
+{
+	if (p)
+		p->ops->free(p);
+}
+
+#endif

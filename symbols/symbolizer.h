@@ -1,0 +1,58 @@
+/*
+ * From records to named frames: follows the processes of a recording (maps, names, forks, execs) and asks the symbol
+ * sources for every sampled address, live (this machine's files and processes) or from what a recording holds.
+ */
+#ifndef SYMBOLS_SYMBOLIZER_H
+#define SYMBOLS_SYMBOLIZER_H
+
+#include "container/opener.h"
+#include "profile/profile.h"
+#include "recording/perfdata.h"
+
+#include <stdbool.h>
+
+struct symbolizer;
+
+struct symbolizer_options {
+	/* Where a recording keeps what naming needs (its symbols/ directory), or -1. Asked first; complete when the
+	 * recording was taken to another machine. Borrowed. */
+	int store_dir_fd;
+	/* The door to this machine's processes; NULL: only files by path, in our own root. Borrowed. */
+	struct opener *opener;
+	bool offline; /* never look at this machine's files and processes, only at the store */
+	bool raw_names; /* full names of managed methods as the runtime spells them */
+	bool mangled; /* full names of native functions mangled */
+};
+
+/* What the audit prints, by sampled frames (each frame of each sample counts once) and enum frame_kind. */
+struct symbolizer_audit {
+	uint64_t frames[FRAME_KINDS][3]; /* by enum frame_status */
+	uint64_t samples, stacks_complete, stacks_truncated;
+	uint64_t perfmap_bad_lines;
+	bool kallsyms_hidden; /* kernel addresses are not readable here: what to do is in doctor */
+};
+
+/* profile: borrowed, filled with texts, threads, frames, stacks. 0 or -errno. */
+int symbolizer_new(struct profile *profile, const struct symbolizer_options *options,
+		   struct symbolizer **ret_symbolizer);
+void symbolizer_free(struct symbolizer *s);
+
+/* Takes in a record that is not a sample: MMAP, MMAP2, COMM, FORK, EXIT, KSYMBOL; ignores others. 0 or -ENOMEM. */
+int symbolizer_apply(struct symbolizer *s, const struct perfdata_record *record);
+
+/* Build ids of the header, for images whose map records carry none. */
+int symbolizer_build_ids(struct symbolizer *s, const struct perfdata_build_id_entry *ids, size_t n);
+
+/* The thread (as named now) and the stack of a sample record. Identical callchains in one address space cost one hash. */
+int symbolizer_sample(struct symbolizer *s, const struct perfdata_record *record, uint32_t *ret_thread,
+		      uint32_t *ret_stack);
+
+/* Writes what is needed to name the frames seen so far on another machine into dir_fd (a recording's symbols/):
+ * for each image that samples hit its build id and the symbols that cover sampled addresses, the hit part of kallsyms,
+ * perf maps of the sampled processes. Readable by a symbolizer with offline set, which then gives the same frames. */
+int symbolizer_store(struct symbolizer *s, int dir_fd);
+
+/* Weighted counts need the samples: call after all samples were added to the profile. 0 or -errno. */
+int symbolizer_audit(struct symbolizer *s, struct symbolizer_audit *ret_audit);
+
+#endif
