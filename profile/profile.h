@@ -19,7 +19,8 @@ struct profile;
 
 #define PROFILE_NONE UINT32_MAX /* no text, no line */
 #define PROFILE_STACK_EMPTY 0u /* the root of the stack trie: no frame */
-#define PROFILE_SAMPLES_IN_MEMORY ((size_t)4 << 20)
+#define PROFILE_SAMPLES_IN_MEMORY ((size_t)4 << 20) /* 64 MiB */
+#define PROFILE_EVENTS_MAX 4096
 
 enum frame_kind {
 	FRAME_UNKNOWN, /* no mapping covers the address */

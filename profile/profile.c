@@ -1,0 +1,320 @@
+#include "profile/profile.h"
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/hashmap.h"
+#include "base/intern.h"
+#include "base/vec.h"
+#include "profile/samples.h"
+
+#include <errno.h>
+
+_Static_assert(sizeof(struct profile_frame) == 40, "frames are compared as bytes: no hidden padding");
+_Static_assert(sizeof(struct profile_thread) == 16, "threads are compared as bytes: no hidden padding");
+
+#define PROFILE_IDS_MAX ((size_t)INT32_MAX)
+
+struct profile_stack_node {
+	uint32_t parent, frame;
+};
+
+struct profile {
+	struct intern texts;
+	VEC(struct profile_event) events;
+	VEC(struct profile_thread) threads;
+	VEC(struct profile_frame) frames;
+	VEC(struct profile_stack_node) stacks;
+	struct hashmap thread_ids; /* hash of the thread -> id; see profile_thread */
+	uint32_t *frame_slots; /* id + 1 */
+	size_t nframe_slots;
+	struct hashmap stack_ids; /* parent and frame -> id */
+	struct samples samples;
+};
+
+int profile_new(struct profile **ret_profile)
+{
+	struct profile *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	samples_init(&p->samples);
+	if (vec_push(&p->stacks, ((struct profile_stack_node){0, PROFILE_NONE}))) {
+		profile_free(p);
+		return -ENOMEM;
+	}
+	*ret_profile = p;
+	return 0;
+}
+
+void profile_free(struct profile *p)
+{
+	if (!p)
+		return;
+	intern_free(&p->texts);
+	vec_free(&p->events);
+	vec_free(&p->threads);
+	vec_free(&p->frames);
+	vec_free(&p->stacks);
+	hashmap_free(&p->thread_ids);
+	free(p->frame_slots);
+	hashmap_free(&p->stack_ids);
+	samples_free(&p->samples);
+	free(p);
+}
+
+int profile_text(struct profile *p, const char *text, size_t len, uint32_t *ret_text)
+{
+	return intern_put(&p->texts, text, len, ret_text);
+}
+
+const char *profile_text_of(const struct profile *p, uint32_t text, uint32_t *ret_len)
+{
+	if (ret_len)
+		*ret_len = intern_len(&p->texts, text);
+	return intern_text(&p->texts, text);
+}
+
+uint32_t profile_ntexts(const struct profile *p)
+{
+	return (uint32_t)p->texts.len;
+}
+
+int profile_event(struct profile *p, const struct profile_event *event, uint32_t *ret_event)
+{
+	for (size_t i = 0; i < p->events.len; i++) {
+		if (p->events.v[i].name == event->name &&
+		    p->events.v[i].has_period == event->has_period) {
+			*ret_event = (uint32_t)i;
+			return 0;
+		}
+	}
+	if (p->events.len >= PROFILE_EVENTS_MAX)
+		return -E2BIG;
+	if (vec_push(&p->events, *event))
+		return -ENOMEM;
+	*ret_event = (uint32_t)p->events.len - 1;
+	return 0;
+}
+
+int profile_thread(struct profile *p, const struct profile_thread *thread, uint32_t *ret_thread)
+{
+	uint64_t key = hash_bytes(thread, sizeof(*thread));
+	uint32_t *place;
+	int fresh, r;
+
+	/* Equal hashes of different threads are told apart by probing on from the hash. */
+	for (;; key++) {
+		if (p->threads.len >= PROFILE_IDS_MAX)
+			return -E2BIG;
+		r = hashmap_entry(&p->thread_ids, key, PROFILE_NONE, &place, &fresh);
+		if (r)
+			return r;
+		if (*place == PROFILE_NONE) {
+			if (vec_push(&p->threads, *thread))
+				return -ENOMEM;
+			*place = (uint32_t)p->threads.len - 1;
+		}
+		if (!memcmp(&p->threads.v[*place], thread, sizeof(*thread)))
+			break;
+	}
+	*ret_thread = *place;
+	return 0;
+}
+
+static int profile_grow_frame_slots(struct profile *p)
+{
+	size_t n = p->nframe_slots ? p->nframe_slots * 2 : 1024;
+	uint32_t *slots = calloc(n, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t id = 0; id < p->frames.len; id++) {
+		size_t i = hash_bytes(&p->frames.v[id], sizeof(p->frames.v[id])) & (n - 1);
+
+		while (slots[i])
+			i = (i + 1) & (n - 1);
+		slots[i] = (uint32_t)id + 1;
+	}
+	free(p->frame_slots);
+	p->frame_slots = slots;
+	p->nframe_slots = n;
+	return 0;
+}
+
+int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t *ret_frame)
+{
+	if (p->frames.len * 2 >= p->nframe_slots && profile_grow_frame_slots(p))
+		return -ENOMEM;
+	size_t mask = p->nframe_slots - 1, i = hash_bytes(frame, sizeof(*frame)) & mask;
+
+	for (; p->frame_slots[i]; i = (i + 1) & mask) {
+		uint32_t id = p->frame_slots[i] - 1;
+
+		if (!memcmp(&p->frames.v[id], frame, sizeof(*frame))) {
+			*ret_frame = id;
+			return 0;
+		}
+	}
+	if (p->frames.len >= PROFILE_IDS_MAX)
+		return -E2BIG;
+	if (vec_push(&p->frames, *frame))
+		return -ENOMEM;
+	p->frame_slots[i] = (uint32_t)p->frames.len;
+	*ret_frame = (uint32_t)p->frames.len - 1;
+	return 0;
+}
+
+int profile_stack(struct profile *p, uint32_t parent, uint32_t frame, uint32_t *ret_stack)
+{
+	uint32_t *place;
+	int fresh;
+
+	if (p->stacks.len >= PROFILE_IDS_MAX)
+		return -E2BIG;
+	/* Room first, so that the table never points to a stack that is not there. */
+	if (vec_reserve(&p->stacks, 1) ||
+	    hashmap_entry(&p->stack_ids, (uint64_t)parent << 32 | frame, (uint32_t)p->stacks.len,
+			  &place, &fresh))
+		return -ENOMEM;
+	if (fresh)
+		p->stacks.v[p->stacks.len++] = (struct profile_stack_node){parent, frame};
+	*ret_stack = *place;
+	return 0;
+}
+
+int profile_sample(struct profile *p, const struct profile_sample *sample)
+{
+	return samples_add(&p->samples, sample);
+}
+
+const struct profile_event *profile_event_of(const struct profile *p, uint32_t event)
+{
+	return &p->events.v[event];
+}
+
+const struct profile_thread *profile_thread_of(const struct profile *p, uint32_t thread)
+{
+	return &p->threads.v[thread];
+}
+
+const struct profile_frame *profile_frame_of(const struct profile *p, uint32_t frame)
+{
+	return &p->frames.v[frame];
+}
+
+uint32_t profile_stack_parent(const struct profile *p, uint32_t stack)
+{
+	return p->stacks.v[stack].parent;
+}
+
+uint32_t profile_stack_frame(const struct profile *p, uint32_t stack)
+{
+	return p->stacks.v[stack].frame;
+}
+
+uint32_t profile_nevents(const struct profile *p)
+{
+	return (uint32_t)p->events.len;
+}
+
+uint32_t profile_nthreads(const struct profile *p)
+{
+	return (uint32_t)p->threads.len;
+}
+
+uint32_t profile_nframes(const struct profile *p)
+{
+	return (uint32_t)p->frames.len;
+}
+
+uint32_t profile_nstacks(const struct profile *p)
+{
+	return (uint32_t)p->stacks.len;
+}
+
+uint64_t profile_nsamples(const struct profile *p)
+{
+	return p->samples.n;
+}
+
+int profile_each_sample(struct profile *p, int (*fn)(void *ctx, const struct profile_sample *sample),
+			void *ctx)
+{
+	return samples_each(&p->samples, fn, ctx);
+}
+
+/* The groups while they are summed: slots hold index + 1 into them. */
+struct profile_grouping {
+	VEC(struct profile_group) groups;
+	uint32_t *slots;
+	size_t nslots;
+};
+
+static uint64_t profile_group_hash(uint32_t event, uint32_t thread, uint32_t stack)
+{
+	return hash_mix((uint64_t)thread << 32 | stack, event);
+}
+
+static int profile_grow_groups(struct profile_grouping *g)
+{
+	size_t n = g->nslots ? g->nslots * 2 : 1024;
+	uint32_t *slots = calloc(n, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t k = 0; k < g->groups.len; k++) {
+		const struct profile_group *e = &g->groups.v[k];
+		size_t i = profile_group_hash(e->event, e->thread, e->stack) & (n - 1);
+
+		while (slots[i])
+			i = (i + 1) & (n - 1);
+		slots[i] = (uint32_t)k + 1;
+	}
+	free(g->slots);
+	g->slots = slots;
+	g->nslots = n;
+	return 0;
+}
+
+static int profile_group_sample(void *ctx, const struct profile_sample *s)
+{
+	struct profile_grouping *g = ctx;
+
+	if (g->groups.len * 2 >= g->nslots && profile_grow_groups(g))
+		return -ENOMEM;
+	size_t mask = g->nslots - 1;
+	size_t i = profile_group_hash(s->event, s->thread, s->stack) & mask;
+
+	for (; g->slots[i]; i = (i + 1) & mask) {
+		struct profile_group *e = &g->groups.v[g->slots[i] - 1];
+
+		if (e->event == s->event && e->thread == s->thread && e->stack == s->stack) {
+			e->weight += s->weight;
+			e->samples++;
+			return 0;
+		}
+	}
+	struct profile_group fresh = {s->event, s->thread, s->stack, 0, s->weight, 1};
+
+	if (g->groups.len >= PROFILE_IDS_MAX)
+		return -E2BIG;
+	if (vec_push(&g->groups, fresh))
+		return -ENOMEM;
+	g->slots[i] = (uint32_t)g->groups.len;
+	return 0;
+}
+
+int profile_groups(struct profile *p, struct profile_group **ret_groups, size_t *ret_n)
+{
+	struct profile_grouping g = {0};
+	int r = samples_each(&p->samples, profile_group_sample, &g);
+
+	free(g.slots);
+	if (r) {
+		vec_free(&g.groups);
+		return r;
+	}
+	*ret_groups = g.groups.v;
+	*ret_n = g.groups.len;
+	return 0;
+}
