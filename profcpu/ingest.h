@@ -1,0 +1,39 @@
+/* perf.data into a profile: reads the records, has their addresses named, adds events, threads, stacks and samples. */
+#ifndef PROFCPU_INGEST_H
+#define PROFCPU_INGEST_H
+
+#include "base/error.h"
+#include "profile/profile.h"
+#include "recording/perfdata.h"
+#include "symbols/symbolizer.h"
+
+#include <stdbool.h>
+
+struct ingest_options {
+	/* Where names come from; the store in it is asked first when it is complete. */
+	struct symbolizer_options symbols;
+	/* A directory (a recording's symbols/, which exists and is writable) that gets what naming needs on another
+	 * machine; -1: none. Borrowed. Not written when the names came from a complete store already. */
+	int write_store_dir_fd;
+};
+
+struct ingest_result {
+	struct perfdata_stats data;
+	struct symbolizer_audit audit;
+	uint64_t events_with_samples; /* how many events of the file had samples */
+	bool damaged; /* reading ended early: all readable records were taken in; error says where and why */
+	struct parse_error error;
+	bool store_complete; /* names came from a complete store, or one was written */
+	int store_error; /* -errno of writing the store; 0: written, or not asked for */
+};
+
+/*
+ * Reads all of fd (perf.data, a file or a pipe in pipe mode, borrowed) into the profile. 0, also where the data were
+ * damaged after a good start (ret_result->damaged); -EBADMSG when it is no perf.data at all; -ENOMEM; -errno;
+ * ret_result->error filled. A sample's weight is its period where the event is sampled with PERF_SAMPLE_PERIOD or a fixed
+ * period, else 1.
+ */
+int ingest_perfdata(int fd, const struct ingest_options *options, struct profile *profile,
+		    struct ingest_result *ret_result);
+
+#endif
