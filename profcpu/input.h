@@ -3,35 +3,26 @@
 #ifndef PROFCPU_INPUT_H
 #define PROFCPU_INPUT_H
 
+#include "profcpu/ingest.h"
+#include "profcpu/source.h"
 #include "profile/profile.h"
-#include "recording/perfdata.h"
 #include "recording/script_text.h"
-#include "symbols/symbolizer.h"
 
 #include <stdbool.h>
-
-enum input_kind {
-	INPUT_PERF_DATA, /* a file or pipe that begins with PERFILE2 */
-	INPUT_RECORDING, /* a directory with perf.data in it */
-	INPUT_ARCHIVE, /* a tar, gzip- or otherwise compressed, of such a directory */
-	INPUT_TEXT, /* anything else: the text of perf script, or folded stacks */
-};
 
 struct input_options {
 	bool raw_names, mangled; /* struct symbolizer_options */
 	bool offline; /* only names that the recording holds */
+	int write_store_dir_fd; /* struct ingest_options; -1: none */
 };
 
 struct input_result {
-	enum input_kind kind;
+	enum source_kind kind;
 	bool damaged; /* something was cut or damaged, what is readable was loaded; was said by log_warn */
-	struct perfdata_stats data; /* zero for text */
-	struct symbolizer_audit audit; /* zero for text */
+	bool unfinished; /* the recorder was stopped hard (kill -9, power cut); all that it wrote was loaded; was said */
+	struct ingest_result data; /* zero for text */
 	struct script_text_stats text; /* zero for others */
 };
-
-/* What fd holds, by its first bytes, without consuming them (works on files and pipes). 0 or -errno. */
-int input_sniff(int fd, enum input_kind *ret_kind);
 
 /*
  * Loads path ("-": stdin) into the profile. On failure says why by log_error and gives -errno. 0 also where a part was
@@ -39,5 +30,9 @@ int input_sniff(int fd, enum input_kind *ret_kind);
  */
 int input_load(const char *path, const struct input_options *options, struct profile *profile,
 	       struct input_result *ret_result);
+
+/* The same from a source that is open already; name is for messages. */
+int input_load_source(struct source *source, const char *name, const struct input_options *options,
+		      struct profile *profile, struct input_result *ret_result);
 
 #endif

@@ -1,0 +1,109 @@
+#include "profcpu/input.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+static int input_failed(const char *name, int r, const struct parse_error *err)
+{
+	if (err->what)
+		log_error("cannot read %s: %s (at byte %llu)", name, err->what,
+			  (unsigned long long)err->offset);
+	else
+		log_error("cannot read %s: %s", name, strerror(-r));
+	return r;
+}
+
+/* Says what of the data did not come through. A recorder that was killed is no damage: its recording is whole up to then. */
+static void input_judge_data(const struct source *source, const char *name, struct input_result *result)
+{
+	const struct perfdata_stats *d = &result->data.data;
+	bool ours = source->has_manifest && !source->manifest.finished;
+
+	if (d->unfinished || ours) {
+		result->unfinished = true;
+		log_note("%s was not finished by its recorder; taking all that it wrote (%llu samples)", name,
+			 (unsigned long long)d->samples);
+	}
+	if (d->truncated_at && !result->unfinished) {
+		result->damaged = true;
+		log_warn("%s is cut at byte %llu; %llu samples before that were read", name,
+			 (unsigned long long)d->truncated_at, (unsigned long long)d->samples);
+	}
+	if (result->data.damaged && !(result->unfinished && d->truncated_at)) {
+		result->damaged = true;
+		log_warn("%s is damaged at byte %llu (%s); %llu samples before that were read", name,
+			 (unsigned long long)result->data.error.offset,
+			 result->data.error.what ? result->data.error.what : "unreadable",
+			 (unsigned long long)d->samples);
+	}
+	if (d->damaged) {
+		result->damaged = true;
+		log_warn("%s: %llu records do not fit their size and were skipped", name,
+			 (unsigned long long)d->damaged);
+	}
+}
+
+static int input_load_data(struct source *source, const char *name, const struct input_options *options,
+			   struct profile *profile, struct input_result *result)
+{
+	struct opener *opener = NULL;
+	int r = options->offline ? 0 : opener_new(&opener);
+
+	if (r)
+		return input_failed(name, r, &(struct parse_error){0});
+	struct ingest_options ingest = {
+		.symbols = {.store_dir_fd = source->store_fd,
+			    .opener = opener,
+			    .offline = options->offline,
+			    .raw_names = options->raw_names,
+			    .mangled = options->mangled},
+		.write_store_dir_fd = options->write_store_dir_fd,
+	};
+
+	r = ingest_perfdata(source->fd, &ingest, profile, &result->data);
+	opener_free(opener);
+	if (r)
+		return input_failed(name, r, &result->data.error);
+	input_judge_data(source, name, result);
+	return 0;
+}
+
+static int input_load_text(struct source *source, const char *name, struct profile *profile,
+			   struct input_result *result)
+{
+	struct parse_error err = {0};
+	int r = script_text_read(source->fd, profile, &result->text, &err);
+
+	if (r)
+		return input_failed(name, r, &err);
+	if (result->text.bad_lines) {
+		result->damaged = true;
+		log_warn("%s: %llu of %llu lines are not perf script's and were skipped", name,
+			 (unsigned long long)result->text.bad_lines, (unsigned long long)result->text.lines);
+	}
+	return 0;
+}
+
+int input_load_source(struct source *source, const char *name, const struct input_options *options,
+		      struct profile *profile, struct input_result *ret_result)
+{
+	*ret_result = (struct input_result){.kind = source->kind};
+	if (source->kind == SOURCE_TEXT)
+		return input_load_text(source, name, profile, ret_result);
+	return input_load_data(source, name, options, profile, ret_result);
+}
+
+int input_load(const char *path, const struct input_options *options, struct profile *profile,
+	       struct input_result *ret_result)
+{
+	struct source source;
+	int r = source_open(path, NULL, &source);
+
+	if (r)
+		return r;
+	r = input_load_source(&source, strcmp(path, "-") ? path : "stdin", options, profile, ret_result);
+	source_close(&source);
+	return r;
+}

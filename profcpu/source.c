@@ -1,0 +1,223 @@
+#include "profcpu/source.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "recording/archive.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define SOURCE_MAGIC_BYTES 512 /* a plain tar has its magic at 257 */
+
+/* Up to len first bytes of a pipe, by tee: they stay in it. */
+static ssize_t source_peek_pipe(int fd, void *buf, size_t len)
+{
+	int pipes[2];
+
+	if (pipe2(pipes, O_CLOEXEC))
+		return -errno;
+	ssize_t n = tee(fd, pipes[1], len, 0);
+
+	if (n > 0)
+		n = read(pipes[0], buf, (size_t)n);
+	if (n < 0)
+		n = errno == EINVAL ? 0 : -errno; /* a terminal: what is typed can only be text */
+	close(pipes[0]);
+	close(pipes[1]);
+	return n;
+}
+
+/* Up to len first bytes of fd without consuming them. */
+static ssize_t source_peek(int fd, void *buf, size_t len)
+{
+	ssize_t n = pread(fd, buf, len, 0);
+
+	if (n >= 0 || errno != ESPIPE)
+		return n < 0 ? -errno : n;
+	n = recv(fd, buf, len, MSG_PEEK);
+	if (n >= 0 || errno != ENOTSOCK)
+		return n < 0 ? -errno : n;
+	return source_peek_pipe(fd, buf, len);
+}
+
+static bool source_is_archive(const unsigned char *m, size_t n)
+{
+	static const unsigned char gzip[] = {0x1f, 0x8b}, zstd[] = {0x28, 0xb5, 0x2f, 0xfd},
+				   xz[] = {0xfd, '7', 'z', 'X', 'Z', 0};
+
+	return (n >= sizeof(gzip) && !memcmp(m, gzip, sizeof(gzip))) ||
+	       (n >= sizeof(zstd) && !memcmp(m, zstd, sizeof(zstd))) ||
+	       (n >= sizeof(xz) && !memcmp(m, xz, sizeof(xz))) ||
+	       (n >= 262 && !memcmp(m + 257, "ustar", 5));
+}
+
+int source_sniff(int fd, enum source_kind *ret_kind)
+{
+	unsigned char m[SOURCE_MAGIC_BYTES];
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (S_ISDIR(st.st_mode)) {
+		*ret_kind = SOURCE_RECORDING;
+		return 0;
+	}
+	ssize_t n = source_peek(fd, m, sizeof(m));
+
+	if (n < 0)
+		return (int)n;
+	/* Byte-swapped files too: the reader has the clear words for them. */
+	if (n >= 8 && (!memcmp(m, "PERFILE2", 8) || !memcmp(m, "2ELIFREP", 8)))
+		*ret_kind = SOURCE_PERF_DATA;
+	else
+		*ret_kind = source_is_archive(m, (size_t)n) ? SOURCE_ARCHIVE : SOURCE_TEXT;
+	return 0;
+}
+
+/* Opens what a recording's directory holds. */
+static int source_open_recording(const char *path, struct source *s)
+{
+	struct parse_error err = {0};
+
+	s->fd = openat(s->dir_fd, RECORDING_PERF_DATA, O_RDONLY | O_CLOEXEC);
+	if (s->fd < 0) {
+		int r = -errno;
+
+		log_error("%s is no recording: cannot open %s in it: %s", path, RECORDING_PERF_DATA,
+			  strerror(-r));
+		return r;
+	}
+	s->store_fd = openat(s->dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = recording_manifest_read(s->dir_fd, &s->manifest, &err);
+
+	s->has_manifest = !r;
+	if (r == -ENOTSUP) {
+		log_error("%s was made by a newer profcpu; use that or a later version to open it", path);
+		return r;
+	}
+	if (r && r != -ENOENT)
+		log_warn("%s/%s is not readable (%s); going on without it", path, RECORDING_MANIFEST,
+			 err.what ? err.what : strerror(-r));
+	return 0;
+}
+
+static int source_make_temp_dir(char **ret_dir)
+{
+	const char *base = getenv("TMPDIR");
+	AUTO_FREE char *dir = file_join(base && *base ? base : "/tmp", "profcpu-XXXXXX");
+
+	if (!dir)
+		return -ENOMEM;
+	if (!mkdtemp(dir)) {
+		int r = -errno;
+
+		log_error("cannot make a temporary directory in %s: %s; set TMPDIR to a place with room",
+			  base && *base ? base : "/tmp", strerror(-r));
+		return r;
+	}
+	*ret_dir = TAKE_PTR(dir);
+	return 0;
+}
+
+/* Unpacks the archive on fd and goes on as with a directory. */
+static int source_open_archive(int fd, const char *path, const char *unpack_dir, struct source *s)
+{
+	struct parse_error err = {0};
+	struct archive_stats stats = {0};
+	int r = unpack_dir ? 0 : source_make_temp_dir(&s->temp_dir);
+
+	if (r)
+		return r;
+	s->dir_fd = open(unpack_dir ? unpack_dir : s->temp_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dir_fd < 0) {
+		r = -errno;
+		log_error("cannot open %s: %s", unpack_dir ? unpack_dir : s->temp_dir, strerror(-r));
+		return r;
+	}
+	r = archive_read(fd, s->dir_fd, &stats, &err);
+	if (stats.refused_names || stats.refused_types)
+		log_warn("%s: %llu members with unsafe names and %llu that are no plain files were left out", path,
+			 (unsigned long long)stats.refused_names, (unsigned long long)stats.refused_types);
+	if (r && faccessat(s->dir_fd, RECORDING_PERF_DATA, R_OK, 0)) {
+		log_error("cannot unpack %s: %s", path, err.what ? err.what : strerror(-r));
+		return r;
+	}
+	if (r)
+		log_warn("%s is damaged (%s); going on with what could be unpacked", path,
+			 err.what ? err.what : strerror(-r));
+	return source_open_recording(path, s);
+}
+
+static int source_open_fd(int fd, const char *path, const char *unpack_dir, struct source *s)
+{
+	int r = source_sniff(fd, &s->kind);
+
+	if (r) {
+		log_error("cannot read %s: %s", path, strerror(-r));
+		close(fd);
+		return r;
+	}
+	if (s->kind == SOURCE_RECORDING) {
+		s->dir_fd = fd;
+		return source_open_recording(path, s);
+	}
+	if (s->kind == SOURCE_ARCHIVE) {
+		r = source_open_archive(fd, path, unpack_dir, s);
+		close(fd);
+		return r;
+	}
+	s->fd = fd;
+	return 0;
+}
+
+int source_open(const char *path, const char *unpack_dir, struct source *ret_source)
+{
+	struct source s = {.fd = -1, .dir_fd = -1, .store_fd = -1};
+	bool is_stdin = !strcmp(path, "-");
+	int fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0) {
+		int r = -errno;
+
+		log_error("cannot open %s: %s", is_stdin ? "stdin" : path, strerror(-r));
+		return r;
+	}
+	int r = source_open_fd(fd, is_stdin ? "stdin" : path, unpack_dir, &s);
+
+	if (r) {
+		source_close(&s);
+		return r;
+	}
+	*ret_source = s;
+	return 0;
+}
+
+static int source_remove(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	remove(path);
+	return 0;
+}
+
+void source_close(struct source *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	if (s->dir_fd >= 0)
+		close(s->dir_fd);
+	if (s->store_fd >= 0)
+		close(s->store_fd);
+	if (s->has_manifest)
+		recording_manifest_free(&s->manifest);
+	if (s->temp_dir)
+		nftw(s->temp_dir, source_remove, 16, FTW_DEPTH | FTW_PHYS);
+	free(s->temp_dir);
+	*s = (struct source){.fd = -1, .dir_fd = -1, .store_fd = -1};
+}
