@@ -1,4 +1,4 @@
-# profcpu. Targets: all check check-long asan tsan fuzz bench lint format install clean. V=1 shows commands.
+# profcpu. Targets: all examples web-api check check-long asan tsan fuzz bench lint format install clean. V=1 shows commands.
 # CONFIG: release (default), asan, tsan, cov. WERROR=1 makes warnings errors. CC=clang works too.
 
 CONFIG ?= release
@@ -52,7 +52,7 @@ ifneq ($(V),1)
 say = @printf '  %-7s %s\n' '$(1)' '$(2)';
 endif
 
-.PHONY: all check check-long asan tsan fuzz bench lint format install clean unit replay helpers
+.PHONY: all check check-long asan tsan fuzz bench lint format install clean unit replay helpers examples web-api
 .SECONDARY:
 all: $(B)/profcpu
 
@@ -92,14 +92,30 @@ $(B)/replay/%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o $(B)/li
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# Programs with a known profile, and what loads them; they have frame pointers also in leaves and nothing inlined.
+EXAMPLE_FLAGS := -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls
+$(B)/examples/shares: examples/native/shares.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) -D_GNU_SOURCE -std=gnu17 $(WARN) $(EXAMPLE_FLAGS) -o $@ $< -lpthread
+
+$(B)/examples/load: examples/web-api/load.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) -D_GNU_SOURCE -std=gnu17 $(WARN) $(EXAMPLE_FLAGS) -o $@ $<
+
+# The ASP.NET Core example; needs the .NET 10 SDK and nothing from the network.
+web-api: build/examples/web-api/web-api.dll
+build/examples/web-api/web-api.dll: $(wildcard examples/web-api/*.cs examples/web-api/*.csproj examples/web-api/*.props)
+	dotnet build -nologo -v quiet -c Release -o $(@D) examples/web-api/web-api.csproj
+
+examples: $(B)/examples/shares $(B)/examples/load
 unit: $(UNIT_BINS)
 replay: $(REPLAY_BINS)
 helpers: $(HELPER_BINS)
 
-check: all unit replay helpers
+check: all unit replay helpers examples
 	tests/run $(B)
 
-check-long: all unit replay helpers
+check-long: all unit replay helpers examples
 	tests/run --long $(B)
 
 asan:
@@ -116,7 +132,7 @@ fuzz:
 .PHONY: fuzz-bins
 fuzz-bins: $(FUZZ_BINS)
 
-bench: all
+bench: all examples
 	tests/bench/run $(B)
 
 lint:

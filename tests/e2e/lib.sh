@@ -1,0 +1,163 @@
+# shellcheck shell=bash disable=SC2034 # what it sets is used by the tests
+# Helpers of the end-to-end tests, sourced first: `. "$TESTS/e2e/lib.sh"`. Gives $T, an empty directory that goes away at
+# the end together with every process that was begun by start.
+set -u
+: "${PROFCPU:?run it through tests/run}" "${BUILD:?}" "${TESTS:?}" "${ROOT:?}"
+export LC_ALL=C
+T=$(mktemp -d "${TMPDIR:-/tmp}/profcpu-test.XXXXXX")
+T_STARTED=()
+T_MOUNTED=()
+T_FILES=()
+
+t_clean_up() {
+	local pid dir
+	trap '' INT TERM
+	for pid in "${T_STARTED[@]}"; do
+		stop "$pid"
+	done
+	for dir in "${T_MOUNTED[@]}"; do
+		umount "$dir" 2>/dev/null || umount -l "$dir"
+	done
+	rm -rf "$T"
+	[ ${#T_FILES[@]} -eq 0 ] || rm -f "${T_FILES[@]}"
+}
+trap t_clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# The test's verdicts.
+fail() {
+	echo "FAILED: $*"
+	exit 1
+}
+skip() {
+	echo "$*"
+	exit 77
+}
+
+# need COMMAND...: skips where one is missing.
+need() {
+	local c
+	for c in "$@"; do
+		command -v "$c" >/dev/null || skip "needs $c"
+	done
+}
+need_root() { [ "$(id -u)" = 0 ] || skip "needs root"; }
+# Skips where this user may not sample at all, kernel included.
+need_sampling() {
+	local why
+	why=$("$BUILD/helpers/can_sample" 2>&1) || skip "needs perf_event_open: $why"
+}
+need_dotnet() {
+	need dotnet
+	dotnet --list-sdks | grep -q '^10\.' || skip "needs the .NET 10 SDK"
+	make -s -C "$ROOT" web-api || fail "the web API does not build"
+}
+# Instrumented builds run everything, but what they measure says nothing.
+need_release() {
+	[ "$BUILD" = "$ROOT/build" ] || skip "measures, so it is for release builds only"
+}
+
+# start NAME COMMAND...: runs it in the background; its PID is in $STARTED, its output in $T/NAME.log.
+start() {
+	local name=$1
+	shift
+	"$@" >"$T/$name.log" 2>&1 </dev/null &
+	STARTED=$!
+	T_STARTED+=("$STARTED")
+}
+# stop PID: SIGTERM, after 5 s SIGKILL; does nothing to one that has ended.
+stop() {
+	local i
+	kill -TERM "$1" 2>/dev/null || return 0
+	for ((i = 0; i < 50; i++)); do
+		kill -0 "$1" 2>/dev/null || break
+		sleep 0.1
+	done
+	kill -KILL "$1" 2>/dev/null
+	wait "$1" 2>/dev/null
+	return 0
+}
+# wait_for SECONDS COMMAND...: until it succeeds; 1 when it has not by then.
+wait_for() {
+	local end=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "$SECONDS" -lt "$end" ] || return 1
+		sleep 0.1
+	done
+}
+
+# start_shares SECONDS [OPTION...]: the native example; PID in $SHARES_PID.
+start_shares() {
+	local seconds=$1
+	shift
+	start shares "$BUILD/examples/shares" "$@" "$seconds"
+	SHARES_PID=$STARTED
+	sleep 0.2
+}
+
+# start_web_api [NAME=VALUE...]: the web API with these in its environment; $API_PID, $API_PORT.
+start_web_api() {
+	start api env "$@" dotnet "$ROOT/build/examples/web-api/web-api.dll"
+	API_PID=$STARTED
+	T_FILES+=("/tmp/perf-$API_PID.map" "/tmp/jit-$API_PID.dump" "/tmp/perfinfo-$API_PID.map")
+	wait_for 30 grep -q '^listening on' "$T/api.log" || fail "the web API did not start: $(cat "$T/api.log")"
+	API_PORT=$(sed -n 's/^listening on .*:\([0-9]*\) pid .*/\1/p' "$T/api.log")
+}
+# start_load SECONDS [ROUTE...]: 5 connections to each; $LOAD_PID; its table is in $T/load.log at the end.
+start_load() {
+	local seconds=$1
+	shift
+	start load "$BUILD/examples/load" -d "$seconds" "$API_PORT" "$@"
+	LOAD_PID=$STARTED
+}
+
+# record DIR ARG...: profcpu collect, which must succeed; its messages are in $T/collect.log.
+record() {
+	local dir=$1
+	shift
+	"$PROFCPU" collect -o "$dir" "$@" >"$T/collect.log" 2>&1 || {
+		cat "$T/collect.log"
+		fail "collect $* gave $?"
+	}
+}
+
+# weight_of FOLDED [PATTERN]: the sum of the weights of the stacks that match the regular expression.
+weight_of() {
+	awk -v pattern="${2:-}" '{ w = $NF; $NF = "" } $0 ~ pattern { sum += w } END { printf "%.0f\n", sum }' "$1"
+}
+# share_of FOLDED PATTERN: in percent of all.
+share_of() {
+	awk -v pattern="$2" '{ w = $NF; $NF = ""; all += w } $0 ~ pattern { sum += w }
+		END { printf "%.3f\n", all ? 100 * sum / all : 0 }' "$1"
+}
+# within VALUE WANTED TOLERANCE
+within() { awk -v v="$1" -v w="$2" -v t="$3" 'BEGIN { d = v - w; exit !(d <= t && d >= -t) }'; }
+at_least() { awk -v v="$1" -v w="$2" 'BEGIN { exit !(v >= w) }'; }
+
+# refuses COMMAND...: must end with a nonzero status of its own (no signal, no timeout, no sanitizer's finding) and say
+# why in one line on stderr that is marked as the error; what was said is in $T/refused.
+refuses() {
+	local status=0
+	timeout -k 5 60 "$@" >"$T/refused.out" 2>"$T/refused" </dev/null || status=$?
+	no_crash "$status" "$*"
+	[ "$status" != 0 ] || fail "accepted: $*"
+	[ "$(grep -c 'error: ' "$T/refused")" = 1 ] || fail "not one clear line: $*: $(cat "$T/refused")"
+}
+# survives COMMAND...: may succeed or refuse, but not crash, hang or stay silent when it fails; the status is in $SURVIVED.
+survives() {
+	SURVIVED=0
+	timeout -k 5 60 "$@" >"$T/refused.out" 2>"$T/refused" </dev/null || SURVIVED=$?
+	no_crash "$SURVIVED" "$*"
+	[ "$SURVIVED" = 0 ] || [ -s "$T/refused" ] || fail "exit $SURVIVED without a word: $*"
+}
+no_crash() { # STATUS COMMAND
+	if grep -qE 'AddressSanitizer|LeakSanitizer|runtime error:|ThreadSanitizer' "$T/refused"; then
+		fail "a sanitizer's finding in: $2: $(cat "$T/refused")"
+	fi
+	case $1 in
+	124 | 137) fail "hangs: $2" ;;
+	esac
+	[ "$1" -lt 126 ] || fail "exit $1 of: $2: $(cat "$T/refused")"
+}
