@@ -122,6 +122,7 @@ struct perfdata_stats {
 	uint64_t damaged; /* records whose content does not fit their size, skipped */
 	uint64_t unknown_features; /* header feature sections that are not known, or unreadable */
 	uint64_t out_of_order; /* records older than one already handed out */
+	uint64_t rounds; /* FINISHED_ROUND records */
 	uint64_t truncated_at; /* file offset where the data ended too early; 0: it did not */
 	bool unfinished; /* data size 0 in the header: the recorder did not come to its end */
 };
