@@ -2,59 +2,79 @@
 #ifndef FLAMEGRAPH_TREE_H
 #define FLAMEGRAPH_TREE_H
 
-#include "base/error.h"
 #include "base/intern.h"
 #include "base/vec.h"
 #include "profile/profile.h"
 
 #define TREE_ROOT 0u
-#define TREE_DEPTH_MAX 65536
+#define TREE_DEPTH_MAX 65536 /* frames of one stack */
+#define TREE_NODES_MAX ((size_t)1 << 27)
+#define TREE_WEIGHT_MAX ((uint64_t)1 << 62) /* of the whole tree; what would pass it is cut off */
+
+/* Or-ed to the kind that tree_child takes. */
+#define TREE_KIND_MASK 0x0fu
+#define TREE_INLINED 0x10u /* a body inlined into its parent */
+#define TREE_COMM 0x20u /* a thread's name, not a function */
 
 struct tree_node {
 	uint32_t name; /* in tree.names */
 	uint32_t parent; /* TREE_ROOT for itself; parent < own index always */
+	uint32_t depth; /* the root has 0 */
 	uint8_t kind; /* enum frame_kind */
 	bool inlined;
 	bool is_comm; /* a thread's name, not a function */
-	uint8_t depth_pad;
+	char annotation; /* of folded text, without its _[ ]: 'k' 'j' 'i' 'w'; else 0. Not part of what tells nodes apart */
 	uint64_t self, total;
-	uint64_t before_self, before_total; /* of the first file of a diff; else 0 */
+	uint64_t before_self, before_total; /* of the first count of differential input; else 0 */
+	uint64_t start; /* weight to the left of it; set by layout_make, or while building where in_order */
 };
 
 struct tree {
 	struct intern names;
 	VEC(struct tree_node) nodes; /* nodes.v[TREE_ROOT] is the root "all" */
 	uint32_t depth; /* of the deepest node; the root has 0 */
-	uint64_t bad_lines; /* of folded text: no count at the end */
-	/* private: child lookup */
-	void *lookup;
+	uint32_t scale; /* weights are in units of 1/scale: 1, or 1000 where folded text had decimal counts */
+	bool differential; /* before_* are filled */
+	bool in_order; /* a flame chart: nodes follow each other as their stacks came, only neighbours are merged */
+	uint64_t lines, bad_lines; /* of folded text: all that are not empty; those without a count at the end */
+	/* private */
+	uint64_t sum, before_sum; /* of all self */
+	struct tree_slot *slots; /* child lookup */
+	size_t nslots;
+	VEC(uint32_t) path; /* in_order: the nodes that are still open, by depth */
 };
 
-int tree_init(struct tree *t); /* makes the root; 0 or -ENOMEM */
+/* Makes the root; in_order as in the struct. 0 or -ENOMEM. A zeroed struct is fine for tree_free. */
+int tree_init(struct tree *t, bool in_order);
 void tree_free(struct tree *t);
 
-/* The child of parent with this name and kind, made if it is new. 0, -ENOMEM, -E2BIG. */
+/* The child of parent with this name and kind (enum frame_kind, with TREE_* bits), made if it is new. 0, -ENOMEM, -E2BIG. */
 int tree_child(struct tree *t, uint32_t parent, const char *name, size_t len, uint8_t kind, uint32_t *ret_node);
 
-/* Adds weight to a node's self. Totals are made by tree_finish. */
-void tree_add(struct tree *t, uint32_t node, uint64_t weight);
+/* The same for a name that is in t->names. */
+int tree_child_of_name(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind, uint32_t *ret_node);
 
-/* Sums totals bottom up and sets depth. Call once after the last tree_add. */
+/* Adds weight to a node's self, and to before_self. Totals are made by tree_finish. */
+void tree_add(struct tree *t, uint32_t node, uint64_t weight);
+void tree_add_before(struct tree *t, uint32_t node, uint64_t weight);
+
+/* Multiplies all weights and the scale by factor. 0, or -E2BIG where they would pass TREE_WEIGHT_MAX. */
+int tree_rescale(struct tree *t, uint32_t factor);
+
+/* Sums totals bottom up and sets the tree's depth. Call once after the last tree_add. */
 void tree_finish(struct tree *t);
 
 struct tree_options {
 	uint32_t event; /* of the profile; PROFILE_NONE: the first that has samples */
 	bool reverse; /* leaves at the root: who is called how, from where */
 	bool with_tids; /* comm-PID/TID at the root instead of comm */
+	bool in_order; /* a flame chart, see struct tree */
 };
 
-/* From a profile, in the full form of names; cost follows the stack trie, not samples x depth. 0 or -errno. */
-int tree_from_profile(struct tree *t, struct profile *profile, const struct tree_options *options);
-
 /*
- * From folded text on fd: "a;b;c 12" lines, the annotations _[k] _[j] _[i] become kinds; a line with two counts
- * fills before_* as flamegraph.pl's differential input. reverse as above. 0; -EBADMSG where no line has a count; -errno.
+ * From a profile, in the full form of names. t is made here; on failure it is freed. Cost follows the stack trie, not samples x
+ * depth (in_order or reverse: distinct stacks x depth, samples x depth at worst). 0 or -errno.
  */
-int tree_from_folded(struct tree *t, int fd, bool reverse, struct parse_error *err);
+int tree_from_profile(struct tree *t, struct profile *profile, const struct tree_options *options);
 
 #endif
