@@ -1,4 +1,4 @@
-/* What /proc says of processes: listing, names, maps, namespaces, containers, .NET runtimes. */
+/* What /proc says of processes: listing, names, maps, namespaces, containers. proc(5); Linux fs/proc/array.c, task_mmu.c. */
 #ifndef CONTAINER_PROC_H
 #define CONTAINER_PROC_H
 
@@ -8,8 +8,11 @@
 #include <sys/types.h>
 
 #define PROC_COMM_BYTES 64
+#define PROC_CONTAINER_BYTES 80
+#define PROC_MAPS_MAX ((size_t)256 << 20) /* bytes of /proc/PID/maps: about 2.5 million lines */
+#define PROC_FILE_MAX ((size_t)1 << 20) /* bytes of status, stat, cgroup and other small files */
 
-/* One line of /proc/PID/maps. path points into the caller's text and may be empty. */
+/* One line of /proc/PID/maps. path points into the caller's text, is NUL-terminated and may be empty. */
 struct proc_map {
 	uint64_t start, end, pgoff, ino;
 	uint32_t maj, min;
@@ -18,37 +21,51 @@ struct proc_map {
 	size_t path_len; /* "\n" in a path is written "\012" by the kernel, undone here; " (deleted)" is kept */
 };
 
-/* Reads the next line at *cursor (which starts at text). 1: filled; 0: end; lines that are no map are skipped. */
+/*
+ * Reads the next line at *cursor (which starts at text, NUL-terminated) and moves on. The text is changed: newlines
+ * become NULs, "\012" newlines. 1: filled; 0: end; lines that are no map are skipped.
+ */
 int proc_map_next(char **cursor, struct proc_map *ret_map);
 
 /* Calls fn for each PID in /proc (or thread of pid in /proc/PID/task), until it gives non-zero, which is returned.
- * 0 or -errno. */
+ * 0; -ESRCH (no such process); -errno. */
 int proc_each_pid(int (*fn)(void *ctx, pid_t pid), void *ctx);
 int proc_each_thread(pid_t pid, int (*fn)(void *ctx, pid_t tid), void *ctx);
 
-/* Small files of /proc/PID[/task/TID], NUL-terminated. 0, -ESRCH, -EACCES, -errno. */
+/* Small files of /proc/PID[/task/TID] (tid 0: of the process), NUL-terminated; the caller frees *ret_text.
+ * 0; -ESRCH (the process is not there, or its end came while reading); -ENOENT (it has no such file); -EACCES; -E2BIG;
+ * -errno. */
 int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **ret_text, size_t *ret_len);
 
 struct proc_status {
 	char comm[PROC_COMM_BYTES];
-	pid_t tgid, ppid, ns_pid; /* ns_pid: last field of NSpid, the innermost namespace's */
-	int ns_depth; /* number of NSpid fields */
-	uid_t uid;
+	pid_t pid, tgid, ppid, ns_pid; /* ns_pid: last field of NSpid, the innermost namespace's */
+	int ns_depth; /* number of NSpid fields: 1 in our own PID namespace */
+	uid_t uid; /* effective, in our user namespace; 65534 where it has no number there */
 	int threads;
+	char state; /* 'R', 'S', ..., 'Z' */
 	bool kernel_thread;
+	uint64_t cap_effective; /* bit 1 << CAP_* */
+	int seccomp; /* 0 none, 1 strict, 2 filter; -1: the kernel does not say */
+	bool no_new_privs;
 };
-int proc_status(pid_t pid, struct proc_status *ret_status); /* 0, -ESRCH, -EACCES, -errno */
+int proc_status(pid_t pid, struct proc_status *ret_status); /* 0, -ESRCH, -EACCES, -EBADMSG, -errno */
 
-/* Container id (64 or 12 hex digits, or a name of the runtime's) out of the text of /proc/PID/cgroup; empty if none. */
+/* The same from the text of /proc/PID/status. kernel_thread is false where the text does not say. 0 or -EBADMSG. */
+int proc_status_parse(const char *text, struct proc_status *ret_status);
+
+/* When the process started: field 22 of /proc/PID/stat, clock ticks since boot. With its PID it names a process for good,
+ * and is the key in the name of a .NET diagnostic port. 0, -ESRCH, -EBADMSG, -errno. */
+int proc_start_ticks(pid_t pid, uint64_t *ret_ticks);
+
+/* Field n (counted from 1, as proc(5) does; 3 or more) of the text of /proc/PID/stat. 0 or -EBADMSG. */
+int proc_stat_field(const char *text, int n, uint64_t *ret_value);
+
+/*
+ * Container id out of the text of /proc/PID/cgroup: the last path component that holds 64 hex digits ("docker-ID.scope",
+ * "cri-containerd-ID.scope", "libpod-ID", "/docker/ID", "/kubepods/.../ID"), or the name that LXC or systemd-nspawn gave. Empty
+ * if none. buf: at least PROC_CONTAINER_BYTES for a whole id.
+ */
 void proc_container_id(const char *cgroup_text, char *buf, size_t cap);
-
-/* .NET: whether the process runs CoreCLR, and the runtime's version from the path of libcoreclr.so, the bundle or
- * the diagnostic port; version empty where it cannot be told. 0 also when it is not .NET (ret->is_dotnet false). */
-struct proc_dotnet {
-	bool is_dotnet;
-	bool native_aot; /* always false where it cannot be told */
-	char version[32];
-};
-int proc_dotnet(pid_t pid, struct proc_dotnet *ret_dotnet);
 
 #endif

@@ -1,0 +1,180 @@
+#include "container/resolve.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#define RESOLVE_TRIES 16 /* -EAGAIN: somebody renames while the kernel walks */
+
+int resolve_openat2(int root_fd, const char *path, int *ret_fd)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd = -1;
+
+	for (int i = 0; i < RESOLVE_TRIES; i++) {
+		fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
+			break;
+	}
+	if (fd >= 0) {
+		*ret_fd = fd;
+		return 0;
+	}
+	/* Container runtimes of 2020 answer EPERM for system calls that they do not know; O_PATH itself gives EACCES. */
+	return errno == EPERM ? -ENOSYS : -errno;
+}
+
+/* A walk in steps. done: plain names from the root to cur, each with a slash before it. todo: what is left. */
+struct resolve_walk {
+	int root_fd, cur;
+	unsigned links;
+	char done[PATH_MAX], todo[PATH_MAX];
+};
+
+static int resolve_open_step(int dir, const char *name, int *ret_fd)
+{
+	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+static void resolve_set_cur(struct resolve_walk *w, int fd)
+{
+	if (w->cur >= 0)
+		close(w->cur);
+	w->cur = fd;
+}
+
+static int resolve_to_root(struct resolve_walk *w)
+{
+	int fd = -1, r = resolve_open_step(w->root_fd, ".", &fd);
+
+	if (r)
+		return r;
+	w->done[0] = 0;
+	resolve_set_cur(w, fd);
+	return 0;
+}
+
+/* ".." is walked again from the root, so that it cannot leave it whatever is renamed meanwhile. */
+static int resolve_up(struct resolve_walk *w)
+{
+	char names[PATH_MAX], *slash = strrchr(w->done, '/');
+	char *save = NULL;
+	int r, fd = -1;
+
+	if (slash)
+		*slash = 0;
+	strcpy(names, w->done);
+	r = resolve_to_root(w);
+	for (char *name = strtok_r(names, "/", &save); name && !r; name = strtok_r(NULL, "/", &save)) {
+		r = resolve_open_step(w->cur, name, &fd);
+		if (r)
+			break;
+		resolve_set_cur(w, fd);
+		strcat(w->done, "/");
+		strcat(w->done, name);
+	}
+	return r;
+}
+
+/* Puts a link's text before what is left to walk. */
+static int resolve_link(struct resolve_walk *w, int link_fd)
+{
+	char text[PATH_MAX];
+
+	if (++w->links > RESOLVE_LINKS_MAX)
+		return -ELOOP;
+	ssize_t n = readlinkat(link_fd, "", text, sizeof(text));
+
+	if (n < 0)
+		return -errno;
+	if (!n)
+		return -ENOENT;
+	size_t left = strlen(w->todo);
+
+	if ((size_t)n + 1 + left >= sizeof(w->todo))
+		return -ENAMETOOLONG;
+	memmove(w->todo + n + 1, w->todo, left + 1);
+	memcpy(w->todo, text, (size_t)n);
+	w->todo[n] = '/';
+	return text[0] == '/' ? resolve_to_root(w) : 0;
+}
+
+/* Takes the next name off todo; false at its end. */
+static bool resolve_next_name(struct resolve_walk *w, char *name)
+{
+	const char *p = w->todo + strspn(w->todo, "/");
+	size_t n = strcspn(p, "/");
+
+	memcpy(name, p, n);
+	name[n] = 0;
+	memmove(w->todo, p + n, strlen(p + n) + 1);
+	return n > 0;
+}
+
+static int resolve_step(struct resolve_walk *w, const char *name)
+{
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+	bool up = !strcmp(name, "..");
+	/* "." is opened, so that it fails below a file. */
+	int r = resolve_open_step(w->cur, up ? "." : name, &fd);
+
+	if (r)
+		return r;
+	if (up)
+		return resolve_up(w);
+	if (!strcmp(name, "."))
+		return 0;
+	if (fstat(fd, &st))
+		return -errno;
+	if (S_ISLNK(st.st_mode))
+		return resolve_link(w, fd);
+	if (strlen(w->done) + strlen(name) + 2 > sizeof(w->done))
+		return -ENAMETOOLONG;
+	strcat(w->done, "/");
+	strcat(w->done, name);
+	resolve_set_cur(w, TAKE_FD(fd));
+	return 0;
+}
+
+int resolve_by_steps(int root_fd, const char *path, int *ret_fd)
+{
+	struct resolve_walk w = {.root_fd = root_fd, .cur = -1};
+	char name[PATH_MAX];
+	int r;
+
+	if (!*path)
+		return -ENOENT;
+	if (strlen(path) >= sizeof(w.todo))
+		return -ENAMETOOLONG;
+	strcpy(w.todo, path);
+	r = resolve_to_root(&w);
+	while (!r && resolve_next_name(&w, name))
+		r = resolve_step(&w, name);
+	/* "file/" and "file/." ask for a directory; the kernel says so too. */
+	struct stat st;
+
+	if (!r && path[strlen(path) - 1] == '/' && (fstat(w.cur, &st) || !S_ISDIR(st.st_mode)))
+		r = -ENOTDIR;
+	if (r) {
+		resolve_set_cur(&w, -1);
+		return r;
+	}
+	*ret_fd = w.cur;
+	return 0;
+}
