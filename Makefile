@@ -132,7 +132,7 @@ fuzz:
 .PHONY: fuzz-bins
 fuzz-bins: $(FUZZ_BINS)
 
-bench: all examples
+bench: all examples helpers
 	tests/bench/run $(B)
 
 lint:

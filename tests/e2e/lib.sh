@@ -1,10 +1,11 @@
 # shellcheck shell=bash disable=SC2034 # what it sets is used by the tests
 # Helpers of the end-to-end tests, sourced first: `. "$TESTS/e2e/lib.sh"`. Gives $T, an empty directory that goes away at
-# the end together with every process that was begun by start.
+# the end together with every process that was begun by start; it is the working directory.
 set -u
 : "${PROFCPU:?run it through tests/run}" "${BUILD:?}" "${TESTS:?}" "${ROOT:?}"
 export LC_ALL=C
 T=$(mktemp -d "${TMPDIR:-/tmp}/profcpu-test.XXXXXX")
+cd "$T" || exit 1
 T_STARTED=()
 T_MOUNTED=()
 T_FILES=()
@@ -18,7 +19,7 @@ t_clean_up() {
 	for dir in "${T_MOUNTED[@]}"; do
 		umount "$dir" 2>/dev/null || umount -l "$dir"
 	done
-	rm -rf "$T"
+	cd / && rm -rf "$T"
 	[ ${#T_FILES[@]} -eq 0 ] || rm -f "${T_FILES[@]}"
 }
 trap t_clean_up EXIT

@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# A perf.data cut anywhere or with bytes changed, and files that are something else: no crash, no hang, a clear line, and
+# what is readable is still there.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_sampling
+
+start_shares 30
+record "$T/rec" -p "$SHARES_PID" -F 499 -d 1
+stop "$SHARES_PID"
+data=$T/rec/perf.data
+size=$(stat -c %s "$data")
+"$PROFCPU" fold "$data" >"$T/whole" || fail "fold of the whole gave $?"
+all=$(weight_of "$T/whole")
+[ "$all" -gt 0 ] || fail "nothing in it"
+
+# Cut: 8 bytes apart in the header, then 40 places all over.
+kept=0
+for at in 0 1 {8..112..8} $(seq 120 $((size / 40 + 1)) $((size - 1))) $((size - 1)); do
+	head -c "$at" "$data" >"$T/cut"
+	survives "$PROFCPU" fold "$T/cut"
+	w=$(weight_of "$T/refused.out")
+	[ "$w" -le "$all" ] || fail "more weight in the first $at bytes than in the whole"
+	if [ "$at" -lt $((size / 2)) ] && [ "$SURVIVED" = 0 ]; then
+		fail "a perf.data of $size bytes cut at $at is accepted without a word"
+	fi
+	[ "$w" -eq 0 ] || kept=$((kept + 1))
+done
+echo "$kept cuts had something readable in them"
+[ "$kept" -ge 15 ] || fail "too little is saved of files that were cut"
+
+# What was cut in half still gives all outputs, with a nonzero status.
+mkdir "$T/half"
+cp -r "$T/rec/symbols" "$T/rec/manifest.json" "$T/half" 2>/dev/null
+head -c $((size / 2)) "$data" >"$T/half/perf.data"
+survives "$PROFCPU" postprocess "$T/half"
+[ "$SURVIVED" = 1 ] || fail "postprocess of a half gave $SURVIVED"
+for file in flamegraph.svg folded_stacks.out perf_script.out; do
+	[ -s "$T/half/$file" ] || fail "no $file from the half that is readable"
+done
+
+# Changed: up to 8 bytes each time, always the same ones.
+RANDOM=1
+for ((i = 0; i < 250; i++)); do
+	cp "$data" "$T/changed"
+	for ((n = RANDOM % 8; n >= 0; n--)); do
+		# Every second one in the first 512 bytes, where the header is.
+		at=$(((RANDOM << 15 | RANDOM) % (n % 2 ? 512 : size)))
+		printf '%b' "\\x$(printf %02x $((RANDOM % 256)))" |
+			dd of="$T/changed" bs=1 seek="$at" conv=notrunc status=none
+	done
+	survives "$PROFCPU" fold "$T/changed"
+done
+
+# Something else.
+head -c 100000 /dev/urandom >"$T/noise"
+printf 'PERFILE2' >"$T/magic"
+: >"$T/empty"
+printf 'int main(void)\n{\n\treturn 0;\n}\n' >"$T/source"
+mkdir "$T/nothing"
+for what in noise magic empty source nothing missing; do
+	refuses "$PROFCPU" fold "$T/$what"
+	refuses "$PROFCPU" postprocess "$T/$what"
+	refuses "$PROFCPU" flamegraph "$T/$what"
+done
+ln -s /dev/zero "$T/endless"
+refuses "$PROFCPU" fold "$T/endless"

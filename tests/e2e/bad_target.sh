@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Targets that are not there, not ours, end at once, or become another program; and wrong usage: each has its own message
+# or just works.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_sampling
+
+# A PID that is not there.
+sleep 0.01 &
+gone=$!
+wait "$gone"
+refuses "$PROFCPU" collect -p "$gone" -d 1 -o "$T/gone"
+grep -q "$gone" "$T/refused" || fail "does not say which PID: $(cat "$T/refused")"
+[ ! -e "$T/gone/perf.data" ] || fail "made a recording of nothing"
+
+# Wrong usage is status 2.
+for args in '-p 0' '-p -5' '-p x' '-p 1x' '-d 0 -p 1' '-d -1 -p 1' '-d x -p 1' '-F 0 -p 1' '-F x -p 1' '--no-such' '-e nosuchevent -p 1'; do
+	# shellcheck disable=SC2086
+	survives "$PROFCPU" collect $args -o "$T/usage"
+	case $args in
+	*nosuchevent*) [ "$SURVIVED" != 0 ] ;;
+	*) [ "$SURVIVED" = 2 ] ;;
+	esac || fail "collect $args gave $SURVIVED: $(cat "$T/refused")"
+done
+
+# A command that is over in a millisecond, one that fails, one that is not there.
+survives "$PROFCPU" collect -o "$T/true" -- /bin/true
+[ -e "$T/true/perf.data" ] || fail "no recording of a command that is over at once: $(cat "$T/refused")"
+refuses "$PROFCPU" collect -o "$T/none" -- "$T/no/such/program"
+grep -q 'no/such/program' "$T/refused" || fail "does not say what could not be started: $(cat "$T/refused")"
+
+# Ends while it is recorded: the recording ends with it, long before the duration.
+start_shares 1
+before=$SECONDS
+record "$T/ends" -p "$SHARES_PID" -F 199 -d 50
+[ $((SECONDS - before)) -lt 20 ] || fail "did not end with its target"
+[ -s "$T/ends/flamegraph.svg" ] || fail "no picture of a target that ended"
+
+# Becomes another program, and has children: their names and symbols are found.
+record "$T/exec" -F 499 -- /bin/sh -c "sleep 0.2; exec '$BUILD/examples/shares' 1"
+grep -q '^shares;.*;main;run_paths;work;alpha;alpha_leaf' "$T/exec/folded_stacks.out" ||
+	fail "no names after exec: $(head -n 3 "$T/exec/folded_stacks.out")"
+record "$T/child" -F 499 -- /bin/sh -c "'$BUILD/examples/shares' 1; '$BUILD/examples/shares' -s 0,0,1 1"
+at_least "$(share_of "$T/child/folded_stacks.out" ';gamma_leaf')" 40 || fail "the second child is missing"
+
+# Ctrl-C and SIGTERM end a recording, and it is saved within 10 s.
+for sig in INT TERM; do
+	start_shares 30
+	# By way of a shell that gives the signal its default action back.
+	start collect bash -c "trap - INT; exec \"\$0\" collect -p $SHARES_PID -F 199 -d 60 -o '$T/$sig'" "$PROFCPU"
+	pid=$STARTED
+	sleep 1.5
+	kill -"$sig" "$pid"
+	before=$SECONDS
+	wait "$pid"
+	status=$?
+	[ $((SECONDS - before)) -le 10 ] || fail "SIG$sig: saved after $((SECONDS - before)) s only"
+	[ "$status" = 0 ] || fail "SIG$sig: exit $status: $(cat "$T/collect.log")"
+	[ -s "$T/$sig/flamegraph.svg" ] || fail "SIG$sig: no picture"
+	stop "$SHARES_PID"
+done

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# prof.tar.gz in a root without the program, its libraries and the kernel's symbols gives byte-identical results.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need tar ldd
+need_root
+need_sampling
+
+# A copy of the program that is gone afterwards, so that nothing can be looked up in it.
+mkdir "$T/app"
+cp "$BUILD/examples/shares" "$T/app/shares"
+start shares "$T/app/shares" -t 2 30
+record "$T/rec" -p "$STARTED" -F 499 -d 3
+stop "$STARTED"
+rm -r "$T/app"
+[ -s "$T/rec/prof.tar.gz" ] || fail "no prof.tar.gz"
+
+# Another root that holds profcpu with its libraries and nothing else.
+R=$T/root
+mkdir -p "$R/tmp/rec" "$R/bin"
+cp "$PROFCPU" "$R/bin/profcpu"
+ldd "$PROFCPU" | grep -o '/[^ ]*' | while read -r lib; do
+	mkdir -p "$R$(dirname "$lib")"
+	cp -L "$lib" "$R$lib"
+done
+cp "$T/rec/prof.tar.gz" "$R/tmp/prof.tar.gz"
+there() { chroot "$R" /bin/profcpu "$@"; }
+there version >/dev/null || skip "profcpu does not start in an empty root"
+
+# By the archive itself, and by what is in it without the derived files.
+tar -xzf "$T/rec/prof.tar.gz" -C "$R/tmp/rec" --strip-components=1
+rm -f "$R"/tmp/rec/{flamegraph.svg,folded_stacks.out,perf_script.out,prof.tar.gz}
+there postprocess /tmp/rec >"$T/there.log" 2>&1 || fail "postprocess gave $?: $(cat "$T/there.log")"
+for file in folded_stacks.out perf_script.out flamegraph.svg; do
+	cmp "$T/rec/$file" "$R/tmp/rec/$file" || fail "$file is another one elsewhere"
+done
+
+for options in '' --pid --tid --kernel --addrs --all; do
+	# shellcheck disable=SC2086 # no option at all is one case
+	"$PROFCPU" fold $options "$T/rec" >"$T/here.folded" || fail "fold $options here gave $?"
+	# shellcheck disable=SC2086
+	there fold $options /tmp/rec >"$T/there.folded" || fail "fold $options there gave $?"
+	cmp "$T/here.folded" "$T/there.folded" || fail "fold $options is another one elsewhere"
+	# shellcheck disable=SC2086
+	there fold $options /tmp/prof.tar.gz >"$T/there.folded" || fail "fold $options of the archive gave $?"
+	cmp "$T/here.folded" "$T/there.folded" || fail "fold $options of the archive is another one"
+done
+grep -q ';main;run_paths;work;alpha;alpha_leaf ' "$T/here.folded" || fail "no names: $(head -n 3 "$T/here.folded")"

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# No space left, read-only file systems: a clear line and a nonzero status; what could be written can be opened.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need mount
+need_root
+need_sampling
+mkdir "$T/small" "$T/frozen"
+mount -t tmpfs -o size=600k none "$T/small" 2>/dev/null || skip "needs the right to mount"
+T_MOUNTED+=("$T/small")
+mount -t tmpfs -o ro none "$T/frozen" || fail "mount"
+T_MOUNTED+=("$T/frozen")
+
+start_shares 60 -t 4
+refuses "$PROFCPU" collect -p "$SHARES_PID" -F 4000 -d 20 -o "$T/small/rec"
+grep -qi 'no space' "$T/refused" || fail "does not say that the device is full: $(cat "$T/refused")"
+[ -s "$T/small/rec/perf.data" ] || fail "nothing was kept"
+cp -r "$T/small/rec" "$T/rec"
+survives "$PROFCPU" postprocess "$T/rec"
+[ -s "$T/rec/flamegraph.svg" ] || fail "what was recorded until then cannot be opened: $(cat "$T/refused")"
+at_least "$(share_of "$T/rec/folded_stacks.out" ';work;')" 80 || fail "it has other stacks"
+
+# Outputs that do not fit.
+record "$T/good" -p "$SHARES_PID" -F 999 -d 2
+rm -rf "$T/small/rec"
+mkdir "$T/small/rec"
+cp -r "$T/good/perf.data" "$T/good/symbols" "$T/good/manifest.json" "$T/small/rec/" || fail "does not fit"
+head -c 1M /dev/zero >"$T/small/ballast" 2>/dev/null
+refuses "$PROFCPU" postprocess "$T/small/rec"
+[ ! -s "$T/small/rec/flamegraph.svg" ] || tail -c 20 "$T/small/rec/flamegraph.svg" | grep -q '</svg>' ||
+	fail "a picture that is cut was left behind"
+for command in fold flamegraph; do
+	"$PROFCPU" "$command" "$T/good" >/dev/full 2>"$T/refused" && fail "$command: success on a full device"
+	grep -q 'error: ' "$T/refused" || fail "$command on a full device says nothing"
+done
+
+refuses "$PROFCPU" collect -p "$SHARES_PID" -d 1 -o "$T/frozen/rec"
+grep -q frozen "$T/refused" || fail "does not say where: $(cat "$T/refused")"

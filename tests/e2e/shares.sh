@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Known shares come out as they are, and stacks reach main: 60/30/10 % within 2 points at 999 Hz over 10 s.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_sampling
+need_release
+
+start_shares 60
+record "$T/rec" -p "$SHARES_PID" -F 999 -d 10
+folded=$T/rec/folded_stacks.out
+[ -s "$folded" ] || fail "no folded stacks"
+
+for want in 'alpha;alpha_leaf 60' 'beta;beta_middle;beta_inner;beta_leaf 30' 'gamma_down;gamma_leaf 10'; do
+	share=$(share_of "$folded" ";work;.*${want% *}")
+	echo "${want% *}: $share %, ${want##* } % wanted"
+	within "$share" "${want##* }" 2 || fail "${want% *} has $share % and not ${want##* } %"
+done
+
+reach=$(share_of "$folded" ';main;run_paths')
+echo "stacks that reach main: $reach %"
+at_least "$reach" 99 || fail "only $reach % of the stacks reach main"
+
+# The whole path with its depth, not only the ends: the 12 rounds of the recursion are all there.
+deep=$(share_of "$folded" ';work;(gamma_down;){12}gamma_leaf')
+within "$deep" 10 2 || fail "the recursion of 12 has $deep %"
+
+# The rate is what was asked for: one busy thread, 999 Hz, 10 s; and nothing was lost.
+samples=$(grep -c '^shares ' "$T/rec/perf_script.out")
+echo "samples: $samples"
+within "$samples" 9990 700 || fail "$samples samples in 10 s at 999 Hz"
