@@ -40,7 +40,9 @@ enum frame_status {
 
 /* One code location. Text fields are ids of profile_text. Frames with equal fields are one frame. */
 struct profile_frame {
-	uint64_t addr; /* the address in the running process (ip for a leaf, return address for callers); 0: not known */
+	/* The ip (leaf) or return address (callers) as perf script prints it: the offset in the file where one is mapped,
+	 * else the address in the running process. 0: not known. */
+	uint64_t addr;
 	uint64_t sym_off; /* addr less the function's start; 0 with has_sym_off false: not known */
 	uint32_t perf_name; /* the symbol as perf script prints it, without "+0x.." ; PROFILE_NONE: perf says [unknown] */
 	uint32_t name; /* the full form of DESIGN.md; never PROFILE_NONE: placed frames have "[module+0x..]" */
@@ -58,7 +60,9 @@ struct profile_frame {
 struct profile_thread {
 	int32_t pid, tid;
 	uint32_t comm; /* text */
-	uint32_t pad; /* zero */
+	/* 1: pid 0 that is not the idle task but a process of another PID namespace than the recorder's. The perf form
+	 * says "swapper" (comm), the full form "[other pid namespace]". Else 0. */
+	uint32_t other_pid_ns;
 };
 
 struct profile_event {

@@ -14,8 +14,8 @@
 struct symbolizer;
 
 struct symbolizer_options {
-	/* Where a recording keeps what naming needs (its symbols/ directory), or -1. Asked first; complete when the
-	 * recording was taken to another machine. Borrowed. */
+	/* Where a recording keeps what naming needs (its symbols/ directory), or -1. When it is there and whole it is the
+	 * only source: this machine's files may have changed since. Borrowed. */
 	int store_dir_fd;
 	/* The door to this machine's processes; NULL: only files by path, in our own root. Borrowed. */
 	struct opener *opener;
@@ -29,10 +29,13 @@ struct symbolizer_audit {
 	uint64_t frames[FRAME_KINDS][3]; /* by enum frame_status */
 	uint64_t samples, stacks_complete, stacks_truncated;
 	uint64_t perfmap_bad_lines;
+	uint64_t images_missing; /* images with samples whose file was not there, not readable or no ELF */
+	uint64_t images_replaced; /* images with samples whose file is another one now, so that it was not used */
 	bool kallsyms_hidden; /* kernel addresses are not readable here: what to do is in doctor */
 };
 
-/* profile: borrowed, filled with texts, threads, frames, stacks. 0 or -errno. */
+/* profile: borrowed, filled with texts, threads, frames, stacks. 0 or -errno; a store that is damaged is said by log_warn
+ * and not used. */
 int symbolizer_new(struct profile *profile, const struct symbolizer_options *options,
 		   struct symbolizer **ret_symbolizer);
 void symbolizer_free(struct symbolizer *s);
@@ -46,6 +49,9 @@ int symbolizer_build_ids(struct symbolizer *s, const struct perfdata_build_id_en
 /* The thread (as named now) and the stack of a sample record. Identical callchains in one address space cost one hash. */
 int symbolizer_sample(struct symbolizer *s, const struct perfdata_record *record, uint32_t *ret_thread,
 		      uint32_t *ret_stack);
+
+/* Whether names come from a whole store, so that nothing was looked up on this machine. */
+bool symbolizer_from_store(const struct symbolizer *s);
 
 /* Writes what is needed to name the frames seen so far on another machine into dir_fd (a recording's symbols/):
  * for each image that samples hit its build id and the symbols that cover sampled addresses, the hit part of kallsyms,

@@ -1,0 +1,145 @@
+#include "profcpu/ingest.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What one event of the file became in the profile. */
+struct ingest_event {
+	bool known;
+	bool has_samples;
+	bool has_period;
+	uint32_t id;
+};
+
+struct ingest {
+	struct perfdata *data;
+	struct symbolizer *symbols;
+	struct profile *profile;
+	struct ingest_event *events;
+	size_t nevents;
+	struct ingest_result *result;
+	size_t build_ids; /* handed on so far: in pipe mode they come late */
+};
+
+/* The profile's event for the file's event `index`, made when its first sample comes. */
+static int ingest_event(struct ingest *in, uint32_t index, struct ingest_event **ret_event)
+{
+	const struct perfdata_event *all;
+	struct profile_event event;
+	size_t n;
+	int r;
+
+	all = perfdata_events(in->data, &n);
+	if (index >= n)
+		return -EBADMSG;
+	if (index >= in->nevents) {
+		struct ingest_event *more = reallocarray(in->events, n, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		memset(more + in->nevents, 0, (n - in->nevents) * sizeof(*more));
+		in->events = more;
+		in->nevents = n;
+	}
+	*ret_event = &in->events[index];
+	if (in->events[index].known)
+		return 0;
+	/* perf script prints a period where it was recorded, except for tracepoints. */
+	event.has_period = (all[index].attr.sample_type & PERF_SAMPLE_PERIOD) && all[index].attr.type != PERF_TYPE_TRACEPOINT;
+	r = profile_text(in->profile, all[index].name, strlen(all[index].name), &event.name);
+	if (!r)
+		r = profile_event(in->profile, &event, &in->events[index].id);
+	in->events[index].has_period = event.has_period;
+	in->events[index].known = !r;
+	return r;
+}
+
+static int ingest_sample(struct ingest *in, const struct perfdata_record *record)
+{
+	struct profile_sample sample = {.time_ns = record->time_ns, .cpu = record->cpu};
+	struct ingest_event *event;
+	int r = ingest_event(in, record->event, &event);
+
+	if (r)
+		return r == -EBADMSG ? 0 : r;
+	if (!event->has_samples)
+		in->result->events_with_samples++;
+	event->has_samples = true;
+	sample.event = event->id;
+	sample.weight = event->has_period ? record->sample.period : 1;
+	r = symbolizer_sample(in->symbols, record, &sample.thread, &sample.stack);
+	return r ? r : profile_sample(in->profile, &sample);
+}
+
+static int ingest_build_ids(struct ingest *in)
+{
+	const struct perfdata_info *info = perfdata_info(in->data);
+	int r = 0;
+
+	if (info->nbuild_ids > in->build_ids)
+		r = symbolizer_build_ids(in->symbols, info->build_ids + in->build_ids,
+					 info->nbuild_ids - in->build_ids);
+	in->build_ids = info->nbuild_ids;
+	return r;
+}
+
+static int ingest_records(struct ingest *in)
+{
+	struct perfdata_record record;
+	int r, more;
+
+	for (;;) {
+		more = perfdata_next(in->data, &record, &in->result->error);
+		if (more <= 0)
+			break;
+		r = ingest_build_ids(in);
+		if (!r)
+			r = record.type == PERF_RECORD_SAMPLE ? ingest_sample(in, &record)
+							      : symbolizer_apply(in->symbols, &record);
+		if (r)
+			return r;
+	}
+	if (more == -ENOMEM)
+		return more;
+	in->result->damaged = more < 0;
+	return 0;
+}
+
+static int ingest_finish(struct ingest *in, const struct ingest_options *options)
+{
+	struct ingest_result *result = in->result;
+
+	result->data = *perfdata_stats(in->data);
+	result->store_complete = symbolizer_from_store(in->symbols);
+	if (!result->store_complete && options->write_store_dir_fd >= 0) {
+		result->store_error = symbolizer_store(in->symbols, options->write_store_dir_fd);
+		result->store_complete = !result->store_error;
+	}
+	return symbolizer_audit(in->symbols, &result->audit);
+}
+
+int ingest_perfdata(int fd, const struct ingest_options *options, struct profile *profile,
+		    struct ingest_result *ret_result)
+{
+	struct ingest_result result = {0};
+	struct ingest in = {.profile = profile, .result = &result};
+	int r = perfdata_open(fd, &in.data, &result.error);
+
+	if (!r)
+		r = symbolizer_new(profile, &options->symbols, &in.symbols);
+	if (!r)
+		r = ingest_build_ids(&in);
+	if (!r)
+		r = ingest_records(&in);
+	if (!r)
+		r = ingest_finish(&in, options);
+	free(in.events);
+	symbolizer_free(in.symbols);
+	perfdata_close(in.data);
+	if (r && !result.error.code)
+		parse_fail(&result.error, r, "the recording could not be taken in", 0);
+	*ret_result = result;
+	return r;
+}

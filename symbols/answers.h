@@ -1,0 +1,81 @@
+/*
+ * Every question that was asked of a symbol source and what it answered, remembered. While names are looked up it is the
+ * cache; written out (symbols/store.h) it is what another machine needs to give the same names, "nothing is known of
+ * this address" among them.
+ *
+ * A question is an image and an address of its own kind: a file offset for images that are files, an addr for the kernel
+ * and for JIT code.
+ */
+#ifndef SYMBOLS_ANSWERS_H
+#define SYMBOLS_ANSWERS_H
+
+#include "base/hashmap.h"
+#include "base/intern.h"
+#include "base/vec.h"
+#include "symbols/image.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ANSWERS_NONE UINT32_MAX
+
+/* What an image is. The text of each kind is in recordings. */
+enum answers_kind {
+	ANSWERS_FILE, /* a file by its path */
+	ANSWERS_JIT, /* memory in which a process of its own makes code: named by its perf map */
+	ANSWERS_VDSO,
+	ANSWERS_VSYSCALL,
+	ANSWERS_OTHER, /* memory that has no file and is not named by a perf map */
+	ANSWERS_KERNEL,
+	ANSWERS_KINDS,
+};
+
+/* By what an image is known again. Two with equal fields are one image. */
+struct answers_image {
+	uint32_t path; /* in answers.texts; as the record has it, " (deleted)" included */
+	uint8_t kind; /* enum answers_kind */
+	struct image_build_id build_id;
+	uint32_t maj, min;
+	uint64_t ino, ino_generation;
+	int32_t pid; /* of JIT images, and of files that nothing but the process's root tells apart; else 0 */
+};
+
+/* A symbol that covers an address that was asked for. */
+struct answers_symbol {
+	uint64_t start, end;
+	uint32_t image;
+	uint32_t name; /* in answers.texts; ANSWERS_NONE: bounds of a function without a name */
+	uint32_t module; /* kernel symbols: "[ext4]"; else ANSWERS_NONE */
+	uint32_t source; /* enum symbol_source */
+};
+
+struct answers_entry {
+	uint64_t addr;
+	uint32_t image, symbol; /* symbol ANSWERS_NONE: not known */
+};
+
+/* A zeroed struct is empty. Members are read by other modules of symbols/, changed only here. */
+struct answers {
+	struct intern texts;
+	VEC(struct answers_image) images;
+	VEC(struct answers_symbol) symbols;
+	VEC(struct answers_entry) entries;
+	struct hashmap image_ids, symbol_ids, entry_ids; /* hash -> index, probed on by key + 1 */
+};
+
+void answers_free(struct answers *a);
+
+/* Each finds what equals its argument or adds it. 0, -ENOMEM, -E2BIG. */
+int answers_image(struct answers *a, const struct answers_image *image, uint32_t *ret_image);
+int answers_symbol(struct answers *a, const struct answers_symbol *symbol, uint32_t *ret_symbol);
+
+/* Finds an equal image without adding. 0 or -ENOENT. */
+int answers_find_image(const struct answers *a, const struct answers_image *image, uint32_t *ret_image);
+
+/* What is known of an address: 0 and a symbol id or ANSWERS_NONE; -ENOENT: was never asked. */
+int answers_get(const struct answers *a, uint32_t image, uint64_t addr, uint32_t *ret_symbol);
+
+/* Remembers an answer to a question that was not asked before. 0 or -ENOMEM. */
+int answers_put(struct answers *a, uint32_t image, uint64_t addr, uint32_t symbol);
+
+#endif

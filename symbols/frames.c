@@ -1,0 +1,339 @@
+#include "symbols/frames.h"
+
+#include "base/outbuf.h"
+#include "symbols/demangle.h"
+#include "symbols/managed_name.h"
+
+#include <errno.h>
+#include <string.h>
+
+void frames_free(struct frames *f)
+{
+	vec_free(&f->symbols);
+	vec_free(&f->images);
+}
+
+static bool frames_starts(const char *text, const char *head)
+{
+	return !strncmp(text, head, strlen(head));
+}
+
+static bool frames_ends(const char *text, const char *tail)
+{
+	size_t len = strlen(text), n = strlen(tail);
+
+	return len >= n && !strcmp(text + len - n, tail);
+}
+
+/* The .NET runtime's own libraries, by the last part of the path. */
+static bool frames_is_runtime(const char *base)
+{
+	static const char *const names[] = {
+		"libcoreclr.so",    "libclrjit.so",  "libclrgc.so",	    "libclrgcexp.so",
+		"libhostpolicy.so", "libhostfxr.so", "libmscordaccore.so", "libmscordbi.so",
+		"libclretwrc.so",   "libnethost.so", "dotnet",
+	};
+
+	if (frames_starts(base, "libSystem.") || frames_starts(base, "libcoreclrtrace"))
+		return true;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(base, names[i]))
+			return true;
+	return false;
+}
+
+static uint8_t frames_image_kind(const struct answers_image *image, const char *path, const char *base)
+{
+	switch ((enum answers_kind)image->kind) {
+	case ANSWERS_KERNEL:
+		return FRAME_KERNEL;
+	case ANSWERS_JIT:
+		return frames_starts(path, "/memfd:doublemapper") ? FRAME_MANAGED : FRAME_UNKNOWN;
+	case ANSWERS_OTHER:
+		return FRAME_UNKNOWN;
+	case ANSWERS_FILE:
+		if (frames_ends(base, ".dll") || frames_ends(base, ".exe"))
+			return FRAME_MANAGED;
+		return frames_is_runtime(base) ? FRAME_RUNTIME : FRAME_NATIVE;
+	default:
+		return FRAME_NATIVE;
+	}
+}
+
+static int frames_image_names(struct frames *f, const struct answers_image *image,
+			      struct frames_image_names *ret_names)
+{
+	const char *path = intern_text(&f->answers->texts, image->path);
+	const char *deleted = frames_ends(path, " (deleted)") ? path + strlen(path) - strlen(" (deleted)") : NULL;
+	struct frames_image_names n = {.done = true};
+	const char *base = path + strlen(path);
+	struct outbuf buf = outbuf_to(-1);
+	int r;
+
+	while (base > path && base[-1] != '/')
+		base--;
+	outbuf_put(&buf, base, deleted && deleted > base ? (size_t)(deleted - base) : strlen(base));
+	outbuf_char(&buf, '\0');
+	r = buf.error ? buf.error : profile_text(f->profile, buf.data, buf.len - 1, &n.base);
+	if (!r)
+		n.kind = frames_image_kind(image, path, buf.data);
+	n.identity = image->kind == ANSWERS_OTHER ||
+		     (image->kind == ANSWERS_JIT && !frames_starts(path, "/memfd:"));
+	/* What is JIT code of a memfd perf cannot name, and we say its names in perf's form all the same. */
+	n.perf_blind = image->kind == ANSWERS_FILE && deleted;
+	buf.len = 0;
+	/* perf's stand-in for memory without a file is the file that would name it. */
+	if (image->kind == ANSWERS_JIT && n.identity)
+		outbuf_printf(&buf, "/tmp/perf-%d.map", image->pid);
+	else
+		outbuf_str(&buf, path);
+	if (!r)
+		r = buf.error ? buf.error : profile_text(f->profile, buf.data, buf.len, &n.module);
+	outbuf_close(&buf);
+	if (!r)
+		*ret_names = n;
+	return r;
+}
+
+int frames_image(struct frames *f, uint32_t image, const struct frames_image_names **ret_names)
+{
+	struct frames_image_names blank = {0};
+	int r = 0;
+
+	while (f->images.len <= image)
+		if (vec_push(&f->images, blank))
+			return -ENOMEM;
+	if (!f->images.v[image].done)
+		r = frames_image_names(f, &f->answers->images.v[image], &f->images.v[image]);
+	if (!r)
+		*ret_names = &f->images.v[image];
+	return r;
+}
+
+static uint8_t frames_flags(uint8_t kind, const char *name)
+{
+	static const char *const roots[] = {
+		"_start",	  "_dl_start_user",  "__libc_start_main", "__libc_start_call_main", "start_thread",
+		"thread_start",	  "clone",	     "__clone",		  "clone3",		    "__clone3",
+		"main",		  "__clone_internal", "_dl_start",
+	};
+	static const char *const kernel_roots[] = {
+		"ret_from_fork", "ret_from_fork_asm", "kthread", "x86_64_start_kernel", "x86_64_start_reservations",
+	};
+	static const char *const idle[] = {
+		"do_idle",	  "cpu_startup_entry", "start_secondary", "rest_init", "start_kernel",
+		"cpu_bringup_and_idle",
+	};
+	uint8_t flags = 0;
+
+	if (kind != FRAME_KERNEL) {
+		if (frames_starts(name, "__restore") || frames_starts(name, "__kernel_rt_sigreturn"))
+			flags |= FRAMES_TRAMPOLINE;
+		for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++)
+			if (!strcmp(name, roots[i]))
+				flags |= FRAMES_ROOT;
+		if (frames_starts(name, "__libc_start_main"))
+			flags |= FRAMES_ROOT;
+		return flags;
+	}
+	if (frames_starts(name, "asm_") || !strcmp(name, "error_entry") || !strcmp(name, "common_interrupt"))
+		flags |= FRAMES_INTERRUPTED;
+	for (size_t i = 0; i < sizeof(kernel_roots) / sizeof(*kernel_roots); i++)
+		if (!strcmp(name, kernel_roots[i]))
+			flags |= FRAMES_ROOT;
+	for (size_t i = 0; i < sizeof(idle) / sizeof(*idle); i++)
+		if (!strcmp(name, idle[i]))
+			flags |= FRAMES_IDLE | FRAMES_ROOT;
+	if (frames_starts(name, "secondary_startup_64") || !strcmp(name, "common_startup_64"))
+		flags |= FRAMES_IDLE | FRAMES_ROOT;
+	return flags;
+}
+
+/* The name of a placed function: "[libfoo.so+0x1234]", its start. */
+static int frames_placed(struct frames *f, const struct frames_image_names *image, uint64_t start,
+			 uint32_t *ret_name)
+{
+	struct outbuf buf = outbuf_to(-1);
+	int r;
+
+	outbuf_printf(&buf, "[%s+0x%llx]", profile_text_of(f->profile, image->base, NULL),
+		      (unsigned long long)start);
+	r = buf.error ? buf.error : profile_text(f->profile, buf.data, buf.len, ret_name);
+	outbuf_close(&buf);
+	return r;
+}
+
+/* The full form of a perf map's name. */
+static void frames_managed(const struct frames *f, const char *raw, size_t len, struct outbuf *out,
+			   uint8_t *ret_kind)
+{
+	struct managed_name_part tier, module;
+	enum managed_name_kind kind;
+	size_t at = out->len;
+
+	kind = managed_name_full(raw, len, out, &tier, &module);
+	*ret_kind = kind == MANAGED_NAME_STUB ? FRAME_RUNTIME : FRAME_MANAGED;
+	if (f->raw_names || out->len == at) {
+		out->len = at;
+		outbuf_put(out, raw, len);
+	}
+}
+
+static int frames_symbol_names(struct frames *f, const struct answers_symbol *s,
+			       struct frames_symbol_names *ret_names)
+{
+	struct frames_symbol_names n = {.done = true, .status = FRAME_IS_NAMED};
+	const struct frames_image_names *image;
+	struct outbuf buf = outbuf_to(-1);
+	const char *raw;
+	size_t len;
+	int r = frames_image(f, s->image, &image);
+
+	if (r)
+		return r;
+	n.kind = image->kind;
+	if (s->name == ANSWERS_NONE) {
+		n.status = FRAME_IS_PLACED;
+		n.perf_name = PROFILE_NONE;
+		r = frames_placed(f, image, s->start, &n.name);
+		if (!r)
+			*ret_names = n;
+		return r;
+	}
+	raw = intern_text(&f->answers->texts, s->name);
+	len = intern_len(&f->answers->texts, s->name);
+	n.flags = frames_flags(n.kind, raw);
+	if (s->source == SYMBOL_PERFMAP || s->source == SYMBOL_KALLSYMS)
+		outbuf_put(&buf, raw, len);
+	else
+		r = demangle_perf(raw, len, &buf);
+	if (!r)
+		r = buf.error ? buf.error : profile_text(f->profile, buf.len ? buf.data : "", buf.len, &n.perf_name);
+	buf.len = 0;
+	if (s->source == SYMBOL_PERFMAP)
+		frames_managed(f, raw, len, &buf, &n.kind);
+	else if (f->mangled)
+		outbuf_put(&buf, raw, len);
+	else if (!r)
+		r = demangle_full(raw, len, &buf);
+	if (!r)
+		r = buf.error ? buf.error : profile_text(f->profile, buf.len ? buf.data : "", buf.len, &n.name);
+	outbuf_close(&buf);
+	if (!r)
+		*ret_names = n;
+	return r;
+}
+
+static int frames_symbol(struct frames *f, uint32_t symbol, const struct frames_symbol_names **ret_names)
+{
+	struct frames_symbol_names blank = {0};
+	int r = 0;
+
+	while (f->symbols.len <= symbol)
+		if (vec_push(&f->symbols, blank))
+			return -ENOMEM;
+	if (!f->symbols.v[symbol].done)
+		r = frames_symbol_names(f, &f->answers->symbols.v[symbol], &f->symbols.v[symbol]);
+	if (!r)
+		*ret_names = &f->symbols.v[symbol];
+	return r;
+}
+
+bool frames_is_trampoline(struct frames *f, const struct frames_place *exact)
+{
+	const struct answers_symbol *s;
+
+	if (exact->symbol == ANSWERS_NONE)
+		return false;
+	s = &f->answers->symbols.v[exact->symbol];
+	return s->start == exact->addr && s->name != ANSWERS_NONE &&
+	       (frames_flags(FRAME_NATIVE, intern_text(&f->answers->texts, s->name)) & FRAMES_TRAMPOLINE);
+}
+
+/* What the full form says of an address without a symbol: the module alone, as its function is not known. */
+static int frames_nameless(struct frames *f, uint32_t image, struct profile_frame *frame)
+{
+	const struct frames_image_names *names;
+	const struct answers_image *key;
+	struct outbuf buf = outbuf_to(-1);
+	int r;
+
+	frame->status = FRAME_IS_UNKNOWN;
+	if (image == ANSWERS_NONE) {
+		frame->kind = FRAME_UNKNOWN;
+		return profile_text(f->profile, "[unknown]", strlen("[unknown]"), &frame->name);
+	}
+	r = frames_image(f, image, &names);
+	if (r)
+		return r;
+	key = &f->answers->images.v[image];
+	frame->kind = names->kind;
+	if (key->kind == ANSWERS_KERNEL)
+		outbuf_str(&buf, "[kernel]");
+	else if (key->kind == ANSWERS_VDSO || key->kind == ANSWERS_VSYSCALL)
+		outbuf_str(&buf, intern_text(&f->answers->texts, key->path));
+	else if (key->kind == ANSWERS_FILE)
+		outbuf_printf(&buf, "[%s]", profile_text_of(f->profile, names->base, NULL));
+	else
+		outbuf_str(&buf, "[unknown]");
+	r = buf.error ? buf.error : profile_text(f->profile, buf.data, buf.len, &frame->name);
+	outbuf_close(&buf);
+	return r;
+}
+
+static int frames_full_part(struct frames *f, const struct frames_place *full, struct profile_frame *frame,
+			    uint8_t *ret_flags)
+{
+	const struct frames_symbol_names *names;
+	int r;
+
+	*ret_flags = 0;
+	if (full->map_name != PROFILE_NONE) {
+		frame->name = full->map_name;
+		frame->kind = FRAME_KERNEL;
+		frame->status = FRAME_IS_NAMED;
+		frame->source = SYMBOL_KSYMBOL;
+		return 0;
+	}
+	if (full->symbol == ANSWERS_NONE)
+		return frames_nameless(f, full->image, frame);
+	r = frames_symbol(f, full->symbol, &names);
+	if (r)
+		return r;
+	frame->name = names->name;
+	frame->kind = names->kind;
+	frame->status = names->status;
+	frame->source = (uint8_t)f->answers->symbols.v[full->symbol].source;
+	*ret_flags = names->flags;
+	return 0;
+}
+
+int frames_make(struct frames *f, const struct frames_place *exact, const struct frames_place *full,
+		uint32_t *ret_frame, uint8_t *ret_flags)
+{
+	struct profile_frame frame = {
+		.addr = exact->shown,
+		.perf_name = PROFILE_NONE,
+		.module = exact->module,
+		.srcline = PROFILE_NONE,
+	};
+	const struct frames_symbol_names *names;
+	const struct frames_image_names *image;
+	int r = frames_full_part(f, full, &frame, ret_flags);
+
+	if (!r && exact->map_name != PROFILE_NONE) {
+		frame.perf_name = exact->map_name;
+		frame.sym_off = exact->shown - exact->map_start;
+		frame.has_sym_off = true;
+	} else if (!r && exact->symbol != ANSWERS_NONE) {
+		r = frames_symbol(f, exact->symbol, &names);
+		if (!r)
+			r = frames_image(f, exact->image, &image);
+		if (!r && !image->perf_blind && names->perf_name != PROFILE_NONE) {
+			frame.perf_name = names->perf_name;
+			frame.sym_off = exact->addr - f->answers->symbols.v[exact->symbol].start;
+			frame.has_sym_off = true;
+		}
+	}
+	return r ? r : profile_frame(f->profile, &frame, ret_frame);
+}

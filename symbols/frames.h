@@ -1,0 +1,68 @@
+/* From what is known of an address to a frame of the profile, in both forms of names. */
+#ifndef SYMBOLS_FRAMES_H
+#define SYMBOLS_FRAMES_H
+
+#include "profile/profile.h"
+#include "symbols/answers.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a symbol's name says of the stack it is in. */
+enum frames_flag {
+	FRAMES_INTERRUPTED = 1, /* entry code of interrupts and faults: its caller's address is no return address */
+	FRAMES_TRAMPOLINE = 2, /* signal return code: entered by a return, at its first instruction */
+	FRAMES_ROOT = 4, /* where threads begin: nothing calls it */
+	FRAMES_IDLE = 8, /* the idle loop */
+};
+
+/* What perf and we know of one address. */
+struct frames_place {
+	uint32_t image; /* in answers; ANSWERS_NONE: nothing is mapped there */
+	uint32_t symbol; /* in answers; ANSWERS_NONE: not known */
+	uint64_t addr; /* the question (answers.h) */
+	uint64_t shown; /* as perf prints it: file offset for mapped files, else the address */
+	uint32_t module; /* profile text as perf prints it */
+	uint32_t map_name; /* kernel code made at run time: its name, a profile text, from the map; else PROFILE_NONE */
+	uint64_t map_start; /* then, where it begins */
+};
+
+struct frames_symbol_names {
+	bool done;
+	uint8_t kind, status, flags;
+	uint32_t perf_name, name; /* profile texts */
+};
+
+struct frames_image_names {
+	bool done;
+	bool identity; /* perf prints addresses of it as they are */
+	bool perf_blind; /* perf cannot open it: it prints [unknown] */
+	uint8_t kind; /* enum frame_kind of code in it */
+	uint32_t module; /* profile text */
+	uint32_t base; /* the last part of its path */
+};
+
+struct frames {
+	struct profile *profile; /* borrowed */
+	struct answers *answers; /* borrowed */
+	bool raw_names, mangled;
+	VEC(struct frames_symbol_names) symbols; /* by symbol id of answers */
+	VEC(struct frames_image_names) images; /* by image id of answers */
+};
+
+void frames_free(struct frames *f);
+
+/* What is said of an image. Valid until the next call. 0, -ENOMEM, -E2BIG. */
+int frames_image(struct frames *f, uint32_t image, const struct frames_image_names **ret_names);
+
+/*
+ * The frame for an address. exact: what perf looks up, the sampled or return address; full: what the full form looks up,
+ * one byte before a return address. *ret_flags: enum frames_flag of the full form's symbol. 0, -ENOMEM, -E2BIG.
+ */
+int frames_make(struct frames *f, const struct frames_place *exact, const struct frames_place *full,
+		uint32_t *ret_frame, uint8_t *ret_flags);
+
+/* Whether a symbol is a signal trampoline that begins at addr. */
+bool frames_is_trampoline(struct frames *f, const struct frames_place *exact);
+
+#endif

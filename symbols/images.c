@@ -1,0 +1,412 @@
+#include "symbols/images.h"
+
+#include "base/cleanup.h"
+#include "symbols/perfmap.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define IMAGES_VDSO_BYTES_MAX ((size_t)256 << 10)
+
+/* What is needed to find an image's source, and the source once it was looked for. */
+struct images_source {
+	int32_t pid; /* a process that mapped it, and where */
+	uint64_t start, end;
+	bool tried;
+	struct image *elf;
+};
+
+struct images_header_id {
+	uint32_t path; /* in answers->texts */
+	struct image_build_id id;
+};
+
+struct images {
+	struct answers *answers;
+	struct kernel_map *kernel;
+	struct opener *opener;
+	VEC(struct images_source) sources; /* by image id; may be shorter than answers->images */
+	VEC(struct symbol_provider *) perfmaps; /* NULL: the process has none */
+	struct hashmap perfmap_ids; /* pid -> index into perfmaps */
+	struct hashmap header_ids; /* path text id -> index into ids */
+	VEC(struct images_header_id) ids;
+	struct images_stats stats;
+};
+
+int images_new(struct answers *answers, struct kernel_map *kernel, struct opener *opener, struct images **ret_images)
+{
+	struct images *im = calloc(1, sizeof(*im));
+
+	if (!im)
+		return -ENOMEM;
+	im->answers = answers;
+	im->kernel = kernel;
+	im->opener = opener;
+	*ret_images = im;
+	return 0;
+}
+
+void images_free(struct images *im)
+{
+	if (!im)
+		return;
+	for (size_t i = 0; i < im->sources.len; i++)
+		image_free(im->sources.v[i].elf);
+	for (size_t i = 0; i < im->perfmaps.len; i++)
+		symbol_provider_free(im->perfmaps.v[i]);
+	vec_free(&im->sources);
+	vec_free(&im->perfmaps);
+	hashmap_free(&im->perfmap_ids);
+	vec_free(&im->ids);
+	hashmap_free(&im->header_ids);
+	free(im);
+}
+
+struct images_stats images_stats(const struct images *im)
+{
+	return im->stats;
+}
+
+static struct image_build_id images_build_id_of(const struct perfdata_build_id *id)
+{
+	struct image_build_id out = {.len = id->len <= IMAGE_BUILD_ID_MAX ? id->len : IMAGE_BUILD_ID_MAX};
+
+	_Static_assert(IMAGE_BUILD_ID_MAX == PERFDATA_BUILD_ID_MAX, "build ids are copied whole");
+	memcpy(out.bytes, id->bytes, out.len);
+	return out;
+}
+
+int images_build_id(struct images *im, const char *path, const struct perfdata_build_id *id)
+{
+	struct images_header_id entry = {.id = images_build_id_of(id)};
+	int r = intern_str(&im->answers->texts, path, &entry.path);
+
+	if (r || !id->len)
+		return r;
+	if (vec_push(&im->ids, entry))
+		return -ENOMEM;
+	return hashmap_put(&im->header_ids, entry.path, (uint32_t)im->ids.len - 1);
+}
+
+static bool images_starts(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+/* perf's notion of memory without a file (tools/perf/util/map.h), which it looks up in the process's perf map. */
+static bool images_is_anonymous(const struct perfdata_mmap *m)
+{
+	return !strcmp(m->filename, "//anon") || images_starts(m->filename, "/dev/zero") ||
+	       images_starts(m->filename, "/anon_hugepage") || images_starts(m->filename, "[stack") ||
+	       images_starts(m->filename, "/SYSV") || !strcmp(m->filename, "[heap]") || (m->flags & MAP_HUGETLB);
+}
+
+static enum answers_kind images_kind(const struct perfdata_record *record, bool *ret_anonymous)
+{
+	const char *name = record->mmap.filename;
+	bool executable = record->type == PERF_RECORD_MMAP ? !(record->misc & PERF_RECORD_MISC_MMAP_DATA)
+							   : !!(record->mmap.prot & PROT_EXEC);
+
+	*ret_anonymous = images_is_anonymous(&record->mmap);
+	if (*ret_anonymous)
+		return executable ? ANSWERS_JIT : ANSWERS_OTHER;
+	if (images_starts(name, "/memfd:"))
+		return ANSWERS_JIT;
+	if (!strcmp(name, "[vdso]") || !strcmp(name, "[vdso32]") || !strcmp(name, "[vdsox32]"))
+		return ANSWERS_VDSO;
+	if (!strcmp(name, "[vsyscall]"))
+		return ANSWERS_VSYSCALL;
+	return name[0] == '/' && name[1] != '/' ? ANSWERS_FILE : ANSWERS_OTHER;
+}
+
+/* Whether paths of this process are to be understood in a root of its own. */
+static bool images_other_root(const struct images *im, int32_t pid)
+{
+	struct opener_process process;
+
+	return im->opener && !opener_process(im->opener, pid, &process) && process.other_root;
+}
+
+int images_of_record(struct images *im, const struct perfdata_record *record, uint32_t *ret_image,
+		     bool *ret_anonymous)
+{
+	const struct perfdata_mmap *m = &record->mmap;
+	enum answers_kind kind = images_kind(record, ret_anonymous);
+	struct answers_image key = {.kind = (uint8_t)kind};
+	const uint32_t *header;
+	size_t had;
+	int r = intern_str(&im->answers->texts, m->filename, &key.path);
+
+	if (r)
+		return r;
+	if (kind == ANSWERS_FILE) {
+		key.build_id = images_build_id_of(&m->build_id);
+		key.maj = m->maj;
+		key.min = m->min;
+		key.ino = m->ino;
+		key.ino_generation = m->ino_generation;
+		header = m->build_id.len ? NULL : hashmap_get(&im->header_ids, key.path);
+		if (header)
+			key.build_id = im->ids.v[*header].id;
+		/* Nothing tells files of equal path in two containers apart but the containers. */
+		if (!key.build_id.len && !key.ino && images_other_root(im, record->pid))
+			key.pid = record->pid;
+	} else if (kind == ANSWERS_JIT) {
+		key.pid = record->pid;
+	}
+	had = im->answers->images.len;
+	r = answers_image(im->answers, &key, ret_image);
+	if (r)
+		return r;
+	if (im->answers->images.len > had || im->sources.len <= *ret_image) {
+		struct images_source fresh = {0};
+
+		while (im->sources.len <= *ret_image)
+			if (vec_push(&im->sources, fresh))
+				return -ENOMEM;
+	}
+	if (!im->sources.v[*ret_image].end) {
+		im->sources.v[*ret_image].pid = record->pid;
+		im->sources.v[*ret_image].start = m->addr;
+		im->sources.v[*ret_image].end = m->addr + m->len;
+	}
+	return 0;
+}
+
+/* Whether an open file is the one that was mapped. */
+static bool images_is_same_file(const struct answers_image *key, int fd)
+{
+	struct image_build_id id;
+	struct stat st;
+
+	if (key->build_id.len) {
+		/* A file without a build id is another one too. */
+		return !image_build_id_of(fd, &id) && id.len && id.len <= key->build_id.len &&
+		       !memcmp(id.bytes, key->build_id.bytes, id.len);
+	}
+	if (!key->ino || fstat(fd, &st))
+		return true;
+	/* Device numbers of a mapping and of stat differ on some file systems; then the inode says nothing. */
+	return major(st.st_dev) != key->maj || minor(st.st_dev) != key->min || st.st_ino == key->ino;
+}
+
+static bool images_is_deleted(const char *path)
+{
+	size_t len = strlen(path), tail = strlen(" (deleted)");
+
+	return len > tail && !strcmp(path + len - tail, " (deleted)");
+}
+
+/* One way to a file of an image; the steps are tried in turn. -errno: not this way. */
+static int images_open_step(const struct images *im, const struct images_source *s, const char *path, int step,
+			    int *ret_fd)
+{
+	struct opener_process process;
+
+	switch (step) {
+	case 0: /* the path in the target's root */
+		if (!im->opener || images_is_deleted(path))
+			return -ENOENT;
+		return opener_file(im->opener, s->pid, path, IMAGES_FILE_BYTES_MAX, ret_fd);
+	case 1: /* what is mapped, also where it was deleted or replaced */
+		if (!im->opener)
+			return -ENOENT;
+		return opener_map_file(im->opener, s->pid, s->start, s->end, IMAGES_FILE_BYTES_MAX, ret_fd);
+	default: /* the path in our own root, for processes whose root is ours or not known any more */
+		if (images_is_deleted(path) || (im->opener && !opener_process(im->opener, s->pid, &process) &&
+						process.other_root))
+			return -ENOENT;
+		*ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		return *ret_fd < 0 ? -errno : 0;
+	}
+}
+
+static bool images_is_regular(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size <= IMAGES_FILE_BYTES_MAX;
+}
+
+static int images_open_file(struct images *im, const struct answers_image *key, struct images_source *s)
+{
+	const char *path = intern_text(&im->answers->texts, key->path);
+	bool replaced = false;
+	struct parse_error err;
+	int roots[2], nroots = 0, own_root, r = -ENOENT;
+
+	for (int step = 0; step < 3; step++) {
+		AUTO_CLOSE int fd = -1;
+
+		if (images_open_step(im, s, path, step, &fd) || !images_is_regular(fd))
+			continue;
+		if (!images_is_same_file(key, fd)) {
+			replaced = true;
+			continue;
+		}
+		own_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (im->opener && !opener_root(im->opener, s->pid, &roots[nroots]))
+			nroots++;
+		if (own_root >= 0)
+			roots[nroots++] = own_root;
+		r = image_open(fd, path, roots, (size_t)nroots, &s->elf, &err);
+		if (own_root >= 0)
+			close(own_root);
+		break;
+	}
+	if (r == -ENOMEM)
+		return r;
+	im->stats.opened += !r;
+	im->stats.replaced += r && replaced;
+	im->stats.missing += r && !replaced;
+	return 0;
+}
+
+/* The perf map of a process, loaded when it is asked for the first time; *ret_map NULL: it has none. */
+static int images_perfmap(struct images *im, int32_t pid, struct symbol_provider **ret_map)
+{
+	const uint32_t *known = hashmap_get(&im->perfmap_ids, (uint32_t)pid);
+	struct perfmap_stats stats = {0};
+	struct symbol_provider *map = NULL;
+	struct parse_error err;
+	AUTO_CLOSE int fd = -1;
+	int r = 0;
+
+	if (known) {
+		*ret_map = im->perfmaps.v[*known];
+		return 0;
+	}
+	if (im->opener && !opener_perfmap(im->opener, pid, PERFMAP_BYTES_MAX, &fd)) {
+		r = perfmap_load(fd, &map, &stats, &err);
+		im->stats.perfmaps += !r;
+		im->stats.perfmap_bad_lines += stats.bad_lines;
+	}
+	if (r == -ENOMEM)
+		return r;
+	if (vec_push(&im->perfmaps, map)) {
+		symbol_provider_free(map);
+		return -ENOMEM;
+	}
+	*ret_map = map;
+	return hashmap_put(&im->perfmap_ids, (uint32_t)pid, (uint32_t)im->perfmaps.len - 1);
+}
+
+/* The vdso that the running kernel maps into every process, ours among them. */
+static int images_open_vdso(struct images *im, const struct answers_image *key, struct images_source *s)
+{
+	const Elf64_Ehdr *head = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
+	const uint32_t *header = hashmap_get(&im->header_ids, key->path);
+	struct parse_error err;
+	size_t len;
+	int r;
+
+	if (!head || strcmp(intern_text(&im->answers->texts, key->path), "[vdso]"))
+		return 0;
+	len = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
+	if (len > IMAGES_VDSO_BYTES_MAX)
+		return 0;
+	r = kernel_map_load(im->kernel);
+	if (r || (!header && !kernel_map_is_running(im->kernel)))
+		return r;
+	r = image_from_memory(head, len, SYMBOL_VDSO, &s->elf, &err);
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	if (header && memcmp(&im->ids.v[*header].id, &s->elf->build_id, sizeof(s->elf->build_id))) {
+		image_free(s->elf);
+		s->elf = NULL;
+		im->stats.replaced++;
+	}
+	return 0;
+}
+
+static int images_open(struct images *im, uint32_t image)
+{
+	const struct answers_image *key = &im->answers->images.v[image];
+	struct images_source *s = &im->sources.v[image];
+	int r = 0;
+
+	if (s->tried)
+		return 0;
+	if (key->kind == ANSWERS_FILE)
+		r = images_open_file(im, key, s);
+	else if (key->kind == ANSWERS_VDSO)
+		r = images_open_vdso(im, key, s);
+	s->tried = true;
+	return r;
+}
+
+/* The symbol at a file offset, with its bounds as file offsets too. 0 or -ENOENT. */
+static int images_ask_elf(const struct image *elf, uint64_t file_off, uint64_t time_ns, struct symbol *ret_symbol)
+{
+	struct symbol s;
+	uint64_t vaddr;
+	int r;
+
+	if (!elf || !elf->symbols || image_vaddr(elf, file_off, &vaddr))
+		return -ENOENT;
+	r = symbol_provider_find(elf->symbols, vaddr, time_ns, &s);
+	if (r)
+		return r;
+	s.start = s.start - vaddr + file_off;
+	s.end = s.end - vaddr + file_off;
+	*ret_symbol = s;
+	return 0;
+}
+
+static int images_ask_source(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns,
+			     struct symbol *ret_symbol, const char **ret_module)
+{
+	const struct answers_image *key = &im->answers->images.v[image];
+	struct symbol_provider *perfmap;
+	int r;
+
+	if (key->kind == ANSWERS_KERNEL) {
+		r = kernel_map_load(im->kernel);
+		return r ? r : kernel_map_ask(im->kernel, addr, time_ns, ret_symbol, ret_module);
+	}
+	if (image >= im->sources.len)
+		return -ENOENT;
+	r = images_open(im, image);
+	if (r)
+		return r;
+	if (key->kind != ANSWERS_JIT)
+		return images_ask_elf(im->sources.v[image].elf, addr, time_ns, ret_symbol);
+	r = images_perfmap(im, key->pid, &perfmap);
+	if (r)
+		return r;
+	return perfmap ? symbol_provider_find(perfmap, addr, time_ns, ret_symbol) : -ENOENT;
+}
+
+int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol)
+{
+	struct answers_symbol found = {.image = image, .module = ANSWERS_NONE};
+	const char *module = NULL;
+	uint32_t symbol = ANSWERS_NONE;
+	struct symbol s;
+	int r = images_ask_source(im, image, addr, time_ns, &s, &module);
+
+	if (r == -ENOMEM)
+		return r;
+	if (!r) {
+		found.start = s.start;
+		found.end = s.end;
+		found.source = (uint32_t)s.source;
+		r = intern_put(&im->answers->texts, s.name, s.name_len, &found.name);
+		if (!r && module)
+			r = intern_str(&im->answers->texts, module, &found.module);
+		if (!r)
+			r = answers_symbol(im->answers, &found, &symbol);
+		if (r && r != -E2BIG)
+			return r;
+	}
+	r = answers_put(im->answers, image, addr, symbol);
+	if (!r)
+		*ret_symbol = symbol;
+	return r;
+}

@@ -1,0 +1,48 @@
+/*
+ * The images of a recording: what each map record maps, and the symbol source for it on this machine. A source is opened
+ * when an address of it is asked for the first time.
+ */
+#ifndef SYMBOLS_IMAGES_H
+#define SYMBOLS_IMAGES_H
+
+#include "container/opener.h"
+#include "recording/perfdata.h"
+#include "symbols/answers.h"
+#include "symbols/kernel_map.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define IMAGES_FILE_BYTES_MAX ((uint64_t)8 << 30) /* a file that is larger is not read */
+
+struct images;
+
+/* Where sources were not to be had, counted by image. */
+struct images_stats {
+	uint64_t opened;
+	uint64_t missing; /* not there, not readable, or no ELF file */
+	uint64_t replaced; /* the file there now is another one than was mapped */
+	uint64_t perfmaps;
+	uint64_t perfmap_bad_lines;
+};
+
+/* answers, kernel and opener (may be NULL) are borrowed. 0 or -ENOMEM. */
+int images_new(struct answers *answers, struct kernel_map *kernel, struct opener *opener, struct images **ret_images);
+void images_free(struct images *im);
+
+/* A build id from the recording's header, for map records of this path that carry none. 0, -ENOMEM, -E2BIG. */
+int images_build_id(struct images *im, const char *path, const struct perfdata_build_id *id);
+
+/* The image that a MMAP or MMAP2 record of a process maps. *ret_anonymous: memory without a file. 0, -ENOMEM, -E2BIG. */
+int images_of_record(struct images *im, const struct perfdata_record *record, uint32_t *ret_image,
+		     bool *ret_anonymous);
+
+/*
+ * Asks this machine's source for what covers an address (the image's kind of address, answers.h) and remembers the answer.
+ * 0 and a symbol id of answers, or ANSWERS_NONE; -ENOMEM, -E2BIG.
+ */
+int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol);
+
+struct images_stats images_stats(const struct images *im);
+
+#endif

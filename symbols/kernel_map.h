@@ -1,0 +1,72 @@
+/*
+ * The kernel's side of a recording: where the kernel image, its modules and what it made at run time (BPF programs,
+ * trampolines) lay, from records; and the running kernel's names, where it is the kernel that was recorded.
+ */
+#ifndef SYMBOLS_KERNEL_MAP_H
+#define SYMBOLS_KERNEL_MAP_H
+
+#include "base/intern.h"
+#include "base/vec.h"
+#include "symbols/image.h"
+#include "symbols/symbol.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define KERNEL_MAP_RANGES_MAX ((size_t)1 << 20)
+#define KERNEL_MAP_NAME "[kernel.kallsyms]"
+
+struct kernel_map_range {
+	uint64_t start, end;
+	uint32_t name; /* in names: "[kernel.kallsyms]", "[ext4]", or a KSYMBOL's name */
+	bool is_symbol; /* a KSYMBOL: the name is the function's */
+};
+
+enum kernel_map_live {
+	KERNEL_MAP_NOT_TRIED,
+	KERNEL_MAP_NAMED,
+	KERNEL_MAP_HIDDEN, /* kptr_restrict or paranoid settings show all addresses as 0 */
+	KERNEL_MAP_FOREIGN, /* the running kernel is not the one that was recorded */
+	KERNEL_MAP_FAILED,
+};
+
+/* A zeroed struct is empty. */
+struct kernel_map {
+	struct intern names;
+	VEC(struct kernel_map_range) ranges; /* sorted, without overlaps */
+	uint32_t generation; /* changes whenever an address may have another answer than before */
+	bool has_kernel; /* a record told where the kernel image lay */
+	uint64_t ref_addr; /* the address of the symbol ref_name while recording; 0: not known */
+	char ref_name[16]; /* "_text" or "_stext" */
+	struct image_build_id build_id; /* of the recorded kernel */
+	enum kernel_map_live live;
+	struct symbol_provider *kallsyms; /* of the running kernel; NULL unless live is KERNEL_MAP_NAMED */
+	uint64_t delta; /* running address less recorded address */
+};
+
+void kernel_map_free(struct kernel_map *k);
+
+/* A map record in kernel mode: the kernel image "[kernel.kallsyms]_text" (pgoff is that symbol's address), a module
+ * "/lib/modules/.../ext4.ko.xz" or "[ext4]". 0; -E2BIG; -ENOMEM. */
+int kernel_map_add(struct kernel_map *k, uint64_t addr, uint64_t len, uint64_t pgoff, const char *name);
+
+/* A KSYMBOL record. 0; -E2BIG; -ENOMEM. */
+int kernel_map_symbol(struct kernel_map *k, uint64_t addr, uint32_t len, bool unregistered, const char *name);
+
+/* The range that covers addr, or NULL. */
+const struct kernel_map_range *kernel_map_find(const struct kernel_map *k, uint64_t addr);
+
+/* Loads the running kernel's names, once, where it is the recorded one. 0 or -ENOMEM; what came of it is in k->live. */
+int kernel_map_load(struct kernel_map *k);
+
+/* Whether the kernel that runs now is the recorded one, as far as build id or symbol addresses tell. */
+bool kernel_map_is_running(const struct kernel_map *k);
+
+/* The running kernel's symbol for a recorded address, in recorded addresses. 0 or -ENOENT. */
+int kernel_map_ask(struct kernel_map *k, uint64_t addr, uint64_t time_ns, struct symbol *ret_symbol,
+		   const char **ret_module);
+
+/* Finds the GNU build id among ELF notes (the content of /sys/kernel/notes). 0 or -ENOENT. */
+int kernel_map_notes_build_id(const void *notes, size_t len, struct image_build_id *ret_build_id);
+
+#endif

@@ -1,0 +1,387 @@
+#include "symbols/store.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/outbuf.h"
+#include "symbols/symbol.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STORE_FORMAT 1
+#define STORE_TEMPORARY STORE_FILE ".tmp"
+#define STORE_FIELDS_MAX 8
+
+static const char *const store_kinds[ANSWERS_KINDS] = {
+	[ANSWERS_FILE] = "file",	 [ANSWERS_JIT] = "jit",	    [ANSWERS_VDSO] = "vdso",
+	[ANSWERS_VSYSCALL] = "vsyscall", [ANSWERS_OTHER] = "other", [ANSWERS_KERNEL] = "kernel",
+};
+
+/* Writing */
+
+static void store_put_name(struct outbuf *out, const struct answers *a, uint32_t text)
+{
+	const unsigned char *p = (const unsigned char *)intern_text(&a->texts, text);
+	uint32_t len = intern_len(&a->texts, text);
+
+	for (uint32_t i = 0; i < len; i++) {
+		if (p[i] < 0x20 || p[i] == 0x7f || p[i] == '\\')
+			outbuf_printf(out, "\\x%02x", p[i]);
+		else
+			outbuf_char(out, (char)p[i]);
+	}
+	outbuf_char(out, '\n');
+}
+
+static void store_put_image(struct outbuf *out, const struct answers *a, const struct answers_image *image)
+{
+	char hex[2 * IMAGE_BUILD_ID_MAX + 1] = "-";
+
+	if (image->build_id.len)
+		image_build_id_hex(&image->build_id, hex);
+	outbuf_printf(out, "image %s %s %x %x %llx %llx %d ", store_kinds[image->kind], hex, image->maj, image->min,
+		      (unsigned long long)image->ino, (unsigned long long)image->ino_generation, image->pid);
+	store_put_name(out, a, image->path);
+}
+
+static void store_put_symbol(struct outbuf *out, const struct answers *a, const struct answers_symbol *s)
+{
+	outbuf_printf(out, "symbol %llx %llx %s ", (unsigned long long)s->start,
+		      (unsigned long long)(s->end - s->start), symbol_source_name((enum symbol_source)s->source));
+	if (s->module == ANSWERS_NONE)
+		outbuf_char(out, '-');
+	else
+		outbuf_put(out, intern_text(&a->texts, s->module), intern_len(&a->texts, s->module));
+	outbuf_char(out, ' ');
+	if (s->name == ANSWERS_NONE)
+		outbuf_char(out, '\n');
+	else
+		store_put_name(out, a, s->name);
+}
+
+/* The order in the file: by image, then symbols by their ids with "nothing" last, then addresses. */
+static int store_compare(const void *x, const void *y)
+{
+	const struct answers_entry *a = x, *b = y;
+
+	if (a->image != b->image)
+		return a->image < b->image ? -1 : 1;
+	if (a->symbol != b->symbol)
+		return a->symbol < b->symbol ? -1 : 1;
+	return (a->addr > b->addr) - (a->addr < b->addr);
+}
+
+static void store_put_entries(struct outbuf *out, const struct answers *a, const struct answers_entry *e, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		bool new_image = !i || e[i].image != e[i - 1].image;
+		bool new_symbol = new_image || e[i].symbol != e[i - 1].symbol;
+		bool known = e[i].symbol != ANSWERS_NONE;
+
+		if (i && new_symbol)
+			outbuf_char(out, '\n');
+		if (new_image)
+			store_put_image(out, a, &a->images.v[e[i].image]);
+		if (new_symbol && known)
+			store_put_symbol(out, a, &a->symbols.v[e[i].symbol]);
+		if (new_symbol)
+			outbuf_str(out, known ? "at" : "nothing");
+		outbuf_char(out, ' ');
+		outbuf_hex(out, known	   ? e[i].addr - a->symbols.v[e[i].symbol].start
+				: new_symbol ? e[i].addr
+					     : e[i].addr - e[i - 1].addr);
+	}
+	if (n)
+		outbuf_char(out, '\n');
+}
+
+static int store_put(const struct answers *a, const struct store_notes *notes, int fd)
+{
+	AUTO_FREE struct answers_entry *sorted = malloc((a->entries.len + 1) * sizeof(*sorted));
+	struct outbuf out = outbuf_to(fd);
+
+	if (!sorted)
+		return -ENOMEM;
+	memcpy(sorted, a->entries.v ? a->entries.v : sorted, a->entries.len * sizeof(*sorted));
+	qsort(sorted, a->entries.len, sizeof(*sorted), store_compare);
+	outbuf_printf(&out, "profcpu-symbols %d\n", STORE_FORMAT);
+	if (notes->kallsyms_hidden)
+		outbuf_str(&out, "note kallsyms hidden\n");
+	outbuf_printf(&out, "note perfmap_bad_lines %llx\n", (unsigned long long)notes->perfmap_bad_lines);
+	outbuf_printf(&out, "note images_missing %llx\n", (unsigned long long)notes->images_missing);
+	outbuf_printf(&out, "note images_replaced %llx\n", (unsigned long long)notes->images_replaced);
+	store_put_entries(&out, a, sorted, a->entries.len);
+	outbuf_printf(&out, "end %llx\n", (unsigned long long)a->entries.len);
+	return outbuf_close(&out);
+}
+
+int store_write(const struct answers *answers, const struct store_notes *notes, int dir_fd)
+{
+	int fd = openat(dir_fd, STORE_TEMPORARY, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = store_put(answers, notes, fd);
+	if (close(fd) && !r)
+		r = -errno;
+	if (!r && renameat(dir_fd, STORE_TEMPORARY, dir_fd, STORE_FILE))
+		r = -errno;
+	if (r)
+		unlinkat(dir_fd, STORE_TEMPORARY, 0);
+	return r;
+}
+
+/* Reading */
+
+struct store_parser {
+	struct answers *answers;
+	struct store_notes notes;
+	uint32_t image, symbol; /* of the records above; ANSWERS_NONE: none yet */
+	uint64_t entries;
+	bool ended;
+};
+
+/* Cuts the next field, which a blank or the end of the line ends. NULL: there is none. */
+static char *store_field(char **p)
+{
+	char *field = *p, *blank;
+
+	if (!field || !*field)
+		return NULL;
+	blank = strchr(field, ' ');
+	*p = blank ? blank + 1 : field + strlen(field);
+	if (blank)
+		*blank = '\0';
+	return field;
+}
+
+static int store_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* A hexadecimal field. 0 or -EBADMSG. */
+static int store_hex(char **p, uint64_t *ret_x)
+{
+	const char *field = store_field(p);
+	uint64_t x = 0;
+	size_t n = 0;
+
+	for (; field && field[n]; n++) {
+		int digit = store_hex_digit(field[n]);
+
+		if (digit < 0 || n >= 16)
+			return -EBADMSG;
+		x = x << 4 | (unsigned int)digit;
+	}
+	if (!n)
+		return -EBADMSG;
+	*ret_x = x;
+	return 0;
+}
+
+/* The rest of the line as a name, unescaped in place. */
+static int store_name(struct store_parser *s, char *p, uint32_t *ret_text)
+{
+	size_t to = 0;
+
+	for (size_t i = 0; p[i]; i++, to++) {
+		int high, low;
+
+		if (p[i] != '\\') {
+			p[to] = p[i];
+			continue;
+		}
+		if (p[i + 1] != 'x' || (high = store_hex_digit(p[i + 2])) < 0 || (low = store_hex_digit(p[i + 3])) < 0)
+			return -EBADMSG;
+		p[to] = (char)(high << 4 | low);
+		if (!p[to])
+			return -EBADMSG;
+		i += 3;
+	}
+	return intern_put(&s->answers->texts, p, to, ret_text);
+}
+
+static int store_build_id(const char *field, struct image_build_id *ret_id)
+{
+	struct image_build_id id = {0};
+	size_t len = field ? strlen(field) : 0;
+
+	if (len == 1 && field[0] == '-') {
+		*ret_id = id;
+		return 0;
+	}
+	if (!len || len % 2 || len > 2 * sizeof(id.bytes))
+		return -EBADMSG;
+	for (size_t i = 0; i < len; i += 2) {
+		int high = store_hex_digit(field[i]), low = store_hex_digit(field[i + 1]);
+
+		if (high < 0 || low < 0)
+			return -EBADMSG;
+		id.bytes[id.len++] = (uint8_t)(high << 4 | low);
+	}
+	*ret_id = id;
+	return 0;
+}
+
+static int store_image(struct store_parser *s, char *p)
+{
+	struct answers_image image = {.kind = ANSWERS_KINDS};
+	const char *kind = store_field(&p), *pid;
+	uint64_t maj, min;
+	char *end;
+	int r;
+
+	for (uint8_t k = 0; kind && k < ANSWERS_KINDS; k++)
+		if (!strcmp(kind, store_kinds[k]))
+			image.kind = k;
+	if (image.kind == ANSWERS_KINDS || store_build_id(store_field(&p), &image.build_id) || store_hex(&p, &maj) ||
+	    store_hex(&p, &min) || store_hex(&p, &image.ino) || store_hex(&p, &image.ino_generation))
+		return -EBADMSG;
+	image.maj = (uint32_t)maj;
+	image.min = (uint32_t)min;
+	pid = store_field(&p);
+	if (!pid)
+		return -EBADMSG;
+	image.pid = (int32_t)strtol(pid, &end, 10);
+	if (end == pid || *end)
+		return -EBADMSG;
+	r = store_name(s, p, &image.path);
+	s->symbol = ANSWERS_NONE;
+	return r ? r : answers_image(s->answers, &image, &s->image);
+}
+
+static int store_symbol(struct store_parser *s, char *p)
+{
+	struct answers_symbol symbol = {.image = s->image, .name = ANSWERS_NONE, .module = ANSWERS_NONE};
+	const char *source, *module;
+	uint64_t len;
+	int r;
+
+	if (s->image == ANSWERS_NONE || store_hex(&p, &symbol.start) || store_hex(&p, &len))
+		return -EBADMSG;
+	symbol.end = symbol.start + len;
+	source = store_field(&p);
+	module = store_field(&p);
+	if (!source || !module)
+		return -EBADMSG;
+	/* A source that a later version of this format may know is no reason to refuse the name. */
+	for (uint32_t i = 0; i < SYMBOL_SOURCES; i++)
+		if (!strcmp(source, symbol_source_name((enum symbol_source)i)))
+			symbol.source = i;
+	r = strcmp(module, "-") ? intern_str(&s->answers->texts, module, &symbol.module) : 0;
+	if (!r && *p)
+		r = store_name(s, p, &symbol.name);
+	return r ? r : answers_symbol(s->answers, &symbol, &s->symbol);
+}
+
+/* "at" (of a symbol) and "nothing" lists. */
+static int store_entries(struct store_parser *s, char *p, bool known)
+{
+	uint64_t base = 0, x;
+	uint32_t before;
+	int r = 0;
+
+	if (s->image == ANSWERS_NONE || (known && s->symbol == ANSWERS_NONE))
+		return -EBADMSG;
+	if (known)
+		base = s->answers->symbols.v[s->symbol].start;
+	while (!r && *p) {
+		r = store_hex(&p, &x);
+		if (r)
+			break;
+		if (answers_get(s->answers, s->image, base + x, &before))
+			r = answers_put(s->answers, s->image, base + x, known ? s->symbol : ANSWERS_NONE);
+		if (!known)
+			base += x;
+		s->entries++;
+	}
+	return r;
+}
+
+static int store_note(struct store_parser *s, char *p)
+{
+	const char *key = store_field(&p);
+
+	if (!key)
+		return -EBADMSG;
+	if (!strcmp(key, "kallsyms"))
+		s->notes.kallsyms_hidden = !strcmp(p, "hidden");
+	else if (!strcmp(key, "perfmap_bad_lines"))
+		return store_hex(&p, &s->notes.perfmap_bad_lines);
+	else if (!strcmp(key, "images_missing"))
+		return store_hex(&p, &s->notes.images_missing);
+	else if (!strcmp(key, "images_replaced"))
+		return store_hex(&p, &s->notes.images_replaced);
+	return 0;
+}
+
+static int store_line(struct store_parser *s, char *line)
+{
+	char *p = line;
+	const char *word = store_field(&p);
+	uint64_t n;
+
+	if (!word || s->ended)
+		return -EBADMSG;
+	if (!strcmp(word, "at"))
+		return store_entries(s, p, true);
+	if (!strcmp(word, "symbol"))
+		return store_symbol(s, p);
+	if (!strcmp(word, "nothing"))
+		return store_entries(s, p, false);
+	if (!strcmp(word, "image"))
+		return store_image(s, p);
+	if (!strcmp(word, "note"))
+		return store_note(s, p);
+	if (strcmp(word, "end") || store_hex(&p, &n) || n != s->entries)
+		return -EBADMSG;
+	s->ended = true;
+	return 0;
+}
+
+int store_parse(char *text, size_t len, struct answers *answers, struct store_notes *ret_notes,
+		struct parse_error *err)
+{
+	struct store_parser s = {.answers = answers, .image = ANSWERS_NONE, .symbol = ANSWERS_NONE};
+	char *line = text, *end, *newline;
+	int format, r = 0;
+
+	if (!len || text[len - 1] != '\n')
+		return parse_fail(err, -EBADMSG, "the symbol store does not end with a line", len);
+	if (sscanf(text, "profcpu-symbols %d", &format) != 1)
+		return parse_fail(err, -EBADMSG, "not a symbol store", 0);
+	if (format != STORE_FORMAT)
+		return parse_fail(err, -ENOTSUP, "a symbol store of another version", 0);
+	end = text + len;
+	newline = memchr(line, '\n', len);
+	for (line = newline + 1; line < end && !r; line = newline + 1) {
+		newline = memchr(line, '\n', (size_t)(end - line));
+		*newline = '\0';
+		r = store_line(&s, line);
+		if (r)
+			return parse_fail(err, r, r == -EBADMSG ? "a damaged line in the symbol store" : "the symbol store is too large",
+					  (uint64_t)(line - text));
+	}
+	if (!s.ended)
+		return parse_fail(err, -EBADMSG, "the symbol store was cut", len);
+	*ret_notes = s.notes;
+	return 0;
+}
+
+int store_read(int dir_fd, struct answers *answers, struct store_notes *ret_notes, struct parse_error *err)
+{
+	AUTO_FREE char *text = NULL;
+	size_t len;
+	int r = file_read_at(dir_fd, STORE_FILE, STORE_BYTES_MAX, &text, &len);
+
+	if (r)
+		return parse_fail(err, r, "the symbol store cannot be read", 0);
+	return store_parse(text, len, answers, ret_notes, err);
+}

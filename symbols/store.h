@@ -1,0 +1,46 @@
+/*
+ * symbols/names of a recording: all questions that naming it asked of symbol sources, with their answers, so that a machine
+ * without those sources gives the same names.
+ *
+ * Text, one record a line, fields separated by one blank; numbers are lower-case hexadecimal unless said otherwise; bytes
+ * below 0x20, 0x7f and backslash in names are written \xHH. Names end their line and may hold blanks.
+ *   profcpu-symbols 1                                 format
+ *   note KEY VALUE                                    kallsyms hidden, perfmap_bad_lines N
+ *   image KIND BUILD-ID MAJ MIN INO GENERATION PID PATH   "-" without a build id; PID is decimal; the records below are of it
+ *   symbol START LENGTH SOURCE MODULE NAME            "-" without a module; NAME empty: a function without a name
+ *   at OFFSET...                                      addresses that the symbol above covers, less its start
+ *   nothing ADDR DELTA...                             addresses of which nothing is known, each less the one before
+ *   end N                                             number of all addresses; a file without it was cut and is not used
+ */
+#ifndef SYMBOLS_STORE_H
+#define SYMBOLS_STORE_H
+
+#include "base/error.h"
+#include "symbols/answers.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STORE_FILE "names"
+#define STORE_BYTES_MAX ((size_t)1 << 30)
+
+/* What the audit says and a later run cannot find out. */
+struct store_notes {
+	bool kallsyms_hidden;
+	uint64_t perfmap_bad_lines;
+	uint64_t images_missing, images_replaced;
+};
+
+/* Writes dir/names by a temporary file and rename. 0, -ENOMEM, -errno. */
+int store_write(const struct answers *answers, const struct store_notes *notes, int dir_fd);
+
+/* Adds what text holds to answers. 0; -EBADMSG (not the format, or cut), -ENOTSUP (a newer format), -ENOMEM, -E2BIG, with
+ * *err (may be NULL); then answers may hold a part of it. text is written to. */
+int store_parse(char *text, size_t len, struct answers *answers, struct store_notes *ret_notes,
+		struct parse_error *err);
+
+/* Reads dir/names. As store_parse, and -ENOENT, -errno. */
+int store_read(int dir_fd, struct answers *answers, struct store_notes *ret_notes, struct parse_error *err);
+
+#endif

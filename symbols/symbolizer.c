@@ -1,0 +1,601 @@
+#include "symbols/symbolizer.h"
+
+#include "base/hash.h"
+#include "base/hashmap.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "symbols/answers.h"
+#include "symbols/frames.h"
+#include "symbols/images.h"
+#include "symbols/kernel_map.h"
+#include "symbols/processes.h"
+#include "symbols/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SYMBOLIZER_FRAMES_MAX 127 /* of a stack, as perf script (PERF_MAX_STACK_DEPTH) */
+
+enum symbolizer_mode { SYMBOLIZER_USER, SYMBOLIZER_KERNEL, SYMBOLIZER_NEITHER };
+
+/* A frame as it was made for an address, and what it says of its stack. */
+struct symbolizer_frame {
+	uint32_t frame;
+	uint8_t flags; /* enum frames_flag */
+	bool kernel;
+};
+
+struct symbolizer_stack {
+	uint32_t stack;
+	bool user; /* has user frames */
+	bool idle; /* ends in the idle loop */
+};
+
+struct symbolizer {
+	struct profile *profile;
+	struct symbolizer_options options;
+	struct processes *processes;
+	struct answers answers;
+	struct images *images;
+	struct kernel_map kernel;
+	struct frames frames;
+	uint32_t kernel_image; /* in answers */
+	uint32_t unknown_module; /* profile text "[unknown]" */
+	struct hashmap stack_ids; /* hash of the callchain and its address space -> index into stacks */
+	VEC(struct symbolizer_stack) stacks;
+	struct hashmap frame_ids; /* hash of the address and its address space -> index into made */
+	VEC(struct symbolizer_frame) made;
+	VEC(uint8_t) root_frames; /* by frame id of the profile: 1 for frames that nothing calls */
+	bool other_pid_ns_seen; /* the recording was made inside a PID namespace */
+	bool from_store;
+	struct store_notes notes; /* with from_store */
+};
+
+/* processes_unnamed_fn: perf's ":TID"; tid 0 is the idle task. */
+static int symbolizer_unnamed(void *ctx, int32_t tid, uint32_t *ret_comm)
+{
+	struct symbolizer *s = ctx;
+	char buf[16];
+	int n = snprintf(buf, sizeof(buf), tid ? ":%d" : "swapper", tid);
+
+	return profile_text(s->profile, buf, (size_t)n, ret_comm);
+}
+
+static int symbolizer_read_store(struct symbolizer *s)
+{
+	struct parse_error err = {0};
+	int r;
+
+	if (s->options.store_dir_fd < 0)
+		return 0;
+	r = store_read(s->options.store_dir_fd, &s->answers, &s->notes, &err);
+	if (!r) {
+		s->from_store = true;
+		return 0;
+	}
+	answers_free(&s->answers);
+	s->notes = (struct store_notes){0};
+	if (r == -ENOMEM)
+		return r;
+	if (r != -ENOENT)
+		log_warn("the recording's symbols cannot be used: %s; names are looked up on this machine", err.what);
+	return 0;
+}
+
+static int symbolizer_init(struct symbolizer *s)
+{
+	struct answers_image kernel = {.kind = ANSWERS_KERNEL};
+	int r = symbolizer_read_store(s);
+
+	s->frames.profile = s->profile;
+	s->frames.answers = &s->answers;
+	s->frames.raw_names = s->options.raw_names;
+	s->frames.mangled = s->options.mangled;
+	if (!r)
+		r = profile_text(s->profile, "[unknown]", strlen("[unknown]"), &s->unknown_module);
+	if (!r)
+		r = intern_str(&s->answers.texts, KERNEL_MAP_NAME, &kernel.path);
+	if (!r)
+		r = answers_image(&s->answers, &kernel, &s->kernel_image);
+	if (!r)
+		r = processes_new(symbolizer_unnamed, s, &s->processes);
+	if (!r)
+		r = images_new(&s->answers, &s->kernel,
+			       s->options.offline || s->from_store ? NULL : s->options.opener, &s->images);
+	return r;
+}
+
+int symbolizer_new(struct profile *profile, const struct symbolizer_options *options,
+		   struct symbolizer **ret_symbolizer)
+{
+	struct symbolizer *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->profile = profile;
+	s->options = *options;
+	r = symbolizer_init(s);
+	if (r)
+		symbolizer_free(s);
+	else
+		*ret_symbolizer = s;
+	return r;
+}
+
+void symbolizer_free(struct symbolizer *s)
+{
+	if (!s)
+		return;
+	processes_free(s->processes);
+	images_free(s->images);
+	frames_free(&s->frames);
+	answers_free(&s->answers);
+	kernel_map_free(&s->kernel);
+	hashmap_free(&s->stack_ids);
+	hashmap_free(&s->frame_ids);
+	vec_free(&s->stacks);
+	vec_free(&s->made);
+	vec_free(&s->root_frames);
+	free(s);
+}
+
+bool symbolizer_from_store(const struct symbolizer *s)
+{
+	return s->from_store;
+}
+
+int symbolizer_build_ids(struct symbolizer *s, const struct perfdata_build_id_entry *ids, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i++) {
+		if (!strncmp(ids[i].filename, KERNEL_MAP_NAME, strlen(KERNEL_MAP_NAME)) && ids[i].build_id.len) {
+			s->kernel.build_id.len = ids[i].build_id.len;
+			memcpy(s->kernel.build_id.bytes, ids[i].build_id.bytes, sizeof(ids[i].build_id.bytes));
+		} else {
+			r = images_build_id(s->images, ids[i].filename, &ids[i].build_id);
+		}
+	}
+	return r;
+}
+
+static int symbolizer_apply_map(struct symbolizer *s, const struct perfdata_record *record)
+{
+	unsigned int mode = record->misc & PERF_RECORD_MISC_CPUMODE_MASK;
+	const struct perfdata_mmap *m = &record->mmap;
+	struct process_map map = {.start = m->addr, .end = m->addr + m->len, .pgoff = m->pgoff};
+	bool anonymous;
+	int r;
+
+	if (mode == PERF_RECORD_MISC_KERNEL)
+		return kernel_map_add(&s->kernel, m->addr, m->len, m->pgoff, m->filename);
+	if (mode == PERF_RECORD_MISC_GUEST_KERNEL)
+		return 0;
+	r = images_of_record(s->images, record, &map.image, &anonymous);
+	if (r)
+		return r;
+	return processes_map(s->processes, record->pid, record->tid, &map, anonymous);
+}
+
+int symbolizer_apply(struct symbolizer *s, const struct perfdata_record *record)
+{
+	uint32_t comm;
+	int r = 0;
+
+	switch (record->type) {
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+		r = symbolizer_apply_map(s, record);
+		break;
+	case PERF_RECORD_COMM:
+		r = profile_text(s->profile, record->comm.name, strlen(record->comm.name), &comm);
+		if (!r)
+			r = processes_comm(s->processes, record->pid, record->tid, comm);
+		break;
+	case PERF_RECORD_FORK:
+		r = processes_fork(s->processes, record->pid, record->tid, record->task.ppid, record->task.ptid,
+				   !(record->misc & PERF_RECORD_MISC_FORK_EXEC));
+		break;
+	case PERF_RECORD_EXIT:
+		processes_exit(s->processes, record->tid);
+		break;
+	case PERF_RECORD_KSYMBOL:
+		r = kernel_map_symbol(&s->kernel, record->ksymbol.addr, record->ksymbol.len,
+				      record->ksymbol.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER,
+				      record->ksymbol.name);
+		break;
+	default:
+		break;
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+/* What covers an address of an image: remembered, or asked for now where this machine may be asked. */
+static int symbolizer_ask(struct symbolizer *s, uint32_t image, uint64_t addr, uint64_t time_ns,
+			  uint32_t *ret_symbol)
+{
+	*ret_symbol = ANSWERS_NONE;
+	if (!answers_get(&s->answers, image, addr, ret_symbol))
+		return 0;
+	if (s->from_store || s->options.offline)
+		return 0;
+	return images_ask(s->images, image, addr, time_ns, ret_symbol);
+}
+
+static int symbolizer_place_kernel(struct symbolizer *s, uint64_t ip, uint64_t time_ns, struct frames_place *place)
+{
+	const struct kernel_map_range *range = kernel_map_find(&s->kernel, ip);
+	const char *module;
+	int r;
+
+	*place = (struct frames_place){.image = s->kernel_image,
+				       .symbol = ANSWERS_NONE,
+				       .addr = ip,
+				       .shown = ip,
+				       .module = s->unknown_module,
+				       .map_name = PROFILE_NONE};
+	if (!range && s->kernel.has_kernel && s->kernel.ranges.len) {
+		/* Outside of all that the recorder listed: perf knows nothing there, we may. */
+		return symbolizer_ask(s, s->kernel_image, ip, time_ns, &place->symbol);
+	}
+	module = range ? intern_text(&s->kernel.names, range->name) : KERNEL_MAP_NAME;
+	r = profile_text(s->profile, module, strlen(module), &place->module);
+	if (r)
+		return r;
+	if (range && range->is_symbol) {
+		place->map_name = place->module;
+		place->map_start = range->start;
+		return 0;
+	}
+	return symbolizer_ask(s, s->kernel_image, ip, time_ns, &place->symbol);
+}
+
+/* Code that was copied to anonymous memory laid over the file it came from: the file still knows it. */
+static int symbolizer_place_under(struct symbolizer *s, const struct process_map *map, uint64_t ip, uint64_t time_ns,
+				  struct frames_place *place)
+{
+	uint64_t file_off = ip - map->start + map->under_pgoff;
+	uint32_t symbol;
+	int r;
+
+	if (s->answers.images.v[map->under].kind != ANSWERS_FILE)
+		return 0;
+	r = symbolizer_ask(s, map->under, file_off, time_ns, &symbol);
+	if (!r && symbol != ANSWERS_NONE) {
+		place->image = map->under;
+		place->addr = file_off;
+		place->symbol = symbol;
+	}
+	return r;
+}
+
+static int symbolizer_place_user(struct symbolizer *s, const struct process_thread *t, uint64_t ip, uint64_t time_ns,
+				 bool full, struct frames_place *place)
+{
+	const struct process_map *map = processes_find_map(s->processes, t, ip);
+	const struct frames_image_names *names;
+	const struct answers_image *image;
+	int r;
+
+	*place = (struct frames_place){.image = ANSWERS_NONE,
+				       .symbol = ANSWERS_NONE,
+				       .addr = ip,
+				       .shown = ip,
+				       .module = s->unknown_module,
+				       .map_name = PROFILE_NONE};
+	if (!map)
+		return 0;
+	r = frames_image(&s->frames, map->image, &names);
+	if (r)
+		return r;
+	image = &s->answers.images.v[map->image];
+	place->image = map->image;
+	place->module = names->module;
+	if (!names->identity)
+		place->shown = ip - map->start + (image->kind == ANSWERS_VDSO ? 0 : map->pgoff);
+	if (image->kind == ANSWERS_OTHER || image->kind == ANSWERS_VSYSCALL)
+		return 0;
+	if (image->kind != ANSWERS_JIT)
+		place->addr = place->shown;
+	r = symbolizer_ask(s, map->image, place->addr, time_ns, &place->symbol);
+	if (!r && full && place->symbol == ANSWERS_NONE && map->under != PROCESS_NO_IMAGE)
+		r = symbolizer_place_under(s, map, ip, time_ns, place);
+	return r;
+}
+
+static int symbolizer_place(struct symbolizer *s, const struct process_thread *t, uint64_t ip,
+			    enum symbolizer_mode mode, uint64_t time_ns, bool full, struct frames_place *place)
+{
+	if (mode == SYMBOLIZER_KERNEL)
+		return symbolizer_place_kernel(s, ip, time_ns, place);
+	if (mode == SYMBOLIZER_USER)
+		return symbolizer_place_user(s, t, ip, time_ns, full, place);
+	*place = (struct frames_place){.image = ANSWERS_NONE,
+				       .symbol = ANSWERS_NONE,
+				       .addr = ip,
+				       .shown = ip,
+				       .module = s->unknown_module,
+				       .map_name = PROFILE_NONE};
+	return 0;
+}
+
+/* Makes the frame of an address. exact: ip is where code was, not where it will return to. */
+static int symbolizer_make(struct symbolizer *s, const struct process_thread *t, uint64_t ip,
+			   enum symbolizer_mode mode, bool exact, uint64_t time_ns, struct symbolizer_frame *ret_made)
+{
+	struct frames_place here, full;
+	int r = symbolizer_place(s, t, ip, mode, time_ns, false, &here);
+
+	if (r)
+		return r;
+	exact = exact || !ip || frames_is_trampoline(&s->frames, &here);
+	r = symbolizer_place(s, t, exact ? ip : ip - 1, mode, time_ns, true, &full);
+	if (r)
+		return r;
+	ret_made->kernel = mode == SYMBOLIZER_KERNEL;
+	r = frames_make(&s->frames, &here, &full, &ret_made->frame, &ret_made->flags);
+	if (r)
+		return r;
+	while (s->root_frames.len <= ret_made->frame)
+		if (vec_push(&s->root_frames, 0))
+			return -ENOMEM;
+	s->root_frames.v[ret_made->frame] = !!(ret_made->flags & FRAMES_ROOT);
+	return 0;
+}
+
+static int symbolizer_frame(struct symbolizer *s, const struct process_thread *t, uint64_t ip,
+			    enum symbolizer_mode mode, bool exact, uint64_t time_ns, struct symbolizer_frame *ret_made)
+{
+	uint32_t generation = mode == SYMBOLIZER_KERNEL ? s->kernel.generation : processes_generation(s->processes, t);
+	uint64_t key = hash_mix(ip, (uint64_t)generation << 8 | (uint64_t)mode << 1 | exact);
+	const uint32_t *known = hashmap_get(&s->frame_ids, key);
+	struct symbolizer_frame made = {0};
+	int r;
+
+	if (known) {
+		*ret_made = s->made.v[*known];
+		return 0;
+	}
+	r = symbolizer_make(s, t, ip, mode, exact, time_ns, &made);
+	if (r)
+		return r;
+	if (vec_push(&s->made, made))
+		return -ENOMEM;
+	*ret_made = made;
+	/* Being told that an address is not mapped does not change the generation: the key still holds. */
+	return hashmap_put(&s->frame_ids, key, (uint32_t)s->made.len - 1);
+}
+
+/* A callchain while it is turned into frames, leaf first. */
+struct symbolizer_chain {
+	enum symbolizer_mode mode;
+	bool exact; /* the next address is where code was, not a return address */
+	size_t n;
+	struct symbolizer_frame frames[SYMBOLIZER_FRAMES_MAX];
+};
+
+/* A PERF_CONTEXT_* mark. false: perf gives such callchains up. */
+static bool symbolizer_context(struct symbolizer_chain *c, uint64_t mark)
+{
+	c->exact = true;
+	if (mark == PERF_CONTEXT_KERNEL)
+		c->mode = SYMBOLIZER_KERNEL;
+	else if (mark == PERF_CONTEXT_USER)
+		c->mode = SYMBOLIZER_USER;
+	else if (mark == PERF_CONTEXT_HV)
+		c->mode = SYMBOLIZER_NEITHER;
+	else
+		return false;
+	return true;
+}
+
+static int symbolizer_chain_frames(struct symbolizer *s, const struct process_thread *t, const uint64_t *words,
+				   size_t n, uint64_t time_ns, struct symbolizer_chain *c)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && c->n < SYMBOLIZER_FRAMES_MAX && !r; i++) {
+		if (words[i] >= PERF_CONTEXT_MAX) {
+			if (!symbolizer_context(c, words[i])) {
+				c->n = 0;
+				return 0;
+			}
+			continue;
+		}
+		r = symbolizer_frame(s, t, words[i], c->mode, c->exact, time_ns, &c->frames[c->n]);
+		if (!r)
+			c->exact = c->frames[c->n++].flags & FRAMES_INTERRUPTED;
+	}
+	return r;
+}
+
+/* Hangs the frames into the profile's stacks, from the root on. */
+static int symbolizer_chain_stack(struct symbolizer *s, const struct symbolizer_chain *c, struct symbolizer_stack *stack)
+{
+	int r = 0;
+
+	*stack = (struct symbolizer_stack){.stack = PROFILE_STACK_EMPTY};
+	for (size_t i = c->n; i > 0 && !r; i--) {
+		const struct symbolizer_frame *f = &c->frames[i - 1];
+
+		r = profile_stack(s->profile, stack->stack, f->frame, &stack->stack);
+		stack->user |= !f->kernel;
+		stack->idle |= !!(f->flags & FRAMES_IDLE);
+	}
+	return r;
+}
+
+/* The mode of a sample's own ip. */
+static enum symbolizer_mode symbolizer_sample_mode(const struct perfdata_record *record)
+{
+	switch (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) {
+	case PERF_RECORD_MISC_KERNEL:
+		return SYMBOLIZER_KERNEL;
+	case PERF_RECORD_MISC_USER:
+		return SYMBOLIZER_USER;
+	default:
+		return SYMBOLIZER_NEITHER;
+	}
+}
+
+/* Whether words of the chain depend on the process: all but those between a kernel mark and the next mark. */
+static bool symbolizer_chain_is_kernel(const uint64_t *words, size_t n)
+{
+	if (!n || words[0] != PERF_CONTEXT_KERNEL)
+		return false;
+	for (size_t i = 1; i < n; i++)
+		if (words[i] >= PERF_CONTEXT_MAX && words[i] != PERF_CONTEXT_KERNEL)
+			return false;
+	return true;
+}
+
+static int symbolizer_stack_of(struct symbolizer *s, const struct process_thread *t,
+			       const struct perfdata_record *record, struct symbolizer_stack *ret_stack)
+{
+	const uint64_t *words = record->sample.callchain;
+	struct symbolizer_chain chain = {.mode = words ? SYMBOLIZER_USER : symbolizer_sample_mode(record), .exact = true};
+	size_t n = words ? record->sample.ncallchain : 1;
+	const uint32_t *known;
+	uint64_t key;
+	int r;
+
+	if (!words)
+		words = &record->sample.ip;
+	key = symbolizer_chain_is_kernel(words, n) ? 0 : processes_generation(s->processes, t);
+	key = hash_words(words, n, hash_mix(key << 8 | (uint64_t)chain.mode, s->kernel.generation));
+	known = hashmap_get(&s->stack_ids, key);
+	if (known) {
+		*ret_stack = s->stacks.v[*known];
+		return 0;
+	}
+	r = symbolizer_chain_frames(s, t, words, n, record->time_ns, &chain);
+	if (!r)
+		r = symbolizer_chain_stack(s, &chain, ret_stack);
+	if (r)
+		return r;
+	if (vec_push(&s->stacks, *ret_stack))
+		return -ENOMEM;
+	return hashmap_put(&s->stack_ids, key, (uint32_t)s->stacks.len - 1);
+}
+
+/*
+ * Whether pid 0 stands for a process of another PID namespace. User code is proof, and that the recorder sat in a
+ * namespace; after that, kernel code outside of the idle loop is too.
+ */
+static bool symbolizer_is_other_pid_ns(struct symbolizer *s, const struct perfdata_record *record,
+				       const struct symbolizer_stack *stack)
+{
+	if (record->pid || record->tid)
+		return false;
+	if (stack->user)
+		s->other_pid_ns_seen = true;
+	return stack->user || (s->other_pid_ns_seen && !stack->idle && stack->stack != PROFILE_STACK_EMPTY);
+}
+
+static int symbolizer_thread_id(struct symbolizer *s, struct process_thread *t, const struct perfdata_record *record,
+				bool other_pid_ns, uint32_t *ret_thread)
+{
+	struct profile_thread thread = {
+		.pid = record->pid, .tid = record->tid, .comm = t->comm, .other_pid_ns = other_pid_ns};
+	int r;
+
+	if (!other_pid_ns && t->cached_id != PROCESS_NO_CACHE && t->cached_pid == record->pid) {
+		*ret_thread = t->cached_id;
+		return 0;
+	}
+	r = profile_thread(s->profile, &thread, ret_thread);
+	if (!r && !other_pid_ns) {
+		t->cached_id = *ret_thread;
+		t->cached_pid = record->pid;
+	}
+	return r;
+}
+
+int symbolizer_sample(struct symbolizer *s, const struct perfdata_record *record, uint32_t *ret_thread,
+		      uint32_t *ret_stack)
+{
+	struct symbolizer_stack stack;
+	struct process_thread *t;
+	int r = processes_thread(s->processes, record->pid, record->tid, &t);
+
+	if (!r)
+		r = symbolizer_stack_of(s, t, record, &stack);
+	if (!r)
+		r = symbolizer_thread_id(s, t, record, symbolizer_is_other_pid_ns(s, record, &stack), ret_thread);
+	if (!r)
+		*ret_stack = stack.stack;
+	return r;
+}
+
+static struct store_notes symbolizer_notes(const struct symbolizer *s)
+{
+	struct images_stats stats = images_stats(s->images);
+	struct store_notes notes = {
+		.kallsyms_hidden = s->kernel.live == KERNEL_MAP_HIDDEN,
+		.perfmap_bad_lines = stats.perfmap_bad_lines,
+		.images_missing = stats.missing,
+		.images_replaced = stats.replaced,
+	};
+
+	return s->from_store ? s->notes : notes;
+}
+
+int symbolizer_store(struct symbolizer *s, int dir_fd)
+{
+	struct store_notes notes = symbolizer_notes(s);
+
+	return store_write(&s->answers, &notes, dir_fd);
+}
+
+/* Sums samples up from leaves to roots: a stack's id is greater than its parent's. */
+static void symbolizer_audit_stacks(struct symbolizer *s, uint64_t *samples, struct symbolizer_audit *audit)
+{
+	for (uint32_t id = profile_nstacks(s->profile) - 1; id > PROFILE_STACK_EMPTY; id--) {
+		uint32_t parent = profile_stack_parent(s->profile, id), frame = profile_stack_frame(s->profile, id);
+		const struct profile_frame *f = profile_frame_of(s->profile, frame);
+
+		audit->frames[f->kind][f->status] += samples[id];
+		if (parent != PROFILE_STACK_EMPTY) {
+			samples[parent] += samples[id];
+		} else if (frame < s->root_frames.len && s->root_frames.v[frame]) {
+			audit->stacks_complete += samples[id];
+		} else {
+			audit->stacks_truncated += samples[id];
+		}
+	}
+}
+
+int symbolizer_audit(struct symbolizer *s, struct symbolizer_audit *ret_audit)
+{
+	struct store_notes notes = symbolizer_notes(s);
+	struct symbolizer_audit audit = {
+		.kallsyms_hidden = notes.kallsyms_hidden,
+		.perfmap_bad_lines = notes.perfmap_bad_lines,
+		.images_missing = notes.images_missing,
+		.images_replaced = notes.images_replaced,
+	};
+	struct profile_group *groups;
+	uint64_t *samples;
+	size_t ngroups;
+	int r = profile_groups(s->profile, &groups, &ngroups);
+
+	if (r)
+		return r;
+	samples = calloc(profile_nstacks(s->profile), sizeof(*samples));
+	if (!samples) {
+		free(groups);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < ngroups; i++) {
+		samples[groups[i].stack] += groups[i].samples;
+		audit.samples += groups[i].samples;
+	}
+	symbolizer_audit_stacks(s, samples, &audit);
+	free(samples);
+	free(groups);
+	*ret_audit = audit;
+	return 0;
+}
