@@ -1,0 +1,109 @@
+#include "container/targets.h"
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct targets_scan {
+	struct opener *o;
+	struct target_list list;
+	bool dotnet_only;
+	pid_t self;
+};
+
+static bool targets_error_is_denial(int r)
+{
+	return r == -EACCES || r == -EPERM;
+}
+
+static void targets_container(pid_t pid, struct target *t)
+{
+	AUTO_FREE char *text = NULL;
+	size_t len;
+
+	if (!proc_read(pid, 0, "cgroup", PROC_FILE_MAX, &text, &len))
+		proc_container_id(text, t->container, sizeof(t->container));
+}
+
+/* One process; those that end while we look are none of ours. */
+static int targets_add(void *ctx, pid_t pid)
+{
+	struct targets_scan *scan = ctx;
+	struct opener_process held;
+	struct proc_status status;
+	struct target t = {.pid = pid};
+	int r = pid == scan->self ? -ESRCH : proc_status(pid, &status);
+
+	if (r || status.kernel_thread || status.state == 'Z' || status.state == 'X')
+		return r == -ENOMEM ? r : 0;
+	r = dotnet_look(scan->o, pid, &t.dotnet);
+	t.denied = targets_error_is_denial(r);
+	scan->list.denied += t.denied;
+	if (r && !t.denied)
+		return r == -ENOMEM ? r : 0;
+	if (scan->dotnet_only && !t.dotnet.is_dotnet)
+		return 0;
+	t.ppid = status.ppid;
+	t.ns_pid = status.ns_pid;
+	t.uid = status.uid;
+	memcpy(t.comm, status.comm, sizeof(t.comm));
+	targets_container(pid, &t);
+	r = opener_hold(scan->o, pid);
+	t.other_root = !opener_process(scan->o, pid, &held) && held.other_root;
+	if (r == -ENOMEM)
+		return r;
+	return vec_push(&scan->list, t);
+}
+
+static int targets_by_pid(const void *a, const void *b)
+{
+	pid_t x = ((const struct target *)a)->pid, y = ((const struct target *)b)->pid;
+
+	return (x > y) - (x < y);
+}
+
+int targets_list(struct opener *o, bool dotnet_only, struct target_list *ret_list)
+{
+	struct targets_scan scan = {.o = o, .dotnet_only = dotnet_only, .self = getpid()};
+	int r = proc_each_pid(targets_add, &scan);
+
+	if (r) {
+		target_list_free(&scan.list);
+		return r;
+	}
+	if (scan.list.len)
+		qsort(scan.list.v, scan.list.len, sizeof(*scan.list.v), targets_by_pid);
+	*ret_list = scan.list;
+	return 0;
+}
+
+void target_list_free(struct target_list *list)
+{
+	vec_free(list);
+}
+
+enum target_choice targets_choose(const struct target_list *list, pid_t *ret_pid)
+{
+	const struct target *only = NULL;
+
+	for (size_t i = 0; i < list->len; i++) {
+		if (!list->v[i].dotnet.is_dotnet)
+			continue;
+		if (only)
+			return TARGET_SEVERAL;
+		only = &list->v[i];
+	}
+	*ret_pid = only ? only->pid : 1;
+	return only ? TARGET_ONLY : TARGET_PID1;
+}
+
+int targets_dotnet(struct opener *o, struct target_list *ret_list, enum target_choice *ret_choice, pid_t *ret_pid)
+{
+	int r = targets_list(o, true, ret_list);
+
+	if (!r)
+		*ret_choice = targets_choose(ret_list, ret_pid);
+	return r;
+}
