@@ -1,7 +1,7 @@
 #include "symbols/frames.h"
 
 #include "base/outbuf.h"
-#include "symbols/demangle.h"
+#include "symbols/native_name.h"
 #include "symbols/managed_name.h"
 
 #include <errno.h>
@@ -206,7 +206,7 @@ static int frames_symbol_names(struct frames *f, const struct answers_symbol *s,
 	if (s->source == SYMBOL_PERFMAP || s->source == SYMBOL_KALLSYMS)
 		outbuf_put(&buf, raw, len);
 	else
-		r = demangle_perf(raw, len, &buf);
+		r = native_name_perf(raw, len, &buf);
 	if (!r)
 		r = buf.error ? buf.error : profile_text(f->profile, buf.len ? buf.data : "", buf.len, &n.perf_name);
 	buf.len = 0;
@@ -215,7 +215,7 @@ static int frames_symbol_names(struct frames *f, const struct answers_symbol *s,
 	else if (f->mangled)
 		outbuf_put(&buf, raw, len);
 	else if (!r)
-		r = demangle_full(raw, len, &buf);
+		r = native_name_full(raw, len, &buf);
 	if (!r)
 		r = buf.error ? buf.error : profile_text(f->profile, buf.len ? buf.data : "", buf.len, &n.name);
 	outbuf_close(&buf);

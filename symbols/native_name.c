@@ -1,4 +1,4 @@
-#include "symbols/demangle.h"
+#include "symbols/native_name.h"
 
 #include "base/cleanup.h"
 
@@ -156,7 +156,7 @@ static void demangle_rust(const char *raw, size_t len, struct outbuf *out)
 	while (p < end && isdigit((unsigned char)*p)) {
 		size_t n = 0;
 
-		while (p < end && isdigit((unsigned char)*p) && n < DEMANGLE_BYTES_MAX)
+		while (p < end && isdigit((unsigned char)*p) && n < NATIVE_NAME_BYTES_MAX)
 			n = n * 10 + (size_t)(*p++ - '0');
 		if (n > (size_t)(end - p))
 			n = (size_t)(end - p);
@@ -168,7 +168,7 @@ static void demangle_rust(const char *raw, size_t len, struct outbuf *out)
 	}
 }
 
-int demangle_perf(const char *raw, size_t len, struct outbuf *out)
+int native_name_perf(const char *raw, size_t len, struct outbuf *out)
 {
 	const char *version = memchr(raw, '@', len);
 	size_t bare = version ? (size_t)(version - raw) : len;
@@ -176,7 +176,7 @@ int demangle_perf(const char *raw, size_t len, struct outbuf *out)
 	AUTO_FREE char *text = NULL;
 	int status = 0;
 
-	if (len > DEMANGLE_BYTES_MAX || (!demangle_starts(raw, "_Z") && !demangle_starts(raw, "_GLOBAL_"))) {
+	if (len > NATIVE_NAME_BYTES_MAX || (!demangle_starts(raw, "_Z") && !demangle_starts(raw, "_GLOBAL_"))) {
 		outbuf_put(out, raw, len);
 		return 0;
 	}
@@ -257,18 +257,18 @@ static size_t demangle_without_suffix(const char *raw, size_t len)
 	return len;
 }
 
-int demangle_full(const char *raw, size_t len, struct outbuf *out)
+int native_name_full(const char *raw, size_t len, struct outbuf *out)
 {
 	struct outbuf whole = outbuf_to(-1);
 	const char *instead;
 	size_t n;
 	int r;
 
-	if (len > DEMANGLE_BYTES_MAX || !demangle_starts(raw, "_Z")) {
+	if (len > NATIVE_NAME_BYTES_MAX || !demangle_starts(raw, "_Z")) {
 		outbuf_put(out, raw, demangle_without_suffix(raw, len));
 		return 0;
 	}
-	r = demangle_perf(raw, len, &whole);
+	r = native_name_perf(raw, len, &whole);
 	outbuf_char(&whole, '\0');
 	for (const char *p = whole.data; !r && !whole.error && *p; p += n) {
 		n = demangle_noise(p, &instead);
