@@ -16,7 +16,7 @@ for want in 'alpha;alpha_leaf 60' 'beta;beta_middle;beta_inner;beta_leaf 30' 'ga
 	within "$share" "${want##* }" 2 || fail "${want% *} has $share % and not ${want##* } %"
 done
 
-reach=$(share_of "$folded" ';main;run_paths')
+reach=$(share_of "$folded" ';main;')
 echo "stacks that reach main: $reach %"
 at_least "$reach" 99 || fail "only $reach % of the stacks reach main"
 
