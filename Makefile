@@ -50,7 +50,8 @@ FUZZ_BINS := $(addprefix $(B)/fuzz/,$(FUZZ_NAMES))
 REPLAY_BINS := $(addprefix $(B)/replay/,$(FUZZ_NAMES))
 HELPER_BINS := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(wildcard tests/helpers/*.c))
 
-ifneq ($(V),1)
+# V=1 shows the commands, -s nothing.
+ifeq ($(V)$(findstring s,$(firstword -$(MAKEFLAGS))),)
 say = @printf '  %-7s %s\n' '$(1)' '$(2)';
 endif
 
