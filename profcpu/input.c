@@ -48,14 +48,14 @@ static void input_judge_data(const struct source *source, const char *name, stru
 static int input_load_data(struct source *source, const char *name, const struct input_options *options,
 			   struct profile *profile, struct input_result *result)
 {
-	struct opener *opener = NULL;
-	int r = options->offline ? 0 : opener_new(&opener);
+	struct opener *own = NULL;
+	int r = options->offline || options->opener ? 0 : opener_new(&own);
 
 	if (r)
 		return input_failed(name, r, &(struct parse_error){0});
 	struct ingest_options ingest = {
 		.symbols = {.store_dir_fd = source->store_fd,
-			    .opener = opener,
+			    .opener = options->opener ? options->opener : own,
 			    .offline = options->offline,
 			    .raw_names = options->raw_names,
 			    .mangled = options->mangled},
@@ -63,7 +63,7 @@ static int input_load_data(struct source *source, const char *name, const struct
 	};
 
 	r = ingest_perfdata(source->fd, &ingest, profile, &result->data);
-	opener_free(opener);
+	opener_free(own);
 	if (r)
 		return input_failed(name, r, &result->data.error);
 	input_judge_data(source, name, result);

@@ -14,6 +14,7 @@ struct input_options {
 	bool raw_names, mangled; /* struct symbolizer_options */
 	bool offline; /* only names that the recording holds */
 	int write_store_dir_fd; /* struct ingest_options; -1: none */
+	struct opener *opener; /* that holds the targets; NULL: one of our own, for what runs now */
 };
 
 struct input_result {

@@ -1,0 +1,40 @@
+#include "base/replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int replace_open(struct replace *r, int dir_fd, const char *name)
+{
+	*r = (struct replace){.dir_fd = dir_fd, .fd = -1};
+	if (strlen(name) > REPLACE_NAME_MAX)
+		return -ENAMETOOLONG;
+	strcpy(r->name, name);
+	snprintf(r->temp, sizeof(r->temp), "%s.%ld.tmp", name, (long)getpid());
+	r->fd = openat(dir_fd, r->temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+	return r->fd < 0 ? -errno : 0;
+}
+
+int replace_commit(struct replace *r)
+{
+	int fd = r->fd, error = 0;
+
+	r->fd = -1;
+	/* Some file systems (NFS, quotas) tell of a full disk only now. */
+	if (close(fd) || renameat(r->dir_fd, r->temp, r->dir_fd, r->name))
+		error = -errno;
+	if (error)
+		unlinkat(r->dir_fd, r->temp, 0);
+	return error;
+}
+
+void replace_abort(struct replace *r)
+{
+	if (r->fd < 0)
+		return;
+	close(r->fd);
+	r->fd = -1;
+	unlinkat(r->dir_fd, r->temp, 0);
+}

@@ -1,0 +1,23 @@
+/* Files that appear whole or not at all: written beside their place and renamed into it. */
+#ifndef BASE_REPLACE_H
+#define BASE_REPLACE_H
+
+#define REPLACE_NAME_MAX 200 /* bytes of a name */
+
+struct replace {
+	int dir_fd; /* borrowed, or AT_FDCWD */
+	int fd; /* write here; -1 when not open */
+	char name[REPLACE_NAME_MAX + 1];
+	char temp[REPLACE_NAME_MAX + 32];
+};
+
+/* Opens a temporary file in the directory of name, mode 0666 less umask. 0; -ENAMETOOLONG; -errno. */
+int replace_open(struct replace *r, int dir_fd, const char *name);
+
+/* Closes and puts the file in its place, over an older one. 0; -errno: then the temporary file is gone too. */
+int replace_commit(struct replace *r);
+
+/* Throws away what was written. Fine on one that is not open or was committed. */
+void replace_abort(struct replace *r);
+
+#endif

@@ -1,0 +1,278 @@
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "profcpu/command.h"
+#include "profcpu/options.h"
+#include "profcpu/outdir.h"
+#include "profcpu/postprocess.h"
+#include "profcpu/record.h"
+#include "profcpu/target.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define COLLECT_SECONDS 30
+#define COLLECT_HZ 99
+#define COLLECT_HZ_MAX 100000
+
+struct collect_arguments {
+	struct record_options record;
+	struct postprocess_options post;
+	struct options_pids pids;
+	VEC(const char *) events;
+	const char *out;
+	bool record_only, has_duration;
+};
+
+enum collect_option {
+	COLLECT_RAW_NAMES = 256,
+	COLLECT_MANGLED,
+	COLLECT_TITLE,
+	COLLECT_RECORD_ONLY,
+	COLLECT_NO_KERNEL,
+};
+
+static const struct option collect_longopts[] = {
+	{"pid", required_argument, NULL, 'p'},
+	{"all-cpus", no_argument, NULL, 'a'},
+	{"event", required_argument, NULL, 'e'},
+	{"frequency", required_argument, NULL, 'F'},
+	{"count", required_argument, NULL, 'c'},
+	{"duration", required_argument, NULL, 'd'},
+	{"output", required_argument, NULL, 'o'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"raw-names", no_argument, NULL, COLLECT_RAW_NAMES},
+	{"mangled", no_argument, NULL, COLLECT_MANGLED},
+	{"title", required_argument, NULL, COLLECT_TITLE},
+	{"record-only", no_argument, NULL, COLLECT_RECORD_ONLY},
+	{"no-kernel", no_argument, NULL, COLLECT_NO_KERNEL},
+	{NULL, 0, NULL, 0},
+};
+
+/* "-e a,b -e c": commas separate events, except inside the slashes of "pmu/term,term/". */
+static int collect_add_events(struct collect_arguments *a, char *text)
+{
+	bool slashes = false;
+	char *start = text;
+
+	for (char *p = text;; p++) {
+		bool end = !*p;
+
+		if (*p == '/')
+			slashes = !slashes;
+		if (!end && (*p != ',' || slashes))
+			continue;
+		*p = 0;
+		if (vec_push(&a->events, (const char *)start)) {
+			log_error("out of memory");
+			return -ENOMEM;
+		}
+		if (end)
+			return 0;
+		start = p + 1;
+	}
+}
+
+static int collect_number(const char *option, uint64_t max, uint64_t *ret_value)
+{
+	return options_u64(option, optarg, 1, max, ret_value);
+}
+
+static int collect_option_value(struct collect_arguments *a, int c)
+{
+	uint64_t value = 0;
+	int r = 0;
+
+	switch (c) {
+	case 'p':
+		return options_pids("-p", optarg, &a->pids);
+	case 'e':
+		return collect_add_events(a, optarg);
+	case 'F':
+		r = collect_number("-F", COLLECT_HZ_MAX, &value);
+		a->record.freq_hz = (uint32_t)value;
+		return r;
+	case 'c':
+		return collect_number("-c", UINT64_MAX / 2, &a->record.period);
+	case 'd':
+		a->has_duration = true;
+		return options_duration("-d", optarg, &a->record.duration_ns);
+	case 'o':
+		a->out = optarg;
+		return 0;
+	case COLLECT_TITLE:
+		a->post.title = optarg;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int collect_parse_one(struct collect_arguments *a, int c)
+{
+	switch (c) {
+	case 'a':
+		a->record.system_wide = true;
+		return 0;
+	case 'q':
+		a->record.quiet = a->post.quiet = true;
+		return 0;
+	case COLLECT_RAW_NAMES:
+		a->post.input.raw_names = true;
+		return 0;
+	case COLLECT_MANGLED:
+		a->post.input.mangled = true;
+		return 0;
+	case COLLECT_RECORD_ONLY:
+		a->record_only = true;
+		return 0;
+	case COLLECT_NO_KERNEL:
+		a->record.no_kernel_stacks = true;
+		return 0;
+	default:
+		return collect_option_value(a, c);
+	}
+}
+
+static int collect_parse(int argc, char **argv, struct collect_arguments *a)
+{
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long_only(argc, argv, "+p:ae:F:c:d:o:q", collect_longopts, NULL)) != -1)
+		if (collect_parse_one(a, c))
+			return -EINVAL;
+	if (optind < argc)
+		a->record.argv = argv + optind;
+	if (a->record.freq_hz && a->record.period) {
+		log_error("-F and -c exclude each other: samples a second, or events between samples");
+		return -EINVAL;
+	}
+	if (!a->record.freq_hz && !a->record.period)
+		a->record.freq_hz = COLLECT_HZ;
+	/* A command runs to its end unless a duration was asked for. */
+	if (!a->has_duration && !a->record.argv)
+		a->record.duration_ns = COLLECT_SECONDS * NS_PER_S;
+	a->record.pids = a->pids.list.v;
+	a->record.npids = a->pids.list.len;
+	a->record.events = a->events.len ? a->events.v : NULL;
+	a->record.nevents = a->events.len;
+	return 0;
+}
+
+/* One line: what is sampled, how, for how long. */
+static void collect_announce(const struct record_result *result)
+{
+	if (result->event_why[0])
+		log_note("sampled %s: %s", result->event, result->event_why);
+	if (result->setup.note[0])
+		log_note("%s", result->setup.note);
+}
+
+/* How the command that was started came to its end, where that was not well. */
+static void collect_tell_command(const struct record_result *result)
+{
+	if (!result->command_ended || !result->command_status)
+		return;
+	if (WIFEXITED(result->command_status))
+		log_note("the command ended with status %d", WEXITSTATUS(result->command_status));
+	else
+		log_note("the command was ended by signal %d", WTERMSIG(result->command_status));
+}
+
+static int collect_outputs(const struct collect_arguments *a, const char *dir)
+{
+	struct source source;
+
+	if (source_open(dir, NULL, &source))
+		return EXIT_FAILED;
+	int status = postprocess_run(&source, dir, dir, &a->post);
+
+	source_close(&source);
+	return status;
+}
+
+static int collect_record(struct collect_arguments *a, const char *dir)
+{
+	struct record_result result = {0};
+	struct opener *opener = NULL;
+	int status = EXIT_FAILED;
+
+	if (opener_new(&opener)) {
+		log_error("out of memory");
+		return EXIT_FAILED;
+	}
+	a->record.dir = dir;
+	a->record.opener = opener;
+	a->post.input.opener = opener;
+	int r = record_run(&a->record, &result);
+
+	if (result.started) {
+		collect_announce(&result);
+		collect_tell_command(&result);
+		status = a->record_only ? EXIT_DONE : collect_outputs(a, dir);
+	}
+	opener_free(opener);
+	if (result.started && !a->record.quiet)
+		printf("written   %s\n", dir);
+	return r ? EXIT_FAILED : status;
+}
+
+static int collect_run(struct collect_arguments *a)
+{
+	AUTO_FREE char *dir = NULL;
+	int status = EXIT_FAILED;
+
+	if (!a->record.system_wide && !a->record.argv && !a->record.npids) {
+		status = target_default(&a->pids);
+		if (status != EXIT_DONE)
+			return status;
+		a->record.pids = a->pids.list.v;
+		a->record.npids = a->pids.list.len;
+	}
+	if (outdir_make(a->out, &dir))
+		return EXIT_FAILED;
+	status = collect_record(a, dir);
+	if (status != EXIT_DONE)
+		outdir_remove_empty(dir);
+	return fflush(stdout) ? EXIT_FAILED : status;
+}
+
+static int collect_main(int argc, char **argv)
+{
+	struct collect_arguments a = {0};
+	int status = collect_parse(argc, argv, &a) ? EXIT_USAGE : collect_run(&a);
+
+	vec_free(&a.pids.list);
+	vec_free(&a.events);
+	return status;
+}
+
+const struct command command_collect = {
+	.name = "collect",
+	.summary = "record a running service, then make the picture",
+	.usage = "usage: profcpu collect [-p PID[,PID...]] [-a] [-e EVENT] [-F HZ] [-d SECONDS] [-o DIR] [-- CMD ARG...]\n"
+		 "       profcpu collect -pid PID -duration SECONDS\n\n"
+		 "Samples what runs on the CPUs and writes flamegraph.svg, folded_stacks.out, perf_script.out, perf.data and\n"
+		 "prof.tar.gz to profilings/HH-MM-SS_YYYY-MM-DD/. Without a target it takes the only .NET process in sight.\n"
+		 "Ctrl-C and SIGTERM end the recording; what was recorded is kept.\n\n"
+		 "  -p, --pid PID,...      these processes, with all their threads and children\n"
+		 "  -a, --all-cpus         the whole machine\n"
+		 "  -- CMD ARG...          start a command and record it from its first instruction to its end\n"
+		 "  -e, --event EVENT      perf's name of an event: cpu-clock, cycles, page-faults, sched:sched_switch, ...;\n"
+		 "                         default: cycles where there is a PMU, else cpu-clock\n"
+		 "  -F, --frequency HZ     samples a second and CPU (99)\n"
+		 "  -c, --count N          a sample every N events instead\n"
+		 "  -d, --duration SECONDS how long (30; a command: to its end); 500ms, 2m work too\n"
+		 "  -o, --output DIR       write there instead\n"
+		 "      --record-only      no outputs yet: `profcpu postprocess DIR` makes them later\n"
+		 "      --no-kernel        no kernel frames in the stacks\n"
+		 "      --title TEXT       title of the picture\n"
+		 "      --raw-names        names of managed methods as the runtime spells them\n"
+		 "      --mangled          names of native functions mangled\n"
+		 "  -q, --quiet            no progress line and no report\n",
+	.run = collect_main,
+};

@@ -1,0 +1,26 @@
+/* The files that are derived from a recording: picture, folded stacks, perf script text, archive. */
+#ifndef PROFCPU_OUTPUTS_H
+#define PROFCPU_OUTPUTS_H
+
+#include "profcpu/input.h"
+#include "profile/profile.h"
+
+#include <stdbool.h>
+
+#define OUTPUTS_SCRIPT_IN_ARCHIVE_MAX ((uint64_t)64 << 20) /* larger text stays out of the archive */
+
+struct outputs_options {
+	const char *dir; /* for messages */
+	int dir_fd; /* where they are written; borrowed */
+	const char *title; /* of the picture */
+	bool archive; /* write prof.tar.gz: dir_fd is a whole recording */
+	bool script; /* write perf_script.out; false where it was the input and stands there already */
+};
+
+/*
+ * Writes them, the picture first, each whole or not at all. One that cannot be written is said by log_error and does not
+ * keep the others from being written. 0, or the first error.
+ */
+int outputs_write(struct profile *profile, const struct outputs_options *options);
+
+#endif

@@ -1,0 +1,151 @@
+#include "profcpu/postprocess.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "profcpu/command.h"
+#include "profcpu/outputs.h"
+#include "profcpu/report.h"
+#include "recording/perfdata_writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Whether dir is the directory that the source's perf.data stands in. */
+static bool postprocess_in_place(const struct source *source, int dir_fd)
+{
+	struct stat a, b;
+
+	return source->dir_fd >= 0 && !fstat(source->dir_fd, &a) && !fstat(dir_fd, &b) &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Opens or makes symbols/ in the recording, so that names are kept. -1 where that is not possible; it was said. */
+static int postprocess_store(int dir_fd, const char *dir)
+{
+	int fd = -1;
+
+	if (!mkdirat(dir_fd, RECORDING_SYMBOLS, 0777) || errno == EEXIST)
+		fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		log_warn("cannot keep the names in %s/%s (%s); the recording will not have them elsewhere", dir,
+			 RECORDING_SYMBOLS, strerror(errno));
+	return fd;
+}
+
+struct postprocess_span {
+	uint64_t first_ns, last_ns;
+};
+
+static int postprocess_span_add(void *ctx, const struct profile_sample *sample)
+{
+	struct postprocess_span *span = ctx;
+
+	if (!span->first_ns || sample->time_ns < span->first_ns)
+		span->first_ns = sample->time_ns;
+	if (sample->time_ns > span->last_ns)
+		span->last_ns = sample->time_ns;
+	return 0;
+}
+
+/* Gives a killed recorder's perf.data its sizes, so that perf opens it too, and marks the recording finished. */
+static void postprocess_repair(struct source *source, const char *dir, struct profile *profile)
+{
+	struct postprocess_span span = {0};
+	AUTO_CLOSE int fd = openat(source->dir_fd, RECORDING_PERF_DATA, O_RDWR | O_CLOEXEC);
+	int r = fd < 0 ? -errno : perfdata_repair(fd, NULL, NULL);
+
+	if (r) {
+		log_warn("cannot repair %s/%s: %s; perf may refuse it, profcpu does not", dir, RECORDING_PERF_DATA,
+			 strerror(-r));
+		return;
+	}
+	if (!source->has_manifest)
+		return;
+	source->manifest.finished = true;
+	if (!profile_each_sample(profile, postprocess_span_add, &span))
+		source->manifest.duration_ns = span.last_ns - span.first_ns;
+}
+
+static void postprocess_manifest(struct source *source, const char *dir, const struct input_result *result)
+{
+	struct recording_manifest *m = &source->manifest;
+
+	if (!source->has_manifest || (m->symbols_complete == result->data.store_complete && !result->unfinished))
+		return;
+	m->symbols_complete = result->data.store_complete;
+	int r = recording_manifest_write(source->dir_fd, m);
+
+	if (r)
+		log_warn("cannot write %s/%s: %s", dir, RECORDING_MANIFEST, strerror(-r));
+}
+
+static const char *postprocess_title(const struct source *source, const struct postprocess_options *options)
+{
+	if (options->title)
+		return options->title;
+	return source->has_manifest && source->manifest.target ? source->manifest.target : "Flame Graph";
+}
+
+static int postprocess_report(struct profile *profile, const struct input_result *result)
+{
+	struct outbuf out = outbuf_to(STDOUT_FILENO);
+	int r = report_write(profile, result, &out);
+	int closed = outbuf_close(&out);
+
+	if (r || closed)
+		log_error("cannot print the report: %s", strerror(-(r ? r : closed)));
+	return r ? r : closed;
+}
+
+static int postprocess_outputs(struct source *source, struct profile *profile, const char *dir, int dir_fd,
+			       struct input_result *result, const struct postprocess_options *options)
+{
+	bool in_place = postprocess_in_place(source, dir_fd);
+	struct outputs_options outputs = {.dir = dir,
+					  .dir_fd = dir_fd,
+					  .title = postprocess_title(source, options),
+					  .archive = in_place,
+					  .script = true};
+
+	if (!profile_nsamples(profile))
+		log_warn("%s has no samples: nothing of the target ran on a CPU", dir);
+	if (in_place && result->unfinished)
+		postprocess_repair(source, dir, profile);
+	if (in_place)
+		postprocess_manifest(source, dir, result);
+	int r = outputs_write(profile, &outputs);
+
+	if (!r && !options->quiet)
+		r = postprocess_report(profile, result);
+	return r;
+}
+
+int postprocess_run(struct source *source, const char *name, const char *dir,
+		    const struct postprocess_options *options)
+{
+	AUTO_CLOSE int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int store_fd = -1;
+	struct input_options input = options->input;
+	struct input_result result = {0};
+	struct profile *profile = NULL;
+
+	if (dir_fd < 0) {
+		log_error("cannot open %s: %s", dir, strerror(errno));
+		return EXIT_FAILED;
+	}
+	if (postprocess_in_place(source, dir_fd))
+		store_fd = postprocess_store(dir_fd, dir);
+	input.write_store_dir_fd = store_fd;
+	int r = profile_new(&profile);
+
+	if (r)
+		log_error("out of memory");
+	else
+		r = input_load_source(source, name, &input, profile, &result);
+	if (!r)
+		r = postprocess_outputs(source, profile, dir, dir_fd, &result, options);
+	profile_free(profile);
+	return r || result.damaged ? EXIT_FAILED : EXIT_DONE;
+}

@@ -1,0 +1,22 @@
+/* From a recording's directory to its outputs: what `collect` does after recording and `postprocess` does again. */
+#ifndef PROFCPU_POSTPROCESS_H
+#define PROFCPU_POSTPROCESS_H
+
+#include "profcpu/input.h"
+
+#include <stdbool.h>
+
+struct postprocess_options {
+	struct input_options input; /* write_store_dir_fd is set here, not by the caller */
+	bool quiet; /* no report on stdout */
+	const char *title; /* NULL: made from the manifest */
+};
+
+/*
+ * Loads the source, repairs the perf.data of a recorder that was killed, keeps the names in symbols/, writes all outputs to
+ * dir and prints the report. Everything that fails is said. An exit status of command.h.
+ */
+int postprocess_run(struct source *source, const char *name, const char *dir,
+		    const struct postprocess_options *options);
+
+#endif

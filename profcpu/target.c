@@ -1,0 +1,60 @@
+#include "profcpu/target.h"
+
+#include "base/log.h"
+#include "container/targets.h"
+#include "profcpu/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void target_print_several(const struct target_list *list)
+{
+	fprintf(stderr, "profcpu: there are %zu .NET processes; say which with -p:\n", list->len);
+	for (size_t i = 0; i < list->len; i++) {
+		const struct target *t = &list->v[i];
+
+		fprintf(stderr, "  %8d  %-15s  %-10s  %.12s\n", (int)t->pid, t->comm,
+			t->dotnet.version[0] ? t->dotnet.version : "-", t->container);
+	}
+}
+
+static void target_say(const struct target_list *list, enum target_choice choice, pid_t pid)
+{
+	if (choice == TARGET_PID1)
+		log_note("no .NET process in sight; profiling PID 1 (-p chooses another)");
+	else
+		log_note("profiling the only .NET process in sight: PID %d (%s%s%s)", (int)pid, list->v[0].comm,
+			 list->v[0].dotnet.version[0] ? ", .NET " : "", list->v[0].dotnet.version);
+	if (list->denied)
+		log_note("%zu processes could not be looked into (CAP_SYS_PTRACE is missing); -p chooses one of them",
+			 list->denied);
+}
+
+int target_default(struct options_pids *pids)
+{
+	struct target_list list = {0};
+	struct opener *opener = NULL;
+	enum target_choice choice;
+	pid_t pid;
+	int r = opener_new(&opener);
+
+	if (!r)
+		r = targets_dotnet(opener, &list, &choice, &pid);
+	opener_free(opener);
+	if (r) {
+		log_error("cannot look for .NET processes in /proc: %s; name one with -p", strerror(-r));
+		return EXIT_FAILED;
+	}
+	if (choice == TARGET_SEVERAL) {
+		target_print_several(&list);
+		target_list_free(&list);
+		return EXIT_USAGE;
+	}
+	target_say(&list, choice, pid);
+	target_list_free(&list);
+	if (vec_push(&pids->list, pid)) {
+		log_error("out of memory");
+		return EXIT_FAILED;
+	}
+	return EXIT_DONE;
+}
