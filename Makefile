@@ -23,7 +23,7 @@ PKGS := libelf libdw zlib libzstd libarchive
 CFLAGS ?= -O2 -g
 CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -I$(B)/gen $(shell $(PKG_CONFIG) --cflags $(PKGS))
 OURFLAGS := -std=gnu17 $(WARN) -fno-common -fno-omit-frame-pointer -fno-strict-aliasing -MMD -MP
-LDLIBS += $(shell $(PKG_CONFIG) --libs $(PKGS)) -lpthread -lm
+LDLIBS += $(shell $(PKG_CONFIG) --libs $(PKGS)) -liberty -lpthread -lm
 
 ifeq ($(CONFIG),asan)
 SAN := -fsanitize=address,undefined -fno-sanitize-recover=all

@@ -20,6 +20,11 @@ struct image_segment {
 	uint32_t flags; /* PF_* */
 };
 
+/*
+ * Which symbols there are and which of them names an address follows perf 6.1 (tools/perf/util/symbol.c dso__load,
+ * symbol-elf.c dso__load_sym and dso__synthesize_plt_symbols): functions, indirect functions, objects and visible labels
+ * of .symtab and then .dynsym, of the debug file where there is one, and slots of .plt as "NAME@plt".
+ */
 struct image {
 	struct symbol_provider *symbols; /* by vaddr; NULL where the image has none */
 	struct image_build_id build_id;
@@ -27,17 +32,20 @@ struct image {
 	size_t nsegments;
 	bool is_elf; /* false: a file of another format, nothing is known of it */
 	bool has_debug_file; /* symbols come from a separate file */
+	int symbols_error; /* 0, or the -errno for which symbols are missing though the file has a table of them */
 };
 
 /*
  * Reads an ELF image from fd (borrowed, positioned anywhere, only pread is used).
  * roots: directories (O_PATH descriptors, borrowed) under which /usr/lib/debug and the debug link are looked for, in this
- * order; nroots may be 0. 0; -EBADMSG not ELF or damaged beyond use; -E2BIG; -ENOMEM; -errno.
+ * order; nroots may be 0. path is the image's inside a root, absolute, for the debug link (NULL: build id only).
+ * A debug file must have the image's build id, or, where the image has none, the checksum of its debug link.
+ * 0; -EBADMSG not ELF or damaged beyond use; -E2BIG; -ENOMEM; -errno.
  */
 int image_open(int fd, const char *path, const int *roots, size_t nroots, struct image **ret_image,
 	       struct parse_error *err);
 
-/* An image from memory (the vdso). data is copied. source tags the symbols. */
+/* An image from memory (the vdso). data is borrowed during the call only. source tags the symbols. As image_open. */
 int image_from_memory(const void *data, size_t len, enum symbol_source source, struct image **ret_image,
 		      struct parse_error *err);
 

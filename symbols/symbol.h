@@ -19,6 +19,7 @@ enum symbol_source {
 	SYMBOL_SOURCES,
 };
 
+/* "symtab", "perf-map" and so on; "none" for anything else. Static. */
 const char *symbol_source_name(enum symbol_source source);
 
 /* One answer. name is borrowed from the provider and lives as long as it. */
@@ -26,7 +27,8 @@ struct symbol {
 	const char *name; /* NUL-terminated, raw: mangled, not cut */
 	uint32_t name_len;
 	enum symbol_source source;
-	uint64_t start, end; /* [start, end) in the provider's kind of address */
+	uint64_t start, end; /* [start, end) in the provider's kind of address: every address in it has this answer */
+	uint64_t base; /* where the symbol begins, for name+offset; before start where another one covers its beginning */
 	uint64_t from_ns, until_ns; /* [from, until) in which the answer holds; 0 and UINT64_MAX: always */
 };
 

@@ -1,0 +1,103 @@
+#include "symbols/demangle.h"
+
+#include "base/cleanup.h"
+
+#include <ctype.h>
+#include <stddef.h>
+#include <string.h>
+
+/* From libiberty/demangle.h, which is no system header everywhere: libiberty is installed in different folders. */
+extern char *cplus_demangle_v3(const char *mangled, int options);
+extern char *rust_demangle(const char *mangled, int options);
+#define DMGL_NO_OPTS 0
+#define DMGL_PARAMS (1 << 0)
+#define DMGL_ANSI (1 << 1)
+
+#define PLT_SUFFIX "@plt"
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* camlModule__name_12 is Module.name_12, $xx a character in hexadecimal. */
+static char *demangle_ocaml(const char *name)
+{
+	if (strncmp(name, "caml", 4) || !isupper((unsigned char)name[4]))
+		return NULL;
+	char *text = malloc(strlen(name) + 1), *out = text;
+
+	if (!text)
+		return NULL;
+	for (const char *p = name + 4; *p;) {
+		if (p[0] == '_' && p[1] == '_') {
+			*out++ = '.';
+			p += 2;
+		} else if (p[0] == '$' && hex_digit(p[1]) >= 0 && hex_digit(p[2]) >= 0) {
+			*out++ = (char)(hex_digit(p[1]) << 4 | hex_digit(p[2]));
+			p += 3;
+		} else {
+			*out++ = *p++;
+		}
+	}
+	*out = 0;
+	return text;
+}
+
+/* The order in which libiberty's cplus_demangle tries, without the languages that it asks only on demand. */
+static char *demangle_any(const char *name, int options)
+{
+	char *text;
+
+	if (name[0] == '_') {
+		text = rust_demangle(name, options);
+		return text ? text : cplus_demangle_v3(name, options);
+	}
+	return demangle_ocaml(name);
+}
+
+static char *demangle_plt(const char *name, size_t len, int options)
+{
+	AUTO_FREE char *bare = strndup(name, len);
+	AUTO_FREE char *text = bare ? demangle_any(bare, options) : NULL;
+	char *with_plt = NULL;
+
+	if (text) {
+		size_t n = strlen(text);
+
+		with_plt = malloc(n + sizeof(PLT_SUFFIX));
+		if (with_plt) {
+			memcpy(with_plt, text, n);
+			memcpy(with_plt + n, PLT_SUFFIX, sizeof(PLT_SUFFIX));
+		}
+	}
+	return with_plt;
+}
+
+static char *demangle(const char *name, int options)
+{
+	if (name[0] != '_' && name[0] != 'c')
+		return NULL; /* most names are plain C */
+	size_t len = strnlen(name, DEMANGLE_NAME_MAX + 1);
+	size_t suffix = sizeof(PLT_SUFFIX) - 1;
+
+	if (len > DEMANGLE_NAME_MAX)
+		return NULL;
+	if (len > suffix && !memcmp(name + len - suffix, PLT_SUFFIX, suffix))
+		return demangle_plt(name, len - suffix, options);
+	return demangle_any(name, options);
+}
+
+char *demangle_perf(const char *name)
+{
+	return demangle(name, DMGL_NO_OPTS);
+}
+
+char *demangle_full(const char *name)
+{
+	return demangle(name, DMGL_PARAMS | DMGL_ANSI);
+}

@@ -1,0 +1,20 @@
+/* Native names as people read them: C++ (Itanium ABI), Rust (legacy and v0) and OCaml. */
+#ifndef SYMBOLS_DEMANGLE_H
+#define SYMBOLS_DEMANGLE_H
+
+#include <stddef.h>
+
+#define DEMANGLE_NAME_MAX ((size_t)64 << 10) /* longer names are left as they are */
+
+/*
+ * As `perf script` prints it: without parameters, `ns::Type<int>::method` (perf 6.1 with libiberty and DMGL_NO_OPTS).
+ * NULL: not a mangled name, or memory is out; the
+ * caller prints the name itself. For a name made up for a PLT slot, "NAME@plt", only NAME is demangled, as perf does.
+ * The caller frees the result.
+ */
+char *demangle_perf(const char *name);
+
+/* With parameters: `ns::Type<int>::method(int, char const*) const`. Otherwise as demangle_perf. */
+char *demangle_full(const char *name);
+
+#endif

@@ -1,0 +1,199 @@
+#include "symbols/kallsyms.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "symbols/symtab.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#define KALLSYMS_BYTES_MAX ((size_t)256 << 20)
+#define KERNEL_DSO "[kernel.kallsyms]"
+
+struct kallsyms {
+	struct symbol_provider provider;
+	struct symtab *table; /* its names lie in text; a module's name follows its symbols' */
+	char *text;
+};
+
+enum group { GROUP_KERNEL, GROUP_MODULE };
+
+static int kallsyms_find(struct symbol_provider *p, uint64_t addr, uint64_t time_ns,
+			 struct symbol *ret_symbol)
+{
+	return symbol_provider_find(&((struct kallsyms *)p)->table->provider, addr, time_ns, ret_symbol);
+}
+
+static void kallsyms_free(struct symbol_provider *p)
+{
+	struct kallsyms *k = (struct kallsyms *)p;
+
+	if (k->table)
+		symbol_provider_free(&k->table->provider);
+	free(k->text);
+	free(k);
+}
+
+static const struct symbol_provider_ops kallsyms_ops = {
+	.name = "kallsyms",
+	.find = kallsyms_find,
+	.free = kallsyms_free,
+};
+
+const char *kallsyms_module(struct symbol_provider *kernel, uint64_t addr)
+{
+	const struct symtab_entry *e = symtab_entry_at(((struct kallsyms *)kernel)->table, addr);
+
+	return e && e->group == GROUP_MODULE ? e->name + e->name_len + 1 : KERNEL_DSO;
+}
+
+static int hex_digit(unsigned char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* One line, "ADDR TYPE NAME" or "ADDR TYPE NAME\t[MODULE]", split in place. Gives false where it is not that. */
+struct line {
+	uint64_t addr;
+	char type;
+	char *name;
+	size_t name_len;
+	bool has_module;
+};
+
+static bool split_line(char *p, char *end, struct line *ret_line)
+{
+	struct line l = {0};
+	char *start = p;
+
+	for (int digit; p < end && (digit = hex_digit((unsigned char)*p)) >= 0; p++)
+		l.addr = l.addr << 4 | (uint64_t)digit;
+	if (p == start || p - start > 16 || end - p < 4 || p[0] != ' ' || p[2] != ' ')
+		return false;
+	l.type = p[1];
+	l.name = p + 3;
+	if (end[-1] == '\r')
+		end--;
+	*end = 0;
+	char *tab = memchr(l.name, '\t', (size_t)(end - l.name));
+
+	if (tab) {
+		*tab = 0;
+		l.has_module = tab[1] == '[';
+		end = tab;
+	}
+	l.name_len = (size_t)(end - l.name);
+	*ret_line = l;
+	return l.name_len > 0 && l.name_len <= SYMTAB_NAME_MAX;
+}
+
+/* perf's symbol_type__filter: text, weak, data, bss; kallsyms2elf_binding and _type. '$' begins marks of ARM modules. */
+static bool wanted(const struct line *l)
+{
+	return l->type && strchr("tTwWdDbB", l->type) && l->name[0] != '$' &&
+	       strcmp(l->name, "__entry_SYSCALL_64_trampoline");
+}
+
+static int add_line(struct symtab *t, const struct line *l)
+{
+	char lower = (char)(l->type | 0x20);
+
+	return symtab_add(t,
+			  &(struct symtab_entry){
+				  .start = l->addr,
+				  .end = l->addr,
+				  .name = l->name,
+				  .name_len = (uint32_t)l->name_len,
+				  .source = SYMBOL_KALLSYMS,
+				  .binding = l->type == 'W'   ? STB_WEAK
+					     : l->type < 'a' ? STB_GLOBAL
+							     : STB_LOCAL,
+				  .type = lower == 't' || lower == 'w' ? STT_FUNC : STT_OBJECT,
+				  .group = l->has_module ? GROUP_MODULE : GROUP_KERNEL,
+			  },
+			  0);
+}
+
+/* Fills the table from k->text, which is cut into lines and names for it. */
+static int parse_lines(struct kallsyms *k, size_t len, struct parse_error *err)
+{
+	char *end = k->text + len, *eol;
+	uint64_t any_addr = 0;
+	size_t good = 0;
+
+	for (char *p = k->text; p < end; p = eol + 1) {
+		struct line l;
+
+		eol = memchr(p, '\n', (size_t)(end - p));
+		if (!eol)
+			eol = end;
+		if (!split_line(p, eol, &l))
+			continue;
+		good++;
+		any_addr |= l.addr;
+		int error = wanted(&l) ? add_line(k->table, &l) : 0;
+
+		if (error)
+			return error;
+	}
+	if (!good)
+		return parse_fail(err, -EBADMSG, "no line of kallsyms", 0);
+	if (!any_addr)
+		return parse_fail(err, -EACCES, "kernel addresses are hidden", 0);
+	return 0;
+}
+
+/* Takes text, which has room for a NUL after len. */
+static int kallsyms_take(char *text, size_t len, struct symbol_provider **ret_kernel, struct parse_error *err)
+{
+	struct kallsyms *k = calloc(1, sizeof(*k));
+
+	if (!k) {
+		free(text);
+		return -ENOMEM;
+	}
+	k->provider.ops = &kallsyms_ops;
+	k->text = text;
+	int error = symtab_new(&k->table);
+
+	if (!error)
+		error = parse_lines(k, len, err);
+	if (!error)
+		error = symtab_finish(k->table, 0);
+	if (error) {
+		kallsyms_free(&k->provider);
+		return error;
+	}
+	*ret_kernel = &k->provider;
+	return 0;
+}
+
+int kallsyms_parse(const char *text, size_t len, struct symbol_provider **ret_kernel,
+		   struct parse_error *err)
+{
+	if (len > KALLSYMS_BYTES_MAX)
+		return parse_fail(err, -E2BIG, "kallsyms too large", 0);
+	char *copy = malloc(len + 1);
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, text, len);
+	copy[len] = 0;
+	return kallsyms_take(copy, len, ret_kernel, err);
+}
+
+int kallsyms_load(struct symbol_provider **ret_kernel, struct parse_error *err)
+{
+	char *text;
+	size_t len;
+	int error = file_read_at(AT_FDCWD, "/proc/kallsyms", KALLSYMS_BYTES_MAX, &text, &len);
+
+	if (error)
+		return parse_fail(err, error, "cannot read /proc/kallsyms", 0);
+	return kallsyms_take(text, len, ret_kernel, err);
+}

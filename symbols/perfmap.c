@@ -1,0 +1,234 @@
+#include "symbols/perfmap.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "symbols/ranges.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+/* Where a name lies in the text: the file's bytes, with a NUL in place of each line's end. */
+struct name {
+	uint32_t at, len;
+};
+
+struct perfmap {
+	struct symbol_provider provider;
+	char *text;
+	VEC(struct range) ranges; /* by line */
+	VEC(struct name) names; /* the same */
+	struct range_pieces pieces;
+};
+
+static int perfmap_find(struct symbol_provider *p, uint64_t addr, uint64_t time_ns,
+			struct symbol *ret_symbol)
+{
+	const struct perfmap *m = (const struct perfmap *)p;
+	const struct range_piece *piece = ranges_find(&m->pieces, addr);
+
+	(void)time_ns;
+	if (!piece)
+		return -ENOENT;
+	const struct name *name = &m->names.v[piece->id];
+
+	*ret_symbol = (struct symbol){
+		.name = m->text + name->at,
+		.name_len = (uint32_t)strnlen(m->text + name->at, name->len),
+		.source = SYMBOL_PERFMAP,
+		.start = piece->start,
+		.end = piece->end,
+		.base = m->ranges.v[piece->id].start,
+		.until_ns = UINT64_MAX,
+	};
+	return 0;
+}
+
+static void perfmap_free(struct symbol_provider *p)
+{
+	struct perfmap *m = (struct perfmap *)p;
+
+	free(m->text);
+	vec_free(&m->ranges);
+	vec_free(&m->names);
+	vec_free(&m->pieces.pieces);
+	free(m);
+}
+
+static const struct symbol_provider_ops perfmap_ops = {
+	.name = "perf-map",
+	.find = perfmap_find,
+	.free = perfmap_free,
+};
+
+/* One more than the value of a hexadecimal digit, 0 for other characters. */
+static const uint8_t digit_value[256] = {
+	['0'] = 1,  ['1'] = 2,	['2'] = 3,  ['3'] = 4,	['4'] = 5,  ['5'] = 6,	['6'] = 7,  ['7'] = 8,
+	['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+	['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
+
+/* A number and the blanks behind it. NULL: no number, over 64 bits, or nothing behind it. end points at a newline. */
+static const char *read_number(const char *p, const char *end, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+	uint8_t digit;
+
+	if (p[0] == '0' && (p[1] == 'x' || p[1] == 'X'))
+		p += 2;
+	const char *digits = p;
+
+	while (p < end && *p == '0')
+		p++;
+	const char *significant = p;
+
+	while ((digit = digit_value[(unsigned char)*p])) {
+		value = value << 4 | (digit - 1u);
+		p++;
+	}
+	if (p == digits || p - significant > 16 || (*p != ' ' && *p != '\t'))
+		return NULL;
+	while (*p == ' ' || *p == '\t')
+		p++;
+	*ret_value = value;
+	return p;
+}
+
+/* Takes the line [p, eol); *eol is a newline. False where it is bad. */
+static bool read_line(const struct perfmap *m, const char *p, const char *eol, struct range *ret_range,
+		      struct name *ret_name)
+{
+	uint64_t start, size;
+
+	if ((size_t)(eol - p) > PERFMAP_LINE_MAX)
+		return false;
+	p = read_number(p, eol, &start);
+	if (!p)
+		return false;
+	p = read_number(p, eol, &size);
+	if (!p)
+		return false;
+	if (eol > p && eol[-1] == '\r')
+		eol--;
+	size += !size;
+	if (eol <= p || size > UINT64_MAX - start)
+		return false;
+	*ret_range = (struct range){start, start + size};
+	*ret_name = (struct name){(uint32_t)(p - m->text), (uint32_t)(eol - p)};
+	return true;
+}
+
+static int read_lines(struct perfmap *m, size_t len, struct perfmap_stats *stats)
+{
+	char *end = m->text + len, *eol;
+
+	for (char *p = m->text; p < end; p = eol + 1) {
+		struct range range;
+		struct name name;
+
+		eol = memchr(p, '\n', (size_t)(end - p));
+		stats->lines++;
+		if (!eol) {
+			stats->bad_lines++;
+			break;
+		}
+		if (!read_line(m, p, eol, &range, &name) || m->ranges.len >= PERFMAP_ENTRIES_MAX) {
+			stats->bad_lines++;
+			continue;
+		}
+		m->text[name.at + name.len] = 0;
+		if (vec_push(&m->ranges, range) || vec_push(&m->names, name))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Takes text, of len bytes and one more. */
+static int perfmap_take(char *text, size_t len, struct symbol_provider **ret_map,
+			struct perfmap_stats *ret_stats, struct parse_error *err)
+{
+	struct perfmap_stats stats = {0};
+	struct perfmap *m = calloc(1, sizeof(*m));
+
+	if (!m) {
+		free(text);
+		return -ENOMEM;
+	}
+	m->provider.ops = &perfmap_ops;
+	m->text = text;
+	int error = read_lines(m, len, &stats);
+
+	if (!error && !m->ranges.len)
+		error = parse_fail(err, -EBADMSG, "no line of a perf map", 0);
+	if (!error)
+		error = ranges_cut(m->ranges.v, m->ranges.len, &m->pieces);
+	stats.overwritten = m->pieces.covered;
+	if (ret_stats && (!error || error == -EBADMSG))
+		*ret_stats = stats;
+	if (error) {
+		perfmap_free(&m->provider);
+		return error;
+	}
+	*ret_map = &m->provider;
+	return 0;
+}
+
+/* Room for len bytes and a NUL. Large ones on huge pages: half of the time to load a map was page faults. */
+static char *text_new(size_t len)
+{
+	char *text;
+
+	if (len < 4 * HUGE_PAGE_BYTES)
+		return malloc(len + 1);
+	text = aligned_alloc(HUGE_PAGE_BYTES, (len + HUGE_PAGE_BYTES) & ~(HUGE_PAGE_BYTES - 1));
+	if (text)
+		madvise(text, len + 1, MADV_HUGEPAGE);
+	return text;
+}
+
+int perfmap_parse(const char *text, size_t len, struct symbol_provider **ret_map,
+		  struct perfmap_stats *ret_stats, struct parse_error *err)
+{
+	if (len > PERFMAP_BYTES_MAX)
+		return parse_fail(err, -E2BIG, "perf map too large", 0);
+	char *copy = text_new(len);
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, text, len);
+	copy[len] = 0;
+	return perfmap_take(copy, len, ret_map, ret_stats, err);
+}
+
+int perfmap_load(int fd, struct symbol_provider **ret_map, struct perfmap_stats *ret_stats,
+		 struct parse_error *err)
+{
+	struct stat st;
+	size_t len = 0;
+
+	if (fstat(fd, &st))
+		return parse_fail(err, -errno, "cannot read the perf map", 0);
+	if (!S_ISREG(st.st_mode))
+		return parse_fail(err, -EBADMSG, "not a regular file", 0);
+	if ((uint64_t)st.st_size > PERFMAP_BYTES_MAX)
+		return parse_fail(err, -E2BIG, "perf map too large", 0);
+	AUTO_FREE char *text = text_new((size_t)st.st_size);
+
+	if (!text)
+		return -ENOMEM;
+	while (len < (size_t)st.st_size) {
+		ssize_t n = pread(fd, text + len, (size_t)st.st_size - len, (off_t)len);
+
+		if (n < 0 && errno != EINTR)
+			return parse_fail(err, -errno, "cannot read the perf map", len);
+		if (!n)
+			break; /* it was cut meanwhile */
+		len += n > 0 ? (size_t)n : 0;
+	}
+	text[len] = 0;
+	return perfmap_take(TAKE_PTR(text), len, ret_map, ret_stats, err);
+}

@@ -1,0 +1,269 @@
+#include "symbols/symtab_order.h"
+
+#include "base/cleanup.h"
+#include "symbols/demangle.h"
+#include "symbols/keysort.h"
+#include "symbols/perf_tree.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <string.h>
+
+#define PAGE_BYTES 4096
+
+/* A rank is an entry's place by start; entries of equal start keep the order in which they were added. */
+struct order {
+	struct symtab *t;
+	uint64_t limit;
+	uint32_t n;
+	uint32_t *by_rank; /* rank to entry */
+	uint8_t *dropped; /* by rank */
+	uint32_t *live; /* ranks in the table so far, ascending */
+	uint32_t nlive;
+	uint32_t *drops; /* ranks in the order in which perf drops them */
+	uint32_t ndrops;
+	uint32_t pass_drops[SYMTAB_PASSES_MAX]; /* ndrops after each pass */
+};
+
+static struct symtab_entry *entry_of(const struct order *o, uint32_t rank)
+{
+	return &o->t->entries.v[o->by_rank[rank]];
+}
+
+static uint64_t page_after(uint64_t addr)
+{
+	if (addr > UINT64_MAX - 2 * PAGE_BYTES)
+		return UINT64_MAX;
+	return (addr + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES + PAGE_BYTES;
+}
+
+/* A symbol without a size reaches to the next one (symbols__fixup_end). */
+static void fix_ends(struct order *o)
+{
+	for (uint32_t i = 0; i < o->nlive; i++) {
+		struct symtab_entry *e = entry_of(o, o->live[i]);
+		const struct symtab_entry *next = i + 1 < o->nlive ? entry_of(o, o->live[i + 1]) : NULL;
+
+		if (e->end != e->start)
+			continue;
+		if (!next)
+			e->end = o->limit > e->start ? o->limit : page_after(e->start);
+		else
+			e->end = e->group == next->group ? next->start : page_after(e->start);
+	}
+}
+
+static size_t leading_underscores(const char *s)
+{
+	return strspn(s, "_");
+}
+
+/* _ZN3FooC1Ev and _ZN3FooC2Ev: constructors and destructors of one class read the same. */
+static bool reads_the_same(const char *a, const char *b)
+{
+	size_t i = 0;
+
+	while (a[i] && a[i] == b[i])
+		i++;
+	if (!a[i] && !b[i])
+		return true;
+	return i && (a[i - 1] == 'C' || a[i - 1] == 'D') && isdigit((unsigned char)a[i]) &&
+	       isdigit((unsigned char)b[i]) && !strcmp(a + i + 1, b + i + 1);
+}
+
+/* The part of choose_best_symbol that looks at names. perf has demangled them at that point. */
+static bool first_name_wins(const char *a, const char *b)
+{
+	if (reads_the_same(a, b))
+		return true;
+	AUTO_FREE char *demangled_a = demangle_perf(a);
+	AUTO_FREE char *demangled_b = demangle_perf(b);
+
+	a = demangled_a ? demangled_a : a;
+	b = demangled_b ? demangled_b : b;
+	size_t under_a = leading_underscores(a), under_b = leading_underscores(b);
+
+	if (under_a != under_b)
+		return under_a < under_b;
+	size_t len_a = strlen(a), len_b = strlen(b);
+
+	if (len_a != len_b)
+		return len_a > len_b;
+	return strncmp(a, "SyS", 3) && strncmp(a, "compat_SyS", 10);
+}
+
+/* Whether a, added before b at the same address, stays (choose_best_symbol). */
+static bool first_wins(const struct symtab_entry *a, const struct symtab_entry *b)
+{
+	int64_t len_a = (int64_t)(a->end - a->start), len_b = (int64_t)(b->end - b->start);
+
+	if (!len_b && len_a > 0)
+		return true;
+	if (!len_a && len_b > 0)
+		return false;
+	if ((a->binding == STB_WEAK) != (b->binding == STB_WEAK))
+		return b->binding == STB_WEAK;
+	if ((a->binding == STB_GLOBAL) != (b->binding == STB_GLOBAL))
+		return a->binding == STB_GLOBAL;
+	return first_name_wins(a->name, b->name);
+}
+
+/* Leaves one symbol at each address (symbols__fixup_duplicate). */
+static void drop_duplicates(struct order *o)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < o->nlive; i++) {
+		uint32_t rank = o->live[i];
+
+		if (!kept || entry_of(o, o->live[kept - 1])->start != entry_of(o, rank)->start) {
+			o->live[kept++] = rank;
+			continue;
+		}
+		uint32_t before = o->live[kept - 1];
+		uint32_t loser = first_wins(entry_of(o, before), entry_of(o, rank)) ? rank : before;
+
+		o->dropped[loser] = 1;
+		o->drops[o->ndrops++] = loser;
+		if (loser == before)
+			o->live[kept - 1] = rank;
+	}
+	o->nlive = kept;
+}
+
+static void run_passes(struct order *o)
+{
+	for (uint32_t p = 0; p < o->t->npasses; p++) {
+		o->nlive = 0;
+		for (uint32_t rank = 0; rank < o->n; rank++) {
+			if (o->by_rank[rank] < o->t->passes[p].end && !o->dropped[rank])
+				o->live[o->nlive++] = rank;
+		}
+		if (o->t->passes[p].fix_up) {
+			fix_ends(o);
+			drop_duplicates(o);
+		}
+		o->pass_drops[p] = o->ndrops;
+	}
+}
+
+/* The first address after e at which perf goes on to what lies right of it; 0: there is none. */
+static uint64_t after(const struct symtab_entry *e)
+{
+	if (e->end > e->start)
+		return e->end;
+	return e->end == e->start ? e->start + 1 : e->start;
+}
+
+static int add_piece(struct order *o, uint32_t rank, uint64_t start, uint64_t end)
+{
+	struct symtab_piece piece = {start, end, o->by_rank[rank], 0};
+
+	return start < end ? vec_push(&o->t->pieces, piece) : 0;
+}
+
+static bool pieces_overlap(const struct order *o)
+{
+	for (uint32_t i = 0; i + 1 < o->nlive; i++) {
+		if (after(entry_of(o, o->live[i])) > entry_of(o, o->live[i + 1])->start)
+			return true;
+	}
+	return false;
+}
+
+/* Grows perf's tree: each pass inserts in the order of the file and drops its duplicates. */
+static void grow(const struct order *o, const uint32_t *rank_of, struct perf_tree *tree)
+{
+	uint32_t seq = 0, drop = 0;
+
+	for (uint32_t p = 0; p < o->t->npasses; p++) {
+		for (; seq < o->t->passes[p].end; seq++)
+			perf_tree_insert(tree, rank_of[seq]);
+		for (; drop < o->pass_drops[p]; drop++)
+			perf_tree_erase(tree, o->drops[drop]);
+	}
+}
+
+/*
+ * Gives the addresses lo .. last, with which perf's search comes to the node, to it and to what hangs below it. The depth
+ * of a red-black tree bounds the recursion: 64 levels are more than 2^31 nodes.
+ */
+static int flatten(struct order *o, const struct perf_tree *tree, uint32_t node, uint64_t lo,
+		   uint64_t last)
+{
+	if (node == PERF_TREE_NIL || lo > last)
+		return 0;
+	const struct symtab_entry *e = entry_of(o, node);
+	uint64_t right = after(e);
+	int error = 0;
+
+	if (e->start > lo)
+		error = flatten(o, tree, perf_tree_left(tree, node), lo,
+				last < e->start ? last : e->start - 1);
+	if (!error && e->start <= last)
+		error = add_piece(o, node, e->start > lo ? e->start : lo,
+				  right > last && last < UINT64_MAX ? last + 1 : right);
+	if (error || !right)
+		return error;
+	return flatten(o, tree, perf_tree_right(tree, node), right > lo ? right : lo, last);
+}
+
+static int pieces_by_tree(struct order *o)
+{
+	AUTO_FREE uint32_t *rank_of = reallocarray(NULL, o->n, sizeof(*rank_of));
+	struct perf_tree *tree = NULL;
+
+	if (!rank_of || perf_tree_new(o->n, &tree))
+		return -ENOMEM;
+	for (uint32_t rank = 0; rank < o->n; rank++)
+		rank_of[o->by_rank[rank]] = rank;
+	grow(o, rank_of, tree);
+	int error = flatten(o, tree, perf_tree_root(tree), 0, UINT64_MAX);
+
+	perf_tree_free(tree);
+	return error;
+}
+
+static int rank_entries(struct order *o)
+{
+	AUTO_FREE struct keysort_key *keys = reallocarray(NULL, o->n, sizeof(*keys));
+
+	if (!keys)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < o->n; i++)
+		keys[i] = (struct keysort_key){o->t->entries.v[i].start, i, 0};
+	if (keysort(keys, o->n))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < o->n; i++)
+		o->by_rank[i] = keys[i].id;
+	return 0;
+}
+
+int symtab_order(struct symtab *t, uint64_t limit)
+{
+	uint32_t n = (uint32_t)t->entries.len;
+
+	if (!n)
+		return 0;
+	AUTO_FREE uint32_t *by_rank = reallocarray(NULL, n, sizeof(uint32_t));
+	AUTO_FREE uint32_t *live = reallocarray(NULL, n, sizeof(uint32_t));
+	AUTO_FREE uint32_t *drops = reallocarray(NULL, n, sizeof(uint32_t));
+	AUTO_FREE uint8_t *dropped = calloc(n, 1);
+	struct order o = {.t = t, .limit = limit, .n = n, .by_rank = by_rank, .dropped = dropped,
+			  .live = live, .drops = drops};
+
+	if (!by_rank || !live || !drops || !dropped || rank_entries(&o))
+		return -ENOMEM;
+	run_passes(&o);
+	if (vec_reserve(&t->pieces, o.nlive))
+		return -ENOMEM;
+	if (pieces_overlap(&o))
+		return pieces_by_tree(&o);
+	for (uint32_t i = 0; i < o.nlive; i++) {
+		const struct symtab_entry *e = entry_of(&o, o.live[i]);
+
+		if (add_piece(&o, o.live[i], e->start, after(e)))
+			return -ENOMEM;
+	}
+	return 0;
+}

@@ -1,0 +1,89 @@
+/*
+ * Prints what the symbol sources answer, for comparison with perf and for timing.
+ * usage: symbols_of image FILE [-r ROOT] | kallsyms | perfmap FILE   < addresses, one in hexadecimal per line (image: file offsets)
+ * Each answer is "ADDR NAME+0xOFFSET", names as perf script prints them, "[unknown]" without one. -t: only the time to load.
+ */
+#include "symbols/demangle.h"
+#include "symbols/image.h"
+#include "symbols/kallsyms.h"
+#include "symbols/perfmap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static struct image *image;
+
+static int load(const char *kind, const char *path, const char *root, struct symbol_provider **ret)
+{
+	struct parse_error err = {0};
+	int fd = path ? open(path, O_RDONLY) : -1;
+	int roots[1] = {open(root, O_PATH | O_DIRECTORY)}, error = -EINVAL;
+
+	if (!strcmp(kind, "image")) {
+		error = image_open(fd, path, roots, roots[0] >= 0, &image, &err);
+		*ret = error ? NULL : image->symbols;
+	} else if (!strcmp(kind, "kallsyms")) {
+		error = kallsyms_load(ret, &err);
+	} else if (!strcmp(kind, "perfmap")) {
+		error = perfmap_load(fd, ret, NULL, &err);
+	}
+	if (error)
+		fprintf(stderr, "%s: %s: %s\n", path ? path : kind, strerror(-error), err.what ? err.what : "");
+	return error;
+}
+
+static void answer(struct symbol_provider *p, uint64_t addr)
+{
+	struct symbol s;
+	uint64_t at = addr;
+
+	if (!p || (image && image_vaddr(image, addr, &at)) || symbol_provider_find(p, at, 0, &s)) {
+		printf("%llx [unknown]\n", (unsigned long long)addr);
+		return;
+	}
+	char *demangled = image ? demangle_perf(s.name) : NULL;
+
+	printf("%llx %s+0x%llx\n", (unsigned long long)addr, demangled ? demangled : s.name,
+	       (unsigned long long)(at - s.base));
+	free(demangled);
+}
+
+int main(int argc, char **argv)
+{
+	const char *root = "/";
+	int only_time = 0, option;
+	struct symbol_provider *p = NULL;
+	char line[64];
+
+	while ((option = getopt(argc, argv, "r:t")) > 0) {
+		if (option == 'r')
+			root = optarg;
+		only_time |= option == 't';
+	}
+	if (optind >= argc)
+		return 2;
+	double start = now_ms();
+
+	if (load(argv[optind], argv[optind + 1], root, &p))
+		return 1;
+	if (only_time) {
+		printf("%.2f ms\n", now_ms() - start);
+		return 0;
+	}
+	while (fgets(line, sizeof(line), stdin))
+		answer(p, strtoull(line, NULL, 16));
+	return 0;
+}
