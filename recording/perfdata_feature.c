@@ -186,9 +186,9 @@ int perfdata_feature(struct perfdata *d, uint64_t feature, const void *data, siz
 	case PERFDATA_CLOCK_DATA:
 		return perfdata_feature_clock_data(d, &r);
 	case PERFDATA_NRCPUS:
-		info->cpus_online =
-			reader_u32(&r); /* so perf writes them, in spite of the document's order */
+		/* In this order, whatever the document says. */
 		info->cpus_available = reader_u32(&r);
+		info->cpus_online = reader_u32(&r);
 		break;
 	case PERFDATA_SAMPLE_TIME:
 		info->first_sample_ns = reader_u64(&r);

@@ -3,16 +3,29 @@
 #include <errno.h>
 #include <string.h>
 
+/* A stream that broke can be taken up only where a new one begins. */
+static bool perfdata_unzip_start(struct perfdata_unzip *z, const void *data, size_t len)
+{
+	uint32_t magic = 0;
+
+	if (z->stream && !z->broken)
+		return true;
+	if (len >= sizeof(magic))
+		memcpy(&magic, data, sizeof(magic));
+	if (z->stream && magic != ZSTD_MAGICNUMBER)
+		return false;
+	if (!z->stream)
+		z->stream = ZSTD_createDStream();
+	z->broken = !z->stream || ZSTD_isError(ZSTD_initDStream(z->stream));
+	return !z->broken;
+}
+
 void perfdata_unzip_begin(struct perfdata *d, const void *data, size_t len, uint64_t file_off)
 {
 	struct perfdata_unzip *z = &d->in.unzip;
 
 	d->info.compressed = true;
-	if (!z->stream && !z->broken) {
-		z->stream = ZSTD_createDStream();
-		z->broken = !z->stream;
-	}
-	if (z->broken) {
+	if (!perfdata_unzip_start(z, data, len)) {
 		d->stats.damaged++;
 		return;
 	}
@@ -22,7 +35,7 @@ void perfdata_unzip_begin(struct perfdata *d, const void *data, size_t len, uint
 	z->more = true;
 }
 
-/* A stream that broke cannot be taken up again: what follows refers to what is lost. */
+/* What follows in the stream refers to what is lost. */
 static void perfdata_unzip_broke(struct perfdata *d)
 {
 	struct perfdata_unzip *z = &d->in.unzip;
