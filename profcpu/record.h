@@ -14,32 +14,38 @@ struct record_options {
 	const pid_t *pids; /* processes with all their threads and children */
 	size_t npids;
 	bool system_wide;
-	char *const *argv; /* a command to start, ended by NULL; NULL: none. Alone: it is the target; with system_wide or
-			    * pids: its end ends the recording */
-	const char *const *events; /* perf's names; NULL: hardware cycles or cpu-clock, as the machine has it */
+	char *const *argv; /* a command to start, ended by NULL; NULL: none. Alone: it is the
+			    * target; with system_wide or pids: its end ends the recording */
+	const char *const *events; /* perf's names; NULL: hardware cycles or cpu-clock, as the
+				      machine has it */
 	size_t nevents;
 	uint32_t freq_hz; /* 0 with period 0: 99 */
 	uint64_t period;
 	uint64_t duration_ns; /* 0: until a signal or the targets' end */
-	const char *dir; /* made if need be; manifest.json and perf.data are written into it, replacing such files */
-	bool quiet; /* no progress line, no notes */
+	const char *dir;      /* made if need be; manifest.json and perf.data are written into it,
+				 replacing such files */
+	bool quiet;           /* no progress line, no notes */
 	bool no_kernel_stacks, no_user_stacks;
 	uint16_t max_stack;
-	const char *target; /* manifest "target", in words, program names only; NULL: made from the pids */
-	struct opener *opener; /* borrowed; target processes are held in it as they are seen; may be NULL */
+	const char *target; /* manifest "target", in words, program names only; NULL: made from the
+			       pids */
+	struct opener *opener; /* borrowed; target processes are held in it as they are seen; may be
+				  NULL */
 	struct sampler_roots roots; /* for tests */
-	enum sampler_mode mode; /* for tests */
+	enum sampler_mode mode;     /* for tests */
 };
 
 enum record_end {
 	RECORD_END_DURATION,
 	RECORD_END_SIGNAL, /* SIGINT or SIGTERM, once */
 	RECORD_END_TARGET, /* all target processes, or the command, have ended */
-	RECORD_END_ERROR, /* what came before is on disk (no space left, ...); record_run gives -errno */
+	RECORD_END_ERROR,  /* what came before is on disk (no space left, ...); record_run gives
+			      -errno */
 };
 
 struct record_result {
-	bool started; /* perf.data has a header and sampling began: what is there can be post-processed */
+	bool started; /* perf.data has a header and sampling began: what is there can be
+			 post-processed */
 	enum record_end end;
 	int end_signal; /* with RECORD_END_SIGNAL */
 	bool command_ended;
@@ -52,10 +58,11 @@ struct record_result {
 };
 
 /*
- * Records until the duration is over, the targets have ended or SIGINT or SIGTERM came (a second one quits the process at
- * once, with what is on disk by then). Messages go through log_error, log_warn and log_note. 0; or -errno, said by
- * log_error: ret_result->started tells whether there is something to post-process. Blocks SIGINT, SIGTERM and SIGCHLD
- * while it runs and gives the signal mask back as it was.
+ * Records until the duration is over, the targets have ended or SIGINT or SIGTERM came (a second
+ * one quits the process at once, with what is on disk by then). Messages go through log_error,
+ * log_warn and log_note. 0; or -errno, said by log_error: ret_result->started tells whether there
+ * is something to post-process. Blocks SIGINT and SIGTERM while it runs and gives the signal mask
+ * back as it was.
  */
 int record_run(const struct record_options *options, struct record_result *ret_result);
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define RECORDING_FORMAT 1 /* manifest.json "format" */
@@ -41,6 +42,8 @@ int recording_manifest_write(int dir_fd, const struct recording_manifest *m);
 
 /* 0; -ENOENT (no manifest: a bare perf.data directory); -EBADMSG; -ENOTSUP (a newer format); -errno. */
 int recording_manifest_read(int dir_fd, struct recording_manifest *ret_m, struct parse_error *err);
+/* The same from a text in memory. */
+int recording_manifest_parse(const char *text, size_t len, struct recording_manifest *ret_m, struct parse_error *err);
 void recording_manifest_free(struct recording_manifest *m);
 
 #endif

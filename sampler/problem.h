@@ -5,9 +5,9 @@
 #define SAMPLER_DETAIL_BYTES 512
 
 /*
- * code: the negative errno that the function returned. what: a static phrase that follows "cannot", such as "open the
- * event". detail: on what, why, and what the user can do; one line without a full stop or newline.
- * Untouched on success.
+ * code: the negative errno that the function returned. what: a static phrase that follows "cannot",
+ * such as "open the event". detail: on what, why, and what the user can do; one line without a full
+ * stop or newline. Untouched on success.
  */
 struct sampler_problem {
 	int code;
@@ -16,7 +16,7 @@ struct sampler_problem {
 };
 
 /* Fills *problem (which may be NULL) and gives code back. */
-int sampler_fail(struct sampler_problem *problem, int code, const char *what, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+int sampler_fail(struct sampler_problem *problem, int code, const char *what, const char *format,
+		 ...) __attribute__((format(printf, 4, 5)));
 
 #endif

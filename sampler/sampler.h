@@ -1,12 +1,15 @@
 /*
- * Samples of processes or of the whole machine: perf_event_open, one ring for each CPU, and what comes out of the rings,
- * handed in chunks of raw records to whoever listens (the perf.data writer is one listener).
+ * Samples of processes or of the whole machine: perf_event_open, one ring for each CPU, and what
+ * comes out of the rings, handed in chunks of raw records to whoever listens (the perf.data writer
+ * is one listener).
  *
- * Samples have IDENTIFIER, IP, TID, TIME, PERIOD, CPU, CALLCHAIN (and RAW for tracepoints only where asked for); all other
- * records end with the sample_id of these. Times are CLOCK_MONOTONIC. Formats: include/uapi/linux/perf_event.h.
+ * Samples have IDENTIFIER, IP, TID, TIME, PERIOD, CPU, CALLCHAIN (and RAW for tracepoints only
+ * where asked for); all other records end with the sample_id of these. Times are CLOCK_MONOTONIC.
+ * Formats: include/uapi/linux/perf_event.h.
  *
- * Two ways of opening: an event for each thread and CPU (inherited by threads and children) while that takes few
- * descriptors; else events for whole CPUs, and records of other processes are dropped here. One thread uses a sampler.
+ * Two ways of opening: an event for each thread and CPU (inherited by threads and children) while
+ * that takes few descriptors; else events for whole CPUs, and records of other processes are
+ * dropped here. One thread uses a sampler.
  */
 #ifndef SAMPLER_SAMPLER_H
 #define SAMPLER_SAMPLER_H
@@ -28,32 +31,36 @@ struct sampler;
 enum sampler_mode {
 	SAMPLER_AUTO,
 	SAMPLER_THREADS, /* events for each thread and CPU */
-	SAMPLER_CPUS, /* events for whole CPUs */
+	SAMPLER_CPUS,    /* events for whole CPUs */
 };
 
 struct sampler_options {
 	const pid_t *pids; /* processes with all their threads and children, present and future */
 	size_t npids;
 	bool system_wide; /* everything; pids are then not needed */
-	pid_t command; /* a child of ours that has not called exec yet: sampled from its exec on; 0: none */
+	pid_t command; /* a child of ours that has not called exec yet: sampled from its exec on; 0:
+			  none */
 	const struct sampler_event *events;
 	size_t nevents;
-	bool events_chosen; /* by sampler_event_default: fall back to cpu-clock where they cannot be opened */
-	uint32_t freq_hz; /* samples a second and CPU; 0: period holds */
-	uint64_t period; /* events between samples; 0 with freq_hz 0: every one */
+	bool events_chosen; /* by sampler_event_default: fall back to cpu-clock where they cannot be
+			       opened */
+	uint32_t freq_hz;   /* samples a second and CPU; 0: period holds */
+	uint64_t period;    /* events between samples; 0 with freq_hz 0: every one */
 	bool no_kernel_stacks, no_user_stacks;
 	uint16_t max_stack; /* frames of a callchain; 0: the kernel's perf_event_max_stack */
 	struct sampler_roots roots;
 	enum sampler_mode mode; /* SAMPLER_AUTO but in tests */
-	size_t ring_bytes; /* a ring's data, a power of two of pages; 0: as large as allowed, up to 2 MiB a CPU, 64 MiB in all */
+	size_t ring_bytes; /* a ring's data, a power of two of pages; 0: as large as allowed, up to
+			      2 MiB a CPU, 64 MiB in all */
 };
 
 /*
  * Who takes records. Each function may be NULL; non-zero (-errno) ends the drain and is handed on.
- * records: whole records, 8-byte aligned, len > 0; valid until the next call of `round` has returned. cpu is -1 for
- * records synthesized from /proc. round: every ring was read once; no record of later rounds is older than the records
- * of the round before (perf's FINISHED_ROUND). process: a process of the targets was seen for the first time, or
- * executed another program; it may have ended by now.
+ * records: whole records, 8-byte aligned, len > 0; valid until the next call of `round` has
+ * returned. cpu is -1 for records synthesized from /proc. round: every ring was read once; no
+ * record of later rounds is older than the records of the round before (perf's FINISHED_ROUND).
+ * process: a process of the targets was seen for the first time, or executed another program; it
+ * may have ended by now.
  */
 struct sampler_listener {
 	void *ctx;
@@ -66,38 +73,42 @@ struct sampler_listener {
 
 struct sampler_stats {
 	uint64_t records, samples, bytes; /* handed to listeners */
-	uint64_t dropped; /* records of other processes, CPU-wide mode */
-	uint64_t lost_records; /* sum of PERF_RECORD_LOST: rings were full */
-	uint64_t lost_samples; /* samples that the kernel says it could not write (kernel 6.0 on, after sampler_stop) */
-	uint64_t throttled; /* PERF_RECORD_THROTTLE */
-	uint64_t damaged; /* rings whose content made no sense, skipped to their head */
-	uint64_t first_sample_ns, last_sample_ns; /* CLOCK_MONOTONIC; 0: none. By CPU chunks, so exact to a round */
+	uint64_t dropped;                 /* records of other processes, CPU-wide mode */
+	uint64_t lost_records;            /* sum of PERF_RECORD_LOST: rings were full */
+	uint64_t lost_samples; /* samples that the kernel says it could not write (kernel 6.0 on,
+				  after sampler_stop) */
+	uint64_t throttled;    /* PERF_RECORD_THROTTLE */
+	uint64_t damaged;      /* rings whose content made no sense, skipped to their head */
+	uint64_t first_sample_ns,
+		last_sample_ns; /* CLOCK_MONOTONIC; 0: none. By CPU chunks, so exact to a round */
 	uint64_t rounds;
 };
 
 /* How the events were opened. */
 struct sampler_setup {
 	enum sampler_mode mode; /* SAMPLER_THREADS or SAMPLER_CPUS */
-	bool kernel_excluded; /* not permitted: user-space only */
-	bool fell_back; /* the chosen events could not be opened, cpu-clock is used */
-	bool filtered; /* SAMPLER_CPUS and not system_wide */
+	bool kernel_excluded;   /* not permitted: user-space only */
+	bool fell_back;         /* the chosen events could not be opened, cpu-clock is used */
+	bool filtered;          /* SAMPLER_CPUS and not system_wide */
 	size_t descriptors, threads, processes, cpus;
-	size_t ring_bytes; /* of each CPU */
+	size_t ring_bytes;               /* of each CPU */
 	char note[SAMPLER_DETAIL_BYTES]; /* what was given up and how to get it; empty: nothing */
 };
 
 /* One event with the ids that its records carry. Lives as long as the sampler. */
 struct sampler_opened {
 	struct perf_event_attr attr; /* as the kernel accepted it */
-	const char *name; /* perf's way: "cpu-clock", with ":u" where the kernel was excluded for lack of rights */
+	const char *name; /* perf's way: "cpu-clock", with ":u" where the kernel was excluded for
+			     lack of rights */
 	const uint64_t *ids;
 	size_t nids;
 };
 
 /*
- * Opens events and rings; sampling has begun when it returns (for command: begins at its exec). Raises the soft
- * RLIMIT_NOFILE to the hard one. 0, or -errno with *problem: -ESRCH (a process is not there), -EACCES, -EPERM, -EMFILE,
- * -ENOENT (event not supported here), -EINVAL, -ENOMEM, -ENOSYS.
+ * Opens events and rings; sampling has begun when it returns (for command: begins at its exec).
+ * Raises the soft RLIMIT_NOFILE to the hard one. 0, or -errno with *problem: -ESRCH (a process is
+ * not there), -EACCES, -EPERM, -EMFILE, -ENOENT (event not supported here), -EINVAL, -ENOMEM,
+ * -ENOSYS.
  */
 int sampler_open(const struct sampler_options *options, struct sampler **ret_sampler,
 		 struct sampler_problem *problem);
@@ -105,11 +116,13 @@ int sampler_open(const struct sampler_options *options, struct sampler **ret_sam
 /* Adds a listener (copied). 0 or -E2BIG. */
 int sampler_listen(struct sampler *s, const struct sampler_listener *listener);
 
-/* Hands the state of the running processes from /proc to the listeners: kernel and module MMAP, then FORK, COMM and
- * executable MMAP2 of the targets (system-wide: of all), with times 0, as one round. Call it first. 0 or -errno. */
+/* Hands the state of the running processes from /proc to the listeners: kernel and module MMAP,
+ * then FORK, COMM and executable MMAP2 of the targets (system-wide: of all), with times 0, as one
+ * round. Call it first. 0 or -errno. */
 int sampler_synthesize(struct sampler *s);
 
-/* A descriptor to poll for POLLIN: a ring is half full. Drain at least every SAMPLER_DRAIN_MS all the same. */
+/* A descriptor to poll for POLLIN: a ring is half full. Drain at least every SAMPLER_DRAIN_MS all
+ * the same. */
 #define SAMPLER_DRAIN_MS 400
 int sampler_poll_fd(const struct sampler *s);
 

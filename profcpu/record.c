@@ -1,0 +1,470 @@
+#include "profcpu/record.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "container/proc.h"
+#include "profcpu/record_command.h"
+#include "profcpu/record_watch.h"
+#include "profcpu/version.h"
+#include "recording/perfdata_writer.h"
+#include "recording/recording.h"
+#include "sampler/tracing_data.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+
+#define RECORD_FREQ_HZ 99
+#define RECORD_HOLDS_A_ROUND 100 /* new processes held in the opener each time the rings are read \
+				  */
+#define RECORD_TOOL "profcpu " PROFCPU_VERSION
+
+struct record {
+	const struct record_options *options;
+	struct record_result *result;
+	struct sampler_event events[SAMPLER_EVENTS_MAX];
+	size_t nevents;
+	int dir_fd, data_fd;
+	struct record_command command;
+	struct record_watch watch;
+	struct sampler *sampler;
+	struct perfdata_writer *writer;
+	struct recording_manifest manifest;
+	struct progress progress;
+	unsigned holds; /* in this round */
+	int error;      /* what ended the recording early */
+};
+
+static int say_problem(const struct sampler_problem *p)
+{
+	log_error("cannot %s %s", p->what, p->detail);
+	return p->code;
+}
+
+static int parse_events(struct record *rec)
+{
+	const struct record_options *o = rec->options;
+	struct sampler_problem problem;
+	const char *why = "";
+
+	if (!o->nevents) {
+		sampler_event_default(&o->roots, rec->events, &rec->nevents, &why);
+		snprintf(rec->result->event_why, sizeof(rec->result->event_why), "%s", why);
+		return 0;
+	}
+	if (o->nevents > SAMPLER_EVENTS_MAX) {
+		log_error("cannot record %zu events, %d are the limit", o->nevents,
+			  SAMPLER_EVENTS_MAX);
+		return -E2BIG;
+	}
+	for (size_t i = 0; i < o->nevents; i++)
+		if (sampler_event_parse(&o->roots, o->events[i], &rec->events[i], &problem))
+			return say_problem(&problem);
+	rec->nevents = o->nevents;
+	return 0;
+}
+
+static int say_io(const struct record *rec, const char *verb, const char *name, int error)
+{
+	const char *mend = error == -ENOSPC || error == -EDQUOT
+				   ? "; make room or choose another directory with -o"
+			   : error == -EACCES || error == -EROFS || error == -EPERM
+				   ? "; choose a writable directory with -o"
+				   : "";
+
+	log_error("cannot %s %s%s%s: %s%s", verb, rec->options->dir, *name ? "/" : "", name,
+		  strerror(-error), mend);
+	return error;
+}
+
+static int open_directory(struct record *rec)
+{
+	int r = file_mkdirs(rec->options->dir);
+
+	if (r)
+		return say_io(rec, "make the directory", "", r);
+	rec->dir_fd = open(rec->options->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (rec->dir_fd < 0)
+		return say_io(rec, "open the directory", "", -errno);
+	rec->data_fd = openat(rec->dir_fd, RECORDING_PERF_DATA,
+			      O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (rec->data_fd < 0)
+		return say_io(rec, "write", RECORDING_PERF_DATA, -errno);
+	return 0;
+}
+
+/* "process 12 (webapp)": the name of the program, never its arguments. */
+static char *target_text(const struct record_options *o)
+{
+	AUTO_FREE char *comm = NULL;
+	char *text = NULL;
+	size_t len;
+
+	if (o->target)
+		return strdup(o->target);
+	if (o->system_wide)
+		return strdup("the whole machine");
+	if (o->argv && !o->npids) {
+		const char *slash = strrchr(o->argv[0], '/');
+
+		return asprintf(&text, "command %s", slash ? slash + 1 : o->argv[0]) < 0 ? NULL
+											 : text;
+	}
+	if (proc_read(o->pids[0], 0, "comm", 4096, &comm, &len))
+		comm = strdup("?");
+	if (!comm)
+		return NULL;
+	comm[strcspn(comm, "\n")] = 0;
+	if (o->npids > 1)
+		return asprintf(&text, "process %d (%s) and %zu more", o->pids[0], comm,
+				o->npids - 1) < 0
+			       ? NULL
+			       : text;
+	return asprintf(&text, "process %d (%s)", o->pids[0], comm) < 0 ? NULL : text;
+}
+
+static int write_manifest(struct record *rec)
+{
+	int r = recording_manifest_write(rec->dir_fd, &rec->manifest);
+
+	return r ? say_io(rec, "write", RECORDING_MANIFEST, r) : 0;
+}
+
+static int begin_manifest(struct record *rec)
+{
+	struct recording_manifest *m = &rec->manifest;
+	struct utsname uts = {0};
+
+	uname(&uts);
+	m->format = RECORDING_FORMAT;
+	m->tool = strdup(RECORD_TOOL);
+	m->host = strdup(uts.nodename);
+	m->os_release = strdup(uts.release);
+	m->arch = strdup(uts.machine);
+	m->target = target_text(rec->options);
+	m->event = strdup(rec->result->event);
+	m->freq_hz = rec->options->period    ? 0
+		     : rec->options->freq_hz ? rec->options->freq_hz
+					     : RECORD_FREQ_HZ;
+	m->start_realtime_ns = rec->result->start_realtime_ns;
+	m->start_monotonic_ns = rec->result->start_monotonic_ns;
+	if (!m->tool || !m->host || !m->os_release || !m->arch || !m->target || !m->event) {
+		log_error("cannot record: out of memory");
+		return -ENOMEM;
+	}
+	return write_manifest(rec);
+}
+
+static int take_records(void *ctx, int cpu, const void *data, size_t len)
+{
+	struct record *rec = ctx;
+
+	(void)cpu;
+	return perfdata_writer_records(rec->writer, data, len);
+}
+
+static int take_round(void *ctx)
+{
+	struct record *rec = ctx;
+
+	rec->holds = 0;
+	return perfdata_writer_round(rec->writer);
+}
+
+/* Its files can be named later even if it ends soon; one that has ended already is told by the
+ * opener and left. */
+static int take_process(void *ctx, pid_t pid)
+{
+	struct record *rec = ctx;
+
+	if (rec->options->opener && rec->holds++ < RECORD_HOLDS_A_ROUND)
+		(void)opener_hold(rec->options->opener, pid);
+	return 0;
+}
+
+static int hold_one(void *ctx, pid_t pid)
+{
+	(void)opener_hold(ctx, pid);
+	return 0;
+}
+
+static void hold_targets(const struct record *rec)
+{
+	const struct record_options *o = rec->options;
+
+	if (!o->opener)
+		return;
+	if (o->system_wide)
+		(void)proc_each_pid(hold_one, o->opener);
+	for (size_t i = 0; i < o->npids && !o->system_wide; i++)
+		(void)opener_hold(o->opener, o->pids[i]);
+}
+
+static int open_sampler(struct record *rec)
+{
+	const struct record_options *o = rec->options;
+	struct sampler_problem problem;
+	struct sampler_options so = {
+		.pids = o->pids,
+		.npids = o->npids,
+		.system_wide = o->system_wide,
+		.command = o->npids || o->system_wide ? 0 : rec->command.pid,
+		.events = rec->events,
+		.nevents = rec->nevents,
+		.events_chosen = !o->nevents,
+		.freq_hz = o->period    ? 0
+			   : o->freq_hz ? o->freq_hz
+					: RECORD_FREQ_HZ,
+		.period = o->period,
+		.no_kernel_stacks = o->no_kernel_stacks,
+		.no_user_stacks = o->no_user_stacks,
+		.max_stack = o->max_stack,
+		.roots = o->roots,
+		.mode = o->mode,
+	};
+	size_t n;
+
+	if (sampler_open(&so, &rec->sampler, &problem))
+		return say_problem(&problem);
+	rec->result->start_realtime_ns = clock_realtime_ns();
+	rec->result->start_monotonic_ns = clock_monotonic_ns();
+	rec->result->setup = *sampler_setup(rec->sampler);
+	snprintf(rec->result->event, sizeof(rec->result->event), "%s",
+		 sampler_opened(rec->sampler, &n)[0].name);
+	if (rec->result->setup.note[0] && !o->quiet)
+		log_note("%s", rec->result->setup.note);
+	return 0;
+}
+
+static int open_writer(struct record *rec)
+{
+	static const char *const cmdline[] = {"profcpu", "collect", NULL};
+	struct perfdata_writer_event events[SAMPLER_EVENTS_MAX];
+	struct perfdata_writer_info info = {
+		.version = RECORD_TOOL,
+		.cmdline = cmdline,
+		.start_realtime_ns = rec->result->start_realtime_ns,
+		.start_monotonic_ns = rec->result->start_monotonic_ns,
+	};
+	struct sampler_listener listener = {rec, take_records, take_round, take_process};
+	AUTO_FREE char *tracing = NULL;
+	size_t n;
+	const struct sampler_opened *opened = sampler_opened(rec->sampler, &n);
+	int r = tracing_data_read(&rec->options->roots, rec->events, rec->nevents, &tracing,
+				  &info.tracing_bytes);
+
+	info.tracing_data = tracing;
+	if (r)
+		log_warn("cannot read the formats of the tracepoints: %s; perf will not open this "
+			 "perf.data",
+			 strerror(-r));
+	for (size_t i = 0; i < n; i++)
+		events[i] = (struct perfdata_writer_event){opened[i].attr, opened[i].name,
+							   opened[i].ids, opened[i].nids};
+	r = perfdata_writer_new(rec->data_fd, events, n, &info, &rec->writer);
+	if (r)
+		return say_io(rec, "write", RECORDING_PERF_DATA, r);
+	return sampler_listen(rec->sampler, &listener);
+}
+
+static int watch_targets(struct record *rec)
+{
+	const struct record_options *o = rec->options;
+	int r = 0;
+
+	record_watch_sampler(&rec->watch, sampler_poll_fd(rec->sampler));
+	if (rec->command.pid)
+		return record_watch_process(&rec->watch, rec->command.pid);
+	for (size_t i = 0; i < o->npids && !o->system_wide && !r; i++)
+		r = record_watch_process(&rec->watch, o->pids[i]);
+	return r;
+}
+
+static int start_command(struct record *rec)
+{
+	int r = rec->command.pid ? record_command_go(&rec->command) : 0;
+
+	if (r)
+		log_error("cannot execute %s: %s", rec->options->argv[0], strerror(-r));
+	return r;
+}
+
+static int begin(struct record *rec)
+{
+	const struct record_options *o = rec->options;
+	int r = parse_events(rec);
+
+	if (!r)
+		r = open_directory(rec);
+	if (!r && (r = record_watch_new(&rec->watch)))
+		log_error("cannot wait for signals: %s", strerror(-r));
+	if (!r && o->argv &&
+	    (r = record_command_fork(&rec->command, o->argv, &rec->watch.old_mask)))
+		log_error("cannot start %s: %s", o->argv[0], strerror(-r));
+	if (!r)
+		r = open_sampler(rec);
+	if (!r)
+		r = open_writer(rec);
+	if (!r)
+		r = begin_manifest(rec);
+	if (!r && (r = watch_targets(rec)))
+		log_error("cannot watch the targets: out of memory");
+	if (!r && (r = sampler_synthesize(rec->sampler)))
+		say_io(rec, "write", RECORDING_PERF_DATA, r);
+	if (!r)
+		r = start_command(rec);
+	return r;
+}
+
+static uint64_t lost(const struct sampler_stats *s)
+{
+	return s->lost_records > s->lost_samples ? s->lost_records : s->lost_samples;
+}
+
+static void show_progress(struct record *rec, uint64_t now)
+{
+	const struct sampler_stats *s = sampler_stats(rec->sampler);
+	uint64_t passed = now - rec->result->start_monotonic_ns, whole = rec->options->duration_ns;
+
+	if (whole)
+		progress_show(&rec->progress, "recording: %llu s left, %llu samples, %llu lost",
+			      (unsigned long long)(whole > passed ? (whole - passed + NS_PER_S -
+								     1) / NS_PER_S
+								  : 0),
+			      (unsigned long long)s->samples, (unsigned long long)lost(s));
+	else
+		progress_show(&rec->progress,
+			      "recording: %llu s, %llu samples, %llu lost; Ctrl-C ends it",
+			      (unsigned long long)(passed / NS_PER_S),
+			      (unsigned long long)s->samples, (unsigned long long)lost(s));
+}
+
+/* Milliseconds until the next look at the rings. */
+static int next_timeout(const struct record *rec, uint64_t now)
+{
+	uint64_t end = rec->result->start_monotonic_ns + rec->options->duration_ns;
+	uint64_t left_ms = end > now ? (end - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+
+	return !rec->options->duration_ns || left_ms > SAMPLER_DRAIN_MS ? SAMPLER_DRAIN_MS
+									: (int)left_ms;
+}
+
+static bool targets_ended(struct record *rec)
+{
+	if (rec->command.pid)
+		return record_command_ended(&rec->command);
+	return !rec->options->system_wide && !record_watch_alive(&rec->watch);
+}
+
+static enum record_end record_until_end(struct record *rec)
+{
+	struct record_result *result = rec->result;
+
+	for (;;) {
+		uint64_t now = clock_monotonic_ns();
+
+		if (rec->options->duration_ns &&
+		    now - result->start_monotonic_ns >= rec->options->duration_ns)
+			return RECORD_END_DURATION;
+		if (targets_ended(rec))
+			return RECORD_END_TARGET;
+		rec->error =
+			record_watch_wait(&rec->watch, next_timeout(rec, now), &result->end_signal);
+		if (!rec->error && !result->end_signal)
+			rec->error = sampler_drain(rec->sampler);
+		if (rec->error)
+			return RECORD_END_ERROR;
+		if (result->end_signal)
+			return RECORD_END_SIGNAL;
+		show_progress(rec, clock_monotonic_ns());
+	}
+}
+
+/* After it: a second signal ends the program at once. */
+static int finish(struct record *rec)
+{
+	const struct sampler_stats *s = sampler_stats(rec->sampler);
+	int r;
+
+	rec->result->duration_ns = clock_monotonic_ns() - rec->result->start_monotonic_ns;
+	record_watch_unmask(&rec->watch);
+	progress_clear(&rec->progress);
+	r = sampler_stop(rec->sampler);
+	if (!rec->error)
+		rec->error = r;
+	r = perfdata_writer_finish(rec->writer, s->first_sample_ns, s->last_sample_ns);
+	if (!rec->error)
+		rec->error = r;
+	if (rec->error) {
+		rec->result->end = RECORD_END_ERROR;
+		say_io(rec, "go on writing", RECORDING_PERF_DATA, rec->error);
+	}
+	rec->result->samples = s->samples;
+	rec->result->lost = lost(s);
+	rec->result->throttled = s->throttled;
+	rec->result->data_bytes = perfdata_writer_bytes(rec->writer);
+	rec->manifest.duration_ns = rec->result->duration_ns;
+	rec->manifest.finished = true;
+	r = rec->error ? recording_manifest_write(rec->dir_fd, &rec->manifest)
+		       : write_manifest(rec);
+	return rec->error ? rec->error : r;
+}
+
+static void end_command(struct record *rec)
+{
+	struct record_result *result = rec->result;
+
+	if (!rec->command.pid)
+		return;
+	if (result->end == RECORD_END_SIGNAL && !record_command_ended(&rec->command))
+		kill(rec->command.pid, result->end_signal);
+	result->command_ended = record_command_ended(&rec->command);
+	result->command_status = rec->command.status;
+	if (!result->command_ended && result->end != RECORD_END_SIGNAL && !rec->options->quiet)
+		log_note("%s goes on running as process %d", rec->options->argv[0],
+			 rec->command.pid);
+}
+
+static void release(struct record *rec)
+{
+	record_command_release(&rec->command);
+	perfdata_writer_free(rec->writer);
+	sampler_close(rec->sampler);
+	record_watch_free(&rec->watch);
+	recording_manifest_free(&rec->manifest);
+	if (rec->data_fd >= 0)
+		close(rec->data_fd);
+	if (rec->dir_fd >= 0)
+		close(rec->dir_fd);
+}
+
+int record_run(const struct record_options *options, struct record_result *ret_result)
+{
+	struct record rec = {.options = options, .result = ret_result, .dir_fd = -1, .data_fd = -1};
+	int r;
+
+	*ret_result = (struct record_result){.end = RECORD_END_ERROR};
+	if (!options->npids && !options->system_wide && !options->argv) {
+		log_error("cannot record: no process, no command and not the whole machine was "
+			  "named");
+		return -EINVAL;
+	}
+	rec.progress = progress_to(2, options->quiet);
+	r = begin(&rec);
+	if (!r) {
+		ret_result->started = true;
+		hold_targets(&rec);
+		ret_result->end = record_until_end(&rec);
+		r = finish(&rec);
+		end_command(&rec);
+	}
+	release(&rec);
+	return r;
+}

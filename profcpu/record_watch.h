@@ -1,0 +1,45 @@
+/* What ends a recording: signals and the end of the targets. */
+#ifndef PROFCPU_RECORD_WATCH_H
+#define PROFCPU_RECORD_WATCH_H
+
+#include "base/vec.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct record_watch {
+	sigset_t old_mask;
+	bool masked;
+	VEC(struct pollfd)
+	fds;                  /* signals, the sampler, then one for each process watched by pidfd */
+	VEC(pid_t) processes; /* of the pidfds, in order */
+	VEC(pid_t) polled;    /* processes without a pidfd: asked by kill(0) */
+	size_t alive;
+};
+
+#define RECORD_WATCH_SIGNALS 0
+#define RECORD_WATCH_SAMPLER 1
+#define RECORD_WATCH_PIDFDS 2
+
+/* Blocks SIGINT and SIGTERM and makes them readable. 0 or -errno. */
+int record_watch_new(struct record_watch *w);
+
+/* Gives the signal mask back: the next SIGINT ends this program. */
+void record_watch_unmask(struct record_watch *w);
+void record_watch_free(struct record_watch *w);
+
+void record_watch_sampler(struct record_watch *w, int fd);
+
+/* The end of this process is watched for. 0 or -ENOMEM. */
+int record_watch_process(struct record_watch *w, pid_t pid);
+
+/* Waits at most timeout_ms. *ret_signal: SIGINT or SIGTERM that came, else 0. 0 or -errno. */
+int record_watch_wait(struct record_watch *w, int timeout_ms, int *ret_signal);
+
+/* Processes that were watched and have not ended. */
+size_t record_watch_alive(const struct record_watch *w);
+
+#endif

@@ -1,0 +1,196 @@
+#include "recording/recording.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/outbuf.h"
+#include "recording/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MANIFEST_BYTES_MAX ((size_t)1 << 20)
+#define MANIFEST_TEMPORARY RECORDING_MANIFEST ".tmp"
+
+enum field_kind { FIELD_TEXT, FIELD_INT, FIELD_U32, FIELD_U64, FIELD_BOOL };
+
+/* One line for each key, for writing and reading. */
+static const struct field {
+	const char *key;
+	enum field_kind kind;
+	size_t offset;
+} fields[] = {
+	{"format", FIELD_INT, offsetof(struct recording_manifest, format)},
+	{"tool", FIELD_TEXT, offsetof(struct recording_manifest, tool)},
+	{"host", FIELD_TEXT, offsetof(struct recording_manifest, host)},
+	{"os_release", FIELD_TEXT, offsetof(struct recording_manifest, os_release)},
+	{"arch", FIELD_TEXT, offsetof(struct recording_manifest, arch)},
+	{"target", FIELD_TEXT, offsetof(struct recording_manifest, target)},
+	{"event", FIELD_TEXT, offsetof(struct recording_manifest, event)},
+	{"freq_hz", FIELD_U32, offsetof(struct recording_manifest, freq_hz)},
+	{"start_realtime_ns", FIELD_U64, offsetof(struct recording_manifest, start_realtime_ns)},
+	{"start_monotonic_ns", FIELD_U64, offsetof(struct recording_manifest, start_monotonic_ns)},
+	{"duration_ns", FIELD_U64, offsetof(struct recording_manifest, duration_ns)},
+	{"finished", FIELD_BOOL, offsetof(struct recording_manifest, finished)},
+	{"symbols_complete", FIELD_BOOL, offsetof(struct recording_manifest, symbols_complete)},
+};
+
+#define FIELDS (sizeof(fields) / sizeof(fields[0]))
+
+static void write_field(struct outbuf *out, const struct field *f, const void *at)
+{
+	const char *text;
+
+	switch (f->kind) {
+	case FIELD_TEXT:
+		text = *(char *const *)at;
+		outbuf_char(out, '"');
+		outbuf_json(out, text ? text : "", text ? strlen(text) : 0);
+		outbuf_char(out, '"');
+		break;
+	case FIELD_INT:
+		outbuf_u64(out, (uint64_t) * (const int *)at);
+		break;
+	case FIELD_U32:
+		outbuf_u64(out, *(const uint32_t *)at);
+		break;
+	case FIELD_U64:
+		outbuf_u64(out, *(const uint64_t *)at);
+		break;
+	case FIELD_BOOL:
+		outbuf_str(out, *(const bool *)at ? "true" : "false");
+		break;
+	}
+}
+
+int recording_manifest_write(int dir_fd, const struct recording_manifest *m)
+{
+	AUTO_CLOSE int fd =
+		openat(dir_fd, MANIFEST_TEMPORARY, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		return -errno;
+	struct outbuf out = outbuf_to(fd);
+
+	outbuf_str(&out, "{\n");
+	for (size_t i = 0; i < FIELDS; i++) {
+		outbuf_printf(&out, "  \"%s\": ", fields[i].key);
+		write_field(&out, &fields[i], (const char *)m + fields[i].offset);
+		outbuf_str(&out, i + 1 < FIELDS ? ",\n" : "\n");
+	}
+	outbuf_str(&out, "}\n");
+	int r = outbuf_close(&out);
+
+	if (!r && renameat(dir_fd, MANIFEST_TEMPORARY, dir_fd, RECORDING_MANIFEST))
+		r = -errno;
+	if (r)
+		(void)unlinkat(dir_fd, MANIFEST_TEMPORARY, 0);
+	return r;
+}
+
+static int read_u64(struct json *j, uint64_t max, uint64_t *ret_x)
+{
+	int r = json_u64(j, ret_x);
+
+	if (!r && *ret_x > max) {
+		j->error = r = -E2BIG;
+		j->what = "a number is too large";
+	}
+	return r;
+}
+
+static int read_field(struct json *j, const struct field *f, void *at)
+{
+	uint64_t x = 0;
+	char *text = NULL;
+	int r;
+
+	switch (f->kind) {
+	case FIELD_TEXT:
+		r = json_string(j, &text);
+		if (!r) {
+			free(*(char **)at);
+			*(char **)at = text;
+		}
+		return r;
+	case FIELD_INT:
+		r = read_u64(j, INT32_MAX, &x);
+		*(int *)at = (int)x;
+		return r;
+	case FIELD_U32:
+		r = read_u64(j, UINT32_MAX, &x);
+		*(uint32_t *)at = (uint32_t)x;
+		return r;
+	case FIELD_U64:
+		return read_u64(j, UINT64_MAX, at);
+	default:
+		return json_bool(j, at);
+	}
+}
+
+static int read_fields(struct json *j, struct recording_manifest *m)
+{
+	char *key;
+	int r = json_object(j);
+
+	while (!r && (r = json_key(j, &key)) > 0) {
+		const struct field *f = NULL;
+
+		for (size_t i = 0; i < FIELDS && !f; i++)
+			if (!strcmp(fields[i].key, key))
+				f = &fields[i];
+		free(key);
+		r = f ? read_field(j, f, (char *)m + f->offset) : json_skip(j);
+	}
+	return r ? r : json_end(j);
+}
+
+int recording_manifest_parse(const char *text, size_t len, struct recording_manifest *ret_m,
+			     struct parse_error *err)
+{
+	struct recording_manifest m = {0};
+	struct json j = json_of(text, len);
+	int r = read_fields(&j, &m);
+
+	if (r)
+		parse_fail(err, r == -E2BIG ? -EBADMSG : r, j.what, j.pos);
+	else if (m.format > RECORDING_FORMAT)
+		r = parse_fail(err, -ENOTSUP,
+			       "the recording has a newer format than this profcpu knows", 0);
+	else if (m.format < 1)
+		r = parse_fail(err, -EBADMSG, "the manifest has no format", 0);
+	if (r) {
+		recording_manifest_free(&m);
+		return r == -E2BIG ? -EBADMSG : r;
+	}
+	*ret_m = m;
+	return 0;
+}
+
+int recording_manifest_read(int dir_fd, struct recording_manifest *ret_m, struct parse_error *err)
+{
+	AUTO_FREE char *text = NULL;
+	size_t len;
+	int r = file_read_at(dir_fd, RECORDING_MANIFEST, MANIFEST_BYTES_MAX, &text, &len);
+
+	if (r == -ENOENT)
+		return parse_fail(err, r, "there is no manifest.json", 0);
+	if (r == -E2BIG)
+		return parse_fail(err, -EBADMSG, "manifest.json is too large", MANIFEST_BYTES_MAX);
+	if (r)
+		return parse_fail(err, r, "manifest.json could not be read", 0);
+	return recording_manifest_parse(text, len, ret_m, err);
+}
+
+void recording_manifest_free(struct recording_manifest *m)
+{
+	free(m->tool);
+	free(m->host);
+	free(m->os_release);
+	free(m->arch);
+	free(m->target);
+	free(m->event);
+	*m = (struct recording_manifest){0};
+}

@@ -1,0 +1,106 @@
+#include "sampler/attr.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int attr_open(const struct perf_event_attr *attr, pid_t pid, int cpu)
+{
+	long fd = syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static struct perf_event_attr attr_dummy(void)
+{
+	return (struct perf_event_attr){
+		.size = sizeof(struct perf_event_attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+}
+
+struct perf_event_attr attr_ring_owner(void)
+{
+	struct perf_event_attr attr = attr_dummy();
+
+	attr.watermark = 1; /* with wakeup_watermark 0: half of the ring */
+	return attr;
+}
+
+static int attr_try(const struct perf_event_attr *attr)
+{
+	int fd = attr_open(attr, 0, -1);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+int attr_probe(struct attr_features *ret_features)
+{
+	struct perf_event_attr attr = attr_dummy();
+	struct attr_features features = {0};
+	int r = attr_try(&attr);
+
+	if (r)
+		return r;
+	attr.read_format = PERF_FORMAT_ID | PERF_FORMAT_LOST;
+	features.format_lost = !attr_try(&attr);
+	attr.read_format = 0;
+	attr.mmap = attr.mmap2 = attr.build_id = 1;
+	features.build_id = !attr_try(&attr);
+	*ret_features = features;
+	return 0;
+}
+
+static void attr_side_band(struct perf_event_attr *attr, const struct attr_features *features)
+{
+	attr->mmap = attr->mmap2 = 1;
+	attr->comm = attr->comm_exec = 1;
+	attr->task = 1;
+	attr->ksymbol = 1;
+	attr->namespaces = 1;
+	attr->build_id = features->build_id;
+}
+
+struct perf_event_attr attr_of(const struct sampler_options *options,
+			       const struct sampler_event *event,
+			       const struct attr_features *features, bool first)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = event->type,
+		.config = event->config,
+		.config1 = event->config1,
+		.sample_type = ATTR_SAMPLE_TYPE,
+		.read_format = PERF_FORMAT_ID | (features->format_lost ? PERF_FORMAT_LOST : 0),
+		.inherit = 1,
+		.pinned = event->pinned,
+		.exclude_user = event->exclude_user,
+		.exclude_kernel = event->exclude_kernel,
+		.exclude_hv = event->exclude_hv,
+		.exclude_host = event->exclude_host,
+		.exclude_guest = event->exclude_guest,
+		.precise_ip = event->precise_ip & 3u,
+		.sample_id_all = 1,
+		.exclude_callchain_kernel = options->no_kernel_stacks,
+		.exclude_callchain_user = options->no_user_stacks,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.watermark = 1,
+		.sample_max_stack = options->max_stack,
+	};
+
+	attr.freq = options->freq_hz > 0 && event->type != PERF_TYPE_TRACEPOINT;
+	attr.sample_period = attr.freq ? options->freq_hz : options->period ? options->period : 1;
+	attr.disabled = attr.enable_on_exec = options->command != 0 && !options->system_wide;
+	if (first)
+		attr_side_band(&attr, features);
+	return attr;
+}

@@ -1,0 +1,108 @@
+#include "sampler/cpulist.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/vec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define CPULIST_FILE_MAX 65536
+
+/* The next range at *cursor: 1, 0 at the end, -EBADMSG. */
+static int next_range(const char **cursor, int *first, int *last)
+{
+	const char *p = *cursor;
+	char *end;
+
+	while (*p == ',' || isspace((unsigned char)*p))
+		p++;
+	*cursor = p;
+	if (!*p)
+		return 0;
+	if (!isdigit((unsigned char)*p))
+		return -EBADMSG;
+	unsigned long a = strtoul(p, &end, 10), b = a;
+
+	if (*end == '-') {
+		if (!isdigit((unsigned char)end[1]))
+			return -EBADMSG;
+		b = strtoul(end + 1, &end, 10);
+	}
+	if (a > b || b > CPULIST_CPU_MAX)
+		return -EBADMSG;
+	*first = (int)a;
+	*last = (int)b;
+	*cursor = end;
+	return 1;
+}
+
+int cpulist_parse(const char *text, int **ret_cpus, size_t *ret_n)
+{
+	VEC(int) cpus = {0};
+	int first, last, r;
+
+	while ((r = next_range(&text, &first, &last)) > 0)
+		for (int cpu = first; cpu <= last; cpu++)
+			if (vec_push(&cpus, cpu)) {
+				vec_free(&cpus);
+				return -ENOMEM;
+			}
+	if (r < 0 || !cpus.len) {
+		vec_free(&cpus);
+		return -EBADMSG;
+	}
+	*ret_cpus = cpus.v;
+	*ret_n = cpus.len;
+	return 0;
+}
+
+bool cpulist_has(const char *text, int cpu)
+{
+	int first, last;
+
+	while (next_range(&text, &first, &last) > 0)
+		if (cpu >= first && cpu <= last)
+			return true;
+	return false;
+}
+
+static int online_by_count(int **ret_cpus, size_t *ret_n)
+{
+	char text[32];
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+	snprintf(text, sizeof(text), "0-%ld", n > 0 ? n - 1 : 0);
+	return cpulist_parse(text, ret_cpus, ret_n);
+}
+
+int cpulist_online(const char *sysfs, int **ret_cpus, size_t *ret_n)
+{
+	char path[PATH_MAX];
+	AUTO_FREE char *text = NULL;
+	size_t len;
+	int n = snprintf(path, sizeof(path), "%s/devices/system/cpu/online",
+			 sysfs ? sysfs : "/sys");
+
+	if (n < 0 || (size_t)n >= sizeof(path) ||
+	    file_read_at(AT_FDCWD, path, CPULIST_FILE_MAX, &text, &len))
+		return online_by_count(ret_cpus, ret_n);
+	return cpulist_parse(text, ret_cpus, ret_n);
+}
+
+bool cpulist_is_online(const char *sysfs, int cpu)
+{
+	AUTO_FREE int *cpus = NULL;
+	size_t n;
+
+	if (cpulist_online(sysfs, &cpus, &n))
+		return true;
+	for (size_t i = 0; i < n; i++)
+		if (cpus[i] == cpu)
+			return true;
+	return false;
+}

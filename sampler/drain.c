@@ -1,0 +1,297 @@
+/* From the rings to the listeners. Headers are walked to count, to keep chunks whole, and to
+ * filter; nothing is parsed. */
+#include "sampler/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* First fields of the records that are looked into. */
+struct record_task { /* FORK, EXIT */
+	struct perf_event_header header;
+	uint32_t pid, ppid, tid, ptid;
+};
+struct record_pid { /* COMM, MMAP, MMAP2, NAMESPACES, ... */
+	struct perf_event_header header;
+	uint32_t pid, tid;
+};
+struct record_lost {
+	struct perf_event_header header;
+	uint64_t id, lost;
+};
+
+static int tell_records(struct sampler *s, int cpu, const void *data, size_t len)
+{
+	int r = 0;
+
+	s->stats.bytes += len;
+	for (size_t i = 0; i < s->nlisteners && !r; i++)
+		if (s->listeners[i].records)
+			r = s->listeners[i].records(s->listeners[i].ctx, cpu, data, len);
+	return r;
+}
+
+static int tell_process(struct sampler *s, uint32_t pid)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->nlisteners && !r; i++)
+		if (s->listeners[i].process)
+			r = s->listeners[i].process(s->listeners[i].ctx, (pid_t)pid);
+	return r;
+}
+
+int sampler_tell_synthesized(struct sampler *s, const void *data, size_t len)
+{
+	return len ? tell_records(s, -1, data, len) : 0;
+}
+
+int sampler_tell_round(struct sampler *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->nlisteners && !r; i++)
+		if (s->listeners[i].round)
+			r = s->listeners[i].round(s->listeners[i].ctx);
+	return r;
+}
+
+static const struct record_task *as_task(const struct perf_event_header *h)
+{
+	return h->type == PERF_RECORD_FORK && h->size >= sizeof(struct record_task)
+		       ? (const void *)h
+		       : NULL;
+}
+
+/* Goes on with the whole ring where the walk met something that is no record: the position of the
+ * next is not known. */
+static void skip_damaged(struct sampler *s, struct ring *ring, uint64_t head)
+{
+	s->stats.damaged++;
+	ring->tail = ring->scanned = head;
+}
+
+/* Calls fn for each FORK between what was scanned before and the present head. */
+static int scan_forks(struct sampler *s, struct ring *ring,
+		      int (*fn)(struct sampler *s, const struct record_task *task))
+{
+	uint64_t head = ring_head(ring);
+	int error, r = 0;
+
+	while (ring->scanned != head && !r) {
+		const struct perf_event_header *h = ring_record(ring, ring->scanned, head, &error);
+		const struct record_task *task = h ? as_task(h) : NULL;
+
+		if (!h && error == -ENOMEM)
+			return error;
+		if (!h)
+			break; /* the drain will meet it too and count it */
+		if (task)
+			r = fn(s, task);
+		ring->scanned += h->size;
+	}
+	return r;
+}
+
+static int attach_fork(struct sampler *s, const struct record_task *task)
+{
+	pidset_add(&s->attached, (pid_t)task->tid);
+	return task->pid != task->ppid ? targets_add(&s->targets, (pid_t)task->pid) : 0;
+}
+
+int sampler_peek_forks(struct sampler *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->cpus.len && !r; i++)
+		r = scan_forks(s, &s->rings[i], attach_fork);
+	return r;
+}
+
+/* Children of targets become targets; an id that comes up with another parent was used again. */
+static int follow_fork(struct sampler *s, const struct record_task *task)
+{
+	if (task->pid == task->ppid)
+		return 0;
+	if (pidset_has(&s->targets.pids, (pid_t)task->ppid))
+		pidset_add(&s->targets.pids, (pid_t)task->pid);
+	else
+		pidset_remove(&s->targets.pids, (pid_t)task->pid);
+	return 0;
+}
+
+static bool wanted(const struct sampler *s, const struct perf_event_header *h)
+{
+	const struct pidset *pids = &s->targets.pids;
+
+	switch (h->type) {
+	case PERF_RECORD_SAMPLE:
+		return h->size >= sizeof(struct attr_sample) &&
+		       pidset_has(pids, (pid_t)((const struct attr_sample *)h)->pid);
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+	case PERF_RECORD_COMM:
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT:
+	case PERF_RECORD_NAMESPACES:
+		return h->size >= sizeof(struct record_pid) &&
+		       pidset_has(pids, (pid_t)((const struct record_pid *)h)->pid);
+	default:
+		return true; /* LOST, THROTTLE, KSYMBOL: of the CPU or the kernel */
+	}
+}
+
+static int note_record(struct sampler *s, const struct perf_event_header *h,
+		       const struct attr_sample **last)
+{
+	const struct record_task *task;
+
+	s->stats.records++;
+	switch (h->type) {
+	case PERF_RECORD_SAMPLE:
+		s->stats.samples++;
+		if (h->size >= sizeof(struct attr_sample))
+			*last = (const void *)h;
+		if (*last && !s->stats.first_sample_ns)
+			s->stats.first_sample_ns = (*last)->time_ns;
+		return 0;
+	case PERF_RECORD_LOST:
+		if (h->size >= sizeof(struct record_lost))
+			s->stats.lost_records += ((const struct record_lost *)h)->lost;
+		return 0;
+	case PERF_RECORD_THROTTLE:
+		s->stats.throttled++;
+		return 0;
+	case PERF_RECORD_FORK:
+		task = as_task(h);
+		return task && task->pid != task->ppid ? tell_process(s, task->pid) : 0;
+	case PERF_RECORD_COMM:
+		return h->misc & PERF_RECORD_MISC_COMM_EXEC && h->size >= sizeof(struct record_pid)
+			       ? tell_process(s, ((const struct record_pid *)h)->pid)
+			       : 0;
+	default:
+		return 0;
+	}
+}
+
+static void note_times(struct sampler *s, const struct attr_sample *last)
+{
+	if (last && last->time_ns > s->stats.last_sample_ns)
+		s->stats.last_sample_ns = last->time_ns;
+}
+
+/* All records up to head, in chunks that point into the ring. */
+static int drain_whole(struct sampler *s, struct ring *ring, uint64_t head)
+{
+	const struct attr_sample *last = NULL;
+	uint64_t pos = ring->tail, start = pos;
+	int error, r = 0;
+
+	while (pos != head && !r) {
+		const struct perf_event_header *h = ring_record(ring, pos, head, &error);
+
+		if (!h && error == -ENOMEM)
+			return error;
+		if (!h)
+			break;
+		size_t size = h->size;
+		bool straddles = ring_straddles(ring, pos, size);
+
+		r = note_record(s, h, &last);
+		if (straddles) {
+			if (!r && pos != start)
+				r = tell_records(s, ring->cpu,
+						 ring->data + (start & (ring->size - 1)),
+						 pos - start);
+			if (!r)
+				r = tell_records(s, ring->cpu, h, size);
+			note_times(s, last);
+			last = NULL; /* the copy is overwritten by the next */
+		}
+		pos += size;
+		if (straddles)
+			start = pos;
+		if (straddles || (pos & (ring->size - 1)) || r)
+			continue;
+		r = tell_records(s, ring->cpu, ring->data + (start & (ring->size - 1)),
+				 pos - start);
+		start = pos;
+	}
+	note_times(s, last);
+	if (!r && pos != start)
+		r = tell_records(s, ring->cpu, ring->data + (start & (ring->size - 1)),
+				 pos - start);
+	if (pos != head && !r)
+		skip_damaged(s, ring, head);
+	else
+		ring->tail = pos;
+	return r;
+}
+
+/* The records of the targets, copied together: mostly few among many. */
+static int drain_filtered(struct sampler *s, struct ring *ring, uint64_t head)
+{
+	const struct attr_sample *last = NULL;
+	uint64_t pos = ring->tail;
+	size_t kept = 0;
+	int error, r = 0;
+
+	if (!ring->kept && !(ring->kept = malloc(ring->size)))
+		return -ENOMEM;
+	while (pos != head && !r) {
+		const struct perf_event_header *h = ring_record(ring, pos, head, &error);
+
+		if (!h && error == -ENOMEM)
+			return error;
+		if (!h)
+			break;
+		size_t size = h->size;
+
+		pos += size;
+		if (!wanted(s, h)) {
+			s->stats.dropped++;
+			continue;
+		}
+		memcpy(ring->kept + kept, h, size);
+		r = note_record(s, (const void *)(ring->kept + kept), &last);
+		kept += size;
+	}
+	note_times(s, last);
+	if (!r && kept)
+		r = tell_records(s, ring->cpu, ring->kept, kept);
+	if (pos != head && !r)
+		skip_damaged(s, ring, head);
+	else
+		ring->tail = pos;
+	return r;
+}
+
+/*
+ * Heads are taken of all rings first, then the FORKs up to then (and after) are looked for: a
+ * sample of a new process is never met before the FORK that made it a target, on whichever CPU that
+ * was written.
+ */
+int sampler_drain(struct sampler *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->cpus.len; i++)
+		s->heads[i] = ring_head(&s->rings[i]);
+	for (size_t i = 0; i < s->cpus.len && s->setup.filtered && !r; i++)
+		r = scan_forks(s, &s->rings[i], follow_fork);
+	for (size_t i = 0; i < s->cpus.len && !r; i++) {
+		if (s->heads[i] == s->rings[i].tail)
+			continue;
+		if (s->setup.filtered)
+			r = drain_filtered(s, &s->rings[i], s->heads[i]);
+		else
+			r = drain_whole(s, &s->rings[i], s->heads[i]);
+	}
+	s->stats.rounds++;
+	if (!r)
+		r = sampler_tell_round(s);
+	/* Only now may the kernel overwrite what listeners were given. */
+	for (size_t i = 0; i < s->cpus.len && !r; i++)
+		ring_release(&s->rings[i], s->rings[i].tail);
+	return r;
+}

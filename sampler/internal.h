@@ -1,0 +1,70 @@
+/* What the parts of the sampler share: opening (sampler.c, open.c), draining (drain.c), /proc
+ * (synthesize.c). */
+#ifndef SAMPLER_INTERNAL_H
+#define SAMPLER_INTERNAL_H
+
+#include "base/vec.h"
+#include "sampler/attr.h"
+#include "sampler/pidset.h"
+#include "sampler/ring.h"
+#include "sampler/sampler.h"
+#include "sampler/targets.h"
+
+#define SAMPLER_CPUS_MAX 8192
+#define SAMPLER_FD_RESERVE 64 /* descriptors left for everything else */
+
+struct sampler_event_ids {
+	uint64_t *v;
+	size_t len, cap;
+};
+
+struct sampler {
+	struct sampler_options options; /* pids and events point to our copies below */
+	struct sampler_event *events;
+	struct sampler_opened *opened;
+	struct sampler_event_ids *ids; /* of each event */
+	size_t nids;                   /* elements of ids: options.nevents at first */
+	struct attr_features features;
+	struct sampler_setup setup;
+	struct sampler_stats stats;
+	struct targets targets;
+	struct pidset attached; /* threads that have events, opened or inherited */
+	VEC(int) cpus;          /* those with a ring */
+	struct ring *rings;     /* one for each of cpus */
+	uint64_t *heads;        /* the same; how far the present round goes */
+	VEC(int) owners;        /* dummy events that own the rings */
+	VEC(int) fds;           /* all sampling events */
+	size_t denied;          /* threads of other users, left out */
+	bool cpus_denied;       /* CPU-wide events are not permitted */
+	int poll_fd;
+	struct sampler_listener listeners[SAMPLER_LISTENERS_MAX];
+	size_t nlisteners;
+};
+
+/* open.c: opens the events for the targets in s->setup.mode, changing what must be changed. */
+int sampler_open_events(struct sampler *s, struct sampler_problem *problem);
+
+/* open.c: opens owners and rings for all CPUs that are online. */
+int sampler_open_rings(struct sampler *s, struct sampler_problem *problem);
+
+/* drain.c: marks threads whose FORK is in the rings as attached and adds new processes to the
+ * targets. 0 or -ENOMEM. */
+int sampler_peek_forks(struct sampler *s);
+
+/* drain.c: records made here, and the end of a round, to the listeners. 0 or a listener's -errno.
+ */
+int sampler_tell_synthesized(struct sampler *s, const void *data, size_t len);
+int sampler_tell_round(struct sampler *s);
+
+/* explain.c: what failed on what, why, what to do. where: "CPU 1", "process 12". */
+int sampler_explain(const struct sampler *s, int error, size_t event, const char *where,
+		    struct sampler_problem *problem);
+bool sampler_has_cap(int cap);
+long sampler_sysctl(const struct sampler_roots *roots, const char *name, long fallback);
+
+static inline const char *sampler_proc(const struct sampler_options *options)
+{
+	return options->roots.proc ? options->roots.proc : "/proc";
+}
+
+#endif

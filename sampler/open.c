@@ -1,0 +1,338 @@
+/* Opening rings and events: which way, and what is given up where something is not permitted or not
+ * there. */
+#include "sampler/internal.h"
+
+#include "base/cleanup.h"
+#include "sampler/cpulist.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/capability.h>
+
+#define RINGS_TOTAL_MAX ((size_t)64 << 20)
+#define RING_LOCKED_MAX ((size_t)2 << 20)  /* with CAP_IPC_LOCK */
+#define RING_PLAIN_MAX ((size_t)512 << 10) /* what kernel.perf_event_mlock_kb allows by default */
+#define RING_MIN ((size_t)32 << 10)
+#define RESCANS_MAX 8
+
+static size_t ring_wanted(const struct sampler *s, size_t ncpus)
+{
+	size_t bytes = sampler_has_cap(CAP_IPC_LOCK) ? RING_LOCKED_MAX : RING_PLAIN_MAX;
+
+	if (s->options.ring_bytes)
+		return s->options.ring_bytes;
+	while (bytes > RING_PLAIN_MAX && bytes * ncpus > RINGS_TOTAL_MAX)
+		bytes /= 2;
+	return bytes;
+}
+
+static int open_ring(struct sampler *s, int cpu, size_t *bytes, struct sampler_problem *problem)
+{
+	struct perf_event_attr attr = attr_ring_owner();
+	AUTO_CLOSE int fd = attr_open(&attr, 0, cpu);
+	char where[32];
+
+	snprintf(where, sizeof(where), "CPU %d", cpu);
+	if (fd == -ENODEV || fd == -ENXIO)
+		return 0; /* went offline */
+	if (fd < 0)
+		return sampler_explain(s, fd, 0, where, problem);
+	struct ring *ring = &s->rings[s->cpus.len];
+	int r = ring_map(ring, fd, cpu, *bytes);
+
+	while ((r == -EPERM || r == -ENOMEM) && *bytes / 2 >= RING_MIN) {
+		*bytes /= 2;
+		r = ring_map(ring, fd, cpu, *bytes);
+	}
+	if (r)
+		return sampler_fail(problem, r, "map a ring",
+				    "of %zu KiB for %s: %s; the limit of locked memory is used up: "
+				    "raise sysctl "
+				    "kernel.perf_event_mlock_kb or give CAP_IPC_LOCK",
+				    *bytes >> 10, where, strerror(-r));
+	r = vec_push(&s->owners, fd);
+	if (r) {
+		ring_unmap(ring);
+		return sampler_fail(problem, r, "map a ring", "for %s: no memory", where);
+	}
+	(void)TAKE_FD(fd);
+	s->cpus.v[s->cpus.len++] = cpu;
+	return 0;
+}
+
+int sampler_open_rings(struct sampler *s, struct sampler_problem *problem)
+{
+	AUTO_FREE int *online = NULL;
+	size_t n;
+	int r = cpulist_online(s->options.roots.sysfs, &online, &n);
+
+	if (r)
+		return sampler_fail(problem, r, "find the CPUs",
+				    "in /sys/devices/system/cpu/online: %s", strerror(-r));
+	s->rings = calloc(n, sizeof(*s->rings));
+	s->heads = calloc(n, sizeof(*s->heads));
+	if (!s->rings || !s->heads || vec_reserve(&s->cpus, n))
+		return sampler_fail(problem, -ENOMEM, "map a ring", "for %zu CPUs: no memory", n);
+	size_t bytes = ring_wanted(s, n);
+
+	for (size_t i = 0; i < n; i++) {
+		r = open_ring(s, online[i], &bytes, problem);
+		if (r)
+			return r;
+	}
+	s->setup.ring_bytes = bytes;
+	s->setup.cpus = s->cpus.len;
+	return s->cpus.len ? 0
+			   : sampler_fail(problem, -ENODEV, "map a ring",
+					  "for any CPU: none is online");
+}
+
+static void close_events(struct sampler *s)
+{
+	for (size_t i = 0; i < s->fds.len; i++)
+		close(s->fds.v[i]);
+	s->fds.len = 0;
+	for (size_t i = 0; i < s->options.nevents; i++)
+		s->ids[i].len = 0;
+	pidset_free(&s->attached);
+	s->denied = s->setup.threads = 0;
+	/* What was recorded by events that are closed again carries ids that nobody knows. */
+	for (size_t i = 0; i < s->cpus.len; i++) {
+		ring_release(&s->rings[i], ring_head(&s->rings[i]));
+		s->rings[i].scanned = s->rings[i].tail;
+	}
+}
+
+static int open_one(struct sampler *s, size_t event, pid_t tid, size_t cpu_index)
+{
+	struct perf_event_attr *attr = &s->opened[event].attr;
+	AUTO_CLOSE int fd = attr_open(attr, tid, s->cpus.v[cpu_index]);
+	uint64_t id;
+
+	if (fd < 0)
+		return fd;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, s->owners.v[cpu_index]) ||
+	    ioctl(fd, PERF_EVENT_IOC_ID, &id))
+		return -errno;
+	int r = vec_push(&s->ids[event], id);
+
+	if (!r)
+		r = vec_push(&s->fds, fd);
+	if (!r)
+		(void)TAKE_FD(fd);
+	return r;
+}
+
+/* Where something went wrong: for the message. */
+struct open_place {
+	size_t event;
+	char where[64];
+};
+
+/* tid -1: everything on the CPU. */
+static int open_on_cpus(struct sampler *s, pid_t tid, struct open_place *place)
+{
+	for (size_t c = 0; c < s->cpus.len; c++) {
+		for (size_t e = 0; e < s->options.nevents; e++) {
+			if (s->events[e].cpus[0] && !cpulist_has(s->events[e].cpus, s->cpus.v[c]))
+				continue;
+			int r = open_one(s, e, tid, c);
+
+			if (!r || (r == -ENODEV &&
+				   !cpulist_is_online(s->options.roots.sysfs, s->cpus.v[c])))
+				continue;
+			place->event = e;
+			if (tid < 0)
+				snprintf(place->where, sizeof(place->where), "CPU %d",
+					 s->cpus.v[c]);
+			return r;
+		}
+	}
+	return 0;
+}
+
+static int open_thread(struct sampler *s, struct target_thread t, struct open_place *place)
+{
+	if (!pidset_add(&s->attached, t.tid))
+		return 0;
+	snprintf(place->where, sizeof(place->where),
+		 t.pid == t.tid ? "process %d" : "process %d, thread %d", t.pid, t.tid);
+	int r = open_on_cpus(s, t.tid, place);
+
+	if (r == -ESRCH)
+		return 0; /* ended */
+	if ((r == -EACCES || r == -EPERM) && s->fds.len) {
+		s->denied++;
+		return 0;
+	}
+	if (!r)
+		s->setup.threads++;
+	return r;
+}
+
+static int list_threads(struct sampler *s, struct target_threads *threads)
+{
+	int r = 0;
+
+	threads->len = 0;
+	for (size_t i = 0; i < s->targets.list.len && r != -ENOMEM; i++)
+		r = targets_threads(s->targets.list.v[i], sampler_proc(&s->options), threads);
+	return r == -ENOMEM ? r : 0; /* a process that ended has no threads */
+}
+
+static size_t count_unattached(const struct sampler *s, const struct target_threads *threads)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < threads->len; i++)
+		n += !pidset_has(&s->attached, threads->v[i].tid);
+	return n;
+}
+
+/*
+ * Threads that come while we open: those made by a thread with events have inherited them, which
+ * their FORK record in the rings tells (written a moment after they show in /proc); the others are
+ * opened in the next pass.
+ */
+static int open_threads(struct sampler *s, struct open_place *place)
+{
+	struct target_threads threads = {0};
+	const struct timespec moment = {.tv_nsec = 2000000};
+	int r = pidset_new(&s->attached);
+
+	for (int pass = 0; !r && pass < RESCANS_MAX; pass++) {
+		if (pass == 1)
+			r = targets_add_children(&s->targets, sampler_proc(&s->options));
+		if (!r)
+			r = list_threads(s, &threads);
+		if (!r && pass)
+			r = sampler_peek_forks(s);
+		if (!r && pass && count_unattached(s, &threads)) {
+			nanosleep(&moment, NULL);
+			r = sampler_peek_forks(s);
+		}
+		if (r || (pass && !count_unattached(s, &threads)))
+			break;
+		for (size_t i = 0; !r && i < threads.len; i++)
+			r = open_thread(s, threads.v[i], place);
+	}
+	vec_free(&threads);
+	if (!r && !s->fds.len)
+		r = -ESRCH;
+	return r;
+}
+
+static int open_command(struct sampler *s, struct open_place *place)
+{
+	snprintf(place->where, sizeof(place->where), "the command");
+	s->setup.threads = 1;
+	return open_on_cpus(s, s->options.command, place);
+}
+
+static int open_cpus(struct sampler *s, struct open_place *place)
+{
+	int r = open_on_cpus(s, -1, place);
+
+	if (!r && !s->options.system_wide)
+		r = targets_add_children(&s->targets, sampler_proc(&s->options));
+	return r;
+}
+
+static void set_attrs(struct sampler *s)
+{
+	for (size_t i = 0; i < s->options.nevents; i++) {
+		s->opened[i].attr = attr_of(&s->options, &s->events[i], &s->features, i == 0);
+		if (s->setup.mode == SAMPLER_CPUS)
+			s->opened[i].attr.inherit = 0;
+		if (s->setup.kernel_excluded)
+			s->opened[i].attr.exclude_kernel = 1;
+	}
+}
+
+static bool all_events(const struct sampler *s, uint32_t type)
+{
+	for (size_t i = 0; i < s->options.nevents; i++)
+		if (s->events[i].type != type)
+			return false;
+	return true;
+}
+
+static void fall_back(struct sampler *s)
+{
+	s->options.nevents = 1;
+	s->events[0] = (struct sampler_event){
+		.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK};
+	s->setup.fell_back = true;
+}
+
+/* After an error: changes what is asked for. False: nothing is left to try. */
+static bool give_way(struct sampler *s, int error)
+{
+	bool free_mode =
+		s->options.mode == SAMPLER_AUTO && !s->options.system_wide && !s->options.command;
+
+	switch (-error) {
+	case EACCES:
+	case EPERM:
+		if (s->setup.mode == SAMPLER_CPUS && free_mode && !s->cpus_denied) {
+			s->cpus_denied = true;
+			s->setup.mode = SAMPLER_THREADS;
+			return true;
+		}
+		if (s->setup.mode == SAMPLER_THREADS && !s->setup.kernel_excluded) {
+			s->setup.kernel_excluded = true;
+			return true;
+		}
+		return false;
+	case EMFILE:
+		if (s->setup.mode != SAMPLER_THREADS || !free_mode || s->cpus_denied)
+			return false;
+		s->setup.mode = SAMPLER_CPUS;
+		return true;
+	case ENOENT:
+	case ENODEV:
+	case ENXIO:
+	case EOPNOTSUPP:
+	case EINVAL:
+		if (s->options.events_chosen && s->events[0].precise_ip) {
+			for (size_t i = 0; i < s->options.nevents; i++)
+				s->events[i].precise_ip--;
+			return true;
+		}
+		if (!s->options.events_chosen || s->setup.fell_back ||
+		    !all_events(s, PERF_TYPE_HARDWARE))
+			return false;
+		fall_back(s);
+		return true;
+	default:
+		return false;
+	}
+}
+
+int sampler_open_events(struct sampler *s, struct sampler_problem *problem)
+{
+	struct open_place place = {0};
+	int r;
+
+	for (;;) {
+		set_attrs(s);
+		if (s->setup.mode == SAMPLER_CPUS)
+			r = open_cpus(s, &place);
+		else if (s->options.command)
+			r = open_command(s, &place);
+		else
+			r = open_threads(s, &place);
+		if (!r)
+			return 0;
+		close_events(s);
+		if (!give_way(s, r))
+			return sampler_explain(s, r, place.event,
+					       place.where[0] ? place.where : "the targets",
+					       problem);
+	}
+}

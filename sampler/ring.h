@@ -1,0 +1,65 @@
+/*
+ * One CPU's ring of records that the kernel writes and we read. Protocol:
+ * include/uapi/linux/perf_event.h, struct perf_event_mmap_page: data_head is read before the data,
+ * data_tail is written after the data were used.
+ */
+#ifndef SAMPLER_RING_H
+#define SAMPLER_RING_H
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RING_RECORD_MAX 65536 /* header.size is 16 bits wide */
+
+struct ring {
+	struct perf_event_mmap_page *page;
+	unsigned char *data;
+	size_t size;      /* bytes of data, a power of two */
+	uint64_t tail;    /* where reading goes on; positions count up without end */
+	uint64_t scanned; /* up to where the owner looked ahead for new processes */
+	int cpu;
+	size_t mapped_bytes; /* 0: not by ring_map */
+	unsigned char
+		*straddle; /* RING_RECORD_MAX bytes for a record that goes over the end, or NULL */
+	unsigned char *kept; /* records that passed the filter, `size` bytes, or NULL */
+};
+
+/* Maps the ring of an event's descriptor with data_bytes of data (a power of two of pages). 0 or
+ * -errno (-EPERM: over the limit of locked memory). */
+int ring_map(struct ring *r, int fd, int cpu, size_t data_bytes);
+
+/* A ring in memory of the caller's. */
+void ring_of(struct ring *r, struct perf_event_mmap_page *page, void *data, size_t data_bytes);
+
+/* Unmaps and frees. A zeroed ring is fine. */
+void ring_unmap(struct ring *r);
+
+/* How far the kernel has written. */
+static inline uint64_t ring_head(const struct ring *r)
+{
+	return __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
+}
+
+/* Gives everything before tail back to the kernel. */
+static inline void ring_release(struct ring *r, uint64_t tail)
+{
+	r->tail = tail;
+	__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
+}
+
+/* Whether the record of `size` bytes at pos goes over the end of the ring's memory. */
+static inline bool ring_straddles(const struct ring *r, uint64_t pos, size_t size)
+{
+	return (pos & (r->size - 1)) + size > r->size;
+}
+
+/*
+ * The record at pos, which is before end: in place, or put together in r->straddle (valid until the
+ * next such). NULL with *ret_error -EBADMSG where what is there is no record, or -ENOMEM.
+ */
+const struct perf_event_header *ring_record(struct ring *r, uint64_t pos, uint64_t end,
+					    int *ret_error);
+
+#endif

@@ -1,0 +1,322 @@
+#include "sampler/sampler.h"
+
+#include "base/cleanup.h"
+#include "sampler/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static int copy_options(struct sampler *s, const struct sampler_options *options)
+{
+	s->options = *options;
+	s->options.pids = NULL; /* kept in s->targets */
+	s->events = calloc(options->nevents, sizeof(*s->events));
+	s->opened = calloc(options->nevents, sizeof(*s->opened));
+	s->ids = calloc(options->nevents, sizeof(*s->ids));
+	if (!s->events || !s->opened || !s->ids)
+		return -ENOMEM;
+	memcpy(s->events, options->events, options->nevents * sizeof(*s->events));
+	s->options.events = s->events;
+	s->nids = options->nevents;
+	return 0;
+}
+
+static void add_note(struct sampler *s, const char *text)
+{
+	size_t len = strlen(s->setup.note);
+
+	snprintf(s->setup.note + len, sizeof(s->setup.note) - len, "%s%s", len ? "; " : "", text);
+}
+
+/* The kernel refuses what is over its limits; less is better than nothing. */
+static void keep_to_limits(struct sampler *s)
+{
+	long rate = sampler_sysctl(&s->options.roots, "perf_event_max_sample_rate", 100000);
+	long depth = sampler_sysctl(&s->options.roots, "perf_event_max_stack", 127);
+	char text[128];
+
+	if (rate > 0 && s->options.freq_hz > (unsigned long)rate) {
+		snprintf(text, sizeof(text),
+			 "%u Hz is over kernel.perf_event_max_sample_rate, %ld Hz is used",
+			 s->options.freq_hz, rate);
+		add_note(s, text);
+		s->options.freq_hz = (uint32_t)rate;
+	}
+	if (depth > 0 && s->options.max_stack > depth) {
+		snprintf(text, sizeof(text),
+			 "%u frames are over kernel.perf_event_max_stack, %ld are recorded",
+			 s->options.max_stack, depth);
+		add_note(s, text);
+		s->options.max_stack = (uint16_t)depth;
+	}
+}
+
+/* A thread's id stands for its process. */
+static int add_target(struct sampler *s, pid_t pid, struct sampler_problem *problem)
+{
+	pid_t tgid;
+	int r = targets_tgid(pid, sampler_proc(&s->options), &tgid);
+
+	if (r == -ESRCH)
+		return sampler_fail(problem, r, "record",
+				    "process %d: there is no such process here; `profcpu ps` lists "
+				    "those that there are",
+				    pid);
+	if (r)
+		return sampler_fail(problem, r, "record", "process %d: %s", pid, strerror(-r));
+	return targets_add(&s->targets, tgid)
+		       ? sampler_fail(problem, -ENOMEM, "record", "process %d: no memory", pid)
+		       : 0;
+}
+
+static int add_targets(struct sampler *s, const struct sampler_options *options,
+		       struct sampler_problem *problem)
+{
+	int r = targets_new(&s->targets);
+
+	if (r)
+		return sampler_fail(problem, r, "record", "the targets: no memory");
+	for (size_t i = 0; i < options->npids && !r; i++)
+		r = add_target(s, options->pids[i], problem);
+	if (!r && options->npids && !options->system_wide) {
+		r = targets_add_children(&s->targets, sampler_proc(&s->options));
+		if (r)
+			sampler_fail(problem, r, "record", "children of the targets: %s",
+				     strerror(-r));
+	}
+	return r;
+}
+
+static size_t raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return 1024;
+	if (limit.rlim_cur < limit.rlim_max) {
+		struct rlimit raised = {limit.rlim_max, limit.rlim_max};
+
+		if (!setrlimit(RLIMIT_NOFILE, &raised))
+			limit = raised;
+	}
+	return limit.rlim_cur > SIZE_MAX ? SIZE_MAX : (size_t)limit.rlim_cur;
+}
+
+static int count_threads(struct sampler *s, size_t *ret_n)
+{
+	struct target_threads threads = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < s->targets.list.len && r != -ENOMEM; i++)
+		r = targets_threads(s->targets.list.v[i], sampler_proc(&s->options), &threads);
+	*ret_n = threads.len;
+	vec_free(&threads);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Threads while they take few descriptors: other processes are then not disturbed; else whole CPUs.
+ */
+static int choose_mode(struct sampler *s, struct sampler_problem *problem)
+{
+	size_t limit = raise_descriptors(), threads = 0;
+
+	s->setup.mode = s->options.mode;
+	if (s->options.mode != SAMPLER_AUTO)
+		return 0;
+	s->setup.mode = s->options.system_wide ? SAMPLER_CPUS : SAMPLER_THREADS;
+	if (s->options.system_wide || s->options.command)
+		return 0;
+	if (count_threads(s, &threads))
+		return sampler_fail(problem, -ENOMEM, "record", "the targets' threads: no memory");
+	size_t need = threads * s->cpus.len * s->options.nevents;
+
+	if (need > SAMPLER_THREAD_FDS || need + s->cpus.len + SAMPLER_FD_RESERVE > limit)
+		s->setup.mode = SAMPLER_CPUS;
+	return 0;
+}
+
+static int make_poll_fd(struct sampler *s)
+{
+	s->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->poll_fd < 0)
+		return -errno;
+	for (size_t i = 0; i < s->owners.len; i++) {
+		struct epoll_event e = {.events = EPOLLIN | EPOLLET};
+
+		if (epoll_ctl(s->poll_fd, EPOLL_CTL_ADD, s->owners.v[i], &e))
+			return -errno;
+	}
+	return 0;
+}
+
+static void name_events(struct sampler *s)
+{
+	for (size_t i = 0; i < s->options.nevents; i++) {
+		struct sampler_event *e = &s->events[i];
+		size_t len = strlen(e->name);
+
+		/* As perf: ":u" where it had to leave the kernel out. */
+		if (s->setup.kernel_excluded && !e->exclude_kernel && len + 3 < sizeof(e->name))
+			strcpy(e->name + len,
+			       strchr(e->name, ':') && e->type != PERF_TYPE_TRACEPOINT ? "u"
+										       : ":u");
+		s->opened[i].name = e->name;
+		s->opened[i].ids = s->ids[i].v;
+		s->opened[i].nids = s->ids[i].len;
+	}
+}
+
+static void sum_up(struct sampler *s)
+{
+	char text[128];
+
+	s->setup.descriptors = s->fds.len + s->owners.len;
+	s->setup.processes = s->targets.list.len;
+	s->setup.filtered = s->setup.mode == SAMPLER_CPUS && !s->options.system_wide;
+	if (s->setup.fell_back)
+		add_note(s, "the PMU's cycles cannot be sampled here, cpu-clock is used");
+	if (s->setup.kernel_excluded)
+		add_note(s, "kernel frames are not permitted (kernel.perf_event_paranoid, "
+			    "CAP_PERFMON is missing): user space only");
+	if (s->cpus_denied)
+		add_note(s, "events for whole CPUs are not permitted (CAP_PERFMON is missing): one "
+			    "event for each thread and CPU");
+	if (s->denied) {
+		snprintf(text, sizeof(text),
+			 "%zu threads of other users are not permitted and left out", s->denied);
+		add_note(s, text);
+	}
+}
+
+static int open_all(struct sampler *s, const struct sampler_options *options,
+		    struct sampler_problem *problem)
+{
+	int r = attr_probe(&s->features);
+
+	if (r)
+		return sampler_explain(s, r, 0, "this process", problem);
+	keep_to_limits(s);
+	r = add_targets(s, options, problem);
+	if (!r)
+		r = sampler_open_rings(s, problem);
+	if (!r)
+		r = choose_mode(s, problem);
+	if (!r)
+		r = sampler_open_events(s, problem);
+	if (r)
+		return r;
+	r = make_poll_fd(s);
+	if (r)
+		return sampler_fail(problem, r, "poll the rings", "%s", strerror(-r));
+	name_events(s);
+	sum_up(s);
+	return 0;
+}
+
+int sampler_open(const struct sampler_options *options, struct sampler **ret_sampler,
+		 struct sampler_problem *problem)
+{
+	if (!options->nevents || options->nevents > SAMPLER_EVENTS_MAX ||
+	    options->npids > SAMPLER_PIDS_MAX)
+		return sampler_fail(problem, -E2BIG, "record",
+				    "more than %d events or %d processes, or no event at all",
+				    SAMPLER_EVENTS_MAX, SAMPLER_PIDS_MAX);
+	struct sampler *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return sampler_fail(problem, -ENOMEM, "record", "no memory");
+	s->poll_fd = -1;
+	int r = copy_options(s, options);
+
+	if (r)
+		sampler_fail(problem, r, "record", "no memory");
+	else
+		r = open_all(s, options, problem);
+	if (r)
+		sampler_close(s);
+	else
+		*ret_sampler = s;
+	return r;
+}
+
+int sampler_listen(struct sampler *s, const struct sampler_listener *listener)
+{
+	if (s->nlisteners == SAMPLER_LISTENERS_MAX)
+		return -E2BIG;
+	s->listeners[s->nlisteners++] = *listener;
+	return 0;
+}
+
+int sampler_poll_fd(const struct sampler *s)
+{
+	return s->poll_fd;
+}
+
+/* read(2) of an event: value, id, lost (PERF_FORMAT_ID | PERF_FORMAT_LOST); inherited events are
+ * summed up in it. */
+static void read_lost(struct sampler *s)
+{
+	uint64_t values[3];
+
+	for (size_t i = 0; i < s->fds.len && s->features.format_lost; i++)
+		if (read(s->fds.v[i], values, sizeof(values)) == (ssize_t)sizeof(values))
+			s->stats.lost_samples += values[2];
+}
+
+int sampler_stop(struct sampler *s)
+{
+	for (size_t i = 0; i < s->fds.len; i++)
+		(void)ioctl(s->fds.v[i], PERF_EVENT_IOC_DISABLE, 0);
+	int r = sampler_drain(s);
+
+	read_lost(s);
+	return r;
+}
+
+const struct sampler_opened *sampler_opened(const struct sampler *s, size_t *ret_n)
+{
+	*ret_n = s->options.nevents;
+	return s->opened;
+}
+
+const struct sampler_setup *sampler_setup(const struct sampler *s)
+{
+	return &s->setup;
+}
+
+const struct sampler_stats *sampler_stats(const struct sampler *s)
+{
+	return &s->stats;
+}
+
+void sampler_close(struct sampler *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->fds.len; i++)
+		close(s->fds.v[i]);
+	for (size_t i = 0; i < s->cpus.len; i++)
+		ring_unmap(&s->rings[i]);
+	for (size_t i = 0; i < s->owners.len; i++)
+		close(s->owners.v[i]);
+	for (size_t i = 0; i < s->nids; i++)
+		vec_free(&s->ids[i]);
+	if (s->poll_fd >= 0)
+		close(s->poll_fd);
+	vec_free(&s->fds);
+	vec_free(&s->cpus);
+	vec_free(&s->owners);
+	pidset_free(&s->attached);
+	targets_free(&s->targets);
+	free(s->heads);
+	free(s->rings);
+	free(s->ids);
+	free(s->opened);
+	free(s->events);
+	free(s);
+}

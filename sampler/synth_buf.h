@@ -1,0 +1,33 @@
+/* Records made here and not by the kernel, gathered and handed to the listeners in blocks. */
+#ifndef SAMPLER_SYNTH_BUF_H
+#define SAMPLER_SYNTH_BUF_H
+
+#include "sampler/internal.h"
+
+#define SYNTH_BUF_BYTES ((size_t)256 << 10)
+
+struct synth_buf {
+	struct sampler *s;
+	unsigned char *data; /* SYNTH_BUF_BYTES */
+	size_t len;
+};
+
+int synth_buf_new(struct synth_buf *b, struct sampler *s); /* 0 or -ENOMEM */
+void synth_buf_free(struct synth_buf *b);
+
+/*
+ * One record: body (fields after the header), a text with its NUL padded to 8 bytes (NULL: none,
+ * cut at SYNTH_TEXT_MAX), and a sample_id of zeros. 0 or the listener's -errno.
+ */
+#define SYNTH_TEXT_MAX 4095
+int synth_buf_put(struct synth_buf *b, uint32_t type, uint16_t misc, const void *body,
+		  size_t body_bytes, const char *text, size_t text_len);
+
+/* Hands on what is left, and ends the round. 0 or the listener's -errno. */
+int synth_buf_flush(struct synth_buf *b);
+
+/* kernel_maps.c: MMAP of the kernel and its modules, where /proc/kallsyms and /proc/modules show
+ * addresses. */
+int synth_kernel(struct synth_buf *b);
+
+#endif

@@ -1,0 +1,216 @@
+/* The state of running processes, as the records that would have made it. */
+#include "sampler/synth_buf.h"
+
+#include "base/cleanup.h"
+#include "container/proc.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SYNTH_STAT_BYTES 512
+#define SYNTH_MAPS_MAX ((size_t)256 << 20) /* of one process's maps; a million mappings */
+#define SYNTH_KTHREAD \
+	0x00200000u /* PF_KTHREAD in the flags of /proc/PID/stat, as perf and ps tell them */
+
+/* Bodies of the records, as the kernel writes them (include/uapi/linux/perf_event.h). */
+struct body_task {
+	uint32_t pid, ppid, tid, ptid;
+	uint64_t time_ns;
+};
+struct body_comm {
+	uint32_t pid, tid;
+};
+struct body_mmap2 {
+	uint32_t pid, tid;
+	uint64_t addr, len, pgoff;
+	uint32_t maj, min;
+	uint64_t ino, ino_generation;
+	uint32_t prot, flags;
+};
+_Static_assert(sizeof(struct body_task) == 24 && sizeof(struct body_mmap2) == 64, "record layout");
+
+/* Used again for each process. */
+struct synth_text {
+	char *v;
+	size_t len, cap;
+};
+
+static ssize_t read_small(int dir_fd, const char *path, char *buf, size_t cap)
+{
+	AUTO_CLOSE int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, cap - 1);
+
+	if (n >= 0)
+		buf[n] = 0;
+	return n;
+}
+
+static int put_task(struct synth_buf *b, pid_t pid, pid_t tid, pid_t parent, const char *comm,
+		    size_t comm_len)
+{
+	struct body_task task = {(uint32_t)pid, (uint32_t)parent, (uint32_t)tid, (uint32_t)parent,
+				 0};
+	struct body_comm body = {(uint32_t)pid, (uint32_t)tid};
+	/* perf's mark of a made-up FORK: the child does not take over the parent's maps. */
+	int r = synth_buf_put(b, PERF_RECORD_FORK, PERF_RECORD_MISC_FORK_EXEC, &task, sizeof(task),
+			      NULL, 0);
+
+	return r ? r : synth_buf_put(b, PERF_RECORD_COMM, 0, &body, sizeof(body), comm, comm_len);
+}
+
+static int put_map(struct synth_buf *b, pid_t pid, const struct proc_map *m)
+{
+	struct body_mmap2 body = {
+		.pid = (uint32_t)pid,
+		.tid = (uint32_t)pid,
+		.addr = m->start,
+		.len = m->end - m->start,
+		.pgoff = m->pgoff,
+		.maj = m->maj,
+		.min = m->min,
+		.ino = m->ino,
+		.prot = m->prot,
+		.flags = m->flags,
+	};
+	bool named = m->path_len;
+
+	return synth_buf_put(b, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &body, sizeof(body),
+			     named ? m->path : "//anon", named ? m->path_len : 6);
+}
+
+static int read_maps(int task_fd, pid_t pid, struct synth_text *text)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "%d/maps", pid);
+	AUTO_CLOSE int fd = openat(task_fd, path, O_RDONLY | O_CLOEXEC);
+
+	text->len = 0;
+	if (fd < 0)
+		return 0; /* ended, or not ours to read: said by the doctor, and its frames have no
+			     names */
+	for (;;) {
+		if (text->len > SYNTH_MAPS_MAX || vec_reserve(text, 65536))
+			return -ENOMEM;
+		ssize_t n = read(fd, text->v + text->len, text->cap - text->len - 1);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		text->len += (size_t)n;
+	}
+	text->v[text->len] = 0;
+	return 0;
+}
+
+static int put_maps(struct synth_buf *b, int task_fd, pid_t pid, struct synth_text *text)
+{
+	struct proc_map m;
+	int r = read_maps(task_fd, pid, text);
+	char *cursor = text->v;
+
+	while (!r && text->len && proc_map_next(&cursor, &m))
+		if (m.prot & PROT_EXEC)
+			r = put_map(b, pid, &m);
+	return r;
+}
+
+/* The first thread: its stat tells the parent too. */
+static int put_leader(struct synth_buf *b, int task_fd, pid_t pid, struct synth_text *text)
+{
+	char path[64], stat[SYNTH_STAT_BYTES];
+	unsigned flags = 0;
+	int parent = 0;
+
+	snprintf(path, sizeof(path), "%d/stat", pid);
+	if (read_small(task_fd, path, stat, sizeof(stat)) <= 0)
+		return 0;
+	char *name = strchr(stat, '('), *end = strrchr(stat, ')');
+
+	if (!name || !end || end < name ||
+	    sscanf(end + 1, " %*c %d %*d %*d %*d %*d %u", &parent, &flags) != 2)
+		return 0;
+	int r = put_task(b, pid, pid, parent, name + 1, (size_t)(end - name - 1));
+
+	if (r || flags & SYNTH_KTHREAD)
+		return r;
+	return put_maps(b, task_fd, pid, text);
+}
+
+static int put_thread(struct synth_buf *b, int task_fd, pid_t pid, pid_t tid)
+{
+	char path[64], comm[PROC_COMM_BYTES];
+
+	snprintf(path, sizeof(path), "%d/comm", tid);
+	ssize_t n = read_small(task_fd, path, comm, sizeof(comm));
+
+	if (n <= 0)
+		return 0;
+	if (comm[n - 1] == '\n')
+		n--;
+	return put_task(b, pid, tid, pid, comm, (size_t)n);
+}
+
+static int put_process(struct synth_buf *b, pid_t pid, struct synth_text *text)
+{
+	char path[256];
+	struct dirent *e;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%d/task", sampler_proc(&b->s->options), pid);
+	DIR *dir = opendir(path);
+
+	if (!dir)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	r = put_leader(b, dirfd(dir), pid, text);
+	while (!r && (e = readdir(dir))) {
+		pid_t tid = isdigit((unsigned char)e->d_name[0])
+				    ? (pid_t)strtol(e->d_name, NULL, 10)
+				    : pid;
+
+		if (tid != pid)
+			r = put_thread(b, dirfd(dir), pid, tid);
+	}
+	closedir(dir);
+	return r;
+}
+
+static int put_processes(struct synth_buf *b)
+{
+	const struct sampler *s = b->s;
+	struct target_threads all = {0};
+	struct synth_text text = {0};
+	int r = 0;
+
+	if (s->options.system_wide)
+		r = targets_all(sampler_proc(&s->options), &all);
+	for (size_t i = 0; i < s->targets.list.len && !r && !s->options.system_wide; i++)
+		r = vec_push(&all, ((struct target_thread){s->targets.list.v[i], 0}));
+	for (size_t i = 0; i < all.len && !r; i++)
+		r = put_process(b, all.v[i].pid, &text);
+	vec_free(&all);
+	vec_free(&text);
+	return r;
+}
+
+int sampler_synthesize(struct sampler *s)
+{
+	struct synth_buf b;
+	int r = synth_buf_new(&b, s);
+
+	if (!r)
+		r = synth_kernel(&b);
+	if (!r)
+		r = put_processes(&b);
+	if (!r)
+		r = synth_buf_flush(&b);
+	synth_buf_free(&b);
+	return r;
+}

@@ -1,0 +1,158 @@
+#include "sampler/targets.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TARGETS_PATH 256
+#define TARGETS_STAT 512 /* of /proc/PID/task/TID/stat: enough for name, state and parent */
+
+static void cleanup_closedir(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+/* Calls fn for each numeric name in the directory. */
+static int each_number(const char *path, int (*fn)(void *ctx, int dir_fd, pid_t n), void *ctx)
+{
+	__attribute__((cleanup(cleanup_closedir))) DIR *dir = opendir(path);
+	struct dirent *e;
+	int r = 0;
+
+	if (!dir)
+		return -errno;
+	while (!r && (e = readdir(dir)))
+		if (isdigit((unsigned char)e->d_name[0]))
+			r = fn(ctx, dirfd(dir), (pid_t)strtol(e->d_name, NULL, 10));
+	return r;
+}
+
+int targets_new(struct targets *ret_targets)
+{
+	struct targets t = {0};
+	int r = pidset_new(&t.pids);
+
+	if (!r)
+		*ret_targets = t;
+	return r;
+}
+
+void targets_free(struct targets *t)
+{
+	pidset_free(&t->pids);
+	vec_free(&t->list);
+}
+
+int targets_add(struct targets *t, pid_t pid)
+{
+	return pidset_add(&t->pids, pid) ? vec_push(&t->list, pid) : 0;
+}
+
+int targets_tgid(pid_t pid, const char *proc, pid_t *ret_tgid)
+{
+	char path[TARGETS_PATH];
+	AUTO_FREE char *text = NULL;
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s/%d/status", proc, pid);
+	int r = pid > 0 ? file_read_at(AT_FDCWD, path, 65536, &text, &len) : -ESRCH;
+
+	if (r)
+		return r == -ENOENT ? -ESRCH : r;
+	const char *line = strstr(text, "\nTgid:");
+
+	*ret_tgid = line ? (pid_t)strtol(line + 6, NULL, 10) : pid;
+	return 0;
+}
+
+struct family {
+	pid_t pid, parent;
+};
+
+struct families {
+	struct family *v;
+	size_t len, cap;
+};
+
+/* A process that ended in between has no parent and no descendants that matter. */
+static int add_family(void *ctx, int dir_fd, pid_t pid)
+{
+	struct families *all = ctx;
+	char path[64], text[TARGETS_STAT];
+
+	/* task/PID/stat: PID/stat sums up over all threads, which takes long where there are
+	 * thousands. */
+	snprintf(path, sizeof(path), "%d/task/%d/stat", pid, pid);
+	AUTO_CLOSE int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	const char *name_end = strrchr(text, ')');
+	int parent;
+
+	if (!name_end || sscanf(name_end + 1, " %*c %d", &parent) != 1)
+		return 0;
+	return vec_push(all, ((struct family){pid, parent}));
+}
+
+int targets_add_children(struct targets *t, const char *proc)
+{
+	struct families all = {0};
+	int r = each_number(proc, add_family, &all);
+
+	/* Children mostly have higher ids than their parents, so the first pass finds nearly all.
+	 */
+	for (bool grown = true; !r && grown;) {
+		grown = false;
+		for (size_t i = 0; !r && i < all.len; i++) {
+			if (!pidset_has(&t->pids, all.v[i].parent) ||
+			    pidset_has(&t->pids, all.v[i].pid))
+				continue;
+			r = targets_add(t, all.v[i].pid);
+			grown = true;
+		}
+	}
+	vec_free(&all);
+	return r;
+}
+
+struct thread_list {
+	struct target_threads *threads;
+	pid_t pid; /* 0: each is a process */
+};
+
+static int add_thread(void *ctx, int dir_fd, pid_t tid)
+{
+	struct thread_list *list = ctx;
+
+	(void)dir_fd;
+	return vec_push(list->threads, ((struct target_thread){list->pid ? list->pid : tid, tid}));
+}
+
+int targets_threads(pid_t pid, const char *proc, struct target_threads *threads)
+{
+	struct thread_list list = {threads, pid};
+	char path[TARGETS_PATH];
+
+	snprintf(path, sizeof(path), "%s/%d/task", proc, pid);
+	int r = each_number(path, add_thread, &list);
+
+	return r == -ENOENT ? -ESRCH : r;
+}
+
+int targets_all(const char *proc, struct target_threads *processes)
+{
+	struct thread_list list = {processes, 0};
+
+	return each_number(proc, add_thread, &list);
+}

@@ -1,0 +1,42 @@
+/* Which processes and threads are to be sampled, by /proc. */
+#ifndef SAMPLER_TARGETS_H
+#define SAMPLER_TARGETS_H
+
+#include "base/vec.h"
+#include "sampler/pidset.h"
+
+#include <sys/types.h>
+
+struct targets {
+	struct pidset pids; /* processes named and their descendants */
+	VEC(pid_t) list;    /* the same in order of finding */
+};
+
+struct target_thread {
+	pid_t pid, tid;
+};
+struct target_threads {
+	struct target_thread *v;
+	size_t len, cap;
+};
+
+int targets_new(struct targets *ret_targets); /* 0 or -ENOMEM */
+void targets_free(struct targets *t);
+
+/* Adds one process. 0 (also if it is there already), -ENOMEM. */
+int targets_add(struct targets *t, pid_t pid);
+
+/* Adds all living descendants of the processes in the set. proc: "/proc". 0; -ENOMEM; -errno (/proc
+ * is not readable). */
+int targets_add_children(struct targets *t, const char *proc);
+
+/* The process of a thread or process. 0; -ESRCH; -errno. */
+int targets_tgid(pid_t pid, const char *proc, pid_t *ret_tgid);
+
+/* Appends the threads of one process. 0; -ESRCH; -ENOMEM; -errno. */
+int targets_threads(pid_t pid, const char *proc, struct target_threads *threads);
+
+/* Appends all processes in proc, in order of the directory. 0; -ENOMEM; -errno. */
+int targets_all(const char *proc, struct target_threads *processes);
+
+#endif

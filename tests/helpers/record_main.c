@@ -1,0 +1,86 @@
+/* record_run from a command line, for tests: record_main [-p PID]... [-a] [-e EVENT]... [-F HZ] [-d
+ * SECONDS] [-m threads|cpus]
+ * [-s SYSFS] -o DIR [-- CMD ARG...]. Prints what was recorded and what it cost as KEY VALUE lines.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "profcpu/record.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static void sink(enum log_level level, const char *text, unsigned long repeats)
+{
+	static const char *const words[] = {"error: ", "warning: ", ""};
+
+	fprintf(stderr, "%s%s", words[level], text);
+	if (repeats)
+		fprintf(stderr, " (and %lu more)", repeats);
+	fputc('\n', stderr);
+}
+
+static double seconds(struct timeval t)
+{
+	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
+static void print_result(const struct record_result *r)
+{
+	static const char *const ends[] = {"duration", "signal", "target", "error"};
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	printf("end %s\nstarted %d\nsamples %llu\nlost %llu\nbytes %llu\nevent %s\nmode "
+	       "%s\ndescriptors %zu\nthreads %zu\n"
+	       "ring_kib %zu\nduration_ms %llu\nstatus %d\nuser_s %.6f\nsys_s %.6f\nrss_kib %ld\n",
+	       ends[r->end], r->started, (unsigned long long)r->samples,
+	       (unsigned long long)r->lost, (unsigned long long)r->data_bytes, r->event,
+	       r->setup.mode == SAMPLER_CPUS ? "cpus" : "threads", r->setup.descriptors,
+	       r->setup.threads, r->setup.ring_bytes >> 10,
+	       (unsigned long long)(r->duration_ns / NS_PER_MS), r->command_status,
+	       seconds(usage.ru_utime), seconds(usage.ru_stime), usage.ru_maxrss);
+}
+
+int main(int argc, char **argv)
+{
+	static pid_t pids[4096];
+	static const char *events[64];
+	struct record_options o = {.pids = pids, .events = events};
+	struct record_result result;
+	int c;
+
+	log_set_sink(sink);
+	while ((c = getopt(argc, argv, "+p:ae:F:d:m:s:o:q")) != -1) {
+		if (c == 'p' && o.npids < 4096)
+			pids[o.npids++] = atoi(optarg);
+		else if (c == 'a')
+			o.system_wide = true;
+		else if (c == 'e' && o.nevents < 64)
+			events[o.nevents++] = optarg;
+		else if (c == 'F')
+			o.freq_hz = (uint32_t)atoi(optarg);
+		else if (c == 'd')
+			o.duration_ns = (uint64_t)(atof(optarg) * 1e9);
+		else if (c == 'm')
+			o.mode = !strcmp(optarg, "cpus") ? SAMPLER_CPUS : SAMPLER_THREADS;
+		else if (c == 's')
+			o.roots.sysfs = optarg;
+		else if (c == 'o')
+			o.dir = optarg;
+		else if (c == 'q')
+			o.quiet = true;
+		else
+			return 2;
+	}
+	if (!o.dir)
+		return 2;
+	if (optind < argc)
+		o.argv = argv + optind;
+	int r = record_run(&o, &result);
+
+	print_result(&result);
+	return r ? 1 : 0;
+}
