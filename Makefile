@@ -39,8 +39,6 @@ SAN := -fsanitize=fuzzer-no-link -fprofile-instr-generate -fcoverage-mapping
 CC := clang
 endif
 
-LDLIBS += -lstdc++
-
 FOLDERS := base container profile recording symbols unwind sampler flamegraph eventpipe profcpu
 SRCS := $(wildcard $(addsuffix /*.c,$(FOLDERS)))
 LIB_OBJS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out profcpu/main.c,$(SRCS)))

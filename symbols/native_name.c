@@ -1,199 +1,24 @@
 #include "symbols/native_name.h"
 
 #include "base/cleanup.h"
+#include "symbols/demangle.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-
-/* The platform's demangler, in every C++ runtime library: Itanium C++ ABI, section 3.4. */
-char *__cxa_demangle(const char *mangled, char *buf, size_t *len, int *status);
-
-#define DEMANGLE_NO_MEMORY (-1) /* *status */
-
-static bool demangle_ends(const char *text, size_t len, const char *tail)
-{
-	size_t n = strlen(tail);
-
-	return len >= n && !memcmp(text + len - n, tail, n);
-}
 
 static bool demangle_starts(const char *text, const char *head)
 {
 	return !strncmp(text, head, strlen(head));
 }
 
-/* The length of a demangled function's text without its parameters and what follows them. */
-static size_t demangle_without_params(const char *text, size_t len)
-{
-	static const char *const tails[] = {" const", " volatile", " &&", " &", " noexcept"};
-	size_t depth = 0;
-
-	for (size_t i = 0; i < sizeof(tails) / sizeof(*tails);) {
-		if (demangle_ends(text, len, tails[i])) {
-			len -= strlen(tails[i]);
-			i = 0;
-		} else {
-			i++;
-		}
-	}
-	if (!len || text[len - 1] != ')')
-		return len;
-	for (size_t i = len; i-- > 0;) {
-		if (text[i] == ')')
-			depth++;
-		else if (text[i] == '(' && !--depth)
-			return i ? i : len;
-	}
-	return len;
-}
-
-/* At "operator": past its symbol, so that "<", ">" and "(" of it are not taken for brackets. Words stay. */
-static size_t demangle_skip_operator(const char *text, size_t i, size_t len)
-{
-	i += strlen("operator");
-	if (i + 1 < len && (!memcmp(text + i, "()", 2) || !memcmp(text + i, "[]", 2)))
-		return i + 2;
-	while (i < len && strchr("<>-=!+*/%&|^~,", text[i]))
-		i++;
-	return i;
-}
-
-/* Where the name begins in a demangled template function: after the return type. */
-static size_t demangle_return_type(const char *text, size_t len)
-{
-	size_t depth = 0, start = 0;
-
-	for (size_t i = 0; i < len; i++) {
-		if (!depth && demangle_starts(text + i, "operator") && (!i || !isalnum((unsigned char)text[i - 1]))) {
-			i = demangle_skip_operator(text, i, len);
-			/* Words after it, such as a type that is converted to, belong to the name. */
-			if (i < len && text[i] == ' ')
-				return start;
-			i--;
-		} else if (strchr("<({[", text[i])) {
-			depth++;
-		} else if (strchr(">)}]", text[i])) {
-			depth -= depth > 0;
-		} else if (text[i] == ' ' && !depth) {
-			start = i + 1;
-		}
-	}
-	return start;
-}
-
-/* Writes what perf makes of the demangler's full text. */
-static void demangle_put_name(const char *raw, const char *text, struct outbuf *out)
-{
-	const char *clone = strstr(text, " [clone ");
-	size_t len = clone ? (size_t)(clone - text) : strlen(text), start = 0;
-
-	/* Tables, guards and thunks: what stands behind "for" and "to" keeps its parameters. */
-	if (!demangle_starts(raw, "_ZT") && !demangle_starts(raw, "_ZG")) {
-		len = demangle_without_params(text, len);
-		if (len && text[len - 1] == '>' && !demangle_starts(raw, "_ZZ"))
-			start = demangle_return_type(text, len);
-	}
-	outbuf_put(out, text + start, len - start);
-}
-
-/* Rust's first scheme is C++'s with a hash as the last part and escapes: "_ZN4core3fmt5write17h0123456789abcdefE". */
-static bool demangle_is_rust(const char *raw, size_t len)
-{
-	size_t digits = 0;
-
-	if (len < 24 || !demangle_starts(raw, "_ZN") || raw[len - 1] != 'E' || memcmp(raw + len - 20, "17h", 3))
-		return false;
-	while (digits < 16 && isxdigit((unsigned char)raw[len - 17 + digits]))
-		digits++;
-	return digits == 16;
-}
-
-/* One escape at p, "$LT$"; writes what it means and gives its length, 0 if it is none. */
-static size_t demangle_rust_escape(const char *p, size_t len, struct outbuf *out)
-{
-	static const char *const escapes[][2] = {{"$LT$", "<"},	 {"$GT$", ">"},	 {"$RF$", "&"},	 {"$BP$", "*"},
-						 {"$C$", ","},	 {"$SP$", "@"},	 {"$LP$", "("},	 {"$RP$", ")"},
-						 {"$u20$", " "}, {"$u22$", "\""}, {"$u27$", "'"}, {"$u2b$", "+"},
-						 {"$u3b$", ";"}, {"$u5b$", "["}, {"$u5d$", "]"}, {"$u7b$", "{"},
-						 {"$u7d$", "}"}, {"$u7e$", "~"}, {"..", "::"}};
-
-	for (size_t i = 0; i < sizeof(escapes) / sizeof(*escapes); i++) {
-		size_t n = strlen(escapes[i][0]);
-
-		if (n <= len && !memcmp(p, escapes[i][0], n)) {
-			outbuf_str(out, escapes[i][1]);
-			return n;
-		}
-	}
-	return 0;
-}
-
-static void demangle_rust_part(const char *p, size_t len, struct outbuf *out)
-{
-	if (len > 1 && p[0] == '_' && p[1] == '$') {
-		p++;
-		len--;
-	}
-	while (len) {
-		size_t n = demangle_rust_escape(p, len, out);
-
-		if (!n) {
-			outbuf_char(out, *p);
-			n = 1;
-		}
-		p += n;
-		len -= n;
-	}
-}
-
-static void demangle_rust(const char *raw, size_t len, struct outbuf *out)
-{
-	const char *p = raw + 3, *end = raw + len - 20;
-	bool first = true;
-
-	while (p < end && isdigit((unsigned char)*p)) {
-		size_t n = 0;
-
-		while (p < end && isdigit((unsigned char)*p) && n < NATIVE_NAME_BYTES_MAX)
-			n = n * 10 + (size_t)(*p++ - '0');
-		if (n > (size_t)(end - p))
-			n = (size_t)(end - p);
-		if (!first)
-			outbuf_str(out, "::");
-		first = false;
-		demangle_rust_part(p, n, out);
-		p += n;
-	}
-}
-
 int native_name_perf(const char *raw, size_t len, struct outbuf *out)
 {
-	const char *version = memchr(raw, '@', len);
-	size_t bare = version ? (size_t)(version - raw) : len;
-	AUTO_FREE char *mangled = NULL;
-	AUTO_FREE char *text = NULL;
-	int status = 0;
+	AUTO_FREE char *text = len <= NATIVE_NAME_BYTES_MAX ? demangle_perf(raw) : NULL;
 
-	if (len > NATIVE_NAME_BYTES_MAX || (!demangle_starts(raw, "_Z") && !demangle_starts(raw, "_GLOBAL_"))) {
+	if (text)
+		outbuf_str(out, text);
+	else
 		outbuf_put(out, raw, len);
-		return 0;
-	}
-	if (demangle_is_rust(raw, bare)) {
-		demangle_rust(raw, bare, out);
-	} else {
-		mangled = strndup(raw, bare);
-		text = mangled ? __cxa_demangle(mangled, NULL, NULL, &status) : NULL;
-		if (!mangled || (!text && status == DEMANGLE_NO_MEMORY))
-			return -ENOMEM;
-		if (text)
-			demangle_put_name(mangled, text, out);
-		else
-			outbuf_put(out, raw, bare);
-	}
-	if (version && (!text || demangle_ends(raw, len, "@plt")))
-		outbuf_put(out, version, len - bare);
 	return 0;
 }
 
