@@ -1,4 +1,4 @@
-/* prof.tar.gz: a recording as one file. Through libarchive. */
+/* prof.tar.gz: a recording as one file. Through libarchive; no other program is executed for any compression. */
 #ifndef RECORDING_ARCHIVE_H
 #define RECORDING_ARCHIVE_H
 
@@ -6,9 +6,15 @@
 
 #include <stdint.h>
 
+#define ARCHIVE_NAME_MAX 1024 /* bytes of a member's name */
+#define ARCHIVE_DEPTH_MAX 32 /* folders in a member's name, and below a member when writing */
+
 /*
- * Writes the named members (regular files, or directories with all regular files below) of dir_fd as a gzip-compressed
- * tar to out_fd, each below the folder `prefix`. Deterministic: sorted, owner 0, file times kept. 0 or -errno, with *err.
+ * Writes the named members (regular files, or directories with all regular files below; links and others are left out) of
+ * dir_fd as a gzip-compressed tar to out_fd, each below the folder `prefix`. Deterministic: sorted by name, owner 0, modes
+ * 0644 and 0755, file times kept in whole seconds, no time of its own. A file that grows meanwhile is taken at the size it
+ * had. 0; -ENOENT (a member is not there); -EIO (a file became shorter while it was read); -ENAMETOOLONG; -ENOSPC, -errno;
+ * with *err, whose offset is in the archive.
  */
 int archive_write(int dir_fd, const char *const *members, const char *prefix, int out_fd,
 		  struct parse_error *err);
@@ -16,18 +22,22 @@ int archive_write(int dir_fd, const char *const *members, const char *prefix, in
 /* What was left out while reading, and why. */
 struct archive_stats {
 	uint64_t files, bytes;
-	uint64_t refused_names; /* absolute, "..", empty, or too long */
-	uint64_t refused_types; /* links, devices, sockets, pipes */
+	uint64_t refused_names; /* absolute, "..", empty, or too long, or a file where a folder would have to be */
+	uint64_t refused_types; /* links, devices, sockets, pipes, sparse files */
+	uint64_t refused_duplicates; /* there already: the first one stays */
 };
 
 #define ARCHIVE_BYTES_MAX ((uint64_t)16 << 30) /* unpacked, all files together */
-#define ARCHIVE_FILES_MAX 100000
-#define ARCHIVE_RATIO_MAX 1000 /* unpacked over packed, once 64 MiB are unpacked: a bomb */
+#define ARCHIVE_FILES_MAX 100000 /* members, refused ones too */
+#define ARCHIVE_RATIO_MAX 1000 /* unpacked over packed, once ARCHIVE_RATIO_FROM are unpacked: a bomb */
+#define ARCHIVE_RATIO_FROM ((uint64_t)64 << 20)
 
 /*
- * Unpacks a tar (gzip, zstd, xz or plain) from in_fd into the empty directory dir_fd: regular files and directories only,
- * modes 0644 and 0755, never over an existing file, a first folder common to all members is taken off. 0; -EBADMSG (not
- * an archive, or cut: what came before stays); -E2BIG; -errno; *err filled.
+ * Unpacks a tar (gzip, zstd, xz, bzip2 or plain) from in_fd, from its present position, into the empty directory dir_fd: regular
+ * files and directories only, modes 0644 and 0755, never over an existing file, a first folder common to all members is
+ * taken off. ret_stats is filled in any case. 0; -EBADMSG (not an archive, without members, or cut: what came before stays,
+ * also the beginning of the file that was cut, but for the last 64 KiB that a compression could not finish); -E2BIG (a limit above; what came before stays); -ENOSPC, -errno; *err
+ * filled, its offset is in the packed file.
  */
 int archive_read(int in_fd, int dir_fd, struct archive_stats *ret_stats, struct parse_error *err);
 

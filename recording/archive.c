@@ -1,0 +1,239 @@
+/* Writing. archive_read.c reads. */
+#include "recording/archive.h"
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define ARCHIVE_BUFFER_BYTES ((size_t)128 << 10)
+#define ARCHIVE_GZIP_LEVEL "6"
+
+struct archive_writer {
+	struct archive *a;
+	struct parse_error *err;
+	char *buffer;
+};
+
+static int archive_fail(struct archive_writer *w, int code, const char *what)
+{
+	return parse_fail(w->err, code, what, (uint64_t)archive_filter_bytes(w->a, -1));
+}
+
+/* libarchive's error as ours; it keeps the errno of a failed write. */
+static int archive_fail_lib(struct archive_writer *w)
+{
+	int e = archive_errno(w->a);
+
+	return archive_fail(w, e > 0 ? -e : -EIO, "the archive cannot be written");
+}
+
+/* Warnings are about names that are no text in this locale; those are written as bytes. */
+static bool archive_ok(la_ssize_t r)
+{
+	return r >= 0 || r == ARCHIVE_WARN;
+}
+
+static int archive_put_header(struct archive_writer *w, const char *name, const struct stat *st)
+{
+	struct archive_entry *e = archive_entry_new();
+	int r = 0;
+
+	if (!e)
+		return archive_fail(w, -ENOMEM, "memory is out");
+	archive_entry_set_pathname(e, name);
+	archive_entry_set_filetype(e, S_ISDIR(st->st_mode) ? AE_IFDIR : AE_IFREG);
+	archive_entry_set_perm(e, S_ISDIR(st->st_mode) ? 0755 : 0644);
+	archive_entry_set_size(e, S_ISDIR(st->st_mode) ? 0 : st->st_size);
+	archive_entry_set_mtime(e, st->st_mtime, 0);
+	archive_entry_set_uid(e, 0);
+	archive_entry_set_gid(e, 0);
+	if (!archive_ok(archive_write_header(w->a, e)))
+		r = archive_fail_lib(w);
+	archive_entry_free(e);
+	return r;
+}
+
+static int archive_put_data(struct archive_writer *w, int fd, uint64_t left)
+{
+	while (left) {
+		ssize_t n = read(fd, w->buffer, left < ARCHIVE_BUFFER_BYTES ? left : ARCHIVE_BUFFER_BYTES);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return archive_fail(w, -errno, "a file cannot be read");
+		if (!n)
+			return archive_fail(w, -EIO, "a file became shorter while it was read");
+		if (archive_write_data(w->a, w->buffer, (size_t)n) != n)
+			return archive_fail_lib(w);
+		left -= (uint64_t)n;
+	}
+	return 0;
+}
+
+static int archive_compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+struct archive_names {
+	VEC(char *) all;
+};
+
+static void archive_names_free(struct archive_names *names)
+{
+	for (size_t i = 0; i < names->all.len; i++)
+		free(names->all.v[i]);
+	vec_free(&names->all);
+}
+
+/* The sorted names in a directory. fd is taken. */
+static int archive_list(int fd, struct archive_names *names)
+{
+	DIR *dir = fdopendir(fd);
+	int r = 0;
+
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (!r) {
+		errno = 0;
+		struct dirent *d = readdir(dir);
+
+		if (!d) {
+			r = -errno;
+			break;
+		}
+		if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, ".."))
+			continue;
+		char *name = strdup(d->d_name);
+
+		if (!name || vec_push(&names->all, name)) {
+			free(name);
+			r = -ENOMEM;
+		}
+	}
+	closedir(dir);
+	if (!r && names->all.len)
+		qsort(names->all.v, names->all.len, sizeof(*names->all.v), archive_compare);
+	return r;
+}
+
+static int archive_put(struct archive_writer *w, int dir_fd, const char *name, const char *full, int depth);
+
+static int archive_put_below(struct archive_writer *w, int fd, const char *full, int depth)
+{
+	struct archive_names names = {0};
+	char below[ARCHIVE_NAME_MAX];
+	int list_fd = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = list_fd < 0 ? -errno : archive_list(list_fd, &names);
+
+	if (r)
+		archive_fail(w, r, "a directory cannot be read");
+	for (size_t i = 0; i < names.all.len && !r; i++) {
+		int n = snprintf(below, sizeof(below), "%s/%s", full, names.all.v[i]);
+
+		if ((size_t)n >= sizeof(below))
+			r = archive_fail(w, -ENAMETOOLONG, "a name is too long for the archive");
+		else
+			r = archive_put(w, fd, names.all.v[i], below, depth + 1);
+	}
+	archive_names_free(&names);
+	return r;
+}
+
+/* One file, or a directory and what is below it. What is neither is left out. */
+static int archive_put(struct archive_writer *w, int dir_fd, const char *name, const char *full, int depth)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return archive_fail(w, -errno, "a file to archive is not there");
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return 0;
+	if (depth > ARCHIVE_DEPTH_MAX)
+		return archive_fail(w, -ENAMETOOLONG, "directories are too deep for the archive");
+	AUTO_CLOSE int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &st))
+		return archive_fail(w, -errno, "a file to archive cannot be opened");
+	int r = archive_put_header(w, full, &st);
+
+	if (r)
+		return r;
+	if (S_ISDIR(st.st_mode))
+		return archive_put_below(w, fd, full, depth);
+	return archive_put_data(w, fd, (uint64_t)st.st_size);
+}
+
+static int archive_put_members(struct archive_writer *w, int dir_fd, const char *const *members, const char *prefix)
+{
+	struct archive_names names = {0};
+	char full[ARCHIVE_NAME_MAX];
+	int r = 0;
+
+	for (const char *const *m = members; *m && !r; m++) {
+		char *copy = strdup(*m);
+
+		if (!copy || vec_push(&names.all, copy)) {
+			free(copy);
+			r = archive_fail(w, -ENOMEM, "memory is out");
+		}
+	}
+	if (names.all.len)
+		qsort(names.all.v, names.all.len, sizeof(*names.all.v), archive_compare);
+	for (size_t i = 0; i < names.all.len && !r; i++) {
+		int n = snprintf(full, sizeof(full), "%s/%s", prefix, names.all.v[i]);
+
+		if ((size_t)n >= sizeof(full))
+			r = archive_fail(w, -ENAMETOOLONG, "a name is too long for the archive");
+		else
+			r = archive_put(w, dir_fd, names.all.v[i], full, 0);
+	}
+	archive_names_free(&names);
+	return r;
+}
+
+/* Restricted pax is plain ustar wherever that can hold the entry: any tar reads it. */
+static int archive_open_out(struct archive_writer *w, int out_fd)
+{
+	if (archive_write_set_format_pax_restricted(w->a) || archive_write_add_filter_gzip(w->a) ||
+	    archive_write_set_filter_option(w->a, "gzip", "timestamp", NULL) ||
+	    archive_write_set_filter_option(w->a, "gzip", "compression-level", ARCHIVE_GZIP_LEVEL) ||
+	    archive_write_set_bytes_in_last_block(w->a, 1) || archive_write_open_fd(w->a, out_fd))
+		return archive_fail_lib(w);
+	return 0;
+}
+
+int archive_write(int dir_fd, const char *const *members, const char *prefix, int out_fd,
+		  struct parse_error *err)
+{
+	AUTO_FREE char *buffer = malloc(ARCHIVE_BUFFER_BYTES);
+	struct archive_writer w = {.a = archive_write_new(), .err = err, .buffer = buffer};
+	int r;
+
+	if (!w.a || !buffer) {
+		archive_write_free(w.a);
+		return parse_fail(err, -ENOMEM, "memory is out", 0);
+	}
+	r = archive_open_out(&w, out_fd);
+	if (!r)
+		r = archive_put_members(&w, dir_fd, members, prefix);
+	/* After a failure nothing more is written, not even the end of the archive. */
+	if (r)
+		archive_write_fail(w.a);
+	else if (archive_write_close(w.a))
+		r = archive_fail_lib(&w);
+	archive_write_free(w.a);
+	return r;
+}

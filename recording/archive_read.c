@@ -1,0 +1,339 @@
+#include "recording/archive.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define ARCHIVE_BLOCK_BYTES ((size_t)64 << 10)
+#define ARCHIVE_TOP ".unpacked-XXXXXXXX" /* holds a first folder while it is taken off */
+
+struct archive_reader {
+	struct archive *a;
+	int dir_fd;
+	struct archive_stats *stats;
+	struct parse_error *err;
+	uint64_t members;
+};
+
+static int archive_stop(struct archive_reader *rd, int code, const char *what)
+{
+	return parse_fail(rd->err, code, what, (uint64_t)archive_filter_bytes(rd->a, -1));
+}
+
+/* libarchive stopped: its input could not be read, memory is out, or (all the rest) it is no archive or a cut one. */
+static int archive_stop_lib(struct archive_reader *rd, const char *what)
+{
+	switch (archive_errno(rd->a)) {
+	case ENOMEM:
+		return archive_stop(rd, -ENOMEM, "memory is out");
+	case EIO:
+	case EISDIR:
+	case EBADF:
+		return archive_stop(rd, -archive_errno(rd->a), "the archive cannot be read");
+	default:
+		return archive_stop(rd, -EBADMSG, what);
+	}
+}
+
+/* Turns a member's name into plain components with one slash between. False: refused. */
+static bool archive_plain_name(const char *name, char *plain)
+{
+	size_t len = 0;
+	int depth = 0;
+
+	if (!name || *name == '/')
+		return false;
+	while (*name) {
+		size_t n = strcspn(name, "/");
+
+		if (n == 2 && !memcmp(name, "..", 2))
+			return false;
+		if (n && !(n == 1 && *name == '.')) {
+			if (n > NAME_MAX || len + n + 2 > ARCHIVE_NAME_MAX || ++depth > ARCHIVE_DEPTH_MAX)
+				return false;
+			if (len)
+				plain[len++] = '/';
+			memcpy(plain + len, name, n);
+			len += n;
+		}
+		name += n;
+		name += *name == '/';
+	}
+	plain[len] = 0;
+	return true;
+}
+
+/* Makes and enters one directory below dir, which is closed. */
+static int archive_enter(int dir, const char *name, int *ret_fd)
+{
+	AUTO_CLOSE int parent = dir;
+
+	if (mkdirat(parent, name, 0755) && errno != EEXIST)
+		return -errno;
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ELOOP ? -ENOTDIR : -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+/* The directory that a plain name is in, made if need be; *ret_base is the name's last component. */
+static int archive_parent(int dir_fd, char *plain, int *ret_fd, const char **ret_base)
+{
+	int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0), r;
+
+	if (fd < 0)
+		return -errno;
+	for (char *slash; (slash = strchr(plain, '/')); plain = slash + 1) {
+		*slash = 0;
+		r = archive_enter(fd, plain, &fd);
+		if (r)
+			return r;
+	}
+	*ret_fd = fd;
+	*ret_base = plain;
+	return 0;
+}
+
+static int archive_check_limits(struct archive_reader *rd)
+{
+	uint64_t packed = (uint64_t)archive_filter_bytes(rd->a, -1);
+
+	if (rd->stats->bytes > ARCHIVE_BYTES_MAX)
+		return archive_stop(rd, -E2BIG, "the archive unpacks to more than the limit");
+	if (rd->stats->bytes > ARCHIVE_RATIO_FROM && rd->stats->bytes / ARCHIVE_RATIO_MAX > packed)
+		return archive_stop(rd, -E2BIG, "the archive unpacks to more than a thousand times its size");
+	return 0;
+}
+
+static int archive_take_data(struct archive_reader *rd, int fd)
+{
+	uint64_t size = 0;
+
+	for (;;) {
+		const void *block;
+		la_int64_t offset;
+		size_t len;
+		int r = archive_read_data_block(rd->a, &block, &len, &offset);
+
+		if (r == ARCHIVE_EOF)
+			return 0;
+		if (r < ARCHIVE_WARN)
+			return archive_stop_lib(rd, "the archive is cut or damaged");
+		/* Holes would come as gaps: sparse files were refused. */
+		if (offset < 0 || (uint64_t)offset != size)
+			return archive_stop(rd, -EBADMSG, "the archive has a file with holes");
+		size += len;
+		rd->stats->bytes += len;
+		r = archive_check_limits(rd);
+		if (r)
+			return r;
+		r = file_write_all(fd, block, len);
+		if (r)
+			return archive_stop(rd, r, "a file of the archive cannot be written");
+	}
+}
+
+static void archive_keep_time(struct archive_entry *e, int fd)
+{
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = archive_entry_mtime(e)}};
+
+	/* Without it the file is none the worse. */
+	if (archive_entry_mtime_is_set(e) && futimens(fd, times))
+		return;
+}
+
+static int archive_take_file(struct archive_reader *rd, struct archive_entry *e, int parent, const char *base)
+{
+	AUTO_CLOSE int fd = openat(parent, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+
+	if (fd < 0 && (errno == EEXIST || errno == EISDIR)) {
+		rd->stats->refused_duplicates++;
+		return 0;
+	}
+	if (fd < 0)
+		return archive_stop(rd, -errno, "a file of the archive cannot be written");
+	rd->stats->files++;
+	int r = archive_take_data(rd, fd);
+
+	archive_keep_time(e, fd);
+	return r;
+}
+
+static int archive_take_member(struct archive_reader *rd, struct archive_entry *e)
+{
+	const char *name = archive_entry_pathname(e);
+	bool is_dir = archive_entry_filetype(e) == AE_IFDIR;
+	char plain[ARCHIVE_NAME_MAX];
+	AUTO_CLOSE int parent = -1;
+	const char *base = plain;
+
+	/* A name that is no text in this locale. */
+	if (!name)
+		name = archive_entry_pathname_utf8(e);
+	if (!archive_plain_name(name, plain) || (!*plain && !is_dir)) {
+		rd->stats->refused_names++;
+		return 0;
+	}
+	if ((!is_dir && archive_entry_filetype(e) != AE_IFREG) || archive_entry_hardlink(e) ||
+	    archive_entry_symlink(e) || archive_entry_sparse_count(e) > 0) {
+		rd->stats->refused_types++;
+		return 0;
+	}
+	if (!*plain)
+		return 0;
+	int r = archive_parent(rd->dir_fd, plain, &parent, &base);
+
+	if (!r && is_dir)
+		r = archive_enter(TAKE_FD(parent), base, &parent);
+	if (r == -ENOTDIR) {
+		rd->stats->refused_names++;
+		return 0;
+	}
+	if (r)
+		return archive_stop(rd, r, "a directory of the archive cannot be made");
+	return is_dir ? 0 : archive_take_file(rd, e, parent, base);
+}
+
+static int archive_take_all(struct archive_reader *rd)
+{
+	for (;;) {
+		struct archive_entry *e;
+		int r = archive_read_next_header(rd->a, &e);
+
+		if (r == ARCHIVE_EOF)
+			return rd->members ? 0 : archive_stop(rd, -EBADMSG, "the archive has no members");
+		if (r < ARCHIVE_WARN && r != ARCHIVE_RETRY)
+			return archive_stop_lib(rd, rd->members ? "the archive is cut or damaged" :
+								  "this is not a tar archive");
+		if (++rd->members > ARCHIVE_FILES_MAX)
+			return archive_stop(rd, -E2BIG, "the archive has more members than the limit");
+		if (r == ARCHIVE_RETRY)
+			continue;
+		r = archive_take_member(rd, e);
+		if (r)
+			return r;
+	}
+}
+
+/* The only entry of a directory into name (NAME_MAX + 1 bytes). 0, -ENOENT (none, or more than one), -errno. */
+static int archive_only_entry(int dir_fd, char *name)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *d;
+
+	if (!dir) {
+		cleanup_close(&fd);
+		return -errno;
+	}
+	while ((d = readdir(dir))) {
+		if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, ".."))
+			continue;
+		snprintf(name, NAME_MAX + 1, "%s", d->d_name);
+		n++;
+	}
+	closedir(dir);
+	return n == 1 ? 0 : -ENOENT;
+}
+
+/* Moves all entries of one directory into another, which has none of their names. */
+static int archive_move_up(int from_fd, int to_fd)
+{
+	int fd = openat(from_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *d;
+
+	if (!dir) {
+		r = -errno;
+		cleanup_close(&fd);
+		return r;
+	}
+	while (!r && (d = readdir(dir))) {
+		if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, ".."))
+			continue;
+		if (renameat(from_fd, d->d_name, to_fd, d->d_name))
+			r = -errno;
+	}
+	closedir(dir);
+	return r;
+}
+
+/*
+ * Takes off the first folder where everything is in it. Members may come in any order and from a pipe, so this is done
+ * when all are there. The folder gets another name first, since it may hold an entry of its own name.
+ */
+static int archive_take_off_top(struct archive_reader *rd)
+{
+	char name[NAME_MAX + 1];
+	struct stat st;
+	int r = archive_only_entry(rd->dir_fd, name);
+
+	if (r == -ENOENT || fstatat(rd->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(st.st_mode))
+		return 0;
+	if (!r && renameat(rd->dir_fd, name, rd->dir_fd, ARCHIVE_TOP))
+		r = -errno;
+	AUTO_CLOSE int top = r ? -1 : openat(rd->dir_fd, ARCHIVE_TOP, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (!r)
+		r = top < 0 ? -errno : archive_move_up(top, rd->dir_fd);
+	if (!r && unlinkat(rd->dir_fd, ARCHIVE_TOP, AT_REMOVEDIR))
+		r = -errno;
+	return r ? archive_stop(rd, r, "the archive's first folder cannot be taken off") : 0;
+}
+
+/* Only what libarchive does itself: for others it would execute a program. */
+static int archive_add_filters(struct archive_reader *rd)
+{
+	static int (*const filters[])(struct archive *) = {
+		archive_read_support_filter_gzip,
+		archive_read_support_filter_zstd,
+		archive_read_support_filter_xz,
+		archive_read_support_filter_bzip2,
+	};
+
+	for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++) {
+		struct archive *probe = archive_read_new();
+		int r = probe ? filters[i](probe) : ARCHIVE_FATAL;
+
+		archive_read_free(probe);
+		if (!probe || (r == ARCHIVE_OK && filters[i](rd->a) != ARCHIVE_OK))
+			return archive_stop(rd, -ENOMEM, "memory is out");
+	}
+	return archive_read_support_format_tar(rd->a) ? archive_stop(rd, -ENOMEM, "memory is out") : 0;
+}
+
+int archive_read(int in_fd, int dir_fd, struct archive_stats *ret_stats, struct parse_error *err)
+{
+	struct archive_reader rd = {.a = archive_read_new(), .dir_fd = dir_fd, .stats = ret_stats, .err = err};
+	int r;
+
+	memset(ret_stats, 0, sizeof(*ret_stats));
+	if (!rd.a)
+		return parse_fail(err, -ENOMEM, "memory is out", 0);
+	r = archive_add_filters(&rd);
+	if (!r && archive_read_open_fd(rd.a, in_fd, ARCHIVE_BLOCK_BYTES))
+		r = archive_stop_lib(&rd, "this is not a tar archive");
+	if (!r)
+		r = archive_take_all(&rd);
+	/* Of a cut archive, what came before is to be found at its place too. */
+	if (!r || r == -EBADMSG || r == -E2BIG) {
+		rd.err = r ? NULL : err;
+		int top = archive_take_off_top(&rd);
+
+		r = r ? r : top;
+	}
+	archive_read_free(rd.a);
+	return r;
+}
