@@ -329,7 +329,7 @@ int frames_make(struct frames *f, const struct frames_place *exact, const struct
 		r = frames_symbol(f, exact->symbol, &names);
 		if (!r)
 			r = frames_image(f, exact->image, &image);
-		if (!r && !image->perf_blind && names->perf_name != PROFILE_NONE) {
+		if (!r && !image->perf_blind && !exact->perf_blind && names->perf_name != PROFILE_NONE) {
 			frame.perf_name = names->perf_name;
 			frame.sym_off = exact->addr - f->answers->symbols.v[exact->symbol].start;
 			frame.has_sym_off = true;

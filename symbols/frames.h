@@ -25,6 +25,7 @@ struct frames_place {
 	uint32_t module; /* profile text as perf prints it */
 	uint32_t map_name; /* kernel code made at run time: its name, a profile text, from the map; else PROFILE_NONE */
 	uint64_t map_start; /* then, where it begins */
+	bool perf_blind; /* perf has no map there, so that it prints [unknown] */
 };
 
 struct frames_symbol_names {

@@ -6,6 +6,8 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -204,6 +206,8 @@ static bool images_is_deleted(const char *path)
 }
 
 /* One way to a file of an image; the steps are tried in turn. -errno: not this way. */
+#define IMAGES_STEPS 3
+
 static int images_open_step(const struct images *im, const struct images_source *s, const char *path, int step,
 			    int *ret_fd)
 {
@@ -234,37 +238,76 @@ static bool images_is_regular(int fd)
 	return !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size <= IMAGES_FILE_BYTES_MAX;
 }
 
-static int images_open_file(struct images *im, const struct answers_image *key, struct images_source *s)
+/* Opens the first way's file that is the one that was mapped. 0; -ENOENT; -ESTALE: another file is there now. */
+static int images_find_file(const struct images *im, const struct answers_image *key, const struct images_source *s,
+			    const char *path, int *ret_fd)
 {
-	const char *path = intern_text(&im->answers->texts, key->path);
-	bool replaced = false;
-	struct parse_error err;
-	int roots[2], nroots = 0, own_root, r = -ENOENT;
+	int r = -ENOENT;
 
-	for (int step = 0; step < 3; step++) {
+	for (int step = 0; step < IMAGES_STEPS; step++) {
 		AUTO_CLOSE int fd = -1;
 
 		if (images_open_step(im, s, path, step, &fd) || !images_is_regular(fd))
 			continue;
-		if (!images_is_same_file(key, fd)) {
-			replaced = true;
-			continue;
+		if (images_is_same_file(key, fd)) {
+			*ret_fd = TAKE_FD(fd);
+			return 0;
 		}
-		own_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (im->opener && !opener_root(im->opener, s->pid, &roots[nroots]))
-			nroots++;
-		if (own_root >= 0)
-			roots[nroots++] = own_root;
-		r = image_open(fd, path, roots, (size_t)nroots, &s->elf, &err);
-		if (own_root >= 0)
-			close(own_root);
-		break;
+		r = -ESTALE;
 	}
+	return r;
+}
+
+/*
+ * The copy that perf record keeps of each image it saw, by build id. perf script prefers it to the file: it may have symbols
+ * that the file has lost. Replaces *fd, which may be -1.
+ */
+static void images_prefer_perf_cache(const struct answers_image *key, int *fd)
+{
+	char hex[2 * IMAGE_BUILD_ID_MAX + 1], path[PATH_MAX];
+	struct image_build_id id = key->build_id, cached_id;
+	const char *home = secure_getenv("HOME");
+	AUTO_CLOSE int cached = -1;
+
+	if (!home || (!id.len && (*fd < 0 || image_build_id_of(*fd, &id))) || id.len < 2)
+		return;
+	image_build_id_hex(&id, hex);
+	if (snprintf(path, sizeof(path), "%s/.debug/.build-id/%.2s/%s/elf", home, hex, hex + 2) >= (int)sizeof(path))
+		return;
+	cached = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (cached < 0 || !images_is_regular(cached) || image_build_id_of(cached, &cached_id) ||
+	    cached_id.len != id.len || memcmp(cached_id.bytes, id.bytes, id.len) != 0)
+		return;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = TAKE_FD(cached);
+}
+
+static int images_open_file(struct images *im, const struct answers_image *key, struct images_source *s)
+{
+	const char *path = intern_text(&im->answers->texts, key->path);
+	int roots[2], nroots = 0, r;
+	struct parse_error err;
+	AUTO_CLOSE int own_root = -1;
+	AUTO_CLOSE int fd = -1;
+	bool replaced = images_find_file(im, key, s, path, &fd) == -ESTALE;
+
+	images_prefer_perf_cache(key, &fd);
+	if (fd < 0) {
+		im->stats.replaced += replaced;
+		im->stats.missing += !replaced;
+		return 0;
+	}
+	if (im->opener && !opener_root(im->opener, s->pid, &roots[nroots]))
+		nroots++;
+	own_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (own_root >= 0)
+		roots[nroots++] = own_root;
+	r = image_open(fd, path, roots, (size_t)nroots, &s->elf, &err);
 	if (r == -ENOMEM)
 		return r;
 	im->stats.opened += !r;
-	im->stats.replaced += r && replaced;
-	im->stats.missing += r && !replaced;
+	im->stats.missing += !!r;
 	return 0;
 }
 
@@ -341,6 +384,25 @@ static int images_open(struct images *im, uint32_t image)
 	return r;
 }
 
+/*
+ * The vaddr of a file offset, also behind the bytes of a segment where the file has none: a library is mapped executable
+ * as a whole before its data are mapped over it, which no record tells, and perf finds data symbols there.
+ */
+static int images_vaddr(const struct image *elf, uint64_t file_off, uint64_t *ret_vaddr)
+{
+	if (!image_vaddr(elf, file_off, ret_vaddr))
+		return 0;
+	for (size_t i = 0; i < elf->nsegments; i++) {
+		const struct image_segment *s = &elf->segments[i];
+
+		if (file_off >= s->file_off && file_off - s->file_off < s->mem_bytes) {
+			*ret_vaddr = s->vaddr + (file_off - s->file_off);
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
 /* The symbol at a file offset, with its bounds as file offsets too. 0 or -ENOENT. */
 static int images_ask_elf(const struct image *elf, uint64_t file_off, uint64_t time_ns, struct symbol *ret_symbol)
 {
@@ -348,7 +410,7 @@ static int images_ask_elf(const struct image *elf, uint64_t file_off, uint64_t t
 	uint64_t vaddr;
 	int r;
 
-	if (!elf || !elf->symbols || image_vaddr(elf, file_off, &vaddr))
+	if (!elf || !elf->symbols || images_vaddr(elf, file_off, &vaddr))
 		return -ENOENT;
 	r = symbol_provider_find(elf->symbols, vaddr, time_ns, &s);
 	if (r)

@@ -225,11 +225,19 @@ static int symbolizer_ask(struct symbolizer *s, uint32_t image, uint64_t addr, u
 	return images_ask(s->images, image, addr, time_ns, ret_symbol);
 }
 
+/* Whether a kernel symbol is of the kernel image, not of a module. */
+static bool symbolizer_is_core_kernel(const struct symbolizer *s, uint32_t symbol)
+{
+	uint32_t module = s->answers.symbols.v[symbol].module;
+
+	return module == ANSWERS_NONE || !strcmp(intern_text(&s->answers.texts, module), KERNEL_MAP_NAME);
+}
+
 static int symbolizer_place_kernel(struct symbolizer *s, uint64_t ip, uint64_t time_ns, struct frames_place *place)
 {
 	const struct kernel_map_range *range = kernel_map_find(&s->kernel, ip);
-	const char *module;
-	int r;
+	const char *module = range ? intern_text(&s->kernel.names, range->name) : KERNEL_MAP_NAME;
+	int r = 0;
 
 	*place = (struct frames_place){.image = s->kernel_image,
 				       .symbol = ANSWERS_NONE,
@@ -237,20 +245,22 @@ static int symbolizer_place_kernel(struct symbolizer *s, uint64_t ip, uint64_t t
 				       .shown = ip,
 				       .module = s->unknown_module,
 				       .map_name = PROFILE_NONE};
-	if (!range && s->kernel.has_kernel && s->kernel.ranges.len) {
-		/* Outside of all that the recorder listed: perf knows nothing there, we may. */
-		return symbolizer_ask(s, s->kernel_image, ip, time_ns, &place->symbol);
-	}
-	module = range ? intern_text(&s->kernel.names, range->name) : KERNEL_MAP_NAME;
-	r = profile_text(s->profile, module, strlen(module), &place->module);
-	if (r)
-		return r;
 	if (range && range->is_symbol) {
+		r = profile_text(s->profile, module, strlen(module), &place->module);
 		place->map_name = place->module;
 		place->map_start = range->start;
-		return 0;
+		return r;
 	}
-	return symbolizer_ask(s, s->kernel_image, ip, time_ns, &place->symbol);
+	r = symbolizer_ask(s, s->kernel_image, ip, time_ns, &place->symbol);
+	if (r)
+		return r;
+	if (!range && s->kernel.ranges.len) {
+		/* perf stretches the kernel's map over all of its own symbols, not over modules that it knows no map of. */
+		place->perf_blind = place->symbol == ANSWERS_NONE || !symbolizer_is_core_kernel(s, place->symbol);
+		if (place->perf_blind)
+			return 0;
+	}
+	return profile_text(s->profile, module, strlen(module), &place->module);
 }
 
 /* Code that was copied to anonymous memory laid over the file it came from: the file still knows it. */
