@@ -27,7 +27,7 @@ struct profile {
 	struct hashmap thread_ids; /* hash of the thread -> id; see profile_thread */
 	uint32_t *frame_slots; /* id + 1 */
 	size_t nframe_slots;
-	struct hashmap stack_ids; /* parent and frame -> id */
+	struct hashmap stack_ids; /* parent and frame -> id, of those that profile_stack_is_next does not find */
 	struct samples samples;
 };
 
@@ -164,21 +164,43 @@ int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t
 	return 0;
 }
 
+/*
+ * A stack that is new continues the newest one most of the time: its callers were made a moment ago, one after another. So a
+ * node's first child tends to be the next node, which is looked at before the table, and only the other children are in
+ * the table: one entry a branch, not one a node.
+ */
+static bool profile_stack_is_next(const struct profile *p, uint32_t parent, uint32_t frame)
+{
+	size_t next = (size_t)parent + 1;
+
+	return next < p->stacks.len && p->stacks.v[next].parent == parent && p->stacks.v[next].frame == frame;
+}
+
 int profile_stack(struct profile *p, uint32_t parent, uint32_t frame, uint32_t *ret_stack)
 {
+	bool follows = (size_t)parent + 1 == p->stacks.len;
 	uint32_t *place;
-	int fresh;
+	int fresh = 1;
 
+	if (profile_stack_is_next(p, parent, frame)) {
+		*ret_stack = parent + 1;
+		return 0;
+	}
 	if (p->stacks.len >= PROFILE_IDS_MAX)
 		return -E2BIG;
 	/* Room first, so that the table never points to a stack that is not there. */
-	if (vec_reserve(&p->stacks, 1) ||
-	    hashmap_entry(&p->stack_ids, (uint64_t)parent << 32 | frame, (uint32_t)p->stacks.len,
-			  &place, &fresh))
+	if (vec_reserve(&p->stacks, 1))
 		return -ENOMEM;
+	if (!follows) {
+		if (hashmap_entry(&p->stack_ids, (uint64_t)parent << 32 | frame, (uint32_t)p->stacks.len, &place,
+				  &fresh))
+			return -ENOMEM;
+		*ret_stack = *place;
+	} else {
+		*ret_stack = (uint32_t)p->stacks.len;
+	}
 	if (fresh)
 		p->stacks.v[p->stacks.len++] = (struct profile_stack_node){parent, frame};
-	*ret_stack = *place;
 	return 0;
 }
 

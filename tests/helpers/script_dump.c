@@ -1,6 +1,6 @@
 /*
  * Loads perf.data and prints each sample as `perf script -F comm,pid,tid,time,period,ip,sym,symoff,dso` does, to be compared
- * with its text line by line. Usage: script_dump perf.data [full] [store DIR | offline DIR]
+ * with its text line by line. Usage: script_dump perf.data [full | count] [store DIR | offline DIR]
  */
 #include "base/log.h"
 #include "base/outbuf.h"
@@ -18,6 +18,7 @@ struct dump {
 	struct profile *profile;
 	struct outbuf out;
 	bool full;
+	bool count; /* only the counts, for measuring */
 };
 
 static void dump_frame(struct dump *d, const struct profile_frame *f)
@@ -56,11 +57,13 @@ static void dump_said(enum log_level level, const char *text, unsigned long repe
 	fprintf(stderr, "script_dump: %s (%lu more)\n", text, repeats);
 }
 
-static int dump_options(int argc, char **argv, struct ingest_options *options, bool *ret_full)
+static int dump_options(int argc, char **argv, struct ingest_options *options, struct dump *d)
 {
 	for (int i = 2; i < argc; i++) {
 		if (!strcmp(argv[i], "full")) {
-			*ret_full = true;
+			d->full = true;
+		} else if (!strcmp(argv[i], "count")) {
+			d->count = true;
 		} else if (i + 1 < argc) {
 			int dir = open(argv[i + 1], O_RDONLY | O_DIRECTORY);
 
@@ -87,14 +90,14 @@ int main(int argc, char **argv)
 	int fd = argc > 1 ? open(argv[1], O_RDONLY) : -1, r;
 
 	log_set_sink(dump_said);
-	if (fd < 0 || dump_options(argc, argv, &options, &d.full)) {
+	if (fd < 0 || dump_options(argc, argv, &options, &d)) {
 		fprintf(stderr, "usage: script_dump perf.data [full] [store DIR | offline DIR]\n");
 		return 2;
 	}
 	if (opener_new(&options.symbols.opener) || profile_new(&d.profile))
 		return 1;
 	r = ingest_perfdata(fd, &options, d.profile, &result);
-	if (!r)
+	if (!r && !d.count)
 		r = profile_each_sample(d.profile, dump_sample, &d);
 	fprintf(stderr, "samples %" PRIu64 ", complete %" PRIu64 ", missing images %" PRIu64 ", replaced %" PRIu64 "\n",
 		result.audit.samples, result.audit.stacks_complete, result.audit.images_missing,
