@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static bool demangle_starts(const char *text, const char *head)
+static bool native_name_starts(const char *text, const char *head)
 {
 	return !strncmp(text, head, strlen(head));
 }
@@ -19,11 +19,11 @@ int native_name_perf(const char *raw, size_t len, struct outbuf *out)
 		outbuf_str(out, text);
 	else
 		outbuf_put(out, raw, len);
-	return 0;
+	return out->error;
 }
 
 /* The length of a template argument from p on: up to the "," or ">" that ends it. */
-static size_t demangle_arg_len(const char *p)
+static size_t native_name_arg_len(const char *p)
 {
 	size_t depth = 0, n = 0;
 
@@ -39,7 +39,7 @@ static size_t demangle_arg_len(const char *p)
 }
 
 /* How much noise begins at p; *ret_instead is what to write for it. 0: none. */
-static size_t demangle_noise(const char *p, const char **ret_instead)
+static size_t native_name_noise(const char *p, const char **ret_instead)
 {
 	static const char *const noise[][2] = {
 		{"std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >", "std::string"},
@@ -53,21 +53,21 @@ static size_t demangle_noise(const char *p, const char **ret_instead)
 
 	*ret_instead = "";
 	for (size_t i = 0; i < sizeof(noise) / sizeof(*noise); i++) {
-		if (demangle_starts(p, noise[i][0])) {
+		if (native_name_starts(p, noise[i][0])) {
 			*ret_instead = noise[i][1];
 			return strlen(noise[i][0]);
 		}
 	}
-	if (demangle_starts(p, ", std::allocator<") || demangle_starts(p, ", std::char_traits<") ||
-	    demangle_starts(p, ", std::__1::allocator<") || demangle_starts(p, ", std::__1::char_traits<"))
-		return 2 + demangle_arg_len(p + 2);
-	if (demangle_starts(p, "[abi:"))
+	if (native_name_starts(p, ", std::allocator<") || native_name_starts(p, ", std::char_traits<") ||
+	    native_name_starts(p, ", std::__1::allocator<") || native_name_starts(p, ", std::__1::char_traits<"))
+		return 2 + native_name_arg_len(p + 2);
+	if (native_name_starts(p, "[abi:"))
 		return strcspn(p, "]") + (strchr(p, ']') != NULL);
 	return 0;
 }
 
 /* The length without what compilers append to copies of a function: ".constprop.0.isra.0", ".part.3", ".cold", ".lto_priv.0". */
-static size_t demangle_without_suffix(const char *raw, size_t len)
+static size_t native_name_without_suffix(const char *raw, size_t len)
 {
 	static const char *const suffixes[] = {".constprop", ".isra", ".part", ".cold", ".lto_priv", ".llvm"};
 
@@ -75,7 +75,7 @@ static size_t demangle_without_suffix(const char *raw, size_t len)
 		for (size_t k = 0; raw[i] == '.' && k < sizeof(suffixes) / sizeof(*suffixes); k++) {
 			size_t n = strlen(suffixes[k]);
 
-			if (demangle_starts(raw + i, suffixes[k]) && (raw[i + n] == '.' || i + n == len))
+			if (native_name_starts(raw + i, suffixes[k]) && (raw[i + n] == '.' || i + n == len))
 				return i;
 		}
 	}
@@ -84,28 +84,22 @@ static size_t demangle_without_suffix(const char *raw, size_t len)
 
 int native_name_full(const char *raw, size_t len, struct outbuf *out)
 {
-	struct outbuf whole = outbuf_to(-1);
+	AUTO_FREE char *text = len <= NATIVE_NAME_BYTES_MAX ? demangle_perf(raw) : NULL;
 	const char *instead;
 	size_t n;
-	int r;
 
-	if (len > NATIVE_NAME_BYTES_MAX || !demangle_starts(raw, "_Z")) {
-		outbuf_put(out, raw, demangle_without_suffix(raw, len));
-		return 0;
+	if (!text) {
+		outbuf_put(out, raw, native_name_without_suffix(raw, len));
+		return out->error;
 	}
-	r = native_name_perf(raw, len, &whole);
-	outbuf_char(&whole, '\0');
-	for (const char *p = whole.data; !r && !whole.error && *p; p += n) {
-		n = demangle_noise(p, &instead);
+	for (const char *p = text; *p; p += n) {
+		n = native_name_noise(p, &instead);
 		if (n) {
 			outbuf_str(out, instead);
 			continue;
 		}
-		n = p[0] == ' ' && p[1] == '>' && p > whole.data && p[-1] == '>' ? 2 : 1;
+		n = p[0] == ' ' && p[1] == '>' && p > text && p[-1] == '>' ? 2 : 1;
 		outbuf_char(out, n == 2 ? '>' : *p);
 	}
-	if (!r)
-		r = whole.error;
-	outbuf_close(&whole);
-	return r;
+	return out->error;
 }

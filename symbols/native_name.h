@@ -8,10 +8,8 @@
 
 #define NATIVE_NAME_BYTES_MAX ((size_t)16 << 10) /* longer names are taken over as they stand */
 
-/*
- * What perf prints for a symbol of an ELF file: without return type, parameters, qualifiers and clone suffix; "@plt" kept.
- * Names that are not mangled are taken over. raw is NUL-terminated. 0, or -ENOMEM with nothing written.
- */
+/* What perf prints for a symbol of an ELF file: demangled, without return type and parameters; names that are not mangled
+ * are taken over. raw is NUL-terminated after len bytes. 0 or out's error. */
 int native_name_perf(const char *raw, size_t len, struct outbuf *out);
 
 /*

@@ -1,0 +1,200 @@
+#include "symbols/processes.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <errno.h>
+
+#include <cmocka.h>
+
+static int unnamed(void *ctx, int32_t tid, uint32_t *ret_comm)
+{
+	(void)ctx;
+	*ret_comm = 1000000u + (uint32_t)tid;
+	return 0;
+}
+
+static struct processes *fresh(void)
+{
+	struct processes *p;
+
+	assert_int_equal(processes_new(unnamed, NULL, &p), 0);
+	return p;
+}
+
+static void lay(struct processes *p, int32_t pid, uint64_t start, uint64_t end, uint32_t image)
+{
+	struct process_map map = {.start = start, .end = end, .image = image};
+
+	assert_int_equal(processes_map(p, pid, pid, &map, false), 0);
+}
+
+static struct process_thread *thread(struct processes *p, int32_t pid, int32_t tid)
+{
+	struct process_thread *t;
+
+	assert_int_equal(processes_thread(p, pid, tid, &t), 0);
+	return t;
+}
+
+/* The image at an address; -1: none. */
+static int64_t at(struct processes *p, int32_t pid, int32_t tid, uint64_t addr)
+{
+	const struct process_map *m = processes_find_map(p, thread(p, pid, tid), addr);
+
+	return m ? (int64_t)m->image : -1;
+}
+
+static void later_maps_overlay_earlier_ones(void **state)
+{
+	struct processes *p = fresh();
+	const struct process_map *m;
+
+	(void)state;
+	lay(p, 1, 0x1000, 0x5000, 1);
+	lay(p, 1, 0x2000, 0x3000, 2);
+	assert_int_equal(at(p, 1, 1, 0xfff), -1);
+	assert_int_equal(at(p, 1, 1, 0x1000), 1);
+	assert_int_equal(at(p, 1, 1, 0x2fff), 2);
+	m = processes_find_map(p, thread(p, 1, 1), 0x3000);
+	assert_int_equal(m->image, 1);
+	assert_int_equal(m->pgoff, 0x2000);
+	lay(p, 1, 0x0, 0x10000, 3);
+	assert_int_equal(at(p, 1, 1, 0x2000), 3);
+	assert_int_equal(at(p, 1, 1, 0x10000), -1);
+	processes_free(p);
+}
+
+static void threads_share_maps_and_forks_copy_them(void **state)
+{
+	struct processes *p = fresh();
+
+	(void)state;
+	lay(p, 1, 0x1000, 0x2000, 1);
+	assert_int_equal(processes_fork(p, 1, 5, 1, 1, true), 0);
+	assert_int_equal(processes_fork(p, 9, 9, 1, 5, true), 0);
+	assert_int_equal(processes_generation(p, thread(p, 9, 9)), processes_generation(p, thread(p, 1, 1)));
+	lay(p, 1, 0x3000, 0x4000, 2);
+	assert_int_equal(at(p, 1, 5, 0x3000), 2);
+	assert_int_equal(at(p, 9, 9, 0x3000), -1);
+	assert_int_equal(at(p, 9, 9, 0x1000), 1);
+	assert_int_not_equal(processes_generation(p, thread(p, 9, 9)), processes_generation(p, thread(p, 1, 1)));
+	/* Processes that ran before get their maps as records of their own. */
+	assert_int_equal(processes_fork(p, 10, 10, 1, 1, false), 0);
+	assert_int_equal(at(p, 10, 10, 0x1000), -1);
+	processes_free(p);
+}
+
+static void generation_changes_when_an_answer_may(void **state)
+{
+	struct processes *p = fresh();
+	uint32_t before;
+
+	(void)state;
+	assert_int_equal(processes_generation(p, thread(p, 1, 1)), 0);
+	lay(p, 1, 0x1000, 0x2000, 1);
+	before = processes_generation(p, thread(p, 1, 1));
+	assert_int_not_equal(before, 0);
+	lay(p, 1, 0x8000, 0x9000, 1);
+	assert_int_equal(processes_generation(p, thread(p, 1, 1)), before);
+	assert_int_equal(at(p, 1, 1, 0x6000), -1);
+	lay(p, 1, 0x6000, 0x7000, 1);
+	assert_int_not_equal(processes_generation(p, thread(p, 1, 1)), before);
+	before = processes_generation(p, thread(p, 1, 1));
+	lay(p, 1, 0x6800, 0x7000, 2);
+	assert_int_not_equal(processes_generation(p, thread(p, 1, 1)), before);
+	processes_free(p);
+}
+
+static void names_follow_threads(void **state)
+{
+	struct processes *p = fresh();
+
+	(void)state;
+	assert_int_equal(thread(p, 7, 7)->comm, 1000007);
+	assert_int_equal(processes_comm(p, 7, 7, 1), 0);
+	assert_int_equal(processes_fork(p, 7, 8, 7, 7, true), 0);
+	assert_int_equal(thread(p, 7, 8)->comm, 1);
+	assert_int_equal(processes_comm(p, 7, 8, 2), 0);
+	assert_int_equal(thread(p, 7, 7)->comm, 1);
+	processes_exit(p, 8);
+	assert_int_equal(thread(p, 7, 8)->comm, 2);
+	/* The tid is used again by another process. */
+	assert_int_equal(processes_fork(p, 8, 8, 7, 7, true), 0);
+	assert_int_equal(thread(p, 8, 8)->comm, 1);
+	assert_int_equal(thread(p, 8, 8)->pid, 8);
+	processes_free(p);
+}
+
+static void a_thread_seen_without_its_process_joins_it(void **state)
+{
+	struct processes *p = fresh();
+
+	(void)state;
+	assert_int_equal(thread(p, -1, 21)->pid, -1);
+	lay(p, 20, 0x1000, 0x2000, 4);
+	assert_int_equal(at(p, 20, 21, 0x1000), 4);
+	processes_free(p);
+}
+
+static void code_copied_over_its_file_remembers_it(void **state)
+{
+	struct processes *p = fresh();
+	struct process_map huge = {.start = 0x200000, .end = 0x400000, .image = 2};
+	const struct process_map *m;
+
+	(void)state;
+	lay(p, 1, 0x100000, 0x500000, 1);
+	assert_int_equal(processes_map(p, 1, 1, &huge, true), 0);
+	m = processes_find_map(p, thread(p, 1, 1), 0x300000);
+	assert_int_equal(m->image, 2);
+	assert_int_equal(m->under, 1);
+	assert_int_equal(m->under_pgoff, 0x100000);
+	assert_int_equal(processes_find_map(p, thread(p, 1, 1), 0x150000)->under, PROCESS_NO_IMAGE);
+	processes_free(p);
+}
+
+static void ended_processes_give_their_memory_back(void **state)
+{
+	struct processes *p = fresh();
+
+	(void)state;
+	for (int32_t pid = 10; pid < 10 + PROCESS_SPACES_KEPT + 100; pid++) {
+		assert_int_equal(processes_fork(p, pid, pid, 1, 1, true), 0);
+		lay(p, pid, 0x1000, 0x2000, (uint32_t)pid);
+		processes_exit(p, pid);
+	}
+	assert_int_equal(at(p, 10, 10, 0x1000), -1);
+	assert_int_equal(at(p, 9 + PROCESS_SPACES_KEPT + 100, 9 + PROCESS_SPACES_KEPT + 100, 0x1000),
+			 9 + PROCESS_SPACES_KEPT + 100);
+	processes_free(p);
+}
+
+static void bad_maps_are_refused(void **state)
+{
+	struct processes *p = fresh();
+	struct process_map empty = {.start = 5, .end = 5}, wraps = {.start = UINT64_MAX - 5, .end = 3};
+
+	(void)state;
+	assert_int_equal(processes_map(p, 1, 1, &empty, false), -EINVAL);
+	assert_int_equal(processes_map(p, 1, 1, &wraps, false), -EINVAL);
+	processes_exit(p, 12345);
+	processes_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(later_maps_overlay_earlier_ones),
+		cmocka_unit_test(threads_share_maps_and_forks_copy_them),
+		cmocka_unit_test(generation_changes_when_an_answer_may),
+		cmocka_unit_test(names_follow_threads),
+		cmocka_unit_test(a_thread_seen_without_its_process_joins_it),
+		cmocka_unit_test(code_copied_over_its_file_remembers_it),
+		cmocka_unit_test(ended_processes_give_their_memory_back),
+		cmocka_unit_test(bad_maps_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
