@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# profcpu ps: who is listed, what is said of whom, for root, for a user without rights, from inside a PID namespace.
+set -eu
+dir=$(mktemp -d)
+pids=()
+cleanup() {
+	for p in "${pids[@]}"; do kill -9 "$p" 2>/dev/null || true; done
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+fail() {
+	echo "$*"
+	exit 1
+}
+row() { # PID: its line, words by single spaces
+	"$PROFCPU" ps 2>/dev/null | tr -s ' ' | sed 's/^ //' | grep "^$1 " || true
+}
+
+sleep 1000 &
+pids+=($!)
+sleeper=$!
+[ "$(row "$sleeper")" = "$sleeper $(awk '/^NSpid/ { print $NF }' "/proc/$sleeper/status") $(id -un) - - sleep" ] ||
+	fail "a plain process: $(row "$sleeper")"
+row $$ | grep -q bash || fail "this shell: $(row $$)"
+
+# No arguments but where asked for; nothing of them steers the terminal.
+bash -c 'exec -a "$(printf "pass\033word")" sleep 1001' &
+pids+=($!)
+secret=$!
+for _ in $(seq 50); do [ "$(cat "/proc/$secret/comm")" = sleep ] && break; sleep 0.1; done
+"$PROFCPU" ps 2>/dev/null | grep -q word && fail "arguments are shown"
+"$PROFCPU" ps --args 2>/dev/null | grep -q 'sleep: pass?word 1001' || fail "arguments are not shown, or raw"
+"$PROFCPU" ps --json 2>/dev/null | python3 -c '
+import json, sys
+l = json.load(sys.stdin)
+me = [p for p in l["processes"] if p["pid"] == int(sys.argv[1])]
+assert len(me) == 1 and me[0]["command"] == "sleep" and me[0]["dotnet"] is False and "arguments" not in me[0], me
+' "$sleeper" || fail "--json"
+
+"$PROFCPU" ps nonsense 2>/dev/null && fail "an argument is taken"
+status=0; "$PROFCPU" ps --nonsense >/dev/null 2>&1 || status=$?
+[ "$status" = 2 ] || fail "exit status $status of wrong usage"
+status=0; "$PROFCPU" ps >/dev/full 2>"$dir/err" || status=$?
+[ "$status" = 1 ] || fail "exit status $status on a full disk"
+grep -q 'No space' "$dir/err" || fail "a full disk is not named: $(cat "$dir/err")"
+
+if [ "$(id -u)" = 0 ]; then
+	# Somebody without rights is told that there is more; its own processes it sees whole.
+	chmod 755 "$dir"
+	cp "$PROFCPU" "$dir/profcpu"
+	setpriv --reuid 12345 --regid 12345 --clear-groups "$dir/profcpu" ps >"$dir/out" 2>"$dir/err"
+	tr -s ' ' <"$dir/out" | grep -q "^ $sleeper .* ? - sleep" || fail "an unprivileged look: $(cat "$dir/out")"
+	grep -q 'CAP_SYS_PTRACE' "$dir/err" || fail "nothing is said of CAP_SYS_PTRACE: $(cat "$dir/err")"
+	# In a PID namespace of its own only what is in there, under its numbers.
+	unshare --pid --fork --mount-proc "$PROFCPU" ps >"$dir/out" 2>"$dir/err"
+	grep -q sleep "$dir/out" && fail "processes of the outer namespace are seen"
+	# From outside, both numbers.
+	unshare --pid --fork --mount-proc --kill-child sleep 1002 &
+	pids+=($!)
+	for _ in $(seq 50); do
+		inner=$("$PROFCPU" ps --json 2>/dev/null | sed -n "s/.*\"pid\":\([0-9]*\),.*\"ppid\":$!,.*/\1/p")
+		[ -n "$inner" ] && break
+		sleep 0.1
+	done
+	[ "$(row "$inner" | cut -d' ' -f1,2)" = "$inner 1" ] || fail "a process in a namespace: $(row "$inner")"
+fi
+
+command -v dotnet >/dev/null || exit 0
+# Any .NET program will do: the compiler server of the SDK waits for work.
+server=$(find "$(dirname "$(readlink -f "$(command -v dotnet)")")" -name VBCSCompiler.dll | head -n 1)
+[ -n "$server" ] || exit 0
+dotnet "$server" "-pipename:$$-profcpu-ps" >/dev/null 2>&1 &
+pids+=($!)
+net=$!
+version=
+for _ in $(seq 100); do
+	version=$(row "$net" | cut -d' ' -f4)
+	[ -n "$version" ] && [ "$version" != - ] && break
+	sleep 0.1
+done
+dotnet --list-runtimes | grep -q "^Microsoft.NETCore.App $version " || fail "version '$version' of $(row "$net")"
+"$PROFCPU" ps --dotnet 2>/dev/null | tr -s ' ' | grep -q "^ $net .* $version - dotnet" || fail "--dotnet misses it"
+"$PROFCPU" ps --dotnet 2>/dev/null | grep -q sleep && fail "--dotnet shows others"
+"$PROFCPU" ps --dotnet --json 2>/dev/null | grep -q "\"dotnet\":true,\"dotnet_version\":\"$version\"" || fail "--dotnet --json"
+if [ "$(id -u)" = 0 ]; then
+	# Without rights it is known by its port in /tmp.
+	for _ in $(seq 50); do
+		setpriv --reuid 12345 --regid 12345 --clear-groups "$dir/profcpu" ps --dotnet 2>/dev/null | grep -q " $net " && exit 0
+		sleep 0.1
+	done
+	fail "unprivileged: the .NET process is not known by its port"
+fi
