@@ -40,7 +40,7 @@ struct answers_image {
 	int32_t pid; /* of JIT images, and of files that nothing but the process's root tells apart; else 0 */
 };
 
-/* A symbol that covers an address that was asked for. */
+/* A symbol that covers an address that was asked for; start is where it begins, for name+offset. */
 struct answers_symbol {
 	uint64_t start, end;
 	uint32_t image;

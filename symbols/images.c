@@ -415,6 +415,7 @@ static int images_ask_elf(const struct image *elf, uint64_t file_off, uint64_t t
 	r = symbol_provider_find(elf->symbols, vaddr, time_ns, &s);
 	if (r)
 		return r;
+	s.base = s.base - vaddr + file_off;
 	s.start = s.start - vaddr + file_off;
 	s.end = s.end - vaddr + file_off;
 	*ret_symbol = s;
@@ -456,7 +457,7 @@ int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_n
 	if (r == -ENOMEM)
 		return r;
 	if (!r) {
-		found.start = s.start;
+		found.start = s.base;
 		found.end = s.end;
 		found.source = (uint32_t)s.source;
 		r = intern_put(&im->answers->texts, s.name, s.name_len, &found.name);

@@ -245,6 +245,7 @@ int kernel_map_ask(struct kernel_map *k, uint64_t addr, uint64_t time_ns, struct
 	if (r)
 		return r;
 	*ret_module = kallsyms_module(k->kallsyms, addr + k->delta);
+	s.base -= k->delta;
 	s.start -= k->delta;
 	s.end -= k->delta;
 	*ret_symbol = s;

@@ -1,0 +1,178 @@
+#include "base/file.h"
+#include "symbols/store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static uint32_t text_of(struct answers *a, const char *text)
+{
+	uint32_t id;
+
+	assert_int_equal(intern_str(&a->texts, text, &id), 0);
+	return id;
+}
+
+static uint32_t image_of(struct answers *a, uint8_t kind, const char *path, int32_t pid)
+{
+	struct answers_image image = {.kind = kind, .path = text_of(a, path), .pid = pid, .maj = 0xfe, .ino = 123456};
+	uint32_t id;
+
+	image.build_id.len = 3;
+	memcpy(image.build_id.bytes, "\x01\xab\xff", 3);
+	assert_int_equal(answers_image(a, &image, &id), 0);
+	return id;
+}
+
+static void know(struct answers *a, uint32_t image, uint64_t start, uint64_t end, const char *name, uint64_t addr)
+{
+	struct answers_symbol s = {.start = start, .end = end, .image = image, .module = ANSWERS_NONE};
+	uint32_t id;
+
+	s.name = name ? text_of(a, name) : ANSWERS_NONE;
+	s.source = SYMBOL_SYMTAB;
+	assert_int_equal(answers_symbol(a, &s, &id), 0);
+	assert_int_equal(answers_put(a, image, addr, id), 0);
+}
+
+static void fill(struct answers *a)
+{
+	uint32_t file = image_of(a, ANSWERS_FILE, "/usr/lib/a b\\c\n\x7f.so", 0);
+	uint32_t jit = image_of(a, ANSWERS_JIT, "//anon", 42);
+
+	know(a, file, 0x1000, 0x1100, "_ZN1a1bEv", 0x1004);
+	know(a, file, 0x1000, 0x1100, "_ZN1a1bEv", 0x10ff);
+	know(a, file, 0x2000, 0x2100, NULL, 0x2001);
+	assert_int_equal(answers_put(a, file, 0x5000, ANSWERS_NONE), 0);
+	assert_int_equal(answers_put(a, file, 0x9000, ANSWERS_NONE), 0);
+	know(a, jit, 0x7f0000001000, 0x7f0000001080, "void [app] A::B(int32)[Tier0]", 0x7f0000001010);
+}
+
+static char *written(const struct answers *a, const struct store_notes *notes, size_t *ret_len)
+{
+	char dir[] = "/tmp/test_store.XXXXXX", *text;
+	int fd;
+
+	assert_non_null(mkdtemp(dir));
+	fd = open(dir, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(store_write(a, notes, fd), 0);
+	assert_int_equal(file_read_at(fd, STORE_FILE, STORE_BYTES_MAX, &text, ret_len), 0);
+	assert_int_not_equal(faccessat(fd, STORE_FILE ".tmp", F_OK, 0), 0);
+	unlinkat(fd, STORE_FILE, 0);
+	close(fd);
+	rmdir(dir);
+	return text;
+}
+
+static void answers_come_back_as_they_were(void **state)
+{
+	struct store_notes notes = {.kallsyms_hidden = true, .perfmap_bad_lines = 17}, read = {0};
+	struct answers a = {0}, b = {0};
+	size_t len;
+	char *text;
+
+	(void)state;
+	fill(&a);
+	text = written(&a, &notes, &len);
+	assert_int_equal(store_parse(text, len, &b, &read, NULL), 0);
+	free(text);
+	assert_true(read.kallsyms_hidden);
+	assert_int_equal(read.perfmap_bad_lines, 17);
+	assert_int_equal(b.entries.len, a.entries.len);
+	for (size_t i = 0; i < a.entries.len; i++) {
+		const struct answers_entry *e = &a.entries.v[i];
+		struct answers_image image = a.images.v[e->image];
+		uint32_t id, symbol;
+
+		image.path = text_of(&b, intern_text(&a.texts, image.path));
+		assert_int_equal(answers_find_image(&b, &image, &id), 0);
+		assert_int_equal(answers_get(&b, id, e->addr, &symbol), 0);
+		assert_int_equal(symbol == ANSWERS_NONE, e->symbol == ANSWERS_NONE);
+		if (symbol == ANSWERS_NONE)
+			continue;
+		assert_int_equal(b.symbols.v[symbol].start, a.symbols.v[e->symbol].start);
+		assert_int_equal(b.symbols.v[symbol].end, a.symbols.v[e->symbol].end);
+		assert_int_equal(b.symbols.v[symbol].source, SYMBOL_SYMTAB);
+		if (a.symbols.v[e->symbol].name == ANSWERS_NONE)
+			assert_int_equal(b.symbols.v[symbol].name, ANSWERS_NONE);
+		else
+			assert_string_equal(intern_text(&b.texts, b.symbols.v[symbol].name),
+					    intern_text(&a.texts, a.symbols.v[e->symbol].name));
+	}
+	answers_free(&a);
+	answers_free(&b);
+}
+
+static void a_cut_store_is_refused(void **state)
+{
+	struct store_notes notes = {0};
+	struct answers a = {0};
+	size_t len;
+	char *text;
+
+	(void)state;
+	fill(&a);
+	text = written(&a, &notes, &len);
+	for (size_t cut = 0; cut < len; cut++) {
+		struct answers b = {0};
+		char *copy = strndup(text, cut);
+
+		assert_true(store_parse(copy, cut, &b, &notes, NULL) < 0);
+		free(copy);
+		answers_free(&b);
+	}
+	free(text);
+	answers_free(&a);
+}
+
+static void other_versions_and_nonsense_are_refused(void **state)
+{
+	static const struct {
+		const char *text;
+		int code;
+	} bad[] = {
+		{"", -EBADMSG},
+		{"hello\n", -EBADMSG},
+		{"profcpu-symbols 2\nend 0\n", -ENOTSUP},
+		{"profcpu-symbols 1\nat 5\nend 1\n", -EBADMSG},
+		{"profcpu-symbols 1\nsymbol 1 2 symtab - x\nend 0\n", -EBADMSG},
+		{"profcpu-symbols 1\nimage file - 0 0 0 0 0 /a\nnothing 12345678901234567\nend 1\n", -EBADMSG},
+		{"profcpu-symbols 1\nimage file - 0 0 0 0 0 /a\\x0\nend 0\n", -EBADMSG},
+		{"profcpu-symbols 1\nimage what - 0 0 0 0 0 /a\nend 0\n", -EBADMSG},
+		{"profcpu-symbols 1\nimage file abc 0 0 0 0 0 /a\nend 0\n", -EBADMSG},
+		{"profcpu-symbols 1\nend 0\nend 0\n", -EBADMSG},
+		{"profcpu-symbols 1\nend 7\n", -EBADMSG},
+	};
+	struct store_notes notes;
+	struct parse_error err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		struct answers a = {0};
+		char *copy = strdup(bad[i].text);
+
+		assert_int_equal(store_parse(copy, strlen(copy), &a, &notes, &err), bad[i].code);
+		assert_non_null(err.what);
+		free(copy);
+		answers_free(&a);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(answers_come_back_as_they_were),
+		cmocka_unit_test(a_cut_store_is_refused),
+		cmocka_unit_test(other_versions_and_nonsense_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
