@@ -55,6 +55,9 @@ int attr_probe(struct attr_features *ret_features)
 	attr.read_format = 0;
 	attr.mmap = attr.mmap2 = attr.build_id = 1;
 	features.build_id = !attr_try(&attr);
+	attr.build_id = 0;
+	attr.namespaces = 1;
+	features.namespaces = !attr_try(&attr);
 	*ret_features = features;
 	return 0;
 }
@@ -65,7 +68,7 @@ static void attr_side_band(struct perf_event_attr *attr, const struct attr_featu
 	attr->comm = attr->comm_exec = 1;
 	attr->task = 1;
 	attr->ksymbol = 1;
-	attr->namespaces = 1;
+	attr->namespaces = features->namespaces;
 	attr->build_id = features->build_id;
 }
 

@@ -30,9 +30,10 @@ struct attr_sample_id {
 _Static_assert(sizeof(struct attr_sample) == 40, "sample layout");
 _Static_assert(sizeof(struct attr_sample_id) == 32, "sample_id layout");
 
-/* Newer things than kernel 5.4 has, found out by asking. */
+/* What not every kernel has or permits, found out by asking. */
 struct attr_features {
 	bool build_id;    /* MMAP2 with build ids (5.12) */
+	bool namespaces; /* NAMESPACES records (CAP_PERFMON or CAP_SYS_ADMIN) */
 	bool format_lost; /* PERF_FORMAT_LOST (6.0) */
 };
 

@@ -1,11 +1,14 @@
 /* record_run from a command line, for tests: record_main [-p PID]... [-a] [-e EVENT]... [-F HZ] [-d
  * SECONDS] [-m threads|cpus]
- * [-s SYSFS] -o DIR [-- CMD ARG...]. Prints what was recorded and what it cost as KEY VALUE lines.
+ * [-s SYSFS] -o DIR [-- CMD ARG...]; or record_main -R PERF_DATA, which repairs. Prints what was
+ * recorded and what it cost as KEY VALUE lines.
  */
 #include "base/clock.h"
 #include "base/log.h"
 #include "profcpu/record.h"
+#include "recording/perfdata_writer.h"
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +23,19 @@ static void sink(enum log_level level, const char *text, unsigned long repeats)
 	if (repeats)
 		fprintf(stderr, " (and %lu more)", repeats);
 	fputc('\n', stderr);
+}
+
+static int repair(const char *path)
+{
+	struct parse_error err = {0};
+	uint64_t cut = 0;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	int r = fd < 0 ? -1 : perfdata_repair(fd, &cut, &err);
+
+	printf("repair %d\ncut %llu\n", r, (unsigned long long)cut);
+	if (r)
+		fprintf(stderr, "%s\n", err.what ? err.what : "cannot be opened");
+	return r ? 1 : 0;
 }
 
 static double seconds(struct timeval t)
@@ -53,7 +69,7 @@ int main(int argc, char **argv)
 	int c;
 
 	log_set_sink(sink);
-	while ((c = getopt(argc, argv, "+p:ae:F:d:m:s:o:q")) != -1) {
+	while ((c = getopt(argc, argv, "+p:ae:F:d:m:s:o:qR:")) != -1) {
 		if (c == 'p' && o.npids < 4096)
 			pids[o.npids++] = atoi(optarg);
 		else if (c == 'a')
@@ -70,6 +86,8 @@ int main(int argc, char **argv)
 			o.roots.sysfs = optarg;
 		else if (c == 'o')
 			o.dir = optarg;
+		else if (c == 'R')
+			return repair(optarg);
 		else if (c == 'q')
 			o.quiet = true;
 		else

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# However a recording ends, perf opens what is there: signals, kill -9, a full disk, wrong targets.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need perf
+need_sampling
+R=$BUILD/helpers/record_main
+W=$BUILD/helpers/workload
+value() { sed -n "s/^$1 //p" "$T/out"; }
+opens() { # PERF_DATA
+	perf script -i "$1" -F comm,tid,time,event,ip,sym >"$T/script" 2>"$T/perf.err" || fail "perf script: $(cat "$T/perf.err")"
+	[ -s "$T/perf.err" ] && fail "perf script says: $(cat "$T/perf.err")"
+	perf report -i "$1" --header-only >/dev/null 2>"$T/perf.err" || fail "perf report --header-only"
+	[ -s "$T/perf.err" ] && fail "perf report says: $(cat "$T/perf.err")"
+	return 0
+}
+samples() { grep -c 'cpu-clock' "$T/script"; }
+load() {
+	start load "$W" deep 10 60
+	wait_for 20 grep -q ready "$T/load.log" || fail "the workload did not start"
+	load_pid=$STARTED
+}
+
+load
+for signal in INT TERM; do
+	echo "SIG$signal"
+	"$R" -q -p "$load_pid" -F 999 -o "sig$signal" >"$T/out" 2>"$T/err" &
+	pid=$!
+	sleep 1
+	kill "-$signal" "$pid"
+	wait "$pid" || fail "SIG$signal: exit $?: $(cat "$T/err")"
+	[ "$(value end)" = signal ] || fail "$(cat "$T/out")"
+	opens "sig$signal/perf.data"
+	at_least "$(samples)" 100 || fail "$(samples) samples in 1 s"
+	grep -q '"finished": true' "sig$signal/manifest.json" || fail "the manifest does not say that it is finished"
+done
+
+echo "kill -9"
+"$R" -q -p "$load_pid" -F 999 -o killed >"$T/out" 2>"$T/err" &
+pid=$!
+sleep 2.2
+before=$(awk '{ print $1 }' /proc/uptime)
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+grep -q '"finished": false' killed/manifest.json || fail "the manifest says that it is finished"
+"$R" -R killed/perf.data >"$T/out" || fail "repair: $(cat "$T/out")"
+opens killed/perf.data
+last=$(sed -n 's/^.* \([0-9.]*\): *.*cpu-clock.*/\1/p' "$T/script" | tail -n 1)
+echo "killed at $before, the last sample is of $last"
+within "$last" "$before" 1 || fail "more than a second is lost: killed at $before, last sample $last"
+
+echo "cut at any byte"
+size=$(stat -c %s killed/perf.data)
+for i in 1 2 3 4 5 6 7 8; do
+	cut=$((2000 + (size - 2000) * i / 9 + i))
+	head -c "$cut" sigINT/perf.data >cut.data
+	"$R" -R cut.data >"$T/out" 2>&1 || fail "repair of $cut bytes: $(cat "$T/out")"
+	opens cut.data
+done
+
+echo "no space left"
+if [ "$(id -u)" = 0 ] && mkdir full && mount -t tmpfs -o size=256k tmpfs full 2>/dev/null; then
+	T_MOUNTED+=("$T/full")
+	"$R" -q -a -F 4999 -d 20 -o full/r >"$T/out" 2>"$T/err" && fail "no space left, and it succeeded"
+	[ "$(wc -l <"$T/err")" = 1 ] || fail "not one line: $(cat "$T/err")"
+	grep -q 'No space left' "$T/err" || fail "$(cat "$T/err")"
+	[ "$(value started)" = 1 ] && [ "$(value end)" = error ] || fail "$(cat "$T/out")"
+	opens full/r/perf.data
+	at_least "$(samples)" 10 || fail "$(samples) samples are kept"
+else
+	echo "(not tried: a tmpfs cannot be mounted)"
+fi
+
+# says PATTERN ARG...: fails with one line that matches.
+says() {
+	local pattern=$1
+	shift
+	"$R" "$@" >"$T/out" 2>"$T/err" && fail "succeeded: $*"
+	[ "$(wc -l <"$T/err")" = 1 ] || fail "not one line: $*: $(cat "$T/err")"
+	grep -qE "$pattern" "$T/err" || fail "$*: $(cat "$T/err")"
+	cat "$T/err"
+}
+echo "messages"
+says 'process 4194303: there is no such process' -p 4194303 -o m1
+says "'nosuch': there is no such event" -p "$load_pid" -e nosuch -o m2
+says "'cpu-clock:x': wrong modifier" -p "$load_pid" -e cpu-clock:x -o m3
+says 'no such tracepoint|tracefs is not mounted|no permission' -p "$load_pid" -e sched:nosuch -o m4
+says 'cannot execute ./nosuch: No such file' -o m5 -- ./nosuch
+touch file
+says 'cannot make the directory file/x' -p "$load_pid" -o file/x
+says 'no process, no command' -o m6
+mkdir pmu # a tree that has a PMU: the choice is made, and given up again where cycles cannot be opened
+mkdir -p pmu/bus/event_source/devices/cpu pmu/devices/system/cpu
+echo 4 >pmu/bus/event_source/devices/cpu/type
+cp /sys/devices/system/cpu/online pmu/devices/system/cpu/
+"$R" -p "$load_pid" -s "$T/pmu" -F 99 -d 0.3 -o pmu-out >"$T/out" 2>"$T/err" || fail "$(cat "$T/err")"
+case $(value event) in
+cycles | cpu-clock) ;;
+*) fail "event $(value event)" ;;
+esac
+[ "$(value event)" = cycles ] || grep -q 'cpu-clock is used' "$T/err" || fail "did not say that it fell back: $(cat "$T/err")"
+
+echo "a user without rights"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	chmod 777 "$T" && mkdir -m 777 nobody
+	as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all "$@"; }
+	as_nobody "$R" -p "$load_pid" -d 0.2 -o nobody/a >"$T/out" 2>"$T/err" && fail "recorded a process of another user"
+	grep -qE 'CAP_PERFMON is missing' "$T/err" || fail "$(cat "$T/err")"
+	as_nobody "$R" -a -d 0.2 -o nobody/b >"$T/out" 2>"$T/err" && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 0 ] &&
+		fail "recorded the machine"
+	cp "$W" nobody/workload
+	as_nobody "$R" -F 999 -o nobody/c -- nobody/workload deep 5 0.5 >"$T/out" 2>"$T/err" || fail "$(cat "$T/err")"
+	opens nobody/c/perf.data
+	at_least "$(grep -c burn_deep "$T/script")" 20 || fail "no samples of its own command"
+	cat "$T/err"
+fi
+exit 0

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# 5,000 threads under a hard limit of 1,024 descriptors, and 2,000 processes: recording starts within a second.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need perf
+need_sampling
+R=$BUILD/helpers/record_main
+W=$BUILD/helpers/workload
+value() { sed -n "s/^$1 //p" "$T/out"; }
+# What the start takes is the time of a recording of 10 ms, less these.
+starts_within_a_second() { # ARG...
+	local begin end
+	begin=$(date +%s%N)
+	"$R" -q -F 999 -d 0.01 "$@" >"$T/out" 2>&1 || fail "record $*: $(cat "$T/out")"
+	end=$(date +%s%N)
+	echo "$*: $(((end - begin) / 1000000)) ms, CPU $(value user_s) + $(value sys_s) s"
+	[ "$BUILD" != "$ROOT/build" ] || [ $((end - begin)) -lt 1010000000 ] || fail "$((end - begin)) ns to record 10 ms"
+}
+
+start threads "$W" threads 5000 30
+wait_for 20 grep -q ready "$T/threads.log" || skip "5,000 threads cannot be started here: $(cat "$T/threads.log")"
+(
+	ulimit -Sn 256
+	ulimit -Hn 1024
+	starts_within_a_second -p "$STARTED" -o many-start
+	"$R" -q -p "$STARTED" -F 999 -d 1 -o many >"$T/out" 2>&1 || fail "record: $(cat "$T/out")"
+	[ "$(value lost)" = 0 ] || fail "$(value lost) samples lost"
+) || exit 1
+n=$(perf script -i many/perf.data -F ip,sym 2>"$T/err" | grep -c burn_thread)
+[ -s "$T/err" ] && fail "perf script says: $(cat "$T/err")"
+at_least "$n" 50 || fail "$n samples of burn_thread in 1 s"
+comms=$(perf script -i many/perf.data --show-task-events 2>/dev/null | grep -c "PERF_RECORD_COMM.*$STARTED/")
+[ "$comms" -ge 5001 ] || fail "$comms threads have a name, 5001 are there"
+stop "$STARTED"
+
+start processes "$W" processes 2000 30
+wait_for 20 grep -q ready "$T/processes.log" || skip "2,000 processes cannot be started here: $(cat "$T/processes.log")"
+starts_within_a_second -a -o machine-start
+"$R" -q -a -F 999 -d 1 -o machine >"$T/out" 2>&1 || fail "record: $(cat "$T/out")"
+n=$(perf script -i machine/perf.data -F ip,sym 2>"$T/err" | grep -c burn_parent)
+[ -s "$T/err" ] && fail "perf script says: $(cat "$T/err")"
+at_least "$n" 50 || fail "$n samples of burn_parent in 1 s"
+starts_within_a_second -p "$STARTED" -o family-start
+exit 0

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# What record_run records of processes, threads, children, commands and the machine; perf reads it back.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need perf
+need_sampling
+R=$BUILD/helpers/record_main
+W=$BUILD/helpers/workload
+
+# run DIR ARG...: records; what it printed is in $T/out.
+run() {
+	local dir=$1
+	shift
+	"$R" -q -o "$dir" "$@" >"$T/out" 2>"$T/err" || {
+		cat "$T/out" "$T/err"
+		fail "record $* gave $?"
+	}
+}
+value() { sed -n "s/^$1 //p" "$T/out"; }
+# perf must open it without a word of complaint; leaves the leaf of each sample in $T/leaves.
+leaves() { # DIR
+	perf script -i "$1/perf.data" -F comm,pid,ip,sym >"$T/script" 2>"$T/perf.err" || fail "perf script: $(cat "$T/perf.err")"
+	[ -s "$T/perf.err" ] && fail "perf script says: $(cat "$T/perf.err")"
+	perf report -i "$1/perf.data" --stdio -g none >/dev/null 2>"$T/perf.err" || fail "perf report: $(cat "$T/perf.err")"
+	[ -s "$T/perf.err" ] && fail "perf report says: $(cat "$T/perf.err")"
+	perf report -i "$1/perf.data" --header-only >/dev/null 2>"$T/perf.err" || fail "perf report --header-only"
+	[ -s "$T/perf.err" ] && fail "perf report --header-only says: $(cat "$T/perf.err")"
+	awk 'NF == 2 && $2 ~ /^[0-9]+$/ { leaf = 1; next } leaf { print $2; leaf = 0 }' "$T/script" >"$T/leaves"
+}
+count() { grep -cx "$1" "$T/leaves"; }
+# CPU time of a process and its children that ended, in ms: what the samples are held against, as the machine may be busy.
+cpu_ms() { awk '{ sub(/^.*\) /, ""); print ($12 + $13 + $14 + $15) * 10 }' "/proc/$1/stat"; }
+# run_measured DIR PID ARG...: as run; the CPU time that the process had meanwhile is in $CPU_MS.
+run_measured() {
+	local dir=$1 pid=$2 before
+	shift 2
+	before=$(cpu_ms "$pid")
+	run "$dir" -p "$pid" -F 999 "$@"
+	CPU_MS=$(($(cpu_ms "$pid") - before))
+}
+# Samples of the symbol at 999 Hz must be those of $CPU_MS, a tick and what runs outside of the symbol left aside.
+all_of() { # SYMBOL
+	local n
+	n=$(count "$1")
+	echo "$n samples of $1 in $CPU_MS ms of CPU"
+	[ "$CPU_MS" -gt 50 ] || fail "the workload had no CPU time"
+	at_least "$n" $((CPU_MS * 80 / 100 - 30)) || fail "$n samples of $1 in $CPU_MS ms of CPU: too few"
+	[ "$n" -le $((CPU_MS * 110 / 100 + 30)) ] || fail "$n samples of $1 in $CPU_MS ms of CPU: more than there can be"
+}
+launch() { # KIND ARG...
+	start "$1" "$W" "$@"
+	wait_for 20 grep -q ready "$T/$1.log" || fail "the workload $1 did not start"
+}
+
+echo "one process by its threads"
+launch threads 3 4
+run_measured threads "$STARTED" -d 1
+[ "$(value mode)" = threads ] && [ "$(value threads)" = 4 ] || fail "not one event for each of 4 threads: $(cat "$T/out")"
+leaves threads
+all_of burn_thread
+stop "$STARTED"
+
+echo "new threads while recording: each is there, none twice"
+for mode in threads cpus; do
+	launch churn 4
+	run_measured "churn-$mode" "$STARTED" -d 1.5 -m "$mode"
+	leaves "churn-$mode"
+	all_of burn_short
+	stop "$STARTED"
+done
+
+echo "new children while recording"
+for mode in threads cpus; do
+	launch children 4
+	run_measured "children-$mode" "$STARTED" -d 1.5 -m "$mode"
+	leaves "children-$mode"
+	all_of burn_child
+	stop "$STARTED"
+done
+
+echo "whole CPUs, filtered: nothing of other processes"
+launch threads 3 8
+target=$STARTED
+start other "$W" deep 5 8
+run_measured filtered "$target" -d 1 -m cpus
+leaves filtered
+all_of burn_thread
+[ "$(count burn_deep)" = 0 ] || fail "samples of another process"
+[ "$(awk 'NF == 2 && $2 ~ /^[0-9]+$/ { print $2 }' "$T/script" | sort -u)" = "$target" ] || fail "other processes in it"
+stop "$STARTED"
+stop "$target"
+
+echo "children that were there before"
+launch processes 3 6
+child=$(awk '{ print $1 }' "/proc/$STARTED/task/$STARTED/children")
+run family -p "$STARTED" -F 99 -d 0.3
+perf script -i family/perf.data --show-task-events 2>/dev/null | grep -q "PERF_RECORD_COMM: workload:$child/" ||
+	fail "no COMM of the child $child"
+stop "$STARTED"
+
+echo "a target that executes another program"
+launch exec 2
+run exec -p "$STARTED" -F 999 -d 5
+[ "$(value end)" = target ] || fail "did not end with its target: $(cat "$T/out")"
+leaves exec
+at_least "$(count burn_before)" 20 || fail "$(count burn_before) samples before exec"
+at_least "$(count burn_after)" 100 || fail "$(count burn_after) samples after exec"
+
+echo "a command from its first instruction"
+run command -F 4999 -- "$W" deep 8 0.3
+[ "$(value end)" = target ] && [ "$(value status)" = 0 ] || fail "command: $(cat "$T/out")"
+leaves command
+at_least "$(count burn_deep)" 100 || fail "$(count burn_deep) samples of burn_deep"
+perf script -i command/perf.data --show-task-events 2>/dev/null | grep 'COMM exec: workload' >/dev/null || fail "no COMM of its exec"
+perf script -i command/perf.data --show-mmap-events 2>/dev/null | grep 'MMAP2.*/workload$' >/dev/null || fail "no MMAP2 of its image"
+
+echo "a command that ends after a millisecond"
+run brief -F 4999 -- "$W" brief
+[ "$(value end)" = target ] && [ "$(value status)" = 768 ] || fail "brief: $(cat "$T/out")"
+leaves brief
+
+echo "the machine, while a command runs"
+run machine -a -F 999 -- "$W" deep 8 1
+leaves machine
+at_least "$(count burn_deep)" 100 || fail "$(count burn_deep) samples of burn_deep"
+perf script -i machine/perf.data --show-mmap-events 2>/dev/null | grep 'PERF_RECORD_MMAP.*kernel.kallsyms' >/dev/null ||
+	fail "no map of the kernel"
+
+echo "build ids come with the maps"
+perf script -i command/perf.data --show-mmap-events 2>/dev/null | grep -E 'MMAP2.*<[0-9a-f]{40}>.*libc' >/dev/null ||
+	echo "(this kernel does not write them)"
+exit 0
