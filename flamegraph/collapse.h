@@ -1,4 +1,16 @@
-/* Folded stacks from a profile: "comm;caller;callee 12" lines. */
+/*
+ * Folded stacks from a profile: lines "comm;caller;callee 12", sorted by the bytes of their stack.
+ *
+ * In perf's form they are, byte for byte, what `perf script | stackcollapse-perf.pl` prints: each thread, event and frame is
+ * put as perf script prints it and taken apart as that script does (profile/script_line.h, script_names.h). Of the event
+ * follows what counts: only the one that is folded, with its period; events with fields of their own always, 1 a sample.
+ * A process's name has '_' for spaces, and "-PID" or "-PID/TID" at its end if asked for. Samples whose header the script could
+ * not read (a name that is empty, or begins with white space or '#') are left out, as it does, and counted.
+ *
+ * Differences that are left: counts stop at 2^64 - 1, where the script goes over to floating point; of names of threads with
+ * newlines the part behind the last is taken; where perf prints a thread without a pid (-1) the script takes the line up to
+ * the time for the name, we say its name; so with names of one byte and tids of seven digits.
+ */
 #ifndef FLAMEGRAPH_COLLAPSE_H
 #define FLAMEGRAPH_COLLAPSE_H
 
@@ -12,26 +24,32 @@ enum collapse_names {
 	COLLAPSE_FULL, /* the names of DESIGN.md */
 };
 
-/* The options of stackcollapse-perf.pl; all zero is its default. */
+/*
+ * The options of stackcollapse-perf.pl; all zero is its default. In the full form frames have ':' for ';' and '?' for a
+ * newline, the annotations go by the frame's kind, srcline appends ":file.c:12", addrs " <address>" inside of the brackets
+ * of frames without a name.
+ */
 struct collapse_options {
 	enum collapse_names names;
 	bool include_pid, include_tid; /* --pid, --tid: comm-PID, comm-PID/TID */
 	bool annotate_kernel, annotate_jit; /* --kernel _[k], --jit _[j]; --all is both */
+	bool annotate_inlined; /* full form only: _[i] */
 	bool include_addrs; /* --addrs */
-	bool show_inline; /* --inline */
-	bool show_context; /* --context */
 	bool srcline; /* --srcline */
-	const char *event_filter; /* --event-filter; NULL: the first event seen */
+	const char *event_filter; /* --event-filter; NULL or "": the default */
+	const char *default_event; /* what is folded by default; NULL: the event of the first sample that has one */
 };
 
 /* What was chosen and left out. */
 struct collapse_stats {
-	uint32_t event; /* the event folded; PROFILE_NONE: several or none */
-	uint64_t samples, weight, filtered_samples;
-	bool several_events; /* there are others than the one folded: to be said */
+	const char *event; /* the name of the event folded, of the profile's texts or the options'; NULL: there is none */
+	const char *other_event; /* one that was not folded; NULL: none */
+	uint64_t samples, weight; /* in the lines */
+	uint64_t filtered_samples; /* of other events */
+	uint64_t nameless_samples; /* left out because of their thread's name */
 };
 
-/* Writes the lines sorted by bytes. 0, -ENOMEM, or the first write error. */
+/* Writes the lines. 0, -ENOMEM, or the first write error. */
 int collapse_write(struct profile *profile, const struct collapse_options *options, struct outbuf *out,
 		   struct collapse_stats *ret_stats);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 const struct command *const command_table[] = {
+	&command_fold,
 	&command_ps,
 	&command_help,
 	&command_version,

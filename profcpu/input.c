@@ -1,6 +1,7 @@
 #include "profcpu/input.h"
 
 #include "base/log.h"
+#include "symbols/managed_name.h"
 
 #include <errno.h>
 #include <string.h>
@@ -70,11 +71,22 @@ static int input_load_data(struct source *source, const char *name, const struct
 	return 0;
 }
 
-static int input_load_text(struct source *source, const char *name, struct profile *profile,
-			   struct input_result *result)
+static void input_managed_name(const char *name, size_t len, struct outbuf *out)
 {
+	struct managed_name_part tier, module;
+
+	managed_name_full(name, len, out, &tier, &module);
+}
+
+static int input_load_text(struct source *source, const char *name, const struct input_options *options,
+			   struct profile *profile, struct input_result *result)
+{
+	struct script_text_options text = options->text;
 	struct parse_error err = {0};
-	int r = script_text_read(source->fd, profile, &result->text, &err);
+
+	if (!text.full_name && !options->raw_names)
+		text.full_name = input_managed_name;
+	int r = script_text_read(source->fd, &text, profile, &result->text, &err);
 
 	if (r)
 		return input_failed(name, r, &err);
@@ -91,7 +103,7 @@ int input_load_source(struct source *source, const char *name, const struct inpu
 {
 	*ret_result = (struct input_result){.kind = source->kind};
 	if (source->kind == SOURCE_TEXT)
-		return input_load_text(source, name, profile, ret_result);
+		return input_load_text(source, name, options, profile, ret_result);
 	return input_load_data(source, name, options, profile, ret_result);
 }
 

@@ -10,7 +10,7 @@
 #include <errno.h>
 
 _Static_assert(sizeof(struct profile_frame) == 40, "frames are compared as bytes: no hidden padding");
-_Static_assert(sizeof(struct profile_thread) == 16, "threads are compared as bytes: no hidden padding");
+_Static_assert(sizeof(struct profile_thread) == 20, "threads are compared as bytes: no hidden padding");
 
 #define PROFILE_IDS_MAX ((size_t)INT32_MAX)
 
@@ -83,7 +83,8 @@ int profile_event(struct profile *p, const struct profile_event *event, uint32_t
 {
 	for (size_t i = 0; i < p->events.len; i++) {
 		if (p->events.v[i].name == event->name &&
-		    p->events.v[i].has_period == event->has_period) {
+		    p->events.v[i].has_period == event->has_period &&
+		    p->events.v[i].has_fields == event->has_fields) {
 			*ret_event = (uint32_t)i;
 			return 0;
 		}

@@ -53,7 +53,9 @@ struct profile_frame {
 	uint8_t source; /* enum symbol_source of symbols/symbol.h; 0: none */
 	bool has_sym_off;
 	bool inlined; /* this is a body inlined into its caller, the next frame towards the root */
-	uint8_t pad[3]; /* zero */
+	/* Only from odd text: addr is not an address but the text id of the word that stood in its place. */
+	bool addr_is_text;
+	uint8_t pad[2]; /* zero */
 };
 
 /* A thread while it had one name: exec and prctl make a new entry. pid is the process (thread group), -1: not known. */
@@ -63,11 +65,16 @@ struct profile_thread {
 	/* 1: pid 0 that is not the idle task but a process of another PID namespace than the recorder's. The perf form
 	 * says "swapper" (comm), the full form "[other pid namespace]". Else 0. */
 	uint32_t other_pid_ns;
+	/* Only from odd text: 1 + the text id of the digits that pid and tid cannot hold, "PID/TID" or "TID". Else 0. */
+	uint32_t ids_text;
 };
 
 struct profile_event {
 	uint32_t name; /* text, as perf spells it: "cpu-clock", "cycles:u" */
 	bool has_period; /* samples carry a weight other than 1 (nanoseconds for clocks, counts for counters) */
+	/* perf script prints fields of the event's own after the name (tracepoints do): stackcollapse-perf.pl then sees no
+	 * event in the line, so that the sample counts 1 and passes each filter. */
+	bool has_fields;
 };
 
 struct profile_sample {

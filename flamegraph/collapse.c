@@ -1,0 +1,264 @@
+#include "flamegraph/collapse.h"
+
+#include "base/cleanup.h"
+#include "flamegraph/collapse_walk.h"
+#include "profile/script_line.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define COLLAPSE_NO_ROOT UINT32_MAX /* a thread whose samples are left out */
+#define COLLAPSE_ROOT_UNSET (UINT32_MAX - 1)
+
+enum collapse_event {
+	COLLAPSE_EVENT_UNSEEN, /* the script sees no event: passes each filter, counts 1 */
+	COLLAPSE_EVENT_FOLDED,
+	COLLAPSE_EVENT_FILTERED,
+};
+
+struct collapse {
+	struct profile *profile;
+	const struct collapse_options *options;
+	struct collapse_stats *stats;
+	struct profile_group *groups;
+	size_t ngroups;
+	uint8_t *events; /* enum collapse_event by event */
+	struct intern roots; /* names of processes, as they begin the lines */
+	uint32_t *root_of; /* by thread: of roots, or COLLAPSE_NO_ROOT */
+	struct outbuf scratch;
+};
+
+/* The event's name as the script sees it, in scratch; len 0: it sees none. */
+static struct script_part collapse_event_name(struct collapse *c, uint32_t event)
+{
+	const struct profile_event *e = profile_event_of(c->profile, event);
+	struct script_event seen;
+
+	c->scratch.len = 0;
+	if (c->options->names == COLLAPSE_FULL) {
+		uint32_t len;
+		const char *name = profile_text_of(c->profile, e->name, &len);
+
+		return (struct script_part){name, len};
+	}
+	outbuf_char(&c->scratch, ':');
+	script_put_event(&c->scratch, c->profile, e, 1);
+	if (c->scratch.error || !script_line_event(c->scratch.data, c->scratch.len, &seen))
+		return (struct script_part){0};
+	return seen.name;
+}
+
+static bool collapse_part_is(struct script_part p, const char *text)
+{
+	return p.at && p.len == strlen(text) && !memcmp(p.at, text, p.len);
+}
+
+/* The event that is folded when nobody asked for one. */
+static const char *collapse_first_event(struct collapse *c)
+{
+	if (c->options->default_event)
+		return c->options->default_event;
+	for (size_t i = 0; i < c->ngroups; i++)
+		if (collapse_event_name(c, c->groups[i].event).at)
+			return profile_text_of(c->profile, profile_event_of(c->profile, c->groups[i].event)->name,
+					       NULL);
+	return NULL;
+}
+
+static int collapse_choose_events(struct collapse *c)
+{
+	const char *filter = c->options->event_filter;
+
+	if (!filter || !*filter)
+		filter = collapse_first_event(c);
+	c->stats->event = filter;
+	for (uint32_t e = 0; e < profile_nevents(c->profile); e++) {
+		struct script_part name = collapse_event_name(c, e);
+
+		if (!name.at)
+			c->events[e] = COLLAPSE_EVENT_UNSEEN;
+		else if (filter && collapse_part_is(name, filter))
+			c->events[e] = COLLAPSE_EVENT_FOLDED;
+		else
+			c->events[e] = COLLAPSE_EVENT_FILTERED;
+	}
+	return c->scratch.error;
+}
+
+static void collapse_put_full_comm(struct collapse *c, const struct profile_thread *thread)
+{
+	uint32_t len;
+	const char *comm = profile_text_of(c->profile, thread->comm, &len);
+	struct outbuf *out = &c->scratch;
+
+	if (thread->other_pid_ns)
+		outbuf_str(out, "[other pid namespace]");
+	else
+		outbuf_put(out, comm, len);
+	for (size_t i = 0; !out->error && i < out->len; i++) {
+		if (out->data[i] == ';')
+			out->data[i] = ':';
+		if (out->data[i] == '\n')
+			out->data[i] = '?';
+	}
+	if (c->options->include_tid)
+		outbuf_printf(out, "-%d/%d", thread->pid, thread->tid);
+	else if (c->options->include_pid)
+		outbuf_printf(out, "-%d", thread->pid);
+}
+
+static void collapse_put_part(struct outbuf *out, char before, struct script_part part)
+{
+	outbuf_char(out, before);
+	outbuf_put(out, part.at, part.len);
+}
+
+/* Puts the name that the script gives the thread's process; gives false where it has none. */
+static bool collapse_put_perf_comm(struct collapse *c, const struct profile_thread *thread)
+{
+	struct outbuf *out = &c->scratch, line = outbuf_to(-1);
+	struct script_header h;
+	bool is_header;
+
+	script_put_thread(&line, c->profile, thread);
+	is_header = !line.error && *line.data != '#' && script_line_header(line.data, line.len, &h);
+	if (is_header) {
+		outbuf_put(out, h.comm.at, h.comm.len);
+		if (c->options->include_pid || c->options->include_tid)
+			collapse_put_part(out, '-', h.pid);
+		if (c->options->include_tid)
+			collapse_put_part(out, '/', h.tid);
+	}
+	for (size_t i = 0; !out->error && i < out->len; i++)
+		if (out->data[i] == ' ')
+			out->data[i] = '_';
+	if (line.error)
+		out->error = line.error;
+	outbuf_close(&line);
+	return is_header;
+}
+
+static int collapse_root(struct collapse *c, uint32_t thread, uint32_t *ret_root)
+{
+	uint32_t *root = &c->root_of[thread];
+	bool has_name = true;
+	int r = 0;
+
+	if (*root == COLLAPSE_ROOT_UNSET) {
+		const struct profile_thread *t = profile_thread_of(c->profile, thread);
+
+		c->scratch.len = 0;
+		if (c->options->names == COLLAPSE_FULL)
+			collapse_put_full_comm(c, t);
+		else
+			has_name = collapse_put_perf_comm(c, t);
+		r = c->scratch.error;
+		if (!r && !has_name)
+			*root = COLLAPSE_NO_ROOT;
+		else if (!r)
+			r = intern_put(&c->roots, c->scratch.len ? c->scratch.data : "", c->scratch.len, root);
+	}
+	*ret_root = *root;
+	return r;
+}
+
+static uint64_t collapse_add(uint64_t a, uint64_t b)
+{
+	return __builtin_add_overflow(a, b, &a) ? UINT64_MAX : a;
+}
+
+/* Keeps the groups that are folded, with stack, root (in event's place) and what they count (in weight's). */
+static int collapse_select(struct collapse *c)
+{
+	struct collapse_stats *stats = c->stats;
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->ngroups; i++) {
+		struct profile_group *g = &c->groups[i];
+		const struct profile_event *event = profile_event_of(c->profile, g->event);
+		uint8_t kind = c->events[g->event];
+		uint32_t root;
+		int r;
+
+		if (kind == COLLAPSE_EVENT_FILTERED) {
+			stats->filtered_samples += g->samples;
+			stats->other_event = profile_text_of(c->profile, event->name, NULL);
+			continue;
+		}
+		r = collapse_root(c, g->thread, &root);
+		if (r)
+			return r;
+		if (root == COLLAPSE_NO_ROOT) {
+			stats->nameless_samples += g->samples;
+			continue;
+		}
+		if (kind == COLLAPSE_EVENT_UNSEEN || !event->has_period)
+			g->weight = g->samples;
+		stats->samples += g->samples;
+		stats->weight = collapse_add(stats->weight, g->weight);
+		g->event = root;
+		c->groups[n++] = *g;
+	}
+	c->ngroups = n;
+	return 0;
+}
+
+static int collapse_prepare(struct collapse *c)
+{
+	size_t nthreads = profile_nthreads(c->profile);
+	int r;
+
+	c->root_of = malloc((nthreads + 1) * sizeof(*c->root_of));
+	c->events = malloc((size_t)profile_nevents(c->profile) + 1);
+	if (!c->root_of || !c->events)
+		return -ENOMEM;
+	for (size_t i = 0; i < nthreads; i++)
+		c->root_of[i] = COLLAPSE_ROOT_UNSET;
+	r = profile_groups(c->profile, &c->groups, &c->ngroups);
+	if (!r)
+		r = collapse_choose_events(c);
+	return r ? r : collapse_select(c);
+}
+
+/* Hands the groups of each root to the walk, roots in the order of their lines. */
+static int collapse_roots(struct collapse *c, struct collapse_walk *walk)
+{
+	size_t nroots = c->roots.len;
+	AUTO_FREE size_t *starts = calloc(nroots + 2, sizeof(*starts));
+	AUTO_FREE struct collapse_stack *stacks = malloc((c->ngroups + 1) * sizeof(*stacks));
+
+	if (!starts || !stacks)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->ngroups; i++)
+		starts[c->groups[i].event + 2]++;
+	for (size_t i = 2; i < nroots + 2; i++)
+		starts[i] += starts[i - 1];
+	for (size_t i = 0; i < c->ngroups; i++)
+		stacks[starts[c->groups[i].event + 1]++] =
+			(struct collapse_stack){c->groups[i].weight, c->groups[i].stack};
+	return collapse_walk_roots(walk, &c->roots, starts, stacks);
+}
+
+int collapse_write(struct profile *profile, const struct collapse_options *options, struct outbuf *out,
+		   struct collapse_stats *ret_stats)
+{
+	struct collapse_stats stats = {0};
+	struct collapse c = {.profile = profile, .options = options, .stats = &stats, .scratch = outbuf_to(-1)};
+	struct collapse_walk walk;
+	int r = collapse_prepare(&c);
+
+	if (!r) {
+		r = collapse_walk_init(&walk, profile, options, out);
+		if (!r)
+			r = collapse_roots(&c, &walk);
+		collapse_walk_free(&walk);
+	}
+	free(c.groups);
+	free(c.events);
+	free(c.root_of);
+	intern_free(&c.roots);
+	outbuf_close(&c.scratch);
+	if (!r)
+		*ret_stats = stats;
+	return r ? r : out->error;
+}

@@ -1,0 +1,252 @@
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "flamegraph/collapse.h"
+#include "profcpu/command.h"
+#include "profcpu/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+struct fold_arguments {
+	const char *input, *out;
+	struct input_options input_options;
+	struct collapse_options collapse;
+	bool show_inline;
+};
+
+enum fold_option {
+	FOLD_PID = 256,
+	FOLD_TID,
+	FOLD_KERNEL,
+	FOLD_JIT,
+	FOLD_ALL,
+	FOLD_ADDRS,
+	FOLD_INLINE,
+	FOLD_CONTEXT,
+	FOLD_SRCLINE,
+	FOLD_EVENT_FILTER,
+	FOLD_NAMES,
+	FOLD_RAW_NAMES,
+	FOLD_MANGLED,
+	FOLD_OFFLINE,
+};
+
+static const struct option fold_longopts[] = {
+	{"pid", no_argument, NULL, FOLD_PID},
+	{"tid", no_argument, NULL, FOLD_TID},
+	{"kernel", no_argument, NULL, FOLD_KERNEL},
+	{"jit", no_argument, NULL, FOLD_JIT},
+	{"all", no_argument, NULL, FOLD_ALL},
+	{"addrs", no_argument, NULL, FOLD_ADDRS},
+	{"inline", no_argument, NULL, FOLD_INLINE},
+	{"context", no_argument, NULL, FOLD_CONTEXT},
+	{"srcline", no_argument, NULL, FOLD_SRCLINE},
+	{"event-filter", required_argument, NULL, FOLD_EVENT_FILTER},
+	{"names", required_argument, NULL, FOLD_NAMES},
+	{"raw-names", no_argument, NULL, FOLD_RAW_NAMES},
+	{"mangled", no_argument, NULL, FOLD_MANGLED},
+	{"offline", no_argument, NULL, FOLD_OFFLINE},
+	{"output", required_argument, NULL, 'o'},
+	{NULL, 0, NULL, 0},
+};
+
+static int fold_names(struct fold_arguments *a, const char *text)
+{
+	if (!strcmp(text, "full")) {
+		a->collapse.names = COLLAPSE_FULL;
+	} else if (strcmp(text, "perf") != 0) {
+		fprintf(stderr, "profcpu: --names takes perf or full, not '%s'\n", text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* What a line of the output looks like. */
+static int fold_collapse_option(struct fold_arguments *a, int option)
+{
+	struct collapse_options *o = &a->collapse;
+
+	switch (option) {
+	case FOLD_PID:
+		o->include_pid = true;
+		return 0;
+	case FOLD_TID:
+		o->include_tid = true;
+		return 0;
+	case FOLD_ALL:
+	case FOLD_KERNEL:
+		o->annotate_kernel = true;
+		o->annotate_jit = o->annotate_jit || option == FOLD_ALL;
+		return 0;
+	case FOLD_JIT:
+		o->annotate_jit = true;
+		return 0;
+	case FOLD_ADDRS:
+		o->include_addrs = true;
+		return 0;
+	case FOLD_INLINE:
+		a->show_inline = o->annotate_inlined = true;
+		return 0;
+	case FOLD_CONTEXT: /* says something of --inline only */
+		return 0;
+	case FOLD_SRCLINE:
+		o->srcline = a->input_options.text.srcline = true;
+		return 0;
+	case FOLD_EVENT_FILTER:
+		o->event_filter = a->input_options.text.event_filter = optarg;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int fold_option(struct fold_arguments *a, int option)
+{
+	switch (option) {
+	case 'o':
+		a->out = optarg;
+		return 0;
+	case FOLD_NAMES:
+		return fold_names(a, optarg);
+	case FOLD_RAW_NAMES:
+		a->input_options.raw_names = true;
+		return 0;
+	case FOLD_MANGLED:
+		a->input_options.mangled = true;
+		return 0;
+	case FOLD_OFFLINE:
+		a->input_options.offline = true;
+		return 0;
+	default:
+		return fold_collapse_option(a, option);
+	}
+}
+
+static int fold_parse(int argc, char **argv, struct fold_arguments *a)
+{
+	int c, r = 0;
+
+	optind = 0;
+	while (!r && (c = getopt_long_only(argc, argv, "o:", fold_longopts, NULL)) != -1)
+		r = fold_option(a, c);
+	if (r)
+		return r;
+	a->input = optind < argc ? argv[optind++] : "-";
+	if (optind < argc) {
+		fprintf(stderr, "profcpu: fold takes one input; `profcpu help fold` shows how\n");
+		return -EINVAL;
+	}
+	if (a->show_inline && a->collapse.names == COLLAPSE_PERF) {
+		fprintf(stderr, "profcpu: --inline is not supported with the names of perf's form; "
+				"perf script itself shows inlined functions\n");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* What the lines do not show. */
+static void fold_say(const struct fold_arguments *a, const struct input_result *input,
+		     const struct collapse_stats *stats)
+{
+	const char *asked = a->collapse.event_filter;
+
+	if (!stats->samples && stats->filtered_samples)
+		log_warn("no sample is of the event '%s'; there are samples of '%s'", stats->event ? stats->event : "",
+			 stats->other_event);
+	else if (!stats->samples)
+		log_warn("there are no samples in it");
+	else if (stats->other_event && (!asked || !*asked))
+		log_note("there are several events; these are the samples of %s (%llu of others left out, for "
+			 "example of %s; see --event-filter)",
+			 stats->event, (unsigned long long)stats->filtered_samples, stats->other_event);
+	if (stats->nameless_samples)
+		log_warn("%llu samples are left out, whose threads have no name or one that perf script's readers "
+			 "cannot read (--names full has them)",
+			 (unsigned long long)stats->nameless_samples);
+	if (input->text.unended)
+		log_warn("the text ends inside of a sample, which is left out");
+}
+
+static int fold_write(struct fold_arguments *a, struct profile *profile, const struct input_result *input, int fd)
+{
+	struct collapse_stats stats = {0};
+	struct outbuf out = outbuf_to(fd);
+	int r, closed;
+
+	if (input->kind == SOURCE_TEXT && input->text.first_event != PROFILE_NONE)
+		a->collapse.default_event = profile_text_of(profile, input->text.first_event, NULL);
+	r = collapse_write(profile, &a->collapse, &out, &stats);
+	closed = outbuf_close(&out);
+	r = r ? r : closed;
+	if (r)
+		log_error("cannot write %s: %s", a->out ? a->out : "the folded stacks", strerror(-r));
+	else
+		fold_say(a, input, &stats);
+	return r;
+}
+
+static int fold_open(const char *path, int *ret_fd)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+	if (fd < 0) {
+		int r = -errno;
+
+		log_error("cannot write %s: %s", path, strerror(-r));
+		return r;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static int fold_run(int argc, char **argv)
+{
+	struct fold_arguments a = {.input_options = {.write_store_dir_fd = -1}};
+	struct profile *profile = NULL;
+	struct input_result input;
+	AUTO_CLOSE int out_fd = -1;
+	int r;
+
+	if (fold_parse(argc, argv, &a))
+		return EXIT_USAGE;
+	r = profile_new(&profile);
+	if (r)
+		log_error("out of memory");
+	if (!r)
+		r = input_load(a.input, &a.input_options, profile, &input);
+	bool to_file = a.out && strcmp(a.out, "-") != 0;
+
+	if (!r && to_file)
+		r = fold_open(a.out, &out_fd);
+	if (!r)
+		r = fold_write(&a, profile, &input, to_file ? out_fd : 1);
+	profile_free(profile);
+	return r || input.damaged ? EXIT_FAILED : EXIT_DONE;
+}
+
+const struct command command_fold = {
+	.name = "fold",
+	.summary = "make folded stacks of a recording or of perf script's text",
+	.usage = "usage: profcpu fold [OPTION...] [DIR|perf.data|prof.tar.gz|FILE|-]\n\n"
+		 "Writes one line for each distinct stack, \"comm;caller;callee WEIGHT\", sorted. FILE is the text of\n"
+		 "perf script with stacks; \"-\", or nothing, is stdin. By default the lines are those of `perf script |\n"
+		 "stackcollapse-perf.pl`, and these options mean what they mean there:\n\n"
+		 "      --pid, --tid          comm-PID, comm-PID/TID for comm\n"
+		 "      --kernel, --jit       _[k] behind kernel functions, _[j] behind JIT-compiled ones\n"
+		 "      --all                 both\n"
+		 "      --addrs               addresses of frames without a name\n"
+		 "      --srcline             source lines, of perf script -F +srcline\n"
+		 "      --inline              _[i] behind inlined functions (with --names full)\n"
+		 "      --context             for --inline; has no effect of its own\n"
+		 "      --event-filter=EVENT  samples of this event, not of the first\n\n"
+		 "Others:\n\n"
+		 "      --names perf|full     perf's form of names, or the full one (methods with their arguments)\n"
+		 "      --raw-names           with full: names of managed methods as the runtime spells them\n"
+		 "      --mangled             with full: names of native functions mangled\n"
+		 "      --offline             take no name from this machine's files\n"
+		 "  -o, --output FILE         write there, not to stdout\n",
+	.run = fold_run,
+};

@@ -1,0 +1,584 @@
+#include "recording/script_read.h"
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "profile/script_line.h"
+#include "profile/script_names.h"
+#include "recording/script_frame.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SCRIPT_READ_BYTES ((size_t)256 << 10)
+
+/* What a frame's line turned out to be. */
+struct script_known {
+	uint32_t frame; /* PROFILE_NONE: no frame, a bad line */
+	uint32_t sources; /* lines of source that follow it */
+};
+
+/* The sample whose lines are being read. */
+enum script_state {
+	SCRIPT_OUTSIDE,
+	SCRIPT_OPEN,
+	SCRIPT_FILTERED, /* open, but of an event that is not folded: to the script this is outside */
+};
+
+struct script_reader {
+	struct profile *profile;
+	const struct script_text_options *options;
+	struct script_text_stats *stats;
+
+	VEC(struct script_known) known;
+	struct hashmap lines; /* hash of a frame's line, with its source lines -> index in known */
+	struct hashmap stacks; /* hash of frames -> stack */
+	struct hashmap threads; /* hash of comm and ids as they stand -> thread */
+	struct hashmap events; /* hash of name and kind of line -> event */
+
+	enum script_state state;
+	struct profile_sample sample;
+	VEC(uint32_t) frames; /* leaf first */
+	struct outbuf filter; /* the event to fold; has_filter false: not known yet */
+	bool has_filter;
+
+	/* Source lines that are still to come for the newest frame, and what came. */
+	size_t sources_left;
+	struct outbuf sources;
+	struct profile_frame sourced;
+	uint64_t sourced_key;
+
+	/* What the text looks like, for the message when it is none of perf script's. */
+	uint64_t comments, evidence; /* evidence: distinct frames with an address, headers with a time or an event */
+	uint64_t folded_lines, lone_frames, lone_lines;
+};
+
+/* Adds a frame to the open sample. */
+static int script_add(struct script_reader *s, uint32_t frame)
+{
+	if (s->frames.len >= SCRIPT_FRAMES_MAX) {
+		s->stats->bad_lines++;
+		return 0;
+	}
+	return vec_push(&s->frames, frame);
+}
+
+/* Keeps what a line is under its hash. */
+static int script_know(struct script_reader *s, uint64_t key, struct script_known known)
+{
+	if (s->known.len >= INT32_MAX)
+		return -E2BIG;
+	int r = vec_push(&s->known, known);
+
+	return r ? r : hashmap_put(&s->lines, key, (uint32_t)s->known.len - 1);
+}
+
+/* The frame with its source lines, all of which are there now. */
+static int script_add_sourced(struct script_reader *s)
+{
+	const struct outbuf *text = &s->sources;
+	uint32_t *index = hashmap_get(&s->lines, s->sourced_key);
+	struct script_known known = {0};
+	bool blank = true;
+	int r;
+
+	if (index)
+		return script_add(s, s->known.v[*index].frame);
+	if (text->error)
+		return text->error;
+	for (size_t i = 0; i < text->len; i++)
+		blank = blank && text->data[i] == '\n';
+	if (!blank) {
+		r = profile_text(s->profile, text->data, text->len, &s->sourced.srcline);
+		if (r)
+			return r;
+	}
+	r = profile_frame(s->profile, &s->sourced, &known.frame);
+	if (!r)
+		r = script_know(s, s->sourced_key, known);
+	return r ? r : script_add(s, known.frame);
+}
+
+static int script_source_line(struct script_reader *s, const char *line, size_t len)
+{
+	if (s->sources.len || s->sources.error)
+		outbuf_char(&s->sources, '\n');
+	size_t at = s->sources.len;
+
+	script_put_source((struct script_part){line, len}, &s->sources);
+	s->sourced_key = hash_mix(s->sourced_key, hash_bytes(s->sources.data + at, s->sources.len - at));
+	return --s->sources_left ? 0 : script_add_sourced(s);
+}
+
+/* A line that belongs to the frame above it or to none. */
+static void script_no_frame(struct script_reader *s, const char *line, size_t len)
+{
+	/* Source lines that nobody asked for: two spaces and a text. */
+	if (s->state != SCRIPT_OUTSIDE && s->frames.len && len > 2 && !memcmp(line, "  ", 2))
+		s->stats->unused_lines++;
+	else
+		s->stats->bad_lines++;
+}
+
+/* A frame's line while no sample is open. */
+static void script_lone_frame(struct script_reader *s, const char *line, size_t len)
+{
+	struct script_frame f;
+	uint64_t addr;
+
+	if (!script_line_frame(line, len, &f)) {
+		s->stats->bad_lines++;
+		return;
+	}
+	s->stats->unused_lines++;
+	if (script_line_hex(f.addr, &addr) && f.addr.len > 3)
+		s->lone_frames++;
+	else
+		s->lone_lines++;
+}
+
+/* What this line is, by its hash or by parsing it. */
+static int script_recognize(struct script_reader *s, const char *line, size_t len, uint64_t key,
+			    struct script_known *ret_known)
+{
+	uint32_t *index = hashmap_get(&s->lines, key);
+	struct script_known known = {PROFILE_NONE, 0};
+	struct profile_frame frame = {0};
+	size_t sources = 0;
+
+	if (index) {
+		*ret_known = s->known.v[*index];
+		return 0;
+	}
+	int r = script_frame_parse(s->profile, line, len, s->options, &frame, &sources);
+
+	if (!r)
+		r = profile_frame(s->profile, &frame, &known.frame);
+	else if (r == -ENOENT)
+		r = 0;
+	s->evidence += known.frame != PROFILE_NONE && !frame.addr_is_text;
+	known.sources = (uint32_t)sources;
+	if (!r)
+		r = script_know(s, key, known);
+	if (!r)
+		*ret_known = known;
+	return r;
+}
+
+static int script_frame_line(struct script_reader *s, const char *line, size_t len)
+{
+	uint64_t key = hash_bytes(line, len);
+	struct script_known known;
+
+	if (s->state == SCRIPT_OUTSIDE) {
+		script_lone_frame(s, line, len);
+		return 0;
+	}
+	int r = script_recognize(s, line, len, key, &known);
+
+	if (r)
+		return r;
+	if (known.frame == PROFILE_NONE) {
+		script_no_frame(s, line, len);
+		return 0;
+	}
+	if (!s->options->srcline || !known.sources || s->state == SCRIPT_FILTERED)
+		return script_add(s, known.frame);
+	s->sources_left = known.sources;
+	s->sources.len = 0;
+	s->sourced = *profile_frame_of(s->profile, known.frame);
+	s->sourced_key = hash_mix(key, 0x736f75726365ULL);
+	return 0;
+}
+
+/* The stack of the frames that were read, by their hash or through the trie. */
+static int script_stack(struct script_reader *s, uint32_t *ret_stack)
+{
+	uint64_t key = s->frames.len;
+	uint32_t *place, stack = PROFILE_STACK_EMPTY;
+
+	for (size_t i = 0; i < s->frames.len; i++)
+		key = hash_mix(key, s->frames.v[i]);
+	place = hashmap_get(&s->stacks, key);
+	if (place) {
+		*ret_stack = *place;
+		return 0;
+	}
+	for (size_t i = s->frames.len; i-- > 0;) {
+		int r = profile_stack(s->profile, stack, s->frames.v[i], &stack);
+
+		if (r)
+			return r;
+	}
+	*ret_stack = stack;
+	return hashmap_put(&s->stacks, key, stack);
+}
+
+static int script_empty_line(struct script_reader *s)
+{
+	int r = 0;
+
+	if (s->state == SCRIPT_OUTSIDE)
+		return 0;
+	r = script_stack(s, &s->sample.stack);
+	if (!r)
+		r = profile_sample(s->profile, &s->sample);
+	s->stats->samples++;
+	s->frames.len = 0;
+	s->state = SCRIPT_OUTSIDE;
+	return r;
+}
+
+/* A number of at most 31 bits without leading zeros, as perf prints ids. */
+static bool script_id(struct script_part text, int32_t *ret_id)
+{
+	int64_t value = 0;
+
+	if (!text.len || text.len > 10 || (text.len > 1 && *text.at == '0'))
+		return false;
+	for (size_t i = 0; i < text.len; i++)
+		value = value * 10 + (text.at[i] - '0');
+	if (value > INT32_MAX)
+		return false;
+	*ret_id = (int32_t)value;
+	return true;
+}
+
+static int script_thread(struct script_reader *s, const struct script_header *h, uint32_t *ret_thread)
+{
+	struct profile_thread thread = {.pid = -1, .tid = -1};
+	size_t len = (size_t)(h->ids.at + h->ids.len - h->comm.at);
+	uint64_t key = hash_bytes(h->comm.at, len);
+	uint32_t *known = hashmap_get(&s->threads, key);
+	bool has_pid = h->pid.at == h->ids.at && h->pid.len != h->ids.len;
+	int r;
+
+	if (known) {
+		*ret_thread = *known;
+		return 0;
+	}
+	if (!script_id(h->tid, &thread.tid) || (has_pid && !script_id(h->pid, &thread.pid))) {
+		r = profile_text(s->profile, h->ids.at, h->ids.len, &thread.ids_text);
+		if (r)
+			return r;
+		thread.ids_text++;
+		thread.pid = thread.tid = -1;
+	}
+	r = profile_text(s->profile, h->comm.at, h->comm.len, &thread.comm);
+	if (!r)
+		r = profile_thread(s->profile, &thread, ret_thread);
+	return r ? r : hashmap_put(&s->threads, key, *ret_thread);
+}
+
+/* The name of the event in a line where the script sees none: "sched:sched_switch: prev_comm=..". */
+static struct script_part script_loose_event(struct script_part rest)
+{
+	const char *p = rest.at, *end = p + rest.len;
+
+	while (p < end) {
+		const char *token = p;
+
+		while (p < end && !script_is_space(*p))
+			p++;
+		if (p - token >= 2 && p[-1] == ':' && (*token < '0' || *token > '9') && *token != '[')
+			return (struct script_part){token, (size_t)(p - 1 - token)};
+		while (p < end && script_is_space(*p))
+			p++;
+	}
+	return (struct script_part){"unknown", 7};
+}
+
+static int script_event(struct script_reader *s, struct script_part name, bool has_period, bool has_fields,
+			uint32_t *ret_event)
+{
+	struct profile_event event = {.has_period = has_period, .has_fields = has_fields};
+	uint64_t key = hash_mix(hash_bytes(name.at, name.len), (uint64_t)has_period << 1 | has_fields);
+	uint32_t *known = hashmap_get(&s->events, key);
+	int r;
+
+	if (known) {
+		*ret_event = *known;
+		return 0;
+	}
+	r = profile_text(s->profile, name.at, name.len, &event.name);
+	if (!r)
+		r = profile_event(s->profile, &event, ret_event);
+	return r ? r : hashmap_put(&s->events, key, *ret_event);
+}
+
+/* "1704.274854:" in nanoseconds. */
+static bool script_time(const char *at, const char *end, uint64_t *ret_ns)
+{
+	uint64_t s = 0, ns = 0, scale = 1000000000;
+	const char *p = at;
+
+	for (; p < end && *p >= '0' && *p <= '9' && s < UINT32_MAX; p++)
+		s = s * 10 + (uint64_t)(*p - '0');
+	if (p == at || p == end || *p != '.')
+		return false;
+	for (p++; p < end && *p >= '0' && *p <= '9' && scale > 1; p++) {
+		scale /= 10;
+		ns += (uint64_t)(*p - '0') * scale;
+	}
+	if (p == end || *p != ':' || scale == 1000000000)
+		return false;
+	*ret_ns = s * 1000000000 + ns;
+	return true;
+}
+
+/* Finds "[001]" and "1704.274854:" among the first words behind the ids. */
+static void script_place(const char *p, const char *end, struct profile_sample *sample)
+{
+	for (int words = 0; p < end && words < 4; words++) {
+		const char *word = p;
+
+		while (p < end && !script_is_space(*p))
+			p++;
+		if (script_time(word, p, &sample->time_ns))
+			return;
+		if (p - word >= 3 && *word == '[' && p[-1] == ']') {
+			struct script_part digits = {word + 1, (size_t)(p - word - 2)};
+
+			while (digits.len > 1 && *digits.at == '0') {
+				digits.at++;
+				digits.len--;
+			}
+			if (!script_id(digits, &sample->cpu))
+				sample->cpu = -1;
+		}
+		while (p < end && script_is_space(*p))
+			p++;
+	}
+}
+
+/* Whether the event is not the one to fold; the first one becomes that. */
+static bool script_filters(struct script_reader *s, struct script_part name, uint32_t event)
+{
+	if (s->stats->first_event == PROFILE_NONE)
+		s->stats->first_event = profile_event_of(s->profile, event)->name;
+	if (!s->has_filter) {
+		outbuf_put(&s->filter, name.at, name.len);
+		s->has_filter = true;
+	}
+	return s->filter.len != name.len || (name.len && memcmp(s->filter.data, name.at, name.len) != 0);
+}
+
+/* A header opens a sample, or (see script_read.h) not. */
+static void script_open(struct script_reader *s, const struct profile_sample *sample, bool filtered)
+{
+	if (filtered && s->state == SCRIPT_OPEN) {
+		s->stats->unused_lines++;
+		return;
+	}
+	if (s->state == SCRIPT_FILTERED)
+		s->frames.len = 0;
+	s->sample = *sample;
+	s->state = filtered ? SCRIPT_FILTERED : SCRIPT_OPEN;
+}
+
+static int script_header_line(struct script_reader *s, const char *line, size_t len, const struct script_header *h)
+{
+	struct profile_sample sample = {.cpu = -1};
+	struct script_event event = {.period = {0}};
+	bool seen = script_line_event(line, len, &event);
+	int r;
+
+	if (!seen)
+		event.name = script_loose_event((struct script_part){h->rest, (size_t)(line + len - h->rest)});
+	/* Names that only damage makes so many of. */
+	if (!seen && profile_nevents(s->profile) > PROFILE_EVENTS_MAX / 2)
+		event.name = (struct script_part){"unknown", 7};
+	script_place(h->rest, line + len, &sample);
+	s->evidence += seen || sample.time_ns;
+	sample.weight = script_line_weight(event.period);
+	r = script_event(s, event.name, event.period.len > 0, !seen, &sample.event);
+	if (!r)
+		r = script_thread(s, h, &sample.thread);
+	if (r)
+		return r;
+	bool filtered = seen && script_filters(s, event.name, sample.event);
+
+	if (s->filter.error)
+		return s->filter.error;
+	script_open(s, &sample, filtered);
+	return 0;
+}
+
+static bool script_looks_folded(const char *line, size_t len)
+{
+	const char *space = memrchr(line, ' ', len), *end = line + len;
+
+	if (!space || space + 1 == end || !memchr(line, ';', (size_t)(space - line)))
+		return false;
+	for (const char *p = space + 1; p < end; p++)
+		if ((*p < '0' || *p > '9') && *p != '.')
+			return false;
+	return true;
+}
+
+static int script_line(struct script_reader *s, const char *line, size_t len)
+{
+	struct script_header header;
+
+	s->stats->lines++;
+	if (s->sources_left)
+		return script_source_line(s, line, len);
+	if (!len || (len == 1 && *line == '\r'))
+		return script_empty_line(s);
+	if (*line == '#') {
+		s->comments++;
+		return 0;
+	}
+	if (!script_is_space(*line)) {
+		if (script_line_header(line, len, &header))
+			return script_header_line(s, line, len, &header);
+		s->folded_lines += script_looks_folded(line, len);
+	}
+	return script_frame_line(s, line, len);
+}
+
+/* Hands on all whole lines in buf; *ret_used is their length. A line that fills SCRIPT_LINE_MAX is cut there; the rest of
+ * it is skipped by the caller (*ret_cut). */
+static int script_lines(struct script_reader *s, const char *buf, size_t len, size_t *ret_used)
+{
+	const char *p = buf, *end = buf + len, *newline;
+	int r = 0;
+
+	while (!r && (newline = memchr(p, '\n', (size_t)(end - p)))) {
+		r = script_line(s, p, (size_t)(newline - p));
+		p = newline + 1;
+	}
+	*ret_used = (size_t)(p - buf);
+	return r;
+}
+
+/* The buffer holds the start of a line only: makes room, or takes the start as the line. */
+static int script_long_line(struct script_reader *s, char **buf, size_t *cap, size_t *len, bool *skipping)
+{
+	if (*skipping || *len >= SCRIPT_LINE_MAX) {
+		int r = *skipping ? 0 : script_line(s, *buf, SCRIPT_LINE_MAX);
+
+		s->stats->bad_lines += !*skipping;
+		*skipping = true;
+		*len = 0;
+		return r;
+	}
+	char *more = realloc(*buf, *cap * 2);
+
+	if (!more)
+		return -ENOMEM;
+	*buf = more;
+	*cap *= 2;
+	return 0;
+}
+
+/* Drops what is left of a line that was cut. */
+static void script_skip(char *buf, size_t *len, bool *skipping)
+{
+	char *newline = *skipping ? memchr(buf, '\n', *len) : NULL;
+
+	if (newline) {
+		*len -= (size_t)(newline + 1 - buf);
+		memmove(buf, newline + 1, *len);
+		*skipping = false;
+	}
+}
+
+static int script_read_all(struct script_reader *s, int fd, uint64_t *ret_offset)
+{
+	size_t cap = SCRIPT_READ_BYTES, len = 0, used;
+	AUTO_FREE char *buf = malloc(cap);
+	bool skipping = false;
+	int r = buf ? 0 : -ENOMEM;
+
+	while (!r) {
+		ssize_t n = read(fd, buf + len, cap - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			r = n ? -errno : 0;
+			break;
+		}
+		*ret_offset += (uint64_t)n;
+		len += (size_t)n;
+		script_skip(buf, &len, &skipping);
+		used = 0;
+		if (!skipping)
+			r = script_lines(s, buf, len, &used);
+		len -= used;
+		memmove(buf, buf + used, len);
+		if (!r && (len == cap || len >= SCRIPT_LINE_MAX || skipping))
+			r = script_long_line(s, &buf, &cap, &len, &skipping);
+	}
+	/* A last line without a newline is a line. */
+	if (!r && len && !skipping)
+		r = script_line(s, buf, len);
+	return r;
+}
+
+/* Why a text without samples is not what can be folded; NULL: it is fine, a recording without samples. */
+static const char *script_judge(const struct script_reader *s)
+{
+	const struct script_text_stats *st = s->stats;
+
+	if (s->evidence)
+		return NULL;
+	if (!st->lines)
+		return "it is empty";
+	if (s->folded_lines > st->lines / 2)
+		return "these are folded stacks already; `profcpu flamegraph` draws them";
+	if (s->lone_lines > st->lines / 2)
+		return "its samples have no stacks; record with stacks (perf record -g)";
+	if (s->lone_frames)
+		return "its samples have no thread; perf script has to print the fields comm and tid (-F comm,tid,..)";
+	if (s->comments && !st->bad_lines && !st->unused_lines)
+		return NULL;
+	return "it is not the text of perf script";
+}
+
+static void script_reader_free(struct script_reader *s)
+{
+	vec_free(&s->known);
+	vec_free(&s->frames);
+	hashmap_free(&s->lines);
+	hashmap_free(&s->stacks);
+	hashmap_free(&s->threads);
+	hashmap_free(&s->events);
+	outbuf_close(&s->filter);
+	outbuf_close(&s->sources);
+}
+
+int script_text_read(int fd, const struct script_text_options *options, struct profile *profile,
+		     struct script_text_stats *ret_stats, struct parse_error *err)
+{
+	struct script_text_stats stats = {.first_event = PROFILE_NONE};
+	struct script_reader s = {
+		.profile = profile,
+		.options = options,
+		.stats = &stats,
+		.filter = outbuf_to(-1),
+		.sources = outbuf_to(-1),
+	};
+	const char *filter = options->event_filter;
+	uint64_t offset = 0;
+	int r;
+
+	if (filter && *filter) {
+		outbuf_str(&s.filter, filter);
+		s.has_filter = true;
+	}
+	r = s.filter.error ? s.filter.error : script_read_all(&s, fd, &offset);
+	if (r)
+		parse_fail(err, r, strerrordesc_np(-r), offset);
+	const char *why = r ? NULL : script_judge(&s);
+
+	if (why)
+		r = parse_fail(err, -EBADMSG, why, 0);
+	stats.unended = s.state != SCRIPT_OUTSIDE;
+	script_reader_free(&s);
+	if (!r)
+		*ret_stats = stats;
+	return r;
+}
