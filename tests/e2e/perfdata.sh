@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# The reader of perf.data against perf itself: what `perf record` writes in its various modes comes through with the same
+# records in the same order, with the same times, contents and callchains, as `perf report -D` tells.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need perf
+need_sampling
+need_root
+
+dump=$BUILD/helpers/perfdata_dump
+kernel_types='MMAP|LOST|COMM|EXIT|THROTTLE|UNTHROTTLE|FORK|READ|SAMPLE|MMAP2|AUX|ITRACE_START|LOST_SAMPLES|SWITCH'
+kernel_types+='|SWITCH_CPU_WIDE|NAMESPACES|KSYMBOL|BPF_EVENT|CGROUP|TEXT_POKE'
+with_content='MMAP|MMAP2|COMM|FORK|EXIT|SAMPLE'
+
+# perf report -D as perfdata_dump writes it. A record of /proc or of a file without sample_id_all has no time: 0.
+as_perf() { # FILE
+	perf report -D -i "$1" 2>/dev/null </dev/null | sed -nE "
+		s/^([-0-9]+ )?([-0-9]+) 0x[0-9a-f]+ \[(0x[0-9a-f]+)\]: PERF_RECORD_($kernel_types)\b(.*)/\2 [\3]: \4\5/
+		t record
+		s/^\.\.\.\.\. +[0-9]+: 0*([0-9a-f]+)\$/\1/p
+		d
+		:record
+		s/ +\$//
+		s/^-1 /0 /
+		/^[0-9]+ \[0x[0-9a-f]+\]: ($with_content)\b/! s/^([0-9]+ \[[^ ]+ [A-Z_0-9]+).*/\1/
+		p"
+}
+
+same_as_perf() { # NAME FILE
+	as_perf "$2" >"$T/perf.txt"
+	"$dump" dump "$2" >"$T/ours.txt" || fail "$1: perfdata_dump gave $?"
+	cmp -s "$T/perf.txt" "$T/ours.txt" || fail "$1: $(diff "$T/perf.txt" "$T/ours.txt" | head -n 10)"
+	"$dump" walk "$2" >"$T/walk.txt"
+	grep -q '^unknown_types 0 damaged 0 unknown_features 0 ' "$T/walk.txt" || fail "$1: $(cat "$T/walk.txt")"
+	grep -q '^truncated_at 0 unfinished 0' "$T/walk.txt" || fail "$1: $(cat "$T/walk.txt")"
+	perf evlist -i "$2" 2>/dev/null </dev/null | grep -v '^#' | diff - <("$dump" events "$2") ||
+		fail "$1: other names of events than perf evlist"
+	local samples
+	samples=$(sed -n 's/^SAMPLE //p' "$T/walk.txt")
+	[ "${samples:-0}" -ge "${3:-50}" ] || fail "$1: only ${samples:-0} samples"
+	echo "$1: $(wc -l <"$T/ours.txt") lines equal, $samples samples"
+}
+
+# perf 6.1 itself dies now and then ("assertion failed at util/build-id.c") when it collects build ids at the end.
+rec() { # FILE ARG...
+	local file=$1 status try
+	shift
+	for try in 1 2 3 4 5; do
+		status=0
+		perf record -o "$file" "$@" >"$T/record.log" 2>&1 </dev/null || status=$?
+		[ "$status" -gt 128 ] || break
+		echo "perf record $*: exit $status, try $try"
+	done
+	[ "$status" = 0 ] || fail "perf record $*: $(cat "$T/record.log")"
+}
+
+load() { "$BUILD/examples/shares" "$1" >/dev/null; }
+export -f load
+export BUILD HOME=$T # build ids are cached there by perf
+
+rec g.data -F 999 -g -- "$BUILD/examples/shares" 1
+same_as_perf "-g" g.data
+rec all.data -F 999 -a -g -- bash -c 'load 0.5 & for i in {1..50}; do /bin/true; done; wait'
+same_as_perf "-a -g" all.data
+rec two.data -F 999 -a -g -e cpu-clock -e page-faults -e context-switches -- bash -c 'load 0.5; ls -lR /etc'
+same_as_perf "three events" two.data
+# Different sample types: perf gives all of them an IDENTIFIER.
+rec shapes.data -a -e cpu-clock/freq=999,call-graph=fp/ -e page-faults/period=1,call-graph=no/ -d -- bash -c 'load 0.5'
+same_as_perf "two shapes" shapes.data
+rec group.data -F 499 -e '{cpu-clock,page-faults,task-clock}' -- "$BUILD/examples/shares" 0.5
+same_as_perf "a group" group.data
+# The leader's samples count for each member by how far its counter moved.
+rec read.data -F 999 -e '{cpu-clock,page-faults,task-clock}:S' -- "$BUILD/examples/shares" 0.5
+perf script --ns -F time,period,event -i read.data 2>/dev/null | sed -E 's/^ +//; s/  +/ /g; s/ +$//' >"$T/perf.txt"
+"$dump" periods read.data | cmp - "$T/perf.txt" || fail "a group that is read: other periods than perf's"
+[ "$(wc -l <"$T/perf.txt")" -ge 300 ] || fail "a group that is read: few samples"
+rec user.data -F 999 -e cpu-clock:u -g -- "$BUILD/examples/shares" 0.5
+same_as_perf "cpu-clock:u" user.data
+rec dwarf.data -F 199 --call-graph dwarf,8192 -- "$BUILD/examples/shares" 1
+same_as_perf "--call-graph dwarf" dwarf.data
+[ "$("$dump" sizes dwarf.data | awk '$6 > 0 && $8 == 1' | wc -l)" -ge 50 ] || fail "no user stacks in $(head -n 3 ours.txt)"
+rec buildids.data -F 999 --buildid-mmap -a -- "$BUILD/examples/shares" 0.3
+same_as_perf "--buildid-mmap" buildids.data
+rec switches.data -F 999 -a --switch-events --namespaces --all-cgroups -- "$BUILD/examples/shares" 0.3
+same_as_perf "switches and namespaces" switches.data
+rec many.data -F 999 -a -g -d --phys-data --code-page-size --data-page-size -W -- "$BUILD/examples/shares" 0.3
+same_as_perf "addresses, page sizes, weights" many.data
+rec clock.data -F 999 -k CLOCK_MONOTONIC -g -- "$BUILD/examples/shares" 0.3
+same_as_perf "-k" clock.data
+"$dump" info clock.data | grep -qx 'clockid 1' || fail "the clock is not told"
+if perf record -z -o /dev/null -- true >"$T/record.log" 2>&1; then
+	rec z.data -z -F 4999 -a -g -- "$BUILD/examples/shares" 1
+	same_as_perf "-z" z.data
+	"$dump" info z.data | grep -qx 'compressed 1' || fail "-z is not told"
+else
+	echo "this perf has no zstd: $(cat "$T/record.log")"
+fi
+perf record -F 999 -a -g -o - -- "$BUILD/examples/shares" 0.5 2>"$T/record.log" | cat >pipe.data
+same_as_perf "pipe mode, as a file" pipe.data
+"$dump" dump - < <(cat pipe.data) | cmp - "$T/ours.txt" || fail "pipe mode through a pipe differs"
+"$dump" info pipe.data | grep -qx 'pipe 1' || fail "pipe mode is not told"
+
+# What the header says.
+perf report --header-only -i all.data >"$T/header.txt" 2>/dev/null
+"$dump" info all.data >"$T/info.txt"
+for line in 'hostname:hostname' 'os release:os_release' 'perf version:version' 'arch:arch'; do
+	want=$(sed -n "s/^# ${line%%:*} : //p" "$T/header.txt")
+	grep -qxF "${line##*:} $want" "$T/info.txt" || fail "${line%%:*} is $want for perf: $(cat "$T/info.txt")"
+done
+perf buildid-list -i all.data 2>/dev/null | sort >"$T/list.txt"
+grep -E '^[0-9a-f]{40} ' "$T/info.txt" | sort | cmp - "$T/list.txt" || fail "other build ids than perf's"
+
+# Tracepoints: each context switch with its payload, in a mount namespace of our own.
+cat >"$T/tracepoint" <<'EOF'
+mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null || exit 9
+perf record -q -c 1 -a -e sched:sched_switch -o "$1" -- sleep 0.3 >/dev/null 2>&1 || exit 9
+EOF
+if unshare -m bash "$T/tracepoint" sched.data; then
+	same_as_perf "sched:sched_switch" sched.data 10
+	[ "$("$dump" sizes sched.data | awk '$1 == "sched:sched_switch" && $4 > 50' | wc -l)" -ge 10 ] ||
+		fail "tracepoints have no payload"
+else
+	echo "no tracefs here"
+fi
