@@ -44,7 +44,7 @@ struct answers_image {
 struct answers_symbol {
 	uint64_t start, end;
 	uint32_t image;
-	uint32_t name; /* in answers.texts; ANSWERS_NONE: bounds of a function without a name */
+	uint32_t name; /* in answers.texts; with SYMBOL_BOUNDS the function's vaddr, "0x1234", as it has no name */
 	uint32_t module; /* kernel symbols: "[ext4]"; else ANSWERS_NONE */
 	uint32_t source; /* enum symbol_source */
 };

@@ -150,14 +150,13 @@ static uint8_t frames_flags(uint8_t kind, const char *name)
 }
 
 /* The name of a placed function: "[libfoo.so+0x1234]", its start. */
-static int frames_placed(struct frames *f, const struct frames_image_names *image, uint64_t start,
+static int frames_placed(struct frames *f, const struct frames_image_names *image, const char *start,
 			 uint32_t *ret_name)
 {
 	struct outbuf buf = outbuf_to(-1);
 	int r;
 
-	outbuf_printf(&buf, "[%s+0x%llx]", profile_text_of(f->profile, image->base, NULL),
-		      (unsigned long long)start);
+	outbuf_printf(&buf, "[%s+%s]", profile_text_of(f->profile, image->base, NULL), start);
 	r = buf.error ? buf.error : profile_text(f->profile, buf.data, buf.len, ret_name);
 	outbuf_close(&buf);
 	return r;
@@ -192,15 +191,15 @@ static int frames_symbol_names(struct frames *f, const struct answers_symbol *s,
 	if (r)
 		return r;
 	n.kind = image->kind;
-	if (s->name == ANSWERS_NONE) {
+	raw = intern_text(&f->answers->texts, s->name);
+	if (s->source == SYMBOL_BOUNDS) {
 		n.status = FRAME_IS_PLACED;
 		n.perf_name = PROFILE_NONE;
-		r = frames_placed(f, image, s->start, &n.name);
+		r = frames_placed(f, image, raw, &n.name);
 		if (!r)
 			*ret_names = n;
 		return r;
 	}
-	raw = intern_text(&f->answers->texts, s->name);
 	len = intern_len(&f->answers->texts, s->name);
 	n.flags = frames_flags(n.kind, raw);
 	if (s->source == SYMBOL_PERFMAP || s->source == SYMBOL_KALLSYMS)
@@ -246,7 +245,7 @@ bool frames_is_trampoline(struct frames *f, const struct frames_place *exact)
 	if (exact->symbol == ANSWERS_NONE)
 		return false;
 	s = &f->answers->symbols.v[exact->symbol];
-	return s->start == exact->addr && s->name != ANSWERS_NONE &&
+	return s->start == exact->addr && s->source != SYMBOL_BOUNDS &&
 	       (frames_flags(FRAME_NATIVE, intern_text(&f->answers->texts, s->name)) & FRAMES_TRAMPOLINE);
 }
 

@@ -1,6 +1,7 @@
 #include "symbols/images.h"
 
 #include "base/cleanup.h"
+#include "symbols/function_bounds.h"
 #include "symbols/perfmap.h"
 
 #include <elf.h>
@@ -22,6 +23,8 @@ struct images_source {
 	uint64_t start, end;
 	bool tried;
 	struct image *elf;
+	bool bounds_tried;
+	struct function_bounds bounds;
 };
 
 struct images_header_id {
@@ -39,6 +42,7 @@ struct images {
 	struct hashmap header_ids; /* path text id -> index into ids */
 	VEC(struct images_header_id) ids;
 	struct images_stats stats;
+	char bounds_name[24]; /* of the last answer from bounds */
 };
 
 int images_new(struct answers *answers, struct kernel_map *kernel, struct opener *opener, struct images **ret_images)
@@ -58,8 +62,10 @@ void images_free(struct images *im)
 {
 	if (!im)
 		return;
-	for (size_t i = 0; i < im->sources.len; i++)
+	for (size_t i = 0; i < im->sources.len; i++) {
 		image_free(im->sources.v[i].elf);
+		function_bounds_free(&im->sources.v[i].bounds);
+	}
 	for (size_t i = 0; i < im->perfmaps.len; i++)
 		symbol_provider_free(im->perfmaps.v[i]);
 	vec_free(&im->sources);
@@ -403,16 +409,53 @@ static int images_vaddr(const struct image *elf, uint64_t file_off, uint64_t *re
 	return -ENOENT;
 }
 
-/* The symbol at a file offset, with its bounds as file offsets too. 0 or -ENOENT. */
-static int images_ask_elf(const struct image *elf, uint64_t file_off, uint64_t time_ns, struct symbol *ret_symbol)
+/* Where functions of a file begin and end, read when the first address without a symbol is met. */
+static int images_open_bounds(struct images *im, const struct answers_image *key, struct images_source *s)
 {
+	AUTO_CLOSE int fd = -1;
+
+	if (s->bounds_tried || key->kind != ANSWERS_FILE)
+		return 0;
+	s->bounds_tried = true;
+	if (images_find_file(im, key, s, intern_text(&im->answers->texts, key->path), &fd))
+		return 0;
+	return function_bounds_open(fd, &s->bounds) == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* The function without a name that covers a vaddr; its name is its beginning. */
+static int images_ask_bounds(struct images *im, const struct answers_image *key, struct images_source *s,
+			     uint64_t vaddr, struct symbol *ret_symbol)
+{
+	struct symbol found = {.source = SYMBOL_BOUNDS, .name = im->bounds_name};
+	int r = images_open_bounds(im, key, s);
+
+	if (!r)
+		r = function_bounds_find(&s->bounds, vaddr, &found.start, &found.end);
+	if (r)
+		return r;
+	found.base = found.start;
+	found.name_len = (uint32_t)snprintf(im->bounds_name, sizeof(im->bounds_name), "0x%llx",
+					    (unsigned long long)found.start);
+	*ret_symbol = found;
+	return 0;
+}
+
+/* The symbol at a file offset, with its bounds as file offsets too. 0, -ENOENT or -ENOMEM. */
+static int images_ask_elf(struct images *im, uint32_t image, uint64_t file_off, uint64_t time_ns,
+			  struct symbol *ret_symbol)
+{
+	const struct answers_image *key = &im->answers->images.v[image];
+	struct images_source *source = &im->sources.v[image];
+	const struct image *elf = source->elf;
 	struct symbol s;
 	uint64_t vaddr;
 	int r;
 
-	if (!elf || !elf->symbols || images_vaddr(elf, file_off, &vaddr))
+	if (!elf || images_vaddr(elf, file_off, &vaddr))
 		return -ENOENT;
-	r = symbol_provider_find(elf->symbols, vaddr, time_ns, &s);
+	r = elf->symbols ? symbol_provider_find(elf->symbols, vaddr, time_ns, &s) : -ENOENT;
+	if (r == -ENOENT)
+		r = images_ask_bounds(im, key, source, vaddr, &s);
 	if (r)
 		return r;
 	s.base = s.base - vaddr + file_off;
@@ -439,7 +482,7 @@ static int images_ask_source(struct images *im, uint32_t image, uint64_t addr, u
 	if (r)
 		return r;
 	if (key->kind != ANSWERS_JIT)
-		return images_ask_elf(im->sources.v[image].elf, addr, time_ns, ret_symbol);
+		return images_ask_elf(im, image, addr, time_ns, ret_symbol);
 	r = images_perfmap(im, key->pid, &perfmap);
 	if (r)
 		return r;

@@ -56,10 +56,7 @@ static void store_put_symbol(struct outbuf *out, const struct answers *a, const 
 	else
 		outbuf_put(out, intern_text(&a->texts, s->module), intern_len(&a->texts, s->module));
 	outbuf_char(out, ' ');
-	if (s->name == ANSWERS_NONE)
-		outbuf_char(out, '\n');
-	else
-		store_put_name(out, a, s->name);
+	store_put_name(out, a, s->name);
 }
 
 /* The order in the file: by image, then symbols by their ids with "nothing" last, then addresses. */
@@ -259,7 +256,7 @@ static int store_image(struct store_parser *s, char *p)
 
 static int store_symbol(struct store_parser *s, char *p)
 {
-	struct answers_symbol symbol = {.image = s->image, .name = ANSWERS_NONE, .module = ANSWERS_NONE};
+	struct answers_symbol symbol = {.image = s->image, .module = ANSWERS_NONE};
 	const char *source, *module;
 	uint64_t len;
 	int r;
@@ -276,7 +273,7 @@ static int store_symbol(struct store_parser *s, char *p)
 		if (!strcmp(source, symbol_source_name((enum symbol_source)i)))
 			symbol.source = i;
 	r = strcmp(module, "-") ? intern_str(&s->answers->texts, module, &symbol.module) : 0;
-	if (!r && *p)
+	if (!r)
 		r = store_name(s, p, &symbol.name);
 	return r ? r : answers_symbol(s->answers, &symbol, &s->symbol);
 }

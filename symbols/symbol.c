@@ -12,6 +12,7 @@ const char *symbol_source_name(enum symbol_source source)
 		[SYMBOL_KALLSYMS] = "kallsyms",
 		[SYMBOL_KSYMBOL] = "ksymbol",
 		[SYMBOL_PERFMAP] = "perf-map",
+		[SYMBOL_BOUNDS] = "bounds",
 	};
 
 	return (unsigned int)source < SYMBOL_SOURCES ? names[source] : "none";

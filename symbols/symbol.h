@@ -16,6 +16,7 @@ enum symbol_source {
 	SYMBOL_KALLSYMS,
 	SYMBOL_KSYMBOL, /* PERF_RECORD_KSYMBOL: BPF programs, trampolines */
 	SYMBOL_PERFMAP,
+	SYMBOL_BOUNDS, /* no name: where a function begins and ends, by the image's unwind table */
 	SYMBOL_SOURCES,
 };
 
