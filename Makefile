@@ -70,6 +70,8 @@ $(B)/gen/%.inc: %
 	@mkdir -p $(@D)
 	$(call say,EMBED,$<)od -An -v -tx1 $< | sed 's/ \([0-9a-f][0-9a-f]\)/0x\1,/g' >$@
 
+$(B)/obj/flamegraph/svg.o: $(addprefix $(B)/gen/flamegraph/,svg.js.inc svg.css.inc svg_dark.css.inc)
+
 $(B)/libprofcpu.a: $(LIB_OBJS)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
 

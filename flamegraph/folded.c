@@ -286,12 +286,11 @@ static int folded_line(struct folded *f, const char *line, size_t len)
 	uint64_t weight = folded_weight(f, &after);
 
 	if (two) {
-		f->tree->differential = true;
-		tree_add_before(f->tree, node, folded_weight(f, &before));
+		r = tree_add_before(f->tree, node, folded_weight(f, &before));
 		weight = folded_weight(f, &after);
 	}
 	tree_add(f->tree, node, weight);
-	return 0;
+	return r;
 }
 
 /* All whole lines of the text; *ret_used is where the last one ends. */
@@ -394,10 +393,10 @@ static int folded_end(struct folded *f, int r, uint64_t offset, struct parse_err
 	vec_free(&f->prev);
 	vec_free(&f->path);
 	vec_free(&f->guesses);
+	if (!r && tree_finish(f->tree))
+		r = parse_fail(err, -ENOMEM, "out of memory", offset);
 	if (r)
 		tree_free(f->tree);
-	else
-		tree_finish(f->tree);
 	return r;
 }
 

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define TREE_SEARCH_MAX 24 /* children in a list, before a table is made */
+
 /* tag is the upper half of the hash, so that most misses are seen without looking at the node. */
 struct tree_slot {
 	uint32_t tag;
@@ -28,7 +30,7 @@ int tree_init(struct tree *t, bool in_order)
 {
 	uint32_t name;
 
-	*t = (struct tree){.scale = 1, .in_order = in_order};
+	*t = (struct tree){.scale = 1, .event = PROFILE_NONE, .in_order = in_order};
 	int r = intern_str(&t->names, "all", &name);
 
 	if (!r)
@@ -44,52 +46,103 @@ void tree_free(struct tree *t)
 {
 	intern_free(&t->names);
 	vec_free(&t->nodes);
+	vec_free(&t->before);
 	vec_free(&t->path);
 	free(t->slots);
 	*t = (struct tree){0};
 }
 
-static int tree_rehash(struct tree *t)
+/* The slot of this child, or the free one where it belongs. */
+static struct tree_slot *tree_find_slot(const struct tree *t, uint32_t parent, uint32_t name, uint8_t kind)
 {
-	size_t n = t->nslots ? t->nslots * 2 : 1024;
-	struct tree_slot *slots = calloc(n, sizeof(*slots));
+	uint64_t hash = tree_hash(parent, name, kind);
+	uint32_t tag = (uint32_t)(hash >> 32);
+	size_t mask = t->nslots - 1, i = hash & mask;
 
-	if (!slots)
-		return -ENOMEM;
-	for (size_t id = 1; id < t->nodes.len; id++) {
-		const struct tree_node *node = &t->nodes.v[id];
-		uint64_t hash = tree_hash(node->parent, node->name, tree_kind_of(node));
-		size_t i = hash & (n - 1);
+	for (; t->slots[i].node; i = (i + 1) & mask) {
+		const struct tree_node *n = &t->nodes.v[t->slots[i].node];
 
-		while (slots[i].node)
-			i = (i + 1) & (n - 1);
-		slots[i] = (struct tree_slot){(uint32_t)(hash >> 32), (uint32_t)id};
+		if (t->slots[i].tag == tag && n->parent == parent && n->name == name && tree_kind_of(n) == kind)
+			break;
 	}
-	free(t->slots);
-	t->slots = slots;
+	return &t->slots[i];
+}
+
+static void tree_fill_slot(struct tree *t, uint32_t node)
+{
+	const struct tree_node *n = &t->nodes.v[node];
+	uint8_t kind = tree_kind_of(n);
+
+	*tree_find_slot(t, n->parent, n->name, kind) =
+		(struct tree_slot){(uint32_t)(tree_hash(n->parent, n->name, kind) >> 32), node};
+	t->used_slots++;
+}
+
+/* Room for one more in the table. */
+static int tree_reserve_slot(struct tree *t)
+{
+	struct tree_slot *old = t->slots;
+	size_t nold = t->nslots, n = nold ? nold * 2 : 1024;
+
+	if ((t->used_slots + 1) * 3 < nold * 2)
+		return 0;
+	t->slots = calloc(n, sizeof(*t->slots));
+	if (!t->slots) {
+		t->slots = old;
+		return -ENOMEM;
+	}
 	t->nslots = n;
+	t->used_slots = 0;
+	for (size_t i = 0; i < nold; i++)
+		if (old[i].node)
+			tree_fill_slot(t, old[i].node);
+	free(old);
 	return 0;
 }
 
-static int tree_new_node(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind, uint32_t *ret_node)
+/* From now on the children of this node are found by the table. */
+static int tree_put_into_table(struct tree *t, uint32_t parent)
 {
-	uint32_t depth = t->nodes.v[parent].depth + 1;
+	for (uint32_t c = t->nodes.v[parent].last_child; c != TREE_ROOT; c = t->nodes.v[c].prev_sibling) {
+		if (tree_reserve_slot(t))
+			return -ENOMEM;
+		tree_fill_slot(t, c);
+	}
+	t->nodes.v[parent].in_table = true;
+	return 0;
+}
 
-	if (t->nodes.len >= TREE_NODES_MAX || depth > TREE_DEPTH_MAX)
+static bool tree_name_is_after(const struct tree *t, uint32_t name, uint32_t other)
+{
+	uint32_t a = intern_len(&t->names, name), b = intern_len(&t->names, other);
+	int c = memcmp(intern_text(&t->names, name), intern_text(&t->names, other), a < b ? a : b);
+
+	return c ? c > 0 : a > b;
+}
+
+static int tree_new_node(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind, bool sorted, uint32_t *ret_node)
+{
+	if (vec_reserve(&t->nodes, 1))
+		return -ENOMEM;
+	struct tree_node *p = &t->nodes.v[parent];
+
+	if (t->nodes.len >= TREE_NODES_MAX || p->depth >= TREE_DEPTH_MAX)
 		return -E2BIG;
-	struct tree_node node = {
+	uint32_t node = (uint32_t)t->nodes.len++;
+
+	t->nodes.v[node] = (struct tree_node){
 		.name = name,
 		.parent = parent,
-		.depth = depth,
+		.depth = p->depth + 1,
 		.kind = kind & TREE_KIND_MASK,
 		.inlined = kind & TREE_INLINED,
 		.is_comm = kind & TREE_COMM,
+		.prev_sibling = p->last_child,
 		.start = t->sum,
 	};
-
-	if (vec_push(&t->nodes, node))
-		return -ENOMEM;
-	*ret_node = (uint32_t)t->nodes.len - 1;
+	p->last_child = node;
+	p->unsorted_children |= !sorted;
+	*ret_node = node;
 	return 0;
 }
 
@@ -109,7 +162,7 @@ static int tree_child_in_order(struct tree *t, uint32_t parent, uint32_t name, u
 	}
 	if (vec_reserve(&t->path, 1))
 		return -ENOMEM;
-	int r = tree_new_node(t, parent, name, kind, ret_node);
+	int r = tree_new_node(t, parent, name, kind, true, ret_node);
 
 	if (r)
 		return r;
@@ -119,30 +172,61 @@ static int tree_child_in_order(struct tree *t, uint32_t parent, uint32_t name, u
 	return 0;
 }
 
-int tree_child_of_name(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind, uint32_t *ret_node)
+static int tree_child_in_table(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind, bool sorted,
+			       uint32_t *ret_node)
 {
-	if (t->in_order)
-		return tree_child_in_order(t, parent, name, kind, ret_node);
-	if (t->nodes.len * 2 >= t->nslots && tree_rehash(t))
+	if (tree_reserve_slot(t))
 		return -ENOMEM;
-	uint64_t hash = tree_hash(parent, name, kind);
-	uint32_t tag = (uint32_t)(hash >> 32);
-	size_t mask = t->nslots - 1, i = hash & mask;
+	struct tree_slot *slot = tree_find_slot(t, parent, name, kind);
 
-	for (; t->slots[i].node; i = (i + 1) & mask) {
-		const struct tree_node *n = &t->nodes.v[t->slots[i].node];
-
-		if (t->slots[i].tag == tag && n->parent == parent && n->name == name &&
-		    tree_kind_of(n) == kind) {
-			*ret_node = t->slots[i].node;
-			return 0;
-		}
+	if (slot->node) {
+		*ret_node = slot->node;
+		return 0;
 	}
-	int r = tree_new_node(t, parent, name, kind, ret_node);
+	int r = tree_new_node(t, parent, name, kind, sorted, ret_node);
 
 	if (!r)
-		t->slots[i] = (struct tree_slot){tag, *ret_node};
+		tree_fill_slot(t, *ret_node);
 	return r;
+}
+
+/*
+ * Sorted input adds children in order: a name behind the last one's is new, and there is nothing to look up. Where children
+ * came in another order the list is searched, and where that is long the table.
+ */
+int tree_child_of_name(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind, uint32_t *ret_node)
+{
+	const struct tree_node *p = &t->nodes.v[parent];
+	uint32_t last = p->last_child;
+	unsigned steps = 0;
+
+	if (t->in_order)
+		return tree_child_in_order(t, parent, name, kind, ret_node);
+	if (last != TREE_ROOT && t->nodes.v[last].name == name && tree_kind_of(&t->nodes.v[last]) == kind) {
+		*ret_node = last;
+		return 0;
+	}
+	bool sorted = last == TREE_ROOT || tree_name_is_after(t, name, t->nodes.v[last].name);
+
+	if (p->in_table)
+		return tree_child_in_table(t, parent, name, kind, sorted, ret_node);
+	if (!sorted || p->unsorted_children) {
+		for (uint32_t c = last; c != TREE_ROOT && steps < TREE_SEARCH_MAX; steps++) {
+			const struct tree_node *n = &t->nodes.v[c];
+
+			if (n->name == name && tree_kind_of(n) == kind) {
+				*ret_node = c;
+				return 0;
+			}
+			c = n->prev_sibling;
+		}
+	}
+	if (steps == TREE_SEARCH_MAX) {
+		int r = tree_put_into_table(t, parent);
+
+		return r ? r : tree_child_in_table(t, parent, name, kind, sorted, ret_node);
+	}
+	return tree_new_node(t, parent, name, kind, sorted, ret_node);
 }
 
 int tree_child(struct tree *t, uint32_t parent, const char *name, size_t len, uint8_t kind, uint32_t *ret_node)
@@ -166,14 +250,28 @@ void tree_add(struct tree *t, uint32_t node, uint64_t weight)
 		t->path.len = n->depth + 1;
 }
 
-void tree_add_before(struct tree *t, uint32_t node, uint64_t weight)
+/* As many before_* as nodes. */
+static int tree_grow_before(struct tree *t)
+{
+	if (t->before.len < t->nodes.len && vec_reserve(&t->before, t->nodes.len - t->before.len))
+		return -ENOMEM;
+	while (t->before.len < t->nodes.len)
+		t->before.v[t->before.len++] = (struct tree_before){0};
+	return 0;
+}
+
+int tree_add_before(struct tree *t, uint32_t node, uint64_t weight)
 {
 	uint64_t room = TREE_WEIGHT_MAX - t->before_sum;
 
+	if (tree_grow_before(t))
+		return -ENOMEM;
 	if (weight > room)
 		weight = room;
-	t->nodes.v[node].before_self += weight;
+	t->before.v[node].self += weight;
 	t->before_sum += weight;
+	t->differential = true;
+	return 0;
 }
 
 int tree_rescale(struct tree *t, uint32_t factor)
@@ -183,30 +281,52 @@ int tree_rescale(struct tree *t, uint32_t factor)
 		return -E2BIG;
 	for (size_t i = 0; i < t->nodes.len; i++) {
 		t->nodes.v[i].self *= factor;
-		t->nodes.v[i].before_self *= factor;
 		t->nodes.v[i].start *= factor;
 	}
+	for (size_t i = 0; i < t->before.len; i++)
+		t->before.v[i].self *= factor;
 	t->sum *= factor;
 	t->before_sum *= factor;
 	t->scale *= factor;
 	return 0;
 }
 
-void tree_finish(struct tree *t)
+int tree_finish(struct tree *t)
 {
 	struct tree_node *v = t->nodes.v;
+	struct tree_before *b;
 
+	free(t->slots);
+	t->slots = NULL;
+	t->nslots = t->used_slots = 0;
 	t->depth = 0;
 	for (size_t i = 0; i < t->nodes.len; i++) {
 		v[i].total = v[i].self;
-		v[i].before_total = v[i].before_self;
 		if (v[i].depth > t->depth)
 			t->depth = v[i].depth;
 	}
-	for (size_t i = t->nodes.len; i-- > 1;) {
+	for (size_t i = t->nodes.len; i-- > 1;)
 		v[v[i].parent].total += v[i].total;
-		v[v[i].parent].before_total += v[i].before_total;
-	}
+	if (!t->differential)
+		return 0;
+	if (tree_grow_before(t))
+		return -ENOMEM;
+	b = t->before.v;
+	for (size_t i = 0; i < t->nodes.len; i++)
+		b[i].total = b[i].self;
+	for (size_t i = t->nodes.len; i-- > 1;)
+		b[v[i].parent].total += b[i].total;
+	return 0;
+}
+
+double tree_delta_self(const struct tree *t, uint32_t node)
+{
+	return t->differential ? (double)t->nodes.v[node].self - (double)t->before.v[node].self : 0;
+}
+
+double tree_delta_total(const struct tree *t, uint32_t node)
+{
+	return t->differential ? (double)t->nodes.v[node].total - (double)t->before.v[node].total : 0;
 }
 
 /* What a frame or thread of the profile is in the tree. */
@@ -387,13 +507,14 @@ int tree_from_profile(struct tree *t, struct profile *profile, const struct tree
 		r = profile_each_sample(profile, tree_put_sample, &b);
 	else
 		r = tree_put_groups(&b);
+	t->event = b.event;
 	free(b.frames);
 	free(b.threads);
 	hashmap_free(&b.nodes);
 	vec_free(&b.stack);
+	if (!r)
+		r = tree_finish(t);
 	if (r)
 		tree_free(t);
-	else
-		tree_finish(t);
 	return r;
 }

@@ -21,12 +21,19 @@ struct tree_node {
 	uint32_t parent; /* TREE_ROOT for itself; parent < own index always */
 	uint32_t depth; /* the root has 0 */
 	uint8_t kind; /* enum frame_kind */
-	bool inlined;
-	bool is_comm; /* a thread's name, not a function */
+	bool inlined : 1;
+	bool is_comm : 1; /* a thread's name, not a function */
+	bool in_table : 1; /* private: its children are found by the table */
 	char annotation; /* of folded text, without its _[ ]: 'k' 'j' 'i' 'w'; else 0. Not part of what tells nodes apart */
+	bool unsorted_children; /* private: children did not all come in the order of their names' bytes */
+	uint32_t last_child, prev_sibling; /* children in reverse order of arrival; TREE_ROOT ends the list */
 	uint64_t self, total;
-	uint64_t before_self, before_total; /* of the first count of differential input; else 0 */
 	uint64_t start; /* weight to the left of it; set by layout_make, or while building where in_order */
+};
+
+/* The weights of the first count of differential input. */
+struct tree_before {
+	uint64_t self, total;
 };
 
 struct tree {
@@ -34,13 +41,15 @@ struct tree {
 	VEC(struct tree_node) nodes; /* nodes.v[TREE_ROOT] is the root "all" */
 	uint32_t depth; /* of the deepest node; the root has 0 */
 	uint32_t scale; /* weights are in units of 1/scale: 1, or 1000 where folded text had decimal counts */
-	bool differential; /* before_* are filled */
+	uint32_t event; /* of the profile that it was made from; PROFILE_NONE: it had no samples, or was text */
+	VEC(struct tree_before) before; /* by node; empty unless differential */
+	bool differential;
 	bool in_order; /* a flame chart: nodes follow each other as their stacks came, only neighbours are merged */
 	uint64_t lines, bad_lines; /* of folded text: all that are not empty; those without a count at the end */
 	/* private */
 	uint64_t sum, before_sum; /* of all self */
-	struct tree_slot *slots; /* child lookup */
-	size_t nslots;
+	struct tree_slot *slots; /* the children of nodes with long lists */
+	size_t nslots, used_slots;
 	VEC(uint32_t) path; /* in_order: the nodes that are still open, by depth */
 };
 
@@ -54,15 +63,22 @@ int tree_child(struct tree *t, uint32_t parent, const char *name, size_t len, ui
 /* The same for a name that is in t->names. */
 int tree_child_of_name(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind, uint32_t *ret_node);
 
-/* Adds weight to a node's self, and to before_self. Totals are made by tree_finish. */
+/* Adds weight to a node's self. Totals are made by tree_finish. */
 void tree_add(struct tree *t, uint32_t node, uint64_t weight);
-void tree_add_before(struct tree *t, uint32_t node, uint64_t weight);
+
+/* Adds to the node's weight before, which makes the tree differential. 0 or -ENOMEM. */
+int tree_add_before(struct tree *t, uint32_t node, uint64_t weight);
 
 /* Multiplies all weights and the scale by factor. 0, or -E2BIG where they would pass TREE_WEIGHT_MAX. */
 int tree_rescale(struct tree *t, uint32_t factor);
 
-/* Sums totals bottom up and sets the tree's depth. Call once after the last tree_add. */
-void tree_finish(struct tree *t);
+/* Sums totals bottom up, sets the tree's depth, frees what only building needs. Call once after the last tree_add.
+ * 0 or -ENOMEM (differential trees only). */
+int tree_finish(struct tree *t);
+
+/* self and total after, less before; 0 in a tree that is not differential. */
+double tree_delta_self(const struct tree *t, uint32_t node);
+double tree_delta_total(const struct tree *t, uint32_t node);
 
 struct tree_options {
 	uint32_t event; /* of the profile; PROFILE_NONE: the first that has samples */

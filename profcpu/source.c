@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "recording/archive.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -12,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#define SOURCE_TEXT_BYTES 16384
 #define SOURCE_MAGIC_BYTES 512 /* a plain tar has its magic at 257 */
 
 /* Up to len first bytes of a pipe, by tee: they stay in it. */
@@ -77,6 +79,49 @@ int source_sniff(int fd, enum source_kind *ret_kind)
 	else
 		*ret_kind = source_is_archive(m, (size_t)n) ? SOURCE_ARCHIVE : SOURCE_TEXT;
 	return 0;
+}
+
+/* perf script's frame lines: white space, an address, a space. */
+static bool source_is_frame_line(const char *line, size_t len)
+{
+	size_t at = 0, digits;
+
+	while (at < len && (line[at] == ' ' || line[at] == '\t'))
+		at++;
+	for (digits = at; digits < len && isxdigit((unsigned char)line[digits]);)
+		digits++;
+	return at && digits > at && digits < len && line[digits] == ' ';
+}
+
+/* Ends in white space and a count. */
+static bool source_is_folded_line(const char *line, size_t len)
+{
+	size_t at = len;
+
+	while (at && (isdigit((unsigned char)line[at - 1]) || line[at - 1] == '.'))
+		at--;
+	return at < len && at && isspace((unsigned char)line[at - 1]);
+}
+
+bool source_text_is_folded(int fd)
+{
+	char text[SOURCE_TEXT_BYTES];
+	ssize_t n = source_peek(fd, text, sizeof(text));
+	const char *at = text, *end = text + (n > 0 ? n : 0);
+
+	while (at < end) {
+		const char *nl = memchr(at, '\n', (size_t)(end - at));
+
+		if (!nl)
+			break;
+		if (source_is_frame_line(at, (size_t)(nl - at)))
+			return false;
+		if (*at != '#' && source_is_folded_line(at, (size_t)(nl - at)))
+			return true;
+		at = nl + 1;
+	}
+	/* A first line that is longer than this: perf script has no semicolons. */
+	return at == end || memchr(text, ';', (size_t)(end - text));
 }
 
 /* Opens what a recording's directory holds. */

@@ -28,6 +28,9 @@ struct source {
 /* What fd holds, by its first bytes, without consuming them (works on files and pipes). 0 or -errno. */
 int source_sniff(int fd, enum source_kind *ret_kind);
 
+/* Of a text: whether it is folded stacks ("a;b 12") and not perf script's, by its first lines, without consuming them. */
+bool source_text_is_folded(int fd);
+
 /*
  * Opens path; "-" is stdin. An archive is unpacked into unpack_dir (which exists and is empty), or with NULL into a
  * temporary directory. 0; on failure -errno after one line by log_error. Members of an archive that were refused are

@@ -131,9 +131,9 @@ static void test_two_counts_are_before_and_after(void **state)
 	folded_ok(&t, "p;a 3 5\np;b 7 0\np;c 1 1.5\n", &plain);
 	assert_true(t.differential);
 	assert_int_equal(t.scale, 1000);
-	assert_int_equal(AT(&t, "p", "a")->before_total, 3000);
+	assert_int_equal(t.before.v[AT(&t, "p", "a") - t.nodes.v].total, 3000);
 	assert_int_equal(AT(&t, "p", "a")->total, 5000);
-	assert_int_equal(AT(&t, "p")->before_total, 11000);
+	assert_int_equal(t.before.v[AT(&t, "p") - t.nodes.v].total, 11000);
 	assert_int_equal(t.nodes.v[TREE_ROOT].total, 6500);
 	tree_free(&t);
 }

@@ -1,0 +1,597 @@
+#include "flamegraph/svg.h"
+
+#include "base/cleanup.h"
+#include "flamegraph/layout.h"
+#include "flamegraph/svg_data.h"
+#include "flamegraph/svg_text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SVG_PAD 10
+#define SVG_ELEMENT_PX 6.0 /* narrower frames share one path for each colour */
+#define SVG_GAP_PX 0.5 /* between frames that are wide enough to show it */
+#define SVG_CELL_DEFAULT 0.602 /* width / size of the usual fixed-width fonts */
+
+static const char svg_js[] = {
+#include "flamegraph/svg.js.inc"
+};
+static const char svg_css[] = {
+#include "flamegraph/svg.css.inc"
+};
+static const char svg_dark_css[] = {
+#include "flamegraph/svg_dark.css.inc"
+};
+
+/* A frame that is too narrow for an element of its own. */
+struct svg_sliver {
+	uint32_t color;
+	uint32_t depth;
+	double x, width;
+};
+
+struct svg {
+	const struct tree *tree;
+	const struct svg_options *options;
+	struct outbuf *out;
+	struct layout layout;
+	struct svg_data data;
+	bool ascii, dark_too, legend, fluid;
+	double width, height, top, bottom;
+	double per_weight; /* pixels */
+	double whole; /* the weight of the full width */
+	double least; /* weight of the narrowest frame that is drawn */
+	uint32_t depth; /* of the deepest one */
+	size_t drawn;
+	VEC(struct svg_sliver) slivers;
+};
+
+struct svg_options svg_options_default(void)
+{
+	return (struct svg_options){
+		.countname = "samples",
+		.nametype = "Function:",
+		.frame_height = 16,
+		.font_size = 12,
+		.font_width = SVG_CELL_DEFAULT,
+		.min_width = 0.1,
+		.factor = 1,
+	};
+}
+
+void svg_options_of_event(struct svg_options *options, const char *event, bool has_period)
+{
+	bool is_time = strstr(event, "clock") || strstr(event, "time");
+
+	options->unit = has_period && is_time ? SVG_UNIT_NS : SVG_UNIT_COUNT;
+	options->countname = !has_period ? "samples" : is_time ? "ns" : event;
+}
+
+/* Background of light mode: gradient from, to. */
+static int svg_background(const struct svg_options *o, const char **ret_from, char ret_to[8])
+{
+	static const struct {
+		const char *name, *from, *to;
+	} gradients[] = {
+		{"yellow", "#eeeeee", "#eeeeb0"},
+		{"blue", "#eeeeee", "#e0e0ff"},
+		{"green", "#eef2ee", "#e0ffe0"},
+		{"grey", "#f8f8f8", "#e8e8e8"},
+		{"white", "#ffffff", "#ffffff"},
+	};
+	static const char *const by_scheme[] = {
+		[PALETTE_KIND] = "white", [PALETTE_HOT] = "yellow", [PALETTE_MEM] = "green",
+		[PALETTE_IO] = "blue",	  [PALETTE_WAKEUP] = "blue", [PALETTE_CHAIN] = "blue",
+		[PALETTE_JAVA] = "yellow", [PALETTE_JS] = "yellow", [PALETTE_PERL] = "yellow",
+		[PALETTE_RED] = "grey",	  [PALETTE_GREEN] = "grey", [PALETTE_BLUE] = "grey",
+		[PALETTE_AQUA] = "grey",  [PALETTE_YELLOW] = "grey", [PALETTE_PURPLE] = "grey",
+		[PALETTE_ORANGE] = "grey",
+	};
+	const char *name = o->bgcolors ? o->bgcolors : by_scheme[o->palette.scheme];
+
+	for (size_t i = 0; i < sizeof(gradients) / sizeof(gradients[0]); i++) {
+		if (!strcmp(gradients[i].name, name)) {
+			*ret_from = gradients[i].from;
+			memcpy(ret_to, gradients[i].to, 8);
+			return 0;
+		}
+	}
+	if (strlen(name) != 7 || name[0] != '#' || strspn(name + 1, "0123456789abcdefABCDEF") != 6)
+		return -EINVAL;
+	memcpy(ret_to, name, 8);
+	*ret_from = ret_to;
+	return 0;
+}
+
+/* A name of XML 1.0's EncName whose first 128 characters are ASCII's. */
+static bool svg_encoding_is_fine(const char *e)
+{
+	static const char *const wide[] = {"UTF-16", "UTF-32", "UTF-7", "UCS", "ISO-10646-UCS", "EBCDIC", "IBM", "CP0", "UNICODE"};
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+	for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++)
+		if (!strncasecmp(e, wide[i], strlen(wide[i])))
+			return false;
+	return strspn(e, letters) && strlen(e) < 40 && strspn(e + 1, letters) + 1 <= strlen(e) &&
+	       strspn(e, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == strlen(e);
+}
+
+int svg_options_check(const struct svg_options *o, const char **ret_why)
+{
+	const char *why = NULL, *from;
+	char to[8];
+
+	if (o->width && (o->width < SVG_WIDTH_MIN || o->width > SVG_WIDTH_MAX))
+		why = "the width must be 200 to 100000 pixels";
+	else if (!o->frame_height || o->frame_height > SVG_FRAME_HEIGHT_MAX)
+		why = "the height of a frame must be 1 to 200 pixels";
+	else if (!(o->font_size >= 1 && o->font_size <= SVG_FONT_SIZE_MAX))
+		why = "the font size must be 1 to 100 pixels";
+	else if (!(o->font_width >= 0.1 && o->font_width <= 10))
+		why = "the font width must be 0.1 to 10 of the font size";
+	else if (!(o->min_width >= 0 && o->min_width <= 1e6))
+		why = "the minimum width must be a number of pixels, or of per cent with a % behind it";
+	else if (!(o->total >= 0 && o->total < 1e300))
+		why = "the total must be a positive number";
+	else if (!(fabs(o->factor) > 0 && fabs(o->factor) < 1e100))
+		why = "the factor must be a number other than 0";
+	else if (svg_background(o, &from, to))
+		why = "background colours are yellow, blue, green, grey, white or #rrggbb";
+	else if (o->notes && strpbrk(o->notes, "<>"))
+		why = "notes cannot contain < or >";
+	else if (o->encoding && !svg_encoding_is_fine(o->encoding))
+		why = "the encoding must be the name of one that contains ASCII, such as UTF-8";
+	if (why)
+		*ret_why = why;
+	return why ? -EINVAL : 0;
+}
+
+static void svg_str(struct svg *s, const char *text)
+{
+	outbuf_str(s->out, text);
+}
+
+static void svg_text(struct svg *s, const char *text)
+{
+	svg_text_put(s->out, text, strlen(text), SIZE_MAX, s->ascii);
+}
+
+static void svg_number(struct svg *s, double x)
+{
+	svg_text_number(s->out, x);
+}
+
+/* name="number" with a space before it. */
+static void svg_attr(struct svg *s, const char *name, double x)
+{
+	outbuf_char(s->out, ' ');
+	svg_str(s, name);
+	svg_str(s, "=\"");
+	svg_number(s, x);
+	outbuf_char(s->out, '"');
+}
+
+static void svg_attr_text(struct svg *s, const char *name, const char *text)
+{
+	outbuf_char(s->out, ' ');
+	svg_str(s, name);
+	svg_str(s, "=\"");
+	svg_text(s, text);
+	outbuf_char(s->out, '"');
+}
+
+static void svg_fill(struct svg *s, uint32_t color)
+{
+	if (color & PALETTE_CLASS)
+		outbuf_printf(s->out, " class=\"c%u\"", color & ~PALETTE_CLASS);
+	else
+		outbuf_printf(s->out, " fill=\"#%06x\"", color);
+}
+
+static double svg_y(const struct svg *s, uint32_t depth)
+{
+	double fh = s->options->frame_height;
+
+	return s->options->inverted ? s->top + depth * fh : s->height - s->bottom - (depth + 1.0) * fh;
+}
+
+static const char *svg_title(const struct svg *s)
+{
+	if (s->options->title)
+		return s->options->title;
+	if (s->tree->in_order)
+		return "Flame Chart";
+	return s->options->inverted ? "Icicle Graph" : "Flame Graph";
+}
+
+/* "--" may not stand in a comment. */
+static void svg_comment(struct svg *s, const char *text)
+{
+	svg_str(s, "<!-- NOTES: ");
+	for (const char *dashes; (dashes = strstr(text, "--")); text = dashes + 1) {
+		svg_text_put(s->out, text, (size_t)(dashes + 1 - text), SIZE_MAX, s->ascii);
+		outbuf_char(s->out, ' ');
+	}
+	svg_text(s, text);
+	svg_str(s, " -->\n");
+}
+
+static void svg_head(struct svg *s)
+{
+	const struct svg_options *o = s->options;
+
+	outbuf_printf(s->out, "<?xml version=\"1.0\" encoding=\"%s\" standalone=\"yes\"?>\n",
+		      o->encoding ? o->encoding : "UTF-8");
+	outbuf_printf(s->out,
+		      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"profcpu\" width=\"%.0f\" height=\"%.0f\" "
+		      "viewBox=\"0 0 %.0f %.0f\"",
+		      s->width, s->height, s->width, s->height);
+	svg_attr(s, "font-size", o->font_size);
+	svg_attr_text(s, "font-family",
+		      o->fonttype ? o->fonttype : "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace");
+	svg_str(s, ">\n");
+	if (o->notes)
+		svg_comment(s, o->notes);
+	svg_str(s, "<title>");
+	svg_text(s, svg_title(s));
+	svg_str(s, "</title>\n<style>\n");
+	outbuf_put(s->out, svg_css, sizeof(svg_css));
+	if (!o->fonttype)
+		svg_str(s, ".profcpu .ui{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}\n");
+	if (o->palette.scheme == PALETTE_KIND)
+		palette_css(s->out, s->dark_too);
+	if (s->dark_too)
+		outbuf_put(s->out, svg_dark_css, sizeof(svg_dark_css));
+	svg_str(s, "</style>\n");
+}
+
+static void svg_backdrop(struct svg *s)
+{
+	const char *from = "#ffffff";
+	char to[8] = "#ffffff";
+
+	(void)svg_background(s->options, &from, to);
+	if (strcmp(from, to) != 0)
+		outbuf_printf(s->out,
+			      "<defs><linearGradient id=\"profcpu-bg\" x1=\"0\" y1=\"0\" x2=\"0\" y2=\"1\">"
+			      "<stop offset=\"5%%\" stop-color=\"%s\"/><stop offset=\"95%%\" stop-color=\"%s\"/>"
+			      "</linearGradient></defs>\n",
+			      from, to);
+	outbuf_printf(s->out, "<rect class=\"bg\" width=\"100%%\" height=\"100%%\" fill=\"%s\"/>\n",
+		      strcmp(from, to) != 0 ? "url(#profcpu-bg)" : to);
+}
+
+/* x is the left or, with the class end, the right end. */
+static void svg_put_text(struct svg *s, const char *class, double x, double y, const char *text)
+{
+	outbuf_printf(s->out, "<text class=\"%s\"", class);
+	svg_attr(s, "x", x);
+	svg_attr(s, "y", y);
+	outbuf_char(s->out, '>');
+	svg_text(s, text);
+	svg_str(s, "</text>\n");
+}
+
+static void svg_legend_entry(struct svg *s, const char *word, unsigned swatch_class, const char *fill, double *x)
+{
+	double cell = s->options->font_size * 0.62, swatch = s->options->font_size - 2;
+
+	*x -= cell * (double)strlen(word);
+	svg_str(s, "<text class=\"ui muted\"");
+	/* Negative numbers: the legend is anchored at its right end. */
+	outbuf_printf(s->out, " x=\"%.1f\">", *x);
+	svg_text(s, word);
+	svg_str(s, "</text>");
+	*x -= swatch + 5;
+	outbuf_printf(s->out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\"", *x, -swatch + 1,
+		      swatch, swatch);
+	if (fill)
+		outbuf_printf(s->out, " fill=\"%s\"/>\n", fill);
+	else
+		outbuf_printf(s->out, " class=\"c%u\"/>\n", swatch_class);
+	*x -= 14;
+}
+
+/* What the colours mean, and how much of the weight ends in each kind of code. */
+static void svg_legend(struct svg *s)
+{
+	double self[PALETTE_SLOTS] = {0}, x = 0;
+	bool seen[PALETTE_SLOTS] = {false};
+
+	outbuf_printf(s->out, "<g class=\"legend\" transform=\"translate(%.0f %.1f)\">\n", s->width - SVG_PAD,
+		      s->top - s->options->font_size * 0.9);
+	if (s->tree->differential) {
+		svg_legend_entry(s, "less than before", 0, s->options->negate ? "#ff6969" : "#6969ff", &x);
+		svg_legend_entry(s, "more than before", 0, s->options->negate ? "#6969ff" : "#ff6969", &x);
+		svg_str(s, "</g>\n");
+		return;
+	}
+	for (uint32_t i = 0; i < s->tree->nodes.len; i++) {
+		enum palette_slot slot = palette_slot_of(s->tree, i);
+
+		self[slot] += (double)s->tree->nodes.v[i].self;
+		seen[slot] |= s->tree->nodes.v[i].total > 0;
+	}
+	svg_str(s, "<title>share of the weight whose innermost frame is of this kind</title>\n");
+	for (int slot = PALETTE_INLINED; slot >= PALETTE_UNKNOWN; slot--) {
+		double share = 100 * self[slot] / (double)s->tree->nodes.v[TREE_ROOT].total;
+		char word[64];
+
+		if (!seen[slot])
+			continue;
+		if (share > 0 && share < 0.1)
+			snprintf(word, sizeof(word), "%s <0.1%%", palette_slot_words[slot]);
+		else
+			snprintf(word, sizeof(word), "%s %.1f%%", palette_slot_words[slot], share);
+		svg_legend_entry(s, word, (unsigned)slot * PALETTE_SHADES + PALETTE_SHADES / 2, NULL, &x);
+	}
+	svg_str(s, "</g>\n");
+}
+
+static void svg_amount(struct svg *s, double weight)
+{
+	double shown = weight / s->tree->scale * s->options->factor;
+
+	if (s->options->unit == SVG_UNIT_NS) {
+		svg_text_time(s->out, shown);
+		return;
+	}
+	svg_text_count(s->out, shown);
+	outbuf_char(s->out, ' ');
+	svg_text(s, s->options->countname);
+}
+
+/* "name (12 samples, 3.45%)", with the change of its own weight in differential pictures. */
+static void svg_tip(struct svg *s, uint32_t node)
+{
+	const struct tree_node *n = &s->tree->nodes.v[node];
+	bool root = node == TREE_ROOT;
+
+	svg_str(s, "<title>");
+	svg_text_put(s->out, intern_text(&s->tree->names, n->name), intern_len(&s->tree->names, n->name), SIZE_MAX,
+		     s->ascii);
+	svg_str(s, " (");
+	svg_amount(s, root ? s->whole : (double)n->total);
+	outbuf_printf(s->out, ", %.2f%%", root ? 100 : 100 * (double)n->total / s->whole);
+	if (s->tree->differential && !root)
+		outbuf_printf(s->out, "; %+.2f%%",
+			      (s->options->negate ? -100 : 100) * tree_delta_self(s->tree, node) / s->whole);
+	svg_str(s, ")</title>");
+}
+
+static uint32_t svg_color(const struct svg *s, uint32_t node)
+{
+	double delta = tree_delta_self(s->tree, node);
+
+	if (s->tree->differential)
+		return palette_delta_color(s->options->negate ? -delta : delta, s->data.max_delta);
+	return s->data.labels.v[s->data.label_of[node]].color;
+}
+
+static void svg_element(struct svg *s, uint32_t node, double x, double width)
+{
+	const struct tree_node *n = &s->tree->nodes.v[node];
+	double y = svg_y(s, n->depth), fh = s->options->frame_height;
+	double cells = (width - 6) / (s->options->font_size * s->options->font_width);
+
+	svg_str(s, "<g>");
+	if (cells >= 3)
+		svg_tip(s, node);
+	svg_str(s, "<rect");
+	svg_fill(s, svg_color(s, node));
+	svg_attr(s, "x", x);
+	svg_attr(s, "y", y);
+	svg_attr(s, "width", width - SVG_GAP_PX);
+	svg_attr(s, "height", fh - 1);
+	svg_str(s, "/>");
+	if (cells >= 3) {
+		svg_str(s, "<text");
+		svg_attr(s, "x", x + 3);
+		svg_attr(s, "y", y + fh / 2 - 0.5 + s->options->font_size * 0.35);
+		outbuf_char(s->out, '>');
+		svg_text_put(s->out, intern_text(&s->tree->names, n->name), intern_len(&s->tree->names, n->name),
+			     (size_t)cells, s->ascii);
+		svg_str(s, "</text>");
+	}
+	svg_str(s, "</g>\n");
+}
+
+static int svg_compare_slivers(const void *a, const void *b)
+{
+	const struct svg_sliver *x = a, *y = b;
+
+	if (x->color != y->color)
+		return x->color < y->color ? -1 : 1;
+	if (x->depth != y->depth)
+		return x->depth < y->depth ? -1 : 1;
+	return x->x < y->x ? -1 : x->x > y->x;
+}
+
+static void svg_slivers(struct svg *s)
+{
+	double fh = s->options->frame_height;
+
+	if (!s->slivers.len)
+		return;
+	qsort(s->slivers.v, s->slivers.len, sizeof(*s->slivers.v), svg_compare_slivers);
+	for (size_t i = 0; i < s->slivers.len; i++) {
+		const struct svg_sliver *v = &s->slivers.v[i];
+
+		if (!i || v->color != v[-1].color) {
+			svg_str(s, i ? "\"/>\n<path" : "<path");
+			svg_fill(s, v->color);
+			svg_str(s, " d=\"");
+		}
+		outbuf_char(s->out, 'M');
+		svg_number(s, v->x);
+		outbuf_char(s->out, ' ');
+		svg_number(s, svg_y(s, v->depth));
+		outbuf_char(s->out, 'h');
+		svg_number(s, v->width);
+		outbuf_char(s->out, 'v');
+		svg_number(s, fh - 1);
+		svg_str(s, "h-");
+		svg_number(s, v->width);
+		outbuf_char(s->out, 'z');
+	}
+	svg_str(s, "\"/>\n");
+}
+
+static double svg_node_width(const struct svg *s, uint32_t node)
+{
+	return (node == TREE_ROOT ? s->whole : (double)s->tree->nodes.v[node].total) * s->per_weight;
+}
+
+static bool svg_is_drawn(const struct svg *s, uint32_t node)
+{
+	uint64_t total = s->tree->nodes.v[node].total;
+
+	return total >= s->data.cut && (double)total >= s->least;
+}
+
+/* The picture for viewers that run no script, and until it runs. */
+static int svg_frames(struct svg *s)
+{
+	outbuf_printf(s->out, "<g class=\"frames%s\">\n",
+		      s->options->palette.scheme == PALETTE_KIND && !s->tree->differential ? " kinds" : "");
+	for (size_t i = 0; i < s->layout.n; i++) {
+		uint32_t node = s->layout.order[i];
+		double width = svg_node_width(s, node);
+		double x = SVG_PAD + (double)s->tree->nodes.v[node].start * s->per_weight;
+
+		if (!svg_is_drawn(s, node))
+			continue;
+		s->drawn++;
+		if (width >= SVG_ELEMENT_PX)
+			svg_element(s, node, x, width);
+		else if (vec_push(&s->slivers, ((struct svg_sliver){svg_color(s, node),
+								     s->tree->nodes.v[node].depth, x,
+								     width > 2 ? width - SVG_GAP_PX : width})))
+			return -ENOMEM;
+	}
+	svg_slivers(s);
+	svg_str(s, "</g>\n");
+	return 0;
+}
+
+/* All that the script needs to know. */
+static int svg_data_block(struct svg *s)
+{
+	const struct svg_options *o = s->options;
+
+	svg_str(s, "<metadata class=\"profcpu-data\"");
+	svg_attr_text(s, "data-countname", o->countname);
+	svg_attr_text(s, "data-nametype", o->nametype);
+	outbuf_printf(s->out,
+		      " data-frames=\"%zu\" data-fluid=\"%d\" data-inverted=\"%d\" data-ns=\"%d\" data-kinds=\"%d\" "
+		      "data-diff=\"%d\" data-negate=\"%d\" data-frame-height=\"%u\"",
+		      s->data.nodes, s->fluid, o->inverted, o->unit == SVG_UNIT_NS,
+		      o->palette.scheme == PALETTE_KIND, s->tree->differential, o->negate, o->frame_height);
+	outbuf_printf(s->out,
+		      " data-font-size=\"%.17g\" data-cell=\"%.17g\" data-top=\"%.17g\" data-bottom=\"%.17g\" "
+		      "data-unit=\"%llu\" data-factor=\"%.17g\" data-whole=\"%.17g\" data-max-delta=\"%.17g\" "
+		      "data-min-width=\"%.17g\" data-min-share=\"%.17g\" data-cut=\"%llu\"",
+		      o->font_size, o->font_size * o->font_width, s->top, s->bottom,
+		      (unsigned long long)s->data.unit, o->factor / s->tree->scale, s->whole, s->data.max_delta,
+		      o->min_width_percent ? 0 : o->min_width, o->min_width_percent ? o->min_width / 100 : 0,
+		      (unsigned long long)s->data.cut);
+	svg_str(s, ">\n<desc>");
+	svg_data_write_labels(s->tree, &s->data, s->out, s->ascii);
+	svg_str(s, "</desc>\n<desc>");
+	svg_data_write_colors(&s->data, s->out);
+	svg_str(s, "</desc>\n<desc>");
+	int r = svg_data_write_frames(s->tree, &s->layout, &s->data, s->out);
+
+	svg_str(s, "</desc>\n</metadata>\n<script><![CDATA[\n");
+	outbuf_put(s->out, svg_js, sizeof(svg_js));
+	svg_str(s, "]]></script>\n");
+	return r;
+}
+
+/* Everything that follows from the options and the tree's weight. */
+static void svg_measure(struct svg *s)
+{
+	const struct svg_options *o = s->options;
+	double total = (double)s->tree->nodes.v[TREE_ROOT].total;
+
+	s->ascii = o->encoding && strcasecmp(o->encoding, "UTF-8") != 0;
+	s->dark_too = !o->bgcolors;
+	s->fluid = !o->width;
+	s->legend = total > 0 && (o->palette.scheme == PALETTE_KIND || s->tree->differential);
+	s->width = o->width ? o->width : SVG_WIDTH_DEFAULT;
+	s->top = o->font_size * 3 + (s->legend || o->subtitle ? o->font_size * 2 : 0);
+	s->bottom = o->font_size * 2 + SVG_PAD;
+	s->whole = o->total * s->tree->scale > total ? o->total * s->tree->scale : total;
+	s->per_weight = s->whole > 0 ? (s->width - 2 * SVG_PAD) / s->whole : 0;
+	s->least = o->min_width_percent ? s->whole * o->min_width / 100
+					: o->min_width / (s->per_weight > 0 ? s->per_weight : 1);
+	for (uint32_t i = 0; i < s->tree->nodes.len; i++) {
+		const struct tree_node *n = &s->tree->nodes.v[i];
+
+		if (n->total && n->depth > s->depth && svg_is_drawn(s, i))
+			s->depth = n->depth;
+	}
+	s->height = (s->depth + 1.0) * o->frame_height + s->top + s->bottom;
+}
+
+static int svg_document(struct svg *s)
+{
+	const struct svg_options *o = s->options;
+	double fs = o->font_size;
+	int r = 0;
+
+	svg_head(s);
+	svg_backdrop(s);
+	if (s->whole > 0)
+		r = svg_frames(s);
+	svg_str(s, "<g class=\"header\">\n");
+	svg_put_text(s, "ui title", SVG_PAD, fs * 2, svg_title(s));
+	if (o->subtitle)
+		svg_put_text(s, "ui muted subtitle", SVG_PAD, fs * 4.1, o->subtitle);
+	if (s->legend)
+		svg_legend(s);
+	svg_str(s, "</g>\n");
+	svg_put_text(s, "details", SVG_PAD, s->height - fs, s->whole > 0 ? "" : "There are no samples to draw.");
+	if (!r && s->whole > 0)
+		r = svg_data_block(s);
+	svg_str(s, "</svg>\n");
+	return r;
+}
+
+/* In chain graphs, what lies above a "--" are the wakers. */
+static void svg_mark_wakers(struct tree *t)
+{
+	for (size_t i = 1; i < t->nodes.len; i++) {
+		const struct tree_node *parent = &t->nodes.v[t->nodes.v[i].parent];
+		bool ruler = intern_len(&t->names, parent->name) == 2 &&
+			     !memcmp(intern_text(&t->names, parent->name), "--", 2);
+
+		if (ruler || parent->annotation == 'w')
+			t->nodes.v[i].annotation = 'w';
+	}
+}
+
+int svg_write(struct tree *t, const struct svg_options *options, struct outbuf *out, struct svg_stats *ret_stats)
+{
+	struct svg s = {.tree = t, .options = options, .out = out};
+	struct palette palette = options->palette;
+
+	if (palette.scheme == PALETTE_CHAIN)
+		svg_mark_wakers(t);
+	int r = layout_make(t, &s.layout);
+
+	if (!r)
+		r = svg_data_make(t, &s.layout, &palette, &s.data);
+	if (!r) {
+		svg_measure(&s);
+		r = svg_document(&s);
+	}
+	if (!r && ret_stats)
+		*ret_stats = (struct svg_stats){s.drawn, s.data.nodes, s.data.cut};
+	vec_free(&s.slivers);
+	svg_data_free(&s.data);
+	layout_free(&s.layout);
+	return r;
+}

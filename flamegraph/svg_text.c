@@ -1,0 +1,199 @@
+#include "flamegraph/svg_text.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SVG_TEXT_REPLACEMENT 0xfffdu
+
+/* The character at p (RFC 3629, section 4), *ret_len its bytes; U+FFFD and one byte where there is none. */
+static uint32_t svg_text_decode(const unsigned char *p, size_t left, size_t *ret_len)
+{
+	static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t n = *p < 0x80 ? 1 : *p < 0xc2 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : *p < 0xf5 ? 4 : 0;
+
+	*ret_len = 1;
+	if (n == 1)
+		return *p;
+	if (!n || n > left)
+		return SVG_TEXT_REPLACEMENT;
+	uint32_t x = *p & (0xffu >> (n + 1));
+
+	for (size_t i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return SVG_TEXT_REPLACEMENT;
+		x = x << 6 | (p[i] & 0x3f);
+	}
+	if (x < least[n] || x > 0x10ffff || (x >= 0xd800 && x < 0xe000))
+		return SVG_TEXT_REPLACEMENT;
+	*ret_len = n;
+	return x;
+}
+
+/* What is shown for a character. */
+static uint32_t svg_text_visible(uint32_t x)
+{
+	if (x < 0x20)
+		return 0x2400 + x;
+	if (x < 0x7f)
+		return x;
+	if (x == 0x7f)
+		return 0x2421;
+	/* C1 controls, line and paragraph separators, marks that turn the direction, the byte order mark, no characters. */
+	if (x < 0xa0 || x == 0x61c || x == 0x200e || x == 0x200f || (x >= 0x2028 && x <= 0x202e) ||
+	    (x >= 0x2066 && x <= 0x2069) || x == 0xfeff || (x & 0xfffe) == 0xfffe)
+		return SVG_TEXT_REPLACEMENT;
+	return x;
+}
+
+/* East Asian wide characters and emoji, in blocks. */
+static bool svg_text_is_wide(uint32_t x)
+{
+	return x >= 0x1100 && (x <= 0x115f || (x >= 0x2e80 && x <= 0xa4cf) || (x >= 0xac00 && x <= 0xd7a3) ||
+			       (x >= 0xf900 && x <= 0xfaff) || (x >= 0xfe30 && x <= 0xfe6f) ||
+			       (x >= 0xff00 && x <= 0xff60) || (x >= 0xffe0 && x <= 0xffe6) ||
+			       (x >= 0x1f300 && x <= 0x1f64f) || (x >= 0x1f900 && x <= 0x1f9ff) ||
+			       (x >= 0x20000 && x <= 0x3fffd));
+}
+
+static void svg_text_char(struct outbuf *out, uint32_t x, bool ascii)
+{
+	char utf8[4];
+
+	switch (x) {
+	case '&':
+		outbuf_put(out, "&amp;", 5);
+		return;
+	case '<':
+		outbuf_put(out, "&lt;", 4);
+		return;
+	case '>':
+		outbuf_put(out, "&gt;", 4);
+		return;
+	case '"':
+		outbuf_put(out, "&quot;", 6);
+		return;
+	case '\'':
+		outbuf_put(out, "&#39;", 5);
+		return;
+	}
+	if (x < 0x80) {
+		outbuf_char(out, (char)x);
+	} else if (ascii) {
+		outbuf_printf(out, "&#x%x;", x);
+	} else if (x < 0x800) {
+		utf8[0] = (char)(0xc0 | x >> 6);
+		utf8[1] = (char)(0x80 | (x & 0x3f));
+		outbuf_put(out, utf8, 2);
+	} else if (x < 0x10000) {
+		utf8[0] = (char)(0xe0 | x >> 12);
+		utf8[1] = (char)(0x80 | (x >> 6 & 0x3f));
+		utf8[2] = (char)(0x80 | (x & 0x3f));
+		outbuf_put(out, utf8, 3);
+	} else {
+		utf8[0] = (char)(0xf0 | x >> 18);
+		utf8[1] = (char)(0x80 | (x >> 12 & 0x3f));
+		utf8[2] = (char)(0x80 | (x >> 6 & 0x3f));
+		utf8[3] = (char)(0x80 | (x & 0x3f));
+		outbuf_put(out, utf8, 4);
+	}
+}
+
+/* Whether the text has more columns than there are. */
+static bool svg_text_is_longer(const char *text, size_t len, size_t cells)
+{
+	size_t used = 0, n;
+
+	for (size_t i = 0; i < len && used <= cells; i += n)
+		used += svg_text_is_wide(svg_text_decode((const unsigned char *)text + i, len - i, &n)) ? 2 : 1;
+	return used > cells;
+}
+
+/* Bytes from the start that need nothing done to them. */
+static size_t svg_text_plain(const char *text, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && text[n] >= ' ' && text[n] <= '~' && text[n] != '&' && text[n] != '<' &&
+	       text[n] != '>' && text[n] != '"' && text[n] != '\'')
+		n++;
+	return n;
+}
+
+void svg_text_put(struct outbuf *out, const char *text, size_t len, size_t cells, bool ascii)
+{
+	size_t used = 0, n;
+
+	if (cells < 3)
+		return;
+	bool cut = cells != SIZE_MAX && svg_text_is_longer(text, len, cells);
+
+	if (cut)
+		cells -= 2;
+	for (size_t i = 0; i < len; i += n) {
+		n = svg_text_plain(text + i, len - i);
+		if (n > cells - used)
+			n = cells - used;
+		if (n) {
+			outbuf_put(out, text + i, n);
+			used += n;
+			continue;
+		}
+		uint32_t x = svg_text_decode((const unsigned char *)text + i, len - i, &n);
+		size_t width = svg_text_is_wide(x) ? 2 : 1;
+
+		if (width > cells - used)
+			break;
+		svg_text_char(out, svg_text_visible(x), ascii);
+		used += width;
+	}
+	if (cut)
+		outbuf_put(out, "..", 2);
+}
+
+void svg_text_number(struct outbuf *out, double x)
+{
+	if (!(x >= 0 && x < 1e15)) {
+		outbuf_printf(out, "%.2f", x);
+		return;
+	}
+	uint64_t hundredths = (uint64_t)(x * 100 + 0.5);
+	unsigned rest = (unsigned)(hundredths % 100);
+
+	outbuf_u64(out, hundredths / 100);
+	if (!rest)
+		return;
+	outbuf_char(out, '.');
+	outbuf_char(out, (char)('0' + rest / 10));
+	if (rest % 10)
+		outbuf_char(out, (char)('0' + rest % 10));
+}
+
+void svg_text_count(struct outbuf *out, double x)
+{
+	char digits[400];
+	int n = snprintf(digits, sizeof(digits), "%.0f", fabs(x));
+
+	if (x < 0 && strcmp(digits, "0") != 0)
+		outbuf_char(out, '-');
+	for (int i = 0; i < n; i++) {
+		if (i && (n - i) % 3 == 0)
+			outbuf_char(out, ',');
+		outbuf_char(out, digits[i]);
+	}
+}
+
+void svg_text_time(struct outbuf *out, double ns)
+{
+	double a = fabs(ns);
+
+	if (a >= 1e9)
+		outbuf_printf(out, "%.3f s", ns / 1e9);
+	else if (a >= 1e6)
+		outbuf_printf(out, "%.1f ms", ns / 1e6);
+	else if (a >= 1e3)
+		outbuf_printf(out, "%.1f us", ns / 1e3);
+	else
+		outbuf_printf(out, "%.0f ns", ns);
+}

@@ -1,0 +1,468 @@
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "flamegraph/folded.h"
+#include "flamegraph/svg.h"
+#include "profcpu/command.h"
+#include "profcpu/input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#define FLAMEGRAPH_PALETTE_FILE "palette.map"
+#define FLAMEGRAPH_FEW 100 /* fewer samples than this are worth a word */
+
+struct flamegraph_arguments {
+	struct svg_options svg;
+	struct tree_options tree;
+	struct input_options input;
+	const char *path, *out, *event;
+	bool palette_file, own_countname;
+};
+
+enum flamegraph_option {
+	OPT_TITLE = 256, OPT_SUBTITLE, OPT_WIDTH, OPT_HEIGHT, OPT_MINWIDTH, OPT_FONTTYPE, OPT_FONTSIZE,
+	OPT_FONTWIDTH, OPT_COUNTNAME, OPT_NAMETYPE, OPT_COLORS, OPT_BGCOLORS, OPT_HASH, OPT_RANDOM, OPT_CP,
+	OPT_REVERSE, OPT_INVERTED, OPT_FLAMECHART, OPT_NEGATE, OPT_NOTES, OPT_TOTAL, OPT_FACTOR, OPT_ENCODING,
+	OPT_EVENT, OPT_TID, OPT_RAW_NAMES, OPT_MANGLED, OPT_OFFLINE, OPT_OUTPUT,
+};
+
+static const struct option flamegraph_longopts[] = {
+	{"title", required_argument, NULL, OPT_TITLE},
+	{"subtitle", required_argument, NULL, OPT_SUBTITLE},
+	{"width", required_argument, NULL, OPT_WIDTH},
+	{"height", required_argument, NULL, OPT_HEIGHT},
+	{"minwidth", required_argument, NULL, OPT_MINWIDTH},
+	{"fonttype", required_argument, NULL, OPT_FONTTYPE},
+	{"fontsize", required_argument, NULL, OPT_FONTSIZE},
+	{"fontwidth", required_argument, NULL, OPT_FONTWIDTH},
+	{"countname", required_argument, NULL, OPT_COUNTNAME},
+	{"nametype", required_argument, NULL, OPT_NAMETYPE},
+	{"colors", required_argument, NULL, OPT_COLORS},
+	{"bgcolors", required_argument, NULL, OPT_BGCOLORS},
+	{"hash", no_argument, NULL, OPT_HASH},
+	{"random", no_argument, NULL, OPT_RANDOM},
+	{"cp", no_argument, NULL, OPT_CP},
+	{"reverse", no_argument, NULL, OPT_REVERSE},
+	{"inverted", no_argument, NULL, OPT_INVERTED},
+	{"flamechart", no_argument, NULL, OPT_FLAMECHART},
+	{"negate", no_argument, NULL, OPT_NEGATE},
+	{"notes", required_argument, NULL, OPT_NOTES},
+	{"total", required_argument, NULL, OPT_TOTAL},
+	{"factor", required_argument, NULL, OPT_FACTOR},
+	{"encoding", required_argument, NULL, OPT_ENCODING},
+	{"event", required_argument, NULL, OPT_EVENT},
+	{"tid", no_argument, NULL, OPT_TID},
+	{"raw-names", no_argument, NULL, OPT_RAW_NAMES},
+	{"mangled", no_argument, NULL, OPT_MANGLED},
+	{"offline", no_argument, NULL, OPT_OFFLINE},
+	{"output", required_argument, NULL, OPT_OUTPUT},
+	{NULL, 0, NULL, 0},
+};
+
+/* A number, with nothing behind it but, where ret_percent is asked for, a %. */
+static int flamegraph_number(const char *option, const char *text, double *ret_value, bool *ret_percent)
+{
+	char *end;
+	double x = strtod(text, &end);
+	bool percent = ret_percent && *end == '%';
+
+	if (end == text || end[percent] || !(x > -1e300 && x < 1e300)) {
+		log_error("--%s takes a number, not '%s'", option, text);
+		return -EINVAL;
+	}
+	*ret_value = x;
+	if (ret_percent)
+		*ret_percent = percent;
+	return 0;
+}
+
+static int flamegraph_pixels(const char *option, const char *text, unsigned *ret_pixels)
+{
+	double x;
+	int r = flamegraph_number(option, text, &x, NULL);
+
+	if (!r && !(x >= 1 && x <= SVG_WIDTH_MAX)) {
+		log_error("--%s takes a number of pixels from 1 to %d, not '%s'", option, SVG_WIDTH_MAX, text);
+		r = -EINVAL;
+	}
+	if (!r)
+		*ret_pixels = (unsigned)x;
+	return r;
+}
+
+static int flamegraph_colors(struct flamegraph_arguments *a, const char *name)
+{
+	if (!palette_scheme_of(name, &a->svg.palette.scheme))
+		return 0;
+	log_error("--colors takes kind, hot, mem, io, wakeup, chain, java, js, perl, red, green, blue, aqua, yellow, purple "
+		  "or orange, not '%s'",
+		  name);
+	return -EINVAL;
+}
+
+/* Options with a number or a choice. */
+static int flamegraph_value(struct flamegraph_arguments *a, int c, const char *arg)
+{
+	struct svg_options *o = &a->svg;
+
+	switch (c) {
+	case OPT_WIDTH:
+		return flamegraph_pixels("width", arg, &o->width);
+	case OPT_HEIGHT:
+		return flamegraph_pixels("height", arg, &o->frame_height);
+	case OPT_MINWIDTH:
+		return flamegraph_number("minwidth", arg, &o->min_width, &o->min_width_percent);
+	case OPT_FONTSIZE:
+		return flamegraph_number("fontsize", arg, &o->font_size, NULL);
+	case OPT_FONTWIDTH:
+		return flamegraph_number("fontwidth", arg, &o->font_width, NULL);
+	case OPT_TOTAL:
+		return flamegraph_number("total", arg, &o->total, NULL);
+	case OPT_FACTOR:
+		return flamegraph_number("factor", arg, &o->factor, NULL);
+	case OPT_COLORS:
+		return flamegraph_colors(a, arg);
+	default:
+		return -ENOENT;
+	}
+}
+
+/* Where an option's text goes; NULL for other options. */
+static const char **flamegraph_text(struct flamegraph_arguments *a, int c)
+{
+	switch (c) {
+	case OPT_TITLE:
+		return &a->svg.title;
+	case OPT_SUBTITLE:
+		return &a->svg.subtitle;
+	case OPT_FONTTYPE:
+		return &a->svg.fonttype;
+	case OPT_COUNTNAME:
+		return &a->svg.countname;
+	case OPT_NAMETYPE:
+		return &a->svg.nametype;
+	case OPT_BGCOLORS:
+		return &a->svg.bgcolors;
+	case OPT_NOTES:
+		return &a->svg.notes;
+	case OPT_ENCODING:
+		return &a->svg.encoding;
+	case OPT_EVENT:
+		return &a->event;
+	case 'o':
+	case OPT_OUTPUT:
+		return &a->out;
+	default:
+		return NULL;
+	}
+}
+
+static bool *flamegraph_flag(struct flamegraph_arguments *a, int c)
+{
+	switch (c) {
+	case OPT_HASH:
+		return &a->svg.palette.by_hash;
+	case OPT_RANDOM:
+		return &a->svg.palette.random;
+	case OPT_CP:
+		return &a->palette_file;
+	case OPT_REVERSE:
+		return &a->tree.reverse;
+	case OPT_INVERTED:
+		return &a->svg.inverted;
+	case OPT_FLAMECHART:
+		return &a->tree.in_order;
+	case OPT_NEGATE:
+		return &a->svg.negate;
+	case OPT_TID:
+		return &a->tree.with_tids;
+	case OPT_RAW_NAMES:
+		return &a->input.raw_names;
+	case OPT_MANGLED:
+		return &a->input.mangled;
+	case OPT_OFFLINE:
+		return &a->input.offline;
+	default:
+		return NULL;
+	}
+}
+
+static int flamegraph_parse(int argc, char **argv, struct flamegraph_arguments *a)
+{
+	const char *why;
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long_only(argc, argv, "o:", flamegraph_longopts, NULL)) != -1) {
+		const char **text = flamegraph_text(a, c);
+		bool *flag = flamegraph_flag(a, c);
+
+		if (text)
+			*text = optarg;
+		else if (flag)
+			*flag = true;
+		else if (flamegraph_value(a, c, optarg))
+			return -EINVAL; /* said already, by getopt or by us */
+		a->own_countname |= c == OPT_COUNTNAME;
+	}
+	if (argc - optind > 1) {
+		log_error("flamegraph takes one input, not %d; `profcpu help flamegraph` shows how", argc - optind);
+		return -EINVAL;
+	}
+	if (a->svg.subtitle && !*a->svg.subtitle)
+		a->svg.subtitle = NULL;
+	if (a->svg.title && !*a->svg.title)
+		a->svg.title = NULL;
+	a->path = optind < argc ? argv[optind] : "-";
+	if (svg_options_check(&a->svg, &why)) {
+		log_error("%s", why);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* 0, -errno; 1 where a part of the input was not readable. */
+static int flamegraph_from_folded(struct flamegraph_arguments *a, int fd, const char *name, struct tree *tree)
+{
+	struct parse_error err = {0};
+	int r = tree_from_folded(tree, fd, &a->tree, &err);
+
+	if (r) {
+		log_error("cannot draw %s: %s", name, err.what ? err.what : strerror(-r));
+		return r;
+	}
+	if (tree->bad_lines)
+		log_warn("%s: %llu of %llu lines have no count at their end and were skipped", name,
+			 (unsigned long long)tree->bad_lines, (unsigned long long)tree->lines);
+	return tree->bad_lines > 0;
+}
+
+static int flamegraph_find_event(struct profile *profile, const char *wanted, uint32_t *ret_event)
+{
+	*ret_event = PROFILE_NONE;
+	if (!wanted)
+		return 0;
+	for (uint32_t i = 0; i < profile_nevents(profile); i++) {
+		if (!strcmp(profile_text_of(profile, profile_event_of(profile, i)->name, NULL), wanted)) {
+			*ret_event = i;
+			return 0;
+		}
+	}
+	log_error("the input has no samples of an event '%s'; `profcpu flamegraph` without --event takes the first one",
+		  wanted);
+	return -ENOENT;
+}
+
+static int flamegraph_from_profile(struct flamegraph_arguments *a, struct source *source, const char *name,
+				   struct profile *profile, struct tree *tree)
+{
+	struct input_result result;
+	int r = input_load_source(source, name, &a->input, profile, &result);
+
+	if (r)
+		return r;
+	r = flamegraph_find_event(profile, a->event, &a->tree.event);
+	if (r)
+		return r;
+	r = tree_from_profile(tree, profile, &a->tree);
+	if (r) {
+		log_error("cannot draw %s: %s", name, strerror(-r));
+		return r;
+	}
+	if (tree->event != PROFILE_NONE && !a->own_countname) {
+		const struct profile_event *event = profile_event_of(profile, tree->event);
+
+		svg_options_of_event(&a->svg, profile_text_of(profile, event->name, NULL), event->has_period);
+	}
+	return result.damaged;
+}
+
+static int flamegraph_read_palette(struct palette_map *map)
+{
+	AUTO_FREE char *text = NULL;
+	size_t len;
+	uint64_t skipped;
+	int r = file_read_at(AT_FDCWD, FLAMEGRAPH_PALETTE_FILE, PALETTE_MAP_MAX, &text, &len);
+
+	if (r == -ENOENT)
+		return 0;
+	if (!r)
+		r = palette_map_parse(map, text, len, &skipped);
+	if (r)
+		log_error("cannot read %s: %s", FLAMEGRAPH_PALETTE_FILE, strerror(-r));
+	else if (skipped)
+		log_warn("%s: %llu lines are not \"name->rgb(1,2,3)\" and were skipped", FLAMEGRAPH_PALETTE_FILE,
+			 (unsigned long long)skipped);
+	return r;
+}
+
+/* What makes the contents of a file: the picture, or the palette. */
+struct flamegraph_content {
+	struct tree *tree;
+	const struct svg_options *svg;
+	struct svg_stats stats;
+	const struct palette_map *map;
+};
+
+static int flamegraph_make(struct flamegraph_content *c, int fd)
+{
+	struct outbuf out = outbuf_to(fd);
+	int r = c->map ? palette_map_write(c->map, &out) : svg_write(c->tree, c->svg, &out, &c->stats);
+	int closed = outbuf_close(&out);
+
+	return r ? r : closed;
+}
+
+/* Whole or not at all, where path is or becomes a plain file. */
+static int flamegraph_write_file(struct flamegraph_content *c, const char *path)
+{
+	struct stat st;
+	bool plain = lstat(path, &st) ? errno == ENOENT : S_ISREG(st.st_mode);
+	AUTO_FREE char *temp = NULL;
+	mode_t mask = umask(0);
+
+	umask(mask);
+	if (asprintf(&temp, "%s.XXXXXX", path) < 0)
+		return -ENOMEM;
+	AUTO_CLOSE int fd = plain ? mkostemp(temp, O_CLOEXEC) : open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	int r = flamegraph_make(c, fd);
+
+	if (plain && !r && (fchmod(fd, 0666 & ~mask) || rename(temp, path)))
+		r = -errno;
+	if (plain && r)
+		unlink(temp);
+	return r;
+}
+
+static int flamegraph_write(struct flamegraph_arguments *a, struct tree *tree)
+{
+	struct flamegraph_content c = {.tree = tree, .svg = &a->svg};
+	int r = a->out && strcmp(a->out, "-") ? flamegraph_write_file(&c, a->out)
+					      : flamegraph_make(&c, STDOUT_FILENO);
+
+	if (r) {
+		log_error("cannot write %s: %s", a->out ? a->out : "the picture to stdout", strerror(-r));
+		return r;
+	}
+	if (c.stats.left_out_below > 1)
+		log_note("a large profile: frames of less than %.3g %s are not in the picture, not even when zoomed",
+			 (double)c.stats.left_out_below / tree->scale * a->svg.factor, a->svg.countname);
+	if (!a->svg.palette.map)
+		return 0;
+	c.map = a->svg.palette.map;
+	r = flamegraph_write_file(&c, FLAMEGRAPH_PALETTE_FILE);
+	if (r)
+		log_error("cannot write %s: %s", FLAMEGRAPH_PALETTE_FILE, strerror(-r));
+	return r;
+}
+
+/* Says what is odd about the whole. */
+static void flamegraph_judge(struct flamegraph_arguments *a, const struct tree *tree)
+{
+	double total = (double)tree->nodes.v[TREE_ROOT].total / tree->scale;
+
+	if (total == 0)
+		log_error("no stack counts found; the picture says so");
+	else if (total < FLAMEGRAPH_FEW && !a->own_countname && a->svg.unit == SVG_UNIT_COUNT)
+		log_note("only %.0f %s: too few for shares to mean much", total, a->svg.countname);
+	if (a->svg.total > 0 && a->svg.total < total)
+		log_warn("--total %.0f is less than the weight of all stacks, %.0f, and was ignored", a->svg.total, total);
+}
+
+static int flamegraph_draw(struct flamegraph_arguments *a, struct source *source, const char *name,
+			   struct profile *profile)
+{
+	struct palette_map map = {0};
+	struct tree tree = {0};
+	int partly = source->kind == SOURCE_TEXT && source_text_is_folded(source->fd)
+			     ? flamegraph_from_folded(a, source->fd, name, &tree)
+			     : flamegraph_from_profile(a, source, name, profile, &tree);
+	int r = partly < 0 ? partly : 0;
+
+	if (!r && a->palette_file && a->svg.palette.scheme != PALETTE_KIND) {
+		a->svg.palette.map = &map;
+		r = flamegraph_read_palette(&map);
+	}
+	if (!r && a->svg.palette.random &&
+	    getrandom(&a->svg.palette.seed, sizeof(a->svg.palette.seed), 0) < 0)
+		r = -errno;
+	if (!r) {
+		flamegraph_judge(a, &tree);
+		r = flamegraph_write(a, &tree);
+	}
+	if (!r && (partly || !tree.nodes.v[TREE_ROOT].total))
+		r = -EBADMSG;
+	tree_free(&tree);
+	palette_map_free(&map);
+	return r;
+}
+
+static int flamegraph_main(int argc, char **argv)
+{
+	struct flamegraph_arguments a = {.svg = svg_options_default(),
+					 .tree = {.event = PROFILE_NONE},
+					 .input = {.write_store_dir_fd = -1}};
+	struct profile *profile = NULL;
+	struct source source;
+
+	if (flamegraph_parse(argc, argv, &a))
+		return EXIT_USAGE;
+	if (a.palette_file && a.svg.palette.scheme == PALETTE_KIND)
+		a.svg.palette.scheme = PALETTE_HOT;
+	if (source_open(a.path, NULL, &source))
+		return EXIT_FAILED;
+	int r = profile_new(&profile);
+
+	if (r)
+		log_error("out of memory");
+	else
+		r = flamegraph_draw(&a, &source, strcmp(a.path, "-") ? a.path : "stdin", profile);
+	profile_free(profile);
+	source_close(&source);
+	return r ? EXIT_FAILED : EXIT_DONE;
+}
+
+const struct command command_flamegraph = {
+	.name = "flamegraph",
+	.summary = "draw folded stacks or a recording as an interactive picture (SVG)",
+	.usage = "usage: profcpu flamegraph [OPTION...] [INPUT]\n\n"
+		 "INPUT is folded stacks (\"main;work 12\" lines), a recording's directory, perf.data, prof.tar.gz or the text of\n"
+		 "perf script; - or nothing is stdin. The SVG goes to stdout. It carries its own script: click to zoom, search by\n"
+		 "regular expression, keys, and an address that can be shared. Options are those of flamegraph.pl.\n\n"
+		 "  -o, --output FILE     write FILE, whole or not at all\n"
+		 "      --title TEXT, --subtitle TEXT, --notes TEXT\n"
+		 "      --width PIXELS    fixed width (default: 1200, and as wide as the window where scripts run)\n"
+		 "      --height PIXELS   of a frame (default 16)\n"
+		 "      --minwidth N[%]   do not draw narrower frames: pixels, or per cent of the whole (default 0.1); they\n"
+		 "                        appear when zoomed to\n"
+		 "      --colors PALETTE  kind (default: kernel, native, runtime, managed, inlined), or flamegraph.pl's hot, mem,\n"
+		 "                        io, wakeup, chain, java, js, perl, red, green, blue, aqua, yellow, purple, orange\n"
+		 "      --bgcolors COLOR  yellow, blue, green, grey, white or #rrggbb; switches dark mode off\n"
+		 "      --hash            colours by the letters of names: alike names look alike\n"
+		 "      --random          colours at random, other ones each time\n"
+		 "      --cp              keep colours in palette.map, for the next picture (not with kind: then hot)\n"
+		 "      --inverted        root at the top: icicle graph\n"
+		 "      --reverse         leaves at the root: who calls what is hot\n"
+		 "      --flamechart      stacks in the order of the input, from left to right\n"
+		 "      --countname TEXT  what is counted (default: samples, or the recording's unit)\n"
+		 "      --nametype TEXT   what the names are (default \"Function:\")\n"
+		 "      --total N         what 100 % is, if more than the sum\n"
+		 "      --factor N        multiply counts by N when showing them\n"
+		 "      --negate          swap red and blue of differential input (two counts a line)\n"
+		 "      --fonttype FONT, --fontsize PIXELS, --fontwidth N (width of a letter / size)\n"
+		 "      --encoding NAME   of the XML declaration\n"
+		 "recordings and perf.data only:\n"
+		 "      --event NAME      samples of this event (default: the first)\n"
+		 "      --tid             threads apart: comm-PID/TID\n"
+		 "      --offline, --raw-names, --mangled   as for postprocess\n",
+	.run = flamegraph_main,
+};
