@@ -3,7 +3,7 @@
 #include "base/cleanup.h"
 
 #include <ctype.h>
-#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* From libiberty/demangle.h, which is no system header everywhere: libiberty is installed in different folders. */
@@ -14,6 +14,7 @@ extern char *rust_demangle(const char *mangled, int options);
 #define DMGL_ANSI (1 << 1)
 
 #define PLT_SUFFIX "@plt"
+#define PERF_PLT_NAME_MAX 1023 /* perf's buffer for such a name, less the NUL; longer ones are cut */
 
 static int hex_digit(char c)
 {
@@ -66,15 +67,10 @@ static char *demangle_plt(const char *name, size_t len, int options)
 	AUTO_FREE char *text = bare ? demangle_any(bare, options) : NULL;
 	char *with_plt = NULL;
 
-	if (text) {
-		size_t n = strlen(text);
-
-		with_plt = malloc(n + sizeof(PLT_SUFFIX));
-		if (with_plt) {
-			memcpy(with_plt, text, n);
-			memcpy(with_plt + n, PLT_SUFFIX, sizeof(PLT_SUFFIX));
-		}
-	}
+	if (!text || asprintf(&with_plt, "%s" PLT_SUFFIX, text) < 0)
+		return NULL;
+	if (options == DMGL_NO_OPTS && strlen(with_plt) > PERF_PLT_NAME_MAX)
+		with_plt[PERF_PLT_NAME_MAX] = 0;
 	return with_plt;
 }
 

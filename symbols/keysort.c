@@ -1,74 +1,105 @@
 #include "symbols/keysort.h"
 
 #include "base/cleanup.h"
+#include "symbols/bigmem.h"
 
 #include <errno.h>
 #include <stdbool.h>
-#include <string.h>
 
 #define DIGIT_BITS 11
 #define DIGITS (1u << DIGIT_BITS)
-#define SMALL 64
 
-static void insertion_sort(struct keysort_key *keys, size_t n)
+static int bits_of(uint64_t x)
 {
-	for (size_t i = 1; i < n; i++) {
-		struct keysort_key k = keys[i];
-		size_t at = i;
-
-		for (; at && keys[at - 1].addr > k.addr; at--)
-			keys[at] = keys[at - 1];
-		keys[at] = k;
-	}
+	return x ? 64 - __builtin_clzll(x) : 0;
 }
 
-/* One pass of a radix sort, from src to dst by the digit at shift. */
-static void scatter(const struct keysort_key *src, struct keysort_key *dst, size_t n, int shift)
+/* Where the next key with each digit goes. False where all keys share the digit at shift. */
+static bool place_digits(const uint64_t *keys, uint32_t n, int shift, uint32_t *places)
 {
-	size_t counts[DIGITS] = {0}, at = 0;
+	uint32_t at = 0;
 
-	for (size_t i = 0; i < n; i++)
-		counts[(src[i].addr >> shift) & (DIGITS - 1)]++;
-	for (size_t d = 0; d < DIGITS; d++) {
-		size_t here = counts[d];
+	for (uint32_t d = 0; d < DIGITS; d++)
+		places[d] = 0;
+	for (uint32_t i = 0; i < n; i++)
+		places[(keys[i] >> shift) & (DIGITS - 1)]++;
+	if (places[(keys[0] >> shift) & (DIGITS - 1)] == n)
+		return false;
+	for (uint32_t d = 0; d < DIGITS; d++) {
+		uint32_t here = places[d];
 
-		counts[d] = at;
+		places[d] = at;
 		at += here;
 	}
-	for (size_t i = 0; i < n; i++)
-		dst[counts[(src[i].addr >> shift) & (DIGITS - 1)]++] = src[i];
+	return true;
 }
 
-int keysort(struct keysort_key *keys, size_t n)
+/* The usual case: an address less the lowest one and its index share 64 bits. Sorts keys; other is as large. */
+static void sort_packed(uint64_t *keys, uint64_t *other, uint32_t n, int id_bits, int bits, uint32_t *ret_ids)
 {
-	uint64_t differing = 0;
+	uint32_t places[DIGITS];
+
+	for (int shift = id_bits; shift < bits; shift += DIGIT_BITS) {
+		if (!place_digits(keys, n, shift, places))
+			continue;
+		for (uint32_t i = 0; i < n; i++)
+			other[places[(keys[i] >> shift) & (DIGITS - 1)]++] = keys[i];
+		uint64_t *was = keys;
+
+		keys = other;
+		other = was;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		ret_ids[i] = (uint32_t)(keys[i] & (((uint64_t)1 << id_bits) - 1));
+}
+
+/* Addresses far apart: the indices are sorted by what they point at, one digit after another. */
+static void sort_wide(const uint64_t *addrs, uint32_t *ids, uint32_t *other, uint32_t n)
+{
+	uint32_t places[DIGITS], *from = ids, *to = other;
+
+	for (uint32_t i = 0; i < n; i++)
+		ids[i] = i;
+	for (int shift = 0; shift < 64; shift += DIGIT_BITS) {
+		if (!place_digits(addrs, n, shift, places))
+			continue;
+		for (uint32_t i = 0; i < n; i++)
+			to[places[(addrs[from[i]] >> shift) & (DIGITS - 1)]++] = from[i];
+		uint32_t *was = from;
+
+		from = to;
+		to = was;
+	}
+	for (uint32_t i = 0; from != ids && i < n; i++)
+		ids[i] = from[i];
+}
+
+int keysort(uint64_t *addrs, uint32_t n, uint32_t *ret_ids)
+{
+	uint64_t lowest = UINT64_MAX, highest = 0;
 	bool sorted = true;
 
-	for (size_t i = 1; i < n; i++) {
-		differing |= keys[i].addr ^ keys[0].addr;
-		sorted &= keys[i - 1].addr <= keys[i].addr;
+	for (uint32_t i = 0; i < n; i++) {
+		lowest = addrs[i] < lowest ? addrs[i] : lowest;
+		sorted &= addrs[i] >= highest;
+		highest = addrs[i] > highest ? addrs[i] : highest;
 	}
-	if (sorted)
-		return 0;
-	if (n <= SMALL) {
-		insertion_sort(keys, n);
+	if (sorted) {
+		for (uint32_t i = 0; i < n; i++)
+			ret_ids[i] = i;
 		return 0;
 	}
-	AUTO_FREE struct keysort_key *other = reallocarray(NULL, n, sizeof(*other));
-	struct keysort_key *src = keys, *dst = other;
+	AUTO_FREE uint64_t *other = bigmem_alloc(n, sizeof(*other));
+	int id_bits = bits_of(n - 1), bits = bits_of(highest - lowest) + id_bits;
 
 	if (!other)
 		return -ENOMEM;
-	for (int shift = 0; shift < 64; shift += DIGIT_BITS) {
-		if (!((differing >> shift) & (DIGITS - 1)))
-			continue;
-		scatter(src, dst, n, shift);
-		struct keysort_key *was = src;
-
-		src = dst;
-		dst = was;
+	if (bits > 64) {
+		sort_wide(addrs, ret_ids, (uint32_t *)other, n);
+		return 0;
 	}
-	if (src != keys)
-		memcpy(keys, src, n * sizeof(*keys));
+	for (uint32_t i = 0; i < n; i++)
+		addrs[i] = (addrs[i] - lowest) << id_bits | i;
+	sort_packed(addrs, other, n, id_bits, bits, ret_ids);
 	return 0;
 }

@@ -1,17 +1,13 @@
-/* Sorting many addresses, each with a number that says whose it is. */
+/* The order of many addresses. */
 #ifndef SYMBOLS_KEYSORT_H
 #define SYMBOLS_KEYSORT_H
 
-#include <stddef.h>
 #include <stdint.h>
 
-struct keysort_key {
-	uint64_t addr;
-	uint32_t id;
-	uint32_t pad;
-};
-
-/* Sorts by addr, keeping the order of equal ones; linear in n, one pass where it is sorted already. 0 or -ENOMEM. */
-int keysort(struct keysort_key *keys, size_t n);
+/*
+ * Writes to ret_ids the indices 0 .. n-1 of addrs in the order of their addresses, equal ones in the order of their
+ * indices. addrs is used up: what it holds afterwards means nothing. Linear in n. 0 or -ENOMEM.
+ */
+int keysort(uint64_t *addrs, uint32_t n, uint32_t *ret_ids);
 
 #endif

@@ -2,26 +2,20 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "symbols/bigmem.h"
 #include "symbols/ranges.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
-#define HUGE_PAGE_BYTES ((size_t)2 << 20)
-
-/* Where a name lies in the text: the file's bytes, with a NUL in place of each line's end. */
-struct name {
-	uint32_t at, len;
-};
+#define SAMPLE_BYTES ((size_t)64 << 10)
 
 struct perfmap {
 	struct symbol_provider provider;
-	char *text;
-	VEC(struct range) ranges; /* by line */
-	VEC(struct name) names; /* the same */
+	char *text; /* the file's bytes, with a NUL in place of each good line's end */
+	VEC(struct range) lines; /* tag: where the name is in text */
 	struct range_pieces pieces;
 };
 
@@ -34,15 +28,15 @@ static int perfmap_find(struct symbol_provider *p, uint64_t addr, uint64_t time_
 	(void)time_ns;
 	if (!piece)
 		return -ENOENT;
-	const struct name *name = &m->names.v[piece->id];
+	const struct range *line = &m->lines.v[piece->id];
 
 	*ret_symbol = (struct symbol){
-		.name = m->text + name->at,
-		.name_len = (uint32_t)strnlen(m->text + name->at, name->len),
+		.name = m->text + line->tag,
+		.name_len = (uint32_t)strlen(m->text + line->tag),
 		.source = SYMBOL_PERFMAP,
 		.start = piece->start,
-		.end = piece->end,
-		.base = m->ranges.v[piece->id].start,
+		.end = piece->start + piece->bytes,
+		.base = line->start,
 		.until_ns = UINT64_MAX,
 	};
 	return 0;
@@ -53,9 +47,8 @@ static void perfmap_free(struct symbol_provider *p)
 	struct perfmap *m = (struct perfmap *)p;
 
 	free(m->text);
-	vec_free(&m->ranges);
-	vec_free(&m->names);
-	vec_free(&m->pieces.pieces);
+	vec_free(&m->lines);
+	ranges_free(&m->pieces);
 	free(m);
 }
 
@@ -98,9 +91,8 @@ static const char *read_number(const char *p, const char *end, uint64_t *ret_val
 	return p;
 }
 
-/* Takes the line [p, eol); *eol is a newline. False where it is bad. */
-static bool read_line(const struct perfmap *m, const char *p, const char *eol, struct range *ret_range,
-		      struct name *ret_name)
+/* Takes the line [p, eol) and ends its name with a NUL; *eol is a newline. False where it is bad. */
+static bool read_line(const struct perfmap *m, const char *p, char *eol, struct range *ret_line)
 {
 	uint64_t start, size;
 
@@ -110,15 +102,15 @@ static bool read_line(const struct perfmap *m, const char *p, const char *eol, s
 	if (!p)
 		return false;
 	p = read_number(p, eol, &size);
-	if (!p)
+	if (!p || size > PERFMAP_SIZE_MAX)
 		return false;
 	if (eol > p && eol[-1] == '\r')
 		eol--;
 	size += !size;
-	if (eol <= p || size > UINT64_MAX - start)
+	if (eol <= p || !*p || size > UINT64_MAX - start)
 		return false;
-	*ret_range = (struct range){start, start + size};
-	*ret_name = (struct name){(uint32_t)(p - m->text), (uint32_t)(eol - p)};
+	*eol = 0;
+	*ret_line = (struct range){start, (uint32_t)size, (uint32_t)(p - m->text)};
 	return true;
 }
 
@@ -127,8 +119,7 @@ static int read_lines(struct perfmap *m, size_t len, struct perfmap_stats *stats
 	char *end = m->text + len, *eol;
 
 	for (char *p = m->text; p < end; p = eol + 1) {
-		struct range range;
-		struct name name;
+		struct range line;
 
 		eol = memchr(p, '\n', (size_t)(end - p));
 		stats->lines++;
@@ -136,15 +127,29 @@ static int read_lines(struct perfmap *m, size_t len, struct perfmap_stats *stats
 			stats->bad_lines++;
 			break;
 		}
-		if (!read_line(m, p, eol, &range, &name) || m->ranges.len >= PERFMAP_ENTRIES_MAX) {
+		if (m->lines.len >= PERFMAP_ENTRIES_MAX || !read_line(m, p, eol, &line)) {
 			stats->bad_lines++;
 			continue;
 		}
-		m->text[name.at + name.len] = 0;
-		if (vec_push(&m->ranges, range) || vec_push(&m->names, name))
+		if (vec_push(&m->lines, line))
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+/* Room for as many lines as there are if all are like the first ones: growing means copying. */
+static int reserve_lines(struct perfmap *m, size_t len)
+{
+	size_t sample = len < SAMPLE_BYTES ? len : SAMPLE_BYTES, lines = 1;
+
+	for (size_t i = 0; i < sample; i++)
+		lines += m->text[i] == '\n';
+	double expected = (double)lines * (double)len / (double)(sample ? sample : 1) * 1.1;
+	size_t n = expected < (double)PERFMAP_ENTRIES_MAX ? (size_t)expected + 1 : PERFMAP_ENTRIES_MAX;
+
+	m->lines.v = bigmem_alloc(n, sizeof(*m->lines.v));
+	m->lines.cap = m->lines.v ? n : 0;
+	return m->lines.v ? 0 : -ENOMEM;
 }
 
 /* Takes text, of len bytes and one more. */
@@ -160,12 +165,14 @@ static int perfmap_take(char *text, size_t len, struct symbol_provider **ret_map
 	}
 	m->provider.ops = &perfmap_ops;
 	m->text = text;
-	int error = read_lines(m, len, &stats);
+	int error = reserve_lines(m, len);
 
-	if (!error && !m->ranges.len)
+	if (!error)
+		error = read_lines(m, len, &stats);
+	if (!error && !m->lines.len)
 		error = parse_fail(err, -EBADMSG, "no line of a perf map", 0);
 	if (!error)
-		error = ranges_cut(m->ranges.v, m->ranges.len, &m->pieces);
+		error = ranges_cut(m->lines.v, m->lines.len, &m->pieces);
 	stats.overwritten = m->pieces.covered;
 	if (ret_stats && (!error || error == -EBADMSG))
 		*ret_stats = stats;
@@ -177,25 +184,12 @@ static int perfmap_take(char *text, size_t len, struct symbol_provider **ret_map
 	return 0;
 }
 
-/* Room for len bytes and a NUL. Large ones on huge pages: half of the time to load a map was page faults. */
-static char *text_new(size_t len)
-{
-	char *text;
-
-	if (len < 4 * HUGE_PAGE_BYTES)
-		return malloc(len + 1);
-	text = aligned_alloc(HUGE_PAGE_BYTES, (len + HUGE_PAGE_BYTES) & ~(HUGE_PAGE_BYTES - 1));
-	if (text)
-		madvise(text, len + 1, MADV_HUGEPAGE);
-	return text;
-}
-
 int perfmap_parse(const char *text, size_t len, struct symbol_provider **ret_map,
 		  struct perfmap_stats *ret_stats, struct parse_error *err)
 {
 	if (len > PERFMAP_BYTES_MAX)
 		return parse_fail(err, -E2BIG, "perf map too large", 0);
-	char *copy = text_new(len);
+	char *copy = bigmem_alloc(len + 1, 1);
 
 	if (!copy)
 		return -ENOMEM;
@@ -216,7 +210,7 @@ int perfmap_load(int fd, struct symbol_provider **ret_map, struct perfmap_stats 
 		return parse_fail(err, -EBADMSG, "not a regular file", 0);
 	if ((uint64_t)st.st_size > PERFMAP_BYTES_MAX)
 		return parse_fail(err, -E2BIG, "perf map too large", 0);
-	AUTO_FREE char *text = text_new((size_t)st.st_size);
+	AUTO_FREE char *text = bigmem_alloc((size_t)st.st_size + 1, 1);
 
 	if (!text)
 		return -ENOMEM;

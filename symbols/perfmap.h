@@ -2,8 +2,8 @@
  * /tmp/perf-PID.map: lines "START SIZE name", hexadecimal with or without 0x, appended while the runtime runs
  * (Linux tools/perf/Documentation/jit-interface.txt).
  *
- * A line that is longer than PERFMAP_LINE_MAX, has a number over 64 bits, an end over 2^64 or no name is bad, and so is the last
- * one when it has no newline (it is still being written). A size of 0 covers the one address START, as in perf. A name
+ * A line that is longer than PERFMAP_LINE_MAX, has a start over 64 bits, a size over PERFMAP_SIZE_MAX, an end over 2^64
+ * or no name is bad, and so is the last one when it has no newline (it is still being written). A size of 0 covers the one address START, as in perf. A name
  * is everything after the second number and its spaces, without the CR of a CRLF, up to a NUL if there is one.
  * Unlike perf 6.1, which drops names of one or two characters and finds any one of overlapping ranges, short names are
  * kept and of overlapping ranges the later line wins.
@@ -20,6 +20,7 @@
 #define PERFMAP_LINE_MAX ((size_t)64 << 10) /* longer lines are skipped and counted */
 #define PERFMAP_BYTES_MAX (((uint64_t)4 << 30) - 1)
 #define PERFMAP_ENTRIES_MAX ((size_t)32 << 20) /* further lines are counted as bad */
+#define PERFMAP_SIZE_MAX UINT32_MAX /* of one range, bytes */
 
 struct perfmap_stats {
 	uint64_t lines, bad_lines; /* bad: not the grammar, over a limit, or cut at the end of the file */

@@ -1,92 +1,91 @@
 #include "symbols/ranges.h"
 
 #include "base/cleanup.h"
+#include "symbols/bigmem.h"
 #include "symbols/keysort.h"
 
 #include <stdbool.h>
 
 /* The ranges under the sweep's present address, the latest written on top. Those that ended are taken off late. */
-struct heap {
-	uint32_t *ids;
+struct sweep {
+	const struct range *ranges;
+	uint32_t *ids; /* a heap */
 	size_t len;
+	struct range_pieces *pieces; /* with room for all that can come */
 };
 
-static void heap_push(struct heap *h, uint32_t id)
+static void heap_push(struct sweep *s, uint32_t id)
 {
-	size_t at = h->len++;
+	size_t at = s->len++;
 
-	for (; at && h->ids[(at - 1) / 2] < id; at = (at - 1) / 2)
-		h->ids[at] = h->ids[(at - 1) / 2];
-	h->ids[at] = id;
+	for (; at && s->ids[(at - 1) / 2] < id; at = (at - 1) / 2)
+		s->ids[at] = s->ids[(at - 1) / 2];
+	s->ids[at] = id;
 }
 
-static void heap_pop(struct heap *h)
+static void heap_pop(struct sweep *s)
 {
-	uint32_t id = h->ids[--h->len];
+	uint32_t id = s->ids[--s->len];
 	size_t at = 0;
 
 	for (;;) {
 		size_t child = 2 * at + 1;
 
-		if (child >= h->len)
+		if (child >= s->len)
 			break;
-		if (child + 1 < h->len && h->ids[child + 1] > h->ids[child])
+		if (child + 1 < s->len && s->ids[child + 1] > s->ids[child])
 			child++;
-		if (h->ids[child] <= id)
+		if (s->ids[child] <= id)
 			break;
-		h->ids[at] = h->ids[child];
+		s->ids[at] = s->ids[child];
 		at = child;
 	}
-	h->ids[at] = id;
+	s->ids[at] = id;
 }
 
-static int add_piece(struct range_pieces *p, uint64_t start, uint64_t end, uint32_t id)
+static void add_piece(struct range_pieces *p, uint64_t start, uint64_t bytes, uint32_t id)
 {
 	struct range_piece *last = p->pieces.len ? &p->pieces.v[p->pieces.len - 1] : NULL;
 
-	if (last && last->id == id && last->end == start) {
-		last->end = end;
-		return 0;
-	}
-	return vec_push(&p->pieces, ((struct range_piece){start, end, id, 0}));
+	if (last && last->id == id && last->start + last->bytes == start)
+		last->bytes += (uint32_t)bytes;
+	else
+		p->pieces.v[p->pieces.len++] = (struct range_piece){start, (uint32_t)bytes, id};
 }
 
 /* Gives the addresses from `from` up to `to` to what lies on top of each. */
-static int sweep_to(const struct range *ranges, struct heap *h, struct range_pieces *p, uint64_t from,
-		    uint64_t to)
+static void sweep_to(struct sweep *s, uint64_t from, uint64_t to)
 {
-	while (h->len && from < to) {
-		const struct range *top = &ranges[h->ids[0]];
+	while (s->len && from < to) {
+		const struct range *top = &s->ranges[s->ids[0]];
+		uint64_t left = from - top->start < top->bytes ? top->bytes - (from - top->start) : 0;
 
-		if (top->end <= from) {
-			heap_pop(h);
+		if (!left) {
+			heap_pop(s);
 			continue;
 		}
-		uint64_t end = top->end < to ? top->end : to;
-
-		if (add_piece(p, from, end, h->ids[0]))
-			return -ENOMEM;
-		from = end;
+		if (left > to - from)
+			left = to - from;
+		add_piece(s->pieces, from, left, s->ids[0]);
+		from += left;
 	}
-	return 0;
 }
 
-static int cut_overlapping(const struct range *ranges, const struct keysort_key *keys, size_t n,
+static int cut_overlapping(const struct range *ranges, const uint32_t *ids, size_t n,
 			   struct range_pieces *p)
 {
-	AUTO_FREE uint32_t *ids = reallocarray(NULL, n, sizeof(*ids));
+	AUTO_FREE uint32_t *heap = bigmem_alloc(n, sizeof(*heap));
 	AUTO_FREE bool *seen = calloc(n, sizeof(*seen));
-	struct heap heap = {.ids = ids};
+	struct sweep s = {.ranges = ranges, .ids = heap, .pieces = p};
 
-	if (!ids || !seen)
+	if (!heap || !seen)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		if (i && sweep_to(ranges, &heap, p, keys[i - 1].addr, keys[i].addr))
-			return -ENOMEM;
-		heap_push(&heap, keys[i].id);
+		if (i)
+			sweep_to(&s, ranges[ids[i - 1]].start, ranges[ids[i]].start);
+		heap_push(&s, ids[i]);
 	}
-	if (sweep_to(ranges, &heap, p, keys[n - 1].addr, UINT64_MAX))
-		return -ENOMEM;
+	sweep_to(&s, ranges[ids[n - 1]].start, UINT64_MAX);
 	p->covered = n;
 	for (size_t i = 0; i < p->pieces.len; i++) {
 		p->covered -= !seen[p->pieces.v[i].id];
@@ -95,25 +94,40 @@ static int cut_overlapping(const struct range *ranges, const struct keysort_key 
 	return 0;
 }
 
+static bool overlap(const struct range *ranges, const uint32_t *ids, size_t n)
+{
+	for (size_t i = 0; i + 1 < n; i++) {
+		if (ranges[ids[i + 1]].start - ranges[ids[i]].start < ranges[ids[i]].bytes)
+			return true;
+	}
+	return false;
+}
+
 static int cut(const struct range *ranges, size_t n, struct range_pieces *p)
 {
-	AUTO_FREE struct keysort_key *keys = reallocarray(NULL, n, sizeof(*keys));
-	bool overlap = false;
+	AUTO_FREE uint64_t *addrs = bigmem_alloc(n, sizeof(*addrs));
+	AUTO_FREE uint32_t *ids = bigmem_alloc(n, sizeof(*ids));
 
-	if (!keys)
+	if (!addrs || !ids)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		keys[i] = (struct keysort_key){ranges[i].start, (uint32_t)i, 0};
-	if (keysort(keys, n) || vec_reserve(&p->pieces, n))
+		addrs[i] = ranges[i].start;
+	if (keysort(addrs, (uint32_t)n, ids))
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		const struct range *r = &ranges[keys[i].id];
+	bool some = overlap(ranges, ids, n);
 
-		overlap |= i + 1 < n && r->end > keys[i + 1].addr;
-		p->pieces.v[i] = (struct range_piece){r->start, r->end, keys[i].id, 0};
+	/* n starts and n ends: at most 2 n - 1 pieces. */
+	p->pieces.cap = some ? 2 * n : n;
+	p->pieces.v = bigmem_alloc(p->pieces.cap, sizeof(*p->pieces.v));
+	if (!p->pieces.v)
+		return -ENOMEM;
+	if (some)
+		return cut_overlapping(ranges, ids, n, p);
+	for (size_t i = 0; i < n; i++) {
+		const struct range *r = &ranges[ids[i]];
+
+		p->pieces.v[i] = (struct range_piece){r->start, r->bytes, ids[i]};
 	}
-	if (overlap)
-		return cut_overlapping(ranges, keys, n, p);
 	p->pieces.len = n;
 	return 0;
 }
@@ -123,11 +137,16 @@ int ranges_cut(const struct range *ranges, size_t n, struct range_pieces *ret_pi
 	struct range_pieces p = {0};
 
 	if (n && cut(ranges, n, &p)) {
-		vec_free(&p.pieces);
+		ranges_free(&p);
 		return -ENOMEM;
 	}
 	*ret_pieces = p;
 	return 0;
+}
+
+void ranges_free(struct range_pieces *p)
+{
+	vec_free(&p->pieces);
 }
 
 const struct range_piece *ranges_find(const struct range_pieces *p, uint64_t addr)
@@ -142,5 +161,5 @@ const struct range_piece *ranges_find(const struct range_pieces *p, uint64_t add
 		else
 			hi = mid;
 	}
-	return lo && addr < p->pieces.v[lo - 1].end ? &p->pieces.v[lo - 1] : NULL;
+	return lo && addr - p->pieces.v[lo - 1].start < p->pieces.v[lo - 1].bytes ? &p->pieces.v[lo - 1] : NULL;
 }

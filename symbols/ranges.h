@@ -7,16 +7,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* [start, end), end > start. The index in an array of these says which was written later. */
+#define RANGES_MAX ((size_t)32 << 20)
+
+/* bytes > 0 from start on, not past 2^64. The index in an array of these says which was written later. */
 struct range {
-	uint64_t start, end;
+	uint64_t start;
+	uint32_t bytes;
+	uint32_t tag; /* the caller's */
 };
 
 /* A part of ranges[id] over which nothing later was written. */
 struct range_piece {
-	uint64_t start, end;
+	uint64_t start;
+	uint32_t bytes;
 	uint32_t id;
-	uint32_t pad;
 };
 
 struct range_pieces {
@@ -24,8 +28,9 @@ struct range_pieces {
 	size_t covered; /* ranges of which nothing is left */
 };
 
-/* Cuts n ranges (below 2^32) into pieces. O(n) where none overlap, else O(n log n). 0 or -ENOMEM, *ret untouched. */
+/* Cuts n ranges, at most RANGES_MAX, into pieces. O(n) where none overlap, else O(n log n). 0 or -ENOMEM, *ret untouched. */
 int ranges_cut(const struct range *ranges, size_t n, struct range_pieces *ret_pieces);
+void ranges_free(struct range_pieces *p);
 
 /* The piece that holds addr, or NULL. */
 const struct range_piece *ranges_find(const struct range_pieces *p, uint64_t addr);

@@ -1,6 +1,7 @@
 #include "symbols/symtab_order.h"
 
 #include "base/cleanup.h"
+#include "symbols/bigmem.h"
 #include "symbols/demangle.h"
 #include "symbols/keysort.h"
 #include "symbols/perf_tree.h"
@@ -226,17 +227,13 @@ static int pieces_by_tree(struct order *o)
 
 static int rank_entries(struct order *o)
 {
-	AUTO_FREE struct keysort_key *keys = reallocarray(NULL, o->n, sizeof(*keys));
+	AUTO_FREE uint64_t *starts = bigmem_alloc(o->n, sizeof(*starts));
 
-	if (!keys)
+	if (!starts)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < o->n; i++)
-		keys[i] = (struct keysort_key){o->t->entries.v[i].start, i, 0};
-	if (keysort(keys, o->n))
-		return -ENOMEM;
-	for (uint32_t i = 0; i < o->n; i++)
-		o->by_rank[i] = keys[i].id;
-	return 0;
+		starts[i] = o->t->entries.v[i].start;
+	return keysort(starts, o->n, o->by_rank);
 }
 
 int symtab_order(struct symtab *t, uint64_t limit)
