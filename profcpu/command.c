@@ -5,6 +5,7 @@
 
 const struct command *const command_table[] = {
 	&command_fold,
+	&command_doctor,
 	&command_ps,
 	&command_help,
 	&command_version,

@@ -1,0 +1,136 @@
+#include "base/log.h"
+#include "base/outbuf.h"
+#include "profcpu/command.h"
+#include "profcpu/doctor.h"
+#include "profcpu/options.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+struct doctor_options {
+	pid_t pid;
+	bool json;
+};
+
+/* A target's name is in the texts: nothing of it may steer a terminal. */
+static void doctor_make_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || (unsigned char)*text >= 0x7f)
+			*text = '?';
+}
+
+static void doctor_print(struct outbuf *out, struct doctor_report *report)
+{
+	static const char *const words[] = {[DOCTOR_YES] = "yes", [DOCTOR_NO] = "no", [DOCTOR_FATAL] = "NO"};
+	int width = 0;
+
+	for (size_t i = 0; i < report->len; i++) {
+		doctor_make_printable(report->items[i].found);
+		if (strlen(report->items[i].name) > (size_t)width)
+			width = (int)strlen(report->items[i].name);
+	}
+	for (size_t i = 0; i < report->len; i++) {
+		const struct doctor_item *item = &report->items[i];
+
+		outbuf_printf(out, "%-3s  %-*s  %s\n", words[item->state], width, item->name, item->found);
+		if (item->effect)
+			outbuf_printf(out, "%-3s  %-*s    effect: %s\n", "", width, "", item->effect);
+		if (item->mend)
+			outbuf_printf(out, "%-3s  %-*s    mend:   %s\n", "", width, "", item->mend);
+	}
+	outbuf_printf(out, "\n%s\n", report->can_record ? "Recording can work here." : "Recording cannot work here: see NO.");
+}
+
+static void doctor_json_text(struct outbuf *out, const char *key, const char *text)
+{
+	outbuf_printf(out, ",\"%s\":", key);
+	if (!text) {
+		outbuf_str(out, "null");
+		return;
+	}
+	outbuf_char(out, '"');
+	outbuf_json(out, text, strlen(text));
+	outbuf_char(out, '"');
+}
+
+static void doctor_print_json(struct outbuf *out, const struct doctor_report *report)
+{
+	outbuf_printf(out, "{\"can_record\":%s,\"items\":[", report->can_record ? "true" : "false");
+	for (size_t i = 0; i < report->len; i++) {
+		const struct doctor_item *item = &report->items[i];
+
+		outbuf_printf(out, "%s\n{\"ok\":%s,\"fatal\":%s", i ? "," : "", item->state == DOCTOR_YES ? "true" : "false",
+			      item->state == DOCTOR_FATAL ? "true" : "false");
+		doctor_json_text(out, "name", item->name);
+		doctor_json_text(out, "found", item->found);
+		doctor_json_text(out, "effect", item->effect);
+		doctor_json_text(out, "mend", item->mend);
+		outbuf_char(out, '}');
+	}
+	outbuf_str(out, "\n]}\n");
+}
+
+static int doctor_parse(int argc, char **argv, struct doctor_options *options)
+{
+	static const struct option longopts[] = {
+		{"pid", required_argument, NULL, 'p'},
+		{"json", no_argument, NULL, 'j'},
+		{0},
+	};
+	uint64_t pid;
+
+	for (int c; (c = getopt_long_only(argc, argv, "p:", longopts, NULL)) != -1;) {
+		if (c == 'p' && options_u64("--pid", optarg, 1, INT_MAX, &pid))
+			return -1;
+		if (c == 'p')
+			options->pid = (pid_t)pid;
+		options->json |= c == 'j';
+		if (c == '?')
+			return -1;
+	}
+	if (optind == argc)
+		return 0;
+	log_error("doctor takes no argument '%s'", argv[optind]);
+	return -1;
+}
+
+static int doctor_run(int argc, char **argv)
+{
+	struct doctor_options options = {0};
+	struct doctor_facts facts;
+	struct doctor_report report;
+
+	if (doctor_parse(argc, argv, &options))
+		return EXIT_USAGE;
+	int r = doctor_look(options.pid, &facts);
+
+	if (r) {
+		log_error("cannot look around: %s", strerror(-r));
+		return EXIT_FAILED;
+	}
+	doctor_judge(&facts, &report);
+	struct outbuf out = outbuf_to(STDOUT_FILENO);
+
+	if (options.json)
+		doctor_print_json(&out, &report);
+	else
+		doctor_print(&out, &report);
+	r = outbuf_close(&out);
+	if (r)
+		log_error("cannot write to stdout: %s", strerror(-r));
+	return r || !report.can_record ? EXIT_FAILED : EXIT_DONE;
+}
+
+const struct command command_doctor = {
+	.name = "doctor",
+	.summary = "say what recording needs here, what is missing and how to get it",
+	.usage = "usage: profcpu doctor [-p PID] [--json]\n\n"
+		 "Tries what recording needs: yes, no (with what it costs and how to get it), or NO where nothing can be recorded\n"
+		 "without it. Exit status 0 when recording can work, 1 when not.\n\n"
+		 "  -p, --pid PID  this process too: its samples, files, maps, .NET runtime, perf map, diagnostic port\n"
+		 "      --json     for programs\n",
+	.run = doctor_run,
+};

@@ -1,0 +1,273 @@
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "container/opener.h"
+#include "container/targets.h"
+#include "profcpu/doctor.h"
+#include "sampler/event.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+
+#define DOCTOR_INIT_USER_NS 0xEFFFFFFDU /* linux/proc_ns.h */
+#define DOCTOR_INIT_PID_NS 0xEFFFFFFCU
+#define DOCTOR_RINGS_MAX 32 /* of 2 MiB: as much as the sampler asks for in all */
+#define DOCTOR_KALLSYMS_BYTES 4096 /* enough to see an address that is not 0 */
+#define DOCTOR_PERFMAP_MAX ((uint64_t)64 << 30)
+
+/* Opens and closes an event; 0 or -errno. */
+static int doctor_try_event(pid_t pid, int cpu, bool kernel)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = 1000000000,
+		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_CALLCHAIN,
+		.disabled = 1,
+		.exclude_kernel = !kernel,
+		.exclude_callchain_kernel = !kernel,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
+/* The first CPU that answers: CPU 0 may be offline. */
+static int doctor_try_cpu(long cpus)
+{
+	int r = -ENODEV;
+
+	for (int cpu = 0; cpu < cpus && r == -ENODEV; cpu++)
+		r = doctor_try_event(-1, cpu, true);
+	return r;
+}
+
+/* Maps n rings of so many bytes at once: the limits are on their sum. */
+static bool doctor_try_rings(size_t bytes, size_t n)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr), .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY, .disabled = 1, .exclude_kernel = 1,
+	};
+	size_t len = bytes + (size_t)sysconf(_SC_PAGESIZE), mapped = 0;
+	void *maps[DOCTOR_RINGS_MAX];
+
+	for (; mapped < n; mapped++) {
+		AUTO_CLOSE int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+
+		maps[mapped] = fd < 0 ? MAP_FAILED : mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (maps[mapped] == MAP_FAILED)
+			break;
+	}
+	for (size_t i = 0; i < mapped; i++)
+		munmap(maps[i], len);
+	return mapped == n;
+}
+
+static size_t doctor_largest_ring(long cpus)
+{
+	size_t n = cpus > 0 && cpus < DOCTOR_RINGS_MAX ? (size_t)cpus : DOCTOR_RINGS_MAX;
+	size_t bytes = DOCTOR_RING_WANTED, page = (size_t)sysconf(_SC_PAGESIZE);
+
+	while (bytes >= page && !doctor_try_rings(bytes, n))
+		bytes /= 2;
+	return bytes >= page ? bytes : 0;
+}
+
+static int64_t doctor_sysctl(const char *path)
+{
+	AUTO_FREE char *text = NULL;
+	char *end;
+	size_t len;
+
+	if (file_read_at(AT_FDCWD, path, 256, &text, &len))
+		return DOCTOR_UNKNOWN;
+	int64_t value = strtoll(text, &end, 10);
+
+	return end == text ? DOCTOR_UNKNOWN : value;
+}
+
+static bool doctor_kallsyms_shown(void)
+{
+	AUTO_CLOSE int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+	char text[DOCTOR_KALLSYMS_BYTES];
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (n <= 0)
+		return false;
+	text[n] = 0;
+	/* Per-CPU symbols begin at 0 in truth too, so one line is not enough. */
+	for (const char *line = text; *line;) {
+		if (strtoull(line, NULL, 16))
+			return true;
+		line = strchrnul(line, '\n');
+		line += *line == '\n';
+	}
+	return false;
+}
+
+static bool doctor_ns_is(const char *path, unsigned ino)
+{
+	struct stat st;
+
+	return !stat(path, &st) && st.st_ino == ino;
+}
+
+/* "hidepid=N" or its newer words in the super options of what is mounted on /proc (mountinfo, proc(5)). */
+static int doctor_hidepid(void)
+{
+	static const char *const words[] = {"off", "noaccess", "invisible", "", "ptraceable"};
+	AUTO_FREE char *text = NULL;
+	size_t len;
+	int hidepid = 0;
+
+	if (proc_read(getpid(), 0, "mountinfo", PROC_MAPS_MAX, &text, &len))
+		return 0;
+	for (char *line = text, *end; *line; line = end) {
+		end = strchrnul(line, '\n');
+		if (*end)
+			*end++ = 0;
+		const char *option = strstr(line, "hidepid=");
+
+		if (!strstr(line, " /proc ") || !option)
+			continue;
+		option += strlen("hidepid=");
+		for (int i = 0; i < 5; i++)
+			if (*option == '0' + i || (*words[i] && !strncmp(option, words[i], strlen(words[i]))))
+				hidepid = i;
+	}
+	return hidepid;
+}
+
+static bool doctor_proc_is_ours(void)
+{
+	char link[32];
+	ssize_t n = readlink("/proc/self", link, sizeof(link) - 1);
+
+	if (n <= 0)
+		return false;
+	link[n] = 0;
+	return atoi(link) == getpid();
+}
+
+static enum doctor_place doctor_place(const struct doctor_facts *f)
+{
+	if (getenv("KUBERNETES_SERVICE_HOST") || !access("/var/run/secrets/kubernetes.io", F_OK))
+		return DOCTOR_KUBERNETES;
+	if (!access("/.dockerenv", F_OK) || !access("/run/.containerenv", F_OK) || !f->init_pid_ns)
+		return DOCTOR_DOCKER;
+	return DOCTOR_HOST;
+}
+
+static int doctor_tracefs(void)
+{
+	static const char *const dirs[] = {"/sys/kernel/tracing/events/sched", "/sys/kernel/debug/tracing/events/sched"};
+	int r = -ENOENT;
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		AUTO_CLOSE int fd = open(dirs[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd >= 0)
+			return 0;
+		if (errno != ENOENT)
+			r = -errno;
+	}
+	return r;
+}
+
+static void doctor_look_events(struct doctor_facts *f)
+{
+	struct sampler_event events[SAMPLER_DEFAULT_MAX];
+	size_t n = 0;
+
+	f->event_user_error = doctor_try_event(0, -1, false);
+	f->event_kernel_error = doctor_try_event(0, -1, true);
+	f->event_cpu_error = doctor_try_cpu(f->cpus);
+	f->ring_bytes = doctor_largest_ring(f->cpus);
+	sampler_event_default(NULL, events, &n, NULL);
+	if (n) {
+		f->pmu = strncmp(events[0].name, "cpu-clock", strlen("cpu-clock"));
+		snprintf(f->event, sizeof(f->event), "%.63s", events[0].name);
+	}
+}
+
+static int doctor_look_processes(struct doctor_facts *f, struct opener *o)
+{
+	struct target_list list = {0};
+	int r = targets_list(o, false, &list);
+
+	for (size_t i = 0; i < list.len; i++)
+		f->dotnet += list.v[i].dotnet.is_dotnet;
+	f->processes = list.len;
+	f->denied = list.denied;
+	target_list_free(&list);
+	return r == -ENOMEM ? r : 0;
+}
+
+static void doctor_look_target(struct doctor_target *t, struct opener *o)
+{
+	struct opener_process held;
+	AUTO_FREE char *maps = NULL;
+	AUTO_CLOSE int map_fd = -1;
+	struct stat st;
+	size_t len;
+
+	t->status_error = proc_status(t->pid, &t->status);
+	if (t->status_error)
+		return;
+	t->event_user_error = doctor_try_event(t->pid, -1, false);
+	t->event_error = doctor_try_event(t->pid, -1, true);
+	t->root_error = opener_hold(o, t->pid);
+	t->other_root = !opener_process(o, t->pid, &held) && held.other_root;
+	t->maps_error = proc_read(t->pid, 0, "maps", PROC_MAPS_MAX, &maps, &len);
+	t->dotnet_error = dotnet_look(o, t->pid, &t->dotnet);
+	t->perfmap_error = opener_perfmap(o, t->pid, DOCTOR_PERFMAP_MAX, &map_fd);
+	if (!t->perfmap_error && !fstat(map_fd, &st))
+		t->perfmap_bytes = (uint64_t)st.st_size;
+	t->port_error = dotnet_port(o, t->pid, &t->port, t->port_path, sizeof(t->port_path));
+}
+
+int doctor_look(pid_t pid, struct doctor_facts *ret_facts)
+{
+	struct doctor_facts f = {.target.pid = pid, .cpus = sysconf(_SC_NPROCESSORS_CONF)};
+	struct rlimit nofile = {0};
+	struct opener *o = NULL;
+	struct utsname u;
+	int r = opener_new(&o);
+
+	if (r)
+		return r;
+	if (!uname(&u))
+		snprintf(f.release, sizeof(f.release), "%s", u.release);
+	proc_status(getpid(), &f.self);
+	getrlimit(RLIMIT_NOFILE, &nofile);
+	f.nofile_hard = nofile.rlim_max;
+	f.paranoid = doctor_sysctl("/proc/sys/kernel/perf_event_paranoid");
+	f.mlock_kb = doctor_sysctl("/proc/sys/kernel/perf_event_mlock_kb");
+	f.kptr_restrict = doctor_sysctl("/proc/sys/kernel/kptr_restrict");
+	f.kallsyms_shown = doctor_kallsyms_shown();
+	f.init_user_ns = doctor_ns_is("/proc/self/ns/user", DOCTOR_INIT_USER_NS);
+	f.init_pid_ns = doctor_ns_is("/proc/self/ns/pid", DOCTOR_INIT_PID_NS);
+	f.proc_is_ours = doctor_proc_is_ours();
+	f.hidepid = doctor_hidepid();
+	f.tracefs_error = doctor_tracefs();
+	f.place = doctor_place(&f);
+	doctor_look_events(&f);
+	r = doctor_look_processes(&f, o);
+	if (pid)
+		doctor_look_target(&f.target, o);
+	opener_free(o);
+	*ret_facts = f;
+	return r;
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# profcpu doctor: what it says and its exit status for root, for a user without rights, under seccomp filters, in a PID namespace.
+set -eu
+dir=$(mktemp -d)
+chmod 755 "$dir"
+cp "$PROFCPU" "$dir/profcpu"
+sleep 1000 &
+sleeper=$!
+map=/tmp/perf-$(awk '/^NSpid/ { print $NF }' "/proc/$sleeper/status").map
+cleanup() {
+	kill -9 "$sleeper" 2>/dev/null || true
+	rm -rf "$dir" "$map"
+}
+trap cleanup EXIT
+fail() {
+	echo "$*"
+	cat "$dir/out" 2>/dev/null
+	exit 1
+}
+doctor() { # WANTED-STATUS COMMAND...: output in $dir/out
+	local wanted=$1 status=0
+	shift
+	"$@" >"$dir/out" 2>"$dir/err" || status=$?
+	[ "$status" = "$wanted" ] || fail "exit status $status instead of $wanted: $* $(cat "$dir/err")"
+}
+says() { grep -Eq "$1" "$dir/out" || fail "not said: $1"; }
+
+doctor 1 "$PROFCPU" doctor -p 2147483646
+says '^NO +target +PID 2147483646: No such process'
+doctor 2 "$PROFCPU" doctor -p nonsense
+doctor 2 "$PROFCPU" doctor nonsense
+doctor 2 "$PROFCPU" doctor --nonsense
+
+# Can we sample ourselves at all? Then the rest must hold.
+"$PROFCPU" doctor >"$dir/out" 2>/dev/null || { tail -n 1 "$dir/out"; exit 77; }
+says '^yes +perf_event_open +works$'
+says "^yes +kernel +Linux $(uname -r)$"
+says '^Recording can work here'
+doctor 0 "$PROFCPU" doctor --json -p "$sleeper"
+python3 -c '
+import json, sys
+r = json.load(open(sys.argv[1]))
+items = {i["name"]: i for i in r["items"]}
+assert r["can_record"] is True and items["target samples"]["ok"] is True, r
+assert all(i["ok"] == (i["effect"] is None) and i["found"] for i in r["items"]), r
+' "$dir/out" || fail "--json"
+
+# Somebody else put something in the place of the perf map.
+doctor 0 "$PROFCPU" doctor -p "$sleeper"
+says "^yes +target +PID $sleeper: sleep, uid $(id -u), 1 thread$"
+says '^yes +target runtime +not .NET'
+grep -q 'target perf map' "$dir/out" && fail "a perf map is asked of a program that needs none"
+mkfifo "$map"
+doctor 0 timeout 20 "$PROFCPU" doctor -p "$sleeper"
+says '^no +target perf map +/tmp/perf-[0-9]+.map: Permission denied'
+rm "$map"
+echo '1000 10 f' >"$map"
+doctor 0 "$PROFCPU" doctor -p "$sleeper"
+says '^yes +target perf map +/tmp/perf-[0-9]+.map, 1 KiB'
+
+# Filters of container runtimes: EPERM (Docker, podman) and ENOSYS (newer ones). 298 is perf_event_open on x86-64.
+if [ "$(uname -m)" = x86_64 ] && [ -x "$BUILD/helpers/seccomp_exec" ]; then
+	for error in 1 38; do
+		doctor 1 "$BUILD/helpers/seccomp_exec" 298 "$error" "$PROFCPU" doctor
+		says '^NO +perf_event_open'
+		says 'seccomp'
+		says '^no +seccomp +a filter'
+		says '^Recording cannot work here'
+	done
+	# One that knows no openat2: files of the target are still found.
+	for error in 1 38; do
+		doctor 0 "$BUILD/helpers/seccomp_exec" 437 "$error" "$PROFCPU" doctor -p "$sleeper"
+		says '^yes +target perf map'
+	done
+fi
+
+[ "$(id -u)" = 0 ] || exit 0
+unprivileged=(setpriv --reuid 12345 --regid 12345 --clear-groups)
+doctor 1 "${unprivileged[@]}" "$dir/profcpu" doctor -p "$sleeper"
+says '^NO +target samples'
+says '^no +CAP_PERFMON +not there'
+says '^no +CAP_SYS_PTRACE +not there'
+says '^no +target files +Permission denied'
+grep -A 2 'CAP_SYS_PTRACE' "$dir/out" | grep -Eq 'mend: .*(SYS_PTRACE|root)' || fail "no mend for CAP_SYS_PTRACE"
+if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
+	"${unprivileged[@]}" sleep 1003 &
+	own=$!
+	for _ in $(seq 50); do [ "$(cat /proc/$own/comm)" = sleep ] && break; sleep 0.1; done
+	doctor 0 "${unprivileged[@]}" "$dir/profcpu" doctor -p "$own"
+	kill -9 "$own"
+	says '^yes +target samples'
+	says '^yes +target maps'
+fi
+doctor 0 unshare --pid --fork --mount-proc "$PROFCPU" doctor
+says "^no +PID namespace +a container's: 0 other processes in sight"
+# /proc of another PID namespace: numbers mean other processes there.
+doctor 1 unshare --pid --fork "$PROFCPU" doctor
+says '^NO +/proc '

@@ -1,0 +1,328 @@
+#include "profcpu/doctor.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define CAPS_ALL 0x1ffffffffffULL
+#define CAP(n) (1ULL << (n))
+#define PTRACE CAP(19)
+#define PERFMON CAP(38)
+
+/* A machine on which everything is there. */
+static struct doctor_facts good_facts(void)
+{
+	return (struct doctor_facts){
+		.release = "6.1.0-37-amd64",
+		.ring_bytes = DOCTOR_RING_WANTED,
+		.paranoid = 2,
+		.mlock_kb = 516,
+		.kptr_restrict = 0,
+		.kallsyms_shown = true,
+		.self = {.cap_effective = CAPS_ALL},
+		.nofile_hard = 1024,
+		.cpus = 8,
+		.pmu = true,
+		.event = "cycles",
+		.init_user_ns = true,
+		.init_pid_ns = true,
+		.proc_is_ours = true,
+		.processes = 100,
+		.dotnet = 1,
+	};
+}
+
+/* What is given back for a row that is not there. */
+static const struct doctor_item missing = {.state = (enum doctor_state)99, .name = "", .effect = "", .mend = ""};
+
+static const struct doctor_item *judged(const struct doctor_facts *f, struct doctor_report *report, const char *name)
+{
+	doctor_judge(f, report);
+	for (size_t i = 0; i < report->len; i++)
+		if (!strcmp(report->items[i].name, name))
+			return &report->items[i];
+	return &missing;
+}
+
+static void where_all_is_there_all_is_yes(void **state)
+{
+	struct doctor_facts f = good_facts();
+	struct doctor_report report;
+
+	(void)state;
+	doctor_judge(&f, &report);
+	assert_true(report.can_record);
+	assert_true(report.len > 10);
+	for (size_t i = 0; i < report.len; i++) {
+		assert_int_equal(report.items[i].state, DOCTOR_YES);
+		assert_null(report.items[i].effect);
+		assert_null(report.items[i].mend);
+		assert_int_not_equal(report.items[i].found[0], 0);
+	}
+}
+
+static void an_old_kernel_is_named(void **state)
+{
+	static const struct {
+		const char *release;
+		enum doctor_state state;
+	} cases[] = {
+		{"4.19.0", DOCTOR_NO}, {"5.3.18-lp152", DOCTOR_NO}, {"5.4.0-42-generic", DOCTOR_YES}, {"5.10.0", DOCTOR_YES},
+		{"6.0", DOCTOR_YES},   {"", DOCTOR_NO},
+	};
+	struct doctor_report report;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct doctor_facts f = good_facts();
+
+		strcpy(f.release, cases[i].release);
+		assert_int_equal(judged(&f, &report, "kernel")->state, cases[i].state);
+		assert_true(report.can_record);
+	}
+}
+
+static void a_refused_event_names_its_cause(void **state)
+{
+	struct doctor_facts f = good_facts();
+	struct doctor_report report;
+	const struct doctor_item *item;
+
+	(void)state;
+	/* Capabilities are there, and still EPERM: seccomp. */
+	f.event_user_error = -EPERM;
+	f.self.seccomp = 2;
+	f.place = DOCTOR_DOCKER;
+	item = judged(&f, &report, "perf_event_open");
+	assert_int_equal(item->state, DOCTOR_FATAL);
+	assert_non_null(strstr(item->mend, "--security-opt seccomp=unconfined"));
+	assert_false(report.can_record);
+	assert_int_equal(judged(&f, &report, "seccomp")->state, DOCTOR_NO);
+	f.place = DOCTOR_KUBERNETES;
+	assert_non_null(strstr(judged(&f, &report, "perf_event_open")->mend, "seccompProfile"));
+	/* No capability: that first. */
+	f.self.cap_effective = 0;
+	f.event_user_error = -EACCES;
+	assert_non_null(strstr(judged(&f, &report, "perf_event_open")->mend, "add: [PERFMON]"));
+	f.place = DOCTOR_HOST;
+	item = judged(&f, &report, "perf_event_open");
+	assert_non_null(strstr(item->mend, "sysctl kernel.perf_event_paranoid"));
+	assert_non_null(strstr(item->found, "perf_event_paranoid is 2"));
+	/* A filter that answers "no such system call", and a kernel that has none. */
+	f.event_user_error = -ENOSYS;
+	assert_non_null(strstr(judged(&f, &report, "perf_event_open")->mend, "seccomp"));
+	f.self.seccomp = 0;
+	assert_non_null(strstr(judged(&f, &report, "perf_event_open")->mend, "CONFIG_PERF_EVENTS"));
+	/* Capabilities that do not count. */
+	f = good_facts();
+	f.init_user_ns = false;
+	f.place = DOCTOR_DOCKER;
+	f.event_cpu_error = f.event_kernel_error = -EACCES;
+	assert_non_null(strstr(judged(&f, &report, "whole CPUs")->mend, "rootless"));
+	assert_non_null(strstr(judged(&f, &report, "kernel frames")->mend, "rootless"));
+	assert_true(report.can_record);
+}
+
+static void each_capability_has_its_effect_and_flag(void **state)
+{
+	static const struct {
+		const char *name;
+		int bit;
+	} caps[] = {
+		{"CAP_PERFMON", 38}, {"CAP_SYS_PTRACE", 19},   {"CAP_SYSLOG", 34},
+		{"CAP_IPC_LOCK", 14}, {"CAP_DAC_OVERRIDE", 1}, {"CAP_CHECKPOINT_RESTORE", 40},
+	};
+	struct doctor_report report;
+	char flag[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++) {
+		struct doctor_facts f = good_facts();
+
+		f.place = DOCTOR_DOCKER;
+		f.self.cap_effective = CAPS_ALL & ~CAP(caps[i].bit) & ~CAP(21);
+		f.kallsyms_shown = false;
+		f.ring_bytes = 256 << 10;
+		const struct doctor_item *item = judged(&f, &report, caps[i].name);
+
+		assert_int_equal(item->state, DOCTOR_NO);
+		assert_non_null(item->effect);
+		snprintf(flag, sizeof(flag), "--cap-add %s", caps[i].name + 4);
+		assert_non_null(strstr(item->mend, flag));
+		assert_true(report.can_record);
+	}
+	/* SYS_ADMIN stands for its narrower ones. */
+	struct doctor_facts f = good_facts();
+
+	f.self.cap_effective = CAP(21) | PTRACE;
+	assert_int_equal(judged(&f, &report, "CAP_PERFMON")->state, DOCTOR_YES);
+	assert_int_equal(judged(&f, &report, "CAP_CHECKPOINT_RESTORE")->state, DOCTOR_YES);
+	/* Docker's capabilities do not reach other users. */
+	f.self.cap_effective = 0;
+	f.self.uid = 1000;
+	f.place = DOCTOR_DOCKER;
+	assert_non_null(strstr(judged(&f, &report, "user")->mend, "--user 0"));
+	f.place = DOCTOR_HOST;
+	assert_ptr_equal(judged(&f, &report, "user"), &missing);
+}
+
+static void hidden_kernel_names_say_what_hides_them(void **state)
+{
+	struct doctor_facts f = good_facts();
+	struct doctor_report report;
+
+	(void)state;
+	f.kallsyms_shown = false;
+	f.self.cap_effective = PERFMON;
+	assert_non_null(strstr(judged(&f, &report, "kernel names")->mend, "kptr_restrict=0"));
+	f.kptr_restrict = 2;
+	assert_string_equal(judged(&f, &report, "kernel names")->mend, "sysctl kernel.kptr_restrict=1");
+	f.kptr_restrict = DOCTOR_UNKNOWN;
+	assert_int_equal(judged(&f, &report, "kernel names")->state, DOCTOR_NO);
+	assert_null(strstr(judged(&f, &report, "kernel names")->found, "-922"));
+}
+
+static void a_sidecar_without_its_target_is_told_the_flag(void **state)
+{
+	struct doctor_facts f = good_facts();
+	struct doctor_report report;
+
+	(void)state;
+	f.init_pid_ns = false;
+	f.dotnet = 0;
+	f.processes = 1;
+	f.place = DOCTOR_DOCKER;
+	assert_non_null(strstr(judged(&f, &report, "PID namespace")->mend, "--pid container:"));
+	f.place = DOCTOR_KUBERNETES;
+	assert_non_null(strstr(judged(&f, &report, "PID namespace")->mend, "shareProcessNamespace: true"));
+	f.dotnet = 1;
+	assert_int_equal(judged(&f, &report, "PID namespace")->state, DOCTOR_YES);
+	f.proc_is_ours = false;
+	assert_int_equal(judged(&f, &report, "/proc")->state, DOCTOR_FATAL);
+	assert_false(report.can_record);
+	f = good_facts();
+	f.hidepid = 2;
+	assert_int_equal(judged(&f, &report, "/proc hidepid")->state, DOCTOR_YES);
+	f.self.cap_effective = 0;
+	assert_int_equal(judged(&f, &report, "/proc hidepid")->state, DOCTOR_NO);
+}
+
+static void few_descriptors_and_small_rings_are_named(void **state)
+{
+	struct doctor_facts f = good_facts();
+	struct doctor_report report;
+
+	(void)state;
+	f.nofile_hard = 256;
+	f.ring_bytes = 128 << 10;
+	f.mlock_kb = DOCTOR_UNKNOWN;
+	f.pmu = false;
+	f.tracefs_error = -EACCES;
+	assert_int_equal(judged(&f, &report, "open files")->state, DOCTOR_NO);
+	assert_int_equal(judged(&f, &report, "ring buffers")->state, DOCTOR_NO);
+	assert_int_equal(judged(&f, &report, "hardware counters")->state, DOCTOR_NO);
+	assert_int_equal(judged(&f, &report, "tracepoints")->state, DOCTOR_NO);
+	assert_true(report.can_record);
+}
+
+static struct doctor_facts dotnet_target(void)
+{
+	struct doctor_facts f = good_facts();
+
+	f.target = (struct doctor_target){
+		.pid = 4711,
+		.status = {.comm = "dotnet", .state = 'S', .uid = 1654, .ns_pid = 1, .threads = 20},
+		.dotnet = {.is_dotnet = true, .version = "10.0.12"},
+		.perfmap_bytes = 1025,
+		.port = DOTNET_PORT_OPEN,
+		.port_path = "/tmp/dotnet-diagnostic-1-99-socket",
+	};
+	return f;
+}
+
+static void a_target_is_looked_through(void **state)
+{
+	struct doctor_facts f = dotnet_target();
+	struct doctor_report report;
+
+	(void)state;
+	doctor_judge(&f, &report);
+	for (size_t i = 0; i < report.len; i++)
+		assert_int_equal(report.items[i].state, DOCTOR_YES);
+	assert_string_equal(judged(&f, &report, "target")->found, "PID 4711: dotnet, uid 1654, 20 threads");
+	assert_string_equal(judged(&f, &report, "target runtime")->found, ".NET 10.0.12");
+	assert_string_equal(judged(&f, &report, "target perf map")->found, "/tmp/perf-1.map, 2 KiB");
+	f.target.perfmap_error = -ENOENT;
+	assert_non_null(strstr(judged(&f, &report, "target perf map")->mend, "DOTNET_PerfMapEnabled=1"));
+	f.target.perfmap_error = -EACCES;
+	assert_non_null(strstr(judged(&f, &report, "target perf map")->mend, "own it"));
+	f.target.port = DOTNET_PORT_DENIED;
+	f.place = DOCTOR_DOCKER;
+	assert_non_null(strstr(judged(&f, &report, "target port")->mend, "DAC_OVERRIDE"));
+	f.target.root_error = f.target.maps_error = -EACCES;
+	assert_non_null(strstr(judged(&f, &report, "target files")->mend, "SYS_PTRACE"));
+	assert_int_equal(judged(&f, &report, "target maps")->state, DOCTOR_NO);
+	assert_true(report.can_record);
+	f.target.event_user_error = -EACCES;
+	assert_int_equal(judged(&f, &report, "target samples")->state, DOCTOR_FATAL);
+	assert_false(report.can_record);
+}
+
+static void a_target_that_is_not_there_is_fatal(void **state)
+{
+	struct doctor_facts f = dotnet_target();
+	struct doctor_report report;
+
+	(void)state;
+	f.target.status_error = -ESRCH;
+	assert_int_equal(judged(&f, &report, "target")->state, DOCTOR_FATAL);
+	assert_ptr_equal(judged(&f, &report, "target samples"), &missing);
+	assert_false(report.can_record);
+	f = dotnet_target();
+	f.target.status.state = 'Z';
+	assert_int_equal(judged(&f, &report, "target")->state, DOCTOR_FATAL);
+	f = dotnet_target();
+	f.target.dotnet = (struct dotnet_runtime){0};
+	f.target.perfmap_error = -ENOENT;
+	assert_ptr_equal(judged(&f, &report, "target perf map"), &missing);
+	assert_ptr_equal(judged(&f, &report, "target port"), &missing);
+	f.target.dotnet_error = -EACCES;
+	assert_int_equal(judged(&f, &report, "target runtime")->state, DOCTOR_NO);
+}
+
+static void looking_around_works_here(void **state)
+{
+	struct doctor_facts f;
+
+	(void)state;
+	assert_int_equal(doctor_look(0, &f), 0);
+	assert_true(f.proc_is_ours);
+	assert_true(f.cpus > 0);
+	assert_true(f.release[0] >= '1' && f.release[0] <= '9');
+	assert_true(f.nofile_hard > 0);
+	assert_int_equal(doctor_look(0x7ffffffe, &f), 0);
+	assert_int_equal(f.target.status_error, -ESRCH);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(where_all_is_there_all_is_yes),
+		cmocka_unit_test(an_old_kernel_is_named),
+		cmocka_unit_test(a_refused_event_names_its_cause),
+		cmocka_unit_test(each_capability_has_its_effect_and_flag),
+		cmocka_unit_test(hidden_kernel_names_say_what_hides_them),
+		cmocka_unit_test(a_sidecar_without_its_target_is_told_the_flag),
+		cmocka_unit_test(few_descriptors_and_small_rings_are_named),
+		cmocka_unit_test(a_target_is_looked_through),
+		cmocka_unit_test(a_target_that_is_not_there_is_fatal),
+		cmocka_unit_test(looking_around_works_here),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
