@@ -4,6 +4,8 @@
 #include <string.h>
 
 const struct command *const command_table[] = {
+	&command_collect,
+	&command_postprocess,
 	&command_fold,
 	&command_doctor,
 	&command_ps,

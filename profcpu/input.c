@@ -60,7 +60,7 @@ static int input_load_data(struct source *source, const char *name, const struct
 			    .offline = options->offline,
 			    .raw_names = options->raw_names,
 			    .mangled = options->mangled},
-		.write_store_dir_fd = options->write_store_dir_fd,
+		.write_store_dir_fd = options->write_store_dir_fd > 0 ? options->write_store_dir_fd : -1,
 	};
 
 	r = ingest_perfdata(source->fd, &ingest, profile, &result->data);

@@ -13,6 +13,7 @@ struct outputs_options {
 	const char *dir; /* for messages */
 	int dir_fd; /* where they are written; borrowed */
 	const char *title; /* of the picture */
+	const char *first_event; /* of text: the event that is folded; NULL: the first with samples */
 	bool archive; /* write prof.tar.gz: dir_fd is a whole recording */
 	bool script; /* write perf_script.out; false where it was the input and stands there already */
 };

@@ -109,6 +109,9 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 					  .archive = in_place,
 					  .script = true};
 
+	if (result->kind == SOURCE_TEXT && result->text.first_event != PROFILE_NONE)
+		outputs.first_event = profile_text_of(profile, result->text.first_event, NULL);
+
 	if (!profile_nsamples(profile))
 		log_warn("%s has no samples: nothing of the target ran on a CPU", dir);
 	if (in_place && result->unfinished)

@@ -1,0 +1,115 @@
+#include "profcpu/outputs.h"
+
+#include "base/log.h"
+#include "base/outbuf.h"
+#include "base/replace.h"
+#include "flamegraph/collapse.h"
+#include "flamegraph/svg.h"
+#include "flamegraph/tree.h"
+#include "recording/archive.h"
+#include "recording/recording.h"
+#include "recording/script_text.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int outputs_svg(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
+{
+	struct tree_options from = {.event = PROFILE_NONE};
+	struct svg_options svg = svg_options_default();
+	struct svg_stats stats;
+	struct tree tree;
+	int r = tree_from_profile(&tree, profile, &from);
+
+	if (r)
+		return r;
+	if (tree.event != PROFILE_NONE) {
+		const struct profile_event *event = profile_event_of(profile, tree.event);
+
+		svg_options_of_event(&svg, profile_text_of(profile, event->name, NULL), event->has_period);
+	}
+	svg.title = options->title;
+	r = svg_write(&tree, &svg, out, &stats);
+	tree_free(&tree);
+	return r;
+}
+
+static int outputs_folded(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
+{
+	struct collapse_options collapse = {.names = COLLAPSE_PERF};
+	struct collapse_stats stats = {0};
+
+	collapse.default_event = options->first_event;
+	return collapse_write(profile, &collapse, out, &stats);
+}
+
+static int outputs_script(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
+{
+	(void)options;
+	return script_text_write(profile, out);
+}
+
+/* Writes one file by `write` and puts it in its place. */
+static int outputs_file(struct profile *profile, const struct outputs_options *options, const char *name,
+			int (*write)(struct profile *, const struct outputs_options *, struct outbuf *))
+{
+	struct replace file;
+	int r = replace_open(&file, options->dir_fd, name);
+
+	if (!r) {
+		struct outbuf out = outbuf_to(file.fd);
+
+		r = write(profile, options, &out);
+		int closed = outbuf_close(&out);
+
+		r = r ? r : closed;
+		if (!r)
+			r = replace_commit(&file);
+		replace_abort(&file);
+	}
+	if (r)
+		log_error("cannot write %s/%s: %s%s", options->dir, name, strerror(-r),
+			  r == -ENOSPC ? "; free some space there, or use -o, then run `profcpu postprocess`" : "");
+	return r;
+}
+
+/* The archive holds everything another machine needs, and the outputs, so that they can be looked at without profcpu. */
+static int outputs_archive(const struct outputs_options *options)
+{
+	const char *members[] = {RECORDING_MANIFEST, RECORDING_PERF_DATA, RECORDING_SYMBOLS,
+				 RECORDING_SVG,	     RECORDING_FOLDED,	  RECORDING_SCRIPT, NULL};
+	struct parse_error err = {0};
+	struct replace file;
+	struct stat st;
+
+	if (!fstatat(options->dir_fd, RECORDING_SCRIPT, &st, 0) &&
+	    (uint64_t)st.st_size > OUTPUTS_SCRIPT_IN_ARCHIVE_MAX) {
+		log_note("%s has %llu MB and stays out of %s; `profcpu postprocess` makes it again from the archive",
+			 RECORDING_SCRIPT, (unsigned long long)st.st_size >> 20, RECORDING_ARCHIVE);
+		members[5] = NULL;
+	}
+	int r = replace_open(&file, options->dir_fd, RECORDING_ARCHIVE);
+
+	if (!r)
+		r = archive_write(options->dir_fd, members, "prof", file.fd, &err);
+	if (!r)
+		r = replace_commit(&file);
+	replace_abort(&file);
+	if (r)
+		log_error("cannot write %s/%s: %s", options->dir, RECORDING_ARCHIVE,
+			  err.what ? err.what : strerror(-r));
+	return r;
+}
+
+int outputs_write(struct profile *profile, const struct outputs_options *options)
+{
+	int r = outputs_file(profile, options, RECORDING_SVG, outputs_svg);
+	int folded = outputs_file(profile, options, RECORDING_FOLDED, outputs_folded);
+	int script = options->script ? outputs_file(profile, options, RECORDING_SCRIPT, outputs_script) : 0;
+	int archive = options->archive ? outputs_archive(options) : 0;
+
+	r = r ? r : folded;
+	r = r ? r : script;
+	return r ? r : archive;
+}
