@@ -1,5 +1,7 @@
 #include "profcpu/ingest.h"
 
+#include "base/vec.h"
+
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@ struct ingest_event {
 	bool known;
 	bool has_samples;
 	bool has_period;
+	bool lbr_callchains; /* user callchains are in the branch records: --call-graph lbr */
 	uint32_t id;
 };
 
@@ -21,6 +24,8 @@ struct ingest {
 	size_t nevents;
 	struct ingest_result *result;
 	size_t build_ids; /* handed on so far: in pipe mode they come late */
+	uint64_t *lbr; /* a callchain put together from branch records */
+	size_t lbr_cap;
 };
 
 /* The profile's event for the file's event `index`, made when its first sample comes. */
@@ -52,11 +57,39 @@ static int ingest_event(struct ingest *in, uint32_t index, struct ingest_event *
 	if (!r)
 		r = profile_event(in->profile, &event, &in->events[index].id);
 	in->events[index].has_period = event.has_period;
+	in->events[index].lbr_callchains = (all[index].attr.sample_type & PERF_SAMPLE_BRANCH_STACK) &&
+					   (all[index].attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK);
 	in->events[index].known = !r;
 	return r;
 }
 
-static int ingest_sample(struct ingest *in, const struct perfdata_record *record)
+/*
+ * The callchain of a sample whose user part the processor kept as a stack of calls: the kernel's part as it is, then where
+ * the newest call went and where all came from, as tools/perf/util/machine.c resolve_lbr_callchain_sample has it.
+ */
+static int ingest_lbr(struct ingest *in, struct perfdata_sample *sample)
+{
+	size_t kernel = 0, n;
+
+	while (kernel < sample->ncallchain && sample->callchain[kernel] != PERF_CONTEXT_USER)
+		kernel++;
+	if (kernel == sample->ncallchain || !sample->branches || !sample->nbranches ||
+	    sample->nbranches > PERFDATA_CALLCHAIN_MAX)
+		return 0;
+	n = kernel + 1;
+	if (n + 1 + sample->nbranches > in->lbr_cap &&
+	    vec_grow((void **)&in->lbr, &in->lbr_cap, sizeof(*in->lbr), n + 1 + (size_t)sample->nbranches))
+		return -ENOMEM;
+	memcpy(in->lbr, sample->callchain, n * sizeof(*in->lbr));
+	in->lbr[n++] = sample->branches[1];
+	for (uint64_t i = 0; i < sample->nbranches; i++)
+		in->lbr[n++] = sample->branches[3 * i];
+	sample->callchain = in->lbr;
+	sample->ncallchain = n;
+	return 0;
+}
+
+static int ingest_sample(struct ingest *in, struct perfdata_record *record)
 {
 	struct profile_sample sample = {.time_ns = record->time_ns, .cpu = record->cpu};
 	struct ingest_event *event;
@@ -69,7 +102,10 @@ static int ingest_sample(struct ingest *in, const struct perfdata_record *record
 	event->has_samples = true;
 	sample.event = event->id;
 	sample.weight = event->has_period ? record->sample.period : 1;
-	r = symbolizer_sample(in->symbols, record, &sample.thread, &sample.stack);
+	if (event->lbr_callchains)
+		r = ingest_lbr(in, &record->sample);
+	if (!r)
+		r = symbolizer_sample(in->symbols, record, &sample.thread, &sample.stack);
 	return r ? r : profile_sample(in->profile, &sample);
 }
 
@@ -136,6 +172,7 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 	if (!r)
 		r = ingest_finish(&in, options);
 	free(in.events);
+	free(in.lbr);
 	symbolizer_free(in.symbols);
 	perfdata_close(in.data);
 	if (r && !result.error.code)

@@ -313,7 +313,7 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 	if (r == -ENOMEM)
 		return r;
 	im->stats.opened += !r;
-	im->stats.missing += !!r;
+	im->stats.missing += r && r != -EBADMSG;
 	return 0;
 }
 

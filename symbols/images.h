@@ -20,7 +20,7 @@ struct images;
 /* Where sources were not to be had, counted by image. */
 struct images_stats {
 	uint64_t opened;
-	uint64_t missing; /* not there, not readable, or no ELF file */
+	uint64_t missing; /* not there or not readable; files of other formats, such as .NET's, are neither */
 	uint64_t replaced; /* the file there now is another one than was mapped */
 	uint64_t perfmaps;
 	uint64_t perfmap_bad_lines;

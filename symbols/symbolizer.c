@@ -296,7 +296,8 @@ static int symbolizer_place_user(struct symbolizer *s, const struct process_thre
 				       .shown = ip,
 				       .module = s->unknown_module,
 				       .map_name = PROFILE_NONE};
-	if (!map)
+	/* pid 0 with user code is every process of other PID namespaces at once: perf mixes their maps, we know better. */
+	if (!map || (full && !t->tid))
 		return 0;
 	r = frames_image(&s->frames, map->image, &names);
 	if (r)
@@ -560,22 +561,33 @@ int symbolizer_store(struct symbolizer *s, int dir_fd)
 	return store_write(&s->answers, &notes, dir_fd);
 }
 
-/* Sums samples up from leaves to roots: a stack's id is greater than its parent's. */
-static void symbolizer_audit_stacks(struct symbolizer *s, uint64_t *samples, struct symbolizer_audit *audit)
+/*
+ * Sums samples up from leaves to roots: a stack's id is greater than its parent's. A stack is complete when a function that
+ * nothing calls is in it; what some unwinders find below that is chance.
+ */
+static int symbolizer_audit_stacks(struct symbolizer *s, uint64_t *samples, struct symbolizer_audit *audit)
 {
-	for (uint32_t id = profile_nstacks(s->profile) - 1; id > PROFILE_STACK_EMPTY; id--) {
-		uint32_t parent = profile_stack_parent(s->profile, id), frame = profile_stack_frame(s->profile, id);
-		const struct profile_frame *f = profile_frame_of(s->profile, frame);
+	uint32_t n = profile_nstacks(s->profile);
+	uint8_t *rooted = calloc(n, 1);
+
+	if (!rooted)
+		return -ENOMEM;
+	for (uint32_t id = PROFILE_STACK_EMPTY + 1; id < n; id++) {
+		uint32_t frame = profile_stack_frame(s->profile, id);
+
+		rooted[id] = rooted[profile_stack_parent(s->profile, id)] ||
+			     (frame < s->root_frames.len && s->root_frames.v[frame]);
+		*(rooted[id] ? &audit->stacks_complete : &audit->stacks_truncated) += samples[id];
+	}
+	audit->stacks_truncated += samples[PROFILE_STACK_EMPTY];
+	for (uint32_t id = n - 1; id > PROFILE_STACK_EMPTY; id--) {
+		const struct profile_frame *f = profile_frame_of(s->profile, profile_stack_frame(s->profile, id));
 
 		audit->frames[f->kind][f->status] += samples[id];
-		if (parent != PROFILE_STACK_EMPTY) {
-			samples[parent] += samples[id];
-		} else if (frame < s->root_frames.len && s->root_frames.v[frame]) {
-			audit->stacks_complete += samples[id];
-		} else {
-			audit->stacks_truncated += samples[id];
-		}
+		samples[profile_stack_parent(s->profile, id)] += samples[id];
 	}
+	free(rooted);
+	return 0;
 }
 
 int symbolizer_audit(struct symbolizer *s, struct symbolizer_audit *ret_audit)
@@ -603,9 +615,10 @@ int symbolizer_audit(struct symbolizer *s, struct symbolizer_audit *ret_audit)
 		samples[groups[i].stack] += groups[i].samples;
 		audit.samples += groups[i].samples;
 	}
-	symbolizer_audit_stacks(s, samples, &audit);
+	r = symbolizer_audit_stacks(s, samples, &audit);
 	free(samples);
 	free(groups);
-	*ret_audit = audit;
-	return 0;
+	if (!r)
+		*ret_audit = audit;
+	return r;
 }

@@ -29,7 +29,7 @@ struct symbolizer_audit {
 	uint64_t frames[FRAME_KINDS][3]; /* by enum frame_status */
 	uint64_t samples, stacks_complete, stacks_truncated;
 	uint64_t perfmap_bad_lines;
-	uint64_t images_missing; /* images with samples whose file was not there, not readable or no ELF */
+	uint64_t images_missing; /* images with samples whose file was not there or not readable */
 	uint64_t images_replaced; /* images with samples whose file is another one now, so that it was not used */
 	bool kallsyms_hidden; /* kernel addresses are not readable here: what to do is in doctor */
 };
