@@ -32,7 +32,7 @@ struct ingest {
 static int ingest_event(struct ingest *in, uint32_t index, struct ingest_event **ret_event)
 {
 	const struct perfdata_event *all;
-	struct profile_event event;
+	struct profile_event event = {0};
 	size_t n;
 	int r;
 
@@ -53,6 +53,7 @@ static int ingest_event(struct ingest *in, uint32_t index, struct ingest_event *
 		return 0;
 	/* perf script prints a period where it was recorded, except for tracepoints. */
 	event.has_period = (all[index].attr.sample_type & PERF_SAMPLE_PERIOD) && all[index].attr.type != PERF_TYPE_TRACEPOINT;
+	event.has_fields = all[index].attr.type == PERF_TYPE_TRACEPOINT && (all[index].attr.sample_type & PERF_SAMPLE_RAW);
 	r = profile_text(in->profile, all[index].name, strlen(all[index].name), &event.name);
 	if (!r)
 		r = profile_event(in->profile, &event, &in->events[index].id);
