@@ -190,6 +190,13 @@ int perfdata_write_end(int fd, struct perfdata_file_header *header, struct perfd
 	size_t count = 0;
 	int r;
 
+	/* Size 0 means that the recorder was killed, so there is always a record. */
+	if (data_end == header->data.offset) {
+		r = file_pwrite_all(fd, &finished_round, sizeof(finished_round), data_end);
+		if (r)
+			return r;
+		data_end += sizeof(finished_round);
+	}
 	perfdata_feature_set(f, PERFDATA_SAMPLE_TIME, 0, sizeof(times));
 	/* Empty, so that setting build ids later changes one section of the table. */
 	perfdata_feature_set(f, PERFDATA_BUILD_ID, 0, 0);

@@ -110,6 +110,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 		fail "recorded the machine"
 	cp "$W" nobody/workload
 	as_nobody "$R" -F 999 -o nobody/c -- nobody/workload deep 5 0.5 >"$T/out" 2>"$T/err" || fail "$(cat "$T/err")"
+	chown "$(id -u)" nobody/c/perf.data # perf reads no file of somebody else
 	opens nobody/c/perf.data
 	at_least "$(grep -c burn_deep "$T/script")" 20 || fail "no samples of its own command"
 	cat "$T/err"

@@ -1,0 +1,345 @@
+/* Rings in memory, written as the kernel would, drained by the sampler. */
+#include "sampler/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#define RING_BYTES 4096
+#define RINGS 2
+#define TAKEN_BYTES (1 << 20)
+
+struct fixture {
+	struct sampler s;
+	struct perf_event_mmap_page pages[RINGS];
+	_Alignas(8) unsigned char data[RINGS][RING_BYTES];
+	struct ring rings[RINGS];
+	uint64_t heads[RINGS];
+	unsigned char *taken; /* everything that the listener got */
+	size_t taken_bytes, chunks, rounds;
+	int processes[64];
+	size_t nprocesses;
+	int fail_with;
+};
+
+static int take_records(void *ctx, int cpu, const void *data, size_t len)
+{
+	struct fixture *f = ctx;
+
+	assert_in_range(cpu, 0, RINGS - 1);
+	assert_int_equal((uintptr_t)data % 8, 0);
+	assert_true(len > 0 && len % 8 == 0);
+	/* Chunks are whole records. */
+	for (size_t pos = 0; pos < len;) {
+		const struct perf_event_header *h = (const void *)((const char *)data + pos);
+
+		assert_true(h->size >= sizeof(*h) && h->size <= len - pos);
+		pos += h->size;
+	}
+	assert_true(f->taken_bytes + len <= TAKEN_BYTES);
+	memcpy(f->taken + f->taken_bytes, data, len);
+	f->taken_bytes += len;
+	f->chunks++;
+	return f->fail_with;
+}
+
+static int take_round(void *ctx)
+{
+	((struct fixture *)ctx)->rounds++;
+	return 0;
+}
+
+static int take_process(void *ctx, pid_t pid)
+{
+	struct fixture *f = ctx;
+
+	f->processes[f->nprocesses++] = pid;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct sampler_listener listener = {f, take_records, take_round, take_process};
+
+	assert_non_null(f);
+	f->taken = malloc(TAKEN_BYTES);
+	f->s.rings = f->rings;
+	f->s.heads = f->heads;
+	for (int i = 0; i < RINGS; i++) {
+		ring_of(&f->rings[i], &f->pages[i], f->data[i], RING_BYTES);
+		f->rings[i].cpu = i;
+		assert_int_equal(vec_push(&f->s.cpus, i), 0);
+	}
+	assert_int_equal(targets_new(&f->s.targets), 0);
+	assert_int_equal(sampler_listen(&f->s, &listener), 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int i = 0; i < RINGS; i++) {
+		f->rings[i].mapped_bytes = 0;
+		ring_unmap(&f->rings[i]);
+	}
+	vec_free(&f->s.cpus);
+	targets_free(&f->s.targets);
+	free(f->taken);
+	free(f);
+	return 0;
+}
+
+/* Writes as the kernel does: false where it does not fit behind the reader's tail. */
+static bool ring_put(struct fixture *f, int ring, const void *record, size_t size)
+{
+	struct perf_event_mmap_page *page = &f->pages[ring];
+
+	if (page->data_head + size - page->data_tail > RING_BYTES)
+		return false;
+	for (size_t i = 0; i < size; i++)
+		f->data[ring][(page->data_head + i) % RING_BYTES] =
+			((const unsigned char *)record)[i];
+	__atomic_store_n(&page->data_head, page->data_head + size, __ATOMIC_RELEASE);
+	return true;
+}
+
+static bool put_sample(struct fixture *f, int ring, uint32_t pid, uint64_t time_ns,
+		       size_t extra_words)
+{
+	struct {
+		struct attr_sample head;
+		uint64_t words[512];
+	} sample = {.head = {.header = {.type = PERF_RECORD_SAMPLE},
+			     .pid = pid,
+			     .tid = pid,
+			     .time_ns = time_ns}};
+	size_t size = sizeof(sample.head) + 8 * extra_words;
+
+	sample.head.header.size = (uint16_t)size;
+	for (size_t i = 0; i < extra_words; i++)
+		sample.words[i] = time_ns * 1000 + i;
+	return ring_put(f, ring, &sample, size);
+}
+
+static void put_fork(struct fixture *f, int ring, uint32_t pid, uint32_t parent)
+{
+	struct {
+		struct perf_event_header header;
+		uint32_t pid, ppid, tid, ptid;
+		uint64_t time_ns;
+		struct attr_sample_id id;
+	} fork = {.header = {.type = PERF_RECORD_FORK, .size = sizeof(fork)},
+		  .pid = pid,
+		  .ppid = parent,
+		  .tid = pid,
+		  .ptid = parent};
+
+	assert_true(ring_put(f, ring, &fork, sizeof(fork)));
+}
+
+static void every_record_comes_whole_and_once_however_it_lies_in_the_ring(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t written = 0, read = 0;
+
+	/* Sizes that share no factor with the ring, so that each kind of wrap comes up. */
+	for (int i = 0; i < 2000; i++) {
+		size_t extra = (size_t)(i * 7 % 90);
+
+		if (!put_sample(f, 0, 5, written + 1, extra)) {
+			assert_int_equal(sampler_drain(&f->s), 0);
+			assert_int_equal(f->pages[0].data_tail, f->pages[0].data_head);
+			assert_true(put_sample(f, 0, 5, written + 1, extra));
+		}
+		written++;
+		if (f->taken_bytes > TAKEN_BYTES - 2 * RING_BYTES || i == 1999) {
+			assert_int_equal(sampler_drain(&f->s), 0);
+			for (size_t pos = 0; pos < f->taken_bytes;) {
+				const struct attr_sample *s = (const void *)(f->taken + pos);
+				const uint64_t *words = (const void *)(s + 1);
+
+				assert_int_equal(s->time_ns, ++read);
+				for (size_t k = 0; k < (s->header.size - sizeof(*s)) / 8; k++)
+					assert_int_equal(words[k], s->time_ns * 1000 + k);
+				pos += s->header.size;
+			}
+			f->taken_bytes = 0;
+		}
+	}
+	assert_int_equal(read, written);
+	assert_int_equal(f->s.stats.samples, written);
+	assert_int_equal(f->s.stats.records, written);
+	assert_int_equal(f->s.stats.first_sample_ns, 1);
+	assert_int_equal(f->s.stats.last_sample_ns, written);
+	assert_int_equal(f->s.stats.damaged, 0);
+}
+
+static void positions_may_pass_32_bits(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t start = ((uint64_t)1 << 32) - 64;
+
+	f->pages[0].data_head = f->pages[0].data_tail = start;
+	ring_of(&f->rings[0], &f->pages[0], f->data[0], RING_BYTES);
+	for (int i = 0; i < 5; i++)
+		assert_true(put_sample(f, 0, 1, (uint64_t)i + 1, 1));
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.samples, 5);
+}
+
+static void only_targets_and_their_children_pass_the_filter(void **state)
+{
+	struct fixture *f = *state;
+
+	f->s.setup.filtered = true;
+	assert_int_equal(targets_add(&f->s.targets, 100), 0);
+	/* The child's samples are on the ring that is read first, its FORK on the other. */
+	put_sample(f, 0, 100, 1, 3);
+	put_sample(f, 0, 999, 2, 3);
+	put_sample(f, 0, 101, 3, 3);
+	put_sample(f, 0, 0, 4, 3);
+	put_fork(f, 1, 101, 100);
+	put_fork(f, 1, 998, 999);
+	put_sample(f, 1, 998, 5, 3);
+	put_sample(f, 1, 101, 6, 3);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.samples, 3);
+	assert_int_equal(f->s.stats.dropped, 4);
+	assert_int_equal(f->nprocesses, 1);
+	assert_int_equal(f->processes[0], 101);
+	for (size_t pos = 0; pos < f->taken_bytes;) {
+		const struct attr_sample *s = (const void *)(f->taken + pos);
+
+		if (s->header.type == PERF_RECORD_SAMPLE)
+			assert_in_range(s->pid, 100, 101);
+		pos += s->header.size;
+	}
+	/* The same id with another parent is another process. */
+	put_fork(f, 0, 101, 999);
+	put_sample(f, 0, 101, 7, 3);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.samples, 3);
+}
+
+static void lost_and_throttled_are_counted_and_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct {
+		struct perf_event_header header;
+		uint64_t id, lost;
+		struct attr_sample_id trailer;
+	} lost = {.header = {.type = PERF_RECORD_LOST, .size = sizeof(lost)}, .lost = 7};
+	struct {
+		struct perf_event_header header;
+		uint64_t time, id, stream;
+		struct attr_sample_id trailer;
+	} throttle = {.header = {.type = PERF_RECORD_THROTTLE, .size = sizeof(throttle)}};
+
+	f->s.setup.filtered = true;
+	ring_put(f, 0, &lost, sizeof(lost));
+	ring_put(f, 1, &throttle, sizeof(throttle));
+	ring_put(f, 1, &lost, sizeof(lost));
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.lost_records, 14);
+	assert_int_equal(f->s.stats.throttled, 1);
+	assert_int_equal(f->taken_bytes, 2 * sizeof(lost) + sizeof(throttle));
+}
+
+static void a_ring_with_nonsense_is_skipped_and_counted(void **state)
+{
+	struct fixture *f = *state;
+	struct perf_event_header bad = {.type = PERF_RECORD_SAMPLE, .size = 4};
+
+	for (int filtered = 0; filtered < 2; filtered++) {
+		f->s.setup.filtered = filtered;
+		f->s.stats = (struct sampler_stats){0};
+		assert_int_equal(targets_add(&f->s.targets, 1), 0);
+		put_sample(f, 0, 1, 1, 0);
+		ring_put(f, 0, &bad, sizeof(bad));
+		put_sample(f, 0, 1, 2, 0);
+		put_sample(f, 1, 1, 3, 0);
+		assert_int_equal(sampler_drain(&f->s), 0);
+		assert_int_equal(f->s.stats.damaged, 1);
+		assert_int_equal(f->s.stats.samples, 2);
+		put_sample(f, 0, 1, 4, 0);
+		assert_int_equal(sampler_drain(&f->s), 0);
+		assert_int_equal(f->s.stats.samples, 3);
+	}
+}
+
+static void a_listeners_error_ends_the_drain_and_frees_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	put_sample(f, 0, 1, 1, 0);
+	put_sample(f, 1, 1, 2, 0);
+	f->fail_with = -ENOSPC;
+	assert_int_equal(sampler_drain(&f->s), -ENOSPC);
+	assert_int_equal(f->pages[0].data_tail, 0);
+	assert_int_equal(f->rounds, 0);
+}
+
+static void forks_that_are_peeked_at_stay_in_the_ring(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(pidset_new(&f->s.attached), 0);
+	put_sample(f, 0, 1, 1, 0);
+	put_fork(f, 0, 50, 40);
+	assert_int_equal(sampler_peek_forks(&f->s), 0);
+	assert_true(pidset_has(&f->s.attached, 50));
+	assert_true(pidset_has(&f->s.targets.pids, 50));
+	assert_int_equal(f->taken_bytes, 0);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.records, 2);
+	pidset_free(&f->s.attached);
+}
+
+static void a_pidset_holds_what_pids_can_be(void **state)
+{
+	(void)state;
+	struct pidset set;
+
+	assert_int_equal(pidset_new(&set), 0);
+	assert_true(pidset_add(&set, 0));
+	assert_true(pidset_add(&set, PIDSET_MAX - 1));
+	assert_false(pidset_add(&set, PIDSET_MAX));
+	assert_false(pidset_add(&set, -1));
+	assert_false(pidset_add(&set, 0));
+	assert_int_equal(set.len, 2);
+	assert_true(pidset_has(&set, PIDSET_MAX - 1));
+	assert_false(pidset_has(&set, -1));
+	assert_true(pidset_remove(&set, 0));
+	assert_false(pidset_remove(&set, 0));
+	pidset_free(&set);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			every_record_comes_whole_and_once_however_it_lies_in_the_ring, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(positions_may_pass_32_bits, setup, teardown),
+		cmocka_unit_test_setup_teardown(only_targets_and_their_children_pass_the_filter,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(lost_and_throttled_are_counted_and_kept, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_ring_with_nonsense_is_skipped_and_counted, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_listeners_error_ends_the_drain_and_frees_nothing,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(forks_that_are_peeked_at_stay_in_the_ring, setup,
+						teardown),
+		cmocka_unit_test(a_pidset_holds_what_pids_can_be),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
