@@ -7,6 +7,7 @@ const struct command *const command_table[] = {
 	&command_collect,
 	&command_postprocess,
 	&command_fold,
+	&command_flamegraph,
 	&command_doctor,
 	&command_ps,
 	&command_help,

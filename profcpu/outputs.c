@@ -107,9 +107,9 @@ int outputs_write(struct profile *profile, const struct outputs_options *options
 	int r = outputs_file(profile, options, RECORDING_SVG, outputs_svg);
 	int folded = outputs_file(profile, options, RECORDING_FOLDED, outputs_folded);
 	int script = options->script ? outputs_file(profile, options, RECORDING_SCRIPT, outputs_script) : 0;
-	int archive = options->archive ? outputs_archive(options) : 0;
 
 	r = r ? r : folded;
 	r = r ? r : script;
-	return r ? r : archive;
+	/* What could not be written cannot be archived either. */
+	return r || !options->archive ? r : outputs_archive(options);
 }

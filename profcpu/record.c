@@ -93,10 +93,6 @@ static int open_directory(struct record *rec)
 	rec->dir_fd = open(rec->options->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (rec->dir_fd < 0)
 		return say_io(rec, "open the directory", "", -errno);
-	rec->data_fd = openat(rec->dir_fd, RECORDING_PERF_DATA,
-			      O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (rec->data_fd < 0)
-		return say_io(rec, "write", RECORDING_PERF_DATA, -errno);
 	return 0;
 }
 
@@ -257,7 +253,14 @@ static int open_writer(struct record *rec)
 	AUTO_FREE char *tracing = NULL;
 	size_t n;
 	const struct sampler_opened *opened = sampler_opened(rec->sampler, &n);
-	int r = tracing_data_read(&rec->options->roots, rec->events, rec->nevents, &tracing,
+	int r;
+
+	/* Only now, so that a recording that cannot begin does not cost an older one in the same directory. */
+	rec->data_fd = openat(rec->dir_fd, RECORDING_PERF_DATA,
+			      O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (rec->data_fd < 0)
+		return say_io(rec, "write", RECORDING_PERF_DATA, -errno);
+	r = tracing_data_read(&rec->options->roots, rec->events, rec->nevents, &tracing,
 				  &info.tracing_bytes);
 
 	info.tracing_data = tracing;
@@ -432,6 +435,15 @@ static void end_command(struct record *rec)
 			 rec->command.pid);
 }
 
+/* A recording that never began leaves nothing to be taken for one. */
+static void remove_unbegun(const struct record *rec)
+{
+	if (rec->data_fd < 0)
+		return;
+	unlinkat(rec->dir_fd, RECORDING_PERF_DATA, 0);
+	unlinkat(rec->dir_fd, RECORDING_MANIFEST, 0);
+}
+
 static void release(struct record *rec)
 {
 	record_command_release(&rec->command);
@@ -464,6 +476,8 @@ int record_run(const struct record_options *options, struct record_result *ret_r
 		ret_result->end = record_until_end(&rec);
 		r = finish(&rec);
 		end_command(&rec);
+	} else {
+		remove_unbegun(&rec);
 	}
 	release(&rec);
 	return r;

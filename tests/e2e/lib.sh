@@ -100,6 +100,9 @@ start_shares() {
 	sleep 0.2
 }
 
+# cpu_ns PID: CPU time of its main thread so far.
+cpu_ns() { cut -d ' ' -f 1 "/proc/$1/schedstat"; }
+
 # start_web_api [NAME=VALUE...]: the web API with these in its environment; $API_PID, $API_PORT.
 start_web_api() {
 	start api env "$@" dotnet "$ROOT/build/examples/web-api/web-api.dll"
@@ -153,7 +156,7 @@ survives() {
 	SURVIVED=0
 	timeout -k 5 60 "$@" >"$T/refused.out" 2>"$T/refused" </dev/null || SURVIVED=$?
 	no_crash "$SURVIVED" "$*"
-	[ "$SURVIVED" = 0 ] || [ -s "$T/refused" ] || fail "exit $SURVIVED without a word: $*"
+	[ "$SURVIVED" = 0 ] || [ -s "$T/refused" ] || [ -s "$T/refused.out" ] || fail "exit $SURVIVED without a word: $*"
 }
 no_crash() { # STATUS COMMAND
 	if grep -qE 'AddressSanitizer|LeakSanitizer|runtime error:|ThreadSanitizer' "$T/refused"; then

@@ -23,7 +23,7 @@ only_itself 1 "$PROFCPU" collect -a -d 1 -o "$T/rec-a"
 only_itself 1 "$PROFCPU" postprocess "$T/rec"
 only_itself 1 "$PROFCPU" postprocess "$T/rec/prof.tar.gz"
 only_itself 1 "$PROFCPU" fold "$T/rec/perf.data"
-only_itself 1 "$PROFCPU" fold --srcline --inline "$T/rec"
+only_itself 1 "$PROFCPU" fold --pid --kernel --jit "$T/rec"
 only_itself 1 "$PROFCPU" flamegraph "$T/rec"
 only_itself 1 "$PROFCPU" ps
 only_itself 1 "$PROFCPU" doctor -p "$SHARES_PID"

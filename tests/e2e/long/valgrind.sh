@@ -33,7 +33,7 @@ clean "$PROFCPU" collect -p "$SHARES_PID" -F 199 -d 2 -o "$T/rec"
 clean "$PROFCPU" postprocess "$T/rec"
 clean "$PROFCPU" postprocess -o "$T/again" "$T/rec/prof.tar.gz"
 clean "$PROFCPU" fold "$T/rec/perf.data"
-clean "$PROFCPU" fold --pid --inline --srcline "$T/rec/perf_script.out"
+clean "$PROFCPU" fold --pid --kernel --jit "$T/rec/perf_script.out"
 clean "$PROFCPU" flamegraph "$T/rec/folded_stacks.out"
 clean "$PROFCPU" flamegraph "$T/rec"
 clean "$PROFCPU" ps
