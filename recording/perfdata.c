@@ -268,7 +268,7 @@ static void perfdata_count(struct perfdata *d, const struct perfdata_record *r)
 
 int perfdata_next(struct perfdata *d, struct perfdata_record *ret_record, struct parse_error *err)
 {
-	struct perfdata_raw raw;
+	struct perfdata_raw raw = {0};
 	uint32_t event = 0;
 
 	for (;;) {

@@ -138,6 +138,11 @@ void perfdata_close(struct perfdata *d);
  * The next record in time order (perf's rounds: FINISHED_ROUND bounds how far is looked ahead). 1: *ret_record is filled;
  * 0: end of the data; -errno with *err: nothing more can be read, all readable records were handed out before.
  * FINISHED_ROUND, COMPRESSED, HEADER_*, ID_INDEX and the like are taken in by the reader and not handed out.
+ * - Records without a time (perf's own, of what it found in /proc) go out where they stand in the file, before what waits
+ *   for its round; so does everything where an event lacks sample_id_all. perf does the same.
+ * - A sample of PERF_SAMPLE_READ goes out once for each counter that moved, with event, id and period of that counter.
+ * - Rounds of more than 64 MiB cost a second reading of their records, or, where that cannot be (a pipe, compressed), order:
+ *   the older half goes out early. So do rounds of more than a million records.
  */
 int perfdata_next(struct perfdata *d, struct perfdata_record *ret_record, struct parse_error *err);
 

@@ -264,7 +264,7 @@ static int perfdata_read_file_header(struct perfdata *d, uint64_t size, struct p
 static size_t perfdata_chunk_size(const struct perfdata_input *in)
 {
 	uint64_t bytes = in->seekable ? in->stop_off - in->read_off : PERFDATA_CHUNK_BYTES;
-	size_t least = 4 * (PERFDATA_RECORD_BYTES_MAX + 1);
+	size_t least = (size_t)4 * (PERFDATA_RECORD_BYTES_MAX + 1);
 
 	return bytes >= PERFDATA_CHUNK_BYTES ? PERFDATA_CHUNK_BYTES
 	       : bytes < least               ? least

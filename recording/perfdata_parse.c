@@ -53,6 +53,12 @@ static inline int32_t high32(uint64_t x)
 	return (int32_t)(uint32_t)(x >> 32);
 }
 
+/* Bytes up to the end of the last whole word: sample_id ends there. */
+static inline size_t words_end(const struct perfdata_raw *raw)
+{
+	return raw->size & ~(size_t)7;
+}
+
 /* PERF_SAMPLE_READ: what the counters say; the values of a group are left in d->group. */
 static void perfdata_parse_read(struct perfdata *d, struct words *w, uint64_t format)
 {
@@ -216,7 +222,7 @@ static int perfdata_parse_sample(struct perfdata *d, const struct perfdata_raw *
 static void perfdata_parse_trailer(const struct perfdata_raw *raw, uint64_t type, size_t trailer,
 				   struct perfdata_record *r)
 {
-	struct words w = words_of(raw, raw->size / 8 * 8 - trailer, 0);
+	struct words w = words_of(raw, words_end(raw) - trailer, 0);
 	uint64_t x;
 
 	if (type & PERF_SAMPLE_TID) {
@@ -433,7 +439,7 @@ int64_t perfdata_event_of(struct perfdata *d, const struct perfdata_raw *raw)
 			return 0;
 		if (raw->size < sizeof(struct perf_event_header) + d->id_back)
 			return -1;
-		memcpy(&id, raw->bytes + raw->size / 8 * 8 - d->id_back, sizeof(id));
+		memcpy(&id, raw->bytes + words_end(raw) - d->id_back, sizeof(id));
 	}
 	if (!id)
 		return 0; /* made by perf itself, by the first event's shape */
@@ -467,7 +473,7 @@ bool perfdata_time_of(const struct perfdata *d, const struct perfdata_raw *raw, 
 		if (raw->size < sizeof(struct perf_event_header) + l->trailer_bytes)
 			return false;
 		if (l->trailer_time)
-			memcpy(&time_ns, raw->bytes + raw->size / 8 * 8 - l->trailer_time,
+			memcpy(&time_ns, raw->bytes + words_end(raw) - l->trailer_time,
 			       sizeof(time_ns));
 	}
 	*ret_time_ns = time_ns == UINT64_MAX ? 0 : time_ns;

@@ -28,7 +28,9 @@ as_perf() { # FILE
 
 same_as_perf() { # NAME FILE
 	as_perf "$2" >"$T/perf.txt"
-	"$dump" dump "$2" >"$T/ours.txt" || fail "$1: perfdata_dump gave $?"
+	"$dump" dump "$2" >"$T/ours.raw" || fail "$1: perfdata_dump gave $?"
+	# A name may end in blanks, or go on in a second line, which as_perf leaves out.
+	sed -nE 's/ +$//; /^([0-9]+ \[.*|[0-9a-f]+)$/p' "$T/ours.raw" >"$T/ours.txt"
 	cmp -s "$T/perf.txt" "$T/ours.txt" || fail "$1: $(diff "$T/perf.txt" "$T/ours.txt" | head -n 10)"
 	"$dump" walk "$2" >"$T/walk.txt"
 	grep -q '^unknown_types 0 damaged 0 unknown_features 0 ' "$T/walk.txt" || fail "$1: $(cat "$T/walk.txt")"
@@ -65,7 +67,7 @@ same_as_perf "-a -g" all.data
 rec two.data -F 999 -a -g -e cpu-clock -e page-faults -e context-switches -- bash -c 'load 0.5; ls -lR /etc'
 same_as_perf "three events" two.data
 # Different sample types: perf gives all of them an IDENTIFIER.
-rec shapes.data -a -e cpu-clock/freq=999,call-graph=fp/ -e page-faults/period=1,call-graph=no/ -d -- bash -c 'load 0.5'
+rec shapes.data -e cpu-clock/freq=999,call-graph=fp/ -e page-faults/period=10,call-graph=no/ -d -- bash -c 'load 0.5'
 same_as_perf "two shapes" shapes.data
 rec group.data -F 499 -e '{cpu-clock,page-faults,task-clock}' -- "$BUILD/examples/shares" 0.5
 same_as_perf "a group" group.data
@@ -83,13 +85,13 @@ rec buildids.data -F 999 --buildid-mmap -a -- "$BUILD/examples/shares" 0.3
 same_as_perf "--buildid-mmap" buildids.data
 rec switches.data -F 999 -a --switch-events --namespaces --all-cgroups -- "$BUILD/examples/shares" 0.3
 same_as_perf "switches and namespaces" switches.data
-rec many.data -F 999 -a -g -d --phys-data --code-page-size --data-page-size -W -- "$BUILD/examples/shares" 0.3
+rec many.data -F 999 -g -d --phys-data --code-page-size --data-page-size -W -- "$BUILD/examples/shares" 0.3
 same_as_perf "addresses, page sizes, weights" many.data
 rec clock.data -F 999 -k CLOCK_MONOTONIC -g -- "$BUILD/examples/shares" 0.3
 same_as_perf "-k" clock.data
 "$dump" info clock.data | grep -qx 'clockid 1' || fail "the clock is not told"
 if perf record -z -o /dev/null -- true >"$T/record.log" 2>&1; then
-	rec z.data -z -F 4999 -a -g -- "$BUILD/examples/shares" 1
+	rec z.data -z -F 4999 -a -g -- "$BUILD/examples/shares" 0.3
 	same_as_perf "-z" z.data
 	"$dump" info z.data | grep -qx 'compressed 1' || fail "-z is not told"
 else
@@ -97,7 +99,7 @@ else
 fi
 perf record -F 999 -a -g -o - -- "$BUILD/examples/shares" 0.5 2>"$T/record.log" | cat >pipe.data
 same_as_perf "pipe mode, as a file" pipe.data
-"$dump" dump - < <(cat pipe.data) | cmp - "$T/ours.txt" || fail "pipe mode through a pipe differs"
+"$dump" dump - < <(cat pipe.data) | cmp - "$T/ours.raw" || fail "pipe mode through a pipe differs"
 "$dump" info pipe.data | grep -qx 'pipe 1' || fail "pipe mode is not told"
 
 # What the header says.
@@ -112,7 +114,7 @@ grep -E '^[0-9a-f]{40} ' "$T/info.txt" | sort | cmp - "$T/list.txt" || fail "oth
 
 # Tracepoints: each context switch with its payload, in a mount namespace of our own.
 cat >"$T/tracepoint" <<'EOF'
-mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null || exit 9
+[ -d /sys/kernel/tracing/events ] || mount -t tracefs nodev /sys/kernel/tracing 2>/dev/null || exit 9
 perf record -q -c 1 -a -e sched:sched_switch -o "$1" -- sleep 0.3 >/dev/null 2>&1 || exit 9
 EOF
 if unshare -m bash "$T/tracepoint" sched.data; then
