@@ -133,7 +133,7 @@ static int folded_label(struct folded *f, const char *name, size_t len, uint8_t 
 	if (r)
 		return r;
 	l.kind = (uint8_t)(guess & TREE_KIND_MASK);
-	if (l.annotation == 'k' || below == FRAME_KERNEL)
+	if (l.annotation == 'k' || (below == FRAME_KERNEL && !l.annotation))
 		l.kind = FRAME_KERNEL;
 	else if (l.annotation == 'j')
 		l.kind = FRAME_MANAGED;

@@ -82,11 +82,16 @@ static bool kinds_is_perf_dotnet(const char *name, size_t len)
 	return close && memmem(close, (size_t)(name + len - close), "::", 2);
 }
 
+bool kinds_is_java(const char *name, size_t len)
+{
+	size_t skip = len && name[0] == 'L';
+
+	return HAS_PREFIX(kinds_java_prefixes, name + skip, len - skip) || memmem(name, len, ":::", 3);
+}
+
 static bool kinds_is_managed(const char *name, size_t len)
 {
-	size_t skip = name[0] == 'L';
-
-	if (HAS_PREFIX(kinds_java_prefixes, name + skip, len - skip) || memmem(name, len, ":::", 3))
+	if (kinds_is_java(name, len))
 		return true;
 	if (name[0] == '/' && memmem(name, len, ".js", 3))
 		return true;

@@ -19,4 +19,7 @@ struct kinds_guess {
  */
 struct kinds_guess kinds_of_name(const char *name, size_t len);
 
+/* Names of Java methods as perf-map-agent and others write them, by their package: "Lorg/foo/Bar;::run", "java/util/Map". */
+bool kinds_is_java(const char *name, size_t len);
+
 #endif

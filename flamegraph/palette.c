@@ -1,6 +1,7 @@
 #include "flamegraph/palette.h"
 
 #include "base/cleanup.h"
+#include "flamegraph/kinds.h"
 
 #include <errno.h>
 #include <math.h>
@@ -41,8 +42,8 @@ static const struct palette_channel palette_channels[][3] = {
 static const struct palette_hsl {
 	int16_t h, s, l, dark_s, dark_l;
 } palette_hsl[PALETTE_SLOTS] = {
-	[PALETTE_UNKNOWN] = {220, 6, 78, 5, 40},   [PALETTE_KERNEL] = {26, 88, 68, 52, 40},
-	[PALETTE_NATIVE] = {47, 84, 66, 50, 34},   [PALETTE_RUNTIME] = {268, 56, 79, 32, 46},
+	[PALETTE_UNKNOWN] = {220, 6, 78, 5, 40},   [PALETTE_KERNEL] = {27, 80, 70, 46, 40},
+	[PALETTE_NATIVE] = {47, 76, 68, 46, 34},   [PALETTE_RUNTIME] = {268, 56, 79, 32, 46},
 	[PALETTE_MANAGED] = {134, 42, 66, 36, 34}, [PALETTE_INLINED] = {184, 48, 68, 42, 33},
 	[PALETTE_THREAD] = {212, 22, 82, 14, 33},  [PALETTE_ALL] = {212, 14, 86, 10, 28},
 };
@@ -91,6 +92,16 @@ static uint32_t palette_char(const char *name, size_t len, size_t *at)
 	return x;
 }
 
+/* Bytes of the character that the name ends in; len > 0. */
+static size_t palette_last_char(const char *name, size_t len)
+{
+	size_t n = 1;
+
+	while (n < len && n < 4 && ((unsigned char)name[len - n] & 0xc0) == 0x80)
+		n++;
+	return n;
+}
+
 /* A number from 0 to 1 that is the same for a name in every picture: the first step of the 48-bit generator of POSIX's
  * drand48, seeded with the sum of the name's characters, as flamegraph.pl's perl has it. */
 static double palette_by_sum(const char *name, size_t len)
@@ -105,22 +116,27 @@ static double palette_by_sum(const char *name, size_t len)
 	return (double)x / (double)((uint64_t)1 << 48);
 }
 
-/* From 0 to 1 by the first three letters, the first weighing most; with backward by the last three. */
+/* From 0 to 1 by the first three letters, the first weighing most; with backward by the last three, from the end. */
 static double palette_by_letters(const char *name, size_t len, bool backward)
 {
 	double sum = 0, max = 1, weight = 1;
+	const char *end = name + len;
 
-	/* A module before a back-quote does not count, but for its first letter. */
-	const char *quote = len > 1 && !backward ? memchr(name + 1, '`', len - 1) : NULL;
+	/* A module before a back-quote does not count; a back-quote as the first letter is none. */
+	const char *quote = len < 2 ? NULL : backward ? memrchr(name, '`', len - 1) : memchr(name + 1, '`', len - 1);
 
-	if (quote) {
-		len -= (size_t)(quote + 1 - name);
+	if (quote && backward)
+		end = quote;
+	else if (quote)
 		name = quote + 1;
-	}
-	for (size_t i = 0; i < len && i < 3; i++) {
-		unsigned mod = 10 + (unsigned)i;
-		unsigned c = (unsigned char)name[backward ? len - 1 - i : i];
+	for (unsigned mod = 10; mod <= 12 && name < end; mod++) {
+		size_t n = backward ? palette_last_char(name, (size_t)(end - name)) : (size_t)(end - name), at = 0;
+		uint32_t c = palette_char(backward ? end - n : name, n, &at);
 
+		if (backward)
+			end -= n;
+		else
+			name += at;
 		sum += (double)(c % mod) / (mod - 1) * weight;
 		max += weight;
 		weight *= 0.7;
@@ -140,41 +156,48 @@ static bool palette_has(const struct palette_frame *f, const char *part)
 }
 
 /* The palettes of several colours say which one by the frame. Kinds that are known serve as annotations do. */
-static enum palette_scheme palette_of_frame(enum palette_scheme scheme, const struct palette_frame *f)
+static enum palette_scheme palette_of_frame(const struct palette *p, const struct palette_frame *f)
 {
-	bool jit = f->annotation == 'j' || f->slot == PALETTE_MANAGED;
+	bool known = p->known_kinds;
+	bool jit = f->annotation == 'j' || (known && f->slot == PALETTE_MANAGED);
+	bool inlined = f->annotation == 'i' || (known && f->slot == PALETTE_INLINED);
+	bool kernel = f->annotation == 'k' || (known && f->slot == PALETTE_KERNEL);
+	const char *slash;
 
-	switch (scheme) {
+	switch (p->scheme) {
 	case PALETTE_JAVA:
-		if (f->slot == PALETTE_INLINED)
-			return PALETTE_AQUA;
-		if (jit)
+		if (jit || (!inlined && kinds_is_java(f->name, f->len)))
 			return PALETTE_GREEN;
+		if (inlined)
+			return PALETTE_AQUA;
 		if (palette_has(f, "::"))
 			return PALETTE_YELLOW;
-		return f->slot == PALETTE_KERNEL ? PALETTE_ORANGE : PALETTE_RED;
+		return kernel ? PALETTE_ORANGE : PALETTE_RED;
 	case PALETTE_JS:
+		slash = memchr(f->name, '/', f->len);
 		if (jit)
-			return palette_has(f, "/") ? PALETTE_GREEN : PALETTE_AQUA;
+			return slash ? PALETTE_GREEN : PALETTE_AQUA;
 		if (palette_has(f, "::"))
 			return PALETTE_YELLOW;
+		if (slash && memmem(slash, (size_t)(f->name + f->len - slash), ".js", 3))
+			return PALETTE_GREEN;
 		if (palette_has(f, ":"))
 			return PALETTE_AQUA;
 		if (f->len == 1 && f->name[0] == ' ')
 			return PALETTE_GREEN;
-		return f->slot == PALETTE_KERNEL ? PALETTE_ORANGE : PALETTE_RED;
+		return kernel ? PALETTE_ORANGE : PALETTE_RED;
 	case PALETTE_PERL:
 		if (palette_has(f, "::"))
 			return PALETTE_YELLOW;
 		if (palette_has(f, "Perl") || palette_has(f, ".pl"))
 			return PALETTE_GREEN;
-		return f->slot == PALETTE_KERNEL ? PALETTE_ORANGE : PALETTE_RED;
+		return kernel ? PALETTE_ORANGE : PALETTE_RED;
 	case PALETTE_WAKEUP:
 		return PALETTE_AQUA;
 	case PALETTE_CHAIN:
 		return f->annotation == 'w' ? PALETTE_AQUA : PALETTE_BLUE;
 	default:
-		return scheme;
+		return p->scheme;
 	}
 }
 
@@ -215,7 +238,7 @@ static int palette_compute(struct palette *p, const struct palette_frame *f, uin
 		return 0;
 	}
 	uint32_t color = 0;
-	const struct palette_channel *c = palette_channels[palette_of_frame(p->scheme, f)];
+	const struct palette_channel *c = palette_channels[palette_of_frame(p, f)];
 
 	for (size_t i = 0; i < 3; i++)
 		color = color << 8 | (c[i].base + (uint32_t)(c[i].range * v[c[i].which]));

@@ -66,6 +66,7 @@ struct palette {
 	bool by_hash; /* --hash: by the name's letters, alike names look alike */
 	bool random; /* --random: not the same in the next picture */
 	uint64_t seed; /* of random */
+	bool known_kinds; /* the frames' slots are facts: java, js and perl take them for annotations */
 	struct palette_map *map; /* --cp; NULL: none. Not for PALETTE_KIND */
 };
 

@@ -13,6 +13,7 @@
 #define SVG_PAD 10
 #define SVG_ELEMENT_PX 6.0 /* narrower frames share one path for each colour */
 #define SVG_GAP_PX 0.5 /* between frames that are wide enough to show it */
+#define SVG_TOUCH_PX 0.05 /* nearer frames are neighbours */
 #define SVG_CELL_DEFAULT 0.602 /* width / size of the usual fixed-width fonts */
 
 static const char svg_js[] = {
@@ -25,11 +26,12 @@ static const char svg_dark_css[] = {
 #include "flamegraph/svg_dark.css.inc"
 };
 
-/* A frame that is too narrow for an element of its own. */
+/* Frames that are too narrow for an element of their own: one, or neighbours within a pixel. */
 struct svg_sliver {
-	uint32_t color;
+	uint32_t color; /* of the widest */
 	uint32_t depth;
-	double x, width;
+	double x, end;
+	double best; /* width of the widest */
 };
 
 struct svg {
@@ -46,6 +48,7 @@ struct svg {
 	uint32_t depth; /* of the deepest one */
 	size_t drawn;
 	VEC(struct svg_sliver) slivers;
+	size_t *last_sliver; /* by depth: index + 1 */
 };
 
 struct svg_options svg_options_default(void)
@@ -276,7 +279,7 @@ static void svg_put_text(struct svg *s, const char *class, double x, double y, c
 
 static void svg_legend_entry(struct svg *s, const char *word, unsigned swatch_class, const char *fill, double *x)
 {
-	double cell = s->options->font_size * 0.62, swatch = s->options->font_size - 2;
+	double cell = s->options->font_size * 0.59, swatch = s->options->font_size - 2;
 
 	*x -= cell * (double)strlen(word);
 	svg_str(s, "<text class=\"ui muted\"");
@@ -354,10 +357,15 @@ static void svg_tip(struct svg *s, uint32_t node)
 		     s->ascii);
 	svg_str(s, " (");
 	svg_amount(s, root ? s->whole : (double)n->total);
-	outbuf_printf(s->out, ", %.2f%%", root ? 100 : 100 * (double)n->total / s->whole);
-	if (s->tree->differential && !root)
-		outbuf_printf(s->out, "; %+.2f%%",
-			      (s->options->negate ? -100 : 100) * tree_delta_self(s->tree, node) / s->whole);
+	if (root)
+		svg_str(s, ", 100%");
+	else
+		outbuf_printf(s->out, ", %.2f%%", 100 * (double)n->total / s->whole);
+	if (s->tree->differential && !root) {
+		double delta = (s->options->negate ? -1 : 1) * tree_delta_self(s->tree, node);
+
+		outbuf_printf(s->out, delta > 0 ? "; +%.2f%%" : "; %.2f%%", delta ? 100 * delta / s->whole : 0);
+	}
 	svg_str(s, ")</title>");
 }
 
@@ -418,6 +426,7 @@ static void svg_slivers(struct svg *s)
 	qsort(s->slivers.v, s->slivers.len, sizeof(*s->slivers.v), svg_compare_slivers);
 	for (size_t i = 0; i < s->slivers.len; i++) {
 		const struct svg_sliver *v = &s->slivers.v[i];
+		double width = v->end - v->x > 2 ? v->end - v->x - SVG_GAP_PX : v->end - v->x;
 
 		if (!i || v->color != v[-1].color) {
 			svg_str(s, i ? "\"/>\n<path" : "<path");
@@ -429,11 +438,11 @@ static void svg_slivers(struct svg *s)
 		outbuf_char(s->out, ' ');
 		svg_number(s, svg_y(s, v->depth));
 		outbuf_char(s->out, 'h');
-		svg_number(s, v->width);
+		svg_number(s, width);
 		outbuf_char(s->out, 'v');
 		svg_number(s, fh - 1);
 		svg_str(s, "h-");
-		svg_number(s, v->width);
+		svg_number(s, width);
 		outbuf_char(s->out, 'z');
 	}
 	svg_str(s, "\"/>\n");
@@ -451,9 +460,32 @@ static bool svg_is_drawn(const struct svg *s, uint32_t node)
 	return total >= s->data.cut && (double)total >= s->least;
 }
 
+static int svg_add_sliver(struct svg *s, uint32_t node, double x, double width)
+{
+	uint32_t depth = s->tree->nodes.v[node].depth, color = svg_color(s, node);
+	size_t *last = &s->last_sliver[depth];
+	struct svg_sliver *v = *last ? &s->slivers.v[*last - 1] : NULL;
+
+	if (v && x - v->end < SVG_TOUCH_PX && x + width - v->x <= 1) {
+		if (width > v->best) {
+			v->color = color;
+			v->best = width;
+		}
+		v->end = x + width;
+		return 0;
+	}
+	if (vec_push(&s->slivers, ((struct svg_sliver){color, depth, x, x + width, width})))
+		return -ENOMEM;
+	*last = s->slivers.len;
+	return 0;
+}
+
 /* The picture for viewers that run no script, and until it runs. */
 static int svg_frames(struct svg *s)
 {
+	s->last_sliver = calloc((size_t)s->depth + 1, sizeof(*s->last_sliver));
+	if (!s->last_sliver)
+		return -ENOMEM;
 	outbuf_printf(s->out, "<g class=\"frames%s\">\n",
 		      s->options->palette.scheme == PALETTE_KIND && !s->tree->differential ? " kinds" : "");
 	for (size_t i = 0; i < s->layout.n; i++) {
@@ -466,9 +498,7 @@ static int svg_frames(struct svg *s)
 		s->drawn++;
 		if (width >= SVG_ELEMENT_PX)
 			svg_element(s, node, x, width);
-		else if (vec_push(&s->slivers, ((struct svg_sliver){svg_color(s, node),
-								     s->tree->nodes.v[node].depth, x,
-								     width > 2 ? width - SVG_GAP_PX : width})))
+		else if (svg_add_sliver(s, node, x, width))
 			return -ENOMEM;
 	}
 	svg_slivers(s);
@@ -578,6 +608,7 @@ int svg_write(struct tree *t, const struct svg_options *options, struct outbuf *
 	struct svg s = {.tree = t, .options = options, .out = out};
 	struct palette palette = options->palette;
 
+	palette.known_kinds = !t->lines;
 	if (palette.scheme == PALETTE_CHAIN)
 		svg_mark_wakers(t);
 	int r = layout_make(t, &s.layout);
@@ -591,6 +622,7 @@ int svg_write(struct tree *t, const struct svg_options *options, struct outbuf *
 	if (!r && ret_stats)
 		*ret_stats = (struct svg_stats){s.drawn, s.data.nodes, s.data.cut};
 	vec_free(&s.slivers);
+	free(s.last_sliver);
 	svg_data_free(&s.data);
 	layout_free(&s.layout);
 	return r;

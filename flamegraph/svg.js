@@ -3,7 +3,7 @@
 'use strict';
 const svg = document.currentScript && document.currentScript.ownerSVGElement || document.documentElement;
 const SVG = 'http://www.w3.org/2000/svg', XHTML = 'http://www.w3.org/1999/xhtml';
-const PAD = 10, ELEMENT_PX = 6, GAP = 0.5;
+const PAD = 10, ELEMENT_PX = 6, GAP = 0.5, TOUCH = 0.05;
 const KINDS = {u: 'unknown', k: 'kernel', n: 'native', r: 'runtime', m: 'managed', i: 'inlined', t: 'thread', a: ''};
 const find = (name) => svg.querySelector('.' + name);
 const data = find('profcpu-data'), set = data.dataset, frames = find('frames'), details = find('details');
@@ -190,7 +190,22 @@ function visible() {
 }
 
 function draw() {
-	const view = visible(), byColor = new Map();
+	if (set.fluid === '1' && svg === document.documentElement)
+		width = Math.max(400, window.innerWidth);
+	else
+		width = Number(svg.getAttribute('width'));
+	const view = visible(), byColor = new Map(), runs = [];
+	const flush = function (run) {
+		if (!run)
+			return;
+		const w = run.end - run.x, v = round(w > 2 ? w - GAP : w);
+		const piece = 'M' + round(run.x) + ' ' + run.y + 'h' + v + 'v' + (fh - 1) + 'h-' + v + 'z';
+		const pieces = byColor.get(run.color);
+		if (pieces)
+			pieces.push(piece);
+		else
+			byColor.set(run.color, [piece]);
+	};
 	resize(Math.max(baseHeight, (view.deepest + 1) * fh + top + bottom));
 	let used = 0;
 	for (const i of inView) {
@@ -199,14 +214,20 @@ function draw() {
 			put(box(pool, boxes, used++), i, x, w, y);
 			continue;
 		}
-		const color = colorOf(i), v = round(w > 2 ? w - GAP : w);
-		const piece = 'M' + round(x) + ' ' + y + 'h' + v + 'v' + (fh - 1) + 'h-' + v + 'z';
-		const pieces = byColor.get(color);
-		if (pieces)
-			pieces.push(piece);
-		else
-			byColor.set(color, [piece]);
+		/* Neighbours within a pixel are one sliver, in the colour of a hit or of the widest. */
+		const color = colorOf(i), last = runs[depth[i]];
+		if (last && x - last.end < TOUCH && x + w - last.x <= 1) {
+			if (color === 'hit' || last.color !== 'hit' && w > last.best) {
+				last.color = color;
+				last.best = w;
+			}
+			last.end = x + w;
+			continue;
+		}
+		flush(last);
+		runs[depth[i]] = {x: x, end: x + w, best: w, color: color, y: y};
 	}
+	runs.forEach(flush);
 	hideRest(pool, used);
 	slivers.textContent = '';
 	for (const [color, pieces] of byColor)
@@ -220,7 +241,11 @@ function draw() {
 }
 
 /* Numbers as the reader likes them. */
-const decimals = (x, digits) => x.toLocaleString('en-US', {minimumFractionDigits: digits, maximumFractionDigits: digits});
+function decimals(x, digits) {
+	const parts = x.toFixed(digits).split('.');
+	parts[0] = parts[0].replace(/\d(?=(\d{3})+$)/g, '$&,');
+	return parts.join('.');
+}
 const percent = (x) => decimals(100 * x, 2) + '%';
 
 function amount(weight) {
@@ -395,7 +420,8 @@ function showMatched() {
 				inside = total[zoom];
 		text += ' (' + decimals(100 * inside / total[zoom], 1) + '% of the zoomed)';
 	}
-	matched.textContent = text;
+	matched.textContent = text + (num('cut') > 1 ? ' or more' : '');
+	matched.title = num('cut') > 1 ? 'A large profile: the lightest frames are not in this file and cannot match.' : '';
 }
 
 /* The state in the address: s, i (ignore case), and x (weight to the left), y (depth) of the zoomed frame. */
@@ -477,10 +503,6 @@ headBack.setAttribute('class', 'headback');
 header.insertBefore(headBack, header.firstChild);
 
 function resize(h) {
-	if (set.fluid === '1' && svg === document.documentElement)
-		width = Math.max(400, document.documentElement.clientWidth || window.innerWidth);
-	else
-		width = Number(svg.getAttribute('width'));
 	height = h;
 	svg.setAttribute('width', width);
 	svg.setAttribute('height', height);

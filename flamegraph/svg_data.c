@@ -20,18 +20,18 @@ static size_t svg_data_bucket(uint64_t x)
 	return (size_t)top << SVG_DATA_SUBBITS | (sub & ((1u << SVG_DATA_SUBBITS) - 1));
 }
 
-/* The least weight that lets no more than SVG_DATA_NODES_MAX nodes through, by whole buckets. */
-static uint64_t svg_data_find_cut(const struct tree *t)
+/* The least weight that lets no more than max nodes through, by whole buckets. */
+static uint64_t svg_data_find_cut(const struct tree *t, size_t max)
 {
 	size_t counts[SVG_DATA_BUCKETS] = {0}, kept = 0, bucket = SVG_DATA_BUCKETS;
 	uint64_t cut = UINT64_MAX;
 
-	if (t->nodes.len <= SVG_DATA_NODES_MAX)
+	if (t->nodes.len <= max)
 		return 1;
 	for (size_t i = 0; i < t->nodes.len; i++)
 		if (t->nodes.v[i].total)
 			counts[svg_data_bucket(t->nodes.v[i].total)]++;
-	while (bucket && kept + counts[bucket - 1] <= SVG_DATA_NODES_MAX)
+	while (bucket && kept + counts[bucket - 1] <= max)
 		kept += counts[--bucket];
 	if (!bucket)
 		return 1;
@@ -69,11 +69,12 @@ static int svg_data_label(const struct tree *t, uint32_t node, struct palette *p
 		struct svg_label label = {.name = n->name, .slot = (uint8_t)slot, .annotation = n->annotation};
 		struct palette_frame frame = {
 			.name = intern_text(&t->names, n->name),
-			.len = intern_len(&t->names, n->name),
+			.len = slot == PALETTE_ALL ? 0 : intern_len(&t->names, n->name), /* as flamegraph.pl */
 			.slot = slot,
 			.annotation = n->annotation,
 		};
 
+		d->name_bytes += intern_len(&t->names, n->name) + 2;
 		r = palette_color(palette, &frame, &label.color);
 		if (!r)
 			r = vec_push(&d->labels, label);
@@ -117,9 +118,11 @@ static int svg_data_place(struct svg_data *d)
 	return 0;
 }
 
-int svg_data_make(const struct tree *t, const struct layout *layout, struct palette *palette, struct svg_data *ret_data)
+/* With no more than max frames. */
+static int svg_data_try(const struct tree *t, const struct layout *layout, struct palette *palette, size_t max,
+			struct svg_data *ret_data)
 {
-	struct svg_data d = {.cut = svg_data_find_cut(t), .max_delta = 1};
+	struct svg_data d = {.cut = svg_data_find_cut(t, max), .max_delta = 1};
 	struct hashmap ids = {0};
 	int r = 0;
 
@@ -143,6 +146,25 @@ int svg_data_make(const struct tree *t, const struct layout *layout, struct pale
 	hashmap_free(&ids);
 	if (!d.unit)
 		d.unit = 1;
+	if (r)
+		svg_data_free(&d);
+	else
+		*ret_data = d;
+	return r;
+}
+
+int svg_data_make(const struct tree *t, const struct layout *layout, struct palette *palette, struct svg_data *ret_data)
+{
+	struct svg_data d = {0};
+	int r = svg_data_try(t, layout, palette, SVG_DATA_NODES_MAX, &d);
+
+	/* Names that are nearly all different, or very long: fewer frames. */
+	while (!r && d.name_bytes > SVG_DATA_NAMES_MAX && d.nodes > 1) {
+		size_t fewer = d.nodes / 2;
+
+		svg_data_free(&d);
+		r = svg_data_try(t, layout, palette, fewer, &d);
+	}
 	if (!r)
 		r = svg_data_place(&d);
 	if (r)

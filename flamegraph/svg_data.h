@@ -5,7 +5,9 @@
 #include "flamegraph/layout.h"
 #include "flamegraph/palette.h"
 
-#define SVG_DATA_NODES_MAX ((size_t)500000) /* of a larger tree the lightest frames are left out */
+/* Of a larger tree the lightest frames are left out. */
+#define SVG_DATA_NODES_MAX ((size_t)800000)
+#define SVG_DATA_NAMES_MAX ((size_t)6 << 20) /* bytes of all labels */
 
 /* A name in one colour: what frames refer to. */
 struct svg_label {
@@ -23,6 +25,7 @@ struct svg_data {
 	uint64_t cut; /* least total of a frame that is written; at least 1 */
 	uint64_t unit; /* all weights that are written are multiples of it */
 	size_t nodes; /* written */
+	size_t name_bytes; /* of the labels */
 	double max_delta; /* largest |tree_delta_self|, at least 1 */
 };
 
