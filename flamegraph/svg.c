@@ -14,6 +14,7 @@
 #define SVG_ELEMENT_PX 6.0 /* narrower frames share one path for each colour */
 #define SVG_GAP_PX 0.5 /* between frames that are wide enough to show it */
 #define SVG_TOUCH_PX 0.05 /* nearer frames are neighbours */
+#define SVG_DEEP 110u /* brightness of a colour, 0 to 255, under which letters on it are light */
 #define SVG_CELL_DEFAULT 0.602 /* width / size of the usual fixed-width fonts */
 
 static const char svg_js[] = {
@@ -73,7 +74,7 @@ void svg_options_of_event(struct svg_options *options, const char *event, bool h
 }
 
 /* Background of light mode: gradient from, to. */
-static int svg_background(const struct svg_options *o, const char **ret_from, char ret_to[8])
+static int svg_background(const struct svg_options *o, bool differential, const char **ret_from, char ret_to[8])
 {
 	static const struct {
 		const char *name, *from, *to;
@@ -93,6 +94,9 @@ static int svg_background(const struct svg_options *o, const char **ret_from, ch
 		[PALETTE_ORANGE] = "grey",
 	};
 	const char *name = o->bgcolors ? o->bgcolors : by_scheme[o->palette.scheme];
+
+	if (!o->bgcolors && differential)
+		name = "grey"; /* frames without change are white */
 
 	for (size_t i = 0; i < sizeof(gradients) / sizeof(gradients[0]); i++) {
 		if (!strcmp(gradients[i].name, name)) {
@@ -140,7 +144,7 @@ int svg_options_check(const struct svg_options *o, const char **ret_why)
 		why = "the total must be a positive number";
 	else if (!(fabs(o->factor) > 0 && fabs(o->factor) < 1e100))
 		why = "the factor must be a number other than 0";
-	else if (svg_background(o, &from, to))
+	else if (svg_background(o, false, &from, to))
 		why = "background colours are yellow, blue, green, grey, white or #rrggbb";
 	else if (o->notes && strpbrk(o->notes, "<>"))
 		why = "notes cannot contain < or >";
@@ -255,7 +259,7 @@ static void svg_backdrop(struct svg *s)
 	const char *from = "#ffffff";
 	char to[8] = "#ffffff";
 
-	(void)svg_background(s->options, &from, to);
+	(void)svg_background(s->options, s->tree->differential, &from, to);
 	if (strcmp(from, to) != 0)
 		outbuf_printf(s->out,
 			      "<defs><linearGradient id=\"profcpu-bg\" x1=\"0\" y1=\"0\" x2=\"0\" y2=\"1\">"
@@ -277,38 +281,29 @@ static void svg_put_text(struct svg *s, const char *class, double x, double y, c
 	svg_str(s, "</text>\n");
 }
 
-static void svg_legend_entry(struct svg *s, const char *word, unsigned swatch_class, const char *fill, double *x)
+static void svg_legend_entry(struct svg *s, const char *word, uint32_t color)
 {
-	double cell = s->options->font_size * 0.59, swatch = s->options->font_size - 2;
-
-	*x -= cell * (double)strlen(word);
-	svg_str(s, "<text class=\"ui muted\"");
-	/* Negative numbers: the legend is anchored at its right end. */
-	outbuf_printf(s->out, " x=\"%.1f\">", *x);
+	svg_str(s, "<tspan dx=\"16\"");
+	svg_fill(s, color);
+	svg_str(s, ">");
+	svg_text(s, "\xe2\x96\xa0"); /* a black square */
+	svg_str(s, "</tspan> ");
 	svg_text(s, word);
-	svg_str(s, "</text>");
-	*x -= swatch + 5;
-	outbuf_printf(s->out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\"", *x, -swatch + 1,
-		      swatch, swatch);
-	if (fill)
-		outbuf_printf(s->out, " fill=\"%s\"/>\n", fill);
-	else
-		outbuf_printf(s->out, " class=\"c%u\"/>\n", swatch_class);
-	*x -= 14;
+	outbuf_char(s->out, '\n');
 }
 
 /* What the colours mean, and how much of the weight ends in each kind of code. */
 static void svg_legend(struct svg *s)
 {
-	double self[PALETTE_SLOTS] = {0}, x = 0;
+	double self[PALETTE_SLOTS] = {0};
 	bool seen[PALETTE_SLOTS] = {false};
 
-	outbuf_printf(s->out, "<g class=\"legend\" transform=\"translate(%.0f %.1f)\">\n", s->width - SVG_PAD,
-		      s->top - s->options->font_size * 0.9);
+	outbuf_printf(s->out, "<text class=\"ui muted legend\" text-anchor=\"end\" x=\"%.0f\" y=\"%.1f\">",
+		      s->width - SVG_PAD, s->top - s->options->font_size * 0.9);
 	if (s->tree->differential) {
-		svg_legend_entry(s, "less than before", 0, s->options->negate ? "#ff6969" : "#6969ff", &x);
-		svg_legend_entry(s, "more than before", 0, s->options->negate ? "#6969ff" : "#ff6969", &x);
-		svg_str(s, "</g>\n");
+		svg_legend_entry(s, "more than before", s->options->negate ? 0x6969ff : 0xff6969);
+		svg_legend_entry(s, "less than before", s->options->negate ? 0xff6969 : 0x6969ff);
+		svg_str(s, "</text>\n");
 		return;
 	}
 	for (uint32_t i = 0; i < s->tree->nodes.len; i++) {
@@ -317,20 +312,18 @@ static void svg_legend(struct svg *s)
 		self[slot] += (double)s->tree->nodes.v[i].self;
 		seen[slot] |= s->tree->nodes.v[i].total > 0;
 	}
-	svg_str(s, "<title>share of the weight whose innermost frame is of this kind</title>\n");
-	for (int slot = PALETTE_INLINED; slot >= PALETTE_UNKNOWN; slot--) {
+	svg_str(s, "<title>share of the weight whose innermost frame is of this kind</title>");
+	for (unsigned slot = 0; slot <= PALETTE_INLINED; slot++) {
 		double share = 100 * self[slot] / (double)s->tree->nodes.v[TREE_ROOT].total;
 		char word[64];
 
 		if (!seen[slot])
 			continue;
-		if (share > 0 && share < 0.1)
-			snprintf(word, sizeof(word), "%s <0.1%%", palette_slot_words[slot]);
-		else
-			snprintf(word, sizeof(word), "%s %.1f%%", palette_slot_words[slot], share);
-		svg_legend_entry(s, word, (unsigned)slot * PALETTE_SHADES + PALETTE_SHADES / 2, NULL, &x);
+		snprintf(word, sizeof(word), share > 0 && share < 0.05 ? "%s <0.1%%" : "%s %.1f%%",
+			 palette_slot_words[slot], share);
+		svg_legend_entry(s, word, PALETTE_CLASS | (slot * PALETTE_SHADES + PALETTE_SHADES / 2));
 	}
-	svg_str(s, "</g>\n");
+	svg_str(s, "</text>\n");
 }
 
 static void svg_amount(struct svg *s, double weight)
@@ -378,6 +371,14 @@ static uint32_t svg_color(const struct svg *s, uint32_t node)
 	return s->data.labels.v[s->data.label_of[node]].color;
 }
 
+/* Whether dark letters are hard to read on the frame: only where the colour says a change. */
+static bool svg_is_deep(const struct svg *s, uint32_t node)
+{
+	uint32_t c = s->tree->differential ? svg_color(s, node) : 0xffffff;
+
+	return 3 * (c >> 16) + 6 * (c >> 8 & 0xff) + (c & 0xff) < 10 * SVG_DEEP;
+}
+
 static void svg_element(struct svg *s, uint32_t node, double x, double width)
 {
 	const struct tree_node *n = &s->tree->nodes.v[node];
@@ -395,7 +396,7 @@ static void svg_element(struct svg *s, uint32_t node, double x, double width)
 	svg_attr(s, "height", fh - 1);
 	svg_str(s, "/>");
 	if (cells >= 3) {
-		svg_str(s, "<text");
+		svg_str(s, svg_is_deep(s, node) ? "<text class=\"light\"" : "<text");
 		svg_attr(s, "x", x + 3);
 		svg_attr(s, "y", y + fh / 2 - 0.5 + s->options->font_size * 0.35);
 		outbuf_char(s->out, '>');

@@ -126,6 +126,12 @@ function deltaColor(i) {
 	return '#' + hex.toString(16).padStart(6, '0');
 }
 
+/* Whether letters on this colour must be light. */
+function deep(color) {
+	const c = parseInt(color.slice(1), 16);
+	return 3 * (c >> 16) + 6 * (c >> 8 & 255) + (c & 255) < 1100;
+}
+
 const colorOf = (i) => hits && hits[label[i]] ? 'hit' : diff ? deltaColor(i) : colors[label[i]];
 
 function paint(e, color) {
@@ -165,6 +171,7 @@ function put(b, i, x, w, y) {
 	b.rect.setAttribute('x', round(x));
 	b.rect.setAttribute('y', y);
 	b.rect.setAttribute('width', round(w - GAP));
+	b.text.setAttribute('class', diff && deep(b.rect.getAttribute('fill')) ? 'light' : '');
 	b.words.data = fit(label[i], Math.floor((w - 6) / cell));
 	b.text.setAttribute('x', round(x + 3));
 	b.text.setAttribute('y', round(y + fh / 2 - 0.5 + fs * 0.35));
@@ -351,7 +358,7 @@ function showTip(i, x, y) {
 	lines.forEach((line, k) => element(tip, 'text', {x: 9, y: (k + 1) * fs * 1.4 + 2, class: k < name.length ? '' : 'quiet'}, line));
 	tip.style.display = 'block';
 	const w = Math.max(...Array.from(tip.querySelectorAll('text'), (t) => t.getComputedTextLength())) + 18;
-	const h = lines.length * fs * 1.4 + 12, bottomEdge = viewBottom();
+	const h = lines.length * fs * 1.4 + 12, bottomEdge = Math.min(viewBottom(), Math.max(height, 200));
 	tipBack.setAttribute('width', round(w));
 	tipBack.setAttribute('height', round(h));
 	const left = Math.max(4, Math.min(x + 14, width - w - 4));
@@ -509,7 +516,7 @@ function resize(h) {
 	svg.setAttribute('viewBox', '0 0 ' + width + ' ' + height);
 	details.setAttribute('y', height - fs);
 	if (legend)
-		legend.setAttribute('transform', legend.getAttribute('transform').replace(/\(\S+/, '(' + (width - PAD)));
+		legend.setAttribute('x', width - PAD);
 	const left = PAD + title.getComputedTextLength() + 20;
 	tools.setAttribute('x', left);
 	tools.setAttribute('width', Math.max(100, width - left - PAD));
