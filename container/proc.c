@@ -2,126 +2,16 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "container/proc_text.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define PROC_PATH_BYTES 96
 #define PROC_PF_KTHREAD 0x00200000 /* linux/sched.h, seen in field 9 of stat since 2.6.27 */
-
-/* Moves *p over a number in base 10 or 16; false where there is none or it does not fit in 64 bits. */
-static bool proc_number(const char **p, unsigned base, uint64_t *ret)
-{
-	const char *s = *p;
-	uint64_t x = 0;
-
-	for (;; s++) {
-		unsigned c = (unsigned char)*s, digit;
-
-		if (c - '0' < 10)
-			digit = c - '0';
-		else if (base == 16 && (c | 32) - 'a' < 6)
-			digit = (c | 32) - 'a' + 10;
-		else
-			break;
-		if (x > (UINT64_MAX - digit) / base)
-			return false;
-		x = x * base + digit;
-	}
-	if (s == *p)
-		return false;
-	*p = s;
-	*ret = x;
-	return true;
-}
-
-static bool proc_char(const char **p, char c)
-{
-	if (**p != c)
-		return false;
-	++*p;
-	return true;
-}
-
-static bool proc_map_perms(const char **p, struct proc_map *m)
-{
-	const char *s = *p;
-
-	if (!memchr("r-", s[0], 2) || !memchr("w-", s[1], 2) || !memchr("x-", s[2], 2) ||
-	    !memchr("ps", s[3], 2))
-		return false;
-	m->prot = (s[0] == 'r' ? PROT_READ : 0) | (s[1] == 'w' ? PROT_WRITE : 0) |
-		  (s[2] == 'x' ? PROT_EXEC : 0);
-	m->flags = s[3] == 's' ? MAP_SHARED : MAP_PRIVATE;
-	*p += 4;
-	return true;
-}
-
-/* Undoes the kernel's "\012" in place and gives the new length. */
-static size_t proc_unescape(char *path, size_t len)
-{
-	char *to = memchr(path, '\\', len), *end = path + len;
-
-	if (!to)
-		return len;
-	for (char *from = to; from < end;) {
-		if (end - from >= 4 && !memcmp(from, "\\012", 4)) {
-			*to++ = '\n';
-			from += 4;
-		} else {
-			*to++ = *from++;
-		}
-	}
-	*to = 0;
-	return (size_t)(to - path);
-}
-
-/* "start-end perms pgoff maj:min ino   path", NUL-terminated in place of its newline. */
-static bool proc_map_parse(char *line, char *end, struct proc_map *m)
-{
-	const char *p = line;
-	uint64_t maj, min;
-
-	if (!proc_number(&p, 16, &m->start) || !proc_char(&p, '-') || !proc_number(&p, 16, &m->end) ||
-	    !proc_char(&p, ' ') || end - p < 5 || !proc_map_perms(&p, m) || !proc_char(&p, ' ') ||
-	    !proc_number(&p, 16, &m->pgoff) || !proc_char(&p, ' ') || !proc_number(&p, 16, &maj) ||
-	    !proc_char(&p, ':') || !proc_number(&p, 16, &min) || !proc_char(&p, ' ') ||
-	    !proc_number(&p, 10, &m->ino) || m->start >= m->end || maj > UINT32_MAX ||
-	    min > UINT32_MAX)
-		return false;
-	while (*p == ' ')
-		p++;
-	char *path = line + (p - line);
-
-	m->maj = (uint32_t)maj;
-	m->min = (uint32_t)min;
-	m->path_len = proc_unescape(path, (size_t)(end - path));
-	m->path = path;
-	return true;
-}
-
-int proc_map_next(char **cursor, struct proc_map *ret_map)
-{
-	struct proc_map m = {0};
-
-	while (**cursor) {
-		char *line = *cursor;
-		char *end = strchrnul(line, '\n');
-
-		*cursor = *end ? end + 1 : end;
-		*end = 0;
-		if (proc_map_parse(line, end, &m)) {
-			*ret_map = m;
-			return 1;
-		}
-	}
-	return 0;
-}
 
 static int proc_each(const char *path, int (*fn)(void *ctx, pid_t pid), void *ctx)
 {
@@ -178,137 +68,6 @@ int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **r
 	return access(path, F_OK) ? -ESRCH : -ENOENT;
 }
 
-/* "Name:" is escaped: \n and \\ (fs/proc/array.c, proc_task_name). */
-static void proc_status_name(const char *p, char *comm)
-{
-	size_t n = 0;
-
-	for (; *p && *p != '\n' && n + 1 < PROC_COMM_BYTES; p++) {
-		if (*p == '\\' && p[1] == 'n') {
-			comm[n++] = '\n';
-			p++;
-		} else {
-			if (*p == '\\' && p[1] == '\\')
-				p++;
-			comm[n++] = *p;
-		}
-	}
-	comm[n] = 0;
-}
-
-/* Number `index` (from 0) of a line, 0 where there are fewer; *ret_count (may be NULL) how many there are. */
-static uint64_t proc_status_number(const char *p, int index, unsigned base, int *ret_count)
-{
-	uint64_t value = 0, x;
-	int n = 0;
-
-	for (;; n++) {
-		while (*p == '\t' || *p == ' ')
-			p++;
-		if (!proc_number(&p, base, &x))
-			break;
-		if (n == index || index < 0)
-			value = x;
-	}
-	if (ret_count)
-		*ret_count = n;
-	return value;
-}
-
-/* Bits that say which lines were there. */
-enum { STATUS_PID = 1, STATUS_NSPID = 2, STATUS_KTHREAD = 4, STATUS_VM = 8 };
-
-static unsigned proc_status_line(const char *key, const char *value, struct proc_status *s)
-{
-	if (!strcmp(key, "Name")) {
-		proc_status_name(value, s->comm);
-	} else if (!strcmp(key, "State")) {
-		s->state = *value;
-	} else if (!strcmp(key, "Tgid")) {
-		s->tgid = (pid_t)proc_status_number(value, 0, 10, NULL);
-	} else if (!strcmp(key, "Pid")) {
-		s->pid = (pid_t)proc_status_number(value, 0, 10, NULL);
-		return STATUS_PID;
-	} else if (!strcmp(key, "PPid")) {
-		s->ppid = (pid_t)proc_status_number(value, 0, 10, NULL);
-	} else if (!strcmp(key, "Uid")) {
-		s->uid = (uid_t)proc_status_number(value, 1, 10, NULL);
-	} else if (!strcmp(key, "NSpid")) {
-		s->ns_pid = (pid_t)proc_status_number(value, -1, 10, &s->ns_depth);
-		return STATUS_NSPID;
-	} else if (!strcmp(key, "Kthread")) {
-		s->kernel_thread = *value == '1';
-		return STATUS_KTHREAD;
-	} else if (!strcmp(key, "VmSize")) {
-		return STATUS_VM;
-	} else if (!strcmp(key, "Threads")) {
-		s->threads = (int)proc_status_number(value, 0, 10, NULL);
-	} else if (!strcmp(key, "CapEff")) {
-		s->cap_effective = proc_status_number(value, 0, 16, NULL);
-	} else if (!strcmp(key, "Seccomp")) {
-		s->seccomp = (int)proc_status_number(value, 0, 10, NULL);
-	} else if (!strcmp(key, "NoNewPrivs")) {
-		s->no_new_privs = *value == '1';
-	}
-	return 0;
-}
-
-static unsigned proc_status_scan(const char *text, struct proc_status *s)
-{
-	unsigned seen = 0;
-
-	while (*text) {
-		const char *end = strchrnul(text, '\n');
-		const char *colon = memchr(text, ':', (size_t)(end - text));
-		char key[24];
-
-		if (colon && (size_t)(colon - text) < sizeof(key)) {
-			memcpy(key, text, (size_t)(colon - text));
-			key[colon - text] = 0;
-			for (colon++; *colon == '\t' || *colon == ' ';)
-				colon++;
-			seen |= proc_status_line(key, colon, s);
-		}
-		text = *end ? end + 1 : end;
-	}
-	/* Before 4.1 there was no NSpid. */
-	if (!(seen & STATUS_NSPID) || !s->ns_depth) {
-		s->ns_pid = s->pid;
-		s->ns_depth = 1;
-	}
-	return seen;
-}
-
-int proc_status_parse(const char *text, struct proc_status *ret_status)
-{
-	struct proc_status s = {.seccomp = -1};
-
-	if (!(proc_status_scan(text, &s) & STATUS_PID))
-		return -EBADMSG;
-	*ret_status = s;
-	return 0;
-}
-
-int proc_stat_field(const char *text, int n, uint64_t *ret_value)
-{
-	/* The name in field 2 may hold anything, also " )": what follows the last ')' is without doubt. */
-	const char *p = strrchr(text, ')');
-
-	if (!p)
-		return -EBADMSG;
-	p++;
-	for (int i = 3;; i++) {
-		while (*p == ' ')
-			p++;
-		if (!*p || *p == '\n')
-			return -EBADMSG;
-		if (i == n)
-			break;
-		p += strcspn(p, " \n");
-	}
-	return proc_number(&p, 10, ret_value) ? 0 : -EBADMSG;
-}
-
 /* Older kernels do not say which tasks are their own: no memory, and a flag in stat. */
 static int proc_status_kthread(pid_t pid, struct proc_status *s)
 {
@@ -335,9 +94,9 @@ int proc_status(pid_t pid, struct proc_status *ret_status)
 		return r;
 	unsigned seen = proc_status_scan(text, &s);
 
-	if (!(seen & STATUS_PID))
+	if (!(seen & PROC_STATUS_PID))
 		return -EBADMSG;
-	if (!(seen & (STATUS_KTHREAD | STATUS_VM)) && s.state != 'Z' && s.state != 'X') {
+	if (!(seen & (PROC_STATUS_KTHREAD | PROC_STATUS_VM)) && s.state != 'Z' && s.state != 'X') {
 		r = proc_status_kthread(pid, &s);
 		if (r)
 			return r;

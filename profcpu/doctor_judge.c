@@ -32,14 +32,14 @@ static doctor_mend mend_own_events = {
 };
 static doctor_mend mend_seccomp = {
 	"allow perf_event_open in the seccomp filter or security module that this process runs under",
-	"run the container with --security-opt seccomp=unconfined, or with --cap-add SYS_ADMIN, for which default profiles "
-	"let it pass",
+	("run the container with --security-opt seccomp=unconfined, or with --cap-add SYS_ADMIN, for which default profiles "
+	 "let it pass"),
 	"securityContext: {seccompProfile: {type: Unconfined}}, or capabilities: {add: [SYS_ADMIN]}",
 };
 static doctor_mend mend_user_ns = {
 	"run it as the host's root: capabilities inside a user namespace do not count for this",
-	"run the container as the host's root (sudo podman, not rootless): capabilities inside a user namespace do not count "
-	"for this",
+	("run the container as the host's root (sudo podman, not rootless): capabilities inside a user namespace do not count "
+	 "for this"),
 	"hostUsers: true in the pod's spec: capabilities inside a user namespace do not count for this",
 };
 static doctor_mend mend_ptrace = {

@@ -1,7 +1,9 @@
 /* Writing. archive_read.c reads. */
+#define ZLIB_CONST
 #include "recording/archive.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/vec.h"
 
 #include <archive.h>
@@ -9,31 +11,85 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <zlib.h>
 
 #define ARCHIVE_BUFFER_BYTES ((size_t)128 << 10)
-#define ARCHIVE_GZIP_LEVEL "6"
+#define ARCHIVE_GZIP_LEVEL 1 /* beside a service that wants its CPU: 2.4 times as fast as 6, 17 % larger */
+#define ARCHIVE_GZIP_WINDOW (15 + 16) /* zlib: 32 KiB, with gzip's header, which zlib writes without a time */
+
+/*
+ * Compression and output are done here and not by libarchive, which (3.6) leaves its compressor's memory behind when a
+ * write fails. For the same reason it never hears of a failure: the first one stays in error.
+ */
+struct archive_sink {
+	z_stream z;
+	int fd, error;
+	unsigned char packed[ARCHIVE_BUFFER_BYTES];
+};
 
 struct archive_writer {
 	struct archive *a;
 	struct parse_error *err;
+	struct archive_sink *sink;
 	char *buffer;
 };
 
 static int archive_fail(struct archive_writer *w, int code, const char *what)
 {
-	return parse_fail(w->err, code, what, (uint64_t)archive_filter_bytes(w->a, -1));
+	return parse_fail(w->err, code, what, w->sink->z.total_out);
 }
 
-/* libarchive's error as ours; it keeps the errno of a failed write. */
+/* The sink's error, or libarchive's own as ours. */
 static int archive_fail_lib(struct archive_writer *w)
 {
 	int e = archive_errno(w->a);
 
-	return archive_fail(w, e > 0 ? -e : -EIO, "the archive cannot be written");
+	return archive_fail(w, w->sink->error ? w->sink->error : e > 0 ? -e : -EIO, "the archive cannot be written");
+}
+
+/* Compresses what there is and writes what comes out; with Z_FINISH to the end. */
+static void archive_sink_run(struct archive_sink *sink, int flush)
+{
+	int r = Z_OK;
+
+	while (!sink->error && (sink->z.avail_in || (flush == Z_FINISH && r != Z_STREAM_END))) {
+		r = deflate(&sink->z, flush);
+		if (r == Z_STREAM_ERROR)
+			sink->error = -EIO;
+		else if (!sink->z.avail_out || r == Z_STREAM_END) {
+			sink->error = file_write_all(sink->fd, sink->packed, sizeof(sink->packed) - sink->z.avail_out);
+			sink->z.next_out = sink->packed;
+			sink->z.avail_out = sizeof(sink->packed);
+		}
+	}
+}
+
+static la_ssize_t archive_sink_put(struct archive *a, void *ctx, const void *data, size_t len)
+{
+	struct archive_sink *sink = ctx;
+	size_t n = len < INT_MAX ? len : INT_MAX;
+
+	(void)a;
+	sink->z.next_in = data;
+	sink->z.avail_in = (uInt)n;
+	archive_sink_run(sink, Z_NO_FLUSH);
+	return (la_ssize_t)n;
+}
+
+static int archive_sink_open(struct archive_sink *sink, int fd)
+{
+	sink->fd = fd;
+	sink->z.next_out = sink->packed;
+	sink->z.avail_out = sizeof(sink->packed);
+	return deflateInit2(&sink->z, ARCHIVE_GZIP_LEVEL, Z_DEFLATED, ARCHIVE_GZIP_WINDOW, MAX_MEM_LEVEL,
+			    Z_DEFAULT_STRATEGY) == Z_OK
+		       ? 0
+		       : -ENOMEM;
 }
 
 /* Warnings are about names that are no text in this locale; those are written as bytes. */
@@ -56,7 +112,7 @@ static int archive_put_header(struct archive_writer *w, const char *name, const 
 	archive_entry_set_mtime(e, st->st_mtime, 0);
 	archive_entry_set_uid(e, 0);
 	archive_entry_set_gid(e, 0);
-	if (!archive_ok(archive_write_header(w->a, e)))
+	if (!archive_ok(archive_write_header(w->a, e)) || w->sink->error)
 		r = archive_fail_lib(w);
 	archive_entry_free(e);
 	return r;
@@ -73,7 +129,7 @@ static int archive_put_data(struct archive_writer *w, int fd, uint64_t left)
 			return archive_fail(w, -errno, "a file cannot be read");
 		if (!n)
 			return archive_fail(w, -EIO, "a file became shorter while it was read");
-		if (archive_write_data(w->a, w->buffer, (size_t)n) != n)
+		if (archive_write_data(w->a, w->buffer, (size_t)n) != n || w->sink->error)
 			return archive_fail_lib(w);
 		left -= (uint64_t)n;
 	}
@@ -205,35 +261,40 @@ static int archive_put_members(struct archive_writer *w, int dir_fd, const char 
 }
 
 /* Restricted pax is plain ustar wherever that can hold the entry: any tar reads it. */
-static int archive_open_out(struct archive_writer *w, int out_fd)
+static int archive_write_all(struct archive_writer *w, int dir_fd, const char *const *members, const char *prefix)
 {
-	if (archive_write_set_format_pax_restricted(w->a) || archive_write_add_filter_gzip(w->a) ||
-	    archive_write_set_filter_option(w->a, "gzip", "timestamp", NULL) ||
-	    archive_write_set_filter_option(w->a, "gzip", "compression-level", ARCHIVE_GZIP_LEVEL) ||
-	    archive_write_set_bytes_in_last_block(w->a, 1) || archive_write_open_fd(w->a, out_fd))
+	int r;
+
+	if (archive_write_set_format_pax_restricted(w->a) || archive_write_add_filter_none(w->a) ||
+	    archive_write_set_bytes_in_last_block(w->a, 1) ||
+	    archive_write_open(w->a, w->sink, NULL, archive_sink_put, NULL))
 		return archive_fail_lib(w);
-	return 0;
+	r = archive_put_members(w, dir_fd, members, prefix);
+	if (r) {
+		/* Nothing more is written, not even the end of the archive. */
+		w->sink->error = r;
+		return r;
+	}
+	if (archive_write_close(w->a))
+		return archive_fail_lib(w);
+	archive_sink_run(w->sink, Z_FINISH);
+	return w->sink->error ? archive_fail_lib(w) : 0;
 }
 
 int archive_write(int dir_fd, const char *const *members, const char *prefix, int out_fd,
 		  struct parse_error *err)
 {
 	AUTO_FREE char *buffer = malloc(ARCHIVE_BUFFER_BYTES);
-	struct archive_writer w = {.a = archive_write_new(), .err = err, .buffer = buffer};
-	int r;
+	AUTO_FREE struct archive_sink *sink = calloc(1, sizeof(*sink));
+	struct archive_writer w = {.err = err, .buffer = buffer, .sink = sink};
 
-	if (!w.a || !buffer) {
-		archive_write_free(w.a);
+	if (!buffer || !sink || archive_sink_open(sink, out_fd))
 		return parse_fail(err, -ENOMEM, "memory is out", 0);
-	}
-	r = archive_open_out(&w, out_fd);
-	if (!r)
-		r = archive_put_members(&w, dir_fd, members, prefix);
-	/* After a failure nothing more is written, not even the end of the archive. */
-	if (r)
-		archive_write_fail(w.a);
-	else if (archive_write_close(w.a))
-		r = archive_fail_lib(&w);
+	w.a = archive_write_new();
+	int r = w.a ? archive_write_all(&w, dir_fd, members, prefix) : parse_fail(err, -ENOMEM, "memory is out", 0);
+
+	/* Ends an unfinished entry first, so the sink must still be there. */
 	archive_write_free(w.a);
+	deflateEnd(&sink->z);
 	return r;
 }

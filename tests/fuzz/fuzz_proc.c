@@ -1,3 +1,4 @@
+/* covers: container/proc_text.c container/cgroup.c container/dotnet_text.c */
 #include "container/dotnet.h"
 #include "container/proc.h"
 
