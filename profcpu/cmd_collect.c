@@ -168,8 +168,6 @@ static void collect_announce(const struct record_result *result)
 {
 	if (result->event_why[0])
 		log_note("sampled %s: %s", result->event, result->event_why);
-	if (result->setup.note[0])
-		log_note("%s", result->setup.note);
 }
 
 /* How the command that was started came to its end, where that was not well. */

@@ -74,17 +74,23 @@ static int explain_denied(const struct sampler *s, int error, const char *name, 
 }
 
 static int explain_descriptors(const struct sampler *s, int error, const char *name,
-			       const char *where, struct sampler_problem *problem)
+			       struct sampler_problem *problem)
 {
 	struct rlimit limit = {0};
 
 	getrlimit(RLIMIT_NOFILE, &limit);
+	if (s->setup.mode == SAMPLER_CPUS)
+		return sampler_fail(
+			problem, error, OPEN_WHAT,
+			"%s: %zu events on %zu CPUs take more descriptors than the limit of "
+			"%llu; raise it (ulimit -Hn)",
+			name, s->options.nevents, s->cpus.len, (unsigned long long)limit.rlim_max);
 	return sampler_fail(
 		problem, error, OPEN_WHAT,
-		"%s on %s: %zu threads on %zu CPUs take more descriptors than the limit of %llu%s; "
-		"raise it "
-		"(ulimit -Hn), or give CAP_PERFMON (--cap-add PERFMON), with which few are needed",
-		name, where, s->setup.threads, s->cpus.len, (unsigned long long)limit.rlim_max,
+		"%s: %zu threads on %zu CPUs take more descriptors than the limit of %llu%s; "
+		"raise it (ulimit -Hn), or give CAP_PERFMON (--cap-add PERFMON), with which few "
+		"are needed",
+		name, s->wanted_threads, s->cpus.len, (unsigned long long)limit.rlim_max,
 		s->cpus_denied ? ", and events for whole CPUs are not permitted" : "");
 }
 
@@ -98,7 +104,7 @@ int sampler_explain(const struct sampler *s, int error, size_t event, const char
 	case EPERM:
 		return explain_denied(s, error, name, where, problem);
 	case EMFILE:
-		return explain_descriptors(s, error, name, where, problem);
+		return explain_descriptors(s, error, name, problem);
 	case ENFILE:
 		return sampler_fail(
 			problem, error, OPEN_WHAT,

@@ -34,6 +34,7 @@ struct sampler {
 	uint64_t *heads;        /* the same; how far the present round goes */
 	VEC(int) owners;        /* dummy events that own the rings */
 	VEC(int) fds;           /* all sampling events */
+	size_t wanted_threads;  /* of the targets when opening began */
 	size_t denied;          /* threads of other users, left out */
 	bool cpus_denied;       /* CPU-wide events are not permitted */
 	int poll_fd;

@@ -123,19 +123,19 @@ static int count_threads(struct sampler *s, size_t *ret_n)
  */
 static int choose_mode(struct sampler *s, struct sampler_problem *problem)
 {
-	size_t limit = raise_descriptors(), threads = 0;
+	size_t limit = raise_descriptors();
 
-	s->setup.mode = s->options.mode;
-	if (s->options.mode != SAMPLER_AUTO)
-		return 0;
 	s->setup.mode = s->options.system_wide ? SAMPLER_CPUS : SAMPLER_THREADS;
+	if (s->options.mode != SAMPLER_AUTO)
+		s->setup.mode = s->options.mode;
 	if (s->options.system_wide || s->options.command)
 		return 0;
-	if (count_threads(s, &threads))
+	if (count_threads(s, &s->wanted_threads))
 		return sampler_fail(problem, -ENOMEM, "record", "the targets' threads: no memory");
-	size_t need = threads * s->cpus.len * s->options.nevents;
+	size_t need = s->wanted_threads * s->cpus.len * s->options.nevents;
 
-	if (need > SAMPLER_THREAD_FDS || need + s->cpus.len + SAMPLER_FD_RESERVE > limit)
+	if (s->options.mode == SAMPLER_AUTO &&
+	    (need > SAMPLER_THREAD_FDS || need + s->cpus.len + SAMPLER_FD_RESERVE > limit))
 		s->setup.mode = SAMPLER_CPUS;
 	return 0;
 }

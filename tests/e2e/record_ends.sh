@@ -100,6 +100,20 @@ cycles | cpu-clock) ;;
 esac
 [ "$(value event)" = cycles ] || grep -q 'cpu-clock is used' "$T/err" || fail "did not say that it fell back: $(cat "$T/err")"
 
+echo "more threads than descriptors, and no right to sample whole CPUs"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	start threads "$W" threads 300 20
+	wait_for 20 grep -q ready "$T/threads.log" || fail "the workload did not start"
+	many=$STARTED
+	(
+		ulimit -Sn 128
+		ulimit -Hn 400
+		# mode threads stands for the missing right
+		says '301 threads on .* CPUs take more descriptors than the limit of 400' -p "$many" -m threads -d 1 -o m7
+	) || exit 1
+	stop "$many"
+fi
+
 echo "a user without rights"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	chmod 777 "$T" && mkdir -m 777 nobody
