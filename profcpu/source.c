@@ -124,6 +124,15 @@ bool source_text_is_folded(int fd)
 	return at == end || memchr(text, ';', (size_t)(end - text));
 }
 
+/* Nothing that is read here as text has a NUL; said before all of a large or endless file was read. */
+static bool source_is_binary(int fd)
+{
+	char text[SOURCE_TEXT_BYTES];
+	ssize_t n = source_peek(fd, text, sizeof(text));
+
+	return n > 0 && memchr(text, 0, (size_t)n);
+}
+
 /* Opens what a recording's directory holds. */
 static int source_open_recording(const char *path, struct source *s)
 {
@@ -215,6 +224,11 @@ static int source_open_fd(int fd, const char *path, const char *unpack_dir, stru
 		r = source_open_archive(fd, path, unpack_dir, s);
 		close(fd);
 		return r;
+	}
+	if (s->kind == SOURCE_TEXT && source_is_binary(fd)) {
+		log_error("cannot read %s: it is neither perf.data, nor an archive, nor text", path);
+		close(fd);
+		return -EBADMSG;
 	}
 	s->fd = fd;
 	return 0;

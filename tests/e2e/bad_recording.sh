@@ -41,7 +41,7 @@ done
 
 # Changed: up to 8 bytes each time, always the same ones.
 RANDOM=1
-for ((i = 0; i < 250; i++)); do
+for ((i = 0; i < 150; i++)); do
 	cp "$data" "$T/changed"
 	for ((n = RANDOM % 8; n >= 0; n--)); do
 		# Every second one in the first 512 bytes, where the header is.
