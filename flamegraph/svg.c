@@ -281,28 +281,27 @@ static void svg_put_text(struct svg *s, const char *class, double x, double y, c
 	svg_str(s, "</text>\n");
 }
 
-static void svg_legend_entry(struct svg *s, const char *word, uint32_t color)
+static void svg_legend_entry(struct svg *s, const char *word, uint32_t color, bool first)
 {
-	svg_str(s, "<tspan dx=\"16\"");
+	svg_str(s, first ? "<tspan" : "<tspan dx=\"16\"");
 	svg_fill(s, color);
 	svg_str(s, ">");
 	svg_text(s, "\xe2\x96\xa0"); /* a black square */
 	svg_str(s, "</tspan> ");
 	svg_text(s, word);
-	outbuf_char(s->out, '\n');
 }
 
 /* What the colours mean, and how much of the weight ends in each kind of code. */
 static void svg_legend(struct svg *s)
 {
 	double self[PALETTE_SLOTS] = {0};
-	bool seen[PALETTE_SLOTS] = {false};
+	bool seen[PALETTE_SLOTS] = {false}, first = true;
 
 	outbuf_printf(s->out, "<text class=\"ui muted legend\" text-anchor=\"end\" x=\"%.0f\" y=\"%.1f\">",
 		      s->width - SVG_PAD, s->top - s->options->font_size * 0.9);
 	if (s->tree->differential) {
-		svg_legend_entry(s, "more than before", s->options->negate ? 0x6969ff : 0xff6969);
-		svg_legend_entry(s, "less than before", s->options->negate ? 0xff6969 : 0x6969ff);
+		svg_legend_entry(s, "more than before", s->options->negate ? 0x6969ff : 0xff6969, true);
+		svg_legend_entry(s, "less than before", s->options->negate ? 0xff6969 : 0x6969ff, false);
 		svg_str(s, "</text>\n");
 		return;
 	}
@@ -321,7 +320,8 @@ static void svg_legend(struct svg *s)
 			continue;
 		snprintf(word, sizeof(word), share > 0 && share < 0.05 ? "%s <0.1%%" : "%s %.1f%%",
 			 palette_slot_words[slot], share);
-		svg_legend_entry(s, word, PALETTE_CLASS | (slot * PALETTE_SHADES + PALETTE_SHADES / 2));
+		svg_legend_entry(s, word, PALETTE_CLASS | (slot * PALETTE_SHADES + PALETTE_SHADES / 2), first);
+		first = false;
 	}
 	svg_str(s, "</text>\n");
 }

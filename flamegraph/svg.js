@@ -358,7 +358,7 @@ function showTip(i, x, y) {
 	lines.forEach((line, k) => element(tip, 'text', {x: 9, y: (k + 1) * fs * 1.4 + 2, class: k < name.length ? '' : 'quiet'}, line));
 	tip.style.display = 'block';
 	const w = Math.max(...Array.from(tip.querySelectorAll('text'), (t) => t.getComputedTextLength())) + 18;
-	const h = lines.length * fs * 1.4 + 12, bottomEdge = Math.min(viewBottom(), Math.max(height, 200));
+	const h = lines.length * fs * 1.4 + 12, bottomEdge = viewBottom();
 	tipBack.setAttribute('width', round(w));
 	tipBack.setAttribute('height', round(h));
 	const left = Math.max(4, Math.min(x + 14, width - w - 4));
@@ -512,8 +512,10 @@ header.insertBefore(headBack, header.firstChild);
 function resize(h) {
 	height = h;
 	svg.setAttribute('width', width);
-	svg.setAttribute('height', height);
-	svg.setAttribute('viewBox', '0 0 ' + width + ' ' + height);
+	/* At least as high as the window: what lies below the picture has its background and room for tips. */
+	const room = svg === document.documentElement ? Math.max(height, window.innerHeight) : height;
+	svg.setAttribute('height', room);
+	svg.setAttribute('viewBox', '0 0 ' + width + ' ' + room);
 	details.setAttribute('y', height - fs);
 	if (legend)
 		legend.setAttribute('x', width - PAD);

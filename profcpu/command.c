@@ -10,7 +10,6 @@ const struct command *const command_table[] = {
 	&command_flamegraph,
 	&command_doctor,
 	&command_ps,
-	&command_flamegraph,
 	&command_help,
 	&command_version,
 	NULL,
