@@ -95,7 +95,7 @@ static void store_put_entries(struct outbuf *out, const struct answers *a, const
 		outbuf_char(out, '\n');
 }
 
-static int store_put(const struct answers *a, const struct store_notes *notes, int fd)
+int store_print(const struct answers *a, const struct store_notes *notes, int fd)
 {
 	AUTO_FREE struct answers_entry *sorted = malloc((a->entries.len + 1) * sizeof(*sorted));
 	struct outbuf out = outbuf_to(fd);
@@ -122,7 +122,7 @@ int store_write(const struct answers *answers, const struct store_notes *notes, 
 
 	if (fd < 0)
 		return -errno;
-	r = store_put(answers, notes, fd);
+	r = store_print(answers, notes, fd);
 	if (close(fd) && !r)
 		r = -errno;
 	if (!r && renameat(dir_fd, STORE_TEMPORARY, dir_fd, STORE_FILE))

@@ -32,6 +32,9 @@ struct store_notes {
 	uint64_t images_missing, images_replaced;
 };
 
+/* Writes the text to fd. 0, -ENOMEM, -errno. */
+int store_print(const struct answers *answers, const struct store_notes *notes, int fd);
+
 /* Writes dir/names by a temporary file and rename. 0, -ENOMEM, -errno. */
 int store_write(const struct answers *answers, const struct store_notes *notes, int dir_fd);
 

@@ -225,12 +225,12 @@ static int symbolizer_ask(struct symbolizer *s, uint32_t image, uint64_t addr, u
 	return images_ask(s->images, image, addr, time_ns, ret_symbol);
 }
 
-/* Whether a kernel symbol is of the kernel image, not of a module. */
-static bool symbolizer_is_core_kernel(const struct symbolizer *s, uint32_t symbol)
+/* Whether a kernel symbol is of that module, or of the kernel image. */
+static bool symbolizer_is_of_module(const struct symbolizer *s, uint32_t symbol, const char *module)
 {
-	uint32_t module = s->answers.symbols.v[symbol].module;
+	uint32_t own = s->answers.symbols.v[symbol].module;
 
-	return module == ANSWERS_NONE || !strcmp(intern_text(&s->answers.texts, module), KERNEL_MAP_NAME);
+	return !strcmp(own == ANSWERS_NONE ? KERNEL_MAP_NAME : intern_text(&s->answers.texts, own), module);
 }
 
 static int symbolizer_place_kernel(struct symbolizer *s, uint64_t ip, uint64_t time_ns, struct frames_place *place)
@@ -254,12 +254,10 @@ static int symbolizer_place_kernel(struct symbolizer *s, uint64_t ip, uint64_t t
 	r = symbolizer_ask(s, s->kernel_image, ip, time_ns, &place->symbol);
 	if (r)
 		return r;
-	if (!range && s->kernel.ranges.len) {
-		/* perf stretches the kernel's map over all of its own symbols, not over modules that it knows no map of. */
-		place->perf_blind = place->symbol == ANSWERS_NONE || !symbolizer_is_core_kernel(s, place->symbol);
-		if (place->perf_blind)
-			return 0;
-	}
+	/* perf keeps symbols of modules apart, and stretches the kernel's map over all of the kernel's own symbols. */
+	place->perf_blind = place->symbol != ANSWERS_NONE && !symbolizer_is_of_module(s, place->symbol, module);
+	if (!range && s->kernel.ranges.len && (place->perf_blind || place->symbol == ANSWERS_NONE))
+		return 0;
 	return profile_text(s->profile, module, strlen(module), &place->module);
 }
 
