@@ -36,6 +36,11 @@ static doctor_mend mend_seccomp = {
 	 "let it pass"),
 	"securityContext: {seccompProfile: {type: Unconfined}}, or capabilities: {add: [SYS_ADMIN]}",
 };
+static doctor_mend mend_both = {
+	"run it as root (sudo), and allow perf_event_open in the seccomp filter that it runs under",
+	"run the container with --cap-add PERFMON --security-opt seccomp=unconfined, or with --cap-add SYS_ADMIN",
+	"securityContext: {capabilities: {add: [PERFMON]}, seccompProfile: {type: Unconfined}}",
+};
 static doctor_mend mend_user_ns = {
 	"run it as the host's root: capabilities inside a user namespace do not count for this",
 	("run the container as the host's root (sudo podman, not rootless): capabilities inside a user namespace do not count "
@@ -149,6 +154,10 @@ static const char *doctor_event_mend(const struct doctor_facts *f, int error, do
 		return NULL;
 	if (error == -ENOSYS)
 		return mend_seccomp[f->place];
+	/* Up to 2 everybody may sample himself, so it is a filter that is in the way; it often opens with the capability. */
+	if (!doctor_perfmon(f) && f->self.seccomp == 2 && f->event_user_error && f->paranoid != DOCTOR_UNKNOWN &&
+	    f->paranoid <= 2)
+		return mend_both[f->place];
 	if (!doctor_perfmon(f))
 		return without_cap[f->place];
 	return f->init_user_ns ? mend_seccomp[f->place] : mend_user_ns[f->place];
@@ -269,7 +278,7 @@ static void doctor_judge_sight(const struct doctor_facts *f, struct doctor_repor
 		doctor_say(report, doctor_or_no(f->event_user_error != -EPERM && f->event_user_error != -ENOSYS), "seccomp",
 			   "perf_event_open may be blocked by it", mend_seccomp[f->place], "%s%s", seccomp[f->self.seccomp],
 			   f->event_user_error ? "" : ", perf_event_open passes");
-	doctor_say(report, doctor_or_no(f->init_pid_ns || f->dotnet), "PID namespace", "targets outside of it cannot be seen",
+	doctor_say(report, doctor_or_no(f->init_pid_ns || f->dotnet || (f->target.pid && !f->target.status_error)), "PID namespace", "targets outside of it cannot be seen",
 		   mend_pid_ns[f->place], "%s: %zu other process%s in sight, %zu of them .NET",
 		   f->init_pid_ns ? "the machine's" : "a container's", f->processes, f->processes == 1 ? "" : "es", f->dotnet);
 	if (f->denied)

@@ -105,14 +105,17 @@ static void a_refused_event_names_its_cause(void **state)
 	assert_int_equal(judged(&f, &report, "seccomp")->state, DOCTOR_NO);
 	f.place = DOCTOR_KUBERNETES;
 	assert_non_null(strstr(judged(&f, &report, "perf_event_open")->mend, "seccompProfile"));
-	/* No capability: that first. */
+	/* No capability either. */
 	f.self.cap_effective = 0;
+	assert_non_null(strstr(judged(&f, &report, "perf_event_open")->mend, "add: [PERFMON]}, seccompProfile"));
+	/* No capability, and perf_event_paranoid forbids it all: that first. */
+	f.paranoid = 3;
 	f.event_user_error = -EACCES;
 	assert_non_null(strstr(judged(&f, &report, "perf_event_open")->mend, "add: [PERFMON]"));
 	f.place = DOCTOR_HOST;
 	item = judged(&f, &report, "perf_event_open");
 	assert_non_null(strstr(item->mend, "sysctl kernel.perf_event_paranoid"));
-	assert_non_null(strstr(item->found, "perf_event_paranoid is 2"));
+	assert_non_null(strstr(item->found, "perf_event_paranoid is 3"));
 	/* A filter that answers "no such system call", and a kernel that has none. */
 	f.event_user_error = -ENOSYS;
 	assert_non_null(strstr(judged(&f, &report, "perf_event_open")->mend, "seccomp"));

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# A target in a container, seen from the host and from a sidecar: its number in there, its container, its root, its perf map.
+# First in namespaces made by hand, which works everywhere; then, where podman and runc work, in a container of theirs with
+# the limits that such containers have.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_root
+need unshare tar
+
+# A root with just a shell, and what both need to run.
+make_root() { # DIR
+	local program library
+	mkdir -p "$1"/{bin,tmp,proc,sys,dev,etc,run}
+	for program in /bin/sh /bin/sleep /bin/mkfifo; do
+		cp -L "$program" "$1$program"
+	done
+	cp -L "$PROFCPU" "$1/bin/profcpu"
+	for program in /bin/sh /bin/sleep /bin/mkfifo "$PROFCPU"; do
+		while read -r library; do
+			mkdir -p "$1$(dirname "$library")"
+			cp -Ln "$library" "$1$library"
+		done < <(ldd "$program" | grep -o '/[^ ]*')
+	done
+	echo 'root:x:0:0::/:/bin/sh' >"$1/etc/passwd"
+}
+make_root "$T/root"
+
+# The one process named "sleep" below a process.
+sleeper_below() { # ANCESTOR
+	local pid
+	for _ in $(seq 50); do
+		pid=$("$PROFCPU" ps --json 2>/dev/null | python3 -c '
+import json, sys
+all = {p["pid"]: p for p in json.load(sys.stdin)["processes"]}
+def below(p):
+    while p and p["pid"] != int(sys.argv[1]):
+        p = all.get(p["ppid"])
+    return p
+print(*[p["pid"] for p in all.values() if p["command"] == "sleep" and below(p)])' "$1")
+		if [ -n "$pid" ]; then
+			echo "$pid"
+			return
+		fi
+		sleep 0.1
+	done
+	cat "$T/target.log" >&2
+}
+doctor_says() { # PATTERN ARGUMENTS...
+	local pattern=$1
+	shift
+	"$PROFCPU" doctor "$@" >"$T/doctor" 2>&1 || true
+	grep -Eq "$pattern" "$T/doctor" || fail "doctor does not say '$pattern': $(cat "$T/doctor")"
+}
+# What must hold for a target in a root of its own, with a perf map that is only in there.
+check_target() { # PID
+	local pid=$1
+	[ -n "$pid" ] || fail "there is no target"
+	[ "$("$PROFCPU" ps --json 2>/dev/null | sed -n "s/.*\"pid\":$pid,\"ns_pid\":\([0-9]*\),.*/\1/p")" = 1 ] ||
+		fail "the number in its namespace is not 1"
+	doctor_says '^yes +target files +in a root of its own' -p "$pid"
+	doctor_says '^yes +target perf map +/tmp/perf-1.map, 1 KiB' -p "$pid"
+	doctor_says '^yes +target maps +readable' -p "$pid"
+}
+
+inside='echo "1000 10 inside" >/tmp/perf-1.map; exec sleep 1000'
+start target unshare --mount --pid --fork --kill-child --root "$T/root" /bin/sh -c "$inside"
+by_hand=$STARTED
+check_target "$(sleeper_below "$by_hand")"
+kill -KILL "$by_hand"
+
+# What somebody plants for a perf map is neither waited for nor followed out of the root.
+rm "$T/root/tmp/perf-1.map"
+echo '1000 10 outside' >"$T/outside.map"
+for plant in 'mkfifo /tmp/perf-1.map' ':'; do
+	[ "$plant" = : ] && ln -s "$T/outside.map" "$T/root/tmp/perf-1.map"
+	start target unshare --mount --pid --fork --kill-child --root "$T/root" /bin/sh -c "$plant; exec sleep 1000"
+	planted=$STARTED
+	pid=$(sleeper_below "$planted")
+	sleep 0.1
+	doctor_says '^yes +target files' -p "$pid"
+	grep -Eq '^yes +target perf map' "$T/doctor" && fail "a planted perf map is taken: $plant"
+	kill -KILL "$planted"
+	rm "$T/root/tmp/perf-1.map"
+done
+
+if ! command -v podman >/dev/null || ! command -v runc >/dev/null; then
+	echo "podman or runc is not here; namespaces by hand were tried"
+	exit 0
+fi
+image=localhost/profcpu-test-$$
+name=profcpu-test-$$
+podman_run() { timeout 120 podman --runtime runc run --network none --ulimit nofile=1024:1024 --ulimit nproc=1000:1000 "$@"; }
+t_remove_container() {
+	timeout 60 podman rm -f -t 0 "$name" >/dev/null 2>&1
+	timeout 60 podman rmi -f "$image" >/dev/null 2>&1
+	t_clean_up
+}
+trap t_remove_container EXIT
+if ! tar -C "$T/root" -c . | podman import -q - "$image" >/dev/null 2>&1 || ! podman_run --rm "$image" /bin/sh -c : 2>"$T/podman"; then
+	echo "podman does not work here ($(tail -n 1 "$T/podman" 2>/dev/null)); namespaces by hand were tried"
+	exit 0
+fi
+
+id=$(podman_run -d --name "$name" "$image" /bin/sh -c "$inside") || fail "podman run: $id"
+pid=$(podman inspect -f '{{.State.Pid}}' "$name")
+check_target "$pid"
+"$PROFCPU" ps 2>/dev/null | tr -s ' ' | grep -q "^ *$pid 1 0 - ${id:0:12} sleep$" ||
+	fail "ps of the container: $("$PROFCPU" ps 2>/dev/null | grep " $pid ")"
+
+# A sidecar in its PID namespace: what it may do depends on its capabilities, and what it is told to add is right.
+sidecar() { # STATUS ARGUMENTS...
+	local wanted=$1 status=0
+	shift
+	podman_run --rm --pid "container:$name" "$@" "$image" /bin/profcpu doctor -p 1 >"$T/sidecar" 2>&1 || status=$?
+	[ "$status" = "$wanted" ] || fail "sidecar $*: exit status $status instead of $wanted: $(cat "$T/sidecar")"
+}
+sidecar_says() { grep -Eq "$1" "$T/sidecar" || fail "the sidecar is not told '$1': $(cat "$T/sidecar")"; }
+sidecar 1
+sidecar_says '^NO +perf_event_open'
+sidecar_says 'mend: .*--cap-add PERFMON --security-opt seccomp=unconfined'
+sidecar_says 'mend: .*--cap-add SYS_PTRACE'
+sidecar_says '^yes +target +PID 1: sleep'
+podman_run --rm "$image" /bin/profcpu doctor >"$T/sidecar" 2>&1
+sidecar_says 'mend: .*--pid container:TARGET'
+grep -q CAP_PERFMON "$T/sidecar" || fail "no word on CAP_PERFMON"
+# perf_event_open as root with everything that the kernel asks for.
+if "$BUILD/helpers/can_sample" >/dev/null 2>&1; then
+	sidecar 0 --cap-add SYS_ADMIN --cap-add SYS_PTRACE
+	sidecar_says '^yes +target perf map +/tmp/perf-1.map'
+	sidecar_says '^yes +target samples'
+	sidecar 0 --cap-add PERFMON --cap-add SYS_PTRACE --security-opt seccomp=unconfined
+	sidecar_says '^yes +target samples'
+fi
