@@ -209,7 +209,8 @@ static int collect_record(struct collect_arguments *a, const char *dir)
 	int r = record_run(&a->record, &result);
 
 	if (result.started) {
-		collect_announce(&result);
+		if (!a->record.quiet)
+			collect_announce(&result);
 		collect_tell_command(&result);
 		status = a->record_only ? EXIT_DONE : collect_outputs(a, dir);
 	}
