@@ -25,6 +25,7 @@ struct collapse {
 	uint8_t *events; /* enum collapse_event by event */
 	struct intern roots; /* names of processes, as they begin the lines */
 	uint32_t *root_of; /* by thread: of roots, or COLLAPSE_NO_ROOT */
+	bool has_stacks; /* an event with stacks is there, stackless ones are folded only when asked for */
 	struct outbuf scratch;
 };
 
@@ -58,10 +59,12 @@ static const char *collapse_first_event(struct collapse *c)
 {
 	if (c->options->default_event)
 		return c->options->default_event;
-	for (size_t i = 0; i < c->ngroups; i++)
-		if (collapse_event_name(c, c->groups[i].event).at)
-			return profile_text_of(c->profile, profile_event_of(c->profile, c->groups[i].event)->name,
-					       NULL);
+	for (size_t i = 0; i < c->ngroups; i++) {
+		const struct profile_event *e = profile_event_of(c->profile, c->groups[i].event);
+
+		if (collapse_event_name(c, c->groups[i].event).at && !(e->stackless && c->has_stacks))
+			return profile_text_of(c->profile, e->name, NULL);
+	}
 	return NULL;
 }
 
@@ -69,13 +72,18 @@ static int collapse_choose_events(struct collapse *c)
 {
 	const char *filter = c->options->event_filter;
 
-	if (!filter || !*filter)
+	bool asked = filter && *filter;
+
+	c->has_stacks = profile_has_stacks(c->profile);
+	if (!asked)
 		filter = collapse_first_event(c);
 	c->stats->event = filter;
 	for (uint32_t e = 0; e < profile_nevents(c->profile); e++) {
 		struct script_part name = collapse_event_name(c, e);
 
-		if (!name.at)
+		if (c->has_stacks && !asked && profile_event_of(c->profile, e)->stackless)
+			c->events[e] = COLLAPSE_EVENT_FILTERED;
+		else if (!name.at)
 			c->events[e] = COLLAPSE_EVENT_UNSEEN;
 		else if (filter && collapse_part_is(name, filter))
 			c->events[e] = COLLAPSE_EVENT_FOLDED;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define COLLAPSE_LIST_END UINT32_MAX
+#define COLLAPSE_NO_NAME UINT32_MAX
 
 int collapse_walk_init(struct collapse_walk *w, struct profile *profile, const struct collapse_options *options,
 		       struct outbuf *out)
@@ -14,10 +15,8 @@ int collapse_walk_init(struct collapse_walk *w, struct profile *profile, const s
 	*w = (struct collapse_walk){.profile = profile, .options = options, .out = out};
 	w->path = outbuf_to(-1);
 	w->lines_text = outbuf_to(-1);
-	w->first = calloc(n, sizeof(*w->first));
-	w->next = calloc(n, sizeof(*w->next));
-	w->line = calloc(n, sizeof(*w->line));
-	if (!w->first || !w->next || !w->line)
+	w->nodes = calloc(n, sizeof(*w->nodes));
+	if (!w->nodes)
 		return -ENOMEM;
 	return frame_names_init(&w->plain, profile, options, false, &w->names);
 }
@@ -29,9 +28,7 @@ void collapse_walk_free(struct collapse_walk *w)
 		frame_names_free(&w->java);
 	intern_free(&w->names);
 	text_order_free(&w->order);
-	free(w->first);
-	free(w->next);
-	free(w->line);
+	free(w->nodes);
 	vec_free(&w->weights);
 	vec_free(&w->items);
 	vec_free(&w->levels);
@@ -64,8 +61,12 @@ static int collapse_named(struct collapse_walk *w, uint32_t stack, uint32_t *ret
 	size_t n;
 
 	for (; stack != PROFILE_STACK_EMPTY; stack = profile_stack_parent(w->profile, stack)) {
-		int r = frame_names_of(w->now, profile_stack_frame(w->profile, stack), &names, &n);
+		uint32_t frame = profile_stack_frame(w->profile, stack);
+		int r;
 
+		if (frame_names_single(w->now, frame) != COLLAPSE_NO_NAME)
+			break;
+		r = frame_names_of(w->now, frame, &names, &n);
 		if (r)
 			return r;
 		if (n)
@@ -83,22 +84,27 @@ static int collapse_link(struct collapse_walk *w, const struct collapse_stack *s
 
 	if (r || stack == PROFILE_STACK_EMPTY)
 		return r;
-	if (!w->line[stack]) {
+	if (!w->nodes[stack].line) {
 		r = vec_push(&w->weights, 0);
 		if (r)
 			return r;
-		w->line[stack] = (uint32_t)w->weights.len;
+		w->nodes[stack].line = (uint32_t)w->weights.len;
 	}
-	uint64_t *weight = &w->weights.v[w->line[stack] - 1];
+	uint64_t *weight = &w->weights.v[w->nodes[stack].line - 1];
 
 	if (__builtin_add_overflow(*weight, s->weight, weight))
 		*weight = UINT64_MAX;
-	for (; stack != PROFILE_STACK_EMPTY && !w->next[stack]; stack = caller) {
+	for (; stack != PROFILE_STACK_EMPTY && !w->nodes[stack].next; stack = caller) {
+		uint32_t frame = profile_stack_frame(w->profile, stack);
+		struct collapse_node *node = &w->nodes[stack], *above;
+
 		r = collapse_named(w, profile_stack_parent(w->profile, stack), &caller);
 		if (r)
 			return r;
-		w->next[stack] = w->first[caller] ? w->first[caller] : COLLAPSE_LIST_END;
-		w->first[caller] = stack;
+		above = &w->nodes[caller];
+		node->name = frame_names_single(w->now, frame);
+		node->next = above->first ? above->first : COLLAPSE_LIST_END;
+		above->first = stack;
 	}
 	return 0;
 }
@@ -106,21 +112,23 @@ static int collapse_link(struct collapse_walk *w, const struct collapse_stack *s
 /* The one or two items of a stack at one of its names. */
 static int collapse_push(struct collapse_walk *w, uint32_t stack, uint32_t part)
 {
-	const uint32_t *names;
-	size_t n;
-	int r = frame_names_of(w->now, profile_stack_frame(w->profile, stack), &names, &n);
+	const uint32_t *names = &w->nodes[stack].name;
+	size_t n = 1;
+	int r = 0;
 
+	if (*names == COLLAPSE_NO_NAME)
+		r = frame_names_of(w->now, profile_stack_frame(w->profile, stack), &names, &n);
 	if (r)
 		return r;
 	const uint32_t *places = &w->order.place[2 * (size_t)names[part]];
 	struct collapse_item item = {.stack = stack, .part = part};
 	bool last = part + 1 == n;
 
-	if (last && w->line[stack]) {
+	if (last && w->nodes[stack].line) {
 		item.place = places[0];
 		r = vec_push(&w->items, item);
 	}
-	if (!r && (!last || w->first[stack])) {
+	if (!r && (!last || w->nodes[stack].first)) {
 		item.place = places[1];
 		r = vec_push(&w->items, item);
 	}
@@ -130,13 +138,13 @@ static int collapse_push(struct collapse_walk *w, uint32_t stack, uint32_t part)
 /* The items of all callees of a stack; takes its list apart. */
 static int collapse_push_callees(struct collapse_walk *w, uint32_t stack)
 {
-	uint32_t callee = w->first[stack], next;
+	uint32_t callee = w->nodes[stack].first, next;
 	int r = 0;
 
-	w->first[stack] = 0;
+	w->nodes[stack].first = 0;
 	for (; !r && callee && callee != COLLAPSE_LIST_END; callee = next) {
-		next = w->next[callee];
-		w->next[callee] = 0;
+		next = w->nodes[callee].next;
+		w->nodes[callee].next = 0;
 		r = collapse_push(w, callee, 0);
 	}
 	return r;
@@ -180,13 +188,54 @@ static int collapse_end(struct collapse_walk *w, size_t from, size_t to)
 	uint64_t weight = 0;
 
 	for (size_t i = from; i < to; i++) {
-		uint32_t *line = &w->line[w->items.v[i].stack];
+		uint32_t *line = &w->nodes[w->items.v[i].stack].line;
 
 		if (__builtin_add_overflow(weight, w->weights.v[*line - 1], &weight))
 			weight = UINT64_MAX;
 		*line = 0;
 	}
 	return collapse_line(w, weight);
+}
+
+/*
+ * The usual case: as long as a stack has one callee with one name, which does not end there, no items are needed. Goes down to
+ * the last such callee, and writes the line of a leaf. Gives the stack to go on with, PROFILE_STACK_EMPTY where all is written.
+ */
+static int collapse_run(struct collapse_walk *w, uint32_t *stack)
+{
+	struct collapse_node *node = &w->nodes[*stack], *callee;
+	uint32_t at;
+
+	for (; (at = node->first); node = callee) {
+		callee = &w->nodes[at];
+		if (callee->next != COLLAPSE_LIST_END || callee->name == COLLAPSE_NO_NAME ||
+		    (callee->line && callee->first))
+			break;
+		node->first = callee->next = 0;
+		outbuf_put(&w->path, intern_text(&w->names, callee->name), intern_len(&w->names, callee->name));
+		*stack = at;
+		if (callee->line) {
+			uint64_t weight = w->weights.v[callee->line - 1];
+
+			callee->line = 0;
+			*stack = PROFILE_STACK_EMPTY;
+			return collapse_line(w, weight);
+		}
+		outbuf_char(&w->path, ';');
+	}
+	return 0;
+}
+
+/* One stack goes on behind the last name of its frame. */
+static int collapse_descend_one(struct collapse_walk *w, uint32_t stack)
+{
+	size_t first = w->items.len;
+	int r = collapse_run(w, &stack);
+
+	if (r || stack == PROFILE_STACK_EMPTY)
+		return r;
+	r = collapse_push_callees(w, stack);
+	return r ? r : collapse_open(w, first);
 }
 
 /* The stacks items[from..to) go on after one text: a level of what follows. */
@@ -202,6 +251,8 @@ static int collapse_descend(struct collapse_walk *w, size_t from, size_t to)
 		size_t n;
 
 		r = frame_names_of(w->now, profile_stack_frame(w->profile, item.stack), &names, &n);
+		if (!r && to - from == 1 && item.part + 1 == n)
+			return collapse_descend_one(w, item.stack);
 		if (!r)
 			r = item.part + 1 < n ? collapse_push(w, item.stack, item.part + 1)
 					      : collapse_push_callees(w, item.stack);

@@ -18,6 +18,13 @@ struct collapse_stack {
 	uint32_t stack;
 };
 
+/* A stack, for the root that is walked; all zero between roots, but for the name. */
+struct collapse_node {
+	uint32_t first, next; /* callees: a list that ends in COLLAPSE_LIST_END; next 0: not in a list */
+	uint32_t line; /* 1 + place in weights: a line ends here */
+	uint32_t name; /* the only name of its frame; else COLLAPSE_NO_NAME; valid in a list */
+};
+
 struct collapse_item {
 	uint32_t place; /* of the name, in order */
 	uint32_t stack;
@@ -43,9 +50,7 @@ struct collapse_walk {
 	struct frame_names plain, java, *now; /* now: that of the root */
 	bool has_java;
 	struct text_order order;
-	/* By stack, for the root that is walked; all zero between roots. */
-	uint32_t *first, *next; /* callees: a list that ends in COLLAPSE_LIST_END; next 0: not in a list */
-	uint32_t *line; /* 1 + place in weights: a line ends here */
+	struct collapse_node *nodes; /* by stack */
 	VEC(uint64_t) weights;
 	VEC(struct collapse_item) items;
 	VEC(struct collapse_level) levels;

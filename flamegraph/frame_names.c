@@ -6,11 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* What of_frame holds: a name; several, in lists from this place on; or one of these. */
-#define FRAME_NAMES_SEVERAL 0x80000000u
-#define FRAME_NAMES_NONE 0xfffffffeu
-#define FRAME_NAMES_UNSET 0xffffffffu
-
 int frame_names_init(struct frame_names *f, const struct profile *profile, const struct collapse_options *options,
 		     bool java, struct intern *names)
 {

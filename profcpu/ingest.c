@@ -51,8 +51,9 @@ static int ingest_event(struct ingest *in, uint32_t index, struct ingest_event *
 	*ret_event = &in->events[index];
 	if (in->events[index].known)
 		return 0;
-	/* perf script prints a period where it was recorded, except for tracepoints. */
-	event.has_period = (all[index].attr.sample_type & PERF_SAMPLE_PERIOD) && all[index].attr.type != PERF_TYPE_TRACEPOINT;
+	/* perf script prints a period, the event's fixed one if need be, except for tracepoints. */
+	event.has_period = all[index].attr.type != PERF_TYPE_TRACEPOINT;
+	event.stackless = !(all[index].attr.sample_type & PERF_SAMPLE_CALLCHAIN);
 	event.has_fields = all[index].attr.type == PERF_TYPE_TRACEPOINT && (all[index].attr.sample_type & PERF_SAMPLE_RAW);
 	r = profile_text(in->profile, all[index].name, strlen(all[index].name), &event.name);
 	if (!r)
@@ -102,7 +103,8 @@ static int ingest_sample(struct ingest *in, struct perfdata_record *record)
 		in->result->events_with_samples++;
 	event->has_samples = true;
 	sample.event = event->id;
-	sample.weight = event->has_period ? record->sample.period : 1;
+	/* A period of 0, which perf script's readers take for 1 too. */
+	sample.weight = event->has_period && record->sample.period ? record->sample.period : 1;
 	if (event->lbr_callchains)
 		r = ingest_lbr(in, &record->sample);
 	if (!r)

@@ -8,7 +8,9 @@
 
 static int input_failed(const char *name, int r, const struct parse_error *err)
 {
-	if (err->what)
+	if (err->what && !err->offset)
+		log_error("cannot read %s: %s", name, err->what);
+	else if (err->what)
 		log_error("cannot read %s: %s (at byte %llu)", name, err->what,
 			  (unsigned long long)err->offset);
 	else

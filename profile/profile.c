@@ -84,7 +84,8 @@ int profile_event(struct profile *p, const struct profile_event *event, uint32_t
 	for (size_t i = 0; i < p->events.len; i++) {
 		if (p->events.v[i].name == event->name &&
 		    p->events.v[i].has_period == event->has_period &&
-		    p->events.v[i].has_fields == event->has_fields) {
+		    p->events.v[i].has_fields == event->has_fields &&
+		    p->events.v[i].stackless == event->stackless) {
 			*ret_event = (uint32_t)i;
 			return 0;
 		}
@@ -95,6 +96,14 @@ int profile_event(struct profile *p, const struct profile_event *event, uint32_t
 		return -ENOMEM;
 	*ret_event = (uint32_t)p->events.len - 1;
 	return 0;
+}
+
+bool profile_has_stacks(const struct profile *p)
+{
+	for (size_t i = 0; i < p->events.len; i++)
+		if (!p->events.v[i].stackless)
+			return true;
+	return false;
 }
 
 int profile_thread(struct profile *p, const struct profile_thread *thread, uint32_t *ret_thread)

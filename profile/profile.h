@@ -75,7 +75,13 @@ struct profile_event {
 	/* perf script prints fields of the event's own after the name (tracepoints do): stackcollapse-perf.pl then sees no
 	 * event in the line, so that the sample counts 1 and passes each filter. */
 	bool has_fields;
+	/* Sampled without callchains, a stack is the ip alone. perf script prints such samples in one line each, in which
+	 * stackcollapse-perf.pl finds nothing. */
+	bool stackless;
 };
+
+/* Whether some event is not stackless, so that perf script's readers see that one only. */
+bool profile_has_stacks(const struct profile *p);
 
 struct profile_sample {
 	uint64_t time_ns; /* CLOCK_MONOTONIC of the recording, or what the source had; 0: not known */

@@ -19,6 +19,7 @@ struct script_writer {
 	struct outbuf scratch;
 	struct arena text;
 	struct script_piece *frames, *threads; /* by id */
+	bool has_stacks;
 };
 
 static int script_keep(struct script_writer *w, struct script_piece *ret_piece)
@@ -79,9 +80,8 @@ static void script_write_padded(struct outbuf *out, uint64_t x, int digits)
 	outbuf_u64(out, x);
 }
 
-static int script_write_sample(void *ctx, const struct profile_sample *sample)
+static int script_write_header(struct script_writer *w, const struct profile_sample *sample)
 {
-	struct script_writer *w = ctx;
 	struct outbuf *out = w->out;
 	int r = script_write_thread(w, sample->thread);
 
@@ -97,6 +97,34 @@ static int script_write_sample(void *ctx, const struct profile_sample *sample)
 	script_write_padded(out, sample->time_ns % 1000000000 / 1000, 6);
 	outbuf_char(out, ':');
 	script_put_event(out, w->profile, profile_event_of(w->profile, sample->event), sample->weight);
+	return 0;
+}
+
+/* A sample without a stack: header and frame in one line that begins with white space, as perf has it. */
+static int script_write_stackless(struct script_writer *w, const struct profile_sample *sample)
+{
+	int r;
+
+	outbuf_put(w->out, "     ", 5);
+	r = script_write_header(w, sample);
+	if (!r && sample->stack != PROFILE_STACK_EMPTY)
+		r = script_write_frame(w, profile_stack_frame(w->profile, sample->stack));
+	else if (!r)
+		outbuf_char(w->out, '\n');
+	return r ? r : w->out->error;
+}
+
+static int script_write_sample(void *ctx, const struct profile_sample *sample)
+{
+	struct script_writer *w = ctx;
+	struct outbuf *out = w->out;
+	int r;
+
+	if (w->has_stacks && profile_event_of(w->profile, sample->event)->stackless)
+		return script_write_stackless(w, sample);
+	r = script_write_header(w, sample);
+	if (r)
+		return r;
 	outbuf_char(out, '\n');
 	for (uint32_t s = sample->stack; s != PROFILE_STACK_EMPTY; s = profile_stack_parent(w->profile, s)) {
 		r = script_write_frame(w, profile_stack_frame(w->profile, s));
@@ -113,6 +141,8 @@ int script_text_write(struct profile *profile, struct outbuf *out)
 	AUTO_FREE struct script_piece *threads = calloc(profile_nthreads(profile) + 1, sizeof(*threads));
 	struct script_writer w = {
 		.profile = profile, .out = out, .scratch = outbuf_to(-1), .frames = frames, .threads = threads};
+
+	w.has_stacks = profile_has_stacks(profile);
 	int r = frames && threads ? profile_each_sample(profile, script_write_sample, &w) : -ENOMEM;
 
 	arena_free(&w.text);
