@@ -8,22 +8,30 @@ need_root
 need unshare tar
 
 # A root with just a shell, and what both need to run.
-make_root() { # DIR
-	local program library
-	mkdir -p "$1"/{bin,tmp,proc,sys,dev,etc,run}
-	for program in /bin/sh /bin/sleep /bin/mkfifo; do
-		cp -L "$program" "$1$program"
-	done
-	cp -L "$PROFCPU" "$1/bin/profcpu"
-	for program in /bin/sh /bin/sleep /bin/mkfifo "$PROFCPU"; do
-		while read -r library; do
-			mkdir -p "$1$(dirname "$library")"
-			cp -Ln "$library" "$1$library"
-		done < <(ldd "$program" | grep -o '/[^ ]*')
-	done
-	echo 'root:x:0:0::/:/bin/sh' >"$1/etc/passwd"
+add_program() { # PROGRAM PLACE
+	local library
+	cp -L "$1" "$T/root$2"
+	while read -r library; do
+		mkdir -p "$T/root$(dirname "$library")"
+		cp -Ln "$library" "$T/root$library"
+	done < <(ldd "$1" | grep -o '/[^ ]*')
 }
-make_root "$T/root"
+make_root() {
+	local program
+	mkdir -p "$T"/root/{bin,tmp,proc,sys,dev,etc,run} "$T/mnt"
+	for program in /bin/sh /bin/sleep /bin/mkfifo; do
+		add_program "$program" "$program"
+	done
+	add_program "$PROFCPU" /bin/profcpu
+	echo 'root:x:0:0::/:/bin/sh' >"$T/root/etc/passwd"
+}
+make_root
+
+# unshare takes no SIGTERM while its child runs.
+end() {
+	kill -KILL "$1"
+	wait "$1" 2>/dev/null || true
+}
 
 # The one process named "sleep" below a process.
 sleeper_below() { # ANCESTOR
@@ -66,7 +74,7 @@ inside='echo "1000 10 inside" >/tmp/perf-1.map; exec sleep 1000'
 start target unshare --mount --pid --fork --kill-child --root "$T/root" /bin/sh -c "$inside"
 by_hand=$STARTED
 check_target "$(sleeper_below "$by_hand")"
-kill -KILL "$by_hand"
+end "$by_hand"
 
 # What somebody plants for a perf map is neither waited for nor followed out of the root.
 rm "$T/root/tmp/perf-1.map"
@@ -79,9 +87,22 @@ for plant in 'mkfifo /tmp/perf-1.map' ':'; do
 	sleep 0.1
 	doctor_says '^yes +target files' -p "$pid"
 	grep -Eq '^yes +target perf map' "$T/doctor" && fail "a planted perf map is taken: $plant"
-	kill -KILL "$planted"
+	end "$planted"
 	rm "$T/root/tmp/perf-1.map"
 done
+
+# A program that is only in a root that goes away with it: its names are found all the same, after it has ended.
+if "$BUILD/helpers/can_sample" >/dev/null 2>&1; then
+	add_program "$BUILD/examples/shares" /bin/only-inside
+	start target unshare --mount --pid --fork --kill-child /bin/sh -c "
+		mount -t tmpfs tmpfs '$T/mnt' && cp -a '$T/root/.' '$T/mnt/' && exec chroot '$T/mnt' /bin/sh -c 'sleep 2; exec /bin/only-inside 1'"
+	pid=$(cut -d " " -f 4 "/proc/$(sleeper_below "$STARTED")/stat")
+	rm "$T/root/bin/only-inside"
+	record "$T/rec" -p "$pid" -F 499 -d 20
+	[ -e "/proc/$pid" ] && fail "the target was to end while it was recorded"
+	share=$(share_of "$T/rec/folded_stacks.out" ';main;.*work;(alpha|beta|gamma)')
+	awk -v s="$share" 'BEGIN { exit !(s >= 90) }' || fail "named are $share %: $(head -n 5 "$T/rec/folded_stacks.out")"
+fi
 
 if ! command -v podman >/dev/null || ! command -v runc >/dev/null; then
 	echo "podman or runc is not here; namespaces by hand were tried"
