@@ -7,6 +7,7 @@
 #include "base/progress.h"
 #include "container/proc.h"
 #include "profcpu/record_command.h"
+#include "profcpu/record_hold.h"
 #include "profcpu/record_watch.h"
 #include "profcpu/version.h"
 #include "recording/perfdata_writer.h"
@@ -22,8 +23,6 @@
 #include <sys/wait.h>
 
 #define RECORD_FREQ_HZ 99
-#define RECORD_HOLDS_A_ROUND 100 /* new processes held in the opener each time the rings are read \
-				  */
 #define RECORD_TOOL "profcpu " PROFCPU_VERSION
 
 struct record {
@@ -38,8 +37,8 @@ struct record {
 	struct perfdata_writer *writer;
 	struct recording_manifest manifest;
 	struct progress progress;
-	unsigned holds; /* in this round */
-	int error;      /* what ended the recording early */
+	struct record_hold hold;
+	int error; /* what ended the recording early */
 };
 
 static int say_problem(const struct sampler_problem *p)
@@ -170,36 +169,28 @@ static int take_round(void *ctx)
 {
 	struct record *rec = ctx;
 
-	rec->holds = 0;
+	record_hold_round(&rec->hold, clock_monotonic_ns());
 	return perfdata_writer_round(rec->writer);
 }
 
-/* Its files can be named later even if it ends soon; one that has ended already is told by the
- * opener and left. */
 static int take_process(void *ctx, pid_t pid)
 {
 	struct record *rec = ctx;
 
-	if (rec->options->opener && rec->holds++ < RECORD_HOLDS_A_ROUND)
-		(void)opener_hold(rec->options->opener, pid);
+	if (pid == rec->command.pid && rec->options->opener)
+		(void)opener_hold(rec->options->opener, pid); /* the one that matters, however short it lives */
+	else
+		record_hold_process(&rec->hold, pid);
 	return 0;
 }
 
-static int hold_one(void *ctx, pid_t pid)
-{
-	(void)opener_hold(ctx, pid);
-	return 0;
-}
-
-static void hold_targets(const struct record *rec)
+static void hold_targets(struct record *rec)
 {
 	const struct record_options *o = rec->options;
 
-	if (!o->opener)
-		return;
 	if (o->system_wide)
-		(void)proc_each_pid(hold_one, o->opener);
-	for (size_t i = 0; i < o->npids && !o->system_wide; i++)
+		record_hold_all(&rec->hold);
+	for (size_t i = 0; i < o->npids && !o->system_wide && o->opener; i++)
 		(void)opener_hold(o->opener, o->pids[i]);
 }
 
@@ -255,13 +246,14 @@ static int open_writer(struct record *rec)
 	const struct sampler_opened *opened = sampler_opened(rec->sampler, &n);
 	int r;
 
-	/* Only now, so that a recording that cannot begin does not cost an older one in the same directory. */
+	/* Only now, so that a recording that cannot begin does not cost an older one in the same
+	 * directory. */
 	rec->data_fd = openat(rec->dir_fd, RECORDING_PERF_DATA,
 			      O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (rec->data_fd < 0)
 		return say_io(rec, "write", RECORDING_PERF_DATA, -errno);
 	r = tracing_data_read(&rec->options->roots, rec->events, rec->nevents, &tracing,
-				  &info.tracing_bytes);
+			      &info.tracing_bytes);
 
 	info.tracing_data = tracing;
 	if (r)
@@ -469,6 +461,7 @@ int record_run(const struct record_options *options, struct record_result *ret_r
 		return -EINVAL;
 	}
 	rec.progress = progress_to(2, options->quiet);
+	record_hold_new(&rec.hold, options->opener, options->system_wide);
 	r = begin(&rec);
 	if (!r) {
 		ret_result->started = true;

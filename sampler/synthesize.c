@@ -1,5 +1,5 @@
 /* The state of running processes, as the records that would have made it. */
-#include "sampler/synth_buf.h"
+#include "sampler/synth_maps.h"
 
 #include "base/cleanup.h"
 #include "container/proc.h"
@@ -10,11 +10,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define SYNTH_STAT_BYTES 512
-#define SYNTH_MAPS_MAX ((size_t)256 << 20) /* of one process's maps; a million mappings */
 #define SYNTH_KTHREAD \
 	0x00200000u /* PF_KTHREAD in the flags of /proc/PID/stat, as perf and ps tell them */
 
@@ -26,20 +25,7 @@ struct body_task {
 struct body_comm {
 	uint32_t pid, tid;
 };
-struct body_mmap2 {
-	uint32_t pid, tid;
-	uint64_t addr, len, pgoff;
-	uint32_t maj, min;
-	uint64_t ino, ino_generation;
-	uint32_t prot, flags;
-};
-_Static_assert(sizeof(struct body_task) == 24 && sizeof(struct body_mmap2) == 64, "record layout");
-
-/* Used again for each process. */
-struct synth_text {
-	char *v;
-	size_t len, cap;
-};
+_Static_assert(sizeof(struct body_task) == 24, "record layout");
 
 static ssize_t read_small(int dir_fd, const char *path, char *buf, size_t cap)
 {
@@ -64,66 +50,8 @@ static int put_task(struct synth_buf *b, pid_t pid, pid_t tid, pid_t parent, con
 	return r ? r : synth_buf_put(b, PERF_RECORD_COMM, 0, &body, sizeof(body), comm, comm_len);
 }
 
-static int put_map(struct synth_buf *b, pid_t pid, const struct proc_map *m)
-{
-	struct body_mmap2 body = {
-		.pid = (uint32_t)pid,
-		.tid = (uint32_t)pid,
-		.addr = m->start,
-		.len = m->end - m->start,
-		.pgoff = m->pgoff,
-		.maj = m->maj,
-		.min = m->min,
-		.ino = m->ino,
-		.prot = m->prot,
-		.flags = m->flags,
-	};
-	bool named = m->path_len;
-
-	return synth_buf_put(b, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER, &body, sizeof(body),
-			     named ? m->path : "//anon", named ? m->path_len : 6);
-}
-
-static int read_maps(int task_fd, pid_t pid, struct synth_text *text)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "%d/maps", pid);
-	AUTO_CLOSE int fd = openat(task_fd, path, O_RDONLY | O_CLOEXEC);
-
-	text->len = 0;
-	if (fd < 0)
-		return 0; /* ended, or not ours to read: said by the doctor, and its frames have no
-			     names */
-	for (;;) {
-		if (text->len > SYNTH_MAPS_MAX || vec_reserve(text, 65536))
-			return -ENOMEM;
-		ssize_t n = read(fd, text->v + text->len, text->cap - text->len - 1);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		text->len += (size_t)n;
-	}
-	text->v[text->len] = 0;
-	return 0;
-}
-
-static int put_maps(struct synth_buf *b, int task_fd, pid_t pid, struct synth_text *text)
-{
-	struct proc_map m;
-	int r = read_maps(task_fd, pid, text);
-	char *cursor = text->v;
-
-	while (!r && text->len && proc_map_next(&cursor, &m))
-		if (m.prot & PROT_EXEC)
-			r = put_map(b, pid, &m);
-	return r;
-}
-
 /* The first thread: its stat tells the parent too. */
-static int put_leader(struct synth_buf *b, int task_fd, pid_t pid, struct synth_text *text)
+static int put_leader(struct synth_buf *b, int task_fd, pid_t pid, struct synth_maps *maps)
 {
 	char path[64], stat[SYNTH_STAT_BYTES];
 	unsigned flags = 0;
@@ -141,7 +69,7 @@ static int put_leader(struct synth_buf *b, int task_fd, pid_t pid, struct synth_
 
 	if (r || flags & SYNTH_KTHREAD)
 		return r;
-	return put_maps(b, task_fd, pid, text);
+	return synth_maps_put(maps, b, task_fd, pid);
 }
 
 static int put_thread(struct synth_buf *b, int task_fd, pid_t pid, pid_t tid)
@@ -158,7 +86,7 @@ static int put_thread(struct synth_buf *b, int task_fd, pid_t pid, pid_t tid)
 	return put_task(b, pid, tid, pid, comm, (size_t)n);
 }
 
-static int put_process(struct synth_buf *b, pid_t pid, struct synth_text *text)
+static int put_process(struct synth_buf *b, pid_t pid, struct synth_maps *maps)
 {
 	char path[256];
 	struct dirent *e;
@@ -169,7 +97,7 @@ static int put_process(struct synth_buf *b, pid_t pid, struct synth_text *text)
 
 	if (!dir)
 		return errno == ENOMEM ? -ENOMEM : 0;
-	r = put_leader(b, dirfd(dir), pid, text);
+	r = put_leader(b, dirfd(dir), pid, maps);
 	while (!r && (e = readdir(dir))) {
 		pid_t tid = isdigit((unsigned char)e->d_name[0])
 				    ? (pid_t)strtol(e->d_name, NULL, 10)
@@ -186,17 +114,17 @@ static int put_processes(struct synth_buf *b)
 {
 	const struct sampler *s = b->s;
 	struct target_threads all = {0};
-	struct synth_text text = {0};
-	int r = 0;
+	struct synth_maps *maps = calloc(1, sizeof(*maps));
+	int r = maps ? 0 : -ENOMEM;
 
-	if (s->options.system_wide)
+	if (s->options.system_wide && !r)
 		r = targets_all(sampler_proc(&s->options), &all);
 	for (size_t i = 0; i < s->targets.list.len && !r && !s->options.system_wide; i++)
 		r = vec_push(&all, ((struct target_thread){s->targets.list.v[i], 0}));
 	for (size_t i = 0; i < all.len && !r; i++)
-		r = put_process(b, all.v[i].pid, &text);
+		r = put_process(b, all.v[i].pid, maps);
 	vec_free(&all);
-	vec_free(&text);
+	synth_maps_free(maps);
 	return r;
 }
 

@@ -7,14 +7,20 @@ need_sampling
 R=$BUILD/helpers/record_main
 W=$BUILD/helpers/workload
 value() { sed -n "s/^$1 //p" "$T/out"; }
-# What the start takes is the time of a recording of 10 ms, less these.
+# What the start takes is the time of a recording of 10 ms, less these. On a machine with more to do than CPUs the clock on
+# the wall says little, so the CPU time must do.
 starts_within_a_second() { # ARG...
-	local begin end
-	begin=$(date +%s%N)
-	"$R" -q -F 999 -d 0.01 "$@" >"$T/out" 2>&1 || fail "record $*: $(cat "$T/out")"
-	end=$(date +%s%N)
-	echo "$*: $(((end - begin) / 1000000)) ms, CPU $(value user_s) + $(value sys_s) s"
-	[ "$BUILD" != "$ROOT/build" ] || [ $((end - begin)) -lt 1010000000 ] || fail "$((end - begin)) ns to record 10 ms"
+	local begin end try busy
+	for try in 1 2 3 4 5; do
+		begin=$(date +%s%N)
+		"$R" -q -F 999 -d 0.01 "$@" >"$T/out" 2>&1 || fail "record $*: $(cat "$T/out")"
+		end=$(date +%s%N)
+		echo "$*: try $try: $(((end - begin) / 1000000)) ms, CPU $(value user_s) + $(value sys_s) s"
+		[ "$BUILD" = "$ROOT/build" ] && [ $((end - begin)) -ge 1010000000 ] || return 0
+	done
+	busy=$(awk -v n="$(nproc)" '{ print $1 > 2 * n }' /proc/loadavg)
+	[ "$busy" = 1 ] && awk -v u="$(value user_s)" -v s="$(value sys_s)" 'BEGIN { exit !(u + s < 0.5) }' && return 0
+	fail "five times longer than a second to record 10 ms"
 }
 
 start threads "$W" threads 5000 30

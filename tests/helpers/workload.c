@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BURNER __attribute__((noinline, noclone)) static void
+#define BURNER __attribute__((noinline)) static void
 
 static volatile uint64_t sink;
 

@@ -1,0 +1,43 @@
+/* Which processes the opener holds while recording, so that the files of ended ones can be named
+ * later. */
+#ifndef PROFCPU_RECORD_HOLD_H
+#define PROFCPU_RECORD_HOLD_H
+
+#include "container/opener.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define RECORD_HOLD_PENDING 256
+#define RECORD_HOLD_A_ROUND 100 /* new processes looked at each time the rings are read */
+#define RECORD_HOLD_AFTER_NS 1000000000ULL
+
+/* On a busy machine most new processes end at once and share our root: holding each of them would
+ * cost more than sampling. Recording the machine, those with a mount namespace of their own are
+ * held at once, others when they have lived a second. */
+struct record_hold {
+	struct opener *opener; /* borrowed; NULL: nothing is held */
+	bool patient;          /* as above; false: all are held at once */
+	uint64_t own_mount_ns;
+	unsigned looked; /* in this round */
+	struct record_hold_pending {
+		pid_t pid;
+		uint64_t since_ns;
+	} pending[RECORD_HOLD_PENDING]; /* a ring in order of time */
+	size_t first, count;
+};
+
+void record_hold_new(struct record_hold *h, struct opener *opener, bool patient);
+
+/* A process was seen for the first time, or executed a program. */
+void record_hold_process(struct record_hold *h, pid_t pid);
+
+/* The rings were read: holds those whose time has come. */
+void record_hold_round(struct record_hold *h, uint64_t now_ns);
+
+/* All processes that there are. */
+void record_hold_all(struct record_hold *h);
+
+#endif
