@@ -49,9 +49,9 @@ void outbuf_put(struct outbuf *o, const void *data, size_t len)
 		o->written += len;
 		return;
 	}
-	char *p = outbuf_room(o, len);
+	char *p = len ? outbuf_room(o, len) : NULL;
 
-	if (p && len) {
+	if (p) {
 		memcpy(p, data, len);
 		o->len += len;
 	}

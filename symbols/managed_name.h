@@ -14,14 +14,24 @@ enum managed_name_kind {
 	MANAGED_NAME_OTHER, /* another runtime's, taken over as it stands */
 };
 
-/*
- * Writes the full form of a perf map's name to out: `Namespace.Type.Method(int32,string)`, async state machines as
- * `Type.Method() [async]`, lambdas and local functions under their outer method's name. text need not be NUL-terminated.
- * Never fails on any input (OTHER is copied). ret_tier (may be NULL) gives the tier's place in text, len 0 without one.
- */
+/* A part of the text that was handed in; len 0: there is none. */
 struct managed_name_part {
 	size_t at, len;
 };
+
+/*
+ * Writes the full form of a perf map's name to out, as the runtime (CoreCLR's PerfMap::LogJITCompiledMethod) spells it:
+ * `[instance ]RETURN [MODULE] TYPE::METHOD(ARGS)[TIER]`. text need not be NUL-terminated.
+ *
+ *	Acme.Shop.Item+Nested`2[System.Int32,System.__Canon]::Do(!0,class [X]A.B`1<!1>[])   Acme.Shop.Item.Nested<int32,__Canon>.Do(!0,B<!1>[])
+ *	P+<FetchAsync>d__0::MoveNext()                      P.FetchAsync() [async]     (an iterator's, returning bool: [iterator])
+ *	P+<>c__DisplayClass8_0::<Captures>b__6(int32)       P.Captures.lambda6(int32)
+ *	P::<Captures>g__Local|8_2(int32)                    P.Captures.Local(int32)
+ *	Item::Acme.Shop.IBox<System.String>.Open()          Item.IBox<string>.Open()
+ *
+ * The declaring type keeps its namespace, argument types and type arguments lose theirs. Never fails on any input (OTHER is
+ * copied; out->error as ever). ret_tier and ret_module may be NULL.
+ */
 enum managed_name_kind managed_name_full(const char *text, size_t len, struct outbuf *out,
 					 struct managed_name_part *ret_tier, struct managed_name_part *ret_module);
 
