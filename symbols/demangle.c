@@ -1,14 +1,19 @@
 #include "symbols/demangle.h"
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 
 #include <ctype.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
 
 /* From libiberty/demangle.h, which is no system header everywhere: libiberty is installed in different folders. */
-extern char *cplus_demangle_v3(const char *mangled, int options);
-extern char *rust_demangle(const char *mangled, int options);
+typedef void demangle_callback(const char *text, size_t len, void *context);
+extern int cplus_demangle_v3_callback(const char *mangled, int options, demangle_callback *callback,
+				      void *context);
+extern int rust_demangle_callback(const char *mangled, int options, demangle_callback *callback,
+				  void *context);
 #define DMGL_NO_OPTS 0
 #define DMGL_PARAMS (1 << 0)
 #define DMGL_ANSI (1 << 1)
@@ -49,14 +54,47 @@ static char *demangle_ocaml(const char *name)
 	return text;
 }
 
+/*
+ * A short name can stand for a text without end: each part may name earlier parts twice. So text is taken piece by piece,
+ * and where it grows too long, left by a jump: with callbacks the library holds no memory but its stack.
+ */
+struct text {
+	VEC(char) chars;
+	jmp_buf give_up;
+};
+
+static void take_text(const char *text, size_t len, void *context)
+{
+	struct text *t = context;
+
+	if (len > DEMANGLE_NAME_MAX - t->chars.len || vec_reserve(&t->chars, len + 1))
+		longjmp(t->give_up, 1);
+	memcpy(t->chars.v + t->chars.len, text, len);
+	t->chars.len += len;
+}
+
+typedef int demangle_fn(const char *mangled, int options, demangle_callback *callback, void *context);
+
+static char *demangle_with(demangle_fn *fn, const char *name, int options)
+{
+	struct text t = {0};
+
+	if (setjmp(t.give_up) || !fn(name, options, take_text, &t) || !t.chars.len) {
+		vec_free(&t.chars);
+		return NULL;
+	}
+	t.chars.v[t.chars.len] = 0;
+	return t.chars.v;
+}
+
 /* The order in which libiberty's cplus_demangle tries, without the languages that it asks only on demand. */
 static char *demangle_any(const char *name, int options)
 {
 	char *text;
 
 	if (name[0] == '_') {
-		text = rust_demangle(name, options);
-		return text ? text : cplus_demangle_v3(name, options);
+		text = demangle_with(rust_demangle_callback, name, options);
+		return text ? text : demangle_with(cplus_demangle_v3_callback, name, options);
 	}
 	return demangle_ocaml(name);
 }

@@ -9,16 +9,38 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define SECTION_NAME_MAX 256 /* looked at */
+
+static void read_section_names(struct elf_file *f)
+{
+	size_t index;
+	GElf_Shdr h;
+	Elf_Scn *scn;
+
+	if (elf_getshdrstrndx(f->elf, &index) || !(scn = elf_getscn(f->elf, index)) || !gelf_getshdr(scn, &h))
+		return;
+	if (elf_file_read(f, h.sh_offset, h.sh_size, ELF_FILE_SECTION_NAMES_MAX, &f->section_names))
+		return;
+	for (size_t i = 0; i < f->nsections; i++) {
+		struct elf_section *s = &f->sections[i];
+
+		if (s->name_at >= h.sh_size)
+			continue;
+		s->name = (const char *)f->section_names + s->name_at;
+		size_t len = strnlen(s->name, SECTION_NAME_MAX);
+
+		s->text_or_data = memmem(s->name, len, "text", 4) || memmem(s->name, len, "data", 4);
+	}
+}
+
 static int read_sections(struct elf_file *f, struct parse_error *err)
 {
-	size_t n, names;
+	size_t n;
 
-	if (elf_getshdrnum(f->elf, &n) || elf_getshdrstrndx(f->elf, &names))
+	if (elf_getshdrnum(f->elf, &n) || !n)
 		return 0; /* without section headers there are no symbols, the segments are still good */
 	if (n > ELF_FILE_SECTIONS_MAX)
 		return parse_fail(err, -E2BIG, "too many ELF sections", 0);
-	if (!n)
-		return 0;
 	f->sections = calloc(n, sizeof(*f->sections));
 	if (!f->sections)
 		return -ENOMEM;
@@ -28,10 +50,9 @@ static int read_sections(struct elf_file *f, struct parse_error *err)
 
 		if (!scn || !gelf_getshdr(scn, &h))
 			break;
-		const char *name = elf_strptr(f->elf, names, h.sh_name);
-
 		f->sections[f->nsections++] = (struct elf_section){
-			.name = name ? name : "",
+			.name = "",
+			.name_at = h.sh_name,
 			.addr = h.sh_addr,
 			.file_off = h.sh_offset,
 			.bytes = h.sh_size,
@@ -41,6 +62,7 @@ static int read_sections(struct elf_file *f, struct parse_error *err)
 			.link = h.sh_link,
 		};
 	}
+	read_section_names(f);
 	return 0;
 }
 
@@ -50,12 +72,12 @@ static int read_segments(struct elf_file *f, struct parse_error *err)
 
 	if (elf_getphdrnum(f->elf, &n))
 		return 0;
-	if (n > ELF_FILE_SEGMENTS_MAX)
-		return parse_fail(err, -E2BIG, "too many ELF segments", 0);
-	f->segments = calloc(n ? n : 1, sizeof(*f->segments));
+	if (n > ELF_FILE_HEADERS_MAX)
+		return parse_fail(err, -E2BIG, "too many ELF program headers", 0);
+	f->segments = calloc(n < ELF_FILE_SEGMENTS_MAX ? n + 1 : ELF_FILE_SEGMENTS_MAX, sizeof(*f->segments));
 	if (!f->segments)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && f->nsegments < ELF_FILE_SEGMENTS_MAX; i++) {
 		GElf_Phdr h;
 
 		if (!gelf_getphdr(f->elf, (int)i, &h))
@@ -120,6 +142,7 @@ void elf_file_close(struct elf_file *f)
 {
 	elf_end(f->elf);
 	free(f->sections);
+	free(f->section_names);
 	free(f->segments);
 	*f = (struct elf_file){.fd = -1};
 }
@@ -196,21 +219,26 @@ static int build_id_in(const struct elf_file *f, uint64_t file_off, uint64_t byt
 
 int elf_file_build_id(const struct elf_file *f, struct image_build_id *ret_build_id)
 {
-	size_t n;
+	size_t n, looked = 0;
 
-	for (size_t i = 0; i < f->nsections; i++) {
+	for (size_t i = 0; i < f->nsections && looked < ELF_FILE_NOTES_MAX; i++) {
 		const struct elf_section *s = &f->sections[i];
 
-		if (s->type == SHT_NOTE && !build_id_in(f, s->file_off, s->bytes, ret_build_id))
+		if (s->type != SHT_NOTE)
+			continue;
+		looked++;
+		if (!build_id_in(f, s->file_off, s->bytes, ret_build_id))
 			return 0;
 	}
-	if (elf_getphdrnum(f->elf, &n) || n > ELF_FILE_SEGMENTS_MAX)
+	if (elf_getphdrnum(f->elf, &n) || n > ELF_FILE_HEADERS_MAX)
 		return -ENOENT;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && looked < ELF_FILE_NOTES_MAX; i++) {
 		GElf_Phdr h;
 
-		if (gelf_getphdr(f->elf, (int)i, &h) && h.p_type == PT_NOTE &&
-		    !build_id_in(f, h.p_offset, h.p_filesz, ret_build_id))
+		if (!gelf_getphdr(f->elf, (int)i, &h) || h.p_type != PT_NOTE)
+			continue;
+		looked++;
+		if (!build_id_in(f, h.p_offset, h.p_filesz, ret_build_id))
 			return 0;
 	}
 	return -ENOENT;

@@ -10,16 +10,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ELF_FILE_SECTIONS_MAX ((size_t)1 << 20)
-#define ELF_FILE_SEGMENTS_MAX ((size_t)1 << 16)
+/* Far over what linkers make, low enough that no file keeps us busy for long. */
+#define ELF_FILE_SECTIONS_MAX ((size_t)1 << 16)
+#define ELF_FILE_SECTION_NAMES_MAX ((uint64_t)16 << 20) /* bytes of .shstrtab */
+#define ELF_FILE_HEADERS_MAX ((size_t)1 << 16) /* of programs */
+#define ELF_FILE_SEGMENTS_MAX ((size_t)256) /* loaded */
 #define ELF_FILE_SECTION_BYTES_MAX ((uint64_t)2 << 30)
 #define ELF_FILE_NOTE_BYTES_MAX ((uint64_t)1 << 20)
+#define ELF_FILE_NOTES_MAX 64 /* sections and segments of notes that are looked at */
 
 /* What naming needs of a section header. */
 struct elf_section {
 	const char *name; /* "" where it cannot be read */
 	uint64_t addr, file_off, bytes, entry_bytes, flags;
-	uint32_t type, link;
+	uint32_t type, link, name_at;
+	bool text_or_data; /* one of these words is in its name */
 };
 
 struct elf_file {
@@ -31,6 +36,7 @@ struct elf_file {
 	uint16_t machine;
 	struct elf_section *sections; /* by index; [0] is the empty one */
 	size_t nsections;
+	unsigned char *section_names;
 	struct image_segment *segments; /* PT_LOAD, in the order of the file */
 	size_t nsegments;
 };

@@ -4,8 +4,13 @@
 
 #include <elf.h>
 #include <gelf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Slots' names are copied, so a small file could ask for much. */
+#define SLOT_NAME_MAX 4096
+#define SLOT_NAMES_BYTES_MAX ((size_t)64 << 20)
 
 /* Where symbols are read from and what they are told by. */
 struct loading {
@@ -110,7 +115,7 @@ static int take_symbol(struct loading *l, Elf64_Sym *sym, uint8_t source)
 
 	if (!section)
 		return STOP;
-	if (label && !strstr(section->name, "text") && !strstr(section->name, "data"))
+	if (label && !section->text_or_data)
 		return 0;
 	if (l->from->machine == EM_ARM && ELF64_ST_TYPE(sym->st_info) == STT_FUNC)
 		sym->st_value &= ~(uint64_t)1; /* the mark of Thumb code */
@@ -160,18 +165,16 @@ static int load_table(struct loading *l, const struct elf_section *section, uint
 
 static int add_slot(struct loading *l, const char *name, uint64_t file_off, uint64_t bytes)
 {
-	size_t len = strnlen(name, SYMTAB_NAME_MAX - sizeof("@plt"));
-	AUTO_FREE char *text = malloc(len + sizeof("@plt"));
+	char text[SLOT_NAME_MAX + sizeof("@plt")];
+	int len = snprintf(text, sizeof(text), "%.*s@plt", SLOT_NAME_MAX, name);
 
-	if (!text)
-		return -ENOMEM;
-	memcpy(text, name, len);
-	memcpy(text + len, "@plt", sizeof("@plt"));
+	if (len < 0 || l->table->names.total_bytes > SLOT_NAMES_BYTES_MAX)
+		return 0;
 	return symtab_add(l->table,
 			  &(struct symtab_entry){.start = file_off,
 						 .end = file_off + bytes,
 						 .name = text,
-						 .name_len = (uint32_t)(len + sizeof("@plt") - 1),
+						 .name_len = (uint32_t)len,
 						 .source = tag(l, SYMBOL_PLT),
 						 .binding = STB_GLOBAL,
 						 .type = STT_FUNC},

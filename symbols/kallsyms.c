@@ -87,9 +87,9 @@ static bool split_line(char *p, char *end, struct line *ret_line)
 		l.has_module = tab[1] == '[';
 		end = tab;
 	}
-	l.name_len = (size_t)(end - l.name);
+	l.name_len = strlen(l.name);
 	*ret_line = l;
-	return l.name_len > 0 && l.name_len <= SYMTAB_NAME_MAX;
+	return l.name_len > 0 && l.name_len <= SYMTAB_NAME_MAX && l.name + l.name_len == end;
 }
 
 /* perf's symbol_type__filter: text, weak, data, bss; kallsyms2elf_binding and _type. '$' begins marks of ARM modules. */

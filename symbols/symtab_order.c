@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define PAGE_BYTES 4096
+#define COMPARED_MAX 4096 /* characters of names that are compared */
+#define DEMANGLED_MAX 200000 /* names of one table that are demangled to be compared; later ones are taken raw */
 
 /* A rank is an entry's place by start; entries of equal start keep the order in which they were added. */
 struct order {
@@ -24,6 +26,7 @@ struct order {
 	uint32_t *drops; /* ranks in the order in which perf drops them */
 	uint32_t ndrops;
 	uint32_t pass_drops[SYMTAB_PASSES_MAX]; /* ndrops after each pass */
+	uint32_t ndemangled;
 };
 
 static struct symtab_entry *entry_of(const struct order *o, uint32_t rank)
@@ -56,7 +59,11 @@ static void fix_ends(struct order *o)
 
 static size_t leading_underscores(const char *s)
 {
-	return strspn(s, "_");
+	size_t n = 0;
+
+	while (s[n] == '_' && n < COMPARED_MAX)
+		n++;
+	return n;
 }
 
 /* _ZN3FooC1Ev and _ZN3FooC2Ev: constructors and destructors of one class read the same. */
@@ -64,29 +71,31 @@ static bool reads_the_same(const char *a, const char *b)
 {
 	size_t i = 0;
 
-	while (a[i] && a[i] == b[i])
+	while (a[i] && a[i] == b[i] && i < COMPARED_MAX)
 		i++;
-	if (!a[i] && !b[i])
+	if (a[i] == b[i])
 		return true;
 	return i && (a[i - 1] == 'C' || a[i - 1] == 'D') && isdigit((unsigned char)a[i]) &&
-	       isdigit((unsigned char)b[i]) && !strcmp(a + i + 1, b + i + 1);
+	       isdigit((unsigned char)b[i]) && !strncmp(a + i + 1, b + i + 1, COMPARED_MAX);
 }
 
 /* The part of choose_best_symbol that looks at names. perf has demangled them at that point. */
-static bool first_name_wins(const char *a, const char *b)
+static bool first_name_wins(struct order *o, const char *a, const char *b)
 {
 	if (reads_the_same(a, b))
 		return true;
-	AUTO_FREE char *demangled_a = demangle_perf(a);
-	AUTO_FREE char *demangled_b = demangle_perf(b);
+	bool demangle = o->ndemangled < DEMANGLED_MAX;
+	AUTO_FREE char *demangled_a = demangle ? demangle_perf(a) : NULL;
+	AUTO_FREE char *demangled_b = demangle ? demangle_perf(b) : NULL;
 
+	o->ndemangled += 2;
 	a = demangled_a ? demangled_a : a;
 	b = demangled_b ? demangled_b : b;
 	size_t under_a = leading_underscores(a), under_b = leading_underscores(b);
 
 	if (under_a != under_b)
 		return under_a < under_b;
-	size_t len_a = strlen(a), len_b = strlen(b);
+	size_t len_a = strnlen(a, COMPARED_MAX), len_b = strnlen(b, COMPARED_MAX);
 
 	if (len_a != len_b)
 		return len_a > len_b;
@@ -94,7 +103,7 @@ static bool first_name_wins(const char *a, const char *b)
 }
 
 /* Whether a, added before b at the same address, stays (choose_best_symbol). */
-static bool first_wins(const struct symtab_entry *a, const struct symtab_entry *b)
+static bool first_wins(struct order *o, const struct symtab_entry *a, const struct symtab_entry *b)
 {
 	int64_t len_a = (int64_t)(a->end - a->start), len_b = (int64_t)(b->end - b->start);
 
@@ -106,7 +115,7 @@ static bool first_wins(const struct symtab_entry *a, const struct symtab_entry *
 		return b->binding == STB_WEAK;
 	if ((a->binding == STB_GLOBAL) != (b->binding == STB_GLOBAL))
 		return a->binding == STB_GLOBAL;
-	return first_name_wins(a->name, b->name);
+	return first_name_wins(o, a->name, b->name);
 }
 
 /* Leaves one symbol at each address (symbols__fixup_duplicate). */
@@ -122,7 +131,7 @@ static void drop_duplicates(struct order *o)
 			continue;
 		}
 		uint32_t before = o->live[kept - 1];
-		uint32_t loser = first_wins(entry_of(o, before), entry_of(o, rank)) ? rank : before;
+		uint32_t loser = first_wins(o, entry_of(o, before), entry_of(o, rank)) ? rank : before;
 
 		o->dropped[loser] = 1;
 		o->drops[o->ndrops++] = loser;

@@ -1,0 +1,29 @@
+/* Input: the text of /proc/kallsyms. covers: symbols/kallsyms.c symbols/symtab.c */
+#include "symbols/kallsyms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct symbol_provider *k;
+	struct parse_error err;
+	struct symbol s;
+
+	if (kallsyms_parse((const char *)data, size, &k, &err))
+		return 0;
+	for (uint64_t a = 0; a < 4096; a++) {
+		uint64_t addr = a < 2048 ? a * 0x800 : 0xffffffff80000000ULL + a * 0x1000;
+
+		if (symbol_provider_find(k, addr, 0, &s))
+			continue;
+		if (s.start > addr || s.end <= addr || strlen(s.name) != s.name_len)
+			abort();
+		if (!*kallsyms_module(k, addr))
+			abort();
+	}
+	symbol_provider_free(k);
+	return 0;
+}

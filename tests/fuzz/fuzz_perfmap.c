@@ -1,0 +1,55 @@
+/* Input: a perf map. covers: symbols/perfmap.c symbols/ranges.c symbols/keysort.c */
+#include "symbols/perfmap.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Every answer holds in the whole range that it names. */
+static void probe(struct symbol_provider *map, uint64_t addr)
+{
+	struct symbol s, end;
+
+	if (symbol_provider_find(map, addr, 0, &s))
+		return;
+	if (s.start > addr || s.end <= addr || s.base > s.start || s.name[s.name_len])
+		abort();
+	if (symbol_provider_find(map, s.end - 1, 0, &end) || end.start != s.start || end.name != s.name)
+		abort();
+}
+
+/* The same bytes through a file, which is what users have. */
+static void load_file(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("perfmap", MFD_CLOEXEC);
+	struct symbol_provider *map;
+
+	if (fd < 0)
+		return;
+	if (write(fd, data, size) == (ssize_t)size && !perfmap_load(fd, &map, NULL, NULL))
+		symbol_provider_free(map);
+	close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct symbol_provider *map;
+	struct perfmap_stats stats;
+	struct parse_error err;
+
+	load_file(data, size);
+	if (perfmap_parse((const char *)data, size, &map, &stats, &err))
+		return 0;
+	if (stats.bad_lines >= stats.lines)
+		abort();
+	for (uint64_t a = 0; a < 64; a++) {
+		probe(map, a * 8);
+		probe(map, 0x1000 + a * 8);
+	}
+	for (size_t i = 0; i + 8 <= size && i < 512; i++)
+		probe(map, *(const uint8_t *)(data + i) * 0x10101010101ULL);
+	symbol_provider_free(map);
+	return 0;
+}

@@ -1,0 +1,362 @@
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "symbols/image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+/* One small library of our own, its stripped form with a debug link, and both in one file behind a length. */
+static struct blob {
+	char *data;
+	size_t len;
+} elf64, elf64_link, elf32, stripped, debug;
+
+static char root[] = "/tmp/test_image.XXXXXX";
+
+static int read_blob(const char *name, struct blob *b)
+{
+	const char *tests = getenv("TESTS");
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/fuzz/corpus/image/%s", tests ? tests : "tests", name);
+	return file_read_at(AT_FDCWD, path, 1 << 20, &b->data, &b->len);
+}
+
+static int load_blobs(void **state)
+{
+	struct blob pair;
+	uint32_t first;
+
+	(void)state;
+	if (read_blob("elf64", &elf64) || read_blob("elf64-link", &elf64_link) || read_blob("elf32", &elf32) ||
+	    read_blob("pair", &pair))
+		return -1;
+	memcpy(&first, pair.data, 4);
+	stripped = (struct blob){pair.data + 4, first};
+	debug = (struct blob){pair.data + 4 + first, pair.len - 4 - first};
+	return 0;
+}
+
+static int make_root(void **state)
+{
+	(void)state;
+	strcpy(root, "/tmp/test_image.XXXXXX");
+	return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	return system(command);
+}
+
+static void put_file(const char *path, const struct blob *b)
+{
+	char full[4096], *slash;
+
+	snprintf(full, sizeof(full), "%s/%s", root, path);
+	slash = strrchr(full, '/');
+	*slash = 0;
+	assert_int_equal(file_mkdirs(full), 0);
+	*slash = '/';
+	int fd = open(full, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(file_write_all(fd, b->data, b->len), 0);
+	close(fd);
+}
+
+/* Opens ROOT/opt/lib.so as if ROOT were the target's root. */
+static struct image *open_in_root(void)
+{
+	struct image *image = NULL;
+	AUTO_CLOSE int root_fd = open(root, O_PATH | O_DIRECTORY);
+	AUTO_CLOSE int fd = openat(root_fd, "opt/lib.so", O_RDONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(image_open(fd, "/opt/lib.so", &root_fd, 1, &image, NULL), 0);
+	return image;
+}
+
+static struct image *from_memory(const struct blob *b)
+{
+	struct image *image = NULL;
+
+	assert_int_equal(image_from_memory(b->data, b->len, SYMBOL_NONE, &image, NULL), 0);
+	return image;
+}
+
+static void assert_name(struct image *image, uint64_t vaddr, const char *name, int source)
+{
+	struct symbol s;
+
+	if (!name) {
+		assert_int_equal(symbol_provider_find(image->symbols, vaddr, 0, &s), -ENOENT);
+		return;
+	}
+	assert_int_equal(symbol_provider_find(image->symbols, vaddr, 0, &s), 0);
+	assert_string_equal(s.name, name);
+	assert_int_equal(s.source, source);
+	assert_true(s.base <= s.start && s.start <= vaddr && vaddr < s.end);
+}
+
+/* What nm and readelf say of the library; the choices were asked of perf script. */
+static void the_symbols_are_those_that_perf_takes(void **state)
+{
+	struct image *image = from_memory(&elf64);
+	uint64_t vaddr;
+
+	(void)state;
+	assert_true(image->is_elf);
+	assert_false(image->has_debug_file);
+	assert_int_equal(image->build_id.len, 20);
+	assert_name(image, 0x400, "puts@plt", SYMBOL_PLT);
+	assert_name(image, 0x410, "weak_one@plt", SYMBOL_PLT);
+	assert_name(image, 0x420, "label_a", SYMBOL_SYMTAB);
+	assert_name(image, 0x422, "nosize", SYMBOL_SYMTAB);
+	assert_name(image, 0x421, "label_b", SYMBOL_SYMTAB);
+	assert_name(image, 0x423, "hid", SYMBOL_SYMTAB); /* hidden in the object file, local after linking */
+	assert_name(image, 0x424, "_ZN1aC1Ev", SYMBOL_SYMTAB);
+	assert_name(image, 0x425, "plain", SYMBOL_SYMTAB);
+	assert_name(image, 0x426, "alias_one", SYMBOL_SYMTAB);
+	assert_name(image, 0x429, "outer", SYMBOL_SYMTAB);
+	assert_name(image, 0x15e8, "data_word", SYMBOL_SYMTAB);
+	assert_name(image, 0x900000, NULL, 0);
+	assert_int_equal(image_vaddr(image, 0x429, &vaddr), 0);
+	assert_int_equal(vaddr, 0x429);
+	assert_int_equal(image_vaddr(image, 0x5e8, &vaddr), 0);
+	assert_int_equal(vaddr, 0x15e8);
+	assert_int_equal(image_vaddr(image, 0x900000, &vaddr), -ENOENT);
+	image_free(image);
+}
+
+static void images_of_32_bits_are_read_too(void **state)
+{
+	struct image *image = from_memory(&elf32);
+	struct symbol s;
+	bool found = false;
+
+	(void)state;
+	for (uint64_t a = 0; a < 0x2000 && !found; a++)
+		found = !symbol_provider_find(image->symbols, a, 0, &s) && !strcmp(s.name, "puts@plt");
+	assert_true(found);
+	image_free(image);
+}
+
+static void the_source_of_an_image_from_memory_tags_its_symbols(void **state)
+{
+	struct image *image = NULL;
+
+	(void)state;
+	assert_int_equal(image_from_memory(elf64.data, elf64.len, SYMBOL_VDSO, &image, NULL), 0);
+	assert_name(image, 0x429, "outer", SYMBOL_VDSO);
+	image_free(image);
+}
+
+static void a_stripped_file_has_its_exports_only(void **state)
+{
+	struct image *image = from_memory(&stripped);
+
+	(void)state;
+	assert_name(image, 0x429, "outer", SYMBOL_DYNSYM);
+	assert_name(image, 0x400, "puts@plt", SYMBOL_PLT);
+	image_free(image);
+}
+
+static void assert_debug_file(bool expected)
+{
+	struct image *image = open_in_root();
+
+	assert_int_equal(image->has_debug_file, expected);
+	assert_name(image, 0x421, expected ? "label_b" : "label_a", expected ? SYMBOL_DEBUG_FILE : SYMBOL_DYNSYM);
+	assert_name(image, 0x429, "outer", expected ? SYMBOL_DEBUG_FILE : SYMBOL_DYNSYM);
+	assert_name(image, 0x400, "puts@plt", SYMBOL_PLT);
+	image_free(image);
+}
+
+static void debug_files_are_found_in_all_usual_places(void **state)
+{
+	static const char *const places[] = {
+		"opt/lib.debug", "opt/.debug/lib.debug", "usr/lib/debug/opt/lib.debug", "usr/lib/debug/opt/lib.so.debug",
+		"usr/lib/debug/opt/lib.so", "opt/.debug/lib.so",
+	};
+	char by_id[128] = "usr/lib/debug/.build-id/", hex[2 * IMAGE_BUILD_ID_MAX + 1];
+	struct image *image = from_memory(&stripped);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		put_file("opt/lib.so", &elf64_link);
+		assert_debug_file(false);
+		put_file(places[i], &debug);
+		assert_debug_file(true);
+		remove_root(NULL);
+		make_root(NULL);
+	}
+	image_build_id_hex(&image->build_id, hex);
+	image_free(image);
+	snprintf(by_id + strlen(by_id), sizeof(by_id) - strlen(by_id), "%.2s/%s.debug", hex, hex + 2);
+	put_file("opt/lib.so", &stripped);
+	put_file(by_id, &debug);
+	assert_debug_file(true);
+}
+
+/* A copy whose build id is another one, or, with its note's owner gone, none. */
+static struct blob other_build_id(const struct blob *b, bool none)
+{
+	struct blob copy = {malloc(b->len), b->len};
+	static const char owner[] = "\x03\x00\x00\x00GNU";
+
+	assert_non_null(copy.data);
+	memcpy(copy.data, b->data, b->len);
+	char *note = memmem(copy.data, copy.len, owner, sizeof(owner));
+
+	assert_non_null(note);
+	note[none ? 4 : sizeof(owner)] ^= 1;
+	return copy;
+}
+
+static void a_debug_file_of_another_build_is_not_used(void **state)
+{
+	struct blob other = other_build_id(&debug, false), none = other_build_id(&debug, true);
+
+	(void)state;
+	put_file("opt/lib.so", &elf64_link);
+	put_file("opt/lib.debug", &other);
+	assert_debug_file(false);
+	put_file("opt/lib.debug", &none);
+	assert_debug_file(false);
+	put_file("opt/.debug/lib.debug", &debug); /* the next place is tried */
+	assert_debug_file(true);
+	free(other.data);
+	free(none.data);
+}
+
+static void without_a_build_id_the_checksum_decides(void **state)
+{
+	struct blob image = other_build_id(&elf64_link, true), other = other_build_id(&debug, false);
+
+	(void)state;
+	put_file("opt/lib.so", &image);
+	put_file("opt/lib.debug", &other);
+	assert_debug_file(false);
+	put_file("opt/lib.debug", &debug);
+	assert_debug_file(true);
+	free(image.data);
+	free(other.data);
+}
+
+static void links_do_not_lead_out_of_the_root(void **state)
+{
+	char outside[] = "/tmp/test_image_out.XXXXXX", path[256], inside[256], command[512];
+
+	(void)state;
+	assert_non_null(mkdtemp(outside));
+	put_file("opt/lib.so", &elf64_link);
+	put_file("elsewhere.debug", &debug);
+	/* Absolute inside the root: seen from it, this is elsewhere.debug there. */
+	snprintf(inside, sizeof(inside), "%s/opt/lib.debug", root);
+	assert_int_equal(symlink("/elsewhere.debug", inside), 0);
+	assert_debug_file(true);
+	assert_int_equal(unlink(inside), 0);
+	/* The same outside it is not seen. */
+	snprintf(command, sizeof(command), "mv %s/elsewhere.debug %s/lib.debug", root, outside);
+	assert_int_equal(system(command), 0);
+	snprintf(path, sizeof(path), "%s/lib.debug", outside);
+	assert_int_equal(symlink(path, inside), 0);
+	assert_debug_file(false);
+	assert_int_equal(unlink(inside), 0);
+	snprintf(path, sizeof(path), "../../../../../..%s/lib.debug", outside);
+	assert_int_equal(symlink(path, inside), 0);
+	assert_debug_file(false);
+	/* What is no regular file is not waited for. */
+	assert_int_equal(unlink(inside), 0);
+	assert_int_equal(mkfifo(inside, 0600), 0);
+	assert_debug_file(false);
+	snprintf(command, sizeof(command), "rm -rf %s", outside);
+	assert_int_equal(system(command), 0);
+}
+
+static void a_build_id_is_read_alone(void **state)
+{
+	struct image_build_id id;
+	char hex[2 * IMAGE_BUILD_ID_MAX + 1];
+
+	(void)state;
+	put_file("opt/lib.so", &stripped);
+	put_file("opt/text", &(struct blob){(char *)(uintptr_t)"text", 4});
+	AUTO_CLOSE int root_fd = open(root, O_PATH | O_DIRECTORY);
+	AUTO_CLOSE int fd = openat(root_fd, "opt/lib.so", O_RDONLY);
+	AUTO_CLOSE int text = openat(root_fd, "opt/text", O_RDONLY);
+	AUTO_CLOSE int dir = openat(root_fd, "opt", O_RDONLY);
+
+	assert_int_equal(image_build_id_of(fd, &id), 0);
+	image_build_id_hex(&id, hex);
+	assert_int_equal(strlen(hex), 40);
+	assert_int_equal(strspn(hex, "0123456789abcdef"), 40);
+	assert_int_equal(image_build_id_of(text, &id), -EBADMSG);
+	assert_int_equal(image_build_id_of(dir, &id), -EBADMSG);
+	assert_int_equal(image_build_id_of(-1, &id), -EBADMSG);
+}
+
+/* Cut at each length, and each byte changed: whatever comes out, nothing breaks. */
+static void damaged_files_are_harmless(void **state)
+{
+	struct image *image;
+	struct parse_error err;
+	struct symbol s;
+
+	(void)state;
+	for (size_t len = 0; len < elf64.len; len++) {
+		char *copy = malloc(len + 1);
+
+		assert_non_null(copy);
+		memcpy(copy, elf64.data, len);
+		if (!image_from_memory(copy, len, SYMBOL_NONE, &image, &err))
+			image_free(image);
+		free(copy);
+	}
+	for (size_t i = 0; i < elf64.len; i++) {
+		char was = elf64.data[i];
+
+		elf64.data[i] = (char)~was;
+		if (!image_from_memory(elf64.data, elf64.len, SYMBOL_NONE, &image, &err)) {
+			for (uint64_t a = 0x3f0; image->symbols && a < 0x460; a++)
+				symbol_provider_find(image->symbols, a, 0, &s);
+			image_free(image);
+		}
+		elf64.data[i] = was;
+	}
+}
+
+#define ROOT_TEST(f) cmocka_unit_test_setup_teardown(f, make_root, remove_root)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_symbols_are_those_that_perf_takes),
+		cmocka_unit_test(images_of_32_bits_are_read_too),
+		cmocka_unit_test(the_source_of_an_image_from_memory_tags_its_symbols),
+		cmocka_unit_test(a_stripped_file_has_its_exports_only),
+		ROOT_TEST(debug_files_are_found_in_all_usual_places),
+		ROOT_TEST(a_debug_file_of_another_build_is_not_used),
+		ROOT_TEST(without_a_build_id_the_checksum_decides),
+		ROOT_TEST(links_do_not_lead_out_of_the_root),
+		ROOT_TEST(a_build_id_is_read_alone),
+		cmocka_unit_test(damaged_files_are_harmless),
+	};
+
+	return cmocka_run_group_tests(tests, load_blobs, NULL);
+}
