@@ -35,7 +35,16 @@ int main(int argc, char **argv)
 		fputs(c->usage, stdout);
 		return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 	}
-	int status = c->run(argc > 1 ? argc - 1 : argc, argc > 1 ? argv + 1 : argv);
+	/* getopt begins its messages with argv[0]. */
+	char getopt_name[64];
+
+	snprintf(getopt_name, sizeof(getopt_name), "profcpu: %s", c->name);
+	if (argc > 1) {
+		argc--;
+		argv++;
+	}
+	argv[0] = getopt_name;
+	int status = c->run(argc, argv);
 
 	log_sum_up();
 	return status;
