@@ -87,10 +87,11 @@ static int explain_descriptors(const struct sampler *s, int error, const char *n
 			name, s->options.nevents, s->cpus.len, (unsigned long long)limit.rlim_max);
 	return sampler_fail(
 		problem, error, OPEN_WHAT,
-		"%s: %zu threads on %zu CPUs take more descriptors than the limit of %llu%s; "
+		"%s: %s%zu threads on %zu CPUs take more descriptors than the limit of %llu%s; "
 		"raise it (ulimit -Hn), or give CAP_PERFMON (--cap-add PERFMON), with which few "
 		"are needed",
-		name, s->wanted_threads, s->cpus.len, (unsigned long long)limit.rlim_max,
+		name, s->wanted_threads < SAMPLER_THREAD_FDS ? "" : "at least ", s->wanted_threads,
+		s->cpus.len, (unsigned long long)limit.rlim_max,
 		s->cpus_denied ? ", and events for whole CPUs are not permitted" : "");
 }
 

@@ -107,12 +107,13 @@ static size_t raise_descriptors(void)
 	return limit.rlim_cur > SIZE_MAX ? SIZE_MAX : (size_t)limit.rlim_cur;
 }
 
-static int count_threads(struct sampler *s, size_t *ret_n)
+/* At least `enough` of them, or all. */
+static int count_threads(struct sampler *s, size_t enough, size_t *ret_n)
 {
 	struct target_threads threads = {0};
 	int r = 0;
 
-	for (size_t i = 0; i < s->targets.list.len && r != -ENOMEM; i++)
+	for (size_t i = 0; i < s->targets.list.len && r != -ENOMEM && threads.len < enough; i++)
 		r = targets_threads(s->targets.list.v[i], sampler_proc(&s->options), &threads);
 	*ret_n = threads.len;
 	vec_free(&threads);
@@ -130,7 +131,8 @@ static int choose_mode(struct sampler *s, struct sampler_problem *problem)
 		s->setup.mode = s->options.mode;
 	if (s->options.system_wide || s->options.command)
 		return 0;
-	if (count_threads(s, &s->wanted_threads))
+	if (count_threads(s, s->options.mode == SAMPLER_AUTO ? SAMPLER_THREAD_FDS : SIZE_MAX,
+			  &s->wanted_threads))
 		return sampler_fail(problem, -ENOMEM, "record", "the targets' threads: no memory");
 	size_t need = s->wanted_threads * s->cpus.len * s->options.nevents;
 

@@ -18,7 +18,7 @@ starts_within_a_second() { # ARG...
 		echo "$*: try $try: $(((end - begin) / 1000000)) ms, CPU $(value user_s) + $(value sys_s) s"
 		[ "$BUILD" = "$ROOT/build" ] && [ $((end - begin)) -ge 1010000000 ] || return 0
 	done
-	busy=$(awk -v n="$(nproc)" '{ print $1 > 2 * n }' /proc/loadavg)
+	busy=$(awk -v n="$(nproc)" '{ print ($1 > 2 * n) }' /proc/loadavg)
 	[ "$busy" = 1 ] && awk -v u="$(value user_s)" -v s="$(value sys_s)" 'BEGIN { exit !(u + s < 0.5) }' && return 0
 	fail "five times longer than a second to record 10 ms"
 }
