@@ -42,6 +42,8 @@ static char *outbuf_room(struct outbuf *o, size_t n)
 
 void outbuf_put(struct outbuf *o, const void *data, size_t len)
 {
+	if (!len)
+		return;
 	if (o->fd >= 0 && len >= OUTBUF_BYTES) {
 		if (outbuf_flush(o))
 			return;

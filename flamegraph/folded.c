@@ -121,7 +121,7 @@ struct folded_label {
 };
 
 /* below: the kind of the frame that called this one; first: it is the first of its line. */
-static int folded_label(struct folded *f, const char *name, size_t len, uint8_t below, bool first, bool last,
+static int folded_label(struct folded *f, const char *name, size_t len, uint8_t below, bool first,
 			struct folded_label *ret)
 {
 	struct folded_label l = {.annotation = folded_take_annotation(name, &len)};
@@ -139,7 +139,7 @@ static int folded_label(struct folded *f, const char *name, size_t len, uint8_t 
 		l.kind = FRAME_MANAGED;
 	else if (l.annotation == 'i')
 		l.kind |= TREE_INLINED;
-	else if (first && !last && (guess & FOLDED_COMM) && !l.annotation)
+	else if (first && (guess & FOLDED_COMM) && !l.annotation)
 		l.kind = FRAME_NATIVE | TREE_COMM;
 	*ret = l;
 	return 0;
@@ -163,9 +163,6 @@ static size_t folded_shared(struct folded *f, const char *line, size_t len, size
 	while (n && (f->path.v[n - 1].end > same ||
 		     (f->path.v[n - 1].end < len && line[f->path.v[n - 1].end] != ';')))
 		n--;
-	/* The first frame may be a thread's name only where others follow it. */
-	if (n == 1 && (len == f->path.v[0].end || f->prev.len == f->path.v[0].end))
-		n = 0;
 	*ret_at = n ? f->path.v[n - 1].end + 1 : 0;
 	return n;
 }
@@ -192,7 +189,7 @@ static int folded_walk(struct folded *f, const char *line, size_t len, uint32_t 
 		size_t end = semi ? (size_t)(semi - line) : len;
 		struct folded_label label;
 		uint8_t below = at ? f->tree->nodes.v[node].kind : FRAME_UNKNOWN;
-		int r = folded_label(f, line + at, end - at, below, at == 0, end == len, &label);
+		int r = folded_label(f, line + at, end - at, below, at == 0, &label);
 
 		if (!r)
 			r = folded_step(f, node, &label, &node);
@@ -223,7 +220,7 @@ static int folded_walk_reverse(struct folded *f, const char *line, size_t len, u
 		size_t end = semi ? (size_t)(semi - line) : len;
 		struct folded_label label;
 
-		r = folded_label(f, line + at, end - at, below, at == 0, end == len, &label);
+		r = folded_label(f, line + at, end - at, below, at == 0, &label);
 		if (!r)
 			r = vec_push(&labels, label);
 		below = label.kind & TREE_KIND_MASK;

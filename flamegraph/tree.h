@@ -76,9 +76,8 @@ int tree_rescale(struct tree *t, uint32_t factor);
  * 0 or -ENOMEM (differential trees only). */
 int tree_finish(struct tree *t);
 
-/* self and total after, less before; 0 in a tree that is not differential. */
+/* self after less before; 0 in a tree that is not differential. */
 double tree_delta_self(const struct tree *t, uint32_t node);
-double tree_delta_total(const struct tree *t, uint32_t node);
 
 struct tree_options {
 	uint32_t event; /* of the profile; PROFILE_NONE: the first that has samples */
@@ -86,11 +85,5 @@ struct tree_options {
 	bool with_tids; /* comm-PID/TID at the root instead of comm */
 	bool in_order; /* a flame chart, see struct tree */
 };
-
-/*
- * From a profile, in the full form of names. t is made here; on failure it is freed. Cost follows the stack trie, not samples x
- * depth (in_order or reverse: distinct stacks x depth, samples x depth at worst). 0 or -errno.
- */
-int tree_from_profile(struct tree *t, struct profile *profile, const struct tree_options *options);
 
 #endif

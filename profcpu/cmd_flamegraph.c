@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "flamegraph/folded.h"
 #include "flamegraph/svg.h"
+#include "flamegraph/tree_profile.h"
 #include "profcpu/command.h"
 #include "profcpu/input.h"
 

@@ -5,7 +5,7 @@
 #include "base/replace.h"
 #include "flamegraph/collapse.h"
 #include "flamegraph/svg.h"
-#include "flamegraph/tree.h"
+#include "flamegraph/tree_profile.h"
 #include "recording/archive.h"
 #include "recording/recording.h"
 #include "recording/script_text.h"

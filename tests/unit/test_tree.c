@@ -1,6 +1,7 @@
 /* Trees from folded text and from profiles: what is merged, weighed, counted. */
 #include "flamegraph/folded.h"
 #include "flamegraph/kinds.h"
+#include "flamegraph/tree_profile.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,197 @@
+#include "flamegraph/tree_profile.h"
+
+#include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/outbuf.h"
+
+#include <errno.h>
+
+/* What a frame or thread of the profile is in the tree. */
+struct tree_label {
+	uint32_t name; /* PROFILE_NONE: not asked for yet */
+	uint8_t kind;
+};
+
+struct tree_builder {
+	struct tree *tree;
+	struct profile *profile;
+	const struct tree_options *options;
+	uint32_t event;
+	struct tree_label *frames, *threads;
+	struct hashmap nodes; /* comm node and stack -> node */
+	VEC(uint32_t) stack; /* scratch */
+};
+
+static int tree_frame_label(struct tree_builder *b, uint32_t frame, struct tree_label *ret_label)
+{
+	struct tree_label *l = &b->frames[frame];
+
+	if (l->name == PROFILE_NONE) {
+		const struct profile_frame *f = profile_frame_of(b->profile, frame);
+		uint32_t len, name;
+		const char *text = profile_text_of(b->profile, f->name, &len);
+		int r = intern_put(&b->tree->names, text, len, &name);
+
+		if (r)
+			return r;
+		*l = (struct tree_label){name, (uint8_t)(f->kind | (f->inlined ? TREE_INLINED : 0))};
+	}
+	*ret_label = *l;
+	return 0;
+}
+
+static int tree_thread_label(struct tree_builder *b, uint32_t thread, struct tree_label *ret_label)
+{
+	struct tree_label *l = &b->threads[thread];
+
+	if (l->name == PROFILE_NONE) {
+		const struct profile_thread *t = profile_thread_of(b->profile, thread);
+		uint32_t len, name;
+		const char *comm = profile_text_of(b->profile, t->comm, &len);
+		struct outbuf text = outbuf_to(-1);
+
+		outbuf_put(&text, comm, len);
+		if (b->options->with_tids)
+			outbuf_printf(&text, "-%d/%d", t->pid, t->tid);
+		int r = text.error ? text.error
+				   : intern_put(&b->tree->names, text.len ? text.data : "", text.len, &name);
+
+		outbuf_close(&text);
+		if (r)
+			return r;
+		*l = (struct tree_label){name, FRAME_NATIVE | TREE_COMM};
+	}
+	*ret_label = *l;
+	return 0;
+}
+
+static int tree_step(struct tree_builder *b, uint32_t frame, uint32_t *node)
+{
+	struct tree_label label;
+	int r = tree_frame_label(b, frame, &label);
+
+	return r ? r : tree_child_of_name(b->tree, *node, label.name, label.kind, node);
+}
+
+/* The node of a stack under a thread's name: up the trie until a stack that is known, and down again. */
+static int tree_node_of_stack(struct tree_builder *b, uint32_t comm, uint32_t stack, uint32_t *ret_node)
+{
+	uint32_t node = comm, *known = NULL;
+	int r;
+
+	b->stack.len = 0;
+	for (; stack != PROFILE_STACK_EMPTY; stack = profile_stack_parent(b->profile, stack)) {
+		known = b->tree->in_order ? NULL : hashmap_get(&b->nodes, (uint64_t)comm << 32 | stack);
+		if (known) {
+			node = *known;
+			break;
+		}
+		if (vec_push(&b->stack, stack))
+			return -ENOMEM;
+	}
+	while (b->stack.len) {
+		stack = b->stack.v[--b->stack.len];
+		r = tree_step(b, profile_stack_frame(b->profile, stack), &node);
+		if (!r && !b->tree->in_order)
+			r = hashmap_put(&b->nodes, (uint64_t)comm << 32 | stack, node);
+		if (r)
+			return r;
+	}
+	*ret_node = node;
+	return 0;
+}
+
+/* From the leaf to the thread's name. */
+static int tree_node_reversed(struct tree_builder *b, struct tree_label comm, uint32_t stack, uint32_t *ret_node)
+{
+	uint32_t node = TREE_ROOT;
+
+	for (; stack != PROFILE_STACK_EMPTY; stack = profile_stack_parent(b->profile, stack)) {
+		int r = tree_step(b, profile_stack_frame(b->profile, stack), &node);
+
+		if (r)
+			return r;
+	}
+	return tree_child_of_name(b->tree, node, comm.name, comm.kind, ret_node);
+}
+
+static int tree_put(struct tree_builder *b, uint32_t event, uint32_t thread, uint32_t stack, uint64_t weight)
+{
+	struct tree_label comm;
+	uint32_t node;
+
+	if (b->event == PROFILE_NONE)
+		b->event = event;
+	if (event != b->event)
+		return 0;
+	int r = tree_thread_label(b, thread, &comm);
+
+	if (!r && b->options->reverse)
+		r = tree_node_reversed(b, comm, stack, &node);
+	else if (!r) {
+		r = tree_child_of_name(b->tree, TREE_ROOT, comm.name, comm.kind, &node);
+		if (!r)
+			r = tree_node_of_stack(b, node, stack, &node);
+	}
+	if (!r)
+		tree_add(b->tree, node, weight);
+	return r;
+}
+
+static int tree_put_sample(void *ctx, const struct profile_sample *s)
+{
+	return tree_put(ctx, s->event, s->thread, s->stack, s->weight);
+}
+
+static int tree_put_groups(struct tree_builder *b)
+{
+	AUTO_FREE struct profile_group *groups = NULL;
+	size_t n = 0;
+	int r = profile_groups(b->profile, &groups, &n);
+
+	for (size_t i = 0; !r && i < n; i++)
+		r = tree_put(b, groups[i].event, groups[i].thread, groups[i].stack, groups[i].weight);
+	return r;
+}
+
+static struct tree_label *tree_labels_new(uint32_t n)
+{
+	struct tree_label *labels = malloc(((size_t)n + 1) * sizeof(*labels));
+
+	for (uint32_t i = 0; labels && i < n; i++)
+		labels[i] = (struct tree_label){.name = PROFILE_NONE};
+	return labels;
+}
+
+int tree_from_profile(struct tree *t, struct profile *profile, const struct tree_options *options)
+{
+	int r = tree_init(t, options->in_order);
+
+	if (r)
+		return r;
+	struct tree_builder b = {
+		.tree = t,
+		.profile = profile,
+		.options = options,
+		.event = options->event,
+		.frames = tree_labels_new(profile_nframes(profile)),
+		.threads = tree_labels_new(profile_nthreads(profile)),
+	};
+
+	if (!b.frames || !b.threads)
+		r = -ENOMEM;
+	else if (options->in_order)
+		r = profile_each_sample(profile, tree_put_sample, &b);
+	else
+		r = tree_put_groups(&b);
+	t->event = b.event;
+	free(b.frames);
+	free(b.threads);
+	hashmap_free(&b.nodes);
+	vec_free(&b.stack);
+	if (!r)
+		r = tree_finish(t);
+	if (r)
+		tree_free(t);
+	return r;
+}
