@@ -1,4 +1,4 @@
-/* covers: symbols/symbolizer.c symbols/processes.c symbols/kernel_map.c symbols/frames.c symbols/answers.c profcpu/ingest.c */
+/* covers: symbols/symbolizer.c symbols/processes.c symbols/frames.c symbols/answers.c profcpu/ingest.c */
 #include "base/file.h"
 #include "profcpu/ingest.h"
 #include "symbols/store.h"
