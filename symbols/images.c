@@ -317,6 +317,31 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 	return 0;
 }
 
+/* The perf map of a process that has ended and that nobody held: where one with our root and PIDs would have written it, as
+ * perf looks for it. */
+static int images_open_left_perfmap(int32_t pid, int *ret_fd)
+{
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size > PERFMAP_BYTES_MAX)
+		return -EACCES;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int images_open_perfmap(const struct images *im, int32_t pid, int *ret_fd)
+{
+	int r = im->opener ? opener_perfmap(im->opener, pid, PERFMAP_BYTES_MAX, ret_fd) : -ESRCH;
+
+	return r == -ESRCH ? images_open_left_perfmap(pid, ret_fd) : r;
+}
+
 /* The perf map of a process, loaded when it is asked for the first time; *ret_map NULL: it has none. */
 static int images_perfmap(struct images *im, int32_t pid, struct symbol_provider **ret_map)
 {
@@ -331,7 +356,7 @@ static int images_perfmap(struct images *im, int32_t pid, struct symbol_provider
 		*ret_map = im->perfmaps.v[*known];
 		return 0;
 	}
-	if (im->opener && !opener_perfmap(im->opener, pid, PERFMAP_BYTES_MAX, &fd)) {
+	if (!images_open_perfmap(im, pid, &fd)) {
 		r = perfmap_load(fd, &map, &stats, &err);
 		im->stats.perfmaps += !r;
 		im->stats.perfmap_bad_lines += stats.bad_lines;
