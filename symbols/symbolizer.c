@@ -560,32 +560,23 @@ int symbolizer_store(struct symbolizer *s, int dir_fd)
 }
 
 /*
- * Sums samples up from leaves to roots: a stack's id is greater than its parent's. A stack is complete when a function that
- * nothing calls is in it; what some unwinders find below that is chance.
+ * Counts the frames of one stack `samples` times. A stack is complete when a function that nothing calls is in it; what some
+ * unwinders find below that is chance.
  */
-static int symbolizer_audit_stacks(struct symbolizer *s, uint64_t *samples, struct symbolizer_audit *audit)
+static void symbolizer_audit_stack(const struct symbolizer *s, uint32_t stack, uint64_t samples,
+				   struct symbolizer_audit *audit)
 {
-	uint32_t n = profile_nstacks(s->profile);
-	uint8_t *rooted = calloc(n, 1);
+	bool rooted = false;
 
-	if (!rooted)
-		return -ENOMEM;
-	for (uint32_t id = PROFILE_STACK_EMPTY + 1; id < n; id++) {
-		uint32_t frame = profile_stack_frame(s->profile, id);
+	for (; stack != PROFILE_STACK_EMPTY; stack = profile_stack_parent(s->profile, stack)) {
+		uint32_t id = profile_stack_frame(s->profile, stack);
+		const struct profile_frame *frame = profile_frame_of(s->profile, id);
 
-		rooted[id] = rooted[profile_stack_parent(s->profile, id)] ||
-			     (frame < s->root_frames.len && s->root_frames.v[frame]);
-		*(rooted[id] ? &audit->stacks_complete : &audit->stacks_truncated) += samples[id];
+		audit->frames[frame->kind][frame->status] += samples;
+		rooted |= id < s->root_frames.len && s->root_frames.v[id];
 	}
-	audit->stacks_truncated += samples[PROFILE_STACK_EMPTY];
-	for (uint32_t id = n - 1; id > PROFILE_STACK_EMPTY; id--) {
-		const struct profile_frame *f = profile_frame_of(s->profile, profile_stack_frame(s->profile, id));
-
-		audit->frames[f->kind][f->status] += samples[id];
-		samples[profile_stack_parent(s->profile, id)] += samples[id];
-	}
-	free(rooted);
-	return 0;
+	audit->samples += samples;
+	*(rooted ? &audit->stacks_complete : &audit->stacks_truncated) += samples;
 }
 
 int symbolizer_audit(struct symbolizer *s, struct symbolizer_audit *ret_audit)
@@ -598,25 +589,14 @@ int symbolizer_audit(struct symbolizer *s, struct symbolizer_audit *ret_audit)
 		.images_replaced = notes.images_replaced,
 	};
 	struct profile_group *groups;
-	uint64_t *samples;
 	size_t ngroups;
 	int r = profile_groups(s->profile, &groups, &ngroups);
 
 	if (r)
 		return r;
-	samples = calloc(profile_nstacks(s->profile), sizeof(*samples));
-	if (!samples) {
-		free(groups);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < ngroups; i++) {
-		samples[groups[i].stack] += groups[i].samples;
-		audit.samples += groups[i].samples;
-	}
-	r = symbolizer_audit_stacks(s, samples, &audit);
-	free(samples);
+	for (size_t i = 0; i < ngroups; i++)
+		symbolizer_audit_stack(s, groups[i].stack, groups[i].samples, &audit);
 	free(groups);
-	if (!r)
-		*ret_audit = audit;
-	return r;
+	*ret_audit = audit;
+	return 0;
 }
