@@ -89,6 +89,7 @@ static pid_t start_lookalike(const char *library, int memfd)
 
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_NAME, "looks-alike");
 		int fd = memfd ? memfd_create(library, MFD_CLOEXEC) : open(library, O_RDWR | O_CREAT | O_CLOEXEC, 0755);
 
 		if (fd < 0 || ftruncate(fd, 4096) ||
@@ -110,6 +111,24 @@ static void end_child(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
+/* DIR/NAME.runtimeconfig.json, NAME being that of the process's program (which is another one under valgrind). */
+static void write_config(pid_t pid)
+{
+	char path[512], exe[256];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	ssize_t n = readlink(path, exe, sizeof(exe) - 1);
+
+	assert_true(n > 0);
+	exe[n] = 0;
+	snprintf(path, sizeof(path), "%s%s.runtimeconfig.json", dir, strrchr(exe, '/'));
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs("{\"runtimeOptions\":{\"includedFrameworks\":[{\"name\":\"Microsoft.NETCore.App\",\"version\":\"10.0.7\"}]}}", f);
+	fclose(f);
+}
+
 static void processes_are_found_and_told_apart(void **state)
 {
 	struct dotnet_runtime runtime;
@@ -120,14 +139,10 @@ static void processes_are_found_and_told_apart(void **state)
 
 	(void)state;
 	assert_int_equal(opener_new(&o), 0);
-	snprintf(path, sizeof(path), "%s/test_dotnet.runtimeconfig.json", dir);
-	FILE *f = fopen(path, "w");
-
-	fputs("{\"runtimeOptions\":{\"includedFrameworks\":[{\"name\":\"Microsoft.NETCore.App\",\"version\":\"10.0.7\"}]}}", f);
-	fclose(f);
 	snprintf(path, sizeof(path), "%s/libcoreclr.so", dir);
 	pid_t published = start_lookalike(path, 0), single = start_lookalike("doublemapper", 1);
 
+	write_config(published);
 	assert_int_equal(dotnet_look(o, published, &runtime), 0);
 	assert_true(runtime.is_dotnet);
 	assert_string_equal(runtime.version, "10.0.7");
@@ -143,7 +158,7 @@ static void processes_are_found_and_told_apart(void **state)
 		assert_true(!i || list.v[i - 1].pid < list.v[i].pid);
 		found += list.v[i].pid == published || list.v[i].pid == single;
 		if (list.v[i].pid == published) {
-			assert_string_equal(list.v[i].comm, "test_dotnet");
+			assert_string_equal(list.v[i].comm, "looks-alike");
 			assert_int_equal(list.v[i].uid, geteuid());
 			assert_int_equal(list.v[i].ppid, getpid());
 		}

@@ -93,7 +93,7 @@ static void enter_tmpfs_root(void)
 {
 	char path[256];
 
-	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+	if (unshare(CLONE_NEWNS) || mount("none", "/", "", MS_REC | MS_PRIVATE, NULL))
 		_exit(92);
 	snprintf(path, sizeof(path), "%s/root", dir);
 	mkdir(path, 0755);
@@ -175,9 +175,13 @@ static void check_links(bool by_steps)
 	assert_true(p.other_root);
 	assert_int_equal(p.uid, 0);
 	check_paths(o, pid, cases, sizeof(cases) / sizeof(cases[0]));
-	/* Magic links lead anywhere: never followed. In steps they are words, and those words are not there. */
-	assert_int_equal(opener_file(o, pid, "/magic", LIMIT, &fd), by_steps ? -ENOENT : -ELOOP);
-	assert_int_equal(opener_file(o, pid, "/escape", LIMIT, &fd), by_steps ? -ENOENT : -ELOOP);
+	/* Magic links lead anywhere: never followed. In steps (also where the kernel has no openat2) they are words, and those
+	 * words are not there. */
+	for (int i = 0; i < 2; i++) {
+		int r = opener_file(o, pid, i ? "/magic" : "/escape", LIMIT, &fd);
+
+		assert_true(r == -ENOENT || (r == -ELOOP && !by_steps));
+	}
 	end_child(pid);
 	opener_free(o);
 }

@@ -192,6 +192,7 @@ static void a_missing_file_is_not_a_missing_process(void **state)
 	assert_int_equal(proc_read(getpid(), 0, "no-such", 100, &text, &len), -ENOENT);
 	assert_int_equal(proc_read(0x7ffffffe, 0, "status", 100, &text, &len), -ESRCH);
 	assert_int_equal(proc_read(getpid(), 0, "status", 10, &text, &len), -E2BIG);
+	prctl(PR_SET_NAME, "test_proc");
 	assert_int_equal(proc_read(getpid(), getpid(), "comm", 100, &text, &len), 0);
 	assert_string_equal(text, "test_proc\n");
 	free(text);
