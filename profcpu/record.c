@@ -169,18 +169,16 @@ static int take_round(void *ctx)
 {
 	struct record *rec = ctx;
 
-	record_hold_round(&rec->hold, clock_monotonic_ns());
+	record_hold_round(&rec->hold);
 	return perfdata_writer_round(rec->writer);
 }
 
-static int take_process(void *ctx, pid_t pid)
+static int take_process(void *ctx, pid_t pid, enum sampler_news news)
 {
 	struct record *rec = ctx;
 
-	if (pid == rec->command.pid && rec->options->opener)
-		(void)opener_hold(rec->options->opener, pid); /* the one that matters, however short it lives */
-	else
-		record_hold_process(&rec->hold, pid);
+	/* The command is the one that matters, however short it lives. */
+	record_hold_news(&rec->hold, pid, news, pid == rec->command.pid);
 	return 0;
 }
 
@@ -443,6 +441,7 @@ static void release(struct record *rec)
 	sampler_close(rec->sampler);
 	record_watch_free(&rec->watch);
 	recording_manifest_free(&rec->manifest);
+	record_hold_free(&rec->hold);
 	if (rec->data_fd >= 0)
 		close(rec->data_fd);
 	if (rec->dir_fd >= 0)
@@ -461,8 +460,11 @@ int record_run(const struct record_options *options, struct record_result *ret_r
 		return -EINVAL;
 	}
 	rec.progress = progress_to(2, options->quiet);
-	record_hold_new(&rec.hold, options->opener, options->system_wide);
-	r = begin(&rec);
+	r = record_hold_new(&rec.hold, options->opener, options->system_wide);
+	if (r)
+		log_error("cannot record: out of memory");
+	else
+		r = begin(&rec);
 	if (!r) {
 		ret_result->started = true;
 		hold_targets(&rec);

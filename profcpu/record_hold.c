@@ -3,69 +3,51 @@
 #include "base/clock.h"
 #include "container/proc.h"
 
-#include <stdio.h>
-#include <sys/stat.h>
-
-/* 0: it has ended, or we may not look. */
-static uint64_t mount_ns(const char *process)
+int record_hold_new(struct record_hold *h, struct opener *opener, bool patient)
 {
-	char path[64];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%s/ns/mnt", process);
-	return stat(path, &st) ? 0 : st.st_ino;
+	*h = (struct record_hold){.opener = opener, .patient = patient};
+	return pidset_new(&h->waiting);
 }
 
-void record_hold_new(struct record_hold *h, struct opener *opener, bool patient)
+void record_hold_free(struct record_hold *h)
 {
-	*h = (struct record_hold){
-		.opener = opener, .patient = patient, .own_mount_ns = mount_ns("self")};
+	pidset_free(&h->waiting);
 }
 
 static void put_off(struct record_hold *h, pid_t pid)
 {
-	size_t last = (h->first + h->count - 1) % RECORD_HOLD_PENDING;
-
-	if (h->count == RECORD_HOLD_PENDING || (h->count && h->pending[last].pid == pid))
+	if (h->count == RECORD_HOLD_PENDING || !pidset_add(&h->waiting, pid))
 		return;
-	h->pending[(last + 1) % RECORD_HOLD_PENDING] =
+	h->pending[(h->first + h->count++) % RECORD_HOLD_PENDING] =
 		(struct record_hold_pending){pid, clock_monotonic_ns()};
-	h->count++;
 }
 
 /* One that has ended already is left: the opener says so, and there is nothing to be done. */
-void record_hold_process(struct record_hold *h, pid_t pid)
+void record_hold_news(struct record_hold *h, pid_t pid, enum sampler_news news, bool always)
 {
-	char text[16];
-
-	if (!h->opener || h->looked++ >= RECORD_HOLD_A_ROUND)
+	if (!h->opener)
 		return;
-	if (h->patient) {
-		snprintf(text, sizeof(text), "%d", pid);
-		uint64_t ns = mount_ns(text);
-
-		if (!ns)
-			return;
-		if (ns == h->own_mount_ns) {
-			put_off(h, pid);
-			return;
-		}
-	}
-	(void)opener_hold(h->opener, pid);
+	if (news == SAMPLER_PROCESS_ENDED)
+		pidset_remove(&h->waiting, pid);
+	else if (always)
+		(void)opener_hold(h->opener, pid);
+	else if (h->patient && news == SAMPLER_PROCESS_NEW)
+		put_off(h, pid);
+	else if (h->held++ < RECORD_HOLD_A_ROUND)
+		(void)opener_hold(h->opener, pid);
 }
 
-void record_hold_round(struct record_hold *h, uint64_t now_ns)
+void record_hold_round(struct record_hold *h)
 {
-	char text[16];
+	uint64_t now = h->count ? clock_monotonic_ns() : 0;
 
-	h->looked = 0;
-	while (h->count && now_ns - h->pending[h->first].since_ns >= RECORD_HOLD_AFTER_NS) {
+	h->held = 0;
+	while (h->count && now - h->pending[h->first].since_ns >= RECORD_HOLD_AFTER_NS) {
 		pid_t pid = h->pending[h->first].pid;
 
 		h->first = (h->first + 1) % RECORD_HOLD_PENDING;
 		h->count--;
-		snprintf(text, sizeof(text), "%d", pid);
-		if (mount_ns(text))
+		if (pidset_remove(&h->waiting, pid))
 			(void)opener_hold(h->opener, pid);
 	}
 }

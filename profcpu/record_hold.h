@@ -4,24 +4,28 @@
 #define PROFCPU_RECORD_HOLD_H
 
 #include "container/opener.h"
+#include "sampler/pidset.h"
+#include "sampler/sampler.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define RECORD_HOLD_PENDING 256
-#define RECORD_HOLD_A_ROUND 100 /* new processes looked at each time the rings are read */
+#define RECORD_HOLD_PENDING 1024
+#define RECORD_HOLD_A_ROUND 100 /* processes held at once each time the rings are read */
 #define RECORD_HOLD_AFTER_NS 1000000000ULL
 
-/* On a busy machine most new processes end at once and share our root: holding each of them would
- * cost more than sampling. Recording the machine, those with a mount namespace of their own are
- * held at once, others when they have lived a second. */
+/*
+ * On a busy machine most new processes end at once and share our root: holding each of them would
+ * cost more than sampling it. Recording the machine, those with a mount namespace of their own are
+ * held at once, others when they have lived for a second.
+ */
 struct record_hold {
 	struct opener *opener; /* borrowed; NULL: nothing is held */
 	bool patient;          /* as above; false: all are held at once */
-	uint64_t own_mount_ns;
-	unsigned looked; /* in this round */
+	unsigned held;         /* in this round */
+	struct pidset waiting; /* those of pending that have not ended */
 	struct record_hold_pending {
 		pid_t pid;
 		uint64_t since_ns;
@@ -29,13 +33,15 @@ struct record_hold {
 	size_t first, count;
 };
 
-void record_hold_new(struct record_hold *h, struct opener *opener, bool patient);
+/* 0 or -ENOMEM. */
+int record_hold_new(struct record_hold *h, struct opener *opener, bool patient);
+void record_hold_free(struct record_hold *h); /* a zeroed one is fine */
 
-/* A process was seen for the first time, or executed a program. */
-void record_hold_process(struct record_hold *h, pid_t pid);
+/* What the sampler tells of a process; always: hold it at once. */
+void record_hold_news(struct record_hold *h, pid_t pid, enum sampler_news news, bool always);
 
 /* The rings were read: holds those whose time has come. */
-void record_hold_round(struct record_hold *h, uint64_t now_ns);
+void record_hold_round(struct record_hold *h);
 
 /* All processes that there are. */
 void record_hold_all(struct record_hold *h);

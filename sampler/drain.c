@@ -15,6 +15,14 @@ struct record_pid { /* COMM, MMAP, MMAP2, NAMESPACES, ... */
 	struct perf_event_header header;
 	uint32_t pid, tid;
 };
+struct record_namespaces {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	uint64_t count;
+	struct {
+		uint64_t dev, ino;
+	} v[MNT_NS_INDEX + 1];
+};
 struct record_lost {
 	struct perf_event_header header;
 	uint64_t id, lost;
@@ -31,14 +39,21 @@ static int tell_records(struct sampler *s, int cpu, const void *data, size_t len
 	return r;
 }
 
-static int tell_process(struct sampler *s, uint32_t pid)
+static int tell_process(struct sampler *s, uint32_t pid, enum sampler_news news)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < s->nlisteners && !r; i++)
 		if (s->listeners[i].process)
-			r = s->listeners[i].process(s->listeners[i].ctx, (pid_t)pid);
+			r = s->listeners[i].process(s->listeners[i].ctx, (pid_t)pid, news);
 	return r;
+}
+
+static int tell_new(struct sampler *s, uint32_t pid)
+{
+	return tell_process(s, pid,
+			    pidset_has(&s->elsewhere, (pid_t)pid) ? SAMPLER_PROCESS_ELSEWHERE
+								  : SAMPLER_PROCESS_NEW);
 }
 
 int sampler_tell_synthesized(struct sampler *s, const void *data, size_t len)
@@ -141,11 +156,49 @@ static bool wanted(const struct sampler *s, const struct perf_event_header *h)
 	}
 }
 
+/* Comes with each FORK, and when a process moves to other namespaces. */
+static void note_namespaces(struct sampler *s, const struct record_namespaces *ns)
+{
+	if (ns->count <= MNT_NS_INDEX || ns->pid != ns->tid || !s->mount_ns)
+		return;
+	if (ns->v[MNT_NS_INDEX].ino != s->mount_ns)
+		pidset_add(&s->elsewhere, (pid_t)ns->pid);
+	else
+		pidset_remove(&s->elsewhere, (pid_t)ns->pid);
+}
+
+static int note_process(struct sampler *s, const struct perf_event_header *h)
+{
+	const struct record_task *task = (const void *)h;
+	const struct record_namespaces *ns = (const void *)h;
+
+	switch (h->type) {
+	case PERF_RECORD_FORK:
+		if (h->size < sizeof(*task) || task->pid == task->ppid)
+			return 0;
+		/* The child is where its parent is, until a record says otherwise. */
+		if (pidset_has(&s->elsewhere, (pid_t)task->ppid))
+			pidset_add(&s->elsewhere, (pid_t)task->pid);
+		return tell_new(s, task->pid);
+	case PERF_RECORD_EXIT:
+		if (h->size < sizeof(*task) || task->pid != task->tid)
+			return 0;
+		pidset_remove(&s->elsewhere, (pid_t)task->pid);
+		return tell_process(s, task->pid, SAMPLER_PROCESS_ENDED);
+	case PERF_RECORD_NAMESPACES:
+		if (h->size >= sizeof(*ns))
+			note_namespaces(s, ns);
+		return 0;
+	default: /* COMM */
+		return h->misc & PERF_RECORD_MISC_COMM_EXEC && h->size >= sizeof(struct record_pid)
+			       ? tell_new(s, ((const struct record_pid *)h)->pid)
+			       : 0;
+	}
+}
+
 static int note_record(struct sampler *s, const struct perf_event_header *h,
 		       const struct attr_sample **last)
 {
-	const struct record_task *task;
-
 	s->stats.records++;
 	switch (h->type) {
 	case PERF_RECORD_SAMPLE:
@@ -163,12 +216,10 @@ static int note_record(struct sampler *s, const struct perf_event_header *h,
 		s->stats.throttled++;
 		return 0;
 	case PERF_RECORD_FORK:
-		task = as_task(h);
-		return task && task->pid != task->ppid ? tell_process(s, task->pid) : 0;
+	case PERF_RECORD_EXIT:
 	case PERF_RECORD_COMM:
-		return h->misc & PERF_RECORD_MISC_COMM_EXEC && h->size >= sizeof(struct record_pid)
-			       ? tell_process(s, ((const struct record_pid *)h)->pid)
-			       : 0;
+	case PERF_RECORD_NAMESPACES:
+		return note_process(s, h);
 	default:
 		return 0;
 	}

@@ -28,15 +28,18 @@ struct sampler {
 	struct sampler_setup setup;
 	struct sampler_stats stats;
 	struct targets targets;
-	struct pidset attached; /* threads that have events, opened or inherited */
-	VEC(int) cpus;          /* those with a ring */
-	struct ring *rings;     /* one for each of cpus */
-	uint64_t *heads;        /* the same; how far the present round goes */
-	VEC(int) owners;        /* dummy events that own the rings */
-	VEC(int) fds;           /* all sampling events */
-	size_t wanted_threads;  /* of the targets when opening began */
-	size_t denied;          /* threads of other users, left out */
-	bool cpus_denied;       /* CPU-wide events are not permitted */
+	struct pidset attached;  /* threads that have events, opened or inherited */
+	VEC(int) cpus;           /* those with a ring */
+	struct ring *rings;      /* one for each of cpus */
+	uint64_t *heads;         /* the same; how far the present round goes */
+	VEC(int) owners;         /* dummy events that own the rings */
+	VEC(int) fds;            /* all sampling events */
+	struct pidset elsewhere; /* processes in another mount namespace than ours, as NAMESPACES
+				    records say */
+	uint64_t mount_ns;       /* ours, 0: not known */
+	size_t wanted_threads;   /* of the targets when opening began */
+	size_t denied;           /* threads of other users, left out */
+	bool cpus_denied;        /* CPU-wide events are not permitted */
 	int poll_fd;
 	struct sampler_listener listeners[SAMPLER_LISTENERS_MAX];
 	size_t nlisteners;

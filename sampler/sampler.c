@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int copy_options(struct sampler *s, const struct sampler_options *options)
@@ -195,6 +196,14 @@ static void sum_up(struct sampler *s)
 	}
 }
 
+static int look_around(struct sampler *s)
+{
+	struct stat st;
+
+	s->mount_ns = stat("/proc/self/ns/mnt", &st) ? 0 : st.st_ino;
+	return pidset_new(&s->elsewhere);
+}
+
 static int open_all(struct sampler *s, const struct sampler_options *options,
 		    struct sampler_problem *problem)
 {
@@ -203,6 +212,9 @@ static int open_all(struct sampler *s, const struct sampler_options *options,
 	if (r)
 		return sampler_explain(s, r, 0, "this process", problem);
 	keep_to_limits(s);
+	r = look_around(s);
+	if (r)
+		return sampler_fail(problem, r, "record", "no memory");
 	r = add_targets(s, options, problem);
 	if (!r)
 		r = sampler_open_rings(s, problem);
@@ -314,6 +326,7 @@ void sampler_close(struct sampler *s)
 	vec_free(&s->cpus);
 	vec_free(&s->owners);
 	pidset_free(&s->attached);
+	pidset_free(&s->elsewhere);
 	targets_free(&s->targets);
 	free(s->heads);
 	free(s->rings);

@@ -54,19 +54,26 @@ struct sampler_options {
 			      2 MiB a CPU, 64 MiB in all */
 };
 
+enum sampler_news {
+	SAMPLER_PROCESS_NEW, /* was forked or executed another program; its mount namespace is ours,
+				or not known */
+	SAMPLER_PROCESS_ELSEWHERE, /* the same, in another mount namespace than ours */
+	SAMPLER_PROCESS_ENDED,
+};
+
 /*
  * Who takes records. Each function may be NULL; non-zero (-errno) ends the drain and is handed on.
  * records: whole records, 8-byte aligned, len > 0; valid until the next call of `round` has
  * returned. cpu is -1 for records synthesized from /proc. round: every ring was read once; no
  * record of later rounds is older than the records of the round before (perf's FINISHED_ROUND).
- * process: a process of the targets was seen for the first time, or executed another program; it
- * may have ended by now.
+ * process: news of a process of the targets, out of the records, so at no cost; it may have ended
+ * by now. NEW may come several times for one process.
  */
 struct sampler_listener {
 	void *ctx;
 	int (*records)(void *ctx, int cpu, const void *data, size_t len);
 	int (*round)(void *ctx);
-	int (*process)(void *ctx, pid_t pid);
+	int (*process)(void *ctx, pid_t pid, enum sampler_news news);
 };
 
 #define SAMPLER_LISTENERS_MAX 4

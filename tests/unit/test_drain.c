@@ -22,6 +22,7 @@ struct fixture {
 	unsigned char *taken; /* everything that the listener got */
 	size_t taken_bytes, chunks, rounds;
 	int processes[64];
+	enum sampler_news news[64];
 	size_t nprocesses;
 	int fail_with;
 };
@@ -53,10 +54,11 @@ static int take_round(void *ctx)
 	return 0;
 }
 
-static int take_process(void *ctx, pid_t pid)
+static int take_process(void *ctx, pid_t pid, enum sampler_news news)
 {
 	struct fixture *f = ctx;
 
+	f->news[f->nprocesses] = news;
 	f->processes[f->nprocesses++] = pid;
 	return 0;
 }
@@ -75,6 +77,8 @@ static int setup(void **state)
 		f->rings[i].cpu = i;
 		assert_int_equal(vec_push(&f->s.cpus, i), 0);
 	}
+	f->s.mount_ns = 4000;
+	assert_int_equal(pidset_new(&f->s.elsewhere), 0);
 	assert_int_equal(targets_new(&f->s.targets), 0);
 	assert_int_equal(sampler_listen(&f->s, &listener), 0);
 	*state = f;
@@ -91,6 +95,7 @@ static int teardown(void **state)
 	}
 	vec_free(&f->s.cpus);
 	targets_free(&f->s.targets);
+	pidset_free(&f->s.elsewhere);
 	free(f->taken);
 	free(f);
 	return 0;
@@ -228,6 +233,68 @@ static void only_targets_and_their_children_pass_the_filter(void **state)
 	assert_int_equal(f->s.stats.samples, 3);
 }
 
+static void put_namespaces(struct fixture *f, int ring, uint32_t pid, uint64_t mount_ns)
+{
+	struct {
+		struct perf_event_header header;
+		uint32_t pid, tid;
+		uint64_t count, v[NR_NAMESPACES][2];
+		struct attr_sample_id id;
+	} ns = {.header = {.type = PERF_RECORD_NAMESPACES, .size = sizeof(ns)},
+		.pid = pid,
+		.tid = pid,
+		.count = NR_NAMESPACES};
+
+	ns.v[MNT_NS_INDEX][1] = mount_ns;
+	assert_true(ring_put(f, ring, &ns, sizeof(ns)));
+}
+
+static void put_short(struct fixture *f, int ring, uint32_t type, uint16_t misc, uint32_t pid)
+{
+	struct {
+		struct perf_event_header header;
+		uint32_t pid, second, tid, fourth;
+		uint64_t time_ns;
+		struct attr_sample_id id;
+	} r = {.header = {.type = type, .misc = misc, .size = sizeof(r)},
+	       .pid = pid,
+	       .second = 1,
+	       .tid = pid};
+
+	assert_true(ring_put(f, ring, &r, sizeof(r)));
+}
+
+static void processes_are_told_with_where_they_are(void **state)
+{
+	struct fixture *f = *state;
+	static const struct {
+		int pid;
+		enum sampler_news news;
+	} wanted[] = {
+		{10, SAMPLER_PROCESS_NEW},       {10, SAMPLER_PROCESS_NEW},
+		{11, SAMPLER_PROCESS_NEW},       {11, SAMPLER_PROCESS_ELSEWHERE},
+		{12, SAMPLER_PROCESS_ELSEWHERE}, {11, SAMPLER_PROCESS_ENDED},
+		{11, SAMPLER_PROCESS_NEW},
+	};
+
+	put_fork(f, 0, 10, 1);
+	put_namespaces(f, 0, 10, 4000);
+	put_short(f, 0, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, 10);
+	put_fork(f, 0, 11, 10);
+	put_namespaces(f, 0, 11, 4001);
+	put_short(f, 0, PERF_RECORD_COMM, 0, 11); /* only renamed */
+	put_short(f, 0, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, 11);
+	put_fork(f, 0, 12, 11);
+	put_short(f, 0, PERF_RECORD_EXIT, 0, 11);
+	put_fork(f, 0, 11, 1); /* the id again */
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->nprocesses, sizeof(wanted) / sizeof(wanted[0]));
+	for (size_t i = 0; i < f->nprocesses; i++) {
+		assert_int_equal(f->processes[i], wanted[i].pid);
+		assert_int_equal(f->news[i], wanted[i].news);
+	}
+}
+
 static void lost_and_throttled_are_counted_and_kept(void **state)
 {
 	struct fixture *f = *state;
@@ -330,6 +397,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(positions_may_pass_32_bits, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_targets_and_their_children_pass_the_filter,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(processes_are_told_with_where_they_are, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(lost_and_throttled_are_counted_and_kept, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_ring_with_nonsense_is_skipped_and_counted, setup,
