@@ -154,6 +154,7 @@ static int load_table(struct loading *l, const struct elf_section *section, uint
 
 	l->strings = (const char *)*ret_strings;
 	l->string_bytes = strings->bytes;
+	error = symtab_reserve(l->table, n + n / 4); /* and a little for .dynsym and slots */
 	for (uint64_t i = 0; i < n && !error; i++) {
 		Elf64_Sym sym = symbol_at(f, data, i);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define KALLSYMS_BYTES_MAX ((size_t)256 << 20)
+#define LINE_BYTES 40 /* of most lines, at least */
 #define KERNEL_DSO "[kernel.kallsyms]"
 
 struct kallsyms {
@@ -161,6 +162,8 @@ static int kallsyms_take(char *text, size_t len, struct symbol_provider **ret_ke
 	k->text = text;
 	int error = symtab_new(&k->table);
 
+	if (!error)
+		error = symtab_reserve(k->table, len / LINE_BYTES);
 	if (!error)
 		error = parse_lines(k, len, err);
 	if (!error)

@@ -1,5 +1,7 @@
 #include "symbols/perf_tree.h"
 
+#include "symbols/bigmem.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -18,7 +20,7 @@ struct perf_tree {
 
 int perf_tree_new(uint32_t n, struct perf_tree **ret_tree)
 {
-	struct perf_tree *t = malloc(sizeof(*t) + ((size_t)n + 1) * sizeof(t->nodes[0]));
+	struct perf_tree *t = bigmem_alloc(sizeof(*t) + ((size_t)n + 1) * sizeof(t->nodes[0]), 1);
 
 	if (!t)
 		return -ENOMEM;

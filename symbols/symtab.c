@@ -1,5 +1,6 @@
 #include "symbols/symtab.h"
 
+#include "symbols/bigmem.h"
 #include "symbols/symtab_order.h"
 
 #include <stdlib.h>
@@ -93,6 +94,19 @@ int symtab_new(struct symtab **ret_table)
 		return -ENOMEM;
 	t->provider.ops = &symtab_ops;
 	*ret_table = t;
+	return 0;
+}
+
+int symtab_reserve(struct symtab *t, size_t n)
+{
+	if (n > SYMTAB_ENTRIES_MAX)
+		n = SYMTAB_ENTRIES_MAX;
+	if (t->entries.cap || !n)
+		return 0;
+	t->entries.v = bigmem_alloc(n, sizeof(*t->entries.v));
+	if (!t->entries.v)
+		return -ENOMEM;
+	t->entries.cap = n;
 	return 0;
 }
 

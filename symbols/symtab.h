@@ -38,7 +38,7 @@ struct symtab_piece {
 struct symtab {
 	struct symbol_provider provider; /* find by binary search */
 	struct arena names;
-	VEC(struct symtab_entry) entries; /* as added; ends are filled in by symtab_finish */
+	VEC(struct symtab_entry) entries; /* as added */
 	VEC(struct symtab_piece) pieces; /* after symtab_finish: by address, apart from each other */
 	struct symtab_pass {
 		uint32_t end; /* entries before this one belong to this pass or an earlier one */
@@ -49,6 +49,9 @@ struct symtab {
 
 /* An empty table. 0 or -ENOMEM. Freed by symbol_provider_free(&t->provider). */
 int symtab_new(struct symtab **ret_table);
+
+/* Makes room for n symbols in an empty table, so that adding does not move them about. Only a hint. 0 or -ENOMEM. */
+int symtab_reserve(struct symtab *t, size_t n);
 
 /* Adds one symbol; copy_name says whether name is copied. 0, -ENOMEM, -E2BIG over SYMTAB_ENTRIES_MAX. */
 #define SYMTAB_ENTRIES_MAX ((size_t)32 << 20)

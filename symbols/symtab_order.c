@@ -14,13 +14,18 @@
 #define COMPARED_MAX 4096 /* characters of names that are compared */
 #define DEMANGLED_MAX 200000 /* names of one table that are demangled to be compared; later ones are taken raw */
 
-/* A rank is an entry's place by start; entries of equal start keep the order in which they were added. */
+/* By rank: an entry's place by start; entries of equal start keep the order in which they were added. */
+struct ranked {
+	uint64_t start, end;
+	uint32_t entry;
+	uint32_t dropped;
+};
+
 struct order {
 	struct symtab *t;
 	uint64_t limit;
 	uint32_t n;
-	uint32_t *by_rank; /* rank to entry */
-	uint8_t *dropped; /* by rank */
+	struct ranked *ranked;
 	uint32_t *live; /* ranks in the table so far, ascending */
 	uint32_t nlive;
 	uint32_t *drops; /* ranks in the order in which perf drops them */
@@ -29,9 +34,9 @@ struct order {
 	uint32_t ndemangled;
 };
 
-static struct symtab_entry *entry_of(const struct order *o, uint32_t rank)
+static const struct symtab_entry *entry_of(const struct order *o, const struct ranked *r)
 {
-	return &o->t->entries.v[o->by_rank[rank]];
+	return &o->t->entries.v[r->entry];
 }
 
 static uint64_t page_after(uint64_t addr)
@@ -45,15 +50,17 @@ static uint64_t page_after(uint64_t addr)
 static void fix_ends(struct order *o)
 {
 	for (uint32_t i = 0; i < o->nlive; i++) {
-		struct symtab_entry *e = entry_of(o, o->live[i]);
-		const struct symtab_entry *next = i + 1 < o->nlive ? entry_of(o, o->live[i + 1]) : NULL;
+		struct ranked *r = &o->ranked[o->live[i]];
+		const struct ranked *next = i + 1 < o->nlive ? &o->ranked[o->live[i + 1]] : NULL;
 
-		if (e->end != e->start)
+		if (r->end != r->start)
 			continue;
 		if (!next)
-			e->end = o->limit > e->start ? o->limit : page_after(e->start);
+			r->end = o->limit > r->start ? o->limit : page_after(r->start);
+		else if (entry_of(o, r)->group == entry_of(o, next)->group)
+			r->end = next->start;
 		else
-			e->end = e->group == next->group ? next->start : page_after(e->start);
+			r->end = page_after(r->start);
 	}
 }
 
@@ -103,14 +110,16 @@ static bool first_name_wins(struct order *o, const char *a, const char *b)
 }
 
 /* Whether a, added before b at the same address, stays (choose_best_symbol). */
-static bool first_wins(struct order *o, const struct symtab_entry *a, const struct symtab_entry *b)
+static bool first_wins(struct order *o, const struct ranked *ra, const struct ranked *rb)
 {
-	int64_t len_a = (int64_t)(a->end - a->start), len_b = (int64_t)(b->end - b->start);
+	int64_t len_a = (int64_t)(ra->end - ra->start), len_b = (int64_t)(rb->end - rb->start);
 
 	if (!len_b && len_a > 0)
 		return true;
 	if (!len_a && len_b > 0)
 		return false;
+	const struct symtab_entry *a = entry_of(o, ra), *b = entry_of(o, rb);
+
 	if ((a->binding == STB_WEAK) != (b->binding == STB_WEAK))
 		return b->binding == STB_WEAK;
 	if ((a->binding == STB_GLOBAL) != (b->binding == STB_GLOBAL))
@@ -124,16 +133,14 @@ static void drop_duplicates(struct order *o)
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < o->nlive; i++) {
-		uint32_t rank = o->live[i];
-
-		if (!kept || entry_of(o, o->live[kept - 1])->start != entry_of(o, rank)->start) {
+		uint32_t rank = o->live[i], before = kept ? o->live[kept - 1] : 0;
+		if (!kept || o->ranked[before].start != o->ranked[rank].start) {
 			o->live[kept++] = rank;
 			continue;
 		}
-		uint32_t before = o->live[kept - 1];
-		uint32_t loser = first_wins(o, entry_of(o, before), entry_of(o, rank)) ? rank : before;
+		uint32_t loser = first_wins(o, &o->ranked[before], &o->ranked[rank]) ? rank : before;
 
-		o->dropped[loser] = 1;
+		o->ranked[loser].dropped = 1;
 		o->drops[o->ndrops++] = loser;
 		if (loser == before)
 			o->live[kept - 1] = rank;
@@ -146,7 +153,7 @@ static void run_passes(struct order *o)
 	for (uint32_t p = 0; p < o->t->npasses; p++) {
 		o->nlive = 0;
 		for (uint32_t rank = 0; rank < o->n; rank++) {
-			if (o->by_rank[rank] < o->t->passes[p].end && !o->dropped[rank])
+			if (o->ranked[rank].entry < o->t->passes[p].end && !o->ranked[rank].dropped)
 				o->live[o->nlive++] = rank;
 		}
 		if (o->t->passes[p].fix_up) {
@@ -157,17 +164,17 @@ static void run_passes(struct order *o)
 	}
 }
 
-/* The first address after e at which perf goes on to what lies right of it; 0: there is none. */
-static uint64_t after(const struct symtab_entry *e)
+/* The first address after r at which perf goes on to what lies right of it; 0: there is none. */
+static uint64_t after(const struct ranked *r)
 {
-	if (e->end > e->start)
-		return e->end;
-	return e->end == e->start ? e->start + 1 : e->start;
+	if (r->end > r->start)
+		return r->end;
+	return r->end == r->start ? r->start + 1 : r->start;
 }
 
 static int add_piece(struct order *o, uint32_t rank, uint64_t start, uint64_t end)
 {
-	struct symtab_piece piece = {start, end, o->by_rank[rank], 0};
+	struct symtab_piece piece = {start, end, o->ranked[rank].entry, 0};
 
 	return start < end ? vec_push(&o->t->pieces, piece) : 0;
 }
@@ -175,7 +182,7 @@ static int add_piece(struct order *o, uint32_t rank, uint64_t start, uint64_t en
 static bool pieces_overlap(const struct order *o)
 {
 	for (uint32_t i = 0; i + 1 < o->nlive; i++) {
-		if (after(entry_of(o, o->live[i])) > entry_of(o, o->live[i + 1])->start)
+		if (after(&o->ranked[o->live[i]]) > o->ranked[o->live[i + 1]].start)
 			return true;
 	}
 	return false;
@@ -203,15 +210,15 @@ static int flatten(struct order *o, const struct perf_tree *tree, uint32_t node,
 {
 	if (node == PERF_TREE_NIL || lo > last)
 		return 0;
-	const struct symtab_entry *e = entry_of(o, node);
-	uint64_t right = after(e);
+	const struct ranked *r = &o->ranked[node];
+	uint64_t right = after(r);
 	int error = 0;
 
-	if (e->start > lo)
+	if (r->start > lo)
 		error = flatten(o, tree, perf_tree_left(tree, node), lo,
-				last < e->start ? last : e->start - 1);
-	if (!error && e->start <= last)
-		error = add_piece(o, node, e->start > lo ? e->start : lo,
+				last < r->start ? last : r->start - 1);
+	if (!error && r->start <= last)
+		error = add_piece(o, node, r->start > lo ? r->start : lo,
 				  right > last && last < UINT64_MAX ? last + 1 : right);
 	if (error || !right)
 		return error;
@@ -226,7 +233,7 @@ static int pieces_by_tree(struct order *o)
 	if (!rank_of || perf_tree_new(o->n, &tree))
 		return -ENOMEM;
 	for (uint32_t rank = 0; rank < o->n; rank++)
-		rank_of[o->by_rank[rank]] = rank;
+		rank_of[o->ranked[rank].entry] = rank;
 	grow(o, rank_of, tree);
 	int error = flatten(o, tree, perf_tree_root(tree), 0, UINT64_MAX);
 
@@ -237,12 +244,39 @@ static int pieces_by_tree(struct order *o)
 static int rank_entries(struct order *o)
 {
 	AUTO_FREE uint64_t *starts = bigmem_alloc(o->n, sizeof(*starts));
+	AUTO_FREE uint32_t *ids = bigmem_alloc(o->n, sizeof(*ids));
 
-	if (!starts)
+	if (!starts || !ids)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < o->n; i++)
 		starts[i] = o->t->entries.v[i].start;
-	return keysort(starts, o->n, o->by_rank);
+	if (keysort(starts, o->n, ids))
+		return -ENOMEM;
+	for (uint32_t rank = 0; rank < o->n; rank++) {
+		const struct symtab_entry *e = &o->t->entries.v[ids[rank]];
+
+		o->ranked[rank] = (struct ranked){.start = e->start, .end = e->end, .entry = ids[rank]};
+	}
+	return 0;
+}
+
+static int make_pieces(struct order *o)
+{
+	struct symtab *t = o->t;
+
+	t->pieces.v = bigmem_alloc(o->nlive, sizeof(*t->pieces.v));
+	if (!t->pieces.v)
+		return -ENOMEM;
+	t->pieces.cap = o->nlive;
+	if (pieces_overlap(o))
+		return pieces_by_tree(o);
+	for (uint32_t i = 0; i < o->nlive; i++) {
+		const struct ranked *r = &o->ranked[o->live[i]];
+
+		if (add_piece(o, o->live[i], r->start, after(r)))
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 int symtab_order(struct symtab *t, uint64_t limit)
@@ -251,25 +285,13 @@ int symtab_order(struct symtab *t, uint64_t limit)
 
 	if (!n)
 		return 0;
-	AUTO_FREE uint32_t *by_rank = reallocarray(NULL, n, sizeof(uint32_t));
-	AUTO_FREE uint32_t *live = reallocarray(NULL, n, sizeof(uint32_t));
-	AUTO_FREE uint32_t *drops = reallocarray(NULL, n, sizeof(uint32_t));
-	AUTO_FREE uint8_t *dropped = calloc(n, 1);
-	struct order o = {.t = t, .limit = limit, .n = n, .by_rank = by_rank, .dropped = dropped,
-			  .live = live, .drops = drops};
+	AUTO_FREE struct ranked *ranked = bigmem_alloc(n, sizeof(*ranked));
+	AUTO_FREE uint32_t *live = bigmem_alloc(n, sizeof(*live));
+	AUTO_FREE uint32_t *drops = bigmem_alloc(n, sizeof(*drops));
+	struct order o = {.t = t, .limit = limit, .n = n, .ranked = ranked, .live = live, .drops = drops};
 
-	if (!by_rank || !live || !drops || !dropped || rank_entries(&o))
+	if (!ranked || !live || !drops || rank_entries(&o))
 		return -ENOMEM;
 	run_passes(&o);
-	if (vec_reserve(&t->pieces, o.nlive))
-		return -ENOMEM;
-	if (pieces_overlap(&o))
-		return pieces_by_tree(&o);
-	for (uint32_t i = 0; i < o.nlive; i++) {
-		const struct symtab_entry *e = entry_of(&o, o.live[i]);
-
-		if (add_piece(&o, o.live[i], e->start, after(e)))
-			return -ENOMEM;
-	}
-	return 0;
+	return make_pieces(&o);
 }
