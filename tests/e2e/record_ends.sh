@@ -35,6 +35,19 @@ for signal in INT TERM; do
 	grep -q '"finished": true' "sig$signal/manifest.json" || fail "the manifest does not say that it is finished"
 done
 
+echo "a second signal ends it at once"
+"$R" -q -p "$load_pid" -F 999 -o twice >"$T/out" 2>"$T/err" &
+pid=$!
+sleep 0.5
+kill -STOP "$pid" # so that both signals wait for it
+kill -INT "$pid"
+kill -TERM "$pid"
+kill -CONT "$pid"
+wait "$pid"
+status=$?
+# Either it was quick enough to finish in between, or the second one ended it; it never goes on.
+[ "$status" = 0 ] || [ "$status" = 143 ] || [ "$status" = 130 ] || fail "two signals: exit $status"
+
 echo "kill -9"
 "$R" -q -p "$load_pid" -F 999 -o killed >"$T/out" 2>"$T/err" &
 pid=$!
@@ -59,9 +72,9 @@ for i in 1 2 3 4 5 6 7 8; do
 done
 
 echo "no space left"
-if [ "$(id -u)" = 0 ] && mkdir full && mount -t tmpfs -o size=256k tmpfs full 2>/dev/null; then
+if [ "$(id -u)" = 0 ] && mkdir full && mount -t tmpfs -o size=2m tmpfs full 2>/dev/null; then
 	T_MOUNTED+=("$T/full")
-	"$R" -q -a -F 4999 -d 20 -o full/r >"$T/out" 2>"$T/err" && fail "no space left, and it succeeded"
+	"$R" -q -a -F 4999 -d 60 -o full/r >"$T/out" 2>"$T/err" && fail "no space left, and it succeeded"
 	[ "$(wc -l <"$T/err")" = 1 ] || fail "not one line: $(cat "$T/err")"
 	grep -q 'No space left' "$T/err" || fail "$(cat "$T/err")"
 	[ "$(value started)" = 1 ] && [ "$(value end)" = error ] || fail "$(cat "$T/out")"
