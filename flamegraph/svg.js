@@ -708,4 +708,7 @@ details.setAttribute('aria-live', 'polite');
 svg.appendChild(tip);
 listen();
 recall();
+/* A picture that is higher than the window is read from its root. */
+if (!inverted && svg === document.documentElement)
+	window.scrollTo(0, height);
 })();

@@ -12,13 +12,18 @@ struct tree_label {
 	uint8_t kind;
 };
 
+struct tree_memo {
+	uint32_t comm, node; /* comm: TREE_ROOT where the stack was not met yet */
+};
+
 struct tree_builder {
 	struct tree *tree;
 	struct profile *profile;
 	const struct tree_options *options;
 	uint32_t event;
 	struct tree_label *frames, *threads;
-	struct hashmap nodes; /* comm node and stack -> node */
+	struct tree_memo *memo; /* by stack: its node under the thread's name that it was met with first */
+	struct hashmap nodes; /* comm node and stack -> node, for stacks met with other names */
 	VEC(uint32_t) stack; /* scratch */
 };
 
@@ -73,17 +78,40 @@ static int tree_step(struct tree_builder *b, uint32_t frame, uint32_t *node)
 	return r ? r : tree_child_of_name(b->tree, *node, label.name, label.kind, node);
 }
 
+/* The node of a stack under a thread's name, if it was met before; else TREE_ROOT. */
+static uint32_t tree_known(const struct tree_builder *b, uint32_t comm, uint32_t stack)
+{
+	if (b->tree->in_order || b->memo[stack].comm == TREE_ROOT)
+		return TREE_ROOT;
+	if (b->memo[stack].comm == comm)
+		return b->memo[stack].node;
+	const uint32_t *node = hashmap_get(&b->nodes, (uint64_t)comm << 32 | stack);
+
+	return node ? *node : TREE_ROOT;
+}
+
+static int tree_remember(struct tree_builder *b, uint32_t comm, uint32_t stack, uint32_t node)
+{
+	if (b->tree->in_order)
+		return 0;
+	if (b->memo[stack].comm != TREE_ROOT)
+		return hashmap_put(&b->nodes, (uint64_t)comm << 32 | stack, node);
+	b->memo[stack] = (struct tree_memo){comm, node};
+	return 0;
+}
+
 /* The node of a stack under a thread's name: up the trie until a stack that is known, and down again. */
 static int tree_node_of_stack(struct tree_builder *b, uint32_t comm, uint32_t stack, uint32_t *ret_node)
 {
-	uint32_t node = comm, *known = NULL;
+	uint32_t node = comm;
 	int r;
 
 	b->stack.len = 0;
 	for (; stack != PROFILE_STACK_EMPTY; stack = profile_stack_parent(b->profile, stack)) {
-		known = b->tree->in_order ? NULL : hashmap_get(&b->nodes, (uint64_t)comm << 32 | stack);
-		if (known) {
-			node = *known;
+		uint32_t known = tree_known(b, comm, stack);
+
+		if (known != TREE_ROOT) {
+			node = known;
 			break;
 		}
 		if (vec_push(&b->stack, stack))
@@ -92,8 +120,8 @@ static int tree_node_of_stack(struct tree_builder *b, uint32_t comm, uint32_t st
 	while (b->stack.len) {
 		stack = b->stack.v[--b->stack.len];
 		r = tree_step(b, profile_stack_frame(b->profile, stack), &node);
-		if (!r && !b->tree->in_order)
-			r = hashmap_put(&b->nodes, (uint64_t)comm << 32 | stack, node);
+		if (!r)
+			r = tree_remember(b, comm, stack, node);
 		if (r)
 			return r;
 	}
@@ -176,9 +204,10 @@ int tree_from_profile(struct tree *t, struct profile *profile, const struct tree
 		.event = options->event,
 		.frames = tree_labels_new(profile_nframes(profile)),
 		.threads = tree_labels_new(profile_nthreads(profile)),
+		.memo = calloc(profile_nstacks(profile), sizeof(*b.memo)),
 	};
 
-	if (!b.frames || !b.threads)
+	if (!b.frames || !b.threads || !b.memo)
 		r = -ENOMEM;
 	else if (options->in_order)
 		r = profile_each_sample(profile, tree_put_sample, &b);
@@ -187,6 +216,7 @@ int tree_from_profile(struct tree *t, struct profile *profile, const struct tree
 	t->event = b.event;
 	free(b.frames);
 	free(b.threads);
+	free(b.memo);
 	hashmap_free(&b.nodes);
 	vec_free(&b.stack);
 	if (!r)

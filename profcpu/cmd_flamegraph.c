@@ -355,8 +355,8 @@ static int flamegraph_write(struct flamegraph_arguments *a, struct tree *tree)
 		return r;
 	}
 	if (c.stats.left_out_below > 1)
-		log_note("a large profile: frames of less than %.3g %s are not in the picture, not even when zoomed",
-			 (double)c.stats.left_out_below / tree->scale * a->svg.factor, a->svg.countname);
+		log_note("a large profile: frames of less than %.4f %% are not in the picture, not even when zoomed",
+			 100 * (double)c.stats.left_out_below / (double)tree->nodes.v[TREE_ROOT].total);
 	if (!a->svg.palette.map)
 		return 0;
 	c.map = a->svg.palette.map;

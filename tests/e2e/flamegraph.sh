@@ -81,7 +81,9 @@ for bad in --width=0 --width=x --minwidth=wide --fontsize=-1 --factor=0 --colors
 	got=0
 	"$PROFCPU" flamegraph "$bad" "$golden/service.folded" >bad.svg 2>bad.err || got=$?
 	[ "$got" = 2 ] || fail "$bad gave $got"
-	[ ! -s bad.svg ] && [ "$(wc -l <bad.err)" = 1 ] || fail "$bad: $(cat bad.err)"
+	if [ -s bad.svg ] || [ "$(wc -l <bad.err)" != 1 ]; then
+		fail "$bad: $(cat bad.err)"
+	fi
 done
 
 # --cp: the first picture's colours stay.
