@@ -249,7 +249,22 @@ static const char *words_text(const struct words *w)
 	return !w->failed && room && memchr(s, 0, room) ? s : NULL;
 }
 
-static int perfdata_parse_mmap(struct words *w, bool two, struct perfdata_record *r)
+/*
+ * Whether the 24 bytes of a map hold a build id, not device and inode. The flag alone does not tell: the kernel (seen: 6.18)
+ * sets it for every listener as soon as one of them, maybe another program's, asked for build ids; those that did not
+ * ask get the inode with it. Where no event asked, only what tools write themselves can be a build id: 16 or 20 bytes.
+ */
+static bool perfdata_map_has_build_id(const struct perfdata *d, uint16_t misc, const unsigned char *id)
+{
+	if (!(misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
+		return false;
+	for (size_t i = 0; i < d->events.len; i++)
+		if (d->events.v[i].attr.build_id)
+			return true;
+	return (id[0] == 16 || id[0] == PERFDATA_BUILD_ID_MAX) && !id[1] && !id[2] && !id[3];
+}
+
+static int perfdata_parse_mmap(const struct perfdata *d, struct words *w, bool two, struct perfdata_record *r)
 {
 	struct perfdata_mmap *m = &r->mmap;
 	uint64_t x = words_next(w);
@@ -265,7 +280,7 @@ static int perfdata_parse_mmap(struct words *w, bool two, struct perfdata_record
 
 		if (!id)
 			return -EBADMSG;
-		if (r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+		if (perfdata_map_has_build_id(d, r->misc, id)) {
 			m->build_id.len =
 				id[0] < PERFDATA_BUILD_ID_MAX ? id[0] : PERFDATA_BUILD_ID_MAX;
 			memcpy(m->build_id.bytes, id + 4, m->build_id.len);
@@ -309,14 +324,14 @@ static int perfdata_parse_ksymbol(struct words *w, struct perfdata_record *r)
 	return r->ksymbol.name ? 0 : -EBADMSG;
 }
 
-static int perfdata_parse_other(struct words *w, struct perfdata_record *r)
+static int perfdata_parse_other(const struct perfdata *d, struct words *w, struct perfdata_record *r)
 {
 	uint64_t x;
 
 	switch (r->type) {
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
-		return perfdata_parse_mmap(w, r->type == PERF_RECORD_MMAP2, r);
+		return perfdata_parse_mmap(d, w, r->type == PERF_RECORD_MMAP2, r);
 	case PERF_RECORD_COMM:
 		x = words_next(w);
 		r->pid = low32(x);
@@ -373,7 +388,7 @@ int perfdata_parse(struct perfdata *d, const struct perfdata_raw *raw, uint32_t 
 		return -EBADMSG;
 	if (trailer)
 		perfdata_parse_trailer(raw, attr->sample_type, trailer, r);
-	return perfdata_parse_other(&w, r);
+	return perfdata_parse_other(d, &w, r);
 }
 
 /* How much a counter moved since its last value. One that could not be remembered counts whole. */

@@ -501,6 +501,43 @@ static void events_are_told_apart_by_id_and_by_identifier(void **state)
 	events_of_different_shape_are_told_apart(PERF_SAMPLE_ID);
 }
 
+/* A kernel that sets the flag for all listeners, because one of them asked for build ids. */
+static void a_flag_without_a_build_id_is_seen_through(void **state)
+{
+	for (int asked = 0; asked < 2; asked++) {
+		struct build_event e = {.attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(e.attr)}};
+		struct perfdata_record record;
+		struct perfdata *d;
+		struct build b = {0};
+
+		(void)state;
+		e.attr.build_id = asked ? 1 : 0;
+		build_file(&b, &e, 1);
+		build_record(&b, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID);
+		build_u64(&b, 11 | 12ULL << 32);
+		build_u64(&b, 0x1000);
+		build_u64(&b, 0x2000);
+		build_u64(&b, 0x3000);
+		build_u64(&b, 8 | 1ULL << 32); /* 08:01, or a build id of 8 bytes */
+		build_u64(&b, 4242);
+		build_u64(&b, 0);
+		build_u64(&b, 5 | 2ULL << 32);
+		build_text(&b, "/bin/a");
+		build_record_end(&b);
+		build_data_end(&b);
+		int fd = build_fd(&b);
+
+		assert_int_equal(perfdata_open(fd, &d, NULL), 0);
+		assert_int_equal(perfdata_next(d, &record, NULL), 1);
+		assert_int_equal(record.mmap.build_id.len, asked ? 8 : 0);
+		assert_int_equal(record.mmap.maj, asked ? 0 : 8);
+		assert_int_equal(record.mmap.ino, asked ? 0 : 4242);
+		perfdata_close(d);
+		close(fd);
+		build_free(&b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -508,6 +545,7 @@ int main(void)
 		cmocka_unit_test(every_read_format_comes_back),
 		cmocka_unit_test(counters_of_a_group_become_samples_of_their_events),
 		cmocka_unit_test(other_records_come_back_with_every_trailer),
+		cmocka_unit_test(a_flag_without_a_build_id_is_seen_through),
 		cmocka_unit_test(events_are_told_apart_by_id_and_by_identifier),
 	};
 
