@@ -45,6 +45,7 @@ struct script_reader {
 
 	/* Source lines that are still to come for the newest frame, and what came. */
 	size_t sources_left;
+	bool has_source;
 	struct outbuf sources;
 	struct profile_frame sourced;
 	uint64_t sourced_key;
@@ -102,8 +103,9 @@ static int script_add_sourced(struct script_reader *s)
 
 static int script_source_line(struct script_reader *s, const char *line, size_t len)
 {
-	if (s->sources.len || s->sources.error)
+	if (s->has_source)
 		outbuf_char(&s->sources, '\n');
+	s->has_source = true;
 	size_t at = s->sources.len;
 
 	script_put_source((struct script_part){line, len}, &s->sources);
@@ -187,6 +189,7 @@ static int script_frame_line(struct script_reader *s, const char *line, size_t l
 		return script_add(s, known.frame);
 	s->sources_left = known.sources;
 	s->sources.len = 0;
+	s->has_source = false;
 	s->sourced = *profile_frame_of(s->profile, known.frame);
 	s->sourced_key = hash_mix(key, 0x736f75726365ULL);
 	return 0;
@@ -457,9 +460,10 @@ static int script_lines(struct script_reader *s, const char *buf, size_t len, si
 static int script_long_line(struct script_reader *s, char **buf, size_t *cap, size_t *len, bool *skipping)
 {
 	if (*skipping || *len >= SCRIPT_LINE_MAX) {
+		uint64_t bad = s->stats->bad_lines + !*skipping;
 		int r = *skipping ? 0 : script_line(s, *buf, SCRIPT_LINE_MAX);
 
-		s->stats->bad_lines += !*skipping;
+		s->stats->bad_lines = bad;
 		*skipping = true;
 		*len = 0;
 		return r;
