@@ -7,7 +7,8 @@
 #define DEMANGLE_NAME_MAX ((size_t)64 << 10) /* longer names are left as they are */
 
 /*
- * As `perf script` prints it: without parameters, `ns::Type<int>::method` (perf 6.1 with libiberty and DMGL_NO_OPTS).
+ * As `perf script` prints it: without parameters, `ns::Type<int>::method` (perf 6.1 with libiberty and DMGL_NO_OPTS; perf built
+ * with the C++ runtime's demangler, as later ones may be, prints parameters, which folding cuts off).
  * NULL: not a mangled name, or memory is out; the
  * caller prints the name itself. For a name made up for a PLT slot, "NAME@plt", only NAME is demangled, as perf does.
  * The caller frees the result.

@@ -1,4 +1,8 @@
-/* The symbols of one image by perf's rules, in file offsets, as perf keeps them. */
+/*
+ * The symbols of one image by perf's rules, in file offsets, as perf keeps them. Followed is perf 6.1. Its 6.12 differs in
+ * procedure linkage tables: it cuts what reaches into them (_init), sorts their slots by what they jump to, and knows
+ * .plt.sec and .plt.got.
+ */
 #ifndef SYMBOLS_ELF_SYMBOLS_H
 #define SYMBOLS_ELF_SYMBOLS_H
 

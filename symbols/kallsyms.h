@@ -9,7 +9,11 @@
 
 /*
  * Parses kallsyms text (borrowed only during the call). 0; -EACCES where all addresses are 0 (kptr_restrict hides them);
- * -EBADMSG without a good line; -ENOMEM. find takes an addr; the module of a symbol comes from kallsyms_module.
+ * -EBADMSG without a good line; -E2BIG; -ENOMEM. find takes an addr; the module of a symbol comes from kallsyms_module.
+ *
+ * By perf's rules (tools/perf/util/symbol.c of 6.1, dso__load_all_kallsyms): functions, weak ones, data and bss; each reaches to
+ * the next one, the kernel's last and a module's before the kernel to the end of the following page (6.12: a module's
+ * last one always to its page's end); of one address the last line wins.
  */
 int kallsyms_parse(const char *text, size_t len, struct symbol_provider **ret_kernel,
 		   struct parse_error *err);

@@ -1,10 +1,12 @@
 /*
  * Prints what the symbol sources answer, for comparison with perf and for timing.
- * usage: symbols_of image FILE [-r ROOT] | kallsyms | perfmap FILE   < addresses, one in hexadecimal per line (image: file offsets)
+ * usage: symbols_of [-t] [-r ROOT] image FILE | kallsyms | perfmap FILE | inlines FILE
+ * Reads addresses, one in hexadecimal per line (image: file offsets; inlines: vaddrs, answered as by addr2line -a -i -f -s -C).
  * Each answer is "ADDR NAME+0xOFFSET", names as perf script prints them, "[unknown]" without one. -t: only the time to load.
  */
 #include "symbols/demangle.h"
 #include "symbols/image.h"
+#include "symbols/inlines.h"
 #include "symbols/kallsyms.h"
 #include "symbols/perfmap.h"
 
@@ -25,6 +27,7 @@ static double now_ms(void)
 }
 
 static struct image *image;
+static struct inlines *inlines;
 
 static int load(const char *kind, const char *path, const char *root, struct symbol_provider **ret)
 {
@@ -35,6 +38,10 @@ static int load(const char *kind, const char *path, const char *root, struct sym
 	if (!strcmp(kind, "image")) {
 		error = image_open(fd, path, roots, roots[0] >= 0, &image, &err);
 		*ret = error ? NULL : image->symbols;
+	} else if (!strcmp(kind, "inlines")) {
+		error = inlines_open(fd, path, roots, roots[0] >= 0, &inlines, &err);
+		if (!error)
+			error = image_open(fd, path, roots, roots[0] >= 0, &image, &err);
 	} else if (!strcmp(kind, "kallsyms")) {
 		error = kallsyms_load(ret, &err);
 	} else if (!strcmp(kind, "perfmap")) {
@@ -61,6 +68,36 @@ static void answer(struct symbol_provider *p, uint64_t addr)
 	free(demangled);
 }
 
+static const char *symbol_at(uint64_t vaddr, const char *otherwise)
+{
+	struct symbol s;
+
+	return image->symbols && !symbol_provider_find(image->symbols, vaddr, 0, &s) ? s.name : otherwise;
+}
+
+static void answer_inlines(uint64_t vaddr)
+{
+	struct inline_frame frames[INLINES_DEPTH_MAX] = {{0}};
+	size_t n = 1;
+
+	printf("0x%016llx\n", (unsigned long long)vaddr);
+	inlines_find(inlines, vaddr, frames, &n);
+	for (size_t i = 0; i < n; i++) {
+		const char *raw = frames[i].function ? frames[i].function : "??";
+
+		if (!i && (!frames[i].function || frames[i].only_plain))
+			raw = symbol_at(vaddr, raw);
+		char *demangled = demangle_full(raw);
+
+		printf("%s\n%s:", demangled ? demangled : raw, frames[i].file ? frames[i].file : "??");
+		if (frames[i].line || !frames[i].file)
+			printf("%u\n", frames[i].line);
+		else
+			printf("?\n");
+		free(demangled);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *root = "/";
@@ -83,7 +120,11 @@ int main(int argc, char **argv)
 		printf("%.2f ms\n", now_ms() - start);
 		return 0;
 	}
-	while (fgets(line, sizeof(line), stdin))
-		answer(p, strtoull(line, NULL, 16));
+	while (fgets(line, sizeof(line), stdin)) {
+		if (inlines)
+			answer_inlines(strtoull(line, NULL, 16));
+		else
+			answer(p, strtoull(line, NULL, 16));
+	}
 	return 0;
 }
