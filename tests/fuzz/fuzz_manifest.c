@@ -1,3 +1,4 @@
+/* covers: recording/recording.c */
 /* manifest.json of a recording from elsewhere. */
 #include "recording/recording.h"
 

@@ -1,3 +1,4 @@
+/* covers: recording/perfdata_repair.c */
 /* Repairing a perf.data that was cut off, and adding build ids to it. */
 #include "base/file.h"
 #include "recording/perfdata_writer.h"
