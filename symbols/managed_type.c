@@ -64,6 +64,28 @@ static void skip_arity(struct managed_text *t)
 	}
 }
 
+/*
+ * An async method's state machine as a type argument, AsyncStateMachineBox<P.<Run>d__3> or, of top-level statements,
+ * <<Main>$>d__0: reads Run. Others of a compiler's names stay.
+ */
+static const char *put_state_machine(const char *p, const char *end, struct outbuf *out)
+{
+	const char *close = managed_type_skip_brackets(p, end), *inner = p + 1, *inner_end = close - 1;
+
+	if (close[-1] != '>' || close == end || *close != 'd' || (close + 1 < end && isalnum((unsigned char)close[1])))
+		return NULL;
+	if (inner_end - inner > 3 && *inner == '<' && inner_end[-1] == '$' && inner_end[-2] == '>') {
+		inner++;
+		inner_end -= 2;
+	}
+	if (memchr(inner, '<', (size_t)(inner_end - inner)))
+		return NULL;
+	outbuf_put(out, inner, (size_t)(inner_end - inner));
+	for (close++; close < end && (*close == '_' || isdigit((unsigned char)*close)); close++)
+		;
+	return close;
+}
+
 /* A name such as System.Threading.Tasks.Task`1 or Outer`1/Inner: the namespace goes, what is nested stays. */
 static void put_name(struct managed_text *t, struct outbuf *out)
 {
@@ -72,8 +94,11 @@ static void put_name(struct managed_text *t, struct outbuf *out)
 	while (t->p < t->end) {
 		char c = *t->p;
 
-		if (c == '<' && t->p == start) { /* a compiler's name, <Run>d__3 */
-			t->p = managed_type_skip_brackets(t->p, t->end);
+		if (c == '<' && t->p == start) { /* a compiler's name */
+			const char *behind = put_state_machine(t->p, t->end, out);
+
+			t->p = behind ? behind : managed_type_skip_brackets(t->p, t->end);
+			start = whole = behind ? behind : start;
 		} else if (c == '/' || c == '+' || c == '`') {
 			outbuf_put(out, start, (size_t)(t->p - start));
 			skip_arity(t);

@@ -155,6 +155,14 @@ static void other_spellings_of_the_runtime_are_read(void **state)
 		    "Optimized");
 	assert_full("instance void [m] System.Box`1[System.Collections.Generic.List`1[System.String[]]]::F(!0[]&)",
 		    "System.Box<List<string[]>>.F(!0[]&)", "m", "");
+	assert_full("instance void [System.Private.CoreLib] System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1+"
+		    "AsyncStateMachineBox`1[System.Int32,Acme.Shop.Program+<GenAsync>d__1`1[System.Int32]]::MoveNext("
+		    "class System.Threading.Thread)[OptimizedTier1]",
+		    "System.Runtime.CompilerServices.AsyncTaskMethodBuilder<int32>.AsyncStateMachineBox<"
+		    "Program.GenAsync<int32>>.MoveNext(Thread)",
+		    "System.Private.CoreLib", "OptimizedTier1");
+	assert_full("void [m] T::Start(valuetype Program/<<Main>$>d__0&,class Program/<>c/<<Main>b__9_4>d)",
+		    "T.Start(Program.Main&,Program.<>c.<<Main>b__9_4>d)", "m", "");
 	assert_full("void [m] A.B::C(class A.B/D/E`1<valuetype F.G>[],class H)", "A.B.C(B.D.E<G>[],H)", "m", "");
 	assert_full("instance void [m] A.<PrivateImplementationDetails>::F()", "A.<PrivateImplementationDetails>.F()", "m", "");
 	assert_full("instance void [m] A::<X>k__Odd()", "A.<X>k__Odd()", "m", "");
