@@ -16,7 +16,7 @@ struct progress {
 /* fd: usually 2. */
 struct progress progress_to(int fd, bool quiet);
 
-/* Replaces the line, at most five times a second. */
+/* Replaces the line, at most five times a second, and not while the terminal takes nothing: it never waits. */
 void progress_show(struct progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Wipes the line, so that other output can follow. */

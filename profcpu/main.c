@@ -1,8 +1,11 @@
 #include "base/log.h"
 #include "profcpu/command.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Messages go to stderr, one line each; only here is anything printed that the library parts say. */
 static void main_sink(enum log_level level, const char *text, unsigned long repeats)
@@ -16,10 +19,28 @@ static void main_sink(enum log_level level, const char *text, unsigned long repe
 	fputc('\n', stderr);
 }
 
+/*
+ * Where stdin, stdout or stderr is closed, the next file that is opened would get its number, and messages would be
+ * written into a recording. In their places comes what can neither be read nor written, so that lost output is still
+ * an error. Open descriptors are handed out lowest first.
+ */
+static int main_hold_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
+			continue;
+		if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd && open("/", O_PATH) != fd)
+			return -1;
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "help";
 
+	if (main_hold_standard_descriptors())
+		return EXIT_FAILED;
 	log_set_sink(main_sink);
 	if (!strcmp(name, "--version") || !strcmp(name, "-V"))
 		name = "version";

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# A recording comes to its end and its outputs are made whatever becomes of the terminal, the pipes and the descriptors that
+# the recorder was started with.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need python3
+need_sampling
+start_shares 60
+
+whole() { # DIR
+	local f
+	for f in perf.data flamegraph.svg folded_stacks.out perf_script.out prof.tar.gz; do
+		[ -s "$1/$f" ] || fail "$1 has no $f: $(cat "$T/err" 2>/dev/null)"
+	done
+	grep -q '"finished": true' "$1/manifest.json" || fail "$1 is not finished"
+}
+
+echo "closed descriptors"
+"$PROFCPU" collect -q --record-only -p "$SHARES_PID" -d 60 -o closed <&- >&- 2>&- &
+pid=$!
+wait_for 20 test -s closed/manifest.json || fail "it did not start"
+for fd in 0 1 2; do
+	[ "$(readlink "/proc/$pid/fd/$fd")" = /dev/null ] || fail "its descriptor $fd is $(readlink "/proc/$pid/fd/$fd")"
+done
+kill -TERM "$pid"
+wait "$pid" || fail "exit $?"
+"$PROFCPU" fold closed >&- 2>"$T/err" && fail "output to a closed stdout was no error"
+"$PROFCPU" collect -p "$SHARES_PID" -d 0.5 -o deaf 2>&- >out || fail "exit $? with a closed stderr"
+whole deaf
+
+echo "a terminal that was stopped"
+python3 - "$PROFCPU" "$SHARES_PID" <<'EOF' || fail "the recorder waits for its terminal"
+import os, pty, subprocess, sys, termios, time
+master, slave = pty.openpty()
+begin = time.monotonic()
+p = subprocess.Popen([sys.argv[1], "collect", "--record-only", "-p", sys.argv[2], "-d", "3", "-o", "stopped"], stderr=slave, stdout=subprocess.DEVNULL)
+time.sleep(1)
+termios.tcflow(slave, termios.TCOOFF)
+before = os.stat("stopped/perf.data").st_size
+time.sleep(1.5)
+grown = os.stat("stopped/perf.data").st_size - before
+termios.tcflow(slave, termios.TCOON)
+p.wait(20)
+print("grew by", grown, "bytes while the terminal was stopped, ended after", time.monotonic() - begin, "s")
+sys.exit(p.returncode != 0 or grown < 4096)
+EOF
