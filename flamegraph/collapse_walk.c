@@ -178,6 +178,8 @@ static int collapse_open(struct collapse_walk *w, size_t first)
 {
 	struct collapse_level level = {first, first, w->items.len, w->path.len};
 
+	if (first == w->items.len)
+		return 0;
 	collapse_sort(w->items.v + first, w->items.len - first);
 	return vec_push(&w->levels, level);
 }

@@ -100,12 +100,12 @@ static size_t script_tidy_len(const char *s, size_t len)
 /* Tidies, in place, what out holds from `from` on. */
 static void script_tidy(struct outbuf *out, size_t from, bool java)
 {
-	char *s = out->data + from;
-	size_t len, n = 0;
+	size_t len = out->len - from, n = 0;
+	char *s;
 
-	if (out->error || out->len == from)
+	if (out->error || !len)
 		return;
-	len = out->len - from;
+	s = out->data + from;
 	for (size_t i = 0; i < len; i++)
 		if (s[i] == ';')
 			s[i] = ':';

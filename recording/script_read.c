@@ -109,7 +109,10 @@ static int script_source_line(struct script_reader *s, const char *line, size_t 
 	size_t at = s->sources.len;
 
 	script_put_source((struct script_part){line, len}, &s->sources);
-	s->sourced_key = hash_mix(s->sourced_key, hash_bytes(s->sources.data + at, s->sources.len - at));
+	if (s->sources.len > at)
+		s->sourced_key = hash_mix(s->sourced_key, hash_bytes(s->sources.data + at, s->sources.len - at));
+	else
+		s->sourced_key = hash_u64(s->sourced_key);
 	return --s->sources_left ? 0 : script_add_sourced(s);
 }
 
