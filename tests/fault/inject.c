@@ -172,7 +172,6 @@ INJECT(int, ftruncate, (int fd, off_t n), (fd, n), -1, EIO)
 INJECT(int, ftruncate64, (int fd, off_t n), (fd, n), -1, EIO)
 INJECT(off_t, lseek, (int fd, off_t o, int w), (fd, o, w), -1, EIO)
 INJECT(off_t, lseek64, (int fd, off_t o, int w), (fd, o, w), -1, EIO)
-INJECT(int, close, (int fd), (fd), -1, EIO)
 INJECT(int, poll, (struct pollfd *p, nfds_t n, int t), (p, n, t), -1, EINTR)
 INJECT(int, ppoll, (struct pollfd *p, nfds_t n, const struct timespec *t, const sigset_t *s), (p, n, t, s), -1, EINTR)
 INJECT(int, signalfd, (int fd, const sigset_t *s, int f), (fd, s, f), -1, EMFILE)
@@ -196,6 +195,19 @@ void *calloc(size_t k, size_t n)
 		return NULL;
 	}
 	return __libc_calloc(k, n);
+}
+
+/* A close that fails has closed all the same: the kernel gives the descriptor up first. */
+int close(int fd)
+{
+	bool fails = inject_fails("close");
+	int r = (int)syscall(SYS_close, fd);
+
+	if (fails && !r) {
+		errno = EIO;
+		return -1;
+	}
+	return r;
 }
 
 #define INJECT_OPEN(name, first_params, first_args)                                                \
@@ -249,7 +261,7 @@ long syscall(long number, ...)
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(more, long);
 	va_end(more);
-	if (!inject_busy && number != SYS_getpid && number != SYS_ioctl && inject_fails("syscall")) {
+	if (!inject_busy && number != SYS_getpid && number != SYS_ioctl && number != SYS_close && inject_fails("syscall")) {
 		errno = EMFILE;
 		return -1;
 	}
