@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Recordings of perf 5.10, 6.1 and 6.12 fold to what their own perf script and stackcollapse-perf.pl made of them.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+checked=0
+for dir in "$TESTS"/golden/perf/*/; do
+	for expected in "$dir"*expected; do
+		filter=()
+		event=$(basename "$expected")
+		event=${event%expected}
+		event=${event%.}
+		[ -z "$event" ] || filter=(--event-filter "$event")
+		"$PROFCPU" fold --offline "${filter[@]}" "$dir" >"$T/folded" 2>"$T/err" || fail "$dir: $(cat "$T/err")"
+		cmp "$T/folded" "$expected" || fail "$dir $event: $(diff "$T/folded" "$expected" | head -n 5)"
+		checked=$((checked + 1))
+	done
+done
+[ "$checked" -ge 13 ] || fail "only $checked were there"
