@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define FILE_CREATE_TRIES 16
+
 int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_len)
 {
 	AUTO_FREE char *buf = NULL;
@@ -103,6 +105,23 @@ int file_pread_all(int fd, void *data, size_t len, uint64_t offset)
 		offset += (uint64_t)n;
 		len -= (size_t)n;
 	}
+	return 0;
+}
+
+int file_create(int dir_fd, const char *name, int flags, mode_t mode, int *ret_fd)
+{
+	int fd = -1;
+
+	for (int i = 0; i < FILE_CREATE_TRIES && fd < 0; i++) {
+		if (unlinkat(dir_fd, name, 0) && errno != ENOENT)
+			return -errno;
+		fd = openat(dir_fd, name, flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+		if (fd < 0 && errno != EEXIST)
+			return -errno;
+	}
+	if (fd < 0)
+		return -EEXIST;
+	*ret_fd = fd;
 	return 0;
 }
 

@@ -20,6 +20,13 @@ int file_pwrite_all(int fd, const void *data, size_t len, uint64_t offset);
 /* Reads exactly len at offset; 0, -errno, -ENODATA where the file ends before. */
 int file_pread_all(int fd, void *data, size_t len, uint64_t offset);
 
+/*
+ * A new file in the place of whatever stands there, so that nothing is written through a link, into a pipe or into a file
+ * that somebody else has open or owns. flags: O_WRONLY or O_RDWR; mode less umask. 0; -EISDIR, -EPERM: what stands there
+ * cannot be removed; -EEXIST: somebody else is quicker again and again; -errno. The caller closes *ret_fd.
+ */
+int file_create(int dir_fd, const char *name, int flags, mode_t mode, int *ret_fd);
+
 /* mkdir -p with mode 0777 less umask. 0 or -errno. */
 int file_mkdirs(const char *path);
 

@@ -1,20 +1,21 @@
 #include "base/replace.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-int replace_open(struct replace *r, int dir_fd, const char *name)
+int replace_open(struct replace *r, int dir_fd, const char *name, mode_t mode)
 {
 	*r = (struct replace){.dir_fd = dir_fd, .fd = -1};
 	if (strlen(name) > REPLACE_NAME_MAX)
 		return -ENAMETOOLONG;
 	strcpy(r->name, name);
 	snprintf(r->temp, sizeof(r->temp), "%s.%ld.tmp", name, (long)getpid());
-	r->fd = openat(dir_fd, r->temp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
-	return r->fd < 0 ? -errno : 0;
+	return file_create(dir_fd, r->temp, O_WRONLY, mode, &r->fd);
 }
 
 int replace_commit(struct replace *r)

@@ -2,6 +2,8 @@
 #ifndef BASE_REPLACE_H
 #define BASE_REPLACE_H
 
+#include <sys/types.h>
+
 #define REPLACE_NAME_MAX 200 /* bytes of a name */
 
 struct replace {
@@ -11,8 +13,12 @@ struct replace {
 	char temp[REPLACE_NAME_MAX + 32];
 };
 
-/* Opens a temporary file in the directory of name, mode 0666 less umask. 0; -ENAMETOOLONG; -errno. */
-int replace_open(struct replace *r, int dir_fd, const char *name);
+/* What holds addresses of the kernel or of a process, or its names of files, is its owner's, as perf's recordings are. */
+#define REPLACE_PRIVATE 0600
+#define REPLACE_PUBLIC 0666
+
+/* Opens a temporary file in the directory of name, mode less umask. 0; -ENAMETOOLONG; -errno. */
+int replace_open(struct replace *r, int dir_fd, const char *name, mode_t mode);
 
 /* Closes and puts the file in its place, over an older one. 0; -errno: then the temporary file is gone too. */
 int replace_commit(struct replace *r);

@@ -14,11 +14,29 @@
 #define OUTDIR_PARENT "profilings"
 #define OUTDIR_TRIES 1000
 
+/*
+ * In a directory where others may write, such as /tmp, somebody may have made the parent, and could then put a link in the
+ * place of what is made in it. Whoever owns the working directory can do that anyhow.
+ */
+static int outdir_check_parent(void)
+{
+	struct stat here, parent;
+
+	if (stat(".", &here) || lstat(OUTDIR_PARENT, &parent))
+		return -errno;
+	if (!parent.st_uid || parent.st_uid == geteuid() || parent.st_uid == here.st_uid)
+		return 0;
+	log_error("cannot write to %s: it belongs to user %lu, who could put other files in their place; choose another "
+		  "directory with -o",
+		  OUTDIR_PARENT, (unsigned long)parent.st_uid);
+	return -EPERM;
+}
+
 /* One directory a second is made, and more when several recordings begin in one. */
 static int outdir_make_new(char **ret_dir)
 {
 	char stamp[32];
-	int r = file_mkdirs(OUTDIR_PARENT);
+	int r = 0;
 
 	clock_dir_name(clock_realtime_ns(), stamp, sizeof(stamp));
 	for (int i = 1; !r && i < OUTDIR_TRIES; i++) {
@@ -48,7 +66,11 @@ int outdir_make(const char *wanted, char **ret_dir)
 		if (!r && !(dir = strdup(wanted)))
 			r = -ENOMEM;
 	} else {
-		r = outdir_make_new(&dir);
+		r = file_mkdirs(OUTDIR_PARENT);
+		if (!r && outdir_check_parent())
+			return -EPERM;
+		if (!r)
+			r = outdir_make_new(&dir);
 	}
 	if (!r && access(dir, W_OK | X_OK)) {
 		r = -errno;

@@ -52,10 +52,10 @@ static int outputs_script(struct profile *profile, const struct outputs_options 
 
 /* Writes one file by `write` and puts it in its place. */
 static int outputs_file(struct profile *profile, const struct outputs_options *options, const char *name,
-			int (*write)(struct profile *, const struct outputs_options *, struct outbuf *))
+			mode_t mode, int (*write)(struct profile *, const struct outputs_options *, struct outbuf *))
 {
 	struct replace file;
-	int r = replace_open(&file, options->dir_fd, name);
+	int r = replace_open(&file, options->dir_fd, name, mode);
 
 	if (!r) {
 		struct outbuf out = outbuf_to(file.fd);
@@ -89,7 +89,7 @@ static int outputs_archive(const struct outputs_options *options)
 			 RECORDING_SCRIPT, (unsigned long long)st.st_size >> 20, RECORDING_ARCHIVE);
 		members[5] = NULL;
 	}
-	int r = replace_open(&file, options->dir_fd, RECORDING_ARCHIVE);
+	int r = replace_open(&file, options->dir_fd, RECORDING_ARCHIVE, REPLACE_PRIVATE);
 
 	if (!r)
 		r = archive_write(options->dir_fd, members, "prof", file.fd, &err);
@@ -104,9 +104,10 @@ static int outputs_archive(const struct outputs_options *options)
 
 int outputs_write(struct profile *profile, const struct outputs_options *options)
 {
-	int r = outputs_file(profile, options, RECORDING_SVG, outputs_svg);
-	int folded = outputs_file(profile, options, RECORDING_FOLDED, outputs_folded);
-	int script = options->script ? outputs_file(profile, options, RECORDING_SCRIPT, outputs_script) : 0;
+	int r = outputs_file(profile, options, RECORDING_SVG, REPLACE_PUBLIC, outputs_svg);
+	int folded = outputs_file(profile, options, RECORDING_FOLDED, REPLACE_PUBLIC, outputs_folded);
+	int script = options->script ? outputs_file(profile, options, RECORDING_SCRIPT, REPLACE_PRIVATE, outputs_script) :
+				       0;
 
 	r = r ? r : folded;
 	r = r ? r : script;

@@ -26,7 +26,7 @@ static int postprocess_store(int dir_fd, const char *dir)
 {
 	int fd = -1;
 
-	if (!mkdirat(dir_fd, RECORDING_SYMBOLS, 0777) || errno == EEXIST)
+	if (!mkdirat(dir_fd, RECORDING_SYMBOLS, 0700) || errno == EEXIST)
 		fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		log_warn("cannot keep the names in %s/%s (%s); the recording will not have them elsewhere", dir,
@@ -53,7 +53,7 @@ static int postprocess_span_add(void *ctx, const struct profile_sample *sample)
 static void postprocess_repair(struct source *source, const char *dir, struct profile *profile)
 {
 	struct postprocess_span span = {0};
-	AUTO_CLOSE int fd = openat(source->dir_fd, RECORDING_PERF_DATA, O_RDWR | O_CLOEXEC);
+	AUTO_CLOSE int fd = openat(source->dir_fd, RECORDING_PERF_DATA, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	int r = fd < 0 ? -errno : perfdata_repair(fd, NULL, NULL);
 
 	if (r) {

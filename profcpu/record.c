@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/progress.h"
+#include "base/replace.h"
 #include "container/proc.h"
 #include "profcpu/record_command.h"
 #include "profcpu/record_hold.h"
@@ -246,10 +247,9 @@ static int open_writer(struct record *rec)
 
 	/* Only now, so that a recording that cannot begin does not cost an older one in the same
 	 * directory. */
-	rec->data_fd = openat(rec->dir_fd, RECORDING_PERF_DATA,
-			      O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (rec->data_fd < 0)
-		return say_io(rec, "write", RECORDING_PERF_DATA, -errno);
+	r = file_create(rec->dir_fd, RECORDING_PERF_DATA, O_RDWR, REPLACE_PRIVATE, &rec->data_fd);
+	if (r)
+		return say_io(rec, "write", RECORDING_PERF_DATA, r);
 	r = tracing_data_read(&rec->options->roots, rec->events, rec->nevents, &tracing,
 			      &info.tracing_bytes);
 

@@ -34,7 +34,7 @@ struct archive_stats {
 
 /*
  * Unpacks a tar (gzip, zstd, xz, bzip2 or plain) from in_fd, from its present position, into the empty directory dir_fd: regular
- * files and directories only, modes 0644 and 0755, never over an existing file, a first folder common to all members is
+ * files and directories only, modes 0600 and 0700, never over an existing file, a first folder common to all members is
  * taken off. ret_stats is filled in any case. 0; -EBADMSG (not an archive, without members, or cut: what came before stays,
  * also the beginning of the file that was cut, but for the last 64 KiB that a compression could not finish); -E2BIG (a limit above; what came before stays); -ENOSPC, -errno; *err
  * filled, its offset is in the packed file.

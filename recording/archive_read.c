@@ -78,7 +78,7 @@ static int archive_enter(int dir, const char *name, int *ret_fd)
 {
 	AUTO_CLOSE int parent = dir;
 
-	if (mkdirat(parent, name, 0755) && errno != EEXIST)
+	if (mkdirat(parent, name, 0700) && errno != EEXIST)
 		return -errno;
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -156,7 +156,7 @@ static void archive_keep_time(struct archive_entry *e, int fd)
 
 static int archive_take_file(struct archive_reader *rd, struct archive_entry *e, int parent, const char *base)
 {
-	AUTO_CLOSE int fd = openat(parent, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	AUTO_CLOSE int fd = openat(parent, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0 && (errno == EEXIST || errno == EISDIR)) {
 		rd->stats->refused_duplicates++;

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/outbuf.h"
+#include "base/replace.h"
 #include "recording/json.h"
 
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <string.h>
 
 #define MANIFEST_BYTES_MAX ((size_t)1 << 20)
-#define MANIFEST_TEMPORARY RECORDING_MANIFEST ".tmp"
 
 enum field_kind { FIELD_TEXT, FIELD_INT, FIELD_U32, FIELD_U64, FIELD_BOOL };
 
@@ -67,12 +67,12 @@ static void write_field(struct outbuf *out, const struct field *f, const void *a
 
 int recording_manifest_write(int dir_fd, const struct recording_manifest *m)
 {
-	AUTO_CLOSE int fd =
-		openat(dir_fd, MANIFEST_TEMPORARY, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	struct replace file;
+	int r = replace_open(&file, dir_fd, RECORDING_MANIFEST, REPLACE_PUBLIC);
 
-	if (fd < 0)
-		return -errno;
-	struct outbuf out = outbuf_to(fd);
+	if (r)
+		return r;
+	struct outbuf out = outbuf_to(file.fd);
 
 	outbuf_str(&out, "{\n");
 	for (size_t i = 0; i < FIELDS; i++) {
@@ -81,12 +81,10 @@ int recording_manifest_write(int dir_fd, const struct recording_manifest *m)
 		outbuf_str(&out, i + 1 < FIELDS ? ",\n" : "\n");
 	}
 	outbuf_str(&out, "}\n");
-	int r = outbuf_close(&out);
-
-	if (!r && renameat(dir_fd, MANIFEST_TEMPORARY, dir_fd, RECORDING_MANIFEST))
-		r = -errno;
-	if (r)
-		(void)unlinkat(dir_fd, MANIFEST_TEMPORARY, 0);
+	r = outbuf_close(&out);
+	if (!r)
+		r = replace_commit(&file);
+	replace_abort(&file);
 	return r;
 }
 

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/outbuf.h"
+#include "base/replace.h"
 #include "symbols/symbol.h"
 
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <unistd.h>
 
 #define STORE_FORMAT 1
-#define STORE_TEMPORARY STORE_FILE ".tmp"
 #define STORE_FIELDS_MAX 8
 
 static const char *const store_kinds[ANSWERS_KINDS] = {
@@ -117,18 +117,14 @@ int store_print(const struct answers *a, const struct store_notes *notes, int fd
 
 int store_write(const struct answers *answers, const struct store_notes *notes, int dir_fd)
 {
-	int fd = openat(dir_fd, STORE_TEMPORARY, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-	int r;
+	struct replace file;
+	int r = replace_open(&file, dir_fd, STORE_FILE, REPLACE_PRIVATE);
 
-	if (fd < 0)
-		return -errno;
-	r = store_print(answers, notes, fd);
-	if (close(fd) && !r)
-		r = -errno;
-	if (!r && renameat(dir_fd, STORE_TEMPORARY, dir_fd, STORE_FILE))
-		r = -errno;
-	if (r)
-		unlinkat(dir_fd, STORE_TEMPORARY, 0);
+	if (!r)
+		r = store_print(answers, notes, file.fd);
+	if (!r)
+		r = replace_commit(&file);
+	replace_abort(&file);
 	return r;
 }
 

@@ -168,7 +168,7 @@ static void what_is_written_is_read_again(void **state)
 	assert_string_equal(text_of(to, "symbols/link"), "(none)");
 	assert_int_equal(fstatat(to, "perf.data", &st, 0), 0);
 	assert_int_equal(st.st_mtime, 1700000000);
-	assert_int_equal(st.st_mode & 0777, 0644);
+	assert_int_equal(st.st_mode & 0777, 0600);
 	close(to);
 	close(fd);
 }
@@ -248,7 +248,7 @@ static void nothing_gets_out_of_the_directory(void **state)
 	assert_string_equal(text_of(to, "sub/file"), "plain");
 	assert_string_equal(text_of(to, "link/escaped"), "below what would be a link");
 	assert_int_equal(fstatat(to, "good", &st, 0), 0);
-	assert_int_equal(st.st_mode & 07777, 0644);
+	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(st.st_nlink, 1);
 	assert_int_equal(stats.files, 3);
 	assert_int_equal(stats.refused_names, 6);

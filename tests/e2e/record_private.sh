@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# A recording is its owner's alone, and nothing that somebody planted where it is written is written to.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_sampling
+umask 022
+start_shares 60
+mode() { stat -c %a "$1"; }
+
+"$PROFCPU" collect -p "$SHARES_PID" -d 0.5 -o mine || fail "collect"
+for f in perf.data prof.tar.gz perf_script.out "symbols/$(ls mine/symbols)"; do
+	[ "$(mode "mine/$f")" = 600 ] || fail "$f has mode $(mode "mine/$f")"
+done
+[ "$(mode mine/symbols)" = 700 ] || fail "symbols has mode $(mode mine/symbols)"
+for f in flamegraph.svg folded_stacks.out; do
+	[ "$(mode mine/$f)" = 644 ] || fail "$f has mode $(mode mine/$f), not as the umask has it"
+done
+"$PROFCPU" postprocess -o unpacked mine/prof.tar.gz || fail "postprocess of the archive"
+[ "$(mode unpacked/perf.data)" = 600 ] || fail "the unpacked perf.data has mode $(mode unpacked/perf.data)"
+
+echo "planted links"
+mkdir planted
+for f in perf.data manifest.json manifest.json.tmp flamegraph.svg folded_stacks.out perf_script.out prof.tar.gz; do
+	echo precious >"victim.$f"
+	ln -s "../victim.$f" "planted/$f"
+done
+mkfifo planted/pipe && ln -f planted/pipe planted/perf_script.out
+timeout 20 "$PROFCPU" collect -p "$SHARES_PID" -d 0.5 -o planted || fail "collect"
+for f in victim.*; do
+	[ "$(cat "$f")" = precious ] || fail "wrote to $f through a link"
+done
+[ ! -L planted/perf.data ] && [ -s planted/perf.data ] || fail "perf.data is still the link"
+
+echo "a directory of somebody else"
+if [ "$(id -u)" = 0 ]; then
+	mkdir shared && cd shared && mkdir profilings && chown 12345 profilings || fail "chown"
+	refuses "$PROFCPU" collect -p "$SHARES_PID" -d 0.5
+	grep -q 'belongs to user 12345' "$T/refused" || fail "$(cat "$T/refused")"
+	[ -z "$(ls profilings)" ] || fail "it was used nevertheless"
+	rmdir profilings && mkdir away && ln -s away profilings && chown -h 12345 profilings
+	refuses "$PROFCPU" collect -p "$SHARES_PID" -d 0.5
+	[ -z "$(ls away)" ] || fail "a link of somebody else was followed"
+	# Who owns the working directory could put anything there in any case.
+	chown 12345 . && "$PROFCPU" collect -q -p "$SHARES_PID" -d 0.5 || fail "refused the working directory's owner"
+	[ -n "$(ls away)" ] || fail "nothing was written"
+fi
+exit 0

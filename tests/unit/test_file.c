@@ -1,0 +1,135 @@
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+static char dir[] = "/tmp/test_file.XXXXXX";
+static int dir_fd;
+
+static int enter(void **state)
+{
+	(void)state;
+	if (!mkdtemp(dir))
+		return -1;
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir_fd < 0 ? -1 : 0;
+}
+
+static int leave(void **state)
+{
+	(void)state;
+	close(dir_fd);
+	return rmdir(dir); /* each test takes away its own */
+}
+
+static void put(const char *name, const char *text)
+{
+	AUTO_CLOSE int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL, 0644);
+
+	assert_int_equal(file_write_all(fd, text, strlen(text)), 0);
+}
+
+static void holds(const char *name, const char *text)
+{
+	AUTO_FREE char *got = NULL;
+	size_t len;
+
+	assert_int_equal(file_read_at(dir_fd, name, 4096, &got, &len), 0);
+	assert_string_equal(got, text);
+}
+
+static void drop(const char *name)
+{
+	assert_int_equal(unlinkat(dir_fd, name, 0), 0);
+}
+
+static void create_over(const char *name)
+{
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+
+	assert_int_equal(file_create(dir_fd, name, O_RDWR, 0600, &fd), 0);
+	assert_int_equal(file_write_all(fd, "new", 3), 0);
+	assert_int_equal(fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW), 0);
+	assert_true(S_ISREG(st.st_mode));
+	assert_int_equal(st.st_mode & 07777, 0600);
+	holds(name, "new");
+	drop(name);
+}
+
+static void what_is_planted_in_the_place_of_a_new_file_is_not_written_to(void **state)
+{
+	(void)state;
+	put("victim", "precious");
+	create_over("plain");
+	put("plain", "old, and readable by all");
+	create_over("plain");
+	assert_int_equal(symlinkat("victim", dir_fd, "link"), 0);
+	create_over("link");
+	assert_int_equal(symlinkat("nowhere", dir_fd, "dangling"), 0);
+	create_over("dangling");
+	assert_int_equal(linkat(dir_fd, "victim", dir_fd, "hard", 0), 0);
+	create_over("hard");
+	assert_int_equal(mkfifoat(dir_fd, "fifo", 0666), 0);
+	create_over("fifo");
+	holds("victim", "precious");
+	drop("victim");
+}
+
+static void a_directory_in_its_place_is_an_error(void **state)
+{
+	int fd = -1;
+
+	(void)state;
+	assert_int_equal(mkdirat(dir_fd, "sub", 0755), 0);
+	assert_int_equal(file_create(dir_fd, "sub", O_WRONLY, 0600, &fd), -EISDIR);
+	assert_int_equal(fd, -1);
+	assert_int_equal(unlinkat(dir_fd, "sub", AT_REMOVEDIR), 0);
+}
+
+static void a_replaced_file_is_whole_or_the_old_one(void **state)
+{
+	struct replace r;
+	struct stat st;
+	char temp[64];
+
+	(void)state;
+	put("victim", "precious");
+	snprintf(temp, sizeof(temp), "out.%ld.tmp", (long)getpid());
+	assert_int_equal(linkat(dir_fd, "victim", dir_fd, temp, 0), 0);
+	put("out", "old");
+	assert_int_equal(replace_open(&r, dir_fd, "out", REPLACE_PRIVATE), 0);
+	assert_int_equal(file_write_all(r.fd, "new", 3), 0);
+	holds("out", "old");
+	assert_int_equal(replace_commit(&r), 0);
+	replace_abort(&r);
+	holds("out", "new");
+	assert_int_equal(fstatat(dir_fd, "out", &st, 0), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(replace_open(&r, dir_fd, "out", REPLACE_PUBLIC), 0);
+	replace_abort(&r);
+	holds("out", "new");
+	holds("victim", "precious");
+	drop("out");
+	drop("victim");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_planted_in_the_place_of_a_new_file_is_not_written_to),
+		cmocka_unit_test(a_directory_in_its_place_is_an_error),
+		cmocka_unit_test(a_replaced_file_is_whole_or_the_old_one),
+	};
+
+	return cmocka_run_group_tests(tests, enter, leave);
+}
