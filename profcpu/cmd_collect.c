@@ -257,7 +257,7 @@ const struct command command_collect = {
 		 "       profcpu collect -pid PID -duration SECONDS\n\n"
 		 "Samples what runs on the CPUs and writes flamegraph.svg, folded_stacks.out, perf_script.out, perf.data and\n"
 		 "prof.tar.gz to profilings/HH-MM-SS_YYYY-MM-DD/. Without a target it takes the only .NET process in sight.\n"
-		 "Ctrl-C and SIGTERM end the recording; what was recorded is kept.\n\n"
+		 "Ctrl-C, SIGTERM and the end of the terminal end the recording; what was recorded is kept.\n\n"
 		 "  -p, --pid PID,...      these processes, with all their threads and children\n"
 		 "  -a, --all-cpus         the whole machine\n"
 		 "  -- CMD ARG...          start a command and record it from its first instruction to its end\n"

@@ -301,6 +301,7 @@ static int begin(struct record *rec)
 	if (!r && o->argv &&
 	    (r = record_command_fork(&rec->command, o->argv, &rec->watch.old_mask)))
 		log_error("cannot start %s: %s", o->argv[0], strerror(-r));
+	record_watch_survive_pipes();
 	if (!r)
 		r = open_sampler(rec);
 	if (!r)

@@ -37,7 +37,7 @@ struct record_options {
 
 enum record_end {
 	RECORD_END_DURATION,
-	RECORD_END_SIGNAL, /* SIGINT or SIGTERM, once */
+	RECORD_END_SIGNAL, /* SIGINT, SIGTERM or SIGHUP, once */
 	RECORD_END_TARGET, /* all target processes, or the command, have ended */
 	RECORD_END_ERROR,  /* what came before is on disk (no space left, ...); record_run gives
 			      -errno */
@@ -58,11 +58,11 @@ struct record_result {
 };
 
 /*
- * Records until the duration is over, the targets have ended or SIGINT or SIGTERM came (a second
- * one quits the process at once, with what is on disk by then). Messages go through log_error,
+ * Records until the duration is over, the targets have ended or SIGINT, SIGTERM or SIGHUP came (a
+ * second SIGINT or SIGTERM quits the process at once, with what is on disk by then). Messages go through log_error,
  * log_warn and log_note. 0; or -errno, said by log_error: ret_result->started tells whether there
- * is something to post-process. Blocks SIGINT and SIGTERM while it runs and gives the signal mask
- * back as it was.
+ * is something to post-process. Blocks these signals while it runs and gives the signal mask back
+ * as it was; SIGPIPE is ignored from then on, and SIGHUP after one came.
  */
 int record_run(const struct record_options *options, struct record_result *ret_result);
 

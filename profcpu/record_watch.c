@@ -9,6 +9,14 @@
 #define SYS_pidfd_open 434
 #endif
 
+/* Under nohup the terminal's end is to be no end. */
+static bool is_ignored(int signal)
+{
+	struct sigaction now;
+
+	return !sigaction(signal, NULL, &now) && now.sa_handler == SIG_IGN;
+}
+
 int record_watch_new(struct record_watch *w)
 {
 	sigset_t mask;
@@ -17,6 +25,8 @@ int record_watch_new(struct record_watch *w)
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGTERM);
+	if (!is_ignored(SIGHUP))
+		sigaddset(&mask, SIGHUP);
 	if (sigprocmask(SIG_BLOCK, &mask, &w->old_mask))
 		return -errno;
 	w->masked = true;
@@ -31,6 +41,11 @@ int record_watch_new(struct record_watch *w)
 	w->fds.v[w->fds.len++] = (struct pollfd){.fd = fd, .events = POLLIN};
 	w->fds.v[w->fds.len++] = (struct pollfd){.fd = -1, .events = POLLIN};
 	return 0;
+}
+
+void record_watch_survive_pipes(void)
+{
+	signal(SIGPIPE, SIG_IGN);
 }
 
 void record_watch_unmask(struct record_watch *w)
@@ -104,6 +119,8 @@ int record_watch_wait(struct record_watch *w, int timeout_ms, int *ret_signal)
 	if (w->fds.v[RECORD_WATCH_SIGNALS].revents &&
 	    read(w->fds.v[RECORD_WATCH_SIGNALS].fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		*ret_signal = (int)info.ssi_signo;
+	if (*ret_signal == SIGHUP)
+		signal(SIGHUP, SIG_IGN);
 	check_processes(w);
 	return 0;
 }

@@ -24,8 +24,15 @@ struct record_watch {
 #define RECORD_WATCH_SAMPLER 1
 #define RECORD_WATCH_PIDFDS 2
 
-/* Blocks SIGINT and SIGTERM and makes them readable. 0 or -errno. */
+/* Blocks SIGINT, SIGTERM and, unless it is ignored (nohup), SIGHUP, and makes them readable. 0 or
+ * -errno. */
 int record_watch_new(struct record_watch *w);
+
+/*
+ * Until this program ends, a pipe without a reader is an error of write(2) and not the end: messages
+ * to nobody cost no recording. To be called when the command was forked, which is not to inherit it.
+ */
+void record_watch_survive_pipes(void);
 
 /* Gives the signal mask back: the next SIGINT ends this program. */
 void record_watch_unmask(struct record_watch *w);
@@ -36,7 +43,8 @@ void record_watch_sampler(struct record_watch *w, int fd);
 /* The end of this process is watched for. 0 or -ENOMEM. */
 int record_watch_process(struct record_watch *w, pid_t pid);
 
-/* Waits at most timeout_ms. *ret_signal: SIGINT or SIGTERM that came, else 0. 0 or -errno. */
+/* Waits at most timeout_ms. *ret_signal: the signal that came, else 0. 0 or -errno. After a
+ * SIGHUP further ones are ignored: the kernel and the shell both send one. */
 int record_watch_wait(struct record_watch *w, int timeout_ms, int *ret_signal);
 
 /* Processes that were watched and have not ended. */

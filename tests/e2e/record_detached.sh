@@ -44,3 +44,31 @@ p.wait(20)
 print("grew by", grown, "bytes while the terminal was stopped, ended after", time.monotonic() - begin, "s")
 sys.exit(p.returncode != 0 or grown < 4096)
 EOF
+
+echo "the terminal goes away"
+"$PROFCPU" collect -p "$SHARES_PID" -d 60 -o hangup >out 2>"$T/err" &
+pid=$!
+wait_for 20 test -s hangup/manifest.json || fail "it did not start"
+sleep 1
+kill -HUP "$pid" && kill -HUP "$pid" 2>/dev/null # the kernel sends one, the shell another
+for ((i = 0; i < 100; i++)); do kill -HUP "$pid" 2>/dev/null || break; sleep 0.01; done
+wait "$pid" || fail "SIGHUP: exit $?"
+whole hangup
+begun=$SECONDS
+nohup "$PROFCPU" collect -p "$SHARES_PID" -d 3 -o nohup >out 2>"$T/err" &
+pid=$!
+wait_for 20 test -s nohup/manifest.json || fail "it did not start"
+kill -HUP "$pid"
+wait "$pid" || fail "nohup: exit $?"
+whole nohup
+[ $((SECONDS - begun)) -ge 3 ] || fail "SIGHUP ended what nohup started"
+
+echo "nobody reads"
+status=0
+"$PROFCPU" collect -F 100000 -p "$SHARES_PID" -d 1 -o unread 2>&1 | true
+status=${PIPESTATUS[0]}
+[ "$status" = 1 ] || fail "lost messages and report: exit $status"
+whole unread
+"$PROFCPU" collect -q -d 5 -o signals -- sh -c "grep SigIgn /proc/self/status; yes | head -n 1" >out || fail "exit $?"
+ignored=$((16#$(sed -n 's/^SigIgn:[[:space:]]*//p' out)))
+[ $((ignored >> 12 & 1)) = 0 ] || fail "the command inherited that SIGPIPE is ignored"
