@@ -17,6 +17,7 @@
 
 #include "base/outbuf.h"
 #include "profile/profile.h"
+#include "profile/script_line.h"
 
 #include <stdbool.h>
 
@@ -37,6 +38,10 @@ struct collapse_options {
 	bool annotate_inlined; /* full form only: _[i] */
 	bool include_addrs; /* --addrs */
 	bool srcline; /* --srcline */
+	/* --inline, perf's form only: appends the names that stand for a frame, root first, joined by ';', instead of the usual
+	 * ones. 0; -ENOENT: the usual ones; other errors end the folding. NULL: not asked for. */
+	int (*inline_names)(void *ctx, const struct script_frame *frame, struct outbuf *out);
+	void *inline_ctx;
 	const char *event_filter; /* --event-filter; NULL or "": the default */
 	const char *default_event; /* what is folded by default; NULL: the event of the first sample that has one */
 };

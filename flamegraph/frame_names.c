@@ -75,7 +75,7 @@ static bool frame_names_is_text(const struct profile *profile, struct script_par
 static bool frame_names_is_plain(const struct frame_names *f, const struct profile_frame *frame,
 				 const struct script_frame *line)
 {
-	if (f->options->include_addrs || frame->srcline != PROFILE_NONE || frame->module == PROFILE_NONE ||
+	if (f->options->include_addrs || f->options->inline_names || frame->srcline != PROFILE_NONE || frame->module == PROFILE_NONE ||
 	    frame->inlined)
 		return false;
 	if (!frame_names_is_text(f->profile, line->module, frame->module))
@@ -108,6 +108,13 @@ static int frame_names_perf(struct frame_names *f, const struct profile_frame *f
 		return f->line.error;
 	if (!script_line_frame(f->line.data, f->line.len - 1, &line))
 		return 0;
+	if (f->options->inline_names) {
+		int r = f->options->inline_names(f->options->inline_ctx, &line, &f->text);
+
+		if (r != -ENOENT)
+			return r ? r : frame_names_split(f, ret_value);
+		f->text.len = 0;
+	}
 	*ret_plain = frame_names_is_plain(f, frame, &line);
 	if (frame->srcline != PROFILE_NONE) {
 		sources.at = profile_text_of(f->profile, frame->srcline, &len);
@@ -124,7 +131,7 @@ static int frame_names_perf_once(struct frame_names *f, const struct profile_fra
 {
 	uint64_t key = ((uint64_t)frame->perf_name << 32 | frame->module) ^ ((uint64_t)frame->has_sym_off << 63);
 	uint32_t *known = NULL;
-	bool plain = !f->options->include_addrs && frame->srcline == PROFILE_NONE && !frame->inlined;
+	bool plain = !f->options->include_addrs && !f->options->inline_names && frame->srcline == PROFILE_NONE && !frame->inlined;
 	int r;
 
 	if (plain)

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "flamegraph/collapse.h"
 #include "profcpu/command.h"
+#include "profcpu/fold_inline.h"
 #include "profcpu/input.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@ struct fold_arguments {
 	const char *input, *out;
 	struct input_options input_options;
 	struct collapse_options collapse;
-	bool show_inline;
+	bool show_inline, show_context;
 };
 
 enum fold_option {
@@ -90,7 +91,8 @@ static int fold_collapse_option(struct fold_arguments *a, int option)
 	case FOLD_INLINE:
 		a->show_inline = o->annotate_inlined = true;
 		return 0;
-	case FOLD_CONTEXT: /* says something of --inline only */
+	case FOLD_CONTEXT:
+		a->show_context = true;
 		return 0;
 	case FOLD_SRCLINE:
 		o->srcline = a->input_options.text.srcline = true;
@@ -139,11 +141,6 @@ static int fold_parse(int argc, char **argv, struct fold_arguments *a)
 		fprintf(stderr, "profcpu: fold takes one input; `profcpu help fold` shows how\n");
 		return -EINVAL;
 	}
-	if (a->show_inline && a->collapse.names == COLLAPSE_PERF) {
-		fprintf(stderr, "profcpu: --inline is not supported with the names of perf's form; "
-				"perf script itself shows inlined functions\n");
-		return -EINVAL;
-	}
 	return 0;
 }
 
@@ -170,6 +167,22 @@ static void fold_say(const struct fold_arguments *a, const struct input_result *
 		log_warn("the text ends inside of a sample, which is left out");
 }
 
+static int fold_collapse(struct fold_arguments *a, struct profile *profile, struct outbuf *out,
+			 struct collapse_stats *stats)
+{
+	struct fold_inline *in = NULL;
+	int r = a->show_inline ? fold_inline_new(a->show_context, &in) : 0;
+
+	if (in) {
+		a->collapse.inline_names = fold_inline_names;
+		a->collapse.inline_ctx = in;
+	}
+	if (!r)
+		r = collapse_write(profile, &a->collapse, out, stats);
+	fold_inline_free(in);
+	return r;
+}
+
 static int fold_write(struct fold_arguments *a, struct profile *profile, const struct input_result *input, int fd)
 {
 	struct collapse_stats stats = {0};
@@ -178,7 +191,7 @@ static int fold_write(struct fold_arguments *a, struct profile *profile, const s
 
 	if (input->kind == SOURCE_TEXT && input->text.first_event != PROFILE_NONE)
 		a->collapse.default_event = profile_text_of(profile, input->text.first_event, NULL);
-	r = collapse_write(profile, &a->collapse, &out, &stats);
+	r = fold_collapse(a, profile, &out, &stats);
 	closed = outbuf_close(&out);
 	r = r ? r : closed;
 	if (r)
@@ -239,8 +252,9 @@ const struct command command_fold = {
 		 "      --all                 both\n"
 		 "      --addrs               addresses of frames without a name\n"
 		 "      --srcline             source lines, of perf script -F +srcline\n"
-		 "      --inline              _[i] behind inlined functions (with --names full)\n"
-		 "      --context             for --inline; has no effect of its own\n"
+		 "      --inline              the functions inlined at each address, from this machine's files; with\n"
+		 "                            --names full, _[i] behind functions that the input says are inlined\n"
+		 "      --context             with --inline: \":file.c:12\" behind each\n"
 		 "      --event-filter=EVENT  samples of this event, not of the first\n\n"
 		 "Others:\n\n"
 		 "      --names perf|full     perf's form of names, or the full one (methods with their arguments)\n"
