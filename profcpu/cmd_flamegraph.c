@@ -411,7 +411,7 @@ static int flamegraph_main(int argc, char **argv)
 {
 	struct flamegraph_arguments a = {.svg = svg_options_default(),
 					 .tree = {.event = PROFILE_NONE},
-					 .input = {.write_store_dir_fd = -1}};
+					 .input = {.functions_only = true, .write_store_dir_fd = -1}};
 	struct profile *profile = NULL;
 	struct source source;
 

@@ -225,6 +225,7 @@ static int fold_run(int argc, char **argv)
 
 	if (fold_parse(argc, argv, &a))
 		return EXIT_USAGE;
+	a.input_options.functions_only = !a.collapse.include_addrs;
 	r = profile_new(&profile);
 	if (r)
 		log_error("out of memory");

@@ -156,18 +156,20 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 		result->store_error = symbolizer_store(in->symbols, options->write_store_dir_fd);
 		result->store_complete = !result->store_error;
 	}
-	return symbolizer_audit(in->symbols, &result->audit);
+	return options->no_audit ? 0 : symbolizer_audit(in->symbols, &result->audit);
 }
 
 int ingest_perfdata(int fd, const struct ingest_options *options, struct profile *profile,
 		    struct ingest_result *ret_result)
 {
 	struct ingest_result result = {0};
+	struct symbolizer_options symbols = options->symbols;
 	struct ingest in = {.profile = profile, .result = &result};
 	int r = perfdata_open(fd, &in.data, &result.error);
 
+	symbols.keep_answers = options->write_store_dir_fd >= 0;
 	if (!r)
-		r = symbolizer_new(profile, &options->symbols, &in.symbols);
+		r = symbolizer_new(profile, &symbols, &in.symbols);
 	if (!r)
 		r = ingest_build_ids(&in);
 	if (!r)

@@ -15,6 +15,7 @@ struct ingest_options {
 	/* A directory (a recording's symbols/, which exists and is writable) that gets what naming needs on another
 	 * machine; -1: none. Borrowed. Not written when the names came from a complete store already. */
 	int write_store_dir_fd;
+	bool no_audit; /* nobody will look at ret_result->audit */
 };
 
 struct ingest_result {

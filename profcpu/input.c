@@ -61,7 +61,9 @@ static int input_load_data(struct source *source, const char *name, const struct
 			    .opener = options->opener ? options->opener : own,
 			    .offline = options->offline,
 			    .raw_names = options->raw_names,
-			    .mangled = options->mangled},
+			    .mangled = options->mangled,
+			    .by_function = options->functions_only},
+		.no_audit = options->functions_only,
 		.write_store_dir_fd = options->write_store_dir_fd > 0 ? options->write_store_dir_fd : -1,
 	};
 

@@ -307,6 +307,23 @@ static int frames_full_part(struct frames *f, const struct frames_place *full, s
 	return 0;
 }
 
+/*
+ * Leaves of a frame what folded stacks and pictures show. Where a module's name is no single word ("/memfd:doublemapper
+ * (deleted)"), stackcollapse-perf.pl takes offsets for a part of names without parameters, so they stay.
+ */
+static void frames_drop_addresses(struct frames *f, struct profile_frame *frame)
+{
+	if (!f->checked || f->checked_module != frame->module) {
+		f->checked = true;
+		f->checked_module = frame->module;
+		f->module_is_word = frame->module != PROFILE_NONE &&
+				    !strpbrk(profile_text_of(f->profile, frame->module, NULL), " \t\n\v\f\r()");
+	}
+	frame->addr = 0;
+	if (f->module_is_word)
+		frame->sym_off = 0;
+}
+
 int frames_make(struct frames *f, const struct frames_place *exact, const struct frames_place *full,
 		uint32_t *ret_frame, uint8_t *ret_flags)
 {
@@ -334,5 +351,7 @@ int frames_make(struct frames *f, const struct frames_place *exact, const struct
 			frame.has_sym_off = true;
 		}
 	}
+	if (f->by_function)
+		frames_drop_addresses(f, &frame);
 	return r ? r : profile_frame(f->profile, &frame, ret_frame);
 }

@@ -1,6 +1,7 @@
 #include "symbols/images.h"
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "symbols/function_bounds.h"
 #include "symbols/perfmap.h"
 
@@ -42,10 +43,18 @@ struct images {
 	struct hashmap header_ids; /* path text id -> index into ids */
 	VEC(struct images_header_id) ids;
 	struct images_stats stats;
-	char bounds_name[24]; /* of the last answer from bounds */
+	bool keep_answers;
+	uint64_t bounds_vaddr; /* of the last answer from bounds: where the function begins */
+	struct hashmap known_ids; /* hash of image and range that a source gave -> symbol of answers */
+	/* The last answer: the next question is the byte before most of the time. */
+	struct {
+		uint32_t image, symbol;
+		uint64_t start, end, from_ns, until_ns;
+	} last;
 };
 
-int images_new(struct answers *answers, struct kernel_map *kernel, struct opener *opener, struct images **ret_images)
+int images_new(struct answers *answers, struct kernel_map *kernel, struct opener *opener, bool keep_answers,
+	       struct images **ret_images)
 {
 	struct images *im = calloc(1, sizeof(*im));
 
@@ -54,6 +63,7 @@ int images_new(struct answers *answers, struct kernel_map *kernel, struct opener
 	im->answers = answers;
 	im->kernel = kernel;
 	im->opener = opener;
+	im->keep_answers = keep_answers;
 	*ret_images = im;
 	return 0;
 }
@@ -73,6 +83,7 @@ void images_free(struct images *im)
 	hashmap_free(&im->perfmap_ids);
 	vec_free(&im->ids);
 	hashmap_free(&im->header_ids);
+	hashmap_free(&im->known_ids);
 	free(im);
 }
 
@@ -447,20 +458,18 @@ static int images_open_bounds(struct images *im, const struct answers_image *key
 	return function_bounds_open(fd, &s->bounds) == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* The function without a name that covers a vaddr; its name is its beginning. */
+/* The function without a name that covers a vaddr. */
 static int images_ask_bounds(struct images *im, const struct answers_image *key, struct images_source *s,
 			     uint64_t vaddr, struct symbol *ret_symbol)
 {
-	struct symbol found = {.source = SYMBOL_BOUNDS, .name = im->bounds_name};
+	struct symbol found = {.source = SYMBOL_BOUNDS, .until_ns = UINT64_MAX};
 	int r = images_open_bounds(im, key, s);
 
 	if (!r)
 		r = function_bounds_find(&s->bounds, vaddr, &found.start, &found.end);
 	if (r)
 		return r;
-	found.base = found.start;
-	found.name_len = (uint32_t)snprintf(im->bounds_name, sizeof(im->bounds_name), "0x%llx",
-					    (unsigned long long)found.start);
+	found.base = im->bounds_vaddr = found.start;
 	*ret_symbol = found;
 	return 0;
 }
@@ -514,29 +523,77 @@ static int images_ask_source(struct images *im, uint32_t image, uint64_t addr, u
 	return perfmap ? symbol_provider_find(perfmap, addr, time_ns, ret_symbol) : -ENOENT;
 }
 
-int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol)
+/* The text by which a symbol is kept: of a function without a name its beginning. */
+static int images_name(struct images *im, const struct symbol *s, uint32_t *ret_name)
 {
-	struct answers_symbol found = {.image = image, .module = ANSWERS_NONE};
+	char buf[24];
+
+	if (s->source != SYMBOL_BOUNDS)
+		return intern_put(&im->answers->texts, s->name, s->name_len, ret_name);
+	snprintf(buf, sizeof(buf), "0x%llx", (unsigned long long)im->bounds_vaddr);
+	return intern_str(&im->answers->texts, buf, ret_name);
+}
+
+/* The symbol of answers for what a source said: addresses are many, what covers them is met again and again. */
+static int images_symbol(struct images *im, uint32_t image, const struct symbol *s, const char *module,
+			 uint32_t *ret_symbol)
+{
+	uint64_t key = hash_mix(hash_mix(s->start, s->end), (uint64_t)image << 8 | (uint64_t)s->source);
+	struct answers_symbol found = {
+		.start = s->base, .end = s->end, .image = image, .module = ANSWERS_NONE, .source = (uint32_t)s->source};
+	const uint32_t *known = hashmap_get(&im->known_ids, key);
+	int r;
+
+	if (known) {
+		*ret_symbol = *known;
+		return 0;
+	}
+	r = images_name(im, s, &found.name);
+	if (!r && module)
+		r = intern_str(&im->answers->texts, module, &found.module);
+	if (!r)
+		r = answers_symbol(im->answers, &found, ret_symbol);
+	return r ? r : hashmap_put(&im->known_ids, key, *ret_symbol);
+}
+
+/* Keeps an answer for the next question. That of bounds holds only where no symbol lies, so that it is not kept. */
+static void images_set_last(struct images *im, uint32_t image, const struct symbol *s, uint32_t symbol)
+{
+	im->last.image = image;
+	im->last.symbol = symbol;
+	im->last.start = s->start;
+	im->last.end = s->source == SYMBOL_BOUNDS ? s->start : s->end;
+	im->last.from_ns = s->from_ns;
+	im->last.until_ns = s->until_ns;
+}
+
+static int images_ask_anew(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol)
+{
 	const char *module = NULL;
-	uint32_t symbol = ANSWERS_NONE;
 	struct symbol s;
 	int r = images_ask_source(im, image, addr, time_ns, &s, &module);
 
-	if (r == -ENOMEM)
-		return r;
-	if (!r) {
-		found.start = s.base;
-		found.end = s.end;
-		found.source = (uint32_t)s.source;
-		r = intern_put(&im->answers->texts, s.name, s.name_len, &found.name);
-		if (!r && module)
-			r = intern_str(&im->answers->texts, module, &found.module);
-		if (!r)
-			r = answers_symbol(im->answers, &found, &symbol);
-		if (r && r != -E2BIG)
-			return r;
-	}
-	r = answers_put(im->answers, image, addr, symbol);
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	r = images_symbol(im, image, &s, module, ret_symbol);
+	if (r)
+		return r == -E2BIG ? 0 : r;
+	images_set_last(im, image, &s, *ret_symbol);
+	return 0;
+}
+
+int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol)
+{
+	uint32_t symbol = ANSWERS_NONE;
+	int r = 0;
+
+	if (image == im->last.image && addr >= im->last.start && addr < im->last.end &&
+	    time_ns >= im->last.from_ns && time_ns < im->last.until_ns)
+		symbol = im->last.symbol;
+	else
+		r = images_ask_anew(im, image, addr, time_ns, &symbol);
+	if (!r && im->keep_answers)
+		r = answers_put(im->answers, image, addr, symbol);
 	if (!r)
 		*ret_symbol = symbol;
 	return r;

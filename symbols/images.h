@@ -26,8 +26,10 @@ struct images_stats {
 	uint64_t perfmap_bad_lines;
 };
 
-/* answers, kernel and opener (may be NULL) are borrowed. 0 or -ENOMEM. */
-int images_new(struct answers *answers, struct kernel_map *kernel, struct opener *opener, struct images **ret_images);
+/* answers, kernel and opener (may be NULL) are borrowed. keep_answers: each answer is put into answers, for a store.
+ * 0 or -ENOMEM. */
+int images_new(struct answers *answers, struct kernel_map *kernel, struct opener *opener, bool keep_answers,
+	       struct images **ret_images);
 void images_free(struct images *im);
 
 /* A build id from the recording's header, for map records of this path that carry none. 0, -ENOMEM, -E2BIG. */
@@ -38,7 +40,7 @@ int images_of_record(struct images *im, const struct perfdata_record *record, ui
 		     bool *ret_anonymous);
 
 /*
- * Asks this machine's source for what covers an address (the image's kind of address, answers.h) and remembers the answer.
+ * Asks this machine's source for what covers an address (the image's kind of address, answers.h).
  * 0 and a symbol id of answers, or ANSWERS_NONE; -ENOMEM, -E2BIG.
  */
 int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol);

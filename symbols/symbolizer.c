@@ -1,10 +1,9 @@
 #include "symbols/symbolizer.h"
 
-#include "base/hash.h"
-#include "base/hashmap.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "symbols/answers.h"
+#include "symbols/callchains.h"
 #include "symbols/frames.h"
 #include "symbols/images.h"
 #include "symbols/kernel_map.h"
@@ -16,23 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SYMBOLIZER_FRAMES_MAX 127 /* of a stack, as perf script (PERF_MAX_STACK_DEPTH) */
-
-enum symbolizer_mode { SYMBOLIZER_USER, SYMBOLIZER_KERNEL, SYMBOLIZER_NEITHER };
-
-/* A frame as it was made for an address, and what it says of its stack. */
-struct symbolizer_frame {
-	uint32_t frame;
-	uint8_t flags; /* enum frames_flag */
-	bool kernel;
-};
-
-struct symbolizer_stack {
-	uint32_t stack;
-	bool user; /* has user frames */
-	bool idle; /* ends in the idle loop */
-};
-
 struct symbolizer {
 	struct profile *profile;
 	struct symbolizer_options options;
@@ -43,10 +25,7 @@ struct symbolizer {
 	struct frames frames;
 	uint32_t kernel_image; /* in answers */
 	uint32_t unknown_module; /* profile text "[unknown]" */
-	struct hashmap stack_ids; /* hash of the callchain and its address space -> index into stacks */
-	VEC(struct symbolizer_stack) stacks;
-	struct hashmap frame_ids; /* hash of the address and its address space -> index into made */
-	VEC(struct symbolizer_frame) made;
+	struct callchains callchains;
 	VEC(uint8_t) root_frames; /* by frame id of the profile: 1 for frames that nothing calls */
 	bool other_pid_ns_seen; /* the recording was made inside a PID namespace */
 	bool from_store;
@@ -84,6 +63,8 @@ static int symbolizer_read_store(struct symbolizer *s)
 	return 0;
 }
 
+static callchains_frame_fn symbolizer_frame;
+
 static int symbolizer_init(struct symbolizer *s)
 {
 	struct answers_image kernel = {.kind = ANSWERS_KERNEL};
@@ -93,6 +74,7 @@ static int symbolizer_init(struct symbolizer *s)
 	s->frames.answers = &s->answers;
 	s->frames.raw_names = s->options.raw_names;
 	s->frames.mangled = s->options.mangled;
+	s->frames.by_function = s->options.by_function;
 	if (!r)
 		r = profile_text(s->profile, "[unknown]", strlen("[unknown]"), &s->unknown_module);
 	if (!r)
@@ -101,9 +83,12 @@ static int symbolizer_init(struct symbolizer *s)
 		r = answers_image(&s->answers, &kernel, &s->kernel_image);
 	if (!r)
 		r = processes_new(symbolizer_unnamed, s, &s->processes);
+	s->callchains = (struct callchains){
+		.profile = s->profile, .processes = s->processes, .frame = symbolizer_frame, .ctx = s};
 	if (!r)
 		r = images_new(&s->answers, &s->kernel,
-			       s->options.offline || s->from_store ? NULL : s->options.opener, &s->images);
+			       s->options.offline || s->from_store ? NULL : s->options.opener,
+			       s->options.keep_answers, &s->images);
 	return r;
 }
 
@@ -134,10 +119,7 @@ void symbolizer_free(struct symbolizer *s)
 	frames_free(&s->frames);
 	answers_free(&s->answers);
 	kernel_map_free(&s->kernel);
-	hashmap_free(&s->stack_ids);
-	hashmap_free(&s->frame_ids);
-	vec_free(&s->stacks);
-	vec_free(&s->made);
+	callchains_free(&s->callchains);
 	vec_free(&s->root_frames);
 	free(s);
 }
@@ -218,7 +200,7 @@ static int symbolizer_ask(struct symbolizer *s, uint32_t image, uint64_t addr, u
 			  uint32_t *ret_symbol)
 {
 	*ret_symbol = ANSWERS_NONE;
-	if (!answers_get(&s->answers, image, addr, ret_symbol))
+	if ((s->from_store || s->options.keep_answers) && !answers_get(&s->answers, image, addr, ret_symbol))
 		return 0;
 	if (s->from_store || s->options.offline)
 		return 0;
@@ -315,13 +297,13 @@ static int symbolizer_place_user(struct symbolizer *s, const struct process_thre
 	return r;
 }
 
-static int symbolizer_place(struct symbolizer *s, const struct process_thread *t, uint64_t ip,
-			    enum symbolizer_mode mode, uint64_t time_ns, bool full, struct frames_place *place)
+static int symbolizer_place(struct symbolizer *s, const struct callchain_place *question, uint64_t ip, bool full,
+			    struct frames_place *place)
 {
-	if (mode == SYMBOLIZER_KERNEL)
-		return symbolizer_place_kernel(s, ip, time_ns, place);
-	if (mode == SYMBOLIZER_USER)
-		return symbolizer_place_user(s, t, ip, time_ns, full, place);
+	if (question->mode == CALLCHAIN_KERNEL)
+		return symbolizer_place_kernel(s, ip, question->time_ns, place);
+	if (question->mode == CALLCHAIN_USER)
+		return symbolizer_place_user(s, question->thread, ip, question->time_ns, full, place);
 	*place = (struct frames_place){.image = ANSWERS_NONE,
 				       .symbol = ANSWERS_NONE,
 				       .addr = ip,
@@ -331,163 +313,54 @@ static int symbolizer_place(struct symbolizer *s, const struct process_thread *t
 	return 0;
 }
 
-/* Makes the frame of an address. exact: ip is where code was, not where it will return to. */
-static int symbolizer_make(struct symbolizer *s, const struct process_thread *t, uint64_t ip,
-			   enum symbolizer_mode mode, bool exact, uint64_t time_ns, struct symbolizer_frame *ret_made)
+/* callchains_frame_fn: makes the frame of an address. */
+static int symbolizer_frame(void *ctx, const struct callchain_place *question, struct callchain_frame *ret_frame)
 {
+	struct symbolizer *s = ctx;
 	struct frames_place here, full;
-	int r = symbolizer_place(s, t, ip, mode, time_ns, false, &here);
+	int r = symbolizer_place(s, question, question->ip, false, &here);
 
 	if (r)
 		return r;
-	exact = exact || !ip || frames_is_trampoline(&s->frames, &here);
-	r = symbolizer_place(s, t, exact ? ip : ip - 1, mode, time_ns, true, &full);
+	bool exact = question->exact || !question->ip || frames_is_trampoline(&s->frames, &here);
+
+	r = symbolizer_place(s, question, exact ? question->ip : question->ip - 1, true, &full);
+	if (!r)
+		r = frames_make(&s->frames, &here, &full, &ret_frame->frame, &ret_frame->flags);
 	if (r)
 		return r;
-	ret_made->kernel = mode == SYMBOLIZER_KERNEL;
-	r = frames_make(&s->frames, &here, &full, &ret_made->frame, &ret_made->flags);
-	if (r)
-		return r;
-	while (s->root_frames.len <= ret_made->frame)
+	ret_frame->kernel = question->mode == CALLCHAIN_KERNEL;
+	while (s->root_frames.len <= ret_frame->frame)
 		if (vec_push(&s->root_frames, 0))
 			return -ENOMEM;
-	s->root_frames.v[ret_made->frame] = !!(ret_made->flags & FRAMES_ROOT);
+	s->root_frames.v[ret_frame->frame] = !!(ret_frame->flags & FRAMES_ROOT);
 	return 0;
 }
 
-static int symbolizer_frame(struct symbolizer *s, const struct process_thread *t, uint64_t ip,
-			    enum symbolizer_mode mode, bool exact, uint64_t time_ns, struct symbolizer_frame *ret_made)
-{
-	uint32_t generation = mode == SYMBOLIZER_KERNEL ? s->kernel.generation : processes_generation(s->processes, t);
-	uint64_t key = hash_mix(ip, (uint64_t)generation << 8 | (uint64_t)mode << 1 | exact);
-	const uint32_t *known = hashmap_get(&s->frame_ids, key);
-	struct symbolizer_frame made = {0};
-	int r;
-
-	if (known) {
-		*ret_made = s->made.v[*known];
-		return 0;
-	}
-	r = symbolizer_make(s, t, ip, mode, exact, time_ns, &made);
-	if (r)
-		return r;
-	if (vec_push(&s->made, made))
-		return -ENOMEM;
-	*ret_made = made;
-	/* Being told that an address is not mapped does not change the generation: the key still holds. */
-	return hashmap_put(&s->frame_ids, key, (uint32_t)s->made.len - 1);
-}
-
-/* A callchain while it is turned into frames, leaf first. */
-struct symbolizer_chain {
-	enum symbolizer_mode mode;
-	bool exact; /* the next address is where code was, not a return address */
-	size_t n;
-	struct symbolizer_frame frames[SYMBOLIZER_FRAMES_MAX];
-};
-
-/* A PERF_CONTEXT_* mark. false: perf gives such callchains up. */
-static bool symbolizer_context(struct symbolizer_chain *c, uint64_t mark)
-{
-	c->exact = true;
-	if (mark == PERF_CONTEXT_KERNEL)
-		c->mode = SYMBOLIZER_KERNEL;
-	else if (mark == PERF_CONTEXT_USER)
-		c->mode = SYMBOLIZER_USER;
-	else if (mark == PERF_CONTEXT_HV)
-		c->mode = SYMBOLIZER_NEITHER;
-	else
-		return false;
-	return true;
-}
-
-static int symbolizer_chain_frames(struct symbolizer *s, const struct process_thread *t, const uint64_t *words,
-				   size_t n, uint64_t time_ns, struct symbolizer_chain *c)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < n && c->n < SYMBOLIZER_FRAMES_MAX && !r; i++) {
-		if (words[i] >= PERF_CONTEXT_MAX) {
-			if (!symbolizer_context(c, words[i])) {
-				c->n = 0;
-				return 0;
-			}
-			continue;
-		}
-		r = symbolizer_frame(s, t, words[i], c->mode, c->exact, time_ns, &c->frames[c->n]);
-		if (!r)
-			c->exact = c->frames[c->n++].flags & FRAMES_INTERRUPTED;
-	}
-	return r;
-}
-
-/* Hangs the frames into the profile's stacks, from the root on. */
-static int symbolizer_chain_stack(struct symbolizer *s, const struct symbolizer_chain *c, struct symbolizer_stack *stack)
-{
-	int r = 0;
-
-	*stack = (struct symbolizer_stack){.stack = PROFILE_STACK_EMPTY};
-	for (size_t i = c->n; i > 0 && !r; i--) {
-		const struct symbolizer_frame *f = &c->frames[i - 1];
-
-		r = profile_stack(s->profile, stack->stack, f->frame, &stack->stack);
-		stack->user |= !f->kernel;
-		stack->idle |= !!(f->flags & FRAMES_IDLE);
-	}
-	return r;
-}
-
 /* The mode of a sample's own ip. */
-static enum symbolizer_mode symbolizer_sample_mode(const struct perfdata_record *record)
+static enum callchain_mode symbolizer_sample_mode(const struct perfdata_record *record)
 {
 	switch (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) {
 	case PERF_RECORD_MISC_KERNEL:
-		return SYMBOLIZER_KERNEL;
+		return CALLCHAIN_KERNEL;
 	case PERF_RECORD_MISC_USER:
-		return SYMBOLIZER_USER;
+		return CALLCHAIN_USER;
 	default:
-		return SYMBOLIZER_NEITHER;
+		return CALLCHAIN_NEITHER;
 	}
-}
-
-/* Whether words of the chain depend on the process: all but those between a kernel mark and the next mark. */
-static bool symbolizer_chain_is_kernel(const uint64_t *words, size_t n)
-{
-	if (!n || words[0] != PERF_CONTEXT_KERNEL)
-		return false;
-	for (size_t i = 1; i < n; i++)
-		if (words[i] >= PERF_CONTEXT_MAX && words[i] != PERF_CONTEXT_KERNEL)
-			return false;
-	return true;
 }
 
 static int symbolizer_stack_of(struct symbolizer *s, const struct process_thread *t,
-			       const struct perfdata_record *record, struct symbolizer_stack *ret_stack)
+			       const struct perfdata_record *record, struct callchain_stack *ret_stack)
 {
-	const uint64_t *words = record->sample.callchain;
-	struct symbolizer_chain chain = {.mode = words ? SYMBOLIZER_USER : symbolizer_sample_mode(record), .exact = true};
-	size_t n = words ? record->sample.ncallchain : 1;
-	const uint32_t *known;
-	uint64_t key;
-	int r;
+	const struct perfdata_sample *sample = &record->sample;
 
-	if (!words)
-		words = &record->sample.ip;
-	key = symbolizer_chain_is_kernel(words, n) ? 0 : processes_generation(s->processes, t);
-	key = hash_words(words, n, hash_mix(key << 8 | (uint64_t)chain.mode, s->kernel.generation));
-	known = hashmap_get(&s->stack_ids, key);
-	if (known) {
-		*ret_stack = s->stacks.v[*known];
-		return 0;
-	}
-	r = symbolizer_chain_frames(s, t, words, n, record->time_ns, &chain);
-	if (!r)
-		r = symbolizer_chain_stack(s, &chain, ret_stack);
-	if (r)
-		return r;
-	if (vec_push(&s->stacks, *ret_stack))
-		return -ENOMEM;
-	return hashmap_put(&s->stack_ids, key, (uint32_t)s->stacks.len - 1);
+	s->callchains.kernel_generation = s->kernel.generation;
+	if (!sample->callchain)
+		return callchains_stack(&s->callchains, t, symbolizer_sample_mode(record), &sample->ip, 1,
+					record->time_ns, ret_stack);
+	return callchains_stack(&s->callchains, t, CALLCHAIN_USER, sample->callchain, sample->ncallchain,
+				record->time_ns, ret_stack);
 }
 
 /*
@@ -495,7 +368,7 @@ static int symbolizer_stack_of(struct symbolizer *s, const struct process_thread
  * namespace; after that, kernel code outside of the idle loop is too.
  */
 static bool symbolizer_is_other_pid_ns(struct symbolizer *s, const struct perfdata_record *record,
-				       const struct symbolizer_stack *stack)
+				       const struct callchain_stack *stack)
 {
 	if (record->pid || record->tid)
 		return false;
@@ -526,7 +399,7 @@ static int symbolizer_thread_id(struct symbolizer *s, struct process_thread *t, 
 int symbolizer_sample(struct symbolizer *s, const struct perfdata_record *record, uint32_t *ret_thread,
 		      uint32_t *ret_stack)
 {
-	struct symbolizer_stack stack;
+	struct callchain_stack stack;
 	struct process_thread *t;
 	int r = processes_thread(s->processes, record->pid, record->tid, &t);
 

@@ -22,6 +22,10 @@ struct symbolizer_options {
 	bool offline; /* never look at this machine's files and processes, only at the store */
 	bool raw_names; /* full names of managed methods as the runtime spells them */
 	bool mangled; /* full names of native functions mangled */
+	/* Only functions count, as in folded stacks and pictures: all addresses of a function make one frame, whose addr and, but
+	 * for what stackcollapse-perf.pl makes of odd module names, sym_off are 0. Distinct frames and stacks are several times fewer. */
+	bool by_function;
+	bool keep_answers; /* symbolizer_store will be called */
 };
 
 /* What the audit prints, by sampled frames (each frame of each sample counts once) and enum frame_kind. */
@@ -55,7 +59,8 @@ bool symbolizer_from_store(const struct symbolizer *s);
 
 /* Writes what is needed to name the frames seen so far on another machine into dir_fd (a recording's symbols/):
  * for each image that samples hit its build id and the symbols that cover sampled addresses, the hit part of kallsyms,
- * perf maps of the sampled processes. Readable by a symbolizer with offline set, which then gives the same frames. */
+ * perf maps of the sampled processes. Readable by a symbolizer with offline set, which then gives the same frames.
+ * Needs keep_answers. */
 int symbolizer_store(struct symbolizer *s, int dir_fd);
 
 /* Weighted counts need the samples: call after all samples were added to the profile. 0 or -errno. */

@@ -1,0 +1,329 @@
+#include "symbols/callchains.h"
+
+#include "base/hash.h"
+#include "symbols/bigmem.h"
+#include "symbols/frames.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+
+void callchains_free(struct callchains *c)
+{
+	free(c->slots);
+	free(c->recent);
+	hashmap_free(&c->kernel_ids);
+	vec_free(&c->kernels);
+	vec_free(&c->kernel_frames);
+	hashmap_free(&c->under_ids);
+	hashmap_free(&c->odd_ids);
+	vec_free(&c->odd);
+	*c = (struct callchains){0};
+}
+
+static struct callchain_slot *callchains_slot(struct callchain_slot *slots, size_t nslots, uint64_t key)
+{
+	size_t i = key & (nslots - 1);
+
+	while (slots[i].frame.used && slots[i].key != key)
+		i = (i + 1) & (nslots - 1);
+	return &slots[i];
+}
+
+static int callchains_grow_slots(struct callchains *c)
+{
+	size_t n = c->nslots ? c->nslots * 4 : 4096;
+	struct callchain_slot *slots = bigmem_alloc(n, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	memset(slots, 0, n * sizeof(*slots));
+	for (size_t i = 0; i < c->nslots; i++)
+		if (c->slots[i].frame.used)
+			*callchains_slot(slots, n, c->slots[i].key) = c->slots[i];
+	free(c->slots);
+	c->slots = slots;
+	c->nslots = n;
+	return 0;
+}
+
+static int callchains_frame(struct callchains *c, const struct callchain_place *place,
+			    struct callchain_frame *ret_frame)
+{
+	uint32_t generation = place->mode == CALLCHAIN_KERNEL ? c->kernel_generation
+							      : processes_generation(c->processes, place->thread);
+	uint64_t key = hash_mix(place->ip, (uint64_t)generation << 8 | (uint64_t)place->mode << 1 | place->exact);
+	struct callchain_slot *slot;
+	int r;
+
+	if (c->used_slots * 2 >= c->nslots && callchains_grow_slots(c))
+		return -ENOMEM;
+	slot = callchains_slot(c->slots, c->nslots, key);
+	if (!slot->frame.used) {
+		r = c->frame(c->ctx, place, &slot->frame);
+		if (r)
+			return r;
+		/* Being told that an address is not mapped does not change the generation: the key still holds. */
+		slot->key = key;
+		slot->frame.used = true;
+		c->used_slots++;
+	}
+	*ret_frame = slot->frame;
+	return 0;
+}
+
+/* The stack of the user part words[0 .. n): as far as it has the callers of the thread's last one, those have stacks. */
+static int callchains_user(struct callchains *c, const struct process_thread *t, const uint64_t *words, size_t n,
+			   uint64_t time_ns, uint32_t *ret_stack)
+{
+	struct callchain_recent *recent = &c->recent[(uint32_t)t->tid % CALLCHAINS_RECENT];
+	uint32_t generation = processes_generation(c->processes, t);
+	struct callchain_place place = {.thread = t, .mode = CALLCHAIN_USER, .time_ns = time_ns};
+	size_t had = recent->generation == generation ? recent->n : 0, shared = 0;
+	uint32_t stack = PROFILE_STACK_EMPTY;
+	struct callchain_frame frame;
+
+	/* The leaf is exact: it is no caller, and equal only where all is. */
+	while (shared + 1 < n && shared + 1 < had && recent->words[shared] == words[n - 1 - shared])
+		shared++;
+	if (shared + 1 == n && n == had && recent->words[shared] == words[0])
+		shared++;
+	if (shared)
+		stack = recent->stacks[shared - 1];
+	recent->generation = generation;
+	recent->n = (uint32_t)shared;
+	for (size_t i = shared; i < n; i++) {
+		place.ip = words[n - 1 - i];
+		place.exact = i + 1 == n;
+		int r = callchains_frame(c, &place, &frame);
+
+		if (!r)
+			r = profile_stack(c->profile, stack, frame.frame, &stack);
+		if (r)
+			return r;
+		recent->words[i] = place.ip;
+		recent->stacks[i] = stack;
+	}
+	recent->n = (uint32_t)n;
+	*ret_stack = stack;
+	return 0;
+}
+
+/* Makes the frames of a kernel part. */
+static int callchains_make_kernel(struct callchains *c, const struct process_thread *t, const uint64_t *words,
+				  size_t n, uint64_t time_ns, struct callchain_kernel *ret_kernel)
+{
+	struct callchain_place place = {.thread = t, .mode = CALLCHAIN_KERNEL, .exact = true, .time_ns = time_ns};
+	struct callchain_kernel kernel = {.first = (uint32_t)c->kernel_frames.len, .n = (uint32_t)n};
+	struct callchain_frame frame;
+
+	if (vec_reserve(&c->kernel_frames, n))
+		return -ENOMEM;
+	if (c->kernel_frames.len + n > INT32_MAX)
+		return -E2BIG;
+	for (size_t i = 0; i < n; i++) {
+		place.ip = words[i];
+		int r = callchains_frame(c, &place, &frame);
+
+		if (r)
+			return r;
+		place.exact = frame.flags & FRAMES_INTERRUPTED;
+		kernel.idle |= !!(frame.flags & FRAMES_IDLE);
+		c->kernel_frames.v[kernel.first + n - 1 - i] = frame.frame;
+	}
+	c->kernel_frames.len += n;
+	*ret_kernel = kernel;
+	return 0;
+}
+
+/* The kernel part words[0 .. n) as an index into kernels. */
+static int callchains_kernel(struct callchains *c, const struct process_thread *t, const uint64_t *words, size_t n,
+			     uint64_t time_ns, uint32_t *ret_index)
+{
+	uint64_t key = hash_words(words, n, c->kernel_generation);
+	const uint32_t *known = hashmap_get(&c->kernel_ids, key);
+	struct callchain_kernel kernel;
+	int r;
+
+	if (known) {
+		*ret_index = *known;
+		return 0;
+	}
+	r = callchains_make_kernel(c, t, words, n, time_ns, &kernel);
+	if (r)
+		return r;
+	*ret_index = (uint32_t)c->kernels.len;
+	if (vec_push(&c->kernels, kernel))
+		return -ENOMEM;
+	return hashmap_put(&c->kernel_ids, key, *ret_index);
+}
+
+/* Hangs a kernel part under (called by) a stack. */
+static int callchains_under(struct callchains *c, uint32_t stack, uint32_t index, uint32_t *ret_stack)
+{
+	const struct callchain_kernel *kernel = &c->kernels.v[index];
+	uint64_t key = (uint64_t)stack << 32 | index;
+	const uint32_t *known = hashmap_get(&c->under_ids, key);
+
+	if (known) {
+		*ret_stack = *known;
+		return 0;
+	}
+	for (uint32_t i = 0; i < kernel->n; i++) {
+		int r = profile_stack(c->profile, stack, c->kernel_frames.v[kernel->first + i], &stack);
+
+		if (r)
+			return r;
+	}
+	*ret_stack = stack;
+	return hashmap_put(&c->under_ids, key, stack);
+}
+
+/* What nearly all callchains are: a kernel part, a user part, or both. */
+struct callchain_parts {
+	const uint64_t *kernel, *user;
+	size_t nkernel, nuser;
+};
+
+/* False where a callchain is something else, or too long. */
+static bool callchains_split(const uint64_t *words, size_t n, struct callchain_parts *ret_parts)
+{
+	struct callchain_parts p = {0};
+	bool marks = false;
+	size_t i = 0;
+
+	if (n && words[0] == PERF_CONTEXT_KERNEL) {
+		p.kernel = words + 1;
+		for (i = 1; i < n && words[i] < PERF_CONTEXT_MAX; i++)
+			p.nkernel++;
+	}
+	if (i < n) {
+		if (words[i] != PERF_CONTEXT_USER)
+			return false;
+		p.user = words + i + 1;
+		p.nuser = n - i - 1;
+	}
+	for (size_t k = 0; k < p.nuser; k++)
+		marks |= p.user[k] >= PERF_CONTEXT_MAX;
+	*ret_parts = p;
+	return !marks && p.nkernel + p.nuser <= CALLCHAINS_FRAMES_MAX;
+}
+
+static int callchains_stack_of_parts(struct callchains *c, const struct process_thread *t,
+				     const struct callchain_parts *p, uint64_t time_ns,
+				     struct callchain_stack *ret_stack)
+{
+	struct callchain_stack stack = {.stack = PROFILE_STACK_EMPTY, .user = p->nuser};
+	uint32_t kernel;
+	int r = 0;
+
+	if (p->nkernel)
+		r = callchains_kernel(c, t, p->kernel, p->nkernel, time_ns, &kernel);
+	if (!r && p->nuser)
+		r = callchains_user(c, t, p->user, p->nuser, time_ns, &stack.stack);
+	if (!r && p->nkernel) {
+		stack.idle = c->kernels.v[kernel].idle;
+		r = callchains_under(c, stack.stack, kernel, &stack.stack);
+	}
+	if (!r)
+		*ret_stack = stack;
+	return r;
+}
+
+/* Any callchain while it is turned into frames, leaf first. */
+struct callchain_walk {
+	struct callchain_place place;
+	size_t n;
+	struct callchain_frame frames[CALLCHAINS_FRAMES_MAX];
+};
+
+/* A PERF_CONTEXT_* mark. false: perf gives such callchains up. */
+static bool callchains_mark(struct callchain_place *place, uint64_t mark)
+{
+	place->exact = true;
+	if (mark == PERF_CONTEXT_KERNEL)
+		place->mode = CALLCHAIN_KERNEL;
+	else if (mark == PERF_CONTEXT_USER)
+		place->mode = CALLCHAIN_USER;
+	else if (mark == PERF_CONTEXT_HV)
+		place->mode = CALLCHAIN_NEITHER;
+	else
+		return false;
+	return true;
+}
+
+static int callchains_walk(struct callchains *c, const uint64_t *words, size_t n, struct callchain_walk *w)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && w->n < CALLCHAINS_FRAMES_MAX && !r; i++) {
+		if (words[i] >= PERF_CONTEXT_MAX) {
+			if (!callchains_mark(&w->place, words[i])) {
+				w->n = 0;
+				return 0;
+			}
+			continue;
+		}
+		w->place.ip = words[i];
+		r = callchains_frame(c, &w->place, &w->frames[w->n]);
+		if (!r)
+			w->place.exact = w->frames[w->n++].flags & FRAMES_INTERRUPTED;
+	}
+	return r;
+}
+
+/* Hangs the frames into the profile's stacks, from the root on. */
+static int callchains_hang(struct callchains *c, const struct callchain_walk *w, struct callchain_stack *stack)
+{
+	int r = 0;
+
+	*stack = (struct callchain_stack){.stack = PROFILE_STACK_EMPTY};
+	for (size_t i = w->n; i > 0 && !r; i--) {
+		const struct callchain_frame *f = &w->frames[i - 1];
+
+		r = profile_stack(c->profile, stack->stack, f->frame, &stack->stack);
+		stack->user |= !f->kernel;
+		stack->idle |= !!(f->flags & FRAMES_IDLE);
+	}
+	return r;
+}
+
+/* Other callchains are remembered whole. */
+static int callchains_odd(struct callchains *c, const struct process_thread *t, enum callchain_mode mode,
+			  const uint64_t *words, size_t n, uint64_t time_ns, struct callchain_stack *ret_stack)
+{
+	struct callchain_walk w = {.place = {.thread = t, .mode = mode, .exact = true, .time_ns = time_ns}};
+	uint64_t space = (uint64_t)processes_generation(c->processes, t) << 8 | (uint64_t)mode;
+	uint64_t key = hash_words(words, n, hash_mix(space, c->kernel_generation));
+	const uint32_t *known = hashmap_get(&c->odd_ids, key);
+	int r;
+
+	if (known) {
+		*ret_stack = c->odd.v[*known];
+		return 0;
+	}
+	r = callchains_walk(c, words, n, &w);
+	if (!r)
+		r = callchains_hang(c, &w, ret_stack);
+	if (r)
+		return r;
+	if (vec_push(&c->odd, *ret_stack))
+		return -ENOMEM;
+	return hashmap_put(&c->odd_ids, key, (uint32_t)c->odd.len - 1);
+}
+
+int callchains_stack(struct callchains *c, const struct process_thread *thread, enum callchain_mode mode,
+		     const uint64_t *words, size_t n, uint64_t time_ns, struct callchain_stack *ret_stack)
+{
+	struct callchain_parts parts;
+
+	if (!c->recent) {
+		c->recent = calloc(CALLCHAINS_RECENT, sizeof(*c->recent));
+		if (!c->recent)
+			return -ENOMEM;
+	}
+	if (n && callchains_split(words, n, &parts))
+		return callchains_stack_of_parts(c, thread, &parts, time_ns, ret_stack);
+	return callchains_odd(c, thread, mode, words, n, time_ns, ret_stack);
+}

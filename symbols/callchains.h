@@ -1,0 +1,91 @@
+/*
+ * From callchains to stacks of the profile. What a callchain has in common with an earlier one is not looked up again: an
+ * address of an address space makes one frame, the callers that a thread still has from its sample before keep their stacks,
+ * and the kernel's part is kept by itself, as it repeats under many different user parts.
+ */
+#ifndef SYMBOLS_CALLCHAINS_H
+#define SYMBOLS_CALLCHAINS_H
+
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "profile/profile.h"
+#include "symbols/processes.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CALLCHAINS_FRAMES_MAX 127 /* of a stack, as perf script (PERF_MAX_STACK_DEPTH) */
+#define CALLCHAINS_RECENT 64 /* threads whose last user part is kept */
+
+enum callchain_mode { CALLCHAIN_USER, CALLCHAIN_KERNEL, CALLCHAIN_NEITHER };
+
+/* A frame as it was made for an address, and what it says of its stack. */
+struct callchain_frame {
+	uint32_t frame;
+	uint8_t flags; /* enum frames_flag */
+	bool kernel;
+	bool used; /* private */
+};
+
+struct callchain_stack {
+	uint32_t stack;
+	bool user; /* has user frames */
+	bool idle; /* ends in the idle loop */
+};
+
+/* A question: which frame is an address of a thread's address space, or of the kernel, at a time. */
+struct callchain_place {
+	const struct process_thread *thread;
+	uint64_t ip;
+	enum callchain_mode mode;
+	bool exact; /* ip is where code was, not where it will return to */
+	uint64_t time_ns;
+};
+
+/* Answers it, once for each address as long as an address space stays what it is. 0, -ENOMEM, -E2BIG. */
+typedef int callchains_frame_fn(void *ctx, const struct callchain_place *place, struct callchain_frame *ret_frame);
+
+struct callchain_slot {
+	uint64_t key; /* hash of address, address space, mode and exact */
+	struct callchain_frame frame;
+};
+
+/* The user part of a thread's last callchain, root first, and the stack at each of its frames. */
+struct callchain_recent {
+	uint32_t generation, n;
+	uint32_t stacks[CALLCHAINS_FRAMES_MAX];
+	uint64_t words[CALLCHAINS_FRAMES_MAX];
+};
+
+/* The frames of a kernel part, root first. */
+struct callchain_kernel {
+	uint32_t first, n; /* in kernel_frames */
+	bool idle;
+};
+
+struct callchains {
+	struct profile *profile; /* borrowed, as processes */
+	struct processes *processes;
+	callchains_frame_fn *frame;
+	void *ctx;
+	uint32_t kernel_generation; /* changes whenever a kernel address may have another answer than before */
+	/* The rest is private. */
+	struct callchain_slot *slots;
+	size_t nslots, used_slots;
+	struct callchain_recent *recent; /* CALLCHAINS_RECENT, by tid */
+	struct hashmap kernel_ids; /* hash of the words -> index into kernels */
+	VEC(struct callchain_kernel) kernels;
+	VEC(uint32_t) kernel_frames;
+	struct hashmap under_ids; /* stack of the user part and index into kernels -> whole stack */
+	struct hashmap odd_ids; /* of other callchains: hash of the words -> index into odd */
+	VEC(struct callchain_stack) odd;
+};
+
+void callchains_free(struct callchains *c);
+
+/* The stack of the callchain words[0 .. n), leaf first with PERF_CONTEXT_* marks. mode holds before the first mark. 0, -ENOMEM,
+ * -E2BIG. */
+int callchains_stack(struct callchains *c, const struct process_thread *thread, enum callchain_mode mode,
+		     const uint64_t *words, size_t n, uint64_t time_ns, struct callchain_stack *ret_stack);
+
+#endif
