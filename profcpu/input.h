@@ -6,7 +6,7 @@
 #include "profcpu/ingest.h"
 #include "profcpu/source.h"
 #include "profile/profile.h"
-#include "recording/script_text.h"
+#include "recording/script_read.h"
 
 #include <stdbool.h>
 

@@ -8,7 +8,7 @@
 #include "flamegraph/tree_profile.h"
 #include "recording/archive.h"
 #include "recording/recording.h"
-#include "recording/script_text.h"
+#include "recording/script_write.h"
 
 #include <errno.h>
 #include <string.h>
