@@ -108,6 +108,11 @@ static void report_audit(const struct symbolizer_audit *a, struct outbuf *out)
 			outbuf_printf(out, " %6.2f %%", 100.0 * (double)f[s] / (double)all);
 		outbuf_char(out, '\n');
 	}
+	const uint64_t *managed = a->frames[FRAME_MANAGED];
+
+	if (!managed[FRAME_IS_NAMED] && managed[FRAME_IS_PLACED] + managed[FRAME_IS_UNKNOWN])
+		outbuf_str(out, "          no perf map names the JIT-compiled code: start the service with "
+				"DOTNET_PerfMapEnabled=3\n");
 	if (a->kallsyms_hidden)
 		outbuf_str(out, "          kernel names are hidden here: CAP_SYSLOG or `sysctl kernel.kptr_restrict=0` "
 				"shows them\n");
@@ -148,7 +153,7 @@ int report_write(struct profile *profile, const struct input_result *input, stru
 		const struct symbolizer_audit *a = &input->data.audit;
 
 		report_audit(a, out);
-		outbuf_printf(out, "stacks    %.2f %% whole as recorded, %.2f %% cut at the limit of frames\n",
+		outbuf_printf(out, "stacks    %.2f %% reach the start of their thread, %.2f %% end before it\n",
 			      100.0 * (double)a->stacks_complete / (double)a->samples,
 			      100.0 * (double)a->stacks_truncated / (double)a->samples);
 	}
