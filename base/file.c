@@ -40,12 +40,28 @@ int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_len)
 	return 0;
 }
 
-int file_read_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data, size_t *ret_len)
+int file_open_regular(int dir_fd, const char *path, int *ret_fd)
 {
-	AUTO_CLOSE int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	AUTO_CLOSE int fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
 
 	if (fd < 0)
+		return errno == ENXIO ? -EINVAL : -errno; /* a socket */
+	if (fstat(fd, &st))
 		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int file_read_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data, size_t *ret_len)
+{
+	AUTO_CLOSE int fd = -1;
+	int r = file_open_regular(dir_fd, path, &fd);
+
+	if (r)
+		return r;
 	return file_read_fd(fd, max_bytes, ret_data, ret_len);
 }
 

@@ -10,7 +10,13 @@
  * 0, -E2BIG over max_bytes, -errno. Works on pipes and on /proc files, whose size reads as 0. */
 int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_len);
 
-/* The same by path (relative to the directory dir_fd, or AT_FDCWD). */
+/*
+ * Opens a regular file for reading, links followed. Nothing else is opened for reading: a FIFO does not hang, a device
+ * has no side effect. 0; -EINVAL: not a regular file; -errno. The caller closes *ret_fd.
+ */
+int file_open_regular(int dir_fd, const char *path, int *ret_fd);
+
+/* As file_read_fd, of a regular file by path (relative to the directory dir_fd, or AT_FDCWD). */
 int file_read_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data, size_t *ret_len);
 
 /* Writes all, going on after short writes and EINTR. 0 or -errno (-ENOSPC on a full disk). */

@@ -75,6 +75,10 @@ static int say_io(const struct record *rec, const char *verb, const char *name, 
 {
 	const char *mend = error == -ENOSPC || error == -EDQUOT
 				   ? "; make room or choose another directory with -o"
+			   : error == -EFBIG
+				   ? "; raise the limit (ulimit -f)"
+			   : error == -EMFILE
+				   ? "; raise the limit (ulimit -n)"
 			   : error == -EACCES || error == -EROFS || error == -EPERM
 				   ? "; choose a writable directory with -o"
 				   : "";
@@ -301,7 +305,7 @@ static int begin(struct record *rec)
 	if (!r && o->argv &&
 	    (r = record_command_fork(&rec->command, o->argv, &rec->watch.old_mask)))
 		log_error("cannot start %s: %s", o->argv[0], strerror(-r));
-	record_watch_survive_pipes();
+	record_watch_survive_writes();
 	if (!r)
 		r = open_sampler(rec);
 	if (!r)

@@ -43,9 +43,10 @@ int record_watch_new(struct record_watch *w)
 	return 0;
 }
 
-void record_watch_survive_pipes(void)
+void record_watch_survive_writes(void)
 {
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 void record_watch_unmask(struct record_watch *w)

@@ -138,16 +138,15 @@ static int source_open_recording(const char *path, struct source *s)
 {
 	struct parse_error err = {0};
 
-	s->fd = openat(s->dir_fd, RECORDING_PERF_DATA, O_RDONLY | O_CLOEXEC);
-	if (s->fd < 0) {
-		int r = -errno;
+	int r = file_open_regular(s->dir_fd, RECORDING_PERF_DATA, &s->fd);
 
+	if (r) {
 		log_error("%s is no recording: cannot open %s in it: %s", path, RECORDING_PERF_DATA,
-			  strerror(-r));
+			  r == -EINVAL ? "it is not a regular file" : strerror(-r));
 		return r;
 	}
 	s->store_fd = openat(s->dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = recording_manifest_read(s->dir_fd, &s->manifest, &err);
+	r = recording_manifest_read(s->dir_fd, &s->manifest, &err);
 
 	s->has_manifest = !r;
 	if (r == -ENOTSUP) {

@@ -12,7 +12,7 @@
 
 #define WALK_BYTES ((size_t)1 << 20)
 #define WALK_GIVE_UP \
-	((uint64_t)64 << 10) /* data given up for the features where the disk is full */
+	((uint64_t)64 << 10) /* data given up for the features where there is no more room */
 #define BUILD_ID_TEXT_ALIGN 64
 #define BUILD_ID_NAME_MAX 4095
 /* The time is the fourth word behind the header of a sample that has these and nothing else before
@@ -174,7 +174,7 @@ int perfdata_repair(int fd, uint64_t *ret_cut_bytes, struct parse_error *err)
 	if (r)
 		return r;
 	r = end_at(fd, &header, &f, size, &end);
-	if ((r == -ENOSPC || r == -EDQUOT) && end > header.data.offset)
+	if ((r == -ENOSPC || r == -EDQUOT || r == -EFBIG) && end > header.data.offset)
 		r = end_at(fd, &header, &f,
 			   end - header.data.offset > WALK_GIVE_UP ? end - WALK_GIVE_UP
 								   : header.data.offset,

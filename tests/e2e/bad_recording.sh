@@ -65,3 +65,15 @@ for what in noise magic empty source nothing missing; do
 done
 ln -s /dev/zero "$T/endless"
 refuses "$PROFCPU" fold "$T/endless"
+
+# Pipes in the place of files: nobody writes to them, and nobody waits for them.
+mkdir "$T/pipes"
+mkfifo "$T/pipes/perf.data"
+refuses "$PROFCPU" fold "$T/pipes"
+grep -q 'not a regular file' "$T/refused" || fail "$(cat "$T/refused")"
+rm "$T/pipes/perf.data"
+cp "$data" "$T/pipes/perf.data"
+mkdir "$T/pipes/symbols"
+mkfifo "$T/pipes/manifest.json" "$T/pipes/symbols/names"
+timeout 20 "$PROFCPU" fold "$T/pipes" >"$T/out" 2>"$T/err" || fail "pipes beside perf.data: exit $?"
+[ -s "$T/out" ] || fail "nothing was folded"

@@ -123,11 +123,27 @@ static void a_replaced_file_is_whole_or_the_old_one(void **state)
 	drop("victim");
 }
 
+static void what_is_no_regular_file_is_not_read(void **state)
+{
+	AUTO_FREE char *text = NULL;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(mkfifoat(dir_fd, "fifo", 0600), 0);
+	assert_int_equal(file_read_at(dir_fd, "fifo", 4096, &text, &len), -EINVAL); /* and does not wait */
+	assert_int_equal(file_read_at(dir_fd, ".", 4096, &text, &len), -EINVAL);
+	assert_int_equal(file_read_at(AT_FDCWD, "/dev/null", 4096, &text, &len), -EINVAL);
+	assert_int_equal(file_read_at(dir_fd, "nothing", 4096, &text, &len), -ENOENT);
+	assert_int_equal(file_read_at(AT_FDCWD, "/proc/self/status", 65536, &text, &len), 0);
+	drop("fifo");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_planted_in_the_place_of_a_new_file_is_not_written_to),
 		cmocka_unit_test(a_directory_in_its_place_is_an_error),
+		cmocka_unit_test(what_is_no_regular_file_is_not_read),
 		cmocka_unit_test(a_replaced_file_is_whole_or_the_old_one),
 	};
 
