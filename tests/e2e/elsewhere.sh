@@ -24,6 +24,12 @@ ldd "$PROFCPU" | grep -o '/[^ ]*' | while read -r lib; do
 	cp -L "$lib" "$R$lib"
 done
 cp "$T/rec/prof.tar.gz" "$R/tmp/prof.tar.gz"
+# Sanitizers read their options and threads from /proc.
+if [ "$BUILD" != "$ROOT/build" ]; then
+	mkdir "$R/proc"
+	mount --bind /proc "$R/proc" || skip "needs the right to mount"
+	T_MOUNTED+=("$R/proc")
+fi
 there() { chroot "$R" /bin/profcpu "$@"; }
 there version >/dev/null || skip "profcpu does not start in an empty root"
 

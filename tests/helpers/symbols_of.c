@@ -126,5 +126,9 @@ int main(int argc, char **argv)
 		else
 			answer(p, strtoull(line, NULL, 16));
 	}
+	if (!image)
+		symbol_provider_free(p);
+	image_free(image);
+	inlines_free(inlines);
 	return 0;
 }
