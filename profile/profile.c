@@ -321,7 +321,8 @@ static int profile_group_sample(void *ctx, const struct profile_sample *s)
 		struct profile_group *e = &g->groups.v[g->slots[i] - 1];
 
 		if (e->event == s->event && e->thread == s->thread && e->stack == s->stack) {
-			e->weight += s->weight;
+			if (__builtin_add_overflow(e->weight, s->weight, &e->weight))
+				e->weight = UINT64_MAX;
 			e->samples++;
 			return 0;
 		}

@@ -10,6 +10,9 @@
  *
  * Lines may end in "\r\n": a line that is only "\r" ends a sample (to the script it has no meaning).
  *
+ * One thing is not as in the script: where a header takes over the frames of a "java" process for another, or the other way
+ * round, it spells frames by the process that was open when they came, here by the one that the sample ends with.
+ *
  * Samples of other events than the one to fold are in the profile too. Frames without a module (no dso field) are kept
  * without one; to the script, and in the perf form, they are none.
  */

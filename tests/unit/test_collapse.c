@@ -263,6 +263,7 @@ static void counts_stop_at_the_largest_number(void **state)
 	(void)state;
 	f.weight = UINT64_MAX - 1;
 	add(&f, "a(int)", "/a.so");
+	add(&f, "a(int)", "/a.so");
 	add(&f, "a(long)", "/a.so");
 	check(&f, &perf, "app;a 18446744073709551615\n");
 	profile_free(f.p);
