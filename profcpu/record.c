@@ -233,6 +233,21 @@ static int open_sampler(struct record *rec)
 	return 0;
 }
 
+/* Of an older recording in the same directory: its names would be taken for ours, which has other
+ * addresses, and its outputs for what is in ours. */
+static void remove_older(const struct record *rec)
+{
+	static const char *const names[] = {RECORDING_SVG, RECORDING_FOLDED, RECORDING_SCRIPT,
+					    RECORDING_ARCHIVE};
+	AUTO_CLOSE int symbols_fd = openat(rec->dir_fd, RECORDING_SYMBOLS,
+					   O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (symbols_fd >= 0)
+		(void)unlinkat(symbols_fd, RECORDING_NAMES, 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		(void)unlinkat(rec->dir_fd, names[i], 0);
+}
+
 static int open_writer(struct record *rec)
 {
 	static const char *const cmdline[] = {"profcpu", "collect", NULL};
@@ -254,6 +269,7 @@ static int open_writer(struct record *rec)
 	r = file_create(rec->dir_fd, RECORDING_PERF_DATA, O_RDWR, REPLACE_PRIVATE, &rec->data_fd);
 	if (r)
 		return say_io(rec, "write", RECORDING_PERF_DATA, r);
+	remove_older(rec);
 	r = tracing_data_read(&rec->options->roots, rec->events, rec->nevents, &tracing,
 			      &info.tracing_bytes);
 

@@ -23,7 +23,8 @@ struct record_options {
 	uint64_t period;
 	uint64_t duration_ns; /* 0: until a signal or the targets' end */
 	const char *dir;      /* made if need be; manifest.json and perf.data are written into it,
-				 replacing such files */
+				 replacing such files; symbols/names and derived
+				 outputs of an older recording are removed */
 	bool quiet;           /* no progress line, no notes */
 	bool no_kernel_stacks, no_user_stacks;
 	uint16_t max_stack;

@@ -19,6 +19,7 @@
 #define RECORDING_MANIFEST "manifest.json"
 #define RECORDING_PERF_DATA "perf.data"
 #define RECORDING_SYMBOLS "symbols"
+#define RECORDING_NAMES "names" /* in symbols/ */
 #define RECORDING_SVG "flamegraph.svg"
 #define RECORDING_FOLDED "folded_stacks.out"
 #define RECORDING_SCRIPT "perf_script.out"

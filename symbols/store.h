@@ -16,13 +16,14 @@
 #define SYMBOLS_STORE_H
 
 #include "base/error.h"
+#include "recording/recording.h"
 #include "symbols/answers.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define STORE_FILE "names"
+#define STORE_FILE RECORDING_NAMES
 #define STORE_BYTES_MAX ((size_t)1 << 30)
 
 /* What the audit says and a later run cannot find out. */
