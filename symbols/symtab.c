@@ -6,19 +6,54 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SYMTAB_INDEX_MIN 64 /* pieces; fewer are searched as they are */
+
 static const struct symtab_piece *piece_at(const struct symtab *t, uint64_t addr)
 {
 	size_t lo = 0, hi = t->pieces.len;
 
+	if (t->nstarts && addr >= t->base) {
+		uint64_t at = (addr - t->base) >> t->shift;
+
+		if (at + 1 < t->nstarts) {
+			lo = t->starts[at];
+			hi = t->starts[at + 1];
+			hi += hi < t->pieces.len;
+		}
+	}
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (t->pieces.v[mid].start <= addr)
+		if (t->pieces.v[mid].end <= addr)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo && addr < t->pieces.v[lo - 1].end ? &t->pieces.v[lo - 1] : NULL;
+	return lo < t->pieces.len && t->pieces.v[lo].start <= addr && addr < t->pieces.v[lo].end ? &t->pieces.v[lo] : NULL;
+}
+
+/* About as many steps as pieces. */
+static int index_pieces(struct symtab *t)
+{
+	size_t n = t->pieces.len, at = 0;
+	uint64_t span;
+
+	if (n < SYMTAB_INDEX_MIN)
+		return 0;
+	t->base = t->pieces.v[0].start;
+	span = t->pieces.v[n - 1].end - t->base;
+	while (span >> t->shift > n)
+		t->shift++;
+	t->nstarts = (size_t)(span >> t->shift) + 2;
+	t->starts = bigmem_alloc(t->nstarts, sizeof(*t->starts));
+	if (!t->starts)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->nstarts; i++) {
+		while (at < n && (t->pieces.v[at].end - 1 - t->base) >> t->shift < i)
+			at++;
+		t->starts[i] = (uint32_t)at;
+	}
+	return 0;
 }
 
 const struct symtab_entry *symtab_entry_at(const struct symtab *t, uint64_t addr)
@@ -77,6 +112,7 @@ static void symtab_free(struct symbol_provider *p)
 	arena_free(&t->names);
 	vec_free(&t->entries);
 	vec_free(&t->pieces);
+	free(t->starts);
 	free(t);
 }
 
@@ -142,5 +178,7 @@ int symtab_finish(struct symtab *t, uint64_t limit)
 {
 	if (!t->npasses || t->passes[t->npasses - 1].end != t->entries.len)
 		symtab_end_pass(t, true);
-	return symtab_order(t, limit);
+	int error = symtab_order(t, limit);
+
+	return error ? error : index_pieces(t);
 }

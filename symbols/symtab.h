@@ -40,6 +40,11 @@ struct symtab {
 	struct arena names;
 	VEC(struct symtab_entry) entries; /* as added */
 	VEC(struct symtab_piece) pieces; /* after symtab_finish: by address, apart from each other */
+	/* The first piece that ends behind address (base + (i << shift)), so that finding looks at a few pieces only. */
+	uint32_t *starts;
+	size_t nstarts;
+	uint64_t base;
+	uint32_t shift;
 	struct symtab_pass {
 		uint32_t end; /* entries before this one belong to this pass or an earlier one */
 		bool fix_up;
