@@ -225,7 +225,8 @@ static int fold_run(int argc, char **argv)
 
 	if (fold_parse(argc, argv, &a))
 		return EXIT_USAGE;
-	a.input_options.functions_only = !a.collapse.include_addrs;
+	a.input_options.functions_only = !a.collapse.include_addrs && !a.show_inline;
+	a.input_options.perf_names_only = a.collapse.names == COLLAPSE_PERF;
 	r = profile_new(&profile);
 	if (r)
 		log_error("out of memory");

@@ -62,7 +62,8 @@ static int input_load_data(struct source *source, const char *name, const struct
 			    .offline = options->offline,
 			    .raw_names = options->raw_names,
 			    .mangled = options->mangled,
-			    .by_function = options->functions_only},
+			    .by_function = options->functions_only,
+			    .perf_names_only = options->functions_only && options->perf_names_only},
 		.no_audit = options->functions_only,
 		.write_store_dir_fd = options->write_store_dir_fd > 0 ? options->write_store_dir_fd : -1,
 	};

@@ -1,7 +1,6 @@
 #include "symbols/callchains.h"
 
 #include "base/hash.h"
-#include "symbols/bigmem.h"
 #include "symbols/frames.h"
 
 #include <errno.h>
@@ -9,9 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CALLCHAINS_SLOTS_MIN 64u /* of a table; powers of two */
+#define CALLCHAINS_SLOTS_MAX (1u << 30)
+#define CALLCHAINS_SLOTS_KEPT 4096u /* a table of more is given back when its address space is left */
+
 void callchains_free(struct callchains *c)
 {
-	free(c->slots);
+	for (size_t i = 0; c->spaces && i < CALLCHAINS_SPACES; i++)
+		free(c->spaces[i].slots);
+	free(c->spaces);
+	free(c->kernel_space.slots);
 	free(c->recent);
 	hashmap_free(&c->kernel_ids);
 	vec_free(&c->kernels);
@@ -22,52 +28,72 @@ void callchains_free(struct callchains *c)
 	*c = (struct callchains){0};
 }
 
-static struct callchain_slot *callchains_slot(struct callchain_slot *slots, size_t nslots, uint64_t key)
+static struct callchain_slot *callchains_slot(struct callchain_slot *slots, size_t nslots, uint64_t ip, uint8_t asked)
 {
-	size_t i = key & (nslots - 1);
+	size_t i = hash_u64(ip) & (nslots - 1);
 
-	while (slots[i].frame.used && slots[i].key != key)
+	while (slots[i].frame.asked && (slots[i].ip != ip || slots[i].frame.asked != asked))
 		i = (i + 1) & (nslots - 1);
 	return &slots[i];
 }
 
-static int callchains_grow_slots(struct callchains *c)
+static int callchains_grow_space(struct callchain_space *space)
 {
-	size_t n = c->nslots ? c->nslots * 4 : 4096;
-	struct callchain_slot *slots = bigmem_alloc(n, sizeof(*slots));
+	uint32_t n = space->nslots ? space->nslots * 2 : CALLCHAINS_SLOTS_MIN;
+	struct callchain_slot *slots = calloc(n, sizeof(*slots));
 
-	if (!slots)
-		return -ENOMEM;
-	memset(slots, 0, n * sizeof(*slots));
-	for (size_t i = 0; i < c->nslots; i++)
-		if (c->slots[i].frame.used)
-			*callchains_slot(slots, n, c->slots[i].key) = c->slots[i];
-	free(c->slots);
-	c->slots = slots;
-	c->nslots = n;
+	if (!slots || n >= CALLCHAINS_SLOTS_MAX) {
+		free(slots);
+		return slots ? -E2BIG : -ENOMEM;
+	}
+	for (uint32_t i = 0; i < space->nslots; i++)
+		if (space->slots[i].frame.asked)
+			*callchains_slot(slots, n, space->slots[i].ip, space->slots[i].frame.asked) = space->slots[i];
+	free(space->slots);
+	space->slots = slots;
+	space->nslots = n;
 	return 0;
+}
+
+/* The table of an address space as it is now; that of another one that was met longer ago is taken for it. */
+static struct callchain_space *callchains_space(struct callchains *c, const struct callchain_place *place)
+{
+	bool kernel = place->mode == CALLCHAIN_KERNEL;
+	uint32_t generation = kernel ? c->kernel_generation : processes_generation(c->processes, place->thread);
+	struct callchain_space *space = kernel ? &c->kernel_space : &c->spaces[generation % CALLCHAINS_SPACES];
+
+	if (space->generation == generation)
+		return space;
+	if (space->nslots > CALLCHAINS_SLOTS_KEPT) {
+		free(space->slots);
+		*space = (struct callchain_space){0};
+	} else if (space->used) {
+		memset(space->slots, 0, space->nslots * sizeof(*space->slots));
+	}
+	space->used = 0;
+	space->generation = generation;
+	return space;
 }
 
 static int callchains_frame(struct callchains *c, const struct callchain_place *place,
 			    struct callchain_frame *ret_frame)
 {
-	uint32_t generation = place->mode == CALLCHAIN_KERNEL ? c->kernel_generation
-							      : processes_generation(c->processes, place->thread);
-	uint64_t key = hash_mix(place->ip, (uint64_t)generation << 8 | (uint64_t)place->mode << 1 | place->exact);
+	struct callchain_space *space = callchains_space(c, place);
+	uint8_t asked = (uint8_t)(1 + place->mode * 2 + place->exact);
 	struct callchain_slot *slot;
 	int r;
 
-	if (c->used_slots * 2 >= c->nslots && callchains_grow_slots(c))
+	if (space->used * 2 >= space->nslots && callchains_grow_space(space))
 		return -ENOMEM;
-	slot = callchains_slot(c->slots, c->nslots, key);
-	if (!slot->frame.used) {
+	slot = callchains_slot(space->slots, space->nslots, place->ip, asked);
+	if (!slot->frame.asked) {
 		r = c->frame(c->ctx, place, &slot->frame);
 		if (r)
 			return r;
-		/* Being told that an address is not mapped does not change the generation: the key still holds. */
-		slot->key = key;
-		slot->frame.used = true;
-		c->used_slots++;
+		/* Being told that an address is not mapped does not change the generation: what is kept still holds. */
+		slot->ip = place->ip;
+		slot->frame.asked = asked;
+		space->used++;
 	}
 	*ret_frame = slot->frame;
 	return 0;
@@ -318,9 +344,12 @@ int callchains_stack(struct callchains *c, const struct process_thread *thread, 
 {
 	struct callchain_parts parts;
 
-	if (!c->recent) {
+	if (!c->recent || !c->spaces) {
+		free(c->recent);
+		free(c->spaces);
 		c->recent = calloc(CALLCHAINS_RECENT, sizeof(*c->recent));
-		if (!c->recent)
+		c->spaces = calloc(CALLCHAINS_SPACES, sizeof(*c->spaces));
+		if (!c->recent || !c->spaces)
 			return -ENOMEM;
 	}
 	if (n && callchains_split(words, n, &parts))

@@ -16,6 +16,7 @@
 
 #define CALLCHAINS_FRAMES_MAX 127 /* of a stack, as perf script (PERF_MAX_STACK_DEPTH) */
 #define CALLCHAINS_RECENT 64 /* threads whose last user part is kept */
+#define CALLCHAINS_SPACES 256 /* address spaces whose frames are kept */
 
 enum callchain_mode { CALLCHAIN_USER, CALLCHAIN_KERNEL, CALLCHAIN_NEITHER };
 
@@ -24,7 +25,7 @@ struct callchain_frame {
 	uint32_t frame;
 	uint8_t flags; /* enum frames_flag */
 	bool kernel;
-	bool used; /* private */
+	uint8_t asked; /* private: how it was asked for; 0: free */
 };
 
 struct callchain_stack {
@@ -46,8 +47,18 @@ struct callchain_place {
 typedef int callchains_frame_fn(void *ctx, const struct callchain_place *place, struct callchain_frame *ret_frame);
 
 struct callchain_slot {
-	uint64_t key; /* hash of address, address space, mode and exact */
+	uint64_t ip;
 	struct callchain_frame frame;
+};
+
+/*
+ * The frames of one state of an address space. Each has its own table, which a processor's cache can hold: one table of all
+ * would be megabytes, as each process has its own addresses.
+ */
+struct callchain_space {
+	struct callchain_slot *slots;
+	uint32_t nslots, used;
+	uint32_t generation;
 };
 
 /* The user part of a thread's last callchain, root first, and the stack at each of its frames. */
@@ -70,8 +81,8 @@ struct callchains {
 	void *ctx;
 	uint32_t kernel_generation; /* changes whenever a kernel address may have another answer than before */
 	/* The rest is private. */
-	struct callchain_slot *slots;
-	size_t nslots, used_slots;
+	struct callchain_space *spaces; /* CALLCHAINS_SPACES, by generation */
+	struct callchain_space kernel_space;
 	struct callchain_recent *recent; /* CALLCHAINS_RECENT, by tid */
 	struct hashmap kernel_ids; /* hash of the words -> index into kernels */
 	VEC(struct callchain_kernel) kernels;

@@ -105,7 +105,7 @@ int frames_image(struct frames *f, uint32_t image, const struct frames_image_nam
 			return -ENOMEM;
 	if (!f->images.v[image].done)
 		r = frames_image_names(f, &f->answers->images.v[image], &f->images.v[image]);
-	if (!r)
+	if (!r && ret_names)
 		*ret_names = &f->images.v[image];
 	return r;
 }
@@ -233,7 +233,7 @@ static int frames_symbol(struct frames *f, uint32_t symbol, const struct frames_
 			return -ENOMEM;
 	if (!f->symbols.v[symbol].done)
 		r = frames_symbol_names(f, &f->answers->symbols.v[symbol], &f->symbols.v[symbol]);
-	if (!r)
+	if (!r && ret_names)
 		*ret_names = &f->symbols.v[symbol];
 	return r;
 }
@@ -308,24 +308,22 @@ static int frames_full_part(struct frames *f, const struct frames_place *full, s
 }
 
 /*
- * Leaves of a frame what folded stacks and pictures show. Where a module's name is no single word ("/memfd:doublemapper
- * (deleted)"), stackcollapse-perf.pl takes offsets for a part of names without parameters, so they stay.
+ * Whether offsets in functions of this module do not count. Where its name is no single word ("/memfd:doublemapper
+ * (deleted)"), stackcollapse-perf.pl takes offsets for a part of names without parameters.
  */
-static void frames_drop_addresses(struct frames *f, struct profile_frame *frame)
+static bool frames_is_offset_free(struct frames *f, uint32_t module)
 {
-	if (!f->checked || f->checked_module != frame->module) {
+	if (!f->checked || f->checked_module != module) {
 		f->checked = true;
-		f->checked_module = frame->module;
-		f->module_is_word = frame->module != PROFILE_NONE &&
-				    !strpbrk(profile_text_of(f->profile, frame->module, NULL), " \t\n\v\f\r()");
+		f->checked_module = module;
+		f->module_is_word = module != PROFILE_NONE &&
+				    !strpbrk(profile_text_of(f->profile, module, NULL), " \t\n\v\f\r()");
 	}
-	frame->addr = 0;
-	if (f->module_is_word)
-		frame->sym_off = 0;
+	return f->module_is_word;
 }
 
-int frames_make(struct frames *f, const struct frames_place *exact, const struct frames_place *full,
-		uint32_t *ret_frame, uint8_t *ret_flags)
+static int frames_make_new(struct frames *f, const struct frames_place *exact, const struct frames_place *full,
+			   uint32_t *ret_frame, uint8_t *ret_flags)
 {
 	struct profile_frame frame = {
 		.addr = exact->shown,
@@ -351,7 +349,54 @@ int frames_make(struct frames *f, const struct frames_place *exact, const struct
 			frame.has_sym_off = true;
 		}
 	}
-	if (f->by_function)
-		frames_drop_addresses(f, &frame);
+	if (f->by_function) {
+		frame.addr = 0;
+		if (frames_is_offset_free(f, frame.module))
+			frame.sym_off = 0;
+	}
 	return r ? r : profile_frame(f->profile, &frame, ret_frame);
+}
+
+/* Where the frame of a place is known once its function is: both forms agree on it, and only functions count. */
+static int frames_known_of(struct frames *f, const struct frames_place *exact, const struct frames_place *full,
+			   struct frames_known **ret_known)
+{
+	int r = 0;
+
+	*ret_known = NULL;
+	if (!f->by_function || exact->symbol != full->symbol || exact->image != full->image ||
+	    exact->image == ANSWERS_NONE || exact->perf_blind || exact->map_name != PROFILE_NONE ||
+	    !frames_is_offset_free(f, exact->module))
+		return 0;
+	if (exact->symbol != ANSWERS_NONE) {
+		r = frames_symbol(f, exact->symbol, NULL);
+		*ret_known = r ? NULL : &f->symbols.v[exact->symbol].known;
+	} else {
+		r = frames_image(f, exact->image, NULL);
+		*ret_known = r ? NULL : &f->images.v[exact->image].known;
+	}
+	return r;
+}
+
+int frames_make(struct frames *f, const struct frames_place *exact, const struct frames_place *full,
+		uint32_t *ret_frame, uint8_t *ret_flags)
+{
+	struct frames_known *known;
+	int r = frames_known_of(f, exact, full, &known);
+
+	if (r)
+		return r;
+	if (known && known->done && known->module == exact->module) {
+		*ret_frame = known->frame;
+		*ret_flags = known->flags;
+		return 0;
+	}
+	r = frames_make_new(f, exact, full, ret_frame, ret_flags);
+	if (r)
+		return r;
+	/* Making it may have moved what is known. */
+	r = frames_known_of(f, exact, full, &known);
+	if (!r && known)
+		*known = (struct frames_known){true, *ret_flags, exact->module, *ret_frame};
+	return r;
 }

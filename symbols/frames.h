@@ -28,10 +28,19 @@ struct frames_place {
 	bool perf_blind; /* perf has no map there, so that it prints [unknown] */
 };
 
+/* With by_function: the frame of all addresses of a function, or of all of an image that have no symbol. */
+struct frames_known {
+	bool done;
+	uint8_t flags;
+	uint32_t module; /* profile text that it was made with */
+	uint32_t frame;
+};
+
 struct frames_symbol_names {
 	bool done;
 	uint8_t kind, status, flags;
 	uint32_t perf_name, name; /* profile texts */
+	struct frames_known known;
 };
 
 struct frames_image_names {
@@ -41,6 +50,7 @@ struct frames_image_names {
 	uint8_t kind; /* enum frame_kind of code in it */
 	uint32_t module; /* profile text */
 	uint32_t base; /* the last part of its path */
+	struct frames_known known;
 };
 
 struct frames {
@@ -55,7 +65,7 @@ struct frames {
 
 void frames_free(struct frames *f);
 
-/* What is said of an image. Valid until the next call. 0, -ENOMEM, -E2BIG. */
+/* What is said of an image (ret_names may be NULL). Valid until the next call. 0, -ENOMEM, -E2BIG. */
 int frames_image(struct frames *f, uint32_t image, const struct frames_image_names **ret_names);
 
 /*

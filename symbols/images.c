@@ -43,7 +43,7 @@ struct images {
 	struct hashmap header_ids; /* path text id -> index into ids */
 	VEC(struct images_header_id) ids;
 	struct images_stats stats;
-	bool keep_answers;
+	struct images_options options;
 	uint64_t bounds_vaddr; /* of the last answer from bounds: where the function begins */
 	struct hashmap known_ids; /* hash of image and range that a source gave -> symbol of answers */
 	/* The last answer: the next question is the byte before most of the time. */
@@ -53,8 +53,8 @@ struct images {
 	} last;
 };
 
-int images_new(struct answers *answers, struct kernel_map *kernel, struct opener *opener, bool keep_answers,
-	       struct images **ret_images)
+int images_new(struct answers *answers, struct kernel_map *kernel, struct opener *opener,
+	       const struct images_options *options, struct images **ret_images)
 {
 	struct images *im = calloc(1, sizeof(*im));
 
@@ -63,7 +63,7 @@ int images_new(struct answers *answers, struct kernel_map *kernel, struct opener
 	im->answers = answers;
 	im->kernel = kernel;
 	im->opener = opener;
-	im->keep_answers = keep_answers;
+	im->options = *options;
 	*ret_images = im;
 	return 0;
 }
@@ -488,7 +488,7 @@ static int images_ask_elf(struct images *im, uint32_t image, uint64_t file_off, 
 	if (!elf || images_vaddr(elf, file_off, &vaddr))
 		return -ENOENT;
 	r = elf->symbols ? symbol_provider_find(elf->symbols, vaddr, time_ns, &s) : -ENOENT;
-	if (r == -ENOENT)
+	if (r == -ENOENT && !im->options.no_bounds)
 		r = images_ask_bounds(im, key, source, vaddr, &s);
 	if (r)
 		return r;
@@ -592,7 +592,7 @@ int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_n
 		symbol = im->last.symbol;
 	else
 		r = images_ask_anew(im, image, addr, time_ns, &symbol);
-	if (!r && im->keep_answers)
+	if (!r && im->options.keep_answers)
 		r = answers_put(im->answers, image, addr, symbol);
 	if (!r)
 		*ret_symbol = symbol;

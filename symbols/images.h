@@ -26,10 +26,14 @@ struct images_stats {
 	uint64_t perfmap_bad_lines;
 };
 
-/* answers, kernel and opener (may be NULL) are borrowed. keep_answers: each answer is put into answers, for a store.
- * 0 or -ENOMEM. */
-int images_new(struct answers *answers, struct kernel_map *kernel, struct opener *opener, bool keep_answers,
-	       struct images **ret_images);
+struct images_options {
+	bool keep_answers; /* each answer is put into answers, for a store */
+	bool no_bounds; /* functions without a name are not asked for */
+};
+
+/* answers, kernel and opener (may be NULL) are borrowed. 0 or -ENOMEM. */
+int images_new(struct answers *answers, struct kernel_map *kernel, struct opener *opener,
+	       const struct images_options *options, struct images **ret_images);
 void images_free(struct images *im);
 
 /* A build id from the recording's header, for map records of this path that carry none. 0, -ENOMEM, -E2BIG. */

@@ -88,7 +88,9 @@ static int symbolizer_init(struct symbolizer *s)
 	if (!r)
 		r = images_new(&s->answers, &s->kernel,
 			       s->options.offline || s->from_store ? NULL : s->options.opener,
-			       s->options.keep_answers, &s->images);
+			       &(struct images_options){.keep_answers = s->options.keep_answers,
+							.no_bounds = s->options.perf_names_only},
+			       &s->images);
 	return r;
 }
 
@@ -322,9 +324,14 @@ static int symbolizer_frame(void *ctx, const struct callchain_place *question, s
 
 	if (r)
 		return r;
-	bool exact = question->exact || !question->ip || frames_is_trampoline(&s->frames, &here);
+	/* The kernel's frames say by their full form what belongs to the idle loop. */
+	if (s->options.perf_names_only && question->mode != CALLCHAIN_KERNEL) {
+		full = here;
+	} else {
+		bool exact = question->exact || !question->ip || frames_is_trampoline(&s->frames, &here);
 
-	r = symbolizer_place(s, question, exact ? question->ip : question->ip - 1, true, &full);
+		r = symbolizer_place(s, question, exact ? question->ip : question->ip - 1, true, &full);
+	}
 	if (!r)
 		r = frames_make(&s->frames, &here, &full, &ret_frame->frame, &ret_frame->flags);
 	if (r)
