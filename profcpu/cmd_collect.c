@@ -106,7 +106,8 @@ static int collect_option_value(struct collect_arguments *a, int c)
 	case COLLECT_TITLE:
 		a->post.title = optarg;
 		return 0;
-	default:
+	default: /* getopt said what is wrong */
+		log_note("`profcpu help collect` shows the options");
 		return -EINVAL;
 	}
 }
@@ -137,6 +138,25 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 	}
 }
 
+/* What follows the options: a command, and only behind "--", so that a stray word is never executed. */
+static int collect_parse_command(int argc, char **argv, struct collect_arguments *a)
+{
+	bool marked = optind > 1 && !strcmp(argv[optind - 1], "--");
+
+	if (optind < argc && !marked) {
+		log_error("'%s' is no option; a command to record comes behind --, as in `profcpu collect -- %s`",
+			  argv[optind], argv[optind]);
+		return -EINVAL;
+	}
+	if (optind == argc && marked) {
+		log_error("a command is missing behind --");
+		return -EINVAL;
+	}
+	if (optind < argc)
+		a->record.argv = argv + optind;
+	return 0;
+}
+
 static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 {
 	int c;
@@ -145,8 +165,12 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 	while ((c = getopt_long_only(argc, argv, "+p:ae:F:c:d:o:q", collect_longopts, NULL)) != -1)
 		if (collect_parse_one(a, c))
 			return -EINVAL;
-	if (optind < argc)
-		a->record.argv = argv + optind;
+	if (collect_parse_command(argc, argv, a))
+		return -EINVAL;
+	if (a->record.system_wide && a->pids.list.len) {
+		log_error("-a and -p exclude each other: the whole machine, or some processes");
+		return -EINVAL;
+	}
 	if (a->record.freq_hz && a->record.period) {
 		log_error("-F and -c exclude each other: samples a second, or events between samples");
 		return -EINVAL;
@@ -260,7 +284,8 @@ const struct command command_collect = {
 		 "Ctrl-C, SIGTERM and the end of the terminal end the recording; what was recorded is kept.\n\n"
 		 "  -p, --pid PID,...      these processes, with all their threads and children\n"
 		 "  -a, --all-cpus         the whole machine\n"
-		 "  -- CMD ARG...          start a command and record it from its first instruction to its end\n"
+		 "  -- CMD ARG...          start a command and record it from its first instruction to its end; with -p or -a:\n"
+		 "                         record these until it ends\n"
 		 "  -e, --event EVENT      perf's name of an event: cpu-clock, cycles, page-faults, sched:sched_switch, ...;\n"
 		 "                         default: cycles where there is a PMU, else cpu-clock\n"
 		 "  -F, --frequency HZ     samples a second and CPU (99)\n"

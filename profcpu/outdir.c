@@ -61,6 +61,10 @@ int outdir_make(const char *wanted, char **ret_dir)
 	char *dir = NULL;
 	int r;
 
+	if (wanted && !strcmp(wanted, "-")) {
+		log_error("-o takes a directory; outputs are several files and cannot go to stdout");
+		return -EINVAL;
+	}
 	if (wanted) {
 		r = file_mkdirs(wanted);
 		if (!r && !(dir = strdup(wanted)))

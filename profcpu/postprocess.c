@@ -113,7 +113,7 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 		outputs.first_event = profile_text_of(profile, result->text.first_event, NULL);
 
 	if (!profile_nsamples(profile))
-		log_warn("%s has no samples: nothing of the target ran on a CPU", dir);
+		log_warn("%s has no samples: the event did not happen in the target while it was recorded", dir);
 	if (in_place && result->unfinished)
 		postprocess_repair(source, dir, profile);
 	if (in_place)
