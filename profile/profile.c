@@ -74,11 +74,6 @@ const char *profile_text_of(const struct profile *p, uint32_t text, uint32_t *re
 	return intern_text(&p->texts, text);
 }
 
-uint32_t profile_ntexts(const struct profile *p)
-{
-	return (uint32_t)p->texts.len;
-}
-
 int profile_event(struct profile *p, const struct profile_event *event, uint32_t *ret_event)
 {
 	for (size_t i = 0; i < p->events.len; i++) {

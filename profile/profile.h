@@ -96,7 +96,6 @@ void profile_free(struct profile *p);
 /* Interns text. 0, -ENOMEM, -E2BIG (over 1 MiB or too many). Equal texts have equal ids. */
 int profile_text(struct profile *p, const char *text, size_t len, uint32_t *ret_text);
 const char *profile_text_of(const struct profile *p, uint32_t text, uint32_t *ret_len); /* ret_len may be NULL */
-uint32_t profile_ntexts(const struct profile *p);
 
 /* Each interns its argument (by value) and gives its id. 0, -ENOMEM, -E2BIG. */
 int profile_event(struct profile *p, const struct profile_event *event, uint32_t *ret_event);
