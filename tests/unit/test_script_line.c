@@ -54,6 +54,12 @@ static void names_of_one_byte_take_a_space_or_more(void **state)
 	(void)state;
 	assert_string_equal(header_of("a  12/34 x"), "a |12|34");
 	assert_string_equal(header_of("a 12/34 [0] 1.5: 10 cycles:"), "a 12/34 [0] 1.5:|?|10");
+	/* perf's "%s %5d": a number that fills its column leaves no space for the name to take. */
+	assert_string_equal(header_of("a  1234  1.5: 10 cycles:"), "a |?|1234");
+	assert_string_equal(header_of("a 12345  1.5: 10 cycles:"), "a 12345  1.5:|?|10");
+	/* From perf 6.5 on "%7d". */
+	assert_string_equal(header_of("a  123456  1.5: 10 cycles:"), "a |?|123456");
+	assert_string_equal(header_of("a 1234567  1.5: 10 cycles:"), "a 1234567  1.5:|?|10");
 }
 
 static void what_has_no_ids_or_begins_with_white_space_is_no_header(void **state)
