@@ -84,44 +84,32 @@ int file_write_all(int fd, const void *data, size_t len)
 	return 0;
 }
 
-int file_pwrite_all(int fd, const void *data, size_t len, uint64_t offset)
+/* Reads into `to`, or where that is NULL writes `from`, until all is done. */
+static int file_transfer(int fd, char *to, const char *from, size_t len, uint64_t offset)
 {
-	const char *p = data;
-
-	while (len) {
-		ssize_t n = pwrite(fd, p, len, (off_t)offset);
+	for (size_t done = 0; done < len;) {
+		off_t at = (off_t)(offset + done);
+		ssize_t n = to ? pread(fd, to + done, len - done, at) : pwrite(fd, from + done, len - done, at);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
 		if (!n)
-			return -EIO;
-		p += n;
-		offset += (uint64_t)n;
-		len -= (size_t)n;
+			return to ? -ENODATA : -EIO;
+		done += (size_t)n;
 	}
 	return 0;
 }
 
+int file_pwrite_all(int fd, const void *data, size_t len, uint64_t offset)
+{
+	return file_transfer(fd, NULL, data, len, offset);
+}
+
 int file_pread_all(int fd, void *data, size_t len, uint64_t offset)
 {
-	char *p = data;
-
-	while (len) {
-		ssize_t n = pread(fd, p, len, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			return -ENODATA;
-		p += n;
-		offset += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
+	return file_transfer(fd, data, NULL, len, offset);
 }
 
 int file_create(int dir_fd, const char *name, int flags, mode_t mode, int *ret_fd)

@@ -13,9 +13,9 @@
 #define PROC_PATH_BYTES 96
 #define PROC_PF_KTHREAD 0x00200000 /* linux/sched.h, seen in field 9 of stat since 2.6.27 */
 
-static int proc_each(const char *path, int (*fn)(void *ctx, pid_t pid), void *ctx)
+int proc_each_number(const char *dir_path, int (*fn)(void *ctx, pid_t pid), void *ctx)
 {
-	DIR *dir = opendir(path);
+	DIR *dir = opendir(dir_path);
 	int r = 0;
 
 	if (!dir)
@@ -41,7 +41,7 @@ static int proc_each(const char *path, int (*fn)(void *ctx, pid_t pid), void *ct
 
 int proc_each_pid(int (*fn)(void *ctx, pid_t pid), void *ctx)
 {
-	return proc_each("/proc", fn, ctx);
+	return proc_each_number("/proc", fn, ctx);
 }
 
 int proc_each_thread(pid_t pid, int (*fn)(void *ctx, pid_t tid), void *ctx)
@@ -49,7 +49,7 @@ int proc_each_thread(pid_t pid, int (*fn)(void *ctx, pid_t tid), void *ctx)
 	char path[PROC_PATH_BYTES];
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	return proc_each(path, fn, ctx);
+	return proc_each_number(path, fn, ctx);
 }
 
 int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **ret_text, size_t *ret_len)

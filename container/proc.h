@@ -31,6 +31,8 @@ int proc_map_next(char **cursor, struct proc_map *ret_map);
  * 0; -ESRCH (no such process); -errno. */
 int proc_each_pid(int (*fn)(void *ctx, pid_t pid), void *ctx);
 int proc_each_thread(pid_t pid, int (*fn)(void *ctx, pid_t tid), void *ctx);
+/* The same for each name in dir_path, a directory laid out as those, that is a number. */
+int proc_each_number(const char *dir_path, int (*fn)(void *ctx, pid_t n), void *ctx);
 
 /* Small files of /proc/PID[/task/TID] (tid 0: of the process), NUL-terminated; the caller frees *ret_text.
  * 0; -ESRCH (the process is not there, or its end came while reading); -ENOENT (it has no such file); -EACCES; -E2BIG;

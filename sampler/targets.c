@@ -2,9 +2,8 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "container/proc.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,27 +12,6 @@
 
 #define TARGETS_PATH 256
 #define TARGETS_STAT 512 /* of /proc/PID/task/TID/stat: enough for name, state and parent */
-
-static void cleanup_closedir(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
-/* Calls fn for each numeric name in the directory. */
-static int each_number(const char *path, int (*fn)(void *ctx, int dir_fd, pid_t n), void *ctx)
-{
-	__attribute__((cleanup(cleanup_closedir))) DIR *dir = opendir(path);
-	struct dirent *e;
-	int r = 0;
-
-	if (!dir)
-		return -errno;
-	while (!r && (e = readdir(dir)))
-		if (isdigit((unsigned char)e->d_name[0]))
-			r = fn(ctx, dirfd(dir), (pid_t)strtol(e->d_name, NULL, 10));
-	return r;
-}
 
 int targets_new(struct targets *ret_targets)
 {
@@ -80,18 +58,19 @@ struct family {
 struct families {
 	struct family *v;
 	size_t len, cap;
+	const char *proc;
 };
 
 /* A process that ended in between has no parent and no descendants that matter. */
-static int add_family(void *ctx, int dir_fd, pid_t pid)
+static int add_family(void *ctx, pid_t pid)
 {
 	struct families *all = ctx;
-	char path[64], text[TARGETS_STAT];
+	char path[TARGETS_PATH], text[TARGETS_STAT];
 
 	/* task/PID/stat: PID/stat sums up over all threads, which takes long where there are
 	 * thousands. */
-	snprintf(path, sizeof(path), "%d/task/%d/stat", pid, pid);
-	AUTO_CLOSE int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "%s/%d/task/%d/stat", all->proc, pid, pid);
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
 	if (n <= 0)
@@ -107,8 +86,8 @@ static int add_family(void *ctx, int dir_fd, pid_t pid)
 
 int targets_add_children(struct targets *t, const char *proc)
 {
-	struct families all = {0};
-	int r = each_number(proc, add_family, &all);
+	struct families all = {.proc = proc};
+	int r = proc_each_number(proc, add_family, &all);
 
 	/* Children mostly have higher ids than their parents, so the first pass finds nearly all.
 	 */
@@ -131,11 +110,10 @@ struct thread_list {
 	pid_t pid; /* 0: each is a process */
 };
 
-static int add_thread(void *ctx, int dir_fd, pid_t tid)
+static int add_thread(void *ctx, pid_t tid)
 {
 	struct thread_list *list = ctx;
 
-	(void)dir_fd;
 	return vec_push(list->threads, ((struct target_thread){list->pid ? list->pid : tid, tid}));
 }
 
@@ -145,14 +123,12 @@ int targets_threads(pid_t pid, const char *proc, struct target_threads *threads)
 	char path[TARGETS_PATH];
 
 	snprintf(path, sizeof(path), "%s/%d/task", proc, pid);
-	int r = each_number(path, add_thread, &list);
-
-	return r == -ENOENT ? -ESRCH : r;
+	return proc_each_number(path, add_thread, &list);
 }
 
 int targets_all(const char *proc, struct target_threads *processes)
 {
 	struct thread_list list = {processes, 0};
 
-	return each_number(proc, add_thread, &list);
+	return proc_each_number(proc, add_thread, &list);
 }

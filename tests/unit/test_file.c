@@ -138,12 +138,32 @@ static void what_is_no_regular_file_is_not_read(void **state)
 	drop("fifo");
 }
 
+static void reading_and_writing_at_a_place_does_all_or_says_why(void **state)
+{
+	char got[8] = "";
+
+	(void)state;
+	put("at", "0123456789");
+	AUTO_CLOSE int fd = openat(dir_fd, "at", O_RDWR | O_CLOEXEC);
+	AUTO_CLOSE int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+	assert_int_equal(file_pwrite_all(fd, "abc", 3, 8), 0);
+	assert_int_equal(file_pread_all(fd, got, 5, 6), 0);
+	assert_string_equal(got, "67abc");
+	holds("at", "01234567abc");
+	assert_int_equal(file_pread_all(fd, got, 5, 7), -ENODATA);
+	assert_int_equal(file_pread_all(dir_fd, got, 1, 0), -EISDIR);
+	assert_int_equal(file_pwrite_all(full, "abc", 3, 0), -ENOSPC);
+	drop("at");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_planted_in_the_place_of_a_new_file_is_not_written_to),
 		cmocka_unit_test(a_directory_in_its_place_is_an_error),
 		cmocka_unit_test(what_is_no_regular_file_is_not_read),
+		cmocka_unit_test(reading_and_writing_at_a_place_does_all_or_says_why),
 		cmocka_unit_test(a_replaced_file_is_whole_or_the_old_one),
 	};
 

@@ -1,6 +1,7 @@
 #include "container/proc.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -183,6 +185,33 @@ static void listing_finds_us_and_stops_when_told(void **state)
 	assert_int_equal(proc_each_thread(0x7ffffffe, count_one, &n), -ESRCH);
 }
 
+static int add_up(void *ctx, pid_t n)
+{
+	*(int *)ctx += n;
+	return 0;
+}
+
+static void only_names_that_are_numbers_are_listed(void **state)
+{
+	static const char *const names[] = {"12", "300", "12a", "self", "0", "99999999999", "-7"};
+	char dir[] = "/tmp/test_proc.XXXXXX";
+	int sum = 0;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_int_equal(mkdirat(dir_fd, names[i], 0700), 0);
+	assert_int_equal(proc_each_number(dir, add_up, &sum), 0);
+	assert_int_equal(sum, 312);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unlinkat(dir_fd, names[i], AT_REMOVEDIR);
+	close(dir_fd);
+	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(proc_each_number(dir, add_up, &sum), -ESRCH);
+}
+
 static void a_missing_file_is_not_a_missing_process(void **state)
 {
 	char *text;
@@ -266,6 +295,7 @@ int main(void)
 		cmocka_unit_test(status_of_other_kernels_is_understood),
 		cmocka_unit_test(kernel_threads_are_told_from_processes),
 		cmocka_unit_test(listing_finds_us_and_stops_when_told),
+		cmocka_unit_test(only_names_that_are_numbers_are_listed),
 		cmocka_unit_test(start_time_is_field_22_whatever_the_name),
 		cmocka_unit_test(container_ids_of_all_runtimes_are_found),
 	};
