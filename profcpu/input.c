@@ -1,9 +1,11 @@
 #include "profcpu/input.h"
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "symbols/managed_name.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static int input_failed(const char *name, int r, const struct parse_error *err)
@@ -106,10 +108,15 @@ static int input_load_text(struct source *source, const char *name, const struct
 int input_load_source(struct source *source, const char *name, const struct input_options *options,
 		      struct profile *profile, struct input_result *ret_result)
 {
-	*ret_result = (struct input_result){.kind = source->kind};
+	AUTO_FREE char *inside = NULL;
+
+	*ret_result = (struct input_result){.kind = source->kind, .damaged = source->damaged};
 	if (source->kind == SOURCE_TEXT)
 		return input_load_text(source, name, options, profile, ret_result);
-	return input_load_data(source, name, options, profile, ret_result);
+	/* Bytes that messages name are counted in there. */
+	if (source->kind == SOURCE_ARCHIVE && asprintf(&inside, "%s in %s", RECORDING_PERF_DATA, name) < 0)
+		inside = NULL;
+	return input_load_data(source, inside ? inside : name, options, profile, ret_result);
 }
 
 int input_load(const char *path, const struct input_options *options, struct profile *profile,

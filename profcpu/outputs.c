@@ -74,11 +74,14 @@ static int outputs_file(struct profile *profile, const struct outputs_options *o
 	return r;
 }
 
-/* The archive holds everything another machine needs, and the outputs, so that they can be looked at without profcpu. */
+/*
+ * The archive holds everything another machine needs, and behind it the outputs, so that they can be looked at without
+ * profcpu. What could not be made again comes first, for the case that the archive is cut.
+ */
 static int outputs_archive(const struct outputs_options *options)
 {
-	const char *members[] = {RECORDING_MANIFEST, RECORDING_PERF_DATA, RECORDING_SYMBOLS,
-				 RECORDING_SVG,	     RECORDING_FOLDED,	  RECORDING_SCRIPT, NULL};
+	const char *members[] = {RECORDING_MANIFEST, RECORDING_SYMBOLS, RECORDING_PERF_DATA,
+				 RECORDING_SVG,	     RECORDING_FOLDED,	RECORDING_SCRIPT,    NULL};
 	struct parse_error err = {0};
 	struct replace file;
 	struct stat st;

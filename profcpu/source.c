@@ -50,11 +50,13 @@ static ssize_t source_peek(int fd, void *buf, size_t len)
 static bool source_is_archive(const unsigned char *m, size_t n)
 {
 	static const unsigned char gzip[] = {0x1f, 0x8b}, zstd[] = {0x28, 0xb5, 0x2f, 0xfd},
-				   xz[] = {0xfd, '7', 'z', 'X', 'Z', 0};
+				   xz[] = {0xfd, '7', 'z', 'X', 'Z', 0}, bzip2[] = {'B', 'Z', 'h'},
+				   bzip2_block[] = {'1', 'A', 'Y', '&', 'S', 'Y'};
 
 	return (n >= sizeof(gzip) && !memcmp(m, gzip, sizeof(gzip))) ||
 	       (n >= sizeof(zstd) && !memcmp(m, zstd, sizeof(zstd))) ||
 	       (n >= sizeof(xz) && !memcmp(m, xz, sizeof(xz))) ||
+	       (n >= 10 && !memcmp(m, bzip2, sizeof(bzip2)) && !memcmp(m + 4, bzip2_block, sizeof(bzip2_block))) ||
 	       (n >= 262 && !memcmp(m + 257, "ustar", 5));
 }
 
@@ -177,6 +179,29 @@ static int source_make_temp_dir(char **ret_dir)
 	return 0;
 }
 
+/* What was left out of an archive, or is not there, and whether there is something to go on with. 0 or r. */
+static int source_judge_archive(struct source *s, const char *path, const struct archive_stats *stats, int r,
+				const struct parse_error *err)
+{
+	const char *why = err->what ? err->what : strerror(-r);
+
+	if (stats->refused_names || stats->refused_types || stats->refused_duplicates)
+		log_warn("%s: left out %llu members with unsafe names, %llu that are no plain files, %llu that came twice", path,
+			 (unsigned long long)stats->refused_names, (unsigned long long)stats->refused_types,
+			 (unsigned long long)stats->refused_duplicates);
+	s->damaged = r || stats->refused_names || stats->refused_types || stats->refused_duplicates;
+	if (!r)
+		return 0;
+	if (!faccessat(s->dir_fd, RECORDING_PERF_DATA, R_OK, 0))
+		log_warn("%s: %s; going on with what could be unpacked", path, why);
+	else if (stats->files)
+		log_error("cannot unpack %s: %s, and %s is not in what could be unpacked; copy it again", path, why,
+			  RECORDING_PERF_DATA);
+	else
+		log_error("cannot unpack %s: %s", path, why);
+	return faccessat(s->dir_fd, RECORDING_PERF_DATA, R_OK, 0) ? r : 0;
+}
+
 /* Unpacks the archive on fd and goes on as with a directory. */
 static int source_open_archive(int fd, const char *path, const char *unpack_dir, struct source *s)
 {
@@ -193,17 +218,8 @@ static int source_open_archive(int fd, const char *path, const char *unpack_dir,
 		return r;
 	}
 	r = archive_read(fd, s->dir_fd, &stats, &err);
-	if (stats.refused_names || stats.refused_types)
-		log_warn("%s: %llu members with unsafe names and %llu that are no plain files were left out", path,
-			 (unsigned long long)stats.refused_names, (unsigned long long)stats.refused_types);
-	if (r && faccessat(s->dir_fd, RECORDING_PERF_DATA, R_OK, 0)) {
-		log_error("cannot unpack %s: %s", path, err.what ? err.what : strerror(-r));
-		return r;
-	}
-	if (r)
-		log_warn("%s is damaged (%s); going on with what could be unpacked", path,
-			 err.what ? err.what : strerror(-r));
-	return source_open_recording(path, s);
+	r = source_judge_archive(s, path, &stats, r, &err);
+	return r ? r : source_open_recording(path, s);
 }
 
 static int source_open_fd(int fd, const char *path, const char *unpack_dir, struct source *s)

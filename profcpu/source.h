@@ -22,6 +22,7 @@ struct source {
 	int store_fd; /* its symbols/ */
 	bool has_manifest;
 	struct recording_manifest manifest;
+	bool damaged; /* an archive that was cut or damaged, or of which members were refused; was said by log_warn */
 	char *temp_dir; /* where an archive was unpacked; removed by source_close; NULL: none, or the caller's */
 };
 
@@ -33,8 +34,8 @@ bool source_text_is_folded(int fd);
 
 /*
  * Opens path; "-" is stdin. An archive is unpacked into unpack_dir (which exists and is empty), or with NULL into a
- * temporary directory. 0; on failure -errno after one line by log_error. Members of an archive that were refused are
- * warned of.
+ * temporary directory. 0, also of an archive that is cut behind some of its perf.data; on failure -errno after one line by
+ * log_error.
  */
 int source_open(const char *path, const char *unpack_dir, struct source *ret_source);
 

@@ -234,29 +234,17 @@ static int archive_put(struct archive_writer *w, int dir_fd, const char *name, c
 
 static int archive_put_members(struct archive_writer *w, int dir_fd, const char *const *members, const char *prefix)
 {
-	struct archive_names names = {0};
 	char full[ARCHIVE_NAME_MAX];
 	int r = 0;
 
 	for (const char *const *m = members; *m && !r; m++) {
-		char *copy = strdup(*m);
-
-		if (!copy || vec_push(&names.all, copy)) {
-			free(copy);
-			r = archive_fail(w, -ENOMEM, "memory is out");
-		}
-	}
-	if (names.all.len)
-		qsort(names.all.v, names.all.len, sizeof(*names.all.v), archive_compare);
-	for (size_t i = 0; i < names.all.len && !r; i++) {
-		int n = snprintf(full, sizeof(full), "%s/%s", prefix, names.all.v[i]);
+		int n = snprintf(full, sizeof(full), "%s/%s", prefix, *m);
 
 		if ((size_t)n >= sizeof(full))
 			r = archive_fail(w, -ENAMETOOLONG, "a name is too long for the archive");
 		else
-			r = archive_put(w, dir_fd, names.all.v[i], full, 0);
+			r = archive_put(w, dir_fd, *m, full, 0);
 	}
-	archive_names_free(&names);
 	return r;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "recording/archive_input.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -14,11 +15,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define ARCHIVE_BLOCK_BYTES ((size_t)64 << 10)
+#define ARCHIVE_REST_BYTES ((size_t)1 << 20) /* looked for the end of the compression behind the tar's own */
+#define ARCHIVE_ERROR_FORMAT EILSEQ /* what libarchive gives where the form is wrong (its archive_platform.h) */
 #define ARCHIVE_TOP ".unpacked-XXXXXXXX" /* holds a first folder while it is taken off */
 
 struct archive_reader {
 	struct archive *a;
+	struct archive_input *in;
 	int dir_fd;
 	struct archive_stats *stats;
 	struct parse_error *err;
@@ -27,11 +30,30 @@ struct archive_reader {
 
 static int archive_stop(struct archive_reader *rd, int code, const char *what)
 {
-	return parse_fail(rd->err, code, what, (uint64_t)archive_filter_bytes(rd->a, -1));
+	return parse_fail(rd->err, code, what, archive_input_packed(rd->in));
+}
+
+/* Why libarchive found no more of an archive where it looked for it. */
+static const char *archive_fault(const struct archive_reader *rd)
+{
+	switch (archive_input_end(rd->in)) {
+	case ARCHIVE_INPUT_CUT:
+		return "it is cut off";
+	case ARCHIVE_INPUT_DAMAGED:
+		return "it is damaged";
+	case ARCHIVE_INPUT_WHOLE:
+		/* It asked for more than there is. */
+		if (rd->members || archive_errno(rd->a) != ARCHIVE_ERROR_FORMAT)
+			return "it is cut off";
+		break;
+	case ARCHIVE_INPUT_GOES_ON:
+		break;
+	}
+	return rd->members ? "it is damaged" : "this is not a tar archive";
 }
 
 /* libarchive stopped: its input could not be read, memory is out, or (all the rest) it is no archive or a cut one. */
-static int archive_stop_lib(struct archive_reader *rd, const char *what)
+static int archive_stop_lib(struct archive_reader *rd)
 {
 	switch (archive_errno(rd->a)) {
 	case ENOMEM:
@@ -41,7 +63,7 @@ static int archive_stop_lib(struct archive_reader *rd, const char *what)
 	case EBADF:
 		return archive_stop(rd, -archive_errno(rd->a), "the archive cannot be read");
 	default:
-		return archive_stop(rd, -EBADMSG, what);
+		return archive_stop(rd, -EBADMSG, archive_fault(rd));
 	}
 }
 
@@ -108,7 +130,7 @@ static int archive_parent(int dir_fd, char *plain, int *ret_fd, const char **ret
 
 static int archive_check_limits(struct archive_reader *rd)
 {
-	uint64_t packed = (uint64_t)archive_filter_bytes(rd->a, -1);
+	uint64_t packed = archive_input_packed(rd->in);
 
 	if (rd->stats->bytes > ARCHIVE_BYTES_MAX)
 		return archive_stop(rd, -E2BIG, "the archive unpacks to more than the limit");
@@ -130,7 +152,7 @@ static int archive_take_data(struct archive_reader *rd, int fd)
 		if (r == ARCHIVE_EOF)
 			return 0;
 		if (r < ARCHIVE_WARN)
-			return archive_stop_lib(rd, "the archive is cut or damaged");
+			return archive_stop_lib(rd);
 		/* Holes would come as gaps: sparse files were refused. */
 		if (offset < 0 || (uint64_t)offset != size)
 			return archive_stop(rd, -EBADMSG, "the archive has a file with holes");
@@ -215,8 +237,7 @@ static int archive_take_all(struct archive_reader *rd)
 		if (r == ARCHIVE_EOF)
 			return rd->members ? 0 : archive_stop(rd, -EBADMSG, "the archive has no members");
 		if (r < ARCHIVE_WARN && r != ARCHIVE_RETRY)
-			return archive_stop_lib(rd, rd->members ? "the archive is cut or damaged" :
-								  "this is not a tar archive");
+			return archive_stop_lib(rd);
 		if (++rd->members > ARCHIVE_FILES_MAX)
 			return archive_stop(rd, -E2BIG, "the archive has more members than the limit");
 		if (r == ARCHIVE_RETRY)
@@ -293,11 +314,22 @@ static int archive_take_off_top(struct archive_reader *rd)
 	return r ? archive_stop(rd, r, "the archive's first folder cannot be taken off") : 0;
 }
 
-/* Only what libarchive does itself: for others it would execute a program. */
+static la_ssize_t archive_take_input(struct archive *a, void *ctx, const void **ret_bytes)
+{
+	ssize_t n = archive_input_next(ctx, ret_bytes);
+
+	if (n < 0)
+		archive_set_error(a, (int)-n, "%s", strerror((int)-n));
+	return n < 0 ? -1 : n;
+}
+
+/*
+ * Only what libarchive does itself: for others it would execute a program. Not gzip, which comes unpacked: so one that is in
+ * another one is none.
+ */
 static int archive_add_filters(struct archive_reader *rd)
 {
 	static int (*const filters[])(struct archive *) = {
-		archive_read_support_filter_gzip,
 		archive_read_support_filter_zstd,
 		archive_read_support_filter_xz,
 		archive_read_support_filter_bzip2,
@@ -314,26 +346,52 @@ static int archive_add_filters(struct archive_reader *rd)
 	return archive_read_support_format_tar(rd->a) ? archive_stop(rd, -ENOMEM, "memory is out") : 0;
 }
 
-int archive_read(int in_fd, int dir_fd, struct archive_stats *ret_stats, struct parse_error *err)
+/* Behind the tar's end: whether the compression comes to its end too, and its checksum is right. */
+static int archive_check_end(struct archive_reader *rd)
 {
-	struct archive_reader rd = {.a = archive_read_new(), .dir_fd = dir_fd, .stats = ret_stats, .err = err};
-	int r;
+	const void *bytes;
+	ssize_t n = 1;
 
-	memset(ret_stats, 0, sizeof(*ret_stats));
-	if (!rd.a)
-		return parse_fail(err, -ENOMEM, "memory is out", 0);
-	r = archive_add_filters(&rd);
-	if (!r && archive_read_open_fd(rd.a, in_fd, ARCHIVE_BLOCK_BYTES))
-		r = archive_stop_lib(&rd, "this is not a tar archive");
+	for (size_t rest = 0; n > 0 && rest < ARCHIVE_REST_BYTES; rest += (size_t)n)
+		n = archive_input_next(rd->in, &bytes);
+	if (n < 0)
+		return archive_stop(rd, (int)n, "the archive cannot be read");
+	if (archive_input_end(rd->in) == ARCHIVE_INPUT_CUT)
+		return archive_stop(rd, -EBADMSG, "it is cut off");
+	return archive_input_end(rd->in) == ARCHIVE_INPUT_DAMAGED ? archive_stop(rd, -EBADMSG, "it is damaged") : 0;
+}
+
+static int archive_read_all(struct archive_reader *rd)
+{
+	int r = archive_add_filters(rd);
+
+	if (!r && archive_read_open(rd->a, rd->in, NULL, archive_take_input, NULL))
+		r = archive_stop_lib(rd);
 	if (!r)
-		r = archive_take_all(&rd);
+		r = archive_take_all(rd);
+	if (!r)
+		r = archive_check_end(rd);
 	/* Of a cut archive, what came before is to be found at its place too. */
 	if (!r || r == -EBADMSG || r == -E2BIG) {
-		rd.err = r ? NULL : err;
-		int top = archive_take_off_top(&rd);
+		rd->err = r ? NULL : rd->err;
+		int top = archive_take_off_top(rd);
 
 		r = r ? r : top;
 	}
+	return r;
+}
+
+int archive_read(int in_fd, int dir_fd, struct archive_stats *ret_stats, struct parse_error *err)
+{
+	struct archive_reader rd = {.dir_fd = dir_fd, .stats = ret_stats, .err = err};
+
+	memset(ret_stats, 0, sizeof(*ret_stats));
+	if (archive_input_new(in_fd, &rd.in))
+		return parse_fail(err, -ENOMEM, "memory is out", 0);
+	rd.a = archive_read_new();
+	int r = rd.a ? archive_read_all(&rd) : archive_stop(&rd, -ENOMEM, "memory is out");
+
 	archive_read_free(rd.a);
+	archive_input_free(rd.in);
 	return r;
 }

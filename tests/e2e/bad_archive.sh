@@ -24,10 +24,9 @@ try() { # NAME TAR-ARGUMENTS...
 	gzip -f "$T/$name.tar"
 	survives "$PROFCPU" fold "$T/$name.tar.gz"
 	echo "$name: exit $SURVIVED, $(tail -n 1 "$T/refused")"
-	if [ "$SURVIVED" = 0 ]; then
-		[ -s "$T/refused" ] || fail "$name: taken without a word"
-		[ "$(weight_of "$T/refused.out")" -gt 0 ] || fail "$name: nothing came of the recording"
-	fi
+	[ "$SURVIVED" = 1 ] || fail "$name: taken as if it were all right"
+	grep -q "$name.tar.gz: left out" "$T/refused" || fail "$name: taken without a word"
+	[ "$(weight_of "$T/refused.out")" -gt 0 ] || fail "$name: nothing came of the recording"
 	survives "$PROFCPU" postprocess -o "$T/out/$name" "$T/$name.tar.gz"
 	find "$T" /tmp -maxdepth 4 -name 'escaped*' -print -quit 2>/dev/null | grep -q . && fail "$name: got out"
 	return 0
@@ -58,15 +57,35 @@ for packer in 'gzip -9' 'zstd -q'; do
 done
 rm "$T/bomb.tar"
 
-# Cut archives. Only where nothing but gzip's own trailer is missing may it be taken without a word.
+# Cut archives: said to be cut, and what can be unpacked is processed, also of a recording that is smaller than a block.
 "$PROFCPU" fold "$T/rec/prof.tar.gz" >"$T/whole" || fail "fold of the archive gave $?"
+all=$(weight_of "$T/whole")
 size=$(stat -c %s "$T/rec/prof.tar.gz")
-for at in 1 10 100 $((size / 4)) $((size / 2)) $((size - 10)); do
+kept=0
+for at in 1 2 10 100 $(seq $((size / 10)) $((size / 10)) $((size - 1))) $((size - 10)) $((size - 1)); do
 	head -c "$at" "$T/rec/prof.tar.gz" >"$T/cut.tar.gz"
 	survives "$PROFCPU" fold "$T/cut.tar.gz"
-	[ "$SURVIVED" != 0 ] || cmp -s "$T/whole" "$T/refused.out" ||
-		fail "an archive of $size bytes cut at $at is taken as whole"
+	[ "$SURVIVED" = 1 ] || fail "an archive of $size bytes cut at $at is taken as whole"
+	[ "$at" = 1 ] || grep -q 'cut.tar.gz: it is cut off' "$T/refused" || fail "not said to be cut: $(cat "$T/refused")"
+	w=$(weight_of "$T/refused.out")
+	[ "$w" -le "$all" ] || fail "more weight in the first $at bytes than in the whole"
+	[ "$w" -eq 0 ] || kept=$((kept + 1))
+	[ "$w" -eq 0 ] || share=$(share_of "$T/refused.out" ';main;')
+	[ "$w" -eq 0 ] || at_least "$share" 90 || fail "cut at $at it has lost its names: $share %"
 done
+echo "$kept cuts of an archive of $size bytes had samples in them"
+[ "$kept" -ge 8 ] || fail "too little is saved of archives that were cut"
+cmp "$T/whole" "$T/refused.out" || fail "without its last byte the whole perf.data is there"
+head -c $((size / 2)) "$T/rec/prof.tar.gz" >"$T/cut.tar.gz"
+survives "$PROFCPU" postprocess -o "$T/out/cut" "$T/cut.tar.gz"
+[ "$SURVIVED" = 1 ] || fail "postprocess of a cut archive gave $SURVIVED"
+for file in flamegraph.svg folded_stacks.out perf_script.out; do
+	[ -s "$T/out/cut/$file" ] || fail "no $file from what could be unpacked"
+done
+if command -v bzip2 >/dev/null; then
+	gzip -dc "$T/rec/prof.tar.gz" | bzip2 >"$T/rec.tar.bz2"
+	"$PROFCPU" fold "$T/rec.tar.bz2" | cmp - "$T/whole" || fail "another compression, another result"
+fi
 
 # Nothing stays behind where things were unpacked.
 left=$(find "$TMPDIR" -mindepth 1 | head -n 3)

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <cmocka.h>
 
@@ -457,38 +458,134 @@ static void odd_headers_are_refused(void **state)
 	assert_int_equal(read_blocks(b, 8, &stats), -EBADMSG);
 }
 
-static void of_a_cut_archive_the_beginning_is_kept(void **state)
+/* Unpacks bytes into a fresh directory, whose descriptor is the caller's, and gives archive_read's result. */
+static int read_bytes(const char *bytes, ssize_t n, int *ret_to, const char **ret_what)
 {
-	static char text[100000], bytes[300000];
 	struct archive_stats stats;
-	struct parse_error err = {0};
+	struct parse_error err = {.what = "nothing"};
+	int fd = memory_file(), r;
+
+	assert_int_equal(write(fd, bytes, (size_t)n), n);
+	lseek(fd, 0, SEEK_SET);
+	*ret_to = fresh_dir("to");
+	r = archive_read(fd, *ret_to, &stats, &err);
+	assert_int_equal(r, r ? err.code : 0);
+	*ret_what = err.what;
+	close(fd);
+	return r;
+}
+
+/* A recording's archive with a file that cannot be compressed; its size. */
+static ssize_t make_incompressible(char *bytes, size_t cap, int (*filter)(struct archive *))
+{
+	static char text[100000];
 	unsigned seed = 1;
 
-	(void)state;
 	for (size_t i = 0; i + 1 < sizeof(text); i++) {
 		seed = seed * 1103515245 + 12345;
 		text[i] = (char)(1 + (seed >> 16) % 255);
 	}
 	const struct member m[] = {{.name = "p/first", .text = "whole"}, {.name = "p/second", .text = text}, {.name = "p/third", .text = "lost"}};
-	int whole = make_archive(m, N(m), archive_write_set_format_ustar, archive_write_add_filter_gzip);
-	ssize_t n = pread(whole, bytes, sizeof(bytes), 0);
+	int whole = make_archive(m, N(m), archive_write_set_format_ustar, filter);
+	ssize_t n = pread(whole, bytes, cap, 0);
 
-	assert_true(n > 95000);
-	for (ssize_t cut = 0; cut < n; cut += cut < 64 ? 1 : 5003) {
-		int to = fresh_dir("to"), fd = memory_file();
+	close(whole);
+	return n;
+}
 
-		assert_int_equal(write(fd, bytes, (size_t)cut), cut);
-		lseek(fd, 0, SEEK_SET);
-		assert_int_equal(archive_read(fd, to, &stats, &err), -EBADMSG);
-		if (cut > 80000) {
-			assert_string_equal(text_of(to, "first"), "whole");
-			assert_int_not_equal(strlen(text_of(to, "second")), 0);
-			assert_string_equal(text_of(to, "third"), "(none)");
+static void of_a_cut_archive_the_beginning_is_kept(void **state)
+{
+	static int (*const filters[])(struct archive *) = {archive_write_add_filter_gzip, archive_write_add_filter_none,
+							   archive_write_add_filter_zstd, archive_write_add_filter_xz,
+							   archive_write_add_filter_bzip2};
+	static char bytes[300000];
+	const char *what;
+	struct stat st;
+	int to;
+
+	(void)state;
+	for (size_t i = 0; i < N(filters); i++) {
+		bool is_gzip = !i, is_plain = i == 1;
+		ssize_t n = make_incompressible(bytes, sizeof(bytes), filters[i]);
+
+		assert_true(n > 95000);
+		for (ssize_t cut = 0; cut < n - (is_plain ? 1024 : 0); cut += cut < 64 ? 1 : 9973) {
+			assert_int_equal(read_bytes(bytes, cut, &to, &what), -EBADMSG);
+			if (cut > (is_plain ? 512 : 32))
+				assert_string_equal(what, "it is cut off");
+			/* Behind the two headers, and what the compression has not told yet of its last block. */
+			if (is_gzip && cut > 40000) {
+				assert_string_equal(text_of(to, "first"), "whole");
+				assert_int_equal(fstatat(to, "second", &st, 0), 0);
+				assert_true(st.st_size > cut - 1024);
+				assert_string_equal(text_of(to, "third"), "(none)");
+			}
+			close(to);
 		}
-		close(fd);
+	}
+}
+
+static void what_compression_says_at_its_end_counts(void **state)
+{
+	static const char tail[] = "mail signature";
+	static char bytes[300000], twice[300000];
+	ssize_t n = make_incompressible(bytes, sizeof(bytes) - sizeof(tail), archive_write_add_filter_gzip);
+	const char *what;
+	int to;
+
+	(void)state;
+	/* Its length and checksum are behind all files. */
+	for (ssize_t cut = n - 8; cut < n; cut++) {
+		assert_int_equal(read_bytes(bytes, cut, &to, &what), -EBADMSG);
+		assert_string_equal(what, "it is cut off");
+		assert_string_equal(text_of(to, "third"), "lost");
 		close(to);
 	}
-	close(whole);
+	bytes[n - 6] ^= 1;
+	assert_int_equal(read_bytes(bytes, n, &to, &what), -EBADMSG);
+	assert_string_equal(what, "it is damaged");
+	assert_string_equal(text_of(to, "third"), "lost");
+	close(to);
+	bytes[n - 6] ^= 1;
+	/* Behind them may be anything. */
+	memcpy(bytes + n, tail, sizeof(tail));
+	assert_int_equal(read_bytes(bytes, n + (ssize_t)sizeof(tail), &to, &what), 0);
+	close(to);
+	/* Streams one behind the other are one: the end of a tar may be in another than its beginning. */
+	ssize_t half = 50000, plain = make_incompressible(twice, sizeof(twice), archive_write_add_filter_none), len = 0;
+
+	for (ssize_t from = 0; from < plain; from += half) {
+		z_stream z = {.next_in = (Bytef *)twice + from,
+			      .avail_in = (uInt)(plain - from < half ? plain - from : half),
+			      .next_out = (Bytef *)bytes + len,
+			      .avail_out = (uInt)(sizeof(bytes) - (size_t)len)};
+
+		assert_int_equal(deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+		assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+		len += (ssize_t)z.total_out;
+		deflateEnd(&z);
+	}
+	assert_int_equal(read_bytes(bytes, len, &to, &what), 0);
+	assert_string_equal(text_of(to, "third"), "lost");
+	close(to);
+}
+
+static void what_is_no_tar_is_not_said_to_be_cut(void **state)
+{
+	static const char packed_hello[] = {0x1f, (char)0x8b, 8, 0, 0, 0, 0, 0, 0, 3, (char)0xcb, 0x48, (char)0xcd, (char)0xc9, (char)0xc9,
+					    7, 0, (char)0x86, (char)0xa6, 0x10, 0x36, 5, 0, 0, 0};
+	static char text[70000];
+	const char *what;
+	int to;
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	assert_int_equal(read_bytes(packed_hello, sizeof(packed_hello), &to, &what), -EBADMSG);
+	assert_string_equal(what, "this is not a tar archive");
+	close(to);
+	assert_int_equal(read_bytes(text, sizeof(text), &to, &what), -EBADMSG);
+	assert_string_equal(what, "this is not a tar archive");
+	close(to);
 }
 
 static void an_archive_may_come_through_a_pipe(void **state)
@@ -538,6 +635,8 @@ int main(void)
 		cmocka_unit_test(too_many_members_are_stopped),
 		cmocka_unit_test(odd_headers_are_refused),
 		cmocka_unit_test(of_a_cut_archive_the_beginning_is_kept),
+		cmocka_unit_test(what_compression_says_at_its_end_counts),
+		cmocka_unit_test(what_is_no_tar_is_not_said_to_be_cut),
 		cmocka_unit_test(an_archive_may_come_through_a_pipe),
 	};
 
