@@ -6,10 +6,13 @@
 #include "profcpu/outdir.h"
 #include "profcpu/postprocess.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct postprocess_arguments {
 	struct postprocess_options options;
@@ -65,40 +68,151 @@ static int postprocess_parse(int argc, char **argv, struct postprocess_arguments
 	return 0;
 }
 
-/* A recording's own directory gets its outputs; everything else a directory of its own, as collect makes one. */
-static int postprocess_out_dir(const struct postprocess_arguments *a, bool input_is_dir, char **ret_dir)
+/* What stands in the directory of -o before anything is written there. */
+struct postprocess_dir {
+	int fd; /* -1: there is none yet */
+	bool is_empty;
+	bool has_recording, has_manifest;
+	struct recording_manifest manifest;
+};
+
+static bool postprocess_dir_is_empty(int dir_fd)
 {
-	if (!a->out && input_is_dir) {
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir) {
+		cleanup_close(&fd);
+		return false;
+	}
+	while (n <= 2 && readdir(dir))
+		n++;
+	closedir(dir);
+	return n <= 2;
+}
+
+static void postprocess_dir_look(const char *path, struct postprocess_dir *d)
+{
+	struct parse_error err;
+
+	*d = (struct postprocess_dir){.fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1};
+	if (d->fd < 0)
+		return;
+	int r = recording_manifest_read(d->fd, &d->manifest, &err);
+
+	/* Others have files of that name too. */
+	d->has_manifest = !r;
+	d->has_recording = !r || r == -ENOTSUP || !faccessat(d->fd, RECORDING_PERF_DATA, F_OK, AT_SYMLINK_NOFOLLOW) ||
+			   !faccessat(d->fd, RECORDING_ARCHIVE, F_OK, AT_SYMLINK_NOFOLLOW);
+	d->is_empty = postprocess_dir_is_empty(d->fd);
+}
+
+static void postprocess_dir_release(struct postprocess_dir *d)
+{
+	if (d->has_manifest)
+		recording_manifest_free(&d->manifest);
+	cleanup_close(&d->fd);
+}
+
+static bool postprocess_is_file_of(const struct stat *input, int dir_fd, const char *name)
+{
+	struct stat st;
+
+	return !fstatat(dir_fd, name, &st, 0) && st.st_dev == input->st_dev && st.st_ino == input->st_ino;
+}
+
+/* Whether the input is the recording in d: a file of it, or a copy, by when and where it was recorded. */
+static bool postprocess_is_same(const struct source *source, const struct postprocess_dir *d)
+{
+	const struct recording_manifest *a = &source->manifest, *b = &d->manifest;
+	struct stat st;
+
+	if (!fstat(source->fd, &st) && (postprocess_is_file_of(&st, d->fd, RECORDING_PERF_DATA) ||
+					postprocess_is_file_of(&st, d->fd, RECORDING_SCRIPT)))
+		return true;
+	return source->has_manifest && d->has_manifest && a->start_realtime_ns == b->start_realtime_ns &&
+	       a->start_monotonic_ns == b->start_monotonic_ns && a->host && b->host && !strcmp(a->host, b->host);
+}
+
+/* Nothing is put beside another recording, whose picture it would be taken for. */
+static int postprocess_check_dir(const struct source *source, const struct postprocess_dir *d, const char *path)
+{
+	if (d->fd < 0)
+		return 0;
+	if (d->has_recording && !postprocess_is_same(source, d)) {
+		log_error("%s holds another recording already; choose another directory with -o", path);
+		return -EEXIST;
+	}
+	if (!d->has_recording && !d->is_empty && source->kind == SOURCE_ARCHIVE) {
+		log_error("%s is not empty, and an archive is unpacked into a directory of its own; choose another one with -o",
+			  path);
+		return -ENOTEMPTY;
+	}
+	return 0;
+}
+
+/* A recording's own directory gets its outputs; everything else a directory of its own, as collect makes one. */
+static int postprocess_out_dir(const struct postprocess_arguments *a, char **ret_dir)
+{
+	if (!a->out && outdir_is_dir(a->input)) {
 		*ret_dir = strdup(a->input);
 		return *ret_dir ? 0 : -ENOMEM;
 	}
 	return outdir_make(a->out, ret_dir);
 }
 
+/*
+ * Opens the input, with the directory that it is unpacked into if it is an archive. One of what is in the directory of -o
+ * already is not unpacked again.
+ */
+static int postprocess_open(const struct postprocess_arguments *a, const struct postprocess_dir *d, char **ret_dir,
+			    struct source *ret_source)
+{
+	bool unpack = outdir_is_archive(a->input) && (d->fd < 0 || d->is_empty);
+	int r = unpack ? postprocess_out_dir(a, ret_dir) : 0;
+
+	if (!r)
+		r = source_open(a->input, *ret_dir, ret_source);
+	if (r)
+		return r;
+	r = unpack ? 0 : postprocess_check_dir(ret_source, d, a->out);
+	if (!r && !unpack && ret_source->kind == SOURCE_ARCHIVE && d->has_recording) {
+		source_close(ret_source);
+		return source_open(a->out, NULL, ret_source);
+	}
+	if (r)
+		source_close(ret_source);
+	return r;
+}
+
+static int postprocess_one(const struct postprocess_arguments *a, const struct postprocess_dir *d, char **ret_dir)
+{
+	struct source source;
+	int status = EXIT_FAILED;
+
+	/* The input is opened before a directory is made for it, so that a wrong one leaves nothing behind. */
+	if (postprocess_open(a, d, ret_dir, &source))
+		return EXIT_FAILED;
+	if (*ret_dir || !postprocess_out_dir(a, ret_dir))
+		status = postprocess_run(&source, strcmp(a->input, "-") ? a->input : "stdin", *ret_dir, &a->options);
+	source_close(&source);
+	return status;
+}
+
 static int postprocess_main(int argc, char **argv)
 {
 	struct postprocess_arguments a = {0};
+	struct postprocess_dir there;
 	AUTO_FREE char *dir = NULL;
-	struct source source;
 
 	if (postprocess_parse(argc, argv, &a))
 		return EXIT_USAGE;
-	bool is_dir = outdir_is_dir(a.input);
-	/* The input is opened before a directory is made for it, so that a wrong name leaves nothing behind. */
-	bool unpack = !is_dir && outdir_is_archive(a.input);
+	postprocess_dir_look(a.out, &there);
+	int status = postprocess_one(&a, &there, &dir);
 
-	if (unpack && postprocess_out_dir(&a, false, &dir))
-		return EXIT_FAILED;
-	if (source_open(a.input, dir, &source)) {
-		if (dir)
-			outdir_remove_empty(dir);
-		return EXIT_FAILED;
-	}
-	int status = EXIT_FAILED;
-
-	if (dir || !postprocess_out_dir(&a, is_dir, &dir))
-		status = postprocess_run(&source, a.input, dir, &a.options);
-	source_close(&source);
+	if (status != EXIT_DONE && dir && there.fd < 0)
+		outdir_remove_empty(dir);
+	postprocess_dir_release(&there);
 	if (status == EXIT_DONE && !a.options.quiet)
 		printf("written   %s\n", dir);
 	return fflush(stdout) ? EXIT_FAILED : status;
@@ -111,8 +225,9 @@ const struct command command_postprocess = {
 		 "       profcpu postprocess -dir DIR\n\n"
 		 "Makes flamegraph.svg, folded_stacks.out, perf_script.out and prof.tar.gz: for a recording's directory\n"
 		 "in it, for anything else in profilings/HH-MM-SS_YYYY-MM-DD/. Works on any machine: names come from the\n"
-		 "recording, and only where it has none from this machine's files.\n\n"
-		 "  -o, --output DIR   write there instead\n"
+		 "recording, and only where it has none from this machine's files. Through a pipe (-) perf.data must be in the\n"
+		 "form of `perf record -o -`.\n\n"
+		 "  -o, --output DIR   write there instead; refused where another recording is\n"
 		 "      --title TEXT   title of the picture\n"
 		 "      --offline      take no name from this machine's files\n"
 		 "      --raw-names    names of managed methods as the runtime spells them\n"

@@ -91,7 +91,8 @@ int outdir_make(const char *wanted, char **ret_dir)
 
 void outdir_remove_empty(const char *dir)
 {
-	rmdir(dir);
+	if (!rmdir(dir) && !strncmp(dir, OUTDIR_PARENT "/", strlen(OUTDIR_PARENT "/")))
+		rmdir(OUTDIR_PARENT);
 }
 
 bool outdir_is_dir(const char *path)
@@ -103,7 +104,8 @@ bool outdir_is_dir(const char *path)
 
 bool outdir_is_archive(const char *path)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	AUTO_CLOSE int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+					      : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	enum source_kind kind;
 
 	return fd >= 0 && !source_sniff(fd, &kind) && kind == SOURCE_ARCHIVE;

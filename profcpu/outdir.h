@@ -10,12 +10,12 @@
  */
 int outdir_make(const char *wanted, char **ret_dir);
 
-/* Removes it if nothing was put into it. */
+/* Removes it if nothing was put into it, and profilings/ with its last directory. */
 void outdir_remove_empty(const char *dir);
 
 bool outdir_is_dir(const char *path);
 
-/* Whether the file at path is an archive, by its first bytes; false also for stdin and what cannot be opened. */
+/* Whether path ("-": stdin) holds an archive, by its first bytes; false also for what cannot be opened. */
 bool outdir_is_archive(const char *path);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "recording/archive.h"
+#include "recording/perfdata_format.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -222,6 +223,15 @@ static int source_open_archive(int fd, const char *path, const char *unpack_dir,
 	return r ? r : source_open_recording(path, s);
 }
 
+/* perf's two forms of perf.data begin alike; that of a file is read here and there, which no pipe allows. */
+static bool source_needs_seeking(int fd)
+{
+	struct perfdata_pipe_header header;
+
+	return lseek(fd, 0, SEEK_CUR) < 0 && source_peek(fd, &header, sizeof(header)) == sizeof(header) &&
+	       header.size != sizeof(header);
+}
+
 static int source_open_fd(int fd, const char *path, const char *unpack_dir, struct source *s)
 {
 	int r = source_sniff(fd, &s->kind);
@@ -240,6 +250,13 @@ static int source_open_fd(int fd, const char *path, const char *unpack_dir, stru
 		close(fd);
 		return r;
 	}
+	if (s->kind == SOURCE_PERF_DATA && source_needs_seeking(fd)) {
+		log_error("cannot read %s: a perf.data in the form of a file cannot come through a pipe; give its name, or `<` it, "
+			  "or have it written for a pipe by `perf record -o -`",
+			  path);
+		close(fd);
+		return -ESPIPE;
+	}
 	if (s->kind == SOURCE_TEXT && source_is_binary(fd)) {
 		log_error("cannot read %s: it is neither perf.data, nor an archive, nor text", path);
 		close(fd);
@@ -247,6 +264,20 @@ static int source_open_fd(int fd, const char *path, const char *unpack_dir, stru
 	}
 	s->fd = fd;
 	return 0;
+}
+
+static int source_remove(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	remove(path);
+	return 0;
+}
+
+static int source_remove_below(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return ftw->level ? source_remove(path, st, type, ftw) : 0;
 }
 
 int source_open(const char *path, const char *unpack_dir, struct source *ret_source)
@@ -265,18 +296,11 @@ int source_open(const char *path, const char *unpack_dir, struct source *ret_sou
 
 	if (r) {
 		source_close(&s);
+		if (unpack_dir)
+			nftw(unpack_dir, source_remove_below, 16, FTW_DEPTH | FTW_PHYS);
 		return r;
 	}
 	*ret_source = s;
-	return 0;
-}
-
-static int source_remove(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	remove(path);
 	return 0;
 }
 

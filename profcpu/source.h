@@ -35,7 +35,7 @@ bool source_text_is_folded(int fd);
 /*
  * Opens path; "-" is stdin. An archive is unpacked into unpack_dir (which exists and is empty), or with NULL into a
  * temporary directory. 0, also of an archive that is cut behind some of its perf.data; on failure -errno after one line by
- * log_error.
+ * log_error, and unpack_dir is empty again.
  */
 int source_open(const char *path, const char *unpack_dir, struct source *ret_source);
 

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Where postprocess writes: never beside another recording, and nothing at all for an input that cannot be read.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_sampling
+
+record one -F 499 -- "$BUILD/examples/shares" 0.3
+record two -F 499 -- "$BUILD/examples/shares" -s 0,0,1 0.3
+cp one/perf.data alone.data
+cp one/prof.tar.gz one.tar.gz
+cp one/perf_script.out text.out
+
+# Into the directory of another recording, whatever the input is: refused, and nothing there has changed.
+sha256sum two/* two/symbols/* 2>/dev/null >before
+for input in one alone.data one.tar.gz text.out; do
+	refuses "$PROFCPU" postprocess "$input" -o two
+	grep -q 'two holds another recording already.*-o' "$T/refused" || fail "$input: $(cat "$T/refused")"
+done
+sha256sum two/* two/symbols/* 2>/dev/null | cmp - before || fail "the other recording was changed"
+
+# Of the same recording they are welcome: in place, from a file of it, from its archive, from a copy.
+cp -r one copy
+for input in one one/perf.data one/perf_script.out one/prof.tar.gz one.tar.gz copy; do
+	rm one/flamegraph.svg
+	"$PROFCPU" postprocess -q "$input" -o one 2>err || fail "$input: exit $?: $(cat err)"
+	[ -s one/flamegraph.svg ] || fail "$input: no picture"
+	cmp one/folded_stacks.out copy/folded_stacks.out || fail "$input: other stacks"
+done
+for input in one.tar.gz alone.data; do
+	for time in first second; do
+		"$PROFCPU" postprocess -q "$input" -o "again-$input" 2>err || fail "$input, $time time: exit $?: $(cat err)"
+	done
+done
+cmp one/folded_stacks.out again-one.tar.gz/folded_stacks.out || fail "an archive gives other stacks than its directory"
+
+# An archive is not unpacked between other files, and a manifest.json of somebody else is no recording.
+mkdir busy
+echo '{"name": "a web page"}' >busy/manifest.json
+refuses "$PROFCPU" postprocess one.tar.gz -o busy
+grep -q 'busy is not empty.*-o' "$T/refused" || fail "$(cat "$T/refused")"
+[ "$(ls busy)" = manifest.json ] || fail "something was unpacked into it: $(ls busy)"
+"$PROFCPU" postprocess -q alone.data -o busy || fail "outputs beside somebody's file: exit $?"
+
+# Through a pipe: an archive as from a file, perf.data only in the form for it.
+# shellcheck disable=SC2002 # it is to be a pipe
+cat one.tar.gz | "$PROFCPU" postprocess -q - -o piped || fail "an archive through a pipe: exit $?"
+[ -s piped/perf.data ] || fail "of an archive through a pipe no recording stays"
+for command in postprocess fold flamegraph; do
+	status=0
+	# shellcheck disable=SC2002
+	cat alone.data | "$PROFCPU" "$command" - >out 2>err || status=$?
+	[ "$status" = 1 ] || fail "$command of a perf.data through a pipe: exit $status"
+	[ "$(wc -l <err)" = 1 ] || fail "not one line: $(cat err)"
+	grep -q 'stdin: .* pipe; give its name' err || fail "does not say what to do: $(cat err)"
+done
+"$PROFCPU" postprocess -q - -o redirected <alone.data || fail "a redirected perf.data: exit $?"
+
+# What cannot be read leaves no directory behind, and one that was there stays, as it was.
+[ ! -e profilings ] || fail "a directory was made for nothing"
+head -c 100 one.tar.gz >cut.tar.gz
+echo hello >hello
+head -c 200 alone.data >header
+mkdir mine
+for input in cut.tar.gz hello header missing; do
+	refuses "$PROFCPU" postprocess "$input"
+	[ ! -e profilings ] || fail "$input: a directory stays behind"
+	refuses "$PROFCPU" postprocess "$input" -o new
+	[ ! -e new ] || fail "$input: new stays behind"
+	refuses "$PROFCPU" postprocess "$input" -o mine
+	[ -d mine ] || fail "$input: took the user's directory away"
+	[ -z "$(ls mine)" ] || fail "$input: left in it: $(ls mine)"
+done
