@@ -9,7 +9,6 @@
 #include "profcpu/target.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -106,8 +105,7 @@ static int collect_option_value(struct collect_arguments *a, int c)
 	case COLLECT_TITLE:
 		a->post.title = optarg;
 		return 0;
-	default: /* getopt said what is wrong */
-		log_note("`profcpu help collect` shows the options");
+	default: /* said already */
 		return -EINVAL;
 	}
 }
@@ -162,7 +160,7 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 	int c;
 
 	optind = 0;
-	while ((c = getopt_long_only(argc, argv, "+p:ae:F:c:d:o:q", collect_longopts, NULL)) != -1)
+	while ((c = options_next(&command_collect, argc, argv, "+:p:ae:F:c:d:o:q", collect_longopts)) != -1)
 		if (collect_parse_one(a, c))
 			return -EINVAL;
 	if (collect_parse_command(argc, argv, a))

@@ -4,7 +4,6 @@
 #include "profcpu/doctor.h"
 #include "profcpu/options.h"
 
-#include <getopt.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
@@ -82,7 +81,8 @@ static int doctor_parse(int argc, char **argv, struct doctor_options *options)
 	};
 	uint64_t pid;
 
-	for (int c; (c = getopt_long_only(argc, argv, "p:", longopts, NULL)) != -1;) {
+	optind = 0;
+	for (int c; (c = options_next(&command_doctor, argc, argv, ":p:", longopts)) != -1;) {
 		if (c == 'p' && options_u64("--pid", optarg, 1, INT_MAX, &pid))
 			return -1;
 		if (c == 'p')
@@ -91,10 +91,7 @@ static int doctor_parse(int argc, char **argv, struct doctor_options *options)
 		if (c == '?')
 			return -1;
 	}
-	if (optind == argc)
-		return 0;
-	log_error("doctor takes no argument '%s'", argv[optind]);
-	return -1;
+	return options_no_argument(&command_doctor, argc, argv);
 }
 
 static int doctor_run(int argc, char **argv)

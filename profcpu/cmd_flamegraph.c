@@ -6,10 +6,10 @@
 #include "flamegraph/tree_profile.h"
 #include "profcpu/command.h"
 #include "profcpu/input.h"
+#include "profcpu/options.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -200,7 +200,7 @@ static int flamegraph_parse(int argc, char **argv, struct flamegraph_arguments *
 	int c;
 
 	optind = 0;
-	while ((c = getopt_long_only(argc, argv, "o:", flamegraph_longopts, NULL)) != -1) {
+	while ((c = options_next(&command_flamegraph, argc, argv, ":o:", flamegraph_longopts)) != -1) {
 		const char **text = flamegraph_text(a, c);
 		bool *flag = flamegraph_flag(a, c);
 
@@ -209,18 +209,15 @@ static int flamegraph_parse(int argc, char **argv, struct flamegraph_arguments *
 		else if (flag)
 			*flag = true;
 		else if (flamegraph_value(a, c, optarg))
-			return -EINVAL; /* said already, by getopt or by us */
+			return -EINVAL; /* said already */
 		a->own_countname |= c == OPT_COUNTNAME;
 	}
-	if (argc - optind > 1) {
-		log_error("flamegraph takes one input, not %d; `profcpu help flamegraph` shows how", argc - optind);
+	if (options_one_argument(&command_flamegraph, argc, argv, "-", &a->path))
 		return -EINVAL;
-	}
 	if (a->svg.subtitle && !*a->svg.subtitle)
 		a->svg.subtitle = NULL;
 	if (a->svg.title && !*a->svg.title)
 		a->svg.title = NULL;
-	a->path = optind < argc ? argv[optind] : "-";
 	if (svg_options_check(&a->svg, &why)) {
 		log_error("%s", why);
 		return -EINVAL;

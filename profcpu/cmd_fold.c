@@ -4,10 +4,10 @@
 #include "profcpu/command.h"
 #include "profcpu/fold_inline.h"
 #include "profcpu/input.h"
+#include "profcpu/options.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -59,7 +59,7 @@ static int fold_names(struct fold_arguments *a, const char *text)
 	if (!strcmp(text, "full")) {
 		a->collapse.names = COLLAPSE_FULL;
 	} else if (strcmp(text, "perf") != 0) {
-		fprintf(stderr, "profcpu: --names takes perf or full, not '%s'\n", text);
+		log_error("--names takes perf or full, not '%s'", text);
 		return -EINVAL;
 	}
 	return 0;
@@ -132,16 +132,9 @@ static int fold_parse(int argc, char **argv, struct fold_arguments *a)
 	int c, r = 0;
 
 	optind = 0;
-	while (!r && (c = getopt_long_only(argc, argv, "o:", fold_longopts, NULL)) != -1)
+	while (!r && (c = options_next(&command_fold, argc, argv, ":o:", fold_longopts)) != -1)
 		r = fold_option(a, c);
-	if (r)
-		return r;
-	a->input = optind < argc ? argv[optind++] : "-";
-	if (optind < argc) {
-		fprintf(stderr, "profcpu: fold takes one input; `profcpu help fold` shows how\n");
-		return -EINVAL;
-	}
-	return 0;
+	return r ? r : options_one_argument(&command_fold, argc, argv, "-", &a->input);
 }
 
 /* What the lines do not show. */

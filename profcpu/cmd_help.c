@@ -1,4 +1,6 @@
+#include "base/log.h"
 #include "profcpu/command.h"
+#include "profcpu/options.h"
 
 #include <stdio.h>
 
@@ -14,8 +16,12 @@ static int help_run(int argc, char **argv)
 {
 	const struct command *c = argc > 1 ? command_find(argv[1]) : NULL;
 
+	optind = argc > 1 ? 2 : argc;
+	if (options_no_argument(&command_help, argc, argv))
+		return EXIT_USAGE;
+
 	if (argc > 1 && !c) {
-		fprintf(stderr, "profcpu: there is no command '%s'; `profcpu help` lists them\n", argv[1]);
+		log_error("there is no command '%s'; `profcpu help` lists them", argv[1]);
 		return EXIT_USAGE;
 	}
 	if (c)

@@ -3,13 +3,13 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "profcpu/command.h"
+#include "profcpu/options.h"
 #include "profcpu/outdir.h"
 #include "profcpu/postprocess.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,7 +31,7 @@ static int postprocess_parse(int argc, char **argv, struct postprocess_arguments
 	int c;
 
 	optind = 0;
-	while ((c = getopt_long_only(argc, argv, "o:q", postprocess_longopts, NULL)) != -1) {
+	while ((c = options_next(&command_postprocess, argc, argv, ":o:q", postprocess_longopts)) != -1) {
 		switch (c) {
 		case 'D':
 			a->input = optarg;
@@ -58,14 +58,9 @@ static int postprocess_parse(int argc, char **argv, struct postprocess_arguments
 			return -EINVAL;
 		}
 	}
-	if (optind < argc && !a->input)
-		a->input = argv[optind++];
-	if (!a->input || optind < argc) {
-		fprintf(stderr, "profcpu: postprocess takes one recording, perf.data, archive or text; "
-				"`profcpu help postprocess` shows how\n");
-		return -EINVAL;
-	}
-	return 0;
+	if (a->input)
+		return options_no_argument(&command_postprocess, argc, argv);
+	return options_one_argument(&command_postprocess, argc, argv, NULL, &a->input);
 }
 
 /* What stands in the directory of -o before anything is written there. */

@@ -5,8 +5,8 @@
 #include "base/vec.h"
 #include "container/targets.h"
 #include "profcpu/command.h"
+#include "profcpu/options.h"
 
-#include <getopt.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -207,17 +207,15 @@ static int ps_parse(int argc, char **argv, struct ps_options *options)
 		{0},
 	};
 
-	for (int c; (c = getopt_long_only(argc, argv, "", longopts, NULL)) != -1;) {
+	optind = 0;
+	for (int c; (c = options_next(&command_ps, argc, argv, ":", longopts)) != -1;) {
 		options->dotnet_only |= c == PS_DOTNET;
 		options->json |= c == PS_JSON;
 		options->args |= c == PS_ARGS;
 		if (c == '?')
 			return -1;
 	}
-	if (optind == argc)
-		return 0;
-	log_error("ps takes no argument '%s'", argv[optind]);
-	return -1;
+	return options_no_argument(&command_ps, argc, argv);
 }
 
 static int ps_run(int argc, char **argv)

@@ -1,12 +1,14 @@
 #include "profcpu/command.h"
+#include "profcpu/options.h"
 #include "profcpu/version.h"
 
 #include <stdio.h>
 
 static int version_run(int argc, char **argv)
 {
-	(void)argc;
-	(void)argv;
+	optind = 1;
+	if (options_no_argument(&command_version, argc, argv))
+		return EXIT_USAGE;
 	printf("profcpu %s\n", PROFCPU_VERSION);
 	return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 }

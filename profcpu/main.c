@@ -49,22 +49,17 @@ int main(int argc, char **argv)
 	const struct command *c = command_find(name);
 
 	if (!c) {
-		fprintf(stderr, "profcpu: there is no command '%s'; `profcpu help` lists them\n", name);
+		log_error("there is no command '%s'; `profcpu help` lists them", name);
 		return EXIT_USAGE;
 	}
 	if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h"))) {
 		fputs(c->usage, stdout);
 		return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 	}
-	/* getopt begins its messages with argv[0]. */
-	char getopt_name[64];
-
-	snprintf(getopt_name, sizeof(getopt_name), "profcpu: %s", c->name);
 	if (argc > 1) {
 		argc--;
 		argv++;
 	}
-	argv[0] = getopt_name;
 	int status = c->run(argc, argv);
 
 	log_sum_up();

@@ -2,13 +2,71 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "profcpu/command.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define OPTIONS_DURATION_MAX_S (366.0 * 24 * 3600)
+
+static bool options_knows(const struct option *longs, const char *shorts, int c)
+{
+	for (; longs->name; longs++)
+		if (longs->val == c)
+			return true;
+	return c > 0 && c < 128 && strchr(shorts, c);
+}
+
+/* How many long options begin as text does, up to its "=". */
+static int options_matches(const struct option *longs, const char *text)
+{
+	int n = 0;
+
+	while (*text == '-')
+		text++;
+	for (; longs->name; longs++)
+		n += *text && !strncmp(longs->name, text, strcspn(text, "="));
+	return n;
+}
+
+int options_next(const struct command *command, int argc, char **argv, const char *shorts, const struct option *longs)
+{
+	int c = getopt_long_only(argc, argv, shorts, longs, NULL);
+
+	if (c != '?' && c != ':')
+		return c;
+	/* getopt leaves the letter of a short option, the value of a long one that is known, or 0. */
+	char letter[] = {'-', (char)optopt, 0};
+	bool is_letter = optopt > 0 && optopt < 128 && !options_knows(longs, "", optopt);
+	const char *text = is_letter ? letter : argv[optind - 1];
+	const char *what = c == ':'				   ? "lacks its value"
+			   : options_knows(longs, shorts, optopt)  ? "takes no value"
+			   : !optopt && options_matches(longs, text) ? "can be several options"
+								     : "is no option";
+
+	log_error("'%s' %s; `profcpu help %s` shows the options", text, what, command->name);
+	return '?';
+}
+
+int options_one_argument(const struct command *command, int argc, char **argv, const char *otherwise, const char **ret_argument)
+{
+	*ret_argument = optind < argc ? argv[optind++] : otherwise;
+	if (*ret_argument && optind == argc)
+		return 0;
+	log_error("%s takes one input; `profcpu help %s` shows how", command->name, command->name);
+	return -EINVAL;
+}
+
+int options_no_argument(const struct command *command, int argc, char **argv)
+{
+	if (optind == argc)
+		return 0;
+	log_error("%s takes no argument '%s'; `profcpu help %s` shows how", command->name, argv[optind], command->name);
+	return -EINVAL;
+}
 
 int options_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *ret_value)
 {

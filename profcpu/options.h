@@ -1,11 +1,26 @@
-/* Reading numbers and lists out of option arguments, with one way of refusing them. */
+/* Options of a command line: their walk, numbers and lists in their arguments, with one way of refusing them. */
 #ifndef PROFCPU_OPTIONS_H
 #define PROFCPU_OPTIONS_H
 
 #include "base/vec.h"
 
+#include <getopt.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+struct command;
+
+/*
+ * The next option, as getopt_long_only gives it; shorts begins with ":" (or "+:"), and optind is 0 before the first call. -1: no
+ * more; '?' after one line by log_error that says what is wrong and where the options are shown.
+ */
+int options_next(const struct command *command, int argc, char **argv, const char *shorts, const struct option *longs);
+
+/* What is left is one argument at most, which is given back, else `otherwise`. 0; -EINVAL as above. */
+int options_one_argument(const struct command *command, int argc, char **argv, const char *otherwise, const char **ret_argument);
+
+/* Nothing is left. 0; -EINVAL as above. */
+int options_no_argument(const struct command *command, int argc, char **argv);
 
 /* A whole number from min to max. 0; -EINVAL after one line by log_error that names the option. */
 int options_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *ret_value);

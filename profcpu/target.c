@@ -9,7 +9,7 @@
 
 static void target_print_several(const struct target_list *list)
 {
-	fprintf(stderr, "profcpu: there are %zu .NET processes; say which with -p:\n", list->len);
+	log_error("there are %zu .NET processes; say which with -p:", list->len);
 	for (size_t i = 0; i < list->len; i++) {
 		const struct target *t = &list->v[i];
 
