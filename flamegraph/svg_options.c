@@ -79,6 +79,21 @@ static bool svg_encoding_is_fine(const char *e)
 	       strspn(e, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == strlen(e);
 }
 
+bool svg_encoding_is_known(const char *name)
+{
+	static const char *const known[] = {"UTF-8", "US-ASCII", "ASCII", "GB2312", "GBK", "GB18030", "Big5", "EUC-JP", "EUC-KR",
+					    "Shift_JIS", "KOI8-R", "KOI8-U", "latin1"};
+	static const char *const families[] = {"ISO-8859-", "windows-125"};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (!strcasecmp(name, known[i]))
+			return true;
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+		if (!strncasecmp(name, families[i], strlen(families[i])))
+			return true;
+	return false;
+}
+
 int svg_options_check(const struct svg_options *o, const char **ret_why)
 {
 	const char *why = NULL;

@@ -44,6 +44,9 @@ void svg_options_of_event(struct svg_options *options, const char *event, bool h
 /* 0, or -EINVAL and in *ret_why which option has a value that makes no picture. */
 int svg_options_check(const struct svg_options *options, const char **ret_why);
 
+/* Whether browsers and XML readers are known to read this encoding; false is no error. */
+bool svg_encoding_is_known(const char *name);
+
 /* The background of light mode, from top to bottom, "#rrggbb" each. differential: where changes are drawn.
  * 0 or -EINVAL for bgcolors of another form. */
 int svg_options_background(const struct svg_options *options, bool differential, char ret_from[8], char ret_to[8]);

@@ -169,6 +169,11 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 		log_error("-a and -p exclude each other: the whole machine, or some processes");
 		return -EINVAL;
 	}
+	if (a->record_only && (a->post.title || a->post.input.raw_names || a->post.input.mangled)) {
+		log_error("--title, --raw-names and --mangled are for outputs, which --record-only does not make; give them to "
+			  "`profcpu postprocess`");
+		return -EINVAL;
+	}
 	if (a->record.freq_hz && a->record.period) {
 		log_error("-F and -c exclude each other: samples a second, or events between samples");
 		return -EINVAL;

@@ -23,7 +23,7 @@ struct flamegraph_arguments {
 	struct tree_options tree;
 	struct input_options input;
 	const char *path, *out, *event;
-	bool palette_file, own_countname;
+	bool palette_file, own_countname, own_colors;
 };
 
 enum flamegraph_option {
@@ -194,6 +194,20 @@ static bool *flamegraph_flag(struct flamegraph_arguments *a, int c)
 	}
 }
 
+static int flamegraph_check(struct flamegraph_arguments *a)
+{
+	if (a->svg.encoding && !svg_encoding_is_known(a->svg.encoding))
+		log_note("'%s' is no encoding that viewers are known to read; without --encoding it is UTF-8", a->svg.encoding);
+	if (!a->palette_file || a->svg.palette.scheme != PALETTE_KIND)
+		return 0;
+	if (a->own_colors) {
+		log_error("--cp keeps colours by name, and those of --colors kind are not by name; choose others");
+		return -EINVAL;
+	}
+	a->svg.palette.scheme = PALETTE_HOT;
+	return 0;
+}
+
 static int flamegraph_parse(int argc, char **argv, struct flamegraph_arguments *a)
 {
 	const char *why;
@@ -211,6 +225,7 @@ static int flamegraph_parse(int argc, char **argv, struct flamegraph_arguments *
 		else if (flamegraph_value(a, c, optarg))
 			return -EINVAL; /* said already */
 		a->own_countname |= c == OPT_COUNTNAME;
+		a->own_colors |= c == OPT_COLORS;
 	}
 	if (options_one_argument(&command_flamegraph, argc, argv, "-", &a->path))
 		return -EINVAL;
@@ -222,7 +237,22 @@ static int flamegraph_parse(int argc, char **argv, struct flamegraph_arguments *
 		log_error("%s", why);
 		return -EINVAL;
 	}
-	return 0;
+	return flamegraph_check(a);
+}
+
+/* Folded stacks have names and counts and nothing else that one could ask for. */
+static int flamegraph_check_folded(const struct flamegraph_arguments *a, const char *name)
+{
+	const char *option = a->event		? "--event"
+			     : a->tree.with_tids ? "--tid"
+			     : a->input.raw_names ? "--raw-names"
+			     : a->input.mangled	? "--mangled"
+						: NULL;
+
+	if (!option)
+		return 0;
+	log_error("%s is for recordings, and %s is folded stacks; `profcpu fold` makes them with what they are to hold", option, name);
+	return -EINVAL;
 }
 
 /* 0, -errno; 1 where a part of the input was not readable. */
@@ -372,21 +402,22 @@ static void flamegraph_judge(struct flamegraph_arguments *a, const struct tree *
 		log_error("no stack counts found; the picture says so");
 	else if (total < FLAMEGRAPH_FEW && !a->own_countname && a->svg.unit == SVG_UNIT_COUNT)
 		log_note("only %.0f %s: too few for shares to mean much", total, a->svg.countname);
+	if (a->svg.negate && !tree->differential)
+		log_note("--negate has no effect: the input has one count a line");
 	if (a->svg.total > 0 && a->svg.total < total)
 		log_warn("--total %.0f is less than the weight of all stacks, %.0f, and was ignored", a->svg.total, total);
 }
 
-static int flamegraph_draw(struct flamegraph_arguments *a, struct source *source, const char *name,
+static int flamegraph_draw(struct flamegraph_arguments *a, struct source *source, const char *name, bool folded,
 			   struct profile *profile)
 {
 	struct palette_map map = {0};
 	struct tree tree = {0};
-	int partly = source->kind == SOURCE_TEXT && source_text_is_folded(source->fd)
-			     ? flamegraph_from_folded(a, source->fd, name, &tree)
-			     : flamegraph_from_profile(a, source, name, profile, &tree);
+	int partly = folded ? flamegraph_from_folded(a, source->fd, name, &tree)
+			    : flamegraph_from_profile(a, source, name, profile, &tree);
 	int r = partly < 0 ? partly : 0;
 
-	if (!r && a->palette_file && a->svg.palette.scheme != PALETTE_KIND) {
+	if (!r && a->palette_file) {
 		a->svg.palette.map = &map;
 		r = flamegraph_read_palette(&map);
 	}
@@ -414,16 +445,21 @@ static int flamegraph_main(int argc, char **argv)
 
 	if (flamegraph_parse(argc, argv, &a))
 		return EXIT_USAGE;
-	if (a.palette_file && a.svg.palette.scheme == PALETTE_KIND)
-		a.svg.palette.scheme = PALETTE_HOT;
 	if (source_open(a.path, NULL, &source))
 		return EXIT_FAILED;
+	bool folded = source.kind == SOURCE_TEXT && source_text_is_folded(source.fd);
+	const char *name = strcmp(a.path, "-") ? a.path : "stdin";
+
+	if (folded && flamegraph_check_folded(&a, name)) {
+		source_close(&source);
+		return EXIT_USAGE;
+	}
 	int r = profile_new(&profile);
 
 	if (r)
 		log_error("out of memory");
 	else
-		r = flamegraph_draw(&a, &source, strcmp(a.path, "-") ? a.path : "stdin", profile);
+		r = flamegraph_draw(&a, &source, name, folded, profile);
 	profile_free(profile);
 	source_close(&source);
 	return r ? EXIT_FAILED : EXIT_DONE;

@@ -127,6 +127,28 @@ static int fold_option(struct fold_arguments *a, int option)
 	}
 }
 
+/*
+ * Combinations of options that cannot mean anything. Those that stackcollapse-perf.pl takes without a word get a word and are
+ * taken too.
+ */
+static int fold_check(const struct fold_arguments *a)
+{
+	bool full = a->collapse.names == COLLAPSE_FULL;
+
+	if (!full && (a->input_options.raw_names || a->input_options.mangled)) {
+		log_error("%s goes with --names full: perf's form of a name has no other spelling",
+			  a->input_options.raw_names ? "--raw-names" : "--mangled");
+		return -EINVAL;
+	}
+	if (!full && a->show_inline && a->input_options.offline) {
+		log_error("--inline and --offline exclude each other: what is inlined is read from this machine's files");
+		return -EINVAL;
+	}
+	if (a->show_context && (full || !a->show_inline))
+		log_note("--context has no effect %s", full ? "with --names full" : "without --inline");
+	return 0;
+}
+
 static int fold_parse(int argc, char **argv, struct fold_arguments *a)
 {
 	int c, r = 0;
@@ -134,7 +156,9 @@ static int fold_parse(int argc, char **argv, struct fold_arguments *a)
 	optind = 0;
 	while (!r && (c = options_next(&command_fold, argc, argv, ":o:", fold_longopts)) != -1)
 		r = fold_option(a, c);
-	return r ? r : options_one_argument(&command_fold, argc, argv, "-", &a->input);
+	if (!r)
+		r = options_one_argument(&command_fold, argc, argv, "-", &a->input);
+	return r ? r : fold_check(a);
 }
 
 /* What the lines do not show. */
@@ -156,6 +180,8 @@ static void fold_say(const struct fold_arguments *a, const struct input_result *
 		log_warn("%llu samples are left out, whose threads have no name or one that perf script's readers "
 			 "cannot read (--names full has them)",
 			 (unsigned long long)stats->nameless_samples);
+	if (a->collapse.srcline && input->kind != SOURCE_TEXT)
+		log_note("--srcline has no effect here: source lines come with the text of `perf script -F +srcline`");
 	if (input->text.unended)
 		log_warn("the text ends inside of a sample, which is left out");
 }
@@ -243,7 +269,9 @@ const struct command command_fold = {
 		 "perf script with stacks; \"-\", or nothing, is stdin. By default the lines are those of `perf script |\n"
 		 "stackcollapse-perf.pl`, and these options mean what they mean there:\n\n"
 		 "      --pid, --tid          comm-PID, comm-PID/TID for comm\n"
-		 "      --kernel, --jit       _[k] behind kernel functions, _[j] behind JIT-compiled ones\n"
+		 "      --kernel, --jit       _[k] behind kernel functions, _[j] behind JIT-compiled ones; perf knows these by\n"
+		 "                            their perf map, and not in the memory that .NET maps twice, so that those have\n"
+		 "                            the mark with --names full only\n"
 		 "      --all                 both\n"
 		 "      --addrs               addresses of frames without a name\n"
 		 "      --srcline             source lines, of perf script -F +srcline\n"

@@ -93,6 +93,8 @@ static int input_load_text(struct source *source, const char *name, const struct
 
 	if (!text.full_name && !options->raw_names)
 		text.full_name = input_managed_name;
+	if (options->mangled)
+		log_note("--mangled has no effect on %s: names in a text stay as they are", name);
 	int r = script_text_read(source->fd, &text, profile, &result->text, &err);
 
 	if (r)

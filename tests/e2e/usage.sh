@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Wrong usage of whatever command: status 2, nothing on stdout, one line in one form that says where the options are shown.
+# Options that have no effect where they stand: the scripts' own work, with a word; others are wrong usage.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 
@@ -38,4 +39,44 @@ wrong "help takes no argument 'x'$(shows help how)" help fold x
 wrong "there is no command 'nonsense'; \`profcpu help\` lists them" nonsense
 wrong "there is no command 'nonsense'; \`profcpu help\` lists them" help nonsense
 wrong "--names takes perf or full, not 'short'" fold --names short
+
+# Combinations that cannot mean anything.
+cp "$TESTS/golden/fold/cpp.txt" text
+cp "$TESTS/golden/flamegraph/service.folded" folded
+other="goes with --names full: perf's form of a name has no other spelling"
+wrong "--raw-names $other" fold --raw-names text
+wrong "--mangled $other" fold --mangled text
+wrong "--inline and --offline exclude each other: what is inlined is read from this machine's files" fold --inline --offline text
+wrong "--title, --raw-names and --mangled are for outputs, which --record-only does not make; give them to \`profcpu postprocess\`" \
+	collect -a --record-only --title x
+wrong "--cp keeps colours by name, and those of --colors kind are not by name; choose others" flamegraph --cp --colors kind folded
+for option in --event=cycles --tid --raw-names --mangled; do
+	wrong "${option%=*} is for recordings, and folded is folded stacks; \`profcpu fold\` makes them with what they are to hold" \
+		flamegraph "$option" folded
+done
+
+# idle NOTE OPTION COMMAND ARGUMENT...: the option is taken, changes nothing, and a line says so.
+idle() {
+	local note=$1 option=$2
+	shift 2
+	timeout 20 "$PROFCPU" "$@" >plain 2>/dev/null || fail "$*: exit $?"
+	timeout 20 "$PROFCPU" "$@" "$option" >out 2>err || fail "$* $option: exit $?: $(cat err)"
+	grep -qxF "profcpu: $note" err || fail "$* $option: $(cat err)"
+	sed -i 's/ data-negate="."//' plain out # the script knows what was asked for
+	cmp plain out || fail "$* $option: has an effect"
+}
+idle "--context has no effect without --inline" --context fold text
+idle "--context has no effect with --names full" --context fold --names full --inline text
+idle "--mangled has no effect on text: names in a text stay as they are" --mangled fold --names full text
+idle "--mangled has no effect on text: names in a text stay as they are" --mangled flamegraph text
+idle "--srcline has no effect here: source lines come with the text of \`perf script -F +srcline\`" --srcline \
+	fold "$TESTS/golden/perf/6.1-g"
+printf 'a;b 100\n' >one
+idle "--negate has no effect: the input has one count a line" --negate flamegraph one
+"$PROFCPU" flamegraph --encoding bogus folded >out 2>err || fail "--encoding bogus: exit $?"
+grep -q "^profcpu: 'bogus' is no encoding" err || fail "nothing is said of --encoding bogus: $(cat err)"
+for encoding in utf-8 ISO-8859-1 windows-1252; do
+	"$PROFCPU" flamegraph --encoding "$encoding" folded 2>err | head -n 1 | grep -q "encoding=\"$encoding\"" || fail "$encoding"
+	[ ! -s err ] || fail "$encoding: $(cat err)"
+done
 exit 0
