@@ -16,6 +16,7 @@ _Static_assert(sizeof(struct profile_thread) == 20, "threads are compared as byt
 
 struct profile_stack_node {
 	uint32_t parent, frame;
+	uint32_t recent; /* the child that was met last, 0: none */
 };
 
 struct profile {
@@ -38,7 +39,7 @@ int profile_new(struct profile **ret_profile)
 	if (!p)
 		return -ENOMEM;
 	samples_init(&p->samples);
-	if (vec_push(&p->stacks, ((struct profile_stack_node){0, PROFILE_NONE}))) {
+	if (vec_push(&p->stacks, ((struct profile_stack_node){.frame = PROFILE_NONE}))) {
 		profile_free(p);
 		return -ENOMEM;
 	}
@@ -171,8 +172,8 @@ int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t
 
 /*
  * A stack that is new continues the newest one most of the time: its callers were made a moment ago, one after another. So a
- * node's first child tends to be the next node, which is looked at before the table, and only the other children are in
- * the table: one entry a branch, not one a node.
+ * node's first child tends to be the next node, and only the other children are in the table: one entry a branch, not one
+ * a node.
  */
 static bool profile_stack_is_next(const struct profile *p, uint32_t parent, uint32_t frame)
 {
@@ -181,16 +182,16 @@ static bool profile_stack_is_next(const struct profile *p, uint32_t parent, uint
 	return next < p->stacks.len && p->stacks.v[next].parent == parent && p->stacks.v[next].frame == frame;
 }
 
-int profile_stack(struct profile *p, uint32_t parent, uint32_t frame, uint32_t *ret_stack)
+/* Finds or makes a child that is not the one that was met last. */
+static int profile_stack_other(struct profile *p, uint32_t parent, uint32_t frame, uint32_t *ret_stack)
 {
 	bool follows = (size_t)parent + 1 == p->stacks.len;
 	uint32_t *place;
 	int fresh = 1;
 
-	if (profile_stack_is_next(p, parent, frame)) {
-		*ret_stack = parent + 1;
+	*ret_stack = parent + 1;
+	if (profile_stack_is_next(p, parent, frame))
 		return 0;
-	}
 	if (p->stacks.len >= PROFILE_IDS_MAX)
 		return -E2BIG;
 	/* Room first, so that the table never points to a stack that is not there. */
@@ -201,11 +202,24 @@ int profile_stack(struct profile *p, uint32_t parent, uint32_t frame, uint32_t *
 				  &fresh))
 			return -ENOMEM;
 		*ret_stack = *place;
-	} else {
-		*ret_stack = (uint32_t)p->stacks.len;
 	}
 	if (fresh)
-		p->stacks.v[p->stacks.len++] = (struct profile_stack_node){parent, frame};
+		p->stacks.v[p->stacks.len++] = (struct profile_stack_node){parent, frame, 0};
+	return 0;
+}
+
+int profile_stack(struct profile *p, uint32_t parent, uint32_t frame, uint32_t *ret_stack)
+{
+	uint32_t stack = p->stacks.v[parent].recent;
+	int r;
+
+	if (!stack || p->stacks.v[stack].frame != frame) {
+		r = profile_stack_other(p, parent, frame, &stack);
+		if (r)
+			return r;
+		p->stacks.v[parent].recent = stack;
+	}
+	*ret_stack = stack;
 	return 0;
 }
 

@@ -8,16 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLCHAINS_SLOTS_MIN 64u /* of a table; powers of two */
-#define CALLCHAINS_SLOTS_MAX (1u << 30)
-#define CALLCHAINS_SLOTS_KEPT 4096u /* a table of more is given back when its address space is left */
+#define CALLCHAINS_GENERATIONS_MAX (1u << 28)
 
 void callchains_free(struct callchains *c)
 {
-	for (size_t i = 0; c->spaces && i < CALLCHAINS_SPACES; i++)
-		free(c->spaces[i].slots);
-	free(c->spaces);
-	free(c->kernel_space.slots);
+	free(c->cache);
+	vec_free(&c->frame_flags);
 	free(c->recent);
 	hashmap_free(&c->kernel_ids);
 	vec_free(&c->kernels);
@@ -28,72 +24,45 @@ void callchains_free(struct callchains *c)
 	*c = (struct callchains){0};
 }
 
-static struct callchain_slot *callchains_slot(struct callchain_slot *slots, size_t nslots, uint64_t ip, uint8_t asked)
+/* One state of one address space and one way to ask, as a number; 0: there are too many of them, ask each time. */
+static uint32_t callchains_space(const struct callchains *c, const struct callchain_place *place)
 {
-	size_t i = hash_u64(ip) & (nslots - 1);
+	uint32_t generation = place->mode == CALLCHAIN_KERNEL ? c->kernel_generation
+							      : processes_generation(c->processes, place->thread);
 
-	while (slots[i].frame.asked && (slots[i].ip != ip || slots[i].frame.asked != asked))
-		i = (i + 1) & (nslots - 1);
-	return &slots[i];
+	if (generation >= CALLCHAINS_GENERATIONS_MAX)
+		return 0;
+	return generation << 4 | (uint32_t)place->mode << 2 | (uint32_t)place->exact << 1 | 1;
 }
 
-static int callchains_grow_space(struct callchain_space *space)
+static int callchains_ask(struct callchains *c, const struct callchain_place *place, uint32_t space,
+			  struct callchain_slot *ret_slot)
 {
-	uint32_t n = space->nslots ? space->nslots * 2 : CALLCHAINS_SLOTS_MIN;
-	struct callchain_slot *slots = calloc(n, sizeof(*slots));
+	struct callchain_frame frame;
+	int r = c->frame(c->ctx, place, &frame);
 
-	if (!slots || n >= CALLCHAINS_SLOTS_MAX) {
-		free(slots);
-		return slots ? -E2BIG : -ENOMEM;
-	}
-	for (uint32_t i = 0; i < space->nslots; i++)
-		if (space->slots[i].frame.asked)
-			*callchains_slot(slots, n, space->slots[i].ip, space->slots[i].frame.asked) = space->slots[i];
-	free(space->slots);
-	space->slots = slots;
-	space->nslots = n;
+	while (!r && c->frame_flags.len <= frame.frame)
+		if (vec_push(&c->frame_flags, 0))
+			r = -ENOMEM;
+	if (r)
+		return r;
+	c->frame_flags.v[frame.frame] = frame.flags;
+	/* Being told that an address is not mapped does not change the generation: what is kept still holds. */
+	*ret_slot = (struct callchain_slot){place->ip, space, frame.frame};
 	return 0;
 }
 
-/* The table of an address space as it is now; that of another one that was met longer ago is taken for it. */
-static struct callchain_space *callchains_space(struct callchains *c, const struct callchain_place *place)
+/* space: callchains_space of the place, which is the same for all of a callchain's that are asked for in the same way. */
+static inline int callchains_frame(struct callchains *c, const struct callchain_place *place, uint32_t space,
+				   uint32_t *ret_frame)
 {
-	bool kernel = place->mode == CALLCHAIN_KERNEL;
-	uint32_t generation = kernel ? c->kernel_generation : processes_generation(c->processes, place->thread);
-	struct callchain_space *space = kernel ? &c->kernel_space : &c->spaces[generation % CALLCHAINS_SPACES];
+	struct callchain_slot *slot = &c->cache[hash_mix(place->ip, space) & (CALLCHAINS_CACHE - 1)];
 
-	if (space->generation == generation)
-		return space;
-	if (space->nslots > CALLCHAINS_SLOTS_KEPT) {
-		free(space->slots);
-		*space = (struct callchain_space){0};
-	} else if (space->used) {
-		memset(space->slots, 0, space->nslots * sizeof(*space->slots));
-	}
-	space->used = 0;
-	space->generation = generation;
-	return space;
-}
+	if (slot->ip != place->ip || slot->space != space || !space) {
+		int r = callchains_ask(c, place, space, slot);
 
-static int callchains_frame(struct callchains *c, const struct callchain_place *place,
-			    struct callchain_frame *ret_frame)
-{
-	struct callchain_space *space = callchains_space(c, place);
-	uint8_t asked = (uint8_t)(1 + place->mode * 2 + place->exact);
-	struct callchain_slot *slot;
-	int r;
-
-	if (space->used * 2 >= space->nslots && callchains_grow_space(space))
-		return -ENOMEM;
-	slot = callchains_slot(space->slots, space->nslots, place->ip, asked);
-	if (!slot->frame.asked) {
-		r = c->frame(c->ctx, place, &slot->frame);
 		if (r)
 			return r;
-		/* Being told that an address is not mapped does not change the generation: what is kept still holds. */
-		slot->ip = place->ip;
-		slot->frame.asked = asked;
-		space->used++;
 	}
 	*ret_frame = slot->frame;
 	return 0;
@@ -107,8 +76,7 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 	uint32_t generation = processes_generation(c->processes, t);
 	struct callchain_place place = {.thread = t, .mode = CALLCHAIN_USER, .time_ns = time_ns};
 	size_t had = recent->generation == generation ? recent->n : 0, shared = 0;
-	uint32_t stack = PROFILE_STACK_EMPTY;
-	struct callchain_frame frame;
+	uint32_t stack = PROFILE_STACK_EMPTY, space = callchains_space(c, &place), frame;
 
 	/* The leaf is exact: it is no caller, and equal only where all is. */
 	while (shared + 1 < n && shared + 1 < had && recent->words[shared] == words[n - 1 - shared])
@@ -121,11 +89,14 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 	recent->n = (uint32_t)shared;
 	for (size_t i = shared; i < n; i++) {
 		place.ip = words[n - 1 - i];
-		place.exact = i + 1 == n;
-		int r = callchains_frame(c, &place, &frame);
+		if (i + 1 == n) {
+			place.exact = true;
+			space = callchains_space(c, &place);
+		}
+		int r = callchains_frame(c, &place, space, &frame);
 
 		if (!r)
-			r = profile_stack(c->profile, stack, frame.frame, &stack);
+			r = profile_stack(c->profile, stack, frame, &stack);
 		if (r)
 			return r;
 		recent->words[i] = place.ip;
@@ -142,7 +113,7 @@ static int callchains_make_kernel(struct callchains *c, const struct process_thr
 {
 	struct callchain_place place = {.thread = t, .mode = CALLCHAIN_KERNEL, .exact = true, .time_ns = time_ns};
 	struct callchain_kernel kernel = {.first = (uint32_t)c->kernel_frames.len, .n = (uint32_t)n};
-	struct callchain_frame frame;
+	uint32_t frame;
 
 	if (vec_reserve(&c->kernel_frames, n))
 		return -ENOMEM;
@@ -150,13 +121,13 @@ static int callchains_make_kernel(struct callchains *c, const struct process_thr
 		return -E2BIG;
 	for (size_t i = 0; i < n; i++) {
 		place.ip = words[i];
-		int r = callchains_frame(c, &place, &frame);
+		int r = callchains_frame(c, &place, callchains_space(c, &place), &frame);
 
 		if (r)
 			return r;
-		place.exact = frame.flags & FRAMES_INTERRUPTED;
-		kernel.idle |= !!(frame.flags & FRAMES_IDLE);
-		c->kernel_frames.v[kernel.first + n - 1 - i] = frame.frame;
+		place.exact = c->frame_flags.v[frame] & FRAMES_INTERRUPTED;
+		kernel.idle |= !!(c->frame_flags.v[frame] & FRAMES_IDLE);
+		c->kernel_frames.v[kernel.first + n - 1 - i] = frame;
 	}
 	c->kernel_frames.len += n;
 	*ret_kernel = kernel;
@@ -261,7 +232,8 @@ static int callchains_stack_of_parts(struct callchains *c, const struct process_
 struct callchain_walk {
 	struct callchain_place place;
 	size_t n;
-	struct callchain_frame frames[CALLCHAINS_FRAMES_MAX];
+	bool user; /* one of the frames is not the kernel's */
+	uint32_t frames[CALLCHAINS_FRAMES_MAX];
 };
 
 /* A PERF_CONTEXT_* mark. false: perf gives such callchains up. */
@@ -287,14 +259,17 @@ static int callchains_walk(struct callchains *c, const uint64_t *words, size_t n
 		if (words[i] >= PERF_CONTEXT_MAX) {
 			if (!callchains_mark(&w->place, words[i])) {
 				w->n = 0;
+				w->user = false;
 				return 0;
 			}
 			continue;
 		}
 		w->place.ip = words[i];
-		r = callchains_frame(c, &w->place, &w->frames[w->n]);
-		if (!r)
-			w->place.exact = w->frames[w->n++].flags & FRAMES_INTERRUPTED;
+		r = callchains_frame(c, &w->place, callchains_space(c, &w->place), &w->frames[w->n]);
+		if (r)
+			break;
+		w->place.exact = c->frame_flags.v[w->frames[w->n++]] & FRAMES_INTERRUPTED;
+		w->user |= w->place.mode != CALLCHAIN_KERNEL;
 	}
 	return r;
 }
@@ -304,13 +279,10 @@ static int callchains_hang(struct callchains *c, const struct callchain_walk *w,
 {
 	int r = 0;
 
-	*stack = (struct callchain_stack){.stack = PROFILE_STACK_EMPTY};
+	*stack = (struct callchain_stack){.stack = PROFILE_STACK_EMPTY, .user = w->user};
 	for (size_t i = w->n; i > 0 && !r; i--) {
-		const struct callchain_frame *f = &w->frames[i - 1];
-
-		r = profile_stack(c->profile, stack->stack, f->frame, &stack->stack);
-		stack->user |= !f->kernel;
-		stack->idle |= !!(f->flags & FRAMES_IDLE);
+		r = profile_stack(c->profile, stack->stack, w->frames[i - 1], &stack->stack);
+		stack->idle |= !!(c->frame_flags.v[w->frames[i - 1]] & FRAMES_IDLE);
 	}
 	return r;
 }
@@ -344,12 +316,12 @@ int callchains_stack(struct callchains *c, const struct process_thread *thread, 
 {
 	struct callchain_parts parts;
 
-	if (!c->recent || !c->spaces) {
+	if (!c->recent || !c->cache) {
 		free(c->recent);
-		free(c->spaces);
+		free(c->cache);
 		c->recent = calloc(CALLCHAINS_RECENT, sizeof(*c->recent));
-		c->spaces = calloc(CALLCHAINS_SPACES, sizeof(*c->spaces));
-		if (!c->recent || !c->spaces)
+		c->cache = calloc(CALLCHAINS_CACHE, sizeof(*c->cache));
+		if (!c->recent || !c->cache)
 			return -ENOMEM;
 	}
 	if (n && callchains_split(words, n, &parts))

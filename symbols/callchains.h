@@ -1,6 +1,6 @@
 /*
- * From callchains to stacks of the profile. What a callchain has in common with an earlier one is not looked up again: an
- * address of an address space makes one frame, the callers that a thread still has from its sample before keep their stacks,
+ * From callchains to stacks of the profile. What a callchain has in common with a recent one is not looked up again: frames
+ * of addresses are kept in a cache, the callers that a thread still has from its sample before keep their stacks,
  * and the kernel's part is kept by itself, as it repeats under many different user parts.
  */
 #ifndef SYMBOLS_CALLCHAINS_H
@@ -16,16 +16,14 @@
 
 #define CALLCHAINS_FRAMES_MAX 127 /* of a stack, as perf script (PERF_MAX_STACK_DEPTH) */
 #define CALLCHAINS_RECENT 64 /* threads whose last user part is kept */
-#define CALLCHAINS_SPACES 256 /* address spaces whose frames are kept */
+#define CALLCHAINS_CACHE 32768u /* addresses whose frames are kept: what a processor's second cache holds; a power of two */
 
 enum callchain_mode { CALLCHAIN_USER, CALLCHAIN_KERNEL, CALLCHAIN_NEITHER };
 
 /* A frame as it was made for an address, and what it says of its stack. */
 struct callchain_frame {
 	uint32_t frame;
-	uint8_t flags; /* enum frames_flag */
-	bool kernel;
-	uint8_t asked; /* private: how it was asked for; 0: free */
+	uint8_t flags; /* enum frames_flag; the same for each address of the frame */
 };
 
 struct callchain_stack {
@@ -43,22 +41,14 @@ struct callchain_place {
 	uint64_t time_ns;
 };
 
-/* Answers it, once for each address as long as an address space stays what it is. 0, -ENOMEM, -E2BIG. */
+/* Answers it. An answer holds as long as the address space stays what it is, and can be asked for again. 0, -ENOMEM, -E2BIG. */
 typedef int callchains_frame_fn(void *ctx, const struct callchain_place *place, struct callchain_frame *ret_frame);
 
+/* The frame of an address in one state of an address space. The last one that came to a place of the cache has it. */
 struct callchain_slot {
 	uint64_t ip;
-	struct callchain_frame frame;
-};
-
-/*
- * The frames of one state of an address space. Each has its own table, which a processor's cache can hold: one table of all
- * would be megabytes, as each process has its own addresses.
- */
-struct callchain_space {
-	struct callchain_slot *slots;
-	uint32_t nslots, used;
-	uint32_t generation;
+	uint32_t space; /* callchains_space; 0: free */
+	uint32_t frame;
 };
 
 /* The user part of a thread's last callchain, root first, and the stack at each of its frames. */
@@ -81,8 +71,8 @@ struct callchains {
 	void *ctx;
 	uint32_t kernel_generation; /* changes whenever a kernel address may have another answer than before */
 	/* The rest is private. */
-	struct callchain_space *spaces; /* CALLCHAINS_SPACES, by generation */
-	struct callchain_space kernel_space;
+	struct callchain_slot *cache; /* CALLCHAINS_CACHE */
+	VEC(uint8_t) frame_flags; /* enum frames_flag, by frame of the profile, of those that were made here */
 	struct callchain_recent *recent; /* CALLCHAINS_RECENT, by tid */
 	struct hashmap kernel_ids; /* hash of the words -> index into kernels */
 	VEC(struct callchain_kernel) kernels;

@@ -26,7 +26,6 @@ struct symbolizer {
 	uint32_t kernel_image; /* in answers */
 	uint32_t unknown_module; /* profile text "[unknown]" */
 	struct callchains callchains;
-	VEC(uint8_t) root_frames; /* by frame id of the profile: 1 for frames that nothing calls */
 	bool other_pid_ns_seen; /* the recording was made inside a PID namespace */
 	bool from_store;
 	struct store_notes notes; /* with from_store */
@@ -122,7 +121,6 @@ void symbolizer_free(struct symbolizer *s)
 	answers_free(&s->answers);
 	kernel_map_free(&s->kernel);
 	callchains_free(&s->callchains);
-	vec_free(&s->root_frames);
 	free(s);
 }
 
@@ -334,14 +332,7 @@ static int symbolizer_frame(void *ctx, const struct callchain_place *question, s
 	}
 	if (!r)
 		r = frames_make(&s->frames, &here, &full, &ret_frame->frame, &ret_frame->flags);
-	if (r)
-		return r;
-	ret_frame->kernel = question->mode == CALLCHAIN_KERNEL;
-	while (s->root_frames.len <= ret_frame->frame)
-		if (vec_push(&s->root_frames, 0))
-			return -ENOMEM;
-	s->root_frames.v[ret_frame->frame] = !!(ret_frame->flags & FRAMES_ROOT);
-	return 0;
+	return r;
 }
 
 /* The mode of a sample's own ip. */
@@ -453,7 +444,7 @@ static void symbolizer_audit_stack(const struct symbolizer *s, uint32_t stack, u
 		const struct profile_frame *frame = profile_frame_of(s->profile, id);
 
 		audit->frames[frame->kind][frame->status] += samples;
-		rooted |= id < s->root_frames.len && s->root_frames.v[id];
+		rooted |= !!(s->callchains.frame_flags.v[id] & FRAMES_ROOT);
 	}
 	audit->samples += samples;
 	*(rooted ? &audit->stacks_complete : &audit->stacks_truncated) += samples;
