@@ -26,6 +26,7 @@ struct images_source {
 	struct image *elf;
 	bool bounds_tried;
 	struct function_bounds bounds;
+	VEC(uint32_t) symbols; /* by symbol.piece: symbol of answers + 1; 0: was not asked for */
 };
 
 struct images_header_id {
@@ -45,7 +46,7 @@ struct images {
 	struct images_stats stats;
 	struct images_options options;
 	uint64_t bounds_vaddr; /* of the last answer from bounds: where the function begins */
-	struct hashmap known_ids; /* hash of image and range that a source gave -> symbol of answers */
+	struct hashmap bounds_ids; /* image and function without a name -> symbol of answers */
 	/* The last answer: the next question is the byte before most of the time. */
 	struct {
 		uint32_t image, symbol;
@@ -75,6 +76,7 @@ void images_free(struct images *im)
 	for (size_t i = 0; i < im->sources.len; i++) {
 		image_free(im->sources.v[i].elf);
 		function_bounds_free(&im->sources.v[i].bounds);
+		vec_free(&im->sources.v[i].symbols);
 	}
 	for (size_t i = 0; i < im->perfmaps.len; i++)
 		symbol_provider_free(im->perfmaps.v[i]);
@@ -83,7 +85,7 @@ void images_free(struct images *im)
 	hashmap_free(&im->perfmap_ids);
 	vec_free(&im->ids);
 	hashmap_free(&im->header_ids);
-	hashmap_free(&im->known_ids);
+	hashmap_free(&im->bounds_ids);
 	free(im);
 }
 
@@ -152,6 +154,17 @@ static bool images_other_root(const struct images *im, int32_t pid)
 	return im->opener && !opener_process(im->opener, pid, &process) && process.other_root;
 }
 
+/* Makes the source of an image, not looked for yet, if there is none. */
+static int images_reach(struct images *im, uint32_t image)
+{
+	struct images_source fresh = {0};
+
+	while (im->sources.len <= image)
+		if (vec_push(&im->sources, fresh))
+			return -ENOMEM;
+	return 0;
+}
+
 int images_of_record(struct images *im, const struct perfdata_record *record, uint32_t *ret_image,
 		     bool *ret_anonymous)
 {
@@ -159,7 +172,6 @@ int images_of_record(struct images *im, const struct perfdata_record *record, ui
 	enum answers_kind kind = images_kind(record, ret_anonymous);
 	struct answers_image key = {.kind = (uint8_t)kind};
 	const uint32_t *header;
-	size_t had;
 	int r = intern_str(&im->answers->texts, m->filename, &key.path);
 
 	if (r)
@@ -179,17 +191,11 @@ int images_of_record(struct images *im, const struct perfdata_record *record, ui
 	} else if (kind == ANSWERS_JIT) {
 		key.pid = record->pid;
 	}
-	had = im->answers->images.len;
 	r = answers_image(im->answers, &key, ret_image);
+	if (!r)
+		r = images_reach(im, *ret_image);
 	if (r)
 		return r;
-	if (im->answers->images.len > had || im->sources.len <= *ret_image) {
-		struct images_source fresh = {0};
-
-		while (im->sources.len <= *ret_image)
-			if (vec_push(&im->sources, fresh))
-				return -ENOMEM;
-	}
 	if (!im->sources.v[*ret_image].end) {
 		im->sources.v[*ret_image].pid = record->pid;
 		im->sources.v[*ret_image].start = m->addr;
@@ -462,7 +468,7 @@ static int images_open_bounds(struct images *im, const struct answers_image *key
 static int images_ask_bounds(struct images *im, const struct answers_image *key, struct images_source *s,
 			     uint64_t vaddr, struct symbol *ret_symbol)
 {
-	struct symbol found = {.source = SYMBOL_BOUNDS, .until_ns = UINT64_MAX};
+	struct symbol found = {.source = SYMBOL_BOUNDS, .piece = SYMBOL_NO_PIECE, .until_ns = UINT64_MAX};
 	int r = images_open_bounds(im, key, s);
 
 	if (!r)
@@ -510,8 +516,6 @@ static int images_ask_source(struct images *im, uint32_t image, uint64_t addr, u
 		r = kernel_map_load(im->kernel);
 		return r ? r : kernel_map_ask(im->kernel, addr, time_ns, ret_symbol, ret_module);
 	}
-	if (image >= im->sources.len)
-		return -ENOENT;
 	r = images_open(im, image);
 	if (r)
 		return r;
@@ -534,26 +538,53 @@ static int images_name(struct images *im, const struct symbol *s, uint32_t *ret_
 	return intern_str(&im->answers->texts, buf, ret_name);
 }
 
-/* The symbol of answers for what a source said: addresses are many, what covers them is met again and again. */
+static int images_new_symbol(struct images *im, uint32_t image, const struct symbol *s, const char *module,
+			     uint32_t *ret_symbol)
+{
+	struct answers_symbol found = {
+		.start = s->base, .end = s->end, .image = image, .module = ANSWERS_NONE, .source = (uint32_t)s->source};
+	int r = images_name(im, s, &found.name);
+
+	if (!r && module)
+		r = intern_str(&im->answers->texts, module, &found.module);
+	return r ? r : answers_symbol(im->answers, &found, ret_symbol);
+}
+
+/* The place that keeps the symbol of answers + 1 for what a source said: addresses are many, what covers them is met again
+ * and again. */
+static int images_symbol_place(struct images *im, uint32_t image, const struct symbol *s, uint32_t **ret_place)
+{
+	struct images_source *source = &im->sources.v[image];
+
+	if (s->piece == SYMBOL_NO_PIECE)
+		return hashmap_entry(&im->bounds_ids, hash_mix(s->start, image), 0, ret_place, NULL);
+	if (s->piece >= source->symbols.len) {
+		size_t had = source->symbols.len;
+
+		if (vec_reserve(&source->symbols, s->piece + (size_t)1 - had))
+			return -ENOMEM;
+		source->symbols.len = source->symbols.cap;
+		memset(source->symbols.v + had, 0, (source->symbols.len - had) * sizeof(*source->symbols.v));
+	}
+	*ret_place = &source->symbols.v[s->piece];
+	return 0;
+}
+
+/* The symbol of answers for what a source said. */
 static int images_symbol(struct images *im, uint32_t image, const struct symbol *s, const char *module,
 			 uint32_t *ret_symbol)
 {
-	uint64_t key = hash_mix(hash_mix(s->start, s->end), (uint64_t)image << 8 | (uint64_t)s->source);
-	struct answers_symbol found = {
-		.start = s->base, .end = s->end, .image = image, .module = ANSWERS_NONE, .source = (uint32_t)s->source};
-	const uint32_t *known = hashmap_get(&im->known_ids, key);
-	int r;
+	uint32_t *place;
+	int r = images_symbol_place(im, image, s, &place);
 
-	if (known) {
-		*ret_symbol = *known;
-		return 0;
+	if (!r && !*place) {
+		r = images_new_symbol(im, image, s, module, ret_symbol);
+		if (!r)
+			*place = *ret_symbol + 1;
 	}
-	r = images_name(im, s, &found.name);
-	if (!r && module)
-		r = intern_str(&im->answers->texts, module, &found.module);
 	if (!r)
-		r = answers_symbol(im->answers, &found, ret_symbol);
-	return r ? r : hashmap_put(&im->known_ids, key, *ret_symbol);
+		*ret_symbol = *place - 1;
+	return r;
 }
 
 /* Keeps an answer for the next question. That of bounds holds only where no symbol lies, so that it is not kept. */
@@ -571,8 +602,10 @@ static int images_ask_anew(struct images *im, uint32_t image, uint64_t addr, uin
 {
 	const char *module = NULL;
 	struct symbol s;
-	int r = images_ask_source(im, image, addr, time_ns, &s, &module);
+	int r = images_reach(im, image);
 
+	if (!r)
+		r = images_ask_source(im, image, addr, time_ns, &s, &module);
 	if (r)
 		return r == -ENOMEM ? r : 0;
 	r = images_symbol(im, image, &s, module, ret_symbol);

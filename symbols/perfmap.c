@@ -37,6 +37,7 @@ static int perfmap_find(struct symbol_provider *p, uint64_t addr, uint64_t time_
 		.start = piece->start,
 		.end = piece->start + piece->bytes,
 		.base = line->start,
+		.piece = (uint32_t)(piece - m->pieces.pieces.v),
 		.until_ns = UINT64_MAX,
 	};
 	return 0;

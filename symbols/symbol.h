@@ -23,6 +23,8 @@ enum symbol_source {
 /* "symtab", "perf-map" and so on; "none" for anything else. Static. */
 const char *symbol_source_name(enum symbol_source source);
 
+#define SYMBOL_NO_PIECE UINT32_MAX
+
 /* One answer. name is borrowed from the provider and lives as long as it. */
 struct symbol {
 	const char *name; /* NUL-terminated, raw: mangled, not cut */
@@ -30,6 +32,7 @@ struct symbol {
 	enum symbol_source source;
 	uint64_t start, end; /* [start, end) in the provider's kind of address: every address in it has this answer */
 	uint64_t base; /* where the symbol begins, for name+offset; before start where another one covers its beginning */
+	uint32_t piece; /* numbers the answer [start, end) among the provider's, from 0 on; or SYMBOL_NO_PIECE */
 	uint64_t from_ns, until_ns; /* [from, until) in which the answer holds; 0 and UINT64_MAX: always */
 };
 

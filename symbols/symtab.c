@@ -100,6 +100,7 @@ static int symtab_find(struct symbol_provider *p, uint64_t addr, uint64_t time_n
 		.start = piece->start,
 		.end = piece->end,
 		.base = e->start,
+		.piece = (uint32_t)(piece - t->pieces.v),
 		.until_ns = UINT64_MAX,
 	};
 	return 0;
