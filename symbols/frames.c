@@ -178,6 +178,25 @@ static void frames_managed(const struct frames *f, const char *raw, size_t len, 
 	}
 }
 
+/* Sets the full form of a symbol's name, and its kind where that hangs on the name. */
+static int frames_full_name(struct frames *f, uint32_t source, const char *raw, size_t len,
+			    struct frames_symbol_names *n)
+{
+	struct outbuf buf = outbuf_to(-1);
+	int r = 0;
+
+	if (source == SYMBOL_PERFMAP)
+		frames_managed(f, raw, len, &buf, &n->kind);
+	else if (f->mangled)
+		outbuf_put(&buf, raw, len);
+	else
+		r = native_name_full(raw, len, &buf);
+	if (!r)
+		r = buf.error ? buf.error : profile_text(f->profile, buf.len ? buf.data : "", buf.len, &n->name);
+	outbuf_close(&buf);
+	return r;
+}
+
 static int frames_symbol_names(struct frames *f, const struct answers_symbol *s,
 			       struct frames_symbol_names *ret_names)
 {
@@ -208,15 +227,9 @@ static int frames_symbol_names(struct frames *f, const struct answers_symbol *s,
 		r = native_name_perf(raw, len, &buf);
 	if (!r)
 		r = buf.error ? buf.error : profile_text(f->profile, buf.len ? buf.data : "", buf.len, &n.perf_name);
-	buf.len = 0;
-	if (s->source == SYMBOL_PERFMAP)
-		frames_managed(f, raw, len, &buf, &n.kind);
-	else if (f->mangled)
-		outbuf_put(&buf, raw, len);
-	else if (!r)
-		r = native_name_full(raw, len, &buf);
-	if (!r)
-		r = buf.error ? buf.error : profile_text(f->profile, buf.len ? buf.data : "", buf.len, &n.name);
+	n.name = n.perf_name;
+	if (!r && !f->perf_names_only)
+		r = frames_full_name(f, s->source, raw, len, &n);
 	outbuf_close(&buf);
 	if (!r)
 		*ret_names = n;
@@ -365,10 +378,12 @@ static int frames_known_of(struct frames *f, const struct frames_place *exact, c
 
 	*ret_known = NULL;
 	if (!f->by_function || exact->symbol != full->symbol || exact->image != full->image ||
-	    exact->image == ANSWERS_NONE || exact->perf_blind || exact->map_name != PROFILE_NONE ||
+	    exact->perf_blind || exact->map_name != PROFILE_NONE ||
 	    !frames_is_offset_free(f, exact->module))
 		return 0;
-	if (exact->symbol != ANSWERS_NONE) {
+	if (exact->image == ANSWERS_NONE) {
+		*ret_known = &f->nowhere;
+	} else if (exact->symbol != ANSWERS_NONE) {
 		r = frames_symbol(f, exact->symbol, NULL);
 		*ret_known = r ? NULL : &f->symbols.v[exact->symbol].known;
 	} else {

@@ -56,9 +56,10 @@ struct frames_image_names {
 struct frames {
 	struct profile *profile; /* borrowed */
 	struct answers *answers; /* borrowed */
-	bool raw_names, mangled, by_function; /* struct symbolizer_options */
+	bool raw_names, mangled, by_function, perf_names_only; /* struct symbolizer_options */
 	uint32_t checked_module; /* profile text; private: with by_function, what is known of the last frame's module */
 	bool checked, module_is_word;
+	struct frames_known nowhere; /* where nothing is mapped */
 	VEC(struct frames_symbol_names) symbols; /* by symbol id of answers */
 	VEC(struct frames_image_names) images; /* by image id of answers */
 };

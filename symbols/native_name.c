@@ -52,6 +52,8 @@ static size_t native_name_noise(const char *p, const char **ret_instead)
 	};
 
 	*ret_instead = "";
+	if (*p != 's' && *p != '_' && *p != ',' && *p != '[') /* what noise begins with */
+		return 0;
 	for (size_t i = 0; i < sizeof(noise) / sizeof(*noise); i++) {
 		if (native_name_starts(p, noise[i][0])) {
 			*ret_instead = noise[i][1];

@@ -74,6 +74,7 @@ static int symbolizer_init(struct symbolizer *s)
 	s->frames.raw_names = s->options.raw_names;
 	s->frames.mangled = s->options.mangled;
 	s->frames.by_function = s->options.by_function;
+	s->frames.perf_names_only = s->options.perf_names_only;
 	if (!r)
 		r = profile_text(s->profile, "[unknown]", strlen("[unknown]"), &s->unknown_module);
 	if (!r)
