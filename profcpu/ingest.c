@@ -16,6 +16,14 @@ struct ingest_event {
 	uint32_t id;
 };
 
+#define INGEST_WAITING_MAX ((size_t)128 << 10) /* samples; about as many as are begun while the kernel's names are read */
+
+/* A sample whose kernel part is not named yet, or that has one of those before it. */
+struct ingest_waiting {
+	struct profile_sample sample;
+	struct symbolizer_sample begun;
+};
+
 struct ingest {
 	struct perfdata *data;
 	struct symbolizer *symbols;
@@ -26,6 +34,8 @@ struct ingest {
 	size_t build_ids; /* handed on so far: in pipe mode they come late */
 	uint64_t *lbr; /* a callchain put together from branch records */
 	size_t lbr_cap;
+	bool waits; /* samples are begun, up to INGEST_WAITING_MAX, before the first one is ended */
+	VEC(struct ingest_waiting) waiting;
 };
 
 /* The profile's event for the file's event `index`, made when its first sample comes. */
@@ -91,9 +101,41 @@ static int ingest_lbr(struct ingest *in, struct perfdata_sample *sample)
 	return 0;
 }
 
+static int ingest_end(struct ingest *in, const struct symbolizer_sample *begun, struct profile_sample *sample)
+{
+	int r = symbolizer_end(in->symbols, begun, &sample->thread, &sample->stack);
+
+	return r ? r : profile_sample(in->profile, sample);
+}
+
+/* Ends all samples that wait; from now on none does. */
+static int ingest_end_waiting(struct ingest *in)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < in->waiting.len && !r; i++)
+		r = ingest_end(in, &in->waiting.v[i].begun, &in->waiting.v[i].sample);
+	vec_free(&in->waiting);
+	in->waits = false;
+	return r;
+}
+
+/* Whether some event counts in the kernel, so that names of it will be asked for. */
+static bool ingest_has_kernel(const struct ingest *in)
+{
+	size_t n;
+	const struct perfdata_event *events = perfdata_events(in->data, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (!events[i].attr.exclude_kernel)
+			return true;
+	return false;
+}
+
 static int ingest_sample(struct ingest *in, struct perfdata_record *record)
 {
 	struct profile_sample sample = {.time_ns = record->time_ns, .cpu = record->cpu};
+	struct symbolizer_sample begun;
 	struct ingest_event *event;
 	int r = ingest_event(in, record->event, &event);
 
@@ -108,8 +150,21 @@ static int ingest_sample(struct ingest *in, struct perfdata_record *record)
 	if (event->lbr_callchains)
 		r = ingest_lbr(in, &record->sample);
 	if (!r)
-		r = symbolizer_sample(in->symbols, record, &sample.thread, &sample.stack);
-	return r ? r : profile_sample(in->profile, &sample);
+		r = symbolizer_begin(in->symbols, record, &begun);
+	if (r)
+		return r;
+	if (!in->waits)
+		return ingest_end(in, &begun, &sample);
+	if (vec_push(&in->waiting, ((struct ingest_waiting){sample, begun})))
+		return -ENOMEM;
+	return in->waiting.len == INGEST_WAITING_MAX ? ingest_end_waiting(in) : 0;
+}
+
+static int ingest_other(struct ingest *in, const struct perfdata_record *record)
+{
+	int r = in->waiting.len && symbolizer_changes_kernel(record) ? ingest_end_waiting(in) : 0;
+
+	return r ? r : symbolizer_apply(in->symbols, record);
 }
 
 static int ingest_build_ids(struct ingest *in)
@@ -135,15 +190,14 @@ static int ingest_records(struct ingest *in)
 			break;
 		r = ingest_build_ids(in);
 		if (!r)
-			r = record.type == PERF_RECORD_SAMPLE ? ingest_sample(in, &record)
-							      : symbolizer_apply(in->symbols, &record);
+			r = record.type == PERF_RECORD_SAMPLE ? ingest_sample(in, &record) : ingest_other(in, &record);
 		if (r)
 			return r;
 	}
 	if (more == -ENOMEM)
 		return more;
 	in->result->damaged = more < 0;
-	return 0;
+	return ingest_end_waiting(in);
 }
 
 static int ingest_finish(struct ingest *in, const struct ingest_options *options)
@@ -172,12 +226,14 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 		r = symbolizer_new(profile, &symbols, &in.symbols);
 	if (!r)
 		r = ingest_build_ids(&in);
+	in.waits = !r && ingest_has_kernel(&in) && symbolizer_expect_kernel(in.symbols);
 	if (!r)
 		r = ingest_records(&in);
 	if (!r)
 		r = ingest_finish(&in, options);
 	free(in.events);
 	free(in.lbr);
+	vec_free(&in.waiting);
 	symbolizer_free(in.symbols);
 	perfdata_close(in.data);
 	if (r && !result.error.code)

@@ -17,6 +17,7 @@ void callchains_free(struct callchains *c)
 	free(c->recent);
 	hashmap_free(&c->kernel_ids);
 	vec_free(&c->kernels);
+	vec_free(&c->kernel_words);
 	vec_free(&c->kernel_frames);
 	hashmap_free(&c->under_ids);
 	hashmap_free(&c->odd_ids);
@@ -108,51 +109,46 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 }
 
 /* Makes the frames of a kernel part. */
-static int callchains_make_kernel(struct callchains *c, const struct process_thread *t, const uint64_t *words,
-				  size_t n, uint64_t time_ns, struct callchain_kernel *ret_kernel)
+static int callchains_make_kernel(struct callchains *c, struct callchain_kernel *kernel)
 {
-	struct callchain_place place = {.thread = t, .mode = CALLCHAIN_KERNEL, .exact = true, .time_ns = time_ns};
-	struct callchain_kernel kernel = {.first = (uint32_t)c->kernel_frames.len, .n = (uint32_t)n};
+	struct callchain_place place = {.mode = CALLCHAIN_KERNEL, .exact = true, .time_ns = kernel->time_ns};
 	uint32_t frame;
 
-	if (vec_reserve(&c->kernel_frames, n))
-		return -ENOMEM;
-	if (c->kernel_frames.len + n > INT32_MAX)
-		return -E2BIG;
-	for (size_t i = 0; i < n; i++) {
-		place.ip = words[i];
+	for (uint32_t i = 0; i < kernel->n; i++) {
+		place.ip = c->kernel_words.v[kernel->first + i];
 		int r = callchains_frame(c, &place, callchains_space(c, &place), &frame);
 
 		if (r)
 			return r;
 		place.exact = c->frame_flags.v[frame] & FRAMES_INTERRUPTED;
-		kernel.idle |= !!(c->frame_flags.v[frame] & FRAMES_IDLE);
-		c->kernel_frames.v[kernel.first + n - 1 - i] = frame;
+		kernel->idle |= !!(c->frame_flags.v[frame] & FRAMES_IDLE);
+		c->kernel_frames.v[kernel->first + kernel->n - 1 - i] = frame;
 	}
-	c->kernel_frames.len += n;
-	*ret_kernel = kernel;
+	kernel->made = true;
 	return 0;
 }
 
 /* The kernel part words[0 .. n) as an index into kernels. */
-static int callchains_kernel(struct callchains *c, const struct process_thread *t, const uint64_t *words, size_t n,
-			     uint64_t time_ns, uint32_t *ret_index)
+static int callchains_kernel(struct callchains *c, const uint64_t *words, size_t n, uint64_t time_ns,
+			     uint32_t *ret_index)
 {
 	uint64_t key = hash_words(words, n, c->kernel_generation);
 	const uint32_t *known = hashmap_get(&c->kernel_ids, key);
-	struct callchain_kernel kernel;
-	int r;
+	struct callchain_kernel kernel = {.first = (uint32_t)c->kernel_words.len, .n = (uint32_t)n, .time_ns = time_ns};
 
 	if (known) {
 		*ret_index = *known;
 		return 0;
 	}
-	r = callchains_make_kernel(c, t, words, n, time_ns, &kernel);
-	if (r)
-		return r;
-	*ret_index = (uint32_t)c->kernels.len;
-	if (vec_push(&c->kernels, kernel))
+	if (c->kernel_words.len + n > INT32_MAX)
+		return -E2BIG;
+	if (vec_reserve(&c->kernel_words, n) || vec_reserve(&c->kernel_frames, n) || vec_reserve(&c->kernels, 1))
 		return -ENOMEM;
+	memcpy(c->kernel_words.v + kernel.first, words, n * sizeof(*words));
+	c->kernel_words.len += n;
+	c->kernel_frames.len += n;
+	*ret_index = (uint32_t)c->kernels.len;
+	c->kernels.v[c->kernels.len++] = kernel;
 	return hashmap_put(&c->kernel_ids, key, *ret_index);
 }
 
@@ -207,21 +203,34 @@ static bool callchains_split(const uint64_t *words, size_t n, struct callchain_p
 	return !marks && p.nkernel + p.nuser <= CALLCHAINS_FRAMES_MAX;
 }
 
-static int callchains_stack_of_parts(struct callchains *c, const struct process_thread *t,
-				     const struct callchain_parts *p, uint64_t time_ns,
-				     struct callchain_stack *ret_stack)
+static int callchains_begin_parts(struct callchains *c, const struct process_thread *t,
+				  const struct callchain_parts *p, uint64_t time_ns, struct callchain_half *ret_half)
 {
-	struct callchain_stack stack = {.stack = PROFILE_STACK_EMPTY, .user = p->nuser};
-	uint32_t kernel;
+	struct callchain_half half = {.stack = PROFILE_STACK_EMPTY, .kernel = CALLCHAINS_NO_KERNEL, .user = p->nuser};
 	int r = 0;
 
 	if (p->nkernel)
-		r = callchains_kernel(c, t, p->kernel, p->nkernel, time_ns, &kernel);
+		r = callchains_kernel(c, p->kernel, p->nkernel, time_ns, &half.kernel);
 	if (!r && p->nuser)
-		r = callchains_user(c, t, p->user, p->nuser, time_ns, &stack.stack);
-	if (!r && p->nkernel) {
-		stack.idle = c->kernels.v[kernel].idle;
-		r = callchains_under(c, stack.stack, kernel, &stack.stack);
+		r = callchains_user(c, t, p->user, p->nuser, time_ns, &half.stack);
+	if (!r)
+		*ret_half = half;
+	return r;
+}
+
+int callchains_end(struct callchains *c, const struct callchain_half *half, struct callchain_stack *ret_stack)
+{
+	struct callchain_stack stack = {half->stack, half->user, half->idle};
+	int r = 0;
+
+	if (half->kernel != CALLCHAINS_NO_KERNEL) {
+		struct callchain_kernel *kernel = &c->kernels.v[half->kernel];
+
+		if (!kernel->made)
+			r = callchains_make_kernel(c, kernel);
+		stack.idle = kernel->idle;
+		if (!r)
+			r = callchains_under(c, half->stack, half->kernel, &stack.stack);
 	}
 	if (!r)
 		*ret_stack = stack;
@@ -311,10 +320,12 @@ static int callchains_odd(struct callchains *c, const struct process_thread *t, 
 	return hashmap_put(&c->odd_ids, key, (uint32_t)c->odd.len - 1);
 }
 
-int callchains_stack(struct callchains *c, const struct process_thread *thread, enum callchain_mode mode,
-		     const uint64_t *words, size_t n, uint64_t time_ns, struct callchain_stack *ret_stack)
+int callchains_begin(struct callchains *c, const struct process_thread *thread, enum callchain_mode mode,
+		     const uint64_t *words, size_t n, uint64_t time_ns, struct callchain_half *ret_half)
 {
 	struct callchain_parts parts;
+	struct callchain_stack stack;
+	int r;
 
 	if (!c->recent || !c->cache) {
 		free(c->recent);
@@ -325,6 +336,9 @@ int callchains_stack(struct callchains *c, const struct process_thread *thread, 
 			return -ENOMEM;
 	}
 	if (n && callchains_split(words, n, &parts))
-		return callchains_stack_of_parts(c, thread, &parts, time_ns, ret_stack);
-	return callchains_odd(c, thread, mode, words, n, time_ns, ret_stack);
+		return callchains_begin_parts(c, thread, &parts, time_ns, ret_half);
+	r = callchains_odd(c, thread, mode, words, n, time_ns, &stack);
+	if (!r)
+		*ret_half = (struct callchain_half){stack.stack, CALLCHAINS_NO_KERNEL, stack.user, stack.idle};
+	return r;
 }

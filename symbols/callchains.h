@@ -32,6 +32,18 @@ struct callchain_stack {
 	bool idle; /* ends in the idle loop */
 };
 
+/*
+ * A callchain of which the user part has its stack. The kernel's part can be named later, as long as no record changes
+ * what lies in the kernel.
+ */
+struct callchain_half {
+	uint32_t stack; /* of the user part; of the whole where there is no kernel part */
+	uint32_t kernel; /* in kernels; CALLCHAINS_NO_KERNEL: all is done */
+	bool user, idle;
+};
+
+#define CALLCHAINS_NO_KERNEL UINT32_MAX
+
 /* A question: which frame is an address of a thread's address space, or of the kernel, at a time. */
 struct callchain_place {
 	const struct process_thread *thread;
@@ -58,10 +70,11 @@ struct callchain_recent {
 	uint64_t words[CALLCHAINS_FRAMES_MAX];
 };
 
-/* The frames of a kernel part, root first. */
+/* A kernel part: its words leaf first, and once they were asked for its frames root first. */
 struct callchain_kernel {
-	uint32_t first, n; /* in kernel_frames */
-	bool idle;
+	uint32_t first, n; /* in kernel_words and kernel_frames */
+	bool made, idle;
+	uint64_t time_ns;
 };
 
 struct callchains {
@@ -76,6 +89,7 @@ struct callchains {
 	struct callchain_recent *recent; /* CALLCHAINS_RECENT, by tid */
 	struct hashmap kernel_ids; /* hash of the words -> index into kernels */
 	VEC(struct callchain_kernel) kernels;
+	VEC(uint64_t) kernel_words;
 	VEC(uint32_t) kernel_frames;
 	struct hashmap under_ids; /* stack of the user part and index into kernels -> whole stack */
 	struct hashmap odd_ids; /* of other callchains: hash of the words -> index into odd */
@@ -84,9 +98,12 @@ struct callchains {
 
 void callchains_free(struct callchains *c);
 
-/* The stack of the callchain words[0 .. n), leaf first with PERF_CONTEXT_* marks. mode holds before the first mark. 0, -ENOMEM,
+/* Begins with the callchain words[0 .. n), leaf first with PERF_CONTEXT_* marks. mode holds before the first mark. 0, -ENOMEM,
  * -E2BIG. */
-int callchains_stack(struct callchains *c, const struct process_thread *thread, enum callchain_mode mode,
-		     const uint64_t *words, size_t n, uint64_t time_ns, struct callchain_stack *ret_stack);
+int callchains_begin(struct callchains *c, const struct process_thread *thread, enum callchain_mode mode,
+		     const uint64_t *words, size_t n, uint64_t time_ns, struct callchain_half *ret_half);
+
+/* The stack of what was begun. As callchains_begin. */
+int callchains_end(struct callchains *c, const struct callchain_half *half, struct callchain_stack *ret_stack);
 
 #endif

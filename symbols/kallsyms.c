@@ -7,6 +7,8 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define KALLSYMS_BYTES_MAX ((size_t)256 << 20)
@@ -199,4 +201,26 @@ int kallsyms_load(struct symbol_provider **ret_kernel, struct parse_error *err)
 	if (error)
 		return parse_fail(err, error, "cannot read /proc/kallsyms", 0);
 	return kallsyms_take(text, len, ret_kernel, err);
+}
+
+int kallsyms_look_up(const char *name, uint64_t *ret_addr)
+{
+	AUTO_FREE char *line = NULL;
+	FILE *f = fopen("/proc/kallsyms", "re");
+	ssize_t len;
+	size_t cap = 0;
+	struct line l;
+	int r = -ENOENT;
+
+	if (!f)
+		return -errno;
+	while (r && (len = getline(&line, &cap, f)) > 0) {
+		len -= line[len - 1] == '\n';
+		if (!split_line(line, line + len, &l) || l.has_module || strcmp(l.name, name))
+			continue;
+		*ret_addr = l.addr;
+		r = 0;
+	}
+	fclose(f);
+	return r;
 }

@@ -6,6 +6,7 @@
 #include "symbols/symbol.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Parses kallsyms text (borrowed only during the call). 0; -EACCES where all addresses are 0 (kptr_restrict hides them);
@@ -23,5 +24,9 @@ int kallsyms_load(struct symbol_provider **ret_kernel, struct parse_error *err);
 
 /* What perf prints as the DSO of a kernel address: "[kernel.kallsyms]" or "[module]"; borrowed. */
 const char *kallsyms_module(struct symbol_provider *kernel, uint64_t addr);
+
+/* The address of a symbol in /proc/kallsyms, which is read as far as it: "_text" is near its beginning. 0 where addresses are
+ * hidden. 0; -ENOENT; -errno. */
+int kallsyms_look_up(const char *name, uint64_t *ret_addr);
 
 #endif

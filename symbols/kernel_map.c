@@ -8,13 +8,35 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define KERNEL_MAP_KALLSYMS_MAX ((size_t)1 << 30)
 #define KERNEL_MAP_NOTES_MAX ((size_t)1 << 20)
+
+/* What the thread that reads kallsyms gives. */
+struct kernel_map_loading {
+	pthread_t thread;
+	struct symbol_provider *kallsyms;
+	int error; /* of kallsyms_load */
+};
+
+static void kernel_map_wait(struct kernel_map *k, struct kernel_map_loading *ret_loading)
+{
+	pthread_join(k->loading->thread, NULL);
+	*ret_loading = *k->loading;
+	free(TAKE_PTR(k->loading));
+}
 
 void kernel_map_free(struct kernel_map *k)
 {
+	struct kernel_map_loading left = {0};
+
+	if (k->loading)
+		kernel_map_wait(k, &left);
+	symbol_provider_free(left.kallsyms);
 	intern_free(&k->names);
 	vec_free(&k->ranges);
 	symbol_provider_free(k->kallsyms);
@@ -173,63 +195,80 @@ static int kernel_map_same_build(const struct kernel_map *k)
 	return running.len == k->build_id.len && !memcmp(running.bytes, k->build_id.bytes, running.len);
 }
 
-/* The address of a symbol by its name; text is kallsyms', NUL-terminated. 0: not there. */
-static uint64_t kernel_map_addr_of(const char *text, const char *name)
+/* How far the running kernel lies from where the recorded one did; 0 where nothing tells. */
+static uint64_t kernel_map_delta(const struct kernel_map *k)
 {
-	size_t len = strlen(name);
+	uint64_t running;
 
-	for (const char *at = text; len && (at = strstr(at, name)); at += len) {
-		const char *line = at;
-
-		if (at == text || at[-1] != ' ' || (at[len] != '\n' && at[len]))
-			continue;
-		while (line > text && line[-1] != '\n')
-			line--;
-		return strtoull(line, NULL, 16);
-	}
-	return 0;
+	if (!k->ref_addr || kallsyms_look_up(k->ref_name, &running) || !running)
+		return 0;
+	return running - k->ref_addr;
 }
 
 bool kernel_map_is_running(const struct kernel_map *k)
 {
 	int same = kernel_map_same_build(k);
 
-	if (same >= 0)
-		return same;
-	return k->live == KERNEL_MAP_NAMED || k->live == KERNEL_MAP_HIDDEN;
+	return same >= 0 ? same : !access("/proc/kallsyms", R_OK) && !kernel_map_delta(k);
+}
+
+static void *kernel_map_thread(void *arg)
+{
+	struct kernel_map_loading *l = arg;
+
+	l->error = kallsyms_load(&l->kallsyms, NULL);
+	return NULL;
+}
+
+/* Whether the running kernel's names are those of the recorded one. */
+static bool kernel_map_fits(struct kernel_map *k)
+{
+	int same = kernel_map_same_build(k);
+
+	k->delta = same ? kernel_map_delta(k) : 0;
+	return same > 0 || (same < 0 && !k->delta);
+}
+
+bool kernel_map_begin(struct kernel_map *k)
+{
+	sigset_t all, before;
+	int r;
+
+	if (k->live != KERNEL_MAP_NOT_TRIED || k->loading || !kernel_map_same_build(k))
+		return false;
+	k->loading = calloc(1, sizeof(*k->loading));
+	if (!k->loading)
+		return false;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
+	r = pthread_create(&k->loading->thread, NULL, kernel_map_thread, k->loading);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r)
+		free(TAKE_PTR(k->loading));
+	return !r;
 }
 
 int kernel_map_load(struct kernel_map *k)
 {
-	AUTO_FREE char *text = NULL;
-	struct parse_error err;
-	uint64_t running;
-	size_t len;
-	int r, same;
+	struct kernel_map_loading loaded = {0};
 
 	if (k->live != KERNEL_MAP_NOT_TRIED)
 		return 0;
 	k->live = KERNEL_MAP_FAILED;
-	same = kernel_map_same_build(k);
-	if (!same) {
+	if (!kernel_map_fits(k)) {
 		k->live = KERNEL_MAP_FOREIGN;
 		return 0;
 	}
-	r = file_read_at(AT_FDCWD, "/proc/kallsyms", KERNEL_MAP_KALLSYMS_MAX, &text, &len);
-	if (r)
-		return r == -ENOMEM ? r : 0;
-	r = kallsyms_parse(text, len, &k->kallsyms, &err);
-	if (r == -EACCES)
+	if (k->loading)
+		kernel_map_wait(k, &loaded);
+	else
+		kernel_map_thread(&loaded);
+	if (loaded.error == -EACCES)
 		k->live = KERNEL_MAP_HIDDEN;
-	if (r)
-		return r == -ENOMEM ? r : 0;
+	if (loaded.error)
+		return loaded.error == -ENOMEM ? -ENOMEM : 0;
+	k->kallsyms = loaded.kallsyms;
 	k->live = KERNEL_MAP_NAMED;
-	running = k->ref_addr ? kernel_map_addr_of(text, k->ref_name) : 0;
-	if (!running)
-		return 0;
-	k->delta = running - k->ref_addr;
-	if (k->delta && same < 0)
-		k->live = KERNEL_MAP_FOREIGN;
 	return 0;
 }
 

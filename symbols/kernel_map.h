@@ -41,6 +41,7 @@ struct kernel_map {
 	struct image_build_id build_id; /* of the recorded kernel */
 	enum kernel_map_live live;
 	struct symbol_provider *kallsyms; /* of the running kernel; NULL unless live is KERNEL_MAP_NAMED */
+	struct kernel_map_loading *loading; /* private: a thread that reads them meanwhile; NULL: there is none */
 	uint64_t delta; /* running address less recorded address */
 };
 
@@ -56,10 +57,16 @@ int kernel_map_symbol(struct kernel_map *k, uint64_t addr, uint32_t len, bool un
 /* The range that covers addr, or NULL. */
 const struct kernel_map_range *kernel_map_find(const struct kernel_map *k, uint64_t addr);
 
+/*
+ * Starts to read the running kernel's names on a thread of its own, where it can be the recorded one: that takes as long as
+ * tens of thousands of samples. kernel_map_load waits for it. true: it runs; false: kernel_map_load will read them itself.
+ */
+bool kernel_map_begin(struct kernel_map *k);
+
 /* Loads the running kernel's names, once, where it is the recorded one. 0 or -ENOMEM; what came of it is in k->live. */
 int kernel_map_load(struct kernel_map *k);
 
-/* Whether the kernel that runs now is the recorded one, as far as build id or symbol addresses tell. */
+/* Whether the kernel that runs now is the recorded one, as far as build id or the address of its first symbol tell. */
 bool kernel_map_is_running(const struct kernel_map *k);
 
 /* The running kernel's symbol for a recorded address, in recorded addresses. 0 or -ENOENT. */

@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "symbols/answers.h"
-#include "symbols/callchains.h"
 #include "symbols/frames.h"
 #include "symbols/images.h"
 #include "symbols/kernel_map.h"
@@ -349,66 +348,97 @@ static enum callchain_mode symbolizer_sample_mode(const struct perfdata_record *
 	}
 }
 
-static int symbolizer_stack_of(struct symbolizer *s, const struct process_thread *t,
-			       const struct perfdata_record *record, struct callchain_stack *ret_stack)
+static int symbolizer_half_of(struct symbolizer *s, const struct process_thread *t,
+			      const struct perfdata_record *record, struct callchain_half *ret_half)
 {
 	const struct perfdata_sample *sample = &record->sample;
 
 	s->callchains.kernel_generation = s->kernel.generation;
 	if (!sample->callchain)
-		return callchains_stack(&s->callchains, t, symbolizer_sample_mode(record), &sample->ip, 1,
-					record->time_ns, ret_stack);
-	return callchains_stack(&s->callchains, t, CALLCHAIN_USER, sample->callchain, sample->ncallchain,
-				record->time_ns, ret_stack);
+		return callchains_begin(&s->callchains, t, symbolizer_sample_mode(record), &sample->ip, 1,
+					record->time_ns, ret_half);
+	return callchains_begin(&s->callchains, t, CALLCHAIN_USER, sample->callchain, sample->ncallchain,
+				record->time_ns, ret_half);
+}
+
+/* The profile's thread of a sample whose IDs tell which it is. */
+static int symbolizer_thread_id(struct symbolizer *s, struct process_thread *t, int32_t pid, int32_t tid,
+				uint32_t *ret_thread)
+{
+	struct profile_thread thread = {.pid = pid, .tid = tid, .comm = t->comm};
+	int r;
+
+	if (t->cached_id != PROCESS_NO_CACHE && t->cached_pid == pid) {
+		*ret_thread = t->cached_id;
+		return 0;
+	}
+	r = profile_thread(s->profile, &thread, ret_thread);
+	if (!r) {
+		t->cached_id = *ret_thread;
+		t->cached_pid = pid;
+	}
+	return r;
+}
+
+int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record, struct symbolizer_sample *ret_sample)
+{
+	struct symbolizer_sample sample = {.pid = record->pid, .tid = record->tid, .thread = PROFILE_NONE};
+	struct process_thread *t;
+	int r = processes_thread(s->processes, record->pid, record->tid, &t);
+
+	if (r)
+		return r;
+	sample.comm = t->comm;
+	if (record->pid || record->tid)
+		r = symbolizer_thread_id(s, t, record->pid, record->tid, &sample.thread);
+	if (!r)
+		r = symbolizer_half_of(s, t, record, &sample.half);
+	if (!r)
+		*ret_sample = sample;
+	return r;
 }
 
 /*
  * Whether pid 0 stands for a process of another PID namespace. User code is proof, and that the recorder sat in a
  * namespace; after that, kernel code outside of the idle loop is too.
  */
-static bool symbolizer_is_other_pid_ns(struct symbolizer *s, const struct perfdata_record *record,
-				       const struct callchain_stack *stack)
+static bool symbolizer_is_other_pid_ns(struct symbolizer *s, const struct callchain_stack *stack)
 {
-	if (record->pid || record->tid)
-		return false;
 	if (stack->user)
 		s->other_pid_ns_seen = true;
 	return stack->user || (s->other_pid_ns_seen && !stack->idle && stack->stack != PROFILE_STACK_EMPTY);
 }
 
-static int symbolizer_thread_id(struct symbolizer *s, struct process_thread *t, const struct perfdata_record *record,
-				bool other_pid_ns, uint32_t *ret_thread)
+int symbolizer_end(struct symbolizer *s, const struct symbolizer_sample *sample, uint32_t *ret_thread,
+		   uint32_t *ret_stack)
 {
-	struct profile_thread thread = {
-		.pid = record->pid, .tid = record->tid, .comm = t->comm, .other_pid_ns = other_pid_ns};
-	int r;
+	struct profile_thread thread = {.pid = sample->pid, .tid = sample->tid, .comm = sample->comm};
+	uint32_t id = sample->thread;
+	struct callchain_stack stack;
+	int r = callchains_end(&s->callchains, &sample->half, &stack);
 
-	if (!other_pid_ns && t->cached_id != PROCESS_NO_CACHE && t->cached_pid == record->pid) {
-		*ret_thread = t->cached_id;
-		return 0;
+	if (!r && id == PROFILE_NONE) {
+		thread.other_pid_ns = symbolizer_is_other_pid_ns(s, &stack);
+		r = profile_thread(s->profile, &thread, &id);
 	}
-	r = profile_thread(s->profile, &thread, ret_thread);
-	if (!r && !other_pid_ns) {
-		t->cached_id = *ret_thread;
-		t->cached_pid = record->pid;
-	}
-	return r;
+	if (r)
+		return r;
+	*ret_thread = id;
+	*ret_stack = stack.stack;
+	return 0;
 }
 
-int symbolizer_sample(struct symbolizer *s, const struct perfdata_record *record, uint32_t *ret_thread,
-		      uint32_t *ret_stack)
+bool symbolizer_changes_kernel(const struct perfdata_record *record)
 {
-	struct callchain_stack stack;
-	struct process_thread *t;
-	int r = processes_thread(s->processes, record->pid, record->tid, &t);
+	if (record->type == PERF_RECORD_KSYMBOL)
+		return true;
+	return (record->type == PERF_RECORD_MMAP || record->type == PERF_RECORD_MMAP2) &&
+	       (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+}
 
-	if (!r)
-		r = symbolizer_stack_of(s, t, record, &stack);
-	if (!r)
-		r = symbolizer_thread_id(s, t, record, symbolizer_is_other_pid_ns(s, record, &stack), ret_thread);
-	if (!r)
-		*ret_stack = stack.stack;
-	return r;
+bool symbolizer_expect_kernel(struct symbolizer *s)
+{
+	return !s->from_store && !s->options.offline && kernel_map_begin(&s->kernel);
 }
 
 static struct store_notes symbolizer_notes(const struct symbolizer *s)

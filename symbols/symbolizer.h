@@ -8,6 +8,7 @@
 #include "container/opener.h"
 #include "profile/profile.h"
 #include "recording/perfdata.h"
+#include "symbols/callchains.h"
 
 #include <stdbool.h>
 
@@ -51,9 +52,26 @@ int symbolizer_apply(struct symbolizer *s, const struct perfdata_record *record)
 /* Build ids of the header, for images whose map records carry none. */
 int symbolizer_build_ids(struct symbolizer *s, const struct perfdata_build_id_entry *ids, size_t n);
 
-/* The thread (as named now) and the stack of a sample record. Identical callchains in one address space cost one hash. */
-int symbolizer_sample(struct symbolizer *s, const struct perfdata_record *record, uint32_t *ret_thread,
-		      uint32_t *ret_stack);
+/*
+ * A sample is named in two steps, so that the first samples need not wait for the kernel's names. The second step comes
+ * before any record that symbolizer_changes_kernel, and in the order of the samples.
+ */
+struct symbolizer_sample {
+	struct callchain_half half;
+	int32_t pid, tid;
+	uint32_t comm; /* as the thread is named now */
+	uint32_t thread; /* of the profile; PROFILE_NONE: the second step tells */
+};
+
+/* Both: 0, -ENOMEM, -E2BIG. */
+int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record, struct symbolizer_sample *ret_sample);
+int symbolizer_end(struct symbolizer *s, const struct symbolizer_sample *sample, uint32_t *ret_thread,
+		   uint32_t *ret_stack);
+
+bool symbolizer_changes_kernel(const struct perfdata_record *record);
+
+/* Starts to read the running kernel's names meanwhile, where it may be asked. false: there is nothing to wait for. */
+bool symbolizer_expect_kernel(struct symbolizer *s);
 
 /* Whether names come from a whole store, so that nothing was looked up on this machine. */
 bool symbolizer_from_store(const struct symbolizer *s);

@@ -128,11 +128,13 @@ static uint32_t sample(struct fixture *f, int32_t pid, int32_t tid, const uint64
 		       uint32_t *ret_thread)
 {
 	struct perfdata_record r = {.type = PERF_RECORD_SAMPLE, .pid = pid, .tid = tid, .time_ns = 1};
+	struct symbolizer_sample begun;
 	uint32_t thread, stack;
 
 	r.sample.callchain = chain;
 	r.sample.ncallchain = n;
-	assert_int_equal(symbolizer_sample(f->s, &r, &thread, &stack), 0);
+	assert_int_equal(symbolizer_begin(f->s, &r, &begun), 0);
+	assert_int_equal(symbolizer_end(f->s, &begun, &thread, &stack), 0);
 	if (ret_thread)
 		*ret_thread = thread;
 	return stack;
