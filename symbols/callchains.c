@@ -53,11 +53,16 @@ static int callchains_ask(struct callchains *c, const struct callchain_place *pl
 	return 0;
 }
 
+static inline struct callchain_slot *callchains_slot(const struct callchains *c, uint64_t ip, uint32_t space)
+{
+	return &c->cache[hash_mix(ip, space) & (CALLCHAINS_CACHE - 1)];
+}
+
 /* space: callchains_space of the place, which is the same for all of a callchain's that are asked for in the same way. */
 static inline int callchains_frame(struct callchains *c, const struct callchain_place *place, uint32_t space,
 				   uint32_t *ret_frame)
 {
-	struct callchain_slot *slot = &c->cache[hash_mix(place->ip, space) & (CALLCHAINS_CACHE - 1)];
+	struct callchain_slot *slot = callchains_slot(c, place->ip, space);
 
 	if (slot->ip != place->ip || slot->space != space || !space) {
 		int r = callchains_ask(c, place, space, slot);
@@ -88,6 +93,8 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 		stack = recent->stacks[shared - 1];
 	recent->generation = generation;
 	recent->n = (uint32_t)shared;
+	for (size_t i = shared; i + 1 < n; i++)
+		__builtin_prefetch(callchains_slot(c, words[n - 1 - i], space));
 	for (size_t i = shared; i < n; i++) {
 		place.ip = words[n - 1 - i];
 		if (i + 1 == n) {
