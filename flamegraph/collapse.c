@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define COLLAPSE_NO_ROOT UINT32_MAX /* a thread whose samples are left out */
-#define COLLAPSE_ROOT_UNSET (UINT32_MAX - 1)
 
 enum collapse_event {
 	COLLAPSE_EVENT_UNSEEN, /* the script sees no event: passes each filter, counts 1 */
@@ -146,28 +145,44 @@ static bool collapse_put_perf_comm(struct collapse *c, const struct profile_thre
 	return is_header;
 }
 
+/* The name of a thread's process as it begins lines. */
 static int collapse_root(struct collapse *c, uint32_t thread, uint32_t *ret_root)
 {
-	uint32_t *root = &c->root_of[thread];
+	const struct profile_thread *t = profile_thread_of(c->profile, thread);
 	bool has_name = true;
-	int r = 0;
 
-	if (*root == COLLAPSE_ROOT_UNSET) {
-		const struct profile_thread *t = profile_thread_of(c->profile, thread);
+	c->scratch.len = 0;
+	if (c->options->names == COLLAPSE_FULL)
+		collapse_put_full_comm(c, t);
+	else
+		has_name = collapse_put_perf_comm(c, t);
+	*ret_root = COLLAPSE_NO_ROOT;
+	if (c->scratch.error || !has_name)
+		return c->scratch.error;
+	return intern_put(&c->roots, c->scratch.len ? c->scratch.data : "", c->scratch.len, ret_root);
+}
 
-		c->scratch.len = 0;
-		if (c->options->names == COLLAPSE_FULL)
-			collapse_put_full_comm(c, t);
-		else
-			has_name = collapse_put_perf_comm(c, t);
-		r = c->scratch.error;
-		if (!r && !has_name)
-			*root = COLLAPSE_NO_ROOT;
-		else if (!r)
-			r = intern_put(&c->roots, c->scratch.len ? c->scratch.data : "", c->scratch.len, root);
+/* Groups the samples, those of threads whose lines begin alike as if of one thread. */
+static int collapse_group(struct collapse *c)
+{
+	uint32_t nthreads = profile_nthreads(c->profile), nameless = PROFILE_NONE;
+	AUTO_FREE uint32_t *thread_as = malloc(((size_t)nthreads + 1) * sizeof(*thread_as));
+	AUTO_FREE uint32_t *first_of = malloc(((size_t)nthreads + 1) * sizeof(*first_of)); /* by root */
+
+	if (!thread_as || !first_of)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < nthreads; i++) {
+		size_t had = c->roots.len;
+		int r = collapse_root(c, i, &c->root_of[i]);
+		uint32_t *first = c->root_of[i] == COLLAPSE_NO_ROOT ? &nameless : &first_of[c->root_of[i]];
+
+		if (r)
+			return r;
+		if (c->roots.len > had || *first == PROFILE_NONE)
+			*first = i;
+		thread_as[i] = *first;
 	}
-	*ret_root = *root;
-	return r;
+	return profile_groups(c->profile, thread_as, &c->groups, &c->ngroups);
 }
 
 static uint64_t collapse_add(uint64_t a, uint64_t b)
@@ -176,7 +191,7 @@ static uint64_t collapse_add(uint64_t a, uint64_t b)
 }
 
 /* Keeps the groups that are folded, with stack, root (in event's place) and what they count (in weight's). */
-static int collapse_select(struct collapse *c)
+static void collapse_select(struct collapse *c)
 {
 	struct collapse_stats *stats = c->stats;
 	size_t n = 0;
@@ -185,17 +200,13 @@ static int collapse_select(struct collapse *c)
 		struct profile_group *g = &c->groups[i];
 		const struct profile_event *event = profile_event_of(c->profile, g->event);
 		uint8_t kind = c->events[g->event];
-		uint32_t root;
-		int r;
+		uint32_t root = c->root_of[g->thread];
 
 		if (kind == COLLAPSE_EVENT_FILTERED) {
 			stats->filtered_samples += g->samples;
 			stats->other_event = profile_text_of(c->profile, event->name, NULL);
 			continue;
 		}
-		r = collapse_root(c, g->thread, &root);
-		if (r)
-			return r;
 		if (root == COLLAPSE_NO_ROOT) {
 			stats->nameless_samples += g->samples;
 			continue;
@@ -208,7 +219,6 @@ static int collapse_select(struct collapse *c)
 		c->groups[n++] = *g;
 	}
 	c->ngroups = n;
-	return 0;
 }
 
 static int collapse_prepare(struct collapse *c)
@@ -220,12 +230,12 @@ static int collapse_prepare(struct collapse *c)
 	c->events = malloc((size_t)profile_nevents(c->profile) + 1);
 	if (!c->root_of || !c->events)
 		return -ENOMEM;
-	for (size_t i = 0; i < nthreads; i++)
-		c->root_of[i] = COLLAPSE_ROOT_UNSET;
-	r = profile_groups(c->profile, &c->groups, &c->ngroups);
+	r = collapse_group(c);
 	if (!r)
 		r = collapse_choose_events(c);
-	return r ? r : collapse_select(c);
+	if (!r)
+		collapse_select(c);
+	return r;
 }
 
 /* Hands the groups of each root to the walk, roots in the order of their lines. */

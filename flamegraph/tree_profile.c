@@ -175,7 +175,7 @@ static int tree_put_groups(struct tree_builder *b)
 {
 	AUTO_FREE struct profile_group *groups = NULL;
 	size_t n = 0;
-	int r = profile_groups(b->profile, &groups, &n);
+	int r = profile_groups(b->profile, NULL, &groups, &n);
 
 	for (size_t i = 0; !r && i < n; i++)
 		r = tree_put(b, groups[i].event, groups[i].thread, groups[i].stack, groups[i].weight);

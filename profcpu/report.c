@@ -48,7 +48,7 @@ int report_hottest(struct profile *profile, struct report_function *ret_function
 	struct hashmap by_name = {0};
 	size_t n, nselves = 0;
 	uint64_t total = 0;
-	int r = profile_groups(profile, &groups, &n);
+	int r = profile_groups(profile, NULL, &groups, &n);
 
 	if (r)
 		return r;

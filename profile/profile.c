@@ -286,6 +286,7 @@ int profile_each_sample(struct profile *p, int (*fn)(void *ctx, const struct pro
 
 /* The groups while they are summed: slots hold index + 1 into them. */
 struct profile_grouping {
+	const uint32_t *thread_as;
 	VEC(struct profile_group) groups;
 	uint32_t *slots;
 	size_t nslots;
@@ -323,20 +324,21 @@ static int profile_group_sample(void *ctx, const struct profile_sample *s)
 
 	if (g->groups.len * 2 >= g->nslots && profile_grow_groups(g))
 		return -ENOMEM;
+	uint32_t thread = g->thread_as ? g->thread_as[s->thread] : s->thread;
 	size_t mask = g->nslots - 1;
-	size_t i = profile_group_hash(s->event, s->thread, s->stack) & mask;
+	size_t i = profile_group_hash(s->event, thread, s->stack) & mask;
 
 	for (; g->slots[i]; i = (i + 1) & mask) {
 		struct profile_group *e = &g->groups.v[g->slots[i] - 1];
 
-		if (e->event == s->event && e->thread == s->thread && e->stack == s->stack) {
+		if (e->event == s->event && e->thread == thread && e->stack == s->stack) {
 			if (__builtin_add_overflow(e->weight, s->weight, &e->weight))
 				e->weight = UINT64_MAX;
 			e->samples++;
 			return 0;
 		}
 	}
-	struct profile_group fresh = {s->event, s->thread, s->stack, 0, s->weight, 1};
+	struct profile_group fresh = {s->event, thread, s->stack, 0, s->weight, 1};
 
 	if (g->groups.len >= PROFILE_IDS_MAX)
 		return -E2BIG;
@@ -346,9 +348,9 @@ static int profile_group_sample(void *ctx, const struct profile_sample *s)
 	return 0;
 }
 
-int profile_groups(struct profile *p, struct profile_group **ret_groups, size_t *ret_n)
+int profile_groups(struct profile *p, const uint32_t *thread_as, struct profile_group **ret_groups, size_t *ret_n)
 {
-	struct profile_grouping g = {0};
+	struct profile_grouping g = {.thread_as = thread_as};
 	int r = samples_each(&p->samples, profile_group_sample, &g);
 
 	free(g.slots);

@@ -130,7 +130,10 @@ struct profile_group {
 	uint64_t weight, samples;
 };
 
-/* All groups in order of first arrival; the caller frees *ret_groups. 0, -ENOMEM, -errno of the temporary file. */
-int profile_groups(struct profile *p, struct profile_group **ret_groups, size_t *ret_n);
+/*
+ * All groups in order of first arrival; the caller frees *ret_groups. thread_as: by thread the one that its samples are
+ * counted for; NULL: itself. 0, -ENOMEM, -errno of the temporary file.
+ */
+int profile_groups(struct profile *p, const uint32_t *thread_as, struct profile_group **ret_groups, size_t *ret_n);
 
 #endif

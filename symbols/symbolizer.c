@@ -492,7 +492,7 @@ int symbolizer_audit(struct symbolizer *s, struct symbolizer_audit *ret_audit)
 	};
 	struct profile_group *groups;
 	size_t ngroups;
-	int r = profile_groups(s->profile, &groups, &ngroups);
+	int r = profile_groups(s->profile, NULL, &groups, &ngroups);
 
 	if (r)
 		return r;

@@ -140,7 +140,7 @@ static void groups_sum_equal_samples(void **state)
 
 		assert_int_equal(profile_sample(p, &s), 0);
 	}
-	assert_int_equal(profile_groups(p, &g, &n), 0);
+	assert_int_equal(profile_groups(p, NULL, &g, &n), 0);
 	assert_int_equal(n, 900);
 	for (size_t i = 0; i < n; i++) {
 		assert_int_equal(g[i].stack, i);
