@@ -47,6 +47,7 @@ struct search {
 	char link[NAME_MAX + 1]; /* "" where the image has none */
 	uint32_t link_crc;
 	int root;
+	bool no_memory; /* then looking ends */
 	struct elf_file *ret_debug;
 	int *ret_fd;
 };
@@ -56,7 +57,10 @@ static void read_link(struct search *s)
 	const struct elf_section *section = elf_file_section(s->image, ".gnu_debuglink", 0);
 	AUTO_FREE unsigned char *data = NULL;
 
-	if (!section || elf_file_read(s->image, section->file_off, section->bytes, LINK_BYTES_MAX, &data))
+	int error = section ? elf_file_read(s->image, section->file_off, section->bytes, LINK_BYTES_MAX, &data) : -ENOENT;
+
+	s->no_memory |= error == -ENOMEM;
+	if (error)
 		return;
 	size_t len = strlen((const char *)data), crc_at = (len + 4) & ~(size_t)3;
 
@@ -83,20 +87,24 @@ static int crc_of(int fd, uint32_t *ret_crc)
 	return n < 0 ? -errno : 0;
 }
 
-static bool belongs(const struct search *s, const struct elf_file *debug, int fd, bool by_link)
+static bool belongs(struct search *s, const struct elf_file *debug, int fd, bool by_link)
 {
-	struct image_build_id id;
-	uint32_t crc;
+	struct image_build_id id = {0};
+	uint32_t crc = 0;
+	bool by_id = s->build_id.len;
 
-	if (!elf_file_section(debug, ".symtab", SHT_SYMTAB))
+	if (!elf_file_section(debug, ".symtab", SHT_SYMTAB) || (!by_id && !by_link))
 		return false;
-	if (s->build_id.len)
-		return !elf_file_build_id(debug, &id) && id.len == s->build_id.len &&
-		       !memcmp(id.bytes, s->build_id.bytes, id.len);
-	return by_link && !crc_of(fd, &crc) && crc == s->link_crc;
+	int error = by_id ? elf_file_build_id(debug, &id) : crc_of(fd, &crc);
+
+	s->no_memory |= error == -ENOMEM;
+	if (error)
+		return false;
+	return by_id ? id.len == s->build_id.len && !memcmp(id.bytes, s->build_id.bytes, id.len)
+		     : crc == s->link_crc;
 }
 
-/* Tries one path made by format. True: found. */
+/* Tries one path made by format. True: found, or memory is out. */
 static bool __attribute__((format(printf, 3, 4)))
 try_path(struct search *s, bool by_link, const char *format, ...)
 {
@@ -111,11 +119,14 @@ try_path(struct search *s, bool by_link, const char *format, ...)
 		return false;
 	AUTO_CLOSE int fd = debug_file_open_in_root(s->root, path);
 
-	if (fd < 0 || elf_file_open(&debug, fd, NULL, 0, NULL))
-		return false;
+	int error = fd < 0 ? fd : elf_file_open(&debug, fd, NULL, 0, NULL);
+
+	s->no_memory |= error == -ENOMEM;
+	if (error)
+		return s->no_memory;
 	if (!belongs(s, &debug, fd, by_link)) {
 		elf_file_close(&debug);
-		return false;
+		return s->no_memory;
 	}
 	*s->ret_debug = debug;
 	*s->ret_fd = TAKE_FD(fd);
@@ -164,13 +175,16 @@ int debug_file_find(const struct elf_file *image, const char *path, const int *r
 {
 	struct search s = {.image = image, .ret_debug = ret_debug, .ret_fd = ret_fd};
 
-	if (elf_file_build_id(image, &s.build_id))
+	int error = elf_file_build_id(image, &s.build_id);
+
+	if (error)
 		s.build_id.len = 0;
+	s.no_memory = error == -ENOMEM;
 	read_link(&s);
-	for (size_t i = 0; i < nroots; i++) {
+	for (size_t i = 0; i < nroots && !s.no_memory; i++) {
 		s.root = roots[i];
-		if (try_root(&s, path))
+		if (try_root(&s, path) && !s.no_memory)
 			return 0;
 	}
-	return -ENOENT;
+	return s.no_memory ? -ENOMEM : -ENOENT;
 }

@@ -11,16 +11,31 @@
 
 #define SECTION_NAME_MAX 256 /* looked at */
 
-static void read_section_names(struct elf_file *f)
+/* libelf says only that it failed, errno whether for lack of memory; elf_file_open has cleared it. */
+static int failed(int otherwise)
+{
+	return errno == ENOMEM ? -ENOMEM : otherwise;
+}
+
+static int not_elf(struct parse_error *err)
+{
+	int error = failed(-EBADMSG);
+
+	return parse_fail(err, error, error == -ENOMEM ? "out of memory" : "not an ELF file", 0);
+}
+
+static int read_section_names(struct elf_file *f)
 {
 	size_t index;
 	GElf_Shdr h;
 	Elf_Scn *scn;
 
 	if (elf_getshdrstrndx(f->elf, &index) || !(scn = elf_getscn(f->elf, index)) || !gelf_getshdr(scn, &h))
-		return;
-	if (elf_file_read(f, h.sh_offset, h.sh_size, ELF_FILE_SECTION_NAMES_MAX, &f->section_names))
-		return;
+		return failed(0);
+	int error = elf_file_read(f, h.sh_offset, h.sh_size, ELF_FILE_SECTION_NAMES_MAX, &f->section_names);
+
+	if (error)
+		return error == -ENOMEM ? error : 0;
 	for (size_t i = 0; i < f->nsections; i++) {
 		struct elf_section *s = &f->sections[i];
 
@@ -31,6 +46,7 @@ static void read_section_names(struct elf_file *f)
 
 		s->text_or_data = memmem(s->name, len, "text", 4) || memmem(s->name, len, "data", 4);
 	}
+	return 0;
 }
 
 static int read_sections(struct elf_file *f, struct parse_error *err)
@@ -38,7 +54,7 @@ static int read_sections(struct elf_file *f, struct parse_error *err)
 	size_t n;
 
 	if (elf_getshdrnum(f->elf, &n) || !n)
-		return 0; /* without section headers there are no symbols, the segments are still good */
+		return failed(0); /* without section headers there are no symbols, the segments are still good */
 	if (n > ELF_FILE_SECTIONS_MAX)
 		return parse_fail(err, -E2BIG, "too many ELF sections", 0);
 	f->sections = calloc(n, sizeof(*f->sections));
@@ -62,8 +78,9 @@ static int read_sections(struct elf_file *f, struct parse_error *err)
 			.link = h.sh_link,
 		};
 	}
-	read_section_names(f);
-	return 0;
+	int error = failed(0);
+
+	return error ? error : read_section_names(f);
 }
 
 static int read_segments(struct elf_file *f, struct parse_error *err)
@@ -71,7 +88,7 @@ static int read_segments(struct elf_file *f, struct parse_error *err)
 	size_t n;
 
 	if (elf_getphdrnum(f->elf, &n))
-		return 0;
+		return failed(0);
 	if (n > ELF_FILE_HEADERS_MAX)
 		return parse_fail(err, -E2BIG, "too many ELF program headers", 0);
 	f->segments = calloc(n < ELF_FILE_SEGMENTS_MAX ? n + 1 : ELF_FILE_SEGMENTS_MAX, sizeof(*f->segments));
@@ -92,7 +109,7 @@ static int read_segments(struct elf_file *f, struct parse_error *err)
 			.flags = h.p_flags,
 		};
 	}
-	return 0;
+	return failed(0);
 }
 
 static int read_headers(struct elf_file *f, struct parse_error *err)
@@ -100,7 +117,7 @@ static int read_headers(struct elf_file *f, struct parse_error *err)
 	GElf_Ehdr h;
 
 	if (elf_kind(f->elf) != ELF_K_ELF || !gelf_getehdr(f->elf, &h))
-		return parse_fail(err, -EBADMSG, "not an ELF file", 0);
+		return not_elf(err);
 	if (h.e_ident[EI_DATA] != ELFDATA2LSB)
 		return parse_fail(err, -EBADMSG, "not a little-endian ELF file", EI_DATA);
 	f->is_64 = h.e_ident[EI_CLASS] == ELFCLASS64;
@@ -117,6 +134,7 @@ int elf_file_open(struct elf_file *f, int fd, const void *memory, size_t len, st
 	*f = (struct elf_file){.fd = fd, .memory = memory, .bytes = len};
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return -ENOSYS;
+	errno = 0;
 	if (fd >= 0) {
 		if (fstat(fd, &st))
 			return -errno;
@@ -130,7 +148,7 @@ int elf_file_open(struct elf_file *f, int fd, const void *memory, size_t len, st
 		f->elf = elf_memory((char *)(uintptr_t)memory, len);
 	}
 	if (!f->elf)
-		return parse_fail(err, -EBADMSG, "not an ELF file", 0);
+		return not_elf(err);
 	int error = read_headers(f, err);
 
 	if (error)
@@ -212,34 +230,35 @@ static int build_id_in(const struct elf_file *f, uint64_t file_off, uint64_t byt
 {
 	AUTO_FREE unsigned char *data = NULL;
 
-	if (elf_file_read(f, file_off, bytes, ELF_FILE_NOTE_BYTES_MAX, &data))
-		return -ENOENT;
+	int error = elf_file_read(f, file_off, bytes, ELF_FILE_NOTE_BYTES_MAX, &data);
+
+	if (error)
+		return error == -ENOMEM ? error : -ENOENT;
 	return find_build_id(data, (size_t)bytes, ret_build_id);
 }
 
 int elf_file_build_id(const struct elf_file *f, struct image_build_id *ret_build_id)
 {
 	size_t n, looked = 0;
+	int r = -ENOENT;
 
-	for (size_t i = 0; i < f->nsections && looked < ELF_FILE_NOTES_MAX; i++) {
+	for (size_t i = 0; r == -ENOENT && i < f->nsections && looked < ELF_FILE_NOTES_MAX; i++) {
 		const struct elf_section *s = &f->sections[i];
 
 		if (s->type != SHT_NOTE)
 			continue;
 		looked++;
-		if (!build_id_in(f, s->file_off, s->bytes, ret_build_id))
-			return 0;
+		r = build_id_in(f, s->file_off, s->bytes, ret_build_id);
 	}
-	if (elf_getphdrnum(f->elf, &n) || n > ELF_FILE_HEADERS_MAX)
-		return -ENOENT;
-	for (size_t i = 0; i < n && looked < ELF_FILE_NOTES_MAX; i++) {
+	if (r != -ENOENT || elf_getphdrnum(f->elf, &n) || n > ELF_FILE_HEADERS_MAX)
+		return r;
+	for (size_t i = 0; r == -ENOENT && i < n && looked < ELF_FILE_NOTES_MAX; i++) {
 		GElf_Phdr h;
 
 		if (!gelf_getphdr(f->elf, (int)i, &h) || h.p_type != PT_NOTE)
 			continue;
 		looked++;
-		if (!build_id_in(f, h.p_offset, h.p_filesz, ret_build_id))
-			return 0;
+		r = build_id_in(f, h.p_offset, h.p_filesz, ret_build_id);
 	}
-	return -ENOENT;
+	return r;
 }

@@ -55,7 +55,7 @@ const struct elf_section *elf_file_section(const struct elf_file *f, const char 
 int elf_file_read(const struct elf_file *f, uint64_t file_off, uint64_t bytes, uint64_t max,
 		  unsigned char **ret_data);
 
-/* The GNU build id. 0 or -ENOENT. */
+/* The GNU build id. 0, -ENOENT or -ENOMEM. */
 int elf_file_build_id(const struct elf_file *f, struct image_build_id *ret_build_id);
 
 #endif

@@ -100,11 +100,17 @@ static int make_image(struct elf_file *f, const char *path, const int *roots, si
 	if (!image)
 		return -ENOMEM;
 	image->is_elf = true;
-	if (elf_file_build_id(f, &image->build_id))
-		image->build_id.len = 0;
-	bool has_debug = !debug_file_find(f, path, roots, nroots, &debug, &debug_fd);
-	int error = load_symbols(image, f, has_debug ? &debug : NULL, source);
+	int error = elf_file_build_id(f, &image->build_id);
 
+	if (error)
+		image->build_id.len = 0;
+	if (error != -ENOMEM)
+		error = debug_file_find(f, path, roots, nroots, &debug, &debug_fd);
+	bool has_debug = !error;
+
+
+	if (error != -ENOMEM)
+		error = load_symbols(image, f, has_debug ? &debug : NULL, source);
 	if (has_debug)
 		elf_file_close(&debug);
 	if (error) {

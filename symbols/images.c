@@ -204,21 +204,26 @@ int images_of_record(struct images *im, const struct perfdata_record *record, ui
 	return 0;
 }
 
-/* Whether an open file is the one that was mapped. */
-static bool images_is_same_file(const struct answers_image *key, int fd)
+/* Whether an open file is the one that was mapped. 0; -ESTALE: it is not; -ENOMEM. */
+static int images_same_file(const struct answers_image *key, int fd)
 {
 	struct image_build_id id;
 	struct stat st;
 
 	if (key->build_id.len) {
+		int r = image_build_id_of(fd, &id);
+
+		if (r == -ENOMEM)
+			return r;
 		/* A file without a build id is another one too. */
-		return !image_build_id_of(fd, &id) && id.len && id.len <= key->build_id.len &&
-		       !memcmp(id.bytes, key->build_id.bytes, id.len);
+		return !r && id.len && id.len <= key->build_id.len && !memcmp(id.bytes, key->build_id.bytes, id.len)
+			       ? 0
+			       : -ESTALE;
 	}
 	if (!key->ino || fstat(fd, &st))
-		return true;
+		return 0;
 	/* Device numbers of a mapping and of stat differ on some file systems; then the inode says nothing. */
-	return major(st.st_dev) != key->maj || minor(st.st_dev) != key->min || st.st_ino == key->ino;
+	return major(st.st_dev) != key->maj || minor(st.st_dev) != key->min || st.st_ino == key->ino ? 0 : -ESTALE;
 }
 
 static bool images_is_deleted(const char *path)
@@ -261,7 +266,7 @@ static bool images_is_regular(int fd)
 	return !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size <= IMAGES_FILE_BYTES_MAX;
 }
 
-/* Opens the first way's file that is the one that was mapped. 0; -ENOENT; -ESTALE: another file is there now. */
+/* Opens the first way's file that is the one that was mapped. 0; -ENOENT; -ESTALE: another file is there now; -ENOMEM. */
 static int images_find_file(const struct images *im, const struct answers_image *key, const struct images_source *s,
 			    const char *path, int *ret_fd)
 {
@@ -270,13 +275,17 @@ static int images_find_file(const struct images *im, const struct answers_image 
 	for (int step = 0; step < IMAGES_STEPS; step++) {
 		AUTO_CLOSE int fd = -1;
 
-		if (images_open_step(im, s, path, step, &fd) || !images_is_regular(fd))
+		int error = images_open_step(im, s, path, step, &fd);
+
+		if (error == -ENOMEM)
+			return error;
+		if (error || !images_is_regular(fd))
 			continue;
-		if (images_is_same_file(key, fd)) {
+		r = images_same_file(key, fd);
+		if (!r)
 			*ret_fd = TAKE_FD(fd);
-			return 0;
-		}
-		r = -ESTALE;
+		if (r != -ESTALE)
+			return r;
 	}
 	return r;
 }
@@ -313,12 +322,14 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 	struct parse_error err;
 	AUTO_CLOSE int own_root = -1;
 	AUTO_CLOSE int fd = -1;
-	bool replaced = images_find_file(im, key, s, path, &fd) == -ESTALE;
 
+	r = images_find_file(im, key, s, path, &fd);
+	if (r == -ENOMEM)
+		return r;
 	images_prefer_perf_cache(key, &fd);
 	if (fd < 0) {
-		im->stats.replaced += replaced;
-		im->stats.missing += !replaced;
+		im->stats.replaced += r == -ESTALE;
+		im->stats.missing += r != -ESTALE;
 		return 0;
 	}
 	if (im->opener && !opener_root(im->opener, s->pid, &roots[nroots]))
@@ -367,13 +378,14 @@ static int images_perfmap(struct images *im, int32_t pid, struct symbol_provider
 	struct symbol_provider *map = NULL;
 	struct parse_error err;
 	AUTO_CLOSE int fd = -1;
-	int r = 0;
+	int r;
 
 	if (known) {
 		*ret_map = im->perfmaps.v[*known];
 		return 0;
 	}
-	if (!images_open_perfmap(im, pid, &fd)) {
+	r = images_open_perfmap(im, pid, &fd);
+	if (!r) {
 		r = perfmap_load(fd, &map, &stats, &err);
 		im->stats.perfmaps += !r;
 		im->stats.perfmap_bad_lines += stats.bad_lines;

@@ -33,9 +33,12 @@ static int open_source(int fd, const char *path, const int *roots, size_t nroots
 
 	if (error)
 		return error;
-	if (!debug_file_find(&image, path, roots, nroots, &debug, &found))
+	error = debug_file_find(&image, path, roots, nroots, &debug, &found);
+	if (!error)
 		elf_file_close(&debug);
 	elf_file_close(&image);
+	if (error == -ENOMEM)
+		return error;
 	if (found < 0)
 		found = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	return found < 0 ? -errno : found;
