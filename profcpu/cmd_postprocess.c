@@ -151,6 +151,8 @@ static int postprocess_out_dir(const struct postprocess_arguments *a, char **ret
 {
 	if (!a->out && outdir_is_dir(a->input)) {
 		*ret_dir = strdup(a->input);
+		if (!*ret_dir)
+			log_error("out of memory");
 		return *ret_dir ? 0 : -ENOMEM;
 	}
 	return outdir_make(a->out, ret_dir);

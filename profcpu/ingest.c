@@ -237,7 +237,7 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 	symbolizer_free(in.symbols);
 	perfdata_close(in.data);
 	if (r && !result.error.code)
-		parse_fail(&result.error, r, "the recording could not be taken in", 0);
+		parse_fail(&result.error, r, NULL, 0);
 	*ret_result = result;
 	return r;
 }

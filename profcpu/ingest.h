@@ -31,8 +31,8 @@ struct ingest_result {
 /*
  * Reads all of fd (perf.data, a file or a pipe in pipe mode, borrowed) into the profile. 0, also where the data were
  * damaged after a good start (ret_result->damaged); -EBADMSG when it is no perf.data at all; -ENOMEM; -errno;
- * ret_result->error filled. A sample's weight is its period where perf script prints one: the event was recorded with
- * PERF_SAMPLE_PERIOD and is no tracepoint; else 1.
+ * ret_result->error filled, without words where the -errno says it all. A sample's weight is its period where perf script
+ * prints one: the event was recorded with PERF_SAMPLE_PERIOD and is no tracepoint; else 1.
  */
 int ingest_perfdata(int fd, const struct ingest_options *options, struct profile *profile,
 		    struct ingest_result *ret_result);

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "profcpu/mend.h"
 #include "symbols/managed_name.h"
 
 #include <errno.h>
@@ -10,7 +11,12 @@
 
 static int input_failed(const char *name, int r, const struct parse_error *err)
 {
-	if (err->what && !err->offset)
+	if (r == -ENOMEM)
+		log_error("cannot read %s: out of memory%s", name, mend_of(r));
+	else if (r == -ENOSPC || r == -EDQUOT || r == -EFBIG)
+		/* Reading has no such errors: many samples are put into a temporary file. */
+		log_error("cannot read %s: %s for the samples; set TMPDIR to a directory with room", name, strerror(-r));
+	else if (err->what && !err->offset)
 		log_error("cannot read %s: %s", name, err->what);
 	else if (err->what)
 		log_error("cannot read %s: %s (at byte %llu)", name, err->what,

@@ -6,6 +6,7 @@
 #include "flamegraph/collapse.h"
 #include "flamegraph/svg.h"
 #include "flamegraph/tree_profile.h"
+#include "profcpu/mend.h"
 #include "recording/archive.h"
 #include "recording/recording.h"
 #include "recording/script_write.h"
@@ -69,8 +70,7 @@ static int outputs_file(struct profile *profile, const struct outputs_options *o
 		replace_abort(&file);
 	}
 	if (r)
-		log_error("cannot write %s/%s: %s%s", options->dir, name, strerror(-r),
-			  r == -ENOSPC ? "; free some space there, or use -o, then run `profcpu postprocess`" : "");
+		log_error("cannot write %s/%s: %s%s", options->dir, name, strerror(-r), mend_of(r));
 	return r;
 }
 
@@ -100,8 +100,8 @@ static int outputs_archive(const struct outputs_options *options)
 		r = replace_commit(&file);
 	replace_abort(&file);
 	if (r)
-		log_error("cannot write %s/%s: %s", options->dir, RECORDING_ARCHIVE,
-			  err.what ? err.what : strerror(-r));
+		log_error("cannot write %s/%s: %s%s%s%s", options->dir, RECORDING_ARCHIVE, err.what ? err.what : "",
+			  err.what ? ": " : "", strerror(-r), mend_of(r));
 	return r;
 }
 

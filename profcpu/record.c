@@ -7,6 +7,7 @@
 #include "base/progress.h"
 #include "base/replace.h"
 #include "container/proc.h"
+#include "profcpu/mend.h"
 #include "profcpu/record_command.h"
 #include "profcpu/record_hold.h"
 #include "profcpu/record_watch.h"
@@ -73,18 +74,8 @@ static int parse_events(struct record *rec)
 
 static int say_io(const struct record *rec, const char *verb, const char *name, int error)
 {
-	const char *mend = error == -ENOSPC || error == -EDQUOT
-				   ? "; make room or choose another directory with -o"
-			   : error == -EFBIG
-				   ? "; raise the limit (ulimit -f)"
-			   : error == -EMFILE
-				   ? "; raise the limit (ulimit -n)"
-			   : error == -EACCES || error == -EROFS || error == -EPERM
-				   ? "; choose a writable directory with -o"
-				   : "";
-
 	log_error("cannot %s %s%s%s: %s%s", verb, rec->options->dir, *name ? "/" : "", name,
-		  strerror(-error), mend);
+		  strerror(-error), mend_of(error));
 	return error;
 }
 

@@ -167,8 +167,10 @@ static int source_make_temp_dir(char **ret_dir)
 	const char *base = getenv("TMPDIR");
 	AUTO_FREE char *dir = file_join(base && *base ? base : "/tmp", "profcpu-XXXXXX");
 
-	if (!dir)
+	if (!dir) {
+		log_error("out of memory");
 		return -ENOMEM;
+	}
 	if (!mkdtemp(dir)) {
 		int r = -errno;
 

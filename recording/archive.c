@@ -47,9 +47,11 @@ static int archive_fail(struct archive_writer *w, int code, const char *what)
 /* The sink's error, or libarchive's own as ours. */
 static int archive_fail_lib(struct archive_writer *w)
 {
+	bool no_memory = errno == ENOMEM; /* which libarchive does not always say */
 	int e = archive_errno(w->a);
 
-	return archive_fail(w, w->sink->error ? w->sink->error : e > 0 ? -e : -EIO, "the archive cannot be written");
+	return archive_fail(w, w->sink->error ? w->sink->error : e > 0 ? -e : no_memory ? -ENOMEM : -EIO,
+			    "the archive cannot be written");
 }
 
 /* Compresses what there is and writes what comes out; with Z_FINISH to the end. */

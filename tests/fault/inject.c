@@ -3,6 +3,7 @@
  *
  * INJECT_LIST=FILE   appends one line "SITE FUNCTION" for each place that calls, the first time it does
  * INJECT_SITE=SITE   makes the first call from that place fail, with INJECT_SKIP=N the one after N that succeed
+ * INJECT_TRACE=1     says where that place is: return addresses, to be read with addr2line
  *
  * A site is a hash of the return addresses up the stack, relative to their modules, so it is the same in every run.
  */
@@ -34,7 +35,7 @@ static __thread bool inject_busy;
 static int inject_list_fd = -1;
 static uint64_t inject_wanted;
 static long inject_skip;
-static bool inject_on, inject_done;
+static bool inject_on, inject_done, inject_trace;
 static uint64_t inject_seen[INJECT_SITES];
 static pid_t inject_pid;
 
@@ -70,6 +71,7 @@ __attribute__((constructor)) static void inject_start(void)
 	if (site)
 		inject_wanted = strtoull(site, NULL, 16);
 	inject_skip = skip ? atol(skip) : 0;
+	inject_trace = getenv("INJECT_TRACE");
 	inject_pid = (pid_t)syscall(SYS_getpid);
 	inject_on = list || site;
 	unsetenv("LD_PRELOAD"); /* commands that profcpu starts run undisturbed */
@@ -109,6 +111,13 @@ static void inject_note(uint64_t site, const char *function)
 	syscall(SYS_write, inject_list_fd, line, (size_t)len);
 }
 
+static void inject_say_where(void)
+{
+	void *up[INJECT_DEPTH + 2];
+
+	backtrace_symbols_fd(up, backtrace(up, INJECT_DEPTH + 2), STDERR_FILENO);
+}
+
 /* Whether this call shall fail. Only in the first process, not in commands that it starts. */
 static __attribute__((noinline)) bool inject_fails(const char *function)
 {
@@ -125,6 +134,8 @@ static __attribute__((noinline)) bool inject_fails(const char *function)
 			inject_note(site, function);
 		if (site == inject_wanted && inject_skip-- <= 0)
 			fails = inject_done = true;
+		if (fails && inject_trace)
+			inject_say_where();
 	}
 	inject_busy = false;
 	errno = saved;

@@ -1,0 +1,24 @@
+#include "profcpu/mend.h"
+
+#include <errno.h>
+
+const char *mend_of(int error)
+{
+	switch (-error) {
+	case ENOMEM:
+		return "; raise the limit of memory (ulimit -v, the container's) or use a machine with more";
+	case ENOSPC:
+	case EDQUOT:
+		return "; make room or choose another directory with -o";
+	case EFBIG:
+		return "; raise the limit (ulimit -f)";
+	case EMFILE:
+		return "; raise the limit (ulimit -n)";
+	case EACCES:
+	case EROFS:
+	case EPERM:
+		return "; choose a writable directory with -o";
+	default:
+		return "";
+	}
+}

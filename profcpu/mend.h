@@ -1,0 +1,8 @@
+/* What the user can do about an error of the system. */
+#ifndef PROFCPU_MEND_H
+#define PROFCPU_MEND_H
+
+/* To be put behind a message: "; make room or ..." for a -errno, "" where nothing is known to help. Static. */
+const char *mend_of(int error);
+
+#endif

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Makes every allocation of `fold` and `postprocess` fail once, one after another: the outcome is that of enough memory, or
+# the error says that memory ran out; never other names or fewer of them without a word. (Not tried: --inline and reading an
+# archive, in which libdw and libarchive do not survive it.)
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_sampling
+need gcc xargs
+[ "$BUILD" = "$ROOT/build" ] || { echo "runs on the release build"; exit 78; }
+gcc -O1 -fPIC -shared -fno-omit-frame-pointer -o "$T/inject.so" "$TESTS/fault/inject.c" -ldl || fail "inject.c does not build"
+record rec --record-only -F 499 -- "$BUILD/examples/shares" 0.5
+export T PROFCPU
+export HOME=$T # no copies of perf's that change the names
+
+# run COMMAND OUT: puts what the command makes into OUT.
+run() {
+	case $1 in
+	postprocess) cp -r "$T/rec" "$2.rec" && "${@:3}" "$PROFCPU" postprocess -q "$2.rec" && cat "$2.rec"/{folded_stacks.out,perf_script.out} >"$2" ;;
+	text) "${@:3}" "$PROFCPU" fold "$T/text" >"$2" ;;
+	*) "${@:3}" "$PROFCPU" fold "$T/rec" >"$2" ;;
+	esac
+}
+one() { # COMMAND SITE FUNCTION
+	local out=$T/run-$1-$2 status=0
+	run "$1" "$out" timeout -s KILL 30 env LD_PRELOAD="$T/inject.so" INJECT_SITE="$2" 2>"$out.err" </dev/null || status=$?
+	if [ $status -ge 124 ]; then
+		echo "$1 $2 $3: ended with $status"
+	elif [ $status != 0 ]; then
+		grep -qiE 'out of memory|cannot allocate memory|memory is out' "$out.err" ||
+			echo "$1 $2 $3: failed with $status and did not say why: $(cat "$out.err")"
+		echo "$1 $2" >>"$T/felt"
+		grep -q 'error: cannot read .*: out of memory; raise the limit of memory' "$out.err" && echo "$1 $2" >>"$T/advised"
+	elif ! cmp -s "$out" "$T/$1.good" && ! grep -q 'memory' "$out.err"; then
+		echo "$1 $2 $3: another outcome without a word"
+	fi
+	rm -rf "$out" "$out".*
+}
+export -f one run
+
+cp -r rec whole
+"$PROFCPU" postprocess -q whole || fail "postprocess"
+cp whole/perf_script.out text
+: >felt
+for command in fold text postprocess; do
+	run $command "$command.good" env LD_PRELOAD="$T/inject.so" INJECT_LIST="$T/sites" || fail "$command does not work undisturbed"
+	[ -s "$command.good" ] || fail "$command makes nothing"
+	grep -E ' (malloc|calloc|realloc|reallocarray|strdup|mmap|mmap64)$' sites | sed "s/^/$command /" >"$command.sites"
+	rm sites
+	n=$(wc -l <"$command.sites")
+	[ "$n" -gt 30 ] || fail "$command: only $n places were seen to allocate"
+	xargs -P 2 -n 3 bash -c 'one "$1" "$2" "$3"' _ <"$command.sites" >"$command.bad"
+	sort "$command.bad"
+	echo "$command: $n places, $(wc -l <"$command.bad") bad, $(grep -c "^$command" felt) ended it"
+	[ "$(grep -c "^$command" felt)" -gt $((n / 3)) ] || fail "$command: the faults do not reach profcpu"
+done
+[ -z "$(cat ./*.bad)" ] || fail "see above"
+[ "$(wc -l <advised)" -gt $(($(wc -l <felt) / 4)) ] || fail "only $(wc -l <advised) of $(wc -l <felt) say what to do"
