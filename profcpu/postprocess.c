@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "profcpu/command.h"
+#include "profcpu/mend.h"
 #include "profcpu/outputs.h"
 #include "profcpu/report.h"
 #include "recording/perfdata_writer.h"
@@ -21,6 +22,12 @@ static bool postprocess_in_place(const struct source *source, int dir_fd)
 	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+static void postprocess_say_no_store(const char *dir, int error)
+{
+	log_warn("cannot keep the names in %s/%s: %s%s; the recording will not have them elsewhere", dir,
+		 RECORDING_SYMBOLS, strerror(-error), mend_of(error));
+}
+
 /* Opens or makes symbols/ in the recording, so that names are kept. -1 where that is not possible; it was said. */
 static int postprocess_store(int dir_fd, const char *dir)
 {
@@ -29,8 +36,7 @@ static int postprocess_store(int dir_fd, const char *dir)
 	if (!mkdirat(dir_fd, RECORDING_SYMBOLS, 0700) || errno == EEXIST)
 		fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		log_warn("cannot keep the names in %s/%s (%s); the recording will not have them elsewhere", dir,
-			 RECORDING_SYMBOLS, strerror(errno));
+		postprocess_say_no_store(dir, -errno);
 	return fd;
 }
 
@@ -144,9 +150,11 @@ int postprocess_run(struct source *source, const char *name, const char *dir,
 	int r = profile_new(&profile);
 
 	if (r)
-		log_error("out of memory");
+		log_error("out of memory%s", mend_of(r));
 	else
 		r = input_load_source(source, name, &input, profile, &result);
+	if (!r && result.data.store_error)
+		postprocess_say_no_store(dir, result.data.store_error);
 	if (!r)
 		r = postprocess_outputs(source, profile, dir, dir_fd, &result, options);
 	profile_free(profile);

@@ -32,6 +32,17 @@ survives "$PROFCPU" postprocess "$T/small/rec"
 grep -m 1 'error: ' "$T/refused" | grep -qi 'no space' || fail "does not say why: $(cat "$T/refused")"
 [ ! -s "$T/small/rec/flamegraph.svg" ] || tail -c 20 "$T/small/rec/flamegraph.svg" | grep -q '</svg>' ||
 	fail "a picture that is cut was left behind"
+rm -rf "$T/small/rec/symbols"
+head -c 1M /dev/zero >>"$T/small/ballast" 2>/dev/null
+survives "$PROFCPU" postprocess "$T/small/rec"
+grep -q 'cannot keep the names in .*/symbols: No space' "$T/refused" || fail "does not say that names are not kept: $(cat "$T/refused")"
+
+# More samples than are kept in memory.
+awk 'BEGIN { for (i = 0; i < 4300000; i++) print "ab 1 x\n" }' >"$T/many"
+refuses env TMPDIR="$T/small" "$PROFCPU" fold "$T/many"
+grep -q 'No space left.*set TMPDIR' "$T/refused" || fail "does not say which directory is full: $(cat "$T/refused")"
+rm "$T/many"
+
 for command in fold flamegraph; do
 	"$PROFCPU" "$command" "$T/good" >/dev/full 2>"$T/refused" && fail "$command: success on a full device"
 	grep -q 'error: ' "$T/refused" || fail "$command on a full device says nothing"
