@@ -29,7 +29,7 @@ void opener_free(struct opener *o);
  * kept too: without it the kernel takes a container's volumes away when its last process ends. pid is in our PID namespace.
  * Called again for a process that is held it looks again (a process may have changed its root, or the PID may belong to
  * another process now); what was held stays where the process has ended.
- * 0; -ESRCH; -EACCES, -EPERM (CAP_SYS_PTRACE missing); -EMFILE. After the latter three the process is remembered without
+ * 0; -ESRCH; -EACCES, -EPERM (access.h tells why); -EMFILE. After the latter three the process is remembered without
  * root, and the same error comes from the functions below that need it.
  */
 int opener_hold(struct opener *o, pid_t pid);

@@ -39,15 +39,20 @@ int proc_each_number(const char *dir_path, int (*fn)(void *ctx, pid_t n), void *
  * -errno. */
 int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **ret_text, size_t *ret_len);
 
+struct proc_ids {
+	uint32_t real, effective, saved, fs;
+};
+
 struct proc_status {
 	char comm[PROC_COMM_BYTES];
 	pid_t pid, tgid, ppid, ns_pid; /* ns_pid: last field of NSpid, the innermost namespace's */
 	int ns_depth; /* number of NSpid fields: 1 in our own PID namespace */
 	uid_t uid; /* effective, in our user namespace; 65534 where it has no number there */
+	struct proc_ids uids, gids; /* as uid */
 	int threads;
 	char state; /* 'R', 'S', ..., 'Z' */
 	bool kernel_thread;
-	uint64_t cap_effective; /* bit 1 << CAP_* */
+	uint64_t cap_effective, cap_permitted; /* bit 1 << CAP_* */
 	int seccomp; /* 0 none, 1 strict, 2 filter; -1: the kernel does not say */
 	bool no_new_privs;
 };

@@ -150,6 +150,12 @@ static uint64_t proc_status_number(const char *p, int index, unsigned base, int 
 	return value;
 }
 
+static struct proc_ids proc_status_ids(const char *p)
+{
+	return (struct proc_ids){(uint32_t)proc_status_number(p, 0, 10, NULL), (uint32_t)proc_status_number(p, 1, 10, NULL),
+				 (uint32_t)proc_status_number(p, 2, 10, NULL), (uint32_t)proc_status_number(p, 3, 10, NULL)};
+}
+
 static unsigned proc_status_line(const char *key, const char *value, struct proc_status *s)
 {
 	if (!strcmp(key, "Name")) {
@@ -164,7 +170,10 @@ static unsigned proc_status_line(const char *key, const char *value, struct proc
 	} else if (!strcmp(key, "PPid")) {
 		s->ppid = (pid_t)proc_status_number(value, 0, 10, NULL);
 	} else if (!strcmp(key, "Uid")) {
-		s->uid = (uid_t)proc_status_number(value, 1, 10, NULL);
+		s->uids = proc_status_ids(value);
+		s->uid = s->uids.effective;
+	} else if (!strcmp(key, "Gid")) {
+		s->gids = proc_status_ids(value);
 	} else if (!strcmp(key, "NSpid")) {
 		s->ns_pid = (pid_t)proc_status_number(value, -1, 10, &s->ns_depth);
 		return PROC_STATUS_NSPID;
@@ -177,6 +186,8 @@ static unsigned proc_status_line(const char *key, const char *value, struct proc
 		s->threads = (int)proc_status_number(value, 0, 10, NULL);
 	} else if (!strcmp(key, "CapEff")) {
 		s->cap_effective = proc_status_number(value, 0, 16, NULL);
+	} else if (!strcmp(key, "CapPrm")) {
+		s->cap_permitted = proc_status_number(value, 0, 16, NULL);
 	} else if (!strcmp(key, "Seccomp")) {
 		s->seccomp = (int)proc_status_number(value, 0, 10, NULL);
 	} else if (!strcmp(key, "NoNewPrivs")) {

@@ -4,6 +4,7 @@
 #include "base/vec.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 struct targets_scan {
@@ -27,6 +28,38 @@ static void targets_container(pid_t pid, struct target *t)
 		proc_container_id(text, t->container, sizeof(t->container));
 }
 
+static void targets_denied(struct targets_scan *scan, pid_t pid)
+{
+	struct access_denial denial = {.reason = ACCESS_ELSEWHERE};
+
+	(void)access_look(pid, &denial); /* if it has ended meanwhile, it is one of those that nobody can tell of */
+	scan->list.denied++;
+	scan->list.denied_for[denial.reason]++;
+}
+
+void targets_denied_text(const size_t denied_for[ACCESS_REASONS], char *buf, size_t cap)
+{
+	static const char *const words[ACCESS_REASONS][2] = {
+		[ACCESS_OTHER_USER] = {"belongs to another user", "belong to other users"},
+		[ACCESS_NOT_DUMPABLE] = {"is not dumpable", "are not dumpable"},
+		[ACCESS_CAPABILITIES] = {"holds capabilities that we lack", "hold capabilities that we lack"},
+		[ACCESS_ELSEWHERE] = {"is in another user namespace or guarded by a security module",
+				      "are in other user namespaces or guarded by a security module"},
+	};
+	size_t len = 0;
+
+	*buf = 0;
+	for (int i = 0; i < ACCESS_REASONS; i++)
+		if (denied_for[i] && len < cap)
+			len += (size_t)snprintf(buf + len, cap - len, "%s%zu %s", len ? ", " : "", denied_for[i],
+						words[i][denied_for[i] > 1]);
+}
+
+bool targets_want_ptrace(const size_t denied_for[ACCESS_REASONS])
+{
+	return denied_for[ACCESS_OTHER_USER] || denied_for[ACCESS_NOT_DUMPABLE] || denied_for[ACCESS_CAPABILITIES];
+}
+
 /* One process; those that end while we look are none of ours. */
 static int targets_add(void *ctx, pid_t pid)
 {
@@ -40,7 +73,8 @@ static int targets_add(void *ctx, pid_t pid)
 		return r == -ENOMEM ? r : 0;
 	r = dotnet_look(scan->o, pid, &t.dotnet);
 	t.denied = targets_error_is_denial(r);
-	scan->list.denied += t.denied;
+	if (t.denied)
+		targets_denied(scan, pid);
 	if (r && !t.denied)
 		return r == -ENOMEM ? r : 0;
 	if (scan->dotnet_only && !t.dotnet.is_dotnet)

@@ -2,6 +2,7 @@
 #ifndef CONTAINER_TARGETS_H
 #define CONTAINER_TARGETS_H
 
+#include "container/access.h"
 #include "container/dotnet.h"
 #include "container/proc.h"
 
@@ -9,7 +10,7 @@ struct target {
 	pid_t pid, ppid, ns_pid; /* ns_pid: in its own PID namespace */
 	uid_t uid; /* effective */
 	bool other_root; /* its files, and the names of its users, are not ours */
-	bool denied; /* whether it is .NET could not be told: CAP_SYS_PTRACE, or its uid, is missing */
+	bool denied; /* whether it is .NET could not be told: we may not look into it */
 	struct dotnet_runtime dotnet;
 	char comm[PROC_COMM_BYTES]; /* program name, never arguments */
 	char container[PROC_CONTAINER_BYTES]; /* empty: none seen */
@@ -19,7 +20,15 @@ struct target_list {
 	struct target *v; /* by pid; freed by target_list_free */
 	size_t len, cap;
 	size_t denied; /* processes that could not be looked into */
+	size_t denied_for[ACCESS_REASONS];
 };
+
+/* "40 belong to other users, 1 holds capabilities that we lack": at most TARGETS_DENIED_BYTES. */
+#define TARGETS_DENIED_BYTES 256
+void targets_denied_text(const size_t denied_for[ACCESS_REASONS], char *buf, size_t cap);
+
+/* Whether CAP_SYS_PTRACE would let us look into more. */
+bool targets_want_ptrace(const size_t denied_for[ACCESS_REASONS]);
 
 /*
  * All processes in sight but kernel threads, zombies and ourselves; with dotnet_only those that run .NET. Processes that end

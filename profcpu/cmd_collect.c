@@ -1,6 +1,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "container/access.h"
 #include "profcpu/command.h"
 #include "profcpu/options.h"
 #include "profcpu/outdir.h"
@@ -208,6 +209,28 @@ static void collect_tell_command(const struct record_result *result)
 		log_note("the command was ended by signal %d", WTERMSIG(result->command_status));
 }
 
+/*
+ * One of the targets whose files we may not open, and why: to be found out while it runs. Empty: there is none. Children and
+ * the machine's other processes are not asked for.
+ */
+static void collect_find_barred(const struct collect_arguments *a, struct opener *opener, char *text, size_t cap)
+{
+	char why[ACCESS_TEXT_BYTES];
+	struct access_denial denial;
+
+	*text = 0;
+	for (size_t i = 0; i < a->record.npids && !*text; i++) {
+		int r = opener_hold(opener, a->record.pids[i]);
+
+		if ((r != -EACCES && r != -EPERM) || access_look(a->record.pids[i], &denial))
+			continue;
+		access_text(&denial, why, sizeof(why));
+		snprintf(text, cap, "the files and the perf map of process %d cannot be read: %s; names come from what we can read%s",
+			 a->record.pids[i], why,
+			 denial.reason == ACCESS_ELSEWHERE ? "" : ", and CAP_SYS_PTRACE would open the rest");
+	}
+}
+
 static int collect_outputs(const struct collect_arguments *a, const char *dir)
 {
 	struct source source;
@@ -225,6 +248,7 @@ static int collect_record(struct collect_arguments *a, const char *dir)
 	struct record_result result = {0};
 	struct opener *opener = NULL;
 	int status = EXIT_FAILED;
+	char barred[ACCESS_TEXT_BYTES * 2];
 
 	if (opener_new(&opener)) {
 		log_error("out of memory");
@@ -233,9 +257,12 @@ static int collect_record(struct collect_arguments *a, const char *dir)
 	a->record.dir = dir;
 	a->record.opener = opener;
 	a->post.input.opener = opener;
+	collect_find_barred(a, opener, barred, sizeof(barred));
 	int r = record_run(&a->record, &result);
 
 	if (result.started) {
+		if (*barred)
+			log_warn("%s", barred);
 		if (!a->record.quiet)
 			collect_announce(&result);
 		collect_tell_command(&result);

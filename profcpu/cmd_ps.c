@@ -177,6 +177,7 @@ static void ps_print_json(struct outbuf *out, const struct target_list *list, co
 static int ps_print(const struct ps_options *options, struct target_list *list)
 {
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
+	char why[TARGETS_DENIED_BYTES];
 
 	if (options->json)
 		ps_print_json(&out, list, options);
@@ -190,10 +191,11 @@ static int ps_print(const struct ps_options *options, struct target_list *list)
 	}
 	if (!list->len && !options->json)
 		log_note("no %sprocess in sight", options->dotnet_only ? ".NET " : "");
-	if (list->denied)
-		log_note("%zu of them may not be looked into for .NET; run as root or with CAP_SYS_PTRACE (`profcpu doctor` "
-			 "says more)",
-			 list->denied);
+	if (list->denied) {
+		targets_denied_text(list->denied_for, why, sizeof(why));
+		log_note("%zu of them may not be looked into for .NET: %s%s", list->denied, why,
+			 targets_want_ptrace(list->denied_for) ? "; root and CAP_SYS_PTRACE may (`profcpu doctor` says more)" : "");
+	}
 	return EXIT_DONE;
 }
 

@@ -5,8 +5,10 @@
 #ifndef PROFCPU_DOCTOR_H
 #define PROFCPU_DOCTOR_H
 
+#include "container/access.h"
 #include "container/dotnet.h"
 #include "container/proc.h"
+#include "container/targets.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +34,7 @@ struct doctor_target {
 	struct proc_status status;
 	int event_error, event_user_error; /* sampling it with kernel frames, and without */
 	int root_error, maps_error;
+	struct access_denial denial; /* where one of the errors above is a denial */
 	bool other_root;
 	int dotnet_error;
 	struct dotnet_runtime dotnet;
@@ -59,6 +62,7 @@ struct doctor_facts {
 	bool proc_is_ours; /* /proc shows our PID namespace */
 	int hidepid; /* of /proc: 0 to 4 */
 	size_t processes, dotnet, denied; /* in sight but ourselves */
+	size_t denied_for[ACCESS_REASONS];
 	struct doctor_target target;
 };
 

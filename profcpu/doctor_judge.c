@@ -52,6 +52,16 @@ static doctor_mend mend_ptrace = {
 	"run the container with --cap-add SYS_PTRACE",
 	"securityContext: {capabilities: {add: [SYS_PTRACE]}}",
 };
+static doctor_mend mend_ptrace_caps = {
+	"run it as root (sudo), or with the capabilities that the target holds",
+	"run the container with --cap-add SYS_PTRACE, or with the capabilities that the target holds",
+	"securityContext: {capabilities: {add: [SYS_PTRACE]}}, or those that the target holds",
+};
+static doctor_mend mend_ptrace_only = {
+	"run it as root (sudo)",
+	"run the container with --cap-add SYS_PTRACE",
+	"securityContext: {capabilities: {add: [SYS_PTRACE]}}",
+};
 static doctor_mend mend_syslog = {
 	"run it as root (sudo), or: sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1",
 	"run the container with --cap-add SYSLOG",
@@ -163,6 +173,38 @@ static const char *doctor_event_mend(const struct doctor_facts *f, int error, do
 	return f->init_user_ns ? mend_seccomp[f->place] : mend_user_ns[f->place];
 }
 
+/* What lets us look into a process, by what keeps us from it. */
+static const char *doctor_access_mend(const struct doctor_facts *f, enum access_reason reason)
+{
+	switch (reason) {
+	case ACCESS_OTHER_USER:
+		return mend_ptrace[f->place];
+	case ACCESS_NOT_DUMPABLE:
+		return mend_ptrace_only[f->place];
+	case ACCESS_CAPABILITIES:
+		return mend_ptrace_caps[f->place];
+	case ACCESS_ELSEWHERE:
+	case ACCESS_REASONS:
+		break;
+	}
+	return f->init_user_ns ? NULL : mend_user_ns[f->place];
+}
+
+static bool doctor_is_denial(int error)
+{
+	return error == -EACCES || error == -EPERM;
+}
+
+/* "Permission denied: it belongs to user 1000", or what else the error is. */
+static const char *doctor_access_found(const struct doctor_target *t, int error, char *buf, size_t cap)
+{
+	char why[ACCESS_TEXT_BYTES];
+
+	access_text(&t->denial, why, sizeof(why));
+	snprintf(buf, cap, "%s%s%s", strerror(-error), doctor_is_denial(error) ? ": " : "", doctor_is_denial(error) ? why : "");
+	return buf;
+}
+
 static void doctor_judge_kernel(const struct doctor_facts *f, struct doctor_report *report)
 {
 	int major = 0, minor = 0;
@@ -242,7 +284,8 @@ static void doctor_judge_caps(const struct doctor_facts *f, struct doctor_report
 	} caps[] = {
 		{CAP_PERFMON, "CAP_PERFMON", "only what perf_event_paranoid leaves open may be sampled", mend_perfmon[f->place],
 		 admin},
-		{CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "files and maps only of processes of this user", mend_ptrace[f->place], false},
+		{CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "files and maps only of processes of this user that hold no capability which we lack",
+		 mend_ptrace[f->place], false},
 		{CAP_SYSLOG, "CAP_SYSLOG", "kernel names only where sysctls leave them open", mend_syslog[f->place],
 		 f->kallsyms_shown},
 		{CAP_IPC_LOCK, "CAP_IPC_LOCK", "rings only as large as perf_event_mlock_kb", mend_ipc_lock[f->place],
@@ -273,6 +316,7 @@ static void doctor_judge_caps(const struct doctor_facts *f, struct doctor_report
 static void doctor_judge_sight(const struct doctor_facts *f, struct doctor_report *report)
 {
 	static const char *const seccomp[] = {"none", "strict", "a filter"};
+	char denied[TARGETS_DENIED_BYTES];
 
 	if (f->self.seccomp > 0 && f->self.seccomp < 3)
 		doctor_say(report, doctor_or_no(f->event_user_error != -EPERM && f->event_user_error != -ENOSYS), "seccomp",
@@ -281,9 +325,11 @@ static void doctor_judge_sight(const struct doctor_facts *f, struct doctor_repor
 	doctor_say(report, doctor_or_no(f->init_pid_ns || f->dotnet || (f->target.pid && !f->target.status_error)), "PID namespace", "targets outside of it cannot be seen",
 		   mend_pid_ns[f->place], "%s: %zu other process%s in sight, %zu of them .NET",
 		   f->init_pid_ns ? "the machine's" : "a container's", f->processes, f->processes == 1 ? "" : "es", f->dotnet);
+	targets_denied_text(f->denied_for, denied, sizeof(denied));
 	if (f->denied)
 		doctor_say(report, DOCTOR_NO, "processes", "whether they are .NET, and their files, cannot be told",
-			   mend_ptrace[f->place], "%zu may not be looked into", f->denied);
+			   doctor_access_mend(f, targets_want_ptrace(f->denied_for) ? ACCESS_NOT_DUMPABLE : ACCESS_ELSEWHERE),
+			   "%zu may not be looked into: %s", f->denied, denied);
 	if (f->hidepid > 0)
 		doctor_say(report, doctor_or_no(doctor_cap(f, CAP_SYS_PTRACE)), "/proc hidepid",
 			   "processes of other users are hidden", "mount -o remount,hidepid=0 /proc", "%d", f->hidepid);
@@ -292,18 +338,26 @@ static void doctor_judge_sight(const struct doctor_facts *f, struct doctor_repor
 static void doctor_judge_target_events(const struct doctor_facts *f, struct doctor_report *report)
 {
 	const struct doctor_target *t = &f->target;
+	char why[sizeof(((struct doctor_item *)0)->found)];
 	int e = t->event_user_error;
+
+	/* Sampling asks for the same right as looking into it, where not for that to sample anybody. */
+	bool barred = !doctor_perfmon(f) && !f->event_user_error && doctor_is_denial(t->root_error);
 
 	doctor_say(report, e ? DOCTOR_FATAL : DOCTOR_YES, "target samples", "it cannot be sampled",
 		   doctor_event_mend(f, e, mend_perfmon), "%s",
-		   e ? strerror(-e) : t->event_error ? "without kernel frames" : "may be taken");
+		   e && barred	    ? doctor_access_found(t, e, why, sizeof(why))
+		   : e		    ? strerror(-e)
+		   : t->event_error ? "without kernel frames"
+				    : "may be taken");
 	e = t->root_error;
 	doctor_say(report, doctor_or_no(!e), "target files", "its images, perf map and debug files cannot be read: addresses "
-		   "instead of names", mend_ptrace[f->place], "%s",
-		   e ? strerror(-e) : t->other_root ? "in a root of its own" : "in our root");
+		   "instead of names", doctor_access_mend(f, t->denial.reason), "%s",
+		   e ? doctor_access_found(t, e, why, sizeof(why)) : t->other_root ? "in a root of its own" : "in our root");
 	e = t->maps_error;
 	doctor_say(report, doctor_or_no(!e), "target maps", "what it mapped before the recording is not known: addresses "
-		   "instead of names", mend_ptrace[f->place], "%s", e ? strerror(-e) : "readable");
+		   "instead of names", doctor_access_mend(f, t->denial.reason), "%s",
+		   e ? doctor_access_found(t, e, why, sizeof(why)) : "readable");
 }
 
 static const char *doctor_port_word(const struct doctor_target *t)
@@ -324,8 +378,10 @@ static void doctor_judge_target_dotnet(const struct doctor_facts *f, struct doct
 	bool denied = t->port_error || t->port == DOTNET_PORT_DENIED;
 
 	if (t->dotnet_error) {
-		doctor_say(report, DOCTOR_NO, "target runtime", "whether it is .NET cannot be told", mend_ptrace[f->place], "%s",
-			   strerror(-t->dotnet_error));
+		char why[sizeof(((struct doctor_item *)0)->found)];
+
+		doctor_say(report, DOCTOR_NO, "target runtime", "whether it is .NET cannot be told",
+			   doctor_access_mend(f, t->denial.reason), "%s", doctor_access_found(t, t->dotnet_error, why, sizeof(why)));
 		return;
 	}
 	doctor_say(report, DOCTOR_YES, "target runtime", NULL, NULL, "%s%s", t->dotnet.is_dotnet ? ".NET " : "not .NET",

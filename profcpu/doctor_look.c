@@ -211,6 +211,7 @@ static int doctor_look_processes(struct doctor_facts *f, struct opener *o)
 		f->dotnet += list.v[i].dotnet.is_dotnet;
 	f->processes = list.len;
 	f->denied = list.denied;
+	memcpy(f->denied_for, list.denied_for, sizeof(f->denied_for));
 	target_list_free(&list);
 	return r == -ENOMEM ? r : 0;
 }
@@ -231,6 +232,8 @@ static void doctor_look_target(struct doctor_target *t, struct opener *o)
 	t->root_error = opener_hold(o, t->pid);
 	t->other_root = !opener_process(o, t->pid, &held) && held.other_root;
 	t->maps_error = proc_read(t->pid, 0, "maps", PROC_MAPS_MAX, &maps, &len);
+	t->denial.reason = ACCESS_ELSEWHERE;
+	(void)access_look(t->pid, &t->denial); /* of one that has ended meanwhile nobody can tell */
 	t->dotnet_error = dotnet_look(o, t->pid, &t->dotnet);
 	t->perfmap_error = opener_perfmap(o, t->pid, DOCTOR_PERFMAP_MAX, &map_fd);
 	if (!t->perfmap_error && !fstat(map_fd, &st))

@@ -20,14 +20,18 @@ static void target_print_several(const struct target_list *list)
 
 static void target_say(const struct target_list *list, enum target_choice choice, pid_t pid)
 {
+	char why[TARGETS_DENIED_BYTES];
+
 	if (choice == TARGET_PID1)
 		log_note("no .NET process in sight; profiling PID 1 (-p chooses another)");
 	else
 		log_note("profiling the only .NET process in sight: PID %d (%s%s%s)", (int)pid, list->v[0].comm,
 			 list->v[0].dotnet.version[0] ? ", .NET " : "", list->v[0].dotnet.version);
-	if (list->denied)
-		log_note("%zu processes could not be looked into (CAP_SYS_PTRACE is missing); -p chooses one of them",
-			 list->denied);
+	if (!list->denied)
+		return;
+	targets_denied_text(list->denied_for, why, sizeof(why));
+	log_note("%zu processes could not be looked into: %s; -p chooses one of them%s", list->denied, why,
+		 targets_want_ptrace(list->denied_for) ? ", root and CAP_SYS_PTRACE see them all" : "");
 }
 
 int target_default(struct options_pids *pids)

@@ -1,6 +1,7 @@
 /* Turns the kernel's error numbers into what the user can do. */
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "container/access.h"
 #include "sampler/internal.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #define OPEN_WHAT "open the event"
+#define PARANOID_OWN_USER 2 /* up to here everybody may sample what runs as him */
 
 #ifndef CAP_PERFMON
 #define CAP_PERFMON 38
@@ -48,6 +50,8 @@ static int explain_denied(const struct sampler *s, int error, const char *name, 
 			  struct sampler_problem *problem)
 {
 	long paranoid = sampler_sysctl(&s->options.roots, "perf_event_paranoid", 2);
+	struct access_denial denial;
+	char why[ACCESS_TEXT_BYTES];
 
 	if (sampler_has_cap(CAP_PERFMON) || sampler_has_cap(CAP_SYS_ADMIN))
 		return sampler_fail(problem, error, OPEN_WHAT,
@@ -64,10 +68,20 @@ static int explain_denied(const struct sampler *s, int error, const char *name, 
 				    "or in a container with --cap-add PERFMON, or set sysctl "
 				    "kernel.perf_event_paranoid=0",
 				    name, where, strerror(-error), paranoid);
+	/* What everybody may do to himself, this process does not let us do. */
+	if (paranoid <= PARANOID_OWN_USER && s->opening && !access_look(s->opening, &denial)) {
+		access_text(&denial, why, sizeof(why));
+		return sampler_fail(problem, error, OPEN_WHAT,
+				    "%s on %s: %s: %s, and CAP_PERFMON is missing; run as root%s, or in "
+				    "a container with --cap-add PERFMON",
+				    name, where, strerror(-error), why,
+				    denial.reason == ACCESS_OTHER_USER     ? " or its user"
+				    : denial.reason == ACCESS_CAPABILITIES ? " or with these too"
+									   : "");
+	}
 	return sampler_fail(problem, error, OPEN_WHAT,
-			    "%s on %s: %s: it belongs to another user or "
-			    "kernel.perf_event_paranoid (%ld) forbids it, and "
-			    "CAP_PERFMON is missing; run as its user or root, or in a container "
+			    "%s on %s: %s: kernel.perf_event_paranoid (%ld) forbids it, and "
+			    "CAP_PERFMON is missing; run as root, or in a container "
 			    "with --cap-add PERFMON, or "
 			    "set sysctl kernel.perf_event_paranoid=1",
 			    name, where, strerror(-error), paranoid);

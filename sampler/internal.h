@@ -40,6 +40,7 @@ struct sampler {
 	size_t wanted_threads;   /* of the targets when opening began */
 	size_t denied;           /* threads of other users, left out */
 	bool cpus_denied;        /* CPU-wide events are not permitted */
+	pid_t opening;           /* whose threads get events now; 0: none's */
 	int poll_fd;
 	struct sampler_listener listeners[SAMPLER_LISTENERS_MAX];
 	size_t nlisteners;

@@ -162,6 +162,7 @@ static int open_thread(struct sampler *s, struct target_thread t, struct open_pl
 		return 0;
 	snprintf(place->where, sizeof(place->where),
 		 t.pid == t.tid ? "process %d" : "process %d, thread %d", t.pid, t.tid);
+	s->opening = t.pid;
 	int r = open_on_cpus(s, t.tid, place);
 
 	if (r == -ESRCH)

@@ -80,7 +80,7 @@ doctor 1 "${unprivileged[@]}" "$dir/profcpu" doctor -p "$sleeper"
 says '^NO +target samples'
 says '^no +CAP_PERFMON +not there'
 says '^no +CAP_SYS_PTRACE +not there'
-says '^no +target files +Permission denied'
+says '^no +target files +Permission denied: it belongs to user 0$'
 grep -A 2 'CAP_SYS_PTRACE' "$dir/out" | grep -Eq 'mend: .*(SYS_PTRACE|root)' || fail "no mend for CAP_SYS_PTRACE"
 if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
 	"${unprivileged[@]}" sleep 1003 &
@@ -91,6 +91,33 @@ if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
 	says '^yes +target samples'
 	says '^yes +target maps'
 fi
+# One of the same user that may more than we: that is what keeps us out, and what is said by whatever command.
+setpriv --reuid 12345 --regid 12345 --clear-groups --inh-caps +net_raw --ambient-caps +net_raw sleep 1004 &
+mightier=$!
+for _ in $(seq 50); do [ "$(cat /proc/$mightier/comm)" = sleep ] && break; sleep 0.1; done
+status=0
+"${unprivileged[@]}" "$dir/profcpu" doctor -p "$mightier" >"$dir/out" 2>"$dir/err" || status=$?
+[ "$status" = 1 ] || fail "exit status $status"
+for item in files maps runtime; do
+	says "^no +target $item +Permission denied: it holds CAP_NET_RAW, which we lack$"
+done
+says 'mend: .* capabilities that the target holds'
+says '^no +processes .* 1 holds capabilities that we lack$'
+"${unprivileged[@]}" "$dir/profcpu" ps 2>&1 >/dev/null | grep -q '1 holds capabilities that we lack;' || fail "ps does not say it"
+if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
+	says '^NO +target samples +Permission denied: it holds CAP_NET_RAW'
+	mkdir -m 777 "$dir/rec"
+	"${unprivileged[@]}" "$dir/profcpu" collect -p "$mightier" -d 0.1 -o "$dir/rec/one" 2>"$dir/err" >/dev/null &&
+		fail "collect works where it may not"
+	grep -q "process $mightier: Permission denied: it holds CAP_NET_RAW, which we lack, and CAP_PERFMON is missing" "$dir/err" ||
+		fail "collect says: $(cat "$dir/err")"
+	# With CAP_PERFMON it can be sampled, and what its files would give is missed with a word.
+	"${unprivileged[@]}" --inh-caps +perfmon --ambient-caps +perfmon "$dir/profcpu" collect -p "$mightier" -d 0.1 \
+		-o "$dir/rec/two" 2>"$dir/err" >/dev/null || fail "collect with CAP_PERFMON: $(cat "$dir/err")"
+	grep -q "files and the perf map of process $mightier cannot be read: it holds CAP_NET_RAW" "$dir/err" ||
+		fail "collect with CAP_PERFMON says: $(cat "$dir/err")"
+fi
+kill -9 "$mightier"
 # A chroot, whose root is no mount, cannot have one with its own /proc.
 if unshare --mount true 2>/dev/null; then
 	doctor 0 unshare --pid --fork --mount-proc "$PROFCPU" doctor

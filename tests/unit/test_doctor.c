@@ -268,12 +268,66 @@ static void a_target_is_looked_through(void **state)
 	f.place = DOCTOR_DOCKER;
 	assert_non_null(strstr(judged(&f, &report, "target port")->mend, "DAC_OVERRIDE"));
 	f.target.root_error = f.target.maps_error = -EACCES;
+	f.target.denial = (struct access_denial){.reason = ACCESS_OTHER_USER, .uid = 1654};
 	assert_non_null(strstr(judged(&f, &report, "target files")->mend, "SYS_PTRACE"));
+	assert_string_equal(judged(&f, &report, "target files")->found, "Permission denied: it belongs to user 1654");
 	assert_int_equal(judged(&f, &report, "target maps")->state, DOCTOR_NO);
 	assert_true(report.can_record);
 	f.target.event_user_error = -EACCES;
 	assert_int_equal(judged(&f, &report, "target samples")->state, DOCTOR_FATAL);
 	assert_false(report.can_record);
+}
+
+static void what_keeps_us_from_a_target_decides_what_helps(void **state)
+{
+	struct doctor_facts f = dotnet_target();
+	struct doctor_report report;
+
+	(void)state;
+	f.self.cap_effective = 0;
+	f.target.root_error = f.target.maps_error = f.target.dotnet_error = f.target.event_user_error = -EACCES;
+	f.target.denial = (struct access_denial){.reason = ACCESS_CAPABILITIES, .lacking = CAP(13)};
+	for (int place = 0; place < DOCTOR_PLACES; place++) {
+		static const char *const names[] = {"target files", "target maps", "target runtime"};
+
+		f.place = place;
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+			const struct doctor_item *item = judged(&f, &report, names[i]);
+
+			assert_string_equal(item->found, "Permission denied: it holds CAP_NET_RAW, which we lack");
+			assert_non_null(strstr(item->mend, "that the target holds"));
+		}
+	}
+	assert_non_null(strstr(judged(&f, &report, "target samples")->found, "CAP_NET_RAW"));
+	/* Where not even ourselves may be sampled, it is not for the target's sake. */
+	f.event_user_error = -EACCES;
+	assert_null(strstr(judged(&f, &report, "target samples")->found, "CAP_NET_RAW"));
+	f.event_user_error = 0;
+	/* Nothing that a capability mends. */
+	f.target.denial = (struct access_denial){.reason = ACCESS_ELSEWHERE};
+	f.place = DOCTOR_DOCKER;
+	f.self.cap_effective = CAPS_ALL;
+	assert_null(judged(&f, &report, "target files")->mend);
+	f.init_user_ns = false;
+	assert_non_null(strstr(judged(&f, &report, "target files")->mend, "rootless"));
+}
+
+static void processes_are_counted_by_what_keeps_us_out(void **state)
+{
+	struct doctor_facts f = good_facts();
+	struct doctor_report report;
+
+	(void)state;
+	f.denied = 4;
+	f.denied_for[ACCESS_OTHER_USER] = 3;
+	f.denied_for[ACCESS_CAPABILITIES] = 1;
+	assert_string_equal(judged(&f, &report, "processes")->found,
+			    "4 may not be looked into: 3 belong to other users, 1 holds capabilities that we lack");
+	assert_non_null(judged(&f, &report, "processes")->mend);
+	f.denied = 1;
+	memset(f.denied_for, 0, sizeof(f.denied_for));
+	f.denied_for[ACCESS_ELSEWHERE] = 1;
+	assert_null(judged(&f, &report, "processes")->mend);
 }
 
 static void a_target_that_is_not_there_is_fatal(void **state)
@@ -323,6 +377,8 @@ int main(void)
 		cmocka_unit_test(a_sidecar_without_its_target_is_told_the_flag),
 		cmocka_unit_test(few_descriptors_and_small_rings_are_named),
 		cmocka_unit_test(a_target_is_looked_through),
+		cmocka_unit_test(what_keeps_us_from_a_target_decides_what_helps),
+		cmocka_unit_test(processes_are_counted_by_what_keeps_us_out),
 		cmocka_unit_test(a_target_that_is_not_there_is_fatal),
 		cmocka_unit_test(looking_around_works_here),
 	};

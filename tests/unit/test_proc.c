@@ -106,8 +106,8 @@ static void status_of_other_kernels_is_understood(void **state)
 
 	(void)state;
 	assert_int_equal(proc_status_parse("Name:\tx\nState:\tZ (zombie)\nTgid:\t7\nPid:\t8\nPPid:\t1\n"
-					   "Uid:\t1\t2\t3\t4\nNSpid:\t8\t5\t3\nThreads:\t12\n"
-					   "CapEff:\t000001ffffffffff\nNoNewPrivs:\t1\nSeccomp:\t2\n",
+					   "Uid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nNSpid:\t8\t5\t3\nThreads:\t12\n"
+					   "CapPrm:\t0000000000002000\nCapEff:\t000001ffffffffff\nNoNewPrivs:\t1\nSeccomp:\t2\n",
 					   &s),
 			 0);
 	assert_int_equal(s.tgid, 7);
@@ -117,7 +117,14 @@ static void status_of_other_kernels_is_understood(void **state)
 	assert_int_equal(s.ns_depth, 3);
 	assert_int_equal(s.threads, 12);
 	assert_int_equal(s.state, 'Z');
+	assert_int_equal(s.uids.real, 1);
+	assert_int_equal(s.uids.saved, 3);
+	assert_int_equal(s.uids.fs, 4);
+	assert_int_equal(s.gids.real, 5);
+	assert_int_equal(s.gids.effective, 6);
+	assert_int_equal(s.gids.fs, 8);
 	assert_int_equal(s.cap_effective, 0x1ffffffffff);
+	assert_int_equal(s.cap_permitted, 0x2000);
 	assert_int_equal(s.seccomp, 2);
 	assert_true(s.no_new_privs);
 	assert_int_equal(proc_status_parse("Name:\tx\nPid:\t8\n", &s), 0);
