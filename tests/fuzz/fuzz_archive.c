@@ -1,39 +1,16 @@
 #include "recording/archive.h"
+#include "tests/fuzz/fuzz_dir.h"
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static char base[] = "/dev/shm/profcpu-fuzz-XXXXXX";
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)type;
-	(void)ftw;
-	/* Whatever is unpacked is a regular file or a directory. */
-	if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode))
-		abort();
-	return remove(path);
-}
-
-static void remove_base(void)
-{
-	nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
 
 /* Nothing but "in" may be in the directory above. */
 static void check_outside(void)
 {
-	DIR *d = opendir(base);
+	DIR *d = opendir(fuzz_dir_path);
 	struct dirent *e;
 
 	if (!d)
@@ -46,20 +23,15 @@ static void check_outside(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static int made;
 	struct archive_stats stats;
-	char in[sizeof(base) + 4];
+	char in[sizeof(fuzz_dir_path) + 4];
 
-	if (!made) {
-		made = 1;
-		if (!mkdtemp(base))
-			abort();
-		atexit(remove_base);
-	}
-	snprintf(in, sizeof(in), "%s/in", base);
+	(void)fuzz_dir();
+	snprintf(in, sizeof(in), "%s/in", fuzz_dir_path);
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 
-	if (fd < 0 || mkdir(in, 0755) || write(fd, data, size) != (ssize_t)size || lseek(fd, 0, SEEK_SET))
+	if (fd < 0 || mkdir(in, 0755) || write(fd, data, size) != (ssize_t)size ||
+	    lseek(fd, 0, SEEK_SET))
 		abort();
 	int dir = open(in, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -69,6 +41,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	close(dir);
 	close(fd);
 	check_outside();
-	nftw(in, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	nftw(in, fuzz_dir_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	return 0;
 }

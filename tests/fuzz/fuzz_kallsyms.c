@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct symbol_provider *k;
 	struct parse_error err;
-	struct symbol s;
+	struct symbol s, last;
 
 	if (kallsyms_parse((const char *)data, size, &k, &err))
 		return 0;
@@ -20,6 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (symbol_provider_find(k, addr, 0, &s))
 			continue;
 		if (s.start > addr || s.end <= addr || strlen(s.name) != s.name_len)
+			abort();
+		/* The answer holds in the whole range that it names. */
+		if (symbol_provider_find(k, s.end - 1, 0, &last) || last.start != s.start || last.name != s.name)
 			abort();
 		if (!*kallsyms_module(k, addr))
 			abort();
