@@ -1,4 +1,4 @@
-/* A palette.map: what is read and written again reads the same. */
+/* A palette.map: what is read and written again reads the same; the input is also a frame that gets a colour. */
 #include "flamegraph/palette.h"
 
 #include <stdint.h>
@@ -14,13 +14,69 @@ static void map_text(const struct palette_map *m, struct outbuf *out)
 		abort();
 }
 
+static void check_color(const struct palette *p, uint32_t color)
+{
+	uint32_t most = p->scheme == PALETTE_KIND
+				? PALETTE_CLASS | (PALETTE_SLOTS * PALETTE_SHADES - 1)
+				: 0xffffff;
+
+	if (color > most || (p->scheme == PALETTE_KIND) != !!(color & PALETTE_CLASS))
+		abort();
+}
+
+/* The input as a frame's name, by all palettes, annotations and ways of choosing a shade. */
+static void color_frame(const char *name, size_t len)
+{
+	static const char annotations[] = {0, 'j', 'i', 'k', 'w'};
+	struct palette p = {.known_kinds = len & 1};
+	struct palette_frame frame = {.name = name, .len = len};
+	uint32_t color;
+
+	for (unsigned scheme = 0; scheme <= PALETTE_ORANGE; scheme++) {
+		for (unsigned i = 0; i < 3 * sizeof(annotations); i++) {
+			p.scheme = scheme;
+			p.by_hash = i % 3 == 1;
+			p.random = i % 3 == 2;
+			frame.annotation = annotations[i / 3];
+			frame.slot = (scheme + i) % PALETTE_SLOTS;
+			if (palette_color(&p, &frame, &color))
+				abort();
+			check_color(&p, color);
+		}
+	}
+}
+
+/* The styles depend on no input. */
+static void write_styles(void)
+{
+	static bool written;
+	struct outbuf css = outbuf_to(-1);
+
+	if (!written)
+		palette_css(&css, true);
+	written = true;
+	outbuf_close(&css);
+}
+
+/* A known name gives its scheme. */
+static void find_scheme(const char *text, size_t len)
+{
+	enum palette_scheme scheme;
+	char name[16] = "";
+
+	if (len >= sizeof(name))
+		return;
+	memcpy(name, text, len);
+	if (!palette_scheme_of(name, &scheme) && scheme > PALETTE_ORANGE)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct palette_map m = {0}, again = {0};
-	struct palette p = {.scheme = size ? data[0] % (PALETTE_ORANGE + 1) : PALETTE_HOT, .by_hash = size & 1, .map = &m};
-	struct palette_frame frame = {.name = (const char *)data, .len = size, .slot = PALETTE_NATIVE,
-				      .annotation = size & 2 ? 'j' : 0};
-	struct outbuf one, two, css = outbuf_to(-1);
+	struct palette p = {.scheme = PALETTE_HOT, .map = &m};
+	struct palette_frame frame = {.name = (const char *)data, .len = size, .annotation = 'j'};
+	struct outbuf one, two;
 	uint32_t color;
 	uint64_t skipped;
 
@@ -33,8 +89,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	map_text(&again, &two);
 	if (one.len != two.len || (one.len && memcmp(one.data, two.data, one.len) != 0))
 		abort();
-	palette_css(&css, true);
-	outbuf_close(&css);
+	write_styles();
+	find_scheme((const char *)data, size);
+	if (size < 1024)
+		color_frame((const char *)data, size);
+	if (size && palette_delta_color((double)data[0] - 128, data[size - 1]) > 0xffffff)
+		abort();
 	outbuf_close(&one);
 	outbuf_close(&two);
 	palette_map_free(&m);
