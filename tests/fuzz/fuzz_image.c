@@ -1,12 +1,12 @@
 /* Input: an ELF file; one whose first byte is not 0x7f: a length of 4 bytes, the image, and behind it its debug file.
- * covers: symbols/elf_file.c symbols/elf_symbols.c symbols/symtab.c symbols/symtab_order.c symbols/perf_tree.c symbols/keysort.c
+ * covers: symbols/image.c symbols/debug_file.c symbols/elf_file.c symbols/elf_symbols.c symbols/symtab.c symbols/symtab_order.c symbols/perf_tree.c symbols/keysort.c
  */
 #include "symbols/debug_file.h"
 #include "symbols/elf_symbols.h"
 #include "symbols/image.h"
+#include "tests/fuzz/fuzz_dir.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <sys/mman.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,15 +20,11 @@ static void probe(struct symbol_provider *p, uint64_t addr)
 		abort();
 }
 
-static void read_image(const uint8_t *data, size_t size)
+static void probe_image(struct image *image)
 {
-	struct image *image;
-	struct parse_error err;
 	char hex[2 * IMAGE_BUILD_ID_MAX + 1];
 	uint64_t vaddr;
 
-	if (image_from_memory(data, size, SYMBOL_NONE, &image, &err))
-		return;
 	image_build_id_hex(&image->build_id, hex);
 	for (uint64_t off = 0; image->symbols && off < 0x4000; off += 0x3f) {
 		probe(image->symbols, off);
@@ -39,10 +35,58 @@ static void read_image(const uint8_t *data, size_t size)
 		probe(image->symbols, image->segments[i].vaddr);
 		probe(image->symbols, image->segments[i].vaddr + image->segments[i].mem_bytes - 1);
 	}
-	image_free(image);
 }
 
-/* As a stripped file and its debug file. */
+static int file_of(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("elf", MFD_CLOEXEC);
+
+	if (fd < 0 || file_write_all(fd, data, size))
+		abort();
+	return fd;
+}
+
+/* From memory, and as a file. */
+static void read_image(const uint8_t *data, size_t size)
+{
+	struct image_build_id id;
+	struct image *image;
+	struct parse_error err;
+	int fd = file_of(data, size);
+
+	if (!image_from_memory(data, size, SYMBOL_NONE, &image, &err)) {
+		probe_image(image);
+		image_free(image);
+	}
+	if (!image_open(fd, NULL, NULL, 0, &image, &err)) {
+		if (!image_build_id_of(fd, &id) &&
+		    (id.len != image->build_id.len ||
+		     memcmp(id.bytes, image->build_id.bytes, id.len) != 0))
+			abort();
+		probe_image(image);
+		image_free(image);
+	}
+	close(fd);
+}
+
+/* As a stripped file and a debug file where it is looked for: by the image's name, and by the name in its debug link. */
+static void find_debug_file(const uint8_t *image_data, size_t image_size, const uint8_t *debug,
+			    size_t debug_size)
+{
+	int fd = file_of(image_data, image_size), root = fuzz_dir();
+	struct image *image;
+	struct parse_error err;
+
+	fuzz_dir_put("usr/lib/debug/opt/app.debug", debug, debug_size);
+	fuzz_dir_put("opt/.debug/lib.debug", debug, debug_size);
+	if (!image_open(fd, "/opt/app", &root, 1, &image, &err)) {
+		probe_image(image);
+		image_free(image);
+	}
+	close(fd);
+}
+
+/* The same without asking whether the two belong together. */
 static void read_both(const uint8_t *data, size_t size)
 {
 	struct elf_file image, debug;
@@ -54,6 +98,7 @@ static void read_both(const uint8_t *data, size_t size)
 		return;
 	data += sizeof(first);
 	size -= sizeof(first);
+	find_debug_file(data, first, data + first, size - first);
 	if (elf_file_open(&image, -1, data, first, NULL))
 		return;
 	if (!elf_file_open(&debug, -1, data + first, size - first, NULL)) {
