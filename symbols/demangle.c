@@ -69,7 +69,8 @@ static void take_text(const char *text, size_t len, void *context)
 
 	if (len > DEMANGLE_NAME_MAX - t->chars.len || vec_reserve(&t->chars, len + 1))
 		longjmp(t->give_up, 1);
-	memcpy(t->chars.v + t->chars.len, text, len);
+	if (len) /* the library calls with no text too, by a null pointer */
+		memcpy(t->chars.v + t->chars.len, text, len);
 	t->chars.len += len;
 }
 
