@@ -8,6 +8,7 @@
 #include <elfutils/libdw.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,35 @@ static int open_source(int fd, const char *path, const int *roots, size_t nroots
 	return found < 0 ? -errno : found;
 }
 
+static bool is_texts(const char *name)
+{
+	static const char *const names[] = {".debug_str", ".zdebug_str", ".debug_line_str", ".zdebug_line_str"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+/* Whether all sections of texts end with one: of names of files libdw takes what is there without looking for its end. */
+static bool texts_end(Elf *elf)
+{
+	Elf_Scn *scn = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return false;
+	while ((scn = elf_nextscn(elf, scn))) {
+		GElf_Shdr h;
+		const char *name = gelf_getshdr(scn, &h) ? elf_strptr(elf, names, h.sh_name) : NULL;
+		const Elf_Data *data = name && is_texts(name) ? elf_getdata(scn, NULL) : NULL;
+
+		if (data && data->d_size && ((const char *)data->d_buf)[data->d_size - 1])
+			return false;
+	}
+	return true;
+}
+
 int inlines_open(int fd, const char *path, const int *roots, size_t nroots, struct inlines **ret_inlines,
 		 struct parse_error *err)
 {
@@ -61,6 +91,8 @@ int inlines_open(int fd, const char *path, const int *roots, size_t nroots, stru
 		error = parse_fail(err, -EBADMSG, "not an ELF file", 0);
 	if (!error && !(in->dwarf = dwarf_begin_elf(in->elf, DWARF_C_READ, NULL)))
 		error = -ENOENT;
+	if (!error && !texts_end(in->elf))
+		error = parse_fail(err, -EBADMSG, "its DWARF has texts without an end", 0);
 	if (error) {
 		inlines_free(in);
 		return error;
