@@ -210,6 +210,19 @@ static void collect_tell_command(const struct record_result *result)
 }
 
 /*
+ * The exit status of a recording that went well: that of the command, as with perf record, where it came to its end by itself
+ * and not because we were told to end.
+ */
+static int collect_status(const struct record_result *result)
+{
+	if (!result->command_ended || result->end == RECORD_END_SIGNAL)
+		return EXIT_DONE;
+	if (WIFEXITED(result->command_status))
+		return WEXITSTATUS(result->command_status);
+	return EXIT_SIGNALED + WTERMSIG(result->command_status);
+}
+
+/*
  * One of the targets whose files we may not open, and why: to be found out while it runs. Empty: there is none. Children and
  * the machine's other processes are not asked for.
  */
@@ -271,7 +284,9 @@ static int collect_record(struct collect_arguments *a, const char *dir)
 	opener_free(opener);
 	if (result.started && !a->record.quiet)
 		printf("written   %s\n", dir);
-	return r ? EXIT_FAILED : status;
+	if (r)
+		return EXIT_FAILED;
+	return status == EXIT_DONE ? collect_status(&result) : status;
 }
 
 static int collect_run(struct collect_arguments *a)
@@ -311,7 +326,8 @@ const struct command command_collect = {
 		 "       profcpu collect -pid PID -duration SECONDS\n\n"
 		 "Samples what runs on the CPUs and writes flamegraph.svg, folded_stacks.out, perf_script.out, perf.data and\n"
 		 "prof.tar.gz to profilings/HH-MM-SS_YYYY-MM-DD/. Without a target it takes the only .NET process in sight.\n"
-		 "Ctrl-C, SIGTERM and the end of the terminal end the recording; what was recorded is kept.\n\n"
+		 "Ctrl-C, SIGTERM and the end of the terminal end the recording; what was recorded is kept. The exit status is that\n"
+		 "of a command which came to its end, if all went well.\n\n"
 		 "  -p, --pid PID,...      these processes, with all their threads and children\n"
 		 "  -a, --all-cpus         the whole machine\n"
 		 "  -- CMD ARG...          start a command and record it from its first instruction to its end; with -p or -a:\n"

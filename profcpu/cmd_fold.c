@@ -171,7 +171,7 @@ static void fold_say(const struct fold_arguments *a, const struct input_result *
 		log_warn("no sample is of the event '%s'; there are samples of '%s'", stats->event ? stats->event : "",
 			 stats->other_event);
 	else if (!stats->samples)
-		log_warn("there are no samples in it");
+		log_warn("%s has no samples, so there are no stacks", strcmp(a->input, "-") ? a->input : "stdin");
 	else if (stats->other_event && (!asked || !*asked))
 		log_note("there are several events; these are the samples of %s (%llu of others left out, for "
 			 "example of %s; see --event-filter)",

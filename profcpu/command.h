@@ -5,6 +5,7 @@
 #define EXIT_DONE 0
 #define EXIT_FAILED 1
 #define EXIT_USAGE 2
+#define EXIT_SIGNALED 128 /* and the signal's number, as shells have it: of a command that was started */
 
 struct command {
 	const char *name; /* "collect" */

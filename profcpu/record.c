@@ -368,6 +368,13 @@ static bool targets_ended(struct record *rec)
 	return !rec->options->system_wide && !record_watch_alive(&rec->watch);
 }
 
+/* Ctrl-C reaches us and the command alike: its end may be seen before the signal that has ended both. */
+static enum record_end end_of_targets(struct record *rec)
+{
+	(void)record_watch_wait(&rec->watch, 0, &rec->result->end_signal);
+	return rec->result->end_signal ? RECORD_END_SIGNAL : RECORD_END_TARGET;
+}
+
 static enum record_end record_until_end(struct record *rec)
 {
 	struct record_result *result = rec->result;
@@ -379,7 +386,7 @@ static enum record_end record_until_end(struct record *rec)
 		    now - result->start_monotonic_ns >= rec->options->duration_ns)
 			return RECORD_END_DURATION;
 		if (targets_ended(rec))
-			return RECORD_END_TARGET;
+			return end_of_targets(rec);
 		rec->error =
 			record_watch_wait(&rec->watch, next_timeout(rec, now), &result->end_signal);
 		if (!rec->error && !result->end_signal)

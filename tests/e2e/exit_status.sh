@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Exit statuses: without samples, of a command that is recorded, after Ctrl-C.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_sampling
+
+# gives STATUS PATTERN COMMAND...: ends so, and one line of what it says matches; what it wrote is in out.
+gives() {
+	local want=$1 pattern=$2 status=0
+	shift 2
+	timeout -k 5 60 "$@" >out 2>err </dev/null || status=$?
+	[ "$status" = "$want" ] || fail "$*: exit $status, not $want: $(cat err)"
+	[ -z "$pattern" ] || [ "$(grep -cE "$pattern" err)" = 1 ] || fail "$*: $(cat err)"
+}
+
+# A recording without samples is one: nothing of the target ran. Said, but no failure, as with perf record and
+# stackcollapse-perf.pl; only where there is nothing to draw, as with flamegraph.pl.
+start sleeper sleep 60
+gives 0 'warning: .*has no samples' "$PROFCPU" collect -p "$STARTED" -F 99 -d 0.2 -o idle
+gives 0 'warning: .*has no samples' "$PROFCPU" postprocess idle
+gives 0 'warning: .*has no samples' "$PROFCPU" postprocess idle/perf.data -o again
+gives 0 'warning: idle has no samples' "$PROFCPU" fold idle
+[ ! -s out ] || fail "folded what is not there"
+gives 1 'error: no stack counts found' "$PROFCPU" flamegraph idle
+grep -q 'no samples' out || fail "a picture of nothing does not say so"
+for dir in idle again; do
+	grep -q 'no samples' $dir/flamegraph.svg || fail "$dir/flamegraph.svg does not say so"
+	[ -e $dir/folded_stacks.out ] || fail "no $dir/folded_stacks.out"
+	[ ! -s $dir/folded_stacks.out ] || fail "something in $dir/folded_stacks.out"
+	[ -e $dir/perf_script.out ] || fail "no $dir/perf_script.out"
+done
+printf '# ========\n# captured on : today\n#\n' >comments
+gives 0 'warning: comments has no samples' "$PROFCPU" fold comments
+gives 1 'error: ' "$PROFCPU" flamegraph comments
+gives 0 'warning: .*has no samples' "$PROFCPU" postprocess comments -o from-comments
+# No sample of what was asked for.
+gives 0 "warning: no sample is of the event 'cycles'" "$PROFCPU" fold --event-filter cycles "$TESTS/golden/fold/cpp.txt"
+gives 1 "error: .* no samples of an event 'cycles'" "$PROFCPU" flamegraph --event cycles "$TESTS/golden/fold/cpp.txt"
+# Nothing at all is no input.
+: >nothing
+for command in fold flamegraph postprocess; do
+	gives 1 'error: ' "$PROFCPU" $command nothing
+	gives 1 'error: ' "$PROFCPU" $command -
+done
+
+# A command that came to its end has its say, as with perf record.
+for want in 0 1 7; do
+	gives $want '' "$PROFCPU" collect -q -o status -- sh -c "exit $want"
+	[ -s status/flamegraph.svg ] || fail "a command with status $want: no picture"
+done
+gives 137 'the command was ended by signal 9' "$PROFCPU" collect -q -o status -- sh -c 'kill -KILL $$'
+gives 0 '' "$PROFCPU" collect -q -d 0.2 -o status -- sh -c 'sleep 1; exit 7'
+gives 1 'error: cannot execute no-such-command' "$PROFCPU" collect -q -o status -- no-such-command
+
+# Ctrl-C reaches the command too; what was recorded is saved, which is what was asked for.
+for pause in 0.3 0.31 0.32 0.33 0.34; do
+	rm -rf both
+	setsid bash -c 'trap - INT; exec "$0" collect -q -F 999 -o both -- sleep 60' "$PROFCPU" >out 2>err </dev/null &
+	group=$!
+	sleep $pause
+	kill -INT -- -$group
+	status=0
+	wait $group || status=$?
+	[ $status = 0 ] || fail "Ctrl-C: exit $status: $(cat err)"
+	[ -s both/flamegraph.svg ] || fail "Ctrl-C: no picture"
+done
