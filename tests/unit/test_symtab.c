@@ -220,6 +220,42 @@ static void names_can_be_borrowed_and_measured_late(void **state)
 	free(huge);
 }
 
+/* Clusters, gaps of all sizes and one far away: what the steps find is what looking at each symbol finds. */
+static void steps_find_what_a_search_of_all_finds(void **state)
+{
+	enum { N = 3000 };
+	static uint64_t starts[N], ends[N];
+	uint64_t at = 0x401000;
+	uint32_t seed = 7;
+	char name[16];
+
+	(void)state;
+	for (size_t i = 0; i < N; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		at += i % 500 == 499 ? 0x10000000 : i % 7 ? 0 : seed >> 20;
+		starts[i] = at;
+		ends[i] = at += 1 + (seed >> 24);
+		snprintf(name, sizeof(name), "%zu", i);
+		add(starts[i], ends[i] - starts[i], name, STB_GLOBAL);
+	}
+	assert_int_equal(symtab_finish(table, 0), 0);
+	assert_true(table->nstarts > 1);
+	for (size_t i = 0; i < N; i++) {
+		const uint64_t asked[] = {starts[i] - 1, starts[i], ends[i] - 1, ends[i], (starts[i] + ends[i]) / 2};
+
+		for (size_t k = 0; k < sizeof(asked) / sizeof(*asked); k++) {
+			size_t found = 0;
+
+			while (found < N && !(starts[found] <= asked[k] && asked[k] < ends[found]))
+				found++;
+			snprintf(name, sizeof(name), found < N ? "%zu" : "", found);
+			assert_string_equal(name_at(asked[k]), name);
+		}
+	}
+	assert_string_equal(name_at(0), "");
+	assert_string_equal(name_at(UINT64_MAX), "");
+}
+
 static void keys_keep_the_order_of_equals(void **state)
 {
 	enum { N = 5000 };
@@ -308,6 +344,7 @@ int main(void)
 		TABLE_TEST(passes_without_fixing_up_keep_duplicates),
 		TABLE_TEST(hostile_sizes_are_harmless),
 		TABLE_TEST(names_can_be_borrowed_and_measured_late),
+		TABLE_TEST(steps_find_what_a_search_of_all_finds),
 		cmocka_unit_test(keys_keep_the_order_of_equals),
 		cmocka_unit_test(the_tree_stays_a_balanced_search_tree),
 		cmocka_unit_test(every_source_has_a_name),

@@ -1,0 +1,300 @@
+#include "symbols/callchains.h"
+#include "symbols/frames.h"
+
+#include <linux/perf_event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Frames here are named after the question: what was asked, how, and in which state of which address space. */
+struct fixture {
+	struct profile *profile;
+	struct processes *processes;
+	struct callchains chains;
+	unsigned int asked;
+	int fail_at; /* the question that fails; 0: none */
+};
+
+#define ENTRY_CODE 0xffffffff81000e00ULL /* of interrupts: what it interrupted is no caller */
+#define IDLE_LOOP 0xffffffff81000d00ULL
+
+static void text_of(const struct fixture *f, const struct process_thread *t, enum callchain_mode mode, uint64_t ip,
+		    bool exact, char *buf, size_t n)
+{
+	static const char modes[] = "ukn";
+	uint32_t generation = mode == CALLCHAIN_KERNEL ? f->chains.kernel_generation : processes_generation(f->processes, t);
+
+	snprintf(buf, n, "%c%u%s%llx", modes[mode], generation, exact ? "=" : "-", (unsigned long long)ip);
+}
+
+static int answer(void *ctx, const struct callchain_place *place, struct callchain_frame *ret_frame)
+{
+	struct fixture *f = ctx;
+	struct profile_frame frame = {.perf_name = PROFILE_NONE, .module = PROFILE_NONE, .srcline = PROFILE_NONE};
+	char buf[64];
+
+	if (++f->asked == (unsigned int)f->fail_at)
+		return -ENOMEM;
+	text_of(f, place->thread, place->mode, place->ip, place->exact, buf, sizeof(buf));
+	assert_int_equal(profile_text(f->profile, buf, strlen(buf), &frame.name), 0);
+	ret_frame->flags = place->ip == ENTRY_CODE ? FRAMES_INTERRUPTED : place->ip == IDLE_LOOP ? FRAMES_IDLE : 0;
+	return profile_frame(f->profile, &frame, &ret_frame->frame);
+}
+
+static int unnamed(void *ctx, int32_t tid, uint32_t *ret_comm)
+{
+	(void)ctx;
+	*ret_comm = (uint32_t)tid;
+	return 0;
+}
+
+static void set_up(struct fixture *f)
+{
+	*f = (struct fixture){0};
+	assert_int_equal(profile_new(&f->profile), 0);
+	assert_int_equal(processes_new(unnamed, NULL, &f->processes), 0);
+	f->chains = (struct callchains){.profile = f->profile, .processes = f->processes, .frame = answer, .ctx = f};
+}
+
+static void tear_down(struct fixture *f)
+{
+	callchains_free(&f->chains);
+	processes_free(f->processes);
+	profile_free(f->profile);
+}
+
+static struct process_thread *thread(struct fixture *f, int32_t pid)
+{
+	struct process_thread *t;
+
+	assert_int_equal(processes_thread(f->processes, pid, pid, &t), 0);
+	return t;
+}
+
+/* Gives the address space of a process another state. */
+static void change(struct fixture *f, int32_t pid, uint32_t image)
+{
+	struct process_map map = {.start = 0x1000, .end = 0x100000, .image = image};
+
+	assert_int_equal(processes_map(f->processes, pid, pid, &map, false), 0);
+}
+
+/* What the stack of a callchain is by its definition, leaf first; gives false where there is none. */
+static void expect(const struct fixture *f, const struct process_thread *t, enum callchain_mode mode, const uint64_t *words,
+		   size_t n, char *out, size_t cap)
+{
+	bool exact = true;
+	size_t frames = 0, len = 0;
+
+	*out = '\0';
+	for (size_t i = 0; i < n && frames < CALLCHAINS_FRAMES_MAX; i++) {
+		if (words[i] >= PERF_CONTEXT_MAX) {
+			exact = true;
+			if (words[i] == PERF_CONTEXT_KERNEL)
+				mode = CALLCHAIN_KERNEL;
+			else if (words[i] == PERF_CONTEXT_USER)
+				mode = CALLCHAIN_USER;
+			else if (words[i] == PERF_CONTEXT_HV)
+				mode = CALLCHAIN_NEITHER;
+			else {
+				*out = '\0';
+				return;
+			}
+			continue;
+		}
+		text_of(f, t, mode, words[i], exact, out + len, cap - len);
+		strcat(out, " ");
+		len = strlen(out);
+		exact = words[i] == ENTRY_CODE;
+		frames++;
+	}
+}
+
+static void stack_text(const struct fixture *f, uint32_t stack, char *out, size_t cap)
+{
+	size_t len = 0;
+
+	*out = '\0';
+	for (; stack != PROFILE_STACK_EMPTY; stack = profile_stack_parent(f->profile, stack)) {
+		uint32_t name = profile_frame_of(f->profile, profile_stack_frame(f->profile, stack))->name;
+
+		snprintf(out + len, cap - len, "%s ", profile_text_of(f->profile, name, NULL));
+		len = strlen(out);
+	}
+}
+
+static struct callchain_stack check(struct fixture *f, int32_t pid, enum callchain_mode mode, const uint64_t *words, size_t n)
+{
+	char expected[16384], got[16384];
+	struct callchain_stack stack;
+	struct callchain_half half;
+
+	assert_int_equal(callchains_begin(&f->chains, thread(f, pid), mode, words, n, 1, &half), 0);
+	assert_int_equal(callchains_end(&f->chains, &half, &stack), 0);
+	expect(f, thread(f, pid), mode, words, n, expected, sizeof(expected));
+	stack_text(f, stack.stack, got, sizeof(got));
+	assert_string_equal(got, expected);
+	return stack;
+}
+
+static void what_was_met_lately_is_not_asked_for_again(void **state)
+{
+	const uint64_t a[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000100, 0xffffffff81000200, PERF_CONTEXT_USER, 0x1010, 0x1020, 0x1030};
+	const uint64_t b[] = {PERF_CONTEXT_USER, 0x1015, 0x1020, 0x1030};
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	check(&f, 7, CALLCHAIN_USER, a, 7);
+	assert_int_equal(f.asked, 5);
+	check(&f, 7, CALLCHAIN_USER, a, 7);
+	assert_int_equal(f.asked, 5);
+	check(&f, 7, CALLCHAIN_USER, b, 4);
+	assert_int_equal(f.asked, 6);
+	change(&f, 7, 1); /* now the same addresses mean something else */
+	check(&f, 7, CALLCHAIN_USER, a, 7);
+	assert_int_equal(f.asked, 9);
+	f.chains.kernel_generation++;
+	check(&f, 7, CALLCHAIN_USER, a, 7);
+	assert_int_equal(f.asked, 11);
+	tear_down(&f);
+}
+
+static void kernel_parts_can_be_ended_later(void **state)
+{
+	const uint64_t words[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000100, IDLE_LOOP, PERF_CONTEXT_USER, 0x1010};
+	struct callchain_half half[3];
+	struct callchain_stack stack;
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(callchains_begin(&f.chains, thread(&f, 1 + i), CALLCHAIN_USER, words, 5, 1, &half[i]), 0);
+	assert_int_equal(f.asked, 1); /* the user part: three spaces without maps are one state */
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(callchains_end(&f.chains, &half[i], &stack), 0);
+		assert_true(stack.idle);
+		assert_true(stack.user);
+	}
+	assert_int_equal(f.asked, 3);
+	tear_down(&f);
+}
+
+static void interrupted_code_is_exact(void **state)
+{
+	const uint64_t words[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000100, ENTRY_CODE, 0xffffffff81000300, 0xffffffff81000400};
+	struct fixture f;
+	char got[256];
+
+	(void)state;
+	set_up(&f);
+	stack_text(&f, check(&f, 1, CALLCHAIN_USER, words, 5).stack, got, sizeof(got));
+	assert_string_equal(got, "k0=ffffffff81000100 k0-ffffffff81000e00 k0=ffffffff81000300 k0-ffffffff81000400 ");
+	tear_down(&f);
+}
+
+static void odd_callchains_are_as_defined(void **state)
+{
+	const uint64_t none[] = {PERF_CONTEXT_KERNEL, PERF_CONTEXT_USER}, ip[] = {0x1010};
+	const uint64_t unknown_mark[] = {PERF_CONTEXT_USER, 0x1010, PERF_CONTEXT_GUEST, 0x1020};
+	const uint64_t swapped[] = {PERF_CONTEXT_USER, 0x1010, PERF_CONTEXT_KERNEL, IDLE_LOOP, PERF_CONTEXT_HV, 0x5};
+	uint64_t deep[CALLCHAINS_FRAMES_MAX + 10];
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	check(&f, 1, CALLCHAIN_USER, NULL, 0);
+	check(&f, 1, CALLCHAIN_USER, none, 2);
+	check(&f, 1, CALLCHAIN_USER, ip, 1);
+	assert_false(check(&f, 1, CALLCHAIN_KERNEL, ip, 1).user);
+	check(&f, 1, CALLCHAIN_NEITHER, ip, 1);
+	assert_int_equal(check(&f, 1, CALLCHAIN_USER, unknown_mark, 4).stack, PROFILE_STACK_EMPTY);
+	assert_true(check(&f, 1, CALLCHAIN_USER, swapped, 6).idle);
+	deep[0] = PERF_CONTEXT_USER;
+	for (size_t i = 1; i < sizeof(deep) / sizeof(*deep); i++)
+		deep[i] = 0x1000 + i;
+	check(&f, 1, CALLCHAIN_USER, deep, sizeof(deep) / sizeof(*deep));
+	check(&f, 1, CALLCHAIN_USER, deep, CALLCHAINS_FRAMES_MAX + 1);
+	tear_down(&f);
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return *seed >> 8;
+}
+
+/* More distinct addresses than the cache has places, in spaces that change, in all shapes. */
+static void random_callchains_are_as_defined(void **state)
+{
+	uint32_t seed = 1;
+	struct fixture f;
+	uint64_t words[40];
+
+	(void)state;
+	set_up(&f);
+	for (int round = 0; round < 20000; round++) {
+		int32_t pid = 1 + (int32_t)(next_random(&seed) % 5);
+		uint32_t shape = next_random(&seed) % 16;
+		size_t n = 0, user = next_random(&seed) % 20;
+
+		if (next_random(&seed) % 64 == 0)
+			change(&f, pid, next_random(&seed) % 3);
+		if (next_random(&seed) % 256 == 0)
+			f.chains.kernel_generation++;
+		if (shape > 8) {
+			words[n++] = PERF_CONTEXT_KERNEL;
+			for (size_t k = next_random(&seed) % 6; k > 0; k--)
+				words[n++] = 0xffffffff81000000 + next_random(&seed) % 16 * 0x100;
+		}
+		if (shape != 1 && shape != 9)
+			words[n++] = PERF_CONTEXT_USER;
+		for (size_t k = 0; k < user; k++)
+			words[n++] = 0x1000 + (next_random(&seed) % (k ? 40 : 60000)) * 3;
+		if (shape == 2)
+			words[n++] = PERF_CONTEXT_KERNEL;
+		check(&f, pid, CALLCHAIN_USER, words, n);
+	}
+	assert_true(f.asked > CALLCHAINS_CACHE);
+	tear_down(&f);
+}
+
+static void a_failed_question_is_asked_again(void **state)
+{
+	const uint64_t words[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000100, PERF_CONTEXT_USER, 0x1010, 0x1020};
+	struct callchain_half half;
+	struct callchain_stack stack;
+	struct fixture f;
+
+	(void)state;
+	for (int at = 1; at <= 3; at++) {
+		set_up(&f);
+		f.fail_at = at;
+		int r = callchains_begin(&f.chains, thread(&f, 1), CALLCHAIN_USER, words, 5, 1, &half);
+
+		assert_int_equal(r, at < 3 ? -ENOMEM : 0);
+		if (!r)
+			assert_int_equal(callchains_end(&f.chains, &half, &stack), -ENOMEM);
+		check(&f, 1, CALLCHAIN_USER, words, 5);
+		tear_down(&f);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_met_lately_is_not_asked_for_again),
+		cmocka_unit_test(kernel_parts_can_be_ended_later),
+		cmocka_unit_test(interrupted_code_is_exact),
+		cmocka_unit_test(odd_callchains_are_as_defined),
+		cmocka_unit_test(random_callchains_are_as_defined),
+		cmocka_unit_test(a_failed_question_is_asked_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
