@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -127,6 +128,28 @@ int file_create(int dir_fd, const char *name, int flags, mode_t mode, int *ret_f
 		return -EEXIST;
 	*ret_fd = fd;
 	return 0;
+}
+
+void file_remove_below(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!dir) {
+		cleanup_close(&fd);
+		return;
+	}
+	while ((e = readdir(dir))) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !unlinkat(fd, e->d_name, 0))
+			continue;
+		AUTO_CLOSE int below = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+		if (below >= 0)
+			file_remove_below(below);
+		(void)unlinkat(fd, e->d_name, AT_REMOVEDIR);
+	}
+	closedir(dir);
 }
 
 int file_mkdirs(const char *path)

@@ -33,6 +33,9 @@ int file_pread_all(int fd, void *data, size_t len, uint64_t offset);
  */
 int file_create(int dir_fd, const char *name, int flags, mode_t mode, int *ret_fd);
 
+/* Removes all that is in the directory, as far as that is possible; no link is followed. */
+void file_remove_below(int dir_fd);
+
 /* mkdir -p with mode 0777 less umask. 0 or -errno. */
 int file_mkdirs(const char *path);
 

@@ -244,19 +244,19 @@ static void collect_find_barred(const struct collect_arguments *a, struct opener
 	}
 }
 
-static int collect_outputs(const struct collect_arguments *a, const char *dir)
+static int collect_outputs(const struct collect_arguments *a, const struct outdir *dir)
 {
 	struct source source;
 
-	if (source_open(dir, NULL, &source))
+	if (source_open_dir(dir->fd, dir->path, &source))
 		return EXIT_FAILED;
-	int status = postprocess_run(&source, dir, dir, &a->post);
+	int status = postprocess_run(&source, dir->path, dir, &a->post);
 
 	source_close(&source);
 	return status;
 }
 
-static int collect_record(struct collect_arguments *a, const char *dir)
+static int collect_record(struct collect_arguments *a, const struct outdir *dir)
 {
 	struct record_result result = {0};
 	struct opener *opener = NULL;
@@ -267,7 +267,8 @@ static int collect_record(struct collect_arguments *a, const char *dir)
 		log_error("out of memory");
 		return EXIT_FAILED;
 	}
-	a->record.dir = dir;
+	a->record.dir = dir->path;
+	a->record.dir_fd = dir->fd;
 	a->record.opener = opener;
 	a->post.input.opener = opener;
 	collect_find_barred(a, opener, barred, sizeof(barred));
@@ -283,7 +284,7 @@ static int collect_record(struct collect_arguments *a, const char *dir)
 	}
 	opener_free(opener);
 	if (result.started && !a->record.quiet)
-		printf("written   %s\n", dir);
+		printf("written   %s\n", dir->path);
 	if (r)
 		return EXIT_FAILED;
 	return status == EXIT_DONE ? collect_status(&result) : status;
@@ -291,7 +292,7 @@ static int collect_record(struct collect_arguments *a, const char *dir)
 
 static int collect_run(struct collect_arguments *a)
 {
-	AUTO_FREE char *dir = NULL;
+	struct outdir dir;
 	int status = EXIT_FAILED;
 
 	if (!a->record.system_wide && !a->record.argv && !a->record.npids) {
@@ -303,9 +304,10 @@ static int collect_run(struct collect_arguments *a)
 	}
 	if (outdir_make(a->out, &dir))
 		return EXIT_FAILED;
-	status = collect_record(a, dir);
+	status = collect_record(a, &dir);
 	if (status != EXIT_DONE)
-		outdir_remove_empty(dir);
+		outdir_remove_empty(&dir);
+	outdir_release(&dir);
 	return fflush(stdout) ? EXIT_FAILED : status;
 }
 

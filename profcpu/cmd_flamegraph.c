@@ -445,7 +445,7 @@ static int flamegraph_main(int argc, char **argv)
 
 	if (flamegraph_parse(argc, argv, &a))
 		return EXIT_USAGE;
-	if (source_open(a.path, NULL, &source))
+	if (source_open(a.path, &source))
 		return EXIT_FAILED;
 	bool folded = source.kind == SOURCE_TEXT && source_text_is_folded(source.fd);
 	const char *name = strcmp(a.path, "-") ? a.path : "stdin";

@@ -147,14 +147,13 @@ static int postprocess_check_dir(const struct source *source, const struct postp
 }
 
 /* A recording's own directory gets its outputs; everything else a directory of its own, as collect makes one. */
-static int postprocess_out_dir(const struct postprocess_arguments *a, char **ret_dir)
+static int postprocess_out_dir(const struct postprocess_arguments *a, const struct postprocess_dir *there,
+			       const struct source *source, struct outdir *ret_dir)
 {
-	if (!a->out && outdir_is_dir(a->input)) {
-		*ret_dir = strdup(a->input);
-		if (!*ret_dir)
-			log_error("out of memory");
-		return *ret_dir ? 0 : -ENOMEM;
-	}
+	if (there->fd >= 0)
+		return outdir_of(there->fd, a->out, ret_dir);
+	if (!a->out && source->kind == SOURCE_RECORDING)
+		return outdir_of(source->dir_fd, a->input, ret_dir);
 	return outdir_make(a->out, ret_dir);
 }
 
@@ -162,36 +161,46 @@ static int postprocess_out_dir(const struct postprocess_arguments *a, char **ret
  * Opens the input, with the directory that it is unpacked into if it is an archive. One of what is in the directory of -o
  * already is not unpacked again.
  */
-static int postprocess_open(const struct postprocess_arguments *a, const struct postprocess_dir *d, char **ret_dir,
-			    struct source *ret_source)
+static int postprocess_open(const struct postprocess_arguments *a, const struct postprocess_dir *there,
+			    struct outdir *ret_dir, struct source *ret_source)
 {
-	bool unpack = outdir_is_archive(a->input) && (d->fd < 0 || d->is_empty);
-	int r = unpack ? postprocess_out_dir(a, ret_dir) : 0;
+	struct source source;
+	int r = source_begin(a->input, &source);
 
-	if (!r)
-		r = source_open(a->input, *ret_dir, ret_source);
 	if (r)
 		return r;
-	r = unpack ? 0 : postprocess_check_dir(ret_source, d, a->out);
-	if (!r && !unpack && ret_source->kind == SOURCE_ARCHIVE && d->has_recording) {
-		source_close(ret_source);
-		return source_open(a->out, NULL, ret_source);
+	bool unpack = source.kind == SOURCE_ARCHIVE && (there->fd < 0 || there->is_empty);
+
+	if (unpack && (r = postprocess_out_dir(a, there, &source, ret_dir))) {
+		source_close(&source);
+		return r;
+	}
+	r = source_go_on(&source, a->input, ret_dir->fd);
+	if (r)
+		return r;
+	r = unpack ? 0 : postprocess_check_dir(&source, there, a->out);
+	if (!r && !unpack && source.kind == SOURCE_ARCHIVE && there->has_recording) {
+		source_close(&source);
+		return source_open_dir(there->fd, a->out, ret_source);
 	}
 	if (r)
-		source_close(ret_source);
+		source_close(&source);
+	else
+		*ret_source = source;
 	return r;
 }
 
-static int postprocess_one(const struct postprocess_arguments *a, const struct postprocess_dir *d, char **ret_dir)
+static int postprocess_one(const struct postprocess_arguments *a, const struct postprocess_dir *there,
+			   struct outdir *ret_dir)
 {
 	struct source source;
 	int status = EXIT_FAILED;
 
 	/* The input is opened before a directory is made for it, so that a wrong one leaves nothing behind. */
-	if (postprocess_open(a, d, ret_dir, &source))
+	if (postprocess_open(a, there, ret_dir, &source))
 		return EXIT_FAILED;
-	if (*ret_dir || !postprocess_out_dir(a, ret_dir))
-		status = postprocess_run(&source, strcmp(a->input, "-") ? a->input : "stdin", *ret_dir, &a->options);
+	if (ret_dir->fd >= 0 || !postprocess_out_dir(a, there, &source, ret_dir))
+		status = postprocess_run(&source, source_name(a->input), ret_dir, &a->options);
 	source_close(&source);
 	return status;
 }
@@ -200,18 +209,19 @@ static int postprocess_main(int argc, char **argv)
 {
 	struct postprocess_arguments a = {0};
 	struct postprocess_dir there;
-	AUTO_FREE char *dir = NULL;
+	struct outdir dir = OUTDIR_NONE;
 
 	if (postprocess_parse(argc, argv, &a))
 		return EXIT_USAGE;
 	postprocess_dir_look(a.out, &there);
 	int status = postprocess_one(&a, &there, &dir);
 
-	if (status != EXIT_DONE && dir && there.fd < 0)
-		outdir_remove_empty(dir);
+	if (status != EXIT_DONE && there.fd < 0)
+		outdir_remove_empty(&dir);
 	postprocess_dir_release(&there);
 	if (status == EXIT_DONE && !a.options.quiet)
-		printf("written   %s\n", dir);
+		printf("written   %s\n", dir.path);
+	outdir_release(&dir);
 	return fflush(stdout) ? EXIT_FAILED : status;
 }
 

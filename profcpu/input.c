@@ -131,7 +131,7 @@ int input_load(const char *path, const struct input_options *options, struct pro
 	       struct input_result *ret_result)
 {
 	struct source source;
-	int r = source_open(path, NULL, &source);
+	int r = source_open(path, &source);
 
 	if (r)
 		return r;

@@ -105,12 +105,12 @@ static int postprocess_report(struct profile *profile, const struct input_result
 	return r ? r : closed;
 }
 
-static int postprocess_outputs(struct source *source, struct profile *profile, const char *dir, int dir_fd,
+static int postprocess_outputs(struct source *source, struct profile *profile, const struct outdir *dir,
 			       struct input_result *result, const struct postprocess_options *options)
 {
-	bool in_place = postprocess_in_place(source, dir_fd);
-	struct outputs_options outputs = {.dir = dir,
-					  .dir_fd = dir_fd,
+	bool in_place = postprocess_in_place(source, dir->fd);
+	struct outputs_options outputs = {.dir = dir->path,
+					  .dir_fd = dir->fd,
 					  .title = postprocess_title(source, options),
 					  .archive = in_place,
 					  .script = true};
@@ -119,11 +119,11 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 		outputs.first_event = profile_text_of(profile, result->text.first_event, NULL);
 
 	if (!profile_nsamples(profile))
-		log_warn("%s has no samples: the event did not happen in the target while it was recorded", dir);
+		log_warn("%s has no samples: the event did not happen in the target while it was recorded", dir->path);
 	if (in_place && result->unfinished)
-		postprocess_repair(source, dir, profile);
+		postprocess_repair(source, dir->path, profile);
 	if (in_place)
-		postprocess_manifest(source, dir, result);
+		postprocess_manifest(source, dir->path, result);
 	int r = outputs_write(profile, &outputs);
 
 	if (!r && !options->quiet)
@@ -131,21 +131,16 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 	return r;
 }
 
-int postprocess_run(struct source *source, const char *name, const char *dir,
+int postprocess_run(struct source *source, const char *name, const struct outdir *dir,
 		    const struct postprocess_options *options)
 {
-	AUTO_CLOSE int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	AUTO_CLOSE int store_fd = -1;
 	struct input_options input = options->input;
 	struct input_result result = {0};
 	struct profile *profile = NULL;
 
-	if (dir_fd < 0) {
-		log_error("cannot open %s: %s", dir, strerror(errno));
-		return EXIT_FAILED;
-	}
-	if (postprocess_in_place(source, dir_fd))
-		store_fd = postprocess_store(dir_fd, dir);
+	if (postprocess_in_place(source, dir->fd))
+		store_fd = postprocess_store(dir->fd, dir->path);
 	input.write_store_dir_fd = store_fd;
 	int r = profile_new(&profile);
 
@@ -154,9 +149,9 @@ int postprocess_run(struct source *source, const char *name, const char *dir,
 	else
 		r = input_load_source(source, name, &input, profile, &result);
 	if (!r && result.data.store_error)
-		postprocess_say_no_store(dir, result.data.store_error);
+		postprocess_say_no_store(dir->path, result.data.store_error);
 	if (!r)
-		r = postprocess_outputs(source, profile, dir, dir_fd, &result, options);
+		r = postprocess_outputs(source, profile, dir, &result, options);
 	profile_free(profile);
 	return r || result.damaged ? EXIT_FAILED : EXIT_DONE;
 }

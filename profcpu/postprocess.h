@@ -3,6 +3,7 @@
 #define PROFCPU_POSTPROCESS_H
 
 #include "profcpu/input.h"
+#include "profcpu/outdir.h"
 
 #include <stdbool.h>
 
@@ -16,7 +17,7 @@ struct postprocess_options {
  * Loads the source, repairs the perf.data of a recorder that was killed, keeps the names in symbols/, writes all outputs to
  * dir and prints the report. Everything that fails is said. An exit status of command.h.
  */
-int postprocess_run(struct source *source, const char *name, const char *dir,
+int postprocess_run(struct source *source, const char *name, const struct outdir *dir,
 		    const struct postprocess_options *options);
 
 #endif

@@ -32,7 +32,7 @@ struct record {
 	struct record_result *result;
 	struct sampler_event events[SAMPLER_EVENTS_MAX];
 	size_t nevents;
-	int dir_fd, data_fd;
+	int data_fd;
 	struct record_command command;
 	struct record_watch watch;
 	struct sampler *sampler;
@@ -79,18 +79,6 @@ static int say_io(const struct record *rec, const char *verb, const char *name, 
 	return error;
 }
 
-static int open_directory(struct record *rec)
-{
-	int r = file_mkdirs(rec->options->dir);
-
-	if (r)
-		return say_io(rec, "make the directory", "", r);
-	rec->dir_fd = open(rec->options->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (rec->dir_fd < 0)
-		return say_io(rec, "open the directory", "", -errno);
-	return 0;
-}
-
 /* "process 12 (webapp)": the name of the program, never its arguments. */
 static char *target_text(const struct record_options *o)
 {
@@ -123,7 +111,7 @@ static char *target_text(const struct record_options *o)
 
 static int write_manifest(struct record *rec)
 {
-	int r = recording_manifest_write(rec->dir_fd, &rec->manifest);
+	int r = recording_manifest_write(rec->options->dir_fd, &rec->manifest);
 
 	return r ? say_io(rec, "write", RECORDING_MANIFEST, r) : 0;
 }
@@ -230,13 +218,13 @@ static void remove_older(const struct record *rec)
 {
 	static const char *const names[] = {RECORDING_SVG, RECORDING_FOLDED, RECORDING_SCRIPT,
 					    RECORDING_ARCHIVE};
-	AUTO_CLOSE int symbols_fd = openat(rec->dir_fd, RECORDING_SYMBOLS,
+	AUTO_CLOSE int symbols_fd = openat(rec->options->dir_fd, RECORDING_SYMBOLS,
 					   O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (symbols_fd >= 0)
 		(void)unlinkat(symbols_fd, RECORDING_NAMES, 0);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		(void)unlinkat(rec->dir_fd, names[i], 0);
+		(void)unlinkat(rec->options->dir_fd, names[i], 0);
 }
 
 static int open_writer(struct record *rec)
@@ -257,7 +245,7 @@ static int open_writer(struct record *rec)
 
 	/* Only now, so that a recording that cannot begin does not cost an older one in the same
 	 * directory. */
-	r = file_create(rec->dir_fd, RECORDING_PERF_DATA, O_RDWR, REPLACE_PRIVATE, &rec->data_fd);
+	r = file_create(rec->options->dir_fd, RECORDING_PERF_DATA, O_RDWR, REPLACE_PRIVATE, &rec->data_fd);
 	if (r)
 		return say_io(rec, "write", RECORDING_PERF_DATA, r);
 	remove_older(rec);
@@ -305,8 +293,6 @@ static int begin(struct record *rec)
 	const struct record_options *o = rec->options;
 	int r = parse_events(rec);
 
-	if (!r)
-		r = open_directory(rec);
 	if (!r && (r = record_watch_new(&rec->watch)))
 		log_error("cannot wait for signals: %s", strerror(-r));
 	if (!r && o->argv &&
@@ -424,7 +410,7 @@ static int finish(struct record *rec)
 	rec->result->data_bytes = perfdata_writer_bytes(rec->writer);
 	rec->manifest.duration_ns = rec->result->duration_ns;
 	rec->manifest.finished = true;
-	r = rec->error ? recording_manifest_write(rec->dir_fd, &rec->manifest)
+	r = rec->error ? recording_manifest_write(rec->options->dir_fd, &rec->manifest)
 		       : write_manifest(rec);
 	return rec->error ? rec->error : r;
 }
@@ -449,8 +435,8 @@ static void remove_unbegun(const struct record *rec)
 {
 	if (rec->data_fd < 0)
 		return;
-	unlinkat(rec->dir_fd, RECORDING_PERF_DATA, 0);
-	unlinkat(rec->dir_fd, RECORDING_MANIFEST, 0);
+	unlinkat(rec->options->dir_fd, RECORDING_PERF_DATA, 0);
+	unlinkat(rec->options->dir_fd, RECORDING_MANIFEST, 0);
 }
 
 static void release(struct record *rec)
@@ -463,13 +449,11 @@ static void release(struct record *rec)
 	record_hold_free(&rec->hold);
 	if (rec->data_fd >= 0)
 		close(rec->data_fd);
-	if (rec->dir_fd >= 0)
-		close(rec->dir_fd);
 }
 
 int record_run(const struct record_options *options, struct record_result *ret_result)
 {
-	struct record rec = {.options = options, .result = ret_result, .dir_fd = -1, .data_fd = -1};
+	struct record rec = {.options = options, .result = ret_result, .data_fd = -1};
 	int r;
 
 	*ret_result = (struct record_result){.end = RECORD_END_ERROR};

@@ -22,9 +22,10 @@ struct record_options {
 	uint32_t freq_hz; /* 0 with period 0: 99 */
 	uint64_t period;
 	uint64_t duration_ns; /* 0: until a signal or the targets' end */
-	const char *dir;      /* made if need be; manifest.json and perf.data are written into it,
+	int dir_fd;           /* borrowed; manifest.json and perf.data are written into this directory,
 				 replacing such files; symbols/names and derived
 				 outputs of an older recording are removed */
+	const char *dir;      /* its path, for messages */
 	bool quiet;           /* no progress line, no notes */
 	bool no_kernel_stacks, no_user_stacks;
 	uint16_t max_stack;

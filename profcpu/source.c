@@ -3,18 +3,19 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "profcpu/mend.h"
 #include "recording/archive.h"
 #include "recording/perfdata_format.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #define SOURCE_TEXT_BYTES 16384
+#define SOURCE_NONE ((struct source){.fd = -1, .dir_fd = -1, .store_fd = -1})
 #define SOURCE_MAGIC_BYTES 512 /* a plain tar has its magic at 257 */
 
 /* Up to len first bytes of a pipe, by tee: they stay in it. */
@@ -61,7 +62,8 @@ static bool source_is_archive(const unsigned char *m, size_t n)
 	       (n >= 262 && !memcmp(m + 257, "ustar", 5));
 }
 
-int source_sniff(int fd, enum source_kind *ret_kind)
+/* What fd holds, by its first bytes, without consuming them (works on files and pipes). 0 or -errno. */
+static int source_sniff(int fd, enum source_kind *ret_kind)
 {
 	unsigned char m[SOURCE_MAGIC_BYTES];
 	struct stat st;
@@ -205,24 +207,26 @@ static int source_judge_archive(struct source *s, const char *path, const struct
 	return faccessat(s->dir_fd, RECORDING_PERF_DATA, R_OK, 0) ? r : 0;
 }
 
-/* Unpacks the archive on fd and goes on as with a directory. */
-static int source_open_archive(int fd, const char *path, const char *unpack_dir, struct source *s)
+/* Unpacks the archive and goes on as with a directory. */
+static int source_open_archive(struct source *s, const char *name, int unpack_dir_fd)
 {
 	struct parse_error err = {0};
 	struct archive_stats stats = {0};
-	int r = unpack_dir ? 0 : source_make_temp_dir(&s->temp_dir);
+	AUTO_CLOSE int fd = TAKE_FD(s->fd);
+	int r = unpack_dir_fd < 0 ? source_make_temp_dir(&s->temp_dir) : 0;
 
 	if (r)
 		return r;
-	s->dir_fd = open(unpack_dir ? unpack_dir : s->temp_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	s->dir_fd = unpack_dir_fd < 0 ? open(s->temp_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+				      : fcntl(unpack_dir_fd, F_DUPFD_CLOEXEC, 0);
 	if (s->dir_fd < 0) {
 		r = -errno;
-		log_error("cannot open %s: %s", unpack_dir ? unpack_dir : s->temp_dir, strerror(-r));
+		log_error("cannot open the directory to unpack %s into: %s%s", name, strerror(-r), mend_of(r));
 		return r;
 	}
 	r = archive_read(fd, s->dir_fd, &stats, &err);
-	r = source_judge_archive(s, path, &stats, r, &err);
-	return r ? r : source_open_recording(path, s);
+	r = source_judge_archive(s, name, &stats, r, &err);
+	return r ? r : source_open_recording(name, s);
 }
 
 /* perf's two forms of perf.data begin alike; that of a file is read here and there, which no pipe allows. */
@@ -234,90 +238,105 @@ static bool source_needs_seeking(int fd)
 	       header.size != sizeof(header);
 }
 
-static int source_open_fd(int fd, const char *path, const char *unpack_dir, struct source *s)
+static int source_check_file(const struct source *s, const char *name)
 {
-	int r = source_sniff(fd, &s->kind);
-
-	if (r) {
-		log_error("cannot read %s: %s", path, strerror(-r));
-		close(fd);
-		return r;
-	}
-	if (s->kind == SOURCE_RECORDING) {
-		s->dir_fd = fd;
-		return source_open_recording(path, s);
-	}
-	if (s->kind == SOURCE_ARCHIVE) {
-		r = source_open_archive(fd, path, unpack_dir, s);
-		close(fd);
-		return r;
-	}
-	if (s->kind == SOURCE_PERF_DATA && source_needs_seeking(fd)) {
+	if (s->kind == SOURCE_PERF_DATA && source_needs_seeking(s->fd)) {
 		log_error("cannot read %s: a perf.data in the form of a file cannot come through a pipe; give its name, or `<` it, "
 			  "or have it written for a pipe by `perf record -o -`",
-			  path);
-		close(fd);
+			  name);
 		return -ESPIPE;
 	}
-	if (s->kind == SOURCE_TEXT && source_is_binary(fd)) {
-		log_error("cannot read %s: it is neither perf.data, nor an archive, nor text", path);
-		close(fd);
+	if (s->kind == SOURCE_TEXT && source_is_binary(s->fd)) {
+		log_error("cannot read %s: it is neither perf.data, nor an archive, nor text", name);
 		return -EBADMSG;
 	}
-	s->fd = fd;
 	return 0;
 }
 
-static int source_remove(const char *path, const struct stat *st, int type, struct FTW *ftw)
+int source_begin(const char *path, struct source *ret_source)
 {
-	(void)st;
-	(void)type;
-	(void)ftw;
-	remove(path);
-	return 0;
-}
-
-static int source_remove_below(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	return ftw->level ? source_remove(path, st, type, ftw) : 0;
-}
-
-int source_open(const char *path, const char *unpack_dir, struct source *ret_source)
-{
-	struct source s = {.fd = -1, .dir_fd = -1, .store_fd = -1};
 	bool is_stdin = !strcmp(path, "-");
-	int fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
+	AUTO_CLOSE int fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
+	struct source s = SOURCE_NONE;
+	int r;
 
 	if (fd < 0) {
-		int r = -errno;
-
-		log_error("cannot open %s: %s", is_stdin ? "stdin" : path, strerror(-r));
+		r = -errno;
+		log_error("cannot open %s: %s", source_name(path), strerror(-r));
 		return r;
 	}
-	int r = source_open_fd(fd, is_stdin ? "stdin" : path, unpack_dir, &s);
-
+	r = source_sniff(fd, &s.kind);
 	if (r) {
-		source_close(&s);
-		if (unpack_dir)
-			nftw(unpack_dir, source_remove_below, 16, FTW_DEPTH | FTW_PHYS);
+		log_error("cannot read %s: %s", source_name(path), strerror(-r));
 		return r;
 	}
+	*(s.kind == SOURCE_RECORDING ? &s.dir_fd : &s.fd) = TAKE_FD(fd);
 	*ret_source = s;
 	return 0;
 }
 
+int source_go_on(struct source *s, const char *path, int unpack_dir_fd)
+{
+	const char *name = source_name(path);
+	int r;
+
+	if (s->kind == SOURCE_RECORDING)
+		r = source_open_recording(name, s);
+	else if (s->kind == SOURCE_ARCHIVE)
+		r = source_open_archive(s, name, unpack_dir_fd);
+	else
+		r = source_check_file(s, name);
+	if (!r)
+		return 0;
+	if (s->kind == SOURCE_ARCHIVE && unpack_dir_fd >= 0)
+		file_remove_below(unpack_dir_fd);
+	source_close(s);
+	return r;
+}
+
+int source_open(const char *path, struct source *ret_source)
+{
+	struct source s;
+	int r = source_begin(path, &s);
+
+	if (!r)
+		r = source_go_on(&s, path, -1);
+	if (!r)
+		*ret_source = s;
+	return r;
+}
+
+int source_open_dir(int dir_fd, const char *path, struct source *ret_source)
+{
+	struct source s = SOURCE_NONE;
+
+	s.kind = SOURCE_RECORDING;
+	s.dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
+	if (s.dir_fd < 0) {
+		int r = -errno;
+
+		log_error("cannot open %s: %s%s", path, strerror(-r), mend_of(r));
+		return r;
+	}
+	int r = source_go_on(&s, path, -1);
+
+	if (!r)
+		*ret_source = s;
+	return r;
+}
+
 void source_close(struct source *s)
 {
-	if (s->fd >= 0)
-		close(s->fd);
-	if (s->dir_fd >= 0)
-		close(s->dir_fd);
-	if (s->store_fd >= 0)
-		close(s->store_fd);
+	if (s->temp_dir) {
+		if (s->dir_fd >= 0)
+			file_remove_below(s->dir_fd);
+		rmdir(s->temp_dir);
+	}
+	free(s->temp_dir);
+	cleanup_close(&s->fd);
+	cleanup_close(&s->dir_fd);
+	cleanup_close(&s->store_fd);
 	if (s->has_manifest)
 		recording_manifest_free(&s->manifest);
-	if (s->temp_dir)
-		nftw(s->temp_dir, source_remove, 16, FTW_DEPTH | FTW_PHYS);
-	free(s->temp_dir);
-	*s = (struct source){.fd = -1, .dir_fd = -1, .store_fd = -1};
+	*s = SOURCE_NONE;
 }

@@ -6,6 +6,7 @@
 #include "recording/recording.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 enum source_kind {
 	SOURCE_PERF_DATA, /* a file or pipe that begins with PERFILE2 */
@@ -26,18 +27,33 @@ struct source {
 	char *temp_dir; /* where an archive was unpacked; removed by source_close; NULL: none, or the caller's */
 };
 
-/* What fd holds, by its first bytes, without consuming them (works on files and pipes). 0 or -errno. */
-int source_sniff(int fd, enum source_kind *ret_kind);
-
 /* Of a text: whether it is folded stacks ("a;b 12") and not perf script's, by its first lines, without consuming them. */
 bool source_text_is_folded(int fd);
 
 /*
- * Opens path; "-" is stdin. An archive is unpacked into unpack_dir (which exists and is empty), or with NULL into a
- * temporary directory. 0, also of an archive that is cut behind some of its perf.data; on failure -errno after one line by
- * log_error, and unpack_dir is empty again.
+ * Opens path, once, to see what it is: kind, and fd or (of a directory) dir_fd. "-" is stdin. 0; -errno after one line by
+ * log_error.
  */
-int source_open(const char *path, const char *unpack_dir, struct source *ret_source);
+int source_begin(const char *path, struct source *ret_source);
+
+/*
+ * Goes on with what source_begin opened. An archive is unpacked into the directory unpack_dir_fd (borrowed, empty), or with
+ * -1 into a temporary directory. 0, also of an archive that is cut behind some of its perf.data; on failure -errno after one
+ * line by log_error: the source is closed, the directory to unpack into empty again.
+ */
+int source_go_on(struct source *s, const char *path, int unpack_dir_fd);
+
+/* Both, an archive into a temporary directory. */
+int source_open(const char *path, struct source *ret_source);
+
+/* The recording in a directory that is open already (borrowed); path is for messages. As source_go_on. */
+int source_open_dir(int dir_fd, const char *path, struct source *ret_source);
+
+/* How messages call it. */
+static inline const char *source_name(const char *path)
+{
+	return strcmp(path, "-") ? path : "stdin";
+}
 
 /* Closes everything and removes the temporary directory. A zeroed or failed struct is not allowed; an opened one is. */
 void source_close(struct source *s);

@@ -100,7 +100,7 @@ says "'cpu-clock:x': wrong modifier" -p "$load_pid" -e cpu-clock:x -o m3
 says 'no such tracepoint|tracefs is not mounted|no permission' -p "$load_pid" -e sched:nosuch -o m4
 says 'cannot execute ./nosuch: No such file' -o m5 -- ./nosuch
 touch file
-says 'cannot make the directory file/x' -p "$load_pid" -o file/x
+says 'cannot make a directory for the outputs at file/x: Not a directory; choose one with -o' -p "$load_pid" -o file/x
 says 'no process, no command' -o m6
 mkdir pmu # a tree that has a PMU: the choice is made, and given up again where cycles cannot be opened
 mkdir -p pmu/bus/event_source/devices/cpu pmu/devices/system/cpu

@@ -31,6 +31,20 @@ for f in victim.*; do
 done
 [ ! -L planted/perf.data ] && [ -s planted/perf.data ] || fail "perf.data is still the link"
 
+echo "a directory that is moved while it is recorded, and another one in its place"
+"$PROFCPU" collect -q -p "$SHARES_PID" -d 60 -o moving >"$T/moving.log" 2>&1 </dev/null &
+pid=$!
+wait_for 10 [ -s moving/manifest.json ] || fail "the recording did not begin: $(cat "$T/moving.log")"
+mv moving moved && mkdir decoy && echo precious >decoy/perf.data && ln -s decoy moving || fail "mv"
+sleep 0.5
+kill -INT "$pid"
+wait "$pid" || fail "collect: exit $?: $(cat "$T/moving.log")"
+[ "$(ls -A decoy)" = perf.data ] && [ "$(cat decoy/perf.data)" = precious ] || fail "wrote into another directory: $(ls -A decoy)"
+for f in perf.data manifest.json flamegraph.svg folded_stacks.out perf_script.out prof.tar.gz symbols/names; do
+	[ -s "moved/$f" ] || fail "$f is missing"
+done
+at_least "$(share_of moved/folded_stacks.out ';work;')" 80 || fail "it has other stacks"
+
 echo "a directory of somebody else"
 if [ "$(id -u)" = 0 ]; then
 	mkdir shared && cd shared && mkdir profilings && chown 12345 profilings || fail "chown"

@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "profcpu/outdir.h"
 #include "profcpu/record.h"
 #include "recording/perfdata_writer.h"
 
@@ -65,7 +66,8 @@ int main(int argc, char **argv)
 	static pid_t pids[4096];
 	static const char *events[64];
 	struct record_options o = {.pids = pids, .events = events};
-	struct record_result result;
+	struct record_result result = {.end = RECORD_END_ERROR};
+	struct outdir dir;
 	int c;
 
 	log_set_sink(sink);
@@ -97,8 +99,13 @@ int main(int argc, char **argv)
 		return 2;
 	if (optind < argc)
 		o.argv = argv + optind;
-	int r = record_run(&o, &result);
+	int r = outdir_make(o.dir, &dir);
 
+	if (!r) {
+		o.dir_fd = dir.fd;
+		r = record_run(&o, &result);
+		outdir_release(&dir);
+	}
 	print_result(&result);
 	return r ? 1 : 0;
 }

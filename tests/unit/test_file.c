@@ -157,6 +157,24 @@ static void reading_and_writing_at_a_place_does_all_or_says_why(void **state)
 	drop("at");
 }
 
+static void what_is_below_is_removed_and_no_link_is_followed(void **state)
+{
+	(void)state;
+	put("kept", "precious");
+	assert_int_equal(mkdirat(dir_fd, "below", 0700), 0);
+	assert_int_equal(mkdirat(dir_fd, "below/deep", 0700), 0);
+	put("below/deep/file", "x");
+	put("below/file", "x");
+	assert_int_equal(symlinkat("../kept", dir_fd, "below/link"), 0);
+	assert_int_equal(symlinkat("..", dir_fd, "below/up"), 0);
+	AUTO_CLOSE int fd = openat(dir_fd, "below", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	file_remove_below(fd);
+	assert_int_equal(unlinkat(dir_fd, "below", AT_REMOVEDIR), 0);
+	holds("kept", "precious");
+	drop("kept");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +183,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_regular_file_is_not_read),
 		cmocka_unit_test(reading_and_writing_at_a_place_does_all_or_says_why),
 		cmocka_unit_test(a_replaced_file_is_whole_or_the_old_one),
+		cmocka_unit_test(what_is_below_is_removed_and_no_link_is_followed),
 	};
 
 	return cmocka_run_group_tests(tests, enter, leave);
