@@ -1,4 +1,5 @@
-/* perf.data in file and pipe mode, through a file and (odd sizes) through a pipe. */
+/* perf.data in file and pipe mode, through a file and (odd sizes) through a pipe.
+ * covers: recording/perfdata.c recording/perfdata_chunk.c recording/perfdata_feature.c recording/perfdata_header.c recording/perfdata_input.c recording/perfdata_name.c recording/perfdata_parse.c recording/perfdata_queue.c recording/perfdata_unzip.c */
 #include "recording/perfdata.h"
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* covers: flamegraph/collapse.c flamegraph/collapse_walk.c recording/script_frame.c recording/script_read.c recording/script_write.c */
+/* covers: flamegraph/collapse.c flamegraph/collapse_walk.c recording/script_frame.c recording/script_read.c recording/script_write.c profile/script_line.c profile/script_names.c */
 /* Text of perf script is read, folded, written and read again: what is folded then must be the same. The first byte chooses the
  * options. */
 #include "flamegraph/collapse.h"
