@@ -50,12 +50,13 @@ g++ -O2 -fno-omit-frame-pointer -o cxx work.cc || fail "the C++ program does not
 g++ -O2 -static -o cxx-static work.cc || fail "the static program does not build"
 g++ -O2 -Wl,--build-id=none -s -o cxx-stripped work.cc || fail "the stripped program does not build"
 cat >load.sh <<'END'
-read -r go <go
+while read -r go <go; do
 ./cxx & ./cxx-static & ./cxx-stripped &
 gcc -O2 -E -x c++ work.cc >work.ii & seq 200000 | sort -R | gzip -c >work.gz &
 for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; x=$(expr $i + 1); done
 wait
 echo ended >end
+done
 END
 
 # With single blanks, and without the names where perf is known to have none: the vdso when it is not in perf's cache.
@@ -87,20 +88,18 @@ same_names() { # NAME FILE SAMPLES
 	echo "$1: $samples samples as perf script prints them"
 }
 
-# Programs of this test only, one begun before the recording and the others in it. Others may live in another root, or have had
+# Programs of this test only, two begun before the recording and the others in it. Others may live in another root, or have had
 # their files replaced: perf names them by what has the same path now, profcpu refuses to.
 mkfifo go end
 start before ./cxx 100000
 before=$STARTED
 start load bash load.sh
-perf record -q -B -F 999 -g -o own.data -p "$before,$STARTED" -- sh -c 'echo >go; read -r end <end' >rec.txt 2>&1 ||
-	fail "perf record does not run: $(tail -n 3 rec.txt)"
+perf_record own.data -q -B -F 999 -g -p "$before,$STARTED" -- sh -c 'echo >go; read -r end <end'
 stop "$before"
 same_names "own programs" own.data 200
 grep -q 'work::sum<long>' ours-full.txt || fail "the template's name is missing"
 grep -q '\[cxx-stripped+0x[0-9a-f]*\]' ours-full.txt || fail "functions of the stripped program are not placed"
 
 # The kernel is the same for all.
-perf record -q -B -F 999 -a -e cpu-clock:k -g --kernel-callchains -o kernel.data -- sh -c 'head -c 2G /dev/zero | cat >/dev/null' \
-	>rec.txt 2>&1 || fail "perf record -a does not run: $(tail -n 3 rec.txt)"
+perf_record kernel.data -q -B -F 999 -a -e cpu-clock:k -g --kernel-callchains -- sh -c 'head -c 2G /dev/zero | cat >/dev/null'
 same_names "kernel, the whole machine" kernel.data 100
