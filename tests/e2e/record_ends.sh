@@ -8,11 +8,8 @@ R=$BUILD/helpers/record_main
 W=$BUILD/helpers/workload
 value() { sed -n "s/^$1 //p" "$T/out"; }
 opens() { # PERF_DATA
-	perf script -i "$1" -F comm,tid,time,event,ip,sym >"$T/script" 2>"$T/perf.err" || fail "perf script: $(cat "$T/perf.err")"
-	[ -s "$T/perf.err" ] && fail "perf script says: $(cat "$T/perf.err")"
-	perf report -i "$1" --header-only >/dev/null 2>"$T/perf.err" || fail "perf report --header-only"
-	[ -s "$T/perf.err" ] && fail "perf report says: $(cat "$T/perf.err")"
-	return 0
+	perf_agrees "$T/script" script -i "$1" -F comm,tid,time,event,ip,sym
+	perf_agrees /dev/null report -i "$1" --header-only
 }
 samples() { grep -c 'cpu-clock' "$T/script"; }
 load() {

@@ -19,12 +19,9 @@ run() {
 value() { sed -n "s/^$1 //p" "$T/out"; }
 # perf must open it without a word of complaint; leaves the leaf of each sample in $T/leaves.
 leaves() { # DIR
-	perf script -i "$1/perf.data" -F comm,pid,ip,sym >"$T/script" 2>"$T/perf.err" || fail "perf script: $(cat "$T/perf.err")"
-	[ -s "$T/perf.err" ] && fail "perf script says: $(cat "$T/perf.err")"
-	perf report -i "$1/perf.data" --stdio -g none >/dev/null 2>"$T/perf.err" || fail "perf report: $(cat "$T/perf.err")"
-	[ -s "$T/perf.err" ] && fail "perf report says: $(cat "$T/perf.err")"
-	perf report -i "$1/perf.data" --header-only >/dev/null 2>"$T/perf.err" || fail "perf report --header-only"
-	[ -s "$T/perf.err" ] && fail "perf report --header-only says: $(cat "$T/perf.err")"
+	perf_agrees "$T/script" script -i "$1/perf.data" -F comm,pid,ip,sym
+	perf_agrees /dev/null report -i "$1/perf.data" --stdio -g none
+	perf_agrees /dev/null report -i "$1/perf.data" --header-only
 	awk 'NF == 2 && $2 ~ /^[0-9]+$/ { leaf = 1; next } leaf { print $2; leaf = 0 }' "$T/script" >"$T/leaves"
 }
 count() { grep -cx "$1" "$T/leaves"; }
