@@ -17,12 +17,22 @@ offsets() {
 	done
 }
 
+# ask_perf: the samples of p.data, with the base of probe_perfdata's addresses taken off.
+ask_perf() {
+	"${perf_script[@]}" -i p.data >perf.raw 2>perf.err </dev/null || fail "perf script gave $?: $(tail -n 3 perf.err)"
+	sed 's/^ *10000//; s/^ *0*\([0-9a-f]\)/\1/' perf.raw >perf
+}
+
 # agree NAME: perf's answers in $T/perf (addresses less $2) are ours in $T/ours, at 99.9 % of the addresses at least.
 agree() {
 	local lines differ
 	lines=$(wc -l <ours)
 	[ "$lines" -ge 10 ] || fail "$1: only $lines addresses"
-	[ "$lines" = "$(wc -l <perf)" ] || fail "$1: perf answered for $(wc -l <perf) of $lines addresses"
+	[ "$lines" = "$(wc -l <addresses)" ] || fail "$1: symbols_of answered for $lines of $(wc -l <addresses) addresses"
+	[ "$lines" = "$(wc -l <perf)" ] || {
+		diff <(cut -d ' ' -f 1 perf) addresses | head -n 20
+		fail "$1: perf answered for $(wc -l <perf) of $lines addresses: $(head -n 3 perf.err)"
+	}
 	differ=$(paste -d '\n' perf ours | awk 'NR % 2 { p = $0; next } p != $0 { n++; if (n < 4) print p " | " $0 >"/dev/stderr" } END { print n + 0 }')
 	echo "$1: $lines addresses, $differ differ"
 	[ $((differ * 1000)) -le "$lines" ] || fail "$1: names are not perf's"
@@ -30,9 +40,9 @@ agree() {
 
 check_file() { # FILE STEP
 	offsets "$1" "$2" >addresses
-	"$BUILD/helpers/probe_perfdata" p.data "$1" <addresses
-	"${perf_script[@]}" -i p.data 2>/dev/null | sed 's/^ *10000//; s/^0*\([0-9a-f]\)/\1/' >perf
-	"$BUILD/helpers/symbols_of" image "$1" <addresses >ours
+	"$BUILD/helpers/probe_perfdata" p.data "$1" <addresses || fail "probe_perfdata gave $?"
+	ask_perf
+	"$BUILD/helpers/symbols_of" image "$1" <addresses >ours || fail "symbols_of image $1 gave $?"
 	agree "$1"
 }
 
@@ -69,8 +79,8 @@ done
 if [ "$(awk '$3 == "_text" { print $1 }' /proc/kallsyms | tr -d 0)" ]; then
 	start=$(awk '$3 == "_text" { print $1; exit }' /proc/kallsyms) end=$(awk '$3 == "_etext" { print $1; exit }' /proc/kallsyms)
 	for ((a = 0x$start; a < 0x$end; a += 1009)); do printf '%x\n' "$a"; done >addresses
-	"$BUILD/helpers/probe_perfdata" -k "$start" "$end" p.data <addresses
-	"${perf_script[@]}" -i p.data 2>/dev/null | sed 's/^ *//' >perf
-	"$BUILD/helpers/symbols_of" kallsyms <addresses >ours
+	"$BUILD/helpers/probe_perfdata" -k "$start" "$end" p.data <addresses || fail "probe_perfdata gave $?"
+	ask_perf
+	"$BUILD/helpers/symbols_of" kallsyms <addresses >ours || fail "symbols_of kallsyms gave $?"
 	agree kernel
 fi
