@@ -1,8 +1,12 @@
+using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
 
 namespace WebApi;
 
-/// <summary>Work on the CPU, measured in CPU time of the thread and not in elapsed time.</summary>
+/// <summary>
+/// Work on the CPU, measured in CPU time of the thread and not in elapsed time. Nothing is inlined, so that every tier has the
+/// same frames; and libm's sin, which has none, hides its caller SumOfSines, never Burn.
+/// </summary>
 internal static class Cpu
 {
     private const double SecondsMax = 60;
@@ -17,12 +21,14 @@ internal static class Cpu
     [DllImport("libc", EntryPoint = "clock_gettime")]
     private static extern int ClockGetTime(int clock, out TimeSpec time);
 
+    [MethodImpl(MethodImplOptions.NoInlining)]
     private static double ThreadCpuMilliseconds()
     {
         ClockGetTime(ClockThreadCpuTime, out TimeSpec t);
         return t.Seconds * 1e3 + t.Nanoseconds / 1e6;
     }
 
+    [MethodImpl(MethodImplOptions.NoInlining)]
     public static string Burn(double milliseconds)
     {
         double start = ThreadCpuMilliseconds();
@@ -37,6 +43,7 @@ internal static class Cpu
         return $"{rounds} rounds in {ThreadCpuMilliseconds() - start:F1} ms of CPU, {sum:F3}\n";
     }
 
+    [MethodImpl(MethodImplOptions.NoInlining)]
     private static double SumOfSines(int from, int count)
     {
         double sum = 0;
@@ -45,6 +52,7 @@ internal static class Cpu
         return sum;
     }
 
+    [MethodImpl(MethodImplOptions.NoInlining)]
     private static int CountPrimes(int below)
     {
         int count = 0;
@@ -54,6 +62,7 @@ internal static class Cpu
         return count;
     }
 
+    [MethodImpl(MethodImplOptions.NoInlining)]
     private static bool IsPrime(int n)
     {
         for (int d = 2; d * d <= n; d++)

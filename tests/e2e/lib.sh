@@ -102,6 +102,8 @@ start_shares() {
 
 # cpu_ns PID: CPU time of its main thread so far.
 cpu_ns() { cut -d ' ' -f 1 "/proc/$1/schedstat"; }
+# cpu_ms PID: of all its threads and its children that ended, so far: what samples are held against, as the machine may be busy.
+cpu_ms() { awk '{ sub(/^.*\) /, ""); print ($12 + $13 + $14 + $15) * 10 }' "/proc/$1/stat"; }
 
 # start_web_api [NAME=VALUE...]: the web API with these in its environment; $API_PID, $API_PORT.
 start_web_api() {

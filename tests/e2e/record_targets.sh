@@ -25,8 +25,6 @@ leaves() { # DIR
 	awk 'NF == 2 && $2 ~ /^[0-9]+$/ { leaf = 1; next } leaf { print $2; leaf = 0 }' "$T/script" >"$T/leaves"
 }
 count() { grep -cx "$1" "$T/leaves"; }
-# CPU time of a process and its children that ended, in ms: what the samples are held against, as the machine may be busy.
-cpu_ms() { awk '{ sub(/^.*\) /, ""); print ($12 + $13 + $14 + $15) * 10 }' "/proc/$1/stat"; }
 # run_measured DIR PID ARG...: as run; the CPU time that the process had meanwhile is in $CPU_MS.
 run_measured() {
 	local dir=$1 pid=$2 before
