@@ -41,7 +41,8 @@ record "$T/exec" -F 499 -- /bin/sh -c "sleep 0.2; exec '$BUILD/examples/shares' 
 grep -q '^shares;.*;main;run_paths;work;alpha;alpha_leaf' "$T/exec/folded_stacks.out" ||
 	fail "no names after exec: $(head -n 3 "$T/exec/folded_stacks.out")"
 record "$T/child" -F 499 -- /bin/sh -c "'$BUILD/examples/shares' 1; '$BUILD/examples/shares' -s 0,0,1 1"
-at_least "$(share_of "$T/child/folded_stacks.out" ';gamma_leaf')" 40 || fail "the second child is missing"
+# The first one has 10 %, the second all; both get what CPU there is in a second.
+at_least "$(share_of "$T/child/folded_stacks.out" ';gamma_leaf')" 15 || fail "the second child is missing"
 
 # Ctrl-C and SIGTERM end a recording, and it is saved within 10 s.
 for sig in INT TERM; do
@@ -49,7 +50,8 @@ for sig in INT TERM; do
 	# By way of a shell that gives the signal its default action back.
 	start collect bash -c "trap - INT; exec \"\$0\" collect -p $SHARES_PID -F 199 -d 60 -o '$T/$sig'" "$PROFCPU"
 	pid=$STARTED
-	sleep 1.5
+	wait_for 20 test -s "$T/$sig/perf.data" || fail "SIG$sig: did not begin: $(cat "$T/collect.log")"
+	wait_for_cpu "$SHARES_PID" 300
 	kill -"$sig" "$pid"
 	before=$SECONDS
 	wait "$pid"

@@ -104,6 +104,13 @@ start_shares() {
 cpu_ns() { cut -d ' ' -f 1 "/proc/$1/schedstat"; }
 # cpu_ms PID: of all its threads and its children that ended, so far: what samples are held against, as the machine may be busy.
 cpu_ms() { awk '{ sub(/^.*\) /, ""); print ($12 + $13 + $14 + $15) * 10 }' "/proc/$1/stat"; }
+# wait_for_cpu PID MS: until it has used that much more, or has ended.
+wait_for_cpu() {
+	local end=$(($(cpu_ms "$1") + $2))
+	while kill -0 "$1" 2>/dev/null && [ "$(cpu_ms "$1")" -lt "$end" ]; do
+		sleep 0.1
+	done
+}
 
 # start_web_api [NAME=VALUE...]: the web API with these in its environment; $API_PID, $API_PORT.
 start_web_api() {

@@ -1,12 +1,15 @@
 /*
- * Loads whose profile is known: workload KIND [N] SECONDS
+ * Loads whose profile is known: workload KIND [N] SECONDS, of CPU time of the thread that burns, where nothing else is said.
+ * Prints "ready" when all is there.
+ *
  *   threads N S     N threads that wait, and one that burns in burn_thread
  *   processes N S   N processes that wait, and the first one burns in burn_parent
- *   children S      one child after the other, each burning 20 ms in burn_child; the parent only
- * waits churn S         one thread after the other, each burning 20 ms in burn_short exec S burns
- * half of the time in burn_before, executes itself again, burns the rest in burn_after after S the
- * second half of exec brief           burns 1 ms in burn_brief deep N S        burns below N calls
- * of burn_deep Prints "ready" when all is there.
+ *   children S      for S of elapsed time, one child after the other that burns 20 ms in burn_child; the parent only waits
+ *   churn S         for S of elapsed time, one thread after the other that burns 20 ms in burn_short
+ *   exec S          burns half of S in burn_before, executes itself again, burns the rest in burn_after
+ *   after S         the second half of exec
+ *   brief           burns 1 ms in burn_brief
+ *   deep N S        burns below N calls of burn_deep
  */
 #include <errno.h>
 #include <pthread.h>
@@ -24,12 +27,23 @@
 
 static volatile uint64_t sink;
 
-static double now(void)
+static double seconds_of(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static double elapsed(void)
+{
+	return seconds_of(CLOCK_MONOTONIC);
+}
+
+/* What the calling thread used: a machine with much to do changes how long a load takes, not how many samples it gets. */
+static double used(void)
+{
+	return seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Each burner has a loop of its own, so that its name is the leaf's; equal bodies would be merged
@@ -38,7 +52,7 @@ static double now(void)
 	do {                                            \
 		for (uint64_t i_ = 0; i_ < 20000; i_++) \
 			sink += i_ * (step);            \
-	} while (now() < (end))
+	} while (used() < (end))
 
 BURNER burn_thread(double end)
 {
@@ -100,7 +114,7 @@ static void __attribute__((noreturn)) * wait_forever(void *arg)
 static void *run_short(void *arg)
 {
 	(void)arg;
-	burn_short(now() + 0.02);
+	burn_short(used() + 0.02);
 	return NULL;
 }
 
@@ -120,7 +134,7 @@ static int run_threads(int n, double seconds)
 		}
 	}
 	ready();
-	burn_thread(now() + seconds);
+	burn_thread(used() + seconds);
 	return 0;
 }
 
@@ -139,20 +153,20 @@ static int run_processes(int n, double seconds)
 		}
 	}
 	ready();
-	burn_parent(now() + seconds);
+	burn_parent(used() + seconds);
 	return 0;
 }
 
 static int run_children(double seconds)
 {
-	double end = now() + seconds;
+	double end = elapsed() + seconds;
 
 	ready();
-	while (now() < end) {
+	while (elapsed() < end) {
 		pid_t pid = fork();
 
 		if (!pid) {
-			burn_child(now() + 0.02);
+			burn_child(used() + 0.02);
 			_exit(0);
 		}
 		waitpid(pid, NULL, 0);
@@ -162,11 +176,11 @@ static int run_children(double seconds)
 
 static int run_churn(double seconds)
 {
-	double end = now() + seconds;
+	double end = elapsed() + seconds;
 	pthread_t thread;
 
 	ready();
-	while (now() < end) {
+	while (elapsed() < end) {
 		if (pthread_create(&thread, NULL, run_short, NULL))
 			return 1;
 		pthread_join(thread, NULL);
@@ -179,7 +193,7 @@ static int run_exec(const char *self, double seconds)
 	char text[32];
 
 	ready();
-	burn_before(now() + seconds / 2);
+	burn_before(used() + seconds / 2);
 	snprintf(text, sizeof(text), "%f", seconds / 2);
 	execl("/proc/self/exe", self, "after", text, (char *)NULL);
 	perror("exec");
@@ -203,16 +217,16 @@ int main(int argc, char **argv)
 	if (!strcmp(kind, "exec"))
 		return run_exec(argv[0], seconds);
 	if (!strcmp(kind, "after")) {
-		burn_after(now() + seconds);
+		burn_after(used() + seconds);
 		return 0;
 	}
 	if (!strcmp(kind, "brief")) {
-		burn_brief(now() + 0.001);
+		burn_brief(used() + 0.001);
 		return 3;
 	}
 	if (!strcmp(kind, "deep")) {
 		ready();
-		burn_deep(n, now() + seconds);
+		burn_deep(n, used() + seconds);
 		return 0;
 	}
 	fprintf(stderr, "usage: workload KIND [N] SECONDS\n");
