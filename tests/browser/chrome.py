@@ -1,6 +1,7 @@
 """Drives a headless Chromium by its DevTools protocol over two pipes: nothing but Python's own library is needed."""
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -52,6 +53,8 @@ class Browser:
         while b"\0" not in self.buffer:
             if time.monotonic() > deadline:
                 raise TimeoutError("the browser does not answer")
+            if not select.select([self.from_read], [], [], 1)[0]:
+                continue
             piece = os.read(self.from_read, 1 << 20)
             if not piece:
                 raise EOFError("the browser has ended")
@@ -121,6 +124,19 @@ class Browser:
     def settle(self):
         """Until what was asked for is on the screen."""
         self.run("new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(1))))")
+
+    def cpu_ms(self):
+        """CPU time of the browser's processes so far: what it takes to draw, also where the CPUs have more to do."""
+        ticks = 0
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open("/proc/%s/stat" % pid) as f:
+                    stat = f.read().rsplit(") ", 1)[1].split()
+            except OSError:
+                continue  # it has just ended
+            if int(stat[3]) == self.process.pid:  # the session
+                ticks += int(stat[11]) + int(stat[12])
+        return 1000 * ticks / os.sysconf("SC_CLK_TCK")
 
     def move(self, x, y):
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)

@@ -33,6 +33,14 @@ def check(condition, what):
         raise SystemExit("FAILED: %s (console: %s)" % (what, browser.console))
 
 
+def check_soon(condition, what):
+    """For what comes after typing: the search waits for more keys."""
+    deadline = time.monotonic() + 20
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    check(condition(), what())
+
+
 def near(a, b, slack):
     return abs(a - b) <= slack
 
@@ -152,10 +160,9 @@ def test_search(stacks):
     browser.key("/")
     check(browser.run("document.activeElement.classList.contains('search')"), "/ goes to the search")
     browser.type("^Json|mark")
-    time.sleep(0.3)
-    browser.settle()
     want = "Matched: %.1f%%" % matched(stacks, "^Json|mark")
-    check(text_of(".matched") == want, "%s, not %s" % (want, text_of(".matched")))
+    check_soon(lambda: text_of(".matched") == want, lambda: "%s, not %s" % (want, text_of(".matched")))
+    browser.settle()
     hits = sorted(f["text"] for f in frames() if f["hit"])
     check(len(hits) == 4 and all(re.search("^Json|mark", h) for h in hits), "the hits are marked: %s" % hits)
     check("s=%5EJson%7Cmark" in fragment(), "the address has it: " + fragment())
@@ -170,8 +177,7 @@ def test_search(stacks):
     check(fragment() in ("", "#"), "the address is clean: " + fragment())
     browser.key("f", control=True)
     browser.type("JSON")
-    time.sleep(0.3)
-    check(text_of(".matched") == "Matched: 0.0%", "case counts: " + text_of(".matched"))
+    check_soon(lambda: text_of(".matched") == "Matched: 0.0%", lambda: "case counts: " + text_of(".matched"))
     click_button(".ignorecase")
     want = "Matched: %.1f%%" % matched(stacks, "(?i)JSON")
     check(text_of(".matched") == want, "%s, not %s" % (want, text_of(".matched")))
@@ -179,8 +185,7 @@ def test_search(stacks):
     click_button(".search")
     browser.run("document.querySelector('.search').select()")
     browser.type("(")
-    time.sleep(0.3)
-    check("not a regular" in text_of(".matched"), "a wrong expression is said: " + text_of(".matched"))
+    check_soon(lambda: "not a regular" in text_of(".matched"), lambda: "a wrong expression is said: " + text_of(".matched"))
     browser.key("Escape")
     check(text_of(".matched") == "", "Escape empties the search")
     return both
@@ -321,8 +326,7 @@ def test_hostile():
     check(browser.run("document.title") != "owned", "no name ran")
     browser.key("/")
     browser.type("^__proto__$")
-    time.sleep(0.3)
-    check(text_of(".matched") == "Matched: %.1f%%" % (100 / len(names)), text_of(".matched"))
+    check_soon(lambda: text_of(".matched") == "Matched: %.1f%%" % (100 / len(names)), lambda: text_of(".matched"))
 
 
 def many_stacks(n):
@@ -338,6 +342,13 @@ def many_stacks(n):
             path.append("Company.Product.Module%d.Type%d.Method%d(int32)" % (name % 13, name % 211, name))
         lines.add(";".join(path))
     return "".join("%s %d\n" % (line, 1 + int(pick.expovariate(0.2))) for line in sorted(lines))
+
+
+def timed(action):
+    """Milliseconds of an action that says how many passed; or of CPU, if those are fewer, as on a machine with more to do."""
+    before = browser.cpu_ms()
+    passed = browser.run(action)
+    return min(passed, browser.cpu_ms() - before)
 
 
 def test_large():
@@ -358,12 +369,12 @@ def test_large():
     times = {"zoom": [], "reset": [], "search": []}
     for _ in range(5):
         f = max((f for f in frames() if f["text"].startswith("Company")), key=lambda f: f["w"] * (f["w"] < 1300))
-        times["zoom"].append(browser.run(click % (
+        times["zoom"].append(timed(click % (
             "document.querySelector('.frames').dispatchEvent(new MouseEvent('click', {bubbles: true, clientX: %f, clientY: %f}))"
             % (f["x"] + f["w"] / 2, f["y"] + 8))))
         check(fragment() not in ("", "#"), "zoomed")
-        times["reset"].append(browser.run(click % "document.querySelector('.reset').click()"))
-        times["search"].append(browser.run(click % (
+        times["reset"].append(timed(click % "document.querySelector('.reset').click()"))
+        times["search"].append(timed(click % (
             "(() => { const i = document.querySelector('.search'); i.value = 'Method1[0-9]{2}\\\\('; i.dispatchEvent("
             "new KeyboardEvent('keydown', {key: 'Enter', bubbles: true})) })()")))
     want = "Matched: %.1f%%" % matched(parse(text), r"Method1[0-9]{2}\(")
