@@ -1,6 +1,7 @@
 #include "symbols/debug_file.h"
 
 #include "base/cleanup.h"
+#include "container/resolve.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,6 +17,26 @@
 
 #define LINK_BYTES_MAX ((uint64_t)NAME_MAX + 16)
 #define CRC_CHUNK ((size_t)256 << 10)
+
+/* As openat2 does, in steps. Only what was reached is opened, as what it is: a pipe would be waited for. */
+static int open_by_steps(int root_fd, const char *path, int flags)
+{
+	AUTO_CLOSE int at = -1;
+	char reached[32];
+	struct stat st;
+	int r = resolve_by_steps(root_fd, path, &at);
+
+	if (r)
+		return r;
+	if (fstat(at, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EACCES;
+	snprintf(reached, sizeof(reached), "/proc/self/fd/%d", at);
+	int fd = open(reached, flags);
+
+	return fd < 0 ? -errno : fd;
+}
 
 int debug_file_open_in_root(int root_fd, const char *path)
 {
@@ -30,7 +52,7 @@ int debug_file_open_in_root(int root_fd, const char *path)
 
 	/* Kernels before 5.6 lack it, some seccomp filters refuse it. */
 	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-		fd = openat(root_fd, path, (int)how.flags | O_NOFOLLOW);
+		return open_by_steps(root_fd, path, (int)how.flags);
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st))

@@ -10,7 +10,7 @@ clean() { # COMMAND...
 	local status=0
 	valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,possible --log-file="$T/vg" \
 		"$@" >"$T/out" 2>&1 </dev/null || status=$?
-	[ "$status" != 99 ] || fail "$*: $(head -n 40 "$T/vg")"
+	[ "$status" != 99 ] || fail "$*: $(grep -v '^--' "$T/vg" | head -n 40) $(tail -n 20 "$T/out")"
 	[ "$status" = 0 ] || fail "$* gave $status: $(tail -n 5 "$T/out")"
 }
 
