@@ -141,13 +141,14 @@ record() {
 # perf_record FILE ARG...: perf record; a FILE *.pipe in pipe mode. Again, where maps claim to have build ids that were not asked
 # for: Linux gives everybody's maps that flag while any program records with build ids, and perf 6.1 then takes device and
 # inode for one. It finds other images by that, or aborts.
+PERF_RECORD=(perf record)
 perf_record() {
 	local file=$1 out=$1 status try
 	shift
 	[ "$file" = "${file%.pipe}" ] || out=-
 	for try in 1 2 3 4 5 6 7 8; do
 		status=0
-		perf record -o "$out" "$@" >"$T/record.out" 2>"$T/record.log" </dev/null || status=$?
+		"${PERF_RECORD[@]}" -o "$out" "$@" >"$T/record.out" 2>"$T/record.log" </dev/null || status=$?
 		[ "$out" != - ] || mv "$T/record.out" "$file"
 		[ "$status" != 0 ] || perf report -D -i "$file" >"$T/record.out" 2>>"$T/record.log" </dev/null || status=$?
 		case $status in
