@@ -12,6 +12,7 @@
 #include "recording/script_write.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -80,17 +81,23 @@ static int outputs_file(struct profile *profile, const struct outputs_options *o
  */
 static int outputs_archive(const struct outputs_options *options)
 {
-	const char *members[] = {RECORDING_MANIFEST, RECORDING_SYMBOLS, RECORDING_PERF_DATA,
-				 RECORDING_SVG,	     RECORDING_FOLDED,	RECORDING_SCRIPT,    NULL};
+	static const char *const all[] = {RECORDING_MANIFEST, RECORDING_SYMBOLS, RECORDING_PERF_DATA,
+					  RECORDING_SVG,      RECORDING_FOLDED,	 RECORDING_SCRIPT};
+	const char *members[sizeof(all) / sizeof(all[0]) + 1] = {NULL};
+	size_t n = 0;
 	struct parse_error err = {0};
 	struct replace file;
 	struct stat st;
 
-	if (!fstatat(options->dir_fd, RECORDING_SCRIPT, &st, 0) &&
-	    (uint64_t)st.st_size > OUTPUTS_SCRIPT_IN_ARCHIVE_MAX) {
-		log_note("%s has %llu MB and stays out of %s; `profcpu postprocess` makes it again from the archive",
-			 RECORDING_SCRIPT, (unsigned long long)st.st_size >> 20, RECORDING_ARCHIVE);
-		members[5] = NULL;
+	/* What perf recorded has no manifest. */
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (fstatat(options->dir_fd, all[i], &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		if (strcmp(all[i], RECORDING_SCRIPT) || (uint64_t)st.st_size <= OUTPUTS_SCRIPT_IN_ARCHIVE_MAX)
+			members[n++] = all[i];
+		else
+			log_note("%s has %llu MB and stays out of %s; `profcpu postprocess` makes it again from the archive",
+				 RECORDING_SCRIPT, (unsigned long long)st.st_size >> 20, RECORDING_ARCHIVE);
 	}
 	int r = replace_open(&file, options->dir_fd, RECORDING_ARCHIVE, REPLACE_PRIVATE);
 

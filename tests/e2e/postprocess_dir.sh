@@ -70,3 +70,9 @@ for input in cut.tar.gz hello header missing; do
 	[ -d mine ] || fail "$input: took the user's directory away"
 	[ -z "$(ls mine)" ] || fail "$input: left in it: $(ls mine)"
 done
+
+# A directory with nothing in it but a perf.data is a recording too, without a manifest.
+mkdir bare
+cp alone.data bare/perf.data
+"$PROFCPU" postprocess -q bare 2>err || fail "a directory without a manifest: exit $?: $(cat err)"
+"$PROFCPU" fold bare/prof.tar.gz | cmp - bare/folded_stacks.out || fail "its archive holds something else"
