@@ -265,6 +265,9 @@ static int flamegraph_from_folded(struct flamegraph_arguments *a, int fd, const 
 		log_error("cannot draw %s: %s", name, err.what ? err.what : strerror(-r));
 		return r;
 	}
+	/* What they count is not in them: of ours it is nanoseconds where the event is a clock. */
+	if (!a->own_countname)
+		a->svg.countname = "counts";
 	if (tree->bad_lines)
 		log_warn("%s: %llu of %llu lines have no count at their end and were skipped", name,
 			 (unsigned long long)tree->bad_lines, (unsigned long long)tree->lines);
@@ -295,6 +298,9 @@ static int flamegraph_from_profile(struct flamegraph_arguments *a, struct source
 
 	if (r)
 		return r;
+	/* As the recording's own picture. */
+	if (!a->svg.title && source->has_manifest)
+		a->svg.title = source->manifest.target;
 	r = flamegraph_find_event(profile, a->event, &a->tree.event);
 	if (r)
 		return r;
@@ -473,7 +479,7 @@ const struct command command_flamegraph = {
 		 "perf script; - or nothing is stdin. The SVG goes to stdout. It carries its own script: click to zoom, search by\n"
 		 "regular expression, keys, and an address that can be shared. Options are those of flamegraph.pl.\n\n"
 		 "  -o, --output FILE     write FILE, whole or not at all\n"
-		 "      --title TEXT, --subtitle TEXT, --notes TEXT\n"
+		 "      --title TEXT, --subtitle TEXT, --notes TEXT (title: by default what was recorded)\n"
 		 "      --width PIXELS    fixed width (default: 1200, and as wide as the window where scripts run)\n"
 		 "      --height PIXELS   of a frame (default 16)\n"
 		 "      --minwidth N[%]   do not draw narrower frames: pixels, or per cent of the whole (default 0.1); they\n"
@@ -487,7 +493,8 @@ const struct command command_flamegraph = {
 		 "      --inverted        root at the top: icicle graph\n"
 		 "      --reverse         leaves at the root: who calls what is hot\n"
 		 "      --flamechart      stacks in the order of the input, from left to right\n"
-		 "      --countname TEXT  what is counted (default: samples, or the recording's unit)\n"
+		 "      --countname TEXT  what is counted (default: of a recording its unit; of folded stacks, which do not say,\n"
+		 "                        counts)\n"
 		 "      --nametype TEXT   what the names are (default \"Function:\")\n"
 		 "      --total N         what 100 % is, if more than the sum\n"
 		 "      --factor N        multiply counts by N when showing them\n"

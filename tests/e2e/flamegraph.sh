@@ -61,6 +61,23 @@ done
 LC_ALL=C grep -aq "$(printf '[\001\002\033]')" hostile.svg && fail "control characters came through"
 iconv -f UTF-8 -t UTF-8 hostile.svg >/dev/null || fail "not UTF-8"
 
+# What folded stacks count they do not say; a recording does, and what was recorded is the title, as in its own picture.
+draw units 0 - <"$golden/service.folded"
+grep -q '<title>all ([0-9,]* counts, 100%)' units.svg || fail "counts without a name have one"
+draw units 0 --countname ns - <"$golden/service.folded"
+grep -q '<title>all ([0-9,]* ns, 100%)' units.svg || fail "--countname is not heard"
+draw units 0 "$TESTS/golden/fold/cpp.txt"
+grep -q '<title>all ([0-9.]* m\?s, 100%)' units.svg || fail "the time of a clock is not shown as one"
+"$PROFCPU" postprocess -q "$TESTS/golden/perf/6.1-g" -o rec || fail "postprocess gave $?"
+cp "$TESTS/golden/perf/6.1-g/perf.data" rec
+for target in '' 'process 12 (webapp)'; do
+	[ -z "$target" ] || printf '{"format": 1, "target": "%s", "finished": true}\n' "$target" >rec/manifest.json
+	"$PROFCPU" postprocess -q rec || fail "postprocess gave $?"
+	draw again 0 rec
+	cmp rec/flamegraph.svg again.svg || fail "flamegraph of a recording is not its picture"
+	grep -qF "<title>${target:-Flame Graph}</title>" again.svg || fail "the title is not $target"
+done
+
 # All options.
 for colors in kind hot mem io wakeup chain java js perl red green blue aqua yellow purple orange; do
 	draw options 0 --colors="$colors" "$golden/service.folded"
