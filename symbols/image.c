@@ -53,6 +53,15 @@ static int image_find(struct symbol_provider *p, uint64_t addr, uint64_t time_ns
 	return 0;
 }
 
+static uint32_t image_piece(const struct symbol_provider *p, uint64_t addr, uint64_t time_ns)
+{
+	const struct image_provider *ip = (const struct image_provider *)p;
+	const struct image_segment *s = segment_of(ip->image, addr);
+
+	return s ? symbol_provider_piece(&ip->symbols.table->provider, addr - (s->vaddr - s->file_off), time_ns)
+		 : SYMBOL_NO_PIECE;
+}
+
 static void image_provider_free(struct symbol_provider *p)
 {
 	struct image_provider *ip = (struct image_provider *)p;
@@ -64,6 +73,7 @@ static void image_provider_free(struct symbol_provider *p)
 static const struct symbol_provider_ops image_ops = {
 	.name = "image",
 	.find = image_find,
+	.piece = image_piece,
 	.free = image_provider_free,
 };
 

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "symbols/function_bounds.h"
+#include "symbols/kallsyms.h"
 #include "symbols/perfmap.h"
 
 #include <elf.h>
@@ -45,13 +46,7 @@ struct images {
 	VEC(struct images_header_id) ids;
 	struct images_stats stats;
 	struct images_options options;
-	uint64_t bounds_vaddr; /* of the last answer from bounds: where the function begins */
 	struct hashmap bounds_ids; /* image and function without a name -> symbol of answers */
-	/* The last answer: the next question is the byte before most of the time. */
-	struct {
-		uint32_t image, symbol;
-		uint64_t start, end, from_ns, until_ns;
-	} last;
 };
 
 int images_new(struct answers *answers, struct kernel_map *kernel, struct opener *opener,
@@ -475,167 +470,132 @@ static int images_open_bounds(struct images *im, const struct answers_image *key
 	return function_bounds_open(fd, &s->bounds) == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* The function without a name that covers a vaddr. */
-static int images_ask_bounds(struct images *im, const struct answers_image *key, struct images_source *s,
-			     uint64_t vaddr, struct symbol *ret_symbol)
-{
-	struct symbol found = {.source = SYMBOL_BOUNDS, .piece = SYMBOL_NO_PIECE, .until_ns = UINT64_MAX};
-	int r = images_open_bounds(im, key, s);
+/* Where an image's names come from. */
+struct images_asked {
+	struct symbol_provider *symbols; /* NULL: there are none */
+	uint64_t addr; /* the question as the provider takes it */
+	bool has_addr; /* false: the file has nothing there */
+};
 
-	if (!r)
-		r = function_bounds_find(&s->bounds, vaddr, &found.start, &found.end);
-	if (r)
-		return r;
-	found.base = im->bounds_vaddr = found.start;
-	*ret_symbol = found;
-	return 0;
-}
-
-/* The symbol at a file offset, with its bounds as file offsets too. 0, -ENOENT or -ENOMEM. */
-static int images_ask_elf(struct images *im, uint32_t image, uint64_t file_off, uint64_t time_ns,
-			  struct symbol *ret_symbol)
+static int images_provider(struct images *im, uint32_t image, uint64_t addr, struct images_asked *ret_asked)
 {
 	const struct answers_image *key = &im->answers->images.v[image];
-	struct images_source *source = &im->sources.v[image];
-	const struct image *elf = source->elf;
-	struct symbol s;
-	uint64_t vaddr;
-	int r;
-
-	if (!elf || images_vaddr(elf, file_off, &vaddr))
-		return -ENOENT;
-	r = elf->symbols ? symbol_provider_find(elf->symbols, vaddr, time_ns, &s) : -ENOENT;
-	if (r == -ENOENT && !im->options.no_bounds)
-		r = images_ask_bounds(im, key, source, vaddr, &s);
-	if (r)
-		return r;
-	s.base = s.base - vaddr + file_off;
-	s.start = s.start - vaddr + file_off;
-	s.end = s.end - vaddr + file_off;
-	*ret_symbol = s;
-	return 0;
-}
-
-static int images_ask_source(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns,
-			     struct symbol *ret_symbol, const char **ret_module)
-{
-	const struct answers_image *key = &im->answers->images.v[image];
-	struct symbol_provider *perfmap;
+	struct images_asked asked = {.addr = addr, .has_addr = true};
+	const struct image *elf;
 	int r;
 
 	if (key->kind == ANSWERS_KERNEL) {
 		r = kernel_map_load(im->kernel);
-		return r ? r : kernel_map_ask(im->kernel, addr, time_ns, ret_symbol, ret_module);
+		asked.symbols = im->kernel->live == KERNEL_MAP_NAMED ? im->kernel->kallsyms : NULL;
+		asked.addr = addr + im->kernel->delta;
+	} else if (key->kind == ANSWERS_JIT) {
+		r = images_perfmap(im, key->pid, &asked.symbols);
+	} else {
+		r = images_open(im, image);
+		elf = im->sources.v[image].elf;
+		asked.symbols = elf ? elf->symbols : NULL;
+		asked.has_addr = elf && !images_vaddr(elf, addr, &asked.addr);
 	}
-	r = images_open(im, image);
-	if (r)
-		return r;
-	if (key->kind != ANSWERS_JIT)
-		return images_ask_elf(im, image, addr, time_ns, ret_symbol);
-	r = images_perfmap(im, key->pid, &perfmap);
-	if (r)
-		return r;
-	return perfmap ? symbol_provider_find(perfmap, addr, time_ns, ret_symbol) : -ENOENT;
+	if (!r)
+		*ret_asked = asked;
+	return r;
 }
 
-/* The text by which a symbol is kept: of a function without a name its beginning. */
-static int images_name(struct images *im, const struct symbol *s, uint32_t *ret_name)
+/* Makes the symbol of answers for a function without a name, kept by where it begins. 0, -ENOENT, -ENOMEM, -E2BIG. */
+static int images_ask_bounds(struct images *im, uint32_t image, uint64_t addr, uint64_t vaddr, uint32_t *ret_symbol)
 {
+	struct answers_symbol found = {.image = image, .module = ANSWERS_NONE, .source = SYMBOL_BOUNDS};
+	struct images_source *source = &im->sources.v[image];
+	uint64_t start, end;
 	char buf[24];
+	uint32_t *place;
+	int r = images_open_bounds(im, &im->answers->images.v[image], source);
 
-	if (s->source != SYMBOL_BOUNDS)
-		return intern_put(&im->answers->texts, s->name, s->name_len, ret_name);
-	snprintf(buf, sizeof(buf), "0x%llx", (unsigned long long)im->bounds_vaddr);
-	return intern_str(&im->answers->texts, buf, ret_name);
+	if (!r)
+		r = function_bounds_find(&source->bounds, vaddr, &start, &end);
+	if (!r)
+		r = hashmap_entry(&im->bounds_ids, hash_mix(start, image), ANSWERS_NONE, &place, NULL);
+	if (!r && *place == ANSWERS_NONE) {
+		found.start = start - vaddr + addr;
+		found.end = end - vaddr + addr;
+		snprintf(buf, sizeof(buf), "0x%llx", (unsigned long long)start);
+		r = intern_str(&im->answers->texts, buf, &found.name);
+		if (!r)
+			r = answers_symbol(im->answers, &found, place);
+	}
+	if (!r)
+		*ret_symbol = *place;
+	return r;
 }
 
-static int images_new_symbol(struct images *im, uint32_t image, const struct symbol *s, const char *module,
-			     uint32_t *ret_symbol)
+/* Makes the symbol of answers for what the provider says, which covers addr. */
+static int images_ask_provider(struct images *im, uint32_t image, uint64_t addr, const struct images_asked *asked,
+			       uint64_t time_ns, uint32_t *ret_symbol)
 {
-	struct answers_symbol found = {
-		.start = s->base, .end = s->end, .image = image, .module = ANSWERS_NONE, .source = (uint32_t)s->source};
-	int r = images_name(im, s, &found.name);
+	struct answers_symbol found = {.image = image, .module = ANSWERS_NONE};
+	struct symbol s;
+	int r = symbol_provider_find(asked->symbols, asked->addr, time_ns, &s);
 
-	if (!r && module)
-		r = intern_str(&im->answers->texts, module, &found.module);
+	if (r)
+		return r;
+	found.start = s.base - asked->addr + addr;
+	found.end = s.end - asked->addr + addr;
+	found.source = (uint32_t)s.source;
+	r = intern_put(&im->answers->texts, s.name, s.name_len, &found.name);
+	if (!r && s.source == SYMBOL_KALLSYMS)
+		r = intern_str(&im->answers->texts, kallsyms_module(asked->symbols, asked->addr), &found.module);
 	return r ? r : answers_symbol(im->answers, &found, ret_symbol);
 }
 
-/* The place that keeps the symbol of answers + 1 for what a source said: addresses are many, what covers them is met again
+/* The place that keeps the symbol of answers + 1 for a provider's piece: addresses are many, what covers them is met again
  * and again. */
-static int images_symbol_place(struct images *im, uint32_t image, const struct symbol *s, uint32_t **ret_place)
+static int images_piece_place(struct images *im, uint32_t image, uint32_t piece, uint32_t **ret_place)
 {
 	struct images_source *source = &im->sources.v[image];
 
-	if (s->piece == SYMBOL_NO_PIECE)
-		return hashmap_entry(&im->bounds_ids, hash_mix(s->start, image), 0, ret_place, NULL);
-	if (s->piece >= source->symbols.len) {
+	if (piece >= source->symbols.len) {
 		size_t had = source->symbols.len;
 
-		if (vec_reserve(&source->symbols, s->piece + (size_t)1 - had))
+		if (vec_reserve(&source->symbols, piece + (size_t)1 - had))
 			return -ENOMEM;
 		source->symbols.len = source->symbols.cap;
 		memset(source->symbols.v + had, 0, (source->symbols.len - had) * sizeof(*source->symbols.v));
 	}
-	*ret_place = &source->symbols.v[s->piece];
+	*ret_place = &source->symbols.v[piece];
 	return 0;
 }
 
-/* The symbol of answers for what a source said. */
-static int images_symbol(struct images *im, uint32_t image, const struct symbol *s, const char *module,
-			 uint32_t *ret_symbol)
+static int images_ask_anew(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol)
 {
-	uint32_t *place;
-	int r = images_symbol_place(im, image, s, &place);
+	struct images_asked asked;
+	uint32_t piece = SYMBOL_NO_PIECE, *place;
+	int r = images_reach(im, image);
 
+	if (!r)
+		r = images_provider(im, image, addr, &asked);
+	if (r || !asked.has_addr)
+		return r;
+	if (asked.symbols)
+		piece = symbol_provider_piece(asked.symbols, asked.addr, time_ns);
+	if (piece == SYMBOL_NO_PIECE)
+		return im->options.no_bounds ? 0 : images_ask_bounds(im, image, addr, asked.addr, ret_symbol);
+	r = images_piece_place(im, image, piece, &place);
 	if (!r && !*place) {
-		r = images_new_symbol(im, image, s, module, ret_symbol);
-		if (!r)
-			*place = *ret_symbol + 1;
+		r = images_ask_provider(im, image, addr, &asked, time_ns, ret_symbol);
+		*place = r ? 0 : *ret_symbol + 1;
 	}
 	if (!r)
 		*ret_symbol = *place - 1;
 	return r;
 }
 
-/* Keeps an answer for the next question. That of bounds holds only where no symbol lies, so that it is not kept. */
-static void images_set_last(struct images *im, uint32_t image, const struct symbol *s, uint32_t symbol)
-{
-	im->last.image = image;
-	im->last.symbol = symbol;
-	im->last.start = s->start;
-	im->last.end = s->source == SYMBOL_BOUNDS ? s->start : s->end;
-	im->last.from_ns = s->from_ns;
-	im->last.until_ns = s->until_ns;
-}
-
-static int images_ask_anew(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol)
-{
-	const char *module = NULL;
-	struct symbol s;
-	int r = images_reach(im, image);
-
-	if (!r)
-		r = images_ask_source(im, image, addr, time_ns, &s, &module);
-	if (r)
-		return r == -ENOMEM ? r : 0;
-	r = images_symbol(im, image, &s, module, ret_symbol);
-	if (r)
-		return r == -E2BIG ? 0 : r;
-	images_set_last(im, image, &s, *ret_symbol);
-	return 0;
-}
-
 int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol)
 {
 	uint32_t symbol = ANSWERS_NONE;
-	int r = 0;
+	int r = images_ask_anew(im, image, addr, time_ns, &symbol);
 
-	if (image == im->last.image && addr >= im->last.start && addr < im->last.end &&
-	    time_ns >= im->last.from_ns && time_ns < im->last.until_ns)
-		symbol = im->last.symbol;
-	else
-		r = images_ask_anew(im, image, addr, time_ns, &symbol);
+	if (r == -ENOENT || r == -E2BIG)
+		r = 0;
 	if (!r && im->options.keep_answers)
 		r = answers_put(im->answers, image, addr, symbol);
 	if (!r)

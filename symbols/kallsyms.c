@@ -29,6 +29,11 @@ static int kallsyms_find(struct symbol_provider *p, uint64_t addr, uint64_t time
 	return symbol_provider_find(&((struct kallsyms *)p)->table->provider, addr, time_ns, ret_symbol);
 }
 
+static uint32_t kallsyms_piece(const struct symbol_provider *p, uint64_t addr, uint64_t time_ns)
+{
+	return symbol_provider_piece(&((const struct kallsyms *)p)->table->provider, addr, time_ns);
+}
+
 static void kallsyms_free(struct symbol_provider *p)
 {
 	struct kallsyms *k = (struct kallsyms *)p;
@@ -42,6 +47,7 @@ static void kallsyms_free(struct symbol_provider *p)
 static const struct symbol_provider_ops kallsyms_ops = {
 	.name = "kallsyms",
 	.find = kallsyms_find,
+	.piece = kallsyms_piece,
 	.free = kallsyms_free,
 };
 

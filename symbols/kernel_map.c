@@ -271,22 +271,3 @@ int kernel_map_load(struct kernel_map *k)
 	k->live = KERNEL_MAP_NAMED;
 	return 0;
 }
-
-int kernel_map_ask(struct kernel_map *k, uint64_t addr, uint64_t time_ns, struct symbol *ret_symbol,
-		   const char **ret_module)
-{
-	struct symbol s;
-	int r;
-
-	if (k->live != KERNEL_MAP_NAMED)
-		return -ENOENT;
-	r = symbol_provider_find(k->kallsyms, addr + k->delta, time_ns, &s);
-	if (r)
-		return r;
-	*ret_module = kallsyms_module(k->kallsyms, addr + k->delta);
-	s.base -= k->delta;
-	s.start -= k->delta;
-	s.end -= k->delta;
-	*ret_symbol = s;
-	return 0;
-}

@@ -40,7 +40,7 @@ struct kernel_map {
 	char ref_name[16]; /* "_text" or "_stext" */
 	struct image_build_id build_id; /* of the recorded kernel */
 	enum kernel_map_live live;
-	struct symbol_provider *kallsyms; /* of the running kernel; NULL unless live is KERNEL_MAP_NAMED */
+	struct symbol_provider *kallsyms; /* of the running kernel, by running addresses; NULL unless live is KERNEL_MAP_NAMED */
 	struct kernel_map_loading *loading; /* private: a thread that reads them meanwhile; NULL: there is none */
 	uint64_t delta; /* running address less recorded address */
 };
@@ -68,10 +68,6 @@ int kernel_map_load(struct kernel_map *k);
 
 /* Whether the kernel that runs now is the recorded one, as far as build id or the address of its first symbol tell. */
 bool kernel_map_is_running(const struct kernel_map *k);
-
-/* The running kernel's symbol for a recorded address, in recorded addresses. 0 or -ENOENT. */
-int kernel_map_ask(struct kernel_map *k, uint64_t addr, uint64_t time_ns, struct symbol *ret_symbol,
-		   const char **ret_module);
 
 /* Finds the GNU build id among ELF notes (the content of /sys/kernel/notes). 0 or -ENOENT. */
 int kernel_map_notes_build_id(const void *notes, size_t len, struct image_build_id *ret_build_id);

@@ -43,6 +43,15 @@ static int perfmap_find(struct symbol_provider *p, uint64_t addr, uint64_t time_
 	return 0;
 }
 
+static uint32_t perfmap_piece(const struct symbol_provider *p, uint64_t addr, uint64_t time_ns)
+{
+	const struct perfmap *m = (const struct perfmap *)p;
+	const struct range_piece *piece = ranges_find(&m->pieces, addr);
+
+	(void)time_ns;
+	return piece ? (uint32_t)(piece - m->pieces.pieces.v) : SYMBOL_NO_PIECE;
+}
+
 static void perfmap_free(struct symbol_provider *p)
 {
 	struct perfmap *m = (struct perfmap *)p;
@@ -56,6 +65,7 @@ static void perfmap_free(struct symbol_provider *p)
 static const struct symbol_provider_ops perfmap_ops = {
 	.name = "perf-map",
 	.find = perfmap_find,
+	.piece = perfmap_piece,
 	.free = perfmap_free,
 };
 

@@ -32,7 +32,7 @@ struct symbol {
 	enum symbol_source source;
 	uint64_t start, end; /* [start, end) in the provider's kind of address: every address in it has this answer */
 	uint64_t base; /* where the symbol begins, for name+offset; before start where another one covers its beginning */
-	uint32_t piece; /* numbers the answer [start, end) among the provider's, from 0 on; or SYMBOL_NO_PIECE */
+	uint32_t piece; /* numbers the answer among the provider's, from 0 on */
 	uint64_t from_ns, until_ns; /* [from, until) in which the answer holds; 0 and UINT64_MAX: always */
 };
 
@@ -42,6 +42,8 @@ struct symbol_provider_ops {
 	const char *name;
 	/* The symbol that covers addr at a time. 0; -ENOENT when nothing does: never a neighbour. */
 	int (*find)(struct symbol_provider *p, uint64_t addr, uint64_t time_ns, struct symbol *ret_symbol);
+	/* Only the piece of what find would give: for who has seen it before. SYMBOL_NO_PIECE: nothing covers addr. */
+	uint32_t (*piece)(const struct symbol_provider *p, uint64_t addr, uint64_t time_ns);
 	void (*free)(struct symbol_provider *p);
 };
 
@@ -54,6 +56,11 @@ static inline int symbol_provider_find(struct symbol_provider *p, uint64_t addr,
 				       struct symbol *ret_symbol)
 {
 	return p->ops->find(p, addr, time_ns, ret_symbol);
+}
+
+static inline uint32_t symbol_provider_piece(const struct symbol_provider *p, uint64_t addr, uint64_t time_ns)
+{
+	return p->ops->piece(p, addr, time_ns);
 }
 
 static inline void symbol_provider_free(struct symbol_provider *p)

@@ -106,6 +106,15 @@ static int symtab_find(struct symbol_provider *p, uint64_t addr, uint64_t time_n
 	return 0;
 }
 
+static uint32_t symtab_piece(const struct symbol_provider *p, uint64_t addr, uint64_t time_ns)
+{
+	const struct symtab *t = (const struct symtab *)p;
+	const struct symtab_piece *piece = piece_at(t, addr);
+
+	(void)time_ns;
+	return piece ? (uint32_t)(piece - t->pieces.v) : SYMBOL_NO_PIECE;
+}
+
 static void symtab_free(struct symbol_provider *p)
 {
 	struct symtab *t = (struct symtab *)p;
@@ -120,6 +129,7 @@ static void symtab_free(struct symbol_provider *p)
 static const struct symbol_provider_ops symtab_ops = {
 	.name = "symtab",
 	.find = symtab_find,
+	.piece = symtab_piece,
 	.free = symtab_free,
 };
 
