@@ -36,6 +36,14 @@ while read -r command; do
 	diff "$dir/usage" "$dir/page" >"$dir/diff" || complain "$command: < usage text, > manual page:" "$(cat "$dir/diff")"
 done <"$dir/commands"
 
+# What capabilities are good for is said by doctor, the page and README alike.
+capabilities=$(grep -o '"CAP_[A-Z_]*"' "$ROOT/profcpu/doctor_judge.c" | tr -d '"' | sort -u)
+[ "$(wc -w <<<"$capabilities")" -ge 6 ] || complain "doctor knows no capabilities"
+for capability in $capabilities; do
+	grep -q "$capability" "$page" || complain "the page does not say what $capability is good for"
+	grep -q "${capability#CAP_}" "$ROOT/README.md" || complain "README.md does not say what $capability is good for"
+done
+
 if command -v man >/dev/null; then
 	LC_ALL=C.UTF-8 MANWIDTH=80 man --warnings=w -l "$page" >"$dir/text" 2>"$dir/warnings" || complain "man fails"
 	[ ! -s "$dir/warnings" ] || complain "$(cat "$dir/warnings")"
