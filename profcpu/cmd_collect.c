@@ -274,6 +274,7 @@ static int collect_record(struct collect_arguments *a, const struct outdir *dir)
 	collect_find_barred(a, opener, barred, sizeof(barred));
 	int r = record_run(&a->record, &result);
 
+	a->post.none_expected = result.detached;
 	if (result.started) {
 		if (*barred)
 			log_warn("%s", barred);

@@ -118,7 +118,7 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 	if (result->kind == SOURCE_TEXT && result->text.first_event != PROFILE_NONE)
 		outputs.first_event = profile_text_of(profile, result->text.first_event, NULL);
 
-	if (!profile_nsamples(profile))
+	if (!profile_nsamples(profile) && !options->none_expected)
 		log_warn("%s has no samples: the event did not happen in the target while it was recorded", dir->path);
 	if (in_place && result->unfinished)
 		postprocess_repair(source, dir->path, profile);

@@ -11,6 +11,7 @@ struct postprocess_options {
 	struct input_options input; /* write_store_dir_fd is set here, not by the caller */
 	bool quiet; /* no report on stdout */
 	const char *title; /* NULL: made from the manifest */
+	bool none_expected; /* it was said already why there may be no samples */
 };
 
 /*

@@ -9,6 +9,7 @@
 #include "container/proc.h"
 #include "profcpu/mend.h"
 #include "profcpu/record_command.h"
+#include "profcpu/record_detached.h"
 #include "profcpu/record_hold.h"
 #include "profcpu/record_watch.h"
 #include "profcpu/version.h"
@@ -40,6 +41,7 @@ struct record {
 	struct recording_manifest manifest;
 	struct progress progress;
 	struct record_hold hold;
+	struct record_detached detached;
 	int error; /* what ended the recording early */
 };
 
@@ -161,8 +163,12 @@ static int take_process(void *ctx, pid_t pid, enum sampler_news news)
 {
 	struct record *rec = ctx;
 
+	if (news == SAMPLER_PROCESS_DETACHED)
+		record_detached_add(&rec->detached, pid,
+				    pid == rec->command.pid ? rec->options->argv[0] : NULL);
 	/* The command is the one that matters, however short it lives. */
-	record_hold_news(&rec->hold, pid, news, pid == rec->command.pid);
+	else
+		record_hold_news(&rec->hold, pid, news, pid == rec->command.pid);
 	return 0;
 }
 
@@ -404,6 +410,8 @@ static int finish(struct record *rec)
 		rec->result->end = RECORD_END_ERROR;
 		say_io(rec, "go on writing", RECORDING_PERF_DATA, rec->error);
 	}
+	record_detached_say(&rec->detached);
+	rec->result->detached = rec->detached.count;
 	rec->result->samples = s->samples;
 	rec->result->lost = lost(s);
 	rec->result->throttled = s->throttled;

@@ -54,6 +54,7 @@ struct record_result {
 	int command_status; /* as of waitpid, with command_ended */
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns;
 	uint64_t samples, lost, throttled, data_bytes;
+	size_t detached; /* processes that the kernel stopped sampling at an exec; said by log_warn */
 	char event[SAMPLER_EVENT_NAME_MAX]; /* first event's name, as in the recording */
 	char event_why[128]; /* why it was chosen, in words; empty when the user named it */
 	struct sampler_setup setup;

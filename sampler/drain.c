@@ -184,15 +184,21 @@ static int note_process(struct sampler *s, const struct perf_event_header *h)
 		if (h->size < sizeof(*task) || task->pid != task->tid)
 			return 0;
 		pidset_remove(&s->elsewhere, (pid_t)task->pid);
-		return tell_process(s, task->pid, SAMPLER_PROCESS_ENDED);
+		/* No program comes to its end before it is mapped. */
+		return tell_process(s, task->pid,
+				    s->executing.len && pidset_remove(&s->executing, (pid_t)task->pid)
+					    ? SAMPLER_PROCESS_DETACHED
+					    : SAMPLER_PROCESS_ENDED);
 	case PERF_RECORD_NAMESPACES:
 		if (h->size >= sizeof(*ns))
 			note_namespaces(s, ns);
 		return 0;
 	default: /* COMM */
-		return h->misc & PERF_RECORD_MISC_COMM_EXEC && h->size >= sizeof(struct record_pid)
-			       ? tell_new(s, ((const struct record_pid *)h)->pid)
-			       : 0;
+		if (!(h->misc & PERF_RECORD_MISC_COMM_EXEC) || h->size < sizeof(struct record_pid))
+			return 0;
+		if (s->executing.words)
+			pidset_add(&s->executing, (pid_t)((const struct record_pid *)h)->pid);
+		return tell_new(s, ((const struct record_pid *)h)->pid);
 	}
 }
 
@@ -220,6 +226,11 @@ static int note_record(struct sampler *s, const struct perf_event_header *h,
 	case PERF_RECORD_COMM:
 	case PERF_RECORD_NAMESPACES:
 		return note_process(s, h);
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+		if (s->executing.len && h->size >= sizeof(struct record_pid))
+			pidset_remove(&s->executing, (pid_t)((const struct record_pid *)h)->pid);
+		return 0;
 	default:
 		return 0;
 	}

@@ -37,6 +37,8 @@ struct sampler {
 	struct pidset elsewhere; /* processes in another mount namespace than ours, as NAMESPACES
 				    records say */
 	uint64_t mount_ns;       /* ours, 0: not known */
+	struct pidset executing; /* processes between an exec and the first mapping of its program;
+				    SAMPLER_THREADS only */
 	size_t wanted_threads;   /* of the targets when opening began */
 	size_t denied;           /* threads of other users, left out */
 	bool cpus_denied;        /* CPU-wide events are not permitted */

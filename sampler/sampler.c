@@ -227,6 +227,10 @@ static int open_all(struct sampler *s, const struct sampler_options *options,
 	r = make_poll_fd(s);
 	if (r)
 		return sampler_fail(problem, r, "poll the rings", "%s", strerror(-r));
+	/* Events of whole CPUs go on whatever is executed. */
+	r = s->setup.mode == SAMPLER_THREADS ? pidset_new(&s->executing) : 0;
+	if (r)
+		return sampler_fail(problem, r, "record", "no memory");
 	name_events(s);
 	sum_up(s);
 	return 0;
@@ -327,6 +331,7 @@ void sampler_close(struct sampler *s)
 	vec_free(&s->owners);
 	pidset_free(&s->attached);
 	pidset_free(&s->elsewhere);
+	pidset_free(&s->executing);
 	targets_free(&s->targets);
 	free(s->heads);
 	free(s->rings);

@@ -59,6 +59,10 @@ enum sampler_news {
 				or not known */
 	SAMPLER_PROCESS_ELSEWHERE, /* the same, in another mount namespace than ours */
 	SAMPLER_PROCESS_ENDED,
+	SAMPLER_PROCESS_DETACHED, /* it goes on, but executed a program with other rights than it had,
+				     or one that it may not read: the kernel took the events of its
+				     thread away (Linux fs/exec.c, begin_new_exec), whoever opened
+				     them; SAMPLER_THREADS only */
 };
 
 /*

@@ -31,6 +31,31 @@ if [ "$paranoid" -le 2 ]; then
 	grep -q ';main;.*alpha_leaf' "$T/ours/own/folded_stacks.out" || fail "no names in its own process"
 fi
 
+# Programs with other rights than ours: the kernel takes the events away at their exec, and does not say so.
+cp "$T/shares" "$T/shares_uid"
+cp "$T/shares" "$T/shares_cap"
+cp "$T/shares" "$T/shares_unread"
+cp /usr/bin/id "$T/id"
+chmod 4755 "$T/shares_uid" "$T/id"
+chmod 711 "$T/shares_unread"
+others=(shares_unread)
+[ "$("${nobody[@]}" "$T/id" -u)" = 0 ] && others+=(shares_uid)
+command -v setcap >/dev/null && setcap cap_net_raw+ep "$T/shares_cap" && others+=(shares_cap)
+if [ "$paranoid" -le 2 ]; then
+	for program in "${others[@]}"; do
+		survives "${nobody[@]}" "$T/profcpu" collect -F 199 -o "$T/ours/$program" -- "$T/$program" 0.3
+		grep -q "the command, .*/$program, executed a program that is set-uid.*run profcpu as root" "$T/refused" ||
+			fail "$program: does not say why there are no samples: $(cat "$T/refused")"
+		grep -q 'event did not happen' "$T/refused" && fail "$program: gives a wrong reason: $(cat "$T/refused")"
+		survives "$T/profcpu" collect -F 199 -o "$T/root-$program" -- "$T/$program" 0.3
+		grep -q 'set-uid' "$T/refused" && fail "$program as root: $(cat "$T/refused")"
+		grep -q ';main;.*alpha_leaf' "$T/root-$program/folded_stacks.out" || fail "$program: no samples as root"
+	done
+	survives "${nobody[@]}" "$T/profcpu" collect -F 199 -o "$T/ours/among" -- sh -c "$T/shares 0.3; $T/shares_unread 0.3; exit 0"
+	grep -q '^profcpu: warning: process [0-9]* ([a-z_]*) executed a program' "$T/refused" || fail "says nothing of a child: $(cat "$T/refused")"
+	grep -q ';main;.*alpha_leaf' "$T/ours/among/folded_stacks.out" || fail "the other child has no samples"
+fi
+
 # A directory that is not writable.
 mkdir "$T/theirs"
 refuses "${nobody[@]}" "$T/profcpu" collect -d 1 -o "$T/theirs/rec" -- "$T/shares" 1

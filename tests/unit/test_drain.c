@@ -79,6 +79,7 @@ static int setup(void **state)
 	}
 	f->s.mount_ns = 4000;
 	assert_int_equal(pidset_new(&f->s.elsewhere), 0);
+	assert_int_equal(pidset_new(&f->s.executing), 0);
 	assert_int_equal(targets_new(&f->s.targets), 0);
 	assert_int_equal(sampler_listen(&f->s, &listener), 0);
 	*state = f;
@@ -96,6 +97,7 @@ static int teardown(void **state)
 	vec_free(&f->s.cpus);
 	targets_free(&f->s.targets);
 	pidset_free(&f->s.elsewhere);
+	pidset_free(&f->s.executing);
 	free(f->taken);
 	free(f);
 	return 0;
@@ -264,13 +266,25 @@ static void put_short(struct fixture *f, int ring, uint32_t type, uint16_t misc,
 	assert_true(ring_put(f, ring, &r, sizeof(r)));
 }
 
+struct told {
+	int pid;
+	enum sampler_news news;
+};
+
+static void assert_told(struct fixture *f, const struct told *wanted, size_t n)
+{
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->nprocesses, n);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(f->processes[i], wanted[i].pid);
+		assert_int_equal(f->news[i], wanted[i].news);
+	}
+}
+
 static void processes_are_told_with_where_they_are(void **state)
 {
 	struct fixture *f = *state;
-	static const struct {
-		int pid;
-		enum sampler_news news;
-	} wanted[] = {
+	static const struct told wanted[] = {
 		{10, SAMPLER_PROCESS_NEW},       {10, SAMPLER_PROCESS_NEW},
 		{11, SAMPLER_PROCESS_NEW},       {11, SAMPLER_PROCESS_ELSEWHERE},
 		{12, SAMPLER_PROCESS_ELSEWHERE}, {11, SAMPLER_PROCESS_ENDED},
@@ -284,15 +298,35 @@ static void processes_are_told_with_where_they_are(void **state)
 	put_namespaces(f, 0, 11, 4001);
 	put_short(f, 0, PERF_RECORD_COMM, 0, 11); /* only renamed */
 	put_short(f, 0, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, 11);
+	put_short(f, 0, PERF_RECORD_MMAP2, 0, 11);
 	put_fork(f, 0, 12, 11);
 	put_short(f, 0, PERF_RECORD_EXIT, 0, 11);
 	put_fork(f, 0, 11, 1); /* the id again */
-	assert_int_equal(sampler_drain(&f->s), 0);
-	assert_int_equal(f->nprocesses, sizeof(wanted) / sizeof(wanted[0]));
-	for (size_t i = 0; i < f->nprocesses; i++) {
-		assert_int_equal(f->processes[i], wanted[i].pid);
-		assert_int_equal(f->news[i], wanted[i].news);
-	}
+	assert_told(f, wanted, sizeof(wanted) / sizeof(wanted[0]));
+}
+
+/* As the kernel writes them when a program is set-uid: its exec, then the end of its events, and no mapping. */
+static void a_process_that_loses_its_events_at_an_exec_is_told(void **state)
+{
+	struct fixture *f = *state;
+	static const struct told wanted[] = {
+		{20, SAMPLER_PROCESS_NEW},      {21, SAMPLER_PROCESS_NEW},
+		{20, SAMPLER_PROCESS_ENDED},    {21, SAMPLER_PROCESS_DETACHED},
+		{22, SAMPLER_PROCESS_NEW},      {22, SAMPLER_PROCESS_NEW},
+		{22, SAMPLER_PROCESS_DETACHED}, {22, SAMPLER_PROCESS_ENDED},
+	};
+
+	put_short(f, 0, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, 20);
+	put_short(f, 0, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, 21);
+	put_short(f, 0, PERF_RECORD_MMAP2, 0, 20);
+	put_short(f, 0, PERF_RECORD_EXIT, 0, 20);
+	put_short(f, 0, PERF_RECORD_EXIT, 0, 21);
+	put_short(f, 0, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, 22);
+	put_short(f, 0, PERF_RECORD_MMAP2, 0, 22);
+	put_short(f, 0, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, 22); /* it becomes another program */
+	put_short(f, 0, PERF_RECORD_EXIT, 0, 22);
+	put_short(f, 0, PERF_RECORD_EXIT, 0, 22);
+	assert_told(f, wanted, sizeof(wanted) / sizeof(wanted[0]));
 }
 
 static void lost_and_throttled_are_counted_and_kept(void **state)
@@ -399,6 +433,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(processes_are_told_with_where_they_are, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_process_that_loses_its_events_at_an_exec_is_told,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(lost_and_throttled_are_counted_and_kept, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_ring_with_nonsense_is_skipped_and_counted, setup,
