@@ -19,7 +19,7 @@
 static struct blob {
 	char *data;
 	size_t len;
-} elf64, elf64_link, elf32, stripped, debug;
+} elf64, elf64_link, elf32, pair, stripped, debug; /* the last two are in the pair */
 
 static char root[] = "/tmp/test_image.XXXXXX";
 
@@ -34,7 +34,6 @@ static int read_blob(const char *name, struct blob *b)
 
 static int load_blobs(void **state)
 {
-	struct blob pair;
 	uint32_t first;
 
 	(void)state;
@@ -44,6 +43,16 @@ static int load_blobs(void **state)
 	memcpy(&first, pair.data, 4);
 	stripped = (struct blob){pair.data + 4, first};
 	debug = (struct blob){pair.data + 4 + first, pair.len - 4 - first};
+	return 0;
+}
+
+static int free_blobs(void **state)
+{
+	(void)state;
+	free(elf64.data);
+	free(elf64_link.data);
+	free(elf32.data);
+	free(pair.data);
 	return 0;
 }
 
@@ -358,5 +367,5 @@ int main(void)
 		cmocka_unit_test(damaged_files_are_harmless),
 	};
 
-	return cmocka_run_group_tests(tests, load_blobs, NULL);
+	return cmocka_run_group_tests(tests, load_blobs, free_blobs);
 }

@@ -6,12 +6,16 @@ need valgrind
 need_release
 need_sampling
 
-clean() { # COMMAND...
+bad=0
+clean() { # COMMAND...: what valgrind finds is printed, and all goes on
 	local status=0
 	valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,possible --log-file="$T/vg" \
 		"$@" >"$T/out" 2>&1 </dev/null || status=$?
-	[ "$status" != 99 ] || fail "$*: $(grep -v '^--' "$T/vg" | head -n 40) $(tail -n 20 "$T/out")"
-	[ "$status" = 0 ] || fail "$* gave $status: $(tail -n 5 "$T/out")"
+	[ "$status" = 0 ] && return
+	bad=$((bad + 1))
+	echo "$* gave $status"
+	tail -n 10 "$T/out"
+	grep -v '^--' "$T/vg" | head -n 40 # without what valgrind says of system calls that it does not know
 }
 
 cd "$ROOT" || exit 1
@@ -39,3 +43,4 @@ clean "$PROFCPU" flamegraph "$T/rec"
 clean "$PROFCPU" ps
 clean "$PROFCPU" doctor -p "$SHARES_PID"
 clean "$PROFCPU" help collect
+[ "$bad" = 0 ] || fail "$bad of these commands are not clean"
