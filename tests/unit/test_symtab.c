@@ -248,7 +248,9 @@ static void steps_find_what_a_search_of_all_finds(void **state)
 
 			while (found < N && !(starts[found] <= asked[k] && asked[k] < ends[found]))
 				found++;
-			snprintf(name, sizeof(name), found < N ? "%zu" : "", found);
+			name[0] = 0;
+			if (found < N)
+				snprintf(name, sizeof(name), "%zu", found);
 			assert_string_equal(name_at(asked[k]), name);
 		}
 	}
