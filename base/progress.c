@@ -1,8 +1,8 @@
 #include "base/progress.h"
 
 #include "base/clock.h"
-#include "base/file.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,11 +14,28 @@
 
 struct progress progress_to(int fd, bool quiet)
 {
-	return (struct progress){.fd = fd, .shown = !quiet && isatty(fd)};
+	struct progress p = {.fd = fd, .shown = !quiet && isatty(fd)};
+	char path[32];
+
+	if (!p.shown)
+		return p;
+	/* O_NONBLOCK belongs to the description, which the shell and others share: so not on fd itself. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	int own_fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (own_fd >= 0) {
+		p.fd = own_fd;
+		p.own = true;
+	}
+	return p;
 }
 
-/* A terminal that went away is no reason to stop recording: write errors are ignored here. Neither is one that was
- * stopped (Ctrl-S): a write to it would wait, while the rings run over. */
+/*
+ * A terminal that went away is no reason to stop recording: write errors are ignored here. Neither is one that was stopped
+ * (Ctrl-S) or that nobody reads: a write to it would wait, while the rings run over. What it takes of the line is enough, the
+ * next one goes over it. Where the terminal could not be opened once more (it belongs to another user) it is asked first,
+ * which leaves a wait only where somebody else fills it in between.
+ */
 static void progress_write(struct progress *p, const char *text, int columns)
 {
 	struct pollfd ready = {.fd = p->fd, .events = POLLOUT};
@@ -26,9 +43,10 @@ static void progress_write(struct progress *p, const char *text, int columns)
 	int pad = p->width > columns ? p->width - columns : 0;
 	int n = snprintf(line, sizeof(line), "\r%s%*s\r%s", text, pad, "", columns ? text : "");
 
-	if (n > 0 && poll(&ready, 1, 0) > 0 && ready.revents & POLLOUT)
-		(void)file_write_all(p->fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
-	p->width = columns;
+	size_t len = (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1;
+
+	if (n > 0 && poll(&ready, 1, 0) > 0 && ready.revents & POLLOUT && write(p->fd, line, len) > 0)
+		p->width = columns;
 }
 
 void progress_show(struct progress *p, const char *format, ...)
@@ -50,4 +68,11 @@ void progress_clear(struct progress *p)
 {
 	if (p->shown && p->width)
 		progress_write(p, "", 0);
+}
+
+void progress_close(struct progress *p)
+{
+	if (p->own)
+		close(p->fd);
+	*p = (struct progress){0};
 }

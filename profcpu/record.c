@@ -400,6 +400,7 @@ static int finish(struct record *rec)
 	rec->result->duration_ns = clock_monotonic_ns() - rec->result->start_monotonic_ns;
 	record_watch_unmask(&rec->watch);
 	progress_clear(&rec->progress);
+	progress_close(&rec->progress);
 	r = sampler_stop(rec->sampler);
 	if (!rec->error)
 		rec->error = r;
@@ -449,6 +450,7 @@ static void remove_unbegun(const struct record *rec)
 
 static void release(struct record *rec)
 {
+	progress_close(&rec->progress);
 	record_command_release(&rec->command);
 	perfdata_writer_free(rec->writer);
 	sampler_close(rec->sampler);
