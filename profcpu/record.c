@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -143,11 +144,27 @@ static int begin_manifest(struct record *rec)
 	return write_manifest(rec);
 }
 
+/* A signal while recording begins, which takes long where there are many processes: nothing is kept then. */
+static int check_signal(struct record *rec)
+{
+	int signal = record_watch_signal(&rec->watch);
+
+	if (!signal)
+		return 0;
+	rec->result->end = RECORD_END_SIGNAL;
+	rec->result->end_signal = signal;
+	log_error("ended by %s before the recording began; nothing was kept",
+		  signal == SIGINT ? "Ctrl-C" : signal == SIGTERM ? "SIGTERM" : "SIGHUP");
+	return -EINTR;
+}
+
 static int take_records(void *ctx, int cpu, const void *data, size_t len)
 {
 	struct record *rec = ctx;
+	int r = cpu < 0 ? check_signal(rec) : 0; /* -1: of /proc, before the first round */
 
-	(void)cpu;
+	if (r)
+		return r;
 	return perfdata_writer_records(rec->writer, data, len);
 }
 
@@ -308,13 +325,17 @@ static int begin(struct record *rec)
 	if (!r)
 		r = open_sampler(rec);
 	if (!r)
+		r = check_signal(rec);
+	if (!r)
 		r = open_writer(rec);
 	if (!r)
 		r = begin_manifest(rec);
 	if (!r && (r = watch_targets(rec)))
 		log_error("cannot watch the targets: out of memory");
-	if (!r && (r = sampler_synthesize(rec->sampler)))
+	if (!r && (r = sampler_synthesize(rec->sampler)) && r != -EINTR)
 		say_io(rec, "write", RECORDING_PERF_DATA, r);
+	if (!r)
+		r = check_signal(rec);
 	if (!r)
 		r = start_command(rec);
 	return r;

@@ -109,19 +109,26 @@ static void check_processes(struct record_watch *w)
 	}
 }
 
-int record_watch_wait(struct record_watch *w, int timeout_ms, int *ret_signal)
+int record_watch_signal(struct record_watch *w)
 {
 	struct signalfd_siginfo info;
+
+	if (read(w->fds.v[RECORD_WATCH_SIGNALS].fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return 0;
+	if (info.ssi_signo == SIGHUP)
+		signal(SIGHUP, SIG_IGN);
+	return (int)info.ssi_signo;
+}
+
+int record_watch_wait(struct record_watch *w, int timeout_ms, int *ret_signal)
+{
 	int n = poll(w->fds.v, w->fds.len, timeout_ms);
 
 	*ret_signal = 0;
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
-	if (w->fds.v[RECORD_WATCH_SIGNALS].revents &&
-	    read(w->fds.v[RECORD_WATCH_SIGNALS].fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		*ret_signal = (int)info.ssi_signo;
-	if (*ret_signal == SIGHUP)
-		signal(SIGHUP, SIG_IGN);
+	if (w->fds.v[RECORD_WATCH_SIGNALS].revents)
+		*ret_signal = record_watch_signal(w);
 	check_processes(w);
 	return 0;
 }

@@ -43,8 +43,11 @@ void record_watch_sampler(struct record_watch *w, int fd);
 /* The end of this process is watched for. 0 or -ENOMEM. */
 int record_watch_process(struct record_watch *w, pid_t pid);
 
-/* Waits at most timeout_ms. *ret_signal: the signal that came, else 0. 0 or -errno. After a
- * SIGHUP further ones are ignored: the kernel and the shell both send one. */
+/* The signal that came, else 0, without waiting. After a SIGHUP further ones are ignored: the
+ * kernel and the shell both send one. */
+int record_watch_signal(struct record_watch *w);
+
+/* Waits at most timeout_ms. *ret_signal: as record_watch_signal. 0 or -errno. */
 int record_watch_wait(struct record_watch *w, int timeout_ms, int *ret_signal);
 
 /* Processes that were watched and have not ended. */

@@ -47,4 +47,26 @@ perf_agrees "$T/script" script -i machine/perf.data -F ip,sym
 n=$(grep -c burn_parent "$T/script")
 at_least "$n" 50 || fail "$n samples of burn_parent in 3 s"
 starts_within_a_second -p "$STARTED" -o family-start
+
+echo "a signal while it starts"
+early=0
+for ((try = 1; try <= 60 && early < 3; try++)); do
+	rm -rf early
+	"$PROFCPU" collect -q --record-only -a -F 999 -d 60 -o early >"$T/out" 2>"$T/err" &
+	pid=$!
+	sleep "0.0$((try % 10))$((try / 10))"
+	begin=$(date +%s%N)
+	kill -TERM "$pid" # as Ctrl-C, which background jobs of a shell ignore until it is asked for
+	wait "$pid"
+	status=$?
+	took=$((($(date +%s%N) - begin) / 1000000))
+	grep -q 'before the recording began' "$T/err" || continue
+	early=$((early + 1))
+	echo "try $try: ended after $took ms"
+	[ "$status" = 1 ] || fail "exit $status: $(cat "$T/err")"
+	[ "$(grep -c . "$T/err")" = 1 ] || fail "not one line: $(cat "$T/err")"
+	[ ! -e early ] || fail "something was left: $(ls -A early)"
+	[ "$took" -lt 2000 ] || fail "it took $took ms to end"
+done
+[ "$early" -gt 0 ] || fail "no signal met it while it started: $(cat "$T/err")"
 exit 0
