@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#define REPLACE_NAME_MAX 200 /* bytes of a name */
+#define REPLACE_NAME_MAX 240 /* bytes of a name: 255 less what a temporary one adds */
 
 struct replace {
 	int dir_fd; /* borrowed, or AT_FDCWD */

@@ -6,7 +6,9 @@
 #include "flamegraph/tree_profile.h"
 #include "profcpu/command.h"
 #include "profcpu/input.h"
+#include "profcpu/mend.h"
 #include "profcpu/options.h"
+#include "profcpu/outfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -344,47 +346,28 @@ struct flamegraph_content {
 	const struct palette_map *map;
 };
 
-static int flamegraph_make(struct flamegraph_content *c, int fd)
+static int flamegraph_make(struct flamegraph_content *c, const char *path)
 {
-	struct outbuf out = outbuf_to(fd);
-	int r = c->map ? palette_map_write(c->map, &out) : svg_write(c->tree, c->svg, &out, &c->stats);
+	struct outfile file;
+	int r = outfile_open(path, &file);
+
+	if (r)
+		return r;
+	struct outbuf out = outbuf_to(file.fd);
+
+	r = c->map ? palette_map_write(c->map, &out) : svg_write(c->tree, c->svg, &out, &c->stats);
 	int closed = outbuf_close(&out);
 
-	return r ? r : closed;
-}
-
-/* Whole or not at all, where path is or becomes a plain file. */
-static int flamegraph_write_file(struct flamegraph_content *c, const char *path)
-{
-	struct stat st;
-	bool plain = lstat(path, &st) ? errno == ENOENT : S_ISREG(st.st_mode);
-	AUTO_FREE char *temp = NULL;
-	mode_t mask = umask(0);
-
-	umask(mask);
-	if (asprintf(&temp, "%s.XXXXXX", path) < 0)
-		return -ENOMEM;
-	AUTO_CLOSE int fd = plain ? mkostemp(temp, O_CLOEXEC) : open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	int r = flamegraph_make(c, fd);
-
-	if (plain && !r && (fchmod(fd, 0666 & ~mask) || rename(temp, path)))
-		r = -errno;
-	if (plain && r)
-		unlink(temp);
-	return r;
+	return outfile_close(&file, r ? r : closed);
 }
 
 static int flamegraph_write(struct flamegraph_arguments *a, struct tree *tree)
 {
 	struct flamegraph_content c = {.tree = tree, .svg = &a->svg};
-	int r = a->out && strcmp(a->out, "-") ? flamegraph_write_file(&c, a->out)
-					      : flamegraph_make(&c, STDOUT_FILENO);
+	int r = flamegraph_make(&c, a->out);
 
 	if (r) {
-		log_error("cannot write %s: %s", a->out ? a->out : "the picture to stdout", strerror(-r));
+		log_error("cannot write %s: %s%s", a->out ? a->out : "the picture to stdout", strerror(-r), mend_of(r));
 		return r;
 	}
 	if (c.stats.left_out_below > 1)
@@ -393,7 +376,7 @@ static int flamegraph_write(struct flamegraph_arguments *a, struct tree *tree)
 	if (!a->svg.palette.map)
 		return 0;
 	c.map = a->svg.palette.map;
-	r = flamegraph_write_file(&c, FLAMEGRAPH_PALETTE_FILE);
+	r = flamegraph_make(&c, FLAMEGRAPH_PALETTE_FILE);
 	if (r)
 		log_error("cannot write %s: %s", FLAMEGRAPH_PALETTE_FILE, strerror(-r));
 	return r;

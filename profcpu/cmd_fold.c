@@ -1,13 +1,13 @@
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "flamegraph/collapse.h"
 #include "profcpu/command.h"
 #include "profcpu/fold_inline.h"
 #include "profcpu/input.h"
+#include "profcpu/mend.h"
 #include "profcpu/options.h"
+#include "profcpu/outfile.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -202,36 +202,27 @@ static int fold_collapse(struct fold_arguments *a, struct profile *profile, stru
 	return r;
 }
 
-static int fold_write(struct fold_arguments *a, struct profile *profile, const struct input_result *input, int fd)
+static int fold_write(struct fold_arguments *a, struct profile *profile, const struct input_result *input)
 {
 	struct collapse_stats stats = {0};
-	struct outbuf out = outbuf_to(fd);
-	int r, closed;
+	struct outfile file;
+	int r = outfile_open(a->out, &file);
 
 	if (input->kind == SOURCE_TEXT && input->text.first_event != PROFILE_NONE)
 		a->collapse.default_event = profile_text_of(profile, input->text.first_event, NULL);
-	r = fold_collapse(a, profile, &out, &stats);
-	closed = outbuf_close(&out);
-	r = r ? r : closed;
+	if (!r) {
+		struct outbuf out = outbuf_to(file.fd);
+
+		r = fold_collapse(a, profile, &out, &stats);
+		int closed = outbuf_close(&out);
+
+		r = outfile_close(&file, r ? r : closed);
+	}
 	if (r)
-		log_error("cannot write %s: %s", a->out ? a->out : "the folded stacks", strerror(-r));
+		log_error("cannot write %s: %s%s", a->out ? a->out : "the folded stacks", strerror(-r), mend_of(r));
 	else
 		fold_say(a, input, &stats);
 	return r;
-}
-
-static int fold_open(const char *path, int *ret_fd)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-
-	if (fd < 0) {
-		int r = -errno;
-
-		log_error("cannot write %s: %s", path, strerror(-r));
-		return r;
-	}
-	*ret_fd = fd;
-	return 0;
 }
 
 static int fold_run(int argc, char **argv)
@@ -239,7 +230,6 @@ static int fold_run(int argc, char **argv)
 	struct fold_arguments a = {.input_options = {.write_store_dir_fd = -1}};
 	struct profile *profile = NULL;
 	struct input_result input;
-	AUTO_CLOSE int out_fd = -1;
 	int r;
 
 	if (fold_parse(argc, argv, &a))
@@ -251,12 +241,8 @@ static int fold_run(int argc, char **argv)
 		log_error("out of memory");
 	if (!r)
 		r = input_load(a.input, &a.input_options, profile, &input);
-	bool to_file = a.out && strcmp(a.out, "-") != 0;
-
-	if (!r && to_file)
-		r = fold_open(a.out, &out_fd);
 	if (!r)
-		r = fold_write(&a, profile, &input, to_file ? out_fd : 1);
+		r = fold_write(&a, profile, &input);
 	profile_free(profile);
 	return r || input.damaged ? EXIT_FAILED : EXIT_DONE;
 }
