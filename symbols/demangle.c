@@ -76,34 +76,36 @@ static void take_text(const char *text, size_t len, void *context)
 
 typedef int demangle_fn(const char *mangled, int options, demangle_callback *callback, void *context);
 
-static char *demangle_with(demangle_fn *fn, const char *name, int options)
+static char *demangle_with(demangle_fn *fn, const char *name, int options, uint64_t *made_bytes)
 {
 	struct text t = {0};
 
 	if (setjmp(t.give_up) || !fn(name, options, take_text, &t) || !t.chars.len) {
+		*made_bytes += t.chars.len;
 		vec_free(&t.chars);
 		return NULL;
 	}
+	*made_bytes += t.chars.len;
 	t.chars.v[t.chars.len] = 0;
 	return t.chars.v;
 }
 
 /* The order in which libiberty's cplus_demangle tries, without the languages that it asks only on demand. */
-static char *demangle_any(const char *name, int options)
+static char *demangle_any(const char *name, int options, uint64_t *made_bytes)
 {
 	char *text;
 
 	if (name[0] == '_') {
-		text = demangle_with(rust_demangle_callback, name, options);
-		return text ? text : demangle_with(cplus_demangle_v3_callback, name, options);
+		text = demangle_with(rust_demangle_callback, name, options, made_bytes);
+		return text ? text : demangle_with(cplus_demangle_v3_callback, name, options, made_bytes);
 	}
 	return demangle_ocaml(name);
 }
 
-static char *demangle_plt(const char *name, size_t len, int options)
+static char *demangle_plt(const char *name, size_t len, int options, uint64_t *made_bytes)
 {
 	AUTO_FREE char *bare = strndup(name, len);
-	AUTO_FREE char *text = bare ? demangle_any(bare, options) : NULL;
+	AUTO_FREE char *text = bare ? demangle_any(bare, options, made_bytes) : NULL;
 	char *with_plt = NULL;
 
 	if (!text || asprintf(&with_plt, "%s" PLT_SUFFIX, text) < 0)
@@ -113,7 +115,7 @@ static char *demangle_plt(const char *name, size_t len, int options)
 	return with_plt;
 }
 
-static char *demangle(const char *name, int options)
+static char *demangle(const char *name, int options, uint64_t *made_bytes)
 {
 	if (name[0] != '_' && name[0] != 'c')
 		return NULL; /* most names are plain C */
@@ -123,16 +125,25 @@ static char *demangle(const char *name, int options)
 	if (len > DEMANGLE_NAME_MAX)
 		return NULL;
 	if (len > suffix && !memcmp(name + len - suffix, PLT_SUFFIX, suffix))
-		return demangle_plt(name, len - suffix, options);
-	return demangle_any(name, options);
+		return demangle_plt(name, len - suffix, options, made_bytes);
+	return demangle_any(name, options, made_bytes);
 }
 
 char *demangle_perf(const char *name)
 {
-	return demangle(name, DMGL_NO_OPTS);
+	uint64_t made_bytes = 0;
+
+	return demangle_perf_counted(name, &made_bytes);
+}
+
+char *demangle_perf_counted(const char *name, uint64_t *made_bytes)
+{
+	return demangle(name, DMGL_NO_OPTS, made_bytes);
 }
 
 char *demangle_full(const char *name)
 {
-	return demangle(name, DMGL_PARAMS | DMGL_ANSI);
+	uint64_t made_bytes = 0;
+
+	return demangle(name, DMGL_PARAMS | DMGL_ANSI, &made_bytes);
 }

@@ -3,6 +3,7 @@
 #define SYMBOLS_DEMANGLE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define DEMANGLE_NAME_MAX ((size_t)64 << 10) /* longer names are left as they are */
 
@@ -14,6 +15,10 @@
  * The caller frees the result.
  */
 char *demangle_perf(const char *name);
+
+/* The same; *made_bytes grows by the text that was made, also where that became too long and was given up: a measure of the
+ * time taken. */
+char *demangle_perf_counted(const char *name, uint64_t *made_bytes);
 
 /* With parameters: `ns::Type<int>::method(int, char const*) const`. Otherwise as demangle_perf. */
 char *demangle_full(const char *name);

@@ -12,7 +12,9 @@
 
 #define PAGE_BYTES 4096
 #define COMPARED_MAX 4096 /* characters of names that are compared */
-#define DEMANGLED_MAX 200000 /* names of one table that are demangled to be compared; later ones are taken raw */
+/* Names of one table that are demangled to be compared, and their text; later ones are taken raw. */
+#define DEMANGLED_MAX 200000
+#define DEMANGLED_BYTES_MAX ((uint64_t)32 << 20)
 
 /* By rank: an entry's place by start; entries of equal start keep the order in which they were added. */
 struct ranked {
@@ -32,6 +34,7 @@ struct order {
 	uint32_t ndrops;
 	uint32_t pass_drops[SYMTAB_PASSES_MAX]; /* ndrops after each pass */
 	uint32_t ndemangled;
+	uint64_t demangled_bytes;
 };
 
 static const struct symtab_entry *entry_of(const struct order *o, const struct ranked *r)
@@ -91,9 +94,9 @@ static bool first_name_wins(struct order *o, const char *a, const char *b)
 {
 	if (reads_the_same(a, b))
 		return true;
-	bool demangle = o->ndemangled < DEMANGLED_MAX;
-	AUTO_FREE char *demangled_a = demangle ? demangle_perf(a) : NULL;
-	AUTO_FREE char *demangled_b = demangle ? demangle_perf(b) : NULL;
+	bool demangle = o->ndemangled < DEMANGLED_MAX && o->demangled_bytes < DEMANGLED_BYTES_MAX;
+	AUTO_FREE char *demangled_a = demangle ? demangle_perf_counted(a, &o->demangled_bytes) : NULL;
+	AUTO_FREE char *demangled_b = demangle ? demangle_perf_counted(b, &o->demangled_bytes) : NULL;
 
 	o->ndemangled += 2;
 	a = demangled_a ? demangled_a : a;

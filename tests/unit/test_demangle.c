@@ -73,6 +73,19 @@ static void monstrous_names_stay_as_they_are(void **state)
 	free(name);
 }
 
+static void the_text_that_was_made_is_counted(void **state)
+{
+	uint64_t made_bytes = 7;
+	char *text = demangle_perf_counted("_ZN3app1fEv", &made_bytes);
+
+	(void)state;
+	assert_string_equal(text, "app::f");
+	assert_int_equal(made_bytes, 7 + strlen("app::f"));
+	free(text);
+	assert_null(demangle_perf_counted("main", &made_bytes));
+	assert_int_equal(made_bytes, 7 + strlen("app::f"));
+}
+
 static void native_names_have_two_forms(void **state)
 {
 	struct outbuf o = outbuf_to(-1);
@@ -96,6 +109,7 @@ int main(void)
 		cmocka_unit_test(names_read_as_in_perf_script),
 		cmocka_unit_test(full_names_have_parameters),
 		cmocka_unit_test(monstrous_names_stay_as_they_are),
+		cmocka_unit_test(the_text_that_was_made_is_counted),
 		cmocka_unit_test(native_names_have_two_forms),
 	};
 

@@ -323,6 +323,39 @@ static void the_tree_stays_a_balanced_search_tree(void **state)
 	free(in);
 }
 
+/* A C++ name whose last template stands for 2^steps letters of text: each names the one before it twice. */
+static void put_doubling_name(char *name, size_t cap, char first, int steps)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	int n = snprintf(name, cap, "_Z1%cI1pIiiES_IS0_S0_E", first);
+
+	for (int i = 1; i < steps; i++)
+		n += snprintf(name + n, cap - (size_t)n, "S_IS%c_S%c_E", digits[i], digits[i]);
+	snprintf(name + n, cap - (size_t)n, "EvT_");
+}
+
+static void names_that_stand_for_endless_texts_are_soon_compared_as_they_are(void **state)
+{
+	char f[512], g[512];
+
+	(void)state;
+	put_doubling_name(f, sizeof(f), 'f', 24);
+	put_doubling_name(g, sizeof(g), 'g', 24);
+	/* Demangled the longer one wins, a<int>::f; as they stand the one with fewer underscores. */
+	add(0x1000, 8, "_ZN1aIiE1fEv", STB_GLOBAL);
+	add(0x1000, 8, "b", STB_GLOBAL);
+	for (uint64_t i = 0; i < 300; i++) {
+		add(0x2000 + i * 16, 8, f, STB_GLOBAL);
+		add(0x2000 + i * 16, 8, g, STB_GLOBAL);
+	}
+	add(0x10000, 8, "_ZN1aIiE1fEv", STB_GLOBAL);
+	add(0x10000, 8, "b", STB_GLOBAL);
+	assert_int_equal(symtab_finish(table, 0), 0);
+	assert_string_equal(name_at(0x1000), "_ZN1aIiE1fEv");
+	assert_string_equal(name_at(0x2000), f);
+	assert_string_equal(name_at(0x10000), "b");
+}
+
 static void every_source_has_a_name(void **state)
 {
 	(void)state;
@@ -347,6 +380,7 @@ int main(void)
 		TABLE_TEST(hostile_sizes_are_harmless),
 		TABLE_TEST(names_can_be_borrowed_and_measured_late),
 		TABLE_TEST(steps_find_what_a_search_of_all_finds),
+		TABLE_TEST(names_that_stand_for_endless_texts_are_soon_compared_as_they_are),
 		cmocka_unit_test(keys_keep_the_order_of_equals),
 		cmocka_unit_test(the_tree_stays_a_balanced_search_tree),
 		cmocka_unit_test(every_source_has_a_name),
