@@ -34,6 +34,7 @@ struct ingest {
 	size_t build_ids; /* handed on so far: in pipe mode they come late */
 	uint64_t *lbr; /* a callchain put together from branch records */
 	size_t lbr_cap;
+	bool kernel_seen; /* a sample with a kernel part was met */
 	bool waits; /* samples are begun, up to INGEST_WAITING_MAX, before the first one is ended */
 	VEC(struct ingest_waiting) waiting;
 };
@@ -120,18 +121,6 @@ static int ingest_end_waiting(struct ingest *in)
 	return r;
 }
 
-/* Whether some event counts in the kernel, so that names of it will be asked for. */
-static bool ingest_has_kernel(const struct ingest *in)
-{
-	size_t n;
-	const struct perfdata_event *events = perfdata_events(in->data, &n);
-
-	for (size_t i = 0; i < n; i++)
-		if (!events[i].attr.exclude_kernel)
-			return true;
-	return false;
-}
-
 static int ingest_sample(struct ingest *in, struct perfdata_record *record)
 {
 	struct profile_sample sample = {.time_ns = record->time_ns, .cpu = record->cpu};
@@ -153,6 +142,10 @@ static int ingest_sample(struct ingest *in, struct perfdata_record *record)
 		r = symbolizer_begin(in->symbols, record, &begun);
 	if (r)
 		return r;
+	if (!in->kernel_seen && begun.half.kernel != CALLCHAINS_NO_KERNEL) {
+		in->kernel_seen = true;
+		in->waits = symbolizer_expect_kernel(in->symbols);
+	}
 	if (!in->waits)
 		return ingest_end(in, &begun, &sample);
 	if (vec_push(&in->waiting, ((struct ingest_waiting){sample, begun})))
@@ -172,7 +165,9 @@ static int ingest_build_ids(struct ingest *in)
 	const struct perfdata_info *info = perfdata_info(in->data);
 	int r = 0;
 
-	if (info->nbuild_ids > in->build_ids)
+	if (info->nbuild_ids > in->build_ids && in->waiting.len)
+		r = ingest_end_waiting(in);
+	if (!r && info->nbuild_ids > in->build_ids)
 		r = symbolizer_build_ids(in->symbols, info->build_ids + in->build_ids,
 					 info->nbuild_ids - in->build_ids);
 	in->build_ids = info->nbuild_ids;
@@ -226,7 +221,6 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 		r = symbolizer_new(profile, &symbols, &in.symbols);
 	if (!r)
 		r = ingest_build_ids(&in);
-	in.waits = !r && ingest_has_kernel(&in) && symbolizer_expect_kernel(in.symbols);
 	if (!r)
 		r = ingest_records(&in);
 	if (!r)

@@ -32,13 +32,13 @@ static uint32_t report_main_event(const struct profile *profile, const struct pr
 	return event;
 }
 
-static int report_by_weight(const void *a, const void *b)
+static int report_by_weight(const void *a, const void *b, void *profile)
 {
 	const struct report_self *x = a, *y = b;
 
 	if (x->weight != y->weight)
 		return x->weight < y->weight ? 1 : -1;
-	return x->name < y->name ? -1 : x->name > y->name;
+	return strcmp(profile_text_of(profile, x->name, NULL), profile_text_of(profile, y->name, NULL));
 }
 
 int report_hottest(struct profile *profile, struct report_function *ret_functions, int max)
@@ -80,7 +80,7 @@ int report_hottest(struct profile *profile, struct report_function *ret_function
 	hashmap_free(&by_name);
 	if (r)
 		return r;
-	qsort(selves, nselves, sizeof(*selves), report_by_weight);
+	qsort_r(selves, nselves, sizeof(*selves), report_by_weight, profile);
 	int count = nselves < (size_t)max ? (int)nselves : max;
 
 	for (int i = 0; i < count; i++)

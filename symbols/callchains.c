@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLCHAINS_GENERATIONS_MAX (1u << 28)
+#define CALLCHAINS_GENERATIONS_MAX (1u << 27)
 
 void callchains_free(struct callchains *c)
 {
@@ -28,12 +28,13 @@ void callchains_free(struct callchains *c)
 /* One state of one address space and one way to ask, as a number; 0: there are too many of them, ask each time. */
 static uint32_t callchains_space(const struct callchains *c, const struct callchain_place *place)
 {
-	uint32_t generation = place->mode == CALLCHAIN_KERNEL ? c->kernel_generation
-							      : processes_generation(c->processes, place->thread);
+	bool kernel = place->mode == CALLCHAIN_KERNEL;
+	uint32_t generation = kernel ? c->kernel_generation : processes_generation(c->processes, place->thread);
+	uint32_t idle = !kernel && !place->thread->tid; /* not one process: it is answered for in its own way */
 
 	if (generation >= CALLCHAINS_GENERATIONS_MAX)
 		return 0;
-	return generation << 4 | (uint32_t)place->mode << 2 | (uint32_t)place->exact << 1 | 1;
+	return generation << 5 | idle << 4 | (uint32_t)place->mode << 2 | (uint32_t)place->exact << 1 | 1;
 }
 
 static int callchains_ask(struct callchains *c, const struct callchain_place *place, uint32_t space,
@@ -79,10 +80,9 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 			   uint64_t time_ns, uint32_t *ret_stack)
 {
 	struct callchain_recent *recent = &c->recent[(uint32_t)t->tid % CALLCHAINS_RECENT];
-	uint32_t generation = processes_generation(c->processes, t);
 	struct callchain_place place = {.thread = t, .mode = CALLCHAIN_USER, .time_ns = time_ns};
-	size_t had = recent->generation == generation ? recent->n : 0, shared = 0;
 	uint32_t stack = PROFILE_STACK_EMPTY, space = callchains_space(c, &place), frame;
+	size_t had = space && recent->space == space ? recent->n : 0, shared = 0;
 
 	/* The leaf is exact: it is no caller, and equal only where all is. */
 	while (shared + 1 < n && shared + 1 < had && recent->words[shared] == words[n - 1 - shared])
@@ -91,7 +91,7 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 		shared++;
 	if (shared)
 		stack = recent->stacks[shared - 1];
-	recent->generation = generation;
+	recent->space = space;
 	recent->n = (uint32_t)shared;
 	for (size_t i = shared; i + 1 < n; i++)
 		__builtin_prefetch(callchains_slot(c, words[n - 1 - i], space));
@@ -308,7 +308,7 @@ static int callchains_odd(struct callchains *c, const struct process_thread *t, 
 			  const uint64_t *words, size_t n, uint64_t time_ns, struct callchain_stack *ret_stack)
 {
 	struct callchain_walk w = {.place = {.thread = t, .mode = mode, .exact = true, .time_ns = time_ns}};
-	uint64_t space = (uint64_t)processes_generation(c->processes, t) << 8 | (uint64_t)mode;
+	uint64_t space = (uint64_t)processes_generation(c->processes, t) << 8 | (uint64_t)!t->tid << 4 | (uint64_t)mode;
 	uint64_t key = hash_words(words, n, hash_mix(space, c->kernel_generation));
 	const uint32_t *known = hashmap_get(&c->odd_ids, key);
 	int r;

@@ -53,7 +53,8 @@ struct callchain_place {
 	uint64_t time_ns;
 };
 
-/* Answers it. An answer holds as long as the address space stays what it is, and can be asked for again. 0, -ENOMEM, -E2BIG. */
+/* Answers it. An answer holds as long as the address space stays what it is, whatever the time; it can be asked for again. 0,
+ * -ENOMEM, -E2BIG. */
 typedef int callchains_frame_fn(void *ctx, const struct callchain_place *place, struct callchain_frame *ret_frame);
 
 /* The frame of an address in one state of an address space. The last one that came to a place of the cache has it. */
@@ -65,7 +66,7 @@ struct callchain_slot {
 
 /* The user part of a thread's last callchain, root first, and the stack at each of its frames. */
 struct callchain_recent {
-	uint32_t generation, n;
+	uint32_t space, n;
 	uint32_t stacks[CALLCHAINS_FRAMES_MAX];
 	uint64_t words[CALLCHAINS_FRAMES_MAX];
 };

@@ -378,7 +378,7 @@ static int frames_known_of(struct frames *f, const struct frames_place *exact, c
 
 	*ret_known = NULL;
 	if (!f->by_function || exact->symbol != full->symbol || exact->image != full->image ||
-	    exact->perf_blind || exact->map_name != PROFILE_NONE ||
+	    exact->perf_blind || full->perf_blind || full->map_name != PROFILE_NONE || exact->map_name != PROFILE_NONE ||
 	    !frames_is_offset_free(f, exact->module))
 		return 0;
 	if (exact->image == ANSWERS_NONE) {

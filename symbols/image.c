@@ -118,7 +118,6 @@ static int make_image(struct elf_file *f, const char *path, const int *roots, si
 		error = debug_file_find(f, path, roots, nroots, &debug, &debug_fd);
 	bool has_debug = !error;
 
-
 	if (error != -ENOMEM)
 		error = load_symbols(image, f, has_debug ? &debug : NULL, source);
 	if (has_debug)

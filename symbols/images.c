@@ -27,7 +27,7 @@ struct images_source {
 	struct image *elf;
 	bool bounds_tried;
 	struct function_bounds bounds;
-	VEC(uint32_t) symbols; /* by symbol.piece: symbol of answers + 1; 0: was not asked for */
+	VEC(uint32_t) symbols; /* by symbol.piece: symbol of answers + 1; 0: was not asked for. Of files and the kernel */
 };
 
 struct images_header_id {
@@ -46,6 +46,7 @@ struct images {
 	VEC(struct images_header_id) ids;
 	struct images_stats stats;
 	struct images_options options;
+	struct hashmap jit_ids; /* image and piece -> symbol of answers + 1: many images can share a perf map */
 	struct hashmap bounds_ids; /* image and function without a name -> symbol of answers */
 };
 
@@ -80,6 +81,7 @@ void images_free(struct images *im)
 	hashmap_free(&im->perfmap_ids);
 	vec_free(&im->ids);
 	hashmap_free(&im->header_ids);
+	hashmap_free(&im->jit_ids);
 	hashmap_free(&im->bounds_ids);
 	free(im);
 }
@@ -409,8 +411,9 @@ static int images_open_vdso(struct images *im, const struct answers_image *key, 
 	len = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
 	if (len > IMAGES_VDSO_BYTES_MAX)
 		return 0;
-	if (!header && !kernel_map_is_running(im->kernel))
-		return 0;
+	r = header ? 1 : kernel_map_is_running(im->kernel);
+	if (r <= 0)
+		return r;
 	r = image_from_memory(head, len, SYMBOL_VDSO, &s->elf, &err);
 	if (r)
 		return r == -ENOMEM ? r : 0;
@@ -553,6 +556,8 @@ static int images_piece_place(struct images *im, uint32_t image, uint32_t piece,
 {
 	struct images_source *source = &im->sources.v[image];
 
+	if (im->answers->images.v[image].kind == ANSWERS_JIT)
+		return hashmap_entry(&im->jit_ids, (uint64_t)image << 32 | piece, 0, ret_place, NULL);
 	if (piece >= source->symbols.len) {
 		size_t had = source->symbols.len;
 
@@ -594,7 +599,7 @@ int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_n
 	uint32_t symbol = ANSWERS_NONE;
 	int r = images_ask_anew(im, image, addr, time_ns, &symbol);
 
-	if (r == -ENOENT || r == -E2BIG)
+	if (r != -ENOMEM)
 		r = 0;
 	if (!r && im->options.keep_answers)
 		r = answers_put(im->answers, image, addr, symbol);

@@ -58,6 +58,20 @@ const char *kallsyms_module(struct symbol_provider *kernel, uint64_t addr)
 	return e && e->group == GROUP_MODULE ? e->name + e->name_len + 1 : KERNEL_DSO;
 }
 
+uint64_t kallsyms_addr_of(const struct symbol_provider *kernel, const char *name)
+{
+	const struct symtab *t = ((const struct kallsyms *)kernel)->table;
+	size_t len = strlen(name);
+
+	for (size_t i = t->entries.len; i > 0; i--) {
+		const struct symtab_entry *e = &t->entries.v[i - 1];
+
+		if (e->name_len == len && !memcmp(e->name, name, len))
+			return e->start;
+	}
+	return 0;
+}
+
 static int hex_digit(unsigned char c)
 {
 	if (c >= '0' && c <= '9')
@@ -227,6 +241,8 @@ int kallsyms_look_up(const char *name, uint64_t *ret_addr)
 		*ret_addr = l.addr;
 		r = 0;
 	}
+	if (r && !feof(f))
+		r = errno == ENOMEM ? -ENOMEM : -EIO;
 	fclose(f);
 	return r;
 }

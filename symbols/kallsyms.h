@@ -25,7 +25,10 @@ int kallsyms_load(struct symbol_provider **ret_kernel, struct parse_error *err);
 /* What perf prints as the DSO of a kernel address: "[kernel.kallsyms]" or "[module]"; borrowed. */
 const char *kallsyms_module(struct symbol_provider *kernel, uint64_t addr);
 
-/* The address of a symbol in /proc/kallsyms, which is read as far as it: "_text" is near its beginning. 0 where addresses are
+/* The address of the last symbol of this name; 0: there is none. */
+uint64_t kallsyms_addr_of(const struct symbol_provider *kernel, const char *name);
+
+/* The same from /proc/kallsyms, which is read as far as the first one: "_text" is near its beginning. 0 where addresses are
  * hidden. 0; -ENOENT; -errno. */
 int kallsyms_look_up(const char *name, uint64_t *ret_addr);
 

@@ -195,21 +195,19 @@ static int kernel_map_same_build(const struct kernel_map *k)
 	return running.len == k->build_id.len && !memcmp(running.bytes, k->build_id.bytes, running.len);
 }
 
-/* How far the running kernel lies from where the recorded one did; 0 where nothing tells. */
-static uint64_t kernel_map_delta(const struct kernel_map *k)
+int kernel_map_is_running(const struct kernel_map *k)
 {
-	uint64_t running;
+	int same = kernel_map_same_build(k), r;
+	uint64_t running = 0;
 
-	if (!k->ref_addr || kallsyms_look_up(k->ref_name, &running) || !running)
-		return 0;
-	return running - k->ref_addr;
-}
-
-bool kernel_map_is_running(const struct kernel_map *k)
-{
-	int same = kernel_map_same_build(k);
-
-	return same >= 0 ? same : !access("/proc/kallsyms", R_OK) && !kernel_map_delta(k);
+	if (same >= 0)
+		return same;
+	if (!k->ref_addr)
+		return !access("/proc/kallsyms", R_OK);
+	r = kallsyms_look_up(k->ref_name, &running);
+	if (r && r != -ENOENT)
+		return r == -ENOMEM ? r : 0;
+	return !running || running == k->ref_addr;
 }
 
 static void *kernel_map_thread(void *arg)
@@ -218,15 +216,6 @@ static void *kernel_map_thread(void *arg)
 
 	l->error = kallsyms_load(&l->kallsyms, NULL);
 	return NULL;
-}
-
-/* Whether the running kernel's names are those of the recorded one. */
-static bool kernel_map_fits(struct kernel_map *k)
-{
-	int same = kernel_map_same_build(k);
-
-	k->delta = same ? kernel_map_delta(k) : 0;
-	return same > 0 || (same < 0 && !k->delta);
 }
 
 bool kernel_map_begin(struct kernel_map *k)
@@ -251,11 +240,13 @@ bool kernel_map_begin(struct kernel_map *k)
 int kernel_map_load(struct kernel_map *k)
 {
 	struct kernel_map_loading loaded = {0};
+	int same = kernel_map_same_build(k);
+	uint64_t running;
 
 	if (k->live != KERNEL_MAP_NOT_TRIED)
 		return 0;
 	k->live = KERNEL_MAP_FAILED;
-	if (!kernel_map_fits(k)) {
+	if (!same) {
 		k->live = KERNEL_MAP_FOREIGN;
 		return 0;
 	}
@@ -269,5 +260,11 @@ int kernel_map_load(struct kernel_map *k)
 		return loaded.error == -ENOMEM ? -ENOMEM : 0;
 	k->kallsyms = loaded.kallsyms;
 	k->live = KERNEL_MAP_NAMED;
+	running = k->ref_addr ? kallsyms_addr_of(k->kallsyms, k->ref_name) : 0;
+	if (!running)
+		return 0;
+	k->delta = running - k->ref_addr;
+	if (k->delta && same < 0)
+		k->live = KERNEL_MAP_FOREIGN;
 	return 0;
 }

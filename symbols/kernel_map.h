@@ -25,7 +25,7 @@ struct kernel_map_range {
 enum kernel_map_live {
 	KERNEL_MAP_NOT_TRIED,
 	KERNEL_MAP_NAMED,
-	KERNEL_MAP_HIDDEN, /* kptr_restrict or paranoid settings show all addresses as 0 */
+	KERNEL_MAP_HIDDEN, /* kptr_restrict or paranoid settings show all addresses as 0, or let nobody open it */
 	KERNEL_MAP_FOREIGN, /* the running kernel is not the one that was recorded */
 	KERNEL_MAP_FAILED,
 };
@@ -40,7 +40,7 @@ struct kernel_map {
 	char ref_name[16]; /* "_text" or "_stext" */
 	struct image_build_id build_id; /* of the recorded kernel */
 	enum kernel_map_live live;
-	struct symbol_provider *kallsyms; /* of the running kernel, by running addresses; NULL unless live is KERNEL_MAP_NAMED */
+	struct symbol_provider *kallsyms; /* of the running kernel, by running addresses; they hold where live is KERNEL_MAP_NAMED */
 	struct kernel_map_loading *loading; /* private: a thread that reads them meanwhile; NULL: there is none */
 	uint64_t delta; /* running address less recorded address */
 };
@@ -66,8 +66,9 @@ bool kernel_map_begin(struct kernel_map *k);
 /* Loads the running kernel's names, once, where it is the recorded one. 0 or -ENOMEM; what came of it is in k->live. */
 int kernel_map_load(struct kernel_map *k);
 
-/* Whether the kernel that runs now is the recorded one, as far as build id or the address of its first symbol tell. */
-bool kernel_map_is_running(const struct kernel_map *k);
+/* Whether the kernel that runs now is the recorded one, as far as build id or the address of its first symbol tell. 1,
+ * 0 or -ENOMEM. */
+int kernel_map_is_running(const struct kernel_map *k);
 
 /* Finds the GNU build id among ELF notes (the content of /sys/kernel/notes). 0 or -ENOENT. */
 int kernel_map_notes_build_id(const void *notes, size_t len, struct image_build_id *ret_build_id);

@@ -475,7 +475,7 @@ static void symbolizer_audit_stack(const struct symbolizer *s, uint32_t stack, u
 		const struct profile_frame *frame = profile_frame_of(s->profile, id);
 
 		audit->frames[frame->kind][frame->status] += samples;
-		rooted |= !!(s->callchains.frame_flags.v[id] & FRAMES_ROOT);
+		rooted |= id < s->callchains.frame_flags.len && (s->callchains.frame_flags.v[id] & FRAMES_ROOT);
 	}
 	audit->samples += samples;
 	*(rooted ? &audit->stacks_complete : &audit->stacks_truncated) += samples;

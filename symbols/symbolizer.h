@@ -54,7 +54,7 @@ int symbolizer_build_ids(struct symbolizer *s, const struct perfdata_build_id_en
 
 /*
  * A sample is named in two steps, so that the first samples need not wait for the kernel's names. The second step comes
- * before any record that symbolizer_changes_kernel, and in the order of the samples.
+ * before any record that symbolizer_changes_kernel and any build id, and in the order of the samples.
  */
 struct symbolizer_sample {
 	struct callchain_half half;

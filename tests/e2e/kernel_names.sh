@@ -2,6 +2,7 @@
 # The kernel's names are read on a thread of their own while samples are begun: whoever is faster, the result is the same.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
+need gcc
 need_sampling
 
 start reads sh -c 'while :; do dd if=/dev/zero of=/dev/null bs=1k count=100000; done'
@@ -17,3 +18,35 @@ for command in fold flamegraph; do
 		cmp "$T/out.1" "$T/out.$i" || fail "$command gave something else the time $i"
 	done
 done
+
+# Where no thread can be had the names are read in between, with the same result.
+cat >"$T/no_thread.c" <<'C'
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+	(void)thread, (void)attr, (void)start, (void)arg;
+	return write(2, "no thread for you\n", 18) == 18 ? EAGAIN : EPERM;
+}
+C
+case $BUILD in
+*san) ;; # a sanitizer has its own
+*)
+	gcc -shared -fPIC -o "$T/no_thread.so" "$T/no_thread.c" || fail "no_thread.c does not build"
+	LD_PRELOAD=$T/no_thread.so "$PROFCPU" flamegraph "$T/rec/perf.data" >"$T/out.alone" 2>"$T/err" || fail "flamegraph gave $?: $(cat "$T/err")"
+	grep -q 'no thread for you' "$T/err" || fail "no thread was asked for"
+	cmp "$T/out.1" "$T/out.alone" || fail "without a thread there is something else"
+	;;
+esac
+
+# What is said and drawn the first time, and from the names that were kept then.
+for i in first second; do
+	"$PROFCPU" postprocess "$T/rec" >"$T/$i.said" 2>&1 || fail "the $i postprocess gave $?: $(cat "$T/$i.said")"
+	for f in flamegraph.svg folded_stacks.out perf_script.out; do
+		mv "$T/rec/$f" "$T/$i.$f"
+		cmp "$T/first.$f" "$T/$i.$f" || fail "$f is something else from the names that were kept"
+	done
+done
+grep -A 4 '^hottest' "$T/first.said" >"$T/first.hottest"
+grep -A 4 '^hottest' "$T/second.said" | cmp "$T/first.hottest" - || fail "the hottest functions are said in another order"

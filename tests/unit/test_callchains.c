@@ -28,7 +28,9 @@ static void text_of(const struct fixture *f, const struct process_thread *t, enu
 	static const char modes[] = "ukn";
 	uint32_t generation = mode == CALLCHAIN_KERNEL ? f->chains.kernel_generation : processes_generation(f->processes, t);
 
-	snprintf(buf, n, "%c%u%s%llx", modes[mode], generation, exact ? "=" : "-", (unsigned long long)ip);
+	/* The idle task stands for processes of other PID namespaces: what is mapped there is not its own. */
+	snprintf(buf, n, "%c%s%u%s%llx", modes[mode], mode != CALLCHAIN_KERNEL && !t->tid ? "i" : "", generation,
+		 exact ? "=" : "-", (unsigned long long)ip);
 }
 
 static int answer(void *ctx, const struct callchain_place *place, struct callchain_frame *ret_frame)
@@ -164,6 +166,23 @@ static void what_was_met_lately_is_not_asked_for_again(void **state)
 	tear_down(&f);
 }
 
+static void the_idle_task_shares_no_answers(void **state)
+{
+	const uint64_t user[] = {PERF_CONTEXT_USER, 0x1010, 0x1020}, odd[] = {PERF_CONTEXT_USER, 0x1010, PERF_CONTEXT_KERNEL};
+	struct fixture f;
+
+	(void)state;
+	for (int32_t first = 0; first <= 64; first += 64) {
+		set_up(&f);
+		assert_int_equal(processes_generation(f.processes, thread(&f, 0)), processes_generation(f.processes, thread(&f, 64)));
+		check(&f, first, CALLCHAIN_USER, user, 3);
+		check(&f, 64 - first, CALLCHAIN_USER, user, 3);
+		check(&f, first, CALLCHAIN_USER, odd, 3);
+		check(&f, 64 - first, CALLCHAIN_USER, odd, 3);
+		tear_down(&f);
+	}
+}
+
 static void kernel_parts_can_be_ended_later(void **state)
 {
 	const uint64_t words[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000100, IDLE_LOOP, PERF_CONTEXT_USER, 0x1010};
@@ -239,7 +258,7 @@ static void random_callchains_are_as_defined(void **state)
 	(void)state;
 	set_up(&f);
 	for (int round = 0; round < 20000; round++) {
-		int32_t pid = 1 + (int32_t)(next_random(&seed) % 5);
+		int32_t pid = (int32_t)(next_random(&seed) % 6);
 		uint32_t shape = next_random(&seed) % 16;
 		size_t n = 0, user = next_random(&seed) % 20;
 
@@ -289,6 +308,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_met_lately_is_not_asked_for_again),
+		cmocka_unit_test(the_idle_task_shares_no_answers),
 		cmocka_unit_test(kernel_parts_can_be_ended_later),
 		cmocka_unit_test(interrupted_code_is_exact),
 		cmocka_unit_test(odd_callchains_are_as_defined),
