@@ -113,6 +113,17 @@ int file_pread_all(int fd, void *data, size_t len, uint64_t offset)
 	return file_transfer(fd, data, NULL, len, offset);
 }
 
+int file_sync(int fd)
+{
+	while (fdatasync(fd)) {
+		if (errno == EINVAL || errno == ENOTSUP || errno == ENOSYS || errno == EROFS)
+			return 0;
+		if (errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
 int file_create(int dir_fd, const char *name, int flags, mode_t mode, int *ret_fd)
 {
 	int fd = -1;

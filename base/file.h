@@ -26,6 +26,10 @@ int file_pwrite_all(int fd, const void *data, size_t len, uint64_t offset);
 /* Reads exactly len at offset; 0, -errno, -ENODATA where the file ends before. */
 int file_pread_all(int fd, void *data, size_t len, uint64_t offset);
 
+/* Waits until what was written to a file, or into a directory, is on the disk. 0, also where that cannot be asked for (a pipe,
+ * some file systems); -errno of writing it there (-EIO, -ENOSPC). */
+int file_sync(int fd);
+
 /*
  * A new file in the place of whatever stands there, so that nothing is written through a link, into a pipe or into a file
  * that somebody else has open or owns. flags: O_WRONLY or O_RDWR; mode less umask. 0; -EISDIR, -EPERM: what stands there

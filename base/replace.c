@@ -31,6 +31,18 @@ int replace_commit(struct replace *r)
 	return error;
 }
 
+int replace_commit_durably(struct replace *r)
+{
+	int error = file_sync(r->fd);
+
+	if (error) {
+		replace_abort(r);
+		return error;
+	}
+	error = replace_commit(r);
+	return error || r->dir_fd == AT_FDCWD ? error : file_sync(r->dir_fd);
+}
+
 void replace_abort(struct replace *r)
 {
 	if (r->fd < 0)

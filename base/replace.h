@@ -23,6 +23,10 @@ int replace_open(struct replace *r, int dir_fd, const char *name, mode_t mode);
 /* Closes and puts the file in its place, over an older one. 0; -errno: then the temporary file is gone too. */
 int replace_commit(struct replace *r);
 
+/* The same for what cannot be made again: a power cut leaves the older file or this one, whole, and after the return this
+ * one (of AT_FDCWD: one of them). Costs some milliseconds, on slow disks more. */
+int replace_commit_durably(struct replace *r);
+
 /* Throws away what was written. Fine on one that is not open or was committed. */
 void replace_abort(struct replace *r);
 

@@ -237,13 +237,17 @@ int perfdata_set_build_ids(int fd, const struct perfdata_build_id_entry *entries
 	for (size_t i = 0; i < n; i++)
 		put_build_id(&out, &entries[i]);
 	r = out.error;
-	/* The content first, its place in one small write after it: a crash in between changes
-	 * nothing. */
+	/* The content first, its place in one small write after it: a crash or a power cut in between
+	 * changes nothing. */
 	section = (struct perfdata_section){(uint64_t)st.st_size, out.len};
 	if (!r)
 		r = file_pwrite_all(fd, out.data, out.len, section.offset);
 	if (!r)
+		r = file_sync(fd);
+	if (!r)
 		r = file_pwrite_all(fd, &section, sizeof(section), build_id_slot(&header));
+	if (!r)
+		r = file_sync(fd);
 	(void)outbuf_close(&out);
 	return r ? parse_fail(err, r, "the build ids could not be written", section.offset) : 0;
 }

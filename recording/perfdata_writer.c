@@ -216,11 +216,15 @@ int perfdata_write_end(int fd, struct perfdata_file_header *header, struct perfd
 	if (!r && ftruncate(fd, (off_t)(data_end + out.len)))
 		r = -errno;
 	(void)outbuf_close(&out);
+	/* The header must not be on the disk before what it speaks of. */
+	if (!r)
+		r = file_sync(fd);
 	if (r)
 		return r;
 	header->data.size = data_end - header->data.offset;
 	memcpy(header->features, f->bits, sizeof(header->features));
-	return file_pwrite_all(fd, header, sizeof(*header), 0);
+	r = file_pwrite_all(fd, header, sizeof(*header), 0);
+	return r ? r : file_sync(fd);
 }
 
 int perfdata_writer_finish(struct perfdata_writer *w, uint64_t first_sample_ns,

@@ -63,7 +63,7 @@ int perfdata_writer_flush(struct perfdata_writer *w);
 uint64_t perfdata_writer_bytes(const struct perfdata_writer *w);
 
 /*
- * Writes features and the header with the data's size. After a failed write it cuts the file behind
+ * Writes features and the header with the data's size, the header when all else is on the disk. After a failed write it cuts the file behind
  * the last whole record that got there and tries all the same. 0 or -errno (the first failed
  * write's).
  */

@@ -46,7 +46,8 @@ void perfdata_write_features(struct outbuf *out, uint64_t base,
 
 /*
  * Writes what follows the data, which ends at data_end: the table, SAMPLE_TIME, an empty BUILD_ID,
- * and then the header with the data's size. f is that of the preface. 0 or -errno.
+ * and, when that is on the disk, the header with the data's size. f is that of the preface. 0 or
+ * -errno.
  */
 int perfdata_write_end(int fd, struct perfdata_file_header *header, struct perfdata_features *f,
 		       uint64_t data_end, uint64_t first_sample_ns, uint64_t last_sample_ns);

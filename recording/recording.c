@@ -82,8 +82,9 @@ int recording_manifest_write(int dir_fd, const struct recording_manifest *m)
 	}
 	outbuf_str(&out, "}\n");
 	r = outbuf_close(&out);
+	/* One that is only begun says nothing that could be lost; the rings fill while a disk is waited for. */
 	if (!r)
-		r = replace_commit(&file);
+		r = m->finished ? replace_commit_durably(&file) : replace_commit(&file);
 	replace_abort(&file);
 	return r;
 }

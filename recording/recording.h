@@ -38,7 +38,7 @@ struct recording_manifest {
 	bool symbols_complete; /* symbols/ names everything that could be named where it was recorded */
 };
 
-/* Writes dir/manifest.json by a temporary file and rename. 0 or -errno. */
+/* Writes dir/manifest.json by a temporary file and rename; that of a finished recording is on the disk then. 0 or -errno. */
 int recording_manifest_write(int dir_fd, const struct recording_manifest *m);
 
 /* 0; -ENOENT (no manifest: a bare perf.data directory); -EBADMSG; -ENOTSUP (a newer format); -errno. */

@@ -123,7 +123,7 @@ int store_write(const struct answers *answers, const struct store_notes *notes, 
 	if (!r)
 		r = store_print(answers, notes, file.fd);
 	if (!r)
-		r = replace_commit(&file);
+		r = replace_commit_durably(&file);
 	replace_abort(&file);
 	return r;
 }

@@ -36,7 +36,8 @@ struct store_notes {
 /* Writes the text to fd. 0, -ENOMEM, -errno. */
 int store_print(const struct answers *answers, const struct store_notes *notes, int fd);
 
-/* Writes dir/names by a temporary file and rename. 0, -ENOMEM, -errno. */
+/* Writes dir/names by a temporary file and rename, and waits until it is on the disk: it cannot be made again elsewhere.
+ * 0, -ENOMEM, -errno. */
 int store_write(const struct answers *answers, const struct store_notes *notes, int dir_fd);
 
 /* Adds what text holds to answers. 0; -EBADMSG (not the format, or cut), -ENOTSUP (a newer format), -ENOMEM, -E2BIG, with
