@@ -25,28 +25,34 @@ static void read_running(void)
 	symbol_provider_free(k);
 }
 
+static void probe(struct symbol_provider *k, uint64_t addr)
+{
+	struct symbol s, last;
+
+	if (symbol_provider_find(k, addr, 0, &s))
+		return;
+	if (s.start > addr || s.end <= addr || strlen(s.name) != s.name_len)
+		abort();
+	/* The answer holds in the whole range that it names. */
+	if (symbol_provider_find(k, s.end - 1, 0, &last) || last.start != s.start ||
+	    last.name != s.name)
+		abort();
+	if (!*kallsyms_module(k, addr))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct symbol_provider *k;
 	struct parse_error err;
-	struct symbol s, last;
 
 	read_running();
 	if (kallsyms_parse((const char *)data, size, &k, &err))
 		return 0;
-	for (uint64_t a = 0; a < 4096; a++) {
-		uint64_t addr = a < 2048 ? a * 0x800 : 0xffffffff80000000ULL + a * 0x1000;
-
-		if (symbol_provider_find(k, addr, 0, &s))
-			continue;
-		if (s.start > addr || s.end <= addr || strlen(s.name) != s.name_len)
-			abort();
-		/* The answer holds in the whole range that it names. */
-		if (symbol_provider_find(k, s.end - 1, 0, &last) || last.start != s.start ||
-		    last.name != s.name)
-			abort();
-		if (!*kallsyms_module(k, addr))
-			abort();
+	for (uint64_t i = 0; i < 256; i++) {
+		probe(k, i * 0x800);
+		probe(k, 0xffffffff80800000 + i * 0x800);
+		probe(k, 0xffffffffc0000000 + i * 0x10000);
 	}
 	symbol_provider_free(k);
 	return 0;
