@@ -11,10 +11,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* libdw loses memory where a file is damaged. */
 const char *__lsan_default_suppressions(void);
+const char *__lsan_default_options(void);
 
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:libdw";
+}
+
+const char *__lsan_default_options(void)
+{
+	return "print_suppressions=0";
 }
 
 /* Reads every text, so that ASan sees what lies outside. */
