@@ -6,7 +6,8 @@ need gcc
 need_sampling
 
 start reads sh -c 'while :; do dd if=/dev/zero of=/dev/null bs=1k count=100000; done'
-record "$T/rec" --record-only -a -F 999 -d 2
+# Not the whole machine: programs there may be replaced while they are looked at.
+record "$T/rec" --record-only -p "$STARTED" -F 2999 -d 2
 in_kernel=$("$PROFCPU" fold --kernel "$T/rec/perf.data" | grep -c '_\[k\]')
 [ "$in_kernel" -gt 10 ] || fail "only $in_kernel stacks with names of the kernel"
 for command in fold flamegraph; do
