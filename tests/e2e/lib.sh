@@ -162,6 +162,9 @@ perf_record() {
 		echo "perf record $*: not as asked for in try $try, exit $status"
 		sleep "$try"
 	done
+	case $status in
+	0 | 134 | 139) skip "needs a machine on which no other program records with build ids: perf cannot read its own recording" ;;
+	esac
 	fail "perf record $*: exit $status: $(tail -n 5 "$T/record.log")"
 }
 # perf_agrees OUT ARG...: perf with these arguments succeeds without a word of complaint; its output is in OUT. What it says of a
