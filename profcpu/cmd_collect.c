@@ -340,7 +340,7 @@ const struct command command_collect = {
 		 "  -F, --frequency HZ     samples a second and CPU (99)\n"
 		 "  -c, --count N          a sample every N events instead\n"
 		 "  -d, --duration SECONDS how long (30; a command: to its end); 500ms, 2m work too\n"
-		 "  -o, --output DIR       write there instead\n"
+		 "  -o, --output DIR       write there instead; of a recording that is there only perf.data.old is kept\n"
 		 "      --record-only      no outputs yet: `profcpu postprocess DIR` makes them later\n"
 		 "      --no-kernel        no kernel frames in the stacks\n"
 		 "      --title TEXT       title of the picture\n"

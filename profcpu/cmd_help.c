@@ -9,7 +9,8 @@ static void help_overview(void)
 	printf("usage: profcpu COMMAND [ARG...]\n\n");
 	for (const struct command *const *c = command_table; *c; c++)
 		printf("  %-12s %s\n", (*c)->name, (*c)->summary);
-	printf("\n`profcpu help COMMAND` shows the options of one. Exit status: 0 done, 1 failed, 2 usage.\n");
+	printf("\n`profcpu help COMMAND` shows the options of one. Exit status: 0 done; 1 failed, or the input was\n"
+	       "damaged and the outputs hold what could be read; 2 wrong usage; of collect -- CMD that of the command.\n");
 }
 
 static int help_run(int argc, char **argv)

@@ -219,7 +219,8 @@ static int postprocess_main(int argc, char **argv)
 	if (status != EXIT_DONE && there.fd < 0)
 		outdir_remove_empty(&dir);
 	postprocess_dir_release(&there);
-	if (status == EXIT_DONE && !a.options.quiet)
+	/* Damaged input has outputs too. */
+	if (dir.fd >= 0 && !a.options.quiet && (status == EXIT_DONE || !faccessat(dir.fd, RECORDING_SVG, F_OK, 0)))
 		printf("written   %s\n", dir.path);
 	outdir_release(&dir);
 	return fflush(stdout) ? EXIT_FAILED : status;

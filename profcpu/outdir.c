@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #define OUTDIR_PARENT "profilings"
@@ -66,18 +67,30 @@ static int outdir_open_parent(int *ret_fd)
 	return *ret_fd < 0 ? outdir_failed(OUTDIR_PARENT, -errno) : 0;
 }
 
+/* Two that write into one directory would mix what they write. Where the file system has no locks there is none. */
+static int outdir_lock(int fd, const char *shown)
+{
+	if (!flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+		return 0;
+	log_error("cannot write to %s: another profcpu is at work there; wait for it, or choose another directory with -o", shown);
+	return -EBUSY;
+}
+
 /* Takes over fd and path; either may be missing, errno says why. */
 static int outdir_take(int fd, char *path, const char *shown, struct outdir *ret_dir)
 {
 	struct outdir dir = {fd, path};
 	int r = fd < 0 ? -errno : !path ? -ENOMEM : faccessat(fd, ".", W_OK | X_OK, 0) ? -errno : 0;
 
-	if (r) {
+	if (r)
+		outdir_failed(shown, r);
+	else
+		r = outdir_lock(fd, shown);
+	if (r)
 		outdir_release(&dir);
-		return outdir_failed(shown, r);
-	}
-	*ret_dir = dir;
-	return 0;
+	else
+		*ret_dir = dir;
+	return r;
 }
 
 /* One directory a second is made, and more when several recordings begin in one. */

@@ -119,7 +119,9 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 		outputs.first_event = profile_text_of(profile, result->text.first_event, NULL);
 
 	if (!profile_nsamples(profile) && !options->none_expected)
-		log_warn("%s has no samples: the event did not happen in the target while it was recorded", dir->path);
+		log_warn("%s has no samples: %s", dir->path,
+			 result->damaged ? "what is left of the recording holds none"
+					 : "the target did not run on a CPU while it was recorded, or the event did not happen in it");
 	if (in_place && result->unfinished)
 		postprocess_repair(source, dir->path, profile);
 	if (in_place)

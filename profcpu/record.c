@@ -28,6 +28,8 @@
 
 #define RECORD_FREQ_HZ 99
 #define RECORD_TOOL "profcpu " PROFCPU_VERSION
+#define RECORD_BEGUN RECORDING_PERF_DATA ".new" /* until nothing can keep the recording from beginning */
+#define RECORD_OLDER RECORDING_PERF_DATA ".old" /* perf record's name for it */
 
 struct record {
 	const struct record_options *options;
@@ -35,6 +37,7 @@ struct record {
 	struct sampler_event events[SAMPLER_EVENTS_MAX];
 	size_t nevents;
 	int data_fd;
+	bool in_place; /* the data have their name */
 	struct record_command command;
 	struct record_watch watch;
 	struct sampler *sampler;
@@ -141,7 +144,7 @@ static int begin_manifest(struct record *rec)
 		log_error("cannot record: out of memory");
 		return -ENOMEM;
 	}
-	return write_manifest(rec);
+	return 0;
 }
 
 /* A signal while recording begins, which takes long where there are many processes: nothing is kept then. */
@@ -264,14 +267,10 @@ static int open_writer(struct record *rec)
 	AUTO_FREE char *tracing = NULL;
 	size_t n;
 	const struct sampler_opened *opened = sampler_opened(rec->sampler, &n);
-	int r;
+	int r = file_create(rec->options->dir_fd, RECORD_BEGUN, O_RDWR, REPLACE_PRIVATE, &rec->data_fd);
 
-	/* Only now, so that a recording that cannot begin does not cost an older one in the same
-	 * directory. */
-	r = file_create(rec->options->dir_fd, RECORDING_PERF_DATA, O_RDWR, REPLACE_PRIVATE, &rec->data_fd);
 	if (r)
 		return say_io(rec, "write", RECORDING_PERF_DATA, r);
-	remove_older(rec);
 	r = tracing_data_read(&rec->options->roots, rec->events, rec->nevents, &tracing,
 			      &info.tracing_bytes);
 
@@ -311,6 +310,23 @@ static int start_command(struct record *rec)
 	return r;
 }
 
+/* Only now, so that a recording that cannot begin does not cost an older one in the same directory. */
+static int take_place(struct record *rec)
+{
+	const struct record_options *o = rec->options;
+	bool older = !renameat(o->dir_fd, RECORDING_PERF_DATA, o->dir_fd, RECORD_OLDER);
+
+	if (!older && errno != ENOENT)
+		return say_io(rec, "move aside", RECORDING_PERF_DATA, -errno);
+	if (renameat(o->dir_fd, RECORD_BEGUN, o->dir_fd, RECORDING_PERF_DATA))
+		return say_io(rec, "write", RECORDING_PERF_DATA, -errno);
+	rec->in_place = true;
+	remove_older(rec);
+	if (older && !o->quiet)
+		log_note("the recording that was in %s is replaced; its samples are kept in " RECORD_OLDER, o->dir);
+	return write_manifest(rec);
+}
+
 static int begin(struct record *rec)
 {
 	const struct record_options *o = rec->options;
@@ -338,6 +354,8 @@ static int begin(struct record *rec)
 		r = check_signal(rec);
 	if (!r)
 		r = start_command(rec);
+	if (!r && (r = take_place(rec)) && rec->command.pid)
+		kill(rec->command.pid, SIGTERM);
 	return r;
 }
 
@@ -465,8 +483,9 @@ static void remove_unbegun(const struct record *rec)
 {
 	if (rec->data_fd < 0)
 		return;
-	unlinkat(rec->options->dir_fd, RECORDING_PERF_DATA, 0);
-	unlinkat(rec->options->dir_fd, RECORDING_MANIFEST, 0);
+	unlinkat(rec->options->dir_fd, rec->in_place ? RECORDING_PERF_DATA : RECORD_BEGUN, 0);
+	if (rec->in_place)
+		unlinkat(rec->options->dir_fd, RECORDING_MANIFEST, 0);
 }
 
 static void release(struct record *rec)

@@ -112,7 +112,7 @@ static void report_audit(const struct symbolizer_audit *a, struct outbuf *out)
 
 	if (!managed[FRAME_IS_NAMED] && managed[FRAME_IS_PLACED] + managed[FRAME_IS_UNKNOWN])
 		outbuf_str(out, "          no perf map names the JIT-compiled code: start the service with "
-				"DOTNET_PerfMapEnabled=3\n");
+				"DOTNET_PerfMapEnabled=1\n");
 	if (a->kallsyms_hidden)
 		outbuf_str(out, "          kernel names are hidden here: CAP_SYSLOG or `sysctl kernel.kptr_restrict=0` "
 				"shows them\n");
