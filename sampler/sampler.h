@@ -134,7 +134,7 @@ int sampler_synthesize(struct sampler *s);
 
 /* A descriptor to poll for POLLIN: a ring is half full. Drain at least every SAMPLER_DRAIN_MS all
  * the same. */
-#define SAMPLER_DRAIN_MS 400
+#define SAMPLER_DRAIN_MS 900
 int sampler_poll_fd(const struct sampler *s);
 
 /* Hands everything that is in the rings to the listeners. 0 or the listener's -errno. */
