@@ -27,6 +27,7 @@
 #include <sys/wait.h>
 
 #define RECORD_FREQ_HZ 99
+#define RECORD_IDS_ROOM 64 /* of each event, for CPUs that come online */
 #define RECORD_TOOL "profcpu " PROFCPU_VERSION
 #define RECORD_BEGUN RECORDING_PERF_DATA ".new" /* until nothing can keep the recording from beginning */
 #define RECORD_OLDER RECORDING_PERF_DATA ".old" /* perf record's name for it */
@@ -192,6 +193,13 @@ static int take_process(void *ctx, pid_t pid, enum sampler_news news)
 	return 0;
 }
 
+static int take_event_id(void *ctx, size_t event, uint64_t id)
+{
+	struct record *rec = ctx;
+
+	return perfdata_writer_add_id(rec->writer, event, id);
+}
+
 static void hold_targets(struct record *rec)
 {
 	const struct record_options *o = rec->options;
@@ -263,7 +271,8 @@ static int open_writer(struct record *rec)
 		.start_realtime_ns = rec->result->start_realtime_ns,
 		.start_monotonic_ns = rec->result->start_monotonic_ns,
 	};
-	struct sampler_listener listener = {rec, take_records, take_round, take_process};
+	struct sampler_listener listener = {rec, take_records, take_round, take_process,
+					    take_event_id};
 	AUTO_FREE char *tracing = NULL;
 	size_t n;
 	const struct sampler_opened *opened = sampler_opened(rec->sampler, &n);
@@ -279,9 +288,11 @@ static int open_writer(struct record *rec)
 		log_warn("cannot read the formats of the tracepoints: %s; perf will not open this "
 			 "perf.data",
 			 strerror(-r));
+	/* The samples of one event need no ids. */
 	for (size_t i = 0; i < n; i++)
 		events[i] = (struct perfdata_writer_event){opened[i].attr, opened[i].name,
-							   opened[i].ids, opened[i].nids};
+							   opened[i].ids, opened[i].nids,
+							   n > 1 ? RECORD_IDS_ROOM : 0};
 	r = perfdata_writer_new(rec->data_fd, events, n, &info, &rec->writer);
 	if (r)
 		return say_io(rec, "write", RECORDING_PERF_DATA, r);
@@ -422,12 +433,40 @@ static enum record_end record_until_end(struct record *rec)
 			record_watch_wait(&rec->watch, next_timeout(rec, now), &result->end_signal);
 		if (!rec->error && !result->end_signal)
 			rec->error = sampler_drain(rec->sampler);
+		if (!rec->error && !result->end_signal)
+			rec->error = sampler_follow_cpus(rec->sampler);
 		if (rec->error)
 			return RECORD_END_ERROR;
 		if (result->end_signal)
 			return RECORD_END_SIGNAL;
 		show_progress(rec, clock_monotonic_ns());
 	}
+}
+
+/* "CPU 3", "CPU 3 and 2 more". */
+static const char *cpus_text(char *buf, size_t cap, int first, uint64_t n)
+{
+	int len = snprintf(buf, cap, "CPU %d", first);
+
+	if (n > 1)
+		snprintf(buf + len, cap - (size_t)len, " and %llu more", (unsigned long long)n - 1);
+	return buf;
+}
+
+static void say_cpus(const struct record *rec, const struct sampler_stats *s)
+{
+	char text[64];
+
+	if (s->cpus_missed)
+		log_warn("not sampled: %s, online only since the recording began; %s",
+			 cpus_text(text, sizeof(text), s->cpu_missed, s->cpus_missed),
+			 rec->result->setup.mode == SAMPLER_CPUS
+				 ? "events could not be opened for it"
+				 : "events of processes are for the CPUs that there were, those of "
+				   "the whole machine (-a) follow");
+	if (s->cpus_added && !rec->options->quiet)
+		log_note("sampled since it came online: %s",
+			 cpus_text(text, sizeof(text), s->cpu_added, s->cpus_added));
 }
 
 /* After it: a second signal ends the program at once. */
@@ -451,6 +490,7 @@ static int finish(struct record *rec)
 		say_io(rec, "go on writing", RECORDING_PERF_DATA, rec->error);
 	}
 	record_detached_say(&rec->detached);
+	say_cpus(rec, s);
 	rec->result->detached = rec->detached.count;
 	rec->result->samples = s->samples;
 	rec->result->lost = lost(s);

@@ -12,8 +12,15 @@
 #define WRITER_QUEUE 512 /* chunks that go to disk in one call */
 #define WRITER_EVENTS_MAX 4096
 
+struct writer_ids {
+	uint64_t at; /* file offset */
+	size_t n, max;
+};
+
 struct perfdata_writer {
 	int fd;
+	struct writer_ids *ids; /* of each event */
+	size_t nevents;
 	int error; /* the first write that failed; sticks */
 	struct perfdata_file_header header;
 	struct perfdata_features features;
@@ -29,8 +36,10 @@ static const struct perf_event_header finished_round = {
 };
 
 /* attrs with the places of their ids, then the ids */
-static void put_attrs(struct outbuf *out, const struct perfdata_writer_event *events, size_t n)
+static void put_attrs(struct outbuf *out, const struct perfdata_writer_event *events, size_t n,
+		      struct writer_ids *places)
 {
+	static const uint64_t none;
 	uint64_t ids_at = sizeof(struct perfdata_file_header) +
 			  n * (sizeof(events[0].attr) + sizeof(struct perfdata_section));
 
@@ -39,10 +48,15 @@ static void put_attrs(struct outbuf *out, const struct perfdata_writer_event *ev
 
 		outbuf_put(out, &events[i].attr, sizeof(events[i].attr));
 		outbuf_put(out, &ids, sizeof(ids));
-		ids_at += ids.size;
+		places[i] = (struct writer_ids){ids_at, events[i].nids,
+						events[i].nids + events[i].room};
+		ids_at += places[i].max * sizeof(uint64_t);
 	}
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		outbuf_put(out, events[i].ids, events[i].nids * sizeof(uint64_t));
+		for (size_t k = 0; k < events[i].room; k++)
+			outbuf_put(out, &none, sizeof(none));
+	}
 }
 
 static void put_preface(struct outbuf *out, const struct perfdata_features *f)
@@ -74,7 +88,7 @@ static int write_beginning(struct perfdata_writer *w, const struct perfdata_writ
 	};
 	h->attrs.size = nevents * h->attr_size;
 	outbuf_put(&out, h, sizeof(*h));
-	put_attrs(&out, events, nevents);
+	put_attrs(&out, events, nevents, w->ids);
 	perfdata_write_features(&out, 0, events, nevents, info, &w->features);
 	put_preface(&out, &w->features);
 	r = out.error;
@@ -98,7 +112,9 @@ int perfdata_writer_new(int fd, const struct perfdata_writer_event *events, size
 	if (!w)
 		return -ENOMEM;
 	w->fd = fd;
-	int r = write_beginning(w, events, nevents, info);
+	w->nevents = nevents;
+	w->ids = calloc(nevents, sizeof(*w->ids));
+	int r = w->ids ? write_beginning(w, events, nevents, info) : -ENOMEM;
 
 	if (r)
 		perfdata_writer_free(w);
@@ -109,7 +125,26 @@ int perfdata_writer_new(int fd, const struct perfdata_writer_event *events, size
 
 void perfdata_writer_free(struct perfdata_writer *w)
 {
+	if (w)
+		free(w->ids);
 	free(w);
+}
+
+/* The id first, so that a crash in between changes nothing. */
+int perfdata_writer_add_id(struct perfdata_writer *w, size_t event, uint64_t id)
+{
+	struct writer_ids *ids = &w->ids[event];
+	uint64_t size = (ids->n + 1) * sizeof(id);
+	uint64_t size_at = w->header.attrs.offset + (event + 1) * w->header.attr_size - sizeof(size);
+
+	if (ids->n == ids->max)
+		return w->nevents > 1 ? -E2BIG : 0;
+	if (!w->error)
+		w->error = file_pwrite_all(w->fd, &id, sizeof(id), ids->at + size - sizeof(id));
+	if (!w->error)
+		w->error = file_pwrite_all(w->fd, &size, sizeof(size), size_at);
+	ids->n++;
+	return w->error;
 }
 
 /* Takes `done` bytes off the front of the queue; gives the first that is left. */

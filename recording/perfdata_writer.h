@@ -27,6 +27,7 @@ struct perfdata_writer_event {
 	const char *name;
 	const uint64_t *ids;
 	size_t nids;
+	size_t room; /* ids that may be added later */
 };
 
 /* What the features say. Texts are borrowed during perfdata_writer_new only; NULL leaves a feature
@@ -48,6 +49,12 @@ struct perfdata_writer_info {
 int perfdata_writer_new(int fd, const struct perfdata_writer_event *events, size_t nevents,
 			const struct perfdata_writer_info *info,
 			struct perfdata_writer **ret_writer);
+
+/*
+ * Records of `event` carry this id too from now on. 0; -E2BIG: there is no room for it, and with several events their records
+ * could not be told apart (with one event nobody looks at ids); -errno of the write, which sticks.
+ */
+int perfdata_writer_add_id(struct perfdata_writer *w, size_t event, uint64_t id);
 
 /* Queues whole records without copying them: they must stay as they are until perfdata_writer_round
  * or _flush. A failed write sticks: all further calls give its -errno. */

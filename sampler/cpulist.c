@@ -80,16 +80,31 @@ static int online_by_count(int **ret_cpus, size_t *ret_n)
 	return cpulist_parse(text, ret_cpus, ret_n);
 }
 
-int cpulist_online(const char *sysfs, int **ret_cpus, size_t *ret_n)
+static int read_online(const char *sysfs, char **ret_text)
 {
 	char path[PATH_MAX];
-	AUTO_FREE char *text = NULL;
 	size_t len;
 	int n = snprintf(path, sizeof(path), "%s/devices/system/cpu/online",
 			 sysfs ? sysfs : "/sys");
 
-	if (n < 0 || (size_t)n >= sizeof(path) ||
-	    file_read_at(AT_FDCWD, path, CPULIST_FILE_MAX, &text, &len))
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return -ENAMETOOLONG;
+	return file_read_at(AT_FDCWD, path, CPULIST_FILE_MAX, ret_text, &len);
+}
+
+int cpulist_read_online(const char *sysfs, int **ret_cpus, size_t *ret_n)
+{
+	AUTO_FREE char *text = NULL;
+	int r = read_online(sysfs, &text);
+
+	return r ? r : cpulist_parse(text, ret_cpus, ret_n);
+}
+
+int cpulist_online(const char *sysfs, int **ret_cpus, size_t *ret_n)
+{
+	AUTO_FREE char *text = NULL;
+
+	if (read_online(sysfs, &text))
 		return online_by_count(ret_cpus, ret_n);
 	return cpulist_parse(text, ret_cpus, ret_n);
 }

@@ -13,7 +13,10 @@ int cpulist_parse(const char *text, int **ret_cpus, size_t *ret_n);
 /* Whether the list has the CPU; a text that is no list has none. */
 bool cpulist_has(const char *text, int cpu);
 
-/* The CPUs online now, by sysfs (NULL: "/sys"), else by sysconf. Errors of cpulist_parse. */
+/* The CPUs online now, by sysfs (NULL: "/sys"). Errors of cpulist_parse; -errno: sysfs is not readable. */
+int cpulist_read_online(const char *sysfs, int **ret_cpus, size_t *ret_n);
+
+/* The same, by sysconf where sysfs is not readable. */
 int cpulist_online(const char *sysfs, int **ret_cpus, size_t *ret_n);
 bool cpulist_is_online(const char *sysfs, int cpu);
 

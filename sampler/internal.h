@@ -18,6 +18,10 @@ struct sampler_event_ids {
 	size_t len, cap;
 };
 
+struct sampler_fd {
+	int fd, cpu;
+};
+
 struct sampler {
 	struct sampler_options options; /* pids and events point to our copies below */
 	struct sampler_event *events;
@@ -33,7 +37,9 @@ struct sampler {
 	struct ring *rings;      /* one for each of cpus */
 	uint64_t *heads;         /* the same; how far the present round goes */
 	VEC(int) owners;         /* dummy events that own the rings */
-	VEC(int) fds;            /* all sampling events */
+	VEC(struct sampler_fd) fds; /* all sampling events */
+	VEC(int) missed;         /* CPUs that came online and are not sampled */
+	uint64_t looked_ns;      /* when it was last seen which CPUs are online */
 	struct pidset elsewhere; /* processes in another mount namespace than ours, as NAMESPACES
 				    records say */
 	uint64_t mount_ns;       /* ours, 0: not known */
@@ -53,6 +59,19 @@ int sampler_open_events(struct sampler *s, struct sampler_problem *problem);
 
 /* open.c: opens owners and rings for all CPUs that are online. */
 int sampler_open_rings(struct sampler *s, struct sampler_problem *problem);
+
+/* open.c: the same for one CPU more; s->rings and s->heads have room for it. 0 (also where it is not online any more) or
+ * -errno. */
+int sampler_open_ring(struct sampler *s, int cpu, struct sampler_problem *problem);
+
+/* open.c: the events for whole CPUs on the CPU of this ring. 0 or -errno. */
+int sampler_open_on_cpu(struct sampler *s, size_t cpu_index);
+
+/* sampler.c: closes the events on a CPU, with what the kernel counted as lost. */
+void sampler_close_on_cpu(struct sampler *s, int cpu);
+
+/* sampler.c: after ids were added. */
+void sampler_show_ids(struct sampler *s);
 
 /* drain.c: marks threads whose FORK is in the rings as attached and adds new processes to the
  * targets. 0 or -ENOMEM. */

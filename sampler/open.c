@@ -65,6 +65,13 @@ static int open_ring(struct sampler *s, int cpu, size_t *bytes, struct sampler_p
 	return 0;
 }
 
+int sampler_open_ring(struct sampler *s, int cpu, struct sampler_problem *problem)
+{
+	size_t bytes = s->setup.ring_bytes;
+
+	return vec_reserve(&s->cpus, 1) ? -ENOMEM : open_ring(s, cpu, &bytes, problem);
+}
+
 int sampler_open_rings(struct sampler *s, struct sampler_problem *problem)
 {
 	AUTO_FREE int *online = NULL;
@@ -95,7 +102,7 @@ int sampler_open_rings(struct sampler *s, struct sampler_problem *problem)
 static void close_events(struct sampler *s)
 {
 	for (size_t i = 0; i < s->fds.len; i++)
-		close(s->fds.v[i]);
+		close(s->fds.v[i].fd);
 	s->fds.len = 0;
 	for (size_t i = 0; i < s->options.nevents; i++)
 		s->ids[i].len = 0;
@@ -122,7 +129,7 @@ static int open_one(struct sampler *s, size_t event, pid_t tid, size_t cpu_index
 	int r = vec_push(&s->ids[event], id);
 
 	if (!r)
-		r = vec_push(&s->fds, fd);
+		r = vec_push(&s->fds, ((struct sampler_fd){fd, s->cpus.v[cpu_index]}));
 	if (!r)
 		(void)TAKE_FD(fd);
 	return r;
@@ -135,25 +142,38 @@ struct open_place {
 };
 
 /* tid -1: everything on the CPU. */
-static int open_on_cpus(struct sampler *s, pid_t tid, struct open_place *place)
+static int open_on_cpu(struct sampler *s, pid_t tid, size_t c, struct open_place *place)
 {
-	for (size_t c = 0; c < s->cpus.len; c++) {
-		for (size_t e = 0; e < s->options.nevents; e++) {
-			if (s->events[e].cpus[0] && !cpulist_has(s->events[e].cpus, s->cpus.v[c]))
-				continue;
-			int r = open_one(s, e, tid, c);
+	for (size_t e = 0; e < s->options.nevents; e++) {
+		if (s->events[e].cpus[0] && !cpulist_has(s->events[e].cpus, s->cpus.v[c]))
+			continue;
+		int r = open_one(s, e, tid, c);
 
-			if (!r || (r == -ENODEV &&
-				   !cpulist_is_online(s->options.roots.sysfs, s->cpus.v[c])))
-				continue;
-			place->event = e;
-			if (tid < 0)
-				snprintf(place->where, sizeof(place->where), "CPU %d",
-					 s->cpus.v[c]);
-			return r;
-		}
+		if (!r ||
+		    (r == -ENODEV && !cpulist_is_online(s->options.roots.sysfs, s->cpus.v[c])))
+			continue;
+		place->event = e;
+		if (tid < 0)
+			snprintf(place->where, sizeof(place->where), "CPU %d", s->cpus.v[c]);
+		return r;
 	}
 	return 0;
+}
+
+int sampler_open_on_cpu(struct sampler *s, size_t cpu_index)
+{
+	struct open_place place;
+
+	return open_on_cpu(s, -1, cpu_index, &place);
+}
+
+static int open_on_cpus(struct sampler *s, pid_t tid, struct open_place *place)
+{
+	int r = 0;
+
+	for (size_t c = 0; c < s->cpus.len && !r; c++)
+		r = open_on_cpu(s, tid, c, place);
+	return r;
 }
 
 static int open_thread(struct sampler *s, struct target_thread t, struct open_place *place)

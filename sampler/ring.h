@@ -20,6 +20,7 @@ struct ring {
 	uint64_t tail;    /* where reading goes on; positions count up without end */
 	uint64_t scanned; /* up to where the owner looked ahead for new processes */
 	int cpu;
+	bool offline;        /* the owner's: the CPU went offline */
 	size_t mapped_bytes; /* 0: not by ring_map */
 	unsigned char
 		*straddle; /* RING_RECORD_MAX bytes for a record that goes over the end, or NULL */

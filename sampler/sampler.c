@@ -157,6 +157,14 @@ static int make_poll_fd(struct sampler *s)
 	return 0;
 }
 
+void sampler_show_ids(struct sampler *s)
+{
+	for (size_t i = 0; i < s->options.nevents; i++) {
+		s->opened[i].ids = s->ids[i].v;
+		s->opened[i].nids = s->ids[i].len;
+	}
+}
+
 static void name_events(struct sampler *s)
 {
 	for (size_t i = 0; i < s->options.nevents; i++) {
@@ -169,9 +177,8 @@ static void name_events(struct sampler *s)
 			       strchr(e->name, ':') && e->type != PERF_TYPE_TRACEPOINT ? "u"
 										       : ":u");
 		s->opened[i].name = e->name;
-		s->opened[i].ids = s->ids[i].v;
-		s->opened[i].nids = s->ids[i].len;
 	}
+	sampler_show_ids(s);
 }
 
 static void sum_up(struct sampler *s)
@@ -277,22 +284,39 @@ int sampler_poll_fd(const struct sampler *s)
 
 /* read(2) of an event: value, id, lost (PERF_FORMAT_ID | PERF_FORMAT_LOST); inherited events are
  * summed up in it. */
-static void read_lost(struct sampler *s)
+static void read_lost(struct sampler *s, int fd)
 {
 	uint64_t values[3];
 
-	for (size_t i = 0; i < s->fds.len && s->features.format_lost; i++)
-		if (read(s->fds.v[i], values, sizeof(values)) == (ssize_t)sizeof(values))
-			s->stats.lost_samples += values[2];
+	if (s->features.format_lost && read(fd, values, sizeof(values)) == (ssize_t)sizeof(values))
+		s->stats.lost_samples += values[2];
+}
+
+void sampler_close_on_cpu(struct sampler *s, int cpu)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->fds.len; i++) {
+		struct sampler_fd fd = s->fds.v[i];
+
+		if (fd.cpu != cpu) {
+			s->fds.v[kept++] = fd;
+			continue;
+		}
+		read_lost(s, fd.fd);
+		close(fd.fd);
+	}
+	s->fds.len = kept;
 }
 
 int sampler_stop(struct sampler *s)
 {
 	for (size_t i = 0; i < s->fds.len; i++)
-		(void)ioctl(s->fds.v[i], PERF_EVENT_IOC_DISABLE, 0);
+		(void)ioctl(s->fds.v[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 	int r = sampler_drain(s);
 
-	read_lost(s);
+	for (size_t i = 0; i < s->fds.len; i++)
+		read_lost(s, s->fds.v[i].fd);
 	return r;
 }
 
@@ -317,7 +341,7 @@ void sampler_close(struct sampler *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->fds.len; i++)
-		close(s->fds.v[i]);
+		close(s->fds.v[i].fd);
 	for (size_t i = 0; i < s->cpus.len; i++)
 		ring_unmap(&s->rings[i]);
 	for (size_t i = 0; i < s->owners.len; i++)
@@ -327,6 +351,7 @@ void sampler_close(struct sampler *s)
 	if (s->poll_fd >= 0)
 		close(s->poll_fd);
 	vec_free(&s->fds);
+	vec_free(&s->missed);
 	vec_free(&s->cpus);
 	vec_free(&s->owners);
 	pidset_free(&s->attached);

@@ -71,13 +71,15 @@ enum sampler_news {
  * returned. cpu is -1 for records synthesized from /proc. round: every ring was read once; no
  * record of later rounds is older than the records of the round before (perf's FINISHED_ROUND).
  * process: news of a process of the targets, out of the records, so at no cost; it may have ended
- * by now. NEW may come several times for one process.
+ * by now. NEW may come several times for one process. event_id: a CPU came online, and records of
+ * the event carry this id too from now on; -E2BIG: that cannot be, the CPU is not sampled.
  */
 struct sampler_listener {
 	void *ctx;
 	int (*records)(void *ctx, int cpu, const void *data, size_t len);
 	int (*round)(void *ctx);
 	int (*process)(void *ctx, pid_t pid, enum sampler_news news);
+	int (*event_id)(void *ctx, size_t event, uint64_t id);
 };
 
 #define SAMPLER_LISTENERS_MAX 4
@@ -93,6 +95,9 @@ struct sampler_stats {
 	uint64_t first_sample_ns,
 		last_sample_ns; /* CLOCK_MONOTONIC; 0: none. By CPU chunks, so exact to a round */
 	uint64_t rounds;
+	uint64_t cpus_added, cpus_missed; /* came online since the beginning: were sampled from then
+					     on, or could not be */
+	int cpu_added, cpu_missed;        /* the first of these */
 };
 
 /* How the events were opened. */
@@ -139,6 +144,13 @@ int sampler_poll_fd(const struct sampler *s);
 
 /* Hands everything that is in the rings to the listeners. 0 or the listener's -errno. */
 int sampler_drain(struct sampler *s);
+
+/*
+ * Looks which CPUs are online, every SAMPLER_DRAIN_MS at most, and in SAMPLER_CPUS samples those that came since the
+ * beginning, or that went and came back: the kernel ends the events of a CPU that goes. Those of threads stay, but
+ * there are none for a CPU that is new. Call it between drains. 0, or the listener's -errno.
+ */
+int sampler_follow_cpus(struct sampler *s);
 
 /* Ends sampling and drains a last time. 0 or the listener's -errno. */
 int sampler_stop(struct sampler *s);

@@ -66,7 +66,7 @@ static int take_process(void *ctx, pid_t pid, enum sampler_news news)
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	struct sampler_listener listener = {f, take_records, take_round, take_process};
+	struct sampler_listener listener = {f, take_records, take_round, take_process, NULL};
 
 	assert_non_null(f);
 	f->taken = malloc(TAKEN_BYTES);

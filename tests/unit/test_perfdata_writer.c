@@ -47,8 +47,8 @@ static struct perfdata_writer *writer_on(int fd)
 		.clockid = 1,
 	};
 	struct perfdata_writer_event events[2] = {
-		{attr, "cpu-clock:u", ids_of_first, 3},
-		{attr, "my-event", ids_of_second, 1},
+		{attr, "cpu-clock:u", ids_of_first, 3, 0},
+		{attr, "my-event", ids_of_second, 1, 2},
 	};
 	static const char *const words[] = {"profcpu", "collect", NULL};
 	struct perfdata_writer_info info = {"profcpu test", words, 5000, 3000, NULL, 0};
@@ -117,6 +117,38 @@ static uint64_t read_back(int fd, uint64_t *ret_last, struct perfdata_stats *ret
 		*ret_stats = *perfdata_stats(d);
 	perfdata_close(d);
 	return n;
+}
+
+static void ids_can_be_added_while_it_is_written(void **state)
+{
+	(void)state;
+	AUTO_CLOSE int fd = memory_file();
+	struct perfdata_writer *w = writer_on(fd);
+	struct sample late = sample_at(1001, 22);
+
+	write_rounds(w, 10);
+	assert_int_equal(perfdata_writer_add_id(w, 1, 22), 0);
+	assert_int_equal(perfdata_writer_records(w, &late, sizeof(late)), 0);
+	assert_int_equal(perfdata_writer_round(w), 0);
+	/* Also of a recorder that is killed now. */
+	assert_int_equal(read_back(fd, NULL, NULL), 21);
+	assert_int_equal(perfdata_writer_add_id(w, 1, 23), 0);
+	assert_int_equal(perfdata_writer_add_id(w, 1, 24), -E2BIG);
+	assert_int_equal(perfdata_writer_add_id(w, 0, 14), -E2BIG);
+	assert_int_equal(perfdata_writer_finish(w, 1, 1001), 0);
+	perfdata_writer_free(w);
+	assert_int_equal(read_back(fd, NULL, NULL), 21);
+
+	struct perfdata *d = NULL;
+	size_t n;
+
+	assert_int_equal(perfdata_open(fd, &d, NULL), 0);
+	const struct perfdata_event *events = perfdata_events(d, &n);
+
+	assert_int_equal(events[0].nids, 3);
+	assert_int_equal(events[1].nids, 3);
+	assert_int_equal(events[1].ids[2], 23);
+	perfdata_close(d);
 }
 
 static void what_was_written_is_read_back(void **state)
@@ -303,6 +335,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_written_is_read_back),
+		cmocka_unit_test(ids_can_be_added_while_it_is_written),
 		cmocka_unit_test(any_prefix_can_be_read_and_repaired),
 		cmocka_unit_test(what_is_not_ours_is_not_repaired),
 		cmocka_unit_test(build_ids_can_be_set_and_set_again),

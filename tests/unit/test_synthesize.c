@@ -91,7 +91,7 @@ static int take_round(void *ctx)
 static const char *synthesized(bool system_wide, pid_t pid)
 {
 	struct sampler s = {.options = {.roots = {.proc = root}, .system_wide = system_wide}};
-	struct sampler_listener listener = {NULL, take_records, take_round, NULL};
+	struct sampler_listener listener = {NULL, take_records, take_round, NULL, NULL};
 
 	text_len = rounds = 0;
 	text[0] = 0;

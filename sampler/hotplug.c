@@ -1,0 +1,129 @@
+/* CPUs that go offline and come online while they are sampled. */
+#include "sampler/internal.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "sampler/cpulist.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#define LOOK_NS (SAMPLER_DRAIN_MS * NS_PER_MS)
+
+static bool has(const int *cpus, size_t n, int cpu)
+{
+	for (size_t i = 0; i < n; i++)
+		if (cpus[i] == cpu)
+			return true;
+	return false;
+}
+
+/* Such a CPU is said once. */
+static int miss(struct sampler *s, int cpu)
+{
+	if (has(s->missed.v, s->missed.len, cpu))
+		return 0;
+	if (!s->stats.cpus_missed++)
+		s->stats.cpu_missed = cpu;
+	return vec_push(&s->missed, cpu);
+}
+
+static int tell_id(struct sampler *s, size_t event, uint64_t id)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->nlisteners && !r; i++)
+		if (s->listeners[i].event_id)
+			r = s->listeners[i].event_id(s->listeners[i].ctx, event, id);
+	return r;
+}
+
+/* Opens the events on the CPU of a ring, whose owner is there. */
+static int sample(struct sampler *s, size_t cpu_index)
+{
+	size_t before[SAMPLER_EVENTS_MAX];
+	int cpu = s->cpus.v[cpu_index];
+	int r, told = 0;
+
+	for (size_t e = 0; e < s->options.nevents; e++)
+		before[e] = s->ids[e].len;
+	r = sampler_open_on_cpu(s, cpu_index);
+	sampler_show_ids(s);
+	for (size_t e = 0; e < s->options.nevents && !r && !told; e++)
+		for (size_t i = before[e]; i < s->ids[e].len && !told; i++)
+			told = tell_id(s, e, s->ids[e].v[i]);
+	if (r || told) {
+		sampler_close_on_cpu(s, cpu);
+		return told && told != -E2BIG ? told : miss(s, cpu);
+	}
+	if (!s->stats.cpus_added++)
+		s->stats.cpu_added = cpu;
+	return 0;
+}
+
+static int make_room(struct sampler *s)
+{
+	size_t n = s->cpus.len + 1;
+	struct ring *rings = reallocarray(s->rings, n, sizeof(*rings));
+	uint64_t *heads = rings ? reallocarray(s->heads, n, sizeof(*heads)) : NULL;
+
+	if (rings)
+		s->rings = rings;
+	if (heads)
+		s->heads = heads;
+	return heads ? 0 : -ENOMEM;
+}
+
+/* A CPU that was not there before. */
+static int add(struct sampler *s, int cpu)
+{
+	struct epoll_event e = {.events = EPOLLIN | EPOLLET};
+	struct sampler_problem problem;
+	size_t index = s->cpus.len;
+	int r = make_room(s);
+
+	if (r)
+		return r;
+	if (sampler_open_ring(s, cpu, &problem))
+		return miss(s, cpu);
+	if (s->cpus.len == index)
+		return 0; /* it went again */
+	/* Without it the ring is read at the intervals that there are in any case. */
+	(void)epoll_ctl(s->poll_fd, EPOLL_CTL_ADD, s->owners.v[index], &e);
+	return sample(s, index);
+}
+
+static int follow(struct sampler *s, const int *online, size_t n)
+{
+	bool whole = s->setup.mode == SAMPLER_CPUS;
+	int r = 0;
+
+	for (size_t i = 0; i < s->cpus.len && !r && whole; i++) {
+		bool there = has(online, n, s->cpus.v[i]), was = !s->rings[i].offline;
+
+		s->rings[i].offline = !there;
+		if (was && !there)
+			sampler_close_on_cpu(s, s->cpus.v[i]);
+		else if (there && !was)
+			r = sample(s, i);
+	}
+	for (size_t i = 0; i < n && !r; i++)
+		if (!has(s->cpus.v, s->cpus.len, online[i]) &&
+		    !has(s->missed.v, s->missed.len, online[i]))
+			r = whole ? add(s, online[i]) : miss(s, online[i]);
+	return r;
+}
+
+int sampler_follow_cpus(struct sampler *s)
+{
+	AUTO_FREE int *online = NULL;
+	uint64_t now = clock_monotonic_ns();
+	size_t n;
+
+	if (s->looked_ns && now - s->looked_ns < LOOK_NS)
+		return 0;
+	s->looked_ns = now;
+	/* What cannot be read now can be read the next time. */
+	return cpulist_read_online(s->options.roots.sysfs, &online, &n) ? 0 : follow(s, online, n);
+}
