@@ -51,7 +51,7 @@ if [ "$paranoid" -le 2 ]; then
 		grep -q 'set-uid' "$T/refused" && fail "$program as root: $(cat "$T/refused")"
 		grep -q ';main;.*alpha_leaf' "$T/root-$program/folded_stacks.out" || fail "$program: no samples as root"
 	done
-	survives "${nobody[@]}" "$T/profcpu" collect -F 199 -o "$T/ours/among" -- sh -c "$T/shares 0.3; $T/shares_unread 0.3; exit 0"
+	survives "${nobody[@]}" "$T/profcpu" collect -F 199 -o "$T/ours/among" -- sh -c "$T/shares 0.3; $T/shares_unread 2; exit 0" # longer than a round, so that its name can be read
 	grep -q '^profcpu: warning: process [0-9]* ([a-z_]*) executed a program' "$T/refused" || fail "says nothing of a child: $(cat "$T/refused")"
 	grep -q ';main;.*alpha_leaf' "$T/ours/among/folded_stacks.out" || fail "the other child has no samples"
 fi
