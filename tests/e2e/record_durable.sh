@@ -5,6 +5,7 @@
 . "$TESTS/e2e/lib.sh"
 need strace
 need_sampling
+export ASAN_OPTIONS="${ASAN_OPTIONS:-}:detect_leaks=0" # LeakSanitizer does not work under strace
 start_shares 60
 
 traced() { # COMMAND...
