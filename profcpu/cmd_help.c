@@ -4,13 +4,14 @@
 
 #include <stdio.h>
 
-static void help_overview(void)
+void help_overview(FILE *out)
 {
-	printf("usage: profcpu COMMAND [ARG...]\n\n");
+	fprintf(out, "usage: profcpu COMMAND [ARG...]\n\n");
 	for (const struct command *const *c = command_table; *c; c++)
-		printf("  %-12s %s\n", (*c)->name, (*c)->summary);
-	printf("\n`profcpu help COMMAND` shows the options of one. Exit status: 0 done; 1 failed, or the input was\n"
-	       "damaged and the outputs hold what could be read; 2 wrong usage; of collect -- CMD that of the command.\n");
+		fprintf(out, "  %-12s %s\n", (*c)->name, (*c)->summary);
+	fprintf(out,
+		"\n`profcpu help COMMAND` shows the options of one. Exit status: 0 done; 1 failed, or the input was\n"
+		"damaged and the outputs hold what could be read; 2 wrong usage; of collect -- CMD that of the command.\n");
 }
 
 static int help_run(int argc, char **argv)
@@ -28,7 +29,7 @@ static int help_run(int argc, char **argv)
 	if (c)
 		fputs(c->usage, stdout);
 	else
-		help_overview();
+		help_overview(stdout);
 	return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 }
 

@@ -2,6 +2,8 @@
 #ifndef PROFCPU_COMMAND_H
 #define PROFCPU_COMMAND_H
 
+#include <stdio.h>
+
 #define EXIT_DONE 0
 #define EXIT_FAILED 1
 #define EXIT_USAGE 2
@@ -19,6 +21,9 @@ extern const struct command command_collect, command_postprocess, command_fold, 
 
 /* By name; NULL if there is none. */
 const struct command *command_find(const char *name);
+
+/* What `profcpu help` shows: the commands and the exit status. */
+void help_overview(FILE *out);
 
 /* All commands, ended by NULL. */
 extern const struct command *const command_table[];

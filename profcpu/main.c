@@ -37,11 +37,15 @@ static int main_hold_standard_descriptors(void)
 
 int main(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : "help";
-
 	if (main_hold_standard_descriptors())
 		return EXIT_FAILED;
 	log_set_sink(main_sink);
+	if (argc < 2) {
+		help_overview(stderr);
+		return EXIT_USAGE;
+	}
+	const char *name = argv[1];
+
 	if (!strcmp(name, "--version") || !strcmp(name, "-V"))
 		name = "version";
 	if (!strcmp(name, "--help") || !strcmp(name, "-h"))
@@ -56,11 +60,7 @@ int main(int argc, char **argv)
 		fputs(c->usage, stdout);
 		return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
 	}
-	if (argc > 1) {
-		argc--;
-		argv++;
-	}
-	int status = c->run(argc, argv);
+	int status = c->run(argc - 1, argv + 1);
 
 	log_sum_up();
 	return status;

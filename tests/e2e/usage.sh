@@ -38,6 +38,11 @@ done
 wrong "help takes no argument 'x'$(shows help how)" help fold x
 wrong "there is no command 'nonsense'; \`profcpu help\` lists them" nonsense
 wrong "there is no command 'nonsense'; \`profcpu help\` lists them" help nonsense
+status=0
+"$PROFCPU" >out 2>err || status=$?
+[ "$status" = 2 ] || fail "no command: exit $status"
+[ ! -s out ] || fail "no command: something on stdout"
+"$PROFCPU" help | cmp - err || fail "no command: not the text of help on stderr"
 wrong "--names takes perf or full, not 'short'" fold --names short
 
 # Combinations that cannot mean anything.
