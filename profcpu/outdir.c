@@ -118,6 +118,19 @@ static int outdir_make_new(struct outdir *ret_dir)
 	return outdir_take(openat(parent_fd, name, OUTDIR_FLAGS | O_NOFOLLOW), path, OUTDIR_PARENT, ret_dir);
 }
 
+/* Only the last directory of the path: a mistyped one is to fill no disk that was not meant. */
+static int outdir_make_wanted(const char *wanted)
+{
+	if (!mkdir(wanted, 0777) || errno == EEXIST)
+		return 0;
+	if (errno != ENOENT || !*wanted)
+		return outdir_failed(wanted, -errno);
+	log_error("cannot make a directory for the outputs at %s: the directory that it is to be made in is not there; make "
+		  "that first (mkdir -p), or choose another one with -o",
+		  wanted);
+	return -ENOENT;
+}
+
 int outdir_make(const char *wanted, struct outdir *ret_dir)
 {
 	if (!wanted)
@@ -126,10 +139,10 @@ int outdir_make(const char *wanted, struct outdir *ret_dir)
 		log_error("-o takes a directory; outputs are several files and cannot go to stdout");
 		return -EINVAL;
 	}
-	int r = file_mkdirs(wanted);
+	int r = outdir_make_wanted(wanted);
 
 	if (r)
-		return outdir_failed(wanted, r);
+		return r;
 	char *path = strdup(wanted);
 
 	return outdir_take(open(wanted, OUTDIR_FLAGS), path, wanted, ret_dir);

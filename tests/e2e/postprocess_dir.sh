@@ -56,6 +56,9 @@ done
 "$PROFCPU" postprocess -q - -o redirected <alone.data || fail "a redirected perf.data: exit $?"
 
 # What cannot be read leaves no directory behind, and one that was there stays, as it was.
+refuses "$PROFCPU" postprocess alone.data -o not/there
+grep -q 'at not/there: .*mkdir -p' "$T/refused" || fail "$(cat "$T/refused")"
+[ ! -e not ] || fail "the parents of a mistyped directory were made"
 [ ! -e profilings ] || fail "a directory was made for nothing"
 head -c 100 one.tar.gz >cut.tar.gz
 echo hello >hello

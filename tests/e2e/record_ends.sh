@@ -104,6 +104,8 @@ says 'no such tracepoint|tracefs is not mounted|no permission' -p "$load_pid" -e
 says 'cannot execute ./nosuch: No such file' -o m5 -- ./nosuch
 touch file
 says 'cannot make a directory for the outputs at file/x: Not a directory; choose one with -o' -p "$load_pid" -o file/x
+says 'at not/there: the directory that it is to be made in is not there; make that first' -p "$load_pid" -o not/there
+[ ! -e not ] || fail "the parents of a mistyped directory were made"
 says 'no process, no command' -o m6
 mkdir pmu # a tree that has a PMU: the choice is made, and given up again where cycles cannot be opened
 mkdir -p pmu/bus/event_source/devices/cpu pmu/devices/system/cpu
