@@ -101,7 +101,8 @@ int options_duration(const char *option, const char *text, uint64_t *ret_ns)
 		*ret_ns = (uint64_t)(s * (double)NS_PER_S);
 		return 0;
 	}
-	log_error("%s takes a time such as 10, 0.5, 500ms or 2m, not '%s'", option, text);
+	log_error("%s takes a time from 1ms to 366 days, in seconds or with ms, s, m or h behind it (10, 0.5, 500ms, 2m), not '%s'",
+		  option, text);
 	return -EINVAL;
 }
 

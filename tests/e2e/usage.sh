@@ -43,6 +43,10 @@ status=0
 [ "$status" = 2 ] || fail "no command: exit $status"
 [ ! -s out ] || fail "no command: something on stdout"
 "$PROFCPU" help | cmp - err || fail "no command: not the text of help on stderr"
+for time in 0 0ms 0.0001 8785h -1 inf nan 1h30 10x 10sec; do
+	wrong "-d takes a time from 1ms to 366 days, in seconds or with ms, s, m or h behind it (10, 0.5, 500ms, 2m), not '$time'" \
+		collect -a "-d$time"
+done
 wrong "--names takes perf or full, not 'short'" fold --names short
 
 # Combinations that cannot mean anything.
