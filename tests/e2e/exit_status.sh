@@ -51,6 +51,13 @@ done
 gives 137 'the command was ended by signal 9' "$PROFCPU" collect -q -o status -- sh -c 'kill -KILL $$'
 gives 0 '' "$PROFCPU" collect -q -d 0.2 -o status -- sh -c 'sleep 1; exit 7'
 gives 1 'error: cannot execute no-such-command' "$PROFCPU" collect -q -o status -- no-such-command
+# With -p it says how long these are recorded, and is not recorded itself.
+start_shares 60
+# shellcheck disable=SC2016 # for that shell
+gives 3 '' "$PROFCPU" collect -q -F 999 -p "$SHARES_PID" -o with -- sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 3'
+stop "$SHARES_PID"
+grep -q '^shares;' with/folded_stacks.out || fail "-p beside a command: the process is not recorded"
+grep -q '^sh;' with/folded_stacks.out && fail "-p beside a command: the command is recorded"
 
 # Ctrl-C reaches the command too; what was recorded is saved, which is what was asked for.
 for pause in 0.3 0.31 0.32 0.33 0.34; do
