@@ -309,7 +309,7 @@ static int collect_run(struct collect_arguments *a)
 	if (status != EXIT_DONE)
 		outdir_remove_empty(&dir);
 	outdir_release(&dir);
-	return fflush(stdout) ? EXIT_FAILED : status;
+	return command_end(status);
 }
 
 static int collect_main(int argc, char **argv)

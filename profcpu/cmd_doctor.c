@@ -2,6 +2,7 @@
 #include "base/outbuf.h"
 #include "profcpu/command.h"
 #include "profcpu/doctor.h"
+#include "profcpu/mend.h"
 #include "profcpu/options.h"
 
 #include <limits.h>
@@ -117,7 +118,7 @@ static int doctor_run(int argc, char **argv)
 		doctor_print(&out, &report);
 	r = outbuf_close(&out);
 	if (r)
-		log_error("cannot write to stdout: %s", strerror(-r));
+		log_error("cannot write to stdout: %s%s", strerror(-r), mend_of_stdout(r));
 	return r || !report.can_record ? EXIT_FAILED : EXIT_DONE;
 }
 

@@ -6,7 +6,6 @@
 #include "flamegraph/tree_profile.h"
 #include "profcpu/command.h"
 #include "profcpu/input.h"
-#include "profcpu/mend.h"
 #include "profcpu/options.h"
 #include "profcpu/outfile.h"
 
@@ -367,7 +366,7 @@ static int flamegraph_write(struct flamegraph_arguments *a, struct tree *tree)
 	int r = flamegraph_make(&c, a->out);
 
 	if (r) {
-		log_error("cannot write %s: %s%s", a->out ? a->out : "the picture to stdout", strerror(-r), mend_of(r));
+		outfile_failed(a->out, "the picture", r);
 		return r;
 	}
 	if (c.stats.left_out_below > 1)

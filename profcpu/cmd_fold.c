@@ -3,7 +3,6 @@
 #include "profcpu/command.h"
 #include "profcpu/fold_inline.h"
 #include "profcpu/input.h"
-#include "profcpu/mend.h"
 #include "profcpu/options.h"
 #include "profcpu/outfile.h"
 
@@ -219,7 +218,7 @@ static int fold_write(struct fold_arguments *a, struct profile *profile, const s
 		r = outfile_close(&file, r ? r : closed);
 	}
 	if (r)
-		log_error("cannot write %s: %s%s", a->out ? a->out : "the folded stacks", strerror(-r), mend_of(r));
+		outfile_failed(a->out, "the folded stacks", r);
 	else
 		fold_say(a, input, &stats);
 	return r;

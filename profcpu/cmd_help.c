@@ -30,7 +30,7 @@ static int help_run(int argc, char **argv)
 		fputs(c->usage, stdout);
 	else
 		help_overview(stdout);
-	return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+	return command_end(EXIT_DONE);
 }
 
 const struct command command_help = {

@@ -223,7 +223,7 @@ static int postprocess_main(int argc, char **argv)
 	if (dir.fd >= 0 && !a.options.quiet && (status == EXIT_DONE || !faccessat(dir.fd, RECORDING_SVG, F_OK, 0)))
 		printf("written   %s\n", dir.path);
 	outdir_release(&dir);
-	return fflush(stdout) ? EXIT_FAILED : status;
+	return command_end(status);
 }
 
 const struct command command_postprocess = {

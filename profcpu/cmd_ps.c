@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "container/targets.h"
 #include "profcpu/command.h"
+#include "profcpu/mend.h"
 #include "profcpu/options.h"
 
 #include <limits.h>
@@ -186,7 +187,7 @@ static int ps_print(const struct ps_options *options, struct target_list *list)
 	int r = outbuf_close(&out);
 
 	if (r) {
-		log_error("cannot write to stdout: %s", strerror(-r));
+		log_error("cannot write to stdout: %s%s", strerror(-r), mend_of_stdout(r));
 		return EXIT_FAILED;
 	}
 	if (!list->len && !options->json)

@@ -10,7 +10,7 @@ static int version_run(int argc, char **argv)
 	if (options_no_argument(&command_version, argc, argv))
 		return EXIT_USAGE;
 	printf("profcpu %s\n", PROFCPU_VERSION);
-	return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+	return command_end(EXIT_DONE);
 }
 
 const struct command command_version = {

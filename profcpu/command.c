@@ -1,5 +1,9 @@
 #include "profcpu/command.h"
 
+#include "base/log.h"
+#include "profcpu/mend.h"
+
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -21,4 +25,13 @@ const struct command *command_find(const char *name)
 		if (!strcmp((*c)->name, name))
 			return *c;
 	return NULL;
+}
+
+int command_end(int status)
+{
+	if (!fflush(stdout))
+		return status;
+	if (status != EXIT_FAILED)
+		log_error("cannot write to stdout: %s%s", strerror(errno), mend_of_stdout(-errno));
+	return EXIT_FAILED;
 }

@@ -22,6 +22,10 @@ extern const struct command command_collect, command_postprocess, command_fold, 
 /* By name; NULL if there is none. */
 const struct command *command_find(const char *name);
 
+/* What a command ends with: status, where all that was printed has left; else EXIT_FAILED, said by log_error unless status is
+ * a failure that was said already. */
+int command_end(int status);
+
 /* What `profcpu help` shows: the commands and the exit status. */
 void help_overview(FILE *out);
 

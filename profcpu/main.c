@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 	}
 	if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h"))) {
 		fputs(c->usage, stdout);
-		return fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+		return command_end(EXIT_DONE);
 	}
 	int status = c->run(argc - 1, argv + 1);
 

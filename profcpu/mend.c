@@ -22,3 +22,10 @@ const char *mend_of(int error)
 		return "";
 	}
 }
+
+const char *mend_of_stdout(int error)
+{
+	if (error == -ENOSPC || error == -EDQUOT)
+		return "; make room where stdout goes, or let it go elsewhere";
+	return error == -EFBIG ? mend_of(error) : "";
+}

@@ -5,4 +5,7 @@
 /* To be put behind a message: "; make room or ..." for a -errno, "" where nothing is known to help. Static. */
 const char *mend_of(int error);
 
+/* The same of writing to stdout. */
+const char *mend_of_stdout(int error);
+
 #endif

@@ -1,6 +1,8 @@
 #include "profcpu/outfile.h"
 
 #include "base/cleanup.h"
+#include "base/log.h"
+#include "profcpu/mend.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -121,6 +123,19 @@ static int outfile_open_place(struct outfile *f, struct outfile_place *p, const 
 	return plain && (r == -EACCES || r == -EPERM || r == -EROFS) ? outfile_open_there(f, p, O_NOFOLLOW | O_TRUNC) : r;
 }
 
+static bool outfile_is_stdout(const char *path)
+{
+	return !path || !strcmp(path, "-");
+}
+
+void outfile_failed(const char *path, const char *what, int error)
+{
+	if (outfile_is_stdout(path))
+		log_error("cannot write %s to stdout: %s%s", what, strerror(-error), mend_of_stdout(error));
+	else
+		log_error("cannot write %s: %s%s", path, strerror(-error), mend_of(error));
+}
+
 int outfile_open(const char *path, struct outfile *ret_file)
 {
 	struct outfile f = {.fd = STDOUT_FILENO, .dir_fd = -1};
@@ -128,7 +143,7 @@ int outfile_open(const char *path, struct outfile *ret_file)
 	struct stat st;
 	int r = 0;
 
-	if (path && strcmp(path, "-") != 0) {
+	if (!outfile_is_stdout(path)) {
 		if (strlen(path) >= sizeof(place.path))
 			return -ENAMETOOLONG;
 		strcpy(place.path, path);

@@ -21,6 +21,9 @@ struct outfile {
 /* NULL or "-" is stdout. 0 (ended by outfile_close) or -errno. */
 int outfile_open(const char *path, struct outfile *ret_file);
 
+/* Says by log_error that it cannot be written; what: "the picture", where path is stdout. */
+void outfile_failed(const char *path, const char *what, int error);
+
 /* Ends it: with error 0 what was written is put in its place, else it is thrown away where that can be. Gives error, or the
  * -errno of putting it there. */
 int outfile_close(struct outfile *file, int error);

@@ -100,9 +100,10 @@ static int postprocess_report(struct profile *profile, const struct input_result
 	int r = report_write(profile, result, &out);
 	int closed = outbuf_close(&out);
 
-	if (r || closed)
-		log_error("cannot print the report: %s", strerror(-(r ? r : closed)));
-	return r ? r : closed;
+	r = r ? r : closed;
+	if (r)
+		log_error("cannot print the report: %s%s", strerror(-r), mend_of_stdout(r));
+	return r;
 }
 
 static int postprocess_outputs(struct source *source, struct profile *profile, const struct outdir *dir,

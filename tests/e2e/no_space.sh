@@ -45,7 +45,14 @@ rm "$T/many"
 
 for command in fold flamegraph; do
 	"$PROFCPU" "$command" "$T/good" >/dev/full 2>"$T/refused" && fail "$command: success on a full device"
-	grep -q 'error: ' "$T/refused" || fail "$command on a full device says nothing"
+	grep -q 'error: cannot write .* to stdout: No space left on device; make room where stdout goes' "$T/refused" ||
+		fail "$command on a full device: $(cat "$T/refused")"
+done
+for arguments in help version ps doctor "postprocess $T/good" "help fold" "fold --help"; do
+	# shellcheck disable=SC2086 # several words
+	"$PROFCPU" $arguments >/dev/full 2>"$T/refused" && fail "$arguments: success on a full device"
+	[ "$(grep -c 'error: .*No space left on device; make room where stdout goes' "$T/refused")" = 1 ] ||
+		fail "$arguments on a full device: $(cat "$T/refused")"
 done
 
 refuses "$PROFCPU" collect -p "$SHARES_PID" -d 1 -o "$T/frozen/rec"
