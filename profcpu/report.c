@@ -123,7 +123,7 @@ static void report_losses(const struct perfdata_stats *d, struct outbuf *out)
 	if (!d->lost_events && !d->lost_samples && !d->throttled)
 		outbuf_str(out, ", none lost");
 	if (d->lost_events || d->lost_samples)
-		outbuf_printf(out, ", %llu lost (raise the ring size, or lower -F)",
+		outbuf_printf(out, ", %llu lost (lower -F, or record with CAP_IPC_LOCK, which gives larger rings)",
 			      (unsigned long long)(d->lost_events + d->lost_samples));
 	if (d->throttled)
 		outbuf_printf(out, ", throttled %llu times (lower -F, or raise kernel.perf_event_max_sample_rate)",

@@ -74,6 +74,12 @@ for input in cut.tar.gz hello header missing; do
 	[ -z "$(ls mine)" ] || fail "$input: left in it: $(ls mine)"
 done
 
+# Samples that the kernel lost are counted, with what can be done. The record says 12.
+cp "$TESTS/golden/perf/6.1-pipe/perf.data" lossy.data
+printf '\2\0\0\0\0\0\60\0%b\14\0\0\0\0\0\0\0%b' '\0\0\0\0\0\0\0\0' '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >>lossy.data
+"$PROFCPU" postprocess lossy.data -o lossy >out || fail "lost samples: exit $?"
+grep -q '^samples   98, 12 lost (lower -F, or record with CAP_IPC_LOCK, which gives larger rings)$' out || fail "lost samples: $(head -n 1 out)"
+
 # A directory with nothing in it but a perf.data is a recording too, without a manifest.
 mkdir bare
 cp alone.data bare/perf.data
