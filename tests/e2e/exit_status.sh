@@ -71,3 +71,18 @@ for pause in 0.3 0.31 0.32 0.33 0.34; do
 	[ $status = 0 ] || fail "Ctrl-C: exit $status: $(cat err)"
 	[ -s both/flamegraph.svg ] || fail "Ctrl-C: no picture"
 done
+
+# A second one while the outputs are made ends that; what is there is whole, and they can be made later.
+setsid bash -c 'trap - INT; exec "$0" collect -q -a -F 4999 -o twice -d 60' "$PROFCPU" >out 2>err </dev/null &
+group=$!
+wait_for 20 test -s twice/perf.data || fail "twice: it did not start: $(cat err)"
+sleep 1
+kill -INT $group
+wait_for 20 test -s twice/flamegraph.svg || fail "twice: no picture: $(cat err)"
+kill -INT $group
+status=0
+wait $group || status=$?
+[ $status = 130 ] || [ $status = 0 ] || fail "a second Ctrl-C: exit $status: $(cat err)" # 0: it was done by then
+tail -c 20 twice/flamegraph.svg | grep -q '</svg>' || fail "a second Ctrl-C: a part of a picture"
+gives 0 '' "$PROFCPU" postprocess -q twice
+[ -s twice/prof.tar.gz ] || fail "a second Ctrl-C: not all outputs can be made later"
