@@ -85,13 +85,10 @@ static const struct elf_section *section_of(const struct loading *l, const Elf64
 static uint64_t file_off_of(const struct elf_file *image, const struct elf_section *section,
 			    uint64_t vaddr)
 {
-	for (size_t i = 0; i < image->nsegments; i++) {
-		const struct image_segment *s = &image->segments[i];
-		uint64_t bytes = s->mem_bytes > s->file_bytes ? s->mem_bytes : s->file_bytes;
+	uint64_t file_off;
 
-		if (bytes && vaddr >= s->vaddr && vaddr < s->vaddr + bytes)
-			return vaddr - s->vaddr + s->file_off;
-	}
+	if (!image_segments_file_off(image->segments, image->nsegments, vaddr, &file_off))
+		return file_off;
 	return vaddr - section->addr + section->file_off;
 }
 

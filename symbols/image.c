@@ -8,94 +8,20 @@
 #include <errno.h>
 #include <string.h>
 
-/* perf keeps symbols by file offset; so does the table inside, and vaddrs are translated on the way in and out. */
-struct image_provider {
-	struct symbol_provider provider;
-	struct elf_symbols symbols;
-	const struct image *image;
-};
-
-static const struct image_segment *segment_of(const struct image *image, uint64_t vaddr)
-{
-	for (size_t i = 0; i < image->nsegments; i++) {
-		const struct image_segment *s = &image->segments[i];
-		uint64_t bytes = s->mem_bytes > s->file_bytes ? s->mem_bytes : s->file_bytes;
-
-		if (vaddr >= s->vaddr && vaddr - s->vaddr < bytes)
-			return s;
-	}
-	return NULL;
-}
-
-static int image_find(struct symbol_provider *p, uint64_t addr, uint64_t time_ns,
-		      struct symbol *ret_symbol)
-{
-	const struct image_provider *ip = (const struct image_provider *)p;
-	const struct image_segment *s = segment_of(ip->image, addr);
-
-	if (!s)
-		return -ENOENT;
-	uint64_t delta = s->vaddr - s->file_off;
-	int error = symbol_provider_find(&ip->symbols.table->provider, addr - delta, time_ns, ret_symbol);
-
-	if (error)
-		return error;
-	uint64_t bytes = s->mem_bytes > s->file_bytes ? s->mem_bytes : s->file_bytes;
-	uint64_t last = bytes - 1 > UINT64_MAX - s->vaddr ? UINT64_MAX : s->vaddr + (bytes - 1);
-	uint64_t before = addr - delta - ret_symbol->start, behind = ret_symbol->end - (addr - delta);
-
-	/* A symbol without a size may reach over the end of its segment: there it answers no more. */
-	ret_symbol->start = before > addr - s->vaddr ? s->vaddr : addr - before;
-	ret_symbol->end = behind > last - addr ? last : addr + behind;
-	if (ret_symbol->end <= addr)
-		ret_symbol->end = addr + 1;
-	ret_symbol->base += delta;
-	return 0;
-}
-
-static uint32_t image_piece(const struct symbol_provider *p, uint64_t addr, uint64_t time_ns)
-{
-	const struct image_provider *ip = (const struct image_provider *)p;
-	const struct image_segment *s = segment_of(ip->image, addr);
-
-	return s ? symbol_provider_piece(&ip->symbols.table->provider, addr - (s->vaddr - s->file_off), time_ns)
-		 : SYMBOL_NO_PIECE;
-}
-
-static void image_provider_free(struct symbol_provider *p)
-{
-	struct image_provider *ip = (struct image_provider *)p;
-
-	elf_symbols_free(&ip->symbols);
-	free(ip);
-}
-
-static const struct symbol_provider_ops image_ops = {
-	.name = "image",
-	.find = image_find,
-	.piece = image_piece,
-	.free = image_provider_free,
-};
-
 static int load_symbols(struct image *image, const struct elf_file *f, const struct elf_file *debug,
 			enum symbol_source source)
 {
-	struct image_provider *ip = calloc(1, sizeof(*ip));
+	struct elf_symbols symbols;
+	int error = elf_symbols_load(f, debug, source, &symbols);
 
-	if (!ip)
-		return -ENOMEM;
-	ip->provider.ops = &image_ops;
-	ip->image = image;
-	int error = elf_symbols_load(f, debug, source, &ip->symbols);
-
+	if (error == -ENOMEM)
+		return error;
 	if (error) {
-		free(ip);
-		if (error == -ENOMEM)
-			return error;
 		image->symbols_error = error == -ENOENT ? 0 : error;
 		return 0;
 	}
-	image->symbols = &ip->provider;
+	image->symbols = &symbols.table->provider;
+	memcpy(image->strings, symbols.strings, sizeof(image->strings));
 	return 0;
 }
 
@@ -164,17 +90,42 @@ void image_free(struct image *image)
 	if (!image)
 		return;
 	symbol_provider_free(image->symbols);
+	free(image->strings[0]);
+	free(image->strings[1]);
 	free(image->segments);
 	free(image);
 }
 
 int image_vaddr(const struct image *image, uint64_t file_off, uint64_t *ret_vaddr)
 {
+	uint64_t vaddr = 0;
+	bool found = false, executable = false;
+
 	for (size_t i = 0; i < image->nsegments; i++) {
 		const struct image_segment *s = &image->segments[i];
+		uint64_t at = file_off - s->file_off + s->vaddr;
 
-		if (file_off >= s->file_off && file_off - s->file_off < s->file_bytes) {
-			*ret_vaddr = file_off - s->file_off + s->vaddr;
+		if (file_off < s->file_off || file_off - s->file_off >= s->file_bytes || at < s->vaddr)
+			continue;
+		if (found && (s->flags & PF_X ? executable && at >= vaddr : executable || at >= vaddr))
+			continue;
+		found = true;
+		executable = s->flags & PF_X;
+		vaddr = at;
+	}
+	if (!found)
+		return -ENOENT;
+	*ret_vaddr = vaddr;
+	return 0;
+}
+
+int image_segments_file_off(const struct image_segment *segments, size_t n, uint64_t vaddr, uint64_t *ret_file_off)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct image_segment *s = &segments[i];
+
+		if (vaddr >= s->vaddr && (vaddr - s->vaddr < s->mem_bytes || vaddr - s->vaddr < s->file_bytes)) {
+			*ret_file_off = vaddr - s->vaddr + s->file_off;
 			return 0;
 		}
 	}

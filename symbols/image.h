@@ -26,12 +26,13 @@ struct image_segment {
  * of .symtab and then .dynsym, of the debug file where there is one, and slots of .plt as "NAME@plt".
  */
 struct image {
-	struct symbol_provider *symbols; /* by vaddr; NULL where the image has none */
+	struct symbol_provider *symbols; /* by file offset, as perf has them; NULL where the image has none */
 	struct image_build_id build_id;
 	struct image_segment *segments;
 	size_t nsegments;
 	bool is_elf; /* false: a file of another format, nothing is known of it */
 	bool has_debug_file; /* symbols come from a separate file */
+	unsigned char *strings[2]; /* private: what symbols' names are in */
 	int symbols_error; /* 0, or the -errno for which symbols are missing though the file has a table of them */
 };
 
@@ -51,8 +52,15 @@ int image_from_memory(const void *data, size_t len, enum symbol_source source, s
 
 void image_free(struct image *image);
 
-/* The vaddr of a file offset through the PT_LOAD segments. 0 or -ENOENT. */
+/*
+ * The vaddr of a file offset through the PT_LOAD segments. Of several that hold it, as odd or hostile files have them, an
+ * executable one wins, as what is asked for was executed; then the lowest vaddr. 0 or -ENOENT.
+ */
 int image_vaddr(const struct image *image, uint64_t file_off, uint64_t *ret_vaddr);
+
+/* The file offset of a vaddr. Of several segments that cover it in memory the first one in the file wins, as in perf (symbol-elf.c
+ * elf_read_program_header). 0 or -ENOENT. */
+int image_segments_file_off(const struct image_segment *segments, size_t n, uint64_t vaddr, uint64_t *ret_file_off);
 
 /* The build id alone, from an ELF file's notes, without reading symbols. 0, -ENOENT (none), -EBADMSG, -errno. */
 int image_build_id_of(int fd, struct image_build_id *ret_build_id);

@@ -441,25 +441,6 @@ static int images_open(struct images *im, uint32_t image)
 	return r;
 }
 
-/*
- * The vaddr of a file offset, also behind the bytes of a segment where the file has none: a library is mapped executable
- * as a whole before its data are mapped over it, which no record tells, and perf finds data symbols there.
- */
-static int images_vaddr(const struct image *elf, uint64_t file_off, uint64_t *ret_vaddr)
-{
-	if (!image_vaddr(elf, file_off, ret_vaddr))
-		return 0;
-	for (size_t i = 0; i < elf->nsegments; i++) {
-		const struct image_segment *s = &elf->segments[i];
-
-		if (file_off >= s->file_off && file_off - s->file_off < s->mem_bytes) {
-			*ret_vaddr = s->vaddr + (file_off - s->file_off);
-			return 0;
-		}
-	}
-	return -ENOENT;
-}
-
 /* Where functions of a file begin and end, read when the first address without a symbol is met. */
 static int images_open_bounds(struct images *im, const struct answers_image *key, struct images_source *s)
 {
@@ -477,13 +458,12 @@ static int images_open_bounds(struct images *im, const struct answers_image *key
 struct images_asked {
 	struct symbol_provider *symbols; /* NULL: there are none */
 	uint64_t addr; /* the question as the provider takes it */
-	bool has_addr; /* false: the file has nothing there */
 };
 
 static int images_provider(struct images *im, uint32_t image, uint64_t addr, struct images_asked *ret_asked)
 {
 	const struct answers_image *key = &im->answers->images.v[image];
-	struct images_asked asked = {.addr = addr, .has_addr = true};
+	struct images_asked asked = {.addr = addr};
 	const struct image *elf;
 	int r;
 
@@ -497,7 +477,6 @@ static int images_provider(struct images *im, uint32_t image, uint64_t addr, str
 		r = images_open(im, image);
 		elf = im->sources.v[image].elf;
 		asked.symbols = elf ? elf->symbols : NULL;
-		asked.has_addr = elf && !images_vaddr(elf, addr, &asked.addr);
 	}
 	if (!r)
 		*ret_asked = asked;
@@ -505,15 +484,17 @@ static int images_provider(struct images *im, uint32_t image, uint64_t addr, str
 }
 
 /* Makes the symbol of answers for a function without a name, kept by where it begins. 0, -ENOENT, -ENOMEM, -E2BIG. */
-static int images_ask_bounds(struct images *im, uint32_t image, uint64_t addr, uint64_t vaddr, uint32_t *ret_symbol)
+static int images_ask_bounds(struct images *im, uint32_t image, uint64_t addr, uint32_t *ret_symbol)
 {
 	struct answers_symbol found = {.image = image, .module = ANSWERS_NONE, .source = SYMBOL_BOUNDS};
 	struct images_source *source = &im->sources.v[image];
-	uint64_t start, end;
+	uint64_t start, end, vaddr;
 	char buf[24];
 	uint32_t *place;
-	int r = images_open_bounds(im, &im->answers->images.v[image], source);
+	int r = source->elf ? image_vaddr(source->elf, addr, &vaddr) : -ENOENT;
 
+	if (!r)
+		r = images_open_bounds(im, &im->answers->images.v[image], source);
 	if (!r)
 		r = function_bounds_find(&source->bounds, vaddr, &start, &end);
 	if (!r)
@@ -578,12 +559,12 @@ static int images_ask_anew(struct images *im, uint32_t image, uint64_t addr, uin
 
 	if (!r)
 		r = images_provider(im, image, addr, &asked);
-	if (r || !asked.has_addr)
+	if (r)
 		return r;
 	if (asked.symbols)
 		piece = symbol_provider_piece(asked.symbols, asked.addr, time_ns);
 	if (piece == SYMBOL_NO_PIECE)
-		return im->options.no_bounds ? 0 : images_ask_bounds(im, image, addr, asked.addr, ret_symbol);
+		return im->options.no_bounds ? 0 : images_ask_bounds(im, image, addr, ret_symbol);
 	r = images_piece_place(im, image, piece, &place);
 	if (!r && !*place) {
 		r = images_ask_provider(im, image, addr, &asked, time_ns, ret_symbol);

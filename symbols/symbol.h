@@ -47,7 +47,7 @@ struct symbol_provider_ops {
 	void (*free)(struct symbol_provider *p);
 };
 
-/* The first member of every provider. addr is a vaddr for image providers, an addr for process and kernel providers. */
+/* The first member of every provider. addr is a file offset for image providers, an addr for process and kernel providers. */
 struct symbol_provider {
 	const struct symbol_provider_ops *ops;
 };

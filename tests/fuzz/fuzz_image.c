@@ -21,17 +21,20 @@ static void probe(struct symbol_provider *p, uint64_t addr)
 static void probe_image(struct image *image)
 {
 	char hex[2 * IMAGE_BUILD_ID_MAX + 1];
-	uint64_t vaddr;
+	uint64_t vaddr, back;
 
 	image_build_id_hex(&image->build_id, hex);
-	for (uint64_t off = 0; image->symbols && off < 0x4000; off += 0x3f) {
-		probe(image->symbols, off);
-		if (!image_vaddr(image, off, &vaddr))
-			probe(image->symbols, vaddr);
+	for (uint64_t off = 0; off < 0x4000; off += 0x3f) {
+		if (image->symbols)
+			probe(image->symbols, off);
+		/* What a segment gives some segment takes back. */
+		if (!image_vaddr(image, off, &vaddr) &&
+		    image_segments_file_off(image->segments, image->nsegments, vaddr, &back))
+			abort();
 	}
 	for (size_t i = 0; image->symbols && i < image->nsegments; i++) {
-		probe(image->symbols, image->segments[i].vaddr);
-		probe(image->symbols, image->segments[i].vaddr + image->segments[i].mem_bytes - 1);
+		probe(image->symbols, image->segments[i].file_off);
+		probe(image->symbols, image->segments[i].file_off + image->segments[i].mem_bytes - 1);
 	}
 }
 

@@ -55,24 +55,27 @@ static int load(const char *kind, const char *path, const char *root, struct sym
 static void answer(struct symbol_provider *p, uint64_t addr)
 {
 	struct symbol s;
-	uint64_t at = addr;
 
-	if (!p || (image && image_vaddr(image, addr, &at)) || symbol_provider_find(p, at, 0, &s)) {
+	if (!p || symbol_provider_find(p, addr, 0, &s)) {
 		printf("%llx [unknown]\n", (unsigned long long)addr);
 		return;
 	}
 	char *demangled = image ? demangle_perf(s.name) : NULL;
 
 	printf("%llx %s+0x%llx\n", (unsigned long long)addr, demangled ? demangled : s.name,
-	       (unsigned long long)(at - s.base));
+	       (unsigned long long)(addr - s.base));
 	free(demangled);
 }
 
 static const char *symbol_at(uint64_t vaddr, const char *otherwise)
 {
 	struct symbol s;
+	uint64_t file_off;
 
-	return image->symbols && !symbol_provider_find(image->symbols, vaddr, 0, &s) ? s.name : otherwise;
+	return image->symbols && !image_segments_file_off(image->segments, image->nsegments, vaddr, &file_off) &&
+			       !symbol_provider_find(image->symbols, file_off, 0, &s)
+		       ? s.name
+		       : otherwise;
 }
 
 static void answer_inlines(uint64_t vaddr)

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "symbols/image.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -108,18 +109,18 @@ static struct image *from_memory(const struct blob *b)
 	return image;
 }
 
-static void assert_name(struct image *image, uint64_t vaddr, const char *name, int source)
+static void assert_name(struct image *image, uint64_t file_off, const char *name, int source)
 {
 	struct symbol s;
 
 	if (!name) {
-		assert_int_equal(symbol_provider_find(image->symbols, vaddr, 0, &s), -ENOENT);
+		assert_int_equal(symbol_provider_find(image->symbols, file_off, 0, &s), -ENOENT);
 		return;
 	}
-	assert_int_equal(symbol_provider_find(image->symbols, vaddr, 0, &s), 0);
+	assert_int_equal(symbol_provider_find(image->symbols, file_off, 0, &s), 0);
 	assert_string_equal(s.name, name);
 	assert_int_equal(s.source, source);
-	assert_true(s.base <= s.start && s.start <= vaddr && vaddr < s.end);
+	assert_true(s.base <= s.start && s.start <= file_off && file_off < s.end);
 }
 
 /* What nm and readelf say of the library; the choices were asked of perf script. */
@@ -142,13 +143,121 @@ static void the_symbols_are_those_that_perf_takes(void **state)
 	assert_name(image, 0x425, "plain", SYMBOL_SYMTAB);
 	assert_name(image, 0x426, "alias_one", SYMBOL_SYMTAB);
 	assert_name(image, 0x429, "outer", SYMBOL_SYMTAB);
-	assert_name(image, 0x15e8, "data_word", SYMBOL_SYMTAB);
+	assert_name(image, 0x5e8, "data_word", SYMBOL_SYMTAB);
 	assert_name(image, 0x900000, NULL, 0);
 	assert_int_equal(image_vaddr(image, 0x429, &vaddr), 0);
 	assert_int_equal(vaddr, 0x429);
 	assert_int_equal(image_vaddr(image, 0x5e8, &vaddr), 0);
 	assert_int_equal(vaddr, 0x15e8);
 	assert_int_equal(image_vaddr(image, 0x900000, &vaddr), -ENOENT);
+	image_free(image);
+}
+
+/* The library with other PT_LOAD segments than its own. */
+static struct image *with_segments(const struct image_segment *segments, size_t n)
+{
+	struct blob copy = {malloc(elf64.len), elf64.len};
+	Elf64_Ehdr head;
+	struct image *image;
+
+	assert_non_null(copy.data);
+	memcpy(copy.data, elf64.data, elf64.len);
+	memcpy(&head, copy.data, sizeof(head));
+	assert_true(n <= head.e_phnum);
+	for (size_t i = 0; i < head.e_phnum; i++) {
+		Elf64_Phdr p = {.p_type = PT_NULL};
+
+		if (i < n)
+			p = (Elf64_Phdr){.p_type = PT_LOAD,
+					 .p_flags = segments[i].flags,
+					 .p_offset = segments[i].file_off,
+					 .p_vaddr = segments[i].vaddr,
+					 .p_filesz = segments[i].file_bytes,
+					 .p_memsz = segments[i].mem_bytes};
+		memcpy(copy.data + head.e_phoff + i * sizeof(p), &p, sizeof(p));
+	}
+	image = from_memory(&copy);
+	free(copy.data);
+	return image;
+}
+
+static void assert_vaddr(const struct image *image, uint64_t file_off, uint64_t expected)
+{
+	uint64_t vaddr;
+
+	assert_int_equal(image_vaddr(image, file_off, &vaddr), 0);
+	assert_true(vaddr == expected);
+}
+
+/* Overlapping segments in each order: one name and one vaddr for each file offset, of code by what is executable. */
+static void overlapping_segments_give_one_answer_in_any_order(void **state)
+{
+	static const struct image_segment all[] = {
+		{.vaddr = 0, .file_off = 0, .file_bytes = 0x458, .mem_bytes = 0x458, .flags = PF_R | PF_X},
+		{.vaddr = 0x1458, .file_off = 0x458, .file_bytes = 0x194, .mem_bytes = 0x194, .flags = PF_R | PF_W},
+		/* the same bytes once more: data below, code above */
+		{.vaddr = 0x100200, .file_off = 0x200, .file_bytes = 0x300, .mem_bytes = 0x300, .flags = PF_R},
+		{.vaddr = 0x200200, .file_off = 0x200, .file_bytes = 0x300, .mem_bytes = 0x300, .flags = PF_R | PF_X},
+	};
+	static const int orders[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}, {1, 3, 0, 2}};
+
+	(void)state;
+	for (size_t o = 0; o < sizeof(orders) / sizeof(orders[0]); o++) {
+		struct image_segment segments[4];
+
+		for (size_t i = 0; i < 4; i++)
+			segments[i] = all[orders[o][i]];
+		struct image *image = with_segments(segments, 4);
+
+		assert_int_equal(image->nsegments, 4);
+		assert_vaddr(image, 0x429, 0x429);
+		assert_vaddr(image, 0x460, 0x200460);
+		assert_vaddr(image, 0x5e8, 0x15e8);
+		assert_name(image, 0x421, "label_b", SYMBOL_SYMTAB);
+		assert_name(image, 0x429, "outer", SYMBOL_SYMTAB);
+		assert_name(image, 0x410, "weak_one@plt", SYMBOL_PLT);
+		assert_name(image, 0x5e8, "data_word", SYMBOL_SYMTAB);
+		image_free(image);
+	}
+}
+
+/* A segment that lies over others in memory: where the file has a symbol is perf's choice, the first segment's. */
+static void of_segments_over_each_other_in_memory_the_first_one_places_symbols(void **state)
+{
+	static const struct image_segment code = {.file_bytes = 0x458, .mem_bytes = 0x458, .flags = PF_R | PF_X},
+					  over = {.vaddr = 0x400, .file_off = 0x500, .file_bytes = 0x58, .mem_bytes = 0x1000,
+						  .flags = PF_R | PF_W};
+	struct image *image = with_segments((struct image_segment[]){code, over}, 2);
+
+	(void)state;
+	assert_name(image, 0x429, "outer", SYMBOL_SYMTAB);
+	assert_vaddr(image, 0x429, 0x429);
+	image_free(image);
+	image = with_segments((struct image_segment[]){over, code}, 2);
+	assert_name(image, 0x429, NULL, 0);
+	assert_name(image, 0x529, "outer", SYMBOL_SYMTAB);
+	assert_vaddr(image, 0x429, 0x429);
+	assert_vaddr(image, 0x529, 0x429);
+	image_free(image);
+}
+
+static void segments_at_the_end_of_what_can_be_are_harmless(void **state)
+{
+	static const struct image_segment end = {.vaddr = UINT64_MAX - 0xf, .file_off = UINT64_MAX - 0xf, .file_bytes = UINT64_MAX,
+						 .mem_bytes = UINT64_MAX, .flags = PF_R | PF_X};
+	struct image *image = with_segments(&end, 1);
+	uint64_t at;
+
+	(void)state;
+	assert_int_equal(image_vaddr(image, 0x429, &at), -ENOENT);
+	assert_vaddr(image, UINT64_MAX, UINT64_MAX);
+	assert_int_equal(image_segments_file_off(image->segments, 1, 0x429, &at), -ENOENT);
+	assert_int_equal(image_segments_file_off(image->segments, 1, UINT64_MAX, &at), 0);
+	assert_true(at == UINT64_MAX);
+	image_free(image);
+	image = with_segments(&(struct image_segment){.vaddr = UINT64_MAX - 0xf, .file_bytes = 0x458, .mem_bytes = 0x458}, 1);
+	assert_vaddr(image, 0xf, UINT64_MAX);
+	assert_int_equal(image_vaddr(image, 0x10, &at), -ENOENT);
 	image_free(image);
 }
 
@@ -356,6 +465,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_symbols_are_those_that_perf_takes),
+		cmocka_unit_test(overlapping_segments_give_one_answer_in_any_order),
+		cmocka_unit_test(of_segments_over_each_other_in_memory_the_first_one_places_symbols),
+		cmocka_unit_test(segments_at_the_end_of_what_can_be_are_harmless),
 		cmocka_unit_test(images_of_32_bits_are_read_too),
 		cmocka_unit_test(the_source_of_an_image_from_memory_tags_its_symbols),
 		cmocka_unit_test(a_stripped_file_has_its_exports_only),
