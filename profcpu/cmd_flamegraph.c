@@ -300,8 +300,8 @@ static int flamegraph_from_profile(struct flamegraph_arguments *a, struct source
 	if (r)
 		return r;
 	/* As the recording's own picture. */
-	if (!a->svg.title && source->has_manifest)
-		a->svg.title = source->manifest.target;
+	if (!a->svg.title)
+		a->svg.title = source_title(source);
 	r = flamegraph_find_event(profile, a->event, &a->tree.event);
 	if (r)
 		return r;

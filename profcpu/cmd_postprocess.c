@@ -125,8 +125,9 @@ static bool postprocess_is_same(const struct source *source, const struct postpr
 	if (!fstat(source->fd, &st) && (postprocess_is_file_of(&st, d->fd, RECORDING_PERF_DATA) ||
 					postprocess_is_file_of(&st, d->fd, RECORDING_SCRIPT)))
 		return true;
-	return source->has_manifest && d->has_manifest && a->start_realtime_ns == b->start_realtime_ns &&
-	       a->start_monotonic_ns == b->start_monotonic_ns && a->host && b->host && !strcmp(a->host, b->host);
+	return source->has_manifest && d->has_manifest && a->start_realtime_ns &&
+	       a->start_realtime_ns == b->start_realtime_ns && a->start_monotonic_ns == b->start_monotonic_ns &&
+	       a->host && b->host && !strcmp(a->host, b->host);
 }
 
 /* Nothing is put beside another recording, whose picture it would be taken for. */

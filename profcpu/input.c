@@ -34,8 +34,8 @@ static void input_judge_data(const struct source *source, const char *name, stru
 
 	if (d->unfinished || ours) {
 		result->unfinished = true;
-		log_note("%s was not finished by its recorder; taking all that it wrote (%llu samples)", name,
-			 (unsigned long long)d->samples);
+		log_note("%s was not finished by its recorder; taking all that %s (%llu samples)", name,
+			 source->damaged ? "is left" : "it wrote", (unsigned long long)d->samples);
 	}
 	if (d->truncated_at && !result->unfinished) {
 		result->damaged = true;

@@ -89,9 +89,11 @@ static void postprocess_manifest(struct source *source, const char *dir, const s
 
 static const char *postprocess_title(const struct source *source, const struct postprocess_options *options)
 {
+	const char *recorded = source_title(source);
+
 	if (options->title)
 		return options->title;
-	return source->has_manifest && source->manifest.target ? source->manifest.target : "Flame Graph";
+	return recorded ? recorded : "Flame Graph";
 }
 
 static int postprocess_report(struct profile *profile, const struct input_result *result)

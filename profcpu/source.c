@@ -138,6 +138,15 @@ static bool source_is_binary(int fd)
 	return n > 0 && memchr(text, 0, (size_t)n);
 }
 
+/* A text from outside, made fit for a terminal in place. */
+static const char *source_printable(char *text)
+{
+	for (char *p = text; *p; p++)
+		if (iscntrl((unsigned char)*p))
+			*p = '?';
+	return text;
+}
+
 /* Opens what a recording's directory holds. */
 static int source_open_recording(const char *path, struct source *s)
 {
@@ -161,6 +170,10 @@ static int source_open_recording(const char *path, struct source *s)
 	if (r && r != -ENOENT)
 		log_warn("%s/%s is not readable (%s); going on without it", path, RECORDING_MANIFEST,
 			 err.what ? err.what : strerror(-r));
+	if (s->has_manifest && s->manifest.damage && *s->manifest.damage) {
+		s->damaged = true;
+		log_warn("%s is not whole: %s", path, source_printable(s->manifest.damage));
+	}
 	return 0;
 }
 
@@ -207,6 +220,57 @@ static int source_judge_archive(struct source *s, const char *path, const struct
 	return faccessat(s->dir_fd, RECORDING_PERF_DATA, R_OK, 0) ? r : 0;
 }
 
+/* Whether a cut archive lost nothing but outputs, which are made again: they are behind all else in ours. */
+static bool source_lost_outputs_only(const struct source *s, const struct archive_stats *stats)
+{
+	static const char *const outputs[] = {"", RECORDING_SVG, RECORDING_FOLDED, RECORDING_SCRIPT};
+	bool is_output = false;
+
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)
+		is_output |= !strcmp(stats->cut_member, outputs[i]);
+	return is_output && stats->cut && s->has_manifest && s->manifest.finished && s->manifest.symbols_complete &&
+	       s->store_fd >= 0 && !faccessat(s->store_fd, RECORDING_NAMES, R_OK, 0);
+}
+
+/* What is missing of a recording that was just unpacked, in words that stay with it; NULL: nothing, or memory is out. */
+static char *source_damage(const struct source *s, const struct archive_stats *stats, int error)
+{
+	uint64_t refused = stats->refused_names + stats->refused_types + stats->refused_duplicates;
+	const char *before = s->has_manifest && s->manifest.damage ? s->manifest.damage : "";
+	char cut[256] = "", *text = NULL;
+
+	if (error && !source_lost_outputs_only(s, stats)) {
+		int n = snprintf(cut, sizeof(cut), "the archive it came from was %s", stats->cut ? "cut off" : "damaged");
+
+		if (*stats->cut_member)
+			snprintf(cut + n, sizeof(cut) - (size_t)n, ", and of %.64s %llu of %llu bytes were left", stats->cut_member,
+				 (unsigned long long)stats->cut_bytes, (unsigned long long)stats->cut_of_bytes);
+	} else if (refused) {
+		snprintf(cut, sizeof(cut), "of the archive it came from %llu members were left out", (unsigned long long)refused);
+	}
+	if (!*cut || asprintf(&text, "%s%s%s", before, *before ? "; " : "", cut) < 0)
+		return NULL;
+	return text;
+}
+
+/* Keeps what is missing in the manifest, which is made where there is none. */
+static void source_keep_damage(struct source *s, const char *name, const struct archive_stats *stats, int error)
+{
+	char *damage = source_damage(s, stats, error);
+
+	if (!damage)
+		return;
+	if (!s->has_manifest)
+		s->manifest = (struct recording_manifest){.format = RECORDING_FORMAT, .finished = true};
+	s->has_manifest = true;
+	free(s->manifest.damage);
+	s->manifest.damage = damage;
+	int r = recording_manifest_write(s->dir_fd, &s->manifest);
+
+	if (r)
+		log_warn("cannot write into %s of %s what is missing: %s%s", RECORDING_MANIFEST, name, strerror(-r), mend_of(r));
+}
+
 /* Unpacks the archive and goes on as with a directory. */
 static int source_open_archive(struct source *s, const char *name, int unpack_dir_fd)
 {
@@ -224,9 +288,14 @@ static int source_open_archive(struct source *s, const char *name, int unpack_di
 		log_error("cannot open the directory to unpack %s into: %s%s", name, strerror(-r), mend_of(r));
 		return r;
 	}
-	r = archive_read(fd, s->dir_fd, &stats, &err);
-	r = source_judge_archive(s, name, &stats, r, &err);
-	return r ? r : source_open_recording(name, s);
+	int error = archive_read(fd, s->dir_fd, &stats, &err);
+
+	r = source_judge_archive(s, name, &stats, error, &err);
+	if (!r)
+		r = source_open_recording(name, s);
+	if (!r)
+		source_keep_damage(s, name, &stats, error);
+	return r;
 }
 
 /* perf's two forms of perf.data begin alike; that of a file is read here and there, which no pipe allows. */
@@ -251,6 +320,11 @@ static int source_check_file(const struct source *s, const char *name)
 		return -EBADMSG;
 	}
 	return 0;
+}
+
+const char *source_title(const struct source *s)
+{
+	return s->has_manifest && s->manifest.target && *s->manifest.target ? s->manifest.target : NULL;
 }
 
 int source_begin(const char *path, struct source *ret_source)

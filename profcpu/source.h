@@ -23,7 +23,8 @@ struct source {
 	int store_fd; /* its symbols/ */
 	bool has_manifest;
 	struct recording_manifest manifest;
-	bool damaged; /* an archive that was cut or damaged, or of which members were refused; was said by log_warn */
+	bool damaged; /* an archive that was cut or damaged, or of which members were refused, now or when the recording came out of
+		       * one; was said by log_warn */
 	char *temp_dir; /* where an archive was unpacked; removed by source_close; NULL: none, or the caller's */
 };
 
@@ -38,7 +39,8 @@ int source_begin(const char *path, struct source *ret_source);
 
 /*
  * Goes on with what source_begin opened. An archive is unpacked into the directory unpack_dir_fd (borrowed, empty), or with
- * -1 into a temporary directory. 0, also of an archive that is cut behind some of its perf.data; on failure -errno after one
+ * -1 into a temporary directory. What is missing of a damaged one is kept in its manifest, so that it is not taken for whole
+ * when it is archived again. 0, also of an archive that is cut behind some of its perf.data; on failure -errno after one
  * line by log_error: the source is closed, the directory to unpack into empty again.
  */
 int source_go_on(struct source *s, const char *path, int unpack_dir_fd);
@@ -48,6 +50,9 @@ int source_open(const char *path, struct source *ret_source);
 
 /* The recording in a directory that is open already (borrowed); path is for messages. As source_go_on. */
 int source_open_dir(int dir_fd, const char *path, struct source *ret_source);
+
+/* What was recorded, for the title of a picture; borrowed. NULL: it does not say. */
+const char *source_title(const struct source *s);
 
 /* How messages call it. */
 static inline const char *source_name(const char *path)

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define ARCHIVE_NAME_MAX 1024 /* bytes of a member's name */
@@ -25,6 +26,9 @@ struct archive_stats {
 	uint64_t refused_names; /* absolute, "..", empty, or too long, or a file where a folder would have to be */
 	uint64_t refused_types; /* links, devices, sockets, pipes, sparse files */
 	uint64_t refused_duplicates; /* there already: the first one stays */
+	bool cut; /* it ends too early; all before that is as it was */
+	char cut_member[ARCHIVE_NAME_MAX]; /* the file of which only the beginning was unpacked, by the last part of its name; "": none */
+	uint64_t cut_bytes, cut_of_bytes; /* what there is of it, and what it had */
 };
 
 #define ARCHIVE_BYTES_MAX ((uint64_t)16 << 30) /* unpacked, all files together */

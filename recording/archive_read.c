@@ -28,8 +28,11 @@ struct archive_reader {
 	uint64_t members;
 };
 
+static const char archive_is_cut[] = "it is cut off";
+
 static int archive_stop(struct archive_reader *rd, int code, const char *what)
 {
+	rd->stats->cut |= what == archive_is_cut;
 	return parse_fail(rd->err, code, what, archive_input_packed(rd->in));
 }
 
@@ -38,13 +41,13 @@ static const char *archive_fault(const struct archive_reader *rd)
 {
 	switch (archive_input_end(rd->in)) {
 	case ARCHIVE_INPUT_CUT:
-		return "it is cut off";
+		return archive_is_cut;
 	case ARCHIVE_INPUT_DAMAGED:
 		return "it is damaged";
 	case ARCHIVE_INPUT_WHOLE:
 		/* It asked for more than there is. */
 		if (rd->members || archive_errno(rd->a) != ARCHIVE_ERROR_FORMAT)
-			return "it is cut off";
+			return archive_is_cut;
 		break;
 	case ARCHIVE_INPUT_GOES_ON:
 		break;
@@ -139,11 +142,12 @@ static int archive_check_limits(struct archive_reader *rd)
 	return 0;
 }
 
-static int archive_take_data(struct archive_reader *rd, int fd)
+/* *ret_size: the bytes that were written, on failure too. */
+static int archive_take_data(struct archive_reader *rd, int fd, uint64_t *ret_size)
 {
 	uint64_t size = 0;
 
-	for (;;) {
+	for (;; *ret_size = size) {
 		const void *block;
 		la_int64_t offset;
 		size_t len;
@@ -178,6 +182,7 @@ static void archive_keep_time(struct archive_entry *e, int fd)
 
 static int archive_take_file(struct archive_reader *rd, struct archive_entry *e, int parent, const char *base)
 {
+	uint64_t size = 0;
 	AUTO_CLOSE int fd = openat(parent, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0 && (errno == EEXIST || errno == EISDIR)) {
@@ -187,8 +192,13 @@ static int archive_take_file(struct archive_reader *rd, struct archive_entry *e,
 	if (fd < 0)
 		return archive_stop(rd, -errno, "a file of the archive cannot be written");
 	rd->stats->files++;
-	int r = archive_take_data(rd, fd);
+	int r = archive_take_data(rd, fd, &size);
 
+	if (r) {
+		snprintf(rd->stats->cut_member, sizeof(rd->stats->cut_member), "%s", base);
+		rd->stats->cut_bytes = size;
+		rd->stats->cut_of_bytes = (uint64_t)archive_entry_size(e);
+	}
 	archive_keep_time(e, fd);
 	return r;
 }
@@ -357,7 +367,7 @@ static int archive_check_end(struct archive_reader *rd)
 	if (n < 0)
 		return archive_stop(rd, (int)n, "the archive cannot be read");
 	if (archive_input_end(rd->in) == ARCHIVE_INPUT_CUT)
-		return archive_stop(rd, -EBADMSG, "it is cut off");
+		return archive_stop(rd, -EBADMSG, archive_is_cut);
 	return archive_input_end(rd->in) == ARCHIVE_INPUT_DAMAGED ? archive_stop(rd, -EBADMSG, "it is damaged") : 0;
 }
 

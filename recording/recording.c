@@ -14,9 +14,9 @@
 
 #define MANIFEST_BYTES_MAX ((size_t)1 << 20)
 
-enum field_kind { FIELD_TEXT, FIELD_INT, FIELD_U32, FIELD_U64, FIELD_BOOL };
+enum field_kind { FIELD_TEXT, FIELD_RARE_TEXT, FIELD_INT, FIELD_U32, FIELD_U64, FIELD_BOOL };
 
-/* One line for each key, for writing and reading. */
+/* One line for each key, for writing and reading. A rare text is written only where there is one, so it is not the last. */
 static const struct field {
 	const char *key;
 	enum field_kind kind;
@@ -33,6 +33,7 @@ static const struct field {
 	{"start_realtime_ns", FIELD_U64, offsetof(struct recording_manifest, start_realtime_ns)},
 	{"start_monotonic_ns", FIELD_U64, offsetof(struct recording_manifest, start_monotonic_ns)},
 	{"duration_ns", FIELD_U64, offsetof(struct recording_manifest, duration_ns)},
+	{"damage", FIELD_RARE_TEXT, offsetof(struct recording_manifest, damage)},
 	{"finished", FIELD_BOOL, offsetof(struct recording_manifest, finished)},
 	{"symbols_complete", FIELD_BOOL, offsetof(struct recording_manifest, symbols_complete)},
 };
@@ -45,6 +46,7 @@ static void write_field(struct outbuf *out, const struct field *f, const void *a
 
 	switch (f->kind) {
 	case FIELD_TEXT:
+	case FIELD_RARE_TEXT:
 		text = *(char *const *)at;
 		outbuf_char(out, '"');
 		outbuf_json(out, text ? text : "", text ? strlen(text) : 0);
@@ -76,8 +78,13 @@ int recording_manifest_write(int dir_fd, const struct recording_manifest *m)
 
 	outbuf_str(&out, "{\n");
 	for (size_t i = 0; i < FIELDS; i++) {
+		const void *at = (const char *)m + fields[i].offset;
+		const char *text = fields[i].kind == FIELD_RARE_TEXT ? *(char *const *)at : "-";
+
+		if (!text || !*text)
+			continue;
 		outbuf_printf(&out, "  \"%s\": ", fields[i].key);
-		write_field(&out, &fields[i], (const char *)m + fields[i].offset);
+		write_field(&out, &fields[i], at);
 		outbuf_str(&out, i + 1 < FIELDS ? ",\n" : "\n");
 	}
 	outbuf_str(&out, "}\n");
@@ -108,6 +115,7 @@ static int read_field(struct json *j, const struct field *f, void *at)
 
 	switch (f->kind) {
 	case FIELD_TEXT:
+	case FIELD_RARE_TEXT:
 		r = json_string(j, &text);
 		if (!r) {
 			free(*(char **)at);
@@ -191,5 +199,6 @@ void recording_manifest_free(struct recording_manifest *m)
 	free(m->arch);
 	free(m->target);
 	free(m->event);
+	free(m->damage);
 	*m = (struct recording_manifest){0};
 }

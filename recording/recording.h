@@ -32,6 +32,7 @@ struct recording_manifest {
 	char *host, *os_release, *arch;
 	char *target; /* what was profiled, in words; program names only, never arguments */
 	char *event; /* "cpu-clock" */
+	char *damage; /* what of the recording is missing since it came out of a damaged archive, in words; NULL or "": nothing */
 	uint32_t freq_hz;
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns; /* duration 0 until finished */
 	bool finished; /* the recorder came to its end */

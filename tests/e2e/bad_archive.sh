@@ -15,6 +15,18 @@ export TMPDIR=$T/work/deep/deeper
 cd "$TMPDIR" || exit 1
 echo canary >"$T/pack/evil"
 
+# says_it_lacks DIR WORDS: the recording in DIR, unpacked from what is damaged, says so whatever is done with it from now on.
+says_it_lacks() {
+	local i
+	for i in "fold $1" "postprocess $1" "fold $1/prof.tar.gz" "postprocess $1/prof.tar.gz -o $1.2" "flamegraph $1.2/prof.tar.gz"; do
+		# shellcheck disable=SC2086 # words
+		survives "$PROFCPU" $i
+		[ "$SURVIVED" = 1 ] || fail "$i: exit $SURVIVED, as if it were whole"
+		[ "$(grep -c "is not whole: .*$2" "$T/refused")" = 1 ] || fail "$i does not say what it lacks: $(cat "$T/refused")"
+	done
+	rm -r "$1.2"
+}
+
 # Each gets the good recording and one bad member.
 try() { # NAME TAR-ARGUMENTS...
 	local name=$1
@@ -28,6 +40,7 @@ try() { # NAME TAR-ARGUMENTS...
 	grep -q "$name.tar.gz: left out" "$T/refused" || fail "$name: taken without a word"
 	[ "$(weight_of "$T/refused.out")" -gt 0 ] || fail "$name: nothing came of the recording"
 	survives "$PROFCPU" postprocess -o "$T/out/$name" "$T/$name.tar.gz"
+	says_it_lacks "$T/out/$name" 'members were left out'
 	find "$T" /tmp -maxdepth 4 -name 'escaped*' -print -quit 2>/dev/null | grep -q . && fail "$name: got out"
 	return 0
 }
@@ -82,6 +95,36 @@ survives "$PROFCPU" postprocess -o "$T/out/cut" "$T/cut.tar.gz"
 for file in flamegraph.svg folded_stacks.out perf_script.out; do
 	[ -s "$T/out/cut/$file" ] || fail "no $file from what could be unpacked"
 done
+
+# What is missing stays known: of a recording that was whole, of one whose recorder was killed, of one without a manifest. The
+# last two hold nothing else by which it could be told.
+mkdir "$T/pack/killed" "$T/pack/bare"
+cp -r "$T/pack/rec/manifest.json" "$T/pack/rec/perf.data" "$T/pack/killed"
+sed -i 's/"finished": true/"finished": false/; s/"symbols_complete": true/"symbols_complete": false/' "$T/pack/killed/manifest.json"
+head -c 8 /dev/zero | dd of="$T/pack/killed/perf.data" bs=1 seek=48 conv=notrunc status=none
+cp "$T/pack/killed/perf.data" "$T/pack/bare"
+for what in rec killed bare; do
+	tar -C "$T/pack/$what" -cf "$T/$what.tar" perf.data
+	[ "$what" = bare ] || tar -C "$T/pack/$what" -cf "$T/$what.tar" manifest.json perf.data
+	head -c $(($(stat -c %s "$T/$what.tar") * 7 / 10)) "$T/$what.tar" >"$T/cut.tar"
+	survives "$PROFCPU" postprocess -q -o "$T/out/$what" "$T/cut.tar"
+	[ "$SURVIVED" = 1 ] || fail "$what: exit $SURVIVED"
+	grep -q 'all that it wrote' "$T/refused" && fail "$what: says that all is there: $(cat "$T/refused")"
+	says_it_lacks "$T/out/$what" 'cut off, and of perf.data [0-9]* of [0-9]* bytes were left'
+done
+# A manifest cannot command a terminal.
+sed -i 's/"damage": "/&\\u001b[31m/' "$T/out/rec/manifest.json"
+survives "$PROFCPU" fold "$T/out/rec"
+grep -q 'is not whole: ?\[31m' "$T/refused" || fail "$(cat -v "$T/refused")"
+
+# Of outputs nothing is missing once they are made again.
+tar -C "$T/pack/rec" -cf "$T/cut.tar" manifest.json symbols perf.data perf_script.out
+truncate -s -20000 "$T/cut.tar"
+survives "$PROFCPU" postprocess -q -o "$T/out/outputs" "$T/cut.tar"
+[ "$SURVIVED" = 1 ] || fail "cut outputs: exit $SURVIVED"
+"$PROFCPU" fold "$T/out/outputs/prof.tar.gz" >"$T/again" 2>"$T/err" || fail "exit $?, though nothing is missing: $(cat "$T/err")"
+[ ! -s "$T/err" ] || fail "$(cat "$T/err")"
+cmp "$T/again" "$T/whole" || fail "other stacks"
 if command -v bzip2 >/dev/null; then
 	gzip -dc "$T/rec/prof.tar.gz" | bzip2 >"$T/rec.tar.bz2"
 	"$PROFCPU" fold "$T/rec.tar.bz2" | cmp - "$T/whole" || fail "another compression, another result"

@@ -17,7 +17,8 @@ static bool same(const struct recording_manifest *a, const struct recording_mani
 	return a->format == b->format && same_text(a->tool, b->tool) &&
 	       same_text(a->host, b->host) && same_text(a->os_release, b->os_release) &&
 	       same_text(a->arch, b->arch) && same_text(a->target, b->target) &&
-	       same_text(a->event, b->event) && a->freq_hz == b->freq_hz &&
+	       same_text(a->event, b->event) &&
+	       same_text(a->damage, b->damage) && a->freq_hz == b->freq_hz &&
 	       a->start_realtime_ns == b->start_realtime_ns &&
 	       a->start_monotonic_ns == b->start_monotonic_ns && a->duration_ns == b->duration_ns &&
 	       a->finished == b->finished && a->symbols_complete == b->symbols_complete;

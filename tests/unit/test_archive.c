@@ -458,17 +458,18 @@ static void odd_headers_are_refused(void **state)
 	assert_int_equal(read_blocks(b, 8, &stats), -EBADMSG);
 }
 
-/* Unpacks bytes into a fresh directory, whose descriptor is the caller's, and gives archive_read's result. */
+static struct archive_stats read_stats;
+
+/* Unpacks bytes into a fresh directory, whose descriptor is the caller's, and gives archive_read's result; read_stats too. */
 static int read_bytes(const char *bytes, ssize_t n, int *ret_to, const char **ret_what)
 {
-	struct archive_stats stats;
 	struct parse_error err = {.what = "nothing"};
 	int fd = memory_file(), r;
 
 	assert_int_equal(write(fd, bytes, (size_t)n), n);
 	lseek(fd, 0, SEEK_SET);
 	*ret_to = fresh_dir("to");
-	r = archive_read(fd, *ret_to, &stats, &err);
+	r = archive_read(fd, *ret_to, &read_stats, &err);
 	assert_int_equal(r, r ? err.code : 0);
 	*ret_what = err.what;
 	close(fd);
@@ -518,6 +519,9 @@ static void of_a_cut_archive_the_beginning_is_kept(void **state)
 				assert_string_equal(text_of(to, "first"), "whole");
 				assert_int_equal(fstatat(to, "second", &st, 0), 0);
 				assert_true(st.st_size > cut - 1024);
+				assert_string_equal(read_stats.cut_member, "second");
+				assert_true(read_stats.cut && (off_t)read_stats.cut_bytes == st.st_size);
+				assert_int_equal(read_stats.cut_of_bytes, 99999);
 				assert_string_equal(text_of(to, "third"), "(none)");
 			}
 			close(to);
@@ -538,12 +542,14 @@ static void what_compression_says_at_its_end_counts(void **state)
 	for (ssize_t cut = n - 8; cut < n; cut++) {
 		assert_int_equal(read_bytes(bytes, cut, &to, &what), -EBADMSG);
 		assert_string_equal(what, "it is cut off");
+		assert_true(read_stats.cut && !*read_stats.cut_member);
 		assert_string_equal(text_of(to, "third"), "lost");
 		close(to);
 	}
 	bytes[n - 6] ^= 1;
 	assert_int_equal(read_bytes(bytes, n, &to, &what), -EBADMSG);
 	assert_string_equal(what, "it is damaged");
+	assert_false(read_stats.cut);
 	assert_string_equal(text_of(to, "third"), "lost");
 	close(to);
 	bytes[n - 6] ^= 1;

@@ -13,7 +13,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-static char text_tool[] = "profcpu 0.1.0", text_host[] = "h\"\\\n\x01\xc3\xa9", text_empty[] = "";
+static char text_damage[] = "perf.data was cut off", text_tool[] = "profcpu 0.1.0", text_host[] = "h\"\\\n\x01\xc3\xa9", text_empty[] = "";
 
 static void a_manifest_is_read_as_it_was_written(void **state)
 {
@@ -48,6 +48,13 @@ static void a_manifest_is_read_as_it_was_written(void **state)
 	assert_int_equal(back.freq_hz, UINT32_MAX);
 	assert_true(back.start_realtime_ns == UINT64_MAX);
 	assert_true(back.finished && back.symbols_complete);
+	assert_null(back.damage);
+	recording_manifest_free(&back);
+	m.damage = text_damage;
+	assert_int_equal(recording_manifest_write(fd, &m), 0);
+	assert_int_equal(recording_manifest_read(fd, &back, NULL), 0);
+	assert_string_equal(back.damage, text_damage);
+	assert_true(back.finished);
 	recording_manifest_free(&back);
 	assert_int_equal(unlinkat(fd, RECORDING_MANIFEST, 0), 0);
 	assert_int_equal(rmdir(dir), 0); /* no temporary file was left */
