@@ -231,6 +231,7 @@ static int open_sampler(struct record *rec)
 		.max_stack = o->max_stack,
 		.roots = o->roots,
 		.mode = o->mode,
+		.count = o->count || rec->progress.shown,
 	};
 	size_t n;
 
@@ -302,10 +303,9 @@ static int open_writer(struct record *rec)
 static int watch_targets(struct record *rec)
 {
 	const struct record_options *o = rec->options;
-	int r = 0;
+	int r = record_watch_sampler(&rec->watch, sampler_poll_fd(rec->sampler));
 
-	record_watch_sampler(&rec->watch, sampler_poll_fd(rec->sampler));
-	if (rec->command.pid)
+	if (!r && rec->command.pid)
 		return record_watch_process(&rec->watch, rec->command.pid);
 	for (size_t i = 0; i < o->npids && !o->system_wide && !r; i++)
 		r = record_watch_process(&rec->watch, o->pids[i]);
@@ -358,7 +358,7 @@ static int begin(struct record *rec)
 	if (!r)
 		r = begin_manifest(rec);
 	if (!r && (r = watch_targets(rec)))
-		log_error("cannot watch the targets: out of memory");
+		log_error("cannot watch the targets: %s", strerror(-r));
 	if (!r && (r = sampler_synthesize(rec->sampler)) && r != -EINTR)
 		say_io(rec, "write", RECORDING_PERF_DATA, r);
 	if (!r)
@@ -543,7 +543,7 @@ static void release(struct record *rec)
 
 int record_run(const struct record_options *options, struct record_result *ret_result)
 {
-	struct record rec = {.options = options, .result = ret_result, .data_fd = -1};
+	struct record rec = {.options = options, .result = ret_result, .data_fd = -1, .watch = RECORD_WATCH_NONE};
 	int r;
 
 	*ret_result = (struct record_result){.end = RECORD_END_ERROR};

@@ -27,6 +27,7 @@ struct record_options {
 				 outputs of an older recording are removed */
 	const char *dir;      /* its path, for messages */
 	bool quiet;           /* no progress line, no notes */
+	bool count;           /* record_result tells of samples; a little dearer */
 	bool no_kernel_stacks, no_user_stacks;
 	uint16_t max_stack;
 	const char *target; /* manifest "target", in words, program names only; NULL: made from the
@@ -53,7 +54,8 @@ struct record_result {
 	bool command_ended;
 	int command_status; /* as of waitpid, with command_ended */
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns;
-	uint64_t samples, lost, throttled, data_bytes;
+	uint64_t samples, throttled; /* with count; else those that were looked at */
+	uint64_t lost, data_bytes;
 	size_t detached; /* processes that the kernel stopped sampling at an exec; said by log_warn */
 	char event[SAMPLER_EVENT_NAME_MAX]; /* first event's name, as in the recording */
 	char event_why[128]; /* why it was chosen, in words; empty when the user named it */

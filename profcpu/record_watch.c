@@ -1,6 +1,7 @@
 #include "profcpu/record_watch.h"
 
 #include <errno.h>
+#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,6 +9,8 @@
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
+
+#define WATCH_EVENTS 16
 
 /* Under nohup the terminal's end is to be no end. */
 static bool is_ignored(int signal)
@@ -17,11 +20,18 @@ static bool is_ignored(int signal)
 	return !sigaction(signal, NULL, &now) && now.sa_handler == SIG_IGN;
 }
 
+static int watch(const struct record_watch *w, int fd)
+{
+	struct epoll_event e = {.events = EPOLLIN, .data.fd = fd};
+
+	return epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
+}
+
 int record_watch_new(struct record_watch *w)
 {
 	sigset_t mask;
 
-	*w = (struct record_watch){0};
+	*w = RECORD_WATCH_NONE;
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGTERM);
@@ -30,17 +40,11 @@ int record_watch_new(struct record_watch *w)
 	if (sigprocmask(SIG_BLOCK, &mask, &w->old_mask))
 		return -errno;
 	w->masked = true;
-	int fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-
-	if (fd < 0)
+	w->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (w->signal_fd < 0)
 		return -errno;
-	if (vec_reserve(&w->fds, 2)) {
-		close(fd);
-		return -ENOMEM;
-	}
-	w->fds.v[w->fds.len++] = (struct pollfd){.fd = fd, .events = POLLIN};
-	w->fds.v[w->fds.len++] = (struct pollfd){.fd = -1, .events = POLLIN};
-	return 0;
+	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	return w->epoll_fd < 0 ? -errno : watch(w, w->signal_fd);
 }
 
 void record_watch_survive_writes(void)
@@ -58,54 +62,58 @@ void record_watch_unmask(struct record_watch *w)
 
 void record_watch_free(struct record_watch *w)
 {
-	for (size_t i = 0; i < w->fds.len; i++)
-		if (w->fds.v[i].fd >= 0 && i != RECORD_WATCH_SAMPLER)
-			close(w->fds.v[i].fd);
-	vec_free(&w->fds);
-	vec_free(&w->processes);
+	for (size_t i = 0; i < w->pidfds.len; i++)
+		close(w->pidfds.v[i]);
+	vec_free(&w->pidfds);
 	vec_free(&w->polled);
+	if (w->signal_fd >= 0)
+		close(w->signal_fd);
+	if (w->epoll_fd >= 0)
+		close(w->epoll_fd);
+	w->signal_fd = w->epoll_fd = -1;
 	record_watch_unmask(w);
 }
 
-void record_watch_sampler(struct record_watch *w, int fd)
+int record_watch_sampler(struct record_watch *w, int fd)
 {
-	w->fds.v[RECORD_WATCH_SAMPLER].fd = fd;
+	w->sampler_fd = fd;
+	return watch(w, fd);
 }
 
 int record_watch_process(struct record_watch *w, pid_t pid)
 {
-	if (vec_reserve(&w->fds, 1) || vec_reserve(&w->processes, 1) || vec_reserve(&w->polled, 1))
+	if (vec_reserve(&w->pidfds, 1) || vec_reserve(&w->polled, 1))
 		return -ENOMEM;
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
 	if (fd < 0 && errno == ESRCH)
 		return 0;
-	w->alive++;
 	if (fd < 0) { /* an older kernel, seccomp, or no descriptor left */
 		w->polled.v[w->polled.len++] = pid;
 		return 0;
 	}
-	w->fds.v[w->fds.len++] = (struct pollfd){.fd = fd, .events = POLLIN};
-	w->processes.v[w->processes.len++] = pid;
-	return 0;
+	w->pidfds.v[w->pidfds.len++] = fd;
+	return watch(w, fd);
 }
 
-static void check_processes(struct record_watch *w)
+/* Closed, it is not watched any more. */
+static void forget(struct record_watch *w, int pidfd)
 {
-	for (size_t i = RECORD_WATCH_PIDFDS; i < w->fds.len; i++) {
-		if (w->fds.v[i].fd < 0 || !w->fds.v[i].revents)
-			continue;
-		close(w->fds.v[i].fd);
-		w->fds.v[i].fd = -1; /* poll passes over it from now on */
-		w->alive--;
-	}
-	for (size_t i = 0; i < w->polled.len;) {
-		if (!kill(w->polled.v[i], 0) || errno != ESRCH) {
-			i++;
-			continue;
+	for (size_t i = 0; i < w->pidfds.len; i++)
+		if (w->pidfds.v[i] == pidfd) {
+			w->pidfds.v[i] = w->pidfds.v[--w->pidfds.len];
+			close(pidfd);
+			return;
 		}
-		w->polled.v[i] = w->polled.v[--w->polled.len];
-		w->alive--;
+}
+
+static void ask_polled(struct record_watch *w)
+{
+	for (size_t i = 0; i < w->polled.len;) {
+		if (!kill(w->polled.v[i], 0) || errno != ESRCH)
+			i++;
+		else
+			w->polled.v[i] = w->polled.v[--w->polled.len];
 	}
 }
 
@@ -113,27 +121,35 @@ int record_watch_signal(struct record_watch *w)
 {
 	struct signalfd_siginfo info;
 
-	if (read(w->fds.v[RECORD_WATCH_SIGNALS].fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+	if (read(w->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return 0;
 	if (info.ssi_signo == SIGHUP)
 		signal(SIGHUP, SIG_IGN);
 	return (int)info.ssi_signo;
 }
 
+/* epoll and not poll: what is waited for is not told to the kernel again each time. */
 int record_watch_wait(struct record_watch *w, int timeout_ms, int *ret_signal)
 {
-	int n = poll(w->fds.v, w->fds.len, timeout_ms);
+	struct epoll_event events[WATCH_EVENTS];
+	int n = epoll_wait(w->epoll_fd, events, WATCH_EVENTS, timeout_ms);
 
 	*ret_signal = 0;
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
-	if (w->fds.v[RECORD_WATCH_SIGNALS].revents)
-		*ret_signal = record_watch_signal(w);
-	check_processes(w);
+	for (int i = 0; i < n; i++) {
+		int fd = events[i].data.fd;
+
+		if (fd == w->signal_fd)
+			*ret_signal = record_watch_signal(w);
+		else if (fd != w->sampler_fd)
+			forget(w, fd);
+	}
+	ask_polled(w);
 	return 0;
 }
 
 size_t record_watch_alive(const struct record_watch *w)
 {
-	return w->alive;
+	return w->pidfds.len + w->polled.len;
 }

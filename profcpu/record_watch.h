@@ -4,7 +4,6 @@
 
 #include "base/vec.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,16 +12,12 @@
 struct record_watch {
 	sigset_t old_mask;
 	bool masked;
-	VEC(struct pollfd)
-	fds;                  /* signals, the sampler, then one for each process watched by pidfd */
-	VEC(pid_t) processes; /* of the pidfds, in order */
-	VEC(pid_t) polled;    /* processes without a pidfd: asked by kill(0) */
-	size_t alive;
+	int epoll_fd, signal_fd, sampler_fd; /* -1: none; the last is the sampler's */
+	VEC(int) pidfds;                     /* of processes that have not ended */
+	VEC(pid_t) polled;                   /* processes without a pidfd: asked by kill(0) */
 };
 
-#define RECORD_WATCH_SIGNALS 0
-#define RECORD_WATCH_SAMPLER 1
-#define RECORD_WATCH_PIDFDS 2
+#define RECORD_WATCH_NONE ((struct record_watch){.epoll_fd = -1, .signal_fd = -1, .sampler_fd = -1})
 
 /* Blocks SIGINT, SIGTERM and, unless it is ignored (nohup), SIGHUP, and makes them readable. 0 or
  * -errno. */
@@ -38,9 +33,10 @@ void record_watch_survive_writes(void);
 void record_watch_unmask(struct record_watch *w);
 void record_watch_free(struct record_watch *w);
 
-void record_watch_sampler(struct record_watch *w, int fd);
+/* 0 or -errno. */
+int record_watch_sampler(struct record_watch *w, int fd);
 
-/* The end of this process is watched for. 0 or -ENOMEM. */
+/* The end of this process is watched for. 0 or -errno. */
 int record_watch_process(struct record_watch *w, pid_t pid);
 
 /* The signal that came, else 0, without waiting. After a SIGHUP further ones are ignored: the

@@ -62,14 +62,28 @@ int attr_probe(struct attr_features *ret_features)
 	return 0;
 }
 
-static void attr_side_band(struct perf_event_attr *attr, const struct attr_features *features)
+void attr_set_side_band(struct perf_event_attr *attr, const struct attr_features *features)
 {
-	attr->mmap = attr->mmap2 = 1;
-	attr->comm = attr->comm_exec = 1;
-	attr->task = 1;
-	attr->ksymbol = 1;
-	attr->namespaces = features->namespaces;
-	attr->build_id = features->build_id;
+	attr->mmap = attr->mmap2 = features != NULL;
+	attr->comm = attr->comm_exec = features != NULL;
+	attr->task = features != NULL;
+	attr->ksymbol = features != NULL;
+	attr->namespaces = features && features->namespaces;
+	attr->build_id = features && features->build_id;
+}
+
+struct perf_event_attr attr_side(const struct perf_event_attr *sampling,
+				 const struct attr_features *features)
+{
+	struct perf_event_attr attr = attr_ring_owner();
+
+	attr.sample_type = sampling->sample_type;
+	attr.read_format = sampling->read_format;
+	attr.sample_id_all = 1;
+	attr.disabled = sampling->disabled;
+	attr.enable_on_exec = sampling->enable_on_exec;
+	attr_set_side_band(&attr, features);
+	return attr;
 }
 
 struct perf_event_attr attr_of(const struct sampler_options *options,
@@ -100,10 +114,11 @@ struct perf_event_attr attr_of(const struct sampler_options *options,
 		.sample_max_stack = options->max_stack,
 	};
 
+	if (options->nevents > 1)
+		attr.sample_type |= PERF_SAMPLE_IDENTIFIER;
 	attr.freq = options->freq_hz > 0 && event->type != PERF_TYPE_TRACEPOINT;
 	attr.sample_period = attr.freq ? options->freq_hz : options->period ? options->period : 1;
 	attr.disabled = attr.enable_on_exec = options->command != 0 && !options->system_wide;
-	if (first)
-		attr_side_band(&attr, features);
+	attr_set_side_band(&attr, first ? features : NULL);
 	return attr;
 }

@@ -8,27 +8,36 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sample fields, whose order the kernel fixes: IDENTIFIER, IP, TID, TIME, CPU, PERIOD, CALLCHAIN.
- */
-#define ATTR_SAMPLE_TYPE                                                                \
-	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | \
-	 PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN)
+/* Sample fields, whose order the kernel fixes: IDENTIFIER (where there are several events), IP, TID, TIME, CPU, PERIOD,
+ * CALLCHAIN. */
+#define ATTR_SAMPLE_TYPE                                                             \
+	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | \
+	 PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN)
 
-/* A sample's first fields. Records of other types end with a struct attr_sample_id. */
+/* A sample's first fields, behind the header and the identifier. */
 struct attr_sample {
-	struct perf_event_header header;
-	uint64_t identifier, ip;
+	uint64_t ip;
 	uint32_t pid, tid;
 	uint64_t time_ns;
 };
+/* The last of all other records, and behind it the identifier. */
 struct attr_sample_id {
 	uint32_t pid, tid;
 	uint64_t time_ns;
 	uint32_t cpu, res;
-	uint64_t identifier;
 };
-_Static_assert(sizeof(struct attr_sample) == 40, "sample layout");
-_Static_assert(sizeof(struct attr_sample_id) == 32, "sample_id layout");
+_Static_assert(sizeof(struct attr_sample) == 24, "sample layout");
+_Static_assert(sizeof(struct attr_sample_id) == 24, "sample_id layout");
+
+/* Of a PERF_RECORD_SAMPLE; NULL where it is too short. */
+static inline const struct attr_sample *attr_sample_of(const struct perf_event_header *h,
+						       bool identified)
+{
+	size_t at = sizeof(*h) + (identified ? sizeof(uint64_t) : 0);
+
+	return h->size < at + sizeof(struct attr_sample) ? NULL
+							 : (const void *)((const char *)h + at);
+}
 
 /* What not every kernel has or permits, found out by asking. */
 struct attr_features {
@@ -47,7 +56,14 @@ int attr_probe(struct attr_features *ret_features);
 /* A dummy event with our clock: owns a ring into which other events write. */
 struct perf_event_attr attr_ring_owner(void);
 
-/* An event as asked for; first: it carries MMAP2, COMM, FORK, EXIT, KSYMBOL, NAMESPACES too. */
+/* Side band: the records that are no samples, MMAP2, COMM, FORK, EXIT, KSYMBOL, NAMESPACES. NULL: without them. */
+void attr_set_side_band(struct perf_event_attr *attr, const struct attr_features *features);
+
+/* A dummy event that records just these, in the form that a sampling event gives them. */
+struct perf_event_attr attr_side(const struct perf_event_attr *sampling,
+				 const struct attr_features *features);
+
+/* An event as asked for; first: with side band. */
 struct perf_event_attr attr_of(const struct sampler_options *options,
 			       const struct sampler_event *event,
 			       const struct attr_features *features, bool first);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define CPULIST_FILE_MAX 65536
@@ -80,24 +81,58 @@ static int online_by_count(int **ret_cpus, size_t *ret_n)
 	return cpulist_parse(text, ret_cpus, ret_n);
 }
 
-static int read_online(const char *sysfs, char **ret_text)
+static int open_online(const char *sysfs, int *ret_fd)
 {
 	char path[PATH_MAX];
-	size_t len;
 	int n = snprintf(path, sizeof(path), "%s/devices/system/cpu/online",
 			 sysfs ? sysfs : "/sys");
 
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return -ENAMETOOLONG;
-	return file_read_at(AT_FDCWD, path, CPULIST_FILE_MAX, ret_text, &len);
+	return n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG
+						  : file_open_regular(AT_FDCWD, path, ret_fd);
 }
 
-int cpulist_read_online(const char *sysfs, int **ret_cpus, size_t *ret_n)
+static int read_online(const char *sysfs, char **ret_text)
 {
-	AUTO_FREE char *text = NULL;
-	int r = read_online(sysfs, &text);
+	AUTO_CLOSE int fd = -1;
+	size_t len;
+	int r = open_online(sysfs, &fd);
 
-	return r ? r : cpulist_parse(text, ret_cpus, ret_n);
+	return r ? r : file_read_fd(fd, CPULIST_FILE_MAX, ret_text, &len);
+}
+
+/* One call: a recording pays for it again and again. */
+int cpulist_changed(struct cpulist_online *last, const char *sysfs, int **ret_cpus, size_t *ret_n)
+{
+	char text[sizeof(last->text)];
+	int r;
+
+	if (!last->opened && (r = open_online(sysfs, &last->fd)))
+		return r;
+	last->opened = true;
+	ssize_t n = pread(last->fd, text, sizeof(text) - 1, 0);
+
+	if (n < 0)
+		return -errno;
+	text[n] = 0;
+	if (!strcmp(text, last->text))
+		return 0;
+	/* What was cut would look the same for ever. */
+	if ((size_t)n == sizeof(text) - 1) {
+		r = cpulist_online(sysfs, ret_cpus, ret_n);
+		return r ? r : 1;
+	}
+	r = cpulist_parse(text, ret_cpus, ret_n);
+	if (r)
+		return r;
+	memcpy(last->text, text, (size_t)n + 1);
+	return 1;
+}
+
+void cpulist_online_close(struct cpulist_online *last)
+{
+	if (last->opened)
+		close(last->fd);
+	*last = (struct cpulist_online){0};
 }
 
 int cpulist_online(const char *sysfs, int **ret_cpus, size_t *ret_n)

@@ -1,6 +1,8 @@
-/* From the rings to the listeners. Headers are walked to count, to keep chunks whole, and to
- * filter; nothing is parsed. */
+/* From the rings to the listeners. Headers are walked to count, to filter, and for news of processes; nothing is parsed, and
+ * a ring that holds only samples is not even walked. */
 #include "sampler/internal.h"
+
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -114,13 +116,19 @@ static int attach_fork(struct sampler *s, const struct record_task *task)
 	return task->pid != task->ppid ? targets_add(&s->targets, (pid_t)task->pid) : 0;
 }
 
-int sampler_peek_forks(struct sampler *s)
+static int scan_all(struct sampler *s, int (*fn)(struct sampler *s, const struct record_task *task))
 {
+	struct ring *rings = s->sides ? s->sides : s->rings;
 	int r = 0;
 
 	for (size_t i = 0; i < s->cpus.len && !r; i++)
-		r = scan_forks(s, &s->rings[i], attach_fork);
+		r = scan_forks(s, &rings[i], fn);
 	return r;
+}
+
+int sampler_peek_forks(struct sampler *s)
+{
+	return scan_all(s, attach_fork);
 }
 
 /* Children of targets become targets; an id that comes up with another parent was used again. */
@@ -138,11 +146,12 @@ static int follow_fork(struct sampler *s, const struct record_task *task)
 static bool wanted(const struct sampler *s, const struct perf_event_header *h)
 {
 	const struct pidset *pids = &s->targets.pids;
+	const struct attr_sample *sample;
 
 	switch (h->type) {
 	case PERF_RECORD_SAMPLE:
-		return h->size >= sizeof(struct attr_sample) &&
-		       pidset_has(pids, (pid_t)((const struct attr_sample *)h)->pid);
+		sample = attr_sample_of(h, s->identified);
+		return sample && pidset_has(pids, (pid_t)sample->pid);
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
 	case PERF_RECORD_COMM:
@@ -205,12 +214,15 @@ static int note_process(struct sampler *s, const struct perf_event_header *h)
 static int note_record(struct sampler *s, const struct perf_event_header *h,
 		       const struct attr_sample **last)
 {
+	const struct attr_sample *sample;
+
 	s->stats.records++;
 	switch (h->type) {
 	case PERF_RECORD_SAMPLE:
 		s->stats.samples++;
-		if (h->size >= sizeof(struct attr_sample))
-			*last = (const void *)h;
+		sample = attr_sample_of(h, s->identified);
+		if (sample)
+			*last = sample;
 		if (*last && !s->stats.first_sample_ns)
 			s->stats.first_sample_ns = (*last)->time_ns;
 		return 0;
@@ -243,8 +255,9 @@ static void note_times(struct sampler *s, const struct attr_sample *last)
 }
 
 /* All records up to head, in chunks that point into the ring. */
-static int drain_whole(struct sampler *s, struct ring *ring, uint64_t head)
+static int drain_whole(struct sampler *s, struct ring *ring)
 {
+	uint64_t head = ring->until;
 	const struct attr_sample *last = NULL;
 	uint64_t pos = ring->tail, start = pos;
 	int error, r = 0;
@@ -291,8 +304,9 @@ static int drain_whole(struct sampler *s, struct ring *ring, uint64_t head)
 }
 
 /* The records of the targets, copied together: mostly few among many. */
-static int drain_filtered(struct sampler *s, struct ring *ring, uint64_t head)
+static int drain_filtered(struct sampler *s, struct ring *ring)
 {
+	uint64_t head = ring->until;
 	const struct attr_sample *last = NULL;
 	uint64_t pos = ring->tail;
 	size_t kept = 0;
@@ -328,6 +342,38 @@ static int drain_filtered(struct sampler *s, struct ring *ring, uint64_t head)
 	return r;
 }
 
+/* Without a look at them. The last sample is no later than now. */
+static int drain_unseen(struct sampler *s, struct ring *ring)
+{
+	size_t off = ring->tail & (ring->size - 1), len = ring->until - ring->tail;
+	size_t first = len < ring->size - off ? len : ring->size - off;
+	int r = tell_records(s, ring->cpu, ring->data + off, first);
+
+	if (!r && len > first)
+		r = tell_records(s, ring->cpu, ring->data, len - first);
+	ring->tail = ring->until;
+	s->stats.last_sample_ns = clock_monotonic_ns();
+	return r;
+}
+
+/* The first and the last round are walked for the times of the first and the last sample. What is lost older kernels say only in
+ * records. */
+static bool may_pass(const struct sampler *s)
+{
+	return s->sides && !s->options.count && s->features.format_lost && s->stats.first_sample_ns && !s->stopping;
+}
+
+static int drain(struct sampler *s, size_t i)
+{
+	struct ring *ring = sampler_ring(s, i);
+
+	if (ring->until == ring->tail)
+		return 0;
+	if (s->setup.filtered)
+		return drain_filtered(s, ring);
+	return i < s->cpus.len && may_pass(s) ? drain_unseen(s, ring) : drain_whole(s, ring);
+}
+
 /*
  * Heads are taken of all rings first, then the FORKs up to then (and after) are looked for: a
  * sample of a new process is never met before the FORK that made it a target, on whichever CPU that
@@ -335,25 +381,26 @@ static int drain_filtered(struct sampler *s, struct ring *ring, uint64_t head)
  */
 int sampler_drain(struct sampler *s)
 {
+	size_t n = sampler_nrings(s);
 	int r = 0;
 
-	for (size_t i = 0; i < s->cpus.len; i++)
-		s->heads[i] = ring_head(&s->rings[i]);
-	for (size_t i = 0; i < s->cpus.len && s->setup.filtered && !r; i++)
-		r = scan_forks(s, &s->rings[i], follow_fork);
-	for (size_t i = 0; i < s->cpus.len && !r; i++) {
-		if (s->heads[i] == s->rings[i].tail)
-			continue;
-		if (s->setup.filtered)
-			r = drain_filtered(s, &s->rings[i], s->heads[i]);
-		else
-			r = drain_whole(s, &s->rings[i], s->heads[i]);
+	for (size_t i = 0; i < n; i++) {
+		struct ring *ring = sampler_ring(s, i);
+
+		ring->until = ring_head(ring);
 	}
+	if (s->setup.filtered)
+		r = scan_all(s, follow_fork);
+	for (size_t i = 0; i < n && !r; i++)
+		r = drain(s, i);
 	s->stats.rounds++;
 	if (!r)
 		r = sampler_tell_round(s);
 	/* Only now may the kernel overwrite what listeners were given. */
-	for (size_t i = 0; i < s->cpus.len && !r; i++)
-		ring_release(&s->rings[i], s->rings[i].tail);
+	for (size_t i = 0; i < n && !r; i++) {
+		struct ring *ring = sampler_ring(s, i);
+
+		ring_release(ring, ring->tail);
+	}
 	return r;
 }

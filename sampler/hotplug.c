@@ -3,13 +3,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "sampler/cpulist.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 
-#define LOOK_NS (SAMPLER_DRAIN_MS * NS_PER_MS)
+#define LOOK_NS (SAMPLER_LOOK_MS * NS_PER_MS)
 
 static bool has(const int *cpus, size_t n, int cpu)
 {
@@ -62,36 +60,15 @@ static int sample(struct sampler *s, size_t cpu_index)
 	return 0;
 }
 
-static int make_room(struct sampler *s)
-{
-	size_t n = s->cpus.len + 1;
-	struct ring *rings = reallocarray(s->rings, n, sizeof(*rings));
-	uint64_t *heads = rings ? reallocarray(s->heads, n, sizeof(*heads)) : NULL;
-
-	if (rings)
-		s->rings = rings;
-	if (heads)
-		s->heads = heads;
-	return heads ? 0 : -ENOMEM;
-}
-
 /* A CPU that was not there before. */
 static int add(struct sampler *s, int cpu)
 {
-	struct epoll_event e = {.events = EPOLLIN | EPOLLET};
-	struct sampler_problem problem;
 	size_t index = s->cpus.len;
-	int r = make_room(s);
 
-	if (r)
-		return r;
-	if (sampler_open_ring(s, cpu, &problem))
+	if (sampler_add_ring(s, cpu))
 		return miss(s, cpu);
-	if (s->cpus.len == index)
-		return 0; /* it went again */
-	/* Without it the ring is read at the intervals that there are in any case. */
-	(void)epoll_ctl(s->poll_fd, EPOLL_CTL_ADD, s->owners.v[index], &e);
-	return sample(s, index);
+	/* Not there: it went again. */
+	return s->cpus.len > index ? sample(s, index) : 0;
 }
 
 static int follow(struct sampler *s, const int *online, size_t n)
@@ -125,5 +102,5 @@ int sampler_follow_cpus(struct sampler *s)
 		return 0;
 	s->looked_ns = now;
 	/* What cannot be read now can be read the next time. */
-	return cpulist_read_online(s->options.roots.sysfs, &online, &n) ? 0 : follow(s, online, n);
+	return cpulist_changed(&s->online, s->options.roots.sysfs, &online, &n) <= 0 ? 0 : follow(s, online, n);
 }

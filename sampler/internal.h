@@ -5,6 +5,7 @@
 
 #include "base/vec.h"
 #include "sampler/attr.h"
+#include "sampler/cpulist.h"
 #include "sampler/pidset.h"
 #include "sampler/ring.h"
 #include "sampler/sampler.h"
@@ -35,11 +36,14 @@ struct sampler {
 	struct pidset attached;  /* threads that have events, opened or inherited */
 	VEC(int) cpus;           /* those with a ring */
 	struct ring *rings;      /* one for each of cpus */
-	uint64_t *heads;         /* the same; how far the present round goes */
-	VEC(int) owners;         /* dummy events that own the rings */
+	struct ring *sides;      /* the same, for what is no sample; NULL: rings have all */
+	bool no_sides;           /* it was tried in vain */
+	bool identified;         /* records carry the id of their event */
+	bool stopping;
 	VEC(struct sampler_fd) fds; /* all sampling events */
 	VEC(int) missed;         /* CPUs that came online and are not sampled */
-	uint64_t looked_ns;      /* when it was last seen which CPUs are online */
+	struct cpulist_online online; /* as last seen by sampler_follow_cpus, */
+	uint64_t looked_ns;           /* and when */
 	struct pidset elsewhere; /* processes in another mount namespace than ours, as NAMESPACES
 				    records say */
 	uint64_t mount_ns;       /* ours, 0: not known */
@@ -57,12 +61,27 @@ struct sampler {
 /* open.c: opens the events for the targets in s->setup.mode, changing what must be changed. */
 int sampler_open_events(struct sampler *s, struct sampler_problem *problem);
 
-/* open.c: opens owners and rings for all CPUs that are online. */
+/* rings.c: opens rings for all CPUs that are online. */
 int sampler_open_rings(struct sampler *s, struct sampler_problem *problem);
 
-/* open.c: the same for one CPU more; s->rings and s->heads have room for it. 0 (also where it is not online any more) or
- * -errno. */
-int sampler_open_ring(struct sampler *s, int cpu, struct sampler_problem *problem);
+/* rings.c: the same for one CPU more, with its ring beside it where the others have one. 0 (also where it is not online any
+ * more) or -errno. */
+int sampler_add_ring(struct sampler *s, int cpu);
+
+/* rings.c: a ring beside each, if memory may be locked for all of them. */
+void sampler_open_sides(struct sampler *s);
+void sampler_close_sides(struct sampler *s);
+
+/* All rings, those beside them behind. */
+static inline size_t sampler_nrings(const struct sampler *s)
+{
+	return s->sides ? 2 * s->cpus.len : s->cpus.len;
+}
+
+static inline struct ring *sampler_ring(const struct sampler *s, size_t i)
+{
+	return i < s->cpus.len ? &s->rings[i] : &s->sides[i - s->cpus.len];
+}
 
 /* open.c: the events for whole CPUs on the CPU of this ring. 0 or -errno. */
 int sampler_open_on_cpu(struct sampler *s, size_t cpu_index);

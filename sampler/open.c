@@ -1,9 +1,8 @@
-/* Opening rings and events: which way, and what is given up where something is not permitted or not
+/* Opening events: which way, and what is given up where something is not permitted or not
  * there. */
 #include "sampler/internal.h"
 
 #include "base/cleanup.h"
-#include "sampler/cpulist.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,90 +13,7 @@
 #include <unistd.h>
 #include <linux/capability.h>
 
-#define RINGS_TOTAL_MAX ((size_t)64 << 20)
-#define RING_LOCKED_MAX ((size_t)2 << 20)  /* with CAP_IPC_LOCK */
-#define RING_PLAIN_MAX ((size_t)512 << 10) /* what kernel.perf_event_mlock_kb allows by default */
-#define RING_MIN ((size_t)32 << 10)
 #define RESCANS_MAX 8
-
-static size_t ring_wanted(const struct sampler *s, size_t ncpus)
-{
-	size_t bytes = sampler_has_cap(CAP_IPC_LOCK) ? RING_LOCKED_MAX : RING_PLAIN_MAX;
-
-	if (s->options.ring_bytes)
-		return s->options.ring_bytes;
-	while (bytes > RING_PLAIN_MAX && bytes * ncpus > RINGS_TOTAL_MAX)
-		bytes /= 2;
-	return bytes;
-}
-
-static int open_ring(struct sampler *s, int cpu, size_t *bytes, struct sampler_problem *problem)
-{
-	struct perf_event_attr attr = attr_ring_owner();
-	AUTO_CLOSE int fd = attr_open(&attr, 0, cpu);
-	char where[32];
-
-	snprintf(where, sizeof(where), "CPU %d", cpu);
-	if (fd == -ENODEV || fd == -ENXIO)
-		return 0; /* went offline */
-	if (fd < 0)
-		return sampler_explain(s, fd, 0, where, problem);
-	struct ring *ring = &s->rings[s->cpus.len];
-	int r = ring_map(ring, fd, cpu, *bytes);
-
-	while ((r == -EPERM || r == -ENOMEM) && *bytes / 2 >= RING_MIN) {
-		*bytes /= 2;
-		r = ring_map(ring, fd, cpu, *bytes);
-	}
-	if (r)
-		return sampler_fail(problem, r, "map a ring",
-				    "of %zu KiB for %s: %s; the limit of locked memory is used up: "
-				    "raise sysctl "
-				    "kernel.perf_event_mlock_kb or give CAP_IPC_LOCK",
-				    *bytes >> 10, where, strerror(-r));
-	r = vec_push(&s->owners, fd);
-	if (r) {
-		ring_unmap(ring);
-		return sampler_fail(problem, r, "map a ring", "for %s: no memory", where);
-	}
-	(void)TAKE_FD(fd);
-	s->cpus.v[s->cpus.len++] = cpu;
-	return 0;
-}
-
-int sampler_open_ring(struct sampler *s, int cpu, struct sampler_problem *problem)
-{
-	size_t bytes = s->setup.ring_bytes;
-
-	return vec_reserve(&s->cpus, 1) ? -ENOMEM : open_ring(s, cpu, &bytes, problem);
-}
-
-int sampler_open_rings(struct sampler *s, struct sampler_problem *problem)
-{
-	AUTO_FREE int *online = NULL;
-	size_t n;
-	int r = cpulist_online(s->options.roots.sysfs, &online, &n);
-
-	if (r)
-		return sampler_fail(problem, r, "find the CPUs",
-				    "in /sys/devices/system/cpu/online: %s", strerror(-r));
-	s->rings = calloc(n, sizeof(*s->rings));
-	s->heads = calloc(n, sizeof(*s->heads));
-	if (!s->rings || !s->heads || vec_reserve(&s->cpus, n))
-		return sampler_fail(problem, -ENOMEM, "map a ring", "for %zu CPUs: no memory", n);
-	size_t bytes = ring_wanted(s, n);
-
-	for (size_t i = 0; i < n; i++) {
-		r = open_ring(s, online[i], &bytes, problem);
-		if (r)
-			return r;
-	}
-	s->setup.ring_bytes = bytes;
-	s->setup.cpus = s->cpus.len;
-	return s->cpus.len ? 0
-			   : sampler_fail(problem, -ENODEV, "map a ring",
-					  "for any CPU: none is online");
-}
 
 static void close_events(struct sampler *s)
 {
@@ -109,27 +25,29 @@ static void close_events(struct sampler *s)
 	pidset_free(&s->attached);
 	s->denied = s->setup.threads = 0;
 	/* What was recorded by events that are closed again carries ids that nobody knows. */
-	for (size_t i = 0; i < s->cpus.len; i++) {
-		ring_release(&s->rings[i], ring_head(&s->rings[i]));
-		s->rings[i].scanned = s->rings[i].tail;
+	for (size_t i = 0; i < sampler_nrings(s); i++) {
+		struct ring *ring = sampler_ring(s, i);
+
+		ring_release(ring, ring_head(ring));
+		ring->scanned = ring->tail;
 	}
 }
 
-static int open_one(struct sampler *s, size_t event, pid_t tid, size_t cpu_index)
+/* Records into the ring, with ids of s->opened[event]. */
+static int open_one(struct sampler *s, const struct perf_event_attr *attr, size_t event, pid_t tid,
+		    const struct ring *ring)
 {
-	struct perf_event_attr *attr = &s->opened[event].attr;
-	AUTO_CLOSE int fd = attr_open(attr, tid, s->cpus.v[cpu_index]);
+	AUTO_CLOSE int fd = attr_open(attr, tid, ring->cpu);
 	uint64_t id;
 
 	if (fd < 0)
 		return fd;
-	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, s->owners.v[cpu_index]) ||
-	    ioctl(fd, PERF_EVENT_IOC_ID, &id))
+	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) || ioctl(fd, PERF_EVENT_IOC_ID, &id))
 		return -errno;
 	int r = vec_push(&s->ids[event], id);
 
 	if (!r)
-		r = vec_push(&s->fds, ((struct sampler_fd){fd, s->cpus.v[cpu_index]}));
+		r = vec_push(&s->fds, ((struct sampler_fd){fd, ring->cpu}));
 	if (!r)
 		(void)TAKE_FD(fd);
 	return r;
@@ -141,14 +59,32 @@ struct open_place {
 	char where[64];
 };
 
+/* first: of those on this CPU, which records what is no sample too, or has another event beside it for that. */
+static int open_event(struct sampler *s, size_t event, pid_t tid, size_t c, bool first)
+{
+	struct perf_event_attr attr = s->opened[event].attr;
+	int r = 0;
+
+	attr_set_side_band(&attr, first && !s->sides ? &s->features : NULL);
+	if (first && s->sides) {
+		struct perf_event_attr side = attr_side(&attr, &s->features);
+
+		r = open_one(s, &side, event, tid, &s->sides[c]);
+	}
+	return r ? r : open_one(s, &attr, event, tid, &s->rings[c]);
+}
+
 /* tid -1: everything on the CPU. */
 static int open_on_cpu(struct sampler *s, pid_t tid, size_t c, struct open_place *place)
 {
+	bool first = true;
+
 	for (size_t e = 0; e < s->options.nevents; e++) {
 		if (s->events[e].cpus[0] && !cpulist_has(s->events[e].cpus, s->cpus.v[c]))
 			continue;
-		int r = open_one(s, e, tid, c);
+		int r = open_event(s, e, tid, c, first);
 
+		first = false;
 		if (!r ||
 		    (r == -ENODEV && !cpulist_is_online(s->options.roots.sysfs, s->cpus.v[c])))
 			continue;
@@ -257,6 +193,7 @@ static int open_command(struct sampler *s, struct open_place *place)
 
 static int open_cpus(struct sampler *s, struct open_place *place)
 {
+	sampler_open_sides(s);
 	int r = open_on_cpus(s, -1, place);
 
 	if (!r && !s->options.system_wide)
@@ -273,6 +210,7 @@ static void set_attrs(struct sampler *s)
 		if (s->setup.kernel_excluded)
 			s->opened[i].attr.exclude_kernel = 1;
 	}
+	s->identified = s->opened[0].attr.sample_type & PERF_SAMPLE_IDENTIFIER;
 }
 
 static bool all_events(const struct sampler *s, uint32_t type)
@@ -303,6 +241,7 @@ static bool give_way(struct sampler *s, int error)
 		if (s->setup.mode == SAMPLER_CPUS && free_mode && !s->cpus_denied) {
 			s->cpus_denied = true;
 			s->setup.mode = SAMPLER_THREADS;
+			sampler_close_sides(s);
 			return true;
 		}
 		if (s->setup.mode == SAMPLER_THREADS && !s->setup.kernel_excluded) {
@@ -311,6 +250,10 @@ static bool give_way(struct sampler *s, int error)
 		}
 		return false;
 	case EMFILE:
+		if (s->sides) {
+			sampler_close_sides(s);
+			return true;
+		}
 		if (s->setup.mode != SAMPLER_THREADS || !free_mode || s->cpus_denied)
 			return false;
 		s->setup.mode = SAMPLER_CPUS;

@@ -18,6 +18,7 @@ int ring_map(struct ring *r, int fd, int cpu, size_t data_bytes)
 		return -errno;
 	ring_of(r, base, (unsigned char *)base + page, data_bytes);
 	r->cpu = cpu;
+	r->fd = fd;
 	r->mapped_bytes = page + data_bytes;
 	return 0;
 }
@@ -31,8 +32,10 @@ void ring_of(struct ring *r, struct perf_event_mmap_page *page, void *data, size
 
 void ring_unmap(struct ring *r)
 {
-	if (r->mapped_bytes)
+	if (r->mapped_bytes) {
 		munmap(r->page, r->mapped_bytes);
+		close(r->fd);
+	}
 	free(r->straddle);
 	free(r->kept);
 	*r = (struct ring){0};

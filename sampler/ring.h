@@ -18,23 +18,25 @@ struct ring {
 	unsigned char *data;
 	size_t size;      /* bytes of data, a power of two */
 	uint64_t tail;    /* where reading goes on; positions count up without end */
-	uint64_t scanned; /* up to where the owner looked ahead for new processes */
+	uint64_t scanned; /* up to where the sampler looked ahead for new processes */
+	uint64_t until;   /* the sampler's: how far the present round goes */
 	int cpu;
-	bool offline;        /* the owner's: the CPU went offline */
+	bool offline;        /* the sampler's: the CPU went offline */
+	int fd;              /* of the event that it is of, with mapped_bytes */
 	size_t mapped_bytes; /* 0: not by ring_map */
 	unsigned char
 		*straddle; /* RING_RECORD_MAX bytes for a record that goes over the end, or NULL */
 	unsigned char *kept; /* records that passed the filter, `size` bytes, or NULL */
 };
 
-/* Maps the ring of an event's descriptor with data_bytes of data (a power of two of pages). 0 or
- * -errno (-EPERM: over the limit of locked memory). */
+/* Maps the ring of an event's descriptor with data_bytes of data (a power of two of pages), and closes that descriptor in
+ * ring_unmap. 0; -errno (-EPERM: over the limit of locked memory), and the descriptor is still the caller's. */
 int ring_map(struct ring *r, int fd, int cpu, size_t data_bytes);
 
 /* A ring in memory of the caller's. */
 void ring_of(struct ring *r, struct perf_event_mmap_page *page, void *data, size_t data_bytes);
 
-/* Unmaps and frees. A zeroed ring is fine. */
+/* Unmaps, closes and frees. A zeroed ring is fine. */
 void ring_unmap(struct ring *r);
 
 /* How far the kernel has written. */

@@ -148,10 +148,10 @@ static int make_poll_fd(struct sampler *s)
 	s->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (s->poll_fd < 0)
 		return -errno;
-	for (size_t i = 0; i < s->owners.len; i++) {
+	for (size_t i = 0; i < sampler_nrings(s); i++) {
 		struct epoll_event e = {.events = EPOLLIN | EPOLLET};
 
-		if (epoll_ctl(s->poll_fd, EPOLL_CTL_ADD, s->owners.v[i], &e))
+		if (epoll_ctl(s->poll_fd, EPOLL_CTL_ADD, sampler_ring(s, i)->fd, &e))
 			return -errno;
 	}
 	return 0;
@@ -185,7 +185,7 @@ static void sum_up(struct sampler *s)
 {
 	char text[128];
 
-	s->setup.descriptors = s->fds.len + s->owners.len;
+	s->setup.descriptors = s->fds.len + sampler_nrings(s);
 	s->setup.processes = s->targets.list.len;
 	s->setup.filtered = s->setup.mode == SAMPLER_CPUS && !s->options.system_wide;
 	if (s->setup.fell_back)
@@ -313,6 +313,7 @@ int sampler_stop(struct sampler *s)
 {
 	for (size_t i = 0; i < s->fds.len; i++)
 		(void)ioctl(s->fds.v[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	s->stopping = true;
 	int r = sampler_drain(s);
 
 	for (size_t i = 0; i < s->fds.len; i++)
@@ -342,23 +343,21 @@ void sampler_close(struct sampler *s)
 		return;
 	for (size_t i = 0; i < s->fds.len; i++)
 		close(s->fds.v[i].fd);
+	sampler_close_sides(s);
 	for (size_t i = 0; i < s->cpus.len; i++)
 		ring_unmap(&s->rings[i]);
-	for (size_t i = 0; i < s->owners.len; i++)
-		close(s->owners.v[i]);
 	for (size_t i = 0; i < s->nids; i++)
 		vec_free(&s->ids[i]);
 	if (s->poll_fd >= 0)
 		close(s->poll_fd);
 	vec_free(&s->fds);
 	vec_free(&s->missed);
+	cpulist_online_close(&s->online);
 	vec_free(&s->cpus);
-	vec_free(&s->owners);
 	pidset_free(&s->attached);
 	pidset_free(&s->elsewhere);
 	pidset_free(&s->executing);
 	targets_free(&s->targets);
-	free(s->heads);
 	free(s->rings);
 	free(s->ids);
 	free(s->opened);

@@ -9,7 +9,8 @@
  *
  * Two ways of opening: an event for each thread and CPU (inherited by threads and children) while
  * that takes few descriptors; else events for whole CPUs, and records of other processes are
- * dropped here. One thread uses a sampler.
+ * dropped here. With events for whole CPUs, what is no sample has rings of its own, if as much memory may be locked: news of
+ * processes are found there without looking at each sample. One thread uses a sampler.
  */
 #ifndef SAMPLER_SAMPLER_H
 #define SAMPLER_SAMPLER_H
@@ -49,6 +50,7 @@ struct sampler_options {
 	bool no_kernel_stacks, no_user_stacks;
 	uint16_t max_stack; /* frames of a callchain; 0: the kernel's perf_event_max_stack */
 	struct sampler_roots roots;
+	bool count; /* keep sampler_stats up to date, as for a progress line; else only what costs nothing is known before the end */
 	enum sampler_mode mode; /* SAMPLER_AUTO but in tests */
 	size_t ring_bytes; /* a ring's data, a power of two of pages; 0: as large as allowed, up to
 			      2 MiB a CPU, 64 MiB in all */
@@ -67,8 +69,8 @@ enum sampler_news {
 
 /*
  * Who takes records. Each function may be NULL; non-zero (-errno) ends the drain and is handed on.
- * records: whole records, 8-byte aligned, len > 0; valid until the next call of `round` has
- * returned. cpu is -1 for records synthesized from /proc. round: every ring was read once; no
+ * records: whole records, 8-byte aligned, len > 0, but that one which goes over the end of a ring may be continued by the
+ * very next call; valid until the next call of `round` has returned. cpu is -1 for records synthesized from /proc. round: every ring was read once; no
  * record of later rounds is older than the records of the round before (perf's FINISHED_ROUND).
  * process: news of a process of the targets, out of the records, so at no cost; it may have ended
  * by now. NEW may come several times for one process. event_id: a CPU came online, and records of
@@ -85,15 +87,16 @@ struct sampler_listener {
 #define SAMPLER_LISTENERS_MAX 4
 
 struct sampler_stats {
-	uint64_t records, samples, bytes; /* handed to listeners */
+	uint64_t bytes;                   /* handed to listeners */
+	uint64_t records, samples;        /* of these those that were looked at: all with sampler_options.count */
 	uint64_t dropped;                 /* records of other processes, CPU-wide mode */
 	uint64_t lost_records;            /* sum of PERF_RECORD_LOST: rings were full */
 	uint64_t lost_samples; /* samples that the kernel says it could not write (kernel 6.0 on,
 				  after sampler_stop) */
-	uint64_t throttled;    /* PERF_RECORD_THROTTLE */
+	uint64_t throttled;    /* PERF_RECORD_THROTTLE, of the records looked at */
 	uint64_t damaged;      /* rings whose content made no sense, skipped to their head */
 	uint64_t first_sample_ns,
-		last_sample_ns; /* CLOCK_MONOTONIC; 0: none. By CPU chunks, so exact to a round */
+		last_sample_ns; /* CLOCK_MONOTONIC; 0: none. Exact to a round */
 	uint64_t rounds;
 	uint64_t cpus_added, cpus_missed; /* came online since the beginning: were sampled from then
 					     on, or could not be */
@@ -146,10 +149,11 @@ int sampler_poll_fd(const struct sampler *s);
 int sampler_drain(struct sampler *s);
 
 /*
- * Looks which CPUs are online, every SAMPLER_DRAIN_MS at most, and in SAMPLER_CPUS samples those that came since the
+ * Looks which CPUs are online, every SAMPLER_LOOK_MS at most, and in SAMPLER_CPUS samples those that came since the
  * beginning, or that went and came back: the kernel ends the events of a CPU that goes. Those of threads stay, but
  * there are none for a CPU that is new. Call it between drains. 0, or the listener's -errno.
  */
+#define SAMPLER_LOOK_MS 2000
 int sampler_follow_cpus(struct sampler *s);
 
 /* Ends sampling and drains a last time. 0 or the listener's -errno. */

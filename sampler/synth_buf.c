@@ -31,7 +31,7 @@ int synth_buf_put(struct synth_buf *b, uint32_t type, uint16_t misc, const void 
 		text_len = SYNTH_TEXT_MAX;
 	size_t text_bytes = text ? (text_len + 8) & ~(size_t)7 : 0;
 	size_t size = sizeof(struct perf_event_header) + body_bytes + text_bytes +
-		      sizeof(struct attr_sample_id);
+		      sizeof(struct attr_sample_id) + (b->s->identified ? sizeof(uint64_t) : 0);
 	struct perf_event_header header = {.type = type, .misc = misc, .size = (uint16_t)size};
 
 	if (b->len + size > SYNTH_BUF_BYTES) {

@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 {
 	static pid_t pids[4096];
 	static const char *events[64];
-	struct record_options o = {.pids = pids, .events = events};
+	struct record_options o = {.pids = pids, .events = events, .count = true};
 	struct record_result result = {.end = RECORD_END_ERROR};
 	struct outdir dir;
 	int c;

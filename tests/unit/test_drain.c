@@ -13,18 +13,24 @@
 #define RINGS 2
 #define TAKEN_BYTES (1 << 20)
 
+/* As one event has them, without an identifier. */
+struct sample {
+	struct perf_event_header header;
+	struct attr_sample first;
+};
+
 struct fixture {
 	struct sampler s;
-	struct perf_event_mmap_page pages[RINGS];
-	_Alignas(8) unsigned char data[RINGS][RING_BYTES];
-	struct ring rings[RINGS];
-	uint64_t heads[RINGS];
+	struct perf_event_mmap_page pages[2 * RINGS];
+	_Alignas(8) unsigned char data[2 * RINGS][RING_BYTES];
+	struct ring rings[2 * RINGS]; /* the second half is for those beside */
 	unsigned char *taken; /* everything that the listener got */
 	size_t taken_bytes, chunks, rounds;
 	int processes[64];
 	enum sampler_news news[64];
 	size_t nprocesses;
 	int fail_with;
+	bool unseen; /* chunks are whole records only together */
 };
 
 static int take_records(void *ctx, int cpu, const void *data, size_t len)
@@ -35,7 +41,7 @@ static int take_records(void *ctx, int cpu, const void *data, size_t len)
 	assert_int_equal((uintptr_t)data % 8, 0);
 	assert_true(len > 0 && len % 8 == 0);
 	/* Chunks are whole records. */
-	for (size_t pos = 0; pos < len;) {
+	for (size_t pos = 0; pos < len && !f->unseen;) {
 		const struct perf_event_header *h = (const void *)((const char *)data + pos);
 
 		assert_true(h->size >= sizeof(*h) && h->size <= len - pos);
@@ -71,11 +77,11 @@ static int setup(void **state)
 	assert_non_null(f);
 	f->taken = malloc(TAKEN_BYTES);
 	f->s.rings = f->rings;
-	f->s.heads = f->heads;
-	for (int i = 0; i < RINGS; i++) {
+	for (int i = 0; i < 2 * RINGS; i++) {
 		ring_of(&f->rings[i], &f->pages[i], f->data[i], RING_BYTES);
-		f->rings[i].cpu = i;
-		assert_int_equal(vec_push(&f->s.cpus, i), 0);
+		f->rings[i].cpu = i % RINGS;
+		if (i < RINGS)
+			assert_int_equal(vec_push(&f->s.cpus, i), 0);
 	}
 	f->s.mount_ns = 4000;
 	assert_int_equal(pidset_new(&f->s.elsewhere), 0);
@@ -90,10 +96,8 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	for (int i = 0; i < RINGS; i++) {
-		f->rings[i].mapped_bytes = 0;
+	for (int i = 0; i < 2 * RINGS; i++)
 		ring_unmap(&f->rings[i]);
-	}
 	vec_free(&f->s.cpus);
 	targets_free(&f->s.targets);
 	pidset_free(&f->s.elsewhere);
@@ -121,12 +125,9 @@ static bool put_sample(struct fixture *f, int ring, uint32_t pid, uint64_t time_
 		       size_t extra_words)
 {
 	struct {
-		struct attr_sample head;
+		struct sample head;
 		uint64_t words[512];
-	} sample = {.head = {.header = {.type = PERF_RECORD_SAMPLE},
-			     .pid = pid,
-			     .tid = pid,
-			     .time_ns = time_ns}};
+	} sample = {.head = {{.type = PERF_RECORD_SAMPLE}, {.pid = pid, .tid = pid, .time_ns = time_ns}}};
 	size_t size = sizeof(sample.head) + 8 * extra_words;
 
 	sample.head.header.size = (uint16_t)size;
@@ -169,12 +170,12 @@ static void every_record_comes_whole_and_once_however_it_lies_in_the_ring(void *
 		if (f->taken_bytes > TAKEN_BYTES - 2 * RING_BYTES || i == 1999) {
 			assert_int_equal(sampler_drain(&f->s), 0);
 			for (size_t pos = 0; pos < f->taken_bytes;) {
-				const struct attr_sample *s = (const void *)(f->taken + pos);
+				const struct sample *s = (const void *)(f->taken + pos);
 				const uint64_t *words = (const void *)(s + 1);
 
-				assert_int_equal(s->time_ns, ++read);
+				assert_int_equal(s->first.time_ns, ++read);
 				for (size_t k = 0; k < (s->header.size - sizeof(*s)) / 8; k++)
-					assert_int_equal(words[k], s->time_ns * 1000 + k);
+					assert_int_equal(words[k], s->first.time_ns * 1000 + k);
 				pos += s->header.size;
 			}
 			f->taken_bytes = 0;
@@ -222,10 +223,10 @@ static void only_targets_and_their_children_pass_the_filter(void **state)
 	assert_int_equal(f->nprocesses, 1);
 	assert_int_equal(f->processes[0], 101);
 	for (size_t pos = 0; pos < f->taken_bytes;) {
-		const struct attr_sample *s = (const void *)(f->taken + pos);
+		const struct sample *s = (const void *)(f->taken + pos);
 
 		if (s->header.type == PERF_RECORD_SAMPLE)
-			assert_in_range(s->pid, 100, 101);
+			assert_in_range(s->first.pid, 100, 101);
 		pos += s->header.size;
 	}
 	/* The same id with another parent is another process. */
@@ -329,14 +330,22 @@ static void a_process_that_loses_its_events_at_an_exec_is_told(void **state)
 	assert_told(f, wanted, sizeof(wanted) / sizeof(wanted[0]));
 }
 
-static void lost_and_throttled_are_counted_and_kept(void **state)
+static size_t put_lost(struct fixture *f, int ring, uint64_t n)
 {
-	struct fixture *f = *state;
 	struct {
 		struct perf_event_header header;
 		uint64_t id, lost;
 		struct attr_sample_id trailer;
-	} lost = {.header = {.type = PERF_RECORD_LOST, .size = sizeof(lost)}, .lost = 7};
+	} lost = {.header = {.type = PERF_RECORD_LOST, .size = sizeof(lost)}, .lost = n};
+
+	assert_true(ring_put(f, ring, &lost, sizeof(lost)));
+	return sizeof(lost);
+}
+
+static void lost_and_throttled_are_counted_and_kept(void **state)
+{
+	struct fixture *f = *state;
+	size_t bytes = 0;
 	struct {
 		struct perf_event_header header;
 		uint64_t time, id, stream;
@@ -344,13 +353,104 @@ static void lost_and_throttled_are_counted_and_kept(void **state)
 	} throttle = {.header = {.type = PERF_RECORD_THROTTLE, .size = sizeof(throttle)}};
 
 	f->s.setup.filtered = true;
-	ring_put(f, 0, &lost, sizeof(lost));
+	bytes += put_lost(f, 0, 7);
 	ring_put(f, 1, &throttle, sizeof(throttle));
-	ring_put(f, 1, &lost, sizeof(lost));
+	bytes += put_lost(f, 1, 7);
 	assert_int_equal(sampler_drain(&f->s), 0);
 	assert_int_equal(f->s.stats.lost_records, 14);
 	assert_int_equal(f->s.stats.throttled, 1);
-	assert_int_equal(f->taken_bytes, 2 * sizeof(lost) + sizeof(throttle));
+	assert_int_equal(f->taken_bytes, bytes + sizeof(throttle));
+}
+
+/* Ring i of those beside. */
+#define SIDE(i) (RINGS + (i))
+
+static void have_sides(struct fixture *f)
+{
+	f->s.sides = f->rings + RINGS;
+	f->s.features.format_lost = true;
+}
+
+static void samples_beside_nothing_else_are_passed_on_unseen(void **state)
+{
+	struct fixture *f = *state;
+	static const struct told wanted[] = {{10, SAMPLER_PROCESS_NEW}, {10, SAMPLER_PROCESS_ENDED}};
+	uint64_t written = 0, read = 0;
+
+	have_sides(f);
+	put_sample(f, 0, 5, ++written, 3);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.first_sample_ns, 1);
+	f->unseen = true;
+	for (int i = 0; i < 2000; i++) {
+		if (!put_sample(f, 0, 5, written + 1, (size_t)(i * 7 % 90))) {
+			assert_int_equal(sampler_drain(&f->s), 0);
+			assert_int_equal(f->pages[0].data_tail, f->pages[0].data_head);
+			assert_true(put_sample(f, 0, 5, written + 1, (size_t)(i * 7 % 90)));
+		}
+		written++;
+		if (f->taken_bytes > TAKEN_BYTES - 2 * RING_BYTES || i == 1999) {
+			assert_int_equal(sampler_drain(&f->s), 0);
+			for (size_t pos = 0; pos < f->taken_bytes;) {
+				const struct sample *s = (const void *)(f->taken + pos);
+
+				assert_int_equal(s->first.time_ns, ++read);
+				pos += s->header.size;
+			}
+			f->taken_bytes = 0;
+		}
+	}
+	assert_int_equal(read, written);
+	assert_int_equal(f->s.stats.records, 1);
+	assert_true(f->s.stats.last_sample_ns > written);
+	put_fork(f, SIDE(1), 10, 1);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	put_short(f, SIDE(0), PERF_RECORD_EXIT, 0, 10);
+	assert_told(f, wanted, 2);
+}
+
+static void samples_are_counted_where_that_is_asked_for(void **state)
+{
+	struct fixture *f = *state;
+
+	have_sides(f);
+	f->s.options.count = true;
+	for (uint64_t i = 1; i <= 3; i++) {
+		put_sample(f, 0, 5, i, 3);
+		assert_int_equal(sampler_drain(&f->s), 0);
+		assert_int_equal(f->s.stats.samples, i);
+		assert_int_equal(f->s.stats.last_sample_ns, i);
+	}
+}
+
+/* A kernel that does not count what it could not write says it in records among the samples. */
+static void older_kernels_lost_records_are_looked_for(void **state)
+{
+	struct fixture *f = *state;
+
+	have_sides(f);
+	f->s.features.format_lost = false;
+	put_sample(f, 0, 5, 1, 3);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	put_lost(f, 0, 7);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.lost_records, 7);
+}
+
+static void forks_beside_make_targets_before_their_samples(void **state)
+{
+	struct fixture *f = *state;
+
+	have_sides(f);
+	f->s.setup.filtered = true;
+	assert_int_equal(targets_add(&f->s.targets, 100), 0);
+	put_sample(f, 0, 101, 1, 3);
+	put_sample(f, 0, 102, 2, 3);
+	put_fork(f, SIDE(1), 101, 100);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.samples, 1);
+	assert_int_equal(f->s.stats.dropped, 1);
+	assert_int_equal(f->nprocesses, 1);
 }
 
 static void a_ring_with_nonsense_is_skipped_and_counted(void **state)
@@ -437,6 +537,14 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(lost_and_throttled_are_counted_and_kept, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(samples_beside_nothing_else_are_passed_on_unseen, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(samples_are_counted_where_that_is_asked_for, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(older_kernels_lost_records_are_looked_for, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(forks_beside_make_targets_before_their_samples,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_ring_with_nonsense_is_skipped_and_counted, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_listeners_error_ends_the_drain_and_frees_nothing,

@@ -1,0 +1,164 @@
+/* One ring for each CPU, and one beside it for what is no sample. */
+#include "sampler/internal.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+#include <linux/capability.h>
+
+#define RINGS_TOTAL_MAX ((size_t)64 << 20)
+#define RING_LOCKED_MAX ((size_t)2 << 20)  /* with CAP_IPC_LOCK */
+#define RING_PLAIN_MAX ((size_t)512 << 10) /* what kernel.perf_event_mlock_kb allows by default */
+#define RING_MIN ((size_t)32 << 10)
+#define RING_SIDE_PART 4 /* of the ring that it is beside */
+
+static size_t ring_wanted(const struct sampler *s, size_t ncpus)
+{
+	size_t bytes = sampler_has_cap(CAP_IPC_LOCK) ? RING_LOCKED_MAX : RING_PLAIN_MAX;
+
+	if (s->options.ring_bytes)
+		return s->options.ring_bytes;
+	while (bytes > RING_PLAIN_MAX && bytes * ncpus > RINGS_TOTAL_MAX)
+		bytes /= 2;
+	return bytes;
+}
+
+/* 0, or -errno of the event (-ENODEV: the CPU went offline) or of the mapping, which *ret_map then
+ * tells. */
+static int open_ring(struct ring *ring, int cpu, size_t *bytes, size_t min_bytes, bool *ret_map)
+{
+	struct perf_event_attr attr = attr_ring_owner();
+	AUTO_CLOSE int fd = attr_open(&attr, 0, cpu);
+
+	*ret_map = fd >= 0;
+	if (fd < 0)
+		return fd == -ENXIO ? -ENODEV : fd;
+	int r = ring_map(ring, fd, cpu, *bytes);
+
+	while ((r == -EPERM || r == -ENOMEM) && *bytes / 2 >= min_bytes) {
+		*bytes /= 2;
+		r = ring_map(ring, fd, cpu, *bytes);
+	}
+	if (!r)
+		(void)TAKE_FD(fd);
+	return r;
+}
+
+static int open_first_ring(struct sampler *s, int cpu, size_t *bytes,
+			   struct sampler_problem *problem)
+{
+	char where[32];
+	bool map;
+	int r = open_ring(&s->rings[s->cpus.len], cpu, bytes, RING_MIN, &map);
+
+	if (!r)
+		s->cpus.v[s->cpus.len++] = cpu;
+	if (!r || r == -ENODEV)
+		return 0;
+	snprintf(where, sizeof(where), "CPU %d", cpu);
+	if (!map)
+		return sampler_explain(s, r, 0, where, problem);
+	return sampler_fail(problem, r, "map a ring",
+			    "of %zu KiB for %s: %s; the limit of locked memory is used up: "
+			    "raise sysctl kernel.perf_event_mlock_kb or give CAP_IPC_LOCK",
+			    *bytes >> 10, where, strerror(-r));
+}
+
+int sampler_open_rings(struct sampler *s, struct sampler_problem *problem)
+{
+	AUTO_FREE int *online = NULL;
+	size_t n;
+	int r = cpulist_online(s->options.roots.sysfs, &online, &n);
+
+	if (r)
+		return sampler_fail(problem, r, "find the CPUs",
+				    "in /sys/devices/system/cpu/online: %s", strerror(-r));
+	s->rings = calloc(n, sizeof(*s->rings));
+	if (!s->rings || vec_reserve(&s->cpus, n))
+		return sampler_fail(problem, -ENOMEM, "map a ring", "for %zu CPUs: no memory", n);
+	size_t bytes = ring_wanted(s, n);
+
+	for (size_t i = 0; i < n; i++) {
+		r = open_first_ring(s, online[i], &bytes, problem);
+		if (r)
+			return r;
+	}
+	s->setup.ring_bytes = bytes;
+	s->setup.cpus = s->cpus.len;
+	return s->cpus.len ? 0
+			   : sampler_fail(problem, -ENODEV, "map a ring",
+					  "for any CPU: none is online");
+}
+
+/* Smaller ones would lose what they are for. */
+static int open_side(const struct sampler *s, struct ring *ring, int cpu)
+{
+	size_t bytes = s->setup.ring_bytes / RING_SIDE_PART;
+	bool map;
+
+	return bytes < RING_MIN ? -EINVAL : open_ring(ring, cpu, &bytes, bytes, &map);
+}
+
+void sampler_open_sides(struct sampler *s)
+{
+	int r = 0;
+
+	if (s->no_sides || s->sides)
+		return;
+	s->sides = calloc(s->cpus.len, sizeof(*s->sides));
+	for (size_t i = 0; s->sides && i < s->cpus.len && !r; i++)
+		r = open_side(s, &s->sides[i], s->cpus.v[i]);
+	if (!s->sides || r)
+		sampler_close_sides(s);
+}
+
+void sampler_close_sides(struct sampler *s)
+{
+	for (size_t i = 0; s->sides && i < s->cpus.len; i++)
+		ring_unmap(&s->sides[i]);
+	free(s->sides);
+	s->sides = NULL;
+	s->no_sides = true;
+}
+
+/* Room for one ring more. */
+static int grow(struct ring **rings, size_t n)
+{
+	struct ring *grown = reallocarray(*rings, n + 1, sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	grown[n] = (struct ring){0};
+	*rings = grown;
+	return 0;
+}
+
+int sampler_add_ring(struct sampler *s, int cpu)
+{
+	struct epoll_event e = {.events = EPOLLIN | EPOLLET};
+	size_t index = s->cpus.len, bytes = s->setup.ring_bytes;
+	bool map;
+	int r = vec_reserve(&s->cpus, 1);
+
+	if (!r)
+		r = grow(&s->rings, index);
+	if (!r && s->sides)
+		r = grow(&s->sides, index);
+	if (!r)
+		r = open_ring(&s->rings[index], cpu, &bytes, RING_MIN, &map);
+	if (!r && s->sides && (r = open_side(s, &s->sides[index], cpu)))
+		ring_unmap(&s->rings[index]);
+	if (r)
+		return r == -ENODEV ? 0 : r;
+	s->cpus.v[s->cpus.len++] = cpu;
+	/* Without it they are read at the intervals that there are in any case. */
+	(void)epoll_ctl(s->poll_fd, EPOLL_CTL_ADD, s->rings[index].fd, &e);
+	if (s->sides)
+		(void)epoll_ctl(s->poll_fd, EPOLL_CTL_ADD, s->sides[index].fd, &e);
+	return 0;
+}
