@@ -286,6 +286,8 @@ static int collect_record(struct collect_arguments *a, const struct outdir *dir)
 	opener_free(opener);
 	if (result.started && !a->record.quiet)
 		printf("written   %s\n", dir->path);
+	if (result.command_error)
+		return result.command_error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 	if (r)
 		return EXIT_FAILED;
 	return status == EXIT_DONE ? collect_status(&result) : status;
@@ -333,7 +335,7 @@ const struct command command_collect = {
 		 "with several they are listed and the exit status is 2; where there is none it is PID 1.\n"
 		 "Ctrl-C, SIGTERM and the end of the terminal end the recording, and the outputs are made of what was recorded; a second\n"
 		 "Ctrl-C leaves that to `profcpu postprocess DIR`. The exit status is that of a command which came to its end, if all\n"
-		 "went well.\n\n"
+		 "went well; 127 of one that there is not, 126 of one that cannot be executed.\n\n"
 		 "  -p, --pid PID,...      these processes, with all their threads and children\n"
 		 "  -a, --all-cpus         the whole machine\n"
 		 "  -- CMD ARG...          start a command and record it from its first instruction to its end; with -p or -a:\n"

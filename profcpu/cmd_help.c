@@ -11,7 +11,8 @@ void help_overview(FILE *out)
 		fprintf(out, "  %-12s %s\n", (*c)->name, (*c)->summary);
 	fprintf(out,
 		"\n`profcpu help COMMAND` shows the options of one. Exit status: 0 done; 1 failed, or the input was\n"
-		"damaged and the outputs hold what could be read; 2 wrong usage; of collect -- CMD that of the command.\n");
+		"damaged and the outputs hold what could be read; 2 wrong usage; of collect -- CMD that of the\n"
+		"command, or 127 where it is not found, 126 where it cannot be executed.\n");
 }
 
 static int help_run(int argc, char **argv)

@@ -7,6 +7,8 @@
 #define EXIT_DONE 0
 #define EXIT_FAILED 1
 #define EXIT_USAGE 2
+#define EXIT_NOT_EXECUTABLE 126 /* as shells and env(1) have it: of a command that could not be started, */
+#define EXIT_NOT_FOUND 127 /* and of one that there is not */
 #define EXIT_SIGNALED 128 /* and the signal's number, as shells have it: of a command that was started */
 
 struct command {

@@ -316,6 +316,7 @@ static int start_command(struct record *rec)
 {
 	int r = rec->command.pid ? record_command_go(&rec->command) : 0;
 
+	rec->result->command_error = r;
 	if (r)
 		log_error("cannot execute %s: %s", rec->options->argv[0], strerror(-r));
 	return r;

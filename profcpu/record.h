@@ -51,6 +51,7 @@ struct record_result {
 			 post-processed */
 	enum record_end end;
 	int end_signal; /* with RECORD_END_SIGNAL */
+	int command_error; /* -errno: the command could not be executed, so nothing was recorded */
 	bool command_ended;
 	int command_status; /* as of waitpid, with command_ended */
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns;

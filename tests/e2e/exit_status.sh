@@ -50,7 +50,11 @@ for want in 0 1 7; do
 done
 gives 137 'the command was ended by signal 9' "$PROFCPU" collect -q -o status -- sh -c 'kill -KILL $$'
 gives 0 '' "$PROFCPU" collect -q -d 0.2 -o status -- sh -c 'sleep 1; exit 7'
-gives 1 'error: cannot execute no-such-command' "$PROFCPU" collect -q -o status -- no-such-command
+gives 127 'error: cannot execute no-such-command: No such file' "$PROFCPU" collect -q -o none -- no-such-command
+gives 127 'error: cannot execute \./no/such' "$PROFCPU" collect -q -a -o none -- ./no/such
+gives 126 'error: cannot execute \./err: Permission denied' "$PROFCPU" collect -q -o none -- ./err
+gives 126 'error: cannot execute /: Permission denied' "$PROFCPU" collect -q -o none -- /
+[ ! -e none ] || fail "something stays behind of a command that cannot be executed"
 # With -p it says how long these are recorded, and is not recorded itself.
 start_shares 60
 # shellcheck disable=SC2016 # for that shell
