@@ -181,8 +181,6 @@ static void fold_say(const struct fold_arguments *a, const struct input_result *
 			 (unsigned long long)stats->nameless_samples);
 	if (a->collapse.srcline && input->kind != SOURCE_TEXT)
 		log_note("--srcline has no effect here: source lines come with the text of `perf script -F +srcline`");
-	if (input->text.unended)
-		log_warn("the text ends inside of a sample, which is left out");
 }
 
 static int fold_collapse(struct fold_arguments *a, struct profile *profile, struct outbuf *out,

@@ -110,6 +110,11 @@ static int input_load_text(struct source *source, const char *name, const struct
 		log_warn("%s: %llu of %llu lines are not perf script's and were skipped", name,
 			 (unsigned long long)result->text.bad_lines, (unsigned long long)result->text.lines);
 	}
+	if (result->text.unended) {
+		result->damaged = true;
+		log_warn("%s is cut inside of a sample, which is left out; %llu samples before that were read", name,
+			 (unsigned long long)result->text.samples);
+	}
 	return 0;
 }
 

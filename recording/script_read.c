@@ -38,6 +38,7 @@ struct script_reader {
 	struct hashmap events; /* hash of name and kind of line -> event */
 
 	enum script_state state;
+	bool half_line; /* the text's last line has no newline */
 	struct profile_sample sample;
 	VEC(uint32_t) frames; /* leaf first */
 	struct outbuf filter; /* the event to fold; has_filter false: not known yet */
@@ -520,6 +521,7 @@ static int script_read_all(struct script_reader *s, int fd, uint64_t *ret_offset
 			r = script_long_line(s, &buf, &cap, &len, &skipping);
 	}
 	/* A last line without a newline is a line. */
+	s->half_line = len > 0;
 	if (!r && len && !skipping)
 		r = script_line(s, buf, len);
 	return r;
@@ -583,7 +585,7 @@ int script_text_read(int fd, const struct script_text_options *options, struct p
 
 	if (why)
 		r = parse_fail(err, -EBADMSG, why, 0);
-	stats.unended = s.state != SCRIPT_OUTSIDE;
+	stats.unended = s.state != SCRIPT_OUTSIDE && (s.frames.len || s.half_line);
 	script_reader_free(&s);
 	if (!r)
 		*ret_stats = stats;

@@ -41,7 +41,8 @@ struct script_text_stats {
 	uint64_t bad_lines; /* no line of perf script: neither header, frame, source line, comment nor empty; or too long */
 	uint64_t unused_lines; /* perf script's, but with no place in a profile: frames and source lines outside of a sample */
 	uint32_t first_event; /* text id of the first event that a header names: what is folded; PROFILE_NONE: none names one */
-	bool unended; /* the text ends inside of a sample, which is not taken */
+	bool unended; /* the text ends inside of a sample, which is not taken: behind a frame, or inside of a line. A header
+		       * alone at the end may be a sample of an event without stacks, which perf writes in one line. */
 };
 
 /*

@@ -36,6 +36,19 @@ gives 0 'warning: .*has no samples' "$PROFCPU" postprocess comments -o from-comm
 # No sample of what was asked for.
 gives 0 "warning: no sample is of the event 'cycles'" "$PROFCPU" fold --event-filter cycles "$TESTS/golden/fold/cpp.txt"
 gives 1 "error: .* no samples of an event 'cycles'" "$PROFCPU" flamegraph --event cycles "$TESTS/golden/fold/cpp.txt"
+# Text that is cut inside of a sample, as what is left of a pipe: the rest is taken.
+sed '$d' "$TESTS/golden/fold/cpp.txt" >whole
+printf '\n' >>whole
+gives 0 '' "$PROFCPU" fold whole
+for cut in 20 3; do
+	head -c -$cut whole >cut.txt
+	for command in fold flamegraph postprocess; do
+		gives 1 'warning: cut.txt is cut inside of a sample, which is left out; [0-9]* samples before that were read' \
+			"$PROFCPU" $command cut.txt
+		[ -s out ] || fail "$command of a text that is cut: no output"
+	done
+done
+rm -r profilings
 # Nothing at all is no input.
 : >nothing
 for command in fold flamegraph postprocess; do

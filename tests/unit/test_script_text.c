@@ -170,6 +170,13 @@ static void samples_without_an_end_and_frames_without_a_sample_are_left_out(void
 	assert_true(st.unended);
 	assert_int_equal(st.unused_lines, 1);
 	profile_free(p);
+	p = read_text("app 1/2 1.5: 1 cyc", &plain, &st);
+	assert_true(st.unended);
+	profile_free(p);
+	/* perf's only line of a sample whose event has no stacks. */
+	p = read_text("app 1/2 1.5: 1 cycles:\n\t7f02 f+0x1 (/x)\n\napp 1/2 1.6: 1 faults:\n", &plain, &st);
+	assert_false(st.unended);
+	profile_free(p);
 }
 
 static void a_header_in_an_open_sample_takes_it_over(void **state)
