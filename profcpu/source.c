@@ -49,21 +49,33 @@ static ssize_t source_peek(int fd, void *buf, size_t len)
 	return source_peek_pipe(fd, buf, len);
 }
 
-static bool source_is_archive(const unsigned char *m, size_t n)
+/* The program that packs so; NULL: it is not compressed. */
+static const char *source_packer(const unsigned char *m, size_t n)
 {
-	static const unsigned char gzip[] = {0x1f, 0x8b}, zstd[] = {0x28, 0xb5, 0x2f, 0xfd},
-				   xz[] = {0xfd, '7', 'z', 'X', 'Z', 0}, bzip2[] = {'B', 'Z', 'h'},
-				   bzip2_block[] = {'1', 'A', 'Y', '&', 'S', 'Y'};
+	static const struct {
+		const char *packer, *magic;
+		size_t len;
+	} packers[] = {
+		{"gzip", "\x1f\x8b", 2},
+		{"zstd", "\x28\xb5\x2f\xfd", 4},
+		{"xz", "\xfd"
+		       "7zXZ",
+		 6},
+	};
 
-	return (n >= sizeof(gzip) && !memcmp(m, gzip, sizeof(gzip))) ||
-	       (n >= sizeof(zstd) && !memcmp(m, zstd, sizeof(zstd))) ||
-	       (n >= sizeof(xz) && !memcmp(m, xz, sizeof(xz))) ||
-	       (n >= 10 && !memcmp(m, bzip2, sizeof(bzip2)) && !memcmp(m + 4, bzip2_block, sizeof(bzip2_block))) ||
-	       (n >= 262 && !memcmp(m + 257, "ustar", 5));
+	for (size_t i = 0; i < sizeof(packers) / sizeof(packers[0]); i++)
+		if (n >= packers[i].len && !memcmp(m, packers[i].magic, packers[i].len))
+			return packers[i].packer;
+	return n >= 10 && !memcmp(m, "BZh", 3) && !memcmp(m + 4, "1AY&SY", 6) ? "bzip2" : NULL;
 }
 
-/* What fd holds, by its first bytes, without consuming them (works on files and pipes). 0 or -errno. */
-static int source_sniff(int fd, enum source_kind *ret_kind)
+static bool source_is_tar(const unsigned char *m, size_t n)
+{
+	return n >= 262 && !memcmp(m + 257, "ustar", 5);
+}
+
+/* What fd holds, by its first bytes, without consuming them (works on files and pipes): kind and packer. 0 or -errno. */
+static int source_sniff(int fd, struct source *s)
 {
 	unsigned char m[SOURCE_MAGIC_BYTES];
 	struct stat st;
@@ -71,7 +83,7 @@ static int source_sniff(int fd, enum source_kind *ret_kind)
 	if (fstat(fd, &st))
 		return -errno;
 	if (S_ISDIR(st.st_mode)) {
-		*ret_kind = SOURCE_RECORDING;
+		s->kind = SOURCE_RECORDING;
 		return 0;
 	}
 	ssize_t n = source_peek(fd, m, sizeof(m));
@@ -79,10 +91,12 @@ static int source_sniff(int fd, enum source_kind *ret_kind)
 	if (n < 0)
 		return (int)n;
 	/* Byte-swapped files too: the reader has the clear words for them. */
-	if (n >= 8 && (!memcmp(m, "PERFILE2", 8) || !memcmp(m, "2ELIFREP", 8)))
-		*ret_kind = SOURCE_PERF_DATA;
-	else
-		*ret_kind = source_is_archive(m, (size_t)n) ? SOURCE_ARCHIVE : SOURCE_TEXT;
+	if (n >= 8 && (!memcmp(m, "PERFILE2", 8) || !memcmp(m, "2ELIFREP", 8))) {
+		s->kind = SOURCE_PERF_DATA;
+		return 0;
+	}
+	s->packer = source_packer(m, (size_t)n);
+	s->kind = s->packer || source_is_tar(m, (size_t)n) ? SOURCE_ARCHIVE : SOURCE_TEXT;
 	return 0;
 }
 
@@ -212,6 +226,9 @@ static int source_judge_archive(struct source *s, const char *path, const struct
 		return 0;
 	if (!faccessat(s->dir_fd, RECORDING_PERF_DATA, R_OK, 0))
 		log_warn("%s: %s; going on with what could be unpacked", path, why);
+	else if (stats->no_tar && s->packer)
+		log_error("cannot read %s: it is compressed by %s, and no archive of a recording is in it; unpack it first (%s -d)", path,
+			  s->packer, s->packer);
 	else if (stats->files)
 		log_error("cannot unpack %s: %s, and %s is not in what could be unpacked; copy it again", path, why,
 			  RECORDING_PERF_DATA);
@@ -339,7 +356,7 @@ int source_begin(const char *path, struct source *ret_source)
 		log_error("cannot open %s: %s", source_name(path), strerror(-r));
 		return r;
 	}
-	r = source_sniff(fd, &s.kind);
+	r = source_sniff(fd, &s);
 	if (r) {
 		log_error("cannot read %s: %s", source_name(path), strerror(-r));
 		return r;

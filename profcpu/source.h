@@ -23,6 +23,7 @@ struct source {
 	int store_fd; /* its symbols/ */
 	bool has_manifest;
 	struct recording_manifest manifest;
+	const char *packer; /* "gzip": an archive is packed by it; NULL: not packed. Static. */
 	bool damaged; /* an archive that was cut or damaged, or of which members were refused, now or when the recording came out of
 		       * one; was said by log_warn */
 	char *temp_dir; /* where an archive was unpacked; removed by source_close; NULL: none, or the caller's */

@@ -29,6 +29,7 @@ struct archive_stats {
 	bool cut; /* it ends too early; all before that is as it was */
 	char cut_member[ARCHIVE_NAME_MAX]; /* the file of which only the beginning was unpacked, by the last part of its name; "": none */
 	uint64_t cut_bytes, cut_of_bytes; /* what there is of it, and what it had */
+	bool no_tar; /* it could be unpacked, as far as it was looked at, and no tar is in it */
 };
 
 #define ARCHIVE_BYTES_MAX ((uint64_t)16 << 30) /* unpacked, all files together */

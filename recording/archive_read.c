@@ -52,6 +52,7 @@ static const char *archive_fault(const struct archive_reader *rd)
 	case ARCHIVE_INPUT_GOES_ON:
 		break;
 	}
+	rd->stats->no_tar = !rd->members;
 	return rd->members ? "it is damaged" : "this is not a tar archive";
 }
 

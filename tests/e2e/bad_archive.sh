@@ -15,6 +15,19 @@ export TMPDIR=$T/work/deep/deeper
 cd "$TMPDIR" || exit 1
 echo canary >"$T/pack/evil"
 
+# What is packed and is no archive: said, with what to do, of each kind of packing.
+for packer in gzip zstd xz bzip2; do
+	command -v $packer >/dev/null || continue
+	for file in "$TESTS/golden/fold/cpp.txt" "$TESTS/golden/perf/6.1-g/perf.data"; do
+		$packer -c <"$file" >"$T/packed"
+		for command in fold flamegraph postprocess; do
+			refuses "$PROFCPU" $command "$T/packed"
+			grep -q "cannot read $T/packed: it is compressed by $packer, and no archive .*; unpack it first ($packer -d)\$" "$T/refused" ||
+				fail "$packer: $command: $(cat "$T/refused")"
+		done
+	done
+done
+
 # says_it_lacks DIR WORDS: the recording in DIR, unpacked from what is damaged, says so whatever is done with it from now on.
 says_it_lacks() {
 	local i
