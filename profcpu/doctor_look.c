@@ -19,6 +19,9 @@
 
 #define DOCTOR_INIT_USER_NS 0xEFFFFFFDU /* linux/proc_ns.h */
 #define DOCTOR_INIT_PID_NS 0xEFFFFFFCU
+#define DOCTOR_INIT_CGROUP_NS 0xEFFFFFFBU
+#define DOCTOR_INIT_UTS_NS 0xEFFFFFFEU
+#define DOCTOR_INIT_IPC_NS 0xEFFFFFFFU
 #define DOCTOR_RINGS_MAX 32 /* of 2 MiB: as much as the sampler asks for in all */
 #define DOCTOR_KALLSYMS_BYTES 4096 /* enough to see an address that is not 0 */
 #define DOCTOR_PERFMAP_MAX ((uint64_t)64 << 30)
@@ -161,8 +164,26 @@ static bool doctor_proc_is_ours(void)
 	return atoi(link) == getpid();
 }
 
+/*
+ * Whether anything sets us apart from the machine. What runtimes leave in a root is there too where that root became a machine's
+ * or a chroot, while a container has some namespace of its own, even with those of PIDs and of the network shared.
+ */
+static bool doctor_is_apart(const struct doctor_facts *f)
+{
+	struct stat own, init;
+
+	if (!f->init_pid_ns || !f->init_user_ns || !doctor_ns_is("/proc/self/ns/uts", DOCTOR_INIT_UTS_NS) ||
+	    !doctor_ns_is("/proc/self/ns/ipc", DOCTOR_INIT_IPC_NS) ||
+	    !doctor_ns_is("/proc/self/ns/cgroup", DOCTOR_INIT_CGROUP_NS))
+		return true;
+	/* The mounts have no number that is known beforehand, and those of PID 1 may be looked at by few. */
+	return !stat("/proc/self/ns/mnt", &own) && !stat("/proc/1/ns/mnt", &init) && own.st_ino != init.st_ino;
+}
+
 static enum doctor_place doctor_place(const struct doctor_facts *f)
 {
+	if (!doctor_is_apart(f))
+		return DOCTOR_HOST;
 	if (getenv("KUBERNETES_SERVICE_HOST") || !access("/var/run/secrets/kubernetes.io", F_OK))
 		return DOCTOR_KUBERNETES;
 	if (!access("/.dockerenv", F_OK) || !access("/run/.containerenv", F_OK) || !f->init_pid_ns)

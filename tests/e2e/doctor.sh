@@ -81,6 +81,18 @@ says '^NO +target samples'
 says '^no +CAP_PERFMON +not there'
 says '^no +CAP_SYS_PTRACE +not there'
 says '^no +target files +Permission denied: it belongs to user 0$'
+# Where nothing sets us apart from the machine, the mends are for it, whatever a container left in its root.
+apart=0
+for ns in uts:4026531838 ipc:4026531839 pid:4026531836 user:4026531837 cgroup:4026531835; do
+	[ "$(readlink "/proc/self/ns/${ns%:*}")" = "${ns%:*}:[${ns#*:}]" ] || apart=1
+done
+if [ $apart = 0 ] && [ "$(readlink /proc/self/ns/mnt)" = "$(readlink /proc/1/ns/mnt)" ]; then
+	grep -Eq 'run the container|securityContext' "$dir/out" && fail "on a machine the mends are for containers"
+	says 'mend: .*run it as root \(sudo\), or: setcap cap_perfmon'
+	[ ! -e /.dockerenv ] || doctor 1 unshare --uts "${unprivileged[@]}" "$dir/profcpu" doctor -p "$sleeper"
+	[ ! -e /.dockerenv ] || says 'mend: .*run the container with --cap-add PERFMON'
+fi
+doctor 1 "${unprivileged[@]}" "$dir/profcpu" doctor -p "$sleeper"
 grep -A 2 'CAP_SYS_PTRACE' "$dir/out" | grep -Eq 'mend: .*(SYS_PTRACE|root)' || fail "no mend for CAP_SYS_PTRACE"
 if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
 	"${unprivileged[@]}" sleep 1003 &
