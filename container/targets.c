@@ -28,16 +28,31 @@ static void targets_container(pid_t pid, struct target *t)
 		proc_container_id(text, t->container, sizeof(t->container));
 }
 
-static void targets_denied(struct targets_scan *scan, pid_t pid)
+static void targets_add_denied(struct targets_denied *denied, pid_t pid)
 {
 	struct access_denial denial = {.reason = ACCESS_ELSEWHERE};
 
 	(void)access_look(pid, &denial); /* if it has ended meanwhile, it is one of those that nobody can tell of */
-	scan->list.denied++;
-	scan->list.denied_for[denial.reason]++;
+	size_t n = denied->by[denial.reason].count++;
+
+	denied->count++;
+	if (n < TARGETS_DENIED_NAMED)
+		denied->by[denial.reason].pids[n] = pid;
 }
 
-void targets_denied_text(const size_t denied_for[ACCESS_REASONS], char *buf, size_t cap)
+/* "PID 1, 7, 12 and 37 more". */
+static void targets_pids_text(const pid_t *pids, size_t n, char *buf, size_t cap)
+{
+	size_t named = n < TARGETS_DENIED_NAMED ? n : TARGETS_DENIED_NAMED;
+	size_t len = (size_t)snprintf(buf, cap, "PID ");
+
+	for (size_t i = 0; i < named && len < cap; i++)
+		len += (size_t)snprintf(buf + len, cap - len, "%s%d", i ? ", " : "", (int)pids[i]);
+	if (n > named && len < cap)
+		snprintf(buf + len, cap - len, " and %zu more", n - named);
+}
+
+void targets_denied_text(const struct targets_denied *denied, char *buf, size_t cap)
 {
 	static const char *const words[ACCESS_REASONS][2] = {
 		[ACCESS_OTHER_USER] = {"belongs to another user", "belong to other users"},
@@ -49,15 +64,20 @@ void targets_denied_text(const size_t denied_for[ACCESS_REASONS], char *buf, siz
 	size_t len = 0;
 
 	*buf = 0;
-	for (int i = 0; i < ACCESS_REASONS; i++)
-		if (denied_for[i] && len < cap)
-			len += (size_t)snprintf(buf + len, cap - len, "%s%zu %s", len ? ", " : "", denied_for[i],
-						words[i][denied_for[i] > 1]);
+	for (int i = 0; i < ACCESS_REASONS; i++) {
+		size_t n = denied->by[i].count;
+		char pids[80];
+
+		if (!n || len >= cap)
+			continue;
+		targets_pids_text(denied->by[i].pids, n, pids, sizeof(pids));
+		len += (size_t)snprintf(buf + len, cap - len, "%s%zu %s (%s)", len ? ", " : "", n, words[i][n > 1], pids);
+	}
 }
 
-bool targets_want_ptrace(const size_t denied_for[ACCESS_REASONS])
+bool targets_want_ptrace(const struct targets_denied *denied)
 {
-	return denied_for[ACCESS_OTHER_USER] || denied_for[ACCESS_NOT_DUMPABLE] || denied_for[ACCESS_CAPABILITIES];
+	return denied->count > denied->by[ACCESS_ELSEWHERE].count;
 }
 
 /* One process; those that end while we look are none of ours. */
@@ -74,7 +94,7 @@ static int targets_add(void *ctx, pid_t pid)
 	r = dotnet_look(scan->o, pid, &t.dotnet);
 	t.denied = targets_error_is_denial(r);
 	if (t.denied)
-		targets_denied(scan, pid);
+		targets_add_denied(&scan->list.denied, pid);
 	if (r && !t.denied)
 		return r == -ENOMEM ? r : 0;
 	if (scan->dotnet_only && !t.dotnet.is_dotnet)

@@ -16,19 +16,30 @@ struct target {
 	char container[PROC_CONTAINER_BYTES]; /* empty: none seen */
 };
 
+#define TARGETS_DENIED_NAMED 3 /* of each reason so many are named, the rest are counted */
+
+/* Processes that could not be looked into. */
+struct targets_denied {
+	size_t count; /* all reasons together */
+	struct {
+		size_t count;
+		pid_t pids[TARGETS_DENIED_NAMED]; /* the first ones */
+	} by[ACCESS_REASONS];
+};
+
 struct target_list {
 	struct target *v; /* by pid; freed by target_list_free */
 	size_t len, cap;
-	size_t denied; /* processes that could not be looked into */
-	size_t denied_for[ACCESS_REASONS];
+	struct targets_denied denied;
 };
 
-/* "40 belong to other users, 1 holds capabilities that we lack": at most TARGETS_DENIED_BYTES. */
-#define TARGETS_DENIED_BYTES 256
-void targets_denied_text(const size_t denied_for[ACCESS_REASONS], char *buf, size_t cap);
+/* "40 belong to other users (PID 1, 7, 12 and 37 more), 1 holds capabilities that we lack (PID 80)": at most
+ * TARGETS_DENIED_BYTES. */
+#define TARGETS_DENIED_BYTES 512
+void targets_denied_text(const struct targets_denied *denied, char *buf, size_t cap);
 
 /* Whether CAP_SYS_PTRACE would let us look into more. */
-bool targets_want_ptrace(const size_t denied_for[ACCESS_REASONS]);
+bool targets_want_ptrace(const struct targets_denied *denied);
 
 /*
  * All processes in sight but kernel threads, zombies and ourselves; with dotnet_only those that run .NET. Processes that end

@@ -172,7 +172,7 @@ static void ps_print_json(struct outbuf *out, const struct target_list *list, co
 		outbuf_char(out, '}');
 		free(row.args);
 	}
-	outbuf_printf(out, "\n],\"not_looked_into\":%zu}\n", list->denied);
+	outbuf_printf(out, "\n],\"not_looked_into\":%zu}\n", list->denied.count);
 }
 
 static int ps_print(const struct ps_options *options, struct target_list *list)
@@ -192,10 +192,10 @@ static int ps_print(const struct ps_options *options, struct target_list *list)
 	}
 	if (!list->len && !options->json)
 		log_note("no %sprocess in sight", options->dotnet_only ? ".NET " : "");
-	if (list->denied) {
-		targets_denied_text(list->denied_for, why, sizeof(why));
-		log_note("%zu of them may not be looked into for .NET: %s%s", list->denied, why,
-			 targets_want_ptrace(list->denied_for) ? "; root and CAP_SYS_PTRACE may (`profcpu doctor` says more)" : "");
+	if (list->denied.count) {
+		targets_denied_text(&list->denied, why, sizeof(why));
+		log_note("%zu of them may not be looked into for .NET: %s%s", list->denied.count, why,
+			 targets_want_ptrace(&list->denied) ? "; root and CAP_SYS_PTRACE may (`profcpu doctor` says more)" : "");
 	}
 	return EXIT_DONE;
 }

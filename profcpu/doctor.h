@@ -61,8 +61,8 @@ struct doctor_facts {
 	bool init_user_ns, init_pid_ns;
 	bool proc_is_ours; /* /proc shows our PID namespace */
 	int hidepid; /* of /proc: 0 to 4 */
-	size_t processes, dotnet, denied; /* in sight but ourselves */
-	size_t denied_for[ACCESS_REASONS];
+	size_t processes, dotnet; /* in sight but ourselves */
+	struct targets_denied denied;
 	struct doctor_target target;
 };
 
@@ -75,7 +75,7 @@ enum doctor_state {
 struct doctor_item {
 	enum doctor_state state;
 	const char *name;
-	char found[200]; /* what there is */
+	char found[TARGETS_DENIED_BYTES + 64]; /* what there is */
 	const char *effect; /* what a "no" costs; NULL for a yes */
 	const char *mend; /* how to get it; NULL: there is no way, or none is needed */
 };

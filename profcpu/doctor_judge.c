@@ -328,11 +328,11 @@ static void doctor_judge_sight(const struct doctor_facts *f, struct doctor_repor
 	doctor_say(report, doctor_or_no(f->init_pid_ns || f->dotnet || (f->target.pid && !f->target.status_error)), "PID namespace", "targets outside of it cannot be seen",
 		   mend_pid_ns[f->place], "%s: %zu other process%s in sight, %zu of them .NET",
 		   f->init_pid_ns ? "the machine's" : "a container's", f->processes, f->processes == 1 ? "" : "es", f->dotnet);
-	targets_denied_text(f->denied_for, denied, sizeof(denied));
-	if (f->denied)
+	targets_denied_text(&f->denied, denied, sizeof(denied));
+	if (f->denied.count)
 		doctor_say(report, DOCTOR_NO, "processes", "whether they are .NET, and their files, cannot be told",
-			   doctor_access_mend(f, targets_want_ptrace(f->denied_for) ? ACCESS_NOT_DUMPABLE : ACCESS_ELSEWHERE),
-			   "%zu may not be looked into: %s", f->denied, denied);
+			   doctor_access_mend(f, targets_want_ptrace(&f->denied) ? ACCESS_NOT_DUMPABLE : ACCESS_ELSEWHERE),
+			   "%zu may not be looked into: %s", f->denied.count, denied);
 	if (f->hidepid > 0)
 		doctor_say(report, doctor_or_no(doctor_cap(f, CAP_SYS_PTRACE)), "/proc hidepid",
 			   "processes of other users are hidden", "mount -o remount,hidepid=0 /proc", "%d", f->hidepid);

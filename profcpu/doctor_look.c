@@ -232,7 +232,6 @@ static int doctor_look_processes(struct doctor_facts *f, struct opener *o)
 		f->dotnet += list.v[i].dotnet.is_dotnet;
 	f->processes = list.len;
 	f->denied = list.denied;
-	memcpy(f->denied_for, list.denied_for, sizeof(f->denied_for));
 	target_list_free(&list);
 	return r == -ENOMEM ? r : 0;
 }

@@ -27,11 +27,11 @@ static void target_say(const struct target_list *list, enum target_choice choice
 	else
 		log_note("profiling the only .NET process in sight: PID %d (%s%s%s)", (int)pid, list->v[0].comm,
 			 list->v[0].dotnet.version[0] ? ", .NET " : "", list->v[0].dotnet.version);
-	if (!list->denied)
+	if (!list->denied.count)
 		return;
-	targets_denied_text(list->denied_for, why, sizeof(why));
-	log_note("%zu processes could not be looked into: %s; -p chooses one of them%s", list->denied, why,
-		 targets_want_ptrace(list->denied_for) ? ", root and CAP_SYS_PTRACE see them all" : "");
+	targets_denied_text(&list->denied, why, sizeof(why));
+	log_note("not looked into: %s; -p chooses one of them%s", why,
+		 targets_want_ptrace(&list->denied) ? ", root and CAP_SYS_PTRACE see them all" : "");
 }
 
 int target_default(struct options_pids *pids)

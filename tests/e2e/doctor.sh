@@ -114,8 +114,8 @@ for item in files maps runtime; do
 	says "^no +target $item +Permission denied: it holds CAP_NET_RAW, which we lack$"
 done
 says 'mend: .* capabilities that the target holds'
-says '^no +processes .* 1 holds capabilities that we lack$'
-"${unprivileged[@]}" "$dir/profcpu" ps 2>&1 >/dev/null | grep -q '1 holds capabilities that we lack;' || fail "ps does not say it"
+says '^no +processes .* 1 holds capabilities that we lack \(PID '$mightier'\)$'
+"${unprivileged[@]}" "$dir/profcpu" ps 2>&1 >/dev/null | grep -q "1 holds capabilities that we lack (PID $mightier);" || fail "ps does not say it"
 if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
 	says '^NO +target samples +Permission denied: it holds CAP_NET_RAW'
 	mkdir -m 777 "$dir/rec"

@@ -318,15 +318,16 @@ static void processes_are_counted_by_what_keeps_us_out(void **state)
 	struct doctor_report report;
 
 	(void)state;
-	f.denied = 4;
-	f.denied_for[ACCESS_OTHER_USER] = 3;
-	f.denied_for[ACCESS_CAPABILITIES] = 1;
+	f.denied.count = 6;
+	f.denied.by[ACCESS_OTHER_USER].count = 5;
+	memcpy(f.denied.by[ACCESS_OTHER_USER].pids, (pid_t[]){1, 7, 12}, 3 * sizeof(pid_t));
+	f.denied.by[ACCESS_CAPABILITIES].count = 1;
+	f.denied.by[ACCESS_CAPABILITIES].pids[0] = 80;
 	assert_string_equal(judged(&f, &report, "processes")->found,
-			    "4 may not be looked into: 3 belong to other users, 1 holds capabilities that we lack");
+			    "6 may not be looked into: 5 belong to other users (PID 1, 7, 12 and 2 more), "
+			    "1 holds capabilities that we lack (PID 80)");
 	assert_non_null(judged(&f, &report, "processes")->mend);
-	f.denied = 1;
-	memset(f.denied_for, 0, sizeof(f.denied_for));
-	f.denied_for[ACCESS_ELSEWHERE] = 1;
+	f.denied = (struct targets_denied){.count = 1, .by[ACCESS_ELSEWHERE] = {1, {80}}};
 	assert_null(judged(&f, &report, "processes")->mend);
 }
 
