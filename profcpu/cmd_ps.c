@@ -1,148 +1,18 @@
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/outbuf.h"
-#include "base/vec.h"
-#include "container/targets.h"
 #include "profcpu/command.h"
 #include "profcpu/mend.h"
 #include "profcpu/options.h"
+#include "profcpu/process_table.h"
 
-#include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
-#define PS_ID_DIGITS 12 /* of a container's id, as the runtimes' own listings show it */
-#define PS_USER_BYTES 33
-#define PS_USERS_MAX 65536
-#define PS_ARGS_MAX ((size_t)1 << 20)
-
-struct ps_user {
-	uid_t uid;
-	char name[PS_USER_BYTES];
-};
-
-struct ps_users {
-	struct ps_user *v;
-	size_t len, cap;
-};
-
 struct ps_options {
 	bool dotnet_only, json, args;
-	struct ps_users users;
+	struct process_users users;
 };
-
-/* A row's texts; number columns come from the target itself. */
-struct ps_row {
-	char user[PS_USER_BYTES];
-	const char *dotnet;
-	char *args; /* NULL but with --args */
-};
-
-/* Names are bytes that processes chose: nothing of them may steer a terminal. */
-static void ps_make_printable(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || (unsigned char)*text >= 0x7f)
-			*text = '?';
-}
-
-/* Reads /etc/passwd once. Not through name services, which may ask the network. Without it users are numbers. */
-static void ps_users_load(struct ps_users *users)
-{
-	AUTO_FCLOSE FILE *f = fopen("/etc/passwd", "re");
-	struct passwd *pw;
-
-	while (f && users->len < PS_USERS_MAX && (pw = fgetpwent(f))) {
-		struct ps_user user = {.uid = pw->pw_uid};
-
-		snprintf(user.name, sizeof(user.name), "%s", pw->pw_name);
-		ps_make_printable(user.name);
-		if (vec_push(users, user))
-			return;
-	}
-}
-
-/* A process with a root of its own has other users than ours: the number. */
-static void ps_user(const struct target *t, const struct ps_users *users, char *name)
-{
-	snprintf(name, PS_USER_BYTES, "%u", t->uid);
-	for (size_t i = 0; i < users->len && !t->other_root; i++) {
-		if (users->v[i].uid == t->uid) {
-			snprintf(name, PS_USER_BYTES, "%s", users->v[i].name);
-			return;
-		}
-	}
-}
-
-static const char *ps_dotnet(const struct target *t)
-{
-	if (t->denied)
-		return "?";
-	if (!t->dotnet.is_dotnet)
-		return "-";
-	return t->dotnet.version[0] ? t->dotnet.version : "yes";
-}
-
-/* The command line with spaces between its words; NULL where it cannot be read. */
-static char *ps_args(pid_t pid)
-{
-	char *text;
-	size_t len;
-
-	if (proc_read(pid, 0, "cmdline", PS_ARGS_MAX, &text, &len))
-		return NULL;
-	while (len && !text[len - 1])
-		len--;
-	for (size_t i = 0; i < len; i++)
-		if (!text[i])
-			text[i] = ' ';
-	return text;
-}
-
-static void ps_fill_row(const struct target *t, const struct ps_options *options, struct ps_row *row)
-{
-	ps_user(t, &options->users, row->user);
-	row->dotnet = ps_dotnet(t);
-	row->args = options->args ? ps_args(t->pid) : NULL;
-}
-
-static int ps_widest(int width, const char *text)
-{
-	size_t len = strlen(text);
-
-	return len > (size_t)width && len < INT_MAX ? (int)len : width;
-}
-
-static void ps_print_table(struct outbuf *out, struct target_list *list, const struct ps_options *options)
-{
-	int user_width = 4, comm_width = 7, dotnet_width = 4;
-	struct ps_row row;
-
-	for (size_t i = 0; i < list->len; i++) {
-		struct target *t = &list->v[i];
-
-		ps_make_printable(t->comm);
-		ps_user(t, &options->users, row.user);
-		user_width = ps_widest(user_width, row.user);
-		comm_width = ps_widest(comm_width, t->comm);
-		dotnet_width = ps_widest(dotnet_width, ps_dotnet(t));
-	}
-	outbuf_printf(out, "%8s %8s  %-*s  %-*s  %-*s  %s\n", "PID", "NSPID", user_width, "USER", dotnet_width, ".NET",
-		      PS_ID_DIGITS, "CONTAINER", "COMMAND");
-	for (size_t i = 0; i < list->len; i++) {
-		const struct target *t = &list->v[i];
-
-		ps_fill_row(t, options, &row);
-		if (row.args)
-			ps_make_printable(row.args);
-		outbuf_printf(out, "%8d %8d  %-*s  %-*s  %-*.*s  %s%s%s\n", t->pid, t->ns_pid, user_width, row.user,
-			      dotnet_width, row.dotnet, PS_ID_DIGITS, PS_ID_DIGITS, t->container[0] ? t->container : "-",
-			      t->comm, row.args && *row.args ? ": " : "", row.args ? row.args : "");
-		free(row.args);
-	}
-}
 
 static void ps_json_text(struct outbuf *out, const char *key, const char *text)
 {
@@ -153,24 +23,25 @@ static void ps_json_text(struct outbuf *out, const char *key, const char *text)
 
 static void ps_print_json(struct outbuf *out, const struct target_list *list, const struct ps_options *options)
 {
-	struct ps_row row;
+	char user[PROCESS_USER_BYTES];
 
 	outbuf_str(out, "{\"processes\":[");
 	for (size_t i = 0; i < list->len; i++) {
 		const struct target *t = &list->v[i];
 
-		ps_fill_row(t, options, &row);
+		AUTO_FREE char *arguments = options->args ? process_arguments(t->pid) : NULL;
+
+		process_user(t, &options->users, user);
 		outbuf_printf(out, "%s\n{\"pid\":%d,\"ns_pid\":%d,\"ppid\":%d,\"uid\":%u", i ? "," : "", t->pid, t->ns_pid,
 			      t->ppid, t->uid);
-		ps_json_text(out, "user", row.user);
+		ps_json_text(out, "user", user);
 		ps_json_text(out, "command", t->comm);
-		if (row.args)
-			ps_json_text(out, "arguments", row.args);
+		if (arguments)
+			ps_json_text(out, "arguments", arguments);
 		ps_json_text(out, "container", t->container);
 		outbuf_printf(out, ",\"dotnet\":%s", t->denied ? "null" : t->dotnet.is_dotnet ? "true" : "false");
 		ps_json_text(out, "dotnet_version", t->dotnet.version);
 		outbuf_char(out, '}');
-		free(row.args);
 	}
 	outbuf_printf(out, "\n],\"not_looked_into\":%zu}\n", list->denied.count);
 }
@@ -183,7 +54,7 @@ static int ps_print(const struct ps_options *options, struct target_list *list)
 	if (options->json)
 		ps_print_json(&out, list, options);
 	else if (list->len)
-		ps_print_table(&out, list, options);
+		process_table(&out, list, &options->users, options->args ? PROCESS_ARGUMENTS : PROCESS_NO_WORDS);
 	int r = outbuf_close(&out);
 
 	if (r) {
@@ -238,10 +109,10 @@ static int ps_run(int argc, char **argv)
 		log_error("cannot list processes in /proc: %s", strerror(-r));
 		return EXIT_FAILED;
 	}
-	ps_users_load(&options.users);
+	process_users_load(&options.users);
 	int status = ps_print(&options, &list);
 
-	vec_free(&options.users);
+	process_users_free(&options.users);
 	target_list_free(&list);
 	return status;
 }

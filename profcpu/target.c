@@ -1,21 +1,26 @@
 #include "profcpu/target.h"
 
 #include "base/log.h"
+#include "base/outbuf.h"
 #include "container/targets.h"
 #include "profcpu/command.h"
+#include "profcpu/process_table.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-static void target_print_several(const struct target_list *list)
+/* What tells them apart; their arguments, which may hold secrets, are for `ps --args`. */
+static void target_print_several(struct target_list *list)
 {
-	log_error("there are %zu .NET processes; say which with -p:", list->len);
-	for (size_t i = 0; i < list->len; i++) {
-		const struct target *t = &list->v[i];
+	struct outbuf out = outbuf_to(STDERR_FILENO);
+	struct process_users users = {0};
 
-		fprintf(stderr, "  %8d  %-15s  %-10s  %.12s\n", (int)t->pid, t->comm,
-			t->dotnet.version[0] ? t->dotnet.version : "-", t->container);
-	}
+	log_error("there are %zu .NET processes; say which with -p:", list->len);
+	process_users_load(&users);
+	process_table(&out, list, &users, PROCESS_ASSEMBLY);
+	process_users_free(&users);
+	outbuf_close(&out);
 }
 
 static void target_say(const struct target_list *list, enum target_choice choice, pid_t pid)

@@ -68,6 +68,31 @@ if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
 	[ "$(row "$inner" | cut -d' ' -f1,2)" = "$inner 1" ] || fail "a process in a namespace: $(row "$inner")"
 fi
 
+# Where collect cannot choose, its list says which is which: as the table of ps, with the assembly, and never arguments.
+mkdir -p "$dir/shared/Microsoft.NETCore.App/9.8.7"
+head -c 4096 /dev/zero >"$dir/shared/Microsoft.NETCore.App/9.8.7/libcoreclr.so"
+runtime='import mmap, sys, time
+f = open(sys.argv[1], "rb")
+m = mmap.mmap(f.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+time.sleep(1000)'
+python=$(python3 -c 'import sys; print(sys.executable)')
+for program in dotnet "$dir/one/$(printf 'long%.0s' {1..20})/App"; do
+	bash -c 'exec -a "$0" "$@"' "$program" "$python" -c "$runtime" "$dir/shared/Microsoft.NETCore.App/9.8.7/libcoreclr.so" /srv/shop/Shop.dll secret /srv/no.dll &
+	pids+=($!)
+done
+for _ in $(seq 100); do
+	"$PROFCPU" ps --dotnet >"$dir/out" 2>/dev/null
+	grep -q " ${pids[-1]} " "$dir/out" && grep -q " ${pids[-2]} " "$dir/out" && break
+	sleep 0.1
+done
+status=0; "$PROFCPU" collect -o "$dir/rec" >"$dir/out" 2>"$dir/err" || status=$?
+[ "$status" = 2 ] || fail "several .NET processes: exit status $status: $(cat "$dir/err")"
+grep -q 'error: there are [0-9]* .NET processes; say which with -p:$' "$dir/err" || fail "$(cat "$dir/err")"
+grep -Eq '^ +PID +NSPID +USER +.NET +CONTAINER +COMMAND$' "$dir/err" || fail "no headings: $(cat "$dir/err")"
+grep -Eq "^ *${pids[-2]} .* $(id -un) +9.8.7 .* python3[0-9.]*: /srv/shop/Shop.dll\$" "$dir/err" || fail "the assembly: $(cat "$dir/err")"
+grep -Eq "^ *${pids[-1]} .* python3[0-9.]*: \.\.\.(ng)?(long)*/App\$" "$dir/err" || fail "the program's path, cut: $(cat "$dir/err")"
+[ ! -s "$dir/out" ] && [ ! -e "$dir/rec" ] || fail "several .NET processes: something was begun"
+
 command -v dotnet >/dev/null || exit 0
 # Any .NET program will do: the compiler server of the SDK waits for work.
 server=$(find "$(dirname "$(readlink -f "$(command -v dotnet)")")" -name VBCSCompiler.dll | head -n 1)

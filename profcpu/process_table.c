@@ -1,0 +1,165 @@
+#include "profcpu/process_table.h"
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PROCESS_ID_DIGITS 12 /* of a container's id, as the runtimes' own listings show it */
+#define PROCESS_USERS_MAX 65536
+#define PROCESS_ARGUMENTS_MAX ((size_t)1 << 20)
+#define PROCESS_ASSEMBLY_MAX 60 /* bytes shown of a path: its end tells processes apart */
+
+struct process_user {
+	uid_t uid;
+	char name[PROCESS_USER_BYTES];
+};
+
+/* Names are bytes that processes chose: nothing of them may steer a terminal. */
+static void process_make_printable(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || (unsigned char)*text >= 0x7f)
+			*text = '?';
+}
+
+void process_users_load(struct process_users *users)
+{
+	AUTO_FCLOSE FILE *f = fopen("/etc/passwd", "re");
+	struct passwd *pw;
+
+	while (f && users->len < PROCESS_USERS_MAX && (pw = fgetpwent(f))) {
+		struct process_user user = {.uid = pw->pw_uid};
+
+		snprintf(user.name, sizeof(user.name), "%s", pw->pw_name);
+		process_make_printable(user.name);
+		if (vec_push(users, user))
+			return;
+	}
+}
+
+void process_users_free(struct process_users *users)
+{
+	vec_free(users);
+}
+
+void process_user(const struct target *t, const struct process_users *users, char *name)
+{
+	snprintf(name, PROCESS_USER_BYTES, "%u", t->uid);
+	for (size_t i = 0; i < users->len && !t->other_root; i++) {
+		if (users->v[i].uid == t->uid) {
+			snprintf(name, PROCESS_USER_BYTES, "%s", users->v[i].name);
+			return;
+		}
+	}
+}
+
+static const char *process_dotnet(const struct target *t)
+{
+	if (t->denied)
+		return "?";
+	if (!t->dotnet.is_dotnet)
+		return "-";
+	return t->dotnet.version[0] ? t->dotnet.version : "yes";
+}
+
+char *process_arguments(pid_t pid)
+{
+	char *text;
+	size_t len;
+
+	if (proc_read(pid, 0, "cmdline", PROCESS_ARGUMENTS_MAX, &text, &len))
+		return NULL;
+	while (len && !text[len - 1])
+		len--;
+	for (size_t i = 0; i < len; i++)
+		if (!text[i])
+			text[i] = ' ';
+	return text;
+}
+
+static const char *process_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool process_is_assembly(const char *word)
+{
+	size_t len = strlen(word);
+
+	return len > 4 && !strcmp(word + len - 4, ".dll");
+}
+
+/* As PROCESS_ASSEMBLY says; allocated, NULL where it says no more than the program's name. */
+static char *process_assembly(const struct target *t)
+{
+	AUTO_FREE char *text = NULL;
+	size_t len;
+
+	if (proc_read(t->pid, 0, "cmdline", PROCESS_ARGUMENTS_MAX, &text, &len) || !len)
+		return NULL;
+	const char *word = text, *end = text + len;
+
+	if (!strcmp(process_base_name(text), "dotnet"))
+		while (word < end && !process_is_assembly(word))
+			word += strlen(word) + 1;
+	if (word >= end)
+		return NULL;
+	size_t n = strlen(word);
+	char *shown = NULL;
+
+	if (!strcmp(word, t->comm) || !n ||
+	    asprintf(&shown, "%s%s", n > PROCESS_ASSEMBLY_MAX ? "..." : "",
+		     n > PROCESS_ASSEMBLY_MAX ? word + n - PROCESS_ASSEMBLY_MAX : word) < 0)
+		return NULL;
+	return shown;
+}
+
+static char *process_words(const struct target *t, enum process_words words)
+{
+	char *text = words == PROCESS_ARGUMENTS ? process_arguments(t->pid)
+		     : words == PROCESS_ASSEMBLY ? process_assembly(t)
+						 : NULL;
+
+	if (text)
+		process_make_printable(text);
+	return text;
+}
+
+static int process_widest(int width, const char *text)
+{
+	size_t len = strlen(text);
+
+	return len > (size_t)width && len < INT_MAX ? (int)len : width;
+}
+
+void process_table(struct outbuf *out, struct target_list *list, const struct process_users *users, enum process_words words)
+{
+	int user_width = 4, dotnet_width = 4;
+	char user[PROCESS_USER_BYTES];
+
+	for (size_t i = 0; i < list->len; i++) {
+		struct target *t = &list->v[i];
+
+		process_make_printable(t->comm);
+		process_user(t, users, user);
+		user_width = process_widest(user_width, user);
+		dotnet_width = process_widest(dotnet_width, process_dotnet(t));
+	}
+	outbuf_printf(out, "%8s %8s  %-*s  %-*s  %-*s  %s\n", "PID", "NSPID", user_width, "USER", dotnet_width, ".NET",
+		      PROCESS_ID_DIGITS, "CONTAINER", "COMMAND");
+	for (size_t i = 0; i < list->len; i++) {
+		const struct target *t = &list->v[i];
+		AUTO_FREE char *text = process_words(t, words);
+
+		process_user(t, users, user);
+		outbuf_printf(out, "%8d %8d  %-*s  %-*s  %-*.*s  %s%s%s\n", t->pid, t->ns_pid, user_width, user, dotnet_width,
+			      process_dotnet(t), PROCESS_ID_DIGITS, PROCESS_ID_DIGITS, t->container[0] ? t->container : "-",
+			      t->comm, text && *text ? ": " : "", text ? text : "");
+	}
+}
