@@ -21,21 +21,10 @@ for command in fold flamegraph; do
 done
 
 # Where no thread can be had the names are read in between, with the same result.
-cat >"$T/no_thread.c" <<'C'
-#include <errno.h>
-#include <pthread.h>
-#include <unistd.h>
-int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
-{
-	(void)thread, (void)attr, (void)start, (void)arg;
-	return write(2, "no thread for you\n", 18) == 18 ? EAGAIN : EPERM;
-}
-C
 case $BUILD in
 *san) ;; # a sanitizer has its own
 *)
-	gcc -shared -fPIC -o "$T/no_thread.so" "$T/no_thread.c" || fail "no_thread.c does not build"
-	LD_PRELOAD=$T/no_thread.so "$PROFCPU" flamegraph "$T/rec/perf.data" >"$T/out.alone" 2>"$T/err" || fail "flamegraph gave $?: $(cat "$T/err")"
+	without_threads "$PROFCPU" flamegraph "$T/rec/perf.data" >"$T/out.alone" 2>"$T/err" || fail "flamegraph gave $?: $(cat "$T/err")"
 	grep -q 'no thread for you' "$T/err" || fail "no thread was asked for"
 	cmp "$T/out.1" "$T/out.alone" || fail "without a thread there is something else"
 	;;

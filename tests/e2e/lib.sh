@@ -177,6 +177,21 @@ perf_agrees() {
 	return 0
 }
 
+# without_threads COMMAND...: runs it where pthread_create fails, which then says so on stderr. Not for sanitizers.
+without_threads() {
+	[ -e "$T/no_thread.so" ] || gcc -shared -fPIC -xc -o "$T/no_thread.so" - <<-'C' || fail "no_thread.so does not build"
+		#include <errno.h>
+		#include <pthread.h>
+		#include <unistd.h>
+		int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+		{
+			(void)thread, (void)attr, (void)start, (void)arg;
+			return write(2, "no thread for you\n", 18) == 18 ? EAGAIN : EPERM;
+		}
+	C
+	LD_PRELOAD=$T/no_thread.so "$@"
+}
+
 # weight_of FOLDED [PATTERN]: the sum of the weights of the stacks that match the regular expression.
 weight_of() {
 	awk -v pattern="${2:-}" '{ w = $NF; $NF = "" } $0 ~ pattern { sum += w } END { printf "%.0f\n", sum }' "$1"
