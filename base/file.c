@@ -8,8 +8,11 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FILE_CREATE_TRIES 16
+#define FILE_COPY_BYTES ((size_t)256 << 10)
+#define FILE_COPY_AT_ONCE ((size_t)1 << 30)
 
 int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_len)
 {
@@ -161,6 +164,42 @@ void file_remove_below(int dir_fd)
 		(void)unlinkat(fd, e->d_name, AT_REMOVEDIR);
 	}
 	closedir(dir);
+}
+
+int file_copy(int in_fd, int out_fd)
+{
+	AUTO_FREE char *buf = NULL;
+	ssize_t n;
+
+	while ((n = copy_file_range(in_fd, NULL, out_fd, NULL, FILE_COPY_AT_ONCE, 0)) > 0)
+		;
+	/* Not from a pipe, not between all file systems; and some claim that there is nothing. */
+	buf = malloc(FILE_COPY_BYTES);
+	if (!buf)
+		return -ENOMEM;
+	while ((n = read(in_fd, buf, FILE_COPY_BYTES))) {
+		int r = n > 0 ? file_write_all(out_fd, buf, (size_t)n) : errno == EINTR ? 0 : -errno;
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+bool file_equal(int a_fd, int b_fd)
+{
+	AUTO_FREE char *buf = malloc(2 * FILE_COPY_BYTES);
+	struct stat a, b;
+
+	if (!buf || fstat(a_fd, &a) || fstat(b_fd, &b) || !S_ISREG(a.st_mode) || !S_ISREG(b.st_mode) || a.st_size != b.st_size)
+		return false;
+	for (uint64_t at = 0, left = (uint64_t)a.st_size, n; left; at += n, left -= n) {
+		n = left < FILE_COPY_BYTES ? left : FILE_COPY_BYTES;
+		if (file_pread_all(a_fd, buf, n, at) || file_pread_all(b_fd, buf + FILE_COPY_BYTES, n, at) ||
+		    memcmp(buf, buf + FILE_COPY_BYTES, n))
+			return false;
+	}
+	return true;
 }
 
 int file_mkdirs(const char *path)

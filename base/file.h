@@ -2,6 +2,7 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,6 +23,12 @@ int file_read_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data
 /* Writes all, going on after short writes and EINTR. 0 or -errno (-ENOSPC on a full disk). */
 int file_write_all(int fd, const void *data, size_t len);
 int file_pwrite_all(int fd, const void *data, size_t len, uint64_t offset);
+
+/* Copies from in_fd's present position to its end, blocks shared where the file system can. 0 or -errno. Works from pipes. */
+int file_copy(int in_fd, int out_fd);
+
+/* Whether two files that can be read at any place hold the same bytes; false where one cannot be read. */
+bool file_equal(int a_fd, int b_fd);
 
 /* Reads exactly len at offset; 0, -errno, -ENODATA where the file ends before. */
 int file_pread_all(int fd, void *data, size_t len, uint64_t offset);

@@ -116,7 +116,16 @@ static bool postprocess_is_file_of(const struct stat *input, int dir_fd, const c
 	return !fstatat(dir_fd, name, &st, 0) && st.st_dev == input->st_dev && st.st_ino == input->st_ino;
 }
 
-/* Whether the input is the recording in d: a file of it, or a copy, by when and where it was recorded. */
+/* A perf.data of which d's is a copy. */
+static bool postprocess_is_copy(const struct source *source, const struct postprocess_dir *d)
+{
+	AUTO_CLOSE int fd = -1;
+
+	return source->kind == SOURCE_PERF_DATA && !file_open_regular(d->fd, RECORDING_PERF_DATA, &fd) &&
+	       file_equal(source->fd, fd);
+}
+
+/* Whether the input is the recording in d: a file of it, or a copy, by its bytes or by when and where it was recorded. */
 static bool postprocess_is_same(const struct source *source, const struct postprocess_dir *d)
 {
 	const struct recording_manifest *a = &source->manifest, *b = &d->manifest;
@@ -124,6 +133,8 @@ static bool postprocess_is_same(const struct source *source, const struct postpr
 
 	if (!fstat(source->fd, &st) && (postprocess_is_file_of(&st, d->fd, RECORDING_PERF_DATA) ||
 					postprocess_is_file_of(&st, d->fd, RECORDING_SCRIPT)))
+		return true;
+	if (postprocess_is_copy(source, d))
 		return true;
 	return source->has_manifest && d->has_manifest && a->start_realtime_ns &&
 	       a->start_realtime_ns == b->start_realtime_ns && a->start_monotonic_ns == b->start_monotonic_ns &&
@@ -139,9 +150,8 @@ static int postprocess_check_dir(const struct source *source, const struct postp
 		log_error("%s holds another recording already; choose another directory with -o", path);
 		return -EEXIST;
 	}
-	if (!d->has_recording && !d->is_empty && source->kind == SOURCE_ARCHIVE) {
-		log_error("%s is not empty, and an archive is unpacked into a directory of its own; choose another one with -o",
-			  path);
+	if (!d->has_recording && !d->is_empty && source->kind != SOURCE_TEXT) {
+		log_error("%s is not empty, and a recording gets a directory of its own; choose another one with -o", path);
 		return -ENOTEMPTY;
 	}
 	return 0;
@@ -158,9 +168,17 @@ static int postprocess_out_dir(const struct postprocess_arguments *a, const stru
 	return outdir_make(a->out, ret_dir);
 }
 
+/* Whether the input is to become a recording in the directory that is written to: all but text, and one that stays in place. */
+static bool postprocess_takes_in(const struct postprocess_arguments *a, const struct postprocess_dir *there,
+				 const struct source *source)
+{
+	return source->kind != SOURCE_TEXT && (a->out || source->kind != SOURCE_RECORDING) &&
+	       (there->fd < 0 || there->is_empty);
+}
+
 /*
- * Opens the input, with the directory that it is unpacked into if it is an archive. One of what is in the directory of -o
- * already is not unpacked again.
+ * Opens the input, and with it the directory in which it becomes a recording. One of what is in the directory of -o already
+ * is not taken in again.
  */
 static int postprocess_open(const struct postprocess_arguments *a, const struct postprocess_dir *there,
 			    struct outdir *ret_dir, struct source *ret_source)
@@ -170,17 +188,17 @@ static int postprocess_open(const struct postprocess_arguments *a, const struct 
 
 	if (r)
 		return r;
-	bool unpack = source.kind == SOURCE_ARCHIVE && (there->fd < 0 || there->is_empty);
+	bool take_in = postprocess_takes_in(a, there, &source);
 
-	if (unpack && (r = postprocess_out_dir(a, there, &source, ret_dir))) {
+	if (take_in && (r = postprocess_out_dir(a, there, &source, ret_dir))) {
 		source_close(&source);
 		return r;
 	}
 	r = source_go_on(&source, a->input, ret_dir->fd);
 	if (r)
 		return r;
-	r = unpack ? 0 : postprocess_check_dir(&source, there, a->out);
-	if (!r && !unpack && source.kind == SOURCE_ARCHIVE && there->has_recording) {
+	r = take_in ? 0 : postprocess_check_dir(&source, there, a->out);
+	if (!r && !take_in && source.kind != SOURCE_TEXT && there->has_recording) {
 		source_close(&source);
 		return source_open_dir(there->fd, a->out, ret_source);
 	}
@@ -202,6 +220,9 @@ static int postprocess_one(const struct postprocess_arguments *a, const struct p
 		return EXIT_FAILED;
 	if (ret_dir->fd >= 0 || !postprocess_out_dir(a, there, &source, ret_dir))
 		status = postprocess_run(&source, source_name(a->input), ret_dir, &a->options);
+	/* What was taken in is no recording after all, or could not be made one. */
+	if (status != EXIT_DONE && postprocess_takes_in(a, there, &source) && faccessat(ret_dir->fd, RECORDING_SVG, F_OK, 0))
+		file_remove_below(ret_dir->fd);
 	source_close(&source);
 	return status;
 }
@@ -233,11 +254,12 @@ const struct command command_postprocess = {
 	.usage = "usage: profcpu postprocess [-o DIR] [OPTION...] DIR|perf.data|prof.tar.gz|perf_script.out|-\n"
 		 "       profcpu postprocess -dir DIR\n\n"
 		 "Makes flamegraph.svg, folded_stacks.out, perf_script.out and prof.tar.gz: for a recording's directory\n"
-		 "in it, for anything else in profilings/HH-MM-SS_YYYY-MM-DD/. Works on any machine: names come from the\n"
-		 "recording, and only where it has none from this machine's files. Through a pipe (-) perf.data must be in the\n"
-		 "form of `perf record -o -`.\n\n"
-		 "  -o, --output DIR   write there instead; what DIR is to stand in must exist; refused where another\n"
-		 "                     recording is\n"
+		 "in it, for anything else in profilings/HH-MM-SS_YYYY-MM-DD/, which becomes a recording, with its own perf.data,\n"
+		 "manifest.json and symbols/; of perf_script.out without these and prof.tar.gz. Works on any machine: names come\n"
+		 "from the recording, and only where it has none from this machine's files. Through a pipe (-) perf.data must be in\n"
+		 "the form of `perf record -o -`.\n\n"
+		 "  -o, --output DIR   make the recording there; new or empty, or the same recording's; what DIR is to\n"
+		 "                     stand in must exist; perf_script.out: any DIR without another recording\n"
 		 "      --title TEXT   title of the picture\n"
 		 "      --offline      take no name from this machine's files\n"
 		 "      --raw-names    names of managed methods as the runtime spells them\n"

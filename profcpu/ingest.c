@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 /* What one event of the file became in the profile. */
@@ -195,6 +196,37 @@ static int ingest_records(struct ingest *in)
 	return ingest_end_waiting(in);
 }
 
+/* NULL stays NULL. False: memory is out. */
+static bool ingest_text(const char *text, char **ret_text)
+{
+	*ret_text = text ? strdup(text) : NULL;
+	return !text || *ret_text;
+}
+
+static int ingest_manifest(const struct ingest *in, struct recording_manifest *ret_manifest)
+{
+	const struct perfdata_info *info = perfdata_info(in->data);
+	size_t n;
+	const struct perfdata_event *events = perfdata_events(in->data, &n);
+	struct recording_manifest m = {
+		.format = RECORDING_FORMAT,
+		.freq_hz = n && events[0].attr.freq ? (uint32_t)events[0].attr.sample_freq : 0,
+		.finished = !in->result->data.unfinished,
+		.symbols_complete = in->result->store_complete,
+	};
+	/* We write "profcpu 1.0" there, perf its number. */
+	const char *who = info->perf_version && info->perf_version[0] >= '0' && info->perf_version[0] <= '9' ? "perf " : "";
+
+	if (!ingest_text(info->hostname, &m.host) || !ingest_text(info->os_release, &m.os_release) ||
+	    !ingest_text(info->arch, &m.arch) || !ingest_text(n ? events[0].name : NULL, &m.event) ||
+	    (info->perf_version && asprintf(&m.tool, "%s%s", who, info->perf_version) < 0)) {
+		recording_manifest_free(&m);
+		return -ENOMEM;
+	}
+	*ret_manifest = m;
+	return 0;
+}
+
 static int ingest_finish(struct ingest *in, const struct ingest_options *options)
 {
 	struct ingest_result *result = in->result;
@@ -205,7 +237,9 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 		result->store_error = symbolizer_store(in->symbols, options->write_store_dir_fd);
 		result->store_complete = !result->store_error;
 	}
-	return options->no_audit ? 0 : symbolizer_audit(in->symbols, &result->audit);
+	int r = options->no_audit ? 0 : symbolizer_audit(in->symbols, &result->audit);
+
+	return r || !options->ret_manifest ? r : ingest_manifest(in, options->ret_manifest);
 }
 
 int ingest_perfdata(int fd, const struct ingest_options *options, struct profile *profile,

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "profile/profile.h"
 #include "recording/perfdata.h"
+#include "recording/recording.h"
 #include "symbols/symbolizer.h"
 
 #include <stdbool.h>
@@ -16,6 +17,8 @@ struct ingest_options {
 	 * machine; -1: none. Borrowed. Not written when the names came from a complete store already. */
 	int write_store_dir_fd;
 	bool no_audit; /* nobody will look at ret_result->audit */
+	/* Gets what the data say of how they were made, with the caller to free it, where 0 is given; NULL: nobody asks. */
+	struct recording_manifest *ret_manifest;
 };
 
 struct ingest_result {

@@ -73,6 +73,7 @@ static int input_load_data(struct source *source, const char *name, const struct
 			    .by_function = options->functions_only,
 			    .perf_names_only = options->functions_only && options->perf_names_only},
 		.no_audit = options->functions_only,
+		.ret_manifest = options->ret_manifest,
 		.write_store_dir_fd = options->write_store_dir_fd > 0 ? options->write_store_dir_fd : -1,
 	};
 

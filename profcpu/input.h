@@ -16,6 +16,7 @@ struct input_options {
 	bool functions_only; /* for folding and drawing: no addresses of frames (symbolizer_options.by_function), no audit */
 	bool perf_names_only; /* with functions_only; struct symbolizer_options */
 	int write_store_dir_fd; /* struct ingest_options; 0 or -1: none */
+	struct recording_manifest *ret_manifest; /* struct ingest_options */
 	struct opener *opener; /* that holds the targets; NULL: one of our own, for what runs now */
 	struct script_text_options text; /* of text; full_name is set by input_load where NULL */
 };

@@ -55,6 +55,17 @@ static int postprocess_span_add(void *ctx, const struct profile_sample *sample)
 	return 0;
 }
 
+/* When it was recorded, as far as the samples say. */
+static void postprocess_take_times(struct recording_manifest *m, struct profile *profile)
+{
+	struct postprocess_span span = {0};
+
+	if (profile_each_sample(profile, postprocess_span_add, &span))
+		return;
+	m->start_monotonic_ns = span.first_ns;
+	m->duration_ns = span.last_ns - span.first_ns;
+}
+
 /* Gives a killed recorder's perf.data its sizes, so that perf opens it too, and marks the recording finished. */
 static void postprocess_repair(struct source *source, const char *dir, struct profile *profile)
 {
@@ -78,8 +89,10 @@ static void postprocess_manifest(struct source *source, const char *dir, const s
 {
 	struct recording_manifest *m = &source->manifest;
 
-	if (!source->has_manifest || (m->symbols_complete == result->data.store_complete && !result->unfinished))
+	if (!source->has_manifest || (m->symbols_complete == result->data.store_complete && !result->unfinished &&
+				      !source->lacks_manifest))
 		return;
+	source->lacks_manifest = false;
 	m->symbols_complete = result->data.store_complete;
 	int r = recording_manifest_write(source->dir_fd, m);
 
@@ -143,16 +156,23 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 	struct input_options input = options->input;
 	struct input_result result = {0};
 	struct profile *profile = NULL;
+	bool in_place = postprocess_in_place(source, dir->fd);
 
-	if (postprocess_in_place(source, dir->fd))
+	if (in_place)
 		store_fd = postprocess_store(dir->fd, dir->path);
 	input.write_store_dir_fd = store_fd;
+	if (in_place && source->lacks_manifest)
+		input.ret_manifest = &source->manifest;
 	int r = profile_new(&profile);
 
 	if (r)
 		log_error("out of memory%s", mend_of(r));
 	else
 		r = input_load_source(source, name, &input, profile, &result);
+	if (!r && input.ret_manifest) {
+		source->has_manifest = true;
+		postprocess_take_times(&source->manifest, profile);
+	}
 	if (!r && result.data.store_error)
 		postprocess_say_no_store(dir->path, result.data.store_error);
 	if (!r)

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/replace.h"
 #include "profcpu/mend.h"
 #include "recording/archive.h"
 #include "recording/perfdata_format.h"
@@ -177,6 +178,7 @@ static int source_open_recording(const char *path, struct source *s)
 	r = recording_manifest_read(s->dir_fd, &s->manifest, &err);
 
 	s->has_manifest = !r;
+	s->lacks_manifest = r == -ENOENT;
 	if (r == -ENOTSUP) {
 		log_error("%s was made by a newer profcpu; use that or a later version to open it", path);
 		return r;
@@ -280,6 +282,7 @@ static void source_keep_damage(struct source *s, const char *name, const struct 
 	if (!s->has_manifest)
 		s->manifest = (struct recording_manifest){.format = RECORDING_FORMAT, .finished = true};
 	s->has_manifest = true;
+	s->lacks_manifest = false;
 	free(s->manifest.damage);
 	s->manifest.damage = damage;
 	int r = recording_manifest_write(s->dir_fd, &s->manifest);
@@ -339,6 +342,63 @@ static int source_check_file(const struct source *s, const char *name)
 	return 0;
 }
 
+/* One file into a directory, where it appears whole or not at all. */
+static int source_copy(int fd, int dir_fd, const char *name)
+{
+	struct replace file;
+	int r = replace_open(&file, dir_fd, name, REPLACE_PRIVATE);
+
+	if (!r)
+		r = file_copy(fd, file.fd);
+	if (!r)
+		r = replace_commit(&file);
+	replace_abort(&file);
+	return r;
+}
+
+/* The names of a recording, if it has some, into symbols/ of another; *ret_fd is that, or -1. */
+static int source_copy_names(const struct source *s, int dir_fd, int *ret_fd)
+{
+	AUTO_CLOSE int names_fd = -1, symbols_fd = -1;
+	int r = s->store_fd < 0 ? -ENOENT : file_open_regular(s->store_fd, RECORDING_NAMES, &names_fd);
+
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	if (mkdirat(dir_fd, RECORDING_SYMBOLS, 0700))
+		return -errno;
+	symbols_fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	r = symbols_fd < 0 ? -errno : source_copy(names_fd, symbols_fd, RECORDING_NAMES);
+	if (!r)
+		*ret_fd = TAKE_FD(symbols_fd);
+	return r;
+}
+
+/* Makes what was opened a recording in a directory of its own, and goes on with that. */
+static int source_take_in(struct source *s, const char *name, int own_dir_fd)
+{
+	AUTO_CLOSE int fd = -1, symbols_fd = -1, dir_fd = fcntl(own_dir_fd, F_DUPFD_CLOEXEC, 0);
+	int r = dir_fd < 0 ? -errno : source_copy(s->fd, dir_fd, RECORDING_PERF_DATA);
+
+	if (!r)
+		r = source_copy_names(s, dir_fd, &symbols_fd);
+	if (!r && s->has_manifest)
+		r = recording_manifest_write(dir_fd, &s->manifest);
+	if (!r)
+		r = file_open_regular(dir_fd, RECORDING_PERF_DATA, &fd);
+	if (r) {
+		log_error("cannot make a copy of %s: %s%s", name, strerror(-r), mend_of(r));
+		return r;
+	}
+	s->lacks_manifest = !s->has_manifest;
+	cleanup_close(&s->fd);
+	cleanup_close(&s->dir_fd);
+	cleanup_close(&s->store_fd);
+	s->fd = TAKE_FD(fd);
+	s->dir_fd = TAKE_FD(dir_fd);
+	s->store_fd = TAKE_FD(symbols_fd);
+	return 0;
+}
+
 const char *source_title(const struct source *s)
 {
 	return s->has_manifest && s->manifest.target && *s->manifest.target ? s->manifest.target : NULL;
@@ -366,7 +426,7 @@ int source_begin(const char *path, struct source *ret_source)
 	return 0;
 }
 
-int source_go_on(struct source *s, const char *path, int unpack_dir_fd)
+int source_go_on(struct source *s, const char *path, int own_dir_fd)
 {
 	const char *name = source_name(path);
 	int r;
@@ -374,13 +434,15 @@ int source_go_on(struct source *s, const char *path, int unpack_dir_fd)
 	if (s->kind == SOURCE_RECORDING)
 		r = source_open_recording(name, s);
 	else if (s->kind == SOURCE_ARCHIVE)
-		r = source_open_archive(s, name, unpack_dir_fd);
+		r = source_open_archive(s, name, own_dir_fd);
 	else
 		r = source_check_file(s, name);
+	if (!r && own_dir_fd >= 0 && (s->kind == SOURCE_RECORDING || s->kind == SOURCE_PERF_DATA))
+		r = source_take_in(s, name, own_dir_fd);
 	if (!r)
 		return 0;
-	if (s->kind == SOURCE_ARCHIVE && unpack_dir_fd >= 0)
-		file_remove_below(unpack_dir_fd);
+	if (own_dir_fd >= 0)
+		file_remove_below(own_dir_fd);
 	source_close(s);
 	return r;
 }

@@ -22,6 +22,7 @@ struct source {
 	int dir_fd; /* the recording's directory */
 	int store_fd; /* its symbols/ */
 	bool has_manifest;
+	bool lacks_manifest; /* a recording's directory without one, as of what perf recorded; not: with one that cannot be read */
 	struct recording_manifest manifest;
 	const char *packer; /* "gzip": an archive is packed by it; NULL: not packed. Static. */
 	bool damaged; /* an archive that was cut or damaged, or of which members were refused, now or when the recording came out of
@@ -39,12 +40,13 @@ bool source_text_is_folded(int fd);
 int source_begin(const char *path, struct source *ret_source);
 
 /*
- * Goes on with what source_begin opened. An archive is unpacked into the directory unpack_dir_fd (borrowed, empty), or with
- * -1 into a temporary directory. What is missing of a damaged one is kept in its manifest, so that it is not taken for whole
+ * Goes on with what source_begin opened. With a directory own_dir_fd (borrowed, empty) what is no text becomes a recording
+ * in it: an archive is unpacked, perf.data and a recording's directory are copied. With -1 an archive is unpacked into a
+ * temporary directory, and the others are read where they are. What is missing of a damaged one is kept in its manifest, so that it is not taken for whole
  * when it is archived again. 0, also of an archive that is cut behind some of its perf.data; on failure -errno after one
- * line by log_error: the source is closed, the directory to unpack into empty again.
+ * line by log_error: the source is closed, own_dir_fd is empty again.
  */
-int source_go_on(struct source *s, const char *path, int unpack_dir_fd);
+int source_go_on(struct source *s, const char *path, int own_dir_fd);
 
 /* Both, an archive into a temporary directory. */
 int source_open(const char *path, struct source *ret_source);

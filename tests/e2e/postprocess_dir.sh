@@ -26,20 +26,40 @@ for input in one one/perf.data one/perf_script.out one/prof.tar.gz one.tar.gz co
 	[ -s one/flamegraph.svg ] || fail "$input: no picture"
 	cmp one/folded_stacks.out copy/folded_stacks.out || fail "$input: other stacks"
 done
-for input in one.tar.gz alone.data; do
+for input in one.tar.gz alone.data copy; do
 	for time in first second; do
 		"$PROFCPU" postprocess -q "$input" -o "again-$input" 2>err || fail "$input, $time time: exit $?: $(cat err)"
 	done
 done
-cmp one/folded_stacks.out again-one.tar.gz/folded_stacks.out || fail "an archive gives other stacks than its directory"
+# What was no recording has become one, with a manifest, names and an archive; the input stays as it is.
+for dir in again-one.tar.gz again-alone.data again-copy; do
+	cmp one/folded_stacks.out $dir/folded_stacks.out || fail "$dir has other stacks than the recording"
+	grep -q '"symbols_complete": true' $dir/manifest.json || fail "$dir has no manifest of complete names"
+	[ "$(stat -c %a $dir/perf.data $dir/symbols $dir/prof.tar.gz | xargs)" = "600 700 600" ] || fail "modes in $dir"
+	"$PROFCPU" fold --offline $dir/prof.tar.gz | cmp - one/folded_stacks.out || fail "the archive in $dir has no names"
+done
+cmp one/manifest.json again-copy/manifest.json || fail "a copy of a recording has another manifest"
+cmp again-alone.data/perf.data alone.data || fail "another perf.data"
+for key in host os_release arch event; do
+	grep "\"$key\"" one/manifest.json | diff - <(grep "\"$key\"" again-alone.data/manifest.json) || fail "the manifest of a perf.data"
+done
+"$PROFCPU" postprocess -q "$TESTS/golden/perf/6.1-pipe/perf.data" -o of-perf || fail "perf's perf.data: exit $?"
+grep -q '"tool": "perf 6\.1' of-perf/manifest.json || fail "the manifest of perf's perf.data: $(cat of-perf/manifest.json)"
+[ -s of-perf/prof.tar.gz ] || fail "no archive of perf's perf.data"
+refuses "$PROFCPU" postprocess alone.data -o of-perf
 
-# An archive is not unpacked between other files, and a manifest.json of somebody else is no recording.
+# No recording is made between other files, and a manifest.json of somebody else is none. A text has only outputs.
 mkdir busy
 echo '{"name": "a web page"}' >busy/manifest.json
-refuses "$PROFCPU" postprocess one.tar.gz -o busy
-grep -q 'busy is not empty.*-o' "$T/refused" || fail "$(cat "$T/refused")"
-[ "$(ls busy)" = manifest.json ] || fail "something was unpacked into it: $(ls busy)"
-"$PROFCPU" postprocess -q alone.data -o busy || fail "outputs beside somebody's file: exit $?"
+for input in one.tar.gz alone.data one; do
+	refuses "$PROFCPU" postprocess $input -o busy
+	grep -q 'busy is not empty.*-o' "$T/refused" || fail "$input: $(cat "$T/refused")"
+	[ "$(ls busy)" = manifest.json ] || fail "$input: something was put into it: $(ls busy)"
+done
+for time in first second; do
+	"$PROFCPU" postprocess -q text.out -o busy || fail "outputs beside somebody's file, $time time: exit $?"
+done
+[ "$(ls busy | xargs)" = "flamegraph.svg folded_stacks.out manifest.json perf_script.out" ] || fail "of a text: $(ls busy)"
 
 # Through a pipe: an archive as from a file, perf.data only in the form for it.
 # shellcheck disable=SC2002 # it is to be a pipe
@@ -80,8 +100,9 @@ printf '\2\0\0\0\0\0\60\0%b\14\0\0\0\0\0\0\0%b' '\0\0\0\0\0\0\0\0' '\0\0\0\0\0\0
 "$PROFCPU" postprocess lossy.data -o lossy >out || fail "lost samples: exit $?"
 grep -q '^samples   98, 12 lost (lower -F, or record with CAP_IPC_LOCK, which gives larger rings)$' out || fail "lost samples: $(head -n 1 out)"
 
-# A directory with nothing in it but a perf.data is a recording too, without a manifest.
+# A directory with nothing in it but a perf.data is a recording too.
 mkdir bare
 cp alone.data bare/perf.data
 "$PROFCPU" postprocess -q bare 2>err || fail "a directory without a manifest: exit $?: $(cat err)"
 "$PROFCPU" fold bare/prof.tar.gz | cmp - bare/folded_stacks.out || fail "its archive holds something else"
+grep -q '"format": 1' bare/manifest.json || fail "it got no manifest"

@@ -175,6 +175,43 @@ static void what_is_below_is_removed_and_no_link_is_followed(void **state)
 	drop("kept");
 }
 
+static void a_copy_is_all_from_where_the_file_stands_also_of_a_pipe(void **state)
+{
+	AUTO_CLOSE int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	int pipes[2];
+
+	(void)state;
+	put("from", "skipped, copied");
+	put("to", "");
+	put("other", "skipped, copier");
+	AUTO_CLOSE int from = openat(dir_fd, "from", O_RDONLY | O_CLOEXEC);
+	AUTO_CLOSE int to = openat(dir_fd, "to", O_RDWR | O_CLOEXEC);
+	AUTO_CLOSE int other = openat(dir_fd, "other", O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(lseek(from, 9, SEEK_SET), 9);
+	assert_int_equal(file_copy(from, to), 0);
+	holds("to", "copied");
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	assert_int_equal(file_write_all(pipes[1], " piped", 6), 0);
+	close(pipes[1]);
+	assert_int_equal(file_copy(pipes[0], to), 0);
+	close(pipes[0]);
+	holds("to", "copied piped");
+	assert_false(file_equal(from, to));
+	assert_false(file_equal(from, other));
+	assert_false(file_equal(full, full));
+	assert_int_equal(lseek(from, 0, SEEK_SET), 0);
+	assert_int_equal(ftruncate(to, 0), 0);
+	assert_int_equal(lseek(to, 0, SEEK_SET), 0);
+	assert_int_equal(file_copy(from, to), 0);
+	assert_true(file_equal(from, to));
+	assert_int_equal(lseek(from, 0, SEEK_SET), 0);
+	assert_int_equal(file_copy(from, full), -ENOSPC);
+	drop("from");
+	drop("to");
+	drop("other");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,6 +220,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_regular_file_is_not_read),
 		cmocka_unit_test(reading_and_writing_at_a_place_does_all_or_says_why),
 		cmocka_unit_test(a_replaced_file_is_whole_or_the_old_one),
+		cmocka_unit_test(a_copy_is_all_from_where_the_file_stands_also_of_a_pipe),
 		cmocka_unit_test(what_is_below_is_removed_and_no_link_is_followed),
 	};
 
