@@ -24,12 +24,12 @@ typedef const char *const doctor_mend[DOCTOR_PLACES];
 #define DOCTOR_SETCAP "setcap cap_perfmon,cap_sys_ptrace,cap_syslog,cap_ipc_lock+ep PROFCPU"
 
 static doctor_mend mend_perfmon = {
-	"run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_paranoid=-1",
+	("run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_paranoid=-1"),
 	"run the container with --cap-add PERFMON",
 	"securityContext: {capabilities: {add: [PERFMON]}}",
 };
 static doctor_mend mend_own_events = {
-	"run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_paranoid=1",
+	("run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_paranoid=1"),
 	"run the container with --cap-add PERFMON; or on the host: sysctl kernel.perf_event_paranoid=1",
 	"securityContext: {capabilities: {add: [PERFMON]}}",
 };
@@ -51,22 +51,22 @@ static doctor_mend mend_user_ns = {
 	"hostUsers: true in the pod's spec: capabilities inside a user namespace do not count for this",
 };
 static doctor_mend mend_ptrace = {
-	"run it as root (sudo) or as the target's user, or: " DOCTOR_SETCAP,
+	("run it as root (sudo) or as the target's user, or: " DOCTOR_SETCAP),
 	"run the container with --cap-add SYS_PTRACE",
 	"securityContext: {capabilities: {add: [SYS_PTRACE]}}",
 };
 static doctor_mend mend_ptrace_caps = {
-	"run it as root (sudo), or with the capabilities that the target holds, or: " DOCTOR_SETCAP,
+	("run it as root (sudo), or with the capabilities that the target holds, or: " DOCTOR_SETCAP),
 	"run the container with --cap-add SYS_PTRACE, or with the capabilities that the target holds",
 	"securityContext: {capabilities: {add: [SYS_PTRACE]}}, or those that the target holds",
 };
 static doctor_mend mend_ptrace_only = {
-	"run it as root (sudo), or: " DOCTOR_SETCAP,
+	("run it as root (sudo), or: " DOCTOR_SETCAP),
 	"run the container with --cap-add SYS_PTRACE",
 	"securityContext: {capabilities: {add: [SYS_PTRACE]}}",
 };
 static doctor_mend mend_syslog = {
-	"run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1",
+	("run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1"),
 	"run the container with --cap-add SYSLOG",
 	"securityContext: {capabilities: {add: [SYSLOG]}}",
 };
@@ -76,7 +76,7 @@ static doctor_mend mend_kptr = {
 	"on the node: sysctl kernel.kptr_restrict=1; and securityContext: {capabilities: {add: [SYSLOG]}}",
 };
 static doctor_mend mend_ipc_lock = {
-	"run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_mlock_kb=8192",
+	("run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_mlock_kb=8192"),
 	"run the container with --cap-add IPC_LOCK",
 	"securityContext: {capabilities: {add: [IPC_LOCK]}}",
 };
