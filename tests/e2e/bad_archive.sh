@@ -117,8 +117,8 @@ sed -i 's/"finished": true/"finished": false/; s/"symbols_complete": true/"symbo
 head -c 8 /dev/zero | dd of="$T/pack/killed/perf.data" bs=1 seek=48 conv=notrunc status=none
 cp "$T/pack/killed/perf.data" "$T/pack/bare"
 for what in rec killed bare; do
-	tar -C "$T/pack/$what" -cf "$T/$what.tar" perf.data
-	[ "$what" = bare ] || tar -C "$T/pack/$what" -cf "$T/$what.tar" manifest.json perf.data
+	tar -b 1 -C "$T/pack/$what" -cf "$T/$what.tar" perf.data
+	[ "$what" = bare ] || tar -b 1 -C "$T/pack/$what" -cf "$T/$what.tar" manifest.json perf.data
 	head -c $(($(stat -c %s "$T/$what.tar") * 7 / 10)) "$T/$what.tar" >"$T/cut.tar"
 	survives "$PROFCPU" postprocess -q -o "$T/out/$what" "$T/cut.tar"
 	[ "$SURVIVED" = 1 ] || fail "$what: exit $SURVIVED"
