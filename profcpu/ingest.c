@@ -105,7 +105,7 @@ static int ingest_lbr(struct ingest *in, struct perfdata_sample *sample)
 
 static int ingest_end(struct ingest *in, const struct symbolizer_sample *begun, struct profile_sample *sample)
 {
-	int r = symbolizer_end(in->symbols, begun, &sample->thread, &sample->stack);
+	int r = symbolizer_end(in->symbols, begun, sample->time_ns, &sample->thread, &sample->stack);
 
 	return r ? r : profile_sample(in->profile, sample);
 }

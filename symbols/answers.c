@@ -78,13 +78,16 @@ static uint64_t answers_symbol_hash(const struct answers_symbol *s)
 	uint64_t h = hash_mix(s->start, s->end);
 
 	h = hash_mix(h, (uint64_t)s->image << 32 | s->name);
+	if (s->from_ns || s->until_ns != UINT64_MAX)
+		h = hash_mix(hash_mix(h, s->from_ns), s->until_ns);
 	return hash_mix(h, (uint64_t)s->module << 32 | s->source);
 }
 
 static bool answers_symbol_equal(const struct answers_symbol *a, const struct answers_symbol *b)
 {
 	return a->start == b->start && a->end == b->end && a->image == b->image && a->name == b->name &&
-	       a->module == b->module && a->source == b->source;
+	       a->module == b->module && a->source == b->source && a->from_ns == b->from_ns &&
+	       a->until_ns == b->until_ns;
 }
 
 int answers_symbol(struct answers *a, const struct answers_symbol *symbol, uint32_t *ret_symbol)
@@ -115,19 +118,24 @@ static uint64_t answers_entry_hash(uint32_t image, uint64_t addr)
 	return hash_mix(addr, image);
 }
 
-int answers_get(const struct answers *a, uint32_t image, uint64_t addr, uint32_t *ret_symbol)
+int answers_get(const struct answers *a, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol)
 {
 	const uint32_t *place;
+	int r = -ENOENT;
 
 	for (uint64_t key = answers_entry_hash(image, addr); (place = hashmap_get(&a->entry_ids, key)); key++) {
 		const struct answers_entry *e = &a->entries.v[*place];
 
-		if (e->image == image && e->addr == addr) {
+		if (e->image != image || e->addr != addr)
+			continue;
+		if (e->symbol == ANSWERS_NONE ||
+		    (time_ns >= a->symbols.v[e->symbol].from_ns && time_ns < a->symbols.v[e->symbol].until_ns)) {
 			*ret_symbol = e->symbol;
 			return 0;
 		}
+		r = -ESTALE;
 	}
-	return -ENOENT;
+	return r;
 }
 
 int answers_put(struct answers *a, uint32_t image, uint64_t addr, uint32_t symbol)

@@ -47,6 +47,7 @@ struct answers_symbol {
 	uint32_t name; /* in answers.texts; with SYMBOL_BOUNDS the function's vaddr, "0x1234", as it has no name */
 	uint32_t module; /* kernel symbols: "[ext4]"; else ANSWERS_NONE */
 	uint32_t source; /* enum symbol_source */
+	uint64_t from_ns, until_ns; /* as in struct symbol */
 };
 
 struct answers_entry {
@@ -72,10 +73,17 @@ int answers_symbol(struct answers *a, const struct answers_symbol *symbol, uint3
 /* Finds an equal image without adding. 0 or -ENOENT. */
 int answers_find_image(const struct answers *a, const struct answers_image *image, uint32_t *ret_image);
 
-/* What is known of an address: 0 and a symbol id or ANSWERS_NONE; -ENOENT: was never asked. */
-int answers_get(const struct answers *a, uint32_t image, uint64_t addr, uint32_t *ret_symbol);
+/* Whether an answer holds at some times only. */
+static inline bool answers_timed(const struct answers *a, uint32_t symbol)
+{
+	return symbol != ANSWERS_NONE && (a->symbols.v[symbol].from_ns || a->symbols.v[symbol].until_ns != UINT64_MAX);
+}
 
-/* Remembers an answer to a question that was not asked before. 0 or -ENOMEM. */
+/* What is known of an address at a time: 0 and a symbol id or ANSWERS_NONE; -ENOENT: was never asked; -ESTALE: is known of
+ * other times only. */
+int answers_get(const struct answers *a, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol);
+
+/* Remembers an answer that answers_get did not know at that time. That nothing is known is for always. 0 or -ENOMEM. */
 int answers_put(struct answers *a, uint32_t image, uint64_t addr, uint32_t symbol);
 
 #endif

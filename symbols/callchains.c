@@ -40,7 +40,7 @@ static uint32_t callchains_space(const struct callchains *c, const struct callch
 static int callchains_ask(struct callchains *c, const struct callchain_place *place, uint32_t space,
 			  struct callchain_slot *ret_slot)
 {
-	struct callchain_frame frame;
+	struct callchain_frame frame = {0};
 	int r = c->frame(c->ctx, place, &frame);
 
 	while (!r && c->frame_flags.len <= frame.frame)
@@ -49,8 +49,9 @@ static int callchains_ask(struct callchains *c, const struct callchain_place *pl
 	if (r)
 		return r;
 	c->frame_flags.v[frame.frame] = frame.flags;
+	c->timed |= frame.timed;
 	/* Being told that an address is not mapped does not change the generation: what is kept still holds. */
-	*ret_slot = (struct callchain_slot){place->ip, space, frame.frame};
+	*ret_slot = (struct callchain_slot){place->ip, frame.timed ? 0 : space, frame.frame};
 	return 0;
 }
 
@@ -87,12 +88,14 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 	/* The leaf is exact: it is no caller, and equal only where all is. */
 	while (shared + 1 < n && shared + 1 < had && recent->words[shared] == words[n - 1 - shared])
 		shared++;
-	if (shared + 1 == n && n == had && recent->words[shared] == words[0])
+	if (shared + 1 == n && n == had && recent->leaf && recent->words[shared] == words[0])
 		shared++;
 	if (shared)
 		stack = recent->stacks[shared - 1];
 	recent->space = space;
 	recent->n = (uint32_t)shared;
+	recent->leaf = false;
+	c->timed = false;
 	for (size_t i = shared; i + 1 < n; i++)
 		__builtin_prefetch(callchains_slot(c, words[n - 1 - i], space));
 	for (size_t i = shared; i < n; i++) {
@@ -110,17 +113,21 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 		recent->words[i] = place.ip;
 		recent->stacks[i] = stack;
 	}
-	recent->n = (uint32_t)n;
+	if (!c->timed) {
+		recent->n = (uint32_t)n;
+		recent->leaf = true;
+	}
 	*ret_stack = stack;
 	return 0;
 }
 
 /* Makes the frames of a kernel part. */
-static int callchains_make_kernel(struct callchains *c, struct callchain_kernel *kernel)
+static int callchains_make_kernel(struct callchains *c, struct callchain_kernel *kernel, uint64_t time_ns)
 {
-	struct callchain_place place = {.mode = CALLCHAIN_KERNEL, .exact = true, .time_ns = kernel->time_ns};
+	struct callchain_place place = {.mode = CALLCHAIN_KERNEL, .exact = true, .time_ns = time_ns};
 	uint32_t frame;
 
+	c->timed = kernel->idle = false;
 	for (uint32_t i = 0; i < kernel->n; i++) {
 		place.ip = c->kernel_words.v[kernel->first + i];
 		int r = callchains_frame(c, &place, callchains_space(c, &place), &frame);
@@ -132,16 +139,16 @@ static int callchains_make_kernel(struct callchains *c, struct callchain_kernel 
 		c->kernel_frames.v[kernel->first + kernel->n - 1 - i] = frame;
 	}
 	kernel->made = true;
+	kernel->timed = c->timed;
 	return 0;
 }
 
 /* The kernel part words[0 .. n) as an index into kernels. */
-static int callchains_kernel(struct callchains *c, const uint64_t *words, size_t n, uint64_t time_ns,
-			     uint32_t *ret_index)
+static int callchains_kernel(struct callchains *c, const uint64_t *words, size_t n, uint32_t *ret_index)
 {
 	uint64_t key = hash_words(words, n, c->kernel_generation);
 	const uint32_t *known = hashmap_get(&c->kernel_ids, key);
-	struct callchain_kernel kernel = {.first = (uint32_t)c->kernel_words.len, .n = (uint32_t)n, .time_ns = time_ns};
+	struct callchain_kernel kernel = {.first = (uint32_t)c->kernel_words.len, .n = (uint32_t)n};
 
 	if (known) {
 		*ret_index = *known;
@@ -177,7 +184,7 @@ static int callchains_under(struct callchains *c, uint32_t stack, uint32_t index
 			return r;
 	}
 	*ret_stack = stack;
-	return hashmap_put(&c->under_ids, key, stack);
+	return kernel->timed ? 0 : hashmap_put(&c->under_ids, key, stack);
 }
 
 /* What nearly all callchains are: a kernel part, a user part, or both. */
@@ -217,7 +224,7 @@ static int callchains_begin_parts(struct callchains *c, const struct process_thr
 	int r = 0;
 
 	if (p->nkernel)
-		r = callchains_kernel(c, p->kernel, p->nkernel, time_ns, &half.kernel);
+		r = callchains_kernel(c, p->kernel, p->nkernel, &half.kernel);
 	if (!r && p->nuser)
 		r = callchains_user(c, t, p->user, p->nuser, time_ns, &half.stack);
 	if (!r)
@@ -225,7 +232,8 @@ static int callchains_begin_parts(struct callchains *c, const struct process_thr
 	return r;
 }
 
-int callchains_end(struct callchains *c, const struct callchain_half *half, struct callchain_stack *ret_stack)
+int callchains_end(struct callchains *c, const struct callchain_half *half, uint64_t time_ns,
+		   struct callchain_stack *ret_stack)
 {
 	struct callchain_stack stack = {half->stack, half->user, half->idle};
 	int r = 0;
@@ -233,8 +241,8 @@ int callchains_end(struct callchains *c, const struct callchain_half *half, stru
 	if (half->kernel != CALLCHAINS_NO_KERNEL) {
 		struct callchain_kernel *kernel = &c->kernels.v[half->kernel];
 
-		if (!kernel->made)
-			r = callchains_make_kernel(c, kernel);
+		if (!kernel->made || kernel->timed)
+			r = callchains_make_kernel(c, kernel, time_ns);
 		stack.idle = kernel->idle;
 		if (!r)
 			r = callchains_under(c, half->stack, half->kernel, &stack.stack);
@@ -317,10 +325,11 @@ static int callchains_odd(struct callchains *c, const struct process_thread *t, 
 		*ret_stack = c->odd.v[*known];
 		return 0;
 	}
+	c->timed = false;
 	r = callchains_walk(c, words, n, &w);
 	if (!r)
 		r = callchains_hang(c, &w, ret_stack);
-	if (r)
+	if (r || c->timed)
 		return r;
 	if (vec_push(&c->odd, *ret_stack))
 		return -ENOMEM;

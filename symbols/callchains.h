@@ -24,6 +24,7 @@ enum callchain_mode { CALLCHAIN_USER, CALLCHAIN_KERNEL, CALLCHAIN_NEITHER };
 struct callchain_frame {
 	uint32_t frame;
 	uint8_t flags; /* enum frames_flag; the same for each address of the frame */
+	bool timed; /* at another time the address may have another one: what hangs on it is not kept */
 };
 
 struct callchain_stack {
@@ -53,7 +54,7 @@ struct callchain_place {
 	uint64_t time_ns;
 };
 
-/* Answers it. An answer holds as long as the address space stays what it is, whatever the time; it can be asked for again. 0,
+/* Answers it. An answer that is not timed holds as long as the address space stays what it is; it can be asked for again. 0,
  * -ENOMEM, -E2BIG. */
 typedef int callchains_frame_fn(void *ctx, const struct callchain_place *place, struct callchain_frame *ret_frame);
 
@@ -66,7 +67,8 @@ struct callchain_slot {
 
 /* The user part of a thread's last callchain, root first, and the stack at each of its frames. */
 struct callchain_recent {
-	uint32_t space, n;
+	uint32_t space, n; /* the first n are kept */
+	bool leaf; /* the last of them is the leaf */
 	uint32_t stacks[CALLCHAINS_FRAMES_MAX];
 	uint64_t words[CALLCHAINS_FRAMES_MAX];
 };
@@ -75,7 +77,7 @@ struct callchain_recent {
 struct callchain_kernel {
 	uint32_t first, n; /* in kernel_words and kernel_frames */
 	bool made, idle;
-	uint64_t time_ns;
+	bool timed; /* made for one time only */
 };
 
 struct callchains {
@@ -85,6 +87,7 @@ struct callchains {
 	void *ctx;
 	uint32_t kernel_generation; /* changes whenever a kernel address may have another answer than before */
 	/* The rest is private. */
+	bool timed; /* an answer since this was cleared is */
 	struct callchain_slot *cache; /* CALLCHAINS_CACHE */
 	VEC(uint8_t) frame_flags; /* enum frames_flag, by frame of the profile, of those that were made here */
 	struct callchain_recent *recent; /* CALLCHAINS_RECENT, by tid */
@@ -104,7 +107,8 @@ void callchains_free(struct callchains *c);
 int callchains_begin(struct callchains *c, const struct process_thread *thread, enum callchain_mode mode,
 		     const uint64_t *words, size_t n, uint64_t time_ns, struct callchain_half *ret_half);
 
-/* The stack of what was begun. As callchains_begin. */
-int callchains_end(struct callchains *c, const struct callchain_half *half, struct callchain_stack *ret_stack);
+/* The stack of what was begun at that time. As callchains_begin. */
+int callchains_end(struct callchains *c, const struct callchain_half *half, uint64_t time_ns,
+		   struct callchain_stack *ret_stack);
 
 #endif

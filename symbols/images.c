@@ -486,7 +486,8 @@ static int images_provider(struct images *im, uint32_t image, uint64_t addr, str
 /* Makes the symbol of answers for a function without a name, kept by where it begins. 0, -ENOENT, -ENOMEM, -E2BIG. */
 static int images_ask_bounds(struct images *im, uint32_t image, uint64_t addr, uint32_t *ret_symbol)
 {
-	struct answers_symbol found = {.image = image, .module = ANSWERS_NONE, .source = SYMBOL_BOUNDS};
+	struct answers_symbol found = {.image = image, .module = ANSWERS_NONE, .source = SYMBOL_BOUNDS,
+				       .until_ns = UINT64_MAX};
 	struct images_source *source = &im->sources.v[image];
 	uint64_t start, end, vaddr;
 	char buf[24];
@@ -525,6 +526,8 @@ static int images_ask_provider(struct images *im, uint32_t image, uint64_t addr,
 	found.start = s.base - asked->addr + addr;
 	found.end = s.end - asked->addr + addr;
 	found.source = (uint32_t)s.source;
+	found.from_ns = s.from_ns;
+	found.until_ns = s.until_ns;
 	r = intern_put(&im->answers->texts, s.name, s.name_len, &found.name);
 	if (!r && s.source == SYMBOL_KALLSYMS)
 		r = intern_str(&im->answers->texts, kallsyms_module(asked->symbols, asked->addr), &found.module);
@@ -551,7 +554,8 @@ static int images_piece_place(struct images *im, uint32_t image, uint32_t piece,
 	return 0;
 }
 
-static int images_ask_anew(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol)
+static int images_ask_anew(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol,
+			   bool *ret_timed)
 {
 	struct images_asked asked;
 	uint32_t piece = SYMBOL_NO_PIECE, *place;
@@ -563,6 +567,7 @@ static int images_ask_anew(struct images *im, uint32_t image, uint64_t addr, uin
 		return r;
 	if (asked.symbols)
 		piece = symbol_provider_piece(asked.symbols, asked.addr, time_ns);
+	*ret_timed = asked.symbols && asked.symbols->ops->timed;
 	if (piece == SYMBOL_NO_PIECE)
 		return im->options.no_bounds ? 0 : images_ask_bounds(im, image, addr, ret_symbol);
 	r = images_piece_place(im, image, piece, &place);
@@ -575,16 +580,21 @@ static int images_ask_anew(struct images *im, uint32_t image, uint64_t addr, uin
 	return r;
 }
 
-int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol)
+int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol,
+	       bool *ret_timed)
 {
 	uint32_t symbol = ANSWERS_NONE;
-	int r = images_ask_anew(im, image, addr, time_ns, &symbol);
+	bool can_be_timed = false, timed;
+	int r = images_ask_anew(im, image, addr, time_ns, &symbol, &can_be_timed);
 
 	if (r != -ENOMEM)
 		r = 0;
-	if (!r && im->options.keep_answers)
+	timed = can_be_timed && (symbol == ANSWERS_NONE || answers_timed(im->answers, symbol));
+	if (!r && im->options.keep_answers && !(timed && symbol == ANSWERS_NONE))
 		r = answers_put(im->answers, image, addr, symbol);
-	if (!r)
+	if (!r) {
 		*ret_symbol = symbol;
+		*ret_timed = timed;
+	}
 	return r;
 }

@@ -57,6 +57,8 @@ static void store_put_symbol(struct outbuf *out, const struct answers *a, const 
 		outbuf_put(out, intern_text(&a->texts, s->module), intern_len(&a->texts, s->module));
 	outbuf_char(out, ' ');
 	store_put_name(out, a, s->name);
+	if (s->from_ns || s->until_ns != UINT64_MAX)
+		outbuf_printf(out, "during %llx %llx\n", (unsigned long long)s->from_ns, (unsigned long long)s->until_ns);
 }
 
 /* The order in the file: by image, then symbols by their ids with "nothing" last, then addresses. */
@@ -252,7 +254,7 @@ static int store_image(struct store_parser *s, char *p)
 
 static int store_symbol(struct store_parser *s, char *p)
 {
-	struct answers_symbol symbol = {.image = s->image, .module = ANSWERS_NONE};
+	struct answers_symbol symbol = {.image = s->image, .module = ANSWERS_NONE, .until_ns = UINT64_MAX};
 	const char *source, *module;
 	uint64_t len;
 	int r;
@@ -274,22 +276,36 @@ static int store_symbol(struct store_parser *s, char *p)
 	return r ? r : answers_symbol(s->answers, &symbol, &s->symbol);
 }
 
+static int store_during(struct store_parser *s, char *p)
+{
+	struct answers_symbol symbol;
+
+	if (s->symbol == ANSWERS_NONE)
+		return -EBADMSG;
+	symbol = s->answers->symbols.v[s->symbol];
+	if (store_hex(&p, &symbol.from_ns) || store_hex(&p, &symbol.until_ns) || symbol.until_ns <= symbol.from_ns)
+		return -EBADMSG;
+	return answers_symbol(s->answers, &symbol, &s->symbol);
+}
+
 /* "at" (of a symbol) and "nothing" lists. */
 static int store_entries(struct store_parser *s, char *p, bool known)
 {
-	uint64_t base = 0, x;
+	uint64_t base = 0, from_ns = 0, x;
 	uint32_t before;
 	int r = 0;
 
 	if (s->image == ANSWERS_NONE || (known && s->symbol == ANSWERS_NONE))
 		return -EBADMSG;
-	if (known)
+	if (known) {
 		base = s->answers->symbols.v[s->symbol].start;
+		from_ns = s->answers->symbols.v[s->symbol].from_ns;
+	}
 	while (!r && *p) {
 		r = store_hex(&p, &x);
 		if (r)
 			break;
-		if (answers_get(s->answers, s->image, base + x, &before))
+		if (answers_get(s->answers, s->image, base + x, from_ns, &before))
 			r = answers_put(s->answers, s->image, base + x, known ? s->symbol : ANSWERS_NONE);
 		if (!known)
 			base += x;
@@ -327,6 +343,8 @@ static int store_line(struct store_parser *s, char *line)
 		return store_entries(s, p, true);
 	if (!strcmp(word, "symbol"))
 		return store_symbol(s, p);
+	if (!strcmp(word, "during"))
+		return store_during(s, p);
 	if (!strcmp(word, "nothing"))
 		return store_entries(s, p, false);
 	if (!strcmp(word, "image"))

@@ -8,6 +8,7 @@
  *   note KEY VALUE                                    kallsyms hidden, perfmap_bad_lines N
  *   image KIND BUILD-ID MAJ MIN INO GENERATION PID PATH   "-" without a build id; PID is decimal; the records below are of it
  *   symbol START LENGTH SOURCE MODULE NAME            "-" without a module; SOURCE bounds: NAME is a vaddr
+ *   during FROM UNTIL                                 times in ns in which the symbol above holds; without it: always
  *   at OFFSET...                                      addresses that the symbol above covers, less its start
  *   nothing ADDR DELTA...                             addresses of which nothing is known, each less the one before
  *   end N                                             number of all addresses; a file without it was cut and is not used

@@ -2,6 +2,7 @@
 #ifndef SYMBOLS_SYMBOL_H
 #define SYMBOLS_SYMBOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,8 @@ struct symbol_provider;
 
 struct symbol_provider_ops {
 	const char *name;
+	/* Answers, also that nothing covers an address, may be others at other times. Else all of them hold always. */
+	bool timed;
 	/* The symbol that covers addr at a time. 0; -ENOENT when nothing does: never a neighbour. */
 	int (*find)(struct symbol_provider *p, uint64_t addr, uint64_t time_ns, struct symbol *ret_symbol);
 	/* Only the piece of what find would give: for who has seen it before. SYMBOL_NO_PIECE: nothing covers addr. */

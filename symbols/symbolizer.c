@@ -27,6 +27,7 @@ struct symbolizer {
 	struct callchains callchains;
 	bool other_pid_ns_seen; /* the recording was made inside a PID namespace */
 	bool from_store;
+	bool timed; /* an answer since the frame was begun holds at some times only */
 	struct store_notes notes; /* with from_store */
 };
 
@@ -199,12 +200,18 @@ int symbolizer_apply(struct symbolizer *s, const struct perfdata_record *record)
 static int symbolizer_ask(struct symbolizer *s, uint32_t image, uint64_t addr, uint64_t time_ns,
 			  uint32_t *ret_symbol)
 {
+	bool timed = false;
+	int r = -ENOENT;
+
 	*ret_symbol = ANSWERS_NONE;
-	if ((s->from_store || s->options.keep_answers) && !answers_get(&s->answers, image, addr, ret_symbol))
+	if (s->from_store || s->options.keep_answers)
+		r = answers_get(&s->answers, image, addr, time_ns, ret_symbol);
+	s->timed |= r == -ESTALE || (!r && answers_timed(&s->answers, *ret_symbol));
+	if (!r || s->from_store || s->options.offline)
 		return 0;
-	if (s->from_store || s->options.offline)
-		return 0;
-	return images_ask(s->images, image, addr, time_ns, ret_symbol);
+	r = images_ask(s->images, image, addr, time_ns, ret_symbol, &timed);
+	s->timed |= timed;
+	return r;
 }
 
 /* Whether a kernel symbol is of that module, or of the kernel image. */
@@ -318,7 +325,10 @@ static int symbolizer_frame(void *ctx, const struct callchain_place *question, s
 {
 	struct symbolizer *s = ctx;
 	struct frames_place here, full;
-	int r = symbolizer_place(s, question, question->ip, false, &here);
+	int r;
+
+	s->timed = false;
+	r = symbolizer_place(s, question, question->ip, false, &here);
 
 	if (r)
 		return r;
@@ -332,6 +342,7 @@ static int symbolizer_frame(void *ctx, const struct callchain_place *question, s
 	}
 	if (!r)
 		r = frames_make(&s->frames, &here, &full, &ret_frame->frame, &ret_frame->flags);
+	ret_frame->timed = s->timed;
 	return r;
 }
 
@@ -409,13 +420,13 @@ static bool symbolizer_is_other_pid_ns(struct symbolizer *s, const struct callch
 	return stack->user || (s->other_pid_ns_seen && !stack->idle && stack->stack != PROFILE_STACK_EMPTY);
 }
 
-int symbolizer_end(struct symbolizer *s, const struct symbolizer_sample *sample, uint32_t *ret_thread,
-		   uint32_t *ret_stack)
+int symbolizer_end(struct symbolizer *s, const struct symbolizer_sample *sample, uint64_t time_ns,
+		   uint32_t *ret_thread, uint32_t *ret_stack)
 {
 	struct profile_thread thread = {.pid = sample->pid, .tid = sample->tid, .comm = sample->comm};
 	uint32_t id = sample->thread;
 	struct callchain_stack stack;
-	int r = callchains_end(&s->callchains, &sample->half, &stack);
+	int r = callchains_end(&s->callchains, &sample->half, time_ns, &stack);
 
 	if (!r && id == PROFILE_NONE) {
 		thread.other_pid_ns = symbolizer_is_other_pid_ns(s, &stack);

@@ -63,10 +63,10 @@ struct symbolizer_sample {
 	uint32_t thread; /* of the profile; PROFILE_NONE: the second step tells */
 };
 
-/* Both: 0, -ENOMEM, -E2BIG. */
+/* Both: 0, -ENOMEM, -E2BIG. time_ns: the record's. */
 int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record, struct symbolizer_sample *ret_sample);
-int symbolizer_end(struct symbolizer *s, const struct symbolizer_sample *sample, uint32_t *ret_thread,
-		   uint32_t *ret_stack);
+int symbolizer_end(struct symbolizer *s, const struct symbolizer_sample *sample, uint64_t time_ns,
+		   uint32_t *ret_thread, uint32_t *ret_stack);
 
 bool symbolizer_changes_kernel(const struct perfdata_record *record);
 

@@ -1,6 +1,7 @@
 #include "symbols/callchains.h"
 #include "symbols/frames.h"
 
+#include <errno.h>
 #include <linux/perf_event.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,20 +18,63 @@ struct fixture {
 	struct callchains chains;
 	unsigned int asked;
 	int fail_at; /* the question that fails; 0: none */
+	struct symbol_provider *rewritten; /* asked too where there is one */
+	uint64_t time_ns; /* of check */
 };
 
 #define ENTRY_CODE 0xffffffff81000e00ULL /* of interrupts: what it interrupted is no caller */
 #define IDLE_LOOP 0xffffffff81000d00ULL
 
+/* Of a provider whose code is written anew at REWRITTEN_NS: each second address is another function then, or none. */
+#define REWRITTEN_NS 100
+
+static int rewritten_find(struct symbol_provider *p, uint64_t addr, uint64_t time_ns, struct symbol *ret_symbol)
+{
+	bool late = time_ns >= REWRITTEN_NS, changes = addr & 16;
+
+	(void)p;
+	if (late && changes && addr & 32)
+		return -ENOENT;
+	*ret_symbol = (struct symbol){.name = late && changes ? "late" : "early",
+				      .name_len = late && changes ? 4 : 5,
+				      .start = addr,
+				      .end = addr + 1,
+				      .base = addr,
+				      .from_ns = late && changes ? REWRITTEN_NS : 0,
+				      .until_ns = late || !changes ? UINT64_MAX : REWRITTEN_NS};
+	return 0;
+}
+
+static const struct symbol_provider_ops rewritten_ops = {.name = "rewritten", .timed = true, .find = rewritten_find};
+static struct symbol_provider rewritten = {&rewritten_ops};
+
+/* What it says, and whether it may say something else at another time. */
+static const char *rewritten_name(struct symbol_provider *p, uint64_t ip, uint64_t time_ns, bool *ret_timed)
+{
+	struct symbol s;
+
+	*ret_timed = false;
+	if (!p)
+		return "";
+	if (symbol_provider_find(p, ip, time_ns, &s)) {
+		*ret_timed = p->ops->timed;
+		return "none";
+	}
+	*ret_timed = s.from_ns || s.until_ns != UINT64_MAX;
+	return s.name;
+}
+
 static void text_of(const struct fixture *f, const struct process_thread *t, enum callchain_mode mode, uint64_t ip,
-		    bool exact, char *buf, size_t n)
+		    bool exact, uint64_t time_ns, char *buf, size_t n)
 {
 	static const char modes[] = "ukn";
 	uint32_t generation = mode == CALLCHAIN_KERNEL ? f->chains.kernel_generation : processes_generation(f->processes, t);
 
 	/* The idle task stands for processes of other PID namespaces: what is mapped there is not its own. */
-	snprintf(buf, n, "%c%s%u%s%llx", modes[mode], mode != CALLCHAIN_KERNEL && !t->tid ? "i" : "", generation,
-		 exact ? "=" : "-", (unsigned long long)ip);
+	bool timed;
+
+	snprintf(buf, n, "%c%s%u%s%llx%s", modes[mode], mode != CALLCHAIN_KERNEL && !t->tid ? "i" : "", generation,
+		 exact ? "=" : "-", (unsigned long long)ip, rewritten_name(f->rewritten, ip, time_ns, &timed));
 }
 
 static int answer(void *ctx, const struct callchain_place *place, struct callchain_frame *ret_frame)
@@ -41,7 +85,8 @@ static int answer(void *ctx, const struct callchain_place *place, struct callcha
 
 	if (++f->asked == (unsigned int)f->fail_at)
 		return -ENOMEM;
-	text_of(f, place->thread, place->mode, place->ip, place->exact, buf, sizeof(buf));
+	text_of(f, place->thread, place->mode, place->ip, place->exact, place->time_ns, buf, sizeof(buf));
+	rewritten_name(f->rewritten, place->ip, place->time_ns, &ret_frame->timed);
 	assert_int_equal(profile_text(f->profile, buf, strlen(buf), &frame.name), 0);
 	ret_frame->flags = place->ip == ENTRY_CODE ? FRAMES_INTERRUPTED : place->ip == IDLE_LOOP ? FRAMES_IDLE : 0;
 	return profile_frame(f->profile, &frame, &ret_frame->frame);
@@ -56,7 +101,7 @@ static int unnamed(void *ctx, int32_t tid, uint32_t *ret_comm)
 
 static void set_up(struct fixture *f)
 {
-	*f = (struct fixture){0};
+	*f = (struct fixture){.time_ns = 1};
 	assert_int_equal(profile_new(&f->profile), 0);
 	assert_int_equal(processes_new(unnamed, NULL, &f->processes), 0);
 	f->chains = (struct callchains){.profile = f->profile, .processes = f->processes, .frame = answer, .ctx = f};
@@ -108,7 +153,7 @@ static void expect(const struct fixture *f, const struct process_thread *t, enum
 			}
 			continue;
 		}
-		text_of(f, t, mode, words[i], exact, out + len, cap - len);
+		text_of(f, t, mode, words[i], exact, f->time_ns, out + len, cap - len);
 		strcat(out, " ");
 		len = strlen(out);
 		exact = words[i] == ENTRY_CODE;
@@ -135,8 +180,8 @@ static struct callchain_stack check(struct fixture *f, int32_t pid, enum callcha
 	struct callchain_stack stack;
 	struct callchain_half half;
 
-	assert_int_equal(callchains_begin(&f->chains, thread(f, pid), mode, words, n, 1, &half), 0);
-	assert_int_equal(callchains_end(&f->chains, &half, &stack), 0);
+	assert_int_equal(callchains_begin(&f->chains, thread(f, pid), mode, words, n, f->time_ns, &half), 0);
+	assert_int_equal(callchains_end(&f->chains, &half, f->time_ns, &stack), 0);
 	expect(f, thread(f, pid), mode, words, n, expected, sizeof(expected));
 	stack_text(f, stack.stack, got, sizeof(got));
 	assert_string_equal(got, expected);
@@ -196,7 +241,7 @@ static void kernel_parts_can_be_ended_later(void **state)
 		assert_int_equal(callchains_begin(&f.chains, thread(&f, 1 + i), CALLCHAIN_USER, words, 5, 1, &half[i]), 0);
 	assert_int_equal(f.asked, 1); /* the user part: three spaces without maps are one state */
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(callchains_end(&f.chains, &half[i], &stack), 0);
+		assert_int_equal(callchains_end(&f.chains, &half[i], f.time_ns, &stack), 0);
 		assert_true(stack.idle);
 		assert_true(stack.user);
 	}
@@ -248,15 +293,15 @@ static uint32_t next_random(uint32_t *seed)
 	return *seed >> 8;
 }
 
-/* More distinct addresses than the cache has places, in spaces that change, in all shapes. */
-static void random_callchains_are_as_defined(void **state)
+/* More distinct addresses than the cache has places, in spaces that change, in all shapes, of a provider whose answers change. */
+static void check_random_callchains(struct symbol_provider *provider)
 {
 	uint32_t seed = 1;
 	struct fixture f;
 	uint64_t words[40];
 
-	(void)state;
 	set_up(&f);
+	f.rewritten = provider;
 	for (int round = 0; round < 20000; round++) {
 		int32_t pid = (int32_t)(next_random(&seed) % 6);
 		uint32_t shape = next_random(&seed) % 16;
@@ -277,9 +322,75 @@ static void random_callchains_are_as_defined(void **state)
 			words[n++] = 0x1000 + (next_random(&seed) % (k ? 40 : 60000)) * 3;
 		if (shape == 2)
 			words[n++] = PERF_CONTEXT_KERNEL;
+		if (provider && next_random(&seed) % 8 == 0)
+			f.time_ns = next_random(&seed) % (2 * REWRITTEN_NS);
 		check(&f, pid, CALLCHAIN_USER, words, n);
 	}
 	assert_true(f.asked > CALLCHAINS_CACHE);
+	tear_down(&f);
+}
+
+static void random_callchains_are_as_defined(void **state)
+{
+	(void)state;
+	check_random_callchains(NULL);
+	check_random_callchains(&rewritten);
+}
+
+static void an_answer_is_kept_as_long_as_it_holds(void **state)
+{
+	const uint64_t words[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000101, 0xffffffff81000110, PERF_CONTEXT_USER, 0x1001, 0x1010, 0x1002};
+	const uint64_t odd[] = {PERF_CONTEXT_USER, 0x1030, PERF_CONTEXT_KERNEL};
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	f.rewritten = &rewritten;
+	for (int i = 0; i < 6; i++) {
+		f.time_ns = i % 2 ? REWRITTEN_NS : REWRITTEN_NS - 1;
+		check(&f, 7, CALLCHAIN_USER, words, 7);
+		check(&f, 7, CALLCHAIN_USER, odd, 3);
+		/* Only what changes is asked for again: one address in each. */
+		assert_int_equal(f.asked, 6 + i * 3);
+	}
+	tear_down(&f);
+}
+
+/* Of a thread's last callchain the callers up to one that changes are kept: the last of them is no leaf. */
+static void what_is_kept_of_a_callchain_ends_with_a_caller(void **state)
+{
+	const uint64_t words[] = {PERF_CONTEXT_USER, 0x1001, 0x1002, 0x1003}, changes[] = {PERF_CONTEXT_USER, 0x1010, 0x1002, 0x1003};
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	f.rewritten = &rewritten;
+	check(&f, 7, CALLCHAIN_USER, words, 4);
+	check(&f, 7, CALLCHAIN_USER, changes, 4);
+	check(&f, 7, CALLCHAIN_USER, (const uint64_t[]){PERF_CONTEXT_USER, 0x1002, 0x1003}, 3);
+	tear_down(&f);
+}
+
+static void kernel_parts_that_are_ended_later_have_their_own_times(void **state)
+{
+	const uint64_t words[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000110, 0xffffffff81000120};
+	char expected[256], got[256];
+	struct callchain_half half[3];
+	struct callchain_stack stack;
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	f.rewritten = &rewritten;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(callchains_begin(&f.chains, thread(&f, 1), CALLCHAIN_USER, words, 3, (uint64_t)i * REWRITTEN_NS, &half[i]), 0);
+	for (int i = 0; i < 3; i++) {
+		f.time_ns = (uint64_t)i * REWRITTEN_NS;
+		assert_int_equal(callchains_end(&f.chains, &half[i], f.time_ns, &stack), 0);
+		expect(&f, thread(&f, 1), CALLCHAIN_USER, words, 3, expected, sizeof(expected));
+		stack_text(&f, stack.stack, got, sizeof(got));
+		assert_string_equal(got, expected);
+	}
 	tear_down(&f);
 }
 
@@ -298,7 +409,7 @@ static void a_failed_question_is_asked_again(void **state)
 
 		assert_int_equal(r, at < 3 ? -ENOMEM : 0);
 		if (!r)
-			assert_int_equal(callchains_end(&f.chains, &half, &stack), -ENOMEM);
+			assert_int_equal(callchains_end(&f.chains, &half, 1, &stack), -ENOMEM);
 		check(&f, 1, CALLCHAIN_USER, words, 5);
 		tear_down(&f);
 	}
@@ -313,6 +424,9 @@ int main(void)
 		cmocka_unit_test(interrupted_code_is_exact),
 		cmocka_unit_test(odd_callchains_are_as_defined),
 		cmocka_unit_test(random_callchains_are_as_defined),
+		cmocka_unit_test(an_answer_is_kept_as_long_as_it_holds),
+		cmocka_unit_test(what_is_kept_of_a_callchain_ends_with_a_caller),
+		cmocka_unit_test(kernel_parts_that_are_ended_later_have_their_own_times),
 		cmocka_unit_test(a_failed_question_is_asked_again),
 	};
 

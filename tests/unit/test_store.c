@@ -34,7 +34,7 @@ static uint32_t image_of(struct answers *a, uint8_t kind, const char *path, int3
 
 static void know(struct answers *a, uint32_t image, uint64_t start, uint64_t end, const char *name, uint64_t addr)
 {
-	struct answers_symbol s = {.start = start, .end = end, .image = image, .module = ANSWERS_NONE};
+	struct answers_symbol s = {.start = start, .end = end, .image = image, .module = ANSWERS_NONE, .until_ns = UINT64_MAX};
 	uint32_t id;
 
 	s.name = text_of(a, name ? name : "0x2000");
@@ -93,7 +93,7 @@ static void answers_come_back_as_they_were(void **state)
 
 		image.path = text_of(&b, intern_text(&a.texts, image.path));
 		assert_int_equal(answers_find_image(&b, &image, &id), 0);
-		assert_int_equal(answers_get(&b, id, e->addr, &symbol), 0);
+		assert_int_equal(answers_get(&b, id, e->addr, 0, &symbol), 0);
 		assert_int_equal(symbol == ANSWERS_NONE, e->symbol == ANSWERS_NONE);
 		if (symbol == ANSWERS_NONE)
 			continue;
@@ -103,6 +103,41 @@ static void answers_come_back_as_they_were(void **state)
 		assert_string_equal(intern_text(&b.texts, b.symbols.v[symbol].name),
 				    intern_text(&a.texts, a.symbols.v[e->symbol].name));
 	}
+	answers_free(&a);
+	answers_free(&b);
+}
+
+static void answers_for_a_time_come_back_for_that_time(void **state)
+{
+	static const uint64_t from_ns[] = {0, 100, 300}, until_ns[] = {100, 200, UINT64_MAX};
+	static const char *const names[] = {"early", "later", "last"};
+	struct store_notes notes = {0}, read;
+	struct answers a = {0}, b = {0};
+	uint32_t image, symbol;
+	size_t len;
+	char *text;
+
+	(void)state;
+	image = image_of(&a, ANSWERS_JIT, "//anon", 42);
+	for (size_t i = 0; i < 3; i++) {
+		struct answers_symbol s = {.start = 0x1000, .end = 0x1100, .image = image, .name = text_of(&a, names[i]),
+					   .module = ANSWERS_NONE, .source = SYMBOL_PERFMAP, .from_ns = from_ns[i], .until_ns = until_ns[i]};
+
+		assert_int_equal(answers_get(&a, image, 0x1010, from_ns[i], &symbol), i ? -ESTALE : -ENOENT);
+		assert_int_equal(answers_symbol(&a, &s, &symbol), 0);
+		assert_int_equal(answers_put(&a, image, 0x1010, symbol), 0);
+	}
+	text = written(&a, &notes, &len);
+	assert_int_equal(store_parse(text, len, &b, &read, NULL), 0);
+	free(text);
+	image = image_of(&b, ANSWERS_JIT, "//anon", 42);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(answers_get(&b, image, 0x1010, from_ns[i], &symbol), 0);
+		assert_string_equal(intern_text(&b.texts, b.symbols.v[symbol].name), names[i]);
+		assert_int_equal(answers_get(&b, image, 0x1010, until_ns[i] - 1, &symbol), 0);
+		assert_string_equal(intern_text(&b.texts, b.symbols.v[symbol].name), names[i]);
+	}
+	assert_int_equal(answers_get(&b, image, 0x1010, 250, &symbol), -ESTALE);
 	answers_free(&a);
 	answers_free(&b);
 }
@@ -166,6 +201,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_come_back_as_they_were),
+		cmocka_unit_test(answers_for_a_time_come_back_for_that_time),
 		cmocka_unit_test(a_cut_store_is_refused),
 		cmocka_unit_test(other_versions_and_nonsense_are_refused),
 	};

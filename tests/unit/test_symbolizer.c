@@ -134,7 +134,7 @@ static uint32_t sample(struct fixture *f, int32_t pid, int32_t tid, const uint64
 	r.sample.callchain = chain;
 	r.sample.ncallchain = n;
 	assert_int_equal(symbolizer_begin(f->s, &r, &begun), 0);
-	assert_int_equal(symbolizer_end(f->s, &begun, &thread, &stack), 0);
+	assert_int_equal(symbolizer_end(f->s, &begun, r.time_ns, &thread, &stack), 0);
 	if (ret_thread)
 		*ret_thread = thread;
 	return stack;
