@@ -151,7 +151,7 @@ static int ingest_sample(struct ingest *in, struct perfdata_record *record)
 		return ingest_end(in, &begun, &sample);
 	if (vec_push(&in->waiting, ((struct ingest_waiting){sample, begun})))
 		return -ENOMEM;
-	return in->waiting.len == INGEST_WAITING_MAX ? ingest_end_waiting(in) : 0;
+	return in->waiting.len == INGEST_WAITING_MAX || symbolizer_full(in->symbols) ? ingest_end_waiting(in) : 0;
 }
 
 static int ingest_other(struct ingest *in, const struct perfdata_record *record)

@@ -143,17 +143,27 @@ static int callchains_make_kernel(struct callchains *c, struct callchain_kernel 
 	return 0;
 }
 
+static void callchains_forget_kernels(struct callchains *c)
+{
+	hashmap_free(&c->kernel_ids);
+	hashmap_free(&c->under_ids);
+	c->kernels.len = c->kernel_words.len = c->kernel_frames.len = 0;
+}
+
 /* The kernel part words[0 .. n) as an index into kernels. */
 static int callchains_kernel(struct callchains *c, const uint64_t *words, size_t n, uint32_t *ret_index)
 {
 	uint64_t key = hash_words(words, n, c->kernel_generation);
 	const uint32_t *known = hashmap_get(&c->kernel_ids, key);
-	struct callchain_kernel kernel = {.first = (uint32_t)c->kernel_words.len, .n = (uint32_t)n};
+	struct callchain_kernel kernel = {.n = (uint32_t)n};
 
 	if (known) {
 		*ret_index = *known;
 		return 0;
 	}
+	if (callchains_full(c) && !c->begun)
+		callchains_forget_kernels(c);
+	kernel.first = (uint32_t)c->kernel_words.len;
 	if (c->kernel_words.len + n > INT32_MAX)
 		return -E2BIG;
 	if (vec_reserve(&c->kernel_words, n) || vec_reserve(&c->kernel_frames, n) || vec_reserve(&c->kernels, 1))
@@ -184,7 +194,11 @@ static int callchains_under(struct callchains *c, uint32_t stack, uint32_t index
 			return r;
 	}
 	*ret_stack = stack;
-	return kernel->timed ? 0 : hashmap_put(&c->under_ids, key, stack);
+	if (kernel->timed)
+		return 0;
+	if (c->under_ids.len >= callchains_kept_max(c))
+		hashmap_free(&c->under_ids);
+	return hashmap_put(&c->under_ids, key, stack);
 }
 
 /* What nearly all callchains are: a kernel part, a user part, or both. */
@@ -227,9 +241,11 @@ static int callchains_begin_parts(struct callchains *c, const struct process_thr
 		r = callchains_kernel(c, p->kernel, p->nkernel, &half.kernel);
 	if (!r && p->nuser)
 		r = callchains_user(c, t, p->user, p->nuser, time_ns, &half.stack);
-	if (!r)
-		*ret_half = half;
-	return r;
+	if (r)
+		return r;
+	c->begun += half.kernel != CALLCHAINS_NO_KERNEL;
+	*ret_half = half;
+	return 0;
 }
 
 int callchains_end(struct callchains *c, const struct callchain_half *half, uint64_t time_ns,
@@ -241,6 +257,7 @@ int callchains_end(struct callchains *c, const struct callchain_half *half, uint
 	if (half->kernel != CALLCHAINS_NO_KERNEL) {
 		struct callchain_kernel *kernel = &c->kernels.v[half->kernel];
 
+		c->begun--;
 		if (!kernel->made || kernel->timed)
 			r = callchains_make_kernel(c, kernel, time_ns);
 		stack.idle = kernel->idle;
@@ -331,6 +348,10 @@ static int callchains_odd(struct callchains *c, const struct process_thread *t, 
 		r = callchains_hang(c, &w, ret_stack);
 	if (r || c->timed)
 		return r;
+	if (c->odd.len >= callchains_kept_max(c)) {
+		hashmap_free(&c->odd_ids);
+		c->odd.len = 0;
+	}
 	if (vec_push(&c->odd, *ret_stack))
 		return -ENOMEM;
 	return hashmap_put(&c->odd_ids, key, (uint32_t)c->odd.len - 1);

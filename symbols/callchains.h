@@ -18,6 +18,10 @@
 #define CALLCHAINS_RECENT 64 /* threads whose last user part is kept */
 #define CALLCHAINS_CACHE 32768u /* addresses whose frames are kept: what a processor's second cache holds; a power of two */
 
+/* Words of kernel parts, and stacks of callchains, that are kept; then it is begun anew. Common ones are met again at once, and a
+ * recording in which none repeats costs no more memory than this, 12 bytes for each word. */
+#define CALLCHAINS_KEPT_MAX ((size_t)4 << 20)
+
 enum callchain_mode { CALLCHAIN_USER, CALLCHAIN_KERNEL, CALLCHAIN_NEITHER };
 
 /* A frame as it was made for an address, and what it says of its stack. */
@@ -85,6 +89,7 @@ struct callchains {
 	struct processes *processes;
 	callchains_frame_fn *frame;
 	void *ctx;
+	size_t kept_max; /* instead of CALLCHAINS_KEPT_MAX; 0: that */
 	uint32_t kernel_generation; /* changes whenever a kernel address may have another answer than before */
 	/* The rest is private. */
 	bool timed; /* an answer since this was cleared is */
@@ -93,6 +98,7 @@ struct callchains {
 	struct callchain_recent *recent; /* CALLCHAINS_RECENT, by tid */
 	struct hashmap kernel_ids; /* hash of the words -> index into kernels */
 	VEC(struct callchain_kernel) kernels;
+	size_t begun; /* callchains with a kernel part that were not ended: it must stay */
 	VEC(uint64_t) kernel_words;
 	VEC(uint32_t) kernel_frames;
 	struct hashmap under_ids; /* stack of the user part and index into kernels -> whole stack */
@@ -101,6 +107,17 @@ struct callchains {
 };
 
 void callchains_free(struct callchains *c);
+
+static inline size_t callchains_kept_max(const struct callchains *c)
+{
+	return c->kept_max ? c->kept_max : CALLCHAINS_KEPT_MAX;
+}
+
+/* Whether what was begun should be ended now, so that memory does not grow. */
+static inline bool callchains_full(const struct callchains *c)
+{
+	return c->kernel_words.len >= callchains_kept_max(c);
+}
 
 /* Begins with the callchain words[0 .. n), leaf first with PERF_CONTEXT_* marks. mode holds before the first mark. 0, -ENOMEM,
  * -E2BIG. */

@@ -439,6 +439,11 @@ int symbolizer_end(struct symbolizer *s, const struct symbolizer_sample *sample,
 	return 0;
 }
 
+bool symbolizer_full(const struct symbolizer *s)
+{
+	return callchains_full(&s->callchains);
+}
+
 bool symbolizer_changes_kernel(const struct perfdata_record *record)
 {
 	if (record->type == PERF_RECORD_KSYMBOL)

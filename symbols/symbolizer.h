@@ -68,6 +68,9 @@ int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record,
 int symbolizer_end(struct symbolizer *s, const struct symbolizer_sample *sample, uint64_t time_ns,
 		   uint32_t *ret_thread, uint32_t *ret_stack);
 
+/* Whether samples that were begun should be ended now, so that memory does not grow. */
+bool symbolizer_full(const struct symbolizer *s);
+
 bool symbolizer_changes_kernel(const struct perfdata_record *record);
 
 /* Starts to read the running kernel's names meanwhile, where it may be asked. false: there is nothing to wait for. */

@@ -249,6 +249,36 @@ static void kernel_parts_can_be_ended_later(void **state)
 	tear_down(&f);
 }
 
+static void what_was_begun_is_not_forgotten(void **state)
+{
+	uint64_t words[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000100, 0xffffffff81000200};
+	char expected[256], got[256];
+	struct callchain_half half[20];
+	struct callchain_stack stack;
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	f.chains.kept_max = 4;
+	for (uint64_t i = 0; i < 20; i++) {
+		words[2] = 0xffffffff81000200 + i;
+		assert_int_equal(callchains_begin(&f.chains, thread(&f, 1), CALLCHAIN_USER, words, 3, 1, &half[i]), 0);
+		assert_int_equal(callchains_full(&f.chains), i > 0);
+	}
+	assert_int_equal(f.chains.kernels.len, 20);
+	for (uint64_t i = 0; i < 20; i++) {
+		words[2] = 0xffffffff81000200 + i;
+		assert_int_equal(callchains_end(&f.chains, &half[i], 1, &stack), 0);
+		expect(&f, thread(&f, 1), CALLCHAIN_USER, words, 3, expected, sizeof(expected));
+		stack_text(&f, stack.stack, got, sizeof(got));
+		assert_string_equal(got, expected);
+	}
+	words[2]++;
+	check(&f, 1, CALLCHAIN_USER, words, 3);
+	assert_int_equal(f.chains.kernels.len, 1);
+	tear_down(&f);
+}
+
 static void interrupted_code_is_exact(void **state)
 {
 	const uint64_t words[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000100, ENTRY_CODE, 0xffffffff81000300, 0xffffffff81000400};
@@ -294,7 +324,7 @@ static uint32_t next_random(uint32_t *seed)
 }
 
 /* More distinct addresses than the cache has places, in spaces that change, in all shapes, of a provider whose answers change. */
-static void check_random_callchains(struct symbol_provider *provider)
+static void check_random_callchains(struct symbol_provider *provider, size_t kept_max)
 {
 	uint32_t seed = 1;
 	struct fixture f;
@@ -302,6 +332,7 @@ static void check_random_callchains(struct symbol_provider *provider)
 
 	set_up(&f);
 	f.rewritten = provider;
+	f.chains.kept_max = kept_max;
 	for (int round = 0; round < 20000; round++) {
 		int32_t pid = (int32_t)(next_random(&seed) % 6);
 		uint32_t shape = next_random(&seed) % 16;
@@ -325,6 +356,11 @@ static void check_random_callchains(struct symbol_provider *provider)
 		if (provider && next_random(&seed) % 8 == 0)
 			f.time_ns = next_random(&seed) % (2 * REWRITTEN_NS);
 		check(&f, pid, CALLCHAIN_USER, words, n);
+		if (kept_max) {
+			assert_true(f.chains.kernel_words.len < kept_max + CALLCHAINS_FRAMES_MAX);
+			assert_true(f.chains.under_ids.len <= kept_max && f.chains.odd.len <= kept_max);
+			assert_int_equal(f.chains.odd.len, f.chains.odd_ids.len);
+		}
 	}
 	assert_true(f.asked > CALLCHAINS_CACHE);
 	tear_down(&f);
@@ -333,8 +369,9 @@ static void check_random_callchains(struct symbol_provider *provider)
 static void random_callchains_are_as_defined(void **state)
 {
 	(void)state;
-	check_random_callchains(NULL);
-	check_random_callchains(&rewritten);
+	check_random_callchains(NULL, 0);
+	check_random_callchains(&rewritten, 0);
+	check_random_callchains(NULL, 50);
 }
 
 static void an_answer_is_kept_as_long_as_it_holds(void **state)
@@ -421,6 +458,7 @@ int main(void)
 		cmocka_unit_test(what_was_met_lately_is_not_asked_for_again),
 		cmocka_unit_test(the_idle_task_shares_no_answers),
 		cmocka_unit_test(kernel_parts_can_be_ended_later),
+		cmocka_unit_test(what_was_begun_is_not_forgotten),
 		cmocka_unit_test(interrupted_code_is_exact),
 		cmocka_unit_test(odd_callchains_are_as_defined),
 		cmocka_unit_test(random_callchains_are_as_defined),
