@@ -15,11 +15,9 @@
 	((uint64_t)64 << 10) /* data given up for the features where there is no more room */
 #define BUILD_ID_TEXT_ALIGN 64
 #define BUILD_ID_NAME_MAX 4095
-/* The time is the fourth word behind the header of a sample that has these and nothing else before
- * it. */
-#define SAMPLE_TIME_BITS \
-	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
-#define SAMPLE_TIME_OFFSET 32
+/* Behind the header of a sample that has these the time is the third word, the fourth with an identifier. */
+#define SAMPLE_TIME_BITS (PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
+#define SAMPLE_TIME_OFFSET (sizeof(struct perf_event_header) + 2 * sizeof(uint64_t))
 
 static int read_header(int fd, struct perfdata_file_header *header, struct parse_error *err)
 {
@@ -63,16 +61,16 @@ static int read_preface(int fd, uint64_t data_offset, struct perfdata_features *
 struct walk {
 	uint64_t end; /* behind the last whole record */
 	uint64_t first_sample_ns, last_sample_ns;
-	bool has_times;
+	size_t time_at; /* in a sample; 0: not known */
 };
 
 static void walk_sample(struct walk *walk, const unsigned char *record, size_t size)
 {
 	uint64_t time_ns;
 
-	if (!walk->has_times || size < SAMPLE_TIME_OFFSET + sizeof(time_ns))
+	if (!walk->time_at || size < walk->time_at + sizeof(time_ns))
 		return;
-	memcpy(&time_ns, record + SAMPLE_TIME_OFFSET, sizeof(time_ns));
+	memcpy(&time_ns, record + walk->time_at, sizeof(time_ns));
 	if (!walk->first_sample_ns || time_ns < walk->first_sample_ns)
 		walk->first_sample_ns = time_ns;
 	if (time_ns > walk->last_sample_ns)
@@ -125,21 +123,23 @@ static int walk_records(int fd, uint64_t start, uint64_t limit, struct walk *wal
 	return 0;
 }
 
-static bool times_readable(int fd, const struct perfdata_file_header *header)
+static size_t find_time(int fd, const struct perfdata_file_header *header)
 {
 	struct perf_event_attr attr = {0};
 
-	return header->attrs.size >= PERF_ATTR_SIZE_VER0 &&
-	       header->attrs.offset < header->data.offset &&
-	       !file_pread_all(fd, &attr, PERF_ATTR_SIZE_VER0, header->attrs.offset) &&
-	       (attr.sample_type & SAMPLE_TIME_BITS) == SAMPLE_TIME_BITS;
+	if (header->attrs.size < PERF_ATTR_SIZE_VER0 || header->attrs.offset >= header->data.offset ||
+	    file_pread_all(fd, &attr, PERF_ATTR_SIZE_VER0, header->attrs.offset) ||
+	    (attr.sample_type & SAMPLE_TIME_BITS) != SAMPLE_TIME_BITS)
+		return 0;
+	return SAMPLE_TIME_OFFSET +
+	       (attr.sample_type & PERF_SAMPLE_IDENTIFIER ? sizeof(uint64_t) : 0);
 }
 
 /* Ends the file behind the last whole record before limit. */
 static int end_at(int fd, struct perfdata_file_header *header, struct perfdata_features *f,
 		  uint64_t limit, uint64_t *ret_end)
 {
-	struct walk walk = {.has_times = times_readable(fd, header)};
+	struct walk walk = {.time_at = find_time(fd, header)};
 	int r = walk_records(fd, header->data.offset, limit, &walk);
 
 	if (!r && ftruncate(fd, (off_t)walk.end))

@@ -56,7 +56,7 @@ int perfdata_writer_new(int fd, const struct perfdata_writer_event *events, size
  */
 int perfdata_writer_add_id(struct perfdata_writer *w, size_t event, uint64_t id);
 
-/* Queues whole records without copying them: they must stay as they are until perfdata_writer_round
+/* Queues records without copying them (one may be continued by the next call): they must stay as they are until perfdata_writer_round
  * or _flush. A failed write sticks: all further calls give its -errno. */
 int perfdata_writer_records(struct perfdata_writer *w, const void *data, size_t len);
 

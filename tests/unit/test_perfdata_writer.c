@@ -223,6 +223,42 @@ static void any_prefix_can_be_read_and_repaired(void **state)
 	}
 }
 
+/* As recordings of one event are. */
+static void without_identifiers_the_times_are_found_too(void **state)
+{
+	(void)state;
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.sample_type = SAMPLE_TYPE & ~(uint64_t)PERF_SAMPLE_IDENTIFIER,
+		.sample_id_all = 1,
+	};
+	struct perfdata_writer_event event = {attr, "cpu-clock", ids_of_first, 3, 0};
+	struct perfdata_writer_info info = {"profcpu test", (const char *const[]){"profcpu", NULL}, 5000, 3000, NULL, 0};
+	struct {
+		struct perf_event_header header;
+		uint64_t ip;
+		uint32_t pid, tid;
+		uint64_t time_ns, cpu, period;
+	} sample[2] = {
+		{{.type = PERF_RECORD_SAMPLE, .size = sizeof(sample[0])}, .time_ns = 30},
+		{{.type = PERF_RECORD_SAMPLE, .size = sizeof(sample[0])}, .time_ns = 20},
+	};
+	struct perfdata_writer *w = NULL;
+	struct perfdata *d = NULL;
+	int fd = memory_file();
+
+	assert_int_equal(perfdata_writer_new(fd, &event, 1, &info, &w), 0);
+	assert_int_equal(perfdata_writer_records(w, sample, sizeof(sample)), 0);
+	assert_int_equal(perfdata_writer_round(w), 0);
+	perfdata_writer_free(w);
+	assert_int_equal(perfdata_repair(fd, NULL, NULL), 0);
+	assert_int_equal(perfdata_open(fd, &d, NULL), 0);
+	assert_int_equal(perfdata_info(d)->first_sample_ns, 20);
+	assert_int_equal(perfdata_info(d)->last_sample_ns, 30);
+	perfdata_close(d);
+	close(fd);
+}
+
 static void what_is_not_ours_is_not_repaired(void **state)
 {
 	(void)state;
@@ -337,6 +373,7 @@ int main(void)
 		cmocka_unit_test(what_was_written_is_read_back),
 		cmocka_unit_test(ids_can_be_added_while_it_is_written),
 		cmocka_unit_test(any_prefix_can_be_read_and_repaired),
+		cmocka_unit_test(without_identifiers_the_times_are_found_too),
 		cmocka_unit_test(what_is_not_ours_is_not_repaired),
 		cmocka_unit_test(build_ids_can_be_set_and_set_again),
 		cmocka_unit_test(more_chunks_than_one_call_takes_are_all_written),
