@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #endif
 
 #define WATCH_EVENTS 16
+#define WATCH_FD_RESERVE 64
 
 /* Under nohup the terminal's end is to be no end. */
 static bool is_ignored(int signal)
@@ -80,6 +82,14 @@ int record_watch_sampler(struct record_watch *w, int fd)
 	return watch(w, fd);
 }
 
+/* Others need descriptors too. */
+static bool is_scarce(int fd)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_NOFILE, &limit) && (rlim_t)fd + WATCH_FD_RESERVE > limit.rlim_cur;
+}
+
 int record_watch_process(struct record_watch *w, pid_t pid)
 {
 	if (vec_reserve(&w->pidfds, 1) || vec_reserve(&w->polled, 1))
@@ -88,12 +98,15 @@ int record_watch_process(struct record_watch *w, pid_t pid)
 
 	if (fd < 0 && errno == ESRCH)
 		return 0;
-	if (fd < 0) { /* an older kernel, seccomp, or no descriptor left */
+	/* An older kernel, seccomp, no descriptor left or few, or fs.epoll.max_user_watches. */
+	if (fd < 0 || is_scarce(fd) || watch(w, fd)) {
+		if (fd >= 0)
+			close(fd);
 		w->polled.v[w->polled.len++] = pid;
 		return 0;
 	}
 	w->pidfds.v[w->pidfds.len++] = fd;
-	return watch(w, fd);
+	return 0;
 }
 
 /* Closed, it is not watched any more. */

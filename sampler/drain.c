@@ -1,5 +1,5 @@
 /* From the rings to the listeners. Headers are walked to count, to filter, and for news of processes; nothing is parsed, and
- * a ring that holds only samples is not even walked. */
+ * a ring that has others beside it for that is not even walked. */
 #include "sampler/internal.h"
 
 #include "base/clock.h"
@@ -347,8 +347,13 @@ static int drain_unseen(struct sampler *s, struct ring *ring)
 {
 	size_t off = ring->tail & (ring->size - 1), len = ring->until - ring->tail;
 	size_t first = len < ring->size - off ? len : ring->size - off;
-	int r = tell_records(s, ring->cpu, ring->data + off, first);
+	int r;
 
+	if (len > ring->size) {
+		skip_damaged(s, ring, ring->until);
+		return 0;
+	}
+	r = tell_records(s, ring->cpu, ring->data + off, first);
 	if (!r && len > first)
 		r = tell_records(s, ring->cpu, ring->data, len - first);
 	ring->tail = ring->until;
@@ -391,7 +396,8 @@ int sampler_drain(struct sampler *s)
 	}
 	if (s->setup.filtered)
 		r = scan_all(s, follow_fork);
-	for (size_t i = 0; i < n && !r; i++)
+	/* Those beside first: where the disk is full, what came before it has its names. */
+	for (size_t i = n; i-- > 0 && !r;)
 		r = drain(s, i);
 	s->stats.rounds++;
 	if (!r)

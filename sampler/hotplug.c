@@ -27,6 +27,25 @@ static int miss(struct sampler *s, int cpu)
 	return vec_push(&s->missed, cpu);
 }
 
+/* So is this, however often it comes and goes. */
+static int take_in(struct sampler *s, int cpu)
+{
+	if (has(s->added.v, s->added.len, cpu))
+		return 0;
+	if (!s->stats.cpus_added++)
+		s->stats.cpu_added = cpu;
+	return vec_push(&s->added, cpu);
+}
+
+/* Closes the events of a CPU, and what they wrote: its ids are not in the file. */
+static void give_up(struct sampler *s, size_t cpu_index)
+{
+	sampler_close_on_cpu(s, s->cpus.v[cpu_index]);
+	ring_skip(&s->rings[cpu_index]);
+	if (s->sides)
+		ring_skip(&s->sides[cpu_index]);
+}
+
 static int tell_id(struct sampler *s, size_t event, uint64_t id)
 {
 	int r = 0;
@@ -40,7 +59,7 @@ static int tell_id(struct sampler *s, size_t event, uint64_t id)
 /* Opens the events on the CPU of a ring, whose owner is there. */
 static int sample(struct sampler *s, size_t cpu_index)
 {
-	size_t before[SAMPLER_EVENTS_MAX];
+	size_t before[SAMPLER_EVENTS_MAX], opened = s->fds.len;
 	int cpu = s->cpus.v[cpu_index];
 	int r, told = 0;
 
@@ -52,12 +71,11 @@ static int sample(struct sampler *s, size_t cpu_index)
 		for (size_t i = before[e]; i < s->ids[e].len && !told; i++)
 			told = tell_id(s, e, s->ids[e].v[i]);
 	if (r || told) {
-		sampler_close_on_cpu(s, cpu);
+		give_up(s, cpu_index);
 		return told && told != -E2BIG ? told : miss(s, cpu);
 	}
-	if (!s->stats.cpus_added++)
-		s->stats.cpu_added = cpu;
-	return 0;
+	/* None: events of other CPUs only (two kinds of cores), or it went again. */
+	return s->fds.len > opened ? take_in(s, cpu) : miss(s, cpu);
 }
 
 /* A CPU that was not there before. */

@@ -38,10 +38,11 @@ struct sampler {
 	struct ring *rings;      /* one for each of cpus */
 	struct ring *sides;      /* the same, for what is no sample; NULL: rings have all */
 	bool no_sides;           /* it was tried in vain */
+	size_t fd_limit;         /* RLIMIT_NOFILE, as far as it could be raised */
 	bool identified;         /* records carry the id of their event */
 	bool stopping;
 	VEC(struct sampler_fd) fds; /* all sampling events */
-	VEC(int) missed;         /* CPUs that came online and are not sampled */
+	VEC(int) missed, added;  /* CPUs that came online and are not sampled, or are */
 	struct cpulist_online online; /* as last seen by sampler_follow_cpus, */
 	uint64_t looked_ns;           /* and when */
 	struct pidset elsewhere; /* processes in another mount namespace than ours, as NAMESPACES

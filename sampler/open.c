@@ -25,12 +25,8 @@ static void close_events(struct sampler *s)
 	pidset_free(&s->attached);
 	s->denied = s->setup.threads = 0;
 	/* What was recorded by events that are closed again carries ids that nobody knows. */
-	for (size_t i = 0; i < sampler_nrings(s); i++) {
-		struct ring *ring = sampler_ring(s, i);
-
-		ring_release(ring, ring_head(ring));
-		ring->scanned = ring->tail;
-	}
+	for (size_t i = 0; i < sampler_nrings(s); i++)
+		ring_skip(sampler_ring(s, i));
 }
 
 /* Records into the ring, with ids of s->opened[event]. */

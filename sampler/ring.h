@@ -52,6 +52,13 @@ static inline void ring_release(struct ring *r, uint64_t tail)
 	__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
 }
 
+/* Throws away what is in the ring. */
+static inline void ring_skip(struct ring *r)
+{
+	ring_release(r, ring_head(r));
+	r->scanned = r->tail;
+}
+
 /* Whether the record of `size` bytes at pos goes over the end of the ring's memory. */
 static inline bool ring_straddles(const struct ring *r, uint64_t pos, size_t size)
 {

@@ -15,7 +15,6 @@
 #define RING_LOCKED_MAX ((size_t)2 << 20)  /* with CAP_IPC_LOCK */
 #define RING_PLAIN_MAX ((size_t)512 << 10) /* what kernel.perf_event_mlock_kb allows by default */
 #define RING_MIN ((size_t)32 << 10)
-#define RING_SIDE_PART 4 /* of the ring that it is beside */
 
 static size_t ring_wanted(const struct sampler *s, size_t ncpus)
 {
@@ -28,7 +27,7 @@ static size_t ring_wanted(const struct sampler *s, size_t ncpus)
 	return bytes;
 }
 
-/* 0, or -errno of the event (-ENODEV: the CPU went offline) or of the mapping, which *ret_map then
+/* 0, or -errno of the event (-ENODEV: there is no such CPU) or of the mapping, which *ret_map then
  * tells. */
 static int open_ring(struct ring *ring, int cpu, size_t *bytes, size_t min_bytes, bool *ret_map)
 {
@@ -95,20 +94,26 @@ int sampler_open_rings(struct sampler *s, struct sampler_problem *problem)
 					  "for any CPU: none is online");
 }
 
-/* Smaller ones would lose what they are for. */
+/* As large as the other or not at all: many processes that begin and end while nobody reads yet fill it. */
 static int open_side(const struct sampler *s, struct ring *ring, int cpu)
 {
-	size_t bytes = s->setup.ring_bytes / RING_SIDE_PART;
+	size_t bytes = s->setup.ring_bytes;
 	bool map;
 
-	return bytes < RING_MIN ? -EINVAL : open_ring(ring, cpu, &bytes, bytes, &map);
+	return open_ring(ring, cpu, &bytes, bytes, &map);
+}
+
+/* An owner and an event more for each CPU are not to take the descriptors that are needed later. */
+static bool room_for_sides(const struct sampler *s)
+{
+	return s->cpus.len * (s->options.nevents + 3) + SAMPLER_FD_RESERVE <= s->fd_limit;
 }
 
 void sampler_open_sides(struct sampler *s)
 {
 	int r = 0;
 
-	if (s->no_sides || s->sides)
+	if (s->no_sides || s->sides || !room_for_sides(s))
 		return;
 	s->sides = calloc(s->cpus.len, sizeof(*s->sides));
 	for (size_t i = 0; s->sides && i < s->cpus.len && !r; i++)

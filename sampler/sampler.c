@@ -125,7 +125,7 @@ static int count_threads(struct sampler *s, size_t enough, size_t *ret_n)
  */
 static int choose_mode(struct sampler *s, struct sampler_problem *problem)
 {
-	size_t limit = raise_descriptors();
+	size_t limit = s->fd_limit = raise_descriptors();
 
 	s->setup.mode = s->options.system_wide ? SAMPLER_CPUS : SAMPLER_THREADS;
 	if (s->options.mode != SAMPLER_AUTO)
@@ -352,6 +352,7 @@ void sampler_close(struct sampler *s)
 		close(s->poll_fd);
 	vec_free(&s->fds);
 	vec_free(&s->missed);
+	vec_free(&s->added);
 	cpulist_online_close(&s->online);
 	vec_free(&s->cpus);
 	pidset_free(&s->attached);

@@ -3,7 +3,7 @@
  * comes out of the rings, handed in chunks of raw records to whoever listens (the perf.data writer
  * is one listener).
  *
- * Samples have IDENTIFIER, IP, TID, TIME, PERIOD, CPU, CALLCHAIN (and RAW for tracepoints only
+ * Samples have IDENTIFIER (where there are several events), IP, TID, TIME, PERIOD, CPU, CALLCHAIN (and RAW for tracepoints only
  * where asked for); all other records end with the sample_id of these. Times are CLOCK_MONOTONIC.
  * Formats: include/uapi/linux/perf_event.h.
  *
@@ -53,7 +53,7 @@ struct sampler_options {
 	bool count; /* keep sampler_stats up to date, as for a progress line; else only what costs nothing is known before the end */
 	enum sampler_mode mode; /* SAMPLER_AUTO but in tests */
 	size_t ring_bytes; /* a ring's data, a power of two of pages; 0: as large as allowed, up to
-			      2 MiB a CPU, 64 MiB in all */
+			      2 MiB a CPU, 64 MiB in all; and as much again for the rings of what is no sample */
 };
 
 enum sampler_news {
@@ -94,7 +94,7 @@ struct sampler_stats {
 	uint64_t lost_samples; /* samples that the kernel says it could not write (kernel 6.0 on,
 				  after sampler_stop) */
 	uint64_t throttled;    /* PERF_RECORD_THROTTLE, of the records looked at */
-	uint64_t damaged;      /* rings whose content made no sense, skipped to their head */
+	uint64_t damaged;      /* rings whose content made no sense, as far as they were looked at, skipped to their head */
 	uint64_t first_sample_ns,
 		last_sample_ns; /* CLOCK_MONOTONIC; 0: none. Exact to a round */
 	uint64_t rounds;
@@ -150,7 +150,8 @@ int sampler_drain(struct sampler *s);
 
 /*
  * Looks which CPUs are online, every SAMPLER_LOOK_MS at most, and in SAMPLER_CPUS samples those that came since the
- * beginning, or that went and came back: the kernel ends the events of a CPU that goes. Those of threads stay, but
+ * beginning, or that were seen to be gone and came back: the kernel ends the events of a CPU that goes. One that is back by the
+ * next look is not noticed (nor is a suspend, for which all but one go). Events of threads stay, but
  * there are none for a CPU that is new. Call it between drains. 0, or the listener's -errno.
  */
 #define SAMPLER_LOOK_MS 2000

@@ -8,31 +8,45 @@ need gcc xargs
 gcc -O1 -fPIC -shared -fno-omit-frame-pointer -o "$T/inject.so" "$TESTS/fault/inject.c" -ldl || fail "inject.c does not build"
 export T PROFCPU
 
-one() { # SITE FUNCTION
-	local out=$T/run-$1 status
+# The two ways of opening, an event for each thread and one for each CPU, into $ARGUMENTS.
+collect_of() { # WAY DIR
+	case $1 in
+	command) set -- -F 999 -o "$2" -- sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done' ;;
+	machine) set -- -F 99 -q -a --record-only -d 0.1 -o "$2" ;;
+	esac
+	ARGUMENTS=(collect "$@")
+}
+
+one() { # WAY SITE FUNCTION
+	local way=$1 status
+	shift
+	local out=$T/run-$way-$1
+	collect_of "$way" "$out/rec"
 	mkdir "$out"
 	# timeout would be the one that is disturbed, were it to load the library itself.
 	timeout -s KILL 30 env LD_PRELOAD="$T/inject.so" INJECT_SITE="$1" \
-		"$PROFCPU" collect -F 999 -o "$out/rec" -- sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done' \
-		>"$out/stdout" 2>"$out/stderr" </dev/null
+		"$PROFCPU" "${ARGUMENTS[@]}" >"$out/stdout" 2>"$out/stderr" </dev/null
 	status=$?
 	if [ $status -ge 128 ] || [ $status = 124 ]; then
-		echo "$1 $2: ended with $status"
+		echo "$1 $2 ($way): ended with $status"
 		sed 's/^/    /' "$out/stderr"
 	elif [ $status != 0 ] && [ ! -s "$out/stderr" ]; then
-		echo "$1 $2: failed with $status and said nothing"
+		echo "$1 $2 ($way): failed with $status and said nothing"
 	fi
-	[ $status = 0 ] || echo "$1" >>"$T/failed"
+	[ $status = 0 ] || echo "$way $1" >>"$T/failed"
 	rm -rf "$out"
 }
-export -f one
+export -f one collect_of
 
-LD_PRELOAD=$T/inject.so INJECT_LIST=$T/sites "$PROFCPU" collect -F 999 -o "$T/rec" -- \
-	sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done' >"$T/stdout" 2>"$T/stderr" ||
-	fail "collect does not work undisturbed: $(cat "$T/stderr")"
+for way in command machine; do
+	collect_of $way "$T/rec-$way"
+	LD_PRELOAD=$T/inject.so INJECT_LIST=$T/sites.$way "$PROFCPU" "${ARGUMENTS[@]}" >"$T/stdout" 2>"$T/stderr" ||
+		fail "collect does not work undisturbed: $(cat "$T/stderr")"
+	sed "s/^/$way /" "$T/sites.$way" >>"$T/sites"
+done
 n=$(wc -l <"$T/sites")
-[ "$n" -gt 100 ] || fail "only $n places were seen to call"
-xargs -P 2 -n 2 bash -c 'one "$1" "$2"' _ <"$T/sites" >"$T/bad"
+[ "$n" -gt 300 ] || fail "only $n places were seen to call"
+xargs -P 2 -n 3 bash -c 'one "$1" "$2" "$3"' _ <"$T/sites" >"$T/bad"
 cat "$T/bad"
 echo "$n places, $(grep -c '^[0-9a-f]' "$T/bad") bad"
 [ ! -s "$T/bad" ] || fail "see above"

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
@@ -189,6 +190,8 @@ INJECT(int, ppoll, (struct pollfd *p, nfds_t n, const struct timespec *t, const 
 INJECT(int, signalfd, (int fd, const sigset_t *s, int f), (fd, s, f), -1, EMFILE)
 INJECT(int, pipe2, (int p[2], int f), (p, f), -1, EMFILE)
 INJECT(int, epoll_create1, (int f), (f), -1, EMFILE)
+INJECT(int, epoll_ctl, (int e, int o, int fd, struct epoll_event *v), (e, o, fd, v), -1, ENOSPC)
+INJECT(int, epoll_wait, (int e, struct epoll_event *v, int n, int t), (e, v, n, t), -1, EINTR)
 INJECT(pid_t, fork, (void), (), -1, EAGAIN)
 INJECT(FILE *, fopen, (const char *p, const char *m), (p, m), NULL, EMFILE)
 INJECT(FILE *, fopen64, (const char *p, const char *m), (p, m), NULL, EMFILE)

@@ -1,7 +1,7 @@
 /* record_run from a command line, for tests: record_main [-p PID]... [-a] [-e EVENT]... [-F HZ] [-d
  * SECONDS] [-m threads|cpus]
- * [-s SYSFS] -o DIR [-- CMD ARG...]; or record_main -R PERF_DATA, which repairs. Prints what was
- * recorded and what it cost as KEY VALUE lines.
+ * [-s SYSFS] [-u] -o DIR [-- CMD ARG...]; or record_main -R PERF_DATA, which repairs. Prints what was
+ * recorded and what it cost as KEY VALUE lines; with -u without counting samples, as the product does.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	int c;
 
 	log_set_sink(sink);
-	while ((c = getopt(argc, argv, "+p:ae:F:d:m:s:o:qR:")) != -1) {
+	while ((c = getopt(argc, argv, "+p:ae:F:d:m:s:o:quR:")) != -1) {
 		if (c == 'p' && o.npids < 4096)
 			pids[o.npids++] = atoi(optarg);
 		else if (c == 'a')
@@ -92,6 +92,8 @@ int main(int argc, char **argv)
 			return repair(optarg);
 		else if (c == 'q')
 			o.quiet = true;
+		else if (c == 'u')
+			o.count = false;
 		else
 			return 2;
 	}
