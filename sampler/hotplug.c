@@ -17,24 +17,19 @@ static bool has(const int *cpus, size_t n, int cpu)
 	return false;
 }
 
-/* Such a CPU is said once. */
-static int miss(struct sampler *s, int cpu)
+/* Counts a CPU once, however often it comes and goes. */
+static int count_once(struct sampler_cpus *seen, int cpu, uint64_t *count, int *first)
 {
-	if (has(s->missed.v, s->missed.len, cpu))
+	if (has(seen->v, seen->len, cpu))
 		return 0;
-	if (!s->stats.cpus_missed++)
-		s->stats.cpu_missed = cpu;
-	return vec_push(&s->missed, cpu);
+	if (!(*count)++)
+		*first = cpu;
+	return vec_push(seen, cpu);
 }
 
-/* So is this, however often it comes and goes. */
-static int take_in(struct sampler *s, int cpu)
+static int miss(struct sampler *s, int cpu)
 {
-	if (has(s->added.v, s->added.len, cpu))
-		return 0;
-	if (!s->stats.cpus_added++)
-		s->stats.cpu_added = cpu;
-	return vec_push(&s->added, cpu);
+	return count_once(&s->missed, cpu, &s->stats.cpus_missed, &s->stats.cpu_missed);
 }
 
 /* Closes the events of a CPU, and what they wrote: its ids are not in the file. */
@@ -75,7 +70,8 @@ static int sample(struct sampler *s, size_t cpu_index)
 		return told && told != -E2BIG ? told : miss(s, cpu);
 	}
 	/* None: events of other CPUs only (two kinds of cores), or it went again. */
-	return s->fds.len > opened ? take_in(s, cpu) : miss(s, cpu);
+	return s->fds.len == opened ? miss(s, cpu)
+				    : count_once(&s->added, cpu, &s->stats.cpus_added, &s->stats.cpu_added);
 }
 
 /* A CPU that was not there before. */

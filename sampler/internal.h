@@ -23,6 +23,11 @@ struct sampler_fd {
 	int fd, cpu;
 };
 
+struct sampler_cpus {
+	int *v;
+	size_t len, cap;
+};
+
 struct sampler {
 	struct sampler_options options; /* pids and events point to our copies below */
 	struct sampler_event *events;
@@ -42,7 +47,7 @@ struct sampler {
 	bool identified;         /* records carry the id of their event */
 	bool stopping;
 	VEC(struct sampler_fd) fds; /* all sampling events */
-	VEC(int) missed, added;  /* CPUs that came online and are not sampled, or are */
+	struct sampler_cpus missed, added; /* CPUs that came online and are not sampled, or are */
 	struct cpulist_online online; /* as last seen by sampler_follow_cpus, */
 	uint64_t looked_ns;           /* and when */
 	struct pidset elsewhere; /* processes in another mount namespace than ours, as NAMESPACES
