@@ -77,6 +77,12 @@ enum perfdata_user_type {
 	PERFDATA_RECORD_LAST_KNOWN = 86, /* SCHEDSTAT_DOMAIN */
 };
 
+/*
+ * misc of the FINISHED_ROUND that profcpu writes last of the data: what follows it is no record, also where the header does not
+ * say so yet because the recorder was killed in between. perf does not look at it.
+ */
+#define PERFDATA_MISC_LAST_ROUND 0x5046
+
 #define PERFDATA_EVENT_UPDATE_NAME 2 /* perf_record_event_update.type */
 
 #define PERFDATA_RECORD_BYTES_MAX 65535 /* perf_event_header.size is 16 bits wide */

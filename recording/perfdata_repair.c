@@ -59,7 +59,8 @@ static int read_preface(int fd, uint64_t data_offset, struct perfdata_features *
 }
 
 struct walk {
-	uint64_t end; /* behind the last whole record */
+	uint64_t end; /* behind the last whole record, before the mark of the end */
+	bool marked;  /* the mark is there: what follows is no record */
 	uint64_t first_sample_ns, last_sample_ns;
 	size_t time_at; /* in a sample; 0: not known */
 };
@@ -92,6 +93,10 @@ static size_t walk_buffer(struct walk *walk, const unsigned char *buf, size_t le
 		}
 		if (h.size > len - pos)
 			break;
+		if (h.type == PERFDATA_RECORD_FINISHED_ROUND && h.misc == PERFDATA_MISC_LAST_ROUND) {
+			*stop = walk->marked = true;
+			break;
+		}
 		if (h.type == PERF_RECORD_SAMPLE)
 			walk_sample(walk, buf + pos, h.size);
 		pos += h.size;
@@ -135,9 +140,10 @@ static size_t find_time(int fd, const struct perfdata_file_header *header)
 	       (attr.sample_type & PERF_SAMPLE_IDENTIFIER ? sizeof(uint64_t) : 0);
 }
 
-/* Ends the file behind the last whole record before limit. */
+/* Ends the file behind the last whole record before limit. *ret_cut: bytes of records before limit that are
+ * given up. */
 static int end_at(int fd, struct perfdata_file_header *header, struct perfdata_features *f,
-		  uint64_t limit, uint64_t *ret_end)
+		  uint64_t limit, uint64_t *ret_end, uint64_t *ret_cut)
 {
 	struct walk walk = {.time_at = find_time(fd, header)};
 	int r = walk_records(fd, header->data.offset, limit, &walk);
@@ -145,6 +151,7 @@ static int end_at(int fd, struct perfdata_file_header *header, struct perfdata_f
 	if (!r && ftruncate(fd, (off_t)walk.end))
 		r = -errno;
 	*ret_end = walk.end;
+	*ret_cut = walk.marked ? 0 : limit - walk.end;
 	return r ? r
 		 : perfdata_write_end(fd, header, f, walk.end, walk.first_sample_ns,
 				      walk.last_sample_ns);
@@ -155,7 +162,7 @@ int perfdata_repair(int fd, uint64_t *ret_cut_bytes, struct parse_error *err)
 	struct perfdata_file_header header;
 	struct perfdata_features f = {0};
 	struct stat st;
-	uint64_t end = 0;
+	uint64_t end = 0, cut = 0;
 	int r = read_header(fd, &header, err);
 
 	if (r)
@@ -173,16 +180,18 @@ int perfdata_repair(int fd, uint64_t *ret_cut_bytes, struct parse_error *err)
 	r = read_preface(fd, header.data.offset, &f, err);
 	if (r)
 		return r;
-	r = end_at(fd, &header, &f, size, &end);
-	if ((r == -ENOSPC || r == -EDQUOT || r == -EFBIG) && end > header.data.offset)
+	r = end_at(fd, &header, &f, size, &end, &cut);
+	if ((r == -ENOSPC || r == -EDQUOT || r == -EFBIG) && end > header.data.offset) {
 		r = end_at(fd, &header, &f,
 			   end - header.data.offset > WALK_GIVE_UP ? end - WALK_GIVE_UP
 								   : header.data.offset,
-			   &end);
+			   &end, &cut);
+		cut = size - end;
+	}
 	if (r)
 		return parse_fail(err, r, "the file could not be written", end);
 	if (ret_cut_bytes)
-		*ret_cut_bytes = size - end;
+		*ret_cut_bytes = cut;
 	return 0;
 }
 

@@ -35,6 +35,12 @@ static const struct perf_event_header finished_round = {
 	.size = sizeof(struct perf_event_header),
 };
 
+static const struct perf_event_header last_round = {
+	.type = PERFDATA_RECORD_FINISHED_ROUND,
+	.misc = PERFDATA_MISC_LAST_ROUND,
+	.size = sizeof(struct perf_event_header),
+};
+
 /* attrs with the places of their ids, then the ids */
 static void put_attrs(struct outbuf *out, const struct perfdata_writer_event *events, size_t n,
 		      struct writer_ids *places)
@@ -220,18 +226,14 @@ uint64_t perfdata_writer_bytes(const struct perfdata_writer *w)
 int perfdata_write_end(int fd, struct perfdata_file_header *header, struct perfdata_features *f,
 		       uint64_t data_end, uint64_t first_sample_ns, uint64_t last_sample_ns)
 {
-	uint64_t times[2] = {first_sample_ns, last_sample_ns};
+	uint64_t times[2] = {first_sample_ns, last_sample_ns}, at = data_end;
 	struct outbuf out = outbuf_to(-1);
 	size_t count = 0;
 	int r;
 
-	/* Size 0 means that the recorder was killed, so there is always a record. */
-	if (data_end == header->data.offset) {
-		r = file_pwrite_all(fd, &finished_round, sizeof(finished_round), data_end);
-		if (r)
-			return r;
-		data_end += sizeof(finished_round);
-	}
+	/* Before anything that is no record. So there is also always a record: size 0 means that the recorder was killed. */
+	outbuf_put(&out, &last_round, sizeof(last_round));
+	data_end += sizeof(last_round);
 	perfdata_feature_set(f, PERFDATA_SAMPLE_TIME, 0, sizeof(times));
 	/* Empty, so that setting build ids later changes one section of the table. */
 	perfdata_feature_set(f, PERFDATA_BUILD_ID, 0, 0);
@@ -247,8 +249,8 @@ int perfdata_write_end(int fd, struct perfdata_file_header *header, struct perfd
 	outbuf_put(&out, times, sizeof(times));
 	r = out.error;
 	if (!r)
-		r = file_pwrite_all(fd, out.data, out.len, data_end);
-	if (!r && ftruncate(fd, (off_t)(data_end + out.len)))
+		r = file_pwrite_all(fd, out.data, out.len, at);
+	if (!r && ftruncate(fd, (off_t)(at + out.len)))
 		r = -errno;
 	(void)outbuf_close(&out);
 	/* The header must not be on the disk before what it speaks of. */

@@ -6,6 +6,9 @@
  *   header | attrs | ids | content of features | PREFACE: table of these features | data | table of
  * features | late features
  *
+ * The data end with a FINISHED_ROUND with misc PERFDATA_MISC_LAST_ROUND, by which the reader and the repair tell records from
+ * the table while the header does not say yet where the data end.
+ *
  * perf finds features only by the table behind the data, which perfdata_writer_finish or
  * perfdata_repair writes; the preface holds the same table for the repair of a recording that was
  * cut off.

@@ -259,6 +259,50 @@ static void without_identifiers_the_times_are_found_too(void **state)
 	close(fd);
 }
 
+/* A recorder that is killed while it writes the end of the file, or the header after it, or a repair that is. */
+static void a_kill_while_the_end_is_written_costs_nothing(void **state)
+{
+	(void)state;
+	AUTO_CLOSE int fd = memory_file();
+	struct perfdata_writer *w = writer_on(fd);
+	struct perfdata_file_header unfinished, header;
+	struct stat st;
+
+	write_rounds(w, 20);
+	assert_int_equal(file_pread_all(fd, &unfinished, sizeof(unfinished), 0), 0);
+	uint64_t records_end = unfinished.data.offset + perfdata_writer_bytes(w);
+
+	assert_int_equal(perfdata_writer_finish(w, 1, 192), 0);
+	perfdata_writer_free(w);
+	assert_int_equal(fstat(fd, &st), 0);
+	uint64_t whole = (uint64_t)st.st_size;
+	AUTO_FREE char *all = malloc(whole), *mended = malloc(whole);
+
+	assert_int_equal(file_pread_all(fd, all, whole, 0), 0);
+	memcpy(&header, all, sizeof(header));
+	assert_true(header.data.offset + header.data.size < whole);
+	memcpy(all, &unfinished, sizeof(unfinished));
+	for (uint64_t size = records_end; size <= whole; size++) {
+		AUTO_CLOSE int cut = memory_file();
+		struct perfdata_stats stats;
+		uint64_t cut_bytes = 99;
+
+		assert_int_equal(file_write_all(cut, all, size), 0);
+		assert_int_equal(read_back(cut, NULL, &stats), 40);
+		assert_true(stats.unfinished);
+		assert_int_equal(stats.damaged + stats.unknown_types, 0);
+		assert_true(!stats.truncated_at || size < records_end + sizeof(struct perf_event_header));
+		assert_int_equal(perfdata_repair(cut, &cut_bytes, NULL), 0);
+		assert_true(cut_bytes < sizeof(struct perf_event_header));
+		/* As if nothing had happened: sample times and all. */
+		assert_int_equal(fstat(cut, &st), 0);
+		assert_int_equal(st.st_size, whole);
+		assert_int_equal(file_pread_all(cut, mended, whole, 0), 0);
+		assert_memory_equal(mended, &header, sizeof(header));
+		assert_memory_equal(mended + sizeof(header), all + sizeof(header), whole - sizeof(header));
+	}
+}
+
 static void what_is_not_ours_is_not_repaired(void **state)
 {
 	(void)state;
@@ -374,6 +418,7 @@ int main(void)
 		cmocka_unit_test(ids_can_be_added_while_it_is_written),
 		cmocka_unit_test(any_prefix_can_be_read_and_repaired),
 		cmocka_unit_test(without_identifiers_the_times_are_found_too),
+		cmocka_unit_test(a_kill_while_the_end_is_written_costs_nothing),
 		cmocka_unit_test(what_is_not_ours_is_not_repaired),
 		cmocka_unit_test(build_ids_can_be_set_and_set_again),
 		cmocka_unit_test(more_chunks_than_one_call_takes_are_all_written),
