@@ -32,22 +32,76 @@ static int options_matches(const struct option *longs, const char *text)
 	return n;
 }
 
+/* The name of a long option as it was typed: behind one dash or two, up to its "=". */
+static const char *options_name(const char *text, size_t *ret_len)
+{
+	const char *name = text + (*text == '-') + (*text == '-' && text[1] == '-');
+
+	*ret_len = strcspn(name, "=");
+	return name;
+}
+
+/* A letter that getopt would take for the begin of a long option: in other tools' command lines it means something else. */
+static bool options_is_stray_letter(const char *shorts, const char *text)
+{
+	size_t len;
+	const char *name = options_name(text, &len);
+
+	return len == 1 && (name - text == 2 || !strchr(shorts, *name));
+}
+
+/* What to do instead of an option of perf's; "" where nothing is to be said. */
+static const char *options_of_perf(const struct command *command, const char *text)
+{
+	static const struct {
+		const char *command, *option, *hint;
+	} table[] = {
+		{"collect", "t", ": all threads of a process are recorded, with -p PID"},
+		{"collect", "g", ": callchains are always recorded"},
+		{"collect", "call-graph", ": callchains are always recorded, by frame pointers"},
+		{"postprocess", "i", ": the input stands by itself, without an option"},
+		{"fold", "i", ": the input stands by itself, without an option"},
+		{"flamegraph", "i", ": the input stands by itself, without an option"},
+	};
+	size_t len;
+	const char *name = options_name(text, &len);
+
+	/* "-t12" is one too. */
+	if (name - text == 1 && len > 1 && name[1] >= '0' && name[1] <= '9')
+		len = 1;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (!strcmp(table[i].command, command->name) && strlen(table[i].option) == len &&
+		    !strncmp(table[i].option, name, len))
+			return table[i].hint;
+	return "";
+}
+
 int options_next(const struct command *command, int argc, char **argv, const char *shorts, const struct option *longs)
 {
-	int c = getopt_long_only(argc, argv, shorts, longs, NULL);
+	int index = -1, c = getopt_long_only(argc, argv, shorts, longs, &index);
+	bool failed = c == '?' || c == ':';
 
-	if (c != '?' && c != ':')
+	if (!failed && index < 0)
 		return c;
+	/* A value may be an argument of its own. */
+	const char *text = argv[optind - (optarg == argv[optind - 1] ? 2 : 1)];
 	/* getopt leaves the letter of a short option, the value of a long one that is known, or 0. */
 	char letter[] = {'-', (char)optopt, 0};
-	bool is_letter = optopt > 0 && optopt < 128 && !options_knows(longs, "", optopt);
-	const char *text = is_letter ? letter : argv[optind - 1];
-	const char *what = c == ':'				   ? "lacks its value"
+
+	if (failed && optopt > 0 && optopt < 128 && !options_knows(longs, "", optopt))
+		text = letter;
+	bool is_stray = options_is_stray_letter(shorts, text);
+
+	if (!failed && !is_stray)
+		return c;
+	const char *what = is_stray				   ? "is no option"
+			   : c == ':'				   ? "lacks its value"
 			   : options_knows(longs, shorts, optopt)  ? "takes no value"
 			   : !optopt && options_matches(longs, text) ? "can be several options"
 								     : "is no option";
+	const char *hint = strcmp(what, "is no option") ? "" : options_of_perf(command, text);
 
-	log_error("'%s' %s; `profcpu help %s` shows the options", text, what, command->name);
+	log_error("'%s' %s%s; `profcpu help %s` shows the options", text, what, hint, command->name);
 	return '?';
 }
 

@@ -11,8 +11,9 @@
 struct command;
 
 /*
- * The next option, as getopt_long_only gives it; shorts begins with ":" (or "+:"), and optind is 0 before the first call. -1: no
- * more; '?' after one line by log_error that says what is wrong and where the options are shown.
+ * The next option, as getopt_long_only gives it, except that one letter never stands for a long option; shorts begins with ":"
+ * (or "+:"), and optind is 0 before the first call. -1: no more; '?' after one line by log_error that says what is wrong, where
+ * the options are shown, and of some of perf's options what there is instead.
  */
 int options_next(const struct command *command, int argc, char **argv, const char *shorts, const struct option *longs);
 

@@ -16,8 +16,8 @@ gives() {
 # A recording without samples is one: nothing of the target ran. Said, but no failure, as with perf record and
 # stackcollapse-perf.pl; only where there is nothing to draw, as with flamegraph.pl.
 start sleeper sleep 60
-gives 0 'warning: .*has no samples' "$PROFCPU" collect -p "$STARTED" -F 99 -d 0.2 -o idle
-gives 0 'warning: .*has no samples' "$PROFCPU" postprocess idle
+gives 0 'warning: .*has no samples' "$PROFCPU" collect -pid "$STARTED" -frequency 99 -duration 0.2 -output idle
+gives 0 'warning: .*has no samples' "$PROFCPU" postprocess -dir idle
 gives 0 'warning: .*has no samples' "$PROFCPU" postprocess idle/perf.data -o again
 gives 0 'warning: idle has no samples' "$PROFCPU" fold idle
 [ ! -s out ] || fail "folded what is not there"
@@ -71,7 +71,7 @@ gives 126 'error: cannot execute /: Permission denied' "$PROFCPU" collect -q -o 
 # With -p it says how long these are recorded, and is not recorded itself.
 start_shares 60
 # shellcheck disable=SC2016 # for that shell
-gives 3 '' "$PROFCPU" collect -q -F 999 -p "$SHARES_PID" -o with -- sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 3'
+gives 3 '' "$PROFCPU" collect -q -F 999 --pid "$SHARES_PID" -o with -- sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 3'
 stop "$SHARES_PID"
 grep -q '^shares;' with/folded_stacks.out || fail "-p beside a command: the process is not recorded"
 grep -q '^sh;' with/folded_stacks.out && fail "-p beside a command: the command is recorded"

@@ -30,8 +30,45 @@ done
 wrong "postprocess takes one input$(shows postprocess how)" postprocess
 wrong "postprocess takes no argument 'two'$(shows postprocess how)" postprocess -dir one two
 wrong "'-z' is no option$(shows postprocess)" postprocess -qz one
-wrong "'--t' can be several options$(shows flamegraph)" flamegraph --t
+wrong "'--fo' can be several options$(shows flamegraph)" flamegraph --fo
 wrong "'-d' lacks its value$(shows collect)" collect -a -d
+
+# One letter is a short option or none, never the begin of a long one: elsewhere it means something else. Some say what to do.
+stray() { # HINT COMMAND LETTER ARGUMENT...
+	wrong "'$3' is no option$1$(shows "$2")" "${@:2}"
+}
+threads=": all threads of a process are recorded, with -p PID"
+stray "$threads" collect -t 12504
+stray "$threads" collect -t
+stray "$threads" collect -t=12504
+stray "$threads" collect -t12504
+stray ": callchains are always recorded" collect -g
+wrong "'-g' is no option: callchains are always recorded$(shows collect)" collect -ag
+stray ": callchains are always recorded, by frame pointers" collect --call-graph dwarf
+stray ": callchains are always recorded, by frame pointers" collect --call-graph=dwarf
+stray "" collect -n
+stray "" collect -r
+stray "" collect --d 1
+stray "" fold -p
+stray "" flamegraph -w 800
+stray "" doctor -j
+stray "" ps -d
+for command in postprocess fold flamegraph; do
+	stray ": the input stands by itself, without an option" $command -i perf.data
+done
+# All spellings of a long option, with the value behind it or in it; a value may be such a letter.
+pids="-p takes process ids separated by commas, not 'x'"
+times="-d takes a time from 1ms to 366 days, in seconds or with ms, s, m or h behind it (10, 0.5, 500ms, 2m), not 'x'"
+for option in '-p x' -px '-pid x' '--pid x' -pid=x --pid=x '--pi x' '-pi x'; do
+	# shellcheck disable=SC2086 # two words
+	wrong "$pids" collect -title -t $option
+done
+for option in '-d x' '-duration x' '--duration x' -duration=x '--dur x'; do
+	# shellcheck disable=SC2086 # two words
+	wrong "$times" collect -pid 1 $option
+done
+wrong "--pid takes a whole number from 1 to 2147483647, not 'x'" doctor -json -pid x
+
 for command in ps doctor version; do
 	wrong "$command takes no argument 'x'$(shows $command how)" $command x
 done
