@@ -38,68 +38,22 @@ void kernel_map_free(struct kernel_map *k)
 		kernel_map_wait(k, &left);
 	symbol_provider_free(left.kallsyms);
 	intern_free(&k->names);
-	vec_free(&k->ranges);
+	kernel_ranges_free(&k->ranges);
 	symbol_provider_free(k->kallsyms);
 	*k = (struct kernel_map){0};
 }
 
-/* The index of the first range that ends after addr. */
-static size_t kernel_map_at(const struct kernel_map *k, uint64_t addr)
+const struct kernel_range *kernel_map_find(const struct kernel_map *k, uint64_t addr)
 {
-	size_t low = 0, high = k->ranges.len;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (k->ranges.v[mid].end > addr)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return low;
+	return kernel_ranges_find(&k->ranges, addr);
 }
 
-const struct kernel_map_range *kernel_map_find(const struct kernel_map *k, uint64_t addr)
+static int kernel_map_lay(struct kernel_map *k, const struct kernel_range *range)
 {
-	size_t i = kernel_map_at(k, addr);
+	int r = kernel_ranges_lay(&k->ranges, range);
 
-	return i < k->ranges.len && k->ranges.v[i].start <= addr ? &k->ranges.v[i] : NULL;
-}
-
-static void kernel_map_remove(struct kernel_map *k, size_t i)
-{
-	memmove(&k->ranges.v[i], &k->ranges.v[i + 1], (k->ranges.len - i - 1) * sizeof(*k->ranges.v));
-	k->ranges.len--;
-	k->generation++;
-}
-
-/* Lays a range over what is there; what sticks out of it on either side is kept. */
-static int kernel_map_lay(struct kernel_map *k, const struct kernel_map_range *range)
-{
-	size_t i = kernel_map_at(k, range->start);
-
-	if (k->ranges.len >= KERNEL_MAP_RANGES_MAX)
-		return -E2BIG;
-	if (vec_reserve(&k->ranges, 2))
-		return -ENOMEM;
-	if (i < k->ranges.len && k->ranges.v[i].start < range->start) {
-		struct kernel_map_range before = k->ranges.v[i];
-
-		before.end = range->start;
-		memmove(&k->ranges.v[i + 1], &k->ranges.v[i], (k->ranges.len - i) * sizeof(*k->ranges.v));
-		k->ranges.len++;
-		k->ranges.v[i++] = before;
-		k->ranges.v[i].start = range->start;
-	}
-	while (i < k->ranges.len && k->ranges.v[i].end <= range->end)
-		kernel_map_remove(k, i);
-	if (i < k->ranges.len && k->ranges.v[i].start < range->end)
-		k->ranges.v[i].start = range->end;
-	memmove(&k->ranges.v[i + 1], &k->ranges.v[i], (k->ranges.len - i) * sizeof(*k->ranges.v));
-	k->ranges.v[i] = *range;
-	k->ranges.len++;
-	k->generation++;
-	return 0;
+	k->generation += !r;
+	return r;
 }
 
 /* perf's name of a module: "[name]" from a path "…/name.ko", "name.ko.xz", with "-" as "_"; "[name]" stays. */
@@ -124,7 +78,7 @@ static int kernel_map_module_name(struct kernel_map *k, const char *path, uint32
 
 int kernel_map_add(struct kernel_map *k, uint64_t addr, uint64_t len, uint64_t pgoff, const char *name)
 {
-	struct kernel_map_range range = {.start = addr, .end = addr + len};
+	struct kernel_range range = {.start = addr, .end = addr + len};
 	size_t prefix = strlen(KERNEL_MAP_NAME);
 	int r;
 
@@ -148,13 +102,15 @@ int kernel_map_add(struct kernel_map *k, uint64_t addr, uint64_t len, uint64_t p
 
 int kernel_map_symbol(struct kernel_map *k, uint64_t addr, uint32_t len, bool unregistered, const char *name)
 {
-	struct kernel_map_range range = {.start = addr, .end = addr + len, .is_symbol = true};
-	const struct kernel_map_range *known = kernel_map_find(k, addr);
+	struct kernel_range range = {.start = addr, .end = addr + len, .is_symbol = true};
+	const struct kernel_range *known = kernel_map_find(k, addr);
 	int r;
 
 	if (unregistered) {
-		if (known && known->is_symbol && known->start == addr)
-			kernel_map_remove(k, (size_t)(known - k->ranges.v));
+		if (known && known->is_symbol && known->start == addr) {
+			kernel_ranges_remove(&k->ranges, known);
+			k->generation++;
+		}
 		return 0;
 	}
 	if (range.end <= range.start)

@@ -6,21 +6,14 @@
 #define SYMBOLS_KERNEL_MAP_H
 
 #include "base/intern.h"
-#include "base/vec.h"
 #include "symbols/image.h"
+#include "symbols/kernel_ranges.h"
 #include "symbols/symbol.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define KERNEL_MAP_RANGES_MAX ((size_t)1 << 20)
 #define KERNEL_MAP_NAME "[kernel.kallsyms]"
-
-struct kernel_map_range {
-	uint64_t start, end;
-	uint32_t name; /* in names: "[kernel.kallsyms]", "[ext4]", or a KSYMBOL's name */
-	bool is_symbol; /* a KSYMBOL: the name is the function's */
-};
 
 enum kernel_map_live {
 	KERNEL_MAP_NOT_TRIED,
@@ -32,8 +25,8 @@ enum kernel_map_live {
 
 /* A zeroed struct is empty. */
 struct kernel_map {
-	struct intern names;
-	VEC(struct kernel_map_range) ranges; /* sorted, without overlaps */
+	struct intern names; /* "[kernel.kallsyms]", "[ext4]", or a KSYMBOL's name */
+	struct kernel_ranges ranges; /* their names are in names */
 	uint32_t generation; /* changes whenever an address may have another answer than before */
 	bool has_kernel; /* a record told where the kernel image lay */
 	uint64_t ref_addr; /* the address of the symbol ref_name while recording; 0: not known */
@@ -54,8 +47,8 @@ int kernel_map_add(struct kernel_map *k, uint64_t addr, uint64_t len, uint64_t p
 /* A KSYMBOL record. 0; -E2BIG; -ENOMEM. */
 int kernel_map_symbol(struct kernel_map *k, uint64_t addr, uint32_t len, bool unregistered, const char *name);
 
-/* The range that covers addr, or NULL. */
-const struct kernel_map_range *kernel_map_find(const struct kernel_map *k, uint64_t addr);
+/* The range that covers addr, or NULL. Valid until the next change. */
+const struct kernel_range *kernel_map_find(const struct kernel_map *k, uint64_t addr);
 
 /*
  * Starts to read the running kernel's names on a thread of its own, where it can be the recorded one: that takes as long as

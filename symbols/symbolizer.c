@@ -224,7 +224,7 @@ static bool symbolizer_is_of_module(const struct symbolizer *s, uint32_t symbol,
 
 static int symbolizer_place_kernel(struct symbolizer *s, uint64_t ip, uint64_t time_ns, struct frames_place *place)
 {
-	const struct kernel_map_range *range = kernel_map_find(&s->kernel, ip);
+	const struct kernel_range *range = kernel_map_find(&s->kernel, ip);
 	const char *module = range ? intern_text(&s->kernel.names, range->name) : KERNEL_MAP_NAME;
 	int r = 0;
 
@@ -245,7 +245,7 @@ static int symbolizer_place_kernel(struct symbolizer *s, uint64_t ip, uint64_t t
 		return r;
 	/* perf keeps symbols of modules apart, and stretches the kernel's map over all of the kernel's own symbols. */
 	place->perf_blind = place->symbol != ANSWERS_NONE && !symbolizer_is_of_module(s, place->symbol, module);
-	if (!range && s->kernel.ranges.len && (place->perf_blind || place->symbol == ANSWERS_NONE))
+	if (!range && s->kernel.ranges.n && (place->perf_blind || place->symbol == ANSWERS_NONE))
 		return 0;
 	return profile_text(s->profile, module, strlen(module), &place->module);
 }
