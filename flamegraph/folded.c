@@ -308,6 +308,13 @@ static int folded_lines(struct folded *f, const char *text, size_t len, size_t *
 	return r;
 }
 
+/* What stands behind the last end of a line. */
+static int folded_rest(struct folded *f, const char *text, size_t len)
+{
+	f->tree->unended = len > 0;
+	return folded_line(f, text, len);
+}
+
 /* The text that is read and not yet taken; skipping a line that is too long. */
 struct folded_input {
 	int fd;
@@ -362,6 +369,7 @@ static int folded_stream(struct folded *f, struct folded_input *in)
 		if (in->skipping && !n) {
 			f->tree->lines++;
 			f->tree->bad_lines++;
+			f->tree->unended = true;
 			return 0;
 		}
 		if (in->skipping)
@@ -370,7 +378,7 @@ static int folded_stream(struct folded *f, struct folded_input *in)
 			continue;
 		r = folded_lines(f, in->buf, in->len, &used);
 		if (!r && !n)
-			r = folded_line(f, in->buf + used, in->len - used);
+			r = folded_rest(f, in->buf + used, in->len - used);
 		if (r || !n)
 			return r;
 		in->len -= used;
@@ -381,7 +389,9 @@ static int folded_stream(struct folded *f, struct folded_input *in)
 
 static int folded_end(struct folded *f, int r, uint64_t offset, struct parse_error *err)
 {
-	if (!r && !f->counted)
+	if (!r && !f->tree->lines)
+		r = parse_fail(err, -EBADMSG, "it is empty", 0);
+	else if (!r && !f->counted)
 		r = parse_fail(err, -EBADMSG, "no line ends in a count; folded stacks look like \"main;work 12\"", 0);
 	else if (r == -E2BIG)
 		parse_fail(err, r, "more distinct stacks than a tree can hold", offset);
@@ -421,6 +431,6 @@ int tree_from_folded_text(struct tree *t, const char *text, size_t len, const st
 		return parse_fail(err, r, "out of memory", 0);
 	r = folded_lines(&f, text, len, &used);
 	if (!r && used < len)
-		r = folded_line(&f, text + used, len - used);
+		r = folded_rest(&f, text + used, len - used);
 	return folded_end(&f, r, used, err);
 }

@@ -14,7 +14,7 @@
  * A line is frames joined by ';', one white-space character, and a count: digits, or digits '.' digits (then all weights are
  * in thousandths, see tree.scale). With two counts the first fills before_*, as in flamegraph.pl's differential input.
  * What has no count, a count over TREE_WEIGHT_MAX, a negative one, more than TREE_DEPTH_MAX frames or a name over
- * INTERN_TEXT_MAX is counted in t->bad_lines; empty lines are not.
+ * INTERN_TEXT_MAX is counted in t->bad_lines; empty lines are not. Where the last line has no newline, t->unended says so.
  *
  * The annotations _[k] _[j] _[i] _[w] at the end of a name become kind and annotation. Names without one get the kind
  * that kinds_of_name (kinds.h) finds; what lies above a kernel frame is kernel too.

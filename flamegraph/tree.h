@@ -46,6 +46,7 @@ struct tree {
 	bool differential;
 	bool in_order; /* a flame chart: nodes follow each other as their stacks came, only neighbours are merged */
 	uint64_t lines, bad_lines; /* of folded text: all that are not empty; those without a count at the end */
+	bool unended; /* folded text whose last line has no end: digits of its count may be missing */
 	/* private */
 	uint64_t sum, before_sum; /* of all self */
 	struct tree_slot *slots; /* the children of nodes with long lists */

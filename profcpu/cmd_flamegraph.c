@@ -272,6 +272,9 @@ static int flamegraph_from_folded(struct flamegraph_arguments *a, int fd, const 
 	if (tree->bad_lines)
 		log_warn("%s: %llu of %llu lines have no count at their end and were skipped", name,
 			 (unsigned long long)tree->bad_lines, (unsigned long long)tree->lines);
+	/* No damage for sure: what was written by hand may end so. */
+	if (tree->unended)
+		log_warn("%s: the last line has no end, so that its count may be cut off; a whole file ends with a newline", name);
 	return tree->bad_lines > 0;
 }
 

@@ -125,12 +125,29 @@ grep -q 'cannot write no/such/dir/out.svg' err || fail "not said: $(cat err)"
 "$PROFCPU" flamegraph "$golden/service.folded" >/dev/full 2>err && fail "/dev/full is a fine place"
 [ "$(find . -name 'out.svg*' | wc -l)" = 1 ] || fail "temporary files stayed"
 
+# A last line without its end may have lost digits: said, and drawn.
+for text in 'main;a 100\nmain;b 5865' 'main;b 5865'; do
+	# shellcheck disable=SC2059 # that is the text
+	printf "$text" >cut.folded
+	draw cut 0 cut.folded
+	[ "$(grep -c '^profcpu: warning: cut.folded: the last line has no end' cut.err)" = 1 ] || fail "a cut count: $(cat cut.err)"
+	grep -q '<title>b (5,865 counts' cut.svg || fail "the last line is not in the picture"
+done
+printf 'main;a 100\nmain;b\n' >cut.folded
+draw cut 1 cut.folded
+grep -q 'no end' cut.err && fail "a whole line is said to have no end"
+
 # No stacks: an error, and with counts of 0 a picture that says so.
 for text in '' 'hello
 world
 '; do
 	printf '%s' "$text" | "$PROFCPU" flamegraph >none.svg 2>err && fail "drew nothing at all"
 	[ "$(wc -l <err)" = 1 ] || fail "not one line: $(cat err)"
+done
+grep -q 'no line ends in a count' err || fail "not folded stacks: $(cat err)"
+for command in flamegraph fold; do
+	"$PROFCPU" $command /dev/null 2>err >none && fail "$command took nothing at all"
+	grep -q '^profcpu: error: cannot .* /dev/null: it is empty$' err || fail "nothing at all: $(cat err)"
 done
 draw zero 1 - <<<'a;b 0'
 grep -q 'no samples' zero.svg || fail "an empty picture says nothing"

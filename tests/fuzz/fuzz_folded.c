@@ -47,7 +47,8 @@ static void compare_with_file(const struct tree *t, int r, const char *text, siz
 		if (tree_from_folded(&other, fd, options, &err) != r)
 			abort();
 		if (!r) {
-			if (other.nodes.len != t->nodes.len || other.sum != t->sum || other.bad_lines != t->bad_lines)
+			if (other.nodes.len != t->nodes.len || other.sum != t->sum || other.bad_lines != t->bad_lines ||
+			    other.unended != t->unended)
 				abort();
 			tree_free(&other);
 		}

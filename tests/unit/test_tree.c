@@ -81,6 +81,7 @@ static void test_lines_without_a_count_are_counted(void **state)
 	folded_ok(&t, "p;a 1\nno count\np;a -3\n\np;a 1e5\np;a 99999999999999999999\np;a 2 \n7\np;a 2", &plain);
 	assert_int_equal(t.bad_lines, 6);
 	assert_int_equal(t.lines, 8);
+	assert_true(t.unended);
 	assert_int_equal(t.nodes.v[TREE_ROOT].total, 3);
 	tree_free(&t);
 }
@@ -94,6 +95,7 @@ static void test_text_without_any_count_is_refused(void **state)
 	assert_int_equal(tree_from_folded_text(&t, "hello\nworld\n", 12, &plain, &err), -EBADMSG);
 	assert_non_null(err.what);
 	assert_int_equal(tree_from_folded_text(&t, "", 0, &plain, &err), -EBADMSG);
+	assert_string_equal(err.what, "it is empty");
 }
 
 static void test_decimal_counts_are_kept_in_thousandths(void **state)
@@ -238,6 +240,7 @@ static void test_reading_in_pieces_gives_the_same(void **state)
 	assert_int_equal(tree_from_folded_text(&b, text, len, &plain, &err), 0);
 	assert_int_equal(a.nodes.len, b.nodes.len);
 	assert_int_equal(a.bad_lines, 0);
+	assert_false(a.unended);
 	assert_int_equal(a.nodes.v[TREE_ROOT].total, 60000ULL * 59999 / 2);
 	for (size_t i = 0; i < a.nodes.len; i++)
 		assert_int_equal(a.nodes.v[i].total, b.nodes.v[i].total);
@@ -266,6 +269,7 @@ static void test_lines_over_the_limit_are_skipped(void **state)
 	assert_int_equal(tree_from_folded(&t, fd, &plain, &err), 0);
 	assert_int_equal(t.nodes.v[TREE_ROOT].total, 3);
 	assert_int_equal(t.bad_lines, 2);
+	assert_true(t.unended);
 	tree_free(&t);
 	free(line);
 	close(fd);
