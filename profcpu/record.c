@@ -10,6 +10,7 @@
 #include "profcpu/mend.h"
 #include "profcpu/record_command.h"
 #include "profcpu/record_detached.h"
+#include "profcpu/record_farewell.h"
 #include "profcpu/record_hold.h"
 #include "profcpu/record_watch.h"
 #include "profcpu/version.h"
@@ -477,6 +478,7 @@ static int finish(struct record *rec)
 	int r;
 
 	rec->result->duration_ns = clock_monotonic_ns() - rec->result->start_monotonic_ns;
+	record_farewell_set(rec->options->dir);
 	record_watch_unmask(&rec->watch);
 	progress_clear(&rec->progress);
 	progress_close(&rec->progress);

@@ -79,7 +79,7 @@ grep -q '^sh;' with/folded_stacks.out && fail "-p beside a command: the command 
 # Ctrl-C reaches the command too; what was recorded is saved, which is what was asked for.
 for pause in 0.3 0.31 0.32 0.33 0.34; do
 	rm -rf both
-	setsid bash -c 'trap - INT; exec "$0" collect -q -F 999 -o both -- sleep 60' "$PROFCPU" >out 2>err </dev/null &
+	setsid env --default-signal=INT "$PROFCPU" collect -q -F 999 -o both -- sleep 60 >out 2>err </dev/null &
 	group=$!
 	sleep $pause
 	kill -INT -- -$group
@@ -90,7 +90,7 @@ for pause in 0.3 0.31 0.32 0.33 0.34; do
 done
 
 # A second one while the outputs are made ends that; what is there is whole, and they can be made later.
-setsid bash -c 'trap - INT; exec "$0" collect -q -a -F 4999 -o twice -d 60' "$PROFCPU" >out 2>err </dev/null &
+setsid env --default-signal=INT "$PROFCPU" collect -q -a -F 4999 -o twice -d 60 >out 2>err </dev/null &
 group=$!
 wait_for 20 test -s twice/perf.data || fail "twice: it did not start: $(cat err)"
 sleep 1
@@ -100,6 +100,8 @@ kill -INT $group
 status=0
 wait $group || status=$?
 [ $status = 130 ] || [ $status = 0 ] || fail "a second Ctrl-C: exit $status: $(cat err)" # 0: it was done by then
+[ $status = 0 ] || [ "$(grep -c '^profcpu: what was recorded is in twice; `profcpu postprocess twice` makes the outputs' err)" = 1 ] ||
+	fail "a second Ctrl-C: does not say what is left: $(cat err)"
 tail -c 20 twice/flamegraph.svg | grep -q '</svg>' || fail "a second Ctrl-C: a part of a picture"
 gives 0 '' "$PROFCPU" postprocess -q twice
 [ -s twice/prof.tar.gz ] || fail "a second Ctrl-C: not all outputs can be made later"
