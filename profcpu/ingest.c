@@ -232,10 +232,12 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 	struct ingest_result *result = in->result;
 
 	result->data = *perfdata_stats(in->data);
+	symbolizer_unread(in->symbols, &result->unread);
 	result->store_complete = symbolizer_from_store(in->symbols);
-	if (!result->store_complete && options->write_store_dir_fd >= 0) {
+	/* What was not looked for is not to count as looked for. */
+	if (!result->store_complete && options->write_store_dir_fd >= 0 && !options->symbols.offline) {
 		result->store_error = symbolizer_store(in->symbols, options->write_store_dir_fd);
-		result->store_complete = !result->store_error;
+		result->store_complete = !result->store_error && !result->unread.sources;
 	}
 	int r = options->no_audit ? 0 : symbolizer_audit(in->symbols, &result->audit);
 

@@ -14,7 +14,7 @@ struct ingest_options {
 	/* Where names come from; the store in it is asked first when it is complete. */
 	struct symbolizer_options symbols;
 	/* A directory (a recording's symbols/, which exists and is writable) that gets what naming needs on another
-	 * machine; -1: none. Borrowed. Not written when the names came from a complete store already. */
+	 * machine; -1: none. Borrowed. Not written when the names came from a complete store already, nor offline. */
 	int write_store_dir_fd;
 	bool no_audit; /* nobody will look at ret_result->audit */
 	/* Gets what the data say of how they were made, with the caller to free it, where 0 is given; NULL: nobody asks. */
@@ -27,7 +27,8 @@ struct ingest_result {
 	uint64_t events_with_samples; /* how many events of the file had samples */
 	bool damaged; /* reading ended early: all readable records were taken in; error says where and why */
 	struct parse_error error;
-	bool store_complete; /* names came from a complete store, or one was written */
+	bool store_complete; /* names came from a complete store, or one was written, and all that samples need was read */
+	struct symbolizer_unread unread;
 	int store_error; /* -errno of writing the store; 0: written, or not asked for */
 };
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 static int input_failed(const char *name, int r, const struct parse_error *err)
 {
@@ -56,6 +57,15 @@ static void input_judge_data(const struct source *source, const char *name, stru
 	}
 }
 
+/* Paths and PIDs of another machine say nothing here. */
+static bool input_recorded_here(const struct source *source)
+{
+	struct utsname here;
+
+	return source->has_manifest && source->manifest.host && !uname(&here) &&
+	       !strcmp(source->manifest.host, here.nodename);
+}
+
 static int input_load_data(struct source *source, const char *name, const struct input_options *options,
 			   struct profile *profile, struct input_result *result)
 {
@@ -68,6 +78,7 @@ static int input_load_data(struct source *source, const char *name, const struct
 		.symbols = {.store_dir_fd = source->store_fd,
 			    .opener = options->opener ? options->opener : own,
 			    .offline = options->offline,
+			    .recorded_here = input_recorded_here(source),
 			    .raw_names = options->raw_names,
 			    .mangled = options->mangled,
 			    .by_function = options->functions_only,

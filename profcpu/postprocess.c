@@ -8,6 +8,7 @@
 #include "profcpu/report.h"
 #include "recording/perfdata_writer.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -38,6 +39,22 @@ static int postprocess_store(int dir_fd, const char *dir)
 	if (fd < 0)
 		postprocess_say_no_store(dir, -errno);
 	return fd;
+}
+
+/* One line for all whose names are missing for want of a file. Where it is known already it is not said on other machines. */
+static void postprocess_say_unread(const char *dir, bool offline, struct symbolizer_unread *unread)
+{
+	for (char *p = unread->first; *p; p++)
+		if (iscntrl((unsigned char)*p))
+			*p = '?';
+	if (unread->sources && unread->looked)
+		log_warn("could not read %llu of the files that name the code, the first is %s; names that are known stay, and "
+			 "`profcpu postprocess %s` tries again",
+			 (unsigned long long)unread->sources, unread->first, dir);
+	else if (unread->sources && offline && !unread->has_store)
+		log_warn("%s has no names in %s/, and --offline looks nowhere else: %llu files were not looked at, the first is %s; run "
+			 "`profcpu postprocess` without it on the machine of the recording",
+			 dir, RECORDING_SYMBOLS, (unsigned long long)unread->sources, unread->first);
 }
 
 struct postprocess_span {
@@ -158,7 +175,7 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 	struct profile *profile = NULL;
 	bool in_place = postprocess_in_place(source, dir->fd);
 
-	if (in_place)
+	if (in_place && !input.offline)
 		store_fd = postprocess_store(dir->fd, dir->path);
 	input.write_store_dir_fd = store_fd;
 	if (in_place && source->lacks_manifest)
@@ -175,6 +192,8 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 	}
 	if (!r && result.data.store_error)
 		postprocess_say_no_store(dir->path, result.data.store_error);
+	if (!r)
+		postprocess_say_unread(dir->path, input.offline, &result.data.unread);
 	if (!r)
 		r = postprocess_outputs(source, profile, dir, &result, options);
 	profile_free(profile);

@@ -111,7 +111,7 @@ static void report_audit(const struct symbolizer_audit *a, struct outbuf *out)
 	const uint64_t *managed = a->frames[FRAME_MANAGED];
 
 	if (!managed[FRAME_IS_NAMED] && managed[FRAME_IS_PLACED] + managed[FRAME_IS_UNKNOWN])
-		outbuf_str(out, "          no perf map names the JIT-compiled code: start the service with "
+		outbuf_str(out, "          no perf map that could be read names the JIT-compiled code: the service writes one with "
 				"DOTNET_PerfMapEnabled=1\n");
 	if (a->kallsyms_hidden)
 		outbuf_str(out, "          kernel names are hidden here: CAP_SYSLOG or `sysctl kernel.kptr_restrict=0` "

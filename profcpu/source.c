@@ -247,7 +247,7 @@ static bool source_lost_outputs_only(const struct source *s, const struct archiv
 
 	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)
 		is_output |= !strcmp(stats->cut_member, outputs[i]);
-	return is_output && stats->cut && s->has_manifest && s->manifest.finished && s->manifest.symbols_complete &&
+	return is_output && stats->cut && s->has_manifest && s->manifest.finished &&
 	       s->store_fd >= 0 && !faccessat(s->store_fd, RECORDING_NAMES, R_OK, 0);
 }
 

@@ -38,6 +38,9 @@ struct answers_image {
 	uint32_t maj, min;
 	uint64_t ino, ino_generation;
 	int32_t pid; /* of JIT images, and of files that nothing but the process's root tells apart; else 0 */
+	/* What it is not known by: that its source could not be read when answers were kept (wanted), or now (unread). Then
+	 * it has no answers. */
+	bool wanted, unread;
 };
 
 /* A symbol that covers an address that was asked for; start is where it begins, for name+offset. */

@@ -23,7 +23,7 @@
 struct images_source {
 	int32_t pid; /* a process that mapped it, and where */
 	uint64_t start, end;
-	bool tried;
+	bool tried, unread;
 	struct image *elf;
 	bool bounds_tried;
 	struct function_bounds bounds;
@@ -327,6 +327,7 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 	if (fd < 0) {
 		im->stats.replaced += r == -ESTALE;
 		im->stats.missing += r != -ESTALE;
+		s->unread = true;
 		return 0;
 	}
 	if (im->opener && !opener_root(im->opener, s->pid, &roots[nroots]))
@@ -338,7 +339,8 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 	if (r == -ENOMEM)
 		return r;
 	im->stats.opened += !r;
-	im->stats.missing += r && r != -EBADMSG;
+	s->unread = r && r != -EBADMSG;
+	im->stats.missing += s->unread;
 	return 0;
 }
 
@@ -483,6 +485,21 @@ static int images_provider(struct images *im, uint32_t image, uint64_t addr, str
 	return r;
 }
 
+/* Whether the source of an image, which was looked for, could not be read. What was read and has no names is no such one. */
+static bool images_is_unread(const struct images *im, uint32_t image, const struct images_asked *asked)
+{
+	switch ((enum answers_kind)im->answers->images.v[image].kind) {
+	case ANSWERS_FILE:
+		return im->sources.v[image].unread;
+	case ANSWERS_JIT:
+	case ANSWERS_VDSO:
+	case ANSWERS_KERNEL:
+		return !asked->symbols;
+	default:
+		return false;
+	}
+}
+
 /* Makes the symbol of answers for a function without a name, kept by where it begins. 0, -ENOENT, -ENOMEM, -E2BIG. */
 static int images_ask_bounds(struct images *im, uint32_t image, uint64_t addr, uint32_t *ret_symbol)
 {
@@ -565,6 +582,7 @@ static int images_ask_anew(struct images *im, uint32_t image, uint64_t addr, uin
 		r = images_provider(im, image, addr, &asked);
 	if (r)
 		return r;
+	im->answers->images.v[image].unread = images_is_unread(im, image, &asked);
 	if (asked.symbols)
 		piece = symbol_provider_piece(asked.symbols, asked.addr, time_ns);
 	*ret_timed = asked.symbols && asked.symbols->ops->timed;
@@ -590,7 +608,7 @@ int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_n
 	if (r != -ENOMEM)
 		r = 0;
 	timed = can_be_timed && (symbol == ANSWERS_NONE || answers_timed(im->answers, symbol));
-	if (!r && im->options.keep_answers && !(timed && symbol == ANSWERS_NONE))
+	if (!r && im->options.keep_answers && !(timed && symbol == ANSWERS_NONE) && !im->answers->images.v[image].unread)
 		r = answers_put(im->answers, image, addr, symbol);
 	if (!r) {
 		*ret_symbol = symbol;

@@ -46,6 +46,7 @@ int images_of_record(struct images *im, const struct perfdata_record *record, ui
 /*
  * Asks this machine's source for what covers an address (the image's kind of address, answers.h) at a time.
  * 0 and a symbol id of answers, or ANSWERS_NONE; *ret_timed: there may be another answer at another time. -ENOMEM, -E2BIG.
+ * Notes in answers whether the image's source could not be read; such an answer is not kept.
  */
 int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol,
 	       bool *ret_timed);

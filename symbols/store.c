@@ -97,6 +97,16 @@ static void store_put_entries(struct outbuf *out, const struct answers *a, const
 		outbuf_char(out, '\n');
 }
 
+static void store_put_unread(struct outbuf *out, const struct answers *a)
+{
+	for (size_t i = 0; i < a->images.len; i++) {
+		if (!a->images.v[i].unread)
+			continue;
+		store_put_image(out, a, &a->images.v[i]);
+		outbuf_str(out, "unread\n");
+	}
+}
+
 int store_print(const struct answers *a, const struct store_notes *notes, int fd)
 {
 	AUTO_FREE struct answers_entry *sorted = malloc((a->entries.len + 1) * sizeof(*sorted));
@@ -113,6 +123,7 @@ int store_print(const struct answers *a, const struct store_notes *notes, int fd
 	outbuf_printf(&out, "note images_missing %llx\n", (unsigned long long)notes->images_missing);
 	outbuf_printf(&out, "note images_replaced %llx\n", (unsigned long long)notes->images_replaced);
 	store_put_entries(&out, a, sorted, a->entries.len);
+	store_put_unread(&out, a);
 	outbuf_printf(&out, "end %llx\n", (unsigned long long)a->entries.len);
 	return outbuf_close(&out);
 }
@@ -314,6 +325,15 @@ static int store_entries(struct store_parser *s, char *p, bool known)
 	return r;
 }
 
+static int store_unread(struct store_parser *s)
+{
+	if (s->image == ANSWERS_NONE)
+		return -EBADMSG;
+	s->answers->images.v[s->image].wanted = true;
+	s->answers->images.v[s->image].unread = true;
+	return 0;
+}
+
 static int store_note(struct store_parser *s, char *p)
 {
 	const char *key = store_field(&p);
@@ -349,6 +369,8 @@ static int store_line(struct store_parser *s, char *line)
 		return store_entries(s, p, false);
 	if (!strcmp(word, "image"))
 		return store_image(s, p);
+	if (!strcmp(word, "unread"))
+		return store_unread(s);
 	if (!strcmp(word, "note"))
 		return store_note(s, p);
 	if (strcmp(word, "end") || store_hex(&p, &n) || n != s->entries)

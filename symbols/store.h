@@ -11,6 +11,7 @@
  *   during FROM UNTIL                                 times in ns in which the symbol above holds; without it: always
  *   at OFFSET...                                      addresses that the symbol above covers, less its start
  *   nothing ADDR DELTA...                             addresses of which nothing is known, each less the one before
+ *   unread                                            the source of the image above could not be read: it is to be tried again
  *   end N                                             number of all addresses; a file without it was cut and is not used
  */
 #ifndef SYMBOLS_STORE_H

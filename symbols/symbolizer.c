@@ -26,9 +26,10 @@ struct symbolizer {
 	uint32_t unknown_module; /* profile text "[unknown]" */
 	struct callchains callchains;
 	bool other_pid_ns_seen; /* the recording was made inside a PID namespace */
-	bool from_store;
+	bool has_store; /* names were kept, and could be read */
+	bool from_store; /* of all images that were asked for: nothing is looked up on this machine */
 	bool timed; /* an answer since the frame was begun holds at some times only */
-	struct store_notes notes; /* with from_store */
+	struct store_notes notes; /* with has_store */
 };
 
 /* processes_unnamed_fn: perf's ":TID"; tid 0 is the idle task. */
@@ -50,7 +51,10 @@ static int symbolizer_read_store(struct symbolizer *s)
 		return 0;
 	r = store_read(s->options.store_dir_fd, &s->answers, &s->notes, &err);
 	if (!r) {
+		s->has_store = true;
 		s->from_store = true;
+		for (size_t i = 0; i < s->answers.images.len; i++)
+			s->from_store &= !s->answers.images.v[i].wanted;
 		return 0;
 	}
 	answers_free(&s->answers);
@@ -196,6 +200,25 @@ int symbolizer_apply(struct symbolizer *s, const struct perfdata_record *record)
 	return r == -ENOMEM ? r : 0;
 }
 
+/*
+ * Whether this machine may be asked about an image. Where names were kept it is only about what could not be read then, and on
+ * another machine only where a build id tells whether it has the same file.
+ */
+static bool symbolizer_may_look(const struct symbolizer *s, uint32_t image)
+{
+	const struct answers_image *i = &s->answers.images.v[image];
+
+	if (s->options.offline)
+		return false;
+	return !s->has_store || (i->wanted && (s->options.recorded_here || i->build_id.len));
+}
+
+/* Whether there is anything in an image that a source could name. */
+static bool symbolizer_has_source(const struct answers_image *image)
+{
+	return image->kind != ANSWERS_OTHER && image->kind != ANSWERS_VSYSCALL;
+}
+
 /* What covers an address of an image: remembered, or asked for now where this machine may be asked. */
 static int symbolizer_ask(struct symbolizer *s, uint32_t image, uint64_t addr, uint64_t time_ns,
 			  uint32_t *ret_symbol)
@@ -204,11 +227,15 @@ static int symbolizer_ask(struct symbolizer *s, uint32_t image, uint64_t addr, u
 	int r = -ENOENT;
 
 	*ret_symbol = ANSWERS_NONE;
-	if (s->from_store || s->options.keep_answers)
+	if (s->has_store || s->options.keep_answers)
 		r = answers_get(&s->answers, image, addr, time_ns, ret_symbol);
 	s->timed |= r == -ESTALE || (!r && answers_timed(&s->answers, *ret_symbol));
-	if (!r || s->from_store || s->options.offline)
+	if (!r)
 		return 0;
+	if (!symbolizer_may_look(s, image)) {
+		s->answers.images.v[image].unread |= !s->has_store && symbolizer_has_source(&s->answers.images.v[image]);
+		return 0;
+	}
 	r = images_ask(s->images, image, addr, time_ns, ret_symbol, &timed);
 	s->timed |= timed;
 	return r;
@@ -454,20 +481,55 @@ bool symbolizer_changes_kernel(const struct perfdata_record *record)
 
 bool symbolizer_expect_kernel(struct symbolizer *s)
 {
-	return !s->from_store && !s->options.offline && kernel_map_begin(&s->kernel);
+	return symbolizer_may_look(s, s->kernel_image) && kernel_map_begin(&s->kernel);
+}
+
+/* Where the names of an image come from, as text of at most len bytes. */
+static void symbolizer_source_name(const struct symbolizer *s, const struct answers_image *image, char *text, size_t len)
+{
+	if (image->kind == ANSWERS_JIT)
+		snprintf(text, len, "/tmp/perf-%d.map", image->pid);
+	else
+		snprintf(text, len, "%s", image->kind == ANSWERS_KERNEL ? "/proc/kallsyms" : intern_text(&s->answers.texts, image->path));
+}
+
+/* Whether an image before this one has the same source: those of a process share its perf map. */
+static bool symbolizer_shares_source(const struct symbolizer *s, size_t image)
+{
+	const struct answers_image *all = s->answers.images.v;
+
+	for (size_t i = 0; i < image && all[image].kind == ANSWERS_JIT; i++)
+		if (all[i].unread && all[i].kind == ANSWERS_JIT && all[i].pid == all[image].pid)
+			return true;
+	return false;
+}
+
+void symbolizer_unread(const struct symbolizer *s, struct symbolizer_unread *ret_unread)
+{
+	struct symbolizer_unread unread = {.looked = !s->options.offline && (!s->has_store || s->options.recorded_here),
+					   .has_store = s->has_store};
+
+	for (size_t i = 0; i < s->answers.images.len; i++) {
+		if (!s->answers.images.v[i].unread || symbolizer_shares_source(s, i))
+			continue;
+		if (!unread.sources++)
+			symbolizer_source_name(s, &s->answers.images.v[i], unread.first, sizeof(unread.first));
+	}
+	*ret_unread = unread;
 }
 
 static struct store_notes symbolizer_notes(const struct symbolizer *s)
 {
 	struct images_stats stats = images_stats(s->images);
 	struct store_notes notes = {
-		.kallsyms_hidden = s->kernel.live == KERNEL_MAP_HIDDEN,
-		.perfmap_bad_lines = stats.perfmap_bad_lines,
+		.kallsyms_hidden = s->kernel.live == KERNEL_MAP_NOT_TRIED ? s->notes.kallsyms_hidden :
+									    s->kernel.live == KERNEL_MAP_HIDDEN,
+		.perfmap_bad_lines = s->notes.perfmap_bad_lines + stats.perfmap_bad_lines,
 		.images_missing = stats.missing,
 		.images_replaced = stats.replaced,
 	};
 
-	return s->from_store ? s->notes : notes;
+	return s->from_store || s->options.offline ? s->notes : notes;
 }
 
 int symbolizer_store(struct symbolizer *s, int dir_fd)

@@ -16,8 +16,10 @@ struct symbolizer;
 
 struct symbolizer_options {
 	/* Where a recording keeps what naming needs (its symbols/ directory), or -1. When it is there and whole it is the
-	 * only source: this machine's files may have changed since. Borrowed. */
+	 * only source: this machine's files may have changed since. Only what could not be read when it was written is
+	 * looked for again. Borrowed. */
 	int store_dir_fd;
+	bool recorded_here; /* this is the machine of the recording, so that its paths and PIDs mean the same */
 	/* The door to this machine's processes; NULL: only files by path, in our own root. Borrowed. */
 	struct opener *opener;
 	bool offline; /* never look at this machine's files and processes, only at the store */
@@ -75,6 +77,16 @@ bool symbolizer_changes_kernel(const struct perfdata_record *record);
 
 /* Starts to read the running kernel's names meanwhile, where it may be asked. false: there is nothing to wait for. */
 bool symbolizer_expect_kernel(struct symbolizer *s);
+
+/* Sources of names (files, perf maps, the kernel's symbols) that samples need and that could not be read. */
+struct symbolizer_unread {
+	uint64_t sources;
+	char first[256]; /* the name of one; bytes as they were recorded */
+	bool looked; /* this machine was asked for all of them */
+	bool has_store; /* the recording has names of others */
+};
+
+void symbolizer_unread(const struct symbolizer *s, struct symbolizer_unread *ret_unread);
 
 /* Whether names come from a whole store, so that nothing was looked up on this machine. */
 bool symbolizer_from_store(const struct symbolizer *s);

@@ -41,6 +41,19 @@ for file in folded_stacks.out perf_script.out flamegraph.svg; do
 	cmp "$T/rec/$file" "$R/tmp/rec/$file" || fail "$file is another one elsewhere"
 done
 
+# An archive without the names of some files: whoever cannot read them either gets the same.
+if unshare -m true 2>/dev/null; then
+	"$PROFCPU" collect -q --record-only -F 999 -o "$T/dd" -- dd if=/dev/zero of=/dev/null bs=1M count=3000 2>/dev/null || fail "collect: exit $?"
+	unshare -m sh -c 'mount --bind /dev/null /proc/kallsyms && "$0" postprocess -q "$1"' "$PROFCPU" "$T/dd" 2>"$T/err" || fail "exit $?: $(cat "$T/err")"
+	grep -q 'could not read .*/proc/kallsyms' "$T/err" || fail "without the kernel's names: $(cat "$T/err")"
+	cp "$T/dd/prof.tar.gz" "$R/tmp/dd.tar.gz"
+	there fold /tmp/dd.tar.gz >"$T/there.folded" || fail "fold of an archive without all names gave $?"
+	cmp "$T/dd/folded_stacks.out" "$T/there.folded" || fail "an archive without all names has other stacks elsewhere"
+	"$PROFCPU" postprocess -q "$T/dd" 2>"$T/err" || fail "exit $?: $(cat "$T/err")"
+	[ ! -s "$T/err" ] || fail "with the kernel's names: $(cat "$T/err")"
+	at_least "$(share_of "$T/dd/folded_stacks.out" 'read_zero')" 50 || fail "the kernel's names are lost: $(cat "$T/dd/folded_stacks.out")"
+fi
+
 for options in '' --pid --tid --kernel --addrs --all; do
 	# shellcheck disable=SC2086 # no option at all is one case
 	"$PROFCPU" fold $options "$T/rec" >"$T/here.folded" || fail "fold $options here gave $?"

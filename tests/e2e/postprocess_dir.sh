@@ -106,3 +106,55 @@ cp alone.data bare/perf.data
 "$PROFCPU" postprocess -q bare 2>err || fail "a directory without a manifest: exit $?: $(cat err)"
 "$PROFCPU" fold bare/prof.tar.gz | cmp - bare/folded_stacks.out || fail "its archive holds something else"
 grep -q '"format": 1' bare/manifest.json || fail "it got no manifest"
+
+# Names of what cannot be read are missing for that time only, whatever else is done with the recording meanwhile.
+says() { # complete|incomplete DIR
+	local complete=false
+	[ "$1" = incomplete ] || complete=true
+	grep -q "\"symbols_complete\": $complete" "$2/manifest.json" || fail "$2 is not $1: $(cat "$2/manifest.json")"
+}
+mkdir app
+cp "$BUILD/examples/shares" app/shares
+record later --record-only -F 499 -- app/shares 0.3
+says incomplete later
+mv app/shares app/away
+for time in first second; do
+	"$PROFCPU" postprocess -q --offline later 2>err || fail "offline: exit $?"
+	[ "$(grep -c 'later has no names in symbols/, and --offline looks nowhere else' err)" = 1 ] || fail "offline, $time time: $(cat err)"
+	says incomplete later
+	"$PROFCPU" postprocess -q later 2>err || fail "without the program: exit $?"
+	[ "$(grep -c "warning: could not read 1 of the files .*, the first is .*/app/shares; .*profcpu postprocess later" err)" = 1 ] ||
+		fail "without the program, $time time: $(cat err)"
+	[ "$(wc -l <err)" = 1 ] || fail "not one line: $(cat err)"
+	says incomplete later
+	[ "$time" = second ] || cp later/symbols/names names
+	cmp names later/symbols/names || fail "what is known was not kept as it is"
+	rm later/symbols/names
+done
+cp names later/symbols
+grep -q 'start_call_main\|start_main' later/folded_stacks.out || fail "no names of what could be read: $(head -n 3 later/folded_stacks.out)"
+# On another machine it is left as it is; there a file of that name may be any other.
+sed 's/"host": "/&not-/' later/manifest.json >manifest.json
+cp -r later moved && cp manifest.json moved
+"$PROFCPU" postprocess -q moved 2>err || fail "elsewhere: exit $?"
+[ ! -s err ] || fail "elsewhere: $(cat err)"
+says incomplete moved
+cmp later/folded_stacks.out moved/folded_stacks.out || fail "elsewhere there are other stacks"
+cmp names moved/symbols/names || fail "elsewhere there are other names"
+mv app/away app/shares
+"$PROFCPU" postprocess -q later 2>err || fail "with the program: exit $?"
+[ ! -s err ] || fail "with the program: $(cat err)"
+says complete later
+at_least "$(share_of later/folded_stacks.out ';main;run_paths;work;')" 90 || fail "its names are lost: $(head -n 3 later/folded_stacks.out)"
+rm -r app
+cp later/folded_stacks.out folded
+for option in -q --offline; do
+	"$PROFCPU" postprocess -q $option later 2>err || fail "complete: exit $?"
+	[ ! -s err ] || fail "complete: $(cat err)"
+	says complete later
+	cmp folded later/folded_stacks.out || fail "complete, and yet other stacks"
+done
+rm -r later/symbols
+"$PROFCPU" postprocess -q --offline later 2>err || fail "without symbols/: exit $?"
+grep -q 'later has no names in symbols/' err || fail "without symbols/: $(cat err)"
+says incomplete later

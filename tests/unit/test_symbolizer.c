@@ -315,6 +315,55 @@ static void code_that_the_kernel_makes_has_its_record_s_name(void **state)
 	check_stack(f, stack, false, "-");
 }
 
+static void write_text(int dir_fd, const char *path, const char *text)
+{
+	int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(file_write_all(fd, text, strlen(text)), 0);
+	close(fd);
+}
+
+/* What a symbolizer with this fixture's store makes of a sample in JIT code of a process that is no more. */
+static void retry(struct fixture *f, bool offline, const char *expected, uint64_t unread)
+{
+	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x401018, 0x7f1000000010};
+	struct symbolizer_options options = {.store_dir_fd = f->dir_fd, .offline = offline, .recorded_here = true, .keep_answers = true};
+	struct symbolizer_unread left;
+
+	symbolizer_free(f->s);
+	f->s = NULL;
+	assert_int_equal(symbolizer_new(f->profile, &options, &f->s), 0);
+	map(f, 99999999, 0x400000, 0, 7, "/bin/app");
+	map(f, 99999999, 0x7f1000000000, 0, 0, "//anon");
+	check_stack(f, sample(f, 99999999, 99999999, chain, ARRAY_LEN(chain), NULL), false, expected);
+	symbolizer_unread(f->s, &left);
+	assert_int_equal(left.sources, unread);
+	if (unread)
+		assert_string_equal(left.first, "/tmp/perf-99999999.map");
+	if (!offline && !symbolizer_from_store(f->s))
+		assert_int_equal(symbolizer_store(f->s, f->dir_fd), 0);
+}
+
+static void a_perf_map_that_could_not_be_read_is_tried_until_it_can(void **state)
+{
+	static const char perfmap[] = "/tmp/perf-99999999.map";
+	struct fixture *f = *state;
+
+	unlink(perfmap);
+	write_text(f->dir_fd, STORE_FILE,
+		   "profcpu-symbols 1\nimage file - 0 0 7 0 0 /bin/app\nsymbol 1010 10 symtab - kept\nat 8\n"
+		   "image jit - 0 0 0 0 99999999 //anon\nunread\nend 1\n");
+	retry(f, false, "kept<-", 1);
+	write_text(AT_FDCWD, perfmap, "7f1000000000 100 jitted\n");
+	retry(f, true, "kept<-", 1);
+	retry(f, false, "kept<jitted", 0);
+	assert_false(symbolizer_from_store(f->s));
+	unlink(perfmap);
+	retry(f, false, "kept<jitted", 0);
+	assert_true(symbolizer_from_store(f->s));
+}
+
 static void the_audit_weighs_frames_by_samples(void **state)
 {
 	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x401018, 0x401064};
@@ -349,6 +398,7 @@ int main(void)
 		TEST(pid_0_with_user_code_is_never_swapper),
 		TEST(damaged_callchains_are_given_up),
 		TEST(code_that_the_kernel_makes_has_its_record_s_name),
+		TEST(a_perf_map_that_could_not_be_read_is_tried_until_it_can),
 		TEST(the_audit_weighs_frames_by_samples),
 	};
 
