@@ -137,14 +137,27 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 	}
 }
 
+/* A word that is neither an option nor behind "--": a command, or a PID. */
+static void collect_say_stray(const char *word, bool has_pids)
+{
+	bool is_pid = *word && strspn(word, "0123456789,") == strlen(word);
+
+	if (is_pid && has_pids)
+		log_error("'%s' is no option; several processes have commas between them and no blanks: `profcpu collect -p PID,PID`",
+			  word);
+	else if (is_pid)
+		log_error("'%s' is no option; a process is named by -p, as in `profcpu collect -p %s`", word, word);
+	else
+		log_error("'%s' is no option; a command to record comes behind --, as in `profcpu collect -- %s`", word, word);
+}
+
 /* What follows the options: a command, and only behind "--", so that a stray word is never executed. */
 static int collect_parse_command(int argc, char **argv, struct collect_arguments *a)
 {
 	bool marked = optind > 1 && !strcmp(argv[optind - 1], "--");
 
 	if (optind < argc && !marked) {
-		log_error("'%s' is no option; a command to record comes behind --, as in `profcpu collect -- %s`",
-			  argv[optind], argv[optind]);
+		collect_say_stray(argv[optind], a->pids.list.len > 0);
 		return -EINVAL;
 	}
 	if (optind == argc && marked) {

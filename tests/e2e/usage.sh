@@ -69,6 +69,14 @@ for option in '-d x' '-duration x' '--duration x' -duration=x '--dur x'; do
 done
 wrong "--pid takes a whole number from 1 to 2147483647, not 'x'" doctor -json -pid x
 
+# A word by itself: what it may have been meant for.
+commas="several processes have commas between them and no blanks: \`profcpu collect -p PID,PID\`"
+wrong "'2' is no option; $commas" collect -p 1 2
+wrong "'4,5' is no option; $commas" collect -p 1 -p 2,3 -d 5 4,5
+wrong "',2' is no option; $commas" collect -p 1 ,2
+wrong "'2' is no option; a process is named by -p, as in \`profcpu collect -p 2\`" collect 2
+wrong "'ls' is no option; a command to record comes behind --, as in \`profcpu collect -- ls\`" collect -p 1 ls
+
 for command in ps doctor version; do
 	wrong "$command takes no argument 'x'$(shows $command how)" $command x
 done
