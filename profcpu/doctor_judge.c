@@ -24,7 +24,7 @@ typedef const char *const doctor_mend[DOCTOR_PLACES];
 #define DOCTOR_SETCAP "setcap cap_perfmon,cap_sys_ptrace,cap_syslog,cap_ipc_lock+ep PROFCPU"
 
 static doctor_mend mend_perfmon = {
-	("run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_paranoid=-1"),
+	("run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_paranoid=0"),
 	"run the container with --cap-add PERFMON",
 	"securityContext: {capabilities: {add: [PERFMON]}}",
 };

@@ -162,6 +162,11 @@ static const char *source_printable(char *text)
 	return text;
 }
 
+static const char *source_mend(int error)
+{
+	return error == -EACCES ? "; recordings are for their owner alone: run profcpu as that user or as root" : "";
+}
+
 /* Opens what a recording's directory holds. */
 static int source_open_recording(const char *path, struct source *s)
 {
@@ -169,6 +174,10 @@ static int source_open_recording(const char *path, struct source *s)
 
 	int r = file_open_regular(s->dir_fd, RECORDING_PERF_DATA, &s->fd);
 
+	if (r == -EACCES) {
+		log_error("cannot open %s/%s: %s%s", path, RECORDING_PERF_DATA, strerror(-r), source_mend(r));
+		return r;
+	}
 	if (r) {
 		log_error("%s is no recording: cannot open %s in it: %s", path, RECORDING_PERF_DATA,
 			  r == -EINVAL ? "it is not a regular file" : strerror(-r));
@@ -413,7 +422,7 @@ int source_begin(const char *path, struct source *ret_source)
 
 	if (fd < 0) {
 		r = -errno;
-		log_error("cannot open %s: %s", source_name(path), strerror(-r));
+		log_error("cannot open %s: %s%s", source_name(path), strerror(-r), source_mend(r));
 		return r;
 	}
 	r = source_sniff(fd, &s);

@@ -21,7 +21,10 @@ grep -qiE 'CAP_|permission|paranoid|root|not permitted' "$T/refused" || fail "no
 # The whole machine, where that is not for everybody.
 if [ "$paranoid" -ge 1 ]; then
 	refuses "${nobody[@]}" "$T/profcpu" collect -a -d 1 -o "$T/ours/machine"
-	grep -qE 'perf_event_paranoid|CAP_PERFMON' "$T/refused" || fail "no mend: $(cat "$T/refused")"
+	grep -q 'set sysctl kernel.perf_event_paranoid=0$' "$T/refused" || fail "no mend: $(cat "$T/refused")"
+	survives "${nobody[@]}" "$T/profcpu" doctor
+	grep -A 2 'whole CPUs' "$T/refused.out" | grep -q 'mend: .*perf_event_paranoid=0$\|mend: .*--cap-add PERFMON\|mend: .*PERFMON\]' ||
+		fail "another mend than collect's: $(cat "$T/refused.out")"
 fi
 
 # Its own process works, without the kernel's part.
@@ -65,7 +68,16 @@ grep -q "theirs" "$T/refused" || fail "does not say where: $(cat "$T/refused")"
 mkdir "$T/secret"
 : >"$T/secret/perf.data"
 chmod 600 "$T/secret/perf.data"
-refuses "${nobody[@]}" "$T/profcpu" fold "$T/secret/perf.data"
+whose='recordings are for their owner alone: run profcpu as that user or as root$'
+for command in fold flamegraph postprocess; do
+	for input in secret secret/perf.data; do
+		refuses "${nobody[@]}" "$T/profcpu" $command "$T/$input"
+		grep -q "cannot open $T/secret/perf.data: Permission denied; $whose" "$T/refused" || fail "$command: $(cat "$T/refused")"
+	done
+done
+chmod 700 "$T/secret"
+refuses "${nobody[@]}" "$T/profcpu" postprocess "$T/secret"
+grep -q "cannot open $T/secret: Permission denied; $whose" "$T/refused" || fail "a directory: $(cat "$T/refused")"
 
 # Doctor says what is missing, as whom ever.
 survives "${nobody[@]}" "$T/profcpu" doctor -p "$SHARES_PID"

@@ -116,6 +116,12 @@ static void a_refused_event_names_its_cause(void **state)
 	item = judged(&f, &report, "perf_event_open");
 	assert_non_null(strstr(item->mend, "sysctl kernel.perf_event_paranoid"));
 	assert_non_null(strstr(item->found, "perf_event_paranoid is 3"));
+	/* From 0 on the kernel gives events for whole CPUs to everybody, and collect says so too. */
+	f.event_user_error = 0;
+	f.event_cpu_error = -EACCES;
+	assert_non_null(strstr(judged(&f, &report, "whole CPUs")->mend, "sysctl kernel.perf_event_paranoid=0"));
+	f.event_cpu_error = 0;
+	f.event_user_error = -EACCES;
 	/* A filter that answers "no such system call", and a kernel that has none. */
 	f.event_user_error = -ENOSYS;
 	assert_non_null(strstr(judged(&f, &report, "perf_event_open")->mend, "seccomp"));
