@@ -116,6 +116,14 @@ static void report_audit(const struct symbolizer_audit *a, struct outbuf *out)
 	if (a->kallsyms_hidden)
 		outbuf_str(out, "          kernel names are hidden here: CAP_SYSLOG or `sysctl kernel.kptr_restrict=0` "
 				"shows them\n");
+	uint64_t all_managed = managed[FRAME_IS_NAMED] + managed[FRAME_IS_PLACED] + managed[FRAME_IS_UNKNOWN];
+
+	/* Less than a per cent is not worth a line. */
+	if (managed[FRAME_IS_NAMED] && a->precompiled * 100 >= all_managed)
+		outbuf_printf(out,
+			      "          %.2f %% of managed is precompiled (ReadyToRun), which no perf map names: with "
+			      "DOTNET_ReadyToRun=0 it is compiled and named\n",
+			      100.0 * (double)a->precompiled / (double)all_managed);
 }
 
 static void report_losses(const struct perfdata_stats *d, struct outbuf *out)

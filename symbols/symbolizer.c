@@ -539,6 +539,18 @@ int symbolizer_store(struct symbolizer *s, int dir_fd)
 	return store_write(&s->answers, &notes, dir_fd);
 }
 
+/* The runtime maps the images of assemblies for their precompiled code only; what it compiles lies elsewhere. */
+static bool symbolizer_is_precompiled(const struct symbolizer *s, const struct profile_frame *frame)
+{
+	uint32_t len;
+	const char *name;
+
+	if (frame->kind != FRAME_MANAGED || frame->status != FRAME_IS_UNKNOWN)
+		return false;
+	name = profile_text_of(s->profile, frame->name, &len);
+	return len > 5 && (!memcmp(name + len - 5, ".dll]", 5) || !memcmp(name + len - 5, ".exe]", 5));
+}
+
 /*
  * Counts the frames of one stack `samples` times. A stack is complete when a function that nothing calls is in it; what some
  * unwinders find below that is chance.
@@ -553,6 +565,7 @@ static void symbolizer_audit_stack(const struct symbolizer *s, uint32_t stack, u
 		const struct profile_frame *frame = profile_frame_of(s->profile, id);
 
 		audit->frames[frame->kind][frame->status] += samples;
+		audit->precompiled += symbolizer_is_precompiled(s, frame) ? samples : 0;
 		rooted |= id < s->callchains.frame_flags.len && (s->callchains.frame_flags.v[id] & FRAMES_ROOT);
 	}
 	audit->samples += samples;

@@ -35,6 +35,7 @@ struct symbolizer_options {
 /* What the audit prints, by sampled frames (each frame of each sample counts once) and enum frame_kind. */
 struct symbolizer_audit {
 	uint64_t frames[FRAME_KINDS][3]; /* by enum frame_status */
+	uint64_t precompiled; /* of frames[FRAME_MANAGED][FRAME_IS_UNKNOWN]: in an image of ReadyToRun code */
 	uint64_t samples, stacks_complete, stacks_truncated;
 	uint64_t perfmap_bad_lines;
 	uint64_t images_missing; /* images with samples whose file was not there or not readable */

@@ -383,6 +383,14 @@ static void the_audit_weighs_frames_by_samples(void **state)
 	assert_int_equal(audit.frames[FRAME_NATIVE][FRAME_IS_NAMED], 3);
 	assert_int_equal(audit.frames[FRAME_NATIVE][FRAME_IS_PLACED], 3);
 	assert_int_equal(audit.stacks_truncated, 3);
+	assert_int_equal(audit.precompiled, 0);
+	/* Code of an assembly's image is precompiled: the runtime's perf map does not name it. */
+	map(f, 6, 0x400000, 0, 9, "/app/System.Private.CoreLib.dll");
+	s.stack = sample(f, 6, 6, chain, ARRAY_LEN(chain), &s.thread);
+	assert_int_equal(profile_sample(f->profile, &s), 0);
+	assert_int_equal(symbolizer_audit(f->s, &audit), 0);
+	assert_int_equal(audit.frames[FRAME_MANAGED][FRAME_IS_UNKNOWN], 2);
+	assert_int_equal(audit.precompiled, 2);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
