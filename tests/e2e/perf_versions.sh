@@ -12,6 +12,9 @@ for dir in "$TESTS"/golden/perf/*/; do
 		[ -z "$event" ] || filter=(--event-filter "$event")
 		"$PROFCPU" fold --offline "${filter[@]}" "$dir" >"$T/folded" 2>"$T/err" || fail "$dir: $(cat "$T/err")"
 		cmp "$T/folded" "$expected" || fail "$dir $event: $(diff "$T/folded" "$expected" | head -n 5)"
+		# PIDs are in the samples, though not in perf's text, for which the script writes -?.
+		"$PROFCPU" fold --offline --pid "${filter[@]}" "$dir" >"$T/pids" 2>"$T/err" || fail "$dir --pid: $(cat "$T/err")"
+		grep -vE '^[^;]*-[0-9]+(;| )' "$T/pids" && fail "$dir --pid: lines without a PID"
 		checked=$((checked + 1))
 	done
 done
