@@ -75,9 +75,10 @@ static void doctor_print_json(struct outbuf *out, const struct doctor_report *re
 
 static int doctor_parse(int argc, char **argv, struct doctor_options *options)
 {
+	enum { DOCTOR_JSON = 256 };
 	static const struct option longopts[] = {
 		{"pid", required_argument, NULL, 'p'},
-		{"json", no_argument, NULL, 'j'},
+		{"json", no_argument, NULL, DOCTOR_JSON},
 		{0},
 	};
 	uint64_t pid;
@@ -88,7 +89,7 @@ static int doctor_parse(int argc, char **argv, struct doctor_options *options)
 			return -1;
 		if (c == 'p')
 			options->pid = (pid_t)pid;
-		options->json |= c == 'j';
+		options->json |= c == DOCTOR_JSON;
 		if (c == '?')
 			return -1;
 	}

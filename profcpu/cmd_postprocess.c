@@ -19,11 +19,23 @@ struct postprocess_arguments {
 	const char *input, *out;
 };
 
+enum postprocess_option {
+	POSTPROCESS_DIR = 256,
+	POSTPROCESS_TITLE,
+	POSTPROCESS_RAW_NAMES,
+	POSTPROCESS_MANGLED,
+	POSTPROCESS_OFFLINE,
+};
+
 static const struct option postprocess_longopts[] = {
-	{"dir", required_argument, NULL, 'D'},	 {"output", required_argument, NULL, 'o'},
-	{"quiet", no_argument, NULL, 'q'},	 {"title", required_argument, NULL, 't'},
-	{"raw-names", no_argument, NULL, 'R'},	 {"mangled", no_argument, NULL, 'M'},
-	{"offline", no_argument, NULL, 'O'},	 {NULL, 0, NULL, 0},
+	{"dir", required_argument, NULL, POSTPROCESS_DIR},
+	{"output", required_argument, NULL, 'o'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"title", required_argument, NULL, POSTPROCESS_TITLE},
+	{"raw-names", no_argument, NULL, POSTPROCESS_RAW_NAMES},
+	{"mangled", no_argument, NULL, POSTPROCESS_MANGLED},
+	{"offline", no_argument, NULL, POSTPROCESS_OFFLINE},
+	{NULL, 0, NULL, 0},
 };
 
 static int postprocess_parse(int argc, char **argv, struct postprocess_arguments *a)
@@ -33,7 +45,7 @@ static int postprocess_parse(int argc, char **argv, struct postprocess_arguments
 	optind = 0;
 	while ((c = options_next(&command_postprocess, argc, argv, ":o:q", postprocess_longopts)) != -1) {
 		switch (c) {
-		case 'D':
+		case POSTPROCESS_DIR:
 			a->input = optarg;
 			break;
 		case 'o':
@@ -42,16 +54,16 @@ static int postprocess_parse(int argc, char **argv, struct postprocess_arguments
 		case 'q':
 			a->options.quiet = true;
 			break;
-		case 't':
+		case POSTPROCESS_TITLE:
 			a->options.title = optarg;
 			break;
-		case 'R':
+		case POSTPROCESS_RAW_NAMES:
 			a->options.input.raw_names = true;
 			break;
-		case 'M':
+		case POSTPROCESS_MANGLED:
 			a->options.input.mangled = true;
 			break;
-		case 'O':
+		case POSTPROCESS_OFFLINE:
 			a->options.input.offline = true;
 			break;
 		default:

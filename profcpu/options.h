@@ -12,8 +12,8 @@ struct command;
 
 /*
  * The next option, as getopt_long_only gives it, except that one letter never stands for a long option; shorts begins with ":"
- * (or "+:"), and optind is 0 before the first call. -1: no more; '?' after one line by log_error that says what is wrong, where
- * the options are shown, and of some of perf's options what there is instead.
+ * (or "+:"), values of longs are letters of it or 256 and more, and optind is 0 before the first call. -1: no more; '?' after one
+ * line by log_error that says what is wrong, where the options are shown, and of some of perf's options what there is instead.
  */
 int options_next(const struct command *command, int argc, char **argv, const char *shorts, const struct option *longs);
 

@@ -29,7 +29,10 @@ for command in postprocess fold flamegraph; do
 done
 wrong "postprocess takes one input$(shows postprocess how)" postprocess
 wrong "postprocess takes no argument 'two'$(shows postprocess how)" postprocess -dir one two
-wrong "'-z' is no option$(shows postprocess)" postprocess -qz one
+for letter in z t D; do
+	wrong "'-$letter' is no option$(shows postprocess)" postprocess -q$letter one
+	wrong "'-$letter' is no option$(shows postprocess)" postprocess -q${letter}x one
+done
 wrong "'--fo' can be several options$(shows flamegraph)" flamegraph --fo
 wrong "'-d' lacks its value$(shows collect)" collect -a -d
 
