@@ -77,12 +77,17 @@ static int outputs_file(struct profile *profile, const struct outputs_options *o
 
 /*
  * The archive holds everything another machine needs, and behind it the outputs, so that they can be looked at without
- * profcpu. What could not be made again comes first, for the case that the archive is cut.
+ * profcpu. What could not be made again comes first, for the case that the archive is cut. Outputs that could not be written
+ * are left out: what stands in their places is older.
  */
-static int outputs_archive(const struct outputs_options *options)
+static int outputs_archive(const struct outputs_options *options, bool svg, bool folded, bool script)
 {
-	static const char *const all[] = {RECORDING_MANIFEST, RECORDING_SYMBOLS, RECORDING_PERF_DATA,
-					  RECORDING_SVG,      RECORDING_FOLDED,	 RECORDING_SCRIPT};
+	const char *const all[] = {RECORDING_MANIFEST,
+				   RECORDING_SYMBOLS,
+				   RECORDING_PERF_DATA,
+				   svg ? RECORDING_SVG : "",
+				   folded ? RECORDING_FOLDED : "",
+				   script ? RECORDING_SCRIPT : ""};
 	const char *members[sizeof(all) / sizeof(all[0]) + 1] = {NULL};
 	size_t n = 0;
 	struct parse_error err = {0};
@@ -91,7 +96,7 @@ static int outputs_archive(const struct outputs_options *options)
 
 	/* What perf recorded has no manifest. */
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		if (fstatat(options->dir_fd, all[i], &st, AT_SYMLINK_NOFOLLOW))
+		if (!*all[i] || fstatat(options->dir_fd, all[i], &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		if (strcmp(all[i], RECORDING_SCRIPT) || (uint64_t)st.st_size <= OUTPUTS_SCRIPT_IN_ARCHIVE_MAX)
 			members[n++] = all[i];
@@ -119,8 +124,7 @@ int outputs_write(struct profile *profile, const struct outputs_options *options
 	int script = options->script ? outputs_file(profile, options, RECORDING_SCRIPT, REPLACE_PRIVATE, outputs_script) :
 				       0;
 
-	r = r ? r : folded;
-	r = r ? r : script;
-	/* What could not be written cannot be archived either. */
-	return r || !options->archive ? r : outputs_archive(options);
+	int archive = options->archive ? outputs_archive(options, !r, !folded, !script) : 0;
+
+	return r ? r : folded ? folded : script ? script : archive;
 }

@@ -160,10 +160,9 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 	if (in_place)
 		postprocess_manifest(source, dir->path, result);
 	int r = outputs_write(profile, &outputs);
+	int reported = options->quiet ? 0 : postprocess_report(profile, result);
 
-	if (!r && !options->quiet)
-		r = postprocess_report(profile, result);
-	return r;
+	return r ? r : reported;
 }
 
 int postprocess_run(struct source *source, const char *name, const struct outdir *dir,

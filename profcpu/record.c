@@ -471,6 +471,22 @@ static void say_cpus(const struct record *rec, const struct sampler_stats *s)
 			 cpus_text(text, sizeof(text), s->cpu_added, s->cpus_added));
 }
 
+/* Why samples are missing, for now and, in the manifest, for later. */
+static void say_early_end(struct record *rec)
+{
+	double passed = (double)rec->result->duration_ns / (double)NS_PER_S, whole = (double)rec->options->duration_ns / (double)NS_PER_S;
+	char after[64];
+	int n = snprintf(after, sizeof(after), "after %.2f ", passed);
+
+	if (rec->options->duration_ns)
+		n += snprintf(after + n, sizeof(after) - (size_t)n, "of %.6g ", whole);
+	snprintf(after + n, sizeof(after) - (size_t)n, "s");
+	log_error("cannot go on writing %s/" RECORDING_PERF_DATA " %s: %s%s", rec->options->dir, after, strerror(-rec->error),
+		  mend_of(rec->error));
+	if (asprintf(&rec->manifest.damage, "the recording ended %s: %s", after, strerror(-rec->error)) < 0)
+		rec->manifest.damage = NULL;
+}
+
 /* After it: a second signal ends the program at once. */
 static int finish(struct record *rec)
 {
@@ -490,7 +506,7 @@ static int finish(struct record *rec)
 		rec->error = r;
 	if (rec->error) {
 		rec->result->end = RECORD_END_ERROR;
-		say_io(rec, "go on writing", RECORDING_PERF_DATA, rec->error);
+		say_early_end(rec);
 	}
 	record_detached_say(&rec->detached);
 	say_cpus(rec, s);
@@ -501,8 +517,7 @@ static int finish(struct record *rec)
 	rec->result->data_bytes = perfdata_writer_bytes(rec->writer);
 	rec->manifest.duration_ns = rec->result->duration_ns;
 	rec->manifest.finished = true;
-	r = rec->error ? recording_manifest_write(rec->options->dir_fd, &rec->manifest)
-		       : write_manifest(rec);
+	r = write_manifest(rec);
 	return rec->error ? rec->error : r;
 }
 

@@ -126,9 +126,11 @@ static void report_audit(const struct symbolizer_audit *a, struct outbuf *out)
 			      100.0 * (double)a->precompiled / (double)all_managed);
 }
 
-static void report_losses(const struct perfdata_stats *d, struct outbuf *out)
+static void report_losses(const struct perfdata_stats *d, bool damaged, struct outbuf *out)
 {
-	if (!d->lost_events && !d->lost_samples && !d->throttled)
+	if (damaged)
+		outbuf_str(out, " of a recording that is not whole");
+	else if (!d->lost_events && !d->lost_samples && !d->throttled)
 		outbuf_str(out, ", none lost");
 	if (d->lost_events || d->lost_samples)
 		outbuf_printf(out, ", %llu lost (lower -F, or record with CAP_IPC_LOCK, which gives larger rings)",
@@ -147,7 +149,7 @@ int report_write(struct profile *profile, const struct input_result *input, stru
 		return n;
 	outbuf_printf(out, "samples   %llu", (unsigned long long)profile_nsamples(profile));
 	if (input->kind != SOURCE_TEXT)
-		report_losses(&input->data.data, out);
+		report_losses(&input->data.data, input->damaged, out);
 	outbuf_char(out, '\n');
 	for (int i = 0; i < n; i++) {
 		uint32_t len;

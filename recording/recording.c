@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define MANIFEST_BYTES_MAX ((size_t)1 << 20)
 
@@ -67,32 +69,59 @@ static void write_field(struct outbuf *out, const struct field *f, const void *a
 	}
 }
 
-int recording_manifest_write(int dir_fd, const struct recording_manifest *m)
+static void write_fields(struct outbuf *out, const struct recording_manifest *m)
 {
-	struct replace file;
-	int r = replace_open(&file, dir_fd, RECORDING_MANIFEST, REPLACE_PUBLIC);
-
-	if (r)
-		return r;
-	struct outbuf out = outbuf_to(file.fd);
-
-	outbuf_str(&out, "{\n");
+	outbuf_str(out, "{\n");
 	for (size_t i = 0; i < FIELDS; i++) {
 		const void *at = (const char *)m + fields[i].offset;
 		const char *text = fields[i].kind == FIELD_RARE_TEXT ? *(char *const *)at : "-";
 
 		if (!text || !*text)
 			continue;
-		outbuf_printf(&out, "  \"%s\": ", fields[i].key);
-		write_field(&out, &fields[i], at);
-		outbuf_str(&out, i + 1 < FIELDS ? ",\n" : "\n");
+		outbuf_printf(out, "  \"%s\": ", fields[i].key);
+		write_field(out, &fields[i], at);
+		outbuf_str(out, i + 1 < FIELDS ? ",\n" : "\n");
 	}
-	outbuf_str(&out, "}\n");
-	r = outbuf_close(&out);
-	/* One that is only begun says nothing that could be lost; the rings fill while a disk is waited for. */
+	outbuf_str(out, "}\n");
+}
+
+/* One that is only begun says nothing that could be lost; the rings fill while a disk is waited for. */
+static int write_anew(int dir_fd, const struct outbuf *text, bool durably)
+{
+	struct replace file;
+	int r = replace_open(&file, dir_fd, RECORDING_MANIFEST, REPLACE_PUBLIC);
+
+	if (r)
+		return r;
+	r = file_write_all(file.fd, text->data, text->len);
 	if (!r)
-		r = m->finished ? replace_commit_durably(&file) : replace_commit(&file);
+		r = durably ? replace_commit_durably(&file) : replace_commit(&file);
 	replace_abort(&file);
+	return r;
+}
+
+/* Over our own older one, where that takes no room more. False: it is as it was. */
+static bool write_over(int dir_fd, const struct outbuf *text)
+{
+	AUTO_CLOSE int fd = openat(dir_fd, RECORDING_MANIFEST, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_uid == geteuid() &&
+	       text->len <= (uint64_t)st.st_blocks * 512 && !file_pwrite_all(fd, text->data, text->len, 0) &&
+	       !ftruncate(fd, (off_t)text->len) && !file_sync(fd);
+}
+
+int recording_manifest_write(int dir_fd, const struct recording_manifest *m)
+{
+	struct outbuf text = outbuf_to(-1);
+
+	write_fields(&text, m);
+	int r = text.error ? text.error : write_anew(dir_fd, &text, m->finished);
+
+	/* A full disk has no room for a second file, but that the recording ended for it is to be known later. */
+	if ((r == -ENOSPC || r == -EDQUOT) && write_over(dir_fd, &text))
+		r = 0;
+	(void)outbuf_close(&text);
 	return r;
 }
 

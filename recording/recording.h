@@ -32,14 +32,16 @@ struct recording_manifest {
 	char *host, *os_release, *arch;
 	char *target; /* what was profiled, in words; program names only, never arguments */
 	char *event; /* "cpu-clock" */
-	char *damage; /* what of the recording is missing since it came out of a damaged archive, in words; NULL or "": nothing */
+	char *damage; /* what of the recording is missing since it could not be written to its end, or came out of a damaged archive,
+		       * in words; NULL or "": nothing */
 	uint32_t freq_hz;
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns; /* duration 0 until finished */
 	bool finished; /* the recorder came to its end */
 	bool symbols_complete; /* symbols/ names everything that could be named where it was recorded */
 };
 
-/* Writes dir/manifest.json by a temporary file and rename; that of a finished recording is on the disk then. 0 or -errno. */
+/* Writes dir/manifest.json by a temporary file and rename, on a full disk over the one that is there; that of a finished
+ * recording is on the disk then. 0 or -errno. */
 int recording_manifest_write(int dir_fd, const struct recording_manifest *m);
 
 /* 0; -ENOENT (no manifest: a bare perf.data directory); -EBADMSG; -ENOTSUP (a newer format); -errno. */

@@ -100,7 +100,7 @@ kill -INT $group
 status=0
 wait $group || status=$?
 [ $status = 130 ] || [ $status = 0 ] || fail "a second Ctrl-C: exit $status: $(cat err)" # 0: it was done by then
-[ $status = 0 ] || [ "$(grep -c '^profcpu: what was recorded is in twice; `profcpu postprocess twice` makes the outputs' err)" = 1 ] ||
+[ $status = 0 ] || [ "$(grep -c '^profcpu: what was recorded is in twice; .profcpu postprocess twice. makes the outputs' err)" = 1 ] ||
 	fail "a second Ctrl-C: does not say what is left: $(cat err)"
 tail -c 20 twice/flamegraph.svg | grep -q '</svg>' || fail "a second Ctrl-C: a part of a picture"
 gives 0 '' "$PROFCPU" postprocess -q twice

@@ -14,22 +14,51 @@ T_MOUNTED+=("$T/frozen")
 start_shares 60 -t 4
 survives "$PROFCPU" collect -p "$SHARES_PID" -F 4000 -d 20 -o "$T/small/rec"
 [ "$SURVIVED" = 1 ] || fail "exit $SURVIVED on a full device"
-grep -m 1 'error: ' "$T/refused" | grep -qi 'perf.data: no space' || fail "does not say that the device is full: $(cat "$T/refused")"
+grep -m 1 'error: ' "$T/refused" | grep -qi 'perf.data .*: no space' || fail "does not say that the device is full: $(cat "$T/refused")"
 [ -s "$T/small/rec/perf.data" ] || fail "nothing was kept"
 cp -r "$T/small/rec" "$T/rec"
-survives "$PROFCPU" postprocess "$T/rec"
+# ended_early DIR COMMAND...: it says when the recording in DIR ended, and takes it for no whole one.
+ended_early() {
+	local dir=$1
+	shift
+	survives "$@"
+	[ "$SURVIVED" = 1 ] || fail "exit $SURVIVED, as if the recording were whole: $*"
+	[ "$(grep -cE "warning: $dir is not whole: the recording ended after [0-9.]+ of [0-9]+ s: (No space left|File too large)" "$T/refused")" = 1 ] ||
+		fail "does not say that the recording ended early: $*: $(cat "$T/refused")"
+	if grep -q 'none lost' "$T/refused.out"; then
+		fail "as if nothing were lost: $(cat "$T/refused.out")"
+	fi
+}
+grep -qE 'error: cannot go on writing .*perf.data after [0-9.]+ of 20 s: No space' "$T/refused" || fail "does not say when it ended: $(cat "$T/refused")"
+ended_early "$T/rec" "$PROFCPU" postprocess "$T/rec"
+grep -qE '^samples   [0-9]+ of a recording that is not whole$' "$T/refused.out" || fail "the report says nothing of it: $(cat "$T/refused.out")"
+ended_early "$T/rec/prof.tar.gz" "$PROFCPU" fold "$T/rec/prof.tar.gz"
 [ -s "$T/rec/flamegraph.svg" ] || fail "what was recorded until then cannot be opened: $(cat "$T/refused")"
 at_least "$(share_of "$T/rec/folded_stacks.out" ';work;')" 80 || fail "it has other stacks"
+
+# A limit that the samples reach, and one output: the others are there, and the report.
+(
+	ulimit -f 200
+	ended_early "$T/limited" "$PROFCPU" collect -p "$SHARES_PID" -F 4000 -d 20 -o "$T/limited"
+	grep -q 'error: cannot write .*/perf_script.out: File too large' "$T/refused" || fail "all samples as text have less than 200 KB"
+	grep -q '^hottest .*_leaf' "$T/refused.out" || fail "no report where an output cannot be written: $(cat "$T/refused.out")"
+) || exit 1
+tar tzf "$T/limited/prof.tar.gz" >"$T/members" || fail "no archive where an output cannot be written"
+grep -q perf.data "$T/members" || fail "the archive has no samples"
+grep -q perf_script "$T/members" && fail "the archive has an output that could not be written"
 
 # Outputs that do not fit.
 record "$T/good" -p "$SHARES_PID" -F 999 -d 2
 rm -rf "$T/small/rec"
 mkdir "$T/small/rec"
 cp -r "$T/good/perf.data" "$T/good/symbols" "$T/good/manifest.json" "$T/small/rec/" || fail "does not fit"
+sed -i 's/"symbols_complete": true/"symbols_complete": false/' "$T/small/rec/manifest.json"
 head -c 1M /dev/zero >"$T/small/ballast" 2>/dev/null
 survives "$PROFCPU" postprocess "$T/small/rec"
 [ "$SURVIVED" = 1 ] || fail "exit $SURVIVED with outputs that do not fit"
 grep -m 1 'error: ' "$T/refused" | grep -qi 'no space' || fail "does not say why: $(cat "$T/refused")"
+grep -q '"symbols_complete": true' "$T/small/rec/manifest.json" || fail "no manifest where there is no room for a second one: $(cat "$T/refused")"
+grep -q '^hottest .*_leaf' "$T/refused.out" || fail "no report where outputs cannot be written: $(cat "$T/refused.out")"
 [ ! -s "$T/small/rec/flamegraph.svg" ] || tail -c 20 "$T/small/rec/flamegraph.svg" | grep -q '</svg>' ||
 	fail "a picture that is cut was left behind"
 rm -rf "$T/small/rec/symbols"

@@ -45,7 +45,7 @@ wait "$pid"
 status=$?
 # Either it was quick enough to finish in between, or the second one ended it; it never goes on.
 [ "$status" = 0 ] || [ "$status" = 143 ] || [ "$status" = 130 ] || fail "two signals: exit $status"
-[ "$status" = 0 ] || grep -q 'what was recorded is in twice; `profcpu postprocess twice`' "$T/err" || fail "two signals: $(cat "$T/err")"
+[ "$status" = 0 ] || grep -q 'what was recorded is in twice; .profcpu postprocess twice.' "$T/err" || fail "two signals: $(cat "$T/err")"
 "$R" -R twice/perf.data >"$T/out" || fail "two signals: repair: $(cat "$T/out")"
 opens twice/perf.data
 
