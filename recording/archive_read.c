@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "recording/archive_input.h"
+#include "recording/recording.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -184,7 +185,8 @@ static void archive_keep_time(struct archive_entry *e, int fd)
 static int archive_take_file(struct archive_reader *rd, struct archive_entry *e, int parent, const char *base)
 {
 	uint64_t size = 0;
-	AUTO_CLOSE int fd = openat(parent, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	AUTO_CLOSE int fd = openat(parent, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+				   recording_is_public(base) ? 0666 : 0600);
 
 	if (fd < 0 && (errno == EEXIST || errno == EISDIR)) {
 		rd->stats->refused_duplicates++;

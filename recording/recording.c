@@ -40,6 +40,11 @@ static const struct field {
 	{"symbols_complete", FIELD_BOOL, offsetof(struct recording_manifest, symbols_complete)},
 };
 
+bool recording_is_public(const char *name)
+{
+	return !strcmp(name, RECORDING_MANIFEST) || !strcmp(name, RECORDING_SVG) || !strcmp(name, RECORDING_FOLDED);
+}
+
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
 
 static void write_field(struct outbuf *out, const struct field *f, const void *at)

@@ -25,6 +25,9 @@
 #define RECORDING_SCRIPT "perf_script.out"
 #define RECORDING_ARCHIVE "prof.tar.gz"
 
+/* Whether a file of this name holds no address, so that it follows the umask; all else is its owner's alone. */
+bool recording_is_public(const char *name);
+
 /* What manifest.json holds. Texts belong to the struct (recording_manifest_free). */
 struct recording_manifest {
 	int format;

@@ -17,6 +17,13 @@ for f in flamegraph.svg folded_stacks.out; do
 done
 "$PROFCPU" postprocess -o unpacked mine/prof.tar.gz || fail "postprocess of the archive"
 [ "$(mode unpacked/perf.data)" = 600 ] || fail "the unpacked perf.data has mode $(mode unpacked/perf.data)"
+mkdir by-tar && tar -xzf mine/prof.tar.gz -C by-tar --strip-components=1 || fail "tar"
+(umask 027 && "$PROFCPU" postprocess -q -o unpacked.027 mine/prof.tar.gz) || fail "postprocess of the archive"
+for dir in by-tar:644 unpacked:644 unpacked.027:640; do
+	modes="600 600 700 600 ${dir#*:} ${dir#*:} ${dir#*:}" dir=${dir%:*}
+	[ "$(cd "$dir" && stat -c %a perf.data perf_script.out symbols symbols/names manifest.json flamegraph.svg folded_stacks.out | xargs)" = "$modes" ] ||
+		fail "modes: $(ls -l "$dir" "$dir/symbols")"
+done
 
 echo "planted links"
 mkdir planted
