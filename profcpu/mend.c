@@ -23,9 +23,14 @@ const char *mend_of(int error)
 	}
 }
 
+bool mend_is_room(int error)
+{
+	return error == -ENOSPC || error == -EDQUOT;
+}
+
 const char *mend_of_stdout(int error)
 {
-	if (error == -ENOSPC || error == -EDQUOT)
+	if (mend_is_room(error))
 		return "; make room where stdout goes, or let it go elsewhere";
 	return error == -EFBIG ? mend_of(error) : "";
 }

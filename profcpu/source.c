@@ -232,6 +232,11 @@ static int source_judge_archive(struct source *s, const char *path, const struct
 		log_warn("%s: left out %llu members with unsafe names, %llu that are no plain files, %llu that came twice", path,
 			 (unsigned long long)stats->refused_names, (unsigned long long)stats->refused_types,
 			 (unsigned long long)stats->refused_duplicates);
+	if (stats->unwritten) {
+		log_error("cannot unpack %s: %s: %s%s", path, why, strerror(-r),
+			  s->temp_dir && mend_is_room(r) ? "; set TMPDIR to a directory with room" : mend_of(r));
+		return r;
+	}
 	s->damaged = r || stats->refused_names || stats->refused_types || stats->refused_duplicates;
 	if (!r)
 		return 0;

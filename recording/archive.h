@@ -29,6 +29,7 @@ struct archive_stats {
 	bool cut; /* it ends too early; all before that is as it was */
 	char cut_member[ARCHIVE_NAME_MAX]; /* the file of which only the beginning was unpacked, by the last part of its name; "": none */
 	uint64_t cut_bytes, cut_of_bytes; /* what there is of it, and what it had */
+	bool unwritten; /* what it holds could not be put into the directory; the archive itself may be whole */
 	bool no_tar; /* it could be unpacked, as far as it was looked at, and no tar is in it */
 };
 
@@ -40,7 +41,7 @@ struct archive_stats {
 /*
  * Unpacks a tar (gzip, zstd, xz, bzip2 or plain) from in_fd, from its present position, into the empty directory dir_fd: regular
  * files and directories only, modes 0600 and 0700 (what recording_is_public follows the umask), never over an existing file, a first folder common to all members is
- * taken off. ret_stats is filled in any case. 0; -EBADMSG (not an archive, without members, cut or damaged: what came before
+ * taken off. What recording_is_output is read, but not put there: it is made again. ret_stats is filled in any case. 0; -EBADMSG (not an archive, without members, cut or damaged: what came before
  * stays, also the beginning of the file that was cut, of gzip to the last byte that can be unpacked, of the others but for
  * their last block); -E2BIG (a limit above; what came before stays); -ENOSPC, -errno; *err filled, its offset is in the packed
  * file.

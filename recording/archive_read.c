@@ -144,7 +144,13 @@ static int archive_check_limits(struct archive_reader *rd)
 	return 0;
 }
 
-/* *ret_size: the bytes that were written, on failure too. */
+static int archive_stop_write(struct archive_reader *rd, int code, const char *what)
+{
+	rd->stats->unwritten = true;
+	return archive_stop(rd, code, what);
+}
+
+/* To fd, or nowhere where it is -1. *ret_size: the bytes that were read, on failure too. */
 static int archive_take_data(struct archive_reader *rd, int fd, uint64_t *ret_size)
 {
 	uint64_t size = 0;
@@ -167,9 +173,9 @@ static int archive_take_data(struct archive_reader *rd, int fd, uint64_t *ret_si
 		r = archive_check_limits(rd);
 		if (r)
 			return r;
-		r = file_write_all(fd, block, len);
+		r = fd < 0 ? 0 : file_write_all(fd, block, len);
 		if (r)
-			return archive_stop(rd, r, "a file of the archive cannot be written");
+			return archive_stop_write(rd, r, "a file of the archive cannot be written");
 	}
 }
 
@@ -182,9 +188,22 @@ static void archive_keep_time(struct archive_entry *e, int fd)
 		return;
 }
 
-static int archive_take_file(struct archive_reader *rd, struct archive_entry *e, int parent, const char *base)
+/* Takes what is in a file of the archive to fd (-1: nowhere), and notes where it ends too early. */
+static int archive_take_content(struct archive_reader *rd, struct archive_entry *e, int fd, const char *base)
 {
 	uint64_t size = 0;
+	int r = archive_take_data(rd, fd, &size);
+
+	if (r) {
+		snprintf(rd->stats->cut_member, sizeof(rd->stats->cut_member), "%s", base);
+		rd->stats->cut_bytes = size;
+		rd->stats->cut_of_bytes = (uint64_t)archive_entry_size(e);
+	}
+	return r;
+}
+
+static int archive_take_file(struct archive_reader *rd, struct archive_entry *e, int parent, const char *base)
+{
 	AUTO_CLOSE int fd = openat(parent, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 				   recording_is_public(base) ? 0666 : 0600);
 
@@ -193,15 +212,10 @@ static int archive_take_file(struct archive_reader *rd, struct archive_entry *e,
 		return 0;
 	}
 	if (fd < 0)
-		return archive_stop(rd, -errno, "a file of the archive cannot be written");
+		return archive_stop_write(rd, -errno, "a file of the archive cannot be written");
 	rd->stats->files++;
-	int r = archive_take_data(rd, fd, &size);
+	int r = archive_take_content(rd, e, fd, base);
 
-	if (r) {
-		snprintf(rd->stats->cut_member, sizeof(rd->stats->cut_member), "%s", base);
-		rd->stats->cut_bytes = size;
-		rd->stats->cut_of_bytes = (uint64_t)archive_entry_size(e);
-	}
 	archive_keep_time(e, fd);
 	return r;
 }
@@ -237,7 +251,9 @@ static int archive_take_member(struct archive_reader *rd, struct archive_entry *
 		return 0;
 	}
 	if (r)
-		return archive_stop(rd, r, "a directory of the archive cannot be made");
+		return archive_stop_write(rd, r, "a directory of the archive cannot be made");
+	if (!is_dir && recording_is_output(base))
+		return archive_take_content(rd, e, -1, base);
 	return is_dir ? 0 : archive_take_file(rd, e, parent, base);
 }
 

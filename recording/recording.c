@@ -45,6 +45,12 @@ bool recording_is_public(const char *name)
 	return !strcmp(name, RECORDING_MANIFEST) || !strcmp(name, RECORDING_SVG) || !strcmp(name, RECORDING_FOLDED);
 }
 
+bool recording_is_output(const char *name)
+{
+	return !strcmp(name, RECORDING_SVG) || !strcmp(name, RECORDING_FOLDED) || !strcmp(name, RECORDING_SCRIPT) ||
+	       !strcmp(name, RECORDING_ARCHIVE);
+}
+
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
 
 static void write_field(struct outbuf *out, const struct field *f, const void *at)

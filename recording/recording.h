@@ -28,6 +28,9 @@
 /* Whether a file of this name holds no address, so that it follows the umask; all else is its owner's alone. */
 bool recording_is_public(const char *name);
 
+/* Whether a file of this name is derived: made again by each post-processing. */
+bool recording_is_output(const char *name);
+
 /* What manifest.json holds. Texts belong to the struct (recording_manifest_free). */
 struct recording_manifest {
 	int format;

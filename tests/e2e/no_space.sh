@@ -66,6 +66,30 @@ head -c 1M /dev/zero >>"$T/small/ballast" 2>/dev/null
 survives "$PROFCPU" postprocess "$T/small/rec"
 grep -q 'cannot keep the names in .*/symbols: No space' "$T/refused" || fail "does not say that names are not kept: $(cat "$T/refused")"
 
+# An archive whose recording fits, but not all of its outputs, and one that does not fit.
+rm -rf "$T/small/rec"
+cp "$T/good/prof.tar.gz" "$T/archive"
+needs=$(($(cat "$T/good/perf.data" "$T/good/symbols/names" "$T/good/flamegraph.svg" "$T/good/folded_stacks.out" | wc -c) / 1024 + 40))
+[ "$(($(stat -c %s "$T/good/perf_script.out") / 1024))" -gt $((needs / 4)) ] || fail "the text of the samples is small"
+for size in $((needs + needs / 4)) 40; do
+	mount -o "remount,size=${size}k" "$T/small" && rm -f "$T/small/ballast" || fail "remount"
+	survives "$PROFCPU" postprocess "$T/archive" -o "$T/small/rec"
+	[ "$SURVIVED" = 1 ] || fail "exit $SURVIVED of an archive that does not fit"
+	if [ "$size" = 40 ]; then
+		grep -q "error: cannot unpack $T/archive: .*: No space left on device; make room or choose .* -o" "$T/refused" || fail "$(cat "$T/refused")"
+		[ ! -e "$T/small/rec" ] || fail "something stays behind"
+		refuses env TMPDIR="$T/small" "$PROFCPU" fold "$T/archive"
+		grep -q 'No space left on device; set TMPDIR' "$T/refused" || fail "$(cat "$T/refused")"
+	else
+		grep -q 'perf_script.out: No space left on device; make room' "$T/refused" || fail "$(cat "$T/refused")"
+		cmp "$T/small/rec/perf.data" "$T/good/perf.data" || fail "the recording was not unpacked"
+		cmp "$T/small/rec/folded_stacks.out" "$T/good/folded_stacks.out" || fail "what fits was not made"
+		rm -r "$T/small/rec"
+		TMPDIR="$T/small" "$PROFCPU" fold "$T/archive" | cmp - "$T/good/folded_stacks.out" || fail "fold needs room for outputs"
+	fi
+done
+mount -o remount,size=600k "$T/small" || fail "remount"
+
 # More samples than are kept in memory.
 awk 'BEGIN { for (i = 0; i < 4300000; i++) print "ab 1 x\n" }' >"$T/many"
 refuses env TMPDIR="$T/small" "$PROFCPU" fold "$T/many"
