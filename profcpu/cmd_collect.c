@@ -17,6 +17,7 @@
 #define COLLECT_SECONDS 30
 #define COLLECT_HZ 99
 #define COLLECT_HZ_MAX 100000
+#define COLLECT_SPARE_DESCRIPTORS 16 /* for the manifest, /proc, the files of the targets and of each name */
 
 struct collect_arguments {
 	struct record_options record;
@@ -283,6 +284,7 @@ static int collect_record(struct collect_arguments *a, const struct outdir *dir)
 	a->record.dir = dir->path;
 	a->record.dir_fd = dir->fd;
 	a->record.opener = opener;
+	a->record.spare_descriptors = COLLECT_SPARE_DESCRIPTORS;
 	a->post.input.opener = opener;
 	collect_find_barred(a, opener, barred, sizeof(barred));
 	int r = record_run(&a->record, &result);

@@ -12,6 +12,7 @@
 #include "profcpu/record_detached.h"
 #include "profcpu/record_farewell.h"
 #include "profcpu/record_hold.h"
+#include "profcpu/record_spare.h"
 #include "profcpu/record_watch.h"
 #include "profcpu/version.h"
 #include "recording/perfdata_writer.h"
@@ -346,10 +347,10 @@ static int begin(struct record *rec)
 	int r = parse_events(rec);
 
 	if (!r && (r = record_watch_new(&rec->watch)))
-		log_error("cannot wait for signals: %s", strerror(-r));
+		log_error("cannot wait for signals: %s%s", strerror(-r), mend_of(r));
 	if (!r && o->argv &&
 	    (r = record_command_fork(&rec->command, o->argv, &rec->watch.old_mask)))
-		log_error("cannot start %s: %s", o->argv[0], strerror(-r));
+		log_error("cannot start %s: %s%s", o->argv[0], strerror(-r), mend_of(r));
 	record_watch_survive_writes();
 	if (!r)
 		r = open_sampler(rec);
@@ -360,7 +361,9 @@ static int begin(struct record *rec)
 	if (!r)
 		r = begin_manifest(rec);
 	if (!r && (r = watch_targets(rec)))
-		log_error("cannot watch the targets: %s", strerror(-r));
+		log_error("cannot watch the targets: %s%s", strerror(-r), mend_of(r));
+	if (!r)
+		r = record_spare_check(rec->options->spare_descriptors);
 	if (!r && (r = sampler_synthesize(rec->sampler)) && r != -EINTR)
 		say_io(rec, "write", RECORDING_PERF_DATA, r);
 	if (!r)

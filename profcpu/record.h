@@ -34,6 +34,7 @@ struct record_options {
 			       pids */
 	struct opener *opener; /* borrowed; target processes are held in it as they are seen; may be
 				  NULL */
+	size_t spare_descriptors; /* with fewer left for all else it does not begin; 0: it tries */
 	struct sampler_roots roots; /* for tests */
 	enum sampler_mode mode;     /* for tests */
 };

@@ -76,6 +76,19 @@ stop "$SHARES_PID"
 grep -q '^shares;' with/folded_stacks.out || fail "-p beside a command: the process is not recorded"
 grep -q '^sh;' with/folded_stacks.out && fail "-p beside a command: the command is recorded"
 
+# Descriptors for the events and nothing else: said before anything is recorded, and the limit that is named will do.
+start_shares 60
+"$BUILD/helpers/record_main" -q -p "$SHARES_PID" -d 0.1 -o few >out 2>err || fail "$(cat err)"
+few=$(($(sed -n 's/^descriptors //p' out) + 14))
+rm -r few
+(ulimit -n $few && gives 1 "error: cannot record with a limit of $few open files: .* or more \\(ulimit -n\\)" \
+	"$PROFCPU" collect -q -p "$SHARES_PID" -d 20 -o few) || exit 1
+[ ! -e few ] || fail "something stays behind of a recording without descriptors"
+enough=$(sed -n 's/.*raise it to \([0-9]*\) or more.*/\1/p' err)
+(ulimit -n "$enough" && gives 0 '' "$PROFCPU" collect -q -p "$SHARES_PID" -F 999 -d 0.3 -o few) || exit 1
+at_least "$(share_of few/folded_stacks.out ';work;')" 80 || fail "with the limit that was named names are missing"
+stop "$SHARES_PID"
+
 # Ctrl-C reaches the command too; what was recorded is saved, which is what was asked for.
 for pause in 0.3 0.31 0.32 0.33 0.34; do
 	rm -rf both
