@@ -222,18 +222,20 @@ static int postprocess_open(const struct postprocess_arguments *a, const struct 
 }
 
 static int postprocess_one(const struct postprocess_arguments *a, const struct postprocess_dir *there,
-			   struct outdir *ret_dir)
+			   struct outdir *ret_dir, bool *ret_wrote)
 {
 	struct source source;
 	int status = EXIT_FAILED;
+
+	*ret_wrote = false;
 
 	/* The input is opened before a directory is made for it, so that a wrong one leaves nothing behind. */
 	if (postprocess_open(a, there, ret_dir, &source))
 		return EXIT_FAILED;
 	if (ret_dir->fd >= 0 || !postprocess_out_dir(a, there, &source, ret_dir))
-		status = postprocess_run(&source, source_name(a->input), ret_dir, &a->options);
+		status = postprocess_run(&source, source_name(a->input), ret_dir, &a->options, ret_wrote);
 	/* What was taken in is no recording after all, or could not be made one. */
-	if (status != EXIT_DONE && postprocess_takes_in(a, there, &source) && faccessat(ret_dir->fd, RECORDING_SVG, F_OK, 0))
+	if (!*ret_wrote && ret_dir->fd >= 0 && postprocess_takes_in(a, there, &source))
 		file_remove_below(ret_dir->fd);
 	source_close(&source);
 	return status;
@@ -248,13 +250,14 @@ static int postprocess_main(int argc, char **argv)
 	if (postprocess_parse(argc, argv, &a))
 		return EXIT_USAGE;
 	postprocess_dir_look(a.out, &there);
-	int status = postprocess_one(&a, &there, &dir);
+	bool wrote;
+	int status = postprocess_one(&a, &there, &dir, &wrote);
 
 	if (status != EXIT_DONE && there.fd < 0)
 		outdir_remove_empty(&dir);
 	postprocess_dir_release(&there);
 	/* Damaged input has outputs too. */
-	if (dir.fd >= 0 && !a.options.quiet && (status == EXIT_DONE || !faccessat(dir.fd, RECORDING_SVG, F_OK, 0)))
+	if (wrote && !a.options.quiet)
 		printf("written   %s\n", dir.path);
 	outdir_release(&dir);
 	return command_end(status);

@@ -39,22 +39,23 @@ static void input_judge_data(const struct source *source, const char *name, stru
 			 source->damaged ? "is left" : "it wrote", (unsigned long long)d->samples);
 	}
 	if (d->truncated_at && !result->unfinished) {
-		result->damaged = true;
+		result->data_damaged = true;
 		log_warn("%s is cut at byte %llu; %llu samples before that were read", name,
 			 (unsigned long long)d->truncated_at, (unsigned long long)d->samples);
 	}
 	if (result->data.damaged && !(result->unfinished && d->truncated_at)) {
-		result->damaged = true;
+		result->data_damaged = true;
 		log_warn("%s is damaged at byte %llu (%s); %llu samples before that were read", name,
 			 (unsigned long long)result->data.error.offset,
 			 result->data.error.what ? result->data.error.what : "unreadable",
 			 (unsigned long long)d->samples);
 	}
 	if (d->damaged) {
-		result->damaged = true;
+		result->data_damaged = true;
 		log_warn("%s: %llu records do not fit their size and were skipped", name,
 			 (unsigned long long)d->damaged);
 	}
+	result->damaged |= result->data_damaged;
 }
 
 /* Paths and PIDs of another machine say nothing here. */

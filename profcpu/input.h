@@ -24,6 +24,7 @@ struct input_options {
 struct input_result {
 	enum source_kind kind;
 	bool damaged; /* something was cut or damaged, what is readable was loaded; was said by log_warn */
+	bool data_damaged; /* of that, what stands in perf.data itself */
 	bool unfinished; /* the recorder was stopped hard (kill -9, power cut); all that it wrote was loaded; was said */
 	struct ingest_result data; /* zero for text */
 	struct script_text_stats text; /* zero for others */

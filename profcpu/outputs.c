@@ -117,7 +117,7 @@ static int outputs_archive(const struct outputs_options *options, bool svg, bool
 	return r;
 }
 
-int outputs_write(struct profile *profile, const struct outputs_options *options)
+int outputs_write(struct profile *profile, const struct outputs_options *options, bool *ret_any)
 {
 	int r = outputs_file(profile, options, RECORDING_SVG, REPLACE_PUBLIC, outputs_svg);
 	int folded = outputs_file(profile, options, RECORDING_FOLDED, REPLACE_PUBLIC, outputs_folded);
@@ -126,5 +126,6 @@ int outputs_write(struct profile *profile, const struct outputs_options *options
 
 	int archive = options->archive ? outputs_archive(options, !r, !folded, !script) : 0;
 
+	*ret_any = !r || !folded || (options->script && !script) || (options->archive && !archive);
 	return r ? r : folded ? folded : script ? script : archive;
 }

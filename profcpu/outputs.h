@@ -20,8 +20,8 @@ struct outputs_options {
 
 /*
  * Writes them, the picture first, each whole or not at all. One that cannot be written is said by log_error and does not
- * keep the others from being written. 0, or the first error.
+ * keep the others from being written. 0, or the first error. *ret_any: whether one was written.
  */
-int outputs_write(struct profile *profile, const struct outputs_options *options);
+int outputs_write(struct profile *profile, const struct outputs_options *options, bool *ret_any);
 
 #endif

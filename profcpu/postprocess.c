@@ -138,14 +138,24 @@ static int postprocess_report(struct profile *profile, const struct input_result
 	return r;
 }
 
+/* What an archive holds that was made before perf.data was damaged cannot be made again. */
+static bool postprocess_keeps_archive(const struct outdir *dir, const struct input_result *result)
+{
+	if (!result->data_damaged || faccessat(dir->fd, RECORDING_ARCHIVE, F_OK, AT_SYMLINK_NOFOLLOW))
+		return false;
+	log_note("%s/%s stays as it is, as it may hold what %s has lost: `profcpu postprocess -o NEW-DIR %s/%s`", dir->path,
+		 RECORDING_ARCHIVE, RECORDING_PERF_DATA, dir->path, RECORDING_ARCHIVE);
+	return true;
+}
+
 static int postprocess_outputs(struct source *source, struct profile *profile, const struct outdir *dir,
-			       struct input_result *result, const struct postprocess_options *options)
+			       struct input_result *result, const struct postprocess_options *options, bool *ret_wrote)
 {
 	bool in_place = postprocess_in_place(source, dir->fd);
 	struct outputs_options outputs = {.dir = dir->path,
 					  .dir_fd = dir->fd,
 					  .title = postprocess_title(source, options),
-					  .archive = in_place,
+					  .archive = in_place && !postprocess_keeps_archive(dir, result),
 					  .script = true};
 
 	if (result->kind == SOURCE_TEXT && result->text.first_event != PROFILE_NONE)
@@ -159,14 +169,14 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 		postprocess_repair(source, dir->path, profile);
 	if (in_place)
 		postprocess_manifest(source, dir->path, result);
-	int r = outputs_write(profile, &outputs);
+	int r = outputs_write(profile, &outputs, ret_wrote);
 	int reported = options->quiet ? 0 : postprocess_report(profile, result);
 
 	return r ? r : reported;
 }
 
 int postprocess_run(struct source *source, const char *name, const struct outdir *dir,
-		    const struct postprocess_options *options)
+		    const struct postprocess_options *options, bool *ret_wrote)
 {
 	AUTO_CLOSE int store_fd = -1;
 	struct input_options input = options->input;
@@ -181,6 +191,7 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 		input.ret_manifest = &source->manifest;
 	int r = profile_new(&profile);
 
+	*ret_wrote = false;
 	if (r)
 		log_error("out of memory%s", mend_of(r));
 	else
@@ -194,7 +205,7 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 	if (!r)
 		postprocess_say_unread(dir->path, input.offline, &result.data.unread);
 	if (!r)
-		r = postprocess_outputs(source, profile, dir, &result, options);
+		r = postprocess_outputs(source, profile, dir, &result, options, ret_wrote);
 	profile_free(profile);
 	return r || result.damaged ? EXIT_FAILED : EXIT_DONE;
 }

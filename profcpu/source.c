@@ -167,6 +167,18 @@ static const char *source_mend(int error)
 	return error == -EACCES ? "; recordings are for their owner alone: run profcpu as that user or as root" : "";
 }
 
+static int source_check_size(const struct source *s, const char *path)
+{
+	bool archive = !faccessat(s->dir_fd, RECORDING_ARCHIVE, F_OK, AT_SYMLINK_NOFOLLOW);
+	struct stat st;
+
+	if (fstat(s->fd, &st) || st.st_size)
+		return 0;
+	log_error("cannot read %s/%s: it is empty%s", path, RECORDING_PERF_DATA,
+		  archive ? "; what it held may be in " RECORDING_ARCHIVE " beside it" : "");
+	return -EBADMSG;
+}
+
 /* Opens what a recording's directory holds. */
 static int source_open_recording(const char *path, struct source *s)
 {
@@ -183,6 +195,9 @@ static int source_open_recording(const char *path, struct source *s)
 			  r == -EINVAL ? "it is not a regular file" : strerror(-r));
 		return r;
 	}
+	r = source_check_size(s, path);
+	if (r)
+		return r;
 	s->store_fd = openat(s->dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = recording_manifest_read(s->dir_fd, &s->manifest, &err);
 

@@ -107,6 +107,33 @@ cp alone.data bare/perf.data
 "$PROFCPU" fold bare/prof.tar.gz | cmp - bare/folded_stacks.out || fail "its archive holds something else"
 grep -q '"format": 1' bare/manifest.json || fail "it got no manifest"
 
+# From a perf.data that was damaged nothing replaces the archive, which may be of before; and what was not written is not said
+# to be.
+cp -r one hurt
+cp one/prof.tar.gz whole.tar.gz
+truncate -s "$(($(stat -c %s one/perf.data) * 6 / 10))" hurt/perf.data
+status=0
+"$PROFCPU" postprocess hurt >out 2>err || status=$?
+[ "$status" = 1 ] || fail "a cut perf.data: exit $status"
+cmp hurt/prof.tar.gz whole.tar.gz || fail "the archive of the whole recording is lost"
+grep -q 'hurt/prof.tar.gz stays as it is.*postprocess -o NEW-DIR hurt/prof.tar.gz' err || fail "$(cat err)"
+grep -q '^written   hurt$' out || fail "$(cat out)"
+"$PROFCPU" postprocess -q -o healed hurt/prof.tar.gz || fail "the archive beside a cut perf.data: exit $?"
+cmp healed/folded_stacks.out one/folded_stacks.out || fail "the archive beside a cut perf.data has other stacks"
+rm hurt/prof.tar.gz
+"$PROFCPU" postprocess -q hurt 2>err
+[ -s hurt/prof.tar.gz ] || fail "no archive of what is left"
+cp whole.tar.gz hurt/prof.tar.gz
+: >hurt/perf.data
+ls -l --time-style=full-iso hurt >before
+refuses "$PROFCPU" postprocess hurt
+grep -q 'cannot read hurt/perf.data: it is empty; what it held may be in prof.tar.gz beside it' "$T/refused" || fail "$(cat "$T/refused")"
+grep written "$T/refused.out" && fail "nothing was written"
+ls -l --time-style=full-iso hurt | cmp - before || fail "something was written"
+printf 'PERFILE2 and no more' >hurt/perf.data
+refuses "$PROFCPU" postprocess hurt
+grep written "$T/refused.out" && fail "nothing was written"
+
 # Names of what cannot be read are missing for that time only, whatever else is done with the recording meanwhile.
 says() { # complete|incomplete DIR
 	local complete=false
