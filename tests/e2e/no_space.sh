@@ -72,7 +72,8 @@ cp "$T/good/prof.tar.gz" "$T/archive"
 needs=$(($(cat "$T/good/perf.data" "$T/good/symbols/names" "$T/good/flamegraph.svg" "$T/good/folded_stacks.out" | wc -c) / 1024 + 40))
 [ "$(($(stat -c %s "$T/good/perf_script.out") / 1024))" -gt $((needs / 4)) ] || fail "the text of the samples is small"
 for size in $((needs + needs / 4)) 40; do
-	mount -o "remount,size=${size}k" "$T/small" && rm -f "$T/small/ballast" || fail "remount"
+	rm -f "$T/small/ballast"
+	mount -o "remount,size=${size}k" "$T/small" || fail "remount"
 	survives "$PROFCPU" postprocess "$T/archive" -o "$T/small/rec"
 	[ "$SURVIVED" = 1 ] || fail "exit $SURVIVED of an archive that does not fit"
 	if [ "$size" = 40 ]; then
