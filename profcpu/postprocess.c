@@ -83,16 +83,27 @@ static void postprocess_take_times(struct recording_manifest *m, struct profile 
 	m->duration_ns = span.last_ns - span.first_ns;
 }
 
-/* Gives a killed recorder's perf.data its sizes, so that perf opens it too, and marks the recording finished. */
-static void postprocess_repair(struct source *source, const char *dir, struct profile *profile)
+/*
+ * Gives a killed recorder's perf.data its sizes, so that perf opens it too, and marks the recording finished. What another
+ * program recorded is not changed.
+ */
+static void postprocess_repair(struct source *source, const char *dir, struct profile *profile, bool quiet)
 {
 	struct postprocess_span span = {0};
+	struct parse_error err = {0};
+
+	if (!perfdata_is_ours(source->fd)) {
+		if (!quiet)
+			log_note("%s/%s was not recorded by profcpu and stays as it is: perf may refuse it, profcpu does not", dir,
+				 RECORDING_PERF_DATA);
+		return;
+	}
 	AUTO_CLOSE int fd = openat(source->dir_fd, RECORDING_PERF_DATA, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	int r = fd < 0 ? -errno : perfdata_repair(fd, NULL, NULL);
+	int r = fd < 0 ? -errno : perfdata_repair(fd, NULL, &err);
 
 	if (r) {
-		log_warn("cannot repair %s/%s: %s; perf may refuse it, profcpu does not", dir, RECORDING_PERF_DATA,
-			 strerror(-r));
+		log_warn("cannot repair %s/%s: %s%s%s%s; perf may refuse it, profcpu does not", dir, RECORDING_PERF_DATA,
+			 err.what ? err.what : "", err.what ? ": " : "", strerror(-r), mend_of(r));
 		return;
 	}
 	if (!source->has_manifest)
@@ -166,7 +177,7 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 			 result->damaged ? "what is left of the recording holds none"
 					 : "the target did not run on a CPU while it was recorded, or the event did not happen in it");
 	if (in_place && result->unfinished)
-		postprocess_repair(source, dir->path, profile);
+		postprocess_repair(source, dir->path, profile, options->quiet);
 	if (in_place)
 		postprocess_manifest(source, dir->path, result);
 	int r = outputs_write(profile, &outputs, ret_wrote);

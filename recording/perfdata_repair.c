@@ -58,6 +58,14 @@ static int read_preface(int fd, uint64_t data_offset, struct perfdata_features *
 	return 0;
 }
 
+bool perfdata_is_ours(int fd)
+{
+	struct perfdata_file_header header;
+	struct perfdata_features f = {0};
+
+	return !read_header(fd, &header, NULL) && !read_preface(fd, header.data.offset, &f, NULL);
+}
+
 struct walk {
 	uint64_t end; /* behind the last whole record, before the mark of the end */
 	bool marked;  /* the mark is there: what follows is no record */

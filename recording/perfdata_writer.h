@@ -20,6 +20,7 @@
 #include "recording/perfdata.h"
 
 #include <linux/perf_event.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -88,6 +89,9 @@ void perfdata_writer_free(struct perfdata_writer *w);
  */
 int perfdata_set_build_ids(int fd, const struct perfdata_build_id_entry *entries, size_t n,
 			   struct parse_error *err);
+
+/* Whether our writer began this file, which is finished or not; of others nothing is known how their end is to be written. */
+bool perfdata_is_ours(int fd);
 
 /*
  * Finishes a file whose recorder was killed: cuts an incomplete last record off, writes the

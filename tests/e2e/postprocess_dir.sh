@@ -185,3 +185,16 @@ rm -r later/symbols
 "$PROFCPU" postprocess -q --offline later 2>err || fail "without symbols/: exit $?"
 grep -q 'later has no names in symbols/' err || fail "without symbols/: $(cat err)"
 says incomplete later
+
+# What a killed `perf record` left is read to its end, and stays as it is: how perf ends its files is not known to us.
+mkdir foreign
+foreign=$TESTS/golden/perf/6.1-g/perf.data
+read -r offset size < <(od -A n -t u8 -j 40 -N 16 "$foreign")
+head -c $((offset + size)) "$foreign" >foreign/perf.data
+head -c 8 /dev/zero | dd of=foreign/perf.data bs=1 seek=48 conv=notrunc status=none
+cp foreign/perf.data unfinished
+"$PROFCPU" postprocess foreign >out 2>err || fail "an unfinished perf.data of perf: exit $?: $(cat err)"
+grep -qE 'was not finished by its recorder; taking all that it wrote \([1-9][0-9]* samples\)' err || fail "unfinished: $(cat err)"
+grep -q '^profcpu: foreign/perf.data was not recorded by profcpu and stays as it is' err || fail "unfinished: $(cat err)"
+grep -q "cannot repair" err && fail "tried to repair what is not ours: $(cat err)"
+cmp foreign/perf.data unfinished || fail "a perf.data of perf was changed"

@@ -202,6 +202,7 @@ static void any_prefix_can_be_read_and_repaired(void **state)
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(file_pread_all(fd, &header, sizeof(header), 0), 0);
 	assert_int_equal(header.data.size, 0);
+	assert_true(perfdata_is_ours(fd));
 	AUTO_FREE char *all = malloc((size_t)st.st_size);
 
 	assert_int_equal(file_pread_all(fd, all, (size_t)st.st_size, 0), 0);
@@ -310,6 +311,7 @@ static void what_is_not_ours_is_not_repaired(void **state)
 
 	AUTO_CLOSE int empty = memory_file();
 	assert_int_equal(perfdata_repair(empty, NULL, &err), -EBADMSG);
+	assert_false(perfdata_is_ours(empty));
 	assert_non_null(err.what);
 	AUTO_CLOSE int other = memory_file();
 	struct perfdata_file_header h = {
@@ -319,6 +321,7 @@ static void what_is_not_ours_is_not_repaired(void **state)
 	assert_int_equal(file_write_all(other, &h, sizeof(h)), 0);
 	assert_int_equal(file_write_all(other, zeros, sizeof(zeros)), 0);
 	assert_int_equal(perfdata_repair(other, NULL, &err), -EBADMSG);
+	assert_false(perfdata_is_ours(other));
 	assert_int_equal(perfdata_set_build_ids(other, NULL, 0, &err), -EBADMSG);
 }
 
