@@ -67,6 +67,14 @@ static bool input_recorded_here(const struct source *source)
 	       !strcmp(source->manifest.host, here.nodename);
 }
 
+/* When the recording ended; 0: not known. */
+static uint64_t input_recorded_until(const struct source *source)
+{
+	const struct recording_manifest *m = &source->manifest;
+
+	return source->has_manifest && m->start_realtime_ns && m->duration_ns ? m->start_realtime_ns + m->duration_ns : 0;
+}
+
 static int input_load_data(struct source *source, const char *name, const struct input_options *options,
 			   struct profile *profile, struct input_result *result)
 {
@@ -79,6 +87,7 @@ static int input_load_data(struct source *source, const char *name, const struct
 		.symbols = {.store_dir_fd = source->store_fd,
 			    .opener = options->opener ? options->opener : own,
 			    .offline = options->offline,
+			    .recorded_until_ns = input_recorded_until(source),
 			    .recorded_here = input_recorded_here(source),
 			    .raw_names = options->raw_names,
 			    .mangled = options->mangled,

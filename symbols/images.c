@@ -16,8 +16,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
 
 #define IMAGES_VDSO_BYTES_MAX ((size_t)256 << 10)
+#define IMAGES_LATER_S 2 /* by which clocks may be apart */
 
 /* What is needed to find an image's source, and the source once it was looked for. */
 struct images_source {
@@ -362,8 +365,27 @@ static int images_open_left_perfmap(int32_t pid, int *ret_fd)
 	return 0;
 }
 
+/* Whether a process has its PID since after the recording, so that what it wrote is of another program. */
+static bool images_is_later(const struct images *im, int32_t pid)
+{
+	struct opener_process process;
+	struct timespec real, boot;
+	long ticks_hz = sysconf(_SC_CLK_TCK);
+	int root;
+
+	if (!im->opener || !im->options.recorded_until_ns || ticks_hz <= 0 || opener_root(im->opener, pid, &root) == -ESRCH ||
+	    opener_process(im->opener, pid, &process) || clock_gettime(CLOCK_REALTIME, &real) ||
+	    clock_gettime(CLOCK_BOOTTIME, &boot))
+		return false;
+	double up = (double)boot.tv_sec - (double)process.start_ticks / (double)ticks_hz;
+
+	return (double)real.tv_sec - up > (double)im->options.recorded_until_ns / 1e9 + IMAGES_LATER_S;
+}
+
 static int images_open_perfmap(const struct images *im, int32_t pid, int *ret_fd)
 {
+	if (images_is_later(im, pid))
+		return -ESTALE;
 	int r = im->opener ? opener_perfmap(im->opener, pid, PERFMAP_BYTES_MAX, ret_fd) : -ESRCH;
 
 	return r == -ESRCH ? images_open_left_perfmap(pid, ret_fd) : r;

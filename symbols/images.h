@@ -28,6 +28,7 @@ struct images_stats {
 
 struct images_options {
 	bool keep_answers; /* each answer is put into answers, for a store */
+	uint64_t recorded_until_ns; /* struct symbolizer_options */
 	bool no_bounds; /* functions without a name are not asked for */
 };
 

@@ -93,7 +93,8 @@ static int symbolizer_init(struct symbolizer *s)
 		r = images_new(&s->answers, &s->kernel,
 			       s->options.offline || s->from_store ? NULL : s->options.opener,
 			       &(struct images_options){.keep_answers = s->options.keep_answers,
-							.no_bounds = s->options.perf_names_only},
+							.no_bounds = s->options.perf_names_only,
+							.recorded_until_ns = s->options.recorded_until_ns},
 			       &s->images);
 	return r;
 }

@@ -22,6 +22,7 @@ struct symbolizer_options {
 	bool recorded_here; /* this is the machine of the recording, so that its paths and PIDs mean the same */
 	/* The door to this machine's processes; NULL: only files by path, in our own root. Borrowed. */
 	struct opener *opener;
+	uint64_t recorded_until_ns; /* CLOCK_REALTIME: who began after that is no process of the recording; 0: not known */
 	bool offline; /* never look at this machine's files and processes, only at the store */
 	bool raw_names; /* full names of managed methods as the runtime spells them */
 	bool mangled; /* full names of native functions mangled */

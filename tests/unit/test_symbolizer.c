@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -364,6 +365,33 @@ static void a_perf_map_that_could_not_be_read_is_tried_until_it_can(void **state
 	assert_true(symbolizer_from_store(f->s));
 }
 
+static void a_process_that_began_after_the_recording_names_nothing_in_it(void **state)
+{
+	static const uint64_t ends[] = {1, UINT64_MAX, 0};
+	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x7f1000000010};
+	struct fixture *f = *state;
+	struct opener *opener;
+	char perfmap[64];
+
+	snprintf(perfmap, sizeof(perfmap), "/tmp/perf-%d.map", getpid());
+	write_text(AT_FDCWD, perfmap, "7f1000000000 100 ours\n");
+	assert_int_equal(opener_new(&opener), 0);
+	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
+		struct symbolizer_options options = {.store_dir_fd = -1, .opener = opener, .recorded_until_ns = ends[i]};
+		struct symbolizer_unread left;
+
+		symbolizer_free(f->s);
+		f->s = NULL;
+		assert_int_equal(symbolizer_new(f->profile, &options, &f->s), 0);
+		map(f, getpid(), 0x7f1000000000, 0, 0, "//anon");
+		check_stack(f, sample(f, getpid(), getpid(), chain, ARRAY_LEN(chain), NULL), false, i ? "ours" : "-");
+		symbolizer_unread(f->s, &left);
+		assert_int_equal(left.sources, !i);
+	}
+	opener_free(opener);
+	unlink(perfmap);
+}
+
 static void the_audit_weighs_frames_by_samples(void **state)
 {
 	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x401018, 0x401064};
@@ -407,6 +435,7 @@ int main(void)
 		TEST(damaged_callchains_are_given_up),
 		TEST(code_that_the_kernel_makes_has_its_record_s_name),
 		TEST(a_perf_map_that_could_not_be_read_is_tried_until_it_can),
+		TEST(a_process_that_began_after_the_recording_names_nothing_in_it),
 		TEST(the_audit_weighs_frames_by_samples),
 	};
 
