@@ -477,16 +477,18 @@ static void say_cpus(const struct record *rec, const struct sampler_stats *s)
 /* Why samples are missing, for now and, in the manifest, for later. */
 static void say_early_end(struct record *rec)
 {
-	double passed = (double)rec->result->duration_ns / (double)NS_PER_S, whole = (double)rec->options->duration_ns / (double)NS_PER_S;
+	double passed = (double)rec->result->duration_ns / (double)NS_PER_S,
+	       whole = (double)rec->options->duration_ns / (double)NS_PER_S;
 	char after[64];
 	int n = snprintf(after, sizeof(after), "after %.2f ", passed);
 
 	if (rec->options->duration_ns)
 		n += snprintf(after + n, sizeof(after) - (size_t)n, "of %.6g ", whole);
 	snprintf(after + n, sizeof(after) - (size_t)n, "s");
-	log_error("cannot go on writing %s/" RECORDING_PERF_DATA " %s: %s%s", rec->options->dir, after, strerror(-rec->error),
-		  mend_of(rec->error));
-	if (asprintf(&rec->manifest.damage, "the recording ended %s: %s", after, strerror(-rec->error)) < 0)
+	log_error("cannot go on writing %s/" RECORDING_PERF_DATA " %s: %s%s", rec->options->dir,
+		  after, strerror(-rec->error), mend_of(rec->error));
+	if (asprintf(&rec->manifest.damage, "the recording ended %s: %s", after,
+		     strerror(-rec->error)) < 0)
 		rec->manifest.damage = NULL;
 }
 

@@ -66,11 +66,12 @@ struct record_result {
 
 /*
  * Records until the duration is over, the targets have ended or SIGINT, SIGTERM or SIGHUP came (a
- * second SIGINT or SIGTERM quits the process at once, with what is on disk by then and a line on stderr that says where,
- * also after this has returned). Messages go through log_error,
- * log_warn and log_note. 0; or -errno, said by log_error (-EINTR: a signal while recording began,
- * nothing was kept): ret_result->started tells whether there is something to post-process. Blocks these signals while it runs and gives the signal mask back
- * as it was; SIGPIPE and SIGXFSZ are ignored from then on, and SIGHUP after one came.
+ * second SIGINT or SIGTERM quits the process at once, with what is on disk by then and a line on
+ * stderr that says where, also after this has returned). Messages go through log_error, log_warn
+ * and log_note. 0; or -errno, said by log_error (-EINTR: a signal while recording began, nothing
+ * was kept): ret_result->started tells whether there is something to post-process. Blocks these
+ * signals while it runs and gives the signal mask back as it was; SIGPIPE and SIGXFSZ are ignored
+ * from then on, and SIGHUP after one came.
  */
 int record_run(const struct record_options *options, struct record_result *ret_result);
 

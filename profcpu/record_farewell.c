@@ -32,7 +32,8 @@ void record_farewell_set(const char *dir)
 	struct sigaction act = {.sa_handler = farewell_say}, old;
 	/* A terminal shows ^C in the line. */
 	int n = snprintf(farewell.text, sizeof(farewell.text),
-			 "%sprofcpu: what was recorded is in %s; `profcpu postprocess %s` makes the outputs of it\n",
+			 "%sprofcpu: what was recorded is in %s; `profcpu postprocess %s` makes "
+			 "the outputs of it\n",
 			 isatty(STDERR_FILENO) ? "\n" : "", dir, dir);
 
 	if (n < 0 || (size_t)n >= sizeof(farewell.text))

@@ -36,8 +36,9 @@ int record_spare_check(size_t wanted)
 	if (spare == wanted)
 		return 0;
 	(void)getrlimit(RLIMIT_NOFILE, &limit);
-	log_error("cannot record with a limit of %llu open files: the events leave %zu for all else; raise it to %llu or more "
-		  "(ulimit -n)",
-		  (unsigned long long)limit.rlim_cur, spare, (unsigned long long)limit.rlim_cur + wanted - spare);
+	log_error("cannot record with a limit of %llu open files: the events leave %zu for all "
+		  "else; raise it to %llu or more (ulimit -n)",
+		  (unsigned long long)limit.rlim_cur, spare,
+		  (unsigned long long)limit.rlim_cur + wanted - spare);
 	return -EMFILE;
 }

@@ -4,7 +4,8 @@
 
 #include <stddef.h>
 
-/* Whether so many descriptors can still be opened. 0; -EMFILE, said by log_error with the limit that would do. */
+/* Whether so many descriptors can still be opened. 0; -EMFILE, said by log_error with the limit
+ * that would do. */
 int record_spare_check(size_t wanted);
 
 #endif

@@ -78,8 +78,9 @@ enum perfdata_user_type {
 };
 
 /*
- * misc of the FINISHED_ROUND that profcpu writes last of the data: what follows it is no record, also where the header does not
- * say so yet because the recorder was killed in between. perf does not look at it.
+ * misc of the FINISHED_ROUND that profcpu writes last of the data: what follows it is no record,
+ * also where the header does not say so yet because the recorder was killed in between. perf does
+ * not look at it.
  */
 #define PERFDATA_MISC_LAST_ROUND 0x5046
 

@@ -225,7 +225,8 @@ static int perfdata_input_stored(struct perfdata *d, struct perfdata_raw *raw)
 	size = h.size;
 	if (h.type == PERFDATA_RECORD_COMPRESSED2)
 		r = perfdata_compressed2_sizes(d, &size, &payload);
-	else if (h.type == PERFDATA_RECORD_FINISHED_ROUND && h.misc == PERFDATA_MISC_LAST_ROUND && d->stats.unfinished)
+	else if (h.type == PERFDATA_RECORD_FINISHED_ROUND && h.misc == PERFDATA_MISC_LAST_ROUND &&
+		 d->stats.unfinished)
 		return perfdata_input_leave(in);
 	else if (size < sizeof(h) && d->stats.unfinished && !h.type && !h.misc && !size)
 		r = 0; /* a file system that had the length on disk, but not yet the content */

@@ -101,7 +101,8 @@ static size_t walk_buffer(struct walk *walk, const unsigned char *buf, size_t le
 		}
 		if (h.size > len - pos)
 			break;
-		if (h.type == PERFDATA_RECORD_FINISHED_ROUND && h.misc == PERFDATA_MISC_LAST_ROUND) {
+		if (h.type == PERFDATA_RECORD_FINISHED_ROUND &&
+		    h.misc == PERFDATA_MISC_LAST_ROUND) {
 			*stop = walk->marked = true;
 			break;
 		}
@@ -148,8 +149,8 @@ static size_t find_time(int fd, const struct perfdata_file_header *header)
 	       (attr.sample_type & PERF_SAMPLE_IDENTIFIER ? sizeof(uint64_t) : 0);
 }
 
-/* Ends the file behind the last whole record before limit. *ret_cut: bytes of records before limit that are
- * given up. */
+/* Ends the file behind the last whole record before limit. *ret_cut: bytes of records before limit
+ * that are given up. */
 static int end_at(int fd, struct perfdata_file_header *header, struct perfdata_features *f,
 		  uint64_t limit, uint64_t *ret_end, uint64_t *ret_cut)
 {

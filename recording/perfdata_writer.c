@@ -231,7 +231,8 @@ int perfdata_write_end(int fd, struct perfdata_file_header *header, struct perfd
 	size_t count = 0;
 	int r;
 
-	/* Before anything that is no record. So there is also always a record: size 0 means that the recorder was killed. */
+	/* Before anything that is no record. So there is also always a record: size 0 means that
+	 * the recorder was killed. */
 	outbuf_put(&out, &last_round, sizeof(last_round));
 	data_end += sizeof(last_round);
 	perfdata_feature_set(f, PERFDATA_SAMPLE_TIME, 0, sizeof(times));

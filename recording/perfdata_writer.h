@@ -6,8 +6,8 @@
  *   header | attrs | ids | content of features | PREFACE: table of these features | data | table of
  * features | late features
  *
- * The data end with a FINISHED_ROUND with misc PERFDATA_MISC_LAST_ROUND, by which the reader and the repair tell records from
- * the table while the header does not say yet where the data end.
+ * The data end with a FINISHED_ROUND with misc PERFDATA_MISC_LAST_ROUND, by which the reader and
+ * the repair tell records from the table while the header does not say yet where the data end.
  *
  * perf finds features only by the table behind the data, which perfdata_writer_finish or
  * perfdata_repair writes; the preface holds the same table for the repair of a recording that was
@@ -90,7 +90,8 @@ void perfdata_writer_free(struct perfdata_writer *w);
 int perfdata_set_build_ids(int fd, const struct perfdata_build_id_entry *entries, size_t n,
 			   struct parse_error *err);
 
-/* Whether our writer began this file, which is finished or not; of others nothing is known how their end is to be written. */
+/* Whether our writer began this file, which is finished or not; of others nothing is known how
+ * their end is to be written. */
 bool perfdata_is_ours(int fd);
 
 /*

@@ -42,13 +42,14 @@ static const struct field {
 
 bool recording_is_public(const char *name)
 {
-	return !strcmp(name, RECORDING_MANIFEST) || !strcmp(name, RECORDING_SVG) || !strcmp(name, RECORDING_FOLDED);
+	return !strcmp(name, RECORDING_MANIFEST) || !strcmp(name, RECORDING_SVG) ||
+	       !strcmp(name, RECORDING_FOLDED);
 }
 
 bool recording_is_output(const char *name)
 {
-	return !strcmp(name, RECORDING_SVG) || !strcmp(name, RECORDING_FOLDED) || !strcmp(name, RECORDING_SCRIPT) ||
-	       !strcmp(name, RECORDING_ARCHIVE);
+	return !strcmp(name, RECORDING_SVG) || !strcmp(name, RECORDING_FOLDED) ||
+	       !strcmp(name, RECORDING_SCRIPT) || !strcmp(name, RECORDING_ARCHIVE);
 }
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
@@ -96,7 +97,8 @@ static void write_fields(struct outbuf *out, const struct recording_manifest *m)
 	outbuf_str(out, "}\n");
 }
 
-/* One that is only begun says nothing that could be lost; the rings fill while a disk is waited for. */
+/* One that is only begun says nothing that could be lost; the rings fill while a disk is waited
+ * for. */
 static int write_anew(int dir_fd, const struct outbuf *text, bool durably)
 {
 	struct replace file;
@@ -114,12 +116,14 @@ static int write_anew(int dir_fd, const struct outbuf *text, bool durably)
 /* Over our own older one, where that takes no room more. False: it is as it was. */
 static bool write_over(int dir_fd, const struct outbuf *text)
 {
-	AUTO_CLOSE int fd = openat(dir_fd, RECORDING_MANIFEST, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	AUTO_CLOSE int fd =
+		openat(dir_fd, RECORDING_MANIFEST, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat st;
 
-	return fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_uid == geteuid() &&
-	       text->len <= (uint64_t)st.st_blocks * 512 && !file_pwrite_all(fd, text->data, text->len, 0) &&
-	       !ftruncate(fd, (off_t)text->len) && !file_sync(fd);
+	return fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+	       st.st_uid == geteuid() && text->len <= (uint64_t)st.st_blocks * 512 &&
+	       !file_pwrite_all(fd, text->data, text->len, 0) && !ftruncate(fd, (off_t)text->len) &&
+	       !file_sync(fd);
 }
 
 int recording_manifest_write(int dir_fd, const struct recording_manifest *m)
@@ -129,7 +133,8 @@ int recording_manifest_write(int dir_fd, const struct recording_manifest *m)
 	write_fields(&text, m);
 	int r = text.error ? text.error : write_anew(dir_fd, &text, m->finished);
 
-	/* A full disk has no room for a second file, but that the recording ended for it is to be known later. */
+	/* A full disk has no room for a second file, but that the recording ended for it is to be
+	 * known later. */
 	if ((r == -ENOSPC || r == -EDQUOT) && write_over(dir_fd, &text))
 		r = 0;
 	(void)outbuf_close(&text);

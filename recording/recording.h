@@ -25,7 +25,8 @@
 #define RECORDING_SCRIPT "perf_script.out"
 #define RECORDING_ARCHIVE "prof.tar.gz"
 
-/* Whether a file of this name holds no address, so that it follows the umask; all else is its owner's alone. */
+/* Whether a file of this name holds no address, so that it follows the umask; all else is its
+ * owner's alone. */
 bool recording_is_public(const char *name);
 
 /* Whether a file of this name is derived: made again by each post-processing. */
@@ -38,16 +39,16 @@ struct recording_manifest {
 	char *host, *os_release, *arch;
 	char *target; /* what was profiled, in words; program names only, never arguments */
 	char *event; /* "cpu-clock" */
-	char *damage; /* what of the recording is missing since it could not be written to its end, or came out of a damaged archive,
-		       * in words; NULL or "": nothing */
+	char *damage; /* what of the recording is missing since it could not be written to its end,
+		       * or came out of a damaged archive, in words; NULL or "": nothing */
 	uint32_t freq_hz;
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns; /* duration 0 until finished */
 	bool finished; /* the recorder came to its end */
 	bool symbols_complete; /* symbols/ names everything that could be named where it was recorded */
 };
 
-/* Writes dir/manifest.json by a temporary file and rename, on a full disk over the one that is there; that of a finished
- * recording is on the disk then. 0 or -errno. */
+/* Writes dir/manifest.json by a temporary file and rename, on a full disk over the one that is
+ * there; that of a finished recording is on the disk then. 0 or -errno. */
 int recording_manifest_write(int dir_fd, const struct recording_manifest *m);
 
 /* 0; -ENOENT (no manifest: a bare perf.data directory); -EBADMSG; -ENOTSUP (a newer format); -errno. */
