@@ -77,5 +77,8 @@ echo "a limit of sizes"
 status=0
 (ulimit -f 2000 && exec "$PROFCPU" collect -F 20000 -a -d 20 -o limited) >out 2>"$T/err" || status=$?
 [ "$status" = 1 ] || fail "over the limit: exit $status"
-grep -q 'perf.data: File too large; raise the limit' "$T/err" || fail "$(cat "$T/err")"
-"$PROFCPU" fold limited >folded 2>"$T/err" && [ -s folded ] || fail "what was written until then cannot be opened: $(cat "$T/err")"
+grep -q 'perf.data after [0-9.]* of 20 s: File too large; raise the limit' "$T/err" || fail "$(cat "$T/err")"
+status=0
+"$PROFCPU" fold limited >folded 2>"$T/err" || status=$?
+[ "$status" = 1 ] && grep -q 'limited is not whole: the recording ended after' "$T/err" || fail "as if it were whole: exit $status: $(cat "$T/err")"
+[ -s folded ] || fail "what was written until then cannot be opened: $(cat "$T/err")"
