@@ -6,12 +6,35 @@
 #include <errno.h>
 #include <string.h>
 
-/* One state of an address space, sorted by start, without overlaps. Written only while it has one owner. */
+/* How many maps are moved at most for a new one: most address spaces are one block. */
+#define PROCESS_BLOCK_MAPS 1024
+/* What a map leaves of the only one below it: a part before it, itself and a part after it. */
+#define PROCESS_MAPS_PER_CHANGE 3
+
+struct process_block {
+	VEC(struct process_map) maps;
+};
+
+/* One state of an address space, sorted by start, without overlaps. Written only while it has one
+ * owner. It has a block always, and an empty one only while nothing is mapped. */
 struct process_maps {
 	uint32_t refs;
 	uint32_t generation;
 	bool asked_unmapped; /* somebody was told that an address is not mapped: a new map may change that */
-	VEC(struct process_map) maps;
+	size_t n;
+	VEC(struct process_block) blocks;
+};
+
+/* Where a map is; behind the last one: the last block and its length. */
+struct process_maps_place {
+	size_t block, index;
+};
+
+/* The maps that a new one is laid over. */
+struct process_covered {
+	struct process_maps_place first, end;
+	size_t n;
+	const struct process_map *last; /* NULL: none */
 };
 
 struct process_space {
@@ -56,7 +79,9 @@ static void process_maps_put(struct process_maps *m)
 {
 	if (!m || --m->refs)
 		return;
-	vec_free(&m->maps);
+	for (size_t i = 0; i < m->blocks.len; i++)
+		vec_free(&m->blocks.v[i].maps);
+	vec_free(&m->blocks);
 	free(m);
 }
 
@@ -246,20 +271,104 @@ void processes_exit(struct processes *p, int32_t tid)
 		process_space_ended(p, t->space);
 }
 
-/* The index of the first map that ends after addr. */
-static size_t process_maps_at(const struct process_maps *m, uint64_t addr)
+/* The first of n sorted maps that ends after addr; maps + n: none. */
+static inline struct process_map *process_map_search(struct process_map *maps, size_t n,
+						     uint64_t addr)
 {
-	size_t low = 0, high = m->maps.len;
+	while (n) {
+		struct process_map *mid = maps + n / 2;
+
+		if (mid->end <= addr) {
+			maps = mid + 1;
+			n--;
+		}
+		n /= 2;
+	}
+	return maps;
+}
+
+/* The block with the first map that ends after addr, or the last one. */
+static inline const struct process_block *process_maps_block(const struct process_maps *m,
+							     uint64_t addr)
+{
+	const struct process_block *blocks = m->blocks.v;
+	size_t low = 0, high = m->blocks.len - 1;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (m->maps.v[mid].end > addr)
+		if (blocks[mid].maps.v[blocks[mid].maps.len - 1].end > addr)
 			high = mid;
 		else
 			low = mid + 1;
 	}
-	return low;
+	return &blocks[low];
+}
+
+/* The first map that ends after addr. */
+static struct process_maps_place process_maps_at(const struct process_maps *m, uint64_t addr)
+{
+	const struct process_block *b = process_maps_block(m, addr);
+	struct process_map *map = process_map_search(b->maps.v, b->maps.len, addr);
+
+	return (struct process_maps_place){(size_t)(b - m->blocks.v), (size_t)(map - b->maps.v)};
+}
+
+/* The map at a place, or NULL behind the last one. */
+static struct process_map *process_maps_get(const struct process_maps *m,
+					    struct process_maps_place at)
+{
+	const struct process_block *b = &m->blocks.v[at.block];
+
+	return at.index < b->maps.len ? &b->maps.v[at.index] : NULL;
+}
+
+/* The maps that map will be laid over, from the first that ends after its start. All but the first
+ * and the last of them will go: no map is walked over often. */
+static struct process_covered process_maps_covered(const struct process_maps *m,
+						   struct process_maps_place first,
+						   const struct process_map *map)
+{
+	struct process_covered c = {.first = first, .end = first};
+	const struct process_map *next;
+
+	while (next = process_maps_get(m, c.end), next && next->start < map->end) {
+		c.last = next;
+		c.n++;
+		if (++c.end.index == m->blocks.v[c.end.block].maps.len &&
+		    c.end.block + 1 < m->blocks.len)
+			c.end = (struct process_maps_place){c.end.block + 1, 0};
+	}
+	return c;
+}
+
+/* Adds a block at an index, of maps that are copied. 0 or -ENOMEM. */
+static int process_maps_add_block(struct process_maps *m, size_t index,
+				  const struct process_map *maps, size_t n)
+{
+	struct process_block b = {0};
+
+	/* With room for the change that it is made for. */
+	if (vec_reserve(&m->blocks, 1) || vec_reserve(&b.maps, n + PROCESS_MAPS_PER_CHANGE))
+		return -ENOMEM;
+	if (n)
+		memcpy(b.maps.v, maps, n * sizeof(*maps));
+	b.maps.len = n;
+	memmove(&m->blocks.v[index + 1], &m->blocks.v[index], (m->blocks.len - index) * sizeof(b));
+	m->blocks.v[index] = b;
+	m->blocks.len++;
+	return 0;
+}
+
+static int process_maps_copy(const struct process_maps *m, struct process_maps *to)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < m->blocks.len; i++)
+		r = process_maps_add_block(to, i, m->blocks.v[i].maps.v, m->blocks.v[i].maps.len);
+	to->n = m->n;
+	to->asked_unmapped = m->asked_unmapped;
+	return r;
 }
 
 /* The maps of a space, owned by it alone, so that they can be changed. NULL when memory is out. */
@@ -274,16 +383,11 @@ static struct process_maps *process_maps_own(struct processes *p, struct process
 		return NULL;
 	own->refs = 1;
 	own->generation = ++p->generations;
-	if (m && vec_reserve(&own->maps, m->maps.len + 1)) {
-		free(own);
+	if (m ? process_maps_copy(m, own) : process_maps_add_block(own, 0, NULL, 0)) {
+		process_maps_put(own);
 		return NULL;
 	}
-	if (m) {
-		memcpy(own->maps.v, m->maps.v, m->maps.len * sizeof(*m->maps.v));
-		own->maps.len = m->maps.len;
-		own->asked_unmapped = m->asked_unmapped;
-		process_maps_put(m);
-	}
+	process_maps_put(m);
 	s->maps = own;
 	return own;
 }
@@ -306,53 +410,89 @@ static bool process_map_same(const struct process_map *old, const struct process
 	       old->pgoff + (map->start - old->start) == map->pgoff;
 }
 
-/* Replaces maps [first, last) by what is left of them around map, and map. */
-static int process_maps_lay(struct process_maps *m, size_t first, size_t last, const struct process_map *map)
+/* The first map that ends after addr, in a block with room for a change. 0 or -ENOMEM. */
+static int process_maps_room(struct process_maps *m, uint64_t addr,
+			     struct process_maps_place *ret_at)
 {
-	struct process_map fresh[3];
-	size_t n = 0, tail = m->maps.len - last;
+	struct process_maps_place at = process_maps_at(m, addr);
+	struct process_block *b = &m->blocks.v[at.block];
+	size_t half = b->maps.len / 2;
 
-	if (vec_reserve(&m->maps, 3))
+	*ret_at = at;
+	if (b->maps.len + PROCESS_MAPS_PER_CHANGE <= PROCESS_BLOCK_MAPS)
+		return vec_reserve(&b->maps, PROCESS_MAPS_PER_CHANGE);
+	if (process_maps_add_block(m, at.block + 1, &b->maps.v[half], b->maps.len - half))
 		return -ENOMEM;
-	if (first < last && m->maps.v[first].start < map->start) {
-		fresh[n] = m->maps.v[first];
+	m->blocks.v[at.block].maps.len = half;
+	if (at.index >= half)
+		*ret_at = (struct process_maps_place){at.block + 1, at.index - half};
+	return 0;
+}
+
+/* Takes out what is covered in blocks after the first one. */
+static void process_maps_cut(struct process_maps *m, const struct process_covered *c)
+{
+	struct process_block *end = &m->blocks.v[c->end.block];
+	size_t first = c->first.block + 1, kept = c->end.block;
+
+	end->maps.len -= c->end.index;
+	memmove(end->maps.v, &end->maps.v[c->end.index], end->maps.len * sizeof(*end->maps.v));
+	if (!end->maps.len)
+		kept++;
+	for (size_t i = first; i < kept; i++)
+		vec_free(&m->blocks.v[i].maps);
+	memmove(&m->blocks.v[first], &m->blocks.v[kept],
+		(m->blocks.len - kept) * sizeof(*m->blocks.v));
+	m->blocks.len -= kept - first;
+}
+
+/* Replaces the covered maps by what is left of them around map, and map. process_maps_room has made
+ * room. */
+static void process_maps_lay(struct process_maps *m, const struct process_covered *c,
+			     const struct process_map *map)
+{
+	struct process_block *b = &m->blocks.v[c->first.block];
+	struct process_map fresh[PROCESS_MAPS_PER_CHANGE], *first = &b->maps.v[c->first.index];
+	size_t n = 0, tail = c->end.block > c->first.block ? 0 : b->maps.len - c->end.index;
+
+	if (c->n && first->start < map->start) {
+		fresh[n] = *first;
 		fresh[n++].end = map->start;
 	}
 	fresh[n++] = *map;
-	if (first < last && m->maps.v[last - 1].end > map->end)
-		fresh[n++] = process_map_tail(&m->maps.v[last - 1], map->end);
-	memmove(&m->maps.v[first + n], &m->maps.v[last], tail * sizeof(*m->maps.v));
-	memcpy(&m->maps.v[first], fresh, n * sizeof(*fresh));
-	m->maps.len = first + n + tail;
-	return 0;
+	if (c->n && c->last->end > map->end)
+		fresh[n++] = process_map_tail(c->last, map->end);
+	if (c->end.block > c->first.block)
+		process_maps_cut(m, c);
+	else
+		memmove(first + n, &b->maps.v[c->end.index], tail * sizeof(*first));
+	memcpy(first, fresh, n * sizeof(*fresh));
+	b->maps.len = c->first.index + n + tail;
+	m->n += n - c->n;
 }
 
 static int process_space_map(struct processes *p, struct process_space *s, struct process_map *map, bool anonymous)
 {
 	struct process_maps *m = process_maps_own(p, s);
-	size_t first, last;
-	int r;
+	struct process_maps_place first;
+	struct process_covered covered;
 
-	if (!m)
+	if (!m || process_maps_room(m, map->start, &first))
 		return -ENOMEM;
-	if (m->maps.len >= PROCESS_MAPS_MAX)
+	if (m->n >= PROCESS_MAPS_MAX)
 		return -E2BIG;
-	first = last = process_maps_at(m, map->start);
-	while (last < m->maps.len && m->maps.v[last].start < map->end)
-		last++;
-	if (last == first + 1 && process_map_same(&m->maps.v[first], map))
+	covered = process_maps_covered(m, first, map);
+	if (covered.n == 1 && process_map_same(covered.last, map))
 		return 0;
-	if (last == first + 1 && anonymous && m->maps.v[first].start <= map->start &&
-	    m->maps.v[first].end >= map->end) {
-		struct process_map below = process_map_tail(&m->maps.v[first], map->start);
+	if (covered.n == 1 && anonymous && covered.last->start <= map->start &&
+	    covered.last->end >= map->end) {
+		struct process_map below = process_map_tail(covered.last, map->start);
 
 		map->under = below.under == PROCESS_NO_IMAGE ? below.image : below.under;
 		map->under_pgoff = below.under == PROCESS_NO_IMAGE ? below.pgoff : below.under_pgoff;
 	}
-	r = process_maps_lay(m, first, last, map);
-	if (r)
-		return r;
-	if (first < last || m->asked_unmapped) {
+	process_maps_lay(m, &covered, map);
+	if (covered.n || m->asked_unmapped) {
 		m->generation = ++p->generations;
 		m->asked_unmapped = false;
 	}
@@ -378,13 +518,15 @@ int processes_map(struct processes *p, int32_t pid, int32_t tid, const struct pr
 const struct process_map *processes_find_map(struct processes *p, const struct process_thread *t, uint64_t addr)
 {
 	struct process_maps *m = p->spaces.v[t->space].maps;
-	size_t i;
+	const struct process_block *b;
+	const struct process_map *map;
 
 	if (!m)
 		return NULL;
-	i = process_maps_at(m, addr);
-	if (i < m->maps.len && m->maps.v[i].start <= addr)
-		return &m->maps.v[i];
+	b = process_maps_block(m, addr);
+	map = process_map_search(b->maps.v, b->maps.len, addr);
+	if (map < b->maps.v + b->maps.len && map->start <= addr)
+		return map;
 	m->asked_unmapped = true;
 	return NULL;
 }

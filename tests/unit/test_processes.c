@@ -5,6 +5,9 @@
 #include <stddef.h>
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -183,6 +186,167 @@ static void bad_maps_are_refused(void **state)
 	processes_free(p);
 }
 
+static uint32_t next_random(uint32_t *seed)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return *seed >> 8;
+}
+
+#define NAIVE_END 65536
+#define NAIVE_MAPS 40000
+
+/* The same, an address at a time. */
+struct naive {
+	struct naive_addr {
+		uint32_t image, under; /* image 0: not mapped */
+		uint64_t file_off, under_off;
+	} at[NAIVE_END];
+};
+
+static void is_as_naive(struct processes *p, int32_t pid, const struct naive *n, uint64_t addr)
+{
+	const struct process_map *m = processes_find_map(p, thread(p, pid, pid), addr);
+	const struct naive_addr *want = &n->at[addr];
+
+	if (!want->image) {
+		assert_null(m);
+		return;
+	}
+	assert_non_null(m);
+	assert_true(m->start <= addr && addr < m->end);
+	assert_int_equal(m->image, want->image);
+	assert_int_equal(addr - m->start + m->pgoff, want->file_off);
+	assert_int_equal(m->under, want->under);
+	if (m->under != PROCESS_NO_IMAGE)
+		assert_int_equal(addr - m->start + m->under_pgoff, want->under_off);
+}
+
+static void naive_lay(struct naive *n, const struct process_map *map,
+		      const struct process_map *below)
+{
+	for (uint64_t addr = map->start; addr < map->end; addr++) {
+		struct naive_addr *a = &n->at[addr], old = *a;
+
+		*a = (struct naive_addr){.image = map->image,
+					 .under = PROCESS_NO_IMAGE,
+					 .file_off = addr - map->start + map->pgoff};
+		if (!below)
+			continue;
+		a->under = old.under == PROCESS_NO_IMAGE ? old.image : old.under;
+		a->under_off = old.under == PROCESS_NO_IMAGE ? old.file_off : old.under_off;
+	}
+}
+
+/* Most are short, so that there are thousands; a few lie over many. */
+static void apply_to_both(struct processes *p, int32_t pid, struct naive *n, uint32_t image,
+			  uint32_t *seed)
+{
+	uint64_t addr = next_random(seed) % NAIVE_END;
+	uint64_t bytes = 1 + next_random(seed) % (next_random(seed) % 1024 ? 4 : NAIVE_END / 4);
+	struct process_map map = {
+		.start = addr, .end = addr + bytes, .pgoff = next_random(seed), .image = image};
+	const struct process_map *below = processes_find_map(p, thread(p, pid, pid), addr);
+	bool anonymous = next_random(seed) % 2;
+	uint32_t generation = processes_generation(p, thread(p, pid, pid));
+	bool within = below && anonymous;
+
+	if (map.end > NAIVE_END)
+		map.end = NAIVE_END;
+	within = within && map.end <= below->end;
+	naive_lay(n, &map, within ? below : NULL);
+	assert_int_equal(processes_map(p, pid, pid, &map, anonymous), 0);
+	if (below)
+		assert_int_not_equal(processes_generation(p, thread(p, pid, pid)), generation);
+}
+
+static void the_later_map_holds_address_by_address(void **state)
+{
+	struct naive *n = calloc(1, sizeof(*n)), *forked = calloc(1, sizeof(*n));
+	struct processes *p = fresh();
+	uint32_t seed = 1;
+
+	(void)state;
+	assert_non_null(n);
+	assert_non_null(forked);
+	for (uint32_t image = 1; image <= NAIVE_MAPS; image++) {
+		if (image == NAIVE_MAPS / 2) {
+			assert_int_equal(processes_fork(p, 2, 2, 1, 1, true), 0);
+			*forked = *n;
+		}
+		apply_to_both(p, 1, n, image, &seed);
+		if (image > NAIVE_MAPS / 2 && image % 2)
+			apply_to_both(p, 2, forked, image, &seed);
+		for (uint64_t addr = image % 1024; addr < NAIVE_END; addr += 1024) {
+			is_as_naive(p, 1, n, addr);
+			if (image >= NAIVE_MAPS / 2)
+				is_as_naive(p, 2, forked, addr);
+		}
+	}
+	processes_free(p);
+	free(forked);
+	free(n);
+}
+
+#define MANY ((size_t)1 << 17)
+#define MANY_CPU_S 3 /* it takes a tenth of one; were each map to move the others, over ten */
+
+/* The address of map i: falling, or from the middle out. */
+static uint64_t many_addr(size_t i, bool outwards)
+{
+	size_t place = MANY - i;
+
+	if (outwards)
+		place = i % 2 ? MANY / 2 - i / 2 : MANY / 2 + 1 + i / 2;
+	return place * 0x2000;
+}
+
+static void check_many(bool outwards)
+{
+	struct processes *p = fresh();
+	clock_t since = clock();
+
+	for (size_t i = 0; i < MANY; i++) {
+		uint64_t addr = many_addr(i, outwards);
+
+		lay(p, 1, addr, addr + 0x1000, (uint32_t)i);
+		/* With look-ups between. */
+		if (at(p, 1, 1, addr + 0xfff) != (int64_t)i || at(p, 1, 1, addr + 0x1000) != -1)
+			fail();
+		if (i % 4096 == 0)
+			assert_true(clock() - since < MANY_CPU_S * CLOCKS_PER_SEC);
+	}
+	for (size_t i = 0; i < MANY; i++)
+		if (at(p, 1, 1, many_addr(i, outwards)) != (int64_t)i)
+			fail();
+	assert_true(clock() - since < MANY_CPU_S * CLOCKS_PER_SEC);
+	lay(p, 1, 0, UINT64_MAX, 7);
+	for (size_t i = 0; i < MANY; i++)
+		if (at(p, 1, 1, many_addr(i, outwards)) != 7)
+			fail();
+	processes_free(p);
+}
+
+static void many_maps_in_any_order_take_no_long_time(void **state)
+{
+	(void)state;
+	check_many(false);
+	check_many(true);
+}
+
+static void maps_over_the_limit_are_dropped(void **state)
+{
+	struct process_map map = {.image = 1};
+	struct processes *p = fresh();
+
+	(void)state;
+	for (uint64_t i = 0; i < PROCESS_MAPS_MAX; i++)
+		lay(p, 1, i * 2, i * 2 + 1, (uint32_t)i);
+	map.end = 1;
+	assert_int_equal(processes_map(p, 1, 1, &map, false), -E2BIG);
+	assert_int_equal(at(p, 1, 1, 2 * PROCESS_MAPS_MAX - 2), PROCESS_MAPS_MAX - 1);
+	processes_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +358,9 @@ int main(void)
 		cmocka_unit_test(code_copied_over_its_file_remembers_it),
 		cmocka_unit_test(ended_processes_give_their_memory_back),
 		cmocka_unit_test(bad_maps_are_refused),
+		cmocka_unit_test(the_later_map_holds_address_by_address),
+		cmocka_unit_test(many_maps_in_any_order_take_no_long_time),
+		cmocka_unit_test(maps_over_the_limit_are_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
