@@ -41,20 +41,20 @@ static int postprocess_store(int dir_fd, const char *dir)
 	return fd;
 }
 
-/* One line for all whose names are missing for want of a file. Where it is known already it is not said on other machines. */
+/* One line for all whose names are missing for want of a file; of perf maps the report has its own. Where it is known already it is not said on other machines. */
 static void postprocess_say_unread(const char *dir, bool offline, struct symbolizer_unread *unread)
 {
 	for (char *p = unread->first; *p; p++)
 		if (iscntrl((unsigned char)*p))
 			*p = '?';
-	if (unread->sources && unread->looked)
+	if (unread->files && unread->looked)
 		log_warn("could not read %llu of the files that name the code, the first is %s; names that are known stay, and "
 			 "`profcpu postprocess %s` tries again",
-			 (unsigned long long)unread->sources, unread->first, dir);
+			 (unsigned long long)unread->files, unread->first, dir);
 	else if (unread->sources && offline && !unread->has_store)
-		log_warn("%s has no names in %s/, and --offline looks nowhere else: %llu files were not looked at, the first is %s; run "
-			 "`profcpu postprocess` without it on the machine of the recording",
-			 dir, RECORDING_SYMBOLS, (unsigned long long)unread->sources, unread->first);
+		log_warn("%s has no names in %s/, and --offline looks nowhere else, for instance in %s; run `profcpu postprocess` "
+			 "without it on the machine of the recording",
+			 dir, RECORDING_SYMBOLS, unread->first);
 }
 
 struct postprocess_span {

@@ -494,27 +494,20 @@ static void symbolizer_source_name(const struct symbolizer *s, const struct answ
 		snprintf(text, len, "%s", image->kind == ANSWERS_KERNEL ? "/proc/kallsyms" : intern_text(&s->answers.texts, image->path));
 }
 
-/* Whether an image before this one has the same source: those of a process share its perf map. */
-static bool symbolizer_shares_source(const struct symbolizer *s, size_t image)
-{
-	const struct answers_image *all = s->answers.images.v;
-
-	for (size_t i = 0; i < image && all[image].kind == ANSWERS_JIT; i++)
-		if (all[i].unread && all[i].kind == ANSWERS_JIT && all[i].pid == all[image].pid)
-			return true;
-	return false;
-}
-
 void symbolizer_unread(const struct symbolizer *s, struct symbolizer_unread *ret_unread)
 {
 	struct symbolizer_unread unread = {.looked = !s->options.offline && (!s->has_store || s->options.recorded_here),
 					   .has_store = s->has_store};
 
 	for (size_t i = 0; i < s->answers.images.len; i++) {
-		if (!s->answers.images.v[i].unread || symbolizer_shares_source(s, i))
+		const struct answers_image *image = &s->answers.images.v[i];
+		bool is_file = image->kind != ANSWERS_JIT;
+
+		if (!image->unread)
 			continue;
-		if (!unread.sources++)
-			symbolizer_source_name(s, &s->answers.images.v[i], unread.first, sizeof(unread.first));
+		if (!unread.sources++ || (is_file && !unread.files))
+			symbolizer_source_name(s, image, unread.first, sizeof(unread.first));
+		unread.files += is_file;
 	}
 	*ret_unread = unread;
 }

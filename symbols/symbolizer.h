@@ -82,8 +82,8 @@ bool symbolizer_expect_kernel(struct symbolizer *s);
 
 /* Sources of names (files, perf maps, the kernel's symbols) that samples need and that could not be read. */
 struct symbolizer_unread {
-	uint64_t sources;
-	char first[256]; /* the name of one; bytes as they were recorded */
+	uint64_t sources, files; /* all, and those that are no perf maps: many a program never writes one */
+	char first[256]; /* the name of one, rather of a file than of a perf map; bytes as they were recorded */
 	bool looked; /* this machine was asked for all of them */
 	bool has_store; /* the recording has names of others */
 };

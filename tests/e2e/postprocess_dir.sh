@@ -140,6 +140,7 @@ says() { # complete|incomplete DIR
 	[ "$1" = incomplete ] || complete=true
 	grep -q "\"symbols_complete\": $complete" "$2/manifest.json" || fail "$2 is not $1: $(cat "$2/manifest.json")"
 }
+export HOME=$T # perf may have kept the program in ~/.debug
 mkdir app
 cp "$BUILD/examples/shares" app/shares
 record later --record-only -F 499 -- app/shares 0.3
