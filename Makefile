@@ -19,7 +19,7 @@ ifeq ($(WERROR),1)
 WARN += -Werror
 endif
 
-PKGS := libelf libdw zlib libzstd libarchive
+PKGS := libelf libdw zlib libzstd liblzma libarchive libcurl
 CFLAGS ?= -O2 -g
 CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -I$(B)/gen $(shell $(PKG_CONFIG) --cflags $(PKGS))
 OURFLAGS := -std=gnu17 $(WARN) -fno-common -fno-omit-frame-pointer -fno-strict-aliasing -MMD -MP

@@ -185,7 +185,7 @@ static int frames_full_name(struct frames *f, uint32_t source, const char *raw, 
 	struct outbuf buf = outbuf_to(-1);
 	int r = 0;
 
-	if (source == SYMBOL_PERFMAP)
+	if (symbol_source_is_managed(source))
 		frames_managed(f, raw, len, &buf, &n->kind);
 	else if (f->mangled)
 		outbuf_put(&buf, raw, len);
@@ -221,7 +221,7 @@ static int frames_symbol_names(struct frames *f, const struct answers_symbol *s,
 	}
 	len = intern_len(&f->answers->texts, s->name);
 	n.flags = frames_flags(n.kind, raw);
-	if (s->source == SYMBOL_PERFMAP || s->source == SYMBOL_KALLSYMS)
+	if (symbol_source_is_managed(s->source) || s->source == SYMBOL_KALLSYMS)
 		outbuf_put(&buf, raw, len);
 	else
 		r = native_name_perf(raw, len, &buf);

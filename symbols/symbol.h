@@ -13,10 +13,15 @@ enum symbol_source {
 	SYMBOL_DYNSYM, /* .dynsym of the image */
 	SYMBOL_PLT, /* entry made up for a procedure linkage table slot */
 	SYMBOL_DEBUG_FILE, /* .symtab of a separate debug file */
+	SYMBOL_MINI_DEBUG, /* .symtab of the image's compressed .gnu_debugdata */
 	SYMBOL_VDSO,
 	SYMBOL_KALLSYMS,
 	SYMBOL_KSYMBOL, /* PERF_RECORD_KSYMBOL: BPF programs, trampolines */
 	SYMBOL_PERFMAP,
+	SYMBOL_JITDUMP,
+	SYMBOL_MEMORY, /* the .NET runtime's own structures, read from the process */
+	SYMBOL_RUNDOWN, /* method events of the .NET runtime */
+	SYMBOL_R2R, /* ReadyToRun tables and metadata of a .NET image */
 	SYMBOL_BOUNDS, /* no name: where a function begins and ends, by the image's unwind table */
 	SYMBOL_SOURCES,
 };
@@ -25,6 +30,12 @@ enum symbol_source {
 const char *symbol_source_name(enum symbol_source source);
 
 #define SYMBOL_NO_PIECE UINT32_MAX
+
+/*
+ * Whether names of this source are of managed code and its stubs, as .NET's perf map spells them:
+ * `[instance ]RETURN [ASSEMBLY] TYPE::METHOD(ARGS)[TIER]`, or `stub KIND<OWNER>`.
+ */
+bool symbol_source_is_managed(enum symbol_source source);
 
 /* One answer. name is borrowed from the provider and lives as long as it. */
 struct symbol {
