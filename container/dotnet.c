@@ -16,8 +16,10 @@
 
 #define DOTNET_ENVIRON_MAX ((size_t)4 << 20)
 
-/* A published application with its own runtime: NAME.runtimeconfig.json beside libcoreclr.so, NAME being the program's. */
-static void dotnet_own_version(struct opener *o, pid_t pid, const char *dir, char *version, size_t cap)
+/* A published application with its own runtime: NAME.runtimeconfig.json beside libcoreclr.so, NAME
+ * being the program's. */
+static void dotnet_own_version(struct opener *o, pid_t pid, const char *dir, char *version,
+			       size_t cap)
 {
 	char link[64], exe[PATH_MAX], path[PATH_MAX];
 	AUTO_FREE char *json = NULL;
@@ -31,7 +33,8 @@ static void dotnet_own_version(struct opener *o, pid_t pid, const char *dir, cha
 		return;
 	exe[n] = 0;
 	const char *slash = strrchr(exe, '/');
-	int used = snprintf(path, sizeof(path), "%s/%s.runtimeconfig.json", dir, slash ? slash + 1 : exe);
+	int used = snprintf(path, sizeof(path), "%s/%s.runtimeconfig.json", dir,
+			    slash ? slash + 1 : exe);
 
 	if (used < 0 || (size_t)used >= sizeof(path) ||
 	    opener_file(o, pid, path, DOTNET_CONFIG_MAX, &fd) ||
@@ -40,8 +43,8 @@ static void dotnet_own_version(struct opener *o, pid_t pid, const char *dir, cha
 	dotnet_config_version(json, version, cap);
 }
 
-/* Where nothing of the process may be read, its port's name still tells, where it is in our own /tmp: the number and the start
- * time together are this process's and no other's. */
+/* Where nothing of the process may be read, its port's name still tells, where it is in our own
+ * /tmp: the number and the start time together are this process's and no other's. */
 static bool dotnet_port_in_own_tmp(pid_t pid)
 {
 	struct proc_status status;
@@ -111,20 +114,8 @@ static void dotnet_tmpdir(pid_t pid, char *dir, size_t cap)
 	}
 }
 
-static enum dotnet_port_state dotnet_connect(int path_fd)
-{
-	AUTO_CLOSE int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-
-	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d", path_fd);
-	if (s >= 0 && !connect(s, (struct sockaddr *)&a, sizeof(a)))
-		return DOTNET_PORT_OPEN;
-	if (errno == EAGAIN) /* its queue is full: it is there */
-		return DOTNET_PORT_OPEN;
-	return errno == EACCES || errno == EPERM ? DOTNET_PORT_DENIED : DOTNET_PORT_DEAD;
-}
-
-int dotnet_port(struct opener *o, pid_t pid, enum dotnet_port_state *ret_state, char *path, size_t cap)
+/* The socket as a path descriptor. -ENOENT: there is none; errors of opener_hold. */
+static int dotnet_port_find(struct opener *o, pid_t pid, char *path, size_t cap, int *ret_fd)
 {
 	struct opener_process process;
 	char dir[PATH_MAX];
@@ -139,11 +130,52 @@ int dotnet_port(struct opener *o, pid_t pid, enum dotnet_port_state *ret_state, 
 		 (unsigned long long)process.start_ticks);
 	if (!r)
 		r = opener_path(o, pid, path, &fd);
-	if (r == -ENOENT || r == -ENOTDIR || (!r && (fstat(fd, &st) || !S_ISSOCK(st.st_mode)))) {
+	if (r == -ENOTDIR || (!r && (fstat(fd, &st) || !S_ISSOCK(st.st_mode))))
+		return -ENOENT;
+	if (!r)
+		*ret_fd = TAKE_FD(fd);
+	return r;
+}
+
+static int dotnet_connect(int path_fd, int *ret_fd)
+{
+	AUTO_CLOSE int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	if (s < 0)
+		return -errno;
+	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d", path_fd);
+	if (connect(s, (struct sockaddr *)&a, sizeof(a)))
+		return -errno;
+	*ret_fd = TAKE_FD(s);
+	return 0;
+}
+
+int dotnet_port_connect(struct opener *o, pid_t pid, int *ret_fd)
+{
+	char path[DOTNET_PORT_BYTES];
+	AUTO_CLOSE int fd = -1;
+	int r = dotnet_port_find(o, pid, path, sizeof(path), &fd);
+
+	return r ? r : dotnet_connect(fd, ret_fd);
+}
+
+int dotnet_port(struct opener *o, pid_t pid, enum dotnet_port_state *ret_state, char *path,
+		size_t cap)
+{
+	AUTO_CLOSE int fd = -1, s = -1;
+	int r = dotnet_port_find(o, pid, path, cap, &fd);
+
+	if (r == -ENOENT) {
 		*ret_state = DOTNET_PORT_NONE;
 		return 0;
 	}
-	if (!r)
-		*ret_state = dotnet_connect(fd);
-	return r;
+	if (r)
+		return r;
+	r = dotnet_connect(fd, &s);
+	if (!r || r == -EAGAIN) /* its queue is full: it is there */
+		*ret_state = DOTNET_PORT_OPEN;
+	else
+		*ret_state = r == -EACCES || r == -EPERM ? DOTNET_PORT_DENIED : DOTNET_PORT_DEAD;
+	return 0;
 }

@@ -1,0 +1,282 @@
+#include "eventpipe/port.h"
+
+#include "base/clock.h"
+#include "tests/unit/fake_runtime.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define SHORT_NS (200 * NS_PER_MS)
+#define LONG_NS (20 * NS_PER_S) /* for what must come on a loaded machine too */
+
+static struct opener *o;
+static struct port_error err;
+
+static int port_of(fake_serve_fn *serve, uint64_t limit_ns)
+{
+	struct fake_runtime fake = fake_start(serve);
+	uint64_t begin = clock_monotonic_ns();
+
+	err = (struct port_error){0};
+	int r = port_command(o, fake.pid, IPC_DISABLE_PERF_MAP, NULL, 0, begin + limit_ns, &err);
+
+	assert_true(clock_monotonic_ns() - begin < limit_ns + LONG_NS);
+	fake_stop(&fake);
+	return r;
+}
+
+static void ok(int fd, const struct fake_request *request)
+{
+	fake_hresult(fd, request->command == IPC_DISABLE_PERF_MAP ? 0 : IPC_E_UNKNOWN_COMMAND);
+}
+
+static void unknown(int fd, const struct fake_request *request)
+{
+	(void)request;
+	fake_hresult(fd, IPC_E_UNKNOWN_COMMAND);
+}
+
+static void fails(int fd, const struct fake_request *request)
+{
+	(void)request;
+	fake_hresult(fd, IPC_E_FAIL);
+}
+
+static void fails_in_an_ok(int fd, const struct fake_request *request)
+{
+	(void)request;
+	fake_reply(fd, 0xff00, "\x05\x40\0\x80", 4);
+}
+
+static void silent(int fd, const struct fake_request *request)
+{
+	(void)fd, (void)request;
+	pause();
+}
+
+static void hangs_up(int fd, const struct fake_request *request)
+{
+	(void)fd, (void)request;
+}
+
+static void half(int fd, const struct fake_request *request)
+{
+	(void)request;
+	fake_write(fd, "DOTNET_IPC_V1\0\x18\0\xff\0\0\0\0\0", 22);
+}
+
+static void half_and_silent(int fd, const struct fake_request *request)
+{
+	half(fd, request);
+	pause();
+}
+
+static void drips(int fd, const struct fake_request *request)
+{
+	(void)request;
+	for (int i = 0; i < 24; i++) {
+		fake_write(fd, "DOTNET_IPC_V1\0\x18\0\xff\0\0\0\0\0\0\0" + i, 1);
+		usleep(100000);
+	}
+}
+
+static void garbage(int fd, const struct fake_request *request)
+{
+	(void)request;
+	fake_write(fd, "HTTP/1.1 400 Bad Request\r\n\r\n", 28);
+}
+
+static void endless(int fd, const struct fake_request *request)
+{
+	static char zeros[65536];
+
+	(void)request;
+	memcpy(zeros, "DOTNET_IPC_V1\0\xff\xff\xff\0", 18);
+	for (int i = 0; i < 10000; i++)
+		fake_write(fd, zeros, sizeof(zeros));
+}
+
+static void too_short(int fd, const struct fake_request *request)
+{
+	(void)request;
+	fake_reply(fd, 0xff00, "\0\0", 2);
+}
+
+static void what_a_runtime_answers_is_told_apart(void **state)
+{
+	char text[PORT_TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(port_of(ok, LONG_NS), 0);
+	assert_int_equal(port_of(unknown, LONG_NS), -ENOTSUP);
+	port_error_text(&err, text, sizeof(text));
+	assert_non_null(strstr(text, "it does not know this command (0x80131385"));
+	assert_int_equal(port_of(fails, LONG_NS), -EREMOTEIO);
+	assert_true(err.hresult == IPC_E_FAIL);
+	assert_int_equal(port_of(fails_in_an_ok, LONG_NS), -EREMOTEIO);
+	assert_true(err.hresult == 0x80004005);
+}
+
+static void one_that_never_answers_costs_the_time_limit(void **state)
+{
+	char text[PORT_TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(port_of(silent, SHORT_NS), -ETIMEDOUT);
+	port_error_text(&err, text, sizeof(text));
+	assert_non_null(strstr(text, "did not answer in time"));
+	assert_int_equal(port_of(half_and_silent, SHORT_NS), -ETIMEDOUT);
+	/* The limit is for all of it, not for each byte. */
+	assert_int_equal(port_of(drips, SHORT_NS), -ETIMEDOUT);
+	assert_int_equal(port_of(drips, LONG_NS), 0);
+}
+
+static void what_is_no_answer_is_said_to_be_none(void **state)
+{
+	static fake_serve_fn *const bad[] = {hangs_up, half, garbage, too_short};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_int_equal(port_of(bad[i], LONG_NS), -EBADMSG);
+		assert_non_null(err.what);
+	}
+	/* 64 KiB are read of it, and the rest is not. */
+	assert_int_equal(port_of(endless, LONG_NS), 0);
+}
+
+static void a_stopped_runtime_with_a_full_queue_costs_the_time_limit(void **state)
+{
+	struct fake_runtime fake = fake_start(ok);
+	struct ipc_process_info info;
+	int fds[64], r = 0, n = 0;
+
+	(void)state;
+	kill(fake.pid, SIGSTOP);
+	while (n < 64 &&
+	       !(r = port_connect(o, fake.pid, clock_monotonic_ns() + SHORT_NS, &fds[n], &err)))
+		n++;
+	assert_int_equal(r, -ETIMEDOUT);
+	assert_int_equal(port_info(o, fake.pid, clock_monotonic_ns() + SHORT_NS, &info, &err),
+			 -ETIMEDOUT);
+	while (n)
+		close(fds[--n]);
+	fake_stop(&fake);
+}
+
+static void another_process_behind_the_name_is_refused(void **state)
+{
+	struct fake_runtime fake = fake_start(ok);
+	char path[108];
+	pid_t victim = fork();
+
+	(void)state;
+	if (!victim) {
+		pause();
+		_exit(0);
+	}
+	/* The test itself listens under the name of a process that has no port. */
+	int fd = -1, listener = fake_listen(path, sizeof(path), victim);
+
+	assert_int_equal(port_connect(o, victim, clock_monotonic_ns() + LONG_NS, &fd, &err),
+			 -EPERM);
+	close(listener);
+	assert_int_equal(port_connect(o, victim, clock_monotonic_ns() + LONG_NS, &fd, &err),
+			 -ECONNREFUSED);
+	unlink(path);
+	assert_int_equal(port_connect(o, victim, clock_monotonic_ns() + LONG_NS, &fd, &err),
+			 -ENOENT);
+	kill(victim, SIGKILL);
+	waitpid(victim, NULL, 0);
+	fake_stop(&fake);
+}
+
+static void put_info(int fd, size_t texts)
+{
+	struct outbuf out = outbuf_to(-1);
+
+	if (texts == 6)
+		ipc_put_u32(&out, 1);
+	ipc_put_u64(&out, 42);
+	outbuf_put(&out, "0123456789abcdef", 16);
+	for (size_t i = 0; i < texts; i++)
+		ipc_put_text(&out, i == 4 ? "8.0.1" : "x");
+	fake_reply(fd, 0xff00, out.data, out.len);
+	outbuf_close(&out);
+}
+
+static void info3(int fd, const struct fake_request *request)
+{
+	if (request->command == IPC_PROCESS_INFO3)
+		put_info(fd, 6);
+}
+
+static void info2(int fd, const struct fake_request *request)
+{
+	if (request->command == IPC_PROCESS_INFO2)
+		put_info(fd, 5);
+	else
+		fake_hresult(fd, IPC_E_UNKNOWN_COMMAND);
+}
+
+static void info1(int fd, const struct fake_request *request)
+{
+	if (request->command == IPC_PROCESS_INFO)
+		put_info(fd, 3);
+	else
+		fake_hresult(fd, IPC_E_UNKNOWN_COMMAND);
+}
+
+static void an_older_runtime_is_asked_in_its_own_way(void **state)
+{
+	static fake_serve_fn *const serve[] = {info3, info2, info1};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct fake_runtime fake = fake_start(serve[i]);
+		struct ipc_process_info info;
+
+		assert_int_equal(
+			port_info(o, fake.pid, clock_monotonic_ns() + LONG_NS, &info, &err), 0);
+		assert_true(info.pid == 42);
+		assert_string_equal(info.version, i == 2 ? "" : "8.0.1");
+		assert_string_equal(info.rid, i ? "" : "x");
+		ipc_process_info_free(&info);
+		fake_stop(&fake);
+	}
+	struct fake_runtime fake = fake_start(unknown);
+	struct ipc_process_info info;
+
+	assert_int_equal(port_info(o, fake.pid, clock_monotonic_ns() + LONG_NS, &info, &err),
+			 -ENOTSUP);
+	fake_stop(&fake);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	return opener_new(&o);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	opener_free(o);
+	return 0;
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_runtime_answers_is_told_apart),
+		cmocka_unit_test(one_that_never_answers_costs_the_time_limit),
+		cmocka_unit_test(what_is_no_answer_is_said_to_be_none),
+		cmocka_unit_test(a_stopped_runtime_with_a_full_queue_costs_the_time_limit),
+		cmocka_unit_test(another_process_behind_the_name_is_refused),
+		cmocka_unit_test(an_older_runtime_is_asked_in_its_own_way),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
