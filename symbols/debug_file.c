@@ -2,6 +2,8 @@
 
 #include "base/cleanup.h"
 #include "container/resolve.h"
+#include "symbols/debug_cache.h"
+#include "symbols/xz.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -62,24 +64,49 @@ int debug_file_open_in_root(int root_fd, const char *path)
 	return TAKE_FD(fd);
 }
 
+const char *debug_file_place_name(enum debug_file_place place)
+{
+	static const char *const names[DEBUG_FILE_PLACES] = {
+		[DEBUG_FILE_NOWHERE] = "none",
+		[DEBUG_FILE_INSTALLED] = "installed",
+		[DEBUG_FILE_BESIDE] = "beside",
+		[DEBUG_FILE_CACHED] = "cached",
+		[DEBUG_FILE_CACHED_DOTNET] = "dotnet-cache",
+		[DEBUG_FILE_CACHED_DEBUGINFOD] = "debuginfod-cache",
+		[DEBUG_FILE_CACHED_PERF] = "perf-cache",
+		[DEBUG_FILE_MINI] = "mini",
+	};
+
+	return place < DEBUG_FILE_PLACES ? names[place] : "none";
+}
+
+bool debug_file_has(const struct elf_file *f, enum debug_file_want want)
+{
+	if (want == DEBUG_FILE_SYMBOLS)
+		return elf_file_section(f, ".symtab", SHT_SYMTAB);
+	return elf_file_section(f, ".debug_info", SHT_PROGBITS) || elf_file_section(f, ".zdebug_info", SHT_PROGBITS);
+}
+
 /* What is looked for, and what was found. */
 struct search {
-	const struct elf_file *image;
+	const struct debug_file_query *query;
 	struct image_build_id build_id;
+	bool has_symtab, has_wanted; /* the image itself */
 	char link[NAME_MAX + 1]; /* "" where the image has none */
 	uint32_t link_crc;
 	int root;
+	enum debug_file_place place; /* that is looked into now */
 	bool no_memory; /* then looking ends */
-	struct elf_file *ret_debug;
-	int *ret_fd;
+	struct debug_file *ret_debug;
 };
 
 static void read_link(struct search *s)
 {
-	const struct elf_section *section = elf_file_section(s->image, ".gnu_debuglink", 0);
+	const struct elf_file *image = s->query->image;
+	const struct elf_section *section = elf_file_section(image, ".gnu_debuglink", 0);
 	AUTO_FREE unsigned char *data = NULL;
 
-	int error = section ? elf_file_read(s->image, section->file_off, section->bytes, LINK_BYTES_MAX, &data) : -ENOENT;
+	int error = section ? elf_file_read(image, section->file_off, section->bytes, LINK_BYTES_MAX, &data) : -ENOENT;
 
 	s->no_memory |= error == -ENOMEM;
 	if (error)
@@ -115,7 +142,7 @@ static bool belongs(struct search *s, const struct elf_file *debug, int fd, bool
 	uint32_t crc = 0;
 	bool by_id = s->build_id.len;
 
-	if (!elf_file_section(debug, ".symtab", SHT_SYMTAB) || (!by_id && !by_link))
+	if (!debug_file_has(debug, s->query->want) || (!by_id && !by_link))
 		return false;
 	int error = by_id ? elf_file_build_id(debug, &id) : crc_of(fd, &crc);
 
@@ -126,20 +153,11 @@ static bool belongs(struct search *s, const struct elf_file *debug, int fd, bool
 		     : crc == s->link_crc;
 }
 
-/* Tries one path made by format. True: found, or memory is out. */
-static bool __attribute__((format(printf, 3, 4)))
-try_path(struct search *s, bool by_link, const char *format, ...)
+/* Takes a file, which it closes unless it is the one. True: found, or memory is out. */
+static bool try_file(struct search *s, int file, bool by_link, const char *path)
 {
-	char path[PATH_MAX];
+	AUTO_CLOSE int fd = file;
 	struct elf_file debug;
-	va_list args;
-
-	va_start(args, format);
-	int n = vsnprintf(path, sizeof(path), format, args);
-	va_end(args);
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return false;
-	AUTO_CLOSE int fd = debug_file_open_in_root(s->root, path);
 
 	int error = fd < 0 ? fd : elf_file_open(&debug, fd, NULL, 0, NULL);
 
@@ -150,9 +168,27 @@ try_path(struct search *s, bool by_link, const char *format, ...)
 		elf_file_close(&debug);
 		return s->no_memory;
 	}
-	*s->ret_debug = debug;
-	*s->ret_fd = TAKE_FD(fd);
+	s->ret_debug->elf = debug;
+	s->ret_debug->fd = TAKE_FD(fd);
+	s->ret_debug->memory = NULL;
+	s->ret_debug->place = s->place;
+	snprintf(s->ret_debug->path, sizeof(s->ret_debug->path), "%s", path);
 	return true;
+}
+
+/* Tries one path made by format. */
+static bool __attribute__((format(printf, 3, 4)))
+try_path(struct search *s, bool by_link, const char *format, ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+
+	va_start(args, format);
+	int n = vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return false;
+	return try_file(s, debug_file_open_in_root(s->root, path), by_link, path);
 }
 
 static bool try_link(struct search *s, const char *path, int dir_len)
@@ -178,7 +214,6 @@ static bool try_root(struct search *s, const char *path)
 	const char *slash = path ? strrchr(path, '/') : NULL;
 	int dir_len = slash ? (int)(slash - path) : 0;
 
-	path = slash && path[0] == '/' && strlen(path) < PATH_MAX ? path : NULL;
 	if (try_link(s, path, dir_len))
 		return true;
 	if (path && (try_path(s, false, "/usr/lib/debug%s.debug", path) ||
@@ -186,27 +221,113 @@ static bool try_root(struct search *s, const char *path)
 		return true;
 	if (try_build_id(s))
 		return true;
-	if (!path || elf_file_section(s->image, ".symtab", SHT_SYMTAB))
+	if (!path || s->has_symtab)
 		return false;
 	return try_path(s, false, "%.*s/.debug%s", dir_len, path, slash) ||
 	       (!strncmp(path, "/usr/lib/", 9) && try_path(s, false, "/usr/lib/debug%s", path + 4));
 }
 
-int debug_file_find(const struct elf_file *image, const char *path, const int *roots, size_t nroots,
-		    struct elf_file *ret_debug, int *ret_fd)
+static bool try_roots(struct search *s, const char *path)
 {
-	struct search s = {.image = image, .ret_debug = ret_debug, .ret_fd = ret_fd};
-
-	int error = elf_file_build_id(image, &s.build_id);
-
-	if (error)
-		s.build_id.len = 0;
-	s.no_memory = error == -ENOMEM;
-	read_link(&s);
-	for (size_t i = 0; i < nroots && !s.no_memory; i++) {
-		s.root = roots[i];
-		if (try_root(&s, path) && !s.no_memory)
-			return 0;
+	s->place = DEBUG_FILE_INSTALLED;
+	for (size_t i = 0; i < s->query->nroots && !s->no_memory; i++) {
+		s->root = s->query->roots[i];
+		if (try_root(s, path))
+			return true;
 	}
-	return s.no_memory ? -ENOMEM : -ENOENT;
+	if (s->has_wanted)
+		return false;
+	s->place = DEBUG_FILE_BESIDE;
+	for (size_t i = 0; path && i < s->query->nroots && !s->no_memory; i++) {
+		s->root = s->query->roots[i];
+		if (try_path(s, false, "%s.dbg", path) || try_path(s, false, "%s.debug", path))
+			return true;
+	}
+	return false;
+}
+
+static bool try_caches(struct search *s)
+{
+	static const enum debug_file_place places[DEBUG_CACHE_PLACES] = {
+		[DEBUG_CACHE_OWN] = DEBUG_FILE_CACHED,
+		[DEBUG_CACHE_DOTNET] = DEBUG_FILE_CACHED_DOTNET,
+		[DEBUG_CACHE_DEBUGINFOD] = DEBUG_FILE_CACHED_DEBUGINFOD,
+		[DEBUG_CACHE_PERF] = DEBUG_FILE_CACHED_PERF,
+	};
+	char path[PATH_MAX];
+
+	for (enum debug_cache_place i = 0; i < DEBUG_CACHE_PLACES && !s->no_memory; i++) {
+		s->place = places[i];
+		if (try_file(s, debug_cache_look(i, &s->build_id, path), false, path))
+			return true;
+	}
+	return false;
+}
+
+/* The symbols that some distributions leave in a stripped image, packed: an ELF file in .xz. */
+static bool try_mini(struct search *s)
+{
+	const struct elf_file *image = s->query->image;
+	const struct elf_section *section = image ? elf_file_section(image, ".gnu_debugdata", SHT_PROGBITS) : NULL;
+	AUTO_FREE unsigned char *packed = NULL;
+	AUTO_FREE unsigned char *unpacked = NULL;
+	struct elf_file debug;
+	size_t len = 0;
+
+	if (!section || s->query->want != DEBUG_FILE_SYMBOLS)
+		return false;
+	int error = elf_file_read(image, section->file_off, section->bytes, DEBUG_FILE_MINI_MAX, &packed);
+
+	if (!error)
+		error = xz_unpack(packed, (size_t)section->bytes, DEBUG_FILE_MINI_MAX, &unpacked, &len);
+	if (!error)
+		error = elf_file_open(&debug, -1, unpacked, len, NULL);
+	s->no_memory |= error == -ENOMEM;
+	if (error)
+		return s->no_memory;
+	if (!debug_file_has(&debug, DEBUG_FILE_SYMBOLS)) {
+		elf_file_close(&debug);
+		return false;
+	}
+	s->ret_debug->elf = debug;
+	s->ret_debug->fd = -1;
+	s->ret_debug->memory = TAKE_PTR(unpacked);
+	s->ret_debug->place = DEBUG_FILE_MINI;
+	s->ret_debug->path[0] = 0;
+	return true;
+}
+
+int debug_file_find(const struct debug_file_query *query, struct debug_file *ret_debug)
+{
+	struct search s = {.query = query, .build_id = query->build_id, .ret_debug = ret_debug};
+	const char *path = query->path && query->path[0] == '/' && strlen(query->path) < PATH_MAX ? query->path : NULL;
+
+	if (query->image) {
+		int error = elf_file_build_id(query->image, &s.build_id);
+
+		if (error)
+			s.build_id.len = 0;
+		s.no_memory = error == -ENOMEM;
+		s.has_symtab = debug_file_has(query->image, DEBUG_FILE_SYMBOLS);
+		s.has_wanted = debug_file_has(query->image, query->want);
+		read_link(&s);
+	}
+	if (s.has_wanted && query->want == DEBUG_FILE_LINES)
+		return -ENOENT;
+	bool found = !s.no_memory && try_roots(&s, path);
+
+	if (!found && !s.no_memory && !s.has_wanted)
+		found = try_caches(&s) || (!s.no_memory && try_mini(&s));
+	if (s.no_memory)
+		return -ENOMEM;
+	return found ? 0 : -ENOENT;
+}
+
+void debug_file_close(struct debug_file *d)
+{
+	elf_file_close(&d->elf);
+	cleanup_close(&d->fd);
+	free(d->memory);
+	d->memory = NULL;
+	d->fd = -1;
 }

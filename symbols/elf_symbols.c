@@ -20,6 +20,7 @@ struct loading {
 	uint64_t string_bytes;
 	struct symtab *table;
 	enum symbol_source source; /* of all symbols; SYMBOL_NONE: each by its table */
+	enum elf_symbols_debug kind;
 };
 
 static uint8_t tag(const struct loading *l, enum symbol_source source)
@@ -77,7 +78,8 @@ static const struct elf_section *section_of(const struct loading *l, const Elf64
 
 	if (i >= l->from->nsections)
 		return NULL;
-	if (l->from->sections[i].type != SHT_NOBITS)
+	/* MiniDebugInfo numbers its sections anew. */
+	if (l->from->sections[i].type != SHT_NOBITS || l->kind == ELF_SYMBOLS_MINI || !l->image->nsections)
 		return &l->from->sections[i];
 	return i < l->image->nsections ? &l->image->sections[i] : NULL;
 }
@@ -271,13 +273,20 @@ static int load_plt(struct loading *l)
 
 static int load_all(struct loading *l, struct elf_symbols *s)
 {
+	static const enum symbol_source sources[] = {
+		[ELF_SYMBOLS_OWN] = SYMBOL_SYMTAB,
+		[ELF_SYMBOLS_SEPARATE] = SYMBOL_DEBUG_FILE,
+		[ELF_SYMBOLS_MINI] = SYMBOL_MINI_DEBUG,
+	};
 	const struct elf_section *symtab = elf_file_section(l->from, ".symtab", SHT_SYMTAB);
-	const struct elf_section *dynsym = elf_file_section(l->from, ".dynsym", SHT_DYNSYM);
-	enum symbol_source source = l->from == l->image ? SYMBOL_SYMTAB : SYMBOL_DEBUG_FILE;
 	int error = -ENOENT;
 
 	if (symtab)
-		error = load_table(l, symtab, tag(l, source), &s->strings[0]);
+		error = load_table(l, symtab, tag(l, sources[l->kind]), &s->strings[0]);
+	if (l->kind == ELF_SYMBOLS_MINI)
+		l->from = l->image;
+	const struct elf_section *dynsym = elf_file_section(l->from, ".dynsym", SHT_DYNSYM);
+
 	if (dynsym && (!error || error == -ENOENT))
 		error = load_table(l, dynsym, tag(l, SYMBOL_DYNSYM), &s->strings[1]);
 	if (!error && l->table->entries.len)
@@ -285,11 +294,11 @@ static int load_all(struct loading *l, struct elf_symbols *s)
 	return error;
 }
 
-int elf_symbols_load(const struct elf_file *image, const struct elf_file *debug, enum symbol_source source,
-		     struct elf_symbols *ret_symbols)
+int elf_symbols_load(const struct elf_file *image, const struct elf_file *debug, enum elf_symbols_debug kind,
+		     enum symbol_source source, struct elf_symbols *ret_symbols)
 {
 	struct elf_symbols s = {0};
-	struct loading l = {.image = image, .from = debug ? debug : image, .source = source};
+	struct loading l = {.image = image, .from = debug ? debug : image, .source = source, .kind = kind};
 	int error = symtab_new(&s.table);
 
 	if (!error) {

@@ -14,12 +14,19 @@ struct elf_symbols {
 	unsigned char *strings[2]; /* the names of .symtab and .dynsym, which the table borrows */
 };
 
+/* What the other file is, next to the one that is mapped. */
+enum elf_symbols_debug {
+	ELF_SYMBOLS_OWN, /* there is none */
+	ELF_SYMBOLS_SEPARATE, /* all its sections are the image's, by number too, those of the image without their bytes */
+	ELF_SYMBOLS_MINI, /* MiniDebugInfo: only symbols that the image's own .dynsym lacks */
+};
+
 /*
- * image: the file that is mapped. debug: the separate file its symbols come from, or NULL. 0, -ENOENT where it has none
- * at all, -E2BIG, -ENOMEM, -errno of reading. source, unless SYMBOL_NONE, tags all symbols.
+ * image: the file that is mapped; one that is not here has segments and no sections. debug: the file its .symtab comes from, or
+ * NULL. 0, -ENOENT where it has none at all, -E2BIG, -ENOMEM, -errno of reading. source, unless SYMBOL_NONE, tags all symbols.
  */
-int elf_symbols_load(const struct elf_file *image, const struct elf_file *debug, enum symbol_source source,
-		     struct elf_symbols *ret_symbols);
+int elf_symbols_load(const struct elf_file *image, const struct elf_file *debug, enum elf_symbols_debug kind,
+		     enum symbol_source source, struct elf_symbols *ret_symbols);
 void elf_symbols_free(struct elf_symbols *s);
 
 #endif

@@ -8,11 +8,13 @@
 #include <errno.h>
 #include <string.h>
 
-static int load_symbols(struct image *image, const struct elf_file *f, const struct elf_file *debug,
+static int load_symbols(struct image *image, const struct elf_file *f, const struct debug_file *debug,
 			enum symbol_source source)
 {
 	struct elf_symbols symbols;
-	int error = elf_symbols_load(f, debug, source, &symbols);
+	enum elf_symbols_debug kind = !debug ? ELF_SYMBOLS_OWN :
+				      debug->place == DEBUG_FILE_MINI ? ELF_SYMBOLS_MINI : ELF_SYMBOLS_SEPARATE;
+	int error = elf_symbols_load(f, debug ? &debug->elf : NULL, kind, source, &symbols);
 
 	if (error == -ENOMEM)
 		return error;
@@ -30,33 +32,76 @@ static int make_image(struct elf_file *f, const char *path, const int *roots, si
 		      enum symbol_source source, struct image **ret_image)
 {
 	struct image *image = calloc(1, sizeof(*image));
-	struct elf_file debug;
-	AUTO_CLOSE int debug_fd = -1;
+	struct debug_file debug;
 
 	if (!image)
 		return -ENOMEM;
 	image->is_elf = true;
+	image->has_symtab = debug_file_has(f, DEBUG_FILE_SYMBOLS);
 	int error = elf_file_build_id(f, &image->build_id);
 
 	if (error)
 		image->build_id.len = 0;
 	if (error != -ENOMEM)
-		error = debug_file_find(f, path, roots, nroots, &debug, &debug_fd);
+		error = debug_file_find(&(struct debug_file_query){.image = f, .path = path, .roots = roots, .nroots = nroots},
+					&debug);
 	bool has_debug = !error;
 
 	if (error != -ENOMEM)
 		error = load_symbols(image, f, has_debug ? &debug : NULL, source);
-	if (has_debug)
-		elf_file_close(&debug);
+	if (has_debug) {
+		image->debug_place = debug.place;
+		debug_file_close(&debug);
+	}
 	if (error) {
 		image_free(image);
 		return error;
 	}
-	image->has_debug_file = has_debug;
 	image->nsegments = f->nsegments;
 	image->segments = TAKE_PTR(f->segments);
 	*ret_image = image;
 	return 0;
+}
+
+int image_open_debug(const struct image_build_id *id, const char *path, const int *roots, size_t nroots,
+		     const struct image_segment *segments, size_t nsegments, struct image **ret_image)
+{
+	struct debug_file debug;
+	struct image *image;
+	int error = debug_file_find(&(struct debug_file_query){.build_id = *id, .path = path, .roots = roots, .nroots = nroots},
+				    &debug);
+
+	if (error)
+		return error;
+	image = calloc(1, sizeof(*image));
+	if (image)
+		image->segments = calloc(nsegments + 1, sizeof(*segments));
+	if (!image || !image->segments) {
+		image_free(image);
+		debug_file_close(&debug);
+		return -ENOMEM;
+	}
+	image->is_elf = true;
+	image->build_id = *id;
+	image->debug_place = debug.place;
+	image->nsegments = nsegments;
+	memcpy(image->segments, segments, nsegments * sizeof(*segments));
+	/* Of the image only this is known. */
+	struct elf_file absent = {.fd = -1,
+				  .is_64 = debug.elf.is_64,
+				  .machine = debug.elf.machine,
+				  .segments = image->segments,
+				  .nsegments = nsegments};
+
+	error = load_symbols(image, &absent, &debug, SYMBOL_NONE);
+	debug_file_close(&debug);
+	if (!error && !image->symbols)
+		error = -ENOENT;
+	if (error)
+		image_free(image);
+	else
+		*ret_image = image;
+	return error;
 }
 
 int image_open(int fd, const char *path, const int *roots, size_t nroots, struct image **ret_image,

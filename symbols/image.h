@@ -23,7 +23,8 @@ struct image_segment {
 /*
  * Which symbols there are and which of them names an address follows perf 6.1 (tools/perf/util/symbol.c dso__load,
  * symbol-elf.c dso__load_sym and dso__synthesize_plt_symbols): functions, indirect functions, objects and visible labels
- * of .symtab and then .dynsym, of the debug file where there is one, and slots of .plt as "NAME@plt".
+ * of .symtab and then .dynsym, of the debug file where there is one, and slots of .plt as "NAME@plt". Of an image without .symtab
+ * more debug files are found than perf finds, and MiniDebugInfo.
  */
 struct image {
 	struct symbol_provider *symbols; /* by file offset, as perf has them; NULL where the image has none */
@@ -31,20 +32,27 @@ struct image {
 	struct image_segment *segments;
 	size_t nsegments;
 	bool is_elf; /* false: a file of another format, nothing is known of it */
-	bool has_debug_file; /* symbols come from a separate file */
+	bool has_symtab; /* of its own */
+	int debug_place; /* enum debug_file_place: where symbols come from that are not in its own tables */
 	unsigned char *strings[2]; /* private: what symbols' names are in */
 	int symbols_error; /* 0, or the -errno for which symbols are missing though the file has a table of them */
 };
 
 /*
  * Reads an ELF image from fd (borrowed, positioned anywhere, only pread is used).
- * roots: directories (O_PATH descriptors, borrowed) under which /usr/lib/debug and the debug link are looked for, in this
+ * roots: directories (O_PATH descriptors, borrowed) under which debug files are looked for (symbols/debug_file.h), in this
  * order; nroots may be 0. path is the image's inside a root, absolute, for the debug link (NULL: build id only).
- * A debug file must have the image's build id, or, where the image has none, the checksum of its debug link.
  * 0; -EBADMSG not ELF or damaged beyond use; -E2BIG; -ENOMEM; -errno.
  */
 int image_open(int fd, const char *path, const int *roots, size_t nroots, struct image **ret_image,
 	       struct parse_error *err);
+
+/*
+ * The same of an image that is not here, from its debug file alone, found by its build id: segments are the image's own, as in the
+ * debug file they have no place. path, roots: as there. 0; -ENOENT: there is none; -ENOMEM.
+ */
+int image_open_debug(const struct image_build_id *id, const char *path, const int *roots, size_t nroots,
+		     const struct image_segment *segments, size_t nsegments, struct image **ret_image);
 
 /* An image from memory (the vdso). data is borrowed during the call only. source tags the symbols. As image_open. */
 int image_from_memory(const void *data, size_t len, enum symbol_source source, struct image **ret_image,

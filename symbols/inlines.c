@@ -29,14 +29,22 @@ struct inlines {
 /* The descriptor of the file to read DWARF from: the debug file's, or another one of the image's own. */
 static int open_source(int fd, const char *path, const int *roots, size_t nroots, struct parse_error *err)
 {
-	struct elf_file image, debug;
+	struct debug_file debug;
+	struct elf_file image;
 	int found = -1, error = elf_file_open(&image, fd, NULL, 0, err);
 
 	if (error)
 		return error;
-	error = debug_file_find(&image, path, roots, nroots, &debug, &found);
-	if (!error)
-		elf_file_close(&debug);
+	error = debug_file_find(&(struct debug_file_query){.image = &image,
+							   .path = path,
+							   .roots = roots,
+							   .nroots = nroots,
+							   .want = DEBUG_FILE_LINES},
+				&debug);
+	if (!error) {
+		found = TAKE_FD(debug.fd);
+		debug_file_close(&debug);
+	}
 	elf_file_close(&image);
 	if (error == -ENOMEM)
 		return error;

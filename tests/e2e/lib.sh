@@ -6,6 +6,8 @@ set -u
 export LC_ALL=C
 T=$(mktemp -d "${TMPDIR:-/tmp}/profcpu-test.XXXXXX")
 cd "$T" || exit 1
+# Names come from this machine alone, and no debug file that another run has fetched changes them.
+export XDG_CACHE_HOME=$T/.cache DOTNET_SYMBOL_SERVER='' DEBUGINFOD_URLS=''
 T_STARTED=()
 T_MOUNTED=()
 T_FILES=()

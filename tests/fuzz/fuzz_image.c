@@ -103,7 +103,9 @@ static void read_both(const uint8_t *data, size_t size)
 	if (elf_file_open(&image, -1, data, first, NULL))
 		return;
 	if (!elf_file_open(&debug, -1, data + first, size - first, NULL)) {
-		if (!elf_symbols_load(&image, &debug, SYMBOL_NONE, &symbols)) {
+		for (enum elf_symbols_debug kind = ELF_SYMBOLS_SEPARATE; kind <= ELF_SYMBOLS_MINI; kind++) {
+			if (elf_symbols_load(&image, &debug, kind, SYMBOL_NONE, &symbols))
+				continue;
 			for (uint64_t off = 0; off < 0x4000; off += 0x3f)
 				probe(&symbols.table->provider, off);
 			elf_symbols_free(&symbols);

@@ -131,7 +131,7 @@ static void the_symbols_are_those_that_perf_takes(void **state)
 
 	(void)state;
 	assert_true(image->is_elf);
-	assert_false(image->has_debug_file);
+	assert_int_equal(image->debug_place, 0);
 	assert_int_equal(image->build_id.len, 20);
 	assert_name(image, 0x400, "puts@plt", SYMBOL_PLT);
 	assert_name(image, 0x410, "weak_one@plt", SYMBOL_PLT);
@@ -298,7 +298,7 @@ static void assert_debug_file(bool expected)
 {
 	struct image *image = open_in_root();
 
-	assert_int_equal(image->has_debug_file, expected);
+	assert_int_equal(image->debug_place != 0, expected);
 	assert_name(image, 0x421, expected ? "label_b" : "label_a", expected ? SYMBOL_DEBUG_FILE : SYMBOL_DYNSYM);
 	assert_name(image, 0x429, "outer", expected ? SYMBOL_DEBUG_FILE : SYMBOL_DYNSYM);
 	assert_name(image, 0x400, "puts@plt", SYMBOL_PLT);
