@@ -1,0 +1,539 @@
+#include "symbols/clr_signature.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#define PREFIXES_MAX 32 /* arrays of by-refs of pointers of ... */
+#define RANK_MAX 32 /* the runtime loads no array of more */
+#define NESTING_MAX 64 /* of types: deeper ones, or in a circle, are damage */
+
+/* Element types, II.23.1.16, and those of ReadyToRun images. */
+enum element {
+	ELEMENT_END = 0x00,
+	ELEMENT_STRING = 0x0e,
+	ELEMENT_PTR = 0x0f,
+	ELEMENT_BYREF = 0x10,
+	ELEMENT_VALUETYPE = 0x11,
+	ELEMENT_CLASS = 0x12,
+	ELEMENT_VAR = 0x13,
+	ELEMENT_ARRAY = 0x14,
+	ELEMENT_GENERICINST = 0x15,
+	ELEMENT_TYPEDBYREF = 0x16,
+	ELEMENT_I = 0x18,
+	ELEMENT_U = 0x19,
+	ELEMENT_FNPTR = 0x1b,
+	ELEMENT_OBJECT = 0x1c,
+	ELEMENT_SZARRAY = 0x1d,
+	ELEMENT_MVAR = 0x1e,
+	ELEMENT_CMOD_REQD = 0x1f,
+	ELEMENT_CMOD_OPT = 0x20,
+	ELEMENT_NATIVE_VALUETYPE = 0x3d,
+	ELEMENT_CANON = 0x3e,
+	ELEMENT_MODULE = 0x3f,
+	ELEMENT_SENTINEL = 0x41,
+	ELEMENT_PINNED = 0x45,
+};
+
+/* Calling conventions, II.23.2.3. */
+enum convention {
+	CONVENTION_MASK = 0x0f,
+	CONVENTION_VARARG = 0x05,
+	CONVENTION_FIELD = 0x06,
+	CONVENTION_GENERIC = 0x10,
+	CONVENTION_HASTHIS = 0x20,
+	CONVENTION_EXPLICITTHIS = 0x40,
+};
+
+static const char *const primitives[][2] = {
+	[0x01] = {"void", "System.Void"},
+	[0x02] = {"bool", "System.Boolean"},
+	[0x03] = {"char", "System.Char"},
+	[0x04] = {"int8", "System.SByte"},
+	[0x05] = {"uint8", "System.Byte"},
+	[0x06] = {"int16", "System.Int16"},
+	[0x07] = {"uint16", "System.UInt16"},
+	[0x08] = {"int32", "System.Int32"},
+	[0x09] = {"uint32", "System.UInt32"},
+	[0x0a] = {"int64", "System.Int64"},
+	[0x0b] = {"uint64", "System.UInt64"},
+	[0x0c] = {"float32", "System.Single"},
+	[0x0d] = {"float64", "System.Double"},
+	[ELEMENT_STRING] = {"string", "System.String"},
+	[ELEMENT_TYPEDBYREF] = {"typedref", "System.TypedReference"},
+	[ELEMENT_I] = {"native int", "System.IntPtr"},
+	[ELEMENT_U] = {"native uint", "System.UIntPtr"},
+	[ELEMENT_OBJECT] = {"object", "System.Object"},
+	[ELEMENT_CANON] = {"class System.__Canon", "System.__Canon"},
+};
+
+struct clr_text clr_text_begin(struct outbuf *out, const struct clr_modules *modules)
+{
+	assert(out->fd < 0);
+	return (struct clr_text){.out = out, .modules = modules, .start = out->len};
+}
+
+int clr_text_end(struct clr_text *t)
+{
+	if (!t->error)
+		t->error = t->out->error;
+	if (t->error && t->out->len >= t->start)
+		t->out->len = t->start;
+	return t->error;
+}
+
+static void fail(struct clr_text *t, int error)
+{
+	if (!t->error)
+		t->error = error;
+}
+
+static void put_bytes(struct clr_text *t, const char *p, size_t n)
+{
+	if (t->error)
+		return;
+	if (n > CLR_TEXT_BYTES_MAX || t->out->len - t->start > CLR_TEXT_BYTES_MAX - n)
+		fail(t, -E2BIG);
+	else
+		outbuf_put(t->out, p, n);
+}
+
+/* Texts of the heap with a character in front of each that is special there. */
+static void put_escaped(struct clr_text *t, const char *text, const char *special)
+{
+	size_t left = strnlen(text, CLR_TEXT_BYTES_MAX + 1);
+
+	if (left > CLR_TEXT_BYTES_MAX) {
+		fail(t, -E2BIG);
+		return;
+	}
+	while (left && !t->error) {
+		size_t plain = strcspn(text, special);
+
+		put_bytes(t, text, plain);
+		text += plain;
+		left -= plain;
+		if (left && *text != '\n' && *text != '\r')
+			put_bytes(t, "\\", 1);
+		if (left) {
+			put_bytes(t, *text == '\n' || *text == '\r' ? "?" : text, 1);
+			text++;
+			left--;
+		}
+	}
+}
+
+void clr_text_put(struct clr_text *t, const char *text)
+{
+	if (text)
+		put_escaped(t, text, "\n\r");
+}
+
+static void put_number(struct clr_text *t, int64_t number)
+{
+	char digits[24], *p = digits + sizeof(digits);
+	uint64_t x = number < 0 ? -(uint64_t)number : (uint64_t)number;
+
+	do {
+		*--p = (char)('0' + x % 10);
+	} while (x /= 10);
+	if (number < 0)
+		*--p = '-';
+	put_bytes(t, p, (size_t)(digits + sizeof(digits) - p));
+}
+
+/* 1, 2 or 4 bytes, most significant first; gives their number, 0 for a bad one. */
+static unsigned read_compressed(struct reader *r, uint32_t *ret)
+{
+	uint32_t first = reader_u8(r);
+
+	if (!(first & 0x80)) {
+		*ret = first;
+		return 1;
+	}
+	if (!(first & 0x40)) {
+		*ret = (first & 0x3f) << 8 | reader_u8(r);
+		return 2;
+	}
+	if (first & 0x20)
+		return 0;
+	const unsigned char *rest = reader_bytes(r, 3);
+
+	*ret = rest ? (first & 0x1f) << 24 | (uint32_t)rest[0] << 16 | (uint32_t)rest[1] << 8 | rest[2] : 0;
+	return 4;
+}
+
+uint32_t clr_signature_number(struct reader *r)
+{
+	uint32_t x = 0;
+
+	if (!read_compressed(r, &x))
+		(void)reader_bytes(r, SIZE_MAX); /* fails it */
+	return r->failed ? 0 : x;
+}
+
+/* The sign is the lowest bit. */
+static int64_t signed_number(struct reader *r)
+{
+	static const int bits[] = {0, 6, 13, 0, 28};
+	uint32_t x = 0;
+	unsigned bytes = read_compressed(r, &x);
+
+	if (!bytes)
+		(void)reader_bytes(r, SIZE_MAX);
+	return x & 1 ? (int64_t)(x >> 1) - (1 << bits[bytes]) : (int64_t)(x >> 1);
+}
+
+/* TypeDefOrRefOrSpecEncoded, II.23.2.8; 0: nil. */
+static uint32_t type_token(struct reader *r)
+{
+	static const uint8_t tables[] = {CLR_TYPE_DEF, CLR_TYPE_REF, CLR_TYPE_SPEC, 0};
+	uint32_t x = clr_signature_number(r);
+
+	return x >> 2 ? (uint32_t)tables[x & 3] << 24 | x >> 2 : 0;
+}
+
+/* A type of its own row: "NAMESPACE.NAME". Reflection escapes what has a meaning in its grammar. */
+static void put_row_name(struct clr_text *t, const struct clr_metadata *m, enum clr_table table, uint32_t rid, enum clr_style style)
+{
+	const char *special = style == CLR_REFLECTION ? "\n\r,[]&*+\\" : "\n\r";
+	bool ref = table == CLR_TYPE_REF;
+	uint32_t name_at = clr_metadata_cell(m, table, rid, ref ? CLR_TYPE_REF_NAME : CLR_TYPE_DEF_NAME);
+	uint32_t namespace_at = clr_metadata_cell(m, table, rid, ref ? CLR_TYPE_REF_NAMESPACE : CLR_TYPE_DEF_NAMESPACE);
+	const char *name = clr_metadata_string(m, name_at), *namespace = clr_metadata_string(m, namespace_at);
+
+	if (!name || !namespace) {
+		fail(t, -EBADMSG);
+		return;
+	}
+	if (*namespace) {
+		put_escaped(t, namespace, special);
+		put_bytes(t, ".", 1);
+	}
+	put_escaped(t, name, special);
+}
+
+/* Where the outermost type comes from, as ilasm says it. */
+static void put_scope(struct clr_text *t, const struct clr_metadata *m, uint32_t outermost)
+{
+	uint32_t scope = clr_metadata_token(m, CLR_TYPE_REF, outermost, CLR_TYPE_REF_SCOPE), rid = clr_token_rid(scope);
+	const char *name = NULL;
+
+	if (!clr_metadata_cell(m, CLR_TYPE_REF, outermost, CLR_TYPE_REF_SCOPE)) {
+		clr_text_put(t, "[*]");
+	} else if (clr_token_table(scope) == CLR_MODULE_REF) {
+		name = clr_metadata_string(m, clr_metadata_cell(m, CLR_MODULE_REF, rid, CLR_MODULE_REF_NAME));
+		if (name && *name)
+			clr_text_put(t, "[.module ");
+	} else if (clr_token_table(scope) == CLR_ASSEMBLY_REF) {
+		(void)clr_metadata_assembly_ref(m, rid, &name);
+		if (name && *name)
+			clr_text_put(t, "[");
+	}
+	if (name && *name) {
+		clr_text_put(t, name);
+		clr_text_put(t, "]");
+	}
+}
+
+/* A TypeDef or TypeRef behind all it is nested in. */
+static void put_nested(struct clr_text *t, const struct clr_metadata *m, uint32_t token, enum clr_style style)
+{
+	enum clr_table table = clr_token_table(token);
+	uint32_t chain[NESTING_MAX];
+	size_t n = 0;
+
+	for (uint32_t rid = clr_token_rid(token); rid;) {
+		if (n == NESTING_MAX || rid > clr_metadata_rows(m, table)) {
+			fail(t, n == NESTING_MAX ? -E2BIG : -EBADMSG);
+			return;
+		}
+		chain[n++] = rid;
+		if (table == CLR_TYPE_DEF) {
+			rid = clr_metadata_enclosing(m, rid);
+		} else {
+			uint32_t scope = clr_metadata_token(m, table, rid, CLR_TYPE_REF_SCOPE);
+
+			rid = clr_token_table(scope) == CLR_TYPE_REF ? clr_token_rid(scope) : 0;
+		}
+	}
+	if (!n)
+		fail(t, -EBADMSG);
+	else if (table == CLR_TYPE_REF && style == CLR_ILASM)
+		put_scope(t, m, chain[n - 1]);
+	while (n-- && !t->error) {
+		put_row_name(t, m, table, chain[n], style);
+		if (n)
+			put_bytes(t, style == CLR_ILASM ? "/" : "+", 1);
+	}
+}
+
+void clr_text_type(struct clr_text *t, const struct clr_metadata *m, uint32_t token, enum clr_style style)
+{
+	size_t len = 0;
+
+	if (clr_token_table(token) == CLR_TYPE_DEF || clr_token_table(token) == CLR_TYPE_REF) {
+		put_nested(t, m, token, style);
+		return;
+	}
+	uint32_t rid = clr_token_rid(token);
+	const unsigned char *blob = clr_token_table(token) == CLR_TYPE_SPEC && rid && rid <= clr_metadata_rows(m, CLR_TYPE_SPEC)
+		? clr_metadata_blob(m, clr_metadata_cell(m, CLR_TYPE_SPEC, rid, CLR_TYPE_SPEC_SIGNATURE), &len)
+		: NULL;
+	struct reader sig = reader_of(blob, len);
+
+	if (blob)
+		clr_text_signature(t, m, &sig, style);
+	else
+		fail(t, -EBADMSG);
+}
+
+/* The dimensions behind an array's element type. Reflection does not say their bounds. */
+static void put_dimensions(struct clr_text *t, struct reader *sig, enum clr_style style)
+{
+	uint32_t rank = clr_signature_number(sig), sizes[RANK_MAX] = {0};
+	int64_t lows[RANK_MAX] = {0};
+	uint32_t nsizes = clr_signature_number(sig);
+
+	if (!rank || rank > RANK_MAX || nsizes > rank) {
+		fail(t, -EBADMSG);
+		return;
+	}
+	for (uint32_t i = 0; i < nsizes; i++)
+		sizes[i] = clr_signature_number(sig);
+	uint32_t nlows = clr_signature_number(sig);
+
+	if (nlows > rank) {
+		fail(t, -EBADMSG);
+		return;
+	}
+	for (uint32_t i = 0; i < nlows; i++)
+		lows[i] = signed_number(sig);
+	put_bytes(t, "[", 1);
+	if (rank == 1 && style == CLR_REFLECTION)
+		put_bytes(t, "*", 1);
+	else if (rank == 1 && !nsizes && !nlows)
+		put_bytes(t, "...", 3);
+	for (uint32_t i = 0; i < rank; i++) {
+		if (i)
+			put_bytes(t, ",", 1);
+		if (style == CLR_REFLECTION)
+			continue;
+		if (!lows[i] && i < nsizes) {
+			put_number(t, sizes[i]);
+		} else if (i < nlows) {
+			put_number(t, lows[i]);
+			put_bytes(t, "...", 3);
+			if (i < nsizes)
+				put_number(t, lows[i] + sizes[i] - 1);
+		}
+	}
+	put_bytes(t, "]", 1);
+}
+
+static void put_convention(struct clr_text *t, uint32_t convention)
+{
+	static const char *const names[] = {"", "unmanaged cdecl ", "unmanaged stdcall ", "unmanaged thiscall ",
+					    "unmanaged fastcall ", "vararg ", "", "", "", "unmanaged "};
+	uint32_t kind = convention & CONVENTION_MASK;
+
+	if (convention & CONVENTION_EXPLICITTHIS)
+		clr_text_put(t, "explicit ");
+	if (convention & CONVENTION_HASTHIS)
+		clr_text_put(t, "instance ");
+	if (kind < sizeof(names) / sizeof(names[0]) && (*names[kind] || !kind))
+		clr_text_put(t, names[kind]);
+	else
+		fail(t, -EBADMSG); /* no method's */
+}
+
+static void put_star(struct clr_text *t, const void *ctx)
+{
+	(void)ctx;
+	put_bytes(t, "*", 1);
+}
+
+/* Parameters up to their number; a sentinel stands before those of a call with a variable number. */
+static void put_parameters(struct clr_text *t, const struct clr_metadata *m, struct reader *sig, uint32_t n, const char *comma,
+			   enum clr_style style)
+{
+	for (uint32_t i = 0; i < n && !t->error; i++) {
+		if (i)
+			clr_text_put(t, comma);
+		if (reader_left(sig) && sig->data[sig->pos] == ELEMENT_SENTINEL) {
+			reader_skip(sig, 1);
+			put_bytes(t, "...,", 4);
+		}
+		clr_text_signature(t, m, sig, style);
+	}
+}
+
+void clr_text_method(struct clr_text *t, const struct clr_metadata *m, struct reader *sig,
+		     void (*name)(struct clr_text *t, const void *ctx), const void *ctx)
+{
+	uint32_t convention = clr_signature_number(sig);
+
+	put_convention(t, convention);
+	if (convention & CONVENTION_GENERIC)
+		(void)clr_signature_number(sig);
+	uint32_t nparameters = clr_signature_number(sig);
+
+	clr_text_signature(t, m, sig, CLR_ILASM);
+	put_bytes(t, " ", 1);
+	name(t, ctx);
+	put_bytes(t, "(", 1);
+	put_parameters(t, m, sig, nparameters, ",", CLR_ILASM);
+	put_bytes(t, ")", 1);
+}
+
+static void put_function_pointer(struct clr_text *t, const struct clr_metadata *m, struct reader *sig, enum clr_style style)
+{
+	if (style == CLR_ILASM) {
+		clr_text_put(t, "method ");
+		clr_text_method(t, m, sig, put_star, NULL);
+		return;
+	}
+	uint32_t convention = clr_signature_number(sig);
+	uint32_t nparameters = clr_signature_number(sig);
+
+	clr_text_signature(t, m, sig, style);
+	put_bytes(t, "(", 1);
+	put_parameters(t, m, sig, nparameters, ", ", style);
+	if ((convention & CONVENTION_MASK) == CONVENTION_VARARG)
+		clr_text_put(t, nparameters ? ", ..." : "...");
+	put_bytes(t, ")", 1);
+}
+
+static void put_generic(struct clr_text *t, const struct clr_metadata *m, struct reader *sig, enum clr_style style)
+{
+	clr_text_signature(t, m, sig, style);
+	uint32_t n = clr_signature_number(sig);
+
+	put_bytes(t, style == CLR_ILASM ? "<" : "[", 1);
+	for (uint32_t i = 0; i < n && !t->error; i++) {
+		if (i)
+			put_bytes(t, ",", 1);
+		clr_text_signature(t, m, sig, style);
+	}
+	put_bytes(t, style == CLR_ILASM ? ">" : "]", 1);
+}
+
+/* A type of another module, until the next one says otherwise. */
+static void put_of_module(struct clr_text *t, struct reader *sig, enum clr_style style)
+{
+	uint32_t index = clr_signature_number(sig);
+	const struct clr_metadata *m = NULL;
+	int error = !t->modules || sig->failed ? -EBADMSG : t->modules->find(t->modules->ctx, index, &m);
+
+	if (error)
+		fail(t, error);
+	else
+		clr_text_signature(t, m, sig, style);
+}
+
+/* What is no prefix. */
+static void put_element(struct clr_text *t, const struct clr_metadata *m, struct reader *sig, uint8_t element, enum clr_style style)
+{
+	switch (element) {
+	case ELEMENT_VALUETYPE:
+	case ELEMENT_CLASS:
+		if (style == CLR_ILASM)
+			clr_text_put(t, element == ELEMENT_CLASS ? "class " : "valuetype ");
+		clr_text_type(t, m, type_token(sig), style);
+		return;
+	case ELEMENT_VAR:
+	case ELEMENT_MVAR:
+		clr_text_put(t, element == ELEMENT_VAR ? "!" : "!!");
+		put_number(t, clr_signature_number(sig));
+		return;
+	case ELEMENT_ARRAY:
+		clr_text_signature(t, m, sig, style);
+		put_dimensions(t, sig, style);
+		return;
+	case ELEMENT_GENERICINST:
+		put_generic(t, m, sig, style);
+		return;
+	case ELEMENT_FNPTR:
+		put_function_pointer(t, m, sig, style);
+		return;
+	case ELEMENT_NATIVE_VALUETYPE:
+		clr_text_signature(t, m, sig, style);
+		return;
+	case ELEMENT_MODULE:
+		put_of_module(t, sig, style);
+		return;
+	default:
+		break;
+	}
+	if (element < sizeof(primitives) / sizeof(primitives[0]) && primitives[element][style])
+		clr_text_put(t, primitives[element][style]);
+	else
+		fail(t, -EBADMSG);
+}
+
+struct prefix {
+	uint32_t element, token;
+};
+
+/* What stands before a type in a signature stands behind it in the text, the innermost first. */
+static void put_suffix(struct clr_text *t, const struct clr_metadata *m, const struct prefix *prefix, enum clr_style style)
+{
+	switch (prefix->element) {
+	case ELEMENT_SZARRAY:
+		put_bytes(t, "[]", 2);
+		return;
+	case ELEMENT_PTR:
+		put_bytes(t, "*", 1);
+		return;
+	case ELEMENT_BYREF:
+		put_bytes(t, "&", 1);
+		return;
+	default:
+		break;
+	}
+	if (style == CLR_REFLECTION) /* modifiers are none of the type's */
+		return;
+	if (prefix->element == ELEMENT_PINNED) {
+		clr_text_put(t, " pinned");
+		return;
+	}
+	clr_text_put(t, prefix->element == ELEMENT_CMOD_REQD ? " modreq(" : " modopt(");
+	clr_text_type(t, m, prefix->token, style);
+	put_bytes(t, ")", 1);
+}
+
+static bool is_prefix(uint8_t element)
+{
+	return element == ELEMENT_SZARRAY || element == ELEMENT_PTR || element == ELEMENT_BYREF || element == ELEMENT_PINNED ||
+		element == ELEMENT_CMOD_REQD || element == ELEMENT_CMOD_OPT;
+}
+
+void clr_text_signature(struct clr_text *t, const struct clr_metadata *m, struct reader *sig, enum clr_style style)
+{
+	struct prefix prefixes[PREFIXES_MAX];
+	size_t nprefixes = 0;
+	uint8_t element = reader_u8(sig);
+
+	if (t->error)
+		return;
+	while (is_prefix(element) && nprefixes < PREFIXES_MAX) {
+		bool modifier = element == ELEMENT_CMOD_REQD || element == ELEMENT_CMOD_OPT;
+
+		prefixes[nprefixes++] = (struct prefix){element, modifier ? type_token(sig) : 0};
+		element = reader_u8(sig);
+	}
+	if (sig->failed) {
+		fail(t, -EBADMSG);
+	} else if (is_prefix(element) || t->depth == CLR_TEXT_DEPTH_MAX || t->elements == CLR_TEXT_ELEMENTS_MAX) {
+		fail(t, -E2BIG);
+	} else {
+		t->depth++;
+		t->elements++;
+		put_element(t, m, sig, element, style);
+		if (sig->failed)
+			fail(t, -EBADMSG);
+		while (nprefixes && !t->error)
+			put_suffix(t, m, &prefixes[--nprefixes], style);
+		t->depth--;
+	}
+}
