@@ -1,4 +1,4 @@
-# profcpu. Targets: all examples web-api check check-long asan tsan fuzz bench lint format install clean. V=1 shows commands.
+# profcpu. Targets: all examples web-api wide-net check check-long asan tsan fuzz bench lint format install clean. V=1 shows commands.
 # CONFIG: release (default), asan, tsan, cov. WERROR=1 makes warnings errors. CC=clang works too.
 
 CONFIG ?= release
@@ -53,7 +53,7 @@ ifeq ($(V)$(findstring s,$(firstword -$(MAKEFLAGS))),)
 say = @printf '  %-7s %s\n' '$(1)' '$(2)';
 endif
 
-.PHONY: all check check-long asan tsan fuzz bench lint format install clean unit replay helpers examples web-api
+.PHONY: all check check-long asan tsan fuzz bench lint format install clean unit replay helpers examples
 .SECONDARY:
 all: $(B)/profcpu
 
@@ -105,10 +105,14 @@ $(B)/examples/load: examples/web-api/load.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) -D_GNU_SOURCE -std=gnu17 $(WARN) $(EXAMPLE_FLAGS) -o $@ $<
 
-# The ASP.NET Core example; needs the .NET 10 SDK and nothing from the network.
-web-api: build/examples/web-api/web-api.dll
-build/examples/web-api/web-api.dll: $(wildcard examples/web-api/*.cs examples/web-api/*.csproj examples/web-api/*.props)
-	dotnet build -nologo -v quiet -c Release -o $(@D) examples/web-api/web-api.csproj
+# The .NET examples; they need the .NET 10 SDK and nothing from the network.
+define DOTNET_EXAMPLE
+.PHONY: $(1)
+$(1): build/examples/$(1)/$(1).dll
+build/examples/$(1)/$(1).dll: $(wildcard examples/$(1)/*.cs examples/$(1)/*.csproj examples/$(1)/*.props)
+	dotnet build -nologo -v quiet -c Release -o build/examples/$(1) examples/$(1)/$(1).csproj
+endef
+$(foreach name,web-api wide-net,$(eval $(call DOTNET_EXAMPLE,$(name))))
 
 examples: $(B)/examples/shares $(B)/examples/load
 unit: $(UNIT_BINS)

@@ -1,0 +1,40 @@
+// Keeps threads busy with everything that managed code can look like; README.md beside this file says what and how.
+using System.Globalization;
+using WideNet;
+
+double seconds = 10;
+int threads = 2, methods = 0;
+bool latency = false;
+string only = "";
+
+for (int i = 0; i < args.Length; i++)
+{
+    string Value() => ++i < args.Length ? args[i] : throw new ArgumentException($"{args[i - 1]} needs a value");
+    switch (args[i])
+    {
+        case "--threads": threads = int.Parse(Value(), CultureInfo.InvariantCulture); break;
+        case "--methods": methods = int.Parse(Value(), CultureInfo.InvariantCulture); break;
+        case "--only": only = Value(); break;
+        case "--latency": latency = true; break;
+        default: seconds = double.Parse(args[i], CultureInfo.InvariantCulture); break;
+    }
+}
+
+Phase[] phases = Phases.All.Where(phase => phase.Name.Contains(only, StringComparison.Ordinal)).ToArray();
+if (phases.Length == 0)
+{
+    Console.Error.WriteLine($"no phase has '{only}' in its name");
+    return 2;
+}
+ManyMethods? many = methods > 0 ? ManyMethods.Make(methods) : null;
+if (many is not null)
+    Console.WriteLine($"made {many.Count} methods in {many.MakeSeconds:F1} s");
+Latency? measured = latency ? Latency.Begin() : null;
+Console.WriteLine($"working pid {Environment.ProcessId}");
+if (threads > 0)
+    Workers.Run(phases, many, threads, TimeSpan.FromSeconds(seconds));
+else
+    Thread.Sleep(TimeSpan.FromSeconds(seconds));
+measured?.End();
+Workers.Print(phases);
+return 0;
