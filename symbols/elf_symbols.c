@@ -21,6 +21,7 @@ struct loading {
 	struct symtab *table;
 	enum symbol_source source; /* of all symbols; SYMBOL_NONE: each by its table */
 	enum elf_symbols_debug kind;
+	const struct elf_section *managed[2]; /* of the image: code that .NET compiled ahead of time; NULL: none */
 };
 
 static uint8_t tag(const struct loading *l, enum symbol_source source)
@@ -94,6 +95,14 @@ static uint64_t file_off_of(const struct elf_file *image, const struct elf_secti
 	return vaddr - section->addr + section->file_off;
 }
 
+static bool is_managed(const struct loading *l, uint64_t vaddr)
+{
+	for (size_t i = 0; i < sizeof(l->managed) / sizeof(*l->managed); i++)
+		if (l->managed[i] && vaddr - l->managed[i]->addr < l->managed[i]->bytes)
+			return true;
+	return false;
+}
+
 /* Adds one symbol if perf would. 0, -ENOMEM, -E2BIG; STOP where perf gives up on the table. */
 #define STOP 1
 static int take_symbol(struct loading *l, Elf64_Sym *sym, uint8_t source)
@@ -120,6 +129,8 @@ static int take_symbol(struct loading *l, Elf64_Sym *sym, uint8_t source)
 		sym->st_value &= ~(uint64_t)1; /* the mark of Thumb code */
 	uint64_t start = file_off_of(l->image, section, sym->st_value);
 
+	if (source != SYMBOL_VDSO && is_managed(l, sym->st_value))
+		source = SYMBOL_AOT;
 	return symtab_add(l->table,
 			  &(struct symtab_entry){.start = start,
 						 .end = start + sym->st_size,
@@ -298,7 +309,8 @@ int elf_symbols_load(const struct elf_file *image, const struct elf_file *debug,
 		     enum symbol_source source, struct elf_symbols *ret_symbols)
 {
 	struct elf_symbols s = {0};
-	struct loading l = {.image = image, .from = debug ? debug : image, .source = source, .kind = kind};
+	struct loading l = {.image = image, .from = debug ? debug : image, .source = source, .kind = kind,
+			    .managed = {elf_file_section(image, "__managedcode", 0), elf_file_section(image, "__unbox", 0)}};
 	int error = symtab_new(&s.table);
 
 	if (!error) {

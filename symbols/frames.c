@@ -1,6 +1,7 @@
 #include "symbols/frames.h"
 
 #include "base/outbuf.h"
+#include "symbols/aot_name.h"
 #include "symbols/native_name.h"
 #include "symbols/managed_name.h"
 
@@ -178,8 +179,8 @@ static void frames_managed(const struct frames *f, const char *raw, size_t len, 
 	}
 }
 
-/* Sets the full form of a symbol's name, and its kind where that hangs on the name. */
-static int frames_full_name(struct frames *f, uint32_t source, const char *raw, size_t len,
+/* Sets the full form of a symbol's name, and its kind where that hangs on the name. program: the last part of its image's path. */
+static int frames_full_name(struct frames *f, uint32_t source, const char *program, const char *raw, size_t len,
 			    struct frames_symbol_names *n)
 {
 	struct outbuf buf = outbuf_to(-1);
@@ -189,6 +190,8 @@ static int frames_full_name(struct frames *f, uint32_t source, const char *raw, 
 		frames_managed(f, raw, len, &buf, &n->kind);
 	else if (f->mangled)
 		outbuf_put(&buf, raw, len);
+	else if (source == SYMBOL_AOT)
+		r = aot_name_full(raw, len, program, &buf);
 	else
 		r = native_name_full(raw, len, &buf);
 	if (!r)
@@ -209,7 +212,7 @@ static int frames_symbol_names(struct frames *f, const struct answers_symbol *s,
 
 	if (r)
 		return r;
-	n.kind = image->kind;
+	n.kind = s->source == SYMBOL_AOT ? FRAME_MANAGED : image->kind;
 	raw = intern_text(&f->answers->texts, s->name);
 	if (s->source == SYMBOL_BOUNDS) {
 		n.status = FRAME_IS_PLACED;
@@ -229,7 +232,7 @@ static int frames_symbol_names(struct frames *f, const struct answers_symbol *s,
 		r = buf.error ? buf.error : profile_text(f->profile, buf.len ? buf.data : "", buf.len, &n.perf_name);
 	n.name = n.perf_name;
 	if (!r && !f->perf_names_only)
-		r = frames_full_name(f, s->source, raw, len, &n);
+		r = frames_full_name(f, s->source, profile_text_of(f->profile, image->base, NULL), raw, len, &n);
 	outbuf_close(&buf);
 	if (!r)
 		*ret_names = n;

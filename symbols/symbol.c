@@ -9,6 +9,7 @@ const char *symbol_source_name(enum symbol_source source)
 		[SYMBOL_PLT] = "plt",
 		[SYMBOL_DEBUG_FILE] = "debug-file",
 		[SYMBOL_MINI_DEBUG] = "mini-debug",
+		[SYMBOL_AOT] = "aot",
 		[SYMBOL_VDSO] = "vdso",
 		[SYMBOL_KALLSYMS] = "kallsyms",
 		[SYMBOL_KSYMBOL] = "ksymbol",

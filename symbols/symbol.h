@@ -14,6 +14,7 @@ enum symbol_source {
 	SYMBOL_PLT, /* entry made up for a procedure linkage table slot */
 	SYMBOL_DEBUG_FILE, /* .symtab of a separate debug file */
 	SYMBOL_MINI_DEBUG, /* .symtab of the image's compressed .gnu_debugdata */
+	SYMBOL_AOT, /* as SYMTAB or DEBUG_FILE: a method that .NET compiled ahead of time */
 	SYMBOL_VDSO,
 	SYMBOL_KALLSYMS,
 	SYMBOL_KSYMBOL, /* PERF_RECORD_KSYMBOL: BPF programs, trampolines */
