@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/outbuf.h"
 #include "base/replace.h"
+#include "symbols/store_text.h"
 #include "symbols/symbol.h"
 
 #include <errno.h>
@@ -24,16 +25,7 @@ static const char *const store_kinds[ANSWERS_KINDS] = {
 
 static void store_put_name(struct outbuf *out, const struct answers *a, uint32_t text)
 {
-	const unsigned char *p = (const unsigned char *)intern_text(&a->texts, text);
-	uint32_t len = intern_len(&a->texts, text);
-
-	for (uint32_t i = 0; i < len; i++) {
-		if (p[i] < 0x20 || p[i] == 0x7f || p[i] == '\\')
-			outbuf_printf(out, "\\x%02x", p[i]);
-		else
-			outbuf_char(out, (char)p[i]);
-	}
-	outbuf_char(out, '\n');
+	store_text_put_name(out, intern_text(&a->texts, text), intern_len(&a->texts, text));
 }
 
 static void store_put_image(struct outbuf *out, const struct answers *a, const struct answers_image *image)
@@ -151,67 +143,13 @@ struct store_parser {
 	bool ended;
 };
 
-/* Cuts the next field, which a blank or the end of the line ends. NULL: there is none. */
-static char *store_field(char **p)
-{
-	char *field = *p, *blank;
-
-	if (!field || !*field)
-		return NULL;
-	blank = strchr(field, ' ');
-	*p = blank ? blank + 1 : field + strlen(field);
-	if (blank)
-		*blank = '\0';
-	return field;
-}
-
-static int store_hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* A hexadecimal field. 0 or -EBADMSG. */
-static int store_hex(char **p, uint64_t *ret_x)
-{
-	const char *field = store_field(p);
-	uint64_t x = 0;
-	size_t n = 0;
-
-	for (; field && field[n]; n++) {
-		int digit = store_hex_digit(field[n]);
-
-		if (digit < 0 || n >= 16)
-			return -EBADMSG;
-		x = x << 4 | (unsigned int)digit;
-	}
-	if (!n)
-		return -EBADMSG;
-	*ret_x = x;
-	return 0;
-}
-
-/* The rest of the line as a name, unescaped in place. */
+/* The rest of the line as a name. */
 static int store_name(struct store_parser *s, char *p, uint32_t *ret_text)
 {
-	size_t to = 0;
+	size_t len;
+	int r = store_text_name(p, &len);
 
-	for (size_t i = 0; p[i]; i++, to++) {
-		int high, low;
-
-		if (p[i] != '\\') {
-			p[to] = p[i];
-			continue;
-		}
-		if (p[i + 1] != 'x' || (high = store_hex_digit(p[i + 2])) < 0 || (low = store_hex_digit(p[i + 3])) < 0)
-			return -EBADMSG;
-		p[to] = (char)(high << 4 | low);
-		if (!p[to])
-			return -EBADMSG;
-		i += 3;
-	}
-	return intern_put(&s->answers->texts, p, to, ret_text);
+	return r ? r : intern_put(&s->answers->texts, p, len, ret_text);
 }
 
 static int store_build_id(const char *field, struct image_build_id *ret_id)
@@ -226,7 +164,7 @@ static int store_build_id(const char *field, struct image_build_id *ret_id)
 	if (!len || len % 2 || len > 2 * sizeof(id.bytes))
 		return -EBADMSG;
 	for (size_t i = 0; i < len; i += 2) {
-		int high = store_hex_digit(field[i]), low = store_hex_digit(field[i + 1]);
+		int high = store_text_digit(field[i]), low = store_text_digit(field[i + 1]);
 
 		if (high < 0 || low < 0)
 			return -EBADMSG;
@@ -239,7 +177,7 @@ static int store_build_id(const char *field, struct image_build_id *ret_id)
 static int store_image(struct store_parser *s, char *p)
 {
 	struct answers_image image = {.kind = ANSWERS_KINDS};
-	const char *kind = store_field(&p), *pid;
+	const char *kind = store_text_field(&p), *pid;
 	uint64_t maj, min;
 	char *end;
 	int r;
@@ -247,12 +185,12 @@ static int store_image(struct store_parser *s, char *p)
 	for (uint8_t k = 0; kind && k < ANSWERS_KINDS; k++)
 		if (!strcmp(kind, store_kinds[k]))
 			image.kind = k;
-	if (image.kind == ANSWERS_KINDS || store_build_id(store_field(&p), &image.build_id) || store_hex(&p, &maj) ||
-	    store_hex(&p, &min) || store_hex(&p, &image.ino) || store_hex(&p, &image.ino_generation))
+	if (image.kind == ANSWERS_KINDS || store_build_id(store_text_field(&p), &image.build_id) || store_text_hex(&p, &maj) ||
+	    store_text_hex(&p, &min) || store_text_hex(&p, &image.ino) || store_text_hex(&p, &image.ino_generation))
 		return -EBADMSG;
 	image.maj = (uint32_t)maj;
 	image.min = (uint32_t)min;
-	pid = store_field(&p);
+	pid = store_text_field(&p);
 	if (!pid)
 		return -EBADMSG;
 	image.pid = (int32_t)strtol(pid, &end, 10);
@@ -270,17 +208,15 @@ static int store_symbol(struct store_parser *s, char *p)
 	uint64_t len;
 	int r;
 
-	if (s->image == ANSWERS_NONE || store_hex(&p, &symbol.start) || store_hex(&p, &len))
+	if (s->image == ANSWERS_NONE || store_text_hex(&p, &symbol.start) || store_text_hex(&p, &len))
 		return -EBADMSG;
 	symbol.end = symbol.start + len;
-	source = store_field(&p);
-	module = store_field(&p);
+	source = store_text_field(&p);
+	module = store_text_field(&p);
 	if (!source || !module)
 		return -EBADMSG;
 	/* A source that a later version of this format may know is no reason to refuse the name. */
-	for (uint32_t i = 0; i < SYMBOL_SOURCES; i++)
-		if (!strcmp(source, symbol_source_name((enum symbol_source)i)))
-			symbol.source = i;
+	symbol.source = store_text_source(source);
 	r = strcmp(module, "-") ? intern_str(&s->answers->texts, module, &symbol.module) : 0;
 	if (!r)
 		r = store_name(s, p, &symbol.name);
@@ -294,7 +230,7 @@ static int store_during(struct store_parser *s, char *p)
 	if (s->symbol == ANSWERS_NONE)
 		return -EBADMSG;
 	symbol = s->answers->symbols.v[s->symbol];
-	if (store_hex(&p, &symbol.from_ns) || store_hex(&p, &symbol.until_ns) || symbol.until_ns <= symbol.from_ns)
+	if (store_text_hex(&p, &symbol.from_ns) || store_text_hex(&p, &symbol.until_ns) || symbol.until_ns <= symbol.from_ns)
 		return -EBADMSG;
 	return answers_symbol(s->answers, &symbol, &s->symbol);
 }
@@ -313,7 +249,7 @@ static int store_entries(struct store_parser *s, char *p, bool known)
 		from_ns = s->answers->symbols.v[s->symbol].from_ns;
 	}
 	while (!r && *p) {
-		r = store_hex(&p, &x);
+		r = store_text_hex(&p, &x);
 		if (r)
 			break;
 		if (answers_get(s->answers, s->image, base + x, from_ns, &before))
@@ -336,25 +272,25 @@ static int store_unread(struct store_parser *s)
 
 static int store_note(struct store_parser *s, char *p)
 {
-	const char *key = store_field(&p);
+	const char *key = store_text_field(&p);
 
 	if (!key)
 		return -EBADMSG;
 	if (!strcmp(key, "kallsyms"))
 		s->notes.kallsyms_hidden = !strcmp(p, "hidden");
 	else if (!strcmp(key, "perfmap_bad_lines"))
-		return store_hex(&p, &s->notes.perfmap_bad_lines);
+		return store_text_hex(&p, &s->notes.perfmap_bad_lines);
 	else if (!strcmp(key, "images_missing"))
-		return store_hex(&p, &s->notes.images_missing);
+		return store_text_hex(&p, &s->notes.images_missing);
 	else if (!strcmp(key, "images_replaced"))
-		return store_hex(&p, &s->notes.images_replaced);
+		return store_text_hex(&p, &s->notes.images_replaced);
 	return 0;
 }
 
 static int store_line(struct store_parser *s, char *line)
 {
 	char *p = line;
-	const char *word = store_field(&p);
+	const char *word = store_text_field(&p);
 	uint64_t n;
 
 	if (!word || s->ended)
@@ -373,7 +309,7 @@ static int store_line(struct store_parser *s, char *line)
 		return store_unread(s);
 	if (!strcmp(word, "note"))
 		return store_note(s, p);
-	if (strcmp(word, "end") || store_hex(&p, &n) || n != s->entries)
+	if (strcmp(word, "end") || store_text_hex(&p, &n) || n != s->entries)
 		return -EBADMSG;
 	s->ended = true;
 	return 0;

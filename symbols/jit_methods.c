@@ -1,0 +1,444 @@
+#include "symbols/jit_methods.h"
+
+#include "base/arena.h"
+#include "base/bitset.h"
+#include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "symbols/bigmem.h"
+#include "symbols/keysort.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define JIT_PLACES_MAX ((size_t)64 << 20) /* entries of a layer's tree */
+
+/*
+ * Code of one source. Once in order no two methods share an address and a time. Where they begin and end cuts the addresses into
+ * parts, the leaves of a binary tree; a method is an entry of the few nodes that make up its parts. So all entries of one node
+ * cover the same addresses, come one after another in time, and an answer takes one search for each node above a part.
+ */
+struct jit_layer {
+	VEC(struct jit_method) methods;
+	struct hashmap open; /* start -> the last of methods there, with by_start */
+	bool by_start;
+	size_t ended; /* so many have an end */
+	size_t covered;
+	uint64_t *bounds; /* where parts begin, and the end of the last one */
+	uint32_t nbounds, leaves;
+	uint32_t *first; /* by node, and one more: its entries in ids */
+	uint32_t *ids; /* of methods; those of a node by from_ns */
+};
+
+struct jit_methods {
+	struct arena names;
+	struct jit_layer layers[SYMBOL_SOURCES];
+};
+
+int jit_methods_new(struct jit_methods **ret_methods)
+{
+	struct jit_methods *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	*ret_methods = m;
+	return 0;
+}
+
+void jit_methods_free(struct jit_methods *m)
+{
+	if (!m)
+		return;
+	for (size_t i = 0; i < SYMBOL_SOURCES; i++) {
+		struct jit_layer *l = &m->layers[i];
+
+		vec_free(&l->methods);
+		hashmap_free(&l->open);
+		free(l->bounds);
+		free(l->first);
+		free(l->ids);
+	}
+	arena_free(&m->names);
+	free(m);
+}
+
+/* A name is cut between characters. */
+static uint32_t jit_name_len(const char *name, uint32_t len)
+{
+	if (len <= JIT_METHODS_NAME_MAX)
+		return len;
+	len = JIT_METHODS_NAME_MAX;
+	while (len && ((unsigned char)name[len] & 0xc0) == 0x80)
+		len--;
+	return len;
+}
+
+int jit_methods_add(struct jit_methods *m, const struct jit_method *method)
+{
+	struct jit_method fresh = *method;
+	struct jit_layer *l;
+	char *name;
+
+	if ((unsigned int)method->source >= SYMBOL_SOURCES || method->source == SYMBOL_NONE || !method->bytes ||
+	    method->bytes > UINT64_MAX - method->start || method->until_ns <= method->from_ns)
+		return -EINVAL;
+	l = &m->layers[method->source];
+	if (l->methods.len >= JIT_METHODS_MAX)
+		return -E2BIG;
+	fresh.len = jit_name_len(method->name, method->len);
+	name = arena_strndup(&m->names, method->name, fresh.len);
+	if (!name)
+		return -ENOMEM;
+	fresh.name = name;
+	fresh.doubt_ns = UINT64_MAX;
+	if (fresh.sure_ns < fresh.from_ns)
+		fresh.sure_ns = fresh.from_ns;
+	if (vec_push(&l->methods, fresh))
+		return -ENOMEM;
+	return l->by_start ? hashmap_put(&l->open, fresh.start, (uint32_t)l->methods.len - 1) : 0;
+}
+
+/* Makes what finds methods by their start: most layers never ask. */
+static int jit_layer_by_start(struct jit_layer *l)
+{
+	for (size_t i = 0; !l->by_start && i < l->methods.len; i++)
+		if (hashmap_put(&l->open, l->methods.v[i].start, (uint32_t)i))
+			return -ENOMEM;
+	l->by_start = true;
+	return 0;
+}
+
+static void jit_method_end(struct jit_method *method, uint64_t time_ns)
+{
+	if (method->until_ns == UINT64_MAX)
+		method->until_ns = time_ns > method->from_ns ? time_ns : method->from_ns;
+}
+
+int jit_methods_end(struct jit_methods *m, enum symbol_source source, uint64_t start, uint64_t time_ns)
+{
+	struct jit_layer *l = &m->layers[(unsigned int)source < SYMBOL_SOURCES ? source : SYMBOL_NONE];
+	const uint32_t *place;
+
+	if (jit_layer_by_start(l))
+		return -ENOMEM;
+	place = hashmap_get(&l->open, start);
+	if (!place || l->methods.v[*place].until_ns != UINT64_MAX)
+		return -ENOENT;
+	jit_method_end(&l->methods.v[*place], time_ns);
+	return 0;
+}
+
+void jit_methods_end_all(struct jit_methods *m, uint64_t time_ns)
+{
+	for (size_t i = 0; i < SYMBOL_SOURCES; i++) {
+		struct jit_layer *l = &m->layers[i];
+
+		for (; l->ended < l->methods.len; l->ended++)
+			jit_method_end(&l->methods.v[l->ended], time_ns);
+	}
+}
+
+/* What ends what. low and high: the parts of each method; live: where one that has not been ended begins. */
+struct jit_order {
+	struct jit_layer *layer;
+	uint32_t *low, *high, *owner;
+	struct bitset live;
+	VEC(uint32_t) ended; /* parts where one begins that is to leave live */
+};
+
+static bool jit_is_there(const struct jit_method *method)
+{
+	return method->from_ns < method->until_ns;
+}
+
+static bool jit_is_again(const struct jit_method *old, const struct jit_method *new)
+{
+	return old->until_ns == UINT64_MAX && old->start == new->start && old->bytes == new->bytes && old->len == new->len &&
+	       !memcmp(old->name, new->name, old->len);
+}
+
+/* Divides the time between two that overlap. *from_ns: where what is left of the newer begins. */
+static void jit_meet(struct jit_method *old, struct jit_method *new, uint64_t *from_ns)
+{
+	uint64_t limit = old->sure_ns < new->sure_ns ? new->sure_ns : new->from_ns;
+	uint64_t held = old->until_ns < limit ? old->until_ns : limit, begin;
+
+	if (jit_is_again(old, new)) {
+		new->until_ns = new->from_ns;
+		return;
+	}
+	begin = new->from_ns > old->from_ns ? new->from_ns : old->from_ns;
+	if (held == limit && held > begin && begin < old->doubt_ns)
+		old->doubt_ns = begin;
+	if (held > *from_ns)
+		*from_ns = held;
+	old->until_ns = held;
+}
+
+/* Lets a method meet all that live and overlap it. */
+static int jit_order_meet(struct jit_order *o, uint32_t id)
+{
+	struct jit_method *new = &o->layer->methods.v[id];
+	uint32_t at = bitset_last(&o->live, o->low[id]);
+	uint64_t from_ns = new->from_ns;
+
+	if (at == BITSET_NONE || o->high[o->owner[at]] <= o->low[id])
+		at = bitset_next(&o->live, o->low[id]);
+	while (at < o->high[id] && jit_is_there(new)) {
+		jit_meet(&o->layer->methods.v[o->owner[at]], new, &from_ns);
+		if (jit_is_there(new) && vec_push(&o->ended, at))
+			return -ENOMEM;
+		at = bitset_next(&o->live, at + 1);
+	}
+	new->from_ns = from_ns;
+	return 0;
+}
+
+static void jit_order_bury(struct jit_order *o)
+{
+	for (size_t i = 0; i < o->ended.len; i++)
+		bitset_take(&o->live, o->ended.v[i]);
+	o->ended.len = 0;
+}
+
+/* Those that are surely there from one time on: first they end what came before, then they come to live, one after another. */
+static int jit_order_group(struct jit_order *o, const uint32_t *ids, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i++)
+		r = jit_order_meet(o, ids[i]);
+	jit_order_bury(o);
+	for (size_t i = 0; i < n && !r; i++) {
+		r = jit_order_meet(o, ids[i]);
+		jit_order_bury(o);
+		if (!jit_is_there(&o->layer->methods.v[ids[i]]))
+			continue;
+		bitset_put(&o->live, o->low[ids[i]]);
+		o->owner[o->low[ids[i]]] = ids[i];
+	}
+	return r;
+}
+
+/* Numbers where methods begin and end, in their order. */
+static int jit_order_bounds(struct jit_order *o)
+{
+	struct jit_layer *l = o->layer;
+	size_t n = l->methods.len;
+	AUTO_FREE uint64_t *keys = bigmem_alloc(2 * n, sizeof(*keys));
+	AUTO_FREE uint32_t *sorted = bigmem_alloc(2 * n, sizeof(*sorted));
+
+	l->bounds = bigmem_alloc(2 * n, sizeof(*l->bounds));
+	if (!keys || !sorted || !l->bounds)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		keys[2 * i] = l->methods.v[i].start;
+		keys[2 * i + 1] = l->methods.v[i].start + l->methods.v[i].bytes;
+	}
+	if (keysort(keys, (uint32_t)(2 * n), sorted))
+		return -ENOMEM;
+	for (size_t i = 0; i < 2 * n; i++) {
+		const struct jit_method *method = &l->methods.v[sorted[i] / 2];
+		uint64_t bound = method->start + (sorted[i] % 2 ? method->bytes : 0);
+
+		if (!l->nbounds || l->bounds[l->nbounds - 1] != bound)
+			l->bounds[l->nbounds++] = bound;
+		(sorted[i] % 2 ? o->high : o->low)[sorted[i] / 2] = l->nbounds - 1;
+	}
+	return bitset_init(&o->live, l->nbounds);
+}
+
+/* The methods by a time of theirs. */
+static int jit_by_time(const struct jit_layer *l, bool sure, uint32_t *ret_ids)
+{
+	AUTO_FREE uint64_t *keys = bigmem_alloc(l->methods.len, sizeof(*keys));
+
+	if (!keys)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->methods.len; i++)
+		keys[i] = sure ? l->methods.v[i].sure_ns : l->methods.v[i].from_ns;
+	return keysort(keys, (uint32_t)l->methods.len, ret_ids);
+}
+
+static int jit_order_times(struct jit_order *o, const uint32_t *ids)
+{
+	const struct jit_method *v = o->layer->methods.v;
+	size_t n = o->layer->methods.len, end;
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i = end) {
+		for (end = i + 1; end < n && v[ids[end]].sure_ns == v[ids[i]].sure_ns;)
+			end++;
+		r = jit_order_group(o, ids + i, end - i);
+	}
+	for (size_t i = 0; i < n; i++)
+		o->layer->covered += !jit_is_there(&v[i]);
+	return r;
+}
+
+/* The nodes that make up the parts [low, high). 0; -E2BIG: no room in the count. */
+typedef void jit_node_fn(struct jit_layer *l, uint32_t node, uint32_t id);
+
+static void jit_nodes(struct jit_layer *l, uint32_t low, uint32_t high, uint32_t id, jit_node_fn *fn)
+{
+	low += l->leaves;
+	high += l->leaves;
+	for (; low < high; low /= 2, high /= 2) {
+		if (low % 2)
+			fn(l, low++, id);
+		if (high % 2)
+			fn(l, --high, id);
+	}
+}
+
+static void jit_node_count(struct jit_layer *l, uint32_t node, uint32_t id)
+{
+	(void)id;
+	l->first[node + 1]++;
+}
+
+/* first[node + 1] is where the node's next entry goes, and its end when all are there. */
+static void jit_node_fill(struct jit_layer *l, uint32_t node, uint32_t id)
+{
+	l->ids[l->first[node + 1]++] = id;
+}
+
+static int jit_order_tree(struct jit_order *o, const uint32_t *ids)
+{
+	struct jit_layer *l = o->layer;
+	uint64_t total = 0;
+
+	for (l->leaves = 1; l->leaves < l->nbounds;)
+		l->leaves *= 2;
+	l->first = calloc(2 * (size_t)l->leaves + 1, sizeof(*l->first));
+	if (!l->first)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->methods.len; i++)
+		if (jit_is_there(&l->methods.v[i]))
+			jit_nodes(l, o->low[i], o->high[i], 0, jit_node_count);
+	for (size_t node = 1; node <= 2 * (size_t)l->leaves; node++) {
+		uint32_t n = l->first[node];
+
+		l->first[node] = (uint32_t)total;
+		total += n;
+		if (total > JIT_PLACES_MAX)
+			return -E2BIG;
+	}
+	l->ids = bigmem_alloc(total + 1, sizeof(*l->ids));
+	if (!l->ids)
+		return -ENOMEM;
+	for (size_t i = 0; i < l->methods.len; i++)
+		if (jit_is_there(&l->methods.v[ids[i]]))
+			jit_nodes(l, o->low[ids[i]], o->high[ids[i]], ids[i], jit_node_fill);
+	return 0;
+}
+
+static int jit_layer_finish(struct jit_layer *l)
+{
+	size_t n = l->methods.len;
+	AUTO_FREE uint32_t *ids = bigmem_alloc(n, sizeof(*ids));
+	struct jit_order o = {.layer = l};
+	int r = 0;
+
+	o.low = bigmem_alloc(n, sizeof(*o.low));
+	o.high = bigmem_alloc(n, sizeof(*o.high));
+	o.owner = bigmem_alloc(2 * n, sizeof(*o.owner));
+	if (!ids || !o.low || !o.high || !o.owner)
+		r = -ENOMEM;
+	if (!r)
+		r = jit_order_bounds(&o);
+	if (!r)
+		r = jit_by_time(l, true, ids);
+	if (!r)
+		r = jit_order_times(&o, ids);
+	if (!r)
+		r = jit_by_time(l, false, ids);
+	if (!r)
+		r = jit_order_tree(&o, ids);
+	free(o.low);
+	free(o.high);
+	free(o.owner);
+	bitset_free(&o.live);
+	vec_free(&o.ended);
+	return r;
+}
+
+int jit_methods_finish(struct jit_methods *m)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < SYMBOL_SOURCES && !r; i++) {
+		hashmap_free(&m->layers[i].open);
+		if (m->layers[i].methods.len)
+			r = jit_layer_finish(&m->layers[i]);
+	}
+	return r;
+}
+
+/* The part that holds an address; -1: none does. */
+static int64_t jit_part(const struct jit_layer *l, uint64_t addr)
+{
+	size_t low = 0, high = l->nbounds;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (l->bounds[mid] <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low && low < l->nbounds ? (int64_t)low - 1 : -1;
+}
+
+/* What a node says of a time: an entry, or how long there is none. */
+static void jit_node_at(const struct jit_layer *l, uint32_t node, uint64_t time_ns, struct jit_methods_answer *a)
+{
+	uint32_t begin = l->first[node], end = l->first[node + 1], low = begin, high = end;
+	const struct jit_method *v = l->methods.v;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (v[l->ids[mid]].from_ns <= time_ns)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low > begin && v[l->ids[low - 1]].until_ns > time_ns) {
+		a->id = l->ids[low - 1];
+		a->method = &v[a->id];
+		return;
+	}
+	if (low > begin && v[l->ids[low - 1]].until_ns > a->from_ns)
+		a->from_ns = v[l->ids[low - 1]].until_ns;
+	if (low < end && v[l->ids[low]].from_ns < a->until_ns)
+		a->until_ns = v[l->ids[low]].from_ns;
+}
+
+void jit_methods_at(const struct jit_methods *m, enum symbol_source source, uint64_t addr, uint64_t time_ns,
+		    struct jit_methods_answer *ret_answer)
+{
+	const struct jit_layer *l = &m->layers[source];
+	struct jit_methods_answer a = {.until_ns = UINT64_MAX};
+	int64_t part = l->first ? jit_part(l, addr) : -1;
+
+	for (uint32_t node = part < 0 ? 0 : (uint32_t)part + l->leaves; node && !a.method; node /= 2)
+		if (l->first[node] != l->first[node + 1])
+			jit_node_at(l, node, time_ns, &a);
+	if (a.method) {
+		a.from_ns = a.method->from_ns;
+		a.until_ns = a.method->until_ns;
+	}
+	*ret_answer = a;
+}
+
+size_t jit_methods_count(const struct jit_methods *m, enum symbol_source source)
+{
+	return m->layers[source].methods.len;
+}
+
+size_t jit_methods_covered(const struct jit_methods *m, enum symbol_source source)
+{
+	return m->layers[source].covered;
+}

@@ -1,0 +1,370 @@
+#include "symbols/jit_methods_file.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/outbuf.h"
+#include "container/proc.h"
+#include "symbols/store_text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define JIT_FILE_FORMAT 1
+#define JIT_FILE_HEAD "profcpu-methods "
+#define JIT_FILE_NAME_BYTES 32
+#define JIT_FILE_TAIL ".methods"
+
+struct jit_methods_writer {
+	int fd;
+	struct outbuf out;
+};
+
+static void jit_file_name(pid_t pid, char *name)
+{
+	snprintf(name, JIT_FILE_NAME_BYTES, "%d" JIT_FILE_TAIL, (int)pid);
+}
+
+/* Writing */
+
+static void jit_writer_head(struct jit_methods_writer *w, pid_t pid, bool begun)
+{
+	struct proc_status status = {.ns_pid = pid};
+	uint64_t ticks = 0;
+
+	if (proc_start_ticks(pid, &ticks))
+		ticks = 0;
+	if (proc_status(pid, &status) || !status.ns_pid)
+		status.ns_pid = pid;
+	/* Where it could not be written to the end of a line, another begins all the same. */
+	if (begun)
+		outbuf_char(&w->out, '\n');
+	else
+		outbuf_printf(&w->out, JIT_FILE_HEAD "%d\n", JIT_FILE_FORMAT);
+	outbuf_printf(&w->out, "process %d %d %llx %llx\n", (int)pid, (int)status.ns_pid, (unsigned long long)ticks,
+		      (unsigned long long)clock_monotonic_ns());
+}
+
+int jit_methods_writer_open(int dir_fd, pid_t pid, struct jit_methods_writer **ret_writer)
+{
+	AUTO_FREE struct jit_methods_writer *w = calloc(1, sizeof(*w));
+	char name[JIT_FILE_NAME_BYTES];
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+
+	if (!w)
+		return -ENOMEM;
+	jit_file_name(pid, name);
+	fd = openat(dir_fd, name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EEXIST;
+	w->out = outbuf_to(fd);
+	w->fd = TAKE_FD(fd);
+	jit_writer_head(w, pid, st.st_size > 0);
+	*ret_writer = TAKE_PTR(w);
+	return 0;
+}
+
+/* The fields of a line up to its name, a blank before each. */
+static void jit_writer_hex(struct jit_methods_writer *w, uint64_t x)
+{
+	outbuf_char(&w->out, ' ');
+	outbuf_hex(&w->out, x);
+}
+
+static void jit_writer_source(struct jit_methods_writer *w, enum symbol_source source)
+{
+	outbuf_char(&w->out, ' ');
+	outbuf_str(&w->out, symbol_source_name(source));
+}
+
+static void jit_writer_method(struct jit_methods_writer *w, const struct jit_method *method)
+{
+	jit_writer_hex(w, method->start);
+	jit_writer_hex(w, method->bytes);
+	jit_writer_source(w, method->source);
+	outbuf_char(&w->out, ' ');
+	store_text_put_name(&w->out, method->name, method->len);
+}
+
+static void jit_writer_end(struct jit_methods_writer *w, uint64_t start, enum symbol_source source)
+{
+	jit_writer_hex(w, start);
+	jit_writer_source(w, source);
+	outbuf_char(&w->out, '\n');
+}
+
+void jit_methods_writer_way(struct jit_methods_writer *w, const char *way)
+{
+	outbuf_printf(&w->out, "way %s\n", way);
+}
+
+void jit_methods_writer_scan(struct jit_methods_writer *w, uint64_t time_ns)
+{
+	outbuf_printf(&w->out, "scan %llx\n", (unsigned long long)time_ns);
+}
+
+void jit_methods_writer_found(struct jit_methods_writer *w, const struct jit_method *method)
+{
+	outbuf_str(&w->out, "found");
+	jit_writer_method(w, method);
+}
+
+void jit_methods_writer_lost(struct jit_methods_writer *w, enum symbol_source source, uint64_t start)
+{
+	outbuf_str(&w->out, "lost");
+	jit_writer_end(w, start, source);
+}
+
+void jit_methods_writer_add(struct jit_methods_writer *w, const struct jit_method *method)
+{
+	outbuf_str(&w->out, "add");
+	jit_writer_hex(w, method->from_ns);
+	jit_writer_method(w, method);
+	if (method->until_ns != UINT64_MAX)
+		jit_methods_writer_gone(w, method->source, method->start, method->until_ns);
+}
+
+void jit_methods_writer_gone(struct jit_methods_writer *w, enum symbol_source source, uint64_t start, uint64_t time_ns)
+{
+	outbuf_str(&w->out, "gone");
+	jit_writer_hex(w, time_ns);
+	jit_writer_end(w, start, source);
+}
+
+int jit_methods_writer_flush(struct jit_methods_writer *w)
+{
+	return outbuf_flush(&w->out);
+}
+
+int jit_methods_writer_close(struct jit_methods_writer *w)
+{
+	int r;
+
+	if (!w)
+		return 0;
+	r = outbuf_close(&w->out);
+	if (close(w->fd) && !r)
+		r = -errno;
+	free(w);
+	return r;
+}
+
+/* Reading */
+
+struct jit_parser {
+	struct jit_methods *methods;
+	struct jit_methods_file file;
+	uint64_t before_ns, scan_ns; /* of the last two scans */
+	bool scanned;
+};
+
+static int jit_parse_pid(char **p, pid_t *ret_pid)
+{
+	const char *field = store_text_field(p);
+	char *end;
+	long pid;
+
+	if (!field || *field < '0' || *field > '9')
+		return -EBADMSG;
+	errno = 0;
+	pid = strtol(field, &end, 10);
+	if (errno || *end || pid > INT32_MAX)
+		return -EBADMSG;
+	*ret_pid = (pid_t)pid;
+	return 0;
+}
+
+static int jit_parse_process(struct jit_parser *s, char *p)
+{
+	struct jit_methods_file file = s->file;
+	uint64_t time_ns;
+
+	if (jit_parse_pid(&p, &file.pid) || jit_parse_pid(&p, &file.ns_pid) || store_text_hex(&p, &file.start_ticks) ||
+	    store_text_hex(&p, &time_ns))
+		return -EBADMSG;
+	if (s->file.pid)
+		jit_methods_end_all(s->methods, time_ns);
+	s->file = file;
+	return 0;
+}
+
+static int jit_parse_scan(struct jit_parser *s, char *p)
+{
+	uint64_t time_ns;
+
+	if (store_text_hex(&p, &time_ns))
+		return -EBADMSG;
+	s->before_ns = s->scanned ? s->scan_ns : 0;
+	s->scan_ns = time_ns;
+	s->scanned = true;
+	return 0;
+}
+
+/* "found" and, with times of their own, "add". */
+static int jit_parse_method(struct jit_parser *s, char *p, struct jit_method *method)
+{
+	uint64_t bytes;
+	size_t len;
+	int r;
+
+	if (store_text_hex(&p, &method->start) || store_text_hex(&p, &bytes) || bytes > UINT32_MAX)
+		return -EBADMSG;
+	method->source = store_text_source(store_text_field(&p));
+	r = store_text_name(p, &len);
+	if (r || len > UINT32_MAX)
+		return -EBADMSG;
+	method->bytes = (uint32_t)bytes;
+	method->until_ns = UINT64_MAX;
+	method->name = p;
+	method->len = (uint32_t)len;
+	return jit_methods_add(s->methods, method);
+}
+
+static int jit_parse_end(struct jit_parser *s, char *p, uint64_t time_ns)
+{
+	enum symbol_source source;
+	uint64_t start;
+
+	if (store_text_hex(&p, &start))
+		return -EBADMSG;
+	source = store_text_source(store_text_field(&p));
+	return jit_methods_end(s->methods, source, start, time_ns);
+}
+
+/* 0, -ENOMEM; anything else: a bad line. */
+static int jit_parse_line(struct jit_parser *s, char *p)
+{
+	struct jit_method method = {0};
+	const char *word = store_text_field(&p);
+	uint64_t time_ns;
+
+	if (!word)
+		return 0;
+	if (!strcmp(word, "found")) {
+		method.from_ns = s->before_ns;
+		method.sure_ns = s->scan_ns;
+		return s->scanned ? jit_parse_method(s, p, &method) : -EBADMSG;
+	}
+	if (!strcmp(word, "lost"))
+		return s->scanned ? jit_parse_end(s, p, s->scan_ns) : -EBADMSG;
+	if (!strcmp(word, "scan"))
+		return jit_parse_scan(s, p);
+	if (!strcmp(word, "add"))
+		return store_text_hex(&p, &method.from_ns) ? -EBADMSG : jit_parse_method(s, p, &method);
+	if (!strcmp(word, "gone"))
+		return store_text_hex(&p, &time_ns) ? -EBADMSG : jit_parse_end(s, p, time_ns);
+	if (!strcmp(word, "process"))
+		return jit_parse_process(s, p);
+	return strcmp(word, "way") ? -EBADMSG : 0;
+}
+
+/* The first line. 0: methods may follow; 1: the file ends within it. */
+static int jit_parse_head(const char *text, size_t len, struct parse_error *err)
+{
+	size_t head = strlen(JIT_FILE_HEAD), n = len < head ? len : head;
+
+	if (strncmp(text, JIT_FILE_HEAD, n))
+		return parse_fail(err, -EBADMSG, "no file of methods", 0);
+	if (!memchr(text, '\n', len))
+		return 1;
+	return atoi(text + head) == JIT_FILE_FORMAT ? 0 : parse_fail(err, -ENOTSUP, "a file of methods of another version", head);
+}
+
+int jit_methods_parse(char *text, size_t len, struct jit_methods *m, struct jit_methods_file *ret_file,
+		      struct parse_error *err)
+{
+	struct jit_parser s = {.methods = m};
+	char *end = text + len, *newline;
+	int r = jit_parse_head(text, len, err);
+
+	if (r < 0)
+		return r;
+	s.file.cut = r;
+	for (char *line = r ? end : (char *)memchr(text, '\n', len) + 1; line < end; line = newline + 1) {
+		newline = memchr(line, '\n', (size_t)(end - line));
+		if (!newline) {
+			s.file.cut = true;
+			break;
+		}
+		*newline = '\0';
+		s.file.lines++;
+		r = strlen(line) == (size_t)(newline - line) ? jit_parse_line(&s, line) : -EBADMSG;
+		if (r == -ENOMEM)
+			return r;
+		s.file.bad_lines += r != 0;
+	}
+	*ret_file = s.file;
+	return 0;
+}
+
+int jit_methods_read(int dir_fd, pid_t pid, struct jit_methods *m, struct jit_methods_file *ret_file,
+		     struct parse_error *err)
+{
+	char name[JIT_FILE_NAME_BYTES];
+	AUTO_FREE char *text = NULL;
+	size_t len;
+	int r;
+
+	jit_file_name(pid, name);
+	r = file_read_at(dir_fd, name, JIT_METHODS_FILE_BYTES_MAX, &text, &len);
+	if (r)
+		return parse_fail(err, r, "the file of methods cannot be read", 0);
+	return jit_methods_parse(text, len, m, ret_file, err);
+}
+
+/* The PID of a name of such a file, or 0. */
+static pid_t jit_file_pid(const char *name)
+{
+	char again[JIT_FILE_NAME_BYTES];
+	long pid = strtol(name, NULL, 10);
+
+	if (pid <= 0 || pid > INT32_MAX)
+		return 0;
+	jit_file_name((pid_t)pid, again);
+	return strcmp(name, again) ? 0 : (pid_t)pid;
+}
+
+int jit_methods_each_file(int dir_fd, int (*fn)(void *ctx, int dir_fd, const char *name, pid_t pid), void *ctx)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	const struct dirent *entry;
+	DIR *dir;
+
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	while (!r && (entry = readdir(dir))) {
+		pid_t pid = jit_file_pid(entry->d_name);
+
+		if (pid)
+			r = fn(ctx, dir_fd, entry->d_name, pid);
+	}
+	closedir(dir);
+	return r;
+}
+
+static int jit_file_remove(void *ctx, int dir_fd, const char *name, pid_t pid)
+{
+	(void)ctx;
+	(void)pid;
+	return unlinkat(dir_fd, name, 0) && errno != ENOENT ? -errno : 0;
+}
+
+int jit_methods_remove(int dir_fd)
+{
+	return jit_methods_each_file(dir_fd, jit_file_remove, NULL);
+}
