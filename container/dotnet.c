@@ -92,26 +92,32 @@ int dotnet_look(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime)
 	return 0;
 }
 
+int dotnet_env(pid_t pid, const char *name, char *buf, size_t cap)
+{
+	AUTO_FREE char *env = NULL;
+	size_t len, n = strlen(name);
+	int r = proc_read(pid, 0, "environ", DOTNET_ENVIRON_MAX, &env, &len);
+
+	if (r)
+		return r;
+	for (const char *p = env; p < env + len; p += strlen(p) + 1) {
+		if (strncmp(p, name, n) || p[n] != '=')
+			continue;
+		if (strlen(p + n + 1) >= cap)
+			return -ENAMETOOLONG;
+		strcpy(buf, p + n + 1);
+		return 0;
+	}
+	return -ENOENT;
+}
+
 /* TMPDIR of the target, where its environment may be read and names one. */
 static void dotnet_tmpdir(pid_t pid, char *dir, size_t cap)
 {
-	AUTO_FREE char *env = NULL;
-	size_t len, n;
-
-	snprintf(dir, cap, "/tmp");
-	if (proc_read(pid, 0, "environ", DOTNET_ENVIRON_MAX, &env, &len))
-		return;
-	for (const char *p = env; p < env + len; p += strlen(p) + 1) {
-		if (strncmp(p, "TMPDIR=/", strlen("TMPDIR=/")))
-			continue;
-		p += strlen("TMPDIR=");
-		n = strlen(p);
-		while (n > 1 && p[n - 1] == '/')
-			n--;
-		if (n < cap)
-			snprintf(dir, cap, "%.*s", (int)n, p);
-		return;
-	}
+	if (dotnet_env(pid, "TMPDIR", dir, cap) || dir[0] != '/')
+		snprintf(dir, cap, "/tmp");
+	for (size_t n = strlen(dir); n > 1 && dir[n - 1] == '/';)
+		dir[--n] = 0;
 }
 
 /* The socket as a path descriptor. -ENOENT: there is none; errors of opener_hold. */

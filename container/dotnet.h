@@ -42,6 +42,9 @@ struct dotnet_runtime {
  */
 int dotnet_look(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime);
 
+/* A variable of the environment that the process was started with. 0; -ENOENT; -ENAMETOOLONG; errors of proc_read. */
+int dotnet_env(pid_t pid, const char *name, char *buf, size_t cap);
+
 enum dotnet_port_state {
 	DOTNET_PORT_OPEN,   /* somebody listens, and we may connect */
 	DOTNET_PORT_NONE,   /* no such socket: switched off, or TMPDIR is elsewhere and may not be

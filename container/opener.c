@@ -341,8 +341,7 @@ static int opener_resolve(struct opener *o, int root_fd, const char *path, int *
 	return resolve_by_steps(root_fd, path, ret_fd);
 }
 
-/* Files that are not files: reading them may wait, or show what the kernel shows to us and not to the target. */
-static bool opener_is_kernel_fs(int fd)
+bool opener_is_kernel_fs(int fd)
 {
 	struct statfs fs;
 

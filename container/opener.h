@@ -71,6 +71,10 @@ int opener_map_file(struct opener *o, pid_t pid, uint64_t start, uint64_t end, u
  */
 int opener_perfmap(struct opener *o, pid_t pid, uint64_t max_bytes, int *ret_fd);
 
+/* Whether a descriptor's file is none that is on a disk (/proc, /sys, ...): reading it may wait, or show what the kernel shows to us and
+ * not to the target. True where that cannot be told. */
+bool opener_is_kernel_fs(int fd);
+
 /* For tests: resolve as on a kernel without openat2 (before 5.6, or a seccomp filter that does not know it). */
 void opener_without_openat2(struct opener *o);
 

@@ -1,0 +1,42 @@
+/*
+ * Files of ours in a directory of a target, and what it has open itself: the part of the door (opener.h) that writes. A
+ * directory is resolved inside the target's root once and held; below it only plain names are used and no link is ever followed, so that
+ * a target that owns the directory can mislead us to nothing but its own files.
+ */
+#ifndef CONTAINER_TARGET_DIR_H
+#define CONTAINER_TARGET_DIR_H
+
+#include "container/opener.h"
+
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+/* A file for good: its name may belong to another one by now. */
+struct target_file {
+	uint64_t dev, ino;
+};
+
+/* The directory as a descriptor (O_PATH), which the caller closes. 0; -ENOTDIR; -EACCES: it is one of the kernel's file systems;
+ * as opener_path. */
+int target_dir_open(struct opener *o, pid_t pid, const char *path, int *ret_fd);
+
+/* A new file for reading and writing that is its owner's alone. 0; -EEXIST something has that name; -EACCES, -EROFS, -ENOSPC, -errno. */
+int target_dir_create(int dir_fd, const char *name, int *ret_fd);
+
+/* A regular file, for reading; its status in *ret_stat. 0; -ENOENT; -EACCES: not a regular file, or no permission; -errno. */
+int target_dir_file(int dir_fd, const char *name, int *ret_fd, struct stat *ret_stat);
+
+/* Removes name if it is that very regular file. 0; -ENOENT: it is not; -EACCES, -EPERM, -EROFS, -errno. */
+int target_dir_remove(int dir_fd, const char *name, const struct target_file *file);
+
+/* Calls fn for each name that ends so, until it gives non-zero, which is returned. 0; -EACCES; -errno. */
+int target_dir_each(int dir_fd, const char *suffix, int (*fn)(void *ctx, const char *name), void *ctx);
+
+/*
+ * The regular file of this name that the process has open for writing, in whatever directory and also when it was deleted: for
+ * reading. 0; -ENOENT: none; -EACCES, -EPERM: its descriptors, or the file, may not be read; -ESRCH.
+ */
+int target_writes(pid_t pid, const char *name, int *ret_fd, struct target_file *ret_file);
+
+#endif

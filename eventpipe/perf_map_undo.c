@@ -1,0 +1,235 @@
+#include "eventpipe/perf_map_undo.h"
+
+#include "base/cleanup.h"
+#include "container/dotnet.h"
+#include "container/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define UNDO_MAKING_S 10 /* an empty mark that is older was left by one that was killed while it made it */
+
+int perf_map_dir(pid_t pid, char *buf, size_t cap)
+{
+	int r = dotnet_env(pid, "DOTNET_PerfMapJitDumpPath", buf, cap);
+
+	if (r == -ENOENT)
+		r = dotnet_env(pid, "COMPlus_PerfMapJitDumpPath", buf, cap);
+	if (r == -ENAMETOOLONG || (!r && buf[0] != '/'))
+		return -ENOTSUP;
+	if (r)
+		snprintf(buf, cap, "/tmp");
+	return 0;
+}
+
+/* profcpu was killed before it could note the file: it is ours if it was born after the mark. */
+static bool undo_born_after(int dir_fd, const char *name, const char *mark_name, struct target_file *ret_file)
+{
+	struct statx mark, map;
+	struct stat st;
+
+	if (statx(dir_fd, mark_name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &mark) ||
+	    statx(dir_fd, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &map) || !(mark.stx_mask & map.stx_mask & STATX_BTIME) ||
+	    fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return false;
+	if (map.stx_btime.tv_sec < mark.stx_btime.tv_sec || (map.stx_btime.tv_sec == mark.stx_btime.tv_sec &&
+							       map.stx_btime.tv_nsec < mark.stx_btime.tv_nsec))
+		return false;
+	*ret_file = (struct target_file){.dev = st.st_dev, .ino = st.st_ino};
+	return true;
+}
+
+static bool undo_lives(const struct perf_map_undo *undo)
+{
+	uint64_t start;
+
+	return undo->pid && !proc_start_ticks(undo->pid, &start) && start == undo->mark.start_ticks;
+}
+
+/* Whether the runtime may still be writing the map that the mark is about. */
+static bool undo_is_on(const struct perf_map_undo *undo)
+{
+	char name[PERF_MAP_NAME_BYTES];
+	struct target_file file;
+	AUTO_CLOSE int fd = -1;
+
+	/* Not noted: the command may be on its way still. A further one is answered after it. */
+	if (!undo->mark.map.ino)
+		return true;
+	perf_map_name(undo->mark.ns_pid, name);
+	int r = target_writes(undo->pid, name, &fd, &file);
+
+	if (!r)
+		return file.dev == undo->mark.map.dev && file.ino == undo->mark.map.ino;
+	return r != -ENOENT && r != -ESRCH;
+}
+
+static int undo_remove(int dir_fd, const char *name, const struct target_file *file)
+{
+	int r = file->ino ? target_dir_remove(dir_fd, name, file) : 0;
+
+	return r == -ENOENT ? 0 : r;
+}
+
+int perf_map_undo(struct opener *o, const struct perf_map_undo *undo, uint64_t deadline_ns, struct port_error *err)
+{
+	char map[PERF_MAP_NAME_BYTES], info[PERF_MAP_NAME_BYTES], mark[PERF_MAP_NAME_BYTES];
+	struct perf_map_mark m = undo->mark;
+
+	if (undo_lives(undo) && undo_is_on(undo)) {
+		int r = port_command(o, undo->pid, IPC_DISABLE_PERF_MAP, NULL, 0, deadline_ns, err);
+
+		if (r && r != -ENOTSUP && undo_lives(undo))
+			return r;
+	}
+	perf_map_name(m.ns_pid, map);
+	perf_map_info_name(m.ns_pid, info);
+	perf_map_mark_name(m.ns_pid, mark);
+	if (!m.map.ino) {
+		undo_born_after(undo->dir_fd, map, mark, &m.map);
+		undo_born_after(undo->dir_fd, info, mark, &m.info);
+	}
+	int r = undo_remove(undo->dir_fd, map, &m.map);
+
+	if (!r)
+		r = undo_remove(undo->dir_fd, info, &m.info);
+	/* The mark last: whatever happens before, it tells what is left to do. */
+	if (!r)
+		r = undo_remove(undo->dir_fd, mark, &undo->mark_file);
+	if (r)
+		*err = (struct port_error){.code = r, .what = "the perf map cannot be removed"};
+	return r;
+}
+
+struct undo_search {
+	const struct perf_map_mark *mark;
+	pid_t pid;
+};
+
+static int undo_try_pid(void *ctx, pid_t pid)
+{
+	struct undo_search *s = ctx;
+	struct proc_status status;
+	uint64_t start;
+
+	if (proc_start_ticks(pid, &start) || start != s->mark->start_ticks || proc_status(pid, &status) ||
+	    status.ns_pid != s->mark->ns_pid)
+		return 0;
+	s->pid = pid;
+	return 1;
+}
+
+/* The process of a mark as we see it: 0 and its PID, or PID 0 when it has ended; -ESRCH where that cannot be told. */
+static int undo_find(const struct perf_map_mark *mark, pid_t *ret_pid)
+{
+	struct undo_search s = {.mark = mark};
+	uint64_t start;
+
+	if (mark->pid_ns && mark->pid_ns == perf_map_own_pid_ns()) {
+		*ret_pid = !proc_start_ticks(mark->pid, &start) && start == mark->start_ticks ? mark->pid : 0;
+		return 0;
+	}
+	/* Made by a profcpu that saw other processes than we do. */
+	if (proc_each_pid(undo_try_pid, &s) != 1)
+		return -ESRCH;
+	*ret_pid = s.pid;
+	return 0;
+}
+
+struct undo_sweep {
+	struct opener *o;
+	int dir_fd;
+	uid_t uid;
+	uint64_t deadline_ns;
+	struct perf_map_swept swept;
+};
+
+static int sweep_left(struct undo_sweep *s, int error)
+{
+	s->swept.left++;
+	s->swept.error = error;
+	return 0;
+}
+
+static int sweep_empty(struct undo_sweep *s, const char *name, int mark_fd, const struct target_file *file)
+{
+	struct stat st;
+
+	if (fstat(mark_fd, &st) || time(NULL) - st.st_mtime < UNDO_MAKING_S)
+		return 0;
+	int r = target_dir_remove(s->dir_fd, name, file);
+
+	return r && r != -ENOENT ? sweep_left(s, r) : 0;
+}
+
+/* Whether the mark's process may be the maker's: one user's mark is believed about that user's processes only. */
+static bool sweep_believes(int mark_fd, pid_t pid)
+{
+	struct proc_status status;
+	struct stat st;
+
+	if (fstat(mark_fd, &st))
+		return false;
+	if (!st.st_uid || st.st_uid == geteuid() || !pid)
+		return true;
+	return !proc_status(pid, &status) && status.uid == st.st_uid;
+}
+
+static int sweep_mark(void *ctx, const char *name)
+{
+	struct undo_sweep *s = ctx;
+	struct perf_map_undo undo = {.dir_fd = s->dir_fd};
+	char right_name[PERF_MAP_NAME_BYTES];
+	struct port_error err = {0};
+	AUTO_CLOSE int fd = -1;
+
+	if (perf_map_mark_open(s->dir_fd, name, s->uid, &fd, &undo.mark_file))
+		return 0;
+	if (perf_map_mark_lock(fd, true)) {
+		s->swept.in_use++;
+		return 0;
+	}
+	if (!perf_map_mark_stands(s->dir_fd, name, &undo.mark_file))
+		return 0;
+	int r = perf_map_mark_read(fd, &undo.mark);
+
+	if (r == -ENODATA)
+		return sweep_empty(s, name, fd, &undo.mark_file);
+	if (r)
+		return 0;
+	perf_map_mark_name(undo.mark.ns_pid, right_name);
+	if (strcmp(name, right_name) || undo_find(&undo.mark, &undo.pid) || !sweep_believes(fd, undo.pid))
+		return 0;
+	r = perf_map_undo(s->o, &undo, s->deadline_ns, &err);
+	if (r)
+		return sweep_left(s, r);
+	s->swept.removed++;
+	return 0;
+}
+
+int perf_map_sweep(struct opener *o, pid_t pid, uint64_t deadline_ns, struct perf_map_swept *ret_swept)
+{
+	struct undo_sweep s = {.o = o, .deadline_ns = deadline_ns};
+	struct opener_process process;
+	AUTO_CLOSE int dir_fd = -1;
+	char dir[PATH_MAX];
+	int r = perf_map_dir(pid, dir, sizeof(dir));
+
+	if (!r)
+		r = target_dir_open(o, pid, dir, &dir_fd);
+	if (!r)
+		r = opener_process(o, pid, &process);
+	if (r)
+		return r;
+	s.dir_fd = dir_fd;
+	s.uid = process.uid;
+	r = target_dir_each(dir_fd, PERF_MAP_MARK_SUFFIX, sweep_mark, &s);
+	*ret_swept = s.swept;
+	return r;
+}

@@ -1,0 +1,38 @@
+/* Takes back what profcpu did to a process's perf map: by the last one that used it, or after one that was killed. */
+#ifndef EVENTPIPE_PERF_MAP_UNDO_H
+#define EVENTPIPE_PERF_MAP_UNDO_H
+
+#include "eventpipe/perf_map_mark.h"
+#include "eventpipe/port.h"
+
+/* What is to be undone, with the mark locked exclusively. */
+struct perf_map_undo {
+	int dir_fd;
+	struct perf_map_mark mark;
+	struct target_file mark_file;
+	pid_t pid; /* the process in our PID namespace; 0: it has ended */
+};
+
+/* Switches the map off where the process lives, removes it, what belongs to it and then the mark. 0; errors of port_command,
+ * then all of it stays; -EACCES, -EPERM, -EROFS: something could not be removed. */
+int perf_map_undo(struct opener *o, const struct perf_map_undo *undo, uint64_t deadline_ns, struct port_error *err);
+
+/* What became of the marks that were found in a directory. */
+struct perf_map_swept {
+	unsigned removed; /* maps switched off and removed */
+	unsigned in_use; /* marks that a living profcpu holds */
+	unsigned left; /* could not be undone, the last for error */
+	int error;
+};
+
+/*
+ * Undoes what a killed profcpu left in the directory where pid's maps are; with our own PID in /tmp. Marks that a living profcpu
+ * holds, those of strangers, and of processes that cannot be seen from here are left alone. 0 also where something is left; errors
+ * of target_dir_open and target_dir_each.
+ */
+int perf_map_sweep(struct opener *o, pid_t pid, uint64_t deadline_ns, struct perf_map_swept *ret_swept);
+
+/* The directory of a process's perf maps, in its root: DOTNET_PerfMapJitDumpPath or /tmp. 0; -ENOTSUP: not an absolute path. */
+int perf_map_dir(pid_t pid, char *buf, size_t cap);
+
+#endif

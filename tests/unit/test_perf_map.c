@@ -1,0 +1,501 @@
+#include "eventpipe/perf_map.h"
+
+#include "base/clock.h"
+#include "eventpipe/perf_map_undo.h"
+#include "tests/unit/fake_runtime.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#define SHORT_NS (300 * NS_PER_MS)
+#define LONG_NS (20 * NS_PER_S)
+
+static struct opener *o;
+static struct perf_map_error err;
+
+/* In the fake runtime: its map, while that is on. */
+static int fake_map = -1, fake_info = -1;
+
+static void fake_path(char *buf, size_t cap, const char *kind)
+{
+	snprintf(buf, cap, "/tmp/%s-%d.map", kind, getpid());
+}
+
+static void fake_on(void)
+{
+	char path[64];
+
+	fake_path(path, sizeof(path), "perf");
+	fake_map = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (write(fake_map, "0x1000 10 void [A] T::M()[Optimized]\n", 37) != 37)
+		abort();
+	fake_path(path, sizeof(path), "perfinfo");
+	fake_info = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+}
+
+static void maps(int fd, const struct fake_request *request)
+{
+	if (request->command == IPC_ENABLE_PERF_MAP && request->len == 4 && request->payload[0] == 3) {
+		fake_on();
+	} else if (request->command == IPC_DISABLE_PERF_MAP) {
+		close(fake_map);
+		close(fake_info);
+	}
+	fake_hresult(fd, 0);
+}
+
+static void maps_slowly(int fd, const struct fake_request *request)
+{
+	if (request->command == IPC_ENABLE_PERF_MAP)
+		usleep(600000);
+	maps(fd, request);
+}
+
+static void on_already(int fd, const struct fake_request *request)
+{
+	if (request->command == IPC_STOP_TRACING)
+		fake_on(); /* the user's own switch */
+	fake_hresult(fd, request->command == IPC_STOP_TRACING ? 0 : IPC_E_FAIL);
+}
+
+static void only_claims(int fd, const struct fake_request *request)
+{
+	(void)request;
+	fake_hresult(fd, 0);
+}
+
+static void too_old(int fd, const struct fake_request *request)
+{
+	(void)request;
+	fake_hresult(fd, IPC_E_UNKNOWN_COMMAND);
+}
+
+static void never_disables(int fd, const struct fake_request *request)
+{
+	if (request->command == IPC_DISABLE_PERF_MAP)
+		pause();
+	maps(fd, request);
+}
+
+/* Whether /tmp/KIND-PIDEND is there. */
+static bool there(const struct fake_runtime *fake, const char *kind, const char *end)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/tmp/%s-%d%s", kind, fake->pid, end);
+	return !lstat(path, &st);
+}
+
+static bool is_on(const struct fake_runtime *fake)
+{
+	char name[PERF_MAP_NAME_BYTES];
+	struct target_file file;
+	int fd, r;
+
+	perf_map_name(fake->pid, name);
+	r = target_writes(fake->pid, name, &fd, &file);
+	if (!r)
+		close(fd);
+	return !r;
+}
+
+static void assert_nothing_left(const struct fake_runtime *fake)
+{
+	assert_false(there(fake, "perf", ".map"));
+	assert_false(there(fake, "perfinfo", ".map"));
+	assert_false(there(fake, "perf", ".map.profcpu"));
+}
+
+static int begin(const struct fake_runtime *fake, uint64_t limit_ns, struct perf_map **m)
+{
+	*m = NULL;
+	return perf_map_begin(o, fake->pid, clock_monotonic_ns() + limit_ns, m, &err);
+}
+
+static int end(struct perf_map *m)
+{
+	return perf_map_end(o, m, clock_monotonic_ns() + LONG_NS, &err);
+}
+
+static struct perf_map_swept sweep(const struct fake_runtime *fake)
+{
+	struct perf_map_swept swept = {0};
+
+	assert_int_equal(perf_map_sweep(o, fake->pid, clock_monotonic_ns() + LONG_NS, &swept), 0);
+	return swept;
+}
+
+static void a_map_of_ours_goes_with_all_that_belongs_to_it(void **state)
+{
+	struct fake_runtime fake = fake_start(maps);
+	struct perf_map *m;
+	struct stat st;
+	char text[64], path[64];
+
+	(void)state;
+	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
+	assert_int_equal(perf_map_way(m), PERF_MAP_OURS);
+	assert_int_equal(pread(perf_map_fd(m), text, sizeof(text), 0), 37);
+	assert_true(perf_map_enable_ns(m) > 0);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map.profcpu", fake.pid);
+	assert_int_equal(lstat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	/* Whoever looks for what was left sees that it is in use. */
+	assert_int_equal(sweep(&fake).in_use, 1);
+	assert_true(is_on(&fake));
+	assert_int_equal(end(m), 0);
+	assert_false(is_on(&fake));
+	assert_nothing_left(&fake);
+	fake_stop(&fake);
+}
+
+static void a_map_that_was_on_stays_on(void **state)
+{
+	struct fake_runtime fake = fake_start(on_already);
+	struct perf_map *m;
+
+	(void)state;
+	assert_int_equal(port_command(o, fake.pid, IPC_STOP_TRACING, NULL, 0, clock_monotonic_ns() + LONG_NS, NULL), 0);
+	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
+	assert_int_equal(perf_map_way(m), PERF_MAP_USERS);
+	assert_false(there(&fake, "perf", ".map.profcpu"));
+	assert_int_equal(end(m), 0);
+	assert_true(is_on(&fake));
+	assert_true(there(&fake, "perf", ".map"));
+	/* Also one whose file was removed under it. */
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", fake.pid);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
+	assert_int_equal(perf_map_way(m), PERF_MAP_USERS);
+	assert_int_equal(pread(perf_map_fd(m), path, 8, 0), 8);
+	assert_int_equal(end(m), 0);
+	snprintf(path, sizeof(path), "/tmp/perfinfo-%d.map", fake.pid);
+	unlink(path);
+	fake_stop(&fake);
+}
+
+static void a_file_that_nobody_writes_is_not_touched(void **state)
+{
+	struct fake_runtime fake = fake_start(maps);
+	struct perf_map *m;
+	char path[64];
+
+	(void)state;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", fake.pid);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
+
+	assert_int_equal(write(fd, "old", 3), 3);
+	assert_int_equal(begin(&fake, LONG_NS, &m), -EEXIST);
+	assert_non_null(strstr(err.text, path));
+	assert_int_equal(sweep(&fake).removed, 0);
+	assert_int_equal(lseek(fd, 0, SEEK_END), 3);
+	assert_true(there(&fake, "perf", ".map"));
+	assert_false(is_on(&fake));
+	close(fd);
+	unlink(path);
+	assert_nothing_left(&fake);
+	fake_stop(&fake);
+}
+
+static void the_last_of_two_switches_it_off(void **state)
+{
+	(void)state;
+	for (int first = 0; first < 2; first++) {
+		struct fake_runtime fake = fake_start(maps);
+		struct perf_map *m[2];
+
+		assert_int_equal(begin(&fake, LONG_NS, &m[0]), 0);
+		assert_int_equal(begin(&fake, LONG_NS, &m[1]), 0);
+		assert_int_equal(perf_map_way(m[1]), PERF_MAP_OURS);
+		assert_true(perf_map_enable_ns(m[1]) == 0);
+		assert_int_equal(end(m[first]), 0);
+		assert_true(is_on(&fake));
+		assert_true(there(&fake, "perf", ".map"));
+		assert_int_equal(sweep(&fake).in_use, 1);
+		assert_int_equal(end(m[!first]), 0);
+		assert_false(is_on(&fake));
+		assert_nothing_left(&fake);
+		fake_stop(&fake);
+	}
+}
+
+/* A profcpu that is killed after limit_ms, or when it has the map on. */
+static void killed_profcpu(const struct fake_runtime *fake, unsigned limit_ms)
+{
+	int on[2];
+	char c;
+
+	assert_int_equal(pipe(on), 0);
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct perf_map *m;
+
+		if (!begin(fake, LONG_NS, &m) && write(on[1], "x", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(on[1]);
+	if (limit_ms)
+		usleep(limit_ms * 1000);
+	else
+		assert_int_equal(read(on[0], &c, 1), 1);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(on[0]);
+}
+
+static void what_a_killed_one_left_is_undone_by_the_next(void **state)
+{
+	struct fake_runtime fake = fake_start(maps);
+
+	(void)state;
+	killed_profcpu(&fake, 0);
+	assert_true(is_on(&fake));
+	assert_true(there(&fake, "perf", ".map.profcpu"));
+	assert_int_equal(sweep(&fake).removed, 1);
+	assert_false(is_on(&fake));
+	assert_nothing_left(&fake);
+	/* Or taken over, if the next one wants the same. */
+	struct perf_map *m;
+
+	killed_profcpu(&fake, 0);
+	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
+	assert_int_equal(perf_map_way(m), PERF_MAP_OURS);
+	assert_int_equal(end(m), 0);
+	assert_false(is_on(&fake));
+	assert_nothing_left(&fake);
+	fake_stop(&fake);
+}
+
+static void one_that_was_killed_while_it_switched_it_on_leaves_nothing_either(void **state)
+{
+	struct fake_runtime fake = fake_start(maps_slowly);
+	struct perf_map *m;
+
+	(void)state;
+	killed_profcpu(&fake, 300);
+	assert_true(there(&fake, "perf", ".map.profcpu"));
+	assert_int_equal(sweep(&fake).removed, 1);
+	assert_false(is_on(&fake));
+	assert_nothing_left(&fake);
+	killed_profcpu(&fake, 300);
+	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
+	assert_true(perf_map_enable_ns(m) > 0);
+	assert_int_equal(end(m), 0);
+	assert_nothing_left(&fake);
+	fake_stop(&fake);
+}
+
+static void the_files_of_a_target_that_ended_are_removed(void **state)
+{
+	struct fake_runtime fake = fake_start(maps);
+	struct perf_map *m;
+	struct perf_map_swept swept;
+
+	(void)state;
+	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
+	fake_stop(&fake);
+	assert_int_equal(end(m), 0);
+	assert_nothing_left(&fake);
+	fake = fake_start(maps);
+	killed_profcpu(&fake, 0);
+	fake_stop(&fake);
+	assert_true(there(&fake, "perf", ".map"));
+	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, &swept), 0);
+	assert_true(swept.removed >= 1);
+	assert_nothing_left(&fake);
+}
+
+static void a_runtime_that_does_not_do_it_is_said_to(void **state)
+{
+	struct fake_runtime fake = fake_start(only_claims);
+	struct perf_map *m;
+
+	(void)state;
+	assert_int_equal(begin(&fake, LONG_NS, &m), -EACCES);
+	assert_nothing_left(&fake);
+	fake_stop(&fake);
+	fake = fake_start(too_old);
+	assert_int_equal(begin(&fake, LONG_NS, &m), -ENOTSUP);
+	assert_non_null(strstr(err.text, ".NET 7"));
+	assert_nothing_left(&fake);
+	fake_stop(&fake);
+}
+
+static void one_that_takes_too_long_is_undone_later(void **state)
+{
+	struct fake_runtime fake = fake_start(maps_slowly);
+	struct perf_map *m;
+
+	(void)state;
+	assert_int_equal(begin(&fake, SHORT_NS, &m), -ETIMEDOUT);
+	(void)sweep(&fake);
+	assert_false(is_on(&fake));
+	assert_nothing_left(&fake);
+	fake_stop(&fake);
+	fake = fake_start(never_disables);
+	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
+	assert_int_equal(perf_map_end(o, m, clock_monotonic_ns() + SHORT_NS, &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.text, "stays until the next profcpu collect"));
+	assert_true(there(&fake, "perf", ".map.profcpu"));
+	fake_stop(&fake);
+	struct perf_map_swept swept;
+
+	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, &swept), 0);
+	assert_nothing_left(&fake);
+}
+
+static void a_jitdump_is_not_ended(void **state)
+{
+	char path[64];
+	int go[2];
+
+	(void)state;
+	assert_int_equal(pipe(go), 0);
+	struct fake_runtime fake = {.pid = fork()};
+
+	if (!fake.pid) {
+		snprintf(path, sizeof(path), "/tmp/jit-%d.dump", getpid());
+		int fd = open(path, O_RDWR | O_CREAT, 0600);
+
+		if (ftruncate(fd, 4096) || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED ||
+		    write(go[1], "x", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	struct perf_map *m;
+
+	assert_int_equal(read(go[0], path, 1), 1);
+	assert_int_equal(begin(&fake, LONG_NS, &m), -EBUSY);
+	assert_non_null(strstr(err.text, "jitdump"));
+	assert_nothing_left(&fake);
+	snprintf(path, sizeof(path), "/tmp/jit-%d.dump", fake.pid);
+	unlink(path);
+	kill(fake.pid, SIGKILL);
+	waitpid(fake.pid, NULL, 0);
+}
+
+/* Puts something in the place of the mark of a fake that has no map on, and has it swept. */
+static void assert_not_believed(const struct fake_runtime *fake, const char *mark, const char *victim)
+{
+	struct stat st;
+
+	assert_int_equal(sweep(fake).removed, 0);
+	assert_int_equal(lstat(victim, &st), 0);
+	unlink(mark);
+}
+
+static void marks_of_strangers_remove_nothing(void **state)
+{
+	struct fake_runtime fake = fake_start(maps);
+	char mark[64], victim[64], text[PERF_MAP_MARK_MAX];
+	struct perf_map_mark forged = {.ns_pid = fake.pid, .pid_ns = perf_map_own_pid_ns(), .pid = fake.pid};
+	struct stat st;
+	uint64_t start;
+
+	(void)state;
+	snprintf(mark, sizeof(mark), "/tmp/perf-%d.map.profcpu", fake.pid);
+	snprintf(victim, sizeof(victim), "/tmp/perf-%d.map", fake.pid);
+	int fd = open(victim, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(proc_start_ticks(fake.pid, &start), 0);
+	close(fd);
+	/* A link to a mark, and text that is none. */
+	assert_int_equal(symlink("/etc/passwd", mark), 0);
+	assert_not_believed(&fake, mark, victim);
+	fd = open(mark, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_int_equal(write(fd, "perf", 4), 4);
+	close(fd);
+	assert_not_believed(&fake, mark, victim);
+	/* Another file of that name than the one that was marked. */
+	forged.start_ticks = start;
+	forged.map = (struct target_file){.dev = st.st_dev, .ino = st.st_ino + 1};
+	fd = open(mark, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	size_t len = perf_map_mark_text(&forged, text, sizeof(text));
+
+	assert_int_equal(write(fd, text, len), len);
+	close(fd);
+	(void)sweep(&fake);
+	assert_int_equal(lstat(victim, &st), 0);
+	/* The right file in the mark of a user who is neither us nor the target's. */
+	if (!geteuid()) {
+		forged.map.ino = st.st_ino;
+		len = perf_map_mark_text(&forged, text, sizeof(text));
+		fd = open(mark, O_WRONLY | O_CREAT | O_EXCL, 0600);
+		assert_int_equal(write(fd, text, len), len);
+		assert_int_equal(fchown(fd, 4711, 4711), 0);
+		close(fd);
+		assert_not_believed(&fake, mark, victim);
+	}
+	unlink(victim);
+	assert_nothing_left(&fake);
+	fake_stop(&fake);
+}
+
+static void marks_are_read_as_written(void **state)
+{
+	struct perf_map_mark m = {.ns_pid = 7, .start_ticks = UINT64_MAX, .pid_ns = 4026531836, .pid = INT32_MAX,
+				  .map = {.dev = 66, .ino = UINT64_MAX}, .info = {.dev = 1, .ino = 2}}, back;
+	char text[PERF_MAP_MARK_MAX], again[PERF_MAP_MARK_MAX];
+	size_t len = perf_map_mark_text(&m, text, sizeof(text));
+
+	(void)state;
+	assert_true(len > 0);
+	assert_int_equal(perf_map_mark_parse(text, len, &back), 0);
+	assert_true(back.start_ticks == UINT64_MAX && back.map.ino == UINT64_MAX && back.info.dev == 1 && back.info.ino == 2);
+	assert_int_equal(perf_map_mark_text(&back, again, sizeof(again)), len);
+	assert_memory_equal(text, again, len);
+	m = (struct perf_map_mark){.ns_pid = 1, .pid = 1};
+	assert_int_equal(perf_map_mark_text(&m, text, sizeof(text)), len);
+	assert_int_equal(perf_map_mark_parse(text, 0, &back), -ENODATA);
+	for (size_t n = 1; n < len; n++)
+		assert_int_equal(perf_map_mark_parse(text, n, &back), -EBADMSG);
+	m.pid = 0;
+	perf_map_mark_text(&m, text, sizeof(text));
+	assert_int_equal(perf_map_mark_parse(text, len, &back), -EBADMSG);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	return opener_new(&o);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	opener_free(o);
+	return 0;
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_map_of_ours_goes_with_all_that_belongs_to_it),
+		cmocka_unit_test(a_map_that_was_on_stays_on),
+		cmocka_unit_test(a_file_that_nobody_writes_is_not_touched),
+		cmocka_unit_test(the_last_of_two_switches_it_off),
+		cmocka_unit_test(what_a_killed_one_left_is_undone_by_the_next),
+		cmocka_unit_test(one_that_was_killed_while_it_switched_it_on_leaves_nothing_either),
+		cmocka_unit_test(the_files_of_a_target_that_ended_are_removed),
+		cmocka_unit_test(a_runtime_that_does_not_do_it_is_said_to),
+		cmocka_unit_test(one_that_takes_too_long_is_undone_later),
+		cmocka_unit_test(a_jitdump_is_not_ended),
+		cmocka_unit_test(marks_of_strangers_remove_nothing),
+		cmocka_unit_test(marks_are_read_as_written),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
