@@ -1,0 +1,93 @@
+#include "container/memory.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* The kernel's own limit (UIO_MAXIOV). */
+#define PIECES_MAX 1024
+
+/* Whether the memory, not the process, is why a read failed. EIO: a page of a file that is no more. */
+static bool is_hole(int error)
+{
+	return error == EFAULT || error == EIO || error == ENOMEM || error == EINVAL;
+}
+
+/* Reads pieces from the first on; how many are whole, or -errno. The kernel stops at the first that it cannot read, perhaps inside it. */
+static ssize_t read_some(pid_t pid, const struct memory_piece *pieces, size_t n)
+{
+	struct iovec ours[PIECES_MAX], theirs[PIECES_MAX];
+	ssize_t whole = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		ours[i] = (struct iovec){.iov_base = pieces[i].buf, .iov_len = pieces[i].len};
+		theirs[i] = (struct iovec){.iov_base = (void *)(uintptr_t)pieces[i].addr, .iov_len = pieces[i].len};
+	}
+	ssize_t got = process_vm_readv(pid, ours, n, theirs, n, 0);
+
+	if (got < 0)
+		return is_hole(errno) ? 0 : -errno;
+	while ((size_t)whole < n && got >= (ssize_t)pieces[whole].len)
+		got -= (ssize_t)pieces[whole++].len;
+	return whole;
+}
+
+int memory_read_pieces(pid_t pid, struct memory_piece *pieces, size_t n)
+{
+	for (size_t done = 0; done < n;) {
+		size_t batch = n - done < PIECES_MAX ? n - done : PIECES_MAX;
+		ssize_t whole = read_some(pid, pieces + done, batch);
+
+		if (whole < 0)
+			return (int)whole;
+		for (ssize_t i = 0; i < whole; i++)
+			pieces[done + (size_t)i].ok = true;
+		done += (size_t)whole;
+		if ((size_t)whole < batch)
+			pieces[done++].ok = false;
+	}
+	return 0;
+}
+
+int memory_read(pid_t pid, uint64_t addr, void *buf, size_t len)
+{
+	for (size_t done = 0; done < len;) {
+		struct iovec ours = {.iov_base = (char *)buf + done, .iov_len = len - done};
+		struct iovec theirs = {.iov_base = (void *)(uintptr_t)(addr + done), .iov_len = len - done};
+		ssize_t got = process_vm_readv(pid, &ours, 1, &theirs, 1, 0);
+
+		if (got <= 0)
+			return got < 0 && !is_hole(errno) ? -errno : -EFAULT;
+		done += (size_t)got;
+	}
+	return 0;
+}
+
+int memory_read_pages(pid_t pid, uint64_t addr, void *buf, size_t len, size_t *ret_missing)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t missing = 0;
+
+	for (size_t done = 0; done < len;) {
+		struct iovec ours = {.iov_base = (char *)buf + done, .iov_len = len - done};
+		struct iovec theirs = {.iov_base = (void *)(uintptr_t)(addr + done), .iov_len = len - done};
+		ssize_t got = process_vm_readv(pid, &ours, 1, &theirs, 1, 0);
+
+		if (got < 0 && !is_hole(errno))
+			return -errno;
+		if (got > 0) {
+			done += (size_t)got;
+			continue;
+		}
+		size_t left = page - (addr + done) % page;
+
+		left = left < len - done ? left : len - done;
+		memset((char *)buf + done, 0, left);
+		missing += left;
+		done += left;
+	}
+	if (ret_missing)
+		*ret_missing = missing;
+	return 0;
+}

@@ -1,0 +1,33 @@
+/*
+ * The door to the memory of a target: process_vm_readv(2). Nothing is written, and the target is not stopped. Needs the target's uid
+ * or CAP_SYS_PTRACE, no more (/proc/PID/mem would need CAP_DAC_OVERRIDE beside it). What is read changes meanwhile: the caller
+ * believes nothing of it.
+ */
+#ifndef CONTAINER_MEMORY_H
+#define CONTAINER_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* All of [addr, addr + len). 0; -ESRCH (it has ended); -EPERM (access.h tells why); -EFAULT (not all of it is mapped);
+ * -ENOSYS (a kernel without it, or a seccomp filter); -errno. */
+int memory_read(pid_t pid, uint64_t addr, void *buf, size_t len);
+
+/* One of many reads: whole, or not `ok` with its buffer undefined. */
+struct memory_piece {
+	uint64_t addr;
+	void *buf;
+	uint32_t len;
+	bool ok;
+};
+
+/* Many at once, a thousand a call of the kernel. 0, also where pieces are not mapped; else as memory_read, without -EFAULT. */
+int memory_read_pieces(pid_t pid, struct memory_piece *pieces, size_t n);
+
+/* What of [addr, addr + len) is mapped, page by page; bytes of other pages are 0. *ret_missing (may be NULL): how many bytes
+ * those are. 0; as memory_read, without -EFAULT. */
+int memory_read_pages(pid_t pid, uint64_t addr, void *buf, size_t len, size_t *ret_missing);
+
+#endif

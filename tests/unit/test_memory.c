@@ -1,0 +1,126 @@
+/* container/memory: what is mapped is read, what is not is told, and the process stays as it is. */
+#include "container/memory.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PAGES 8
+
+static char *pages; /* the odd ones are not mapped */
+static size_t page;
+
+static int set_up(void **state)
+{
+	(void)state;
+	page = (size_t)sysconf(_SC_PAGESIZE);
+	pages = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages == MAP_FAILED)
+		return -1;
+	for (size_t i = 0; i < PAGES * page; i++)
+		pages[i] = (char)(1 + i % 251);
+	for (size_t i = 1; i < PAGES; i += 2)
+		munmap(pages + i * page, page);
+	return 0;
+}
+
+static uint64_t addr_of(size_t offset)
+{
+	return (uint64_t)(uintptr_t)pages + offset;
+}
+
+static void whole_ranges(void **state)
+{
+	char buf[64];
+
+	(void)state;
+	assert_int_equal(memory_read(getpid(), addr_of(100), buf, sizeof(buf)), 0);
+	assert_memory_equal(buf, pages + 100, sizeof(buf));
+	assert_int_equal(memory_read(getpid(), addr_of(page - 32), buf, sizeof(buf)), -EFAULT);
+	assert_int_equal(memory_read(getpid(), 0, buf, sizeof(buf)), -EFAULT);
+	assert_int_equal(memory_read(getpid(), UINT64_MAX - 8, buf, sizeof(buf)), -EFAULT);
+	assert_int_equal(memory_read(getpid(), 0, buf, 0), 0);
+}
+
+/* More pieces than one call of the kernel takes, each third of them in a hole, over its edge, or nowhere. */
+static void pieces_with_holes(void **state)
+{
+	enum { N = 3000 };
+	struct memory_piece *pieces = calloc(N, sizeof(*pieces));
+	uint64_t *values = calloc(N, sizeof(*values));
+
+	(void)state;
+	assert_non_null(pieces);
+	assert_non_null(values);
+	for (size_t i = 0; i < N; i++) {
+		static const uint64_t bad[] = {1, 0, UINT64_MAX - 4};
+		uint64_t at = addr_of(i % 500);
+
+		if (i % 3 == 2)
+			at = i % 2 ? addr_of(page - 4) : i % 4 ? addr_of(page + 8) : bad[i % 3];
+		pieces[i] = (struct memory_piece){.addr = at, .buf = &values[i], .len = 8};
+	}
+	assert_int_equal(memory_read_pieces(getpid(), pieces, N), 0);
+	for (size_t i = 0; i < N; i++) {
+		assert_int_equal(pieces[i].ok, i % 3 != 2);
+		if (i % 3 != 2)
+			assert_memory_equal(&values[i], pages + i % 500, 8);
+	}
+	free(pieces);
+	free(values);
+}
+
+static void pages_with_holes(void **state)
+{
+	char *buf = malloc(PAGES * page);
+	size_t missing;
+
+	(void)state;
+	assert_non_null(buf);
+	assert_int_equal(memory_read_pages(getpid(), addr_of(10), buf, PAGES * page - 20, &missing), 0);
+	assert_int_equal(missing, PAGES / 2 * page - 10);
+	for (size_t i = 10; i < PAGES * page - 10; i++)
+		assert_int_equal(buf[i - 10], i / page % 2 ? 0 : pages[i]);
+	free(buf);
+}
+
+static void processes_that_end(void **state)
+{
+	struct memory_piece piece;
+	pid_t child = fork();
+	uint64_t value;
+
+	(void)state;
+	if (!child) {
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(memory_read(child, addr_of(0), &value, sizeof(value)), 0);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	piece = (struct memory_piece){.addr = addr_of(0), .buf = &value, .len = sizeof(value)};
+	assert_int_equal(memory_read(child, addr_of(0), &value, sizeof(value)), -ESRCH);
+	assert_int_equal(memory_read_pieces(child, &piece, 1), -ESRCH);
+	assert_int_equal(memory_read_pages(child, addr_of(0), &value, sizeof(value), NULL), -ESRCH);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whole_ranges),
+		cmocka_unit_test(pieces_with_holes),
+		cmocka_unit_test(pages_with_holes),
+		cmocka_unit_test(processes_that_end),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}
