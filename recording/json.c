@@ -62,24 +62,41 @@ int json_object(struct json *j)
 	return enter(j, '{');
 }
 
-int json_key(struct json *j, char **ret_key)
+int json_array(struct json *j)
 {
-	char *key = NULL;
+	return enter(j, '[');
+}
+
+/* Moves to the next member of what began with `open`. 1; 0 behind its end. */
+static int next_member(struct json *j, char open, char close, const char *what)
+{
+	size_t at = j->pos;
 
 	if (j->error)
 		return j->error;
-	size_t at = j->pos;
-
 	while (at && memchr(" \t\r\n", j->text[at - 1], 4))
 		at--;
-	bool first = at && j->text[at - 1] == '{';
+	bool first = at && j->text[at - 1] == open;
 
-	if (take(j, '}')) {
+	if (take(j, close)) {
 		j->depth--;
 		return 0;
 	}
-	if (!first && !take(j, ','))
-		return fail(j, -EBADMSG, "a comma or the end of an object was expected");
+	return first || take(j, ',') ? 1 : fail(j, -EBADMSG, what);
+}
+
+int json_item(struct json *j)
+{
+	return next_member(j, '[', ']', "a comma or the end of an array was expected");
+}
+
+int json_key(struct json *j, char **ret_key)
+{
+	char *key = NULL;
+	int r = next_member(j, '{', '}', "a comma or the end of an object was expected");
+
+	if (r <= 0)
+		return r;
 	if (json_string(j, &key))
 		return j->error;
 	if (!take(j, ':')) {
@@ -246,19 +263,11 @@ static int skip_number(struct json *j)
 
 static int skip_array(struct json *j)
 {
-	bool first = true;
+	int r = json_array(j);
 
-	if (enter(j, '['))
-		return j->error;
-	while (!take(j, ']')) {
-		if (!first && !take(j, ','))
-			return fail(j, -EBADMSG, "a comma or the end of an array was expected");
-		if (json_skip(j))
-			return j->error;
-		first = false;
-	}
-	j->depth--;
-	return 0;
+	while (!r && (r = json_item(j)) > 0)
+		r = json_skip(j);
+	return r;
 }
 
 static int skip_object(struct json *j)
@@ -271,6 +280,11 @@ static int skip_object(struct json *j)
 		r = json_skip(j);
 	}
 	return r;
+}
+
+char json_peek(struct json *j)
+{
+	return j->error ? 0 : peek(j);
 }
 
 int json_skip(struct json *j)

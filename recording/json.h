@@ -1,4 +1,4 @@
-/* Reading small JSON documents (RFC 8259), strictly: for files of our own, which may be damaged. */
+/* Reading small JSON documents (RFC 8259), strictly: for files of our own and texts of other programs, which may be damaged. */
 #ifndef RECORDING_JSON_H
 #define RECORDING_JSON_H
 
@@ -27,6 +27,14 @@ int json_object(struct json *j);
 /* The next key of the object, an allocated text that the caller frees. 1; 0 at the object's end;
  * the error. */
 int json_key(struct json *j, char **ret_key);
+
+/* Goes into an array: then json_item before each of its values until it gives 0. 0 or the error. */
+int json_array(struct json *j);
+/* 1; 0 at the array's end; the error. */
+int json_item(struct json *j);
+
+/* The first byte of the next value: '{', '[', '"', a digit or another; 0 at the end or after an error. */
+char json_peek(struct json *j);
 
 /* Values. Texts are allocated, UTF-8 as in the document, and hold no NUL. Numbers are whole and
  * from 0 to UINT64_MAX. */

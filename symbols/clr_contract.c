@@ -1,0 +1,332 @@
+#include "symbols/clr_contract.h"
+
+#include "base/cleanup.h"
+#include "base/reader.h"
+#include "recording/json.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAGIC 0x0043414443434e44u /* "DNCCDAC", read as little-endian */
+#define FLAG_POINTERS_32 2u
+#define DESCRIPTOR_BYTES 40
+#define EXECUTION_MANAGER_MAX 2
+#define NONE UINT32_MAX
+#define FAR 65536 /* for fields that are read by themselves: far over any structure */
+
+static const struct {
+	const char *type, *field; /* "!" is the type's size */
+	uint32_t max; /* so that what is read of a structure fits where its readers put it */
+} fields[CLR_FIELDS] = {
+	[CLR_RANGE_MAP_TOP] = {"RangeSectionMap", "TopLevelData", 248},
+	[CLR_FRAGMENT_BEGIN] = {"RangeSectionFragment", "RangeBegin", 248},
+	[CLR_FRAGMENT_END] = {"RangeSectionFragment", "RangeEndOpen", 248},
+	[CLR_FRAGMENT_SECTION] = {"RangeSectionFragment", "RangeSection", 248},
+	[CLR_FRAGMENT_NEXT] = {"RangeSectionFragment", "Next", 248},
+	[CLR_SECTION_BEGIN] = {"RangeSection", "RangeBegin", 248},
+	[CLR_SECTION_END] = {"RangeSection", "RangeEndOpen", 248},
+	[CLR_SECTION_FLAGS] = {"RangeSection", "Flags", 248},
+	[CLR_SECTION_HEAP] = {"RangeSection", "HeapList", 248},
+	[CLR_SECTION_R2R] = {"RangeSection", "R2RModule", 248},
+	[CLR_HEAP_START] = {"CodeHeapListNode", "StartAddress", 248},
+	[CLR_HEAP_END] = {"CodeHeapListNode", "EndAddress", 248},
+	[CLR_HEAP_MAP_BASE] = {"CodeHeapListNode", "MapBase", 248},
+	[CLR_HEAP_MAP] = {"CodeHeapListNode", "HeaderMap", 248},
+	[CLR_CODE_METHOD] = {"RealCodeHeader", "MethodDesc", 56},
+	[CLR_CODE_UNWINDS] = {"RealCodeHeader", "NumUnwindInfos", 60},
+	[CLR_CODE_UNWIND] = {"RealCodeHeader", "UnwindInfos", 48},
+	[CLR_RUNTIME_FUNCTION_BYTES] = {"RuntimeFunction", "!", 16},
+	[CLR_RUNTIME_FUNCTION_BEGIN] = {"RuntimeFunction", "BeginAddress", 12},
+	[CLR_RUNTIME_FUNCTION_END] = {"RuntimeFunction", "EndAddress", 12},
+	[CLR_METHOD_BYTES] = {"MethodDesc", "!", 32},
+	[CLR_METHOD_CHUNK_INDEX] = {"MethodDesc", "ChunkIndex", 31},
+	[CLR_METHOD_FLAGS] = {"MethodDesc", "Flags", 30},
+	[CLR_METHOD_TOKEN] = {"MethodDesc", "Flags3AndTokenRemainder", 30},
+	[CLR_CHUNK_BYTES] = {"MethodDescChunk", "!", 64},
+	[CLR_CHUNK_TYPE] = {"MethodDescChunk", "MethodTable", 56},
+	[CLR_CHUNK_TOKEN] = {"MethodDescChunk", "FlagsAndTokenRange", 62},
+	[CLR_STORED_SIG] = {"StoredSigMethodDesc", "Sig", 88},
+	[CLR_STORED_SIG_LEN] = {"StoredSigMethodDesc", "cSig", 92},
+	[CLR_DYNAMIC_NAME] = {"DynamicMethodDesc", "MethodName", 88},
+	[CLR_DYNAMIC_BYTES] = {"DynamicMethodDesc", "!", 96},
+	[CLR_TYPE_BYTES] = {"MethodTable", "!", FAR},
+	[CLR_TYPE_FLAGS] = {"MethodTable", "MTFlags", 184},
+	[CLR_TYPE_FLAGS2] = {"MethodTable", "MTFlags2", 184},
+	[CLR_TYPE_CLASS] = {"MethodTable", "EEClassOrCanonMT", 184},
+	[CLR_TYPE_MODULE] = {"MethodTable", "Module", 184},
+	[CLR_TYPE_INST] = {"MethodTable", "PerInstInfo", 184},
+	[CLR_DICT_BYTES] = {"GenericsDictInfo", "!", 64},
+	[CLR_DICT_DICTS] = {"GenericsDictInfo", "NumDicts", 6},
+	[CLR_DICT_ARGS] = {"GenericsDictInfo", "NumTypeArgs", 6},
+	[CLR_ARRAY_RANK] = {"ArrayClass", "Rank", FAR},
+	[CLR_DESC_KIND] = {"TypeDesc", "TypeAndFlags", 184},
+	[CLR_PARAM_ARG] = {"ParamTypeDesc", "TypeArg", 184},
+	[CLR_MODULE_PEASSEMBLY] = {"Module", "PEAssembly", FAR},
+	[CLR_MODULE_DYNAMIC] = {"Module", "DynamicMetadata", FAR},
+	[CLR_PEASSEMBLY_IMAGE] = {"PEAssembly", "PEImage", FAR},
+	[CLR_IMAGE_LAYOUT] = {"PEImage", "LoadedImageLayout", FAR},
+	[CLR_LAYOUT_BASE] = {"PEImageLayout", "Base", FAR},
+	[CLR_LAYOUT_SIZE] = {"PEImageLayout", "Size", FAR},
+	[CLR_LAYOUT_FLAGS] = {"PEImageLayout", "Flags", FAR},
+	[CLR_DYNAMIC_METADATA_SIZE] = {"DynamicMetadata", "Size", FAR},
+	[CLR_DYNAMIC_METADATA] = {"DynamicMetadata", "Data", FAR},
+};
+
+/* What is read of the text before it is a contract. */
+struct parsed {
+	struct json json;
+	struct clr_contract *contract;
+	const uint64_t *pointers;
+	size_t npointers;
+	bool has_versions;
+};
+
+/* A number as the runtime writes them: 16, "16", "0x10". */
+static int number(struct json *j, uint64_t *ret)
+{
+	AUTO_FREE char *text = NULL;
+	char *end;
+
+	if (json_peek(j) != '"')
+		return json_u64(j, ret);
+	if (json_string(j, &text))
+		return j->error;
+	errno = 0;
+	*ret = strtoull(text, &end, 0);
+	return errno || end == text || *end || *text == '-' ? -EDOM : 0;
+}
+
+/* An offset, or [offset, type]. */
+static int offset(struct json *j, uint64_t *ret)
+{
+	AUTO_FREE char *type = NULL;
+
+	if (json_peek(j) != '[')
+		return number(j, ret);
+	if (json_array(j) || json_item(j) <= 0 || number(j, ret))
+		return j->error ? j->error : -EBADMSG;
+	while (json_item(j) > 0)
+		(void)json_skip(j);
+	return j->error;
+}
+
+/* The place for a field's offset, or NULL where it is none that we need. */
+static uint32_t *place_of(struct clr_contract *c, const char *type, const char *field, uint32_t *ret_max)
+{
+	for (int i = 0; i < CLR_FIELDS; i++) {
+		if (strcmp(fields[i].type, type) || strcmp(fields[i].field, field))
+			continue;
+		*ret_max = fields[i].max;
+		return &c->at[i];
+	}
+	return NULL;
+}
+
+static int parse_type(struct parsed *p, const char *type)
+{
+	struct json *j = &p->json;
+	int r = json_object(j);
+	uint64_t x = 0;
+	uint32_t max;
+	char *key;
+
+	while (!r && (r = json_key(j, &key)) > 0) {
+		uint32_t *at = place_of(p->contract, type, key, &max);
+
+		free(key);
+		r = at ? offset(j, &x) : json_skip(j);
+		if (!r && at)
+			*at = x <= max ? (uint32_t)x : NONE;
+	}
+	return r;
+}
+
+/* NUMBER, [NUMBER, type], [INDEX], [[INDEX], type]. An index is one into the table of pointers. */
+static int parse_value(struct parsed *p, uint64_t *ret)
+{
+	struct json *j = &p->json;
+	bool list = json_peek(j) == '[';
+	int r;
+
+	if (list && (json_array(j) || json_item(j) <= 0))
+		return j->error ? j->error : -EBADMSG;
+	bool indirect = json_peek(j) == '[', alone = list;
+
+	r = indirect ? offset(j, ret) : number(j, ret);
+	if (r)
+		return r;
+	for (; list && json_item(j) > 0; alone = false)
+		(void)json_skip(j);
+	if (j->error)
+		return j->error;
+	if (indirect || alone)
+		*ret = *ret < p->npointers ? p->pointers[*ret] : 0;
+	return 0;
+}
+
+/* "TEXT", ["TEXT", type]. */
+static int parse_architecture(struct parsed *p)
+{
+	struct json *j = &p->json;
+	bool list = json_peek(j) == '[';
+	AUTO_FREE char *text = NULL;
+
+	if (list && (json_array(j) || json_item(j) <= 0))
+		return j->error ? j->error : -EBADMSG;
+	if (json_string(j, &text))
+		return j->error;
+	if (strlen(text) < sizeof(p->contract->architecture))
+		strcpy(p->contract->architecture, text);
+	while (list && json_item(j) > 0)
+		(void)json_skip(j);
+	return j->error;
+}
+
+static int parse_global(struct parsed *p, const char *name)
+{
+	struct clr_contract *c = p->contract;
+	const struct {
+		const char *name;
+		uint64_t *value;
+	} ours[] = {
+		{"ExecutionManagerCodeRangeMapAddress", &c->code_range_map},
+		{"StubCodeBlockLast", &c->stub_code_block_last},
+		{"MethodDescTokenRemainderBitCount", &c->token_remainder_bits},
+		{"MethodDescAlignment", &c->method_alignment},
+	};
+
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (!strcmp(name, ours[i].name))
+			return parse_value(p, ours[i].value);
+	return strcmp(name, "Architecture") ? json_skip(&p->json) : parse_architecture(p);
+}
+
+static int parse_contracts(struct parsed *p)
+{
+	struct json *j = &p->json;
+	int r = json_object(j);
+	uint64_t x = 0;
+	char *key;
+
+	while (!r && (r = json_key(j, &key)) > 0) {
+		bool ours = !strcmp(key, "ExecutionManager");
+
+		free(key);
+		r = ours && json_peek(j) != '"' ? json_u64(j, &x) : json_skip(j);
+		if (!r && ours) {
+			p->contract->execution_manager = x <= EXECUTION_MANAGER_MAX ? (uint32_t)x : NONE;
+			p->has_versions = true;
+		}
+	}
+	return r;
+}
+
+static int parse_each(struct parsed *p, int (*parse)(struct parsed *p, const char *name))
+{
+	int r = json_object(&p->json);
+	char *key;
+
+	while (!r && (r = json_key(&p->json, &key)) > 0) {
+		r = parse(p, key);
+		free(key);
+	}
+	return r;
+}
+
+static int parse_document(struct parsed *p)
+{
+	struct json *j = &p->json;
+	int r = json_object(j);
+	char *key;
+
+	while (!r && (r = json_key(j, &key)) > 0) {
+		if (!strcmp(key, "contracts"))
+			r = parse_contracts(p);
+		else if (!strcmp(key, "types"))
+			r = parse_each(p, parse_type);
+		else if (!strcmp(key, "globals"))
+			r = parse_each(p, parse_global);
+		else
+			r = json_skip(j);
+		free(key);
+	}
+	return r ? r : json_end(j);
+}
+
+/* Whether all is there that reading JIT code takes. */
+static int complete(const struct parsed *p, struct parse_error *err)
+{
+	const struct clr_contract *c = p->contract;
+
+	if (!p->has_versions)
+		return parse_fail(err, -ENOTSUP, "this runtime does not describe its JIT code (.NET 10 is the first that does)", 0);
+	if (c->execution_manager == NONE || !c->execution_manager)
+		return parse_fail(err, -ENOTSUP, "this runtime describes its JIT code in a newer way than this program knows", 0);
+	if (strcmp(c->architecture, "x64") != 0) /* elsewhere unwind information has no ends, by which methods have their sizes */
+		return parse_fail(err, -ENOTSUP, "JIT code is read from memory on x64 only", 0);
+	for (int i = 0; i < CLR_FIELDS; i++)
+		if (c->at[i] == NONE)
+			return parse_fail(err, -ENOTSUP, "the runtime's description of its JIT code lacks a field that is needed, or has it where it cannot be", 0);
+	if (!c->code_range_map)
+		return parse_fail(err, -ENOTSUP, "the runtime's description lacks the map of its code", 0);
+	if (c->token_remainder_bits > 16 || !c->method_alignment || c->method_alignment > 64 || c->stub_code_block_last > 0xff)
+		return parse_fail(err, -ENOTSUP, "the runtime describes its methods in a way that this program does not know", 0);
+	return 0;
+}
+
+int clr_contract_parse(const char *json, size_t len, const uint64_t *pointers, size_t npointers,
+		       struct clr_contract *ret_contract, struct parse_error *err)
+{
+	struct clr_contract c = {.stub_code_block_last = 0xf, .token_remainder_bits = 12, .method_alignment = 8};
+	struct parsed p = {.json = json_of(json, len), .contract = &c, .pointers = pointers, .npointers = npointers};
+
+	for (int i = 0; i < CLR_FIELDS; i++)
+		c.at[i] = NONE;
+	c.at[CLR_DICT_BYTES] = 8; /* it ends where the dictionaries begin */
+	int r = parse_document(&p);
+
+	if (r)
+		return parse_fail(err, r == -EDOM ? -EBADMSG : r, p.json.what ? p.json.what : "a number was expected", p.json.pos);
+	r = complete(&p, err);
+	if (!r)
+		*ret_contract = c;
+	return r;
+}
+
+int clr_contract_load(const struct clr_io *io, uint64_t descriptor, struct clr_contract *ret_contract,
+		      struct parse_error *err)
+{
+	unsigned char head[DESCRIPTOR_BYTES];
+	AUTO_FREE uint64_t *pointers = NULL;
+	AUTO_FREE char *json = NULL;
+	int r = io->read(io->ctx, descriptor, head, sizeof(head));
+
+	if (r)
+		return parse_fail(err, r, "the runtime's contract descriptor could not be read", 0);
+	struct reader h = reader_of(head, sizeof(head));
+
+	if (reader_u64(&h) != MAGIC)
+		return parse_fail(err, -EBADMSG, "this is no contract descriptor", 0);
+	if (reader_u32(&h) & FLAG_POINTERS_32)
+		return parse_fail(err, -ENOTSUP, "the runtime is one of 32 bits", 8);
+	uint32_t len = reader_u32(&h);
+	uint64_t json_addr = reader_u64(&h);
+	uint32_t npointers = reader_u32(&h);
+
+	reader_skip(&h, 4);
+	uint64_t table = reader_u64(&h);
+
+	if (len > CLR_CONTRACT_JSON_MAX || npointers > CLR_CONTRACT_POINTERS_MAX)
+		return parse_fail(err, -E2BIG, "the contract descriptor is larger than it can be", 12);
+	json = malloc(len + 1);
+	pointers = calloc(npointers + 1, sizeof(*pointers));
+	if (!json || !pointers)
+		return parse_fail(err, -ENOMEM, "out of memory", 0);
+	r = io->read(io->ctx, json_addr, json, len);
+	if (!r)
+		r = io->read(io->ctx, table, pointers, npointers * sizeof(*pointers));
+	if (r)
+		return parse_fail(err, r, "the runtime's contract descriptor could not be read", 16);
+	return clr_contract_parse(json, len, pointers, npointers, ret_contract, err);
+}

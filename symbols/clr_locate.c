@@ -1,0 +1,165 @@
+/* Finds the exported contract descriptor in the ELF modules of a process, in its memory: ELF gABI, and the GNU hash table. */
+#include "container/proc.h"
+#include "symbols/clr_contract.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HEADERS_MAX 128
+#define DYNAMIC_MAX 512 /* entries */
+#define CHAIN_MAX 4096 /* symbols of one bucket */
+#define SYMBOL "DotNetRuntimeContractDescriptor"
+
+/* Where the dynamic linker finds symbols: addrs, 0 where there is none. */
+struct dynamic {
+	uint64_t bias, symbols, strings, hash;
+};
+
+static int read_at(const struct clr_io *io, uint64_t addr, void *buf, size_t len)
+{
+	int r = io->read(io->ctx, addr, buf, len);
+
+	return r == -EFAULT ? -ENOENT : r;
+}
+
+/* The dynamic linker of glibc has relocated these entries, that of musl has not. */
+static uint64_t relocated(uint64_t bias, uint64_t value)
+{
+	return value < bias ? value + bias : value;
+}
+
+static int read_dynamic(const struct clr_io *io, uint64_t addr, uint64_t bytes, struct dynamic *d)
+{
+	Elf64_Dyn entries[DYNAMIC_MAX];
+	size_t n = bytes / sizeof(*entries) < DYNAMIC_MAX ? (size_t)(bytes / sizeof(*entries)) : DYNAMIC_MAX;
+	int r = read_at(io, addr, entries, n * sizeof(*entries));
+
+	for (size_t i = 0; !r && i < n && entries[i].d_tag != DT_NULL; i++) {
+		uint64_t value = relocated(d->bias, entries[i].d_un.d_ptr);
+
+		if (entries[i].d_tag == DT_SYMTAB)
+			d->symbols = value;
+		else if (entries[i].d_tag == DT_STRTAB)
+			d->strings = value;
+		else if (entries[i].d_tag == DT_GNU_HASH)
+			d->hash = value;
+	}
+	return r ? r : d->symbols && d->strings && d->hash ? 0 : -ENOENT;
+}
+
+/* The module whose ELF header is at addr. */
+static int read_module(const struct clr_io *io, uint64_t addr, struct dynamic *d)
+{
+	Elf64_Ehdr elf;
+	Elf64_Phdr headers[HEADERS_MAX];
+	const Elf64_Phdr *dynamic = NULL, *first = NULL;
+	int r = read_at(io, addr, &elf, sizeof(elf));
+
+	if (r)
+		return r;
+	if (memcmp(elf.e_ident, ELFMAG, SELFMAG) || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    elf.e_phentsize != sizeof(*headers) || elf.e_phnum > HEADERS_MAX)
+		return -ENOENT;
+	r = read_at(io, addr + elf.e_phoff, headers, elf.e_phnum * sizeof(*headers));
+	for (int i = 0; !r && i < elf.e_phnum; i++) {
+		if (headers[i].p_type == PT_DYNAMIC)
+			dynamic = &headers[i];
+		else if (headers[i].p_type == PT_LOAD && !first)
+			first = &headers[i];
+	}
+	if (r || !dynamic || !first)
+		return r ? r : -ENOENT;
+	d->bias = addr - (first->p_vaddr - first->p_offset);
+	return read_dynamic(io, d->bias + dynamic->p_vaddr, dynamic->p_memsz, d);
+}
+
+static uint32_t gnu_hash(const char *name)
+{
+	uint32_t h = 5381;
+
+	for (; *name; name++)
+		h = h * 33 + (unsigned char)*name;
+	return h;
+}
+
+/* Whether symbol number i is the one; its addr. */
+static int check_symbol(const struct clr_io *io, const struct dynamic *d, uint32_t i, uint64_t *ret_addr)
+{
+	char name[sizeof(SYMBOL)];
+	Elf64_Sym symbol;
+	int r = read_at(io, d->symbols + (uint64_t)i * sizeof(symbol), &symbol, sizeof(symbol));
+
+	if (!r)
+		r = read_at(io, d->strings + symbol.st_name, name, sizeof(name));
+	if (r || memcmp(name, SYMBOL, sizeof(SYMBOL)) || symbol.st_shndx == SHN_UNDEF)
+		return r ? r : -ENOENT;
+	*ret_addr = d->bias + symbol.st_value;
+	return 0;
+}
+
+int clr_contract_find(const struct clr_io *io, uint64_t addr, uint64_t *ret_descriptor)
+{
+	struct dynamic d = {0};
+	uint32_t head[4], at, hash = gnu_hash(SYMBOL), entry = 0; /* buckets, first symbol, words of the filter, its shift */
+	int r = read_module(io, addr, &d);
+
+	if (!r)
+		r = read_at(io, d.hash, head, sizeof(head));
+	if (r || !head[0])
+		return r ? r : -ENOENT;
+	uint64_t buckets = d.hash + sizeof(head) + (uint64_t)head[2] * 8, chains = buckets + (uint64_t)head[0] * 4;
+
+	r = read_at(io, buckets + (uint64_t)(hash % head[0]) * 4, &at, sizeof(at));
+	if (r || at < head[1])
+		return r ? r : -ENOENT;
+	for (int i = 0; i < CHAIN_MAX && !(entry & 1); i++, at++) {
+		r = read_at(io, chains + (uint64_t)(at - head[1]) * 4, &entry, sizeof(entry));
+		if (r)
+			return r;
+		if ((entry | 1) != (hash | 1))
+			continue;
+		r = check_symbol(io, &d, at, ret_descriptor);
+		if (r != -ENOENT)
+			return r;
+	}
+	return -ENOENT;
+}
+
+static bool is_coreclr(const struct proc_map *map)
+{
+	static const char name[] = "/libcoreclr.so";
+	const char *at = strstr(map->path, name);
+
+	return at && (!at[strlen(name)] || at[strlen(name)] == ' '); /* " (deleted)" */
+}
+
+/* Of those mappings where an ELF module may begin: in libcoreclr.so's first, else in the first that has the symbol. */
+int clr_contract_locate(const struct clr_io *io, char *maps, uint64_t *ret_descriptor)
+{
+	uint64_t found = 0, descriptor;
+	struct proc_map map;
+	char *cursor = maps;
+	bool sure = false;
+
+	while (!sure && proc_map_next(&cursor, &map)) {
+		if (map.pgoff || map.path[0] != '/' || !(map.prot & PROT_READ) || (map.flags & MAP_SHARED))
+			continue;
+		sure = is_coreclr(&map);
+		if (found && !sure)
+			continue;
+		int r = clr_contract_find(io, map.start, &descriptor);
+
+		if (r && r != -ENOENT)
+			return r;
+		if (!r)
+			found = descriptor;
+		sure = sure && !r;
+	}
+	if (!found)
+		return -ENOENT;
+	*ret_descriptor = found;
+	return 0;
+}
