@@ -1,0 +1,68 @@
+/* Reads of a process's memory that are collected and done at once: a call of the kernel for a thousand of them. */
+#ifndef SYMBOLS_CLR_BATCH_H
+#define SYMBOLS_CLR_BATCH_H
+
+#include "base/vec.h"
+#include "symbols/clr_contract.h"
+
+#include <string.h>
+
+/* A zeroed struct with its io is an empty batch. */
+struct clr_batch {
+	const struct clr_io *io;
+	VEC(struct memory_piece) pieces;
+};
+
+/* buf is filled by clr_batch_run. Pieces are numbered in the order of adding, from 0 on. 0 or -ENOMEM. */
+static inline int clr_batch_add(struct clr_batch *b, uint64_t addr, void *buf, uint32_t len)
+{
+	return vec_push(&b->pieces, ((struct memory_piece){.addr = addr, .buf = buf, .len = len}));
+}
+
+static inline int clr_batch_run(struct clr_batch *b)
+{
+	return b->pieces.len ? b->io->read_pieces(b->io->ctx, b->pieces.v, b->pieces.len) : 0;
+}
+
+static inline bool clr_batch_ok(const struct clr_batch *b, size_t i)
+{
+	return b->pieces.v[i].ok;
+}
+
+/* Forgets all pieces, keeps the room. */
+static inline void clr_batch_clear(struct clr_batch *b)
+{
+	b->pieces.len = 0;
+}
+
+static inline void clr_batch_free(struct clr_batch *b)
+{
+	vec_free(&b->pieces);
+}
+
+/* Little-endian values at an offset of what was read. */
+static inline uint64_t clr_u64(const void *p, size_t at)
+{
+	uint64_t x;
+
+	memcpy(&x, (const char *)p + at, sizeof(x));
+	return x;
+}
+
+static inline uint32_t clr_u32(const void *p, size_t at)
+{
+	uint32_t x;
+
+	memcpy(&x, (const char *)p + at, sizeof(x));
+	return x;
+}
+
+static inline uint16_t clr_u16(const void *p, size_t at)
+{
+	uint16_t x;
+
+	memcpy(&x, (const char *)p + at, sizeof(x));
+	return x;
+}
+
+#endif

@@ -1,0 +1,306 @@
+/* From the start of a body to what it is: its headers, its method, its type, in rounds of reads for many bodies at once. */
+#include "base/hash.h"
+#include "symbols/clr_batch.h"
+#include "symbols/clr_heap_impl.h"
+#include "symbols/clr_signature.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define UNWINDS_MAX 65536 /* pieces of unwind information of one method: one, and one for each funclet */
+#define CLASS_MASK 7u /* of MethodDesc.Flags */
+#define CLASS_DYNAMIC 7u
+#define TEXT_BYTES 256 /* of a dynamic method's name in the first try */
+#define TEXT_BYTES_MAX 4096
+#define SIG_BYTES_MAX 4096
+
+/* enum StubCodeBlockKind of the runtime, and its names for them. */
+static const char *const stub_kinds[] = {
+	[1] = "JumpStub",
+	[3] = "MethodCallThunk", /* helpers with arguments of their own */
+	[4] = "MethodCallThunk", /* precode */
+	[5] = "MethodCallThunk",
+	[6] = "VSD_DispatchStub",
+	[7] = "VSD_ResolveStub",
+	[8] = "VSD_LookupStub",
+	[9] = "VSD_VTableStub",
+};
+
+/* A round: for each candidate that is left, `read` says what to read (0 bytes: nothing), and `got` looks at it. */
+struct round {
+	uint32_t (*read)(struct clr_heap *h, struct clr_candidate *c, uint64_t *ret_addr, void **ret_buf);
+	bool (*got)(struct clr_heap *h, struct clr_candidate *c); /* false: it makes no sense */
+};
+
+static int run_round(struct clr_heap *h, const struct round *round, struct clr_candidate *c, size_t n)
+{
+	struct clr_batch batch = {.io = &h->io};
+	size_t piece = 0;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < n; i++) {
+		uint64_t addr = 0;
+		void *buf = NULL;
+		uint32_t len = c[i].failed ? 0 : round->read(h, &c[i], &addr, &buf);
+
+		r = clr_batch_add(&batch, addr, buf, len);
+	}
+	if (!r)
+		r = clr_batch_run(&batch);
+	for (size_t i = 0; !r && i < n; i++, piece++)
+		if (!c[i].failed && (!clr_batch_ok(&batch, piece) || (round->got && !round->got(h, &c[i]))))
+			c[i].failed = true;
+	clr_batch_free(&batch);
+	return r;
+}
+
+static uint32_t header_read(struct clr_heap *h, struct clr_candidate *c, uint64_t *ret_addr, void **ret_buf)
+{
+	(void)h;
+	*ret_addr = c->start - 8;
+	*ret_buf = &c->header;
+	return sizeof(c->header);
+}
+
+static bool header_got(struct clr_heap *h, struct clr_candidate *c)
+{
+	c->is_stub = c->header <= h->contract.stub_code_block_last;
+	if (c->is_stub)
+		c->bytes = (uint32_t)(c->next - c->start);
+	c->print = hash_mix(c->start, c->header);
+	return c->header && c->next > c->start && c->next - c->start <= CLR_HEAP_BODY_BYTES_MAX;
+}
+
+static uint32_t code_read(struct clr_heap *h, struct clr_candidate *c, uint64_t *ret_addr, void **ret_buf)
+{
+	*ret_addr = c->header;
+	*ret_buf = c->code;
+	return c->is_stub ? 0 : h->contract.at[CLR_CODE_UNWIND] + h->contract.at[CLR_RUNTIME_FUNCTION_BYTES];
+}
+
+static uint32_t unwinds_of(const struct clr_heap *h, const struct clr_candidate *c)
+{
+	return clr_u32(c->code, h->contract.at[CLR_CODE_UNWINDS]);
+}
+
+static bool code_got(struct clr_heap *h, struct clr_candidate *c)
+{
+	const uint32_t *at = h->contract.at;
+	uint32_t n = unwinds_of(h, c);
+
+	if (c->is_stub)
+		return true;
+	c->method = clr_u64(c->code, at[CLR_CODE_METHOD]);
+	c->print = hash_mix(c->print, hash_bytes(c->code, at[CLR_CODE_UNWIND] + at[CLR_RUNTIME_FUNCTION_BYTES]));
+	return n && n <= UNWINDS_MAX && c->method;
+}
+
+static uint32_t last_read(struct clr_heap *h, struct clr_candidate *c, uint64_t *ret_addr, void **ret_buf)
+{
+	const uint32_t *at = h->contract.at;
+
+	*ret_addr = c->header + at[CLR_CODE_UNWIND] + (uint64_t)(unwinds_of(h, c) - 1) * at[CLR_RUNTIME_FUNCTION_BYTES];
+	*ret_buf = c->last;
+	return c->is_stub ? 0 : at[CLR_RUNTIME_FUNCTION_BYTES];
+}
+
+/* The pieces of unwind information are in the order of the code, the method's own first: from its begin to the end of the last. */
+static bool last_got(struct clr_heap *h, struct clr_candidate *c)
+{
+	const uint32_t *at = h->contract.at;
+
+	if (c->is_stub)
+		return true;
+	uint32_t begin = clr_u32(c->code, at[CLR_CODE_UNWIND] + at[CLR_RUNTIME_FUNCTION_BEGIN]);
+	uint32_t end = clr_u32(c->last, at[CLR_RUNTIME_FUNCTION_END]);
+
+	c->bytes = end - begin;
+	return h->heaps.v[c->heap].section + begin == c->start && end > begin && c->bytes <= c->next - c->start;
+}
+
+static uint32_t desc_read(struct clr_heap *h, struct clr_candidate *c, uint64_t *ret_addr, void **ret_buf)
+{
+	*ret_addr = c->method;
+	*ret_buf = c->desc;
+	return c->is_stub ? 0 : h->contract.at[CLR_METHOD_BYTES];
+}
+
+static uint32_t chunk_read(struct clr_heap *h, struct clr_candidate *c, uint64_t *ret_addr, void **ret_buf)
+{
+	const uint32_t *at = h->contract.at;
+
+	*ret_addr = c->method - at[CLR_CHUNK_BYTES] - h->contract.method_alignment * c->desc[at[CLR_METHOD_CHUNK_INDEX]];
+	*ret_buf = c->chunk;
+	return c->is_stub ? 0 : at[CLR_CHUNK_BYTES];
+}
+
+static bool chunk_got(struct clr_heap *h, struct clr_candidate *c)
+{
+	c->type = c->is_stub ? 0 : clr_u64(c->chunk, h->contract.at[CLR_CHUNK_TYPE]);
+	c->print = hash_mix(c->print, c->type);
+	return c->is_stub || c->type;
+}
+
+bool clr_candidate_is_dynamic(const struct clr_heap *h, const struct clr_candidate *c)
+{
+	return !c->is_stub && (clr_u16(c->desc, h->contract.at[CLR_METHOD_FLAGS]) & CLASS_MASK) == CLASS_DYNAMIC;
+}
+
+static uint32_t dynamic_read(struct clr_heap *h, struct clr_candidate *c, uint64_t *ret_addr, void **ret_buf)
+{
+	*ret_addr = c->method;
+	*ret_buf = c->dynamic;
+	return clr_candidate_is_dynamic(h, c) ? h->contract.at[CLR_DYNAMIC_BYTES] : 0;
+}
+
+static uint32_t sig_bytes(const struct clr_heap *h, const struct clr_candidate *c)
+{
+	return clr_candidate_is_dynamic(h, c) ? clr_u32(c->dynamic, h->contract.at[CLR_STORED_SIG_LEN]) : 0;
+}
+
+static bool dynamic_got(struct clr_heap *h, struct clr_candidate *c)
+{
+	return sig_bytes(h, c) <= SIG_BYTES_MAX;
+}
+
+static uint32_t sig_read(struct clr_heap *h, struct clr_candidate *c, uint64_t *ret_addr, void **ret_buf)
+{
+	*ret_addr = clr_u64(c->dynamic, h->contract.at[CLR_STORED_SIG]);
+	*ret_buf = c->sig;
+	return sig_bytes(h, c);
+}
+
+/* Names of dynamic methods are texts without a length, that may be near the end of what is mapped. */
+static int read_text(struct clr_heap *h, uint64_t addr, struct arena *texts, unsigned char **ret)
+{
+	char text[TEXT_BYTES_MAX + 1];
+	size_t len = 0;
+
+	while (len < TEXT_BYTES_MAX) {
+		size_t step = TEXT_BYTES - (addr + len) % TEXT_BYTES; /* never over the end of a page */
+		int r;
+
+		step = step < TEXT_BYTES_MAX - len ? step : TEXT_BYTES_MAX - len;
+		r = h->io.read(h->io.ctx, addr + len, text + len, step);
+		if (r)
+			return r;
+		size_t n = strnlen(text + len, step);
+
+		len += n;
+		if (n < step)
+			break;
+	}
+	*ret = (unsigned char *)arena_strndup(texts, text, len);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int read_dynamic(struct clr_heap *h, struct clr_candidate *c, size_t n, struct arena *texts)
+{
+	static const struct round rounds[] = {{dynamic_read, dynamic_got}, {sig_read, NULL}};
+	int r = run_round(h, &rounds[0], c, n);
+
+	for (size_t i = 0; !r && i < n; i++) {
+		if (c[i].failed || !clr_candidate_is_dynamic(h, &c[i]))
+			continue;
+		c[i].sig = arena_alloc_text(texts, sig_bytes(h, &c[i]) + 1u);
+		r = c[i].sig ? read_text(h, clr_u64(c[i].dynamic, h->contract.at[CLR_DYNAMIC_NAME]), texts, &c[i].text) : -ENOMEM;
+		if (r == -EFAULT) {
+			c[i].failed = true;
+			r = 0;
+		}
+	}
+	if (!r)
+		r = run_round(h, &rounds[1], c, n);
+	for (size_t i = 0; !r && i < n; i++)
+		if (!c[i].failed && c[i].text)
+			c[i].print = hash_mix(c[i].print, hash_bytes(c[i].text, strlen((char *)c[i].text)));
+	return r;
+}
+
+int clr_candidates_read(struct clr_heap *h, struct clr_candidate *c, size_t n, struct arena *texts)
+{
+	static const struct round rounds[] = {
+		{header_read, header_got}, {code_read, code_got}, {last_read, last_got}, {desc_read, NULL}, {chunk_read, chunk_got},
+	};
+	int r = 0;
+
+	for (size_t i = 0; !r && i < sizeof(rounds) / sizeof(rounds[0]); i++)
+		r = run_round(h, &rounds[i], c, n);
+	if (!r)
+		r = read_dynamic(h, c, n, texts);
+	for (size_t i = 0; !r && i < n; i++)
+		if (!c[i].failed && !c[i].is_stub)
+			r = clr_types_want(&h->types, c[i].type);
+	return r ? r : clr_types_load(&h->types);
+}
+
+static int name_stub(const struct clr_candidate *c, struct outbuf *out)
+{
+	const char *kind = c->header < sizeof(stub_kinds) / sizeof(stub_kinds[0]) ? stub_kinds[c->header] : NULL;
+
+	outbuf_printf(out, "stub ReportStubBlock<%s>", kind ? kind : "Unknown");
+	return out->error;
+}
+
+/* A type of a dynamic method's signature, which the runtime names by its address; shown with it, as in the perf map. */
+static void put_dynamic_name(struct clr_text *t, const void *ctx)
+{
+	const struct clr_candidate *c = ctx;
+
+	clr_text_put(t, "dynamicClass::");
+	clr_text_put(t, (const char *)c->text);
+}
+
+static int name_dynamic(struct clr_heap *h, const struct clr_candidate *c, const struct clr_metadata *metadata, struct outbuf *out)
+{
+	struct reader sig = reader_of(c->sig, sig_bytes(h, c));
+	struct clr_text text = clr_text_begin(out, NULL);
+
+	clr_text_method(&text, metadata, &sig, put_dynamic_name, c);
+	return clr_text_end(&text);
+}
+
+static int name_method(struct clr_heap *h, const struct clr_candidate *c, const struct clr_metadata *metadata, uint32_t rid,
+		       struct outbuf *out)
+{
+	const char *names[CLR_TYPE_ARGS_MAX];
+	struct clr_instantiation inst = {.type_args = names};
+	int r = clr_types_arguments(&h->types, c->type, names, &inst.ntype_args);
+
+	if (r == -ENOENT) {
+		h->stats.plain++;
+		r = 0;
+	}
+	return r ? r : clr_metadata_method_name(metadata, rid, NULL, inst.ntype_args ? &inst : NULL, NULL, out);
+}
+
+static uint32_t method_rid(const struct clr_heap *h, const struct clr_candidate *c)
+{
+	const struct clr_contract *k = &h->contract;
+	unsigned bits = (unsigned)k->token_remainder_bits;
+	uint32_t low = clr_u16(c->desc, k->at[CLR_METHOD_TOKEN]) & ((1u << bits) - 1);
+	uint32_t high = clr_u16(c->chunk, k->at[CLR_CHUNK_TOKEN]) & ((1u << (24 - bits)) - 1);
+
+	return high << bits | low;
+}
+
+int clr_candidate_name(struct clr_heap *h, const struct clr_candidate *c, uint32_t *ret_name)
+{
+	const struct clr_type *type = c->is_stub ? NULL : clr_types_get(&h->types, c->type);
+	bool dynamic = clr_candidate_is_dynamic(h, c);
+	const struct clr_metadata *metadata = NULL;
+	struct outbuf out = outbuf_to(-1);
+	int r = c->is_stub || (type && type->kind == CLR_TYPE_DEFINED) ? 0 : -ENOENT;
+
+	if (!r && !c->is_stub)
+		r = clr_modules_get(&h->modules, type->raw[3], dynamic ? CLR_TYPE_DEF : CLR_METHOD_DEF,
+				    dynamic ? 1 : method_rid(h, c), &metadata);
+	if (!r)
+		r = c->is_stub ? name_stub(c, &out)
+		    : dynamic  ? name_dynamic(h, c, metadata, &out)
+			       : name_method(h, c, metadata, method_rid(h, c), &out);
+	if (!r)
+		r = intern_put(&h->names, out.data, out.len, ret_name);
+	(void)outbuf_close(&out);
+	return r == -EBADMSG || r == -E2BIG ? -ENOENT : r;
+}

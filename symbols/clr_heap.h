@@ -1,0 +1,59 @@
+/*
+ * The JIT code of a CoreCLR since .NET 10, read from its own structures without its help: nothing is asked of it, it does not stop, and
+ * nothing must have been set before. Each scan tells what is new and what is gone since the last one. dotnet/runtime
+ * docs/design/datacontracts/ExecutionManager.md, RuntimeTypeSystem.md, Loader.md; layouts come from the descriptor (clr_contract.h).
+ *
+ * The target goes on while it is read: what does not make sense is passed over and looked at again by the next scan, and counted.
+ * All of it may be lies: no pointer is followed without a limit.
+ */
+#ifndef SYMBOLS_CLR_HEAP_H
+#define SYMBOLS_CLR_HEAP_H
+
+#include "symbols/clr_contract.h"
+
+#include <stdbool.h>
+
+#define CLR_HEAP_BODIES_MAX ((size_t)1 << 22) /* methods and blocks of stubs, of all scans */
+#define CLR_HEAP_CODE_BYTES_MAX ((uint64_t)8 << 30) /* of all code heaps, so that their maps stay below 128 MiB */
+#define CLR_HEAP_BODY_BYTES_MAX ((uint32_t)256 << 20) /* of one method */
+#define CLR_HEAP_RECHECK_MAX 16384 /* bodies of heaps that free single ones, compared in one scan */
+
+struct clr_heap;
+
+/* 0; -ENOTSUP: the runtime does not tell of its JIT code (before .NET 10) or not as we know it, err->what in words; -EBADMSG; -ENOMEM;
+ * errors of io. io is copied. */
+int clr_heap_new(const struct clr_io *io, uint64_t descriptor, struct clr_heap **ret, struct parse_error *err);
+void clr_heap_free(struct clr_heap *h);
+
+/* name: as .NET's perf map has it, without tier; of a generic method's own type arguments it tells nothing, as there. Borrowed for the
+ * call; NUL-terminated. */
+struct clr_heap_code {
+	uint64_t start;
+	uint32_t bytes; /* funclets included */
+	bool is_stub;
+	const char *name;
+	uint32_t name_len;
+};
+
+struct clr_heap_listener {
+	int (*code)(void *ctx, const struct clr_heap_code *code); /* what starts there now; after `gone` where it replaced another */
+	int (*gone)(void *ctx, uint64_t start);
+	void *ctx; /* what they give but 0 ends the scan */
+};
+
+/* One scan. 0; -ESRCH the process has ended; -EPERM; what a listener gave; -ENOMEM. After an error the next scan tells the rest. */
+int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l);
+
+/* Counts, those of the last scan first, then what stands now. */
+struct clr_heap_stats {
+	size_t added, gone;
+	size_t unread; /* parts of the runtime's structures, and bodies, that could not be read or made no sense */
+	size_t unnamed; /* bodies without a name: their module's metadata cannot be had, or has no such method */
+	size_t rechecked;
+	size_t bodies, stubs; /* that are known */
+	size_t plain; /* bodies of generic types whose type arguments could not be read: named without */
+	size_t modules, modules_failed; /* whose metadata was needed, and of those could not be had */
+};
+void clr_heap_stats(const struct clr_heap *h, struct clr_heap_stats *ret_stats);
+
+#endif

@@ -1,0 +1,75 @@
+/* What the files of clr_heap share. */
+#ifndef SYMBOLS_CLR_HEAP_IMPL_H
+#define SYMBOLS_CLR_HEAP_IMPL_H
+
+#include "base/hashmap.h"
+#include "base/intern.h"
+#include "base/vec.h"
+#include "symbols/clr_heap.h"
+#include "symbols/clr_modules.h"
+#include "symbols/clr_types.h"
+
+/* A heap's nibble map as of the last scan. Bodies that are still to be told have no nibble in it. */
+struct clr_code_heap {
+	uint64_t list; /* addr of its node */
+	uint64_t section, section_end; /* the range; addresses in unwind information count from its start */
+	uint64_t base, end, map; /* the map's first nibble is for base; addr of the map */
+	bool collectible;
+	uint32_t seen; /* the last scan that found it */
+	VEC(uint32_t) words;
+};
+
+struct clr_body {
+	uint64_t start;
+	uint64_t print; /* of what describes it, to tell when another one has its place */
+	uint32_t bytes;
+	uint32_t name; /* in clr_heap.names */
+	uint32_t heap;
+	bool here, is_stub;
+	bool may_move; /* its heap frees single bodies */
+};
+
+/* A body on its way to a name. */
+struct clr_candidate {
+	uint64_t start, next; /* next: where the code behind it starts, or its heap ends */
+	uint32_t heap;
+	bool failed; /* cannot be read or makes no sense now */
+	bool known; /* was told before, is to be compared */
+	bool is_stub;
+	uint64_t header; /* addr of its RealCodeHeader, or the kind of a block of stubs */
+	unsigned char code[64]; /* RealCodeHeader with the first unwind information */
+	unsigned char last[16]; /* last unwind information */
+	uint64_t method; /* addr of its MethodDesc */
+	unsigned char desc[32], chunk[64];
+	uint64_t type;
+	unsigned char dynamic[96]; /* DynamicMethodDesc */
+	unsigned char *text, *sig; /* of a dynamic method: its name and signature */
+	uint32_t bytes;
+	uint64_t print;
+};
+
+struct clr_heap {
+	struct clr_io io;
+	struct clr_contract contract;
+	uint32_t scan;
+	struct clr_modules_cache modules;
+	struct clr_types types;
+	VEC(struct clr_code_heap) heaps;
+	struct hashmap heaps_by_list;
+	VEC(struct clr_body) bodies;
+	struct hashmap bodies_by_start;
+	size_t recheck_at; /* body where the next round of comparing begins */
+	struct intern names;
+	struct clr_heap_stats stats;
+};
+
+/* Reads what describes candidates; those that make no sense are marked. 0; -ENOMEM; errors of io. */
+int clr_candidates_read(struct clr_heap *h, struct clr_candidate *c, size_t n, struct arena *texts);
+
+/* The name of one that was read, into h->names. 0; -ENOENT none can be had; -ENOMEM; errors of io. */
+int clr_candidate_name(struct clr_heap *h, const struct clr_candidate *c, uint32_t *ret_name);
+
+/* A method without metadata: made by DynamicMethod, or a stub of the runtime in IL. */
+bool clr_candidate_is_dynamic(const struct clr_heap *h, const struct clr_candidate *c);
+
+#endif

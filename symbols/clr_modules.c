@@ -1,0 +1,226 @@
+#include "symbols/clr_modules.h"
+
+#include "base/cleanup.h"
+#include "symbols/clr_batch.h"
+
+#include <errno.h>
+
+#define PE_HEADERS_BYTES 4096
+#define PE_HEADERS_LEAST 512
+#define PE_SECTION_BYTES 40
+#define PE_OPTIONAL_64 0x20b
+#define PE_CLI_DIRECTORY 14
+#define CLI_HEADER_BYTES 16
+#define LAYOUT_MAPPED 1u
+
+/* Missing memory of a module is no reason to end the scan. */
+static int missing(int r)
+{
+	return r == -EFAULT || r == -EBADMSG || r == -E2BIG ? -ENOENT : r;
+}
+
+static int read_u64(const struct clr_modules_cache *m, uint64_t addr, uint64_t *ret)
+{
+	*ret = 0;
+	return missing(addr > 4096 ? m->io->read(m->io->ctx, addr, ret, sizeof(*ret)) : -EFAULT);
+}
+
+/* An image as the runtime has loaded it. */
+struct layout {
+	uint64_t base;
+	uint32_t bytes;
+	bool mapped; /* its sections are where they belong; else it is the bytes of the file */
+};
+
+static int read_layout(const struct clr_modules_cache *m, uint64_t assembly_file, struct layout *ret)
+{
+	const uint32_t *at = m->contract->at;
+	uint64_t image = 0, layout = 0;
+	int r = read_u64(m, assembly_file + at[CLR_PEASSEMBLY_IMAGE], &image);
+
+	if (!r)
+		r = read_u64(m, image + at[CLR_IMAGE_LAYOUT], &layout);
+	if (!r)
+		r = read_u64(m, layout + at[CLR_LAYOUT_BASE], &ret->base);
+	uint32_t flags = 0;
+
+	if (!r)
+		r = missing(m->io->read(m->io->ctx, layout + at[CLR_LAYOUT_SIZE], &ret->bytes, 4));
+	if (!r)
+		r = missing(m->io->read(m->io->ctx, layout + at[CLR_LAYOUT_FLAGS], &flags, 4));
+	ret->mapped = flags & LAYOUT_MAPPED;
+	return r;
+}
+
+/* Where bytes at an RVA are in a layout; headers: the image's first bytes, pe: offset of what follows its signature. */
+static int place_of(const struct layout *l, const unsigned char *headers, size_t len, size_t pe, uint32_t rva, uint32_t bytes,
+		    uint64_t *ret_addr)
+{
+	size_t at = pe + 20 + clr_u16(headers, pe + 16), n = clr_u16(headers, pe + 2);
+	uint64_t place = rva;
+
+	for (size_t i = 0; !l->mapped && i < n; i++, at += PE_SECTION_BYTES) {
+		if (at + PE_SECTION_BYTES > len)
+			return -EBADMSG;
+		uint32_t start = clr_u32(headers, at + 12), size = clr_u32(headers, at + 16), file_off = clr_u32(headers, at + 20);
+
+		if (rva < start || rva - start >= size)
+			continue;
+		place = (uint64_t)file_off + (rva - start);
+		break;
+	}
+	if (place + bytes > l->bytes)
+		return -EBADMSG;
+	*ret_addr = l->base + place;
+	return 0;
+}
+
+/* Where the metadata of an image is. Microsoft PE specification; ECMA-335 II.25.3.3. */
+static int find_metadata(const struct clr_modules_cache *m, const struct layout *l, uint64_t *ret_addr, uint32_t *ret_bytes)
+{
+	unsigned char headers[PE_HEADERS_BYTES] = {0}, cli[CLI_HEADER_BYTES];
+	size_t len = l->bytes < sizeof(headers) ? l->bytes : sizeof(headers);
+	uint64_t cli_addr;
+	int r = len < PE_HEADERS_LEAST ? -EBADMSG : m->io->read(m->io->ctx, l->base, headers, len);
+
+	if (r)
+		return missing(r);
+	size_t pe = clr_u32(headers, 60) + (size_t)4;
+
+	if (memcmp(headers, "MZ", 2) || pe > len - 256 || memcmp(headers + pe - 4, "PE\0", 4))
+		return -ENOENT;
+	size_t directories = pe + 20 + (clr_u16(headers, pe + 20) == PE_OPTIONAL_64 ? 112 : 96);
+
+	r = place_of(l, headers, len, pe, clr_u32(headers, directories + 8 * PE_CLI_DIRECTORY), CLI_HEADER_BYTES, &cli_addr);
+	if (!r)
+		r = m->io->read(m->io->ctx, cli_addr, cli, sizeof(cli));
+	if (!r)
+		r = place_of(l, headers, len, pe, clr_u32(cli, 8), clr_u32(cli, 12), ret_addr);
+	if (!r)
+		*ret_bytes = clr_u32(cli, 12);
+	return missing(r);
+}
+
+static void forget(struct clr_modules_cache *m, struct clr_module *mod)
+{
+	clr_metadata_free(mod->metadata);
+	free(mod->data);
+	m->bytes -= mod->bytes;
+	*mod = (struct clr_module){.addr = mod->addr, .grows = mod->grows};
+}
+
+/* What Reflection.Emit has made so far is a copy that the runtime keeps, its size before it; each new type brings a new copy. */
+static int dynamic_place(const struct clr_modules_cache *m, struct clr_module *mod, uint64_t *ret_addr, uint32_t *ret_bytes)
+{
+	int r = missing(m->io->read(m->io->ctx, mod->dynamic + m->contract->at[CLR_DYNAMIC_METADATA_SIZE], ret_bytes, 4));
+
+	*ret_addr = mod->dynamic + m->contract->at[CLR_DYNAMIC_METADATA];
+	if (!r)
+		mod->dynamic_bytes = *ret_bytes;
+	return r;
+}
+
+/* 0, also where the module has no metadata that can be read. */
+static int load(struct clr_modules_cache *m, struct clr_module *mod)
+{
+	struct layout layout = {0};
+	AUTO_FREE void *data = NULL;
+	uint64_t addr = 0;
+	uint32_t bytes = 0;
+	int r;
+
+	if (mod->dynamic) {
+		r = dynamic_place(m, mod, &addr, &bytes);
+	} else {
+		r = read_layout(m, mod->assembly_file, &layout);
+		if (!r)
+			r = find_metadata(m, &layout, &addr, &bytes);
+	}
+	if (!r && (!bytes || bytes > CLR_MODULE_METADATA_MAX || m->bytes + bytes > CLR_METADATA_MAX))
+		r = -ENOENT;
+	if (!r) {
+		data = malloc(bytes);
+		r = data ? missing(m->io->read(m->io->ctx, addr, data, bytes)) : -ENOMEM;
+	}
+	if (!r)
+		r = missing(clr_metadata_open(data, bytes, &mod->metadata, NULL));
+	if (!r) {
+		mod->data = TAKE_PTR(data);
+		mod->bytes = bytes;
+		m->bytes += bytes;
+	} else if (r == -ENOENT) {
+		m->failed++;
+		r = 0;
+	}
+	return r;
+}
+
+/* Once a scan: an address may have become another module's, as collectible ones are freed. */
+static int look(struct clr_modules_cache *m, struct clr_module *mod)
+{
+	const uint32_t *at = m->contract->at;
+	uint64_t assembly_file = 0, dynamic = 0;
+	int r = read_u64(m, mod->addr + at[CLR_MODULE_PEASSEMBLY], &assembly_file);
+
+	if (!r)
+		r = read_u64(m, mod->addr + at[CLR_MODULE_DYNAMIC], &dynamic);
+	if (r)
+		return r;
+	if (mod->looked_at && mod->assembly_file == assembly_file && mod->dynamic == dynamic) {
+		mod->looked_at = m->scan;
+		return 0;
+	}
+	forget(m, mod);
+	mod->assembly_file = assembly_file;
+	mod->dynamic = dynamic;
+	mod->looked_at = m->scan;
+	return load(m, mod);
+}
+
+static int module_at(struct clr_modules_cache *m, uint64_t addr, struct clr_module **ret)
+{
+	const uint32_t *index = hashmap_get(&m->by_addr, addr);
+	int r = 0;
+
+	if (index) {
+		*ret = &m->modules.v[*index];
+		return 0;
+	}
+	if (m->modules.len >= CLR_MODULES_MAX)
+		return -ENOENT;
+	r = vec_push(&m->modules, (struct clr_module){.addr = addr});
+	if (!r)
+		r = hashmap_put(&m->by_addr, addr, (uint32_t)(m->modules.len - 1));
+	if (!r)
+		*ret = &m->modules.v[m->modules.len - 1];
+	return r;
+}
+
+int clr_modules_get(struct clr_modules_cache *m, uint64_t addr, enum clr_table table, uint32_t rid,
+		    const struct clr_metadata **ret_metadata)
+{
+	struct clr_module *mod = NULL;
+	int r = module_at(m, addr, &mod);
+
+	if (!r && mod->looked_at != m->scan)
+		r = look(m, mod);
+	if (!r && mod->dynamic && (!mod->metadata || rid > clr_metadata_rows(mod->metadata, table)) && mod->grows != m->scan) {
+		mod->grows = m->scan;
+		forget(m, mod);
+		r = look(m, mod);
+	}
+	if (r)
+		return r;
+	if (!mod->metadata || !rid || rid > clr_metadata_rows(mod->metadata, table))
+		return -ENOENT;
+	*ret_metadata = mod->metadata;
+	return 0;
+}
+
+void clr_modules_free(struct clr_modules_cache *m)
+{
+	for (size_t i = 0; i < m->modules.len; i++)
+		forget(m, &m->modules.v[i]);
+	vec_free(&m->modules);
+	hashmap_free(&m->by_addr);
+}
