@@ -98,27 +98,27 @@ static void put_bytes(struct clr_text *t, const char *p, size_t n)
 		outbuf_put(t->out, p, n);
 }
 
-/* Texts of the heap with a character in front of each that is special there. */
-static void put_escaped(struct clr_text *t, const char *text, const char *special)
+#define put_literal(t, text) put_bytes(t, text, sizeof(text) - 1)
+
+/* What ends a run of plain characters: the text's end, and 1 in all texts, 2 where reflection's grammar has a meaning for it. */
+static const uint8_t special[256] = {
+	[0] = 3, ['\n'] = 3, ['\r'] = 3, [','] = 2, ['['] = 2, [']'] = 2, ['&'] = 2, ['*'] = 2, ['+'] = 2, ['\\'] = 2,
+};
+
+/* A text of the heap; where it is reflection's, with a backslash in front of what has a meaning there. */
+static void put_heap_text(struct clr_text *t, const char *text, uint8_t mask)
 {
-	size_t left = strnlen(text, CLR_TEXT_BYTES_MAX + 1);
-
-	if (left > CLR_TEXT_BYTES_MAX) {
-		fail(t, -E2BIG);
-		return;
-	}
-	while (left && !t->error) {
-		size_t plain = strcspn(text, special);
-
-		put_bytes(t, text, plain);
-		text += plain;
-		left -= plain;
-		if (left && *text != '\n' && *text != '\r')
-			put_bytes(t, "\\", 1);
-		if (left) {
-			put_bytes(t, *text == '\n' || *text == '\r' ? "?" : text, 1);
-			text++;
-			left--;
+	for (const char *end = text; !t->error; text = end + 1, end = text) {
+		while (!(special[(unsigned char)*end] & mask) && end - text <= (ptrdiff_t)CLR_TEXT_BYTES_MAX)
+			end++;
+		put_bytes(t, text, (size_t)(end - text));
+		if (!*end || t->error)
+			return;
+		if (*end == '\n' || *end == '\r') {
+			put_literal(t, "?");
+		} else {
+			put_literal(t, "\\");
+			put_bytes(t, end, 1);
 		}
 	}
 }
@@ -126,7 +126,7 @@ static void put_escaped(struct clr_text *t, const char *text, const char *specia
 void clr_text_put(struct clr_text *t, const char *text)
 {
 	if (text)
-		put_escaped(t, text, "\n\r");
+		put_heap_text(t, text, 1);
 }
 
 static void put_number(struct clr_text *t, int64_t number)
@@ -196,7 +196,7 @@ static uint32_t type_token(struct reader *r)
 /* A type of its own row: "NAMESPACE.NAME". Reflection escapes what has a meaning in its grammar. */
 static void put_row_name(struct clr_text *t, const struct clr_metadata *m, enum clr_table table, uint32_t rid, enum clr_style style)
 {
-	const char *special = style == CLR_REFLECTION ? "\n\r,[]&*+\\" : "\n\r";
+	uint8_t mask = style == CLR_REFLECTION ? 2 : 1;
 	bool ref = table == CLR_TYPE_REF;
 	uint32_t name_at = clr_metadata_cell(m, table, rid, ref ? CLR_TYPE_REF_NAME : CLR_TYPE_DEF_NAME);
 	uint32_t namespace_at = clr_metadata_cell(m, table, rid, ref ? CLR_TYPE_REF_NAMESPACE : CLR_TYPE_DEF_NAMESPACE);
@@ -207,10 +207,10 @@ static void put_row_name(struct clr_text *t, const struct clr_metadata *m, enum 
 		return;
 	}
 	if (*namespace) {
-		put_escaped(t, namespace, special);
-		put_bytes(t, ".", 1);
+		put_heap_text(t, namespace, mask);
+		put_literal(t, ".");
 	}
-	put_escaped(t, name, special);
+	put_heap_text(t, name, mask);
 }
 
 /* Where the outermost type comes from, as ilasm says it. */
@@ -220,19 +220,19 @@ static void put_scope(struct clr_text *t, const struct clr_metadata *m, uint32_t
 	const char *name = NULL;
 
 	if (!clr_metadata_cell(m, CLR_TYPE_REF, outermost, CLR_TYPE_REF_SCOPE)) {
-		clr_text_put(t, "[*]");
+		put_literal(t, "[*]");
 	} else if (clr_token_table(scope) == CLR_MODULE_REF) {
 		name = clr_metadata_string(m, clr_metadata_cell(m, CLR_MODULE_REF, rid, CLR_MODULE_REF_NAME));
 		if (name && *name)
-			clr_text_put(t, "[.module ");
+			put_literal(t, "[.module ");
 	} else if (clr_token_table(scope) == CLR_ASSEMBLY_REF) {
 		(void)clr_metadata_assembly_ref(m, rid, &name);
 		if (name && *name)
-			clr_text_put(t, "[");
+			put_literal(t, "[");
 	}
 	if (name && *name) {
 		clr_text_put(t, name);
-		clr_text_put(t, "]");
+		put_literal(t, "]");
 	}
 }
 
@@ -309,26 +309,26 @@ static void put_dimensions(struct clr_text *t, struct reader *sig, enum clr_styl
 	}
 	for (uint32_t i = 0; i < nlows; i++)
 		lows[i] = signed_number(sig);
-	put_bytes(t, "[", 1);
+	put_literal(t, "[");
 	if (rank == 1 && style == CLR_REFLECTION)
-		put_bytes(t, "*", 1);
+		put_literal(t, "*");
 	else if (rank == 1 && !nsizes && !nlows)
-		put_bytes(t, "...", 3);
+		put_literal(t, "...");
 	for (uint32_t i = 0; i < rank; i++) {
 		if (i)
-			put_bytes(t, ",", 1);
+			put_literal(t, ",");
 		if (style == CLR_REFLECTION)
 			continue;
 		if (!lows[i] && i < nsizes) {
 			put_number(t, sizes[i]);
 		} else if (i < nlows) {
 			put_number(t, lows[i]);
-			put_bytes(t, "...", 3);
+			put_literal(t, "...");
 			if (i < nsizes)
 				put_number(t, lows[i] + sizes[i] - 1);
 		}
 	}
-	put_bytes(t, "]", 1);
+	put_literal(t, "]");
 }
 
 static void put_convention(struct clr_text *t, uint32_t convention)
@@ -338,9 +338,9 @@ static void put_convention(struct clr_text *t, uint32_t convention)
 	uint32_t kind = convention & CONVENTION_MASK;
 
 	if (convention & CONVENTION_EXPLICITTHIS)
-		clr_text_put(t, "explicit ");
+		put_literal(t, "explicit ");
 	if (convention & CONVENTION_HASTHIS)
-		clr_text_put(t, "instance ");
+		put_literal(t, "instance ");
 	if (kind < sizeof(names) / sizeof(names[0]) && (*names[kind] || !kind))
 		clr_text_put(t, names[kind]);
 	else
@@ -350,7 +350,7 @@ static void put_convention(struct clr_text *t, uint32_t convention)
 static void put_star(struct clr_text *t, const void *ctx)
 {
 	(void)ctx;
-	put_bytes(t, "*", 1);
+	put_literal(t, "*");
 }
 
 /* Parameters up to their number; a sentinel stands before those of a call with a variable number. */
@@ -362,7 +362,7 @@ static void put_parameters(struct clr_text *t, const struct clr_metadata *m, str
 			clr_text_put(t, comma);
 		if (reader_left(sig) && sig->data[sig->pos] == ELEMENT_SENTINEL) {
 			reader_skip(sig, 1);
-			put_bytes(t, "...,", 4);
+			put_literal(t, "...,");
 		}
 		clr_text_signature(t, m, sig, style);
 	}
@@ -379,17 +379,17 @@ void clr_text_method(struct clr_text *t, const struct clr_metadata *m, struct re
 	uint32_t nparameters = clr_signature_number(sig);
 
 	clr_text_signature(t, m, sig, CLR_ILASM);
-	put_bytes(t, " ", 1);
+	put_literal(t, " ");
 	name(t, ctx);
-	put_bytes(t, "(", 1);
+	put_literal(t, "(");
 	put_parameters(t, m, sig, nparameters, ",", CLR_ILASM);
-	put_bytes(t, ")", 1);
+	put_literal(t, ")");
 }
 
 static void put_function_pointer(struct clr_text *t, const struct clr_metadata *m, struct reader *sig, enum clr_style style)
 {
 	if (style == CLR_ILASM) {
-		clr_text_put(t, "method ");
+		put_literal(t, "method ");
 		clr_text_method(t, m, sig, put_star, NULL);
 		return;
 	}
@@ -397,11 +397,11 @@ static void put_function_pointer(struct clr_text *t, const struct clr_metadata *
 	uint32_t nparameters = clr_signature_number(sig);
 
 	clr_text_signature(t, m, sig, style);
-	put_bytes(t, "(", 1);
+	put_literal(t, "(");
 	put_parameters(t, m, sig, nparameters, ", ", style);
 	if ((convention & CONVENTION_MASK) == CONVENTION_VARARG)
 		clr_text_put(t, nparameters ? ", ..." : "...");
-	put_bytes(t, ")", 1);
+	put_literal(t, ")");
 }
 
 static void put_generic(struct clr_text *t, const struct clr_metadata *m, struct reader *sig, enum clr_style style)
@@ -412,7 +412,7 @@ static void put_generic(struct clr_text *t, const struct clr_metadata *m, struct
 	put_bytes(t, style == CLR_ILASM ? "<" : "[", 1);
 	for (uint32_t i = 0; i < n && !t->error; i++) {
 		if (i)
-			put_bytes(t, ",", 1);
+			put_literal(t, ",");
 		clr_text_signature(t, m, sig, style);
 	}
 	put_bytes(t, style == CLR_ILASM ? ">" : "]", 1);
@@ -443,7 +443,7 @@ static void put_element(struct clr_text *t, const struct clr_metadata *m, struct
 		return;
 	case ELEMENT_VAR:
 	case ELEMENT_MVAR:
-		clr_text_put(t, element == ELEMENT_VAR ? "!" : "!!");
+		put_bytes(t, "!!", element == ELEMENT_VAR ? 1 : 2);
 		put_number(t, clr_signature_number(sig));
 		return;
 	case ELEMENT_ARRAY:
@@ -480,13 +480,13 @@ static void put_suffix(struct clr_text *t, const struct clr_metadata *m, const s
 {
 	switch (prefix->element) {
 	case ELEMENT_SZARRAY:
-		put_bytes(t, "[]", 2);
+		put_literal(t, "[]");
 		return;
 	case ELEMENT_PTR:
-		put_bytes(t, "*", 1);
+		put_literal(t, "*");
 		return;
 	case ELEMENT_BYREF:
-		put_bytes(t, "&", 1);
+		put_literal(t, "&");
 		return;
 	default:
 		break;
@@ -494,12 +494,12 @@ static void put_suffix(struct clr_text *t, const struct clr_metadata *m, const s
 	if (style == CLR_REFLECTION) /* modifiers are none of the type's */
 		return;
 	if (prefix->element == ELEMENT_PINNED) {
-		clr_text_put(t, " pinned");
+		put_literal(t, " pinned");
 		return;
 	}
 	clr_text_put(t, prefix->element == ELEMENT_CMOD_REQD ? " modreq(" : " modopt(");
 	clr_text_type(t, m, prefix->token, style);
-	put_bytes(t, ")", 1);
+	put_literal(t, ")");
 }
 
 static bool is_prefix(uint8_t element)

@@ -76,7 +76,7 @@ static bool find_root(const char *data, size_t len, size_t *ret_at, size_t *ret_
 	return !r.failed && cli && file_off[1] && bytes <= len - file_off[1];
 }
 
-static int add_names(size_t index)
+static int add_names(size_t index, bool timed)
 {
 	struct clr_metadata *m = metadata[index];
 	struct outbuf out = outbuf_to(-1);
@@ -89,6 +89,8 @@ static int add_names(size_t index)
 
 		if (error)
 			printf("%s: method %#x: %s\n", clr_metadata_assembly(m), rid, strerror(-error));
+		else if (timed)
+			continue;
 		else if (intern_put(&names, out.data, out.len, &id))
 			return -ENOMEM;
 		else if (id == places.len && vec_push(&places, ((__typeof__(*places.v)){index, rid})))
@@ -118,7 +120,7 @@ static void load(const char *path, bool timed)
 	}
 	if (!clr_metadata_assembly(metadata[nmetadata]))
 		return;
-	if (add_names(nmetadata) || intern_str(&assemblies, clr_metadata_assembly(metadata[nmetadata]), &id))
+	if (add_names(nmetadata, timed) || intern_str(&assemblies, clr_metadata_assembly(metadata[nmetadata]), &id))
 		exit(1);
 	if (timed)
 		printf("%s: %u methods, open %.3f ms, all names %.3f ms\n", path,
