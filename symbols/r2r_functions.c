@@ -1,0 +1,302 @@
+#include "symbols/r2r_functions.h"
+
+#include "base/cleanup.h"
+#include "base/reader.h"
+#include "symbols/r2r_native.h"
+#include "symbols/r2r_signature.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define NO_METHOD (R2R_CODE_IS_COLD - 1)
+/* Signatures in the table of instances can be shared; more bytes than this many times the table's are no honest one's. */
+#define SIGNATURE_BYTES_FACTOR 16
+
+/* A runtime function, and whose it is: an index of methods, with R2R_CODE_IS_COLD maybe, or NO_METHOD. */
+struct function {
+	uint32_t begin, end, method;
+};
+
+struct build {
+	const struct pe *pe;
+	struct r2r_functions f;
+	struct function *functions;
+	uint32_t n;
+	struct parse_error *err;
+};
+
+static int damaged(const struct build *b, const char *what, uint32_t rva)
+{
+	return parse_fail(b->err, -EBADMSG, what, rva);
+}
+
+static uint32_t load_u32(const unsigned char *p)
+{
+	uint32_t x;
+
+	memcpy(&x, p, sizeof(x));
+	return x;
+}
+
+/*
+ * On arm64 the table has no ends: the length of a function is in its unwind information (in units of four bytes, the lowest 18 bits
+ * of the first word; "ARM64 exception handling" of Microsoft, .xdata records). All of them lie together.
+ */
+static int read_lengths(struct build *b)
+{
+	AUTO_FREE unsigned char *data = NULL;
+	uint32_t first = UINT32_MAX, last = 0;
+
+	for (uint32_t i = 0; i < b->n; i++) {
+		first = b->functions[i].end < first ? b->functions[i].end : first;
+		last = b->functions[i].end > last ? b->functions[i].end : last;
+	}
+	struct pe_range range = {first, b->n ? last - first + 4 : 0};
+	int error = pe_read(b->pe, range, R2R_FUNCTIONS_TABLE_BYTES_MAX, &data, b->err);
+
+	for (uint32_t i = 0; i < b->n && !error; i++) {
+		struct function *f = &b->functions[i];
+
+		f->end = f->begin + (load_u32(data + (f->end - first)) & 0x3ffff) * 4;
+	}
+	return error;
+}
+
+static int read_runtime_functions(struct build *b, struct pe_range range)
+{
+	uint32_t entry_bytes = b->pe->machine == PE_X64 ? 12 : 8;
+	AUTO_FREE unsigned char *data = NULL;
+	int error = pe_read(b->pe, range, R2R_FUNCTIONS_TABLE_BYTES_MAX, &data, b->err);
+
+	if (error)
+		return error;
+	b->n = range.bytes / entry_bytes;
+	b->functions = calloc((size_t)b->n + 1, sizeof(*b->functions));
+	if (!b->functions)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < b->n; i++)
+		b->functions[i] = (struct function){load_u32(data + (size_t)i * entry_bytes),
+						    load_u32(data + (size_t)i * entry_bytes + 4), NO_METHOD};
+	/* The last entry of the table is a mark in some versions. */
+	while (b->n && b->functions[b->n - 1].begin == UINT32_MAX)
+		b->n--;
+	return b->pe->machine == PE_X64 ? 0 : read_lengths(b);
+}
+
+/* Gives a runtime function to a method. The first one that it is given to keeps it. */
+static int add_method(struct build *b, uint32_t function, uint32_t assembly, uint32_t what)
+{
+	if (function >= b->n)
+		return damaged(b, "a method begins outside of the runtime functions", what);
+	if (b->functions[function].method != NO_METHOD)
+		return 0;
+	struct r2r_method method = {.assembly = assembly, .rid = what, .begin = b->functions[function].begin};
+
+	if (b->f.methods.len == R2R_FUNCTIONS_METHODS_MAX)
+		return parse_fail(b->err, -E2BIG, "too many ReadyToRun methods", 0);
+	b->functions[function].method = (uint32_t)b->f.methods.len;
+	return vec_push(&b->f.methods, method) ? -ENOMEM : 0;
+}
+
+static int read_methods(struct build *b, struct pe_range range, uint32_t assembly)
+{
+	AUTO_FREE unsigned char *data = NULL;
+	struct r2r_array array;
+	struct reader element;
+	int error;
+
+	if (!range.bytes)
+		return 0;
+	error = pe_read(b->pe, range, R2R_FUNCTIONS_TABLE_BYTES_MAX, &data, b->err);
+	if (!error && r2r_array_open(data, range.bytes, &array))
+		return damaged(b, "the method entry points cannot be read", range.rva);
+	for (uint32_t i = 0; !error && i < array.n; i++) {
+		int r = r2r_array_get(&array, i, &element);
+
+		if (r == -ENOENT)
+			continue;
+		uint32_t function = r ? 0 : r2r_native_entry_point(&element);
+
+		if (r || element.failed)
+			return damaged(b, "the method entry points cannot be read", range.rva);
+		error = add_method(b, function, assembly, i + 1);
+	}
+	return error;
+}
+
+static int read_instances(struct build *b, struct pe_range range)
+{
+	uint64_t walked = 0, walked_max = (uint64_t)range.bytes * SIGNATURE_BYTES_FACTOR;
+	struct r2r_method_signature signature;
+	struct r2r_hashtable table;
+	struct reader entry;
+	int error, r = 0;
+
+	if (!range.bytes)
+		return 0;
+	error = pe_read(b->pe, range, R2R_FUNCTIONS_TABLE_BYTES_MAX, &b->f.instances, b->err);
+	if (error)
+		return error;
+	b->f.instances_bytes = range.bytes;
+	if (r2r_hashtable_open(b->f.instances, range.bytes, &table))
+		return damaged(b, "the instance entry points cannot be read", range.rva);
+	while (!error && !(r = r2r_hashtable_next(&table, &entry))) {
+		uint32_t at = (uint32_t)entry.pos;
+
+		r2r_signature_method(&entry, &signature);
+		walked += entry.pos - at;
+		uint32_t function = r2r_native_entry_point(&entry);
+
+		if (entry.failed || walked > walked_max)
+			return damaged(b, "the instance entry points cannot be read", range.rva + at);
+		error = add_method(b, function, R2R_FUNCTIONS_INSTANCE, at);
+	}
+	if (!error && r != -ENOENT)
+		return damaged(b, "the instance entry points cannot be read", range.rva);
+	return error;
+}
+
+/* Pairs of the first of a method's cold runtime functions and its hot one, in the order of both. */
+static int read_cold(struct build *b, struct pe_range range, uint32_t *ret_first_cold)
+{
+	AUTO_FREE unsigned char *data = NULL;
+	int error = pe_read(b->pe, range, R2R_FUNCTIONS_TABLE_BYTES_MAX, &data, b->err);
+
+	*ret_first_cold = b->n;
+	for (uint32_t i = 0; !error && i < range.bytes / 8; i++) {
+		uint32_t cold = load_u32(data + (size_t)i * 8), hot = load_u32(data + (size_t)i * 8 + 4);
+
+		if (cold >= b->n || hot >= cold || (i && b->functions[cold].method != NO_METHOD))
+			return damaged(b, "the map of cold code cannot be read", range.rva);
+		if (!i)
+			*ret_first_cold = cold;
+		if (b->functions[hot].method < R2R_CODE_IS_COLD && b->functions[hot].method != NO_METHOD)
+			b->functions[cold].method = b->functions[hot].method | R2R_CODE_IS_COLD;
+	}
+	return error;
+}
+
+static int compare_code(const void *x, const void *y)
+{
+	const struct r2r_code *a = x, *b = y;
+
+	return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+/* Puts code in order; where two parts overlap, what begins later holds from there on. */
+static void sort_code(struct r2r_functions *f)
+{
+	bool sorted = true;
+	size_t n = 0;
+
+	for (size_t i = 1; i < f->code.len; i++)
+		sorted &= f->code.v[i - 1].begin <= f->code.v[i].begin;
+	if (!sorted)
+		qsort(f->code.v, f->code.len, sizeof(*f->code.v), compare_code);
+	for (size_t i = 0; i < f->code.len; i++) {
+		struct r2r_code c = f->code.v[i];
+
+		if (i + 1 < f->code.len && c.end > f->code.v[i + 1].begin)
+			c.end = f->code.v[i + 1].begin;
+		if (c.end > c.begin)
+			f->code.v[n++] = c;
+	}
+	f->code.len = n;
+}
+
+/* Runtime functions of one method that follow each other without a gap are one stretch of code. */
+static int make_code(struct build *b, uint32_t first_cold)
+{
+	uint32_t method = NO_METHOD;
+
+	if (vec_reserve(&b->f.code, (size_t)b->n + 1))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < b->n; i++) {
+		const struct function *f = &b->functions[i];
+		struct r2r_code *last = b->f.code.len ? &b->f.code.v[b->f.code.len - 1] : NULL;
+
+		if (f->method != NO_METHOD)
+			method = f->method;
+		else if (i == first_cold)
+			method = NO_METHOD;
+		if (f->end <= f->begin || method == NO_METHOD)
+			continue;
+		if (last && last->method == method && last->end == f->begin)
+			last->end = f->end;
+		else
+			b->f.code.v[b->f.code.len++] = (struct r2r_code){f->begin, f->end, method};
+	}
+	return 0;
+}
+
+static int add_thunks(struct build *b, struct pe_range range)
+{
+	struct r2r_code code = {range.rva, range.rva + range.bytes, R2R_CODE_IS_THUNK};
+
+	if (!range.bytes || pe_from(b->pe, range.rva, range.bytes).bytes != range.bytes)
+		return 0;
+	return vec_push(&b->f.code, code) ? -ENOMEM : 0;
+}
+
+static int build(struct build *b, const struct r2r_header *h, const struct r2r_component *components, size_t ncomponents)
+{
+	struct pe_range functions = r2r_header_section(h, R2R_RUNTIME_FUNCTIONS);
+	uint32_t first_cold;
+	int error;
+
+	if (!functions.bytes)
+		return damaged(b, "the ReadyToRun image has no code", 0);
+	error = read_runtime_functions(b, functions);
+	if (!error)
+		error = read_methods(b, r2r_header_section(h, R2R_METHOD_ENTRY_POINTS), 0);
+	for (size_t i = 0; !error && i < ncomponents; i++)
+		error = read_methods(b, components[i].methods, (uint32_t)i);
+	if (!error)
+		error = read_instances(b, r2r_header_section(h, R2R_INSTANCE_ENTRY_POINTS));
+	if (!error)
+		error = read_cold(b, r2r_header_section(h, R2R_HOT_COLD_MAP), &first_cold);
+	if (!error)
+		error = make_code(b, first_cold);
+	if (!error)
+		error = add_thunks(b, r2r_header_section(h, R2R_METHOD_CALL_THUNKS));
+	if (!error)
+		sort_code(&b->f);
+	return error;
+}
+
+int r2r_functions_read(const struct pe *pe, const struct r2r_header *h, const struct r2r_component *components,
+		       size_t ncomponents, struct r2r_functions *ret_functions, struct parse_error *err)
+{
+	struct build b = {.pe = pe, .err = err};
+	int error = build(&b, h, components, ncomponents);
+
+	free(b.functions);
+	if (error)
+		r2r_functions_free(&b.f);
+	else
+		*ret_functions = b.f;
+	return error;
+}
+
+void r2r_functions_free(struct r2r_functions *f)
+{
+	vec_free(&f->code);
+	vec_free(&f->methods);
+	free(f->instances);
+	*f = (struct r2r_functions){0};
+}
+
+const struct r2r_code *r2r_functions_find(const struct r2r_functions *f, uint32_t rva)
+{
+	size_t low = 0, high = f->code.len;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (f->code.v[mid].begin <= rva)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low && rva < f->code.v[low - 1].end ? &f->code.v[low - 1] : NULL;
+}
