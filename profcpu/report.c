@@ -121,8 +121,8 @@ static void report_audit(const struct symbolizer_audit *a, struct outbuf *out)
 	/* Less than a per cent is not worth a line. */
 	if (managed[FRAME_IS_NAMED] && a->precompiled * 100 >= all_managed)
 		outbuf_printf(out,
-			      "          %.2f %% of managed is precompiled (ReadyToRun), which no perf map names: with "
-			      "DOTNET_ReadyToRun=0 it is compiled and named\n",
+			      "          %.2f %% of managed is precompiled (ReadyToRun) code of images that could not be read: "
+			      "with DOTNET_ReadyToRun=0 it is compiled and named\n",
 			      100.0 * (double)a->precompiled / (double)all_managed);
 }
 

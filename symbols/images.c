@@ -2,9 +2,11 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "symbols/bundle.h"
 #include "symbols/function_bounds.h"
 #include "symbols/kallsyms.h"
 #include "symbols/perfmap.h"
+#include "symbols/r2r_image.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -22,6 +24,17 @@
 #define IMAGES_VDSO_BYTES_MAX ((size_t)256 << 10)
 #define IMAGES_LATER_S 2 /* by which clocks may be apart */
 
+/* Where an image with precompiled code looks for other assemblies. */
+struct images_beside {
+	struct images *images;
+	uint32_t image;
+};
+
+/* Symbol of answers + 1 by symbol.piece; 0: was not asked for. */
+struct images_pieces {
+	VEC(uint32_t) symbols;
+};
+
 /* What is needed to find an image's source, and the source once it was looked for. */
 struct images_source {
 	int32_t pid; /* a process that mapped it, and where */
@@ -30,7 +43,10 @@ struct images_source {
 	struct image *elf;
 	bool bounds_tried;
 	struct function_bounds bounds;
-	VEC(uint32_t) symbols; /* by symbol.piece: symbol of answers + 1; 0: was not asked for. Of files and the kernel */
+	struct symbol_provider *precompiled; /* .NET code in it, also beside elf */
+	struct images_beside *beside;
+	struct images_pieces pieces; /* of files and the kernel */
+	struct images_pieces precompiled_pieces;
 };
 
 struct images_header_id {
@@ -75,7 +91,10 @@ void images_free(struct images *im)
 	for (size_t i = 0; i < im->sources.len; i++) {
 		image_free(im->sources.v[i].elf);
 		function_bounds_free(&im->sources.v[i].bounds);
-		vec_free(&im->sources.v[i].symbols);
+		symbol_provider_free(im->sources.v[i].precompiled);
+		free(im->sources.v[i].beside);
+		vec_free(&im->sources.v[i].pieces.symbols);
+		vec_free(&im->sources.v[i].precompiled_pieces.symbols);
 	}
 	for (size_t i = 0; i < im->perfmaps.len; i++)
 		symbol_provider_free(im->perfmaps.v[i]);
@@ -235,6 +254,7 @@ static bool images_is_deleted(const char *path)
 
 /* One way to a file of an image; the steps are tried in turn. -errno: not this way. */
 #define IMAGES_STEPS 3
+#define IMAGES_STEP_MAPPED 1
 
 static int images_open_step(const struct images *im, const struct images_source *s, const char *path, int step,
 			    int *ret_fd)
@@ -246,7 +266,7 @@ static int images_open_step(const struct images *im, const struct images_source 
 		if (!im->opener || images_is_deleted(path))
 			return -ENOENT;
 		return opener_file(im->opener, s->pid, path, IMAGES_FILE_BYTES_MAX, ret_fd);
-	case 1: /* what is mapped, also where it was deleted or replaced */
+	case IMAGES_STEP_MAPPED: /* what is mapped, also where it was deleted or replaced */
 		if (!im->opener)
 			return -ENOENT;
 		return opener_map_file(im->opener, s->pid, s->start, s->end, IMAGES_FILE_BYTES_MAX, ret_fd);
@@ -315,6 +335,71 @@ static void images_prefer_perf_cache(const struct answers_image *key, int *fd)
 	*fd = TAKE_FD(cached);
 }
 
+/* A file that belongs to an image's process, in its root or in ours. */
+static int images_open_regular(const struct images *im, const struct images_source *s, const char *path, int *ret_fd)
+{
+	int r = -ENOENT;
+
+	for (int step = 0; step < IMAGES_STEPS && r && r != -ENOMEM; step++) {
+		AUTO_CLOSE int fd = -1;
+
+		r = step == IMAGES_STEP_MAPPED ? -ENOENT : images_open_step(im, s, path, step, &fd);
+		if (!r && !images_is_regular(fd))
+			r = -ENOENT;
+		if (!r)
+			*ret_fd = TAKE_FD(fd);
+	}
+	return r;
+}
+
+/* r2r_beside: an assembly in the image's directory, or one of that name that is mapped somewhere. */
+static int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file)
+{
+	const struct images_beside *beside = ctx;
+	struct images *im = beside->images;
+	const char *path = intern_text(&im->answers->texts, im->answers->images.v[beside->image].path);
+	const char *slash = strrchr(path, '/');
+	char other[PATH_MAX];
+	struct stat st;
+	int fd = -1, r = -ENOENT;
+
+	if (slash && snprintf(other, sizeof(other), "%.*s/%s", (int)(slash - path), path, name) < (int)sizeof(other))
+		r = images_open_regular(im, &im->sources.v[beside->image], other, &fd);
+	for (uint32_t i = 0; r && r != -ENOMEM && i < im->answers->images.len && i < im->sources.len; i++) {
+		const struct answers_image *key = &im->answers->images.v[i];
+
+		path = intern_text(&im->answers->texts, key->path);
+		slash = strrchr(path, '/');
+		if (key->kind == ANSWERS_FILE && slash && !strcmp(slash + 1, name))
+			r = images_find_file(im, key, &im->sources.v[i], path, &fd);
+	}
+	if (r)
+		return r;
+	*ret_file = (struct pe_file){fd, 0, fstat(fd, &st) ? 0 : (uint64_t)st.st_size};
+	return 0;
+}
+
+/* .NET code that was compiled ahead: in a PE image, or in assemblies that an ELF program carries. 0; -EBADMSG: no PE image with
+ * such code; -errno. */
+static int images_open_precompiled(struct images *im, struct images_source *s, int fd)
+{
+	struct r2r_beside beside = {.open = images_open_beside};
+	struct pe_file file = {.fd = fd};
+	struct parse_error err;
+	struct stat st;
+
+	if (s->elf)
+		return bundle_open(fd, &s->precompiled, &err) == -ENOMEM ? -ENOMEM : 0;
+	beside.ctx = s->beside = malloc(sizeof(*s->beside));
+	if (!s->beside)
+		return -ENOMEM;
+	*s->beside = (struct images_beside){im, (uint32_t)(s - im->sources.v)};
+	if (fstat(fd, &st))
+		return -errno;
+	file.bytes = (uint64_t)st.st_size;
+	return r2r_image_open(&file, &beside, &s->precompiled, &err);
+}
+
 static int images_open_file(struct images *im, const struct answers_image *key, struct images_source *s)
 {
 	const char *path = intern_text(&im->answers->texts, key->path);
@@ -339,10 +424,12 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 	if (own_root >= 0)
 		roots[nroots++] = own_root;
 	r = image_open(fd, path, roots, (size_t)nroots, &s->elf, &err);
+	if (!r || r == -EBADMSG)
+		r = images_open_precompiled(im, s, fd);
 	if (r == -ENOMEM)
 		return r;
 	im->stats.opened += !r;
-	s->unread = r && r != -EBADMSG;
+	s->unread = r && r != -EBADMSG && r != -ENOTSUP;
 	im->stats.missing += s->unread;
 	return 0;
 }
@@ -482,13 +569,14 @@ static int images_open_bounds(struct images *im, const struct answers_image *key
 struct images_asked {
 	struct symbol_provider *symbols; /* NULL: there are none */
 	uint64_t addr; /* the question as the provider takes it */
+	bool precompiled; /* symbols is the image's source.precompiled */
 };
 
 static int images_provider(struct images *im, uint32_t image, uint64_t addr, struct images_asked *ret_asked)
 {
 	const struct answers_image *key = &im->answers->images.v[image];
 	struct images_asked asked = {.addr = addr};
-	const struct image *elf;
+	const struct images_source *source;
 	int r;
 
 	if (key->kind == ANSWERS_KERNEL) {
@@ -499,8 +587,12 @@ static int images_provider(struct images *im, uint32_t image, uint64_t addr, str
 		r = images_perfmap(im, key->pid, &asked.symbols);
 	} else {
 		r = images_open(im, image);
-		elf = im->sources.v[image].elf;
-		asked.symbols = elf ? elf->symbols : NULL;
+		source = &im->sources.v[image];
+		asked.symbols = source->elf ? source->elf->symbols : source->precompiled;
+		asked.precompiled = source->precompiled && (!source->elf || symbol_provider_piece(source->precompiled, addr, 0) !=
+										    SYMBOL_NO_PIECE);
+		if (asked.precompiled)
+			asked.symbols = source->precompiled;
 	}
 	if (!r)
 		*ret_asked = asked;
@@ -575,21 +667,23 @@ static int images_ask_provider(struct images *im, uint32_t image, uint64_t addr,
 
 /* The place that keeps the symbol of answers + 1 for a provider's piece: addresses are many, what covers them is met again
  * and again. */
-static int images_piece_place(struct images *im, uint32_t image, uint32_t piece, uint32_t **ret_place)
+static int images_piece_place(struct images *im, uint32_t image, const struct images_asked *asked, uint32_t piece,
+			      uint32_t **ret_place)
 {
 	struct images_source *source = &im->sources.v[image];
+	struct images_pieces *pieces = asked->precompiled ? &source->precompiled_pieces : &source->pieces;
 
 	if (im->answers->images.v[image].kind == ANSWERS_JIT)
 		return hashmap_entry(&im->jit_ids, (uint64_t)image << 32 | piece, 0, ret_place, NULL);
-	if (piece >= source->symbols.len) {
-		size_t had = source->symbols.len;
+	if (piece >= pieces->symbols.len) {
+		size_t had = pieces->symbols.len;
 
-		if (vec_reserve(&source->symbols, piece + (size_t)1 - had))
+		if (vec_reserve(&pieces->symbols, piece + (size_t)1 - had))
 			return -ENOMEM;
-		source->symbols.len = source->symbols.cap;
-		memset(source->symbols.v + had, 0, (source->symbols.len - had) * sizeof(*source->symbols.v));
+		pieces->symbols.len = pieces->symbols.cap;
+		memset(pieces->symbols.v + had, 0, (pieces->symbols.len - had) * sizeof(*pieces->symbols.v));
 	}
-	*ret_place = &source->symbols.v[piece];
+	*ret_place = &pieces->symbols.v[piece];
 	return 0;
 }
 
@@ -610,7 +704,7 @@ static int images_ask_anew(struct images *im, uint32_t image, uint64_t addr, uin
 	*ret_timed = asked.symbols && asked.symbols->ops->timed;
 	if (piece == SYMBOL_NO_PIECE)
 		return im->options.no_bounds ? 0 : images_ask_bounds(im, image, addr, ret_symbol);
-	r = images_piece_place(im, image, piece, &place);
+	r = images_piece_place(im, image, &asked, piece, &place);
 	if (!r && !*place) {
 		r = images_ask_provider(im, image, addr, &asked, time_ns, ret_symbol);
 		*place = r ? 0 : *ret_symbol + 1;
