@@ -1,85 +1,92 @@
 #include "symbols/inlines.h"
 
 #include "base/cleanup.h"
-#include "base/vec.h"
+#include "base/hash.h"
 #include "symbols/debug_file.h"
+#include "symbols/inline_unit.h"
 
 #include <dwarf.h>
-#include <elfutils/libdw.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* The code of one compilation unit, or a part of it. */
-struct unit_range {
-	uint64_t start, end;
-	Dwarf_Off die;
+#define ROOTS_MAX 4
+#define ORIGINS_MAX 16 /* entries that one leads to, for its name */
+
+/* A file of DWARF with its units in the order of their offsets. */
+struct inline_file {
+	struct dwarf_data *data;
+	dwarf_units units;
+};
+
+struct inline_name {
+	const char *text;
+	bool is_plain; /* without namespace and class */
 };
 
 struct inlines {
-	int fd;
-	Elf *elf;
-	Dwarf *dwarf;
-	VEC(struct unit_range) units; /* by start, once any address was asked for */
+	struct inline_file file, alt;
 	bool units_known;
+	dwarf_spans spans; /* value: unit */
+	struct inline_unit **open; /* by unit */
+	uint32_t *broken; /* a bit by unit: it cannot be read */
+	struct hashmap name_ids; /* of entries */
+	VEC(struct inline_name) names;
+	uint64_t kept; /* bytes, about */
+	unsigned int splits;
+	struct dwarf_package package;
+	char *path, *debug_path; /* of the image and of its debug file, inside of a root; may be NULL */
+	int roots[ROOTS_MAX];
+	size_t nroots;
 };
 
-/* The descriptor of the file to read DWARF from: the debug file's, or another one of the image's own. */
-static int open_source(int fd, const char *path, const int *roots, size_t nroots, struct parse_error *err)
+/* The image's own DWARF, or that of its debug file, whose path is put into in. */
+static int open_data(struct inlines *in, int fd, const char *path, const int *roots, size_t nroots, struct parse_error *err)
 {
 	struct debug_file debug;
 	struct elf_file image;
-	int found = -1, error = elf_file_open(&image, fd, NULL, 0, err);
+	AUTO_CLOSE int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int r = own < 0 ? -errno : dwarf_data_open(own, false, &in->file.data, err);
 
-	if (error)
-		return error;
-	error = debug_file_find(&(struct debug_file_query){.image = &image,
-							   .path = path,
-							   .roots = roots,
-							   .nroots = nroots,
-							   .want = DEBUG_FILE_LINES},
-				&debug);
-	if (!error) {
-		found = TAKE_FD(debug.fd);
-		debug_file_close(&debug);
-	}
+	if (!r)
+		TAKE_FD(own);
+	if (r != -ENOENT)
+		return r;
+	r = elf_file_open(&image, fd, NULL, 0, err);
+	if (r)
+		return r;
+	r = debug_file_find(&(struct debug_file_query){.image = &image,
+						       .path = path,
+						       .roots = roots,
+						       .nroots = nroots,
+						       .want = DEBUG_FILE_LINES},
+			    &debug);
 	elf_file_close(&image);
-	if (error == -ENOMEM)
-		return error;
-	if (found < 0)
-		found = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	return found < 0 ? -errno : found;
-}
-
-static bool is_texts(const char *name)
-{
-	static const char *const names[] = {".debug_str", ".zdebug_str", ".debug_line_str", ".zdebug_line_str"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
-}
-
-/* Whether all sections of texts end with one: of names of files libdw takes what is there without looking for its end. */
-static bool texts_end(Elf *elf)
-{
-	Elf_Scn *scn = NULL;
-	size_t names;
-
-	if (elf_getshdrstrndx(elf, &names))
-		return false;
-	while ((scn = elf_nextscn(elf, scn))) {
-		GElf_Shdr h;
-		const char *name = gelf_getshdr(scn, &h) ? elf_strptr(elf, names, h.sh_name) : NULL;
-		const Elf_Data *data = name && is_texts(name) ? elf_getdata(scn, NULL) : NULL;
-
-		if (data && data->d_size && ((const char *)data->d_buf)[data->d_size - 1])
-			return false;
+	if (r)
+		return r;
+	r = dwarf_data_open(debug.fd, false, &in->file.data, err);
+	if (!r) {
+		TAKE_FD(debug.fd);
+		in->debug_path = strdup(debug.path);
+		r = in->debug_path ? 0 : -ENOMEM;
 	}
-	return true;
+	debug_file_close(&debug);
+	return r;
+}
+
+static int keep_place(struct inlines *in, const char *path, const int *roots, size_t nroots)
+{
+	in->path = path ? strdup(path) : NULL;
+	if (path && !in->path)
+		return -ENOMEM;
+	for (size_t i = 0; i < nroots && i < ROOTS_MAX; i++) {
+		int fd = fcntl(roots[i], F_DUPFD_CLOEXEC, 0);
+
+		if (fd < 0)
+			return -errno;
+		in->roots[in->nroots++] = fd;
+	}
+	return 0;
 }
 
 int inlines_open(int fd, const char *path, const int *roots, size_t nroots, struct inlines **ret_inlines,
@@ -89,90 +96,130 @@ int inlines_open(int fd, const char *path, const int *roots, size_t nroots, stru
 
 	if (!in)
 		return -ENOMEM;
-	in->fd = open_source(fd, path, roots, nroots, err);
-	int error = in->fd < 0 ? in->fd : 0;
-	off_t bytes = error ? 0 : lseek(in->fd, 0, SEEK_END);
+	int r = open_data(in, fd, path, roots, nroots, err);
 
-	if (!error && (uint64_t)bytes > INLINES_FILE_BYTES_MAX)
-		error = parse_fail(err, -E2BIG, "debug file too large", 0);
-	if (!error && !(in->elf = elf_begin(in->fd, ELF_C_READ, NULL)))
-		error = parse_fail(err, -EBADMSG, "not an ELF file", 0);
-	if (!error && !(in->dwarf = dwarf_begin_elf(in->elf, DWARF_C_READ, NULL)))
-		error = -ENOENT;
-	if (!error && !texts_end(in->elf))
-		error = parse_fail(err, -EBADMSG, "its DWARF has texts without an end", 0);
-	if (error) {
+	if (!r)
+		r = keep_place(in, path, roots, nroots);
+	if (r)
 		inlines_free(in);
-		return error;
+	else
+		*ret_inlines = in;
+	return r;
+}
+
+static struct dwarf_split_place place_of(const struct inlines *in)
+{
+	return (struct dwarf_split_place){in->roots, in->nroots, in->path};
+}
+
+static void forget_units(struct inline_file *f)
+{
+	for (size_t i = 0; i < f->units.len; i++)
+		dwarf_unit_forget(&f->units.v[i]);
+}
+
+/* Forgets all that can be read again. */
+static void begin_anew(struct inlines *in)
+{
+	for (size_t i = 0; in->open && i < in->file.units.len; i++) {
+		inline_unit_free(in->open[i]);
+		in->open[i] = NULL;
 	}
-	*ret_inlines = in;
-	return 0;
+	forget_units(&in->file);
+	forget_units(&in->alt);
+	hashmap_free(&in->name_ids);
+	in->names.len = 0;
+	dwarf_data_drop(in->file.data);
+	if (in->alt.data)
+		dwarf_data_drop(in->alt.data);
+	if (in->package.data)
+		dwarf_data_drop(in->package.data);
+	in->kept = 0;
+	in->splits = 0;
 }
 
 void inlines_free(struct inlines *in)
 {
 	if (!in)
 		return;
-	dwarf_end(in->dwarf);
-	elf_end(in->elf);
-	if (in->fd >= 0)
-		close(in->fd);
-	vec_free(&in->units);
+	if (in->file.data)
+		begin_anew(in);
+	vec_free(&in->file.units);
+	vec_free(&in->alt.units);
+	dwarf_data_free(in->file.data);
+	dwarf_data_free(in->alt.data);
+	dwarf_package_free(&in->package);
+	vec_free(&in->spans);
+	vec_free(&in->names);
+	free(in->open);
+	free(in->broken);
+	free(in->path);
+	free(in->debug_path);
+	for (size_t i = 0; i < in->nroots; i++)
+		close(in->roots[i]);
 	free(in);
 }
 
-static int add_unit(struct inlines *in, Dwarf_Die *die)
+static int add_unit(struct inlines *in, uint32_t index)
 {
-	Dwarf_Addr base, start, end;
-	ptrdiff_t at = 0;
+	struct dwarf_unit *u = &in->file.units.v[index];
+	dwarf_ranges ranges = {0};
+	struct dwarf_entry entry;
 
-	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
-		struct unit_range r = {start, end, dwarf_dieoffset(die)};
+	if (u->type == DW_UT_type || u->type == DW_UT_partial)
+		return 0;
+	int r = dwarf_unit_begin(u, &entry);
 
-		if (start < end && vec_push(&in->units, r))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct unit_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
+	if (!r && (entry.tag == DW_TAG_compile_unit || entry.tag == DW_TAG_skeleton_unit))
+		r = dwarf_entry_ranges(u, &entry, &ranges);
+	for (size_t i = 0; !r && i < ranges.len; i++)
+		r = vec_push(&in->spans, ((struct dwarf_span){.start = ranges.v[i].start, .end = ranges.v[i].end, .value = index}));
+	vec_free(&ranges);
+	return r == -ENOMEM ? r : 0;
 }
 
 /* .debug_aranges would be quicker, but clang writes none. */
 static int find_units(struct inlines *in)
 {
-	Dwarf_CU *cu = NULL;
-	Dwarf_Die die;
+	struct dwarf_split_place place = {in->roots, in->nroots, in->debug_path ? in->debug_path : in->path};
+	int r = dwarf_units_list(in->file.data, false, &in->file.units);
 
-	while (!dwarf_get_units(in->dwarf, cu, &cu, NULL, NULL, &die, NULL)) {
-		if (dwarf_tag(&die) == DW_TAG_compile_unit && add_unit(in, &die))
-			return -ENOMEM;
-	}
-	if (in->units.len)
-		qsort(in->units.v, in->units.len, sizeof(*in->units.v), by_start);
+	if (!r)
+		r = dwarf_alt_find(&place, in->file.data, &in->alt.data);
+	if (r == -ENOENT)
+		r = 0;
+	if (!r && in->alt.data)
+		r = dwarf_units_list(in->alt.data, false, &in->alt.units);
+	for (uint32_t i = 0; !r && i < in->file.units.len; i++)
+		r = add_unit(in, i);
+	in->open = calloc(in->file.units.len + 1, sizeof(*in->open));
+	in->broken = calloc(in->file.units.len / 32 + 1, sizeof(*in->broken));
+	if (!in->open || !in->broken)
+		r = -ENOMEM;
+	dwarf_spans_sort(&in->spans);
 	in->units_known = true;
-	return 0;
+	return r;
 }
 
-static int find_unit(struct inlines *in, uint64_t vaddr, Dwarf_Die *ret_die)
+static int open_unit(struct inlines *in, uint32_t index, struct inline_unit **ret_unit)
 {
-	size_t lo = 0, hi = in->units.len;
+	struct dwarf_split_place place = place_of(in);
+	struct inline_unit *iu = in->open[index];
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (in->units.v[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (!lo || vaddr >= in->units.v[lo - 1].end)
+	if (in->broken[index / 32] >> (index & 31) & 1)
 		return -ENOENT;
-	return dwarf_offdie(in->dwarf, in->units.v[lo - 1].die, ret_die) ? 0 : -ENOENT;
+	if (!iu) {
+		int r = inline_unit_new(&in->file.units.v[index], &place, &in->package, in->alt.data, &iu);
+
+		if (r && r != -ENOMEM)
+			in->broken[index / 32] |= 1u << (index & 31);
+		if (r)
+			return r == -ENOMEM ? r : -ENOENT;
+		in->open[index] = iu;
+		in->splits += iu->split_data != NULL;
+	}
+	*ret_unit = iu;
+	return 0;
 }
 
 static const char *base_name(const char *path)
@@ -182,103 +229,192 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Languages whose names the linker sees as they are written. */
-static bool is_unmangled(Dwarf_Die *unit)
+/* An entry by its place. */
+struct entry_ref {
+	const struct dwarf_unit *unit;
+	uint64_t off;
+};
+
+/* The unit that holds an offset, opened. 0, -ENOENT, -ENOMEM. */
+static int unit_of(struct inline_file *f, uint64_t off, const struct dwarf_unit **ret_unit)
 {
-	switch (dwarf_srclang(unit)) {
-	case DW_LANG_C:
-	case DW_LANG_C89:
-	case DW_LANG_C99:
-	case DW_LANG_C11:
-	case DW_LANG_Mips_Assembler:
-		return true;
-	default:
-		return false;
+	struct dwarf_entry entry;
+	size_t lo = 0, hi = f->units.len;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (f->units.v[mid].off <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
 	}
+	if (!lo || off >= f->units.v[lo - 1].end)
+		return -ENOENT;
+	struct dwarf_unit *u = &f->units.v[lo - 1];
+	int r = u->known ? 0 : dwarf_unit_begin(u, &entry);
+
+	if (!r)
+		r = dwarf_unit_open(u);
+	if (!r)
+		*ret_unit = u;
+	return r && r != -ENOMEM ? -ENOENT : r;
 }
 
-static void name_function(Dwarf_Die *unit, Dwarf_Die *die, struct inline_frame *frame)
+/* Where a reference of an entry leads. 0, -ENOENT, -ENOMEM. */
+static int follow(struct inlines *in, const struct dwarf_unit *from, uint64_t off, bool in_alt, struct entry_ref *ret_ref)
 {
-	Dwarf_Attribute attr;
+	int r = 0;
 
-	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) ||
-	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr))
-		frame->function = dwarf_formstring(&attr);
-	if (frame->function)
-		return;
-	frame->function = dwarf_diename(die);
-	frame->only_plain = frame->function && !is_unmangled(unit);
+	ret_ref->off = off;
+	if (in_alt || (in->alt.data && from->data == in->alt.data))
+		r = in->alt.data ? unit_of(&in->alt, off, &ret_ref->unit) : -ENOENT;
+	else if (off >= from->dies && off < from->end)
+		ret_ref->unit = from;
+	else
+		r = from->data == in->file.data ? unit_of(&in->file, off, &ret_ref->unit) : -ENOENT;
+	return r;
 }
 
-static Dwarf_Word number(Dwarf_Die *die, unsigned int name)
+static int read_name(struct inlines *in, struct entry_ref ref, struct inline_name *ret_name)
 {
-	Dwarf_Attribute attr;
-	Dwarf_Word value;
+	struct inline_name name = {NULL, true};
+	struct dwarf_entry e;
+	struct dwarf_bytes b;
+	int r = 0;
 
-	return dwarf_attr(die, name, &attr) && !dwarf_formudata(&attr, &value) ? value : 0;
-}
+	for (int i = 0; i < ORIGINS_MAX && !r; i++) {
+		const struct dwarf_value *v;
 
-/* Where the function that die is was called, for the frame around it. */
-static void call_site(Dwarf_Die *unit, Dwarf_Die *die, struct inline_frame *frame)
-{
-	Dwarf_Files *files;
-	size_t nfiles;
-	Dwarf_Word file = number(die, DW_AT_call_file);
-
-	if (file && !dwarf_getsrcfiles(unit, &files, &nfiles) && file < nfiles)
-		frame->file = base_name(dwarf_filesrc(files, file, NULL, NULL));
-	frame->line = (unsigned int)number(die, DW_AT_call_line);
-}
-
-static void own_line(Dwarf_Die *unit, uint64_t vaddr, struct inline_frame *frame)
-{
-	Dwarf_Line *line = dwarf_getsrc_die(unit, vaddr);
-	int number_of = 0;
-
-	if (!line)
-		return;
-	frame->file = base_name(dwarf_linesrc(line, NULL, NULL));
-	if (!dwarf_lineno(line, &number_of) && number_of > 0)
-		frame->line = (unsigned int)number_of;
-}
-
-/* From the innermost block outwards; what is passed are lexical blocks, inlined bodies and at last the function. */
-static size_t walk_out(Dwarf_Die *unit, Dwarf_Die *scopes, int nscopes, struct inline_frame *frames)
-{
-	size_t n = 0;
-
-	for (int i = 0; i < nscopes && n + 1 < INLINES_DEPTH_MAX; i++) {
-		int tag = dwarf_tag(&scopes[i]);
-
-		if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram)
-			continue;
-		name_function(unit, &scopes[i], &frames[n++]);
-		if (tag == DW_TAG_subprogram)
+		r = dwarf_unit_bytes(ref.unit, ref.off, &b);
+		if (!r)
+			r = dwarf_entry_next(ref.unit, &b, NULL, &e);
+		if (r)
 			break;
-		frames[n] = (struct inline_frame){0};
-		call_site(unit, &scopes[i], &frames[n]);
+		v = dwarf_attr_of(&e, DWARF_LINKAGE_NAME);
+		if (v) {
+			const char *linkage = dwarf_text(ref.unit, in->alt.data, v);
+
+			if (linkage) {
+				name = (struct inline_name){linkage, false};
+				break;
+			}
+		}
+		v = dwarf_attr_of(&e, DWARF_NAME);
+		if (v && !name.text)
+			name.text = dwarf_text(ref.unit, in->alt.data, v);
+		v = dwarf_attr_of(&e, DWARF_ORIGIN);
+		v = v ? v : dwarf_attr_of(&e, DWARF_SPECIFICATION);
+		if (!v || (v->kind != DWARF_IS_REF && v->kind != DWARF_IS_REF_ALT))
+			break;
+		r = follow(in, ref.unit, v->u, v->kind == DWARF_IS_REF_ALT, &ref);
 	}
-	return n ? n : 1;
+	*ret_name = name;
+	return r == -ENOMEM ? r : 0;
+}
+
+/* The name of the function that an entry is, remembered. */
+static int find_name(struct inlines *in, struct entry_ref ref, struct inline_name *ret_name)
+{
+	uint64_t key = hash_mix(ref.off, (uint64_t)(uintptr_t)ref.unit->data);
+	uint32_t *place;
+	int fresh = 0, r = hashmap_entry(&in->name_ids, key, UINT32_MAX, &place, &fresh);
+
+	if (r)
+		return r;
+	if (*place != UINT32_MAX) {
+		*ret_name = in->names.v[*place];
+		return 0;
+	}
+	r = read_name(in, ref, ret_name);
+	if (!r)
+		r = vec_push(&in->names, *ret_name);
+	if (!r)
+		*place = (uint32_t)in->names.len - 1;
+	return r;
+}
+
+static int name_frame(struct inlines *in, const struct inline_unit *iu, struct entry_ref ref, struct inline_frame *frame)
+{
+	struct inline_name name;
+	int r = find_name(in, ref, &name);
+
+	if (r)
+		return r;
+	frame->function = name.text;
+	frame->only_plain = name.text && name.is_plain && !iu->unmangled;
+	return 0;
+}
+
+/* Writes the frames of nodes, the outermost of which comes first, around which body is. */
+static int name_frames(struct inlines *in, const struct inline_unit *iu, const struct inline_body *body,
+		       const struct inline_node *const *nodes, size_t n, struct inline_frame *frames)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct inline_node *node = nodes[n - 1 - i];
+		struct entry_ref ref;
+		int r = node->has_origin ? follow(in, iu->unit, node->origin, node->in_alt, &ref) : -ENOENT;
+
+		if (!r)
+			r = name_frame(in, iu, ref, &frames[i]);
+		if (r == -ENOMEM)
+			return r;
+		const char *file = node->call_file ? inline_unit_file(iu, node->call_file) : NULL;
+
+		frames[i + 1] = (struct inline_frame){.file = base_name(file), .line = node->call_line};
+	}
+	return name_frame(in, iu, (struct entry_ref){iu->unit, body->off}, &frames[n]);
+}
+
+static void own_line(const struct inline_unit *iu, uint64_t vaddr, struct inline_frame *frame)
+{
+	const struct dwarf_row *row = dwarf_lines_find(&iu->lines, vaddr);
+
+	if (!row)
+		return;
+	if (row->file < iu->lines.files.len)
+		frame->file = base_name(iu->lines.files.v[row->file]);
+	frame->line = row->line;
+}
+
+/* What was read, in bytes, counted while it is cheap: after a unit was opened. */
+static void count_kept(struct inlines *in)
+{
+	in->kept = in->file.data->resident + (in->alt.data ? in->alt.data->resident : 0) +
+		   (in->package.data ? in->package.data->resident : 0);
+	for (size_t i = 0; i < in->file.units.len; i++)
+		in->kept += in->open[i] ? inline_unit_bytes(in->open[i]) : 0;
 }
 
 int inlines_find(struct inlines *in, uint64_t vaddr, struct inline_frame *frames, size_t *ret_n)
 {
-	AUTO_FREE Dwarf_Die *around = NULL;
-	AUTO_FREE Dwarf_Die *scopes = NULL;
-	Dwarf_Die unit;
-	int error = in->units_known ? 0 : find_units(in);
+	const struct inline_node *nodes[INLINES_DEPTH_MAX - 1];
+	const struct inline_body *body;
+	struct inline_unit *iu;
+	size_t n = 0;
+	int r = in->units_known ? 0 : find_units(in);
 
-	if (!error)
-		error = find_unit(in, vaddr, &unit);
-	if (error)
-		return error;
+	if (r)
+		return r;
+	const struct dwarf_span *span = dwarf_spans_find(&in->spans, vaddr);
+
+	if (!span)
+		return -ENOENT;
+	if (!in->open[span->value]) {
+		count_kept(in);
+		if (in->kept > INLINES_KEPT_MAX || in->splits >= INLINES_SPLIT_MAX)
+			begin_anew(in);
+	}
+	r = open_unit(in, span->value, &iu);
+	if (r)
+		return r;
 	frames[0] = (struct inline_frame){0};
-	own_line(&unit, vaddr, &frames[0]);
-	/* The first gives the block that holds the address, the second what that one lies in, where it was inlined to. */
-	int n = dwarf_getscopes(&unit, vaddr, &around);
-
-	if (n > 0)
-		n = dwarf_getscopes_die(&around[0], &scopes);
-	*ret_n = walk_out(&unit, scopes, n > 0 ? n : 0, frames);
+	own_line(iu, vaddr, &frames[0]);
+	r = inline_unit_find(iu, vaddr, &body, nodes, INLINES_DEPTH_MAX - 1, &n);
+	if (!r)
+		r = name_frames(in, iu, body, nodes, n, frames);
+	if (r == -ENOMEM)
+		return r;
+	*ret_n = n + 1;
 	return 0;
 }

@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 #define INLINES_DEPTH_MAX 64 /* frames of one address */
-#define INLINES_FILE_BYTES_MAX ((uint64_t)2 << 30) /* of a file with DWARF */
+#define INLINES_KEPT_MAX ((uint64_t)112 << 20) /* bytes; when more was read it is begun anew */
+#define INLINES_SPLIT_MAX 256 /* files of split units that are open at a time */
 
 struct inlines;
 
@@ -28,7 +29,8 @@ struct inline_frame {
 
 /*
  * Opens the DWARF of an ELF image, or of its debug file (as image_open finds it; path, roots, nroots as there). fd is borrowed,
- * and may be closed afterwards. Reads what is needed of it only when it is asked. 0; -ENOENT there is no DWARF; -EBADMSG;
+ * and may be closed afterwards; so may roots, under which split units (.dwo and .dwp) and shared entries (.gnu_debugaltlink) are
+ * looked for when they are needed. Reads what is needed of it only when it is asked. 0; -ENOENT there is no DWARF; -EBADMSG;
  * -E2BIG; -ENOMEM; -errno.
  */
 int inlines_open(int fd, const char *path, const int *roots, size_t nroots, struct inlines **ret_inlines,
@@ -37,8 +39,9 @@ void inlines_free(struct inlines *in);
 
 /*
  * The functions whose code vaddr is, the innermost first, the one that was not inlined last. Writes at most
- * INLINES_DEPTH_MAX frames. Texts live as long as in. 0, -ENOENT where no unit covers vaddr, -ENOMEM. Not for two threads
- * at once. 5 to 50 us each: callers keep what they are told.
+ * INLINES_DEPTH_MAX frames. Texts are valid until the next call. 0, -ENOENT where no unit covers vaddr, -ENOMEM. Not for two
+ * threads at once. The first question about a unit reads all of its lines and the places of its functions (some milliseconds for a
+ * large one), others take about a microsecond.
  */
 int inlines_find(struct inlines *in, uint64_t vaddr, struct inline_frame *frames, size_t *ret_n);
 

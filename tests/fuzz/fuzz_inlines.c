@@ -1,5 +1,6 @@
 /* Input: an ELF file with DWARF. */
 #include "base/file.h"
+#include "symbols/dwarf_data.h"
 #include "symbols/inlines.h"
 
 #include <stdlib.h>
@@ -8,20 +9,6 @@
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* libdw loses memory where a file is damaged. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_options(void);
-
-const char *__lsan_default_suppressions(void)
-{
-	return "leak:libdw";
-}
-
-const char *__lsan_default_options(void)
-{
-	return "print_suppressions=0";
-}
 
 /* Reads every text, so that ASan sees what lies outside. */
 static void probe(struct inlines *in, uint64_t vaddr)
@@ -34,7 +21,7 @@ static void probe(struct inlines *in, uint64_t vaddr)
 	if (!n || n > INLINES_DEPTH_MAX)
 		abort();
 	for (size_t i = 0; i < n; i++)
-		if ((frames[i].function && strlen(frames[i].function) > INLINES_FILE_BYTES_MAX) ||
+		if ((frames[i].function && strlen(frames[i].function) > DWARF_TEXT_MAX) ||
 		    (frames[i].file && strchr(frames[i].file, '/')))
 			abort();
 }

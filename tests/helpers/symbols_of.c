@@ -1,8 +1,9 @@
 /*
  * Prints what the symbol sources answer, for comparison with perf and for timing.
- * usage: symbols_of [-t] [-r ROOT] image FILE | kallsyms | perfmap FILE | inlines FILE
+ * usage: symbols_of [-t] [-m] [-r ROOT] image FILE | kallsyms | perfmap FILE | inlines FILE
  * Reads addresses, one in hexadecimal per line (image: file offsets; inlines: vaddrs, answered as by addr2line -a -i -f -s -C).
  * Each answer is "ADDR NAME+0xOFFSET", names as perf script prints them, "[unknown]" without one. -t: only the time to load.
+ * -m: inlines as DWARF has them: one line for an address, "ADDR NAME FILE:LINE ..." of mangled names, innermost first.
  */
 #include "symbols/demangle.h"
 #include "symbols/image.h"
@@ -101,17 +102,31 @@ static void answer_inlines(uint64_t vaddr)
 	}
 }
 
+static void answer_raw_inlines(uint64_t vaddr)
+{
+	struct inline_frame frames[INLINES_DEPTH_MAX] = {{0}};
+	size_t n = 1;
+
+	inlines_find(inlines, vaddr, frames, &n);
+	printf("%llx", (unsigned long long)vaddr);
+	for (size_t i = 0; i < n; i++)
+		printf(" %s %s:%u", frames[i].function ? frames[i].function : "??", frames[i].file ? frames[i].file : "??",
+		       frames[i].line);
+	printf("\n");
+}
+
 int main(int argc, char **argv)
 {
 	const char *root = "/";
-	int only_time = 0, option;
+	int only_time = 0, raw = 0, option;
 	struct symbol_provider *p = NULL;
 	char line[64];
 
-	while ((option = getopt(argc, argv, "r:t")) > 0) {
+	while ((option = getopt(argc, argv, "mr:t")) > 0) {
 		if (option == 'r')
 			root = optarg;
 		only_time |= option == 't';
+		raw |= option == 'm';
 	}
 	if (optind >= argc)
 		return 2;
@@ -124,7 +139,9 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	while (fgets(line, sizeof(line), stdin)) {
-		if (inlines)
+		if (inlines && raw)
+			answer_raw_inlines(strtoull(line, NULL, 16));
+		else if (inlines)
 			answer_inlines(strtoull(line, NULL, 16));
 		else
 			answer(p, strtoull(line, NULL, 16));

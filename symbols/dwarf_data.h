@@ -1,0 +1,70 @@
+/*
+ * The sections of DWARF of one ELF file. Of a section only the pages are read that are asked for, and nothing is mapped: a
+ * mapping of a file that is cut meanwhile ends in SIGBUS. Compressed sections (SHF_COMPRESSED with zlib or zstd, and the
+ * older .zdebug_*) are unpacked whole when they are asked for first.
+ */
+#ifndef SYMBOLS_DWARF_DATA_H
+#define SYMBOLS_DWARF_DATA_H
+
+#include "base/error.h"
+#include "symbols/image.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DWARF_SECTION_BYTES_MAX ((uint64_t)4 << 30) /* of a section, unpacked */
+#define DWARF_UNPACKED_BYTES_MAX ((uint64_t)1 << 30) /* of one that is compressed */
+#define DWARF_TEXT_MAX ((uint64_t)64 << 10) /* a name that is longer is none */
+
+enum dwarf_section_id {
+	DWARF_INFO,
+	DWARF_ABBREV,
+	DWARF_STR,
+	DWARF_LINE_STR,
+	DWARF_LINE,
+	DWARF_RANGES,
+	DWARF_RNGLISTS,
+	DWARF_ADDR,
+	DWARF_STR_OFFSETS,
+	DWARF_CU_INDEX,
+	DWARF_SECTIONS,
+};
+
+struct dwarf_section {
+	unsigned char *data; /* NULL: nothing was asked for yet; behind the section are zeros */
+	uint64_t bytes, file_off, file_bytes;
+	uint8_t packed; /* enum of dwarf_data.c; 0: not */
+	bool damaged;
+	uint8_t *have; /* a bit for each page that was read; NULL: all were */
+	size_t mapped;
+};
+
+struct dwarf_data {
+	int fd;
+	uint64_t file_bytes, resident; /* read or unpacked so far */
+	struct dwarf_section sections[DWARF_SECTIONS];
+	struct image_build_id build_id;
+	/* The file that this one shares entries and texts with (.gnu_debugaltlink): its path, or "", and its build id. */
+	char alt_path[PATH_MAX];
+	struct image_build_id alt_id;
+};
+
+/*
+ * fd is taken where it succeeds. split: the sections of a .dwo or .dwp file. 0; -ENOENT there is no .debug_info; -EBADMSG;
+ * -E2BIG; -ENOMEM; -errno.
+ */
+int dwarf_data_open(int fd, bool split, struct dwarf_data **ret_data, struct parse_error *err);
+void dwarf_data_free(struct dwarf_data *d);
+
+/* Makes [off, off + len) of a section readable. 0; -EBADMSG outside of it, or it could not be read; -ENOMEM. */
+int dwarf_data_need(struct dwarf_data *d, enum dwarf_section_id id, uint64_t off, uint64_t len);
+
+/* The NUL-terminated text at an offset, valid until dwarf_data_drop; NULL: there is none. */
+const char *dwarf_data_text(struct dwarf_data *d, enum dwarf_section_id id, uint64_t off);
+
+/* Forgets what was read of sections that can be read again. */
+void dwarf_data_drop(struct dwarf_data *d);
+
+#endif
