@@ -34,6 +34,7 @@ enum collect_option {
 	COLLECT_TITLE,
 	COLLECT_RECORD_ONLY,
 	COLLECT_NO_KERNEL,
+	COLLECT_JIT_NAMES,
 };
 
 static const struct option collect_longopts[] = {
@@ -50,6 +51,7 @@ static const struct option collect_longopts[] = {
 	{"title", required_argument, NULL, COLLECT_TITLE},
 	{"record-only", no_argument, NULL, COLLECT_RECORD_ONLY},
 	{"no-kernel", no_argument, NULL, COLLECT_NO_KERNEL},
+	{"jit-names", required_argument, NULL, COLLECT_JIT_NAMES},
 	{NULL, 0, NULL, 0},
 };
 
@@ -107,6 +109,11 @@ static int collect_option_value(struct collect_arguments *a, int c)
 	case COLLECT_TITLE:
 		a->post.title = optarg;
 		return 0;
+	case COLLECT_JIT_NAMES:
+		r = jit_names_parse(optarg, &a->record.jit_names);
+		if (r)
+			log_error("--jit-names: '%s' is none of auto, memory, perfmap and none", optarg);
+		return r;
 	default: /* said already */
 		return -EINVAL;
 	}
@@ -366,6 +373,9 @@ const struct command command_collect = {
 		 "                         there only perf.data.old is kept\n"
 		 "      --record-only      no outputs yet: `profcpu postprocess DIR` makes them later\n"
 		 "      --no-kernel        no kernel frames in the stacks\n"
+		 "      --jit-names WAY    how the names of .NET's JIT-compiled code are taken from the running processes: memory\n"
+		 "                         (the runtime's own structures, .NET 10 on), perfmap (.NET 8 on), none; auto, the\n"
+		 "                         default: the first of these that can be had\n"
 		 "      --title TEXT       title of the picture\n"
 		 "      --raw-names        names of managed methods as the runtime spells them\n"
 		 "      --mangled          names of native functions mangled\n"

@@ -49,6 +49,7 @@ struct record {
 	struct progress progress;
 	struct record_hold hold;
 	struct record_detached detached;
+	struct jit_capture *capture; /* NULL: names of JIT-compiled code are not taken */
 	int error; /* what ended the recording early */
 };
 
@@ -192,6 +193,8 @@ static int take_process(void *ctx, pid_t pid, enum sampler_news news)
 	/* The command is the one that matters, however short it lives. */
 	else
 		record_hold_news(&rec->hold, pid, news, pid == rec->command.pid);
+	if (rec->capture && (news == SAMPLER_PROCESS_NEW || news == SAMPLER_PROCESS_ELSEWHERE))
+		jit_capture_process(rec->capture, pid);
 	return 0;
 }
 
@@ -339,6 +342,22 @@ static int take_place(struct record *rec)
 	if (older && !o->quiet)
 		log_note("the recording that was in %s is replaced; its samples are kept in " RECORD_OLDER, o->dir);
 	return write_manifest(rec);
+}
+
+/* Without it the recording is worth having all the same. After the signals were blocked, which its thread inherits. */
+static void begin_capture(struct record *rec)
+{
+	const struct record_options *o = rec->options;
+	int r = o->jit_names == JIT_NAMES_NONE ? -ECANCELED : jit_capture_new(o->jit_names, o->dir_fd, &rec->capture);
+
+	for (size_t i = 0; i < o->npids && !r; i++)
+		jit_capture_process(rec->capture, o->pids[i]);
+	if (!r && rec->command.pid)
+		jit_capture_process(rec->capture, rec->command.pid);
+	if (!r)
+		r = jit_capture_start(rec->capture, o->system_wide);
+	if (r && r != -ECANCELED)
+		log_warn("the names of JIT-compiled code cannot be taken: %s%s", strerror(-r), mend_of(r));
 }
 
 static int begin(struct record *rec)
@@ -506,6 +525,8 @@ static int finish(struct record *rec)
 	r = sampler_stop(rec->sampler);
 	if (!rec->error)
 		rec->error = r;
+	if (rec->capture)
+		jit_capture_end(rec->capture);
 	r = perfdata_writer_finish(rec->writer, s->first_sample_ns, s->last_sample_ns);
 	if (!rec->error)
 		rec->error = r;
@@ -514,6 +535,8 @@ static int finish(struct record *rec)
 		say_early_end(rec);
 	}
 	record_detached_say(&rec->detached);
+	if (rec->capture)
+		jit_capture_say(rec->capture, rec->options->quiet);
 	say_cpus(rec, s);
 	rec->result->detached = rec->detached.count;
 	rec->result->samples = s->samples;
@@ -554,6 +577,7 @@ static void remove_unbegun(const struct record *rec)
 static void release(struct record *rec)
 {
 	progress_close(&rec->progress);
+	jit_capture_free(rec->capture);
 	record_command_release(&rec->command);
 	perfdata_writer_free(rec->writer);
 	sampler_close(rec->sampler);
@@ -584,6 +608,7 @@ int record_run(const struct record_options *options, struct record_result *ret_r
 	if (!r) {
 		ret_result->started = true;
 		hold_targets(&rec);
+		begin_capture(&rec);
 		ret_result->end = record_until_end(&rec);
 		r = finish(&rec);
 		end_command(&rec);

@@ -3,6 +3,7 @@
 #define PROFCPU_RECORD_H
 
 #include "container/opener.h"
+#include "profcpu/jit_capture.h"
 #include "sampler/sampler.h"
 
 #include <stdbool.h>
@@ -34,6 +35,7 @@ struct record_options {
 			       pids */
 	struct opener *opener; /* borrowed; target processes are held in it as they are seen; may be
 				  NULL */
+	enum jit_names jit_names; /* how names of JIT-compiled code are taken meanwhile */
 	size_t spare_descriptors; /* with fewer left for all else it does not begin; 0: it tries */
 	struct sampler_roots roots; /* for tests */
 	enum sampler_mode mode;     /* for tests */

@@ -102,8 +102,7 @@ static const char *read_number(const char *p, const char *end, uint64_t *ret_val
 	return p;
 }
 
-/* Takes the line [p, eol) and ends its name with a NUL; *eol is a newline. False where it is bad. */
-static bool read_line(const struct perfmap *m, const char *p, char *eol, struct range *ret_line)
+bool perfmap_line(const char *p, char *eol, struct perfmap_entry *ret_entry)
 {
 	uint64_t start, size;
 
@@ -121,7 +120,7 @@ static bool read_line(const struct perfmap *m, const char *p, char *eol, struct 
 	if (eol <= p || !*p || size > UINT64_MAX - start)
 		return false;
 	*eol = 0;
-	*ret_line = (struct range){start, (uint32_t)size, (uint32_t)(p - m->text)};
+	*ret_entry = (struct perfmap_entry){start, (uint32_t)size, p};
 	return true;
 }
 
@@ -130,7 +129,7 @@ static int read_lines(struct perfmap *m, size_t len, struct perfmap_stats *stats
 	char *end = m->text + len, *eol;
 
 	for (char *p = m->text; p < end; p = eol + 1) {
-		struct range line;
+		struct perfmap_entry line;
 
 		eol = memchr(p, '\n', (size_t)(end - p));
 		stats->lines++;
@@ -138,11 +137,11 @@ static int read_lines(struct perfmap *m, size_t len, struct perfmap_stats *stats
 			stats->bad_lines++;
 			break;
 		}
-		if (m->lines.len >= PERFMAP_ENTRIES_MAX || !read_line(m, p, eol, &line)) {
+		if (m->lines.len >= PERFMAP_ENTRIES_MAX || !perfmap_line(p, eol, &line)) {
 			stats->bad_lines++;
 			continue;
 		}
-		if (vec_push(&m->lines, line))
+		if (vec_push(&m->lines, ((struct range){line.start, line.bytes, (uint32_t)(line.name - m->text)})))
 			return -ENOMEM;
 	}
 	return 0;

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "symbols/symbol.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,5 +39,15 @@ int perfmap_load(int fd, struct symbol_provider **ret_map, struct perfmap_stats 
 /* The same from memory, borrowed during the call only. */
 int perfmap_parse(const char *text, size_t len, struct symbol_provider **ret_map,
 		  struct perfmap_stats *ret_stats, struct parse_error *err);
+
+/* One line of a map. */
+struct perfmap_entry {
+	uint64_t start;
+	uint32_t bytes; /* at least 1 */
+	const char *name; /* in the line, ended by a NUL */
+};
+
+/* Takes the line [p, eol) apart; *eol is its newline, which is written over. False where it is bad. */
+bool perfmap_line(const char *p, char *eol, struct perfmap_entry *ret_entry);
 
 #endif

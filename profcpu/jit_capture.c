@@ -1,0 +1,402 @@
+#include "profcpu/jit_capture.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/vec.h"
+#include "container/dotnet.h"
+#include "container/proc.h"
+#include "profcpu/jit_way.h"
+#include "recording/recording.h"
+#include "sampler/pidset.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CAPTURE_PROCESSES_MAX 65536 /* told of and not yet known to be no .NET */
+#define CAPTURE_LOOK_FIRST_NS (20 * NS_PER_MS) /* after a process began; then each time as long as it has been there */
+#define CAPTURE_WHY_BYTES (3 * JIT_WAY_WHY_BYTES + 64)
+#define CAPTURE_READY_NS (5 * NS_PER_S) /* a runtime has begun to answer by then, or another way is taken */
+#define CAPTURE_YOUNG_NS (10 * NS_PER_S)
+#define CAPTURE_STEP_MIN_NS (200 * NS_PER_MS)
+#define CAPTURE_STEP_MAX_NS (2 * NS_PER_S)
+#define CAPTURE_STEP_SHARE 100 /* a step costs at most one of so many parts of the time */
+
+struct capture_process {
+	pid_t pid;
+	uint64_t since_ns, next_ns; /* CLOCK_MONOTONIC: told of; to be looked at again */
+	char comm[PROC_COMM_BYTES], version[DOTNET_VERSION_BYTES];
+	const struct jit_way *way; /* NULL: not followed */
+	void *state;
+	struct jit_target target;
+	const char *words;
+	char why[CAPTURE_WHY_BYTES];
+	bool is_dotnet, done, ended; /* done: nothing more is to be learned */
+};
+
+struct jit_capture {
+	enum jit_names names;
+	int dir_fd; /* symbols/ of the recording */
+	struct opener *opener;
+	VEC(struct capture_process *) processes; /* the thread's, until it has ended; so is what follows */
+	struct pidset known;
+	bool started, all;
+	pthread_t thread;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t wake;
+	VEC(pid_t) inbox;
+	bool stopping;
+	uint64_t until_ns; /* once stopping */
+};
+
+static const char *const capture_words[] = {
+	[JIT_NAMES_AUTO] = "auto",
+	[JIT_NAMES_MEMORY] = "memory",
+	[JIT_NAMES_PERF_MAP] = "perfmap",
+	[JIT_NAMES_NONE] = "none",
+};
+
+int jit_names_parse(const char *text, enum jit_names *ret_names)
+{
+	for (size_t i = 0; i < sizeof(capture_words) / sizeof(*capture_words); i++)
+		if (!strcmp(text, capture_words[i])) {
+			*ret_names = (enum jit_names)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+int jit_capture_new(enum jit_names names, int dir_fd, struct jit_capture **ret_capture)
+{
+	struct jit_capture *c = calloc(1, sizeof(*c));
+	pthread_condattr_t attr;
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	c->names = names;
+	c->dir_fd = -1;
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	r = opener_new(&c->opener);
+	if (!r)
+		r = pidset_new(&c->known);
+	if (!r && mkdirat(dir_fd, RECORDING_SYMBOLS, 0700) && errno != EEXIST)
+		r = -errno;
+	if (!r) {
+		c->dir_fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		r = c->dir_fd < 0 ? -errno : 0;
+	}
+	if (r) {
+		jit_capture_free(c);
+		return r;
+	}
+	/* Of an older recording in the same directory: their names would be taken for ours. */
+	(void)jit_methods_remove(c->dir_fd);
+	*ret_capture = c;
+	return 0;
+}
+
+/* Gives up a process; what was written of it stays. */
+static void capture_release(struct capture_process *p)
+{
+	if (p->way)
+		p->way->end(p->state);
+	p->way = NULL;
+	p->state = NULL;
+	jit_methods_writer_close(p->target.out);
+	p->target.out = NULL;
+}
+
+/* Follows a process in one way. 0; -EAGAIN: the runtime is not ready; -ESRCH; -errno: not this way, why says why. */
+static int capture_begin(struct jit_capture *c, struct capture_process *p, const struct jit_way *way, char *why)
+{
+	int r = 0;
+
+	if (!p->target.out)
+		r = jit_methods_writer_open(c->dir_fd, p->pid, &p->target.out);
+	if (r) {
+		snprintf(why, JIT_WAY_WHY_BYTES, "names cannot be written to the recording: %s", strerror(-r));
+		return r;
+	}
+	p->target.pid = p->pid;
+	p->target.opener = c->opener;
+	r = way->begin(&p->target, &p->state, why);
+	if (!r) {
+		p->way = way;
+		p->words = way->words;
+		p->why[0] = 0;
+	}
+	return r;
+}
+
+static void capture_add_why(struct capture_process *p, const struct jit_way *way, const char *why)
+{
+	size_t len = strlen(p->why);
+
+	snprintf(p->why + len, sizeof(p->why) - len, "%s%s: %s", len ? "; " : "", way->name, why);
+}
+
+/* Takes the way that was asked for, or the first one that can be taken. */
+static void capture_choose(struct jit_capture *c, struct capture_process *p, uint64_t now)
+{
+	static const struct jit_way *const ways[] = {
+		[JIT_NAMES_MEMORY] = &jit_way_memory,
+		[JIT_NAMES_PERF_MAP] = &jit_way_perf_map,
+	};
+	bool is_ready = now - p->since_ns > CAPTURE_READY_NS;
+	int r = -ENOTSUP;
+
+	p->why[0] = 0;
+	p->target.until_ns = now + CAPTURE_READY_NS;
+	for (enum jit_names n = JIT_NAMES_MEMORY; n <= JIT_NAMES_PERF_MAP && r; n++) {
+		char why[JIT_WAY_WHY_BYTES] = "";
+
+		if (c->names != JIT_NAMES_AUTO && c->names != n)
+			continue;
+		r = capture_begin(c, p, ways[n], why);
+		/* Tried again later; the next way would not fare better now. */
+		if (r == -EAGAIN && !is_ready)
+			return;
+		if (r == -ESRCH)
+			break;
+		if (r)
+			capture_add_why(p, ways[n], why);
+	}
+	p->ended = r == -ESRCH;
+	p->done = r != 0;
+	p->next_ns = now;
+	if (r)
+		capture_release(p);
+}
+
+/* Whether a process that is not followed has become a .NET one. */
+static void capture_look(struct jit_capture *c, struct capture_process *p, uint64_t now)
+{
+	struct dotnet_runtime runtime;
+	struct proc_status status;
+	int r = dotnet_look(c->opener, p->pid, &runtime);
+
+	p->next_ns = now + (now - p->since_ns > CAPTURE_LOOK_FIRST_NS ? now - p->since_ns : CAPTURE_LOOK_FIRST_NS);
+	if (r) {
+		p->done = true;
+		return;
+	}
+	if (!runtime.is_dotnet)
+		return;
+	p->is_dotnet = true;
+	memcpy(p->version, runtime.version, sizeof(p->version));
+	if (!proc_status(p->pid, &status))
+		snprintf(p->comm, sizeof(p->comm), "%s", status.comm);
+	capture_choose(c, p, now);
+}
+
+static void capture_step(struct capture_process *p, uint64_t now, bool last)
+{
+	int r = p->way->step(p->state, now, last, p->why);
+	uint64_t took = clock_monotonic_ns() - now, wait = took * CAPTURE_STEP_SHARE;
+
+	if (r) {
+		p->ended = r == -ESRCH;
+		p->done = true;
+		capture_release(p);
+		return;
+	}
+	if (wait < CAPTURE_STEP_MIN_NS)
+		wait = CAPTURE_STEP_MIN_NS;
+	p->next_ns = now + took + (wait > CAPTURE_STEP_MAX_NS ? CAPTURE_STEP_MAX_NS : wait);
+}
+
+/* Forgets processes that are none of .NET's, once they are known to be that or have ended. */
+static void capture_forget(struct jit_capture *c)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < c->processes.len; i++) {
+		struct capture_process *p = c->processes.v[i];
+
+		if (p->done)
+			pidset_remove(&c->known, p->pid);
+		if (p->done && !p->is_dotnet)
+			free(p);
+		else
+			c->processes.v[kept++] = p;
+	}
+	c->processes.len = kept;
+}
+
+/* Whether it is worth a look at the end: one that has been there for long was looked at not long ago. */
+static bool capture_is_young(const struct capture_process *p, uint64_t now)
+{
+	return now - p->since_ns < CAPTURE_YOUNG_NS;
+}
+
+/* Looks at everything whose time has come; says when the next is due. */
+static uint64_t capture_round(struct jit_capture *c, bool last)
+{
+	uint64_t now = clock_monotonic_ns(), next = now + CAPTURE_STEP_MAX_NS;
+	uint64_t until = last ? c->until_ns : now + CAPTURE_READY_NS;
+
+	for (size_t i = 0; i < c->processes.len; i++) {
+		struct capture_process *p = c->processes.v[i];
+
+		if (p->done)
+			continue;
+		if (p->next_ns <= now || (last && (p->way || capture_is_young(p, now)))) {
+			p->target.until_ns = until;
+			if (p->way)
+				capture_step(p, now, last);
+			else
+				capture_look(c, p, now);
+			now = clock_monotonic_ns();
+		}
+		if (!p->done && p->next_ns < next)
+			next = p->next_ns;
+	}
+	capture_forget(c);
+	return next;
+}
+
+/* A process that was told of; it may have been known as another program. */
+static void capture_take(struct jit_capture *c, pid_t pid, uint64_t now)
+{
+	struct capture_process *p;
+	bool is_new = pidset_add(&c->known, pid);
+
+	for (size_t i = 0; i < c->processes.len && !is_new; i++) {
+		p = c->processes.v[i];
+		if (p->pid != pid || p->done)
+			continue;
+		if (!p->way)
+			p->since_ns = p->next_ns = now;
+		return;
+	}
+	if (c->processes.len >= CAPTURE_PROCESSES_MAX || vec_reserve(&c->processes, 1))
+		return;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return;
+	p->pid = pid;
+	p->since_ns = p->next_ns = now;
+	c->processes.v[c->processes.len++] = p;
+}
+
+static int capture_take_one(void *ctx, pid_t pid)
+{
+	capture_take(ctx, pid, clock_monotonic_ns());
+	return 0;
+}
+
+/* Waits until a process is told of, the end, or a time. Gives whether it is the end. */
+static bool capture_wait(struct jit_capture *c, uint64_t until_ns)
+{
+	struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+	uint64_t now;
+	bool stopping;
+
+	pthread_mutex_lock(&c->lock);
+	while (!c->stopping && !c->inbox.len)
+		if (pthread_cond_timedwait(&c->wake, &c->lock, &until))
+			break;
+	now = clock_monotonic_ns();
+	for (size_t i = 0; i < c->inbox.len; i++)
+		capture_take(c, c->inbox.v[i], now);
+	c->inbox.len = 0;
+	stopping = c->stopping;
+	pthread_mutex_unlock(&c->lock);
+	return stopping;
+}
+
+static void *capture_main(void *ctx)
+{
+	struct jit_capture *c = ctx;
+	bool stopping = false;
+
+	if (c->all)
+		(void)proc_each_pid(capture_take_one, c);
+	for (uint64_t next = 0; !stopping;) {
+		stopping = capture_wait(c, next);
+		next = capture_round(c, stopping);
+	}
+	for (size_t i = 0; i < c->processes.len; i++)
+		capture_release(c->processes.v[i]);
+	return NULL;
+}
+
+int jit_capture_start(struct jit_capture *c, bool all)
+{
+	int r;
+
+	if (c->names == JIT_NAMES_NONE || c->started)
+		return 0;
+	c->all = all;
+	r = pthread_create(&c->thread, NULL, capture_main, c);
+	c->started = !r;
+	return -r;
+}
+
+void jit_capture_process(struct jit_capture *c, pid_t pid)
+{
+	pthread_mutex_lock(&c->lock);
+	if (c->inbox.len < CAPTURE_PROCESSES_MAX && !vec_push(&c->inbox, pid) && c->inbox.len == 1)
+		pthread_cond_signal(&c->wake);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void jit_capture_end(struct jit_capture *c)
+{
+	if (!c->started)
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->stopping = true;
+	c->until_ns = clock_monotonic_ns() + JIT_CAPTURE_END_S * NS_PER_S;
+	pthread_cond_signal(&c->wake);
+	pthread_mutex_unlock(&c->lock);
+	pthread_join(c->thread, NULL);
+	c->started = false;
+}
+
+void jit_capture_say(const struct jit_capture *c, bool quiet)
+{
+	size_t said = 0;
+
+	for (size_t i = 0; i < c->processes.len; i++) {
+		const struct capture_process *p = c->processes.v[i];
+		const char *version = p->version[0] ? p->version : "of an unknown version";
+
+		if (!p->words && p->why[0])
+			log_warn("the JIT-compiled code of process %d (%s, .NET %s) gets no names by --jit-names=%s: %s", p->pid,
+				 p->comm, version, capture_words[c->names], p->why);
+		else if (p->words && !quiet && ++said <= LOG_WARN_SHOWN)
+			log_note("names of process %d (%s, .NET %s) come from %s%s%s", p->pid, p->comm, version, p->words,
+				 p->why[0] ? "; " : "", p->why);
+	}
+	if (said > LOG_WARN_SHOWN)
+		log_note("the names of %zu more .NET processes were taken too", said - LOG_WARN_SHOWN);
+}
+
+void jit_capture_free(struct jit_capture *c)
+{
+	if (!c)
+		return;
+	jit_capture_end(c);
+	for (size_t i = 0; i < c->processes.len; i++)
+		free(c->processes.v[i]);
+	vec_free(&c->processes);
+	vec_free(&c->inbox);
+	pidset_free(&c->known);
+	opener_free(c->opener);
+	if (c->dir_fd >= 0)
+		close(c->dir_fd);
+	pthread_cond_destroy(&c->wake);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}

@@ -1,0 +1,41 @@
+/* One way to the names of a .NET process's JIT-compiled code, taken while it is recorded. */
+#ifndef PROFCPU_JIT_WAY_H
+#define PROFCPU_JIT_WAY_H
+
+#include "container/opener.h"
+#include "symbols/jit_methods_file.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define JIT_WAY_WHY_BYTES 384
+
+/* The process, and where what is known of it goes. Lives as long as the way's state. */
+struct jit_target {
+	pid_t pid;
+	struct opener *opener; /* the capture's own: used by its thread only */
+	struct jit_methods_writer *out;
+	uint64_t until_ns; /* CLOCK_MONOTONIC: by then each step is to be done */
+};
+
+struct jit_way {
+	const char *name; /* as --jit-names has it */
+	const char *words; /* "the runtime's memory": where the names come from, for the report */
+	/*
+	 * Begins to follow the process. 0; -ESRCH: it has ended; -EAGAIN: a runtime that is still starting may be ready later;
+	 * any other -errno: not this way. why says why in words that end a sentence.
+	 */
+	int (*begin)(struct jit_target *t, void **ret_state, char *why);
+	/*
+	 * What is new since the last step goes to t->out; `last`: the recording has ended and nothing follows but end. 0; -ESRCH:
+	 * the process has ended; -errno.
+	 */
+	int (*step)(void *state, uint64_t now_ns, bool last, char *why);
+	/* Puts everything in the target back as it was. NULL is fine. */
+	void (*end)(void *state);
+};
+
+extern const struct jit_way jit_way_memory, jit_way_perf_map;
+
+#endif

@@ -1,0 +1,128 @@
+#include "profcpu/jit_way.h"
+
+#include "base/cleanup.h"
+#include "container/memory.h"
+#include "container/proc.h"
+#include "symbols/clr_heap.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct way {
+	struct jit_target *target;
+	struct clr_heap *heap;
+};
+
+static int read_memory(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	const struct jit_target *t = ctx;
+
+	return memory_read(t->pid, addr, buf, len);
+}
+
+static int read_pieces(void *ctx, struct memory_piece *pieces, size_t n)
+{
+	const struct jit_target *t = ctx;
+
+	return memory_read_pieces(t->pid, pieces, n);
+}
+
+static int take_code(void *ctx, const struct clr_heap_code *code)
+{
+	const struct way *w = ctx;
+	struct jit_method method = {
+		.start = code->start,
+		.bytes = code->bytes,
+		.source = SYMBOL_MEMORY,
+		.name = code->name,
+		.len = code->name_len,
+	};
+
+	jit_methods_writer_found(w->target->out, &method);
+	return 0;
+}
+
+static int take_gone(void *ctx, uint64_t start)
+{
+	const struct way *w = ctx;
+
+	jit_methods_writer_lost(w->target->out, SYMBOL_MEMORY, start);
+	return 0;
+}
+
+static int locate(const struct clr_io *io, pid_t pid, uint64_t *ret_descriptor)
+{
+	AUTO_FREE char *maps = NULL;
+	size_t len;
+	int r = proc_read(pid, 0, "maps", PROC_MAPS_MAX, &maps, &len);
+
+	return r ? r : clr_contract_locate(io, maps, ret_descriptor);
+}
+
+static void explain(int error, const struct parse_error *err, char *why)
+{
+	if (error == -EPERM || error == -EACCES)
+		snprintf(why, JIT_WAY_WHY_BYTES, "its memory may not be read: run as its user, or with CAP_SYS_PTRACE");
+	else if (error == -ENOENT)
+		snprintf(why, JIT_WAY_WHY_BYTES, "its runtime does not describe itself (.NET 10 and later do)");
+	else
+		snprintf(why, JIT_WAY_WHY_BYTES, "%s", err->what ? err->what : strerror(-error));
+}
+
+static int begin(struct jit_target *t, void **ret_state, char *why)
+{
+	struct clr_io io = {.read = read_memory, .read_pieces = read_pieces, .ctx = t};
+	struct way *w = calloc(1, sizeof(*w));
+	struct parse_error err = {0};
+	uint64_t descriptor;
+	int r = w ? locate(&io, t->pid, &descriptor) : -ENOMEM;
+
+	if (!r)
+		r = clr_heap_new(&io, descriptor, &w->heap, &err);
+	if (r) {
+		explain(r, &err, why);
+		free(w);
+		return r;
+	}
+	w->target = t;
+	jit_methods_writer_way(t->out, jit_way_memory.name);
+	*ret_state = w;
+	return 0;
+}
+
+static int step(void *state, uint64_t now_ns, bool last, char *why)
+{
+	struct way *w = state;
+	struct clr_heap_listener listener = {take_code, take_gone, w};
+	int flushed, r;
+
+	(void)last;
+	jit_methods_writer_scan(w->target->out, now_ns);
+	r = clr_heap_scan(w->heap, &listener);
+	flushed = jit_methods_writer_flush(w->target->out);
+	if (!r)
+		r = flushed;
+	if (r && r != -ESRCH)
+		snprintf(why, JIT_WAY_WHY_BYTES, "its memory could not be read to the end: %s", strerror(-r));
+	return r;
+}
+
+static void end(void *state)
+{
+	struct way *w = state;
+
+	if (!w)
+		return;
+	clr_heap_free(w->heap);
+	free(w);
+}
+
+const struct jit_way jit_way_memory = {
+	.name = "memory",
+	.words = "the runtime's memory",
+	.begin = begin,
+	.step = step,
+	.end = end,
+};
