@@ -1,5 +1,7 @@
 #include "base/log.h"
 
+#include "base/printable.h"
+
 #include <stdio.h>
 
 #define LOG_TEXT_BYTES 2048
@@ -26,6 +28,7 @@ static void __attribute__((format(printf, 2, 0))) log_send(enum log_level level,
 	if (!log_sink)
 		return;
 	vsnprintf(text, sizeof(text), format, args);
+	printable_message(text);
 	log_sink(level, text, 0);
 }
 
@@ -71,6 +74,7 @@ void log_warn(const char *format, ...)
 
 		va_copy(again, args);
 		vsnprintf(kind->first, sizeof(kind->first), format, again);
+		printable_message(kind->first);
 		va_end(again);
 	}
 	log_send(LOG_WARN, format, args);

@@ -1,6 +1,7 @@
 #include "base/outbuf.h"
 
 #include "base/file.h"
+#include "base/printable.h"
 #include "base/vec.h"
 
 #include <stdarg.h>
@@ -116,23 +117,6 @@ void outbuf_printf(struct outbuf *o, const char *format, ...)
 	}
 	va_end(again);
 	va_end(args);
-}
-
-/* Length of the valid UTF-8 sequence at p (1 to 4), 0 where there is none (RFC 3629, section 4). */
-static size_t utf8_len(const unsigned char *p, size_t left)
-{
-	unsigned char c = *p;
-	size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-
-	if (!n || n > left)
-		return 0;
-	for (size_t i = 1; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if ((c == 0xe0 && p[1] < 0xa0) || (c == 0xed && p[1] > 0x9f) || (c == 0xf0 && p[1] < 0x90) ||
-	    (c == 0xf4 && p[1] > 0x8f))
-		return 0;
-	return n;
 }
 
 void outbuf_json(struct outbuf *o, const char *text, size_t len)

@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "base/outbuf.h"
+#include "base/printable.h"
 #include "profcpu/command.h"
 #include "profcpu/doctor.h"
 #include "profcpu/mend.h"
@@ -14,21 +15,14 @@ struct doctor_options {
 	bool json;
 };
 
-/* A target's name is in the texts: nothing of it may steer a terminal. */
-static void doctor_make_printable(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || (unsigned char)*text >= 0x7f)
-			*text = '?';
-}
-
 static void doctor_print(struct outbuf *out, struct doctor_report *report)
 {
 	static const char *const words[] = {[DOCTOR_YES] = "yes", [DOCTOR_NO] = "no", [DOCTOR_FATAL] = "NO"};
 	int width = 0;
 
 	for (size_t i = 0; i < report->len; i++) {
-		doctor_make_printable(report->items[i].found);
+		/* A target's name is in the texts. */
+		printable_ascii(report->items[i].found);
 		if (strlen(report->items[i].name) > (size_t)width)
 			width = (int)strlen(report->items[i].name);
 	}

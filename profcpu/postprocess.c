@@ -8,7 +8,6 @@
 #include "profcpu/report.h"
 #include "recording/perfdata_writer.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -42,11 +41,8 @@ static int postprocess_store(int dir_fd, const char *dir)
 }
 
 /* One line for all whose names are missing for want of a file; of perf maps the report has its own. Where it is known already it is not said on other machines. */
-static void postprocess_say_unread(const char *dir, bool offline, struct symbolizer_unread *unread)
+static void postprocess_say_unread(const char *dir, bool offline, const struct symbolizer_unread *unread)
 {
-	for (char *p = unread->first; *p; p++)
-		if (iscntrl((unsigned char)*p))
-			*p = '?';
 	if (unread->files && unread->looked)
 		log_warn("could not read %llu of the files that name the code, the first is %s; names that are known stay, and "
 			 "`profcpu postprocess %s` tries again",

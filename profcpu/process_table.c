@@ -1,6 +1,7 @@
 #include "profcpu/process_table.h"
 
 #include "base/cleanup.h"
+#include "base/printable.h"
 #include "base/vec.h"
 
 #include <limits.h>
@@ -18,14 +19,6 @@ struct process_user {
 	char name[PROCESS_USER_BYTES];
 };
 
-/* Names are bytes that processes chose: nothing of them may steer a terminal. */
-static void process_make_printable(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || (unsigned char)*text >= 0x7f)
-			*text = '?';
-}
-
 void process_users_load(struct process_users *users)
 {
 	AUTO_FCLOSE FILE *f = fopen("/etc/passwd", "re");
@@ -35,7 +28,7 @@ void process_users_load(struct process_users *users)
 		struct process_user user = {.uid = pw->pw_uid};
 
 		snprintf(user.name, sizeof(user.name), "%s", pw->pw_name);
-		process_make_printable(user.name);
+		printable_ascii(user.name);
 		if (vec_push(users, user))
 			return;
 	}
@@ -127,7 +120,7 @@ static char *process_words(const struct target *t, enum process_words words)
 						 : NULL;
 
 	if (text)
-		process_make_printable(text);
+		printable_ascii(text);
 	return text;
 }
 
@@ -146,7 +139,7 @@ void process_table(struct outbuf *out, struct target_list *list, const struct pr
 	for (size_t i = 0; i < list->len; i++) {
 		struct target *t = &list->v[i];
 
-		process_make_printable(t->comm);
+		printable_ascii(t->comm);
 		process_user(t, users, user);
 		user_width = process_widest(user_width, user);
 		dotnet_width = process_widest(dotnet_width, process_dotnet(t));

@@ -153,15 +153,6 @@ static bool source_is_binary(int fd)
 	return n > 0 && memchr(text, 0, (size_t)n);
 }
 
-/* A text from outside, made fit for a terminal in place. */
-static const char *source_printable(char *text)
-{
-	for (char *p = text; *p; p++)
-		if (iscntrl((unsigned char)*p))
-			*p = '?';
-	return text;
-}
-
 static const char *source_mend(int error)
 {
 	return error == -EACCES ? "; recordings are for their owner alone: run profcpu as that user or as root" : "";
@@ -212,7 +203,7 @@ static int source_open_recording(const char *path, struct source *s)
 			 err.what ? err.what : strerror(-r));
 	if (s->has_manifest && s->manifest.damage && *s->manifest.damage) {
 		s->damaged = true;
-		log_warn("%s is not whole: %s", path, source_printable(s->manifest.damage));
+		log_warn("%s is not whole: %s", path, s->manifest.damage);
 	}
 	return 0;
 }
