@@ -47,8 +47,8 @@ at_least "$(share_of "$T/child/folded_stacks.out" ';gamma_leaf')" 15 || fail "th
 # Ctrl-C and SIGTERM end a recording, and it is saved within 10 s.
 for sig in INT TERM; do
 	start_shares 30
-	# By way of a shell that gives the signal its default action back.
-	start collect bash -c "trap - INT; exec \"\$0\" collect -p $SHARES_PID -F 199 -d 60 -o '$T/$sig'" "$PROFCPU"
+	# A shell's background jobs ignore SIGINT, and a shell cannot undo what was ignored when it began.
+	start collect env --default-signal=INT "$PROFCPU" collect -p "$SHARES_PID" -F 199 -d 60 -o "$T/$sig"
 	pid=$STARTED
 	wait_for 20 test -s "$T/$sig/perf.data" || fail "SIG$sig: did not begin: $(cat "$T/collect.log")"
 	wait_for_cpu "$SHARES_PID" 300
