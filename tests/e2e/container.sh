@@ -6,7 +6,7 @@
 . "$TESTS/e2e/lib.sh"
 need_root
 need unshare tar
-unshare --mount true 2>/dev/null || skip "needs mounts of its own, which a chroot cannot have"
+need_mounts
 
 # A root with just a shell, and what both need to run.
 add_program() { # PROGRAM PLACE

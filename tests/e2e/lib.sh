@@ -51,6 +51,7 @@ need_sampling() {
 	local why
 	why=$("$BUILD/helpers/can_sample" 2>&1) || skip "needs perf_event_open: $why"
 }
+need_mounts() { unshare --mount true 2>/dev/null || skip "needs mounts of its own, which a chroot cannot have"; }
 need_dotnet() {
 	need dotnet
 	dotnet --list-sdks | grep -q '^10\.' || skip "needs the .NET 10 SDK"
