@@ -268,11 +268,10 @@ static void collect_find_barred(const struct collect_arguments *a, struct opener
 static int collect_outputs(const struct collect_arguments *a, const struct outdir *dir)
 {
 	struct source source;
-	bool wrote;
 
 	if (source_open_dir(dir->fd, dir->path, &source))
 		return EXIT_FAILED;
-	int status = postprocess_run(&source, dir->path, dir, &a->post, &wrote);
+	int status = postprocess_run(&source, dir->path, dir, &a->post, NULL);
 
 	source_close(&source);
 	return status;

@@ -189,7 +189,7 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 	struct input_options input = options->input;
 	struct input_result result = {0};
 	struct profile *profile = NULL;
-	bool in_place = postprocess_in_place(source, dir->fd);
+	bool in_place = postprocess_in_place(source, dir->fd), wrote = false;
 
 	if (in_place && !input.offline)
 		store_fd = postprocess_store(dir->fd, dir->path);
@@ -198,7 +198,6 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 		input.ret_manifest = &source->manifest;
 	int r = profile_new(&profile);
 
-	*ret_wrote = false;
 	if (r)
 		log_error("out of memory%s", mend_of(r));
 	else
@@ -212,7 +211,9 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 	if (!r)
 		postprocess_say_unread(dir->path, input.offline, &result.data.unread);
 	if (!r)
-		r = postprocess_outputs(source, profile, dir, &result, options, ret_wrote);
+		r = postprocess_outputs(source, profile, dir, &result, options, &wrote);
 	profile_free(profile);
+	if (ret_wrote)
+		*ret_wrote = wrote;
 	return r || result.damaged ? EXIT_FAILED : EXIT_DONE;
 }

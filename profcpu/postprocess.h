@@ -17,7 +17,7 @@ struct postprocess_options {
 /*
  * Loads the source, repairs the perf.data of a recorder that was killed, keeps the names in symbols/, writes all outputs to
  * dir and prints the report. An archive that is there already stays where perf.data was damaged since. Everything that fails
- * is said. An exit status of command.h; *ret_wrote: whether any output was written.
+ * is said. An exit status of command.h; *ret_wrote (may be NULL): whether any output was written.
  */
 int postprocess_run(struct source *source, const char *name, const struct outdir *dir,
 		    const struct postprocess_options *options, bool *ret_wrote);

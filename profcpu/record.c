@@ -541,7 +541,6 @@ static int finish(struct record *rec)
 	rec->result->detached = rec->detached.count;
 	rec->result->samples = s->samples;
 	rec->result->lost = lost(s);
-	rec->result->throttled = s->throttled;
 	rec->result->data_bytes = perfdata_writer_bytes(rec->writer);
 	rec->manifest.duration_ns = rec->result->duration_ns;
 	rec->manifest.finished = true;

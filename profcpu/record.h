@@ -58,7 +58,7 @@ struct record_result {
 	bool command_ended;
 	int command_status; /* as of waitpid, with command_ended */
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns;
-	uint64_t samples, throttled; /* with count; else those that were looked at */
+	uint64_t samples; /* with count; else those that were looked at */
 	uint64_t lost, data_bytes;
 	size_t detached; /* processes that the kernel stopped sampling at an exec; said by log_warn */
 	char event[SAMPLER_EVENT_NAME_MAX]; /* first event's name, as in the recording */
