@@ -10,7 +10,10 @@ enum log_level {
 	LOG_NOTE, /* worth one line */
 };
 
-/* text is one line without a newline, fit for a terminal (printable_message), valid during the call. repeats: how many more like it were swallowed. */
+/*
+ * text is one line without a newline, fit for a terminal (printable_message), valid during the call. repeats: how many
+ * more like it were swallowed.
+ */
 typedef void log_sink_fn(enum log_level level, const char *text, unsigned long repeats);
 
 /* Default: no sink, messages are dropped. */

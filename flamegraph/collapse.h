@@ -8,10 +8,10 @@
  * not read (a name that is empty, or begins with white space or '#') are left out, as it does, and counted.
  *
  * Differences that are left: where all events were sampled without stacks the script prints nothing, we fold the one frame
- * that there is, and so for such an event that was asked for; counts stop at 2^64 - 1, where the script goes over to floating point; of names of threads with
- * newlines the part behind the last is taken; where perf prints a thread without a pid (-1) the script takes the line up to
- * the time for the name, we say its name; so with names of one byte and tids of five digits or more (perf 6.5 and later: of
- * seven), which leave no white space but the one behind the name.
+ * that there is, and so for such an event that was asked for; counts stop at 2^64 - 1, where the script goes over to
+ * floating point; of names of threads with newlines the part behind the last is taken; where perf prints a thread
+ * without a pid (-1) the script takes the line up to the time for the name, we say its name; so with names of one byte
+ * and tids of five digits or more (perf 6.5 and later: of seven), which leave no white space but the one behind the name.
  */
 #ifndef FLAMEGRAPH_COLLAPSE_H
 #define FLAMEGRAPH_COLLAPSE_H

@@ -14,8 +14,9 @@ struct outdir {
 #define OUTDIR_NONE ((struct outdir){.fd = -1})
 
 /*
- * Makes the directory `wanted`, but none that it would stand in, where it is not there yet; or with NULL a new one profilings/HH-MM-SS_YYYY-MM-DD (with _2, _3 ... where that exists).
- * 0 (ended by outdir_release), or -errno after one line by log_error.
+ * Makes the directory `wanted`, but none that it would stand in, where it is not there yet; or with NULL a new one
+ * profilings/HH-MM-SS_YYYY-MM-DD (with _2, _3 ... where that exists). 0 (ended by outdir_release), or -errno after one
+ * line by log_error.
  */
 int outdir_make(const char *wanted, struct outdir *ret_dir);
 

@@ -40,7 +40,10 @@ static int postprocess_store(int dir_fd, const char *dir)
 	return fd;
 }
 
-/* One line for all whose names are missing for want of a file; of perf maps the report has its own. Where it is known already it is not said on other machines. */
+/*
+ * One line for all whose names are missing for want of a file; of perf maps the report has its own. Where it is known
+ * already it is not said on other machines.
+ */
 static void postprocess_say_unread(const char *dir, bool offline, const struct symbolizer_unread *unread)
 {
 	if (unread->files && unread->looked)

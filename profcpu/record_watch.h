@@ -25,7 +25,8 @@ int record_watch_new(struct record_watch *w);
 
 /*
  * Until this program ends, a pipe without a reader and a file over RLIMIT_FSIZE are errors of
- * write(2) and not the end: messages to nobody cost no recording. To be called when the command was forked, which is not to inherit it.
+ * write(2) and not the end: messages to nobody cost no recording. To be called when the command was forked, which is
+ * not to inherit it.
  */
 void record_watch_survive_writes(void);
 

@@ -42,9 +42,9 @@ int source_begin(const char *path, struct source *ret_source);
 /*
  * Goes on with what source_begin opened. With a directory own_dir_fd (borrowed, empty) what is no text becomes a recording
  * in it: an archive is unpacked, perf.data and a recording's directory are copied. With -1 an archive is unpacked into a
- * temporary directory, and the others are read where they are. What is missing of a damaged one is kept in its manifest, so that it is not taken for whole
- * when it is archived again. 0, also of an archive that is cut behind some of its perf.data; on failure -errno after one
- * line by log_error: the source is closed, own_dir_fd is empty again.
+ * temporary directory, and the others are read where they are. What is missing of a damaged one is kept in its
+ * manifest, so that it is not taken for whole when it is archived again. 0, also of an archive that is cut behind some
+ * of its perf.data; on failure -errno after one line by log_error: the source is closed, own_dir_fd is empty again.
  */
 int source_go_on(struct source *s, const char *path, int own_dir_fd);
 

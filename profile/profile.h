@@ -123,7 +123,10 @@ uint64_t profile_nsamples(const struct profile *p);
 /* Goes through all samples in the order of their arrival. fn gives 0 to go on; anything else stops and is returned. */
 int profile_each_sample(struct profile *p, int (*fn)(void *ctx, const struct profile_sample *sample), void *ctx);
 
-/* Samples of equal event, thread and stack, summed (weights stop at UINT64_MAX); the shape from which trees and folded text are made. */
+/*
+ * Samples of equal event, thread and stack, summed (weights stop at UINT64_MAX); the shape from which trees and folded
+ * text are made.
+ */
 struct profile_group {
 	uint32_t event, thread, stack;
 	uint32_t pad;

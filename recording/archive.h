@@ -13,9 +13,10 @@
 /*
  * Writes the named members (regular files, or directories with all regular files below; links and others are left out) of
  * dir_fd as a gzip-compressed tar to out_fd, each below the folder `prefix`. Deterministic: members as they are named, what is
- * below them by name, owner 0, modes 0600 and 0700 (0644 of what recording_is_public), file times kept in whole seconds, no time of its own. A file that grows meanwhile is taken at the size it
- * had. 0; -ENOENT (a member is not there); -EIO (a file became shorter while it was read); -ENAMETOOLONG; -ENOSPC, -errno;
- * with *err, whose offset is in the archive.
+ * below them by name, owner 0, modes 0600 and 0700 (0644 of what recording_is_public), file times kept in whole
+ * seconds, no time of its own. A file that grows meanwhile is taken at the size it had. 0; -ENOENT (a member is not
+ * there); -EIO (a file became shorter while it was read); -ENAMETOOLONG; -ENOSPC, -errno; with *err, whose offset is in
+ * the archive.
  */
 int archive_write(int dir_fd, const char *const *members, const char *prefix, int out_fd,
 		  struct parse_error *err);
@@ -40,9 +41,10 @@ struct archive_stats {
 
 /*
  * Unpacks a tar (gzip, zstd, xz, bzip2 or plain) from in_fd, from its present position, into the empty directory dir_fd: regular
- * files and directories only, modes 0600 and 0700 (what recording_is_public follows the umask), never over an existing file, a first folder common to all members is
- * taken off. What recording_is_output is read, but not put there: it is made again. ret_stats is filled in any case. 0; -EBADMSG (not an archive, without members, cut or damaged: what came before
- * stays, also the beginning of the file that was cut, of gzip to the last byte that can be unpacked, of the others but for
+ * files and directories only, modes 0600 and 0700 (what recording_is_public follows the umask), never over an existing
+ * file, a first folder common to all members is taken off. What recording_is_output is read, but not put there: it is
+ * made again. ret_stats is filled in any case. 0; -EBADMSG (not an archive, without members, cut or damaged: what came
+ * before stays, also the beginning of the file that was cut, of gzip to the last byte that can be unpacked, of the others but for
  * their last block); -E2BIG (a limit above; what came before stays); -ENOSPC, -errno; *err filled, its offset is in the packed
  * file.
  */

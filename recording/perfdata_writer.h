@@ -60,8 +60,10 @@ int perfdata_writer_new(int fd, const struct perfdata_writer_event *events, size
  */
 int perfdata_writer_add_id(struct perfdata_writer *w, size_t event, uint64_t id);
 
-/* Queues records without copying them (one may be continued by the next call): they must stay as they are until perfdata_writer_round
- * or _flush. A failed write sticks: all further calls give its -errno. */
+/*
+ * Queues records without copying them (one may be continued by the next call): they must stay as they are until
+ * perfdata_writer_round or _flush. A failed write sticks: all further calls give its -errno.
+ */
 int perfdata_writer_records(struct perfdata_writer *w, const void *data, size_t len);
 
 /* Writes what is queued, and a FINISHED_ROUND if there was something. 0 or -errno. */
@@ -74,8 +76,8 @@ int perfdata_writer_flush(struct perfdata_writer *w);
 uint64_t perfdata_writer_bytes(const struct perfdata_writer *w);
 
 /*
- * Writes features and the header with the data's size, the header when all else is on the disk. After a failed write it cuts the file behind
- * the last whole record that got there and tries all the same. 0 or -errno (the first failed
+ * Writes features and the header with the data's size, the header when all else is on the disk. After a failed write it
+ * cuts the file behind the last whole record that got there and tries all the same. 0 or -errno (the first failed
  * write's).
  */
 int perfdata_writer_finish(struct perfdata_writer *w, uint64_t first_sample_ns,

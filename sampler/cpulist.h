@@ -24,8 +24,10 @@ struct cpulist_online {
 	char text[1024];
 };
 
-/* 1: the CPUs online are others than at the last call, or it is the first; the caller frees *ret_cpus. 0: they are the same. Errors of
- * cpulist_parse; -errno: sysfs is not readable. */
+/*
+ * 1: the CPUs online are others than at the last call, or it is the first; the caller frees *ret_cpus. 0: they are the
+ * same. Errors of cpulist_parse; -errno: sysfs is not readable.
+ */
 int cpulist_changed(struct cpulist_online *last, const char *sysfs, int **ret_cpus, size_t *ret_n);
 void cpulist_online_close(struct cpulist_online *last);
 

@@ -70,9 +70,9 @@ enum sampler_news {
 /*
  * Who takes records. Each function may be NULL; non-zero (-errno) ends the drain and is handed on.
  * records: whole records, 8-byte aligned, len > 0, but that one which goes over the end of a ring may be continued by the
- * very next call; valid until the next call of `round` has returned. cpu is -1 for records synthesized from /proc. round: every ring was read once; no
- * record of later rounds is older than the records of the round before (perf's FINISHED_ROUND).
- * process: news of a process of the targets, out of the records, so at no cost; it may have ended
+ * very next call; valid until the next call of `round` has returned. cpu is -1 for records synthesized from /proc.
+ * round: every ring was read once; no record of later rounds is older than the records of the round before (perf's
+ * FINISHED_ROUND). process: news of a process of the targets, out of the records, so at no cost; it may have ended
  * by now. NEW may come several times for one process. event_id: a CPU came online, and records of
  * the event carry this id too from now on; -E2BIG: that cannot be, the CPU is not sampled.
  */

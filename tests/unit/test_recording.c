@@ -13,7 +13,8 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-static char text_damage[] = "perf.data was cut off", text_tool[] = "profcpu 0.1.0", text_host[] = "h\"\\\n\x01\xc3\xa9", text_empty[] = "";
+static char text_damage[] = "perf.data was cut off", text_tool[] = "profcpu 0.1.0";
+static char text_host[] = "h\"\\\n\x01\xc3\xa9", text_empty[] = "";
 
 static void a_manifest_is_read_as_it_was_written(void **state)
 {
