@@ -19,6 +19,8 @@ void callchains_free(struct callchains *c)
 	vec_free(&c->kernels);
 	vec_free(&c->kernel_words);
 	vec_free(&c->kernel_frames);
+	vec_free(&c->runs);
+	hashmap_free(&c->run_ids);
 	hashmap_free(&c->under_ids);
 	hashmap_free(&c->odd_ids);
 	vec_free(&c->odd);
@@ -37,11 +39,72 @@ static uint32_t callchains_space(const struct callchains *c, const struct callch
 	return generation << 5 | idle << 4 | (uint32_t)place->mode << 2 | (uint32_t)place->exact << 1 | 1;
 }
 
+/* The run of a frame and what is inlined there; one that was met before has its place. */
+static int callchains_run(struct callchains *c, const struct callchain_frame *frame, uint32_t *ret_what)
+{
+	size_t n = frame->ninlined + (size_t)1;
+	uint64_t key = hash_mix(frame->frame, n);
+	const uint32_t *known;
+
+	for (size_t i = 0; i + 1 < n; i++)
+		key = hash_mix(key, frame->inlined[i]);
+	for (; (known = hashmap_get(&c->run_ids, key)); key++) {
+		const uint32_t *run = c->runs.v + *known;
+
+		if (run[0] == n && run[1] == frame->frame &&
+		    !memcmp(run + 2, frame->inlined, frame->ninlined * sizeof(*run))) {
+			*ret_what = CALLCHAINS_RUN | *known;
+			return 0;
+		}
+	}
+	if (vec_reserve(&c->runs, n + 1))
+		return -ENOMEM;
+	uint32_t at = (uint32_t)c->runs.len;
+
+	if (c->runs.len + n >= CALLCHAINS_RUN)
+		return -E2BIG;
+	c->runs.v[c->runs.len++] = (uint32_t)n;
+	c->runs.v[c->runs.len++] = frame->frame;
+	memcpy(c->runs.v + c->runs.len, frame->inlined, frame->ninlined * sizeof(*frame->inlined));
+	c->runs.len += frame->ninlined;
+	*ret_what = CALLCHAINS_RUN | at;
+	return hashmap_put(&c->run_ids, key, at);
+}
+
+static int callchains_hang_run(struct callchains *c, uint32_t what, uint32_t *stack)
+{
+	size_t at = what & ~CALLCHAINS_RUN, n = c->runs.v[at];
+	int r = 0;
+
+	for (size_t i = 1; i <= n && !r; i++)
+		r = profile_stack(c->profile, *stack, c->runs.v[at + i], stack);
+	return r;
+}
+
+/* Hangs what an address became under (called by) a stack. */
+static inline int callchains_hang_one(struct callchains *c, uint32_t what, uint32_t *stack)
+{
+	if (__builtin_expect(what & CALLCHAINS_RUN, 0))
+		return callchains_hang_run(c, what, stack);
+	return profile_stack(c->profile, *stack, what, stack);
+}
+
+/* The frame of the function whose code an address is. */
+static inline uint32_t callchains_function(const struct callchains *c, uint32_t what)
+{
+	return what & CALLCHAINS_RUN ? c->runs.v[(what & ~CALLCHAINS_RUN) + 1] : what;
+}
+
 static int callchains_ask(struct callchains *c, const struct callchain_place *place, uint32_t space,
 			  struct callchain_slot *ret_slot)
 {
-	struct callchain_frame frame = {0};
+	struct callchain_frame frame;
+
+	frame.flags = 0;
+	frame.timed = false;
+	frame.ninlined = 0;
 	int r = c->frame(c->ctx, place, &frame);
+	uint32_t what;
 
 	while (!r && c->frame_flags.len <= frame.frame)
 		if (vec_push(&c->frame_flags, 0))
@@ -50,9 +113,12 @@ static int callchains_ask(struct callchains *c, const struct callchain_place *pl
 		return r;
 	c->frame_flags.v[frame.frame] = frame.flags;
 	c->timed |= frame.timed;
+	what = frame.frame;
+	if (frame.ninlined)
+		r = callchains_run(c, &frame, &what);
 	/* Being told that an address is not mapped does not change the generation: what is kept still holds. */
-	*ret_slot = (struct callchain_slot){place->ip, frame.timed ? 0 : space, frame.frame};
-	return 0;
+	*ret_slot = (struct callchain_slot){place->ip, frame.timed || r ? 0 : space, what};
+	return r;
 }
 
 static inline struct callchain_slot *callchains_slot(const struct callchains *c, uint64_t ip, uint32_t space)
@@ -62,7 +128,7 @@ static inline struct callchain_slot *callchains_slot(const struct callchains *c,
 
 /* space: callchains_space of the place, which is the same for all of a callchain's that are asked for in the same way. */
 static inline int callchains_frame(struct callchains *c, const struct callchain_place *place, uint32_t space,
-				   uint32_t *ret_frame)
+				   uint32_t *ret_what)
 {
 	struct callchain_slot *slot = callchains_slot(c, place->ip, space);
 
@@ -72,7 +138,7 @@ static inline int callchains_frame(struct callchains *c, const struct callchain_
 		if (r)
 			return r;
 	}
-	*ret_frame = slot->frame;
+	*ret_what = slot->what;
 	return 0;
 }
 
@@ -82,7 +148,7 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 {
 	struct callchain_recent *recent = &c->recent[(uint32_t)t->tid % CALLCHAINS_RECENT];
 	struct callchain_place place = {.thread = t, .mode = CALLCHAIN_USER, .time_ns = time_ns};
-	uint32_t stack = PROFILE_STACK_EMPTY, space = callchains_space(c, &place), frame;
+	uint32_t stack = PROFILE_STACK_EMPTY, space = callchains_space(c, &place), what;
 	size_t had = space && recent->space == space ? recent->n : 0, shared = 0;
 
 	/* The leaf is exact: it is no caller, and equal only where all is. */
@@ -104,10 +170,10 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 			place.exact = true;
 			space = callchains_space(c, &place);
 		}
-		int r = callchains_frame(c, &place, space, &frame);
+		int r = callchains_frame(c, &place, space, &what);
 
 		if (!r)
-			r = profile_stack(c->profile, stack, frame, &stack);
+			r = callchains_hang_one(c, what, &stack);
 		if (r)
 			return r;
 		recent->words[i] = place.ip;
@@ -125,15 +191,16 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 static int callchains_make_kernel(struct callchains *c, struct callchain_kernel *kernel, uint64_t time_ns)
 {
 	struct callchain_place place = {.mode = CALLCHAIN_KERNEL, .exact = true, .time_ns = time_ns};
-	uint32_t frame;
+	uint32_t what, frame;
 
 	c->timed = kernel->idle = false;
 	for (uint32_t i = 0; i < kernel->n; i++) {
 		place.ip = c->kernel_words.v[kernel->first + i];
-		int r = callchains_frame(c, &place, callchains_space(c, &place), &frame);
+		int r = callchains_frame(c, &place, callchains_space(c, &place), &what);
 
 		if (r)
 			return r;
+		frame = callchains_function(c, what);
 		place.exact = c->frame_flags.v[frame] & FRAMES_INTERRUPTED;
 		kernel->idle |= !!(c->frame_flags.v[frame] & FRAMES_IDLE);
 		c->kernel_frames.v[kernel->first + kernel->n - 1 - i] = frame;
@@ -274,7 +341,7 @@ struct callchain_walk {
 	struct callchain_place place;
 	size_t n;
 	bool user; /* one of the frames is not the kernel's */
-	uint32_t frames[CALLCHAINS_FRAMES_MAX];
+	uint32_t whats[CALLCHAINS_FRAMES_MAX];
 };
 
 /* A PERF_CONTEXT_* mark. false: perf gives such callchains up. */
@@ -306,10 +373,10 @@ static int callchains_walk(struct callchains *c, const uint64_t *words, size_t n
 			continue;
 		}
 		w->place.ip = words[i];
-		r = callchains_frame(c, &w->place, callchains_space(c, &w->place), &w->frames[w->n]);
+		r = callchains_frame(c, &w->place, callchains_space(c, &w->place), &w->whats[w->n]);
 		if (r)
 			break;
-		w->place.exact = c->frame_flags.v[w->frames[w->n++]] & FRAMES_INTERRUPTED;
+		w->place.exact = c->frame_flags.v[callchains_function(c, w->whats[w->n++])] & FRAMES_INTERRUPTED;
 		w->user |= w->place.mode != CALLCHAIN_KERNEL;
 	}
 	return r;
@@ -322,8 +389,8 @@ static int callchains_hang(struct callchains *c, const struct callchain_walk *w,
 
 	*stack = (struct callchain_stack){.stack = PROFILE_STACK_EMPTY, .user = w->user};
 	for (size_t i = w->n; i > 0 && !r; i--) {
-		r = profile_stack(c->profile, stack->stack, w->frames[i - 1], &stack->stack);
-		stack->idle |= !!(c->frame_flags.v[w->frames[i - 1]] & FRAMES_IDLE);
+		r = callchains_hang_one(c, w->whats[i - 1], &stack->stack);
+		stack->idle |= !!(c->frame_flags.v[callchains_function(c, w->whats[i - 1])] & FRAMES_IDLE);
 	}
 	return r;
 }

@@ -24,12 +24,19 @@
 
 enum callchain_mode { CALLCHAIN_USER, CALLCHAIN_KERNEL, CALLCHAIN_NEITHER };
 
-/* A frame as it was made for an address, and what it says of its stack. */
+#define CALLCHAINS_INLINED_MAX 64 /* frames inlined into that of one address */
+
+/* The frames as they were made for an address, and what they say of their stack. */
 struct callchain_frame {
-	uint32_t frame;
+	uint32_t frame; /* of the function whose code it is */
 	uint8_t flags; /* enum frames_flag; the same for each address of the frame */
 	bool timed; /* at another time the address may have another one: what hangs on it is not kept */
+	uint32_t ninlined; /* user code only: what was inlined there, the outermost first */
+	uint32_t inlined[CALLCHAINS_INLINED_MAX];
 };
+
+/* What an address became: a frame of the profile, or with this bit the place of several in runs. */
+#define CALLCHAINS_RUN 0x80000000u
 
 struct callchain_stack {
 	uint32_t stack;
@@ -66,7 +73,7 @@ typedef int callchains_frame_fn(void *ctx, const struct callchain_place *place, 
 struct callchain_slot {
 	uint64_t ip;
 	uint32_t space; /* callchains_space; 0: free */
-	uint32_t frame;
+	uint32_t what; /* a frame or a run */
 };
 
 /* The user part of a thread's last callchain, root first, and the stack at each of its frames. */
@@ -101,6 +108,8 @@ struct callchains {
 	size_t begun; /* callchains with a kernel part that were not ended: it must stay */
 	VEC(uint64_t) kernel_words;
 	VEC(uint32_t) kernel_frames;
+	VEC(uint32_t) runs; /* of addresses with inlined frames: their number, then the frames, root first */
+	struct hashmap run_ids; /* hash of a run -> its place */
 	struct hashmap under_ids; /* stack of the user part and index into kernels -> whole stack */
 	struct hashmap odd_ids; /* of other callchains: hash of the words -> index into odd */
 	VEC(struct callchain_stack) odd;

@@ -20,7 +20,13 @@ struct fixture {
 	int fail_at; /* the question that fails; 0: none */
 	struct symbol_provider *rewritten; /* asked too where there is one */
 	uint64_t time_ns; /* of check */
+	bool inlines; /* user addresses have as many inlined frames as inlined_at says */
 };
+
+static uint32_t inlined_at(const struct fixture *f, enum callchain_mode mode, uint64_t ip)
+{
+	return f->inlines && mode == CALLCHAIN_USER ? (uint32_t)(ip / 3 % 3) : 0;
+}
 
 #define ENTRY_CODE 0xffffffff81000e00ULL /* of interrupts: what it interrupted is no caller */
 #define IDLE_LOOP 0xffffffff81000d00ULL
@@ -87,6 +93,14 @@ static int answer(void *ctx, const struct callchain_place *place, struct callcha
 		return -ENOMEM;
 	text_of(f, place->thread, place->mode, place->ip, place->exact, place->time_ns, buf, sizeof(buf));
 	rewritten_name(f->rewritten, place->ip, place->time_ns, &ret_frame->timed);
+	ret_frame->ninlined = inlined_at(f, place->mode, place->ip);
+	for (uint32_t i = 0; i < ret_frame->ninlined; i++) {
+		char inlined[80];
+
+		snprintf(inlined, sizeof(inlined), "%s/%u", buf, i + 1);
+		assert_int_equal(profile_text(f->profile, inlined, strlen(inlined), &frame.name), 0);
+		assert_int_equal(profile_frame(f->profile, &frame, &ret_frame->inlined[i]), 0);
+	}
 	assert_int_equal(profile_text(f->profile, buf, strlen(buf), &frame.name), 0);
 	ret_frame->flags = place->ip == ENTRY_CODE ? FRAMES_INTERRUPTED : place->ip == IDLE_LOOP ? FRAMES_IDLE : 0;
 	return profile_frame(f->profile, &frame, &ret_frame->frame);
@@ -153,6 +167,11 @@ static void expect(const struct fixture *f, const struct process_thread *t, enum
 			}
 			continue;
 		}
+		for (uint32_t k = inlined_at(f, mode, words[i]); k > 0; k--) {
+			text_of(f, t, mode, words[i], exact, f->time_ns, out + len, cap - len);
+			len = strlen(out);
+			len += (size_t)snprintf(out + len, cap - len, "/%u ", k);
+		}
 		text_of(f, t, mode, words[i], exact, f->time_ns, out + len, cap - len);
 		strcat(out, " ");
 		len = strlen(out);
@@ -208,6 +227,23 @@ static void what_was_met_lately_is_not_asked_for_again(void **state)
 	f.chains.kernel_generation++;
 	check(&f, 7, CALLCHAIN_USER, a, 7);
 	assert_int_equal(f.asked, 11);
+	tear_down(&f);
+}
+
+static void one_address_can_be_several_frames(void **state)
+{
+	const uint64_t words[] = {PERF_CONTEXT_USER, 0x1005, 0x1001, 0x1003}, again[] = {PERF_CONTEXT_USER, 0x1006, 0x1001, 0x1003};
+	struct fixture f;
+	char got[256];
+
+	(void)state;
+	set_up(&f);
+	f.inlines = true;
+	stack_text(&f, check(&f, 7, CALLCHAIN_USER, words, 4).stack, got, sizeof(got));
+	assert_string_equal(got, "u0=1005/2 u0=1005/1 u0=1005 u0-1001 u0-1003/1 u0-1003 ");
+	check(&f, 7, CALLCHAIN_USER, again, 4);
+	assert_int_equal(f.asked, 4);
+	check(&f, 7, CALLCHAIN_NEITHER, words + 1, 3);
 	tear_down(&f);
 }
 
@@ -332,6 +368,7 @@ static void check_random_callchains(struct symbol_provider *provider, size_t kep
 
 	set_up(&f);
 	f.rewritten = provider;
+	f.inlines = true;
 	f.chains.kept_max = kept_max;
 	for (int round = 0; round < 20000; round++) {
 		int32_t pid = (int32_t)(next_random(&seed) % 6);
@@ -456,6 +493,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_met_lately_is_not_asked_for_again),
+		cmocka_unit_test(one_address_can_be_several_frames),
 		cmocka_unit_test(the_idle_task_shares_no_answers),
 		cmocka_unit_test(kernel_parts_can_be_ended_later),
 		cmocka_unit_test(what_was_begun_is_not_forgotten),
