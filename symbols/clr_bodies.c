@@ -66,9 +66,9 @@ static bool header_got(struct clr_heap *h, struct clr_candidate *c)
 {
 	c->is_stub = c->header <= h->contract.stub_code_block_last;
 	if (c->is_stub)
-		c->bytes = (uint32_t)(c->next - c->start);
+		c->bytes = (uint32_t)(c->next - 8 - c->start); /* to the header of what follows */
 	c->print = hash_mix(c->start, c->header);
-	return c->header && c->next > c->start && c->next - c->start <= CLR_HEAP_BODY_BYTES_MAX;
+	return c->header && c->next > c->start + 8 && c->next - c->start <= CLR_HEAP_BODY_BYTES_MAX;
 }
 
 static uint32_t code_read(struct clr_heap *h, struct clr_candidate *c, uint64_t *ret_addr, void **ret_buf)
@@ -242,21 +242,58 @@ static int name_stub(const struct clr_candidate *c, struct outbuf *out)
 	return out->error;
 }
 
-/* A type of a dynamic method's signature, which the runtime names by its address; shown with it, as in the perf map. */
+/* What the callbacks for a dynamic method's text need. */
+struct dynamic {
+	struct clr_heap *h;
+	const struct clr_candidate *c;
+	const struct clr_metadata *metadata;
+};
+
+/* A type as the perf map has it: the name of its definition, and its address. */
+static int put_handle(void *ctx, struct clr_text *t, uint64_t addr, enum clr_style style)
+{
+	const struct dynamic *d = ctx;
+	const struct clr_metadata *metadata;
+	const struct clr_type *type;
+	char note[48];
+	int r = clr_types_want(&d->h->types, addr);
+
+	if (!r)
+		r = clr_types_load(&d->h->types);
+	type = r ? NULL : clr_types_get(&d->h->types, addr);
+	if (!type || type->kind != CLR_TYPE_DEFINED)
+		return r ? r : -EBADMSG;
+	r = clr_modules_get(&d->h->modules, type->raw[3], CLR_TYPE_DEF, type->rid, &metadata);
+	if (r)
+		return r;
+	clr_text_type(t, metadata, clr_token(CLR_TYPE_DEF, type->rid), style);
+	snprintf(note, sizeof(note), " /* MT: 0x%llx */", (unsigned long long)addr);
+	clr_text_put(t, note);
+	return 0;
+}
+
 static void put_dynamic_name(struct clr_text *t, const void *ctx)
 {
-	const struct clr_candidate *c = ctx;
+	const struct dynamic *d = ctx;
+	const char *assembly = clr_metadata_assembly(d->metadata);
 
+	if (assembly) {
+		clr_text_put(t, "[");
+		clr_text_put(t, assembly);
+		clr_text_put(t, "] ");
+	}
 	clr_text_put(t, "dynamicClass::");
-	clr_text_put(t, (const char *)c->text);
+	clr_text_put(t, (const char *)d->c->text);
 }
 
 static int name_dynamic(struct clr_heap *h, const struct clr_candidate *c, const struct clr_metadata *metadata, struct outbuf *out)
 {
+	struct dynamic d = {.h = h, .c = c, .metadata = metadata};
+	struct clr_modules modules = {.handle = put_handle, .ctx = &d};
 	struct reader sig = reader_of(c->sig, sig_bytes(h, c));
-	struct clr_text text = clr_text_begin(out, NULL);
+	struct clr_text text = clr_text_begin(out, &modules);
 
-	clr_text_method(&text, metadata, &sig, put_dynamic_name, c);
+	clr_text_method(&text, metadata, &sig, put_dynamic_name, &d);
 	return clr_text_end(&text);
 }
 
@@ -290,7 +327,7 @@ int clr_candidate_name(struct clr_heap *h, const struct clr_candidate *c, uint32
 	bool dynamic = clr_candidate_is_dynamic(h, c);
 	const struct clr_metadata *metadata = NULL;
 	struct outbuf out = outbuf_to(-1);
-	int r = c->is_stub || (type && type->kind == CLR_TYPE_DEFINED) ? 0 : -ENOENT;
+	int r = c->is_stub || (type && (type->kind == CLR_TYPE_DEFINED || (dynamic && type->kind == CLR_TYPE_ARRAY))) ? 0 : -ENOENT;
 
 	if (!r && !c->is_stub)
 		r = clr_modules_get(&h->modules, type->raw[3], dynamic ? CLR_TYPE_DEF : CLR_METHOD_DEF,

@@ -12,7 +12,6 @@
 #define FLAG_POINTERS_32 2u
 #define DESCRIPTOR_BYTES 40
 #define EXECUTION_MANAGER_MAX 2
-#define NONE UINT32_MAX
 #define FAR 65536 /* for fields that are read by themselves: far over any structure */
 
 static const struct {
@@ -70,6 +69,13 @@ static const struct {
 	[CLR_LAYOUT_SIZE] = {"PEImageLayout", "Size", FAR},
 	[CLR_LAYOUT_FLAGS] = {"PEImageLayout", "Flags", FAR},
 	[CLR_DYNAMIC_METADATA_SIZE] = {"DynamicMetadata", "Size", FAR},
+	[CLR_PRECODE] = {"PlatformMetadata", "PrecodeMachineDescriptor", FAR},
+	[CLR_FIXUP_BYTES] = {"PrecodeMachineDescriptor", "FixupBytes", FAR},
+	[CLR_FIXUP_IGNORED] = {"PrecodeMachineDescriptor", "FixupIgnoredBytes", FAR},
+	[CLR_FIXUP_SIZE] = {"PrecodeMachineDescriptor", "FixupStubPrecodeSize", FAR},
+	[CLR_STUB_BYTES] = {"PrecodeMachineDescriptor", "StubBytes", FAR},
+	[CLR_STUB_IGNORED] = {"PrecodeMachineDescriptor", "StubIgnoredBytes", FAR},
+	[CLR_STUB_SIZE] = {"PrecodeMachineDescriptor", "StubPrecodeSize", FAR},
 	[CLR_DYNAMIC_METADATA] = {"DynamicMetadata", "Data", FAR},
 };
 
@@ -137,7 +143,7 @@ static int parse_type(struct parsed *p, const char *type)
 		free(key);
 		r = at ? offset(j, &x) : json_skip(j);
 		if (!r && at)
-			*at = x <= max ? (uint32_t)x : NONE;
+			*at = x <= max ? (uint32_t)x : CLR_NONE;
 	}
 	return r;
 }
@@ -191,6 +197,7 @@ static int parse_global(struct parsed *p, const char *name)
 		uint64_t *value;
 	} ours[] = {
 		{"ExecutionManagerCodeRangeMapAddress", &c->code_range_map},
+		{"PlatformMetadata", &c->platform_metadata},
 		{"StubCodeBlockLast", &c->stub_code_block_last},
 		{"MethodDescTokenRemainderBitCount", &c->token_remainder_bits},
 		{"MethodDescAlignment", &c->method_alignment},
@@ -215,7 +222,7 @@ static int parse_contracts(struct parsed *p)
 		free(key);
 		r = ours && json_peek(j) != '"' ? json_u64(j, &x) : json_skip(j);
 		if (!r && ours) {
-			p->contract->execution_manager = x <= EXECUTION_MANAGER_MAX ? (uint32_t)x : NONE;
+			p->contract->execution_manager = x <= EXECUTION_MANAGER_MAX ? (uint32_t)x : CLR_NONE;
 			p->has_versions = true;
 		}
 	}
@@ -261,12 +268,12 @@ static int complete(const struct parsed *p, struct parse_error *err)
 
 	if (!p->has_versions)
 		return parse_fail(err, -ENOTSUP, "this runtime does not describe its JIT code (.NET 10 is the first that does)", 0);
-	if (c->execution_manager == NONE || !c->execution_manager)
+	if (c->execution_manager == CLR_NONE || !c->execution_manager)
 		return parse_fail(err, -ENOTSUP, "this runtime describes its JIT code in a newer way than this program knows", 0);
 	if (strcmp(c->architecture, "x64") != 0) /* elsewhere unwind information has no ends, by which methods have their sizes */
 		return parse_fail(err, -ENOTSUP, "JIT code is read from memory on x64 only", 0);
-	for (int i = 0; i < CLR_FIELDS; i++)
-		if (c->at[i] == NONE)
+	for (int i = 0; i < CLR_OPTIONAL; i++)
+		if (c->at[i] == CLR_NONE)
 			return parse_fail(err, -ENOTSUP, "the runtime's description of its JIT code lacks a field that is needed, or has it where it cannot be", 0);
 	if (!c->code_range_map)
 		return parse_fail(err, -ENOTSUP, "the runtime's description lacks the map of its code", 0);
@@ -282,7 +289,7 @@ int clr_contract_parse(const char *json, size_t len, const uint64_t *pointers, s
 	struct parsed p = {.json = json_of(json, len), .contract = &c, .pointers = pointers, .npointers = npointers};
 
 	for (int i = 0; i < CLR_FIELDS; i++)
-		c.at[i] = NONE;
+		c.at[i] = CLR_NONE;
 	c.at[CLR_DICT_BYTES] = 8; /* it ends where the dictionaries begin */
 	int r = parse_document(&p);
 

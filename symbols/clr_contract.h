@@ -20,6 +20,7 @@
 struct clr_io {
 	int (*read)(void *ctx, uint64_t addr, void *buf, size_t len); /* as memory_read */
 	int (*read_pieces)(void *ctx, struct memory_piece *pieces, size_t n); /* as memory_read_pieces */
+	int (*maps)(void *ctx, char **ret_text); /* /proc/PID/maps, which the caller frees; may be NULL: some stubs are not found then */
 	void *ctx;
 };
 
@@ -77,12 +78,23 @@ enum clr_field {
 	CLR_LAYOUT_FLAGS,
 	CLR_DYNAMIC_METADATA_SIZE,
 	CLR_DYNAMIC_METADATA,
+	CLR_OPTIONAL, /* from here on: CLR_NONE where the runtime does not tell */
+	CLR_PRECODE = CLR_OPTIONAL,
+	CLR_FIXUP_BYTES,
+	CLR_FIXUP_IGNORED,
+	CLR_FIXUP_SIZE,
+	CLR_STUB_BYTES,
+	CLR_STUB_IGNORED,
+	CLR_STUB_SIZE,
 	CLR_FIELDS,
 };
+
+#define CLR_NONE UINT32_MAX
 
 struct clr_contract {
 	uint32_t at[CLR_FIELDS];
 	uint64_t code_range_map; /* addr of the RangeSectionMap */
+	uint64_t platform_metadata; /* addr, or 0 */
 	uint64_t stub_code_block_last;
 	uint64_t token_remainder_bits;
 	uint64_t method_alignment;

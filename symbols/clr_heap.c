@@ -2,7 +2,6 @@
 
 #include "base/cleanup.h"
 #include "symbols/clr_batch.h"
-#include "symbols/clr_ranges.h"
 
 #include <errno.h>
 
@@ -37,6 +36,7 @@ int clr_heap_new(const struct clr_io *io, uint64_t descriptor, struct clr_heap *
 	if (!h)
 		return parse_fail(err, -ENOMEM, "out of memory", 0);
 	h->io = *io;
+	h->descriptor = descriptor;
 	r = clr_contract_load(io, descriptor, &h->contract, err);
 	if (r) {
 		free(h);
@@ -58,6 +58,8 @@ void clr_heap_free(struct clr_heap *h)
 	vec_free(&h->heaps);
 	hashmap_free(&h->heaps_by_list);
 	vec_free(&h->bodies);
+	vec_free(&h->stubs);
+	free(h->runtime_code);
 	hashmap_free(&h->bodies_by_start);
 	intern_free(&h->names);
 	clr_types_free(&h->types);
@@ -68,6 +70,8 @@ void clr_heap_free(struct clr_heap *h)
 void clr_heap_stats(const struct clr_heap *h, struct clr_heap_stats *ret_stats)
 {
 	*ret_stats = h->stats;
+	ret_stats->bodies += h->stubs.len;
+	ret_stats->stubs += h->stubs.len;
 	ret_stats->modules = h->modules.modules.len;
 	ret_stats->modules_failed = h->modules.failed;
 }
@@ -432,6 +436,8 @@ int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l)
 		stats->unread += ranges.unread;
 		r = read_heaps(&s, &ranges);
 	}
+	if (!r)
+		r = clr_stubs_scan(h, &ranges, s.whole, l);
 	clr_ranges_free(&ranges);
 	if (!r)
 		r = drop_heaps(&s);

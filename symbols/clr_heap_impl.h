@@ -7,6 +7,7 @@
 #include "base/vec.h"
 #include "symbols/clr_heap.h"
 #include "symbols/clr_modules.h"
+#include "symbols/clr_ranges.h"
 #include "symbols/clr_types.h"
 
 /* A heap's nibble map as of the last scan. Bodies that are still to be told have no nibble in it. */
@@ -48,9 +49,16 @@ struct clr_candidate {
 	uint64_t print;
 };
 
+/* A range of stubs that is in no code heap. */
+struct clr_stub_range {
+	uint64_t start, end;
+	const char *name; /* static */
+};
+
 struct clr_heap {
 	struct clr_io io;
 	struct clr_contract contract;
+	uint64_t descriptor;
 	uint32_t scan;
 	struct clr_modules_cache modules;
 	struct clr_types types;
@@ -58,6 +66,10 @@ struct clr_heap {
 	struct hashmap heaps_by_list;
 	VEC(struct clr_body) bodies;
 	struct hashmap bodies_by_start;
+	VEC(struct clr_stub_range) stubs; /* by start */
+	bool has_barriers, has_runtime_code; /* found, looked for */
+	unsigned char *runtime_code; /* a copy of the runtime's own code, for what it copies of it */
+	size_t runtime_code_bytes;
 	size_t recheck_at; /* body where the next round of comparing begins */
 	struct intern names;
 	struct clr_heap_stats stats;
@@ -68,6 +80,9 @@ int clr_candidates_read(struct clr_heap *h, struct clr_candidate *c, size_t n, s
 
 /* The name of one that was read, into h->names. 0; -ENOENT none can be had; -ENOMEM; errors of io. */
 int clr_candidate_name(struct clr_heap *h, const struct clr_candidate *c, uint32_t *ret_name);
+
+/* Tells which ranges of stubs are new and gone. */
+int clr_stubs_scan(struct clr_heap *h, const struct clr_ranges *ranges, bool whole, const struct clr_heap_listener *l);
 
 /* A method without metadata: made by DynamicMethod, or a stub of the runtime in IL. */
 bool clr_candidate_is_dynamic(const struct clr_heap *h, const struct clr_candidate *c);

@@ -28,6 +28,7 @@ enum element {
 	ELEMENT_MVAR = 0x1e,
 	ELEMENT_CMOD_REQD = 0x1f,
 	ELEMENT_CMOD_OPT = 0x20,
+	ELEMENT_INTERNAL = 0x21,
 	ELEMENT_NATIVE_VALUETYPE = 0x3d,
 	ELEMENT_CANON = 0x3e,
 	ELEMENT_MODULE = 0x3f,
@@ -423,12 +424,21 @@ static void put_of_module(struct clr_text *t, struct reader *sig, enum clr_style
 {
 	uint32_t index = clr_signature_number(sig);
 	const struct clr_metadata *m = NULL;
-	int error = !t->modules || sig->failed ? -EBADMSG : t->modules->find(t->modules->ctx, index, &m);
+	int error = !t->modules || !t->modules->find || sig->failed ? -EBADMSG : t->modules->find(t->modules->ctx, index, &m);
 
 	if (error)
 		fail(t, error);
 	else
 		clr_text_signature(t, m, sig, style);
+}
+
+static void put_handle(struct clr_text *t, struct reader *sig, enum clr_style style)
+{
+	uint64_t addr = reader_u64(sig);
+	int error = !t->modules || !t->modules->handle || sig->failed ? -EBADMSG : t->modules->handle(t->modules->ctx, t, addr, style);
+
+	if (error)
+		fail(t, error);
 }
 
 /* What is no prefix. */
@@ -461,6 +471,9 @@ static void put_element(struct clr_text *t, const struct clr_metadata *m, struct
 		return;
 	case ELEMENT_MODULE:
 		put_of_module(t, sig, style);
+		return;
+	case ELEMENT_INTERNAL:
+		put_handle(t, sig, style);
 		return;
 	default:
 		break;

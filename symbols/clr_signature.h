@@ -15,12 +15,16 @@ enum clr_style {
 	CLR_REFLECTION, /* of owners and type arguments: "System.Func`2[System.Int32,A+B][]" */
 };
 
+struct clr_text;
+
 /*
  * Signatures in ReadyToRun images name types of other modules by a module's index (ELEMENT_TYPE_MODULE_ZAPSIG); find gives the
- * metadata for one. 0, or -errno that becomes the text's error.
+ * metadata for one. Those that a running runtime made name types by their addresses there (ELEMENT_TYPE_INTERNAL); handle writes
+ * such a type. Both give 0, or -errno that becomes the text's error; NULL: such types are damage.
  */
 struct clr_modules {
 	int (*find)(void *ctx, uint32_t index, const struct clr_metadata **ret);
+	int (*handle)(void *ctx, struct clr_text *t, uint64_t addr, enum clr_style style);
 	void *ctx;
 };
 

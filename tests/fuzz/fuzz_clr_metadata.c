@@ -42,7 +42,7 @@ static void name_all(struct clr_metadata *m, struct outbuf *out)
 /* Every blob as a signature of a native image. */
 static void read_signatures(struct clr_metadata *m, struct outbuf *out)
 {
-	struct clr_modules modules = {find_module, m};
+	struct clr_modules modules = {.find = find_module, .ctx = m};
 
 	for (uint32_t index = 0; index < NAMES_MAX; index++) {
 		size_t len = 0;

@@ -3,32 +3,13 @@
  * "-0xSTART". usage: clr_methods [-n SCANS] [-i MS] PID
  * Counts and CPU time of each scan go to stderr.
  */
-#include "container/memory.h"
-#include "container/proc.h"
-#include "symbols/clr_heap.h"
+#include "symbols/clr_process.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-static pid_t pid;
-static size_t calls;
-
-static int read_mem(void *ctx, uint64_t addr, void *buf, size_t len)
-{
-	(void)ctx;
-	calls++;
-	return memory_read(pid, addr, buf, len);
-}
-
-static int read_pieces(void *ctx, struct memory_piece *pieces, size_t n)
-{
-	(void)ctx;
-	calls += (n + 1023) / 1024;
-	return memory_read_pieces(pid, pieces, n);
-}
 
 static int code(void *ctx, const struct clr_heap_code *c)
 {
@@ -59,27 +40,22 @@ static int scan(struct clr_heap *h, int number)
 	struct clr_heap_stats s;
 	int r;
 
-	calls = 0;
 	r = clr_heap_scan(h, &listener);
 	clr_heap_stats(h, &s);
 	fflush(stdout);
 	fprintf(stderr,
-		"scan %d: %.1f ms, %zu calls; added %zu, gone %zu, unread %zu, unnamed %zu, rechecked %zu; bodies %zu, stubs %zu, "
+		"scan %d: %.1f ms; added %zu, gone %zu, unread %zu, unnamed %zu, rechecked %zu; bodies %zu, stubs %zu, "
 		"plain %zu, modules %zu, failed %zu%s%s\n",
-		number, cpu_ms() - start, calls, s.added, s.gone, s.unread, s.unnamed, s.rechecked, s.bodies, s.stubs, s.plain, s.modules,
+		number, cpu_ms() - start, s.added, s.gone, s.unread, s.unnamed, s.rechecked, s.bodies, s.stubs, s.plain, s.modules,
 		s.modules_failed, r ? ": " : "", r ? strerror(-r) : "");
 	return r;
 }
 
 int main(int argc, char **argv)
 {
-	const struct clr_io io = {.read = read_mem, .read_pieces = read_pieces};
 	int option, scans = 1, interval_ms = 0, r;
 	struct clr_heap *h = NULL;
 	struct parse_error err = {0};
-	uint64_t descriptor;
-	char *maps;
-	size_t len;
 
 	while ((option = getopt(argc, argv, "n:i:")) >= 0) {
 		if (option == 'n')
@@ -91,14 +67,9 @@ int main(int argc, char **argv)
 	}
 	if (optind + 1 != argc)
 		return 2;
-	pid = atoi(argv[optind]);
-	r = proc_read(pid, 0, "maps", PROC_MAPS_MAX, &maps, &len);
-	if (!r)
-		r = clr_contract_locate(&io, maps, &descriptor);
-	if (!r)
-		r = clr_heap_new(&io, descriptor, &h, &err);
+	r = clr_process_open(atoi(argv[optind]), &h, &err);
 	if (r) {
-		fprintf(stderr, "clr_methods: %s: %s\n", strerror(-r), err.what ? err.what : "no CoreCLR that describes itself");
+		fprintf(stderr, "clr_methods: %s: %s\n", strerror(-r), err.what);
 		return 1;
 	}
 	for (int i = 1; !r && i <= scans; i++) {
@@ -107,6 +78,5 @@ int main(int argc, char **argv)
 			usleep((useconds_t)interval_ms * 1000);
 	}
 	clr_heap_free(h);
-	free(maps);
 	return r ? 1 : 0;
 }

@@ -292,7 +292,7 @@ static void signatures_of_native_images_name_types_of_other_modules(void **state
 	add_type(&b2, 0, "Other", "Thing`1");
 	struct opened o = open_built(&b), other = open_built(&b2);
 	const uint8_t bytes[] = {0x15, 0x3f, 5, 0x12, DEF(1), 2, 0x3e, 0x3d, 0x11, DEF(1), 0x3f, 6, 0x12, DEF(1)};
-	struct clr_modules modules = {find_module, other.m};
+	struct clr_modules modules = {.find = find_module, .ctx = other.m};
 	struct reader sig = reader_of(bytes, sizeof(bytes));
 	struct outbuf out = outbuf_to(-1);
 	struct clr_text t = clr_text_begin(&out, &modules);

@@ -1,0 +1,19 @@
+/* The JIT code of a living .NET process: clr_heap over its memory. */
+#ifndef SYMBOLS_CLR_PROCESS_H
+#define SYMBOLS_CLR_PROCESS_H
+
+#include "symbols/clr_heap.h"
+
+#include <sys/types.h>
+
+/* How the memory of pid is read. Valid as long as anyone likes; after the process's end its functions give -ESRCH. */
+struct clr_io clr_process_io(pid_t pid);
+
+/*
+ * Finds the runtime in pid and gets ready to scan its code. 0; -ENOENT: no CoreCLR that describes itself (before .NET 9, native AOT, no
+ * .NET, or it has not begun yet); -ENOTSUP: one that does not describe its JIT code (.NET 9) or not as we know it; -ESRCH; -EPERM, -EACCES
+ * (access.h tells why); -EBADMSG; -ENOMEM; -errno. err->what (static) says each in words.
+ */
+int clr_process_open(pid_t pid, struct clr_heap **ret, struct parse_error *err);
+
+#endif

@@ -1,0 +1,273 @@
+/*
+ * Stubs outside code heaps. Precode, the first thing that a call of a method meets, is in range sections of its own. What else is
+ * executable in the runtime's double mapping is copies of its write barriers, and heaps of stubs of which no structure tells.
+ */
+#include "base/cleanup.h"
+#include "container/proc.h"
+#include "symbols/clr_batch.h"
+#include "symbols/clr_heap_impl.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#define PRECODE_MAX 24 /* bytes of a precode that its descriptor tells */
+#define RUNTIME_CODE_MAX ((size_t)64 << 20)
+#define BARRIER_BYTES 32 /* that must be the same as in the runtime's code */
+#define BARRIER_LOOK 80 /* from the start of the copy, each 16 bytes: not all is patched there */
+#define STUB_RANGES_MAX 65536
+
+static const char precode_fixup[] = "stub ReportStubBlock<MethodCallThunk>"; /* as the perf map calls them */
+static const char precode_stub[] = "stub ReportStubBlock<StubPrecode>";
+static const char precode_other[] = "stub ReportStubBlock<Unknown>";
+static const char barriers[] = "stub InitThreadManagerPerfMapData<JIT_CopiedWriteBarriers>"; /* as the perf map calls them */
+static const char loader_heap[] = "stub LoaderHeap<Stub>";
+
+struct found {
+	VEC(struct clr_stub_range) ranges;
+};
+
+static int add_range(struct found *f, uint64_t start, uint64_t end, const char *name)
+{
+	if (start >= end || end - start > CLR_HEAP_BODY_BYTES_MAX || f->ranges.len >= STUB_RANGES_MAX)
+		return 0;
+	return vec_push(&f->ranges, ((struct clr_stub_range){.start = start, .end = end, .name = name}));
+}
+
+/* One kind of precode, out of the descriptor that the runtime keeps for debuggers. */
+struct precode {
+	unsigned char bytes[PRECODE_MAX], ignored[PRECODE_MAX], size;
+};
+
+static bool read_precode(const struct clr_heap *h, enum clr_field bytes, enum clr_field ignored, enum clr_field size,
+			 struct precode *p)
+{
+	const struct clr_contract *c = &h->contract;
+
+	if (!c->platform_metadata || c->at[CLR_PRECODE] == CLR_NONE || c->at[bytes] == CLR_NONE || c->at[ignored] == CLR_NONE ||
+	    c->at[size] == CLR_NONE)
+		return false;
+	uint64_t addr = c->platform_metadata + c->at[CLR_PRECODE];
+
+	return !h->io.read(h->io.ctx, addr + c->at[bytes], p->bytes, sizeof(p->bytes)) &&
+	       !h->io.read(h->io.ctx, addr + c->at[ignored], p->ignored, sizeof(p->ignored)) &&
+	       !h->io.read(h->io.ctx, addr + c->at[size], &p->size, 1) && p->size && p->size <= PRECODE_MAX;
+}
+
+static bool is_precode(const struct precode *p, const unsigned char *code)
+{
+	for (int i = 0; i < p->size; i++)
+		if (!p->ignored[i] && p->bytes[i] != code[i])
+			return false;
+	return p->size;
+}
+
+static int add_precode(struct clr_heap *h, const struct clr_ranges *ranges, struct found *f)
+{
+	struct precode fixup = {.size = 0}, stub = {.size = 0};
+	size_t n = ranges->ranges.len;
+	AUTO_FREE unsigned char *code = calloc(n + 1, PRECODE_MAX);
+	struct clr_batch batch = {.io = &h->io};
+	int r = code ? 0 : -ENOMEM;
+
+	if (!read_precode(h, CLR_FIXUP_BYTES, CLR_FIXUP_IGNORED, CLR_FIXUP_SIZE, &fixup))
+		fixup.size = 0;
+	if (!read_precode(h, CLR_STUB_BYTES, CLR_STUB_IGNORED, CLR_STUB_SIZE, &stub))
+		stub.size = 0;
+	for (size_t i = 0; !r && i < n; i++)
+		r = clr_batch_add(&batch, ranges->ranges.v[i].start, code + i * PRECODE_MAX,
+				  ranges->ranges.v[i].flags & CLR_RANGE_LIST ? PRECODE_MAX : 0);
+	if (!r)
+		r = clr_batch_run(&batch);
+	for (size_t i = 0; !r && i < n; i++) {
+		const struct clr_range *range = &ranges->ranges.v[i];
+		const unsigned char *at = code + i * PRECODE_MAX;
+
+		if (range->flags & CLR_RANGE_LIST && !range->r2r_module)
+			r = add_range(f, range->start, range->end,
+				      is_precode(&fixup, at)  ? precode_fixup
+				      : is_precode(&stub, at) ? precode_stub
+							      : precode_other);
+	}
+	clr_batch_free(&batch);
+	return r;
+}
+
+/* The code of the module that a pointer of the runtime's own points into. */
+static void read_runtime_code(struct clr_heap *h, const char *text)
+{
+	AUTO_FREE char *maps = strdup(text), *module = NULL;
+	char *cursor = maps;
+	struct proc_map map;
+
+	h->has_runtime_code = true;
+	while (cursor && !module && proc_map_next(&cursor, &map))
+		if (map.path[0] == '/' && h->descriptor >= map.start && h->descriptor < map.end)
+			module = strdup(map.path);
+	if (!module)
+		return;
+	strcpy(maps, text);
+	for (cursor = maps; proc_map_next(&cursor, &map);) {
+		size_t bytes = (size_t)(map.end - map.start);
+
+		if (strcmp(map.path, module) != 0 || !(map.prot & PROT_EXEC) || bytes > RUNTIME_CODE_MAX)
+			continue;
+		h->runtime_code = malloc(bytes);
+		if (h->runtime_code && !h->io.read(h->io.ctx, map.start, h->runtime_code, bytes))
+			h->runtime_code_bytes = bytes;
+		return;
+	}
+}
+
+/* The write barriers are copied out of the runtime's code, then patched in places. */
+static bool is_barriers(struct clr_heap *h, const char *maps, uint64_t start, uint64_t end)
+{
+	unsigned char code[BARRIER_LOOK];
+
+	if (end - start < sizeof(code) || h->io.read(h->io.ctx, start, code, sizeof(code)))
+		return false;
+	if (!h->has_runtime_code)
+		read_runtime_code(h, maps);
+	for (size_t i = 0; i + BARRIER_BYTES <= sizeof(code); i += 16)
+		if (h->runtime_code_bytes && memcmp(code + i, code + i + 1, BARRIER_BYTES - 1) != 0 &&
+		    memmem(h->runtime_code, h->runtime_code_bytes, code + i, BARRIER_BYTES))
+			return true;
+	return false;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct clr_stub_range *x = a, *y = b;
+
+	return x->start != y->start ? (x->start > y->start) - (x->start < y->start) : (x->end > y->end) - (x->end < y->end);
+}
+
+/* There is one copy of the barriers, found once. */
+static int add_rest(struct clr_heap *h, const char *maps, uint64_t start, uint64_t end, struct found *f)
+{
+	struct clr_stub_range range = {.start = start, .end = end, .name = loader_heap};
+	const struct clr_stub_range *known =
+		h->stubs.len ? bsearch(&range, h->stubs.v, h->stubs.len, sizeof(range), compare_ranges) : NULL;
+
+	if (known)
+		range.name = known->name;
+	else if (!h->has_barriers && is_barriers(h, maps, start, end))
+		range.name = barriers;
+	h->has_barriers |= range.name == barriers;
+	return add_range(f, start, end, range.name);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct clr_range *x = a, *y = b;
+
+	return (x->start > y->start) - (x->start < y->start);
+}
+
+/* What of an executable mapping is in no range section. sorted: by start; those before *first end before the mapping. */
+static int add_gaps(struct clr_heap *h, const char *maps, const struct proc_map *map, const struct clr_ranges *sorted, size_t *first,
+		    struct found *f)
+{
+	uint64_t at = map->start;
+	int r = 0;
+
+	while (*first < sorted->ranges.len && sorted->ranges.v[*first].end <= at)
+		++*first;
+	for (size_t i = *first; !r && i < sorted->ranges.len && at < map->end; i++) {
+		const struct clr_range *range = &sorted->ranges.v[i];
+
+		if (range->end <= at || range->r2r_module)
+			continue;
+		if (range->start >= map->end)
+			break;
+		if (range->start > at && range->start - at >= BARRIER_LOOK)
+			r = add_rest(h, maps, at, range->start, f);
+		at = range->end;
+	}
+	return !r && at < map->end ? add_rest(h, maps, at, map->end, f) : r;
+}
+
+static int add_unlisted(struct clr_heap *h, const struct clr_ranges *ranges, struct found *f)
+{
+	static const char mapping[] = "/memfd:doublemapper";
+	struct clr_ranges sorted = {0};
+	AUTO_FREE char *maps = NULL, *text = NULL;
+	struct proc_map map;
+	size_t first = 0;
+	int r = h->io.maps ? h->io.maps(h->io.ctx, &maps) : -ENOENT;
+
+	if (r) /* without it what it tells is missing */
+		return r == -ENOMEM ? r : 0;
+	text = strdup(maps);
+	r = text ? vec_reserve(&sorted.ranges, ranges->ranges.len + 1) : -ENOMEM;
+	if (!r && ranges->ranges.len) {
+		memcpy(sorted.ranges.v, ranges->ranges.v, ranges->ranges.len * sizeof(*sorted.ranges.v));
+		sorted.ranges.len = ranges->ranges.len;
+		qsort(sorted.ranges.v, sorted.ranges.len, sizeof(*sorted.ranges.v), by_start);
+	}
+	for (char *cursor = text; !r && proc_map_next(&cursor, &map);)
+		if (map.prot & PROT_EXEC && !strncmp(map.path, mapping, strlen(mapping)))
+			r = add_gaps(h, maps, &map, &sorted, &first, f);
+	clr_ranges_free(&sorted);
+	return r;
+}
+
+static int tell_range(struct clr_heap *h, const struct clr_stub_range *range, const struct clr_heap_listener *l)
+{
+	struct clr_heap_code code = {
+		.start = range->start,
+		.bytes = (uint32_t)(range->end - range->start),
+		.is_stub = true,
+		.name = range->name,
+		.name_len = (uint32_t)strlen(range->name),
+	};
+
+	h->stats.added++;
+	return l->code(l->ctx, &code);
+}
+
+/* Both lists are sorted: what is in one only is gone or new. */
+static int tell_changes(struct clr_heap *h, struct found *f, const struct clr_heap_listener *l)
+{
+	int r = 0;
+
+	for (size_t i = 0, k = 0; !r && i < h->stubs.len; i++) {
+		const struct clr_stub_range *old = &h->stubs.v[i];
+
+		while (k < f->ranges.len && compare_ranges(&f->ranges.v[k], old) < 0)
+			k++;
+		if (k < f->ranges.len && !compare_ranges(&f->ranges.v[k], old) && f->ranges.v[k].name == old->name)
+			continue;
+		h->stats.gone++;
+		r = l->gone(l->ctx, old->start);
+	}
+	for (size_t i = 0, k = 0; !r && i < f->ranges.len; i++) {
+		const struct clr_stub_range *new = &f->ranges.v[i];
+
+		while (k < h->stubs.len && compare_ranges(&h->stubs.v[k], new) < 0)
+			k++;
+		if (k >= h->stubs.len || compare_ranges(&h->stubs.v[k], new) || h->stubs.v[k].name != new->name)
+			r = tell_range(h, new, l);
+	}
+	return r;
+}
+
+int clr_stubs_scan(struct clr_heap *h, const struct clr_ranges *ranges, bool whole, const struct clr_heap_listener *l)
+{
+	struct found f = {0};
+	int r = whole ? add_precode(h, ranges, &f) : 0;
+
+	if (!r && whole)
+		r = add_unlisted(h, ranges, &f);
+	if (!r && whole) {
+		if (f.ranges.len)
+			qsort(f.ranges.v, f.ranges.len, sizeof(*f.ranges.v), compare_ranges);
+		r = tell_changes(h, &f, l);
+		free(h->stubs.v);
+		h->stubs.v = f.ranges.v;
+		h->stubs.len = f.ranges.len;
+		h->stubs.cap = f.ranges.cap;
+	} else {
+		vec_free(&f.ranges);
+	}
+	return r;
+}
