@@ -38,6 +38,8 @@ struct doctor_target {
 	bool other_root;
 	int dotnet_error;
 	struct dotnet_runtime dotnet;
+	int memory_error; /* 0: the runtime's own structures tell of its JIT-compiled code; with -EACCES and -EPERM denial says why */
+	const char *memory_what; /* what is wrong then, static; may be NULL */
 	int perfmap_error;
 	uint64_t perfmap_bytes;
 	int port_error;

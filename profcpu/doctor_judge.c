@@ -375,10 +375,37 @@ static const char *doctor_port_word(const struct doctor_target *t)
 	return t->port_error ? strerror(-t->port_error) : words[t->port];
 }
 
+static bool doctor_port_denied(const struct doctor_target *t)
+{
+	return t->port_error || t->port == DOTNET_PORT_DENIED;
+}
+
+/* By which of the ways of --jit-names methods would get their names. */
+static void doctor_judge_jit_names(const struct doctor_facts *f, struct doctor_report *report)
+{
+	const struct doctor_target *t = &f->target;
+	bool denied = doctor_is_denial(t->memory_error);
+
+	if (!t->memory_error)
+		doctor_say(report, DOCTOR_YES, "target JIT names", NULL, NULL, "in the runtime's memory");
+	else if (!doctor_port_denied(t) && t->port == DOTNET_PORT_OPEN)
+		doctor_say(report, DOCTOR_YES, "target JIT names", NULL, NULL, "through its port, as %s",
+			   denied	      ? "its memory may not be read"
+			   : t->memory_what ? t->memory_what
+					      : strerror(-t->memory_error));
+	else if (!t->perfmap_error)
+		doctor_say(report, DOCTOR_YES, "target JIT names", NULL, NULL, "in the perf map that it writes");
+	else
+		doctor_say(report, DOCTOR_NO, "target JIT names", "JIT-compiled methods have no names",
+			   denied		     ? doctor_access_mend(f, t->denial.reason)
+			   : doctor_port_denied(t) ? mend_dac[f->place]
+						     : "DOTNET_EnableDiagnostics=1 (the default)",
+			   "%s; its port: %s", t->memory_what ? t->memory_what : strerror(-t->memory_error), doctor_port_word(t));
+}
+
 static void doctor_judge_target_dotnet(const struct doctor_facts *f, struct doctor_report *report)
 {
 	const struct doctor_target *t = &f->target;
-	bool denied = t->port_error || t->port == DOTNET_PORT_DENIED;
 
 	if (t->dotnet_error) {
 		char why[sizeof(((struct doctor_item *)0)->found)];
@@ -389,20 +416,20 @@ static void doctor_judge_target_dotnet(const struct doctor_facts *f, struct doct
 	}
 	doctor_say(report, DOCTOR_YES, "target runtime", NULL, NULL, "%s%s", t->dotnet.is_dotnet ? ".NET " : "not .NET",
 		   !t->dotnet.is_dotnet ? "" : t->dotnet.version[0] ? t->dotnet.version : "of unknown version");
-	if (!t->dotnet.is_dotnet && t->perfmap_error == -ENOENT)
-		return;
-	if (t->perfmap_error)
-		doctor_say(report, DOCTOR_NO, "target perf map", "JIT-compiled methods have no names",
-			   t->perfmap_error == -ENOENT ? "start it with DOTNET_PerfMapEnabled=1 in its environment" :
-							 "let the target's user or root own it, as a regular file",
-			   "/tmp/perf-%d.map: %s", t->status.ns_pid, strerror(-t->perfmap_error));
-	else
+	if (t->dotnet.is_dotnet)
+		doctor_judge_jit_names(f, report);
+	if (t->perfmap_error && t->perfmap_error != -ENOENT)
+		doctor_say(report, DOCTOR_NO, "target perf map", "its names are not used",
+			   "let the target's user or root own it, as a regular file", "/tmp/perf-%d.map: %s", t->status.ns_pid,
+			   strerror(-t->perfmap_error));
+	else if (!t->perfmap_error)
 		doctor_say(report, DOCTOR_YES, "target perf map", NULL, NULL, "/tmp/perf-%d.map, %llu KiB", t->status.ns_pid,
 			   (unsigned long long)(t->perfmap_bytes + 1023) >> 10);
 	if (t->dotnet.is_dotnet)
-		doctor_say(report, doctor_or_no(!denied && t->port == DOTNET_PORT_OPEN), "target port",
-			   "the runtime cannot be asked; recording does without",
-			   denied ? mend_dac[f->place] : "DOTNET_EnableDiagnostics=1 (the default), and TMPDIR as we see it",
+		doctor_say(report, doctor_or_no(!doctor_port_denied(t) && t->port == DOTNET_PORT_OPEN), "target port",
+			   "the runtime cannot be asked",
+			   doctor_port_denied(t) ? mend_dac[f->place] :
+						   "DOTNET_EnableDiagnostics=1 (the default), and TMPDIR as we see it",
 			   "%s: %s", t->port_path, doctor_port_word(t));
 }
 

@@ -4,6 +4,7 @@
 #include "container/targets.h"
 #include "profcpu/doctor.h"
 #include "sampler/event.h"
+#include "symbols/clr_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -236,6 +237,17 @@ static int doctor_look_processes(struct doctor_facts *f, struct opener *o)
 	return r == -ENOMEM ? r : 0;
 }
 
+/* Whether the names of its JIT-compiled code can be read where they are. */
+static void doctor_look_memory(struct doctor_target *t)
+{
+	struct clr_heap *heap = NULL;
+	struct parse_error err = {0};
+
+	t->memory_error = t->dotnet.is_dotnet ? clr_process_open(t->pid, &heap, &err) : -ENOENT;
+	t->memory_what = err.what;
+	clr_heap_free(heap);
+}
+
 static void doctor_look_target(struct doctor_target *t, struct opener *o)
 {
 	struct opener_process held;
@@ -255,6 +267,7 @@ static void doctor_look_target(struct doctor_target *t, struct opener *o)
 	t->denial.reason = ACCESS_ELSEWHERE;
 	(void)access_look(t->pid, &t->denial); /* of one that has ended meanwhile nobody can tell */
 	t->dotnet_error = dotnet_look(o, t->pid, &t->dotnet);
+	doctor_look_memory(t);
 	t->perfmap_error = opener_perfmap(o, t->pid, DOCTOR_PERFMAP_MAX, &map_fd);
 	if (!t->perfmap_error && !fstat(map_fd, &st))
 		t->perfmap_bytes = (uint64_t)st.st_size;

@@ -1,9 +1,6 @@
 #include "profcpu/jit_way.h"
 
-#include "base/cleanup.h"
-#include "container/memory.h"
-#include "container/proc.h"
-#include "symbols/clr_heap.h"
+#include "symbols/clr_process.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,20 +11,6 @@ struct way {
 	struct jit_target *target;
 	struct clr_heap *heap;
 };
-
-static int read_memory(void *ctx, uint64_t addr, void *buf, size_t len)
-{
-	const struct jit_target *t = ctx;
-
-	return memory_read(t->pid, addr, buf, len);
-}
-
-static int read_pieces(void *ctx, struct memory_piece *pieces, size_t n)
-{
-	const struct jit_target *t = ctx;
-
-	return memory_read_pieces(t->pid, pieces, n);
-}
 
 static int take_code(void *ctx, const struct clr_heap_code *code)
 {
@@ -52,37 +35,14 @@ static int take_gone(void *ctx, uint64_t start)
 	return 0;
 }
 
-static int locate(const struct clr_io *io, pid_t pid, uint64_t *ret_descriptor)
-{
-	AUTO_FREE char *maps = NULL;
-	size_t len;
-	int r = proc_read(pid, 0, "maps", PROC_MAPS_MAX, &maps, &len);
-
-	return r ? r : clr_contract_locate(io, maps, ret_descriptor);
-}
-
-static void explain(int error, const struct parse_error *err, char *why)
-{
-	if (error == -EPERM || error == -EACCES)
-		snprintf(why, JIT_WAY_WHY_BYTES, "its memory may not be read: run as its user, or with CAP_SYS_PTRACE");
-	else if (error == -ENOENT)
-		snprintf(why, JIT_WAY_WHY_BYTES, "its runtime does not describe itself (.NET 10 and later do)");
-	else
-		snprintf(why, JIT_WAY_WHY_BYTES, "%s", err->what ? err->what : strerror(-error));
-}
-
 static int begin(struct jit_target *t, void **ret_state, char *why)
 {
-	struct clr_io io = {.read = read_memory, .read_pieces = read_pieces, .ctx = t};
 	struct way *w = calloc(1, sizeof(*w));
 	struct parse_error err = {0};
-	uint64_t descriptor;
-	int r = w ? locate(&io, t->pid, &descriptor) : -ENOMEM;
+	int r = w ? clr_process_open(t->pid, &w->heap, &err) : -ENOMEM;
 
-	if (!r)
-		r = clr_heap_new(&io, descriptor, &w->heap, &err);
 	if (r) {
-		explain(r, &err, why);
+		snprintf(why, JIT_WAY_WHY_BYTES, "%s", err.what ? err.what : strerror(-r));
 		free(w);
 		return r;
 	}

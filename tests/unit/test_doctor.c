@@ -266,8 +266,14 @@ static void a_target_is_looked_through(void **state)
 	assert_string_equal(judged(&f, &report, "target")->found, "PID 4711: dotnet, uid 1654, 20 threads");
 	assert_string_equal(judged(&f, &report, "target runtime")->found, ".NET 10.0.12");
 	assert_string_equal(judged(&f, &report, "target perf map")->found, "/tmp/perf-1.map, 2 KiB");
+	assert_string_equal(judged(&f, &report, "target JIT names")->found, "in the runtime's memory");
+	f.target.memory_error = -ENOTSUP;
+	f.target.memory_what = "the runtime does not tell";
+	assert_string_equal(judged(&f, &report, "target JIT names")->found, "through its port, as the runtime does not tell");
 	f.target.perfmap_error = -ENOENT;
-	assert_non_null(strstr(judged(&f, &report, "target perf map")->mend, "DOTNET_PerfMapEnabled=1"));
+	f.target.port = DOTNET_PORT_NONE;
+	assert_int_equal(judged(&f, &report, "target JIT names")->state, DOCTOR_NO);
+	assert_non_null(strstr(judged(&f, &report, "target JIT names")->mend, "DOTNET_EnableDiagnostics=1"));
 	f.target.perfmap_error = -EACCES;
 	assert_non_null(strstr(judged(&f, &report, "target perf map")->mend, "own it"));
 	f.target.port = DOTNET_PORT_DENIED;
