@@ -3,15 +3,20 @@
  *	jit_names info PID                  what the runtime says of itself
  *	jit_names map PID FILE              switches the perf map on, and at the end of stdin copies it to FILE and switches it off
  *	jit_names sweep PID                 undoes what a killed one left
+ *	jit_names rundown PID FILE          all methods as lines of a perf map, precompiled ones in FILE.r2r
+ *	jit_names live PID FILE             methods that are compiled or freed until the end of stdin: "load TIME LINE", "gone TIME START"
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "eventpipe/perf_map.h"
+#include "eventpipe/method_name.h"
 #include "eventpipe/perf_map_undo.h"
+#include "eventpipe/rundown.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +92,89 @@ static int sweep(struct opener *o, pid_t pid)
 	return r || s.error;
 }
 
+struct sink {
+	FILE *map, *r2r;
+	bool live;
+};
+
+static int put_method(void *ctx, const struct rundown_method *m)
+{
+	struct sink *s = ctx;
+	FILE *f = m->flags & METHOD_JITTED || s->live ? s->map : s->r2r;
+
+	if (s->live)
+		fprintf(f, "%s %llu ", m->loaded ? "load" : "seen", (unsigned long long)m->time_ns);
+	fprintf(f, "0x%llx %x %s\n", (unsigned long long)m->start, m->bytes, m->name);
+	return 0;
+}
+
+static int put_gone(void *ctx, uint64_t start, uint64_t time_ns)
+{
+	struct sink *s = ctx;
+
+	fprintf(s->map, "gone %llu 0x%llx\n", (unsigned long long)time_ns, (unsigned long long)start);
+	return 0;
+}
+
+static int listen_until_eof(struct rundown *r, struct port_error *e)
+{
+	struct pollfd p[2] = {{.fd = 0, .events = POLLIN}, {.fd = rundown_live_fd(r), .events = POLLIN}};
+	char buf[256];
+	int error = 0;
+
+	while (!error) {
+		poll(p, 2, -1);
+		if (p[0].revents && read(0, buf, sizeof(buf)) <= 0)
+			return 0;
+		if (p[1].revents)
+			error = rundown_live_read(r, e);
+	}
+	return error == -ENODATA ? 0 : error;
+}
+
+static int listen_live(struct rundown *r, struct port_error *e)
+{
+	int error = rundown_live_begin(r, deadline(), e);
+
+	if (!error)
+		error = rundown_snapshot(r, false, deadline(), e);
+	if (!error) {
+		puts("listening");
+		fflush(stdout);
+		error = listen_until_eof(r, e);
+	}
+	return error ? error : rundown_live_end(r, deadline(), e);
+}
+
+static int methods(struct opener *o, pid_t pid, const char *path, bool live)
+{
+	char r2r_path[4096];
+	struct sink sink = {.live = live};
+	struct rundown_listener listener = {.method = put_method, .gone = put_gone, .ctx = &sink};
+	struct port_error e = {0};
+	struct rundown *r;
+	uint64_t begin = clock_monotonic_ns();
+
+	snprintf(r2r_path, sizeof(r2r_path), "%s.r2r", path);
+	sink.map = fopen(path, "w");
+	sink.r2r = fopen(r2r_path, "w");
+	if (!sink.map || !sink.r2r || rundown_new(o, pid, &listener, &r))
+		return 1;
+	int error = live ? listen_live(r, &e) : rundown_snapshot(r, false, deadline(), &e);
+	struct rundown_stats s = rundown_stats(r);
+
+	printf("methods %llu precompiled %llu gone %llu inexact %llu no_module %llu bad %llu; stream %llu bytes %llu events %llu lost "
+	       "%llu unknown; %.1f ms\n",
+	       (unsigned long long)s.methods, (unsigned long long)s.precompiled, (unsigned long long)s.gone,
+	       (unsigned long long)s.inexact, (unsigned long long)s.no_module, (unsigned long long)s.bad,
+	       (unsigned long long)s.stream.bytes, (unsigned long long)s.stream.events, (unsigned long long)s.stream.lost,
+	       (unsigned long long)s.stream.unknown, (double)(clock_monotonic_ns() - begin) / 1e6);
+	rundown_free(r);
+	fclose(sink.map);
+	fclose(sink.r2r);
+	return error ? port_failed(&e) : 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct opener *o;
@@ -102,6 +190,8 @@ int main(int argc, char **argv)
 		status = map(o, pid, argv[3]);
 	else if (!strcmp(argv[1], "sweep"))
 		status = sweep(o, pid);
+	else if ((!strcmp(argv[1], "rundown") || !strcmp(argv[1], "live")) && argc == 4)
+		status = methods(o, pid, argv[3], argv[1][0] == 'l');
 	opener_free(o);
 	return status;
 }

@@ -19,6 +19,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static struct opener *o; /* of the whole program */
+
+static inline int fake_set_up(void **state)
+{
+	(void)state;
+	return opener_new(&o);
+}
+
+static inline int fake_tear_down(void **state)
+{
+	(void)state;
+	opener_free(o);
+	return 0;
+}
+
 struct fake_request {
 	unsigned command; /* enum ipc_command */
 	unsigned char payload[IPC_MESSAGE_MAX];

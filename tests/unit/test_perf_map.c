@@ -17,7 +17,6 @@
 #define SHORT_NS (300 * NS_PER_MS)
 #define LONG_NS (20 * NS_PER_S)
 
-static struct opener *o;
 static struct perf_map_error err;
 
 /* In the fake runtime: its map, while that is on. */
@@ -467,19 +466,6 @@ static void marks_are_read_as_written(void **state)
 	assert_int_equal(perf_map_mark_parse(text, len, &back), -EBADMSG);
 }
 
-static int set_up(void **state)
-{
-	(void)state;
-	return opener_new(&o);
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	opener_free(o);
-	return 0;
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -497,5 +483,5 @@ int main(void)
 		cmocka_unit_test(marks_are_read_as_written),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, fake_set_up, fake_tear_down);
 }

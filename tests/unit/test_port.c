@@ -12,7 +12,6 @@
 #define SHORT_NS (200 * NS_PER_MS)
 #define LONG_NS (20 * NS_PER_S) /* for what must come on a loaded machine too */
 
-static struct opener *o;
 static struct port_error err;
 
 static int port_of(fake_serve_fn *serve, uint64_t limit_ns)
@@ -254,19 +253,6 @@ static void an_older_runtime_is_asked_in_its_own_way(void **state)
 	fake_stop(&fake);
 }
 
-static int set_up(void **state)
-{
-	(void)state;
-	return opener_new(&o);
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	opener_free(o);
-	return 0;
-}
-
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -278,5 +264,5 @@ int main(void)
 		cmocka_unit_test(an_older_runtime_is_asked_in_its_own_way),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, fake_set_up, fake_tear_down);
 }

@@ -1,0 +1,482 @@
+#include "eventpipe/rundown.h"
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "eventpipe/method_name.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUNDOWN_BUFFER_MB 64
+#define RUNDOWN_READ_BYTES ((size_t)4 << 20) /* at once, of a live session */
+
+#define PROVIDER_RUNTIME "Microsoft-Windows-DotNETRuntime"
+#define PROVIDER_RUNDOWN "Microsoft-Windows-DotNETRuntimeRundown"
+
+/* Keywords of both providers. */
+#define KEYWORD_LOADER 0x8ULL
+#define KEYWORD_JIT 0x10ULL
+#define KEYWORD_RUNDOWN_END 0x100ULL
+#define KEYWORD_IL_MAPS 0x20000ULL
+#define LEVEL_VERBOSE 5 /* at 4 no method is told of at all */
+
+/* Events of the runtime's own provider. */
+enum {
+	EVENT_METHOD_LOAD = 143,
+	EVENT_METHOD_UNLOAD = 144,
+	EVENT_MODULE_LOAD = 152,
+	EVENT_ASSEMBLY_LOAD = 154,
+	EVENT_IL_MAP = 190,
+};
+
+/* Events of the rundown's: at its end, and the same at a start. */
+enum {
+	EVENT_METHOD_START = 143,
+	EVENT_METHOD_END = 144,
+	EVENT_IL_MAP_START = 149,
+	EVENT_IL_MAP_END = 150,
+	EVENT_MODULE_START = 153,
+	EVENT_MODULE_END = 154,
+	EVENT_ASSEMBLY_START = 155,
+	EVENT_ASSEMBLY_END = 156,
+};
+
+struct rundown_known {
+	struct rundown_module module;
+	uint64_t assembly_id;
+};
+
+/* A method whose module's assembly is not known yet; texts are in pending_text. */
+struct rundown_pending {
+	struct rundown_method method;
+	uint64_t module_id;
+	size_t text; /* type, method, signature, without NULs */
+	uint32_t type_len, name_len, signature_len;
+};
+
+struct rundown {
+	struct opener *opener;
+	pid_t pid;
+	struct rundown_listener listener;
+	struct arena arena;
+	VEC(struct rundown_known *) modules;
+	VEC(const char *) assemblies;
+	struct hashmap module_by_id, assembly_by_id;
+	VEC(struct rundown_pending) pending;
+	struct outbuf pending_text, line; /* line: the name that is being made */
+	struct session *live;
+	struct rundown_stats stats;
+};
+
+int rundown_new(struct opener *o, pid_t pid, const struct rundown_listener *listener, struct rundown **ret_rundown)
+{
+	struct rundown *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	r->opener = o;
+	r->pid = pid;
+	r->listener = *listener;
+	r->pending_text = outbuf_to(-1);
+	r->line = outbuf_to(-1);
+	*ret_rundown = r;
+	return 0;
+}
+
+void rundown_free(struct rundown *r)
+{
+	if (!r)
+		return;
+	session_free(r->live);
+	vec_free(&r->modules);
+	vec_free(&r->assemblies);
+	hashmap_free(&r->module_by_id);
+	hashmap_free(&r->assembly_by_id);
+	vec_free(&r->pending);
+	outbuf_close(&r->pending_text);
+	outbuf_close(&r->line);
+	arena_free(&r->arena);
+	free(r);
+}
+
+struct rundown_stats rundown_stats(const struct rundown *r)
+{
+	return r->stats;
+}
+
+/* The next text of an event as UTF-8 at the end of out, without a NUL. */
+static void rundown_utf8(struct reader *r, struct outbuf *out)
+{
+	size_t units = 0;
+	const void *utf16 = nettrace_utf16(r, RUNDOWN_TEXT_MAX, &units);
+
+	if (utf16)
+		ipc_utf8(out, utf16, units);
+}
+
+/* The same, kept; "" and a failed reader where it is damaged. NULL: out of memory. */
+static const char *rundown_keep(struct rundown *r, struct reader *event)
+{
+	struct outbuf text = outbuf_to(-1);
+
+	rundown_utf8(event, &text);
+	const char *kept = text.error ? NULL : arena_strndup(&r->arena, text.data ? text.data : "", text.len);
+
+	outbuf_close(&text);
+	return kept;
+}
+
+/* "System.Private.CoreLib, Version=10.0.0.0, ...": up to the comma, "\," being none. In place. */
+static void rundown_simple_name(char *name)
+{
+	char *to = name;
+
+	for (const char *p = name; *p && *p != ','; p++) {
+		if (*p == '\\' && p[1])
+			p++;
+		*to++ = *p;
+	}
+	*to = 0;
+}
+
+static int rundown_assembly(struct rundown *r, struct reader *event)
+{
+	struct outbuf text = outbuf_to(-1);
+	uint64_t id = reader_u64(event);
+	char *name = NULL;
+	int error = 0;
+
+	reader_skip(event, 8 + 8 + 4);
+	rundown_utf8(event, &text);
+	if (!event->failed && r->assemblies.len < RUNDOWN_MODULES_MAX) {
+		outbuf_char(&text, 0);
+		error = text.error;
+		if (!error) {
+			rundown_simple_name(text.data);
+			name = arena_strndup(&r->arena, text.data, strlen(text.data));
+			error = name ? vec_push(&r->assemblies, name) : -ENOMEM;
+		}
+		if (!error)
+			error = hashmap_put(&r->assembly_by_id, id, (uint32_t)(r->assemblies.len - 1));
+	}
+	outbuf_close(&text);
+	return error;
+}
+
+static int rundown_module(struct rundown *r, const struct nettrace_event *e, struct reader *event)
+{
+	struct rundown_known known = {.module = {.assembly = "", .pdb_path = ""}}, *kept;
+	struct rundown_module *m = &known.module;
+
+	m->id = reader_u64(event);
+	known.assembly_id = reader_u64(event);
+	m->flags = reader_u32(event);
+	reader_skip(event, 4);
+	m->il_path = rundown_keep(r, event);
+	if (e->kind->version >= 2) {
+		size_t units = 0;
+
+		(void)nettrace_utf16(event, RUNDOWN_TEXT_MAX, &units); /* the precompiled image of old */
+		reader_skip(event, 2);
+		const void *guid = reader_bytes(event, sizeof(m->pdb_guid));
+
+		if (guid)
+			memcpy(m->pdb_guid, guid, sizeof(m->pdb_guid));
+		m->pdb_age = reader_u32(event);
+		m->pdb_path = rundown_keep(r, event);
+	}
+	if (!m->il_path || !m->pdb_path)
+		return -ENOMEM;
+	if (event->failed || r->modules.len >= RUNDOWN_MODULES_MAX)
+		return 0;
+	kept = arena_alloc(&r->arena, sizeof(*kept));
+	if (!kept)
+		return -ENOMEM;
+	*kept = known;
+	if (vec_push(&r->modules, kept))
+		return -ENOMEM;
+	return hashmap_put(&r->module_by_id, m->id, (uint32_t)(r->modules.len - 1));
+}
+
+/* The module with its assembly's name; NULL: one of them was not told. */
+static const struct rundown_module *rundown_find_module(struct rundown *r, uint64_t id)
+{
+	const uint32_t *at = hashmap_get(&r->module_by_id, id);
+
+	if (!at)
+		return NULL;
+	struct rundown_known *known = r->modules.v[*at];
+
+	if (!known->module.assembly[0]) {
+		const uint32_t *assembly = hashmap_get(&r->assembly_by_id, known->assembly_id);
+
+		if (!assembly)
+			return NULL;
+		known->module.assembly = r->assemblies.v[*assembly];
+	}
+	return &known->module;
+}
+
+/* Makes the name and tells the method. */
+static int rundown_tell(struct rundown *r, const struct rundown_pending *p)
+{
+	const char *type = r->pending_text.data + p->text, *name = type + p->type_len, *signature = name + p->name_len;
+	struct rundown_method m = p->method;
+	struct outbuf full = outbuf_to(-1);
+	int error = -ENOENT;
+
+	m.module = rundown_find_module(r, p->module_id);
+	if (!m.module && !(m.flags & METHOD_DYNAMIC))
+		r->stats.no_module++;
+	outbuf_printf(&full, "[%s] ", m.module ? m.module->assembly : "?");
+	outbuf_put(&full, type, p->type_len);
+	outbuf_str(&full, "::");
+	outbuf_put(&full, name, p->name_len);
+	r->line.len = 0;
+	if (!full.error && r->listener.signature && m.module && !(m.flags & METHOD_DYNAMIC))
+		error = r->listener.signature(r->listener.ctx, m.module, m.token, full.data, full.len, &r->line);
+	if (error && !full.error) {
+		r->line.len = 0;
+		r->stats.inexact++;
+		method_name_signature(signature, p->signature_len, full.data, full.len, &r->line);
+	}
+	outbuf_printf(&r->line, "[%s]", method_name_tier(m.flags));
+	outbuf_char(&r->line, 0);
+	error = full.error ? full.error : r->line.error;
+	outbuf_close(&full);
+	if (error)
+		return error;
+	m.name = r->line.data;
+	m.len = r->line.len - 1;
+	r->stats.methods++;
+	r->stats.precompiled += !(m.flags & METHOD_JITTED);
+	return r->listener.method(r->listener.ctx, &m);
+}
+
+int rundown_flush(struct rundown *r)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < r->pending.len && !error; i++)
+		error = rundown_tell(r, &r->pending.v[i]);
+	r->pending.len = 0;
+	r->pending_text.len = 0;
+	return error;
+}
+
+static int rundown_method(struct rundown *r, const struct nettrace_event *e, struct reader *event, bool loaded)
+{
+	struct rundown_pending p = {.text = r->pending_text.len};
+	struct rundown_method *m = &p.method;
+
+	m->id = reader_u64(event);
+	p.module_id = reader_u64(event);
+	m->start = reader_u64(event);
+	m->bytes = reader_u32(event);
+	m->token = reader_u32(event);
+	m->flags = reader_u32(event);
+	m->time_ns = e->time_ns;
+	m->loaded = loaded;
+	rundown_utf8(event, &r->pending_text);
+	p.type_len = (uint32_t)(r->pending_text.len - p.text);
+	rundown_utf8(event, &r->pending_text);
+	p.name_len = (uint32_t)(r->pending_text.len - p.text) - p.type_len;
+	rundown_utf8(event, &r->pending_text);
+	p.signature_len = (uint32_t)(r->pending_text.len - p.text) - p.type_len - p.name_len;
+	if (e->kind->version >= 2 && !event->failed) {
+		reader_skip(event, 2);
+		m->code_id = reader_u64(event);
+	}
+	if (r->pending_text.error)
+		return r->pending_text.error;
+	if (event->failed || !m->bytes || r->pending_text.len > RUNDOWN_PENDING_BYTES_MAX) {
+		r->pending_text.len = p.text;
+		return r->pending_text.len > RUNDOWN_PENDING_BYTES_MAX ? -E2BIG : 0;
+	}
+	/* In order, as a later one at the same place is the truth. */
+	if (r->pending.len || !rundown_find_module(r, p.module_id))
+		return vec_push(&r->pending, p);
+	int error = rundown_tell(r, &p);
+
+	r->pending_text.len = p.text;
+	return error;
+}
+
+static int rundown_gone(struct rundown *r, const struct nettrace_event *e, struct reader *event)
+{
+	reader_skip(event, 8 + 8);
+	uint64_t start = reader_u64(event);
+
+	if (event->failed)
+		return 0;
+	r->stats.gone++;
+	/* What waits may be the very method. */
+	int error = r->pending.len ? rundown_flush(r) : 0;
+
+	return error || !r->listener.gone ? error : r->listener.gone(r->listener.ctx, start, e->time_ns);
+}
+
+static int rundown_il_map(struct rundown *r, struct reader *event)
+{
+	struct rundown_il_map map = {.method_id = reader_u64(event)};
+
+	map.code_id = reader_u64(event);
+	reader_skip(event, 1);
+	map.count = reader_u16(event);
+	map.il = reader_bytes(event, map.count * 4);
+	map.native = reader_bytes(event, map.count * 4);
+	if (event->failed)
+		return 0;
+	r->stats.il_maps++;
+	return r->listener.il_map ? r->listener.il_map(r->listener.ctx, &map) : 0;
+}
+
+static int rundown_take_runtime(struct rundown *r, const struct nettrace_event *e, struct reader *event)
+{
+	switch (e->kind->event_id) {
+	case EVENT_METHOD_LOAD:
+		return rundown_method(r, e, event, true);
+	case EVENT_METHOD_UNLOAD:
+		return rundown_gone(r, e, event);
+	case EVENT_MODULE_LOAD:
+		return rundown_module(r, e, event);
+	case EVENT_ASSEMBLY_LOAD:
+		return rundown_assembly(r, event);
+	case EVENT_IL_MAP:
+		return rundown_il_map(r, event);
+	default:
+		return 0;
+	}
+}
+
+static int rundown_take_rundown(struct rundown *r, const struct nettrace_event *e, struct reader *event)
+{
+	switch (e->kind->event_id) {
+	case EVENT_METHOD_START:
+	case EVENT_METHOD_END:
+		return rundown_method(r, e, event, false);
+	case EVENT_IL_MAP_START:
+	case EVENT_IL_MAP_END:
+		return rundown_il_map(r, event);
+	case EVENT_MODULE_START:
+	case EVENT_MODULE_END:
+		return rundown_module(r, e, event);
+	case EVENT_ASSEMBLY_START:
+	case EVENT_ASSEMBLY_END:
+		return rundown_assembly(r, event);
+	default:
+		return 0;
+	}
+}
+
+int rundown_take(struct rundown *r, const struct nettrace_event *e)
+{
+	struct reader event = reader_of(e->blob.payload, e->blob.payload_len);
+	int error = 0;
+
+	if (!strcmp(e->kind->provider, PROVIDER_RUNTIME))
+		error = rundown_take_runtime(r, e, &event);
+	else if (!strcmp(e->kind->provider, PROVIDER_RUNDOWN))
+		error = rundown_take_rundown(r, e, &event);
+	r->stats.bad += event.failed;
+	return error;
+}
+
+static int rundown_event(void *ctx, const struct nettrace_event *e)
+{
+	return rundown_take(ctx, e);
+}
+
+static void rundown_add_stats(struct rundown *r, const struct session *s)
+{
+	struct nettrace_stats stream = session_stats(s);
+
+	r->stats.stream.events += stream.events;
+	r->stats.stream.bytes += stream.bytes;
+	r->stats.stream.lost += stream.lost;
+	r->stats.stream.unknown += stream.unknown;
+}
+
+static int rundown_flush_fail(struct rundown *r, struct port_error *err)
+{
+	int error = rundown_flush(r);
+
+	if (error)
+		*err = (struct port_error){.code = error, .what = "its methods cannot be kept"};
+	return error;
+}
+
+/* A session that only runs down. */
+static int rundown_once(struct rundown *r, uint64_t keywords, uint64_t deadline_ns, struct port_error *err)
+{
+	/* Runtimes refuse a session without a provider; there is none of this name. */
+	const struct session_provider nobody = {.name = "profcpu"};
+	const struct session_request request = {
+		.providers = &nobody, .nproviders = 1, .rundown = keywords, .buffer_mb = RUNDOWN_BUFFER_MB};
+	const struct nettrace_listener listener = {.event = rundown_event, .ctx = r};
+	struct session *s;
+	int error = session_begin(r->opener, r->pid, &request, &listener, deadline_ns, &s, err);
+
+	if (error)
+		return error;
+	error = session_stop(r->opener, s, deadline_ns, err);
+	rundown_add_stats(r, s);
+	session_free(s);
+	/* What came of a cut one is true as well. */
+	int flushed = rundown_flush_fail(r, err);
+
+	return error ? error : flushed;
+}
+
+int rundown_snapshot(struct rundown *r, bool il_maps, uint64_t deadline_ns, struct port_error *err)
+{
+	return rundown_once(r, KEYWORD_LOADER | KEYWORD_JIT | KEYWORD_RUNDOWN_END | (il_maps ? KEYWORD_IL_MAPS : 0), deadline_ns, err);
+}
+
+int rundown_live_begin(struct rundown *r, uint64_t deadline_ns, struct port_error *err)
+{
+	/* Without the choice of events half of the bytes are of methods about to be compiled. */
+	static const uint32_t ids[] = {EVENT_METHOD_LOAD, EVENT_METHOD_UNLOAD, EVENT_MODULE_LOAD, EVENT_ASSEMBLY_LOAD};
+	const struct session_provider runtime = {
+		.name = PROVIDER_RUNTIME,
+		.keywords = KEYWORD_LOADER | KEYWORD_JIT,
+		.level = LEVEL_VERBOSE,
+		.ids = ids,
+		.nids = sizeof(ids) / sizeof(ids[0]),
+	};
+	const struct session_request request = {.providers = &runtime, .nproviders = 1, .buffer_mb = RUNDOWN_BUFFER_MB};
+	const struct nettrace_listener listener = {.event = rundown_event, .ctx = r};
+
+	if (r->live) {
+		*err = (struct port_error){.code = -EBUSY, .what = "its events are listened to already"};
+		return -EBUSY;
+	}
+	return session_begin(r->opener, r->pid, &request, &listener, deadline_ns, &r->live, err);
+}
+
+int rundown_live_fd(const struct rundown *r)
+{
+	return r->live ? session_fd(r->live) : -1;
+}
+
+int rundown_live_read(struct rundown *r, struct port_error *err)
+{
+	return session_read(r->live, RUNDOWN_READ_BYTES, err);
+}
+
+int rundown_live_end(struct rundown *r, uint64_t deadline_ns, struct port_error *err)
+{
+	if (!r->live)
+		return 0;
+	int error = session_stop(r->opener, r->live, deadline_ns, err);
+
+	rundown_add_stats(r, r->live);
+	session_free(r->live);
+	r->live = NULL;
+	int flushed = rundown_flush_fail(r, err);
+
+	return error ? error : flushed;
+}
