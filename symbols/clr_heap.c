@@ -424,20 +424,22 @@ int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l)
 {
 	struct clr_heap_stats *stats = &h->stats;
 	struct scan s = {.h = h, .listener = l, .whole = true};
-	struct clr_ranges ranges;
-	int r;
+	struct clr_ranges ranges = {0};
+	AUTO_FREE char *maps = NULL;
+	int r = h->io.maps ? h->io.maps(h->io.ctx, &maps) : 0;
 
 	h->scan++;
 	h->modules.scan = h->types.scan = h->scan;
 	stats->added = stats->gone = stats->unread = stats->unnamed = stats->rechecked = 0;
-	r = clr_ranges_read(&h->io, &h->contract, &ranges);
+	if (r != -ENOMEM && r != -ESRCH) /* a map that may not be read costs some stubs */
+		r = clr_ranges_read(&h->io, &h->contract, &ranges);
 	if (!r) {
 		s.whole = !ranges.unread;
 		stats->unread += ranges.unread;
 		r = read_heaps(&s, &ranges);
 	}
-	if (!r)
-		r = clr_stubs_scan(h, &ranges, s.whole, l);
+	if (!r && s.whole)
+		r = clr_stubs_scan(h, &ranges, maps, l);
 	clr_ranges_free(&ranges);
 	if (!r)
 		r = drop_heaps(&s);

@@ -68,6 +68,7 @@ struct clr_heap {
 	struct hashmap bodies_by_start;
 	VEC(struct clr_stub_range) stubs; /* by start */
 	bool has_barriers, has_runtime_code; /* found, looked for */
+	unsigned barrier_tries;
 	unsigned char *runtime_code; /* a copy of the runtime's own code, for what it copies of it */
 	size_t runtime_code_bytes;
 	size_t recheck_at; /* body where the next round of comparing begins */
@@ -81,8 +82,9 @@ int clr_candidates_read(struct clr_heap *h, struct clr_candidate *c, size_t n, s
 /* The name of one that was read, into h->names. 0; -ENOENT none can be had; -ENOMEM; errors of io. */
 int clr_candidate_name(struct clr_heap *h, const struct clr_candidate *c, uint32_t *ret_name);
 
-/* Tells which ranges of stubs are new and gone. */
-int clr_stubs_scan(struct clr_heap *h, const struct clr_ranges *ranges, bool whole, const struct clr_heap_listener *l);
+/* Tells which ranges of stubs are new and gone. maps: the text of /proc/PID/maps from before ranges was read, so that no new code heap
+ * is mapped and in no range; may be NULL. */
+int clr_stubs_scan(struct clr_heap *h, const struct clr_ranges *ranges, const char *maps, const struct clr_heap_listener *l);
 
 /* A method without metadata: made by DynamicMethod, or a stub of the runtime in IL. */
 bool clr_candidate_is_dynamic(const struct clr_heap *h, const struct clr_candidate *c);

@@ -14,6 +14,8 @@
 #define RUNTIME_CODE_MAX ((size_t)64 << 20)
 #define BARRIER_BYTES 32 /* that must be the same as in the runtime's code */
 #define BARRIER_LOOK 80 /* from the start of the copy, each 16 bytes: not all is patched there */
+#define BARRIERS_BYTES_MAX 65536
+#define BARRIER_TRIES_MAX 16 /* ranges that are compared with the runtime's code: each takes some milliseconds */
 #define STUB_RANGES_MAX 65536
 
 static const char precode_fixup[] = "stub ReportStubBlock<MethodCallThunk>"; /* as the perf map calls them */
@@ -92,30 +94,27 @@ static int add_precode(struct clr_heap *h, const struct clr_ranges *ranges, stru
 	return r;
 }
 
-/* The code of the module that a pointer of the runtime's own points into. */
+/* The code of the module that holds the descriptor: of its mappings the executable one next before it. Other images in the same file, as
+ * those of a single-file application, are elsewhere. */
 static void read_runtime_code(struct clr_heap *h, const char *text)
 {
-	AUTO_FREE char *maps = strdup(text), *module = NULL;
+	AUTO_FREE char *maps = strdup(text);
+	uint64_t start = 0, end = 0;
 	char *cursor = maps;
 	struct proc_map map;
 
 	h->has_runtime_code = true;
-	while (cursor && !module && proc_map_next(&cursor, &map))
-		if (map.path[0] == '/' && h->descriptor >= map.start && h->descriptor < map.end)
-			module = strdup(map.path);
-	if (!module)
-		return;
-	strcpy(maps, text);
-	for (cursor = maps; proc_map_next(&cursor, &map);) {
-		size_t bytes = (size_t)(map.end - map.start);
-
-		if (strcmp(map.path, module) != 0 || !(map.prot & PROT_EXEC) || bytes > RUNTIME_CODE_MAX)
+	while (cursor && proc_map_next(&cursor, &map) && map.start <= h->descriptor) {
+		if (map.path[0] != '/' || !(map.prot & PROT_EXEC) || map.flags & MAP_SHARED)
 			continue;
-		h->runtime_code = malloc(bytes);
-		if (h->runtime_code && !h->io.read(h->io.ctx, map.start, h->runtime_code, bytes))
-			h->runtime_code_bytes = bytes;
-		return;
+		start = map.start;
+		end = map.end;
 	}
+	if (end - start > RUNTIME_CODE_MAX)
+		return;
+	h->runtime_code = malloc((size_t)(end - start) + 1);
+	if (h->runtime_code && !h->io.read(h->io.ctx, start, h->runtime_code, (size_t)(end - start)))
+		h->runtime_code_bytes = (size_t)(end - start);
 }
 
 /* The write barriers are copied out of the runtime's code, then patched in places. */
@@ -123,8 +122,9 @@ static bool is_barriers(struct clr_heap *h, const char *maps, uint64_t start, ui
 {
 	unsigned char code[BARRIER_LOOK];
 
-	if (end - start < sizeof(code) || h->io.read(h->io.ctx, start, code, sizeof(code)))
+	if (end - start > BARRIERS_BYTES_MAX || h->barrier_tries >= BARRIER_TRIES_MAX || end - start < sizeof(code) || h->io.read(h->io.ctx, start, code, sizeof(code)))
 		return false;
+	h->barrier_tries++;
 	if (!h->has_runtime_code)
 		read_runtime_code(h, maps);
 	for (size_t i = 0; i + BARRIER_BYTES <= sizeof(code); i += 16)
@@ -186,19 +186,14 @@ static int add_gaps(struct clr_heap *h, const char *maps, const struct proc_map 
 	return !r && at < map->end ? add_rest(h, maps, at, map->end, f) : r;
 }
 
-static int add_unlisted(struct clr_heap *h, const struct clr_ranges *ranges, struct found *f)
+static int add_unlisted(struct clr_heap *h, const struct clr_ranges *ranges, const char *maps, struct found *f)
 {
 	static const char mapping[] = "/memfd:doublemapper";
+	AUTO_FREE char *text = strdup(maps);
 	struct clr_ranges sorted = {0};
-	AUTO_FREE char *maps = NULL, *text = NULL;
 	struct proc_map map;
 	size_t first = 0;
-	int r = h->io.maps ? h->io.maps(h->io.ctx, &maps) : -ENOENT;
-
-	if (r) /* without it what it tells is missing */
-		return r == -ENOMEM ? r : 0;
-	text = strdup(maps);
-	r = text ? vec_reserve(&sorted.ranges, ranges->ranges.len + 1) : -ENOMEM;
+	int r = text ? vec_reserve(&sorted.ranges, ranges->ranges.len + 1) : -ENOMEM;
 	if (!r && ranges->ranges.len) {
 		memcpy(sorted.ranges.v, ranges->ranges.v, ranges->ranges.len * sizeof(*sorted.ranges.v));
 		sorted.ranges.len = ranges->ranges.len;
@@ -251,23 +246,24 @@ static int tell_changes(struct clr_heap *h, struct found *f, const struct clr_he
 	return r;
 }
 
-int clr_stubs_scan(struct clr_heap *h, const struct clr_ranges *ranges, bool whole, const struct clr_heap_listener *l)
+int clr_stubs_scan(struct clr_heap *h, const struct clr_ranges *ranges, const char *maps, const struct clr_heap_listener *l)
 {
 	struct found f = {0};
-	int r = whole ? add_precode(h, ranges, &f) : 0;
+	int r = add_precode(h, ranges, &f);
 
-	if (!r && whole)
-		r = add_unlisted(h, ranges, &f);
-	if (!r && whole) {
-		if (f.ranges.len)
-			qsort(f.ranges.v, f.ranges.len, sizeof(*f.ranges.v), compare_ranges);
+	if (!r && maps)
+		r = add_unlisted(h, ranges, maps, &f);
+	if (!r && f.ranges.len)
+		qsort(f.ranges.v, f.ranges.len, sizeof(*f.ranges.v), compare_ranges);
+	if (!r)
 		r = tell_changes(h, &f, l);
-		free(h->stubs.v);
-		h->stubs.v = f.ranges.v;
-		h->stubs.len = f.ranges.len;
-		h->stubs.cap = f.ranges.cap;
-	} else {
+	if (r) {
 		vec_free(&f.ranges);
+		return r;
 	}
-	return r;
+	free(h->stubs.v);
+	h->stubs.v = f.ranges.v;
+	h->stubs.len = f.ranges.len;
+	h->stubs.cap = f.ranges.cap;
+	return 0;
 }

@@ -1,10 +1,15 @@
 /*
  * Prints the JIT code of a process as its runtime's structures tell, in the format of a perf map: "0xSTART SIZE NAME", gone ones as
- * "-0xSTART". usage: clr_methods [-n SCANS] [-i MS] PID
- * Counts and CPU time of each scan go to stderr.
+ * "-0xSTART". usage: clr_methods [-n SCANS] [-i MS] [-m MAP] PID
+ * Counts and CPU time of each scan go to stderr. -m: before the scan the runtime writes its own list, as a perf map that is copied to MAP;
+ * between that and the end of the scan the process is stopped.
  */
+#include "base/clock.h"
+#include "eventpipe/perf_map.h"
 #include "symbols/clr_process.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,17 +56,61 @@ static int scan(struct clr_heap *h, int number)
 	return r;
 }
 
+static int copy_map(int from, const char *path)
+{
+	static char buf[65536];
+	int to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	off_t at = 0;
+	ssize_t n;
+
+	while (to >= 0 && (n = pread(from, buf, sizeof(buf), at)) > 0) {
+		if (write(to, buf, (size_t)n) != n)
+			return -1;
+		at += n;
+	}
+	return to < 0 || close(to) ? -1 : 0;
+}
+
+/* What the runtime itself lists, and right after it what is in its memory. */
+static int scan_with_map(struct clr_heap *h, pid_t pid, const char *path)
+{
+	struct perf_map_error why = {0};
+	struct perf_map *map = NULL;
+	struct opener *o = NULL;
+	int r = opener_new(&o);
+
+	if (!r)
+		r = perf_map_begin(o, pid, clock_monotonic_ns() + 30 * NS_PER_S, &map, &why);
+	if (r) {
+		fprintf(stderr, "clr_methods: no perf map: %s\n", why.text);
+		return r;
+	}
+	kill(pid, SIGSTOP);
+	usleep(50000);
+	r = copy_map(perf_map_fd(map), path);
+	if (!r)
+		r = scan(h, 1);
+	kill(pid, SIGCONT);
+	if (perf_map_end(o, map, clock_monotonic_ns() + 30 * NS_PER_S, &why))
+		r = -1;
+	opener_free(o);
+	return r;
+}
+
 int main(int argc, char **argv)
 {
 	int option, scans = 1, interval_ms = 0, r;
 	struct clr_heap *h = NULL;
 	struct parse_error err = {0};
+	const char *map = NULL;
 
-	while ((option = getopt(argc, argv, "n:i:")) >= 0) {
+	while ((option = getopt(argc, argv, "n:i:m:")) >= 0) {
 		if (option == 'n')
 			scans = atoi(optarg);
 		else if (option == 'i')
 			interval_ms = atoi(optarg);
+		else if (option == 'm')
+			map = optarg;
 		else
 			return 2;
 	}
@@ -72,7 +121,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "clr_methods: %s: %s\n", strerror(-r), err.what);
 		return 1;
 	}
-	for (int i = 1; !r && i <= scans; i++) {
+	if (map)
+		r = scan_with_map(h, atoi(argv[optind]), map);
+	for (int i = 1; !r && !map && i <= scans; i++) {
 		r = scan(h, i);
 		if (i < scans)
 			usleep((useconds_t)interval_ms * 1000);
