@@ -29,7 +29,7 @@ static void take_line(struct way *w, char *p, char *eol)
 	struct perfmap_entry entry;
 	struct jit_method method = {.source = SYMBOL_PERFMAP};
 
-	if (w->skipping || !perfmap_line(p, eol, &entry)) {
+	if (w->skipping || (!perfmap_line(p, eol, &entry) && !perfmap_line_behind_damage(p, eol, &entry))) {
 		w->skipping = false;
 		return;
 	}

@@ -124,6 +124,15 @@ bool perfmap_line(const char *p, char *eol, struct perfmap_entry *ret_entry)
 	return true;
 }
 
+bool perfmap_line_behind_damage(const char *p, char *eol, struct perfmap_entry *ret_line)
+{
+	for (const char *x = eol; (x = memrchr(p, 'x', (size_t)(x - p)));) {
+		if (x > p && x[-1] == '0' && perfmap_line(x - 1, eol, ret_line))
+			return true;
+	}
+	return false;
+}
+
 static int read_lines(struct perfmap *m, size_t len, struct perfmap_stats *stats)
 {
 	char *end = m->text + len, *eol;
@@ -137,9 +146,14 @@ static int read_lines(struct perfmap *m, size_t len, struct perfmap_stats *stats
 			stats->bad_lines++;
 			break;
 		}
-		if (m->lines.len >= PERFMAP_ENTRIES_MAX || !perfmap_line(p, eol, &line)) {
+		if (m->lines.len >= PERFMAP_ENTRIES_MAX) {
 			stats->bad_lines++;
 			continue;
+		}
+		if (!perfmap_line(p, eol, &line)) {
+			stats->bad_lines++;
+			if (!perfmap_line_behind_damage(p, eol, &line))
+				continue;
 		}
 		if (vec_push(&m->lines, ((struct range){line.start, line.bytes, (uint32_t)(line.name - m->text)})))
 			return -ENOMEM;

@@ -50,4 +50,10 @@ struct perfmap_entry {
 /* Takes the line [p, eol) apart; *eol is its newline, which is written over. False where it is bad. */
 bool perfmap_line(const char *p, char *eol, struct perfmap_entry *ret_entry);
 
+/*
+ * The last line that a bad line has in it. CoreCLR counts characters where it should count bytes, so that a line with a name that is not
+ * all ASCII lacks its end with the newline (in .NET 10 its beginning too): what comes behind it in the same line is whole.
+ */
+bool perfmap_line_behind_damage(const char *p, char *eol, struct perfmap_entry *ret_entry);
+
 #endif

@@ -96,6 +96,23 @@ static void bad_lines_are_counted_and_the_rest_is_used(void **state)
 	symbol_provider_free(map);
 }
 
+/* What .NET 10.0 writes where a name is not ASCII: garbage, the name without its end and newline, and the next line. */
+static void behind_a_line_that_is_damaged_the_next_is_read(void **state)
+{
+	static const char text[] = "0x1000 10 good\n"
+				   "\xe0\x76\x1c J+\x7f R\x02""b void [N] \xc3\x84.T::F(int32)[Quic\xe0\x7e J+ R4 void [N] \xc3\x84.T::G()[Qui"
+				   "0x2000 20 void [N] T::H(System.A /* MT: 0x7fdd135cff80 */)[QuickJitted]\n"
+				   "0x3000 10 last\n";
+	struct symbol_provider *map = parse(text, sizeof(text) - 1);
+
+	(void)state;
+	assert_int_equal(stats.bad_lines, 1);
+	assert_name(map, 0x1000, "good");
+	assert_name(map, 0x2000, "void [N] T::H(System.A /* MT: 0x7fdd135cff80 */)[QuickJitted]");
+	assert_name(map, 0x3000, "last");
+	symbol_provider_free(map);
+}
+
 static void later_lines_win_and_earlier_ones_keep_the_rest(void **state)
 {
 	static const char text[] = "1000 100 a\n"
@@ -261,6 +278,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_of_all_usual_spellings_are_read),
 		cmocka_unit_test(bad_lines_are_counted_and_the_rest_is_used),
+		cmocka_unit_test(behind_a_line_that_is_damaged_the_next_is_read),
 		cmocka_unit_test(later_lines_win_and_earlier_ones_keep_the_rest),
 		cmocka_unit_test(binary_noise_is_not_a_map),
 		cmocka_unit_test(a_name_ends_at_a_nul_byte),
