@@ -28,7 +28,7 @@ static const struct kinds_word kinds_runtime_prefixes[] = {
 	WORD("[libhostfxr.so"), WORD("[libSystem.Native.so"), WORD("[libmscordaccore.so"),
 	WORD("WKS::"), WORD("SVR::"), WORD("JIT_"), WORD("ThePreStub"), WORD("CallDescrWorker"),
 	WORD("MethodDesc::"), WORD("MethodTable::"), WORD("coreclr_"), WORD("CorHost2::"),
-	WORD("ThreadNative::"), WORD("PreStubWorker"), WORD("stub Generate"), WORD("CLREventBase::"),
+	WORD("ThreadNative::"), WORD("PreStubWorker"), WORD("stub Generate"), WORD("[stub] "), WORD("CLREventBase::"),
 	WORD("ThreadSuspend::"), WORD("GCToEEInterface::"), WORD("CorUnix::"), WORD("EEJitManager::"),
 	WORD("UnsafeJitFunction"), WORD("TieredCompilation"), WORD("ETW::"), WORD("CILJit::"),
 	WORD("Compiler::"), WORD("ThePreStubPatch"), WORD("MDInternalRO::"), WORD("ManagedThreadBase"),

@@ -1,5 +1,6 @@
 #include "symbols/managed_name.h"
 
+#include "symbols/managed_generated.h"
 #include "symbols/managed_type.h"
 
 #include <ctype.h>
@@ -8,31 +9,26 @@
 
 #define COMPONENTS_MAX 32 /* types nested in each other */
 #define ARGUMENTS_MAX 64 /* type arguments of one type */
-#define MACHINE_NAME_MAX 512 /* of a method, where its dots have to be put back */
-
-struct span {
-	const char *p;
-	size_t n;
-};
 
 /* "instance bool [M] T::F(int32)[Tier]", taken apart. */
 struct method {
-	struct span returns, module, type, name, args, tier;
+	struct managed_span returns, module, type, name, args, tier;
 	bool has_args;
 };
 
-static struct span span_of(const char *p, const char *end)
-{
-	return (struct span){p, (size_t)(end - p)};
-}
-
-static bool span_is(struct span s, const char *text)
+static bool span_is(struct managed_span s, const char *text)
 {
 	return strlen(text) == s.n && !memcmp(s.p, text, s.n);
 }
 
+/* Dynamic methods and stubs made of IL have no type; the runtime writes this one. */
+static bool is_dynamic(const struct method *m)
+{
+	return span_is(m->type, "dynamicClass");
+}
+
 /* " [NAME] " with a name in it. */
-static bool find_module(const char *p, const char *end, struct span *ret_name)
+static bool find_module(const char *p, const char *end, struct managed_span *ret_name)
 {
 	while ((p = memmem(p, (size_t)(end - p), " [", 2))) {
 		const char *name = p + 2, *close = memchr(name, ']', (size_t)(end - name));
@@ -40,7 +36,7 @@ static bool find_module(const char *p, const char *end, struct span *ret_name)
 		if (!close)
 			return false;
 		if (close > name && close + 1 < end && close[1] == ' ' && !memchr(name, '[', (size_t)(close - name))) {
-			*ret_name = span_of(name, close);
+			*ret_name = managed_span_of(name, close);
 			return true;
 		}
 		p = name;
@@ -49,7 +45,7 @@ static bool find_module(const char *p, const char *end, struct span *ret_name)
 }
 
 /* Takes a "[Tier]" off the end. */
-static const char *split_tier(const char *start, const char *end, struct span *ret_tier)
+static const char *split_tier(const char *start, const char *end, struct managed_span *ret_tier)
 {
 	if (end - start < 3 || end[-1] != ']')
 		return end;
@@ -57,8 +53,52 @@ static const char *split_tier(const char *start, const char *end, struct span *r
 
 	if (!open || open == start || open[-1] != ')')
 		return end;
-	*ret_tier = span_of(open + 1, end - 1);
+	*ret_tier = managed_span_of(open + 1, end - 1);
 	return open;
+}
+
+/* The parenthesis that begins the arguments: the one that the last closes, as names can have some too; of a text cut off the first. */
+static const char *find_arguments(const char *start, const char *end)
+{
+	size_t depth = 0;
+
+	if (end > start && end[-1] == ')') {
+		for (const char *p = end; p > start;) {
+			p--;
+			depth += *p == ')';
+			if (*p == '(' && !--depth)
+				return p;
+		}
+	}
+	return memchr(start, '(', (size_t)(end - start));
+}
+
+/* Behind p, but for brackets, the next ::, or NULL. Types' own special characters have backslashes. */
+static const char *next_colons(const char *p, const char *end)
+{
+	while (p + 1 < end && (p[0] != ':' || p[1] != ':')) {
+		if (*p == '<' || *p == '[')
+			p = managed_type_skip_brackets(p, end);
+		else
+			p += *p == '\\' ? 2 : 1;
+	}
+	return p + 1 < end ? p : NULL;
+}
+
+/* The :: behind the type. A state machine can stand behind its holder with :: too. Where brackets are damaged it is the last one. */
+static const char *find_colons(const char *start, const char *end)
+{
+	const char *colons = next_colons(start, end), *more = NULL;
+
+	if (colons && colons + 2 < end && colons[2] == '<')
+		more = next_colons(colons + 2, end);
+	if (colons)
+		return more ? more : colons;
+	while (end > start && (end = memrchr(start, ':', (size_t)(end - start)))) {
+		if (end > start && end[-1] == ':')
+			return end - 1;
+	}
+	return NULL;
 }
 
 static bool split_method(const char *p, const char *end, struct method *ret_method)
@@ -67,149 +107,31 @@ static bool split_method(const char *p, const char *end, struct method *ret_meth
 
 	if (!find_module(p, end, &m.module))
 		return false;
-	m.returns = span_of(p, m.module.p - 2);
+	m.returns = managed_span_of(p, m.module.p - 2);
 	const char *type = m.module.p + m.module.n + 2;
 
 	end = split_tier(type, end, &m.tier);
-	const char *paren = memchr(type, '(', (size_t)(end - type));
-	const char *name_end = paren ? paren : end, *colons = name_end;
+	const char *paren = find_arguments(type, end), *name_end = paren ? paren : end, *colons = find_colons(type, name_end);
 
-	do {
-		colons = memrchr(type, ':', (size_t)(colons - type));
-	} while (colons && (colons == type || colons[-1] != ':'));
-	if (!colons || colons + 1 >= name_end || colons - 1 == type)
+	if (!colons || colons == type)
 		return false;
-	m.type = span_of(type, colons - 1);
-	m.name = span_of(colons + 1, name_end);
+	m.type = managed_span_of(type, colons);
+	m.name = managed_span_of(colons + 2, name_end);
+	if (!m.name.n && !is_dynamic(&m)) /* those can be without a name */
+		return false;
 	m.has_args = paren != NULL;
 	if (paren)
-		m.args = span_of(paren + 1, end > paren + 1 && end[-1] == ')' ? end - 1 : end);
+		m.args = managed_span_of(paren + 1, end > paren + 1 && end[-1] == ')' ? end - 1 : end);
 	*ret_method = m;
 	return true;
 }
 
-/* A name that a compiler made, <INNER>REST. */
-static bool split_generated(struct span s, struct span *ret_inner, struct span *ret_rest)
-{
-	if (!s.n || s.p[0] != '<')
-		return false;
-	const char *end = s.p + s.n, *close = managed_type_skip_brackets(s.p, end);
-
-	if (close[-1] != '>')
-		return false;
-	*ret_inner = span_of(s.p + 1, close - 1);
-	*ret_rest = span_of(close, end);
-	return true;
-}
-
-/* <>c, <>c__DisplayClass5_0: holders of lambdas and of what they capture. */
-static bool is_closure(struct span s)
-{
-	struct span inner, rest;
-
-	return split_generated(s, &inner, &rest) && !inner.n && rest.n && rest.p[0] == 'c' &&
-	       (rest.n == 1 || rest.p[1] == '_');
-}
-
-/* <Run>d__5, and of lambdas <<Run>b__0>d. */
-static bool is_state_machine(struct span s)
-{
-	struct span inner, rest;
-
-	return split_generated(s, &inner, &rest) && inner.n && rest.n && rest.p[0] == 'd' &&
-	       (rest.n == 1 || rest.p[1] == '_');
-}
-
-/* An explicit implementation carries its interface's name: A.B.IBox<System.String>.Open is IBox<string>.Open. */
-static void put_plain_name(struct span s, struct outbuf *out)
-{
-	struct managed_text t = {s.p, s.p + s.n};
-	const char *dot = NULL;
-	size_t depth = 0;
-
-	for (const char *p = s.p; p < t.end; p++) {
-		if (memchr("<[(", *p, 3))
-			depth++;
-		else if (memchr(">])", *p, 3))
-			depth -= depth > 0;
-		else if (*p == '.' && !depth && p > s.p && p + 1 < t.end && p[-1] != '.')
-			dot = p;
-	}
-	if (!dot) {
-		outbuf_put(out, s.p, s.n);
-		return;
-	}
-	const char *end = t.end;
-
-	t.end = dot;
-	managed_type_put(&t, out, 0);
-	outbuf_put(out, t.p, (size_t)(end - t.p));
-}
-
-/* State machines of explicit implementations have dashes where the method has dots. */
-static void put_machine_name(struct span s, struct outbuf *out)
-{
-	char dotted[MACHINE_NAME_MAX];
-
-	if (s.n > sizeof(dotted) || !memchr(s.p, '-', s.n)) {
-		put_plain_name(s, out);
-		return;
-	}
-	for (size_t i = 0; i < s.n; i++)
-		dotted[i] = s.p[i] == '-' ? '.' : s.p[i];
-	put_plain_name((struct span){dotted, s.n}, out);
-}
-
-/* b__9_4 is lambda4, g__Local|8_2 is Local. */
-static bool put_inside(struct span rest, struct outbuf *out)
-{
-	const char *end = rest.p + rest.n, *p = rest.p + 3;
-
-	if (rest.n < 4 || rest.p[1] != '_' || rest.p[2] != '_')
-		return false;
-	if (rest.p[0] == 'g') {
-		const char *bar = memchr(p, '|', (size_t)(end - p));
-
-		outbuf_char(out, '.');
-		outbuf_put(out, p, (size_t)((bar ? bar : end) - p));
-		return true;
-	}
-	if (rest.p[0] != 'b')
-		return false;
-	const char *ordinal = memrchr(p, '_', (size_t)(end - p));
-
-	ordinal = ordinal ? ordinal + 1 : p;
-	outbuf_str(out, ".lambda");
-	outbuf_put(out, ordinal, (size_t)(end - ordinal));
-	return true;
-}
-
-/* A method's name, maybe one that a compiler made from another's. Names nest at most as deep as brackets: as s is long. */
-static void put_name(struct span s, struct outbuf *out, int depth)
-{
-	struct span inner, rest;
-
-	if (depth > MANAGED_TYPE_DEPTH_MAX || !split_generated(s, &inner, &rest) || !inner.n) {
-		put_machine_name(s, out);
-		return;
-	}
-	size_t before = out->len;
-	uint64_t written = out->written;
-
-	put_name(inner, out, depth + 1);
-	if (!rest.n || span_is(rest, "$") || is_state_machine(s) || put_inside(rest, out))
-		return;
-	if (out->written == written && out->len >= before)
-		out->len = before; /* an unknown kind stays as it is */
-	outbuf_put(out, s.p, s.n);
-}
-
 /* The declaring type: components Outer`1, <>c and so on, and type arguments for all of them together. */
 struct declaring {
-	struct span components[COMPONENTS_MAX];
+	struct managed_span components[COMPONENTS_MAX];
 	size_t arity[COMPONENTS_MAX];
 	size_t ncomponents;
-	struct span arguments[ARGUMENTS_MAX];
+	struct managed_span arguments[ARGUMENTS_MAX];
 	size_t narguments;
 };
 
@@ -218,11 +140,13 @@ static void split_arguments(const char *p, const char *end, struct declaring *d)
 	const char *start = p;
 
 	for (; p <= end; p++) {
-		if (p < end && memchr("<[(", *p, 3)) {
+		if (p + 1 < end && *p == '\\') {
+			p++;
+		} else if (p < end && memchr("<[(", *p, 3)) {
 			p = managed_type_skip_brackets(p, end) - 1;
 		} else if (p == end || *p == ',') {
 			if (d->narguments < ARGUMENTS_MAX && p > start)
-				d->arguments[d->narguments++] = span_of(start, p);
+				d->arguments[d->narguments++] = managed_span_of(start, p);
 			start = p + 1;
 		}
 	}
@@ -237,11 +161,11 @@ static void add_component(struct declaring *d, const char *p, const char *end)
 		return;
 	for (const char *digit = tick ? tick + 1 : end; digit < end && isdigit((unsigned char)*digit); digit++)
 		arity = arity < ARGUMENTS_MAX ? arity * 10 + (size_t)(*digit - '0') : arity;
-	d->components[d->ncomponents] = span_of(p, arity ? tick : end);
+	d->components[d->ncomponents] = managed_span_of(p, arity ? tick : end);
 	d->arity[d->ncomponents++] = arity;
 }
 
-static void split_type(struct span type, struct declaring *d)
+static void split_type(struct managed_span type, struct declaring *d)
 {
 	const char *p = type.p, *end = type.p + type.n, *start = p;
 
@@ -253,7 +177,7 @@ static void split_type(struct span type, struct declaring *d)
 			p += *p == ':' ? 2 : 1;
 			start = p;
 		} else {
-			p++;
+			p += *p == '\\' && p + 1 < end ? 2 : 1;
 		}
 	}
 	add_component(d, start, p);
@@ -261,71 +185,49 @@ static void split_type(struct span type, struct declaring *d)
 		split_arguments(p + 1, managed_type_skip_brackets(p, end) - 1, d);
 }
 
-static void put_type_arguments(const struct declaring *d, size_t from, size_t n, struct outbuf *out)
+/* The arguments of the component that comes next; those of lambdas' holders are the method's around it. */
+static struct managed_arguments take_arguments(const struct declaring *d, size_t *used, size_t arity)
 {
-	for (size_t i = from; i < from + n && i < d->narguments; i++) {
-		struct managed_text t = {d->arguments[i].p, d->arguments[i].p + d->arguments[i].n};
+	size_t from = *used < d->narguments ? *used : d->narguments, left = d->narguments - from;
 
-		outbuf_char(out, i == from ? '<' : ',');
-		managed_type_put(&t, out, 0);
-	}
-	if (n && from < d->narguments)
-		outbuf_char(out, '>');
+	*used += arity;
+	return (struct managed_arguments){d->arguments + from, arity < left ? arity : left};
 }
 
-static void put_component(struct span s, struct outbuf *out)
+/*
+ * Writes the type. The holder of a lambda is left out, its own methods (its constructor) are not; ret_args are the type arguments that
+ * go with the method's name, which live as long as d.
+ */
+static void put_declaring(struct declaring *d, bool of_lambda, struct managed_arguments *ret_args, struct outbuf *out)
 {
-	struct span inner, rest;
-
-	if (is_state_machine(s)) {
-		split_generated(s, &inner, &rest);
-		put_name(inner, out, 0);
-	} else if (s.n > 5 && !memcmp(s.p, "<>f__", 5)) {
-		outbuf_put(out, s.p + 5, s.n - 5); /* AnonymousType0 */
-	} else {
-		outbuf_put(out, s.p, s.n);
-	}
-}
-
-/* Writes the type and gives whether it is a method's state machine. The holder of a lambda is left out, its own methods
- * (its constructor) are not. */
-static bool put_declaring(struct span type, bool of_lambda, struct outbuf *out)
-{
-	struct declaring d = {0};
+	static const struct managed_arguments none = {0};
 	size_t used = 0, shown = 0;
 
-	split_type(type, &d);
-	for (size_t i = 0; i < d.ncomponents; i++) {
-		bool last = i + 1 == d.ncomponents;
+	*ret_args = none;
+	for (size_t i = 0; i < d->ncomponents; i++) {
+		struct managed_span component = d->components[i];
+		struct managed_arguments args = take_arguments(d, &used, d->arity[i]);
 
-		if (!is_closure(d.components[i]) || (last && !of_lambda)) {
-			if (shown++)
-				outbuf_char(out, '.');
-			put_component(d.components[i], out);
-			put_type_arguments(&d, used, d.arity[i], out);
+		if (managed_generated_is_closure(component) && (i + 1 < d->ncomponents || of_lambda)) {
+			*ret_args = args.n ? args : *ret_args;
+			continue;
 		}
-		used += d.arity[i];
+		if (shown++)
+			outbuf_char(out, '.');
+		managed_generated_put_type(component, managed_generated_is_state_machine(component) ? *ret_args : none, out, 0);
+		managed_arguments_put(args, out, 0);
 	}
-	return is_state_machine(d.components[d.ncomponents - 1]);
 }
 
-static bool ends_with(struct span s, const char *word)
+static bool ends_with(struct managed_span s, const char *word)
 {
 	size_t n = strlen(word);
 
 	return s.n >= n && !memcmp(s.p + s.n - n, word, n);
 }
 
-static void put_method(const struct method *m, struct outbuf *out)
+static void put_arguments(const struct method *m, struct outbuf *out)
 {
-	bool machine = put_declaring(m->type, m->name.n && m->name.p[0] == '<', out);
-
-	if (machine && span_is(m->name, "MoveNext")) {
-		outbuf_str(out, ends_with(m->returns, "bool") ? "() [iterator]" : "() [async]");
-		return;
-	}
-	outbuf_char(out, '.');
-	put_name(m->name, out, 0);
 	if (!m->has_args)
 		return;
 	struct managed_text args = {m->args.p, m->args.p + m->args.n};
@@ -335,27 +237,68 @@ static void put_method(const struct method *m, struct outbuf *out)
 	outbuf_char(out, ')');
 }
 
-static struct managed_name_part part_of(const char *text, struct span s)
+/* "dynamicClass::IL_STUB_PInvoke(int32)" is a stub, others are what a program made at run time. */
+static void put_dynamic(const struct method *m, struct outbuf *out)
+{
+	static const char stub[] = "IL_STUB_";
+	bool is_stub = m->name.n >= sizeof(stub) && !memcmp(m->name.p, stub, sizeof(stub) - 1);
+	size_t skip = is_stub ? sizeof(stub) - 1 : 0;
+
+	outbuf_str(out, is_stub ? "[stub] " : "[dynamic] ");
+	outbuf_put(out, m->name.p + skip, m->name.n - skip);
+	put_arguments(m, out);
+}
+
+static void put_method(const struct method *m, struct outbuf *out)
+{
+	struct declaring d = {0};
+	struct managed_arguments args;
+
+	split_type(m->type, &d);
+	put_declaring(&d, m->name.n && m->name.p[0] == '<', &args, out);
+	if (span_is(m->name, "MoveNext") && managed_generated_is_state_machine(d.components[d.ncomponents - 1])) {
+		outbuf_str(out, ends_with(m->returns, "bool") ? "() [iterator]" : "() [async]");
+		return;
+	}
+	outbuf_char(out, '.');
+	managed_generated_put_method(m->name, args, out, 0);
+	put_arguments(m, out);
+}
+
+static struct managed_name_part part_of(const char *text, struct managed_span s)
 {
 	return s.n ? (struct managed_name_part){(size_t)(s.p - text), s.n} : (struct managed_name_part){0};
 }
 
-/* "stub12 Link<InstantiatingStub>": the number is another one for each stub. */
-static void put_stub(const char *p, const char *end, struct outbuf *out)
+/* Behind "stub ", "stub12 " or "stub<12> ", where the runtime counts them; NULL: no stub. */
+static const char *behind_stub(const char *p, const char *end)
 {
-	outbuf_str(out, "stub");
-	for (p += strlen("stub"); p < end && isdigit((unsigned char)*p); p++)
+	bool counted;
+
+	if (end - p < 6 || memcmp(p, "stub", 4))
+		return NULL;
+	p += 4;
+	counted = *p == '<';
+	for (p += counted; p < end && isdigit((unsigned char)*p); p++)
 		;
-	outbuf_put(out, p, (size_t)(end - p));
+	if (counted && (p == end || *p++ != '>'))
+		return NULL;
+	return p + 1 < end && *p == ' ' ? p + 1 : NULL;
 }
 
-static bool is_stub(const char *p, const char *end)
+/* "MAKER<KIND>": the runtime's function that made it tells nothing, but where the kind is none. */
+static void put_stub(const char *p, const char *end, struct outbuf *out)
 {
-	if (end - p < 6 || memcmp(p, "stub", 4))
-		return false;
-	for (p += 4; p < end && isdigit((unsigned char)*p); p++)
-		;
-	return p < end && *p == ' ';
+	const char *open = memchr(p, '<', (size_t)(end - p));
+
+	if (open && open > p && end[-1] == '>') {
+		bool unknown = end - open < 3 || (end - open == 3 && open[1] == '?');
+
+		p = unknown ? p : open + 1;
+		end = unknown ? open : end - 1;
+	}
+	outbuf_str(out, "[stub] ");
+	outbuf_put(out, p, (size_t)(end - p));
 }
 
 enum managed_name_kind managed_name_full(const char *text, size_t len, struct outbuf *out,
@@ -364,13 +307,15 @@ enum managed_name_kind managed_name_full(const char *text, size_t len, struct ou
 	struct method m = {0};
 
 	text = len ? text : "";
-	bool stub = is_stub(text, text + len);
+	const char *stub = behind_stub(text, text + len);
 	bool method = !stub && split_method(text, text + len, &m);
 
-	if (method)
+	if (method && is_dynamic(&m))
+		put_dynamic(&m, out);
+	else if (method)
 		put_method(&m, out);
 	else if (stub)
-		put_stub(text, text + len, out);
+		put_stub(stub, text + len, out);
 	else
 		outbuf_put(out, text, len);
 	if (ret_tier)

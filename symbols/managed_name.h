@@ -28,6 +28,9 @@ struct managed_name_part {
  *	P+<>c__DisplayClass8_0::<Captures>b__6(int32)       P.Captures.lambda6(int32)
  *	P::<Captures>g__Local|8_2(int32)                    P.Captures.Local(int32)
  *	Item::Acme.Shop.IBox<System.String>.Open()          Item.IBox<string>.Open()
+ *	stub ReportStubBlock<MethodCallThunk>               [stub] MethodCallThunk
+ *	dynamicClass::IL_STUB_PInvoke(int32)                [stub] PInvoke(int32)
+ *	dynamicClass::lambda_method1(object)                [dynamic] lambda_method1(object)
  *
  * The declaring type keeps its namespace, argument types and type arguments lose theirs. Never fails on any input (OTHER is
  * copied; out->error as ever). ret_tier and ret_module may be NULL.

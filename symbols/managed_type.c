@@ -1,5 +1,7 @@
 #include "symbols/managed_type.h"
 
+#include "symbols/managed_generated.h"
+
 #include <ctype.h>
 #include <stdbool.h>
 #include <string.h>
@@ -29,7 +31,9 @@ const char *managed_type_skip_brackets(const char *p, const char *end)
 	size_t depth = 0;
 
 	for (; p < end; p++) {
-		if (memchr("<[(", *p, 3))
+		if (*p == '\\' && p + 1 < end)
+			p++;
+		else if (memchr("<[(", *p, 3))
 			depth++;
 		else if (memchr(">])", *p, 3) && !--depth)
 			return p + 1;
@@ -64,62 +68,58 @@ static void skip_arity(struct managed_text *t)
 	}
 }
 
-/*
- * An async method's state machine as a type argument, AsyncStateMachineBox<P.<Run>d__3> or, of top-level statements,
- * <<Main>$>d__0: reads Run. Others of a compiler's names stay.
- */
-static const char *put_state_machine(const char *p, const char *end, struct outbuf *out)
+/* To the end of a component: Inner of Outer`1/Inner; a compiler's name begins with brackets. */
+static void skip_component(struct managed_text *t)
 {
-	const char *close = managed_type_skip_brackets(p, end), *inner = p + 1, *inner_end = close - 1;
-
-	if (close[-1] != '>' || close == end || *close != 'd' || (close + 1 < end && isalnum((unsigned char)close[1])))
-		return NULL;
-	if (inner_end - inner > 3 && *inner == '<' && inner_end[-1] == '$' && inner_end[-2] == '>') {
-		inner++;
-		inner_end -= 2;
-	}
-	if (memchr(inner, '<', (size_t)(inner_end - inner)))
-		return NULL;
-	outbuf_put(out, inner, (size_t)(inner_end - inner));
-	for (close++; close < end && (*close == '_' || isdigit((unsigned char)*close)); close++)
-		;
-	return close;
+	if (t->p < t->end && *t->p == '<')
+		t->p = managed_type_skip_brackets(t->p, t->end);
+	while (t->p < t->end && !memchr("/+`<>[](),&* ", *t->p, 13))
+		t->p += *t->p == '\\' && t->p + 1 < t->end ? 2 : 1;
 }
 
-/* A name such as System.Threading.Tasks.Task`1 or Outer`1/Inner: the namespace goes, what is nested stays. */
-static void put_name(struct managed_text *t, struct outbuf *out)
+static void skip_namespace(struct managed_text *t)
 {
-	const char *start = t->p, *whole = t->p;
-
-	while (t->p < t->end) {
-		char c = *t->p;
-
-		if (c == '<' && t->p == start) { /* a compiler's name */
-			const char *behind = put_state_machine(t->p, t->end, out);
-
-			t->p = behind ? behind : managed_type_skip_brackets(t->p, t->end);
-			start = whole = behind ? behind : start;
-		} else if (c == '/' || c == '+' || c == '`') {
-			outbuf_put(out, start, (size_t)(t->p - start));
-			skip_arity(t);
-			start = whole = t->p;
-			if (t->p == t->end || (*t->p != '/' && *t->p != '+'))
-				break;
-			outbuf_char(out, '.');
-			start = whole = ++t->p;
-		} else if (memchr("<>[](),&* ", c, 10)) {
-			break;
-		} else if (*t->p++ == '.') {
-			start = t->p;
-		}
+	for (const char *p = t->p; p < t->end && !memchr("/+`<>[](),&* ", *p, 13); p++) {
+		if (*p == '\\' && p + 1 < t->end)
+			p++;
+		else if (*p == '.')
+			t->p = p + 1;
 	}
+}
+
+/* A name such as System.Threading.Tasks.Task`1 or Outer`1/Inner: the namespace goes, what is nested stays, but for a lambda's holder
+ * the lambda is enough. */
+static void put_name(struct managed_text *t, struct outbuf *out, int depth)
+{
+	static const struct managed_arguments none = {0};
+	const char *whole = t->p, *start;
+
+	skip_namespace(t);
+	start = t->p;
+	skip_component(t);
 	bool in_system = start - whole == 7 && !memcmp(whole, "System.", 7);
 	const char *word = in_system ? primitive(start, (size_t)(t->p - start)) : NULL;
 
-	if (word)
+	if (word) {
 		outbuf_str(out, word);
-	else
-		outbuf_put(out, start, (size_t)(t->p - start));
+		return;
+	}
+	for (;;) {
+		struct managed_span component = managed_span_of(start, t->p);
+
+		skip_arity(t);
+		bool more = t->p < t->end && (*t->p == '/' || *t->p == '+');
+
+		if (!more || !managed_generated_is_closure(component)) {
+			managed_generated_put_type(component, none, out, depth + 1);
+			if (more)
+				outbuf_char(out, '.');
+		}
+		if (!more)
+			return;
+		start = ++t->p;
+		skip_component(t);
+	}
 }
 
 static void put_arguments(struct managed_text *t, char closer, struct outbuf *out, int depth)
@@ -161,7 +161,14 @@ static void put_brackets(struct managed_text *t, struct outbuf *out, int depth)
 /* "method void *(int32)". */
 static void put_function_pointer(struct managed_text *t, struct outbuf *out, int depth)
 {
+	static const char *const conventions[] = {"explicit ", "instance ", "unmanaged ", "cdecl ", "stdcall ",
+						  "thiscall ", "fastcall ", "vararg "};
+
 	outbuf_str(out, "method ");
+	for (size_t i = 0; i < sizeof(conventions) / sizeof(conventions[0]); i++) {
+		if (skip(t, conventions[i]))
+			outbuf_str(out, conventions[i]);
+	}
 	managed_type_put(t, out, depth + 1);
 	if (skip(t, " *("))
 		outbuf_str(out, " *(");
@@ -209,19 +216,42 @@ void managed_type_put(struct managed_text *t, struct outbuf *out, int depth)
 	}
 	if (skip(t, "native "))
 		outbuf_str(out, "native ");
-	put_name(t, out);
+	put_name(t, out, depth);
 	put_suffixes(t, out, depth);
+}
+
+/*
+ * Behind what a local function gets of the variables around it, which is no parameter of the source's: a closure by reference, as
+ * the last arguments. NULL: another one.
+ */
+static const char *behind_captured(const struct managed_text *t, char closer)
+{
+	static const char closure[] = "<>c__DisplayClass";
+	const char *p = t->p;
+
+	while (p < t->end && *p != ',' && *p != closer)
+		p = memchr("<[(", *p, 3) ? managed_type_skip_brackets(p, t->end) : p + 1;
+	return p > t->p && p[-1] == '&' && memmem(t->p, (size_t)(p - t->p), closure, strlen(closure)) ? p : NULL;
 }
 
 void managed_types_put(struct managed_text *t, char closer, struct outbuf *out, int depth)
 {
-	while (t->p < t->end && *t->p != closer) {
-		const char *before = t->p;
+	bool comma = false;
 
+	while (t->p < t->end && *t->p != closer) {
+		const char *behind = behind_captured(t, closer), *before = t->p;
+
+		if (behind) {
+			t->p = behind + (behind < t->end && *behind == ',');
+			continue;
+		}
+		if (comma)
+			outbuf_char(out, ',');
 		managed_type_put(t, out, depth);
-		if (t->p < t->end && *t->p != closer && (*t->p == ',' || t->p == before))
-			outbuf_char(out, *t->p++);
-		else if (t->p < t->end && *t->p == ' ')
-			outbuf_char(out, ' '); /* two words that we know nothing of */
+		comma = t->p < t->end && *t->p == ',' && *t->p != closer;
+		if (comma)
+			t->p++;
+		else if (t->p < t->end && *t->p != closer && (t->p == before || *t->p == ' '))
+			outbuf_char(out, t->p == before ? *t->p++ : ' '); /* two words that we know nothing of */
 	}
 }
