@@ -73,11 +73,11 @@ static uint32_t jit_name_len(const char *name, uint32_t len)
 	return len;
 }
 
-int jit_methods_add(struct jit_methods *m, const struct jit_method *method)
+/* name belongs to m already, or is NULL: it is copied. */
+static int jit_layer_add(struct jit_methods *m, const struct jit_method *method, const char *name)
 {
 	struct jit_method fresh = *method;
 	struct jit_layer *l;
-	char *name;
 
 	if ((unsigned int)method->source >= SYMBOL_SOURCES || method->source == SYMBOL_NONE || !method->bytes ||
 	    method->bytes > UINT64_MAX - method->start || method->until_ns <= method->from_ns)
@@ -86,7 +86,8 @@ int jit_methods_add(struct jit_methods *m, const struct jit_method *method)
 	if (l->methods.len >= JIT_METHODS_MAX)
 		return -E2BIG;
 	fresh.len = jit_name_len(method->name, method->len);
-	name = arena_strndup(&m->names, method->name, fresh.len);
+	if (!name)
+		name = arena_strndup(&m->names, method->name, fresh.len);
 	if (!name)
 		return -ENOMEM;
 	fresh.name = name;
@@ -96,6 +97,11 @@ int jit_methods_add(struct jit_methods *m, const struct jit_method *method)
 	if (vec_push(&l->methods, fresh))
 		return -ENOMEM;
 	return l->by_start ? hashmap_put(&l->open, fresh.start, (uint32_t)l->methods.len - 1) : 0;
+}
+
+int jit_methods_add(struct jit_methods *m, const struct jit_method *method)
+{
+	return jit_layer_add(m, method, NULL);
 }
 
 /* Makes what finds methods by their start: most layers never ask. */
@@ -126,6 +132,17 @@ int jit_methods_end(struct jit_methods *m, enum symbol_source source, uint64_t s
 		return -ENOENT;
 	jit_method_end(&l->methods.v[*place], time_ns);
 	return 0;
+}
+
+int jit_methods_move(struct jit_methods *m, enum symbol_source source, uint32_t id, uint64_t start, uint64_t time_ns)
+{
+	struct jit_method *old = &m->layers[source].methods.v[id], moved = *old;
+
+	moved.start = start;
+	moved.from_ns = moved.sure_ns = time_ns;
+	moved.until_ns = UINT64_MAX;
+	jit_method_end(old, time_ns);
+	return jit_layer_add(m, &moved, moved.name);
 }
 
 void jit_methods_end_all(struct jit_methods *m, uint64_t time_ns)
@@ -431,6 +448,11 @@ void jit_methods_at(const struct jit_methods *m, enum symbol_source source, uint
 		a.until_ns = a.method->until_ns;
 	}
 	*ret_answer = a;
+}
+
+const struct jit_method *jit_methods_get(const struct jit_methods *m, enum symbol_source source, uint32_t id)
+{
+	return &m->layers[source].methods.v[id];
 }
 
 size_t jit_methods_count(const struct jit_methods *m, enum symbol_source source)

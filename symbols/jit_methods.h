@@ -55,6 +55,9 @@ int jit_methods_add(struct jit_methods *m, const struct jit_method *method);
 /* What was added last of that source at start, and has no end, holds until time_ns. 0; -ENOENT: there is no such. */
 int jit_methods_end(struct jit_methods *m, enum symbol_source source, uint64_t start, uint64_t time_ns);
 
+/* What was added as number id of its source holds until time_ns, and from then on at start. 0; as jit_methods_add. */
+int jit_methods_move(struct jit_methods *m, enum symbol_source source, uint32_t id, uint64_t start, uint64_t time_ns);
+
 /* All that has no end holds until time_ns: the process became another program. */
 void jit_methods_end_all(struct jit_methods *m, uint64_t time_ns);
 
@@ -64,13 +67,16 @@ int jit_methods_finish(struct jit_methods *m);
 /* What covers an address at a time. */
 struct jit_methods_answer {
 	const struct jit_method *method; /* NULL: nothing; borrowed */
-	uint32_t id; /* of the method in its layer */
+	uint32_t id; /* of the method in its layer, in the order of adding */
 	uint64_t from_ns, until_ns; /* [from, until): as long as this is the answer for the address */
 };
 
 /* Of one layer, after jit_methods_finish. O(log^2 n). */
 void jit_methods_at(const struct jit_methods *m, enum symbol_source source, uint64_t addr, uint64_t time_ns,
 		    struct jit_methods_answer *ret_answer);
+
+/* The method number id of a source. */
+const struct jit_method *jit_methods_get(const struct jit_methods *m, enum symbol_source source, uint32_t id);
 
 /* How many methods a layer has, and how many of them later ones left no time. */
 size_t jit_methods_count(const struct jit_methods *m, enum symbol_source source);

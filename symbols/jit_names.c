@@ -1,0 +1,421 @@
+#include "symbols/jit_names.h"
+
+#include "base/hash.h"
+#include "base/hashmap.h"
+#include "base/outbuf.h"
+#include "base/vec.h"
+#include "symbols/managed_name.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The sources that can answer, best first; the perf map of now comes after them. */
+#define NAMES_LAYERS 4
+#define NAMES_PERFMAP NAMES_LAYERS
+#define NAMES_SOURCES (NAMES_LAYERS + 1)
+
+static const enum symbol_source names_layers[NAMES_LAYERS] = {SYMBOL_JITDUMP, SYMBOL_RUNDOWN, SYMBOL_MEMORY, SYMBOL_PERFMAP};
+
+/* What one source says of an address at a time. */
+struct names_voice {
+	const char *name; /* NULL: nothing */
+	uint32_t len;
+	uint32_t id; /* in the source; UINT32_MAX: nothing */
+	enum symbol_source source;
+	uint64_t start, end;
+	bool doubt;
+};
+
+/* What all of them say, and how long. */
+struct names_choir {
+	struct names_voice voices[NAMES_SOURCES];
+	uint64_t from_ns, until_ns;
+};
+
+/* By what an answer is known again. */
+struct names_key {
+	uint32_t ids[NAMES_SOURCES];
+	uint32_t doubt;
+	uint64_t from_ns, until_ns;
+};
+
+struct names_answer {
+	struct names_key key;
+	const char *name;
+	uint32_t len;
+	enum symbol_source source;
+	uint64_t start, end;
+};
+
+/* What grows while it is asked. */
+struct names_answers {
+	VEC(struct names_answer) v;
+	struct hashmap by_key; /* probed on by key + 1 */
+	struct jit_names_stats stats;
+};
+
+struct names {
+	struct symbol_provider provider;
+	struct jit_methods *methods;
+	struct jitdump *jitdump;
+	struct symbol_provider *perfmap;
+	bool untimed;
+	uint8_t order[NAMES_SOURCES]; /* of the voices, best first */
+	struct names_answers *answers;
+};
+
+static const struct symbol_provider_ops names_ops;
+
+/* Names */
+
+/* A part in brackets that is type arguments or a tier follows what it is of; "[assembly]" follows a blank, "[]" is an array. */
+static bool names_is_argument(const char *text, size_t len, size_t i)
+{
+	return text[i] == '[' && i && text[i - 1] != ' ' && i + 1 < len && text[i + 1] != ']' && text[i + 1] != ',';
+}
+
+/* Behind the bracket that closes the one at i. */
+static size_t names_behind(const char *text, size_t len, size_t i, char open, char close)
+{
+	size_t depth = 0;
+
+	for (; i < len; i++) {
+		depth += text[i] == open;
+		if (text[i] == close && !--depth)
+			return i + 1;
+	}
+	return len;
+}
+
+/* Whether two texts are equal without type arguments and tiers. */
+static bool names_equal(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	size_t i = 0, k = 0;
+
+	for (;;) {
+		while (i < a_len && names_is_argument(a, a_len, i))
+			i = names_behind(a, a_len, i, '[', ']');
+		while (k < b_len && names_is_argument(b, b_len, k))
+			k = names_behind(b, b_len, k, '[', ']');
+		if (i == a_len || k == b_len)
+			return i == a_len && k == b_len;
+		if (a[i++] != b[k++])
+			return false;
+	}
+}
+
+/* The full form without what is between < and >. */
+static void names_full(const char *text, size_t len, struct outbuf *out)
+{
+	struct outbuf full = outbuf_to(-1);
+
+	managed_name_full(text, len, &full, NULL, NULL);
+	for (size_t i = 0; i < full.len;) {
+		if (full.data[i] == '<') {
+			i = names_behind(full.data, full.len, i, '<', '>');
+			continue;
+		}
+		outbuf_char(out, full.data[i++]);
+	}
+	if (full.error && !out->error)
+		out->error = full.error;
+	outbuf_close(&full);
+}
+
+static bool names_is_stub(const char *text, size_t len)
+{
+	return len > 5 && !memcmp(text, "stub ", 5);
+}
+
+bool jit_names_agree(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	struct outbuf x = outbuf_to(-1), y = outbuf_to(-1);
+	bool equal;
+
+	if (names_is_stub(a, a_len) || names_is_stub(b, b_len))
+		return names_is_stub(a, a_len) && names_is_stub(b, b_len);
+	if (names_equal(a, a_len, b, b_len))
+		return true;
+	names_full(a, a_len, &x);
+	names_full(b, b_len, &y);
+	equal = !x.error && !y.error && x.len == y.len && (!x.len || !memcmp(x.data, y.data, x.len));
+	outbuf_close(&x);
+	outbuf_close(&y);
+	return equal;
+}
+
+/* How much a name says: whether it has type arguments, and a tier. */
+static unsigned int names_worth(const char *text, size_t len)
+{
+	unsigned int worth = 0;
+
+	for (size_t i = 0; i < len; i++)
+		if (names_is_argument(text, len, i)) {
+			size_t behind = names_behind(text, len, i, '[', ']');
+
+			worth |= behind == len ? 1 : 2;
+			i = behind - 1;
+		}
+	return worth;
+}
+
+/* Asking */
+
+static void names_narrow(struct names_choir *c, uint64_t from_ns, uint64_t until_ns)
+{
+	if (from_ns > c->from_ns)
+		c->from_ns = from_ns;
+	if (until_ns < c->until_ns)
+		c->until_ns = until_ns;
+}
+
+static void names_hear_layer(const struct names *n, int layer, uint64_t addr, uint64_t time_ns, struct names_choir *c)
+{
+	struct names_voice *v = &c->voices[layer];
+	struct jit_methods_answer a;
+	const struct jit_method *m;
+
+	jit_methods_at(n->methods, names_layers[layer], addr, time_ns, &a);
+	names_narrow(c, a.from_ns, a.until_ns);
+	m = a.method;
+	if (!m)
+		return;
+	*v = (struct names_voice){m->name, m->len, a.id, m->source, m->start, m->start + m->bytes, time_ns >= m->doubt_ns};
+	if (m->doubt_ns != UINT64_MAX)
+		names_narrow(c, v->doubt ? m->doubt_ns : 0, v->doubt ? UINT64_MAX : m->doubt_ns);
+}
+
+static void names_hear_perfmap(const struct names *n, uint64_t addr, uint64_t time_ns, struct names_choir *c)
+{
+	struct symbol s;
+
+	if (n->perfmap && !symbol_provider_find(n->perfmap, addr, time_ns, &s))
+		c->voices[NAMES_PERFMAP] =
+			(struct names_voice){s.name, s.name_len, s.piece, s.source, s.base, s.end, false};
+}
+
+/* The best voice, or NULL. */
+static const struct names_voice *names_hear(const struct names *n, uint64_t addr, uint64_t time_ns, struct names_choir *c)
+{
+	*c = (struct names_choir){.until_ns = UINT64_MAX};
+	if (n->untimed)
+		time_ns = UINT64_MAX - 1;
+	for (int i = 0; i < NAMES_SOURCES; i++)
+		c->voices[i].id = UINT32_MAX;
+	for (int i = 0; i < NAMES_LAYERS && n->methods; i++)
+		names_hear_layer(n, i, addr, time_ns, c);
+	names_hear_perfmap(n, addr, time_ns, c);
+	if (n->untimed)
+		c->from_ns = 0;
+	for (int i = 0; i < NAMES_SOURCES; i++)
+		if (c->voices[n->order[i]].name)
+			return &c->voices[n->order[i]];
+	return NULL;
+}
+
+/* Makes an answer of what was heard: completes the name and counts who disagrees. */
+static struct names_answer names_decide(const struct names *n, const struct names_choir *c, const struct names_voice *best,
+					struct jit_names_stats *stats)
+{
+	struct names_answer a = {.name = best->name, .len = best->len, .source = best->source, .start = best->start,
+				 .end = best->end};
+	bool contradicted = false, by_perfmap = false, doubt = false, completed = false;
+
+	for (int i = 0; i < NAMES_SOURCES; i++) {
+		const struct names_voice *v = &c->voices[n->order[i]];
+
+		doubt |= v->doubt;
+		if (!v->name || v == best)
+			continue;
+		if (!jit_names_agree(best->name, best->len, v->name, v->len)) {
+			*(n->order[i] == NAMES_PERFMAP ? &by_perfmap : &contradicted) = true;
+		} else if (v->start == best->start && names_worth(v->name, v->len) > names_worth(a.name, a.len)) {
+			a.name = v->name;
+			a.len = v->len;
+			completed = true;
+		}
+	}
+	stats->answers++;
+	stats->contradictions += contradicted;
+	stats->perfmap_contradictions += by_perfmap && !contradicted;
+	stats->doubts += doubt;
+	stats->completed += completed;
+	return a;
+}
+
+/* The number of the answer for an address at a time. 0, -ENOENT, -ENOMEM. */
+static int names_ask(const struct names *n, uint64_t addr, uint64_t time_ns, uint32_t *ret_piece)
+{
+	struct names_answers *answers = n->answers;
+	struct names_answer fresh;
+	struct names_choir choir;
+	struct names_key key = {0};
+	const struct names_voice *best = names_hear(n, addr, time_ns, &choir);
+	const uint32_t *place;
+	uint64_t hash;
+
+	if (!best)
+		return -ENOENT;
+	for (int i = 0; i < NAMES_SOURCES; i++) {
+		key.ids[i] = choir.voices[i].id;
+		key.doubt |= (uint32_t)choir.voices[i].doubt << i;
+	}
+	key.from_ns = choir.from_ns;
+	key.until_ns = choir.until_ns;
+	hash = hash_bytes(&key, sizeof(key));
+	for (; (place = hashmap_get(&answers->by_key, hash)); hash++)
+		if (!memcmp(&answers->v.v[*place].key, &key, sizeof(key))) {
+			*ret_piece = *place;
+			return 0;
+		}
+	if (answers->v.len >= SYMBOL_NO_PIECE || vec_reserve(&answers->v, 1) ||
+	    hashmap_put(&answers->by_key, hash, (uint32_t)answers->v.len))
+		return -ENOMEM;
+	fresh = names_decide(n, &choir, best, &answers->stats);
+	fresh.key = key;
+	*ret_piece = (uint32_t)answers->v.len;
+	answers->v.v[answers->v.len++] = fresh;
+	return 0;
+}
+
+static int names_find(struct symbol_provider *p, uint64_t addr, uint64_t time_ns, struct symbol *ret_symbol)
+{
+	const struct names *n = (const struct names *)p;
+	const struct names_answer *a;
+	uint32_t piece;
+	int r = names_ask(n, addr, time_ns, &piece);
+
+	if (r)
+		return r;
+	a = &n->answers->v.v[piece];
+	*ret_symbol = (struct symbol){
+		.name = a->name,
+		.name_len = a->len,
+		.source = a->source,
+		.start = a->start,
+		.end = a->end,
+		.base = a->start,
+		.piece = piece,
+		.from_ns = a->key.from_ns,
+		.until_ns = a->key.until_ns,
+	};
+	return 0;
+}
+
+static uint32_t names_piece(const struct symbol_provider *p, uint64_t addr, uint64_t time_ns)
+{
+	uint32_t piece;
+
+	return names_ask((const struct names *)p, addr, time_ns, &piece) ? SYMBOL_NO_PIECE : piece;
+}
+
+static void names_free(struct symbol_provider *p)
+{
+	struct names *n = (struct names *)p;
+
+	jit_methods_free(n->methods);
+	jitdump_free(n->jitdump);
+	symbol_provider_free(n->perfmap);
+	if (n->answers) {
+		vec_free(&n->answers->v);
+		hashmap_free(&n->answers->by_key);
+	}
+	free(n->answers);
+	free(n);
+}
+
+static const struct symbol_provider_ops names_ops = {
+	.name = "jit-names",
+	.timed = true,
+	.find = names_find,
+	.piece = names_piece,
+	.free = names_free,
+};
+
+/* Whether a source saw code made after the last record of the jitdump. */
+static bool names_know_later(const struct jit_methods *m, const struct jitdump_stats *jitdump)
+{
+	static const enum symbol_source sources[] = {SYMBOL_MEMORY, SYMBOL_RUNDOWN};
+	struct jit_methods_answer a;
+
+	for (size_t i = 0; i < sizeof(sources) / sizeof(*sources); i++)
+		for (size_t k = 0; k < jit_methods_count(m, sources[i]); k++) {
+			const struct jit_method *method = jit_methods_get(m, sources[i], (uint32_t)k);
+
+			if (method->from_ns <= jitdump->last_ns || names_is_stub(method->name, method->len))
+				continue;
+			jit_methods_at(m, SYMBOL_JITDUMP, method->start, method->sure_ns, &a);
+			if (!a.method || !jit_names_agree(a.method->name, a.method->len, method->name, method->len))
+				return true;
+		}
+	return false;
+}
+
+static bool names_is_early(const struct jit_names_sources *s)
+{
+	if (!s->methods || !jit_methods_count(s->methods, SYMBOL_JITDUMP))
+		return false;
+	return s->jitdump_stats.cut || (!s->jitdump_stats.untimed && names_know_later(s->methods, &s->jitdump_stats));
+}
+
+int jit_names_new(const struct jit_names_sources *sources, struct symbol_provider **ret_names)
+{
+	bool early = names_is_early(sources), last = early || sources->jitdump_stats.untimed;
+	struct names *n;
+	size_t known = 0, at = 0;
+
+	for (int i = 0; i < NAMES_LAYERS; i++)
+		known += sources->methods ? jit_methods_count(sources->methods, names_layers[i]) : 0;
+	if (!known) {
+		jit_methods_free(sources->methods);
+		jitdump_free(sources->jitdump);
+		*ret_names = sources->perfmap;
+		return 0;
+	}
+	n = calloc(1, sizeof(*n));
+	if (!n) {
+		jit_methods_free(sources->methods);
+		jitdump_free(sources->jitdump);
+		symbol_provider_free(sources->perfmap);
+		return -ENOMEM;
+	}
+	n->provider.ops = &names_ops;
+	n->methods = sources->methods;
+	n->jitdump = sources->jitdump;
+	n->perfmap = sources->perfmap;
+	n->untimed = sources->untimed;
+	for (uint8_t i = last ? 1 : 0; i < NAMES_SOURCES; i++)
+		n->order[at++] = i;
+	n->answers = calloc(1, sizeof(*n->answers));
+	if (!n->answers) {
+		names_free(&n->provider);
+		return -ENOMEM;
+	}
+	n->answers->stats.jitdump_early = early;
+	*ret_names = &n->provider;
+	return 0;
+}
+
+struct jit_names_stats jit_names_stats(const struct symbol_provider *names)
+{
+	if (names && names->ops == &names_ops)
+		return ((const struct names *)names)->answers->stats;
+	return (struct jit_names_stats){0};
+}
+
+int jit_names_line(const struct symbol_provider *names, uint64_t addr, uint64_t time_ns, struct jitdump_line *ret_line)
+{
+	const struct names *n = (const struct names *)names;
+	const struct names_voice *best;
+	struct jit_methods_answer a;
+	struct names_choir choir;
+
+	if (!names || names->ops != &names_ops || !n->jitdump)
+		return -ENOENT;
+	best = names_hear(n, addr, time_ns, &choir);
+	if (!best || !choir.voices[0].name || choir.voices[0].start != best->start)
+		return -ENOENT;
+	jit_methods_at(n->methods, SYMBOL_JITDUMP, addr, n->untimed ? UINT64_MAX - 1 : time_ns, &a);
+	return jitdump_line(n->jitdump, &a, addr, ret_line);
+}
