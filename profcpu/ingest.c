@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* What one event of the file became in the profile. */
 struct ingest_event {
@@ -253,6 +254,8 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 	int r = perfdata_open(fd, &in.data, &result.error);
 
 	symbols.keep_answers = options->write_store_dir_fd >= 0;
+	if (!r)
+		symbols.monotonic = perfdata_info(in.data)->has_clockid && perfdata_info(in.data)->clockid == CLOCK_MONOTONIC;
 	if (!r)
 		r = symbolizer_new(profile, &symbols, &in.symbols);
 	if (!r)

@@ -113,6 +113,12 @@ static void report_audit(const struct symbolizer_audit *a, struct outbuf *out)
 	if (!managed[FRAME_IS_NAMED] && managed[FRAME_IS_PLACED] + managed[FRAME_IS_UNKNOWN])
 		outbuf_str(out, "          no perf map that could be read names the JIT-compiled code: the service writes one with "
 				"DOTNET_PerfMapEnabled=1\n");
+	if (a->jitdumps_early)
+		outbuf_printf(out, "          %llu jitdump%s stopped while the process went on (.NET 10 is known for it): the perf map comes before it\n",
+			      (unsigned long long)a->jitdumps_early, a->jitdumps_early > 1 ? "s" : "");
+	if (a->jit_contradictions)
+		outbuf_printf(out, "          %llu JIT-compiled functions have two names: that of the source that knows times was taken\n",
+			      (unsigned long long)a->jit_contradictions);
 	if (a->kallsyms_hidden)
 		outbuf_str(out, "          kernel names are hidden here: CAP_SYSLOG or `sysctl kernel.kptr_restrict=0` "
 				"shows them\n");

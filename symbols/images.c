@@ -4,8 +4,9 @@
 #include "base/hash.h"
 #include "symbols/bundle.h"
 #include "symbols/function_bounds.h"
+#include "symbols/jit_sources.h"
+#include "symbols/jitdump.h"
 #include "symbols/kallsyms.h"
-#include "symbols/perfmap.h"
 #include "symbols/r2r_image.h"
 
 #include <elf.h>
@@ -22,7 +23,6 @@
 #include <unistd.h>
 
 #define IMAGES_VDSO_BYTES_MAX ((size_t)256 << 10)
-#define IMAGES_LATER_S 2 /* by which clocks may be apart */
 
 /* Where an image with precompiled code looks for other assemblies. */
 struct images_beside {
@@ -59,8 +59,9 @@ struct images {
 	struct kernel_map *kernel;
 	struct opener *opener;
 	VEC(struct images_source) sources; /* by image id; may be shorter than answers->images */
-	VEC(struct symbol_provider *) perfmaps; /* NULL: the process has none */
-	struct hashmap perfmap_ids; /* pid -> index into perfmaps */
+	struct jit_sources *jit;
+	uint64_t began_ns; /* of the first question; later ones are of later times */
+	bool began;
 	struct hashmap header_ids; /* path text id -> index into ids */
 	VEC(struct images_header_id) ids;
 	struct images_stats stats;
@@ -68,6 +69,8 @@ struct images {
 	struct hashmap jit_ids; /* image and piece -> symbol of answers + 1: many images can share a perf map */
 	struct hashmap bounds_ids; /* image and function without a name -> symbol of answers */
 };
+
+static jit_sources_open_fn images_open_marker;
 
 int images_new(struct answers *answers, struct kernel_map *kernel, struct opener *opener,
 	       const struct images_options *options, struct images **ret_images)
@@ -80,8 +83,13 @@ int images_new(struct answers *answers, struct kernel_map *kernel, struct opener
 	im->kernel = kernel;
 	im->opener = opener;
 	im->options = *options;
-	*ret_images = im;
-	return 0;
+	int r = jit_sources_new(&options->jit, opener, images_open_marker, im, &im->jit);
+
+	if (r)
+		images_free(im);
+	else
+		*ret_images = im;
+	return r;
 }
 
 void images_free(struct images *im)
@@ -96,11 +104,8 @@ void images_free(struct images *im)
 		vec_free(&im->sources.v[i].pieces.symbols);
 		vec_free(&im->sources.v[i].precompiled_pieces.symbols);
 	}
-	for (size_t i = 0; i < im->perfmaps.len; i++)
-		symbol_provider_free(im->perfmaps.v[i]);
+	jit_sources_free(im->jit);
 	vec_free(&im->sources);
-	vec_free(&im->perfmaps);
-	hashmap_free(&im->perfmap_ids);
 	vec_free(&im->ids);
 	hashmap_free(&im->header_ids);
 	hashmap_free(&im->jit_ids);
@@ -110,7 +115,10 @@ void images_free(struct images *im)
 
 struct images_stats images_stats(const struct images *im)
 {
-	return im->stats;
+	struct images_stats stats = im->stats;
+
+	stats.jit = jit_sources_stats(im->jit);
+	return stats;
 }
 
 static struct image_build_id images_build_id_of(const struct perfdata_build_id *id)
@@ -147,11 +155,16 @@ static bool images_is_anonymous(const struct perfdata_mmap *m)
 	       images_starts(m->filename, "/SYSV") || !strcmp(m->filename, "[heap]") || (m->flags & MAP_HUGETLB);
 }
 
+static bool images_is_executable(const struct perfdata_record *record)
+{
+	return record->type == PERF_RECORD_MMAP ? !(record->misc & PERF_RECORD_MISC_MMAP_DATA)
+						: !!(record->mmap.prot & PROT_EXEC);
+}
+
 static enum answers_kind images_kind(const struct perfdata_record *record, bool *ret_anonymous)
 {
 	const char *name = record->mmap.filename;
-	bool executable = record->type == PERF_RECORD_MMAP ? !(record->misc & PERF_RECORD_MISC_MMAP_DATA)
-							   : !!(record->mmap.prot & PROT_EXEC);
+	bool executable = images_is_executable(record);
 
 	*ret_anonymous = images_is_anonymous(&record->mmap);
 	if (*ret_anonymous)
@@ -191,6 +204,7 @@ int images_of_record(struct images *im, const struct perfdata_record *record, ui
 	enum answers_kind kind = images_kind(record, ret_anonymous);
 	struct answers_image key = {.kind = (uint8_t)kind};
 	const uint32_t *header;
+	uint32_t jitdump_pid;
 	int r = intern_str(&im->answers->texts, m->filename, &key.path);
 
 	if (r)
@@ -215,12 +229,14 @@ int images_of_record(struct images *im, const struct perfdata_record *record, ui
 		r = images_reach(im, *ret_image);
 	if (r)
 		return r;
+	if (kind == ANSWERS_FILE && images_is_executable(record) && jitdump_is_name(m->filename, &jitdump_pid))
+		r = jit_sources_marker(im->jit, record->pid, jitdump_pid, *ret_image);
 	if (!im->sources.v[*ret_image].end) {
 		im->sources.v[*ret_image].pid = record->pid;
 		im->sources.v[*ret_image].start = m->addr;
 		im->sources.v[*ret_image].end = m->addr + m->len;
 	}
-	return 0;
+	return r;
 }
 
 /* Whether an open file is the one that was mapped. 0; -ESTALE: it is not; -ENOMEM. */
@@ -335,6 +351,15 @@ static void images_prefer_perf_cache(const struct answers_image *key, int *fd)
 	*fd = TAKE_FD(cached);
 }
 
+/* jit_sources_open_fn: the jitdump that a process has mapped, if it is still the same file. */
+static int images_open_marker(void *ctx, uint32_t image, int *ret_fd)
+{
+	struct images *im = ctx;
+	const struct answers_image *key = &im->answers->images.v[image];
+
+	return images_find_file(im, key, &im->sources.v[image], intern_text(&im->answers->texts, key->path), ret_fd);
+}
+
 /* A file that belongs to an image's process, in its root or in ours. */
 static int images_open_regular(const struct images *im, const struct images_source *s, const char *path, int *ret_fd)
 {
@@ -434,80 +459,6 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 	return 0;
 }
 
-/* The perf map of a process that has ended and that nobody held: where one with our root and PIDs would have written it, as
- * perf looks for it. */
-static int images_open_left_perfmap(int32_t pid, int *ret_fd)
-{
-	AUTO_CLOSE int fd = -1;
-	struct stat st;
-	char path[32];
-
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size > PERFMAP_BYTES_MAX)
-		return -EACCES;
-	*ret_fd = TAKE_FD(fd);
-	return 0;
-}
-
-/* Whether a process has its PID since after the recording, so that what it wrote is of another program. */
-static bool images_is_later(const struct images *im, int32_t pid)
-{
-	struct opener_process process;
-	struct timespec real, boot;
-	long ticks_hz = sysconf(_SC_CLK_TCK);
-	int root;
-
-	if (!im->opener || !im->options.recorded_until_ns || ticks_hz <= 0 || opener_root(im->opener, pid, &root) == -ESRCH ||
-	    opener_process(im->opener, pid, &process) || clock_gettime(CLOCK_REALTIME, &real) ||
-	    clock_gettime(CLOCK_BOOTTIME, &boot))
-		return false;
-	double up = (double)boot.tv_sec - (double)process.start_ticks / (double)ticks_hz;
-
-	return (double)real.tv_sec - up > (double)im->options.recorded_until_ns / 1e9 + IMAGES_LATER_S;
-}
-
-static int images_open_perfmap(const struct images *im, int32_t pid, int *ret_fd)
-{
-	if (images_is_later(im, pid))
-		return -ESTALE;
-	int r = im->opener ? opener_perfmap(im->opener, pid, PERFMAP_BYTES_MAX, ret_fd) : -ESRCH;
-
-	return r == -ESRCH ? images_open_left_perfmap(pid, ret_fd) : r;
-}
-
-/* The perf map of a process, loaded when it is asked for the first time; *ret_map NULL: it has none. */
-static int images_perfmap(struct images *im, int32_t pid, struct symbol_provider **ret_map)
-{
-	const uint32_t *known = hashmap_get(&im->perfmap_ids, (uint32_t)pid);
-	struct perfmap_stats stats = {0};
-	struct symbol_provider *map = NULL;
-	struct parse_error err;
-	AUTO_CLOSE int fd = -1;
-	int r;
-
-	if (known) {
-		*ret_map = im->perfmaps.v[*known];
-		return 0;
-	}
-	r = images_open_perfmap(im, pid, &fd);
-	if (!r) {
-		r = perfmap_load(fd, &map, &stats, &err);
-		im->stats.perfmaps += !r;
-		im->stats.perfmap_bad_lines += stats.bad_lines;
-	}
-	if (r == -ENOMEM)
-		return r;
-	if (vec_push(&im->perfmaps, map)) {
-		symbol_provider_free(map);
-		return -ENOMEM;
-	}
-	*ret_map = map;
-	return hashmap_put(&im->perfmap_ids, (uint32_t)pid, (uint32_t)im->perfmaps.len - 1);
-}
-
 /* The vdso that the running kernel maps into every process, ours among them. */
 static int images_open_vdso(struct images *im, const struct answers_image *key, struct images_source *s)
 {
@@ -584,7 +535,7 @@ static int images_provider(struct images *im, uint32_t image, uint64_t addr, str
 		asked.symbols = im->kernel->live == KERNEL_MAP_NAMED ? im->kernel->kallsyms : NULL;
 		asked.addr = addr + im->kernel->delta;
 	} else if (key->kind == ANSWERS_JIT) {
-		r = images_perfmap(im, key->pid, &asked.symbols);
+		r = jit_sources_provider(im->jit, key->pid, &asked.symbols);
 	} else {
 		r = images_open(im, image);
 		source = &im->sources.v[image];
@@ -657,7 +608,8 @@ static int images_ask_provider(struct images *im, uint32_t image, uint64_t addr,
 	found.start = s.base - asked->addr + addr;
 	found.end = s.end - asked->addr + addr;
 	found.source = (uint32_t)s.source;
-	found.from_ns = s.from_ns;
+	/* Nobody asks for a time before the first: what held then may be kept as if it always had. */
+	found.from_ns = s.from_ns <= im->began_ns ? 0 : s.from_ns;
 	found.until_ns = s.until_ns;
 	r = intern_put(&im->answers->texts, s.name, s.name_len, &found.name);
 	if (!r && s.source == SYMBOL_KALLSYMS)
@@ -714,12 +666,23 @@ static int images_ask_anew(struct images *im, uint32_t image, uint64_t addr, uin
 	return r;
 }
 
+bool images_is_captured(const struct images *im, uint32_t image)
+{
+	return jit_sources_captured(im->jit, im->answers->images.v[image].pid);
+}
+
 int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol,
 	       bool *ret_timed)
 {
 	uint32_t symbol = ANSWERS_NONE;
 	bool can_be_timed = false, timed;
-	int r = images_ask_anew(im, image, addr, time_ns, &symbol, &can_be_timed);
+	int r;
+
+	if (!im->began) {
+		im->began = true;
+		im->began_ns = time_ns;
+	}
+	r = images_ask_anew(im, image, addr, time_ns, &symbol, &can_be_timed);
 
 	if (r != -ENOMEM)
 		r = 0;

@@ -8,6 +8,7 @@
 #include "container/opener.h"
 #include "recording/perfdata.h"
 #include "symbols/answers.h"
+#include "symbols/jit_sources.h"
 #include "symbols/kernel_map.h"
 
 #include <stdbool.h>
@@ -22,13 +23,12 @@ struct images_stats {
 	uint64_t opened;
 	uint64_t missing; /* not there or not readable; files of other formats, such as .NET's, are neither */
 	uint64_t replaced; /* the file there now is another one than was mapped */
-	uint64_t perfmaps;
-	uint64_t perfmap_bad_lines;
+	struct jit_sources_stats jit;
 };
 
 struct images_options {
 	bool keep_answers; /* each answer is put into answers, for a store */
-	uint64_t recorded_until_ns; /* struct symbolizer_options */
+	struct jit_sources_options jit;
 	bool no_bounds; /* functions without a name are not asked for */
 };
 
@@ -51,6 +51,9 @@ int images_of_record(struct images *im, const struct perfdata_record *record, ui
  */
 int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol,
 	       bool *ret_timed);
+
+/* Whether the recording itself has something of the code of a JIT image's process. */
+bool images_is_captured(const struct images *im, uint32_t image);
 
 struct images_stats images_stats(const struct images *im);
 

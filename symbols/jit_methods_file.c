@@ -321,6 +321,15 @@ int jit_methods_read(int dir_fd, pid_t pid, struct jit_methods *m, struct jit_me
 	return jit_methods_parse(text, len, m, ret_file, err);
 }
 
+bool jit_methods_has_file(int dir_fd, pid_t pid)
+{
+	char name[JIT_FILE_NAME_BYTES];
+	struct stat st;
+
+	jit_file_name(pid, name);
+	return !fstatat(dir_fd, name, &st, 0) && S_ISREG(st.st_mode);
+}
+
 /* The PID of a name of such a file, or 0. */
 static pid_t jit_file_pid(const char *name)
 {

@@ -68,6 +68,9 @@ int jit_methods_read(int dir_fd, pid_t pid, struct jit_methods *m, struct jit_me
 int jit_methods_parse(char *text, size_t len, struct jit_methods *m, struct jit_methods_file *ret_file,
 		      struct parse_error *err);
 
+/* Whether there is a file of a process. */
+bool jit_methods_has_file(int dir_fd, pid_t pid);
+
 /* Calls fn for each such file in a recording's symbols/, until it gives non-zero, which is returned. 0 or -errno. */
 int jit_methods_each_file(int dir_fd, int (*fn)(void *ctx, int dir_fd, const char *name, pid_t pid), void *ctx);
 

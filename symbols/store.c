@@ -99,6 +99,13 @@ static void store_put_unread(struct outbuf *out, const struct answers *a)
 	}
 }
 
+/* What is nothing is not said. */
+static void store_put_note(struct outbuf *out, const char *key, uint64_t value)
+{
+	if (value)
+		outbuf_printf(out, "note %s %llx\n", key, (unsigned long long)value);
+}
+
 int store_print(const struct answers *a, const struct store_notes *notes, int fd)
 {
 	AUTO_FREE struct answers_entry *sorted = malloc((a->entries.len + 1) * sizeof(*sorted));
@@ -114,6 +121,9 @@ int store_print(const struct answers *a, const struct store_notes *notes, int fd
 	outbuf_printf(&out, "note perfmap_bad_lines %llx\n", (unsigned long long)notes->perfmap_bad_lines);
 	outbuf_printf(&out, "note images_missing %llx\n", (unsigned long long)notes->images_missing);
 	outbuf_printf(&out, "note images_replaced %llx\n", (unsigned long long)notes->images_replaced);
+	store_put_note(&out, "jit_contradictions", notes->jit_contradictions);
+	store_put_note(&out, "jit_doubts", notes->jit_doubts);
+	store_put_note(&out, "jitdumps_early", notes->jitdumps_early);
 	store_put_entries(&out, a, sorted, a->entries.len);
 	store_put_unread(&out, a);
 	outbuf_printf(&out, "end %llx\n", (unsigned long long)a->entries.len);
@@ -284,6 +294,12 @@ static int store_note(struct store_parser *s, char *p)
 		return store_text_hex(&p, &s->notes.images_missing);
 	else if (!strcmp(key, "images_replaced"))
 		return store_text_hex(&p, &s->notes.images_replaced);
+	else if (!strcmp(key, "jit_contradictions"))
+		return store_text_hex(&p, &s->notes.jit_contradictions);
+	else if (!strcmp(key, "jit_doubts"))
+		return store_text_hex(&p, &s->notes.jit_doubts);
+	else if (!strcmp(key, "jitdumps_early"))
+		return store_text_hex(&p, &s->notes.jitdumps_early);
 	return 0;
 }
 

@@ -5,7 +5,7 @@
  * Text, one record a line, fields separated by one blank; numbers are lower-case hexadecimal unless said otherwise; bytes
  * below 0x20, 0x7f and backslash in names are written \xHH. Names end their line and may hold blanks.
  *   profcpu-symbols 1                                 format
- *   note KEY VALUE                                    kallsyms hidden, perfmap_bad_lines N
+ *   note KEY VALUE                                    kallsyms hidden, perfmap_bad_lines N and others
  *   image KIND BUILD-ID MAJ MIN INO GENERATION PID PATH   "-" without a build id; PID is decimal; the records below are of it
  *   symbol START LENGTH SOURCE MODULE NAME            "-" without a module; SOURCE bounds: NAME is a vaddr
  *   during FROM UNTIL                                 times in ns in which the symbol above holds; without it: always
@@ -33,6 +33,7 @@ struct store_notes {
 	bool kallsyms_hidden;
 	uint64_t perfmap_bad_lines;
 	uint64_t images_missing, images_replaced;
+	uint64_t jit_contradictions, jit_doubts, jitdumps_early; /* struct symbolizer_audit */
 };
 
 /* Writes the text to fd. 0, -ENOMEM, -errno. */

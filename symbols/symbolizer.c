@@ -68,6 +68,16 @@ static int symbolizer_read_store(struct symbolizer *s)
 
 static callchains_frame_fn symbolizer_frame;
 
+static struct jit_sources_options symbolizer_jit_options(const struct symbolizer *s)
+{
+	return (struct jit_sources_options){
+		.capture_dir_fd = s->options.store_dir_fd,
+		.recorded_until_ns = s->options.recorded_until_ns,
+		.live = !s->options.offline && (!s->has_store || s->options.recorded_here),
+		.untimed = !s->options.monotonic,
+	};
+}
+
 static int symbolizer_init(struct symbolizer *s)
 {
 	struct answers_image kernel = {.kind = ANSWERS_KERNEL};
@@ -94,7 +104,7 @@ static int symbolizer_init(struct symbolizer *s)
 			       s->options.offline || s->from_store ? NULL : s->options.opener,
 			       &(struct images_options){.keep_answers = s->options.keep_answers,
 							.no_bounds = s->options.perf_names_only,
-							.recorded_until_ns = s->options.recorded_until_ns},
+							.jit = symbolizer_jit_options(s)},
 			       &s->images);
 	return r;
 }
@@ -209,6 +219,9 @@ static bool symbolizer_may_look(const struct symbolizer *s, uint32_t image)
 {
 	const struct answers_image *i = &s->answers.images.v[image];
 
+	/* What the recording itself has of JIT-compiled code is no matter of the machine. */
+	if (i->kind == ANSWERS_JIT && images_is_captured(s->images, image))
+		return !s->has_store || i->wanted;
 	if (s->options.offline)
 		return false;
 	return !s->has_store || (i->wanted && (s->options.recorded_here || i->build_id.len));
@@ -518,9 +531,13 @@ static struct store_notes symbolizer_notes(const struct symbolizer *s)
 	struct store_notes notes = {
 		.kallsyms_hidden = s->kernel.live == KERNEL_MAP_NOT_TRIED ? s->notes.kallsyms_hidden :
 									    s->kernel.live == KERNEL_MAP_HIDDEN,
-		.perfmap_bad_lines = s->notes.perfmap_bad_lines + stats.perfmap_bad_lines,
+		.perfmap_bad_lines = s->notes.perfmap_bad_lines + stats.jit.perfmap_bad_lines,
 		.images_missing = stats.missing,
 		.images_replaced = stats.replaced,
+		.jit_contradictions = s->notes.jit_contradictions + stats.jit.names.contradictions +
+				      stats.jit.names.perfmap_contradictions,
+		.jit_doubts = s->notes.jit_doubts + stats.jit.names.doubts,
+		.jitdumps_early = s->notes.jitdumps_early + stats.jit.jitdumps_early,
 	};
 
 	return s->from_store || s->options.offline ? s->notes : notes;
@@ -574,6 +591,9 @@ int symbolizer_audit(struct symbolizer *s, struct symbolizer_audit *ret_audit)
 		.perfmap_bad_lines = notes.perfmap_bad_lines,
 		.images_missing = notes.images_missing,
 		.images_replaced = notes.images_replaced,
+		.jit_contradictions = notes.jit_contradictions,
+		.jit_doubts = notes.jit_doubts,
+		.jitdumps_early = notes.jitdumps_early,
 	};
 	struct profile_group *groups;
 	size_t ngroups;

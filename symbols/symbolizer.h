@@ -23,6 +23,7 @@ struct symbolizer_options {
 	/* The door to this machine's processes; NULL: only files by path, in our own root. Borrowed. */
 	struct opener *opener;
 	uint64_t recorded_until_ns; /* CLOCK_REALTIME: who began after that is no process of the recording; 0: not known */
+	bool monotonic; /* times of records are CLOCK_MONOTONIC, which is that of runtimes too */
 	bool offline; /* never look at this machine's files and processes, only at the store */
 	bool raw_names; /* full names of managed methods as the runtime spells them */
 	bool mangled; /* full names of native functions mangled */
@@ -41,6 +42,9 @@ struct symbolizer_audit {
 	uint64_t perfmap_bad_lines;
 	uint64_t images_missing; /* images with samples whose file was not there or not readable */
 	uint64_t images_replaced; /* images with samples whose file is another one now, so that it was not used */
+	uint64_t jit_contradictions; /* sampled JIT-compiled functions that sources name differently at the time of a sample */
+	uint64_t jit_doubts; /* sampled ones that were replaced at a time that nobody knows better than between two looks */
+	uint64_t jitdumps_early; /* jitdumps that stopped while their process went on, and so were asked last */
 	bool kallsyms_hidden; /* kernel addresses are not readable here: what to do is in doctor */
 };
 

@@ -1,0 +1,305 @@
+#include "symbols/jit_sources.h"
+
+#include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "symbols/jit_methods_file.h"
+#include "symbols/perfmap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define JIT_LATER_S 2 /* by which clocks may be apart */
+#define JIT_MARKERS_MAX 4096 /* mapped jitdumps; more are not looked at */
+
+struct jit_process {
+	bool looked, captured; /* for a capture */
+	bool loaded;
+	struct symbol_provider *names;
+};
+
+struct jit_marker {
+	int32_t pid;
+	uint32_t file_pid, image;
+};
+
+struct jit_sources {
+	struct jit_sources_options options;
+	struct opener *opener;
+	jit_sources_open_fn *open_image;
+	void *ctx;
+	VEC(struct jit_process) processes;
+	struct hashmap by_pid; /* index into processes */
+	VEC(struct jit_marker) markers;
+	struct jit_sources_stats stats;
+};
+
+int jit_sources_new(const struct jit_sources_options *options, struct opener *opener, jit_sources_open_fn *open_image,
+		    void *ctx, struct jit_sources **ret_sources)
+{
+	struct jit_sources *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->options = *options;
+	s->opener = opener;
+	s->open_image = open_image;
+	s->ctx = ctx;
+	*ret_sources = s;
+	return 0;
+}
+
+void jit_sources_free(struct jit_sources *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->processes.len; i++)
+		symbol_provider_free(s->processes.v[i].names);
+	vec_free(&s->processes);
+	vec_free(&s->markers);
+	hashmap_free(&s->by_pid);
+	free(s);
+}
+
+int jit_sources_marker(struct jit_sources *s, int32_t pid, uint32_t file_pid, uint32_t image)
+{
+	for (size_t i = 0; i < s->markers.len; i++)
+		if (s->markers.v[i].pid == pid && s->markers.v[i].image == image)
+			return 0;
+	if (s->markers.len >= JIT_MARKERS_MAX)
+		return 0;
+	return vec_push(&s->markers, ((struct jit_marker){pid, file_pid, image}));
+}
+
+/* The perf map of a process that has ended and that nobody held: where one with our root and PIDs would have written it, as
+ * perf looks for it. */
+static int jit_open_left_perfmap(int32_t pid, int *ret_fd)
+{
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size > PERFMAP_BYTES_MAX)
+		return -EACCES;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+/* Whether a process has its PID since after the recording, so that what it wrote is of another program. */
+static bool jit_is_later(const struct jit_sources *s, int32_t pid)
+{
+	struct opener_process process;
+	struct timespec real, boot;
+	long ticks_hz = sysconf(_SC_CLK_TCK);
+	int root;
+
+	if (!s->opener || !s->options.recorded_until_ns || ticks_hz <= 0 || opener_root(s->opener, pid, &root) == -ESRCH ||
+	    opener_process(s->opener, pid, &process) || clock_gettime(CLOCK_REALTIME, &real) ||
+	    clock_gettime(CLOCK_BOOTTIME, &boot))
+		return false;
+	double up = (double)boot.tv_sec - (double)process.start_ticks / (double)ticks_hz;
+
+	return (double)real.tv_sec - up > (double)s->options.recorded_until_ns / 1e9 + JIT_LATER_S;
+}
+
+static int jit_open_perfmap(const struct jit_sources *s, int32_t pid, int *ret_fd)
+{
+	if (jit_is_later(s, pid))
+		return -ESTALE;
+	int r = s->opener ? opener_perfmap(s->opener, pid, PERFMAP_BYTES_MAX, ret_fd) : -ESRCH;
+
+	return r == -ESRCH ? jit_open_left_perfmap(pid, ret_fd) : r;
+}
+
+/* The perf map that a process has now; *ret_map NULL: none. 0 or -ENOMEM. */
+static int jit_load_perfmap(struct jit_sources *s, int32_t pid, struct symbol_provider **ret_map)
+{
+	struct perfmap_stats stats = {0};
+	struct parse_error err;
+	AUTO_CLOSE int fd = -1;
+	int r = jit_open_perfmap(s, pid, &fd);
+
+	*ret_map = NULL;
+	if (!r) {
+		r = perfmap_load(fd, ret_map, &stats, &err);
+		s->stats.perfmaps += !r;
+		s->stats.perfmap_bad_lines += stats.bad_lines;
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Whether a jitdump whose name and header have this PID is of a process: of its PID here, or in its own namespace. */
+static bool jit_is_of(const struct jit_sources *s, int32_t pid, uint32_t file_pid, uint32_t header_pid, int32_t ns_pid)
+{
+	struct opener_process process;
+
+	if (header_pid != file_pid)
+		return false;
+	if (file_pid == (uint32_t)pid || (ns_pid > 0 && file_pid == (uint32_t)ns_pid))
+		return true;
+	/* Of one that has ended nobody knows its PID in its namespace. */
+	return !s->opener || opener_process(s->opener, pid, &process) || file_pid == (uint32_t)process.ns_pid;
+}
+
+/* Reads one jitdump. 0; -ENOENT: it is none of this process; -errno: it could not be read to its end. */
+static int jit_load_marked(struct jit_sources *s, const struct jit_marker *marker, int32_t ns_pid,
+			   struct jit_names_sources *names)
+{
+	struct jitdump_stats stats;
+	struct jitdump *dump = NULL;
+	AUTO_CLOSE int fd = -1;
+	int r = s->open_image(s->ctx, marker->image, &fd);
+
+	if (r)
+		return r;
+	r = jitdump_peek(fd, &stats);
+	if (!r && !jit_is_of(s, marker->pid, marker->file_pid, stats.pid, ns_pid))
+		r = -ENOENT;
+	if (r) {
+		s->stats.jitdumps_refused++;
+		return -ENOENT;
+	}
+	r = jitdump_load(fd, names->methods, &dump, &stats, NULL);
+	s->stats.jitdumps_refused += r && r != -ENOMEM;
+	if (r)
+		return r;
+	names->jitdump = dump;
+	names->jitdump_stats = stats;
+	s->stats.jitdumps++;
+	s->stats.jitdumps_untimed += stats.untimed;
+	s->stats.jitdump_bad += stats.bad;
+	return 0;
+}
+
+/* The jitdump that was mapped last. 0 or -ENOMEM. */
+static int jit_load_jitdump(struct jit_sources *s, int32_t pid, int32_t ns_pid, struct jit_names_sources *names)
+{
+	for (size_t i = s->markers.len; i-- > 0;) {
+		int r = s->markers.v[i].pid == pid ? jit_load_marked(s, &s->markers.v[i], ns_pid, names) : -ENOENT;
+
+		if (!r || r == -ENOMEM)
+			return r;
+		/* A part of it has been taken. */
+		if (jit_methods_count(names->methods, SYMBOL_JITDUMP))
+			break;
+	}
+	return 0;
+}
+
+/* 0 or -ENOMEM. */
+static int jit_load_capture(struct jit_sources *s, int32_t pid, struct jit_methods *m, int32_t *ret_ns_pid)
+{
+	struct jit_methods_file file = {0};
+	int r;
+
+	if (!jit_sources_captured(s, pid))
+		return 0;
+	r = jit_methods_read(s->options.capture_dir_fd, pid, m, &file, NULL);
+	s->stats.captures += !r;
+	s->stats.captures_cut += file.cut;
+	s->stats.capture_bad_lines += file.bad_lines;
+	*ret_ns_pid = file.ns_pid;
+	return r == -ENOMEM ? r : 0;
+}
+
+static int jit_load(struct jit_sources *s, int32_t pid, struct symbol_provider **ret_names)
+{
+	struct jit_names_sources names = {.untimed = s->options.untimed};
+	int32_t ns_pid = 0;
+	int r = jit_methods_new(&names.methods);
+
+	if (!r)
+		r = jit_load_capture(s, pid, names.methods, &ns_pid);
+	if (!r && s->options.live)
+		r = jit_load_jitdump(s, pid, ns_pid, &names);
+	if (!r && s->options.live)
+		r = jit_load_perfmap(s, pid, &names.perfmap);
+	if (!r) {
+		r = jit_methods_finish(names.methods);
+		if (r == -E2BIG) {
+			jit_methods_free(names.methods);
+			names.methods = NULL;
+			r = 0;
+		}
+	}
+	if (!r)
+		return jit_names_new(&names, ret_names);
+	jit_methods_free(names.methods);
+	jitdump_free(names.jitdump);
+	symbol_provider_free(names.perfmap);
+	return r;
+}
+
+static int jit_process(struct jit_sources *s, int32_t pid, struct jit_process **ret_process)
+{
+	uint32_t *place;
+	int is_new, r = hashmap_entry(&s->by_pid, (uint32_t)pid, (uint32_t)s->processes.len, &place, &is_new);
+
+	if (r)
+		return r;
+	if (is_new && vec_push(&s->processes, (struct jit_process){0}))
+		return -ENOMEM;
+	*ret_process = &s->processes.v[*place];
+	return 0;
+}
+
+bool jit_sources_captured(struct jit_sources *s, int32_t pid)
+{
+	struct jit_process *p;
+
+	if (s->options.capture_dir_fd < 0 || jit_process(s, pid, &p))
+		return false;
+	if (!p->looked) {
+		p->looked = true;
+		p->captured = jit_methods_has_file(s->options.capture_dir_fd, pid);
+	}
+	return p->captured;
+}
+
+int jit_sources_provider(struct jit_sources *s, int32_t pid, struct symbol_provider **ret_names)
+{
+	struct jit_process *p;
+	int r = jit_process(s, pid, &p);
+
+	if (!r && !p->loaded) {
+		r = jit_load(s, pid, &p->names);
+		p->loaded = !r;
+		s->stats.jitdumps_early += !r && jit_names_stats(p->names).jitdump_early;
+	}
+	if (!r)
+		*ret_names = p->names;
+	return r;
+}
+
+struct jit_sources_stats jit_sources_stats(const struct jit_sources *s)
+{
+	struct jit_sources_stats stats = s->stats;
+
+	for (size_t i = 0; i < s->processes.len; i++) {
+		struct jit_names_stats n = jit_names_stats(s->processes.v[i].names);
+
+		stats.names.answers += n.answers;
+		stats.names.contradictions += n.contradictions;
+		stats.names.perfmap_contradictions += n.perfmap_contradictions;
+		stats.names.doubts += n.doubts;
+		stats.names.completed += n.completed;
+		stats.names.jitdump_early |= n.jitdump_early;
+	}
+	return stats;
+}
+
+struct jit_names_stats jit_sources_names_stats(const struct jit_sources *s, int32_t pid)
+{
+	const uint32_t *place = hashmap_get(&s->by_pid, (uint32_t)pid);
+
+	return place ? jit_names_stats(s->processes.v[*place].names) : (struct jit_names_stats){0};
+}

@@ -1,0 +1,56 @@
+/*
+ * Where the names of each process's JIT-compiled code come from: what the recording captured of it, and on the machine of
+ * the recording its jitdump, which it has mapped as perf wants it, and its perf map. Opened when the first address is asked for.
+ */
+#ifndef SYMBOLS_JIT_SOURCES_H
+#define SYMBOLS_JIT_SOURCES_H
+
+#include "container/opener.h"
+#include "symbols/jit_names.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct jit_sources;
+
+struct jit_sources_options {
+	int capture_dir_fd; /* the recording's symbols/; -1: none. Borrowed */
+	uint64_t recorded_until_ns; /* struct symbolizer_options */
+	bool live; /* this machine may be asked */
+	bool untimed; /* times of the recording are of another clock than CLOCK_MONOTONIC */
+};
+
+struct jit_sources_stats {
+	uint64_t captures, jitdumps, perfmaps; /* that were read */
+	uint64_t capture_bad_lines, captures_cut;
+	uint64_t jitdumps_refused; /* of another process, or not a jitdump */
+	uint64_t jitdumps_early; /* stopped early, and so asked last */
+	uint64_t jitdumps_untimed; /* with a clock of their own */
+	uint64_t jitdump_bad; /* records */
+	uint64_t perfmap_bad_lines;
+	struct jit_names_stats names; /* sums over all processes */
+};
+
+/* The file of a map record that a jitdump is in, if it still is the one that was mapped. 0, -ENOENT, -ESTALE, -ENOMEM. */
+typedef int jit_sources_open_fn(void *ctx, uint32_t image, int *ret_fd);
+
+/* opener (may be NULL) is borrowed. 0 or -ENOMEM. */
+int jit_sources_new(const struct jit_sources_options *options, struct opener *opener, jit_sources_open_fn *open_image,
+		    void *ctx, struct jit_sources **ret_sources);
+void jit_sources_free(struct jit_sources *s);
+
+/* A process maps jit-FILE_PID.dump, an image, for execution. 0 or -ENOMEM. */
+int jit_sources_marker(struct jit_sources *s, int32_t pid, uint32_t file_pid, uint32_t image);
+
+/* Whether the recording itself has something of a process. */
+bool jit_sources_captured(struct jit_sources *s, int32_t pid);
+
+/* What names a process's code; *ret_names NULL: nothing does. Valid as long as s. 0 or -ENOMEM. */
+int jit_sources_provider(struct jit_sources *s, int32_t pid, struct symbol_provider **ret_names);
+
+struct jit_sources_stats jit_sources_stats(const struct jit_sources *s);
+
+/* Of one process. */
+struct jit_names_stats jit_sources_names_stats(const struct jit_sources *s, int32_t pid);
+
+#endif

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Code that runtimes make at run time has the name that held when it was sampled: from jitdumps, of a writer of our own as perf
+# inject names it, of node and of .NET; and from the perf map, where a jitdump stopped early.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_sampling
+need perf node awk
+[ "$(uname -m)" = x86_64 ] || skip "the writer of our own makes code for x86-64"
+
+# share DIR PATTERN: of all samples those whose leaf matches, in per cent.
+share() {
+	awk -v leaf="$2" '{ n = $NF; $NF = ""; sub(/ $/, ""); all += n; count = split($0, f, ";"); if (f[count] ~ leaf) hit += n }
+		END { printf "%.1f\n", all ? 100 * hit / all : 0 }' "$1/folded_stacks.out"
+}
+# about NAME GOT EXPECTED TOLERANCE
+about() {
+	awk -v got="$2" -v want="$3" -v by="$4" 'BEGIN { exit !(got >= want - by && got <= want + by) }' ||
+		fail "$1 has $2 % of the samples, not $3 %"
+}
+
+# Addresses are used again while it is recorded.
+record own -F 999 -d 20 -- "$BUILD/helpers/jit_writer" 2
+about jit_first "$(share own '^jit_first$')" 30 4
+about jit_second "$(share own '^jit_second$')" 20 4
+about jit_moving "$(share own '^jit_moving$')" 25 4
+about jit_third "$(share own '^jit_third$')" 25 4
+grep -q ' jitdump - jit_moving$' own/symbols/names || fail "not from the jitdump: $(cat own/symbols/names)"
+
+# The names of perf are the same, of each sample; but for moved code, of which perf looks for a file that it has not made.
+perf inject --jit -i own/perf.data -o injected.data >inject.log 2>&1 || fail "perf inject: $(cat inject.log)"
+perf script -i injected.data -F time,ip,sym 2>/dev/null >theirs.txt
+perf script -i own/perf.data -F time,ip 2>/dev/null | awk '/^ *[0-9]+\.[0-9]+:/ { n++ } END { print n }' >samples
+# leaves FILE: time and leaf of each sample
+leaves() { awk '/^[^ \t].*:$|^ *[0-9]+\.[0-9]+: *$/ { for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+\.[0-9]+:$/) t = $i; first = 1; next }
+	first && NF > 1 { sub(/\+0x.*/, "", $2); print t, $2; first = 0 }' "$1"; }
+leaves theirs.txt | grep -E ' jit_' | grep -v ' jit_moving' >theirs
+perf_ours() { awk '/^[^ \t]/ { for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+\.[0-9]+:$/) t = $i; first = 1; next }
+	first && NF > 1 { sub(/\+0x.*/, "", $2); print t, $2; first = 0 }' own/perf_script.out; }
+perf_ours | grep -E ' jit_' | grep -v ' jit_moving' >ours
+[ "$(wc -l <theirs)" -gt 500 ] || fail "perf names too few: $(wc -l <theirs)"
+cmp theirs ours || { diff theirs ours | head; fail "not the names of perf inject"; }
+
+# Offline, from what the recording carries, all is the same.
+rm -f jit-*.dump
+"$PROFCPU" fold own >again || fail "fold"
+"$PROFCPU" fold --offline own | cmp again - || fail "not the same offline"
+grep -q 'jit_moving' again || fail "no names without the jitdump"
+
+# Of a recording with another clock times say nothing; the last code at a place names it.
+perf_record other.data -F 499 -g -- "$BUILD/helpers/jit_writer" 0.5
+"$PROFCPU" fold other.data >other.folded || fail "fold of perf's recording"
+grep -q 'jit_second' other.folded || fail "no names with another clock"
+grep -q 'jit_first' other.folded && fail "times of another clock were compared"
+perf_record mono.data -k 1 -F 499 -g -- "$BUILD/helpers/jit_writer" 0.5
+"$PROFCPU" fold mono.data >mono.folded || fail "fold of perf's recording"
+for f in jit_first jit_second jit_moving jit_third; do
+	grep -q "$f" mono.folded || fail "no $f in a recording of perf record -k 1"
+done
+
+# A jitdump that is another process's is not taken, nor one that was replaced.
+rm -f jit-*.dump
+record strange -F 499 -d 20 -- "$BUILD/helpers/jit_writer" 0.3
+dump=$(echo jit-*.dump)
+rm -rf strange/symbols
+cp "$dump" copy && mv copy "$dump"
+"$PROFCPU" fold strange 2>/dev/null | grep -q ';jit_' && fail "a file that came later was taken"
+rm -f jit-*.dump copy
+
+# node, by both of its ways
+cat >hot.js <<'JS'
+'use strict';
+function knownHot(n) { let x = 0; for (let i = 0; i < n; i++) x = (x * 31 + i) % 1000003; return x; }
+const end = Date.now() + 1500;
+let s = 0;
+while (Date.now() < end) s += knownHot(100000);
+console.log(s);
+JS
+for way in --perf-basic-prof --perf-prof; do
+	record node -F 499 -d 20 -- node "$way" hot.js
+	T_FILES+=(/tmp/perf-"$(sed -n 's/^image jit - 0 0 0 0 \([0-9]*\) .*/\1/p' node/symbols/names | head -1)".map)
+	awk -v s="$(share node 'JS:.knownHot')" 'BEGIN { exit !(s > 60) }' ||
+		fail "node $way: knownHot has $(share node 'JS:.knownHot') %: $(cat collect.log)"
+	rm -rf node
+done
+grep -q ' jitdump - JS:.*knownHot' <(record node -F 499 -d 20 -- node --perf-prof hot.js; cat node/symbols/names) ||
+	fail "node's jitdump was not used"
