@@ -112,7 +112,7 @@ static int collect_option_value(struct collect_arguments *a, int c)
 	case COLLECT_JIT_NAMES:
 		r = jit_names_parse(optarg, &a->record.jit_names);
 		if (r)
-			log_error("--jit-names: '%s' is none of auto, memory, perfmap and none", optarg);
+			log_error("--jit-names: '%s' is none of auto, memory, perfmap, rundown and none", optarg);
 		return r;
 	default: /* said already */
 		return -EINVAL;
@@ -373,8 +373,8 @@ const struct command command_collect = {
 		 "      --record-only      no outputs yet: `profcpu postprocess DIR` makes them later\n"
 		 "      --no-kernel        no kernel frames in the stacks\n"
 		 "      --jit-names WAY    how the names of .NET's JIT-compiled code are taken from the running processes: memory\n"
-		 "                         (the runtime's own structures, .NET 10 on), perfmap (.NET 8 on), none; auto, the\n"
-		 "                         default: the first of these that can be had\n"
+		 "                         (the runtime's own structures, .NET 10 on), perfmap (.NET 8 on), rundown (.NET 5 on),\n"
+		 "                         none; auto, the default: the first of these that can be had\n"
 		 "      --title TEXT       title of the picture\n"
 		 "      --raw-names        names of managed methods as the runtime spells them\n"
 		 "      --mangled          names of native functions mangled\n"

@@ -58,6 +58,7 @@ static const char *const capture_words[] = {
 	[JIT_NAMES_AUTO] = "auto",
 	[JIT_NAMES_MEMORY] = "memory",
 	[JIT_NAMES_PERF_MAP] = "perfmap",
+	[JIT_NAMES_RUNDOWN] = "rundown",
 	[JIT_NAMES_NONE] = "none",
 };
 
@@ -151,13 +152,14 @@ static void capture_choose(struct jit_capture *c, struct capture_process *p, uin
 	static const struct jit_way *const ways[] = {
 		[JIT_NAMES_MEMORY] = &jit_way_memory,
 		[JIT_NAMES_PERF_MAP] = &jit_way_perf_map,
+		[JIT_NAMES_RUNDOWN] = &jit_way_rundown,
 	};
 	bool is_ready = now - p->since_ns > CAPTURE_READY_NS;
 	int r = -ENOTSUP;
 
 	p->why[0] = 0;
 	p->target.until_ns = now + CAPTURE_READY_NS;
-	for (enum jit_names n = JIT_NAMES_MEMORY; n <= JIT_NAMES_PERF_MAP && r; n++) {
+	for (enum jit_names n = JIT_NAMES_MEMORY; n <= JIT_NAMES_RUNDOWN && r; n++) {
 		char why[JIT_WAY_WHY_BYTES] = "";
 
 		if (c->names != JIT_NAMES_AUTO && c->names != n)

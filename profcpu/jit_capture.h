@@ -12,13 +12,14 @@
 #include <sys/types.h>
 
 enum jit_names {
-	JIT_NAMES_AUTO, /* memory where the runtime describes itself, else the perf map */
+	JIT_NAMES_AUTO, /* memory where the runtime describes itself, else the perf map, else the runtime's events */
 	JIT_NAMES_MEMORY,
 	JIT_NAMES_PERF_MAP,
+	JIT_NAMES_RUNDOWN,
 	JIT_NAMES_NONE, /* nothing is asked of anybody; a perf map or jitdump that is there is read all the same */
 };
 
-/* "auto", "memory", "perfmap", "none". 0 or -EINVAL. */
+/* "auto", "memory", "perfmap", "rundown", "none". 0 or -EINVAL. */
 int jit_names_parse(const char *text, enum jit_names *ret_names);
 
 struct jit_capture;

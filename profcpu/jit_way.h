@@ -36,6 +36,6 @@ struct jit_way {
 	void (*end)(void *state);
 };
 
-extern const struct jit_way jit_way_memory, jit_way_perf_map;
+extern const struct jit_way jit_way_memory, jit_way_perf_map, jit_way_rundown;
 
 #endif
