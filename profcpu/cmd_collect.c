@@ -22,6 +22,7 @@
 struct collect_arguments {
 	struct record_options record;
 	struct postprocess_options post;
+	struct fetch_options fetch;
 	struct options_pids pids;
 	VEC(const char *) events;
 	const char *out;
@@ -35,6 +36,8 @@ enum collect_option {
 	COLLECT_RECORD_ONLY,
 	COLLECT_NO_KERNEL,
 	COLLECT_JIT_NAMES,
+	COLLECT_NO_DOWNLOAD,
+	COLLECT_SYMBOL_SERVER,
 };
 
 static const struct option collect_longopts[] = {
@@ -52,6 +55,8 @@ static const struct option collect_longopts[] = {
 	{"record-only", no_argument, NULL, COLLECT_RECORD_ONLY},
 	{"no-kernel", no_argument, NULL, COLLECT_NO_KERNEL},
 	{"jit-names", required_argument, NULL, COLLECT_JIT_NAMES},
+	{"no-download", no_argument, NULL, COLLECT_NO_DOWNLOAD},
+	{"symbol-server", required_argument, NULL, COLLECT_SYMBOL_SERVER},
 	{NULL, 0, NULL, 0},
 };
 
@@ -114,6 +119,8 @@ static int collect_option_value(struct collect_arguments *a, int c)
 		if (r)
 			log_error("--jit-names: '%s' is none of auto, memory, perfmap, rundown and none", optarg);
 		return r;
+	case COLLECT_SYMBOL_SERVER:
+		return fetch_add_server(&a->fetch, optarg);
 	default: /* said already */
 		return -EINVAL;
 	}
@@ -126,7 +133,7 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 		a->record.system_wide = true;
 		return 0;
 	case 'q':
-		a->record.quiet = a->post.quiet = true;
+		a->record.quiet = a->post.quiet = a->fetch.quiet = true;
 		return 0;
 	case COLLECT_RAW_NAMES:
 		a->post.input.raw_names = true;
@@ -139,6 +146,9 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 		return 0;
 	case COLLECT_NO_KERNEL:
 		a->record.no_kernel_stacks = true;
+		return 0;
+	case COLLECT_NO_DOWNLOAD:
+		a->fetch.off = true;
 		return 0;
 	default:
 		return collect_option_value(a, c);
@@ -339,10 +349,13 @@ static int collect_run(struct collect_arguments *a)
 static int collect_main(int argc, char **argv)
 {
 	struct collect_arguments a = {0};
+
+	a.post.fetch = &a.fetch;
 	int status = collect_parse(argc, argv, &a) ? EXIT_USAGE : collect_run(&a);
 
 	vec_free(&a.pids.list);
 	vec_free(&a.events);
+	fetch_options_free(&a.fetch);
 	return status;
 }
 
@@ -376,6 +389,8 @@ const struct command command_collect = {
 		 "                         (the runtime's own structures, .NET 10 on), perfmap (.NET 8 on), rundown (.NET 5 on),\n"
 		 "                         none; auto, the default: the first of these that can be had\n"
 		 "      --title TEXT       title of the picture\n"
+		 "      --no-download      fetch no debug files; else those of libraries without symbols are, for at most 60 s\n"
+		 "      --symbol-server URL   fetch them from there (`profcpu help symbols`)\n"
 		 "      --raw-names        names of managed methods as the runtime spells them\n"
 		 "      --mangled          names of native functions mangled\n"
 		 "  -q, --quiet            no progress line and no report\n",

@@ -16,6 +16,7 @@
 
 struct postprocess_arguments {
 	struct postprocess_options options;
+	struct fetch_options fetch;
 	const char *input, *out;
 };
 
@@ -25,6 +26,8 @@ enum postprocess_option {
 	POSTPROCESS_RAW_NAMES,
 	POSTPROCESS_MANGLED,
 	POSTPROCESS_OFFLINE,
+	POSTPROCESS_NO_DOWNLOAD,
+	POSTPROCESS_SYMBOL_SERVER,
 };
 
 static const struct option postprocess_longopts[] = {
@@ -35,41 +38,54 @@ static const struct option postprocess_longopts[] = {
 	{"raw-names", no_argument, NULL, POSTPROCESS_RAW_NAMES},
 	{"mangled", no_argument, NULL, POSTPROCESS_MANGLED},
 	{"offline", no_argument, NULL, POSTPROCESS_OFFLINE},
+	{"no-download", no_argument, NULL, POSTPROCESS_NO_DOWNLOAD},
+	{"symbol-server", required_argument, NULL, POSTPROCESS_SYMBOL_SERVER},
 	{NULL, 0, NULL, 0},
 };
+
+static int postprocess_parse_one(struct postprocess_arguments *a, int c)
+{
+	switch (c) {
+	case POSTPROCESS_DIR:
+		a->input = optarg;
+		return 0;
+	case 'o':
+		a->out = optarg;
+		return 0;
+	case 'q':
+		a->options.quiet = a->fetch.quiet = true;
+		return 0;
+	case POSTPROCESS_TITLE:
+		a->options.title = optarg;
+		return 0;
+	case POSTPROCESS_RAW_NAMES:
+		a->options.input.raw_names = true;
+		return 0;
+	case POSTPROCESS_MANGLED:
+		a->options.input.mangled = true;
+		return 0;
+	case POSTPROCESS_OFFLINE:
+		a->options.input.offline = true;
+		return 0;
+	case POSTPROCESS_NO_DOWNLOAD:
+		a->fetch.off = true;
+		return 0;
+	case POSTPROCESS_SYMBOL_SERVER:
+		return fetch_add_server(&a->fetch, optarg);
+	default:
+		return -EINVAL;
+	}
+}
 
 static int postprocess_parse(int argc, char **argv, struct postprocess_arguments *a)
 {
 	int c;
 
 	optind = 0;
-	while ((c = options_next(&command_postprocess, argc, argv, ":o:q", postprocess_longopts)) != -1) {
-		switch (c) {
-		case POSTPROCESS_DIR:
-			a->input = optarg;
-			break;
-		case 'o':
-			a->out = optarg;
-			break;
-		case 'q':
-			a->options.quiet = true;
-			break;
-		case POSTPROCESS_TITLE:
-			a->options.title = optarg;
-			break;
-		case POSTPROCESS_RAW_NAMES:
-			a->options.input.raw_names = true;
-			break;
-		case POSTPROCESS_MANGLED:
-			a->options.input.mangled = true;
-			break;
-		case POSTPROCESS_OFFLINE:
-			a->options.input.offline = true;
-			break;
-		default:
+	a->options.fetch = &a->fetch;
+	while ((c = options_next(&command_postprocess, argc, argv, ":o:q", postprocess_longopts)) != -1)
+		if (postprocess_parse_one(a, c))
 			return -EINVAL;
-		}
-	}
 	if (a->input)
 		return options_no_argument(&command_postprocess, argc, argv);
 	return options_one_argument(&command_postprocess, argc, argv, NULL, &a->input);
@@ -247,8 +263,10 @@ static int postprocess_main(int argc, char **argv)
 	struct postprocess_dir there;
 	struct outdir dir = OUTDIR_NONE;
 
-	if (postprocess_parse(argc, argv, &a))
+	if (postprocess_parse(argc, argv, &a)) {
+		fetch_options_free(&a.fetch);
 		return EXIT_USAGE;
+	}
 	postprocess_dir_look(a.out, &there);
 	bool wrote;
 	int status = postprocess_one(&a, &there, &dir, &wrote);
@@ -260,6 +278,7 @@ static int postprocess_main(int argc, char **argv)
 	if (wrote && !a.options.quiet)
 		printf("written   %s\n", dir.path);
 	outdir_release(&dir);
+	fetch_options_free(&a.fetch);
 	return command_end(status);
 }
 
@@ -271,12 +290,14 @@ const struct command command_postprocess = {
 		 "Makes flamegraph.svg, folded_stacks.out, perf_script.out and prof.tar.gz: for a recording's directory\n"
 		 "in it, for anything else in profilings/HH-MM-SS_YYYY-MM-DD/, which becomes a recording, with its own perf.data,\n"
 		 "manifest.json and symbols/; of perf_script.out without these and prof.tar.gz. Works on any machine: names come\n"
-		 "from the recording, and only of files that could not be read yet from this machine. Through a pipe (-) perf.data\n"
+		 "from the recording, and only of files that could not be read yet, and of debug files, from this machine. Through a pipe (-) perf.data\n"
 		 "must be in the form of `perf record -o -`.\n\n"
 		 "  -o, --output DIR   make the recording there; new or empty, or the same recording's; what DIR is to\n"
 		 "                     stand in must exist; perf_script.out: any DIR without another recording\n"
 		 "      --title TEXT   title of the picture\n"
 		 "      --offline      take no name from this machine's files\n"
+		 "      --no-download  fetch no debug files; else those of libraries without symbols are, for at most 60 s\n"
+		 "      --symbol-server URL   fetch them from there (`profcpu help symbols`)\n"
 		 "      --raw-names    names of managed methods as the runtime spells them\n"
 		 "      --mangled      names of native functions mangled\n"
 		 "  -q, --quiet        no report\n",

@@ -14,6 +14,7 @@ const struct command *const command_table[] = {
 	&command_flamegraph,
 	&command_doctor,
 	&command_ps,
+	&command_symbols,
 	&command_help,
 	&command_version,
 	NULL,

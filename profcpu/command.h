@@ -19,7 +19,7 @@ struct command {
 };
 
 extern const struct command command_collect, command_postprocess, command_fold, command_flamegraph, command_ps,
-	command_doctor, command_help, command_version;
+	command_doctor, command_symbols, command_help, command_version;
 
 /* By name; NULL if there is none. */
 const struct command *command_find(const char *name);

@@ -236,12 +236,14 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 	symbolizer_unread(in->symbols, &result->unread);
 	result->store_complete = symbolizer_from_store(in->symbols);
 	/* What was not looked for is not to count as looked for. */
-	if (!result->store_complete && options->write_store_dir_fd >= 0 && !options->symbols.offline) {
+	if ((!result->store_complete || symbolizer_improved(in->symbols)) && options->write_store_dir_fd >= 0 && !options->symbols.offline) {
 		result->store_error = symbolizer_store(in->symbols, options->write_store_dir_fd);
 		result->store_complete = !result->store_error && !result->unread.sources;
 	}
 	int r = options->no_audit ? 0 : symbolizer_audit(in->symbols, &result->audit);
 
+	if (!r && options->ret_images)
+		r = symbolizer_images(in->symbols, options->ret_images);
 	return r || !options->ret_manifest ? r : ingest_manifest(in, options->ret_manifest);
 }
 
@@ -253,7 +255,7 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 	struct ingest in = {.profile = profile, .result = &result};
 	int r = perfdata_open(fd, &in.data, &result.error);
 
-	symbols.keep_answers = options->write_store_dir_fd >= 0;
+	symbols.keep_answers = options->write_store_dir_fd >= 0 || options->ret_images;
 	if (!r)
 		symbols.monotonic = perfdata_info(in.data)->has_clockid && perfdata_info(in.data)->clockid == CLOCK_MONOTONIC;
 	if (!r)

@@ -14,9 +14,11 @@ struct ingest_options {
 	/* Where names come from; the store in it is asked first when it is complete. */
 	struct symbolizer_options symbols;
 	/* A directory (a recording's symbols/, which exists and is writable) that gets what naming needs on another
-	 * machine; -1: none. Borrowed. Not written when the names came from a complete store already, nor offline. */
+	 * machine; -1: none. Borrowed. Not written when the names came from a complete store already and stayed as they were, nor
+	 * offline. */
 	int write_store_dir_fd;
 	bool no_audit; /* nobody will look at ret_result->audit */
+	struct symbolizer_images *ret_images; /* gets the files whose addresses were asked for, where 0 is given; NULL: nobody asks */
 	/* Gets what the data say of how they were made, with the caller to free it, where 0 is given; NULL: nobody asks. */
 	struct recording_manifest *ret_manifest;
 };

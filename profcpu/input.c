@@ -28,34 +28,31 @@ static int input_failed(const char *name, int r, const struct parse_error *err)
 }
 
 /* Says what of the data did not come through. A recorder that was killed is no damage: its recording is whole up to then. */
-static void input_judge_data(const struct source *source, const char *name, struct input_result *result)
+static void input_judge_data(const struct source *source, const char *name, bool said, struct input_result *result)
 {
 	const struct perfdata_stats *d = &result->data.data;
 	bool ours = source->has_manifest && !source->manifest.finished;
 
-	if (d->unfinished || ours) {
-		result->unfinished = true;
+	result->unfinished = d->unfinished || ours;
+	result->data_damaged = (d->truncated_at && !result->unfinished) ||
+			       (result->data.damaged && !(result->unfinished && d->truncated_at)) || d->damaged;
+	result->damaged |= result->data_damaged;
+	if (said)
+		return;
+	if (result->unfinished)
 		log_note("%s was not finished by its recorder; taking all that %s (%llu samples)", name,
 			 source->damaged ? "is left" : "it wrote", (unsigned long long)d->samples);
-	}
-	if (d->truncated_at && !result->unfinished) {
-		result->data_damaged = true;
+	if (d->truncated_at && !result->unfinished)
 		log_warn("%s is cut at byte %llu; %llu samples before that were read", name,
 			 (unsigned long long)d->truncated_at, (unsigned long long)d->samples);
-	}
-	if (result->data.damaged && !(result->unfinished && d->truncated_at)) {
-		result->data_damaged = true;
+	if (result->data.damaged && !(result->unfinished && d->truncated_at))
 		log_warn("%s is damaged at byte %llu (%s); %llu samples before that were read", name,
 			 (unsigned long long)result->data.error.offset,
 			 result->data.error.what ? result->data.error.what : "unreadable",
 			 (unsigned long long)d->samples);
-	}
-	if (d->damaged) {
-		result->data_damaged = true;
+	if (d->damaged)
 		log_warn("%s: %llu records do not fit their size and were skipped", name,
 			 (unsigned long long)d->damaged);
-	}
-	result->damaged |= result->data_damaged;
 }
 
 /* Paths and PIDs of another machine say nothing here. */
@@ -89,11 +86,13 @@ static int input_load_data(struct source *source, const char *name, const struct
 			    .offline = options->offline,
 			    .recorded_until_ns = input_recorded_until(source),
 			    .recorded_here = input_recorded_here(source),
+			    .improve = options->improve,
 			    .raw_names = options->raw_names,
 			    .mangled = options->mangled,
 			    .by_function = options->functions_only,
 			    .perf_names_only = options->functions_only && options->perf_names_only},
 		.no_audit = options->functions_only,
+		.ret_images = options->ret_images,
 		.ret_manifest = options->ret_manifest,
 		.write_store_dir_fd = options->write_store_dir_fd > 0 ? options->write_store_dir_fd : -1,
 	};
@@ -102,7 +101,7 @@ static int input_load_data(struct source *source, const char *name, const struct
 	opener_free(own);
 	if (r)
 		return input_failed(name, r, &result->data.error);
-	input_judge_data(source, name, result);
+	input_judge_data(source, name, options->said, result);
 	return 0;
 }
 

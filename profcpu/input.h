@@ -15,6 +15,9 @@ struct input_options {
 	bool offline; /* only names that the recording holds */
 	bool functions_only; /* for folding and drawing: no addresses of frames (symbolizer_options.by_function), no audit */
 	bool perf_names_only; /* with functions_only; struct symbolizer_options */
+	bool improve; /* struct symbolizer_options */
+	bool said; /* what is damaged was said when the source was loaded before */
+	struct symbolizer_images *ret_images; /* struct ingest_options */
 	int write_store_dir_fd; /* struct ingest_options; 0 or -1: none */
 	struct recording_manifest *ret_manifest; /* struct ingest_options */
 	struct opener *opener; /* that holds the targets; NULL: one of our own, for what runs now */

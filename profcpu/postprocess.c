@@ -185,6 +185,54 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 	return r ? r : reported;
 }
 
+static int postprocess_load_once(struct source *source, const char *name, const struct input_options *input,
+				 struct profile **ret_profile, struct input_result *result)
+{
+	struct profile *profile = NULL;
+	int r = profile_new(&profile);
+
+	if (r)
+		log_error("out of memory%s", mend_of(r));
+	else
+		r = input_load_source(source, name, input, profile, result);
+	if (r)
+		profile_free(profile);
+	else
+		*ret_profile = profile;
+	return r;
+}
+
+/*
+ * Names once with what is here; where that leaves functions without a name, fetches the debug files of their images, and
+ * names once more, from what was kept in store_fd the first time.
+ */
+static int postprocess_load(struct source *source, const char *name, const struct postprocess_options *options,
+			    struct input_options *input, struct profile **ret_profile, struct input_result *result)
+{
+	struct symbolizer_images images = {0};
+	bool may_fetch = options->fetch && !options->fetch->off && !input->offline && input->write_store_dir_fd >= 0;
+
+	input->improve = true;
+	input->ret_images = may_fetch ? &images : NULL;
+	int r = postprocess_load_once(source, name, input, ret_profile, result);
+
+	if (!r && may_fetch && !result->data.store_error && fetch_for(options->fetch, &images)) {
+		struct symbolizer_unread unread = result->data.unread;
+
+		if (source->store_fd < 0)
+			source->store_fd = fcntl(input->write_store_dir_fd, F_DUPFD_CLOEXEC, 0);
+		profile_free(*ret_profile);
+		*ret_profile = NULL;
+		input->ret_images = NULL;
+		input->ret_manifest = NULL;
+		input->said = true;
+		r = postprocess_load_once(source, name, input, ret_profile, result);
+		result->data.unread = unread;
+	}
+	symbolizer_images_free(&images);
+	return r;
+}
+
 int postprocess_run(struct source *source, const char *name, const struct outdir *dir,
 		    const struct postprocess_options *options, bool *ret_wrote)
 {
@@ -197,15 +245,13 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 	if (in_place && !input.offline)
 		store_fd = postprocess_store(dir->fd, dir->path);
 	input.write_store_dir_fd = store_fd;
-	if (in_place && source->lacks_manifest)
-		input.ret_manifest = &source->manifest;
-	int r = profile_new(&profile);
+	bool makes_manifest = in_place && source->lacks_manifest;
 
-	if (r)
-		log_error("out of memory%s", mend_of(r));
-	else
-		r = input_load_source(source, name, &input, profile, &result);
-	if (!r && input.ret_manifest) {
+	if (makes_manifest)
+		input.ret_manifest = &source->manifest;
+	int r = postprocess_load(source, name, options, &input, &profile, &result);
+
+	if (!r && makes_manifest) {
 		source->has_manifest = true;
 		postprocess_take_times(&source->manifest, profile);
 	}

@@ -2,6 +2,7 @@
 #ifndef PROFCPU_POSTPROCESS_H
 #define PROFCPU_POSTPROCESS_H
 
+#include "profcpu/fetch.h"
 #include "profcpu/input.h"
 #include "profcpu/outdir.h"
 
@@ -9,6 +10,7 @@
 
 struct postprocess_options {
 	struct input_options input; /* write_store_dir_fd is set here, not by the caller */
+	struct fetch_options *fetch; /* debug files for names; NULL: none are fetched, nor with input.offline */
 	bool quiet; /* no report on stdout */
 	const char *title; /* NULL: made from the manifest */
 	bool none_expected; /* it was said already why there may be no samples */

@@ -13,6 +13,9 @@ void answers_free(struct answers *a)
 	vec_free(&a->images);
 	vec_free(&a->symbols);
 	vec_free(&a->entries);
+	for (size_t i = 0; i < a->stripped.len; i++)
+		free(a->stripped.v[i].segments);
+	vec_free(&a->stripped);
 	hashmap_free(&a->image_ids);
 	hashmap_free(&a->symbol_ids);
 	hashmap_free(&a->entry_ids);
@@ -70,6 +73,26 @@ int answers_image(struct answers *a, const struct answers_image *image, uint32_t
 		return -ENOMEM;
 	}
 	*ret_image = (uint32_t)a->images.len - 1;
+	return 0;
+}
+
+int answers_stripped(struct answers *a, uint32_t image, const struct image_build_id *build_id,
+		     const struct image_segment *segments, size_t nsegments)
+{
+	struct answers_stripped stripped = {.build_id = *build_id, .nsegments = nsegments};
+
+	if (a->images.v[image].stripped)
+		return 0;
+	stripped.segments = calloc(nsegments + 1, sizeof(*segments));
+	if (!stripped.segments)
+		return -ENOMEM;
+	if (nsegments)
+		memcpy(stripped.segments, segments, nsegments * sizeof(*segments));
+	if (vec_push(&a->stripped, stripped)) {
+		free(stripped.segments);
+		return -ENOMEM;
+	}
+	a->images.v[image].stripped = (uint32_t)a->stripped.len;
 	return 0;
 }
 
@@ -149,4 +172,19 @@ int answers_put(struct answers *a, uint32_t image, uint64_t addr, uint32_t symbo
 		return -ENOMEM;
 	}
 	return 0;
+}
+
+int answers_replace(struct answers *a, uint32_t image, uint64_t addr, uint32_t symbol)
+{
+	const uint32_t *place;
+
+	for (uint64_t key = answers_entry_hash(image, addr); (place = hashmap_get(&a->entry_ids, key)); key++) {
+		struct answers_entry *e = &a->entries.v[*place];
+
+		if (e->image != image || e->addr != addr || answers_timed(a, e->symbol))
+			continue;
+		e->symbol = symbol;
+		return 0;
+	}
+	return -ENOENT;
 }

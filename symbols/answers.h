@@ -41,6 +41,15 @@ struct answers_image {
 	/* What it is not known by: that its source could not be read when answers were kept (wanted), or now (unread). Then
 	 * it has no answers. */
 	bool wanted, unread;
+	uint32_t stripped; /* index + 1 into answers.stripped: a debug file would name more of it; 0: no */
+};
+
+/* What it takes to name an image without symbols of its own later, and elsewhere, by its debug file. */
+struct answers_stripped {
+	struct image_build_id build_id;
+	struct image_segment *segments;
+	size_t nsegments;
+	bool named; /* its debug file was found meanwhile */
 };
 
 /* A symbol that covers an address that was asked for; start is where it begins, for name+offset. */
@@ -64,6 +73,7 @@ struct answers {
 	VEC(struct answers_image) images;
 	VEC(struct answers_symbol) symbols;
 	VEC(struct answers_entry) entries;
+	VEC(struct answers_stripped) stripped;
 	struct hashmap image_ids, symbol_ids, entry_ids; /* hash -> index, probed on by key + 1 */
 };
 
@@ -72,6 +82,10 @@ void answers_free(struct answers *a);
 /* Each finds what equals its argument or adds it. 0, -ENOMEM, -E2BIG. */
 int answers_image(struct answers *a, const struct answers_image *image, uint32_t *ret_image);
 int answers_symbol(struct answers *a, const struct answers_symbol *symbol, uint32_t *ret_symbol);
+
+/* Notes of an image that it is stripped, with its segments, which are copied. Once for each image. 0 or -ENOMEM. */
+int answers_stripped(struct answers *a, uint32_t image, const struct image_build_id *build_id,
+		     const struct image_segment *segments, size_t nsegments);
 
 /* Finds an equal image without adding. 0 or -ENOENT. */
 int answers_find_image(const struct answers *a, const struct answers_image *image, uint32_t *ret_image);
@@ -88,5 +102,8 @@ int answers_get(const struct answers *a, uint32_t image, uint64_t addr, uint64_t
 
 /* Remembers an answer that answers_get did not know at that time. That nothing is known is for always. 0 or -ENOMEM. */
 int answers_put(struct answers *a, uint32_t image, uint64_t addr, uint32_t symbol);
+
+/* Puts another answer in the place of one that holds always. 0 or -ENOENT. */
+int answers_replace(struct answers *a, uint32_t image, uint64_t addr, uint32_t symbol);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/outbuf.h"
 #include "symbols/aot_name.h"
+#include "symbols/dotnet_names.h"
 #include "symbols/native_name.h"
 #include "symbols/managed_name.h"
 
@@ -26,23 +27,6 @@ static bool frames_ends(const char *text, const char *tail)
 	return len >= n && !strcmp(text + len - n, tail);
 }
 
-/* The .NET runtime's own libraries, by the last part of the path. */
-static bool frames_is_runtime(const char *base)
-{
-	static const char *const names[] = {
-		"libcoreclr.so",    "libclrjit.so",  "libclrgc.so",	    "libclrgcexp.so",
-		"libhostpolicy.so", "libhostfxr.so", "libmscordaccore.so", "libmscordbi.so",
-		"libclretwrc.so",   "libnethost.so", "dotnet",
-	};
-
-	if (frames_starts(base, "libSystem.") || frames_starts(base, "libcoreclrtrace"))
-		return true;
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(base, names[i]))
-			return true;
-	return false;
-}
-
 static uint8_t frames_image_kind(const struct answers_image *image, const char *path, const char *base)
 {
 	switch ((enum answers_kind)image->kind) {
@@ -55,7 +39,7 @@ static uint8_t frames_image_kind(const struct answers_image *image, const char *
 	case ANSWERS_FILE:
 		if (frames_ends(base, ".dll") || frames_ends(base, ".exe"))
 			return FRAME_MANAGED;
-		return frames_is_runtime(base) ? FRAME_RUNTIME : FRAME_NATIVE;
+		return dotnet_names_is_native(base) ? FRAME_RUNTIME : FRAME_NATIVE;
 	default:
 		return FRAME_NATIVE;
 	}

@@ -459,6 +459,16 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 	return 0;
 }
 
+/* Keeps what it takes to name the image later where its symbols are somewhere else. */
+static int images_note_stripped(struct images *im, uint32_t image)
+{
+	const struct image *elf = im->sources.v[image].elf;
+
+	if (!elf || elf->has_symtab || elf->debug_place || !elf->build_id.len)
+		return 0;
+	return answers_stripped(im->answers, image, &elf->build_id, elf->segments, elf->nsegments);
+}
+
 /* The vdso that the running kernel maps into every process, ours among them. */
 static int images_open_vdso(struct images *im, const struct answers_image *key, struct images_source *s)
 {
@@ -495,10 +505,13 @@ static int images_open(struct images *im, uint32_t image)
 
 	if (s->tried)
 		return 0;
-	if (key->kind == ANSWERS_FILE)
+	if (key->kind == ANSWERS_FILE) {
 		r = images_open_file(im, key, s);
-	else if (key->kind == ANSWERS_VDSO)
+		if (!r)
+			r = images_note_stripped(im, image);
+	} else if (key->kind == ANSWERS_VDSO) {
 		r = images_open_vdso(im, key, s);
+	}
 	s->tried = true;
 	return r;
 }

@@ -15,6 +15,7 @@
 
 #define STORE_FORMAT 1
 #define STORE_FIELDS_MAX 8
+#define STORE_SEGMENTS_MAX 256 /* of one image */
 
 static const char *const store_kinds[ANSWERS_KINDS] = {
 	[ANSWERS_FILE] = "file",	 [ANSWERS_JIT] = "jit",	    [ANSWERS_VDSO] = "vdso",
@@ -89,13 +90,37 @@ static void store_put_entries(struct outbuf *out, const struct answers *a, const
 		outbuf_char(out, '\n');
 }
 
-static void store_put_unread(struct outbuf *out, const struct answers *a)
+static void store_put_stripped(struct outbuf *out, const struct answers_stripped *stripped)
+{
+	char hex[2 * IMAGE_BUILD_ID_MAX + 1];
+
+	image_build_id_hex(&stripped->build_id, hex);
+	outbuf_printf(out, "stripped %s", hex);
+	for (size_t i = 0; i < stripped->nsegments; i++) {
+		const struct image_segment *s = &stripped->segments[i];
+
+		outbuf_printf(out, " %llx %llx %llx %llx %x", (unsigned long long)s->vaddr, (unsigned long long)s->file_off,
+			      (unsigned long long)s->file_bytes, (unsigned long long)s->mem_bytes, s->flags);
+	}
+	outbuf_char(out, '\n');
+}
+
+/* What an image's source was like. */
+static void store_put_sources(struct outbuf *out, const struct answers *a)
 {
 	for (size_t i = 0; i < a->images.len; i++) {
-		if (!a->images.v[i].unread)
+		const struct answers_image *image = &a->images.v[i];
+		const struct answers_stripped *stripped = image->stripped ? &a->stripped.v[image->stripped - 1] : NULL;
+
+		if (stripped && stripped->named)
+			stripped = NULL;
+		if (!image->unread && !stripped)
 			continue;
-		store_put_image(out, a, &a->images.v[i]);
-		outbuf_str(out, "unread\n");
+		store_put_image(out, a, image);
+		if (image->unread)
+			outbuf_str(out, "unread\n");
+		if (stripped)
+			store_put_stripped(out, stripped);
 	}
 }
 
@@ -125,7 +150,7 @@ int store_print(const struct answers *a, const struct store_notes *notes, int fd
 	store_put_note(&out, "jit_doubts", notes->jit_doubts);
 	store_put_note(&out, "jitdumps_early", notes->jitdumps_early);
 	store_put_entries(&out, a, sorted, a->entries.len);
-	store_put_unread(&out, a);
+	store_put_sources(&out, a);
 	outbuf_printf(&out, "end %llx\n", (unsigned long long)a->entries.len);
 	return outbuf_close(&out);
 }
@@ -280,6 +305,38 @@ static int store_unread(struct store_parser *s)
 	return 0;
 }
 
+static int store_segment(char **p, struct image_segment *ret_segment)
+{
+	struct image_segment segment = {0};
+	uint64_t flags;
+
+	if (store_text_hex(p, &segment.vaddr) || store_text_hex(p, &segment.file_off) || store_text_hex(p, &segment.file_bytes) ||
+	    store_text_hex(p, &segment.mem_bytes) || store_text_hex(p, &flags) || flags > UINT32_MAX)
+		return -EBADMSG;
+	segment.flags = (uint32_t)flags;
+	*ret_segment = segment;
+	return 0;
+}
+
+static int store_stripped(struct store_parser *s, char *p)
+{
+	VEC(struct image_segment) segments = {0};
+	struct image_build_id build_id;
+	int r = s->image == ANSWERS_NONE || store_build_id(store_text_field(&p), &build_id) || !build_id.len ? -EBADMSG : 0;
+
+	while (!r && *p) {
+		struct image_segment segment;
+
+		r = segments.len < STORE_SEGMENTS_MAX ? store_segment(&p, &segment) : -EBADMSG;
+		if (!r && vec_push(&segments, segment))
+			r = -ENOMEM;
+	}
+	if (!r)
+		r = answers_stripped(s->answers, s->image, &build_id, segments.v, segments.len);
+	vec_free(&segments);
+	return r;
+}
+
 static int store_note(struct store_parser *s, char *p)
 {
 	const char *key = store_text_field(&p);
@@ -323,6 +380,8 @@ static int store_line(struct store_parser *s, char *line)
 		return store_image(s, p);
 	if (!strcmp(word, "unread"))
 		return store_unread(s);
+	if (!strcmp(word, "stripped"))
+		return store_stripped(s, p);
 	if (!strcmp(word, "note"))
 		return store_note(s, p);
 	if (strcmp(word, "end") || store_text_hex(&p, &n) || n != s->entries)

@@ -12,6 +12,8 @@
  *   at OFFSET...                                      addresses that the symbol above covers, less its start
  *   nothing ADDR DELTA...                             addresses of which nothing is known, each less the one before
  *   unread                                            the source of the image above could not be read: it is to be tried again
+ *   stripped BUILD-ID [VADDR FILE-OFF FILE-BYTES MEM-BYTES FLAGS]...   the image above is an ELF file without symbols of its own,
+ *                                                     with these segments: a debug file of this build id would name more of it
  *   end N                                             number of all addresses; a file without it was cut and is not used
  */
 #ifndef SYMBOLS_STORE_H

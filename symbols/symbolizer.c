@@ -8,6 +8,7 @@
 #include "symbols/kernel_map.h"
 #include "symbols/processes.h"
 #include "symbols/store.h"
+#include "symbols/stripped.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ struct symbolizer {
 	struct processes *processes;
 	struct answers answers;
 	struct images *images;
+	struct stripped *stripped; /* NULL: what the store knows is not bettered */
 	struct kernel_map kernel;
 	struct frames frames;
 	uint32_t kernel_image; /* in answers */
@@ -28,6 +30,7 @@ struct symbolizer {
 	bool other_pid_ns_seen; /* the recording was made inside a PID namespace */
 	bool has_store; /* names were kept, and could be read */
 	bool from_store; /* of all images that were asked for: nothing is looked up on this machine */
+	bool improved; /* an answer of the store was replaced by a better one */
 	bool timed; /* an answer since the frame was begun holds at some times only */
 	struct store_notes notes; /* with has_store */
 };
@@ -106,6 +109,8 @@ static int symbolizer_init(struct symbolizer *s)
 							.no_bounds = s->options.perf_names_only,
 							.jit = symbolizer_jit_options(s)},
 			       &s->images);
+	if (!r && s->has_store && s->options.improve && !s->options.offline)
+		r = stripped_new(&s->answers, &s->stripped);
 	return r;
 }
 
@@ -133,6 +138,7 @@ void symbolizer_free(struct symbolizer *s)
 		return;
 	processes_free(s->processes);
 	images_free(s->images);
+	stripped_free(s->stripped);
 	frames_free(&s->frames);
 	answers_free(&s->answers);
 	kernel_map_free(&s->kernel);
@@ -143,6 +149,70 @@ void symbolizer_free(struct symbolizer *s)
 bool symbolizer_from_store(const struct symbolizer *s)
 {
 	return s->from_store;
+}
+
+bool symbolizer_improved(const struct symbolizer *s)
+{
+	return s->improved;
+}
+
+void symbolizer_images_free(struct symbolizer_images *images)
+{
+	for (size_t i = 0; i < images->list.len; i++)
+		free(images->list.v[i].path);
+	vec_free(&images->list);
+}
+
+static int symbolizer_image_of(const struct symbolizer *s, uint32_t id, struct symbolizer_image *ret_image)
+{
+	const struct answers_image *key = &s->answers.images.v[id];
+	const struct answers_stripped *stripped = key->stripped ? &s->answers.stripped.v[key->stripped - 1] : NULL;
+	struct symbolizer_image image = {.build_id = stripped ? stripped->build_id : key->build_id,
+					 .stripped = stripped && !stripped->named,
+					 .unread = key->unread};
+
+	image.path = strdup(intern_text(&s->answers.texts, key->path));
+	*ret_image = image;
+	if (!image.path)
+		return -ENOMEM;
+	size_t len = strlen(image.path), tail = strlen(" (deleted)");
+
+	if (len > tail && !strcmp(image.path + len - tail, " (deleted)"))
+		image.path[len - tail] = 0;
+	return 0;
+}
+
+int symbolizer_images(const struct symbolizer *s, struct symbolizer_images *ret_images)
+{
+	uint32_t *places = calloc(s->answers.images.len + 1, sizeof(*places)); /* in the list, + 1 */
+	struct symbolizer_images images = {0};
+	int r = places ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < s->answers.images.len && !r; i++) {
+		struct symbolizer_image image;
+
+		if (s->answers.images.v[i].kind != ANSWERS_FILE)
+			continue;
+		r = symbolizer_image_of(s, i, &image);
+		if (!r && vec_push(&images.list, image)) {
+			free(image.path);
+			r = -ENOMEM;
+		}
+		places[i] = (uint32_t)images.list.len;
+	}
+	for (size_t i = 0; i < s->answers.entries.len && !r; i++) {
+		const struct answers_entry *e = &s->answers.entries.v[i];
+		uint32_t source = e->symbol == ANSWERS_NONE ? SYMBOL_NONE : s->answers.symbols.v[e->symbol].source;
+
+		if (places[e->image] && source < SYMBOL_SOURCES)
+			images.list.v[places[e->image] - 1].addrs[source]++;
+	}
+	free(places);
+	if (r)
+		symbolizer_images_free(&images);
+	else
+		*ret_images = images;
+	return r;
 }
 
 int symbolizer_build_ids(struct symbolizer *s, const struct perfdata_build_id_entry *ids, size_t n)
@@ -244,6 +314,11 @@ static int symbolizer_ask(struct symbolizer *s, uint32_t image, uint64_t addr, u
 	if (s->has_store || s->options.keep_answers)
 		r = answers_get(&s->answers, image, addr, time_ns, ret_symbol);
 	s->timed |= r == -ESTALE || (!r && answers_timed(&s->answers, *ret_symbol));
+	if (!r && s->stripped && s->answers.images.v[image].stripped) {
+		r = stripped_improve(s->stripped, image, addr, ret_symbol);
+		s->improved |= r > 0;
+		return r < 0 ? r : 0;
+	}
 	if (!r)
 		return 0;
 	if (!symbolizer_may_look(s, image)) {

@@ -5,10 +5,12 @@
 #ifndef SYMBOLS_SYMBOLIZER_H
 #define SYMBOLS_SYMBOLIZER_H
 
+#include "base/vec.h"
 #include "container/opener.h"
 #include "profile/profile.h"
 #include "recording/perfdata.h"
 #include "symbols/callchains.h"
+#include "symbols/image.h"
 
 #include <stdbool.h>
 
@@ -25,6 +27,8 @@ struct symbolizer_options {
 	uint64_t recorded_until_ns; /* CLOCK_REALTIME: who began after that is no process of the recording; 0: not known */
 	bool monotonic; /* times of records are CLOCK_MONOTONIC, which is that of runtimes too */
 	bool offline; /* never look at this machine's files and processes, only at the store */
+	/* What a whole store knows of stripped images is bettered where their debug files are here by now. */
+	bool improve;
 	bool raw_names; /* full names of managed methods as the runtime spells them */
 	bool mangled; /* full names of native functions mangled */
 	/* Only functions count, as in folded stacks and pictures: all addresses of a function make one frame, whose addr and, but
@@ -94,8 +98,28 @@ struct symbolizer_unread {
 
 void symbolizer_unread(const struct symbolizer *s, struct symbolizer_unread *ret_unread);
 
-/* Whether names come from a whole store, so that nothing was looked up on this machine. */
+/* Whether names come from a whole store, so that nothing was looked up on this machine but, with improve, debug files. */
 bool symbolizer_from_store(const struct symbolizer *s);
+
+/* Whether improve did, so that the store is to be written again. */
+bool symbolizer_improved(const struct symbolizer *s);
+
+/* A file whose addresses were asked for. */
+struct symbolizer_image {
+	char *path; /* as it was recorded, without " (deleted)" */
+	struct image_build_id build_id; /* len 0: not known */
+	bool stripped; /* an ELF file without symbols of its own, of which no debug file was found */
+	bool unread; /* it could not be read */
+	uint64_t addrs[SYMBOL_SOURCES]; /* that were asked for, by where their names come from; SYMBOL_NONE: nothing is known */
+};
+
+struct symbolizer_images {
+	VEC(struct symbolizer_image) list;
+};
+
+/* All of them, in the order in which they were met; as far as answers are kept (keep_answers, or a store). 0 or -ENOMEM. */
+int symbolizer_images(const struct symbolizer *s, struct symbolizer_images *ret_images);
+void symbolizer_images_free(struct symbolizer_images *images);
 
 /* Writes what is needed to name the frames seen so far on another machine into dir_fd (a recording's symbols/):
  * for each image that samples hit its build id and the symbols that cover sampled addresses, the hit part of kallsyms,

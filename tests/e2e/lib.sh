@@ -235,3 +235,21 @@ no_crash() { # STATUS COMMAND
 	[ "$1" -lt 126 ] || { [ "$1" -lt 128 ] && grep -q '^profcpu: error: cannot execute ' "$T/refused"; } ||
 		fail "exit $1 of: $2: $(cat "$T/refused")"
 }
+
+# start_symbol_server ROOT: tests/e2e/symbol_server.py on 127.0.0.1; its address is in $SYMBOL_SERVER, its log in $T/server.log.
+start_symbol_server() {
+	need python3
+	rm -f "$T/server.port"
+	: >"$T/server.log"
+	start symbol_server python3 "$TESTS/e2e/symbol_server.py" "$1" "$T/server.port" "$T/server.log"
+	wait_for 20 test -s "$T/server.port" || fail "the symbol server did not start: $(cat "$T/symbol_server.log")"
+	SYMBOL_SERVER=http://127.0.0.1:$(cat "$T/server.port")
+}
+# serve ROOT IMAGE DEBUG-FILE: puts it where servers of both kinds have it; its build id is in $BUILD_ID.
+serve() {
+	BUILD_ID=$(readelf -n "$2" | sed -n 's/.*Build ID: //p')
+	[ ${#BUILD_ID} = 40 ] || fail "$2 has no build id"
+	mkdir -p "$1/ssqp/_.debug/elf-buildid-sym-$BUILD_ID" "$1/dbg/buildid/$BUILD_ID"
+	cp "$3" "$1/ssqp/_.debug/elf-buildid-sym-$BUILD_ID/_.debug"
+	cp "$3" "$1/dbg/buildid/$BUILD_ID/debuginfo"
+}

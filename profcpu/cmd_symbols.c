@@ -1,0 +1,457 @@
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/outbuf.h"
+#include "profcpu/command.h"
+#include "profcpu/fetch.h"
+#include "profcpu/mend.h"
+#include "profcpu/options.h"
+#include "profcpu/symbols_images.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SYMBOLS_FETCH_S 600 /* for all of it, unless --timeout says otherwise */
+#define SYMBOLS_CONNECT_MS 10000
+#define SYMBOLS_RETRIES 3
+
+struct symbols_arguments {
+	struct fetch_options fetch;
+	uint64_t timeout_ns;
+	bool json, again;
+	char **what;
+	int nwhat;
+};
+
+static const char *symbols_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Reads all that the command line names. Those that could not be read were said, and are left out; *ret_failed. */
+static int symbols_gather(const struct symbols_arguments *a, struct symbols_images *images, const char **ret_recording,
+			  bool *ret_failed)
+{
+	*ret_recording = NULL;
+	*ret_failed = false;
+	for (int i = 0; i < a->nwhat; i++) {
+		bool is_recording;
+		int r = symbols_images_add(images, a->what[i], &is_recording);
+
+		if (r == -ENOMEM)
+			return r;
+		*ret_failed |= r;
+		if (!r && is_recording)
+			*ret_recording = a->what[i];
+	}
+	return 0;
+}
+
+static int symbols_end(struct outbuf *out, bool failed)
+{
+	int r = outbuf_close(out);
+
+	if (r) {
+		log_error("cannot write to stdout: %s%s", strerror(-r), mend_of_stdout(r));
+		return EXIT_FAILED;
+	}
+	return failed ? EXIT_FAILED : EXIT_DONE;
+}
+
+static void symbols_put_id(struct outbuf *out, const struct image_build_id *id)
+{
+	char hex[2 * IMAGE_BUILD_ID_MAX + 1] = "-";
+
+	if (id->len)
+		image_build_id_hex(id, hex);
+	outbuf_printf(out, "%-40s", hex);
+}
+
+/* fetch */
+
+/* What becomes of an image: nothing is to be done for it, or what fetching gave. */
+static void symbols_tell_fetched(struct outbuf *out, const struct symbols_image *image, const struct symbol_fetch_item *item)
+{
+	static const char *const words[SYMBOL_FETCH_STATES] = {
+		[SYMBOL_FETCH_NOT_ASKED] = "not asked", [SYMBOL_FETCH_CACHED] = "cached",   [SYMBOL_FETCH_GOT] = "fetched",
+		[SYMBOL_FETCH_ABSENT] = "absent",	[SYMBOL_FETCH_FAILED] = "failed",
+	};
+	const char *word = item ? words[item->state] : image->place ? debug_file_place_name(image->place) : "-";
+
+	if (!item && !image->place && image->own == SYMBOL_SYMTAB)
+		word = "own";
+	outbuf_printf(out, "%-16s ", word);
+	symbols_put_id(out, &image->build_id);
+	outbuf_printf(out, " %s", symbols_base(image->path));
+	if (item && item->state == SYMBOL_FETCH_GOT)
+		outbuf_printf(out, " (%.1f MiB)", (double)item->bytes / (1 << 20));
+	if (item && item->state == SYMBOL_FETCH_NOT_ASKED)
+		outbuf_str(out, ": no server may be asked for it; name one by --symbol-server or DEBUGINFOD_URLS");
+	if (item && item->state == SYMBOL_FETCH_ABSENT)
+		outbuf_str(out, ": no server has it");
+	if (!item && image->stripped)
+		outbuf_str(out, ": without a build id nothing can be asked for");
+	outbuf_char(out, '\n');
+}
+
+/* Which images are asked for; places[i] is the item of image i + 1, 0: none. */
+static int symbols_wanted(const struct symbols_images *images, struct fetch_list *list, size_t *places)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < images->list.len && !r; i++) {
+		const struct symbols_image *image = &images->list.v[i];
+
+		if (!image->stripped || !image->build_id.len)
+			continue;
+		r = fetch_add(list, image->path, &image->build_id, &places[i]);
+		places[i]++;
+	}
+	return r;
+}
+
+static int symbols_fetch_all(struct symbols_arguments *a, const struct symbols_images *images, const char *recording, bool *failed)
+{
+	struct symbol_fetch_options how = {.servers = &a->fetch.servers,
+					   .connect_ms = SYMBOLS_CONNECT_MS,
+					   .retries = SYMBOLS_RETRIES,
+					   .until_ns = clock_monotonic_ns() + a->timeout_ns,
+					   .again = a->again};
+	AUTO_FREE size_t *places = calloc(images->list.len + 1, sizeof(*places));
+	struct outbuf out = outbuf_to(STDOUT_FILENO);
+	struct debug_cache *cache = NULL;
+	struct fetch_list list = {0};
+	bool got = false;
+	int r = places ? symbols_wanted(images, &list, places) : -ENOMEM;
+
+	if (r)
+		log_error("out of memory");
+	if (!r)
+		r = fetch_open_cache(&cache, false);
+	if (!r)
+		r = fetch_run(cache, &list, &how, a->fetch.quiet);
+	for (size_t i = 0; i < images->list.len && !r; i++)
+		if (!a->fetch.quiet)
+			symbols_tell_fetched(&out, &images->list.v[i], places[i] ? &list.items.v[places[i] - 1] : NULL);
+	for (size_t i = 0; i < list.items.len && !r; i++) {
+		*failed |= list.items.v[i].state == SYMBOL_FETCH_FAILED;
+		got |= list.items.v[i].state == SYMBOL_FETCH_GOT || list.items.v[i].state == SYMBOL_FETCH_CACHED;
+	}
+	if (got && recording && !a->fetch.quiet)
+		outbuf_printf(&out, "next: profcpu postprocess %s\n", recording);
+	vec_free(&list.items);
+	debug_cache_free(cache);
+	int status = symbols_end(&out, *failed);
+
+	return r ? EXIT_FAILED : status;
+}
+
+static int symbols_fetch(struct symbols_arguments *a)
+{
+	struct symbols_images images = {0};
+	const char *recording;
+	bool failed;
+	int status = EXIT_FAILED;
+
+	if (!fetch_know_servers(&a->fetch) && !symbols_gather(a, &images, &recording, &failed))
+		status = symbols_fetch_all(a, &images, recording, &failed);
+	symbols_images_free(&images);
+	return status;
+}
+
+/* list */
+
+struct symbols_size {
+	uint64_t files, bytes;
+};
+
+static int symbols_count(void *ctx, const char *key, uint64_t bytes)
+{
+	struct symbols_size *size = ctx;
+
+	(void)key;
+	size->files++;
+	size->bytes += bytes;
+	return 0;
+}
+
+static void symbols_list_json(struct outbuf *out, const struct symbols_images *images, const char *cache,
+			      const struct symbols_size *size)
+{
+	char hex[2 * IMAGE_BUILD_ID_MAX + 1];
+
+	outbuf_str(out, "{\"images\":[");
+	for (size_t i = 0; i < images->list.len; i++) {
+		const struct symbols_image *image = &images->list.v[i];
+
+		outbuf_printf(out, "%s\n{\"path\":\"", i ? "," : "");
+		outbuf_json(out, image->path, strlen(image->path));
+		image_build_id_hex(&image->build_id, hex);
+		outbuf_printf(out, "\",\"build_id\":\"%s\",\"symbols\":\"%s\",\"debug_file\":\"%s\",\"debug_path\":\"", hex,
+			      symbol_source_name(image->own), debug_file_place_name(image->place));
+		if (image->debug_path)
+			outbuf_json(out, image->debug_path, strlen(image->debug_path));
+		outbuf_printf(out, "\",\"stripped\":%s", image->stripped ? "true" : "false");
+		if (image->recorded)
+			outbuf_printf(out, ",\"addresses\":{\"named\":%llu,\"placed\":%llu,\"unknown\":%llu}",
+				      (unsigned long long)image->named, (unsigned long long)image->placed,
+				      (unsigned long long)image->unknown);
+		outbuf_char(out, '}');
+	}
+	outbuf_str(out, "\n],\"cache\":{\"path\":\"");
+	outbuf_json(out, cache, strlen(cache));
+	outbuf_printf(out, "\",\"files\":%llu,\"bytes\":%llu}}\n", (unsigned long long)size->files, (unsigned long long)size->bytes);
+}
+
+static void symbols_list_text(struct outbuf *out, const struct symbols_images *images, const char *cache,
+			      const struct symbols_size *size)
+{
+	if (images->list.len)
+		outbuf_printf(out, "%-8s %-16s %-40s %s\n", "SYMBOLS", "DEBUG-FILE", "BUILD-ID", "IMAGE");
+	for (size_t i = 0; i < images->list.len; i++) {
+		const struct symbols_image *image = &images->list.v[i];
+
+		outbuf_printf(out, "%-8s %-16s ", symbol_source_name(image->own), debug_file_place_name(image->place));
+		symbols_put_id(out, &image->build_id);
+		outbuf_printf(out, " %s", image->path);
+		if (image->recorded)
+			outbuf_printf(out, " (addresses: %llu named, %llu placed, %llu unknown)", (unsigned long long)image->named,
+				      (unsigned long long)image->placed, (unsigned long long)image->unknown);
+		outbuf_char(out, '\n');
+	}
+	outbuf_printf(out, "cache: %s, %llu files, %.1f MiB\n", cache, (unsigned long long)size->files,
+		      (double)size->bytes / (1 << 20));
+}
+
+static int symbols_list(struct symbols_arguments *a)
+{
+	struct outbuf out = outbuf_to(STDOUT_FILENO);
+	struct symbols_images images = {0};
+	struct debug_cache *cache = NULL;
+	struct symbols_size size = {0};
+	const char *recording;
+	bool failed;
+	int r = symbols_gather(a, &images, &recording, &failed);
+
+	/* Without a cache there is nothing in it. */
+	if (!r && !debug_cache_open(&cache))
+		r = debug_cache_each(cache, symbols_count, &size);
+	if (r)
+		log_error("cannot list: %s", strerror(-r));
+	else if (a->json)
+		symbols_list_json(&out, &images, cache ? debug_cache_path(cache) : "", &size);
+	else
+		symbols_list_text(&out, &images, cache ? debug_cache_path(cache) : "none", &size);
+	debug_cache_free(cache);
+	symbols_images_free(&images);
+	return symbols_end(&out, failed || r);
+}
+
+/* verify */
+
+struct symbols_verify {
+	struct outbuf out;
+	const struct debug_cache *cache;
+	uint64_t good, bad;
+};
+
+static void symbols_verdict(struct symbols_verify *v, const struct symbol_file *file, int fd, const char *path)
+{
+	const char *what = "unreadable";
+	int r = symbol_file_check(file, fd, &what);
+
+	*(r ? &v->bad : &v->good) += 1;
+	outbuf_printf(&v->out, "%-4s %s", r ? "bad" : "ok", path);
+	if (r)
+		outbuf_printf(&v->out, ": it is %s", what);
+	outbuf_char(&v->out, '\n');
+}
+
+
+static int symbols_verify_cached(void *ctx, const char *key, uint64_t bytes)
+{
+	struct symbols_verify *v = ctx;
+	AUTO_CLOSE int fd = debug_cache_get(v->cache, key);
+	AUTO_FREE char *path = NULL;
+	struct symbol_file file;
+	char name[NAME_MAX + 1];
+
+	(void)bytes;
+	if (asprintf(&path, "%s/%s", debug_cache_path(v->cache), key) < 0)
+		return -ENOMEM;
+	if (!symbol_file_of_key(key, &file, name)) {
+		symbols_verdict(v, &file, fd, path);
+		return 0;
+	}
+	v->bad++;
+	outbuf_printf(&v->out, "bad  %s: it is no debug file by its name\n", path);
+	return 0;
+}
+
+/* The debug files that stand beside an image or are cached by others under its build id, good or not. */
+static int symbols_verify_image(struct symbols_verify *v, const struct symbols_image *image)
+{
+	static const char *const suffixes[] = {".dbg", ".debug"};
+	struct symbol_file file = {.kind = SYMBOL_FILE_ELF, .name = symbols_base(image->path), .build_id = image->build_id};
+	uint64_t before = v->good + v->bad;
+	char path[PATH_MAX];
+
+	if (!image->build_id.len) {
+		outbuf_printf(&v->out, "none %s: it has no build id to be checked by\n", image->path);
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+		AUTO_CLOSE int fd = -1;
+
+		snprintf(path, sizeof(path), "%s%s", image->path, suffixes[i]);
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		if (fd >= 0)
+			symbols_verdict(v, &file, fd, path);
+	}
+	for (enum debug_cache_place place = 0; place < DEBUG_CACHE_PLACES; place++) {
+		AUTO_CLOSE int fd = debug_cache_look(place, &image->build_id, path);
+
+		if (fd >= 0)
+			symbols_verdict(v, &file, fd, path);
+	}
+	if (image->place == DEBUG_FILE_INSTALLED) {
+		v->good++;
+		outbuf_printf(&v->out, "ok   %s\n", image->debug_path);
+	}
+	if (before == v->good + v->bad)
+		outbuf_printf(&v->out, "none %s: no debug file of it is here\n", image->path);
+	return 0;
+}
+
+static int symbols_verify(struct symbols_arguments *a)
+{
+	struct symbols_verify v = {.out = outbuf_to(STDOUT_FILENO)};
+	struct symbols_images images = {0};
+	struct debug_cache *cache = NULL;
+	const char *recording;
+	bool failed;
+	int r = symbols_gather(a, &images, &recording, &failed);
+
+	for (size_t i = 0; i < images.list.len && !r; i++)
+		r = symbols_verify_image(&v, &images.list.v[i]);
+	if (!r && !a->nwhat) {
+		r = fetch_open_cache(&cache, false);
+		v.cache = cache;
+		failed |= r != 0;
+		r = r ? 0 : debug_cache_each(cache, symbols_verify_cached, &v);
+	}
+	if (r)
+		log_error("cannot verify: %s", strerror(-r));
+	debug_cache_free(cache);
+	symbols_images_free(&images);
+	return symbols_end(&v.out, failed || r || v.bad);
+}
+
+enum symbols_option {
+	SYMBOLS_SERVER = 256,
+	SYMBOLS_TIMEOUT,
+	SYMBOLS_AGAIN,
+	SYMBOLS_JSON,
+};
+
+static int symbols_parse_one(struct symbols_arguments *a, int c)
+{
+	switch (c) {
+	case SYMBOLS_SERVER:
+		return fetch_add_server(&a->fetch, optarg);
+	case SYMBOLS_TIMEOUT:
+		return options_duration("--timeout", optarg, &a->timeout_ns);
+	case SYMBOLS_AGAIN:
+		a->again = true;
+		return 0;
+	case SYMBOLS_JSON:
+		a->json = true;
+		return 0;
+	case 'q':
+		a->fetch.quiet = true;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static const struct symbols_verb {
+	const char *name;
+	int (*run)(struct symbols_arguments *a);
+	bool needs_what;
+} symbols_verbs[] = {
+	{"fetch", symbols_fetch, true},
+	{"list", symbols_list, false},
+	{"verify", symbols_verify, false},
+};
+
+static int symbols_parse(int argc, char **argv, struct symbols_arguments *a, const struct symbols_verb **ret_verb)
+{
+	static const struct option longopts[] = {
+		{"symbol-server", required_argument, NULL, SYMBOLS_SERVER},
+		{"timeout", required_argument, NULL, SYMBOLS_TIMEOUT},
+		{"again", no_argument, NULL, SYMBOLS_AGAIN},
+		{"json", no_argument, NULL, SYMBOLS_JSON},
+		{"quiet", no_argument, NULL, 'q'},
+		{0},
+	};
+
+	*ret_verb = NULL;
+	optind = 0;
+	for (int c; (c = options_next(&command_symbols, argc, argv, ":q", longopts)) != -1;)
+		if (symbols_parse_one(a, c))
+			return -EINVAL;
+	const char *word = optind < argc ? argv[optind] : NULL;
+
+	for (size_t i = 0; word && i < sizeof(symbols_verbs) / sizeof(*symbols_verbs); i++)
+		if (!strcmp(word, symbols_verbs[i].name))
+			*ret_verb = &symbols_verbs[i];
+	if (!*ret_verb) {
+		log_error("%s%s%s; it is one of fetch, list and verify, as in `profcpu symbols fetch DIR`",
+			  word ? "there is no 'symbols " : "what to do with symbols is missing", word ? word : "", word ? "'" : "");
+		return -EINVAL;
+	}
+	a->what = argv + optind + 1;
+	a->nwhat = argc - optind - 1;
+	if ((*ret_verb)->needs_what && !a->nwhat) {
+		log_error("of what symbols are to be fetched is missing: a recording, a PID or files, as in `profcpu symbols fetch DIR`");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int symbols_run(int argc, char **argv)
+{
+	struct symbols_arguments a = {.timeout_ns = SYMBOLS_FETCH_S * NS_PER_S};
+	const struct symbols_verb *verb;
+	int status = symbols_parse(argc, argv, &a, &verb) ? EXIT_USAGE : verb->run(&a);
+
+	fetch_options_free(&a.fetch);
+	return command_end(status);
+}
+
+const struct command command_symbols = {
+	.name = "symbols",
+	.summary = "fetch, list and verify debug files of libraries without symbols",
+	.usage = "usage: profcpu symbols fetch [--symbol-server URL]... [--timeout SECONDS] [--again] [-q] WHAT...\n"
+		 "       profcpu symbols list [--json] [WHAT...]\n"
+		 "       profcpu symbols verify [WHAT...]\n\n"
+		 "WHAT is a recording (DIR, prof.tar.gz, perf.data), a PID, or an ELF file.\n"
+		 "fetch downloads the debug files of what lacks symbols (of a recording: what was sampled and has no name) into\n"
+		 "$XDG_CACHE_HOME/profcpu/symbols; `profcpu postprocess` then names a recording with them, on any machine.\n"
+		 "list says what symbols there are, and how large the cache is; verify opens the debug files of WHAT, without it\n"
+		 "all cached ones, and checks their build ids.\n\n"
+		 "Asked are the servers of --symbol-server or DOTNET_SYMBOL_SERVER (several have ; between them), then those of\n"
+		 "DEBUGINFOD_URLS. Where neither the option nor the variable is there it is Microsoft's, for files of .NET only; an\n"
+		 "empty DOTNET_SYMBOL_SERVER leaves it out. Exit status: 1 where a server could not be asked or sent something wrong.\n\n"
+		 "      --symbol-server URL  a server in the layout of symbol servers (SSQP)\n"
+		 "      --timeout SECONDS    for all of it (600)\n"
+		 "      --again              also what a server lacked, or which server could not be reached, a short while ago\n"
+		 "      --json               for programs\n"
+		 "  -q, --quiet              only errors\n",
+	.run = symbols_run,
+};

@@ -1,0 +1,214 @@
+#include "profcpu/fetch.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "profcpu/mend.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FETCH_CONNECT_MS 5000
+
+static int fetch_bad_server(const char *where, const char *bad, int error)
+{
+	if (error == -EINVAL)
+		log_error("%s: '%.*s' is no server's address, which begins with http:// or https://", where,
+			  (int)strcspn(bad, "; \t\n"), bad);
+	else if (error == -E2BIG)
+		log_error("%s: more than %d servers", where, SYMBOL_SERVERS_MAX);
+	else
+		log_error("out of memory");
+	return error;
+}
+
+int fetch_add_server(struct fetch_options *o, const char *text)
+{
+	const char *bad = text;
+	int r = symbol_servers_add(&o->servers, SYMBOL_SERVER_SSQP, text, ";", &bad);
+
+	return r ? fetch_bad_server("--symbol-server", bad, r) : 0;
+}
+
+int fetch_know_servers(struct fetch_options *o)
+{
+	const char *variable = NULL, *bad = NULL;
+	int r = symbol_servers_environment(&o->servers, &variable, &bad);
+
+	return r ? fetch_bad_server(variable, bad ? bad : "", r) : 0;
+}
+
+void fetch_options_free(struct fetch_options *o)
+{
+	symbol_servers_free(&o->servers);
+}
+
+static const char *fetch_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+int fetch_add(struct fetch_list *list, const char *path, const struct image_build_id *build_id, size_t *ret_item)
+{
+	struct symbol_fetch_item item = {
+		.file = {.kind = SYMBOL_FILE_ELF, .name = fetch_base(path), .build_id = *build_id}};
+
+	for (size_t i = 0; i < list->items.len; i++) {
+		const struct image_build_id *other = &list->items.v[i].file.build_id;
+
+		*ret_item = i;
+		if (other->len == build_id->len && !memcmp(other->bytes, build_id->bytes, build_id->len))
+			return 0;
+	}
+	*ret_item = list->items.len;
+	return vec_push(&list->items, item);
+}
+
+int fetch_open_cache(struct debug_cache **ret_cache, bool is_note)
+{
+	static const char mend[] = "set XDG_CACHE_HOME to a directory of this user that can be written to";
+	int r = debug_cache_open(ret_cache);
+	const char *why = r == -ENOENT ? "this user has no home" : r == -EPERM ? "it belongs to another user, or others may write to it" : strerror(-r);
+
+	if (!r)
+		return 0;
+	if (is_note)
+		log_note("no debug files are fetched, as there is no place for them: %s; %s, or give --no-download", why, mend);
+	else
+		log_error("there is no place for debug files: %s; %s", why, mend);
+	return r;
+}
+
+static void fetch_meanwhile(void *ctx, const struct symbol_fetch_progress *now)
+{
+	progress_show(ctx, "fetching debug files: %zu of %zu, %.1f MiB", now->ended, now->all, (double)now->bytes / (1 << 20));
+}
+
+static bool fetch_same_failure(const struct symbol_fetch_item *a, const struct symbol_fetch_item *b)
+{
+	return b->state == SYMBOL_FETCH_FAILED && a->server == b->server && !strcmp(a->why, b->why);
+}
+
+/* One line for all that failed in the same way. */
+static void fetch_tell_failures(const struct fetch_list *list)
+{
+	for (size_t i = 0; i < list->items.len; i++) {
+		const struct symbol_fetch_item *item = &list->items.v[i];
+		size_t before = 0, others = 0;
+
+		if (item->state != SYMBOL_FETCH_FAILED)
+			continue;
+		for (size_t k = 0; k < list->items.len; k++)
+			*(k < i ? &before : &others) += fetch_same_failure(item, &list->items.v[k]);
+		if (before)
+			continue;
+		char more[48] = "";
+
+		if (others > 1)
+			snprintf(more, sizeof(more), " and %zu others", others - 1);
+		log_warn("no debug file of %s%s: %s %s", item->file.name, more, item->server ? item->server : "a server", item->why);
+	}
+}
+
+int fetch_run(const struct debug_cache *cache, struct fetch_list *list, struct symbol_fetch_options *how, bool quiet)
+{
+	struct progress progress = progress_to(2, quiet);
+
+	how->meanwhile = fetch_meanwhile;
+	how->ctx = &progress;
+	int r = symbol_fetch(cache, list->items.v, list->items.len, how);
+
+	progress_clear(&progress);
+	progress_close(&progress);
+	if (r)
+		log_error("cannot fetch debug files into %s: %s%s", debug_cache_path(cache), strerror(-r), mend_of(r));
+	else if (!quiet)
+		fetch_tell_failures(list);
+	return r;
+}
+
+/* Keeps of the list what is to be asked for. */
+static void fetch_keep_due(struct fetch_list *list, const struct debug_cache *cache, const struct symbol_fetch_options *how)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->items.len; i++)
+		if (symbol_fetch_is_due(cache, &list->items.v[i], how))
+			list->items.v[kept++] = list->items.v[i];
+	list->items.len = kept;
+}
+
+/* "https://a", or "https://a and 2 others": the servers that are asked for any of it. */
+static void fetch_name_servers(const struct symbol_servers *servers, const struct fetch_list *list, char *text, size_t cap)
+{
+	const char *first = NULL;
+	size_t n = 0;
+
+	for (size_t s = 0; s < servers->list.len; s++) {
+		bool asked = false;
+
+		for (size_t i = 0; i < list->items.len && !asked; i++)
+			asked = symbol_server_is_asked(&servers->list.v[s], &list->items.v[i].file);
+		n += asked;
+		if (asked && !first)
+			first = servers->list.v[s].shown;
+	}
+	if (n > 1)
+		snprintf(text, cap, "%s and %zu others", first, n - 1);
+	else
+		snprintf(text, cap, "%s", first ? first : "");
+}
+
+static size_t fetch_due(const struct debug_cache *cache, struct fetch_list *list, struct symbol_fetch_options *how, bool quiet)
+{
+	uint64_t bytes = 0;
+	char names[256];
+	size_t got = 0;
+
+	fetch_keep_due(list, cache, how);
+	if (!list->items.len)
+		return 0;
+	fetch_name_servers(how->servers, list, names, sizeof(names));
+	if (!quiet)
+		log_note("fetching the debug files of %zu librar%s from %s, for at most %d s; --no-download leaves that out",
+			 list->items.len, list->items.len == 1 ? "y" : "ies", names, FETCH_LIMIT_S);
+	if (fetch_run(cache, list, how, quiet))
+		return 0;
+	for (size_t i = 0; i < list->items.len; i++) {
+		if (list->items.v[i].state != SYMBOL_FETCH_GOT)
+			continue;
+		got++;
+		bytes += list->items.v[i].bytes;
+	}
+	if (!quiet && got)
+		log_note("fetched %zu debug file%s, %.1f MiB, into %s", got, got == 1 ? "" : "s", (double)bytes / (1 << 20),
+			 debug_cache_path(cache));
+	return got;
+}
+
+size_t fetch_for(struct fetch_options *o, const struct symbolizer_images *images)
+{
+	struct symbol_fetch_options how = {.connect_ms = FETCH_CONNECT_MS, .retries = 1};
+	struct debug_cache *cache = NULL;
+	struct fetch_list list = {0};
+	size_t got = 0, item;
+
+	for (size_t i = 0; i < images->list.len; i++) {
+		const struct symbolizer_image *image = &images->list.v[i];
+
+		if (image->stripped && image->addrs[SYMBOL_NONE] + image->addrs[SYMBOL_BOUNDS] &&
+		    fetch_add(&list, image->path, &image->build_id, &item))
+			break;
+	}
+	if (list.items.len && !o->off && !fetch_know_servers(o) && o->servers.list.len && !fetch_open_cache(&cache, !o->quiet)) {
+		how.servers = &o->servers;
+		how.until_ns = clock_monotonic_ns() + FETCH_LIMIT_S * NS_PER_S;
+		got = fetch_due(cache, &list, &how, o->quiet);
+		debug_cache_free(cache);
+	}
+	vec_free(&list.items);
+	return got;
+}

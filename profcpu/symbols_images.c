@@ -1,0 +1,216 @@
+#include "profcpu/symbols_images.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "container/opener.h"
+#include "container/proc.h"
+#include "profcpu/input.h"
+#include "profcpu/mend.h"
+#include "symbols/images.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+void symbols_images_free(struct symbols_images *images)
+{
+	for (size_t i = 0; i < images->list.len; i++) {
+		free(images->list.v[i].path);
+		free(images->list.v[i].debug_path);
+	}
+	vec_free(&images->list);
+}
+
+static int symbols_push(struct symbols_images *images, const struct symbols_image *from, const char *path)
+{
+	struct symbols_image image = *from;
+
+	image.path = strdup(path);
+	if (image.path && !vec_push(&images->list, image))
+		return 0;
+	free(image.path);
+	free(image.debug_path);
+	return -ENOMEM;
+}
+
+/* Where the debug file is, if it is anywhere. */
+static int symbols_find(const struct debug_file_query *query, struct symbols_image *image)
+{
+	struct debug_file debug;
+	int r = debug_file_find(query, &debug);
+
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	image->place = debug.place;
+	image->debug_path = debug.path[0] ? strdup(debug.path) : NULL;
+	r = debug.path[0] && !image->debug_path ? -ENOMEM : 0;
+	debug_file_close(&debug);
+	return r;
+}
+
+/* An ELF file. Others are no images. */
+static int symbols_add_elf(struct symbols_images *images, int fd, const char *path, const int *roots, size_t nroots)
+{
+	struct symbols_image image = {0};
+	struct elf_file elf;
+	int r = elf_file_open(&elf, fd, NULL, 0, NULL);
+
+	if (r)
+		return r;
+	image.own = debug_file_has(&elf, DEBUG_FILE_SYMBOLS)		? SYMBOL_SYMTAB :
+		    elf_file_section(&elf, ".dynsym", SHT_DYNSYM) ? SYMBOL_DYNSYM :
+								      SYMBOL_NONE;
+	if (elf_file_build_id(&elf, &image.build_id))
+		image.build_id.len = 0;
+	r = symbols_find(&(struct debug_file_query){.image = &elf, .path = path, .roots = roots, .nroots = nroots}, &image);
+	elf_file_close(&elf);
+	image.stripped = image.own != SYMBOL_SYMTAB && !image.place;
+	return r ? r : symbols_push(images, &image, path);
+}
+
+static int symbols_add_file(struct symbols_images *images, const char *path)
+{
+	AUTO_FREE char *real = realpath(path, NULL);
+	AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int fd = -1;
+	int r = real ? file_open_regular(AT_FDCWD, real, &fd) : -errno;
+
+	if (!r)
+		r = symbols_add_elf(images, fd, real, &root, root >= 0);
+	if (r == -EBADMSG)
+		log_error("%s is neither an ELF file nor a recording", path);
+	else if (r)
+		log_error("cannot read %s: %s%s", path, strerror(-r), mend_of(r));
+	return r;
+}
+
+/* Processes */
+
+static bool symbols_has(const struct symbols_images *images, size_t from, const char *path)
+{
+	for (size_t i = from; i < images->list.len; i++)
+		if (!strcmp(images->list.v[i].path, path))
+			return true;
+	return false;
+}
+
+static int symbols_add_map(struct symbols_images *images, struct opener *opener, pid_t pid, const struct proc_map *m)
+{
+	AUTO_CLOSE int own = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int fd = -1;
+	int roots[2], nroots = 0;
+	int r = opener_file(opener, pid, m->path, IMAGES_FILE_BYTES_MAX, &fd);
+
+	if (r)
+		r = opener_map_file(opener, pid, m->start, m->end, IMAGES_FILE_BYTES_MAX, &fd);
+	if (r) {
+		log_warn("cannot read %s of process %d: %s", m->path, (int)pid, strerror(-r));
+		return 0;
+	}
+	if (!opener_root(opener, pid, &roots[nroots]))
+		nroots++;
+	if (own >= 0)
+		roots[nroots++] = own;
+	r = symbols_add_elf(images, fd, m->path, roots, (size_t)nroots);
+	return r == -ENOMEM ? r : 0;
+}
+
+static int symbols_add_process(struct symbols_images *images, pid_t pid)
+{
+	struct opener *opener = NULL;
+	AUTO_FREE char *text = NULL;
+	size_t len, from = images->list.len;
+	struct proc_map m;
+	int r = proc_read(pid, 0, "maps", PROC_MAPS_MAX, &text, &len);
+
+	if (!r)
+		r = opener_new(&opener);
+	for (char *cursor = text; !r && proc_map_next(&cursor, &m);)
+		if ((m.prot & PROT_EXEC) && m.path[0] == '/' && strncmp(m.path, "/memfd:", 7) && !symbols_has(images, from, m.path))
+			r = symbols_add_map(images, opener, pid, &m);
+	opener_free(opener);
+	if (r == -ESRCH)
+		log_error("there is no process %d; a file of this name is given as ./%d", (int)pid, (int)pid);
+	else if (r)
+		log_error("cannot look into process %d: %s%s", (int)pid, strerror(-r),
+			  r == -EACCES ? "; `profcpu doctor -p` says what is missing" : "");
+	return r;
+}
+
+/* Recordings */
+
+static int symbols_add_recorded(struct symbols_images *images, const struct symbolizer_image *from)
+{
+	AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct symbols_image image = {.build_id = from->build_id,
+				      .recorded = true,
+				      .stripped = from->stripped,
+				      .placed = from->addrs[SYMBOL_BOUNDS],
+				      .unknown = from->addrs[SYMBOL_NONE]};
+	uint64_t named = 0;
+
+	for (int s = 0; s < SYMBOL_SOURCES; s++)
+		named += s == SYMBOL_NONE || s == SYMBOL_BOUNDS ? 0 : from->addrs[s];
+	image.named = named;
+	image.own = from->addrs[SYMBOL_SYMTAB] ? SYMBOL_SYMTAB :
+		    from->addrs[SYMBOL_DYNSYM] || from->addrs[SYMBOL_PLT] ? SYMBOL_DYNSYM : SYMBOL_NONE;
+	int r = from->build_id.len ? symbols_find(&(struct debug_file_query){.build_id = from->build_id,
+									      .path = from->path,
+									      .roots = &root,
+									      .nroots = root >= 0},
+						  &image) :
+				     0;
+
+	if (!named && !image.placed && !image.unknown)
+		return r;
+	return r ? r : symbols_push(images, &image, from->path);
+}
+
+static int symbols_add_recording(struct symbols_images *images, const char *path)
+{
+	struct symbolizer_images found = {0};
+	struct input_options options = {.ret_images = &found, .improve = true};
+	struct input_result result = {0};
+	struct profile *profile = NULL;
+	int r = profile_new(&profile);
+
+	if (r)
+		log_error("out of memory");
+	else
+		r = input_load(path, &options, profile, &result);
+	for (size_t i = 0; i < found.list.len && !r; i++)
+		r = symbols_add_recorded(images, &found.list.v[i]);
+	symbolizer_images_free(&found);
+	profile_free(profile);
+	return r;
+}
+
+static bool symbols_is_pid(const char *what)
+{
+	return *what && strlen(what) < 10 && strspn(what, "0123456789") == strlen(what);
+}
+
+static bool symbols_is_elf(const char *path)
+{
+	AUTO_CLOSE int fd = -1;
+	char magic[SELFMAG];
+
+	return !file_open_regular(AT_FDCWD, path, &fd) && !file_pread_all(fd, magic, sizeof(magic), 0) &&
+	       !memcmp(magic, ELFMAG, SELFMAG);
+}
+
+int symbols_images_add(struct symbols_images *images, const char *what, bool *ret_is_recording)
+{
+	*ret_is_recording = false;
+	if (symbols_is_pid(what))
+		return symbols_add_process(images, (pid_t)strtol(what, NULL, 10));
+	if (symbols_is_elf(what))
+		return symbols_add_file(images, what);
+	*ret_is_recording = true;
+	return symbols_add_recording(images, what);
+}
