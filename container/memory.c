@@ -26,8 +26,9 @@ static ssize_t read_some(pid_t pid, const struct memory_piece *pieces, size_t n)
 	}
 	ssize_t got = process_vm_readv(pid, ours, n, theirs, n, 0);
 
-	if (got < 0)
-		return is_hole(errno) ? 0 : -errno;
+	if (got < 0 && !is_hole(errno))
+		return -errno;
+	got = got < 0 ? 0 : got;
 	while ((size_t)whole < n && got >= (ssize_t)pieces[whole].len)
 		got -= (ssize_t)pieces[whole++].len;
 	return whole;

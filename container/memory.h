@@ -15,7 +15,7 @@
  * -ENOSYS (a kernel without it, or a seccomp filter); -errno. */
 int memory_read(pid_t pid, uint64_t addr, void *buf, size_t len);
 
-/* One of many reads: whole, or not `ok` with its buffer undefined. */
+/* One of many reads: whole, or not `ok` with its buffer undefined. One of 0 bytes is ok at any address. */
 struct memory_piece {
 	uint64_t addr;
 	void *buf;

@@ -1,5 +1,6 @@
 /* symbols/clr_contract: what a runtime tells of its structures is understood, or refused in words. */
 #include "symbols/clr_contract.h"
+#include "tests/unit/clr_net10.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -11,25 +12,7 @@
 
 #include <cmocka.h>
 
-/* What is used of the descriptor of .NET 10.0.12 for x64. */
-static const char net10[] =
-	"{\"version\":0,\"baseline\":\"empty\",\"contracts\":{\"ExecutionManager\":2},\"types\":{\"RangeSectionMap\":{"
-	"\"TopLevelData\":0},\"RangeSectionFragment\":{\"RangeBegin\":8,\"RangeEndOpen\":16,\"RangeSection\":24,\"Next"
-	"\":0},\"RangeSection\":{\"RangeBegin\":0,\"RangeEndOpen\":8,\"Flags\":16,\"HeapList\":40,\"R2RModule\":32},\"C"
-	"odeHeapListNode\":{\"StartAddress\":16,\"EndAddress\":24,\"MapBase\":32,\"HeaderMap\":40},\"RealCodeHeader\":{"
-	"\"MethodDesc\":24,\"NumUnwindInfos\":32,\"UnwindInfos\":36},\"RuntimeFunction\":{\"!\":12,\"BeginAddress\":0,"
-	"\"EndAddress\":4},\"MethodDesc\":{\"!\":16,\"ChunkIndex\":2,\"Flags\":6,\"Flags3AndTokenRemainder\":0},\"Metho"
-	"dDescChunk\":{\"!\":24,\"MethodTable\":0,\"FlagsAndTokenRange\":18},\"StoredSigMethodDesc\":{\"Sig\":16,\"cSig"
-	"\":24},\"DynamicMethodDesc\":{\"MethodName\":32,\"!\":48},\"MethodTable\":{\"!\":64,\"MTFlags\":0,\"MTFlags2\""
-	":8,\"EEClassOrCanonMT\":40,\"Module\":24,\"PerInstInfo\":48},\"GenericsDictInfo\":{\"NumDicts\":4,\"NumTypeArg"
-	"s\":6},\"ArrayClass\":{\"Rank\":72},\"TypeDesc\":{\"TypeAndFlags\":0},\"ParamTypeDesc\":{\"TypeArg\":16},\"Mod"
-	"ule\":{\"PEAssembly\":216,\"DynamicMetadata\":840},\"PEAssembly\":{\"PEImage\":8},\"PEImage\":{\"LoadedImageLa"
-	"yout\":128},\"PEImageLayout\":{\"Base\":8,\"Size\":16,\"Flags\":20},\"DynamicMetadata\":{\"Size\":0,\"Data\":4"
-	"}},\"globals\":{\"ExecutionManagerCodeRangeMapAddress\":[[20],\"pointer\"],\"StubCodeBlockLast\":[\"0xf\",\"ui"
-	"nt8\"],\"MethodDescTokenRemainderBitCount\":[\"0xc\",\"uint8\"],\"MethodDescAlignment\":[\"0x8\",\"uint64\"],"
-	"\"Architecture\":[\"x64\",\"string\"]}}";
-
-#define POINTERS 24
+#define POINTERS CLR_NET10_POINTERS
 
 static uint64_t pointers[POINTERS];
 static struct clr_contract contract;
@@ -44,16 +27,16 @@ static int parse(const char *json)
 	return clr_contract_parse(json, strlen(json), pointers, POINTERS, &contract, &err);
 }
 
-/* net10 with one text in the place of another. */
+/* clr_net10 with one text in the place of another. */
 static int parse_with(const char *from, const char *to)
 {
-	char *json = malloc(sizeof(net10) + strlen(to));
-	const char *at = strstr(net10, from);
+	char *json = malloc(sizeof(clr_net10) + strlen(to));
+	const char *at = strstr(clr_net10, from);
 	int r;
 
 	assert_non_null(json);
 	assert_non_null(at);
-	sprintf(json, "%.*s%s%s", (int)(at - net10), net10, to, at + strlen(from));
+	sprintf(json, "%.*s%s%s", (int)(at - clr_net10), clr_net10, to, at + strlen(from));
 	r = parse(json);
 	free(json);
 	return r;
@@ -62,7 +45,7 @@ static int parse_with(const char *from, const char *to)
 static void dotnet_10(void **state)
 {
 	(void)state;
-	assert_int_equal(parse(net10), 0);
+	assert_int_equal(parse(clr_net10), 0);
 	assert_int_equal(contract.execution_manager, 2);
 	assert_int_equal(contract.code_range_map, 0x1000 + 20);
 	assert_int_equal(contract.stub_code_block_last, 0xf);
@@ -127,8 +110,8 @@ static int read_mem(void *ctx, uint64_t addr, void *buf, size_t len)
 	(void)ctx;
 	if (addr == 0x2000 && len <= sizeof(descriptor))
 		memcpy(buf, descriptor, len);
-	else if (addr == 0x3000 && len < sizeof(net10))
-		memcpy(buf, net10, len);
+	else if (addr == 0x3000 && len < sizeof(clr_net10))
+		memcpy(buf, clr_net10, len);
 	else if (addr == 0x4000 && len <= sizeof(pointers))
 		memcpy(buf, pointers, len);
 	else
@@ -153,7 +136,7 @@ static int load(uint64_t magic, uint32_t flags, uint32_t len, uint32_t npointers
 static void out_of_memory_of_a_process(void **state)
 {
 	const uint64_t magic = 0x0043414443434e44;
-	const uint32_t len = sizeof(net10) - 1;
+	const uint32_t len = sizeof(clr_net10) - 1;
 
 	(void)state;
 	assert_int_equal(load(magic, 1, len, POINTERS), 0);

@@ -79,6 +79,19 @@ static void pieces_with_holes(void **state)
 	free(values);
 }
 
+static void empty_pieces(void **state)
+{
+	uint64_t value;
+	struct memory_piece pieces[] = {
+		{.addr = 0}, {.addr = 1, .buf = &value, .len = 8}, {.addr = addr_of(page)}, {.addr = addr_of(0), .buf = &value, .len = 8}, {.addr = 0},
+	};
+
+	(void)state;
+	assert_int_equal(memory_read_pieces(getpid(), pieces, 5), 0);
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(pieces[i].ok, i != 1);
+}
+
 static void pages_with_holes(void **state)
 {
 	char *buf = malloc(PAGES * page);
@@ -118,6 +131,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_ranges),
 		cmocka_unit_test(pieces_with_holes),
+		cmocka_unit_test(empty_pieces),
 		cmocka_unit_test(pages_with_holes),
 		cmocka_unit_test(processes_that_end),
 	};

@@ -1,0 +1,278 @@
+/* symbols/clr_heap: what is in a runtime's memory is told once, with its name; what changes is told; what makes no sense is not. */
+#include "symbols/clr_heap.h"
+#include "tests/unit/clr_image.h"
+#include "tests/unit/metadata_builder.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static struct clr_image image;
+static struct clr_heap *heap;
+static char told[65536]; /* "+OFFSET SIZE NAME;" and "-OFFSET;" in the order of telling */
+static int listener_error;
+
+/* App.dll with the types 2: App.Plain, 3: App.Pair`2; methods 1: Plain.Run, 2: Pair.Put. */
+static unsigned char *metadata(size_t *ret_len)
+{
+	static const uint8_t run[] = {0, 1, 8, 14}, put[] = {0x20, 1, 1, 0x13, 1};
+	struct metadata_build b = metadata_begin();
+	uint32_t app = metadata_string(&b, "App");
+
+	metadata_row(&b, CLR_MODULE, "22222", 0, metadata_string(&b, "App.dll"), 1, 0, 0);
+	outbuf_put(&b.guids, "0123456789abcdef", 16);
+	metadata_row(&b, CLR_ASSEMBLY, "422224222", 0, 1, 0, 0, 0, 0, 0, app, 0);
+	metadata_row(&b, CLR_TYPE_DEF, "422222", 0, metadata_string(&b, "<Module>"), 0, 0, 1, 1);
+	metadata_row(&b, CLR_TYPE_DEF, "422222", 0, metadata_string(&b, "Plain"), app, 0, 1, 1);
+	metadata_row(&b, CLR_TYPE_DEF, "422222", 0, metadata_string(&b, "Pair`2"), app, 0, 1, 2);
+	metadata_row(&b, CLR_METHOD_DEF, "422222", 0, 0, 0, metadata_string(&b, "Run"), metadata_blob(&b, run, sizeof(run)), 1);
+	metadata_row(&b, CLR_METHOD_DEF, "422222", 0, 0, 0, metadata_string(&b, "Put"), metadata_blob(&b, put, sizeof(put)), 1);
+	return metadata_end(&b, ret_len);
+}
+
+static int on_code(void *ctx, const struct clr_heap_code *code)
+{
+	(void)ctx;
+	assert_int_equal(strlen(code->name), code->name_len);
+	sprintf(told + strlen(told), "+%llx %x %s;", (unsigned long long)(code->start - CLR_IMAGE_CODE), code->bytes, code->name);
+	return listener_error;
+}
+
+static int on_gone(void *ctx, uint64_t start)
+{
+	(void)ctx;
+	sprintf(told + strlen(told), "-%llx;", (unsigned long long)(start - CLR_IMAGE_CODE));
+	return 0;
+}
+
+static const char *scan(void)
+{
+	static const struct clr_heap_listener listener = {.code = on_code, .gone = on_gone};
+
+	told[0] = 0;
+	assert_int_equal(clr_heap_scan(heap, &listener), 0);
+	return told;
+}
+
+static uint64_t module, plain;
+
+static void begin(unsigned flags)
+{
+	const struct clr_io io = {.read = image_read, .read_pieces = image_read_pieces, .ctx = &image};
+	struct parse_error err = {0};
+	size_t len;
+	unsigned char *bytes = metadata(&len);
+
+	image_begin(&image, flags);
+	module = image_file_module(&image, bytes, len);
+	plain = image_type(&image, module, 2, NULL, 0);
+	free(bytes);
+	if (clr_heap_new(&io, image.descriptor, &heap, &err))
+		fail_msg("%s", err.what);
+	listener_error = 0;
+}
+
+static struct clr_heap_stats stats(void)
+{
+	struct clr_heap_stats s;
+
+	clr_heap_stats(heap, &s);
+	return s;
+}
+
+static void bodies_are_told_once(void **state)
+{
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	image_body(&image, 0x40, 0x60, image_method(&image, plain, 1, 3), 2);
+	image_stubs(&image, 0x108, 6);
+	image_body(&image, 0x1000, 0x20, image_method(&image, plain, 1, 0), 0);
+	assert_string_equal(scan(), "+40 60 int32 [App] App.Plain::Run(string);+108 ef0 stub ReportStubBlock<VSD_DispatchStub>;"
+				    "+1000 20 int32 [App] App.Plain::Run(string);");
+	assert_string_equal(scan(), "");
+	image_body(&image, 0x2004, 0x20, image_method(&image, plain, 1, 0), 0);
+	image_nibble(&image, 0x1000, 0);
+	assert_string_equal(scan(), "-1000;+2004 20 int32 [App] App.Plain::Run(string);");
+	assert_int_equal(stats().bodies, 3);
+	assert_int_equal(stats().stubs, 1);
+	clr_heap_free(heap);
+}
+
+static void instantiations_are_spelled(void **state)
+{
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	uint64_t array = image_array(&image, image_array(&image, plain, 2), 0);
+	uint64_t inner = image_type(&image, module, 3, (uint64_t[]){image_pointer(&image, plain, 0x0f), array}, 2);
+	uint64_t outer = image_type(&image, module, 3, (uint64_t[]){inner, inner}, 2);
+
+	image_body(&image, 0x40, 0x20, image_method(&image, outer, 2, 0), 0);
+	assert_string_equal(scan(), "+40 20 instance void [App] App.Pair`2[App.Pair`2[App.Plain*,App.Plain[,][]],"
+				    "App.Pair`2[App.Plain*,App.Plain[,][]]]::Put(!1);");
+	clr_heap_free(heap);
+}
+
+static void methods_without_metadata_have_their_signature(void **state)
+{
+	uint8_t sig[] = {0, 2, 8, 14, 0x21, 0, 0, 0, 0, 0, 0, 0, 0};
+	char expected[128];
+
+	(void)state;
+	begin(IMAGE_CODE_HEAP | IMAGE_COLLECTIBLE);
+	memcpy(sig + 5, &plain, 8);
+	image_body(&image, 0x40, 0x20, image_dynamic_method(&image, plain, "Made", sig, sizeof(sig)), 0);
+	snprintf(expected, sizeof(expected), "+40 20 int32 [App] dynamicClass::Made(string,App.Plain /* MT: 0x%llx */);",
+		 (unsigned long long)plain);
+	assert_string_equal(scan(), expected);
+	clr_heap_free(heap);
+}
+
+/* In a heap that frees single bodies the next one may have the same place. */
+static void a_reused_place_is_seen(void **state)
+{
+	static const uint8_t sig[] = {0, 0, 1};
+
+	(void)state;
+	begin(IMAGE_CODE_HEAP | IMAGE_COLLECTIBLE);
+	uint64_t method = image_dynamic_method(&image, plain, "First", sig, sizeof(sig)), text;
+
+	image_body(&image, 0x40, 0x20, method, 0);
+	assert_string_equal(scan(), "+40 20 void [App] dynamicClass::First();");
+	assert_string_equal(scan(), "");
+	assert_int_equal(stats().rechecked, 1);
+	memcpy(&text, image_at(&image, method + 32), 8);
+	strcpy(image_at(&image, text), "Next"); /* all else is the same */
+	assert_string_equal(scan(), "-40;+40 20 void [App] dynamicClass::Next();");
+	image_body(&image, 0x40, 0x30, image_method(&image, plain, 1, 0), 0);
+	assert_string_equal(scan(), "-40;+40 30 int32 [App] App.Plain::Run(string);");
+	clr_heap_free(heap);
+}
+
+static void a_heap_that_goes_takes_its_bodies(void **state)
+{
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	image_body(&image, 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
+	image_body(&image, 0x80, 0x20, image_method(&image, plain, 1, 0), 0);
+	scan();
+	image.hole = image.section; /* cannot be read now: nobody says that it is gone */
+	image.hole_end = image.hole + 8;
+	assert_string_equal(scan(), "");
+	assert_int_equal(stats().unread, 1);
+	image.hole_end = 0;
+	image_set_u64(&image, image.slot, 0);
+	assert_string_equal(scan(), "-40;-80;");
+	image_set_u64(&image, image.slot, image.fragment);
+	assert_string_equal(scan(), "+40 20 int32 [App] App.Plain::Run(string);+80 20 int32 [App] App.Plain::Run(string);");
+	clr_heap_free(heap);
+}
+
+/* The target is in the middle of something: it is told when it makes sense. */
+static void what_makes_no_sense_yet_is_told_later(void **state)
+{
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	uint64_t method = image_method(&image, plain, 1, 0), header;
+
+	image_body(&image, 0x40, 0x20, method, 0);
+	memcpy(&header, image_at(&image, CLR_IMAGE_CODE + 0x38), 8);
+	image_set(&image, header + 32, 0, 4); /* no unwind information */
+	assert_string_equal(scan(), "");
+	assert_int_equal(stats().unread, 1);
+	image_set(&image, header + 32, 1, 4);
+	image_set(&image, header + 40, 0x20000, 4); /* ends behind its heap */
+	assert_string_equal(scan(), "");
+	image_set(&image, header + 40, 0x60, 4);
+	image_set(&image, method, 9, 2); /* no such method */
+	assert_string_equal(scan(), "");
+	assert_int_equal(stats().unnamed, 1);
+	image_set(&image, method, 1, 2);
+	image.hole = method;
+	image.hole_end = method + 8;
+	assert_string_equal(scan(), "");
+	image.hole_end = 0;
+	assert_string_equal(scan(), "+40 20 int32 [App] App.Plain::Run(string);");
+	clr_heap_free(heap);
+}
+
+static void modules_that_grow_are_read_again(void **state)
+{
+	size_t len;
+	unsigned char *bytes = metadata(&len);
+
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	uint64_t emitted = image_dynamic_module(&image, bytes, len), type = image_type(&image, emitted, 2, NULL, 0), data;
+
+	memcpy(&data, image_at(&image, emitted + 840), 8);
+	image_set(&image, data, 8, 4); /* not there yet */
+	image_body(&image, 0x40, 0x20, image_method(&image, type, 1, 0), 0);
+	assert_string_equal(scan(), "");
+	image_set(&image, data, len, 4);
+	assert_string_equal(scan(), "+40 20 int32 [App] App.Plain::Run(string);");
+	free(bytes);
+	clr_heap_free(heap);
+}
+
+/* A type that is its own argument, ranges that follow themselves, a heap of half the address space. */
+static void lies_have_an_end(void **state)
+{
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	uint64_t type = image_type(&image, module, 3, (uint64_t[]){0, 0}, 2), dictionaries, dictionary;
+
+	memcpy(&dictionaries, image_at(&image, type + 48), 8);
+	memcpy(&dictionary, image_at(&image, dictionaries), 8);
+	image_set_u64(&image, dictionary, type);
+	image_set_u64(&image, dictionary + 8, type);
+	image_set_u64(&image, image.fragment, image.fragment);
+	image_body(&image, 0x40, 0x20, image_method(&image, type, 2, 0), 0);
+	assert_string_equal(scan(), "+40 20 instance void [App] App.Pair`2::Put(!1);");
+	assert_int_equal(stats().plain, 1);
+	image_set_u64(&image, image.section + 8, UINT64_MAX);
+	image_set_u64(&image, image.node + 24, UINT64_MAX / 2);
+	assert_string_equal(scan(), "-40;");
+	assert_int_equal(stats().unread, 1);
+	for (uint64_t at = image.range_map; at < image.range_map + 2048; at += 8)
+		image_set_u64(&image, at, image.range_map);
+	image.pieces = 0;
+	scan();
+	assert_true(image.pieces < 1000);
+	clr_heap_free(heap);
+}
+
+static void a_listener_ends_the_scan_and_loses_nothing(void **state)
+{
+	static const struct clr_heap_listener listener = {.code = on_code, .gone = on_gone};
+
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	for (uint32_t i = 0; i < 3; i++)
+		image_body(&image, 0x40 + i * 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
+	told[0] = 0;
+	listener_error = -ENOSPC;
+	assert_int_equal(clr_heap_scan(heap, &listener), -ENOSPC);
+	assert_string_equal(told, "+40 20 int32 [App] App.Plain::Run(string);");
+	listener_error = 0;
+	assert_string_equal(scan(), "+80 20 int32 [App] App.Plain::Run(string);+c0 20 int32 [App] App.Plain::Run(string);");
+	clr_heap_free(heap);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bodies_are_told_once),
+		cmocka_unit_test(instantiations_are_spelled),
+		cmocka_unit_test(methods_without_metadata_have_their_signature),
+		cmocka_unit_test(a_reused_place_is_seen),
+		cmocka_unit_test(a_heap_that_goes_takes_its_bodies),
+		cmocka_unit_test(what_makes_no_sense_yet_is_told_later),
+		cmocka_unit_test(modules_that_grow_are_read_again),
+		cmocka_unit_test(lies_have_an_end),
+		cmocka_unit_test(a_listener_ends_the_scan_and_loses_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
