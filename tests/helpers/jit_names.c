@@ -13,6 +13,7 @@
 #include "eventpipe/method_name.h"
 #include "eventpipe/perf_map_undo.h"
 #include "eventpipe/rundown.h"
+#include "symbols/event_signatures.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -93,6 +94,7 @@ static int sweep(struct opener *o, pid_t pid)
 }
 
 struct sink {
+	struct event_signatures *signatures;
 	FILE *map, *r2r;
 	bool live;
 };
@@ -114,6 +116,12 @@ static int put_gone(void *ctx, uint64_t start, uint64_t time_ns)
 
 	fprintf(s->map, "gone %llu 0x%llx\n", (unsigned long long)time_ns, (unsigned long long)start);
 	return 0;
+}
+
+static int put_signature(void *ctx, const struct rundown_module *module, uint32_t token, const char *name, size_t len,
+			 struct outbuf *out)
+{
+	return event_signatures_put(((struct sink *)ctx)->signatures, module, token, name, len, out);
 }
 
 static int listen_until_eof(struct rundown *r, struct port_error *e)
@@ -150,7 +158,7 @@ static int methods(struct opener *o, pid_t pid, const char *path, bool live)
 {
 	char r2r_path[4096];
 	struct sink sink = {.live = live};
-	struct rundown_listener listener = {.method = put_method, .gone = put_gone, .ctx = &sink};
+	struct rundown_listener listener = {.method = put_method, .gone = put_gone, .signature = put_signature, .ctx = &sink};
 	struct port_error e = {0};
 	struct rundown *r;
 	uint64_t begin = clock_monotonic_ns();
@@ -158,7 +166,7 @@ static int methods(struct opener *o, pid_t pid, const char *path, bool live)
 	snprintf(r2r_path, sizeof(r2r_path), "%s.r2r", path);
 	sink.map = fopen(path, "w");
 	sink.r2r = fopen(r2r_path, "w");
-	if (!sink.map || !sink.r2r || rundown_new(o, pid, &listener, &r))
+	if (!sink.map || !sink.r2r || event_signatures_new(o, pid, &sink.signatures) || rundown_new(o, pid, &listener, &r))
 		return 1;
 	int error = live ? listen_live(r, &e) : rundown_snapshot(r, false, deadline(), &e);
 	struct rundown_stats s = rundown_stats(r);
@@ -170,6 +178,7 @@ static int methods(struct opener *o, pid_t pid, const char *path, bool live)
 	       (unsigned long long)s.stream.bytes, (unsigned long long)s.stream.events, (unsigned long long)s.stream.lost,
 	       (unsigned long long)s.stream.unknown, (double)(clock_monotonic_ns() - begin) / 1e6);
 	rundown_free(r);
+	event_signatures_free(sink.signatures);
 	fclose(sink.map);
 	fclose(sink.r2r);
 	return error ? port_failed(&e) : 0;

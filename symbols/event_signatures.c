@@ -1,0 +1,171 @@
+#include "symbols/event_signatures.h"
+
+#include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "symbols/clr_metadata.h"
+#include "symbols/clr_signature.h"
+#include "symbols/pe.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define DEBUG_CODEVIEW 2
+#define CODEVIEW_BYTES 20 /* "RSDS" and the PDB's GUID */
+
+struct event_module {
+	unsigned char *data;
+	struct clr_metadata *metadata;
+	int error; /* why there is none */
+};
+
+struct event_signatures {
+	struct opener *opener;
+	pid_t pid;
+	VEC(struct event_module) modules;
+	struct hashmap by_id; /* the runtime's number of the module */
+};
+
+int event_signatures_new(struct opener *o, pid_t pid, struct event_signatures **ret_signatures)
+{
+	struct event_signatures *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->opener = o;
+	s->pid = pid;
+	*ret_signatures = s;
+	return 0;
+}
+
+static void event_module_free(struct event_module *m)
+{
+	clr_metadata_free(m->metadata);
+	free(m->data);
+}
+
+void event_signatures_free(struct event_signatures *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->modules.len; i++)
+		event_module_free(&s->modules.v[i]);
+	vec_free(&s->modules);
+	hashmap_free(&s->by_id);
+	free(s);
+}
+
+/* Whether the file was built together with the PDB that the loaded module names. Where neither says, it may be. */
+static bool event_same_build(const struct pe *pe, const unsigned char *guid)
+{
+	static const unsigned char none[16];
+	struct pe_debug entries[PE_DEBUG_ENTRIES_MAX];
+	size_t n = 0;
+
+	if (!memcmp(guid, none, sizeof(none)) || pe_debug(pe, entries, &n))
+		return true;
+	for (size_t i = 0; i < n; i++) {
+		AUTO_FREE unsigned char *data = NULL;
+		struct pe_range range = {.rva = entries[i].rva, .bytes = CODEVIEW_BYTES};
+
+		if (entries[i].type != DEBUG_CODEVIEW || entries[i].bytes < CODEVIEW_BYTES ||
+		    pe_read(pe, range, CODEVIEW_BYTES, &data, NULL) || memcmp(data, "RSDS", 4))
+			continue;
+		return !memcmp(data + 4, guid, sizeof(none));
+	}
+	return true;
+}
+
+static int event_module_open(struct event_signatures *s, const struct rundown_module *module, struct event_module *ret)
+{
+	AUTO_CLOSE int fd = -1;
+	struct pe_cli cli;
+	struct stat st;
+	struct pe pe;
+	int r = module->il_path[0] == '/' ? opener_file(s->opener, s->pid, module->il_path, EVENT_SIGNATURES_FILE_MAX, &fd) : -ENOENT;
+
+	if (r)
+		return r;
+	if (fstat(fd, &st))
+		return -errno;
+	const struct pe_file file = {.fd = fd, .bytes = (uint64_t)st.st_size};
+
+	r = pe_open(&file, &pe, NULL);
+	if (!r)
+		r = pe_cli(&pe, pe.directories[PE_CLI], &cli, NULL);
+	if (!r && !event_same_build(&pe, module->pdb_guid))
+		r = -ENOENT;
+	if (!r)
+		r = pe_read(&pe, cli.metadata, EVENT_SIGNATURES_METADATA_MAX, &ret->data, NULL);
+	return r ? r : clr_metadata_open(ret->data, cli.metadata.bytes, &ret->metadata, NULL);
+}
+
+static int event_module_get(struct event_signatures *s, const struct rundown_module *module, const struct clr_metadata **ret_metadata)
+{
+	const uint32_t *known = hashmap_get(&s->by_id, module->id);
+	struct event_module fresh = {0};
+
+	if (!known) {
+		fresh.error = event_module_open(s, module, &fresh);
+		if (vec_push(&s->modules, fresh)) {
+			event_module_free(&fresh);
+			return -ENOMEM;
+		}
+		if (hashmap_put(&s->by_id, module->id, (uint32_t)(s->modules.len - 1)))
+			return -ENOMEM; /* asked for again, it is opened again */
+		known = hashmap_get(&s->by_id, module->id);
+	}
+	const struct event_module *m = &s->modules.v[*known];
+
+	if (!m->error)
+		*ret_metadata = m->metadata;
+	return m->error;
+}
+
+struct event_text {
+	const char *text;
+	size_t len;
+};
+
+static void put_event_name(struct clr_text *t, const void *ctx)
+{
+	const struct event_text *name = ctx;
+
+	outbuf_put(t->out, name->text, name->len);
+}
+
+/* The event's method is the one of that row: a module that was made anew with the same number has other ones. */
+static bool event_names_row(const struct clr_metadata *m, uint32_t rid, const char *name, size_t len)
+{
+	const char *row = clr_metadata_string(m, clr_metadata_cell(m, CLR_METHOD_DEF, rid, CLR_METHOD_DEF_NAME));
+	size_t n = row ? strlen(row) : 0;
+
+	return n && len > n + 2 && !memcmp(name + len - n, row, n) && !memcmp(name + len - n - 2, "::", 2);
+}
+
+int event_signatures_put(void *ctx, const struct rundown_module *module, uint32_t token, const char *name, size_t len,
+			 struct outbuf *out)
+{
+	const struct event_text text = {name, len};
+	const struct clr_metadata *m;
+	uint32_t rid = token & 0xffffff;
+	size_t blob_len = 0;
+	int r = token >> 24 == CLR_METHOD_DEF ? event_module_get(ctx, module, &m) : -ENOENT;
+
+	if (r)
+		return r;
+	if (!rid || rid > clr_metadata_rows(m, CLR_METHOD_DEF) || !event_names_row(m, rid, name, len))
+		return -ENOENT;
+	const unsigned char *blob = clr_metadata_blob(m, clr_metadata_cell(m, CLR_METHOD_DEF, rid, CLR_METHOD_DEF_SIGNATURE), &blob_len);
+
+	if (!blob)
+		return -ENOENT;
+	struct reader sig = reader_of(blob, blob_len);
+	struct clr_text t = clr_text_begin(out, NULL);
+
+	clr_text_method(&t, m, &sig, put_event_name, &text);
+	return clr_text_end(&t);
+}
