@@ -114,6 +114,11 @@ build/examples/$(1)/$(1).dll: $(wildcard examples/$(1)/*.cs examples/$(1)/*.cspr
 endef
 $(foreach name,web-api wide-net,$(eval $(call DOTNET_EXAMPLE,$(name))))
 
+# Has a .NET process report its precompiled methods, for the test of their names.
+prepare: build/dotnet/prepare/prepare.dll
+build/dotnet/prepare/prepare.dll: $(wildcard tests/dotnet/prepare/*)
+	dotnet build -nologo -v quiet -c Release -o $(@D) tests/dotnet/prepare/prepare.csproj
+
 examples: $(B)/examples/shares $(B)/examples/load
 unit: $(UNIT_BINS)
 replay: $(REPLAY_BINS)

@@ -203,13 +203,24 @@ static bool ends_with(const char *text, const char *end)
 	return strlen(text) >= strlen(end) && !strcmp(text + strlen(text) - strlen(end), end);
 }
 
+/* The runtime writes the name of a cold part behind that of the hot one: "NAME[PreJIT]NAME[PreJit-cold]". */
+static const char *name_of_cold(const char *name)
+{
+	size_t hot = strlen("[PreJIT]"), cold = strlen("[PreJit-cold]"), len = strlen(name) > hot + cold ? (strlen(name) - hot - cold) / 2 : 0;
+	const char *second = name + len + hot;
+
+	return len && !strncmp(name + len, "[PreJIT]", hot) && !strncmp(name, second, len) ? second : name;
+}
+
 static void compare_record(struct counts *c, uint64_t addr, uint64_t bytes, const char *name)
 {
 	uint64_t file_off = 0;
 	struct symbol_provider *symbols;
 	struct symbol s = {.name = ""};
 
-	if (!ends_with(name, "[PreJIT]") && !ends_with(name, "[PreJit-cold]"))
+	if (ends_with(name, "[PreJit-cold]"))
+		name = name_of_cold(name);
+	else if (!ends_with(name, "[PreJIT]"))
 		return;
 	c->records++;
 	symbols = symbols_at(addr, &file_off);

@@ -1,8 +1,8 @@
 // Has the runtime look up the precompiled code of as many methods as it knows, so that it reports their names and addresses: those
 // of all assemblies that the application came with, generic ones over a few types. Run as a program, or in any other one as
 // DOTNET_STARTUP_HOOKS. Then /proc/self/maps is written to the file that PREPARE_MAPS names, and the process ends.
-// PREPARE_ASSEMBLIES: only those whose name begins with one of these words; PREPARE_SECONDS: the time it may take.
-using System.Diagnostics;
+// PREPARE_ASSEMBLIES: only those whose name begins with one of these words, in their order; PREPARE_METHODS: at most as many that are
+// not generic, and a quarter as many instances of those that are, most of which have to be compiled now.
 using System.Reflection;
 using System.Runtime.CompilerServices;
 
@@ -16,35 +16,53 @@ internal static class StartupHook
     private const BindingFlags All = BindingFlags.Public | BindingFlags.NonPublic | BindingFlags.Static | BindingFlags.Instance |
                                      BindingFlags.DeclaredOnly;
     private static readonly Type[] Arguments = [typeof(object), typeof(int), typeof(byte), typeof(char), typeof(bool), typeof(long), typeof(Guid)];
-    private static readonly Stopwatch Clock = Stopwatch.StartNew();
-    private static double seconds = 60;
-    private static int prepared, refused;
+    private static int left, prepared, refused;
 
     public static void Initialize()
     {
         var words = (Environment.GetEnvironmentVariable("PREPARE_ASSEMBLIES") ?? "").Split(' ', StringSplitOptions.RemoveEmptyEntries);
 
-        if (double.TryParse(Environment.GetEnvironmentVariable("PREPARE_SECONDS"), out var limit))
-            seconds = limit;
-        foreach (var name in Names().Where(name => words.Length == 0 || words.Any(word => name.StartsWith(word, StringComparison.Ordinal))))
-            PrepareAssembly(name);
+        var most = int.TryParse(Environment.GetEnvironmentVariable("PREPARE_METHODS"), out var limit) ? limit : int.MaxValue;
+        var names = Names(words).ToList();
+        var chosen = words.Length == 0 ? names : words.SelectMany(w => names.Where(n => n.StartsWith(w, StringComparison.Ordinal))).Distinct().ToList();
+        foreach (var generic in new[] { false, true })
+        {
+            left = generic ? most / 4 : most;
+            foreach (var name in chosen)
+                PrepareAssembly(name, generic);
+        }
         if (Environment.GetEnvironmentVariable("PREPARE_MAPS") is { } path)
             File.WriteAllText(path, File.ReadAllText("/proc/self/maps"));
-        Console.WriteLine($"prepared {prepared}, refused {refused}, {Clock.Elapsed.TotalSeconds:F1} s");
+        Console.WriteLine($"prepared {prepared}, refused {refused}");
         Environment.Exit(0);
     }
 
-    private static IEnumerable<string> Names()
+    // What the host lists, and what that refers to: of a single file the host lists nothing.
+    private static IEnumerable<string> Names(string[] words)
     {
         var paths = (string?)AppContext.GetData("TRUSTED_PLATFORM_ASSEMBLIES") ?? "";
-        var loaded = AppDomain.CurrentDomain.GetAssemblies().Select(a => a.GetName().Name!);
+        var names = new Queue<string>(paths.Split(':', StringSplitOptions.RemoveEmptyEntries).Select(p => Path.GetFileNameWithoutExtension(p)!)
+            .Concat(AppDomain.CurrentDomain.GetAssemblies().Select(a => a.GetName().Name!)).Concat(words).Append("System.Private.CoreLib"));
+        var found = new SortedSet<string>(StringComparer.Ordinal);
 
-        // In a single file only the application's dependencies tell what there is.
-        return paths.Split(':', StringSplitOptions.RemoveEmptyEntries).Select(p => Path.GetFileNameWithoutExtension(p))
-            .Concat(loaded).Append("System.Private.CoreLib").Distinct().OrderBy(name => name, StringComparer.Ordinal);
+        while (names.TryDequeue(out var name))
+        {
+            if (!found.Add(name))
+                continue;
+            try
+            {
+                foreach (var reference in Assembly.Load(new AssemblyName(name)).GetReferencedAssemblies())
+                    names.Enqueue(reference.Name!);
+            }
+            catch (Exception)
+            {
+                // what is native, or not delivered
+            }
+        }
+        return found;
     }
 
-    private static void PrepareAssembly(string name)
+    private static void PrepareAssembly(string name, bool generic)
     {
         Type?[] types;
 
@@ -62,13 +80,13 @@ internal static class StartupHook
         }
         foreach (var type in types)
         {
-            if (type is null || type.IsInterface && !type.IsGenericTypeDefinition && type.GetMethods(All).All(m => m.IsAbstract))
+            if (type is null || left <= 0)
                 continue;
-            if (type.IsGenericTypeDefinition)
+            if (!type.IsGenericTypeDefinition)
+                PrepareType(type, generic);
+            else if (generic)
                 foreach (var closed in Close(type.GetGenericArguments().Length, a => type.MakeGenericType(a)))
-                    PrepareType(closed);
-            else
-                PrepareType(type);
+                    PrepareType(closed, generic);
         }
     }
 
@@ -100,7 +118,7 @@ internal static class StartupHook
         }
     }
 
-    private static void PrepareType(Type type)
+    private static void PrepareType(Type type, bool generic)
     {
         MethodBase[] methods;
 
@@ -114,20 +132,21 @@ internal static class StartupHook
         }
         foreach (var method in methods)
         {
-            if (Clock.Elapsed.TotalSeconds > seconds)
+            if (left <= 0)
                 return;
             if (method.IsAbstract || (method.MethodImplementationFlags & MethodImplAttributes.InternalCall) != 0)
                 continue;
-            if (method.IsGenericMethodDefinition)
+            if (method.IsGenericMethodDefinition && generic)
                 foreach (var closed in Close(method.GetGenericArguments().Length, a => ((MethodInfo)method).MakeGenericMethod(a)))
                     Prepare(closed, type);
-            else
+            else if (!method.IsGenericMethodDefinition && type.IsGenericType == generic)
                 Prepare(method, type);
         }
     }
 
     private static void Prepare(MethodBase method, Type type)
     {
+        left--;
         try
         {
             var arguments = type.IsGenericType ? type.GetGenericArguments().ToList() : [];
