@@ -273,6 +273,10 @@ void clr_text_type(struct clr_text *t, const struct clr_metadata *m, uint32_t to
 {
 	size_t len = 0;
 
+	if (!m) {
+		fail(t, -EBADMSG);
+		return;
+	}
 	if (clr_token_table(token) == CLR_TYPE_DEF || clr_token_table(token) == CLR_TYPE_REF) {
 		put_nested(t, m, token, style);
 		return;
@@ -405,7 +409,9 @@ static void put_function_pointer(struct clr_text *t, const struct clr_metadata *
 	put_literal(t, ")");
 }
 
-static void put_generic(struct clr_text *t, const struct clr_metadata *m, struct reader *sig, enum clr_style style)
+/* args: whose the tokens of the type arguments are. */
+static void put_generic(struct clr_text *t, const struct clr_metadata *m, const struct clr_metadata *args, struct reader *sig,
+			enum clr_style style)
 {
 	clr_text_signature(t, m, sig, style);
 	uint32_t n = clr_signature_number(sig);
@@ -414,22 +420,26 @@ static void put_generic(struct clr_text *t, const struct clr_metadata *m, struct
 	for (uint32_t i = 0; i < n && !t->error; i++) {
 		if (i)
 			put_literal(t, ",");
-		clr_text_signature(t, m, sig, style);
+		clr_text_signature(t, args, sig, style);
 	}
 	put_bytes(t, style == CLR_ILASM ? ">" : "]", 1);
 }
 
-/* A type of another module, until the next one says otherwise. */
-static void put_of_module(struct clr_text *t, struct reader *sig, enum clr_style style)
+/* A type of another module; type arguments behind it are of the module that was before. */
+static void put_of_module(struct clr_text *t, const struct clr_metadata *outer, struct reader *sig, enum clr_style style)
 {
 	uint32_t index = clr_signature_number(sig);
 	const struct clr_metadata *m = NULL;
 	int error = !t->modules || !t->modules->find || sig->failed ? -EBADMSG : t->modules->find(t->modules->ctx, index, &m);
 
-	if (error)
+	if (error) {
 		fail(t, error);
-	else
+	} else if (reader_left(sig) && sig->data[sig->pos] == ELEMENT_GENERICINST) {
+		reader_skip(sig, 1);
+		put_generic(t, m, outer, sig, style);
+	} else {
 		clr_text_signature(t, m, sig, style);
+	}
 }
 
 static void put_handle(struct clr_text *t, struct reader *sig, enum clr_style style)
@@ -461,7 +471,7 @@ static void put_element(struct clr_text *t, const struct clr_metadata *m, struct
 		put_dimensions(t, sig, style);
 		return;
 	case ELEMENT_GENERICINST:
-		put_generic(t, m, sig, style);
+		put_generic(t, m, m, sig, style);
 		return;
 	case ELEMENT_FNPTR:
 		put_function_pointer(t, m, sig, style);
@@ -470,7 +480,7 @@ static void put_element(struct clr_text *t, const struct clr_metadata *m, struct
 		clr_text_signature(t, m, sig, style);
 		return;
 	case ELEMENT_MODULE:
-		put_of_module(t, sig, style);
+		put_of_module(t, m, sig, style);
 		return;
 	case ELEMENT_INTERNAL:
 		put_handle(t, sig, style);
@@ -549,4 +559,98 @@ void clr_text_signature(struct clr_text *t, const struct clr_metadata *m, struct
 			put_suffix(t, m, &prefixes[--nprefixes], style);
 		t->depth--;
 	}
+}
+
+static void skip_numbers(struct reader *r)
+{
+	for (uint32_t n = clr_signature_number(r); n && !r->failed; n--)
+		(void)clr_signature_number(r);
+}
+
+static void skip_types(struct reader *r, unsigned depth);
+
+/* What follows an element. */
+static void skip_rest(struct reader *r, uint8_t element, unsigned depth)
+{
+	switch (element) {
+	case ELEMENT_VALUETYPE:
+	case ELEMENT_CLASS:
+	case ELEMENT_VAR:
+	case ELEMENT_MVAR:
+		(void)clr_signature_number(r);
+		return;
+	case ELEMENT_CMOD_REQD:
+	case ELEMENT_CMOD_OPT:
+	case ELEMENT_MODULE:
+		(void)clr_signature_number(r);
+		skip_types(r, depth);
+		return;
+	case ELEMENT_ARRAY:
+		skip_types(r, depth);
+		(void)clr_signature_number(r);
+		skip_numbers(r);
+		skip_numbers(r);
+		return;
+	case ELEMENT_GENERICINST:
+		skip_types(r, depth);
+		for (uint32_t n = clr_signature_number(r); n && !r->failed; n--)
+			skip_types(r, depth);
+		return;
+	case ELEMENT_FNPTR:
+		if (clr_signature_number(r) & CONVENTION_GENERIC)
+			(void)clr_signature_number(r);
+		for (uint64_t n = (uint64_t)clr_signature_number(r) + 1; n && !r->failed; n--)
+			skip_types(r, depth);
+		return;
+	default:
+		if (element == ELEMENT_NATIVE_VALUETYPE || element == ELEMENT_SENTINEL || is_prefix(element))
+			skip_types(r, depth);
+		else if (element >= sizeof(primitives) / sizeof(primitives[0]) || !primitives[element][CLR_REFLECTION])
+			(void)reader_bytes(r, SIZE_MAX);
+	}
+}
+
+static void skip_types(struct reader *r, unsigned depth)
+{
+	uint8_t element = reader_u8(r);
+
+	if (depth == CLR_TEXT_DEPTH_MAX)
+		(void)reader_bytes(r, SIZE_MAX);
+	if (!r->failed)
+		skip_rest(r, element, depth + 1);
+}
+
+void clr_signature_skip(struct reader *r)
+{
+	skip_types(r, 0);
+}
+
+bool clr_signature_generic(struct reader *r, uint32_t *ret_nargs)
+{
+	uint8_t element = reader_u8(r);
+
+	while (element == ELEMENT_MODULE) {
+		(void)clr_signature_number(r);
+		element = reader_u8(r);
+	}
+	if (element != ELEMENT_GENERICINST)
+		return false;
+	clr_signature_skip(r);
+	*ret_nargs = clr_signature_number(r);
+	return !r->failed;
+}
+
+bool clr_signature_module(struct reader *r, uint32_t *ret_module)
+{
+	if (reader_u8(r) != ELEMENT_MODULE)
+		return false;
+	*ret_module = clr_signature_number(r);
+	return !r->failed;
+}
+
+bool clr_signature_is_primitive(struct reader r)
+{
+	uint8_t element = reader_u8(&r);
+
+	return element < ELEMENT_CANON && element < sizeof(primitives) / sizeof(primitives[0]) && primitives[element][CLR_REFLECTION];
 }

@@ -6,6 +6,8 @@
 #include "base/reader.h"
 #include "symbols/clr_metadata.h"
 
+#include <stdbool.h>
+
 #define CLR_TEXT_BYTES_MAX ((size_t)64 << 10) /* of one name */
 #define CLR_TEXT_ELEMENTS_MAX 4096 /* types in one name: those of TypeSpecs multiply */
 #define CLR_TEXT_DEPTH_MAX 64 /* of types in each other */
@@ -45,7 +47,7 @@ int clr_text_end(struct clr_text *t);
 /* The name of a TypeDef, TypeRef or TypeSpec. */
 void clr_text_type(struct clr_text *t, const struct clr_metadata *m, uint32_t token, enum clr_style style);
 
-/* The type at sig's place, moving behind it. */
+/* The type at sig's place, moving behind it. m NULL: only types that say their module have names. */
 void clr_text_signature(struct clr_text *t, const struct clr_metadata *m, struct reader *sig, enum clr_style style);
 
 /* "instance RETURN NAME(ARGS)" of a method's signature; name writes the NAME. */
@@ -54,6 +56,18 @@ void clr_text_method(struct clr_text *t, const struct clr_metadata *m, struct re
 
 /* Appends a text of the metadata's heap (NULL: nothing); a newline becomes ?, as names are kept in lines. */
 void clr_text_put(struct clr_text *t, const char *text);
+
+/* Moves behind a type; r fails where it is none, or is nested more deeply than CLR_TEXT_DEPTH_MAX. */
+void clr_signature_skip(struct reader *r);
+
+/* Moves to the first type argument of a generic type. False where the type at r is none; r is then of no use. */
+bool clr_signature_generic(struct reader *r, uint32_t *ret_nargs);
+
+/* The module that is said before a type. False where none is; r is then of no use. */
+bool clr_signature_module(struct reader *r, uint32_t *ret_module);
+
+/* Whether the type at r is one that has an element of its own, as System.Int32 has. */
+bool clr_signature_is_primitive(struct reader r);
 
 /* A compressed unsigned number (II.23.2); a bad one makes the reader fail. */
 uint32_t clr_signature_number(struct reader *r);

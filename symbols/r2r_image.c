@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/hashmap.h"
+#include "symbols/clr_signature.h"
 #include "symbols/r2r_functions.h"
 
 #include <errno.h>
@@ -27,13 +28,10 @@ struct r2r_image {
 	struct hashmap made_ids; /* piece -> index into made */
 };
 
-/* r2r_signature_token_fn */
-static int put_token(void *ctx, uint32_t module, uint32_t token, struct outbuf *out)
+/* clr_modules.find */
+static int find_module(void *ctx, uint32_t number, const struct clr_metadata **ret_metadata)
 {
-	const struct clr_metadata *metadata;
-	int error = r2r_modules_metadata(ctx, module, &metadata);
-
-	return error ? error : clr_metadata_type_name(metadata, token, out);
+	return r2r_modules_metadata(ctx, number, ret_metadata);
 }
 
 /* Pointers to n texts that end with NULs, one after the other. */
@@ -59,17 +57,29 @@ static int instance_metadata(struct r2r_image *image, const struct r2r_method_si
 	return r2r_modules_metadata(&image->modules, m->module, ret_metadata);
 }
 
-/* The type arguments of an instance's owner. */
+/* The type arguments of an instance's owner, each with a NUL behind it. */
 static int put_type_arguments(struct r2r_image *image, const struct r2r_method_signature *m, struct outbuf *out, uint32_t *ret_n)
 {
-	struct r2r_signature_names names = {put_token, &image->modules};
 	struct reader r = reader_of(image->functions.instances, image->functions.instances_bytes);
+	struct clr_modules modules = {.find = find_module, .ctx = &image->modules};
+	const struct clr_metadata *context = NULL;
+	uint32_t n = 0;
+	int error = 0;
 
-	*ret_n = 0;
-	if (!(m->flags & R2R_METHOD_HAS_OWNER))
-		return 0;
 	reader_seek(&r, m->owner);
-	return r2r_signature_type_arguments(&r, &names, m->context, out, ret_n);
+	if (m->flags & R2R_METHOD_HAS_OWNER && clr_signature_generic(&r, &n))
+		error = r2r_modules_metadata(&image->modules, m->context, &context);
+	if (error == -ENOENT && m->context == R2R_OWN_MODULE)
+		error = 0; /* in composite images each type says its module */
+	for (uint32_t i = 0; i < n && !error; i++) {
+		struct clr_text text = clr_text_begin(out, &modules);
+
+		clr_text_signature(&text, context, &r, CLR_REFLECTION);
+		error = clr_text_end(&text);
+		outbuf_char(out, '\0');
+	}
+	*ret_n = n;
+	return error;
 }
 
 static int put_instance(struct r2r_image *image, uint32_t at, const char *tier, struct outbuf *out)
