@@ -203,6 +203,9 @@ static void slot_sizes(const struct elf_file *f, const struct elf_section *plt, 
 	} else if (f->machine == EM_AARCH64) {
 		*ret_first = 32;
 		*ret_slot = 16;
+	} else if (!plt->entry_bytes && (f->machine == EM_X86_64 || f->machine == EM_386)) {
+		/* lld does not say it, as in libcoreclr.so; perf knows that since 6.3. */
+		*ret_first = *ret_slot = 16;
 	}
 }
 

@@ -123,6 +123,37 @@ static void assert_name(struct image *image, uint64_t file_off, const char *name
 	assert_true(s.base <= s.start && s.start <= file_off && file_off < s.end);
 }
 
+/* As lld links: it does not say how large a slot is. */
+static void slots_have_names_where_their_size_is_not_said(void **state)
+{
+	struct blob copy = {malloc(elf64.len), elf64.len};
+	Elf64_Ehdr head;
+	Elf64_Shdr section;
+	size_t changed = 0;
+
+	(void)state;
+	assert_non_null(copy.data);
+	memcpy(copy.data, elf64.data, elf64.len);
+	memcpy(&head, copy.data, sizeof(head));
+	for (size_t i = 0; i < head.e_shnum; i++) {
+		char *at = copy.data + head.e_shoff + i * sizeof(section);
+
+		memcpy(&section, at, sizeof(section));
+		if (section.sh_type == SHT_PROGBITS && section.sh_flags & SHF_EXECINSTR && section.sh_entsize == 16) {
+			section.sh_entsize = 0;
+			memcpy(at, &section, sizeof(section));
+			changed++;
+		}
+	}
+	assert_true(changed > 0);
+	struct image *image = from_memory(&copy);
+
+	assert_name(image, 0x400, "puts@plt", SYMBOL_PLT);
+	assert_name(image, 0x410, "weak_one@plt", SYMBOL_PLT);
+	image_free(image);
+	free(copy.data);
+}
+
 /* What nm and readelf say of the library; the choices were asked of perf script. */
 static void the_symbols_are_those_that_perf_takes(void **state)
 {
@@ -465,6 +496,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_symbols_are_those_that_perf_takes),
+		cmocka_unit_test(slots_have_names_where_their_size_is_not_said),
 		cmocka_unit_test(overlapping_segments_give_one_answer_in_any_order),
 		cmocka_unit_test(of_segments_over_each_other_in_memory_the_first_one_places_symbols),
 		cmocka_unit_test(segments_at_the_end_of_what_can_be_are_harmless),
