@@ -70,9 +70,9 @@ static void put_plain(struct managed_span s, struct outbuf *out, int level)
 	size_t depth = 0;
 
 	for (const char *p = s.p; p < t.end; p++) {
-		if (memchr("<[(", *p, 3))
+		if (managed_type_opens(*p))
 			depth++;
-		else if (memchr(">])", *p, 3))
+		else if (managed_type_closes(*p))
 			depth -= depth > 0;
 		else if (*p == '.' && !depth && p > s.p && p + 1 < t.end && p[-1] != '.')
 			dot = p;

@@ -1,14 +1,11 @@
 #include "symbols/managed_name.h"
 
-#include "symbols/managed_generated.h"
+#include "symbols/managed_nested.h"
 #include "symbols/managed_type.h"
 
 #include <ctype.h>
 #include <stdint.h>
 #include <string.h>
-
-#define COMPONENTS_MAX 32 /* types nested in each other */
-#define ARGUMENTS_MAX 64 /* type arguments of one type */
 
 /* "instance bool [M] T::F(int32)[Tier]", taken apart. */
 struct method {
@@ -126,46 +123,8 @@ static bool split_method(const char *p, const char *end, struct method *ret_meth
 	return true;
 }
 
-/* The declaring type: components Outer`1, <>c and so on, and type arguments for all of them together. */
-struct declaring {
-	struct managed_span components[COMPONENTS_MAX];
-	size_t arity[COMPONENTS_MAX];
-	size_t ncomponents;
-	struct managed_span arguments[ARGUMENTS_MAX];
-	size_t narguments;
-};
-
-static void split_arguments(const char *p, const char *end, struct declaring *d)
-{
-	const char *start = p;
-
-	for (; p <= end; p++) {
-		if (p + 1 < end && *p == '\\') {
-			p++;
-		} else if (p < end && memchr("<[(", *p, 3)) {
-			p = managed_type_skip_brackets(p, end) - 1;
-		} else if (p == end || *p == ',') {
-			if (d->narguments < ARGUMENTS_MAX && p > start)
-				d->arguments[d->narguments++] = managed_span_of(start, p);
-			start = p + 1;
-		}
-	}
-}
-
-static void add_component(struct declaring *d, const char *p, const char *end)
-{
-	const char *tick = memrchr(p, '`', (size_t)(end - p));
-	size_t arity = 0;
-
-	if (d->ncomponents == COMPONENTS_MAX)
-		return;
-	for (const char *digit = tick ? tick + 1 : end; digit < end && isdigit((unsigned char)*digit); digit++)
-		arity = arity < ARGUMENTS_MAX ? arity * 10 + (size_t)(*digit - '0') : arity;
-	d->components[d->ncomponents] = managed_span_of(p, arity ? tick : end);
-	d->arity[d->ncomponents++] = arity;
-}
-
-static void split_type(struct managed_span type, struct declaring *d)
+/* Reflection's spelling, and :: between components too. */
+static void split_type(struct managed_span type, struct managed_nested *n)
 {
 	const char *p = type.p, *end = type.p + type.n, *start = p;
 
@@ -173,50 +132,16 @@ static void split_type(struct managed_span type, struct declaring *d)
 		if (*p == '<') {
 			p = managed_type_skip_brackets(p, end);
 		} else if (*p == '+' || *p == '/' || (*p == ':' && p + 1 < end && p[1] == ':')) {
-			add_component(d, start, p);
+			managed_nested_add(n, start, p);
 			p += *p == ':' ? 2 : 1;
 			start = p;
 		} else {
 			p += *p == '\\' && p + 1 < end ? 2 : 1;
 		}
 	}
-	add_component(d, start, p);
+	managed_nested_add(n, start, p);
 	if (p < end)
-		split_arguments(p + 1, managed_type_skip_brackets(p, end) - 1, d);
-}
-
-/* The arguments of the component that comes next; those of lambdas' holders are the method's around it. */
-static struct managed_arguments take_arguments(const struct declaring *d, size_t *used, size_t arity)
-{
-	size_t from = *used < d->narguments ? *used : d->narguments, left = d->narguments - from;
-
-	*used += arity;
-	return (struct managed_arguments){d->arguments + from, arity < left ? arity : left};
-}
-
-/*
- * Writes the type. The holder of a lambda is left out, its own methods (its constructor) are not; ret_args are the type arguments that
- * go with the method's name, which live as long as d.
- */
-static void put_declaring(struct declaring *d, bool of_lambda, struct managed_arguments *ret_args, struct outbuf *out)
-{
-	static const struct managed_arguments none = {0};
-	size_t used = 0, shown = 0;
-
-	*ret_args = none;
-	for (size_t i = 0; i < d->ncomponents; i++) {
-		struct managed_span component = d->components[i];
-		struct managed_arguments args = take_arguments(d, &used, d->arity[i]);
-
-		if (managed_generated_is_closure(component) && (i + 1 < d->ncomponents || of_lambda)) {
-			*ret_args = args.n ? args : *ret_args;
-			continue;
-		}
-		if (shown++)
-			outbuf_char(out, '.');
-		managed_generated_put_type(component, managed_generated_is_state_machine(component) ? *ret_args : none, out, 0);
-		managed_arguments_put(args, out, 0);
-	}
+		managed_nested_add_arguments(n, p + 1, managed_type_skip_brackets(p, end) - 1);
 }
 
 static bool ends_with(struct managed_span s, const char *word)
@@ -251,12 +176,13 @@ static void put_dynamic(const struct method *m, struct outbuf *out)
 
 static void put_method(const struct method *m, struct outbuf *out)
 {
-	struct declaring d = {0};
+	struct managed_nested type;
 	struct managed_arguments args;
 
-	split_type(m->type, &d);
-	put_declaring(&d, m->name.n && m->name.p[0] == '<', &args, out);
-	if (span_is(m->name, "MoveNext") && managed_generated_is_state_machine(d.components[d.ncomponents - 1])) {
+	managed_nested_begin(&type);
+	split_type(m->type, &type);
+	managed_nested_put(&type, m->name.n && m->name.p[0] == '<', &args, out, 0);
+	if (span_is(m->name, "MoveNext") && managed_generated_is_state_machine(type.components[type.ncomponents - 1])) {
 		outbuf_str(out, ends_with(m->returns, "bool") ? "() [iterator]" : "() [async]");
 		return;
 	}

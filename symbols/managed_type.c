@@ -1,6 +1,6 @@
 #include "symbols/managed_type.h"
 
-#include "symbols/managed_generated.h"
+#include "symbols/managed_nested.h"
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -33,9 +33,9 @@ const char *managed_type_skip_brackets(const char *p, const char *end)
 	for (; p < end; p++) {
 		if (*p == '\\' && p + 1 < end)
 			p++;
-		else if (memchr("<[(", *p, 3))
+		else if (managed_type_opens(*p))
 			depth++;
-		else if (memchr(">])", *p, 3) && !--depth)
+		else if (managed_type_closes(*p) && !--depth)
 			return p + 1;
 	}
 	return end;
@@ -68,18 +68,24 @@ static void skip_arity(struct managed_text *t)
 	}
 }
 
+/* What ends a component of a type's name. */
+static const bool ends_component[256] = {
+	['/'] = true, ['+'] = true, ['`'] = true, ['<'] = true, ['>'] = true, ['['] = true, [']'] = true,
+	['('] = true, [')'] = true, [','] = true, ['&'] = true, ['*'] = true, [' '] = true,
+};
+
 /* To the end of a component: Inner of Outer`1/Inner; a compiler's name begins with brackets. */
 static void skip_component(struct managed_text *t)
 {
 	if (t->p < t->end && *t->p == '<')
 		t->p = managed_type_skip_brackets(t->p, t->end);
-	while (t->p < t->end && !memchr("/+`<>[](),&* ", *t->p, 13))
+	while (t->p < t->end && !ends_component[(unsigned char)*t->p])
 		t->p += *t->p == '\\' && t->p + 1 < t->end ? 2 : 1;
 }
 
 static void skip_namespace(struct managed_text *t)
 {
-	for (const char *p = t->p; p < t->end && !memchr("/+`<>[](),&* ", *p, 13); p++) {
+	for (const char *p = t->p; p < t->end && !ends_component[(unsigned char)*p]; p++) {
 		if (*p == '\\' && p + 1 < t->end)
 			p++;
 		else if (*p == '.')
@@ -87,11 +93,20 @@ static void skip_namespace(struct managed_text *t)
 	}
 }
 
-/* A name such as System.Threading.Tasks.Task`1 or Outer`1/Inner: the namespace goes, what is nested stays, but for a lambda's holder
- * the lambda is enough. */
+/* Whether type arguments begin here: [], [0...,0...] and [,] are arrays, [System.Int32] are arguments. */
+static bool at_arguments(const struct managed_text *t)
+{
+	char next = left(t) > 1 ? t->p[1] : ']';
+
+	if (!left(t) || (*t->p != '[' && *t->p != '<'))
+		return false;
+	return *t->p == '<' || (next != ']' && next != ',' && next != '*' && !isdigit((unsigned char)next));
+}
+
+/* A name such as System.Threading.Tasks.Task`1 or Outer`1/Inner with its arguments: the namespace goes, what is nested stays. */
 static void put_name(struct managed_text *t, struct outbuf *out, int depth)
 {
-	static const struct managed_arguments none = {0};
+	struct managed_nested n;
 	const char *whole = t->p, *start;
 
 	skip_namespace(t);
@@ -104,22 +119,25 @@ static void put_name(struct managed_text *t, struct outbuf *out, int depth)
 		outbuf_str(out, word);
 		return;
 	}
-	for (;;) {
-		struct managed_span component = managed_span_of(start, t->p);
-
-		skip_arity(t);
-		bool more = t->p < t->end && (*t->p == '/' || *t->p == '+');
-
-		if (!more || !managed_generated_is_closure(component)) {
-			managed_generated_put_type(component, none, out, depth + 1);
-			if (more)
-				outbuf_char(out, '.');
-		}
-		if (!more)
-			return;
+	skip_arity(t);
+	managed_nested_begin(&n);
+	managed_nested_add(&n, start, t->p);
+	while (t->p < t->end && (*t->p == '/' || *t->p == '+')) {
 		start = ++t->p;
 		skip_component(t);
+		skip_arity(t);
+		managed_nested_add(&n, start, t->p);
 	}
+	if (depth < MANAGED_TYPE_DEPTH_MAX && at_arguments(t)) {
+		const char *end = managed_type_skip_brackets(t->p, t->end);
+
+		managed_nested_add_arguments(&n, t->p + 1, end - (end[-1] == '>' || end[-1] == ']'));
+		if (managed_nested_arity(&n) == n.narguments)
+			t->p = end;
+		else
+			n.narguments = 0; /* they are written behind all */
+	}
+	managed_nested_put(&n, false, NULL, out, depth + 1);
 }
 
 static void put_arguments(struct managed_text *t, char closer, struct outbuf *out, int depth)
@@ -139,12 +157,9 @@ static void put_arguments(struct managed_text *t, char closer, struct outbuf *ou
 		t->p++;
 }
 
-/* [], [0...,0...] and [,] are arrays, [System.Int32] are type arguments. */
 static void put_brackets(struct managed_text *t, struct outbuf *out, int depth)
 {
-	char next = left(t) > 1 ? t->p[1] : ']';
-
-	if (next != ']' && next != ',' && next != '*' && !isdigit((unsigned char)next)) {
+	if (at_arguments(t)) {
 		put_arguments(t, ']', out, depth);
 		return;
 	}
@@ -220,26 +235,32 @@ void managed_type_put(struct managed_text *t, struct outbuf *out, int depth)
 	put_suffixes(t, out, depth);
 }
 
+static bool has_closure(const char *p, const char *end)
+{
+	static const char closure[] = "<>c__DisplayClass";
+
+	return memmem(p, (size_t)(end - p), closure, strlen(closure)) != NULL;
+}
+
 /*
  * Behind what a local function gets of the variables around it, which is no parameter of the source's: a closure by reference, as
  * the last arguments. NULL: another one.
  */
 static const char *behind_captured(const struct managed_text *t, char closer)
 {
-	static const char closure[] = "<>c__DisplayClass";
 	const char *p = t->p;
 
 	while (p < t->end && *p != ',' && *p != closer)
-		p = memchr("<[(", *p, 3) ? managed_type_skip_brackets(p, t->end) : p + 1;
-	return p > t->p && p[-1] == '&' && memmem(t->p, (size_t)(p - t->p), closure, strlen(closure)) ? p : NULL;
+		p = managed_type_opens(*p) ? managed_type_skip_brackets(p, t->end) : p + 1;
+	return p > t->p && p[-1] == '&' && has_closure(t->p, p) ? p : NULL;
 }
 
 void managed_types_put(struct managed_text *t, char closer, struct outbuf *out, int depth)
 {
-	bool comma = false;
+	bool comma = false, captures = depth == 0 && t->p < t->end && has_closure(t->p, t->end);
 
 	while (t->p < t->end && *t->p != closer) {
-		const char *behind = behind_captured(t, closer), *before = t->p;
+		const char *behind = captures ? behind_captured(t, closer) : NULL, *before = t->p;
 
 		if (behind) {
 			t->p = behind + (behind < t->end && *behind == ',');

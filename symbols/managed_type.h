@@ -4,6 +4,7 @@
 
 #include "base/outbuf.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define MANAGED_TYPE_DEPTH_MAX 24 /* type arguments nested deeper are copied as they stand */
@@ -23,7 +24,17 @@ void managed_type_put(struct managed_text *t, struct outbuf *out, int depth);
 /* Types separated by commas up to the closing character (not consumed) or the end. */
 void managed_types_put(struct managed_text *t, char closer, struct outbuf *out, int depth);
 
-/* Behind the bracket that closes the one at p, or end. Counts <>, [] and (). */
+static inline bool managed_type_opens(char c)
+{
+	return c == '<' || c == '[' || c == '(';
+}
+
+static inline bool managed_type_closes(char c)
+{
+	return c == '>' || c == ']' || c == ')';
+}
+
+/* Behind the bracket that closes the one at p, or end. Counts <>, [] and (), but not behind reflection's backslashes. */
 const char *managed_type_skip_brackets(const char *p, const char *end);
 
 #endif

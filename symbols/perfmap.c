@@ -154,6 +154,7 @@ static int read_lines(struct perfmap *m, size_t len, struct perfmap_stats *stats
 			stats->bad_lines++;
 			if (!perfmap_line_behind_damage(p, eol, &line))
 				continue;
+			stats->lines++;
 		}
 		if (vec_push(&m->lines, ((struct range){line.start, line.bytes, (uint32_t)(line.name - m->text)})))
 			return -ENOMEM;

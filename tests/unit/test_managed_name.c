@@ -160,6 +160,13 @@ static const char *const corners[][2] = {
 	 "Acme.Size.Size.Loc.L(int32)"},
 	{"void [Names] T::<F>g__L|1_0(valuetype T/<>c__DisplayClass1_0&,valuetype T/<>c__DisplayClass1_1`1<!!0>&)" Q, "T.F.L()"},
 	{"bool [Names] T::<F>g__L|1_0(class T/<>c__DisplayClass1_0,!!0&)" Q, "T.F.L(T.<>c__DisplayClass1_0,!!0&)"},
+	/* each of nested types has its own arguments, in arguments too */
+	{"instance bool [Names] System.Collections.Concurrent.ConcurrentDictionary`2[System.__Canon,System.UInt64]::TryAddInternal(class "
+	 "System.Collections.Concurrent.ConcurrentDictionary`2/Tables<!0,!1>,valuetype A`1/B`2/C<!0,class D`1<int32[]>,!1>[])" Q,
+	 "System.Collections.Concurrent.ConcurrentDictionary<__Canon,uint64>.TryAddInternal(ConcurrentDictionary<!0,!1>.Tables,"
+	 "A<!0>.B<D<int32[]>,!1>.C[])"},
+	{"void [Names] T`1[A`1+B[System.Collections.Generic.List`1[System.Int32]]]::F(class Odd<int32,!0>)" Q,
+	 "T<A<List<int32>>.B>.F(Odd<int32,!0>)"},
 	/* types of one file, anonymous types */
 	{"void [Names] Acme.<Program>F31082048A0C066F4841E3CC31DE6DEB789D9B552DDDAB34644E4FFC486D9ADCF__Hidden::Run()" Q,
 	 "Acme.Hidden.Run()"},
