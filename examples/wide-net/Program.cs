@@ -2,7 +2,7 @@
 using System.Globalization;
 using WideNet;
 
-double seconds = 10;
+double seconds = 10, linger = 0;
 int threads = 2, methods = 0;
 bool latency = false;
 string only = "";
@@ -14,6 +14,7 @@ for (int i = 0; i < args.Length; i++)
     {
         case "--threads": threads = int.Parse(Value(), CultureInfo.InvariantCulture); break;
         case "--methods": methods = int.Parse(Value(), CultureInfo.InvariantCulture); break;
+        case "--linger": linger = double.Parse(Value(), CultureInfo.InvariantCulture); break;
         case "--only": only = Value(); break;
         case "--latency": latency = true; break;
         default: seconds = double.Parse(args[i], CultureInfo.InvariantCulture); break;
@@ -37,4 +38,9 @@ else
     Thread.Sleep(TimeSpan.FromSeconds(seconds));
 measured?.End();
 Workers.Print(phases);
+if (linger > 0)
+{
+    Console.WriteLine("quiet");
+    Thread.Sleep(TimeSpan.FromSeconds(linger));
+}
 return 0;

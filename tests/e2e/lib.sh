@@ -57,6 +57,12 @@ need_dotnet() {
 	dotnet --list-sdks | grep -q '^10\.' || skip "needs the .NET 10 SDK"
 	make -s -C "$ROOT" web-api || fail "the web API does not build"
 }
+# need_published NAME...: publishes of the .NET examples by tests/dotnet/publish, each in $PUBLISHED/NAME.
+PUBLISHED=$ROOT/build/publish
+need_published() {
+	need dotnet
+	"$TESTS/dotnet/publish" "$@" >"$T/publish.log" 2>&1 || skip "needs the .NET 10 SDK and a package source: $(cat "$T/publish.log")"
+}
 # What instrumented builds measure says nothing.
 need_release() {
 	[ "$BUILD" = "$ROOT/build" ] && return
@@ -115,13 +121,27 @@ wait_for_cpu() {
 	done
 }
 
-# start_web_api [NAME=VALUE...]: the web API with these in its environment; $API_PID, $API_PORT.
+# started_dotnet: what a runtime may leave in /tmp of the process that was just begun goes away at the end.
+started_dotnet() { T_FILES+=("/tmp/perf-$STARTED.map" "/tmp/jit-$STARTED.dump" "/tmp/perfinfo-$STARTED.map"); }
+# start_web_api [NAME=VALUE...]: the web API, or the one that $API is, with these in its environment; $API_PID, $API_PORT.
+API=(dotnet "$ROOT/build/examples/web-api/web-api.dll")
 start_web_api() {
-	start api env "$@" dotnet "$ROOT/build/examples/web-api/web-api.dll"
+	start api env "$@" "${API[@]}"
 	API_PID=$STARTED
-	T_FILES+=("/tmp/perf-$API_PID.map" "/tmp/jit-$API_PID.dump" "/tmp/perfinfo-$API_PID.map")
+	started_dotnet
 	wait_for 30 grep -q '^listening on' "$T/api.log" || fail "the web API did not start: $(cat "$T/api.log")"
 	API_PORT=$(sed -n 's/^listening on .*:\([0-9]*\) pid .*/\1/p' "$T/api.log")
+}
+# start_wide NAME [ARGUMENT...]: a publish of the wide example, which works when this returns; $WIDE_PID. What it says is in
+# $T/wide.log. With $WIDE_ENV, an array of NAME=VALUE, in its environment.
+WIDE_ENV=()
+start_wide() {
+	local name=$1
+	shift
+	start wide env "${WIDE_ENV[@]}" "$PUBLISHED/$name/wide-net" "$@"
+	WIDE_PID=$STARTED
+	started_dotnet
+	wait_for 60 grep -q '^working pid' "$T/wide.log" || fail "$name did not start: $(cat "$T/wide.log")"
 }
 # start_load SECONDS [ROUTE...]: 5 connections to each; $LOAD_PID; its table is in $T/load.log at the end.
 start_load() {
