@@ -46,6 +46,24 @@ rm -f jit-*.dump
 "$PROFCPU" fold --offline own | cmp again - || fail "not the same offline"
 grep -q 'jit_moving' again || fail "no names without the jitdump"
 
+# What was captured while recording is as good, on any machine: the same methods as a file of them, any beginning of which can be used.
+pid=$(sed -n 's/^image jit - 0 0 0 0 \([0-9]*\) .*/\1/p' own/symbols/names | head -1)
+{
+	echo "profcpu-methods 1"
+	echo "process $pid $pid 0 0"
+	awk '$1 == "symbol" && $4 == "jitdump" { s = $2; n = $3; name = $6; from = 0; next }
+		s && $1 == "during" { from = $2; until = $3 } s { print "add", from, s, n, "rundown", name; if (until && until != "ffffffffffffffff")
+		print "gone", until, s, "rundown" } { s = until = 0 }' own/symbols/names
+} >methods
+grep -c '^add' methods | grep -qx 5 || fail "not five places: $(cat methods)"
+sed -n 1,2p methods >sorted && sed 1,2d methods | sort -k 2,2 -k 1,1r >>sorted # as they would have been written
+mv own/symbols/names names.kept
+cp sorted "own/symbols/$pid.methods" && printf 'add 0 1000 10 rundown cut' >>"own/symbols/$pid.methods"
+made() { awk 'match($0, /;jit_[a-z]+/) { sum[substr($0, RSTART + 1, RLENGTH - 1)] += $NF } END { for (f in sum) print f, sum[f] }' | sort; }
+"$PROFCPU" fold --offline own | made >captured
+made <again | cmp captured - || fail "not the same from what was captured: $(cat methods)"
+rm "own/symbols/$pid.methods" && mv names.kept own/symbols/names
+
 # Of a recording with another clock times say nothing; the last code at a place names it.
 perf_record other.data -F 499 -g -- "$BUILD/helpers/jit_writer" 0.5
 "$PROFCPU" fold other.data >other.folded || fail "fold of perf's recording"
