@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define JIT_METHODS_MAX ((size_t)4 << 20) /* of one process and source, over time */
+#define JIT_METHODS_MAX ((size_t)2 << 20) /* of one process and source, over time */
 #define JIT_METHODS_NAME_MAX ((size_t)64 << 10) /* longer names are cut */
 
 struct jit_method {

@@ -75,6 +75,21 @@ for f in jit_first jit_second jit_moving jit_third; do
 	grep -q "$f" mono.folded || fail "no $f in a recording of perf record -k 1"
 done
 
+# In a PID namespace of its own the file has the number there.
+if [ "$(id -u)" = 0 ] && unshare -pf true 2>/dev/null; then
+	rm -f jit-*.dump
+	record inside -F 499 -d 20 -- unshare -pf "$BUILD/helpers/jit_writer" 0.5
+	[ -e jit-1.dump ] || fail "the writer is not process 1: $(echo jit-*)"
+	grep -q ' jitdump - jit_third$' inside/symbols/names || fail "no names in a PID namespace"
+	start inside unshare -pf "$BUILD/helpers/jit_writer" 6
+	sleep 3
+	record attached -F 499 -d 1 -p "$(pgrep -P "$STARTED")"
+	grep -q ' jitdump - jit_' attached/symbols/names || fail "no names of a running process in a PID namespace"
+	stop "$STARTED"
+else
+	echo "not root: no PID namespace was tried"
+fi
+
 # A jitdump that is another process's is not taken, nor one that was replaced.
 rm -f jit-*.dump
 record strange -F 499 -d 20 -- "$BUILD/helpers/jit_writer" 0.3
