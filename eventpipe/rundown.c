@@ -53,7 +53,7 @@ struct rundown_known {
 struct rundown_pending {
 	struct rundown_method method;
 	uint64_t module_id;
-	size_t text; /* type, method, signature, without NULs */
+	size_t text; /* type, method, signature, without NULs between them */
 	uint32_t type_len, name_len, signature_len;
 };
 
@@ -286,6 +286,7 @@ static int rundown_method(struct rundown *r, const struct nettrace_event *e, str
 	p.name_len = (uint32_t)(r->pending_text.len - p.text) - p.type_len;
 	rundown_utf8(event, &r->pending_text);
 	p.signature_len = (uint32_t)(r->pending_text.len - p.text) - p.type_len - p.name_len;
+	outbuf_char(&r->pending_text, 0); /* there is some text, though all of them may be empty */
 	if (e->kind->version >= 2 && !event->failed) {
 		reader_skip(event, 2);
 		m->code_id = reader_u64(event);

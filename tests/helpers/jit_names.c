@@ -2,6 +2,7 @@
  * Drives what eventpipe/ does with a running .NET process, for tests and measurements:
  *	jit_names info PID                  what the runtime says of itself
  *	jit_names map PID FILE              switches the perf map on, and at the end of stdin copies it to FILE and switches it off
+ *	jit_names hold PID FILE             the same until SIGTERM
  *	jit_names sweep PID                 undoes what a killed one left
  *	jit_names rundown PID FILE          all methods as lines of a perf map, precompiled ones in FILE.r2r
  *	jit_names live PID FILE             methods that are compiled or freed until the end of stdin: "load TIME LINE", "gone TIME START"
@@ -18,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,13 +54,18 @@ static int info(struct opener *o, pid_t pid)
 	return 0;
 }
 
-static int map(struct opener *o, pid_t pid, const char *path)
+static int map(struct opener *o, pid_t pid, const char *path, bool hold)
 {
 	struct perf_map_error e = {0};
 	struct perf_map *m;
+	sigset_t end;
 	char buf[256];
 	struct stat st;
+	int r;
 
+	sigemptyset(&end);
+	sigaddset(&end, SIGTERM);
+	sigprocmask(SIG_BLOCK, hold ? &end : NULL, NULL);
 	if (perf_map_begin(o, pid, deadline(), &m, &e)) {
 		fprintf(stderr, "%s\n", e.text);
 		return 1;
@@ -67,10 +74,12 @@ static int map(struct opener *o, pid_t pid, const char *path)
 	printf("on %s %.1f ms %lld bytes\n", perf_map_way(m) == PERF_MAP_OURS ? "ours" : "users",
 	       (double)perf_map_enable_ns(m) / 1e6, (long long)st.st_size);
 	fflush(stdout);
-	while (read(0, buf, sizeof(buf)) > 0)
+	if (hold)
+		sigwait(&end, &r);
+	while (!hold && read(0, buf, sizeof(buf)) > 0)
 		;
 	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	int r = fd < 0 ? -errno : file_copy(perf_map_fd(m), fd);
+	r = fd < 0 ? -errno : file_copy(perf_map_fd(m), fd);
 
 	if (r)
 		fprintf(stderr, "%s: %s\n", path, strerror(-r));
@@ -195,8 +204,8 @@ int main(int argc, char **argv)
 
 	if (!strcmp(argv[1], "info"))
 		status = info(o, pid);
-	else if (!strcmp(argv[1], "map") && argc == 4)
-		status = map(o, pid, argv[3]);
+	else if ((!strcmp(argv[1], "map") || !strcmp(argv[1], "hold")) && argc == 4)
+		status = map(o, pid, argv[3], argv[1][0] == 'h');
 	else if (!strcmp(argv[1], "sweep"))
 		status = sweep(o, pid);
 	else if ((!strcmp(argv[1], "rundown") || !strcmp(argv[1], "live")) && argc == 4)

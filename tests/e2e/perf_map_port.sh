@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# A perf map is switched on in running .NET 8, 9 and 10 processes, and nothing of it stays: with two at once, after a kill -9, where the
+# target ends, in other namespaces, on a full disk; and what the user switched on stays on.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need dotnet
+need_dotnet
+names=$BUILD/helpers/jit_names
+
+# hold NAME PID: has the map on until `stop $HOLDER`; what it says is in NAME.log, the copy in NAME.map.
+hold() {
+	start "$1" "$names" hold "$2" "$T/$1.map"
+	HOLDER=$STARTED
+	wait_for 30 test -s "$T/$1.log" || fail "$1 says nothing"
+}
+# is_on PID
+is_on() {
+	# shellcheck disable=SC2010 # what descriptors are of
+	ls -l "/proc/$1/fd" | grep -q '/perf-[0-9]*\.map'
+}
+# clean PID [NSPID DIRECTORY]: no file, and the process writes none.
+clean() {
+	local files
+	files=$(find "${3:-/tmp}" -maxdepth 1 -name "perf*-${2:-$1}.*")
+	[ -z "$files" ] || fail "left: $files"
+	! is_on "$1" || fail "process $1 still writes a map"
+}
+lines() { grep -ac '^0x[0-9a-f]* [0-9a-f]* .*::' "$1"; }
+
+# start_service NAME COMMAND...: PID in $SERVICE.
+start_service() {
+	start "$@"
+	SERVICE=$STARTED
+	wait_for 30 grep -q '^listening on' "$T/$1.log" || fail "$1 did not start: $(cat "$T/$1.log")"
+	T_FILES+=("/tmp/perf-$SERVICE.map" "/tmp/perfinfo-$SERVICE.map" "/tmp/jit-$SERVICE.dump" "/tmp/perf-$SERVICE.map.profcpu")
+}
+
+lives_and_dies() { # NAME COMMAND...
+	local name=$1 first pid
+	shift
+	start_service "$name" "$@"
+	pid=$SERVICE
+	"$names" info "$pid" | grep -q "^pid [0-9]* version [0-9.]* rid linux-x64 arch x64 entry web-api " || fail "$name: no information"
+
+	hold one "$pid"
+	grep -q '^on ours' "$T/one.log" || fail "$name: not ours: $(cat "$T/one.log")"
+	first=$HOLDER
+	hold two "$pid"
+	grep -q '^on ours 0.0 ms' "$T/two.log" || fail "$name: not shared: $(cat "$T/two.log")"
+	stop "$first"
+	grep -q '^ended' "$T/one.log" || fail "$name: $(cat "$T/one.log")"
+	is_on "$pid" && [ -e "/tmp/perf-$pid.map" ] || fail "$name: the first took the second's map away"
+	stop "$HOLDER"
+	clean "$pid"
+	[ "$(lines "$T/one.map")" -ge 100 ] && [ "$(lines "$T/two.map")" -ge 100 ] || fail "$name: no methods in the copies"
+
+	hold killed "$pid"
+	kill -KILL "$HOLDER"
+	is_on "$pid" && [ -e "/tmp/perf-$pid.map.profcpu" ] || fail "$name: no mark is left after a kill"
+	"$names" sweep "$pid" >"$T/sweep" || fail "$name: sweep"
+	grep -q '^removed 1 in use 0 left 0' "$T/sweep" || fail "$name: $(cat "$T/sweep")"
+	clean "$pid"
+
+	hold orphan "$pid"
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null
+	stop "$HOLDER"
+	grep -q '^ended' "$T/orphan.log" || fail "$name: $(cat "$T/orphan.log")"
+	[ -z "$(find /tmp -maxdepth 1 -name "perf*-$pid.*")" ] || fail "$name: files of a target that ended are left"
+}
+
+dll=$ROOT/build/examples/web-api/web-api.dll
+lives_and_dies net10 dotnet "$dll"
+
+# What the user switched on stays on; a jitdump is not ended.
+start_service users env DOTNET_PerfMapEnabled=3 dotnet "$dll"
+"$names" map "$SERVICE" "$T/users.map" </dev/null >"$T/users.out" || fail "the user's map cannot be read"
+grep -q '^on users' "$T/users.out" || fail "not the user's: $(cat "$T/users.out")"
+is_on "$SERVICE" && [ -e "/tmp/perf-$SERVICE.map" ] || fail "the user's map was switched off"
+stop "$SERVICE"
+start_service dump env DOTNET_PerfMapEnabled=2 DOTNET_PerfMapStubGranularity=4 dotnet "$dll"
+"$names" map "$SERVICE" "$T/dump.map" </dev/null 2>"$T/dump.err" && fail "a map beside a jitdump"
+grep -q 'writes a jitdump' "$T/dump.err" || fail "$(cat "$T/dump.err")"
+grep -q "/jit-$SERVICE.dump" "/proc/$SERVICE/maps" || fail "the jitdump was ended"
+stop "$SERVICE"
+
+# The runtime's own variables say where the map and the port are.
+mkdir "$T/maps" "$T/ports"
+start_service elsewhere env "TMPDIR=$T/ports" "DOTNET_PerfMapJitDumpPath=$T/maps" dotnet "$dll"
+hold there "$SERVICE"
+[ -e "$T/maps/perf-$SERVICE.map" ] && [ -e "$T/maps/perf-$SERVICE.map.profcpu" ] || fail "not in DOTNET_PerfMapJitDumpPath"
+stop "$HOLDER"
+clean "$SERVICE" "$SERVICE" "$T/maps"
+stop "$SERVICE"
+
+# A stopped process costs the time limit; nothing is left once it goes on.
+start_service stopped dotnet "$dll"
+kill -STOP "$SERVICE"
+"$names" map "$SERVICE" "$T/stopped.map" </dev/null 2>"$T/stopped.err" && fail "a stopped process has a map"
+grep -q 'did not answer in time' "$T/stopped.err" || fail "$(cat "$T/stopped.err")"
+kill -CONT "$SERVICE"
+"$names" sweep "$SERVICE" >"$T/sweep" || fail "sweep"
+clean "$SERVICE"
+stop "$SERVICE"
+
+# In another mount and PID namespace, where /tmp is a small file system: seen from outside, and full.
+if [ "$(id -u)" = 0 ] && unshare --mount --pid --fork true 2>/dev/null; then
+	start inside unshare --mount --pid --fork --mount-proc --kill-child sh -c "cd / && mount -t tmpfs -o size=4m tmpfs /tmp && exec dotnet '$dll'"
+	wait_for 30 grep -q '^listening on' "$T/inside.log" || fail "did not start: $(cat "$T/inside.log")"
+	service=$(pgrep -P "$STARTED" | head -n 1)
+	tmp=/proc/$service/root/tmp
+	hold outside "$service"
+	[ -e "$tmp/perf-1.map" ] && [ -e "$tmp/perf-1.map.profcpu" ] || fail "no map of number 1: $(cat "$T/outside.log")"
+	kill -KILL "$HOLDER"
+	"$names" sweep "$service" | grep -q '^removed 1 ' || fail "what was left in another namespace is not found"
+	clean "$service" 1 "$tmp"
+	hold outside "$service"
+	stop "$HOLDER"
+	clean "$service" 1 "$tmp"
+	head -c 8M /dev/zero >"$tmp/full" 2>/dev/null
+	"$names" map "$service" "$T/full.map" </dev/null 2>"$T/full.err" && fail "a map on a full disk"
+	grep -q 'nothing can be written to /tmp of process .*: No space left on device' "$T/full.err" || fail "$(cat "$T/full.err")"
+	clean "$service" 1 "$tmp"
+	kill -KILL "$service"
+else
+	echo "other namespaces are left out: needs root"
+fi
+
+"$ROOT/tests/dotnet/publish" web-api-net8 web-api-net9 >"$T/publish.log" 2>&1 ||
+	skip "needs the .NET 8 and 9 runtimes: $(tail -n 1 "$T/publish.log")"
+lives_and_dies net8 "$ROOT/build/publish/web-api-net8/web-api"
+lives_and_dies net9 "$ROOT/build/publish/web-api-net9/web-api"
