@@ -142,6 +142,61 @@ static void answers_for_a_time_come_back_for_that_time(void **state)
 	answers_free(&b);
 }
 
+static void what_would_name_a_stripped_image_comes_back(void **state)
+{
+	static const struct image_segment segments[] = {{0x1000, 0, 0x800, 0x900, 5}, {UINT64_MAX - 1, 0x800, 1, 1, 6}};
+	static const struct image_build_id id = {.bytes = {0xaa, 0xbb}, .len = 2};
+	struct store_notes notes = {0}, read;
+	struct answers a = {0}, b = {0}, c = {0};
+	size_t len;
+
+	(void)state;
+	fill(&a);
+	assert_int_equal(answers_stripped(&a, 0, &id, segments, 2), 0);
+	assert_int_equal(answers_stripped(&a, 0, &id, segments, 1), 0); /* it is known already */
+	char *text = written(&a, &notes, &len);
+
+	assert_int_equal(store_parse(text, len, &b, &read, NULL), 0);
+	free(text);
+	assert_int_equal(b.stripped.len, 1);
+	for (size_t i = 0; i < b.images.len; i++)
+		assert_int_equal(b.images.v[i].stripped, b.images.v[i].kind == ANSWERS_FILE);
+	assert_memory_equal(&b.stripped.v[0].build_id, &id, sizeof(id));
+	assert_int_equal(b.stripped.v[0].nsegments, 2);
+	assert_memory_equal(b.stripped.v[0].segments, segments, sizeof(segments));
+	/* Once its debug file was found nothing is to be kept. */
+	b.stripped.v[0].named = true;
+	text = written(&b, &notes, &len);
+	assert_null(strstr(text, "stripped"));
+	assert_int_equal(store_parse(text, len, &c, &read, NULL), 0);
+	free(text);
+	answers_free(&a);
+	answers_free(&b);
+	answers_free(&c);
+}
+
+static void a_better_answer_takes_the_place_of_the_old_one(void **state)
+{
+	struct answers a = {0};
+	struct answers_symbol s = {.start = 0x2000, .end = 0x2100, .module = ANSWERS_NONE, .source = SYMBOL_DEBUG_FILE, .until_ns = UINT64_MAX};
+	uint32_t id, got;
+
+	(void)state;
+	fill(&a);
+	s.name = text_of(&a, "better");
+	assert_int_equal(answers_symbol(&a, &s, &id), 0);
+	assert_int_equal(answers_replace(&a, 0, 0x2001, id), 0);
+	assert_int_equal(answers_replace(&a, 0, 0x5000, id), 0);
+	assert_int_equal(answers_replace(&a, 0, 0x5001, id), -ENOENT);
+	assert_int_equal(answers_get(&a, 0, 0x2001, 0, &got), 0);
+	assert_int_equal(got, id);
+	assert_int_equal(answers_get(&a, 0, 0x5000, 0, &got), 0);
+	assert_int_equal(got, id);
+	assert_int_equal(answers_get(&a, 0, 0x1004, 0, &got), 0);
+	assert_int_not_equal(got, id);
+	answers_free(&a);
+}
+
 static void a_cut_store_is_refused(void **state)
 {
 	struct store_notes notes = {0};
@@ -179,6 +234,10 @@ static void other_versions_and_nonsense_are_refused(void **state)
 		{"profcpu-symbols 1\nimage file - 0 0 0 0 0 /a\\x0\nend 0\n", -EBADMSG},
 		{"profcpu-symbols 1\nimage what - 0 0 0 0 0 /a\nend 0\n", -EBADMSG},
 		{"profcpu-symbols 1\nimage file abc 0 0 0 0 0 /a\nend 0\n", -EBADMSG},
+		{"profcpu-symbols 1\nstripped ab\nend 0\n", -EBADMSG},
+		{"profcpu-symbols 1\nimage file - 0 0 0 0 0 /a\nstripped -\nend 0\n", -EBADMSG},
+		{"profcpu-symbols 1\nimage file - 0 0 0 0 0 /a\nstripped ab 1 2 3 4\nend 0\n", -EBADMSG},
+		{"profcpu-symbols 1\nimage file - 0 0 0 0 0 /a\nstripped ab 1 2 3 4 100000000\nend 0\n", -EBADMSG},
 		{"profcpu-symbols 1\nend 0\nend 0\n", -EBADMSG},
 		{"profcpu-symbols 1\nend 7\n", -EBADMSG},
 	};
@@ -202,6 +261,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_come_back_as_they_were),
 		cmocka_unit_test(answers_for_a_time_come_back_for_that_time),
+		cmocka_unit_test(what_would_name_a_stripped_image_comes_back),
+		cmocka_unit_test(a_better_answer_takes_the_place_of_the_old_one),
 		cmocka_unit_test(a_cut_store_is_refused),
 		cmocka_unit_test(other_versions_and_nonsense_are_refused),
 	};
