@@ -158,6 +158,7 @@ static int symbols_add_recorded(struct symbols_images *images, const struct symb
 		named += s == SYMBOL_NONE || s == SYMBOL_BOUNDS ? 0 : from->addrs[s];
 	image.named = named;
 	image.own = from->addrs[SYMBOL_SYMTAB] ? SYMBOL_SYMTAB :
+		    from->addrs[SYMBOL_R2R]				       ? SYMBOL_R2R :
 		    from->addrs[SYMBOL_DYNSYM] || from->addrs[SYMBOL_PLT] ? SYMBOL_DYNSYM : SYMBOL_NONE;
 	int r = from->build_id.len ? symbols_find(&(struct debug_file_query){.build_id = from->build_id,
 									      .path = from->path,

@@ -11,7 +11,7 @@
 struct symbols_image {
 	char *path;
 	struct image_build_id build_id; /* len 0: it has none */
-	enum symbol_source own; /* SYMBOL_SYMTAB, SYMBOL_DYNSYM, SYMBOL_NONE: the best table of its own */
+	enum symbol_source own; /* the best table of its own: SYMBOL_SYMTAB, SYMBOL_R2R, SYMBOL_DYNSYM, SYMBOL_NONE */
 	enum debug_file_place place; /* of its debug file on this machine */
 	char *debug_path; /* of that, inside the root it was found in; NULL */
 	bool recorded; /* it is of a recording, and these count its addresses */
