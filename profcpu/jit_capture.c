@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "container/dotnet.h"
 #include "container/proc.h"
+#include "eventpipe/perf_map_undo.h"
 #include "profcpu/jit_way.h"
 #include "recording/recording.h"
 #include "sampler/pidset.h"
@@ -23,6 +24,7 @@
 #define CAPTURE_WHY_BYTES (3 * JIT_WAY_WHY_BYTES + 64)
 #define CAPTURE_READY_NS (5 * NS_PER_S) /* a runtime has begun to answer by then, or another way is taken */
 #define CAPTURE_YOUNG_NS (10 * NS_PER_S)
+#define CAPTURE_SWEEP_NS (3 * NS_PER_S)
 #define CAPTURE_STEP_MIN_NS (200 * NS_PER_MS)
 #define CAPTURE_STEP_MAX_NS (2 * NS_PER_S)
 #define CAPTURE_STEP_SHARE 100 /* a step costs at most one of so many parts of the time */
@@ -45,6 +47,7 @@ struct jit_capture {
 	struct opener *opener;
 	VEC(struct capture_process *) processes; /* the thread's, until it has ended; so is what follows */
 	struct pidset known;
+	size_t swept; /* perf maps */
 	bool started, all;
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows */
@@ -184,6 +187,7 @@ static void capture_choose(struct jit_capture *c, struct capture_process *p, uin
 static void capture_look(struct jit_capture *c, struct capture_process *p, uint64_t now)
 {
 	struct dotnet_runtime runtime;
+	struct perf_map_swept swept;
 	struct proc_status status;
 	int r = dotnet_look(c->opener, p->pid, &runtime);
 
@@ -195,6 +199,9 @@ static void capture_look(struct jit_capture *c, struct capture_process *p, uint6
 	if (!runtime.is_dotnet)
 		return;
 	p->is_dotnet = true;
+	/* Whatever the way: what a profcpu that was killed has left there. */
+	if (!perf_map_sweep(c->opener, p->pid, now + CAPTURE_SWEEP_NS, &swept))
+		c->swept += swept.removed;
 	memcpy(p->version, runtime.version, sizeof(p->version));
 	if (!proc_status(p->pid, &status))
 		snprintf(p->comm, sizeof(p->comm), "%s", status.comm);
@@ -381,6 +388,9 @@ void jit_capture_say(const struct jit_capture *c, bool quiet)
 			log_note("names of process %d (%s, .NET %s) come from %s%s%s", p->pid, p->comm, version, p->words,
 				 p->why[0] ? "; " : "", p->why);
 	}
+	if (c->swept && !quiet)
+		log_note("%zu perf map%s that a killed profcpu had left switched on %s switched off and removed", c->swept,
+			 c->swept == 1 ? "" : "s", c->swept == 1 ? "was" : "were");
 	if (said > LOG_WARN_SHOWN)
 		log_note("the names of %zu more .NET processes were taken too", said - LOG_WARN_SHOWN);
 }

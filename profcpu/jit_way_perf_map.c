@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "eventpipe/perf_map.h"
-#include "eventpipe/perf_map_undo.h"
 #include "symbols/perfmap.h"
 
 #include <errno.h>
@@ -95,7 +94,6 @@ static void end(void *state)
 static int begin(struct jit_target *t, void **ret_state, char *why)
 {
 	struct perf_map_error err = {0};
-	struct perf_map_swept swept;
 	struct way *w = calloc(1, sizeof(*w));
 	int r = w ? 0 : -ENOMEM;
 
@@ -105,7 +103,6 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 		r = -ENOMEM;
 	if (!r) {
 		w->target = t;
-		(void)perf_map_sweep(t->opener, t->pid, t->until_ns, &swept);
 		r = perf_map_begin(t->opener, t->pid, t->until_ns, &w->map, &err);
 	}
 	if (r) {

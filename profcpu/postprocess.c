@@ -7,6 +7,7 @@
 #include "profcpu/outputs.h"
 #include "profcpu/report.h"
 #include "recording/perfdata_writer.h"
+#include "symbols/jit_methods_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -257,6 +258,9 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 	}
 	if (!r && result.data.store_error)
 		postprocess_say_no_store(dir->path, result.data.store_error);
+	/* What was sampled has its names in the store now; the rest is thousands of methods that nobody asks for. */
+	if (!r && store_fd >= 0 && result.data.store_complete)
+		(void)jit_methods_remove(store_fd);
 	if (!r)
 		postprocess_say_unread(dir->path, input.offline, &result.data.unread);
 	if (!r)
