@@ -399,6 +399,9 @@ static void put_function_pointer(struct clr_text *t, const struct clr_metadata *
 		return;
 	}
 	uint32_t convention = clr_signature_number(sig);
+
+	if (convention & CONVENTION_GENERIC)
+		(void)clr_signature_number(sig);
 	uint32_t nparameters = clr_signature_number(sig);
 
 	clr_text_signature(t, m, sig, style);
