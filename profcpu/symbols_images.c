@@ -7,6 +7,7 @@
 #include "container/proc.h"
 #include "profcpu/input.h"
 #include "profcpu/mend.h"
+#include "symbols/image_file.h"
 #include "symbols/images.h"
 
 #include <elf.h>
@@ -104,10 +105,10 @@ static int symbols_add_map(struct symbols_images *images, struct opener *opener,
 	AUTO_CLOSE int own = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	AUTO_CLOSE int fd = -1;
 	int roots[2], nroots = 0;
-	int r = opener_file(opener, pid, m->path, IMAGES_FILE_BYTES_MAX, &fd);
+	int r = opener_file(opener, pid, m->path, IMAGE_FILE_BYTES_MAX, &fd);
 
 	if (r)
-		r = opener_map_file(opener, pid, m->start, m->end, IMAGES_FILE_BYTES_MAX, &fd);
+		r = opener_map_file(opener, pid, m->start, m->end, IMAGE_FILE_BYTES_MAX, &fd);
 	if (r) {
 		log_warn("cannot read %s of process %d: %s", m->path, (int)pid, strerror(-r));
 		return 0;

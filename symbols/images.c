@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "symbols/bundle.h"
 #include "symbols/function_bounds.h"
+#include "symbols/image_file.h"
 #include "symbols/jit_sources.h"
 #include "symbols/jitdump.h"
 #include "symbols/kallsyms.h"
@@ -239,116 +240,17 @@ int images_of_record(struct images *im, const struct perfdata_record *record, ui
 	return r;
 }
 
-/* Whether an open file is the one that was mapped. 0; -ESTALE: it is not; -ENOMEM. */
-static int images_same_file(const struct answers_image *key, int fd)
+static struct image_file_place images_place(const struct images *im, const struct images_source *s)
 {
-	struct image_build_id id;
-	struct stat st;
-
-	if (key->build_id.len) {
-		int r = image_build_id_of(fd, &id);
-
-		if (r == -ENOMEM)
-			return r;
-		/* A file without a build id is another one too. */
-		return !r && id.len && id.len <= key->build_id.len && !memcmp(id.bytes, key->build_id.bytes, id.len)
-			       ? 0
-			       : -ESTALE;
-	}
-	if (!key->ino || fstat(fd, &st))
-		return 0;
-	/* Device numbers of a mapping and of stat differ on some file systems; then the inode says nothing. */
-	return major(st.st_dev) != key->maj || minor(st.st_dev) != key->min || st.st_ino == key->ino ? 0 : -ESTALE;
+	return (struct image_file_place){im->opener, s->pid, s->start, s->end};
 }
 
-static bool images_is_deleted(const char *path)
+/* The file of an image, if it is still the one that was mapped. 0, -ENOENT, -ESTALE, -ENOMEM. */
+static int images_find_file(const struct images *im, const struct answers_image *key, const struct images_source *s, int *ret_fd)
 {
-	size_t len = strlen(path), tail = strlen(" (deleted)");
+	struct image_file_place place = images_place(im, s);
 
-	return len > tail && !strcmp(path + len - tail, " (deleted)");
-}
-
-/* One way to a file of an image; the steps are tried in turn. -errno: not this way. */
-#define IMAGES_STEPS 3
-#define IMAGES_STEP_MAPPED 1
-
-static int images_open_step(const struct images *im, const struct images_source *s, const char *path, int step,
-			    int *ret_fd)
-{
-	struct opener_process process;
-
-	switch (step) {
-	case 0: /* the path in the target's root */
-		if (!im->opener || images_is_deleted(path))
-			return -ENOENT;
-		return opener_file(im->opener, s->pid, path, IMAGES_FILE_BYTES_MAX, ret_fd);
-	case IMAGES_STEP_MAPPED: /* what is mapped, also where it was deleted or replaced */
-		if (!im->opener)
-			return -ENOENT;
-		return opener_map_file(im->opener, s->pid, s->start, s->end, IMAGES_FILE_BYTES_MAX, ret_fd);
-	default: /* the path in our own root, for processes whose root is ours or not known any more */
-		if (images_is_deleted(path) || (im->opener && !opener_process(im->opener, s->pid, &process) &&
-						process.other_root))
-			return -ENOENT;
-		*ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-		return *ret_fd < 0 ? -errno : 0;
-	}
-}
-
-static bool images_is_regular(int fd)
-{
-	struct stat st;
-
-	return !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size <= IMAGES_FILE_BYTES_MAX;
-}
-
-/* Opens the first way's file that is the one that was mapped. 0; -ENOENT; -ESTALE: another file is there now; -ENOMEM. */
-static int images_find_file(const struct images *im, const struct answers_image *key, const struct images_source *s,
-			    const char *path, int *ret_fd)
-{
-	int r = -ENOENT;
-
-	for (int step = 0; step < IMAGES_STEPS; step++) {
-		AUTO_CLOSE int fd = -1;
-
-		int error = images_open_step(im, s, path, step, &fd);
-
-		if (error == -ENOMEM)
-			return error;
-		if (error || !images_is_regular(fd))
-			continue;
-		r = images_same_file(key, fd);
-		if (!r)
-			*ret_fd = TAKE_FD(fd);
-		if (r != -ESTALE)
-			return r;
-	}
-	return r;
-}
-
-/*
- * The copy that perf record keeps of each image it saw, by build id. perf script prefers it to the file: it may have symbols
- * that the file has lost. Replaces *fd, which may be -1.
- */
-static void images_prefer_perf_cache(const struct answers_image *key, int *fd)
-{
-	char hex[2 * IMAGE_BUILD_ID_MAX + 1], path[PATH_MAX];
-	struct image_build_id id = key->build_id, cached_id;
-	const char *home = secure_getenv("HOME");
-	AUTO_CLOSE int cached = -1;
-
-	if (!home || (!id.len && (*fd < 0 || image_build_id_of(*fd, &id))) || id.len < 2)
-		return;
-	image_build_id_hex(&id, hex);
-	if (snprintf(path, sizeof(path), "%s/.debug/.build-id/%.2s/%s/elf", home, hex, hex + 2) >= (int)sizeof(path))
-		return;
-	cached = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (cached < 0 || !images_is_regular(cached) || image_build_id_of(cached, &cached_id) ||
-	    cached_id.len != id.len || memcmp(cached_id.bytes, id.bytes, id.len) != 0)
-		return;
-	if (*fd >= 0)
-		close(*fd);
-	*fd = TAKE_FD(cached);
+	return image_file_find(&place, key, intern_text(&im->answers->texts, key->path), ret_fd);
 }
 
 /* jit_sources_open_fn: the jitdump that a process has mapped, if it is still the same file. */
@@ -357,31 +259,15 @@ static int images_open_marker(void *ctx, uint32_t image, int *ret_fd)
 	struct images *im = ctx;
 	const struct answers_image *key = &im->answers->images.v[image];
 
-	return images_find_file(im, key, &im->sources.v[image], intern_text(&im->answers->texts, key->path), ret_fd);
+	return images_find_file(im, key, &im->sources.v[image], ret_fd);
 }
 
-/* A file that belongs to an image's process, in its root or in ours. */
-static int images_open_regular(const struct images *im, const struct images_source *s, const char *path, int *ret_fd)
-{
-	int r = -ENOENT;
-
-	for (int step = 0; step < IMAGES_STEPS && r && r != -ENOMEM; step++) {
-		AUTO_CLOSE int fd = -1;
-
-		r = step == IMAGES_STEP_MAPPED ? -ENOENT : images_open_step(im, s, path, step, &fd);
-		if (!r && !images_is_regular(fd))
-			r = -ENOENT;
-		if (!r)
-			*ret_fd = TAKE_FD(fd);
-	}
-	return r;
-}
-
-/* r2r_beside: an assembly in the image's directory, or one of that name that is mapped somewhere. */
+/* r2r_beside: an assembly in the image's directory, or one of that name that the process mapped from elsewhere. */
 static int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 {
 	const struct images_beside *beside = ctx;
 	struct images *im = beside->images;
+	struct image_file_place place = images_place(im, &im->sources.v[beside->image]);
 	const char *path = intern_text(&im->answers->texts, im->answers->images.v[beside->image].path);
 	const char *slash = strrchr(path, '/');
 	char other[PATH_MAX];
@@ -389,14 +275,13 @@ static int images_open_beside(void *ctx, const char *name, struct pe_file *ret_f
 	int fd = -1, r = -ENOENT;
 
 	if (slash && snprintf(other, sizeof(other), "%.*s/%s", (int)(slash - path), path, name) < (int)sizeof(other))
-		r = images_open_regular(im, &im->sources.v[beside->image], other, &fd);
+		r = image_file_open(&place, other, &fd);
 	for (uint32_t i = 0; r && r != -ENOMEM && i < im->answers->images.len && i < im->sources.len; i++) {
 		const struct answers_image *key = &im->answers->images.v[i];
 
-		path = intern_text(&im->answers->texts, key->path);
-		slash = strrchr(path, '/');
-		if (key->kind == ANSWERS_FILE && slash && !strcmp(slash + 1, name))
-			r = images_find_file(im, key, &im->sources.v[i], path, &fd);
+		slash = strrchr(intern_text(&im->answers->texts, key->path), '/');
+		if (key->kind == ANSWERS_FILE && im->sources.v[i].pid == place.pid && slash && !strcmp(slash + 1, name))
+			r = images_find_file(im, key, &im->sources.v[i], &fd);
 	}
 	if (r)
 		return r;
@@ -433,10 +318,10 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 	AUTO_CLOSE int own_root = -1;
 	AUTO_CLOSE int fd = -1;
 
-	r = images_find_file(im, key, s, path, &fd);
+	r = images_find_file(im, key, s, &fd);
 	if (r == -ENOMEM)
 		return r;
-	images_prefer_perf_cache(key, &fd);
+	image_file_prefer_perf_cache(key, &fd);
 	if (fd < 0) {
 		im->stats.replaced += r == -ESTALE;
 		im->stats.missing += r != -ESTALE;
@@ -524,7 +409,7 @@ static int images_open_bounds(struct images *im, const struct answers_image *key
 	if (s->bounds_tried || key->kind != ANSWERS_FILE)
 		return 0;
 	s->bounds_tried = true;
-	if (images_find_file(im, key, s, intern_text(&im->answers->texts, key->path), &fd))
+	if (images_find_file(im, key, s, &fd))
 		return 0;
 	return function_bounds_open(fd, &s->bounds) == -ENOMEM ? -ENOMEM : 0;
 }

@@ -14,8 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define IMAGES_FILE_BYTES_MAX ((uint64_t)8 << 30) /* a file that is larger is not read */
-
 struct images;
 
 /* Where sources were not to be had, counted by image. */

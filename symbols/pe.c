@@ -248,7 +248,7 @@ int pe_export(const struct pe *pe, const char *name, uint32_t *ret_rva)
 
 	if (!range.bytes || len >= PE_EXPORT_NAME_MAX)
 		return -ENOENT;
-	int error = pe_read(pe, pe_from(pe, range.rva, PE_EXPORT_BYTES), PE_EXPORT_BYTES, &data, NULL);
+	int error = pe_read(pe, (struct pe_range){range.rva, PE_EXPORT_BYTES}, PE_EXPORT_BYTES, &data, NULL);
 
 	if (error)
 		return error;

@@ -51,7 +51,11 @@ static int read_lengths(struct build *b)
 		first = b->functions[i].end < first ? b->functions[i].end : first;
 		last = b->functions[i].end > last ? b->functions[i].end : last;
 	}
-	struct pe_range range = {first, b->n ? last - first + 4 : 0};
+	if (!b->n)
+		return 0;
+	if (last - first > UINT32_MAX - 4)
+		return damaged(b, "unwind information lies nowhere", last);
+	struct pe_range range = {first, last - first + 4};
 	int error = pe_read(b->pe, range, R2R_FUNCTIONS_TABLE_BYTES_MAX, &data, b->err);
 
 	for (uint32_t i = 0; i < b->n && !error; i++) {

@@ -1,0 +1,132 @@
+#include "symbols/image_file.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+/* Whether an open file is the one that was mapped. 0; -ESTALE: it is not; -ENOMEM. */
+static int is_same_file(const struct answers_image *key, int fd)
+{
+	struct image_build_id id;
+	struct stat st;
+
+	if (key->build_id.len) {
+		int r = image_build_id_of(fd, &id);
+
+		if (r == -ENOMEM)
+			return r;
+		/* A file without a build id is another one too. */
+		return !r && id.len && id.len <= key->build_id.len && !memcmp(id.bytes, key->build_id.bytes, id.len)
+			       ? 0
+			       : -ESTALE;
+	}
+	if (!key->ino || fstat(fd, &st))
+		return 0;
+	/* Device numbers of a mapping and of stat differ on some file systems; then the inode says nothing. */
+	return major(st.st_dev) != key->maj || minor(st.st_dev) != key->min || st.st_ino == key->ino ? 0 : -ESTALE;
+}
+
+static bool is_deleted(const char *path)
+{
+	size_t len = strlen(path), tail = strlen(" (deleted)");
+
+	return len > tail && !strcmp(path + len - tail, " (deleted)");
+}
+
+/* One way to a file of an image; the steps are tried in turn. -errno: not this way. */
+#define STEPS 3
+#define STEP_MAPPED 1
+
+static int open_step(const struct image_file_place *p, const char *path, int step, int *ret_fd)
+{
+	struct opener_process process;
+
+	switch (step) {
+	case 0: /* the path in the target's root */
+		if (!p->opener || is_deleted(path))
+			return -ENOENT;
+		return opener_file(p->opener, p->pid, path, IMAGE_FILE_BYTES_MAX, ret_fd);
+	case STEP_MAPPED: /* what is mapped, also where it was deleted or replaced */
+		if (!p->opener)
+			return -ENOENT;
+		return opener_map_file(p->opener, p->pid, p->start, p->end, IMAGE_FILE_BYTES_MAX, ret_fd);
+	default: /* the path in our own root, for processes whose root is ours or not known any more */
+		if (is_deleted(path) || (p->opener && !opener_process(p->opener, p->pid, &process) &&
+						process.other_root))
+			return -ENOENT;
+		*ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		return *ret_fd < 0 ? -errno : 0;
+	}
+}
+
+static bool is_regular(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size <= IMAGE_FILE_BYTES_MAX;
+}
+
+int image_file_find(const struct image_file_place *p, const struct answers_image *key, const char *path, int *ret_fd)
+{
+	int r = -ENOENT;
+
+	for (int step = 0; step < STEPS; step++) {
+		AUTO_CLOSE int fd = -1;
+
+		int error = open_step(p, path, step, &fd);
+
+		if (error == -ENOMEM)
+			return error;
+		if (error || !is_regular(fd))
+			continue;
+		r = is_same_file(key, fd);
+		if (!r)
+			*ret_fd = TAKE_FD(fd);
+		if (r != -ESTALE)
+			return r;
+	}
+	return r;
+}
+
+void image_file_prefer_perf_cache(const struct answers_image *key, int *fd)
+{
+	char hex[2 * IMAGE_BUILD_ID_MAX + 1], path[PATH_MAX];
+	struct image_build_id id = key->build_id, cached_id;
+	const char *home = secure_getenv("HOME");
+	AUTO_CLOSE int cached = -1;
+
+	if (!home || (!id.len && (*fd < 0 || image_build_id_of(*fd, &id))) || id.len < 2)
+		return;
+	image_build_id_hex(&id, hex);
+	if (snprintf(path, sizeof(path), "%s/.debug/.build-id/%.2s/%s/elf", home, hex, hex + 2) >= (int)sizeof(path))
+		return;
+	cached = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (cached < 0 || !is_regular(cached) || image_build_id_of(cached, &cached_id) ||
+	    cached_id.len != id.len || memcmp(cached_id.bytes, id.bytes, id.len) != 0)
+		return;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = TAKE_FD(cached);
+}
+
+int image_file_open(const struct image_file_place *p, const char *path, int *ret_fd)
+{
+	int r = -ENOENT;
+
+	for (int step = 0; step < STEPS && r && r != -ENOMEM; step++) {
+		AUTO_CLOSE int fd = -1;
+
+		r = step == STEP_MAPPED ? -ENOENT : open_step(p, path, step, &fd);
+		if (!r && !is_regular(fd))
+			r = -ENOENT;
+		if (!r)
+			*ret_fd = TAKE_FD(fd);
+	}
+	return r;
+}
