@@ -106,7 +106,6 @@ static int number(struct json *j, uint64_t *ret)
 /* An offset, or [offset, type]. */
 static int offset(struct json *j, uint64_t *ret)
 {
-	AUTO_FREE char *type = NULL;
 
 	if (json_peek(j) != '[')
 		return number(j, ret);
@@ -274,7 +273,8 @@ static int complete(const struct parsed *p, struct parse_error *err)
 		return parse_fail(err, -ENOTSUP, "JIT code is read from memory on x64 only", 0);
 	for (int i = 0; i < CLR_OPTIONAL; i++)
 		if (c->at[i] == CLR_NONE)
-			return parse_fail(err, -ENOTSUP, "the runtime's description of its JIT code lacks a field that is needed, or has it where it cannot be", 0);
+			return parse_fail(err, -ENOTSUP,
+					  "the runtime's description of its JIT code lacks a field that is needed, or has it where it cannot be", 0);
 	if (!c->code_range_map)
 		return parse_fail(err, -ENOTSUP, "the runtime's description lacks the map of its code", 0);
 	if (c->token_remainder_bits > 16 || !c->method_alignment || c->method_alignment > 64 || c->stub_code_block_last > 0xff)

@@ -122,7 +122,8 @@ static bool is_barriers(struct clr_heap *h, const char *maps, uint64_t start, ui
 {
 	unsigned char code[BARRIER_LOOK];
 
-	if (end - start > BARRIERS_BYTES_MAX || h->barrier_tries >= BARRIER_TRIES_MAX || end - start < sizeof(code) || h->io.read(h->io.ctx, start, code, sizeof(code)))
+	if (end - start > BARRIERS_BYTES_MAX || end - start < sizeof(code) || h->barrier_tries >= BARRIER_TRIES_MAX ||
+	    h->io.read(h->io.ctx, start, code, sizeof(code)))
 		return false;
 	h->barrier_tries++;
 	if (!h->has_runtime_code)

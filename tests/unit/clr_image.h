@@ -7,6 +7,7 @@
 
 #include "symbols/clr_heap.h"
 #include "tests/unit/clr_net10.h"
+#include "tests/unit/metadata_builder.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -133,6 +134,24 @@ static inline void image_begin(struct clr_image *m, unsigned heap_flags)
 	image_set_u64(m, m->node + 24, CLR_IMAGE_CODE + CLR_IMAGE_CODE_BYTES);
 	image_set_u64(m, m->node + 32, CLR_IMAGE_CODE);
 	image_set_u64(m, m->node + 40, m->map);
+}
+
+/* The metadata of App.dll with the types 2: App.Plain, 3: App.Pair`2; methods 1: Plain.Run, 2: Pair.Put. */
+static inline unsigned char *image_metadata(size_t *ret_len)
+{
+	static const uint8_t run[] = {0, 1, 8, 14}, put[] = {0x20, 1, 1, 0x13, 1};
+	struct metadata_build b = metadata_begin();
+	uint32_t app = metadata_string(&b, "App");
+
+	metadata_row(&b, CLR_MODULE, "22222", 0, metadata_string(&b, "App.dll"), 1, 0, 0);
+	outbuf_put(&b.guids, "0123456789abcdef", 16);
+	metadata_row(&b, CLR_ASSEMBLY, "422224222", 0, 1, 0, 0, 0, 0, 0, app, 0);
+	metadata_row(&b, CLR_TYPE_DEF, "422222", 0, metadata_string(&b, "<Module>"), 0, 0, 1, 1);
+	metadata_row(&b, CLR_TYPE_DEF, "422222", 0, metadata_string(&b, "Plain"), app, 0, 1, 1);
+	metadata_row(&b, CLR_TYPE_DEF, "422222", 0, metadata_string(&b, "Pair`2"), app, 0, 1, 2);
+	metadata_row(&b, CLR_METHOD_DEF, "422222", 0, 0, 0, metadata_string(&b, "Run"), metadata_blob(&b, run, sizeof(run)), 1);
+	metadata_row(&b, CLR_METHOD_DEF, "422222", 0, 0, 0, metadata_string(&b, "Put"), metadata_blob(&b, put, sizeof(put)), 1);
+	return metadata_end(&b, ret_len);
 }
 
 /* A module of Reflection.Emit. */

@@ -1,7 +1,6 @@
 /* symbols/clr_heap: what is in a runtime's memory is told once, with its name; what changes is told; what makes no sense is not. */
 #include "symbols/clr_heap.h"
 #include "tests/unit/clr_image.h"
-#include "tests/unit/metadata_builder.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,24 +12,6 @@ static struct clr_image image;
 static struct clr_heap *heap;
 static char told[65536]; /* "+OFFSET SIZE NAME;" and "-OFFSET;" in the order of telling */
 static int listener_error;
-
-/* App.dll with the types 2: App.Plain, 3: App.Pair`2; methods 1: Plain.Run, 2: Pair.Put. */
-static unsigned char *metadata(size_t *ret_len)
-{
-	static const uint8_t run[] = {0, 1, 8, 14}, put[] = {0x20, 1, 1, 0x13, 1};
-	struct metadata_build b = metadata_begin();
-	uint32_t app = metadata_string(&b, "App");
-
-	metadata_row(&b, CLR_MODULE, "22222", 0, metadata_string(&b, "App.dll"), 1, 0, 0);
-	outbuf_put(&b.guids, "0123456789abcdef", 16);
-	metadata_row(&b, CLR_ASSEMBLY, "422224222", 0, 1, 0, 0, 0, 0, 0, app, 0);
-	metadata_row(&b, CLR_TYPE_DEF, "422222", 0, metadata_string(&b, "<Module>"), 0, 0, 1, 1);
-	metadata_row(&b, CLR_TYPE_DEF, "422222", 0, metadata_string(&b, "Plain"), app, 0, 1, 1);
-	metadata_row(&b, CLR_TYPE_DEF, "422222", 0, metadata_string(&b, "Pair`2"), app, 0, 1, 2);
-	metadata_row(&b, CLR_METHOD_DEF, "422222", 0, 0, 0, metadata_string(&b, "Run"), metadata_blob(&b, run, sizeof(run)), 1);
-	metadata_row(&b, CLR_METHOD_DEF, "422222", 0, 0, 0, metadata_string(&b, "Put"), metadata_blob(&b, put, sizeof(put)), 1);
-	return metadata_end(&b, ret_len);
-}
 
 static int on_code(void *ctx, const struct clr_heap_code *code)
 {
@@ -63,7 +44,7 @@ static void begin(unsigned flags)
 	const struct clr_io io = {.read = image_read, .read_pieces = image_read_pieces, .ctx = &image};
 	struct parse_error err = {0};
 	size_t len;
-	unsigned char *bytes = metadata(&len);
+	unsigned char *bytes = image_metadata(&len);
 
 	image_begin(&image, flags);
 	module = image_file_module(&image, bytes, len);
@@ -200,7 +181,7 @@ static void what_makes_no_sense_yet_is_told_later(void **state)
 static void modules_that_grow_are_read_again(void **state)
 {
 	size_t len;
-	unsigned char *bytes = metadata(&len);
+	unsigned char *bytes = image_metadata(&len);
 
 	(void)state;
 	begin(IMAGE_CODE_HEAP);

@@ -1,0 +1,123 @@
+/*
+ * Input: changes to the memory of a runtime, 8 bytes each: where (2 bytes, in words; from 0xf000 on in the code heap), what (1 byte: a value, an address of the image, or
+ * a flipped byte; with the highest bit set a scan follows), a byte that is not used, and the value (4 bytes).
+ * covers: symbols/clr_heap.c symbols/clr_bodies.c symbols/clr_types.c symbols/clr_modules.c symbols/clr_ranges.c symbols/clr_stubs.c
+ */
+#include "tests/unit/clr_image.h"
+
+#define SCANS_MAX 4
+#define READ_MAX 65536 /* what a lie makes larger fails, as where it is not mapped */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct clr_image image, fresh;
+static size_t told, gone;
+
+/* All kinds of what there is, once. */
+static void build(struct clr_image *m)
+{
+	uint8_t sig[] = {0, 2, 8, 14, 0x21, 0, 0, 0, 0, 0, 0, 0, 0};
+	size_t len;
+	unsigned char *bytes = image_metadata(&len);
+
+	image_begin(m, IMAGE_CODE_HEAP | IMAGE_COLLECTIBLE);
+	uint64_t module = image_file_module(m, bytes, len), emitted = image_dynamic_module(m, bytes, len);
+	uint64_t plain = image_type(m, module, 2, NULL, 0), other = image_type(m, emitted, 2, NULL, 0);
+	uint64_t array = image_array(m, image_pointer(m, plain, 0x0f), 2);
+	uint64_t pair = image_type(m, module, 3, (uint64_t[]){array, other}, 2);
+	uint64_t outer = image_type(m, module, 3, (uint64_t[]){pair, pair}, 2);
+
+	free(bytes);
+	memcpy(sig + 5, &plain, 8);
+	image_body(m, 0x40, 0x60, image_method(m, plain, 1, 3), 2);
+	image_body(m, 0x1000, 0x20, image_method(m, outer, 2, 0), 0);
+	image_body(m, 0x1044, 0x20, image_method(m, other, 1, 0), 0);
+	image_body(m, 0x2000, 0x20, image_dynamic_method(m, plain, "Made", sig, sizeof(sig)), 0);
+	image_stubs(m, 0x4000, 6);
+}
+
+static int on_code(void *ctx, const struct clr_heap_code *code)
+{
+	(void)ctx;
+	if (!code->bytes || code->bytes > CLR_HEAP_BODY_BYTES_MAX || strlen(code->name) != code->name_len || strchr(code->name, '\n'))
+		abort();
+	told++;
+	return 0;
+}
+
+static int on_gone(void *ctx, uint64_t start)
+{
+	(void)ctx, (void)start;
+	gone++;
+	return 0;
+}
+
+static int read_some(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	return len > READ_MAX ? -EFAULT : image_read(ctx, addr, buf, len);
+}
+
+static int read_pieces(void *ctx, struct memory_piece *pieces, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		pieces[i].ok = !pieces[i].len || !read_some(ctx, pieces[i].addr, pieces[i].buf, pieces[i].len);
+	return 0;
+}
+
+static int read_maps(void *ctx, char **ret_text)
+{
+	(void)ctx;
+	*ret_text = strdup("7f1200080000-7f12000a0000 r-xs 00000000 00:01 1 /memfd:doublemapper (deleted)\n");
+	return *ret_text ? 0 : -ENOMEM;
+}
+
+static void change(const uint8_t *p)
+{
+	size_t word = (size_t)(p[0] | p[1] << 8), at = word < 0xf000 ? word * 8 : CLR_IMAGE_CODE - CLR_IMAGE_BASE + (word - 0xf000) * 8;
+	uint64_t value = 0;
+
+	memcpy(&value, p + 4, 4);
+	switch (p[2] & 3) {
+	case 0:
+		memcpy(image.bytes + at, &value, 8);
+		break;
+	case 1:
+		value += CLR_IMAGE_BASE;
+		memcpy(image.bytes + at, &value, 8);
+		break;
+	case 2:
+		memcpy(image.bytes + at, &value, 4);
+		break;
+	default:
+		image.bytes[at + p[4] % 8] ^= p[5];
+		break;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct clr_heap_listener listener = {.code = on_code, .gone = on_gone};
+	const struct clr_io io = {.read = read_some, .read_pieces = read_pieces, .maps = read_maps, .ctx = &image};
+	struct clr_heap *heap = NULL;
+	int scans = 0;
+
+	if (!fresh.used)
+		build(&fresh);
+	image = fresh;
+	told = gone = 0;
+	if (clr_heap_new(&io, image.descriptor, &heap, NULL))
+		abort();
+	for (size_t at = 0; at + 8 <= size; at += 8) {
+		change(data + at);
+		if (data[at + 2] & 0x80 && scans++ < SCANS_MAX && clr_heap_scan(heap, &listener))
+			break;
+	}
+	(void)clr_heap_scan(heap, &listener);
+	struct clr_heap_stats stats;
+
+	clr_heap_stats(heap, &stats);
+	if (told - gone != stats.bodies || stats.stubs > stats.bodies)
+		abort();
+	clr_heap_free(heap);
+	return 0;
+}
