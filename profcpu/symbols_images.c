@@ -158,6 +158,9 @@ static int symbols_add_recorded(struct symbols_images *images, const struct symb
 	for (int s = 0; s < SYMBOL_SOURCES; s++)
 		named += s == SYMBOL_NONE || s == SYMBOL_BOUNDS ? 0 : from->addrs[s];
 	image.named = named;
+	/* Mapped, and not sampled. */
+	if (!named && !image.placed && !image.unknown)
+		return 0;
 	image.own = from->addrs[SYMBOL_SYMTAB] ? SYMBOL_SYMTAB :
 		    from->addrs[SYMBOL_R2R]				       ? SYMBOL_R2R :
 		    from->addrs[SYMBOL_DYNSYM] || from->addrs[SYMBOL_PLT] ? SYMBOL_DYNSYM : SYMBOL_NONE;
@@ -168,8 +171,6 @@ static int symbols_add_recorded(struct symbols_images *images, const struct symb
 						  &image) :
 				     0;
 
-	if (!named && !image.placed && !image.unknown)
-		return r;
 	return r ? r : symbols_push(images, &image, from->path);
 }
 
