@@ -5,11 +5,11 @@
  * the map has; what differs is printed, at most 100. Last line: "same N generic G differ D dynamic Y elsewhere E", G of the N.
  * With -t in place of MAP: the times to open an assembly and to name all its methods.
  */
-#include "base/file.h"
+#include "base/cleanup.h"
 #include "base/intern.h"
-#include "base/reader.h"
 #include "base/vec.h"
 #include "symbols/clr_metadata.h"
+#include "symbols/pe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
-#define ASSEMBLY_BYTES_MAX ((size_t)1 << 30)
 #define SHOWN_MAX 100
 #define ARGUMENTS_MAX 64
 
@@ -39,41 +39,27 @@ static double now_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* The metadata's place in a PE file whose sections lie where its headers say: by data directory 14 and the CLI header. */
-static bool find_root(const char *data, size_t len, size_t *ret_at, size_t *ret_len)
+/* The metadata of an assembly; -EBADMSG, -ENOENT: it is native. */
+static int read_metadata(const char *path, unsigned char **ret_data, size_t *ret_len)
 {
-	struct reader r = reader_of(data, len);
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct pe_file file = {.fd = fd};
+	struct pe pe;
+	struct pe_cli cli;
+	struct stat status;
 
-	reader_seek(&r, 0x3c);
-	size_t pe = reader_u32(&r);
+	if (fd < 0 || fstat(fd, &status))
+		return -errno;
+	file.bytes = (uint64_t)status.st_size;
+	int error = pe_open(&file, &pe, NULL);
 
-	reader_seek(&r, pe + 6);
-	unsigned nsections = reader_u16(&r);
-
-	reader_seek(&r, pe + 20);
-	size_t optional = reader_u16(&r), headers = pe + 24;
-
-	reader_seek(&r, headers);
-	reader_seek(&r, headers + (reader_u16(&r) == 0x20b ? 112 : 96) + 8 * 14);
-	uint32_t cli = reader_u32(&r), at[2] = {cli, 0}, file_off[2] = {0, 0}, bytes = 0;
-
-	for (int step = 0; step < 2 && cli; step++) {
-		for (unsigned i = 0; i < nsections; i++) {
-			reader_seek(&r, headers + optional + 40 * i + 12);
-			uint32_t va = reader_u32(&r), raw_bytes = reader_u32(&r), raw = reader_u32(&r);
-
-			if (at[step] >= va && at[step] - va < raw_bytes)
-				file_off[step] = at[step] - va + raw;
-		}
-		reader_seek(&r, file_off[step] + 8);
-		if (!step) {
-			at[1] = reader_u32(&r);
-			bytes = reader_u32(&r);
-		}
-	}
-	*ret_at = file_off[1];
-	*ret_len = bytes;
-	return !r.failed && cli && file_off[1] && bytes <= len - file_off[1];
+	if (!error)
+		error = pe_cli(&pe, pe.directories[PE_CLI], &cli, NULL);
+	if (!error)
+		error = pe_read(&pe, cli.metadata, UINT32_MAX, ret_data, NULL);
+	if (!error)
+		*ret_len = cli.metadata.bytes;
+	return error;
 }
 
 static int add_names(size_t index, bool timed)
@@ -101,17 +87,23 @@ static int add_names(size_t index, bool timed)
 
 static void load(const char *path, bool timed)
 {
-	size_t len, at, bytes;
-	char *data;
+	unsigned char *data;
+	size_t len = 0;
 	struct parse_error err = {0};
 	uint32_t id;
+	int error = read_metadata(path, &data, &len);
 
-	if (file_read_at(AT_FDCWD, path, ASSEMBLY_BYTES_MAX, &data, &len) || !find_root(data, len, &at, &bytes))
-		return; /* native */
+	if (error == -EBADMSG || error == -ENOENT)
+		return;
+	if (error) {
+		fprintf(stderr, "%s: %s\n", path, strerror(-error));
+		exit(1);
+	}
 	if (nmetadata == sizeof(metadata) / sizeof(metadata[0]))
 		exit(1);
 	double begin = now_ms();
-	int error = clr_metadata_open(data + at, bytes, &metadata[nmetadata], &err);
+
+	error = clr_metadata_open(data, len, &metadata[nmetadata], &err);
 	double opened = now_ms();
 
 	if (error) {
