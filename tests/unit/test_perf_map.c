@@ -124,6 +124,7 @@ static int end(struct perf_map *m)
 	return perf_map_end(o, m, clock_monotonic_ns() + LONG_NS, &err);
 }
 
+/* Counts are of the whole /tmp, where others may leave something too. */
 static struct perf_map_swept sweep(const struct fake_runtime *fake)
 {
 	struct perf_map_swept swept = {0};
@@ -148,7 +149,7 @@ static void a_map_of_ours_goes_with_all_that_belongs_to_it(void **state)
 	assert_int_equal(lstat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	/* Whoever looks for what was left sees that it is in use. */
-	assert_int_equal(sweep(&fake).in_use, 1);
+	assert_true(sweep(&fake).in_use >= 1);
 	assert_true(is_on(&fake));
 	assert_int_equal(end(m), 0);
 	assert_false(is_on(&fake));
@@ -196,7 +197,7 @@ static void a_file_that_nobody_writes_is_not_touched(void **state)
 	assert_int_equal(write(fd, "old", 3), 3);
 	assert_int_equal(begin(&fake, LONG_NS, &m), -EEXIST);
 	assert_non_null(strstr(err.text, path));
-	assert_int_equal(sweep(&fake).removed, 0);
+	sweep(&fake);
 	assert_int_equal(lseek(fd, 0, SEEK_END), 3);
 	assert_true(there(&fake, "perf", ".map"));
 	assert_false(is_on(&fake));
@@ -220,7 +221,7 @@ static void the_last_of_two_switches_it_off(void **state)
 		assert_int_equal(end(m[first]), 0);
 		assert_true(is_on(&fake));
 		assert_true(there(&fake, "perf", ".map"));
-		assert_int_equal(sweep(&fake).in_use, 1);
+		assert_true(sweep(&fake).in_use >= 1);
 		assert_int_equal(end(m[!first]), 0);
 		assert_false(is_on(&fake));
 		assert_nothing_left(&fake);
@@ -262,7 +263,7 @@ static void what_a_killed_one_left_is_undone_by_the_next(void **state)
 	killed_profcpu(&fake, 0);
 	assert_true(is_on(&fake));
 	assert_true(there(&fake, "perf", ".map.profcpu"));
-	assert_int_equal(sweep(&fake).removed, 1);
+	sweep(&fake);
 	assert_false(is_on(&fake));
 	assert_nothing_left(&fake);
 	/* Or taken over, if the next one wants the same. */
@@ -285,7 +286,7 @@ static void one_that_was_killed_while_it_switched_it_on_leaves_nothing_either(vo
 	(void)state;
 	killed_profcpu(&fake, 300);
 	assert_true(there(&fake, "perf", ".map.profcpu"));
-	assert_int_equal(sweep(&fake).removed, 1);
+	sweep(&fake);
 	assert_false(is_on(&fake));
 	assert_nothing_left(&fake);
 	killed_profcpu(&fake, 300);
@@ -390,7 +391,7 @@ static void assert_not_believed(const struct fake_runtime *fake, const char *mar
 {
 	struct stat st;
 
-	assert_int_equal(sweep(fake).removed, 0);
+	sweep(fake);
 	assert_int_equal(lstat(victim, &st), 0);
 	unlink(mark);
 }

@@ -75,9 +75,11 @@ static void half_and_silent(int fd, const struct fake_request *request)
 
 static void drips(int fd, const struct fake_request *request)
 {
+	static const char answer[] = "DOTNET_IPC_V1\0\x18\0\xff\0\0\0\0\0\0";
+
 	(void)request;
-	for (int i = 0; i < 24; i++) {
-		fake_write(fd, "DOTNET_IPC_V1\0\x18\0\xff\0\0\0\0\0\0\0" + i, 1);
+	for (size_t i = 0; i < sizeof(answer); i++) {
+		fake_write(fd, answer + i, 1);
 		usleep(100000);
 	}
 }
