@@ -43,7 +43,7 @@ names_of_perf() {
 NAMES_FAILED=0
 names_check() {
 	local publish=$1 rec=$T/$1 jit
-	record "$rec" -p "$NAMES_PID" -F 499 -d "$2"
+	record "$rec" --no-download -p "$NAMES_PID" -F 499 -d "$2"
 	"$TESTS/dotnet/frames" --word "profcpu" --unnamed "$rec.unnamed" "$rec/perf_script.out" >"$rec.frames" || fail "frames of $publish"
 	sed "s/^/$publish /" "$rec.frames" >>"$T/table"
 	grep -E '^[0-9]+ (jit|r2r) ' "$rec.unnamed" | head -n "$NAMES_UNNAMED_SHOWN" | sed "s/^/$publish without a name: /"

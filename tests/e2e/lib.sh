@@ -138,6 +138,7 @@ WIDE_ENV=()
 start_wide() {
 	local name=$1
 	shift
+	rm -f "$T/wide.log" # not what an earlier one said
 	start wide env "${WIDE_ENV[@]}" "$PUBLISHED/$name/wide-net" "$@"
 	WIDE_PID=$STARTED
 	started_dotnet
