@@ -27,15 +27,33 @@ struct tree_builder {
 	VEC(uint32_t) stack; /* scratch */
 };
 
+/* The name of a frame; of one with a source line "name:file.c:12". */
+static int tree_frame_name(struct tree_builder *b, const struct profile_frame *f, uint32_t *ret_name)
+{
+	uint32_t len;
+	const char *text = profile_text_of(b->profile, f->name, &len);
+	struct outbuf buf = outbuf_to(-1);
+
+	if (f->srcline == PROFILE_NONE)
+		return intern_put(&b->tree->names, text, len, ret_name);
+	outbuf_put(&buf, text, len);
+	outbuf_char(&buf, ':');
+	text = profile_text_of(b->profile, f->srcline, &len);
+	outbuf_put(&buf, text, len);
+	int r = buf.error ? buf.error : intern_put(&b->tree->names, buf.data, buf.len, ret_name);
+
+	outbuf_close(&buf);
+	return r;
+}
+
 static int tree_frame_label(struct tree_builder *b, uint32_t frame, struct tree_label *ret_label)
 {
 	struct tree_label *l = &b->frames[frame];
 
 	if (l->name == PROFILE_NONE) {
 		const struct profile_frame *f = profile_frame_of(b->profile, frame);
-		uint32_t len, name;
-		const char *text = profile_text_of(b->profile, f->name, &len);
-		int r = intern_put(&b->tree->names, text, len, &name);
+		uint32_t name;
+		int r = tree_frame_name(b, f, &name);
 
 		if (r)
 			return r;

@@ -32,6 +32,8 @@ struct collect_arguments {
 enum collect_option {
 	COLLECT_RAW_NAMES = 256,
 	COLLECT_MANGLED,
+	COLLECT_INLINES,
+	COLLECT_LINES,
 	COLLECT_TITLE,
 	COLLECT_RECORD_ONLY,
 	COLLECT_NO_KERNEL,
@@ -51,6 +53,8 @@ static const struct option collect_longopts[] = {
 	{"quiet", no_argument, NULL, 'q'},
 	{"raw-names", no_argument, NULL, COLLECT_RAW_NAMES},
 	{"mangled", no_argument, NULL, COLLECT_MANGLED},
+	{"inlines", no_argument, NULL, COLLECT_INLINES},
+	{"lines", no_argument, NULL, COLLECT_LINES},
 	{"title", required_argument, NULL, COLLECT_TITLE},
 	{"record-only", no_argument, NULL, COLLECT_RECORD_ONLY},
 	{"no-kernel", no_argument, NULL, COLLECT_NO_KERNEL},
@@ -141,6 +145,12 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 	case COLLECT_MANGLED:
 		a->post.input.mangled = true;
 		return 0;
+	case COLLECT_INLINES:
+		a->post.input.inlines = true;
+		return 0;
+	case COLLECT_LINES:
+		a->post.input.lines = true;
+		return 0;
 	case COLLECT_RECORD_ONLY:
 		a->record_only = true;
 		return 0;
@@ -201,8 +211,9 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 		log_error("-a and -p exclude each other: the whole machine, or some processes");
 		return -EINVAL;
 	}
-	if (a->record_only && (a->post.title || a->post.input.raw_names || a->post.input.mangled)) {
-		log_error("--title, --raw-names and --mangled are for outputs, which --record-only does not make; give them to "
+	if (a->record_only && (a->post.title || a->post.input.raw_names || a->post.input.mangled || a->post.input.inlines ||
+			       a->post.input.lines)) {
+		log_error("--title, --raw-names, --mangled, --inlines and --lines are for outputs, which --record-only does not make; give them to "
 			  "`profcpu postprocess`");
 		return -EINVAL;
 	}
@@ -393,6 +404,8 @@ const struct command command_collect = {
 		 "      --symbol-server URL   fetch them from there (`profcpu help symbols`)\n"
 		 "      --raw-names        names of managed methods as the runtime spells them\n"
 		 "      --mangled          names of native functions mangled\n"
+		 "      --inlines          functions that were inlined have frames of their own\n"
+		 "      --lines            source lines: each line is a frame\n"
 		 "  -q, --quiet            no progress line and no report\n",
 	.run = collect_main,
 };

@@ -31,7 +31,7 @@ enum flamegraph_option {
 	OPT_TITLE = 256, OPT_SUBTITLE, OPT_WIDTH, OPT_HEIGHT, OPT_MINWIDTH, OPT_FONTTYPE, OPT_FONTSIZE,
 	OPT_FONTWIDTH, OPT_COUNTNAME, OPT_NAMETYPE, OPT_COLORS, OPT_BGCOLORS, OPT_HASH, OPT_RANDOM, OPT_CP,
 	OPT_REVERSE, OPT_INVERTED, OPT_FLAMECHART, OPT_NEGATE, OPT_NOTES, OPT_TOTAL, OPT_FACTOR, OPT_ENCODING,
-	OPT_EVENT, OPT_TID, OPT_RAW_NAMES, OPT_MANGLED, OPT_OFFLINE, OPT_OUTPUT,
+	OPT_EVENT, OPT_TID, OPT_RAW_NAMES, OPT_MANGLED, OPT_INLINES, OPT_LINES, OPT_OFFLINE, OPT_OUTPUT,
 };
 
 static const struct option flamegraph_longopts[] = {
@@ -62,6 +62,8 @@ static const struct option flamegraph_longopts[] = {
 	{"tid", no_argument, NULL, OPT_TID},
 	{"raw-names", no_argument, NULL, OPT_RAW_NAMES},
 	{"mangled", no_argument, NULL, OPT_MANGLED},
+	{"inlines", no_argument, NULL, OPT_INLINES},
+	{"lines", no_argument, NULL, OPT_LINES},
 	{"offline", no_argument, NULL, OPT_OFFLINE},
 	{"output", required_argument, NULL, OPT_OUTPUT},
 	{NULL, 0, NULL, 0},
@@ -188,6 +190,10 @@ static bool *flamegraph_flag(struct flamegraph_arguments *a, int c)
 		return &a->input.raw_names;
 	case OPT_MANGLED:
 		return &a->input.mangled;
+	case OPT_INLINES:
+		return &a->input.inlines;
+	case OPT_LINES:
+		return &a->input.lines;
 	case OPT_OFFLINE:
 		return &a->input.offline;
 	default:
@@ -248,6 +254,8 @@ static int flamegraph_check_folded(const struct flamegraph_arguments *a, const c
 			     : a->tree.with_tids ? "--tid"
 			     : a->input.raw_names ? "--raw-names"
 			     : a->input.mangled	? "--mangled"
+			     : a->input.inlines	? "--inlines"
+			     : a->input.lines	? "--lines"
 						: NULL;
 
 	if (!option)
@@ -302,6 +310,7 @@ static int flamegraph_from_profile(struct flamegraph_arguments *a, struct source
 
 	if (r)
 		return r;
+	input_say_lines(&a->input, name, &result);
 	/* As the recording's own picture. */
 	if (!a->svg.title)
 		a->svg.title = source_title(source);
@@ -489,6 +498,6 @@ const struct command command_flamegraph = {
 		 "recordings and perf.data only:\n"
 		 "      --event NAME      samples of this event (default: the first)\n"
 		 "      --tid             threads apart: comm-PID/TID\n"
-		 "      --offline, --raw-names, --mangled   as for postprocess\n",
+		 "      --offline, --raw-names, --mangled, --inlines, --lines   as for postprocess\n",
 	.run = flamegraph_main,
 };

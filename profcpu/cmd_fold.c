@@ -32,6 +32,8 @@ enum fold_option {
 	FOLD_RAW_NAMES,
 	FOLD_MANGLED,
 	FOLD_OFFLINE,
+	FOLD_INLINES,
+	FOLD_LINES,
 };
 
 static const struct option fold_longopts[] = {
@@ -49,6 +51,8 @@ static const struct option fold_longopts[] = {
 	{"raw-names", no_argument, NULL, FOLD_RAW_NAMES},
 	{"mangled", no_argument, NULL, FOLD_MANGLED},
 	{"offline", no_argument, NULL, FOLD_OFFLINE},
+	{"inlines", no_argument, NULL, FOLD_INLINES},
+	{"lines", no_argument, NULL, FOLD_LINES},
 	{"output", required_argument, NULL, 'o'},
 	{NULL, 0, NULL, 0},
 };
@@ -95,6 +99,12 @@ static int fold_collapse_option(struct fold_arguments *a, int option)
 		return 0;
 	case FOLD_SRCLINE:
 		o->srcline = a->input_options.text.srcline = true;
+		return 0;
+	case FOLD_LINES:
+		o->srcline = a->input_options.lines = true;
+		return 0;
+	case FOLD_INLINES:
+		o->annotate_inlined = a->input_options.inlines = true;
 		return 0;
 	case FOLD_EVENT_FILTER:
 		o->event_filter = a->input_options.text.event_filter = optarg;
@@ -143,6 +153,10 @@ static int fold_check(const struct fold_arguments *a)
 		log_error("--inline and --offline exclude each other: what is inlined is read from this machine's files");
 		return -EINVAL;
 	}
+	if (!full && a->show_inline && a->input_options.inlines) {
+		log_error("--inline and --inlines exclude each other: both say what is inlined, --inline of a text's addresses");
+		return -EINVAL;
+	}
 	if (a->show_context && (full || !a->show_inline))
 		log_note("--context has no effect %s", full ? "with --names full" : "without --inline");
 	return 0;
@@ -179,8 +193,8 @@ static void fold_say(const struct fold_arguments *a, const struct input_result *
 		log_warn("%llu samples are left out, whose threads have no name or one that perf script's readers "
 			 "cannot read (--names full has them)",
 			 (unsigned long long)stats->nameless_samples);
-	if (a->collapse.srcline && input->kind != SOURCE_TEXT)
-		log_note("--srcline has no effect here: source lines come with the text of `perf script -F +srcline`");
+	if (a->collapse.srcline && !a->input_options.lines && input->kind != SOURCE_TEXT)
+		log_note("--srcline has no effect here: it is of the text of `perf script -F +srcline`; of a recording --lines shows them");
 }
 
 static int fold_collapse(struct fold_arguments *a, struct profile *profile, struct outbuf *out,
@@ -264,6 +278,9 @@ const struct command command_fold = {
 		 "      --context             with --inline: \":file.c:12\" behind each\n"
 		 "      --event-filter=EVENT  samples of this event, not of the first\n\n"
 		 "Others:\n\n"
+		 "      --inlines             of a recording: functions that were inlined have frames of their own, with --names\n"
+		 "                            full marked _[i]\n"
+		 "      --lines               of a recording: \":file.c:12\" behind each frame\n"
 		 "      --names perf|full     perf's form of names, or the full one (methods with their arguments)\n"
 		 "      --raw-names           with full: names of managed methods as the runtime spells them\n"
 		 "      --mangled             with full: names of native functions mangled\n"

@@ -25,6 +25,8 @@ enum postprocess_option {
 	POSTPROCESS_TITLE,
 	POSTPROCESS_RAW_NAMES,
 	POSTPROCESS_MANGLED,
+	POSTPROCESS_INLINES,
+	POSTPROCESS_LINES,
 	POSTPROCESS_OFFLINE,
 	POSTPROCESS_NO_DOWNLOAD,
 	POSTPROCESS_SYMBOL_SERVER,
@@ -37,6 +39,8 @@ static const struct option postprocess_longopts[] = {
 	{"title", required_argument, NULL, POSTPROCESS_TITLE},
 	{"raw-names", no_argument, NULL, POSTPROCESS_RAW_NAMES},
 	{"mangled", no_argument, NULL, POSTPROCESS_MANGLED},
+	{"inlines", no_argument, NULL, POSTPROCESS_INLINES},
+	{"lines", no_argument, NULL, POSTPROCESS_LINES},
 	{"offline", no_argument, NULL, POSTPROCESS_OFFLINE},
 	{"no-download", no_argument, NULL, POSTPROCESS_NO_DOWNLOAD},
 	{"symbol-server", required_argument, NULL, POSTPROCESS_SYMBOL_SERVER},
@@ -63,6 +67,12 @@ static int postprocess_parse_one(struct postprocess_arguments *a, int c)
 		return 0;
 	case POSTPROCESS_MANGLED:
 		a->options.input.mangled = true;
+		return 0;
+	case POSTPROCESS_INLINES:
+		a->options.input.inlines = true;
+		return 0;
+	case POSTPROCESS_LINES:
+		a->options.input.lines = true;
 		return 0;
 	case POSTPROCESS_OFFLINE:
 		a->options.input.offline = true;
@@ -300,6 +310,8 @@ const struct command command_postprocess = {
 		 "      --symbol-server URL   fetch them from there (`profcpu help symbols`)\n"
 		 "      --raw-names    names of managed methods as the runtime spells them\n"
 		 "      --mangled      names of native functions mangled\n"
+		 "      --inlines      functions that were inlined have frames of their own\n"
+		 "      --lines        source lines: each line is a frame\n"
 		 "  -q, --quiet        no report\n",
 	.run = postprocess_main,
 };

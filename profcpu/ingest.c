@@ -236,7 +236,9 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 	symbolizer_unread(in->symbols, &result->unread);
 	result->store_complete = symbolizer_from_store(in->symbols);
 	/* What was not looked for is not to count as looked for. */
-	if ((!result->store_complete || symbolizer_improved(in->symbols)) && options->write_store_dir_fd >= 0 && !options->symbols.offline) {
+	symbolizer_lineless(in->symbols, &result->lineless);
+	if ((!result->store_complete || symbolizer_improved(in->symbols) || symbolizer_has_new_lines(in->symbols)) &&
+	    options->write_store_dir_fd >= 0 && !options->symbols.offline) {
 		result->store_error = symbolizer_store(in->symbols, options->write_store_dir_fd);
 		result->store_complete = !result->store_error && !result->unread.sources;
 	}

@@ -89,6 +89,8 @@ static int input_load_data(struct source *source, const char *name, const struct
 			    .improve = options->improve,
 			    .raw_names = options->raw_names,
 			    .mangled = options->mangled,
+			    .inlines = options->inlines,
+			    .lines = options->lines,
 			    .by_function = options->functions_only,
 			    .perf_names_only = options->functions_only && options->perf_names_only},
 		.no_audit = options->functions_only,
@@ -120,6 +122,9 @@ static int input_load_text(struct source *source, const char *name, const struct
 
 	if (!text.full_name && !options->raw_names)
 		text.full_name = input_managed_name;
+	if (options->inlines || options->lines)
+		log_note("%s has no effect on %s: a text has the functions and lines that it has",
+			 options->inlines ? "--inlines" : "--lines", name);
 	if (options->mangled)
 		log_note("--mangled has no effect on %s: names in a text stay as they are", name);
 	int r = script_text_read(source->fd, &text, profile, &result->text, &err);
@@ -153,6 +158,20 @@ int input_load_source(struct source *source, const char *name, const struct inpu
 	return input_load_data(source, inside ? inside : name, options, profile, ret_result);
 }
 
+void input_say_lines(const struct input_options *options, const char *name, const struct input_result *result)
+{
+	const char *what = !options->lines ? "inlined functions" : !options->inlines ? "lines" : "inlined functions and lines";
+	const struct symbolizer_lineless *lineless = &result->data.lineless;
+	char more[64] = "";
+
+	if (!lineless->files)
+		return;
+	if (lineless->files > 1)
+		snprintf(more, sizeof(more), " and %llu more", (unsigned long long)lineless->files - 1);
+	log_note("the %s of %s%s are not in %s, and %s; `profcpu postprocess --inlines --lines` where it was recorded puts them there", what,
+		 lineless->first, more, name, options->offline ? "--offline looks nowhere else" : "cannot be had here");
+}
+
 int input_load(const char *path, const struct input_options *options, struct profile *profile,
 	       struct input_result *ret_result)
 {
@@ -161,7 +180,9 @@ int input_load(const char *path, const struct input_options *options, struct pro
 
 	if (r)
 		return r;
-	r = input_load_source(&source, strcmp(path, "-") ? path : "stdin", options, profile, ret_result);
+	r = input_load_source(&source, source_name(path), options, profile, ret_result);
+	if (!r)
+		input_say_lines(options, source_name(path), ret_result);
 	source_close(&source);
 	return r;
 }

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 struct input_options {
-	bool raw_names, mangled; /* struct symbolizer_options */
+	bool raw_names, mangled, inlines, lines; /* struct symbolizer_options */
 	bool offline; /* only names that the recording holds */
 	bool functions_only; /* for folding and drawing: no addresses of frames (symbolizer_options.by_function), no audit */
 	bool perf_names_only; /* with functions_only; struct symbolizer_options */
@@ -40,8 +40,11 @@ struct input_result {
 int input_load(const char *path, const struct input_options *options, struct profile *profile,
 	       struct input_result *ret_result);
 
-/* The same from a source that is open already; name is for messages. */
+/* The same from a source that is open already; name is for messages. What input_say_lines says is the caller's to say. */
 int input_load_source(struct source *source, const char *name, const struct input_options *options,
 		      struct profile *profile, struct input_result *ret_result);
+
+/* Says what was asked for of inlined functions and lines and is not to be had. */
+void input_say_lines(const struct input_options *options, const char *name, const struct input_result *result);
 
 #endif

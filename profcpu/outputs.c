@@ -39,7 +39,7 @@ static int outputs_svg(struct profile *profile, const struct outputs_options *op
 
 static int outputs_folded(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
 {
-	struct collapse_options collapse = {.names = COLLAPSE_PERF};
+	struct collapse_options collapse = {.names = COLLAPSE_PERF, .srcline = options->lines};
 	struct collapse_stats stats = {0};
 
 	collapse.default_event = options->first_event;

@@ -15,6 +15,7 @@ struct outputs_options {
 	const char *title; /* of the picture */
 	const char *first_event; /* of text: the event that is folded; NULL: the first with samples */
 	bool archive; /* write prof.tar.gz: dir_fd is a whole recording */
+	bool lines; /* folded stacks have source lines; the script does not: its readers expect one line a frame */
 	bool script; /* write perf_script.out; false where it was the input and stands there already */
 };
 

@@ -167,6 +167,7 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 					  .dir_fd = dir->fd,
 					  .title = postprocess_title(source, options),
 					  .archive = in_place && !postprocess_keeps_archive(dir, result),
+					  .lines = options->input.lines,
 					  .script = true};
 
 	if (result->kind == SOURCE_TEXT && result->text.first_event != PROFILE_NONE)
@@ -263,6 +264,8 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 		(void)jit_methods_remove(store_fd);
 	if (!r)
 		postprocess_say_unread(dir->path, input.offline, &result.data.unread);
+	if (!r)
+		input_say_lines(&input, name, &result);
 	if (!r)
 		r = postprocess_outputs(source, profile, dir, &result, options, &wrote);
 	profile_free(profile);

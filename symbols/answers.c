@@ -16,6 +16,7 @@ void answers_free(struct answers *a)
 	for (size_t i = 0; i < a->stripped.len; i++)
 		free(a->stripped.v[i].segments);
 	vec_free(&a->stripped);
+	answers_lines_free(&a->lines);
 	hashmap_free(&a->image_ids);
 	hashmap_free(&a->symbol_ids);
 	hashmap_free(&a->entry_ids);

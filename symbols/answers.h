@@ -12,6 +12,7 @@
 #include "base/hashmap.h"
 #include "base/intern.h"
 #include "base/vec.h"
+#include "symbols/answers_lines.h"
 #include "symbols/image.h"
 
 #include <stdbool.h>
@@ -41,6 +42,8 @@ struct answers_image {
 	/* What it is not known by: that its source could not be read when answers were kept (wanted), or now (unread). Then
 	 * it has no answers. */
 	bool wanted, unread;
+	bool lineless; /* asked for lines, it has none */
+	bool lines_unread; /* they could not be read now */
 	uint32_t stripped; /* index + 1 into answers.stripped: a debug file would name more of it; 0: no */
 };
 
@@ -74,6 +77,7 @@ struct answers {
 	VEC(struct answers_symbol) symbols;
 	VEC(struct answers_entry) entries;
 	VEC(struct answers_stripped) stripped;
+	struct answers_lines lines;
 	struct hashmap image_ids, symbol_ids, entry_ids; /* hash -> index, probed on by key + 1 */
 };
 

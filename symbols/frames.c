@@ -13,6 +13,9 @@ void frames_free(struct frames *f)
 {
 	vec_free(&f->symbols);
 	vec_free(&f->images);
+	vec_free(&f->texts);
+	hashmap_free(&f->text_ids);
+	hashmap_free(&f->srclines);
 }
 
 static bool frames_starts(const char *text, const char *head)
@@ -323,17 +326,17 @@ static bool frames_is_offset_free(struct frames *f, uint32_t module)
 }
 
 static int frames_make_new(struct frames *f, const struct frames_place *exact, const struct frames_place *full,
-			   uint32_t *ret_frame, uint8_t *ret_flags)
+			   uint32_t srcline, struct callchain_frame *ret_frame)
 {
 	struct profile_frame frame = {
 		.addr = exact->shown,
 		.perf_name = PROFILE_NONE,
 		.module = exact->module,
-		.srcline = PROFILE_NONE,
+		.srcline = srcline,
 	};
 	const struct frames_symbol_names *names;
 	const struct frames_image_names *image;
-	int r = frames_full_part(f, full, &frame, ret_flags);
+	int r = frames_full_part(f, full, &frame, &ret_frame->flags);
 
 	if (!r && exact->map_name != PROFILE_NONE) {
 		frame.perf_name = exact->map_name;
@@ -354,7 +357,7 @@ static int frames_make_new(struct frames *f, const struct frames_place *exact, c
 		if (frames_is_offset_free(f, frame.module))
 			frame.sym_off = 0;
 	}
-	return r ? r : profile_frame(f->profile, &frame, ret_frame);
+	return r ? r : profile_frame(f->profile, &frame, &ret_frame->frame);
 }
 
 /* Where the frame of a place is known once its function is: both forms agree on it, and only functions count. */
@@ -380,25 +383,114 @@ static int frames_known_of(struct frames *f, const struct frames_place *exact, c
 	return r;
 }
 
-int frames_make(struct frames *f, const struct frames_place *exact, const struct frames_place *full,
-		uint32_t *ret_frame, uint8_t *ret_flags)
+/* "file.c:12"; PROFILE_NONE where the file is not known. */
+static int frames_srcline(struct frames *f, const struct answers_line *line, uint32_t *ret_text)
 {
-	struct frames_known *known;
-	int r = frames_known_of(f, exact, full, &known);
+	uint64_t key = (uint64_t)line->file << 32 | line->line;
+	const uint32_t *known;
+	struct outbuf buf = outbuf_to(-1);
 
+	*ret_text = PROFILE_NONE;
+	if (line->file == ANSWERS_NONE)
+		return 0;
+	known = hashmap_get(&f->srclines, key);
+	if (known) {
+		*ret_text = *known;
+		return 0;
+	}
+	outbuf_printf(&buf, "%s:%u", intern_text(&f->answers->texts, line->file), line->line);
+	int r = buf.error ? buf.error : profile_text(f->profile, buf.data, buf.len, ret_text);
+
+	outbuf_close(&buf);
+	return r ? r : hashmap_put(&f->srclines, key, *ret_text);
+}
+
+/* Both forms of a function's raw name, made once. */
+static int frames_text_names(struct frames *f, uint32_t function, struct frames_text_names *ret_names)
+{
+	const uint32_t *known = hashmap_get(&f->text_ids, function);
+	const char *raw = function == ANSWERS_NONE ? "??" : intern_text(&f->answers->texts, function);
+	struct outbuf perf = outbuf_to(-1), full = outbuf_to(-1);
+	struct frames_text_names names;
+	size_t len = strlen(raw);
+
+	if (known) {
+		*ret_names = f->texts.v[*known];
+		return 0;
+	}
+	int r = native_name_perf(raw, len, &perf);
+
+	if (!r && f->mangled)
+		outbuf_put(&full, raw, len);
+	else if (!r)
+		r = native_name_full(raw, len, &full);
+	r = r ? r : perf.error ? perf.error : full.error;
+	if (!r)
+		r = profile_text(f->profile, perf.len ? perf.data : "", perf.len, &names.perf_name);
+	if (!r)
+		r = profile_text(f->profile, full.len ? full.data : "", full.len, &names.name);
+	outbuf_close(&perf);
+	outbuf_close(&full);
+	if (!r)
+		r = vec_push(&f->texts, names);
+	if (!r)
+		r = hashmap_put(&f->text_ids, function, (uint32_t)f->texts.len - 1);
+	if (!r)
+		*ret_names = names;
+	return r;
+}
+
+/* Adds the frame of a function that is inlined where the frame of `in` is. */
+static int frames_make_inlined(struct frames *f, const struct answers_line *line, struct callchain_frame *in)
+{
+	struct profile_frame frame = *profile_frame_of(f->profile, in->frame);
+	struct frames_text_names names;
+	int r = frames_text_names(f, line->function, &names);
+
+	frame.srcline = PROFILE_NONE;
+	if (!r && f->lines)
+		r = frames_srcline(f, line, &frame.srcline);
+	if (r)
+		return r;
+	frame.perf_name = names.perf_name;
+	frame.name = names.name;
+	frame.status = line->function == ANSWERS_NONE ? FRAME_IS_PLACED : FRAME_IS_NAMED;
+	frame.inlined = true;
+	r = profile_frame(f->profile, &frame, &in->inlined[in->ninlined]);
+	in->ninlined += !r;
+	return r;
+}
+
+int frames_make(struct frames *f, const struct frames_place *exact, const struct frames_place *full, uint32_t chain,
+		struct callchain_frame *ret_frame)
+{
+	const struct answers_lines *l = &f->answers->lines;
+	size_t n = chain == ANSWERS_NONE ? 0 : l->chains.v[chain].n, first = n ? l->chains.v[chain].first : 0;
+	uint32_t srcline = PROFILE_NONE;
+	struct frames_known *known = NULL;
+	int r = 0;
+
+	/* Without inlined functions the line is that of the address, as perf and addr2line have it. */
+	if (n && f->lines)
+		r = frames_srcline(f, &l->lines.v[f->inlines ? first + n - 1 : first], &srcline);
+	if (!r && srcline == PROFILE_NONE)
+		r = frames_known_of(f, exact, full, &known);
 	if (r)
 		return r;
 	if (known && known->done && known->module == exact->module) {
-		*ret_frame = known->frame;
-		*ret_flags = known->flags;
-		return 0;
+		ret_frame->frame = known->frame;
+		ret_frame->flags = known->flags;
+	} else {
+		r = frames_make_new(f, exact, full, srcline, ret_frame);
+		if (!r && srcline == PROFILE_NONE) {
+			/* Making it may have moved what is known. */
+			r = frames_known_of(f, exact, full, &known);
+			if (!r && known)
+				*known = (struct frames_known){true, ret_frame->flags, exact->module, ret_frame->frame};
+		}
 	}
-	r = frames_make_new(f, exact, full, ret_frame, ret_flags);
-	if (r)
-		return r;
-	/* Making it may have moved what is known. */
-	r = frames_known_of(f, exact, full, &known);
-	if (!r && known)
-		*known = (struct frames_known){true, *ret_flags, exact->module, *ret_frame};
+	for (size_t i = n ? n - 1 : 0; i-- > 0 && f->inlines && !r;)
+		if (ret_frame->ninlined < CALLCHAINS_INLINED_MAX)
+			r = frames_make_inlined(f, &l->lines.v[first + i], ret_frame);
 	return r;
 }

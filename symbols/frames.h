@@ -4,6 +4,7 @@
 
 #include "profile/profile.h"
 #include "symbols/answers.h"
+#include "symbols/callchains.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,6 +44,11 @@ struct frames_symbol_names {
 	struct frames_known known;
 };
 
+/* A function that is known by its name alone, as inlined ones are. */
+struct frames_text_names {
+	uint32_t perf_name, name; /* profile texts */
+};
+
 struct frames_image_names {
 	bool done;
 	bool identity; /* perf prints addresses of it as they are */
@@ -56,12 +62,15 @@ struct frames_image_names {
 struct frames {
 	struct profile *profile; /* borrowed */
 	struct answers *answers; /* borrowed */
-	bool raw_names, mangled, by_function, perf_names_only; /* struct symbolizer_options */
+	bool raw_names, mangled, by_function, perf_names_only, inlines, lines; /* struct symbolizer_options */
 	uint32_t checked_module; /* profile text; private: with by_function, what is known of the last frame's module */
 	bool checked, module_is_word;
 	struct frames_known nowhere; /* where nothing is mapped */
 	VEC(struct frames_symbol_names) symbols; /* by symbol id of answers */
 	VEC(struct frames_image_names) images; /* by image id of answers */
+	VEC(struct frames_text_names) texts;
+	struct hashmap text_ids; /* text of answers -> index into texts */
+	struct hashmap srclines; /* text of answers that is a file, and line -> profile text */
 };
 
 void frames_free(struct frames *f);
@@ -70,11 +79,12 @@ void frames_free(struct frames *f);
 int frames_image(struct frames *f, uint32_t image, const struct frames_image_names **ret_names);
 
 /*
- * The frame for an address. exact: what perf looks up, the sampled or return address; full: what the full form looks up,
- * one byte before a return address. *ret_flags: enum frames_flag of the full form's symbol. 0, -ENOMEM, -E2BIG.
+ * The frames for an address. exact: what perf looks up, the sampled or return address; full: what the full form looks up,
+ * one byte before a return address. chain: of answers->lines for full, or ANSWERS_NONE. The flags are those of the full
+ * form's symbol; timed is left alone. 0, -ENOMEM, -E2BIG.
  */
-int frames_make(struct frames *f, const struct frames_place *exact, const struct frames_place *full,
-		uint32_t *ret_frame, uint8_t *ret_flags);
+int frames_make(struct frames *f, const struct frames_place *exact, const struct frames_place *full, uint32_t chain,
+		struct callchain_frame *ret_frame);
 
 /* Whether a symbol is a signal trampoline that begins at addr. */
 bool frames_is_trampoline(struct frames *f, const struct frames_place *exact);

@@ -8,6 +8,7 @@
 #include "symbols/jit_sources.h"
 #include "symbols/jitdump.h"
 #include "symbols/kallsyms.h"
+#include "symbols/line_source.h"
 #include "symbols/r2r_image.h"
 
 #include <elf.h>
@@ -44,6 +45,8 @@ struct images_source {
 	struct image *elf;
 	bool bounds_tried;
 	struct function_bounds bounds;
+	bool lines_tried, lines_unread;
+	struct line_source *lines; /* NULL: there are none */
 	struct symbol_provider *precompiled; /* .NET code in it, also beside elf */
 	struct images_beside *beside;
 	struct images_pieces pieces; /* of files and the kernel */
@@ -98,8 +101,9 @@ void images_free(struct images *im)
 	if (!im)
 		return;
 	for (size_t i = 0; i < im->sources.len; i++) {
-		image_free(im->sources.v[i].elf);
 		function_bounds_free(&im->sources.v[i].bounds);
+		line_source_free(im->sources.v[i].lines);
+		image_free(im->sources.v[i].elf);
 		symbol_provider_free(im->sources.v[i].precompiled);
 		free(im->sources.v[i].beside);
 		vec_free(&im->sources.v[i].pieces.symbols);
@@ -310,13 +314,26 @@ static int images_open_precompiled(struct images *im, struct images_source *s, i
 	return r2r_image_open(&file, &beside, &s->precompiled, &err);
 }
 
+/* Where debug files are looked for: the target's root, and ours, which is opened and the caller's. */
+static size_t images_roots(const struct images *im, const struct images_source *s, int roots[2], int *ret_own)
+{
+	size_t n = 0;
+
+	if (im->opener && !opener_root(im->opener, s->pid, &roots[n]))
+		n++;
+	*ret_own = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_own >= 0)
+		roots[n++] = *ret_own;
+	return n;
+}
+
 static int images_open_file(struct images *im, const struct answers_image *key, struct images_source *s)
 {
 	const char *path = intern_text(&im->answers->texts, key->path);
-	int roots[2], nroots = 0, r;
-	struct parse_error err;
 	AUTO_CLOSE int own_root = -1;
 	AUTO_CLOSE int fd = -1;
+	struct parse_error err;
+	int roots[2], r;
 
 	r = images_find_file(im, key, s, &fd);
 	if (r == -ENOMEM)
@@ -328,12 +345,7 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 		s->unread = true;
 		return 0;
 	}
-	if (im->opener && !opener_root(im->opener, s->pid, &roots[nroots]))
-		nroots++;
-	own_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (own_root >= 0)
-		roots[nroots++] = own_root;
-	r = image_open(fd, path, roots, (size_t)nroots, &s->elf, &err);
+	r = image_open(fd, path, roots, images_roots(im, s, roots, &own_root), &s->elf, &err);
 	if (!r || r == -EBADMSG)
 		r = images_open_precompiled(im, s, fd);
 	if (r == -ENOMEM)
@@ -592,4 +604,80 @@ int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_n
 		*ret_timed = timed;
 	}
 	return r;
+}
+
+/* The source of an image's lines, opened when the first is asked for. */
+static int images_open_lines(struct images *im, uint32_t image)
+{
+	const struct answers_image *key = &im->answers->images.v[image];
+	struct images_source *s = &im->sources.v[image];
+	const char *path = intern_text(&im->answers->texts, key->path);
+	AUTO_CLOSE int own_root = -1;
+	AUTO_CLOSE int fd = -1;
+	int roots[2], r;
+
+	if (s->lines_tried)
+		return 0;
+	r = images_open(im, image);
+	if (r)
+		return r;
+	s->lines_tried = true;
+	s->lines_unread = s->unread;
+	if (key->kind != ANSWERS_FILE || !s->elf)
+		return 0;
+	if (images_find_file(im, key, s, &fd)) {
+		s->lines_unread = true;
+		return 0;
+	}
+	r = line_source_dwarf(fd, path, roots, images_roots(im, s, roots, &own_root), s->elf, &s->lines);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Makes a chain of answers of what a source of lines said. */
+static int images_chain(struct images *im, const struct inline_frame *frames, size_t n, uint32_t *ret_chain)
+{
+	struct answers_line lines[INLINES_DEPTH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i++) {
+		lines[i] = (struct answers_line){ANSWERS_NONE, ANSWERS_NONE, frames[i].line};
+		/* The last one has its name from the symbol. */
+		if (frames[i].function && i + 1 < n)
+			r = intern_str(&im->answers->texts, frames[i].function, &lines[i].function);
+		if (!r && frames[i].file)
+			r = intern_str(&im->answers->texts, frames[i].file, &lines[i].file);
+	}
+	return r ? r : answers_chain(&im->answers->lines, lines, n, ret_chain);
+}
+
+int images_ask_lines(struct images *im, uint32_t image, uint32_t symbol, uint64_t addr, uint64_t time_ns, uint32_t *ret_chain,
+		     bool *ret_unread)
+{
+	struct inline_frame frames[INLINES_DEPTH_MAX];
+	uint32_t chain = ANSWERS_NONE;
+	size_t n;
+	int r = images_reach(im, image);
+
+	_Static_assert(INLINES_DEPTH_MAX <= ANSWERS_LINES_MAX, "answers hold all frames of an address");
+	if (!r)
+		r = images_open_lines(im, image);
+	if (r)
+		return r;
+	const struct images_source *s = &im->sources.v[image];
+
+	*ret_unread = s->lines_unread;
+	*ret_chain = ANSWERS_NONE;
+	if (s->lines_unread)
+		return 0;
+	/* The debug file of a stripped image may come later. */
+	im->answers->images.v[image].lineless = !s->lines && !im->answers->images.v[image].stripped;
+	if (!s->lines)
+		return 0;
+	r = line_source_find(s->lines, addr, time_ns, frames, &n);
+	if (!r)
+		r = images_chain(im, frames, n, &chain);
+	if (r == -ENOMEM || r == -E2BIG)
+		return r;
+	*ret_chain = chain;
+	return answers_lines_put(&im->answers->lines, symbol, addr, chain);
 }

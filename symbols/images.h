@@ -53,6 +53,13 @@ int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_n
 /* Whether the recording itself has something of the code of a JIT image's process. */
 bool images_is_captured(const struct images *im, uint32_t image);
 
+/*
+ * Asks which functions were inlined at an address that a symbol covers, and the lines there. 0 and a chain of answers->lines, or
+ * ANSWERS_NONE. *ret_unread: what would know could not be read, or is not on this machine any more; that is not kept. -ENOMEM, -E2BIG.
+ */
+int images_ask_lines(struct images *im, uint32_t image, uint32_t symbol, uint64_t addr, uint64_t time_ns, uint32_t *ret_chain,
+		     bool *ret_unread);
+
 struct images_stats images_stats(const struct images *im);
 
 #endif

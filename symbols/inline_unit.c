@@ -108,7 +108,7 @@ static int add_node(struct node_walk *w, const struct dwarf_entry *e)
 	struct inline_node node = {
 		.first = (uint32_t)iu->ranges.len,
 		.end = (uint32_t)iu->nodes.len + 1,
-		.call_file = (uint32_t)dwarf_number(e, DWARF_CALL_FILE),
+		.call_file = dwarf_attr_of(e, DWARF_CALL_FILE) ? (uint32_t)dwarf_number(e, DWARF_CALL_FILE) : INLINE_NO_FILE,
 		.call_line = (uint32_t)dwarf_number(e, DWARF_CALL_LINE),
 	};
 	int r = dwarf_entry_ranges(iu->unit, e, &iu->ranges);

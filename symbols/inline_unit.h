@@ -6,6 +6,8 @@
 #include "symbols/dwarf_split.h"
 #include "symbols/dwarf_unit.h"
 
+#define INLINE_NO_FILE UINT32_MAX /* 0 is one, from DWARF 5 on */
+
 /* A body that was inlined. Those inlined into it follow, up to end. */
 struct inline_node {
 	uint64_t origin; /* offset of the entry that it is a copy of */

@@ -359,7 +359,7 @@ static int name_frames(struct inlines *in, const struct inline_unit *iu, const s
 			r = name_frame(in, iu, ref, &frames[i]);
 		if (r == -ENOMEM)
 			return r;
-		const char *file = node->call_file ? inline_unit_file(iu, node->call_file) : NULL;
+		const char *file = inline_unit_file(iu, node->call_file);
 
 		frames[i + 1] = (struct inline_frame){.file = base_name(file), .line = node->call_line};
 	}

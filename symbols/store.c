@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/outbuf.h"
 #include "base/replace.h"
+#include "symbols/store_lines.h"
 #include "symbols/store_text.h"
 #include "symbols/symbol.h"
 
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STORE_FORMAT 1
+#define STORE_FORMAT 2
 #define STORE_FIELDS_MAX 8
 #define STORE_SEGMENTS_MAX 256 /* of one image */
 
@@ -66,7 +67,8 @@ static int store_compare(const void *x, const void *y)
 	return (a->addr > b->addr) - (a->addr < b->addr);
 }
 
-static void store_put_entries(struct outbuf *out, const struct answers *a, const struct answers_entry *e, size_t n)
+static void store_put_entries(struct outbuf *out, const struct answers *a, struct store_lines *lines, const struct answers_entry *e,
+			      size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		bool new_image = !i || e[i].image != e[i - 1].image;
@@ -75,6 +77,8 @@ static void store_put_entries(struct outbuf *out, const struct answers *a, const
 
 		if (i && new_symbol)
 			outbuf_char(out, '\n');
+		if (i && new_symbol && e[i - 1].symbol != ANSWERS_NONE)
+			store_lines_put(out, lines, e[i - 1].symbol);
 		if (new_image)
 			store_put_image(out, a, &a->images.v[e[i].image]);
 		if (new_symbol && known)
@@ -88,6 +92,8 @@ static void store_put_entries(struct outbuf *out, const struct answers *a, const
 	}
 	if (n)
 		outbuf_char(out, '\n');
+	if (n && e[n - 1].symbol != ANSWERS_NONE)
+		store_lines_put(out, lines, e[n - 1].symbol);
 }
 
 static void store_put_stripped(struct outbuf *out, const struct answers_stripped *stripped)
@@ -114,13 +120,15 @@ static void store_put_sources(struct outbuf *out, const struct answers *a)
 
 		if (stripped && stripped->named)
 			stripped = NULL;
-		if (!image->unread && !stripped)
+		if (!image->unread && !stripped && !image->lineless)
 			continue;
 		store_put_image(out, a, image);
 		if (image->unread)
 			outbuf_str(out, "unread\n");
 		if (stripped)
 			store_put_stripped(out, stripped);
+		if (image->lineless)
+			outbuf_str(out, "lineless\n");
 	}
 }
 
@@ -135,8 +143,9 @@ int store_print(const struct answers *a, const struct store_notes *notes, int fd
 {
 	AUTO_FREE struct answers_entry *sorted = malloc((a->entries.len + 1) * sizeof(*sorted));
 	struct outbuf out = outbuf_to(fd);
+	struct store_lines lines;
 
-	if (!sorted)
+	if (!sorted || store_lines_begin(&lines, a))
 		return -ENOMEM;
 	memcpy(sorted, a->entries.v ? a->entries.v : sorted, a->entries.len * sizeof(*sorted));
 	qsort(sorted, a->entries.len, sizeof(*sorted), store_compare);
@@ -149,9 +158,10 @@ int store_print(const struct answers *a, const struct store_notes *notes, int fd
 	store_put_note(&out, "jit_contradictions", notes->jit_contradictions);
 	store_put_note(&out, "jit_doubts", notes->jit_doubts);
 	store_put_note(&out, "jitdumps_early", notes->jitdumps_early);
-	store_put_entries(&out, a, sorted, a->entries.len);
+	store_put_entries(&out, a, &lines, sorted, a->entries.len);
 	store_put_sources(&out, a);
 	outbuf_printf(&out, "end %llx\n", (unsigned long long)a->entries.len);
+	store_lines_end(&lines);
 	return outbuf_close(&out);
 }
 
@@ -176,6 +186,7 @@ struct store_parser {
 	uint32_t image, symbol; /* of the records above; ANSWERS_NONE: none yet */
 	uint64_t entries;
 	bool ended;
+	struct store_lines_parser lines;
 };
 
 /* The rest of the line as a name. */
@@ -337,6 +348,14 @@ static int store_stripped(struct store_parser *s, char *p)
 	return r;
 }
 
+static int store_lineless(struct store_parser *s)
+{
+	if (s->image == ANSWERS_NONE)
+		return -EBADMSG;
+	s->answers->images.v[s->image].lineless = true;
+	return 0;
+}
+
 static int store_note(struct store_parser *s, char *p)
 {
 	const char *key = store_text_field(&p);
@@ -378,10 +397,18 @@ static int store_line(struct store_parser *s, char *line)
 		return store_entries(s, p, false);
 	if (!strcmp(word, "image"))
 		return store_image(s, p);
+	if (!strcmp(word, "lines"))
+		return store_lines_chain(&s->lines, s->answers, p);
+	if (!strcmp(word, "of"))
+		return store_lines_of(&s->lines, s->answers, s->symbol, p);
+	if (!strcmp(word, "text"))
+		return store_lines_text(&s->lines, s->answers, p);
 	if (!strcmp(word, "unread"))
 		return store_unread(s);
 	if (!strcmp(word, "stripped"))
 		return store_stripped(s, p);
+	if (!strcmp(word, "lineless"))
+		return store_lineless(s);
 	if (!strcmp(word, "note"))
 		return store_note(s, p);
 	if (strcmp(word, "end") || store_text_hex(&p, &n) || n != s->entries)
@@ -390,33 +417,40 @@ static int store_line(struct store_parser *s, char *line)
 	return 0;
 }
 
+static int store_parse_lines(struct store_parser *s, char *text, char *end, struct parse_error *err)
+{
+	char *newline = memchr(text, '\n', (size_t)(end - text));
+
+	for (char *line = newline + 1; line < end; line = newline + 1) {
+		newline = memchr(line, '\n', (size_t)(end - line));
+		*newline = '\0';
+		int r = store_line(s, line);
+
+		if (r)
+			return parse_fail(err, r, r == -EBADMSG ? "a damaged line in the symbol store" : "the symbol store is too large",
+					  (uint64_t)(line - text));
+	}
+	return s->ended ? 0 : parse_fail(err, -EBADMSG, "the symbol store was cut", (uint64_t)(end - text));
+}
+
 int store_parse(char *text, size_t len, struct answers *answers, struct store_notes *ret_notes,
 		struct parse_error *err)
 {
 	struct store_parser s = {.answers = answers, .image = ANSWERS_NONE, .symbol = ANSWERS_NONE};
-	char *line = text, *end, *newline;
-	int format, r = 0;
+	int format;
 
 	if (!len || text[len - 1] != '\n')
 		return parse_fail(err, -EBADMSG, "the symbol store does not end with a line", len);
 	if (sscanf(text, "profcpu-symbols %d", &format) != 1)
 		return parse_fail(err, -EBADMSG, "not a symbol store", 0);
-	if (format != STORE_FORMAT)
+	if (format < 1 || format > STORE_FORMAT)
 		return parse_fail(err, -ENOTSUP, "a symbol store of another version", 0);
-	end = text + len;
-	newline = memchr(line, '\n', len);
-	for (line = newline + 1; line < end && !r; line = newline + 1) {
-		newline = memchr(line, '\n', (size_t)(end - line));
-		*newline = '\0';
-		r = store_line(&s, line);
-		if (r)
-			return parse_fail(err, r, r == -EBADMSG ? "a damaged line in the symbol store" : "the symbol store is too large",
-					  (uint64_t)(line - text));
-	}
-	if (!s.ended)
-		return parse_fail(err, -EBADMSG, "the symbol store was cut", len);
-	*ret_notes = s.notes;
-	return 0;
+	int r = store_parse_lines(&s, text, text + len, err);
+
+	store_lines_parser_free(&s.lines);
+	if (!r)
+		*ret_notes = s.notes;
+	return r;
 }
 
 int store_read(int dir_fd, struct answers *answers, struct store_notes *ret_notes, struct parse_error *err)

@@ -4,13 +4,18 @@
  *
  * Text, one record a line, fields separated by one blank; numbers are lower-case hexadecimal unless said otherwise; bytes
  * below 0x20, 0x7f and backslash in names are written \xHH. Names end their line and may hold blanks.
- *   profcpu-symbols 1                                 format
+ *   profcpu-symbols 2                                 format; 1 has no text, lines, of and lineless
  *   note KEY VALUE                                    kallsyms hidden, perfmap_bad_lines N and others
  *   image KIND BUILD-ID MAJ MIN INO GENERATION PID PATH   "-" without a build id; PID is decimal; the records below are of it
  *   symbol START LENGTH SOURCE MODULE NAME            "-" without a module; SOURCE bounds: NAME is a vaddr
  *   during FROM UNTIL                                 times in ns in which the symbol above holds; without it: always
  *   at OFFSET...                                      addresses that the symbol above covers, less its start
  *   nothing ADDR DELTA...                             addresses of which nothing is known, each less the one before
+ *   text NAME                                         numbered from 0 on, for the lines below it
+ *   lines FUNCTION FILE LINE ...                      functions inlined in the symbol above, the innermost first, and it itself
+ *                                                     last, each with its file (both numbers of texts, or "-") and line (decimal)
+ *   of OFFSET...                                      addresses that have the lines above, less the symbol's start
+ *   lineless                                          the image above has no lines
  *   unread                                            the source of the image above could not be read: it is to be tried again
  *   stripped BUILD-ID [VADDR FILE-OFF FILE-BYTES MEM-BYTES FLAGS]...   the image above is an ELF file without symbols of its own,
  *                                                     with these segments: a debug file of this build id would name more of it

@@ -31,6 +31,7 @@ struct symbolizer {
 	bool has_store; /* names were kept, and could be read */
 	bool from_store; /* of all images that were asked for: nothing is looked up on this machine */
 	bool improved; /* an answer of the store was replaced by a better one */
+	bool new_lines;
 	bool timed; /* an answer since the frame was begun holds at some times only */
 	struct store_notes notes; /* with has_store */
 };
@@ -91,7 +92,11 @@ static int symbolizer_init(struct symbolizer *s)
 	s->frames.raw_names = s->options.raw_names;
 	s->frames.mangled = s->options.mangled;
 	s->frames.by_function = s->options.by_function;
+	/* The lines are those of the call, which only the full form looks up. */
+	s->options.perf_names_only &= !s->options.inlines && !s->options.lines;
 	s->frames.perf_names_only = s->options.perf_names_only;
+	s->frames.inlines = s->options.inlines;
+	s->frames.lines = s->options.lines;
 	if (!r)
 		r = profile_text(s->profile, "[unknown]", strlen("[unknown]"), &s->unknown_module);
 	if (!r)
@@ -104,7 +109,7 @@ static int symbolizer_init(struct symbolizer *s)
 		.profile = s->profile, .processes = s->processes, .frame = symbolizer_frame, .ctx = s};
 	if (!r)
 		r = images_new(&s->answers, &s->kernel,
-			       s->options.offline || s->from_store ? NULL : s->options.opener,
+			       s->options.offline || (s->from_store && !s->options.inlines && !s->options.lines) ? NULL : s->options.opener,
 			       &(struct images_options){.keep_answers = s->options.keep_answers,
 							.no_bounds = s->options.perf_names_only,
 							.jit = symbolizer_jit_options(s)},
@@ -436,11 +441,36 @@ static int symbolizer_place(struct symbolizer *s, const struct callchain_place *
 	return 0;
 }
 
+/* Whether this machine may be asked about an image's lines, which may not have been asked for when its names were kept. */
+static bool symbolizer_may_look_for_lines(const struct symbolizer *s, uint32_t image)
+{
+	return !s->options.offline &&
+	       (!s->has_store || s->options.recorded_here || s->answers.images.v[image].build_id.len);
+}
+
+/* What was inlined at a place, and its lines: a chain of answers.lines, or ANSWERS_NONE. */
+static int symbolizer_chain(struct symbolizer *s, const struct frames_place *place, uint64_t time_ns, uint32_t *ret_chain)
+{
+	bool unread = true;
+	int r = 0;
+
+	*ret_chain = ANSWERS_NONE;
+	if (place->symbol == ANSWERS_NONE || place->image == s->kernel_image || s->answers.images.v[place->image].lineless ||
+	    !answers_lines_get(&s->answers.lines, place->symbol, place->addr, ret_chain))
+		return 0;
+	if (symbolizer_may_look_for_lines(s, place->image))
+		r = images_ask_lines(s->images, place->image, place->symbol, place->addr, time_ns, ret_chain, &unread);
+	s->answers.images.v[place->image].lines_unread = unread;
+	s->new_lines |= !r && !unread;
+	return r;
+}
+
 /* callchains_frame_fn: makes the frame of an address. */
 static int symbolizer_frame(void *ctx, const struct callchain_place *question, struct callchain_frame *ret_frame)
 {
 	struct symbolizer *s = ctx;
 	struct frames_place here, full;
+	uint32_t chain = ANSWERS_NONE;
 	int r;
 
 	s->timed = false;
@@ -456,8 +486,10 @@ static int symbolizer_frame(void *ctx, const struct callchain_place *question, s
 
 		r = symbolizer_place(s, question, exact ? question->ip : question->ip - 1, true, &full);
 	}
+	if (!r && (s->options.inlines || s->options.lines))
+		r = symbolizer_chain(s, &full, question->time_ns, &chain);
 	if (!r)
-		r = frames_make(&s->frames, &here, &full, &ret_frame->frame, &ret_frame->flags);
+		r = frames_make(&s->frames, &here, &full, chain, ret_frame);
 	ret_frame->timed = s->timed;
 	return r;
 }
@@ -600,6 +632,24 @@ void symbolizer_unread(const struct symbolizer *s, struct symbolizer_unread *ret
 	*ret_unread = unread;
 }
 
+void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless *ret_lineless)
+{
+	struct symbolizer_lineless lineless = {0};
+
+	for (size_t i = 0; i < s->answers.images.len; i++) {
+		const struct answers_image *image = &s->answers.images.v[i];
+
+		if (image->lines_unread && !lineless.files++)
+			symbolizer_source_name(s, image, lineless.first, sizeof(lineless.first));
+	}
+	*ret_lineless = lineless;
+}
+
+bool symbolizer_has_new_lines(const struct symbolizer *s)
+{
+	return s->new_lines;
+}
+
 static struct store_notes symbolizer_notes(const struct symbolizer *s)
 {
 	struct images_stats stats = images_stats(s->images);
@@ -650,6 +700,9 @@ static void symbolizer_audit_stack(const struct symbolizer *s, uint32_t stack, u
 		uint32_t id = profile_stack_frame(s->profile, stack);
 		const struct profile_frame *frame = profile_frame_of(s->profile, id);
 
+		/* What was inlined is a part of its function's frame. */
+		if (frame->inlined)
+			continue;
 		audit->frames[frame->kind][frame->status] += samples;
 		audit->precompiled += symbolizer_is_precompiled(s, frame) ? samples : 0;
 		rooted |= id < s->callchains.frame_flags.len && (s->callchains.frame_flags.v[id] & FRAMES_ROOT);

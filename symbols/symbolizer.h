@@ -36,6 +36,9 @@ struct symbolizer_options {
 	bool by_function;
 	bool perf_names_only; /* with by_function: names of the full form may be those of a neighbour */
 	bool keep_answers; /* symbolizer_store will be called */
+	/* Functions that were inlined have frames of their own; frames have source lines, and each line is a frame. Both by the
+	 * address that the full form looks up. */
+	bool inlines, lines;
 };
 
 /* What the audit prints, by sampled frames (each frame of each sample counts once) and enum frame_kind. */
@@ -97,6 +100,17 @@ struct symbolizer_unread {
 };
 
 void symbolizer_unread(const struct symbolizer *s, struct symbolizer_unread *ret_unread);
+
+/* Files with samples whose inlined functions and lines were asked for, are not in the store, and could not be read here. */
+struct symbolizer_lineless {
+	uint64_t files;
+	char first[256]; /* the name of one */
+};
+
+void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless *ret_lineless);
+
+/* Whether lines were read that the store does not have. */
+bool symbolizer_has_new_lines(const struct symbolizer *s);
 
 /* Whether names come from a whole store, so that nothing was looked up on this machine but, with improve, debug files. */
 bool symbolizer_from_store(const struct symbolizer *s);

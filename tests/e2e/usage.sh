@@ -104,7 +104,7 @@ other="goes with --names full: perf's form of a name has no other spelling"
 wrong "--raw-names $other" fold --raw-names text
 wrong "--mangled $other" fold --mangled text
 wrong "--inline and --offline exclude each other: what is inlined is read from this machine's files" fold --inline --offline text
-wrong "--title, --raw-names and --mangled are for outputs, which --record-only does not make; give them to \`profcpu postprocess\`" \
+wrong "--title, --raw-names, --mangled, --inlines and --lines are for outputs, which --record-only does not make; give them to \`profcpu postprocess\`" \
 	collect -a --record-only --title x
 wrong "--cp keeps colours by name, and those of --colors kind are not by name; choose others" flamegraph --cp --colors kind folded
 for option in --event=cycles --tid --raw-names --mangled; do
@@ -126,7 +126,7 @@ idle "--context has no effect without --inline" --context fold text
 idle "--context has no effect with --names full" --context fold --names full --inline text
 idle "--mangled has no effect on text: names in a text stay as they are" --mangled fold --names full text
 idle "--mangled has no effect on text: names in a text stay as they are" --mangled flamegraph text
-idle "--srcline has no effect here: source lines come with the text of \`perf script -F +srcline\`" --srcline \
+idle "--srcline has no effect here: it is of the text of \`perf script -F +srcline\`; of a recording --lines shows them" --srcline \
 	fold "$TESTS/golden/perf/6.1-g"
 printf 'a;b 100\n' >one
 idle "--negate has no effect: the input has one count a line" --negate flamegraph one

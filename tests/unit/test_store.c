@@ -197,6 +197,48 @@ static void a_better_answer_takes_the_place_of_the_old_one(void **state)
 	answers_free(&a);
 }
 
+static void lines_come_back_as_they_were(void **state)
+{
+	struct answers a = {0}, b = {0};
+	struct store_notes notes = {0}, read;
+	uint32_t symbol, chain, none;
+	size_t len;
+	char *text;
+
+	(void)state;
+	fill(&a);
+	const struct answers_line two[] = {{text_of(&a, "_ZN1a1cEv"), text_of(&a, "a b.c"), 12}, {ANSWERS_NONE, text_of(&a, "x.c"), 0}};
+	const struct answers_line one[] = {{ANSWERS_NONE, ANSWERS_NONE, 7}};
+
+	assert_int_equal(answers_get(&a, 0, 0x1004, 0, &symbol), 0);
+	assert_int_equal(answers_chain(&a.lines, two, 2, &chain), 0);
+	assert_int_equal(answers_lines_put(&a.lines, symbol, 0x1004, chain), 0);
+	assert_int_equal(answers_lines_put(&a.lines, symbol, 0x1005, ANSWERS_NONE), 0);
+	assert_int_equal(answers_chain(&a.lines, one, 1, &chain), 0);
+	assert_int_equal(answers_lines_put(&a.lines, symbol, 0x1006, chain), 0);
+	a.images.v[1].lineless = true;
+	text = written(&a, &notes, &len);
+	assert_int_equal(store_parse(text, len, &b, &read, NULL), 0);
+	free(text);
+	assert_int_equal(answers_get(&b, 0, 0x1004, 0, &symbol), 0);
+	assert_int_equal(answers_lines_get(&b.lines, symbol, 0x1004, &chain), 0);
+	assert_int_equal(b.lines.chains.v[chain].n, 2);
+	const struct answers_line *l = b.lines.lines.v + b.lines.chains.v[chain].first;
+
+	assert_string_equal(intern_text(&b.texts, l[0].function), "_ZN1a1cEv");
+	assert_string_equal(intern_text(&b.texts, l[0].file), "a b.c");
+	assert_int_equal(l[0].line, 12);
+	assert_int_equal(l[1].function, ANSWERS_NONE);
+	assert_int_equal(answers_lines_get(&b.lines, symbol, 0x1005, &none), 0);
+	assert_int_equal(none, ANSWERS_NONE);
+	assert_int_equal(answers_lines_get(&b.lines, symbol, 0x1006, &chain), 0);
+	assert_int_equal(b.lines.lines.v[b.lines.chains.v[chain].first].line, 7);
+	assert_int_equal(answers_lines_get(&b.lines, symbol, 0x1007, &chain), -ENOENT);
+	assert_true(b.images.v[1].lineless && !b.images.v[0].lineless);
+	answers_free(&a);
+	answers_free(&b);
+}
+
 static void a_cut_store_is_refused(void **state)
 {
 	struct store_notes notes = {0};
@@ -227,7 +269,13 @@ static void other_versions_and_nonsense_are_refused(void **state)
 	} bad[] = {
 		{"", -EBADMSG},
 		{"hello\n", -EBADMSG},
-		{"profcpu-symbols 2\nend 0\n", -ENOTSUP},
+		{"profcpu-symbols 3\nend 0\n", -ENOTSUP},
+		{"profcpu-symbols 2\nof 1\nend 0\n", -EBADMSG},
+		{"profcpu-symbols 2\nimage file - 0 0 0 0 0 /a\nsymbol 1 2 symtab - x\nof 1\nend 0\n", -EBADMSG},
+		{"profcpu-symbols 2\nlines 0 - 1\nend 0\n", -EBADMSG},
+		{"profcpu-symbols 2\nlines - - x\nend 0\n", -EBADMSG},
+		{"profcpu-symbols 2\nlines - -\nend 0\n", -EBADMSG},
+		{"profcpu-symbols 2\nlineless\nend 0\n", -EBADMSG},
 		{"profcpu-symbols 1\nat 5\nend 1\n", -EBADMSG},
 		{"profcpu-symbols 1\nsymbol 1 2 symtab - x\nend 0\n", -EBADMSG},
 		{"profcpu-symbols 1\nimage file - 0 0 0 0 0 /a\nnothing 12345678901234567\nend 1\n", -EBADMSG},
@@ -263,6 +311,7 @@ int main(void)
 		cmocka_unit_test(answers_for_a_time_come_back_for_that_time),
 		cmocka_unit_test(what_would_name_a_stripped_image_comes_back),
 		cmocka_unit_test(a_better_answer_takes_the_place_of_the_old_one),
+		cmocka_unit_test(lines_come_back_as_they_were),
 		cmocka_unit_test(a_cut_store_is_refused),
 		cmocka_unit_test(other_versions_and_nonsense_are_refused),
 	};
