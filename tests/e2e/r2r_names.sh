@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The names of precompiled .NET code are those that the runtime itself has for the same addresses: it writes a jitdump of all
 # methods that a program has it prepare, and each must be found, with the same name, beginning and end. Of the shared framework, and
-# of programs published with code of their own, in R2R_KINDS of ways ("r2r single-r2r"), for R2R_VERSIONS of .NET ("10"). And
+# of programs published with code of their own, in R2R_KINDS of ways ("r2r single"), for R2R_VERSIONS of .NET ("10"). And
 # the tables of the whole framework are read in no time.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -54,7 +54,7 @@ for version in ${R2R_VERSIONS:-10}; do
 				dotnet build -nologo -v quiet -c Release -p:TargetNet=8.0 -o "$T/hook" "$T/source" >"$T/hook.log" 2>&1
 		} || skip "needs what .NET 8 programs are compiled with: $(grep -m 1 error "$T/hook.log")"
 	fi
-	for kind in ${R2R_KINDS:-r2r single-r2r}; do
+	for kind in ${R2R_KINDS:-r2r single}; do
 		name=wide-net-net$version-$kind
 		"$ROOT/tests/dotnet/publish" "$name" >"$T/publish.log" || skip "needs $name: $(cat "$T/publish.log")"
 		compare "$name" 5000 env PREPARE_METHODS="${R2R_METHODS:-10000}" DOTNET_STARTUP_HOOKS="$hook" \
