@@ -158,13 +158,10 @@ static void capture_choose(struct jit_capture *c, struct capture_process *p, uin
 		[JIT_NAMES_RUNDOWN] = &jit_way_rundown,
 	};
 	bool is_ready = now - p->since_ns > CAPTURE_READY_NS;
-	struct perf_map_swept swept;
 	int r = -ENOTSUP;
 
 	p->why[0] = 0;
 	p->target.until_ns = now + CAPTURE_READY_NS;
-	/* Whichever way it takes: the perf map of a profcpu that was killed goes. */
-	(void)perf_map_sweep(c->opener, p->pid, p->target.until_ns, &swept);
 	for (enum jit_names n = JIT_NAMES_MEMORY; n <= JIT_NAMES_RUNDOWN && r; n++) {
 		char why[JIT_WAY_WHY_BYTES] = "";
 
