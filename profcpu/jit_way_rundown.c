@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "eventpipe/method_name.h"
 #include "eventpipe/rundown.h"
-#include "profcpu/jit_modules.h"
+#include "symbols/event_signatures.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 struct way {
 	struct jit_target *target;
-	struct jit_modules *modules;
+	struct event_signatures *signatures;
 	struct rundown *rundown;
 	bool listening;
 };
@@ -50,9 +50,8 @@ static int put_signature(void *ctx, const struct rundown_module *module, uint32_
 			 struct outbuf *out)
 {
 	const struct way *w = ctx;
-	const struct clr_metadata *metadata = module ? jit_modules_get(w->modules, module->il_path) : NULL;
 
-	return metadata ? jit_modules_signature(metadata, token, name, len, out) : -ENOENT;
+	return event_signatures_put(w->signatures, module, token, name, len, out);
 }
 
 static void end(void *state)
@@ -65,7 +64,7 @@ static void end(void *state)
 	if (w->listening)
 		(void)rundown_live_end(w->rundown, clock_monotonic_ns() + WAY_END_NS, &err);
 	rundown_free(w->rundown);
-	jit_modules_free(w->modules);
+	event_signatures_free(w->signatures);
 	free(w);
 }
 
@@ -93,7 +92,7 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 	struct rundown_listener listener = {
 		.method = take_method, .gone = take_gone, .signature = put_signature, .ctx = w};
 	struct port_error err = {0};
-	int r = w ? jit_modules_new(t->opener, t->pid, &w->modules) : -ENOMEM;
+	int r = w ? event_signatures_new(t->opener, t->pid, &w->signatures) : -ENOMEM;
 
 	if (!r) {
 		w->target = t;

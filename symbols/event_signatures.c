@@ -25,6 +25,7 @@ struct event_module {
 struct event_signatures {
 	struct opener *opener;
 	pid_t pid;
+	uint64_t bytes; /* of metadata that is kept */
 	VEC(struct event_module) modules;
 	struct hashmap by_id; /* the runtime's number of the module */
 };
@@ -81,6 +82,7 @@ static bool event_same_build(const struct pe *pe, const unsigned char *guid)
 
 static int event_module_open(struct event_signatures *s, const struct rundown_module *module, struct event_module *ret)
 {
+	AUTO_FREE unsigned char *data = NULL;
 	AUTO_CLOSE int fd = -1;
 	struct pe_cli cli;
 	struct stat st;
@@ -98,9 +100,17 @@ static int event_module_open(struct event_signatures *s, const struct rundown_mo
 		r = pe_cli(&pe, pe.directories[PE_CLI], &cli, NULL);
 	if (!r && !event_same_build(&pe, module->pdb_guid))
 		r = -ENOENT;
+	if (!r && s->bytes + cli.metadata.bytes > EVENT_SIGNATURES_BYTES_MAX)
+		r = -E2BIG;
 	if (!r)
-		r = pe_read(&pe, cli.metadata, EVENT_SIGNATURES_METADATA_MAX, &ret->data, NULL);
-	return r ? r : clr_metadata_open(ret->data, cli.metadata.bytes, &ret->metadata, NULL);
+		r = pe_read(&pe, cli.metadata, EVENT_SIGNATURES_METADATA_MAX, &data, NULL);
+	if (!r)
+		r = clr_metadata_open(data, cli.metadata.bytes, &ret->metadata, NULL);
+	if (r)
+		return r;
+	ret->data = TAKE_PTR(data);
+	s->bytes += cli.metadata.bytes;
+	return 0;
 }
 
 static int event_module_get(struct event_signatures *s, const struct rundown_module *module, const struct clr_metadata **ret_metadata)

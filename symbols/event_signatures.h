@@ -10,7 +10,8 @@
 #include "eventpipe/rundown.h"
 
 #define EVENT_SIGNATURES_FILE_MAX ((uint64_t)1 << 30) /* bytes of a module's file */
-#define EVENT_SIGNATURES_METADATA_MAX ((uint32_t)256 << 20)
+#define EVENT_SIGNATURES_METADATA_MAX ((uint32_t)64 << 20) /* of one module; System.Private.CoreLib has 4 million bytes */
+#define EVENT_SIGNATURES_BYTES_MAX ((uint64_t)512 << 20) /* of all modules */
 
 struct event_signatures;
 
@@ -20,8 +21,8 @@ void event_signatures_free(struct event_signatures *s);
 
 /*
  * Appends "[instance ]RETURN NAME(ARGS)", exactly as the perf map has it. ctx: a struct event_signatures; made for struct
- * rundown_listener. 0; -ENOENT: no such file, module in memory or in a bundle, another build, no such method; -ENOMEM; errors of
- * opener_file.
+ * rundown_listener. 0; -ENOENT: no such file, module in memory or in a bundle, another build, no such method; -E2BIG: over a limit;
+ * -ENOMEM; errors of opener_file.
  */
 int event_signatures_put(void *ctx, const struct rundown_module *module, uint32_t token, const char *name, size_t len,
 			 struct outbuf *out);
