@@ -64,6 +64,7 @@ struct rundown {
 	struct arena arena;
 	VEC(struct rundown_known *) modules;
 	VEC(const char *) assemblies;
+	size_t module_bytes; /* of the texts of both */
 	struct hashmap module_by_id, assembly_by_id;
 	VEC(struct rundown_pending) pending;
 	struct outbuf pending_text, line; /* line: the name that is being made */
@@ -117,14 +118,17 @@ static void rundown_utf8(struct reader *r, struct outbuf *out)
 		ipc_utf8(out, utf16, units);
 }
 
-/* The same, kept; "" and a failed reader where it is damaged. NULL: out of memory. */
+/* The same, kept; "" where there is no room for more, and with a failed reader where it is damaged. NULL: out of memory. */
 static const char *rundown_keep(struct rundown *r, struct reader *event)
 {
 	struct outbuf text = outbuf_to(-1);
 
 	rundown_utf8(event, &text);
+	if (text.len > RUNDOWN_MODULES_BYTES_MAX - r->module_bytes)
+		text.len = 0;
 	const char *kept = text.error ? NULL : arena_strndup(&r->arena, text.data ? text.data : "", text.len);
 
+	r->module_bytes += text.len;
 	outbuf_close(&text);
 	return kept;
 }
@@ -147,6 +151,7 @@ static int rundown_assembly(struct rundown *r, struct reader *event)
 	struct outbuf text = outbuf_to(-1);
 	uint64_t id = reader_u64(event);
 	char *name = NULL;
+	size_t len = 0;
 	int error = 0;
 
 	reader_skip(event, 8 + 8 + 4);
@@ -156,7 +161,10 @@ static int rundown_assembly(struct rundown *r, struct reader *event)
 		error = text.error;
 		if (!error) {
 			rundown_simple_name(text.data);
-			name = arena_strndup(&r->arena, text.data, strlen(text.data));
+			len = strlen(text.data);
+			len = len > RUNDOWN_MODULES_BYTES_MAX - r->module_bytes ? 0 : len;
+			name = arena_strndup(&r->arena, text.data, len);
+			r->module_bytes += len;
 			error = name ? vec_push(&r->assemblies, name) : -ENOMEM;
 		}
 		if (!error)
@@ -171,6 +179,8 @@ static int rundown_module(struct rundown *r, const struct nettrace_event *e, str
 	struct rundown_known known = {.module = {.assembly = "", .pdb_path = ""}}, *kept;
 	struct rundown_module *m = &known.module;
 
+	if (r->modules.len >= RUNDOWN_MODULES_MAX)
+		return 0;
 	m->id = reader_u64(event);
 	known.assembly_id = reader_u64(event);
 	m->flags = reader_u32(event);
@@ -190,7 +200,7 @@ static int rundown_module(struct rundown *r, const struct nettrace_event *e, str
 	}
 	if (!m->il_path || !m->pdb_path)
 		return -ENOMEM;
-	if (event->failed || r->modules.len >= RUNDOWN_MODULES_MAX)
+	if (event->failed)
 		return 0;
 	kept = arena_alloc(&r->arena, sizeof(*kept));
 	if (!kept)
@@ -293,9 +303,11 @@ static int rundown_method(struct rundown *r, const struct nettrace_event *e, str
 	}
 	if (r->pending_text.error)
 		return r->pending_text.error;
-	if (event->failed || !m->bytes || r->pending_text.len > RUNDOWN_PENDING_BYTES_MAX) {
+	bool too_many = r->pending_text.len > RUNDOWN_PENDING_BYTES_MAX || r->pending.len >= RUNDOWN_PENDING_MAX;
+
+	if (event->failed || !m->bytes || too_many) {
 		r->pending_text.len = p.text;
-		return r->pending_text.len > RUNDOWN_PENDING_BYTES_MAX ? -E2BIG : 0;
+		return too_many ? -E2BIG : 0;
 	}
 	/* In order, as a later one at the same place is the truth. */
 	if (r->pending.len || !rundown_find_module(r, p.module_id))

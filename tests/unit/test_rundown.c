@@ -229,6 +229,49 @@ static void damaged_events_are_counted_and_skipped(void **state)
 	rundown_free(r);
 }
 
+/* What a hostile runtime can make of us. */
+static void endless_modules_and_methods_cost_bounded_memory(void **state)
+{
+	enum { PATH_BYTES = 32000, MODULES = 3000 };
+	static char path[PATH_BYTES + 1];
+	struct rundown *r = begin_rundown(false);
+	struct outbuf last;
+	int error = 0;
+	size_t n = 0;
+
+	(void)state;
+	memset(path, 'x', PATH_BYTES);
+	assert_int_equal(take(r, RUNDOWN, 156, 1, assembly("A")), 0);
+	assert_true((uint64_t)PATH_BYTES * MODULES > RUNDOWN_MODULES_BYTES_MAX);
+	for (int i = 0; i <= MODULES; i++) {
+		struct outbuf p = outbuf_to(-1);
+
+		ipc_put_u64(&p, i < MODULES ? (uint64_t)i + 1 : MODULE);
+		ipc_put_u64(&p, ASSEMBLY);
+		ipc_put_u64(&p, 0);
+		nt_text(&p, path);
+		assert_int_equal(take(r, RUNDOWN, 154, 1, p), 0);
+	}
+	assert_int_equal(take(r, RUNDOWN, 144, 1, method(1, 0x1000, METHOD_JITTED, 1, "bool  ()")), 0);
+	assert_string_equal(heard_text(), "there 5 1000+40 code 0 token 1  pdb 0: bool [A] N.T`1[System.__Canon]::M()[Unknown]\n");
+	/* Of a module that is never told, with empty texts. */
+	while (!error && n <= RUNDOWN_PENDING_MAX) {
+		last = outbuf_to(-1);
+		ipc_put_u64(&last, 1);
+		ipc_put_u64(&last, UINT64_MAX);
+		ipc_put_u64(&last, n++);
+		ipc_put_u32(&last, 1);
+		ipc_put_u64(&last, 0);
+		nt_text(&last, "");
+		nt_text(&last, "");
+		nt_text(&last, "");
+		error = take(r, RUNDOWN, 144, 1, last);
+	}
+	assert_int_equal(error, -E2BIG);
+	assert_int_equal(n, RUNDOWN_PENDING_MAX + 1);
+	rundown_free(r);
+}
+
 /* A stream as .NET 5 and 6 write it: the methods with their layout 1, then their module. */
 static void put_old_stream(struct outbuf *s, unsigned methods)
 {
@@ -402,6 +445,7 @@ int main(void)
 		cmocka_unit_test(methods_wait_for_their_assembly),
 		cmocka_unit_test(loads_and_unloads_have_their_time),
 		cmocka_unit_test(damaged_events_are_counted_and_skipped),
+		cmocka_unit_test(endless_modules_and_methods_cost_bounded_memory),
 		cmocka_unit_test(a_session_is_read_while_it_is_stopped),
 		cmocka_unit_test(sessions_that_go_wrong_end_in_time_and_in_words),
 		cmocka_unit_test(one_listens_and_takes_a_snapshot_of_the_same_process),
