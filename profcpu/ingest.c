@@ -228,6 +228,12 @@ static int ingest_manifest(const struct ingest *in, struct recording_manifest *r
 	return 0;
 }
 
+/* We write "profcpu 1.0" there, perf its number. */
+static bool ingest_is_ours(const char *version)
+{
+	return version && !strncmp(version, "profcpu", strlen("profcpu"));
+}
+
 static int ingest_finish(struct ingest *in, const struct ingest_options *options)
 {
 	struct ingest_result *result = in->result;
@@ -242,11 +248,17 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 		result->store_error = symbolizer_store(in->symbols, options->write_store_dir_fd);
 		result->store_complete = !result->store_error && !result->unread.sources;
 	}
-	int r = options->no_audit ? 0 : symbolizer_audit(in->symbols, &result->audit);
+	int r = options->ret_images ? symbolizer_images(in->symbols, options->ret_images) : 0;
 
-	if (!r && options->ret_images)
-		r = symbolizer_images(in->symbols, options->ret_images);
-	return r || !options->ret_manifest ? r : ingest_manifest(in, options->ret_manifest);
+	if (!r && options->ret_audit)
+		r = symbolizer_audit(in->symbols, options->ret_audit);
+	if (!r && options->ret_manifest)
+		r = ingest_manifest(in, options->ret_manifest);
+	if (r && options->ret_images)
+		symbolizer_images_free(options->ret_images);
+	if (r && options->ret_audit)
+		audit_free(options->ret_audit);
+	return r;
 }
 
 int ingest_perfdata(int fd, const struct ingest_options *options, struct profile *profile,
@@ -260,6 +272,8 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 	symbols.keep_answers = options->write_store_dir_fd >= 0 || options->ret_images;
 	if (!r)
 		symbols.monotonic = perfdata_info(in.data)->has_clockid && perfdata_info(in.data)->clockid == CLOCK_MONOTONIC;
+	if (!r)
+		symbols.by_profcpu = ingest_is_ours(perfdata_info(in.data)->perf_version);
 	if (!r)
 		r = symbolizer_new(profile, &symbols, &in.symbols);
 	if (!r)

@@ -17,7 +17,7 @@ struct ingest_options {
 	 * machine; -1: none. Borrowed. Not written when the names came from a complete store already and stayed as they were, nor
 	 * offline. */
 	int write_store_dir_fd;
-	bool no_audit; /* nobody will look at ret_result->audit */
+	struct audit *ret_audit; /* where 0 is given, with the caller to free it; NULL: nobody asks */
 	struct symbolizer_images *ret_images; /* gets the files whose addresses were asked for, where 0 is given; NULL: nobody asks */
 	/* Gets what the data say of how they were made, with the caller to free it, where 0 is given; NULL: nobody asks. */
 	struct recording_manifest *ret_manifest;
@@ -25,7 +25,6 @@ struct ingest_options {
 
 struct ingest_result {
 	struct perfdata_stats data;
-	struct symbolizer_audit audit;
 	uint64_t events_with_samples; /* how many events of the file had samples */
 	bool damaged; /* reading ended early: all readable records were taken in; error says where and why */
 	struct parse_error error;

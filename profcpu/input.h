@@ -13,11 +13,12 @@
 struct input_options {
 	bool raw_names, mangled, inlines, lines; /* struct symbolizer_options */
 	bool offline; /* only names that the recording holds */
-	bool functions_only; /* for folding and drawing: no addresses of frames (symbolizer_options.by_function), no audit */
+	bool functions_only; /* for folding and drawing: no addresses of frames (symbolizer_options.by_function) */
 	bool perf_names_only; /* with functions_only; struct symbolizer_options */
 	bool improve; /* struct symbolizer_options */
 	bool said; /* what is damaged was said when the source was loaded before */
 	struct symbolizer_images *ret_images; /* struct ingest_options */
+	struct audit *ret_audit; /* struct ingest_options; stays empty for text; not with functions_only */
 	int write_store_dir_fd; /* struct ingest_options; 0 or -1: none */
 	struct recording_manifest *ret_manifest; /* struct ingest_options */
 	struct opener *opener; /* that holds the targets; NULL: one of our own, for what runs now */

@@ -65,6 +65,11 @@ static const char *const capture_words[] = {
 	[JIT_NAMES_NONE] = "none",
 };
 
+const char *jit_names_word(enum jit_names names)
+{
+	return capture_words[names];
+}
+
 int jit_names_parse(const char *text, enum jit_names *ret_names)
 {
 	for (size_t i = 0; i < sizeof(capture_words) / sizeof(*capture_words); i++)
@@ -131,6 +136,8 @@ static int capture_begin(struct jit_capture *c, struct capture_process *p, const
 		snprintf(why, JIT_WAY_WHY_BYTES, "names cannot be written to the recording: %s", strerror(-r));
 		return r;
 	}
+	if (!p->target.pid && p->version[0])
+		jit_methods_writer_runtime(p->target.out, p->version);
 	p->target.pid = p->pid;
 	p->target.opener = c->opener;
 	r = way->begin(&p->target, &p->state, why);
@@ -147,6 +154,15 @@ static void capture_add_why(struct capture_process *p, const struct jit_way *way
 	size_t len = strlen(p->why);
 
 	snprintf(p->why + len, sizeof(p->why) - len, "%s%s: %s", len ? "; " : "", way->name, why);
+}
+
+/* What post-processing says of a process whose names are missing. */
+static void capture_put_why(struct capture_process *p)
+{
+	const char *why = p->why[0] ? p->why : p->ended ? "the process ended before they could be taken" : "";
+
+	if (p->target.out && *why)
+		jit_methods_writer_why(p->target.out, why);
 }
 
 /* Takes the way that was asked for, or the first one that can be taken. */
@@ -179,8 +195,10 @@ static void capture_choose(struct jit_capture *c, struct capture_process *p, uin
 	p->ended = r == -ESRCH;
 	p->done = r != 0;
 	p->next_ns = now;
-	if (r)
+	if (r) {
+		capture_put_why(p);
 		capture_release(p);
+	}
 }
 
 /* Whether a process that is not followed has become a .NET one. */
@@ -216,6 +234,8 @@ static void capture_step(struct capture_process *p, uint64_t now, bool last)
 	if (r) {
 		p->ended = r == -ESRCH;
 		p->done = true;
+		if (!p->ended)
+			capture_put_why(p);
 		capture_release(p);
 		return;
 	}

@@ -22,6 +22,8 @@ enum jit_names {
 /* "auto", "memory", "perfmap", "rundown", "none". 0 or -EINVAL. */
 int jit_names_parse(const char *text, enum jit_names *ret_names);
 
+const char *jit_names_word(enum jit_names names); /* the other way round. Static */
+
 struct jit_capture;
 
 /* dir_fd: the recording; borrowed. Removes what an older recording kept there. 0 or -errno. */

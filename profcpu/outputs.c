@@ -7,6 +7,7 @@
 #include "flamegraph/svg.h"
 #include "flamegraph/tree_profile.h"
 #include "profcpu/mend.h"
+#include "profcpu/report_json.h"
 #include "recording/archive.h"
 #include "recording/recording.h"
 #include "recording/script_write.h"
@@ -52,6 +53,11 @@ static int outputs_script(struct profile *profile, const struct outputs_options 
 	return script_text_write(profile, out);
 }
 
+static int outputs_report(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
+{
+	return report_json_write(profile, options->result, options->audit, out);
+}
+
 /* Writes one file by `write` and puts it in its place. */
 static int outputs_file(struct profile *profile, const struct outputs_options *options, const char *name,
 			mode_t mode, int (*write)(struct profile *, const struct outputs_options *, struct outbuf *))
@@ -80,13 +86,14 @@ static int outputs_file(struct profile *profile, const struct outputs_options *o
  * profcpu. What could not be made again comes first, for the case that the archive is cut. Outputs that could not be written
  * are left out: what stands in their places is older.
  */
-static int outputs_archive(const struct outputs_options *options, bool svg, bool folded, bool script)
+static int outputs_archive(const struct outputs_options *options, bool svg, bool folded, bool report, bool script)
 {
 	const char *const all[] = {RECORDING_MANIFEST,
 				   RECORDING_SYMBOLS,
 				   RECORDING_PERF_DATA,
 				   svg ? RECORDING_SVG : "",
 				   folded ? RECORDING_FOLDED : "",
+				   report ? RECORDING_REPORT : "",
 				   script ? RECORDING_SCRIPT : ""};
 	const char *members[sizeof(all) / sizeof(all[0]) + 1] = {NULL};
 	size_t n = 0;
@@ -121,11 +128,12 @@ int outputs_write(struct profile *profile, const struct outputs_options *options
 {
 	int r = outputs_file(profile, options, RECORDING_SVG, REPLACE_PUBLIC, outputs_svg);
 	int folded = outputs_file(profile, options, RECORDING_FOLDED, REPLACE_PUBLIC, outputs_folded);
+	int report = outputs_file(profile, options, RECORDING_REPORT, REPLACE_PRIVATE, outputs_report);
 	int script = options->script ? outputs_file(profile, options, RECORDING_SCRIPT, REPLACE_PRIVATE, outputs_script) :
 				       0;
 
-	int archive = options->archive ? outputs_archive(options, !r, !folded, !script) : 0;
+	int archive = options->archive ? outputs_archive(options, !r, !folded, !report, !script) : 0;
 
-	*ret_any = !r || !folded || (options->script && !script) || (options->archive && !archive);
-	return r ? r : folded ? folded : script ? script : archive;
+	*ret_any = !r || !folded || !report || (options->script && !script) || (options->archive && !archive);
+	return r ? r : folded ? folded : report ? report : script ? script : archive;
 }

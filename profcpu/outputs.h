@@ -1,9 +1,10 @@
-/* The files that are derived from a recording: picture, folded stacks, perf script text, archive. */
+/* The files that are derived from a recording: picture, folded stacks, perf script text, report, archive. */
 #ifndef PROFCPU_OUTPUTS_H
 #define PROFCPU_OUTPUTS_H
 
 #include "profcpu/input.h"
 #include "profile/profile.h"
+#include "symbols/audit.h"
 
 #include <stdbool.h>
 
@@ -14,6 +15,8 @@ struct outputs_options {
 	int dir_fd; /* where they are written; borrowed */
 	const char *title; /* of the picture */
 	const char *first_event; /* of text: the event that is folded; NULL: the first with samples */
+	const struct input_result *result; /* for the report, as audit, which is empty for text; borrowed */
+	const struct audit *audit;
 	bool archive; /* write prof.tar.gz: dir_fd is a whole recording */
 	bool lines; /* folded stacks have source lines; the script does not: its readers expect one line a frame */
 	bool script; /* write perf_script.out; false where it was the input and stands there already */

@@ -137,10 +137,10 @@ static const char *postprocess_title(const struct source *source, const struct p
 	return recorded ? recorded : "Flame Graph";
 }
 
-static int postprocess_report(struct profile *profile, const struct input_result *result)
+static int postprocess_report(struct profile *profile, const struct input_result *result, const struct audit *audit)
 {
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
-	int r = report_write(profile, result, &out);
+	int r = report_write(profile, result, audit, &out);
 	int closed = outbuf_close(&out);
 
 	r = r ? r : closed;
@@ -160,12 +160,15 @@ static bool postprocess_keeps_archive(const struct outdir *dir, const struct inp
 }
 
 static int postprocess_outputs(struct source *source, struct profile *profile, const struct outdir *dir,
-			       struct input_result *result, const struct postprocess_options *options, bool *ret_wrote)
+			       struct input_result *result, const struct audit *audit, const struct postprocess_options *options,
+			       bool *ret_wrote)
 {
 	bool in_place = postprocess_in_place(source, dir->fd);
 	struct outputs_options outputs = {.dir = dir->path,
 					  .dir_fd = dir->fd,
 					  .title = postprocess_title(source, options),
+					  .result = result,
+					  .audit = audit,
 					  .archive = in_place && !postprocess_keeps_archive(dir, result),
 					  .lines = options->input.lines,
 					  .script = true};
@@ -182,7 +185,7 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 	if (in_place)
 		postprocess_manifest(source, dir->path, result);
 	int r = outputs_write(profile, &outputs, ret_wrote);
-	int reported = options->quiet ? 0 : postprocess_report(profile, result);
+	int reported = options->quiet ? 0 : postprocess_report(profile, result, audit);
 
 	return r ? r : reported;
 }
@@ -225,6 +228,7 @@ static int postprocess_load(struct source *source, const char *name, const struc
 			source->store_fd = fcntl(input->write_store_dir_fd, F_DUPFD_CLOEXEC, 0);
 		profile_free(*ret_profile);
 		*ret_profile = NULL;
+		audit_free(input->ret_audit);
 		input->ret_images = NULL;
 		input->ret_manifest = NULL;
 		input->said = true;
@@ -242,11 +246,13 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 	struct input_options input = options->input;
 	struct input_result result = {0};
 	struct profile *profile = NULL;
+	struct audit audit = {0};
 	bool in_place = postprocess_in_place(source, dir->fd), wrote = false;
 
 	if (in_place && !input.offline)
 		store_fd = postprocess_store(dir->fd, dir->path);
 	input.write_store_dir_fd = store_fd;
+	input.ret_audit = &audit;
 	bool makes_manifest = in_place && source->lacks_manifest;
 
 	if (makes_manifest)
@@ -267,8 +273,9 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 	if (!r)
 		input_say_lines(&input, name, &result);
 	if (!r)
-		r = postprocess_outputs(source, profile, dir, &result, options, &wrote);
+		r = postprocess_outputs(source, profile, dir, &result, &audit, options, &wrote);
 	profile_free(profile);
+	audit_free(&audit);
 	if (ret_wrote)
 		*ret_wrote = wrote;
 	return r || result.damaged ? EXIT_FAILED : EXIT_DONE;

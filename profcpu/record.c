@@ -18,6 +18,7 @@
 #include "recording/perfdata_writer.h"
 #include "recording/recording.h"
 #include "sampler/tracing_data.h"
+#include "symbols/jit_methods_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -144,6 +145,8 @@ static int begin_manifest(struct record *rec)
 					     : RECORD_FREQ_HZ;
 	m->start_realtime_ns = rec->result->start_realtime_ns;
 	m->start_monotonic_ns = rec->result->start_monotonic_ns;
+	if (rec->options->jit_names != JIT_NAMES_AUTO)
+		m->jit_names = strdup(jit_names_word(rec->options->jit_names));
 	if (!m->tool || !m->host || !m->os_release || !m->arch || !m->target || !m->event) {
 		log_error("cannot record: out of memory");
 		return -ENOMEM;
@@ -257,12 +260,14 @@ static int open_sampler(struct record *rec)
 static void remove_older(const struct record *rec)
 {
 	static const char *const names[] = {RECORDING_SVG, RECORDING_FOLDED, RECORDING_SCRIPT,
-					    RECORDING_ARCHIVE};
+					    RECORDING_REPORT, RECORDING_ARCHIVE};
 	AUTO_CLOSE int symbols_fd = openat(rec->options->dir_fd, RECORDING_SYMBOLS,
 					   O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (symbols_fd >= 0)
 		(void)unlinkat(symbols_fd, RECORDING_NAMES, 0);
+	if (symbols_fd >= 0)
+		(void)jit_methods_remove(symbols_fd);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		(void)unlinkat(rec->options->dir_fd, names[i], 0);
 }

@@ -2,10 +2,14 @@
 
 #include "base/cleanup.h"
 #include "base/hashmap.h"
+#include "base/printable.h"
 #include "base/vec.h"
+#include "recording/recording.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Self weight of one function name. */
 struct report_self {
@@ -89,47 +93,116 @@ int report_hottest(struct profile *profile, struct report_function *ret_function
 	return count;
 }
 
-static const char *const report_kinds[FRAME_KINDS] = {
-	[FRAME_UNKNOWN] = "unmapped", [FRAME_KERNEL] = "kernel",   [FRAME_NATIVE] = "native",
-	[FRAME_RUNTIME] = "runtime",  [FRAME_MANAGED] = "managed",
-};
-
-static void report_audit(const struct symbolizer_audit *a, struct outbuf *out)
+void report_share(uint64_t n, uint64_t all, char text[REPORT_SHARE_BYTES])
 {
-	outbuf_printf(out, "names     %-9s %12s %8s %8s %8s\n", "code", "frames", "named", "placed", "unknown");
-	for (int k = 0; k < FRAME_KINDS; k++) {
-		const uint64_t *f = a->frames[k];
-		uint64_t all = f[FRAME_IS_NAMED] + f[FRAME_IS_PLACED] + f[FRAME_IS_UNKNOWN];
+	uint64_t hundredths = all ? (uint64_t)((double)n * 10000.0 / (double)all + 0.5) : 0;
 
-		if (!all)
+	if (n && !hundredths)
+		snprintf(text, REPORT_SHARE_BYTES, "<0.01 %%");
+	else if (n < all && hundredths >= 10000)
+		snprintf(text, REPORT_SHARE_BYTES, ">99.99 %%");
+	else
+		snprintf(text, REPORT_SHARE_BYTES, "%llu.%02llu %%", (unsigned long long)hundredths / 100,
+			 (unsigned long long)hundredths % 100);
+}
+
+/* Text from outside in a line. */
+static void report_text(struct outbuf *out, const char *text)
+{
+	AUTO_FREE char *fit = strdup(text);
+
+	if (fit)
+		printable_message(fit);
+	outbuf_str(out, fit ? fit : "?");
+}
+
+/* The last part of a path. */
+static const char *report_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Why a group has no names, and what to do. */
+static void report_reason(const struct audit_group *g, uint64_t all, bool is_first, struct outbuf *out)
+{
+	const char *mend = audit_reason_mend(g->reason);
+	char share[REPORT_SHARE_BYTES], hex[2 * IMAGE_BUILD_ID_MAX + 1];
+
+	report_share(audit_unnamed(g), all, share);
+	outbuf_printf(out, "%-9s %8s  ", is_first ? "unnamed" : "", share);
+	if (g->path)
+		report_text(out, report_base(g->path));
+	else
+		outbuf_printf(out, "%s of process %d", g->kind == AUDIT_UNMAPPED ? "stacks" : "JIT-compiled code", g->pid);
+	if (!g->path && g->comm) {
+		outbuf_str(out, " (");
+		report_text(out, g->comm);
+		outbuf_char(out, ')');
+	}
+	outbuf_printf(out, ": %s", audit_reason_text(g->reason));
+	if (g->reason == AUDIT_NO_DEBUG_FILE && g->build_id.len) {
+		image_build_id_hex(&g->build_id, hex);
+		outbuf_printf(out, " of build id %s", hex);
+	}
+	if (g->detail) {
+		outbuf_str(out, ": ");
+		report_text(out, g->detail);
+	}
+	if (mend)
+		outbuf_printf(out, "; %s", mend);
+	outbuf_char(out, '\n');
+}
+
+static int report_unnamed(const struct audit *a, uint64_t all, struct outbuf *out)
+{
+	AUTO_FREE const struct audit_group **list = NULL;
+	uint64_t rest = 0;
+	size_t n = 0;
+	int r = audit_list_unnamed(a, &list, &n);
+
+	for (size_t i = 0; i < n && !r; i++) {
+		if (i < REPORT_UNNAMED)
+			report_reason(list[i], all, !i, out);
+		else
+			rest += audit_unnamed(list[i]);
+	}
+	if (rest)
+		outbuf_printf(out, "%19s  more of %zu other%s: %s has them all\n", "", n - REPORT_UNNAMED,
+			      n - REPORT_UNNAMED == 1 ? "" : "s", RECORDING_REPORT);
+	return r;
+}
+
+static int report_audit(const struct audit *a, struct outbuf *out)
+{
+	char share[REPORT_SHARE_BYTES];
+	uint64_t sum = 0;
+
+	outbuf_printf(out, "names     %-9s %12s %8s %8s %8s\n", "code", "frames", "named", "placed", "unknown");
+	for (enum audit_kind k = 0; k < AUDIT_KINDS; k++) {
+		struct audit_group kind = {0};
+
+		audit_sum(a, k, &kind);
+		if (!audit_frames(&kind))
 			continue;
-		outbuf_printf(out, "          %-9s %12llu", report_kinds[k], (unsigned long long)all);
-		for (int s = FRAME_IS_NAMED; s >= FRAME_IS_UNKNOWN; s--)
-			outbuf_printf(out, " %6.2f %%", 100.0 * (double)f[s] / (double)all);
+		sum += audit_frames(&kind);
+		outbuf_printf(out, "          %-9s %12llu", audit_kind_name(k), (unsigned long long)audit_frames(&kind));
+		for (int s = FRAME_IS_NAMED; s >= FRAME_IS_UNKNOWN; s--) {
+			report_share(kind.frames[s], audit_frames(&kind), share);
+			outbuf_printf(out, " %8s", share);
+		}
 		outbuf_char(out, '\n');
 	}
-	const uint64_t *managed = a->frames[FRAME_MANAGED];
+	int r = report_unnamed(a, sum, out);
 
-	if (!managed[FRAME_IS_NAMED] && managed[FRAME_IS_PLACED] + managed[FRAME_IS_UNKNOWN])
-		outbuf_str(out, "          no perf map that could be read names the JIT-compiled code: the service writes one with "
-				"DOTNET_PerfMapEnabled=1\n");
-	if (a->jitdumps_early)
+	if (a->notes.jitdumps_early)
 		outbuf_printf(out, "          %llu jitdump%s stopped while the process went on (.NET 10 is known for it): the perf map comes before it\n",
-			      (unsigned long long)a->jitdumps_early, a->jitdumps_early > 1 ? "s" : "");
-	if (a->jit_contradictions)
+			      (unsigned long long)a->notes.jitdumps_early, a->notes.jitdumps_early > 1 ? "s" : "");
+	if (a->notes.jit_contradictions)
 		outbuf_printf(out, "          %llu JIT-compiled functions have two names: that of the source that knows times was taken\n",
-			      (unsigned long long)a->jit_contradictions);
-	if (a->kallsyms_hidden)
-		outbuf_str(out, "          kernel names are hidden here: CAP_SYSLOG or `sysctl kernel.kptr_restrict=0` "
-				"shows them\n");
-	uint64_t all_managed = managed[FRAME_IS_NAMED] + managed[FRAME_IS_PLACED] + managed[FRAME_IS_UNKNOWN];
-
-	/* Less than a per cent is not worth a line. */
-	if (managed[FRAME_IS_NAMED] && a->precompiled * 100 >= all_managed)
-		outbuf_printf(out,
-			      "          %.2f %% of managed is precompiled (ReadyToRun) code of images that could not be read: "
-			      "with DOTNET_ReadyToRun=0 it is compiled and named\n",
-			      100.0 * (double)a->precompiled / (double)all_managed);
+			      (unsigned long long)a->notes.jit_contradictions);
+	return r;
 }
 
 static void report_losses(const struct perfdata_stats *d, bool damaged, struct outbuf *out)
@@ -146,8 +219,9 @@ static void report_losses(const struct perfdata_stats *d, bool damaged, struct o
 			      (unsigned long long)d->throttled);
 }
 
-int report_write(struct profile *profile, const struct input_result *input, struct outbuf *out)
+int report_write(struct profile *profile, const struct input_result *input, const struct audit *audit, struct outbuf *out)
 {
+	char complete[REPORT_SHARE_BYTES], truncated[REPORT_SHARE_BYTES];
 	struct report_function hot[REPORT_HOTTEST];
 	int n = report_hottest(profile, hot, REPORT_HOTTEST);
 
@@ -165,13 +239,11 @@ int report_write(struct profile *profile, const struct input_result *input, stru
 		outbuf_put(out, name, len);
 		outbuf_char(out, '\n');
 	}
-	if (input->kind != SOURCE_TEXT && input->data.audit.samples) {
-		const struct symbolizer_audit *a = &input->data.audit;
-
-		report_audit(a, out);
-		outbuf_printf(out, "stacks    %.2f %% reach the start of their thread, %.2f %% end before it\n",
-			      100.0 * (double)a->stacks_complete / (double)a->samples,
-			      100.0 * (double)a->stacks_truncated / (double)a->samples);
-	}
-	return out->error;
+	if (!audit->samples)
+		return out->error;
+	n = report_audit(audit, out);
+	report_share(audit->stacks_complete, audit->samples, complete);
+	report_share(audit->stacks_truncated, audit->samples, truncated);
+	outbuf_printf(out, "stacks    %s reach the start of their thread, %s end before it\n", complete, truncated);
+	return n ? n : out->error;
 }

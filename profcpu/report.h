@@ -7,6 +7,8 @@
 #include "profile/profile.h"
 
 #define REPORT_HOTTEST 5
+#define REPORT_UNNAMED 5 /* lines of what has no name, and why */
+#define REPORT_SHARE_BYTES 24
 
 /* One function with its own share: leaves of samples, merged by full name. */
 struct report_function {
@@ -18,7 +20,10 @@ struct report_function {
 /* The hottest functions of the event with the most samples, hottest first; at most max. Gives their number, or -errno. */
 int report_hottest(struct profile *profile, struct report_function *ret_functions, int max);
 
-/* Writes the text. 0, -ENOMEM, -errno. */
-int report_write(struct profile *profile, const struct input_result *input, struct outbuf *out);
+/* n of all as "12.34 %". What is not all is never "100.00 %", and what is not nothing never "0.00 %". */
+void report_share(uint64_t n, uint64_t all, char text[REPORT_SHARE_BYTES]);
+
+/* Writes the text. audit: empty for text. 0, -ENOMEM, -errno. */
+int report_write(struct profile *profile, const struct input_result *input, const struct audit *audit, struct outbuf *out);
 
 #endif

@@ -36,6 +36,7 @@ static const struct field {
 	{"start_monotonic_ns", FIELD_U64, offsetof(struct recording_manifest, start_monotonic_ns)},
 	{"duration_ns", FIELD_U64, offsetof(struct recording_manifest, duration_ns)},
 	{"damage", FIELD_RARE_TEXT, offsetof(struct recording_manifest, damage)},
+	{"jit_names", FIELD_RARE_TEXT, offsetof(struct recording_manifest, jit_names)},
 	{"finished", FIELD_BOOL, offsetof(struct recording_manifest, finished)},
 	{"symbols_complete", FIELD_BOOL, offsetof(struct recording_manifest, symbols_complete)},
 };
@@ -49,7 +50,7 @@ bool recording_is_public(const char *name)
 bool recording_is_output(const char *name)
 {
 	return !strcmp(name, RECORDING_SVG) || !strcmp(name, RECORDING_FOLDED) ||
-	       !strcmp(name, RECORDING_SCRIPT) || !strcmp(name, RECORDING_ARCHIVE);
+	       !strcmp(name, RECORDING_SCRIPT) || !strcmp(name, RECORDING_REPORT) || !strcmp(name, RECORDING_ARCHIVE);
 }
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
@@ -245,5 +246,6 @@ void recording_manifest_free(struct recording_manifest *m)
 	free(m->target);
 	free(m->event);
 	free(m->damage);
+	free(m->jit_names);
 	*m = (struct recording_manifest){0};
 }

@@ -3,7 +3,7 @@
  *   manifest.json   format version, how it was made, whether it came to its end
  *   perf.data       standard records only
  *   symbols/        what naming needs on another machine
- * Everything else in it (flamegraph.svg, folded_stacks.out, perf_script.out, prof.tar.gz) is derived and can be made again.
+ * Everything else in it (flamegraph.svg, folded_stacks.out, perf_script.out, report.json, prof.tar.gz) is derived and can be made again.
  */
 #ifndef RECORDING_RECORDING_H
 #define RECORDING_RECORDING_H
@@ -23,6 +23,7 @@
 #define RECORDING_SVG "flamegraph.svg"
 #define RECORDING_FOLDED "folded_stacks.out"
 #define RECORDING_SCRIPT "perf_script.out"
+#define RECORDING_REPORT "report.json"
 #define RECORDING_ARCHIVE "prof.tar.gz"
 
 /* Whether a file of this name holds no address, so that it follows the umask; all else is its
@@ -41,6 +42,7 @@ struct recording_manifest {
 	char *event; /* "cpu-clock" */
 	char *damage; /* what of the recording is missing since it could not be written to its end,
 		       * or came out of a damaged archive, in words; NULL or "": nothing */
+	char *jit_names; /* --jit-names; NULL or "": its default */
 	uint32_t freq_hz;
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns; /* duration 0 until finished */
 	bool finished; /* the recorder came to its end */

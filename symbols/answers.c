@@ -17,6 +17,7 @@ void answers_free(struct answers *a)
 		free(a->stripped.v[i].segments);
 	vec_free(&a->stripped);
 	answers_lines_free(&a->lines);
+	vec_free(&a->processes);
 	hashmap_free(&a->image_ids);
 	hashmap_free(&a->symbol_ids);
 	hashmap_free(&a->entry_ids);
@@ -95,6 +96,17 @@ int answers_stripped(struct answers *a, uint32_t image, const struct image_build
 	}
 	a->images.v[image].stripped = (uint32_t)a->stripped.len;
 	return 0;
+}
+
+int answers_process(struct answers *a, const struct answers_process *process)
+{
+	for (size_t i = 0; i < a->processes.len; i++) {
+		if (a->processes.v[i].pid == process->pid) {
+			a->processes.v[i] = *process;
+			return 0;
+		}
+	}
+	return vec_push(&a->processes, *process);
 }
 
 static uint64_t answers_symbol_hash(const struct answers_symbol *s)

@@ -31,6 +31,20 @@ enum answers_kind {
 	ANSWERS_KINDS,
 };
 
+/* Why the source of an image gives no names, or not all. The text of each is in recordings. */
+enum answers_why {
+	ANSWERS_FINE, /* it does, or nobody has looked for it */
+	ANSWERS_GONE,
+	ANSWERS_REPLACED, /* another file is there */
+	ANSWERS_DENIED, /* not for us */
+	ANSWERS_UNREADABLE,
+	ANSWERS_NO_FORMAT, /* neither ELF nor a .NET image */
+	ANSWERS_NO_R2R, /* a .NET image without precompiled code, or without metadata */
+	ANSWERS_NO_SYMBOLS, /* stripped, and without a build id to find its debug file by */
+	ANSWERS_OTHER_KERNEL, /* another kernel runs */
+	ANSWERS_WHYS,
+};
+
 /* By what an image is known again. Two with equal fields are one image. */
 struct answers_image {
 	uint32_t path; /* in answers.texts; as the record has it, " (deleted)" included */
@@ -44,6 +58,7 @@ struct answers_image {
 	bool wanted, unread;
 	bool lineless; /* asked for lines, it has none */
 	bool lines_unread; /* they could not be read now */
+	uint8_t why; /* enum answers_why */
 	uint32_t stripped; /* index + 1 into answers.stripped: a debug file would name more of it; 0: no */
 };
 
@@ -70,6 +85,16 @@ struct answers_entry {
 	uint32_t image, symbol; /* symbol ANSWERS_NONE: not known */
 };
 
+/* A process whose JIT-compiled code was asked for: how its names were taken. Texts are in answers.texts, ANSWERS_NONE: not known. */
+struct answers_process {
+	int32_t pid, ns_pid; /* ns_pid 0: not known */
+	uint32_t version; /* of its .NET runtime */
+	uint32_t way; /* as --jit-names has it */
+	uint32_t why; /* why they could not be taken */
+	bool jitdump_early; /* its jitdump stopped early */
+	uint64_t contradictions, doubts; /* struct jit_names_stats */
+};
+
 /* A zeroed struct is empty. Members are read by other modules of symbols/, changed only here. */
 struct answers {
 	struct intern texts;
@@ -78,6 +103,7 @@ struct answers {
 	VEC(struct answers_entry) entries;
 	VEC(struct answers_stripped) stripped;
 	struct answers_lines lines;
+	VEC(struct answers_process) processes;
 	struct hashmap image_ids, symbol_ids, entry_ids; /* hash -> index, probed on by key + 1 */
 };
 
@@ -90,6 +116,9 @@ int answers_symbol(struct answers *a, const struct answers_symbol *symbol, uint3
 /* Notes of an image that it is stripped, with its segments, which are copied. Once for each image. 0 or -ENOMEM. */
 int answers_stripped(struct answers *a, uint32_t image, const struct image_build_id *build_id,
 		     const struct image_segment *segments, size_t nsegments);
+
+/* Notes a process; what was known of one of its PID is forgotten. 0 or -ENOMEM. */
+int answers_process(struct answers *a, const struct answers_process *process);
 
 /* Finds an equal image without adding. 0 or -ENOENT. */
 int answers_find_image(const struct answers *a, const struct answers_image *image, uint32_t *ret_image);

@@ -11,6 +11,7 @@
 
 void frames_free(struct frames *f)
 {
+	vec_free(&f->frame_images);
 	vec_free(&f->symbols);
 	vec_free(&f->images);
 	vec_free(&f->texts);
@@ -325,6 +326,17 @@ static bool frames_is_offset_free(struct frames *f, uint32_t module)
 	return f->module_is_word;
 }
 
+static int frames_note_image(struct frames *f, uint32_t frame, uint32_t image)
+{
+	if (f->frame_images.len > frame)
+		return 0;
+	/* Other frames of the profile, what is inlined among them, are between. */
+	while (f->frame_images.len < frame)
+		if (vec_push(&f->frame_images, ANSWERS_NONE))
+			return -ENOMEM;
+	return vec_push(&f->frame_images, image);
+}
+
 static int frames_make_new(struct frames *f, const struct frames_place *exact, const struct frames_place *full,
 			   uint32_t srcline, struct callchain_frame *ret_frame)
 {
@@ -357,7 +369,9 @@ static int frames_make_new(struct frames *f, const struct frames_place *exact, c
 		if (frames_is_offset_free(f, frame.module))
 			frame.sym_off = 0;
 	}
-	return r ? r : profile_frame(f->profile, &frame, &ret_frame->frame);
+	if (!r)
+		r = profile_frame(f->profile, &frame, &ret_frame->frame);
+	return r || f->by_function ? r : frames_note_image(f, ret_frame->frame, full->image);
 }
 
 /* Where the frame of a place is known once its function is: both forms agree on it, and only functions count. */

@@ -66,6 +66,7 @@ struct frames {
 	uint32_t checked_module; /* profile text; private: with by_function, what is known of the last frame's module */
 	bool checked, module_is_word;
 	struct frames_known nowhere; /* where nothing is mapped */
+	VEC(uint32_t) frame_images; /* by frame of the profile, without by_function: the image in answers that it was first met in */
 	VEC(struct frames_symbol_names) symbols; /* by symbol id of answers */
 	VEC(struct frames_image_names) images; /* by image id of answers */
 	VEC(struct frames_text_names) texts;

@@ -74,6 +74,7 @@ static bool is_regular(int fd)
 
 int image_file_find(const struct image_file_place *p, const struct answers_image *key, const char *path, int *ret_fd)
 {
+	bool denied = false;
 	int r = -ENOENT;
 
 	for (int step = 0; step < STEPS; step++) {
@@ -83,6 +84,8 @@ int image_file_find(const struct image_file_place *p, const struct answers_image
 
 		if (error == -ENOMEM)
 			return error;
+		/* What is mapped may be asked for by few; that says nothing of the file. */
+		denied |= step != STEP_MAPPED && (error == -EACCES || error == -EPERM);
 		if (error || !is_regular(fd))
 			continue;
 		r = is_same_file(key, fd);
@@ -91,7 +94,7 @@ int image_file_find(const struct image_file_place *p, const struct answers_image
 		if (r != -ESTALE)
 			return r;
 	}
-	return r;
+	return r == -ENOENT && denied ? -EACCES : r;
 }
 
 void image_file_prefer_perf_cache(const struct answers_image *key, int *fd)

@@ -17,7 +17,7 @@ struct image_file_place {
 };
 
 /* Opens the file that was mapped, by the first way that leads to it. The caller closes *ret_fd. 0; -ENOENT; -ESTALE: another file
- * is there now; -ENOMEM. */
+ * is there now; -EACCES: one is there, or may be, and is not for us; -ENOMEM. */
 int image_file_find(const struct image_file_place *p, const struct answers_image *key, const char *path, int *ret_fd);
 
 /* Opens a regular file that the process need not have mapped, in its root or in ours. 0; -ENOENT; -ENOMEM; -errno. */

@@ -327,6 +327,40 @@ static size_t images_roots(const struct images *im, const struct images_source *
 	return n;
 }
 
+/* Notes why an image's file gives no names. What is known of it where it was recorded is not forgotten elsewhere. */
+static void images_why(struct images *im, const struct answers_image *key, enum answers_why why)
+{
+	struct answers_image *image = &im->answers->images.v[key - im->answers->images.v];
+
+	if (!why || !image->why || im->options.jit.live)
+		image->why = (uint8_t)why;
+}
+
+/* The same for what find_file gives. */
+static enum answers_why images_why_not(int error)
+{
+	switch (error) {
+	case -ESTALE:
+		return ANSWERS_REPLACED;
+	case -EACCES:
+		return ANSWERS_DENIED;
+	default:
+		return ANSWERS_GONE;
+	}
+}
+
+/* The same for a file that could be read. */
+static enum answers_why images_why_nameless(const char *path, const struct images_source *s)
+{
+	const char *dot = strrchr(path, '.');
+
+	if (s->precompiled)
+		return ANSWERS_FINE;
+	if (s->elf)
+		return s->elf->has_symtab || s->elf->debug_place || s->elf->build_id.len ? ANSWERS_FINE : ANSWERS_NO_SYMBOLS;
+	return dot && (!strcmp(dot, ".dll") || !strcmp(dot, ".exe")) ? ANSWERS_NO_R2R : ANSWERS_NO_FORMAT;
+}
+
 static int images_open_file(struct images *im, const struct answers_image *key, struct images_source *s)
 {
 	const char *path = intern_text(&im->answers->texts, key->path);
@@ -343,6 +377,7 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 		im->stats.replaced += r == -ESTALE;
 		im->stats.missing += r != -ESTALE;
 		s->unread = true;
+		images_why(im, key, images_why_not(r));
 		return 0;
 	}
 	r = image_open(fd, path, roots, images_roots(im, s, roots, &own_root), &s->elf, &err);
@@ -353,6 +388,7 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 	im->stats.opened += !r;
 	s->unread = r && r != -EBADMSG && r != -ENOTSUP;
 	im->stats.missing += s->unread;
+	images_why(im, key, s->unread ? ANSWERS_UNREADABLE : images_why_nameless(path, s));
 	return 0;
 }
 
@@ -444,6 +480,9 @@ static int images_provider(struct images *im, uint32_t image, uint64_t addr, str
 		r = kernel_map_load(im->kernel);
 		asked.symbols = im->kernel->live == KERNEL_MAP_NAMED ? im->kernel->kallsyms : NULL;
 		asked.addr = addr + im->kernel->delta;
+		images_why(im, key, im->kernel->live == KERNEL_MAP_FOREIGN ? ANSWERS_OTHER_KERNEL :
+				    im->kernel->live == KERNEL_MAP_FAILED  ? ANSWERS_UNREADABLE :
+									     ANSWERS_FINE);
 	} else if (key->kind == ANSWERS_JIT) {
 		r = jit_sources_provider(im->jit, key->pid, &asked.symbols);
 	} else {
@@ -574,6 +613,11 @@ static int images_ask_anew(struct images *im, uint32_t image, uint64_t addr, uin
 	if (!r)
 		*ret_symbol = *place - 1;
 	return r;
+}
+
+int images_note_processes(struct images *im)
+{
+	return jit_sources_note(im->jit, im->answers);
 }
 
 bool images_is_captured(const struct images *im, uint32_t image)

@@ -50,6 +50,9 @@ int images_of_record(struct images *im, const struct perfdata_record *record, ui
 int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol,
 	       bool *ret_timed);
 
+/* Notes in answers how names of processes' JIT-compiled code were taken. 0, -ENOMEM, -E2BIG. */
+int images_note_processes(struct images *im);
+
 /* Whether the recording itself has something of the code of a JIT image's process. */
 bool images_is_captured(const struct images *im, uint32_t image);
 

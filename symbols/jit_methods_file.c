@@ -107,6 +107,18 @@ void jit_methods_writer_way(struct jit_methods_writer *w, const char *way)
 	outbuf_printf(&w->out, "way %s\n", way);
 }
 
+void jit_methods_writer_runtime(struct jit_methods_writer *w, const char *version)
+{
+	outbuf_str(&w->out, "runtime ");
+	store_text_put_name(&w->out, version, strlen(version));
+}
+
+void jit_methods_writer_why(struct jit_methods_writer *w, const char *why)
+{
+	outbuf_str(&w->out, "why ");
+	store_text_put_name(&w->out, why, strlen(why));
+}
+
 void jit_methods_writer_scan(struct jit_methods_writer *w, uint64_t time_ns)
 {
 	outbuf_printf(&w->out, "scan %llx\n", (unsigned long long)time_ns);
@@ -193,7 +205,19 @@ static int jit_parse_process(struct jit_parser *s, char *p)
 		return -EBADMSG;
 	if (s->file.pid)
 		jit_methods_end_all(s->methods, time_ns);
+	file.version[0] = file.way[0] = file.why[0] = '\0';
 	s->file = file;
+	return 0;
+}
+
+/* The rest of a line, which is one text. */
+static int jit_parse_text(char *p, char *text, size_t bytes)
+{
+	size_t len;
+
+	if (store_text_name(p, &len))
+		return -EBADMSG;
+	snprintf(text, bytes, "%s", p);
 	return 0;
 }
 
@@ -264,7 +288,11 @@ static int jit_parse_line(struct jit_parser *s, char *p)
 		return store_text_hex(&p, &time_ns) ? -EBADMSG : jit_parse_end(s, p, time_ns);
 	if (!strcmp(word, "process"))
 		return jit_parse_process(s, p);
-	return strcmp(word, "way") ? -EBADMSG : 0;
+	if (!strcmp(word, "way"))
+		return jit_parse_text(p, s->file.way, sizeof(s->file.way));
+	if (!strcmp(word, "why"))
+		return jit_parse_text(p, s->file.why, sizeof(s->file.why));
+	return strcmp(word, "runtime") ? -EBADMSG : jit_parse_text(p, s->file.version, sizeof(s->file.version));
 }
 
 /* The first line. 0: methods may follow; 1: the file ends within it. */

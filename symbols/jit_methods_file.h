@@ -6,7 +6,9 @@
  *   profcpu-methods 1                       format
  *   process PID NSPID START-TICKS TIME      a program, by its PIDs here and in its innermost namespace, and field 22 of its
  *                                           /proc/PID/stat, looked at from TIME on; what is above it of another one has ended
+ *   runtime VERSION                         of .NET in that program
  *   way WORD                                how the lines below were learned: memory, perfmap, rundown
+ *   why TEXT                                why they could not be learned, or no longer
  *   scan TIME                               a look at all that there was, begun at TIME; the lines below are what it found
  *   found START SIZE SOURCE NAME            there now, and not at the scan before
  *   lost START SOURCE                       there at the scan before, and not now
@@ -36,6 +38,8 @@ struct jit_methods_writer;
 int jit_methods_writer_open(int dir_fd, pid_t pid, struct jit_methods_writer **ret_writer);
 
 /* Errors stick, and jit_methods_writer_flush gives them. */
+void jit_methods_writer_runtime(struct jit_methods_writer *w, const char *version);
+void jit_methods_writer_why(struct jit_methods_writer *w, const char *why);
 void jit_methods_writer_way(struct jit_methods_writer *w, const char *way);
 void jit_methods_writer_scan(struct jit_methods_writer *w, uint64_t time_ns);
 /* start, bytes, source and name count. */
@@ -52,9 +56,14 @@ int jit_methods_writer_flush(struct jit_methods_writer *w);
 int jit_methods_writer_close(struct jit_methods_writer *w);
 
 /* Reading */
+#define JIT_METHODS_WORD_BYTES 64
+#define JIT_METHODS_WHY_BYTES 1024
+
 struct jit_methods_file {
 	pid_t pid, ns_pid; /* of the last program; 0: the file does not say */
 	uint64_t start_ticks; /* 0: not known */
+	/* Of the last program too, cut to fit; "": the file does not say. */
+	char version[JIT_METHODS_WORD_BYTES], way[JIT_METHODS_WORD_BYTES], why[JIT_METHODS_WHY_BYTES];
 	uint64_t lines, bad_lines; /* bad: not the grammar, or over a limit of jit_methods.h */
 	bool cut; /* the last line has no end: the writer was killed. It is not used */
 };

@@ -20,7 +20,10 @@
 struct jit_process {
 	bool looked, captured; /* for a capture */
 	bool loaded;
+	bool denied; /* its perf map is not for us */
+	int32_t pid;
 	struct symbol_provider *names;
+	struct jit_methods_file *file; /* what the capture says of itself; NULL: there is none */
 };
 
 struct jit_marker {
@@ -58,8 +61,10 @@ void jit_sources_free(struct jit_sources *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->processes.len; i++)
+	for (size_t i = 0; i < s->processes.len; i++) {
 		symbol_provider_free(s->processes.v[i].names);
+		free(s->processes.v[i].file);
+	}
 	vec_free(&s->processes);
 	vec_free(&s->markers);
 	hashmap_free(&s->by_pid);
@@ -121,7 +126,7 @@ static int jit_open_perfmap(const struct jit_sources *s, int32_t pid, int *ret_f
 }
 
 /* The perf map that a process has now; *ret_map NULL: none. 0 or -ENOMEM. */
-static int jit_load_perfmap(struct jit_sources *s, int32_t pid, struct symbol_provider **ret_map)
+static int jit_load_perfmap(struct jit_sources *s, int32_t pid, struct jit_process *p, struct symbol_provider **ret_map)
 {
 	struct perfmap_stats stats = {0};
 	struct parse_error err;
@@ -129,6 +134,7 @@ static int jit_load_perfmap(struct jit_sources *s, int32_t pid, struct symbol_pr
 	int r = jit_open_perfmap(s, pid, &fd);
 
 	*ret_map = NULL;
+	p->denied = r == -EACCES || r == -EPERM;
 	if (!r) {
 		r = perfmap_load(fd, ret_map, &stats, &err);
 		s->stats.perfmaps += !r;
@@ -196,33 +202,37 @@ static int jit_load_jitdump(struct jit_sources *s, int32_t pid, int32_t ns_pid, 
 }
 
 /* 0 or -ENOMEM. */
-static int jit_load_capture(struct jit_sources *s, int32_t pid, struct jit_methods *m, int32_t *ret_ns_pid)
+static int jit_load_capture(struct jit_sources *s, int32_t pid, struct jit_process *p, struct jit_methods *m, int32_t *ret_ns_pid)
 {
-	struct jit_methods_file file = {0};
+	AUTO_FREE struct jit_methods_file *file = NULL;
 	int r;
 
 	if (!jit_sources_captured(s, pid))
 		return 0;
-	r = jit_methods_read(s->options.capture_dir_fd, pid, m, &file, NULL);
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return -ENOMEM;
+	r = jit_methods_read(s->options.capture_dir_fd, pid, m, file, NULL);
 	s->stats.captures += !r;
-	s->stats.captures_cut += file.cut;
-	s->stats.capture_bad_lines += file.bad_lines;
-	*ret_ns_pid = file.ns_pid;
+	s->stats.captures_cut += file->cut;
+	s->stats.capture_bad_lines += file->bad_lines;
+	*ret_ns_pid = file->ns_pid;
+	p->file = TAKE_PTR(file);
 	return r == -ENOMEM ? r : 0;
 }
 
-static int jit_load(struct jit_sources *s, int32_t pid, struct symbol_provider **ret_names)
+static int jit_load(struct jit_sources *s, int32_t pid, struct jit_process *p)
 {
 	struct jit_names_sources names = {.untimed = s->options.untimed};
 	int32_t ns_pid = 0;
 	int r = jit_methods_new(&names.methods);
 
 	if (!r)
-		r = jit_load_capture(s, pid, names.methods, &ns_pid);
+		r = jit_load_capture(s, pid, p, names.methods, &ns_pid);
 	if (!r && s->options.live)
 		r = jit_load_jitdump(s, pid, ns_pid, &names);
 	if (!r && s->options.live)
-		r = jit_load_perfmap(s, pid, &names.perfmap);
+		r = jit_load_perfmap(s, pid, p, &names.perfmap);
 	if (!r) {
 		r = jit_methods_finish(names.methods);
 		if (r == -E2BIG) {
@@ -232,7 +242,7 @@ static int jit_load(struct jit_sources *s, int32_t pid, struct symbol_provider *
 		}
 	}
 	if (!r)
-		return jit_names_new(&names, ret_names);
+		return jit_names_new(&names, &p->names);
 	jit_methods_free(names.methods);
 	jitdump_free(names.jitdump);
 	symbol_provider_free(names.perfmap);
@@ -271,12 +281,51 @@ int jit_sources_provider(struct jit_sources *s, int32_t pid, struct symbol_provi
 	int r = jit_process(s, pid, &p);
 
 	if (!r && !p->loaded) {
-		r = jit_load(s, pid, &p->names);
+		p->pid = pid;
+		r = jit_load(s, pid, p);
 		p->loaded = !r;
 		s->stats.jitdumps_early += !r && jit_names_stats(p->names).jitdump_early;
 	}
 	if (!r)
 		*ret_names = p->names;
+	return r;
+}
+
+/* A text that is not there has no id. */
+static int jit_note_text(struct answers *a, const char *text, uint32_t *ret_text)
+{
+	*ret_text = ANSWERS_NONE;
+	return text && *text ? intern_str(&a->texts, text, ret_text) : 0;
+}
+
+int jit_sources_note(const struct jit_sources *s, struct answers *answers)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->processes.len && !r; i++) {
+		const struct jit_process *p = &s->processes.v[i];
+		struct jit_names_stats stats = jit_names_stats(p->names);
+		struct answers_process note = {
+			.pid = p->pid,
+			.ns_pid = p->file ? p->file->ns_pid : 0,
+			.jitdump_early = stats.jitdump_early,
+			.contradictions = stats.contradictions + stats.perfmap_contradictions,
+			.doubts = stats.doubts,
+		};
+		const char *why = p->file ? p->file->why : NULL;
+
+		if (!p->loaded)
+			continue;
+		if (p->denied && (!why || !*why))
+			why = "its perf map may not be read: CAP_SYS_PTRACE, CAP_DAC_OVERRIDE";
+		r = jit_note_text(answers, p->file ? p->file->version : NULL, &note.version);
+		if (!r)
+			r = jit_note_text(answers, p->file ? p->file->way : NULL, &note.way);
+		if (!r)
+			r = jit_note_text(answers, why, &note.why);
+		if (!r)
+			r = answers_process(answers, &note);
+	}
 	return r;
 }
 

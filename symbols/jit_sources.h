@@ -6,6 +6,7 @@
 #define SYMBOLS_JIT_SOURCES_H
 
 #include "container/opener.h"
+#include "symbols/answers.h"
 #include "symbols/jit_names.h"
 
 #include <stdbool.h>
@@ -44,6 +45,9 @@ int jit_sources_marker(struct jit_sources *s, int32_t pid, uint32_t file_pid, ui
 
 /* Whether the recording itself has something of a process. */
 bool jit_sources_captured(struct jit_sources *s, int32_t pid);
+
+/* Notes in answers what is known of how the names of each process that was asked for were taken. 0, -ENOMEM, -E2BIG. */
+int jit_sources_note(const struct jit_sources *s, struct answers *answers);
 
 /* What names a process's code; *ret_names NULL: nothing does. Valid as long as s. 0 or -ENOMEM. */
 int jit_sources_provider(struct jit_sources *s, int32_t pid, struct symbol_provider **ret_names);

@@ -23,6 +23,18 @@ static const char *const store_kinds[ANSWERS_KINDS] = {
 	[ANSWERS_VSYSCALL] = "vsyscall", [ANSWERS_OTHER] = "other", [ANSWERS_KERNEL] = "kernel",
 };
 
+static const char *const store_whys[ANSWERS_WHYS] = {
+	[ANSWERS_FINE] = "fine",
+	[ANSWERS_GONE] = "gone",
+	[ANSWERS_REPLACED] = "replaced",
+	[ANSWERS_DENIED] = "denied",
+	[ANSWERS_UNREADABLE] = "unreadable",
+	[ANSWERS_NO_FORMAT] = "no-format",
+	[ANSWERS_NO_R2R] = "no-r2r",
+	[ANSWERS_NO_SYMBOLS] = "no-symbols",
+	[ANSWERS_OTHER_KERNEL] = "other-kernel",
+};
+
 /* Writing */
 
 static void store_put_name(struct outbuf *out, const struct answers *a, uint32_t text)
@@ -120,7 +132,7 @@ static void store_put_sources(struct outbuf *out, const struct answers *a)
 
 		if (stripped && stripped->named)
 			stripped = NULL;
-		if (!image->unread && !stripped && !image->lineless)
+		if (!image->unread && !stripped && !image->lineless && !image->why)
 			continue;
 		store_put_image(out, a, image);
 		if (image->unread)
@@ -129,6 +141,27 @@ static void store_put_sources(struct outbuf *out, const struct answers *a)
 			store_put_stripped(out, stripped);
 		if (image->lineless)
 			outbuf_str(out, "lineless\n");
+		if (image->why)
+			outbuf_printf(out, "note why %s\n", store_whys[image->why]);
+	}
+}
+
+static const char *store_text_of(const struct answers *a, uint32_t text)
+{
+	return text == ANSWERS_NONE ? NULL : intern_text(&a->texts, text);
+}
+
+static void store_put_processes(struct outbuf *out, const struct answers *a)
+{
+	for (size_t i = 0; i < a->processes.len; i++) {
+		const struct answers_process *p = &a->processes.v[i];
+		const char *why = store_text_of(a, p->why);
+
+		outbuf_printf(out, "note process %d %d %d %llx %llx ", p->pid, p->ns_pid, p->jitdump_early,
+			      (unsigned long long)p->contradictions, (unsigned long long)p->doubts);
+		store_text_put_field(out, store_text_of(a, p->version));
+		store_text_put_field(out, store_text_of(a, p->way));
+		store_text_put_name(out, why ? why : "-", why ? strlen(why) : 1);
 	}
 }
 
@@ -160,6 +193,7 @@ int store_print(const struct answers *a, const struct store_notes *notes, int fd
 	store_put_note(&out, "jitdumps_early", notes->jitdumps_early);
 	store_put_entries(&out, a, &lines, sorted, a->entries.len);
 	store_put_sources(&out, a);
+	store_put_processes(&out, a);
 	outbuf_printf(&out, "end %llx\n", (unsigned long long)a->entries.len);
 	store_lines_end(&lines);
 	return outbuf_close(&out);
@@ -220,12 +254,23 @@ static int store_build_id(const char *field, struct image_build_id *ret_id)
 	return 0;
 }
 
+/* A decimal field. */
+static int store_pid(char **p, int32_t *ret_pid)
+{
+	const char *field = store_text_field(p);
+	char *end;
+
+	if (!field)
+		return -EBADMSG;
+	*ret_pid = (int32_t)strtol(field, &end, 10);
+	return end == field || *end ? -EBADMSG : 0;
+}
+
 static int store_image(struct store_parser *s, char *p)
 {
 	struct answers_image image = {.kind = ANSWERS_KINDS};
-	const char *kind = store_text_field(&p), *pid;
+	const char *kind = store_text_field(&p);
 	uint64_t maj, min;
-	char *end;
 	int r;
 
 	for (uint8_t k = 0; kind && k < ANSWERS_KINDS; k++)
@@ -236,11 +281,7 @@ static int store_image(struct store_parser *s, char *p)
 		return -EBADMSG;
 	image.maj = (uint32_t)maj;
 	image.min = (uint32_t)min;
-	pid = store_text_field(&p);
-	if (!pid)
-		return -EBADMSG;
-	image.pid = (int32_t)strtol(pid, &end, 10);
-	if (end == pid || *end)
+	if (store_pid(&p, &image.pid))
 		return -EBADMSG;
 	r = store_name(s, p, &image.path);
 	s->symbol = ANSWERS_NONE;
@@ -356,12 +397,58 @@ static int store_lineless(struct store_parser *s)
 	return 0;
 }
 
+/* A word of a later version says nothing to this one. */
+static int store_why(struct store_parser *s, const char *word)
+{
+	if (s->image == ANSWERS_NONE)
+		return -EBADMSG;
+	for (uint8_t i = 0; i < ANSWERS_WHYS; i++)
+		if (!strcmp(word, store_whys[i]))
+			s->answers->images.v[s->image].why = i;
+	return 0;
+}
+
+/* "-" is no text. */
+static int store_text(struct store_parser *s, const char *text, uint32_t *ret_text)
+{
+	*ret_text = ANSWERS_NONE;
+	return strcmp(text, "-") ? intern_str(&s->answers->texts, text, ret_text) : 0;
+}
+
+static int store_process(struct store_parser *s, char *p)
+{
+	struct answers_process process = {0};
+	const char *version, *way;
+	int32_t early;
+	size_t len;
+	int r;
+
+	if (store_pid(&p, &process.pid) || store_pid(&p, &process.ns_pid) || store_pid(&p, &early) ||
+	    store_text_hex(&p, &process.contradictions) || store_text_hex(&p, &process.doubts))
+		return -EBADMSG;
+	process.jitdump_early = early != 0;
+	version = store_text_field(&p);
+	way = store_text_field(&p);
+	if (!version || !way || store_text_name(p, &len))
+		return -EBADMSG;
+	r = store_text(s, version, &process.version);
+	if (!r)
+		r = store_text(s, way, &process.way);
+	if (!r)
+		r = store_text(s, p, &process.why);
+	return r ? r : answers_process(s->answers, &process);
+}
+
 static int store_note(struct store_parser *s, char *p)
 {
 	const char *key = store_text_field(&p);
 
 	if (!key)
 		return -EBADMSG;
+	if (!strcmp(key, "why"))
+		return store_why(s, p);
+	if (!strcmp(key, "process"))
+		return store_process(s, p);
 	if (!strcmp(key, "kallsyms"))
 		s->notes.kallsyms_hidden = !strcmp(p, "hidden");
 	else if (!strcmp(key, "perfmap_bad_lines"))

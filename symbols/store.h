@@ -5,7 +5,9 @@
  * Text, one record a line, fields separated by one blank; numbers are lower-case hexadecimal unless said otherwise; bytes
  * below 0x20, 0x7f and backslash in names are written \xHH. Names end their line and may hold blanks.
  *   profcpu-symbols 2                                 format; 1 has no text, lines, of and lineless
- *   note KEY VALUE                                    kallsyms hidden, perfmap_bad_lines N and others
+ *   note KEY VALUE                                    kallsyms hidden, perfmap_bad_lines N and others; unknown ones are ignored
+ *   note why WORD                                     why the source of the image above does not name all of it
+ *   note process PID NSPID EARLY CONTRADICTIONS DOUBTS VERSION WAY WHY   struct answers_process; PIDs are decimal, "-": not known
  *   image KIND BUILD-ID MAJ MIN INO GENERATION PID PATH   "-" without a build id; PID is decimal; the records below are of it
  *   symbol START LENGTH SOURCE MODULE NAME            "-" without a module; SOURCE bounds: NAME is a vaddr
  *   during FROM UNTIL                                 times in ns in which the symbol above holds; without it: always
@@ -40,7 +42,7 @@ struct store_notes {
 	bool kallsyms_hidden;
 	uint64_t perfmap_bad_lines;
 	uint64_t images_missing, images_replaced;
-	uint64_t jit_contradictions, jit_doubts, jitdumps_early; /* struct symbolizer_audit */
+	uint64_t jit_contradictions, jit_doubts, jitdumps_early; /* sums of struct jit_sources_stats */
 };
 
 /* Writes the text to fd. 0, -ENOMEM, -errno. */

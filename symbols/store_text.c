@@ -16,6 +16,16 @@ void store_text_put_name(struct outbuf *out, const char *name, size_t len)
 	outbuf_char(out, '\n');
 }
 
+void store_text_put_field(struct outbuf *out, const char *text)
+{
+	/* One word, whoever made the text. */
+	for (size_t i = 0; text && text[i]; i++)
+		outbuf_char(out, (unsigned char)text[i] > 0x20 && text[i] != 0x7f ? text[i] : '_');
+	if (!text || !*text)
+		outbuf_char(out, '-');
+	outbuf_char(out, ' ');
+}
+
 char *store_text_field(char **p)
 {
 	char *field = *p, *blank;

@@ -24,6 +24,9 @@ int store_text_hex(char **p, uint64_t *ret_x);
 /* The rest of the line as a name, unescaped in place and NUL-terminated. 0; -EBADMSG: a bad escape, or a NUL in it. */
 int store_text_name(char *p, size_t *ret_len);
 
+/* A field that may be missing: "-" then. */
+void store_text_put_field(struct outbuf *out, const char *text);
+
 /* The source with this name; SYMBOL_NONE for what a later version may know. field may be NULL. */
 enum symbol_source store_text_source(const char *field);
 

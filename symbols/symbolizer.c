@@ -671,67 +671,25 @@ static struct store_notes symbolizer_notes(const struct symbolizer *s)
 int symbolizer_store(struct symbolizer *s, int dir_fd)
 {
 	struct store_notes notes = symbolizer_notes(s);
+	int r = images_note_processes(s->images);
 
-	return store_write(&s->answers, &notes, dir_fd);
+	return r ? r : store_write(&s->answers, &notes, dir_fd);
 }
 
-/* The runtime maps the images of assemblies for their precompiled code only; what it compiles lies elsewhere. */
-static bool symbolizer_is_precompiled(const struct symbolizer *s, const struct profile_frame *frame)
+int symbolizer_audit(struct symbolizer *s, struct audit *ret_audit)
 {
-	uint32_t len;
-	const char *name;
-
-	if (frame->kind != FRAME_MANAGED || frame->status != FRAME_IS_UNKNOWN)
-		return false;
-	name = profile_text_of(s->profile, frame->name, &len);
-	return len > 5 && (!memcmp(name + len - 5, ".dll]", 5) || !memcmp(name + len - 5, ".exe]", 5));
-}
-
-/*
- * Counts the frames of one stack `samples` times. A stack is complete when a function that nothing calls is in it; what some
- * unwinders find below that is chance.
- */
-static void symbolizer_audit_stack(const struct symbolizer *s, uint32_t stack, uint64_t samples,
-				   struct symbolizer_audit *audit)
-{
-	bool rooted = false;
-
-	for (; stack != PROFILE_STACK_EMPTY; stack = profile_stack_parent(s->profile, stack)) {
-		uint32_t id = profile_stack_frame(s->profile, stack);
-		const struct profile_frame *frame = profile_frame_of(s->profile, id);
-
-		/* What was inlined is a part of its function's frame. */
-		if (frame->inlined)
-			continue;
-		audit->frames[frame->kind][frame->status] += samples;
-		audit->precompiled += symbolizer_is_precompiled(s, frame) ? samples : 0;
-		rooted |= id < s->callchains.frame_flags.len && (s->callchains.frame_flags.v[id] & FRAMES_ROOT);
-	}
-	audit->samples += samples;
-	*(rooted ? &audit->stacks_complete : &audit->stacks_truncated) += samples;
-}
-
-int symbolizer_audit(struct symbolizer *s, struct symbolizer_audit *ret_audit)
-{
-	struct store_notes notes = symbolizer_notes(s);
-	struct symbolizer_audit audit = {
-		.kallsyms_hidden = notes.kallsyms_hidden,
-		.perfmap_bad_lines = notes.perfmap_bad_lines,
-		.images_missing = notes.images_missing,
-		.images_replaced = notes.images_replaced,
-		.jit_contradictions = notes.jit_contradictions,
-		.jit_doubts = notes.jit_doubts,
-		.jitdumps_early = notes.jitdumps_early,
+	struct audit_input input = {
+		.profile = s->profile,
+		.answers = &s->answers,
+		.frame_images = s->frames.frame_images.v,
+		.nframe_images = s->frames.frame_images.len,
+		.frame_flags = s->callchains.frame_flags.v,
+		.nframe_flags = s->callchains.frame_flags.len,
+		.notes = symbolizer_notes(s),
+		.by_profcpu = s->options.by_profcpu,
+		.jit_not_asked = s->options.jit_not_asked,
 	};
-	struct profile_group *groups;
-	size_t ngroups;
-	int r = profile_groups(s->profile, NULL, &groups, &ngroups);
+	int r = images_note_processes(s->images);
 
-	if (r)
-		return r;
-	for (size_t i = 0; i < ngroups; i++)
-		symbolizer_audit_stack(s, groups[i].stack, groups[i].samples, &audit);
-	free(groups);
-	*ret_audit = audit;
-	return 0;
+	return r ? r : audit_make(&input, ret_audit);
 }

@@ -9,6 +9,7 @@
 #include "container/opener.h"
 #include "profile/profile.h"
 #include "recording/perfdata.h"
+#include "symbols/audit.h"
 #include "symbols/callchains.h"
 #include "symbols/image.h"
 
@@ -26,6 +27,7 @@ struct symbolizer_options {
 	struct opener *opener;
 	uint64_t recorded_until_ns; /* CLOCK_REALTIME: who began after that is no process of the recording; 0: not known */
 	bool monotonic; /* times of records are CLOCK_MONOTONIC, which is that of runtimes too */
+	bool by_profcpu, jit_not_asked; /* struct audit_input */
 	bool offline; /* never look at this machine's files and processes, only at the store */
 	/* What a whole store knows of stripped images is bettered where their debug files are here by now. */
 	bool improve;
@@ -39,20 +41,6 @@ struct symbolizer_options {
 	/* Functions that were inlined have frames of their own; frames have source lines, and each line is a frame. Both by the
 	 * address that the full form looks up. */
 	bool inlines, lines;
-};
-
-/* What the audit prints, by sampled frames (each frame of each sample counts once) and enum frame_kind. */
-struct symbolizer_audit {
-	uint64_t frames[FRAME_KINDS][3]; /* by enum frame_status */
-	uint64_t precompiled; /* of frames[FRAME_MANAGED][FRAME_IS_UNKNOWN]: in an image of ReadyToRun code */
-	uint64_t samples, stacks_complete, stacks_truncated;
-	uint64_t perfmap_bad_lines;
-	uint64_t images_missing; /* images with samples whose file was not there or not readable */
-	uint64_t images_replaced; /* images with samples whose file is another one now, so that it was not used */
-	uint64_t jit_contradictions; /* sampled JIT-compiled functions that sources name differently at the time of a sample */
-	uint64_t jit_doubts; /* sampled ones that were replaced at a time that nobody knows better than between two looks */
-	uint64_t jitdumps_early; /* jitdumps that stopped while their process went on, and so were asked last */
-	bool kallsyms_hidden; /* kernel addresses are not readable here: what to do is in doctor */
 };
 
 /* profile: borrowed, filled with texts, threads, frames, stacks. 0 or -errno; a store that is damaged is said by log_warn
@@ -141,7 +129,7 @@ void symbolizer_images_free(struct symbolizer_images *images);
  * Needs keep_answers. */
 int symbolizer_store(struct symbolizer *s, int dir_fd);
 
-/* Weighted counts need the samples: call after all samples were added to the profile. 0 or -errno. */
-int symbolizer_audit(struct symbolizer *s, struct symbolizer_audit *ret_audit);
+/* Call after all samples were added to the profile, without by_function. 0 or -errno; the caller frees *ret_audit. */
+int symbolizer_audit(struct symbolizer *s, struct audit *ret_audit);
 
 #endif

@@ -105,7 +105,7 @@ cmp "$T/whole" "$T/refused.out" || fail "without its last byte the whole perf.da
 head -c $((size / 2)) "$T/rec/prof.tar.gz" >"$T/cut.tar.gz"
 survives "$PROFCPU" postprocess -o "$T/out/cut" "$T/cut.tar.gz"
 [ "$SURVIVED" = 1 ] || fail "postprocess of a cut archive gave $SURVIVED"
-for file in flamegraph.svg folded_stacks.out perf_script.out; do
+for file in flamegraph.svg folded_stacks.out perf_script.out report.json; do
 	[ -s "$T/out/cut/$file" ] || fail "no $file from what could be unpacked"
 done
 

@@ -38,9 +38,11 @@ there version >/dev/null || skip "profcpu does not start in an empty root"
 
 # By the archive itself, and by what is in it without the derived files.
 tar -xzf "$T/rec/prof.tar.gz" -C "$R/tmp/rec" --strip-components=1
-rm -f "$R"/tmp/rec/{flamegraph.svg,folded_stacks.out,perf_script.out,prof.tar.gz}
+rm -f "$R"/tmp/rec/{flamegraph.svg,folded_stacks.out,perf_script.out,report.json,prof.tar.gz}
 there postprocess /tmp/rec >"$T/there.log" 2>&1 || fail "postprocess gave $?: $(cat "$T/there.log")"
-for file in folded_stacks.out perf_script.out flamegraph.svg; do
+diff <(grep -A 99 '^samples' "$T/collect.log" | grep -v '^written') <(grep -A 99 '^samples' "$T/there.log" | grep -v '^written') ||
+	fail "the report is another one elsewhere"
+for file in folded_stacks.out perf_script.out flamegraph.svg report.json; do
 	cmp "$T/rec/$file" "$R/tmp/rec/$file" || fail "$file is another one elsewhere"
 done
 

@@ -59,7 +59,7 @@ done
 for time in first second; do
 	"$PROFCPU" postprocess -q text.out -o busy || fail "outputs beside somebody's file, $time time: exit $?"
 done
-[ "$(ls busy)" = $'flamegraph.svg\nfolded_stacks.out\nmanifest.json\nperf_script.out' ] || fail "of a text: $(ls busy)"
+[ "$(ls busy)" = $'flamegraph.svg\nfolded_stacks.out\nmanifest.json\nperf_script.out\nreport.json' ] || fail "of a text: $(ls busy)"
 
 # Through a pipe: an archive as from a file, perf.data only in the form for it.
 # shellcheck disable=SC2002 # it is to be a pipe

@@ -22,7 +22,7 @@ kill -INT "$LONG"
 wait "$LONG" || fail "the recording gave $?: $(cat long.log)"
 [ "$(weight_of busy/folded_stacks.out ';work;')" -gt 0 ] || fail "the first recording is not what it should be"
 "$PROFCPU" collect --record-only -F 999 -p "$SHARES_PID" -d 1 -o again || fail "collect into the same directory"
-for f in flamegraph.svg folded_stacks.out perf_script.out prof.tar.gz; do
+for f in flamegraph.svg folded_stacks.out perf_script.out report.json prof.tar.gz; do
 	[ ! -e "again/$f" ] || fail "$f of the older recording stands beside the new perf.data"
 done
 cmp first.data again/perf.data.old || fail "the older samples are not kept"

@@ -20,8 +20,8 @@ done
 mkdir by-tar && tar -xzf mine/prof.tar.gz -C by-tar --strip-components=1 || fail "tar"
 (umask 027 && "$PROFCPU" postprocess -q -o unpacked.027 mine/prof.tar.gz) || fail "postprocess of the archive"
 for dir in by-tar:644 unpacked:644 unpacked.027:640; do
-	modes="600 600 700 600 ${dir#*:} ${dir#*:} ${dir#*:}" dir=${dir%:*}
-	[ "$(cd "$dir" && stat -c %a perf.data perf_script.out symbols symbols/names manifest.json flamegraph.svg folded_stacks.out | xargs)" = "$modes" ] ||
+	modes="600 600 600 700 600 ${dir#*:} ${dir#*:} ${dir#*:}" dir=${dir%:*}
+	[ "$(cd "$dir" && stat -c %a perf.data perf_script.out report.json symbols symbols/names manifest.json flamegraph.svg folded_stacks.out | xargs)" = "$modes" ] ||
 		fail "modes: $(ls -l "$dir" "$dir/symbols")"
 done
 

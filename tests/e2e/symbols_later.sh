@@ -44,7 +44,7 @@ grep -q '^libshop_shown$' got || fail "the export has no name: $(cat got)"
 grep -q '^stripped ' plain/symbols/names || fail "the recording does not say what it lacks"
 cp -r plain elsewhere
 "$PROFCPU" postprocess -q elsewhere || fail "postprocess gave $?"
-for f in folded_stacks.out perf_script.out flamegraph.svg symbols/names; do
+for f in folded_stacks.out perf_script.out flamegraph.svg report.json symbols/names; do
 	cmp plain/$f elsewhere/$f || fail "without debug files $f is another one after a second postprocess"
 done
 "$PROFCPU" symbols list plain >out 2>err || fail "list: exit $?: $(cat err)"

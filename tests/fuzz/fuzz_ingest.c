@@ -58,16 +58,17 @@ static int store_dir(void)
 
 /* What the recording folds to; empty where it is refused. */
 static struct outbuf fold(int fd, const struct symbolizer_options *symbols,
-			  const struct collapse_options *options, struct ingest_result *result)
+			  const struct collapse_options *options, struct audit *audit)
 {
-	const struct ingest_options ingest = {.symbols = *symbols, .write_store_dir_fd = -1};
+	const struct ingest_options ingest = {.symbols = *symbols, .write_store_dir_fd = -1, .ret_audit = audit};
+	struct ingest_result result;
 	struct outbuf out = outbuf_to(-1);
 	struct collapse_stats stats;
 	struct profile *profile;
 
 	if (profile_new(&profile) || lseek(fd, 0, SEEK_SET))
 		abort();
-	if (!ingest_perfdata(fd, &ingest, profile, result) &&
+	if (!ingest_perfdata(fd, &ingest, profile, &result) &&
 	    collapse_write(profile, options, &out, &stats))
 		abort();
 	profile_free(profile);
@@ -83,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					   .include_tid = size & 16,
 					   .annotate_kernel = true,
 					   .annotate_jit = true};
-	struct ingest_result exact, by_function;
+	struct audit exact = {0}, by_function = {0};
 	struct outbuf a, b;
 	int fd = memfd_create("ingest", MFD_CLOEXEC);
 
@@ -95,8 +96,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	symbols.perf_names_only = options.names == COLLAPSE_PERF;
 	b = fold(fd, &symbols, &options, &by_function);
 	if (a.len != b.len || (a.len && memcmp(a.data, b.data, a.len) != 0) ||
-	    exact.audit.samples != by_function.audit.samples)
+	    exact.samples != by_function.samples)
 		abort();
+	audit_free(&exact);
+	audit_free(&by_function);
 	outbuf_close(&a);
 	outbuf_close(&b);
 	close(fd);

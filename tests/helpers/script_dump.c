@@ -86,6 +86,7 @@ int main(int argc, char **argv)
 {
 	struct ingest_options options = {.symbols.store_dir_fd = -1, .write_store_dir_fd = -1};
 	struct ingest_result result;
+	struct audit audit = {0};
 	struct dump d = {.out = outbuf_to(1)};
 	int fd = argc > 1 ? open(argv[1], O_RDONLY) : -1, r;
 
@@ -96,15 +97,20 @@ int main(int argc, char **argv)
 	}
 	if (opener_new(&options.symbols.opener) || profile_new(&d.profile))
 		return 1;
+	options.ret_audit = &audit;
 	r = ingest_perfdata(fd, &options, d.profile, &result);
 	if (!r && !d.count)
 		r = profile_each_sample(d.profile, dump_sample, &d);
 	fprintf(stderr, "samples %" PRIu64 ", complete %" PRIu64 ", missing images %" PRIu64 ", replaced %" PRIu64 "\n",
-		result.audit.samples, result.audit.stacks_complete, result.audit.images_missing,
-		result.audit.images_replaced);
-	for (int k = 0; k < FRAME_KINDS; k++)
-		fprintf(stderr, "kind %d: unknown %" PRIu64 ", placed %" PRIu64 ", named %" PRIu64 "\n", k,
-			result.audit.frames[k][0], result.audit.frames[k][1], result.audit.frames[k][2]);
+		audit.samples, audit.stacks_complete, audit.notes.images_missing, audit.notes.images_replaced);
+	for (size_t i = 0; i < audit.groups.len; i++) {
+		const struct audit_group *g = &audit.groups.v[i];
+
+		fprintf(stderr, "%s %s %d: unknown %" PRIu64 ", placed %" PRIu64 ", named %" PRIu64 "; %s\n", audit_kind_name(g->kind),
+			g->path ? g->path : "-", g->pid, g->frames[FRAME_IS_UNKNOWN], g->frames[FRAME_IS_PLACED],
+			g->frames[FRAME_IS_NAMED], audit_reason_word(g->reason));
+	}
+	audit_free(&audit);
 	if (outbuf_close(&d.out) || r)
 		fprintf(stderr, "script_dump: %s %s\n", strerror(-r), result.error.what ? result.error.what : "");
 	profile_free(d.profile);

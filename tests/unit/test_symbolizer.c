@@ -395,7 +395,8 @@ static void a_process_that_began_after_the_recording_names_nothing_in_it(void **
 static void the_audit_weighs_frames_by_samples(void **state)
 {
 	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x401018, 0x401064};
-	struct symbolizer_audit audit;
+	struct audit_group sum = {0};
+	struct audit audit;
 	struct fixture *f = *state;
 	struct profile_sample s = {.weight = 1, .cpu = -1};
 	struct profile_event event = {0};
@@ -408,17 +409,27 @@ static void the_audit_weighs_frames_by_samples(void **state)
 		assert_int_equal(profile_sample(f->profile, &s), 0);
 	assert_int_equal(symbolizer_audit(f->s, &audit), 0);
 	assert_int_equal(audit.samples, 3);
-	assert_int_equal(audit.frames[FRAME_NATIVE][FRAME_IS_NAMED], 3);
-	assert_int_equal(audit.frames[FRAME_NATIVE][FRAME_IS_PLACED], 3);
 	assert_int_equal(audit.stacks_truncated, 3);
-	assert_int_equal(audit.precompiled, 0);
-	/* Code of an assembly's image is precompiled: the runtime's perf map does not name it. */
+	assert_int_equal(audit.groups.len, 1);
+	assert_int_equal(audit.groups.v[0].kind, AUDIT_NATIVE);
+	assert_string_equal(audit.groups.v[0].path, "/bin/app");
+	assert_int_equal(audit.groups.v[0].frames[FRAME_IS_NAMED], 3);
+	assert_int_equal(audit.groups.v[0].frames[FRAME_IS_PLACED], 3);
+	assert_int_equal(audit.groups.v[0].sources[SYMBOL_SYMTAB], 3);
+	assert_int_equal(audit.groups.v[0].reason, AUDIT_NOT_COVERED);
+	audit_free(&audit);
 	map(f, 6, 0x400000, 0, 9, "/app/System.Private.CoreLib.dll");
 	s.stack = sample(f, 6, 6, chain, ARRAY_LEN(chain), &s.thread);
 	assert_int_equal(profile_sample(f->profile, &s), 0);
 	assert_int_equal(symbolizer_audit(f->s, &audit), 0);
-	assert_int_equal(audit.frames[FRAME_MANAGED][FRAME_IS_UNKNOWN], 2);
-	assert_int_equal(audit.precompiled, 2);
+	audit_sum(&audit, AUDIT_R2R, &sum);
+	assert_int_equal(sum.frames[FRAME_IS_UNKNOWN], 2);
+	assert_int_equal(audit_frames(&sum), 2);
+	/* That one is .NET's is seen by its images. */
+	assert_int_equal(audit.processes.len, 1);
+	assert_int_equal(audit.processes.v[0].pid, 6);
+	assert_true(audit.processes.v[0].is_dotnet);
+	audit_free(&audit);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

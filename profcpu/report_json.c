@@ -1,0 +1,275 @@
+#include "profcpu/report_json.h"
+
+#include "base/cleanup.h"
+
+#include <string.h>
+
+/* Where in the text a value stands: each begins a line of its own. */
+struct json_place {
+	struct outbuf *out;
+	int depth;
+	bool is_first;
+};
+
+static void json_next(struct json_place *p)
+{
+	outbuf_str(p->out, p->is_first ? "\n" : ",\n");
+	outbuf_printf(p->out, "%*s", 2 * p->depth, "");
+	p->is_first = false;
+}
+
+static void json_key(struct json_place *p, const char *key)
+{
+	json_next(p);
+	outbuf_printf(p->out, "\"%s\": ", key);
+}
+
+static struct json_place json_begin(const struct json_place *p, char bracket)
+{
+	outbuf_char(p->out, bracket);
+	return (struct json_place){p->out, p->depth + 1, true};
+}
+
+static void json_end(const struct json_place *p, char bracket)
+{
+	if (!p->is_first)
+		outbuf_printf(p->out, "\n%*s", 2 * p->depth - 2, "");
+	outbuf_char(p->out, bracket);
+}
+
+static void json_number(struct json_place *p, const char *key, uint64_t x)
+{
+	json_key(p, key);
+	outbuf_u64(p->out, x);
+}
+
+static void json_bool(struct json_place *p, const char *key, bool x)
+{
+	json_key(p, key);
+	outbuf_str(p->out, x ? "true" : "false");
+}
+
+static void json_text(struct json_place *p, const char *key, const char *text)
+{
+	json_key(p, key);
+	if (!text) {
+		outbuf_str(p->out, "null");
+		return;
+	}
+	outbuf_char(p->out, '"');
+	outbuf_json(p->out, text, strlen(text));
+	outbuf_char(p->out, '"');
+}
+
+static void json_pid(struct json_place *p, const char *key, int32_t pid)
+{
+	json_key(p, key);
+	outbuf_printf(p->out, "%d", pid);
+}
+
+static void json_build_id(struct json_place *p, const struct image_build_id *id)
+{
+	char hex[2 * IMAGE_BUILD_ID_MAX + 1];
+
+	if (id->len)
+		image_build_id_hex(id, hex);
+	json_text(p, "build_id", id->len ? hex : NULL);
+}
+
+static void json_counts(struct json_place *p, const struct audit_group *g)
+{
+	json_number(p, "frames", audit_frames(g));
+	json_number(p, "named", g->frames[FRAME_IS_NAMED]);
+	json_number(p, "placed", g->frames[FRAME_IS_PLACED]);
+	json_number(p, "unknown", g->frames[FRAME_IS_UNKNOWN]);
+}
+
+/* By source, frames that are named or placed. */
+static void json_sources(struct json_place *p, const struct audit_group *g)
+{
+	json_key(p, "sources");
+	struct json_place sources = json_begin(p, '{');
+
+	for (int i = 0; i < SYMBOL_SOURCES; i++)
+		if (g->sources[i])
+			json_number(&sources, symbol_source_name((enum symbol_source)i), g->sources[i]);
+	json_end(&sources, '}');
+}
+
+static void json_code(struct json_place *p, const struct audit *audit)
+{
+	json_key(p, "code");
+	struct json_place list = json_begin(p, '[');
+
+	for (enum audit_kind k = 0; k < AUDIT_KINDS; k++) {
+		struct audit_group sum = {0};
+
+		audit_sum(audit, k, &sum);
+		if (!audit_frames(&sum))
+			continue;
+		json_next(&list);
+		struct json_place item = json_begin(&list, '{');
+
+		json_text(&item, "kind", audit_kind_name(k));
+		json_counts(&item, &sum);
+		json_sources(&item, &sum);
+		json_end(&item, '}');
+	}
+	json_end(&list, ']');
+}
+
+static void json_who(struct json_place *p, const struct audit_group *g)
+{
+	json_text(p, "kind", audit_kind_name(g->kind));
+	if (g->path) {
+		json_text(p, "path", g->path);
+		json_build_id(p, &g->build_id);
+	} else {
+		json_pid(p, "pid", g->pid);
+		json_text(p, "command", g->comm);
+	}
+}
+
+static int json_unnamed(struct json_place *p, const struct audit *audit)
+{
+	AUTO_FREE const struct audit_group **unnamed = NULL;
+	size_t n = 0;
+	int r = audit_list_unnamed(audit, &unnamed, &n);
+
+	if (r)
+		return r;
+	json_key(p, "unnamed");
+	struct json_place list = json_begin(p, '[');
+
+	for (size_t i = 0; i < n; i++) {
+		const struct audit_group *g = unnamed[i];
+
+		json_next(&list);
+		struct json_place item = json_begin(&list, '{');
+
+		json_who(&item, g);
+		json_number(&item, "placed", g->frames[FRAME_IS_PLACED]);
+		json_number(&item, "unknown", g->frames[FRAME_IS_UNKNOWN]);
+		json_text(&item, "reason", audit_reason_word(g->reason));
+		json_text(&item, "text", audit_reason_text(g->reason));
+		if (g->detail)
+			json_text(&item, "detail", g->detail);
+		json_text(&item, "mend", audit_reason_mend(g->reason));
+		json_end(&item, '}');
+	}
+	json_end(&list, ']');
+	return 0;
+}
+
+static void json_images(struct json_place *p, const struct audit *audit)
+{
+	json_key(p, "images");
+	struct json_place list = json_begin(p, '[');
+
+	for (size_t i = 0; i < audit->groups.len; i++) {
+		const struct audit_group *g = &audit->groups.v[i];
+
+		if (!g->path)
+			continue;
+		json_next(&list);
+		struct json_place item = json_begin(&list, '{');
+
+		json_who(&item, g);
+		json_counts(&item, g);
+		json_sources(&item, g);
+		json_end(&item, '}');
+	}
+	json_end(&list, ']');
+}
+
+static void json_process_code(struct json_place *p, const struct audit *audit, int32_t pid)
+{
+	static const enum audit_kind kinds[] = {AUDIT_JIT, AUDIT_STUBS};
+
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+		for (size_t i = 0; i < audit->groups.len; i++) {
+			const struct audit_group *g = &audit->groups.v[i];
+
+			if (g->path || g->kind != kinds[k] || g->pid != pid)
+				continue;
+			json_key(p, audit_kind_name(g->kind));
+			struct json_place code = json_begin(p, '{');
+
+			json_counts(&code, g);
+			json_sources(&code, g);
+			json_end(&code, '}');
+		}
+	}
+}
+
+static void json_processes(struct json_place *p, const struct audit *audit)
+{
+	json_key(p, "processes");
+	struct json_place list = json_begin(p, '[');
+
+	for (size_t i = 0; i < audit->processes.len; i++) {
+		const struct audit_process *process = &audit->processes.v[i];
+
+		json_next(&list);
+		struct json_place item = json_begin(&list, '{');
+
+		json_pid(&item, "pid", process->pid);
+		if (process->ns_pid)
+			json_pid(&item, "ns_pid", process->ns_pid);
+		json_text(&item, "command", process->comm);
+		json_bool(&item, "dotnet", process->is_dotnet);
+		json_text(&item, "version", process->version);
+		json_text(&item, "way", process->way);
+		json_text(&item, "why_not", process->why);
+		json_bool(&item, "jitdump_stopped_early", process->jitdump_early);
+		json_number(&item, "contradictions", process->contradictions);
+		json_number(&item, "doubts", process->doubts);
+		json_process_code(&item, audit, process->pid);
+		json_end(&item, '}');
+	}
+	json_end(&list, ']');
+}
+
+static int json_audit(struct json_place *p, const struct audit *audit)
+{
+	json_key(p, "stacks");
+	struct json_place stacks = json_begin(p, '{');
+
+	json_number(&stacks, "complete", audit->stacks_complete);
+	json_number(&stacks, "truncated", audit->stacks_truncated);
+	json_end(&stacks, '}');
+	json_code(p, audit);
+	int r = json_unnamed(p, audit);
+
+	json_images(p, audit);
+	json_processes(p, audit);
+	json_key(p, "jit_names");
+	struct json_place jit = json_begin(p, '{');
+
+	json_number(&jit, "contradictions", audit->notes.jit_contradictions);
+	json_number(&jit, "doubts", audit->notes.jit_doubts);
+	json_number(&jit, "jitdumps_stopped_early", audit->notes.jitdumps_early);
+	json_number(&jit, "perf_map_bad_lines", audit->notes.perfmap_bad_lines);
+	json_end(&jit, '}');
+	return r;
+}
+
+int report_json_write(const struct profile *profile, const struct input_result *input, const struct audit *audit,
+		      struct outbuf *out)
+{
+	struct json_place top = {out, 0, true};
+	int r = 0;
+
+	top = json_begin(&top, '{');
+	json_number(&top, "format", REPORT_JSON_FORMAT);
+	json_number(&top, "samples", profile_nsamples(profile));
+	if (input->kind != SOURCE_TEXT) {
+		json_number(&top, "lost", input->data.data.lost_events + input->data.data.lost_samples);
+		json_number(&top, "throttled", input->data.data.throttled);
+		json_bool(&top, "damaged", input->damaged);
+		r = json_audit(&top, audit);
+	}
+	json_end(&top, '}');
+	outbuf_char(out, '\n');
+	return r ? r : out->error;
+}
