@@ -16,25 +16,9 @@ stop "$STARTED"
 rm -r "$T/app"
 [ -s "$T/rec/prof.tar.gz" ] || fail "no prof.tar.gz"
 
-# Another root that holds profcpu with its libraries and nothing else.
-R=$T/root
-mkdir -p "$R/tmp/rec" "$R/bin"
-cp "$PROFCPU" "$R/bin/profcpu"
-ldd "$PROFCPU" | grep -o '/[^ ]*' | while read -r lib; do
-	mkdir -p "$R$(dirname "$lib")"
-	cp -L "$lib" "$R$lib"
-done
+another_root
 cp "$T/rec/prof.tar.gz" "$R/tmp/prof.tar.gz"
-# Sanitizers read their options and threads from /proc.
-if [ "$BUILD" != "$ROOT/build" ]; then
-	mkdir "$R/proc"
-	mount --bind /proc "$R/proc" || skip "needs the right to mount"
-	T_MOUNTED+=("$R/proc")
-	mount --bind /dev/null "$R/proc/kallsyms" || fail "kallsyms cannot be hidden" # the kernel is to be another one
-	T_MOUNTED+=("$R/proc/kallsyms")
-fi
-there() { chroot "$R" /bin/profcpu "$@"; }
-there version >/dev/null || skip "profcpu does not start in an empty root"
+mkdir "$R/tmp/rec"
 
 # By the archive itself, and by what is in it without the derived files.
 tar -xzf "$T/rec/prof.tar.gz" -C "$R/tmp/rec" --strip-components=1

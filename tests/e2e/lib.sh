@@ -152,6 +152,27 @@ start_load() {
 	LOAD_PID=$STARTED
 }
 
+# another_root: $R, which holds profcpu with its libraries and nothing else; `there ARG...` runs profcpu in it.
+another_root() {
+	R=$T/root
+	mkdir -p "$R/tmp" "$R/bin"
+	cp "$PROFCPU" "$R/bin/profcpu"
+	ldd "$PROFCPU" | grep -o '/[^ ]*' | while read -r lib; do
+		mkdir -p "$R$(dirname "$lib")"
+		cp -L "$lib" "$R$lib"
+	done
+	# Sanitizers read their options and threads from /proc.
+	if [ "$BUILD" != "$ROOT/build" ]; then
+		mkdir "$R/proc"
+		mount --bind /proc "$R/proc" || skip "needs the right to mount"
+		T_MOUNTED+=("$R/proc")
+		mount --bind /dev/null "$R/proc/kallsyms" || fail "kallsyms cannot be hidden" # the kernel is to be another one
+		T_MOUNTED+=("$R/proc/kallsyms")
+	fi
+	there version >/dev/null || skip "profcpu does not start in an empty root"
+}
+there() { chroot "$R" /bin/profcpu "$@"; }
+
 # record DIR ARG...: profcpu collect, which must succeed; its messages are in $T/collect.log.
 record() {
 	local dir=$1
