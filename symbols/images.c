@@ -10,6 +10,7 @@
 #include "symbols/kallsyms.h"
 #include "symbols/line_source.h"
 #include "symbols/r2r_image.h"
+#include "symbols/r2r_lines.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -650,6 +651,30 @@ int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_n
 	return r;
 }
 
+/* portable_pdb_of_image: a file in the image's directory. */
+static int images_open_pdb(void *ctx, const char *name, int *ret_fd)
+{
+	struct pe_file file;
+	int r = images_open_beside(ctx, name, &file);
+
+	if (!r)
+		*ret_fd = file.fd;
+	return r;
+}
+
+static int images_open_managed_lines(struct images_source *s, int fd)
+{
+	struct pe_file file = {.fd = fd};
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return 0;
+	file.bytes = (uint64_t)st.st_size;
+	int r = r2r_lines_open(&file, s->precompiled, images_open_pdb, s->beside, &s->lines);
+
+	return r == -ENOMEM ? r : 0;
+}
+
 /* The source of an image's lines, opened when the first is asked for. */
 static int images_open_lines(struct images *im, uint32_t image)
 {
@@ -667,12 +692,16 @@ static int images_open_lines(struct images *im, uint32_t image)
 		return r;
 	s->lines_tried = true;
 	s->lines_unread = s->unread;
-	if (key->kind != ANSWERS_FILE || !s->elf)
+	bool managed = s->precompiled && r2r_image_is(s->precompiled);
+
+	if (key->kind != ANSWERS_FILE || (!s->elf && !managed))
 		return 0;
 	if (images_find_file(im, key, s, &fd)) {
 		s->lines_unread = true;
 		return 0;
 	}
+	if (!s->elf)
+		return images_open_managed_lines(s, fd);
 	r = line_source_dwarf(fd, path, roots, images_roots(im, s, roots, &own_root), s->elf, &s->lines);
 	return r == -ENOMEM ? r : 0;
 }
@@ -713,8 +742,7 @@ int images_ask_lines(struct images *im, uint32_t image, uint32_t symbol, uint64_
 	*ret_chain = ANSWERS_NONE;
 	if (s->lines_unread)
 		return 0;
-	/* The debug file of a stripped image may come later. */
-	im->answers->images.v[image].lineless = !s->lines && !im->answers->images.v[image].stripped;
+	im->answers->images.v[image].lineless = !s->lines;
 	if (!s->lines)
 		return 0;
 	r = line_source_find(s->lines, addr, time_ns, frames, &n);

@@ -279,6 +279,44 @@ int r2r_image_open(const struct pe_file *file, const struct r2r_beside *beside, 
 	return error;
 }
 
+bool r2r_image_is(const struct symbol_provider *symbols)
+{
+	return symbols->ops == &r2r_ops;
+}
+
+/* The row of a method in the image's own metadata; 0: it is in another's. */
+static uint32_t own_rid(const struct r2r_image *image, const struct r2r_method *m)
+{
+	struct r2r_method_signature s;
+
+	if (image->modules.ncomponents)
+		return 0;
+	if (m->assembly != R2R_FUNCTIONS_INSTANCE)
+		return m->rid;
+	struct reader r = reader_of(image->functions.instances, image->functions.instances_bytes);
+
+	reader_seek(&r, m->instance);
+	r2r_signature_method(&r, &s);
+	return r.failed || s.flags & (R2R_METHOD_BY_SLOT | R2R_METHOD_MEMBER_REF) || s.module != R2R_OWN_MODULE ? 0 : s.rid;
+}
+
+int r2r_image_method(const struct symbol_provider *symbols, uint64_t addr, struct r2r_image_method *ret_method)
+{
+	const struct r2r_image *image = (const struct r2r_image *)symbols;
+	uint32_t rva;
+	const struct r2r_code *code = code_at(image, addr, &rva);
+
+	if (!code || code->method & R2R_CODE_IS_COLD)
+		return -ENOENT;
+	const struct r2r_method *m = &image->functions.methods.v[code->method];
+	struct r2r_image_method method = {.rid = own_rid(image, m), .begin = m->begin, .native = rva - m->begin};
+
+	if (!method.rid)
+		return -ENOENT;
+	*ret_method = method;
+	return 0;
+}
+
 uint32_t r2r_image_pieces(const struct symbol_provider *symbols)
 {
 	return (uint32_t)((const struct r2r_image *)symbols)->functions.code.len;

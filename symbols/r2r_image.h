@@ -10,6 +10,8 @@
 #include "symbols/r2r_modules.h"
 #include "symbols/symbol.h"
 
+#include <stdbool.h>
+
 /*
  * Reads the image's tables. file is borrowed; what is still to be read later keeps a duplicate of the descriptor. The provider
  * answers by offset in the file's descriptor, file->offset included, with the raw names of .NET's perf map and the tier that the
@@ -21,6 +23,19 @@
  */
 int r2r_image_open(const struct pe_file *file, const struct r2r_beside *beside, struct symbol_provider **ret_symbols,
 		   struct parse_error *err);
+
+/* A method of the image's own metadata, and a place in its code. */
+struct r2r_image_method {
+	uint32_t rid; /* of its MethodDef */
+	uint32_t begin; /* rva of its first runtime function */
+	uint32_t native; /* offset in its code */
+};
+
+/* The method whose code is at an offset. 0; -ENOENT: none, one of another assembly, or a part that was moved out of its code. */
+int r2r_image_method(const struct symbol_provider *symbols, uint64_t addr, struct r2r_image_method *ret_method);
+
+/* Whether a provider is one of these. */
+bool r2r_image_is(const struct symbol_provider *symbols);
 
 /* How many pieces the provider's answers have, for those who count on. */
 uint32_t r2r_image_pieces(const struct symbol_provider *symbols);

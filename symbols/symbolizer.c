@@ -451,17 +451,22 @@ static bool symbolizer_may_look_for_lines(const struct symbolizer *s, uint32_t i
 /* What was inlined at a place, and its lines: a chain of answers.lines, or ANSWERS_NONE. */
 static int symbolizer_chain(struct symbolizer *s, const struct frames_place *place, uint64_t time_ns, uint32_t *ret_chain)
 {
-	bool unread = true;
+	bool unread = true, lineless, look;
 	int r = 0;
 
 	*ret_chain = ANSWERS_NONE;
-	if (place->symbol == ANSWERS_NONE || place->image == s->kernel_image || s->answers.images.v[place->image].lineless ||
+	if (place->symbol == ANSWERS_NONE || place->image == s->kernel_image ||
 	    !answers_lines_get(&s->answers.lines, place->symbol, place->addr, ret_chain))
 		return 0;
-	if (symbolizer_may_look_for_lines(s, place->image))
+	lineless = s->answers.images.v[place->image].lineless;
+	look = symbolizer_may_look_for_lines(s, place->image);
+	/* The debug file of a stripped image may have come since. */
+	if (lineless && (!look || !s->answers.images.v[place->image].stripped))
+		return 0;
+	if (look)
 		r = images_ask_lines(s->images, place->image, place->symbol, place->addr, time_ns, ret_chain, &unread);
-	s->answers.images.v[place->image].lines_unread = unread;
-	s->new_lines |= !r && !unread;
+	s->answers.images.v[place->image].lines_unread = unread && !lineless;
+	s->new_lines |= !r && !unread && (!lineless || *ret_chain != ANSWERS_NONE);
 	return r;
 }
 

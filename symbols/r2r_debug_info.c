@@ -1,0 +1,161 @@
+#include "symbols/r2r_debug_info.h"
+
+#include "symbols/r2r_native.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+/* Offsets of IL are counted from here, so that these marks are small: code of no instruction, before the first, behind the last. */
+#define IL_BIAS ((uint32_t)-3)
+#define IL_NO_MAPPING ((uint32_t)-1)
+#define IL_PROLOG ((uint32_t)-2)
+#define IL_EPILOG ((uint32_t)-3)
+
+#define PACKED_MAJOR 16 /* versions from this one on keep bounds in bit fields */
+#define ASYNC_MAJOR 17 /* with three bits for the kind of point instead of two */
+
+/* Numbers in groups of three bits, the highest first, each with a bit that says whether another one follows. */
+struct nibbles {
+	struct reader *r;
+	uint8_t next;
+	bool has_next;
+};
+
+static uint32_t nibbles_u32(struct nibbles *n)
+{
+	uint32_t x = 0;
+
+	for (int i = 0; i < 11; i++) {
+		uint8_t nibble = n->next;
+
+		if (!n->has_next) {
+			uint8_t byte = reader_u8(n->r);
+
+			nibble = byte & 0xf;
+			n->next = byte >> 4;
+		}
+		n->has_next = !n->has_next;
+		x = x << 3 | (nibble & 7);
+		if (!(nibble & 8) || n->r->failed)
+			return x;
+	}
+	n->r->failed = true;
+	return 0;
+}
+
+/* The search while bounds go by, in the order of their places in the code. */
+struct search {
+	uint32_t native, il;
+	bool found;
+};
+
+/* False: the place asked for was passed. */
+static bool take(struct search *s, uint32_t native, uint32_t il)
+{
+	if (native > s->native)
+		return false;
+	if (il == IL_PROLOG)
+		il = 0;
+	if (il != IL_NO_MAPPING && il != IL_EPILOG) {
+		s->il = il;
+		s->found = true;
+	}
+	return true;
+}
+
+static void plain_bounds(struct reader *r, uint32_t n, struct nibbles nibbles, struct search *s)
+{
+	uint32_t native = 0;
+
+	for (uint32_t i = 0; i < n && !r->failed; i++) {
+		native += nibbles_u32(&nibbles);
+		uint32_t il = nibbles_u32(&nibbles) + IL_BIAS;
+
+		nibbles_u32(&nibbles); /* kind of point */
+		if (r->failed || !take(s, native, il))
+			return;
+	}
+}
+
+static void packed_bounds(struct reader *r, uint32_t n, unsigned int kind_bits, struct nibbles nibbles, struct search *s)
+{
+	uint32_t native_bits = nibbles_u32(&nibbles) + 1, il_bits = nibbles_u32(&nibbles) + 1;
+	uint32_t entry_bits = kind_bits + native_bits + il_bits, native = 0, have = 0;
+	uint64_t bits = 0;
+
+	if (native_bits > 32 || il_bits > 32 || entry_bits > 56) {
+		r->failed = true;
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		while (have < entry_bits && !r->failed) {
+			bits |= (uint64_t)reader_u8(r) << have;
+			have += 8;
+		}
+		if (r->failed)
+			return;
+		uint64_t entry = bits >> kind_bits;
+
+		native += (uint32_t)(entry & ((UINT64_C(1) << native_bits) - 1));
+		uint32_t il = (uint32_t)(entry >> native_bits & ((UINT64_C(1) << il_bits) - 1)) + IL_BIAS;
+
+		bits >>= entry_bits;
+		have -= entry_bits;
+		if (!take(s, native, il))
+			return;
+	}
+}
+
+/* Moves to what is known of a function: equal ones are shared, and an element can say how far back the bytes are. */
+static int find_function(const void *data, size_t len, uint32_t function, struct reader *r)
+{
+	struct r2r_array array;
+	int error = r2r_array_open(data, len, &array);
+
+	if (!error)
+		error = r2r_array_get(&array, function, r);
+	if (error)
+		return error;
+	size_t at = r->pos;
+	uint32_t back = r2r_native_u32(r);
+
+	if (r->failed || back > at)
+		return -EBADMSG;
+	if (back)
+		reader_seek(r, at - back);
+	return 0;
+}
+
+int r2r_debug_info_il(const void *data, size_t len, unsigned int major, uint32_t function, uint32_t native, uint32_t *ret_il)
+{
+	struct search s = {.native = native};
+	struct reader r;
+	int error = find_function(data, len, function, &r);
+
+	if (error)
+		return error;
+	struct nibbles head = {.r = &r};
+	uint32_t bounds_bytes = nibbles_u32(&head);
+
+	nibbles_u32(&head); /* bytes of variables */
+	if (r.failed || bounds_bytes > reader_left(&r))
+		return -EBADMSG;
+	if (!bounds_bytes)
+		return -ENOENT;
+	struct reader b = reader_of(r.data + r.pos, bounds_bytes);
+	struct nibbles nibbles = {.r = &b};
+	uint32_t n = nibbles_u32(&nibbles);
+
+	if (n > R2R_DEBUG_INFO_BOUNDS_MAX)
+		return -EBADMSG;
+	if (major < PACKED_MAJOR)
+		plain_bounds(&b, n, nibbles, &s);
+	else
+		packed_bounds(&b, n, major < ASYNC_MAJOR ? 2 : 3, nibbles, &s);
+	if (b.failed)
+		return -EBADMSG;
+	if (!s.found)
+		return -ENOENT;
+	*ret_il = s.il;
+	return 0;
+}
