@@ -21,8 +21,11 @@
 #define JIT_FILE_NAME_BYTES 32
 #define JIT_FILE_TAIL ".methods"
 
+#define JIT_FILE_LINE_MAX 128 /* bytes of a line but for its name, of which each can become 4 */
+
 struct jit_methods_writer {
 	int fd;
+	uint64_t begun; /* bytes that were there */
 	struct outbuf out;
 };
 
@@ -68,6 +71,7 @@ int jit_methods_writer_open(int dir_fd, pid_t pid, struct jit_methods_writer **r
 		return -EEXIST;
 	w->out = outbuf_to(fd);
 	w->fd = TAKE_FD(fd);
+	w->begun = (uint64_t)st.st_size;
 	jit_writer_head(w, pid, st.st_size > 0);
 	*ret_writer = TAKE_PTR(w);
 	return 0;
@@ -124,8 +128,16 @@ void jit_methods_writer_scan(struct jit_methods_writer *w, uint64_t time_ns)
 	outbuf_printf(&w->out, "scan %llx\n", (unsigned long long)time_ns);
 }
 
+/* A file that is too large is not read at all: what it has is worth more than what comes. */
+static void jit_writer_limit(struct jit_methods_writer *w, const struct jit_method *method)
+{
+	if (!w->out.error && w->begun + w->out.written + w->out.len + JIT_FILE_LINE_MAX + 4 * (uint64_t)method->len > JIT_METHODS_FILE_BYTES_MAX)
+		w->out.error = -EFBIG;
+}
+
 void jit_methods_writer_found(struct jit_methods_writer *w, const struct jit_method *method)
 {
+	jit_writer_limit(w, method);
 	outbuf_str(&w->out, "found");
 	jit_writer_method(w, method);
 }
@@ -138,6 +150,7 @@ void jit_methods_writer_lost(struct jit_methods_writer *w, enum symbol_source so
 
 void jit_methods_writer_add(struct jit_methods_writer *w, const struct jit_method *method)
 {
+	jit_writer_limit(w, method);
 	outbuf_str(&w->out, "add");
 	jit_writer_hex(w, method->from_ns);
 	jit_writer_method(w, method);

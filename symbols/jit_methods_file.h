@@ -37,7 +37,7 @@ struct jit_methods_writer;
 /* Opens PID.methods in a recording's symbols/ to append to it, and says which process it is from now on. 0, -ENOMEM, -errno. */
 int jit_methods_writer_open(int dir_fd, pid_t pid, struct jit_methods_writer **ret_writer);
 
-/* Errors stick, and jit_methods_writer_flush gives them. */
+/* Errors stick, and jit_methods_writer_flush gives them; -EFBIG: no more methods than can be read (JIT_METHODS_FILE_BYTES_MAX). */
 void jit_methods_writer_runtime(struct jit_methods_writer *w, const char *version);
 void jit_methods_writer_why(struct jit_methods_writer *w, const char *why);
 void jit_methods_writer_way(struct jit_methods_writer *w, const char *way);

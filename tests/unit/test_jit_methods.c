@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -370,6 +371,37 @@ static void other_formats_are_refused(void **state)
 	jit_methods_free(m);
 }
 
+/* More could not be read again, and with it all that is there. */
+static void a_file_does_not_grow_beyond_what_is_read(void **state)
+{
+	char dir[] = "/tmp/jit_methods.XXXXXX", name[64];
+	const struct jit_method method = {.start = 0x1000, .bytes = 16, .source = SOURCE, .name = "int T::M()", .len = 10};
+	struct jit_methods_writer *w;
+	struct stat st;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY), fd;
+
+	snprintf(name, sizeof(name), "%d.methods", getpid());
+	fd = openat(dir_fd, name, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(ftruncate(fd, (off_t)JIT_METHODS_FILE_BYTES_MAX - 4096), 0);
+	assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), &w), 0);
+	jit_methods_writer_scan(w, 1);
+	jit_methods_writer_found(w, &method);
+	assert_int_equal(jit_methods_writer_flush(w), 0);
+	for (int i = 0; i < 200; i++)
+		jit_methods_writer_found(w, &method);
+	assert_int_equal(jit_methods_writer_flush(w), -EFBIG);
+	assert_int_equal(jit_methods_writer_close(w), -EFBIG);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_true((uint64_t)st.st_size <= JIT_METHODS_FILE_BYTES_MAX);
+	close(fd);
+	assert_int_equal(jit_methods_remove(dir_fd), 0);
+	close(dir_fd);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -385,6 +417,7 @@ int main(void)
 		cmocka_unit_test(any_beginning_of_a_file_is_of_use),
 		cmocka_unit_test(damaged_lines_are_counted),
 		cmocka_unit_test(other_formats_are_refused),
+		cmocka_unit_test(a_file_does_not_grow_beyond_what_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
