@@ -264,10 +264,10 @@ static void remove_older(const struct record *rec)
 	AUTO_CLOSE int symbols_fd = openat(rec->options->dir_fd, RECORDING_SYMBOLS,
 					   O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (symbols_fd >= 0)
+	if (symbols_fd >= 0) {
 		(void)unlinkat(symbols_fd, RECORDING_NAMES, 0);
-	if (symbols_fd >= 0)
 		(void)jit_methods_remove(symbols_fd);
+	}
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		(void)unlinkat(rec->options->dir_fd, names[i], 0);
 }
@@ -530,11 +530,12 @@ static int finish(struct record *rec)
 	r = sampler_stop(rec->sampler);
 	if (!rec->error)
 		rec->error = r;
-	if (rec->capture)
-		jit_capture_end(rec->capture);
 	r = perfdata_writer_finish(rec->writer, s->first_sample_ns, s->last_sample_ns);
 	if (!rec->error)
 		rec->error = r;
+	/* After perf.data, which is whole now whatever a target makes of the rest. */
+	if (rec->capture)
+		jit_capture_end(rec->capture);
 	if (rec->error) {
 		rec->result->end = RECORD_END_ERROR;
 		say_early_end(rec);
