@@ -7,6 +7,7 @@
 #include "container/proc.h"
 #include "eventpipe/perf_map_undo.h"
 #include "profcpu/jit_way.h"
+#include "profcpu/record_spare.h"
 #include "recording/recording.h"
 #include "sampler/pidset.h"
 
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,9 +30,19 @@
 #define CAPTURE_STEP_MIN_NS (200 * NS_PER_MS)
 #define CAPTURE_STEP_MAX_NS (2 * NS_PER_S)
 #define CAPTURE_STEP_SHARE 100 /* a step costs at most one of so many parts of the time */
+#define CAPTURE_JOIN_NS (2 * NS_PER_S) /* for the thread to see that the time of the end is over */
+#define CAPTURE_DISK_BYTES ((uint64_t)16 << 20) /* that are left to perf.data */
+#define CAPTURE_SPARE_DESCRIPTORS 32 /* that one process more leaves to the recording */
+#define STAT_START_STACK 28 /* field of /proc/PID/stat; 0 without the right to look */
+
+/* A program, and not only its PID: another one has other numbers, after an exec as well. */
+struct capture_identity {
+	uint64_t start_ticks, start_stack;
+};
 
 struct capture_process {
 	pid_t pid;
+	struct capture_identity identity; /* of what is followed */
 	uint64_t since_ns, next_ns; /* CLOCK_MONOTONIC: told of; to be looked at again */
 	char comm[PROC_COMM_BYTES], version[DOTNET_VERSION_BYTES];
 	const struct jit_way *way; /* NULL: not followed */
@@ -38,7 +50,9 @@ struct capture_process {
 	struct jit_target target;
 	const char *words;
 	char why[CAPTURE_WHY_BYTES];
-	bool is_dotnet, done, ended; /* done: nothing more is to be learned */
+	bool is_dotnet, done; /* done: nothing more is to be learned */
+	bool forgotten; /* done, and its PID may be told of again */
+	bool broken; /* something went wrong once its names were being taken */
 };
 
 struct jit_capture {
@@ -53,8 +67,9 @@ struct jit_capture {
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t wake;
 	VEC(pid_t) inbox;
-	bool stopping;
+	bool stopping, ended;
 	uint64_t until_ns; /* once stopping */
+	bool stuck; /* the thread did not end in time, and what is its stays its */
 };
 
 static const char *const capture_words[] = {
@@ -108,20 +123,67 @@ int jit_capture_new(enum jit_names names, int dir_fd, struct jit_capture **ret_c
 		jit_capture_free(c);
 		return r;
 	}
-	/* Of an older recording in the same directory: their names would be taken for ours. */
-	(void)jit_methods_remove(c->dir_fd);
 	*ret_capture = c;
 	return 0;
 }
 
-/* Gives up a process; what was written of it stays. */
-static void capture_release(struct capture_process *p)
+static struct capture_identity capture_identity(pid_t pid)
 {
+	struct capture_identity id = {0};
+	char *text = NULL;
+	size_t len;
+
+	if (proc_read(pid, 0, "stat", PROC_FILE_MAX, &text, &len))
+		return id;
+	if (proc_start_ticks(pid, &id.start_ticks) || proc_stat_field(text, STAT_START_STACK, &id.start_stack))
+		id = (struct capture_identity){0};
+	free(text);
+	return id;
+}
+
+static bool capture_is_same(const struct capture_process *p)
+{
+	struct capture_identity id = capture_identity(p->pid);
+
+	return id.start_ticks == p->identity.start_ticks && id.start_stack == p->identity.start_stack;
+}
+
+static void capture_add_why(struct capture_process *p, const char *what, const char *why)
+{
+	size_t len = strlen(p->why);
+
+	snprintf(p->why + len, sizeof(p->why) - len, "%s%s%s%s", len ? "; " : "", what, what[0] ? ": " : "", why);
+}
+
+static void capture_break(struct capture_process *p, const char *why)
+{
+	p->broken = true;
+	capture_add_why(p, "", why);
+}
+
+static void capture_write_failed(struct capture_process *p, int error)
+{
+	char why[JIT_WAY_WHY_BYTES];
+
+	snprintf(why, sizeof(why), "they cannot all be written to the recording: %s", strerror(-error));
+	capture_break(p, why);
+}
+
+/* Gives up a process; what was written of it stays. */
+static void capture_release(struct capture_process *p, uint64_t until_ns)
+{
+	char why[JIT_WAY_WHY_BYTES] = "";
+
 	if (p->way)
-		p->way->end(p->state);
+		p->way->end(p->state, until_ns, why);
+	if (why[0])
+		capture_break(p, why);
 	p->way = NULL;
 	p->state = NULL;
-	jit_methods_writer_close(p->target.out);
+	int r = jit_methods_writer_close(p->target.out);
+
+	if (r && !p->broken)
+		capture_write_failed(p, r);
 	p->target.out = NULL;
 }
 
@@ -130,6 +192,12 @@ static int capture_begin(struct jit_capture *c, struct capture_process *p, const
 {
 	int r = 0;
 
+	/* What the recording itself opens later is worth more. */
+	if (record_spare_count(CAPTURE_SPARE_DESCRIPTORS) < CAPTURE_SPARE_DESCRIPTORS) {
+		snprintf(why, JIT_WAY_WHY_BYTES, "too few files may be open; raise the limit (ulimit -n)");
+		return -EMFILE;
+	}
+	p->identity = capture_identity(p->pid);
 	if (!p->target.out)
 		r = jit_methods_writer_open(c->dir_fd, p->pid, &p->target.out);
 	if (r) {
@@ -149,24 +217,17 @@ static int capture_begin(struct jit_capture *c, struct capture_process *p, const
 	return r;
 }
 
-static void capture_add_why(struct capture_process *p, const struct jit_way *way, const char *why)
-{
-	size_t len = strlen(p->why);
-
-	snprintf(p->why + len, sizeof(p->why) - len, "%s%s: %s", len ? "; " : "", way->name, why);
-}
-
 /* What post-processing says of a process whose names are missing. */
-static void capture_put_why(struct capture_process *p)
+static void capture_put_why(const struct capture_process *p, bool ended)
 {
-	const char *why = p->why[0] ? p->why : p->ended ? "the process ended before they could be taken" : "";
+	const char *why = p->why[0] ? p->why : ended ? "the process ended before they could be taken" : "";
 
 	if (p->target.out && *why)
 		jit_methods_writer_why(p->target.out, why);
 }
 
 /* Takes the way that was asked for, or the first one that can be taken. */
-static void capture_choose(struct jit_capture *c, struct capture_process *p, uint64_t now)
+static void capture_choose(struct jit_capture *c, struct capture_process *p, uint64_t now, uint64_t until_ns)
 {
 	static const struct jit_way *const ways[] = {
 		[JIT_NAMES_MEMORY] = &jit_way_memory,
@@ -177,7 +238,7 @@ static void capture_choose(struct jit_capture *c, struct capture_process *p, uin
 	int r = -ENOTSUP;
 
 	p->why[0] = 0;
-	p->target.until_ns = now + CAPTURE_READY_NS;
+	p->target.until_ns = until_ns;
 	for (enum jit_names n = JIT_NAMES_MEMORY; n <= JIT_NAMES_RUNDOWN && r; n++) {
 		char why[JIT_WAY_WHY_BYTES] = "";
 
@@ -190,19 +251,18 @@ static void capture_choose(struct jit_capture *c, struct capture_process *p, uin
 		if (r == -ESRCH)
 			break;
 		if (r)
-			capture_add_why(p, ways[n], why);
+			capture_add_why(p, ways[n]->name, why);
 	}
-	p->ended = r == -ESRCH;
 	p->done = r != 0;
 	p->next_ns = now;
 	if (r) {
-		capture_put_why(p);
-		capture_release(p);
+		capture_put_why(p, r == -ESRCH);
+		capture_release(p, until_ns);
 	}
 }
 
 /* Whether a process that is not followed has become a .NET one. */
-static void capture_look(struct jit_capture *c, struct capture_process *p, uint64_t now)
+static void capture_look(struct jit_capture *c, struct capture_process *p, uint64_t now, uint64_t until_ns)
 {
 	struct dotnet_runtime runtime;
 	struct perf_map_swept swept;
@@ -218,27 +278,60 @@ static void capture_look(struct jit_capture *c, struct capture_process *p, uint6
 		return;
 	p->is_dotnet = true;
 	/* Whatever the way: what a profcpu that was killed has left there. */
-	if (!perf_map_sweep(c->opener, p->pid, now + CAPTURE_SWEEP_NS, &swept))
+	if (!perf_map_sweep(c->opener, p->pid, until_ns < now + CAPTURE_SWEEP_NS ? until_ns : now + CAPTURE_SWEEP_NS, &swept))
 		c->swept += swept.removed;
 	memcpy(p->version, runtime.version, sizeof(p->version));
 	if (!proc_status(p->pid, &status))
 		snprintf(p->comm, sizeof(p->comm), "%s", status.comm);
-	capture_choose(c, p, now);
+	capture_choose(c, p, now, until_ns);
 }
 
-static void capture_step(struct capture_process *p, uint64_t now, bool last)
+/* Whether there is room on the disk for more than perf.data. */
+static bool capture_has_room(const struct jit_capture *c)
 {
-	int r = p->way->step(p->state, now, last, p->why);
-	uint64_t took = clock_monotonic_ns() - now, wait = took * CAPTURE_STEP_SHARE;
+	struct statvfs fs;
 
-	if (r) {
-		p->ended = r == -ESRCH;
-		p->done = true;
-		if (!p->ended)
-			capture_put_why(p);
-		capture_release(p);
+	return fstatvfs(c->dir_fd, &fs) || (uint64_t)fs.f_bavail * fs.f_frsize >= CAPTURE_DISK_BYTES;
+}
+
+/* What is followed has ended, or executed another program: the rest of it, and whatever has its PID now is looked at anew. */
+static void capture_again(struct capture_process *p, uint64_t now, uint64_t until_ns)
+{
+	capture_release(p, until_ns);
+	p->since_ns = p->next_ns = now;
+}
+
+static void capture_step(const struct jit_capture *c, struct capture_process *p, uint64_t now, bool last)
+{
+	char why[JIT_WAY_WHY_BYTES] = "";
+	int r = 0;
+
+	if (!capture_is_same(p)) {
+		capture_again(p, now, p->target.until_ns);
 		return;
 	}
+	if (!capture_has_room(c)) {
+		capture_write_failed(p, -ENOSPC);
+		p->done = true;
+		capture_release(p, p->target.until_ns);
+		return;
+	}
+	r = p->way->step(p->state, now, last, why);
+	int flushed = jit_methods_writer_flush(p->target.out);
+
+	if (r && r != -ESRCH)
+		capture_break(p, why);
+	else if (flushed)
+		capture_write_failed(p, flushed);
+	if (r || flushed) {
+		if (r != -ESRCH)
+			capture_put_why(p, false);
+		p->done = true;
+		capture_release(p, p->target.until_ns);
+		return;
+	}
+	uint64_t took = clock_monotonic_ns() - now, wait = took * CAPTURE_STEP_SHARE;
+
 	if (wait < CAPTURE_STEP_MIN_NS)
 		wait = CAPTURE_STEP_MIN_NS;
 	p->next_ns = now + took + (wait > CAPTURE_STEP_MAX_NS ? CAPTURE_STEP_MAX_NS : wait);
@@ -252,8 +345,9 @@ static void capture_forget(struct jit_capture *c)
 	for (size_t i = 0; i < c->processes.len; i++) {
 		struct capture_process *p = c->processes.v[i];
 
-		if (p->done)
+		if (p->done && !p->forgotten)
 			pidset_remove(&c->known, p->pid);
+		p->forgotten = p->done;
 		if (p->done && !p->is_dotnet)
 			free(p);
 		else
@@ -268,23 +362,39 @@ static bool capture_is_young(const struct capture_process *p, uint64_t now)
 	return now - p->since_ns < CAPTURE_YOUNG_NS;
 }
 
-/* Looks at everything whose time has come; says when the next is due. */
+static bool capture_is_stopping(struct jit_capture *c)
+{
+	pthread_mutex_lock(&c->lock);
+	bool stopping = c->stopping;
+
+	pthread_mutex_unlock(&c->lock);
+	return stopping;
+}
+
+/* The time of one of `left` processes that are still to be ended: one that hangs costs the others none of theirs. */
+static uint64_t capture_share(uint64_t now, uint64_t until_ns, size_t left)
+{
+	return now + (until_ns > now ? (until_ns - now) / (left ? left : 1) : 0);
+}
+
+/* Looks at everything whose time has come; says when the next is due. Once it is to stop, only the last round goes on. */
 static uint64_t capture_round(struct jit_capture *c, bool last)
 {
 	uint64_t now = clock_monotonic_ns(), next = now + CAPTURE_STEP_MAX_NS;
-	uint64_t until = last ? c->until_ns : now + CAPTURE_READY_NS;
+	uint64_t half = last ? now + (c->until_ns - now) / 2 : 0; /* the other one is for putting everything back */
 
-	for (size_t i = 0; i < c->processes.len; i++) {
+	for (size_t i = 0; i < c->processes.len && (last ? now < half : !capture_is_stopping(c)); i++) {
 		struct capture_process *p = c->processes.v[i];
+		uint64_t until = last ? capture_share(now, half, c->processes.len - i) : now + CAPTURE_READY_NS;
 
 		if (p->done)
 			continue;
 		if (p->next_ns <= now || (last && (p->way || capture_is_young(p, now)))) {
 			p->target.until_ns = until;
 			if (p->way)
-				capture_step(p, now, last);
+				capture_step(c, p, now, last);
 			else
-				capture_look(c, p, now);
+				capture_look(c, p, now, until);
 			now = clock_monotonic_ns();
 		}
 		if (!p->done && p->next_ns < next)
@@ -305,7 +415,9 @@ static void capture_take(struct jit_capture *c, pid_t pid, uint64_t now)
 		if (p->pid != pid || p->done)
 			continue;
 		if (!p->way)
-			p->since_ns = p->next_ns = now;
+			p->since_ns = now;
+		/* One that is followed may be another program now. */
+		p->next_ns = now;
 		return;
 	}
 	if (c->processes.len >= CAPTURE_PROCESSES_MAX || vec_reserve(&c->processes, 1))
@@ -318,10 +430,31 @@ static void capture_take(struct jit_capture *c, pid_t pid, uint64_t now)
 	c->processes.v[c->processes.len++] = p;
 }
 
+/* Since when a process is there, by CLOCK_MONOTONIC. */
+static uint64_t capture_begin_of(pid_t pid, uint64_t now)
+{
+	long hz = sysconf(_SC_CLK_TCK);
+	struct timespec boot = {0};
+	uint64_t ticks, up, start;
+
+	if (hz <= 0 || clock_gettime(CLOCK_BOOTTIME, &boot) || proc_start_ticks(pid, &ticks))
+		return now;
+	up = (uint64_t)boot.tv_sec * NS_PER_S + (uint64_t)boot.tv_nsec;
+	start = ticks / (uint64_t)hz * NS_PER_S;
+	return start < up && up - start < now ? now - (up - start) : now;
+}
+
+/* What was there before the recording is looked at once and then as seldom as its age says: of thousands none is young. */
 static int capture_take_one(void *ctx, pid_t pid)
 {
-	capture_take(ctx, pid, clock_monotonic_ns());
-	return 0;
+	struct jit_capture *c = ctx;
+	uint64_t now = clock_monotonic_ns();
+	size_t had = c->processes.len;
+
+	capture_take(c, pid, now);
+	if (c->processes.len > had)
+		c->processes.v[had]->since_ns = capture_begin_of(pid, now);
+	return capture_is_stopping(c);
 }
 
 /* Waits until a process is told of, the end, or a time. Gives whether it is the end. */
@@ -355,8 +488,21 @@ static void *capture_main(void *ctx)
 		stopping = capture_wait(c, next);
 		next = capture_round(c, stopping);
 	}
+	size_t left = 0;
+
 	for (size_t i = 0; i < c->processes.len; i++)
-		capture_release(c->processes.v[i]);
+		left += c->processes.v[i]->way != NULL;
+	for (size_t i = 0; i < c->processes.len; i++) {
+		struct capture_process *p = c->processes.v[i];
+		bool followed = p->way;
+
+		capture_release(p, capture_share(clock_monotonic_ns(), c->until_ns, left));
+		left -= followed;
+	}
+	pthread_mutex_lock(&c->lock);
+	c->ended = true;
+	pthread_cond_broadcast(&c->wake);
+	pthread_mutex_unlock(&c->lock);
 	return NULL;
 }
 
@@ -380,6 +526,18 @@ void jit_capture_process(struct jit_capture *c, pid_t pid)
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* The kernel may let the thread wait for a target without end: a file system that does not answer, a process that holds its map. */
+static bool capture_wait_for_end(struct jit_capture *c)
+{
+	uint64_t until_ns = c->until_ns + CAPTURE_JOIN_NS;
+	struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+
+	while (!c->ended)
+		if (pthread_cond_timedwait(&c->wake, &c->lock, &until))
+			break;
+	return c->ended;
+}
+
 void jit_capture_end(struct jit_capture *c)
 {
 	if (!c->started)
@@ -387,9 +545,13 @@ void jit_capture_end(struct jit_capture *c)
 	pthread_mutex_lock(&c->lock);
 	c->stopping = true;
 	c->until_ns = clock_monotonic_ns() + JIT_CAPTURE_END_S * NS_PER_S;
-	pthread_cond_signal(&c->wake);
+	pthread_cond_broadcast(&c->wake);
+	c->stuck = !capture_wait_for_end(c);
 	pthread_mutex_unlock(&c->lock);
-	pthread_join(c->thread, NULL);
+	if (c->stuck)
+		pthread_detach(c->thread);
+	else
+		pthread_join(c->thread, NULL);
 	c->started = false;
 }
 
@@ -397,11 +559,18 @@ void jit_capture_say(const struct jit_capture *c, bool quiet)
 {
 	size_t said = 0;
 
+	if (c->stuck) {
+		log_warn("a process could not be looked at to the end in %d s; names of JIT-compiled code may be missing",
+			 JIT_CAPTURE_END_S);
+		return;
+	}
 	for (size_t i = 0; i < c->processes.len; i++) {
 		const struct capture_process *p = c->processes.v[i];
 		const char *version = p->version[0] ? p->version : "of an unknown version";
 
-		if (!p->words && p->why[0])
+		if (p->words && p->broken)
+			log_warn("names of process %d (%s, .NET %s) come from %s; %s", p->pid, p->comm, version, p->words, p->why);
+		else if (!p->words && p->why[0])
 			log_warn("the JIT-compiled code of process %d (%s, .NET %s) gets no names by --jit-names=%s: %s", p->pid,
 				 p->comm, version, capture_words[c->names], p->why);
 		else if (p->words && !quiet && ++said <= LOG_WARN_SHOWN)
@@ -420,6 +589,8 @@ void jit_capture_free(struct jit_capture *c)
 	if (!c)
 		return;
 	jit_capture_end(c);
+	if (c->stuck)
+		return;
 	for (size_t i = 0; i < c->processes.len; i++)
 		free(c->processes.v[i]);
 	vec_free(&c->processes);

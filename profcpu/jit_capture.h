@@ -26,7 +26,7 @@ const char *jit_names_word(enum jit_names names); /* the other way round. Static
 
 struct jit_capture;
 
-/* dir_fd: the recording; borrowed. Removes what an older recording kept there. 0 or -errno. */
+/* dir_fd: the recording; borrowed. 0 or -errno. */
 int jit_capture_new(enum jit_names names, int dir_fd, struct jit_capture **ret_capture);
 
 /* Starts the thread. Signals that the caller has blocked stay blocked in it. all: every process of the machine is looked
@@ -36,13 +36,13 @@ int jit_capture_start(struct jit_capture *c, bool all);
 /* A process of the recording: looked at soon, and for a while, as a runtime takes its time to start. From any thread. */
 void jit_capture_process(struct jit_capture *c, pid_t pid);
 
-/* The recording has ended: a last look at all processes, everything is put back, the thread ends. Takes at most
- * JIT_CAPTURE_END_S. Does nothing the second time. */
+/* The recording has ended: a last look at all processes, everything is put back, the thread ends. Processes that hang share
+ * JIT_CAPTURE_END_S; a thread that the kernel holds is left behind 2 s later. Does nothing the second time. */
 #define JIT_CAPTURE_END_S 8
 void jit_capture_end(struct jit_capture *c);
 
 /* After the end: one line for each process, by log_note where its names come from and by log_warn that they could not be
- * taken and why. */
+ * taken, or not all of them or not without a trace, and why. */
 void jit_capture_say(const struct jit_capture *c, bool quiet);
 
 /* Ends it if need be. */

@@ -28,12 +28,12 @@ struct jit_way {
 	 */
 	int (*begin)(struct jit_target *t, void **ret_state, char *why);
 	/*
-	 * What is new since the last step goes to t->out; `last`: the recording has ended and nothing follows but end. 0; -ESRCH:
+	 * What is new since the last step goes to t->out, whose errors are the caller's; `last`: the recording has ended and nothing follows but end. 0; -ESRCH:
 	 * the process has ended; -errno.
 	 */
 	int (*step)(void *state, uint64_t now_ns, bool last, char *why);
-	/* Puts everything in the target back as it was. NULL is fine. */
-	void (*end)(void *state);
+	/* Puts everything in the target back as it was, by until_ns, or says in why what stays. NULL is fine. */
+	void (*end)(void *state, uint64_t until_ns, char *why);
 };
 
 extern const struct jit_way jit_way_memory, jit_way_perf_map, jit_way_rundown;

@@ -56,23 +56,22 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 {
 	struct way *w = state;
 	struct clr_heap_listener listener = {take_code, take_gone, w};
-	int flushed, r;
+	int r;
 
 	(void)last;
 	jit_methods_writer_scan(w->target->out, now_ns);
 	r = clr_heap_scan(w->heap, &listener);
-	flushed = jit_methods_writer_flush(w->target->out);
-	if (!r)
-		r = flushed;
 	if (r && r != -ESRCH)
 		snprintf(why, JIT_WAY_WHY_BYTES, "its memory could not be read to the end: %s", strerror(-r));
 	return r;
 }
 
-static void end(void *state)
+static void end(void *state, uint64_t until_ns, char *why)
 {
 	struct way *w = state;
 
+	(void)until_ns;
+	(void)why;
 	if (!w)
 		return;
 	clr_heap_free(w->heap);

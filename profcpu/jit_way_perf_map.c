@@ -12,7 +12,6 @@
 
 #define WAY_CHUNK ((size_t)1 << 20)
 #define WAY_BYTES_MAX ((uint64_t)512 << 20) /* of a map that are taken over */
-#define WAY_END_NS (3 * NS_PER_S)
 
 struct way {
 	struct jit_target *target;
@@ -75,18 +74,19 @@ static int take_new(struct way *w, uint64_t now_ns)
 		w->held += (size_t)n;
 		take_lines(w);
 	}
-	return jit_methods_writer_flush(w->target->out);
+	return w->offset < WAY_BYTES_MAX ? 0 : -EFBIG;
 }
 
-static void end(void *state)
+static void end(void *state, uint64_t until_ns, char *why)
 {
 	struct way *w = state;
-	struct perf_map_error err;
+	struct perf_map_error err = {0};
 
 	if (!w)
 		return;
 	/* What could not be undone is found by the next profcpu, by its mark. */
-	(void)perf_map_end(w->target->opener, w->map, clock_monotonic_ns() + WAY_END_NS, &err);
+	if (perf_map_end(w->target->opener, w->map, until_ns, &err))
+		snprintf(why, JIT_WAY_WHY_BYTES, "%s", err.text);
 	free(w->chunk);
 	free(w);
 }

@@ -1,6 +1,5 @@
 #include "profcpu/jit_way.h"
 
-#include "base/clock.h"
 #include "eventpipe/method_name.h"
 #include "eventpipe/rundown.h"
 #include "symbols/event_signatures.h"
@@ -9,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define WAY_END_NS (3 * NS_PER_S)
 
 struct way {
 	struct jit_target *target;
@@ -54,15 +51,17 @@ static int put_signature(void *ctx, const struct rundown_module *module, uint32_
 	return event_signatures_put(w->signatures, module, token, name, len, out);
 }
 
-static void end(void *state)
+static void end(void *state, uint64_t until_ns, char *why)
 {
 	struct way *w = state;
 	struct port_error err;
 
+	(void)why;
 	if (!w)
 		return;
+	/* A session ends with its connection too. */
 	if (w->listening)
-		(void)rundown_live_end(w->rundown, clock_monotonic_ns() + WAY_END_NS, &err);
+		(void)rundown_live_end(w->rundown, until_ns, &err);
 	rundown_free(w->rundown);
 	event_signatures_free(w->signatures);
 	free(w);
@@ -102,7 +101,7 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 	if (!r)
 		r = begin_listening(w, &err);
 	if (r) {
-		end(w);
+		end(w, t->until_ns, why);
 		(void)explain(r, &err, why);
 		/* A runtime that starts has no port yet. */
 		return r == -ENOENT || r == -ECONNREFUSED ? -EAGAIN : r;
@@ -115,7 +114,7 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 {
 	struct way *w = state;
 	struct port_error err = {0};
-	int flushed, r = rundown_live_read(w->rundown, &err);
+	int r = rundown_live_read(w->rundown, &err);
 
 	(void)now_ns;
 	if (!r && last) {
@@ -124,10 +123,7 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 	}
 	if (r == -ENODATA)
 		r = -ESRCH;
-	flushed = jit_methods_writer_flush(w->target->out);
-	if (r && r != -ESRCH)
-		return explain(r, &err, why);
-	return r ? r : flushed;
+	return r && r != -ESRCH ? explain(r, &err, why) : r;
 }
 
 const struct jit_way jit_way_rundown = {

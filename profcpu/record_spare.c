@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* By opening them: whoever started us may have left some open. */
-static size_t count_spare(size_t wanted)
+size_t record_spare_count(size_t wanted)
 {
 	VEC(int) fds = {0};
 	size_t n;
@@ -31,7 +31,7 @@ static size_t count_spare(size_t wanted)
 int record_spare_check(size_t wanted)
 {
 	struct rlimit limit = {0};
-	size_t spare = count_spare(wanted);
+	size_t spare = record_spare_count(wanted);
 
 	if (spare == wanted)
 		return 0;

@@ -1,0 +1,181 @@
+#include "profcpu/jit_capture.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "tests/unit/fake_runtime.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#define HUNG 4
+#define ROOM 4096 /* for the mark beside the map */
+
+static char dir[] = "/tmp/jit_capture.XXXXXX";
+static int dir_fd = -1;
+static char said[4096];
+
+static int set_up(void **state)
+{
+	/* Fakes inherit it, and are .NET's by it. */
+	int fd = memfd_create("doublemapper", MFD_CLOEXEC);
+
+	if (!mkdtemp(dir) || fd < 0 || ftruncate(fd, 4096) ||
+	    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0) == MAP_FAILED)
+		return -1;
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fake_set_up(state);
+}
+
+static int tear_down(void **state)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	close(dir_fd);
+	return system(command) || fake_tear_down(state);
+}
+
+/* In the fake runtime. */
+static void maps(int fd, const struct fake_request *request)
+{
+	static int map = -1;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	if (request->command == IPC_ENABLE_PERF_MAP) {
+		map = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+		if (write(map, "0x1000 10 void [A] T::M()[Optimized]\n", 37) != 37)
+			abort();
+	} else if (request->command == IPC_DISABLE_PERF_MAP) {
+		close(map);
+	}
+	fake_hresult(fd, 0);
+}
+
+static bool there(pid_t pid, const char *end)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d%s", pid, end);
+	return !access(path, F_OK);
+}
+
+static void wait_for_methods(pid_t pid)
+{
+	char name[64];
+	struct stat st = {0};
+
+	snprintf(name, sizeof(name), "symbols/%d.methods", pid);
+	for (int i = 0; i < 500 && (fstatat(dir_fd, name, &st, 0) || st.st_size < 100); i++)
+		usleep(20000);
+	assert_true(st.st_size >= 100);
+}
+
+static void hear(enum log_level level, const char *text, unsigned long more)
+{
+	size_t len = strlen(said);
+
+	if (level == LOG_WARN && !more)
+		snprintf(said + len, sizeof(said) - len, "%s\n", text);
+}
+
+static void say(const struct jit_capture *c)
+{
+	said[0] = 0;
+	log_set_sink(hear);
+	jit_capture_say(c, true);
+	log_sum_up();
+	log_set_sink(NULL);
+}
+
+/* Each would have its own time otherwise, and the recording's user waits for all of them. */
+static void targets_that_hang_share_the_time_of_the_end(void **state)
+{
+	struct fake_runtime fakes[HUNG + 1];
+	struct jit_capture *c = NULL;
+
+	(void)state;
+	assert_int_equal(jit_capture_new(JIT_NAMES_PERF_MAP, dir_fd, &c), 0);
+	for (int i = 0; i <= HUNG; i++) {
+		fakes[i] = fake_start(maps);
+		jit_capture_process(c, fakes[i].pid);
+	}
+	assert_int_equal(jit_capture_start(c, false), 0);
+	for (int i = 0; i <= HUNG; i++)
+		wait_for_methods(fakes[i].pid);
+	for (int i = 0; i < HUNG; i++)
+		kill(fakes[i].pid, SIGSTOP);
+	uint64_t begin = clock_monotonic_ns();
+
+	jit_capture_end(c);
+	assert_true(clock_monotonic_ns() - begin < (JIT_CAPTURE_END_S + 1) * NS_PER_S);
+	say(c);
+	/* What answers is as it was, though it comes last. */
+	assert_false(there(fakes[HUNG].pid, ".map"));
+	assert_false(there(fakes[HUNG].pid, ".map.profcpu"));
+	size_t stay = 0;
+
+	for (const char *p = said; (p = strstr(p, "stays until the next profcpu collect on process ")); p++)
+		stay++;
+	assert_int_equal(stay, LOG_WARN_SHOWN);
+	jit_capture_free(c);
+	for (int i = 0; i <= HUNG; i++) {
+		char path[64];
+
+		fake_stop(&fakes[i]);
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map", fakes[i].pid);
+		unlink(path);
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map.profcpu", fakes[i].pid);
+		unlink(path);
+	}
+}
+
+static void names_that_cannot_be_written_are_told_of(void **state)
+{
+	struct rlimit before, none = {0};
+	struct fake_runtime fake = fake_start(maps);
+	struct jit_capture *c = NULL;
+	char name[64];
+
+	(void)state;
+	assert_int_equal(jit_capture_new(JIT_NAMES_PERF_MAP, dir_fd, &c), 0);
+	snprintf(name, sizeof(name), "symbols/%d.methods", fake.pid);
+	int fd = openat(dir_fd, name, O_WRONLY | O_CREAT, 0600);
+
+	assert_int_equal(ftruncate(fd, ROOM), 0);
+	close(fd);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	none.rlim_max = before.rlim_max;
+	none.rlim_cur = ROOM;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	jit_capture_process(c, fake.pid);
+	assert_int_equal(jit_capture_start(c, false), 0);
+	for (int i = 0; i < 100 && !there(fake.pid, ".map"); i++)
+		usleep(20000);
+	usleep(300000);
+	jit_capture_end(c);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	say(c);
+	assert_non_null(strstr(said, "they cannot all be written to the recording: File too large"));
+	assert_false(there(fake.pid, ".map"));
+	jit_capture_free(c);
+	fake_stop(&fake);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(targets_that_hang_share_the_time_of_the_end),
+		cmocka_unit_test(names_that_cannot_be_written_are_told_of),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
