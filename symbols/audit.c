@@ -260,7 +260,8 @@ static enum audit_reason audit_image_reason(const struct audit_work *w, const st
 		[ANSWERS_OTHER_KERNEL] = AUDIT_KERNEL_OTHER,
 	};
 
-	if (image->kind == ANSWERS_KERNEL && w->in->notes.kallsyms_hidden)
+	/* Older recordings have the note alone. */
+	if (image->kind == ANSWERS_KERNEL && (image->why == ANSWERS_DENIED || (!image->why && w->in->notes.kallsyms_hidden)))
 		return AUDIT_KERNEL_HIDDEN;
 	if (image->why && reasons[image->why])
 		return reasons[image->why];
@@ -278,9 +279,15 @@ static int audit_text(const struct answers *a, uint32_t text, char **ret_text)
 static int audit_comm(const struct audit_work *w, int32_t pid, char **ret_comm)
 {
 	const struct audit_pid *p = audit_known_pid(w, pid);
+	uint32_t comm = PROFILE_NONE;
+	int r = p && p->comm_is_main ? 0 : w->in->comm(w->in->ctx, pid, &comm);
 
-	*ret_comm = p && p->comm != PROFILE_NONE ? strdup(profile_text_of(w->in->profile, p->comm, NULL)) : NULL;
-	return p && p->comm != PROFILE_NONE && !*ret_comm ? -ENOMEM : 0;
+	if (r)
+		return r;
+	if (comm == PROFILE_NONE && p)
+		comm = p->comm;
+	*ret_comm = comm == PROFILE_NONE ? NULL : strdup(profile_text_of(w->in->profile, comm, NULL));
+	return comm == PROFILE_NONE || *ret_comm ? 0 : -ENOMEM;
 }
 
 static int audit_explain(struct audit_work *w)

@@ -101,6 +101,9 @@ struct audit_input {
 	size_t nframe_images;
 	const uint8_t *frame_flags; /* enum frames_flag by frame */
 	size_t nframe_flags;
+	/* The name of a process's main thread, which may have no sample, as a text of the profile; PROFILE_NONE: not known. */
+	int (*comm)(void *ctx, int32_t pid, uint32_t *ret_comm);
+	void *ctx;
 	struct store_notes notes;
 	bool by_profcpu; /* recorded it */
 	bool jit_not_asked; /* with --jit-names=none */

@@ -328,12 +328,12 @@ static size_t images_roots(const struct images *im, const struct images_source *
 	return n;
 }
 
-/* Notes why an image's file gives no names. What is known of it where it was recorded is not forgotten elsewhere. */
+/* Notes why an image's source gives no names. What was known first stays: on another machine files are gone for other reasons. */
 static void images_why(struct images *im, const struct answers_image *key, enum answers_why why)
 {
 	struct answers_image *image = &im->answers->images.v[key - im->answers->images.v];
 
-	if (!why || !image->why || im->options.jit.live)
+	if (!why || !image->why || (image->why == ANSWERS_DENIED && why == ANSWERS_REPLACED))
 		image->why = (uint8_t)why;
 }
 
@@ -347,6 +347,21 @@ static enum answers_why images_why_not(int error)
 		return ANSWERS_DENIED;
 	default:
 		return ANSWERS_GONE;
+	}
+}
+
+/* The same for the kernel. */
+static enum answers_why images_why_kernel(enum kernel_map_live live)
+{
+	switch (live) {
+	case KERNEL_MAP_HIDDEN:
+		return ANSWERS_DENIED;
+	case KERNEL_MAP_FOREIGN:
+		return ANSWERS_OTHER_KERNEL;
+	case KERNEL_MAP_FAILED:
+		return ANSWERS_UNREADABLE;
+	default:
+		return ANSWERS_FINE;
 	}
 }
 
@@ -481,9 +496,7 @@ static int images_provider(struct images *im, uint32_t image, uint64_t addr, str
 		r = kernel_map_load(im->kernel);
 		asked.symbols = im->kernel->live == KERNEL_MAP_NAMED ? im->kernel->kallsyms : NULL;
 		asked.addr = addr + im->kernel->delta;
-		images_why(im, key, im->kernel->live == KERNEL_MAP_FOREIGN ? ANSWERS_OTHER_KERNEL :
-				    im->kernel->live == KERNEL_MAP_FAILED  ? ANSWERS_UNREADABLE :
-									     ANSWERS_FINE);
+		images_why(im, key, images_why_kernel(im->kernel->live));
 	} else if (key->kind == ANSWERS_JIT) {
 		r = jit_sources_provider(im->jit, key->pid, &asked.symbols);
 	} else {

@@ -681,6 +681,20 @@ int symbolizer_store(struct symbolizer *s, int dir_fd)
 	return r ? r : store_write(&s->answers, &notes, dir_fd);
 }
 
+static int symbolizer_main_comm(void *ctx, int32_t pid, uint32_t *ret_comm)
+{
+	struct symbolizer *s = ctx;
+	struct process_thread *t;
+	uint32_t unnamed;
+	int r = processes_thread(s->processes, pid, pid, &t);
+
+	if (!r)
+		r = symbolizer_unnamed(s, pid, &unnamed);
+	if (!r)
+		*ret_comm = t->comm == unnamed ? PROFILE_NONE : t->comm;
+	return r;
+}
+
 int symbolizer_audit(struct symbolizer *s, struct audit *ret_audit)
 {
 	struct audit_input input = {
@@ -690,6 +704,8 @@ int symbolizer_audit(struct symbolizer *s, struct audit *ret_audit)
 		.nframe_images = s->frames.frame_images.len,
 		.frame_flags = s->callchains.frame_flags.v,
 		.nframe_flags = s->callchains.frame_flags.len,
+		.comm = symbolizer_main_comm,
+		.ctx = s,
 		.notes = symbolizer_notes(s),
 		.by_profcpu = s->options.by_profcpu,
 		.jit_not_asked = s->options.jit_not_asked,

@@ -142,6 +142,45 @@ static void answers_for_a_time_come_back_for_that_time(void **state)
 	answers_free(&b);
 }
 
+static void reasons_come_back_and_old_stores_have_none(void **state)
+{
+	static const char old[] = "profcpu-symbols 1\nimage file - 0 0 7 0 0 /bin/app\nunread\nnote of_later 7 8\nnote why of-later\nend 0\n";
+	struct answers_process p = {.pid = 42, .ns_pid = 7, .jitdump_early = true, .contradictions = 3, .doubts = 17}, *q;
+	struct store_notes notes = {0}, read;
+	struct answers a = {0}, b = {0}, c = {0};
+	uint32_t image;
+	size_t len;
+	char *text;
+
+	(void)state;
+	image = image_of(&a, ANSWERS_FILE, "/lib/gone.so", 0);
+	a.images.v[image].why = ANSWERS_REPLACED;
+	p.version = text_of(&a, "10.0 (odd)");
+	p.way = ANSWERS_NONE;
+	p.why = text_of(&a, "memory: not\nthis way");
+	assert_int_equal(answers_process(&a, &p), 0);
+	assert_int_equal(answers_process(&a, &p), 0);
+	text = written(&a, &notes, &len);
+	assert_int_equal(store_parse(text, len, &b, &read, NULL), 0);
+	free(text);
+	assert_int_equal(b.images.len, 1);
+	assert_int_equal(b.images.v[0].why, ANSWERS_REPLACED);
+	assert_int_equal(b.processes.len, 1);
+	q = &b.processes.v[0];
+	assert_true(q->pid == 42 && q->ns_pid == 7 && q->jitdump_early && q->contradictions == 3 && q->doubts == 17);
+	assert_string_equal(intern_text(&b.texts, q->version), "10.0_(odd)");
+	assert_true(q->way == ANSWERS_NONE);
+	assert_string_equal(intern_text(&b.texts, q->why), "memory: not\nthis way");
+	text = strdup(old);
+	assert_int_equal(store_parse(text, strlen(text), &c, &read, NULL), 0);
+	free(text);
+	assert_true(c.images.v[0].wanted);
+	assert_int_equal(c.images.v[0].why, ANSWERS_FINE);
+	answers_free(&a);
+	answers_free(&b);
+	answers_free(&c);
+}
+
 static void what_would_name_a_stripped_image_comes_back(void **state)
 {
 	static const struct image_segment segments[] = {{0x1000, 0, 0x800, 0x900, 5}, {UINT64_MAX - 1, 0x800, 1, 1, 6}};
@@ -310,6 +349,7 @@ int main(void)
 		cmocka_unit_test(answers_come_back_as_they_were),
 		cmocka_unit_test(answers_for_a_time_come_back_for_that_time),
 		cmocka_unit_test(what_would_name_a_stripped_image_comes_back),
+		cmocka_unit_test(reasons_come_back_and_old_stores_have_none),
 		cmocka_unit_test(a_better_answer_takes_the_place_of_the_old_one),
 		cmocka_unit_test(lines_come_back_as_they_were),
 		cmocka_unit_test(a_cut_store_is_refused),
