@@ -336,6 +336,27 @@ static void any_beginning_of_a_file_is_of_use(void **state)
 	assert_int_equal(methods, 3);
 }
 
+static void the_last_program_s_words_are_kept(void **state)
+{
+	static const char text[] = "profcpu-methods 1\nprocess 12 1 ab 10\nruntime 9.0.1\nway perfmap\nwhy gone\\x0aaway\n";
+	static const char exec[] = "process 12 1 cd 20\nruntime 10.0.12\nway memory\n";
+	char both[sizeof(text) + sizeof(exec)];
+	struct jit_methods_file file;
+	struct jit_methods *m;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		snprintf(both, sizeof(both), "%s%s", text, i ? exec : "");
+		m = new_methods();
+		assert_int_equal(jit_methods_parse(both, strlen(both), m, &file, NULL), 0);
+		assert_int_equal(file.bad_lines, 0);
+		assert_string_equal(file.version, i ? "10.0.12" : "9.0.1");
+		assert_string_equal(file.way, i ? "memory" : "perfmap");
+		assert_string_equal(file.why, i ? "" : "gone\naway");
+		jit_methods_free(m);
+	}
+}
+
 static void damaged_lines_are_counted(void **state)
 {
 	static const char *const bad[] = {
@@ -415,6 +436,7 @@ int main(void)
 		cmocka_unit_test(a_set_of_numbers_knows_neighbours),
 		cmocka_unit_test(what_is_written_is_read_again),
 		cmocka_unit_test(any_beginning_of_a_file_is_of_use),
+		cmocka_unit_test(the_last_program_s_words_are_kept),
 		cmocka_unit_test(damaged_lines_are_counted),
 		cmocka_unit_test(other_formats_are_refused),
 		cmocka_unit_test(a_file_does_not_grow_beyond_what_is_read),
