@@ -45,7 +45,7 @@ C
 cat >app.c <<'C'
 #include <unistd.h>
 unsigned work_shown(unsigned);
-int main(void) { for (unsigned x = 1;; x++) { work_shown(x); getppid(); } }
+int main(void) { for (unsigned x = 1;; x++) { work_shown(x); for (int i = 0; i < 300; i++) getppid(); } }
 C
 flags=(-O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls)
 gcc "${flags[@]}" -shared -fPIC -Wl,--build-id -o whole.so work.c || fail "no library"
