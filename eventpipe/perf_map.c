@@ -137,12 +137,20 @@ static int perf_map_find_files(struct perf_map *m, struct perf_map_error *err)
 	return 0;
 }
 
+/* What port_command gives where the runtime was not asked, or has refused. */
+static bool perf_map_is_refusal(int error)
+{
+	return error == -ENOENT || error == -ECONNREFUSED || error == -EACCES || error == -EPERM || error == -ESRCH ||
+	       error == -ENOTSUP || error == -EREMOTEIO;
+}
+
 /* With a mark of ours that is locked: switches the map on. What fails is taken back. */
 static int perf_map_enable(struct opener *o, struct perf_map *m, uint64_t deadline_ns, struct perf_map_error *err)
 {
 	static const unsigned char type[4] = {IPC_PERF_MAP_ONLY};
 	struct port_error port = {0}, undo_port;
 	uint64_t begin = clock_monotonic_ns();
+	bool asked = false;
 	int r = perf_map_write_mark(m);
 
 	if (r)
@@ -150,6 +158,7 @@ static int perf_map_enable(struct opener *o, struct perf_map *m, uint64_t deadli
 	if (!r) {
 		r = port_command(o, m->pid, IPC_ENABLE_PERF_MAP, type, sizeof(type), deadline_ns, &port);
 		m->enable_ns = clock_monotonic_ns() - begin;
+		asked = !perf_map_is_refusal(r);
 		if (r)
 			perf_map_port_fail(err, &port);
 	}
@@ -163,10 +172,11 @@ static int perf_map_enable(struct opener *o, struct perf_map *m, uint64_t deadli
 	/* Not an atomic change: a sweep may have come between, and then all begins again. */
 	if (!r)
 		return perf_map_mark_lock(m->mark_fd, false) ? -EAGAIN : 0;
-	if (!m->enable_ns || r == -ENOTSUP || r == -EREMOTEIO)
+	if (!asked)
 		target_dir_remove(m->dir_fd, m->mark_name, &m->mark_file); /* nothing was switched on */
-	else
-		perf_map_take_back(o, m, clock_monotonic_ns() + PERF_MAP_UNDO_NS, &undo_port);
+	else if (perf_map_take_back(o, m, clock_monotonic_ns() + PERF_MAP_UNDO_NS, &undo_port))
+		perf_map_fail(err, r, "process %d did not answer in time; is it stopped? Once it goes on it may still switch its perf map on, which the "
+			      "next profcpu that records it takes back", m->pid);
 	return r;
 }
 

@@ -27,7 +27,7 @@
 #define CAPTURE_READY_NS (5 * NS_PER_S) /* a runtime has begun to answer by then, or another way is taken */
 #define CAPTURE_YOUNG_NS (10 * NS_PER_S)
 #define CAPTURE_SWEEP_NS (3 * NS_PER_S)
-#define CAPTURE_STEP_MIN_NS (200 * NS_PER_MS)
+#define CAPTURE_STEP_MIN_NS (50 * NS_PER_MS)
 #define CAPTURE_STEP_MAX_NS (2 * NS_PER_S)
 #define CAPTURE_STEP_SHARE 100 /* a step costs at most one of so many parts of the time */
 #define CAPTURE_JOIN_NS (2 * NS_PER_S) /* for the thread to see that the time of the end is over */
@@ -226,15 +226,29 @@ static void capture_put_why(const struct capture_process *p, bool ended)
 		jit_methods_writer_why(p->target.out, why);
 }
 
-/* Takes the way that was asked for, or the first one that can be taken. */
-static void capture_choose(struct jit_capture *c, struct capture_process *p, uint64_t now, uint64_t until_ns)
+/* Since when a process is there, by CLOCK_MONOTONIC. */
+static uint64_t capture_begin_of(pid_t pid, uint64_t now)
+{
+	long hz = sysconf(_SC_CLK_TCK);
+	struct timespec boot = {0};
+	uint64_t ticks, up, start;
+
+	if (hz <= 0 || clock_gettime(CLOCK_BOOTTIME, &boot) || proc_start_ticks(pid, &ticks))
+		return now;
+	up = (uint64_t)boot.tv_sec * NS_PER_S + (uint64_t)boot.tv_nsec;
+	start = ticks / (uint64_t)hz * NS_PER_S;
+	return start < up && up - start < now ? now - (up - start) : now;
+}
+
+/* Takes the way that was asked for, or the first one that can be taken. last: what is not ready now never will be. */
+static void capture_choose(struct jit_capture *c, struct capture_process *p, uint64_t now, uint64_t until_ns, bool last)
 {
 	static const struct jit_way *const ways[] = {
 		[JIT_NAMES_MEMORY] = &jit_way_memory,
 		[JIT_NAMES_PERF_MAP] = &jit_way_perf_map,
 		[JIT_NAMES_RUNDOWN] = &jit_way_rundown,
 	};
-	bool is_ready = now - p->since_ns > CAPTURE_READY_NS;
+	bool is_ready = last || now - p->since_ns > CAPTURE_READY_NS || now - capture_begin_of(p->pid, now) > CAPTURE_READY_NS;
 	int r = -ENOTSUP;
 
 	p->why[0] = 0;
@@ -251,7 +265,7 @@ static void capture_choose(struct jit_capture *c, struct capture_process *p, uin
 		if (r == -ESRCH)
 			break;
 		if (r)
-			capture_add_why(p, ways[n]->name, why);
+			capture_add_why(p, c->names == JIT_NAMES_AUTO ? ways[n]->name : "", why);
 	}
 	p->done = r != 0;
 	p->next_ns = now;
@@ -262,7 +276,7 @@ static void capture_choose(struct jit_capture *c, struct capture_process *p, uin
 }
 
 /* Whether a process that is not followed has become a .NET one. */
-static void capture_look(struct jit_capture *c, struct capture_process *p, uint64_t now, uint64_t until_ns)
+static void capture_look(struct jit_capture *c, struct capture_process *p, uint64_t now, uint64_t until_ns, bool last)
 {
 	struct dotnet_runtime runtime;
 	struct perf_map_swept swept;
@@ -271,6 +285,8 @@ static void capture_look(struct jit_capture *c, struct capture_process *p, uint6
 
 	p->next_ns = now + (now - p->since_ns > CAPTURE_LOOK_FIRST_NS ? now - p->since_ns : CAPTURE_LOOK_FIRST_NS);
 	if (r) {
+		if (p->is_dotnet && !p->why[0])
+			snprintf(p->why, sizeof(p->why), "it ended before they could be taken");
 		p->done = true;
 		return;
 	}
@@ -283,7 +299,7 @@ static void capture_look(struct jit_capture *c, struct capture_process *p, uint6
 	memcpy(p->version, runtime.version, sizeof(p->version));
 	if (!proc_status(p->pid, &status))
 		snprintf(p->comm, sizeof(p->comm), "%s", status.comm);
-	capture_choose(c, p, now, until_ns);
+	capture_choose(c, p, now, until_ns, last);
 }
 
 /* Whether there is room on the disk for more than perf.data. */
@@ -387,6 +403,8 @@ static uint64_t capture_round(struct jit_capture *c, bool last)
 		struct capture_process *p = c->processes.v[i];
 		uint64_t until = last ? capture_share(now, half, c->processes.len - i) : now + CAPTURE_READY_NS;
 
+		bool was_followed = p->way;
+
 		if (p->done)
 			continue;
 		if (p->next_ns <= now || (last && (p->way || capture_is_young(p, now)))) {
@@ -394,8 +412,10 @@ static uint64_t capture_round(struct jit_capture *c, bool last)
 			if (p->way)
 				capture_step(c, p, now, last);
 			else
-				capture_look(c, p, now, until);
+				capture_look(c, p, now, until, last);
 			now = clock_monotonic_ns();
+			if (last && p->way && !p->done && !was_followed)
+				capture_step(c, p, now, last);
 		}
 		if (!p->done && p->next_ns < next)
 			next = p->next_ns;
@@ -428,20 +448,6 @@ static void capture_take(struct jit_capture *c, pid_t pid, uint64_t now)
 	p->pid = pid;
 	p->since_ns = p->next_ns = now;
 	c->processes.v[c->processes.len++] = p;
-}
-
-/* Since when a process is there, by CLOCK_MONOTONIC. */
-static uint64_t capture_begin_of(pid_t pid, uint64_t now)
-{
-	long hz = sysconf(_SC_CLK_TCK);
-	struct timespec boot = {0};
-	uint64_t ticks, up, start;
-
-	if (hz <= 0 || clock_gettime(CLOCK_BOOTTIME, &boot) || proc_start_ticks(pid, &ticks))
-		return now;
-	up = (uint64_t)boot.tv_sec * NS_PER_S + (uint64_t)boot.tv_nsec;
-	start = ticks / (uint64_t)hz * NS_PER_S;
-	return start < up && up - start < now ? now - (up - start) : now;
 }
 
 /* What was there before the recording is looked at once and then as seldom as its age says: of thousands none is young. */

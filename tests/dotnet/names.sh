@@ -8,12 +8,14 @@ names_begin() {
 	shift 2
 	case $publish in
 	web-api-*)
+		# shellcheck disable=SC2034 # of start_web_api
 		API=("$PUBLISHED/$publish/web-api")
 		start_web_api "$@"
 		NAMES_PID=$API_PID
 		start_load "$seconds" / /cpu /wait
 		;;
 	*)
+		# shellcheck disable=SC2034 # of start_wide
 		WIDE_ENV=("$@")
 		start_wide "$publish" "$seconds"
 		NAMES_PID=$WIDE_PID
