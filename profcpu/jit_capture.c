@@ -271,6 +271,8 @@ static void capture_choose(struct jit_capture *c, struct capture_process *p, uin
 	p->next_ns = now;
 	if (r) {
 		capture_put_why(p, r == -ESRCH);
+		if (r == -ESRCH && !p->why[0])
+			snprintf(p->why, sizeof(p->why), "it ended before they could be taken");
 		capture_release(p, until_ns);
 	}
 }
