@@ -33,6 +33,15 @@ int target_dir_open(struct opener *o, pid_t pid, const char *path, int *ret_fd)
 	return 0;
 }
 
+bool target_dir_is_open_to(int dir_fd, uid_t uid)
+{
+	struct stat st;
+
+	if (!uid)
+		return true;
+	return !fstat(dir_fd, &st) && (st.st_mode & (S_IWGRP | S_IWOTH) || (st.st_uid == uid && st.st_mode & S_IWUSR));
+}
+
 int target_dir_create(int dir_fd, const char *name, int *ret_fd)
 {
 	int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);

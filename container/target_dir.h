@@ -8,6 +8,7 @@
 
 #include "container/opener.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -20,6 +21,10 @@ struct target_file {
 /* The directory as a descriptor (O_PATH), which the caller closes. 0; -ENOTDIR; -EACCES: it is one of the kernel's file systems;
  * as opener_path. */
 int target_dir_open(struct opener *o, pid_t pid, const char *path, int *ret_fd);
+
+/* Whether a user may be able to write there: what it could not write itself is no place for files of ours on its behalf. Members
+ * of the directory's group are not told from others. */
+bool target_dir_is_open_to(int dir_fd, uid_t uid);
 
 /* A new file for reading and writing that is its owner's alone. 0; -EEXIST something has that name; -EACCES, -EROFS, -ENOSPC, -errno. */
 int target_dir_create(int dir_fd, const char *name, int *ret_fd);

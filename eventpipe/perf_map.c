@@ -198,6 +198,8 @@ static int perf_map_begin_fresh(struct opener *o, struct perf_map *m, uint64_t d
 	r = perf_map_check_rest(m, err);
 	if (r)
 		return r;
+	if (!target_dir_is_open_to(m->dir_fd, m->process.uid))
+		return perf_map_dir_fail(err, m, -EACCES);
 	r = target_dir_create(m->dir_fd, m->mark_name, &m->mark_fd);
 	if (r)
 		return r == -EEXIST ? -EAGAIN : perf_map_dir_fail(err, m, r);

@@ -1,6 +1,7 @@
 #include "eventpipe/perf_map_undo.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "container/dotnet.h"
 #include "container/proc.h"
 
@@ -168,17 +169,30 @@ static int sweep_empty(struct undo_sweep *s, const char *name, int mark_fd, cons
 	return r && r != -ENOENT ? sweep_left(s, r) : 0;
 }
 
-/* Whether the mark's process may be the maker's: one user's mark is believed about that user's processes only. */
-static bool sweep_believes(int mark_fd, pid_t pid)
+/* Whether nothing of that name is another user's. */
+static bool sweep_owns(int dir_fd, const char *name, uid_t uid)
 {
+	struct stat st;
+
+	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) ? errno == ENOENT : st.st_uid == uid;
+}
+
+/* Whether the mark may be about what its maker has: one user's mark is believed about that user's processes and files only. */
+static bool sweep_believes(int dir_fd, int mark_fd, const struct perf_map_mark *mark, pid_t pid)
+{
+	char map[PERF_MAP_NAME_BYTES], info[PERF_MAP_NAME_BYTES];
 	struct proc_status status;
 	struct stat st;
 
 	if (fstat(mark_fd, &st))
 		return false;
-	if (!st.st_uid || st.st_uid == geteuid() || !pid)
+	if (!st.st_uid || st.st_uid == geteuid())
 		return true;
-	return !proc_status(pid, &status) && status.uid == st.st_uid;
+	perf_map_name(mark->ns_pid, map);
+	perf_map_info_name(mark->ns_pid, info);
+	if (!sweep_owns(dir_fd, map, st.st_uid) || !sweep_owns(dir_fd, info, st.st_uid))
+		return false;
+	return !pid || (!proc_status(pid, &status) && status.uid == st.st_uid);
 }
 
 static int sweep_mark(void *ctx, const char *name)
@@ -189,6 +203,11 @@ static int sweep_mark(void *ctx, const char *name)
 	struct port_error err = {0};
 	AUTO_CLOSE int fd = -1;
 
+	/* Whoever may write to the directory can make marks without number. */
+	if (clock_monotonic_ns() >= s->deadline_ns) {
+		sweep_left(s, -ETIMEDOUT);
+		return -ETIMEDOUT;
+	}
 	if (perf_map_mark_open(s->dir_fd, name, s->uid, &fd, &undo.mark_file))
 		return 0;
 	if (perf_map_mark_lock(fd, true)) {
@@ -204,7 +223,7 @@ static int sweep_mark(void *ctx, const char *name)
 	if (r)
 		return 0;
 	perf_map_mark_name(undo.mark.ns_pid, right_name);
-	if (strcmp(name, right_name) || undo_find(&undo.mark, &undo.pid) || !sweep_believes(fd, undo.pid))
+	if (strcmp(name, right_name) || undo_find(&undo.mark, &undo.pid) || !sweep_believes(s->dir_fd, fd, &undo.mark, undo.pid))
 		return 0;
 	r = perf_map_undo(s->o, &undo, s->deadline_ns, &err);
 	if (r)
@@ -231,5 +250,5 @@ int perf_map_sweep(struct opener *o, pid_t pid, uint64_t deadline_ns, struct per
 	s.uid = process.uid;
 	r = target_dir_each(dir_fd, PERF_MAP_MARK_SUFFIX, sweep_mark, &s);
 	*ret_swept = s.swept;
-	return r;
+	return r == -ETIMEDOUT ? 0 : r;
 }

@@ -27,7 +27,7 @@ struct perf_map_swept {
 
 /*
  * Undoes what a killed profcpu left in the directory where pid's maps are; with our own PID in /tmp. Marks that a living profcpu
- * holds, those of strangers, and of processes that cannot be seen from here are left alone. 0 also where something is left; errors
+ * holds, those of strangers, and of processes that cannot be seen from here are left alone, and so is what comes after deadline_ns. 0 also where something is left; errors
  * of target_dir_open and target_dir_each.
  */
 int perf_map_sweep(struct opener *o, pid_t pid, uint64_t deadline_ns, struct perf_map_swept *ret_swept);

@@ -444,6 +444,88 @@ static void marks_of_strangers_remove_nothing(void **state)
 	fake_stop(&fake);
 }
 
+/* A process of a user who is not us; with a directory of its own for maps unless that is NULL. */
+static pid_t start_other(uid_t uid, const char *dir)
+{
+	pid_t pid = fork();
+	char comm[64] = "";
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if ((dir && setenv("DOTNET_PerfMapJitDumpPath", dir, 1)) || setgid(uid) || setuid(uid))
+			_exit(1);
+		execl("/bin/sleep", "sleep", "60", (char *)NULL);
+		_exit(1);
+	}
+	for (int i = 0; i < 500 && strcmp(comm, "sleep") != 0; i++) {
+		struct proc_status status;
+
+		usleep(10000);
+		if (!proc_status(pid, &status))
+			snprintf(comm, sizeof(comm), "%s", status.comm);
+	}
+	assert_string_equal(comm, "sleep");
+	return pid;
+}
+
+static void write_mark(const char *path, const struct perf_map_mark *mark, uid_t uid)
+{
+	char text[PERF_MAP_MARK_MAX];
+	size_t len = perf_map_mark_text(mark, text, sizeof(text));
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	assert_int_equal(write(fd, text, len), len);
+	assert_int_equal(fchown(fd, uid, uid), 0);
+	close(fd);
+}
+
+/* What the kernel would not let it do itself, root does not do for it. */
+static void a_user_has_nothing_removed_or_made_but_its_own(void **state)
+{
+	enum { OTHER = 4711, NOBODYS = 2147480000 };
+	struct perf_map_mark mark = {.ns_pid = NOBODYS, .start_ticks = 1, .pid_ns = perf_map_own_pid_ns(), .pid = NOBODYS};
+	char mark_path[64], map_path[64], dir[] = "/tmp/perf_map.XXXXXX";
+	struct perf_map_swept swept = {0};
+	struct perf_map *m = NULL;
+	struct stat st;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	snprintf(mark_path, sizeof(mark_path), "/tmp/perf-%d.map.profcpu", NOBODYS);
+	snprintf(map_path, sizeof(map_path), "/tmp/perf-%d.map", NOBODYS);
+	pid_t pid = start_other(OTHER, NULL);
+	int fd = open(map_path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	assert_int_equal(fstat(fd, &st), 0);
+	mark.map = (struct target_file){.dev = st.st_dev, .ino = st.st_ino};
+	write_mark(mark_path, &mark, OTHER);
+	assert_int_equal(perf_map_sweep(o, pid, clock_monotonic_ns() + LONG_NS, &swept), 0);
+	assert_int_equal(access(map_path, F_OK), 0);
+	/* Its own goes, but not once the time is over. */
+	assert_int_equal(fchown(fd, OTHER, OTHER), 0);
+	close(fd);
+	assert_int_equal(perf_map_sweep(o, pid, clock_monotonic_ns(), &swept), 0);
+	assert_int_equal(swept.error, -ETIMEDOUT);
+	assert_int_equal(access(map_path, F_OK), 0);
+	assert_int_equal(perf_map_sweep(o, pid, clock_monotonic_ns() + LONG_NS, &swept), 0);
+	assert_int_not_equal(access(map_path, F_OK), 0);
+	assert_int_not_equal(access(mark_path, F_OK), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	/* A directory where it may not write, though we may. */
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(chmod(dir, 0755), 0);
+	pid = start_other(OTHER, dir);
+	assert_int_equal(perf_map_begin(o, pid, clock_monotonic_ns() + SHORT_NS, &m, &err), -EACCES);
+	assert_int_equal(chown(dir, OTHER, OTHER), 0);
+	assert_int_equal(perf_map_begin(o, pid, clock_monotonic_ns() + SHORT_NS, &m, &err), -ENOENT);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void marks_are_read_as_written(void **state)
 {
 	struct perf_map_mark m = {.ns_pid = 7, .start_ticks = UINT64_MAX, .pid_ns = 4026531836, .pid = INT32_MAX,
@@ -481,6 +563,7 @@ int main(void)
 		cmocka_unit_test(one_that_takes_too_long_is_undone_later),
 		cmocka_unit_test(a_jitdump_is_not_ended),
 		cmocka_unit_test(marks_of_strangers_remove_nothing),
+		cmocka_unit_test(a_user_has_nothing_removed_or_made_but_its_own),
 		cmocka_unit_test(marks_are_read_as_written),
 	};
 
