@@ -51,17 +51,21 @@ void r2r_modules_free(struct r2r_modules *m)
 }
 
 /* Reads metadata out of an image. 0; -ENOENT: there is none that can be read; -ENOMEM. */
-static int read_metadata(const struct pe *pe, struct pe_range range, struct r2r_module *module)
+static int read_metadata(struct r2r_modules *m, const struct pe *pe, struct pe_range range, struct r2r_module *module)
 {
+	if (range.bytes > R2R_MODULES_BYTES_MAX - m->bytes)
+		return -ENOENT;
 	int error = range.bytes ? pe_read(pe, range, R2R_MODULES_METADATA_BYTES_MAX, &module->data, NULL) : -ENOENT;
 
 	if (!error)
 		error = clr_metadata_open(module->data, range.bytes, &module->metadata, NULL);
+	if (!error)
+		m->bytes += range.bytes;
 	return error && error != -ENOMEM ? -ENOENT : error;
 }
 
 /* Reads the metadata of another assembly out of its own file. */
-static int read_beside(const struct r2r_modules *m, struct r2r_module *module)
+static int read_beside(struct r2r_modules *m, struct r2r_module *module)
 {
 	AUTO_CLOSE int fd = -1;
 	char name[MODULE_FILE_NAME_MAX];
@@ -83,7 +87,7 @@ static int read_beside(const struct r2r_modules *m, struct r2r_module *module)
 		error = pe_cli(&pe, pe.directories[PE_CLI], &cli, NULL);
 	if (error)
 		return error == -ENOMEM ? error : -ENOENT;
-	error = read_metadata(&pe, cli.metadata, module);
+	error = read_metadata(m, &pe, cli.metadata, module);
 	const char *assembly = error ? NULL : clr_metadata_assembly(module->metadata);
 
 	return error || (assembly && !strcmp(assembly, module->name)) ? error : -ENOENT;
@@ -144,7 +148,7 @@ static int read_named(struct r2r_modules *m, uint32_t number, const char *name, 
 static int read_inside(struct r2r_modules *m, uint32_t number, struct pe_range range)
 {
 	struct r2r_module module = {0};
-	int error = m->pe.file.fd >= 0 ? read_metadata(&m->pe, range, &module) : -ENOENT;
+	int error = m->pe.file.fd >= 0 ? read_metadata(m, &m->pe, range, &module) : -ENOENT;
 
 	if (error) {
 		free(module.data);

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #define R2R_MODULES_METADATA_BYTES_MAX ((uint32_t)256 << 20) /* of one assembly */
+#define R2R_MODULES_BYTES_MAX ((uint64_t)1 << 30) /* of all: those of a composite image can be one and the same in the file */
 #define R2R_MODULES_CORE_LIBRARY "System.Private.CoreLib"
 
 /*
@@ -43,6 +44,7 @@ struct r2r_modules {
 	struct hashmap by_number; /* -> index into modules */
 	unsigned char *mvids; /* of the assemblies that the manifest refers to, by row */
 	size_t nmvids;
+	uint64_t bytes; /* of metadata that was read */
 };
 
 /* Numbers in composite images: 0 is nothing, 1 the manifest, then the assemblies. */
