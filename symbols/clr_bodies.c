@@ -336,8 +336,15 @@ int clr_candidate_name(struct clr_heap *h, const struct clr_candidate *c, uint32
 		r = c->is_stub ? name_stub(c, &out)
 		    : dynamic  ? name_dynamic(h, c, metadata, &out)
 			       : name_method(h, c, metadata, method_rid(h, c), &out);
+	/* Dynamic methods can have another name at each look. */
+	if (!r && out.len > CLR_HEAP_NAME_BYTES_MAX - h->name_bytes)
+		r = -ENOENT;
 	if (!r)
 		r = intern_put(&h->names, out.data, out.len, ret_name);
+	if (!r && *ret_name >= h->named) {
+		h->named = *ret_name + 1;
+		h->name_bytes += out.len;
+	}
 	(void)outbuf_close(&out);
 	return r == -EBADMSG || r == -E2BIG ? -ENOENT : r;
 }

@@ -353,6 +353,10 @@ static int add_heap(struct scan *s, const struct clr_range *range, const unsigne
 		h->stats.unread++;
 		return 0;
 	}
+	if (h->heaps.len >= CLR_RANGES_MAX && !hashmap_get(&h->heaps_by_list, range->heap_list)) {
+		h->stats.unread++;
+		return 0;
+	}
 	s->code_bytes += end - base;
 	r = hashmap_entry(&h->heaps_by_list, range->heap_list, (uint32_t)h->heaps.len, &index, &fresh);
 	if (!r && fresh)
@@ -406,12 +410,19 @@ static int read_heaps(struct scan *s, const struct clr_ranges *ranges)
 	return r;
 }
 
+/* Where the map of ranges was not read completely, what is not in it may be there still, but not in any number. */
 static int drop_heaps(struct scan *s)
 {
 	struct clr_heap *h = s->h;
+	uint64_t bytes = s->code_bytes;
 	int r = 0;
 
-	for (size_t i = 0; !r && s->whole && i < h->heaps.len; i++) {
+	for (size_t i = 0; i < h->heaps.len; i++)
+		if (h->heaps.v[i].seen != h->scan)
+			bytes += h->heaps.v[i].words.len * (uint64_t)WORD_CODE_BYTES;
+	if (!s->whole && bytes <= CLR_HEAP_CODE_BYTES_MAX)
+		return 0;
+	for (size_t i = 0; !r && i < h->heaps.len; i++) {
 		if (h->heaps.v[i].seen == h->scan)
 			continue;
 		r = forget_words(s, &h->heaps.v[i], 0);

@@ -73,6 +73,8 @@ struct clr_heap {
 	size_t runtime_code_bytes;
 	size_t recheck_at; /* body where the next round of comparing begins */
 	struct intern names;
+	uint32_t named; /* ids of names */
+	uint64_t name_bytes;
 	struct clr_heap_stats stats;
 };
 
