@@ -13,9 +13,17 @@
 
 static int fetch_bad_server(const char *where, const char *bad, int error)
 {
+	size_t len = strcspn(bad, "; \t\n");
+	const char *user = memrchr(bad, '@', len);
+
+	/* What stands before "@" may be a password. */
+	if (user) {
+		len -= (size_t)(user + 1 - bad);
+		bad = user + 1;
+	}
 	if (error == -EINVAL)
-		log_error("%s: '%.*s' is no server's address, which begins with http:// or https://", where,
-			  (int)strcspn(bad, "; \t\n"), bad);
+		log_error("%s: '%s%.*s' is no server's address, which begins with http:// or https://", where, user ? "...@" : "",
+			  (int)len, bad);
 	else if (error == -E2BIG)
 		log_error("%s: more than %d servers", where, SYMBOL_SERVERS_MAX);
 	else

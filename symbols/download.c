@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #define DOWNLOAD_POLL_MS 100
@@ -159,11 +160,14 @@ static CURLcode download_protocols(CURL *easy, bool secure)
 static CURLcode download_options(const struct downloads *d, struct download *file)
 {
 	CURL *easy = file->now->easy;
-	CURLcode r = download_protocols(easy, !strncmp(file->url, "https:", 6));
+	CURLcode r = download_protocols(easy, !strncasecmp(file->url, "https:", 6));
 
 	SET(CURLOPT_URL, file->url);
 	SET(CURLOPT_PRIVATE, file);
 	SET(CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	SET(CURLOPT_QUICK_EXIT, 1L); /* a name server that does not answer is not waited for beyond the limit */
+#endif
 	SET(CURLOPT_USERAGENT, DOWNLOAD_AGENT);
 	SET(CURLOPT_FOLLOWLOCATION, 1L);
 	SET(CURLOPT_MAXREDIRS, (long)DOWNLOAD_REDIRECTS_MAX);

@@ -238,10 +238,10 @@ int symbol_file_check(const struct symbol_file *f, int fd, const char **ret_what
 /* A URL without what stands before "@" in its host, for messages. */
 static char *without_user(const char *url)
 {
-	const char *host = strstr(url, "://") + 3, *at = host + strcspn(host, "/@");
+	const char *host = strstr(url, "://") + 3, *at = memrchr(host, '@', strcspn(host, "/"));
 	char *text = NULL;
 
-	if (*at != '@')
+	if (!at)
 		return strdup(url);
 	return asprintf(&text, "%.*s%s", (int)(host - url), url, at + 1) < 0 ? NULL : text;
 }

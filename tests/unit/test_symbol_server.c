@@ -125,11 +125,11 @@ static void servers_come_from_the_environment(void **state)
 	setenv("DOTNET_SYMBOL_SERVER", "", 1);
 	assert_int_equal(symbol_servers_environment(&servers, &variable, &bad), 0);
 	assert_int_equal(servers.list.len, 0);
-	setenv("DOTNET_SYMBOL_SERVER", "http://one; http://me:pw@two/x", 1);
+	setenv("DOTNET_SYMBOL_SERVER", "http://one; http://user:p@ss@two/x", 1);
 	setenv("DEBUGINFOD_URLS", "https://three https://four", 1);
 	assert_int_equal(symbol_servers_environment(&servers, &variable, &bad), 0);
 	assert_int_equal(servers.list.len, 4);
-	assert_string_equal(servers.list.v[1].url, "http://me:pw@two/x");
+	assert_string_equal(servers.list.v[1].url, "http://user:p@ss@two/x");
 	assert_string_equal(servers.list.v[1].shown, "http://two/x");
 	assert_false(servers.list.v[0].built_in);
 	assert_int_equal(servers.list.v[3].kind, SYMBOL_SERVER_DEBUGINFOD);
