@@ -339,6 +339,8 @@ static void capture_step(const struct jit_capture *c, struct capture_process *p,
 
 	if (r && r != -ESRCH)
 		capture_break(p, why);
+	else if (!r && *why)
+		capture_add_why(p, "", why);
 	else if (flushed)
 		capture_write_failed(p, flushed);
 	if (r || flushed) {

@@ -28,8 +28,9 @@ struct jit_way {
 	 */
 	int (*begin)(struct jit_target *t, void **ret_state, char *why);
 	/*
-	 * What is new since the last step goes to t->out, whose errors are the caller's; `last`: the recording has ended and nothing follows but end. 0; -ESRCH:
-	 * the process has ended; -errno.
+	 * What is new since the last step goes to t->out, whose errors are the caller's; `last`: the recording has ended and nothing
+	 * follows but end. 0, with a word about where names come from in why if there is one to say; -ESRCH: the process has ended;
+	 * -errno.
 	 */
 	int (*step)(void *state, uint64_t now_ns, bool last, char *why);
 	/* Puts everything in the target back as it was, by until_ns, or says in why what stays. NULL is fine. */

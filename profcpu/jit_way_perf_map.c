@@ -2,6 +2,9 @@
 
 #include "base/clock.h"
 #include "eventpipe/perf_map.h"
+#include "profcpu/jit_events.h"
+#include "profcpu/jit_stubs.h"
+#include "symbols/managed_name.h"
 #include "symbols/perfmap.h"
 
 #include <errno.h>
@@ -20,6 +23,9 @@ struct way {
 	size_t held; /* bytes of it: the beginning of a line whose end is not written yet */
 	uint64_t offset; /* in the map, behind what is held */
 	bool skipping; /* in a line that is too long */
+	uint64_t damaged; /* lines: methods of which the map has no whole one */
+	struct jit_known known;
+	struct jit_stubs stubs;
 };
 
 static void take_line(struct way *w, char *p, char *eol)
@@ -27,15 +33,24 @@ static void take_line(struct way *w, char *p, char *eol)
 	struct perfmap_entry entry;
 	struct jit_method method = {.source = SYMBOL_PERFMAP};
 
-	if (w->skipping || (!perfmap_line(p, eol, &entry) && !perfmap_line_behind_damage(p, eol, &entry))) {
+	bool whole;
+
+	if (w->skipping) {
 		w->skipping = false;
 		return;
 	}
+	whole = perfmap_line(p, eol, &entry);
+	w->damaged += !whole;
+	if (!whole && !perfmap_line_behind_damage(p, eol, &entry))
+		return;
 	method.start = entry.start;
 	method.bytes = entry.bytes;
 	method.name = entry.name;
 	method.len = (uint32_t)strlen(entry.name);
 	jit_methods_writer_found(w->target->out, &method);
+	/* Stubs are not: what the map has of one may be its beginning only. */
+	if (!managed_name_is_stub(entry.name, method.len))
+		jit_known_add(&w->known, entry.start, entry.bytes);
 }
 
 /* Takes the whole lines of the chunk, and keeps the rest of it. */
@@ -87,6 +102,8 @@ static void end(void *state, uint64_t until_ns, char *why)
 	/* What could not be undone is found by the next profcpu, by its mark. */
 	if (perf_map_end(w->target->opener, w->map, until_ns, &err))
 		snprintf(why, JIT_WAY_WHY_BYTES, "%s", err.text);
+	jit_known_free(&w->known);
+	jit_stubs_free(&w->stubs);
 	free(w->chunk);
 	free(w);
 }
@@ -118,15 +135,50 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 	return 0;
 }
 
+/* Methods whose lines are damaged, out of the runtime's events. Where they cannot be had, the others are named all the same. */
+static int take_damaged(struct way *w, char *why)
+{
+	struct jit_events *events = NULL;
+	struct port_error err = {0};
+	unsigned long long n = w->damaged;
+	char words[JIT_WAY_WHY_BYTES];
+	int r;
+
+	jit_known_settle(&w->known);
+	r = jit_events_new(w->target, &w->known, true, &events);
+	if (!r)
+		r = rundown_snapshot(jit_events_rundown(events), false, w->target->until_ns, &err);
+	jit_events_free(events);
+	if (!r) {
+		snprintf(why, JIT_WAY_WHY_BYTES, "where it is damaged (%llu line%s), from the runtime's events", n, n == 1 ? "" : "s");
+		return 0;
+	}
+	(void)jit_events_explain(r, &err, words);
+	snprintf(why, JIT_WAY_WHY_BYTES, "%llu line%s of it %s damaged, and the runtime's events cannot be had: %.200s", n,
+		 n == 1 ? "" : "s", n == 1 ? "is" : "are", words);
+	return r;
+}
+
 static int step(void *state, uint64_t now_ns, bool last, char *why)
 {
 	struct way *w = state;
 	int r = take_new(w, now_ns);
 
-	(void)last;
-	if (r)
+	if (r) {
 		snprintf(why, JIT_WAY_WHY_BYTES, "its perf map could not be read to the end: %s", strerror(-r));
-	return r;
+		return r;
+	}
+	if (last) {
+		w->damaged += w->held && !w->skipping;
+		if (w->damaged)
+			r = take_damaged(w, why);
+	}
+	if (r != -ESRCH && (last || !w->stubs.looked_ns)) {
+		jit_known_settle(&w->known);
+		/* Without them there are the methods. */
+		r = jit_stubs_look(&w->stubs, w->target, &w->known, now_ns);
+	}
+	return r == -ESRCH ? r : 0;
 }
 
 const struct jit_way jit_way_perf_map = {

@@ -1,8 +1,7 @@
 #include "profcpu/jit_way.h"
 
-#include "eventpipe/method_name.h"
-#include "eventpipe/rundown.h"
-#include "symbols/event_signatures.h"
+#include "profcpu/jit_events.h"
+#include "profcpu/jit_stubs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,45 +10,12 @@
 
 struct way {
 	struct jit_target *target;
-	struct event_signatures *signatures;
-	struct rundown *rundown;
+	struct jit_known known;
+	struct jit_stubs stubs;
+	struct jit_events *events;
+	struct rundown *rundown; /* the events' */
 	bool listening;
 };
-
-/* Precompiled code is named by its image. */
-static int take_method(void *ctx, const struct rundown_method *m)
-{
-	const struct way *w = ctx;
-	struct jit_method method = {
-		.start = m->start,
-		.bytes = m->bytes,
-		.source = SYMBOL_RUNDOWN,
-		.from_ns = m->loaded ? m->time_ns : 0,
-		.until_ns = UINT64_MAX,
-		.name = m->name,
-		.len = (uint32_t)m->len,
-	};
-
-	if (m->flags & METHOD_JITTED)
-		jit_methods_writer_add(w->target->out, &method);
-	return 0;
-}
-
-static int take_gone(void *ctx, uint64_t start, uint64_t time_ns)
-{
-	const struct way *w = ctx;
-
-	jit_methods_writer_gone(w->target->out, SYMBOL_RUNDOWN, start, time_ns);
-	return 0;
-}
-
-static int put_signature(void *ctx, const struct rundown_module *module, uint32_t token, const char *name, size_t len,
-			 struct outbuf *out)
-{
-	const struct way *w = ctx;
-
-	return event_signatures_put(w->signatures, module, token, name, len, out);
-}
 
 static void end(void *state, uint64_t until_ns, char *why)
 {
@@ -62,18 +28,10 @@ static void end(void *state, uint64_t until_ns, char *why)
 	/* A session ends with its connection too. */
 	if (w->listening)
 		(void)rundown_live_end(w->rundown, until_ns, &err);
-	rundown_free(w->rundown);
-	event_signatures_free(w->signatures);
+	jit_events_free(w->events);
+	jit_known_free(&w->known);
+	jit_stubs_free(&w->stubs);
 	free(w);
-}
-
-static int explain(int error, const struct port_error *err, char *why)
-{
-	char text[PORT_TEXT_BYTES];
-
-	port_error_text(err, text, sizeof(text));
-	snprintf(why, JIT_WAY_WHY_BYTES, "%s", err->code ? text : strerror(-error));
-	return error;
 }
 
 /* What is compiled from now on, then what was before: so nothing is missed between. */
@@ -88,21 +46,18 @@ static int begin_listening(struct way *w, struct port_error *err)
 static int begin(struct jit_target *t, void **ret_state, char *why)
 {
 	struct way *w = calloc(1, sizeof(*w));
-	struct rundown_listener listener = {
-		.method = take_method, .gone = take_gone, .signature = put_signature, .ctx = w};
 	struct port_error err = {0};
-	int r = w ? event_signatures_new(t->opener, t->pid, &w->signatures) : -ENOMEM;
+	int r = w ? jit_events_new(t, &w->known, false, &w->events) : -ENOMEM;
 
 	if (!r) {
 		w->target = t;
+		w->rundown = jit_events_rundown(w->events);
 		jit_methods_writer_way(t->out, jit_way_rundown.name);
-		r = rundown_new(t->opener, t->pid, &listener, &w->rundown);
-	}
-	if (!r)
 		r = begin_listening(w, &err);
+	}
 	if (r) {
 		end(w, t->until_ns, why);
-		(void)explain(r, &err, why);
+		(void)jit_events_explain(r, &err, why);
 		/* A runtime that starts has no port yet. */
 		return r == -ENOENT || r == -ECONNREFUSED ? -EAGAIN : r;
 	}
@@ -116,14 +71,18 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 	struct port_error err = {0};
 	int r = rundown_live_read(w->rundown, &err);
 
-	(void)now_ns;
 	if (!r && last) {
 		w->listening = false;
 		r = rundown_live_end(w->rundown, w->target->until_ns, &err);
 	}
 	if (r == -ENODATA)
 		r = -ESRCH;
-	return r && r != -ESRCH ? explain(r, &err, why) : r;
+	if (!r && (last || !w->stubs.looked_ns)) {
+		jit_known_settle(&w->known);
+		/* Without them there are the methods. */
+		(void)jit_stubs_look(&w->stubs, w->target, &w->known, now_ns);
+	}
+	return r && r != -ESRCH ? jit_events_explain(r, &err, why) : r;
 }
 
 const struct jit_way jit_way_rundown = {

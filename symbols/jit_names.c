@@ -12,6 +12,8 @@
 
 /* The sources that can answer, best first; the perf map of now comes after them. */
 #define NAMES_LAYERS 4
+#define NAMES_MEMORY 2
+#define NAMES_CAPTURED 3 /* lines of a perf map as they came */
 #define NAMES_PERFMAP NAMES_LAYERS
 #define NAMES_SOURCES (NAMES_LAYERS + 1)
 
@@ -123,18 +125,13 @@ static void names_full(const char *text, size_t len, struct outbuf *out)
 	outbuf_close(&full);
 }
 
-static bool names_is_stub(const char *text, size_t len)
-{
-	return len > 5 && !memcmp(text, "stub ", 5);
-}
-
 bool jit_names_agree(const char *a, size_t a_len, const char *b, size_t b_len)
 {
 	struct outbuf x = outbuf_to(-1), y = outbuf_to(-1);
 	bool equal;
 
-	if (names_is_stub(a, a_len) || names_is_stub(b, b_len))
-		return names_is_stub(a, a_len) && names_is_stub(b, b_len);
+	if (managed_name_is_stub(a, a_len) || managed_name_is_stub(b, b_len))
+		return managed_name_is_stub(a, a_len) && managed_name_is_stub(b, b_len);
 	if (names_equal(a, a_len, b, b_len))
 		return true;
 	names_full(a, a_len, &x);
@@ -195,6 +192,17 @@ static void names_hear_perfmap(const struct names *n, uint64_t addr, uint64_t ti
 			(struct names_voice){s.name, s.name_len, s.piece, s.source, s.base, s.end, false};
 }
 
+/* Where methods are known by lines of a perf map, stubs in memory were told by their code alone: a method goes before. */
+static const struct names_voice *names_method_first(const struct names_voice *best, const struct names_choir *c)
+{
+	const struct names_voice *captured = &c->voices[NAMES_CAPTURED];
+
+	return best == &c->voices[NAMES_MEMORY] && managed_name_is_stub(best->name, best->len) && captured->name &&
+			       !managed_name_is_stub(captured->name, captured->len)
+		       ? captured
+		       : best;
+}
+
 /* The best voice, or NULL. */
 static const struct names_voice *names_hear(const struct names *n, uint64_t addr, uint64_t time_ns, struct names_choir *c)
 {
@@ -210,7 +218,7 @@ static const struct names_voice *names_hear(const struct names *n, uint64_t addr
 		c->from_ns = 0;
 	for (int i = 0; i < NAMES_SOURCES; i++)
 		if (c->voices[n->order[i]].name)
-			return &c->voices[n->order[i]];
+			return names_method_first(&c->voices[n->order[i]], c);
 	return NULL;
 }
 
@@ -343,7 +351,7 @@ static bool names_know_later(const struct jit_methods *m, const struct jitdump_s
 		for (size_t k = 0; k < jit_methods_count(m, sources[i]); k++) {
 			const struct jit_method *method = jit_methods_get(m, sources[i], (uint32_t)k);
 
-			if (method->from_ns <= jitdump->last_ns || names_is_stub(method->name, method->len))
+			if (method->from_ns <= jitdump->last_ns || managed_name_is_stub(method->name, method->len))
 				continue;
 			jit_methods_at(m, SYMBOL_JITDUMP, method->start, method->sure_ns, &a);
 			if (!a.method || !jit_names_agree(a.method->name, a.method->len, method->name, method->len))

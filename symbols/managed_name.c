@@ -212,6 +212,11 @@ static const char *behind_stub(const char *p, const char *end)
 	return p + 1 < end && *p == ' ' ? p + 1 : NULL;
 }
 
+bool managed_name_is_stub(const char *text, size_t len)
+{
+	return behind_stub(text, text + len);
+}
+
 /* "MAKER<KIND>": the runtime's function that made it tells nothing, but where the kind is none. */
 static void put_stub(const char *p, const char *end, struct outbuf *out)
 {

@@ -38,4 +38,7 @@ struct managed_name_part {
 enum managed_name_kind managed_name_full(const char *text, size_t len, struct outbuf *out,
 					 struct managed_name_part *ret_tier, struct managed_name_part *ret_module);
 
+/* Whether it is that of a stub: "stub MAKER<KIND>", and "stub<12> MAKER<KIND>" where the runtime counts them. */
+bool managed_name_is_stub(const char *text, size_t len);
+
 #endif

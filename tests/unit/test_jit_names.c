@@ -228,6 +228,7 @@ static void names_agree_but_for_type_arguments_and_tiers(void **state)
 	assert_true(agree("void [a] B`1[X]::C[Y](int32[])", "void [a] B`1::C(int32[])"));
 	assert_true(agree("void [a] B`1[X[Y],Z]::C()", "void [a] B`1[System.__Canon]::C()[PreJIT]"));
 	assert_true(agree("void [a] B::C()", "int32 [b] B::C()"));
+	assert_true(agree("stub A<B>", "stub<12> C<D>"));
 	assert_true(agree("stub A<B>", "stub C<D>"));
 	assert_false(agree("void [a] B::C(int32)", "void [a] B::C(int64)"));
 	assert_false(agree("void [a] B::C()", "stub C<D>"));
@@ -235,6 +236,24 @@ static void names_agree_but_for_type_arguments_and_tiers(void **state)
 	assert_false(agree("", "a"));
 	assert_true(agree("", ""));
 	assert_true(agree("a[", "a["));
+}
+
+/* Stubs that were told by their code alone hide no method that a perf map has; among stubs the memory's is taken. */
+static void test_methods_go_before_stubs_by_code(void **state)
+{
+	struct symbol_provider *names;
+
+	(void)state;
+	begin();
+	add(SYMBOL_MEMORY, 0x1000, 0x80, 0, 0, "stub ReportStubBlock<JumpStub>");
+	add(SYMBOL_PERFMAP, 0x1020, 0x10, 0, 0, "void [a] B::C()[Tier0]");
+	add(SYMBOL_PERFMAP, 0x1040, 0x10, 0, 0, "stub<3> GenerateLookupStub<GenerateLookupStub>");
+	names = finish(NULL);
+	assert_name(names, 0x1000, 5, SYMBOL_MEMORY, "stub ReportStubBlock<JumpStub>");
+	assert_name(names, 0x1020, 5, SYMBOL_PERFMAP, "void [a] B::C()[Tier0]");
+	assert_name(names, 0x1030, 5, SYMBOL_MEMORY, "stub ReportStubBlock<JumpStub>");
+	assert_name(names, 0x1040, 5, SYMBOL_MEMORY, "stub ReportStubBlock<JumpStub>");
+	symbol_provider_free(names);
 }
 
 int main(void)
@@ -249,6 +268,7 @@ int main(void)
 		cmocka_unit_test(a_jitdump_that_has_all_comes_first),
 		cmocka_unit_test(without_a_common_clock_what_held_last_is_the_answer),
 		cmocka_unit_test(names_agree_but_for_type_arguments_and_tiers),
+		cmocka_unit_test(test_methods_go_before_stubs_by_code),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

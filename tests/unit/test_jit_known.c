@@ -1,0 +1,82 @@
+#include "profcpu/jit_known.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void assert_gap(const struct jit_known *k, uint64_t start, uint64_t end, uint64_t gap_start, uint64_t gap_end)
+{
+	uint64_t a = 0, b = 0;
+
+	assert_true(jit_known_gap(k, start, end, &a, &b));
+	assert_int_equal(a, gap_start);
+	assert_int_equal(b, gap_end);
+}
+
+static void test_gaps_are_what_no_method_covers(void **state)
+{
+	struct jit_known k = {.over = false};
+	uint64_t a, b;
+
+	(void)state;
+	assert_gap(&k, 0x1000, 0x2000, 0x1000, 0x2000);
+	assert_false(jit_known_gap(&k, 0x1000, 0x1000, &a, &b));
+	jit_known_add(&k, 0x1800, 0x100);
+	jit_known_add(&k, 0x1100, 0x100);
+	jit_known_add(&k, 0x1180, 0x100);
+	jit_known_add(&k, 0x3000, 0);
+	jit_known_add(&k, UINT64_MAX - 1, 5);
+	assert_false(jit_known_has(&k, 0x1100));
+	jit_known_settle(&k);
+	assert_true(jit_known_has(&k, 0x1100));
+	assert_true(jit_known_has(&k, 0x127f));
+	assert_false(jit_known_has(&k, 0x1280));
+	assert_gap(&k, 0x1000, 0x2000, 0x1000, 0x1100);
+	assert_gap(&k, 0x1100, 0x2000, 0x1280, 0x1800);
+	assert_gap(&k, 0x1150, 0x1500, 0x1280, 0x1500);
+	assert_gap(&k, 0x1800, 0x2000, 0x1900, 0x2000);
+	assert_false(jit_known_gap(&k, 0x1810, 0x1900, &a, &b));
+	jit_known_free(&k);
+}
+
+/* At the end of the address space nothing wraps. */
+static void test_the_last_bytes(void **state)
+{
+	struct jit_known k = {.over = false};
+	uint64_t a, b;
+
+	(void)state;
+	jit_known_add(&k, UINT64_MAX - 0x10, 0x10);
+	jit_known_settle(&k);
+	assert_gap(&k, UINT64_MAX - 0x20, UINT64_MAX, UINT64_MAX - 0x20, UINT64_MAX - 0x10);
+	assert_false(jit_known_gap(&k, UINT64_MAX - 0x10, UINT64_MAX, &a, &b));
+	jit_known_free(&k);
+}
+
+/* Where not all methods can be kept nothing is taken for what is none. */
+static void test_too_many_are_all(void **state)
+{
+	struct jit_known k = {.over = true};
+	uint64_t a, b;
+
+	(void)state;
+	jit_known_add(&k, 0x1000, 0x10);
+	jit_known_settle(&k);
+	assert_true(jit_known_has(&k, 0x5000));
+	assert_false(jit_known_gap(&k, 0x1000, 0x2000, &a, &b));
+	jit_known_free(&k);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gaps_are_what_no_method_covers),
+		cmocka_unit_test(test_the_last_bytes),
+		cmocka_unit_test(test_too_many_are_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
