@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "container/memory.h"
 #include "container/proc.h"
+#include "symbols/clr_barriers.h"
+#include "symbols/clr_process.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -81,17 +83,39 @@ static bool is_runtime_code(const struct proc_map *map)
 	return (map->prot & PROT_EXEC) && (!map->path_len || !strncmp(map->path, doubled, sizeof(doubled) - 1));
 }
 
-static int look_at_all(struct look *l, const struct jit_known *known, char *maps)
+/* The copy of the write barriers is the first that the runtime allocates there, in a mapping of its own. */
+static bool is_barriers(const struct look *l, const struct jit_known *known, const char *maps, const struct proc_map *map)
 {
+	struct clr_barriers barriers = {.looked = false};
+	struct clr_io io = clr_process_io(l->target->pid);
+	uint64_t start, end;
+	bool is;
+
+	if (!map->path_len || map->pgoff || !jit_known_gap(known, map->start, map->end, &start, &end) || start != map->start ||
+	    end != map->end)
+		return false;
+	is = clr_barriers_is(&barriers, &io, maps, 0, start, end);
+	clr_barriers_free(&barriers);
+	return is;
+}
+
+static int look_at_all(struct look *l, const struct jit_known *known, const char *maps)
+{
+	static const char barriers[] = CLR_BARRIERS_NAME;
+	AUTO_FREE char *text = strdup(maps);
 	struct proc_map map;
-	char *cursor = maps;
-	int r = 0;
+	char *cursor = text;
+	int r = text ? 0 : -ENOMEM;
 
 	while (!r && proc_map_next(&cursor, &map)) {
 		uint64_t start = map.start, end;
 
 		if (!is_runtime_code(&map))
 			continue;
+		if (is_barriers(l, known, maps, &map)) {
+			r = take_stub(l, &(struct clr_stub_code){start, (uint32_t)(map.end - start), barriers});
+			continue;
+		}
 		l->at = l->end = 0;
 		for (; !r && jit_known_gap(known, start, map.end, &start, &end); start = end)
 			r = look_at_gap(l, start, end, map.end);

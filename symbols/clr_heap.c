@@ -59,7 +59,7 @@ void clr_heap_free(struct clr_heap *h)
 	hashmap_free(&h->heaps_by_list);
 	vec_free(&h->bodies);
 	vec_free(&h->stubs);
-	free(h->runtime_code);
+	clr_barriers_free(&h->barriers);
 	hashmap_free(&h->bodies_by_start);
 	intern_free(&h->names);
 	clr_types_free(&h->types);

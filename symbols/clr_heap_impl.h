@@ -5,6 +5,7 @@
 #include "base/hashmap.h"
 #include "base/intern.h"
 #include "base/vec.h"
+#include "symbols/clr_barriers.h"
 #include "symbols/clr_heap.h"
 #include "symbols/clr_modules.h"
 #include "symbols/clr_ranges.h"
@@ -67,10 +68,8 @@ struct clr_heap {
 	VEC(struct clr_body) bodies;
 	struct hashmap bodies_by_start;
 	VEC(struct clr_stub_range) stubs; /* by start */
-	bool has_barriers, has_runtime_code; /* found, looked for */
-	unsigned barrier_tries;
-	unsigned char *runtime_code; /* a copy of the runtime's own code, for what it copies of it */
-	size_t runtime_code_bytes;
+	bool has_barriers; /* found */
+	struct clr_barriers barriers;
 	size_t recheck_at; /* body where the next round of comparing begins */
 	struct intern names;
 	uint32_t named; /* ids of names */

@@ -143,6 +143,9 @@ static const char *take_instantiating(struct reader *r)
 		return NULL;
 	for (size_t i = 0; i < sizeof(immediates) / sizeof(*immediates) && !instantiated; i++)
 		instantiated = take(r, immediates[i]);
+	/* Where code is shared by instantiations the box says which it is. */
+	if (!instantiated)
+		(void)take(r, "488b37");
 	unboxed = take(r, "4883c708");
 	if (!take(r, "48b8" I8 "ffe0"))
 		return NULL;

@@ -11,17 +11,13 @@
 #include <sys/mman.h>
 
 #define PRECODE_MAX 24 /* bytes of a precode that its descriptor tells */
-#define RUNTIME_CODE_MAX ((size_t)64 << 20)
-#define BARRIER_BYTES 32 /* that must be the same as in the runtime's code */
-#define BARRIER_LOOK 80 /* from the start of the copy, each 16 bytes: not all is patched there */
-#define BARRIERS_BYTES_MAX 65536
-#define BARRIER_TRIES_MAX 16 /* ranges that are compared with the runtime's code: each takes some milliseconds */
+#define GAP_MIN 80 /* smaller ones are no heaps */
 #define STUB_RANGES_MAX 65536
 
 static const char precode_fixup[] = "stub ReportStubBlock<MethodCallThunk>"; /* as the perf map calls them */
 static const char precode_stub[] = "stub ReportStubBlock<StubPrecode>";
 static const char precode_other[] = "stub ReportStubBlock<Unknown>";
-static const char barriers[] = "stub InitThreadManagerPerfMapData<JIT_CopiedWriteBarriers>"; /* as the perf map calls them */
+static const char barriers[] = CLR_BARRIERS_NAME;
 static const char loader_heap[] = "stub LoaderHeap<Stub>";
 
 struct found {
@@ -94,47 +90,6 @@ static int add_precode(struct clr_heap *h, const struct clr_ranges *ranges, stru
 	return r;
 }
 
-/* The code of the module that holds the descriptor: of its mappings the executable one next before it. Other images in the same file, as
- * those of a single-file application, are elsewhere. */
-static void read_runtime_code(struct clr_heap *h, const char *text)
-{
-	AUTO_FREE char *maps = strdup(text);
-	uint64_t start = 0, end = 0;
-	char *cursor = maps;
-	struct proc_map map;
-
-	h->has_runtime_code = true;
-	while (cursor && proc_map_next(&cursor, &map) && map.start <= h->descriptor) {
-		if (map.path[0] != '/' || !(map.prot & PROT_EXEC) || map.flags & MAP_SHARED)
-			continue;
-		start = map.start;
-		end = map.end;
-	}
-	if (end - start > RUNTIME_CODE_MAX)
-		return;
-	h->runtime_code = malloc((size_t)(end - start) + 1);
-	if (h->runtime_code && !h->io.read(h->io.ctx, start, h->runtime_code, (size_t)(end - start)))
-		h->runtime_code_bytes = (size_t)(end - start);
-}
-
-/* The write barriers are copied out of the runtime's code, then patched in places. */
-static bool is_barriers(struct clr_heap *h, const char *maps, uint64_t start, uint64_t end)
-{
-	unsigned char code[BARRIER_LOOK];
-
-	if (end - start > BARRIERS_BYTES_MAX || end - start < sizeof(code) || h->barrier_tries >= BARRIER_TRIES_MAX ||
-	    h->io.read(h->io.ctx, start, code, sizeof(code)))
-		return false;
-	h->barrier_tries++;
-	if (!h->has_runtime_code)
-		read_runtime_code(h, maps);
-	for (size_t i = 0; i + BARRIER_BYTES <= sizeof(code); i += 16)
-		if (h->runtime_code_bytes && memcmp(code + i, code + i + 1, BARRIER_BYTES - 1) != 0 &&
-		    memmem(h->runtime_code, h->runtime_code_bytes, code + i, BARRIER_BYTES))
-			return true;
-	return false;
-}
-
 static int compare_ranges(const void *a, const void *b)
 {
 	const struct clr_stub_range *x = a, *y = b;
@@ -151,7 +106,7 @@ static int add_rest(struct clr_heap *h, const char *maps, uint64_t start, uint64
 
 	if (known)
 		range.name = known->name;
-	else if (!h->has_barriers && is_barriers(h, maps, start, end))
+	else if (!h->has_barriers && clr_barriers_is(&h->barriers, &h->io, maps, h->descriptor, start, end))
 		range.name = barriers;
 	h->has_barriers |= range.name == barriers;
 	return add_range(f, start, end, range.name);
@@ -180,7 +135,7 @@ static int add_gaps(struct clr_heap *h, const char *maps, const struct proc_map 
 			continue;
 		if (range->start >= map->end)
 			break;
-		if (range->start > at && range->start - at >= BARRIER_LOOK)
+		if (range->start > at && range->start - at >= GAP_MIN)
 			r = add_rest(h, maps, at, range->start, f);
 		at = range->end;
 	}

@@ -40,6 +40,7 @@ static const struct {
 	{"4889f2 48be 8007a9e8617f0000 48b8 8007a9e8617f0000 ffe0", "stub Link<InstantiatingStub>", 0},
 	{"48be 8007a9e8617f0000 48b8 8007a9e8617f0000 ffe0", "stub Link<InstantiatingStub>", 0},
 	{"4883c708 48b8 8007a9e8617f0000 ffe0", "stub Link<UnboxingStub>", 0},
+	{"488b37 4883c708 48b8 a0174cbb6e7f0000 ffe0", "stub Link<UnboxingStub>", 0},
 	{"49ba 003064003a7f0000 48b8 70cd5f013a7f0000 48ffe0", "stub UMEntryThunk<UMEntryThunk>", 4},
 	{"48b8 70cd5f013a7f0000 ffe0", "stub ReportStubBlock<JumpStub>", 4},
 };

@@ -1,0 +1,67 @@
+#include "symbols/clr_barriers.h"
+
+#include "base/cleanup.h"
+#include "container/proc.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define RUNTIME_CODE_MAX ((size_t)64 << 20)
+#define RUNTIME_NAME "/libcoreclr.so"
+#define BARRIERS_BYTES_MAX 65536
+#define BARRIER_BYTES 32 /* that must be the same as in the runtime's code */
+#define BARRIER_LOOK 80 /* from the start of the copy, each 16 bytes: not all is patched there */
+#define BARRIER_TRIES_MAX 16 /* ranges that are compared with the runtime's code: each takes some milliseconds */
+
+/* Whether a mapping is of libcoreclr.so, which may be deleted. */
+static bool is_library(const struct proc_map *map)
+{
+	const char *name = memmem(map->path, map->path_len, RUNTIME_NAME, sizeof(RUNTIME_NAME) - 1);
+
+	return name && (!name[sizeof(RUNTIME_NAME) - 1] || name[sizeof(RUNTIME_NAME) - 1] == ' ');
+}
+
+/* Of the module's mappings the executable one next before the addr, as other images can be in the same file of a single-file
+ * application; without an addr libcoreclr.so's, or the first one: the program's. */
+static void read_code(struct clr_barriers *b, const struct clr_io *io, const char *text, uint64_t module)
+{
+	AUTO_FREE char *maps = strdup(text);
+	uint64_t start = 0, end = 0;
+	char *cursor = maps;
+	struct proc_map map;
+
+	b->looked = true;
+	while (cursor && proc_map_next(&cursor, &map) && (!module || map.start <= module)) {
+		if (map.path[0] != '/' || !(map.prot & PROT_EXEC) || map.flags & MAP_SHARED || (!module && end && !is_library(&map)))
+			continue;
+		start = map.start;
+		end = map.end;
+	}
+	if (end - start > RUNTIME_CODE_MAX)
+		return;
+	b->code = malloc((size_t)(end - start) + 1);
+	if (b->code && !io->read(io->ctx, start, b->code, (size_t)(end - start)))
+		b->bytes = (size_t)(end - start);
+}
+
+bool clr_barriers_is(struct clr_barriers *b, const struct clr_io *io, const char *maps, uint64_t module, uint64_t start, uint64_t end)
+{
+	unsigned char code[BARRIER_LOOK];
+
+	if (end - start > BARRIERS_BYTES_MAX || end - start < sizeof(code) || b->tries >= BARRIER_TRIES_MAX ||
+	    io->read(io->ctx, start, code, sizeof(code)))
+		return false;
+	b->tries++;
+	if (!b->looked)
+		read_code(b, io, maps, module);
+	for (size_t i = 0; i + BARRIER_BYTES <= sizeof(code); i += 16)
+		if (b->bytes && memcmp(code + i, code + i + 1, BARRIER_BYTES - 1) != 0 && memmem(b->code, b->bytes, code + i, BARRIER_BYTES))
+			return true;
+	return false;
+}
+
+void clr_barriers_free(struct clr_barriers *b)
+{
+	free(b->code);
+}
