@@ -63,7 +63,7 @@ attach() { # PUBLISH WAY WORST-ALLOWED
 		window "alone" 4
 		window "sampled, no names" 0 "$PROFCPU" collect --no-download -q -o "$T/none" -p "$WIDE_PID" -d 4 --jit-names=none
 		local none=$WORST
-		window "sampled, $2" 0 "$PROFCPU" collect --no-download -o "$T/$publish" -p "$WIDE_PID" -d 4
+		window "sampled, $2" 0 "$PROFCPU" collect --record-only -o "$T/$publish" -p "$WIDE_PID" -d 4
 		grep '^profcpu: names of' "$T/collect.log"
 		grep -q "names of process $WIDE_PID .* come from .*$2" "$T/collect.log" || fail "not by $2: $(cat "$T/collect.log")"
 		# Whatever else runs on the machine holds it up too, so it may try again.
