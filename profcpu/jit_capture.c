@@ -30,6 +30,7 @@
 #define CAPTURE_STEP_MIN_NS (50 * NS_PER_MS)
 #define CAPTURE_STEP_MAX_NS (2 * NS_PER_S)
 #define CAPTURE_STEP_SHARE 100 /* a step costs at most one of so many parts of the time */
+#define CAPTURE_STEP_HURRY 5 /* and so many of them where code is freed */
 #define CAPTURE_JOIN_NS (2 * NS_PER_S) /* for the thread to see that the time of the end is over */
 #define CAPTURE_DISK_BYTES ((uint64_t)16 << 20) /* that are left to perf.data */
 #define CAPTURE_SPARE_DESCRIPTORS 32 /* that one process more leaves to the recording */
@@ -350,10 +351,14 @@ static void capture_step(const struct jit_capture *c, struct capture_process *p,
 		capture_release(p, p->target.until_ns);
 		return;
 	}
-	uint64_t took = clock_monotonic_ns() - now, wait = took * CAPTURE_STEP_SHARE;
+	uint64_t took = clock_monotonic_ns() - now, least = CAPTURE_STEP_MIN_NS, wait = took * CAPTURE_STEP_SHARE;
 
-	if (wait < CAPTURE_STEP_MIN_NS)
-		wait = CAPTURE_STEP_MIN_NS;
+	if (p->target.frees) {
+		least /= CAPTURE_STEP_HURRY;
+		wait /= CAPTURE_STEP_HURRY;
+	}
+	if (wait < least)
+		wait = least;
 	p->next_ns = now + took + (wait > CAPTURE_STEP_MAX_NS ? CAPTURE_STEP_MAX_NS : wait);
 }
 

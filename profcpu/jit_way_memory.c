@@ -56,11 +56,14 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 {
 	struct way *w = state;
 	struct clr_heap_listener listener = {take_code, take_gone, w};
+	struct clr_heap_stats stats;
 	int r;
 
 	(void)last;
 	jit_methods_writer_scan(w->target->out, now_ns);
 	r = clr_heap_scan(w->heap, &listener);
+	clr_heap_stats(w->heap, &stats);
+	w->target->frees = stats.gone > 0;
 	if (r && r != -ESRCH)
 		snprintf(why, JIT_WAY_WHY_BYTES, "its memory could not be read to the end: %s", strerror(-r));
 	return r;

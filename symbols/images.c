@@ -333,6 +333,9 @@ static void images_why(struct images *im, const struct answers_image *key, enum 
 {
 	struct answers_image *image = &im->answers->images.v[key - im->answers->images.v];
 
+	/* Its names are known: it is only asked for lines here. */
+	if (im->options.has_store && !image->wanted)
+		return;
 	if (!why || !image->why || (image->why == ANSWERS_DENIED && why == ANSWERS_REPLACED))
 		image->why = (uint8_t)why;
 }

@@ -28,6 +28,7 @@ struct images_options {
 	bool keep_answers; /* each answer is put into answers, for a store */
 	struct jit_sources_options jit;
 	bool no_bounds; /* functions without a name are not asked for */
+	bool has_store; /* answers came from a recording, so that only images that are wanted lack a source */
 };
 
 /* answers, kernel and opener (may be NULL) are borrowed. 0 or -ENOMEM. */

@@ -112,6 +112,7 @@ static int symbolizer_init(struct symbolizer *s)
 			       s->options.offline || (s->from_store && !s->options.inlines && !s->options.lines) ? NULL : s->options.opener,
 			       &(struct images_options){.keep_answers = s->options.keep_answers,
 							.no_bounds = s->options.perf_names_only,
+							.has_store = s->has_store,
 							.jit = symbolizer_jit_options(s)},
 			       &s->images);
 	if (!r && s->has_store && s->options.improve && !s->options.offline)

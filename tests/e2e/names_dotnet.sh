@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# .NET 8, 9 and 10 services that were started with no variable set have names for all R2R frames and 99.9 % of the JIT frames,
+# .NET 8, 9 and 10 services that were started with no variable set have names for all R2R frames and nearly all JIT frames,
 # where perf has none, and few with DOTNET_PerfMapEnabled=1. tests/e2e/long has it for all ways of publishing, and for longer.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
