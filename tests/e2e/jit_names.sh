@@ -80,4 +80,5 @@ nothing_stays
 stop "$LOAD_PID"
 stop "$API_PID"
 "$PROFCPU" postprocess killed >collect.log 2>&1 || fail "postprocess: $(cat collect.log)"
-has_names killed 99.9 runtime-memory
+# But for what was compiled since the last look, two seconds ago at most.
+has_names killed 90 runtime-memory
