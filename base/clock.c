@@ -20,6 +20,11 @@ uint64_t clock_realtime_ns(void)
 	return clock_ns(CLOCK_REALTIME);
 }
 
+uint64_t clock_boottime_ns(void)
+{
+	return clock_ns(CLOCK_BOOTTIME);
+}
+
 void clock_dir_name(uint64_t realtime_ns, char *buf, size_t cap)
 {
 	time_t s = (time_t)(realtime_ns / NS_PER_S);

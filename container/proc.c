@@ -1,6 +1,7 @@
 #include "container/proc.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "container/proc_text.h"
 
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PROC_PATH_BYTES 96
 #define PROC_PF_KTHREAD 0x00200000 /* linux/sched.h, seen in field 9 of stat since 2.6.27 */
@@ -112,4 +114,23 @@ int proc_start_ticks(pid_t pid, uint64_t *ret_ticks)
 	int r = proc_read(pid, 0, "stat", PROC_FILE_MAX, &text, &len);
 
 	return r ? r : proc_stat_field(text, 22, ret_ticks);
+}
+
+uint64_t proc_age_ns(uint64_t start_ticks, uint64_t boot_ns)
+{
+	long hz = sysconf(_SC_CLK_TCK);
+	uint64_t hz_or_one = hz > 0 ? (uint64_t)hz : 1;
+	uint64_t start_ns = start_ticks / hz_or_one * NS_PER_S + start_ticks % hz_or_one * NS_PER_S / hz_or_one;
+
+	return start_ns < boot_ns ? boot_ns - start_ns : 0;
+}
+
+uint64_t proc_begin_ns(pid_t pid, uint64_t now_ns)
+{
+	uint64_t ticks, age_ns;
+
+	if (proc_start_ticks(pid, &ticks))
+		return now_ns;
+	age_ns = proc_age_ns(ticks, clock_boottime_ns());
+	return age_ns < now_ns ? now_ns - age_ns : now_ns;
 }

@@ -65,6 +65,12 @@ int proc_status_parse(const char *text, struct proc_status *ret_status);
  * and is the key in the name of a .NET diagnostic port. 0, -ESRCH, -EBADMSG, -errno. */
 int proc_start_ticks(pid_t pid, uint64_t *ret_ticks);
 
+/* How long ago that was: nanoseconds at boot_ns of CLOCK_BOOTTIME; 0 for a time to come. */
+uint64_t proc_age_ns(uint64_t start_ticks, uint64_t boot_ns);
+
+/* Since when a process is there, by CLOCK_MONOTONIC, whose time is now_ns; now_ns where that cannot be told. */
+uint64_t proc_begin_ns(pid_t pid, uint64_t now_ns);
+
 /* Field n (counted from 1, as proc(5) does; 3 or more) of the text of /proc/PID/stat. 0 or -EBADMSG. */
 int proc_stat_field(const char *text, int n, uint64_t *ret_value);
 

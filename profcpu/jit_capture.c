@@ -3,11 +3,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/vec.h"
-#include "container/dotnet.h"
 #include "container/proc.h"
-#include "eventpipe/perf_map_undo.h"
-#include "profcpu/jit_way.h"
-#include "profcpu/record_spare.h"
+#include "profcpu/jit_process.h"
 #include "recording/recording.h"
 #include "sampler/pidset.h"
 
@@ -17,52 +14,17 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #define CAPTURE_PROCESSES_MAX 65536 /* told of and not yet known to be no .NET */
-#define CAPTURE_LOOK_FIRST_NS (20 * NS_PER_MS) /* after a process began; then each time as long as it has been there */
-#define CAPTURE_WHY_BYTES (3 * JIT_WAY_WHY_BYTES + 64)
-#define CAPTURE_READY_NS (5 * NS_PER_S) /* a runtime has begun to answer by then, or another way is taken */
 #define CAPTURE_YOUNG_NS (10 * NS_PER_S)
-#define CAPTURE_SWEEP_NS (3 * NS_PER_S)
-#define CAPTURE_STEP_MIN_NS (50 * NS_PER_MS)
-#define CAPTURE_STEP_MAX_NS (2 * NS_PER_S)
-#define CAPTURE_STEP_SHARE 100 /* a step costs at most one of so many parts of the time */
-#define CAPTURE_STEP_HURRY 5 /* and so many of them where code is freed */
 #define CAPTURE_JOIN_NS (2 * NS_PER_S) /* for the thread to see that the time of the end is over */
-#define CAPTURE_DISK_BYTES ((uint64_t)16 << 20) /* that are left to perf.data */
-#define CAPTURE_SPARE_DESCRIPTORS 32 /* that one process more leaves to the recording */
-#define STAT_START_STACK 28 /* field of /proc/PID/stat; 0 without the right to look */
-
-/* A program, and not only its PID: another one has other numbers, after an exec as well. */
-struct capture_identity {
-	uint64_t start_ticks, start_stack;
-};
-
-struct capture_process {
-	pid_t pid;
-	struct capture_identity identity; /* of what is followed */
-	uint64_t since_ns, next_ns; /* CLOCK_MONOTONIC: told of; to be looked at again */
-	char comm[PROC_COMM_BYTES], version[DOTNET_VERSION_BYTES];
-	const struct jit_way *way; /* NULL: not followed */
-	void *state;
-	struct jit_target target;
-	const char *words;
-	char why[CAPTURE_WHY_BYTES];
-	bool is_dotnet, done; /* done: nothing more is to be learned */
-	bool forgotten; /* done, and its PID may be told of again */
-	bool broken; /* something went wrong once its names were being taken */
-};
 
 struct jit_capture {
-	enum jit_names names;
-	int dir_fd; /* symbols/ of the recording */
-	struct opener *opener;
-	VEC(struct capture_process *) processes; /* the thread's, until it has ended; so is what follows */
+	struct jit_processes shared; /* the thread's, until it has ended; so is what follows */
+	VEC(struct jit_process *) processes;
 	struct pidset known;
-	size_t swept; /* perf maps */
 	bool started, all;
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows */
@@ -104,21 +66,21 @@ int jit_capture_new(enum jit_names names, int dir_fd, struct jit_capture **ret_c
 
 	if (!c)
 		return -ENOMEM;
-	c->names = names;
-	c->dir_fd = -1;
+	c->shared.names = names;
+	c->shared.dir_fd = -1;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&c->wake, &attr);
 	pthread_condattr_destroy(&attr);
-	r = opener_new(&c->opener);
+	r = opener_new(&c->shared.opener);
 	if (!r)
 		r = pidset_new(&c->known);
 	if (!r && mkdirat(dir_fd, RECORDING_SYMBOLS, 0700) && errno != EEXIST)
 		r = -errno;
 	if (!r) {
-		c->dir_fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		r = c->dir_fd < 0 ? -errno : 0;
+		c->shared.dir_fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		r = c->shared.dir_fd < 0 ? -errno : 0;
 	}
 	if (r) {
 		jit_capture_free(c);
@@ -128,247 +90,13 @@ int jit_capture_new(enum jit_names names, int dir_fd, struct jit_capture **ret_c
 	return 0;
 }
 
-static struct capture_identity capture_identity(pid_t pid)
-{
-	struct capture_identity id = {0};
-	char *text = NULL;
-	size_t len;
-
-	if (proc_read(pid, 0, "stat", PROC_FILE_MAX, &text, &len))
-		return id;
-	if (proc_start_ticks(pid, &id.start_ticks) || proc_stat_field(text, STAT_START_STACK, &id.start_stack))
-		id = (struct capture_identity){0};
-	free(text);
-	return id;
-}
-
-static bool capture_is_same(const struct capture_process *p)
-{
-	struct capture_identity id = capture_identity(p->pid);
-
-	return id.start_ticks == p->identity.start_ticks && id.start_stack == p->identity.start_stack;
-}
-
-static void capture_add_why(struct capture_process *p, const char *what, const char *why)
-{
-	size_t len = strlen(p->why);
-
-	snprintf(p->why + len, sizeof(p->why) - len, "%s%s%s%s", len ? "; " : "", what, what[0] ? ": " : "", why);
-}
-
-static void capture_break(struct capture_process *p, const char *why)
-{
-	p->broken = true;
-	capture_add_why(p, "", why);
-}
-
-static void capture_write_failed(struct capture_process *p, int error)
-{
-	char why[JIT_WAY_WHY_BYTES];
-
-	snprintf(why, sizeof(why), "they cannot all be written to the recording: %s", strerror(-error));
-	capture_break(p, why);
-}
-
-/* Gives up a process; what was written of it stays. */
-static void capture_release(struct capture_process *p, uint64_t until_ns)
-{
-	char why[JIT_WAY_WHY_BYTES] = "";
-
-	if (p->way)
-		p->way->end(p->state, until_ns, why);
-	if (why[0])
-		capture_break(p, why);
-	p->way = NULL;
-	p->state = NULL;
-	int r = jit_methods_writer_close(p->target.out);
-
-	if (r && !p->broken)
-		capture_write_failed(p, r);
-	p->target.out = NULL;
-}
-
-/* Follows a process in one way. 0; -EAGAIN: the runtime is not ready; -ESRCH; -errno: not this way, why says why. */
-static int capture_begin(struct jit_capture *c, struct capture_process *p, const struct jit_way *way, char *why)
-{
-	int r = 0;
-
-	/* What the recording itself opens later is worth more. */
-	if (record_spare_count(CAPTURE_SPARE_DESCRIPTORS) < CAPTURE_SPARE_DESCRIPTORS) {
-		snprintf(why, JIT_WAY_WHY_BYTES, "too few files may be open; raise the limit (ulimit -n)");
-		return -EMFILE;
-	}
-	p->identity = capture_identity(p->pid);
-	if (!p->target.out)
-		r = jit_methods_writer_open(c->dir_fd, p->pid, &p->target.out);
-	if (r) {
-		snprintf(why, JIT_WAY_WHY_BYTES, "names cannot be written to the recording: %s", strerror(-r));
-		return r;
-	}
-	if (!p->target.pid && p->version[0])
-		jit_methods_writer_runtime(p->target.out, p->version);
-	p->target.pid = p->pid;
-	p->target.opener = c->opener;
-	r = way->begin(&p->target, &p->state, why);
-	if (!r) {
-		p->way = way;
-		p->words = way->words;
-		p->why[0] = 0;
-	}
-	return r;
-}
-
-/* What post-processing says of a process whose names are missing. */
-static void capture_put_why(const struct capture_process *p, bool ended)
-{
-	const char *why = p->why[0] ? p->why : ended ? "the process ended before they could be taken" : "";
-
-	if (p->target.out && *why)
-		jit_methods_writer_why(p->target.out, why);
-}
-
-/* Since when a process is there, by CLOCK_MONOTONIC. */
-static uint64_t capture_begin_of(pid_t pid, uint64_t now)
-{
-	long hz = sysconf(_SC_CLK_TCK);
-	struct timespec boot = {0};
-	uint64_t ticks, up, start;
-
-	if (hz <= 0 || clock_gettime(CLOCK_BOOTTIME, &boot) || proc_start_ticks(pid, &ticks))
-		return now;
-	up = (uint64_t)boot.tv_sec * NS_PER_S + (uint64_t)boot.tv_nsec;
-	start = ticks / (uint64_t)hz * NS_PER_S;
-	return start < up && up - start < now ? now - (up - start) : now;
-}
-
-/* Takes the way that was asked for, or the first one that can be taken. last: what is not ready now never will be. */
-static void capture_choose(struct jit_capture *c, struct capture_process *p, uint64_t now, uint64_t until_ns, bool last)
-{
-	static const struct jit_way *const ways[] = {
-		[JIT_NAMES_MEMORY] = &jit_way_memory,
-		[JIT_NAMES_PERF_MAP] = &jit_way_perf_map,
-		[JIT_NAMES_RUNDOWN] = &jit_way_rundown,
-	};
-	bool is_ready = last || now - p->since_ns > CAPTURE_READY_NS || now - capture_begin_of(p->pid, now) > CAPTURE_READY_NS;
-	int r = -ENOTSUP;
-
-	p->why[0] = 0;
-	p->target.until_ns = until_ns;
-	for (enum jit_names n = JIT_NAMES_MEMORY; n <= JIT_NAMES_RUNDOWN && r; n++) {
-		char why[JIT_WAY_WHY_BYTES] = "";
-
-		if (c->names != JIT_NAMES_AUTO && c->names != n)
-			continue;
-		r = capture_begin(c, p, ways[n], why);
-		/* Tried again later; the next way would not fare better now. */
-		if (r == -EAGAIN && !is_ready)
-			return;
-		if (r == -ESRCH)
-			break;
-		if (r)
-			capture_add_why(p, c->names == JIT_NAMES_AUTO ? ways[n]->name : "", why);
-	}
-	p->done = r != 0;
-	p->next_ns = now;
-	if (r) {
-		capture_put_why(p, r == -ESRCH);
-		if (r == -ESRCH && !p->why[0])
-			snprintf(p->why, sizeof(p->why), "it ended before they could be taken");
-		capture_release(p, until_ns);
-	}
-}
-
-/* Whether a process that is not followed has become a .NET one. */
-static void capture_look(struct jit_capture *c, struct capture_process *p, uint64_t now, uint64_t until_ns, bool last)
-{
-	struct dotnet_runtime runtime;
-	struct perf_map_swept swept;
-	struct proc_status status;
-	int r = dotnet_look(c->opener, p->pid, &runtime);
-
-	p->next_ns = now + (now - p->since_ns > CAPTURE_LOOK_FIRST_NS ? now - p->since_ns : CAPTURE_LOOK_FIRST_NS);
-	if (r) {
-		if (p->is_dotnet && !p->why[0])
-			snprintf(p->why, sizeof(p->why), "it ended before they could be taken");
-		p->done = true;
-		return;
-	}
-	if (!runtime.is_dotnet)
-		return;
-	p->is_dotnet = true;
-	/* Whatever the way: what a profcpu that was killed has left there. */
-	if (!perf_map_sweep(c->opener, p->pid, until_ns < now + CAPTURE_SWEEP_NS ? until_ns : now + CAPTURE_SWEEP_NS, &swept))
-		c->swept += swept.removed;
-	memcpy(p->version, runtime.version, sizeof(p->version));
-	if (!proc_status(p->pid, &status))
-		snprintf(p->comm, sizeof(p->comm), "%s", status.comm);
-	capture_choose(c, p, now, until_ns, last);
-}
-
-/* Whether there is room on the disk for more than perf.data. */
-static bool capture_has_room(const struct jit_capture *c)
-{
-	struct statvfs fs;
-
-	return fstatvfs(c->dir_fd, &fs) || (uint64_t)fs.f_bavail * fs.f_frsize >= CAPTURE_DISK_BYTES;
-}
-
-/* What is followed has ended, or executed another program: the rest of it, and whatever has its PID now is looked at anew. */
-static void capture_again(struct capture_process *p, uint64_t now, uint64_t until_ns)
-{
-	capture_release(p, until_ns);
-	p->since_ns = p->next_ns = now;
-}
-
-static void capture_step(const struct jit_capture *c, struct capture_process *p, uint64_t now, bool last)
-{
-	char why[JIT_WAY_WHY_BYTES] = "";
-	int r = 0;
-
-	if (!capture_is_same(p)) {
-		capture_again(p, now, p->target.until_ns);
-		return;
-	}
-	if (!capture_has_room(c)) {
-		capture_write_failed(p, -ENOSPC);
-		p->done = true;
-		capture_release(p, p->target.until_ns);
-		return;
-	}
-	r = p->way->step(p->state, now, last, why);
-	int flushed = jit_methods_writer_flush(p->target.out);
-
-	if (r && r != -ESRCH)
-		capture_break(p, why);
-	else if (!r && *why)
-		capture_add_why(p, "", why);
-	else if (flushed)
-		capture_write_failed(p, flushed);
-	if (r || flushed) {
-		if (r != -ESRCH)
-			capture_put_why(p, false);
-		p->done = true;
-		capture_release(p, p->target.until_ns);
-		return;
-	}
-	uint64_t took = clock_monotonic_ns() - now, least = CAPTURE_STEP_MIN_NS, wait = took * CAPTURE_STEP_SHARE;
-
-	if (p->target.frees) {
-		least /= CAPTURE_STEP_HURRY;
-		wait /= CAPTURE_STEP_HURRY;
-	}
-	if (wait < least)
-		wait = least;
-	p->next_ns = now + took + (wait > CAPTURE_STEP_MAX_NS ? CAPTURE_STEP_MAX_NS : wait);
-}
-
 /* Forgets processes that are none of .NET's, once they are known to be that or have ended. */
 static void capture_forget(struct jit_capture *c)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < c->processes.len; i++) {
-		struct capture_process *p = c->processes.v[i];
+		struct jit_process *p = c->processes.v[i];
 
 		if (p->done && !p->forgotten)
 			pidset_remove(&c->known, p->pid);
@@ -382,7 +110,7 @@ static void capture_forget(struct jit_capture *c)
 }
 
 /* Whether it is worth a look at the end: one that has been there for long was looked at not long ago. */
-static bool capture_is_young(const struct capture_process *p, uint64_t now)
+static bool capture_is_young(const struct jit_process *p, uint64_t now)
 {
 	return now - p->since_ns < CAPTURE_YOUNG_NS;
 }
@@ -405,12 +133,12 @@ static uint64_t capture_share(uint64_t now, uint64_t until_ns, size_t left)
 /* Looks at everything whose time has come; says when the next is due. Once it is to stop, only the last round goes on. */
 static uint64_t capture_round(struct jit_capture *c, bool last)
 {
-	uint64_t now = clock_monotonic_ns(), next = now + CAPTURE_STEP_MAX_NS;
+	uint64_t now = clock_monotonic_ns(), next = now + JIT_PROCESS_STEP_MAX_NS;
 	uint64_t half = last ? now + (c->until_ns - now) / 2 : 0; /* the other one is for putting everything back */
 
 	for (size_t i = 0; i < c->processes.len && (last ? now < half : !capture_is_stopping(c)); i++) {
-		struct capture_process *p = c->processes.v[i];
-		uint64_t until = last ? capture_share(now, half, c->processes.len - i) : now + CAPTURE_READY_NS;
+		struct jit_process *p = c->processes.v[i];
+		uint64_t until = last ? capture_share(now, half, c->processes.len - i) : now + JIT_PROCESS_READY_NS;
 
 		bool was_followed = p->way;
 
@@ -419,12 +147,12 @@ static uint64_t capture_round(struct jit_capture *c, bool last)
 		if (p->next_ns <= now || (last && (p->way || capture_is_young(p, now)))) {
 			p->target.until_ns = until;
 			if (p->way)
-				capture_step(c, p, now, last);
+				jit_process_step(&c->shared, p, now, last);
 			else
-				capture_look(c, p, now, until, last);
+				jit_process_look(&c->shared, p, now, until, last);
 			now = clock_monotonic_ns();
 			if (last && p->way && !p->done && !was_followed)
-				capture_step(c, p, now, last);
+				jit_process_step(&c->shared, p, now, last);
 		}
 		if (!p->done && p->next_ns < next)
 			next = p->next_ns;
@@ -436,7 +164,7 @@ static uint64_t capture_round(struct jit_capture *c, bool last)
 /* A process that was told of; it may have been known as another program. */
 static void capture_take(struct jit_capture *c, pid_t pid, uint64_t now)
 {
-	struct capture_process *p;
+	struct jit_process *p;
 	bool is_new = pidset_add(&c->known, pid);
 
 	for (size_t i = 0; i < c->processes.len && !is_new; i++) {
@@ -468,7 +196,7 @@ static int capture_take_one(void *ctx, pid_t pid)
 
 	capture_take(c, pid, now);
 	if (c->processes.len > had)
-		c->processes.v[had]->since_ns = capture_begin_of(pid, now);
+		c->processes.v[had]->since_ns = proc_begin_ns(pid, now);
 	return capture_is_stopping(c);
 }
 
@@ -508,10 +236,10 @@ static void *capture_main(void *ctx)
 	for (size_t i = 0; i < c->processes.len; i++)
 		left += c->processes.v[i]->way != NULL;
 	for (size_t i = 0; i < c->processes.len; i++) {
-		struct capture_process *p = c->processes.v[i];
+		struct jit_process *p = c->processes.v[i];
 		bool followed = p->way;
 
-		capture_release(p, capture_share(clock_monotonic_ns(), c->until_ns, left));
+		jit_process_release(p, capture_share(clock_monotonic_ns(), c->until_ns, left));
 		left -= followed;
 	}
 	pthread_mutex_lock(&c->lock);
@@ -525,7 +253,7 @@ int jit_capture_start(struct jit_capture *c, bool all)
 {
 	int r;
 
-	if (c->names == JIT_NAMES_NONE || c->started)
+	if (c->shared.names == JIT_NAMES_NONE || c->started)
 		return 0;
 	c->all = all;
 	r = pthread_create(&c->thread, NULL, capture_main, c);
@@ -580,21 +308,21 @@ void jit_capture_say(const struct jit_capture *c, bool quiet)
 		return;
 	}
 	for (size_t i = 0; i < c->processes.len; i++) {
-		const struct capture_process *p = c->processes.v[i];
+		const struct jit_process *p = c->processes.v[i];
 		const char *version = p->version[0] ? p->version : "of an unknown version";
 
 		if (p->words && p->broken)
 			log_warn("names of process %d (%s, .NET %s) come from %s; %s", p->pid, p->comm, version, p->words, p->why);
 		else if (!p->words && p->why[0])
 			log_warn("the JIT-compiled code of process %d (%s, .NET %s) gets no names by --jit-names=%s: %s", p->pid,
-				 p->comm, version, capture_words[c->names], p->why);
+				 p->comm, version, capture_words[c->shared.names], p->why);
 		else if (p->words && !quiet && ++said <= LOG_WARN_SHOWN)
 			log_note("names of process %d (%s, .NET %s) come from %s%s%s", p->pid, p->comm, version, p->words,
 				 p->why[0] ? "; " : "", p->why);
 	}
-	if (c->swept && !quiet)
-		log_note("%zu perf map%s that a killed profcpu had left switched on %s switched off and removed", c->swept,
-			 c->swept == 1 ? "" : "s", c->swept == 1 ? "was" : "were");
+	if (c->shared.swept && !quiet)
+		log_note("%zu perf map%s that a killed profcpu had left switched on %s switched off and removed", c->shared.swept,
+			 c->shared.swept == 1 ? "" : "s", c->shared.swept == 1 ? "was" : "were");
 	if (said > LOG_WARN_SHOWN)
 		log_note("the names of %zu more .NET processes were taken too", said - LOG_WARN_SHOWN);
 }
@@ -611,9 +339,9 @@ void jit_capture_free(struct jit_capture *c)
 	vec_free(&c->processes);
 	vec_free(&c->inbox);
 	pidset_free(&c->known);
-	opener_free(c->opener);
-	if (c->dir_fd >= 0)
-		close(c->dir_fd);
+	opener_free(c->shared.opener);
+	if (c->shared.dir_fd >= 0)
+		close(c->shared.dir_fd);
 	pthread_cond_destroy(&c->wake);
 	pthread_mutex_destroy(&c->lock);
 	free(c);

@@ -11,7 +11,6 @@
 struct jit_events {
 	struct jit_target *target;
 	struct jit_known *known;
-	bool only_unknown;
 	struct event_signatures *signatures;
 	struct rundown *rundown;
 };
@@ -30,7 +29,7 @@ static int take_method(void *ctx, const struct rundown_method *m)
 		.len = (uint32_t)m->len,
 	};
 
-	if (!(m->flags & METHOD_JITTED) || (e->only_unknown && jit_known_has(e->known, m->start)))
+	if (!(m->flags & METHOD_JITTED))
 		return 0;
 	jit_methods_writer_add(e->target->out, &method);
 	jit_known_add(e->known, m->start, m->bytes);
@@ -53,7 +52,7 @@ static int put_signature(void *ctx, const struct rundown_module *module, uint32_
 	return event_signatures_put(e->signatures, module, token, name, len, out);
 }
 
-int jit_events_new(struct jit_target *t, struct jit_known *known, bool only_unknown, struct jit_events **ret_events)
+int jit_events_new(struct jit_target *t, struct jit_known *known, struct jit_events **ret_events)
 {
 	struct jit_events *e = calloc(1, sizeof(*e));
 	struct rundown_listener listener = {.method = take_method, .gone = take_gone, .signature = put_signature, .ctx = e};
@@ -62,7 +61,6 @@ int jit_events_new(struct jit_target *t, struct jit_known *known, bool only_unkn
 	if (!r) {
 		e->target = t;
 		e->known = known;
-		e->only_unknown = only_unknown;
 		r = rundown_new(t->opener, t->pid, &listener, &e->rundown);
 	}
 	if (r)

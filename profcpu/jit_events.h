@@ -9,10 +9,9 @@
 struct jit_events;
 
 /*
- * t and known are borrowed. only_unknown: of methods where one is known (and settled) already nothing is written. What is written
- * is known from then on. 0, -ENOMEM, errors of rundown_new.
+ * t and known are borrowed. What is written is known from then on. 0, -ENOMEM, errors of rundown_new.
  */
-int jit_events_new(struct jit_target *t, struct jit_known *known, bool only_unknown, struct jit_events **ret_events);
+int jit_events_new(struct jit_target *t, struct jit_known *known, struct jit_events **ret_events);
 void jit_events_free(struct jit_events *e);
 
 /* The sessions; owned by e. */

@@ -27,11 +27,6 @@ void jit_known_settle(struct jit_known *k)
 	k->pieces = pieces;
 }
 
-bool jit_known_has(const struct jit_known *k, uint64_t addr)
-{
-	return k->over || ranges_find(&k->pieces, addr);
-}
-
 /* The first piece that ends behind addr. */
 static size_t known_from(const struct jit_known *k, uint64_t addr)
 {

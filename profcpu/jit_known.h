@@ -20,9 +20,6 @@ void jit_known_add(struct jit_known *k, uint64_t start, uint32_t bytes);
 /* What was added counts from now on. */
 void jit_known_settle(struct jit_known *k);
 
-/* Whether a method covers an address. */
-bool jit_known_has(const struct jit_known *k, uint64_t addr);
-
 /* The part of [start, end) that comes first and that no method covers. False: there is none. */
 bool jit_known_gap(const struct jit_known *k, uint64_t start, uint64_t end, uint64_t *ret_start, uint64_t *ret_end);
 

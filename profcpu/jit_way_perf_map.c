@@ -31,7 +31,6 @@ static void take_line(struct way *w, char *p, char *eol)
 {
 	struct perfmap_entry entry;
 	struct jit_method method = {.source = SYMBOL_PERFMAP};
-
 	bool whole;
 
 	if (w->skipping) {
@@ -160,7 +159,7 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 		if (w->damaged)
 			say_damaged(w, why);
 	}
-	if (r != -ESRCH && (last || !w->stubs.looked_ns)) {
+	if (last || !w->stubs.looked_ns) {
 		jit_known_settle(&w->known);
 		/* Without them there are the methods. */
 		r = jit_stubs_look(&w->stubs, w->target, &w->known, now_ns);

@@ -47,7 +47,7 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 {
 	struct way *w = calloc(1, sizeof(*w));
 	struct port_error err = {0};
-	int r = w ? jit_events_new(t, &w->known, false, &w->events) : -ENOMEM;
+	int r = w ? jit_events_new(t, &w->known, &w->events) : -ENOMEM;
 
 	if (!r) {
 		w->target = t;

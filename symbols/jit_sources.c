@@ -1,8 +1,10 @@
 #include "symbols/jit_sources.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
+#include "container/proc.h"
 #include "symbols/jit_methods_file.h"
 #include "symbols/perfmap.h"
 
@@ -11,10 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#define JIT_LATER_S 2 /* by which clocks may be apart */
+#define JIT_LATER_NS (2 * NS_PER_S) /* by which clocks may be apart */
 #define JIT_MARKERS_MAX 4096 /* mapped jitdumps; more are not looked at */
 
 struct jit_process {
@@ -103,17 +104,14 @@ static int jit_open_left_perfmap(int32_t pid, int *ret_fd)
 static bool jit_is_later(const struct jit_sources *s, int32_t pid)
 {
 	struct opener_process process;
-	struct timespec real, boot;
-	long ticks_hz = sysconf(_SC_CLK_TCK);
 	int root;
 
-	if (!s->opener || !s->options.recorded_until_ns || ticks_hz <= 0 || opener_root(s->opener, pid, &root) == -ESRCH ||
-	    opener_process(s->opener, pid, &process) || clock_gettime(CLOCK_REALTIME, &real) ||
-	    clock_gettime(CLOCK_BOOTTIME, &boot))
+	if (!s->opener || !s->options.recorded_until_ns || opener_root(s->opener, pid, &root) == -ESRCH ||
+	    opener_process(s->opener, pid, &process))
 		return false;
-	double up = (double)boot.tv_sec - (double)process.start_ticks / (double)ticks_hz;
+	uint64_t begin_ns = clock_realtime_ns() - proc_age_ns(process.start_ticks, clock_boottime_ns());
 
-	return (double)real.tv_sec - up > (double)s->options.recorded_until_ns / 1e9 + JIT_LATER_S;
+	return begin_ns > s->options.recorded_until_ns && begin_ns - s->options.recorded_until_ns > JIT_LATER_NS;
 }
 
 static int jit_open_perfmap(const struct jit_sources *s, int32_t pid, int *ret_fd)

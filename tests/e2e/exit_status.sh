@@ -90,10 +90,11 @@ at_least "$(share_of few/folded_stacks.out ';work;')" 80 || fail "with the limit
 stop "$SHARES_PID"
 
 # Ctrl-C reaches the command too; what was recorded is saved, which is what was asked for.
-for pause in 0.3 0.31 0.32 0.33 0.34; do
+for pause in 0 0.01 0.05 0.1 0.3; do
 	rm -rf both
 	setsid env --default-signal=INT "$PROFCPU" collect -q -F 999 -o both -- sleep 60 >out 2>err </dev/null &
 	group=$!
+	wait_for 20 test -s both/perf.data || fail "Ctrl-C: it did not start: $(cat err)"
 	sleep $pause
 	kill -INT -- -$group
 	status=0

@@ -1,0 +1,245 @@
+#include "profcpu/jit_process.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "eventpipe/perf_map_undo.h"
+#include "profcpu/record_spare.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#define PROCESS_LOOK_FIRST_NS (20 * NS_PER_MS) /* after a process began; then each time as long as it has been there */
+#define PROCESS_SWEEP_NS (3 * NS_PER_S)
+#define PROCESS_STEP_MIN_NS (50 * NS_PER_MS)
+#define PROCESS_STEP_SHARE 100 /* a step costs at most one of so many parts of the time */
+#define PROCESS_STEP_HURRY 5 /* and so many of them where code is freed */
+#define PROCESS_DISK_BYTES ((uint64_t)16 << 20) /* that are left to perf.data */
+#define PROCESS_SPARE_DESCRIPTORS 32 /* that one process more leaves to the recording */
+#define STAT_START_TICKS 22 /* fields of /proc/PID/stat */
+#define STAT_START_STACK 28 /* 0 without the right to look */
+
+static const char process_ended[] = "the process ended before they could be taken";
+
+static struct jit_identity process_identity(pid_t pid)
+{
+	struct jit_identity id = {0};
+	AUTO_FREE char *text = NULL;
+	size_t len;
+
+	if (proc_read(pid, 0, "stat", PROC_FILE_MAX, &text, &len))
+		return id;
+	if (proc_stat_field(text, STAT_START_TICKS, &id.start_ticks) || proc_stat_field(text, STAT_START_STACK, &id.start_stack))
+		id = (struct jit_identity){0};
+	return id;
+}
+
+static bool process_is_same(const struct jit_process *p)
+{
+	struct jit_identity id = process_identity(p->pid);
+
+	return id.start_ticks == p->identity.start_ticks && id.start_stack == p->identity.start_stack;
+}
+
+static void process_add_why(struct jit_process *p, const char *what, const char *why)
+{
+	size_t len = strlen(p->why);
+
+	snprintf(p->why + len, sizeof(p->why) - len, "%s%s%s%s", len ? "; " : "", what, what[0] ? ": " : "", why);
+}
+
+static void process_break(struct jit_process *p, const char *why)
+{
+	p->broken = true;
+	process_add_why(p, "", why);
+}
+
+static void process_write_failed(struct jit_process *p, int error)
+{
+	char why[JIT_WAY_WHY_BYTES];
+
+	snprintf(why, sizeof(why), "they cannot all be written to the recording: %s", strerror(-error));
+	process_break(p, why);
+}
+
+void jit_process_release(struct jit_process *p, uint64_t until_ns)
+{
+	char why[JIT_WAY_WHY_BYTES] = "";
+
+	if (p->way)
+		p->way->end(p->state, until_ns, why);
+	if (why[0])
+		process_break(p, why);
+	p->way = NULL;
+	p->state = NULL;
+	p->stepped = false;
+	int r = jit_methods_writer_close(p->target.out);
+
+	if (r && !p->broken)
+		process_write_failed(p, r);
+	p->target.out = NULL;
+}
+
+/* The same for good: post-processing says why its names are missing. */
+static void process_give_up(struct jit_process *p, uint64_t until_ns)
+{
+	p->done = true;
+	if (p->target.out && p->why[0])
+		jit_methods_writer_why(p->target.out, p->why);
+	jit_process_release(p, until_ns);
+}
+
+/* Follows a process in one way. 0; -EAGAIN: the runtime is not ready; -ESRCH; -errno: not this way, why says why. */
+static int process_begin(struct jit_processes *all, struct jit_process *p, const struct jit_way *way, char *why)
+{
+	int r = 0;
+
+	/* What the recording itself opens later is worth more. */
+	if (record_spare_count(PROCESS_SPARE_DESCRIPTORS) < PROCESS_SPARE_DESCRIPTORS) {
+		snprintf(why, JIT_WAY_WHY_BYTES, "too few files may be open; raise the limit (ulimit -n)");
+		return -EMFILE;
+	}
+	p->identity = process_identity(p->pid);
+	if (!p->target.out)
+		r = jit_methods_writer_open(all->dir_fd, p->pid, &p->target.out);
+	if (r) {
+		snprintf(why, JIT_WAY_WHY_BYTES, "names cannot be written to the recording: %s", strerror(-r));
+		return r;
+	}
+	if (!p->target.pid && p->version[0])
+		jit_methods_writer_runtime(p->target.out, p->version);
+	p->target.pid = p->pid;
+	p->target.opener = all->opener;
+	r = way->begin(&p->target, &p->state, why);
+	if (!r) {
+		p->way = way;
+		p->words = way->words;
+		p->why[0] = 0;
+	}
+	return r;
+}
+
+/* Takes the way that was asked for, or the first one that can be taken. last: what is not ready now never will be. */
+static void process_choose(struct jit_processes *all, struct jit_process *p, uint64_t now, uint64_t until_ns, bool last)
+{
+	static const struct jit_way *const ways[] = {
+		[JIT_NAMES_MEMORY] = &jit_way_memory,
+		[JIT_NAMES_PERF_MAP] = &jit_way_perf_map,
+		[JIT_NAMES_RUNDOWN] = &jit_way_rundown,
+	};
+	bool is_ready = last || now - p->since_ns > JIT_PROCESS_READY_NS || now - proc_begin_ns(p->pid, now) > JIT_PROCESS_READY_NS;
+	int r = -ENOTSUP;
+
+	p->why[0] = 0;
+	p->target.until_ns = until_ns;
+	for (enum jit_names n = JIT_NAMES_MEMORY; n <= JIT_NAMES_RUNDOWN && r; n++) {
+		char why[JIT_WAY_WHY_BYTES] = "";
+
+		if (all->names != JIT_NAMES_AUTO && all->names != n)
+			continue;
+		r = process_begin(all, p, ways[n], why);
+		/* Tried again later; the next way would not fare better now. */
+		if (r == -EAGAIN && !is_ready)
+			return;
+		if (r == -ESRCH)
+			break;
+		if (r)
+			process_add_why(p, all->names == JIT_NAMES_AUTO ? ways[n]->name : "", why);
+	}
+	p->next_ns = now;
+	if (!r)
+		return;
+	if (r == -ESRCH && !p->why[0])
+		process_add_why(p, "", process_ended);
+	process_give_up(p, until_ns);
+}
+
+void jit_process_look(struct jit_processes *all, struct jit_process *p, uint64_t now, uint64_t until_ns, bool last)
+{
+	struct dotnet_runtime runtime;
+	struct perf_map_swept swept;
+	struct proc_status status;
+	int r = dotnet_look(all->opener, p->pid, &runtime);
+
+	p->next_ns = now + (now - p->since_ns > PROCESS_LOOK_FIRST_NS ? now - p->since_ns : PROCESS_LOOK_FIRST_NS);
+	if (r) {
+		if (p->is_dotnet && !p->why[0])
+			process_add_why(p, "", process_ended);
+		p->done = true;
+		return;
+	}
+	if (!runtime.is_dotnet)
+		return;
+	p->is_dotnet = true;
+	/* Whatever the way: what a profcpu that was killed has left there. */
+	if (!perf_map_sweep(all->opener, p->pid, until_ns < now + PROCESS_SWEEP_NS ? until_ns : now + PROCESS_SWEEP_NS, &swept))
+		all->swept += swept.removed;
+	memcpy(p->version, runtime.version, sizeof(p->version));
+	if (!proc_status(p->pid, &status))
+		snprintf(p->comm, sizeof(p->comm), "%s", status.comm);
+	process_choose(all, p, now, until_ns, last);
+}
+
+/* Whether there is room on the disk for more than perf.data. */
+static bool process_has_room(const struct jit_processes *all)
+{
+	struct statvfs fs;
+
+	return fstatvfs(all->dir_fd, &fs) || (uint64_t)fs.f_bavail * fs.f_frsize >= PROCESS_DISK_BYTES;
+}
+
+/* What is followed has ended, or executed another program: the rest of it, and whatever has its PID now is looked at anew. */
+static void process_again(struct jit_process *p, uint64_t now, uint64_t until_ns)
+{
+	jit_process_release(p, until_ns);
+	p->since_ns = p->next_ns = now;
+}
+
+/* When the next step is due after one that began at now. The first one finds all that was there, and says nothing of the others. */
+static uint64_t process_next(const struct jit_process *p, uint64_t now)
+{
+	uint64_t took = clock_monotonic_ns() - now, share = p->target.frees ? PROCESS_STEP_SHARE / PROCESS_STEP_HURRY : PROCESS_STEP_SHARE;
+	uint64_t least = p->target.frees ? PROCESS_STEP_MIN_NS / PROCESS_STEP_HURRY : PROCESS_STEP_MIN_NS;
+	uint64_t wait = p->stepped ? took * share : 0;
+
+	if (wait < least)
+		wait = least;
+	return now + took + (wait > JIT_PROCESS_STEP_MAX_NS ? JIT_PROCESS_STEP_MAX_NS : wait);
+}
+
+void jit_process_step(const struct jit_processes *all, struct jit_process *p, uint64_t now, bool last)
+{
+	char why[JIT_WAY_WHY_BYTES] = "";
+	int r;
+
+	if (!process_is_same(p)) {
+		process_again(p, now, p->target.until_ns);
+		return;
+	}
+	if (!process_has_room(all)) {
+		process_write_failed(p, -ENOSPC);
+		p->done = true;
+		jit_process_release(p, p->target.until_ns);
+		return;
+	}
+	r = p->way->step(p->state, now, last, why);
+	int flushed = jit_methods_writer_flush(p->target.out);
+
+	if (r && r != -ESRCH)
+		process_break(p, why);
+	else if (!r && *why)
+		process_add_why(p, "", why);
+	else if (flushed)
+		process_write_failed(p, flushed);
+	if (r == -ESRCH) {
+		p->done = true;
+		jit_process_release(p, p->target.until_ns);
+	} else if (r || flushed) {
+		process_give_up(p, p->target.until_ns);
+	} else {
+		p->next_ns = process_next(p, now);
+		p->stepped = true;
+	}
+}

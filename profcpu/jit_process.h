@@ -1,0 +1,61 @@
+/* One process of a recording whose JIT-compiled code is to get its names: whether it is .NET's, the way that is taken, its steps. */
+#ifndef PROFCPU_JIT_PROCESS_H
+#define PROFCPU_JIT_PROCESS_H
+
+#include "container/dotnet.h"
+#include "container/proc.h"
+#include "profcpu/jit_capture.h"
+#include "profcpu/jit_way.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define JIT_PROCESS_READY_NS (5 * NS_PER_S) /* a runtime has begun to answer by then, or another way is taken */
+#define JIT_PROCESS_STEP_MAX_NS (2 * NS_PER_S) /* between two steps */
+#define JIT_PROCESS_WHY_BYTES (3 * JIT_WAY_WHY_BYTES + 64)
+
+/* A program, and not only its PID: another one has other numbers, after an exec as well. */
+struct jit_identity {
+	uint64_t start_ticks, start_stack;
+};
+
+/* Zeroed but for pid, since_ns and next_ns is one that was told of. */
+struct jit_process {
+	pid_t pid;
+	struct jit_identity identity; /* of what is followed */
+	uint64_t since_ns, next_ns; /* CLOCK_MONOTONIC: told of; to be looked at again */
+	char comm[PROC_COMM_BYTES], version[DOTNET_VERSION_BYTES];
+	const struct jit_way *way; /* NULL: not followed */
+	void *state;
+	struct jit_target target;
+	const char *words; /* of the way that was taken last. NULL: none was */
+	char why[JIT_PROCESS_WHY_BYTES];
+	bool is_dotnet, done; /* done: nothing more is to be learned */
+	bool forgotten; /* done, and its PID may be told of again */
+	bool broken; /* something went wrong once its names were being taken */
+	bool stepped; /* once at least, in the way that is taken */
+};
+
+/* What the processes of a recording share. */
+struct jit_processes {
+	enum jit_names names;
+	int dir_fd; /* symbols/ of the recording */
+	struct opener *opener;
+	size_t swept; /* perf maps that a killed profcpu had left switched on */
+};
+
+/*
+ * Looks whether a process that is not followed has become one of .NET's, and takes the way that was asked for, or the first that can be
+ * taken. last: what is not ready now never will be. Done by until_ns.
+ */
+void jit_process_look(struct jit_processes *all, struct jit_process *p, uint64_t now_ns, uint64_t until_ns, bool last);
+
+/* One step of what is followed, by p->target.until_ns; says in next_ns when the next is due. last: the recording has ended. */
+void jit_process_step(const struct jit_processes *all, struct jit_process *p, uint64_t now_ns, bool last);
+
+/* Gives up a process, by until_ns; what was written of it stays. */
+void jit_process_release(struct jit_process *p, uint64_t until_ns);
+
+#endif
