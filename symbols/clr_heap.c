@@ -73,7 +73,7 @@ void clr_heap_stats(const struct clr_heap *h, struct clr_heap_stats *ret_stats)
 	ret_stats->bodies += h->stubs.len;
 	ret_stats->stubs += h->stubs.len;
 	ret_stats->modules = h->modules.modules.len;
-	ret_stats->modules_failed = h->modules.failed;
+	ret_stats->modules_failed = clr_modules_failed(&h->modules);
 }
 
 static struct clr_body *find_body(struct clr_heap *h, uint64_t start)

@@ -101,23 +101,19 @@ static int find_metadata(const struct clr_modules_cache *m, const struct layout 
 	return missing(r);
 }
 
-static void forget(struct clr_modules_cache *m, struct clr_module *mod)
+static void release(struct clr_modules_cache *m, struct clr_module_copy *copy)
 {
-	clr_metadata_free(mod->metadata);
-	free(mod->data);
-	m->bytes -= mod->bytes;
-	*mod = (struct clr_module){.addr = mod->addr, .grows = mod->grows};
+	clr_metadata_free(copy->metadata);
+	free(copy->data);
+	m->bytes -= copy->bytes;
+	*copy = (struct clr_module_copy){0};
 }
 
 /* What Reflection.Emit has made so far is a copy that the runtime keeps, its size before it; each new type brings a new copy. */
-static int dynamic_place(const struct clr_modules_cache *m, struct clr_module *mod, uint64_t *ret_addr, uint32_t *ret_bytes)
+static int dynamic_place(const struct clr_modules_cache *m, const struct clr_module *mod, uint64_t *ret_addr, uint32_t *ret_bytes)
 {
-	int r = missing(m->io->read(m->io->ctx, mod->dynamic + m->contract->at[CLR_DYNAMIC_METADATA_SIZE], ret_bytes, 4));
-
 	*ret_addr = mod->dynamic + m->contract->at[CLR_DYNAMIC_METADATA];
-	if (!r)
-		mod->dynamic_bytes = *ret_bytes;
-	return r;
+	return missing(m->io->read(m->io->ctx, mod->dynamic + m->contract->at[CLR_DYNAMIC_METADATA_SIZE], ret_bytes, 4));
 }
 
 /* 0, also where the module has no metadata that can be read. */
@@ -143,16 +139,13 @@ static int load(struct clr_modules_cache *m, struct clr_module *mod)
 		r = data ? missing(m->io->read(m->io->ctx, addr, data, bytes)) : -ENOMEM;
 	}
 	if (!r)
-		r = missing(clr_metadata_open(data, bytes, &mod->metadata, NULL));
-	if (!r) {
-		mod->data = TAKE_PTR(data);
-		mod->bytes = bytes;
-		m->bytes += bytes;
-	} else if (r == -ENOENT) {
-		m->failed++;
-		r = 0;
-	}
-	return r;
+		r = missing(clr_metadata_open(data, bytes, &mod->now.metadata, NULL));
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	mod->now.data = TAKE_PTR(data);
+	mod->now.bytes = bytes;
+	m->bytes += bytes;
+	return 0;
 }
 
 /* Once a scan: an address may have become another module's, as collectible ones are freed. */
@@ -166,15 +159,36 @@ static int look(struct clr_modules_cache *m, struct clr_module *mod)
 		r = read_u64(m, mod->addr + at[CLR_MODULE_DYNAMIC], &dynamic);
 	if (r)
 		return r;
-	if (mod->looked_at && mod->assembly_file == assembly_file && mod->dynamic == dynamic) {
-		mod->looked_at = m->scan;
-		return 0;
+	bool same = mod->looked_at && mod->assembly_file == assembly_file && mod->dynamic == dynamic;
+
+	/* Looked at in an earlier scan: nobody reads of it now. */
+	if (mod->looked_at)
+		release(m, &mod->old);
+	if (!same) {
+		release(m, &mod->now);
+		mod->assembly_file = assembly_file;
+		mod->dynamic = dynamic;
+		r = load(m, mod);
 	}
-	forget(m, mod);
-	mod->assembly_file = assembly_file;
-	mod->dynamic = dynamic;
-	mod->looked_at = m->scan;
-	return load(m, mod);
+	/* What could not be read to the end is read again by the next scan. */
+	mod->looked_at = r ? 0 : m->scan;
+	return r;
+}
+
+/* Reads it again. Whoever asks may be in the middle of a name that is made of the copy of now. */
+static int look_again(struct clr_modules_cache *m, struct clr_module *mod)
+{
+	mod->grew = m->scan;
+	release(m, &mod->old);
+	mod->old = mod->now;
+	mod->now = (struct clr_module_copy){0};
+	mod->looked_at = 0;
+	return look(m, mod);
+}
+
+static bool has_row(const struct clr_module *mod, enum clr_table table, uint32_t rid)
+{
+	return mod->now.metadata && rid && rid <= clr_metadata_rows(mod->now.metadata, table);
 }
 
 static int module_at(struct clr_modules_cache *m, uint64_t addr, struct clr_module **ret)
@@ -204,23 +218,31 @@ int clr_modules_get(struct clr_modules_cache *m, uint64_t addr, enum clr_table t
 
 	if (!r && mod->looked_at != m->scan)
 		r = look(m, mod);
-	if (!r && mod->dynamic && (!mod->metadata || rid > clr_metadata_rows(mod->metadata, table)) && mod->grows != m->scan) {
-		mod->grows = m->scan;
-		forget(m, mod);
-		r = look(m, mod);
-	}
+	if (!r && mod->dynamic && !has_row(mod, table, rid) && mod->grew != m->scan)
+		r = look_again(m, mod);
 	if (r)
 		return r;
-	if (!mod->metadata || !rid || rid > clr_metadata_rows(mod->metadata, table))
+	if (!has_row(mod, table, rid))
 		return -ENOENT;
-	*ret_metadata = mod->metadata;
+	*ret_metadata = mod->now.metadata;
 	return 0;
+}
+
+size_t clr_modules_failed(const struct clr_modules_cache *m)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->modules.len; i++)
+		n += !m->modules.v[i].now.metadata;
+	return n;
 }
 
 void clr_modules_free(struct clr_modules_cache *m)
 {
-	for (size_t i = 0; i < m->modules.len; i++)
-		forget(m, &m->modules.v[i]);
+	for (size_t i = 0; i < m->modules.len; i++) {
+		release(m, &m->modules.v[i].now);
+		release(m, &m->modules.v[i].old);
+	}
 	vec_free(&m->modules);
 	hashmap_free(&m->by_addr);
 }

@@ -15,15 +15,19 @@
 #define CLR_MODULE_METADATA_MAX ((uint64_t)64 << 20) /* bytes; System.Private.CoreLib has 4 million */
 #define CLR_METADATA_MAX ((uint64_t)512 << 20) /* of all modules */
 
+/* Our copy of a module's metadata; metadata NULL: there is none. */
+struct clr_module_copy {
+	void *data;
+	size_t bytes;
+	struct clr_metadata *metadata;
+};
+
 struct clr_module {
 	uint64_t addr;
 	uint64_t assembly_file, dynamic; /* what it pointed to: whether the address is still the same module's */
-	uint32_t looked_at; /* the scan in which that was compared */
-	uint32_t dynamic_bytes;
-	uint32_t grows; /* how often it was read again for a method that was not in it */
-	void *data;
-	size_t bytes;
-	struct clr_metadata *metadata; /* NULL: could not be read */
+	uint32_t looked_at; /* the scan in which that was compared; 0: never, or it has to be done again */
+	uint32_t grew; /* the scan in which it was read again for a row that was not in it */
+	struct clr_module_copy now, old; /* old: from before it grew, which somebody may be reading until the scan ends */
 };
 
 struct clr_modules_cache {
@@ -32,17 +36,19 @@ struct clr_modules_cache {
 	uint32_t scan; /* number of the scan under way, from 1 */
 	VEC(struct clr_module) modules;
 	struct hashmap by_addr;
-	uint64_t bytes; /* of all metadata */
-	size_t failed; /* modules without metadata */
+	uint64_t bytes; /* of all copies */
 };
 
 /*
- * The metadata of the module at an address, borrowed until the next call. rid: a MethodDef or TypeDef (by table) that must be in it;
- * metadata of Reflection.Emit grows and is read again for one that is not. 0; -ENOENT it cannot be had; -ENOMEM; errors of io but
- * -EFAULT.
+ * The metadata of the module at an address, borrowed until the next scan. rid: a MethodDef or TypeDef (by table) that must be in it;
+ * metadata of Reflection.Emit grows and is read again, once a scan, for one that is not. 0; -ENOENT it cannot be had; -ENOMEM; errors
+ * of io but -EFAULT.
  */
 int clr_modules_get(struct clr_modules_cache *m, uint64_t addr, enum clr_table table, uint32_t rid,
 		    const struct clr_metadata **ret_metadata);
+
+/* Of how many of the modules that were asked for there is no metadata. */
+size_t clr_modules_failed(const struct clr_modules_cache *m);
 void clr_modules_free(struct clr_modules_cache *m);
 
 #endif

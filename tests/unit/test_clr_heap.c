@@ -241,6 +241,28 @@ static void a_listener_ends_the_scan_and_loses_nothing(void **state)
 	clr_heap_free(heap);
 }
 
+/* A method's type arguments may be of the module that the method is of, and of a later copy of its metadata than its own. */
+static void a_module_may_grow_while_a_name_is_made_of_it(void **state)
+{
+	size_t len;
+	unsigned char *bytes = image_metadata(&len);
+
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	uint64_t emitted = image_dynamic_module(&image, bytes, len), own = image_type(&image, emitted, 2, NULL, 0);
+	uint64_t later = image_type(&image, emitted, 9, NULL, 0);
+	uint64_t pair = image_type(&image, emitted, 3, (uint64_t[]){own, later}, 2);
+
+	free(bytes);
+	image_body(&image, 0x40, 0x20, image_method(&image, own, 1, 0), 0);
+	assert_string_equal(scan(), "+40 20 int32 [App] App.Plain::Run(string);");
+	image_body(&image, 0x80, 0x20, image_method(&image, pair, 2, 0), 0);
+	assert_string_equal(scan(), "+80 20 instance void [App] App.Pair`2::Put(!1);");
+	assert_int_equal(stats().plain, 1);
+	assert_int_equal(stats().modules_failed, 0);
+	clr_heap_free(heap);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +275,7 @@ int main(void)
 		cmocka_unit_test(modules_that_grow_are_read_again),
 		cmocka_unit_test(lies_have_an_end),
 		cmocka_unit_test(a_listener_ends_the_scan_and_loses_nothing),
+		cmocka_unit_test(a_module_may_grow_while_a_name_is_made_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
