@@ -2,6 +2,9 @@
  * The door to the memory of a target: process_vm_readv(2). Nothing is written, and the target is not stopped. Needs the target's uid
  * or CAP_SYS_PTRACE, no more (/proc/PID/mem would need CAP_DAC_OVERRIDE beside it). What is read changes meanwhile: the caller
  * believes nothing of it.
+ *
+ * A read can wait for the target without end, where its pages come from a file system or a userfaultfd that does not answer, or while a
+ * thread of it holds the lock of its memory map. So reads are for a thread that nothing else waits for for good.
  */
 #ifndef CONTAINER_MEMORY_H
 #define CONTAINER_MEMORY_H

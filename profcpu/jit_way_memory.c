@@ -59,9 +59,10 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 	struct clr_heap_stats stats;
 	int r;
 
-	(void)last;
 	jit_methods_writer_scan(w->target->out, now_ns);
-	r = clr_heap_scan(w->heap, &listener);
+	r = clr_heap_scan(w->heap, &listener, w->target->until_ns);
+	if (r == -ETIMEDOUT && !last)
+		r = 0; /* the next step tells the rest */
 	clr_heap_stats(w->heap, &stats);
 	w->target->frees = stats.gone > 0;
 	if (r && r != -ESRCH)

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "container/proc.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -31,18 +32,25 @@ static void read_code(struct clr_barriers *b, const struct clr_io *io, const cha
 	char *cursor = maps;
 	struct proc_map map;
 
-	b->looked = true;
 	while (cursor && proc_map_next(&cursor, &map) && (!module || map.start <= module)) {
 		if (map.path[0] != '/' || !(map.prot & PROT_EXEC) || map.flags & MAP_SHARED || (!module && end && !is_library(&map)))
 			continue;
 		start = map.start;
 		end = map.end;
 	}
+	b->looked = true;
 	if (end - start > RUNTIME_CODE_MAX)
 		return;
-	b->code = malloc((size_t)(end - start) + 1);
-	if (b->code && !io->read(io->ctx, start, b->code, (size_t)(end - start)))
-		b->bytes = (size_t)(end - start);
+	unsigned char *code = malloc((size_t)(end - start) + 1);
+	int r = code ? io->read(io->ctx, start, code, (size_t)(end - start)) : -ENOMEM;
+
+	if (r) {
+		free(code);
+		b->looked = r != -ETIMEDOUT;
+		return;
+	}
+	b->code = code;
+	b->bytes = (size_t)(end - start);
 }
 
 bool clr_barriers_is(struct clr_barriers *b, const struct clr_io *io, const char *maps, uint64_t module, uint64_t start, uint64_t end)
@@ -52,9 +60,9 @@ bool clr_barriers_is(struct clr_barriers *b, const struct clr_io *io, const char
 	if (end - start > BARRIERS_BYTES_MAX || end - start < sizeof(code) || b->tries >= BARRIER_TRIES_MAX ||
 	    io->read(io->ctx, start, code, sizeof(code)))
 		return false;
-	b->tries++;
 	if (!b->looked)
 		read_code(b, io, maps, module);
+	b->tries += b->looked;
 	for (size_t i = 0; i + BARRIER_BYTES <= sizeof(code); i += 16)
 		if (b->bytes && memcmp(code + i, code + i + 1, BARRIER_BYTES - 1) != 0 && memmem(b->code, b->bytes, code + i, BARRIER_BYTES))
 			return true;

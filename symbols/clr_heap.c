@@ -1,6 +1,7 @@
 #include "symbols/clr_heap_impl.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "symbols/clr_batch.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 #define NIBBLES 8
 #define POINTER_ABOVE 8u
 #define CANDIDATES_MAX 2048 /* that are read at once */
+#define PIECES_AT_ONCE 4096 /* between two looks at the clock: what cannot be read takes a call of the kernel each */
 
 /* Code that the scan has to look at. */
 struct pending {
@@ -28,6 +30,30 @@ struct scan {
 	uint64_t code_bytes; /* of heaps so far */
 };
 
+bool clr_heap_is_late(const struct clr_heap *h)
+{
+	return clock_monotonic_ns() >= h->until_ns;
+}
+
+static int timed_read(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	const struct clr_heap *h = ctx;
+
+	return clr_heap_is_late(h) ? -ETIMEDOUT : h->target.read(h->target.ctx, addr, buf, len);
+}
+
+static int timed_read_pieces(void *ctx, struct memory_piece *pieces, size_t n)
+{
+	const struct clr_heap *h = ctx;
+	int r = 0;
+
+	for (size_t done = 0, some; !r && done < n; done += some) {
+		some = n - done < PIECES_AT_ONCE ? n - done : PIECES_AT_ONCE;
+		r = clr_heap_is_late(h) ? -ETIMEDOUT : h->target.read_pieces(h->target.ctx, pieces + done, some);
+	}
+	return r;
+}
+
 int clr_heap_new(const struct clr_io *io, uint64_t descriptor, struct clr_heap **ret, struct parse_error *err)
 {
 	struct clr_heap *h = calloc(1, sizeof(*h));
@@ -35,7 +61,8 @@ int clr_heap_new(const struct clr_io *io, uint64_t descriptor, struct clr_heap *
 
 	if (!h)
 		return parse_fail(err, -ENOMEM, "out of memory", 0);
-	h->io = *io;
+	h->target = *io;
+	h->io = (struct clr_io){.read = timed_read, .read_pieces = timed_read_pieces, .ctx = h};
 	h->descriptor = descriptor;
 	r = clr_contract_load(io, descriptor, &h->contract, err);
 	if (r) {
@@ -123,7 +150,8 @@ static int forget_words(struct scan *s, struct clr_code_heap *heap, size_t from)
 		for (int k = 0; !r && k < n; k++)
 			r = tell_gone(s, starts[k]);
 	}
-	heap->words.len = from < heap->words.len ? from : heap->words.len;
+	if (!r && from < heap->words.len)
+		heap->words.len = from;
 	return r;
 }
 
@@ -171,7 +199,8 @@ static int compare_map(struct scan *s, uint32_t index, const uint32_t *words, si
 		if (words[i] == heap->words.v[i])
 			continue;
 		r = compare_word(s, index, heap->base + i * WORD_CODE_BYTES, heap->words.v[i], words[i]);
-		heap->words.v[i] = words[i];
+		if (!r)
+			heap->words.v[i] = words[i];
 	}
 	return r;
 }
@@ -180,10 +209,12 @@ static int compare_map(struct scan *s, uint32_t index, const uint32_t *words, si
 static void take_back(struct clr_heap *h, uint64_t start, uint32_t index)
 {
 	struct clr_code_heap *heap = &h->heaps.v[index];
-	uint64_t at = start - heap->base;
+	uint64_t at = start - heap->base, word = at / WORD_CODE_BYTES;
+	unsigned shift = (unsigned)(28 - 4 * (at / NIBBLE_CODE_BYTES % NIBBLES));
 
-	if (at / WORD_CODE_BYTES < heap->words.len)
-		heap->words.v[at / WORD_CODE_BYTES] &= ~(15u << (28 - 4 * (at / NIBBLE_CODE_BYTES % NIBBLES)));
+	/* Another start of the same 32 bytes may stand there, that is still to be told gone. */
+	if (word < heap->words.len && (heap->words.v[word] >> shift & 15) == 1 + at % NIBBLE_CODE_BYTES / 4)
+		heap->words.v[word] &= ~(15u << shift);
 }
 
 /* The next start behind each candidate: code ends there at the latest. */
@@ -275,7 +306,7 @@ static int tell_some(struct scan *s, const struct pending *pending, size_t n, st
 	find_ends(s->h, c, n);
 	r = clr_candidates_read(s->h, c, n, &texts);
 	for (size_t i = 0; !r && i < n; i++)
-		r = tell(s, &c[i]);
+		r = clr_heap_is_late(s->h) ? -ETIMEDOUT : tell(s, &c[i]);
 	arena_free(&texts);
 	return r;
 }
@@ -367,6 +398,8 @@ static int add_heap(struct scan *s, const struct clr_range *range, const unsigne
 
 	if (heap->base != base || heap->map != map || heap->section != range->start)
 		r = forget_words(s, heap, 0);
+	if (r)
+		return r;
 	heap->base = base;
 	heap->end = end;
 	heap->map = map;
@@ -374,7 +407,7 @@ static int add_heap(struct scan *s, const struct clr_range *range, const unsigne
 	heap->section_end = range->end;
 	heap->collectible = range->flags & CLR_RANGE_COLLECTIBLE;
 	heap->seen = h->scan;
-	return r;
+	return 0;
 }
 
 static int read_heaps(struct scan *s, const struct clr_ranges *ranges)
@@ -426,19 +459,21 @@ static int drop_heaps(struct scan *s)
 		if (h->heaps.v[i].seen == h->scan)
 			continue;
 		r = forget_words(s, &h->heaps.v[i], 0);
-		vec_free(&h->heaps.v[i].words);
+		if (!r)
+			vec_free(&h->heaps.v[i].words);
 	}
 	return r;
 }
 
-int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l)
+int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l, uint64_t until_ns)
 {
 	struct clr_heap_stats *stats = &h->stats;
 	struct scan s = {.h = h, .listener = l, .whole = true};
 	struct clr_ranges ranges = {0};
 	AUTO_FREE char *maps = NULL;
-	int r = h->io.maps ? h->io.maps(h->io.ctx, &maps) : 0;
+	int r = h->target.maps ? h->target.maps(h->target.ctx, &maps) : 0;
 
+	h->until_ns = until_ns;
 	h->scan++;
 	h->modules.scan = h->types.scan = h->scan;
 	stats->added = stats->gone = stats->unread = stats->unnamed = stats->rechecked = 0;

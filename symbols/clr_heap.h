@@ -42,8 +42,12 @@ struct clr_heap_listener {
 	void *ctx; /* what they give but 0 ends the scan */
 };
 
-/* One scan. 0; -ESRCH the process has ended; -EPERM; what a listener gave; -ENOMEM. After an error the next scan tells the rest. */
-int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l);
+/*
+ * One scan. 0; -ETIMEDOUT: it was not done at until_ns (CLOCK_MONOTONIC; it ends soon after it, unless the kernel waits for the target:
+ * container/memory.h); -ESRCH the process has ended; -EPERM; -E2BIG more code than CLR_RANGES_MAX; what a listener gave; -ENOMEM. After
+ * an error what was told holds, nothing is told to be gone that was not looked at, and the next scan tells the rest.
+ */
+int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l, uint64_t until_ns);
 
 /* Counts, those of the last scan first, then what stands now. */
 struct clr_heap_stats {

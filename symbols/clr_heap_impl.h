@@ -57,7 +57,9 @@ struct clr_stub_range {
 };
 
 struct clr_heap {
-	struct clr_io io;
+	struct clr_io target; /* the caller's */
+	struct clr_io io; /* the same until until_ns; after it -ETIMEDOUT, so that whatever reads comes to an end */
+	uint64_t until_ns; /* CLOCK_MONOTONIC */
 	struct clr_contract contract;
 	uint64_t descriptor;
 	uint32_t scan;
@@ -76,6 +78,9 @@ struct clr_heap {
 	uint64_t name_bytes;
 	struct clr_heap_stats stats;
 };
+
+/* Whether the time of the scan is over: for loops that can be long without a read. */
+bool clr_heap_is_late(const struct clr_heap *h);
 
 /* Reads what describes candidates; those that make no sense are marked. 0; -ENOMEM; errors of io. */
 int clr_candidates_read(struct clr_heap *h, struct clr_candidate *c, size_t n, struct arena *texts);

@@ -157,7 +157,7 @@ static int add_unlisted(struct clr_heap *h, const struct clr_ranges *ranges, con
 	}
 	for (char *cursor = text; !r && proc_map_next(&cursor, &map);)
 		if (map.prot & PROT_EXEC && !strncmp(map.path, mapping, strlen(mapping)))
-			r = add_gaps(h, maps, &map, &sorted, &first, f);
+			r = clr_heap_is_late(h) ? -ETIMEDOUT : add_gaps(h, maps, &map, &sorted, &first, f);
 	clr_ranges_free(&sorted);
 	return r;
 }
@@ -209,6 +209,9 @@ int clr_stubs_scan(struct clr_heap *h, const struct clr_ranges *ranges, const ch
 
 	if (!r && maps)
 		r = add_unlisted(h, ranges, maps, &f);
+	/* What could not be read any more would be told under a wrong name. */
+	if (!r && clr_heap_is_late(h))
+		r = -ETIMEDOUT;
 	if (!r && f.ranges.len)
 		qsort(f.ranges.v, f.ranges.len, sizeof(*f.ranges.v), compare_ranges);
 	if (!r)

@@ -109,10 +109,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	for (size_t at = 0; at + 8 <= size; at += 8) {
 		change(data + at);
-		if (data[at + 2] & 0x80 && scans++ < SCANS_MAX && clr_heap_scan(heap, &listener))
+		if (data[at + 2] & 0x80 && scans++ < SCANS_MAX && clr_heap_scan(heap, &listener, UINT64_MAX))
 			break;
 	}
-	(void)clr_heap_scan(heap, &listener);
+	(void)clr_heap_scan(heap, &listener, UINT64_MAX);
 	struct clr_heap_stats stats;
 
 	clr_heap_stats(heap, &stats);

@@ -45,7 +45,7 @@ static int scan(struct clr_heap *h, int number)
 	struct clr_heap_stats s;
 	int r;
 
-	r = clr_heap_scan(h, &listener);
+	r = clr_heap_scan(h, &listener, UINT64_MAX);
 	clr_heap_stats(h, &s);
 	fflush(stdout);
 	fprintf(stderr,

@@ -1,10 +1,13 @@
 /* symbols/clr_heap: what is in a runtime's memory is told once, with its name; what changes is told; what makes no sense is not. */
 #include "symbols/clr_heap.h"
+
+#include "base/clock.h"
 #include "tests/unit/clr_image.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -33,7 +36,7 @@ static const char *scan(void)
 	static const struct clr_heap_listener listener = {.code = on_code, .gone = on_gone};
 
 	told[0] = 0;
-	assert_int_equal(clr_heap_scan(heap, &listener), 0);
+	assert_int_equal(clr_heap_scan(heap, &listener, UINT64_MAX), 0);
 	return told;
 }
 
@@ -234,7 +237,7 @@ static void a_listener_ends_the_scan_and_loses_nothing(void **state)
 		image_body(&image, 0x40 + i * 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
 	told[0] = 0;
 	listener_error = -ENOSPC;
-	assert_int_equal(clr_heap_scan(heap, &listener), -ENOSPC);
+	assert_int_equal(clr_heap_scan(heap, &listener, UINT64_MAX), -ENOSPC);
 	assert_string_equal(told, "+40 20 int32 [App] App.Plain::Run(string);");
 	listener_error = 0;
 	assert_string_equal(scan(), "+80 20 int32 [App] App.Plain::Run(string);+c0 20 int32 [App] App.Plain::Run(string);");
@@ -263,6 +266,73 @@ static void a_module_may_grow_while_a_name_is_made_of_it(void **state)
 	clr_heap_free(heap);
 }
 
+/* Reads that get through before the time of the scan is over; the next one waits until it is. */
+static int reads_left;
+
+static int late_read(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	if (!reads_left--)
+		usleep(4000);
+	return image_read(ctx, addr, buf, len);
+}
+
+static int late_read_pieces(void *ctx, struct memory_piece *pieces, size_t n)
+{
+	if (!reads_left--)
+		usleep(4000);
+	return image_read_pieces(ctx, pieces, n);
+}
+
+static void begin_late(void)
+{
+	const struct clr_io io = {.read = late_read, .read_pieces = late_read_pieces, .ctx = &image};
+
+	begin(IMAGE_CODE_HEAP | IMAGE_COLLECTIBLE);
+	clr_heap_free(heap);
+	reads_left = -1;
+	assert_int_equal(clr_heap_new(&io, image.descriptor, &heap, NULL), 0);
+}
+
+static void a_late_scan_is_finished_by_the_next(void **state)
+{
+	static const struct clr_heap_listener listener = {.code = on_code, .gone = on_gone};
+	static const char run[] = "20 int32 [App] App.Plain::Run(string);";
+	char expected[512];
+	int late = 0, r = -ETIMEDOUT;
+
+	(void)state;
+	snprintf(expected, sizeof(expected), "-80;-c4;+c0 %s+1000 20 instance void [App] App.Pair`2[App.Plain,App.Plain[,]]::Put(!1);", run);
+	for (int reads = 0; r; reads++, late++) {
+		assert_true(reads < 1000);
+		begin_late();
+		uint64_t array = image_array(&image, plain, 2), pair = image_type(&image, module, 3, (uint64_t[]){plain, array}, 2);
+
+		image_body(&image, 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
+		image_body(&image, 0x80, 0x20, image_method(&image, plain, 1, 0), 0);
+		image_body(&image, 0xc4, 0x20, image_method(&image, plain, 1, 0), 0);
+		scan();
+		image_nibble(&image, 0x80, 0);
+		image_body(&image, 0xc0, 0x20, image_method(&image, plain, 1, 0), 0); /* in the place of the third */
+		image_body(&image, 0x1000, 0x20, image_method(&image, pair, 2, 0), 0);
+		told[0] = 0;
+		reads_left = reads;
+		r = clr_heap_scan(heap, &listener, clock_monotonic_ns() + 3 * NS_PER_MS);
+		assert_true(!r || r == -ETIMEDOUT);
+		reads_left = -1;
+		assert_int_equal(clr_heap_scan(heap, &listener, UINT64_MAX), 0);
+		assert_string_equal(told, expected);
+		assert_int_equal(stats().bodies, 3);
+		clr_heap_free(heap);
+	}
+	assert_true(late > 5);
+	begin(IMAGE_CODE_HEAP);
+	image_body(&image, 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
+	told[0] = 0;
+	assert_int_equal(clr_heap_scan(heap, &listener, 0), -ETIMEDOUT);
+	assert_string_equal(told, "");
+	clr_heap_free(heap);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,6 +346,7 @@ int main(void)
 		cmocka_unit_test(lies_have_an_end),
 		cmocka_unit_test(a_listener_ends_the_scan_and_loses_nothing),
 		cmocka_unit_test(a_module_may_grow_while_a_name_is_made_of_it),
+		cmocka_unit_test(a_late_scan_is_finished_by_the_next),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
