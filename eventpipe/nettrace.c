@@ -7,13 +7,14 @@
 #include "base/vec.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NETTRACE_VERSION 4
 #define NETTRACE_TYPE_MAX 64 /* bytes in the name of an object's type */
 #define NETTRACE_TRACE_BYTES 48
-#define NETTRACE_MORE (-EAGAIN) /* internal: the buffer ends within an object */
+#define NETTRACE_MORE INT_MIN /* internal, and no errno that a listener gives: the buffer ends within an object */
 
 /* Tags of FastSerialization. */
 enum {

@@ -11,7 +11,7 @@
 #define NETTRACE_KINDS_MAX 65536
 #define NETTRACE_KIND_TEXT_MAX ((size_t)16 << 20) /* bytes of their names together */
 #define NETTRACE_STACKS_MAX ((size_t)64 << 20) /* bytes of stacks between two sequence points */
-#define NETTRACE_THREADS_MAX 1000000 /* further threads' losses are not counted */
+#define NETTRACE_THREADS_MAX 65536 /* further threads' losses are not counted */
 
 struct nettrace_trace {
 	uint64_t sync_ticks, ticks_per_second; /* ticks are of CLOCK_MONOTONIC on Linux */

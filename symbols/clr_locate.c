@@ -10,7 +10,8 @@
 
 #define HEADERS_MAX 128
 #define DYNAMIC_MAX 512 /* entries */
-#define CHAIN_MAX 4096 /* symbols of one bucket */
+#define CHAIN_MAX 128 /* symbols of one bucket; linkers put four or so into each */
+#define MODULES_MAX 8192 /* mapped files that are looked into, and as many that are called libcoreclr.so */
 #define SYMBOL "DotNetRuntimeContractDescriptor"
 
 /* Where the dynamic linker finds symbols: addrs, 0 where there is none. */
@@ -140,6 +141,7 @@ static bool is_coreclr(const struct proc_map *map)
 int clr_contract_locate(const struct clr_io *io, char *maps, uint64_t *ret_descriptor)
 {
 	uint64_t found = 0, descriptor;
+	unsigned tried[2] = {0};
 	struct proc_map map;
 	char *cursor = maps;
 	bool sure = false;
@@ -148,7 +150,7 @@ int clr_contract_locate(const struct clr_io *io, char *maps, uint64_t *ret_descr
 		if (map.pgoff || map.path[0] != '/' || !(map.prot & PROT_READ) || (map.flags & MAP_SHARED))
 			continue;
 		sure = is_coreclr(&map);
-		if (found && !sure)
+		if ((found && !sure) || ++tried[sure] > MODULES_MAX)
 			continue;
 		int r = clr_contract_find(io, map.start, &descriptor);
 

@@ -19,6 +19,8 @@
 #define ELEMENT_FNPTR 0x1b
 
 #define WAVES_MAX CLR_TYPE_DEPTH_MAX
+#define TYPES_AT_ONCE 4096 /* whose rows are in memory at one time */
+#define RANK_MAX 32 /* the runtime loads no array of more */
 
 int clr_types_want(struct clr_types *t, uint64_t handle)
 {
@@ -261,9 +263,26 @@ static int read_rank(struct clr_types *t, struct clr_type *type)
 	if (r && r != -EFAULT)
 		return r;
 	type->rank = rank;
-	if (r || !rank || rank > 32)
+	if (r || !rank || rank > RANK_MAX)
 		type->kind = CLR_TYPE_UNREAD;
 	return 0;
+}
+
+/* Reads types, and asks for what they consist of. */
+static int load_some(struct clr_types *t, const uint32_t *wave, size_t n)
+{
+	int r = read_rows(t, wave, n);
+
+	if (!r)
+		r = read_arguments(t, wave, n);
+	for (size_t i = 0; !r && i < n; i++) {
+		uint32_t first = t->types.v[wave[i]].first_arg, nargs = t->types.v[wave[i]].nargs;
+
+		r = read_rank(t, &t->types.v[wave[i]]);
+		for (uint32_t k = 0; !r && t->types.v[wave[i]].whole && k < nargs; k++)
+			r = clr_types_want(t, t->args.v[first + k]);
+	}
+	return r;
 }
 
 int clr_types_load(struct clr_types *t)
@@ -276,16 +295,8 @@ int clr_types_load(struct clr_types *t)
 
 		t->wanted.v = NULL;
 		t->wanted.len = t->wanted.cap = 0;
-		r = read_rows(t, wave, n);
-		if (!r)
-			r = read_arguments(t, wave, n);
-		for (size_t i = 0; !r && i < n; i++) {
-			uint32_t first = t->types.v[wave[i]].first_arg, nargs = t->types.v[wave[i]].nargs;
-
-			r = read_rank(t, &t->types.v[wave[i]]);
-			for (uint32_t k = 0; !r && t->types.v[wave[i]].whole && k < nargs; k++)
-				r = clr_types_want(t, t->args.v[first + k]);
-		}
+		for (size_t done = 0; !r && done < n; done += TYPES_AT_ONCE)
+			r = load_some(t, wave + done, n - done < TYPES_AT_ONCE ? n - done : TYPES_AT_ONCE);
 		free(wave);
 	}
 	t->wanted.len = 0;
@@ -331,6 +342,8 @@ static int make_name(struct clr_types *t, const struct clr_type *type, int depth
 			r = put_arguments(t, type, depth, out);
 		break;
 	case CLR_TYPE_ARRAY:
+		if (type->rank > RANK_MAX) /* the scan ended before it was read */
+			break;
 		r = put_name(t, t->args.v[type->first_arg], depth + 1, out);
 		put_rank(out, type->rank);
 		break;
@@ -367,7 +380,7 @@ static int put_name(struct clr_types *t, uint64_t handle, int depth, struct outb
 	type->naming = false;
 	if (!r && out->error)
 		r = out->error;
-	if (!r && out->len > CLR_TYPE_NAME_MAX)
+	if (!r && (out->len > CLR_TYPE_NAME_MAX || t->names.total_bytes > CLR_TYPE_NAMES_MAX))
 		r = -ENOENT;
 	if (!r) {
 		type->name = arena_strndup(&t->names, out->data + start, out->len - start);

@@ -9,10 +9,11 @@
 #include "symbols/clr_batch.h"
 #include "symbols/clr_modules.h"
 
-#define CLR_TYPES_MAX ((size_t)1 << 22)
+#define CLR_TYPES_MAX ((size_t)1 << 20)
 #define CLR_TYPE_ARGS_MAX 1024 /* of one type */
-#define CLR_TYPE_ARGS_ALL_MAX ((size_t)1 << 24)
+#define CLR_TYPE_ARGS_ALL_MAX ((size_t)1 << 22)
 #define CLR_TYPE_NAME_MAX ((size_t)16 << 10) /* bytes; longer ones are as good as unreadable */
+#define CLR_TYPE_NAMES_MAX ((size_t)128 << 20) /* bytes of all names that were ever made */
 #define CLR_TYPE_DEPTH_MAX 32 /* of types in each other */
 
 enum clr_type_kind {

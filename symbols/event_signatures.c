@@ -25,7 +25,7 @@ struct event_module {
 struct event_signatures {
 	struct opener *opener;
 	pid_t pid;
-	uint64_t bytes; /* of metadata that is kept */
+	uint64_t bytes; /* of metadata that was read */
 	VEC(struct event_module) modules;
 	struct hashmap by_id; /* the runtime's number of the module */
 };
@@ -102,6 +102,9 @@ static int event_module_open(struct event_signatures *s, const struct rundown_mo
 		r = -ENOENT;
 	if (!r && s->bytes + cli.metadata.bytes > EVENT_SIGNATURES_BYTES_MAX)
 		r = -E2BIG;
+	/* Also what turns out to be none: a target can have as many files as it likes. */
+	if (!r)
+		s->bytes += cli.metadata.bytes;
 	if (!r)
 		r = pe_read(&pe, cli.metadata, EVENT_SIGNATURES_METADATA_MAX, &data, NULL);
 	if (!r)
@@ -109,7 +112,6 @@ static int event_module_open(struct event_signatures *s, const struct rundown_mo
 	if (r)
 		return r;
 	ret->data = TAKE_PTR(data);
-	s->bytes += cli.metadata.bytes;
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define JIT_PLACES_MAX ((size_t)64 << 20) /* entries of a layer's tree */
+#define JIT_MEETS_MAX ((size_t)32 << 20) /* pairs that overlap in a layer; code of a runtime meets what it replaces */
 
 /*
  * Code of one source. Once in order no two methods share an address and a time. Where they begin and end cuts the addresses into
@@ -161,6 +162,7 @@ struct jit_order {
 	uint32_t *low, *high, *owner;
 	struct bitset live;
 	VEC(uint32_t) ended; /* parts where one begins that is to leave live */
+	size_t meets;
 };
 
 static bool jit_is_there(const struct jit_method *method)
@@ -202,6 +204,8 @@ static int jit_order_meet(struct jit_order *o, uint32_t id)
 	if (at == BITSET_NONE || o->high[o->owner[at]] <= o->low[id])
 		at = bitset_next(&o->live, o->low[id]);
 	while (at < o->high[id] && jit_is_there(new)) {
+		if (++o->meets > JIT_MEETS_MAX)
+			return -E2BIG;
 		jit_meet(&o->layer->methods.v[o->owner[at]], new, &from_ns);
 		if (jit_is_there(new) && vec_push(&o->ended, at))
 			return -ENOMEM;

@@ -168,6 +168,21 @@ static void what_cannot_be_is_refused(void **state)
 }
 
 /* Exact times: each ends whatever it overlaps, asked of each address and time. */
+/* Pairs grow with the square of their number: a target may claim it. */
+static void what_overlaps_beyond_measure_is_refused(void **state)
+{
+	enum { N = 6000 };
+	struct jit_methods *m = new_methods();
+
+	(void)state;
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(add(m, 0x1000 + 16 * i, 16, 0, 100, UINT64_MAX, "old"), 0);
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(add(m, 0x1000, 16 * N + i, 100, 200, UINT64_MAX, "new"), 0);
+	assert_int_equal(jit_methods_finish(m), -E2BIG);
+	jit_methods_free(m);
+}
+
 static void many_methods_answer_as_if_each_was_asked(void **state)
 {
 	enum { N = 300, ADDRS = 96, TIMES = 160 };
@@ -432,6 +447,7 @@ int main(void)
 		cmocka_unit_test(of_two_of_one_look_the_later_holds_alone),
 		cmocka_unit_test(what_an_end_tells_holds_before_what_takes_its_place),
 		cmocka_unit_test(what_cannot_be_is_refused),
+		cmocka_unit_test(what_overlaps_beyond_measure_is_refused),
 		cmocka_unit_test(many_methods_answer_as_if_each_was_asked),
 		cmocka_unit_test(a_set_of_numbers_knows_neighbours),
 		cmocka_unit_test(what_is_written_is_read_again),
