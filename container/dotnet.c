@@ -132,8 +132,12 @@ static int dotnet_port_find(struct opener *o, pid_t pid, char *path, size_t cap,
 	if (opener_process(o, pid, &process))
 		return r;
 	dotnet_tmpdir(pid, dir, sizeof(dir));
-	snprintf(path, cap, "%s/dotnet-diagnostic-%d-%llu-socket", dir, process.ns_pid,
-		 (unsigned long long)process.start_ticks);
+	int len = snprintf(path, cap, "%s/dotnet-diagnostic-%d-%llu-socket", dir, process.ns_pid,
+			   (unsigned long long)process.start_ticks);
+
+	/* Too long for a socket's address: the runtime has none either. */
+	if (!r && (len < 0 || (size_t)len >= cap))
+		return -ENOENT;
 	if (!r)
 		r = opener_path(o, pid, path, &fd);
 	if (r == -ENOTDIR || (!r && (fstat(fd, &st) || !S_ISSOCK(st.st_mode))))

@@ -370,10 +370,22 @@ struct opener_owners {
 	uid_t uid, uid0;
 };
 
+int opener_reopen(int path_fd, int *ret_fd)
+{
+	char path[OPENER_PROC_PATH];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
 /* Judges what path_fd stands for, then opens it for reading. */
 static int opener_accept(int path_fd, const struct opener_owners *owners, uint64_t max_bytes, int *ret_fd)
 {
-	char path[OPENER_PROC_PATH];
 	struct stat st;
 
 	if (fstat(path_fd, &st))
@@ -384,14 +396,7 @@ static int opener_accept(int path_fd, const struct opener_owners *owners, uint64
 		return -EACCES;
 	if (st.st_size < 0 || (uint64_t)st.st_size > max_bytes)
 		return -E2BIG;
-	/* The descriptor is of this very inode, whatever is under its name by now. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-
-	if (fd < 0)
-		return -errno;
-	*ret_fd = fd;
-	return 0;
+	return opener_reopen(path_fd, ret_fd);
 }
 
 /* One more root than can be held: opened for this once, while the process lives. */

@@ -71,6 +71,12 @@ int opener_map_file(struct opener *o, pid_t pid, uint64_t start, uint64_t end, u
  */
 int opener_perfmap(struct opener *o, pid_t pid, uint64_t max_bytes, int *ret_fd);
 
+/*
+ * Opens for reading what an O_PATH descriptor stands for, which the caller has found to be a regular file: that very inode, whatever is
+ * under its name by now. 0, and the caller closes *ret_fd; -EACCES; -errno.
+ */
+int opener_reopen(int path_fd, int *ret_fd);
+
 /* Whether a descriptor's file is none that is on a disk (/proc, /sys, ...): reading it may wait, or show what the kernel shows to us and
  * not to the target. True where that cannot be told. */
 bool opener_is_kernel_fs(int fd);

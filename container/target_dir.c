@@ -14,6 +14,7 @@
 
 #define TARGET_DELETED " (deleted)"
 #define TARGET_NAMES_MAX 1000000 /* names in a directory */
+#define TARGET_SAME_MAX 256 /* descriptors of one name: a runtime has one */
 
 int target_dir_open(struct opener *o, pid_t pid, const char *path, int *ret_fd)
 {
@@ -56,7 +57,6 @@ int target_dir_create(int dir_fd, const char *name, int *ret_fd)
 static int target_open_regular(int dir_fd, const char *path, int flags, int *ret_fd, struct stat *ret_stat)
 {
 	AUTO_CLOSE int path_fd = openat(dir_fd, path, O_PATH | O_CLOEXEC | flags);
-	char self[64];
 
 	if (path_fd < 0)
 		return -errno;
@@ -64,13 +64,7 @@ static int target_open_regular(int dir_fd, const char *path, int flags, int *ret
 		return -errno;
 	if (!S_ISREG(ret_stat->st_mode) || opener_is_kernel_fs(path_fd))
 		return -EACCES;
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
-	int fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-
-	if (fd < 0)
-		return -errno;
-	*ret_fd = fd;
-	return 0;
+	return opener_reopen(path_fd, ret_fd);
 }
 
 int target_dir_file(int dir_fd, const char *name, int *ret_fd, struct stat *ret_stat)
@@ -120,6 +114,7 @@ int target_dir_each(int dir_fd, const char *suffix, int (*fn)(void *ctx, const c
 
 struct target_search {
 	pid_t pid;
+	unsigned same; /* descriptors of that name */
 	const char *name;
 	int error; /* of one that could be it */
 	int fd;
@@ -162,7 +157,11 @@ static int target_try(void *ctx, pid_t n)
 	if (len <= 0)
 		return 0;
 	link[len] = 0;
-	if (!target_link_is(link, s->name) || !target_writable(s->pid, n))
+	if (!target_link_is(link, s->name))
+		return 0;
+	if (++s->same > TARGET_SAME_MAX)
+		return -ENOENT;
+	if (!target_writable(s->pid, n))
 		return 0;
 	s->error = target_open_regular(AT_FDCWD, path, 0, &s->fd, &st);
 	if (s->error)

@@ -32,7 +32,11 @@ int target_dir_create(int dir_fd, const char *name, int *ret_fd);
 /* A regular file, for reading; its status in *ret_stat. 0; -ENOENT; -EACCES: not a regular file, or no permission; -errno. */
 int target_dir_file(int dir_fd, const char *name, int *ret_fd, struct stat *ret_stat);
 
-/* Removes name if it is that very regular file. 0; -ENOENT: it is not; -EACCES, -EPERM, -EROFS, -errno. */
+/*
+ * Removes name if it is that very regular file. 0; -ENOENT: it is not; -EACCES, -EPERM, -EROFS, -errno. The kernel removes by name only, so
+ * another file may get the name after the look: in a directory with the sticky bit (/tmp) from the file's owner alone, who can remove it; in
+ * others from whoever may write there, who could have removed that other file as well. A directory is never removed, and nothing elsewhere.
+ */
 int target_dir_remove(int dir_fd, const char *name, const struct target_file *file);
 
 /* Calls fn for each name that ends so, until it gives non-zero, which is returned. 0; -EACCES; -errno. */
@@ -40,7 +44,8 @@ int target_dir_each(int dir_fd, const char *suffix, int (*fn)(void *ctx, const c
 
 /*
  * The regular file of this name that the process has open for writing, in whatever directory and also when it was deleted: for
- * reading. 0; -ENOENT: none; -EACCES, -EPERM: its descriptors, or the file, may not be read; -ESRCH.
+ * reading. Of thousands with that name only some are looked at. 0; -ENOENT: none; -EACCES, -EPERM: its descriptors, or the file, may not
+ * be read; -ESRCH.
  */
 int target_writes(pid_t pid, const char *name, int *ret_fd, struct target_file *ret_file);
 

@@ -218,8 +218,18 @@ static int perf_map_begin_fresh(struct opener *o, struct perf_map *m, uint64_t d
 	return perf_map_enable(o, m, deadline_ns, err);
 }
 
-/* A mark of a map that is not on, or of another process, and no one's any more. */
-static int perf_map_begin_stale(struct opener *o, struct perf_map *m, uint64_t deadline_ns, struct perf_map_error *err)
+/* Whether the mark is there still and nobody holds it: it could not be taken back. */
+static bool perf_map_is_left(const struct perf_map *m)
+{
+	struct target_file file;
+	AUTO_CLOSE int fd = -1;
+
+	return !perf_map_mark_open(m->dir_fd, m->mark_name, m->process.uid, &fd, &file) && file.dev == m->mark_file.dev &&
+	       file.ino == m->mark_file.ino && !perf_map_mark_lock(fd, true);
+}
+
+/* A mark of a map that is not on, or of another process, and no one's any more. unread: 0, or why it cannot be read. */
+static int perf_map_begin_stale(struct opener *o, struct perf_map *m, int unread, uint64_t deadline_ns, struct perf_map_error *err)
 {
 	struct perf_map_swept swept = {0};
 
@@ -231,7 +241,10 @@ static int perf_map_begin_stale(struct opener *o, struct perf_map *m, uint64_t d
 	if (swept.left)
 		return perf_map_fail(err, swept.error, "what an earlier profcpu left in %s of process %d could not be taken back: %s", m->dir,
 				     m->pid, strerror(-swept.error));
-	return -EAGAIN;
+	if (unread == -ENODATA || !perf_map_is_left(m))
+		return -EAGAIN;
+	return perf_map_fail(err, -EBUSY, "%s/%s of process %d was left by a profcpu of which nothing can be seen from here; remove it if none "
+			     "is at work there", m->dir, m->mark_name, m->pid);
 }
 
 /* A mark is there: shares the map with those who use it, or takes it over from one that was killed. */
@@ -243,8 +256,8 @@ static int perf_map_begin_marked(struct opener *o, struct perf_map *m, uint64_t 
 	if (r || !perf_map_mark_stands(m->dir_fd, m->mark_name, &m->mark_file))
 		return -EAGAIN;
 	r = perf_map_mark_read(m->mark_fd, &m->mark);
-	if (r || m->mark.start_ticks != m->process.start_ticks || !m->mark.map.ino)
-		return perf_map_begin_stale(o, m, deadline_ns, err);
+	if (r || m->mark.ns_pid != m->process.ns_pid || m->mark.start_ticks != m->process.start_ticks || !m->mark.map.ino)
+		return perf_map_begin_stale(o, m, r, deadline_ns, err);
 	r = target_writes(m->pid, m->name, &m->map_fd, &file);
 	if (!r && file.dev == m->mark.map.dev && file.ino == m->mark.map.ino) {
 		m->way = PERF_MAP_OURS;
@@ -254,7 +267,7 @@ static int perf_map_begin_marked(struct opener *o, struct perf_map *m, uint64_t 
 	m->map_fd = -1;
 	if (r && r != -ENOENT)
 		return perf_map_fail(err, r, "what process %d has open cannot be seen: %s", m->pid, strerror(-r));
-	return perf_map_begin_stale(o, m, deadline_ns, err);
+	return perf_map_begin_stale(o, m, 0, deadline_ns, err);
 }
 
 static int perf_map_try(struct opener *o, struct perf_map *m, uint64_t deadline_ns, struct perf_map_error *err)

@@ -71,9 +71,17 @@ static bool undo_is_on(const struct perf_map_undo *undo)
 	return r != -ENOENT && r != -ESRCH;
 }
 
-static int undo_remove(int dir_fd, const char *name, const struct target_file *file)
+static bool undo_is_heirs(const struct perf_map_undo *undo, const char *name, const struct target_file *file)
 {
-	int r = file->ino ? target_dir_remove(dir_fd, name, file) : 0;
+	struct target_file written;
+	AUTO_CLOSE int fd = -1;
+
+	return undo->heir && !target_writes(undo->heir, name, &fd, &written) && written.dev == file->dev && written.ino == file->ino;
+}
+
+static int undo_remove(const struct perf_map_undo *undo, const char *name, const struct target_file *file)
+{
+	int r = file->ino && !undo_is_heirs(undo, name, file) ? target_dir_remove(undo->dir_fd, name, file) : 0;
 
 	return r == -ENOENT ? 0 : r;
 }
@@ -96,23 +104,44 @@ int perf_map_undo(struct opener *o, const struct perf_map_undo *undo, uint64_t d
 		undo_born_after(undo->dir_fd, map, mark, &m.map);
 		undo_born_after(undo->dir_fd, info, mark, &m.info);
 	}
-	int r = undo_remove(undo->dir_fd, map, &m.map);
+	int r = undo_remove(undo, map, &m.map);
 
 	if (!r)
-		r = undo_remove(undo->dir_fd, info, &m.info);
+		r = undo_remove(undo, info, &m.info);
 	/* The mark last: whatever happens before, it tells what is left to do. */
 	if (!r)
-		r = undo_remove(undo->dir_fd, mark, &undo->mark_file);
+		r = undo_remove(undo, mark, &undo->mark_file);
 	if (r)
 		*err = (struct port_error){.code = r, .what = "the perf map cannot be removed"};
 	return r;
 }
 
+struct undo_sweep {
+	struct opener *o;
+	int dir_fd;
+	uid_t uid; /* of the process whose directory it is */
+	uint64_t deadline_ns;
+	struct perf_map_swept swept;
+};
+
 struct undo_search {
+	const struct undo_sweep *sweep;
 	const struct perf_map_mark *mark;
 	pid_t pid;
 };
 
+/* Whether the directory that is swept is where the process has its perf maps. */
+static bool undo_shares_dir(const struct undo_sweep *s, pid_t pid)
+{
+	struct stat ours, its;
+	char dir[PATH_MAX];
+	AUTO_CLOSE int fd = -1;
+
+	return !opener_hold(s->o, pid) && !perf_map_dir(pid, dir, sizeof(dir)) && !target_dir_open(s->o, pid, dir, &fd) &&
+	       !fstat(s->dir_fd, &ours) && !fstat(fd, &its) && ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
+}
+
+/* Many processes may have that start time, and the first of each container that number. */
 static int undo_try_pid(void *ctx, pid_t pid)
 {
 	struct undo_search *s = ctx;
@@ -120,36 +149,59 @@ static int undo_try_pid(void *ctx, pid_t pid)
 	uint64_t start;
 
 	if (proc_start_ticks(pid, &start) || start != s->mark->start_ticks || proc_status(pid, &status) ||
-	    status.ns_pid != s->mark->ns_pid)
+	    status.ns_pid != s->mark->ns_pid || !undo_shares_dir(s->sweep, pid))
 		return 0;
 	s->pid = pid;
 	return 1;
 }
 
 /* The process of a mark as we see it: 0 and its PID, or PID 0 when it has ended; -ESRCH where that cannot be told. */
-static int undo_find(const struct perf_map_mark *mark, pid_t *ret_pid)
+static int undo_find(const struct undo_sweep *sweep, const struct perf_map_mark *mark, pid_t *ret_pid)
 {
-	struct undo_search s = {.mark = mark};
+	struct undo_search s = {.sweep = sweep, .mark = mark};
 	uint64_t start;
+	int r;
 
 	if (mark->pid_ns && mark->pid_ns == perf_map_own_pid_ns()) {
-		*ret_pid = !proc_start_ticks(mark->pid, &start) && start == mark->start_ticks ? mark->pid : 0;
-		return 0;
+		if (proc_start_ticks(mark->pid, &start) || start != mark->start_ticks) {
+			*ret_pid = 0;
+			return 0;
+		}
+		r = undo_try_pid(&s, mark->pid);
+	} else {
+		/* Made by a profcpu that saw other processes than we do. */
+		r = proc_each_pid(undo_try_pid, &s);
 	}
-	/* Made by a profcpu that saw other processes than we do. */
-	if (proc_each_pid(undo_try_pid, &s) != 1)
+	if (r != 1)
 		return -ESRCH;
 	*ret_pid = s.pid;
 	return 0;
 }
 
-struct undo_sweep {
-	struct opener *o;
-	int dir_fd;
-	uid_t uid;
-	uint64_t deadline_ns;
-	struct perf_map_swept swept;
-};
+static int undo_try_heir(void *ctx, pid_t pid)
+{
+	struct undo_search *s = ctx;
+	char name[PERF_MAP_NAME_BYTES];
+	struct proc_status status;
+	struct target_file file;
+	AUTO_CLOSE int fd = -1;
+
+	perf_map_name(s->mark->ns_pid, name);
+	if (proc_status(pid, &status) || status.ns_pid != s->mark->ns_pid || !undo_shares_dir(s->sweep, pid) ||
+	    target_writes(pid, name, &fd, &file))
+		return 0;
+	s->pid = pid;
+	return 1;
+}
+
+/* Of a mark whose process has ended: who has its number now and writes a perf map, or 0. */
+static pid_t undo_find_heir(const struct undo_sweep *sweep, const struct perf_map_mark *mark)
+{
+	struct undo_search s = {.sweep = sweep, .mark = mark};
+
+	(void)proc_each_pid(undo_try_heir, &s);
+	return s.pid;
+}
 
 static int sweep_left(struct undo_sweep *s, int error)
 {
@@ -223,8 +275,10 @@ static int sweep_mark(void *ctx, const char *name)
 	if (r)
 		return 0;
 	perf_map_mark_name(undo.mark.ns_pid, right_name);
-	if (strcmp(name, right_name) || undo_find(&undo.mark, &undo.pid) || !sweep_believes(s->dir_fd, fd, &undo.mark, undo.pid))
+	if (strcmp(name, right_name) || undo_find(s, &undo.mark, &undo.pid) || !sweep_believes(s->dir_fd, fd, &undo.mark, undo.pid))
 		return 0;
+	if (!undo.pid)
+		undo.heir = undo_find_heir(s, &undo.mark);
 	r = perf_map_undo(s->o, &undo, s->deadline_ns, &err);
 	if (r)
 		return sweep_left(s, r);
@@ -238,8 +292,10 @@ int perf_map_sweep(struct opener *o, pid_t pid, uint64_t deadline_ns, struct per
 	struct opener_process process;
 	AUTO_CLOSE int dir_fd = -1;
 	char dir[PATH_MAX];
-	int r = perf_map_dir(pid, dir, sizeof(dir));
+	int r = opener_hold(o, pid);
 
+	if (!r)
+		r = perf_map_dir(pid, dir, sizeof(dir));
 	if (!r)
 		r = target_dir_open(o, pid, dir, &dir_fd);
 	if (!r)

@@ -11,10 +11,12 @@ struct perf_map_undo {
 	struct perf_map_mark mark;
 	struct target_file mark_file;
 	pid_t pid; /* the process in our PID namespace; 0: it has ended */
+	pid_t heir; /* a later process of the same number, which may be writing files of the same names; 0: there is none */
 };
 
-/* Switches the map off where the process lives, removes it, what belongs to it and then the mark. 0; errors of port_command,
- * then all of it stays; -EACCES, -EPERM, -EROFS: something could not be removed. */
+/* Switches the map off where the process lives, removes it, what belongs to it and then the mark. What an heir writes is its user's
+ * and stays, though it may be the very file: a runtime overwrites the one that is there. 0; errors of port_command, then all of it stays;
+ * -EACCES, -EPERM, -EROFS: something could not be removed. */
 int perf_map_undo(struct opener *o, const struct perf_map_undo *undo, uint64_t deadline_ns, struct port_error *err);
 
 /* What became of the marks that were found in a directory. */
@@ -26,9 +28,9 @@ struct perf_map_swept {
 };
 
 /*
- * Undoes what a killed profcpu left in the directory where pid's maps are; with our own PID in /tmp. Marks that a living profcpu
- * holds, those of strangers, and of processes that cannot be seen from here are left alone, and so is what comes after deadline_ns. 0 also where something is left; errors
- * of target_dir_open and target_dir_each.
+ * Undoes what a killed profcpu left in the directory where pid's maps are; with our own PID in /tmp. Left alone are marks that a living
+ * profcpu holds, those of strangers, of processes that cannot be seen from here or have their maps elsewhere, and what comes after
+ * deadline_ns. 0 also where something is left; errors of target_dir_open and target_dir_each.
  */
 int perf_map_sweep(struct opener *o, pid_t pid, uint64_t deadline_ns, struct perf_map_swept *ret_swept);
 

@@ -526,6 +526,105 @@ static void a_user_has_nothing_removed_or_made_but_its_own(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+static struct target_file file_of(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(lstat(path, &st), 0);
+	return (struct target_file){.dev = st.st_dev, .ino = st.st_ino};
+}
+
+/* The process of the mark has ended, and another one has its number and writes the very file, as runtimes overwrite what is there. */
+static void a_map_that_a_later_process_writes_is_its_users(void **state)
+{
+	struct fake_runtime fake = fake_start(on_already);
+	struct perf_map_mark mark = {.ns_pid = fake.pid, .start_ticks = 1, .pid_ns = perf_map_own_pid_ns(), .pid = fake.pid};
+	char mark_path[64], path[64];
+	struct perf_map *m;
+
+	(void)state;
+	assert_int_equal(port_command(o, fake.pid, IPC_STOP_TRACING, NULL, 0, clock_monotonic_ns() + LONG_NS, NULL), 0);
+	snprintf(mark_path, sizeof(mark_path), "/tmp/perf-%d.map.profcpu", fake.pid);
+	snprintf(path, sizeof(path), "/tmp/perfinfo-%d.map", fake.pid);
+	mark.info = file_of(path);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", fake.pid);
+	mark.map = file_of(path);
+	write_mark(mark_path, &mark, geteuid());
+	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
+	assert_int_equal(perf_map_way(m), PERF_MAP_USERS);
+	assert_int_equal(end(m), 0);
+	assert_true(is_on(&fake));
+	assert_true(there(&fake, "perf", ".map"));
+	assert_true(there(&fake, "perfinfo", ".map"));
+	assert_false(there(&fake, "perf", ".map.profcpu"));
+	/* Nobody writes it any more. */
+	fake_stop(&fake);
+	write_mark(mark_path, &mark, geteuid());
+	struct perf_map_swept swept;
+
+	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, &swept), 0);
+	assert_nothing_left(&fake);
+}
+
+/* Root's mark too: of a process that has its maps elsewhere, and with another number than its name has. */
+static void a_mark_is_about_its_own_directory_and_number(void **state)
+{
+	enum { NOBODYS = 2147480001 };
+	struct fake_runtime fake = fake_start(on_already);
+	char mark_path[64], map_path[64], path[64], dir[] = "/tmp/perf_map.XXXXXX";
+	struct perf_map_mark mark = {.pid_ns = perf_map_own_pid_ns()};
+	struct perf_map *m;
+
+	(void)state;
+	assert_int_equal(port_command(o, fake.pid, IPC_STOP_TRACING, NULL, 0, clock_monotonic_ns() + LONG_NS, NULL), 0);
+	snprintf(mark_path, sizeof(mark_path), "/tmp/perf-%d.map.profcpu", fake.pid);
+	snprintf(map_path, sizeof(map_path), "/tmp/perf-%d.map", fake.pid);
+	snprintf(path, sizeof(path), "/tmp/perfinfo-%d.map", NOBODYS);
+	close(open(path, O_WRONLY | O_CREAT | O_EXCL, 0600));
+	mark.ns_pid = NOBODYS;
+	mark.pid = fake.pid;
+	mark.map = file_of(map_path);
+	mark.info = file_of(path);
+	assert_int_equal(proc_start_ticks(fake.pid, &mark.start_ticks), 0);
+	write_mark(mark_path, &mark, geteuid());
+	assert_int_equal(begin(&fake, LONG_NS, &m), -EBUSY);
+	assert_non_null(strstr(err.text, "left by a profcpu"));
+	assert_non_null(strstr(err.text, mark_path));
+	assert_int_equal(access(path, F_OK), 0);
+	assert_true(is_on(&fake));
+	unlink(mark_path);
+	unlink(path);
+	fake_stop(&fake);
+	unlink(map_path);
+	snprintf(path, sizeof(path), "/tmp/perfinfo-%d.map", fake.pid);
+	unlink(path);
+	if (geteuid())
+		return;
+	assert_non_null(mkdtemp(dir));
+	pid_t pid = start_other(0, dir);
+
+	snprintf(mark_path, sizeof(mark_path), "/tmp/perf-%d.map.profcpu", pid);
+	snprintf(map_path, sizeof(map_path), "/tmp/perf-%d.map", pid);
+	close(open(map_path, O_WRONLY | O_CREAT | O_EXCL, 0600));
+	mark.ns_pid = mark.pid = pid;
+	mark.map = file_of(map_path);
+	mark.info = (struct target_file){0};
+	assert_int_equal(proc_start_ticks(pid, &mark.start_ticks), 0);
+	for (int own_ns = 0; own_ns < 2; own_ns++) {
+		mark.pid_ns = own_ns ? perf_map_own_pid_ns() : 1;
+		write_mark(mark_path, &mark, 0);
+		struct perf_map_swept swept;
+
+		assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, &swept), 0);
+		assert_int_equal(access(map_path, F_OK), 0);
+		assert_int_equal(unlink(mark_path), 0);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	unlink(map_path);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void marks_are_read_as_written(void **state)
 {
 	struct perf_map_mark m = {.ns_pid = 7, .start_ticks = UINT64_MAX, .pid_ns = 4026531836, .pid = INT32_MAX,
@@ -564,6 +663,8 @@ int main(void)
 		cmocka_unit_test(a_jitdump_is_not_ended),
 		cmocka_unit_test(marks_of_strangers_remove_nothing),
 		cmocka_unit_test(a_user_has_nothing_removed_or_made_but_its_own),
+		cmocka_unit_test(a_map_that_a_later_process_writes_is_its_users),
+		cmocka_unit_test(a_mark_is_about_its_own_directory_and_number),
 		cmocka_unit_test(marks_are_read_as_written),
 	};
 
