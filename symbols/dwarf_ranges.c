@@ -1,4 +1,4 @@
-#include "symbols/dwarf_unit.h"
+#include "symbols/dwarf_ranges.h"
 
 #include <dwarf.h>
 #include <errno.h>

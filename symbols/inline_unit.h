@@ -3,6 +3,7 @@
 #define SYMBOLS_INLINE_UNIT_H
 
 #include "symbols/dwarf_lines.h"
+#include "symbols/dwarf_ranges.h"
 #include "symbols/dwarf_split.h"
 #include "symbols/dwarf_unit.h"
 

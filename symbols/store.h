@@ -26,7 +26,6 @@
 #ifndef SYMBOLS_STORE_H
 #define SYMBOLS_STORE_H
 
-#include "base/error.h"
 #include "recording/recording.h"
 #include "symbols/answers.h"
 
@@ -34,6 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define STORE_FORMAT 2
 #define STORE_FILE RECORDING_NAMES
 #define STORE_BYTES_MAX ((size_t)1 << 30)
 
@@ -51,13 +51,5 @@ int store_print(const struct answers *answers, const struct store_notes *notes, 
 /* Writes dir/names by a temporary file and rename, and waits until it is on the disk: it cannot be made again elsewhere.
  * 0, -ENOMEM, -errno. */
 int store_write(const struct answers *answers, const struct store_notes *notes, int dir_fd);
-
-/* Adds what text holds to answers. 0; -EBADMSG (not the format, or cut), -ENOTSUP (a newer format), -ENOMEM, -E2BIG, with
- * *err (may be NULL); then answers may hold a part of it. text is written to. */
-int store_parse(char *text, size_t len, struct answers *answers, struct store_notes *ret_notes,
-		struct parse_error *err);
-
-/* Reads dir/names. As store_parse, and -ENOENT, -errno. */
-int store_read(int dir_fd, struct answers *answers, struct store_notes *ret_notes, struct parse_error *err);
 
 #endif

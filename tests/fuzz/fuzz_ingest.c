@@ -3,7 +3,7 @@
  * covers: symbols/symbolizer.c symbols/processes.c symbols/frames.c symbols/answers.c symbols/callchains.c profcpu/ingest.c */
 #include "flamegraph/collapse.h"
 #include "profcpu/ingest.h"
-#include "symbols/store.h"
+#include "symbols/store_read.h"
 #include "tests/fuzz/fuzz_dir.h"
 
 #include <sys/mman.h>

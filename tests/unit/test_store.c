@@ -1,5 +1,5 @@
 #include "base/file.h"
-#include "symbols/store.h"
+#include "symbols/store_read.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,181 @@
+/* What is known after naming: images and where their names come from, what could not be read, notes, the audit. */
+#include "symbols/symbolizer_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool symbolizer_from_store(const struct symbolizer *s)
+{
+	return s->from_store;
+}
+
+bool symbolizer_improved(const struct symbolizer *s)
+{
+	return s->improved;
+}
+
+void symbolizer_images_free(struct symbolizer_images *images)
+{
+	for (size_t i = 0; i < images->list.len; i++)
+		free(images->list.v[i].path);
+	vec_free(&images->list);
+}
+
+static int symbolizer_image_of(const struct symbolizer *s, uint32_t id, struct symbolizer_image *ret_image)
+{
+	const struct answers_image *key = &s->answers.images.v[id];
+	const struct answers_stripped *stripped = key->stripped ? &s->answers.stripped.v[key->stripped - 1] : NULL;
+	struct symbolizer_image image = {.build_id = stripped ? stripped->build_id : key->build_id,
+					 .stripped = stripped && !stripped->named,
+					 .unread = key->unread};
+
+	image.path = strdup(intern_text(&s->answers.texts, key->path));
+	*ret_image = image;
+	if (!image.path)
+		return -ENOMEM;
+	size_t len = strlen(image.path), tail = strlen(" (deleted)");
+
+	if (len > tail && !strcmp(image.path + len - tail, " (deleted)"))
+		image.path[len - tail] = 0;
+	return 0;
+}
+
+int symbolizer_images(const struct symbolizer *s, struct symbolizer_images *ret_images)
+{
+	uint32_t *places = calloc(s->answers.images.len + 1, sizeof(*places)); /* in the list, + 1 */
+	struct symbolizer_images images = {0};
+	int r = places ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < s->answers.images.len && !r; i++) {
+		struct symbolizer_image image;
+
+		if (s->answers.images.v[i].kind != ANSWERS_FILE)
+			continue;
+		r = symbolizer_image_of(s, i, &image);
+		if (!r && vec_push(&images.list, image)) {
+			free(image.path);
+			r = -ENOMEM;
+		}
+		places[i] = (uint32_t)images.list.len;
+	}
+	for (size_t i = 0; i < s->answers.entries.len && !r; i++) {
+		const struct answers_entry *e = &s->answers.entries.v[i];
+		uint32_t source = e->symbol == ANSWERS_NONE ? SYMBOL_NONE : s->answers.symbols.v[e->symbol].source;
+
+		if (places[e->image] && source < SYMBOL_SOURCES)
+			images.list.v[places[e->image] - 1].addrs[source]++;
+	}
+	free(places);
+	if (r)
+		symbolizer_images_free(&images);
+	else
+		*ret_images = images;
+	return r;
+}
+
+/* Where the names of an image come from, as text of at most len bytes. */
+static void symbolizer_source_name(const struct symbolizer *s, const struct answers_image *image, char *text, size_t len)
+{
+	if (image->kind == ANSWERS_JIT)
+		snprintf(text, len, "/tmp/perf-%d.map", image->pid);
+	else
+		snprintf(text, len, "%s", image->kind == ANSWERS_KERNEL ? "/proc/kallsyms" : intern_text(&s->answers.texts, image->path));
+}
+
+void symbolizer_unread(const struct symbolizer *s, struct symbolizer_unread *ret_unread)
+{
+	struct symbolizer_unread unread = {.looked = !s->options.offline && (!s->has_store || s->options.recorded_here),
+					   .has_store = s->has_store};
+
+	for (size_t i = 0; i < s->answers.images.len; i++) {
+		const struct answers_image *image = &s->answers.images.v[i];
+		bool is_file = image->kind != ANSWERS_JIT;
+
+		if (!image->unread)
+			continue;
+		if (!unread.sources++ || (is_file && !unread.files))
+			symbolizer_source_name(s, image, unread.first, sizeof(unread.first));
+		unread.files += is_file;
+	}
+	*ret_unread = unread;
+}
+
+void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless *ret_lineless)
+{
+	struct symbolizer_lineless lineless = {0};
+
+	for (size_t i = 0; i < s->answers.images.len; i++) {
+		const struct answers_image *image = &s->answers.images.v[i];
+
+		if (image->lines_unread && !lineless.files++)
+			symbolizer_source_name(s, image, lineless.first, sizeof(lineless.first));
+	}
+	*ret_lineless = lineless;
+}
+
+bool symbolizer_has_new_lines(const struct symbolizer *s)
+{
+	return s->new_lines;
+}
+
+static struct store_notes symbolizer_notes(const struct symbolizer *s)
+{
+	struct images_stats stats = images_stats(s->images);
+	struct store_notes notes = {
+		.kallsyms_hidden = s->kernel.live == KERNEL_MAP_NOT_TRIED ? s->notes.kallsyms_hidden :
+									    s->kernel.live == KERNEL_MAP_HIDDEN,
+		.perfmap_bad_lines = s->notes.perfmap_bad_lines + stats.jit.perfmap_bad_lines,
+		.images_missing = stats.missing,
+		.images_replaced = stats.replaced,
+		.jit_contradictions = s->notes.jit_contradictions + stats.jit.names.contradictions +
+				      stats.jit.names.perfmap_contradictions,
+		.jit_doubts = s->notes.jit_doubts + stats.jit.names.doubts,
+		.jitdumps_early = s->notes.jitdumps_early + stats.jit.jitdumps_early,
+	};
+
+	return s->from_store || s->options.offline ? s->notes : notes;
+}
+
+int symbolizer_store(struct symbolizer *s, int dir_fd)
+{
+	struct store_notes notes = symbolizer_notes(s);
+	int r = images_note_processes(s->images);
+
+	return r ? r : store_write(&s->answers, &notes, dir_fd);
+}
+
+static int symbolizer_main_comm(void *ctx, int32_t pid, uint32_t *ret_comm)
+{
+	struct symbolizer *s = ctx;
+	struct process_thread *t;
+	uint32_t unnamed;
+	int r = processes_thread(s->processes, pid, pid, &t);
+
+	if (!r)
+		r = symbolizer_unnamed(s, pid, &unnamed);
+	if (!r)
+		*ret_comm = t->comm == unnamed ? PROFILE_NONE : t->comm;
+	return r;
+}
+
+int symbolizer_audit(struct symbolizer *s, struct audit *ret_audit)
+{
+	struct audit_input input = {
+		.profile = s->profile,
+		.answers = &s->answers,
+		.frame_images = s->frames.frame_images.v,
+		.nframe_images = s->frames.frame_images.len,
+		.frame_flags = s->callchains.frame_flags.v,
+		.nframe_flags = s->callchains.frame_flags.len,
+		.comm = symbolizer_main_comm,
+		.ctx = s,
+		.notes = symbolizer_notes(s),
+		.by_profcpu = s->options.by_profcpu,
+		.jit_not_asked = s->options.jit_not_asked,
+	};
+	int r = images_note_processes(s->images);
+
+	return r ? r : audit_make(&input, ret_audit);
+}
