@@ -54,7 +54,7 @@ static const char *without_number(const char *p, const char *end)
 static void skip_assembly(struct managed_text *t, const char *program)
 {
 	static const char *const inner[] = {"_System_", "_Microsoft_", "_Internal_", "_Interop_"};
-	struct managed_text own = *t;
+	struct managed_text own = *t, name = *t; /* up to its arguments */
 	const char *at, *first = NULL;
 
 	while (*program && own.p < own.end && *own.p == (isalnum((unsigned char)*program) ? *program : '_')) {
@@ -67,12 +67,14 @@ static void skip_assembly(struct managed_text *t, const char *program)
 	}
 	if (!starts(t, "System_") && !starts(t, "Microsoft_") && !starts(t, "S_P_"))
 		return;
+	name.end = memchr(t->p, '<', left(t));
+	name.end = name.end ? name.end : t->end;
 	for (size_t i = 0; i < sizeof(inner) / sizeof(*inner); i++) {
-		at = find(t, inner[i]);
+		at = find(&name, inner[i]);
 		if (at && (!first || at < first))
 			first = at;
 	}
-	at = find(t, "__");
+	at = find(&name, "__");
 	if (first && (!at || first < at))
 		t->p = first + 1;
 }
@@ -108,38 +110,44 @@ static void put_arguments(struct managed_text t, const char *program, struct out
 	outbuf_char(out, '>');
 }
 
-/* A type; as an argument, where depth is not 0, without its namespace. */
-static void put_type(struct managed_text t, const char *program, struct outbuf *out, int depth)
+/* The first part of a type's name, up to its arguments, and those. Moves t->p behind them. */
+static void put_type_part(struct managed_text *t, const char *program, struct outbuf *out, int depth)
 {
-	const char *bracket = memchr(t.p, '<', left(&t)), *name_end, *p;
-	struct managed_text arguments = {bracket ? bracket + 1 : t.end, t.end};
+	const char *bracket = memchr(t->p, '<', left(t)), *name_end, *p;
 
-	if (starts(&t, "System___Canon")) {
+	if (starts(t, "System___Canon")) {
 		outbuf_str(out, "__Canon");
+		t->p = t->end;
 		return;
 	}
-	skip_assembly(&t, program);
-	name_end = bracket && bracket > t.p ? without_number(t.p, bracket) : t.end;
-	for (p = t.p; depth && p < name_end; p++)
+	skip_assembly(t, program);
+	name_end = bracket && bracket > t->p ? without_number(t->p, bracket) : t->end;
+	for (p = t->p; depth && p < name_end; p++)
 		if (*p == '_' && p + 1 < name_end)
-			t.p = p + 1;
-	for (p = t.p; p < name_end; p++) {
+			t->p = p + 1;
+	for (p = t->p; p < name_end; p++) {
 		p += arity_len(p, name_end);
 		if (p < name_end)
 			outbuf_char(out, *p == '_' ? '.' : *p);
 	}
-	if (!bracket || bracket < t.p)
+	if (!bracket || bracket < t->p) {
+		t->p = t->end;
 		return;
+	}
 	/* An array's "<int[]>" and the like close what they open. */
-	p = managed_type_skip_brackets(bracket, t.end);
-	arguments.end = p > bracket + 1 && p[-1] == '>' ? p - 1 : p;
+	p = managed_type_skip_brackets(bracket, t->end);
 	if (depth >= AOT_NAME_DEPTH_MAX)
 		outbuf_put(out, bracket, (size_t)(p - bracket));
 	else
-		put_arguments(arguments, program, out, depth + 1);
-	t.p = p;
-	if (left(&t))
-		put_type(t, "", out, depth);
+		put_arguments((struct managed_text){bracket + 1, p > bracket + 1 && p[-1] == '>' ? p - 1 : p}, program, out, depth + 1);
+	t->p = p;
+}
+
+/* A type; as an argument, where depth is not 0, without its namespace. */
+static void put_type(struct managed_text t, const char *program, struct outbuf *out, int depth)
+{
+	for (; left(&t); program = "")
+		put_type_part(&t, program, out, depth);
 }
 
 static void put_method(struct managed_text t, const char *program, struct outbuf *out)
@@ -169,7 +177,8 @@ static bool put_lambda(struct managed_text t, const char *program, struct outbuf
 	rest.p = closure + 6;
 	rest.end = b;
 	if (skip(&rest, "DisplayClass"))
-		while (left(&rest) && (isdigit((unsigned char)*rest.p) || (*rest.p == '_' && left(&rest) > 1 && isdigit((unsigned char)rest.p[1]))))
+		while (left(&rest) && (isdigit((unsigned char)*rest.p) ||
+				       (*rest.p == '_' && left(&rest) > 1 && isdigit((unsigned char)rest.p[1]))))
 			rest.p++;
 	while (skip(&rest, "_"))
 		;

@@ -9,8 +9,8 @@
 #define AOT_NAME_DEPTH_MAX 16 /* type arguments nested deeper are copied as they stand */
 
 /*
- * Writes the full form of a symbol of native AOT's compiler (dotnet/runtime, ILCompiler.Compiler NameMangler): assembly, type and method
- * with "_" for every character that is no letter or digit, "__" before the method, type arguments in <>, "_1" behind further
+ * Writes the full form of a symbol of native AOT's compiler (dotnet/runtime, ILCompiler.Compiler NameMangler): assembly, type and
+ * method with "_" for every character that is no letter or digit, "__" before the method, type arguments in <>, "_1" behind further
  * overloads. What was lost in that cannot be had back: "_" in the names that people gave reads as ".".
  *
  *	S_P_CoreLib_System_Threading_Thread__StartCallback	System.Threading.Thread.StartCallback

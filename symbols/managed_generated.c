@@ -3,7 +3,6 @@
 #include "symbols/managed_type.h"
 
 #include <ctype.h>
-#include <stdint.h>
 #include <string.h>
 
 #define PLAIN_NAME_MAX 512 /* of a method, where characters have to be put back */
@@ -106,28 +105,29 @@ static void put_method_plain(struct managed_span s, struct outbuf *out, int leve
 	put_plain((struct managed_span){plain, n}, out, level);
 }
 
+/* b__9_4 and g__Local|8_2 */
+static bool is_inside(struct managed_span rest)
+{
+	return rest.n >= 4 && (rest.p[0] == 'b' || rest.p[0] == 'g') && rest.p[1] == '_' && rest.p[2] == '_';
+}
+
 /* b__9_4 is lambda4, g__Local|8_2 is Local. */
-static bool put_inside(struct managed_span rest, struct outbuf *out)
+static void put_inside(struct managed_span rest, struct outbuf *out)
 {
 	const char *end = rest.p + rest.n, *p = rest.p + 3;
 
-	if (rest.n < 4 || rest.p[1] != '_' || rest.p[2] != '_')
-		return false;
 	if (rest.p[0] == 'g') {
 		const char *bar = memchr(p, '|', (size_t)(end - p));
 
 		outbuf_char(out, '.');
 		outbuf_put(out, p, (size_t)((bar ? bar : end) - p));
-		return true;
+		return;
 	}
-	if (rest.p[0] != 'b')
-		return false;
 	const char *ordinal = memrchr(p, '_', (size_t)(end - p));
 
 	ordinal = ordinal ? ordinal + 1 : p;
 	outbuf_str(out, ".lambda");
 	outbuf_put(out, ordinal, (size_t)(end - ordinal));
-	return true;
 }
 
 /* Names nest at most as deep as brackets: as s is long. */
@@ -147,16 +147,15 @@ void managed_generated_put_method(struct managed_span name, struct managed_argum
 		managed_arguments_put(args, out, depth);
 		return;
 	}
-	size_t before = out->len;
-	uint64_t written = out->written;
-
-	managed_generated_put_method(inner, args, out, depth + 1);
-	if (!rest.n || (rest.n == 1 && rest.p[0] == '$') || is_kind(rest, 'd') || put_inside(rest, out))
+	/* An unknown kind stays as it is. Nothing was written for it, or arguments would be gone through again at each level. */
+	if (rest.n && !(rest.n == 1 && rest.p[0] == '$') && !is_kind(rest, 'd') && !is_inside(rest)) {
+		outbuf_put(out, name.p, name.n);
+		managed_arguments_put(args, out, depth);
 		return;
-	if (out->written == written && out->len >= before)
-		out->len = before; /* an unknown kind stays as it is */
-	outbuf_put(out, name.p, name.n);
-	managed_arguments_put(args, out, depth);
+	}
+	managed_generated_put_method(inner, args, out, depth + 1);
+	if (is_inside(rest))
+		put_inside(rest, out);
 }
 
 /* Types that are their file's alone: what stands behind the file's hash; or all. */

@@ -69,7 +69,12 @@ void managed_nested_put(const struct managed_nested *n, bool of_lambda, struct m
 		}
 		if (shown++)
 			outbuf_char(out, '.');
-		managed_generated_put_type(component, managed_generated_is_state_machine(component) ? of_method : none, out, depth);
+		bool of_state_machine = managed_generated_is_state_machine(component);
+
+		managed_generated_put_type(component, of_state_machine ? of_method : none, out, depth);
+		/* They stand once: what is in them may have some that stand several times, and so on. */
+		if (of_state_machine)
+			of_method = none;
 		managed_arguments_put(args, out, depth);
 	}
 	if (ret_args)

@@ -68,6 +68,23 @@ static void other_symbols_stay(void **state)
 	outbuf_close(&out);
 }
 
+/* Neither the stack nor the time hangs on what whoever made a program wrote into its symbols. */
+static void names_without_end_are_read_in_one_go(void **state)
+{
+	enum { PARTS = 100000 };
+	static const char part[] = "System_A<B>";
+	struct outbuf raw = outbuf_to(-1), out = outbuf_to(-1);
+
+	(void)state;
+	for (int i = 0; i < PARTS; i++)
+		outbuf_str(&raw, part);
+	outbuf_str(&raw, "__F");
+	assert_int_equal(aot_name_full(raw.data, raw.len, "", &out), 0);
+	assert_true(out.len > PARTS * strlen("A<B>") && out.len < 2 * raw.len);
+	outbuf_close(&raw);
+	outbuf_close(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -75,6 +92,7 @@ int main(void)
 		cmocka_unit_test(type_arguments_lose_their_namespaces),
 		cmocka_unit_test(what_compilers_made_is_named_for_its_method),
 		cmocka_unit_test(other_symbols_stay),
+		cmocka_unit_test(names_without_end_are_read_in_one_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -297,6 +297,30 @@ static void damaged_and_hostile_names_give_some_text(void **state)
 	}
 }
 
+/* A type whose only argument is such a type again, and so on: what holders of lambdas pass on stands once at each level. */
+static void arguments_do_not_multiply(void **state)
+{
+	static const char *const holders[] = {"<>c`1+<a>d+<b>d+<c>d[", "<>c`1+<<<<<a>q>q>q>q>d[", "A`1+<>c`1+<a>d+<b>d[int32,"};
+
+	(void)state;
+	assert_full("void [m] <>c`1+<a>d+<b>d[System.Int32]::F()", "a<int32>.b.F()", "m", "");
+	for (size_t k = 0; k < sizeof(holders) / sizeof(*holders); k++) {
+		struct outbuf raw = outbuf_to(-1), out = outbuf_to(-1);
+
+		outbuf_str(&raw, "void [m] ");
+		for (int i = 0; i < MANAGED_TYPE_DEPTH_MAX; i++)
+			outbuf_str(&raw, holders[k]);
+		outbuf_str(&raw, "X");
+		for (int i = 0; i < MANAGED_TYPE_DEPTH_MAX; i++)
+			outbuf_char(&raw, ']');
+		outbuf_str(&raw, "::F()");
+		assert_int_equal(managed_name_full(raw.data, raw.len, &out, NULL, NULL), MANAGED_NAME_METHOD);
+		assert_true(out.len < 2 * raw.len);
+		outbuf_close(&raw);
+		outbuf_close(&out);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -305,6 +329,7 @@ int main(void)
 		cmocka_unit_test(other_spellings_of_the_runtime_are_read),
 		cmocka_unit_test(stubs_and_foreign_names_are_told_apart),
 		cmocka_unit_test(damaged_and_hostile_names_give_some_text),
+		cmocka_unit_test(arguments_do_not_multiply),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
