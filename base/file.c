@@ -46,11 +46,17 @@ int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_len)
 
 int file_open_regular(int dir_fd, const char *path, int *ret_fd)
 {
-	AUTO_CLOSE int fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	AUTO_CLOSE int fd = -1;
 	struct stat st;
 
+	/* Not what opening alone does something to: a tape is wound back, a watchdog begins to count. */
+	if (fstatat(dir_fd, path, &st, 0))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
-		return errno == ENXIO ? -EINVAL : -errno; /* a socket */
+		return errno == ENXIO ? -EINVAL : -errno; /* a socket by now */
 	if (fstat(fd, &st))
 		return -errno;
 	if (!S_ISREG(st.st_mode))

@@ -9,59 +9,38 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <zlib.h>
 
 #define LINK_BYTES_MAX ((uint64_t)NAME_MAX + 16)
 #define CRC_CHUNK ((size_t)256 << 10)
 
-/* As openat2 does, in steps. Only what was reached is opened, as what it is: a pipe would be waited for. */
-static int open_by_steps(int root_fd, const char *path, int flags)
+int debug_file_open_in_root(int root_fd, const char *path)
 {
 	AUTO_CLOSE int at = -1;
 	char reached[32];
 	struct stat st;
-	int r = resolve_by_steps(root_fd, path, &at);
 
+	while (*path == '/')
+		path++;
+	int r = resolve_openat2(root_fd, path, &at);
+
+	if (r == -ENOSYS)
+		r = resolve_by_steps(root_fd, path, &at);
 	if (r)
 		return r;
 	if (fstat(at, &st))
 		return -errno;
+	/* Whoever owns the root may have put a device there: opening one can do something already. */
 	if (!S_ISREG(st.st_mode))
 		return -EACCES;
 	snprintf(reached, sizeof(reached), "/proc/self/fd/%d", at);
-	int fd = open(reached, flags);
+	int fd = open(reached, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	return fd < 0 ? -errno : fd;
-}
-
-int debug_file_open_in_root(int root_fd, const char *path)
-{
-	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	struct stat st;
-
-	while (*path == '/')
-		path++;
-	AUTO_CLOSE int fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-
-	/* Kernels before 5.6 lack it, some seccomp filters refuse it. */
-	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
-		return open_by_steps(root_fd, path, (int)how.flags);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EACCES;
-	return TAKE_FD(fd);
 }
 
 const char *debug_file_place_name(enum debug_file_place place)
@@ -131,6 +110,8 @@ static int crc_of(int fd, uint32_t *ret_crc)
 	while ((n = pread(fd, chunk, CRC_CHUNK, at)) > 0) {
 		crc = crc32(crc, chunk, (unsigned int)n);
 		at += n;
+		if ((uint64_t)at > DEBUG_FILE_CRC_BYTES_MAX)
+			return -E2BIG;
 	}
 	*ret_crc = (uint32_t)crc;
 	return n < 0 ? -errno : 0;

@@ -1,6 +1,7 @@
 #include "symbols/image_file.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,8 +61,7 @@ static int open_step(const struct image_file_place *p, const char *path, int ste
 		if (is_deleted(path) || (p->opener && !opener_process(p->opener, p->pid, &process) &&
 						process.other_root))
 			return -ENOENT;
-		*ret_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-		return *ret_fd < 0 ? -errno : 0;
+		return file_open_regular(AT_FDCWD, path, ret_fd);
 	}
 }
 
@@ -109,8 +109,7 @@ void image_file_prefer_perf_cache(const struct answers_image *key, int *fd)
 	image_build_id_hex(&id, hex);
 	if (snprintf(path, sizeof(path), "%s/.debug/.build-id/%.2s/%s/elf", home, hex, hex + 2) >= (int)sizeof(path))
 		return;
-	cached = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (cached < 0 || !is_regular(cached) || image_build_id_of(cached, &cached_id) ||
+	if (file_open_regular(AT_FDCWD, path, &cached) || !is_regular(cached) || image_build_id_of(cached, &cached_id) ||
 	    cached_id.len != id.len || memcmp(cached_id.bytes, id.bytes, id.len) != 0)
 		return;
 	if (*fd >= 0)
