@@ -123,11 +123,13 @@ int dwarf_abbrevs_load(const struct dwarf_unit *u, uint64_t until, struct dwarf_
 	struct dwarf_bytes b = {0};
 
 	for (uint64_t max = until ? 256 : 8192;; max *= 8) {
-		struct dwarf_abbrevs *a = calloc(1, sizeof(*a));
-		int r = a ? abbrev_bytes(u, max, &b) : -ENOMEM;
+		struct dwarf_abbrevs *a = dwarf_data_is_tired(u->data) ? NULL : calloc(1, sizeof(*a));
+		int r = dwarf_data_is_tired(u->data) ? -E2BIG : a ? abbrev_bytes(u, max, &b) : -ENOMEM;
 
-		if (!r)
+		if (!r) {
 			r = read_abbrevs(u, &b, until, a);
+			u->data->steps += a->list.len + a->specs.len;
+		}
 		if (!r && a->sparse)
 			for (size_t i = a->list.len; i-- > 0 && !r;)
 				r = hashmap_put(&a->by_code, a->list.v[i].code, (uint32_t)i);

@@ -55,7 +55,7 @@ static int read_packed_header(const struct elf_file *elf, const struct elf_secti
 	s->bytes = bytes;
 	s->file_off += len;
 	s->file_bytes -= len;
-	return s->packed && bytes <= DWARF_UNPACKED_BYTES_MAX ? 0 : -EBADMSG;
+	return s->packed && bytes <= DWARF_UNPACKED_BYTES_MAX && s->file_bytes <= DWARF_UNPACKED_BYTES_MAX ? 0 : -EBADMSG;
 }
 
 static int find_section(const struct elf_file *elf, const char *name, bool split, struct dwarf_section *s)
@@ -118,7 +118,6 @@ int dwarf_data_open(int fd, bool split, struct dwarf_data **ret_data, struct par
 		free(d);
 		return r;
 	}
-	d->file_bytes = elf.bytes;
 	for (int i = 0; i < DWARF_SECTIONS && !r; i++)
 		r = find_section(&elf, names[i], split, &d->sections[i]);
 	if (!r)
@@ -162,7 +161,8 @@ void dwarf_data_free(struct dwarf_data *d)
 void dwarf_data_drop(struct dwarf_data *d)
 {
 	for (int i = 0; i < DWARF_SECTIONS; i++)
-		forget(&d->sections[i]);
+		if (d->sections[i].have)
+			forget(&d->sections[i]);
 	d->resident = 0;
 }
 
@@ -191,6 +191,8 @@ static int unzip(const unsigned char *from, uint64_t n, struct dwarf_section *s)
 
 static int unpack(struct dwarf_data *d, struct dwarf_section *s)
 {
+	if (s->bytes > DWARF_UNPACKED_BYTES_MAX - d->unpacked)
+		return -EBADMSG;
 	AUTO_FREE unsigned char *from = malloc((size_t)s->file_bytes + 1);
 
 	if (!from)
@@ -199,7 +201,7 @@ static int unpack(struct dwarf_data *d, struct dwarf_section *s)
 
 	if (r)
 		return -EBADMSG;
-	d->resident += s->bytes;
+	d->unpacked += s->bytes;
 	if (s->packed == PACKED_ZLIB)
 		return unzip(from, s->file_bytes, s);
 	return ZSTD_decompress(s->data, (size_t)s->bytes, from, (size_t)s->file_bytes) == s->bytes ? 0 : -EBADMSG;
@@ -277,14 +279,17 @@ const char *dwarf_data_text(struct dwarf_data *d, enum dwarf_section_id id, uint
 {
 	const struct dwarf_section *s = &d->sections[id];
 
-	if (off >= s->bytes)
+	if (off >= s->bytes || dwarf_data_is_tired(d))
 		return NULL;
 	for (uint64_t len = 128;; len *= 4) {
 		len = len < s->bytes - off ? len : s->bytes - off;
 		if (dwarf_data_need(d, id, off, len))
 			return NULL;
-		if (memchr(s->data + off, 0, (size_t)len))
-			return (const char *)s->data + off;
+		const unsigned char *at = s->data + off, *nul = memchr(at, 0, (size_t)len);
+
+		d->steps += nul ? (uint64_t)(nul - at) : len;
+		if (nul)
+			return (const char *)at;
 		if (len >= DWARF_TEXT_MAX || len == s->bytes - off)
 			return NULL;
 	}

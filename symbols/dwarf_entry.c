@@ -267,17 +267,22 @@ int dwarf_entry_next(const struct dwarf_unit *u, struct dwarf_bytes *b, bool (*w
 	ret->children = false;
 	if (b->bad)
 		return -EBADMSG;
+	u->data->steps++;
 	if (!code)
 		return 0;
 	a = dwarf_abbrevs_find(u->abbrevs, code);
 	if (!a)
 		return -EBADMSG;
+	if (dwarf_data_is_tired(u->data))
+		return -E2BIG;
 	ret->tag = a->tag;
 	ret->children = a->children;
-	if (a->fixed != UINT32_MAX && (!a->has_slots || (wanted && !a->children && !wanted(a->tag))))
+	if (a->fixed != UINT32_MAX && (!a->has_slots || (wanted && !a->children && !wanted(a->tag)))) {
 		dwarf_skip(b, a->fixed);
-	else
+	} else {
+		u->data->steps += a->n;
 		read_entry(u, b, a, u->abbrevs->specs.v, ret);
+	}
 	return b->bad ? -EBADMSG : 0;
 }
 

@@ -79,7 +79,8 @@ static inline const struct dwarf_value *dwarf_attr_of(const struct dwarf_entry *
 	return e->has >> slot & 1 ? &e->v[slot] : NULL;
 }
 
-/* The next entry. wanted NULL: all; else of entries of other tags only has_slots' DWARF_SIBLING counts. 0; -EBADMSG. */
+/* The next entry. wanted NULL: all; else of entries of other tags only has_slots' DWARF_SIBLING counts. 0; -EBADMSG; -E2BIG: over
+ * DWARF_STEPS_MAX. */
 int dwarf_entry_next(const struct dwarf_unit *u, struct dwarf_bytes *b, bool (*wanted)(uint16_t tag), struct dwarf_entry *ret);
 
 /* What a value stands for. */

@@ -93,8 +93,10 @@ static int new_table(struct line_reader *r, bool files)
 		for (int k = 0; k < 2; k++)
 			formats[i][k] = dwarf_uleb(&r->b);
 	count = dwarf_uleb(&r->b);
-	if (!n && count)
+	/* What takes no bytes could be there as often as a number can say. */
+	if (count > (uint64_t)(r->b.end - r->b.p) || count > DWARF_FILES_MAX || (!n && count))
 		return -EBADMSG;
+	r->u->data->steps += n * count;
 	for (uint64_t i = 0; i < count && !r->b.bad; i++) {
 		const char *name = NULL;
 
@@ -302,6 +304,9 @@ static int table_bytes(const struct dwarf_unit *u, uint64_t off, struct line_rea
 	}
 	if (len > s->bytes - off - head)
 		return -EBADMSG;
+	if (len > DWARF_LINES_BYTES_MAX || dwarf_data_is_tired(u->data))
+		return -E2BIG;
+	u->data->steps += len;
 	error = dwarf_data_need(u->data, DWARF_LINE, off + head, len);
 	r->b.end = s->data + off + head + len;
 	return error;

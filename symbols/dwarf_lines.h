@@ -5,7 +5,8 @@
 #include "symbols/dwarf_unit.h"
 
 #define DWARF_ROWS_MAX ((size_t)8 << 20) /* of one table */
-#define DWARF_FILES_MAX ((size_t)1 << 20)
+#define DWARF_FILES_MAX ((size_t)1 << 20) /* and of folders */
+#define DWARF_LINES_BYTES_MAX ((uint64_t)128 << 20) /* of one table */
 
 struct dwarf_row {
 	uint64_t addr;
@@ -27,7 +28,7 @@ struct dwarf_lines {
 
 /*
  * Reads the table at off. u: whose forms and sizes hold. only_files: no rows. What can be read of a damaged one is kept. 0;
- * -EBADMSG: nothing can; -ENOMEM.
+ * -EBADMSG: nothing can; -E2BIG; -ENOMEM.
  */
 int dwarf_lines_read(const struct dwarf_unit *u, struct dwarf_data *alt, uint64_t off, bool only_files, struct dwarf_lines *lines);
 void dwarf_lines_free(struct dwarf_lines *lines);

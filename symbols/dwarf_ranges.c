@@ -141,7 +141,7 @@ static int read_list(const struct dwarf_unit *u, const struct dwarf_value *v, dw
 	struct dwarf_data *data;
 	uint64_t off;
 	size_t had = ranges->len;
-	int r = list_place(u, v, &data, &off);
+	int r = dwarf_data_is_tired(u->data) ? -E2BIG : list_place(u, v, &data, &off);
 
 	/* Where a list ends is only known when its end is met. */
 	for (uint64_t len = 512; !r; len *= 16) {
@@ -150,6 +150,7 @@ static int read_list(const struct dwarf_unit *u, const struct dwarf_value *v, dw
 		if (r)
 			break;
 		r = id == DWARF_RANGES ? old_list(u, &b, ranges, had) : new_list(u, &b, ranges, had);
+		u->data->steps += (uint64_t)(b.p - (data->sections[id].data + off));
 		if (r != -EBADMSG || !b.bad || off + len >= data->sections[id].bytes)
 			break;
 		r = 0;

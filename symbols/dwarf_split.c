@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define PACKAGE_COLUMNS_MAX 16
+#define PACKAGE_INDEX_BYTES_MAX ((uint64_t)64 << 20)
 
 void dwarf_package_free(struct dwarf_package *p)
 {
@@ -108,10 +109,13 @@ struct package_index {
 static int open_index(struct dwarf_data *d, struct package_index *ix)
 {
 	const struct dwarf_section *s = &d->sections[DWARF_CU_INDEX];
-	int r = dwarf_data_need(d, DWARF_CU_INDEX, 0, s->bytes);
+	int r = s->bytes < 16 || s->bytes > PACKAGE_INDEX_BYTES_MAX || dwarf_data_is_tired(d)
+			? -ENOENT
+			: dwarf_data_need(d, DWARF_CU_INDEX, 0, s->bytes);
 
-	if (r || s->bytes < 16)
+	if (r)
 		return r == -ENOMEM ? r : -ENOENT;
+	d->steps += s->bytes / 8; /* that a search in it may take */
 	*ix = (struct package_index){s->data, u32_at(s->data) & 0xffff, u32_at(s->data + 4), u32_at(s->data + 8),
 				     u32_at(s->data + 12), 16, 0, 0};
 	ix->rows = ix->ids + (uint64_t)ix->slots * 8;
@@ -178,16 +182,18 @@ static int open_package(const struct dwarf_split_place *place, struct dwarf_pack
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Opens one path of a .dwo file and takes its unit. */
-static int try_dwo(int root, const char *folder, int folder_bytes, const char *name, uint64_t id, struct dwarf_unit *ret_unit,
-		   struct dwarf_data **ret_own)
+/* Opens one path of a .dwo file and takes its unit. What that takes is counted with the file that led there. */
+static int try_dwo(int root, const char *folder, int folder_bytes, const char *name, const struct dwarf_unit *skeleton,
+		   struct dwarf_unit *ret_unit, struct dwarf_data **ret_own)
 {
 	struct dwarf_data *d;
 	int r = open_path(root, true, &d, "%.*s%s%s", folder_bytes, folder ? folder : "", folder ? "/" : "", name);
 
 	if (r)
 		return r;
-	r = unit_of(d, id, ret_unit);
+	d->steps = skeleton->data->steps;
+	r = unit_of(d, skeleton->dwo_id, ret_unit);
+	skeleton->data->steps = d->steps;
 	if (r)
 		dwarf_data_free(d);
 	else
@@ -209,14 +215,13 @@ int dwarf_split_find(const struct dwarf_split_place *place, struct dwarf_package
 	r = package->data ? find_in_package(package->data, skeleton->dwo_id, ret_unit) : -ENOENT;
 	for (size_t i = 0; i < place->nroots && r == -ENOENT; i++) {
 		if (name[0] == '/') {
-			r = try_dwo(place->roots[i], NULL, 0, name, skeleton->dwo_id, ret_unit, ret_own);
+			r = try_dwo(place->roots[i], NULL, 0, name, skeleton, ret_unit, ret_own);
 			continue;
 		}
 		if (dir)
-			r = try_dwo(place->roots[i], dir, (int)strlen(dir), name, skeleton->dwo_id, ret_unit, ret_own);
+			r = try_dwo(place->roots[i], dir, (int)strlen(dir), name, skeleton, ret_unit, ret_own);
 		if (r == -ENOENT && place->path)
-			r = try_dwo(place->roots[i], place->path, folder_len(place->path), name, skeleton->dwo_id, ret_unit,
-				    ret_own);
+			r = try_dwo(place->roots[i], place->path, folder_len(place->path), name, skeleton, ret_unit, ret_own);
 	}
 	if (r)
 		return r;

@@ -4,6 +4,8 @@
 #include <errno.h>
 
 #define HEADER_BYTES_MAX 40
+#define LISTED_BYTES_MAX ((uint64_t)32 << 20)
+#define FIRST_ENTRY_BYTES_MAX ((uint64_t)1 << 20)
 
 int dwarf_unit_at(struct dwarf_data *d, bool split, uint64_t off, struct dwarf_unit *u)
 {
@@ -53,13 +55,14 @@ int dwarf_units_list(struct dwarf_data *d, bool split, dwarf_units *units)
 	uint64_t bytes = d->sections[DWARF_INFO].bytes;
 	struct dwarf_unit u;
 
-	for (uint64_t off = 0; off < bytes; off = u.end) {
+	for (uint64_t off = 0; off < bytes && units->len < DWARF_UNITS_MAX; off = u.end) {
+		/* A page for each header can be all of a large file. */
+		if (d->resident > LISTED_BYTES_MAX)
+			dwarf_data_drop(d);
 		int r = dwarf_unit_at(d, split, off, &u);
 
 		if (r)
 			return r == -ENOENT ? 0 : r;
-		if (units->len >= DWARF_UNITS_MAX)
-			return -E2BIG;
 		if (u.version && vec_push(units, u))
 			return -ENOMEM;
 	}
@@ -96,10 +99,11 @@ static int first_entry(struct dwarf_unit *u, struct dwarf_entry *ret_entry)
 {
 	struct dwarf_bytes b, code;
 	struct dwarf_abbrevs *had = u->abbrevs, *few = NULL;
+	uint64_t all = u->end - u->dies < FIRST_ENTRY_BYTES_MAX ? u->end - u->dies : FIRST_ENTRY_BYTES_MAX;
 	int r = -EBADMSG;
 
-	for (uint64_t len = 256, had_len = 0; r == -EBADMSG && had_len < u->end - u->dies; had_len = len, len *= 16) {
-		uint64_t want = len < u->end - u->dies ? len : u->end - u->dies;
+	for (uint64_t len = 256, had_len = 0; r == -EBADMSG && had_len < all; had_len = len, len *= 16) {
+		uint64_t want = len < all ? len : all;
 
 		r = dwarf_data_need(u->data, DWARF_INFO, u->dies, want);
 		if (!r)
@@ -146,7 +150,7 @@ int dwarf_unit_begin(struct dwarf_unit *u, struct dwarf_entry *ret_entry)
 
 int dwarf_unit_open(struct dwarf_unit *u)
 {
-	int r = dwarf_data_need(u->data, DWARF_INFO, u->off, u->end - u->off);
+	int r = u->end - u->off > DWARF_UNIT_BYTES_MAX ? -E2BIG : dwarf_data_need(u->data, DWARF_INFO, u->off, u->end - u->off);
 
 	if (!r && !u->abbrevs)
 		r = dwarf_abbrevs_load(u, 0, &u->abbrevs);

@@ -47,6 +47,9 @@ static int add_function(struct inline_unit *iu, const struct dwarf_entry *e)
 	dwarf_ranges ranges = {0};
 	int r = dwarf_entry_ranges(iu->unit, e, &ranges);
 
+	/* A list of ranges takes few bytes where many functions say that it is theirs. */
+	if (!r && iu->functions.len + ranges.len > INLINE_UNIT_SPANS_MAX)
+		r = -E2BIG;
 	if (!r && ranges.len)
 		r = vec_push(&iu->bodies, ((struct inline_body){.off = e->off}));
 	for (size_t i = 0; i < ranges.len && !r; i++)
@@ -111,6 +114,9 @@ static int add_node(struct node_walk *w, const struct dwarf_entry *e)
 		.call_file = dwarf_attr_of(e, DWARF_CALL_FILE) ? (uint32_t)dwarf_number(e, DWARF_CALL_FILE) : INLINE_NO_FILE,
 		.call_line = (uint32_t)dwarf_number(e, DWARF_CALL_LINE),
 	};
+
+	if (iu->nodes.len >= INLINE_UNIT_NODES_MAX || iu->ranges.len >= INLINE_UNIT_NODES_MAX)
+		return -E2BIG;
 	int r = dwarf_entry_ranges(iu->unit, e, &iu->ranges);
 
 	if (r == -ENOMEM)
@@ -326,5 +332,5 @@ size_t inline_unit_bytes(const struct inline_unit *iu)
 	       iu->nodes.cap * sizeof(*iu->nodes.v) + iu->ranges.cap * sizeof(*iu->ranges.v) +
 	       iu->lines.rows.cap * sizeof(*iu->lines.rows.v) + iu->lines.files.cap * sizeof(*iu->lines.files.v) +
 	       (iu->unit->abbrevs ? iu->unit->abbrevs->specs.cap * sizeof(struct dwarf_spec) : 0) +
-	       (iu->split_data ? iu->split_data->resident : 0);
+	       (iu->split_data ? iu->split_data->resident + iu->split_data->unpacked : 0);
 }

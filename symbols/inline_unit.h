@@ -7,6 +7,8 @@
 #include "symbols/dwarf_split.h"
 #include "symbols/dwarf_unit.h"
 
+#define INLINE_UNIT_SPANS_MAX ((size_t)1 << 20) /* of all its functions; those of one are left out that lead beyond */
+#define INLINE_UNIT_NODES_MAX ((size_t)1 << 20) /* and their ranges */
 #define INLINE_NO_FILE UINT32_MAX /* 0 is one, from DWARF 5 on */
 
 /* A body that was inlined. Those inlined into it follow, up to end. */
@@ -32,7 +34,6 @@ struct inline_unit {
 	struct dwarf_data *split_data; /* of split, where it is in a file of its own */
 	bool unmangled; /* in a language whose names the linker sees as they are written */
 	bool deep; /* functions inside of others were looked for too */
-	bool lines_known;
 	dwarf_spans functions; /* value: body */
 	VEC(struct inline_body) bodies;
 	VEC(struct inline_node) nodes;
@@ -40,7 +41,7 @@ struct inline_unit {
 	struct dwarf_lines lines, split_files;
 };
 
-/* Reads the unit's functions. place, package: for split DWARF; alt may be NULL. 0; -EBADMSG; -ENOMEM. */
+/* Reads the unit's functions. place, package: for split DWARF; alt may be NULL. 0; -EBADMSG; -E2BIG; -ENOMEM. */
 int inline_unit_new(struct dwarf_unit *skeleton, const struct dwarf_split_place *place, struct dwarf_package *package,
 		    struct dwarf_data *alt, struct inline_unit **ret_unit);
 void inline_unit_free(struct inline_unit *u);

@@ -172,6 +172,8 @@ static int add_unit(struct inlines *in, uint32_t index)
 
 	if (!r && (entry.tag == DW_TAG_compile_unit || entry.tag == DW_TAG_skeleton_unit))
 		r = dwarf_entry_ranges(u, &entry, &ranges);
+	if (!r && in->spans.len + ranges.len > INLINES_SPANS_MAX)
+		r = -E2BIG;
 	for (size_t i = 0; !r && i < ranges.len; i++)
 		r = vec_push(&in->spans, ((struct dwarf_span){.start = ranges.v[i].start, .end = ranges.v[i].end, .value = index}));
 	vec_free(&ranges);
@@ -190,8 +192,11 @@ static int find_units(struct inlines *in)
 		r = 0;
 	if (!r && in->alt.data)
 		r = dwarf_units_list(in->alt.data, false, &in->alt.units);
-	for (uint32_t i = 0; !r && i < in->file.units.len; i++)
+	for (uint32_t i = 0; !r && i < in->file.units.len; i++) {
+		if (in->file.data->resident > INLINES_KEPT_MAX)
+			dwarf_data_drop(in->file.data);
 		r = add_unit(in, i);
+	}
 	in->open = calloc(in->file.units.len + 1, sizeof(*in->open));
 	in->broken = calloc(in->file.units.len / 32 + 1, sizeof(*in->broken));
 	if (!in->open || !in->broken)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define INLINES_DEPTH_MAX 64 /* frames of one address */
+#define INLINES_SPANS_MAX ((size_t)1 << 22) /* ranges of all units */
 #define INLINES_KEPT_MAX ((uint64_t)112 << 20) /* bytes; when more was read it is begun anew */
 #define INLINES_SPLIT_MAX 256 /* files of split units that are open at a time */
 
