@@ -87,6 +87,17 @@ static void read_files(struct reader *r, uint32_t n, uint64_t file_bytes, struct
 	}
 }
 
+/* Leaves out what begins in another file: a large one could be told tens of thousands of times. */
+static size_t without_overlaps(struct bundle_file *files, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!kept || files[i].offset - files[kept - 1].offset >= files[kept - 1].bytes)
+			files[kept++] = files[i];
+	return kept;
+}
+
 int bundle_manifest(unsigned char *data, size_t len, uint64_t file_bytes, struct bundle_files *ret_files,
 		    struct parse_error *err)
 {
@@ -115,6 +126,7 @@ int bundle_manifest(unsigned char *data, size_t len, uint64_t file_bytes, struct
 	}
 	if (files.nfiles)
 		qsort(files.files, files.nfiles, sizeof(*files.files), compare_files);
+	files.nfiles = without_overlaps(files.files, files.nfiles);
 	*ret_files = files;
 	return 0;
 }

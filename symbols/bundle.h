@@ -25,7 +25,7 @@ struct bundle_file {
 	uint32_t path_len;
 };
 
-/* Assemblies only, by offset. */
+/* Assemblies only, by offset, apart from each other. */
 struct bundle_files {
 	unsigned char *manifest;
 	struct bundle_file *files;

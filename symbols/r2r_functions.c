@@ -22,6 +22,8 @@ struct build {
 	struct r2r_functions f;
 	struct function *functions;
 	uint32_t n;
+	/* Methods' entry points so far: assemblies of a composite image can all say that one table is theirs. */
+	uint32_t entries, entry_bytes;
 	struct parse_error *err;
 };
 
@@ -111,9 +113,15 @@ static int read_methods(struct build *b, struct pe_range range, uint32_t assembl
 
 	if (!range.bytes)
 		return 0;
-	error = pe_read(b->pe, range, R2R_FUNCTIONS_TABLE_BYTES_MAX, &data, b->err);
+	error = pe_read(b->pe, range, R2R_FUNCTIONS_TABLE_BYTES_MAX - b->entry_bytes, &data, b->err);
 	if (!error && r2r_array_open(data, range.bytes, &array))
 		return damaged(b, "the method entry points cannot be read", range.rva);
+	if (!error && array.n > R2R_FUNCTIONS_METHODS_MAX - b->entries)
+		return parse_fail(b->err, -E2BIG, "too many ReadyToRun methods", range.rva);
+	if (!error) {
+		b->entry_bytes += range.bytes;
+		b->entries += array.n;
+	}
 	for (uint32_t i = 0; !error && i < array.n; i++) {
 		int r = r2r_array_get(&array, i, &element);
 

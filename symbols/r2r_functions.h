@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
-#define R2R_FUNCTIONS_TABLE_BYTES_MAX ((uint32_t)256 << 20)
-#define R2R_FUNCTIONS_METHODS_MAX ((size_t)16 << 20)
+#define R2R_FUNCTIONS_TABLE_BYTES_MAX ((uint32_t)256 << 20) /* of one table, and of the entry points of all assemblies */
+#define R2R_FUNCTIONS_METHODS_MAX ((uint32_t)16 << 20) /* of all assemblies; a token has 24 bits for one */
 #define R2R_FUNCTIONS_INSTANCE UINT32_MAX /* as r2r_method.assembly */
 
 struct r2r_method {

@@ -79,7 +79,7 @@ static int put_type_arguments(struct r2r_image *image, const struct r2r_method_s
 		outbuf_char(out, '\0');
 	}
 	*ret_n = n;
-	return error;
+	return error ? error : out->error;
 }
 
 static int put_instance(struct r2r_image *image, uint32_t at, const char *tier, struct outbuf *out)

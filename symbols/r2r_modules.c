@@ -104,12 +104,12 @@ static bool is_same_build(const struct r2r_modules *m, uint32_t row, const struc
 
 static int add(struct r2r_modules *m, uint32_t number, struct r2r_module *module)
 {
-	int error = vec_push(&m->modules, *module) ? -ENOMEM : hashmap_put(&m->by_number, number, (uint32_t)m->modules.len - 1);
+	int error = vec_reserve(&m->modules, 1) ? -ENOMEM : hashmap_put(&m->by_number, number, (uint32_t)m->modules.len);
 
-	if (!error)
+	if (!error) {
+		m->modules.v[m->modules.len++] = *module;
 		return 0;
-	if (m->modules.len && m->modules.v[m->modules.len - 1].data == module->data)
-		m->modules.len--;
+	}
 	clr_metadata_free(module->metadata);
 	free(module->data);
 	free(module->name);
