@@ -78,7 +78,7 @@ static void symbols_tell_fetched(struct outbuf *out, const struct symbols_image 
 {
 	static const char *const words[SYMBOL_FETCH_STATES] = {
 		[SYMBOL_FETCH_NOT_ASKED] = "not asked", [SYMBOL_FETCH_CACHED] = "cached",   [SYMBOL_FETCH_GOT] = "fetched",
-		[SYMBOL_FETCH_ABSENT] = "absent",	[SYMBOL_FETCH_FAILED] = "failed",
+		[SYMBOL_FETCH_ABSENT] = "absent",	[SYMBOL_FETCH_FAILED] = "failed",   [SYMBOL_FETCH_NO_ROOM] = "no room",
 	};
 	const char *word = item ? words[item->state] : image->place ? debug_file_place_name(image->place) : "-";
 
@@ -138,12 +138,12 @@ static int symbols_fetch_all(struct symbols_arguments *a, const struct symbols_i
 		if (!a->fetch.quiet)
 			symbols_tell_fetched(&out, &images->list.v[i], places[i] ? &list.items.v[places[i] - 1] : NULL);
 	for (size_t i = 0; i < list.items.len && !r; i++) {
-		*failed |= list.items.v[i].state == SYMBOL_FETCH_FAILED;
+		*failed |= list.items.v[i].state == SYMBOL_FETCH_FAILED || list.items.v[i].state == SYMBOL_FETCH_NO_ROOM;
 		got |= list.items.v[i].state == SYMBOL_FETCH_GOT || list.items.v[i].state == SYMBOL_FETCH_CACHED;
 	}
 	if (got && recording && !a->fetch.quiet)
 		outbuf_printf(&out, "next: profcpu postprocess %s\n", recording);
-	vec_free(&list.items);
+	fetch_list_free(&list);
 	debug_cache_free(cache);
 	int status = symbols_end(&out, *failed);
 
@@ -270,7 +270,6 @@ static void symbols_verdict(struct symbols_verify *v, const struct symbol_file *
 		outbuf_printf(&v->out, ": it is %s", what);
 	outbuf_char(&v->out, '\n');
 }
-
 
 static int symbols_verify_cached(void *ctx, const char *key, uint64_t bytes)
 {

@@ -64,15 +64,29 @@ int fetch_add(struct fetch_list *list, const char *path, const struct image_buil
 	struct symbol_fetch_item item = {
 		.file = {.kind = SYMBOL_FILE_ELF, .name = fetch_base(path), .build_id = *build_id}};
 
-	for (size_t i = 0; i < list->items.len; i++) {
-		const struct image_build_id *other = &list->items.v[i].file.build_id;
+	uint32_t id;
+	int r = intern_put(&list->build_ids, (const char *)build_id->bytes, build_id->len, &id);
 
-		*ret_item = i;
-		if (other->len == build_id->len && !memcmp(other->bytes, build_id->bytes, build_id->len))
-			return 0;
-	}
-	*ret_item = list->items.len;
-	return vec_push(&list->items, item);
+	if (!r && id == list->items.len)
+		r = vec_push(&list->items, item);
+	*ret_item = id;
+	return r ? -ENOMEM : 0;
+}
+
+void fetch_list_free(struct fetch_list *list)
+{
+	vec_free(&list->items);
+	intern_free(&list->build_ids);
+}
+
+/* " and 2 others" of n, or "". */
+static const char *fetch_others(size_t n, char *text, size_t cap)
+{
+	if (n > 1)
+		snprintf(text, cap, " and %zu other%s", n - 1, n > 2 ? "s" : "");
+	else
+		*text = 0;
+	return text;
 }
 
 int fetch_open_cache(struct debug_cache **ret_cache, bool is_note)
@@ -103,22 +117,50 @@ static bool fetch_same_failure(const struct symbol_fetch_item *a, const struct s
 /* One line for all that failed in the same way. */
 static void fetch_tell_failures(const struct fetch_list *list)
 {
+	VEC(struct fetch_failure {
+		const struct symbol_fetch_item *first;
+		size_t n;
+	}) failures = {0};
+	char others[48];
+	size_t k;
+
 	for (size_t i = 0; i < list->items.len; i++) {
 		const struct symbol_fetch_item *item = &list->items.v[i];
-		size_t before = 0, others = 0;
 
 		if (item->state != SYMBOL_FETCH_FAILED)
 			continue;
-		for (size_t k = 0; k < list->items.len; k++)
-			*(k < i ? &before : &others) += fetch_same_failure(item, &list->items.v[k]);
-		if (before)
-			continue;
-		char more[48] = "";
-
-		if (others > 1)
-			snprintf(more, sizeof(more), " and %zu others", others - 1);
-		log_warn("no debug file of %s%s: %s %s", item->file.name, more, item->server ? item->server : "a server", item->why);
+		for (k = 0; k < failures.len && !fetch_same_failure(failures.v[k].first, item); k++)
+			;
+		if (k == failures.len && vec_push(&failures, ((struct fetch_failure){.first = item})))
+			break;
+		failures.v[k].n++;
 	}
+	for (k = 0; k < failures.len; k++) {
+		const struct symbol_fetch_item *item = failures.v[k].first;
+
+		log_warn("no debug file of %s%s: %s %s", item->file.name, fetch_others(failures.v[k].n, others, sizeof(others)),
+			 item->server ? item->server : "a server", item->why);
+	}
+	vec_free(&failures);
+}
+
+static void fetch_tell_room(const struct debug_cache *cache, const struct fetch_list *list)
+{
+	const char *first = NULL;
+	char others[48];
+	size_t n = 0;
+
+	for (size_t i = 0; i < list->items.len; i++) {
+		if (list->items.v[i].state != SYMBOL_FETCH_NO_ROOM)
+			continue;
+		first = first ? first : list->items.v[i].file.name;
+		n++;
+	}
+	if (n)
+		log_warn("no debug file of %s%s: less than %llu MiB would stay free where %s is; make room, or set XDG_CACHE_HOME to "
+			 "where there is some",
+			 first, fetch_others(n, others, sizeof(others)), (unsigned long long)(SYMBOL_FETCH_ROOM_BYTES >> 20),
+			 debug_cache_path(cache));
 }
 
 int fetch_run(const struct debug_cache *cache, struct fetch_list *list, struct symbol_fetch_options *how, bool quiet)
@@ -131,10 +173,12 @@ int fetch_run(const struct debug_cache *cache, struct fetch_list *list, struct s
 
 	progress_clear(&progress);
 	progress_close(&progress);
-	if (r)
+	if (r) {
 		log_error("cannot fetch debug files into %s: %s%s", debug_cache_path(cache), strerror(-r), mend_of(r));
-	else if (!quiet)
+	} else if (!quiet) {
 		fetch_tell_failures(list);
+		fetch_tell_room(cache, list);
+	}
 	return r;
 }
 
@@ -164,10 +208,9 @@ static void fetch_name_servers(const struct symbol_servers *servers, const struc
 		if (asked && !first)
 			first = servers->list.v[s].shown;
 	}
-	if (n > 1)
-		snprintf(text, cap, "%s and %zu others", first, n - 1);
-	else
-		snprintf(text, cap, "%s", first ? first : "");
+	char others[48];
+
+	snprintf(text, cap, "%s%s", first ? first : "", fetch_others(n, others, sizeof(others)));
 }
 
 static size_t fetch_due(const struct debug_cache *cache, struct fetch_list *list, struct symbol_fetch_options *how, bool quiet)
@@ -217,6 +260,6 @@ size_t fetch_for(struct fetch_options *o, const struct symbolizer_images *images
 		got = fetch_due(cache, &list, &how, o->quiet);
 		debug_cache_free(cache);
 	}
-	vec_free(&list.items);
+	fetch_list_free(&list);
 	return got;
 }

@@ -2,6 +2,7 @@
 #ifndef PROFCPU_FETCH_H
 #define PROFCPU_FETCH_H
 
+#include "base/intern.h"
 #include "base/vec.h"
 #include "symbols/symbol_fetch.h"
 #include "symbols/symbolizer.h"
@@ -26,16 +27,21 @@ int fetch_know_servers(struct fetch_options *o);
 /* What is to be fetched. */
 struct fetch_list {
 	VEC(struct symbol_fetch_item) items;
+	struct intern build_ids; /* of items, by index */
 };
 
-/* Adds an image's debug file unless one of this build id is in the list; path is borrowed. *ret_item: which one it is. 0 or -ENOMEM. */
+void fetch_list_free(struct fetch_list *list);
+
+/* Adds an image's debug file unless one of this build id is in the list; path is borrowed. *ret_item: which one it is. 0 or
+ * -ENOMEM. */
 int fetch_add(struct fetch_list *list, const char *path, const struct image_build_id *build_id, size_t *ret_item);
 
 /* Opens the cache; -errno after one line, of an error or (is_note) a note. */
 int fetch_open_cache(struct debug_cache **ret_cache, bool is_note);
 
 /*
- * Fetches with a progress line. One line by log_warn (quiet: none) for each server and reason for which files did not come.
+ * Fetches with a progress line. One line by log_warn (quiet: none) for each server and reason for which files did not come, and one for
+ * what there was no room for.
  * 0; -errno after one line by log_error.
  */
 int fetch_run(const struct debug_cache *cache, struct fetch_list *list, struct symbol_fetch_options *how, bool quiet);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #define DEBUG_CACHE_MISSING ".missing"
@@ -175,6 +176,32 @@ static int cache_open_own(struct debug_cache *c)
 	return r ? r : cache_own_dir(profcpu, "symbols", &c->dir_fd);
 }
 
+static bool cache_is_old(int dir_fd, const char *name, time_t seconds)
+{
+	struct stat st;
+
+	/* A time of the future is of a clock that was wrong. */
+	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) || time(NULL) - st.st_mtime >= seconds ||
+	       st.st_mtime > time(NULL) + 60;
+}
+
+/* What is older goes: parts of processes that were killed, notes that count no more. */
+static void cache_sweep(int at, const char *name, time_t seconds)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!dir) {
+		cleanup_close(&fd);
+		return;
+	}
+	while ((e = readdir(dir)))
+		if (e->d_name[0] != '.' && cache_is_old(dirfd(dir), e->d_name, seconds))
+			unlinkat(dirfd(dir), e->d_name, 0);
+	closedir(dir);
+}
+
 int debug_cache_open(struct debug_cache **ret_cache)
 {
 	struct debug_cache *c = calloc(1, sizeof(*c));
@@ -184,11 +211,15 @@ int debug_cache_open(struct debug_cache **ret_cache)
 	c->dir_fd = -1;
 	int r = cache_open_own(c);
 
-	if (r)
+	if (r) {
 		debug_cache_free(c);
-	else
-		*ret_cache = c;
-	return r;
+		return r;
+	}
+	cache_sweep(c->dir_fd, DEBUG_CACHE_PART, DEBUG_CACHE_PART_S);
+	cache_sweep(c->dir_fd, DEBUG_CACHE_MISSING, DEBUG_CACHE_MISSING_S);
+	cache_sweep(c->dir_fd, DEBUG_CACHE_DOWN, DEBUG_CACHE_DOWN_S);
+	*ret_cache = c;
+	return 0;
 }
 
 void debug_cache_free(struct debug_cache *c)
@@ -211,33 +242,17 @@ int debug_cache_get(const struct debug_cache *c, const char *key)
 	return r ? r : fd;
 }
 
+int debug_cache_room(const struct debug_cache *c, uint64_t *ret_bytes)
+{
+	struct statvfs fs;
+
+	if (fstatvfs(c->dir_fd, &fs))
+		return -errno;
+	*ret_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+	return 0;
+}
+
 /* Parts */
-
-static bool cache_is_old(int dir_fd, const char *name, time_t seconds)
-{
-	struct stat st;
-
-	/* A time of the future is of a clock that was wrong. */
-	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) || time(NULL) - st.st_mtime >= seconds ||
-	       st.st_mtime > time(NULL) + 60;
-}
-
-/* What a process that was killed has left. */
-static void cache_sweep(int part_fd)
-{
-	int fd = dup(part_fd);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
-
-	if (!dir) {
-		cleanup_close(&fd);
-		return;
-	}
-	while ((e = readdir(dir)))
-		if (e->d_name[0] != '.' && cache_is_old(part_fd, e->d_name, DEBUG_CACHE_PART_S))
-			unlinkat(part_fd, e->d_name, 0);
-	closedir(dir);
-}
 
 int debug_cache_begin(const struct debug_cache *c, struct debug_cache_part *ret_part)
 {
@@ -248,7 +263,6 @@ int debug_cache_begin(const struct debug_cache *c, struct debug_cache_part *ret_
 
 	if (r)
 		return r;
-	cache_sweep(dir_fd);
 	/* A process ID would not do: processes of several containers can share the directory. */
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return -EIO;

@@ -25,7 +25,8 @@
 enum debug_cache_place {
 	DEBUG_CACHE_OWN,
 	DEBUG_CACHE_DOTNET, /* ~/.dotnet/symbolcache of dotnet-dump and SOS, same layout */
-	DEBUG_CACHE_DEBUGINFOD, /* $DEBUGINFOD_CACHE_PATH, $XDG_CACHE_HOME/debuginfod_client, ~/.cache/..., ~/.debuginfod_client_cache */
+	/* $DEBUGINFOD_CACHE_PATH, $XDG_CACHE_HOME/debuginfod_client, ~/.cache/debuginfod_client, ~/.debuginfod_client_cache */
+	DEBUG_CACHE_DEBUGINFOD,
 	DEBUG_CACHE_PERF, /* ~/.debug of `perf buildid-cache` */
 	DEBUG_CACHE_PLACES,
 };
@@ -40,7 +41,7 @@ struct debug_cache;
 
 /*
  * Opens our directory, made if need be. Root does not write into another user's home: where HOME is not root's, root's own is
- * taken. 0; -ENOENT: there is no home to put it in; -EPERM: somebody else made it; -ENOMEM; -errno.
+ * taken. What is over in .part, .missing and .down goes. 0; -ENOENT: there is no home to put it in; -EPERM: somebody else made it; -ENOMEM; -errno.
  */
 int debug_cache_open(struct debug_cache **ret_cache);
 void debug_cache_free(struct debug_cache *c);
@@ -50,6 +51,9 @@ const char *debug_cache_path(const struct debug_cache *c);
 
 /* Keys are relative paths without "." and ".." in them. A file by its key, for reading. A descriptor; -ENOENT; -errno. */
 int debug_cache_get(const struct debug_cache *c, const char *key);
+
+/* Bytes that can still be written where it is. 0 or -errno. */
+int debug_cache_room(const struct debug_cache *c, uint64_t *ret_bytes);
 
 /* A file that is being downloaded. A zeroed struct with fd -1 holds none. */
 struct debug_cache_part {

@@ -21,11 +21,13 @@
 enum download_stop {
 	DOWNLOAD_GOES_ON,
 	DOWNLOAD_TOO_LARGE,
-	DOWNLOAD_NO_SPACE,
+	DOWNLOAD_NOT_WRITTEN,
+	DOWNLOAD_NO_ROOM,
 };
 
 /* What there is of a download between its beginning and its end. */
 struct download_try {
+	struct downloads *all;
 	CURL *easy;
 	struct curl_slist *headers;
 	unsigned int tries;
@@ -40,6 +42,7 @@ struct downloads {
 	CURLM *multi;
 	VEC(struct download *) files; /* that have not ended, those that were added first in front */
 	unsigned int running;
+	uint64_t unasked; /* bytes written since has_room was asked */
 };
 
 int downloads_new(const struct downloads_options *options, struct downloads **ret_downloads)
@@ -92,6 +95,15 @@ void downloads_free(struct downloads *d)
 	free(d);
 }
 
+static bool downloads_have_room(struct downloads *d, size_t len)
+{
+	d->unasked += len;
+	if (!d->options.has_room || d->unasked < DOWNLOAD_ROOM_BYTES)
+		return true;
+	d->unasked = 0;
+	return d->options.has_room(d->options.ctx);
+}
+
 static size_t download_write(char *data, size_t one, size_t n, void *ctx)
 {
 	struct download *file = ctx;
@@ -101,9 +113,13 @@ static size_t download_write(char *data, size_t one, size_t n, void *ctx)
 		file->now->stop = DOWNLOAD_TOO_LARGE;
 		return 0;
 	}
+	if (!downloads_have_room(file->now->all, len)) {
+		file->now->stop = DOWNLOAD_NO_ROOM;
+		return 0;
+	}
 	file->now->error = file_write_all(file->fd, data, len);
 	if (file->now->error) {
-		file->now->stop = DOWNLOAD_NO_SPACE;
+		file->now->stop = DOWNLOAD_NOT_WRITTEN;
 		return 0;
 	}
 	file->bytes += len;
@@ -199,6 +215,7 @@ int downloads_add(struct downloads *d, struct download *file)
 	file->why[0] = 0;
 	file->bytes = file->of_bytes = 0;
 	file->now = t;
+	t->all = d;
 	t->easy = curl_easy_init();
 	if (!t->easy || download_headers(t, file->headers) || download_options(d, file) || vec_push(&d->files, file)) {
 		download_drop(d, file);
@@ -249,7 +266,11 @@ static void download_judge_stop(struct download *file)
 {
 	char why[DOWNLOAD_WHY_BYTES];
 
-	if (file->now->stop == DOWNLOAD_NO_SPACE)
+	if (file->now->stop == DOWNLOAD_NO_ROOM) {
+		download_say(file, DOWNLOAD_FULL, "sends more than there is room for");
+		return;
+	}
+	if (file->now->stop == DOWNLOAD_NOT_WRITTEN)
 		snprintf(why, sizeof(why), "sends what cannot be written: %s", strerror(-file->now->error));
 	else
 		snprintf(why, sizeof(why), "sends more than %llu MiB", (unsigned long long)(file->max_bytes >> 20));
@@ -284,8 +305,9 @@ static bool download_judge(struct download *file, CURLcode code)
 		return false;
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
-		download_say(file, DOWNLOAD_UNREACHABLE, code == CURLE_COULDNT_RESOLVE_HOST ? "has a name that cannot be resolved" :
-											      "has a proxy whose name cannot be resolved");
+		download_say(file, DOWNLOAD_UNREACHABLE,
+			     code == CURLE_COULDNT_RESOLVE_HOST ? "has a name that cannot be resolved"
+								: "has a proxy whose name cannot be resolved");
 		return false;
 	case CURLE_COULDNT_CONNECT:
 		download_say(file, DOWNLOAD_UNREACHABLE, "cannot be reached");
@@ -296,11 +318,13 @@ static bool download_judge(struct download *file, CURLcode code)
 	case CURLE_GOT_NOTHING:
 		download_say(file, DOWNLOAD_FAILED, "broke off in the middle");
 		return true;
-	default:
+	default: {
+		bool refused = code == CURLE_SSL_CONNECT_ERROR || code == CURLE_PEER_FAILED_VERIFICATION;
+
 		snprintf(why, sizeof(why), "failed: %s", curl_easy_strerror(code));
-		download_say(file, code == CURLE_SSL_CONNECT_ERROR || code == CURLE_PEER_FAILED_VERIFICATION ? DOWNLOAD_UNREACHABLE :
-													      DOWNLOAD_FAILED, why);
+		download_say(file, refused ? DOWNLOAD_UNREACHABLE : DOWNLOAD_FAILED, why);
 		return false;
+	}
 	}
 }
 

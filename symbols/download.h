@@ -12,6 +12,7 @@
 
 #define DOWNLOAD_REDIRECTS_MAX 5
 #define DOWNLOAD_WHY_BYTES 160
+#define DOWNLOAD_ROOM_BYTES ((uint64_t)4 << 20)
 
 enum download_outcome {
 	DOWNLOAD_DONE,
@@ -19,6 +20,7 @@ enum download_outcome {
 	DOWNLOAD_FAILED, /* this file did not come; another one of the server may */
 	DOWNLOAD_UNREACHABLE, /* the server cannot be reached at all */
 	DOWNLOAD_LATE, /* the time for all downloads was over */
+	DOWNLOAD_FULL, /* there is no room for more of it */
 };
 
 struct downloads;
@@ -47,6 +49,8 @@ struct downloads_options {
 	uint64_t until_ns; /* CLOCK_MONOTONIC by which all is over; 0: without limit */
 	/* The end of one: outcome, why and bytes are set. May add others. Other than 0 ends all. */
 	int (*ended)(void *ctx, struct download *d);
+	/* Whether more may be written; asked each DOWNLOAD_ROOM_BYTES. May be NULL. */
+	bool (*has_room)(void *ctx);
 	/* Several times a second. May be NULL. */
 	void (*meanwhile)(void *ctx);
 	void *ctx;

@@ -33,6 +33,8 @@ struct fetch {
 	struct symbol_server_limits debuginfod;
 	char *headers; /* for debuginfod servers; NULL: none */
 	bool down[SYMBOL_SERVERS_MAX];
+	size_t next; /* the first item that was not begun; few are at a time, as each has a file open */
+	unsigned int asking;
 	struct symbol_fetch_progress progress;
 };
 
@@ -73,6 +75,7 @@ static void fetch_end(struct fetch *f, struct symbol_fetch_item *item)
 	outbuf_close(&asking->url);
 	free(asking);
 	item->now = NULL;
+	f->asking--;
 	f->progress.ended++;
 }
 
@@ -85,13 +88,21 @@ static void fetch_limit(const struct fetch *f, const struct symbol_server *serve
 	if (server->kind != SYMBOL_SERVER_DEBUGINFOD)
 		return;
 	d->headers = f->headers;
-	d->whole_ms = f->debuginfod.whole_s * 1000;
+	d->whole_ms = (f->debuginfod.whole_s < UINT32_MAX ? f->debuginfod.whole_s : 0) * 1000;
 	d->slow_s = f->debuginfod.timeout_s < UINT32_MAX ? (uint32_t)f->debuginfod.timeout_s : 0;
 	d->slow_bytes_s = d->slow_s ? (uint32_t)(FETCH_DEBUGINFOD_BYTES / d->slow_s) + 1 : 0;
 	if (f->debuginfod.max_bytes && f->debuginfod.max_bytes < d->max_bytes)
 		d->max_bytes = f->debuginfod.max_bytes;
 	if (f->debuginfod.retries < d->retries)
 		d->retries = (unsigned int)f->debuginfod.retries;
+}
+
+static bool fetch_has_room(void *ctx)
+{
+	const struct fetch *f = ctx;
+	uint64_t bytes;
+
+	return debug_cache_room(f->cache, &bytes) || bytes >= SYMBOL_FETCH_ROOM_BYTES;
 }
 
 /* Asks the server that is next. 0; -errno. */
@@ -139,7 +150,10 @@ static int fetch_next(struct fetch *f, struct symbol_fetch_item *item)
 			}
 			continue;
 		}
-		return fetch_ask(f, item);
+		if (fetch_has_room(f))
+			return fetch_ask(f, item);
+		item->state = SYMBOL_FETCH_NO_ROOM;
+		break;
 	}
 	fetch_end(f, item);
 	return 0;
@@ -189,11 +203,11 @@ static int fetch_judge(struct fetch *f, struct symbol_fetch_item *item)
 		debug_cache_forget(f->cache, server->url, NULL);
 	}
 	if (d->outcome != DOWNLOAD_DONE && d->outcome != DOWNLOAD_ABSENT) {
-		item->state = SYMBOL_FETCH_FAILED;
+		item->state = d->outcome == DOWNLOAD_FULL ? SYMBOL_FETCH_NO_ROOM : SYMBOL_FETCH_FAILED;
 		snprintf(item->why, sizeof(item->why), "%s", d->why);
 	}
 	r = d->outcome == DOWNLOAD_DONE ? fetch_take(f, item) : -ENOENT;
-	if (!r || d->outcome == DOWNLOAD_LATE) {
+	if (!r || d->outcome == DOWNLOAD_LATE || d->outcome == DOWNLOAD_FULL) {
 		fetch_end(f, item);
 		return 0;
 	}
@@ -203,40 +217,39 @@ static int fetch_judge(struct fetch *f, struct symbol_fetch_item *item)
 	return fetch_next(f, item);
 }
 
-static int fetch_ended(void *ctx, struct download *d)
-{
-	struct symbol_fetch_item *item = d->ctx;
-	struct fetch *f = ctx;
-
-	f->progress.bytes += d->bytes;
-	return fetch_judge(f, item);
-}
-
 static void fetch_meanwhile(void *ctx)
 {
 	struct fetch *f = ctx;
 	struct symbol_fetch_progress now = f->progress;
 
-	for (size_t i = 0; i < f->n; i++)
+	for (size_t i = 0; i < f->next; i++)
 		now.bytes += f->items[i].now ? f->items[i].now->download.bytes : 0;
 	if (f->options->meanwhile)
 		f->options->meanwhile(f->options->ctx, &now);
 }
 
-/* Begins with an item that is not in the cache. */
-static int fetch_begin(struct fetch *f, struct symbol_fetch_item *item)
+/* What is in the cache is told at once; what is not is counted. */
+static void fetch_look(struct fetch *f, struct symbol_fetch_item *item)
 {
-	struct symbol_fetch_asking *asking;
 	char key[DEBUG_CACHE_KEY_MAX];
 
 	item->state = SYMBOL_FETCH_NOT_ASKED;
 	item->now = NULL;
 	if (symbol_file_key(&item->file, key, sizeof(key)))
-		return 0;
-	if (fetch_is_cached(f->cache, &item->file, key)) {
+		return;
+	if (fetch_is_cached(f->cache, &item->file, key))
 		item->state = SYMBOL_FETCH_CACHED;
+	else
+		f->progress.all++;
+}
+
+static int fetch_begin(struct fetch *f, struct symbol_fetch_item *item)
+{
+	struct symbol_fetch_asking *asking;
+	char key[DEBUG_CACHE_KEY_MAX];
+
+	if (item->state == SYMBOL_FETCH_CACHED || symbol_file_key(&item->file, key, sizeof(key)))
 		return 0;
-	}
 	asking = calloc(1, sizeof(*asking));
 	if (!asking)
 		return -ENOMEM;
@@ -244,8 +257,28 @@ static int fetch_begin(struct fetch *f, struct symbol_fetch_item *item)
 	asking->url = outbuf_to(-1);
 	strcpy(asking->key, key);
 	item->now = asking;
-	f->progress.all++;
+	f->asking++;
 	return fetch_next(f, item);
+}
+
+static int fetch_fill(struct fetch *f)
+{
+	int r = 0;
+
+	while (!r && f->asking < FETCH_PARALLEL && f->next < f->n)
+		r = fetch_begin(f, &f->items[f->next++]);
+	return r;
+}
+
+static int fetch_ended(void *ctx, struct download *d)
+{
+	struct symbol_fetch_item *item = d->ctx;
+	struct fetch *f = ctx;
+
+	f->progress.bytes += d->bytes;
+	int r = fetch_judge(f, item);
+
+	return r ? r : fetch_fill(f);
 }
 
 /* Lines of headers that debuginfod servers of an organisation may want; what cannot be read is as if it were not there. */
@@ -266,6 +299,7 @@ int symbol_fetch(const struct debug_cache *cache, struct symbol_fetch_item *item
 					      .connect_ms = options->connect_ms,
 					      .until_ns = options->until_ns,
 					      .ended = fetch_ended,
+					      .has_room = fetch_has_room,
 					      .meanwhile = fetch_meanwhile,
 					      .ctx = &f};
 	int r = downloads_new(&downloads, &f.downloads);
@@ -273,8 +307,9 @@ int symbol_fetch(const struct debug_cache *cache, struct symbol_fetch_item *item
 	if (r)
 		return r;
 	fetch_read_headers(&f);
-	for (size_t i = 0; i < n && !r; i++)
-		r = fetch_begin(&f, &items[i]);
+	for (size_t i = 0; i < n; i++)
+		fetch_look(&f, &items[i]);
+	r = fetch_fill(&f);
 	if (!r)
 		r = downloads_run(f.downloads);
 	downloads_free(f.downloads);

@@ -7,6 +7,7 @@
 #include "symbols/symbol_server.h"
 
 #define SYMBOL_FETCH_BYTES_MAX ((uint64_t)2 << 30) /* of one file */
+#define SYMBOL_FETCH_ROOM_BYTES ((uint64_t)64 << 20) /* that stay free where the cache is, whatever servers send */
 
 enum symbol_fetch_state {
 	SYMBOL_FETCH_NOT_ASKED, /* there is no server that may be asked for it */
@@ -14,6 +15,7 @@ enum symbol_fetch_state {
 	SYMBOL_FETCH_GOT,
 	SYMBOL_FETCH_ABSENT, /* no server has it */
 	SYMBOL_FETCH_FAILED, /* a server may have it, and it did not come: why */
+	SYMBOL_FETCH_NO_ROOM, /* it was left out, or given up: less than SYMBOL_FETCH_ROOM_BYTES would have stayed free */
 	SYMBOL_FETCH_STATES,
 };
 

@@ -255,7 +255,7 @@ static bool is_url(const char *text, size_t len)
 			return false;
 	for (size_t i = 0; i < 2; i++)
 		if (len > strlen(schemes[i]) && !strncasecmp(text, schemes[i], strlen(schemes[i])))
-			return true;
+			return text[strlen(schemes[i])] != '/';
 	return false;
 }
 

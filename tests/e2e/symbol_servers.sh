@@ -109,7 +109,7 @@ failure() {
 	status=0
 	fetch --symbol-server "$SYMBOL_SERVER/$way/ssqp" "$@" lib/shop.so lib/libother.so || status=$?
 	[ "$status" = 1 ] || fail "$way: exit $status: $(cat out err)"
-	grep -qE "^profcpu: warning: no debug file of shop.so( and 1 others)?: $SYMBOL_SERVER/$way/ssqp $why$" err || fail "$way: $(cat err)"
+	grep -qE "^profcpu: warning: no debug file of shop.so( and 1 other)?: $SYMBOL_SERVER/$way/ssqp $why$" err || fail "$way: $(cat err)"
 	[ "$(wc -l <err)" = 1 ] || fail "$way: more than a line: $(cat err)"
 	[ ! -e "$cache/_.debug" ] || fail "$way: something is in the cache"
 	[ -z "$(ls "$cache/.part" 2>/dev/null)" ] || fail "$way: something is left in .part"
@@ -163,7 +163,7 @@ grep -q ' profilers$' server.log || fail "no header: $(cat server.log)"
 # Nobody listens, and a name that does not exist: one line for all files.
 fresh
 fetch --symbol-server http://127.0.0.1:1/x lib/shop.so lib/libother.so && fail "refused gave 0"
-[ "$(cat err)" = "profcpu: warning: no debug file of shop.so and 1 others: http://127.0.0.1:1/x cannot be reached" ] ||
+[ "$(cat err)" = "profcpu: warning: no debug file of shop.so and 1 other: http://127.0.0.1:1/x cannot be reached" ] ||
 	grep -q 'could not be reached' err || fail "refused: $(cat err)"
 fresh
 fetch --timeout 20 --symbol-server http://does-not-exist.invalid/x lib/shop.so && fail "no such name gave 0"

@@ -156,8 +156,8 @@ static void what_is_broken_off_leaves_nothing(void **state)
 	assert_int_equal(debug_cache_begin(c, &part), 0);
 	close(part.fd);
 	run("touch -d '25 hours ago' %s/.cache/profcpu/symbols/.part/*", home);
-	part.fd = -1;
-	put(c, KEY, "x");
+	debug_cache_free(c);
+	c = opened();
 	run("test -z \"$(ls %s/.cache/profcpu/symbols/.part)\"", home);
 	debug_cache_free(c);
 }
@@ -196,6 +196,10 @@ static void what_a_server_lacks_is_remembered_for_a_time(void **state)
 	assert_false(debug_cache_noted(c, "http://a", NULL));
 	run("touch -d '25 hours ago' %s/.cache/profcpu/symbols/.missing/*", home);
 	assert_false(debug_cache_noted(c, "http://a", KEY));
+	/* Nor is it kept for longer. */
+	debug_cache_free(c);
+	c = opened();
+	run("test -z \"$(ls %s/.cache/profcpu/symbols/.missing)\"", home);
 	debug_cache_note(c, "http://a", KEY);
 	assert_true(debug_cache_noted(c, "http://a", KEY));
 	debug_cache_forget(c, "http://a", KEY);
