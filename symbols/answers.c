@@ -21,6 +21,7 @@ void answers_free(struct answers *a)
 	hashmap_free(&a->image_ids);
 	hashmap_free(&a->symbol_ids);
 	hashmap_free(&a->entry_ids);
+	hashmap_free(&a->process_ids);
 	*a = (struct answers){0};
 }
 
@@ -100,13 +101,23 @@ int answers_stripped(struct answers *a, uint32_t image, const struct image_build
 
 int answers_process(struct answers *a, const struct answers_process *process)
 {
-	for (size_t i = 0; i < a->processes.len; i++) {
-		if (a->processes.v[i].pid == process->pid) {
-			a->processes.v[i] = *process;
-			return 0;
-		}
-	}
-	return vec_push(&a->processes, *process);
+	uint32_t *place;
+	int fresh, r = vec_reserve(&a->processes, 1);
+
+	if (!r)
+		r = hashmap_entry(&a->process_ids, (uint32_t)process->pid, (uint32_t)a->processes.len, &place, &fresh);
+	if (r)
+		return r;
+	a->processes.len += fresh != 0;
+	a->processes.v[*place] = *process;
+	return 0;
+}
+
+const struct answers_process *answers_process_of(const struct answers *a, int32_t pid)
+{
+	const uint32_t *place = hashmap_get(&a->process_ids, (uint32_t)pid);
+
+	return place ? &a->processes.v[*place] : NULL;
 }
 
 static uint64_t answers_symbol_hash(const struct answers_symbol *s)

@@ -105,6 +105,7 @@ struct answers {
 	struct answers_lines lines;
 	VEC(struct answers_process) processes;
 	struct hashmap image_ids, symbol_ids, entry_ids; /* hash -> index, probed on by key + 1 */
+	struct hashmap process_ids; /* pid -> index */
 };
 
 void answers_free(struct answers *a);
@@ -119,6 +120,7 @@ int answers_stripped(struct answers *a, uint32_t image, const struct image_build
 
 /* Notes a process; what was known of one of its PID is forgotten. 0 or -ENOMEM. */
 int answers_process(struct answers *a, const struct answers_process *process);
+const struct answers_process *answers_process_of(const struct answers *a, int32_t pid); /* NULL: nothing is known of it */
 
 /* Finds an equal image without adding. 0 or -ENOENT. */
 int answers_find_image(const struct answers *a, const struct answers_image *image, uint32_t *ret_image);

@@ -215,14 +215,6 @@ static int audit_count(struct audit_work *w)
 	return r;
 }
 
-static const struct answers_process *audit_process_of(const struct answers *a, int32_t pid)
-{
-	for (size_t i = 0; i < a->processes.len; i++)
-		if (a->processes.v[i].pid == pid)
-			return &a->processes.v[i];
-	return NULL;
-}
-
 static const struct audit_pid *audit_known_pid(const struct audit_work *w, int32_t pid)
 {
 	const uint32_t *place = hashmap_get(&w->by_pid, (uint32_t)pid);
@@ -310,7 +302,7 @@ static int audit_explain(struct audit_work *w)
 		r = audit_comm(w, g->pid, &g->comm);
 		if (!audit_unnamed(g))
 			continue;
-		p = audit_process_of(a, g->pid);
+		p = answers_process_of(a, g->pid);
 		g->reason = g->kind == AUDIT_UNMAPPED ? AUDIT_NOT_MAPPED : audit_jit_reason(w, g, p);
 		if (!r && g->reason == AUDIT_JIT_FAILED)
 			r = audit_text(a, p->why, &g->detail);
@@ -327,7 +319,7 @@ static int audit_compare_processes(const void *x, const void *y)
 
 static int audit_add_process(struct audit_work *w, int32_t pid)
 {
-	const struct answers_process *p = audit_process_of(w->in->answers, pid);
+	const struct answers_process *p = answers_process_of(w->in->answers, pid);
 	const struct audit_pid *known = audit_known_pid(w, pid);
 	struct audit_process out = {.pid = pid, .is_dotnet = known && known->is_dotnet};
 	int r = 0;
@@ -360,7 +352,7 @@ static int audit_processes(struct audit_work *w)
 	for (size_t i = 0; i < a->processes.len && !r; i++)
 		r = audit_add_process(w, a->processes.v[i].pid);
 	for (size_t i = 0; i < w->pids.len && !r; i++)
-		if (w->pids.v[i].is_dotnet && !audit_process_of(a, w->pids.v[i].pid))
+		if (w->pids.v[i].is_dotnet && !answers_process_of(a, w->pids.v[i].pid))
 			r = audit_add_process(w, w->pids.v[i].pid);
 	if (!r && w->audit->processes.len)
 		qsort(w->audit->processes.v, w->audit->processes.len, sizeof(*w->audit->processes.v), audit_compare_processes);

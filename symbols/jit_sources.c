@@ -343,10 +343,3 @@ struct jit_sources_stats jit_sources_stats(const struct jit_sources *s)
 	}
 	return stats;
 }
-
-struct jit_names_stats jit_sources_names_stats(const struct jit_sources *s, int32_t pid)
-{
-	const uint32_t *place = hashmap_get(&s->by_pid, (uint32_t)pid);
-
-	return place ? jit_names_stats(s->processes.v[*place].names) : (struct jit_names_stats){0};
-}

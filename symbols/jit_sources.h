@@ -54,7 +54,4 @@ int jit_sources_provider(struct jit_sources *s, int32_t pid, struct symbol_provi
 
 struct jit_sources_stats jit_sources_stats(const struct jit_sources *s);
 
-/* Of one process. */
-struct jit_names_stats jit_sources_names_stats(const struct jit_sources *s, int32_t pid);
-
 #endif
