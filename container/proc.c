@@ -107,6 +107,19 @@ int proc_status(pid_t pid, struct proc_status *ret_status)
 	return 0;
 }
 
+bool proc_is_own_namespace(void)
+{
+	char self[32];
+	ssize_t len = readlink("/proc/self", self, sizeof(self) - 1);
+	const char *p = self;
+	uint64_t pid;
+
+	if (len <= 0)
+		return false;
+	self[len] = 0;
+	return proc_number(&p, 10, &pid) && !*p && pid == (uint64_t)getpid();
+}
+
 int proc_start_ticks(pid_t pid, uint64_t *ret_ticks)
 {
 	AUTO_FREE char *text = NULL;

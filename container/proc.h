@@ -71,6 +71,9 @@ uint64_t proc_age_ns(uint64_t start_ticks, uint64_t boot_ns);
 /* Since when a process is there, by CLOCK_MONOTONIC, whose time is now_ns; now_ns where that cannot be told. */
 uint64_t proc_begin_ns(pid_t pid, uint64_t now_ns);
 
+/* Whether /proc is of the PID namespace that we are in: then its numbers are those that the kernel gives and takes elsewhere. */
+bool proc_is_own_namespace(void);
+
 /* Field n (counted from 1, as proc(5) does; 3 or more) of the text of /proc/PID/stat. 0 or -EBADMSG. */
 int proc_stat_field(const char *text, int n, uint64_t *ret_value);
 

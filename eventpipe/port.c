@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "container/dotnet.h"
+#include "container/proc.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -86,10 +87,10 @@ int port_connect(struct opener *o, pid_t pid, uint64_t deadline_ns, int *ret_fd,
 	}
 	if (r)
 		return port_fail(err, r, what, 0);
-	/* 0: the process that listens has no PID in our namespace. */
+	/* 0: who listens has no PID in our namespace, and nor has the process itself where /proc is another one's; then the name must do. */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
 		return port_fail(err, -errno, what, 0);
-	if (peer.pid && peer.pid != pid)
+	if (peer.pid != pid && (peer.pid || proc_is_own_namespace()))
 		return port_fail(err, -EPERM,
 				 "another process listens where its diagnostic port should be", 0);
 	*ret_fd = TAKE_FD(fd);

@@ -110,15 +110,14 @@ static inline _Noreturn void fake_run(int listener, fake_serve_fn *serve)
 	}
 }
 
-/* Binds the socket of the calling process's own name. */
-static inline int fake_listen(char *path, size_t cap, pid_t pid)
+/* Binds the socket of a process with this number and start time. */
+static inline int fake_bind(char *path, size_t cap, pid_t pid, uint64_t start)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	const char *tmp = getenv("TMPDIR");
-	uint64_t start;
 
-	if (listener < 0 || proc_start_ticks(pid, &start))
+	if (listener < 0)
 		abort();
 	snprintf(path, cap, "%s/dotnet-diagnostic-%d-%llu-socket",
 		 tmp && *tmp == '/' ? tmp : "/tmp", pid, (unsigned long long)start);
@@ -127,6 +126,16 @@ static inline int fake_listen(char *path, size_t cap, pid_t pid)
 	if (bind(listener, (struct sockaddr *)&a, sizeof(a)) || listen(listener, 16))
 		abort();
 	return listener;
+}
+
+/* The same of the calling process's own name. */
+static inline int fake_listen(char *path, size_t cap, pid_t pid)
+{
+	uint64_t start;
+
+	if (proc_start_ticks(pid, &start))
+		abort();
+	return fake_bind(path, cap, pid, start);
 }
 
 static inline struct fake_runtime fake_start(fake_serve_fn *serve)

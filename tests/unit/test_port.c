@@ -4,8 +4,10 @@
 #include "tests/unit/fake_runtime.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/mount.h>
 
 #include <cmocka.h>
 
@@ -194,6 +196,98 @@ static void another_process_behind_the_name_is_refused(void **state)
 	fake_stop(&fake);
 }
 
+/* The first process of a PID namespace of its own, with a /proc of its own or the one that was there. What it gives is >= 0. */
+static int in_a_namespace(bool own_proc, int (*fn)(void *ctx), void *ctx)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		if (unshare(CLONE_NEWPID | CLONE_NEWNS))
+			_exit(77);
+		pid_t first = fork();
+
+		if (!first) {
+			if (mount("none", "/", "", MS_REC | MS_PRIVATE, NULL) || (own_proc && mount("proc", "/proc", "proc", 0, NULL)) ||
+			    opener_new(&o))
+				_exit(77);
+			_exit(fn(ctx));
+		}
+		_exit(waitpid(first, &status, 0) == first && WIFEXITED(status) ? WEXITSTATUS(status) : 99);
+	}
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 99;
+}
+
+static int ask_runtime(void *ctx)
+{
+	const struct fake_runtime *fake = ctx;
+
+	return proc_is_own_namespace() ? 98 : -port_command(o, fake->pid, IPC_DISABLE_PERF_MAP, NULL, 0, clock_monotonic_ns() + LONG_NS, &err);
+}
+
+/* Tells whoever is outside which process it is, and asks it once there is a listener under its name. */
+static int ask_neighbour(void *ctx)
+{
+	const int *fds = ctx;
+	pid_t victim = fork();
+	struct {
+		pid_t pid;
+		uint64_t start;
+	} name = {.pid = victim};
+	int fd = -1;
+	char c;
+
+	if (!victim)
+		for (;;)
+			pause();
+	if (!proc_is_own_namespace() || proc_start_ticks(victim, &name.start) || write(fds[1], &name, sizeof(name)) != (ssize_t)sizeof(name) ||
+	    read(fds[2], &c, 1) != 1)
+		return 98;
+	return -port_connect(o, victim, clock_monotonic_ns() + LONG_NS, &fd, &err);
+}
+
+static void a_listener_that_cannot_be_seen_is_another_process(void **state)
+{
+	struct fake_runtime fake = fake_start(ok);
+	struct {
+		pid_t pid;
+		uint64_t start;
+	} name;
+	char path[108];
+	int fds[4];
+
+	(void)state;
+	int r = in_a_namespace(false, ask_runtime, &fake);
+
+	fake_stop(&fake);
+	if (r == 77)
+		skip();
+	/* /proc is another namespace's: nothing there has a number that the kernel would give for it. */
+	assert_int_equal(r, 0);
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(pipe(fds + 2), 0);
+	pid_t asks = fork();
+
+	if (!asks)
+		_exit(in_a_namespace(true, ask_neighbour, fds));
+	close(fds[1]);
+	if (read(fds[0], &name, sizeof(name)) != (ssize_t)sizeof(name)) {
+		assert_int_equal(waitpid(asks, &r, 0), asks);
+		assert_int_equal(WEXITSTATUS(r), 77);
+		skip(); /* it may not mount a /proc */
+	}
+	int listener = fake_bind(path, sizeof(path), name.pid, name.start);
+
+	assert_int_equal(write(fds[3], "x", 1), 1);
+	assert_int_equal(waitpid(asks, &r, 0), asks);
+	assert_int_equal(WEXITSTATUS(r), EPERM);
+	close(listener);
+	unlink(path);
+	close(fds[0]);
+	close(fds[2]);
+	close(fds[3]);
+}
+
 static void put_info(int fd, size_t texts)
 {
 	struct outbuf out = outbuf_to(-1);
@@ -263,6 +357,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_answer_is_said_to_be_none),
 		cmocka_unit_test(a_stopped_runtime_with_a_full_queue_costs_the_time_limit),
 		cmocka_unit_test(another_process_behind_the_name_is_refused),
+		cmocka_unit_test(a_listener_that_cannot_be_seen_is_another_process),
 		cmocka_unit_test(an_older_runtime_is_asked_in_its_own_way),
 	};
 
