@@ -449,16 +449,16 @@ int rundown_snapshot(struct rundown *r, bool il_maps, uint64_t deadline_ns, stru
 	return rundown_once(r, KEYWORD_LOADER | KEYWORD_JIT | KEYWORD_RUNDOWN_END | (il_maps ? KEYWORD_IL_MAPS : 0), deadline_ns, err);
 }
 
-int rundown_live_begin(struct rundown *r, uint64_t deadline_ns, struct port_error *err)
+int rundown_live_begin(struct rundown *r, bool il_maps, uint64_t deadline_ns, struct port_error *err)
 {
 	/* Without the choice of events half of the bytes are of methods about to be compiled. */
-	static const uint32_t ids[] = {EVENT_METHOD_LOAD, EVENT_METHOD_UNLOAD, EVENT_MODULE_LOAD, EVENT_ASSEMBLY_LOAD};
+	static const uint32_t ids[] = {EVENT_METHOD_LOAD, EVENT_METHOD_UNLOAD, EVENT_MODULE_LOAD, EVENT_ASSEMBLY_LOAD, EVENT_IL_MAP};
 	const struct session_provider runtime = {
 		.name = PROVIDER_RUNTIME,
-		.keywords = KEYWORD_LOADER | KEYWORD_JIT,
+		.keywords = KEYWORD_LOADER | KEYWORD_JIT | (il_maps ? KEYWORD_IL_MAPS : 0),
 		.level = LEVEL_VERBOSE,
 		.ids = ids,
-		.nids = sizeof(ids) / sizeof(ids[0]),
+		.nids = sizeof(ids) / sizeof(ids[0]) - !il_maps,
 	};
 	const struct session_request request = {.providers = &runtime, .nproviders = 1, .buffer_mb = RUNDOWN_BUFFER_MB};
 	const struct nettrace_listener listener = {.event = rundown_event, .ctx = r};

@@ -77,10 +77,10 @@ void rundown_free(struct rundown *r);
 int rundown_snapshot(struct rundown *r, bool il_maps, uint64_t deadline_ns, struct port_error *err);
 
 /*
- * Listens to methods that are compiled or freed from now on. A snapshot should be taken after it, which tells the modules that are
+ * Listens to methods that are compiled or freed from now on, il_maps: with their maps. A snapshot should be taken after it, which tells the modules that are
  * there. -EBUSY: it listens already.
  */
-int rundown_live_begin(struct rundown *r, uint64_t deadline_ns, struct port_error *err);
+int rundown_live_begin(struct rundown *r, bool il_maps, uint64_t deadline_ns, struct port_error *err);
 int rundown_live_fd(const struct rundown *r); /* for poll; -1: it does not listen */
 int rundown_live_read(struct rundown *r, struct port_error *err); /* errors of session_read; -ENODATA: the target ended */
 int rundown_live_end(struct rundown *r, uint64_t deadline_ns, struct port_error *err); /* also tells what waits for its module */

@@ -149,7 +149,7 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 		a->post.input.inlines = true;
 		return 0;
 	case COLLECT_LINES:
-		a->post.input.lines = true;
+		a->post.input.lines = a->record.jit_lines = true;
 		return 0;
 	case COLLECT_RECORD_ONLY:
 		a->record_only = true;
@@ -211,9 +211,8 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 		log_error("-a and -p exclude each other: the whole machine, or some processes");
 		return -EINVAL;
 	}
-	if (a->record_only && (a->post.title || a->post.input.raw_names || a->post.input.mangled || a->post.input.inlines ||
-			       a->post.input.lines)) {
-		log_error("--title, --raw-names, --mangled, --inlines and --lines are for outputs, which --record-only does not make; give them to "
+	if (a->record_only && (a->post.title || a->post.input.raw_names || a->post.input.mangled || a->post.input.inlines)) {
+		log_error("--title, --raw-names, --mangled and --inlines are for outputs, which --record-only does not make; give them to "
 			  "`profcpu postprocess`");
 		return -EINVAL;
 	}
@@ -405,7 +404,8 @@ const struct command command_collect = {
 		 "      --raw-names        names of managed methods as the runtime spells them\n"
 		 "      --mangled          names of native functions mangled\n"
 		 "      --inlines          functions that were inlined have frames of their own\n"
-		 "      --lines            source lines: each line is a frame\n"
+		 "      --lines            source lines: each line is a frame; those of JIT-compiled .NET code can be had only where\n"
+		 "                         this was given, also with --record-only\n"
 		 "  -q, --quiet            no progress line and no report\n",
 	.run = collect_main,
 };

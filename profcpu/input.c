@@ -159,12 +159,28 @@ int input_load_source(struct source *source, const char *name, const struct inpu
 	return input_load_data(source, inside ? inside : name, options, profile, ret_result);
 }
 
+/* Once for all processes; they differ in no way but how they were recorded. */
+static void input_say_jit_lines(const struct symbolizer_lineless *lineless)
+{
+	bool perf_map = !strcmp(lineless->jit_way, "perfmap");
+	char more[64] = "";
+
+	if (lineless->jits > 1)
+		snprintf(more, sizeof(more), " and %llu more", (unsigned long long)lineless->jits - 1);
+	log_note("there are no lines of what process %d%s compiled at run time: %s", lineless->jit_pid, more,
+		 perf_map		? "its perf map has none; `profcpu collect --lines --jit-names=rundown` takes them" :
+		 lineless->jit_way[0] ? "it was recorded without `profcpu collect --lines`, or its runtime did not tell (--jit-names=rundown)" :
+					"its runtime wrote none");
+}
+
 void input_say_lines(const struct input_options *options, const char *name, const struct input_result *result)
 {
 	const char *what = !options->lines ? "inlined functions" : !options->inlines ? "lines" : "inlined functions and lines";
 	const struct symbolizer_lineless *lineless = &result->data.lineless;
 	char more[64] = "";
 
+	if (lineless->jits)
+		input_say_jit_lines(lineless);
 	if (!lineless->files)
 		return;
 	if (lineless->files > 1)

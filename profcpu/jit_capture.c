@@ -249,6 +249,11 @@ static void *capture_main(void *ctx)
 	return NULL;
 }
 
+void jit_capture_want_lines(struct jit_capture *c)
+{
+	c->shared.lines = true;
+}
+
 int jit_capture_start(struct jit_capture *c, bool all)
 {
 	int r;

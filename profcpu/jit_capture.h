@@ -29,6 +29,9 @@ struct jit_capture;
 /* dir_fd: the recording; borrowed. 0 or -errno. */
 int jit_capture_new(enum jit_names names, int dir_fd, struct jit_capture **ret_capture);
 
+/* Before the start: which source lines code comes from is to be known too, as far as the way that is taken can tell. */
+void jit_capture_want_lines(struct jit_capture *c);
+
 /* Starts the thread. Signals that the caller has blocked stay blocked in it. all: every process of the machine is looked
  * at. 0 or -errno. */
 int jit_capture_start(struct jit_capture *c, bool all);

@@ -1,6 +1,7 @@
 #include "profcpu/jit_events.h"
 
 #include "eventpipe/method_name.h"
+#include "profcpu/jit_il_maps.h"
 #include "symbols/event_signatures.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 struct jit_events {
 	struct jit_target *target;
 	struct jit_known *known;
+	struct jit_il_maps maps;
 	struct event_signatures *signatures;
 	struct rundown *rundown;
 };
@@ -18,7 +20,7 @@ struct jit_events {
 /* Precompiled code is named by its image. */
 static int take_method(void *ctx, const struct rundown_method *m)
 {
-	const struct jit_events *e = ctx;
+	struct jit_events *e = ctx;
 	struct jit_method method = {
 		.start = m->start,
 		.bytes = m->bytes,
@@ -33,7 +35,14 @@ static int take_method(void *ctx, const struct rundown_method *m)
 		return 0;
 	jit_methods_writer_add(e->target->out, &method);
 	jit_known_add(e->known, m->start, m->bytes);
-	return 0;
+	return e->target->lines ? jit_il_maps_method(&e->maps, m) : 0;
+}
+
+static int take_il_map(void *ctx, const struct rundown_il_map *map)
+{
+	struct jit_events *e = ctx;
+
+	return jit_il_maps_map(&e->maps, map);
 }
 
 static int take_gone(void *ctx, uint64_t start, uint64_t time_ns)
@@ -61,6 +70,9 @@ int jit_events_new(struct jit_target *t, struct jit_known *known, struct jit_eve
 	if (!r) {
 		e->target = t;
 		e->known = known;
+		e->maps.out = t->out;
+		/* Older runtimes send maps that nobody asked for. */
+		listener.il_map = t->lines ? take_il_map : NULL;
 		r = rundown_new(t->opener, t->pid, &listener, &e->rundown);
 	}
 	if (r)
@@ -76,6 +88,7 @@ void jit_events_free(struct jit_events *e)
 		return;
 	rundown_free(e->rundown);
 	event_signatures_free(e->signatures);
+	jit_il_maps_free(&e->maps);
 	free(e);
 }
 

@@ -112,6 +112,7 @@ static int process_begin(struct jit_processes *all, struct jit_process *p, const
 		jit_methods_writer_runtime(p->target.out, p->version);
 	p->target.pid = p->pid;
 	p->target.opener = all->opener;
+	p->target.lines = all->lines;
 	r = way->begin(&p->target, &p->state, why);
 	if (!r) {
 		p->way = way;

@@ -41,6 +41,7 @@ struct jit_process {
 /* What the processes of a recording share. */
 struct jit_processes {
 	enum jit_names names;
+	bool lines; /* struct jit_target */
 	int dir_fd; /* symbols/ of the recording */
 	struct opener *opener;
 	size_t swept; /* perf maps that a killed profcpu had left switched on */

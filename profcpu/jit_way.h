@@ -17,6 +17,7 @@ struct jit_target {
 	struct opener *opener; /* the capture's own: used by its thread only */
 	struct jit_methods_writer *out;
 	uint64_t until_ns; /* CLOCK_MONOTONIC: by then each step is to be done */
+	bool lines; /* which IL the code comes from is wanted too */
 	bool frees; /* out: code was freed since the last step, so that between two of them some may come and go */
 };
 

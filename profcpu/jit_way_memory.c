@@ -1,5 +1,7 @@
 #include "profcpu/jit_way.h"
 
+#include "base/hash.h"
+#include "base/hashmap.h"
 #include "symbols/clr_process.h"
 
 #include <errno.h>
@@ -10,11 +12,32 @@
 struct way {
 	struct jit_target *target;
 	struct clr_heap *heap;
+	struct hashmap modules; /* -> number in the file */
 };
+
+static int put_il(struct way *w, const struct clr_heap_code *code)
+{
+	const struct clr_heap_il *il = code->il;
+	struct jit_il_module module = {.path = il->path, .kind = JIT_IL_MVID};
+	uint32_t *number;
+	int is_new, r;
+
+	if (il->path[0] != '/')
+		return 0;
+	memcpy(module.id, il->mvid, sizeof(module.id));
+	/* The address of a module that was freed can be another's. */
+	r = hashmap_entry(&w->modules, hash_mix(il->module, hash_bytes(module.id, sizeof(module.id))), 0, &number, &is_new);
+	if (r)
+		return r;
+	if (is_new)
+		*number = jit_methods_writer_module(w->target->out, &module);
+	jit_methods_writer_il(w->target->out, SYMBOL_MEMORY, code->start, *number, il->rid, il->points, il->npoints);
+	return 0;
+}
 
 static int take_code(void *ctx, const struct clr_heap_code *code)
 {
-	const struct way *w = ctx;
+	struct way *w = ctx;
 	struct jit_method method = {
 		.start = code->start,
 		.bytes = code->bytes,
@@ -24,7 +47,7 @@ static int take_code(void *ctx, const struct clr_heap_code *code)
 	};
 
 	jit_methods_writer_found(w->target->out, &method);
-	return 0;
+	return code->il ? put_il(w, code) : 0;
 }
 
 static int take_gone(void *ctx, uint64_t start)
@@ -47,6 +70,8 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 		return r;
 	}
 	w->target = t;
+	if (t->lines)
+		clr_heap_want_il(w->heap);
 	jit_methods_writer_way(t->out, jit_way_memory.name);
 	*ret_state = w;
 	return 0;
@@ -79,6 +104,7 @@ static void end(void *state, uint64_t until_ns, char *why)
 	if (!w)
 		return;
 	clr_heap_free(w->heap);
+	hashmap_free(&w->modules);
 	free(w);
 }
 

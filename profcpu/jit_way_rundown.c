@@ -37,10 +37,10 @@ static void end(void *state, uint64_t until_ns, char *why)
 /* What is compiled from now on, then what was before: so nothing is missed between. */
 static int begin_listening(struct way *w, struct port_error *err)
 {
-	int r = rundown_live_begin(w->rundown, w->target->until_ns, err);
+	int r = rundown_live_begin(w->rundown, w->target->lines, w->target->until_ns, err);
 
 	w->listening = !r;
-	return r ? r : rundown_snapshot(w->rundown, false, w->target->until_ns, err);
+	return r ? r : rundown_snapshot(w->rundown, w->target->lines, w->target->until_ns, err);
 }
 
 static int begin(struct jit_target *t, void **ret_state, char *why)

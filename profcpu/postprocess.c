@@ -266,7 +266,7 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 	if (!r && result.data.store_error)
 		postprocess_say_no_store(dir->path, result.data.store_error);
 	/* What was sampled has its names in the store now; the rest is thousands of methods that nobody asks for. */
-	if (!r && store_fd >= 0 && result.data.store_complete)
+	if (!r && store_fd >= 0 && result.data.store_complete && !result.data.keeps_lines)
 		(void)jit_methods_remove(store_fd);
 	if (!r)
 		postprocess_say_unread(dir->path, input.offline, &result.data.unread);

@@ -355,6 +355,8 @@ static void begin_capture(struct record *rec)
 	const struct record_options *o = rec->options;
 	int r = o->jit_names == JIT_NAMES_NONE ? -ECANCELED : jit_capture_new(o->jit_names, o->dir_fd, &rec->capture);
 
+	if (!r && o->jit_lines)
+		jit_capture_want_lines(rec->capture);
 	for (size_t i = 0; i < o->npids && !r; i++)
 		jit_capture_process(rec->capture, o->pids[i]);
 	if (!r && rec->command.pid)

@@ -36,6 +36,7 @@ struct record_options {
 	struct opener *opener; /* borrowed; target processes are held in it as they are seen; may be
 				  NULL */
 	enum jit_names jit_names; /* how names of JIT-compiled code are taken meanwhile */
+	bool jit_lines;           /* and what its source lines are found by */
 	size_t spare_descriptors; /* with fewer left for all else it does not begin; 0: it tries */
 	struct sampler_roots roots; /* for tests */
 	enum sampler_mode mode;     /* for tests */

@@ -321,6 +321,17 @@ static uint32_t method_rid(const struct clr_heap *h, const struct clr_candidate 
 	return high << bits | low;
 }
 
+int clr_candidate_method(struct clr_heap *h, const struct clr_candidate *c, uint32_t *ret_rid, uint64_t *ret_module)
+{
+	const struct clr_type *type = c->is_stub || clr_candidate_is_dynamic(h, c) ? NULL : clr_types_get(&h->types, c->type);
+
+	if (!type || type->kind != CLR_TYPE_DEFINED)
+		return -ENOENT;
+	*ret_rid = method_rid(h, c);
+	*ret_module = type->raw[3];
+	return 0;
+}
+
 int clr_candidate_name(struct clr_heap *h, const struct clr_candidate *c, uint32_t *ret_name)
 {
 	const struct clr_type *type = c->is_stub ? NULL : clr_types_get(&h->types, c->type);

@@ -76,6 +76,9 @@ static const struct {
 	[CLR_STUB_BYTES] = {"PrecodeMachineDescriptor", "StubBytes", FAR},
 	[CLR_STUB_IGNORED] = {"PrecodeMachineDescriptor", "StubIgnoredBytes", FAR},
 	[CLR_STUB_SIZE] = {"PrecodeMachineDescriptor", "StubPrecodeSize", FAR},
+	[CLR_CODE_GC_INFO] = {"RealCodeHeader", "GCInfo", 56},
+	[CLR_CODE_DEBUG_INFO] = {"RealCodeHeader", "DebugInfo", 56},
+	[CLR_MODULE_PATH] = {"Module", "Path", FAR},
 	[CLR_DYNAMIC_METADATA] = {"DynamicMetadata", "Data", FAR},
 };
 
@@ -260,6 +263,17 @@ static int parse_document(struct parsed *p)
 	return r ? r : json_end(j);
 }
 
+/*
+ * Where a method's debug information is. The description of .NET 10 leaves it out, of a structure whose other members are where its
+ * sources have them (src/coreclr/vm/codeman.h, RealCodeHeader): then it is the first of it. Runtimes that do describe it keep it in another form.
+ */
+static void place_debug_info(struct clr_contract *c)
+{
+	bool as_sources = c->at[CLR_CODE_GC_INFO] == 16 && c->at[CLR_CODE_METHOD] == 24 && c->at[CLR_CODE_UNWINDS] == 32;
+
+	c->at[CLR_CODE_DEBUG_INFO] = c->at[CLR_CODE_DEBUG_INFO] == CLR_NONE && as_sources ? 0 : CLR_NONE;
+}
+
 /* Whether all is there that reading JIT code takes. */
 static int complete(const struct parsed *p, struct parse_error *err)
 {
@@ -296,8 +310,10 @@ int clr_contract_parse(const char *json, size_t len, const uint64_t *pointers, s
 	if (r)
 		return parse_fail(err, r == -EDOM ? -EBADMSG : r, p.json.what ? p.json.what : "a number was expected", p.json.pos);
 	r = complete(&p, err);
-	if (!r)
+	if (!r) {
+		place_debug_info(&c);
 		*ret_contract = c;
+	}
 	return r;
 }
 

@@ -88,6 +88,7 @@ void clr_heap_free(struct clr_heap *h)
 	vec_free(&h->stubs);
 	clr_barriers_free(&h->barriers);
 	hashmap_free(&h->bodies_by_start);
+	vec_free(&h->points);
 	intern_free(&h->names);
 	clr_types_free(&h->types);
 	clr_modules_free(&h->modules);
@@ -101,6 +102,11 @@ void clr_heap_stats(const struct clr_heap *h, struct clr_heap_stats *ret_stats)
 	ret_stats->stubs += h->stubs.len;
 	ret_stats->modules = h->modules.modules.len;
 	ret_stats->modules_failed = clr_modules_failed(&h->modules);
+}
+
+void clr_heap_want_il(struct clr_heap *h)
+{
+	h->wants_il = true;
 }
 
 static struct clr_body *find_body(struct clr_heap *h, uint64_t start)
@@ -285,7 +291,15 @@ static int tell(struct scan *s, const struct clr_candidate *c)
 		r = keep_body(h, c, name);
 	if (r)
 		return r;
+	struct clr_heap_il il;
+
+	r = c->is_stub || !h->wants_il ? -ENOENT : clr_candidate_il(h, c, &il);
+	if (r && r != -ENOENT)
+		return r;
+	h->stats.with_il += !r;
+	h->stats.without_il += r && h->wants_il && !c->is_stub;
 	struct clr_heap_code code = {
+		.il = r ? NULL : &il,
 		.start = c->start,
 		.bytes = c->bytes,
 		.is_stub = c->is_stub,
@@ -305,6 +319,8 @@ static int tell_some(struct scan *s, const struct pending *pending, size_t n, st
 		c[i] = (struct clr_candidate){.start = pending[i].start, .heap = pending[i].heap, .known = pending[i].known};
 	find_ends(s->h, c, n);
 	r = clr_candidates_read(s->h, c, n, &texts);
+	if (!r && s->h->wants_il)
+		r = clr_candidates_read_il(s->h, c, n, &texts);
 	for (size_t i = 0; !r && i < n; i++)
 		r = clr_heap_is_late(s->h) ? -ETIMEDOUT : tell(s, &c[i]);
 	arena_free(&texts);

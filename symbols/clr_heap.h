@@ -10,6 +10,7 @@
 #define SYMBOLS_CLR_HEAP_H
 
 #include "symbols/clr_contract.h"
+#include "symbols/jit_il.h"
 
 #include <stdbool.h>
 
@@ -34,6 +35,18 @@ struct clr_heap_code {
 	bool is_stub;
 	const char *name;
 	uint32_t name_len;
+	/* After clr_heap_want_il, of methods whose IL is known; borrowed for the call. */
+	const struct clr_heap_il *il;
+};
+
+/* Which IL code comes from. */
+struct clr_heap_il {
+	uint64_t module; /* a number for the module */
+	const unsigned char *mvid; /* its 16 bytes as they are in the metadata */
+	const char *path; /* in the process's root, UTF-8 */
+	uint32_t rid; /* row of the method */
+	struct jit_il_point *points; /* the caller may put them in order */
+	size_t npoints;
 };
 
 struct clr_heap_listener {
@@ -41,6 +54,9 @@ struct clr_heap_listener {
 	int (*gone)(void *ctx, uint64_t start);
 	void *ctx; /* what they give but 0 ends the scan */
 };
+
+/* From now on code comes with its IL, where the runtime has it. */
+void clr_heap_want_il(struct clr_heap *h);
 
 /*
  * One scan. 0; -ETIMEDOUT: it was not done at until_ns (CLOCK_MONOTONIC; it ends soon after it, unless the kernel waits for the target:
@@ -57,6 +73,7 @@ struct clr_heap_stats {
 	size_t rechecked;
 	size_t bodies, stubs; /* that are known */
 	size_t plain; /* bodies of generic types whose type arguments could not be read: named without */
+	size_t with_il, without_il; /* methods that were told with their IL, and those that have none that could be read */
 	size_t modules, modules_failed; /* whose metadata was needed, and of those could not be had */
 };
 void clr_heap_stats(const struct clr_heap *h, struct clr_heap_stats *ret_stats);

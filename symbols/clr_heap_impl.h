@@ -48,6 +48,11 @@ struct clr_candidate {
 	unsigned char *text, *sig; /* of a dynamic method: its name and signature */
 	uint32_t bytes;
 	uint64_t print;
+	uint64_t debug; /* addr of its debug information; 0: none, or it is not wanted */
+	unsigned char debug_head[64];
+	uint32_t debug_len; /* bytes of it that were read */
+	const unsigned char *bounds; /* NULL: none */
+	uint32_t bounds_bytes;
 };
 
 /* A range of stubs that is in no code heap. */
@@ -73,6 +78,8 @@ struct clr_heap {
 	bool has_barriers; /* found */
 	struct clr_barriers barriers;
 	size_t recheck_at; /* body where the next round of comparing begins */
+	bool wants_il;
+	VEC(struct jit_il_point) points; /* of the code that is being told */
 	struct intern names;
 	uint32_t named; /* ids of names */
 	uint64_t name_bytes;
@@ -87,6 +94,15 @@ int clr_candidates_read(struct clr_heap *h, struct clr_candidate *c, size_t n, s
 
 /* The name of one that was read, into h->names. 0; -ENOENT none can be had; -ENOMEM; errors of io. */
 int clr_candidate_name(struct clr_heap *h, const struct clr_candidate *c, uint32_t *ret_name);
+
+/* Of those that were read, where their places come from. What cannot be read has no IL. 0; -ENOMEM; errors of io. */
+int clr_candidates_read_il(struct clr_heap *h, struct clr_candidate *c, size_t n, struct arena *texts);
+
+/* Makes it of what was read. 0; -ENOENT: nothing is known; -ENOMEM; errors of io. */
+int clr_candidate_il(struct clr_heap *h, const struct clr_candidate *c, struct clr_heap_il *ret_il);
+
+/* Row of the method in its module's metadata, and the module's addr. 0; -ENOENT: it has none. */
+int clr_candidate_method(struct clr_heap *h, const struct clr_candidate *c, uint32_t *ret_rid, uint64_t *ret_module);
 
 /* Tells which ranges of stubs are new and gone. maps: the text of /proc/PID/maps from before ranges was read, so that no new code heap
  * is mapped and in no range; may be NULL. */

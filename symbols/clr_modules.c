@@ -1,10 +1,12 @@
 #include "symbols/clr_modules.h"
 
 #include "base/cleanup.h"
+#include "eventpipe/ipc.h"
 #include "symbols/clr_batch.h"
 
 #include <errno.h>
 
+#define PAGE_BYTES 4096
 #define PE_HEADERS_BYTES 4096
 #define PE_HEADERS_LEAST 512
 #define PE_SECTION_BYTES 40
@@ -166,6 +168,8 @@ static int look(struct clr_modules_cache *m, struct clr_module *mod)
 		release(m, &mod->old);
 	if (!same) {
 		release(m, &mod->now);
+		free(mod->path);
+		mod->path = NULL;
 		mod->assembly_file = assembly_file;
 		mod->dynamic = dynamic;
 		r = load(m, mod);
@@ -237,11 +241,71 @@ size_t clr_modules_failed(const struct clr_modules_cache *m)
 	return n;
 }
 
+/* A text without a length, that may be near the end of what is mapped. */
+static int read_path(const struct clr_modules_cache *m, uint64_t addr, uint16_t *units, size_t *ret_n)
+{
+	size_t n = 0;
+
+	while (n < CLR_MODULE_PATH_MAX) {
+		size_t step = (PAGE_BYTES - (addr + 2 * n) % PAGE_BYTES) / 2;
+		int r;
+
+		step = step > CLR_MODULE_PATH_MAX - n ? CLR_MODULE_PATH_MAX - n : step;
+		r = step ? m->io->read(m->io->ctx, addr + 2 * n, units + n, 2 * step) : -EFAULT;
+		if (r)
+			return missing(r);
+		for (size_t end = n + step; n < end; n++)
+			if (!units[n]) {
+				*ret_n = n;
+				return 0;
+			}
+	}
+	return -ENOENT;
+}
+
+/* 0; -ENOENT: there is none. The caller frees. */
+static int find_path(const struct clr_modules_cache *m, uint64_t addr, char **ret_path)
+{
+	AUTO_FREE uint16_t *units = malloc(CLR_MODULE_PATH_MAX * sizeof(*units));
+	uint32_t at = m->contract->at[CLR_MODULE_PATH];
+	struct outbuf text = outbuf_to(-1);
+	uint64_t place = 0;
+	size_t n = 0;
+	int r = !units ? -ENOMEM : at == CLR_NONE ? -ENOENT : read_u64(m, addr + at, &place);
+
+	if (!r)
+		r = place > PAGE_BYTES ? read_path(m, place, units, &n) : -ENOENT;
+	if (!r) {
+		ipc_utf8(&text, units, n);
+		r = text.error;
+	}
+	if (!r)
+		*ret_path = strndup(text.data ? text.data : "", text.len);
+	(void)outbuf_close(&text);
+	return r ? r : *ret_path ? 0 : -ENOMEM;
+}
+
+int clr_modules_path(struct clr_modules_cache *m, uint64_t addr, const char **ret_path)
+{
+	struct clr_module *mod = NULL;
+	int r = module_at(m, addr, &mod);
+
+	if (!r && !mod->path) {
+		r = find_path(m, addr, &mod->path);
+		if (r == -ENOENT)
+			r = (mod->path = strdup("")) ? 0 : -ENOMEM;
+	}
+	if (!r)
+		*ret_path = mod->path;
+	return r;
+}
+
 void clr_modules_free(struct clr_modules_cache *m)
 {
 	for (size_t i = 0; i < m->modules.len; i++) {
 		release(m, &m->modules.v[i].now);
 		release(m, &m->modules.v[i].old);
+		free(m->modules.v[i].path);
 	}
 	vec_free(&m->modules);
 	hashmap_free(&m->by_addr);

@@ -13,6 +13,7 @@
 
 #define CLR_MODULES_MAX 65536
 #define CLR_MODULE_METADATA_MAX ((uint64_t)64 << 20) /* bytes; System.Private.CoreLib has 4 million */
+#define CLR_MODULE_PATH_MAX 4096 /* UTF-16 units */
 #define CLR_METADATA_MAX ((uint64_t)512 << 20) /* of all modules */
 
 /* Our copy of a module's metadata; metadata NULL: there is none. */
@@ -28,6 +29,7 @@ struct clr_module {
 	uint32_t looked_at; /* the scan in which that was compared; 0: never, or it has to be done again */
 	uint32_t grew; /* the scan in which it was read again for a row that was not in it */
 	struct clr_module_copy now, old; /* old: from before it grew, which somebody may be reading until the scan ends */
+	char *path; /* as the runtime has it; NULL: was not asked for */
 };
 
 struct clr_modules_cache {
@@ -49,6 +51,11 @@ int clr_modules_get(struct clr_modules_cache *m, uint64_t addr, enum clr_table t
 
 /* Of how many of the modules that were asked for there is no metadata. */
 size_t clr_modules_failed(const struct clr_modules_cache *m);
+
+/* Its file's path in the process's root, after clr_modules_get; "": it has none. Borrowed as the metadata. 0; -ENOMEM; errors of io but
+ * -EFAULT. */
+int clr_modules_path(struct clr_modules_cache *m, uint64_t addr, const char **ret_path);
+
 void clr_modules_free(struct clr_modules_cache *m);
 
 #endif

@@ -6,15 +6,13 @@
 #include "symbols/clr_metadata.h"
 #include "symbols/clr_signature.h"
 #include "symbols/pe.h"
+#include "symbols/portable_pdb.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define DEBUG_CODEVIEW 2
-#define CODEVIEW_BYTES 20 /* "RSDS" and the PDB's GUID */
 
 struct event_module {
 	unsigned char *data;
@@ -63,21 +61,9 @@ void event_signatures_free(struct event_signatures *s)
 static bool event_same_build(const struct pe *pe, const unsigned char *guid)
 {
 	static const unsigned char none[16];
-	struct pe_debug entries[PE_DEBUG_ENTRIES_MAX];
-	size_t n = 0;
+	struct portable_pdb_id id;
 
-	if (!memcmp(guid, none, sizeof(none)) || pe_debug(pe, entries, &n))
-		return true;
-	for (size_t i = 0; i < n; i++) {
-		AUTO_FREE unsigned char *data = NULL;
-		struct pe_range range = {.rva = entries[i].rva, .bytes = CODEVIEW_BYTES};
-
-		if (entries[i].type != DEBUG_CODEVIEW || entries[i].bytes < CODEVIEW_BYTES ||
-		    pe_read(pe, range, CODEVIEW_BYTES, &data, NULL) || memcmp(data, "RSDS", 4))
-			continue;
-		return !memcmp(data + 4, guid, sizeof(none));
-	}
-	return true;
+	return !memcmp(guid, none, sizeof(none)) || portable_pdb_id(pe, &id) || !memcmp(id.guid, guid, sizeof(none));
 }
 
 static int event_module_open(struct event_signatures *s, const struct rundown_module *module, struct event_module *ret)

@@ -1,16 +1,12 @@
-#include "symbols/images.h"
+#include "symbols/images_impl.h"
 
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "symbols/bundle.h"
-#include "symbols/function_bounds.h"
-#include "symbols/image_file.h"
 #include "symbols/jit_sources.h"
 #include "symbols/jitdump.h"
 #include "symbols/kallsyms.h"
-#include "symbols/line_source.h"
 #include "symbols/r2r_image.h"
-#include "symbols/r2r_lines.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -26,54 +22,6 @@
 #include <unistd.h>
 
 #define IMAGES_VDSO_BYTES_MAX ((size_t)256 << 10)
-
-/* Where an image with precompiled code looks for other assemblies. */
-struct images_beside {
-	struct images *images;
-	uint32_t image;
-};
-
-/* Symbol of answers + 1 by symbol.piece; 0: was not asked for. */
-struct images_pieces {
-	VEC(uint32_t) symbols;
-};
-
-/* What is needed to find an image's source, and the source once it was looked for. */
-struct images_source {
-	int32_t pid; /* a process that mapped it, and where */
-	uint64_t start, end;
-	bool tried, unread;
-	struct image *elf;
-	bool bounds_tried;
-	struct function_bounds bounds;
-	bool lines_tried, lines_unread;
-	struct line_source *lines; /* NULL: there are none */
-	struct symbol_provider *precompiled; /* .NET code in it, also beside elf */
-	struct images_beside *beside;
-	struct images_pieces pieces; /* of files and the kernel */
-	struct images_pieces precompiled_pieces;
-};
-
-struct images_header_id {
-	uint32_t path; /* in answers->texts */
-	struct image_build_id id;
-};
-
-struct images {
-	struct answers *answers;
-	struct kernel_map *kernel;
-	struct opener *opener;
-	VEC(struct images_source) sources; /* by image id; may be shorter than answers->images */
-	struct jit_sources *jit;
-	uint64_t began_ns; /* of the first question; later ones are of later times */
-	bool began;
-	struct hashmap header_ids; /* path text id -> index into ids */
-	VEC(struct images_header_id) ids;
-	struct images_stats stats;
-	struct images_options options;
-	struct hashmap jit_ids; /* image and piece -> symbol of answers + 1: many images can share a perf map */
-	struct hashmap bounds_ids; /* image and function without a name -> symbol of answers */
-};
 
 static jit_sources_open_fn images_open_marker;
 
@@ -192,8 +140,7 @@ static bool images_other_root(const struct images *im, int32_t pid)
 	return im->opener && !opener_process(im->opener, pid, &process) && process.other_root;
 }
 
-/* Makes the source of an image, not looked for yet, if there is none. */
-static int images_reach(struct images *im, uint32_t image)
+int images_reach(struct images *im, uint32_t image)
 {
 	struct images_source fresh = {0};
 
@@ -245,13 +192,12 @@ int images_of_record(struct images *im, const struct perfdata_record *record, ui
 	return r;
 }
 
-static struct image_file_place images_place(const struct images *im, const struct images_source *s)
+struct image_file_place images_place(const struct images *im, const struct images_source *s)
 {
 	return (struct image_file_place){im->opener, s->pid, s->start, s->end};
 }
 
-/* The file of an image, if it is still the one that was mapped. 0, -ENOENT, -ESTALE, -ENOMEM. */
-static int images_find_file(const struct images *im, const struct answers_image *key, const struct images_source *s, int *ret_fd)
+int images_find_file(const struct images *im, const struct answers_image *key, const struct images_source *s, int *ret_fd)
 {
 	struct image_file_place place = images_place(im, s);
 
@@ -267,8 +213,7 @@ static int images_open_marker(void *ctx, uint32_t image, int *ret_fd)
 	return images_find_file(im, key, &im->sources.v[image], ret_fd);
 }
 
-/* r2r_beside: an assembly in the image's directory, or one of that name that the process mapped from elsewhere. */
-static int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file)
+int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 {
 	const struct images_beside *beside = ctx;
 	struct images *im = beside->images;
@@ -315,8 +260,7 @@ static int images_open_precompiled(struct images *im, struct images_source *s, i
 	return r2r_image_open(&file, &beside, &s->precompiled, &err);
 }
 
-/* Where debug files are looked for: the target's root, and ours, which is opened and the caller's. */
-static size_t images_roots(const struct images *im, const struct images_source *s, int roots[2], int *ret_own)
+size_t images_roots(const struct images *im, const struct images_source *s, int roots[2], int *ret_own)
 {
 	size_t n = 0;
 
@@ -449,7 +393,7 @@ static int images_open_vdso(struct images *im, const struct answers_image *key, 
 	return 0;
 }
 
-static int images_open(struct images *im, uint32_t image)
+int images_open(struct images *im, uint32_t image)
 {
 	const struct answers_image *key = &im->answers->images.v[image];
 	struct images_source *s = &im->sources.v[image];
@@ -637,6 +581,16 @@ int images_note_processes(struct images *im)
 	return jit_sources_note(im->jit, im->answers);
 }
 
+void images_way(const struct images *im, int32_t pid, char *text, size_t len)
+{
+	const struct answers_process *process = answers_process_of(im->answers, pid);
+	const char *way = jit_sources_way(im->jit, pid);
+
+	if (!way && process && process->way != ANSWERS_NONE)
+		way = intern_text(&im->answers->texts, process->way);
+	snprintf(text, len, "%s", way ? way : "");
+}
+
 bool images_is_captured(const struct images *im, uint32_t image)
 {
 	return jit_sources_captured(im->jit, im->answers->images.v[image].pid);
@@ -665,107 +619,4 @@ int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_n
 		*ret_timed = timed;
 	}
 	return r;
-}
-
-/* portable_pdb_of_image: a file in the image's directory. */
-static int images_open_pdb(void *ctx, const char *name, int *ret_fd)
-{
-	struct pe_file file;
-	int r = images_open_beside(ctx, name, &file);
-
-	if (!r)
-		*ret_fd = file.fd;
-	return r;
-}
-
-static int images_open_managed_lines(struct images_source *s, int fd)
-{
-	struct pe_file file = {.fd = fd};
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return 0;
-	file.bytes = (uint64_t)st.st_size;
-	int r = r2r_lines_open(&file, s->precompiled, images_open_pdb, s->beside, &s->lines);
-
-	return r == -ENOMEM ? r : 0;
-}
-
-/* The source of an image's lines, opened when the first is asked for. */
-static int images_open_lines(struct images *im, uint32_t image)
-{
-	const struct answers_image *key = &im->answers->images.v[image];
-	struct images_source *s = &im->sources.v[image];
-	const char *path = intern_text(&im->answers->texts, key->path);
-	AUTO_CLOSE int own_root = -1;
-	AUTO_CLOSE int fd = -1;
-	int roots[2], r;
-
-	if (s->lines_tried)
-		return 0;
-	r = images_open(im, image);
-	if (r)
-		return r;
-	s->lines_tried = true;
-	s->lines_unread = s->unread;
-	bool managed = s->precompiled && r2r_image_is(s->precompiled);
-
-	if (key->kind != ANSWERS_FILE || (!s->elf && !managed))
-		return 0;
-	if (images_find_file(im, key, s, &fd)) {
-		s->lines_unread = true;
-		return 0;
-	}
-	if (!s->elf)
-		return images_open_managed_lines(s, fd);
-	r = line_source_dwarf(fd, path, roots, images_roots(im, s, roots, &own_root), s->elf, &s->lines);
-	return r == -ENOMEM ? r : 0;
-}
-
-/* Makes a chain of answers of what a source of lines said. */
-static int images_chain(struct images *im, const struct inline_frame *frames, size_t n, uint32_t *ret_chain)
-{
-	struct answers_line lines[INLINES_DEPTH_MAX];
-	int r = 0;
-
-	for (size_t i = 0; i < n && !r; i++) {
-		lines[i] = (struct answers_line){ANSWERS_NONE, ANSWERS_NONE, frames[i].line};
-		/* The last one has its name from the symbol. */
-		if (frames[i].function && i + 1 < n)
-			r = intern_str(&im->answers->texts, frames[i].function, &lines[i].function);
-		if (!r && frames[i].file)
-			r = intern_str(&im->answers->texts, frames[i].file, &lines[i].file);
-	}
-	return r ? r : answers_chain(&im->answers->lines, lines, n, ret_chain);
-}
-
-int images_ask_lines(struct images *im, uint32_t image, uint32_t symbol, uint64_t addr, uint64_t time_ns, uint32_t *ret_chain,
-		     bool *ret_unread)
-{
-	struct inline_frame frames[INLINES_DEPTH_MAX];
-	uint32_t chain = ANSWERS_NONE;
-	size_t n;
-	int r = images_reach(im, image);
-
-	_Static_assert(INLINES_DEPTH_MAX <= ANSWERS_LINES_MAX, "answers hold all frames of an address");
-	if (!r)
-		r = images_open_lines(im, image);
-	if (r)
-		return r;
-	const struct images_source *s = &im->sources.v[image];
-
-	*ret_unread = s->lines_unread;
-	*ret_chain = ANSWERS_NONE;
-	if (s->lines_unread)
-		return 0;
-	im->answers->images.v[image].lineless = !s->lines;
-	if (!s->lines)
-		return 0;
-	r = line_source_find(s->lines, addr, time_ns, frames, &n);
-	if (!r)
-		r = images_chain(im, frames, n, &chain);
-	if (r == -ENOMEM || r == -E2BIG)
-		return r;
-	*ret_chain = chain;
-	return answers_lines_put(&im->answers->lines, symbol, addr, chain);
 }

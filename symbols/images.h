@@ -54,6 +54,9 @@ int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_n
 /* Notes in answers how names of processes' JIT-compiled code were taken. 0, -ENOMEM, -E2BIG. */
 int images_note_processes(struct images *im);
 
+/* How names of a process's JIT-compiled code were taken, as text; "": not by us. */
+void images_way(const struct images *im, int32_t pid, char *text, size_t len);
+
 /* Whether the recording itself has something of the code of a JIT image's process. */
 bool images_is_captured(const struct images *im, uint32_t image);
 

@@ -33,17 +33,20 @@ struct jit_layer {
 
 struct jit_methods {
 	struct arena names;
+	struct jit_il *il;
 	struct jit_layer layers[SYMBOL_SOURCES];
 };
 
 int jit_methods_new(struct jit_methods **ret_methods)
 {
 	struct jit_methods *m = calloc(1, sizeof(*m));
+	int r = m ? jit_il_new(&m->il) : -ENOMEM;
 
-	if (!m)
-		return -ENOMEM;
-	*ret_methods = m;
-	return 0;
+	if (r)
+		free(m);
+	else
+		*ret_methods = m;
+	return r;
 }
 
 void jit_methods_free(struct jit_methods *m)
@@ -60,6 +63,7 @@ void jit_methods_free(struct jit_methods *m)
 		free(l->ids);
 	}
 	arena_free(&m->names);
+	jit_il_free(m->il);
 	free(m);
 }
 
@@ -93,6 +97,7 @@ static int jit_layer_add(struct jit_methods *m, const struct jit_method *method,
 		return -ENOMEM;
 	fresh.name = name;
 	fresh.doubt_ns = UINT64_MAX;
+	fresh.il = 0;
 	if (fresh.sure_ns < fresh.from_ns)
 		fresh.sure_ns = fresh.from_ns;
 	if (vec_push(&l->methods, fresh))
@@ -146,6 +151,31 @@ int jit_methods_move(struct jit_methods *m, enum symbol_source source, uint32_t 
 	return jit_layer_add(m, &moved, moved.name);
 }
 
+int jit_methods_set_il(struct jit_methods *m, enum symbol_source source, uint64_t start, uint32_t map)
+{
+	struct jit_layer *l = &m->layers[(unsigned int)source < SYMBOL_SOURCES ? source : SYMBOL_NONE];
+	size_t last = l->methods.len - 1;
+	const uint32_t *place;
+
+	/* Most often it is the one that was just added. */
+	if (l->methods.len && l->methods.v[last].start == start) {
+		l->methods.v[last].il = map + 1;
+		return 0;
+	}
+	if (jit_layer_by_start(l))
+		return -ENOMEM;
+	place = hashmap_get(&l->open, start);
+	if (!place)
+		return -ENOENT;
+	l->methods.v[*place].il = map + 1;
+	return 0;
+}
+
+struct jit_il *jit_methods_il(const struct jit_methods *m)
+{
+	return m->il;
+}
+
 void jit_methods_end_all(struct jit_methods *m, uint64_t time_ns)
 {
 	for (size_t i = 0; i < SYMBOL_SOURCES; i++) {
@@ -184,6 +214,7 @@ static void jit_meet(struct jit_method *old, struct jit_method *new, uint64_t *f
 
 	if (jit_is_again(old, new)) {
 		new->until_ns = new->from_ns;
+		old->il = old->il ? old->il : new->il;
 		return;
 	}
 	begin = new->from_ns > old->from_ns ? new->from_ns : old->from_ns;

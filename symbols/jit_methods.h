@@ -21,6 +21,7 @@
 #ifndef SYMBOLS_JIT_METHODS_H
 #define SYMBOLS_JIT_METHODS_H
 
+#include "symbols/jit_il.h"
 #include "symbols/symbol.h"
 
 #include <stdbool.h>
@@ -39,6 +40,7 @@ struct jit_method {
 	uint64_t doubt_ns; /* out: from then on another may have been there; UINT64_MAX: it was not */
 	const char *name; /* raw */
 	uint32_t len;
+	uint32_t il; /* out: number of its map in jit_methods_il, and 1; 0: it has none */
 };
 
 struct jit_methods;
@@ -57,6 +59,12 @@ int jit_methods_end(struct jit_methods *m, enum symbol_source source, uint64_t s
 
 /* What was added as number id of its source holds until time_ns, and from then on at start. 0; as jit_methods_add. */
 int jit_methods_move(struct jit_methods *m, enum symbol_source source, uint32_t id, uint64_t start, uint64_t time_ns);
+
+/* What was added last of that source at start has that map of jit_methods_il. 0; -ENOENT: there is no such; -ENOMEM. */
+int jit_methods_set_il(struct jit_methods *m, enum symbol_source source, uint64_t start, uint32_t map);
+
+/* The maps of these methods to IL, to add to and to ask. Borrowed. */
+struct jit_il *jit_methods_il(const struct jit_methods *m);
 
 /* All that has no end holds until time_ns: the process became another program. */
 void jit_methods_end_all(struct jit_methods *m, uint64_t time_ns);

@@ -21,11 +21,13 @@
 #define JIT_FILE_NAME_BYTES 32
 #define JIT_FILE_TAIL ".methods"
 
+#define JIT_FILE_POINT_MAX 18 /* bytes of a point of a map */
 #define JIT_FILE_LINE_MAX 128 /* bytes of a line but for its name, of which each can become 4 */
 
 struct jit_methods_writer {
 	int fd;
 	uint64_t begun; /* bytes that were there */
+	uint32_t modules;
 	struct outbuf out;
 };
 
@@ -165,6 +167,35 @@ void jit_methods_writer_gone(struct jit_methods_writer *w, enum symbol_source so
 	jit_writer_end(w, start, source);
 }
 
+static const char *const jit_id_kinds[] = {[JIT_IL_NO_ID] = "-", [JIT_IL_MVID] = "mvid", [JIT_IL_PDB] = "pdb"};
+
+uint32_t jit_methods_writer_module(struct jit_methods_writer *w, const struct jit_il_module *module)
+{
+	outbuf_printf(&w->out, "module %x %s ", (unsigned int)w->modules, jit_id_kinds[module->kind]);
+	for (size_t i = 0; i < JIT_IL_ID_BYTES && module->kind; i++)
+		outbuf_printf(&w->out, "%02x", module->id[i]);
+	outbuf_str(&w->out, module->kind ? " " : "- ");
+	store_text_put_name(&w->out, module->path, strlen(module->path));
+	return w->modules++;
+}
+
+void jit_methods_writer_il(struct jit_methods_writer *w, enum symbol_source source, uint64_t start, uint32_t module, uint32_t rid,
+			   struct jit_il_point *points, size_t n)
+{
+	size_t most = n < JIT_IL_POINTS_MAX ? n : JIT_IL_POINTS_MAX;
+
+	if (!w->out.error && w->begun + w->out.written + w->out.len + JIT_FILE_LINE_MAX + most * JIT_FILE_POINT_MAX > JIT_METHODS_FILE_BYTES_MAX)
+		return; /* the names are worth more */
+	outbuf_str(&w->out, "il");
+	jit_writer_hex(w, start);
+	jit_writer_source(w, source);
+	jit_writer_hex(w, module);
+	jit_writer_hex(w, rid);
+	outbuf_char(&w->out, ' ');
+	jit_il_put(&w->out, points, n);
+	outbuf_char(&w->out, '\n');
+}
+
 int jit_methods_writer_flush(struct jit_methods_writer *w)
 {
 	return outbuf_flush(&w->out);
@@ -190,6 +221,7 @@ struct jit_parser {
 	struct jit_methods_file file;
 	uint64_t before_ns, scan_ns; /* of the last two scans */
 	bool scanned;
+	size_t modules; /* of programs before this one */
 };
 
 static int jit_parse_pid(char **p, pid_t *ret_pid)
@@ -219,6 +251,7 @@ static int jit_parse_process(struct jit_parser *s, char *p)
 	if (s->file.pid)
 		jit_methods_end_all(s->methods, time_ns);
 	file.version[0] = file.way[0] = file.why[0] = '\0';
+	s->modules = jit_il_modules(jit_methods_il(s->methods));
 	s->file = file;
 	return 0;
 }
@@ -277,6 +310,56 @@ static int jit_parse_end(struct jit_parser *s, char *p, uint64_t time_ns)
 	return jit_methods_end(s->methods, source, start, time_ns);
 }
 
+static int jit_parse_id(const char *hex, unsigned char *id)
+{
+	for (size_t i = 0; i < JIT_IL_ID_BYTES; i++, hex += 2) {
+		int high = store_text_digit(hex[0]), low = high < 0 ? -1 : store_text_digit(hex[1]);
+
+		if (low < 0)
+			return -EBADMSG;
+		id[i] = (unsigned char)(high << 4 | low);
+	}
+	return *hex ? -EBADMSG : 0;
+}
+
+static int jit_parse_module(struct jit_parser *s, char *p)
+{
+	struct jit_il *il = jit_methods_il(s->methods);
+	struct jit_il_module module = {.path = NULL};
+	const char *kind, *id;
+	uint64_t number;
+	uint32_t fresh;
+	size_t len;
+
+	if (store_text_hex(&p, &number) || number != jit_il_modules(il) - s->modules || !(kind = store_text_field(&p)) ||
+	    !(id = store_text_field(&p)))
+		return -EBADMSG;
+	if (!strcmp(kind, jit_id_kinds[JIT_IL_MVID]))
+		module.kind = JIT_IL_MVID;
+	else if (!strcmp(kind, jit_id_kinds[JIT_IL_PDB]))
+		module.kind = JIT_IL_PDB;
+	if ((module.kind && jit_parse_id(id, module.id)) || store_text_name(p, &len))
+		return -EBADMSG;
+	module.path = p;
+	return jit_il_add_module(il, &module, &fresh);
+}
+
+static int jit_parse_il(struct jit_parser *s, char *p)
+{
+	uint64_t start, module, rid;
+	enum symbol_source source;
+	uint32_t map = 0;
+
+	if (store_text_hex(&p, &start))
+		return -EBADMSG;
+	source = store_text_source(store_text_field(&p));
+	if (store_text_hex(&p, &module) || store_text_hex(&p, &rid) || module > JIT_IL_MODULES_MAX || rid > UINT32_MAX)
+		return -EBADMSG;
+	int r = jit_il_add(jit_methods_il(s->methods), (uint32_t)(module + s->modules), (uint32_t)rid, p, &map);
+
+	return r ? r : jit_methods_set_il(s->methods, source, start, map);
+}
+
 /* 0, -ENOMEM; anything else: a bad line. */
 static int jit_parse_line(struct jit_parser *s, char *p)
 {
@@ -299,6 +382,10 @@ static int jit_parse_line(struct jit_parser *s, char *p)
 		return store_text_hex(&p, &method.from_ns) ? -EBADMSG : jit_parse_method(s, p, &method);
 	if (!strcmp(word, "gone"))
 		return store_text_hex(&p, &time_ns) ? -EBADMSG : jit_parse_end(s, p, time_ns);
+	if (!strcmp(word, "il"))
+		return jit_parse_il(s, p);
+	if (!strcmp(word, "module"))
+		return jit_parse_module(s, p);
 	if (!strcmp(word, "process"))
 		return jit_parse_process(s, p);
 	if (!strcmp(word, "way"))

@@ -14,6 +14,10 @@
  *   lost START SOURCE                       there at the scan before, and not now
  *   add TIME START SIZE SOURCE NAME         there from TIME on; 0: before anybody looked
  *   gone TIME START SOURCE                  no longer there from TIME on
+ *   module NUMBER KIND ID PATH              an assembly, numbered from 0 on in that program; KIND and ID: how it is known again,
+ *                                           "mvid" or "pdb" with the GUID's 16 bytes, or "- -"
+ *   il START SOURCE MODULE RID MAP          what was added last there is the method in that row of the module's metadata, and which
+ *                                           of its IL its places come from (symbols/jit_il.h)
  *
  * What a scan finds holds from the time of the scan before on (of the first scan: always), what it lost until its own time; symbols/
  * jit_methods.h says what becomes of two that overlap.
@@ -48,6 +52,11 @@ void jit_methods_writer_lost(struct jit_methods_writer *w, enum symbol_source so
 /* from_ns counts too, and until_ns where it is not UINT64_MAX. */
 void jit_methods_writer_add(struct jit_methods_writer *w, const struct jit_method *method);
 void jit_methods_writer_gone(struct jit_methods_writer *w, enum symbol_source source, uint64_t start, uint64_t time_ns);
+/* Gives the module its number. */
+uint32_t jit_methods_writer_module(struct jit_methods_writer *w, const struct jit_il_module *module);
+/* points are put in order. */
+void jit_methods_writer_il(struct jit_methods_writer *w, enum symbol_source source, uint64_t start, uint32_t module, uint32_t rid,
+			   struct jit_il_point *points, size_t n);
 
 /* Hands what was put to the kernel: what a kill -9 leaves. 0 or the first error. */
 int jit_methods_writer_flush(struct jit_methods_writer *w);

@@ -412,6 +412,35 @@ struct jit_names_stats jit_names_stats(const struct symbol_provider *names)
 	return (struct jit_names_stats){0};
 }
 
+int jit_names_il(const struct symbol_provider *names, uint64_t addr, uint64_t time_ns, struct jit_il_place *ret_place)
+{
+	const struct names *n = (const struct names *)names;
+	const struct names_voice *best;
+	struct names_choir choir;
+
+	if (!names || names->ops != &names_ops)
+		return -ENOENT;
+	best = names_hear(n, addr, time_ns, &choir);
+	for (int i = 0; best && i < NAMES_LAYERS; i++) {
+		const struct names_voice *v = &choir.voices[i];
+		const struct jit_method *m = v->name && v->start == best->start ? jit_methods_get(n->methods, names_layers[i], v->id) : NULL;
+
+		if (m && m->il)
+			return jit_il_find(jit_methods_il(n->methods), m->il - 1, (uint32_t)(addr - m->start), ret_place);
+	}
+	return -ENOENT;
+}
+
+bool jit_names_has_lines(const struct symbol_provider *names, const struct jit_il **ret_il)
+{
+	const struct names *n = (const struct names *)names;
+	bool ours = names && names->ops == &names_ops, maps = ours && jit_il_maps(jit_methods_il(n->methods));
+
+	if (ret_il)
+		*ret_il = maps ? jit_methods_il(n->methods) : NULL;
+	return maps || (ours && n->jitdump && jitdump_has_lines(n->jitdump));
+}
+
 int jit_names_line(const struct symbol_provider *names, uint64_t addr, uint64_t time_ns, struct jitdump_line *ret_line)
 {
 	const struct names *n = (const struct names *)names;

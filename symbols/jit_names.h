@@ -52,6 +52,12 @@ struct jit_names_stats jit_names_stats(const struct symbol_provider *names);
 /* The line of an address at a time, where a jitdump has lines and gives the answer there. 0, -ENOENT. */
 int jit_names_line(const struct symbol_provider *names, uint64_t addr, uint64_t time_ns, struct jitdump_line *ret_line);
 
+/* Where an address at a time comes from in the IL of its method, by what was captured. 0, -ENOENT. */
+int jit_names_il(const struct symbol_provider *names, uint64_t addr, uint64_t time_ns, struct jit_il_place *ret_place);
+
+/* Whether there is anything that either of them could give. *ret_il (may be NULL): the maps to IL, borrowed; NULL where there are none. */
+bool jit_names_has_lines(const struct symbol_provider *names, const struct jit_il **ret_il);
+
 /* Whether two raw names can be of one method: equal but for tiers and type arguments, or equal in the full form but for
  * these. Two stubs always can. */
 bool jit_names_agree(const char *a, size_t a_len, const char *b, size_t b_len);

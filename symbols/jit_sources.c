@@ -21,6 +21,7 @@
 struct jit_process {
 	bool looked, captured; /* for a capture */
 	bool loaded;
+	bool named; /* its names were asked for, and not its lines alone */
 	bool denied; /* its perf map is not for us */
 	int32_t pid;
 	struct symbol_provider *names;
@@ -212,6 +213,7 @@ static int jit_load_capture(struct jit_sources *s, int32_t pid, struct jit_proce
 		return -ENOMEM;
 	r = jit_methods_read(s->options.capture_dir_fd, pid, m, file, NULL);
 	s->stats.captures += !r;
+	s->stats.il_maps += jit_il_maps(jit_methods_il(m));
 	s->stats.captures_cut += file->cut;
 	s->stats.capture_bad_lines += file->bad_lines;
 	*ret_ns_pid = file->ns_pid;
@@ -273,7 +275,7 @@ bool jit_sources_captured(struct jit_sources *s, int32_t pid)
 	return p->captured;
 }
 
-int jit_sources_provider(struct jit_sources *s, int32_t pid, struct symbol_provider **ret_names)
+static int jit_provider(struct jit_sources *s, int32_t pid, bool named, struct symbol_provider **ret_names)
 {
 	struct jit_process *p;
 	int r = jit_process(s, pid, &p);
@@ -284,9 +286,32 @@ int jit_sources_provider(struct jit_sources *s, int32_t pid, struct symbol_provi
 		p->loaded = !r;
 		s->stats.jitdumps_early += !r && jit_names_stats(p->names).jitdump_early;
 	}
-	if (!r)
+	if (!r) {
+		p->named |= named;
 		*ret_names = p->names;
+	}
 	return r;
+}
+
+int jit_sources_provider(struct jit_sources *s, int32_t pid, struct symbol_provider **ret_names)
+{
+	return jit_provider(s, pid, true, ret_names);
+}
+
+int jit_sources_lines(struct jit_sources *s, int32_t pid, const struct jit_lines_files *files, struct line_source **ret_source)
+{
+	struct symbol_provider *names;
+	int r = jit_provider(s, pid, false, &names);
+
+	return r ? r : jit_lines_open(names, files, ret_source);
+}
+
+const char *jit_sources_way(const struct jit_sources *s, int32_t pid)
+{
+	const uint32_t *place = hashmap_get(&s->by_pid, (uint32_t)pid);
+	const struct jit_methods_file *file = place ? s->processes.v[*place].file : NULL;
+
+	return file && file->way[0] ? file->way : NULL;
 }
 
 /* A text that is not there has no id. */
@@ -312,7 +337,7 @@ int jit_sources_note(const struct jit_sources *s, struct answers *answers)
 		};
 		const char *why = p->file ? p->file->why : NULL;
 
-		if (!p->loaded)
+		if (!p->loaded || !p->named)
 			continue;
 		if (p->denied && (!why || !*why))
 			why = "its perf map may not be read: CAP_SYS_PTRACE, CAP_DAC_OVERRIDE";

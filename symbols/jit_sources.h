@@ -7,6 +7,7 @@
 
 #include "container/opener.h"
 #include "symbols/answers.h"
+#include "symbols/jit_lines.h"
 #include "symbols/jit_names.h"
 
 #include <stdbool.h>
@@ -23,6 +24,7 @@ struct jit_sources_options {
 
 struct jit_sources_stats {
 	uint64_t captures, jitdumps, perfmaps; /* that were read */
+	uint64_t il_maps; /* in captures: what lines are found by */
 	uint64_t capture_bad_lines, captures_cut;
 	uint64_t jitdumps_refused; /* of another process, or not a jitdump */
 	uint64_t jitdumps_early; /* stopped early, and so asked last */
@@ -49,8 +51,14 @@ bool jit_sources_captured(struct jit_sources *s, int32_t pid);
 /* Notes in answers what is known of how the names of each process that was asked for were taken. 0, -ENOMEM, -E2BIG. */
 int jit_sources_note(const struct jit_sources *s, struct answers *answers);
 
+/* How names of a process's code were taken while it was recorded; NULL: that is not known. Valid as long as s. */
+const char *jit_sources_way(const struct jit_sources *s, int32_t pid);
+
 /* What names a process's code; *ret_names NULL: nothing does. Valid as long as s. 0 or -ENOMEM. */
 int jit_sources_provider(struct jit_sources *s, int32_t pid, struct symbol_provider **ret_names);
+
+/* What has the lines of a process's code; -ENOENT: nothing does. The caller frees *ret_source before s; files as for jit_lines_open. */
+int jit_sources_lines(struct jit_sources *s, int32_t pid, const struct jit_lines_files *files, struct line_source **ret_source);
 
 struct jit_sources_stats jit_sources_stats(const struct jit_sources *s);
 

@@ -462,6 +462,11 @@ int jitdump_peek(int fd, struct jitdump_stats *ret_stats)
 	return r;
 }
 
+bool jitdump_has_lines(const struct jitdump *d)
+{
+	return d->rows.len > 0;
+}
+
 int jitdump_line(const struct jitdump *d, const struct jit_methods_answer *answer, uint64_t addr,
 		 struct jitdump_line *ret_line)
 {

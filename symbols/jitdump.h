@@ -66,6 +66,9 @@ struct jitdump_line {
 	uint32_t discriminator; /* V8: the column */
 };
 
+/* Whether there are any. */
+bool jitdump_has_lines(const struct jitdump *d);
+
 /* The line of an address in the method that an answer of jit_methods_at names. 0, -ENOENT. */
 int jitdump_line(const struct jitdump *d, const struct jit_methods_answer *answer, uint64_t addr,
 		 struct jitdump_line *ret_line);

@@ -173,31 +173,55 @@ static const char *base_of(const char *path)
 	return back ? back + 1 : slash ? slash + 1 : path;
 }
 
-/* A file that a CodeView entry names: "RSDS", a GUID, a count, the path. With the entry's time the GUID is the PDB's id. */
-static int open_named(const unsigned char *codeview, uint32_t bytes, uint32_t stamp,
-		      int (*open_beside)(void *ctx, const char *name, int *ret_fd), void *ctx, struct portable_pdb **ret_pdb)
+/* What a CodeView entry says: "RSDS", a GUID, a count, the path. What is read is followed by a NUL. */
+static int read_id(const unsigned char *codeview, uint32_t bytes, struct portable_pdb_id *ret_id)
 {
-	unsigned char id[PDB_ID_BYTES];
-	struct portable_pdb *pdb;
-	AUTO_CLOSE int fd = -1;
-
 	if (bytes <= 24 || memcmp(codeview, "RSDS", 4) != 0)
 		return -EBADMSG;
-	/* What is read is followed by a NUL. */
 	const char *name = base_of((const char *)codeview + 24);
 
-	memcpy(id, codeview + 4, 16);
-	memcpy(id + 16, &stamp, 4);
 	if (!*name || strlen(name) > PORTABLE_PDB_NAME_MAX || !strcmp(name, "..") || !strcmp(name, "."))
 		return -EBADMSG;
-	int r = open_beside(ctx, name, &fd);
+	memcpy(ret_id->guid, codeview + 4, sizeof(ret_id->guid));
+	strcpy(ret_id->name, name);
+	return 0;
+}
 
+int portable_pdb_id(const struct pe *pe, struct portable_pdb_id *ret_id)
+{
+	struct pe_debug entries[PE_DEBUG_ENTRIES_MAX];
+	size_t n = 0;
+	int r = pe_debug(pe, entries, &n);
+
+	for (size_t i = 0; i < n && !r; i++) {
+		AUTO_FREE unsigned char *data = NULL;
+
+		if (entries[i].type != CODEVIEW)
+			continue;
+		ret_id->portable = entries[i].minor == PORTABLE_MINOR;
+		r = read_entry(pe, &entries[i], &data);
+		return r ? r : read_id(data, entries[i].bytes, ret_id);
+	}
+	return r ? r : -ENOENT;
+}
+
+/* A file that a CodeView entry names. With the entry's time the GUID is the PDB's id. */
+static int open_named(const unsigned char *codeview, uint32_t bytes, int (*open_beside)(void *ctx, const char *name, int *ret_fd),
+		      void *ctx, struct portable_pdb **ret_pdb)
+{
+	struct portable_pdb_id id;
+	struct portable_pdb *pdb;
+	AUTO_CLOSE int fd = -1;
+	int r = read_id(codeview, bytes, &id);
+
+	if (!r)
+		r = open_beside(ctx, id.name, &fd);
 	if (!r)
 		r = read_file(fd, &pdb);
 	if (r)
 		return r;
 	/* Some rewrite the time; the GUID says which build it is. */
-	if (memcmp(clr_metadata_mvid(pdb->metadata), id, 16) != 0) {
+	if (memcmp(clr_metadata_mvid(pdb->metadata), id.guid, sizeof(id.guid)) != 0) {
 		portable_pdb_free(pdb);
 		return -ENOENT;
 	}
@@ -221,7 +245,7 @@ int portable_pdb_of_image(const struct pe *pe, int (*open_beside)(void *ctx, con
 		found = read_entry(pe, &entries[i], &data);
 		if (!found)
 			found = embedded ? unpack(data, entries[i].bytes, ret_pdb)
-					 : open_named(data, entries[i].bytes, entries[i].stamp, open_beside, ctx, ret_pdb);
+					 : open_named(data, entries[i].bytes, open_beside, ctx, ret_pdb);
 		r = found == -ENOMEM ? found : 0;
 	}
 	return r ? r : found;

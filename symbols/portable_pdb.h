@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "symbols/pe.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,16 @@
 #define PORTABLE_PDB_NAME_MAX 4096 /* bytes of a document's name, as of that of the PDB */
 
 struct portable_pdb;
+
+/* By what the debug directory of an image knows its PDB. */
+struct portable_pdb_id {
+	unsigned char guid[16]; /* as its bytes are in the file */
+	bool portable;
+	char name[PORTABLE_PDB_NAME_MAX + 1]; /* without folders */
+};
+
+/* 0; -ENOENT: it names none; -EBADMSG, -E2BIG, -ENOMEM, -errno. */
+int portable_pdb_id(const struct pe *pe, struct portable_pdb_id *ret_id);
 
 /* data is taken where it succeeds. -EBADMSG: no portable PDB, or a damaged one; -ENOMEM. */
 int portable_pdb_open(unsigned char *data, size_t len, struct portable_pdb **ret_pdb, struct parse_error *err);

@@ -43,27 +43,7 @@ static uint32_t nibbles_u32(struct nibbles *n)
 	return 0;
 }
 
-/* The search while bounds go by, in the order of their places in the code. */
-struct search {
-	uint32_t native, il;
-	bool found;
-};
-
-/* False: the place asked for was passed. */
-static bool take(struct search *s, uint32_t native, uint32_t il)
-{
-	if (native > s->native)
-		return false;
-	if (il == IL_PROLOG)
-		il = 0;
-	if (il != IL_NO_MAPPING && il != IL_EPILOG) {
-		s->il = il;
-		s->found = true;
-	}
-	return true;
-}
-
-static void plain_bounds(struct reader *r, uint32_t n, struct nibbles nibbles, struct search *s)
+static void plain_bounds(struct reader *r, uint32_t n, struct nibbles nibbles, r2r_bound_fn *fn, void *ctx)
 {
 	uint32_t native = 0;
 
@@ -72,12 +52,12 @@ static void plain_bounds(struct reader *r, uint32_t n, struct nibbles nibbles, s
 		uint32_t il = nibbles_u32(&nibbles) + IL_BIAS;
 
 		nibbles_u32(&nibbles); /* kind of point */
-		if (r->failed || !take(s, native, il))
+		if (r->failed || !fn(ctx, native, il))
 			return;
 	}
 }
 
-static void packed_bounds(struct reader *r, uint32_t n, unsigned int kind_bits, struct nibbles nibbles, struct search *s)
+static void packed_bounds(struct reader *r, uint32_t n, unsigned int kind_bits, struct nibbles nibbles, r2r_bound_fn *fn, void *ctx)
 {
 	uint32_t native_bits = nibbles_u32(&nibbles) + 1, il_bits = nibbles_u32(&nibbles) + 1;
 	uint32_t entry_bits = kind_bits + native_bits + il_bits, native = 0, have = 0;
@@ -101,9 +81,59 @@ static void packed_bounds(struct reader *r, uint32_t n, unsigned int kind_bits, 
 
 		bits >>= entry_bits;
 		have -= entry_bits;
-		if (!take(s, native, il))
+		if (!fn(ctx, native, il))
 			return;
 	}
+}
+
+int r2r_debug_info_bounds(const void *bounds, size_t len, enum r2r_bounds kind, r2r_bound_fn *fn, void *ctx)
+{
+	struct reader b = reader_of(bounds, len);
+	struct nibbles nibbles = {.r = &b};
+	uint32_t n = nibbles_u32(&nibbles);
+
+	if (n > R2R_DEBUG_INFO_BOUNDS_MAX)
+		return -EBADMSG;
+	if (kind == R2R_BOUNDS_PLAIN)
+		plain_bounds(&b, n, nibbles, fn, ctx);
+	else
+		packed_bounds(&b, n, kind == R2R_BOUNDS_ASYNC ? 3 : 2, nibbles, fn, ctx);
+	return b.failed ? -EBADMSG : 0;
+}
+
+int r2r_debug_info_head(const void *data, size_t len, size_t *ret_bounds, uint32_t *ret_bytes)
+{
+	struct reader r = reader_of(data, len);
+	struct nibbles head = {.r = &r};
+	uint32_t bytes = nibbles_u32(&head);
+
+	nibbles_u32(&head); /* bytes of variables */
+	if (r.failed)
+		return -EBADMSG;
+	*ret_bounds = r.pos;
+	*ret_bytes = bytes;
+	return 0;
+}
+
+/* The search while bounds go by, in the order of their places in the code. */
+struct search {
+	uint32_t native, il;
+	bool found;
+};
+
+static bool take(void *ctx, uint32_t native, uint32_t il)
+{
+	struct search *s = ctx;
+
+	if (native > s->native)
+		return false;
+	if (il == IL_PROLOG)
+		il = 0;
+	if (il != IL_NO_MAPPING && il != IL_EPILOG) {
+		s->il = il;
+		s->found = true;
+	}
+	return true;
 }
 
 /* Moves to what is known of a function: equal ones are shared, and an element can say how far back the bytes are. */
@@ -134,26 +164,22 @@ int r2r_debug_info_il(const void *data, size_t len, unsigned int major, uint32_t
 
 	if (error)
 		return error;
-	struct nibbles head = {.r = &r};
-	uint32_t bounds_bytes = nibbles_u32(&head);
+	const unsigned char *head = r.data + r.pos;
+	uint32_t bounds_bytes;
+	size_t bounds, left = reader_left(&r);
 
-	nibbles_u32(&head); /* bytes of variables */
-	if (r.failed || bounds_bytes > reader_left(&r))
+	error = r2r_debug_info_head(head, left, &bounds, &bounds_bytes);
+	if (error || bounds_bytes > left - bounds)
 		return -EBADMSG;
 	if (!bounds_bytes)
 		return -ENOENT;
-	struct reader b = reader_of(r.data + r.pos, bounds_bytes);
-	struct nibbles nibbles = {.r = &b};
-	uint32_t n = nibbles_u32(&nibbles);
-
-	if (n > R2R_DEBUG_INFO_BOUNDS_MAX)
-		return -EBADMSG;
-	if (major < PACKED_MAJOR)
-		plain_bounds(&b, n, nibbles, &s);
-	else
-		packed_bounds(&b, n, major < ASYNC_MAJOR ? 2 : 3, nibbles, &s);
-	if (b.failed)
-		return -EBADMSG;
+	error = r2r_debug_info_bounds(head + bounds, bounds_bytes,
+				      major < PACKED_MAJOR  ? R2R_BOUNDS_PLAIN :
+				      major < ASYNC_MAJOR ? R2R_BOUNDS_PACKED :
+							      R2R_BOUNDS_ASYNC,
+				      take, &s);
+	if (error)
+		return error;
 	if (!s.found)
 		return -ENOENT;
 	*ret_il = s.il;

@@ -5,10 +5,30 @@
 #ifndef SYMBOLS_R2R_DEBUG_INFO_H
 #define SYMBOLS_R2R_DEBUG_INFO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define R2R_DEBUG_INFO_BOUNDS_MAX ((uint32_t)1 << 20) /* of one method */
+
+/* How the places of one method are kept: numbers one by one; bit fields (.NET 10); these with a bit more for async (since). */
+enum r2r_bounds {
+	R2R_BOUNDS_PLAIN,
+	R2R_BOUNDS_PACKED,
+	R2R_BOUNDS_ASYNC,
+};
+
+/* A place in the code, in their order, and its offset in IL: -1 none, -2 before the first instruction, -3 behind the last. False: enough. */
+typedef bool r2r_bound_fn(void *ctx, uint32_t native, uint32_t il);
+
+/* 0 or -EBADMSG, when some may have been told. */
+int r2r_debug_info_bounds(const void *bounds, size_t len, enum r2r_bounds kind, r2r_bound_fn *fn, void *ctx);
+
+/*
+ * How what is known of a method begins, in the forms up to .NET 10: how many bytes of bounds there are, and where. 0; -EBADMSG: data does
+ * not have all of it.
+ */
+int r2r_debug_info_head(const void *data, size_t len, size_t *ret_bounds, uint32_t *ret_bytes);
 
 /*
  * data: the whole section; major: of the image's ReadyToRun version; function: the index of the method's first runtime function;

@@ -93,9 +93,15 @@ void symbolizer_unread(const struct symbolizer *s, struct symbolizer_unread *ret
 struct symbolizer_lineless {
 	uint64_t files;
 	char first[256]; /* the name of one */
+	uint64_t jits; /* processes whose JIT-compiled code was asked for lines and has none */
+	int32_t jit_pid; /* one of them, */
+	char jit_way[16]; /* and how its names were taken: "memory", "perfmap", "rundown"; "": not by us */
 };
 
 void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless *ret_lineless);
+
+/* Whether the recording has what lines of JIT-compiled code are found by, and they were not asked for. */
+bool symbolizer_keeps_lines(const struct symbolizer *s);
 
 /* Whether lines were read that the store does not have. */
 bool symbolizer_has_new_lines(const struct symbolizer *s);

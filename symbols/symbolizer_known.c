@@ -102,6 +102,22 @@ void symbolizer_unread(const struct symbolizer *s, struct symbolizer_unread *ret
 	*ret_unread = unread;
 }
 
+/* Several images can be one process's: only the first of them counts. */
+static void symbolizer_jit_lineless(const struct symbolizer *s, const struct answers_image *image, struct symbolizer_lineless *l)
+{
+	const struct answers_image *images = s->answers.images.v;
+
+	if (!s->options.lines || !(image->lineless || image->lines_unread))
+		return;
+	for (const struct answers_image *i = images; i < image; i++)
+		if (i->kind == ANSWERS_JIT && i->pid == image->pid && (i->lineless || i->lines_unread))
+			return;
+	if (l->jits++)
+		return;
+	l->jit_pid = image->pid;
+	images_way(s->images, image->pid, l->jit_way, sizeof(l->jit_way));
+}
+
 void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless *ret_lineless)
 {
 	struct symbolizer_lineless lineless = {0};
@@ -109,10 +125,18 @@ void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless 
 	for (size_t i = 0; i < s->answers.images.len; i++) {
 		const struct answers_image *image = &s->answers.images.v[i];
 
-		if (image->lines_unread && !lineless.files++)
+		if (image->kind == ANSWERS_JIT)
+			symbolizer_jit_lineless(s, image, &lineless);
+		else if (image->lines_unread && !lineless.files++)
 			symbolizer_source_name(s, image, lineless.first, sizeof(lineless.first));
 	}
 	*ret_lineless = lineless;
+}
+
+bool symbolizer_keeps_lines(const struct symbolizer *s)
+{
+	/* Of a whole store nobody looked for them now. */
+	return !s->options.lines && (s->from_store || images_stats(s->images).jit.il_maps);
 }
 
 bool symbolizer_has_new_lines(const struct symbolizer *s)

@@ -40,6 +40,27 @@ perf_ours | grep -E ' jit_' | grep -v ' jit_moving' >ours
 [ "$(wc -l <theirs)" -gt 500 ] || fail "perf names too few: $(wc -l <theirs)"
 cmp theirs ours || { diff theirs ours | head; fail "not the names of perf inject"; }
 
+# The lines are the dump's: of a recording that was made without them too, as long as the file is there, and of one that has them anywhere.
+lines_of() { # FOLDED: samples by function and line, of the loop of each function
+	awk 'match($0, /;jit_[a-z]+[^;]*$/) { leaf = substr($0, RSTART + 1, RLENGTH - 1); sub(/ [0-9]+$/, "", leaf); sum[leaf] += $NF }
+		END { for (f in sum) print f, sum[f] }' "$1" | sort
+}
+"$PROFCPU" fold --lines own >own.lines || fail "fold --lines"
+lines_of own.lines >lines
+for f in jit_first:102 jit_second:202 jit_moving:302 jit_third:402; do
+	name=${f%:*} line=${f#*:}
+	awk -v name="$name" -v loop="$name:made.jit:$line" -v head="$name:made.jit:$((line - 1))" '
+		index($1, name) == 1 { all += $2 } $1 == loop { hit += $2 } $1 == head { other += $2 }
+		END { exit !(hit > 0.9 * all && hit + other == all) }' lines || fail "$name is not at line $line: $(cat lines)"
+done
+"$PROFCPU" postprocess -q --lines own || fail "postprocess --lines"
+mkdir gone && mv jit-*.dump gone
+"$PROFCPU" fold --lines own 2>err | cmp own.lines - || fail "other lines without the jitdump"
+[ ! -s err ] || fail "$(cat err)"
+cp -r own elsewhere
+"$PROFCPU" fold --offline --lines elsewhere 2>/dev/null | cmp own.lines - || fail "other lines elsewhere"
+mv gone/* . && rmdir gone && rm -r elsewhere
+
 # Offline, from what the recording carries, all is the same.
 rm -f jit-*.dump
 "$PROFCPU" fold own >again || fail "fold"

@@ -1,8 +1,9 @@
 /*
  * Input: changes to the memory of a runtime, 8 bytes each: where (2 bytes, in words; from 0xf000 on in the code heap), what (1 byte: a value, an address of the image, or
  * a flipped byte; with the highest bit set a scan follows), a byte that is not used, and the value (4 bytes).
- * covers: symbols/clr_heap.c symbols/clr_bodies.c symbols/clr_types.c symbols/clr_modules.c symbols/clr_ranges.c symbols/clr_stubs.c
+ * covers: symbols/clr_heap.c symbols/clr_bodies.c symbols/clr_types.c symbols/clr_modules.c symbols/clr_ranges.c symbols/clr_stubs.c symbols/clr_debug_info.c
  */
+#include "symbols/clr_modules.h"
 #include "tests/unit/clr_image.h"
 
 #define SCANS_MAX 4
@@ -30,6 +31,8 @@ static void build(struct clr_image *m)
 	free(bytes);
 	memcpy(sig + 5, &plain, 8);
 	image_body(m, 0x40, 0x60, image_method(m, plain, 1, 3), 2);
+	image_debug_info(m, 0x40, "\0\x05\x32\x03\xc0\x80\x08", 7);
+	image_path(m, module, "/app/App.dll");
 	image_body(m, 0x1000, 0x20, image_method(m, outer, 2, 0), 0);
 	image_body(m, 0x1044, 0x20, image_method(m, other, 1, 0), 0);
 	image_body(m, 0x2000, 0x20, image_dynamic_method(m, plain, "Made", sig, sizeof(sig)), 0);
@@ -41,6 +44,9 @@ static int on_code(void *ctx, const struct clr_heap_code *code)
 	(void)ctx;
 	if (!code->bytes || code->bytes > CLR_HEAP_BODY_BYTES_MAX || strlen(code->name) != code->name_len || strchr(code->name, '\n'))
 		abort();
+	for (size_t i = 0; code->il && i < code->il->npoints; i++)
+		if (code->il->points[i].native > code->bytes || strlen(code->il->path) > 4 * CLR_MODULE_PATH_MAX || !code->il->rid)
+			abort();
 	told++;
 	return 0;
 }
@@ -107,6 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	told = gone = 0;
 	if (clr_heap_new(&io, image.descriptor, &heap, NULL))
 		abort();
+	clr_heap_want_il(heap);
 	for (size_t at = 0; at + 8 <= size; at += 8) {
 		change(data + at);
 		if (data[at + 2] & 0x80 && scans++ < SCANS_MAX && clr_heap_scan(heap, &listener, UINT64_MAX))

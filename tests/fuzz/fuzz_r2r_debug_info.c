@@ -1,16 +1,30 @@
-/* Input: a byte, the major version, then section 105 of a ReadyToRun image. */
+/* Input: a byte, the major version, then section 105 of a ReadyToRun image, or what a runtime keeps of a method. */
 #include "symbols/r2r_debug_info.h"
 
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static bool in_order(void *ctx, uint32_t native, uint32_t il_offset)
+{
+	uint32_t *last = ctx;
+
+	(void)il_offset;
+	*last = native;
+	return *last < UINT32_MAX / 2;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint32_t il;
+	uint32_t il, bytes;
+	size_t bounds;
 
 	if (!size)
 		return 0;
+	/* As of the runtime's memory. */
+	if (!r2r_debug_info_head(data + 1, size - 1, &bounds, &bytes) && bounds <= size - 1)
+		for (enum r2r_bounds kind = R2R_BOUNDS_PLAIN; kind <= R2R_BOUNDS_ASYNC; kind++)
+			(void)r2r_debug_info_bounds(data + 1 + bounds, size - 1 - bounds, kind, in_order, &(uint32_t){0});
 	for (uint32_t function = 0; function < 64; function++)
 		for (uint32_t native = 0; native < 0x4000; native = native * 4 + 1)
 			if (!r2r_debug_info_il(data + 1, size - 1, data[0], function, native, &il) && il >= (uint32_t)-3)

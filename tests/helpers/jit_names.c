@@ -151,7 +151,7 @@ static int listen_until_eof(struct rundown *r, struct port_error *e)
 
 static int listen_live(struct rundown *r, struct port_error *e)
 {
-	int error = rundown_live_begin(r, deadline(), e);
+	int error = rundown_live_begin(r, false, deadline(), e);
 
 	if (!error)
 		error = rundown_snapshot(r, false, deadline(), e);

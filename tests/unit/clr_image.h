@@ -279,6 +279,25 @@ static inline void image_body(struct clr_image *m, uint32_t offset, uint32_t byt
 	image_nibble(m, offset, 1 + offset % 32 / 4);
 }
 
+/* What the runtime keeps of where the code of the body at an offset comes from. */
+static inline void image_debug_info(struct clr_image *m, uint32_t offset, const void *data, size_t len)
+{
+	uint64_t header;
+
+	memcpy(&header, image_at(m, CLR_IMAGE_CODE + offset - 8), 8);
+	image_set_u64(m, header, image_put(m, data, len));
+}
+
+/* The path of a module's file. */
+static inline void image_path(struct clr_image *m, uint64_t module, const char *path)
+{
+	uint64_t units = image_alloc(m, 2 * strlen(path) + 2);
+
+	for (size_t i = 0; path[i]; i++)
+		image_set(m, units + 2 * i, (unsigned char)path[i], 2);
+	image_set_u64(m, module + 200, units);
+}
+
 static inline void image_stubs(struct clr_image *m, uint32_t offset, unsigned kind)
 {
 	image_set_u64(m, CLR_IMAGE_CODE + offset - 8, kind);

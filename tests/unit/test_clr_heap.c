@@ -84,6 +84,56 @@ static void bodies_are_told_once(void **state)
 	clr_heap_free(heap);
 }
 
+static char il_text[512];
+
+static int on_code_with_il(void *ctx, const struct clr_heap_code *code)
+{
+	(void)ctx;
+	char *p = il_text + strlen(il_text);
+
+	p += sprintf(p, "+%x", (unsigned int)(code->start - CLR_IMAGE_CODE));
+	if (code->il)
+		p += sprintf(p, " %s %.4s %u", code->il->path, (const char *)code->il->mvid, code->il->rid);
+	for (size_t i = 0; code->il && i < code->il->npoints; i++)
+		p += sprintf(p, " %u:%d", code->il->points[i].native, (int)code->il->points[i].il);
+	strcpy(p, ";");
+	return 0;
+}
+
+/* Behind a flag, and what of it a method that is replaced on the stack has for its patchpoint: two places, 0 of the first instruction and 8
+ * of IL 5. */
+static void code_comes_with_its_il_where_that_is_wanted(void **state)
+{
+	static const unsigned char plain_info[] = {0, 0x05, 0x32, 0x03, 0xc0, 0x80, 0x08};
+	unsigned char patchpoint[1 + 40 + 4 * 9 + 6] = {1}, unknown[sizeof(plain_info)] = {2};
+	static const struct clr_heap_listener l = {.code = on_code_with_il, .gone = on_gone};
+
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	image_path(&image, module, "/app/App.dll");
+	uint64_t method = image_method(&image, plain, 1, 3);
+
+	image_body(&image, 0x40, 0x60, method, 2);
+	image_debug_info(&image, 0x40, plain_info, sizeof(plain_info));
+	image_body(&image, 0x200, 0x20, method, 0);
+	patchpoint[1 + 16] = 9; /* locals */
+	memcpy(patchpoint + sizeof(patchpoint) - 6, plain_info + 1, 6);
+	image_debug_info(&image, 0x200, patchpoint, sizeof(patchpoint));
+	image_body(&image, 0x300, 0x4, method, 0); /* less code than it tells of */
+	image_debug_info(&image, 0x300, plain_info, sizeof(plain_info));
+	image_body(&image, 0x400, 0x20, method, 0);
+	image_body(&image, 0x500, 0x20, method, 0);
+	memcpy(unknown + 1, plain_info + 1, 6);
+	image_debug_info(&image, 0x500, unknown, sizeof(unknown));
+	il_text[0] = 0;
+	clr_heap_want_il(heap);
+	assert_int_equal(clr_heap_scan(heap, &l, UINT64_MAX), 0);
+	assert_string_equal(il_text, "+40 /app/App.dll 0123 1 0:0 8:5;+200 /app/App.dll 0123 1 0:0 8:5;+300;+400;+500;");
+	assert_int_equal(stats().with_il, 2);
+	assert_int_equal(stats().without_il, 3);
+	clr_heap_free(heap);
+}
+
 static void instantiations_are_spelled(void **state)
 {
 	(void)state;
@@ -337,6 +387,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bodies_are_told_once),
+		cmocka_unit_test(code_comes_with_its_il_where_that_is_wanted),
 		cmocka_unit_test(instantiations_are_spelled),
 		cmocka_unit_test(methods_without_metadata_have_their_signature),
 		cmocka_unit_test(a_reused_place_is_seen),

@@ -314,6 +314,89 @@ static void what_is_written_is_read_again(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+static void assert_il(const struct jit_methods *m, enum symbol_source source, uint64_t addr, const char *path, uint32_t rid, uint32_t il)
+{
+	struct jit_methods_answer a;
+	struct jit_il_place place;
+
+	jit_methods_at(m, source, addr, 50, &a);
+	assert_non_null(a.method);
+	assert_true(a.method->il > 0);
+	assert_int_equal(jit_il_find(jit_methods_il(m), a.method->il - 1, (uint32_t)(addr - a.method->start), &place), 0);
+	assert_string_equal(jit_il_module(jit_methods_il(m), place.module)->path, path);
+	assert_int_equal(place.rid, rid);
+	assert_int_equal(place.il, il);
+}
+
+static void the_file_says_which_il_code_comes_from(void **state)
+{
+	static const char bad[] = "profcpu-methods 1\nscan 10\nfound 1000 10 runtime-memory a\nil 1000 runtime-memory 0 5 0+0\nmodule 1 - - /b\n"
+				  "module 0 mvid 00 /b\nmodule 0 - - /a\nil 1000 runtime-memory 0 5 0*0\nil 1000 runtime-memory 1 5 0+0\n"
+				  "il 2000 runtime-memory 0 5 0+0\nil 1000 runtime-memory 0 0 0+0\nil 1000 nothing 0 5 0+0\n";
+	const struct jit_il_module first = {.path = "/app/a b.dll", .kind = JIT_IL_MVID, .id = {1, 2, 0xff}}, second = {.path = "/app/c.dll"};
+	struct jit_il_point points[] = {{0, JIT_IL_PROLOG}, {8, 3}, {0x20, 9}};
+	struct jit_method method = {.bytes = 0x100, .source = SOURCE, .until_ns = UINT64_MAX, .name = "a", .len = 1};
+	char dir[] = "/tmp/test_jit_methods.XXXXXX";
+	struct jit_methods *m = new_methods();
+	struct jit_methods_writer *w;
+	struct jit_methods_file file;
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	fd = open(dir, O_RDONLY | O_DIRECTORY);
+	for (int program = 0; program < 2; program++) {
+		assert_int_equal(jit_methods_writer_open(fd, getpid(), &w), 0);
+		jit_methods_writer_scan(w, program ? 20 : 10);
+		for (uint64_t i = 0; i < 2; i++) {
+			uint32_t number = jit_methods_writer_module(w, i == (uint64_t)program ? &first : &second);
+
+			assert_int_equal(number, i);
+			method.start = 0x1000 * (i + 1) + 0x10000 * (uint64_t)program;
+			jit_methods_writer_found(w, &method);
+			jit_methods_writer_il(w, SOURCE, method.start, number, (uint32_t)i + 7, points, 3);
+		}
+		assert_int_equal(jit_methods_writer_close(w), 0);
+	}
+	assert_int_equal(jit_methods_read(fd, getpid(), m, &file, NULL), 0);
+	assert_int_equal(file.bad_lines, 0);
+	assert_int_equal(jit_il_modules(jit_methods_il(m)), 4);
+	assert_int_equal(jit_il_module(jit_methods_il(m), 0)->kind, JIT_IL_MVID);
+	assert_memory_equal(jit_il_module(jit_methods_il(m), 0)->id, first.id, sizeof(first.id));
+	assert_int_equal(jit_methods_finish(m), 0);
+	assert_il(m, SOURCE, 0x1007, "/app/a b.dll", 7, 0);
+	assert_il(m, SOURCE, 0x2008, "/app/c.dll", 8, 3);
+	assert_il(m, SOURCE, 0x11008, "/app/c.dll", 7, 3);
+	assert_il(m, SOURCE, 0x120ff, "/app/a b.dll", 8, 9);
+	jit_methods_free(m);
+	assert_int_equal(jit_methods_remove(fd), 0);
+	close(fd);
+	assert_int_equal(rmdir(dir), 0);
+
+	m = new_methods();
+	assert_int_equal(parse(bad, m, &file), 0);
+	assert_int_equal(file.bad_lines, 8);
+	assert_int_equal(jit_methods_finish(m), 0);
+	assert_int_equal(jit_methods_get(m, SYMBOL_MEMORY, 0)->il, 0);
+	jit_methods_free(m);
+}
+
+static void what_is_told_again_keeps_its_il(void **state)
+{
+	static const char text[] = "profcpu-methods 1\nmodule 0 - - /a\nadd 5 1000 10 rundown a\nadd 0 2000 10 rundown b\n"
+				   "il 1000 rundown 0 5 0+0\nadd 9 2000 10 rundown b\nil 2000 rundown 0 6 0+1\n";
+	struct jit_methods *m = new_methods();
+	struct jit_methods_file file;
+
+	(void)state;
+	assert_int_equal(parse(text, m, &file), 0);
+	assert_int_equal(file.bad_lines, 0);
+	assert_int_equal(jit_methods_finish(m), 0);
+	assert_il(m, SYMBOL_RUNDOWN, 0x1001, "/a", 5, 0);
+	assert_il(m, SYMBOL_RUNDOWN, 0x2001, "/a", 6, 1);
+	jit_methods_free(m);
+}
+
 static const char whole[] = "profcpu-methods 1\n"
 			    "process 12 1 ab 10\n"
 			    "way memory\n"
@@ -451,6 +534,8 @@ int main(void)
 		cmocka_unit_test(many_methods_answer_as_if_each_was_asked),
 		cmocka_unit_test(a_set_of_numbers_knows_neighbours),
 		cmocka_unit_test(what_is_written_is_read_again),
+		cmocka_unit_test(the_file_says_which_il_code_comes_from),
+		cmocka_unit_test(what_is_told_again_keeps_its_il),
 		cmocka_unit_test(any_beginning_of_a_file_is_of_use),
 		cmocka_unit_test(the_last_program_s_words_are_kept),
 		cmocka_unit_test(damaged_lines_are_counted),

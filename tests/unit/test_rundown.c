@@ -424,15 +424,15 @@ static void one_listens_and_takes_a_snapshot_of_the_same_process(void **state)
 	(void)state;
 	assert_int_equal(rundown_new(o, fake.pid, &listener, &r), 0);
 	assert_int_equal(rundown_live_fd(r), -1);
-	assert_int_equal(rundown_live_begin(r, clock_monotonic_ns() + LONG_NS, &err), 0);
+	assert_int_equal(rundown_live_begin(r, false, clock_monotonic_ns() + LONG_NS, &err), 0);
 	assert_true(rundown_live_fd(r) >= 0);
 	assert_int_equal(rundown_live_read(r, &err), 0);
-	assert_int_equal(rundown_live_begin(r, clock_monotonic_ns() + LONG_NS, &err), -EBUSY);
+	assert_int_equal(rundown_live_begin(r, false, clock_monotonic_ns() + LONG_NS, &err), -EBUSY);
 	assert_int_equal(rundown_live_end(r, clock_monotonic_ns() + LONG_NS, &err), 0);
 	assert_int_equal(rundown_stats(r).methods, stream_methods);
 	assert_int_equal(rundown_live_end(r, clock_monotonic_ns() + LONG_NS, &err), 0);
 	/* A target that ends while one listens. */
-	assert_int_equal(rundown_live_begin(r, clock_monotonic_ns() + LONG_NS, &err), 0);
+	assert_int_equal(rundown_live_begin(r, false, clock_monotonic_ns() + LONG_NS, &err), 0);
 	fake_stop(&fake);
 	assert_int_equal(rundown_live_read(r, &err), -ENODATA);
 	rundown_free(r);

@@ -1,0 +1,79 @@
+/* What the files of symbols/images.h share. */
+#ifndef SYMBOLS_IMAGES_IMPL_H
+#define SYMBOLS_IMAGES_IMPL_H
+
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "symbols/function_bounds.h"
+#include "symbols/image_file.h"
+#include "symbols/images.h"
+#include "symbols/line_source.h"
+#include "symbols/pe.h"
+
+/* Where an image with precompiled code looks for other assemblies. */
+struct images_beside {
+	struct images *images;
+	uint32_t image;
+};
+
+/* Symbol of answers + 1 by symbol.piece; 0: was not asked for. */
+struct images_pieces {
+	VEC(uint32_t) symbols;
+};
+
+/* What is needed to find an image's source, and the source once it was looked for. */
+struct images_source {
+	int32_t pid; /* a process that mapped it, and where */
+	uint64_t start, end;
+	bool tried, unread;
+	struct image *elf;
+	bool bounds_tried;
+	struct function_bounds bounds;
+	bool lines_tried, lines_unread;
+	struct line_source *lines; /* NULL: there are none */
+	struct symbol_provider *precompiled; /* .NET code in it, also beside elf */
+	struct images_beside *beside;
+	struct images_pieces pieces; /* of files and the kernel */
+	struct images_pieces precompiled_pieces;
+};
+
+struct images_header_id {
+	uint32_t path; /* in answers->texts */
+	struct image_build_id id;
+};
+
+struct images {
+	struct answers *answers;
+	struct kernel_map *kernel;
+	struct opener *opener;
+	VEC(struct images_source) sources; /* by image id; may be shorter than answers->images */
+	struct jit_sources *jit;
+	uint64_t began_ns; /* of the first question; later ones are of later times */
+	bool began;
+	struct hashmap header_ids; /* path text id -> index into ids */
+	VEC(struct images_header_id) ids;
+	struct images_stats stats;
+	struct images_options options;
+	struct hashmap jit_ids; /* image and piece -> symbol of answers + 1: many images can share a perf map */
+	struct hashmap bounds_ids; /* image and function without a name -> symbol of answers */
+};
+
+/* Makes the source of an image, not looked for yet, if there is none. 0 or -ENOMEM. */
+int images_reach(struct images *im, uint32_t image);
+
+/* Looks for the source of a file's names, once. 0 or -ENOMEM. */
+int images_open(struct images *im, uint32_t image);
+
+/* Where files of the process that an image is of are looked for. */
+struct image_file_place images_place(const struct images *im, const struct images_source *s);
+
+/* The file of an image, if it is still the one that was mapped. 0, -ENOENT, -ESTALE, -ENOMEM. */
+int images_find_file(const struct images *im, const struct answers_image *key, const struct images_source *s, int *ret_fd);
+
+/* r2r_beside: an assembly in the image's directory, or one of that name that the process mapped from elsewhere. */
+int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file);
+
+/* Where debug files are looked for: the target's root, and ours, which is opened and the caller's. */
+size_t images_roots(const struct images *im, const struct images_source *s, int roots[2], int *ret_own);
+
+#endif

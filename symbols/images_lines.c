@@ -1,0 +1,139 @@
+/* Lines and inlined functions of images: the second half of symbols/images.h. */
+#include "base/cleanup.h"
+#include "symbols/images_impl.h"
+#include "symbols/r2r_image.h"
+#include "symbols/r2r_lines.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+/* portable_pdb_of_image: a file in the image's directory. */
+static int images_open_pdb(void *ctx, const char *name, int *ret_fd)
+{
+	struct pe_file file;
+	int r = images_open_beside(ctx, name, &file);
+
+	if (!r)
+		*ret_fd = file.fd;
+	return r;
+}
+
+static int images_open_managed_lines(struct images_source *s, int fd)
+{
+	struct pe_file file = {.fd = fd};
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return 0;
+	file.bytes = (uint64_t)st.st_size;
+	int r = r2r_lines_open(&file, s->precompiled, images_open_pdb, s->beside, &s->lines);
+
+	return r == -ENOMEM ? r : 0;
+}
+
+/* jit_lines_files: a file of the process that an image is of. */
+static int images_open_of_process(void *ctx, const char *path, int *ret_fd)
+{
+	const struct images_beside *of = ctx;
+	struct image_file_place place = images_place(of->images, &of->images->sources.v[of->image]);
+
+	return image_file_open(&place, path, ret_fd);
+}
+
+/* Of the code that a process compiled. */
+static int images_open_jit_lines(struct images *im, uint32_t image)
+{
+	struct images_source *s = &im->sources.v[image];
+	struct jit_lines_files files = {.open = images_open_of_process};
+
+	s->lines_tried = true;
+	files.ctx = s->beside = malloc(sizeof(*s->beside));
+	if (!s->beside)
+		return -ENOMEM;
+	*s->beside = (struct images_beside){im, image};
+	int r = jit_sources_lines(im->jit, im->answers->images.v[image].pid, &files, &s->lines);
+
+	return r == -ENOENT ? 0 : r;
+}
+
+/* The source of an image's lines, opened when the first is asked for. */
+static int images_open_lines(struct images *im, uint32_t image)
+{
+	const struct answers_image *key = &im->answers->images.v[image];
+	struct images_source *s = &im->sources.v[image];
+	const char *path = intern_text(&im->answers->texts, key->path);
+	AUTO_CLOSE int own_root = -1;
+	AUTO_CLOSE int fd = -1;
+	int roots[2], r;
+
+	if (s->lines_tried)
+		return 0;
+	if (key->kind == ANSWERS_JIT)
+		return images_open_jit_lines(im, image);
+	r = images_open(im, image);
+	if (r)
+		return r;
+	s->lines_tried = true;
+	s->lines_unread = s->unread;
+	bool managed = s->precompiled && r2r_image_is(s->precompiled);
+
+	if (key->kind != ANSWERS_FILE || (!s->elf && !managed))
+		return 0;
+	if (images_find_file(im, key, s, &fd)) {
+		s->lines_unread = true;
+		return 0;
+	}
+	if (!s->elf)
+		return images_open_managed_lines(s, fd);
+	r = line_source_dwarf(fd, path, roots, images_roots(im, s, roots, &own_root), s->elf, &s->lines);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Makes a chain of answers of what a source of lines said. */
+static int images_chain(struct images *im, const struct inline_frame *frames, size_t n, uint32_t *ret_chain)
+{
+	struct answers_line lines[INLINES_DEPTH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i++) {
+		lines[i] = (struct answers_line){ANSWERS_NONE, ANSWERS_NONE, frames[i].line};
+		/* The last one has its name from the symbol. */
+		if (frames[i].function && i + 1 < n)
+			r = intern_str(&im->answers->texts, frames[i].function, &lines[i].function);
+		if (!r && frames[i].file)
+			r = intern_str(&im->answers->texts, frames[i].file, &lines[i].file);
+	}
+	return r ? r : answers_chain(&im->answers->lines, lines, n, ret_chain);
+}
+
+int images_ask_lines(struct images *im, uint32_t image, uint32_t symbol, uint64_t addr, uint64_t time_ns, uint32_t *ret_chain,
+		     bool *ret_unread)
+{
+	struct inline_frame frames[INLINES_DEPTH_MAX];
+	uint32_t chain = ANSWERS_NONE;
+	size_t n;
+	int r = images_reach(im, image);
+
+	_Static_assert(INLINES_DEPTH_MAX <= ANSWERS_LINES_MAX, "answers hold all frames of an address");
+	if (!r)
+		r = images_open_lines(im, image);
+	if (r)
+		return r;
+	const struct images_source *s = &im->sources.v[image];
+
+	*ret_unread = s->lines_unread;
+	*ret_chain = ANSWERS_NONE;
+	if (s->lines_unread)
+		return 0;
+	im->answers->images.v[image].lineless = !s->lines;
+	if (!s->lines)
+		return 0;
+	r = line_source_find(s->lines, addr, time_ns, frames, &n);
+	if (!r)
+		r = images_chain(im, frames, n, &chain);
+	if (r == -ENOMEM || r == -E2BIG)
+		return r;
+	*ret_chain = chain;
+	return answers_lines_put(&im->answers->lines, symbol, addr, chain);
+}
