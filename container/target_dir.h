@@ -33,9 +33,10 @@ int target_dir_create(int dir_fd, const char *name, int *ret_fd);
 int target_dir_file(int dir_fd, const char *name, int *ret_fd, struct stat *ret_stat);
 
 /*
- * Removes name if it is that very regular file. 0; -ENOENT: it is not; -EACCES, -EPERM, -EROFS, -errno. The kernel removes by name only, so
- * another file may get the name after the look: in a directory with the sticky bit (/tmp) from the file's owner alone, who can remove it; in
- * others from whoever may write there, who could have removed that other file as well. A directory is never removed, and nothing elsewhere.
+ * Removes name if it is that very regular file. 0; -ENOENT: it is not; -EACCES, -EPERM, -EROFS, -errno. The kernel removes by name
+ * only, so another file may get the name between the look and the removal, and go with it. In a directory with the sticky bit (/tmp) the
+ * first file's owner must have made room, and a second user must just then make a file of that name; in others it takes somebody who may
+ * write there, and could have removed that file himself. A directory is never removed, nor anything elsewhere.
  */
 int target_dir_remove(int dir_fd, const char *name, const struct target_file *file);
 

@@ -1,6 +1,6 @@
 /*
- * A nettrace stream (version 4, .NET Core 3.0 to 10) as it comes out of a session: bytes go in as they arrive, events come out. What is kept is
- * bounded: one block, the kinds of events, the stacks since the last sequence point, one counter a thread.
+ * A nettrace stream (version 4, .NET Core 3.0 to 10) as it comes out of a session: bytes go in as they arrive, events come out. What is
+ * kept is bounded: one block, the kinds of events, the stacks since the last sequence point, one counter a thread.
  */
 #ifndef EVENTPIPE_NETTRACE_H
 #define EVENTPIPE_NETTRACE_H

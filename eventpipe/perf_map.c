@@ -104,8 +104,9 @@ static int perf_map_check_rest(const struct perf_map *m, struct perf_map_error *
 	perf_map_info_name(m->process.ns_pid, info);
 	for (size_t i = 0; i < 2; i++)
 		if (!fstatat(m->dir_fd, names[i], &st, AT_SYMLINK_NOFOLLOW))
-			return perf_map_fail(err, -EEXIST, "%s/%s of process %d is there, and no process writes it; remove it if it is not needed",
-					     m->dir, names[i], m->pid);
+			return perf_map_fail(err, -EEXIST,
+					     "%s/%s of process %d is there, and no process writes it; remove it if it is not needed", m->dir,
+					     names[i], m->pid);
 	return 0;
 }
 
@@ -175,8 +176,8 @@ static int perf_map_enable(struct opener *o, struct perf_map *m, uint64_t deadli
 	if (!asked)
 		target_dir_remove(m->dir_fd, m->mark_name, &m->mark_file); /* nothing was switched on */
 	else if (perf_map_take_back(o, m, clock_monotonic_ns() + PERF_MAP_UNDO_NS, &undo_port))
-		perf_map_fail(err, r, "process %d did not answer in time; is it stopped? Once it goes on it may still switch its perf map on, which the "
-			      "next profcpu that records it takes back", m->pid);
+		perf_map_fail(err, r, "process %d did not answer in time; is it stopped? Once it goes on it may still switch its perf map on, "
+			      "which the next profcpu that records it takes back", m->pid);
 	return r;
 }
 
@@ -243,8 +244,8 @@ static int perf_map_begin_stale(struct opener *o, struct perf_map *m, int unread
 				     m->pid, strerror(-swept.error));
 	if (unread == -ENODATA || !perf_map_is_left(m))
 		return -EAGAIN;
-	return perf_map_fail(err, -EBUSY, "%s/%s of process %d was left by a profcpu of which nothing can be seen from here; remove it if none "
-			     "is at work there", m->dir, m->mark_name, m->pid);
+	return perf_map_fail(err, -EBUSY, "%s/%s of process %d was left by a profcpu of which nothing can be seen from here; "
+			     "remove it if none is at work there", m->dir, m->mark_name, m->pid);
 }
 
 /* A mark is there: shares the map with those who use it, or takes it over from one that was killed. */

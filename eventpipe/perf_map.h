@@ -31,8 +31,8 @@ struct perf_map;
 /*
  * Switches the map of a process on, or finds it on. With 0 *ret_map must go to perf_map_end.
  * -ENOTSUP: a runtime before .NET 8, or none that has maps; -ENOENT: no diagnostic port; -EBUSY: it writes a jitdump, another
- * user's profcpu has it on, or one has left a mark that cannot be taken back; -EEXIST: a file that nobody writes has the map's name; -EACCES, -EPERM, -EROFS: no right to write there;
- * -ENOSPC; -ETIMEDOUT; -EREMOTEIO, -EBADMSG: the runtime's answer; -ESRCH; -errno.
+ * user's profcpu has it on, or one has left a mark that cannot be taken back; -EEXIST: a file that nobody writes has the map's name;
+ * -EACCES, -EPERM, -EROFS: no right to write there; -ENOSPC; -ETIMEDOUT; -EREMOTEIO, -EBADMSG: the runtime's answer; -ESRCH; -errno.
  */
 int perf_map_begin(struct opener *o, pid_t pid, uint64_t deadline_ns, struct perf_map **ret_map, struct perf_map_error *err);
 

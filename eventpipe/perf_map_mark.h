@@ -4,10 +4,10 @@
  * one; so a mark that can be locked exclusively was left by one that was killed, or the last user is ending.
  *
  * A mark is a claim of whoever owns it, and what it asks for is done with our rights. So a mark of an ordinary user is believed about
- * that user's processes and files only. One of root, and a container's root may be the host's, is believed about any, but whatever it says:
- * the process must have its perf maps in the very directory that the mark is in, and only that process is asked to switch its map off;
- * only perf-N.map and perfinfo-N.map beside the mark are removed, N being the number in the mark's own name, and only regular files. That is
- * no more than root can do itself in a directory where it can make files. Links are never followed, and a mark with two names is none.
+ * that user's processes and files only. One of root, and a container's root may be the host's, is believed about any, but whatever it
+ * says: the process must have its perf maps in the very directory that the mark is in, and only that process is asked to switch its map
+ * off; only perf-N.map and perfinfo-N.map beside the mark are removed, N being the number in the mark's own name, and only regular
+ * files. That is no more than root can do itself where it can make files. Links are never followed, and a mark with two names is none.
  */
 #ifndef EVENTPIPE_PERF_MAP_MARK_H
 #define EVENTPIPE_PERF_MAP_MARK_H

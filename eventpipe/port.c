@@ -87,7 +87,7 @@ int port_connect(struct opener *o, pid_t pid, uint64_t deadline_ns, int *ret_fd,
 	}
 	if (r)
 		return port_fail(err, r, what, 0);
-	/* 0: who listens has no PID in our namespace, and nor has the process itself where /proc is another one's; then the name must do. */
+	/* 0: who listens has no PID in our namespace. Nor has the process where /proc is of another one: then the name must do. */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
 		return port_fail(err, -errno, what, 0);
 	if (peer.pid != pid && (peer.pid || proc_is_own_namespace()))

@@ -11,7 +11,7 @@
 #define RUNDOWN_MODULES_MAX 100000
 #define RUNDOWN_MODULES_BYTES_MAX ((size_t)64 << 20) /* of their paths and names; what is above is not known */
 #define RUNDOWN_PENDING_MAX ((size_t)1 << 20) /* methods whose module is not told yet, */
-#define RUNDOWN_PENDING_BYTES_MAX ((size_t)512 << 20) /* and their texts */
+#define RUNDOWN_PENDING_BYTES_MAX ((size_t)256 << 20) /* and their texts; a million have about 200 bytes each */
 #define RUNDOWN_TEXT_MAX ((size_t)32 << 10) /* UTF-16 units of a name or signature */
 #define RUNDOWN_IL_POINTS_MAX 65535
 

@@ -14,10 +14,10 @@
 
 #include <stdbool.h>
 
-#define CLR_HEAP_BODIES_MAX ((size_t)1 << 22) /* methods and blocks of stubs, of all scans */
+#define CLR_HEAP_BODIES_MAX ((size_t)2 << 20) /* methods and blocks of stubs, of all scans: as many as jit_methods.h takes */
 #define CLR_HEAP_CODE_BYTES_MAX ((uint64_t)8 << 30) /* of all code heaps, so that their maps stay below 128 MiB */
 #define CLR_HEAP_BODY_BYTES_MAX ((uint32_t)256 << 20) /* of one method */
-#define CLR_HEAP_NAME_BYTES_MAX ((uint64_t)512 << 20) /* of all names that were ever told */
+#define CLR_HEAP_NAME_BYTES_MAX ((uint64_t)256 << 20) /* of all names that were ever told */
 #define CLR_HEAP_RECHECK_MAX 16384 /* bodies of heaps that free single ones, compared in one scan */
 
 struct clr_heap;

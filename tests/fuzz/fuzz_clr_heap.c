@@ -1,6 +1,7 @@
 /*
  * Input: changes to the memory of a runtime, 8 bytes each: where (2 bytes, in words; from 0xf000 on in the code heap), what (1 byte: a value, an address of the image, or
- * a flipped byte; with the highest bit set a scan follows), a byte that is not used, and the value (4 bytes).
+ * a flipped byte; with the highest bit set a scan follows), how many reads that scan has the time for (1 byte; 0: any), and the value
+ * (4 bytes).
  * covers: symbols/clr_heap.c symbols/clr_bodies.c symbols/clr_types.c symbols/clr_modules.c symbols/clr_ranges.c symbols/clr_stubs.c symbols/clr_debug_info.c
  */
 #include "symbols/clr_modules.h"
@@ -13,6 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct clr_image image, fresh;
 static size_t told, gone;
+static int reads_left; /* negative: any number */
 
 /* All kinds of what there is, once. */
 static void build(struct clr_image *m)
@@ -37,6 +39,10 @@ static void build(struct clr_image *m)
 	image_body(m, 0x1044, 0x20, image_method(m, other, 1, 0), 0);
 	image_body(m, 0x2000, 0x20, image_dynamic_method(m, plain, "Made", sig, sizeof(sig)), 0);
 	image_stubs(m, 0x4000, 6);
+	/* Of a type that its module does not have yet. */
+	uint64_t grown = image_type(m, emitted, 3, (uint64_t[]){other, image_type(m, emitted, 9, NULL, 0)}, 2);
+
+	image_body(m, 0x5000, 0x20, image_method(m, grown, 2, 0), 0);
 }
 
 static int on_code(void *ctx, const struct clr_heap_code *code)
@@ -60,13 +66,20 @@ static int on_gone(void *ctx, uint64_t start)
 
 static int read_some(void *ctx, uint64_t addr, void *buf, size_t len)
 {
+	if (!reads_left)
+		return -ETIMEDOUT;
+	reads_left -= reads_left > 0;
 	return len > READ_MAX ? -EFAULT : image_read(ctx, addr, buf, len);
 }
 
 static int read_pieces(void *ctx, struct memory_piece *pieces, size_t n)
 {
+	if (!reads_left)
+		return -ETIMEDOUT;
+	reads_left -= reads_left > 0;
 	for (size_t i = 0; i < n; i++)
-		pieces[i].ok = !pieces[i].len || !read_some(ctx, pieces[i].addr, pieces[i].buf, pieces[i].len);
+		pieces[i].ok = !pieces[i].len ||
+			       (pieces[i].len <= READ_MAX && !image_read(ctx, pieces[i].addr, pieces[i].buf, pieces[i].len));
 	return 0;
 }
 
@@ -105,20 +118,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct clr_heap_listener listener = {.code = on_code, .gone = on_gone};
 	const struct clr_io io = {.read = read_some, .read_pieces = read_pieces, .maps = read_maps, .ctx = &image};
 	struct clr_heap *heap = NULL;
-	int scans = 0;
+	int scans = 0, r = 0;
 
 	if (!fresh.used)
 		build(&fresh);
 	image = fresh;
 	told = gone = 0;
+	reads_left = -1;
 	if (clr_heap_new(&io, image.descriptor, &heap, NULL))
 		abort();
 	clr_heap_want_il(heap);
-	for (size_t at = 0; at + 8 <= size; at += 8) {
+	for (size_t at = 0; at + 8 <= size && (!r || r == -ETIMEDOUT); at += 8) {
 		change(data + at);
-		if (data[at + 2] & 0x80 && scans++ < SCANS_MAX && clr_heap_scan(heap, &listener, UINT64_MAX))
-			break;
+		if (!(data[at + 2] & 0x80) || scans++ >= SCANS_MAX)
+			continue;
+		reads_left = data[at + 3] ? data[at + 3] : -1;
+		r = clr_heap_scan(heap, &listener, UINT64_MAX);
 	}
+	reads_left = -1;
 	(void)clr_heap_scan(heap, &listener, UINT64_MAX);
 	struct clr_heap_stats stats;
 

@@ -2,9 +2,11 @@
 #include "symbols/clr_contract.h"
 #include "tests/unit/clr_net10.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,6 +151,82 @@ static void out_of_memory_of_a_process(void **state)
 	assert_int_equal(load(magic, 1, len, POINTERS + 1), -EFAULT);
 }
 
+/* What each mapped module looks like: a hash table that has the right hash without end, and at the right place the symbol or none. */
+#define MODULE_BYTES 0x10000u
+#define RUNTIME_NAME "DotNetRuntimeContractDescriptor"
+
+static unsigned char module[MODULE_BYTES];
+static uint64_t runtime_at; /* the one with the symbol */
+static size_t reads;
+
+static int read_module(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	size_t at = addr % MODULE_BYTES;
+
+	(void)ctx;
+	reads++;
+	if (len > MODULE_BYTES - at)
+		return -EFAULT;
+	memcpy(buf, module + at, len);
+	if (at == 0x800 && addr - at != runtime_at)
+		memset(buf, 'x', len);
+	return 0;
+}
+
+static void make_module(void)
+{
+	Elf64_Ehdr elf = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64}, .e_phoff = 0x100, .e_phnum = 2, .e_phentsize = sizeof(Elf64_Phdr)};
+	Elf64_Phdr headers[2] = {{.p_type = PT_LOAD}, {.p_type = PT_DYNAMIC, .p_vaddr = 0x200, .p_memsz = 4 * sizeof(Elf64_Dyn)}};
+	Elf64_Dyn dynamic[4] = {{DT_SYMTAB, {0x3000}}, {DT_STRTAB, {0x800}}, {DT_GNU_HASH, {0x9000}}, {DT_NULL, {0}}};
+	uint32_t hash = 5381, head[4] = {1, 0, 0, 0};
+
+	for (const char *p = RUNTIME_NAME; *p; p++)
+		hash = hash * 33 + (unsigned char)*p;
+	hash &= ~1u;
+	memcpy(module, &elf, sizeof(elf));
+	memcpy(module + 0x100, headers, sizeof(headers));
+	memcpy(module + 0x200, dynamic, sizeof(dynamic));
+	memcpy(module + 0x800, RUNTIME_NAME, sizeof(RUNTIME_NAME));
+	for (size_t at = 0x3000; at < 0x8000; at += sizeof(Elf64_Sym))
+		memcpy(module + at, &(Elf64_Sym){.st_shndx = 1, .st_value = 0x1234}, sizeof(Elf64_Sym));
+	memcpy(module + 0x9000, head, sizeof(head));
+	for (size_t at = 0x9014; at < 0xd000; at += 4)
+		memcpy(module + at, &hash, 4);
+}
+
+/* Files without number that are mapped, each with a chain of symbols that does not end: libcoreclr.so is found behind them. */
+static void a_runtime_is_found_behind_what_only_costs_time(void **state)
+{
+	enum { MODULES = 20000 };
+	const struct clr_io io = {.read = read_module};
+	const uint64_t first = 0x7f0000000000;
+	uint64_t found = 0;
+
+	(void)state;
+	make_module();
+	for (int has_runtime = 0; has_runtime < 2; has_runtime++) {
+		size_t cap = MODULES * 64 + 128, len = 0;
+		char *maps = malloc(cap);
+
+		assert_non_null(maps);
+		for (uint64_t i = 0; i <= MODULES; i++) {
+			uint64_t start = first + i * MODULE_BYTES;
+			bool runtime = i == MODULES && has_runtime;
+
+			len += (size_t)snprintf(maps + len, cap - len, "%llx-%llx r-xp 00000000 00:01 1 %s\n", (unsigned long long)start,
+						(unsigned long long)(start + MODULE_BYTES), runtime ? "/app/libcoreclr.so" : "/app/other.so");
+			runtime_at = runtime ? start : 1;
+		}
+		reads = 0;
+		int r = clr_contract_locate(&io, maps, &found);
+
+		assert_int_equal(r, has_runtime ? 0 : -ENOENT);
+		assert_true(reads > 100000 && reads < 8000000);
+		free(maps);
+	}
+	assert_true(found == runtime_at + 0x1234);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +234,7 @@ int main(void)
 		cmocka_unit_test(other_spellings),
 		cmocka_unit_test(what_is_refused),
 		cmocka_unit_test(out_of_memory_of_a_process),
+		cmocka_unit_test(a_runtime_is_found_behind_what_only_costs_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -351,7 +351,8 @@ static void a_late_scan_is_finished_by_the_next(void **state)
 	int late = 0, r = -ETIMEDOUT;
 
 	(void)state;
-	snprintf(expected, sizeof(expected), "-80;-c4;+c0 %s+1000 20 instance void [App] App.Pair`2[App.Plain,App.Plain[,]]::Put(!1);", run);
+	snprintf(expected, sizeof(expected),
+		 "-80;-c4;+c0 %s+1000 20 instance void [App] App.Pair`2[App.Plain,App.Plain[,]]::Put(!1);", run);
 	for (int reads = 0; r; reads++, late++) {
 		assert_true(reads < 1000);
 		begin_late();

@@ -222,7 +222,9 @@ static int ask_runtime(void *ctx)
 {
 	const struct fake_runtime *fake = ctx;
 
-	return proc_is_own_namespace() ? 98 : -port_command(o, fake->pid, IPC_DISABLE_PERF_MAP, NULL, 0, clock_monotonic_ns() + LONG_NS, &err);
+	if (proc_is_own_namespace())
+		return 98;
+	return -port_command(o, fake->pid, IPC_DISABLE_PERF_MAP, NULL, 0, clock_monotonic_ns() + LONG_NS, &err);
 }
 
 /* Tells whoever is outside which process it is, and asks it once there is a listener under its name. */
@@ -240,8 +242,8 @@ static int ask_neighbour(void *ctx)
 	if (!victim)
 		for (;;)
 			pause();
-	if (!proc_is_own_namespace() || proc_start_ticks(victim, &name.start) || write(fds[1], &name, sizeof(name)) != (ssize_t)sizeof(name) ||
-	    read(fds[2], &c, 1) != 1)
+	if (!proc_is_own_namespace() || proc_start_ticks(victim, &name.start) ||
+	    write(fds[1], &name, sizeof(name)) != (ssize_t)sizeof(name) || read(fds[2], &c, 1) != 1)
 		return 98;
 	return -port_connect(o, victim, clock_monotonic_ns() + LONG_NS, &fd, &err);
 }
