@@ -272,6 +272,7 @@ static int tell(struct scan *s, const struct clr_candidate *c)
 {
 	struct clr_heap *h = s->h;
 	const struct clr_body *body = find_body(h, c->start);
+	struct clr_heap_il il;
 	uint32_t name;
 	int r = 0;
 
@@ -287,19 +288,20 @@ static int tell(struct scan *s, const struct clr_candidate *c)
 		take_back(h, c->start, c->heap);
 		return 0;
 	}
+	bool wants_il = h->wants_il && !c->is_stub;
+	int no_il = wants_il && !r ? clr_candidate_il(h, c, &il) : -ENOENT;
+
+	if (!r && no_il != -ENOENT)
+		r = no_il;
+	/* Kept last: what is kept has been told. */
 	if (!r)
 		r = keep_body(h, c, name);
 	if (r)
 		return r;
-	struct clr_heap_il il;
-
-	r = c->is_stub || !h->wants_il ? -ENOENT : clr_candidate_il(h, c, &il);
-	if (r && r != -ENOENT)
-		return r;
-	h->stats.with_il += !r;
-	h->stats.without_il += r && h->wants_il && !c->is_stub;
+	h->stats.with_il += !no_il;
+	h->stats.without_il += no_il && wants_il;
 	struct clr_heap_code code = {
-		.il = r ? NULL : &il,
+		.il = no_il ? NULL : &il,
 		.start = c->start,
 		.bytes = c->bytes,
 		.is_stub = c->is_stub,

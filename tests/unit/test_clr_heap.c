@@ -100,11 +100,12 @@ static int on_code_with_il(void *ctx, const struct clr_heap_code *code)
 	return 0;
 }
 
+static const unsigned char plain_info[] = {0, 0x05, 0x32, 0x03, 0xc0, 0x80, 0x08};
+
 /* Behind a flag, and what of it a method that is replaced on the stack has for its patchpoint: two places, 0 of the first instruction and 8
  * of IL 5. */
 static void code_comes_with_its_il_where_that_is_wanted(void **state)
 {
-	static const unsigned char plain_info[] = {0, 0x05, 0x32, 0x03, 0xc0, 0x80, 0x08};
 	unsigned char patchpoint[1 + 40 + 4 * 9 + 6] = {1}, unknown[sizeof(plain_info)] = {2};
 	static const struct clr_heap_listener l = {.code = on_code_with_il, .gone = on_gone};
 
@@ -362,8 +363,11 @@ static void a_late_scan_is_finished_by_the_next(void **state)
 		image_body(&image, 0x80, 0x20, image_method(&image, plain, 1, 0), 0);
 		image_body(&image, 0xc4, 0x20, image_method(&image, plain, 1, 0), 0);
 		scan();
+		image_path(&image, module, "/app/App.dll");
+		clr_heap_want_il(heap);
 		image_nibble(&image, 0x80, 0);
 		image_body(&image, 0xc0, 0x20, image_method(&image, plain, 1, 0), 0); /* in the place of the third */
+		image_debug_info(&image, 0xc0, plain_info, sizeof(plain_info));
 		image_body(&image, 0x1000, 0x20, image_method(&image, pair, 2, 0), 0);
 		told[0] = 0;
 		reads_left = reads;
