@@ -20,7 +20,7 @@
 struct symbols_arguments {
 	struct fetch_options fetch;
 	uint64_t timeout_ns;
-	bool json, again;
+	bool json, again, lines;
 	char **what;
 	int nwhat;
 };
@@ -40,7 +40,7 @@ static int symbols_gather(const struct symbols_arguments *a, struct symbols_imag
 	*ret_failed = false;
 	for (int i = 0; i < a->nwhat; i++) {
 		bool is_recording;
-		int r = symbols_images_add(images, a->what[i], &is_recording);
+		int r = symbols_images_add(images, a->what[i], a->lines, &is_recording);
 
 		if (r == -ENOMEM)
 			return r;
@@ -98,6 +98,17 @@ static void symbols_tell_fetched(struct outbuf *out, const struct symbols_image 
 	outbuf_char(out, '\n');
 }
 
+static void symbols_tell_pdb(struct outbuf *out, const struct symbol_fetch_item *item)
+{
+	struct symbols_image image = {.build_id.len = sizeof(item->file.id)};
+	AUTO_FREE char *name = strdup(item->file.name);
+
+	image.path = name;
+	memcpy(image.build_id.bytes, item->file.id, sizeof(item->file.id));
+	if (name)
+		symbols_tell_fetched(out, &image, item);
+}
+
 /* Which images are asked for; places[i] is the item of image i + 1, 0: none. */
 static int symbols_wanted(const struct symbols_images *images, struct fetch_list *list, size_t *places)
 {
@@ -125,15 +136,21 @@ static int symbols_fetch_all(struct symbols_arguments *a, const struct symbols_i
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
 	struct debug_cache *cache = NULL;
 	struct fetch_list list = {0};
+	size_t elf, item; /* elf: so many are of images */
 	bool got = false;
 	int r = places ? symbols_wanted(images, &list, places) : -ENOMEM;
 
+	elf = list.items.len;
+	for (size_t i = 0; i < images->pdbs.len && !r; i++)
+		r = fetch_add_pdb(&list, images->pdbs.v[i].name, images->pdbs.v[i].guid, &item);
 	if (r)
 		log_error("out of memory");
 	if (!r)
 		r = fetch_open_cache(&cache, false);
 	if (!r)
 		r = fetch_run(cache, &list, &how, a->fetch.quiet);
+	for (size_t i = elf; i < list.items.len && !r && !a->fetch.quiet; i++)
+		symbols_tell_pdb(&out, &list.items.v[i]);
 	for (size_t i = 0; i < images->list.len && !r; i++)
 		if (!a->fetch.quiet)
 			symbols_tell_fetched(&out, &images->list.v[i], places[i] ? &list.items.v[places[i] - 1] : NULL);
@@ -354,6 +371,7 @@ enum symbols_option {
 	SYMBOLS_SERVER = 256,
 	SYMBOLS_TIMEOUT,
 	SYMBOLS_AGAIN,
+	SYMBOLS_LINES,
 	SYMBOLS_JSON,
 };
 
@@ -366,6 +384,9 @@ static int symbols_parse_one(struct symbols_arguments *a, int c)
 		return options_duration("--timeout", optarg, &a->timeout_ns);
 	case SYMBOLS_AGAIN:
 		a->again = true;
+		return 0;
+	case SYMBOLS_LINES:
+		a->lines = true;
 		return 0;
 	case SYMBOLS_JSON:
 		a->json = true;
@@ -394,6 +415,7 @@ static int symbols_parse(int argc, char **argv, struct symbols_arguments *a, con
 		{"symbol-server", required_argument, NULL, SYMBOLS_SERVER},
 		{"timeout", required_argument, NULL, SYMBOLS_TIMEOUT},
 		{"again", no_argument, NULL, SYMBOLS_AGAIN},
+		{"lines", no_argument, NULL, SYMBOLS_LINES},
 		{"json", no_argument, NULL, SYMBOLS_JSON},
 		{"quiet", no_argument, NULL, 'q'},
 		{0},
@@ -436,7 +458,7 @@ static int symbols_run(int argc, char **argv)
 const struct command command_symbols = {
 	.name = "symbols",
 	.summary = "fetch, list and verify debug files of libraries without symbols",
-	.usage = "usage: profcpu symbols fetch [--symbol-server URL]... [--timeout SECONDS] [--again] [-q] WHAT...\n"
+	.usage = "usage: profcpu symbols fetch [--symbol-server URL]... [--timeout SECONDS] [--again] [--lines] [-q] WHAT...\n"
 		 "       profcpu symbols list [--json] [WHAT...]\n"
 		 "       profcpu symbols verify [WHAT...]\n\n"
 		 "WHAT is a recording (DIR, prof.tar.gz, perf.data), a PID, or an ELF file.\n"
@@ -450,6 +472,8 @@ const struct command command_symbols = {
 		 "      --symbol-server URL  a server in the layout of symbol servers (SSQP)\n"
 		 "      --timeout SECONDS    for all of it (600)\n"
 		 "      --again              also what a server lacked, or which server could not be reached, a short while ago\n"
+		 "      --lines              also the PDBs by which lines of .NET code in a recording are found, on the machine of the\n"
+		 "                           recording\n"
 		 "      --json               for programs\n"
 		 "  -q, --quiet              only errors\n",
 	.run = symbols_run,

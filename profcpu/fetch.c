@@ -59,13 +59,12 @@ static const char *fetch_base(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-int fetch_add(struct fetch_list *list, const char *path, const struct image_build_id *build_id, size_t *ret_item)
+/* Adds a file unless one of this id is in the list. */
+static int fetch_put(struct fetch_list *list, const struct symbol_file *file, const void *key, size_t len, size_t *ret_item)
 {
-	struct symbol_fetch_item item = {
-		.file = {.kind = SYMBOL_FILE_ELF, .name = fetch_base(path), .build_id = *build_id}};
-
+	struct symbol_fetch_item item = {.file = *file};
 	uint32_t id;
-	int r = intern_put(&list->build_ids, (const char *)build_id->bytes, build_id->len, &id);
+	int r = intern_put(&list->ids, key, len, &id);
 
 	if (!r && id == list->items.len)
 		r = vec_push(&list->items, item);
@@ -73,10 +72,28 @@ int fetch_add(struct fetch_list *list, const char *path, const struct image_buil
 	return r ? -ENOMEM : 0;
 }
 
+int fetch_add(struct fetch_list *list, const char *path, const struct image_build_id *build_id, size_t *ret_item)
+{
+	struct symbol_file file = {.kind = SYMBOL_FILE_ELF, .name = fetch_base(path), .build_id = *build_id};
+
+	return fetch_put(list, &file, build_id->bytes, build_id->len, ret_item);
+}
+
+int fetch_add_pdb(struct fetch_list *list, const char *name, const unsigned char guid[16], size_t *ret_item)
+{
+	struct symbol_file file = {.kind = SYMBOL_FILE_PDB, .name = name};
+	char key[sizeof(file.id) + IMAGE_BUILD_ID_MAX] = ""; /* longer than a build id */
+
+	_Static_assert(sizeof(file.id) == 16, "both are GUIDs");
+	memcpy(file.id, guid, sizeof(file.id));
+	memcpy(key, guid, sizeof(file.id));
+	return fetch_put(list, &file, key, sizeof(key), ret_item);
+}
+
 void fetch_list_free(struct fetch_list *list)
 {
 	vec_free(&list->items);
-	intern_free(&list->build_ids);
+	intern_free(&list->ids);
 }
 
 /* " and 2 others" of n, or "". */
@@ -254,6 +271,9 @@ size_t fetch_for(struct fetch_options *o, const struct symbolizer_images *images
 		    fetch_add(&list, image->path, &image->build_id, &item))
 			break;
 	}
+	for (size_t i = 0; i < images->pdbs.len; i++)
+		if (fetch_add_pdb(&list, images->pdbs.v[i].name, images->pdbs.v[i].guid, &item))
+			break;
 	if (list.items.len && !o->off && !fetch_know_servers(o) && o->servers.list.len && !fetch_open_cache(&cache, !o->quiet)) {
 		how.servers = &o->servers;
 		how.until_ns = clock_monotonic_ns() + FETCH_LIMIT_S * NS_PER_S;

@@ -27,7 +27,7 @@ int fetch_know_servers(struct fetch_options *o);
 /* What is to be fetched. */
 struct fetch_list {
 	VEC(struct symbol_fetch_item) items;
-	struct intern build_ids; /* of items, by index */
+	struct intern ids; /* of items, by index */
 };
 
 void fetch_list_free(struct fetch_list *list);
@@ -35,6 +35,9 @@ void fetch_list_free(struct fetch_list *list);
 /* Adds an image's debug file unless one of this build id is in the list; path is borrowed. *ret_item: which one it is. 0 or
  * -ENOMEM. */
 int fetch_add(struct fetch_list *list, const char *path, const struct image_build_id *build_id, size_t *ret_item);
+
+/* The same of a PDB by its GUID; name is borrowed. */
+int fetch_add_pdb(struct fetch_list *list, const char *name, const unsigned char guid[16], size_t *ret_item);
 
 /* Opens the cache; -errno after one line, of an error or (is_note) a note. */
 int fetch_open_cache(struct debug_cache **ret_cache, bool is_note);
@@ -47,7 +50,7 @@ int fetch_open_cache(struct debug_cache **ret_cache, bool is_note);
 int fetch_run(const struct debug_cache *cache, struct fetch_list *list, struct symbol_fetch_options *how, bool quiet);
 
 /*
- * What post-processing does: fetches for the images that have addresses without a name, says so beforehand in one line, and takes at
+ * What post-processing does: fetches for the images that have addresses without a name, and PDBs that lines need, says so beforehand in one line, and takes at
  * most FETCH_LIMIT_S. Gives the number of files that are new; what is not to be had is no failure.
  */
 size_t fetch_for(struct fetch_options *o, const struct symbolizer_images *images);

@@ -25,6 +25,9 @@ void symbols_images_free(struct symbols_images *images)
 		free(images->list.v[i].debug_path);
 	}
 	vec_free(&images->list);
+	for (size_t i = 0; i < images->pdbs.len; i++)
+		free(images->pdbs.v[i].name);
+	vec_free(&images->pdbs);
 }
 
 static int symbols_push(struct symbols_images *images, const struct symbols_image *from, const char *path)
@@ -174,10 +177,10 @@ static int symbols_add_recorded(struct symbols_images *images, const struct symb
 	return r ? r : symbols_push(images, &image, from->path);
 }
 
-static int symbols_add_recording(struct symbols_images *images, const char *path)
+static int symbols_add_recording(struct symbols_images *images, const char *path, bool lines)
 {
 	struct symbolizer_images found = {0};
-	struct input_options options = {.ret_images = &found, .improve = true};
+	struct input_options options = {.ret_images = &found, .improve = true, .lines = lines};
 	struct input_result result = {0};
 	struct profile *profile = NULL;
 	int r = profile_new(&profile);
@@ -188,6 +191,10 @@ static int symbols_add_recording(struct symbols_images *images, const char *path
 		r = input_load(path, &options, profile, &result);
 	for (size_t i = 0; i < found.list.len && !r; i++)
 		r = symbols_add_recorded(images, &found.list.v[i]);
+	for (size_t i = 0; i < found.pdbs.len && !r; i++) {
+		r = vec_push(&images->pdbs, found.pdbs.v[i]);
+		found.pdbs.v[i].name = r ? found.pdbs.v[i].name : NULL;
+	}
 	symbolizer_images_free(&found);
 	profile_free(profile);
 	return r;
@@ -207,7 +214,7 @@ static bool symbols_is_elf(const char *path)
 	       !memcmp(magic, ELFMAG, SELFMAG);
 }
 
-int symbols_images_add(struct symbols_images *images, const char *what, bool *ret_is_recording)
+int symbols_images_add(struct symbols_images *images, const char *what, bool lines, bool *ret_is_recording)
 {
 	*ret_is_recording = false;
 	if (symbols_is_pid(what))
@@ -215,5 +222,5 @@ int symbols_images_add(struct symbols_images *images, const char *what, bool *re
 	if (symbols_is_elf(what))
 		return symbols_add_file(images, what);
 	*ret_is_recording = true;
-	return symbols_add_recording(images, what);
+	return symbols_add_recording(images, what, lines);
 }

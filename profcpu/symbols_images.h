@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "symbols/debug_file.h"
 #include "symbols/symbol.h"
+#include "symbols/symbolizer.h"
 
 #include <stdbool.h>
 
@@ -21,13 +22,15 @@ struct symbols_image {
 
 struct symbols_images {
 	VEC(struct symbols_image) list;
+	VEC(struct symbolizer_pdb) pdbs; /* with lines: that are nowhere here */
 };
 
 /*
  * Adds the images of what: a process by its PID, a recording (DIR, perf.data, prof.tar.gz) by what was sampled, or an ELF file.
- * Files of other formats are left out. 0; -errno after one line by log_error.
+ * Files of other formats are left out. lines: also the PDBs that the
+ * lines of a recording need. 0; -errno after one line by log_error.
  */
-int symbols_images_add(struct symbols_images *images, const char *what, bool *ret_is_recording);
+int symbols_images_add(struct symbols_images *images, const char *what, bool lines, bool *ret_is_recording);
 void symbols_images_free(struct symbols_images *images);
 
 #endif

@@ -81,8 +81,14 @@ int answers_lines_put(struct answers_lines *l, uint32_t symbol, uint64_t addr, u
 
 	if (l->places.len >= IDS_MAX)
 		return -E2BIG;
-	while (hashmap_get(&l->place_ids, key))
-		key++;
+	for (const uint32_t *known; (known = hashmap_get(&l->place_ids, key)); key++) {
+		struct answers_place *p = &l->places.v[*known];
+
+		if (p->addr == addr && p->symbol == symbol) {
+			p->chain = chain;
+			return 0;
+		}
+	}
 	int r = vec_reserve(&l->places, 1);
 
 	if (!r)

@@ -46,7 +46,7 @@ int answers_chain(struct answers_lines *l, const struct answers_line *lines, siz
 /* 0 and a chain or ANSWERS_NONE; -ENOENT: was not asked. */
 int answers_lines_get(const struct answers_lines *l, uint32_t symbol, uint64_t addr, uint32_t *ret_chain);
 
-/* Remembers what answers_lines_get does not know. 0, -ENOMEM, -E2BIG. */
+/* Remembers it, in the place of what was known. 0, -ENOMEM, -E2BIG. */
 int answers_lines_put(struct answers_lines *l, uint32_t symbol, uint64_t addr, uint32_t chain);
 
 #endif

@@ -135,6 +135,21 @@ int debug_cache_look(enum debug_cache_place place, const struct image_build_id *
 	return fd < 0 ? -ENOENT : fd;
 }
 
+int debug_cache_find(const char *key)
+{
+	const char *home = cache_home();
+	char dir[PATH_MAX], name[DEBUG_CACHE_KEY_MAX + 1], path[PATH_MAX];
+	int fd = -ENOENT;
+
+	if (snprintf(name, sizeof(name), "/%s", key) >= (int)sizeof(name))
+		return -ENOENT;
+	if (!cache_xdg("/profcpu/symbols", dir) && !cache_join(path, dir, name))
+		fd = cache_open_regular(path);
+	if (fd < 0 && home && !cache_join(dir, home, "/.dotnet/symbolcache") && !cache_join(path, dir, name))
+		fd = cache_open_regular(path);
+	return fd < 0 ? -ENOENT : fd;
+}
+
 /* Our own directory */
 
 /* Opens a directory of ours inside another, made if need be: no link, and nobody else's. */

@@ -37,6 +37,9 @@ enum debug_cache_place {
  */
 int debug_cache_look(enum debug_cache_place place, const struct image_build_id *id, char *path);
 
+/* The same of a file by its key, in our directory or .NET's; made if need be it is not. A descriptor; -ENOENT. */
+int debug_cache_find(const char *key);
+
 struct debug_cache;
 
 /*

@@ -58,6 +58,9 @@ void images_free(struct images *im)
 		vec_free(&im->sources.v[i].pieces.symbols);
 		vec_free(&im->sources.v[i].precompiled_pieces.symbols);
 	}
+	for (size_t i = 0; i < im->pdbs.len; i++)
+		free(im->pdbs.v[i].name);
+	vec_free(&im->pdbs);
 	jit_sources_free(im->jit);
 	vec_free(&im->sources);
 	vec_free(&im->ids);

@@ -16,6 +16,12 @@
 
 struct images;
 
+/* A portable PDB that lines need, and that is nowhere here: a symbol server may have it. */
+struct images_pdb {
+	unsigned char guid[16];
+	char *name; /* of the file */
+};
+
 /* Where sources were not to be had, counted by image. */
 struct images_stats {
 	uint64_t opened;
@@ -66,6 +72,9 @@ bool images_is_captured(const struct images *im, uint32_t image);
  */
 int images_ask_lines(struct images *im, uint32_t image, uint32_t symbol, uint64_t addr, uint64_t time_ns, uint32_t *ret_chain,
 		     bool *ret_unread);
+
+/* Those that were met; borrowed until the next question. */
+const struct images_pdb *images_pdbs(const struct images *im, size_t *ret_n);
 
 struct images_stats images_stats(const struct images *im);
 

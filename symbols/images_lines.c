@@ -6,7 +6,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+
+#define IMAGES_PDBS_MAX 65536
 
 /* portable_pdb_of_image: a file in the image's directory. */
 static int images_open_pdb(void *ctx, const char *name, int *ret_fd)
@@ -19,6 +22,32 @@ static int images_open_pdb(void *ctx, const char *name, int *ret_fd)
 	return r;
 }
 
+/* struct pdb_places, and struct jit_lines_files. */
+static int images_pdb_missing(void *ctx, const struct portable_pdb_id *id)
+{
+	const struct images_beside *of = ctx;
+	struct images *im = of->images;
+	struct images_pdb pdb = {.name = NULL};
+
+	for (size_t i = 0; i < im->pdbs.len; i++)
+		if (!memcmp(im->pdbs.v[i].guid, id->guid, sizeof(id->guid)))
+			return 0;
+	if (im->pdbs.len >= IMAGES_PDBS_MAX)
+		return 0;
+	memcpy(pdb.guid, id->guid, sizeof(pdb.guid));
+	pdb.name = strdup(id->name);
+	if (pdb.name && !vec_push(&im->pdbs, pdb))
+		return 0;
+	free(pdb.name);
+	return -ENOMEM;
+}
+
+const struct images_pdb *images_pdbs(const struct images *im, size_t *ret_n)
+{
+	*ret_n = im->pdbs.len;
+	return im->pdbs.v;
+}
+
 static int images_open_managed_lines(struct images_source *s, int fd)
 {
 	struct pe_file file = {.fd = fd};
@@ -27,7 +56,8 @@ static int images_open_managed_lines(struct images_source *s, int fd)
 	if (fstat(fd, &st))
 		return 0;
 	file.bytes = (uint64_t)st.st_size;
-	int r = r2r_lines_open(&file, s->precompiled, images_open_pdb, s->beside, &s->lines);
+	struct pdb_places places = {.open_beside = images_open_pdb, .missing = images_pdb_missing, .ctx = s->beside};
+	int r = r2r_lines_open(&file, s->precompiled, &places, &s->lines);
 
 	return r == -ENOMEM ? r : 0;
 }
@@ -45,7 +75,7 @@ static int images_open_of_process(void *ctx, const char *path, int *ret_fd)
 static int images_open_jit_lines(struct images *im, uint32_t image)
 {
 	struct images_source *s = &im->sources.v[image];
-	struct jit_lines_files files = {.open = images_open_of_process};
+	struct jit_lines_files files = {.open = images_open_of_process, .missing = images_pdb_missing};
 
 	s->lines_tried = true;
 	files.ctx = s->beside = malloc(sizeof(*s->beside));

@@ -25,7 +25,7 @@ struct jit_lines {
 	struct module_pdb *pdbs; /* by module */
 };
 
-/* For portable_pdb_of_image. */
+/* For pdb_find. */
 struct beside {
 	const struct jit_lines *lines;
 	const char *path; /* of the assembly */
@@ -40,6 +40,13 @@ static int open_beside(void *ctx, const char *name, int *ret_fd)
 	if (!slash || snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - b->path), b->path, name) >= (int)sizeof(path))
 		return -ENOENT;
 	return b->lines->files.open(b->lines->files.ctx, path, ret_fd);
+}
+
+static int is_missing(void *ctx, const struct portable_pdb_id *id)
+{
+	const struct beside *b = ctx;
+
+	return b->lines->files.missing ? b->lines->files.missing(b->lines->files.ctx, id) : 0;
 }
 
 /* 0: it is; -ESTALE: it is another build; -errno. */
@@ -94,7 +101,7 @@ static int open_pdb(const struct jit_lines *l, const struct jit_il_module *modul
 	r = pe_open(&(struct pe_file){.fd = fd, .bytes = (uint64_t)st.st_size}, &pe, NULL);
 	if (!r)
 		r = check_id(&pe, module);
-	return r ? r : portable_pdb_of_image(&pe, open_beside, &beside, ret_pdb);
+	return r ? r : pdb_find(&pe, &(struct pdb_places){.open_beside = open_beside, .missing = is_missing, .ctx = &beside}, ret_pdb);
 }
 
 /* Where the place in IL is in a source. 0, -ENOENT, -ENOMEM. */

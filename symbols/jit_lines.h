@@ -6,7 +6,7 @@
 #define SYMBOLS_JIT_LINES_H
 
 #include "symbols/line_source.h"
-#include "symbols/portable_pdb.h"
+#include "symbols/pdb_find.h"
 #include "symbols/symbol.h"
 
 #define JIT_LINES_METADATA_MAX ((uint32_t)256 << 20) /* of an assembly whose MVID is compared */
@@ -14,6 +14,7 @@
 /* Opens a file by its path in the process's root. The caller closes *ret_fd. 0; -ENOENT; -ENOMEM; -errno. */
 struct jit_lines_files {
 	int (*open)(void *ctx, const char *path, int *ret_fd);
+	int (*missing)(void *ctx, const struct portable_pdb_id *id); /* struct pdb_places */
 	void *ctx;
 };
 

@@ -205,28 +205,33 @@ int portable_pdb_id(const struct pe *pe, struct portable_pdb_id *ret_id)
 	return r ? r : -ENOENT;
 }
 
-/* A file that a CodeView entry names. With the entry's time the GUID is the PDB's id. */
-static int open_named(const unsigned char *codeview, uint32_t bytes, int (*open_beside)(void *ctx, const char *name, int *ret_fd),
-		      void *ctx, struct portable_pdb **ret_pdb)
+int portable_pdb_of_file(int fd, const unsigned char guid[16], struct portable_pdb **ret_pdb)
 {
-	struct portable_pdb_id id;
 	struct portable_pdb *pdb;
-	AUTO_CLOSE int fd = -1;
-	int r = read_id(codeview, bytes, &id);
+	int r = read_file(fd, &pdb);
 
-	if (!r)
-		r = open_beside(ctx, id.name, &fd);
-	if (!r)
-		r = read_file(fd, &pdb);
 	if (r)
 		return r;
-	/* Some rewrite the time; the GUID says which build it is. */
-	if (memcmp(clr_metadata_mvid(pdb->metadata), id.guid, sizeof(id.guid)) != 0) {
+	/* Some rewrite the time that is a part of the id; the GUID says which build it is. */
+	if (memcmp(clr_metadata_mvid(pdb->metadata), guid, 16) != 0) {
 		portable_pdb_free(pdb);
 		return -ENOENT;
 	}
 	*ret_pdb = pdb;
 	return 0;
+}
+
+/* A file that a CodeView entry names. */
+static int open_named(const unsigned char *codeview, uint32_t bytes, int (*open_beside)(void *ctx, const char *name, int *ret_fd),
+		      void *ctx, struct portable_pdb **ret_pdb)
+{
+	struct portable_pdb_id id;
+	AUTO_CLOSE int fd = -1;
+	int r = read_id(codeview, bytes, &id);
+
+	if (!r)
+		r = open_beside(ctx, id.name, &fd);
+	return r ? r : portable_pdb_of_file(fd, id.guid, ret_pdb);
 }
 
 int portable_pdb_of_image(const struct pe *pe, int (*open_beside)(void *ctx, const char *name, int *ret_fd), void *ctx,

@@ -32,6 +32,9 @@ int portable_pdb_id(const struct pe *pe, struct portable_pdb_id *ret_id);
 int portable_pdb_open(unsigned char *data, size_t len, struct portable_pdb **ret_pdb, struct parse_error *err);
 void portable_pdb_free(struct portable_pdb *pdb);
 
+/* A file that is the PDB of that GUID, borrowed. 0; -ENOENT: it is another one's; -EBADMSG, -E2BIG, -ENOMEM, -errno. */
+int portable_pdb_of_file(int fd, const unsigned char guid[16], struct portable_pdb **ret_pdb);
+
 /*
  * The PDB of an image: embedded in it, or the file that its debug directory names, by its id. open_beside gives a descriptor of a
  * file in the image's folder, or another one of that name; its text is the last part of a path, with nothing in it that leads

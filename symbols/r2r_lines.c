@@ -1,6 +1,5 @@
 #include "symbols/r2r_lines.h"
 
-#include "symbols/portable_pdb.h"
 #include "symbols/r2r_debug_info.h"
 #include "symbols/r2r_functions.h"
 #include "symbols/r2r_header.h"
@@ -103,7 +102,7 @@ static int read_tables(struct r2r_lines *s, const struct pe *pe)
 }
 
 int r2r_lines_open(const struct pe_file *file, const struct symbol_provider *symbols,
-		   int (*open_beside)(void *ctx, const char *name, int *ret_fd), void *ctx, struct line_source **ret_source)
+		   const struct pdb_places *places, struct line_source **ret_source)
 {
 	struct r2r_lines *s = calloc(1, sizeof(*s));
 	struct pe pe;
@@ -115,9 +114,9 @@ int r2r_lines_open(const struct pe_file *file, const struct symbol_provider *sym
 	int r = pe_open(file, &pe, NULL);
 
 	if (!r)
-		r = portable_pdb_of_image(&pe, open_beside, ctx, &s->pdb);
-	if (!r)
 		r = read_tables(s, &pe);
+	if (!r)
+		r = pdb_find(&pe, places, &s->pdb);
 	if (r)
 		r2r_lines_free(&s->base);
 	else

@@ -3,14 +3,15 @@
 #define SYMBOLS_R2R_LINES_H
 
 #include "symbols/line_source.h"
+#include "symbols/pdb_find.h"
 #include "symbols/pe.h"
 
 /*
  * Lines of the methods of an image's own metadata; file is borrowed during the call, symbols (of the same image, an r2r_image) for
- * life. open_beside as for portable_pdb_of_image. 0; -ENOENT: the image has no PDB to be had, or no table of places in IL; -EBADMSG,
+ * life. places: of the PDB. 0; -ENOENT: the image has no PDB to be had, or no table of places in IL; -EBADMSG,
  * -ENOTSUP, -E2BIG, -ENOMEM, -errno.
  */
 int r2r_lines_open(const struct pe_file *file, const struct symbol_provider *symbols,
-		   int (*open_beside)(void *ctx, const char *name, int *ret_fd), void *ctx, struct line_source **ret_source);
+		   const struct pdb_places *places, struct line_source **ret_source);
 
 #endif

@@ -100,7 +100,7 @@ struct symbolizer_lineless {
 
 void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless *ret_lineless);
 
-/* Whether the recording has what lines of JIT-compiled code are found by, and they were not asked for. */
+/* Whether the recording has what lines of JIT-compiled code are found by, and they may be asked for later. */
 bool symbolizer_keeps_lines(const struct symbolizer *s);
 
 /* Whether lines were read that the store does not have. */
@@ -121,7 +121,14 @@ struct symbolizer_image {
 	uint64_t addrs[SYMBOL_SOURCES]; /* that were asked for, by where their names come from; SYMBOL_NONE: nothing is known */
 };
 
+/* A portable PDB that lines which were asked for need, and that is nowhere here. */
+struct symbolizer_pdb {
+	char *name; /* of the file */
+	unsigned char guid[16]; /* as its bytes are in the image */
+};
+
 struct symbolizer_images {
+	VEC(struct symbolizer_pdb) pdbs;
 	VEC(struct symbolizer_image) list;
 };
 

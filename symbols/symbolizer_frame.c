@@ -166,25 +166,34 @@ static bool symbolizer_may_look_for_lines(const struct symbolizer *s, uint32_t i
 	       (!s->has_store || s->options.recorded_here || s->answers.images.v[image].build_id.len);
 }
 
+/* Whether what had no lines may have them by now: the debug file of a stripped image, or a PDB, may have come. */
+static bool symbolizer_may_have_come(const struct symbolizer *s, uint32_t image)
+{
+	const struct answers_image *i = &s->answers.images.v[image];
+
+	return i->stripped || (s->options.improve && (i->kind == ANSWERS_JIT || (i->kind == ANSWERS_FILE && !i->build_id.len)));
+}
+
 /* What was inlined at a place, and its lines: a chain of answers.lines, or ANSWERS_NONE. */
 static int symbolizer_chain(struct symbolizer *s, const struct frames_place *place, uint64_t time_ns, uint32_t *ret_chain)
 {
-	bool unread = true, lineless, look;
+	bool unread = true, known, lineless, look;
 	int r = 0;
 
 	*ret_chain = ANSWERS_NONE;
-	if (place->symbol == ANSWERS_NONE || place->image == s->kernel_image ||
-	    !answers_lines_get(&s->answers.lines, place->symbol, place->addr, ret_chain))
+	if (place->symbol == ANSWERS_NONE || place->image == s->kernel_image)
+		return 0;
+	known = !answers_lines_get(&s->answers.lines, place->symbol, place->addr, ret_chain);
+	if (known && *ret_chain != ANSWERS_NONE)
 		return 0;
 	lineless = s->answers.images.v[place->image].lineless;
 	look = symbolizer_may_look_for_lines(s, place->image);
-	/* The debug file of a stripped image may have come since. */
-	if (lineless && (!look || !s->answers.images.v[place->image].stripped))
+	if ((known && !s->has_store) || ((known || lineless) && (!look || !symbolizer_may_have_come(s, place->image))))
 		return 0;
 	if (look)
 		r = images_ask_lines(s->images, place->image, place->symbol, place->addr, time_ns, ret_chain, &unread);
-	s->answers.images.v[place->image].lines_unread = unread && !lineless;
-	s->new_lines |= !r && !unread && (!lineless || *ret_chain != ANSWERS_NONE);
+	s->answers.images.v[place->image].lines_unread = unread && !lineless && !known;
+	s->new_lines |= !r && !unread && (!(lineless || known) || *ret_chain != ANSWERS_NONE);
 	return r;
 }
 

@@ -20,6 +20,9 @@ void symbolizer_images_free(struct symbolizer_images *images)
 {
 	for (size_t i = 0; i < images->list.len; i++)
 		free(images->list.v[i].path);
+	for (size_t i = 0; i < images->pdbs.len; i++)
+		free(images->pdbs.v[i].name);
+	vec_free(&images->pdbs);
 	vec_free(&images->list);
 }
 
@@ -39,6 +42,23 @@ static int symbolizer_image_of(const struct symbolizer *s, uint32_t id, struct s
 
 	if (len > tail && !strcmp(image.path + len - tail, " (deleted)"))
 		image.path[len - tail] = 0;
+	return 0;
+}
+
+static int symbolizer_pdbs(const struct symbolizer *s, struct symbolizer_images *images)
+{
+	size_t n;
+	const struct images_pdb *pdbs = images_pdbs(s->images, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		struct symbolizer_pdb pdb = {.name = strdup(pdbs[i].name)};
+
+		memcpy(pdb.guid, pdbs[i].guid, sizeof(pdb.guid));
+		if (!pdb.name || vec_push(&images->pdbs, pdb)) {
+			free(pdb.name);
+			return -ENOMEM;
+		}
+	}
 	return 0;
 }
 
@@ -68,6 +88,8 @@ int symbolizer_images(const struct symbolizer *s, struct symbolizer_images *ret_
 			images.list.v[places[e->image] - 1].addrs[source]++;
 	}
 	free(places);
+	if (!r)
+		r = symbolizer_pdbs(s, &images);
 	if (r)
 		symbolizer_images_free(&images);
 	else
@@ -135,8 +157,11 @@ void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless 
 
 bool symbolizer_keeps_lines(const struct symbolizer *s)
 {
+	size_t missing;
+
+	(void)images_pdbs(s->images, &missing);
 	/* Of a whole store nobody looked for them now. */
-	return !s->options.lines && (s->from_store || images_stats(s->images).jit.il_maps);
+	return missing || (!s->options.lines && (s->from_store || images_stats(s->images).jit.il_maps));
 }
 
 bool symbolizer_has_new_lines(const struct symbolizer *s)

@@ -95,7 +95,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	if (!r2r_image_open(&file, &beside, &symbols, NULL))
-		r2r_lines_open(&file, symbols, open_beside, NULL, &lines);
+		r2r_lines_open(&file, symbols, &(struct pdb_places){.open_beside = open_beside}, &lines);
 	while (fgets(line, sizeof(line), stdin))
 		if (sscanf(line, "%31s %x %x %x", kind, &token, &il, &native) == 4)
 			answer(pdb, lines, kind, token, il, native);
