@@ -1,5 +1,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/intern.h"
 #include "base/log.h"
 #include "base/outbuf.h"
 #include "profcpu/command.h"
@@ -228,17 +230,20 @@ static void symbols_list_text(struct outbuf *out, const struct symbols_images *i
 			      const struct symbols_size *size)
 {
 	if (images->list.len)
-		outbuf_printf(out, "%-8s %-16s %-40s %s\n", "SYMBOLS", "DEBUG-FILE", "BUILD-ID", "IMAGE");
+		outbuf_printf(out, "%-8s %-16s %-40s %7s %7s %7s %s\n", "SYMBOLS", "DEBUG-FILE", "BUILD-ID", "NAMED", "PLACED",
+			      "UNKNOWN", "IMAGE");
 	for (size_t i = 0; i < images->list.len; i++) {
 		const struct symbols_image *image = &images->list.v[i];
 
 		outbuf_printf(out, "%-8s %-16s ", symbol_source_name(image->own), debug_file_place_name(image->place));
 		symbols_put_id(out, &image->build_id);
-		outbuf_printf(out, " %s", image->path);
+		/* Of a file and of a process no address was asked for. */
 		if (image->recorded)
-			outbuf_printf(out, " (addresses: %llu named, %llu placed, %llu unknown)", (unsigned long long)image->named,
-				      (unsigned long long)image->placed, (unsigned long long)image->unknown);
-		outbuf_char(out, '\n');
+			outbuf_printf(out, " %7llu %7llu %7llu", (unsigned long long)image->named, (unsigned long long)image->placed,
+				      (unsigned long long)image->unknown);
+		else
+			outbuf_printf(out, " %7s %7s %7s", "-", "-", "-");
+		outbuf_printf(out, " %s\n", image->path);
 	}
 	outbuf_printf(out, "cache: %s, %llu files, %.1f MiB\n", cache, (unsigned long long)size->files,
 		      (double)size->bytes / (1 << 20));
@@ -272,9 +277,22 @@ static int symbols_list(struct symbols_arguments *a)
 
 struct symbols_verify {
 	struct outbuf out;
+	struct intern seen; /* build ids and paths that a line was about: several images can share one */
 	const struct debug_cache *cache;
 	uint64_t good, bad;
 };
+
+/* Whether nothing was said yet of a path for a build id; without memory to remember it, too. */
+static bool symbols_is_new(struct symbols_verify *v, const struct image_build_id *id, const char *path)
+{
+	char text[2 * IMAGE_BUILD_ID_MAX + PATH_MAX + 1];
+	size_t had = v->seen.len;
+	uint32_t known;
+
+	image_build_id_hex(id, text);
+	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", path);
+	return intern_str(&v->seen, text, &known) || known == had;
+}
 
 static void symbols_verdict(struct symbols_verify *v, const struct symbol_file *file, int fd, const char *path)
 {
@@ -308,37 +326,46 @@ static int symbols_verify_cached(void *ctx, const char *key, uint64_t bytes)
 	return 0;
 }
 
+/* Judges one debug file of an image, and closes it. Whether there is one. */
+static bool symbols_verify_one(struct symbols_verify *v, const struct symbol_file *file, int debug_fd, const char *path)
+{
+	AUTO_CLOSE int fd = debug_fd;
+
+	if (fd >= 0 && symbols_is_new(v, &file->build_id, path))
+		symbols_verdict(v, file, fd, path);
+	return fd >= 0;
+}
+
 /* The debug files that stand beside an image or are cached by others under its build id, good or not. */
 static int symbols_verify_image(struct symbols_verify *v, const struct symbols_image *image)
 {
 	static const char *const suffixes[] = {".dbg", ".debug"};
 	struct symbol_file file = {.kind = SYMBOL_FILE_ELF, .name = symbols_base(image->path), .build_id = image->build_id};
-	uint64_t before = v->good + v->bad;
+	bool any = image->place == DEBUG_FILE_INSTALLED;
 	char path[PATH_MAX];
 
 	if (!image->build_id.len) {
-		outbuf_printf(&v->out, "none %s: it has no build id to be checked by\n", image->path);
+		if (symbols_is_new(v, &image->build_id, image->path))
+			outbuf_printf(&v->out, "none %s: it has no build id to be checked by\n", image->path);
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
-		AUTO_CLOSE int fd = -1;
+		int fd = -1;
 
 		snprintf(path, sizeof(path), "%s%s", image->path, suffixes[i]);
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-		if (fd >= 0)
-			symbols_verdict(v, &file, fd, path);
+		if (!file_open_regular(AT_FDCWD, path, &fd))
+			any |= symbols_verify_one(v, &file, fd, path);
 	}
 	for (enum debug_cache_place place = 0; place < DEBUG_CACHE_PLACES; place++) {
-		AUTO_CLOSE int fd = debug_cache_look(place, &image->build_id, path);
+		int fd = debug_cache_look(place, &image->build_id, path);
 
-		if (fd >= 0)
-			symbols_verdict(v, &file, fd, path);
+		any |= symbols_verify_one(v, &file, fd, path);
 	}
-	if (image->place == DEBUG_FILE_INSTALLED) {
+	if (image->place == DEBUG_FILE_INSTALLED && symbols_is_new(v, &image->build_id, image->debug_path)) {
 		v->good++;
 		outbuf_printf(&v->out, "ok   %s\n", image->debug_path);
 	}
-	if (before == v->good + v->bad)
+	if (!any && symbols_is_new(v, &image->build_id, image->path))
 		outbuf_printf(&v->out, "none %s: no debug file of it is here\n", image->path);
 	return 0;
 }
@@ -364,6 +391,7 @@ static int symbols_verify(struct symbols_arguments *a)
 		log_error("cannot verify: %s", strerror(-r));
 	debug_cache_free(cache);
 	symbols_images_free(&images);
+	intern_free(&v.seen);
 	return symbols_end(&v.out, failed || r || v.bad);
 }
 

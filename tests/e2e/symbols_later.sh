@@ -48,7 +48,7 @@ for f in folded_stacks.out perf_script.out flamegraph.svg report.json symbols/na
 	cmp plain/$f elsewhere/$f || fail "without debug files $f is another one after a second postprocess"
 done
 "$PROFCPU" symbols list plain >out 2>err || fail "list: exit $?: $(cat err)"
-grep -qE "^dynsym +none +[0-9a-f]{40} $T/lib/libshop.so \(addresses: [1-9][0-9]* named, [1-9][0-9]* placed, 0 unknown\)" out || fail "list: $(cat out)"
+grep -qE "^dynsym +none +[0-9a-f]{40} +[1-9][0-9]* +[1-9][0-9]* +0 $T/lib/libshop.so$" out || fail "list: $(cat out)"
 
 # named RECORDING: as with the unstripped libraries, none of them placed.
 named() {
