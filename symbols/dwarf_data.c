@@ -76,14 +76,14 @@ static int find_section(const struct elf_file *elf, const char *name, bool split
 	if (!from || from->type == SHT_NOBITS)
 		return 0;
 	*s = (struct dwarf_section){.bytes = from->bytes, .file_off = from->file_off, .file_bytes = from->bytes};
-	if (s->file_off > elf->bytes || s->bytes > elf->bytes - s->file_off)
-		s->damaged = true;
-	else if (old || from->flags & SHF_COMPRESSED)
-		s->damaged = read_packed_header(elf, from, old, s) != 0;
-	s->damaged |= s->bytes > DWARF_SECTION_BYTES_MAX;
+	int r = s->file_off > elf->bytes || s->bytes > elf->bytes - s->file_off ? -EBADMSG : 0;
+
+	if (!r && (old || from->flags & SHF_COMPRESSED))
+		r = read_packed_header(elf, from, old, s);
+	s->damaged = r || s->bytes > DWARF_SECTION_BYTES_MAX;
 	if (s->damaged)
 		s->bytes = 0;
-	return 0;
+	return r == -ENOMEM ? r : 0;
 }
 
 static int read_alt_link(const struct elf_file *elf, struct dwarf_data *d)

@@ -423,8 +423,10 @@ static int images_open_bounds(struct images *im, const struct answers_image *key
 	if (s->bounds_tried || key->kind != ANSWERS_FILE)
 		return 0;
 	s->bounds_tried = true;
-	if (images_find_file(im, key, s, &fd))
-		return 0;
+	int r = images_find_file(im, key, s, &fd);
+
+	if (r)
+		return r == -ENOMEM ? r : 0;
 	return function_bounds_open(fd, &s->bounds) == -ENOMEM ? -ENOMEM : 0;
 }
 

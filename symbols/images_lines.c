@@ -110,9 +110,10 @@ static int images_open_lines(struct images *im, uint32_t image)
 
 	if (key->kind != ANSWERS_FILE || (!s->elf && !managed))
 		return 0;
-	if (images_find_file(im, key, s, &fd)) {
+	r = images_find_file(im, key, s, &fd);
+	if (r) {
 		s->lines_unread = true;
-		return 0;
+		return r == -ENOMEM ? r : 0;
 	}
 	if (!s->elf)
 		return images_open_managed_lines(s, fd);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes every allocation of `fold` and `postprocess` fail once, one after another: the outcome is that of enough memory, or
-# the error says that memory ran out; never other names or fewer of them without a word. (Not tried: --inline and reading an
-# archive, in which libdw and libarchive do not survive it.)
+# the error says that memory ran out; never other names or fewer of them without a word. (Not tried: reading an archive, in
+# which libarchive does not survive it.)
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling
@@ -17,6 +17,8 @@ run() {
 	case $1 in
 	postprocess) cp -r "$T/rec" "$2.rec" && "${@:3}" "$PROFCPU" postprocess -q "$2.rec" && cat "$2.rec"/{folded_stacks.out,perf_script.out} >"$2" ;;
 	text) "${@:3}" "$PROFCPU" fold "$T/text" >"$2" ;;
+	inline) "${@:3}" "$PROFCPU" fold --inline --context "$T/text" >"$2" ;;
+	inlines) "${@:3}" "$PROFCPU" fold --inlines --lines "$T/rec" >"$2" ;;
 	*) "${@:3}" "$PROFCPU" fold "$T/rec" >"$2" ;;
 	esac
 }
@@ -41,7 +43,7 @@ cp -r rec whole
 "$PROFCPU" postprocess -q whole || fail "postprocess"
 cp whole/perf_script.out text
 : >felt
-for command in fold text postprocess; do
+for command in fold text inline inlines postprocess; do
 	run $command "$command.good" env LD_PRELOAD="$T/inject.so" INJECT_LIST="$T/sites" || fail "$command does not work undisturbed"
 	[ -s "$command.good" ] || fail "$command makes nothing"
 	grep -E ' (malloc|calloc|realloc|reallocarray|strdup|mmap|mmap64)$' sites | sed "s/^/$command /" >"$command.sites"
