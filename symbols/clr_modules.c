@@ -291,7 +291,8 @@ int clr_modules_path(struct clr_modules_cache *m, uint64_t addr, const char **re
 	int r = module_at(m, addr, &mod);
 
 	if (!r && !mod->path) {
-		r = find_path(m, addr, &mod->path);
+		r = m->path_bytes < CLR_MODULE_PATHS_MAX ? find_path(m, addr, &mod->path) : -ENOENT;
+		m->path_bytes += r ? 0 : strlen(mod->path);
 		if (r == -ENOENT)
 			r = (mod->path = strdup("")) ? 0 : -ENOMEM;
 	}

@@ -14,6 +14,7 @@
 #define CLR_MODULES_MAX 65536
 #define CLR_MODULE_METADATA_MAX ((uint64_t)64 << 20) /* bytes; System.Private.CoreLib has 4 million */
 #define CLR_MODULE_PATH_MAX 4096 /* UTF-16 units */
+#define CLR_MODULE_PATHS_MAX ((size_t)32 << 20) /* bytes of all paths that were ever read */
 #define CLR_METADATA_MAX ((uint64_t)512 << 20) /* of all modules */
 
 /* Our copy of a module's metadata; metadata NULL: there is none. */
@@ -39,6 +40,7 @@ struct clr_modules_cache {
 	VEC(struct clr_module) modules;
 	struct hashmap by_addr;
 	uint64_t bytes; /* of all copies */
+	size_t path_bytes; /* of all paths that were ever read */
 };
 
 /*

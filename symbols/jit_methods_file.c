@@ -131,9 +131,14 @@ void jit_methods_writer_scan(struct jit_methods_writer *w, uint64_t time_ns)
 }
 
 /* A file that is too large is not read at all: what it has is worth more than what comes. */
+static bool jit_writer_has_room(const struct jit_methods_writer *w, uint64_t bytes)
+{
+	return w->begun + w->out.written + w->out.len + JIT_FILE_LINE_MAX + bytes <= JIT_METHODS_FILE_BYTES_MAX;
+}
+
 static void jit_writer_limit(struct jit_methods_writer *w, const struct jit_method *method)
 {
-	if (!w->out.error && w->begun + w->out.written + w->out.len + JIT_FILE_LINE_MAX + 4 * (uint64_t)method->len > JIT_METHODS_FILE_BYTES_MAX)
+	if (!w->out.error && !jit_writer_has_room(w, 4 * (uint64_t)method->len))
 		w->out.error = -EFBIG;
 }
 
@@ -171,6 +176,8 @@ static const char *const jit_id_kinds[] = {[JIT_IL_NO_ID] = "-", [JIT_IL_MVID] =
 
 uint32_t jit_methods_writer_module(struct jit_methods_writer *w, const struct jit_il_module *module)
 {
+	if (w->modules >= JIT_IL_MODULES_MAX || !jit_writer_has_room(w, 4 * (uint64_t)strlen(module->path)))
+		return JIT_METHODS_NO_MODULE;
 	outbuf_printf(&w->out, "module %x %s ", (unsigned int)w->modules, jit_id_kinds[module->kind]);
 	for (size_t i = 0; i < JIT_IL_ID_BYTES && module->kind; i++)
 		outbuf_printf(&w->out, "%02x", module->id[i]);
@@ -184,7 +191,7 @@ void jit_methods_writer_il(struct jit_methods_writer *w, enum symbol_source sour
 {
 	size_t most = n < JIT_IL_POINTS_MAX ? n : JIT_IL_POINTS_MAX;
 
-	if (!w->out.error && w->begun + w->out.written + w->out.len + JIT_FILE_LINE_MAX + most * JIT_FILE_POINT_MAX > JIT_METHODS_FILE_BYTES_MAX)
+	if (module == JIT_METHODS_NO_MODULE || !jit_writer_has_room(w, most * JIT_FILE_POINT_MAX))
 		return; /* the names are worth more */
 	outbuf_str(&w->out, "il");
 	jit_writer_hex(w, start);

@@ -52,7 +52,8 @@ void jit_methods_writer_lost(struct jit_methods_writer *w, enum symbol_source so
 /* from_ns counts too, and until_ns where it is not UINT64_MAX. */
 void jit_methods_writer_add(struct jit_methods_writer *w, const struct jit_method *method);
 void jit_methods_writer_gone(struct jit_methods_writer *w, enum symbol_source source, uint64_t start, uint64_t time_ns);
-/* Gives the module its number. */
+/* Gives the module its number, or JIT_METHODS_NO_MODULE: there are more than are read, and code that is said to be of it has no IL. */
+#define JIT_METHODS_NO_MODULE UINT32_MAX
 uint32_t jit_methods_writer_module(struct jit_methods_writer *w, const struct jit_il_module *module);
 /* points are put in order. */
 void jit_methods_writer_il(struct jit_methods_writer *w, enum symbol_source source, uint64_t start, uint32_t module, uint32_t rid,

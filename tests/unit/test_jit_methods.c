@@ -521,6 +521,34 @@ static void a_file_does_not_grow_beyond_what_is_read(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+static void modules_are_written_as_long_as_they_are_read(void **state)
+{
+	char dir[] = "/tmp/jit_methods.XXXXXX";
+	struct jit_il_module module = {.path = "/app/A.dll"};
+	struct jit_il_point point = {0};
+	struct jit_methods_file file;
+	struct jit_methods_writer *w;
+	struct jit_methods *m = new_methods();
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY);
+
+	assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), &w), 0);
+	for (uint32_t i = 0; i < JIT_IL_MODULES_MAX; i++)
+		assert_int_equal(jit_methods_writer_module(w, &module), i);
+	assert_int_equal(jit_methods_writer_module(w, &module), JIT_METHODS_NO_MODULE);
+	jit_methods_writer_il(w, SOURCE, 0x1000, JIT_METHODS_NO_MODULE, 1, &point, 1);
+	assert_int_equal(jit_methods_writer_close(w), 0);
+	assert_int_equal(jit_methods_read(dir_fd, getpid(), m, &file, NULL), 0);
+	assert_int_equal(file.bad_lines, 0);
+	assert_int_equal(jit_il_modules(jit_methods_il(m)), JIT_IL_MODULES_MAX);
+	jit_methods_free(m);
+	assert_int_equal(jit_methods_remove(dir_fd), 0);
+	close(dir_fd);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -541,6 +569,7 @@ int main(void)
 		cmocka_unit_test(damaged_lines_are_counted),
 		cmocka_unit_test(other_formats_are_refused),
 		cmocka_unit_test(a_file_does_not_grow_beyond_what_is_read),
+		cmocka_unit_test(modules_are_written_as_long_as_they_are_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
