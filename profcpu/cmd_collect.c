@@ -396,7 +396,7 @@ const struct command command_collect = {
 		 "      --record-only      no outputs yet: `profcpu postprocess DIR` makes them later\n"
 		 "      --no-kernel        no kernel frames in the stacks\n"
 		 "      --jit-names WAY    how the names of .NET's JIT-compiled code are taken from the running processes: memory\n"
-		 "                         (the runtime's own structures, .NET 10 on), perfmap (.NET 8 on), rundown (.NET 5 on),\n"
+		 "                         (the runtime's own structures, .NET 8 on), perfmap (.NET 8 on), rundown (.NET 5 on),\n"
 		 "                         none; auto, the default: the first of these that can be had\n"
 		 "      --title TEXT       title of the picture\n"
 		 "      --no-download      fetch no debug files; else those of libraries without symbols are, for at most 60 s\n"

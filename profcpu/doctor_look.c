@@ -1,4 +1,5 @@
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "container/opener.h"
 #include "container/targets.h"
@@ -26,6 +27,7 @@
 #define DOCTOR_RINGS_MAX 32 /* of 2 MiB: as much as the sampler asks for in all */
 #define DOCTOR_KALLSYMS_BYTES 4096 /* enough to see an address that is not 0 */
 #define DOCTOR_PERFMAP_MAX ((uint64_t)64 << 30)
+#define DOCTOR_LOOK_NS (2 * NS_PER_S) /* at the JIT code of a process */
 
 /* Opens and closes an event; 0 or -errno. */
 static int doctor_try_event(pid_t pid, int cpu, bool kernel)
@@ -243,7 +245,7 @@ static void doctor_look_memory(struct doctor_target *t)
 	struct clr_heap *heap = NULL;
 	struct parse_error err = {0};
 
-	t->memory_error = t->dotnet.is_dotnet ? clr_process_open(t->pid, &heap, &err) : -ENOENT;
+	t->memory_error = t->dotnet.is_dotnet ? clr_process_open(t->pid, clock_monotonic_ns() + DOCTOR_LOOK_NS, &heap, &err) : -ENOENT;
 	t->memory_what = err.what;
 	clr_heap_free(heap);
 }

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "base/hashmap.h"
+#include "profcpu/jit_stubs.h"
 #include "symbols/clr_process.h"
 
 #include <errno.h>
@@ -13,6 +14,8 @@ struct way {
 	struct jit_target *target;
 	struct clr_heap *heap;
 	struct hashmap modules; /* -> number in the file */
+	struct jit_known known; /* where stubs are found by their code, in what is left: methods */
+	struct jit_stubs stubs;
 };
 
 static int put_il(struct way *w, const struct clr_heap_code *code)
@@ -47,6 +50,8 @@ static int take_code(void *ctx, const struct clr_heap_code *code)
 	};
 
 	jit_methods_writer_found(w->target->out, &method);
+	if (!clr_heap_has_stubs(w->heap))
+		jit_known_add(&w->known, code->start, code->bytes);
 	return code->il ? put_il(w, code) : 0;
 }
 
@@ -62,7 +67,7 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 {
 	struct way *w = calloc(1, sizeof(*w));
 	struct parse_error err = {0};
-	int r = w ? clr_process_open(t->pid, &w->heap, &err) : -ENOMEM;
+	int r = w ? clr_process_open(t->pid, t->until_ns, &w->heap, &err) : -ENOMEM;
 
 	if (r) {
 		snprintf(why, JIT_WAY_WHY_BYTES, "%s", err.what ? err.what : strerror(-r));
@@ -90,6 +95,12 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 		r = 0; /* the next step tells the rest */
 	clr_heap_stats(w->heap, &stats);
 	w->target->frees = stats.gone > 0;
+	if (!r && !clr_heap_has_stubs(w->heap) && (last || !w->stubs.looked_ns)) {
+		jit_known_settle(&w->known);
+		/* Without them there are the methods. */
+		if (jit_stubs_look(&w->stubs, w->target, &w->known, now_ns) == -ESRCH)
+			r = -ESRCH;
+	}
 	if (r && r != -ESRCH)
 		snprintf(why, JIT_WAY_WHY_BYTES, "its memory could not be read to the end: %s", strerror(-r));
 	return r;
@@ -105,6 +116,8 @@ static void end(void *state, uint64_t until_ns, char *why)
 		return;
 	clr_heap_free(w->heap);
 	hashmap_free(&w->modules);
+	jit_known_free(&w->known);
+	jit_stubs_free(&w->stubs);
 	free(w);
 }
 

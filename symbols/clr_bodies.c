@@ -275,12 +275,14 @@ static int put_handle(void *ctx, struct clr_text *t, uint64_t addr, enum clr_sty
 static void put_dynamic_name(struct clr_text *t, const void *ctx)
 {
 	const struct dynamic *d = ctx;
-	const char *assembly = clr_metadata_assembly(d->metadata);
+	const char *assembly = d->metadata ? clr_metadata_assembly(d->metadata) : NULL;
 
 	if (assembly) {
 		clr_text_put(t, "[");
 		clr_text_put(t, assembly);
 		clr_text_put(t, "] ");
+	} else if (!d->metadata) {
+		clr_text_put(t, "[dynamic] ");
 	}
 	clr_text_put(t, "dynamicClass::");
 	clr_text_put(t, (const char *)d->c->text);
@@ -343,6 +345,9 @@ int clr_candidate_name(struct clr_heap *h, const struct clr_candidate *c, uint32
 	if (!r && !c->is_stub)
 		r = clr_modules_get(&h->modules, type->raw[3], dynamic ? CLR_TYPE_DEF : CLR_METHOD_DEF,
 				    dynamic ? 1 : method_rid(h, c), &metadata);
+	/* A dynamic method has its name itself; its module, made while the program runs, may have no metadata that can be read. */
+	if (r == -ENOENT && dynamic && type)
+		r = 0;
 	if (!r)
 		r = c->is_stub ? name_stub(c, &out)
 		    : dynamic  ? name_dynamic(h, c, metadata, &out)

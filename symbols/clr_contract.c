@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/reader.h"
 #include "recording/json.h"
+#include "symbols/clr_layouts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -203,6 +204,7 @@ static int parse_global(struct parsed *p, const char *name)
 		{"StubCodeBlockLast", &c->stub_code_block_last},
 		{"MethodDescTokenRemainderBitCount", &c->token_remainder_bits},
 		{"MethodDescAlignment", &c->method_alignment},
+		{CLR_LAYOUTS_TOKEN_SHIFT, &c->type_token_shift},
 	};
 
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
@@ -280,7 +282,7 @@ static int complete(const struct parsed *p, struct parse_error *err)
 	const struct clr_contract *c = p->contract;
 
 	if (!p->has_versions)
-		return parse_fail(err, -ENOTSUP, "this runtime does not describe its JIT code (.NET 10 is the first that does)", 0);
+		return parse_fail(err, -ENOTSUP, "this runtime does not describe its JIT code, and is none whose layout is known", 0);
 	if (c->execution_manager == CLR_NONE || !c->execution_manager)
 		return parse_fail(err, -ENOTSUP, "this runtime describes its JIT code in a newer way than this program knows", 0);
 	if (strcmp(c->architecture, "x64") != 0) /* elsewhere unwind information has no ends, by which methods have their sizes */
@@ -289,9 +291,11 @@ static int complete(const struct parsed *p, struct parse_error *err)
 		if (c->at[i] == CLR_NONE)
 			return parse_fail(err, -ENOTSUP,
 					  "the runtime's description of its JIT code lacks a field that is needed, or has it where it cannot be", 0);
+	if (c->at[CLR_MODULE_DYNAMIC] != CLR_NONE && (c->at[CLR_DYNAMIC_METADATA_SIZE] == CLR_NONE || c->at[CLR_DYNAMIC_METADATA] == CLR_NONE))
+		return parse_fail(err, -ENOTSUP, "the runtime's description of metadata that is made while it runs is not whole", 0);
 	if (!c->code_range_map)
 		return parse_fail(err, -ENOTSUP, "the runtime's description lacks the map of its code", 0);
-	if (c->token_remainder_bits > 16 || !c->method_alignment || c->method_alignment > 64 || c->stub_code_block_last > 0xff)
+	if (c->token_remainder_bits > 16 || c->type_token_shift > 31 || !c->method_alignment || c->method_alignment > 64 || c->stub_code_block_last > 0xff)
 		return parse_fail(err, -ENOTSUP, "the runtime describes its methods in a way that this program does not know", 0);
 	return 0;
 }
@@ -299,7 +303,7 @@ static int complete(const struct parsed *p, struct parse_error *err)
 int clr_contract_parse(const char *json, size_t len, const uint64_t *pointers, size_t npointers,
 		       struct clr_contract *ret_contract, struct parse_error *err)
 {
-	struct clr_contract c = {.stub_code_block_last = 0xf, .token_remainder_bits = 12, .method_alignment = 8};
+	struct clr_contract c = {.stub_code_block_last = 0xf, .token_remainder_bits = 12, .method_alignment = 8, .type_token_shift = 8};
 	struct parsed p = {.json = json_of(json, len), .contract = &c, .pointers = pointers, .npointers = npointers};
 
 	for (int i = 0; i < CLR_FIELDS; i++)
@@ -317,8 +321,7 @@ int clr_contract_parse(const char *json, size_t len, const uint64_t *pointers, s
 	return r;
 }
 
-int clr_contract_load(const struct clr_io *io, uint64_t descriptor, struct clr_contract *ret_contract,
-		      struct parse_error *err)
+static int load_described(const struct clr_io *io, uint64_t descriptor, struct clr_contract *ret_contract, struct parse_error *err)
 {
 	unsigned char head[DESCRIPTOR_BYTES];
 	AUTO_FREE uint64_t *pointers = NULL;
@@ -351,5 +354,34 @@ int clr_contract_load(const struct clr_io *io, uint64_t descriptor, struct clr_c
 		r = io->read(io->ctx, table, pointers, npointers * sizeof(*pointers));
 	if (r)
 		return parse_fail(err, r, "the runtime's contract descriptor could not be read", 16);
-	return clr_contract_parse(json, len, pointers, npointers, ret_contract, err);
+	r = clr_contract_parse(json, len, pointers, npointers, ret_contract, err);
+	ret_contract->described = !r;
+	return r;
+}
+
+static int load_known(const struct clr_io *io, uint64_t dac_table, const char *layout, struct clr_contract *ret_contract,
+		      struct parse_error *err)
+{
+	uint64_t code_range_map;
+	int r = io->read(io->ctx, dac_table, &code_range_map, sizeof(code_range_map));
+
+	if (r)
+		return parse_fail(err, r, "the runtime's table of globals could not be read", 0);
+	if (!code_range_map)
+		return parse_fail(err, -EAGAIN, "the runtime has not begun yet", 0);
+	return clr_contract_parse(layout, strlen(layout), &code_range_map, 1, ret_contract, err);
+}
+
+int clr_contract_load(const struct clr_io *io, const struct clr_anchors *anchors, struct clr_contract *ret_contract,
+		      struct parse_error *err)
+{
+	const char *layout = anchors->dac_table ? clr_layout_of(anchors->major) : NULL;
+	int r = -ENOTSUP;
+
+	ret_contract->described = false;
+	if (anchors->descriptor)
+		r = load_described(io, anchors->descriptor, ret_contract, err);
+	else
+		(void)parse_fail(err, r, "the runtime is older than those whose JIT code this program can read (.NET 8)", 0);
+	return r == -ENOTSUP && layout ? load_known(io, anchors->dac_table, layout, ret_contract, err) : r;
 }

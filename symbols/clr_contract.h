@@ -2,7 +2,9 @@
  * The data contract descriptor of a CoreCLR in a process: how that very build lays out its structures, told by the runtime itself.
  * dotnet/runtime docs/design/datacontracts/contract-descriptor.md and data_descriptor.md. libcoreclr.so exports it as
  * `DotNetRuntimeContractDescriptor`, and so does the executable of a single-file application, which has CoreCLR linked in. .NET 10 is the
- * first whose descriptor tells of JIT code (contract ExecutionManager); that of .NET 9 is found and refused.
+ * first whose descriptor tells of JIT code (contract ExecutionManager). Of .NET 8 and 9 we know the layouts (clr_layouts.h), and they export
+ * where their globals are for debuggers: `g_dacTable`, addrs in the order of dotnet/runtime src/coreclr/inc/dacvars.h, of which the first
+ * is that of the map of code ranges.
  */
 #ifndef SYMBOLS_CLR_CONTRACT_H
 #define SYMBOLS_CLR_CONTRACT_H
@@ -10,6 +12,7 @@
 #include "base/error.h"
 #include "container/memory.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -70,16 +73,16 @@ enum clr_field {
 	CLR_DESC_KIND,
 	CLR_PARAM_ARG,
 	CLR_MODULE_PEASSEMBLY,
-	CLR_MODULE_DYNAMIC,
 	CLR_PEASSEMBLY_IMAGE,
 	CLR_IMAGE_LAYOUT,
 	CLR_LAYOUT_BASE,
 	CLR_LAYOUT_SIZE,
 	CLR_LAYOUT_FLAGS,
+	CLR_OPTIONAL, /* from here on: CLR_NONE where the runtime does not tell */
+	CLR_MODULE_DYNAMIC = CLR_OPTIONAL, /* with the next two: .NET 8 keeps no copy of the metadata that is made while it runs */
 	CLR_DYNAMIC_METADATA_SIZE,
 	CLR_DYNAMIC_METADATA,
-	CLR_OPTIONAL, /* from here on: CLR_NONE where the runtime does not tell */
-	CLR_PRECODE = CLR_OPTIONAL,
+	CLR_PRECODE,
 	CLR_FIXUP_BYTES,
 	CLR_FIXUP_IGNORED,
 	CLR_FIXUP_SIZE,
@@ -101,25 +104,35 @@ struct clr_contract {
 	uint64_t stub_code_block_last;
 	uint64_t token_remainder_bits;
 	uint64_t method_alignment;
+	uint64_t type_token_shift; /* in MTFlags2: bits below the number of the type's definition */
 	char architecture[16]; /* "x64", "arm64" */
 	uint32_t execution_manager; /* version of the contract: 1 or 2, which say how nibble maps are written */
+	bool described; /* by the runtime itself; else a layout of ours, which is to be checked, and which does not tell of stubs */
+};
+
+/* What in a CoreCLR leads to its structures: addrs, 0 where there is none. */
+struct clr_anchors {
+	uint64_t descriptor;
+	uint64_t dac_table;
+	uint32_t major; /* version, by the text that is compiled into it; looked for where there is a dac_table. 0: it says none */
 };
 
 /*
- * Looks through the text of /proc/PID/maps (changed by reading) for the module that exports the descriptor: libcoreclr.so, else any
- * ELF file that is mapped. The module is read in memory, so that a file that was replaced or deleted does not matter. 0 and
- * the descriptor's addr; -ENOENT: no CoreCLR that has one (before .NET 9, or no CoreCLR at all); errors of io.
+ * Looks through the text of /proc/PID/maps (changed by reading) for the module that has them: libcoreclr.so, else any
+ * ELF file that is mapped. The module is read in memory, so that a file that was replaced or deleted does not matter. 0;
+ * -ENOENT: no CoreCLR; errors of io.
  */
-int clr_contract_locate(const struct clr_io *io, char *maps, uint64_t *ret_descriptor);
+int clr_contract_locate(const struct clr_io *io, char *maps, struct clr_anchors *ret_anchors);
 
 /* The same in the one ELF module that begins at addr. */
-int clr_contract_find(const struct clr_io *io, uint64_t addr, uint64_t *ret_descriptor);
+int clr_contract_find(const struct clr_io *io, uint64_t addr, struct clr_anchors *ret_anchors);
 
 /*
- * Reads the descriptor. 0; -ENOTSUP: it tells nothing of JIT code or not as we know it (err->what says it in words: .NET 9 and older, or
- * newer than what we know); -EBADMSG no descriptor; -E2BIG; -ENOMEM; errors of io.
+ * Reads the descriptor, or takes the layout that is known for the version. 0; -ENOTSUP: it tells nothing of JIT code or not as we know it
+ * (err->what says it in words: .NET 7 and older, or newer than what we know); -EAGAIN: a runtime that starts; -EBADMSG no descriptor;
+ * -E2BIG; -ENOMEM; errors of io.
  */
-int clr_contract_load(const struct clr_io *io, uint64_t descriptor, struct clr_contract *ret_contract,
+int clr_contract_load(const struct clr_io *io, const struct clr_anchors *anchors, struct clr_contract *ret_contract,
 		      struct parse_error *err);
 
 /* The same from its text alone; pointers: the table of the descriptor. err->offset is in the text. */

@@ -54,7 +54,7 @@ static int timed_read_pieces(void *ctx, struct memory_piece *pieces, size_t n)
 	return r;
 }
 
-int clr_heap_new(const struct clr_io *io, uint64_t descriptor, struct clr_heap **ret, struct parse_error *err)
+int clr_heap_new(const struct clr_io *io, const struct clr_anchors *anchors, struct clr_heap **ret, struct parse_error *err)
 {
 	struct clr_heap *h = calloc(1, sizeof(*h));
 	int r;
@@ -63,8 +63,8 @@ int clr_heap_new(const struct clr_io *io, uint64_t descriptor, struct clr_heap *
 		return parse_fail(err, -ENOMEM, "out of memory", 0);
 	h->target = *io;
 	h->io = (struct clr_io){.read = timed_read, .read_pieces = timed_read_pieces, .ctx = h};
-	h->descriptor = descriptor;
-	r = clr_contract_load(io, descriptor, &h->contract, err);
+	h->anchor = anchors->descriptor ? anchors->descriptor : anchors->dac_table;
+	r = clr_contract_load(io, anchors, &h->contract, err);
 	if (r) {
 		free(h);
 		return r;
@@ -107,6 +107,11 @@ void clr_heap_stats(const struct clr_heap *h, struct clr_heap_stats *ret_stats)
 void clr_heap_want_il(struct clr_heap *h)
 {
 	h->wants_il = true;
+}
+
+bool clr_heap_has_stubs(const struct clr_heap *h)
+{
+	return h->contract.described;
 }
 
 static struct clr_body *find_body(struct clr_heap *h, uint64_t start)
@@ -502,7 +507,7 @@ int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l, uint64_
 		stats->unread += ranges.unread;
 		r = read_heaps(&s, &ranges);
 	}
-	if (!r && s.whole)
+	if (!r && s.whole && h->contract.described)
 		r = clr_stubs_scan(h, &ranges, maps, l);
 	clr_ranges_free(&ranges);
 	if (!r)

@@ -1,7 +1,7 @@
 /*
- * The JIT code of a CoreCLR since .NET 10, read from its own structures without its help: nothing is asked of it, it does not stop, and
+ * The JIT code of a CoreCLR since .NET 8, read from its own structures without its help: nothing is asked of it, it does not stop, and
  * nothing must have been set before. Each scan tells what is new and what is gone since the last one. dotnet/runtime
- * docs/design/datacontracts/ExecutionManager.md, RuntimeTypeSystem.md, Loader.md; layouts come from the descriptor (clr_contract.h).
+ * docs/design/datacontracts/ExecutionManager.md, RuntimeTypeSystem.md, Loader.md; layouts come from clr_contract.h.
  *
  * The target goes on while it is read: what does not make sense is passed over and looked at again by the next scan, and counted.
  * All of it may be lies: no pointer is followed without a limit.
@@ -22,9 +22,8 @@
 
 struct clr_heap;
 
-/* 0; -ENOTSUP: the runtime does not tell of its JIT code (before .NET 10) or not as we know it, err->what in words; -EBADMSG; -ENOMEM;
- * errors of io. io is copied. */
-int clr_heap_new(const struct clr_io *io, uint64_t descriptor, struct clr_heap **ret, struct parse_error *err);
+/* Errors of clr_contract_load. io is copied. */
+int clr_heap_new(const struct clr_io *io, const struct clr_anchors *anchors, struct clr_heap **ret, struct parse_error *err);
 void clr_heap_free(struct clr_heap *h);
 
 /* name: as .NET's perf map has it, without tier; of a generic method's own type arguments it tells nothing, as there. Borrowed for the
@@ -77,5 +76,8 @@ struct clr_heap_stats {
 	size_t modules, modules_failed; /* whose metadata was needed, and of those could not be had */
 };
 void clr_heap_stats(const struct clr_heap *h, struct clr_heap_stats *ret_stats);
+
+/* Whether the runtime tells of its stubs outside of code heaps, so that a scan has them. */
+bool clr_heap_has_stubs(const struct clr_heap *h);
 
 #endif

@@ -66,7 +66,7 @@ struct clr_heap {
 	struct clr_io io; /* the same until until_ns; after it -ETIMEDOUT, so that whatever reads comes to an end */
 	uint64_t until_ns; /* CLOCK_MONOTONIC */
 	struct clr_contract contract;
-	uint64_t descriptor;
+	uint64_t anchor; /* an addr in the runtime's module */
 	uint32_t scan;
 	struct clr_modules_cache modules;
 	struct clr_types types;

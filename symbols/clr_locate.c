@@ -1,10 +1,12 @@
-/* Finds the exported contract descriptor in the ELF modules of a process, in its memory: ELF gABI, and the GNU hash table. */
+/* Finds what a CoreCLR exports of itself in the ELF modules of a process, in its memory: ELF gABI, and the GNU hash table. */
+#include "base/cleanup.h"
 #include "container/proc.h"
 #include "symbols/clr_contract.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -12,11 +14,13 @@
 #define DYNAMIC_MAX 512 /* entries */
 #define CHAIN_MAX 128 /* symbols of one bucket; linkers put four or so into each */
 #define MODULES_MAX 8192 /* mapped files that are looked into, and as many that are called libcoreclr.so */
-#define SYMBOL "DotNetRuntimeContractDescriptor"
+#define SYMBOL_MAX 64 /* bytes of a name that is looked for */
+#define DATA_MAX ((uint64_t)4 << 20) /* of a module, where its version is looked for */
 
 /* Where the dynamic linker finds symbols: addrs, 0 where there is none. */
 struct dynamic {
 	uint64_t bias, symbols, strings, hash;
+	uint64_t data, data_bytes; /* what can be written and is in the file */
 };
 
 static int read_at(const struct clr_io *io, uint64_t addr, void *buf, size_t len)
@@ -70,10 +74,15 @@ static int read_module(const struct clr_io *io, uint64_t addr, struct dynamic *d
 			dynamic = &headers[i];
 		else if (headers[i].p_type == PT_LOAD && !first)
 			first = &headers[i];
+		if (headers[i].p_type == PT_LOAD && headers[i].p_flags & PF_W) {
+			d->data = headers[i].p_vaddr;
+			d->data_bytes = headers[i].p_filesz;
+		}
 	}
 	if (r || !dynamic || !first)
 		return r ? r : -ENOENT;
 	d->bias = addr - (first->p_vaddr - first->p_offset);
+	d->data += d->bias;
 	return read_dynamic(io, d->bias + dynamic->p_vaddr, dynamic->p_memsz, d);
 }
 
@@ -87,31 +96,29 @@ static uint32_t gnu_hash(const char *name)
 }
 
 /* Whether symbol number i is the one; its addr. */
-static int check_symbol(const struct clr_io *io, const struct dynamic *d, uint32_t i, uint64_t *ret_addr)
+static int check_symbol(const struct clr_io *io, const struct dynamic *d, uint32_t i, const char *symbol_name, uint64_t *ret_addr)
 {
-	char name[sizeof(SYMBOL)];
+	size_t len = strlen(symbol_name) + 1;
+	char name[SYMBOL_MAX];
 	Elf64_Sym symbol;
 	int r = read_at(io, d->symbols + (uint64_t)i * sizeof(symbol), &symbol, sizeof(symbol));
 
 	if (!r)
-		r = read_at(io, d->strings + symbol.st_name, name, sizeof(name));
-	if (r || memcmp(name, SYMBOL, sizeof(SYMBOL)) || symbol.st_shndx == SHN_UNDEF)
+		r = read_at(io, d->strings + symbol.st_name, name, len);
+	if (r || memcmp(name, symbol_name, len) || symbol.st_shndx == SHN_UNDEF)
 		return r ? r : -ENOENT;
 	*ret_addr = d->bias + symbol.st_value;
 	return 0;
 }
 
-int clr_contract_find(const struct clr_io *io, uint64_t addr, uint64_t *ret_descriptor)
+static int find_symbol(const struct clr_io *io, const struct dynamic *d, const char *name, uint64_t *ret_addr)
 {
-	struct dynamic d = {0};
-	uint32_t head[4], at, hash = gnu_hash(SYMBOL), entry = 0; /* buckets, first symbol, words of the filter, its shift */
-	int r = read_module(io, addr, &d);
+	uint32_t head[4], at, hash = gnu_hash(name), entry = 0; /* buckets, first symbol, words of the filter, its shift */
+	int r = read_at(io, d->hash, head, sizeof(head));
 
-	if (!r)
-		r = read_at(io, d.hash, head, sizeof(head));
 	if (r || !head[0])
 		return r ? r : -ENOENT;
-	uint64_t buckets = d.hash + sizeof(head) + (uint64_t)head[2] * 8, chains = buckets + (uint64_t)head[0] * 4;
+	uint64_t buckets = d->hash + sizeof(head) + (uint64_t)head[2] * 8, chains = buckets + (uint64_t)head[0] * 4;
 
 	r = read_at(io, buckets + (uint64_t)(hash % head[0]) * 4, &at, sizeof(at));
 	if (r || at < head[1])
@@ -122,11 +129,51 @@ int clr_contract_find(const struct clr_io *io, uint64_t addr, uint64_t *ret_desc
 			return r;
 		if ((entry | 1) != (hash | 1))
 			continue;
-		r = check_symbol(io, &d, at, ret_descriptor);
+		r = check_symbol(io, d, at, name, ret_addr);
 		if (r != -ENOENT)
 			return r;
 	}
 	return -ENOENT;
+}
+
+/* The version is in the module's data, as "@(#)Version 8.0.3126.42015 @Commit: ...". */
+static int find_version(const struct clr_io *io, const struct dynamic *d, uint32_t *ret_major)
+{
+	static const char before[] = "@(#)Version ";
+	uint64_t bytes = d->data_bytes < DATA_MAX ? d->data_bytes : DATA_MAX;
+	AUTO_FREE char *data = malloc(bytes + 1);
+	const char *at;
+	int r = data ? read_at(io, d->data, data, bytes) : -ENOMEM;
+
+	*ret_major = 0;
+	if (r)
+		return r;
+	data[bytes] = 0;
+	at = memmem(data, bytes, before, sizeof(before) - 1);
+	for (at = at ? at + sizeof(before) - 1 : ""; *at >= '0' && *at <= '9' && *ret_major < 1000; at++)
+		*ret_major = *ret_major * 10 + (uint32_t)(*at - '0');
+	return 0;
+}
+
+int clr_contract_find(const struct clr_io *io, uint64_t addr, struct clr_anchors *ret_anchors)
+{
+	struct clr_anchors anchors = {0};
+	struct dynamic d = {0};
+	int r = read_module(io, addr, &d);
+
+	if (r)
+		return r;
+	r = find_symbol(io, &d, "DotNetRuntimeContractDescriptor", &anchors.descriptor);
+	if (!r || r == -ENOENT)
+		r = find_symbol(io, &d, "g_dacTable", &anchors.dac_table);
+	if (!r)
+		r = find_version(io, &d, &anchors.major);
+	if (r && r != -ENOENT)
+		return r;
+	if (!anchors.descriptor && !anchors.dac_table)
+		return -ENOENT;
+	*ret_anchors = anchors;
+	return 0;
 }
 
 static bool is_coreclr(const struct proc_map *map)
@@ -138,13 +185,13 @@ static bool is_coreclr(const struct proc_map *map)
 }
 
 /* Of those mappings where an ELF module may begin: in libcoreclr.so's first, else in the first that has the symbol. */
-int clr_contract_locate(const struct clr_io *io, char *maps, uint64_t *ret_descriptor)
+int clr_contract_locate(const struct clr_io *io, char *maps, struct clr_anchors *ret_anchors)
 {
-	uint64_t found = 0, descriptor;
 	unsigned tried[2] = {0};
+	struct clr_anchors anchors;
 	struct proc_map map;
 	char *cursor = maps;
-	bool sure = false;
+	bool found = false, sure = false;
 
 	while (!sure && proc_map_next(&cursor, &map)) {
 		if (map.pgoff || map.path[0] != '/' || !(map.prot & PROT_READ) || (map.flags & MAP_SHARED))
@@ -152,16 +199,15 @@ int clr_contract_locate(const struct clr_io *io, char *maps, uint64_t *ret_descr
 		sure = is_coreclr(&map);
 		if ((found && !sure) || ++tried[sure] > MODULES_MAX)
 			continue;
-		int r = clr_contract_find(io, map.start, &descriptor);
+		int r = clr_contract_find(io, map.start, &anchors);
 
 		if (r && r != -ENOENT)
 			return r;
-		if (!r)
-			found = descriptor;
+		if (!r) {
+			*ret_anchors = anchors;
+			found = true;
+		}
 		sure = sure && !r;
 	}
-	if (!found)
-		return -ENOENT;
-	*ret_descriptor = found;
-	return 0;
+	return found ? 0 : -ENOENT;
 }

@@ -157,7 +157,7 @@ static int look(struct clr_modules_cache *m, struct clr_module *mod)
 	uint64_t assembly_file = 0, dynamic = 0;
 	int r = read_u64(m, mod->addr + at[CLR_MODULE_PEASSEMBLY], &assembly_file);
 
-	if (!r)
+	if (!r && at[CLR_MODULE_DYNAMIC] != CLR_NONE)
 		r = read_u64(m, mod->addr + at[CLR_MODULE_DYNAMIC], &dynamic);
 	if (r)
 		return r;

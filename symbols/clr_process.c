@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+#define LAYOUT_SHARE 20 /* one of so many bodies at most is not understood */
+
 static pid_t pid_of(void *ctx)
 {
 	return (pid_t)(intptr_t)ctx;
@@ -32,19 +34,62 @@ struct clr_io clr_process_io(pid_t pid)
 	return (struct clr_io){.read = read_memory, .read_pieces = read_pieces, .maps = read_maps, .ctx = (void *)(intptr_t)pid};
 }
 
-int clr_process_open(pid_t pid, struct clr_heap **ret, struct parse_error *err)
+static int pass_code(void *ctx, const struct clr_heap_code *code)
+{
+	(void)ctx;
+	(void)code;
+	return 0;
+}
+
+static int pass_gone(void *ctx, uint64_t start)
+{
+	(void)ctx;
+	(void)start;
+	return 0;
+}
+
+/* A layout that the runtime does not vouch for is right where nearly all that is reached with it makes sense. */
+static int check_layout(const struct clr_io *io, const struct clr_anchors *anchors, uint64_t until_ns, struct parse_error *err)
+{
+	struct clr_heap_listener listener = {.code = pass_code, .gone = pass_gone};
+	struct clr_heap_stats stats;
+	struct clr_heap *heap;
+	int r = clr_heap_new(io, anchors, &heap, err);
+
+	if (r)
+		return r;
+	r = clr_heap_scan(heap, &listener, until_ns);
+	clr_heap_stats(heap, &stats);
+	clr_heap_free(heap);
+	if (r)
+		return parse_fail(err, r, r == -ETIMEDOUT ? "its JIT code could not be looked through in time" : "its memory could not be read", 0);
+	if (!stats.bodies)
+		return parse_fail(err, -EAGAIN, "it has no JIT-compiled code yet", 0);
+	if ((stats.unread + stats.plain) * LAYOUT_SHARE > stats.bodies)
+		return parse_fail(err, -ENOTSUP, "too much of its JIT code does not make sense as this version of the runtime is known", 0);
+	/* .NET 8 has no metadata of what Reflection.Emit makes where it could be read. */
+	if (stats.unnamed > stats.bodies)
+		return parse_fail(err, -ENOTSUP, "most of its JIT code is made by Reflection.Emit", 0);
+	return 0;
+}
+
+int clr_process_open(pid_t pid, uint64_t until_ns, struct clr_heap **ret, struct parse_error *err)
 {
 	struct clr_io io = clr_process_io(pid);
+	struct clr_contract contract;
+	struct clr_anchors anchors;
 	AUTO_FREE char *maps = NULL;
-	uint64_t descriptor;
 	int r = read_maps(io.ctx, &maps);
 
 	if (r)
 		return parse_fail(err, r, r == -ESRCH ? "the process has ended" : "the process's memory map could not be read", 0);
-	r = clr_contract_locate(&io, maps, &descriptor);
+	r = clr_contract_locate(&io, maps, &anchors);
 	if (r == -ENOENT)
-		return parse_fail(err, r, "it has no .NET runtime that describes itself (.NET 10 and later do)", 0);
+		return parse_fail(err, r, "it has no .NET runtime whose structures are known", 0);
 	if (r)
 		return parse_fail(err, r, r == -ESRCH ? "the process has ended" : "the process's memory could not be read", 0);
-	return clr_heap_new(&io, descriptor, ret, err);
+	r = clr_contract_load(&io, &anchors, &contract, err);
+	if (!r && !contract.described)
+		r = check_layout(&io, &anchors, until_ns, err);
+	return r ? r : clr_heap_new(&io, &anchors, ret, err);
 }

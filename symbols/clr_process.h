@@ -10,10 +10,11 @@
 struct clr_io clr_process_io(pid_t pid);
 
 /*
- * Finds the runtime in pid and gets ready to scan its code. 0; -ENOENT: no CoreCLR that describes itself (before .NET 9, native AOT, no
- * .NET, or it has not begun yet); -ENOTSUP: one that does not describe its JIT code (.NET 9) or not as we know it; -ESRCH; -EPERM, -EACCES
- * (access.h tells why); -EBADMSG; -ENOMEM; -errno. err->what (static) says each in words.
+ * Finds the runtime in pid and gets ready to scan its code. Where the layout is one of ours, it is tried first, by until_ns
+ * (CLOCK_MONOTONIC). 0; -ENOENT: no CoreCLR (native AOT, no .NET, or it has not begun yet); -EAGAIN: it begins; -ENOTSUP: its layout is not
+ * known (.NET 7 and older, or newer than what we know); -ETIMEDOUT; -ESRCH; -EPERM, -EACCES (access.h tells why); -EBADMSG; -ENOMEM; -errno.
+ * err->what (static) says each in words.
  */
-int clr_process_open(pid_t pid, struct clr_heap **ret, struct parse_error *err);
+int clr_process_open(pid_t pid, uint64_t until_ns, struct clr_heap **ret, struct parse_error *err);
 
 #endif

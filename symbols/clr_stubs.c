@@ -106,7 +106,7 @@ static int add_rest(struct clr_heap *h, const char *maps, uint64_t start, uint64
 
 	if (known)
 		range.name = known->name;
-	else if (!h->has_barriers && clr_barriers_is(&h->barriers, &h->io, maps, h->descriptor, start, end))
+	else if (!h->has_barriers && clr_barriers_is(&h->barriers, &h->io, maps, h->anchor, start, end))
 		range.name = barriers;
 	h->has_barriers |= range.name == barriers;
 	return add_range(f, start, end, range.name);

@@ -132,7 +132,7 @@ static int set_type(struct clr_types *t, struct clr_type *type, const unsigned c
 		raw[1] = clr_u64(row, at[CLR_PARAM_ARG]);
 	} else {
 		raw[0] = clr_u32(row, at[CLR_TYPE_FLAGS]);
-		raw[1] = clr_u32(row, at[CLR_TYPE_FLAGS2]) >> 8;
+		raw[1] = clr_u32(row, at[CLR_TYPE_FLAGS2]) >> t->contract->type_token_shift;
 		raw[2] = clr_u64(row, at[CLR_TYPE_CLASS]);
 		raw[3] = clr_u64(row, at[CLR_TYPE_MODULE]);
 		raw[4] = clr_u64(row, at[CLR_TYPE_INST]);

@@ -5,7 +5,7 @@ using WideNet;
 double seconds = 10, linger = 0;
 int threads = 2, methods = 0;
 bool latency = false;
-string only = "";
+string only = "", except = "";
 
 for (int i = 0; i < args.Length; i++)
 {
@@ -16,15 +16,17 @@ for (int i = 0; i < args.Length; i++)
         case "--methods": methods = int.Parse(Value(), CultureInfo.InvariantCulture); break;
         case "--linger": linger = double.Parse(Value(), CultureInfo.InvariantCulture); break;
         case "--only": only = Value(); break;
+        case "--except": except = Value(); break;
         case "--latency": latency = true; break;
         default: seconds = double.Parse(args[i], CultureInfo.InvariantCulture); break;
     }
 }
 
-Phase[] phases = Phases.All.Where(phase => phase.Name.Contains(only, StringComparison.Ordinal)).ToArray();
+Phase[] phases = Phases.All.Where(phase => phase.Name.Contains(only, StringComparison.Ordinal)
+    && (except.Length == 0 || !phase.Name.Contains(except, StringComparison.Ordinal))).ToArray();
 if (phases.Length == 0)
 {
-    Console.Error.WriteLine($"no phase has '{only}' in its name");
+    Console.Error.WriteLine($"no phase is left with '{only}' and without '{except}' in its name");
     return 2;
 }
 ManyMethods? many = methods > 0 ? ManyMethods.Make(methods) : null;

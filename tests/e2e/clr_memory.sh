@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# JIT code that is read from the memory of a .NET 10 runtime is what the runtime itself lists in a perf map that it writes at that moment: each
+# JIT code that is read from the memory of a .NET runtime is what the runtime itself lists in a perf map that it writes at that moment: each
 # method's start, size and name (tier aside). Of a program with all shapes of managed code, as services are delivered and configured.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_dotnet
 
 # compare NAME LEAST PID: the program PID against its runtime, at least LEAST methods. Where a method's name is not of ASCII letters the
-# runtime writes damaged lines: those and the one behind them are passed over. A collectible assembly that is being unloaded has no metadata
-# any more when its code is still listed: what is missing of such ones is counted apart, and as much is unnamed by the scan's own count.
+# runtime writes damaged lines: those and the one behind them are passed over. Of what Reflection.Emit makes .NET 8 has no metadata that can
+# be read: what is missing of it is counted apart, and as much is unnamed by the scan's own count.
 compare() {
-	local name=$1 least=$2 pid=$3 same wrong missing damaged unloading
+	local name=$1 least=$2 pid=$3 same wrong missing damaged unmade made='^$'
+	case $name in *-net8*) made='\[Emitted[0-9]+\]' ;; esac
 	"$BUILD/helpers/clr_methods" -m "$T/$name.map" "$pid" >"$T/$name.memory" 2>"$T/$name.log" || fail "$name: $(cat "$T/$name.log")"
-	LC_ALL=C awk -v out="$T/$name.differ" '
+	LC_ALL=C awk -v out="$T/$name.differ" -v made="${made//\\/\\\\}" '
 		FNR == NR { name = $0; sub(/^[^ ]* [^ ]* /, "", name); size[$1] = $2; text[$1] = name; next }
 		!/^0x[0-9a-f]+ [0-9a-f]+ [ -~]+$/ { damaged++; next }
 		/^0x[0-9a-f]+ [0-9a-f]+ stub/ { next }
@@ -25,21 +26,22 @@ compare() {
 			for (addr in last) {
 				bytes = last[addr]; sub(/ .*/, "", bytes)
 				name = last[addr]; sub(/^[^ ]* /, "", name)
-				if (!(addr in text) && name ~ /\[Collected[0-9]+\]/) { unloading++; continue }
+				if (!(addr in text) && name ~ made) { unmade++; continue }
+				if (text[addr] ~ / \[dynamic\] dynamicClass::/) sub(/ \[[^]]*\] dynamicClass::/, " [dynamic] dynamicClass::", name)
 				if (!(addr in text)) { missing++; kind = "missing" }
 				else if (text[addr] != name) { wrong++; kind = "another name: " text[addr] }
 				else if (size[addr] != bytes) { wrong++; kind = "another size: " size[addr] }
 				else { same++; continue }
 				print addr, bytes, name ": " kind >out
 			}
-			print same + 0, wrong + 0, missing + 0, damaged + 0, unloading + 0
+			print same + 0, wrong + 0, missing + 0, damaged + 0, unmade + 0
 		}' "$T/$name.memory" "$T/$name.map" >"$T/$name.counts"
-	read -r same wrong missing damaged unloading <"$T/$name.counts"
-	echo "$name: $same methods are the same, $wrong others, $missing missing; $unloading being unloaded, $damaged damaged lines; $(cat "$T/$name.log")"
+	read -r same wrong missing damaged unmade <"$T/$name.counts"
+	echo "$name: $same methods are the same, $wrong others, $missing missing; $unmade by Reflection.Emit, $damaged damaged lines; $(cat "$T/$name.log")"
 	[ ! -s "$T/$name.differ" ] || head -n 20 "$T/$name.differ"
 	[ "$wrong" = 0 ] || fail "$name: $wrong methods have another name or size"
 	at_least "$(awk -v s="$same" -v m="$missing" 'BEGIN { print 100 * s / (s + m) }')" 99.9 || fail "$name: $missing are missing"
-	[ "$unloading" -le "$(sed -n 's/.* unnamed \([0-9]*\),.*/\1/p' "$T/$name.log")" ] || fail "$name: collectible code is missing without being counted"
+	[ "$unmade" -le "$(sed -n 's/.* unnamed \([0-9]*\),.*/\1/p' "$T/$name.log")" ] || fail "$name: code is missing without being counted"
 	[ "$same" -ge "$least" ] || fail "$name: only $same methods were compared"
 }
 
@@ -54,11 +56,13 @@ compare_app() {
 	stop "$STARTED"
 }
 
+# While it unloads collectible assemblies a runtime that is asked to list its methods crashes now and then.
+quietly=(--except Collect)
 make -s -C "$ROOT" wide-net || fail "wide-net does not build"
 wide=$ROOT/build/examples/wide-net/wide-net.dll
-compare_app shared 1000 dotnet "$wide" 60
-compare_app no_write_xor_execute 1000 DOTNET_EnableWriteXorExecute=0 dotnet "$wide" 60
-compare_app server_gc 1000 DOTNET_gcServer=1 dotnet "$wide" 60
+compare_app shared 1000 dotnet "$wide" 60 "${quietly[@]}"
+compare_app no_write_xor_execute 1000 DOTNET_EnableWriteXorExecute=0 dotnet "$wide" 60 "${quietly[@]}"
+compare_app server_gc 1000 DOTNET_gcServer=1 dotnet "$wide" 60 "${quietly[@]}"
 compare_app all_compiled 3000 DOTNET_ReadyToRun=0 DOTNET_TieredPGO=0 dotnet "$ROOT/build/examples/web-api/web-api.dll"
 grep -q 'dynamicClass::IL_STUB_PInvoke' "$T/shared.memory" || fail "no stub in IL"
 grep -q 'dynamicClass::Dynamic' "$T/shared.memory" || fail "no dynamic method"
@@ -75,18 +79,13 @@ stop "$STARTED"
 [ "$(grep -c '^0x' "$T/many.memory")" -ge 50000 ] || fail "fewer methods than were made"
 [ "$(sort "$T/many.memory" | uniq -d | wc -l)" = 0 ] || fail "what stayed was told twice"
 
-# As programs are delivered (the long test has more ways, which take the compiler minutes); older runtimes are refused in words.
+# As programs are delivered (the long test has more ways, which take the compiler minutes), and runtimes whose layout we know.
 publish() { "$TESTS/dotnet/publish" "$1" >"$T/publish.log" 2>&1; }
 for kind in ${CLR_MEMORY_KINDS:-single}; do
 	publish "wide-net-net10-$kind" || skip "cannot publish: $(cat "$T/publish.log")"
-	compare_app "$kind" 500 "$ROOT/build/publish/wide-net-net10-$kind/wide-net" 60
+	compare_app "$kind" 500 "$ROOT/build/publish/wide-net-net10-$kind/wide-net" 60 "${quietly[@]}"
 done
-for version in 8 9; do
-	publish "wide-net-net$version" || skip "cannot publish: $(cat "$T/publish.log")"
-	start "old$version" "$ROOT/build/publish/wide-net-net$version/wide-net" 60 --threads 0
-	wait_for 60 grep -q '^working' "$T/old$version.log" || fail ".NET $version did not start: $(cat "$T/old$version.log")"
-	"$BUILD/helpers/clr_methods" "$STARTED" >"$T/old.memory" 2>"$T/old.said" && fail ".NET $version was read"
-	stop "$STARTED"
-	cat "$T/old.said"
-	grep -q 'NET 10' "$T/old.said" || fail ".NET $version is not refused in words"
+for name in ${CLR_MEMORY_OLDER:-wide-net-net8 wide-net-net9 wide-net-net9-single}; do
+	publish "$name" || skip "cannot publish: $(cat "$T/publish.log")"
+	compare_app "$name" 500 "$ROOT/build/publish/$name/wide-net" 60 "${quietly[@]}"
 done

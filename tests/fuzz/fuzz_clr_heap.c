@@ -125,7 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	image = fresh;
 	told = gone = 0;
 	reads_left = -1;
-	if (clr_heap_new(&io, image.descriptor, &heap, NULL))
+	if (clr_heap_new(&io, &(struct clr_anchors){.descriptor = image.descriptor}, &heap, NULL))
 		abort();
 	clr_heap_want_il(heap);
 	for (size_t at = 0; at + 8 <= size && (!r || r == -ETIMEDOUT); at += 8) {

@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 	}
 	if (optind + 1 != argc)
 		return 2;
-	r = clr_process_open(atoi(argv[optind]), &h, &err);
+	r = clr_process_open(atoi(argv[optind]), UINT64_MAX, &h, &err);
 	if (r) {
 		fprintf(stderr, "clr_methods: %s: %s\n", strerror(-r), err.what);
 		return 1;

@@ -83,7 +83,7 @@ static void what_is_refused(void **state)
 		int code;
 		const char *what;
 	} cases[] = {
-		{"\"ExecutionManager\":2", "\"Thread\":1", -ENOTSUP, ".NET 10 is the first"},
+		{"\"ExecutionManager\":2", "\"Thread\":1", -ENOTSUP, "none whose layout is known"},
 		{"\"ExecutionManager\":2", "\"ExecutionManager\":3", -ENOTSUP, "newer way"},
 		{"\"HeapList\":40", "\"Heaps\":40", -ENOTSUP, "lacks a field"},
 		{"\"HeapList\":40", "\"HeapList\":4096", -ENOTSUP, "lacks a field"},
@@ -132,7 +132,7 @@ static int load(uint64_t magic, uint32_t flags, uint32_t len, uint32_t npointers
 	memcpy(descriptor + 16, &text, 8);
 	memcpy(descriptor + 24, &npointers, 4);
 	memcpy(descriptor + 32, &table, 8);
-	return clr_contract_load(&io, 0x2000, &contract, &err);
+	return clr_contract_load(&io, &(struct clr_anchors){.descriptor = 0x2000}, &contract, &err);
 }
 
 static void out_of_memory_of_a_process(void **state)
@@ -200,7 +200,7 @@ static void a_runtime_is_found_behind_what_only_costs_time(void **state)
 	enum { MODULES = 20000 };
 	const struct clr_io io = {.read = read_module};
 	const uint64_t first = 0x7f0000000000;
-	uint64_t found = 0;
+	struct clr_anchors found = {0};
 
 	(void)state;
 	make_module();
@@ -224,12 +224,55 @@ static void a_runtime_is_found_behind_what_only_costs_time(void **state)
 		assert_true(reads > 100000 && reads < 8000000);
 		free(maps);
 	}
-	assert_true(found == runtime_at + 0x1234);
+	assert_true(found.descriptor == runtime_at + 0x1234);
+}
+
+static uint64_t map_of_code;
+
+static int read_globals(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	(void)ctx;
+	if (addr != 0x1000 || len != 8)
+		return -EFAULT;
+	memcpy(buf, &map_of_code, 8);
+	return 0;
+}
+
+static void layouts_of_versions_that_do_not_describe_themselves(void **state)
+{
+	const struct clr_io io = {.read = read_globals};
+	struct clr_anchors at = {.dac_table = 0x1000};
+	struct clr_contract c = {0};
+
+	(void)state;
+	map_of_code = 0x7f0012345678;
+	at.major = 8;
+	assert_int_equal(clr_contract_load(&io, &at, &c, &err), 0);
+	assert_false(c.described);
+	assert_true(c.code_range_map == 0x7f0012345678);
+	assert_int_equal(c.at[CLR_METHOD_BYTES], 8);
+	assert_int_equal(c.type_token_shift, 16);
+	assert_int_equal(c.at[CLR_MODULE_DYNAMIC], CLR_NONE);
+	assert_int_equal(c.execution_manager, 1);
+	at.major = 9;
+	assert_int_equal(clr_contract_load(&io, &at, &c, &err), 0);
+	assert_int_equal(c.at[CLR_METHOD_BYTES], 16);
+	assert_int_equal(c.type_token_shift, 8);
+	assert_int_equal(c.at[CLR_MODULE_DYNAMIC], 1120);
+	for (at.major = 0; at.major < 8; at.major++)
+		assert_int_equal(clr_contract_load(&io, &at, &c, &err), -ENOTSUP);
+	at.major = 8;
+	at.dac_table = 0x2000;
+	assert_int_equal(clr_contract_load(&io, &at, &c, &err), -EFAULT);
+	at.dac_table = 0x1000;
+	map_of_code = 0;
+	assert_int_equal(clr_contract_load(&io, &at, &c, &err), -EAGAIN);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(layouts_of_versions_that_do_not_describe_themselves),
 		cmocka_unit_test(dotnet_10),
 		cmocka_unit_test(other_spellings),
 		cmocka_unit_test(what_is_refused),

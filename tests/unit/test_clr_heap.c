@@ -53,7 +53,7 @@ static void begin(unsigned flags)
 	module = image_file_module(&image, bytes, len);
 	plain = image_type(&image, module, 2, NULL, 0);
 	free(bytes);
-	if (clr_heap_new(&io, image.descriptor, &heap, &err))
+	if (clr_heap_new(&io, &(struct clr_anchors){.descriptor = image.descriptor}, &heap, &err))
 		fail_msg("%s", err.what);
 	listener_error = 0;
 }
@@ -341,7 +341,7 @@ static void begin_late(void)
 	begin(IMAGE_CODE_HEAP | IMAGE_COLLECTIBLE);
 	clr_heap_free(heap);
 	reads_left = -1;
-	assert_int_equal(clr_heap_new(&io, image.descriptor, &heap, NULL), 0);
+	assert_int_equal(clr_heap_new(&io, &(struct clr_anchors){.descriptor = image.descriptor}, &heap, NULL), 0);
 }
 
 static void a_late_scan_is_finished_by_the_next(void **state)
