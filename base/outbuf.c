@@ -14,6 +14,19 @@ struct outbuf outbuf_to(int fd)
 	return (struct outbuf){.fd = fd};
 }
 
+void outbuf_message(struct outbuf *o, const char *text)
+{
+	char *fit = strdup(text);
+
+	if (!fit) {
+		o->error = o->error ? o->error : -ENOMEM;
+		return;
+	}
+	printable_message(fit);
+	outbuf_str(o, fit);
+	free(fit);
+}
+
 int outbuf_flush(struct outbuf *o)
 {
 	if (o->fd < 0 || !o->len || o->error)

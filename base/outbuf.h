@@ -29,6 +29,9 @@ void outbuf_u64(struct outbuf *o, uint64_t x); /* decimal */
 void outbuf_hex(struct outbuf *o, uint64_t x); /* lower case, no prefix */
 void outbuf_printf(struct outbuf *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Text from outside in a line on a terminal, as printable_message makes it. */
+void outbuf_message(struct outbuf *o, const char *text);
+
 /* Text inside a JSON string (without the quotes): escapes ", \, control characters; replaces invalid UTF-8. */
 void outbuf_json(struct outbuf *o, const char *text, size_t len);
 

@@ -88,7 +88,8 @@ static void symbols_tell_fetched(struct outbuf *out, const struct symbols_image 
 		word = "own";
 	outbuf_printf(out, "%-16s ", word);
 	symbols_put_id(out, &image->build_id);
-	outbuf_printf(out, " %s", symbols_base(image->path));
+	outbuf_char(out, ' ');
+	outbuf_message(out, symbols_base(image->path));
 	if (item && item->state == SYMBOL_FETCH_GOT)
 		outbuf_printf(out, " (%.1f MiB)", (double)item->bytes / (1 << 20));
 	if (item && item->state == SYMBOL_FETCH_NOT_ASKED)
@@ -243,7 +244,9 @@ static void symbols_list_text(struct outbuf *out, const struct symbols_images *i
 				      (unsigned long long)image->unknown);
 		else
 			outbuf_printf(out, " %7s %7s %7s", "-", "-", "-");
-		outbuf_printf(out, " %s\n", image->path);
+		outbuf_char(out, ' ');
+		outbuf_message(out, image->path);
+		outbuf_char(out, '\n');
 	}
 	outbuf_printf(out, "cache: %s, %llu files, %.1f MiB\n", cache, (unsigned long long)size->files,
 		      (double)size->bytes / (1 << 20));
@@ -294,16 +297,22 @@ static bool symbols_is_new(struct symbols_verify *v, const struct image_build_id
 	return intern_str(&v->seen, text, &known) || known == had;
 }
 
+static void symbols_put_verdict(struct symbols_verify *v, const char *verdict, const char *path, const char *what)
+{
+	outbuf_printf(&v->out, "%-4s ", verdict);
+	outbuf_message(&v->out, path);
+	if (what)
+		outbuf_printf(&v->out, ": it is %s", what);
+	outbuf_char(&v->out, '\n');
+}
+
 static void symbols_verdict(struct symbols_verify *v, const struct symbol_file *file, int fd, const char *path)
 {
 	const char *what = "unreadable";
 	int r = symbol_file_check(file, fd, &what);
 
 	*(r ? &v->bad : &v->good) += 1;
-	outbuf_printf(&v->out, "%-4s %s", r ? "bad" : "ok", path);
-	if (r)
-		outbuf_printf(&v->out, ": it is %s", what);
-	outbuf_char(&v->out, '\n');
+	symbols_put_verdict(v, r ? "bad" : "ok", path, r ? what : NULL);
 }
 
 static int symbols_verify_cached(void *ctx, const char *key, uint64_t bytes)
@@ -322,7 +331,7 @@ static int symbols_verify_cached(void *ctx, const char *key, uint64_t bytes)
 		return 0;
 	}
 	v->bad++;
-	outbuf_printf(&v->out, "bad  %s: it is no debug file by its name\n", path);
+	symbols_put_verdict(v, "bad", path, "no debug file by its name");
 	return 0;
 }
 
@@ -346,7 +355,7 @@ static int symbols_verify_image(struct symbols_verify *v, const struct symbols_i
 
 	if (!image->build_id.len) {
 		if (symbols_is_new(v, &image->build_id, image->path))
-			outbuf_printf(&v->out, "none %s: it has no build id to be checked by\n", image->path);
+			symbols_put_verdict(v, "none", image->path, "without a build id to be checked by");
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
@@ -363,10 +372,10 @@ static int symbols_verify_image(struct symbols_verify *v, const struct symbols_i
 	}
 	if (image->place == DEBUG_FILE_INSTALLED && symbols_is_new(v, &image->build_id, image->debug_path)) {
 		v->good++;
-		outbuf_printf(&v->out, "ok   %s\n", image->debug_path);
+		symbols_put_verdict(v, "ok", image->debug_path, NULL);
 	}
 	if (!any && symbols_is_new(v, &image->build_id, image->path))
-		outbuf_printf(&v->out, "none %s: no debug file of it is here\n", image->path);
+		symbols_put_verdict(v, "none", image->path, "without a debug file here");
 	return 0;
 }
 

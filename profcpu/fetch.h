@@ -43,15 +43,16 @@ int fetch_add_pdb(struct fetch_list *list, const char *name, const unsigned char
 int fetch_open_cache(struct debug_cache **ret_cache, bool is_note);
 
 /*
- * Fetches with a progress line. One line by log_warn (quiet: none) for each server and reason for which files did not come, and one for
- * what there was no room for.
+ * Fetches with a progress line. One line by log_warn (quiet: none) for each server and reason for which files did not come, and
+ * one for what there was no room for.
  * 0; -errno after one line by log_error.
  */
 int fetch_run(const struct debug_cache *cache, struct fetch_list *list, struct symbol_fetch_options *how, bool quiet);
 
 /*
- * What post-processing does: fetches for the images that have addresses without a name, and PDBs that lines need, says so beforehand in one line, and takes at
- * most FETCH_LIMIT_S. Gives the number of files that are new; what is not to be had is no failure.
+ * What post-processing does: fetches for the images that have addresses without a name, and PDBs that lines need, says so
+ * beforehand in one line, and takes at most FETCH_LIMIT_S. Gives the number of files that are new; what is not to be had is no
+ * failure.
  */
 size_t fetch_for(struct fetch_options *o, const struct symbolizer_images *images);
 

@@ -2,7 +2,6 @@
 
 #include "base/cleanup.h"
 #include "base/hashmap.h"
-#include "base/printable.h"
 #include "base/vec.h"
 #include "recording/recording.h"
 
@@ -106,16 +105,6 @@ void report_share(uint64_t n, uint64_t all, char text[REPORT_SHARE_BYTES])
 			 (unsigned long long)hundredths % 100);
 }
 
-/* Text from outside in a line. */
-static void report_text(struct outbuf *out, const char *text)
-{
-	AUTO_FREE char *fit = strdup(text);
-
-	if (fit)
-		printable_message(fit);
-	outbuf_str(out, fit ? fit : "?");
-}
-
 /* The last part of a path. */
 static const char *report_base(const char *path)
 {
@@ -133,12 +122,12 @@ static void report_reason(const struct audit_group *g, uint64_t all, bool is_fir
 	report_share(audit_unnamed(g), all, share);
 	outbuf_printf(out, "%-9s %8s  ", is_first ? "unnamed" : "", share);
 	if (g->path)
-		report_text(out, report_base(g->path));
+		outbuf_message(out, report_base(g->path));
 	else
 		outbuf_printf(out, "%s of process %d", g->kind == AUDIT_UNMAPPED ? "stacks" : "JIT-compiled code", g->pid);
 	if (!g->path && g->comm) {
 		outbuf_str(out, " (");
-		report_text(out, g->comm);
+		outbuf_message(out, g->comm);
 		outbuf_char(out, ')');
 	}
 	outbuf_printf(out, ": %s", audit_reason_text(g->reason));
@@ -148,7 +137,7 @@ static void report_reason(const struct audit_group *g, uint64_t all, bool is_fir
 	}
 	if (g->detail) {
 		outbuf_str(out, ": ");
-		report_text(out, g->detail);
+		outbuf_message(out, g->detail);
 	}
 	if (mend)
 		outbuf_printf(out, "; %s", mend);

@@ -85,7 +85,8 @@ struct answers_entry {
 	uint32_t image, symbol; /* symbol ANSWERS_NONE: not known */
 };
 
-/* A process whose JIT-compiled code was asked for: how its names were taken. Texts are in answers.texts, ANSWERS_NONE: not known. */
+/* A process whose JIT-compiled code was asked for: how its names were taken. Texts are in answers.texts, ANSWERS_NONE: not
+ * known. */
 struct answers_process {
 	int32_t pid, ns_pid; /* ns_pid 0: not known */
 	uint32_t version; /* of its .NET runtime */

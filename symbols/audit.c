@@ -169,8 +169,8 @@ static int audit_pid_group(struct audit_work *w, struct audit_pid *p, enum audit
 }
 
 /*
- * Counts the frames of one stack. It is complete when a function that nothing calls is in it; what some unwinders find below that is
- * chance.
+ * Counts the frames of one stack. It is complete when a function that nothing calls is in it; what some unwinders find below
+ * that is chance.
  */
 static int audit_stack(struct audit_work *w, const struct profile_group *samples)
 {

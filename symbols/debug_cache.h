@@ -44,7 +44,8 @@ struct debug_cache;
 
 /*
  * Opens our directory, made if need be. Root does not write into another user's home: where HOME is not root's, root's own is
- * taken. What is over in .part, .missing and .down goes. 0; -ENOENT: there is no home to put it in; -EPERM: somebody else made it; -ENOMEM; -errno.
+ * taken. What is over in .part, .missing and .down goes. 0; -ENOENT: there is no home to put it in; -EPERM: somebody else made
+ * it; -ENOMEM; -errno.
  */
 int debug_cache_open(struct debug_cache **ret_cache);
 void debug_cache_free(struct debug_cache *c);

@@ -37,8 +37,8 @@ struct dwarf_abbrevs {
 	bool sparse;
 };
 
-/* Reads the table of a unit as far as up to the code `until` (0: all). The caller frees it. 0; -EBADMSG; -E2BIG: over DWARF_STEPS_MAX;
- * -ENOMEM. */
+/* Reads the table of a unit as far as up to the code `until` (0: all). The caller frees it. 0; -EBADMSG; -E2BIG: over
+ * DWARF_STEPS_MAX; -ENOMEM. */
 int dwarf_abbrevs_load(const struct dwarf_unit *u, uint64_t until, struct dwarf_abbrevs **ret_abbrevs);
 void dwarf_abbrevs_free(struct dwarf_abbrevs *a);
 

@@ -48,8 +48,8 @@ void inline_unit_free(struct inline_unit *u);
 
 /* The function at an address, and the nodes it is in, the outermost first, at most max. 0; -ENOENT: no function; -EBADMSG;
  * -ENOMEM. */
-int inline_unit_find(struct inline_unit *u, uint64_t addr, const struct inline_body **ret_body, const struct inline_node **ret_nodes,
-		     size_t max, size_t *ret_n);
+int inline_unit_find(struct inline_unit *u, uint64_t addr, const struct inline_body **ret_body,
+		     const struct inline_node **ret_nodes, size_t max, size_t *ret_n);
 
 /* The name of a file as functions of the unit number them; NULL: not known. */
 const char *inline_unit_file(const struct inline_unit *u, uint32_t file);

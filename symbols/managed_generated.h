@@ -32,8 +32,8 @@ struct managed_arguments {
 void managed_arguments_put(struct managed_arguments args, struct outbuf *out, int depth);
 
 /*
- * A method's name as in the source: <Run>b__0_4 is Run.lambda4, <Run>g__Local|8_2 is Run.Local, <>m__Finally1 is Finally1; an explicit
- * implementation loses its interface's namespace. args stand behind the outermost method. Other names as they are.
+ * A method's name as in the source: <Run>b__0_4 is Run.lambda4, <Run>g__Local|8_2 is Run.Local, <>m__Finally1 is Finally1; an
+ * explicit implementation loses its interface's namespace. args stand behind the outermost method. Other names as they are.
  */
 void managed_generated_put_method(struct managed_span name, struct managed_arguments args, struct outbuf *out, int depth);
 

@@ -54,7 +54,8 @@ static const char *split_tier(const char *start, const char *end, struct managed
 	return open;
 }
 
-/* The parenthesis that begins the arguments: the one that the last closes, as names can have some too; of a text cut off the first. */
+/* The parenthesis that begins the arguments: the one that the last closes, as names can have some too; of a text cut off the
+ * first. */
 static const char *find_arguments(const char *start, const char *end)
 {
 	size_t depth = 0;
@@ -82,7 +83,8 @@ static const char *next_colons(const char *p, const char *end)
 	return p + 1 < end ? p : NULL;
 }
 
-/* The :: behind the type. A state machine can stand behind its holder with :: too. Where brackets are damaged it is the last one. */
+/* The :: behind the type. A state machine can stand behind its holder with :: too. Where brackets are damaged it is the last
+ * one. */
 static const char *find_colons(const char *start, const char *end)
 {
 	const char *colons = next_colons(start, end), *more = NULL;

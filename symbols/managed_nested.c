@@ -53,7 +53,8 @@ static struct managed_arguments take_arguments(const struct managed_nested *n, s
 	return (struct managed_arguments){n->arguments + from, arity < left ? arity : left};
 }
 
-void managed_nested_put(const struct managed_nested *n, bool of_lambda, struct managed_arguments *ret_args, struct outbuf *out, int depth)
+void managed_nested_put(const struct managed_nested *n, bool of_lambda, struct managed_arguments *ret_args, struct outbuf *out,
+			int depth)
 {
 	static const struct managed_arguments none = {0};
 	struct managed_arguments of_method = none;

@@ -1,4 +1,5 @@
-/* Names of types nested in each other, whose type arguments stand together at the end: Outer`1+Inner`1[A,B] is Outer<A>.Inner<B>. */
+/* Names of types nested in each other, whose type arguments stand together at the end: Outer`1+Inner`1[A,B] is
+ * Outer<A>.Inner<B>. */
 #ifndef SYMBOLS_MANAGED_NESTED_H
 #define SYMBOLS_MANAGED_NESTED_H
 
@@ -31,10 +32,11 @@ void managed_nested_add_arguments(struct managed_nested *n, const char *p, const
 size_t managed_nested_arity(const struct managed_nested *n);
 
 /*
- * Writes the type, each component with its arguments. A lambda's holder is left out; the last component only where of_lambda says that
- * it is a lambda's. ret_args (may be NULL): the type arguments of holders, which are the method's around the lambda; they live as long
- * as n.
+ * Writes the type, each component with its arguments. A lambda's holder is left out; the last component only where of_lambda says
+ * that it is a lambda's. ret_args (may be NULL): the type arguments of holders, which are the method's around the lambda; they
+ * live as long as n. Those of a holder around a state machine stand behind its method, and are not given.
  */
-void managed_nested_put(const struct managed_nested *n, bool of_lambda, struct managed_arguments *ret_args, struct outbuf *out, int depth);
+void managed_nested_put(const struct managed_nested *n, bool of_lambda, struct managed_arguments *ret_args, struct outbuf *out,
+			int depth);
 
 #endif

@@ -104,7 +104,8 @@ static int unpack(const unsigned char *packed, uint32_t bytes, struct portable_p
 	data = malloc((size_t)len + 1);
 	if (!data)
 		return -ENOMEM;
-	z_stream z = {.next_in = (unsigned char *)(uintptr_t)(packed + 8), .avail_in = bytes - 8, .next_out = data, .avail_out = len};
+	z_stream z = {.next_in = (unsigned char *)(uintptr_t)(packed + 8), .avail_in = bytes - 8, .next_out = data,
+		      .avail_out = len};
 
 	if (inflateInit2(&z, -MAX_WBITS) != Z_OK)
 		return -ENOMEM;

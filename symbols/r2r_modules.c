@@ -97,7 +97,8 @@ static int read_beside(struct r2r_modules *m, struct r2r_module *module)
 static bool is_same_build(const struct r2r_modules *m, uint32_t row, const struct clr_metadata *metadata)
 {
 	static const unsigned char none[MVID_BYTES];
-	const unsigned char *mvid = clr_metadata_mvid(metadata), *wanted = row - 1 < m->nmvids ? m->mvids + (row - 1) * MVID_BYTES : none;
+	const unsigned char *mvid = clr_metadata_mvid(metadata);
+	const unsigned char *wanted = row - 1 < m->nmvids ? m->mvids + (row - 1) * MVID_BYTES : none;
 
 	return !memcmp(wanted, none, MVID_BYTES) || (mvid && !memcmp(wanted, mvid, MVID_BYTES));
 }

@@ -42,8 +42,8 @@ int symbol_file_key(const struct symbol_file *f, char *key, size_t cap);
 int symbol_file_of_key(const char *key, struct symbol_file *ret_file, char *name);
 
 /*
- * Whether what fd holds is that file: an ELF file of this build id with symbols or lines, a PDB of this GUID, a map of this signature.
- * 0; -EBADMSG with *ret_what, a static text that goes on "it is "; -ENOMEM; -errno.
+ * Whether what fd holds is that file: an ELF file of this build id with symbols or lines, a PDB of this GUID, a map of this
+ * signature. 0; -EBADMSG with *ret_what, a static text that goes on "it is "; -ENOMEM; -errno.
  */
 int symbol_file_check(const struct symbol_file *f, int fd, const char **ret_what);
 

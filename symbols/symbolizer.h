@@ -34,7 +34,8 @@ struct symbolizer_options {
 	bool raw_names; /* full names of managed methods as the runtime spells them */
 	bool mangled; /* full names of native functions mangled */
 	/* Only functions count, as in folded stacks and pictures: all addresses of a function make one frame, whose addr and, but
-	 * for what stackcollapse-perf.pl makes of odd module names, sym_off are 0. Distinct frames and stacks are several times fewer. */
+	 * for what stackcollapse-perf.pl makes of odd module names, sym_off are 0. Distinct frames and stacks are several times
+	 * fewer. */
 	bool by_function;
 	bool perf_names_only; /* with by_function: names of the full form may be those of a neighbour */
 	bool keep_answers; /* symbolizer_store will be called */

@@ -84,6 +84,14 @@ cp whole-shop.so linked.so && objcopy --only-keep-debug linked.so linked.so.debu
 "$PROFCPU" symbols verify linked.so >out || fail "verify a link: exit $?"
 [ "$(sort out)" = "$(printf 'ok   %s\n' "$file" "$T/linked.so.debug" | sort)" ] || fail "verify a link: $(cat out)"
 rm linked.so.debug
+# Whoever named a library steers no terminal with it.
+odd=$(printf 'odd\033]0;x\007.so')
+cp linked.so "$odd"
+for verb in list verify; do
+	"$PROFCPU" symbols $verb "$odd" >out || fail "$verb of an odd name: exit $?"
+	grep -q 'odd?]0;x?.so' out || [ $verb = verify ] || fail "$verb: $(cat -v out)"
+	grep -q "$(printf '\033')" out && fail "$verb steers the terminal"
+done
 cp other.so "$file" 2>/dev/null || cp libother.so.dbg "$file"
 "$PROFCPU" symbols verify >out && fail "verify finds no wrong file"
 grep -qx "bad  $file: it is of another build id" out || fail "verify: $(cat out)"
@@ -197,6 +205,19 @@ https_proxy=http://127.0.0.1:1 fetch --timeout 10 lib/shop.so lib/libcoreclr.so 
 export DOTNET_SYMBOL_SERVER=
 fetch lib/libcoreclr.so || fail "no server at all: exit $?: $(cat err)"
 grep -q '^not asked .*libcoreclr.so' out || fail "no server at all: $(cat out)"
+
+# A hundred libraries do not take a descriptor each.
+fresh
+mkdir many
+python3 - "$id" <<'PYTHON'
+import sys
+whole, build_id = open("lib/shop.so", "rb").read(), bytes.fromhex(sys.argv[1])
+for i in range(100):
+    with open(f"many/{i}.so", "wb") as f:
+        f.write(whole.replace(build_id, build_id[:18] + bytes([1, i])))
+PYTHON
+(ulimit -n 40 && fetch --symbol-server "$SYMBOL_SERVER/ssqp" many/*.so lib/shop.so) || fail "many: exit $?: $(cat err)"
+[ "$(grep -c '^absent ' out)" = 100 ] && grep -q '^fetched .*shop.so' out || fail "many: $(cat out)"
 
 # What is wrong on the command line.
 refuses "$PROFCPU" symbols fetch --symbol-server ftp://x lib/shop.so
