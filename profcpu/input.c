@@ -173,6 +173,17 @@ static void input_say_jit_lines(const struct symbolizer_lineless *lineless)
 					"its runtime wrote none");
 }
 
+static void input_say_pdbs(const struct symbolizer_lineless *lineless)
+{
+	char more[64] = "";
+
+	if (lineless->pdbs > 1)
+		snprintf(more, sizeof(more), " and %llu more", (unsigned long long)lineless->pdbs - 1);
+	log_note("there are no lines of the .NET code that %s%s would tell: neither beside the assembl%s nor in %s, nor fetched before; "
+		 "`profcpu symbols fetch --lines` asks symbol servers",
+		 lineless->first_pdb, more, lineless->pdbs == 1 ? "y" : "ies", lineless->pdbs == 1 ? "it" : "them");
+}
+
 void input_say_lines(const struct input_options *options, const char *name, const struct input_result *result)
 {
 	const char *what = !options->lines ? "inlined functions" : !options->inlines ? "lines" : "inlined functions and lines";
@@ -181,6 +192,8 @@ void input_say_lines(const struct input_options *options, const char *name, cons
 
 	if (lineless->jits)
 		input_say_jit_lines(lineless);
+	if (lineless->pdbs)
+		input_say_pdbs(lineless);
 	if (!lineless->files)
 		return;
 	if (lineless->files > 1)

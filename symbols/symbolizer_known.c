@@ -152,6 +152,12 @@ void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless 
 		else if (image->lines_unread && !lineless.files++)
 			symbolizer_source_name(s, image, lineless.first, sizeof(lineless.first));
 	}
+	size_t missing;
+	const struct images_pdb *pdbs = images_pdbs(s->images, &missing);
+
+	lineless.pdbs = missing;
+	if (missing)
+		snprintf(lineless.first_pdb, sizeof(lineless.first_pdb), "%s", pdbs[0].name);
 	*ret_lineless = lineless;
 }
 

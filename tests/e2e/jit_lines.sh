@@ -61,7 +61,7 @@ ls later/symbols/*.methods >/dev/null 2>&1 && fail "methods are kept that nobody
 
 # Another build's assembly in the place of the one that ran: no lines rather than wrong ones.
 record replaced --jit-names=memory --lines --record-only -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec portable/out/lines.dll 1
-printf 'class X { }' >portable/X.cs
+rm -rf portable/obj && printf 'class X { }' >portable/X.cs
 dotnet build -nologo -v quiet -c Release -o portable/out portable >build.log 2>&1 || fail "$(grep -m 1 error build.log)"
 "$PROFCPU" postprocess -q --lines replaced 2>/dev/null || fail "postprocess gave $?"
 "$PROFCPU" fold --offline --names full --lines replaced >folded 2>/dev/null || fail "fold gave $?"

@@ -26,7 +26,7 @@ done
 [ ! -e embedded/out/lines.pdb ] || fail "the embedded PDB is a file"
 # Another build's PDB is not taken.
 cp portable/out/lines.dll .
-printf 'class X { }' >portable/X.cs
+rm -rf portable/obj && printf 'class X { }' >portable/X.cs
 dotnet build -nologo -v quiet -c Release -o other portable >build.log 2>&1 || fail "$(grep -m 1 error build.log)"
 cp other/lines.pdb .
 "$lines" lines.dll </dev/null 2>err && fail "another build's PDB was taken"

@@ -40,6 +40,7 @@ no_lines() { grep -q ';Burning\.Step(' "$1" && ! grep -q ';Burning\.Step([^;]*:P
 
 record rec --jit-names=memory --lines --no-download -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec app/out/lines.dll 2
 folded rec >before
+grep -q 'there are no lines of the .NET code that .*\.pdb' collect.log || fail "nothing is said: $(cat collect.log)"
 no_lines before || fail "lines from nowhere: $(grep -m 1 Step before)"
 ls rec/symbols/*.methods >/dev/null || fail "what lines could come by later is gone"
 "$PROFCPU" symbols fetch --lines --symbol-server "$SYMBOL_SERVER/html/ssqp" rec >out 2>err && fail "HTML is a PDB"
@@ -66,7 +67,7 @@ has_lines after || fail "no lines of what was fetched: $(grep -m 3 Step after)"
 DOTNET_SYMBOL_SERVER=$SYMBOL_SERVER/ssqp record plain --jit-names=memory -F 499 -- dotnet exec app/out/lines.dll 0.5
 grep -q '\.pdb' server.log && fail "asked for PDBs: $(cat server.log)"
 # Another build's PDB under the name of this one.
-printf 'class X { }' >app/X.cs
+rm -rf app/obj && printf 'class X { }' >app/X.cs
 dotnet build -nologo -v quiet -c Release -o other app >build.log 2>&1 || fail "$(grep -m 1 error build.log)"
 cp other/lines.pdb "www/ssqp/$key"
 DOTNET_SYMBOL_SERVER=$SYMBOL_SERVER/ssqp record wrong --jit-names=memory --lines -F 499 -- dotnet exec app/out/lines.dll 1
