@@ -20,6 +20,11 @@ uint64_t clock_realtime_ns(void)
 	return clock_ns(CLOCK_REALTIME);
 }
 
+uint64_t clock_thread_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 uint64_t clock_boottime_ns(void)
 {
 	return clock_ns(CLOCK_BOOTTIME);

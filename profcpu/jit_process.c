@@ -14,7 +14,7 @@
 #define PROCESS_LOOK_FIRST_NS (20 * NS_PER_MS) /* after a process began; then each time as long as it has been there */
 #define PROCESS_SWEEP_NS (3 * NS_PER_S)
 #define PROCESS_STEP_MIN_NS (50 * NS_PER_MS)
-#define PROCESS_STEP_SHARE 100 /* a step costs at most one of so many parts of the time */
+#define PROCESS_STEP_SHARE 100 /* a step costs at most one of so many parts of the time of a CPU */
 #define PROCESS_STEP_HURRY 5 /* and so many of them where code is freed */
 #define PROCESS_DISK_BYTES ((uint64_t)16 << 20) /* that are left to perf.data */
 #define PROCESS_SPARE_DESCRIPTORS 32 /* that one process more leaves to the recording */
@@ -198,16 +198,16 @@ static void process_again(struct jit_process *p, uint64_t now, uint64_t until_ns
 	p->since_ns = p->next_ns = now;
 }
 
-/* When the next step is due after one that began at now. The first one finds all that was there, and says nothing of the others. */
-static uint64_t process_next(const struct jit_process *p, uint64_t now)
+/* When the next step is due after one that took so much CPU time. The first one finds all that was there, and says nothing of the others. */
+static uint64_t process_next(const struct jit_process *p, uint64_t took)
 {
-	uint64_t took = clock_monotonic_ns() - now, share = p->target.frees ? PROCESS_STEP_SHARE / PROCESS_STEP_HURRY : PROCESS_STEP_SHARE;
+	uint64_t share = p->target.frees ? PROCESS_STEP_SHARE / PROCESS_STEP_HURRY : PROCESS_STEP_SHARE;
 	uint64_t least = p->target.frees ? PROCESS_STEP_MIN_NS / PROCESS_STEP_HURRY : PROCESS_STEP_MIN_NS;
 	uint64_t wait = p->stepped ? took * share : 0;
 
 	if (wait < least)
 		wait = least;
-	return now + took + (wait > JIT_PROCESS_STEP_MAX_NS ? JIT_PROCESS_STEP_MAX_NS : wait);
+	return clock_monotonic_ns() + (wait > JIT_PROCESS_STEP_MAX_NS ? JIT_PROCESS_STEP_MAX_NS : wait);
 }
 
 void jit_process_step(const struct jit_processes *all, struct jit_process *p, uint64_t now, bool last)
@@ -225,6 +225,8 @@ void jit_process_step(const struct jit_processes *all, struct jit_process *p, ui
 		jit_process_release(p, p->target.until_ns);
 		return;
 	}
+	uint64_t begin_ns = clock_thread_ns();
+
 	r = p->way->step(p->state, now, last, why);
 	int flushed = jit_methods_writer_flush(p->target.out);
 
@@ -240,7 +242,7 @@ void jit_process_step(const struct jit_processes *all, struct jit_process *p, ui
 	} else if (r || flushed) {
 		process_give_up(p, p->target.until_ns);
 	} else {
-		p->next_ns = process_next(p, now);
+		p->next_ns = process_next(p, clock_thread_ns() - begin_ns);
 		p->stepped = true;
 	}
 }

@@ -46,7 +46,7 @@ names_of_perf() {
 names_least() { # PUBLISH: percent
 	case $1 in
 	wide-net-net8*) echo 98.5 ;;
-	*) echo 99.9 ;;
+	*) echo "${NAMES_LEAST:-99.7}" ;; # a machine that is busy with others lets the looks come late
 	esac
 }
 NAMES_FAILED=0

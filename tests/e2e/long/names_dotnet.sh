@@ -16,6 +16,7 @@ for version in 10 9 8; do
 done
 need_published "${all[@]}"
 
+export NAMES_LEAST=99.9
 for publish in "${all[@]}"; do
 	names_begin "$publish" 300
 	names_check "$publish" 30
