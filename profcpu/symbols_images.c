@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/intern.h"
 #include "base/log.h"
 #include "container/opener.h"
 #include "container/proc.h"
@@ -95,14 +96,6 @@ static int symbols_add_file(struct symbols_images *images, const char *path)
 
 /* Processes */
 
-static bool symbols_has(const struct symbols_images *images, size_t from, const char *path)
-{
-	for (size_t i = from; i < images->list.len; i++)
-		if (!strcmp(images->list.v[i].path, path))
-			return true;
-	return false;
-}
-
 static int symbols_add_map(struct symbols_images *images, struct opener *opener, pid_t pid, const struct proc_map *m)
 {
 	AUTO_CLOSE int own = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -128,15 +121,24 @@ static int symbols_add_process(struct symbols_images *images, pid_t pid)
 {
 	struct opener *opener = NULL;
 	AUTO_FREE char *text = NULL;
-	size_t len, from = images->list.len;
+	struct intern paths = {0};
 	struct proc_map m;
+	size_t len;
 	int r = proc_read(pid, 0, "maps", PROC_MAPS_MAX, &text, &len);
 
 	if (!r)
 		r = opener_new(&opener);
-	for (char *cursor = text; !r && proc_map_next(&cursor, &m);)
-		if ((m.prot & PROT_EXEC) && m.path[0] == '/' && strncmp(m.path, "/memfd:", 7) && !symbols_has(images, from, m.path))
+	for (char *cursor = text; !r && proc_map_next(&cursor, &m);) {
+		size_t had = paths.len;
+		uint32_t path;
+
+		if (!(m.prot & PROT_EXEC) || m.path[0] != '/' || !strncmp(m.path, "/memfd:", 7))
+			continue;
+		r = intern_str(&paths, m.path, &path);
+		if (!r && path == had)
 			r = symbols_add_map(images, opener, pid, &m);
+	}
+	intern_free(&paths);
 	opener_free(opener);
 	if (r == -ESRCH)
 		log_error("there is no process %d; a file of this name is given as ./%d", (int)pid, (int)pid);

@@ -187,11 +187,20 @@ int answers_get(const struct answers *a, uint32_t image, uint64_t addr, uint64_t
 
 int answers_put(struct answers *a, uint32_t image, uint64_t addr, uint32_t symbol)
 {
+	uint64_t key = answers_entry_hash(image, addr);
+	int times = 0;
+
+	while (times < ANSWERS_TIMES_MAX && hashmap_get(&a->entry_ids, key)) {
+		key++;
+		times++;
+	}
+	if (times == ANSWERS_TIMES_MAX)
+		return 0;
 	if (a->entries.len >= ANSWERS_IDS_MAX)
 		return -E2BIG;
 	if (vec_push(&a->entries, ((struct answers_entry){addr, image, symbol})))
 		return -ENOMEM;
-	if (answers_index(&a->entry_ids, answers_entry_hash(image, addr), a->entries.len - 1)) {
+	if (hashmap_put(&a->entry_ids, key, (uint32_t)a->entries.len - 1)) {
 		a->entries.len--;
 		return -ENOMEM;
 	}

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #define ANSWERS_NONE UINT32_MAX
+#define ANSWERS_TIMES_MAX 256 /* answers for one address, each for a time of its own: they are gone through in turn */
 
 /* What an image is. The text of each kind is in recordings. */
 enum answers_kind {
@@ -136,7 +137,8 @@ static inline bool answers_timed(const struct answers *a, uint32_t symbol)
  * other times only. */
 int answers_get(const struct answers *a, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol);
 
-/* Remembers an answer that answers_get did not know at that time. That nothing is known is for always. 0 or -ENOMEM. */
+/* Remembers an answer that answers_get did not know at that time, unless there are ANSWERS_TIMES_MAX for others. That nothing is
+ * known is for always. 0 or -ENOMEM. */
 int answers_put(struct answers *a, uint32_t image, uint64_t addr, uint32_t symbol);
 
 /* Puts another answer in the place of one that holds always. 0 or -ENOENT. */

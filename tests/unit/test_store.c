@@ -1,4 +1,5 @@
 #include "base/file.h"
+#include "base/outbuf.h"
 #include "symbols/store_read.h"
 
 #include <setjmp.h>
@@ -140,6 +141,28 @@ static void answers_for_a_time_come_back_for_that_time(void **state)
 	assert_int_equal(answers_get(&b, image, 0x1010, 250, &symbol), -ESTALE);
 	answers_free(&a);
 	answers_free(&b);
+}
+
+/* Made by others, a store can have millions of times for one address: they are gone through in turn. */
+static void an_address_has_no_end_of_times(void **state)
+{
+	enum { TIMES = 200000 };
+	struct outbuf out = outbuf_to(-1);
+	struct store_notes read;
+	struct answers a = {0};
+	uint32_t symbol;
+
+	(void)state;
+	outbuf_str(&out, "profcpu-symbols 2\nimage jit - 0 0 0 0 42 //anon\n");
+	for (int i = 0; i < TIMES; i++)
+		outbuf_printf(&out, "symbol 1000 100 perf-map - f\nduring %x %x\nat 10\n", i, i + 1);
+	outbuf_printf(&out, "end %x\n", TIMES);
+	assert_int_equal(store_parse(out.data, out.len, &a, &read, NULL), 0);
+	assert_int_equal(a.entries.len, ANSWERS_TIMES_MAX);
+	assert_int_equal(answers_get(&a, 0, 0x1010, ANSWERS_TIMES_MAX - 1, &symbol), 0);
+	assert_int_equal(answers_get(&a, 0, 0x1010, TIMES - 1, &symbol), -ESTALE);
+	outbuf_close(&out);
+	answers_free(&a);
 }
 
 static void reasons_come_back_and_old_stores_have_none(void **state)
@@ -348,6 +371,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_come_back_as_they_were),
 		cmocka_unit_test(answers_for_a_time_come_back_for_that_time),
+		cmocka_unit_test(an_address_has_no_end_of_times),
 		cmocka_unit_test(what_would_name_a_stripped_image_comes_back),
 		cmocka_unit_test(reasons_come_back_and_old_stores_have_none),
 		cmocka_unit_test(a_better_answer_takes_the_place_of_the_old_one),
