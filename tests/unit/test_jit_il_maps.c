@@ -1,0 +1,90 @@
+#include "profcpu/jit_il_maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const unsigned char il[] = {0xfe, 0xff, 0xff, 0xff, 3, 0, 0, 0}, native[] = {0, 0, 0, 0, 8, 0, 0, 0};
+static const struct rundown_module module = {.id = 5, .il_path = "/app/a.dll", .pdb_guid = {1, 2}}, nowhere = {.id = 6, .il_path = ""};
+
+static void tell_method(struct jit_il_maps *m, uint64_t start, uint64_t id, uint64_t code_id, const struct rundown_module *of)
+{
+	struct jit_method method = {.start = start, .bytes = 0x40, .source = SYMBOL_RUNDOWN, .until_ns = UINT64_MAX, .name = "a", .len = 1};
+	struct rundown_method told = {.start = start, .bytes = 0x40, .token = 0x06000007, .id = id, .code_id = code_id, .module = of};
+
+	jit_methods_writer_add(m->out, &method);
+	assert_int_equal(jit_il_maps_method(m, &told), 0);
+}
+
+static void tell_map(struct jit_il_maps *m, uint64_t id, uint64_t code_id)
+{
+	struct rundown_il_map map = {.method_id = id, .code_id = code_id, .count = 2, .il = il, .native = native};
+
+	assert_int_equal(jit_il_maps_map(m, &map), 0);
+}
+
+static void maps_find_their_methods_whichever_comes_first(void **state)
+{
+	static const bool has[] = {true, true, true, false, false};
+	char dir[] = "/tmp/test_jit_il_maps.XXXXXX";
+	struct jit_il_maps maps = {0};
+	struct jit_methods_file file;
+	struct jit_methods *m;
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	fd = open(dir, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(jit_methods_writer_open(fd, getpid(), &maps.out), 0);
+	tell_map(&maps, 1, 2);
+	tell_map(&maps, 9, 9); /* of a method that never comes */
+	tell_method(&maps, 0x1000, 1, 2, &module);
+	tell_method(&maps, 0x2000, 1, 3, &module); /* another body of that method */
+	tell_map(&maps, 1, 3);
+	tell_map(&maps, 4, 0);
+	tell_method(&maps, 0x3000, 4, 0, &module);
+	tell_method(&maps, 0x4000, 7, 0, &module); /* without a map */
+	tell_map(&maps, 8, 0);
+	tell_method(&maps, 0x5000, 8, 0, &nowhere); /* of no file */
+	assert_int_equal(jit_methods_writer_close(maps.out), 0);
+	jit_il_maps_free(&maps);
+
+	assert_int_equal(jit_methods_new(&m), 0);
+	assert_int_equal(jit_methods_read(fd, getpid(), m, &file, NULL), 0);
+	assert_int_equal(file.bad_lines, 0);
+	assert_int_equal(jit_il_modules(jit_methods_il(m)), 1);
+	assert_string_equal(jit_il_module(jit_methods_il(m), 0)->path, module.il_path);
+	assert_int_equal(jit_il_module(jit_methods_il(m), 0)->kind, JIT_IL_PDB);
+	assert_memory_equal(jit_il_module(jit_methods_il(m), 0)->id, module.pdb_guid, 16);
+	for (uint32_t i = 0; i < sizeof(has) / sizeof(*has); i++) {
+		const struct jit_method *method = jit_methods_get(m, SYMBOL_RUNDOWN, i);
+		struct jit_il_place place;
+
+		assert_int_equal(method->start, 0x1000 * (i + 1));
+		assert_int_equal(method->il > 0, has[i]);
+		if (!has[i])
+			continue;
+		assert_int_equal(jit_il_find(jit_methods_il(m), method->il - 1, 9, &place), 0);
+		assert_int_equal(place.rid, 7);
+		assert_int_equal(place.il, 3);
+	}
+	jit_methods_free(m);
+	assert_int_equal(jit_methods_remove(fd), 0);
+	close(fd);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(maps_find_their_methods_whichever_comes_first)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
