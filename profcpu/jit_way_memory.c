@@ -102,7 +102,7 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 			r = -ESRCH;
 	}
 	if (r && r != -ESRCH)
-		snprintf(why, JIT_WAY_WHY_BYTES, "its memory could not be read to the end: %s", strerror(-r));
+		snprintf(why, JIT_WAY_WHY_BYTES, "its memory could not be read to the end: %s", r == -ETIMEDOUT ? "there was no time" : strerror(-r));
 	return r;
 }
 

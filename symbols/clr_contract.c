@@ -205,6 +205,7 @@ static int parse_global(struct parsed *p, const char *name)
 		{"MethodDescTokenRemainderBitCount", &c->token_remainder_bits},
 		{"MethodDescAlignment", &c->method_alignment},
 		{CLR_LAYOUTS_TOKEN_SHIFT, &c->type_token_shift},
+		{CLR_LAYOUTS_EMITTED, &c->emitted},
 	};
 
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)

@@ -79,7 +79,7 @@ enum clr_field {
 	CLR_LAYOUT_SIZE,
 	CLR_LAYOUT_FLAGS,
 	CLR_OPTIONAL, /* from here on: CLR_NONE where the runtime does not tell */
-	CLR_MODULE_DYNAMIC = CLR_OPTIONAL, /* with the next two: .NET 8 keeps no copy of the metadata that is made while it runs */
+	CLR_MODULE_DYNAMIC = CLR_OPTIONAL, /* with the next two: a copy of the metadata that is made while the program runs */
 	CLR_DYNAMIC_METADATA_SIZE,
 	CLR_DYNAMIC_METADATA,
 	CLR_PRECODE,
@@ -105,6 +105,7 @@ struct clr_contract {
 	uint64_t token_remainder_bits;
 	uint64_t method_alignment;
 	uint64_t type_token_shift; /* in MTFlags2: bits below the number of the type's definition */
+	uint64_t emitted; /* 1: what Reflection.Emit makes is read by clr_emitted.h */
 	char architecture[16]; /* "x64", "arm64" */
 	uint32_t execution_manager; /* version of the contract: 1 or 2, which say how nibble maps are written */
 	bool described; /* by the runtime itself; else a layout of ours, which is to be checked, and which does not tell of stubs */

@@ -32,7 +32,7 @@ const char *clr_layout_of(uint32_t major)
 		"{\"types\":{" CODE TYPES
 		"\"MethodDesc\":{\"!\":8," METHOD_FIELDS ","
 		"\"StoredSigMethodDesc\":{\"Sig\":8,\"cSig\":16},\"DynamicMethodDesc\":{\"!\":40,\"MethodName\":24},"
-		"\"ArrayClass\":{\"Rank\":56},\"Module\":{\"PEAssembly\":272}},\"globals\":{\"" CLR_LAYOUTS_TOKEN_SHIFT "\":16," GLOBALS;
+		"\"ArrayClass\":{\"Rank\":56},\"Module\":{\"PEAssembly\":272}},\"globals\":{\"" CLR_LAYOUTS_TOKEN_SHIFT "\":16,\"" CLR_LAYOUTS_EMITTED "\":1," GLOBALS;
 	static const char net9[] =
 		"{\"types\":{" CODE TYPES
 		"\"MethodDesc\":{\"!\":16," METHOD_FIELDS ","

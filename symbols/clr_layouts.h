@@ -4,8 +4,10 @@
 
 #include <stdint.h>
 
-/* A global that no runtime has: how far up the number of a type's definition is in MethodTable.MTFlags2, where that is not 8 bits. */
+/* Globals that no runtime has: how far up the number of a type's definition is in MethodTable.MTFlags2, where that is not 8 bits; and that
+ * metadata in the making is as clr_emitted.h reads it. */
 #define CLR_LAYOUTS_TOKEN_SHIFT "profcpu.TypeTokenShift"
+#define CLR_LAYOUTS_EMITTED "profcpu.EmittedMetadata"
 
 /*
  * The text of a contract descriptor for a version of CoreCLR, static. Its table of pointers has one entry: the runtime's map of its

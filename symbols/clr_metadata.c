@@ -150,7 +150,9 @@ static int open_streams(struct clr_metadata *m, const void *data, size_t len, st
 		tables = clr_metadata_stream(m, "#-", &tables_len);
 	if (!tables)
 		return parse_fail(err, -EBADMSG, "metadata without tables", 0);
-	error = clr_tables_open(&m->tables, tables, tables_len, external, err);
+	size_t wide_len = 0;
+
+	error = clr_tables_open(&m->tables, tables, tables_len, external, clr_metadata_stream(m, "#JTD", &wide_len) != NULL, err);
 	if (error) {
 		if (err)
 			err->offset += (uint64_t)(tables - (const unsigned char *)data);

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "eventpipe/ipc.h"
 #include "symbols/clr_batch.h"
+#include "symbols/clr_emitted.h"
 
 #include <errno.h>
 
@@ -118,36 +119,57 @@ static int dynamic_place(const struct clr_modules_cache *m, const struct clr_mod
 	return missing(m->io->read(m->io->ctx, mod->dynamic + m->contract->at[CLR_DYNAMIC_METADATA_SIZE], ret_bytes, 4));
 }
 
+/* A copy of so many bytes at addr. */
+static int read_copy(const struct clr_modules_cache *m, uint64_t addr, uint32_t bytes, size_t max, struct clr_module_copy *copy)
+{
+	if (!bytes || bytes > max)
+		return -ENOENT;
+	copy->bytes = bytes;
+	copy->data = malloc(bytes);
+	return copy->data ? missing(m->io->read(m->io->ctx, addr, copy->data, bytes)) : -ENOMEM;
+}
+
 /* 0, also where the module has no metadata that can be read. */
 static int load(struct clr_modules_cache *m, struct clr_module *mod)
 {
+	uint64_t left = m->bytes < CLR_METADATA_MAX ? CLR_METADATA_MAX - m->bytes : 0;
+	size_t max = left < CLR_MODULE_METADATA_MAX ? left : CLR_MODULE_METADATA_MAX;
+	struct clr_module_copy copy = {0};
 	struct layout layout = {0};
-	AUTO_FREE void *data = NULL;
 	uint64_t addr = 0;
 	uint32_t bytes = 0;
 	int r;
 
-	if (mod->dynamic) {
+	if (mod->emitted) {
+		r = clr_emitted_read(m->io, mod->assembly_file, max, &copy.data, &copy.bytes);
+	} else if (mod->dynamic) {
 		r = dynamic_place(m, mod, &addr, &bytes);
 	} else {
 		r = read_layout(m, mod->assembly_file, &layout);
 		if (!r)
 			r = find_metadata(m, &layout, &addr, &bytes);
 	}
-	if (!r && (!bytes || bytes > CLR_MODULE_METADATA_MAX || m->bytes + bytes > CLR_METADATA_MAX))
-		r = -ENOENT;
-	if (!r) {
-		data = malloc(bytes);
-		r = data ? missing(m->io->read(m->io->ctx, addr, data, bytes)) : -ENOMEM;
-	}
+	if (!r && !mod->emitted)
+		r = read_copy(m, addr, bytes, max, &copy);
 	if (!r)
-		r = missing(clr_metadata_open(data, bytes, &mod->now.metadata, NULL));
-	if (r)
+		r = missing(clr_metadata_open(copy.data, copy.bytes, &copy.metadata, NULL));
+	if (r) {
+		free(copy.data);
 		return r == -ENOENT ? 0 : r;
-	mod->now.data = TAKE_PTR(data);
-	mod->now.bytes = bytes;
-	m->bytes += bytes;
+	}
+	mod->now = copy;
+	m->bytes += copy.bytes;
 	return 0;
+}
+
+/* Whether the runtime has an assembly in no file, and no copy of its metadata in the form of one. */
+static int is_emitted(const struct clr_modules_cache *m, uint64_t assembly_file, bool *ret)
+{
+	uint64_t image = 0;
+	int r = m->contract->emitted ? read_u64(m, assembly_file + m->contract->at[CLR_PEASSEMBLY_IMAGE], &image) : 0;
+
+	*ret = m->contract->emitted && !r && !image;
+	return r;
 }
 
 /* Once a scan: an address may have become another module's, as collectible ones are freed. */
@@ -159,6 +181,8 @@ static int look(struct clr_modules_cache *m, struct clr_module *mod)
 
 	if (!r && at[CLR_MODULE_DYNAMIC] != CLR_NONE)
 		r = read_u64(m, mod->addr + at[CLR_MODULE_DYNAMIC], &dynamic);
+	if (!r)
+		r = is_emitted(m, assembly_file, &mod->emitted);
 	if (r)
 		return r;
 	bool same = mod->looked_at && mod->assembly_file == assembly_file && mod->dynamic == dynamic;
@@ -222,7 +246,7 @@ int clr_modules_get(struct clr_modules_cache *m, uint64_t addr, enum clr_table t
 
 	if (!r && mod->looked_at != m->scan)
 		r = look(m, mod);
-	if (!r && mod->dynamic && !has_row(mod, table, rid) && mod->grew != m->scan)
+	if (!r && (mod->dynamic || mod->emitted) && !has_row(mod, table, rid) && mod->grew != m->scan)
 		r = look_again(m, mod);
 	if (r)
 		return r;

@@ -27,6 +27,7 @@ struct clr_module_copy {
 struct clr_module {
 	uint64_t addr;
 	uint64_t assembly_file, dynamic; /* what it pointed to: whether the address is still the same module's */
+	bool emitted; /* it is in the making, and read as clr_emitted.h says */
 	uint32_t looked_at; /* the scan in which that was compared; 0: never, or it has to be done again */
 	uint32_t grew; /* the scan in which it was read again for a row that was not in it */
 	struct clr_module_copy now, old; /* old: from before it grew, which somebody may be reading until the scan ends */

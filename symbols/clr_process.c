@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#define LAYOUT_SCANS 3
 #define LAYOUT_SHARE 20 /* one of so many bodies at most is not understood */
 
 static pid_t pid_of(void *ctx)
@@ -52,14 +53,19 @@ static int pass_gone(void *ctx, uint64_t start)
 static int check_layout(const struct clr_io *io, const struct clr_anchors *anchors, uint64_t until_ns, struct parse_error *err)
 {
 	struct clr_heap_listener listener = {.code = pass_code, .gone = pass_gone};
-	struct clr_heap_stats stats;
+	struct clr_heap_stats stats = {0};
 	struct clr_heap *heap;
 	int r = clr_heap_new(io, anchors, &heap, err);
 
 	if (r)
 		return r;
-	r = clr_heap_scan(heap, &listener, until_ns);
-	clr_heap_stats(heap, &stats);
+	/* What changes while it is read makes no sense once, what is laid out in another way never. */
+	for (int i = 0; i < LAYOUT_SCANS && !r; i++) {
+		r = clr_heap_scan(heap, &listener, until_ns);
+		clr_heap_stats(heap, &stats);
+		if (!stats.unread)
+			break;
+	}
 	clr_heap_free(heap);
 	if (r)
 		return parse_fail(err, r, r == -ETIMEDOUT ? "its JIT code could not be looked through in time" : "its memory could not be read", 0);
@@ -67,9 +73,8 @@ static int check_layout(const struct clr_io *io, const struct clr_anchors *ancho
 		return parse_fail(err, -EAGAIN, "it has no JIT-compiled code yet", 0);
 	if ((stats.unread + stats.plain) * LAYOUT_SHARE > stats.bodies)
 		return parse_fail(err, -ENOTSUP, "too much of its JIT code does not make sense as this version of the runtime is known", 0);
-	/* .NET 8 has no metadata of what Reflection.Emit makes where it could be read. */
 	if (stats.unnamed > stats.bodies)
-		return parse_fail(err, -ENOTSUP, "most of its JIT code is made by Reflection.Emit", 0);
+		return parse_fail(err, -ENOTSUP, "most of its JIT code has no metadata that can be read", 0);
 	return 0;
 }
 

@@ -133,6 +133,7 @@ enum heap_sizes {
 	WIDE_GUIDS = 0x02,
 	WIDE_BLOBS = 0x04,
 	EXTRA_DATA = 0x40, /* four more bytes behind the counts */
+	WIDE_ALL = 0x100, /* ours, for no bit of the stream's */
 };
 
 /* Lists point into the table of pointers where there is one (only in #-). */
@@ -147,8 +148,10 @@ static enum clr_table listed(const uint32_t *nrows, uint8_t table)
 	return table;
 }
 
-static uint8_t column_width(uint8_t column, uint8_t heaps, const uint32_t *nrows)
+static uint8_t column_width(uint8_t column, unsigned heaps, const uint32_t *nrows)
 {
+	if (heaps & WIDE_ALL && column < FIXED(0))
+		return 4;
 	switch (column) {
 	case STRING:
 		return heaps & WIDE_STRINGS ? 4 : 2;
@@ -172,7 +175,7 @@ static uint8_t column_width(uint8_t column, uint8_t heaps, const uint32_t *nrows
 	return 2;
 }
 
-static void lay_out(struct clr_table_rows *rows, const struct layout *layout, uint8_t heaps, const uint32_t *nrows)
+static void lay_out(struct clr_table_rows *rows, const struct layout *layout, unsigned heaps, const uint32_t *nrows)
 {
 	rows->ncolumns = layout->ncolumns;
 	for (size_t i = 0; i < layout->ncolumns; i++) {
@@ -205,14 +208,14 @@ static int read_counts(struct reader *r, uint64_t valid, const uint32_t *externa
 	return 0;
 }
 
-int clr_tables_open(struct clr_tables *t, const void *stream, size_t len, const uint32_t *external, struct parse_error *err)
+int clr_tables_open(struct clr_tables *t, const void *stream, size_t len, const uint32_t *external, bool wide, struct parse_error *err)
 {
 	struct reader r = reader_of(stream, len);
 	uint32_t nrows[CLR_TABLES] = {0};
 
 	memset(t, 0, sizeof(*t));
 	reader_skip(&r, 4 + 2); /* reserved, version */
-	uint8_t heaps = reader_u8(&r);
+	unsigned heaps = reader_u8(&r);
 
 	reader_skip(&r, 1);
 	uint64_t valid = reader_u64(&r);
@@ -224,6 +227,7 @@ int clr_tables_open(struct clr_tables *t, const void *stream, size_t len, const 
 		return error;
 	if (heaps & EXTRA_DATA)
 		reader_skip(&r, 4);
+	heaps |= wide ? WIDE_ALL | WIDE_STRINGS | WIDE_GUIDS | WIDE_BLOBS : 0;
 	for (size_t i = 0; i < CLR_TABLES; i++) {
 		struct clr_table_rows *rows = &t->tables[i];
 

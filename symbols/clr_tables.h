@@ -113,9 +113,9 @@ struct clr_tables {
 /*
  * Lays out the tables of a #~ or #- stream (borrowed for life; the two differ only in what may be in them). Looks at the header
  * and counts, at no row. external: row counts of tables that are in another file, which a portable PDB's stream #Pdb gives
- * (CLR_TABLES numbers), or NULL. -EBADMSG: unknown tables, or rows that are not there.
+ * (CLR_TABLES numbers), or NULL. wide: all indices have 4 bytes, as beside a stream #JTD. -EBADMSG: unknown tables, or rows that are not there.
  */
-int clr_tables_open(struct clr_tables *t, const void *stream, size_t len, const uint32_t *external, struct parse_error *err);
+int clr_tables_open(struct clr_tables *t, const void *stream, size_t len, const uint32_t *external, bool wide, struct parse_error *err);
 
 /* One cell as it stands in the file; 0 for rows and columns that are not there. rid counts from 1. */
 uint32_t clr_tables_cell(const struct clr_tables *t, enum clr_table table, uint32_t rid, unsigned column);
