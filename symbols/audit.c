@@ -141,12 +141,14 @@ static int audit_pid_of(struct audit_work *w, uint32_t thread, struct audit_pid 
 	const struct profile_thread *t = profile_thread_of(w->in->profile, thread);
 	struct audit_pid fresh = {.pid = t->pid, .comm = t->comm, .comm_is_main = t->pid == t->tid}, *p;
 	uint32_t *place;
-	int is_new, r = hashmap_entry(&w->by_pid, (uint32_t)t->pid, (uint32_t)w->pids.len, &place, &is_new);
+	int is_new, r = vec_reserve(&w->pids, 1);
 
+	if (!r)
+		r = hashmap_entry(&w->by_pid, (uint32_t)t->pid, (uint32_t)w->pids.len, &place, &is_new);
 	if (r)
 		return r;
-	if (is_new && vec_push(&w->pids, fresh))
-		return -ENOMEM;
+	if (is_new)
+		w->pids.v[w->pids.len++] = fresh;
 	p = &w->pids.v[*place];
 	if (fresh.comm_is_main && !p->comm_is_main) {
 		p->comm = t->comm;

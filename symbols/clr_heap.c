@@ -250,13 +250,14 @@ static void find_ends(const struct clr_heap *h, struct clr_candidate *c, size_t 
 static int keep_body(struct clr_heap *h, const struct clr_candidate *c, uint32_t name)
 {
 	uint32_t *index;
-	int fresh, r = hashmap_entry(&h->bodies_by_start, c->start, (uint32_t)h->bodies.len, &index, &fresh);
+	int fresh, r = vec_reserve(&h->bodies, 1); /* before the table has an entry of it */
 	bool frees = h->heaps.v[c->heap].collectible || (!c->is_stub && clr_candidate_is_dynamic(h, c));
 
-	if (!r && fresh)
-		r = vec_push(&h->bodies, (struct clr_body){0});
+	if (!r)
+		r = hashmap_entry(&h->bodies_by_start, c->start, (uint32_t)h->bodies.len, &index, &fresh);
 	if (r)
 		return r;
+	h->bodies.len += fresh != 0;
 	h->bodies.v[*index] = (struct clr_body){
 		.start = c->start,
 		.print = c->print,
@@ -412,11 +413,13 @@ static int add_heap(struct scan *s, const struct clr_range *range, const unsigne
 		return 0;
 	}
 	s->code_bytes += end - base;
-	r = hashmap_entry(&h->heaps_by_list, range->heap_list, (uint32_t)h->heaps.len, &index, &fresh);
-	if (!r && fresh)
-		r = vec_push(&h->heaps, (struct clr_code_heap){.list = range->heap_list});
+	r = vec_reserve(&h->heaps, 1); /* before the table has an entry of it */
+	if (!r)
+		r = hashmap_entry(&h->heaps_by_list, range->heap_list, (uint32_t)h->heaps.len, &index, &fresh);
 	if (r)
 		return r;
+	if (fresh)
+		h->heaps.v[h->heaps.len++] = (struct clr_code_heap){.list = range->heap_list};
 	struct clr_code_heap *heap = &h->heaps.v[*index];
 
 	if (heap->base != base || heap->map != map || heap->section != range->start)

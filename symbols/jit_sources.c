@@ -252,12 +252,14 @@ static int jit_load(struct jit_sources *s, int32_t pid, struct jit_process *p)
 static int jit_process(struct jit_sources *s, int32_t pid, struct jit_process **ret_process)
 {
 	uint32_t *place;
-	int is_new, r = hashmap_entry(&s->by_pid, (uint32_t)pid, (uint32_t)s->processes.len, &place, &is_new);
+	int is_new, r = vec_reserve(&s->processes, 1);
 
+	if (!r)
+		r = hashmap_entry(&s->by_pid, (uint32_t)pid, (uint32_t)s->processes.len, &place, &is_new);
 	if (r)
 		return r;
-	if (is_new && vec_push(&s->processes, (struct jit_process){0}))
-		return -ENOMEM;
+	if (is_new)
+		s->processes.v[s->processes.len++] = (struct jit_process){0};
 	*ret_process = &s->processes.v[*place];
 	return 0;
 }

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Names of a process with 50,000 JIT-compiled methods: out of its memory, on .NET 8 and 10, it is not held up at all; by its perf
+# Names of a process with 50,000 JIT-compiled methods: out of its memory, on .NET 10, it is not held up at all; by its perf
 # map, on .NET 8, for at most a second. Afterwards no file, mapping or setting of ours is left, also where profcpu was killed and started again.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling
 need_release
-need_published wide-net-net10 wide-net-net8
+for version in ${ATTACH_BY_MEMORY:-10} 8; do
+	need_published "wide-net-net$version"
+done
 
 # What is seen from inside, of seconds FROM to TO: the worst and the middle of the 99th percentiles of SERIES, in milliseconds.
 latency() { # SERIES FROM TO
@@ -78,7 +80,7 @@ attach() { # PUBLISH WORST-ALLOWED WAY WORDS
 		fail "$publish: fewer than 50,000 methods: $(grep -c . "$T/$publish/symbols/$WIDE_PID.methods")"
 }
 
-for version in 10 8; do
+for version in ${ATTACH_BY_MEMORY:-10}; do # the long test has 9 and 8 too
 	attach "wide-net-net$version" 20 memory memory
 	stop "$WIDE_PID"
 done

@@ -56,8 +56,9 @@ quietly=(--except Collect)
 make -s -C "$ROOT" wide-net || fail "wide-net does not build"
 wide=$ROOT/build/examples/wide-net/wide-net.dll
 compare_app shared 1000 dotnet "$wide" 60 "${quietly[@]}"
-compare_app no_write_xor_execute 1000 DOTNET_EnableWriteXorExecute=0 dotnet "$wide" 60 "${quietly[@]}"
-compare_app server_gc 1000 DOTNET_gcServer=1 dotnet "$wide" 60 "${quietly[@]}"
+for setting in ${CLR_MEMORY_SETTINGS:-DOTNET_EnableWriteXorExecute=0}; do
+	compare_app "${setting%=*}" 1000 "$setting" dotnet "$wide" 60 "${quietly[@]}"
+done
 compare_app all_compiled 3000 DOTNET_ReadyToRun=0 DOTNET_TieredPGO=0 dotnet "$ROOT/build/examples/web-api/web-api.dll"
 grep -q 'dynamicClass::IL_STUB_PInvoke' "$T/shared.memory" || fail "no stub in IL"
 grep -q 'dynamicClass::Dynamic' "$T/shared.memory" || fail "no dynamic method"
@@ -76,11 +77,11 @@ stop "$STARTED"
 
 # As programs are delivered (the long test has more ways, which take the compiler minutes), and runtimes whose layout we know.
 publish() { "$TESTS/dotnet/publish" "$1" >"$T/publish.log" 2>&1; }
-for kind in ${CLR_MEMORY_KINDS:-single}; do
+for kind in ${CLR_MEMORY_KINDS-single}; do
 	publish "wide-net-net10-$kind" || skip "cannot publish: $(cat "$T/publish.log")"
 	compare_app "$kind" 500 "$ROOT/build/publish/wide-net-net10-$kind/wide-net" 60 "${quietly[@]}"
 done
-for name in ${CLR_MEMORY_OLDER:-wide-net-net8 wide-net-net9 wide-net-net9-single}; do
+for name in ${CLR_MEMORY_OLDER:-wide-net-net8 wide-net-net9}; do
 	publish "$name" || skip "cannot publish: $(cat "$T/publish.log")"
 	compare_app "$name" 500 "$ROOT/build/publish/$name/wide-net" 60 "${quietly[@]}"
 done

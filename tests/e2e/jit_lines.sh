@@ -51,13 +51,13 @@ record plain --jit-names=memory -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotne
 "$PROFCPU" fold --names full --lines plain >folded 2>err || fail "fold gave $?"
 grep -q 'compiled at run time: it was recorded without .profcpu collect --lines' err || fail "nothing is said: $(cat err)"
 grep -q 'Step([^;]*:Program' folded && fail "lines that nobody took"
+ls plain/symbols/*.methods >/dev/null 2>&1 && fail "methods are kept that nobody needs"
 # Recorded only, and post-processed without lines first: they can still be had.
 record later --jit-names=memory --lines --record-only -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec portable/out/lines.dll 2
 "$PROFCPU" postprocess -q later || fail "postprocess gave $?"
 "$PROFCPU" postprocess -q --lines later || fail "postprocess --lines gave $?"
 "$PROFCPU" fold --offline --names full --lines later >folded || fail "fold gave $?"
 check folded >said || fail "later: $(cat said)"
-ls later/symbols/*.methods >/dev/null 2>&1 && fail "methods are kept that nobody needs"
 
 # Another build's assembly in the place of the one that ran: no lines rather than wrong ones.
 record replaced --jit-names=memory --lines --record-only -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec portable/out/lines.dll 1

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# The test of faults, of `collect` that takes the names of .NET 8 and 10 processes from memory.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_release
+need_published wide-net-net10 wide-net-net8
+SERVICES=
+for version in 10 8; do
+	start_wide "wide-net-net$version" 7200 --threads 0
+	SERVICES+=${SERVICES:+,}$WIDE_PID
+done
+# Names that could not be taken do not make a recording fail.
+export SERVICES FAULT_INJECTION_WAYS=names FAULT_INJECTION_FELT=20
+bash "$TESTS/e2e/fault_injection.sh"
