@@ -157,10 +157,28 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 	process_give_up(p, until_ns);
 }
 
+/* Whatever the way: takes back what a profcpu that was killed has left there. */
+static void process_sweep(struct jit_processes *all, struct jit_process *p, uint64_t until_ns, bool last)
+{
+	struct perf_map_swept swept = {0};
+	char why[JIT_WAY_WHY_BYTES];
+
+	p->unswept = false;
+	if (perf_map_sweep(all->opener, p->pid, until_ns, &swept))
+		return;
+	all->swept += swept.removed;
+	/* A runtime that is still listing its methods answers late. */
+	p->unswept = swept.left > 0;
+	if (!last || !p->unswept)
+		return;
+	snprintf(why, sizeof(why), "a perf map that a killed profcpu had left switched on there stays until the next profcpu collect: %s",
+		 strerror(swept.error < 0 ? -swept.error : swept.error));
+	process_break(p, why);
+}
+
 void jit_process_look(struct jit_processes *all, struct jit_process *p, uint64_t now, uint64_t until_ns, bool last)
 {
 	struct dotnet_runtime runtime;
-	struct perf_map_swept swept;
 	struct proc_status status;
 	int r = dotnet_look(all->opener, p->pid, &runtime);
 
@@ -174,9 +192,7 @@ void jit_process_look(struct jit_processes *all, struct jit_process *p, uint64_t
 	if (!runtime.is_dotnet)
 		return;
 	p->is_dotnet = true;
-	/* Whatever the way: what a profcpu that was killed has left there. */
-	if (!perf_map_sweep(all->opener, p->pid, until_ns < now + PROCESS_SWEEP_NS ? until_ns : now + PROCESS_SWEEP_NS, &swept))
-		all->swept += swept.removed;
+	process_sweep(all, p, until_ns < now + PROCESS_SWEEP_NS ? until_ns : now + PROCESS_SWEEP_NS, last);
 	memcpy(p->version, runtime.version, sizeof(p->version));
 	if (!proc_status(p->pid, &status))
 		snprintf(p->comm, sizeof(p->comm), "%s", status.comm);
@@ -210,7 +226,7 @@ static uint64_t process_next(const struct jit_process *p, uint64_t took)
 	return clock_monotonic_ns() + (wait > JIT_PROCESS_STEP_MAX_NS ? JIT_PROCESS_STEP_MAX_NS : wait);
 }
 
-void jit_process_step(const struct jit_processes *all, struct jit_process *p, uint64_t now, bool last)
+void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t now, bool last)
 {
 	char why[JIT_WAY_WHY_BYTES] = "";
 	int r;
@@ -219,6 +235,8 @@ void jit_process_step(const struct jit_processes *all, struct jit_process *p, ui
 		process_again(p, now, p->target.until_ns);
 		return;
 	}
+	if (p->unswept && last)
+		process_sweep(all, p, p->target.until_ns, last);
 	if (!process_has_room(all)) {
 		process_write_failed(p, -ENOSPC);
 		p->done = true;

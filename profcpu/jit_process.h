@@ -36,6 +36,7 @@ struct jit_process {
 	bool forgotten; /* done, and its PID may be told of again */
 	bool broken; /* something went wrong once its names were being taken */
 	bool stepped; /* once at least, in the way that is taken */
+	bool unswept; /* a map of a killed profcpu is there that could not be taken back */
 };
 
 /* What the processes of a recording share. */
@@ -54,7 +55,7 @@ struct jit_processes {
 void jit_process_look(struct jit_processes *all, struct jit_process *p, uint64_t now_ns, uint64_t until_ns, bool last);
 
 /* One step of what is followed, by p->target.until_ns; says in next_ns when the next is due. last: the recording has ended. */
-void jit_process_step(const struct jit_processes *all, struct jit_process *p, uint64_t now_ns, bool last);
+void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t now_ns, bool last);
 
 /* Gives up a process, by until_ns; what was written of it stays. */
 void jit_process_release(struct jit_process *p, uint64_t until_ns);
