@@ -98,11 +98,12 @@ static int count_code(void *ctx, struct symbol_provider *symbols)
 
 static int files(char **paths, int n, bool only_time)
 {
+	struct symbol_provider **all = calloc((size_t)n + 1, sizeof(*all)); /* at once in memory where that is measured */
 	unsigned long images = 0, pieces = 0;
 	double start = now_ms();
-	int failed = 0;
+	int failed = !all;
 
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n && all; i++) {
 		struct symbol_provider *symbols = NULL;
 		bool bundle;
 		int r = open_image(paths[i], &symbols, &bundle);
@@ -118,11 +119,16 @@ static int files(char **paths, int n, bool only_time)
 			fprintf(stderr, "%s: %s\n", paths[i], strerror(-r));
 			failed = 1;
 		}
-		if (!only_time)
+		if (only_time)
+			all[i] = symbols;
+		else
 			symbol_provider_free(symbols);
 	}
 	if (only_time)
 		printf("%.2f ms %lu images %lu pieces\n", now_ms() - start, images, pieces);
+	for (int i = 0; i < n && all; i++)
+		symbol_provider_free(all[i]);
+	free(all);
 	return failed;
 }
 
