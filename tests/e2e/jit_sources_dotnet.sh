@@ -15,6 +15,7 @@ recorded() {
 	wait_for 60 grep -q '^listening on' collect.log || fail "the web API did not start: $(cat collect.log)"
 	API_PORT=$(sed -n 's/^listening on .*:\([0-9]*\) pid .*/\1/p' collect.log)
 	pid=$(sed -n 's/^listening on .* pid \([0-9]*\).*/\1/p' collect.log)
+	T_STARTED+=("$pid") # it outlives the recording
 	T_FILES+=("/tmp/perf-$pid.map" "/tmp/jit-$pid.dump" "/tmp/perfinfo-$pid.map")
 	start_load 6 /cpu /wait
 	wait "$LOAD_PID" || fail "the load had no answers: $(cat load.log)"
