@@ -192,7 +192,8 @@ void jit_process_look(struct jit_processes *all, struct jit_process *p, uint64_t
 	if (!runtime.is_dotnet)
 		return;
 	p->is_dotnet = true;
-	process_sweep(all, p, until_ns < now + PROCESS_SWEEP_NS ? until_ns : now + PROCESS_SWEEP_NS, last);
+	/* What stays is tried for again by the last step, which says so. */
+	process_sweep(all, p, until_ns < now + PROCESS_SWEEP_NS ? until_ns : now + PROCESS_SWEEP_NS, false);
 	memcpy(p->version, runtime.version, sizeof(p->version));
 	if (!proc_status(p->pid, &status))
 		snprintf(p->comm, sizeof(p->comm), "%s", status.comm);

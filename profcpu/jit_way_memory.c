@@ -50,7 +50,7 @@ static int take_code(void *ctx, const struct clr_heap_code *code)
 	};
 
 	jit_methods_writer_found(w->target->out, &method);
-	if (!clr_heap_has_stubs(w->heap))
+	if (!clr_heap_is_described(w->heap))
 		jit_known_add(&w->known, code->start, code->bytes);
 	return code->il ? put_il(w, code) : 0;
 }
@@ -95,7 +95,7 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 		r = 0; /* the next step tells the rest */
 	clr_heap_stats(w->heap, &stats);
 	w->target->frees = stats.gone > 0;
-	if (!r && !clr_heap_has_stubs(w->heap) && (last || !w->stubs.looked_ns)) {
+	if (!r && !clr_heap_is_described(w->heap) && (last || !w->stubs.looked_ns)) {
 		jit_known_settle(&w->known);
 		/* Without them there are the methods. */
 		if (jit_stubs_look(&w->stubs, w->target, &w->known, now_ns) == -ESRCH)

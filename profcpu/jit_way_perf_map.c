@@ -134,8 +134,8 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 }
 
 /*
- * The runtime damages lines of methods with names of other letters than ASCII. Its events have them, but it is not asked for all methods
- * at once without need: a process with .NET 8 was seen to crash within seconds of it, for a reason that is not known.
+ * The runtime damages lines of methods with names of other letters than ASCII. Its events have them, but it is not made to go through all
+ * its methods once more without need: while it unloads collectible assemblies that can crash it.
  */
 static void say_damaged(const struct way *w, char *why)
 {

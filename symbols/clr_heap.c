@@ -109,7 +109,7 @@ void clr_heap_want_il(struct clr_heap *h)
 	h->wants_il = true;
 }
 
-bool clr_heap_has_stubs(const struct clr_heap *h)
+bool clr_heap_is_described(const struct clr_heap *h)
 {
 	return h->contract.described;
 }

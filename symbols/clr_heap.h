@@ -77,7 +77,7 @@ struct clr_heap_stats {
 };
 void clr_heap_stats(const struct clr_heap *h, struct clr_heap_stats *ret_stats);
 
-/* Whether the runtime tells of its stubs outside of code heaps, so that a scan has them. */
-bool clr_heap_has_stubs(const struct clr_heap *h);
+/* Whether the runtime describes its layout itself; then a scan has its stubs outside of code heaps too. */
+bool clr_heap_is_described(const struct clr_heap *h);
 
 #endif

@@ -50,15 +50,12 @@ static int pass_gone(void *ctx, uint64_t start)
 }
 
 /* A layout that the runtime does not vouch for is right where nearly all that is reached with it makes sense. */
-static int check_layout(const struct clr_io *io, const struct clr_anchors *anchors, uint64_t until_ns, struct parse_error *err)
+static int check_layout(struct clr_heap *heap, uint64_t until_ns, struct parse_error *err)
 {
 	struct clr_heap_listener listener = {.code = pass_code, .gone = pass_gone};
 	struct clr_heap_stats stats = {0};
-	struct clr_heap *heap;
-	int r = clr_heap_new(io, anchors, &heap, err);
+	int r = 0;
 
-	if (r)
-		return r;
 	/* What changes while it is read makes no sense once, what is laid out in another way never. */
 	for (int i = 0; i < LAYOUT_SCANS && !r; i++) {
 		r = clr_heap_scan(heap, &listener, until_ns);
@@ -66,7 +63,6 @@ static int check_layout(const struct clr_io *io, const struct clr_anchors *ancho
 		if (!stats.unread)
 			break;
 	}
-	clr_heap_free(heap);
 	if (r)
 		return parse_fail(err, r, r == -ETIMEDOUT ? "its JIT code could not be looked through in time" : "its memory could not be read", 0);
 	if (!stats.bodies)
@@ -81,7 +77,6 @@ static int check_layout(const struct clr_io *io, const struct clr_anchors *ancho
 int clr_process_open(pid_t pid, uint64_t until_ns, struct clr_heap **ret, struct parse_error *err)
 {
 	struct clr_io io = clr_process_io(pid);
-	struct clr_contract contract;
 	struct clr_anchors anchors;
 	AUTO_FREE char *maps = NULL;
 	int r = read_maps(io.ctx, &maps);
@@ -93,8 +88,12 @@ int clr_process_open(pid_t pid, uint64_t until_ns, struct clr_heap **ret, struct
 		return parse_fail(err, r, "it has no .NET runtime whose structures are known", 0);
 	if (r)
 		return parse_fail(err, r, r == -ESRCH ? "the process has ended" : "the process's memory could not be read", 0);
-	r = clr_contract_load(&io, &anchors, &contract, err);
-	if (!r && !contract.described)
-		r = check_layout(&io, &anchors, until_ns, err);
+	r = clr_heap_new(&io, &anchors, ret, err);
+	if (r || clr_heap_is_described(*ret))
+		return r;
+	r = check_layout(*ret, until_ns, err);
+	clr_heap_free(*ret);
+	*ret = NULL;
+	/* From the beginning: what was told in the trial is to be told again. */
 	return r ? r : clr_heap_new(&io, &anchors, ret, err);
 }
