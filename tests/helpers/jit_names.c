@@ -5,7 +5,9 @@
  *	jit_names hold PID FILE             the same until SIGTERM
  *	jit_names sweep PID                 undoes what a killed one left
  *	jit_names rundown PID FILE          all methods as lines of a perf map, precompiled ones in FILE.r2r
- *	jit_names live PID FILE             methods that are compiled or freed until the end of stdin: "load TIME LINE", "gone TIME START"
+ *	jit_names live PID FILE             those that are there, then those compiled or freed until the end of stdin: "seen TIME LINE",
+ *	                                    "load TIME LINE", "gone TIME START"
+ *	jit_names listen PID FILE           the same without those that are there, for which CoreCLR may crash where code is freed
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -149,11 +151,11 @@ static int listen_until_eof(struct rundown *r, struct port_error *e)
 	return error == -ENODATA ? 0 : error;
 }
 
-static int listen_live(struct rundown *r, struct port_error *e)
+static int listen_live(struct rundown *r, bool list, struct port_error *e)
 {
 	int error = rundown_live_begin(r, false, deadline(), e);
 
-	if (!error)
+	if (!error && list)
 		error = rundown_snapshot(r, false, deadline(), e);
 	if (!error) {
 		puts("listening");
@@ -163,7 +165,7 @@ static int listen_live(struct rundown *r, struct port_error *e)
 	return error ? error : rundown_live_end(r, deadline(), e);
 }
 
-static int methods(struct opener *o, pid_t pid, const char *path, bool live)
+static int methods(struct opener *o, pid_t pid, const char *path, bool live, bool list)
 {
 	char r2r_path[4096];
 	struct sink sink = {.live = live};
@@ -177,7 +179,7 @@ static int methods(struct opener *o, pid_t pid, const char *path, bool live)
 	sink.r2r = fopen(r2r_path, "w");
 	if (!sink.map || !sink.r2r || event_signatures_new(o, pid, &sink.signatures) || rundown_new(o, pid, &listener, &r))
 		return 1;
-	int error = live ? listen_live(r, &e) : rundown_snapshot(r, false, deadline(), &e);
+	int error = live ? listen_live(r, list, &e) : rundown_snapshot(r, false, deadline(), &e);
 	struct rundown_stats s = rundown_stats(r);
 
 	printf("methods %llu precompiled %llu gone %llu inexact %llu no_module %llu bad %llu; stream %llu bytes %llu events %llu lost "
@@ -208,8 +210,8 @@ int main(int argc, char **argv)
 		status = map(o, pid, argv[3], argv[1][0] == 'h');
 	else if (!strcmp(argv[1], "sweep"))
 		status = sweep(o, pid);
-	else if ((!strcmp(argv[1], "rundown") || !strcmp(argv[1], "live")) && argc == 4)
-		status = methods(o, pid, argv[3], argv[1][0] == 'l');
+	else if ((!strcmp(argv[1], "rundown") || !strcmp(argv[1], "live") || !strcmp(argv[1], "listen")) && argc == 4)
+		status = methods(o, pid, argv[3], argv[1][0] == 'l', strcmp(argv[1], "listen"));
 	opener_free(o);
 	return status;
 }
