@@ -22,7 +22,11 @@ endif
 PKGS := libelf zlib libzstd liblzma libarchive libcurl
 # Nothing of it is linked: it has dwarf.h, the numbers of DWARF.
 HEADER_PKGS := libdw
+ifeq ($(CONFIG),asan)
+CFLAGS ?= -O1 -g1
+else
 CFLAGS ?= -O2 -g
+endif
 CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -I$(B)/gen $(shell $(PKG_CONFIG) --cflags $(PKGS) $(HEADER_PKGS))
 OURFLAGS := -std=gnu17 $(WARN) -fno-common -fno-omit-frame-pointer -fno-strict-aliasing -MMD -MP
 LDLIBS += $(shell $(PKG_CONFIG) --libs $(PKGS)) -liberty -lpthread -lm

@@ -144,7 +144,7 @@ static uint64_t capture_round(struct jit_capture *c, bool last)
 
 		if (p->done)
 			continue;
-		if (p->next_ns <= now || (last && (p->way || capture_is_young(p, now)))) {
+		if (p->next_ns <= now || (last && (p->way || p->late || capture_is_young(p, now)))) {
 			p->target.until_ns = until;
 			if (p->way)
 				jit_process_step(&c->shared, p, now, last);

@@ -16,6 +16,7 @@
 #define PROCESS_STEP_MIN_NS (50 * NS_PER_MS)
 #define PROCESS_STEP_SHARE 100 /* a step costs at most one of so many parts of the time of a CPU */
 #define PROCESS_STEP_HURRY 5 /* and so many of them where code is freed */
+#define PROCESS_LATE_SHARE 20 /* one whose memory could not be read in time is tried again after so many times that time */
 #define PROCESS_DISK_BYTES ((uint64_t)16 << 20) /* that are left to perf.data */
 #define PROCESS_SPARE_DESCRIPTORS 32 /* that one process more leaves to the recording */
 #define STAT_START_TICKS 22 /* fields of /proc/PID/stat */
@@ -148,9 +149,13 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 			break;
 		if (r)
 			process_add_why(p, all->names == JIT_NAMES_AUTO ? ways[n]->name : "", why);
+		/* That a machine is busy is no reason to ask a runtime, which can crash it. */
+		if (r == -ETIMEDOUT && n == JIT_NAMES_MEMORY)
+			break;
 	}
-	p->next_ns = now;
-	if (!r)
+	p->late = r == -ETIMEDOUT && !last;
+	p->next_ns = p->late ? now + PROCESS_LATE_SHARE * (clock_monotonic_ns() - now) : now;
+	if (!r || p->late)
 		return;
 	if (r == -ESRCH && !p->why[0])
 		process_add_why(p, "", process_ended);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # What has no name is counted as perf_script.out has it, for known reasons, which another machine says too, to the byte.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need gcc strip python3 tar ldd

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Archives that want to be more than a recording: names that lead out, links, devices, bombs. Nothing of them is written
 # where it should not be, and each is refused, or the recording in it is processed without them.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need tar gzip

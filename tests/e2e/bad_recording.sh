@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A perf.data cut anywhere or with bytes changed, and files that are something else: no crash, no hang, a clear line, and
 # what is readable is still there.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Targets that are not there, not ours, end at once, or become another program; and wrong usage: each has its own message
 # or just works.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # JIT code that is read from the memory of a .NET runtime is what the runtime itself lists in a perf map that it writes at that moment: each
 # method's start, size and name (tier aside). Of a program with all shapes of managed code, as services are delivered and configured.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
-need_dotnet
+need_dotnet web-api wide-net
 
 # compare NAME LEAST PID: the program PID against its runtime, at least LEAST methods. Where a method's name is not of ASCII letters the
 # runtime writes damaged lines: those and the one behind them are passed over.
@@ -53,7 +54,6 @@ compare_app() {
 
 # While it unloads collectible assemblies a runtime that is asked to list its methods crashes now and then.
 quietly=(--except Collect)
-make -s -C "$ROOT" wide-net || fail "wide-net does not build"
 wide=$ROOT/build/examples/wide-net/wide-net.dll
 compare_app shared 1000 dotnet "$wide" 60 "${quietly[@]}"
 for setting in ${CLR_MEMORY_SETTINGS:-DOTNET_EnableWriteXorExecute=0}; do

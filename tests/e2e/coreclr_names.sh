@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # The functions of a real libcoreclr.so, which comes without symbols, are placed in a recording of the web API; with a debug file of
 # its build id on a symbol server each of them has the name that this file has for the very same function.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need objcopy readelf awk
 need_sampling
-need_dotnet
+need_dotnet web-api
 export HOME=$T/home DOTNET_CLI_HOME=$T/home
 mkdir -p "$HOME" www
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A stripped library has the names of the unstripped one from wherever its debug file is: beside it, in the caches of profcpu, .NET's
 # debuggers, debuginfod and perf, or packed in it; and never those of a file that is another build's or damaged.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need gcc objcopy strip readelf nm xz

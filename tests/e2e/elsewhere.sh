@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # prof.tar.gz in a root without the program, its libraries and the kernel's symbols gives byte-identical results.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need tar ldd

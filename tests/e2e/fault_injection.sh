@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes every allocation and system call of `collect` fail once, one after another: it must not crash or hang, and a
 # failure must be said.
+# Runs beside others.
 . "$TESTS/e2e/lib.sh"
 need_sampling
 need gcc xargs
@@ -12,7 +13,7 @@ export T PROFCPU
 collect_of() { # WAY DIR
 	case $1 in
 	names) set -- -F 99 -q -p "$SERVICES" --record-only -d 0.1 -o "$2" ;;
-	command) set -- -F 999 -o "$2" -- sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done' ;;
+	command) set -- -F 999 -o "$2" -- sh -c 'i=0; while [ $i -lt 4000 ]; do i=$((i+1)); done' ;;
 	machine) set -- -F 99 -q -a --jit-names=none --record-only -d 0.1 -o "$2" ;;
 	esac
 	ARGUMENTS=(collect "$@")

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The pictures of small inputs are the stored ones (BLESS=1 rewrites them), well-formed, alone in the world, and written whole
 # or not at all; every option of flamegraph.pl is taken in both spellings.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need xmllint

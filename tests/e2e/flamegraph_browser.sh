@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The picture in headless Chromium, by click and by key: zoom, tooltip, search and matched share, address, dark mode, size.
 # SHOTS=DIR keeps the screenshots.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need python3

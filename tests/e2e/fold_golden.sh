@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The text of perf script, in all usual forms, folds to what stackcollapse-perf.pl printed for it, byte for byte; and written as
 # text again and folded again, to the same.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 

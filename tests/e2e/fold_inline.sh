@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # fold --inline shows the functions that were inlined at an address, and --context where they stand.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need gcc nm

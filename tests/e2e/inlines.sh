@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Inlined functions and lines are those that addr2line prints, from a program's own DWARF and from its debug file.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need gcc g++ addr2line objcopy strip nm awk

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Inlined functions and lines of a C++ library are those of eu-addr2line -fi: on every address that was sampled, and on every
 # third address of its functions whatever shape its DWARF has. A recording carries them.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # JIT-compiled .NET code has the source lines that its source says, by the runtime's memory and by its events, which agree on which IL
 # each place comes from; with PDBs beside the assembly and in it, and from the recording alone.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
-need dotnet
-dotnet --list-sdks | grep -q '^10\.' || skip "needs the .NET 10 SDK"
+need_published lines-net10-{portable,embedded,other}
 need_sampling
-export DOTNET_NOLOGO=1 DOTNET_CLI_TELEMETRY_OPTOUT=1 MSBUILDDISABLENODEREUSE=1
 
 line_of() { grep -n "$1" "$TESTS/dotnet/lines/Program.cs" | cut -d : -f 1; }
 burns=$(line_of 'the line that burns')
@@ -30,46 +29,43 @@ check() {
 }
 
 for type in portable embedded; do
-	cp -r "$TESTS/dotnet/lines" "$type"
-	dotnet build -nologo -v quiet -c Release -p:DebugType="$type" -o "$type/out" "$type" >build.log 2>&1 ||
-		fail "$type: $(grep -m 1 error build.log)"
+	cp -r "$PUBLISHED/lines-net10-$type" "$type"
 	for way in memory rundown; do
-		record rec --jit-names="$way" --lines -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec "$type/out/lines.dll" 2
+		record rec --jit-names="$way" --lines -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec "$type/lines.dll" 2
 		"$PROFCPU" fold --names full --lines rec >folded 2>err || fail "fold gave $?"
 		check folded >said || fail "$type, $way: $(head -n 5 said) $(cat err)"
 		echo "$type, $way: $(tail -n 1 said)"
 		rm -rf rec.gone && mv rec rec.gone
-		mv "$type/out" "$type/away"
+		mv "$type" away
 		"$PROFCPU" fold --offline --names full --lines rec.gone 2>err | cmp folded - || fail "$type, $way: other lines elsewhere"
 		[ ! -s err ] || fail "$type, $way: $(cat err)"
-		mv "$type/away" "$type/out"
+		mv away "$type"
 	done
 done
 
 # Without --lines nothing of it is taken, and who asks for lines is told.
-record plain --jit-names=memory -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec portable/out/lines.dll 1
+record plain --jit-names=memory -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec portable/lines.dll 1
 "$PROFCPU" fold --names full --lines plain >folded 2>err || fail "fold gave $?"
 grep -q 'compiled at run time: it was recorded without .profcpu collect --lines' err || fail "nothing is said: $(cat err)"
 grep -q 'Step([^;]*:Program' folded && fail "lines that nobody took"
 ls plain/symbols/*.methods >/dev/null 2>&1 && fail "methods are kept that nobody needs"
 # Recorded only, and post-processed without lines first: they can still be had.
-record later --jit-names=memory --lines --record-only -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec portable/out/lines.dll 2
+record later --jit-names=memory --lines --record-only -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec portable/lines.dll 2
 "$PROFCPU" postprocess -q later || fail "postprocess gave $?"
 "$PROFCPU" postprocess -q --lines later || fail "postprocess --lines gave $?"
 "$PROFCPU" fold --offline --names full --lines later >folded || fail "fold gave $?"
 check folded >said || fail "later: $(cat said)"
 
 # Another build's assembly in the place of the one that ran: no lines rather than wrong ones.
-record replaced --jit-names=memory --lines --record-only -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec portable/out/lines.dll 1
-rm -rf portable/obj && printf 'class X { }' >portable/X.cs
-dotnet build -nologo -v quiet -c Release -o portable/out portable >build.log 2>&1 || fail "$(grep -m 1 error build.log)"
+record replaced --jit-names=memory --lines --record-only -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec portable/lines.dll 1
+cp "$PUBLISHED"/lines-net10-other/* portable
 "$PROFCPU" postprocess -q --lines replaced 2>/dev/null || fail "postprocess gave $?"
 "$PROFCPU" fold --offline --names full --lines replaced >folded 2>/dev/null || fail "fold gave $?"
 grep -q 'Burning.Step' folded || fail "no samples"
 grep -q ':Program.cs:' folded && fail "lines of another build"
 
 # What memory has is what the runtime itself tells.
-start many env DOTNET_ReadyToRun=0 dotnet exec embedded/out/lines.dll 60
+start many env DOTNET_ReadyToRun=0 dotnet exec embedded/lines.dll 60
 service=$STARTED
 sleep 5
 for way in rundown memory; do # listening to events compiles more

@@ -3,7 +3,7 @@
 # and nothing of ours stays with it; what was learned by the time of a kill -9 names the recording.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
-need_dotnet
+need_dotnet web-api
 need_sampling
 
 start_web_api -u DOTNET_PerfMapEnabled

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # .NET's jitdump, which in .NET 10 stops after a few stubs: then the perf map names the code, and the report says so. A whole one
 # (DOTNET_PerfMapStubGranularity=4) is used, and names nothing differently from the map.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
-need_dotnet
+need_dotnet web-api
 need_sampling
 
 # recorded DIR [NAME=VALUE...]: the web API from its start, under load.

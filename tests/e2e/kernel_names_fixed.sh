@@ -2,6 +2,7 @@
 # The kernel's names are read on a second thread also for recordings that are always the same ones and need no permission to
 # record: taken from the golden ones, without the names that they keep, so that this machine is asked. What names it has for them
 # depends on it; that all samples are there, and that it is the same without the thread, does not.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need gcc

@@ -52,10 +52,11 @@ need_sampling() {
 	why=$("$BUILD/helpers/can_sample" 2>&1) || skip "needs perf_event_open: $why"
 }
 need_mounts() { unshare --mount true 2>/dev/null || skip "needs mounts of its own, which a chroot cannot have"; }
+# need_dotnet TARGET...: what the Makefile builds with it; tests may run beside each other.
 need_dotnet() {
 	need dotnet
 	dotnet --list-sdks | grep -q '^10\.' || skip "needs the .NET 10 SDK"
-	make -s -C "$ROOT" web-api || fail "the web API does not build"
+	flock -o "$ROOT/build" make -s -C "$ROOT" "$@" >"$T/build.log" 2>&1 || fail "$* does not build: $(cat "$T/build.log")"
 }
 # need_published NAME...: publishes of the .NET examples by tests/dotnet/publish, each in $PUBLISHED/NAME.
 PUBLISHED=$ROOT/build/publish

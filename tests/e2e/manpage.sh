@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # profcpu(1): formats without a warning, and says of each command's options exactly what `profcpu help COMMAND` says.
+# Runs beside others.
 set -eu
 page=$ROOT/profcpu/profcpu.1
 dir=$(mktemp -d)

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Names from assemblies' metadata are the text that the runtime writes into its perf map: each method of a web API of which nothing
 # is precompiled, so that thousands are compiled and written.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
-need_dotnet
+need_dotnet web-api
 
 start_web_api DOTNET_PerfMapEnabled=3 DOTNET_ReadyToRun=0 "DOTNET_PerfMapJitDumpPath=$T"
 # The first answer takes long, as all that it needs is compiled before.

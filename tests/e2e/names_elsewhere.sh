@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # What names a .NET service is in the recording: prof.tar.gz gives the same bytes in a root without .NET and without the service, in
 # each way in which the names of JIT-compiled code are taken, with its precompiled code, inlined functions and lines.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need tar ldd
 need_root
-need_dotnet
+need_dotnet web-api
 need_sampling
 need_mounts
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # On a kernel without openat2, or under a filter that refuses it, the same files are opened and no link leads out of a root.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 for error in 38 1; do # ENOSYS, EPERM

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # No space left, read-only file systems: a clear line and a nonzero status; what could be written can be opened.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need mount

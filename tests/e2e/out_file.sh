@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # -o FILE of fold and flamegraph: whole or not at all, through no link that somebody else planted, and into what is no file.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need mkfifo

@@ -2,6 +2,7 @@
 # Makes every allocation of `fold` and `postprocess` fail once, one after another: the outcome is that of enough memory, or
 # the error says that memory ran out; never other names or fewer of them without a word. (Not tried: reading an archive, in
 # which libarchive does not survive it.)
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling

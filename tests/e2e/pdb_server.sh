@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # A PDB that is neither beside its assembly nor in it comes from a symbol server, by hand and by itself, and gives JIT-compiled and
 # precompiled code its lines; one of another build does not.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
-need dotnet python3
-dotnet --list-sdks | grep -q '^10\.' || skip "needs the .NET 10 SDK"
+need python3
+need_published lines-net10-{portable,other}
 need_sampling
-export HOME=$T/home DOTNET_CLI_HOME=$T/home DOTNET_NOLOGO=1 DOTNET_CLI_TELEMETRY_OPTOUT=1 MSBUILDDISABLENODEREUSE=1
+export HOME=$T/home
 mkdir -p "$HOME" www
 
-cp -r "$TESTS/dotnet/lines" app
-dotnet build -nologo -v quiet -c Release -o app/out app >build.log 2>&1 || fail "$(grep -m 1 error build.log)"
-mv app/out/lines.pdb .
-burns=$(grep -n 'the line that burns' app/Program.cs | cut -d : -f 1)
+cp -r "$PUBLISHED/lines-net10-portable" app
+mv app/lines.pdb .
+burns=$(grep -n 'the line that burns' "$TESTS/dotnet/lines/Program.cs" | cut -d : -f 1)
 guid=$(python3 -c '
 import struct, sys, uuid
 d = open("lines.pdb", "rb").read()
@@ -38,7 +38,7 @@ has_lines() { # FOLDED: all of Step has lines, and they are Step's
 }
 no_lines() { grep -q ';Burning\.Step(' "$1" && ! grep -q ';Burning\.Step([^;]*:Program\.cs:' "$1"; }
 
-record rec --jit-names=memory --lines --no-download -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec app/out/lines.dll 2
+record rec --jit-names=memory --lines --no-download -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec app/lines.dll 2
 folded rec >before
 grep -q 'there are no lines of the .NET code that .*\.pdb' collect.log || fail "nothing is said: $(cat collect.log)"
 no_lines before || fail "lines from nowhere: $(grep -m 1 Step before)"
@@ -57,20 +57,18 @@ has_lines after || fail "no lines with the PDB: $(grep -m 3 Step after)"
 # By itself, and again from the recording alone.
 rm -rf "$XDG_CACHE_HOME"
 DOTNET_SYMBOL_SERVER=$SYMBOL_SERVER/ssqp record auto --jit-names=memory --lines -F 499 -- \
-	env DOTNET_TC_QuickJitForLoops=0 dotnet exec app/out/lines.dll 2
+	env DOTNET_TC_QuickJitForLoops=0 dotnet exec app/lines.dll 2
 cmp "$cached" lines.pdb || fail "it was not fetched: $(cat collect.log)"
 rm -rf "$XDG_CACHE_HOME"
 folded auto >after
 has_lines after || fail "no lines of what was fetched: $(grep -m 3 Step after)"
 # Nobody who wants no lines asks for PDBs.
 : >server.log
-DOTNET_SYMBOL_SERVER=$SYMBOL_SERVER/ssqp record plain --jit-names=memory -F 499 -- dotnet exec app/out/lines.dll 0.5
+DOTNET_SYMBOL_SERVER=$SYMBOL_SERVER/ssqp record plain --jit-names=memory -F 499 -- dotnet exec app/lines.dll 0.5
 grep -q '\.pdb' server.log && fail "asked for PDBs: $(cat server.log)"
 # Another build's PDB under the name of this one.
-rm -rf app/obj && printf 'class X { }' >app/X.cs
-dotnet build -nologo -v quiet -c Release -o other app >build.log 2>&1 || fail "$(grep -m 1 error build.log)"
-cp other/lines.pdb "www/ssqp/$key"
-DOTNET_SYMBOL_SERVER=$SYMBOL_SERVER/ssqp record wrong --jit-names=memory --lines -F 499 -- dotnet exec app/out/lines.dll 1
+cp "$PUBLISHED"/lines-net10-other/lines.pdb "www/ssqp/$key"
+DOTNET_SYMBOL_SERVER=$SYMBOL_SERVER/ssqp record wrong --jit-names=memory --lines -F 499 -- dotnet exec app/lines.dll 1
 grep -q 'sent a file that is of another GUID' collect.log || fail "$(cat collect.log)"
 folded wrong >after
 no_lines after || fail "lines of another build: $(grep -m 1 Step after)"

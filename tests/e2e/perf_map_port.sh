@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # A perf map is switched on in running .NET 8, 9 and 10 processes, and nothing of it stays: with two at once, after a kill -9, where the
 # target ends, in other namespaces, on a full disk; and what the user switched on stays on.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need dotnet
-need_dotnet
+need_dotnet web-api
 names=$BUILD/helpers/jit_names
 
 # hold NAME PID: has the map on until `stop $HOLDER`; what it says is in NAME.log, the copy in NAME.map.

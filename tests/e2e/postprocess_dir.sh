@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Where postprocess writes: never beside another recording, and nothing at all for an input that cannot be read.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling

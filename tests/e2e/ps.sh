@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # profcpu ps: who is listed, what is said of whom, for root, for a user without rights, from inside a PID namespace.
+# Runs beside others.
 set -eu
 dir=$(mktemp -d)
 pids=()

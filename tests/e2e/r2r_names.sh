@@ -3,11 +3,10 @@
 # methods that a program has it prepare, and each must be found, with the same name, beginning and end. Of the shared framework, and
 # of programs published with code of their own, in R2R_KINDS of ways ("r2r single"), for R2R_VERSIONS of .NET ("10"). And
 # the tables of the whole framework are read in no time.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
-need dotnet
-dotnet --list-sdks | grep -q '^10\.' || skip "needs the .NET 10 SDK"
-make -s -C "$ROOT" prepare || fail "the program that prepares methods does not build"
+need_dotnet prepare
 all=0
 
 # compare NAME LEAST COMMAND...: what it prepares is named as the runtime does, LEAST methods and more.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # perf_script.out of a recording, folded again, is folded_stacks.out, byte for byte; and so is perf.data folded.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling

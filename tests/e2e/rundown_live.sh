@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # One who listens to the runtime's events hears what is compiled and what is freed, with their times and modules; and of one that is killed over it
 # nothing is left in the target once that compiles something.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
-need_dotnet
-make -s -C "$ROOT" wide-net || fail "the wide example does not build"
+need_dotnet wide-net
 names=$BUILD/helpers/jit_names
 
 # Of a list CoreCLR may crash where code is freed: what frees is listened to without one.

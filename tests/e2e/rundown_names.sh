@@ -2,10 +2,11 @@
 # The same method has the same name from the perf map and from a rundown, on .NET 8, 9 and 10: start, size, text and tier of all methods of a
 # service without precompiled code. Of a dynamic method, which has no metadata, only the map names the types that its signature holds by
 # address, and the types that others are nested in.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need dotnet awk
-need_dotnet
+need_dotnet web-api
 
 # same RUNDOWN MAP: what they say of the addresses that both have.
 same() {

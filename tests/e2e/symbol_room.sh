@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # A server that sends without end does not fill the disk: some of it stays free, one line says so, and nothing of it is kept.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need gcc objcopy strip readelf python3

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # `profcpu symbols fetch` from servers of both kinds gets the debug file of a stripped C++ library, whose functions then have the
 # names of the unstripped one; and nothing that such servers can do wrong gets into the cache, takes long or ends the rest.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need g++ objcopy strip readelf python3

@@ -2,6 +2,7 @@
 # A recording of stripped libraries, one of them called libcoreclr.so, has their functions placed. Once their debug files are in the
 # cache, postprocess names them as it does those of the unstripped libraries, on a machine that has nothing else of them too;
 # without the files every output stays the same to the byte. collect and postprocess fetch them themselves.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need gcc objcopy strip readelf nm python3

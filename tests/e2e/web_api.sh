@@ -4,7 +4,7 @@
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need perf
-need_dotnet
+need_dotnet web-api
 need_sampling
 need_release
 
