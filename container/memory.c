@@ -20,6 +20,8 @@ static ssize_t read_some(pid_t pid, const struct memory_piece *pieces, size_t n)
 	struct iovec ours[PIECES_MAX], theirs[PIECES_MAX];
 	ssize_t whole = 0;
 
+	if (!n)
+		return 0;
 	for (size_t i = 0; i < n; i++) {
 		ours[i] = (struct iovec){.iov_base = pieces[i].buf, .iov_len = pieces[i].len};
 		theirs[i] = (struct iovec){.iov_base = (void *)(uintptr_t)pieces[i].addr, .iov_len = pieces[i].len};
