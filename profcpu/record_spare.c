@@ -1,30 +1,21 @@
 #include "profcpu/record_spare.h"
 
 #include "base/log.h"
-#include "base/vec.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-/* By opening them: whoever started us may have left some open. */
+/* From the top, where the free ones are; taking some to see would leave another thread without for a moment. */
 size_t record_spare_count(size_t wanted)
 {
-	VEC(int) fds = {0};
-	size_t n;
+	struct rlimit limit = {0};
+	size_t n = 0;
 
-	while (fds.len < wanted && !vec_reserve(&fds, 1)) {
-		int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-
-		if (fd < 0)
-			break;
-		fds.v[fds.len++] = fd;
-	}
-	n = fds.len;
-	for (size_t i = 0; i < n; i++)
-		close(fds.v[i]);
-	vec_free(&fds);
+	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	for (int fd = limit.rlim_cur > INT_MAX ? INT_MAX : (int)limit.rlim_cur; fd > 0 && n < wanted; fd--)
+		n += fcntl(fd - 1, F_GETFD) < 0;
 	return n;
 }
 
