@@ -130,29 +130,53 @@ static uint64_t capture_share(uint64_t now, uint64_t until_ns, size_t left)
 	return now + (until_ns > now ? (until_ns - now) / (left ? left : 1) : 0);
 }
 
+/* At the end everything that is followed or may have become .NET's since it was looked at. */
+static bool capture_is_due(const struct jit_process *p, uint64_t now, bool last)
+{
+	return !p->done && (p->next_ns <= now || (last && (p->way || p->late || capture_is_young(p, now))));
+}
+
+static size_t capture_count_due(const struct jit_capture *c, uint64_t now, bool last)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->processes.len; i++)
+		n += capture_is_due(c->processes.v[i], now, last);
+	return n;
+}
+
+static void capture_visit(struct jit_capture *c, struct jit_process *p, uint64_t now, uint64_t until, bool last)
+{
+	bool was_followed = p->way;
+
+	p->target.until_ns = until;
+	if (p->way)
+		jit_process_step(&c->shared, p, now, last);
+	else
+		jit_process_look(&c->shared, p, now, until, last);
+	if (last && p->way && !p->done && !was_followed)
+		jit_process_step(&c->shared, p, clock_monotonic_ns(), last);
+}
+
 /* Looks at everything whose time has come; says when the next is due. Once it is to stop, only the last round goes on. */
 static uint64_t capture_round(struct jit_capture *c, bool last)
 {
 	uint64_t now = clock_monotonic_ns(), next = now + JIT_PROCESS_STEP_MAX_NS;
-	uint64_t half = last ? now + (c->until_ns - now) / 2 : 0; /* the other one is for putting everything back */
+	uint64_t half = last ? capture_share(now, c->until_ns, 2) : 0; /* the other one is for putting everything back */
+	size_t left = last ? capture_count_due(c, now, last) : 0;
 
-	for (size_t i = 0; i < c->processes.len && (last ? now < half : !capture_is_stopping(c)); i++) {
+	for (size_t i = 0; i < c->processes.len && (last || !capture_is_stopping(c)); i++) {
 		struct jit_process *p = c->processes.v[i];
-		uint64_t until = last ? capture_share(now, half, c->processes.len - i) : now + JIT_PROCESS_READY_NS;
 
-		bool was_followed = p->way;
-
-		if (p->done)
-			continue;
-		if (p->next_ns <= now || (last && (p->way || p->late || capture_is_young(p, now)))) {
-			p->target.until_ns = until;
-			if (p->way)
-				jit_process_step(&c->shared, p, now, last);
+		if (capture_is_due(p, now, last)) {
+			if (!last)
+				capture_visit(c, p, now, now + JIT_PROCESS_READY_NS, last);
+			else if (now < half)
+				capture_visit(c, p, now, capture_share(now, half, left), last);
 			else
-				jit_process_look(&c->shared, p, now, until, last);
+				jit_process_miss(&c->shared, p);
+			left -= left > 0;
 			now = clock_monotonic_ns();
-			if (last && p->way && !p->done && !was_followed)
-				jit_process_step(&c->shared, p, now, last);
 		}
 		if (!p->done && p->next_ns < next)
 			next = p->next_ns;
@@ -328,6 +352,9 @@ void jit_capture_say(const struct jit_capture *c, bool quiet)
 	if (c->shared.swept && !quiet)
 		log_note("%zu perf map%s that a killed profcpu had left switched on %s switched off and removed", c->shared.swept,
 			 c->shared.swept == 1 ? "" : "s", c->shared.swept == 1 ? "was" : "were");
+	if (c->shared.unseen)
+		log_warn("whether %zu process%s .NET could not be told: %s", c->shared.unseen, c->shared.unseen == 1 ? " runs" : "es run",
+			 c->shared.unseen_error == -ETIMEDOUT ? "there was no time" : strerror(-c->shared.unseen_error));
 	if (said > LOG_WARN_SHOWN)
 		log_note("the names of %zu more .NET processes were taken too", said - LOG_WARN_SHOWN);
 }

@@ -23,25 +23,30 @@
 #define STAT_START_STACK 28 /* 0 without the right to look */
 
 static const char process_ended[] = "the process ended before they could be taken";
+static const char process_no_time[] = "there was no time";
 
-static struct jit_identity process_identity(pid_t pid)
+/* 0, with zeros of what has ended; -errno. */
+static int process_identity(pid_t pid, struct jit_identity *ret_id)
 {
-	struct jit_identity id = {0};
 	AUTO_FREE char *text = NULL;
 	size_t len;
+	int r = proc_read(pid, 0, "stat", PROC_FILE_MAX, &text, &len);
 
-	if (proc_read(pid, 0, "stat", PROC_FILE_MAX, &text, &len))
-		return id;
-	if (proc_stat_field(text, STAT_START_TICKS, &id.start_ticks) || proc_stat_field(text, STAT_START_STACK, &id.start_stack))
-		id = (struct jit_identity){0};
-	return id;
+	*ret_id = (struct jit_identity){0};
+	if (r)
+		return r == -ESRCH ? 0 : r;
+	if (proc_stat_field(text, STAT_START_TICKS, &ret_id->start_ticks) || proc_stat_field(text, STAT_START_STACK, &ret_id->start_stack))
+		*ret_id = (struct jit_identity){0};
+	return 0;
 }
 
 static bool process_is_same(const struct jit_process *p)
 {
-	struct jit_identity id = process_identity(p->pid);
+	struct jit_identity id;
 
-	return id.start_ticks == p->identity.start_ticks && id.start_stack == p->identity.start_stack;
+	/* Where it cannot be told, nothing has changed. */
+	return process_identity(p->pid, &id) ||
+	       (id.start_ticks == p->identity.start_ticks && id.start_stack == p->identity.start_stack);
 }
 
 static void process_add_why(struct jit_process *p, const char *what, const char *why)
@@ -95,21 +100,31 @@ static void process_give_up(struct jit_process *p, uint64_t until_ns)
 /* Follows a process in one way. 0; -EAGAIN: the runtime is not ready; -ESRCH; -errno: not this way, why says why. */
 static int process_begin(struct jit_processes *all, struct jit_process *p, const struct jit_way *way, char *why)
 {
+	bool is_fresh = !p->target.out;
 	int r = 0;
 
+	/* One that was held up is to begin nothing that nobody waits for any more. */
+	if (clock_monotonic_ns() >= p->target.until_ns) {
+		snprintf(why, JIT_WAY_WHY_BYTES, "%s", process_no_time);
+		return -ETIMEDOUT;
+	}
 	/* What the recording itself opens later is worth more. */
 	if (record_spare_count(PROCESS_SPARE_DESCRIPTORS) < PROCESS_SPARE_DESCRIPTORS) {
 		snprintf(why, JIT_WAY_WHY_BYTES, "too few files may be open; raise the limit (ulimit -n)");
 		return -EMFILE;
 	}
-	p->identity = process_identity(p->pid);
-	if (!p->target.out)
+	r = process_identity(p->pid, &p->identity);
+	if (r) {
+		snprintf(why, JIT_WAY_WHY_BYTES, "%s", strerror(-r));
+		return r;
+	}
+	if (is_fresh)
 		r = jit_methods_writer_open(all->dir_fd, p->pid, &p->target.out);
 	if (r) {
 		snprintf(why, JIT_WAY_WHY_BYTES, "names cannot be written to the recording: %s", strerror(-r));
 		return r;
 	}
-	if (!p->target.pid && p->version[0])
+	if (is_fresh && p->version[0])
 		jit_methods_writer_runtime(p->target.out, p->version);
 	p->target.pid = p->pid;
 	p->target.opener = all->opener;
@@ -181,6 +196,35 @@ static void process_sweep(struct jit_processes *all, struct jit_process *p, uint
 	process_break(p, why);
 }
 
+/* It could not be looked at. What is no matter of the process itself may be over the next time. */
+static void process_look_failed(struct jit_processes *all, struct jit_process *p, int error, bool last)
+{
+	bool is_ours = error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+
+	if (is_ours && !last)
+		return;
+	p->done = true;
+	if (p->is_dotnet && !p->words && !p->why[0])
+		process_add_why(p, "", error == -ESRCH ? process_ended : strerror(-error));
+	/* What we have no right to look at is not ours to record either. */
+	if (p->is_dotnet || error == -ESRCH || error == -EACCES || error == -EPERM)
+		return;
+	all->unseen++;
+	all->unseen_error = error;
+}
+
+void jit_process_miss(struct jit_processes *all, struct jit_process *p)
+{
+	if (p->way) {
+		process_break(p, "there was no time for a last look at it");
+	} else if (!p->is_dotnet) {
+		all->unseen++;
+		all->unseen_error = -ETIMEDOUT;
+	} else if (!p->why[0]) {
+		process_add_why(p, "", process_no_time);
+	}
+}
+
 void jit_process_look(struct jit_processes *all, struct jit_process *p, uint64_t now, uint64_t until_ns, bool last)
 {
 	struct dotnet_runtime runtime;
@@ -189,9 +233,7 @@ void jit_process_look(struct jit_processes *all, struct jit_process *p, uint64_t
 
 	p->next_ns = now + (now - p->since_ns > PROCESS_LOOK_FIRST_NS ? now - p->since_ns : PROCESS_LOOK_FIRST_NS);
 	if (r) {
-		if (p->is_dotnet && !p->why[0])
-			process_add_why(p, "", process_ended);
-		p->done = true;
+		process_look_failed(all, p, r, last);
 		return;
 	}
 	if (!runtime.is_dotnet)

@@ -47,6 +47,8 @@ struct jit_processes {
 	int dir_fd; /* symbols/ of the recording */
 	struct opener *opener;
 	size_t swept; /* perf maps that a killed profcpu had left switched on */
+	size_t unseen; /* processes that could not be looked at, the last for unseen_error: nobody knows whether they are .NET's */
+	int unseen_error;
 };
 
 /*
@@ -57,6 +59,9 @@ void jit_process_look(struct jit_processes *all, struct jit_process *p, uint64_t
 
 /* One step of what is followed, by p->target.until_ns; says in next_ns when the next is due. last: the recording has ended. */
 void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t now_ns, bool last);
+
+/* The recording has ended, and there is no time left to look at a process once more. */
+void jit_process_miss(struct jit_processes *all, struct jit_process *p);
 
 /* Gives up a process, by until_ns; what was written of it stays. */
 void jit_process_release(struct jit_process *p, uint64_t until_ns);

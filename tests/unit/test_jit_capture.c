@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "profcpu/jit_process.h"
 #include "tests/unit/fake_runtime.h"
 
 #include <errno.h>
@@ -170,11 +171,47 @@ static void names_that_cannot_be_written_are_told_of(void **state)
 	fake_stop(&fake);
 }
 
+/* That a machine is busy is no reason to ask a runtime, which can crash it. */
+static void one_that_is_too_late_is_tried_again_and_not_asked(void **state)
+{
+	struct fake_runtime fake = fake_start(maps);
+	struct jit_processes all = {.names = JIT_NAMES_AUTO, .dir_fd = dir_fd, .opener = o};
+	struct jit_process p = {.pid = fake.pid};
+	uint64_t now = clock_monotonic_ns();
+
+	(void)state;
+	/* Long enough there for another way to be taken. */
+	p.since_ns = p.next_ns = now - 2 * JIT_PROCESS_READY_NS;
+	jit_process_look(&all, &p, now, now, false);
+	assert_true(p.is_dotnet && p.late);
+	assert_false(p.done);
+	assert_null(p.way);
+	assert_true(p.next_ns > now);
+	assert_string_equal(p.why, "memory: there was no time");
+	assert_false(there(fake.pid, ".map"));
+	/* With time its memory is seen to have no runtime, and the next way is taken. */
+	now = clock_monotonic_ns();
+	jit_process_look(&all, &p, now, now + JIT_PROCESS_READY_NS, true);
+	assert_ptr_equal(p.way, &jit_way_perf_map);
+	assert_false(p.late);
+	assert_true(there(fake.pid, ".map"));
+	jit_process_release(&p, clock_monotonic_ns() + JIT_PROCESS_READY_NS);
+	assert_false(there(fake.pid, ".map"));
+	/* At the end nothing is tried again. */
+	now = clock_monotonic_ns();
+	jit_process_look(&all, &p, now, now, true);
+	assert_true(p.done);
+	assert_false(p.late);
+	assert_false(there(fake.pid, ".map"));
+	fake_stop(&fake);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(targets_that_hang_share_the_time_of_the_end),
 		cmocka_unit_test(names_that_cannot_be_written_are_told_of),
+		cmocka_unit_test(one_that_is_too_late_is_tried_again_and_not_asked),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
