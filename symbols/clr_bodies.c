@@ -146,6 +146,11 @@ bool clr_candidate_is_dynamic(const struct clr_heap *h, const struct clr_candida
 	return !c->is_stub && (clr_u16(c->desc, h->contract.at[CLR_METHOD_FLAGS]) & CLASS_MASK) == CLASS_DYNAMIC;
 }
 
+bool clr_candidate_may_move(const struct clr_heap *h, const struct clr_candidate *c)
+{
+	return h->heaps.v[c->heap].collectible || clr_candidate_is_dynamic(h, c);
+}
+
 static uint32_t dynamic_read(struct clr_heap *h, struct clr_candidate *c, uint64_t *ret_addr, void **ret_buf)
 {
 	*ret_addr = c->method;
@@ -217,12 +222,48 @@ static int read_dynamic(struct clr_heap *h, struct clr_candidate *c, size_t n, s
 	return r;
 }
 
+static uint32_t method_rid(const struct clr_heap *h, const struct clr_candidate *c)
+{
+	const struct clr_contract *k = &h->contract;
+	unsigned bits = (unsigned)k->token_remainder_bits;
+	uint32_t low = clr_u16(c->desc, k->at[CLR_METHOD_TOKEN]) & ((1u << bits) - 1);
+	uint32_t high = clr_u16(c->chunk, k->at[CLR_CHUNK_TOKEN]) & ((1u << (24 - bits)) - 1);
+
+	return high << bits | low;
+}
+
+/* What tells a method from the next one that is at the same address with all that leads to it: rows and names, of the modules of now. */
+static int print_names(struct clr_heap *h, struct clr_candidate *c)
+{
+	const struct clr_type *type = clr_types_get(&h->types, c->type);
+	bool dynamic = clr_candidate_is_dynamic(h, c);
+	uint32_t rid = dynamic ? 0 : method_rid(h, c);
+	const struct clr_metadata *metadata = NULL;
+	const char *names[CLR_TYPE_ARGS_MAX];
+	size_t n = 0;
+	int r;
+
+	c->print = hash_mix(c->print, rid);
+	if (!type || type->kind != CLR_TYPE_DEFINED)
+		return 0;
+	r = clr_modules_get(&h->modules, type->raw[3], dynamic ? CLR_TYPE_DEF : CLR_METHOD_DEF, dynamic ? 1 : rid, &metadata);
+	const unsigned char *mvid = r ? NULL : clr_metadata_mvid(metadata);
+
+	if (mvid)
+		c->print = hash_mix(c->print, hash_bytes(mvid, CLR_MVID_BYTES));
+	if (!r)
+		r = clr_types_arguments(&h->types, c->type, names, &n);
+	for (size_t i = 0; !r && i < n; i++)
+		c->print = hash_mix(c->print, hash_bytes(names[i], strlen(names[i])));
+	return r == -ENOENT ? 0 : r;
+}
+
 int clr_candidates_read(struct clr_heap *h, struct clr_candidate *c, size_t n, struct arena *texts)
 {
 	static const struct round rounds[] = {
 		{header_read, header_got}, {code_read, code_got}, {last_read, last_got}, {desc_read, NULL}, {chunk_read, chunk_got},
 	};
-	int r = 0;
+	int r = clr_modules_check(&h->modules);
 
 	for (size_t i = 0; !r && i < sizeof(rounds) / sizeof(rounds[0]); i++)
 		r = run_round(h, &rounds[i], c, n);
@@ -231,7 +272,12 @@ int clr_candidates_read(struct clr_heap *h, struct clr_candidate *c, size_t n, s
 	for (size_t i = 0; !r && i < n; i++)
 		if (!c[i].failed && !c[i].is_stub)
 			r = clr_types_want(&h->types, c[i].type);
-	return r ? r : clr_types_load(&h->types);
+	if (!r)
+		r = clr_types_load(&h->types);
+	for (size_t i = 0; !r && i < n; i++)
+		if (!c[i].failed && !c[i].is_stub && clr_candidate_may_move(h, &c[i]))
+			r = print_names(h, &c[i]);
+	return r;
 }
 
 static int name_stub(const struct clr_candidate *c, struct outbuf *out)
@@ -311,16 +357,6 @@ static int name_method(struct clr_heap *h, const struct clr_candidate *c, const 
 		r = 0;
 	}
 	return r ? r : clr_metadata_method_name(metadata, rid, NULL, inst.ntype_args ? &inst : NULL, NULL, out);
-}
-
-static uint32_t method_rid(const struct clr_heap *h, const struct clr_candidate *c)
-{
-	const struct clr_contract *k = &h->contract;
-	unsigned bits = (unsigned)k->token_remainder_bits;
-	uint32_t low = clr_u16(c->desc, k->at[CLR_METHOD_TOKEN]) & ((1u << bits) - 1);
-	uint32_t high = clr_u16(c->chunk, k->at[CLR_CHUNK_TOKEN]) & ((1u << (24 - bits)) - 1);
-
-	return high << bits | low;
 }
 
 int clr_candidate_method(struct clr_heap *h, const struct clr_candidate *c, uint32_t *ret_rid, uint64_t *ret_module)

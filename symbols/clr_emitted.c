@@ -176,7 +176,8 @@ static int read_database(struct source *s, uint64_t assembly_file)
 	return missing(r);
 }
 
-int clr_emitted_read(const struct clr_io *io, uint64_t assembly_file, size_t max, void **ret_data, size_t *ret_bytes)
+int clr_emitted_read(const struct clr_io *io, uint64_t assembly_file, size_t max, void **ret_data, size_t *ret_bytes,
+		     uint64_t *ret_guids)
 {
 	struct stream streams[] = {
 		{"#-\0\0", 4, outbuf_to(-1)},	       {"#Strings\0\0\0\0", 12, outbuf_to(-1)}, {"#Blob\0\0\0", 8, outbuf_to(-1)},
@@ -207,6 +208,7 @@ int clr_emitted_read(const struct clr_io *io, uint64_t assembly_file, size_t max
 	if (!r) {
 		*ret_data = malloc(out.len);
 		*ret_bytes = out.len;
+		*ret_guids = clr_u64(s->database, GUIDS_AT + 8);
 		r = *ret_data ? 0 : -ENOMEM;
 	}
 	if (!r)

@@ -251,7 +251,6 @@ static int keep_body(struct clr_heap *h, const struct clr_candidate *c, uint32_t
 {
 	uint32_t *index;
 	int fresh, r = vec_reserve(&h->bodies, 1); /* before the table has an entry of it */
-	bool frees = h->heaps.v[c->heap].collectible || (!c->is_stub && clr_candidate_is_dynamic(h, c));
 
 	if (!r)
 		r = hashmap_entry(&h->bodies_by_start, c->start, (uint32_t)h->bodies.len, &index, &fresh);
@@ -266,7 +265,7 @@ static int keep_body(struct clr_heap *h, const struct clr_candidate *c, uint32_t
 		.here = true,
 		.is_stub = c->is_stub,
 		.heap = c->heap,
-		.may_move = frees,
+		.may_move = clr_candidate_may_move(h, c),
 	};
 	h->stats.bodies++;
 	h->stats.stubs += c->is_stub;

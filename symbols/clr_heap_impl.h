@@ -111,4 +111,7 @@ int clr_stubs_scan(struct clr_heap *h, const struct clr_ranges *ranges, const ch
 /* A method without metadata: made by DynamicMethod, or a stub of the runtime in IL. */
 bool clr_candidate_is_dynamic(const struct clr_heap *h, const struct clr_candidate *c);
 
+/* Whether its heap frees single bodies. */
+bool clr_candidate_may_move(const struct clr_heap *h, const struct clr_candidate *c);
+
 #endif

@@ -129,6 +129,20 @@ static int read_copy(const struct clr_modules_cache *m, uint64_t addr, uint32_t 
 	return copy->data ? missing(m->io->read(m->io->ctx, addr, copy->data, bytes)) : -ENOMEM;
 }
 
+/* Where the target has the MVID of a copy; addr: of the copied bytes or, of what is emitted, of its GUIDs. 0: not known. */
+static uint64_t mvid_addr(const struct clr_module_copy *copy, uint64_t addr, bool emitted)
+{
+	const unsigned char *mvid = clr_metadata_mvid(copy->metadata);
+	size_t len;
+
+	if (!mvid)
+		return 0;
+	if (!emitted)
+		return addr + (uint64_t)(mvid - (const unsigned char *)copy->data);
+	/* Further GUIDs may be in other segments. */
+	return mvid == clr_metadata_stream(copy->metadata, "#GUID", &len) ? addr : 0;
+}
+
 /* 0, also where the module has no metadata that can be read. */
 static int load(struct clr_modules_cache *m, struct clr_module *mod)
 {
@@ -141,7 +155,7 @@ static int load(struct clr_modules_cache *m, struct clr_module *mod)
 	int r;
 
 	if (mod->emitted) {
-		r = clr_emitted_read(m->io, mod->assembly_file, max, &copy.data, &copy.bytes);
+		r = clr_emitted_read(m->io, mod->assembly_file, max, &copy.data, &copy.bytes, &addr);
 	} else if (mod->dynamic) {
 		r = dynamic_place(m, mod, &addr, &bytes);
 	} else {
@@ -158,6 +172,7 @@ static int load(struct clr_modules_cache *m, struct clr_module *mod)
 		return r == -ENOENT ? 0 : r;
 	}
 	mod->now = copy;
+	mod->mvid_addr = addr ? mvid_addr(&copy, addr, mod->emitted) : 0;
 	m->bytes += copy.bytes;
 	return 0;
 }
@@ -172,34 +187,85 @@ static int is_emitted(const struct clr_modules_cache *m, uint64_t assembly_file,
 	return r;
 }
 
-/* Once a scan: an address may have become another module's, as collectible ones are freed. */
+/* Reads what is at the module's address now. */
 static int look(struct clr_modules_cache *m, struct clr_module *mod)
 {
 	const uint32_t *at = m->contract->at;
-	uint64_t assembly_file = 0, dynamic = 0;
-	int r = read_u64(m, mod->addr + at[CLR_MODULE_PEASSEMBLY], &assembly_file);
+	int r;
 
+	mod->assembly_file = mod->dynamic = mod->mvid_addr = 0;
+	r = read_u64(m, mod->addr + at[CLR_MODULE_PEASSEMBLY], &mod->assembly_file);
 	if (!r && at[CLR_MODULE_DYNAMIC] != CLR_NONE)
-		r = read_u64(m, mod->addr + at[CLR_MODULE_DYNAMIC], &dynamic);
+		r = read_u64(m, mod->addr + at[CLR_MODULE_DYNAMIC], &mod->dynamic);
 	if (!r)
-		r = is_emitted(m, assembly_file, &mod->emitted);
-	if (r)
-		return r;
-	bool same = mod->looked_at && mod->assembly_file == assembly_file && mod->dynamic == dynamic;
+		r = is_emitted(m, mod->assembly_file, &mod->emitted);
+	if (!r)
+		r = load(m, mod);
+	/* What could not be read to the end is read again when it is asked for again. */
+	mod->looked_at = r ? 0 : m->scan;
+	return r;
+}
 
-	/* Looked at in an earlier scan: nobody reads of it now. */
-	if (mod->looked_at)
+/* What tells whether the address is still the same module's. */
+struct identity {
+	uint64_t assembly_file, dynamic;
+	unsigned char mvid[CLR_MVID_BYTES];
+};
+
+static bool is_same(const struct clr_module *mod, const struct identity *now)
+{
+	const unsigned char *mvid = mod->mvid_addr ? clr_metadata_mvid(mod->now.metadata) : NULL;
+
+	return mod->assembly_file == now->assembly_file && mod->dynamic == now->dynamic &&
+	       (!mvid || !memcmp(mvid, now->mvid, sizeof(now->mvid)));
+}
+
+static int read_identities(const struct clr_modules_cache *m, struct identity *now, struct clr_batch *batch)
+{
+	const uint32_t *at = m->contract->at;
+	int r = 0;
+
+	for (size_t i = 0; !r && i < m->modules.len; i++) {
+		const struct clr_module *mod = &m->modules.v[i];
+		bool known = mod->looked_at, has_dynamic = known && at[CLR_MODULE_DYNAMIC] != CLR_NONE;
+
+		r = clr_batch_add(batch, mod->addr + at[CLR_MODULE_PEASSEMBLY], &now[i].assembly_file, known ? 8 : 0);
+		if (!r)
+			r = clr_batch_add(batch, has_dynamic ? mod->addr + at[CLR_MODULE_DYNAMIC] : 0, &now[i].dynamic,
+					  has_dynamic ? 8 : 0);
+		if (!r)
+			r = clr_batch_add(batch, mod->mvid_addr, now[i].mvid, known && mod->mvid_addr ? CLR_MVID_BYTES : 0);
+	}
+	return r ? r : clr_batch_run(batch);
+}
+
+int clr_modules_check(struct clr_modules_cache *m)
+{
+	AUTO_FREE struct identity *now = calloc(m->modules.len + 1, sizeof(*now));
+	struct clr_batch batch = {.io = m->io};
+	int r = !now ? -ENOMEM : m->checked == m->scan ? 0 : read_identities(m, now, &batch);
+
+	for (size_t i = 0; !r && m->checked != m->scan && i < m->modules.len; i++) {
+		struct clr_module *mod = &m->modules.v[i];
+
+		/* Of an earlier scan: nobody reads of it now. */
 		release(m, &mod->old);
-	if (!same) {
+		if (!mod->looked_at)
+			continue;
+		if (clr_batch_ok(&batch, 3 * i) && clr_batch_ok(&batch, 3 * i + 1) && clr_batch_ok(&batch, 3 * i + 2) &&
+		    is_same(mod, &now[i])) {
+			mod->looked_at = m->scan;
+			continue;
+		}
 		release(m, &mod->now);
 		free(mod->path);
 		mod->path = NULL;
-		mod->assembly_file = assembly_file;
-		mod->dynamic = dynamic;
-		r = load(m, mod);
+		mod->looked_at = 0;
+		m->replaced++;
 	}
-	/* What could not be read to the end is read again by the next scan. */
-	mod->looked_at = r ? 0 : m->scan;
+	if (!r)
+		m->checked = m->scan;
+	clr_batch_free(&batch);
 	return r;
 }
 
@@ -210,7 +276,6 @@ static int look_again(struct clr_modules_cache *m, struct clr_module *mod)
 	release(m, &mod->old);
 	mod->old = mod->now;
 	mod->now = (struct clr_module_copy){0};
-	mod->looked_at = 0;
 	return look(m, mod);
 }
 
@@ -261,7 +326,7 @@ size_t clr_modules_failed(const struct clr_modules_cache *m)
 	size_t n = 0;
 
 	for (size_t i = 0; i < m->modules.len; i++)
-		n += !m->modules.v[i].now.metadata;
+		n += m->modules.v[i].looked_at && !m->modules.v[i].now.metadata;
 	return n;
 }
 

@@ -16,6 +16,7 @@
 #define CLR_MODULE_PATH_MAX 4096 /* UTF-16 units */
 #define CLR_MODULE_PATHS_MAX ((size_t)32 << 20) /* bytes of all paths that were ever read */
 #define CLR_METADATA_MAX ((uint64_t)512 << 20) /* of all modules */
+#define CLR_MVID_BYTES 16
 
 /* Our copy of a module's metadata; metadata NULL: there is none. */
 struct clr_module_copy {
@@ -26,9 +27,10 @@ struct clr_module_copy {
 
 struct clr_module {
 	uint64_t addr;
-	uint64_t assembly_file, dynamic; /* what it pointed to: whether the address is still the same module's */
+	uint64_t assembly_file, dynamic; /* what it pointed to */
+	uint64_t mvid_addr; /* where the target has the 16 bytes of now's MVID; 0: not known */
 	bool emitted; /* it is in the making, and read as clr_emitted.h says */
-	uint32_t looked_at; /* the scan in which that was compared; 0: never, or it has to be done again */
+	uint32_t looked_at; /* the scan in which these were compared; 0: never, or it has to be read again */
 	uint32_t grew; /* the scan in which it was read again for a row that was not in it */
 	struct clr_module_copy now, old; /* old: from before it grew, which somebody may be reading until the scan ends */
 	char *path; /* as the runtime has it; NULL: was not asked for */
@@ -38,11 +40,19 @@ struct clr_modules_cache {
 	const struct clr_io *io;
 	const struct clr_contract *contract;
 	uint32_t scan; /* number of the scan under way, from 1 */
+	uint32_t checked; /* the last one in which clr_modules_check looked */
+	uint32_t replaced; /* counts modules whose metadata became another: names made of types before that may be wrong */
 	VEC(struct clr_module) modules;
 	struct hashmap by_addr;
 	uint64_t bytes; /* of all copies */
 	size_t path_bytes; /* of all paths that were ever read */
 };
+
+/*
+ * To be called before a scan asks for metadata, looks once a scan: an address may have become another module's, as collectible ones are
+ * freed. Its PEAssembly can then be at the same address too. 0; -ENOMEM; errors of io.
+ */
+int clr_modules_check(struct clr_modules_cache *m);
 
 /*
  * The metadata of the module at an address, borrowed until the next scan. rid: a MethodDef or TypeDef (by table) that must be in it;

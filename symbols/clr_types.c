@@ -362,6 +362,29 @@ static int make_name(struct clr_types *t, const struct clr_type *type, int depth
 	return r == -EBADMSG || r == -E2BIG ? -ENOENT : r;
 }
 
+/* Whether its name is made, and of modules that are still there. */
+static bool has_name(const struct clr_types *t, const struct clr_type *type)
+{
+	return type->name && type->named_in == t->modules->replaced;
+}
+
+static int keep_name(struct clr_types *t, struct clr_type *type, const char *text, size_t len)
+{
+	char *name = type->name;
+
+	/* Mostly it is another type's module that was replaced. */
+	if (!name || strlen(name) != len || memcmp(name, text, len)) {
+		if (t->names.total_bytes > CLR_TYPE_NAMES_MAX)
+			return -ENOENT;
+		name = arena_strndup(&t->names, text, len);
+		if (!name)
+			return -ENOMEM;
+	}
+	type->name = name;
+	type->named_in = t->modules->replaced;
+	return 0;
+}
+
 /* Names are kept, so that what many types consist of is spelled once. */
 static int put_name(struct clr_types *t, uint64_t handle, int depth, struct outbuf *out)
 {
@@ -371,7 +394,7 @@ static int put_name(struct clr_types *t, uint64_t handle, int depth, struct outb
 
 	if (!type || depth > CLR_TYPE_DEPTH_MAX || type->naming)
 		return -ENOENT;
-	if (type->name) {
+	if (has_name(t, type)) {
 		outbuf_str(out, type->name);
 		return out->error ? out->error : out->len > CLR_TYPE_NAME_MAX ? -ENOENT : 0;
 	}
@@ -380,12 +403,10 @@ static int put_name(struct clr_types *t, uint64_t handle, int depth, struct outb
 	type->naming = false;
 	if (!r && out->error)
 		r = out->error;
-	if (!r && (out->len > CLR_TYPE_NAME_MAX || t->names.total_bytes > CLR_TYPE_NAMES_MAX))
+	if (!r && out->len > CLR_TYPE_NAME_MAX)
 		r = -ENOENT;
-	if (!r) {
-		type->name = arena_strndup(&t->names, out->data + start, out->len - start);
-		r = type->name ? 0 : -ENOMEM;
-	}
+	if (!r)
+		r = keep_name(t, type, out->data + start, out->len - start);
 	return r;
 }
 
@@ -395,7 +416,7 @@ int clr_types_name(struct clr_types *t, uint64_t handle, const char **ret_name)
 	struct outbuf out = outbuf_to(-1);
 	int r = type ? 0 : -ENOENT;
 
-	if (!r && !type->name)
+	if (!r && !has_name(t, type))
 		r = put_name(t, handle, 0, &out);
 	(void)outbuf_close(&out);
 	if (!r)

@@ -36,6 +36,7 @@ struct clr_type {
 	bool whole; /* its arguments were read */
 	bool naming; /* its name is being made: of a type that is in itself there is none */
 	char *name; /* or NULL */
+	uint32_t named_in; /* what clr_modules_cache.replaced was then */
 };
 
 struct clr_types {

@@ -34,6 +34,7 @@ static int read_memory(void *ctx, uint64_t addr, void *buf, size_t len)
 	return 0;
 }
 
+static uint64_t guids;
 static const struct clr_io io = {.read = read_memory};
 
 static void put(size_t at, uint64_t x, size_t bytes)
@@ -95,7 +96,7 @@ static int name_of(uint32_t rid, char *text, size_t cap)
 	struct outbuf out = outbuf_to(-1);
 	void *data = NULL;
 	size_t bytes = 0;
-	int r = clr_emitted_read(&io, BASE + ASSEMBLY, 65536, &data, &bytes);
+	int r = clr_emitted_read(&io, BASE + ASSEMBLY, 65536, &data, &bytes, &guids);
 
 	if (!r)
 		r = clr_metadata_open(data, bytes, &metadata, NULL);
@@ -134,7 +135,7 @@ static void what_makes_no_sense(void **state)
 	for (int n = 0; n < 12; n++) {
 		make(false);
 		reads_left = n;
-		int r = clr_emitted_read(&io, BASE + ASSEMBLY, 65536, &data, &bytes);
+		int r = clr_emitted_read(&io, BASE + ASSEMBLY, 65536, &data, &bytes, &guids);
 
 		assert_true(r == -ENOENT || !r);
 		if (!r)
@@ -143,21 +144,21 @@ static void what_makes_no_sense(void **state)
 	}
 	make(false);
 	put_segment(SEGMENT, ROWS + 0x200, SEGMENT, 0); /* without end, and nothing in it */
-	assert_int_equal(clr_emitted_read(&io, BASE + ASSEMBLY, 65536, &data, &bytes), -ENOENT);
+	assert_int_equal(clr_emitted_read(&io, BASE + ASSEMBLY, 65536, &data, &bytes, &guids), -ENOENT);
 	make(false);
 	put_segment(DATABASE + 5328 + 8, HEAPS, SEGMENT, 16);
 	put_segment(SEGMENT, HEAPS, SEGMENT, 4096);
-	assert_int_equal(clr_emitted_read(&io, BASE + ASSEMBLY, 65536, &data, &bytes), -ENOENT);
+	assert_int_equal(clr_emitted_read(&io, BASE + ASSEMBLY, 65536, &data, &bytes, &guids), -ENOENT);
 	make(false);
 	put(DATABASE + 32 + 4 * CLR_METHOD_DEF, 0x1000000, 4);
-	assert_int_equal(clr_emitted_read(&io, BASE + ASSEMBLY, 65536, &data, &bytes), -ENOENT);
+	assert_int_equal(clr_emitted_read(&io, BASE + ASSEMBLY, 65536, &data, &bytes, &guids), -ENOENT);
 	make(false);
 	put(DATABASE + 224 + 16 * CLR_METHOD_DEF + 10, 15, 2); /* rows of a size that they cannot have */
-	assert_int_equal(clr_emitted_read(&io, BASE + ASSEMBLY, 65536, &data, &bytes), -ENOENT);
+	assert_int_equal(clr_emitted_read(&io, BASE + ASSEMBLY, 65536, &data, &bytes, &guids), -ENOENT);
 	make(false);
-	assert_int_equal(clr_emitted_read(&io, BASE + ASSEMBLY, 40, &data, &bytes), -ENOENT);
+	assert_int_equal(clr_emitted_read(&io, BASE + ASSEMBLY, 40, &data, &bytes, &guids), -ENOENT);
 	put(DATABASE + 12, 3, 1);
-	assert_int_equal(clr_emitted_read(&io, BASE + ASSEMBLY, 65536, &data, &bytes), -ENOENT);
+	assert_int_equal(clr_emitted_read(&io, BASE + ASSEMBLY, 65536, &data, &bytes, &guids), -ENOENT);
 }
 
 int main(void)

@@ -185,6 +185,73 @@ static void a_reused_place_is_seen(void **state)
 	clr_heap_free(heap);
 }
 
+/* In the module, in place. */
+static void image_replace(const char *text, const char *by)
+{
+	size_t from = module - CLR_IMAGE_BASE;
+	char *at = memmem(image.bytes + from, sizeof(image.bytes) - from, text, strlen(text));
+
+	assert_non_null(at);
+	memcpy(at, by, strlen(text));
+}
+
+/* The assembly that comes after one that was unloaded can have all its structures at the same addresses. */
+static void a_module_in_the_place_of_another_is_seen(void **state)
+{
+	(void)state;
+	begin(IMAGE_CODE_HEAP | IMAGE_COLLECTIBLE);
+	uint64_t inner = image_type(&image, module, 3, (uint64_t[]){plain, plain}, 2);
+	uint64_t pair = image_type(&image, module, 3, (uint64_t[]){inner, plain}, 2);
+
+	image_path(&image, module, "/app/App.dll");
+	image_body(&image, 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
+	image_body(&image, 0x80, 0x20, image_method(&image, pair, 2, 0), 0);
+	assert_string_equal(scan(), "+40 20 int32 [App] App.Plain::Run(string);"
+				    "+80 20 instance void [App] App.Pair`2[App.Pair`2[App.Plain,App.Plain],App.Plain]::Put(!1);");
+	size_t before = image.pieces;
+
+	assert_string_equal(scan(), "");
+	assert_true(image.pieces - before < 40);
+	image_replace("Plain", "Other");
+	image_replace("Run", "Hop");
+	assert_string_equal(scan(), ""); /* the same module does not change */
+	image_replace("0123456789abcdef", "0123456789abcdeX");
+	assert_string_equal(scan(), "-40;+40 20 int32 [App] App.Other::Hop(string);"
+				    "-80;+80 20 instance void [App] App.Pair`2[App.Pair`2[App.Other,App.Other],App.Other]::Put(!1);");
+	assert_string_equal(scan(), "");
+	clr_heap_free(heap);
+}
+
+/* Its old code need not be there any more. */
+static void a_name_is_of_the_module_of_now(void **state)
+{
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	image_body(&image, 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
+	assert_string_equal(scan(), "+40 20 int32 [App] App.Plain::Run(string);");
+	image_nibble(&image, 0x40, 0);
+	assert_string_equal(scan(), "-40;");
+	image_replace("Run", "Hop");
+	image_replace("0123456789abcdef", "X123456789abcdef");
+	image_body(&image, 0x80, 0x20, image_method(&image, plain, 1, 0), 0);
+	assert_string_equal(scan(), "+80 20 int32 [App] App.Plain::Hop(string);");
+	clr_heap_free(heap);
+}
+
+/* Two methods that are alike but for their row. */
+static void another_row_at_the_same_place_is_seen(void **state)
+{
+	(void)state;
+	begin(IMAGE_CODE_HEAP | IMAGE_COLLECTIBLE);
+	uint64_t method = image_method(&image, plain, 1, 0);
+
+	image_body(&image, 0x40, 0x20, method, 0);
+	assert_string_equal(scan(), "+40 20 int32 [App] App.Plain::Run(string);");
+	image_set(&image, method, 2, 2);
+	assert_string_equal(scan(), "-40;+40 20 instance void [App] App.Pair`2::Put(!1);");
+	clr_heap_free(heap);
+}
+
 static void a_heap_that_goes_takes_its_bodies(void **state)
 {
 	(void)state;
@@ -396,6 +463,9 @@ int main(void)
 		cmocka_unit_test(instantiations_are_spelled),
 		cmocka_unit_test(methods_without_metadata_have_their_signature),
 		cmocka_unit_test(a_reused_place_is_seen),
+		cmocka_unit_test(a_module_in_the_place_of_another_is_seen),
+		cmocka_unit_test(a_name_is_of_the_module_of_now),
+		cmocka_unit_test(another_row_at_the_same_place_is_seen),
 		cmocka_unit_test(a_heap_that_goes_takes_its_bodies),
 		cmocka_unit_test(what_makes_no_sense_yet_is_told_later),
 		cmocka_unit_test(modules_that_grow_are_read_again),
