@@ -73,6 +73,38 @@ void jit_sources_free(struct jit_sources *s)
 	free(s);
 }
 
+/* *ret_process is valid until another process is met. */
+static int jit_process(struct jit_sources *s, int32_t pid, struct jit_process **ret_process)
+{
+	uint32_t *place;
+	int is_new, r = vec_reserve(&s->processes, 1);
+
+	if (!r)
+		r = hashmap_entry(&s->by_pid, (uint32_t)pid, (uint32_t)s->processes.len, &place, &is_new);
+	if (r)
+		return r;
+	if (is_new)
+		s->processes.v[s->processes.len++] = (struct jit_process){.pid = pid};
+	*ret_process = &s->processes.v[*place];
+	return 0;
+}
+
+static bool jit_is_captured(const struct jit_sources *s, struct jit_process *p)
+{
+	if (!p->looked) {
+		p->looked = true;
+		p->captured = s->options.capture_dir_fd >= 0 && jit_methods_has_file(s->options.capture_dir_fd, p->pid);
+	}
+	return p->captured;
+}
+
+bool jit_sources_captured(struct jit_sources *s, int32_t pid)
+{
+	struct jit_process *p;
+
+	return s->options.capture_dir_fd >= 0 && !jit_process(s, pid, &p) && jit_is_captured(s, p);
+}
+
 int jit_sources_marker(struct jit_sources *s, int32_t pid, uint32_t file_pid, uint32_t image)
 {
 	for (size_t i = 0; i < s->markers.len; i++)
@@ -206,7 +238,7 @@ static int jit_load_capture(struct jit_sources *s, int32_t pid, struct jit_proce
 	AUTO_FREE struct jit_methods_file *file = NULL;
 	int r;
 
-	if (!jit_sources_captured(s, pid))
+	if (!jit_is_captured(s, p))
 		return 0;
 	file = calloc(1, sizeof(*file));
 	if (!file)
@@ -249,41 +281,12 @@ static int jit_load(struct jit_sources *s, int32_t pid, struct jit_process *p)
 	return r;
 }
 
-static int jit_process(struct jit_sources *s, int32_t pid, struct jit_process **ret_process)
-{
-	uint32_t *place;
-	int is_new, r = vec_reserve(&s->processes, 1);
-
-	if (!r)
-		r = hashmap_entry(&s->by_pid, (uint32_t)pid, (uint32_t)s->processes.len, &place, &is_new);
-	if (r)
-		return r;
-	if (is_new)
-		s->processes.v[s->processes.len++] = (struct jit_process){0};
-	*ret_process = &s->processes.v[*place];
-	return 0;
-}
-
-bool jit_sources_captured(struct jit_sources *s, int32_t pid)
-{
-	struct jit_process *p;
-
-	if (s->options.capture_dir_fd < 0 || jit_process(s, pid, &p))
-		return false;
-	if (!p->looked) {
-		p->looked = true;
-		p->captured = jit_methods_has_file(s->options.capture_dir_fd, pid);
-	}
-	return p->captured;
-}
-
 static int jit_provider(struct jit_sources *s, int32_t pid, bool named, struct symbol_provider **ret_names)
 {
 	struct jit_process *p;
 	int r = jit_process(s, pid, &p);
 
 	if (!r && !p->loaded) {
-		p->pid = pid;
 		r = jit_load(s, pid, p);
 		p->loaded = !r;
 		s->stats.jitdumps_early += !r && jit_names_stats(p->names).jitdump_early;
