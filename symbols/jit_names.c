@@ -412,6 +412,13 @@ struct jit_names_stats jit_names_stats(const struct symbol_provider *names)
 	return (struct jit_names_stats){0};
 }
 
+/* Whether what a source has of lines is of the code that was named: of the same body, and not of what was there before. */
+static bool names_is_of(const struct names_voice *v, const struct names_voice *best)
+{
+	return v == best ||
+	       (v->name && v->start == best->start && jit_names_agree(best->name, best->len, v->name, v->len));
+}
+
 int jit_names_il(const struct symbol_provider *names, uint64_t addr, uint64_t time_ns, struct jit_il_place *ret_place)
 {
 	const struct names *n = (const struct names *)names;
@@ -423,9 +430,9 @@ int jit_names_il(const struct symbol_provider *names, uint64_t addr, uint64_t ti
 	best = names_hear(n, addr, time_ns, &choir);
 	for (int i = 0; best && i < NAMES_LAYERS; i++) {
 		const struct names_voice *v = &choir.voices[i];
-		const struct jit_method *m = v->name && v->start == best->start ? jit_methods_get(n->methods, names_layers[i], v->id) : NULL;
+		const struct jit_method *m = v->name ? jit_methods_get(n->methods, names_layers[i], v->id) : NULL;
 
-		if (m && m->il)
+		if (m && m->il && names_is_of(v, best))
 			return jit_il_find(jit_methods_il(n->methods), m->il - 1, (uint32_t)(addr - m->start), ret_place);
 	}
 	return -ENOENT;
@@ -451,7 +458,7 @@ int jit_names_line(const struct symbol_provider *names, uint64_t addr, uint64_t 
 	if (!names || names->ops != &names_ops || !n->jitdump)
 		return -ENOENT;
 	best = names_hear(n, addr, time_ns, &choir);
-	if (!best || !choir.voices[0].name || choir.voices[0].start != best->start)
+	if (!best || !names_is_of(&choir.voices[0], best))
 		return -ENOENT;
 	jit_methods_at(n->methods, SYMBOL_JITDUMP, addr, n->untimed ? UINT64_MAX - 1 : time_ns, &a);
 	return jitdump_line(n->jitdump, &a, addr, ret_line);

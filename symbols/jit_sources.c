@@ -207,10 +207,11 @@ static int jit_load_marked(struct jit_sources *s, const struct jit_marker *marke
 	}
 	r = jitdump_load(fd, names->methods, &dump, &stats, NULL);
 	s->stats.jitdumps_refused += r && r != -ENOMEM;
+	/* Also of one that could not be read to its end: its methods are there. */
+	names->jitdump_stats = stats;
 	if (r)
 		return r;
 	names->jitdump = dump;
-	names->jitdump_stats = stats;
 	s->stats.jitdumps++;
 	s->stats.jitdumps_untimed += stats.untimed;
 	s->stats.jitdump_bad += stats.bad;

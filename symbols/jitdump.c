@@ -50,6 +50,7 @@ struct jitdump {
 	VEC(struct jitdump_row) rows;
 	VEC(struct jitdump_table) tables;
 	VEC(uint32_t) table_of; /* by number of the method: table + 1, 0: it has none */
+	size_t file_bytes; /* of files */
 };
 
 /* The file through a window: code is skipped, and a file that somebody shortens must not be mapped. */
@@ -146,21 +147,28 @@ static int jitdump_head(struct jitdump_parser *p, uint64_t *ret_at, struct parse
 	return 0;
 }
 
+/* The table that is waiting is of no use to anybody. */
+static void jitdump_drop_table(struct jitdump_parser *p)
+{
+	if (p->table.n)
+		p->dump->rows.len = p->table.first;
+	p->table = (struct jitdump_table){0};
+}
+
 /* The table that is waiting becomes that of a method, if it is of it and its addresses are. */
 static int jitdump_use_table(struct jitdump_parser *p, const struct jit_method *method, uint32_t id)
 {
 	struct jitdump *d = p->dump;
 	struct jitdump_table table = p->table;
 
-	p->table = (struct jitdump_table){0};
 	if (!table.n)
 		return 0;
 	for (uint32_t i = 0; i < table.n; i++)
 		if (p->table_start != method->start || d->rows.v[table.first + i].off >= method->bytes) {
 			p->stats.bad_tables++;
-			d->rows.len = table.first;
 			return 0;
 		}
+	p->table = (struct jitdump_table){0};
 	p->stats.lines += table.n;
 	while (d->table_of.len <= id)
 		if (vec_push(&d->table_of, 0))
@@ -187,10 +195,8 @@ static int jitdump_code_load(struct jitdump_parser *p, uint64_t at, uint64_t n, 
 	index = get_u64(p, fixed + 32);
 	p->stats.loads++;
 	/* Functions without code are allowed. */
-	if (!bytes) {
-		p->table = (struct jitdump_table){0};
+	if (!bytes)
 		return 0;
-	}
 	if (bytes > max || bytes > UINT32_MAX)
 		return -EBADMSG;
 	max -= bytes;
@@ -270,6 +276,17 @@ static int jitdump_sort_rows(struct jitdump_row *rows, uint32_t n)
 	return 0;
 }
 
+/* Names of dropped tables stay, so that they have a limit of their own. 0, -EBADMSG: it is reached, -ENOMEM. */
+static int jitdump_file(struct jitdump *d, const char *name, size_t len, uint32_t *ret_file)
+{
+	if (!intern_find(&d->files, name, len, ret_file))
+		return 0;
+	if (d->files.len >= JITDUMP_FILES_MAX || len > JITDUMP_FILES_BYTES_MAX - d->file_bytes)
+		return -EBADMSG;
+	d->file_bytes += len;
+	return intern_put(&d->files, name, len, ret_file);
+}
+
 /* One entry, in *at. Sets row's addresses relative to start. */
 static int jitdump_entry(struct jitdump_parser *p, uint64_t *at, uint64_t end, uint64_t start, uint32_t file,
 			 struct jitdump_row *ret_row)
@@ -297,7 +314,7 @@ static int jitdump_entry(struct jitdump_parser *p, uint64_t *at, uint64_t end, u
 	row.off = (uint32_t)(addr - start);
 	row.file = file;
 	if (len != 1 || name[0] != '\xff')
-		r = intern_put(&p->dump->files, name, len, &row.file);
+		r = jitdump_file(p->dump, name, len, &row.file);
 	else if (file == UINT32_MAX)
 		return -EBADMSG;
 	*at += JITDUMP_ENTRY_BYTES + len + 1;
@@ -314,8 +331,7 @@ static int jitdump_debug_info(struct jitdump_parser *p, uint64_t at, uint64_t n)
 	int r = 0;
 
 	/* Of two tables before one load the second one counts, as in perf. */
-	if (p->table.n)
-		d->rows.len = p->table.first;
+	jitdump_drop_table(p);
 	p->table = (struct jitdump_table){.first = (uint32_t)d->rows.len};
 	if (!fixed)
 		return p->in.error ? p->in.error : -EBADMSG;
@@ -344,11 +360,16 @@ static int jitdump_debug_info(struct jitdump_parser *p, uint64_t at, uint64_t n)
 
 static int jitdump_record(struct jitdump_parser *p, uint32_t type, uint64_t at, uint64_t n, uint64_t time_ns)
 {
+	int r;
+
 	p->stats.records++;
 	p->stats.closed = type == JITDUMP_CODE_CLOSE;
 	switch (type) {
 	case JITDUMP_CODE_LOAD:
-		return jitdump_code_load(p, at, n, time_ns);
+		r = jitdump_code_load(p, at, n, time_ns);
+		/* Whatever became of the load: the next one has a table of its own. */
+		jitdump_drop_table(p);
+		return r;
 	case JITDUMP_CODE_MOVE:
 		return jitdump_code_move(p, at, n, time_ns);
 	case JITDUMP_DEBUG_INFO:
@@ -370,12 +391,9 @@ static int jitdump_records(struct jitdump_parser *p, uint64_t at, struct parse_e
 		uint32_t type;
 		int r;
 
-		if (!head && !p->in.error) {
-			p->stats.cut = true;
-			return 0;
-		}
+		p->stats.cut = !head;
 		if (!head)
-			return parse_fail(err, p->in.error, "the jitdump cannot be read", at);
+			return p->in.error ? parse_fail(err, p->in.error, "the jitdump cannot be read", at) : 0;
 		type = get_u32(p, head);
 		bytes = get_u32(p, head + 4);
 		time_ns = get_u64(p, head + 8);
@@ -384,8 +402,10 @@ static int jitdump_records(struct jitdump_parser *p, uint64_t at, struct parse_e
 		if (p->stats.cut)
 			return 0;
 		r = jitdump_record(p, type, at + JITDUMP_RECORD_BYTES, bytes - JITDUMP_RECORD_BYTES, time_ns);
-		if (p->in.error || r == -ENOMEM)
+		if (p->in.error || r == -ENOMEM) {
+			p->stats.cut = true;
 			return parse_fail(err, p->in.error ? p->in.error : r, "the jitdump cannot be read", at);
+		}
 		p->stats.bad += r != 0;
 		p->stats.last_ns = time_ns;
 		at += bytes;
@@ -408,8 +428,7 @@ static int jitdump_read(struct jitdump_parser *p, struct jitdump **ret_dump, str
 		jitdump_free(p->dump);
 	else
 		*ret_dump = p->dump;
-	if (!r)
-		*ret_stats = p->stats;
+	*ret_stats = p->stats;
 	return r;
 }
 
@@ -445,6 +464,7 @@ int jitdump_load(int fd, struct jit_methods *m, struct jitdump **ret_dump, struc
 	struct jitdump_parser p = {.methods = m};
 	int r = jitdump_begin(fd, window, &p, err);
 
+	*ret_stats = p.stats;
 	return r ? r : jitdump_read(&p, ret_dump, ret_stats, err);
 }
 

@@ -26,6 +26,8 @@
 #define JITDUMP_BYTES_MAX ((uint64_t)16 << 30) /* of which code, which is skipped, is the larger part */
 #define JITDUMP_LINES_MAX ((size_t)16 << 20) /* debug entries; tables beyond are not used */
 #define JITDUMP_FILE_MAX 4096 /* bytes of a file name */
+#define JITDUMP_FILES_MAX ((size_t)1 << 20) /* file names, and their bytes; tables with further ones are not used */
+#define JITDUMP_FILES_BYTES_MAX ((size_t)256 << 20)
 
 struct jitdump_stats {
 	uint64_t records, loads, moves, lines;
@@ -45,7 +47,7 @@ struct jitdump;
 /*
  * Adds all loads and moves to m (source SYMBOL_JITDUMP, of which it has none yet). fd: borrowed, a regular file; what it has now is
  * read. *ret_dump may be NULL if tables of lines are not wanted. 0; -EBADMSG: no jitdump; -ENOTSUP: a later version; -E2BIG;
- * -ENOMEM; -errno, with *err (may be NULL). On failure m may hold a part.
+ * -ENOMEM; -errno, with *err (may be NULL). On failure m may hold a part, of which *ret_stats tells, as of a file that was cut.
  */
 int jitdump_load(int fd, struct jit_methods *m, struct jitdump **ret_dump, struct jitdump_stats *ret_stats,
 		 struct parse_error *err);

@@ -256,6 +256,43 @@ static void test_methods_go_before_stubs_by_code(void **state)
 	symbol_provider_free(names);
 }
 
+static void add_il(enum symbol_source source, uint64_t start, uint32_t rid)
+{
+	const struct jit_il_module module = {.path = "/a.dll"};
+	struct jit_il *il = jit_methods_il(sources.methods);
+	uint32_t number = 0, map;
+
+	if (!jit_il_modules(il))
+		assert_int_equal(jit_il_add_module(il, &module, &number), 0);
+	assert_int_equal(jit_il_add(il, number, rid, "0+0", &map), 0);
+	assert_int_equal(jit_methods_set_il(sources.methods, source, start, map), 0);
+}
+
+/* What a source still takes for the code that was there before has no say in its lines. */
+static void lines_are_of_the_code_that_is_named(void **state)
+{
+	struct symbol_provider *names;
+	struct jit_il_place place;
+
+	(void)state;
+	begin();
+	add(SYMBOL_JITDUMP, 0x1000, 0x100, 100, 0, "void [a] B::New()[Tier0]");
+	add(SYMBOL_MEMORY, 0x1000, 0x100, 0, 10, "void [a] B::Old()");
+	add_il(SYMBOL_MEMORY, 0x1000, 1);
+	add(SYMBOL_MEMORY, 0x1000, 0x100, 50, 200, "void [a] B::New()");
+	add_il(SYMBOL_MEMORY, 0x1000, 2);
+	sources.jitdump_stats.last_ns = 1000;
+	names = finish(NULL);
+	assert_name(names, 0x1000, 60, SYMBOL_MEMORY, "void [a] B::Old()");
+	assert_int_equal(jit_names_il(names, 0x1000, 60, &place), 0);
+	assert_int_equal(place.rid, 1);
+	assert_name(names, 0x1000, 150, SYMBOL_JITDUMP, "void [a] B::New()[Tier0]");
+	assert_int_equal(jit_names_il(names, 0x1000, 150, &place), -ENOENT);
+	assert_int_equal(jit_names_il(names, 0x1000, 250, &place), 0);
+	assert_int_equal(place.rid, 2);
+	symbol_provider_free(names);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -269,6 +306,7 @@ int main(void)
 		cmocka_unit_test(without_a_common_clock_what_held_last_is_the_answer),
 		cmocka_unit_test(names_agree_but_for_type_arguments_and_tiers),
 		cmocka_unit_test(test_methods_go_before_stubs_by_code),
+		cmocka_unit_test(lines_are_of_the_code_that_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

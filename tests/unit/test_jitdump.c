@@ -1,4 +1,5 @@
 #include "base/outbuf.h"
+#include "symbols/jit_names.h"
 #include "symbols/jitdump.h"
 
 #include <errno.h>
@@ -7,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -394,6 +396,96 @@ static void names_of_jitdumps_are_those_of_perf(void **state)
 	assert_false(jitdump_is_name("/tmp/jit-99999999999999999999.dump", &pid));
 }
 
+static void a_bad_load_takes_its_table_with_it(void **state)
+{
+	static const struct entry e[] = {{0x1000, 1, 0, "other.c"}};
+	struct dump d = begin(false, 0, 0);
+	struct jitdump_line l;
+
+	(void)state;
+	lines(&d, 0x1000, e, 1);
+	load(&d, 100, 0x1000, 0x80, 1, "", 0); /* without a name */
+	load(&d, 110, 0x1000, 0x80, 2, "a", 0);
+	struct read r = finish(&d);
+	struct jit_methods_answer a = at(&r, 0x1000, 110);
+
+	assert_int_equal(r.stats.bad, 1);
+	assert_string_equal(a.method->name, "a");
+	assert_int_equal(jitdump_line(r.dump, &a, 0x1000, &l), -ENOENT);
+	assert_false(jitdump_has_lines(r.dump));
+	free_read(&r);
+}
+
+/* Each table is dropped for the next one, and names of files are not. */
+static void file_names_have_a_limit(void **state)
+{
+	enum { ENTRIES = 1 << 14, NAME = 8, TABLES = JITDUMP_FILES_MAX / ENTRIES };
+	static const struct entry known[] = {{0x1000, 7, 0, "0000000"}};
+	static const struct entry fresh[] = {{0x2000, 7, 0, "fresh.c"}};
+	struct dump d = begin(false, 0, 0);
+	char name[NAME + 1];
+
+	(void)state;
+	for (unsigned int k = 0; k < TABLES; k++) {
+		record(&d, 2, 16 + ENTRIES * (16 + NAME), 1);
+		u64(&d, 0x1000);
+		u64(&d, ENTRIES);
+		for (unsigned int i = 0; i < ENTRIES; i++) {
+			u64(&d, 0x1000);
+			u64(&d, 1);
+			snprintf(name, sizeof(name), "%07x", k * ENTRIES + i);
+			outbuf_put(&d.out, name, NAME);
+		}
+	}
+	lines(&d, 0x1000, known, 1);
+	load(&d, 100, 0x1000, 0x80, 1, "a", 0);
+	lines(&d, 0x2000, fresh, 1);
+	load(&d, 100, 0x2000, 0x80, 2, "b", 0);
+	struct read r = finish(&d);
+	struct jit_methods_answer a = at(&r, 0x2000, 100);
+	struct jitdump_line l;
+
+	assert_line(&r, 0x1000, 100, "0000000", 7, 0);
+	assert_int_equal(jitdump_line(r.dump, &a, 0x2000, &l), -ENOENT);
+	assert_int_equal(r.stats.bad_tables, 1);
+	free_read(&r);
+}
+
+/* A jitdump that stopped early may tell of code that has long been replaced. */
+static void lines_of_what_was_there_before_are_not_taken(void **state)
+{
+	static const struct entry e[] = {{0x1000, 1, 0, "old.c"}, {0x2000, 2, 0, "same.c"}};
+	struct jit_method method = {.start = 0x1000, .bytes = 0x80, .source = SYMBOL_MEMORY, .from_ns = 200, .sure_ns = 300,
+				    .until_ns = UINT64_MAX, .name = "new", .len = 3};
+	struct jit_names_sources sources = {0};
+	struct dump d = begin(false, 0, 0);
+	struct symbol_provider *names;
+	struct jitdump_line l;
+
+	(void)state;
+	lines(&d, 0x1000, e, 1);
+	load(&d, 100, 0x1000, 0x80, 1, "old", 0);
+	lines(&d, 0x2000, e + 1, 1);
+	load(&d, 110, 0x2000, 0x80, 2, "same", 0);
+	assert_int_equal(jit_methods_new(&sources.methods), 0);
+	assert_int_equal(jitdump_parse(d.out.data, d.out.len, sources.methods, &sources.jitdump, &sources.jitdump_stats, NULL), 0);
+	assert_int_equal(jit_methods_add(sources.methods, &method), 0);
+	method.start = 0x2000;
+	method.name = "same";
+	method.len = 4;
+	assert_int_equal(jit_methods_add(sources.methods, &method), 0);
+	assert_int_equal(jit_methods_finish(sources.methods), 0);
+	assert_int_equal(jit_names_new(&sources, &names), 0);
+	assert_true(jit_names_stats(names).jitdump_early);
+	assert_int_equal(jit_names_line(names, 0x1000, 150, &l), 0);
+	assert_string_equal(l.file, "old.c");
+	assert_int_equal(jit_names_line(names, 0x1000, 400, &l), -ENOENT);
+	assert_int_equal(jit_names_line(names, 0x2000, 400, &l), 0);
+	assert_string_equal(l.file, "same.c");
+	symbol_provider_free(names);
+	outbuf_close(&d.out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,6 +499,9 @@ int main(void)
 		cmocka_unit_test(the_clock_of_a_processor_says_nothing),
 		cmocka_unit_test(what_is_no_jitdump_is_refused),
 		cmocka_unit_test(names_of_jitdumps_are_those_of_perf),
+		cmocka_unit_test(lines_of_what_was_there_before_are_not_taken),
+		cmocka_unit_test(a_bad_load_takes_its_table_with_it),
+		cmocka_unit_test(file_names_have_a_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
