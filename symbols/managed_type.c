@@ -244,14 +244,15 @@ static bool has_closure(const char *p, const char *end)
 
 /*
  * Behind what a local function gets of the variables around it, which is no parameter of the source's: a closure by reference, as
- * the last arguments. NULL: another one.
+ * the last arguments. NULL: another one. *ret_end: where the argument ends.
  */
-static const char *behind_captured(const struct managed_text *t, char closer)
+static const char *behind_captured(const struct managed_text *t, char closer, const char **ret_end)
 {
 	const char *p = t->p;
 
 	while (p < t->end && *p != ',' && *p != closer)
 		p = managed_type_opens(*p) ? managed_type_skip_brackets(p, t->end) : p + 1;
+	*ret_end = p;
 	return p > t->p && p[-1] == '&' && has_closure(t->p, p) ? p : NULL;
 }
 
@@ -259,8 +260,10 @@ void managed_types_put(struct managed_text *t, char closer, struct outbuf *out, 
 {
 	bool comma = false, captures = depth == 0 && t->p < t->end && has_closure(t->p, t->end);
 
+	const char *looked = t->p; /* up to here: what is in an argument is none of its own */
+
 	while (t->p < t->end && *t->p != closer) {
-		const char *behind = captures ? behind_captured(t, closer) : NULL, *before = t->p;
+		const char *behind = captures && t->p >= looked ? behind_captured(t, closer, &looked) : NULL, *before = t->p;
 
 		if (behind) {
 			t->p = behind + (behind < t->end && *behind == ',');

@@ -192,7 +192,7 @@ static int symbolizer_chain(struct symbolizer *s, const struct frames_place *pla
 		return 0;
 	if (look)
 		r = images_ask_lines(s->images, place->image, place->symbol, place->addr, time_ns, ret_chain, &unread);
-	s->answers.images.v[place->image].lines_unread = unread && !lineless && !known;
+	s->answers.images.v[place->image].lines_unread |= unread && !lineless && !known;
 	s->new_lines |= !r && !unread && (!(lineless || known) || *ret_chain != ANSWERS_NONE);
 	return r;
 }

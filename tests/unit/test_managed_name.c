@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -321,6 +322,32 @@ static void arguments_do_not_multiply(void **state)
 	}
 }
 
+/* Each argument is looked through once for what a local function captured, not once for each of its words or brackets. */
+static void arguments_are_looked_through_once(void **state)
+{
+	static const char *const parts[] = {"a ", "(,"};
+	enum { BYTES = 64 << 10, NAMES = 4 };
+	clock_t begun = clock();
+
+	(void)state;
+	for (size_t k = 0; k < 2 * NAMES; k++) {
+		struct outbuf raw = outbuf_to(-1), out = outbuf_to(-1);
+
+		outbuf_str(&raw, "int32 [m] T::<F>g__L|0_0(");
+		while (raw.len < BYTES)
+			outbuf_str(&raw, parts[k % 2]);
+		outbuf_str(&raw, "<>c__DisplayClass");
+		for (size_t i = k % 2 ? BYTES / 2 : 0; i--;)
+			outbuf_char(&raw, ')');
+		outbuf_char(&raw, ')');
+		(void)managed_name_full(raw.data, raw.len, &out, NULL, NULL);
+		assert_true(out.len > 0);
+		outbuf_close(&raw);
+		outbuf_close(&out);
+	}
+	assert_true(clock() - begun < CLOCKS_PER_SEC);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +357,7 @@ int main(void)
 		cmocka_unit_test(stubs_and_foreign_names_are_told_apart),
 		cmocka_unit_test(damaged_and_hostile_names_give_some_text),
 		cmocka_unit_test(arguments_do_not_multiply),
+		cmocka_unit_test(arguments_are_looked_through_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
