@@ -1,5 +1,5 @@
-/* Hash functions for tables in memory. Never written to disk; not for input chosen to collide on purpose beyond what
- * the callers' limits bound. */
+/* Hash functions for tables in memory, other ones in each process: whoever makes the input cannot choose what collides. Never
+ * written to disk, and nothing that is shown may be in their order. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
@@ -7,10 +7,12 @@
 #include <stdint.h>
 #include <string.h>
 
+extern uint64_t hash_secret[2]; /* set before main */
+
 /* Mixes two 64-bit words by a 128-bit product; 2 to 3 ns. */
 static inline uint64_t hash_mix(uint64_t a, uint64_t b)
 {
-	__uint128_t m = (__uint128_t)(a ^ 0x9e3779b97f4a7c15ULL) * (b ^ 0xd6e8feb86659fd93ULL);
+	__uint128_t m = (__uint128_t)(a ^ hash_secret[0]) * (b ^ hash_secret[1]);
 
 	return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
