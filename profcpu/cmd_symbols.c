@@ -358,7 +358,7 @@ static int symbols_verify_image(struct symbols_verify *v, const struct symbols_i
 			symbols_put_verdict(v, "none", image->path, "without a build id to be checked by");
 		return 0;
 	}
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes) && !image->elsewhere; i++) {
 		int fd = -1;
 
 		snprintf(path, sizeof(path), "%s%s", image->path, suffixes[i]);

@@ -1,6 +1,7 @@
 #include "profcpu/fold_inline.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/intern.h"
 #include "base/vec.h"
 #include "symbols/demangle.h"
@@ -105,16 +106,11 @@ static bool fold_inline_is_asked(struct script_part module)
 /* What there is under a path is looked at once. */
 static int fold_inline_open(struct fold_inline *in, const char *path, struct fold_inline_module *ret_module)
 {
-	struct fold_inline_module m = {.fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
+	struct fold_inline_module m = {.fd = -1};
 	size_t nroots = in->root_fd >= 0;
-	struct stat st;
 	int r = 0;
 
-	if (m.fd >= 0 && (fstat(m.fd, &st) || !S_ISREG(st.st_mode))) {
-		close(m.fd);
-		m.fd = -1;
-	}
-	if (m.fd >= 0)
+	if (!file_open_regular(AT_FDCWD, path, &m.fd))
 		r = image_open(m.fd, path, &in->root_fd, nroots, &m.image, NULL);
 	if (m.image)
 		r = inlines_open(m.fd, path, &in->root_fd, nroots, &m.inlines, NULL);

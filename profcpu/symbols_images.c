@@ -59,9 +59,9 @@ static int symbols_find(const struct debug_file_query *query, struct symbols_ima
 }
 
 /* An ELF file. Others are no images. */
-static int symbols_add_elf(struct symbols_images *images, int fd, const char *path, const int *roots, size_t nroots)
+static int symbols_add_elf(struct symbols_images *images, int fd, const char *path, bool elsewhere, const int *roots, size_t nroots)
 {
-	struct symbols_image image = {0};
+	struct symbols_image image = {.elsewhere = elsewhere};
 	struct elf_file elf;
 	int r = elf_file_open(&elf, fd, NULL, 0, NULL);
 
@@ -86,7 +86,7 @@ static int symbols_add_file(struct symbols_images *images, const char *path)
 	int r = real ? file_open_regular(AT_FDCWD, real, &fd) : -errno;
 
 	if (!r)
-		r = symbols_add_elf(images, fd, real, &root, root >= 0);
+		r = symbols_add_elf(images, fd, real, false, &root, root >= 0);
 	if (r == -EBADMSG)
 		log_error("%s is neither an ELF file nor a recording", path);
 	else if (r)
@@ -100,6 +100,7 @@ static int symbols_add_map(struct symbols_images *images, struct opener *opener,
 {
 	AUTO_CLOSE int own = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	AUTO_CLOSE int fd = -1;
+	struct opener_process process;
 	int roots[2], nroots = 0;
 	int r = opener_file(opener, pid, m->path, IMAGE_FILE_BYTES_MAX, &fd);
 
@@ -113,7 +114,9 @@ static int symbols_add_map(struct symbols_images *images, struct opener *opener,
 		nroots++;
 	if (own >= 0)
 		roots[nroots++] = own;
-	r = symbols_add_elf(images, fd, m->path, roots, (size_t)nroots);
+	bool elsewhere = opener_process(opener, pid, &process) || process.other_root;
+
+	r = symbols_add_elf(images, fd, m->path, elsewhere, roots, (size_t)nroots);
 	return r == -ENOMEM ? r : 0;
 }
 

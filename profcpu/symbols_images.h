@@ -15,6 +15,7 @@ struct symbols_image {
 	enum symbol_source own; /* the best table of its own: SYMBOL_SYMTAB, SYMBOL_R2R, SYMBOL_DYNSYM, SYMBOL_NONE */
 	enum debug_file_place place; /* of its debug file on this machine */
 	char *debug_path; /* of that, inside the root it was found in; NULL */
+	bool elsewhere; /* its path is one of another root than ours */
 	bool recorded; /* it is of a recording, and these count its addresses */
 	bool stripped; /* names are missing that a debug file has */
 	uint64_t named, placed, unknown;

@@ -2,7 +2,6 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "base/hash.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +19,6 @@
 #define DEBUG_CACHE_PART ".part"
 #define DEBUG_CACHE_PART_S (24 * 3600) /* what is in .part/ that long, nobody is at work on */
 #define DEBUG_CACHE_DEPTH_MAX 3 /* of directories under ours */
-#define DEBUG_CACHE_NOTE_BYTES 17 /* of a note's name with its NUL */
 
 struct debug_cache {
 	int dir_fd;
@@ -50,8 +48,7 @@ static bool cache_is_foreign(const char *dir)
 	return !geteuid() && !stat(dir, &st) && st.st_uid;
 }
 
-/* The home of this user: root with another user's HOME, as sudo may leave it, has its own. NULL: there is none. */
-static const char *cache_home(void)
+const char *debug_cache_home(void)
 {
 	const char *home = cache_directory_of("HOME");
 	const struct passwd *pw;
@@ -69,7 +66,7 @@ static int cache_xdg(const char *name, char *path)
 	char home_cache[PATH_MAX];
 
 	if (!dir || cache_is_foreign(dir)) {
-		const char *home = cache_home();
+		const char *home = debug_cache_home();
 
 		if (!home)
 			return -ENOENT;
@@ -89,7 +86,7 @@ static int cache_open_regular(const char *path)
 
 static int cache_look_debuginfod(const char *hex, char *path)
 {
-	const char *own = cache_directory_of("DEBUGINFOD_CACHE_PATH"), *home = cache_home();
+	const char *own = cache_directory_of("DEBUGINFOD_CACHE_PATH"), *home = debug_cache_home();
 	char dir[PATH_MAX], name[2 * IMAGE_BUILD_ID_MAX + 16];
 	int fd = -ENOENT;
 
@@ -106,7 +103,7 @@ static int cache_look_debuginfod(const char *hex, char *path)
 int debug_cache_look(enum debug_cache_place place, const struct image_build_id *id, char *path)
 {
 	char hex[2 * IMAGE_BUILD_ID_MAX + 1], name[128], dir[PATH_MAX];
-	const char *home = cache_home();
+	const char *home = debug_cache_home();
 	int r = -ENOENT;
 
 	if (id->len < 2)
@@ -137,7 +134,7 @@ int debug_cache_look(enum debug_cache_place place, const struct image_build_id *
 
 int debug_cache_find(const char *key)
 {
-	const char *home = cache_home();
+	const char *home = debug_cache_home();
 	char dir[PATH_MAX], name[DEBUG_CACHE_KEY_MAX + 1], path[PATH_MAX];
 	int fd = -ENOENT;
 
@@ -371,43 +368,66 @@ static const char *cache_note_dir(const char *key)
 	return key ? DEBUG_CACHE_MISSING : DEBUG_CACHE_DOWN;
 }
 
-static void cache_note_name(const char *server, const char *key, char *name)
-{
-	uint64_t hash = hash_bytes(server, strlen(server));
+/* Of what: two that have one name are told apart by what is in it. */
+struct cache_note {
+	char path[64], *text;
+	const char *name; /* in path */
+};
 
-	if (key)
-		hash = hash_mix(hash, hash_bytes(key, strlen(key)));
-	snprintf(name, DEBUG_CACHE_NOTE_BYTES, "%016llx", (unsigned long long)hash);
+static int cache_note_of(const char *server, const char *key, struct cache_note *note)
+{
+	uint64_t hash = 0xcbf29ce484222325ULL; /* FNV-1a: the same in every process */
+
+	if (asprintf(&note->text, "%s %s\n", server, key ? key : "") < 0) {
+		note->text = NULL;
+		return -ENOMEM;
+	}
+	for (const unsigned char *c = (const unsigned char *)note->text; *c; c++)
+		hash = (hash ^ *c) * 0x100000001b3ULL;
+	snprintf(note->path, sizeof(note->path), "%s/%016llx", cache_note_dir(key), (unsigned long long)hash);
+	note->name = strchr(note->path, '/') + 1;
+	return 0;
 }
 
 void debug_cache_note(const struct debug_cache *c, const char *server, const char *key)
 {
-	char name[DEBUG_CACHE_NOTE_BYTES];
+	struct cache_note note;
 	AUTO_CLOSE int dir_fd = -1;
 	AUTO_CLOSE int fd = -1;
 
-	cache_note_name(server, key, name);
+	if (cache_note_of(server, key, &note))
+		return;
 	/* Nothing but time is lost where it cannot be written. */
-	if (!cache_own_dir(c->dir_fd, cache_note_dir(key), &dir_fd))
-		file_create(dir_fd, name, O_WRONLY, 0600, &fd);
+	if (!cache_own_dir(c->dir_fd, cache_note_dir(key), &dir_fd) && !file_create(dir_fd, note.name, O_WRONLY, 0600, &fd) &&
+	    write(fd, note.text, strlen(note.text)) < 0)
+		unlinkat(dir_fd, note.name, 0);
+	free(note.text);
 }
 
 bool debug_cache_noted(const struct debug_cache *c, const char *server, const char *key)
 {
-	char name[DEBUG_CACHE_NOTE_BYTES], path[64];
+	AUTO_FREE char *text = NULL;
+	struct cache_note note;
+	size_t len;
 
-	cache_note_name(server, key, name);
-	snprintf(path, sizeof(path), "%s/%s", cache_note_dir(key), name);
-	return !cache_is_old(c->dir_fd, path, key ? DEBUG_CACHE_MISSING_S : DEBUG_CACHE_DOWN_S);
+	if (cache_note_of(server, key, &note))
+		return false;
+	bool noted = !cache_is_old(c->dir_fd, note.path, key ? DEBUG_CACHE_MISSING_S : DEBUG_CACHE_DOWN_S) &&
+		     !file_read_at(c->dir_fd, note.path, strlen(note.text), &text, &len) && len == strlen(note.text) &&
+		     !memcmp(text, note.text, len);
+
+	free(note.text);
+	return noted;
 }
 
 void debug_cache_forget(const struct debug_cache *c, const char *server, const char *key)
 {
-	char name[DEBUG_CACHE_NOTE_BYTES], path[64];
+	struct cache_note note;
 
-	cache_note_name(server, key, name);
-	snprintf(path, sizeof(path), "%s/%s", cache_note_dir(key), name);
-	unlinkat(c->dir_fd, path, 0);
+	if (cache_note_of(server, key, &note))
+		return;
+	unlinkat(c->dir_fd, note.path, 0);
+	free(note.text);
 }
 
 /* Walking */

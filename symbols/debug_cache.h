@@ -42,6 +42,9 @@ int debug_cache_find(const char *key);
 
 struct debug_cache;
 
+/* The home of this user: root with another user's HOME, as sudo may leave it, has its own. NULL: there is none. */
+const char *debug_cache_home(void);
+
 /*
  * Opens our directory, made if need be. Root does not write into another user's home: where HOME is not root's, root's own is
  * taken. What is over in .part, .missing and .down goes. 0; -ENOENT: there is no home to put it in; -EPERM: somebody else made

@@ -1,6 +1,7 @@
 #include "symbols/debug_file.h"
 
 #include "base/cleanup.h"
+#include "container/opener.h"
 #include "container/resolve.h"
 #include "symbols/debug_cache.h"
 #include "symbols/xz.h"
@@ -34,8 +35,8 @@ int debug_file_open_in_root(int root_fd, const char *path)
 		return r;
 	if (fstat(at, &st))
 		return -errno;
-	/* Whoever owns the root may have put a device there: opening one can do something already. */
-	if (!S_ISREG(st.st_mode))
+	/* Whoever owns the root may have put a device there, or the kernel's own files: opening or reading one can do something already. */
+	if (!S_ISREG(st.st_mode) || opener_is_kernel_fs(at))
 		return -EACCES;
 	snprintf(reached, sizeof(reached), "/proc/self/fd/%d", at);
 	int fd = open(reached, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "symbols/debug_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,8 +62,16 @@ static int open_step(const struct image_file_place *p, const char *path, int ste
 		if (is_deleted(path) || (p->opener && !opener_process(p->opener, p->pid, &process) &&
 						process.other_root))
 			return -ENOENT;
-		return file_open_regular(AT_FDCWD, path, ret_fd);
+		break;
 	}
+	AUTO_CLOSE int fd = -1;
+	int r = file_open_regular(AT_FDCWD, path, &fd);
+
+	if (!r && opener_is_kernel_fs(fd))
+		r = -EACCES;
+	if (!r)
+		*ret_fd = TAKE_FD(fd);
+	return r;
 }
 
 static bool is_regular(int fd)
@@ -101,7 +110,7 @@ void image_file_prefer_perf_cache(const struct answers_image *key, int *fd)
 {
 	char hex[2 * IMAGE_BUILD_ID_MAX + 1], path[PATH_MAX];
 	struct image_build_id id = key->build_id, cached_id;
-	const char *home = secure_getenv("HOME");
+	const char *home = debug_cache_home();
 	AUTO_CLOSE int cached = -1;
 
 	if (!home || (!id.len && (*fd < 0 || image_build_id_of(*fd, &id))) || id.len < 2)

@@ -194,6 +194,11 @@ static void what_a_server_lacks_is_remembered_for_a_time(void **state)
 	assert_false(debug_cache_noted(c, "http://b", KEY));
 	assert_false(debug_cache_noted(c, "http://a", "x"));
 	assert_false(debug_cache_noted(c, "http://a", NULL));
+	/* Of another key, whose name is the same. */
+	run("for f in %s/.cache/profcpu/symbols/.missing/*; do cp $f $f.x; echo 'http://a other' >$f; done", home);
+	assert_false(debug_cache_noted(c, "http://a", KEY));
+	run("for f in %s/.cache/profcpu/symbols/.missing/*.x; do mv $f ${f%%.x}; done", home);
+	assert_true(debug_cache_noted(c, "http://a", KEY));
 	run("touch -d '25 hours ago' %s/.cache/profcpu/symbols/.missing/*", home);
 	assert_false(debug_cache_noted(c, "http://a", KEY));
 	/* Nor is it kept for longer. */
