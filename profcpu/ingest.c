@@ -247,7 +247,7 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 	if ((!result->store_complete || symbolizer_improved(in->symbols) || symbolizer_has_new_lines(in->symbols)) &&
 	    options->write_store_dir_fd >= 0 && !options->symbols.offline) {
 		result->store_error = symbolizer_store(in->symbols, options->write_store_dir_fd);
-		result->store_complete = !result->store_error && !result->unread.sources;
+		result->store_complete = !result->store_error && symbolizer_all_kept(in->symbols) && !result->unread.sources;
 	}
 	int r = options->ret_images ? symbolizer_images(in->symbols, options->ret_images) : 0;
 

@@ -194,8 +194,10 @@ int answers_put(struct answers *a, uint32_t image, uint64_t addr, uint32_t symbo
 		key++;
 		times++;
 	}
-	if (times == ANSWERS_TIMES_MAX)
+	if (times == ANSWERS_TIMES_MAX) {
+		a->unkept++;
 		return 0;
+	}
 	if (a->entries.len >= ANSWERS_IDS_MAX)
 		return -E2BIG;
 	if (vec_push(&a->entries, ((struct answers_entry){addr, image, symbol})))

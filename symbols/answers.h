@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #define ANSWERS_NONE UINT32_MAX
-#define ANSWERS_TIMES_MAX 256 /* answers for one address, each for a time of its own: they are gone through in turn */
+#define ANSWERS_TIMES_MAX 1024 /* answers for one address, each for a time of its own: they are gone through in turn */
 
 /* What an image is. The text of each kind is in recordings. */
 enum answers_kind {
@@ -108,6 +108,7 @@ struct answers {
 	VEC(struct answers_process) processes;
 	struct hashmap image_ids, symbol_ids, entry_ids; /* hash -> index, probed on by key + 1 */
 	struct hashmap process_ids; /* pid -> index */
+	uint64_t unkept; /* answers for times beyond ANSWERS_TIMES_MAX: their sources are needed again */
 };
 
 void answers_free(struct answers *a);
@@ -137,8 +138,8 @@ static inline bool answers_timed(const struct answers *a, uint32_t symbol)
  * other times only. */
 int answers_get(const struct answers *a, uint32_t image, uint64_t addr, uint64_t time_ns, uint32_t *ret_symbol);
 
-/* Remembers an answer that answers_get did not know at that time, unless there are ANSWERS_TIMES_MAX for others. That nothing is
- * known is for always. 0 or -ENOMEM. */
+/* Remembers an answer that answers_get did not know at that time, unless there are ANSWERS_TIMES_MAX for others; those
+ * are counted in unkept. That nothing is known is for always. 0 or -ENOMEM. */
 int answers_put(struct answers *a, uint32_t image, uint64_t addr, uint32_t symbol);
 
 /* Puts another answer in the place of one that holds always. 0 or -ENOENT. */

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static void store_put_name(struct outbuf *out, const struct answers *a, uint32_t text)
 {
@@ -166,6 +167,7 @@ int store_print(const struct answers *a, const struct store_notes *notes, int fd
 	store_put_note(&out, "jit_contradictions", notes->jit_contradictions);
 	store_put_note(&out, "jit_doubts", notes->jit_doubts);
 	store_put_note(&out, "jitdumps_early", notes->jitdumps_early);
+	store_put_note(&out, "unkept", a->unkept);
 	store_put_entries(&out, a, &lines, sorted, a->entries.len);
 	store_put_sources(&out, a);
 	store_put_processes(&out, a);
@@ -177,10 +179,14 @@ int store_print(const struct answers *a, const struct store_notes *notes, int fd
 int store_write(const struct answers *answers, const struct store_notes *notes, int dir_fd)
 {
 	struct replace file;
+	struct stat st;
 	int r = replace_open(&file, dir_fd, STORE_FILE, REPLACE_PRIVATE);
 
 	if (!r)
 		r = store_print(answers, notes, file.fd);
+	/* What nobody would read again does not take the place of what can be read. */
+	if (!r && !fstat(file.fd, &st) && (uint64_t)st.st_size > STORE_BYTES_MAX)
+		r = -EFBIG;
 	if (!r)
 		r = replace_commit_durably(&file);
 	replace_abort(&file);

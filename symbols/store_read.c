@@ -259,6 +259,8 @@ static int store_note(struct store_parser *s, char *p)
 		return store_text_hex(&p, &s->notes.images_replaced);
 	else if (!strcmp(key, "jit_contradictions"))
 		return store_text_hex(&p, &s->notes.jit_contradictions);
+	else if (!strcmp(key, "unkept"))
+		return store_text_hex(&p, &s->answers->unkept);
 	else if (!strcmp(key, "jit_doubts"))
 		return store_text_hex(&p, &s->notes.jit_doubts);
 	else if (!strcmp(key, "jitdumps_early"))

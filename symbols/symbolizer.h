@@ -112,6 +112,9 @@ bool symbolizer_has_new_lines(const struct symbolizer *s);
 /* Whether names come from a whole store, so that nothing was looked up on this machine but, with improve, debug files. */
 bool symbolizer_from_store(const struct symbolizer *s);
 
+/* Whether a store can hold every answer that was given. */
+bool symbolizer_all_kept(const struct symbolizer *s);
+
 /* Whether improve did, so that the store is to be written again. */
 bool symbolizer_improved(const struct symbolizer *s);
 

@@ -11,6 +11,11 @@ bool symbolizer_from_store(const struct symbolizer *s)
 	return s->from_store;
 }
 
+bool symbolizer_all_kept(const struct symbolizer *s)
+{
+	return !s->answers.unkept;
+}
+
 bool symbolizer_improved(const struct symbolizer *s)
 {
 	return s->improved;

@@ -159,6 +159,7 @@ static void an_address_has_no_end_of_times(void **state)
 	outbuf_printf(&out, "end %x\n", TIMES);
 	assert_int_equal(store_parse(out.data, out.len, &a, &read, NULL), 0);
 	assert_int_equal(a.entries.len, ANSWERS_TIMES_MAX);
+	assert_int_equal(a.unkept, TIMES - ANSWERS_TIMES_MAX);
 	assert_int_equal(answers_get(&a, 0, 0x1010, ANSWERS_TIMES_MAX - 1, &symbol), 0);
 	assert_int_equal(answers_get(&a, 0, 0x1010, TIMES - 1, &symbol), -ESTALE);
 	outbuf_close(&out);
