@@ -25,6 +25,7 @@ struct perf_map {
 	struct opener_process process;
 	char dir[PATH_MAX], name[PERF_MAP_NAME_BYTES], mark_name[PERF_MAP_NAME_BYTES];
 	enum perf_map_way way;
+	bool replaced;
 	int dir_fd, map_fd, mark_fd;
 	struct perf_map_mark mark;
 	struct target_file mark_file;
@@ -76,7 +77,13 @@ static void perf_map_close_mark(struct perf_map *m)
 /* With the mark locked exclusively: takes all back and leaves nothing open. */
 static int perf_map_take_back(struct opener *o, struct perf_map *m, uint64_t deadline_ns, struct port_error *err)
 {
-	struct perf_map_undo undo = {.dir_fd = m->dir_fd, .mark = m->mark, .mark_file = m->mark_file, .pid = m->pid};
+	struct perf_map_undo undo = {
+		.dir_fd = m->dir_fd,
+		.mark = m->mark,
+		.mark_file = m->mark_file,
+		.pid = m->pid,
+		.replaced = m->replaced,
+	};
 	int r = perf_map_undo(o, &undo, deadline_ns, err);
 
 	perf_map_close_mark(m);
@@ -353,6 +360,11 @@ int perf_map_fd(const struct perf_map *m)
 uint64_t perf_map_enable_ns(const struct perf_map *m)
 {
 	return m->enable_ns;
+}
+
+void perf_map_is_replaced(struct perf_map *m)
+{
+	m->replaced = true;
 }
 
 int perf_map_end(struct opener *o, struct perf_map *m, uint64_t deadline_ns, struct perf_map_error *err)

@@ -30,7 +30,7 @@ struct perf_map;
 
 /*
  * Switches the map of a process on, or finds it on. With 0 *ret_map must go to perf_map_end.
- * -ENOTSUP: a runtime before .NET 8, or none that has maps; -ENOENT: no diagnostic port; -EBUSY: it writes a jitdump, another
+ * -ENOTSUP: a runtime before .NET 8, one that has no maps, or they are at no absolute path; -ENOENT: no diagnostic port; -EBUSY: it writes a jitdump, another
  * user's profcpu has it on, or one has left a mark that cannot be taken back; -EEXIST: a file that nobody writes has the map's name;
  * -EACCES, -EPERM, -EROFS: no right to write there; -ENOSPC; -ETIMEDOUT; -EREMOTEIO, -EBADMSG: the runtime's answer; -ESRCH; -errno.
  */
@@ -45,6 +45,9 @@ int perf_map_fd(const struct perf_map *m);
 
 /* How long the runtime took to write what it had compiled before; 0 where it was on. */
 uint64_t perf_map_enable_ns(const struct perf_map *m);
+
+/* The process executed another program: that is asked nothing, and its map is its user's even where it is the same file. */
+void perf_map_is_replaced(struct perf_map *m);
 
 /*
  * Ends the use of a map, once its content is safe. Ours is switched off and removed unless another profcpu uses it still. Frees m

@@ -71,17 +71,61 @@ static bool undo_is_on(const struct perf_map_undo *undo)
 	return r != -ENOENT && r != -ESRCH;
 }
 
-static bool undo_is_heirs(const struct perf_map_undo *undo, const char *name, const struct target_file *file)
+/* Whether the directory is where the process has its perf maps. */
+static bool undo_shares_dir(struct opener *o, int dir_fd, pid_t pid)
+{
+	struct stat ours, its;
+	char dir[PATH_MAX];
+	AUTO_CLOSE int fd = -1;
+
+	return !opener_hold(o, pid) && !perf_map_dir(pid, dir, sizeof(dir)) && !target_dir_open(o, pid, dir, &fd) &&
+	       !fstat(dir_fd, &ours) && !fstat(fd, &its) && ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
+}
+
+struct undo_search {
+	struct opener *o;
+	int dir_fd;
+	const struct perf_map_mark *mark;
+	pid_t pid;
+};
+
+static int undo_try_heir(void *ctx, pid_t pid)
+{
+	struct undo_search *s = ctx;
+	char name[PERF_MAP_NAME_BYTES];
+	struct proc_status status;
+	struct target_file file;
+	AUTO_CLOSE int fd = -1;
+
+	perf_map_name(s->mark->ns_pid, name);
+	if (proc_status(pid, &status) || status.ns_pid != s->mark->ns_pid || !undo_shares_dir(s->o, s->dir_fd, pid) ||
+	    target_writes(pid, name, &fd, &file))
+		return 0;
+	s->pid = pid;
+	return 1;
+}
+
+/* Where the process of the mark is no more: who has its number now and writes a perf map, or 0. */
+static pid_t undo_find_heir(struct opener *o, const struct perf_map_undo *undo)
+{
+	struct undo_search s = {.o = o, .dir_fd = undo->dir_fd, .mark = &undo->mark};
+
+	if (undo->replaced || !undo_lives(undo))
+		(void)proc_each_pid(undo_try_heir, &s);
+	return s.pid;
+}
+
+static bool undo_is_heirs(pid_t heir, const char *name, const struct target_file *file)
 {
 	struct target_file written;
 	AUTO_CLOSE int fd = -1;
 
-	return undo->heir && !target_writes(undo->heir, name, &fd, &written) && written.dev == file->dev && written.ino == file->ino;
+	return heir && !target_writes(heir, name, &fd, &written) && written.dev == file->dev && written.ino == file->ino;
 }
 
-static int undo_remove(const struct perf_map_undo *undo, const char *name, const struct target_file *file)
+static int undo_remove(const struct perf_map_undo *undo, pid_t heir, const char *name, const struct target_file *file)
 {
-	int r = file->ino && !undo_is_heirs(undo, name, file) ? target_dir_remove(undo->dir_fd, name, file) : 0;
+	int r = file->ino && !undo_is_heirs(heir, name, file) ? target_dir_remove(undo->dir_fd, name, file) : 0;
 
 	return r == -ENOENT ? 0 : r;
 }
@@ -91,7 +135,7 @@ int perf_map_undo(struct opener *o, const struct perf_map_undo *undo, uint64_t d
 	char map[PERF_MAP_NAME_BYTES], info[PERF_MAP_NAME_BYTES], mark[PERF_MAP_NAME_BYTES];
 	struct perf_map_mark m = undo->mark;
 
-	if (undo_lives(undo) && undo_is_on(undo)) {
+	if (!undo->replaced && undo_lives(undo) && undo_is_on(undo)) {
 		int r = port_command(o, undo->pid, IPC_DISABLE_PERF_MAP, NULL, 0, deadline_ns, err);
 
 		if (r && r != -ENOTSUP && undo_lives(undo))
@@ -104,13 +148,14 @@ int perf_map_undo(struct opener *o, const struct perf_map_undo *undo, uint64_t d
 		undo_born_after(undo->dir_fd, map, mark, &m.map);
 		undo_born_after(undo->dir_fd, info, mark, &m.info);
 	}
-	int r = undo_remove(undo, map, &m.map);
+	pid_t heir = undo_find_heir(o, undo);
+	int r = undo_remove(undo, heir, map, &m.map);
 
 	if (!r)
-		r = undo_remove(undo, info, &m.info);
+		r = undo_remove(undo, heir, info, &m.info);
 	/* The mark last: whatever happens before, it tells what is left to do. */
 	if (!r)
-		r = undo_remove(undo, mark, &undo->mark_file);
+		r = undo_remove(undo, heir, mark, &undo->mark_file);
 	if (r)
 		*err = (struct port_error){.code = r, .what = "the perf map cannot be removed"};
 	return r;
@@ -124,23 +169,6 @@ struct undo_sweep {
 	struct perf_map_swept swept;
 };
 
-struct undo_search {
-	const struct undo_sweep *sweep;
-	const struct perf_map_mark *mark;
-	pid_t pid;
-};
-
-/* Whether the directory that is swept is where the process has its perf maps. */
-static bool undo_shares_dir(const struct undo_sweep *s, pid_t pid)
-{
-	struct stat ours, its;
-	char dir[PATH_MAX];
-	AUTO_CLOSE int fd = -1;
-
-	return !opener_hold(s->o, pid) && !perf_map_dir(pid, dir, sizeof(dir)) && !target_dir_open(s->o, pid, dir, &fd) &&
-	       !fstat(s->dir_fd, &ours) && !fstat(fd, &its) && ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
-}
-
 /* Many processes may have that start time, and the first of each container that number. */
 static int undo_try_pid(void *ctx, pid_t pid)
 {
@@ -149,7 +177,7 @@ static int undo_try_pid(void *ctx, pid_t pid)
 	uint64_t start;
 
 	if (proc_start_ticks(pid, &start) || start != s->mark->start_ticks || proc_status(pid, &status) ||
-	    status.ns_pid != s->mark->ns_pid || !undo_shares_dir(s->sweep, pid))
+	    status.ns_pid != s->mark->ns_pid || !undo_shares_dir(s->o, s->dir_fd, pid))
 		return 0;
 	s->pid = pid;
 	return 1;
@@ -158,7 +186,7 @@ static int undo_try_pid(void *ctx, pid_t pid)
 /* The process of a mark as we see it: 0 and its PID, or PID 0 when it has ended; -ESRCH where that cannot be told. */
 static int undo_find(const struct undo_sweep *sweep, const struct perf_map_mark *mark, pid_t *ret_pid)
 {
-	struct undo_search s = {.sweep = sweep, .mark = mark};
+	struct undo_search s = {.o = sweep->o, .dir_fd = sweep->dir_fd, .mark = mark};
 	uint64_t start;
 	int r;
 
@@ -176,31 +204,6 @@ static int undo_find(const struct undo_sweep *sweep, const struct perf_map_mark 
 		return -ESRCH;
 	*ret_pid = s.pid;
 	return 0;
-}
-
-static int undo_try_heir(void *ctx, pid_t pid)
-{
-	struct undo_search *s = ctx;
-	char name[PERF_MAP_NAME_BYTES];
-	struct proc_status status;
-	struct target_file file;
-	AUTO_CLOSE int fd = -1;
-
-	perf_map_name(s->mark->ns_pid, name);
-	if (proc_status(pid, &status) || status.ns_pid != s->mark->ns_pid || !undo_shares_dir(s->sweep, pid) ||
-	    target_writes(pid, name, &fd, &file))
-		return 0;
-	s->pid = pid;
-	return 1;
-}
-
-/* Of a mark whose process has ended: who has its number now and writes a perf map, or 0. */
-static pid_t undo_find_heir(const struct undo_sweep *sweep, const struct perf_map_mark *mark)
-{
-	struct undo_search s = {.sweep = sweep, .mark = mark};
-
-	(void)proc_each_pid(undo_try_heir, &s);
-	return s.pid;
 }
 
 static int sweep_left(struct undo_sweep *s, int error)
@@ -277,8 +280,6 @@ static int sweep_mark(void *ctx, const char *name)
 	perf_map_mark_name(undo.mark.ns_pid, right_name);
 	if (strcmp(name, right_name) || undo_find(s, &undo.mark, &undo.pid) || !sweep_believes(s->dir_fd, fd, &undo.mark, undo.pid))
 		return 0;
-	if (!undo.pid)
-		undo.heir = undo_find_heir(s, &undo.mark);
 	r = perf_map_undo(s->o, &undo, s->deadline_ns, &err);
 	if (r)
 		return sweep_left(s, r);

@@ -11,11 +11,11 @@ struct perf_map_undo {
 	struct perf_map_mark mark;
 	struct target_file mark_file;
 	pid_t pid; /* the process in our PID namespace; 0: it has ended */
-	pid_t heir; /* a later process of the same number, which may be writing files of the same names; 0: there is none */
+	bool replaced; /* it runs another program */
 };
 
-/* Switches the map off where the process lives, removes it, what belongs to it and then the mark. What an heir writes is its user's
- * and stays, though it may be the very file: a runtime overwrites the one that is there. 0; errors of port_command, then all of it stays;
+/* Switches the map off where the process lives, removes it, what belongs to it and then the mark. What a later process or program
+ * of the same number writes is its user's and stays, though it may be the very file: a runtime overwrites the one that is there. 0; errors of port_command, then all of it stays;
  * -EACCES, -EPERM, -EROFS: something could not be removed. */
 int perf_map_undo(struct opener *o, const struct perf_map_undo *undo, uint64_t deadline_ns, struct port_error *err);
 

@@ -11,6 +11,7 @@
 
 #define SESSION_FORMAT_NETTRACE 1
 #define SESSION_READ_BYTES ((size_t)256 << 10)
+#define SESSION_REST_BYTES ((size_t)16 << 20) /* of a session that cannot be stopped: more than a socket holds */
 #define SESSION_TYPE_STREAM 0
 
 struct session {
@@ -203,5 +204,11 @@ int session_stop(struct opener *o, struct session *s, uint64_t deadline_ns, stru
 	}
 	outbuf_close(&message);
 	outbuf_close(&payload);
-	return r ? r : session_drain(s, deadline_ns, err);
+	if (!r)
+		return session_drain(s, deadline_ns, err);
+	/* What has come is there all the same, as where the process has ended. */
+	struct port_error read_err;
+
+	(void)session_read(s, SESSION_REST_BYTES, &read_err);
+	return r;
 }

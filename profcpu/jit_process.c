@@ -49,6 +49,15 @@ static bool process_is_same(const struct jit_process *p)
 	       (id.start_ticks == p->identity.start_ticks && id.start_stack == p->identity.start_stack);
 }
 
+/* For certain: one that ends, or may not be looked at any more, has no stack. */
+static bool process_is_replaced(const struct jit_process *p)
+{
+	struct jit_identity id;
+
+	return !process_identity(p->pid, &id) && id.start_stack &&
+	       (id.start_ticks != p->identity.start_ticks || id.start_stack != p->identity.start_stack);
+}
+
 static void process_add_why(struct jit_process *p, const char *what, const char *why)
 {
 	size_t len = strlen(p->why);
@@ -129,6 +138,7 @@ static int process_begin(struct jit_processes *all, struct jit_process *p, const
 	p->target.pid = p->pid;
 	p->target.opener = all->opener;
 	p->target.lines = all->lines;
+	p->target.ended = p->target.replaced = false;
 	r = way->begin(&p->target, &p->state, why);
 	if (!r) {
 		p->way = way;
@@ -255,13 +265,6 @@ static bool process_has_room(const struct jit_processes *all)
 	return fstatvfs(all->dir_fd, &fs) || (uint64_t)fs.f_bavail * fs.f_frsize >= PROCESS_DISK_BYTES;
 }
 
-/* What is followed has ended, or executed another program: the rest of it, and whatever has its PID now is looked at anew. */
-static void process_again(struct jit_process *p, uint64_t now, uint64_t until_ns)
-{
-	jit_process_release(p, until_ns);
-	p->since_ns = p->next_ns = now;
-}
-
 /* When the next step is due after one that took so much CPU time. The first one finds all that was there, and says nothing of the others. */
 static uint64_t process_next(const struct jit_process *p, uint64_t took)
 {
@@ -274,13 +277,37 @@ static uint64_t process_next(const struct jit_process *p, uint64_t took)
 	return clock_monotonic_ns() + (wait > JIT_PROCESS_STEP_MAX_NS ? JIT_PROCESS_STEP_MAX_NS : wait);
 }
 
-void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t now, bool last)
+static int process_take(struct jit_process *p, uint64_t now, bool last)
 {
 	char why[JIT_WAY_WHY_BYTES] = "";
-	int r;
+	int r = p->way->step(p->state, now, last, why);
+	int flushed = jit_methods_writer_flush(p->target.out);
 
+	if (r && r != -ESRCH)
+		process_break(p, why);
+	else if (!r && *why)
+		process_add_why(p, "", why);
+	else if (flushed)
+		process_write_failed(p, flushed);
+	return r ? r : flushed;
+}
+
+/* What is followed has ended, or executed another program: takes the rest of it. */
+static void process_end(struct jit_process *p, uint64_t now)
+{
+	p->target.ended = true;
+	p->target.replaced = process_is_replaced(p);
+	if (p->way->outlives)
+		(void)process_take(p, now, true);
+	jit_process_release(p, p->target.until_ns);
+}
+
+void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t now, bool last)
+{
 	if (!process_is_same(p)) {
-		process_again(p, now, p->target.until_ns);
+		process_end(p, now);
+		/* Whatever has its PID now is looked at anew. */
+		p->since_ns = p->next_ns = now;
 		return;
 	}
 	if (p->unswept && last)
@@ -292,20 +319,12 @@ void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t
 		return;
 	}
 	uint64_t begin_ns = clock_thread_ns();
+	int r = process_take(p, now, last);
 
-	r = p->way->step(p->state, now, last, why);
-	int flushed = jit_methods_writer_flush(p->target.out);
-
-	if (r && r != -ESRCH)
-		process_break(p, why);
-	else if (!r && *why)
-		process_add_why(p, "", why);
-	else if (flushed)
-		process_write_failed(p, flushed);
 	if (r == -ESRCH) {
 		p->done = true;
-		jit_process_release(p, p->target.until_ns);
-	} else if (r || flushed) {
+		process_end(p, now);
+	} else if (r) {
 		process_give_up(p, p->target.until_ns);
 	} else {
 		p->next_ns = process_next(p, clock_thread_ns() - begin_ns);

@@ -18,11 +18,14 @@ struct jit_target {
 	struct jit_methods_writer *out;
 	uint64_t until_ns; /* CLOCK_MONOTONIC: by then each step is to be done */
 	bool lines; /* which IL the code comes from is wanted too */
+	bool ended; /* the process, as far as can be seen: nothing more is to be asked of it */
+	bool replaced; /* for certain: it runs another program, in which nothing is to be put back */
 	bool frees; /* out: code was freed since the last step, so that between two of them some may come and go */
 };
 
 struct jit_way {
 	const char *name; /* as --jit-names has it */
+	bool outlives; /* what was told can be read after the process's end: a last step is made then too (t->ended) */
 	const char *words; /* "the runtime's memory": where the names come from, for the report */
 	/*
 	 * Begins to follow the process. 0; -ESRCH: it has ended; -EAGAIN: a runtime that is still starting may be ready later;

@@ -97,6 +97,8 @@ static void end(void *state, uint64_t until_ns, char *why)
 
 	if (!w)
 		return;
+	if (w->target->replaced)
+		perf_map_is_replaced(w->map);
 	/* What could not be undone is found by the next profcpu, by its mark. */
 	if (perf_map_end(w->target->opener, w->map, until_ns, &err))
 		snprintf(why, JIT_WAY_WHY_BYTES, "%s", err.text);
@@ -155,11 +157,12 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 		return r;
 	}
 	if (last) {
-		w->damaged += w->held && !w->skipping;
+		/* One that was killed leaves half a line. */
+		w->damaged += w->held && !w->skipping && !w->target->ended;
 		if (w->damaged)
 			say_damaged(w, why);
 	}
-	if (last || !w->stubs.looked_ns) {
+	if (!w->target->ended && (last || !w->stubs.looked_ns)) {
 		jit_known_settle(&w->known);
 		/* Without them there are the methods. */
 		r = jit_stubs_look(&w->stubs, w->target, &w->known, now_ns);
@@ -169,6 +172,7 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 
 const struct jit_way jit_way_perf_map = {
 	.name = "perfmap",
+	.outlives = true,
 	.words = "its perf map",
 	.begin = begin,
 	.step = step,

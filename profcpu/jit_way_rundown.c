@@ -71,13 +71,13 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 	struct port_error err = {0};
 	int r = rundown_live_read(w->rundown, &err);
 
-	if (!r && last) {
+	if (!r && last && !w->target->ended) {
 		w->listening = false;
 		r = rundown_live_end(w->rundown, w->target->until_ns, &err);
 	}
 	if (r == -ENODATA)
 		r = -ESRCH;
-	if (!r && (last || !w->stubs.looked_ns)) {
+	if (!r && !w->target->ended && (last || !w->stubs.looked_ns)) {
 		jit_known_settle(&w->known);
 		/* Without them there are the methods. */
 		(void)jit_stubs_look(&w->stubs, w->target, &w->known, now_ns);
@@ -87,6 +87,7 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 
 const struct jit_way jit_way_rundown = {
 	.name = "rundown",
+	.outlives = true,
 	.words = "the runtime's events",
 	.begin = begin,
 	.step = step,

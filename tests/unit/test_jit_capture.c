@@ -60,6 +60,23 @@ static void maps(int fd, const struct fake_request *request)
 	fake_hresult(fd, 0);
 }
 
+static void write_and_exit(int signal)
+{
+	char path[64];
+
+	(void)signal;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+	_exit(write(fd, "0x2000 10 void [A] T::AtTheEnd()[Optimized]\n", 44) != 44);
+}
+
+static void maps_until_a_signal(int fd, const struct fake_request *request)
+{
+	signal(SIGUSR1, write_and_exit);
+	maps(fd, request);
+}
+
 static bool there(pid_t pid, const char *end)
 {
 	char path[64];
@@ -83,15 +100,15 @@ static void hear(enum log_level level, const char *text, unsigned long more)
 {
 	size_t len = strlen(said);
 
-	if (level == LOG_WARN && !more)
+	if ((level == LOG_WARN || level == LOG_NOTE) && !more)
 		snprintf(said + len, sizeof(said) - len, "%s\n", text);
 }
 
-static void say(const struct jit_capture *c)
+static void say(const struct jit_capture *c, bool quiet)
 {
 	said[0] = 0;
 	log_set_sink(hear);
-	jit_capture_say(c, true);
+	jit_capture_say(c, quiet);
 	log_sum_up();
 	log_set_sink(NULL);
 }
@@ -117,7 +134,7 @@ static void targets_that_hang_share_the_time_of_the_end(void **state)
 
 	jit_capture_end(c);
 	assert_true(clock_monotonic_ns() - begin < (JIT_CAPTURE_END_S + 1) * NS_PER_S);
-	say(c);
+	say(c, true);
 	/* What answers is as it was, though it comes last. */
 	assert_false(there(fakes[HUNG].pid, ".map"));
 	assert_false(there(fakes[HUNG].pid, ".map.profcpu"));
@@ -164,9 +181,41 @@ static void names_that_cannot_be_written_are_told_of(void **state)
 	usleep(300000);
 	jit_capture_end(c);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-	say(c);
+	say(c, true);
 	assert_non_null(strstr(said, "they cannot all be written to the recording: File too large"));
 	assert_false(there(fake.pid, ".map"));
+	jit_capture_free(c);
+	fake_stop(&fake);
+}
+
+static void what_was_told_before_the_end_of_a_process_is_kept(void **state)
+{
+	struct fake_runtime fake = fake_start(maps_until_a_signal);
+	struct jit_capture *c = NULL;
+	char name[64], text[512] = "";
+
+	(void)state;
+	assert_int_equal(jit_capture_new(JIT_NAMES_PERF_MAP, dir_fd, &c), 0);
+	jit_capture_process(c, fake.pid);
+	assert_int_equal(jit_capture_start(c, false), 0);
+	wait_for_methods(fake.pid);
+	/* It becomes a zombie, between two steps. */
+	kill(fake.pid, SIGUSR1);
+	for (int i = 0; i < 100 && there(fake.pid, ".map"); i++)
+		usleep(20000);
+	jit_capture_end(c);
+	snprintf(name, sizeof(name), "symbols/%d.methods", fake.pid);
+	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	assert_non_null(strstr(text, "T::M()"));
+	assert_non_null(strstr(text, "T::AtTheEnd()"));
+	say(c, false);
+	assert_non_null(strstr(said, "come from its perf map"));
+	assert_null(strstr(said, "ended before"));
+	assert_false(there(fake.pid, ".map"));
+	assert_false(there(fake.pid, ".map.profcpu"));
 	jit_capture_free(c);
 	fake_stop(&fake);
 }
@@ -211,6 +260,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(targets_that_hang_share_the_time_of_the_end),
 		cmocka_unit_test(names_that_cannot_be_written_are_told_of),
+		cmocka_unit_test(what_was_told_before_the_end_of_a_process_is_kept),
 		cmocka_unit_test(one_that_is_too_late_is_tried_again_and_not_asked),
 	};
 

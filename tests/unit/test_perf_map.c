@@ -566,6 +566,33 @@ static void a_map_that_a_later_process_writes_is_its_users(void **state)
 	assert_nothing_left(&fake);
 }
 
+/* An exec leaves PID and start time as they were. */
+static void the_map_of_a_program_that_was_executed_is_its_users(void **state)
+{
+	struct fake_runtime fake = fake_start(maps);
+	struct perf_map *m;
+
+	(void)state;
+	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
+	assert_int_equal(perf_map_way(m), PERF_MAP_OURS);
+	perf_map_is_replaced(m);
+	assert_int_equal(end(m), 0);
+	assert_true(is_on(&fake));
+	assert_true(there(&fake, "perf", ".map"));
+	assert_true(there(&fake, "perfinfo", ".map"));
+	assert_false(there(&fake, "perf", ".map.profcpu"));
+	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
+	assert_int_equal(perf_map_way(m), PERF_MAP_USERS);
+	assert_int_equal(end(m), 0);
+	fake_stop(&fake);
+	for (int info = 0; info < 2; info++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "/tmp/perf%s-%d.map", info ? "info" : "", fake.pid);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
 /* Root's mark too: of a process that has its maps elsewhere, and with another number than its name has. */
 static void a_mark_is_about_its_own_directory_and_number(void **state)
 {
@@ -664,6 +691,7 @@ int main(void)
 		cmocka_unit_test(marks_of_strangers_remove_nothing),
 		cmocka_unit_test(a_user_has_nothing_removed_or_made_but_its_own),
 		cmocka_unit_test(a_map_that_a_later_process_writes_is_its_users),
+		cmocka_unit_test(the_map_of_a_program_that_was_executed_is_its_users),
 		cmocka_unit_test(a_mark_is_about_its_own_directory_and_number),
 		cmocka_unit_test(marks_are_read_as_written),
 	};
