@@ -123,6 +123,7 @@ static int read_fragments(const struct clr_io *io, const struct clr_contract *c,
 		}
 		free(data);
 	}
+	*unread += fragments->addrs.len; /* of longer chains */
 	return r;
 }
 

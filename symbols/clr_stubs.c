@@ -205,6 +205,7 @@ static int tell_changes(struct clr_heap *h, struct found *f, const struct clr_he
 int clr_stubs_scan(struct clr_heap *h, const struct clr_ranges *ranges, const char *maps, const struct clr_heap_listener *l)
 {
 	struct found f = {0};
+	bool had_barriers = h->has_barriers;
 	int r = add_precode(h, ranges, &f);
 
 	if (!r && maps)
@@ -217,6 +218,8 @@ int clr_stubs_scan(struct clr_heap *h, const struct clr_ranges *ranges, const ch
 	if (!r)
 		r = tell_changes(h, &f, l);
 	if (r) {
+		/* What was found is forgotten with the rest, and is to be found again. */
+		h->has_barriers = had_barriers;
 		vec_free(&f.ranges);
 		return r;
 	}

@@ -271,6 +271,26 @@ static void a_heap_that_goes_takes_its_bodies(void **state)
 	clr_heap_free(heap);
 }
 
+static void a_chain_of_ranges_that_is_cut_loses_none(void **state)
+{
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	image_body(&image, 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
+	scan();
+	uint64_t next = image.fragment;
+
+	for (int i = 0; i < 64; i++) {
+		uint64_t fragment = image_alloc(&image, 32);
+
+		image_set_u64(&image, fragment, next);
+		next = fragment;
+	}
+	image_set_u64(&image, image.slot, next);
+	assert_string_equal(scan(), "");
+	assert_int_equal(stats().unread, 1);
+	clr_heap_free(heap);
+}
+
 /* The target is in the middle of something: it is told when it makes sense. */
 static void what_makes_no_sense_yet_is_told_later(void **state)
 {
@@ -455,6 +475,46 @@ static void a_late_scan_is_finished_by_the_next(void **state)
 	clr_heap_free(heap);
 }
 
+/* The descriptor's page is the runtime's code, and a part of that its barriers. */
+static int barrier_maps(void *ctx, char **ret_text)
+{
+	uint64_t copy = CLR_IMAGE_BASE + 0x70000;
+
+	(void)ctx;
+	return asprintf(ret_text,
+			"%llx-%llx r-xp 00000000 00:01 1 /libcoreclr.so\n%llx-%llx r-xs 00000000 00:02 2 /memfd:doublemapper (deleted)\n",
+			(unsigned long long)CLR_IMAGE_BASE, (unsigned long long)CLR_IMAGE_BASE + 0x1000, (unsigned long long)copy,
+			(unsigned long long)copy + 0x80) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+static void a_late_scan_does_not_lose_the_barriers(void **state)
+{
+	const struct clr_io io = {.read = late_read, .read_pieces = late_read_pieces, .maps = barrier_maps, .ctx = &image};
+	static const struct clr_heap_listener listener = {.code = on_code, .gone = on_gone};
+	int late = 0, r = -ETIMEDOUT;
+
+	(void)state;
+	for (int reads = 0; r; reads++, late++) {
+		begin_late();
+		clr_heap_free(heap);
+		assert_int_equal(clr_heap_new(&io, &(struct clr_anchors){.descriptor = image.descriptor}, &heap, NULL), 0);
+		memcpy(image_at(&image, CLR_IMAGE_BASE + 0x70000), image_at(&image, image.descriptor + 0xe00), 0x80);
+		image_body(&image, 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
+		told[0] = 0;
+		reads_left = reads;
+		r = clr_heap_scan(heap, &listener, clock_monotonic_ns() + 3 * NS_PER_MS);
+		assert_true(!r || r == -ETIMEDOUT);
+		reads_left = -1;
+		assert_int_equal(clr_heap_scan(heap, &listener, UINT64_MAX), 0);
+		assert_string_equal(told, "+ffffffffffff0000 80 stub InitThreadManagerPerfMapData<JIT_CopiedWriteBarriers>;"
+					  "+40 20 int32 [App] App.Plain::Run(string);");
+		clr_heap_free(heap);
+	}
+	assert_true(late > 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -467,12 +527,14 @@ int main(void)
 		cmocka_unit_test(a_name_is_of_the_module_of_now),
 		cmocka_unit_test(another_row_at_the_same_place_is_seen),
 		cmocka_unit_test(a_heap_that_goes_takes_its_bodies),
+		cmocka_unit_test(a_chain_of_ranges_that_is_cut_loses_none),
 		cmocka_unit_test(what_makes_no_sense_yet_is_told_later),
 		cmocka_unit_test(modules_that_grow_are_read_again),
 		cmocka_unit_test(lies_have_an_end),
 		cmocka_unit_test(a_listener_ends_the_scan_and_loses_nothing),
 		cmocka_unit_test(a_module_may_grow_while_a_name_is_made_of_it),
 		cmocka_unit_test(a_late_scan_is_finished_by_the_next),
+		cmocka_unit_test(a_late_scan_does_not_lose_the_barriers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
