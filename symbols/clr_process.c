@@ -1,6 +1,7 @@
 #include "symbols/clr_process.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "container/proc.h"
 
 #include <errno.h>
@@ -74,18 +75,34 @@ static int check_layout(struct clr_heap *heap, uint64_t until_ns, struct parse_e
 	return 0;
 }
 
+/* A process can have any number of files mapped that are no runtime. */
+struct timed {
+	struct clr_io io;
+	uint64_t until_ns;
+};
+
+static int read_in_time(void *ctx, uint64_t addr, void *buf, size_t len)
+{
+	const struct timed *t = ctx;
+
+	return clock_monotonic_ns() >= t->until_ns ? -ETIMEDOUT : t->io.read(t->io.ctx, addr, buf, len);
+}
+
 int clr_process_open(pid_t pid, uint64_t until_ns, struct clr_heap **ret, struct parse_error *err)
 {
 	struct clr_io io = clr_process_io(pid);
+	struct timed timed = {io, until_ns};
 	struct clr_anchors anchors;
 	AUTO_FREE char *maps = NULL;
 	int r = read_maps(io.ctx, &maps);
 
 	if (r)
 		return parse_fail(err, r, r == -ESRCH ? "the process has ended" : "the process's memory map could not be read", 0);
-	r = clr_contract_locate(&io, maps, &anchors);
+	r = clr_contract_locate(&(struct clr_io){.read = read_in_time, .ctx = &timed}, maps, &anchors);
 	if (r == -ENOENT)
 		return parse_fail(err, r, "it has no .NET runtime whose structures are known", 0);
+	if (r == -ETIMEDOUT)
+		return parse_fail(err, r, "it could not be looked through for a .NET runtime in time", 0);
 	if (r)
 		return parse_fail(err, r, r == -ESRCH ? "the process has ended" : "the process's memory could not be read", 0);
 	r = clr_heap_new(&io, &anchors, ret, err);

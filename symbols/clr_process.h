@@ -10,8 +10,8 @@
 struct clr_io clr_process_io(pid_t pid);
 
 /*
- * Finds the runtime in pid and gets ready to scan its code. Where the layout is one of ours, it is tried first, by until_ns
- * (CLOCK_MONOTONIC). 0; -ENOENT: no CoreCLR (native AOT, no .NET, or it has not begun yet); -EAGAIN: it begins; -ENOTSUP: its layout is not
+ * Finds the runtime in pid and gets ready to scan its code, by until_ns (CLOCK_MONOTONIC). Where the layout is one of ours, it is tried
+ * first. 0; -ENOENT: no CoreCLR (native AOT, no .NET, or it has not begun yet); -EAGAIN: it begins; -ENOTSUP: its layout is not
  * known (.NET 7 and older, or newer than what we know); -ETIMEDOUT; -ESRCH; -EPERM, -EACCES (access.h tells why); -EBADMSG; -ENOMEM; -errno.
  * err->what (static) says each in words.
  */

@@ -19,7 +19,7 @@
 #define ELEMENT_FNPTR 0x1b
 
 #define WAVES_MAX CLR_TYPE_DEPTH_MAX
-#define TYPES_AT_ONCE 4096 /* whose rows are in memory at one time */
+#define TYPES_AT_ONCE 256 /* between two reads, and so two looks at the clock: each can have CLR_TYPE_ARGS_MAX arguments */
 #define RANK_MAX 32 /* the runtime loads no array of more */
 
 int clr_types_want(struct clr_types *t, uint64_t handle)
