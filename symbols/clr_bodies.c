@@ -65,8 +65,9 @@ static uint32_t header_read(struct clr_heap *h, struct clr_candidate *c, uint64_
 static bool header_got(struct clr_heap *h, struct clr_candidate *c)
 {
 	c->is_stub = c->header <= h->contract.stub_code_block_last;
+	/* To the header of what follows. Their size is written nowhere: of free space behind them other code may be told already. */
 	if (c->is_stub)
-		c->bytes = (uint32_t)(c->next - 8 - c->start); /* to the header of what follows */
+		c->bytes = (uint32_t)((c->next < c->looked ? c->next : c->looked) - 8 - c->start);
 	c->print = hash_mix(c->start, c->header);
 	return c->header && c->next > c->start + 8 && c->next - c->start <= CLR_HEAP_BODY_BYTES_MAX;
 }

@@ -12,6 +12,8 @@
 #define NIBBLE_CODE_BYTES 32
 #define NIBBLES 8
 #define POINTER_ABOVE 8u
+#define ENDS_WORDS 64 /* of the map, in which the next start behind a body is looked for */
+#define WORDS_AT_ONCE 4096 /* between two looks at the clock */
 #define CANDIDATES_MAX 2048 /* that are read at once */
 #define PIECES_AT_ONCE 4096 /* between two looks at the clock: what cannot be read takes a call of the kernel each */
 
@@ -158,8 +160,13 @@ static int forget_words(struct scan *s, struct clr_code_heap *heap, size_t from)
 	for (size_t i = from; !r && i < heap->words.len; i++) {
 		int n = starts_of(heap->words.v[i], heap->base + i * WORD_CODE_BYTES, starts);
 
+		if (i % WORDS_AT_ONCE == 0 && clr_heap_is_late(s->h))
+			r = -ETIMEDOUT;
 		for (int k = 0; !r && k < n; k++)
 			r = tell_gone(s, starts[k]);
+		/* If the rest is told later, this may have been filled again by then. */
+		if (!r)
+			heap->words.v[i] = 0;
 	}
 	if (!r && from < heap->words.len)
 		heap->words.len = from;
@@ -207,9 +214,10 @@ static int compare_map(struct scan *s, uint32_t index, const uint32_t *words, si
 	for (; heap->words.len < n; heap->words.len++)
 		heap->words.v[heap->words.len] = 0;
 	for (size_t i = 0; !r && i < n; i++) {
-		if (words[i] == heap->words.v[i])
-			continue;
-		r = compare_word(s, index, heap->base + i * WORD_CODE_BYTES, heap->words.v[i], words[i]);
+		if (i % WORDS_AT_ONCE == 0 && clr_heap_is_late(s->h))
+			r = -ETIMEDOUT;
+		if (!r && words[i] != heap->words.v[i])
+			r = compare_word(s, index, heap->base + i * WORD_CODE_BYTES, heap->words.v[i], words[i]);
 		if (!r)
 			heap->words.v[i] = words[i];
 	}
@@ -237,7 +245,8 @@ static void find_ends(const struct clr_heap *h, struct clr_candidate *c, size_t 
 		uint64_t starts[NIBBLES];
 
 		c[i].next = heap->end;
-		for (size_t w = at; w < heap->words.len && w < at + 64 && c[i].next == heap->end; w++) {
+		c[i].looked = heap->base + (at + ENDS_WORDS) * WORD_CODE_BYTES;
+		for (size_t w = at; w < heap->words.len && w < at + ENDS_WORDS && c[i].next == heap->end; w++) {
 			int found = starts_of(heap->words.v[w], heap->base + w * WORD_CODE_BYTES, starts);
 
 			for (int k = 0; k < found; k++)

@@ -34,6 +34,7 @@ struct clr_body {
 /* A body on its way to a name. */
 struct clr_candidate {
 	uint64_t start, next; /* next: where the code behind it starts, or its heap ends */
+	uint64_t looked; /* up to where the code behind it was looked for */
 	uint32_t heap;
 	bool failed; /* cannot be read or makes no sense now */
 	bool known; /* was told before, is to be compared */

@@ -1,5 +1,5 @@
 /* symbols/clr_heap: what is in a runtime's memory is told once, with its name; what changes is told; what makes no sense is not. */
-#include "symbols/clr_heap.h"
+#include "symbols/clr_process.h"
 
 #include "base/clock.h"
 #include "tests/unit/clr_image.h"
@@ -81,6 +81,18 @@ static void bodies_are_told_once(void **state)
 	assert_string_equal(scan(), "-1000;+2004 20 int32 [App] App.Plain::Run(string);");
 	assert_int_equal(stats().bodies, 3);
 	assert_int_equal(stats().stubs, 1);
+	clr_heap_free(heap);
+}
+
+/* Nothing tells the size of stubs: of free space behind them they have no more than was looked at. */
+static void stubs_end_before_code_that_is_far_behind(void **state)
+{
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	image_body(&image, 0x8000, 0x20, image_method(&image, plain, 1, 0), 0);
+	scan();
+	image_stubs(&image, 0x108, 1);
+	assert_string_equal(scan(), "+108 3ff0 stub ReportStubBlock<JumpStub>;");
 	clr_heap_free(heap);
 }
 
@@ -515,10 +527,24 @@ static void a_late_scan_does_not_lose_the_barriers(void **state)
 	assert_true(late > 5);
 }
 
+static void a_process_is_looked_through_in_time(void **state)
+{
+	struct parse_error err = {0};
+	struct clr_heap *none = NULL;
+
+	(void)state;
+	assert_int_equal(clr_process_open(getpid(), 0, &none, &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.what, "in time"));
+	assert_int_equal(clr_process_open(getpid(), UINT64_MAX, &none, &err), -ENOENT);
+	assert_null(none);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bodies_are_told_once),
+		cmocka_unit_test(stubs_end_before_code_that_is_far_behind),
+		cmocka_unit_test(a_process_is_looked_through_in_time),
 		cmocka_unit_test(code_comes_with_its_il_where_that_is_wanted),
 		cmocka_unit_test(instantiations_are_spelled),
 		cmocka_unit_test(methods_without_metadata_have_their_signature),
