@@ -332,6 +332,11 @@ void jit_capture_say(const struct jit_capture *c, bool quiet)
 	size_t said = 0;
 
 	if (c->stuck) {
+		unsigned int on = atomic_load(&c->shared.maps_on);
+
+		if (on)
+			log_warn("%u perf map%s that profcpu switched on for other processes stay%s on until the next profcpu collect on "
+				 "them", on, on == 1 ? "" : "s", on == 1 ? "s" : "");
 		log_warn("a process could not be looked at to the end in %d s; names of JIT-compiled code may be missing",
 			 JIT_CAPTURE_END_S);
 		return;

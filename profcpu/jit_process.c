@@ -137,6 +137,7 @@ static int process_begin(struct jit_processes *all, struct jit_process *p, const
 		jit_methods_writer_runtime(p->target.out, p->version);
 	p->target.pid = p->pid;
 	p->target.opener = all->opener;
+	p->target.maps_on = &all->maps_on;
 	p->target.lines = all->lines;
 	p->target.ended = p->target.replaced = false;
 	r = way->begin(&p->target, &p->state, why);

@@ -47,6 +47,7 @@ struct jit_processes {
 	int dir_fd; /* symbols/ of the recording */
 	struct opener *opener;
 	size_t swept; /* perf maps that a killed profcpu had left switched on */
+	atomic_uint maps_on; /* struct jit_target; may be read at any time */
 	size_t unseen; /* processes that could not be looked at, the last for unseen_error: nobody knows whether they are .NET's */
 	int unseen_error;
 };

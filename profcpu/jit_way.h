@@ -5,6 +5,7 @@
 #include "container/opener.h"
 #include "symbols/jit_methods_file.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,6 +17,7 @@ struct jit_target {
 	pid_t pid;
 	struct opener *opener; /* the capture's own: used by its thread only */
 	struct jit_methods_writer *out;
+	atomic_uint *maps_on; /* perf maps of all processes that we have switched on and not yet off */
 	uint64_t until_ns; /* CLOCK_MONOTONIC: by then each step is to be done */
 	bool lines; /* which IL the code comes from is wanted too */
 	bool ended; /* the process, as far as can be seen: nothing more is to be asked of it */

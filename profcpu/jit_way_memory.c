@@ -91,6 +91,8 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 
 	jit_methods_writer_scan(w->target->out, now_ns);
 	r = clr_heap_scan(w->heap, &listener, w->target->until_ns);
+	if (r == -ETIMEDOUT)
+		jit_methods_writer_partial(w->target->out);
 	if (r == -ETIMEDOUT && !last)
 		r = 0; /* the next step tells the rest */
 	clr_heap_stats(w->heap, &stats);

@@ -66,12 +66,16 @@ static void take_lines(struct way *w)
 	memmove(w->chunk, p, w->held);
 }
 
-/* What the target has written since the last time. 0 or -errno. */
+/* What the target has written since the last time. 0; -ETIMEDOUT: not all of it; -errno. */
 static int take_new(struct way *w, uint64_t now_ns)
 {
 	bool first = true;
 
 	while (w->offset < WAY_BYTES_MAX) {
+		if (!first && clock_monotonic_ns() >= w->target->until_ns) {
+			jit_methods_writer_partial(w->target->out);
+			return -ETIMEDOUT;
+		}
 		ssize_t n = pread(perf_map_fd(w->map), w->chunk + w->held, WAY_CHUNK - w->held, (off_t)w->offset);
 
 		if (n < 0 && errno == EINTR)
@@ -99,9 +103,13 @@ static void end(void *state, uint64_t until_ns, char *why)
 		return;
 	if (w->target->replaced)
 		perf_map_is_replaced(w->map);
+	bool is_ours = perf_map_way(w->map) == PERF_MAP_OURS;
+
 	/* What could not be undone is found by the next profcpu, by its mark. */
 	if (perf_map_end(w->target->opener, w->map, until_ns, &err))
 		snprintf(why, JIT_WAY_WHY_BYTES, "%s", err.text);
+	else
+		atomic_fetch_sub(w->target->maps_on, is_ours);
 	jit_known_free(&w->known);
 	jit_stubs_free(&w->stubs);
 	free(w->chunk);
@@ -130,6 +138,7 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 		/* A runtime that starts has no port yet. */
 		return r == -ENOENT || r == -ECONNREFUSED ? -EAGAIN : r;
 	}
+	atomic_fetch_add(t->maps_on, perf_map_way(w->map) == PERF_MAP_OURS);
 	jit_methods_writer_way(t->out, jit_way_perf_map.name);
 	*ret_state = w;
 	return 0;
@@ -152,8 +161,12 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 	struct way *w = state;
 	int r = take_new(w, now_ns);
 
+	/* The next step takes the rest. */
+	if (r == -ETIMEDOUT && !last)
+		return 0;
 	if (r) {
-		snprintf(why, JIT_WAY_WHY_BYTES, "its perf map could not be read to the end: %s", strerror(-r));
+		snprintf(why, JIT_WAY_WHY_BYTES, "its perf map could not be read to the end: %s",
+			 r == -ETIMEDOUT ? "there was no time" : strerror(-r));
 		return r;
 	}
 	if (last) {

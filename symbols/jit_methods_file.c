@@ -130,6 +130,11 @@ void jit_methods_writer_scan(struct jit_methods_writer *w, uint64_t time_ns)
 	outbuf_printf(&w->out, "scan %llx\n", (unsigned long long)time_ns);
 }
 
+void jit_methods_writer_partial(struct jit_methods_writer *w)
+{
+	outbuf_str(&w->out, "partial\n");
+}
+
 /* A file that is too large is not read at all: what it has is worth more than what comes. */
 static bool jit_writer_has_room(const struct jit_methods_writer *w, uint64_t bytes)
 {
@@ -227,7 +232,7 @@ struct jit_parser {
 	struct jit_methods *methods;
 	struct jit_methods_file file;
 	uint64_t before_ns, scan_ns; /* of the last two scans */
-	bool scanned;
+	bool scanned, partial; /* partial: the last one was not whole */
 	size_t modules; /* of programs before this one */
 };
 
@@ -280,9 +285,11 @@ static int jit_parse_scan(struct jit_parser *s, char *p)
 
 	if (store_text_hex(&p, &time_ns))
 		return -EBADMSG;
-	s->before_ns = s->scanned ? s->scan_ns : 0;
+	if (!s->partial)
+		s->before_ns = s->scanned ? s->scan_ns : 0;
 	s->scan_ns = time_ns;
 	s->scanned = true;
+	s->partial = false;
 	return 0;
 }
 
@@ -385,6 +392,10 @@ static int jit_parse_line(struct jit_parser *s, char *p)
 		return s->scanned ? jit_parse_end(s, p, s->scan_ns) : -EBADMSG;
 	if (!strcmp(word, "scan"))
 		return jit_parse_scan(s, p);
+	if (!strcmp(word, "partial")) {
+		s->partial = s->scanned;
+		return s->scanned ? 0 : -EBADMSG;
+	}
 	if (!strcmp(word, "add"))
 		return store_text_hex(&p, &method.from_ns) ? -EBADMSG : jit_parse_method(s, p, &method);
 	if (!strcmp(word, "gone"))

@@ -10,6 +10,7 @@
  *   way WORD                                how the lines below were learned: memory, perfmap, rundown
  *   why TEXT                                why they could not be learned, or no longer
  *   scan TIME                               a look at all that there was, begun at TIME; the lines below are what it found
+ *   partial                                 that look was not done: what the next one finds may have been there before it
  *   found START SIZE SOURCE NAME            there now, and not at the scan before
  *   lost START SOURCE                       there at the scan before, and not now
  *   add TIME START SIZE SOURCE NAME         there from TIME on; 0: before anybody looked
@@ -19,7 +20,7 @@
  *   il START SOURCE MODULE RID MAP          what was added last there is the method in that row of the module's metadata, and which
  *                                           of its IL its places come from (symbols/jit_il.h)
  *
- * What a scan finds holds from the time of the scan before on (of the first scan: always), what it lost until its own time; symbols/
+ * What a scan finds holds from the time of the last whole scan before on (where there is none: always), what it lost until its own time; symbols/
  * jit_methods.h says what becomes of two that overlap.
  */
 #ifndef SYMBOLS_JIT_METHODS_FILE_H
@@ -46,6 +47,8 @@ void jit_methods_writer_runtime(struct jit_methods_writer *w, const char *versio
 void jit_methods_writer_why(struct jit_methods_writer *w, const char *why);
 void jit_methods_writer_way(struct jit_methods_writer *w, const char *way);
 void jit_methods_writer_scan(struct jit_methods_writer *w, uint64_t time_ns);
+/* Ends a scan that did not come to its end. */
+void jit_methods_writer_partial(struct jit_methods_writer *w);
 /* start, bytes, source and name count. */
 void jit_methods_writer_found(struct jit_methods_writer *w, const struct jit_method *method);
 void jit_methods_writer_lost(struct jit_methods_writer *w, enum symbol_source source, uint64_t start);

@@ -242,10 +242,12 @@ static void one_that_is_too_late_is_tried_again_and_not_asked(void **state)
 	now = clock_monotonic_ns();
 	jit_process_look(&all, &p, now, now + JIT_PROCESS_READY_NS, true);
 	assert_ptr_equal(p.way, &jit_way_perf_map);
+	assert_int_equal(all.maps_on, 1);
 	assert_false(p.late);
 	assert_true(there(fake.pid, ".map"));
 	jit_process_release(&p, clock_monotonic_ns() + JIT_PROCESS_READY_NS);
 	assert_false(there(fake.pid, ".map"));
+	assert_int_equal(all.maps_on, 0);
 	/* At the end nothing is tried again. */
 	now = clock_monotonic_ns();
 	jit_process_look(&all, &p, now, now, true);

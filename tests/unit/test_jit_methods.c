@@ -397,6 +397,34 @@ static void what_is_told_again_keeps_its_il(void **state)
 	jit_methods_free(m);
 }
 
+/* What a look had no time for may have been there before it. */
+static void a_look_that_was_not_whole_dates_nothing(void **state)
+{
+	char text[] = "profcpu-methods 1\nprocess 12 1 ab 10\nscan 100\nfound 1000 10 runtime-memory one\npartial\n"
+		      "scan 200\nfound 2000 10 runtime-memory two\n"
+		      "scan 300\nfound 3000 10 runtime-memory three\npartial\n"
+		      "scan 400\nfound 4000 10 runtime-memory four\n"
+		      "scan 500\nfound 5000 10 runtime-memory five\n";
+	static const uint64_t from[] = {0, 0, 0x200, 0x200, 0x400};
+	struct jit_methods *m = new_methods();
+	struct jit_methods_file file;
+
+	(void)state;
+	assert_int_equal(jit_methods_parse(text, strlen(text), m, &file, NULL), 0);
+	assert_int_equal(file.bad_lines, 0);
+	for (uint32_t i = 0; i < 5; i++) {
+		assert_int_equal(jit_methods_get(m, SYMBOL_MEMORY, i)->from_ns, from[i]);
+		assert_int_equal(jit_methods_get(m, SYMBOL_MEMORY, i)->sure_ns, 0x100 * (i + 1));
+	}
+	jit_methods_free(m);
+	char early[] = "profcpu-methods 1\npartial\nscan 100\n";
+
+	m = new_methods();
+	assert_int_equal(jit_methods_parse(early, strlen(early), m, &file, NULL), 0);
+	assert_int_equal(file.bad_lines, 1);
+	jit_methods_free(m);
+}
+
 static const char whole[] = "profcpu-methods 1\n"
 			    "process 12 1 ab 10\n"
 			    "way memory\n"
@@ -564,6 +592,7 @@ int main(void)
 		cmocka_unit_test(what_is_written_is_read_again),
 		cmocka_unit_test(the_file_says_which_il_code_comes_from),
 		cmocka_unit_test(what_is_told_again_keeps_its_il),
+		cmocka_unit_test(a_look_that_was_not_whole_dates_nothing),
 		cmocka_unit_test(any_beginning_of_a_file_is_of_use),
 		cmocka_unit_test(the_last_program_s_words_are_kept),
 		cmocka_unit_test(damaged_lines_are_counted),
