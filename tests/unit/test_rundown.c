@@ -361,6 +361,17 @@ static void cut(int fd, const struct fake_request *request)
 	collect5(fd, request);
 }
 
+static void told(int fd, const struct fake_request *request)
+{
+	struct outbuf s = outbuf_to(-1);
+
+	collect5(fd, request);
+	put_old_stream(&s, 3);
+	if (request->command == IPC_COLLECT_TRACING5)
+		fake_write(stream_fd, s.data, s.len - 100);
+	outbuf_close(&s);
+}
+
 static void full_sessions(int fd, const struct fake_request *request)
 {
 	(void)request;
@@ -439,6 +450,25 @@ static void one_listens_and_takes_a_snapshot_of_the_same_process(void **state)
 	outbuf_close(&heard);
 }
 
+static void what_was_told_is_taken_where_no_stop_can_be_sent(void **state)
+{
+	struct rundown_listener listener = {.method = hear_method};
+	struct fake_runtime fake = fake_start(told);
+	struct rundown *r;
+
+	(void)state;
+	assert_int_equal(rundown_new(o, fake.pid, &listener, &r), 0);
+	assert_int_equal(rundown_live_begin(r, false, clock_monotonic_ns() + LONG_NS, &err), 0);
+	/* As of a process that ends, whose connection is closed last. */
+	assert_int_equal(unlink(fake.path), 0);
+	usleep(100000);
+	assert_int_equal(rundown_live_end(r, clock_monotonic_ns() + LONG_NS, &err), -ENOENT);
+	assert_int_equal(rundown_stats(r).methods, 3);
+	rundown_free(r);
+	outbuf_close(&heard);
+	fake_stop(&fake);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -449,6 +479,7 @@ int main(void)
 		cmocka_unit_test(a_session_is_read_while_it_is_stopped),
 		cmocka_unit_test(sessions_that_go_wrong_end_in_time_and_in_words),
 		cmocka_unit_test(one_listens_and_takes_a_snapshot_of_the_same_process),
+		cmocka_unit_test(what_was_told_is_taken_where_no_stop_can_be_sent),
 	};
 
 	return cmocka_run_group_tests(tests, fake_set_up, fake_tear_down);
