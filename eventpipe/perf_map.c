@@ -46,7 +46,7 @@ __attribute__((format(printf, 3, 4))) static int perf_map_fail(struct perf_map_e
 static int perf_map_port_fail(struct perf_map_error *err, const struct port_error *port)
 {
 	err->code = port->code;
-	if (port->code == -ENOTSUP)
+	if (port->code == -ENOTSUP && port->hresult == IPC_E_UNKNOWN_COMMAND)
 		snprintf(err->text, sizeof(err->text), "it runs .NET 7 or older, which cannot switch a perf map on");
 	else
 		port_error_text(port, err->text, sizeof(err->text));
@@ -152,11 +152,26 @@ static bool perf_map_is_refusal(int error)
 	       error == -ENOTSUP || error == -EREMOTEIO;
 }
 
+/* What was asked for could not be taken back: err has why it failed in the first place. */
+static void perf_map_add_left(const struct perf_map *m, const struct port_error *port, struct perf_map_error *err)
+{
+	char text[PORT_TEXT_BYTES];
+	size_t n = strlen(err->text);
+
+	if (err->code == -ETIMEDOUT) {
+		perf_map_fail(err, err->code, "process %d did not answer in time; is it stopped? Once it goes on it may still switch its perf "
+			      "map on, which the next profcpu that records it takes back", m->pid);
+		return;
+	}
+	port_error_text(port, text, sizeof(text));
+	snprintf(err->text + n, sizeof(err->text) - n, "; it may stay switched on until the next profcpu collect on process %d: %s", m->pid, text);
+}
+
 /* With a mark of ours that is locked: switches the map on. What fails is taken back. */
 static int perf_map_enable(struct opener *o, struct perf_map *m, uint64_t deadline_ns, struct perf_map_error *err)
 {
 	static const unsigned char type[4] = {IPC_PERF_MAP_ONLY};
-	struct port_error port = {0}, undo_port;
+	struct port_error port = {0}, undo_port = {0};
 	uint64_t begin = clock_monotonic_ns();
 	bool asked = false;
 	int r = perf_map_write_mark(m);
@@ -183,8 +198,7 @@ static int perf_map_enable(struct opener *o, struct perf_map *m, uint64_t deadli
 	if (!asked)
 		target_dir_remove(m->dir_fd, m->mark_name, &m->mark_file); /* nothing was switched on */
 	else if (perf_map_take_back(o, m, clock_monotonic_ns() + PERF_MAP_UNDO_NS, &undo_port))
-		perf_map_fail(err, r, "process %d did not answer in time; is it stopped? Once it goes on it may still switch its perf map on, "
-			      "which the next profcpu that records it takes back", m->pid);
+		perf_map_add_left(m, &undo_port, err);
 	return r;
 }
 
@@ -303,15 +317,13 @@ static int perf_map_new(struct opener *o, pid_t pid, struct perf_map **ret_map, 
 	r = opener_hold(o, pid);
 	if (!r)
 		r = opener_process(o, pid, &m->process);
-	if (!r)
-		r = perf_map_dir(pid, m->dir, sizeof(m->dir));
-	if (!r)
-		r = target_dir_open(o, pid, m->dir, &m->dir_fd);
+	if (r)
+		perf_map_fail(err, r, "process %d cannot be looked into: %s", pid, strerror(-r));
+	else if ((r = perf_map_dir(pid, m->dir, sizeof(m->dir))))
+		perf_map_fail(err, r, "DOTNET_PerfMapJitDumpPath of process %d is no absolute path, or too long", pid);
+	else if ((r = target_dir_open(o, pid, m->dir, &m->dir_fd)))
+		perf_map_dir_fail(err, m, r);
 	if (r) {
-		if (m->dir[0])
-			perf_map_dir_fail(err, m, r);
-		else
-			perf_map_fail(err, r, "process %d cannot be looked into: %s", pid, strerror(-r));
 		perf_map_free(m);
 		return r;
 	}

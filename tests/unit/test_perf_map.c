@@ -76,6 +76,17 @@ static void too_old(int fd, const struct fake_request *request)
 	fake_hresult(fd, IPC_E_UNKNOWN_COMMAND);
 }
 
+static void has_none(int fd, const struct fake_request *request)
+{
+	(void)request;
+	fake_hresult(fd, IPC_E_NOT_SUPPORTED);
+}
+
+static void claims_and_never_disables(int fd, const struct fake_request *request)
+{
+	fake_hresult(fd, request->command == IPC_DISABLE_PERF_MAP ? IPC_E_FAIL : 0);
+}
+
 static void never_disables(int fd, const struct fake_request *request)
 {
 	if (request->command == IPC_DISABLE_PERF_MAP)
@@ -593,6 +604,33 @@ static void the_map_of_a_program_that_was_executed_is_its_users(void **state)
 	}
 }
 
+static void words_tell_the_first_cause(void **state)
+{
+	struct fake_runtime fake = fake_start(has_none);
+	char mark[64];
+	struct perf_map *m;
+
+	(void)state;
+	assert_int_equal(begin(&fake, LONG_NS, &m), -ENOTSUP);
+	assert_null(strstr(err.text, ".NET 7"));
+	assert_non_null(strstr(err.text, "0x80131515"));
+	fake_stop(&fake);
+	fake = fake_start(claims_and_never_disables);
+	assert_int_equal(begin(&fake, LONG_NS, &m), -EACCES);
+	assert_non_null(strstr(err.text, "could not write /tmp/perf-"));
+	assert_non_null(strstr(err.text, "may stay switched on"));
+	assert_null(strstr(err.text, "in time"));
+	fake_stop(&fake);
+	snprintf(mark, sizeof(mark), "/tmp/perf-%d.map.profcpu", fake.pid);
+	assert_int_equal(unlink(mark), 0);
+	pid_t pid = start_other(geteuid(), "maps");
+
+	assert_int_equal(perf_map_begin(o, pid, clock_monotonic_ns() + SHORT_NS, &m, &err), -ENOTSUP);
+	assert_non_null(strstr(err.text, "no absolute path"));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 /* Root's mark too: of a process that has its maps elsewhere, and with another number than its name has. */
 static void a_mark_is_about_its_own_directory_and_number(void **state)
 {
@@ -692,6 +730,7 @@ int main(void)
 		cmocka_unit_test(a_user_has_nothing_removed_or_made_but_its_own),
 		cmocka_unit_test(a_map_that_a_later_process_writes_is_its_users),
 		cmocka_unit_test(the_map_of_a_program_that_was_executed_is_its_users),
+		cmocka_unit_test(words_tell_the_first_cause),
 		cmocka_unit_test(a_mark_is_about_its_own_directory_and_number),
 		cmocka_unit_test(marks_are_read_as_written),
 	};
