@@ -24,6 +24,8 @@ struct look {
 	bool cut; /* by a limit; what is behind was not looked at */
 	VEC(struct clr_stub_code) found;
 	uint64_t behind; /* the last one found */
+	struct clr_barriers barriers;
+	bool has_barriers; /* there is one copy of them */
 };
 
 static int take_stub(void *ctx, const struct clr_stub_code *stub)
@@ -84,19 +86,16 @@ static bool is_runtime_code(const struct proc_map *map)
 }
 
 /* The copy of the write barriers is the first that the runtime allocates there, in a mapping of its own. */
-static bool is_barriers(const struct look *l, const struct jit_known *known, const char *maps, const struct proc_map *map)
+static bool is_barriers(struct look *l, const struct jit_known *known, const char *maps, const struct proc_map *map)
 {
-	struct clr_barriers barriers = {.looked = false};
 	struct clr_io io = clr_process_io(l->target->pid);
 	uint64_t start, end;
-	bool is;
 
-	if (!map->path_len || map->pgoff || !jit_known_gap(known, map->start, map->end, &start, &end) || start != map->start ||
+	if (l->has_barriers || !map->path_len || map->pgoff || !jit_known_gap(known, map->start, map->end, &start, &end) || start != map->start ||
 	    end != map->end)
 		return false;
-	is = clr_barriers_is(&barriers, &io, maps, 0, start, end);
-	clr_barriers_free(&barriers);
-	return is;
+	l->has_barriers = clr_barriers_is(&l->barriers, &io, maps, 0, start, end);
+	return l->has_barriers;
 }
 
 static int look_at_all(struct look *l, const struct jit_known *known, const char *maps)
@@ -112,6 +111,11 @@ static int look_at_all(struct look *l, const struct jit_known *known, const char
 
 		if (!is_runtime_code(&map))
 			continue;
+		/* There can be mappings without number. */
+		if (clock_monotonic_ns() > l->until_ns) {
+			r = -E2BIG;
+			break;
+		}
 		if (is_barriers(l, known, maps, &map)) {
 			r = take_stub(l, &(struct clr_stub_code){start, (uint32_t)(map.end - start), barriers});
 			continue;
@@ -181,12 +185,14 @@ int jit_stubs_look(struct jit_stubs *s, struct jit_target *t, const struct jit_k
 	if (!r)
 		r = look_at_all(&l, known, maps);
 	free(l.chunk);
+	clr_barriers_free(&l.barriers);
 	if (r) {
 		vec_free(&l.found);
 		return r;
 	}
 	write_changes(s, &l, now_ns);
 	s->looked_ns = now_ns;
+	s->cut = l.cut;
 	free(s->found.v);
 	s->found.v = l.found.v;
 	s->found.len = l.found.len;

@@ -14,6 +14,7 @@
 /* Zeroed is empty. */
 struct jit_stubs {
 	uint64_t looked_ns; /* when the last look began; 0: there was none */
+	bool cut; /* it came to a limit, and left out what is behind */
 	VEC(struct clr_stub_code) found; /* by it; by address */
 };
 
