@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/hashmap.h"
 #include "base/intern.h"
+#include "base/vec.h"
 #include "symbols/clr_metadata.h"
 
 #include <errno.h>
@@ -16,11 +17,28 @@
 #define EMBEDDED 17
 #define PORTABLE_MINOR 0x504d /* "PM", the minor version of a CodeView entry that means a portable PDB */
 
+#define NO_NAME UINT32_MAX
+
+/* A point of a method that is not hidden. */
+struct row {
+	uint32_t il, document;
+	uint32_t line; /* 0: none that can be */
+};
+
+/* A method's points, in rows by their il. */
+struct method {
+	size_t first, n;
+};
+
 struct portable_pdb {
 	unsigned char *data;
 	struct clr_metadata *metadata;
 	struct intern names;
-	struct hashmap documents; /* rid -> name */
+	struct hashmap documents; /* rid -> name, or NO_NAME */
+	VEC(struct row) rows;
+	VEC(struct method) methods;
+	struct hashmap by_rid; /* index into methods */
+	uint32_t records; /* that were looked at */
 };
 
 /* Compressed numbers of ECMA-335, II.23.2. */
@@ -87,6 +105,9 @@ void portable_pdb_free(struct portable_pdb *pdb)
 	free(pdb->data);
 	intern_free(&pdb->names);
 	hashmap_free(&pdb->documents);
+	hashmap_free(&pdb->by_rid);
+	vec_free(&pdb->rows);
+	vec_free(&pdb->methods);
 	free(pdb);
 }
 
@@ -259,22 +280,17 @@ int portable_pdb_of_image(const struct pe *pe, int (*open_beside)(void *ctx, con
 
 /* Lines */
 
-/* The last part of a document's name, which is a separator and parts that lie elsewhere. */
-static int document_name(struct portable_pdb *pdb, uint32_t rid, const char **ret_name)
+/* The last part of a document's name, which is a separator and parts that lie elsewhere; *ret_text: NO_NAME if it has none. */
+static int read_document_name(struct portable_pdb *pdb, uint32_t rid, uint32_t *ret_text)
 {
-	const uint32_t *known = hashmap_get(&pdb->documents, rid);
 	char name[PORTABLE_PDB_NAME_MAX + 1] = "";
 	size_t len, part_len;
-	uint32_t text, index = 0;
-
-	if (known) {
-		*ret_name = intern_text(&pdb->names, *known);
-		return 0;
-	}
+	uint32_t index = 0;
 	const unsigned char *parts = clr_metadata_blob(pdb->metadata, clr_metadata_cell(pdb->metadata, CLR_DOCUMENT, rid, 0), &len);
 
-	if (!parts || !len)
-		return -ENOENT;
+	*ret_text = NO_NAME;
+	if (!parts || !len || len > PORTABLE_PDB_PARTS_MAX)
+		return 0;
 	struct blob b = {parts + 1, parts + len, false};
 
 	while (b.p < b.end)
@@ -282,16 +298,24 @@ static int document_name(struct portable_pdb *pdb, uint32_t rid, const char **re
 	const unsigned char *last = b.bad ? NULL : clr_metadata_blob(pdb->metadata, index, &part_len);
 
 	if (!last || part_len > PORTABLE_PDB_NAME_MAX)
-		return -ENOENT;
+		return 0;
 	memcpy(name, last, part_len);
 	name[part_len] = 0;
-	int r = intern_str(&pdb->names, base_of(name), &text);
+	return intern_str(&pdb->names, base_of(name), ret_text);
+}
 
-	if (!r)
+static int document_name(struct portable_pdb *pdb, uint32_t rid, const char **ret_name)
+{
+	const uint32_t *known = hashmap_get(&pdb->documents, rid);
+	uint32_t text = known ? *known : NO_NAME;
+	int r = known ? 0 : read_document_name(pdb, rid, &text);
+
+	if (!r && !known)
 		r = hashmap_put(&pdb->documents, rid, text);
-	if (!r)
-		*ret_name = intern_text(&pdb->names, text);
-	return r;
+	if (r || text == NO_NAME)
+		return r ? r : -ENOENT;
+	*ret_name = intern_text(&pdb->names, text);
+	return 0;
 }
 
 /* A point while they are read: each is told by what it differs from the one before. */
@@ -301,19 +325,21 @@ struct point {
 	bool hidden;
 };
 
-/* The next point. False: there are no more. */
-static bool next_point(struct blob *b, bool first, struct point *p)
+/* The next point. False: there are no more, or *left, how many records may be looked at, has come to 0. */
+static bool next_point(struct blob *b, bool first, struct point *p, uint32_t *left)
 {
 	uint32_t delta = 0;
 
 	/* A step of 0 that is not the first means another document. */
 	while (b->p < b->end) {
+		if (!--*left)
+			return false;
 		delta = blob_unsigned(b);
 		if (delta || first)
 			break;
 		p->document = blob_unsigned(b);
 	}
-	if (b->bad || (!delta && !first))
+	if (b->bad || (!delta && !first) || delta > UINT32_MAX - p->il)
 		return false;
 	p->il += delta;
 	uint32_t lines = blob_unsigned(b);
@@ -332,29 +358,78 @@ static bool next_point(struct blob *b, bool first, struct point *p)
 	return !b->bad;
 }
 
-int portable_pdb_line(struct portable_pdb *pdb, uint32_t method_rid, uint32_t il_offset, const char **ret_file, uint32_t *ret_line)
+/* Reads the points of a method. 0 or -ENOMEM. */
+static int read_points(struct portable_pdb *pdb, uint32_t rid, const unsigned char *data, size_t len, struct method *method)
 {
-	struct point p = {.document = clr_metadata_cell(pdb->metadata, CLR_METHOD_DEBUG_INFORMATION, method_rid, 0)}, best = {0};
-	uint32_t index = clr_metadata_cell(pdb->metadata, CLR_METHOD_DEBUG_INFORMATION, method_rid, 1);
-	size_t len;
-	const unsigned char *data = index ? clr_metadata_blob(pdb->metadata, index, &len) : NULL;
-	bool found = false;
-
-	if (!data)
-		return -ENOENT;
+	struct point p = {.document = clr_metadata_cell(pdb->metadata, CLR_METHOD_DEBUG_INFORMATION, rid, 0)};
+	uint32_t room = PORTABLE_PDB_RECORDS_MAX - pdb->records, most = room < PORTABLE_PDB_POINTS_MAX ? room : PORTABLE_PDB_POINTS_MAX;
+	uint32_t left = most + 1;
 	struct blob b = {data, data + len, false};
 
+	method->first = pdb->rows.len;
 	blob_unsigned(&b); /* signature of the locals */
 	if (!p.document)
 		p.document = blob_unsigned(&b);
-	for (int i = 0; i < PORTABLE_PDB_POINTS_MAX && b.p < b.end && next_point(&b, !i, &p) && p.il <= il_offset; i++) {
-		if (p.hidden)
-			continue;
-		best = p;
-		found = true;
+	for (bool first = true; b.p < b.end && next_point(&b, first, &p, &left); first = false) {
+		struct row row = {p.il, p.document, p.line > 0 && p.line <= INT32_MAX ? (uint32_t)p.line : 0};
+
+		if (!p.hidden && vec_push(&pdb->rows, row))
+			return -ENOMEM;
 	}
-	if (!found || best.line <= 0 || best.line > INT32_MAX)
+	/* Of what was not looked at to its end the last line would be that of all the rest. */
+	if (!left)
+		pdb->rows.len = method->first;
+	pdb->records += left ? most + 1 - left : most;
+	method->n = pdb->rows.len - method->first;
+	return 0;
+}
+
+/* The points of a method, read when the first of them is asked for. 0, -ENOENT, -ENOMEM. */
+static int points_of(struct portable_pdb *pdb, uint32_t rid, const struct method **ret_method)
+{
+	const uint32_t *known = hashmap_get(&pdb->by_rid, rid);
+	uint32_t index = known ? 0 : clr_metadata_cell(pdb->metadata, CLR_METHOD_DEBUG_INFORMATION, rid, 1);
+	struct method method;
+	size_t len;
+	const unsigned char *data = index ? clr_metadata_blob(pdb->metadata, index, &len) : NULL;
+
+	if (known) {
+		*ret_method = &pdb->methods.v[*known];
+		return 0;
+	}
+	if (!data)
 		return -ENOENT;
-	*ret_line = (uint32_t)best.line;
-	return document_name(pdb, best.document, ret_file);
+	if (vec_reserve(&pdb->methods, 1) || read_points(pdb, rid, data, len, &method) ||
+	    hashmap_put(&pdb->by_rid, rid, (uint32_t)pdb->methods.len))
+		return -ENOMEM;
+	pdb->methods.v[pdb->methods.len] = method;
+	*ret_method = &pdb->methods.v[pdb->methods.len++];
+	return 0;
+}
+
+int portable_pdb_line(struct portable_pdb *pdb, uint32_t method_rid, uint32_t il_offset, const char **ret_file, uint32_t *ret_line)
+{
+	const struct method *method;
+	int r = points_of(pdb, method_rid, &method);
+
+	if (r)
+		return r;
+	size_t low = 0, high = method->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (pdb->rows.v[method->first + mid].il <= il_offset)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!low)
+		return -ENOENT;
+	const struct row *row = &pdb->rows.v[method->first + low - 1];
+
+	if (!row->line)
+		return -ENOENT;
+	*ret_line = row->line;
+	return document_name(pdb, row->document, ret_file);
 }

@@ -13,7 +13,9 @@
 #include <stdint.h>
 
 #define PORTABLE_PDB_BYTES_MAX ((uint32_t)256 << 20)
-#define PORTABLE_PDB_POINTS_MAX 1000000 /* of one method, looked at */
+#define PORTABLE_PDB_POINTS_MAX 1000000u /* of one method, and changes of its document: a method of more has no lines */
+#define PORTABLE_PDB_RECORDS_MAX (4u << 20) /* the same of all methods that are asked for */
+#define PORTABLE_PDB_PARTS_MAX ((size_t)4096) /* bytes of what a document's name is made of */
 #define PORTABLE_PDB_NAME_MAX 4096 /* bytes of a document's name, as of that of the PDB */
 
 struct portable_pdb;
