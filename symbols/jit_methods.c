@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define JIT_REFUSED (UINT32_C(1) << 31)
 #define JIT_PLACES_MAX ((size_t)64 << 20) /* entries of a layer's tree */
 #define JIT_MEETS_MAX ((size_t)32 << 20) /* pairs that overlap in a layer; code of a runtime meets what it replaces */
 
@@ -21,8 +22,8 @@
  */
 struct jit_layer {
 	VEC(struct jit_method) methods;
-	struct hashmap open; /* start -> the last of methods there, with by_start */
-	bool by_start;
+	struct hashmap open; /* start -> the last of methods there, with by_start; JIT_REFUSED: a later one was refused */
+	bool by_start, refused; /* refused: some were */
 	size_t ended; /* so many have an end */
 	size_t covered;
 	uint64_t *bounds; /* where parts begin, and the end of the last one */
@@ -78,6 +79,30 @@ static uint32_t jit_name_len(const char *name, uint32_t len)
 	return len;
 }
 
+/* Makes what finds methods by their start: most layers never ask. */
+static int jit_layer_by_start(struct jit_layer *l)
+{
+	for (size_t i = 0; !l->by_start && i < l->methods.len; i++)
+		if (hashmap_put(&l->open, l->methods.v[i].start, (uint32_t)i))
+			return -ENOMEM;
+	l->by_start = true;
+	return 0;
+}
+
+/* What is said next of code at start is said of what is not here. */
+static int jit_layer_refuse(struct jit_layer *l, uint64_t start)
+{
+	uint32_t *place;
+
+	if (jit_layer_by_start(l))
+		return -ENOMEM;
+	place = hashmap_get(&l->open, start);
+	if (place)
+		*place |= JIT_REFUSED;
+	l->refused = true;
+	return -E2BIG;
+}
+
 /* name belongs to m already, or is NULL: it is copied. */
 static int jit_layer_add(struct jit_methods *m, const struct jit_method *method, const char *name)
 {
@@ -89,7 +114,7 @@ static int jit_layer_add(struct jit_methods *m, const struct jit_method *method,
 		return -EINVAL;
 	l = &m->layers[method->source];
 	if (l->methods.len >= JIT_METHODS_MAX)
-		return -E2BIG;
+		return jit_layer_refuse(l, method->start);
 	fresh.len = jit_name_len(method->name, method->len);
 	if (!name)
 		name = arena_strndup(&m->names, method->name, fresh.len);
@@ -110,16 +135,6 @@ int jit_methods_add(struct jit_methods *m, const struct jit_method *method)
 	return jit_layer_add(m, method, NULL);
 }
 
-/* Makes what finds methods by their start: most layers never ask. */
-static int jit_layer_by_start(struct jit_layer *l)
-{
-	for (size_t i = 0; !l->by_start && i < l->methods.len; i++)
-		if (hashmap_put(&l->open, l->methods.v[i].start, (uint32_t)i))
-			return -ENOMEM;
-	l->by_start = true;
-	return 0;
-}
-
 static void jit_method_end(struct jit_method *method, uint64_t time_ns)
 {
 	if (method->until_ns == UINT64_MAX)
@@ -134,9 +149,9 @@ int jit_methods_end(struct jit_methods *m, enum symbol_source source, uint64_t s
 	if (jit_layer_by_start(l))
 		return -ENOMEM;
 	place = hashmap_get(&l->open, start);
-	if (!place || l->methods.v[*place].until_ns != UINT64_MAX)
+	if (!place || l->methods.v[*place & ~JIT_REFUSED].until_ns != UINT64_MAX)
 		return -ENOENT;
-	jit_method_end(&l->methods.v[*place], time_ns);
+	jit_method_end(&l->methods.v[*place & ~JIT_REFUSED], time_ns);
 	return 0;
 }
 
@@ -158,14 +173,14 @@ int jit_methods_set_il(struct jit_methods *m, enum symbol_source source, uint64_
 	const uint32_t *place;
 
 	/* Most often it is the one that was just added. */
-	if (l->methods.len && l->methods.v[last].start == start) {
+	if (l->methods.len && l->methods.v[last].start == start && !l->refused) {
 		l->methods.v[last].il = map + 1;
 		return 0;
 	}
 	if (jit_layer_by_start(l))
 		return -ENOMEM;
 	place = hashmap_get(&l->open, start);
-	if (!place)
+	if (!place || *place & JIT_REFUSED)
 		return -ENOENT;
 	l->methods.v[*place].il = map + 1;
 	return 0;

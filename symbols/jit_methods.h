@@ -60,7 +60,7 @@ int jit_methods_end(struct jit_methods *m, enum symbol_source source, uint64_t s
 /* What was added as number id of its source holds until time_ns, and from then on at start. 0; as jit_methods_add. */
 int jit_methods_move(struct jit_methods *m, enum symbol_source source, uint32_t id, uint64_t start, uint64_t time_ns);
 
-/* What was added last of that source at start has that map of jit_methods_il. 0; -ENOENT: there is no such; -ENOMEM. */
+/* What was added last of that source at start has that map of jit_methods_il. 0; -ENOENT: there is no such, or it was refused; -ENOMEM. */
 int jit_methods_set_il(struct jit_methods *m, enum symbol_source source, uint64_t start, uint32_t map);
 
 /* The maps of these methods to IL, to add to and to ask. Borrowed. */

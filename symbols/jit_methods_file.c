@@ -22,6 +22,7 @@
 #define JIT_FILE_TAIL ".methods"
 
 #define JIT_FILE_POINT_MAX 18 /* bytes of a point of a map */
+#define JIT_FILE_IL_MAX (JIT_METHODS_FILE_BYTES_MAX / 2) /* further maps are not written: names are worth more */
 #define JIT_FILE_LINE_MAX 128 /* bytes of a line but for its name, of which each can become 4 */
 
 struct jit_methods_writer {
@@ -38,6 +39,19 @@ static void jit_file_name(pid_t pid, char *name)
 
 /* Writing */
 
+/* Whether a line with so many bytes of its own has room up to a limit. */
+static bool jit_writer_has_room(const struct jit_methods_writer *w, uint64_t bytes, uint64_t limit)
+{
+	return w->begun + w->out.written + w->out.len + JIT_FILE_LINE_MAX + bytes <= limit;
+}
+
+/* A file that is too large is not read at all: what it has is worth more than what comes. */
+static void jit_writer_limit(struct jit_methods_writer *w, uint64_t len)
+{
+	if (!w->out.error && !jit_writer_has_room(w, 4 * len, JIT_METHODS_FILE_BYTES_MAX))
+		w->out.error = -EFBIG;
+}
+
 static void jit_writer_head(struct jit_methods_writer *w, pid_t pid, bool begun)
 {
 	struct proc_status status = {.ns_pid = pid};
@@ -47,6 +61,7 @@ static void jit_writer_head(struct jit_methods_writer *w, pid_t pid, bool begun)
 		ticks = 0;
 	if (proc_status(pid, &status) || !status.ns_pid)
 		status.ns_pid = pid;
+	jit_writer_limit(w, 0);
 	/* Where it could not be written to the end of a line, another begins all the same. */
 	if (begun)
 		outbuf_char(&w->out, '\n');
@@ -110,59 +125,53 @@ static void jit_writer_end(struct jit_methods_writer *w, uint64_t start, enum sy
 
 void jit_methods_writer_way(struct jit_methods_writer *w, const char *way)
 {
+	jit_writer_limit(w, strlen(way));
 	outbuf_printf(&w->out, "way %s\n", way);
 }
 
 void jit_methods_writer_runtime(struct jit_methods_writer *w, const char *version)
 {
+	jit_writer_limit(w, strlen(version));
 	outbuf_str(&w->out, "runtime ");
 	store_text_put_name(&w->out, version, strlen(version));
 }
 
 void jit_methods_writer_why(struct jit_methods_writer *w, const char *why)
 {
+	jit_writer_limit(w, strlen(why));
 	outbuf_str(&w->out, "why ");
 	store_text_put_name(&w->out, why, strlen(why));
 }
 
 void jit_methods_writer_scan(struct jit_methods_writer *w, uint64_t time_ns)
 {
+	jit_writer_limit(w, 0);
 	outbuf_printf(&w->out, "scan %llx\n", (unsigned long long)time_ns);
 }
 
 void jit_methods_writer_partial(struct jit_methods_writer *w)
 {
+	jit_writer_limit(w, 0);
 	outbuf_str(&w->out, "partial\n");
-}
-
-/* A file that is too large is not read at all: what it has is worth more than what comes. */
-static bool jit_writer_has_room(const struct jit_methods_writer *w, uint64_t bytes)
-{
-	return w->begun + w->out.written + w->out.len + JIT_FILE_LINE_MAX + bytes <= JIT_METHODS_FILE_BYTES_MAX;
-}
-
-static void jit_writer_limit(struct jit_methods_writer *w, const struct jit_method *method)
-{
-	if (!w->out.error && !jit_writer_has_room(w, 4 * (uint64_t)method->len))
-		w->out.error = -EFBIG;
 }
 
 void jit_methods_writer_found(struct jit_methods_writer *w, const struct jit_method *method)
 {
-	jit_writer_limit(w, method);
+	jit_writer_limit(w, method->len);
 	outbuf_str(&w->out, "found");
 	jit_writer_method(w, method);
 }
 
 void jit_methods_writer_lost(struct jit_methods_writer *w, enum symbol_source source, uint64_t start)
 {
+	jit_writer_limit(w, 0);
 	outbuf_str(&w->out, "lost");
 	jit_writer_end(w, start, source);
 }
 
 void jit_methods_writer_add(struct jit_methods_writer *w, const struct jit_method *method)
 {
-	jit_writer_limit(w, method);
+	jit_writer_limit(w, method->len);
 	outbuf_str(&w->out, "add");
 	jit_writer_hex(w, method->from_ns);
 	jit_writer_method(w, method);
@@ -172,6 +181,7 @@ void jit_methods_writer_add(struct jit_methods_writer *w, const struct jit_metho
 
 void jit_methods_writer_gone(struct jit_methods_writer *w, enum symbol_source source, uint64_t start, uint64_t time_ns)
 {
+	jit_writer_limit(w, 0);
 	outbuf_str(&w->out, "gone");
 	jit_writer_hex(w, time_ns);
 	jit_writer_end(w, start, source);
@@ -181,7 +191,7 @@ static const char *const jit_id_kinds[] = {[JIT_IL_NO_ID] = "-", [JIT_IL_MVID] =
 
 uint32_t jit_methods_writer_module(struct jit_methods_writer *w, const struct jit_il_module *module)
 {
-	if (w->modules >= JIT_IL_MODULES_MAX || !jit_writer_has_room(w, 4 * (uint64_t)strlen(module->path)))
+	if (w->modules >= JIT_IL_MODULES_MAX || !jit_writer_has_room(w, 4 * (uint64_t)strlen(module->path), JIT_FILE_IL_MAX))
 		return JIT_METHODS_NO_MODULE;
 	outbuf_printf(&w->out, "module %x %s ", (unsigned int)w->modules, jit_id_kinds[module->kind]);
 	for (size_t i = 0; i < JIT_IL_ID_BYTES && module->kind; i++)
@@ -196,8 +206,8 @@ void jit_methods_writer_il(struct jit_methods_writer *w, enum symbol_source sour
 {
 	size_t most = n < JIT_IL_POINTS_MAX ? n : JIT_IL_POINTS_MAX;
 
-	if (module == JIT_METHODS_NO_MODULE || !jit_writer_has_room(w, most * JIT_FILE_POINT_MAX))
-		return; /* the names are worth more */
+	if (module == JIT_METHODS_NO_MODULE || !jit_writer_has_room(w, most * JIT_FILE_POINT_MAX, JIT_FILE_IL_MAX))
+		return;
 	outbuf_str(&w->out, "il");
 	jit_writer_hex(w, start);
 	jit_writer_source(w, source);
@@ -260,8 +270,13 @@ static int jit_parse_process(struct jit_parser *s, char *p)
 	if (jit_parse_pid(&p, &file.pid) || jit_parse_pid(&p, &file.ns_pid) || store_text_hex(&p, &file.start_ticks) ||
 	    store_text_hex(&p, &time_ns))
 		return -EBADMSG;
-	if (s->file.pid)
+	if (s->file.pid) {
 		jit_methods_end_all(s->methods, time_ns);
+		/* What is found next was not there before: it is another program's. */
+		s->scan_ns = time_ns;
+		s->scanned = true;
+		s->partial = false;
+	}
 	file.version[0] = file.way[0] = file.why[0] = '\0';
 	s->modules = jit_il_modules(jit_methods_il(s->methods));
 	s->file = file;

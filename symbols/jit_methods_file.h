@@ -20,8 +20,8 @@
  *   il START SOURCE MODULE RID MAP          what was added last there is the method in that row of the module's metadata, and which
  *                                           of its IL its places come from (symbols/jit_il.h)
  *
- * What a scan finds holds from the time of the last whole scan before on (where there is none: always), what it lost until its own time; symbols/
- * jit_methods.h says what becomes of two that overlap.
+ * What a scan finds holds from the time of the last whole scan before on (where there is none: always; of another program's: from its own
+ * time on), what it lost until its own time; symbols/jit_methods.h says what becomes of two that overlap.
  */
 #ifndef SYMBOLS_JIT_METHODS_FILE_H
 #define SYMBOLS_JIT_METHODS_FILE_H
@@ -42,7 +42,8 @@ struct jit_methods_writer;
 /* Opens PID.methods in a recording's symbols/ to append to it, and says which process it is from now on. 0, -ENOMEM, -errno. */
 int jit_methods_writer_open(int dir_fd, pid_t pid, struct jit_methods_writer **ret_writer);
 
-/* Errors stick, and jit_methods_writer_flush gives them; -EFBIG: no more methods than can be read (JIT_METHODS_FILE_BYTES_MAX). */
+/* Errors stick, and jit_methods_writer_flush gives them; -EFBIG: no more than can be read (JIT_METHODS_FILE_BYTES_MAX), of
+ * which maps to IL get half: further ones are left out. */
 void jit_methods_writer_runtime(struct jit_methods_writer *w, const char *version);
 void jit_methods_writer_why(struct jit_methods_writer *w, const char *why);
 void jit_methods_writer_way(struct jit_methods_writer *w, const char *way);

@@ -183,6 +183,28 @@ static void what_overlaps_beyond_measure_is_refused(void **state)
 	jit_methods_free(m);
 }
 
+/* Its map to IL is none of the older one's that it replaced. */
+static void what_is_told_of_refused_methods_is_not_taken(void **state)
+{
+	struct jit_methods *m = new_methods();
+
+	(void)state;
+	for (uint32_t i = 0; i < JIT_METHODS_MAX; i++)
+		assert_int_equal(add(m, 0x1000 + 16 * (uint64_t)i, 16, 0, 0, UINT64_MAX, "a"), 0);
+	assert_int_equal(jit_methods_set_il(m, SOURCE, 0x1000, 5), 0);
+	assert_int_equal(add(m, 0x1000, 16, 10, 10, UINT64_MAX, "b"), -E2BIG);
+	assert_int_equal(add(m, 0x1000 + 16 * (JIT_METHODS_MAX - 1), 16, 10, 10, UINT64_MAX, "b"), -E2BIG);
+	assert_int_equal(add(m, 8, 16, 10, 10, UINT64_MAX, "new"), -E2BIG);
+	assert_int_equal(jit_methods_set_il(m, SOURCE, 0x1000, 6), -ENOENT);
+	assert_int_equal(jit_methods_set_il(m, SOURCE, 0x1000 + 16 * (JIT_METHODS_MAX - 1), 6), -ENOENT);
+	assert_int_equal(jit_methods_set_il(m, SOURCE, 8, 6), -ENOENT);
+	assert_int_equal(jit_methods_set_il(m, SOURCE, 0x1010, 6), 0);
+	assert_int_equal(jit_methods_get(m, SOURCE, 0)->il, 6);
+	assert_int_equal(jit_methods_end(m, SOURCE, 0x1000, 20), 0);
+	assert_int_equal(jit_methods_get(m, SOURCE, 0)->until_ns, 20);
+	jit_methods_free(m);
+}
+
 static void many_methods_answer_as_if_each_was_asked(void **state)
 {
 	enum { N = 300, ADDRS = 96, TIMES = 160 };
@@ -314,12 +336,13 @@ static void what_is_written_is_read_again(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-static void assert_il(const struct jit_methods *m, enum symbol_source source, uint64_t addr, const char *path, uint32_t rid, uint32_t il)
+static void assert_il(const struct jit_methods *m, enum symbol_source source, uint64_t addr, uint64_t time, const char *path,
+		      uint32_t rid, uint32_t il)
 {
 	struct jit_methods_answer a;
 	struct jit_il_place place;
 
-	jit_methods_at(m, source, addr, 50, &a);
+	jit_methods_at(m, source, addr, time, &a);
 	assert_non_null(a.method);
 	assert_true(a.method->il > 0);
 	assert_int_equal(jit_il_find(jit_methods_il(m), a.method->il - 1, (uint32_t)(addr - a.method->start), &place), 0);
@@ -364,10 +387,10 @@ static void the_file_says_which_il_code_comes_from(void **state)
 	assert_int_equal(jit_il_module(jit_methods_il(m), 0)->kind, JIT_IL_MVID);
 	assert_memory_equal(jit_il_module(jit_methods_il(m), 0)->id, first.id, sizeof(first.id));
 	assert_int_equal(jit_methods_finish(m), 0);
-	assert_il(m, SOURCE, 0x1007, "/app/a b.dll", 7, 0);
-	assert_il(m, SOURCE, 0x2008, "/app/c.dll", 8, 3);
-	assert_il(m, SOURCE, 0x11008, "/app/c.dll", 7, 3);
-	assert_il(m, SOURCE, 0x120ff, "/app/a b.dll", 8, 9);
+	assert_il(m, SOURCE, 0x1007, 50, "/app/a b.dll", 7, 0);
+	assert_il(m, SOURCE, 0x2008, 50, "/app/c.dll", 8, 3);
+	assert_il(m, SOURCE, 0x11008, UINT64_MAX - 1, "/app/c.dll", 7, 3);
+	assert_il(m, SOURCE, 0x120ff, UINT64_MAX - 1, "/app/a b.dll", 8, 9);
 	jit_methods_free(m);
 	assert_int_equal(jit_methods_remove(fd), 0);
 	close(fd);
@@ -392,8 +415,8 @@ static void what_is_told_again_keeps_its_il(void **state)
 	assert_int_equal(parse(text, m, &file), 0);
 	assert_int_equal(file.bad_lines, 0);
 	assert_int_equal(jit_methods_finish(m), 0);
-	assert_il(m, SYMBOL_RUNDOWN, 0x1001, "/a", 5, 0);
-	assert_il(m, SYMBOL_RUNDOWN, 0x2001, "/a", 6, 1);
+	assert_il(m, SYMBOL_RUNDOWN, 0x1001, 50, "/a", 5, 0);
+	assert_il(m, SYMBOL_RUNDOWN, 0x2001, 50, "/a", 6, 1);
 	jit_methods_free(m);
 }
 
@@ -483,6 +506,24 @@ static void the_last_program_s_words_are_kept(void **state)
 	}
 }
 
+/* A PID goes on as another program: what is found in that one is no code of the first. */
+static void what_another_program_is_found_with_was_not_there_before(void **state)
+{
+	static const char text[] = "profcpu-methods 1\nprocess 12 1 ab 50\nscan 100\nfound 1000 10 runtime-memory a\n"
+				   "process 12 1 ab 300\nscan 400\nfound 2000 10 runtime-memory b\n";
+	struct jit_methods *m = new_methods();
+	struct jit_methods_file file;
+
+	(void)state;
+	assert_int_equal(parse(text, m, &file), 0);
+	assert_int_equal(file.bad_lines, 0);
+	assert_int_equal(jit_methods_finish(m), 0);
+	assert_at(m, 0x1000, 0x20, "a", 0, 0x300);
+	assert_at(m, 0x2000, 0x2ff, NULL, 0, 0x300);
+	assert_at(m, 0x2000, 0x300, "b", 0x300, UINT64_MAX);
+	jit_methods_free(m);
+}
+
 static void damaged_lines_are_counted(void **state)
 {
 	static const char *const bad[] = {
@@ -518,31 +559,96 @@ static void other_formats_are_refused(void **state)
 	jit_methods_free(m);
 }
 
+/* A writer to a file that had so many bytes, which are no lines. */
+static struct jit_methods_writer *writer_behind(int dir_fd, uint64_t bytes, int *ret_fd)
+{
+	struct jit_methods_writer *w;
+	char name[64];
+
+	snprintf(name, sizeof(name), "%d.methods", getpid());
+	*ret_fd = openat(dir_fd, name, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(ftruncate(*ret_fd, (off_t)bytes), 0);
+	assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), &w), 0);
+	return w;
+}
+
+enum line { FOUND, LOST, ADD, GONE, SCAN, LINES };
+
+static void write_line(struct jit_methods_writer *w, enum line line)
+{
+	const struct jit_method method = {.start = 0x1000, .bytes = 16, .source = SOURCE, .until_ns = 7, .name = "int T::M()", .len = 10};
+
+	switch (line) {
+	case FOUND:
+		jit_methods_writer_found(w, &method);
+		break;
+	case LOST:
+		jit_methods_writer_lost(w, SOURCE, 0x1000);
+		break;
+	case ADD:
+		jit_methods_writer_add(w, &method);
+		break;
+	case GONE:
+		jit_methods_writer_gone(w, SOURCE, 0x1000, 7);
+		break;
+	default:
+		jit_methods_writer_scan(w, 7);
+		break;
+	}
+}
+
 /* More could not be read again, and with it all that is there. */
 static void a_file_does_not_grow_beyond_what_is_read(void **state)
 {
-	char dir[] = "/tmp/jit_methods.XXXXXX", name[64];
-	const struct jit_method method = {.start = 0x1000, .bytes = 16, .source = SOURCE, .name = "int T::M()", .len = 10};
-	struct jit_methods_writer *w;
+	char dir[] = "/tmp/jit_methods.XXXXXX";
 	struct stat st;
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
 	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY), fd;
 
-	snprintf(name, sizeof(name), "%d.methods", getpid());
-	fd = openat(dir_fd, name, O_RDWR | O_CREAT, 0600);
-	assert_int_equal(ftruncate(fd, (off_t)JIT_METHODS_FILE_BYTES_MAX - 4096), 0);
-	assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), &w), 0);
-	jit_methods_writer_scan(w, 1);
-	jit_methods_writer_found(w, &method);
+	for (int line = 0; line < LINES; line++) {
+		struct jit_methods_writer *w = writer_behind(dir_fd, JIT_METHODS_FILE_BYTES_MAX - 4096, &fd);
+
+		write_line(w, line);
+		assert_int_equal(jit_methods_writer_flush(w), 0);
+		for (int i = 0; i < 800; i++)
+			write_line(w, line);
+		assert_int_equal(jit_methods_writer_flush(w), -EFBIG);
+		assert_int_equal(jit_methods_writer_close(w), -EFBIG);
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_true((uint64_t)st.st_size <= JIT_METHODS_FILE_BYTES_MAX);
+		close(fd);
+		assert_int_equal(jit_methods_remove(dir_fd), 0);
+	}
+	close(dir_fd);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+static void maps_leave_half_of_the_room_to_names(void **state)
+{
+	char dir[] = "/tmp/jit_methods.XXXXXX";
+	const struct jit_il_module module = {.path = "/app/A.dll"};
+	struct jit_il_point point = {0};
+	struct stat st[2];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY), fd;
+	struct jit_methods_writer *w = writer_behind(dir_fd, JIT_METHODS_FILE_BYTES_MAX / 2 - 4096, &fd);
+	uint32_t number = jit_methods_writer_module(w, &module);
+
+	assert_int_equal(number, 0);
+	for (int i = 0; i < 1000; i++)
+		jit_methods_writer_il(w, SOURCE, 0x1000, number, 1, &point, 1);
 	assert_int_equal(jit_methods_writer_flush(w), 0);
-	for (int i = 0; i < 200; i++)
-		jit_methods_writer_found(w, &method);
-	assert_int_equal(jit_methods_writer_flush(w), -EFBIG);
-	assert_int_equal(jit_methods_writer_close(w), -EFBIG);
-	assert_int_equal(fstat(fd, &st), 0);
-	assert_true((uint64_t)st.st_size <= JIT_METHODS_FILE_BYTES_MAX);
+	assert_int_equal(fstat(fd, &st[0]), 0);
+	assert_true((uint64_t)st[0].st_size <= JIT_METHODS_FILE_BYTES_MAX / 2);
+	assert_int_equal(jit_methods_writer_module(w, &module), JIT_METHODS_NO_MODULE);
+	write_line(w, FOUND);
+	assert_int_equal(jit_methods_writer_close(w), 0);
+	assert_int_equal(fstat(fd, &st[1]), 0);
+	assert_true(st[1].st_size > st[0].st_size);
 	close(fd);
 	assert_int_equal(jit_methods_remove(dir_fd), 0);
 	close(dir_fd);
@@ -587,6 +693,7 @@ int main(void)
 		cmocka_unit_test(what_an_end_tells_holds_before_what_takes_its_place),
 		cmocka_unit_test(what_cannot_be_is_refused),
 		cmocka_unit_test(what_overlaps_beyond_measure_is_refused),
+		cmocka_unit_test(what_is_told_of_refused_methods_is_not_taken),
 		cmocka_unit_test(many_methods_answer_as_if_each_was_asked),
 		cmocka_unit_test(a_set_of_numbers_knows_neighbours),
 		cmocka_unit_test(what_is_written_is_read_again),
@@ -595,9 +702,11 @@ int main(void)
 		cmocka_unit_test(a_look_that_was_not_whole_dates_nothing),
 		cmocka_unit_test(any_beginning_of_a_file_is_of_use),
 		cmocka_unit_test(the_last_program_s_words_are_kept),
+		cmocka_unit_test(what_another_program_is_found_with_was_not_there_before),
 		cmocka_unit_test(damaged_lines_are_counted),
 		cmocka_unit_test(other_formats_are_refused),
 		cmocka_unit_test(a_file_does_not_grow_beyond_what_is_read),
+		cmocka_unit_test(maps_leave_half_of_the_room_to_names),
 		cmocka_unit_test(modules_are_written_as_long_as_they_are_read),
 	};
 
