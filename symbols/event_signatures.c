@@ -57,13 +57,14 @@ void event_signatures_free(struct event_signatures *s)
 	free(s);
 }
 
-/* Whether the file was built together with the PDB that the loaded module names. Where neither says, it may be. */
+/* Whether the file was built together with the PDB that the loaded module names. Where neither names one, it may be. */
 static bool event_same_build(const struct pe *pe, const unsigned char *guid)
 {
 	static const unsigned char none[16];
 	struct portable_pdb_id id;
+	int r = portable_pdb_id(pe, &id);
 
-	return !memcmp(guid, none, sizeof(none)) || portable_pdb_id(pe, &id) || !memcmp(id.guid, guid, sizeof(none));
+	return memcmp(guid, none, sizeof(none)) ? !r && !memcmp(id.guid, guid, sizeof(none)) : r == -ENOENT;
 }
 
 static int event_module_open(struct event_signatures *s, const struct rundown_module *module, struct event_module *ret)

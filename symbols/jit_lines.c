@@ -82,7 +82,8 @@ static int check_id(const struct pe *pe, const struct jit_il_module *module)
 		r = portable_pdb_id(pe, &id);
 		return r ? r : memcmp(id.guid, module->id, JIT_IL_ID_BYTES) ? -ESTALE : 0;
 	default:
-		return 0;
+		/* It had no PDB when it was compiled: one that is there now is of another build. */
+		return -ENOENT;
 	}
 }
 
