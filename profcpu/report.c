@@ -185,9 +185,9 @@ static int report_audit(const struct audit *a, struct outbuf *out)
 	}
 	int r = report_unnamed(a, sum, out);
 
-	if (a->notes.jitdumps_early)
+	if (a->notes.damage.n[JIT_DUMPS_EARLY])
 		outbuf_printf(out, "          %llu jitdump%s stopped while the process went on (.NET 10 is known for it): the perf map comes before it\n",
-			      (unsigned long long)a->notes.jitdumps_early, a->notes.jitdumps_early > 1 ? "s" : "");
+			      (unsigned long long)a->notes.damage.n[JIT_DUMPS_EARLY], a->notes.damage.n[JIT_DUMPS_EARLY] > 1 ? "s" : "");
 	if (a->notes.jit_contradictions)
 		outbuf_printf(out, "          %llu JIT-compiled functions have two names: that of the source that knows times was taken\n",
 			      (unsigned long long)a->notes.jit_contradictions);

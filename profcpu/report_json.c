@@ -248,8 +248,8 @@ static int json_audit(struct json_place *p, const struct audit *audit)
 
 	json_number(&jit, "contradictions", audit->notes.jit_contradictions);
 	json_number(&jit, "doubts", audit->notes.jit_doubts);
-	json_number(&jit, "jitdumps_stopped_early", audit->notes.jitdumps_early);
-	json_number(&jit, "perf_map_bad_lines", audit->notes.perfmap_bad_lines);
+	for (enum jit_damage_kind i = 0; i < JIT_DAMAGE_KINDS; i++)
+		json_number(&jit, jit_damage_json(i), audit->notes.damage.n[i]);
 	json_end(&jit, '}');
 	return r;
 }

@@ -26,6 +26,8 @@ struct jit_process {
 	int32_t pid;
 	struct symbol_provider *names;
 	struct jit_methods_file *file; /* what the capture says of itself; NULL: there is none */
+	struct jit_damage damage;
+	const char *why; /* its code is not named though something is known of it; NULL: it is, or nothing is */
 };
 
 struct jit_marker {
@@ -110,8 +112,14 @@ int jit_sources_marker(struct jit_sources *s, int32_t pid, uint32_t file_pid, ui
 	for (size_t i = 0; i < s->markers.len; i++)
 		if (s->markers.v[i].pid == pid && s->markers.v[i].image == image)
 			return 0;
-	if (s->markers.len >= JIT_MARKERS_MAX)
-		return 0;
+	if (s->markers.len >= JIT_MARKERS_MAX) {
+		struct jit_process *p;
+		int r = jit_process(s, pid, &p);
+
+		if (!r)
+			p->damage.n[JIT_DUMPS_REFUSED]++;
+		return r;
+	}
 	return vec_push(&s->markers, ((struct jit_marker){pid, file_pid, image}));
 }
 
@@ -157,19 +165,19 @@ static int jit_open_perfmap(const struct jit_sources *s, int32_t pid, int *ret_f
 }
 
 /* The perf map that a process has now; *ret_map NULL: none. 0 or -ENOMEM. */
-static int jit_load_perfmap(struct jit_sources *s, int32_t pid, struct jit_process *p, struct symbol_provider **ret_map)
+static int jit_load_perfmap(struct jit_sources *s, struct jit_process *p, struct symbol_provider **ret_map)
 {
 	struct perfmap_stats stats = {0};
 	struct parse_error err;
 	AUTO_CLOSE int fd = -1;
-	int r = jit_open_perfmap(s, pid, &fd);
+	int r = jit_open_perfmap(s, p->pid, &fd);
 
 	*ret_map = NULL;
 	p->denied = r == -EACCES || r == -EPERM;
 	if (!r) {
 		r = perfmap_load(fd, ret_map, &stats, &err);
 		s->stats.perfmaps += !r;
-		s->stats.perfmap_bad_lines += stats.bad_lines;
+		p->damage.n[JIT_PERFMAP_BAD_LINES] += stats.bad_lines;
 	}
 	return r == -ENOMEM ? r : 0;
 }
@@ -188,7 +196,7 @@ static bool jit_is_of(const struct jit_sources *s, int32_t pid, uint32_t file_pi
 }
 
 /* Reads one jitdump. 0; -ENOENT: it is none of this process; -errno: it could not be read to its end. */
-static int jit_load_marked(struct jit_sources *s, const struct jit_marker *marker, int32_t ns_pid,
+static int jit_load_marked(struct jit_sources *s, const struct jit_marker *marker, int32_t ns_pid, struct jit_damage *damage,
 			   struct jit_names_sources *names)
 {
 	struct jitdump_stats stats;
@@ -202,27 +210,28 @@ static int jit_load_marked(struct jit_sources *s, const struct jit_marker *marke
 	if (!r && !jit_is_of(s, marker->pid, marker->file_pid, stats.pid, ns_pid))
 		r = -ENOENT;
 	if (r) {
-		s->stats.jitdumps_refused++;
+		damage->n[JIT_DUMPS_REFUSED]++;
 		return -ENOENT;
 	}
 	r = jitdump_load(fd, names->methods, &dump, &stats, NULL);
-	s->stats.jitdumps_refused += r && r != -ENOMEM;
+	damage->n[JIT_DUMPS_REFUSED] += r && r != -ENOMEM;
 	/* Also of one that could not be read to its end: its methods are there. */
 	names->jitdump_stats = stats;
 	if (r)
 		return r;
 	names->jitdump = dump;
 	s->stats.jitdumps++;
-	s->stats.jitdumps_untimed += stats.untimed;
-	s->stats.jitdump_bad += stats.bad;
+	damage->n[JIT_DUMPS_UNTIMED] += stats.untimed;
+	damage->n[JIT_DUMP_BAD_RECORDS] += stats.bad;
 	return 0;
 }
 
 /* The jitdump that was mapped last. 0 or -ENOMEM. */
-static int jit_load_jitdump(struct jit_sources *s, int32_t pid, int32_t ns_pid, struct jit_names_sources *names)
+static int jit_load_jitdump(struct jit_sources *s, struct jit_process *p, int32_t ns_pid, struct jit_names_sources *names)
 {
 	for (size_t i = s->markers.len; i-- > 0;) {
-		int r = s->markers.v[i].pid == pid ? jit_load_marked(s, &s->markers.v[i], ns_pid, names) : -ENOENT;
+		const struct jit_marker *marker = &s->markers.v[i];
+		int r = marker->pid == p->pid ? jit_load_marked(s, marker, ns_pid, &p->damage, names) : -ENOENT;
 
 		if (!r || r == -ENOMEM)
 			return r;
@@ -233,8 +242,23 @@ static int jit_load_jitdump(struct jit_sources *s, int32_t pid, int32_t ns_pid, 
 	return 0;
 }
 
+/* Why what the recording has of a process is not used. */
+static const char *jit_why_not_read(int error)
+{
+	switch (error) {
+	case -E2BIG:
+		return "what was recorded of it is more than is read";
+	case -ENOTSUP:
+		return "what was recorded of it is of a later profcpu: use that one";
+	case -EBADMSG:
+		return "what was recorded of it is damaged";
+	default:
+		return "what was recorded of it cannot be read";
+	}
+}
+
 /* 0 or -ENOMEM. */
-static int jit_load_capture(struct jit_sources *s, int32_t pid, struct jit_process *p, struct jit_methods *m, int32_t *ret_ns_pid)
+static int jit_load_capture(struct jit_sources *s, struct jit_process *p, struct jit_methods *m, int32_t *ret_ns_pid)
 {
 	AUTO_FREE struct jit_methods_file *file = NULL;
 	int r;
@@ -244,33 +268,36 @@ static int jit_load_capture(struct jit_sources *s, int32_t pid, struct jit_proce
 	file = calloc(1, sizeof(*file));
 	if (!file)
 		return -ENOMEM;
-	r = jit_methods_read(s->options.capture_dir_fd, pid, m, file, NULL);
+	r = jit_methods_read(s->options.capture_dir_fd, p->pid, m, file, NULL);
+	if (r)
+		p->why = jit_why_not_read(r);
 	s->stats.captures += !r;
 	s->stats.il_maps += jit_il_maps(jit_methods_il(m));
-	s->stats.captures_cut += file->cut;
-	s->stats.capture_bad_lines += file->bad_lines;
+	p->damage.n[JIT_CAPTURES_CUT] += file->cut;
+	p->damage.n[JIT_CAPTURE_BAD_LINES] += file->bad_lines;
 	*ret_ns_pid = file->ns_pid;
 	p->file = TAKE_PTR(file);
 	return r == -ENOMEM ? r : 0;
 }
 
-static int jit_load(struct jit_sources *s, int32_t pid, struct jit_process *p)
+static int jit_load(struct jit_sources *s, struct jit_process *p)
 {
 	struct jit_names_sources names = {.untimed = s->options.untimed};
 	int32_t ns_pid = 0;
 	int r = jit_methods_new(&names.methods);
 
 	if (!r)
-		r = jit_load_capture(s, pid, p, names.methods, &ns_pid);
+		r = jit_load_capture(s, p, names.methods, &ns_pid);
 	if (!r && s->options.live)
-		r = jit_load_jitdump(s, pid, ns_pid, &names);
+		r = jit_load_jitdump(s, p, ns_pid, &names);
 	if (!r && s->options.live)
-		r = jit_load_perfmap(s, pid, p, &names.perfmap);
+		r = jit_load_perfmap(s, p, &names.perfmap);
 	if (!r) {
 		r = jit_methods_finish(names.methods);
 		if (r == -E2BIG) {
 			jit_methods_free(names.methods);
 			names.methods = NULL;
+			p->why = "its methods overlap more than can be";
 			r = 0;
 		}
 	}
@@ -288,9 +315,9 @@ static int jit_provider(struct jit_sources *s, int32_t pid, bool named, struct s
 	int r = jit_process(s, pid, &p);
 
 	if (!r && !p->loaded) {
-		r = jit_load(s, pid, p);
+		r = jit_load(s, p);
 		p->loaded = !r;
-		s->stats.jitdumps_early += !r && jit_names_stats(p->names).jitdump_early;
+		p->damage.n[JIT_DUMPS_EARLY] += !r && jit_names_stats(p->names).jitdump_early;
 	}
 	if (!r) {
 		p->named |= named;
@@ -345,6 +372,8 @@ int jit_sources_note(const struct jit_sources *s, struct answers *answers)
 
 		if (!p->loaded || !p->named)
 			continue;
+		if (!why || !*why)
+			why = p->why;
 		if (p->denied && (!why || !*why))
 			why = "its perf map may not be read: CAP_SYS_PTRACE, CAP_DAC_OVERRIDE";
 		r = jit_note_text(answers, p->file ? p->file->version : NULL, &note.version);
@@ -363,8 +392,11 @@ struct jit_sources_stats jit_sources_stats(const struct jit_sources *s)
 	struct jit_sources_stats stats = s->stats;
 
 	for (size_t i = 0; i < s->processes.len; i++) {
-		struct jit_names_stats n = jit_names_stats(s->processes.v[i].names);
+		const struct jit_process *p = &s->processes.v[i];
+		struct jit_names_stats n = jit_names_stats(p->names);
 
+		if (p->named)
+			jit_damage_add(&stats.damage, &p->damage);
 		stats.names.answers += n.answers;
 		stats.names.contradictions += n.contradictions;
 		stats.names.perfmap_contradictions += n.perfmap_contradictions;

@@ -7,6 +7,7 @@
 
 #include "container/opener.h"
 #include "symbols/answers.h"
+#include "symbols/jit_damage.h"
 #include "symbols/jit_lines.h"
 #include "symbols/jit_names.h"
 
@@ -25,12 +26,7 @@ struct jit_sources_options {
 struct jit_sources_stats {
 	uint64_t captures, jitdumps, perfmaps; /* that were read */
 	uint64_t il_maps; /* in captures: what lines are found by */
-	uint64_t capture_bad_lines, captures_cut;
-	uint64_t jitdumps_refused; /* of another process, or not a jitdump */
-	uint64_t jitdumps_early; /* stopped early, and so asked last */
-	uint64_t jitdumps_untimed; /* with a clock of their own */
-	uint64_t jitdump_bad; /* records */
-	uint64_t perfmap_bad_lines;
+	struct jit_damage damage; /* of processes whose names were asked for: lines alone are of what was counted before */
 	struct jit_names_stats names; /* sums over all processes */
 };
 

@@ -161,12 +161,12 @@ int store_print(const struct answers *a, const struct store_notes *notes, int fd
 	outbuf_printf(&out, "profcpu-symbols %d\n", STORE_FORMAT);
 	if (notes->kallsyms_hidden)
 		outbuf_str(&out, "note kallsyms hidden\n");
-	outbuf_printf(&out, "note perfmap_bad_lines %llx\n", (unsigned long long)notes->perfmap_bad_lines);
 	outbuf_printf(&out, "note images_missing %llx\n", (unsigned long long)notes->images_missing);
 	outbuf_printf(&out, "note images_replaced %llx\n", (unsigned long long)notes->images_replaced);
 	store_put_note(&out, "jit_contradictions", notes->jit_contradictions);
 	store_put_note(&out, "jit_doubts", notes->jit_doubts);
-	store_put_note(&out, "jitdumps_early", notes->jitdumps_early);
+	for (enum jit_damage_kind i = 0; i < JIT_DAMAGE_KINDS; i++)
+		store_put_note(&out, jit_damage_key(i), notes->damage.n[i]);
 	store_put_note(&out, "unkept", a->unkept);
 	store_put_entries(&out, a, &lines, sorted, a->entries.len);
 	store_put_sources(&out, a);

@@ -28,6 +28,7 @@
 
 #include "recording/recording.h"
 #include "symbols/answers.h"
+#include "symbols/jit_damage.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,9 +41,9 @@
 /* What the audit says and a later run cannot find out. */
 struct store_notes {
 	bool kallsyms_hidden;
-	uint64_t perfmap_bad_lines;
+	struct jit_damage damage;
 	uint64_t images_missing, images_replaced;
-	uint64_t jit_contradictions, jit_doubts, jitdumps_early; /* sums of struct jit_sources_stats */
+	uint64_t jit_contradictions, jit_doubts; /* sums of struct jit_sources_stats */
 };
 
 /* Writes the text to fd. 0, -ENOMEM, -errno. */

@@ -245,14 +245,15 @@ static int store_note(struct store_parser *s, char *p)
 
 	if (!key)
 		return -EBADMSG;
+	for (enum jit_damage_kind i = 0; i < JIT_DAMAGE_KINDS; i++)
+		if (!strcmp(key, jit_damage_key(i)))
+			return store_text_hex(&p, &s->notes.damage.n[i]);
 	if (!strcmp(key, "why"))
 		return store_why(s, p);
 	if (!strcmp(key, "process"))
 		return store_process(s, p);
 	if (!strcmp(key, "kallsyms"))
 		s->notes.kallsyms_hidden = !strcmp(p, "hidden");
-	else if (!strcmp(key, "perfmap_bad_lines"))
-		return store_text_hex(&p, &s->notes.perfmap_bad_lines);
 	else if (!strcmp(key, "images_missing"))
 		return store_text_hex(&p, &s->notes.images_missing);
 	else if (!strcmp(key, "images_replaced"))
@@ -263,8 +264,6 @@ static int store_note(struct store_parser *s, char *p)
 		return store_text_hex(&p, &s->answers->unkept);
 	else if (!strcmp(key, "jit_doubts"))
 		return store_text_hex(&p, &s->notes.jit_doubts);
-	else if (!strcmp(key, "jitdumps_early"))
-		return store_text_hex(&p, &s->notes.jitdumps_early);
 	return 0;
 }
 

@@ -186,15 +186,15 @@ static struct store_notes symbolizer_notes(const struct symbolizer *s)
 	struct store_notes notes = {
 		.kallsyms_hidden = s->kernel.live == KERNEL_MAP_NOT_TRIED ? s->notes.kallsyms_hidden :
 									    s->kernel.live == KERNEL_MAP_HIDDEN,
-		.perfmap_bad_lines = s->notes.perfmap_bad_lines + stats.jit.perfmap_bad_lines,
+		.damage = s->notes.damage,
 		.images_missing = stats.missing,
 		.images_replaced = stats.replaced,
 		.jit_contradictions = s->notes.jit_contradictions + stats.jit.names.contradictions +
 				      stats.jit.names.perfmap_contradictions,
 		.jit_doubts = s->notes.jit_doubts + stats.jit.names.doubts,
-		.jitdumps_early = s->notes.jitdumps_early + stats.jit.jitdumps_early,
 	};
 
+	jit_damage_add(&notes.damage, &stats.jit.damage);
 	return s->from_store || s->options.offline ? s->notes : notes;
 }
 

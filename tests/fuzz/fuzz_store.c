@@ -22,7 +22,7 @@ static void write_and_read(const struct answers *answers, const struct store_not
 	if (!store_print(answers, notes, fd) && !lseek(fd, 0, SEEK_SET) &&
 	    !file_read_fd(fd, STORE_BYTES_MAX, &text, &len)) {
 		if (store_parse(text, len, &again, &read, NULL) || again.entries.len != answers->entries.len ||
-		    read.perfmap_bad_lines != notes->perfmap_bad_lines)
+		    memcmp(&read.damage, &notes->damage, sizeof(read.damage)))
 			abort();
 	}
 	free(text);

@@ -99,10 +99,73 @@ static void lines_of_many_processes_can_be_asked_for_first(void **state)
 	assert_int_equal(jit_sources_stats(f->sources).il_maps, PROCESSES);
 }
 
+static void ask(const struct fixture *f, int32_t pid)
+{
+	struct symbol_provider *names;
+
+	assert_int_equal(jit_sources_provider(f->sources, pid, &names), 0);
+}
+
+static void what_cannot_be_read_is_said(void **state)
+{
+	static const char later[] = "profcpu-methods 2\n", no_capture[] = "what is this\n",
+			  own[] = "profcpu-methods 1\nprocess 12 1 ab 50\nwhy it was not to be\n",
+			  fine[] = "profcpu-methods 1\nadd 0 1000 10 rundown m\n";
+	static const char *const texts[] = {later, no_capture, own, fine};
+	static const char *const whys[] = {"what was recorded of it is of a later profcpu: use that one", "what was recorded of it is damaged",
+					   "it was not to be", NULL};
+	struct fixture *f = *state;
+	struct answers answers = {0};
+
+	for (int32_t i = 0; i < 4; i++) {
+		capture(f, PID + i, texts[i]);
+		ask(f, PID + i);
+	}
+	assert_int_equal(jit_sources_note(f->sources, &answers), 0);
+	for (int32_t i = 0; i < 4; i++) {
+		const struct answers_process *p = answers_process_of(&answers, PID + i);
+
+		assert_non_null(p);
+		if (whys[i])
+			assert_string_equal(intern_text(&answers.texts, p->why), whys[i]);
+		else
+			assert_int_equal(p->why, ANSWERS_NONE);
+	}
+	assert_int_equal(jit_sources_stats(f->sources).captures, 2);
+	answers_free(&answers);
+}
+
+/* Whose lines alone are asked for was counted when its names were. */
+static void damage_is_counted_where_names_are_asked_for(void **state)
+{
+	static const char text[] = "profcpu-methods 1\nwhat is this\nmodule 0 - - /a.dll\nadd 0 1000 10 rundown m\nil 1000 rundown 0 1 0+0\nadd";
+	const struct jit_lines_files files = {.open = open_no_path};
+	struct fixture *f = *state;
+	struct line_source *lines;
+	struct jit_damage damage;
+
+	capture(f, PID, text);
+	assert_int_equal(jit_sources_lines(f->sources, PID, &files, &lines), 0);
+	line_source_free(lines);
+	damage = jit_sources_stats(f->sources).damage;
+	assert_int_equal(damage.n[JIT_CAPTURE_BAD_LINES], 0);
+	ask(f, PID);
+	damage = jit_sources_stats(f->sources).damage;
+	assert_int_equal(damage.n[JIT_CAPTURE_BAD_LINES], 1);
+	assert_int_equal(damage.n[JIT_CAPTURES_CUT], 1);
+	assert_int_equal(damage.n[JIT_DUMPS_REFUSED], 0);
+	for (uint32_t i = 0; i < 5000; i++)
+		assert_int_equal(jit_sources_marker(f->sources, PID, 1, i), 0);
+	damage = jit_sources_stats(f->sources).damage;
+	assert_int_equal(damage.n[JIT_DUMPS_REFUSED], 5000 - 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(lines_of_many_processes_can_be_asked_for_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_said, setup, teardown),
+		cmocka_unit_test_setup_teardown(damage_is_counted_where_names_are_asked_for, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,7 +74,7 @@ static char *written(const struct answers *a, const struct store_notes *notes, s
 
 static void answers_come_back_as_they_were(void **state)
 {
-	struct store_notes notes = {.kallsyms_hidden = true, .perfmap_bad_lines = 17}, read = {0};
+	struct store_notes notes = {.kallsyms_hidden = true, .damage = {.n = {[JIT_PERFMAP_BAD_LINES] = 17, [JIT_DUMP_BAD_RECORDS] = 3}}}, read = {0};
 	struct answers a = {0}, b = {0};
 	size_t len;
 	char *text;
@@ -85,7 +85,7 @@ static void answers_come_back_as_they_were(void **state)
 	assert_int_equal(store_parse(text, len, &b, &read, NULL), 0);
 	free(text);
 	assert_true(read.kallsyms_hidden);
-	assert_int_equal(read.perfmap_bad_lines, 17);
+	assert_memory_equal(&read.damage, &notes.damage, sizeof(read.damage));
 	assert_int_equal(b.entries.len, a.entries.len);
 	for (size_t i = 0; i < a.entries.len; i++) {
 		const struct answers_entry *e = &a.entries.v[i];
