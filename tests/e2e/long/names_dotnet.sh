@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Every way of publishing on .NET 8, 9 and 10, recorded for 30 s beside perf with and without DOTNET_PerfMapEnabled=1.
+# NAMES_PUBLISHES: only these.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 # shellcheck source=tests/dotnet/names.sh
@@ -14,6 +15,8 @@ for version in 10 9 8; do
 	done
 	all+=("web-api-net$version" "web-api-net$version-composite" "web-api-net$version-single")
 done
+# shellcheck disable=SC2206 # words are what is wanted
+[ -z "${NAMES_PUBLISHES:-}" ] || all=($NAMES_PUBLISHES)
 need_published "${all[@]}"
 
 export NAMES_LEAST=99.9
