@@ -251,6 +251,8 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 	}
 	int r = options->ret_images ? symbolizer_images(in->symbols, options->ret_images) : 0;
 
+	if (!r)
+		r = symbolizer_close_sources(in->symbols);
 	if (!r && options->ret_audit)
 		r = symbolizer_audit(in->symbols, options->ret_audit);
 	if (!r && options->ret_manifest)

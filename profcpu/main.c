@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#define MAIN_MMAP_BYTES (256 << 10)
 
 /* Messages go to stderr, one line each; only here is anything printed that the library parts say. */
 static void main_sink(enum log_level level, const char *text, unsigned long repeats)
@@ -37,6 +40,8 @@ static int main_hold_standard_descriptors(void)
 
 int main(int argc, char **argv)
 {
+	/* malloc would else keep what large arrays leave behind as they grow, up to a fifth of all memory. */
+	mallopt(M_MMAP_THRESHOLD, MAIN_MMAP_BYTES);
 	if (main_hold_standard_descriptors())
 		return EXIT_FAILED;
 	log_set_sink(main_sink);

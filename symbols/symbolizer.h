@@ -148,6 +148,10 @@ void symbolizer_images_free(struct symbolizer_images *images);
  * Needs keep_answers. */
 int symbolizer_store(struct symbolizer *s, int dir_fd);
 
+/* Closes what names come from, after the last question and the store, so that what follows does not need more memory than naming did.
+ * Only symbolizer_audit and symbolizer_free may follow. 0 or -ENOMEM. */
+int symbolizer_close_sources(struct symbolizer *s);
+
 /* Call after all samples were added to the profile, without by_function. 0 or -errno; the caller frees *ret_audit. */
 int symbolizer_audit(struct symbolizer *s, struct audit *ret_audit);
 

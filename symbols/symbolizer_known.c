@@ -182,6 +182,9 @@ bool symbolizer_has_new_lines(const struct symbolizer *s)
 
 static struct store_notes symbolizer_notes(const struct symbolizer *s)
 {
+	if (!s->images || s->from_store || s->options.offline)
+		return s->notes;
+
 	struct images_stats stats = images_stats(s->images);
 	struct store_notes notes = {
 		.kallsyms_hidden = s->kernel.live == KERNEL_MAP_NOT_TRIED ? s->notes.kallsyms_hidden :
@@ -195,7 +198,7 @@ static struct store_notes symbolizer_notes(const struct symbolizer *s)
 	};
 
 	jit_damage_add(&notes.damage, &stats.jit.damage);
-	return s->from_store || s->options.offline ? s->notes : notes;
+	return notes;
 }
 
 int symbolizer_store(struct symbolizer *s, int dir_fd)
@@ -220,6 +223,19 @@ static int symbolizer_main_comm(void *ctx, int32_t pid, uint32_t *ret_comm)
 	return r;
 }
 
+int symbolizer_close_sources(struct symbolizer *s)
+{
+	int r = images_note_processes(s->images);
+
+	s->notes = symbolizer_notes(s);
+	images_free(s->images);
+	s->images = NULL;
+	stripped_free(s->stripped);
+	s->stripped = NULL;
+	kernel_map_free(&s->kernel);
+	return r;
+}
+
 int symbolizer_audit(struct symbolizer *s, struct audit *ret_audit)
 {
 	struct audit_input input = {
@@ -235,7 +251,7 @@ int symbolizer_audit(struct symbolizer *s, struct audit *ret_audit)
 		.by_profcpu = s->options.by_profcpu,
 		.jit_not_asked = s->options.jit_not_asked,
 	};
-	int r = images_note_processes(s->images);
+	int r = s->images ? images_note_processes(s->images) : 0;
 
 	return r ? r : audit_make(&input, ret_audit);
 }
