@@ -30,6 +30,7 @@ struct jit_capture {
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t wake;
 	VEC(pid_t) inbox;
+	size_t dropped; /* for which there was no room */
 	bool stopping, ended;
 	uint64_t until_ns; /* once stopping */
 	bool stuck; /* the thread did not end in time, and what is its stays its */
@@ -201,11 +202,13 @@ static void capture_take(struct jit_capture *c, pid_t pid, uint64_t now)
 		p->next_ns = now;
 		return;
 	}
-	if (c->processes.len >= CAPTURE_PROCESSES_MAX || vec_reserve(&c->processes, 1))
+	p = c->processes.len >= CAPTURE_PROCESSES_MAX || vec_reserve(&c->processes, 1) ? NULL : calloc(1, sizeof(*p));
+	if (!p) {
+		pidset_remove(&c->known, pid);
+		c->shared.unseen++;
+		c->shared.unseen_error = -EOVERFLOW;
 		return;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return;
+	}
 	p->pid = pid;
 	p->since_ns = p->next_ns = now;
 	c->processes.v[c->processes.len++] = p;
@@ -267,6 +270,10 @@ static void *capture_main(void *ctx)
 		left -= followed;
 	}
 	pthread_mutex_lock(&c->lock);
+	if (c->dropped) {
+		c->shared.unseen += c->dropped;
+		c->shared.unseen_error = -EOVERFLOW;
+	}
 	c->ended = true;
 	pthread_cond_broadcast(&c->wake);
 	pthread_mutex_unlock(&c->lock);
@@ -293,7 +300,9 @@ int jit_capture_start(struct jit_capture *c, bool all)
 void jit_capture_process(struct jit_capture *c, pid_t pid)
 {
 	pthread_mutex_lock(&c->lock);
-	if (c->inbox.len < CAPTURE_PROCESSES_MAX && !vec_push(&c->inbox, pid) && c->inbox.len == 1)
+	if (c->inbox.len >= CAPTURE_PROCESSES_MAX || vec_push(&c->inbox, pid))
+		c->dropped++;
+	else if (c->inbox.len == 1)
 		pthread_cond_signal(&c->wake);
 	pthread_mutex_unlock(&c->lock);
 }
@@ -325,6 +334,11 @@ void jit_capture_end(struct jit_capture *c)
 	else
 		pthread_join(c->thread, NULL);
 	c->started = false;
+}
+
+static const char *capture_unseen_words(int error)
+{
+	return error == -ETIMEDOUT ? "there was no time" : error == -EOVERFLOW ? "there were too many at once" : strerror(-error);
 }
 
 void jit_capture_say(const struct jit_capture *c, bool quiet)
@@ -359,7 +373,7 @@ void jit_capture_say(const struct jit_capture *c, bool quiet)
 			 c->shared.swept == 1 ? "" : "s", c->shared.swept == 1 ? "was" : "were");
 	if (c->shared.unseen)
 		log_warn("whether %zu process%s .NET could not be told: %s", c->shared.unseen, c->shared.unseen == 1 ? " runs" : "es run",
-			 c->shared.unseen_error == -ETIMEDOUT ? "there was no time" : strerror(-c->shared.unseen_error));
+			 capture_unseen_words(c->shared.unseen_error));
 	if (said > LOG_WARN_SHOWN)
 		log_note("the names of %zu more .NET processes were taken too", said - LOG_WARN_SHOWN);
 }

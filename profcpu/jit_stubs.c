@@ -200,6 +200,12 @@ int jit_stubs_look(struct jit_stubs *s, struct jit_target *t, const struct jit_k
 	return 0;
 }
 
+void jit_stubs_say(const struct jit_stubs *s, const struct jit_known *known, char *why)
+{
+	if (s->cut || known->over)
+		jit_way_add_why(why, "not all of its memory was searched for the runtime's stubs: there is too much of it");
+}
+
 void jit_stubs_free(struct jit_stubs *s)
 {
 	vec_free(&s->found);

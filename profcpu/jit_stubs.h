@@ -23,6 +23,9 @@ struct jit_stubs {
  * last look. 0; -ESRCH; -ENOMEM; -errno.
  */
 int jit_stubs_look(struct jit_stubs *s, struct jit_target *t, const struct jit_known *known, uint64_t now_ns);
+
+/* After the last look, in words that are added to why (JIT_WAY_WHY_BYTES), where something was left out. */
+void jit_stubs_say(const struct jit_stubs *s, const struct jit_known *known, char *why);
 void jit_stubs_free(struct jit_stubs *s);
 
 #endif

@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/types.h>
 
 #define JIT_WAY_WHY_BYTES 384
@@ -43,6 +45,14 @@ struct jit_way {
 	/* Puts everything in the target back as it was, by until_ns, or says in why what stays. NULL is fine. */
 	void (*end)(void *state, uint64_t until_ns, char *why);
 };
+
+/* One more clause. */
+static inline void jit_way_add_why(char *why, const char *text)
+{
+	size_t len = strlen(why);
+
+	snprintf(why + len, JIT_WAY_WHY_BYTES - len, "%s%s", len ? "; " : "", text);
+}
 
 extern const struct jit_way jit_way_memory, jit_way_perf_map, jit_way_rundown;
 

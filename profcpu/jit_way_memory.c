@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WAY_UNREAD_SHARE 100 /* one part that could not be read in so many methods is not worth a word */
+
 struct way {
 	struct jit_target *target;
 	struct clr_heap *heap;
@@ -82,6 +84,31 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 	return 0;
 }
 
+/* What has no name though it is there. Some of it makes no sense because it changes just then. */
+static void say_missing(const struct way *w, const struct clr_heap_stats *stats, char *why)
+{
+	char text[128];
+
+	if (stats->unnamed) {
+		snprintf(text, sizeof(text), "%zu method%s no name that could be read", stats->unnamed, stats->unnamed == 1 ? " has" : "s have");
+		jit_way_add_why(why, text);
+	}
+	if (stats->bodies >= CLR_HEAP_BODIES_MAX) {
+		snprintf(text, sizeof(text), "it has more than %zu methods, and what came after them gets no names", stats->bodies);
+		jit_way_add_why(why, text);
+	} else if (stats->unread > stats->bodies / WAY_UNREAD_SHARE) {
+		snprintf(text, sizeof(text), "%zu parts of its code could not be read", stats->unread);
+		jit_way_add_why(why, text);
+	}
+	if (stats->plain) {
+		snprintf(text, sizeof(text), "%zu name%s without the type's arguments, which could not be read", stats->plain,
+			 stats->plain == 1 ? " is" : "s are");
+		jit_way_add_why(why, text);
+	}
+	if (!clr_heap_is_described(w->heap))
+		jit_stubs_say(&w->stubs, &w->known, why);
+}
+
 static int step(void *state, uint64_t now_ns, bool last, char *why)
 {
 	struct way *w = state;
@@ -103,6 +130,8 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 		if (jit_stubs_look(&w->stubs, w->target, &w->known, now_ns) == -ESRCH)
 			r = -ESRCH;
 	}
+	if (!r && last)
+		say_missing(w, &stats, why);
 	if (r && r != -ESRCH)
 		snprintf(why, JIT_WAY_WHY_BYTES, "its memory could not be read to the end: %s", r == -ETIMEDOUT ? "there was no time" : strerror(-r));
 	return r;

@@ -179,6 +179,8 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 		jit_known_settle(&w->known);
 		/* Without them there are the methods. */
 		r = jit_stubs_look(&w->stubs, w->target, &w->known, now_ns);
+		if (last)
+			jit_stubs_say(&w->stubs, &w->known, why);
 	}
 	return r == -ESRCH ? r : 0;
 }

@@ -81,6 +81,8 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 		jit_known_settle(&w->known);
 		/* Without them there are the methods. */
 		(void)jit_stubs_look(&w->stubs, w->target, &w->known, now_ns);
+		if (last)
+			jit_stubs_say(&w->stubs, &w->known, why);
 	}
 	return r && r != -ESRCH ? jit_events_explain(r, &err, why) : r;
 }
