@@ -1,0 +1,106 @@
+#include "profcpu/jit_stubs.h"
+
+#include "base/clock.h"
+#include "symbols/clr_barriers.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MAPPINGS 500
+#define PAGE 4096
+
+static void *mapped[MAPPINGS];
+
+/* As a process can make them that wants to keep us busy: each looks like the copy of the write barriers. */
+static int set_up(void **state)
+{
+	int fd = memfd_create("doublemapper", MFD_CLOEXEC);
+
+	(void)state;
+	if (fd < 0 || ftruncate(fd, PAGE) || pwrite(fd, (const void *)(uintptr_t)jit_stubs_look, 128, 0) != 128)
+		return -1;
+	for (int i = 0; i < MAPPINGS; i++) {
+		mapped[i] = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+		if (mapped[i] == MAP_FAILED)
+			return -1;
+	}
+	close(fd);
+	return 0;
+}
+
+static struct jit_methods_writer *new_writer(char *dir)
+{
+	struct jit_methods_writer *out = NULL;
+	char name[64];
+
+	assert_non_null(mkdtemp(dir));
+	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), &out), 0);
+	snprintf(name, sizeof(name), "%d.methods", getpid());
+	assert_int_equal(unlinkat(dir_fd, name, 0), 0);
+	close(dir_fd);
+	assert_int_equal(rmdir(dir), 0);
+	return out;
+}
+
+static size_t count_barriers(const struct jit_stubs *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->found.len; i++)
+		n += !strcmp(s->found.v[i].name, CLR_BARRIERS_NAME);
+	return n;
+}
+
+static void there_is_one_copy_of_the_barriers(void **state)
+{
+	char dir[] = "/tmp/jit_stubs.XXXXXX";
+	struct jit_target t = {.pid = getpid(), .until_ns = UINT64_MAX};
+	struct jit_known known = {.over = false};
+	struct jit_stubs s = {.looked_ns = 0};
+
+	(void)state;
+	t.out = new_writer(dir);
+	assert_int_equal(jit_stubs_look(&s, &t, &known, clock_monotonic_ns()), 0);
+	assert_int_equal(count_barriers(&s), 1);
+	jit_methods_writer_close(t.out);
+	jit_stubs_free(&s);
+}
+
+static void a_look_without_time_says_so(void **state)
+{
+	char dir[] = "/tmp/jit_stubs.XXXXXX", why[JIT_WAY_WHY_BYTES] = "first";
+	struct jit_target t = {.pid = getpid(), .until_ns = clock_monotonic_ns()};
+	struct jit_known known = {.over = false};
+	struct jit_stubs s = {.looked_ns = 0};
+
+	(void)state;
+	t.out = new_writer(dir);
+	jit_stubs_say(&s, &known, why);
+	assert_string_equal(why, "first");
+	assert_int_equal(jit_stubs_look(&s, &t, &known, clock_monotonic_ns()), 0);
+	assert_int_equal(s.found.len, 0);
+	assert_true(s.cut);
+	jit_stubs_say(&s, &known, why);
+	assert_non_null(strstr(why, "first; not all of its memory was searched"));
+	jit_methods_writer_close(t.out);
+	jit_stubs_free(&s);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(there_is_one_copy_of_the_barriers),
+		cmocka_unit_test(a_look_without_time_says_so),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}
