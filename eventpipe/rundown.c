@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
 #include "eventpipe/method_name.h"
@@ -106,6 +107,13 @@ void rundown_free(struct rundown *r)
 struct rundown_stats rundown_stats(const struct rundown *r)
 {
 	return r->stats;
+}
+
+uint64_t rundown_module_key(const struct rundown_module *module)
+{
+	uint64_t guid = hash_bytes(module->pdb_guid, sizeof(module->pdb_guid));
+
+	return hash_mix(hash_mix(module->id, guid), hash_bytes(module->il_path, strlen(module->il_path)));
 }
 
 /* The next text of an event as UTF-8 at the end of out, without a NUL. */

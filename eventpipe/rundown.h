@@ -24,6 +24,9 @@ struct rundown_module {
 	unsigned char pdb_guid[16];
 };
 
+/* A number for a module: the runtime's id alone becomes another's when a collectible assembly is unloaded. */
+uint64_t rundown_module_key(const struct rundown_module *module);
+
 struct rundown_method {
 	uint64_t start;
 	uint32_t bytes;

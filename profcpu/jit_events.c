@@ -47,9 +47,10 @@ static int take_il_map(void *ctx, const struct rundown_il_map *map)
 
 static int take_gone(void *ctx, uint64_t start, uint64_t time_ns)
 {
-	const struct jit_events *e = ctx;
+	struct jit_events *e = ctx;
 
 	jit_methods_writer_gone(e->target->out, SYMBOL_RUNDOWN, start, time_ns);
+	jit_il_maps_gone(&e->maps, start);
 	return 0;
 }
 

@@ -11,6 +11,7 @@ void jit_il_maps_free(struct jit_il_maps *m)
 	vec_free(&m->bodies);
 	vec_free(&m->points);
 	hashmap_free(&m->by_id);
+	hashmap_free(&m->by_start);
 	hashmap_free(&m->modules);
 	arena_free(&m->waiting);
 }
@@ -44,7 +45,7 @@ static int module_number(struct jit_il_maps *m, const struct rundown_module *mod
 	static const unsigned char none[JIT_IL_ID_BYTES];
 	struct jit_il_module fresh = {.path = module->il_path};
 	uint32_t *number;
-	int is_new, r = hashmap_entry(&m->modules, module->id, 0, &number, &is_new);
+	int is_new, r = hashmap_entry(&m->modules, rundown_module_key(module), 0, &number, &is_new);
 
 	_Static_assert(sizeof(module->pdb_guid) == JIT_IL_ID_BYTES, "both are GUIDs");
 	if (r)
@@ -77,7 +78,15 @@ int jit_il_maps_method(struct jit_il_maps *m, const struct rundown_method *metho
 	if (b->points)
 		jit_methods_writer_il(m->out, SYMBOL_RUNDOWN, b->start, module, rid, b->points, b->npoints);
 	b->points = NULL;
-	return 0;
+	return hashmap_put(&m->by_start, b->start, (uint32_t)(b - m->bodies.v));
+}
+
+void jit_il_maps_gone(struct jit_il_maps *m, uint64_t start)
+{
+	const uint32_t *at = hashmap_get(&m->by_start, start);
+
+	if (at && m->bodies.v[*at].start == start)
+		m->bodies.v[*at].start = 0;
 }
 
 static uint32_t u32_at(const unsigned char *p, size_t i)

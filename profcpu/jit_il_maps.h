@@ -13,7 +13,7 @@
 /* A body of a method, and what there is of it. */
 struct jit_il_body {
 	uint64_t method_id, code_id;
-	uint64_t start; /* 0: only its map has come */
+	uint64_t start; /* 0: only its map has come, or it is gone */
 	uint32_t module, rid;
 	struct jit_il_point *points; /* that wait for it */
 	size_t npoints;
@@ -23,8 +23,8 @@ struct jit_il_body {
 struct jit_il_maps {
 	struct jit_methods_writer *out; /* borrowed */
 	VEC(struct jit_il_body) bodies;
-	struct hashmap by_id;
-	struct hashmap modules; /* the runtime's number -> the file's */
+	struct hashmap by_id, by_start;
+	struct hashmap modules; /* rundown_module_key -> number in the file */
 	struct arena waiting;
 	VEC(struct jit_il_point) points; /* of the map that is being taken */
 };
@@ -34,5 +34,8 @@ void jit_il_maps_free(struct jit_il_maps *m);
 /* Each 0 or -ENOMEM. A method is told once it is in the file; what is no method of an assembly in a file has no lines. */
 int jit_il_maps_method(struct jit_il_maps *m, const struct rundown_method *method);
 int jit_il_maps_map(struct jit_il_maps *m, const struct rundown_il_map *map);
+
+/* The body there is no more: a map that comes is of the next one with the same ids. */
+void jit_il_maps_gone(struct jit_il_maps *m, uint64_t start);
 
 #endif

@@ -25,7 +25,7 @@ struct event_signatures {
 	pid_t pid;
 	uint64_t bytes; /* of metadata that was read */
 	VEC(struct event_module) modules;
-	struct hashmap by_id; /* the runtime's number of the module */
+	struct hashmap by_key; /* rundown_module_key */
 };
 
 int event_signatures_new(struct opener *o, pid_t pid, struct event_signatures **ret_signatures)
@@ -53,7 +53,7 @@ void event_signatures_free(struct event_signatures *s)
 	for (size_t i = 0; i < s->modules.len; i++)
 		event_module_free(&s->modules.v[i]);
 	vec_free(&s->modules);
-	hashmap_free(&s->by_id);
+	hashmap_free(&s->by_key);
 	free(s);
 }
 
@@ -104,7 +104,8 @@ static int event_module_open(struct event_signatures *s, const struct rundown_mo
 
 static int event_module_get(struct event_signatures *s, const struct rundown_module *module, const struct clr_metadata **ret_metadata)
 {
-	const uint32_t *known = hashmap_get(&s->by_id, module->id);
+	uint64_t key = rundown_module_key(module);
+	const uint32_t *known = hashmap_get(&s->by_key, key);
 	struct event_module fresh = {0};
 
 	if (!known) {
@@ -113,9 +114,9 @@ static int event_module_get(struct event_signatures *s, const struct rundown_mod
 			event_module_free(&fresh);
 			return -ENOMEM;
 		}
-		if (hashmap_put(&s->by_id, module->id, (uint32_t)(s->modules.len - 1)))
+		if (hashmap_put(&s->by_key, key, (uint32_t)(s->modules.len - 1)))
 			return -ENOMEM; /* asked for again, it is opened again */
-		known = hashmap_get(&s->by_id, module->id);
+		known = hashmap_get(&s->by_key, key);
 	}
 	const struct event_module *m = &s->modules.v[*known];
 

@@ -31,6 +31,54 @@ static void tell_map(struct jit_il_maps *m, uint64_t id, uint64_t code_id)
 	assert_int_equal(jit_il_maps_map(m, &map), 0);
 }
 
+/* Ids and addresses of what was freed are given again: to a module of another file, to a body whose map comes first. */
+static void what_is_gone_lends_nothing_to_the_next(void **state)
+{
+	static const struct rundown_module next = {.id = 5, .il_path = "/app/b.dll", .pdb_guid = {3}};
+	char dir[] = "/tmp/test_jit_il_maps.XXXXXX";
+	struct jit_il_maps maps = {0};
+	struct jit_methods_file file;
+	struct jit_methods *m;
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	fd = open(dir, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(jit_methods_writer_open(fd, getpid(), &maps.out), 0);
+	tell_method(&maps, 0x1000, 1, 0, &module);
+	tell_map(&maps, 1, 0);
+	tell_method(&maps, 0x2000, 2, 0, &module);
+	jit_il_maps_gone(&maps, 0x1000);
+	jit_il_maps_gone(&maps, 0x2000);
+	jit_il_maps_gone(&maps, 0x7000); /* was not told */
+	tell_method(&maps, 0x2000, 8, 0, &nowhere); /* has none: the next line is of the body that was there */
+	tell_map(&maps, 2, 0);
+	tell_method(&maps, 0x3000, 2, 0, &next);
+	assert_int_equal(jit_methods_writer_close(maps.out), 0);
+	jit_il_maps_free(&maps);
+
+	assert_int_equal(jit_methods_new(&m), 0);
+	assert_int_equal(jit_methods_read(fd, getpid(), m, &file, NULL), 0);
+	assert_int_equal(file.bad_lines, 0);
+	assert_int_equal(jit_il_modules(jit_methods_il(m)), 2);
+	for (uint32_t i = 0; i < 4; i++) {
+		static const uint64_t starts[] = {0x1000, 0x2000, 0x2000, 0x3000};
+		const struct jit_method *method = jit_methods_get(m, SYMBOL_RUNDOWN, i);
+		struct jit_il_place place;
+
+		assert_int_equal(method->start, starts[i]);
+		assert_int_equal(method->il > 0, i == 0 || i == 3);
+		if (i != 3)
+			continue;
+		assert_int_equal(jit_il_find(jit_methods_il(m), method->il - 1, 9, &place), 0);
+		assert_string_equal(jit_il_module(jit_methods_il(m), place.module)->path, next.il_path);
+	}
+	jit_methods_free(m);
+	assert_int_equal(jit_methods_remove(fd), 0);
+	close(fd);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void maps_find_their_methods_whichever_comes_first(void **state)
 {
 	static const bool has[] = {true, true, true, false, false};
@@ -84,7 +132,10 @@ static void maps_find_their_methods_whichever_comes_first(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(maps_find_their_methods_whichever_comes_first)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(maps_find_their_methods_whichever_comes_first),
+		cmocka_unit_test(what_is_gone_lends_nothing_to_the_next),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
