@@ -24,6 +24,8 @@
 #define KEYWORD_IL_MAPS 0x20000ULL
 #define LEVEL_VERBOSE 5 /* at 4 no method is told of at all */
 
+#define NO_ROOM UINT32_MAX /* for what has this id now: a place in no table */
+
 /* Events of the runtime's own provider. */
 enum {
 	EVENT_METHOD_LOAD = 143,
@@ -154,6 +156,15 @@ static void rundown_simple_name(char *name)
 	*to = 0;
 }
 
+/* The table is full: what had the id before is at least not taken for what has it now. */
+static void rundown_forget(struct hashmap *by_id, uint64_t id)
+{
+	uint32_t *at = hashmap_get(by_id, id);
+
+	if (at)
+		*at = NO_ROOM;
+}
+
 static int rundown_assembly(struct rundown *r, struct reader *event)
 {
 	struct outbuf text = outbuf_to(-1);
@@ -164,7 +175,9 @@ static int rundown_assembly(struct rundown *r, struct reader *event)
 
 	reader_skip(event, 8 + 8 + 4);
 	rundown_utf8(event, &text);
-	if (!event->failed && r->assemblies.len < RUNDOWN_MODULES_MAX) {
+	if (!event->failed && r->assemblies.len >= RUNDOWN_MODULES_MAX) {
+		rundown_forget(&r->assembly_by_id, id);
+	} else if (!event->failed) {
 		outbuf_char(&text, 0);
 		error = text.error;
 		if (!error) {
@@ -187,9 +200,12 @@ static int rundown_module(struct rundown *r, const struct nettrace_event *e, str
 	struct rundown_known known = {.module = {.assembly = "", .pdb_path = ""}}, *kept;
 	struct rundown_module *m = &known.module;
 
-	if (r->modules.len >= RUNDOWN_MODULES_MAX)
-		return 0;
 	m->id = reader_u64(event);
+	if (r->modules.len >= RUNDOWN_MODULES_MAX) {
+		if (!event->failed)
+			rundown_forget(&r->module_by_id, m->id);
+		return 0;
+	}
 	known.assembly_id = reader_u64(event);
 	m->flags = reader_u32(event);
 	reader_skip(event, 4);
@@ -219,13 +235,16 @@ static int rundown_module(struct rundown *r, const struct nettrace_event *e, str
 	return hashmap_put(&r->module_by_id, m->id, (uint32_t)(r->modules.len - 1));
 }
 
+/* What is told of one that there is no room for. */
+static const struct rundown_module nameless = {.assembly = "?", .il_path = "", .pdb_path = ""};
+
 /* The module with its assembly's name; NULL: one of them was not told. */
 static const struct rundown_module *rundown_find_module(struct rundown *r, uint64_t id)
 {
 	const uint32_t *at = hashmap_get(&r->module_by_id, id);
 
-	if (!at)
-		return NULL;
+	if (!at || *at == NO_ROOM)
+		return at ? &nameless : NULL;
 	struct rundown_known *known = r->modules.v[*at];
 
 	if (!known->module.assembly[0]) {
@@ -233,7 +252,7 @@ static const struct rundown_module *rundown_find_module(struct rundown *r, uint6
 
 		if (!assembly)
 			return NULL;
-		known->module.assembly = r->assemblies.v[*assembly];
+		known->module.assembly = *assembly == NO_ROOM ? nameless.assembly : r->assemblies.v[*assembly];
 	}
 	return &known->module;
 }
@@ -247,7 +266,7 @@ static int rundown_tell(struct rundown *r, const struct rundown_pending *p)
 	int error = -ENOENT;
 
 	m.module = rundown_find_module(r, p->module_id);
-	if (!m.module && !(m.flags & METHOD_DYNAMIC))
+	if ((!m.module || m.module == &nameless) && !(m.flags & METHOD_DYNAMIC))
 		r->stats.no_module++;
 	outbuf_printf(&full, "[%s] ", m.module ? m.module->assembly : "?");
 	outbuf_put(&full, type, p->type_len);

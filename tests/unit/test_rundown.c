@@ -272,6 +272,36 @@ static void endless_modules_and_methods_cost_bounded_memory(void **state)
 	rundown_free(r);
 }
 
+static void put_module(struct rundown *r, uint64_t id)
+{
+	struct outbuf p = outbuf_to(-1);
+
+	ipc_put_u64(&p, id);
+	ipc_put_u64(&p, ASSEMBLY);
+	ipc_put_u64(&p, 0);
+	nt_text(&p, "/b.dll");
+	assert_int_equal(take(r, RUNTIME, 152, 1, p), 0);
+}
+
+/* In a full table an id that is given again has not its old module. */
+static void a_full_table_names_no_wrong_assembly(void **state)
+{
+	struct rundown *r = begin_rundown(false);
+
+	(void)state;
+	assert_int_equal(take(r, RUNTIME, 154, 1, assembly("A")), 0);
+	assert_int_equal(take(r, RUNTIME, 152, 2, module()), 0);
+	for (uint64_t id = 1; id < RUNDOWN_MODULES_MAX; id++)
+		put_module(r, 0x100000 + id);
+	assert_int_equal(take(r, RUNTIME, 143, 1, method(1, 0x1000, METHOD_JITTED, 1, "bool  ()")), 0);
+	put_module(r, MODULE);
+	assert_int_equal(take(r, RUNTIME, 143, 1, method(1, 0x2000, METHOD_JITTED, 1, "bool  ()")), 0);
+	assert_string_equal(heard_text(), "load 5 1000+40 code 0 token 1 /app/a.dll pdb 71: bool [A] N.T`1[System.__Canon]::M()[Unknown]\n"
+					  "load 5 2000+40 code 0 token 1  pdb 0: bool [?] N.T`1[System.__Canon]::M()[Unknown]\n");
+	assert_int_equal(rundown_stats(r).no_module, 1);
+	rundown_free(r);
+}
+
 /* A stream as .NET 5 and 6 write it: the methods with their layout 1, then their module. */
 static void put_old_stream(struct outbuf *s, unsigned methods)
 {
@@ -476,6 +506,7 @@ int main(void)
 		cmocka_unit_test(loads_and_unloads_have_their_time),
 		cmocka_unit_test(damaged_events_are_counted_and_skipped),
 		cmocka_unit_test(endless_modules_and_methods_cost_bounded_memory),
+		cmocka_unit_test(a_full_table_names_no_wrong_assembly),
 		cmocka_unit_test(a_session_is_read_while_it_is_stopped),
 		cmocka_unit_test(sessions_that_go_wrong_end_in_time_and_in_words),
 		cmocka_unit_test(one_listens_and_takes_a_snapshot_of_the_same_process),
