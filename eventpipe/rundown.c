@@ -106,11 +106,6 @@ void rundown_free(struct rundown *r)
 	free(r);
 }
 
-struct rundown_stats rundown_stats(const struct rundown *r)
-{
-	return r->stats;
-}
-
 uint64_t rundown_module_key(const struct rundown_module *module)
 {
 	uint64_t guid = hash_bytes(module->pdb_guid, sizeof(module->pdb_guid));
@@ -430,14 +425,23 @@ static int rundown_event(void *ctx, const struct nettrace_event *e)
 	return rundown_take(ctx, e);
 }
 
-static void rundown_add_stats(struct rundown *r, const struct session *s)
+static void rundown_add_stats(struct rundown_stats *stats, const struct session *s)
 {
 	struct nettrace_stats stream = session_stats(s);
 
-	r->stats.stream.events += stream.events;
-	r->stats.stream.bytes += stream.bytes;
-	r->stats.stream.lost += stream.lost;
-	r->stats.stream.unknown += stream.unknown;
+	stats->stream.events += stream.events;
+	stats->stream.bytes += stream.bytes;
+	stats->stream.lost += stream.lost;
+	stats->stream.unknown += stream.unknown;
+}
+
+struct rundown_stats rundown_stats(const struct rundown *r)
+{
+	struct rundown_stats stats = r->stats;
+
+	if (r->live)
+		rundown_add_stats(&stats, r->live);
+	return stats;
 }
 
 static int rundown_flush_fail(struct rundown *r, struct port_error *err)
@@ -463,7 +467,7 @@ static int rundown_once(struct rundown *r, uint64_t keywords, uint64_t deadline_
 	if (error)
 		return error;
 	error = session_stop(r->opener, s, deadline_ns, err);
-	rundown_add_stats(r, s);
+	rundown_add_stats(&r->stats, s);
 	session_free(s);
 	/* What came of a cut one is true as well. */
 	int flushed = rundown_flush_fail(r, err);
@@ -504,7 +508,15 @@ int rundown_live_fd(const struct rundown *r)
 
 int rundown_live_read(struct rundown *r, struct port_error *err)
 {
-	return session_read(r->live, RUNDOWN_READ_BYTES, err);
+	if (r->live)
+		return session_read(r->live, RUNDOWN_READ_BYTES, err);
+	*err = (struct port_error){.code = -ENODATA, .what = "its events are not listened to"};
+	return -ENODATA;
+}
+
+bool rundown_live_has_more(const struct rundown *r)
+{
+	return r->live && session_has_more(r->live);
 }
 
 int rundown_live_end(struct rundown *r, uint64_t deadline_ns, struct port_error *err)
@@ -513,7 +525,7 @@ int rundown_live_end(struct rundown *r, uint64_t deadline_ns, struct port_error 
 		return 0;
 	int error = session_stop(r->opener, r->live, deadline_ns, err);
 
-	rundown_add_stats(r, r->live);
+	rundown_add_stats(&r->stats, r->live);
 	session_free(r->live);
 	r->live = NULL;
 	int flushed = rundown_flush_fail(r, err);

@@ -66,7 +66,7 @@ struct rundown_stats {
 	uint64_t inexact; /* signatures that were made of the event's text */
 	uint64_t no_module; /* methods without an assembly's name, though not dynamic ones */
 	uint64_t bad; /* events that were damaged */
-	struct nettrace_stats stream; /* of all sessions that have ended */
+	struct nettrace_stats stream;
 };
 
 struct rundown;
@@ -86,6 +86,7 @@ int rundown_snapshot(struct rundown *r, bool il_maps, uint64_t deadline_ns, stru
 int rundown_live_begin(struct rundown *r, bool il_maps, uint64_t deadline_ns, struct port_error *err);
 int rundown_live_fd(const struct rundown *r); /* for poll; -1: it does not listen */
 int rundown_live_read(struct rundown *r, struct port_error *err); /* errors of session_read; -ENODATA: the target ended */
+bool rundown_live_has_more(const struct rundown *r); /* the last read did not take all there was: read on soon, or the runtime drops some */
 int rundown_live_end(struct rundown *r, uint64_t deadline_ns, struct port_error *err); /* also tells what waits for its module */
 
 struct rundown_stats rundown_stats(const struct rundown *r);

@@ -20,7 +20,7 @@ struct session {
 	uint64_t id;
 	enum ipc_command command;
 	struct nettrace *trace;
-	bool at_end;
+	bool at_end, has_more;
 	unsigned char buf[SESSION_READ_BYTES];
 };
 
@@ -145,6 +145,7 @@ void session_free(struct session *s)
 
 int session_read(struct session *s, size_t max_bytes, struct port_error *err)
 {
+	s->has_more = false;
 	for (size_t got = 0; got < max_bytes && !s->at_end;) {
 		ssize_t n = recv(s->fd, s->buf, sizeof(s->buf), MSG_DONTWAIT);
 		struct parse_error bad = {.what = "its events cannot be kept"};
@@ -163,8 +164,14 @@ int session_read(struct session *s, size_t max_bytes, struct port_error *err)
 			return session_fail(err, r, bad.what);
 		got += (size_t)n;
 		s->at_end = nettrace_ended(s->trace);
+		s->has_more = got >= max_bytes && !s->at_end;
 	}
 	return s->at_end ? session_fail(err, -ENODATA, "its events have ended") : 0;
+}
+
+bool session_has_more(const struct session *s)
+{
+	return s->has_more;
 }
 
 /* Reads on until the stream ends. The answer to the stop is of no interest: it comes after that. */

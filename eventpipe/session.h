@@ -43,6 +43,9 @@ int session_fd(const struct session *s);
  * -E2BIG: it is damaged; what the listener gave. */
 int session_read(struct session *s, size_t max_bytes, struct port_error *err);
 
+/* Whether the last session_read ended at max_bytes: there may be more. */
+bool session_has_more(const struct session *s);
+
 /* Stops it, with its rundown, and reads to the end. 0; -ETIMEDOUT; errors of the above. Frees nothing. */
 int session_stop(struct opener *o, struct session *s, uint64_t deadline_ns, struct port_error *err);
 

@@ -273,6 +273,9 @@ static uint64_t process_next(const struct jit_process *p, uint64_t took)
 	uint64_t least = p->target.frees ? PROCESS_STEP_MIN_NS / PROCESS_STEP_HURRY : PROCESS_STEP_MIN_NS;
 	uint64_t wait = p->stepped ? took * share : 0;
 
+	/* What nobody takes the runtime drops. */
+	if (p->target.more)
+		return clock_monotonic_ns();
 	if (wait < least)
 		wait = least;
 	return clock_monotonic_ns() + (wait > JIT_PROCESS_STEP_MAX_NS ? JIT_PROCESS_STEP_MAX_NS : wait);

@@ -24,6 +24,7 @@ struct jit_target {
 	bool lines; /* which IL the code comes from is wanted too */
 	bool ended; /* the process, as far as can be seen: nothing more is to be asked of it */
 	bool replaced; /* for certain: it runs another program, in which nothing is to be put back */
+	bool more; /* out: the last step did not take all there was */
 	bool frees; /* out: code was freed since the last step, so that between two of them some may come and go */
 };
 

@@ -15,6 +15,7 @@ struct way {
 	struct jit_events *events;
 	struct rundown *rundown; /* the events' */
 	bool listening;
+	bool cut; /* its events have ended, though the process seemed to live */
 };
 
 static void end(void *state, uint64_t until_ns, char *why)
@@ -65,18 +66,44 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 	return 0;
 }
 
+/* What the names of the end are short of. */
+static void say_lost(const struct way *w, char *why)
+{
+	struct rundown_stats stats = rundown_stats(w->rundown);
+
+	if (stats.stream.lost || stats.bad)
+		snprintf(why, JIT_WAY_WHY_BYTES, "%llu of its events were lost and %llu were damaged: names may be missing",
+			 (unsigned long long)stats.stream.lost, (unsigned long long)stats.bad);
+}
+
+/* A process that ends closes the connection a little before it is seen to have ended; else the next step still sees it. */
+static int stream_ended(struct way *w, bool last)
+{
+	bool again = w->cut;
+
+	w->cut = true;
+	if (w->target->ended)
+		return 0;
+	return again ? -ENODATA : last ? -ESRCH : 0;
+}
+
 static int step(void *state, uint64_t now_ns, bool last, char *why)
 {
 	struct way *w = state;
 	struct port_error err = {0};
 	int r = rundown_live_read(w->rundown, &err);
 
+	w->target->more = !r && rundown_live_has_more(w->rundown);
 	if (!r && last && !w->target->ended) {
 		w->listening = false;
 		r = rundown_live_end(w->rundown, w->target->until_ns, &err);
 	}
 	if (r == -ENODATA)
-		r = -ESRCH;
+		r = stream_ended(w, last);
+	if (r == -ENODATA) {
+		snprintf(why, JIT_WAY_WHY_BYTES, "its events have ended, though it runs on");
+		return r;
+	}
 	if (!r && !w->target->ended && (last || !w->stubs.looked_ns)) {
 		jit_known_settle(&w->known);
 		/* Without them there are the methods. */
@@ -84,6 +111,8 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 		if (last)
 			jit_stubs_say(&w->stubs, &w->known, why);
 	}
+	if (!r && last)
+		say_lost(w, why);
 	return r && r != -ESRCH ? jit_events_explain(r, &err, why) : r;
 }
 

@@ -499,6 +499,51 @@ static void what_was_told_is_taken_where_no_stop_can_be_sent(void **state)
 	fake_stop(&fake);
 }
 
+/* Writes the whole stream at once, as a runtime that compiles much. */
+static void talks(int fd, const struct fake_request *request)
+{
+	struct outbuf s = outbuf_to(-1);
+
+	(void)request;
+	put_old_stream(&s, stream_methods);
+	fake_reply(fd, 0xff00, "session!", 8);
+	fake_write(fd, s.data, s.len);
+	outbuf_close(&s);
+}
+
+static int pass(void *ctx, const struct nettrace_event *e)
+{
+	(void)ctx;
+	(void)e;
+	return 0;
+}
+
+static void a_read_that_is_cut_short_is_known(void **state)
+{
+	const struct session_provider provider = {.name = RUNTIME};
+	const struct session_request request = {.providers = &provider, .nproviders = 1};
+	struct nettrace_listener listener = {.event = pass};
+	struct fake_runtime fake = fake_start(talks);
+	struct session *s;
+	int r = 0;
+
+	(void)state;
+	assert_int_equal(session_begin(o, fake.pid, &request, &listener, clock_monotonic_ns() + LONG_NS, &s, &err), 0);
+	for (int i = 0; i < 1000 && !session_has_more(s) && !r; i++) {
+		r = session_read(s, 1, &err);
+		usleep(1000);
+	}
+	assert_true(session_has_more(s));
+	for (int i = 0; i < 1000 && !r; i++) {
+		r = session_read(s, 1 << 20, &err);
+		usleep(1000);
+	}
+	assert_int_equal(r, -ENODATA);
+	assert_false(session_has_more(s));
+	session_free(s);
+	fake_stop(&fake);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -509,6 +554,7 @@ int main(void)
 		cmocka_unit_test(a_full_table_names_no_wrong_assembly),
 		cmocka_unit_test(a_session_is_read_while_it_is_stopped),
 		cmocka_unit_test(sessions_that_go_wrong_end_in_time_and_in_words),
+		cmocka_unit_test(a_read_that_is_cut_short_is_known),
 		cmocka_unit_test(one_listens_and_takes_a_snapshot_of_the_same_process),
 		cmocka_unit_test(what_was_told_is_taken_where_no_stop_can_be_sent),
 	};
