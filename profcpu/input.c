@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "profcpu/mend.h"
 #include "symbols/managed_name.h"
+#include "symbols/pdb_find.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -194,6 +195,9 @@ void input_say_lines(const struct input_options *options, const char *name, cons
 		input_say_jit_lines(lineless);
 	if (lineless->pdbs)
 		input_say_pdbs(lineless);
+	if (lineless->pdbs_refused)
+		log_note("%llu PDBs are left out and code of them has no lines: all together they have more than %u GiB",
+			 (unsigned long long)lineless->pdbs_refused, (unsigned int)(PDB_FIND_BYTES_MAX >> 30));
 	if (!lineless->files)
 		return;
 	if (lineless->files > 1)

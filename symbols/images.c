@@ -36,6 +36,7 @@ int images_new(struct answers *answers, struct kernel_map *kernel, struct opener
 	im->kernel = kernel;
 	im->opener = opener;
 	im->options = *options;
+	im->pdb_room.bytes = PDB_FIND_BYTES_MAX;
 	int r = jit_sources_new(&options->jit, opener, images_open_marker, im, &im->jit);
 
 	if (r)
@@ -75,6 +76,7 @@ struct images_stats images_stats(const struct images *im)
 	struct images_stats stats = im->stats;
 
 	stats.jit = jit_sources_stats(im->jit);
+	stats.pdbs_refused = im->pdb_room.refused;
 	return stats;
 }
 

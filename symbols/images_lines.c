@@ -56,7 +56,8 @@ static int images_open_managed_lines(struct images_source *s, int fd)
 	if (fstat(fd, &st))
 		return 0;
 	file.bytes = (uint64_t)st.st_size;
-	struct pdb_places places = {.open_beside = images_open_pdb, .missing = images_pdb_missing, .ctx = s->beside};
+	struct pdb_places places = {.open_beside = images_open_pdb, .missing = images_pdb_missing, .ctx = s->beside,
+				    .room = &s->beside->images->pdb_room};
 	int r = r2r_lines_open(&file, s->precompiled, &places, &s->lines);
 
 	return r == -ENOMEM ? r : 0;
@@ -75,7 +76,7 @@ static int images_open_of_process(void *ctx, const char *path, int *ret_fd)
 static int images_open_jit_lines(struct images *im, uint32_t image)
 {
 	struct images_source *s = &im->sources.v[image];
-	struct jit_lines_files files = {.open = images_open_of_process, .missing = images_pdb_missing};
+	struct jit_lines_files files = {.open = images_open_of_process, .missing = images_pdb_missing, .room = &im->pdb_room};
 
 	s->lines_tried = true;
 	files.ctx = s->beside = malloc(sizeof(*s->beside));

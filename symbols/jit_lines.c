@@ -102,7 +102,9 @@ static int open_pdb(const struct jit_lines *l, const struct jit_il_module *modul
 	r = pe_open(&(struct pe_file){.fd = fd, .bytes = (uint64_t)st.st_size}, &pe, NULL);
 	if (!r)
 		r = check_id(&pe, module);
-	return r ? r : pdb_find(&pe, &(struct pdb_places){.open_beside = open_beside, .missing = is_missing, .ctx = &beside}, ret_pdb);
+	const struct pdb_places places = {.open_beside = open_beside, .missing = is_missing, .ctx = &beside, .room = l->files.room};
+
+	return r ? r : pdb_find(&pe, &places, ret_pdb);
 }
 
 /* Where the place in IL is in a source. 0, -ENOENT, -ENOMEM. */

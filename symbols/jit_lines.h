@@ -16,6 +16,7 @@ struct jit_lines_files {
 	int (*open)(void *ctx, const char *path, int *ret_fd);
 	int (*missing)(void *ctx, const struct portable_pdb_id *id); /* struct pdb_places */
 	void *ctx;
+	struct pdb_room *room; /* struct pdb_places */
 };
 
 /*

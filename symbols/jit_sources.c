@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define JIT_LATER_NS (2 * NS_PER_S) /* by which clocks may be apart */
+#define JIT_PERFMAPS_BYTES_MAX ((uint64_t)16 << 30) /* of all processes */
 #define JIT_MARKERS_MAX 4096 /* mapped jitdumps; more are not looked at */
 
 struct jit_process {
@@ -43,6 +44,7 @@ struct jit_sources {
 	VEC(struct jit_process) processes;
 	struct hashmap by_pid; /* index into processes */
 	VEC(struct jit_marker) markers;
+	uint64_t perfmap_bytes; /* read */
 	struct jit_sources_stats stats;
 };
 
@@ -171,10 +173,18 @@ static int jit_load_perfmap(struct jit_sources *s, struct jit_process *p, struct
 	struct parse_error err;
 	AUTO_CLOSE int fd = -1;
 	int r = jit_open_perfmap(s, p->pid, &fd);
+	struct stat st;
 
 	*ret_map = NULL;
 	p->denied = r == -EACCES || r == -EPERM;
+	if (!r && fstat(fd, &st))
+		r = -errno;
+	if (!r && (uint64_t)st.st_size > JIT_PERFMAPS_BYTES_MAX - s->perfmap_bytes) {
+		p->why = "its perf map is not read: all of them are larger than 16 GiB";
+		r = -E2BIG;
+	}
 	if (!r) {
+		s->perfmap_bytes += (uint64_t)st.st_size;
 		r = perfmap_load(fd, ret_map, &stats, &err);
 		s->stats.perfmaps += !r;
 		p->damage.n[JIT_PERFMAP_BAD_LINES] += stats.bad_lines;

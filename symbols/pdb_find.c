@@ -21,7 +21,7 @@ static int find_cached(const struct portable_pdb_id *id, struct portable_pdb **r
 	return fd < 0 ? -ENOENT : portable_pdb_of_file(fd, id->guid, ret_pdb);
 }
 
-int pdb_find(const struct pe *pe, const struct pdb_places *places, struct portable_pdb **ret_pdb)
+static int find_anywhere(const struct pe *pe, const struct pdb_places *places, struct portable_pdb **ret_pdb)
 {
 	int found = portable_pdb_of_image(pe, places->open_beside, places->ctx, ret_pdb), r;
 	struct portable_pdb_id id;
@@ -37,4 +37,22 @@ int pdb_find(const struct pe *pe, const struct pdb_places *places, struct portab
 		return r;
 	r = places->missing ? places->missing(places->ctx, &id) : 0;
 	return r ? r : found;
+}
+
+int pdb_find(const struct pe *pe, const struct pdb_places *places, struct portable_pdb **ret_pdb)
+{
+	struct portable_pdb *pdb;
+	int r = find_anywhere(pe, places, &pdb);
+
+	if (!r && places->room && portable_pdb_bytes(pdb) > places->room->bytes) {
+		places->room->refused++;
+		portable_pdb_free(pdb);
+		r = -E2BIG;
+	}
+	if (r)
+		return r;
+	if (places->room)
+		places->room->bytes -= portable_pdb_bytes(pdb);
+	*ret_pdb = pdb;
+	return 0;
 }

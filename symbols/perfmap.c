@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #define SAMPLE_BYTES ((size_t)64 << 10)
+#define READ_BYTES ((size_t)1 << 20)
 
 struct perfmap {
 	struct symbol_provider provider;
@@ -177,11 +178,11 @@ static int reserve_lines(struct perfmap *m, size_t len)
 	return m->lines.v ? 0 : -ENOMEM;
 }
 
-/* Takes text, of len bytes and one more. */
-static int perfmap_take(char *text, size_t len, struct symbol_provider **ret_map,
+/* Takes text, of len bytes and one more, from which so many bad lines are left out. */
+static int perfmap_take(char *text, size_t len, uint64_t skipped, struct symbol_provider **ret_map,
 			struct perfmap_stats *ret_stats, struct parse_error *err)
 {
-	struct perfmap_stats stats = {0};
+	struct perfmap_stats stats = {.lines = skipped, .bad_lines = skipped};
 	struct perfmap *m = calloc(1, sizeof(*m));
 
 	if (!m) {
@@ -220,13 +221,58 @@ int perfmap_parse(const char *text, size_t len, struct symbol_provider **ret_map
 		return -ENOMEM;
 	memcpy(copy, text, len);
 	copy[len] = 0;
-	return perfmap_take(copy, len, ret_map, ret_stats, err);
+	return perfmap_take(copy, len, 0, ret_map, ret_stats, err);
+}
+
+/*
+ * Reads up to max bytes, without lines that are too long and end in no part that is read at once: a file's holes cost those who make them
+ * nothing, and are not kept. *ret_skipped: how many such lines.
+ */
+static int read_text(int fd, char *text, size_t max, size_t *ret_len, uint64_t *ret_skipped)
+{
+	size_t at = 0, len = 0, line = 0; /* line: where the last one begins */
+	bool skipping = false;
+	uint64_t skipped = 0;
+
+	while (at < max) {
+		size_t want = max - at < READ_BYTES ? max - at : READ_BYTES;
+		ssize_t n = pread(fd, text + len, want, (off_t)at);
+		const char *end;
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (!n)
+			break; /* it was cut meanwhile */
+		if (n < 0)
+			continue;
+		at += (size_t)n;
+		if (skipping) {
+			end = memchr(text + len, '\n', (size_t)n);
+			if (!end)
+				continue;
+			n -= end + 1 - (text + len);
+			memmove(text + len, end + 1, (size_t)n);
+			skipping = false;
+		}
+		end = memrchr(text + len, '\n', (size_t)n);
+		len += (size_t)n;
+		line = end ? (size_t)(end + 1 - text) : line;
+		if (len - line > PERFMAP_LINE_MAX) {
+			len = line;
+			skipping = true;
+			skipped++;
+		}
+	}
+	*ret_len = len;
+	*ret_skipped = skipped;
+	return 0;
 }
 
 int perfmap_load(int fd, struct symbol_provider **ret_map, struct perfmap_stats *ret_stats,
 		 struct parse_error *err)
 {
 	struct stat st;
+	uint64_t skipped = 0;
 	size_t len = 0;
 
 	if (fstat(fd, &st))
@@ -239,15 +285,10 @@ int perfmap_load(int fd, struct symbol_provider **ret_map, struct perfmap_stats 
 
 	if (!text)
 		return -ENOMEM;
-	while (len < (size_t)st.st_size) {
-		ssize_t n = pread(fd, text + len, (size_t)st.st_size - len, (off_t)len);
+	int r = read_text(fd, text, (size_t)st.st_size, &len, &skipped);
 
-		if (n < 0 && errno != EINTR)
-			return parse_fail(err, -errno, "cannot read the perf map", len);
-		if (!n)
-			break; /* it was cut meanwhile */
-		len += n > 0 ? (size_t)n : 0;
-	}
+	if (r)
+		return parse_fail(err, r, "cannot read the perf map", 0);
 	text[len] = 0;
-	return perfmap_take(TAKE_PTR(text), len, ret_map, ret_stats, err);
+	return perfmap_take(TAKE_PTR(text), len, skipped, ret_map, ret_stats, err);
 }

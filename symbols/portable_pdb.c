@@ -32,6 +32,7 @@ struct method {
 
 struct portable_pdb {
 	unsigned char *data;
+	size_t bytes;
 	struct clr_metadata *metadata;
 	struct intern names;
 	struct hashmap documents; /* rid -> name, or NO_NAME */
@@ -93,8 +94,14 @@ int portable_pdb_open(unsigned char *data, size_t len, struct portable_pdb **ret
 		return r;
 	}
 	pdb->data = data;
+	pdb->bytes = len;
 	*ret_pdb = pdb;
 	return 0;
+}
+
+uint64_t portable_pdb_bytes(const struct portable_pdb *pdb)
+{
+	return pdb->bytes;
 }
 
 void portable_pdb_free(struct portable_pdb *pdb)

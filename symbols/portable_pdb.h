@@ -34,6 +34,9 @@ int portable_pdb_id(const struct pe *pe, struct portable_pdb_id *ret_id);
 int portable_pdb_open(unsigned char *data, size_t len, struct portable_pdb **ret_pdb, struct parse_error *err);
 void portable_pdb_free(struct portable_pdb *pdb);
 
+/* What it holds in memory of what was read. */
+uint64_t portable_pdb_bytes(const struct portable_pdb *pdb);
+
 /* A file that is the PDB of that GUID, borrowed. 0; -ENOENT: it is another one's; -EBADMSG, -E2BIG, -ENOMEM, -errno. */
 int portable_pdb_of_file(int fd, const unsigned char guid[16], struct portable_pdb **ret_pdb);
 

@@ -165,6 +165,12 @@ static int read_instances(struct build *b, struct pe_range range)
 	}
 	if (!error && r != -ENOENT)
 		return damaged(b, "the instance entry points cannot be read", range.rva);
+	/* Nobody asks for what has no entries, and it may be large. */
+	if (!walked) {
+		free(b->f.instances);
+		b->f.instances = NULL;
+		b->f.instances_bytes = 0;
+	}
 	return error;
 }
 

@@ -161,6 +161,7 @@ void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless 
 	const struct images_pdb *pdbs = images_pdbs(s->images, &missing);
 
 	lineless.pdbs = missing;
+	lineless.pdbs_refused = images_stats(s->images).pdbs_refused;
 	if (missing)
 		snprintf(lineless.first_pdb, sizeof(lineless.first_pdb), "%s", pdbs[0].name);
 	*ret_lineless = lineless;

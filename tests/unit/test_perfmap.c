@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -237,6 +238,41 @@ static void a_file_is_read_up_to_its_size_at_the_start(void **state)
 	close(pipes[1]);
 }
 
+/* A hole costs its maker nothing, and what comes behind it is read: a map that was cut while it was written has one. */
+static void holes_of_a_file_are_not_kept(void **state)
+{
+	static const char before[] = "1000 10 before\n3000 10 cut", after[] = "\n2000 10 after\n4000 10 last\n";
+	const off_t hole = (off_t)512 << 20;
+	char path[] = "/tmp/test_perfmap.XXXXXX";
+	int fd = mkstemp(path);
+	struct symbol_provider *map = NULL;
+	struct rusage usage[2];
+
+	(void)state;
+	assert_true(fd >= 0);
+	unlink(path);
+	assert_int_equal(pwrite(fd, before, strlen(before), 0), strlen(before));
+	assert_int_equal(pwrite(fd, after, strlen(after), hole + 12345), strlen(after));
+	getrusage(RUSAGE_SELF, &usage[0]);
+	assert_int_equal(perfmap_load(fd, &map, &stats, NULL), 0);
+	getrusage(RUSAGE_SELF, &usage[1]);
+	assert_true(usage[1].ru_maxrss - usage[0].ru_maxrss < hole / 1024 / 2);
+	assert_name(map, 0x1000, "before");
+	assert_name(map, 0x3000, NULL);
+	assert_name(map, 0x2000, "after");
+	assert_name(map, 0x4000, "last");
+	assert_int_equal(stats.lines, 4);
+	assert_int_equal(stats.bad_lines, 1);
+	symbol_provider_free(map);
+	/* And where nothing comes behind it. */
+	assert_int_equal(ftruncate(fd, hole), 0);
+	assert_int_equal(perfmap_load(fd, &map, &stats, NULL), 0);
+	assert_name(map, 0x1000, "before");
+	assert_int_equal(stats.bad_lines, 1);
+	symbol_provider_free(map);
+	close(fd);
+}
+
 /* The slow way to say the same: paint each address, in the order in which ranges were written. */
 static void cutting_equals_painting(void **state)
 {
@@ -284,6 +320,7 @@ int main(void)
 		cmocka_unit_test(a_name_ends_at_a_nul_byte),
 		cmocka_unit_test(monstrous_lines_are_skipped),
 		cmocka_unit_test(a_file_is_read_up_to_its_size_at_the_start),
+		cmocka_unit_test(holes_of_a_file_are_not_kept),
 		cmocka_unit_test(cutting_equals_painting),
 	};
 
