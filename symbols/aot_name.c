@@ -214,6 +214,11 @@ static bool put_state_machine(struct managed_text t, const char *program, struct
 	method.p = split + 2;
 	put_type(type, program, out, 0);
 	outbuf_char(out, '.');
+	/* "<Main>$", which statements without a class are in. */
+	if (left(&method) == 7 && starts(&method, "_Main__")) {
+		outbuf_str(out, "Main() [async]");
+		return true;
+	}
 	outbuf_put(out, method.p, left(&method));
 	outbuf_str(out, left(&method) > 5 && !memcmp(d - 5, "Async", 5) ? "() [async]" : "() [state machine]");
 	return true;

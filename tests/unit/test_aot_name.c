@@ -51,6 +51,7 @@ static void what_compilers_made_is_named_for_its_method(void **state)
 	check("shop_app_Acme_P__RunAsync_d__0__MoveNext", "Acme.P.RunAsync() [async]");
 	check("shop_app_Acme_P__Numbers_d__1__MoveNext", "Acme.P.Numbers() [state machine]");
 	check("shop_app_Acme_P___c__DisplayClass2_0___Main_b__1", "Acme.P.Main.lambda1");
+	check("shop_app_Program___Main___d__0__MoveNext", "Program.Main() [async]");
 	check("shop_app_Acme_P___c___Main_b__2_0", "Acme.P.Main.lambda0");
 }
 
