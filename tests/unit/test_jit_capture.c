@@ -257,12 +257,46 @@ static void one_that_is_too_late_is_tried_again_and_not_asked(void **state)
 	fake_stop(&fake);
 }
 
+/* A lack of descriptors is no end of the process, and may be over the next time. */
+static void what_could_not_be_looked_at_is_counted(void **state)
+{
+	struct jit_processes all = {.names = JIT_NAMES_AUTO, .dir_fd = dir_fd, .opener = o};
+	struct jit_process p = {.pid = getpid()}, followed = {.pid = getpid(), .way = &jit_way_memory};
+	struct rlimit before, none;
+	uint64_t now = clock_monotonic_ns();
+	int lowest = dup(dir_fd);
+
+	(void)state;
+	close(lowest);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = (rlim_t)lowest;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	jit_process_look(&all, &p, now, now + JIT_PROCESS_READY_NS, false);
+	assert_false(p.done);
+	assert_int_equal(all.unseen, 0);
+	jit_process_look(&all, &p, now, now + JIT_PROCESS_READY_NS, true);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_true(p.done);
+	assert_int_equal(all.unseen, 1);
+	assert_int_equal(all.unseen_error, -EMFILE);
+	/* Nor has everything its last look where the time is over. */
+	jit_process_miss(&all, &followed);
+	assert_true(followed.broken);
+	assert_non_null(strstr(followed.why, "no time for a last look"));
+	p = (struct jit_process){.pid = getpid()};
+	jit_process_miss(&all, &p);
+	assert_int_equal(all.unseen, 2);
+	assert_int_equal(all.unseen_error, -ETIMEDOUT);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(targets_that_hang_share_the_time_of_the_end),
 		cmocka_unit_test(names_that_cannot_be_written_are_told_of),
 		cmocka_unit_test(what_was_told_before_the_end_of_a_process_is_kept),
+		cmocka_unit_test(what_could_not_be_looked_at_is_counted),
 		cmocka_unit_test(one_that_is_too_late_is_tried_again_and_not_asked),
 	};
 
