@@ -93,14 +93,43 @@ static size_t needed_bytes(const struct clr_contract *c, bool desc)
 	return end;
 }
 
+/* What is at the address now: nothing is known of it but where its arguments have room. */
+static void forget(struct clr_type *type)
+{
+	*type = (struct clr_type){
+		.handle = type->handle,
+		.looked_at = type->looked_at,
+		.first_arg = type->first_arg,
+		.args_room = type->args_room,
+	};
+}
+
+/* Room for a type's arguments, zeroed; nargs 0 where there is none. 0 or -ENOMEM. */
+static int take_room(struct clr_types *t, struct clr_type *type, uint32_t n)
+{
+	if (type->args_room < n) {
+		if (t->args.len + n > CLR_TYPE_ARGS_ALL_MAX)
+			return 0;
+		if (vec_reserve(&t->args, n))
+			return -ENOMEM;
+		type->first_arg = (uint32_t)t->args.len;
+		type->args_room = n;
+		t->args.len += n;
+	}
+	memset(t->args.v + type->first_arg, 0, n * sizeof(*t->args.v));
+	type->nargs = n;
+	return 0;
+}
+
 static int set_element(struct clr_types *t, struct clr_type *type, uint64_t element)
 {
-	if (t->args.len >= CLR_TYPE_ARGS_ALL_MAX)
-		return 0;
-	type->first_arg = (uint32_t)t->args.len;
-	type->nargs = 1;
+	int r = take_room(t, type, 1);
+
+	if (r || !type->nargs)
+		return r;
+	t->args.v[type->first_arg] = element;
 	type->whole = true;
-	return vec_push(&t->args, element);
+	return 0;
 }
 
 static int set_desc(struct clr_types *t, struct clr_type *type, const unsigned char *row)
@@ -139,7 +168,7 @@ static int set_type(struct clr_types *t, struct clr_type *type, const unsigned c
 	}
 	if (type->kind != CLR_TYPE_UNREAD && type->whole && !memcmp(raw, type->raw, sizeof(raw)))
 		return 0;
-	*type = (struct clr_type){.handle = type->handle, .looked_at = type->looked_at};
+	forget(type);
 	memcpy(type->raw, raw, sizeof(raw));
 	if (desc)
 		return set_desc(t, type, row);
@@ -174,7 +203,7 @@ static int read_rows(struct clr_types *t, const uint32_t *wave, size_t n)
 			if (clr_batch_ok(&s.batch, i))
 				r = set_type(t, type, s.rows + i * s.row_bytes);
 			else
-				*type = (struct clr_type){.handle = type->handle, .looked_at = type->looked_at};
+				forget(type);
 		}
 		step_free(&s);
 		if (r)
@@ -195,17 +224,11 @@ static int read_counts(struct clr_types *t, struct step *counts)
 		const unsigned char *row = counts->rows + i * counts->row_bytes;
 		uint32_t dicts = clr_u16(row, at[CLR_DICT_DICTS]), args = clr_u16(row, at[CLR_DICT_ARGS]);
 
-		if (!clr_batch_ok(&counts->batch, i) || !dicts || !args || args > CLR_TYPE_ARGS_MAX ||
-		    t->args.len + args > CLR_TYPE_ARGS_ALL_MAX)
+		if (!clr_batch_ok(&counts->batch, i) || !dicts || !args || args > CLR_TYPE_ARGS_MAX)
 			continue;
-		type->first_arg = (uint32_t)t->args.len;
-		type->nargs = args;
-		r = vec_reserve(&t->args, args);
-		if (r)
-			break;
-		memset(t->args.v + t->args.len, 0, args * sizeof(*t->args.v));
-		t->args.len += args;
-		r = step_add(&dictionaries, counts->types.v[i], type->raw[4] + 8 * (uint64_t)(dicts - 1));
+		r = take_room(t, type, args);
+		if (!r && type->nargs)
+			r = step_add(&dictionaries, counts->types.v[i], type->raw[4] + 8 * (uint64_t)(dicts - 1));
 	}
 	if (!r)
 		r = clr_batch_run(&dictionaries.batch);

@@ -33,6 +33,7 @@ struct clr_type {
 	uint32_t rid; /* of its TypeDef */
 	uint32_t rank; /* of an array; 0: with bounds from 0, `[]` */
 	uint32_t first_arg, nargs; /* in clr_types.args: type arguments, or the one element type */
+	uint32_t args_room; /* there from first_arg on, for this type whatever it becomes */
 	bool whole; /* its arguments were read */
 	bool naming; /* its name is being made: of a type that is in itself there is none */
 	char *name; /* or NULL */

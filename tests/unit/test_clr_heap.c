@@ -1,4 +1,5 @@
 /* symbols/clr_heap: what is in a runtime's memory is told once, with its name; what changes is told; what makes no sense is not. */
+#include "symbols/clr_heap_impl.h"
 #include "symbols/clr_process.h"
 
 #include "base/clock.h"
@@ -158,6 +159,26 @@ static void instantiations_are_spelled(void **state)
 	image_body(&image, 0x40, 0x20, image_method(&image, outer, 2, 0), 0);
 	assert_string_equal(scan(), "+40 20 instance void [App] App.Pair`2[App.Pair`2[App.Plain*,App.Plain[,][]],"
 				    "App.Pair`2[App.Plain*,App.Plain[,][]]]::Put(!1);");
+	clr_heap_free(heap);
+}
+
+/* Else there would be no room for those of later types. */
+static void arguments_of_a_type_that_changes_take_no_more_room(void **state)
+{
+	(void)state;
+	begin(IMAGE_CODE_HEAP | IMAGE_COLLECTIBLE);
+	uint64_t pair = image_type(&image, module, 3, (uint64_t[]){plain, image_array(&image, plain, 0)}, 2);
+
+	image_body(&image, 0x40, 0x20, image_method(&image, pair, 2, 0), 0);
+	assert_string_equal(scan(), "+40 20 instance void [App] App.Pair`2[App.Plain,App.Plain[]]::Put(!1);");
+	size_t room = heap->types.args.len;
+
+	for (uint64_t i = 1; i < 8; i++) {
+		image_set_u64(&image, pair + 40, i);
+		scan();
+	}
+	assert_int_equal(heap->types.args.len, room);
+	assert_int_equal(stats().plain, 0);
 	clr_heap_free(heap);
 }
 
@@ -547,6 +568,7 @@ int main(void)
 		cmocka_unit_test(a_process_is_looked_through_in_time),
 		cmocka_unit_test(code_comes_with_its_il_where_that_is_wanted),
 		cmocka_unit_test(instantiations_are_spelled),
+		cmocka_unit_test(arguments_of_a_type_that_changes_take_no_more_room),
 		cmocka_unit_test(methods_without_metadata_have_their_signature),
 		cmocka_unit_test(a_reused_place_is_seen),
 		cmocka_unit_test(a_module_in_the_place_of_another_is_seen),
