@@ -250,7 +250,7 @@ static int nettrace_take_sequence_point(struct nettrace *n, const unsigned char 
 		/* Those after the thread's last event that came. */
 		if (sequence - (last ? *last : 0) < 1u << 31) {
 			n->stats.lost += sequence - (last ? *last : 0);
-			if (n->sequences.len < NETTRACE_THREADS_MAX && hashmap_put(&n->sequences, thread, sequence))
+			if ((last || n->sequences.len < NETTRACE_THREADS_MAX) && hashmap_put(&n->sequences, thread, sequence))
 				return nettrace_fail(n, -ENOMEM, "out of memory", r.pos);
 		}
 	}

@@ -13,7 +13,6 @@
 #define RUNDOWN_PENDING_MAX ((size_t)1 << 20) /* methods whose module is not told yet, */
 #define RUNDOWN_PENDING_BYTES_MAX ((size_t)256 << 20) /* and their texts; a million have about 200 bytes each */
 #define RUNDOWN_TEXT_MAX ((size_t)32 << 10) /* UTF-16 units of a name or signature */
-#define RUNDOWN_IL_POINTS_MAX 65535
 
 struct rundown_module {
 	uint64_t id;

@@ -18,7 +18,6 @@ struct session {
 	pid_t pid;
 	int fd;
 	uint64_t id;
-	enum ipc_command command;
 	struct nettrace *trace;
 	bool at_end, has_more;
 	unsigned char buf[SESSION_READ_BYTES];
@@ -83,7 +82,6 @@ static int session_ask(struct opener *o, struct session *s, const struct session
 	if (id.failed)
 		return session_fail(err, -EBADMSG, "its answer is too short for a session");
 	s->fd = TAKE_FD(fd);
-	s->command = command;
 	return 0;
 }
 
@@ -122,11 +120,6 @@ int session_begin(struct opener *o, pid_t pid, const struct session_request *req
 int session_fd(const struct session *s)
 {
 	return s->fd;
-}
-
-enum ipc_command session_command(const struct session *s)
-{
-	return s->command;
 }
 
 struct nettrace_stats session_stats(const struct session *s)

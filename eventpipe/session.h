@@ -11,9 +11,6 @@
 #define SESSION_PROVIDERS_MAX 16
 #define SESSION_IDS_MAX 64
 
-/* Where the rundown has no keywords of its own (before .NET 9) it has these, and IL maps with them. */
-#define SESSION_RUNDOWN_DEFAULT 0x80020139ULL
-
 struct session_provider {
 	const char *name;
 	uint64_t keywords;
@@ -26,7 +23,7 @@ struct session_provider {
 struct session_request {
 	const struct session_provider *providers;
 	size_t nproviders; /* at least 1: runtimes refuse none */
-	uint64_t rundown; /* keywords of the rundown at the end; 0: none */
+	uint64_t rundown; /* keywords of the rundown at the end, before .NET 9 all of them, with IL maps; 0: none */
 	uint32_t buffer_mb; /* what the runtime may use at most */
 };
 
@@ -49,8 +46,6 @@ bool session_has_more(const struct session *s);
 /* Stops it, with its rundown, and reads to the end. 0; -ETIMEDOUT; errors of the above. Frees nothing. */
 int session_stop(struct opener *o, struct session *s, uint64_t deadline_ns, struct port_error *err);
 
-/* The command that the session was begun with: whether the rundown's keywords and filters were heeded. */
-enum ipc_command session_command(const struct session *s);
 struct nettrace_stats session_stats(const struct session *s);
 
 /* One that was not stopped ends with the runtime's next event. NULL is fine. */

@@ -102,7 +102,8 @@ int jit_events_explain(int error, const struct port_error *err, char *why)
 {
 	char text[PORT_TEXT_BYTES];
 
-	port_error_text(err, text, sizeof(text));
+	if (err->code)
+		port_error_text(err, text, sizeof(text));
 	snprintf(why, JIT_WAY_WHY_BYTES, "%s", err->code ? text : strerror(-error));
 	return error;
 }

@@ -391,8 +391,8 @@ int clr_candidate_name(struct clr_heap *h, const struct clr_candidate *c, uint32
 			       : name_method(h, c, metadata, method_rid(h, c), &out);
 	/* Dynamic methods can have another name at each look. */
 	if (!r && out.len > CLR_HEAP_NAME_BYTES_MAX - h->name_bytes)
-		r = -ENOENT;
-	if (!r)
+		r = intern_find(&h->names, out.data, out.len, ret_name);
+	else if (!r)
 		r = intern_put(&h->names, out.data, out.len, ret_name);
 	if (!r && *ret_name >= h->named) {
 		h->named = *ret_name + 1;

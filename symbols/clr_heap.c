@@ -438,7 +438,6 @@ static int add_heap(struct scan *s, const struct clr_range *range, const unsigne
 	heap->end = end;
 	heap->map = map;
 	heap->section = range->start;
-	heap->section_end = range->end;
 	heap->collectible = range->flags & CLR_RANGE_COLLECTIBLE;
 	heap->seen = h->scan;
 	return 0;

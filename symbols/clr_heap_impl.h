@@ -14,7 +14,7 @@
 /* A heap's nibble map as of the last scan. Bodies that are still to be told have no nibble in it. */
 struct clr_code_heap {
 	uint64_t list; /* addr of its node */
-	uint64_t section, section_end; /* the range; addresses in unwind information count from its start */
+	uint64_t section; /* start of the range, from which addresses in unwind information count */
 	uint64_t base, end, map; /* the map's first nibble is for base; addr of the map */
 	bool collectible;
 	uint32_t seen; /* the last scan that found it */

@@ -142,7 +142,6 @@ static int read_sections(const struct clr_io *io, const struct clr_contract *c, 
 			.flags = clr_u32(row, c->at[CLR_SECTION_FLAGS]),
 			.heap_list = clr_u64(row, c->at[CLR_SECTION_HEAP]),
 			.r2r_module = clr_u64(row, c->at[CLR_SECTION_R2R]),
-			.section = sections->addrs.v[i],
 		};
 
 		if (range.start < range.end)

@@ -23,7 +23,6 @@ struct clr_range {
 	uint32_t flags;
 	uint64_t heap_list; /* addr of a CodeHeapListNode, or 0 */
 	uint64_t r2r_module; /* not 0: code of a precompiled image */
-	uint64_t section; /* addr of the RangeSection */
 };
 
 struct clr_ranges {
