@@ -164,7 +164,8 @@ static void perf_map_add_left(const struct perf_map *m, const struct port_error 
 		return;
 	}
 	port_error_text(port, text, sizeof(text));
-	snprintf(err->text + n, sizeof(err->text) - n, "; it may stay switched on until the next profcpu collect on process %d: %s", m->pid, text);
+	snprintf(err->text + n, sizeof(err->text) - n, "; it may stay switched on until the next profcpu collect on process %d: %s",
+		 m->pid, text);
 }
 
 /* With a mark of ours that is locked: switches the map on. What fails is taken back. */

@@ -35,7 +35,8 @@ static int process_identity(pid_t pid, struct jit_identity *ret_id)
 	*ret_id = (struct jit_identity){0};
 	if (r)
 		return r == -ESRCH ? 0 : r;
-	if (proc_stat_field(text, STAT_START_TICKS, &ret_id->start_ticks) || proc_stat_field(text, STAT_START_STACK, &ret_id->start_stack))
+	if (proc_stat_field(text, STAT_START_TICKS, &ret_id->start_ticks) ||
+	    proc_stat_field(text, STAT_START_STACK, &ret_id->start_stack))
 		*ret_id = (struct jit_identity){0};
 	return 0;
 }

@@ -90,7 +90,8 @@ static void say_missing(const struct way *w, const struct clr_heap_stats *stats,
 	char text[128];
 
 	if (stats->unnamed) {
-		snprintf(text, sizeof(text), "%zu method%s no name that could be read", stats->unnamed, stats->unnamed == 1 ? " has" : "s have");
+		snprintf(text, sizeof(text), "%zu method%s no name that could be read", stats->unnamed,
+			 stats->unnamed == 1 ? " has" : "s have");
 		jit_way_add_why(why, text);
 	}
 	if (stats->bodies >= CLR_HEAP_BODIES_MAX) {
