@@ -74,6 +74,7 @@ struct search {
 	bool has_symtab, has_wanted; /* the image itself */
 	char link[NAME_MAX + 1]; /* "" where the image has none */
 	uint32_t link_crc;
+	uint64_t crc_bytes; /* read for it */
 	int root;
 	enum debug_file_place place; /* that is looked into now */
 	bool no_memory; /* then looking ends */
@@ -99,7 +100,8 @@ static void read_link(struct search *s)
 	memcpy(&s->link_crc, data + crc_at, 4);
 }
 
-static int crc_of(int fd, uint32_t *ret_crc)
+/* All candidates of an image share the limit. */
+static int crc_of(struct search *s, int fd, uint32_t *ret_crc)
 {
 	AUTO_FREE unsigned char *chunk = malloc(CRC_CHUNK);
 	unsigned long crc = crc32(0, NULL, 0);
@@ -111,7 +113,8 @@ static int crc_of(int fd, uint32_t *ret_crc)
 	while ((n = pread(fd, chunk, CRC_CHUNK, at)) > 0) {
 		crc = crc32(crc, chunk, (unsigned int)n);
 		at += n;
-		if ((uint64_t)at > DEBUG_FILE_CRC_BYTES_MAX)
+		s->crc_bytes += (uint64_t)n;
+		if (s->crc_bytes > DEBUG_FILE_CRC_BYTES_MAX)
 			return -E2BIG;
 	}
 	*ret_crc = (uint32_t)crc;
@@ -126,7 +129,7 @@ static bool belongs(struct search *s, const struct elf_file *debug, int fd, bool
 
 	if (!debug_file_has(debug, s->query->want) || (!by_id && !by_link))
 		return false;
-	int error = by_id ? elf_file_build_id(debug, &id) : crc_of(fd, &crc);
+	int error = by_id ? elf_file_build_id(debug, &id) : crc_of(s, fd, &crc);
 
 	s->no_memory |= error == -ENOMEM;
 	if (error)

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <stddef.h>
 
-#define DEBUG_FILE_CRC_BYTES_MAX ((uint64_t)4 << 30) /* of one that only its checksum tells; holes take no disk */
+#define DEBUG_FILE_CRC_BYTES_MAX ((uint64_t)4 << 30) /* of all that only their checksum tells, of an image; holes take no disk */
 #define DEBUG_FILE_MINI_MAX ((size_t)64 << 20) /* bytes of .gnu_debugdata, and of what it is unpacked to */
 
 /* What a file must have to be of use. */

@@ -11,6 +11,8 @@
 #define NO_METHOD (R2R_CODE_IS_COLD - 1)
 /* Signatures in the table of instances can be shared; more bytes than this many times the table's are no honest one's. */
 #define SIGNATURE_BYTES_FACTOR 16
+/* And what has not one byte of signatures in that many is mostly a hole in its file, which would be kept in memory. */
+#define TABLE_BYTES_FACTOR 256
 
 /* A runtime function, and whose it is: an index of methods, with R2R_CODE_IS_COLD maybe, or NO_METHOD. */
 struct function {
@@ -165,7 +167,9 @@ static int read_instances(struct build *b, struct pe_range range)
 	}
 	if (!error && r != -ENOENT)
 		return damaged(b, "the instance entry points cannot be read", range.rva);
-	/* Nobody asks for what has no entries, and it may be large. */
+	if (!error && range.bytes / TABLE_BYTES_FACTOR > walked + TABLE_BYTES_FACTOR)
+		return damaged(b, "the instance entry points are a hole", range.rva);
+	/* Nobody asks for what has no entries. */
 	if (!walked) {
 		free(b->f.instances);
 		b->f.instances = NULL;

@@ -323,6 +323,33 @@ static void what_is_not_known_is_said(void **state)
 	assert_int_equal(open_built(&b, NULL, &p), -EBADMSG); /* Stop begins behind the last function */
 }
 
+/* A hole costs its maker nothing, and the table would be kept. */
+static void tables_of_instances_are_no_holes(void **state)
+{
+	static const size_t sizes[] = {32 << 10, 1 << 20};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		uint8_t *table = calloc(1, sizes[i]);
+		struct symbol_provider *p = NULL;
+		uint32_t code;
+		struct r2r_build b = begin_app(&code);
+		size_t len;
+
+		memcpy(table, instances, sizeof(instances));
+		put_functions(&b, code, five, 5);
+		r2r_section(&b, R2R_INSTANCE_ENTRY_POINTS, table, sizes[i]);
+		r2r_header(&b, 0);
+		unsigned char *data = r2r_end(&b, &len);
+		struct pe_file file = {r2r_file(data, len), 0, len};
+
+		assert_int_equal(r2r_image_open(&file, &(struct r2r_beside){0}, &p, NULL), i ? -EBADMSG : 0);
+		symbol_provider_free(p);
+		close(file.fd);
+		free(table);
+	}
+}
+
 static void image_that_is_cut_anywhere_does_no_harm(void **state)
 {
 	uint32_t code;
@@ -509,6 +536,7 @@ int main(void)
 		cmocka_unit_test(assembly_of_another_build_gives_no_names),
 		cmocka_unit_test(assembly_that_is_not_there_leaves_the_place),
 		cmocka_unit_test(what_is_not_known_is_said),
+		cmocka_unit_test(tables_of_instances_are_no_holes),
 		cmocka_unit_test(image_that_is_cut_anywhere_does_no_harm),
 		cmocka_unit_test(numbers_of_all_lengths_are_read),
 		cmocka_unit_test(arrays_have_what_was_put_and_nothing_else),
