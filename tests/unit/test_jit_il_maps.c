@@ -31,20 +31,46 @@ static void tell_map(struct jit_il_maps *m, uint64_t id, uint64_t code_id)
 	assert_int_equal(jit_il_maps_map(m, &map), 0);
 }
 
+static int begin_file(char *dir, struct jit_il_maps *maps)
+{
+	assert_non_null(mkdtemp(dir));
+	int fd = open(dir, O_RDONLY | O_DIRECTORY);
+
+	assert_int_equal(jit_methods_writer_open(fd, getpid(), &maps->out), 0);
+	return fd;
+}
+
+/* What was written, read again. */
+static struct jit_methods *end_file(int fd, struct jit_il_maps *maps)
+{
+	struct jit_methods_file file;
+	struct jit_methods *m;
+
+	assert_int_equal(jit_methods_writer_close(maps->out), 0);
+	jit_il_maps_free(maps);
+	assert_int_equal(jit_methods_new(&m), 0);
+	assert_int_equal(jit_methods_read(fd, getpid(), m, &file, NULL), 0);
+	assert_int_equal(file.bad_lines, 0);
+	return m;
+}
+
+static void remove_file(struct jit_methods *m, int fd, const char *dir)
+{
+	jit_methods_free(m);
+	assert_int_equal(jit_methods_remove(fd), 0);
+	close(fd);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 /* Ids and addresses of what was freed are given again: to a module of another file, to a body whose map comes first. */
 static void what_is_gone_lends_nothing_to_the_next(void **state)
 {
 	static const struct rundown_module next = {.id = 5, .il_path = "/app/b.dll", .pdb_guid = {3}};
 	char dir[] = "/tmp/test_jit_il_maps.XXXXXX";
 	struct jit_il_maps maps = {0};
-	struct jit_methods_file file;
-	struct jit_methods *m;
-	int fd;
+	int fd = begin_file(dir, &maps);
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
-	fd = open(dir, O_RDONLY | O_DIRECTORY);
-	assert_int_equal(jit_methods_writer_open(fd, getpid(), &maps.out), 0);
 	tell_method(&maps, 0x1000, 1, 0, &module);
 	tell_map(&maps, 1, 0);
 	tell_method(&maps, 0x2000, 2, 0, &module);
@@ -54,12 +80,8 @@ static void what_is_gone_lends_nothing_to_the_next(void **state)
 	tell_method(&maps, 0x2000, 8, 0, &nowhere); /* has none: the next line is of the body that was there */
 	tell_map(&maps, 2, 0);
 	tell_method(&maps, 0x3000, 2, 0, &next);
-	assert_int_equal(jit_methods_writer_close(maps.out), 0);
-	jit_il_maps_free(&maps);
+	struct jit_methods *m = end_file(fd, &maps);
 
-	assert_int_equal(jit_methods_new(&m), 0);
-	assert_int_equal(jit_methods_read(fd, getpid(), m, &file, NULL), 0);
-	assert_int_equal(file.bad_lines, 0);
 	assert_int_equal(jit_il_modules(jit_methods_il(m)), 2);
 	for (uint32_t i = 0; i < 4; i++) {
 		static const uint64_t starts[] = {0x1000, 0x2000, 0x2000, 0x3000};
@@ -73,10 +95,7 @@ static void what_is_gone_lends_nothing_to_the_next(void **state)
 		assert_int_equal(jit_il_find(jit_methods_il(m), method->il - 1, 9, &place), 0);
 		assert_string_equal(jit_il_module(jit_methods_il(m), place.module)->path, next.il_path);
 	}
-	jit_methods_free(m);
-	assert_int_equal(jit_methods_remove(fd), 0);
-	close(fd);
-	assert_int_equal(rmdir(dir), 0);
+	remove_file(m, fd, dir);
 }
 
 static void maps_find_their_methods_whichever_comes_first(void **state)
@@ -84,14 +103,9 @@ static void maps_find_their_methods_whichever_comes_first(void **state)
 	static const bool has[] = {true, true, true, false, false};
 	char dir[] = "/tmp/test_jit_il_maps.XXXXXX";
 	struct jit_il_maps maps = {0};
-	struct jit_methods_file file;
-	struct jit_methods *m;
-	int fd;
+	int fd = begin_file(dir, &maps);
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
-	fd = open(dir, O_RDONLY | O_DIRECTORY);
-	assert_int_equal(jit_methods_writer_open(fd, getpid(), &maps.out), 0);
 	tell_map(&maps, 1, 2);
 	tell_map(&maps, 9, 9); /* of a method that never comes */
 	tell_method(&maps, 0x1000, 1, 2, &module);
@@ -102,12 +116,8 @@ static void maps_find_their_methods_whichever_comes_first(void **state)
 	tell_method(&maps, 0x4000, 7, 0, &module); /* without a map */
 	tell_map(&maps, 8, 0);
 	tell_method(&maps, 0x5000, 8, 0, &nowhere); /* of no file */
-	assert_int_equal(jit_methods_writer_close(maps.out), 0);
-	jit_il_maps_free(&maps);
+	struct jit_methods *m = end_file(fd, &maps);
 
-	assert_int_equal(jit_methods_new(&m), 0);
-	assert_int_equal(jit_methods_read(fd, getpid(), m, &file, NULL), 0);
-	assert_int_equal(file.bad_lines, 0);
 	assert_int_equal(jit_il_modules(jit_methods_il(m)), 1);
 	assert_string_equal(jit_il_module(jit_methods_il(m), 0)->path, module.il_path);
 	assert_int_equal(jit_il_module(jit_methods_il(m), 0)->kind, JIT_IL_PDB);
@@ -124,10 +134,7 @@ static void maps_find_their_methods_whichever_comes_first(void **state)
 		assert_int_equal(place.rid, 7);
 		assert_int_equal(place.il, 3);
 	}
-	jit_methods_free(m);
-	assert_int_equal(jit_methods_remove(fd), 0);
-	close(fd);
-	assert_int_equal(rmdir(dir), 0);
+	remove_file(m, fd, dir);
 }
 
 int main(void)
