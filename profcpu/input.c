@@ -169,7 +169,7 @@ static void input_say_jit_lines(const struct symbolizer_lineless *lineless)
 	if (lineless->jits > 1)
 		snprintf(more, sizeof(more), " and %llu more", (unsigned long long)lineless->jits - 1);
 	log_note("there are no lines of what process %d%s compiled at run time: %s", lineless->jit_pid, more,
-		 perf_map		? "its perf map has none; `profcpu collect --lines --jit-names=rundown` takes them" :
+		 perf_map		? "its perf map has none; `profcpu collect --lines` takes them with --jit-names=memory (.NET 10) and rundown" :
 		 lineless->jit_way[0] ? "it was recorded without `profcpu collect --lines`, or its runtime did not tell (--jit-names=rundown)" :
 					"its runtime wrote none");
 }

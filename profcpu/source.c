@@ -7,6 +7,7 @@
 #include "profcpu/mend.h"
 #include "recording/archive.h"
 #include "recording/perfdata_format.h"
+#include "symbols/jit_methods_file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -362,6 +363,24 @@ static int source_check_file(const struct source *s, const char *name)
 	return 0;
 }
 
+/* The perf.data of a recording that is named by itself: the names and the rest of what is known of it lie beside it. */
+static void source_look_beside(struct source *s, const char *path)
+{
+	static const char name[] = RECORDING_PERF_DATA;
+	size_t len = strlen(path), at = len - (sizeof(name) - 1);
+	AUTO_FREE char *dir = NULL;
+	AUTO_CLOSE int dir_fd = -1;
+
+	if (len < sizeof(name) - 1 || strcmp(path + at, name) != 0 || (at && path[at - 1] != '/'))
+		return;
+	dir = at ? strndup(path, at) : strdup(".");
+	dir_fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (dir_fd < 0 || recording_manifest_read(dir_fd, &s->manifest, NULL))
+		return;
+	s->has_manifest = true;
+	s->store_fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* One file into a directory, where it appears whole or not at all. */
 static int source_copy(int fd, int dir_fd, const char *name)
 {
@@ -376,18 +395,31 @@ static int source_copy(int fd, int dir_fd, const char *name)
 	return r;
 }
 
-/* The names of a recording, if it has some, into symbols/ of another; *ret_fd is that, or -1. */
+/* One file of a recording's symbols/ into another's; ctx is that one's descriptor. */
+static int source_copy_symbols(void *ctx, int from_fd, const char *name, pid_t pid)
+{
+	const int *to_fd = ctx;
+	AUTO_CLOSE int fd = -1;
+	int r = file_open_regular(from_fd, name, &fd);
+
+	(void)pid;
+	return r ? r : source_copy(fd, *to_fd, name);
+}
+
+/* What names the samples of a recording, as far as it is there, into symbols/ of another; *ret_fd is that, or -1. */
 static int source_copy_names(const struct source *s, int dir_fd, int *ret_fd)
 {
-	AUTO_CLOSE int names_fd = -1, symbols_fd = -1;
-	int r = s->store_fd < 0 ? -ENOENT : file_open_regular(s->store_fd, RECORDING_NAMES, &names_fd);
+	AUTO_CLOSE int symbols_fd = -1;
 
-	if (r)
-		return r == -ENOENT ? 0 : r;
+	if (s->store_fd < 0)
+		return 0;
 	if (mkdirat(dir_fd, RECORDING_SYMBOLS, 0700))
 		return -errno;
 	symbols_fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = symbols_fd < 0 ? -errno : source_copy(names_fd, symbols_fd, RECORDING_NAMES);
+	int r = symbols_fd < 0 ? -errno : source_copy_symbols(&symbols_fd, s->store_fd, RECORDING_NAMES, 0);
+
+	if (!r || r == -ENOENT)
+		r = jit_methods_each_file(s->store_fd, source_copy_symbols, &symbols_fd);
 	if (!r)
 		*ret_fd = TAKE_FD(symbols_fd);
 	return r;
@@ -457,6 +489,8 @@ int source_go_on(struct source *s, const char *path, int own_dir_fd)
 		r = source_open_archive(s, name, own_dir_fd);
 	else
 		r = source_check_file(s, name);
+	if (!r && s->kind == SOURCE_PERF_DATA)
+		source_look_beside(s, path);
 	if (!r && own_dir_fd >= 0 && (s->kind == SOURCE_RECORDING || s->kind == SOURCE_PERF_DATA))
 		r = source_take_in(s, name, own_dir_fd);
 	if (!r)

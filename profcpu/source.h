@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum source_kind {
-	SOURCE_PERF_DATA, /* a file or pipe that begins with PERFILE2 */
+	SOURCE_PERF_DATA, /* a file or pipe that begins with PERFILE2; one of a recording's directory has its names and manifest too */
 	SOURCE_RECORDING, /* a directory with perf.data in it */
 	SOURCE_ARCHIVE, /* a tar of such a directory, unpacked now */
 	SOURCE_TEXT, /* anything else: the text of perf script, or folded stacks */

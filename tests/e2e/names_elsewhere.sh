@@ -15,6 +15,7 @@ start_load 60 /cpu /wait
 for way in memory perfmap rundown; do
 	record "$way" -p "$API_PID" -F 499 -d 2 --jit-names "$way" --inlines --lines
 done
+record only -p "$API_PID" -F 499 -d 2 --record-only
 stop "$LOAD_PID"
 stop "$API_PID"
 
@@ -38,4 +39,14 @@ for way in memory perfmap rundown; do
 	done
 	grep -q 'WebApi.Cpu.IsPrime(int32)' there || fail "no name of JIT-compiled code in $way"
 	grep -q '\[PreJIT\]' "$R/tmp/$way/perf_script.out" || fail "no name of precompiled code in $way"
+done
+
+# What is named by its perf.data, or becomes a recording elsewhere before it had its names, has the same.
+"$PROFCPU" postprocess -q -o moved only || fail "postprocess -o gave $?"
+"$PROFCPU" postprocess -q -o taken only/perf.data || fail "postprocess of perf.data gave $?"
+"$PROFCPU" postprocess -q only || fail "postprocess gave $?"
+"$PROFCPU" fold --names full only >here || fail "fold gave $?"
+grep -q 'WebApi.Cpu.IsPrime(int32)' here || fail "no name of JIT-compiled code in what was only recorded"
+for other in moved taken only/perf.data; do
+	"$PROFCPU" fold --names full "$other" | cmp here - || fail "$other has other names"
 done
