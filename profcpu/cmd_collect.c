@@ -330,7 +330,7 @@ static int collect_record(struct collect_arguments *a, const struct outdir *dir)
 		printf("written   %s\n", dir->path);
 	if (result.command_error)
 		return result.command_error == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
-	if (r)
+	if (r || result.names_lost)
 		return EXIT_FAILED;
 	return status == EXIT_DONE ? collect_status(&result) : status;
 }

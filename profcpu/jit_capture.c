@@ -378,6 +378,14 @@ void jit_capture_say(const struct jit_capture *c, bool quiet)
 		log_note("the names of %zu more .NET processes were taken too", said - LOG_WARN_SHOWN);
 }
 
+bool jit_capture_is_written(const struct jit_capture *c)
+{
+	for (size_t i = 0; i < c->processes.len && !c->stuck; i++)
+		if (c->processes.v[i]->unwritten)
+			return false;
+	return true;
+}
+
 void jit_capture_free(struct jit_capture *c)
 {
 	if (!c)

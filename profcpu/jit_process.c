@@ -11,13 +11,14 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#define PROCESS_LOOK_FIRST_NS (20 * NS_PER_MS) /* after a process began; then each time as long as it has been there */
+#define PROCESS_LOOK_FIRST_NS (20 * NS_PER_MS) /* after a process began; then each time half as long as it has been there */
 #define PROCESS_SWEEP_NS (3 * NS_PER_S)
 #define PROCESS_STEP_MIN_NS (50 * NS_PER_MS)
 #define PROCESS_STEP_SHARE 100 /* a step costs at most one of so many parts of the time of a CPU */
-#define PROCESS_STEP_HURRY 5 /* and so many of them where code is freed */
+#define PROCESS_STEP_HURRY 5 /* and so many of them where code is freed, or the process may end soon */
+#define PROCESS_YOUNG_NS (2 * NS_PER_S) /* since it was told of */
 #define PROCESS_LATE_SHARE 20 /* one whose memory could not be read in time is tried again after so many times that time */
-#define PROCESS_DISK_BYTES ((uint64_t)16 << 20) /* that are left to perf.data */
+#define PROCESS_DISK_BYTES ((uint64_t)1 << 20) /* that are left to perf.data and to what ends a recording */
 #define PROCESS_SPARE_DESCRIPTORS 32 /* that one process more leaves to the recording */
 #define STAT_START_TICKS 22 /* fields of /proc/PID/stat */
 #define STAT_START_STACK 28 /* 0 without the right to look */
@@ -78,6 +79,7 @@ static void process_write_failed(struct jit_process *p, int error)
 
 	snprintf(why, sizeof(why), "they cannot all be written to the recording: %s", strerror(-error));
 	process_break(p, why);
+	p->unwritten = true;
 }
 
 void jit_process_release(struct jit_process *p, uint64_t until_ns)
@@ -243,7 +245,12 @@ void jit_process_look(struct jit_processes *all, struct jit_process *p, uint64_t
 	struct proc_status status;
 	int r = dotnet_look(all->opener, p->pid, &runtime);
 
-	p->next_ns = now + (now - p->since_ns > PROCESS_LOOK_FIRST_NS ? now - p->since_ns : PROCESS_LOOK_FIRST_NS);
+	uint64_t age = now - p->since_ns;
+
+	/* Most runtimes are met while they start, and some do not live for long. */
+	if (!r && runtime.is_dotnet && age < PROCESS_YOUNG_NS)
+		age = 0;
+	p->next_ns = now + (age / 2 > PROCESS_LOOK_FIRST_NS ? age / 2 : PROCESS_LOOK_FIRST_NS);
 	if (r) {
 		process_look_failed(all, p, r, last);
 		return;
@@ -270,7 +277,8 @@ static bool process_has_room(const struct jit_processes *all)
 /* When the next step is due after one that took so much CPU time. The first one finds all that was there, and says nothing of the others. */
 static uint64_t process_next(const struct jit_process *p, uint64_t took)
 {
-	uint64_t share = p->target.frees ? PROCESS_STEP_SHARE / PROCESS_STEP_HURRY : PROCESS_STEP_SHARE;
+	bool hurry = p->target.frees || clock_monotonic_ns() - p->since_ns < PROCESS_YOUNG_NS;
+	uint64_t share = hurry ? PROCESS_STEP_SHARE / PROCESS_STEP_HURRY : PROCESS_STEP_SHARE;
 	uint64_t least = p->target.frees ? PROCESS_STEP_MIN_NS / PROCESS_STEP_HURRY : PROCESS_STEP_MIN_NS;
 	uint64_t wait = p->stepped ? took * share : 0;
 
@@ -319,8 +327,7 @@ void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t
 		process_sweep(all, p, p->target.until_ns, last);
 	if (!process_has_room(all)) {
 		process_write_failed(p, -ENOSPC);
-		p->done = true;
-		jit_process_release(p, p->target.until_ns);
+		process_give_up(p, p->target.until_ns);
 		return;
 	}
 	uint64_t begin_ns = clock_thread_ns();

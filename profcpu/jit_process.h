@@ -35,6 +35,7 @@ struct jit_process {
 	bool is_dotnet, done; /* done: nothing more is to be learned */
 	bool forgotten; /* done, and its PID may be told of again */
 	bool broken; /* something went wrong once its names were being taken */
+	bool unwritten; /* names were lost that could not be written */
 	bool late; /* the last try took too long; it is tried again, at the end at the latest */
 	bool stepped; /* once at least, in the way that is taken */
 	bool unswept; /* a map of a killed profcpu is there that could not be taken back */

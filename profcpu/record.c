@@ -545,6 +545,7 @@ static int finish(struct record *rec)
 	record_detached_say(&rec->detached);
 	if (rec->capture)
 		jit_capture_say(rec->capture, rec->options->quiet);
+	rec->result->names_lost = rec->capture && !jit_capture_is_written(rec->capture);
 	say_cpus(rec, s);
 	rec->result->detached = rec->detached.count;
 	rec->result->samples = s->samples;

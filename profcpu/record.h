@@ -61,6 +61,7 @@ struct record_result {
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns;
 	uint64_t samples; /* with count; else those that were looked at */
 	uint64_t lost, data_bytes;
+	bool names_lost; /* of JIT-compiled code: they could not be written; said by log_warn */
 	size_t detached; /* processes that the kernel stopped sampling at an exec; said by log_warn */
 	char event[SAMPLER_EVENT_NAME_MAX]; /* first event's name, as in the recording */
 	char event_why[128]; /* why it was chosen, in words; empty when the user named it */

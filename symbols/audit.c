@@ -232,6 +232,8 @@ static enum audit_reason audit_jit_reason(const struct audit_work *w, const stru
 		return AUDIT_JIT_FAILED;
 	if (p && p->jitdump_early)
 		return AUDIT_JIT_EARLY;
+	if (p && p->way != ANSWERS_NONE && !strcmp(intern_text(&w->in->answers->texts, p->way), "rundown"))
+		return AUDIT_JIT_UNTOLD;
 	if ((p && p->way != ANSWERS_NONE) || g->frames[FRAME_IS_NAMED])
 		return AUDIT_JIT_FREED;
 	if (!pid || !pid->is_dotnet)

@@ -41,7 +41,8 @@ static const struct audit_words {
 			      "switch that on, for instance `node --perf-basic-prof`"},
 	[AUDIT_JIT_EARLY] = {"jitdump-early", "its jitdump stopped while the process went on (.NET 10 is known for it)",
 			     "record with `profcpu collect`, which needs no jitdump"},
-	[AUDIT_JIT_FREED] = {"jit-freed", "code that was freed, or made, between two looks", "record with --jit-names=rundown, which sees each method as it comes, if that was not so"},
+	[AUDIT_JIT_FREED] = {"jit-freed", "code that was freed, or made, between two looks", "--jit-names=rundown sees each method as it comes"},
+	[AUDIT_JIT_UNTOLD] = {"jit-untold", "code that the runtime did not tell of", NULL},
 	[AUDIT_NOT_MAPPED] = {"not-mapped", "nothing is mapped there: callchains go astray in code without frame pointers",
 			      "build it with -fno-omit-frame-pointer"},
 };
