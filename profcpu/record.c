@@ -31,6 +31,7 @@
 
 #define RECORD_FREQ_HZ 99
 #define RECORD_IDS_ROOM 64 /* of each event, for CPUs that come online */
+#define RECORD_NEWS_MS 100 /* by then new processes are known, whose code may be gone with them soon */
 #define RECORD_TOOL "profcpu " PROFCPU_VERSION
 #define RECORD_BEGUN RECORDING_PERF_DATA ".new" /* until nothing can keep the recording from beginning */
 #define RECORD_OLDER RECORDING_PERF_DATA ".old" /* perf record's name for it */
@@ -430,8 +431,9 @@ static int next_timeout(const struct record *rec, uint64_t now)
 	uint64_t end = rec->result->start_monotonic_ns + rec->options->duration_ns;
 	uint64_t left_ms = end > now ? (end - now + NS_PER_MS - 1) / NS_PER_MS : 0;
 
-	return !rec->options->duration_ns || left_ms > SAMPLER_DRAIN_MS ? SAMPLER_DRAIN_MS
-									: (int)left_ms;
+	uint64_t most_ms = rec->capture ? RECORD_NEWS_MS : SAMPLER_DRAIN_MS;
+
+	return rec->options->duration_ns && left_ms < most_ms ? (int)left_ms : (int)most_ms;
 }
 
 static bool targets_ended(struct record *rec)

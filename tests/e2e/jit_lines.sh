@@ -43,6 +43,11 @@ for type in portable embedded; do
 	done
 done
 
+# A program that a command starts, and that is soon gone.
+record short -F 999 -- sh -c 'dotnet exec portable/lines.dll 0.3; true'
+"$PROFCPU" fold --names full short >folded || fail "fold gave $?"
+at_least "$(share_of folded ';Burning[.]Step[(]')" 20 || fail "the code of a short-lived child has no names: $(cat collect.log)"
+
 # Without --lines nothing of it is taken, and who asks for lines is told.
 record plain --jit-names=memory -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec portable/lines.dll 1
 "$PROFCPU" fold --names full --lines plain >folded 2>err || fail "fold gave $?"
