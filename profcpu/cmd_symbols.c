@@ -395,6 +395,8 @@ static int symbols_verify(struct symbols_arguments *a)
 		v.cache = cache;
 		failed |= r != 0;
 		r = r ? 0 : debug_cache_each(cache, symbols_verify_cached, &v);
+		if (!r && cache && !v.good && !v.bad)
+			log_note("there are no debug files in %s", debug_cache_path(cache));
 	}
 	if (r)
 		log_error("cannot verify: %s", strerror(-r));

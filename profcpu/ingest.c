@@ -244,6 +244,7 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 	/* What was not looked for is not to count as looked for. */
 	symbolizer_lineless(in->symbols, &result->lineless);
 	result->keeps_lines = symbolizer_keeps_lines(in->symbols);
+	result->hides_lines = symbolizer_hides_lines(in->symbols);
 	if ((!result->store_complete || symbolizer_improved(in->symbols) || symbolizer_has_new_lines(in->symbols)) &&
 	    options->write_store_dir_fd >= 0 && !options->symbols.offline) {
 		result->store_error = symbolizer_store(in->symbols, options->write_store_dir_fd);

@@ -31,7 +31,7 @@ struct ingest_result {
 	bool store_complete; /* names came from a complete store, or one was written, and all that samples need was read */
 	struct symbolizer_unread unread;
 	struct symbolizer_lineless lineless;
-	bool keeps_lines; /* symbolizer_keeps_lines */
+	bool keeps_lines, hides_lines; /* symbolizer_keeps_lines, symbolizer_hides_lines */
 	int store_error; /* -errno of writing the store; 0: written, or not asked for */
 };
 

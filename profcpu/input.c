@@ -215,7 +215,8 @@ int input_load(const char *path, const struct input_options *options, struct pro
 	if (r)
 		return r;
 	r = input_load_source(&source, source_name(path), options, profile, ret_result);
-	if (!r)
+	/* Who lists images says of each what it lacks. */
+	if (!r && !options->ret_images)
 		input_say_lines(options, source_name(path), ret_result);
 	source_close(&source);
 	return r;

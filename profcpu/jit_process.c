@@ -16,6 +16,7 @@
 #define PROCESS_STEP_MIN_NS (50 * NS_PER_MS)
 #define PROCESS_STEP_SHARE 100 /* a step costs at most one of so many parts of the time of a CPU */
 #define PROCESS_STEP_HURRY 5 /* and so many of them where code is freed, or the process may end soon */
+#define PROCESS_FREES_NS (5 * NS_PER_S) /* after code was freed */
 #define PROCESS_YOUNG_NS (2 * NS_PER_S) /* since it was told of */
 #define PROCESS_LATE_SHARE 20 /* one whose memory could not be read in time is tried again after so many times that time */
 #define PROCESS_DISK_BYTES ((uint64_t)1 << 20) /* that are left to perf.data and to what ends a recording */
@@ -275,19 +276,24 @@ static bool process_has_room(const struct jit_processes *all)
 }
 
 /* When the next step is due after one that took so much CPU time. The first one finds all that was there, and says nothing of the others. */
-static uint64_t process_next(const struct jit_process *p, uint64_t took)
+static uint64_t process_next(struct jit_process *p, uint64_t took)
 {
-	bool hurry = p->target.frees || clock_monotonic_ns() - p->since_ns < PROCESS_YOUNG_NS;
+	uint64_t now = clock_monotonic_ns();
+
+	/* A program that freed code goes on with it, though not between any two looks. */
+	if (p->target.frees)
+		p->frees_until_ns = now + PROCESS_FREES_NS;
+	bool frees = now < p->frees_until_ns, hurry = frees || now - p->since_ns < PROCESS_YOUNG_NS;
 	uint64_t share = hurry ? PROCESS_STEP_SHARE / PROCESS_STEP_HURRY : PROCESS_STEP_SHARE;
-	uint64_t least = p->target.frees ? PROCESS_STEP_MIN_NS / PROCESS_STEP_HURRY : PROCESS_STEP_MIN_NS;
+	uint64_t least = frees ? PROCESS_STEP_MIN_NS / PROCESS_STEP_HURRY : PROCESS_STEP_MIN_NS;
 	uint64_t wait = p->stepped ? took * share : 0;
 
 	/* What nobody takes the runtime drops. */
 	if (p->target.more)
-		return clock_monotonic_ns();
+		return now;
 	if (wait < least)
 		wait = least;
-	return clock_monotonic_ns() + (wait > JIT_PROCESS_STEP_MAX_NS ? JIT_PROCESS_STEP_MAX_NS : wait);
+	return now + (wait > JIT_PROCESS_STEP_MAX_NS ? JIT_PROCESS_STEP_MAX_NS : wait);
 }
 
 static int process_take(struct jit_process *p, uint64_t now, bool last)

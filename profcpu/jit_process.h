@@ -25,6 +25,7 @@ struct jit_identity {
 struct jit_process {
 	pid_t pid;
 	struct jit_identity identity; /* of what is followed */
+	uint64_t frees_until_ns; /* CLOCK_MONOTONIC: taken to free code */
 	uint64_t since_ns, next_ns; /* CLOCK_MONOTONIC: told of; to be looked at again */
 	char comm[PROC_COMM_BYTES], version[DOTNET_VERSION_BYTES];
 	const struct jit_way *way; /* NULL: not followed */

@@ -272,6 +272,8 @@ int postprocess_run(struct source *source, const char *name, const struct outdir
 		postprocess_say_unread(dir->path, input.offline, &result.data.unread);
 	if (!r)
 		input_say_lines(&input, name, &result);
+	if (!r && result.data.hides_lines && !options->quiet)
+		log_note("%s has lines or inlined functions, which the outputs have with --lines and --inlines", dir->path);
 	if (!r)
 		r = postprocess_outputs(source, profile, dir, &result, &audit, options, &wrote);
 	profile_free(profile);

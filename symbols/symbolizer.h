@@ -107,6 +107,9 @@ void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless 
 /* Whether the recording has what lines of JIT-compiled code are found by, and they may be asked for later. */
 bool symbolizer_keeps_lines(const struct symbolizer *s);
 
+/* Whether the store has lines or inlined functions, and none were asked for. */
+bool symbolizer_hides_lines(const struct symbolizer *s);
+
 /* Whether lines were read that the store does not have. */
 bool symbolizer_has_new_lines(const struct symbolizer *s);
 

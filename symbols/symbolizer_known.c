@@ -167,6 +167,11 @@ void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless 
 	*ret_lineless = lineless;
 }
 
+bool symbolizer_hides_lines(const struct symbolizer *s)
+{
+	return s->has_store && !s->options.lines && !s->options.inlines && s->answers.lines.places.len;
+}
+
 bool symbolizer_keeps_lines(const struct symbolizer *s)
 {
 	size_t missing;

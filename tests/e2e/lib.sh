@@ -130,7 +130,7 @@ start_web_api() {
 	start api env "$@" "${API[@]}"
 	API_PID=$STARTED
 	started_dotnet
-	wait_for 30 grep -q '^listening on' "$T/api.log" || fail "the web API did not start: $(cat "$T/api.log")"
+	wait_for 30 grep -qE '^listening on .*:[0-9]+ pid [0-9]+$' "$T/api.log" || fail "the web API did not start: $(cat "$T/api.log")"
 	API_PORT=$(sed -n 's/^listening on .*:\([0-9]*\) pid .*/\1/p' "$T/api.log")
 }
 # start_wide NAME [ARGUMENT...]: a publish of the wide example, which works when this returns; $WIDE_PID. What it says is in
