@@ -37,7 +37,7 @@ end() {
 # The one process named "sleep" below a process.
 sleeper_below() { # ANCESTOR
 	local pid
-	for _ in $(seq 50); do
+	for _ in $(seq 200); do
 		pid=$("$PROFCPU" ps --json 2>/dev/null | python3 -c '
 import json, sys
 all = {p["pid"]: p for p in json.load(sys.stdin)["processes"]}
@@ -96,8 +96,10 @@ done
 if "$BUILD/helpers/can_sample" >/dev/null 2>&1; then
 	add_program "$BUILD/examples/shares" /bin/only-inside
 	start target unshare --mount --pid --fork --kill-child /bin/sh -c "
-		mount -t tmpfs tmpfs '$T/mnt' && cp -a '$T/root/.' '$T/mnt/' && exec chroot '$T/mnt' /bin/sh -c 'sleep 2; exec /bin/only-inside 1'"
-	pid=$(cut -d " " -f 4 "/proc/$(sleeper_below "$STARTED")/stat")
+		mount -t tmpfs tmpfs '$T/mnt' && cp -a '$T/root/.' '$T/mnt/' && exec chroot '$T/mnt' /bin/sh -c 'sleep 5; exec /bin/only-inside 1'"
+	sleeper=$(sleeper_below "$STARTED")
+	[ -n "$sleeper" ] || fail "the target did not come to its sleep"
+	pid=$(cut -d " " -f 4 "/proc/$sleeper/stat")
 	rm "$T/root/bin/only-inside"
 	record "$T/rec" -p "$pid" -F 499 -d 20
 	[ -e "/proc/$pid" ] && fail "the target was to end while it was recorded"
