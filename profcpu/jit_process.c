@@ -164,6 +164,7 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 	bool is_ready = last || now - p->since_ns > JIT_PROCESS_READY_NS || now - proc_begin_ns(p->pid, now) > JIT_PROCESS_READY_NS;
 	int r = -ENOTSUP;
 
+	p->late = false;
 	p->why[0] = 0;
 	p->target.until_ns = until_ns;
 	for (enum jit_names n = JIT_NAMES_MEMORY; n <= JIT_NAMES_RUNDOWN && r; n++) {
@@ -180,10 +181,10 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 		if (r)
 			process_add_why(p, all->names == JIT_NAMES_AUTO ? ways[n]->name : "", why);
 		/* That a machine is busy is no reason to ask a runtime, which can crash it. */
+		p->late = r == -ETIMEDOUT && n == JIT_NAMES_MEMORY && !last;
 		if (r == -ETIMEDOUT && n == JIT_NAMES_MEMORY)
 			break;
 	}
-	p->late = r == -ETIMEDOUT && !last;
 	p->next_ns = p->late ? now + PROCESS_LATE_SHARE * (clock_monotonic_ns() - now) : now;
 	if (!r || p->late)
 		return;

@@ -502,12 +502,24 @@ static void say_cpus(const struct record *rec, const struct sampler_stats *s)
 			 cpus_text(text, sizeof(text), s->cpu_added, s->cpus_added));
 }
 
-/* Why samples are missing, for now and, in the manifest, for later. */
+/* For those who read the recording later. */
+static void keep_damage(struct record *rec, const char *what)
+{
+	const char *before = rec->manifest.damage ? rec->manifest.damage : "";
+	char *both;
+
+	if (asprintf(&both, "%s%s%s", before, *before ? "; " : "", what) < 0)
+		return;
+	free(rec->manifest.damage);
+	rec->manifest.damage = both;
+}
+
+/* Why samples are missing, for now and for later. */
 static void say_early_end(struct record *rec)
 {
 	double passed = (double)rec->result->duration_ns / (double)NS_PER_S,
 	       whole = (double)rec->options->duration_ns / (double)NS_PER_S;
-	char after[64];
+	char after[64], damage[256];
 	int n = snprintf(after, sizeof(after), "after %.2f ", passed);
 
 	if (rec->options->duration_ns)
@@ -515,9 +527,8 @@ static void say_early_end(struct record *rec)
 	snprintf(after + n, sizeof(after) - (size_t)n, "s");
 	log_error("cannot go on writing %s/" RECORDING_PERF_DATA " %s: %s%s", rec->options->dir,
 		  after, strerror(-rec->error), mend_of(rec->error));
-	if (asprintf(&rec->manifest.damage, "the recording ended %s: %s", after,
-		     strerror(-rec->error)) < 0)
-		rec->manifest.damage = NULL;
+	snprintf(damage, sizeof(damage), "the recording ended %s: %s", after, strerror(-rec->error));
+	keep_damage(rec, damage);
 }
 
 /* After it: a second signal ends the program at once. */
@@ -548,6 +559,8 @@ static int finish(struct record *rec)
 	if (rec->capture)
 		jit_capture_say(rec->capture, rec->options->quiet);
 	rec->result->names_lost = rec->capture && !jit_capture_is_written(rec->capture);
+	if (rec->result->names_lost)
+		keep_damage(rec, "names of JIT-compiled code could not all be written");
 	say_cpus(rec, s);
 	rec->result->detached = rec->detached.count;
 	rec->result->samples = s->samples;

@@ -171,6 +171,15 @@ static int source_check_size(const struct source *s, const char *path)
 	return -EBADMSG;
 }
 
+/* What its recorder, or who unpacked it, said is missing. */
+static void source_heed_damage(struct source *s, const char *path)
+{
+	if (!s->has_manifest || !s->manifest.damage || !*s->manifest.damage)
+		return;
+	s->damaged = true;
+	log_warn("%s is not whole: %s", path, s->manifest.damage);
+}
+
 /* Opens what a recording's directory holds. */
 static int source_open_recording(const char *path, struct source *s)
 {
@@ -202,10 +211,7 @@ static int source_open_recording(const char *path, struct source *s)
 	if (r && r != -ENOENT)
 		log_warn("%s/%s is not readable (%s); going on without it", path, RECORDING_MANIFEST,
 			 err.what ? err.what : strerror(-r));
-	if (s->has_manifest && s->manifest.damage && *s->manifest.damage) {
-		s->damaged = true;
-		log_warn("%s is not whole: %s", path, s->manifest.damage);
-	}
+	source_heed_damage(s, path);
 	return 0;
 }
 
@@ -373,12 +379,13 @@ static void source_look_beside(struct source *s, const char *path)
 
 	if (len < sizeof(name) - 1 || strcmp(path + at, name) != 0 || (at && path[at - 1] != '/'))
 		return;
-	dir = at ? strndup(path, at) : strdup(".");
+	dir = at ? strndup(path, at > 1 ? at - 1 : at) : strdup(".");
 	dir_fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (dir_fd < 0 || recording_manifest_read(dir_fd, &s->manifest, NULL))
 		return;
 	s->has_manifest = true;
 	s->store_fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	source_heed_damage(s, dir);
 }
 
 /* One file into a directory, where it appears whole or not at all. */

@@ -60,6 +60,11 @@ record later --jit-names=memory --lines --record-only -F 499 -- env DOTNET_TC_Qu
 "$PROFCPU" postprocess -q --lines later || fail "postprocess --lines gave $?"
 "$PROFCPU" fold --offline --names full --lines later >folded || fail "fold gave $?"
 check folded >said || fail "later: $(cat said)"
+"$PROFCPU" postprocess --lines later >said 2>&1 || fail "postprocess --lines gave $?"
+grep -q 'later has lines' said && fail "says it of outputs that have them: $(cat said)"
+"$PROFCPU" postprocess later >said 2>&1 || fail "postprocess gave $?"
+grep -q 'later has lines or inlined functions, which the outputs have with --lines and --inlines$' said ||
+	fail "does not say that the outputs have no lines: $(cat said)"
 
 # Another build's assembly in the place of the one that ran: no lines rather than wrong ones.
 record replaced --jit-names=memory --lines --record-only -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec portable/lines.dll 1
