@@ -15,6 +15,10 @@
 #include <time.h>
 
 #define UNDO_MAKING_S 10 /* an empty mark that is older was left by one that was killed while it made it */
+#define UNDO_ENDING_NS (200 * NS_PER_MS) /* a runtime that has closed its port in order to end has ended by then */
+#define UNDO_LOOK_NS (5 * NS_PER_MS)
+#define STAT_START_TICKS 22 /* fields of /proc/PID/stat */
+#define STAT_VSIZE 23
 
 int perf_map_dir(pid_t pid, char *buf, size_t cap)
 {
@@ -53,6 +57,19 @@ static bool undo_lives(const struct perf_map_undo *undo)
 	return undo->pid && !proc_start_ticks(undo->pid, &start) && start == undo->mark.start_ticks;
 }
 
+/* The same, and it can do something still: one that ends gives up its memory first, and has its files and its port open for as long as
+ * that takes. How much memory it has may be read by all, unlike where its stack is. */
+static bool undo_runs(const struct perf_map_undo *undo)
+{
+	AUTO_FREE char *text = NULL;
+	uint64_t start, vsize;
+	size_t len;
+
+	return undo->pid && !proc_read(undo->pid, 0, "stat", PROC_FILE_MAX, &text, &len) &&
+	       !proc_stat_field(text, STAT_START_TICKS, &start) && start == undo->mark.start_ticks &&
+	       !proc_stat_field(text, STAT_VSIZE, &vsize) && vsize;
+}
+
 /* Whether the runtime may still be writing the map that the mark is about. */
 static bool undo_is_on(const struct perf_map_undo *undo)
 {
@@ -69,6 +86,32 @@ static bool undo_is_on(const struct perf_map_undo *undo)
 	if (!r)
 		return file.dev == undo->mark.map.dev && file.ino == undo->mark.map.ino;
 	return r != -ENOENT && r != -ESRCH;
+}
+
+/* What a runtime that ends makes of a request: its port is gone, or the connection is before there is an answer. */
+static bool undo_may_end(int error)
+{
+	return error == -ENOENT || error == -ECONNREFUSED || error == -EBADMSG || error == -ECONNRESET || error == -EPIPE;
+}
+
+/* 0: the map is not written any more; errors of port_command. */
+static int undo_switch_off(struct opener *o, const struct perf_map_undo *undo, uint64_t deadline_ns, struct port_error *err)
+{
+	struct timespec pause = {.tv_nsec = UNDO_LOOK_NS};
+
+	if (undo->replaced || !undo_runs(undo) || !undo_is_on(undo))
+		return 0;
+	int r = port_command(o, undo->pid, IPC_DISABLE_PERF_MAP, NULL, 0, deadline_ns, err);
+	uint64_t until_ns = clock_monotonic_ns() + (undo_may_end(r) ? UNDO_ENDING_NS : 0);
+
+	if (until_ns > deadline_ns)
+		until_ns = deadline_ns;
+	while (r && r != -ENOTSUP && undo_runs(undo) && undo_is_on(undo)) {
+		if (clock_monotonic_ns() >= until_ns)
+			return r;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
 }
 
 /* Whether the directory is where the process has its perf maps. */
@@ -135,12 +178,10 @@ int perf_map_undo(struct opener *o, const struct perf_map_undo *undo, uint64_t d
 	char map[PERF_MAP_NAME_BYTES], info[PERF_MAP_NAME_BYTES], mark[PERF_MAP_NAME_BYTES];
 	struct perf_map_mark m = undo->mark;
 
-	if (!undo->replaced && undo_lives(undo) && undo_is_on(undo)) {
-		int r = port_command(o, undo->pid, IPC_DISABLE_PERF_MAP, NULL, 0, deadline_ns, err);
+	int r = undo_switch_off(o, undo, deadline_ns, err);
 
-		if (r && r != -ENOTSUP && undo_lives(undo))
-			return r;
-	}
+	if (r)
+		return r;
 	perf_map_name(m.ns_pid, map);
 	perf_map_info_name(m.ns_pid, info);
 	perf_map_mark_name(m.ns_pid, mark);
@@ -149,8 +190,8 @@ int perf_map_undo(struct opener *o, const struct perf_map_undo *undo, uint64_t d
 		undo_born_after(undo->dir_fd, info, mark, &m.info);
 	}
 	pid_t heir = undo_find_heir(o, undo);
-	int r = undo_remove(undo, heir, map, &m.map);
 
+	r = undo_remove(undo, heir, map, &m.map);
 	if (!r)
 		r = undo_remove(undo, heir, info, &m.info);
 	/* The mark last: whatever happens before, it tells what is left to do. */

@@ -94,6 +94,31 @@ static void never_disables(int fd, const struct fake_request *request)
 	maps(fd, request);
 }
 
+/* As one that is killed just then: its memory goes before the connection does. */
+static void ends_when_asked_to_disable(int fd, const struct fake_request *request)
+{
+	if (request->command == IPC_DISABLE_PERF_MAP)
+		_exit(0);
+	maps(fd, request);
+}
+
+/* As one that returns from Main. */
+static void ends_soon_after_its_port(int fd, const struct fake_request *request)
+{
+	if (request->command == IPC_DISABLE_PERF_MAP) {
+		shutdown(fd, SHUT_RDWR);
+		usleep(50000);
+		_exit(0);
+	}
+	maps(fd, request);
+}
+
+static void closes_when_asked_to_disable(int fd, const struct fake_request *request)
+{
+	if (request->command != IPC_DISABLE_PERF_MAP)
+		maps(fd, request);
+}
+
 /* Whether /tmp/KIND-PIDEND is there. */
 static bool there(const struct fake_runtime *fake, const char *kind, const char *end)
 {
@@ -325,6 +350,40 @@ static void the_files_of_a_target_that_ended_are_removed(void **state)
 	assert_true(there(&fake, "perf", ".map"));
 	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, &swept), 0);
 	assert_true(swept.removed >= 1);
+	assert_nothing_left(&fake);
+}
+
+/* Not waited for by its parent, so that its PID and start time are there. */
+static void one_that_ends_when_it_is_asked_leaves_nothing(void **state)
+{
+	fake_serve_fn *const serve[] = {ends_when_asked_to_disable, ends_soon_after_its_port};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct fake_runtime fake = fake_start(serve[i]);
+		struct perf_map *m;
+
+		assert_int_equal(begin(&fake, LONG_NS, &m), 0);
+		assert_int_equal(end(m), 0);
+		assert_nothing_left(&fake);
+		fake_stop(&fake);
+	}
+}
+
+static void one_that_lives_without_an_answer_keeps_its_map(void **state)
+{
+	struct fake_runtime fake = fake_start(closes_when_asked_to_disable);
+	struct perf_map *m;
+	struct perf_map_swept swept;
+
+	(void)state;
+	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
+	assert_int_equal(end(m), -EBADMSG);
+	assert_true(is_on(&fake));
+	assert_true(there(&fake, "perf", ".map"));
+	assert_true(there(&fake, "perf", ".map.profcpu"));
+	fake_stop(&fake);
+	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, &swept), 0);
 	assert_nothing_left(&fake);
 }
 
@@ -723,6 +782,8 @@ int main(void)
 		cmocka_unit_test(what_a_killed_one_left_is_undone_by_the_next),
 		cmocka_unit_test(one_that_was_killed_while_it_switched_it_on_leaves_nothing_either),
 		cmocka_unit_test(the_files_of_a_target_that_ended_are_removed),
+		cmocka_unit_test(one_that_ends_when_it_is_asked_leaves_nothing),
+		cmocka_unit_test(one_that_lives_without_an_answer_keeps_its_map),
 		cmocka_unit_test(a_runtime_that_does_not_do_it_is_said_to),
 		cmocka_unit_test(one_that_takes_too_long_is_undone_later),
 		cmocka_unit_test(a_jitdump_is_not_ended),
