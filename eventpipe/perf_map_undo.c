@@ -141,8 +141,9 @@ static int undo_try_heir(void *ctx, pid_t pid)
 	AUTO_CLOSE int fd = -1;
 
 	perf_map_name(s->mark->ns_pid, name);
-	if (proc_status(pid, &status) || status.ns_pid != s->mark->ns_pid || !undo_shares_dir(s->o, s->dir_fd, pid) ||
-	    target_writes(pid, name, &fd, &file))
+	/* The directory last: the opener keeps the root of whatever it is asked of, and has room for a number of them. */
+	if (proc_status(pid, &status) || status.ns_pid != s->mark->ns_pid || target_writes(pid, name, &fd, &file) ||
+	    !undo_shares_dir(s->o, s->dir_fd, pid))
 		return 0;
 	s->pid = pid;
 	return 1;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/file.h>
@@ -550,6 +551,77 @@ static void write_mark(const char *path, const struct perf_map_mark *mark, uid_t
 	close(fd);
 }
 
+static int count_one(void *ctx, pid_t n)
+{
+	(void)n;
+	++*(unsigned *)ctx;
+	return 0;
+}
+
+static unsigned count_descriptors(void)
+{
+	unsigned n = 0;
+
+	assert_int_equal(proc_each_number("/proc/self/fd", count_one, &n), 0);
+	return n;
+}
+
+/* Each container has a PID 1, and the opener holds the root of what it is asked of. */
+static void processes_that_write_no_map_are_not_held(void **state)
+{
+	struct perf_map_mark mark = {.ns_pid = 1, .start_ticks = UINT64_MAX, .pid_ns = perf_map_own_pid_ns(), .pid = 1};
+	char dir[] = "/tmp/perf_map.XXXXXX", path[64];
+	struct perf_map_swept swept = {0};
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (unshare(CLONE_NEWPID | CLONE_NEWNS))
+			_exit(1);
+		pid = fork();
+		if (!pid) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (write(ready[1], "x", 1) != 1)
+				_exit(1);
+			pause();
+		}
+		waitpid(pid, NULL, 0);
+		_exit(0);
+	}
+	close(ready[1]);
+	if (read(ready[0], &c, 1) != 1) {
+		waitpid(pid, NULL, 0);
+		rmdir(dir);
+		skip(); /* it may make no namespaces */
+	}
+	pid_t own = start_other(0, dir);
+
+	snprintf(path, sizeof(path), "%s/perf-1.map.profcpu", dir);
+	write_mark(path, &mark, 0);
+	assert_int_equal(opener_hold(o, own), 0);
+	unsigned before = count_descriptors();
+
+	assert_int_equal(perf_map_sweep(o, own, clock_monotonic_ns() + LONG_NS, &swept), 0);
+	assert_int_equal(swept.removed, 1);
+	assert_int_equal(count_descriptors(), before);
+	for (int i = 0; i < 2; i++) {
+		pid_t each = i ? own : pid;
+
+		kill(each, SIGKILL);
+		waitpid(each, NULL, 0);
+	}
+	close(ready[0]);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 /* What the kernel would not let it do itself, root does not do for it. */
 static void a_user_has_nothing_removed_or_made_but_its_own(void **state)
 {
@@ -785,6 +857,7 @@ int main(void)
 		cmocka_unit_test(one_that_ends_when_it_is_asked_leaves_nothing),
 		cmocka_unit_test(one_that_lives_without_an_answer_keeps_its_map),
 		cmocka_unit_test(a_runtime_that_does_not_do_it_is_said_to),
+		cmocka_unit_test(processes_that_write_no_map_are_not_held),
 		cmocka_unit_test(one_that_takes_too_long_is_undone_later),
 		cmocka_unit_test(a_jitdump_is_not_ended),
 		cmocka_unit_test(marks_of_strangers_remove_nothing),
