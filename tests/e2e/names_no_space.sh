@@ -24,10 +24,12 @@ for named in small/rec small/rec/perf.data; do
 	[ "$(grep -c "warning: small/rec $lost" refused)" = 1 ] || fail "fold $named: says nothing of it: $(cat refused)"
 done
 # Where there is room again, it is post-processed, and its archive says the same.
-survives "$PROFCPU" postprocess -o taken small/rec
-[ "$SURVIVED" = 1 ] && grep -q "$lost" refused || fail "postprocess: exit $SURVIVED: $(cat refused)"
-survives "$PROFCPU" fold taken/prof.tar.gz
-[ "$SURVIVED" = 1 ] && grep -q "$lost" refused || fail "the archive: exit $SURVIVED: $(cat refused)"
+for arguments in 'postprocess -o taken small/rec' 'fold taken/prof.tar.gz'; do
+	# shellcheck disable=SC2086 # several words
+	survives "$PROFCPU" $arguments
+	[ "$SURVIVED" = 1 ] || fail "$arguments: exit $SURVIVED"
+	grep -q "$lost" refused || fail "$arguments: $(cat refused)"
+done
 at_least "$(awk '{ n += $NF } END { print n }' taken/folded_stacks.out)" 100 || fail "samples were lost"
 
 mount -o remount,size=4M small || fail "remount"
