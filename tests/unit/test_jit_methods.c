@@ -404,17 +404,25 @@ static void the_file_says_which_il_code_comes_from(void **state)
 	jit_methods_free(m);
 }
 
+/* Of a file without a bad line. */
+static struct jit_methods *finished(const char *text)
+{
+	struct jit_methods *m = new_methods();
+	struct jit_methods_file file;
+
+	assert_int_equal(parse(text, m, &file), 0);
+	assert_int_equal(file.bad_lines, 0);
+	assert_int_equal(jit_methods_finish(m), 0);
+	return m;
+}
+
 static void what_is_told_again_keeps_its_il(void **state)
 {
 	static const char text[] = "profcpu-methods 1\nmodule 0 - - /a\nadd 5 1000 10 rundown a\nadd 0 2000 10 rundown b\n"
 				   "il 1000 rundown 0 5 0+0\nadd 9 2000 10 rundown b\nil 2000 rundown 0 6 0+1\n";
-	struct jit_methods *m = new_methods();
-	struct jit_methods_file file;
+	struct jit_methods *m = finished(text);
 
 	(void)state;
-	assert_int_equal(parse(text, m, &file), 0);
-	assert_int_equal(file.bad_lines, 0);
-	assert_int_equal(jit_methods_finish(m), 0);
 	assert_il(m, SYMBOL_RUNDOWN, 0x1001, 50, "/a", 5, 0);
 	assert_il(m, SYMBOL_RUNDOWN, 0x2001, 50, "/a", 6, 1);
 	jit_methods_free(m);
@@ -511,13 +519,9 @@ static void what_another_program_is_found_with_was_not_there_before(void **state
 {
 	static const char text[] = "profcpu-methods 1\nprocess 12 1 ab 50\nscan 100\nfound 1000 10 runtime-memory a\n"
 				   "process 12 1 ab 300\nscan 400\nfound 2000 10 runtime-memory b\n";
-	struct jit_methods *m = new_methods();
-	struct jit_methods_file file;
+	struct jit_methods *m = finished(text);
 
 	(void)state;
-	assert_int_equal(parse(text, m, &file), 0);
-	assert_int_equal(file.bad_lines, 0);
-	assert_int_equal(jit_methods_finish(m), 0);
 	assert_at(m, 0x1000, 0x20, "a", 0, 0x300);
 	assert_at(m, 0x2000, 0x2ff, NULL, 0, 0x300);
 	assert_at(m, 0x2000, 0x300, "b", 0x300, UINT64_MAX);
