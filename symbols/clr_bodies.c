@@ -277,7 +277,7 @@ int clr_candidates_read(struct clr_heap *h, struct clr_candidate *c, size_t n, s
 		r = clr_types_load(&h->types);
 	for (size_t i = 0; !r && i < n; i++)
 		if (!c[i].failed && !c[i].is_stub && clr_candidate_may_move(h, &c[i]))
-			r = print_names(h, &c[i]);
+			r = clr_heap_is_late(h) ? -ETIMEDOUT : print_names(h, &c[i]);
 	return r;
 }
 

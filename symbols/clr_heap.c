@@ -123,11 +123,12 @@ static struct clr_body *find_body(struct clr_heap *h, uint64_t start)
 	return index && h->bodies.v[*index].here ? &h->bodies.v[*index] : NULL;
 }
 
-static int tell_gone(struct scan *s, uint64_t start)
+/* Of a heap: another one may have its place, and a body there, before it is known that this one is gone. */
+static int tell_gone(struct scan *s, uint32_t heap, uint64_t start)
 {
 	struct clr_body *body = find_body(s->h, start);
 
-	if (!body)
+	if (!body || body->heap != heap)
 		return 0;
 	body->here = false;
 	s->h->stats.gone++;
@@ -152,8 +153,9 @@ static int starts_of(uint32_t word, uint64_t base, uint64_t starts[NIBBLES])
 	return n;
 }
 
-static int forget_words(struct scan *s, struct clr_code_heap *heap, size_t from)
+static int forget_words(struct scan *s, uint32_t index, size_t from)
 {
+	struct clr_code_heap *heap = &s->h->heaps.v[index];
 	uint64_t starts[NIBBLES];
 	int r = 0;
 
@@ -163,7 +165,7 @@ static int forget_words(struct scan *s, struct clr_code_heap *heap, size_t from)
 		if (i % WORDS_AT_ONCE == 0 && clr_heap_is_late(s->h))
 			r = -ETIMEDOUT;
 		for (int k = 0; !r && k < n; k++)
-			r = tell_gone(s, starts[k]);
+			r = tell_gone(s, index, starts[k]);
 		/* If the rest is told later, this may have been filled again by then. */
 		if (!r)
 			heap->words.v[i] = 0;
@@ -190,14 +192,14 @@ static int compare_word(struct scan *s, uint32_t heap, uint64_t base, uint32_t o
 
 	for (int k = 0; !r && k < nhas; k++) {
 		while (!r && i < nhad && had[i] < has[k])
-			r = tell_gone(s, had[i++]);
+			r = tell_gone(s, heap, had[i++]);
 		if (i < nhad && had[i] == has[k])
 			i++;
 		else if (!r)
 			r = add_pending(s, has[k], heap, false);
 	}
 	while (!r && i < nhad)
-		r = tell_gone(s, had[i++]);
+		r = tell_gone(s, heap, had[i++]);
 	return r;
 }
 
@@ -205,7 +207,7 @@ static int compare_map(struct scan *s, uint32_t index, const uint32_t *words, si
 {
 	struct clr_code_heap *heap = &s->h->heaps.v[index];
 	size_t had = heap->words.len;
-	int r = n < had ? forget_words(s, heap, n) : 0;
+	int r = n < had ? forget_words(s, index, n) : 0;
 
 	if (!r && n > had)
 		r = vec_reserve(&heap->words, n - had);
@@ -294,7 +296,7 @@ static int tell(struct scan *s, const struct clr_candidate *c)
 	if (c->known && (!body || (!c->failed && body->print == c->print)))
 		return 0;
 	if (body)
-		r = tell_gone(s, c->start);
+		r = tell_gone(s, body->heap, c->start);
 	if (!r)
 		r = c->failed ? -ENOENT : clr_candidate_name(h, c, &name);
 	if (r == -ENOENT) {
@@ -431,7 +433,7 @@ static int add_heap(struct scan *s, const struct clr_range *range, const unsigne
 	struct clr_code_heap *heap = &h->heaps.v[*index];
 
 	if (heap->base != base || heap->map != map || heap->section != range->start)
-		r = forget_words(s, heap, 0);
+		r = forget_words(s, *index, 0);
 	if (r)
 		return r;
 	heap->base = base;
@@ -488,10 +490,10 @@ static int drop_heaps(struct scan *s)
 			bytes += h->heaps.v[i].words.len * (uint64_t)WORD_CODE_BYTES;
 	if (!s->whole && bytes <= CLR_HEAP_CODE_BYTES_MAX)
 		return 0;
-	for (size_t i = 0; !r && i < h->heaps.len; i++) {
+	for (uint32_t i = 0; !r && i < h->heaps.len; i++) {
 		if (h->heaps.v[i].seen == h->scan)
 			continue;
-		r = forget_words(s, &h->heaps.v[i], 0);
+		r = forget_words(s, i, 0);
 		if (!r)
 			vec_free(&h->heaps.v[i].words);
 	}
@@ -528,9 +530,13 @@ int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l, uint64_
 		r = read_maps(&s);
 	if (!r)
 		r = tell_pending(&s);
-	for (size_t i = 0; r && i < s.pending.len; i++)
-		if (!find_body(h, s.pending.v[i].start))
-			take_back(h, s.pending.v[i].start, s.pending.v[i].heap);
+	for (size_t i = 0; r && i < s.pending.len; i++) {
+		const struct pending *p = &s.pending.v[i];
+		const struct clr_body *body = find_body(h, p->start);
+
+		if (!body || body->heap != p->heap)
+			take_back(h, p->start, p->heap);
+	}
 	vec_free(&s.pending);
 	return r;
 }

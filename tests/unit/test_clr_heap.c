@@ -304,6 +304,29 @@ static void a_heap_that_goes_takes_its_bodies(void **state)
 	clr_heap_free(heap);
 }
 
+static void a_heap_in_the_place_of_another_keeps_its_bodies(void **state)
+{
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	image_body(&image, 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
+	scan();
+	/* A heap with another head has the place, and a range cannot be read: the first one may be there still. */
+	uint64_t fragment = image_alloc(&image, 32);
+
+	image_set_u64(&image, image.section + 40, image_put(&image, image_at(&image, image.node), 48));
+	memcpy(image_at(&image, fragment + 8), image_at(&image, image.fragment + 8), 16);
+	image.hole = image_alloc(&image, 72);
+	image.hole_end = image.hole + 8;
+	image_set_u64(&image, fragment + 24, image.hole);
+	image_set_u64(&image, image.fragment, fragment);
+	assert_string_equal(scan(), "-40;+40 20 int32 [App] App.Plain::Run(string);");
+	assert_int_equal(stats().unread, 1);
+	image_set_u64(&image, image.fragment, 0);
+	assert_string_equal(scan(), "");
+	assert_int_equal(stats().bodies, 1);
+	clr_heap_free(heap);
+}
+
 static void a_chain_of_ranges_that_is_cut_loses_none(void **state)
 {
 	(void)state;
@@ -575,6 +598,7 @@ int main(void)
 		cmocka_unit_test(a_name_is_of_the_module_of_now),
 		cmocka_unit_test(another_row_at_the_same_place_is_seen),
 		cmocka_unit_test(a_heap_that_goes_takes_its_bodies),
+		cmocka_unit_test(a_heap_in_the_place_of_another_keeps_its_bodies),
 		cmocka_unit_test(a_chain_of_ranges_that_is_cut_loses_none),
 		cmocka_unit_test(what_makes_no_sense_yet_is_told_later),
 		cmocka_unit_test(modules_that_grow_are_read_again),
