@@ -380,7 +380,10 @@ void jit_capture_say(const struct jit_capture *c, bool quiet)
 
 bool jit_capture_is_written(const struct jit_capture *c)
 {
-	for (size_t i = 0; i < c->processes.len && !c->stuck; i++)
+	/* The processes are the thread's still; that it holds something was said. */
+	if (c->stuck)
+		return true;
+	for (size_t i = 0; i < c->processes.len; i++)
 		if (c->processes.v[i]->unwritten)
 			return false;
 	return true;

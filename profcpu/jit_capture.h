@@ -48,7 +48,7 @@ void jit_capture_end(struct jit_capture *c);
  * taken, or not all of them or not without a trace, and why. */
 void jit_capture_say(const struct jit_capture *c, bool quiet);
 
-/* Whether all names that were taken are in the recording. */
+/* False: names could not be written to the recording. Of a thread that was left behind nobody knows: true. */
 bool jit_capture_is_written(const struct jit_capture *c);
 
 /* Ends it if need be. */

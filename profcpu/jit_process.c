@@ -96,7 +96,7 @@ void jit_process_release(struct jit_process *p, uint64_t until_ns)
 	p->stepped = false;
 	int r = jit_methods_writer_close(p->target.out);
 
-	if (r && !p->broken)
+	if (r && !p->unwritten)
 		process_write_failed(p, r);
 	p->target.out = NULL;
 }
@@ -135,6 +135,7 @@ static int process_begin(struct jit_processes *all, struct jit_process *p, const
 		r = jit_methods_writer_open(all->dir_fd, p->pid, &p->target.out);
 	if (r) {
 		snprintf(why, JIT_WAY_WHY_BYTES, "names cannot be written to the recording: %s", strerror(-r));
+		p->unwritten = true;
 		return r;
 	}
 	if (is_fresh && p->version[0])
@@ -143,7 +144,7 @@ static int process_begin(struct jit_processes *all, struct jit_process *p, const
 	p->target.opener = all->opener;
 	p->target.maps_on = &all->maps_on;
 	p->target.lines = all->lines;
-	p->target.ended = p->target.replaced = false;
+	p->target.ended = p->target.replaced = p->target.more = p->target.frees = false;
 	r = way->begin(&p->target, &p->state, why);
 	if (!r) {
 		p->way = way;
@@ -190,6 +191,8 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 		return;
 	if (r == -ESRCH && !p->why[0])
 		process_add_why(p, "", process_ended);
+	/* An earlier program of this PID has its names, this one has none. */
+	p->broken |= p->words != NULL;
 	process_give_up(p, until_ns);
 }
 
@@ -273,7 +276,8 @@ static bool process_has_room(const struct jit_processes *all)
 {
 	struct statvfs fs;
 
-	return fstatvfs(all->dir_fd, &fs) || (uint64_t)fs.f_bavail * fs.f_frsize >= PROCESS_DISK_BYTES;
+	/* One that counts no blocks, as ramfs, does not tell. */
+	return fstatvfs(all->dir_fd, &fs) || !fs.f_blocks || (uint64_t)fs.f_bavail * fs.f_frsize >= PROCESS_DISK_BYTES;
 }
 
 /* When the next step is due after one that took so much CPU time. The first one finds all that was there, and says nothing of the others. */
@@ -307,7 +311,7 @@ static int process_take(struct jit_process *p, uint64_t now, bool last)
 		process_break(p, why);
 	else if (!r && *why)
 		process_add_why(p, "", why);
-	else if (flushed)
+	if (flushed && !p->unwritten)
 		process_write_failed(p, flushed);
 	return r ? r : flushed;
 }

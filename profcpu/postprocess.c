@@ -25,8 +25,11 @@ static bool postprocess_in_place(const struct source *source, int dir_fd)
 
 static void postprocess_say_no_store(const char *dir, int error)
 {
-	log_warn("cannot keep the names in %s/%s: %s%s; the recording will not have them elsewhere", dir,
-		 RECORDING_SYMBOLS, strerror(-error), mend_of(error));
+	bool too_many = error == -E2BIG;
+
+	log_warn("cannot keep the names in %s/%s: %s%s; the recording will not have them elsewhere", dir, RECORDING_SYMBOLS,
+		 too_many ? "they have more than 1 GiB" : strerror(-error),
+		 too_many ? "; record for a shorter time, or fewer processes (-p)" : mend_of(error));
 }
 
 /* Opens or makes symbols/ in the recording, so that names are kept. -1 where that is not possible; it was said. */

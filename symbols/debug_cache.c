@@ -368,23 +368,30 @@ static const char *cache_note_dir(const char *key)
 	return key ? DEBUG_CACHE_MISSING : DEBUG_CACHE_DOWN;
 }
 
-/* Of what: two that have one name are told apart by what is in it. */
+/* Of what: two that have one name are told apart by what is in it. A server's address can hold a password, so its hash stands there. */
 struct cache_note {
 	char path[64], *text;
 	const char *name; /* in path */
 };
 
+/* FNV-1a: the same in every process. */
+static uint64_t cache_hash(uint64_t hash, const char *text)
+{
+	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+		hash = (hash ^ *c) * 0x100000001b3ULL;
+	return hash;
+}
+
 static int cache_note_of(const char *server, const char *key, struct cache_note *note)
 {
-	uint64_t hash = 0xcbf29ce484222325ULL; /* FNV-1a: the same in every process */
+	static const uint64_t basis = 0xcbf29ce484222325ULL;
 
-	if (asprintf(&note->text, "%s %s\n", server, key ? key : "") < 0) {
+	if (asprintf(&note->text, "%016llx %s\n", (unsigned long long)cache_hash(~basis, server), key ? key : "") < 0) {
 		note->text = NULL;
 		return -ENOMEM;
 	}
-	for (const unsigned char *c = (const unsigned char *)note->text; *c; c++)
-		hash = (hash ^ *c) * 0x100000001b3ULL;
-	snprintf(note->path, sizeof(note->path), "%s/%016llx", cache_note_dir(key), (unsigned long long)hash);
+	snprintf(note->path, sizeof(note->path), "%s/%016llx", cache_note_dir(key),
+		 (unsigned long long)cache_hash(cache_hash(basis, server), key ? key : ""));
 	note->name = strchr(note->path, '/') + 1;
 	return 0;
 }

@@ -24,11 +24,13 @@
 #define JIT_FILE_POINT_MAX 18 /* bytes of a point of a map */
 #define JIT_FILE_IL_MAX (JIT_METHODS_FILE_BYTES_MAX / 2) /* further maps are not written: names are worth more */
 #define JIT_FILE_LINE_MAX 128 /* bytes of a line but for its name, of which each can become 4 */
+#define JIT_FILE_WHY_BYTES (4 * JIT_METHODS_WHY_BYTES + JIT_FILE_LINE_MAX) /* that are left to say why there is no more */
 
 struct jit_methods_writer {
 	int fd;
 	uint64_t begun; /* bytes that were there */
 	uint32_t modules;
+	bool full; /* out.error is that it has all the bytes a file may have */
 	struct outbuf out;
 };
 
@@ -48,8 +50,10 @@ static bool jit_writer_has_room(const struct jit_methods_writer *w, uint64_t byt
 /* A file that is too large is not read at all: what it has is worth more than what comes. */
 static void jit_writer_limit(struct jit_methods_writer *w, uint64_t len)
 {
-	if (!w->out.error && !jit_writer_has_room(w, 4 * len, JIT_METHODS_FILE_BYTES_MAX))
-		w->out.error = -EFBIG;
+	if (w->out.error || jit_writer_has_room(w, 4 * len, JIT_METHODS_FILE_BYTES_MAX - JIT_FILE_WHY_BYTES) || outbuf_flush(&w->out))
+		return;
+	w->full = true;
+	w->out.error = -EFBIG;
 }
 
 static void jit_writer_head(struct jit_methods_writer *w, pid_t pid, bool begun)
@@ -138,9 +142,16 @@ void jit_methods_writer_runtime(struct jit_methods_writer *w, const char *versio
 
 void jit_methods_writer_why(struct jit_methods_writer *w, const char *why)
 {
-	jit_writer_limit(w, strlen(why));
+	size_t len = strnlen(why, JIT_METHODS_WHY_BYTES - 1);
+
+	if (w->full)
+		w->out.error = 0;
+	else
+		jit_writer_limit(w, len);
 	outbuf_str(&w->out, "why ");
-	store_text_put_name(&w->out, why, strlen(why));
+	store_text_put_name(&w->out, why, len);
+	if (w->full && !outbuf_flush(&w->out))
+		w->out.error = -EFBIG;
 }
 
 void jit_methods_writer_scan(struct jit_methods_writer *w, uint64_t time_ns)

@@ -43,7 +43,7 @@ struct jit_methods_writer;
 int jit_methods_writer_open(int dir_fd, pid_t pid, struct jit_methods_writer **ret_writer);
 
 /* Errors stick, and jit_methods_writer_flush gives them; -EFBIG: no more than can be read (JIT_METHODS_FILE_BYTES_MAX), of
- * which maps to IL get half: further ones are left out. */
+ * which maps to IL get half: further ones are left out. Room is left to say why. */
 void jit_methods_writer_runtime(struct jit_methods_writer *w, const char *version);
 void jit_methods_writer_why(struct jit_methods_writer *w, const char *why);
 void jit_methods_writer_way(struct jit_methods_writer *w, const char *way);

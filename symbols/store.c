@@ -186,7 +186,7 @@ int store_write(const struct answers *answers, const struct store_notes *notes, 
 		r = store_print(answers, notes, file.fd);
 	/* What nobody would read again does not take the place of what can be read. */
 	if (!r && !fstat(file.fd, &st) && (uint64_t)st.st_size > STORE_BYTES_MAX)
-		r = -EFBIG;
+		r = -E2BIG;
 	if (!r)
 		r = replace_commit_durably(&file);
 	replace_abort(&file);

@@ -50,7 +50,7 @@ struct store_notes {
 int store_print(const struct answers *answers, const struct store_notes *notes, int fd);
 
 /* Writes dir/names by a temporary file and rename, and waits until it is on the disk: it cannot be made again elsewhere.
- * 0, -ENOMEM, -errno; -EFBIG: it is more than store_read takes, and what was there stays. */
+ * 0, -ENOMEM, -errno; -E2BIG: it is more than store_read takes, and what was there stays. */
 int store_write(const struct answers *answers, const struct store_notes *notes, int dir_fd);
 
 #endif

@@ -38,3 +38,11 @@ record small/rec --jit-names=memory --record-only -F 199 -- "${program[@]}"
 grep -q 'warning' collect.log && fail "it fits: $(cat collect.log)"
 "$PROFCPU" fold --names full small/rec >folded 2>err || fail "fold gave $?: $(cat err)"
 at_least "$(share_of folded ';Burning[.]Step[(]')" 50 || fail "names are missing where there is room"
+
+# A file system that counts no blocks is not full.
+mkdir uncounted
+mount -t ramfs none uncounted || fail "mount"
+T_MOUNTED+=("$T/uncounted")
+record uncounted/rec --jit-names=memory --record-only -F 199 -- "${program[@]}"
+"$PROFCPU" fold --names full uncounted/rec >folded 2>err || fail "fold gave $?: $(cat err)"
+at_least "$(share_of folded ';Burning[.]Step[(]')" 50 || fail "names are missing where the room is not counted"

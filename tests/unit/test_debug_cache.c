@@ -194,6 +194,10 @@ static void what_a_server_lacks_is_remembered_for_a_time(void **state)
 	assert_false(debug_cache_noted(c, "http://b", KEY));
 	assert_false(debug_cache_noted(c, "http://a", "x"));
 	assert_false(debug_cache_noted(c, "http://a", NULL));
+	debug_cache_note(c, "http://me:secret@a", KEY);
+	assert_true(debug_cache_noted(c, "http://me:secret@a", KEY));
+	run("test -z \"$(grep -rl secret %s/.cache/profcpu/symbols/.missing)\"", home);
+	debug_cache_forget(c, "http://me:secret@a", KEY);
 	/* Of another key, whose name is the same. */
 	run("for f in %s/.cache/profcpu/symbols/.missing/*; do cp $f $f.x; echo 'http://a other' >$f; done", home);
 	assert_false(debug_cache_noted(c, "http://a", KEY));

@@ -604,22 +604,31 @@ static void write_line(struct jit_methods_writer *w, enum line line)
 /* More could not be read again, and with it all that is there. */
 static void a_file_does_not_grow_beyond_what_is_read(void **state)
 {
-	char dir[] = "/tmp/jit_methods.XXXXXX";
+	char dir[] = "/tmp/jit_methods.XXXXXX", why[64 * 1024], end[8192];
 	struct stat st;
 
 	(void)state;
+	memset(why, 'x', sizeof(why) - 1);
+	why[sizeof(why) - 1] = '\0';
 	assert_non_null(mkdtemp(dir));
 	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY), fd;
 
 	for (int line = 0; line < LINES; line++) {
-		struct jit_methods_writer *w = writer_behind(dir_fd, JIT_METHODS_FILE_BYTES_MAX - 4096, &fd);
+		struct jit_methods_writer *w = writer_behind(dir_fd, JIT_METHODS_FILE_BYTES_MAX - 4096 - 4 * JIT_METHODS_WHY_BYTES, &fd);
 
 		write_line(w, line);
 		assert_int_equal(jit_methods_writer_flush(w), 0);
 		for (int i = 0; i < 800; i++)
 			write_line(w, line);
 		assert_int_equal(jit_methods_writer_flush(w), -EFBIG);
+		assert_int_equal(fstat(fd, &st), 0);
+		assert_int_equal(pread(fd, end, 1, st.st_size - 1), 1);
+		assert_int_equal(end[0], '\n');
+		jit_methods_writer_why(w, why);
 		assert_int_equal(jit_methods_writer_close(w), -EFBIG);
+		assert_int_equal(pread(fd, end, sizeof(end), st.st_size), 4 + JIT_METHODS_WHY_BYTES);
+		assert_memory_equal(end, "why x", 5);
+		assert_int_equal(end[3 + JIT_METHODS_WHY_BYTES], '\n');
 		assert_int_equal(fstat(fd, &st), 0);
 		assert_true((uint64_t)st.st_size <= JIT_METHODS_FILE_BYTES_MAX);
 		close(fd);
