@@ -94,8 +94,8 @@ static void say_missing(const struct way *w, const struct clr_heap_stats *stats,
 			 stats->unnamed == 1 ? " has" : "s have");
 		jit_way_add_why(why, text);
 	}
-	if (stats->bodies >= CLR_HEAP_BODIES_MAX) {
-		snprintf(text, sizeof(text), "it has more than %zu methods, and what came after them gets no names", stats->bodies);
+	if (stats->over) {
+		snprintf(text, sizeof(text), "it had more than %zu methods, and what came after them gets no names", CLR_HEAP_BODIES_MAX);
 		jit_way_add_why(why, text);
 	} else if (stats->unread > stats->bodies / WAY_UNREAD_SHARE) {
 		snprintf(text, sizeof(text), "%zu parts of its code could not be read", stats->unread);

@@ -178,6 +178,7 @@ static int forget_words(struct scan *s, uint32_t index, size_t from)
 static int add_pending(struct scan *s, uint64_t start, uint32_t heap, bool known)
 {
 	if (s->h->bodies.len + s->pending.len >= CLR_HEAP_BODIES_MAX) {
+		s->h->stats.over = true;
 		s->h->stats.unread++;
 		return 0;
 	}

@@ -71,6 +71,7 @@ struct clr_heap_stats {
 	size_t unnamed; /* bodies without a name: their module's metadata cannot be had, or has no such method */
 	size_t rechecked;
 	size_t bodies, stubs; /* that are known */
+	bool over; /* there were more than CLR_HEAP_BODIES_MAX once: what came after them is not told */
 	size_t plain; /* bodies of generic types whose type arguments could not be read: named without */
 	size_t with_il, without_il; /* methods that were told with their IL, and those that have none that could be read */
 	size_t modules, modules_failed; /* whose metadata was needed, and of those could not be had */

@@ -347,6 +347,27 @@ static void a_chain_of_ranges_that_is_cut_loses_none(void **state)
 	clr_heap_free(heap);
 }
 
+/* Over time: the earlier ones may be gone by then. */
+static void that_there_were_too_many_is_kept(void **state)
+{
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	assert_int_equal(vec_reserve(&heap->bodies, CLR_HEAP_BODIES_MAX), 0);
+	heap->bodies.len = CLR_HEAP_BODIES_MAX - 1;
+	memset(heap->bodies.v, 0, heap->bodies.len * sizeof(*heap->bodies.v));
+	image_body(&image, 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
+	assert_string_equal(scan(), "+40 20 int32 [App] App.Plain::Run(string);");
+	assert_false(stats().over);
+	image_body(&image, 0x80, 0x20, image_method(&image, plain, 1, 0), 0);
+	assert_string_equal(scan(), "");
+	assert_true(stats().over);
+	assert_string_equal(scan(), "");
+	assert_int_equal(stats().unread, 0);
+	assert_int_equal(stats().bodies, 1);
+	assert_true(stats().over);
+	clr_heap_free(heap);
+}
+
 /* The target is in the middle of something: it is told when it makes sense. */
 static void what_makes_no_sense_yet_is_told_later(void **state)
 {
@@ -600,6 +621,7 @@ int main(void)
 		cmocka_unit_test(a_heap_that_goes_takes_its_bodies),
 		cmocka_unit_test(a_heap_in_the_place_of_another_keeps_its_bodies),
 		cmocka_unit_test(a_chain_of_ranges_that_is_cut_loses_none),
+		cmocka_unit_test(that_there_were_too_many_is_kept),
 		cmocka_unit_test(what_makes_no_sense_yet_is_told_later),
 		cmocka_unit_test(modules_that_grow_are_read_again),
 		cmocka_unit_test(lies_have_an_end),
