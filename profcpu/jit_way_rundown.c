@@ -70,10 +70,13 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 static void say_lost(const struct way *w, char *why)
 {
 	struct rundown_stats stats = rundown_stats(w->rundown);
+	char text[128];
 
-	if (stats.stream.lost || stats.bad)
-		snprintf(why, JIT_WAY_WHY_BYTES, "%llu of its events were lost and %llu were damaged: names may be missing",
-			 (unsigned long long)stats.stream.lost, (unsigned long long)stats.bad);
+	if (!stats.stream.lost && !stats.bad)
+		return;
+	snprintf(text, sizeof(text), "%llu of its events were lost and %llu were damaged: names may be missing",
+		 (unsigned long long)stats.stream.lost, (unsigned long long)stats.bad);
+	jit_way_add_why(why, text);
 }
 
 /* A process that ends closes the connection a little before it is seen to have ended; else the next step still sees it. */
