@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define STARTS_SPARE 1024 /* starts that no body has any more, beside as many as there are bodies */
+
 void jit_il_maps_free(struct jit_il_maps *m)
 {
 	vec_free(&m->bodies);
@@ -59,6 +61,28 @@ static int module_number(struct jit_il_maps *m, const struct rundown_module *mod
 	return 0;
 }
 
+/* Without the starts that bodies have no more, of which a runtime can tell without end. */
+static int renew_starts(struct jit_il_maps *m)
+{
+	struct hashmap fresh = {0};
+	int r = 0;
+
+	for (size_t i = 0; !r && i < m->bodies.len; i++) {
+		uint64_t start = m->bodies.v[i].start;
+		const uint32_t *at = start ? hashmap_get(&m->by_start, start) : NULL;
+
+		if (at && *at == i)
+			r = hashmap_put(&fresh, start, (uint32_t)i);
+	}
+	if (r) {
+		hashmap_free(&fresh);
+		return r;
+	}
+	hashmap_free(&m->by_start);
+	m->by_start = fresh;
+	return 0;
+}
+
 int jit_il_maps_method(struct jit_il_maps *m, const struct rundown_method *method)
 {
 	uint32_t rid = method->token & 0xffffff, module;
@@ -78,7 +102,9 @@ int jit_il_maps_method(struct jit_il_maps *m, const struct rundown_method *metho
 	if (b->points)
 		jit_methods_writer_il(m->out, SYMBOL_RUNDOWN, b->start, module, rid, b->points, b->npoints);
 	b->points = NULL;
-	return hashmap_put(&m->by_start, b->start, (uint32_t)(b - m->bodies.v));
+	if (m->by_start.len > 2 * m->bodies.len + STARTS_SPARE)
+		r = renew_starts(m);
+	return r ? r : hashmap_put(&m->by_start, b->start, (uint32_t)(b - m->bodies.v));
 }
 
 void jit_il_maps_gone(struct jit_il_maps *m, uint64_t start)

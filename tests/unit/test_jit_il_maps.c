@@ -98,6 +98,36 @@ static void what_is_gone_lends_nothing_to_the_next(void **state)
 	remove_file(m, fd, dir);
 }
 
+/* The only table that grows with what is told of one body. */
+static void starts_that_no_body_has_are_not_kept(void **state)
+{
+	char dir[] = "/tmp/test_jit_il_maps.XXXXXX";
+	struct jit_il_maps maps = {0};
+	int fd = begin_file(dir, &maps);
+	uint64_t last = 0x10000 + 16 * (uint64_t)100000;
+
+	(void)state;
+	tell_method(&maps, 0x1000, 1, 0, &module);
+	tell_method(&maps, 0x2000, 2, 0, &module);
+	jit_il_maps_gone(&maps, 0x2000);
+	for (uint64_t start = 0x10000; start <= last; start += 16) {
+		struct rundown_method told = {.start = start, .bytes = 0x10, .token = 0x06000007, .id = 3, .module = &module};
+
+		assert_int_equal(jit_il_maps_method(&maps, &told), 0);
+	}
+	assert_int_equal(maps.bodies.len, 3);
+	assert_true(maps.by_start.len < 10000);
+	/* Those that it has are. */
+	assert_int_equal(maps.bodies.v[2].start, last);
+	jit_il_maps_gone(&maps, last - 16);
+	assert_int_equal(maps.bodies.v[2].start, last);
+	jit_il_maps_gone(&maps, last);
+	assert_int_equal(maps.bodies.v[2].start, 0);
+	jit_il_maps_gone(&maps, 0x1000);
+	assert_int_equal(maps.bodies.v[0].start, 0);
+	remove_file(end_file(fd, &maps), fd, dir);
+}
+
 static void maps_find_their_methods_whichever_comes_first(void **state)
 {
 	static const bool has[] = {true, true, true, false, false};
@@ -141,6 +171,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(maps_find_their_methods_whichever_comes_first),
+		cmocka_unit_test(starts_that_no_body_has_are_not_kept),
 		cmocka_unit_test(what_is_gone_lends_nothing_to_the_next),
 	};
 
