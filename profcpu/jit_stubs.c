@@ -186,6 +186,8 @@ int jit_stubs_look(struct jit_stubs *s, struct jit_target *t, const struct jit_k
 		r = look_at_all(&l, known, maps);
 	free(l.chunk);
 	clr_barriers_free(&l.barriers);
+	s->tried = true;
+	s->error = r;
 	if (r) {
 		vec_free(&l.found);
 		return r;
@@ -202,6 +204,12 @@ int jit_stubs_look(struct jit_stubs *s, struct jit_target *t, const struct jit_k
 
 void jit_stubs_say(const struct jit_stubs *s, const struct jit_known *known, char *why)
 {
+	char text[128];
+
+	if (s->error && s->error != -ESRCH) {
+		snprintf(text, sizeof(text), "the runtime's stubs could not be looked for: %s", strerror(-s->error));
+		jit_way_add_why(why, text);
+	}
 	if (s->cut || known->over)
 		jit_way_add_why(why, "not all of its memory was searched for the runtime's stubs: there is too much of it");
 }

@@ -125,7 +125,7 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 		r = 0; /* the next step tells the rest */
 	clr_heap_stats(w->heap, &stats);
 	w->target->frees = stats.gone > 0;
-	if (!r && !clr_heap_is_described(w->heap) && (last || !w->stubs.looked_ns)) {
+	if (!r && !clr_heap_is_described(w->heap) && (last || !w->stubs.tried)) {
 		jit_known_settle(&w->known);
 		/* Without them there are the methods. */
 		if (jit_stubs_look(&w->stubs, w->target, &w->known, now_ns) == -ESRCH)

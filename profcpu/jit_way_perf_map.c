@@ -175,7 +175,7 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 		if (w->damaged)
 			say_damaged(w, why);
 	}
-	if (!w->target->ended && (last || !w->stubs.looked_ns)) {
+	if (!w->target->ended && (last || !w->stubs.tried)) {
 		jit_known_settle(&w->known);
 		/* Without them there are the methods. */
 		r = jit_stubs_look(&w->stubs, w->target, &w->known, now_ns);

@@ -107,7 +107,7 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 		snprintf(why, JIT_WAY_WHY_BYTES, "its events have ended, though it runs on");
 		return r;
 	}
-	if (!r && !w->target->ended && (last || !w->stubs.looked_ns)) {
+	if (!r && !w->target->ended && (last || !w->stubs.tried)) {
 		jit_known_settle(&w->known);
 		/* Without them there are the methods. */
 		(void)jit_stubs_look(&w->stubs, w->target, &w->known, now_ns);

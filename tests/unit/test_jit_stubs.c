@@ -3,12 +3,16 @@
 #include "base/clock.h"
 #include "symbols/clr_barriers.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -95,11 +99,67 @@ static void a_look_without_time_says_so(void **state)
 	jit_stubs_free(&s);
 }
 
+/* A child that we may not look into: it keeps its memory to itself, and root is another user meanwhile. */
+static pid_t start_denied(void)
+{
+	assert_int_equal(prctl(PR_SET_DUMPABLE, 0), 0);
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0);
+	assert_true(geteuid() || !seteuid(4711));
+	return pid;
+}
+
+static void stop_denied(pid_t pid)
+{
+	assert_int_equal(seteuid(getuid()), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void a_look_that_fails_says_so_and_is_one(void **state)
+{
+	char dir[] = "/tmp/jit_stubs.XXXXXX", why[JIT_WAY_WHY_BYTES] = "first", expected[JIT_WAY_WHY_BYTES];
+	struct jit_target t = {.pid = getpid(), .until_ns = UINT64_MAX};
+	struct jit_known known = {.over = false};
+	struct jit_stubs s = {.tried = false};
+	uint64_t now = clock_monotonic_ns();
+
+	(void)state;
+	t.out = new_writer(dir);
+	t.pid = start_denied();
+	int r = jit_stubs_look(&s, &t, &known, now);
+
+	stop_denied(t.pid);
+	assert_true(r == -EACCES || r == -EPERM);
+	assert_true(s.tried);
+	assert_true(!s.looked_ns);
+	jit_stubs_say(&s, &known, why);
+	snprintf(expected, sizeof(expected), "first; the runtime's stubs could not be looked for: %s", strerror(-r));
+	assert_string_equal(why, expected);
+	/* The next one finds what there is. */
+	t.pid = getpid();
+	assert_int_equal(jit_stubs_look(&s, &t, &known, now), 0);
+	assert_true(s.looked_ns == now);
+	why[0] = 0;
+	jit_stubs_say(&s, &known, why);
+	assert_string_equal(why, "");
+	jit_methods_writer_close(t.out);
+	jit_stubs_free(&s);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(there_is_one_copy_of_the_barriers),
 		cmocka_unit_test(a_look_without_time_says_so),
+		cmocka_unit_test(a_look_that_fails_says_so_and_is_one),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);
