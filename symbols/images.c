@@ -37,7 +37,8 @@ int images_new(struct answers *answers, struct kernel_map *kernel, struct opener
 	im->opener = opener;
 	im->options = *options;
 	im->pdb_room.bytes = PDB_FIND_BYTES_MAX;
-	int r = jit_sources_new(&options->jit, opener, images_open_marker, im, &im->jit);
+	im->options.jit.counted = answers;
+	int r = jit_sources_new(&im->options.jit, opener, images_open_marker, im, &im->jit);
 
 	if (r)
 		images_free(im);

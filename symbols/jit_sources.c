@@ -22,6 +22,7 @@
 struct jit_process {
 	bool looked, captured; /* for a capture */
 	bool loaded;
+	bool counted; /* struct jit_sources_options */
 	bool named; /* its names were asked for, and not its lines alone */
 	bool denied; /* its perf map is not for us */
 	int32_t pid;
@@ -88,7 +89,8 @@ static int jit_process(struct jit_sources *s, int32_t pid, struct jit_process **
 	if (r)
 		return r;
 	if (is_new)
-		s->processes.v[s->processes.len++] = (struct jit_process){.pid = pid};
+		s->processes.v[s->processes.len++] = (struct jit_process){
+			.pid = pid, .counted = s->options.counted && answers_process_of(s->options.counted, pid)};
 	*ret_process = &s->processes.v[*place];
 	return 0;
 }
@@ -378,10 +380,16 @@ int jit_sources_note(const struct jit_sources *s, struct answers *answers)
 			.contradictions = stats.contradictions + stats.perfmap_contradictions,
 			.doubts = stats.doubts,
 		};
+		const struct answers_process *before = answers_process_of(answers, p->pid);
 		const char *why = p->file ? p->file->why : NULL;
 
 		if (!p->loaded || !p->named)
 			continue;
+		/* Who is asked again is asked for less. */
+		if (before && before->contradictions > note.contradictions)
+			note.contradictions = before->contradictions;
+		if (before && before->doubts > note.doubts)
+			note.doubts = before->doubts;
 		if (!why || !*why)
 			why = p->why;
 		if (p->denied && (!why || !*why))
@@ -405,14 +413,11 @@ struct jit_sources_stats jit_sources_stats(const struct jit_sources *s)
 		const struct jit_process *p = &s->processes.v[i];
 		struct jit_names_stats n = jit_names_stats(p->names);
 
-		if (p->named)
-			jit_damage_add(&stats.damage, &p->damage);
-		stats.names.answers += n.answers;
-		stats.names.contradictions += n.contradictions;
-		stats.names.perfmap_contradictions += n.perfmap_contradictions;
-		stats.names.doubts += n.doubts;
-		stats.names.completed += n.completed;
-		stats.names.jitdump_early |= n.jitdump_early;
+		if (!p->named || p->counted)
+			continue;
+		jit_damage_add(&stats.damage, &p->damage);
+		stats.contradictions += n.contradictions + n.perfmap_contradictions;
+		stats.doubts += n.doubts;
 	}
 	return stats;
 }

@@ -20,14 +20,17 @@ struct jit_sources_options {
 	int capture_dir_fd; /* the recording's symbols/; -1: none. Borrowed */
 	uint64_t recorded_until_ns; /* struct symbolizer_options */
 	bool live; /* this machine may be asked */
+	/* What is wrong with the processes in there was counted when their names were asked for before. Borrowed; NULL: of none */
+	const struct answers *counted;
 	bool untimed; /* times of the recording are of another clock than CLOCK_MONOTONIC */
 };
 
 struct jit_sources_stats {
 	uint64_t captures, jitdumps, perfmaps; /* that were read */
 	uint64_t il_maps; /* in captures: what lines are found by */
-	struct jit_damage damage; /* of processes whose names were asked for: lines alone are of what was counted before */
-	struct jit_names_stats names; /* sums over all processes */
+	/* Of processes whose names were asked for (lines alone are of what was counted before) and that are not counted yet: */
+	struct jit_damage damage;
+	uint64_t contradictions, doubts; /* sums of struct answers_process */
 };
 
 /* The file of a map record that a jitdump is in, if it still is the one that was mapped. 0, -ENOENT, -ESTALE, -ENOMEM. */

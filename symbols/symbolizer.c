@@ -28,7 +28,10 @@ static int symbolizer_read_store(struct symbolizer *s)
 	r = store_read(s->options.store_dir_fd, &s->answers, &s->notes, &err);
 	if (!r) {
 		s->has_store = true;
-		s->from_store = !s->answers.unkept;
+		/* Counted anew, as they are asked for again. */
+		s->unkept = s->answers.unkept;
+		s->answers.unkept = 0;
+		s->from_store = !s->unkept;
 		for (size_t i = 0; i < s->answers.images.len; i++)
 			s->from_store &= !s->answers.images.v[i].wanted;
 		return 0;

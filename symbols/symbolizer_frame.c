@@ -5,19 +5,20 @@
 #include <string.h>
 
 /*
- * Whether this machine may be asked about an image. Where names were kept it is only about what could not be read then, and on
- * another machine only where a build id tells whether it has the same file.
+ * Whether this machine may be asked about an image. Where names were kept it is only about what could not be read or kept then,
+ * and on another machine only where a build id tells whether it has the same file.
  */
 bool symbolizer_may_look(const struct symbolizer *s, uint32_t image)
 {
 	const struct answers_image *i = &s->answers.images.v[image];
+	bool wanted = i->wanted || (s->unkept && i->kind == ANSWERS_JIT);
 
 	/* What the recording itself has of JIT-compiled code is no matter of the machine. */
 	if (i->kind == ANSWERS_JIT && images_is_captured(s->images, image))
-		return !s->has_store || i->wanted;
+		return !s->has_store || wanted;
 	if (s->options.offline)
 		return false;
-	return !s->has_store || (i->wanted && (s->options.recorded_here || i->build_id.len));
+	return !s->has_store || (wanted && (s->options.recorded_here || i->build_id.len));
 }
 
 /* Whether there is anything in an image that a source could name. */
@@ -45,6 +46,8 @@ static int symbolizer_ask(struct symbolizer *s, uint32_t image, uint64_t addr, u
 	if (!r)
 		return 0;
 	if (!symbolizer_may_look(s, image)) {
+		/* What nobody could ask for now either is still not kept. */
+		s->answers.unkept += s->unkept && r == -ESTALE;
 		s->answers.images.v[image].unread |= !s->has_store && symbolizer_has_source(&s->answers.images.v[image]);
 		return 0;
 	}

@@ -29,6 +29,7 @@ struct symbolizer {
 	struct callchains callchains;
 	bool other_pid_ns_seen; /* the recording was made inside a PID namespace */
 	bool has_store; /* names were kept, and could be read */
+	bool unkept; /* of JIT-compiled code the store has not all answers: it is asked again for other times */
 	bool from_store; /* of all images that were asked for: nothing is looked up on this machine */
 	bool improved; /* an answer of the store was replaced by a better one */
 	bool new_lines;

@@ -169,7 +169,7 @@ void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless 
 
 bool symbolizer_hides_lines(const struct symbolizer *s)
 {
-	return s->has_store && !s->options.lines && !s->options.inlines && s->answers.lines.places.len;
+	return s->has_store && !s->options.lines && !s->options.inlines && s->answers.lines.chains.len;
 }
 
 bool symbolizer_keeps_lines(const struct symbolizer *s)
@@ -188,7 +188,7 @@ bool symbolizer_has_new_lines(const struct symbolizer *s)
 
 static struct store_notes symbolizer_notes(const struct symbolizer *s)
 {
-	if (!s->images || s->from_store || s->options.offline)
+	if (!s->images || s->from_store)
 		return s->notes;
 
 	struct images_stats stats = images_stats(s->images);
@@ -196,11 +196,10 @@ static struct store_notes symbolizer_notes(const struct symbolizer *s)
 		.kallsyms_hidden = s->kernel.live == KERNEL_MAP_NOT_TRIED ? s->notes.kallsyms_hidden :
 									    s->kernel.live == KERNEL_MAP_HIDDEN,
 		.damage = s->notes.damage,
-		.images_missing = stats.missing,
-		.images_replaced = stats.replaced,
-		.jit_contradictions = s->notes.jit_contradictions + stats.jit.names.contradictions +
-				      stats.jit.names.perfmap_contradictions,
-		.jit_doubts = s->notes.jit_doubts + stats.jit.names.doubts,
+		.images_missing = s->options.offline ? s->notes.images_missing : stats.missing,
+		.images_replaced = s->options.offline ? s->notes.images_replaced : stats.replaced,
+		.jit_contradictions = s->notes.jit_contradictions + stats.jit.contradictions,
+		.jit_doubts = s->notes.jit_doubts + stats.jit.doubts,
 	};
 
 	jit_damage_add(&notes.damage, &stats.jit.damage);

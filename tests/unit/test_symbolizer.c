@@ -1,6 +1,7 @@
 /* Records made up here, named from a store: what machine it runs on does not matter. */
 #include "base/file.h"
 #include "profile/profile.h"
+#include "symbols/jit_methods_file.h"
 #include "symbols/store.h"
 #include "symbols/symbolizer.h"
 
@@ -125,10 +126,10 @@ static void fork_of(struct fixture *f, int32_t pid, int32_t tid, int32_t ppid)
 	assert_int_equal(symbolizer_apply(f->s, &r), 0);
 }
 
-static uint32_t sample(struct fixture *f, int32_t pid, int32_t tid, const uint64_t *chain, size_t n,
-		       uint32_t *ret_thread)
+static uint32_t sample_at(struct fixture *f, uint64_t time_ns, int32_t pid, int32_t tid, const uint64_t *chain, size_t n,
+			  uint32_t *ret_thread)
 {
-	struct perfdata_record r = {.type = PERF_RECORD_SAMPLE, .pid = pid, .tid = tid, .time_ns = 1};
+	struct perfdata_record r = {.type = PERF_RECORD_SAMPLE, .pid = pid, .tid = tid, .time_ns = time_ns};
 	struct symbolizer_sample begun;
 	uint32_t thread, stack;
 
@@ -139,6 +140,11 @@ static uint32_t sample(struct fixture *f, int32_t pid, int32_t tid, const uint64
 	if (ret_thread)
 		*ret_thread = thread;
 	return stack;
+}
+
+static uint32_t sample(struct fixture *f, int32_t pid, int32_t tid, const uint64_t *chain, size_t n, uint32_t *ret_thread)
+{
+	return sample_at(f, 1, pid, tid, chain, n, ret_thread);
 }
 
 /* "leaf<caller<root" in one of both forms. */
@@ -392,6 +398,135 @@ static void a_process_that_began_after_the_recording_names_nothing_in_it(void **
 	unlink(perfmap);
 }
 
+/* A process that is no more, of which the recording itself has something: JITTED is its code. */
+#define CAPTURED 99999998
+#define JITTED 0x7f1000000000ULL
+
+static void capture(const struct fixture *f, const char *text)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%d.methods", CAPTURED);
+	write_text(f->dir_fd, name, text);
+}
+
+static void name_again(struct fixture *f, bool offline)
+{
+	struct symbolizer_options options = {.store_dir_fd = f->dir_fd, .offline = offline, .recorded_here = true,
+					     .monotonic = true, .keep_answers = true};
+
+	symbolizer_free(f->s);
+	f->s = NULL;
+	assert_int_equal(symbolizer_new(f->profile, &options, &f->s), 0);
+	map(f, CAPTURED, JITTED, 0, 0, "//anon");
+}
+
+static int teardown_captured(void **state)
+{
+	assert_int_equal(jit_methods_remove(((struct fixture *)*state)->dir_fd), 0);
+	return teardown(state);
+}
+
+/* Code that is compiled and freed at one place again and again has more names there than a store keeps. */
+static void what_the_store_had_no_room_for_is_asked_again(void **state)
+{
+	enum { TIMES = ANSWERS_TIMES_MAX + 100 };
+	const uint64_t chain[] = {PERF_CONTEXT_USER, JITTED + 0x10};
+	struct outbuf text = outbuf_to(-1);
+	struct fixture *f = *state;
+	char expected[32];
+
+	outbuf_str(&text, "profcpu-methods 1\nway memory\n");
+	for (int i = 1; i <= TIMES; i++)
+		outbuf_printf(&text, "add %x %llx 100 rundown method%d\n", i * 16, JITTED, i);
+	outbuf_char(&text, 0);
+	capture(f, text.data);
+	outbuf_close(&text);
+	unlinkat(f->dir_fd, STORE_FILE, 0);
+	for (int pass = 0; pass < 4; pass++) {
+		bool offline = pass == 2;
+
+		name_again(f, offline);
+		assert_false(symbolizer_from_store(f->s));
+		for (int i = 1; i <= TIMES; i++) {
+			snprintf(expected, sizeof(expected), "method%d", i);
+			check_stack(f, sample_at(f, (uint64_t)i * 16 + 8, CAPTURED, CAPTURED, chain, ARRAY_LEN(chain), NULL),
+				    false, expected);
+		}
+		assert_false(symbolizer_all_kept(f->s));
+		if (!offline)
+			assert_int_equal(symbolizer_store(f->s, f->dir_fd), 0);
+	}
+	/* Who cannot ask does not forget that there is something to ask. */
+	assert_int_equal(jit_methods_remove(f->dir_fd), 0);
+	name_again(f, true);
+	check_stack(f, sample_at(f, TIMES * 16 + 8, CAPTURED, CAPTURED, chain, ARRAY_LEN(chain), NULL), false, "-");
+	assert_false(symbolizer_all_kept(f->s));
+}
+
+static struct store_notes notes_of(struct fixture *f)
+{
+	struct store_notes notes;
+	struct audit audit;
+
+	assert_int_equal(symbolizer_audit(f->s, &audit), 0);
+	notes = audit.notes;
+	audit_free(&audit);
+	return notes;
+}
+
+static void damage_is_counted_once_and_offline_too(void **state)
+{
+	const uint64_t chain[] = {PERF_CONTEXT_USER, JITTED + 0x10};
+	struct fixture *f = *state;
+	struct store_notes notes;
+
+	capture(f, "profcpu-methods 1\nwhat is this\nadd 0 7f10000");
+	for (int stored = 0; stored < 2; stored++) {
+		if (stored)
+			write_text(f->dir_fd, STORE_FILE,
+				   "profcpu-symbols 2\nnote images_missing 5\nnote images_replaced 6\nnote captures_cut 7\n"
+				   "image jit - 0 0 0 0 99999998 //anon\nunread\nend 0\n");
+		else
+			unlinkat(f->dir_fd, STORE_FILE, 0);
+		for (int pass = 0; pass < 5; pass++) {
+			bool offline = !(pass & 1);
+
+			name_again(f, offline);
+			check_stack(f, sample(f, CAPTURED, CAPTURED, chain, ARRAY_LEN(chain), NULL), false, "-");
+			notes = notes_of(f);
+			assert_int_equal(notes.damage.n[JIT_CAPTURES_CUT], stored ? 8 : 1);
+			assert_int_equal(notes.damage.n[JIT_CAPTURE_BAD_LINES], 1);
+			if (stored && offline && !pass) {
+				assert_int_equal(notes.images_missing, 5);
+				assert_int_equal(notes.images_replaced, 6);
+			}
+			if (!offline)
+				assert_int_equal(symbolizer_store(f->s, f->dir_fd), 0);
+			assert_int_equal(notes_of(f).damage.n[JIT_CAPTURES_CUT], notes.damage.n[JIT_CAPTURES_CUT]);
+			assert_int_equal(symbolizer_close_sources(f->s), 0);
+			assert_int_equal(notes_of(f).damage.n[JIT_CAPTURES_CUT], notes.damage.n[JIT_CAPTURES_CUT]);
+		}
+	}
+}
+
+/* That an address was asked for lines in vain is remembered; nobody can have these. */
+static void lines_that_are_not_there_are_not_hidden(void **state)
+{
+	static const char *const lines[] = {"lines\nof 4\n", "text a.c\nlines - 0 7\nof 4\n"};
+	struct fixture *f = *state;
+	char text[256];
+
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+		snprintf(text, sizeof(text), "profcpu-symbols 2\nimage file - 0 0 7 0 0 /bin/app\n"
+					     "symbol 1000 10 symtab - f\nat 4\n%send 1\n", lines[i]);
+		write_text(f->dir_fd, STORE_FILE, text);
+		name_again(f, true);
+		assert_true(symbolizer_from_store(f->s));
+		assert_int_equal(symbolizer_hides_lines(f->s), i);
+	}
+}
+
 static void the_audit_weighs_frames_by_samples(void **state)
 {
 	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x401018, 0x401064};
@@ -433,6 +568,7 @@ static void the_audit_weighs_frames_by_samples(void **state)
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_CAPTURED(name) cmocka_unit_test_setup_teardown(name, setup, teardown_captured)
 
 int main(void)
 {
@@ -447,6 +583,9 @@ int main(void)
 		TEST(code_that_the_kernel_makes_has_its_record_s_name),
 		TEST(a_perf_map_that_could_not_be_read_is_tried_until_it_can),
 		TEST(a_process_that_began_after_the_recording_names_nothing_in_it),
+		TEST_CAPTURED(what_the_store_had_no_room_for_is_asked_again),
+		TEST_CAPTURED(damage_is_counted_once_and_offline_too),
+		TEST(lines_that_are_not_there_are_not_hidden),
 		TEST(the_audit_weighs_frames_by_samples),
 	};
 
