@@ -13,6 +13,8 @@
 #define FILE_CREATE_TRIES 16
 #define FILE_COPY_BYTES ((size_t)256 << 10)
 #define FILE_COPY_AT_ONCE ((size_t)1 << 30)
+#define FILE_HOLES_MAX 65536 /* what is behind that many counts as data */
+#define FILE_HOLLOW_BYTES_MIN ((uint64_t)1 << 20)
 
 int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_len)
 {
@@ -120,6 +122,39 @@ int file_pwrite_all(int fd, const void *data, size_t len, uint64_t offset)
 int file_pread_all(int fd, void *data, size_t len, uint64_t offset)
 {
 	return file_transfer(fd, data, NULL, len, offset);
+}
+
+uint64_t file_data_bytes(int fd, uint64_t bytes)
+{
+	off_t before = lseek(fd, 0, SEEK_CUR), at = 0;
+	uint64_t data = 0;
+
+	for (int i = 0; (uint64_t)at < bytes; i++) {
+		off_t from = i < FILE_HOLES_MAX ? lseek(fd, at, SEEK_DATA) : at, to;
+
+		if (from < 0 && errno == ENXIO)
+			break; /* a hole to the end */
+		to = from < 0 || i == FILE_HOLES_MAX ? -1 : lseek(fd, from, SEEK_HOLE);
+		if (from < 0 || to <= from) {
+			data += bytes - (uint64_t)at;
+			break;
+		}
+		if ((uint64_t)from < bytes)
+			data += ((uint64_t)to < bytes ? (uint64_t)to : bytes) - (uint64_t)from;
+		at = to;
+	}
+	if (before >= 0)
+		(void)lseek(fd, before, SEEK_SET);
+	return data;
+}
+
+bool file_is_hollow(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < FILE_HOLLOW_BYTES_MIN)
+		return false;
+	return file_data_bytes(fd, (uint64_t)st.st_size) < (uint64_t)st.st_size / 2;
 }
 
 int file_sync(int fd)

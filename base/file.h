@@ -33,6 +33,15 @@ bool file_equal(int a_fd, int b_fd);
 /* Reads exactly len at offset; 0, -errno, -ENODATA where the file ends before. */
 int file_pread_all(int fd, void *data, size_t len, uint64_t offset);
 
+/*
+ * How many bytes of a regular file are no holes, which cost nobody a disk: of the first `bytes`, and where the file system does not
+ * tell, or there are very many holes, all of those. The present position stays.
+ */
+uint64_t file_data_bytes(int fd, uint64_t bytes);
+
+/* Whether a file is large for the most part by its holes: what is read of them would cost memory, and their maker nothing. */
+bool file_is_hollow(int fd);
+
 /* Waits until what was written to a file, or into a directory, is on the disk. 0, also where that cannot be asked for (a pipe,
  * some file systems); -errno of writing it there (-EIO, -ENOSPC). */
 int file_sync(int fd);

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
 #include "container/proc.h"
@@ -16,7 +17,9 @@
 #include <unistd.h>
 
 #define JIT_LATER_NS (2 * NS_PER_S) /* by which clocks may be apart */
-#define JIT_PERFMAPS_BYTES_MAX ((uint64_t)16 << 30) /* of all processes */
+/* Of the perf maps of all processes; no process takes more than is left for others. */
+#define JIT_PERFMAPS_BYTES_MAX ((uint64_t)16 << 30)
+#define JIT_PERFMAP_HOLES 4 /* bytes of holes that count as one: they are read, but not kept */
 #define JIT_MARKERS_MAX 4096 /* mapped jitdumps; more are not looked at */
 
 struct jit_process {
@@ -24,12 +27,12 @@ struct jit_process {
 	bool loaded;
 	bool counted; /* struct jit_sources_options */
 	bool named; /* its names were asked for, and not its lines alone */
-	bool denied; /* its perf map is not for us */
 	int32_t pid;
 	struct symbol_provider *names;
 	struct jit_methods_file *file; /* what the capture says of itself; NULL: there is none */
 	struct jit_damage damage;
 	const char *why; /* its code is not named though something is known of it; NULL: it is, or nothing is */
+	const char *perfmap_why; /* the same of its perf map */
 };
 
 struct jit_marker {
@@ -45,7 +48,7 @@ struct jit_sources {
 	VEC(struct jit_process) processes;
 	struct hashmap by_pid; /* index into processes */
 	VEC(struct jit_marker) markers;
-	uint64_t perfmap_bytes; /* read */
+	uint64_t perfmap_bytes; /* that were charged */
 	struct jit_sources_stats stats;
 };
 
@@ -139,8 +142,12 @@ static int jit_open_left_perfmap(int32_t pid, int *ret_fd)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size > PERFMAP_BYTES_MAX)
-		return -EACCES;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EBADMSG;
+	if ((uint64_t)st.st_size > PERFMAP_BYTES_MAX)
+		return -E2BIG;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
@@ -168,6 +175,45 @@ static int jit_open_perfmap(const struct jit_sources *s, int32_t pid, int *ret_f
 	return r == -ESRCH ? jit_open_left_perfmap(pid, ret_fd) : r;
 }
 
+/* Why a perf map that there is, is not used; NULL: there is none. */
+static const char *jit_why_no_perfmap(int error)
+{
+	switch (error) {
+	case -ENOENT:
+	case -ESRCH:
+	case -ESTALE:
+		return NULL;
+	case -EACCES:
+	case -EPERM:
+		return "its perf map may not be read: CAP_SYS_PTRACE, CAP_DAC_OVERRIDE";
+	case -E2BIG:
+		return "its perf map is larger than 4 GiB: truncate or remove it";
+	case -EDQUOT:
+		return "there is no room for its perf map, as those of all processes are larger than 16 GiB: truncate or remove the largest";
+	case -EBADMSG:
+		return "its perf map is no regular file, or has no line that can be read";
+	default:
+		return "its perf map cannot be read";
+	}
+}
+
+/* Charges a perf map. 0; -EDQUOT: it would leave less than it takes; -errno. */
+static int jit_take_perfmap(struct jit_sources *s, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	uint64_t bytes = (uint64_t)st.st_size, data = file_data_bytes(fd, bytes);
+	uint64_t most = (JIT_PERFMAPS_BYTES_MAX - s->perfmap_bytes) / 2;
+
+	bytes = data + (bytes - data) / JIT_PERFMAP_HOLES;
+	if (bytes > most)
+		return -EDQUOT;
+	s->perfmap_bytes += bytes;
+	return 0;
+}
+
 /* The perf map that a process has now; *ret_map NULL: none. 0 or -ENOMEM. */
 static int jit_load_perfmap(struct jit_sources *s, struct jit_process *p, struct symbol_provider **ret_map)
 {
@@ -175,22 +221,16 @@ static int jit_load_perfmap(struct jit_sources *s, struct jit_process *p, struct
 	struct parse_error err;
 	AUTO_CLOSE int fd = -1;
 	int r = jit_open_perfmap(s, p->pid, &fd);
-	struct stat st;
 
 	*ret_map = NULL;
-	p->denied = r == -EACCES || r == -EPERM;
-	if (!r && fstat(fd, &st))
-		r = -errno;
-	if (!r && (uint64_t)st.st_size > JIT_PERFMAPS_BYTES_MAX - s->perfmap_bytes) {
-		p->why = "its perf map is not read: all of them are larger than 16 GiB";
-		r = -E2BIG;
-	}
+	if (!r)
+		r = jit_take_perfmap(s, fd);
 	if (!r) {
-		s->perfmap_bytes += (uint64_t)st.st_size;
 		r = perfmap_load(fd, ret_map, &stats, &err);
 		s->stats.perfmaps += !r;
 		p->damage.n[JIT_PERFMAP_BAD_LINES] += stats.bad_lines;
 	}
+	p->perfmap_why = r ? jit_why_no_perfmap(r) : NULL;
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -392,8 +432,9 @@ int jit_sources_note(const struct jit_sources *s, struct answers *answers)
 			note.doubts = before->doubts;
 		if (!why || !*why)
 			why = p->why;
-		if (p->denied && (!why || !*why))
-			why = "its perf map may not be read: CAP_SYS_PTRACE, CAP_DAC_OVERRIDE";
+		/* Who has told its names otherwise does not lack them for that. */
+		if ((!why || !*why) && !(p->file && p->file->way[0]))
+			why = p->perfmap_why;
 		r = jit_note_text(answers, p->file ? p->file->version : NULL, &note.version);
 		if (!r)
 			r = jit_note_text(answers, p->file ? p->file->way : NULL, &note.way);

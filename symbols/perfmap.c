@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define SAMPLE_BYTES ((size_t)64 << 10)
 #define READ_BYTES ((size_t)1 << 20)
@@ -235,6 +236,13 @@ static int read_text(int fd, char *text, size_t max, size_t *ret_len, uint64_t *
 	uint64_t skipped = 0;
 
 	while (at < max) {
+		off_t data = skipping ? lseek(fd, (off_t)at, SEEK_DATA) : -1;
+
+		/* In a hole no line ends. */
+		if (skipping && data < 0 && errno == ENXIO)
+			break;
+		if (data > (off_t)at)
+			at = (size_t)data < max ? (size_t)data : max;
 		size_t want = max - at < READ_BYTES ? max - at : READ_BYTES;
 		ssize_t n = pread(fd, text + len, want, (off_t)at);
 		const char *end;

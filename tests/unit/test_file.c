@@ -212,6 +212,35 @@ static void a_copy_is_all_from_where_the_file_stands_also_of_a_pipe(void **state
 	drop("other");
 }
 
+/* What holes are good for: a large size for no disk. */
+static void holes_are_no_data(void **state)
+{
+	enum { SIZE = 64 << 20, PART = 1 << 20 };
+	AUTO_CLOSE int fd = openat(dir_fd, "holes", O_RDWR | O_CREAT | O_EXCL, 0600);
+	AUTO_FREE char *part = malloc(PART);
+
+	(void)state;
+	assert_non_null(part);
+	memset(part, 'x', PART);
+	assert_int_equal(file_data_bytes(fd, 0), 0);
+	assert_false(file_is_hollow(fd));
+	assert_int_equal(ftruncate(fd, SIZE), 0);
+	assert_int_equal(file_data_bytes(fd, SIZE), 0);
+	assert_true(file_is_hollow(fd));
+	assert_int_equal(file_pwrite_all(fd, part, PART, 8 * PART), 0);
+	assert_int_equal(file_pwrite_all(fd, part, PART, 16 * PART), 0);
+	assert_int_equal(lseek(fd, 7, SEEK_SET), 7);
+	assert_int_equal(file_data_bytes(fd, SIZE), 2 * PART);
+	assert_int_equal(file_data_bytes(fd, 16 * PART + 1), PART + 1);
+	assert_int_equal(lseek(fd, 0, SEEK_CUR), 7);
+	assert_true(file_is_hollow(fd));
+	for (uint64_t at = 0; at < SIZE / 2; at += PART)
+		assert_int_equal(file_pwrite_all(fd, part, PART, at), 0);
+	assert_int_equal(file_data_bytes(fd, SIZE), SIZE / 2);
+	assert_false(file_is_hollow(fd));
+	unlinkat(dir_fd, "holes", 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +250,7 @@ int main(void)
 		cmocka_unit_test(reading_and_writing_at_a_place_does_all_or_says_why),
 		cmocka_unit_test(a_replaced_file_is_whole_or_the_old_one),
 		cmocka_unit_test(a_copy_is_all_from_where_the_file_stands_also_of_a_pipe),
+		cmocka_unit_test(holes_are_no_data),
 		cmocka_unit_test(what_is_below_is_removed_and_no_link_is_followed),
 	};
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -160,11 +161,85 @@ static void damage_is_counted_where_names_are_asked_for(void **state)
 	assert_int_equal(damage.n[JIT_DUMPS_REFUSED], 5000 - 4096);
 }
 
+struct perfmap {
+	const char *text; /* NULL: a directory; what begins with / is linked to */
+	off_t bytes; /* as large it is made by a hole */
+	const char *why; /* it is not read; NULL: it is */
+};
+
+/* What processes of these PIDs have left, read by the machine of the recording. */
+static void assert_perfmaps(const struct fixture *f, const struct perfmap *maps, int32_t n)
+{
+	struct jit_sources_options options = {.capture_dir_fd = f->dir_fd, .live = true};
+	struct answers answers = {0};
+	struct jit_sources *s;
+	char path[64];
+
+	assert_int_equal(jit_sources_new(&options, NULL, open_nothing, NULL, &s), 0);
+	for (int32_t i = 0; i < n; i++) {
+		struct symbol_provider *names;
+
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map", PID + i);
+		if (!maps[i].text) {
+			assert_int_equal(mkdir(path, 0700), 0);
+		} else if (maps[i].text[0] == '/') {
+			assert_int_equal(symlink(maps[i].text, path), 0);
+		} else {
+			int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+			assert_int_equal(write(fd, maps[i].text, strlen(maps[i].text)), strlen(maps[i].text));
+			assert_int_equal(maps[i].bytes ? ftruncate(fd, maps[i].bytes) : 0, 0);
+			close(fd);
+		}
+		assert_int_equal(jit_sources_provider(s, PID + i, &names), 0);
+		assert_int_equal(!names, maps[i].why != NULL);
+		assert_int_equal(remove(path), 0);
+	}
+	assert_int_equal(jit_sources_note(s, &answers), 0);
+	for (int32_t i = 0; i < n; i++) {
+		const struct answers_process *p = answers_process_of(&answers, PID + i);
+
+		if (maps[i].why)
+			assert_string_equal(intern_text(&answers.texts, p->why), maps[i].why);
+		else
+			assert_int_equal(p->why, ANSWERS_NONE);
+	}
+	jit_sources_free(s);
+	answers_free(&answers);
+}
+
+static void it_is_said_why_a_perf_map_is_not_read(void **state)
+{
+	static const struct perfmap maps[] = {
+		{"1000 10 f\n", 0, NULL},
+		{NULL, 0, "its perf map is no regular file, or has no line that can be read"},
+		{"", 0, "its perf map is no regular file, or has no line that can be read"},
+		{"1000 10 f\n", (off_t)4 << 30, "its perf map is larger than 4 GiB: truncate or remove it"},
+		{"/dev/null", 0, "its perf map cannot be read"},
+	};
+
+	assert_perfmaps(*state, maps, 5);
+}
+
+/* Holes cost nobody a disk, and must not take from others what may be read. */
+static void sparse_perf_maps_leave_room_for_others(void **state)
+{
+	static const struct perfmap maps[] = {
+		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL}, {"1000 10 f\n", ((off_t)4 << 30) - 1, NULL},
+		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL}, {"1000 10 f\n", ((off_t)4 << 30) - 1, NULL},
+		{"1000 10 f\n", 0, NULL},
+	};
+
+	assert_perfmaps(*state, maps, 5);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(lines_of_many_processes_can_be_asked_for_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_said, setup, teardown),
+		cmocka_unit_test_setup_teardown(it_is_said_why_a_perf_map_is_not_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(sparse_perf_maps_leave_room_for_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(damage_is_counted_where_names_are_asked_for, setup, teardown),
 	};
 
