@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "profcpu/mend.h"
 #include "symbols/managed_name.h"
-#include "symbols/pdb_find.h"
+#include "symbols/pdb_room.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -185,6 +185,17 @@ static void input_say_pdbs(const struct symbolizer_lineless *lineless)
 		 lineless->first_pdb, more, lineless->pdbs == 1 ? "y" : "ies", lineless->pdbs == 1 ? "it" : "them");
 }
 
+static void input_say_no_room(const struct symbolizer_lineless *lineless)
+{
+	char more[64] = "";
+
+	if (lineless->pdbs_refused > 1)
+		snprintf(more, sizeof(more), " and %llu more", (unsigned long long)lineless->pdbs_refused - 1);
+	log_note("there is no room for %s%s, and their code has no lines: PDBs of all processes may take %u GiB, those of one no more than they "
+		 "leave; record fewer processes (`profcpu collect -p PID`)",
+		 lineless->first_refused, more, (unsigned int)(PDB_ROOM_BYTES_MAX >> 30));
+}
+
 void input_say_lines(const struct input_options *options, const char *name, const struct input_result *result)
 {
 	const char *what = !options->lines ? "inlined functions" : !options->inlines ? "lines" : "inlined functions and lines";
@@ -196,8 +207,7 @@ void input_say_lines(const struct input_options *options, const char *name, cons
 	if (lineless->pdbs)
 		input_say_pdbs(lineless);
 	if (lineless->pdbs_refused)
-		log_note("%llu PDBs are left out and code of them has no lines: all together they have more than %u GiB",
-			 (unsigned long long)lineless->pdbs_refused, (unsigned int)(PDB_FIND_BYTES_MAX >> 30));
+		input_say_no_room(lineless);
 	if (!lineless->files)
 		return;
 	if (lineless->files > 1)

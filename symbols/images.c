@@ -36,7 +36,7 @@ int images_new(struct answers *answers, struct kernel_map *kernel, struct opener
 	im->kernel = kernel;
 	im->opener = opener;
 	im->options = *options;
-	im->pdb_room.bytes = PDB_FIND_BYTES_MAX;
+	im->pdb_rooms.left = PDB_ROOM_BYTES_MAX;
 	im->options.jit.counted = answers;
 	int r = jit_sources_new(&im->options.jit, opener, images_open_marker, im, &im->jit);
 
@@ -63,6 +63,10 @@ void images_free(struct images *im)
 	for (size_t i = 0; i < im->pdbs.len; i++)
 		free(im->pdbs.v[i].name);
 	vec_free(&im->pdbs);
+	for (size_t i = 0; i < im->process_rooms.len; i++)
+		free(im->process_rooms.v[i]);
+	vec_free(&im->process_rooms);
+	hashmap_free(&im->room_of);
 	jit_sources_free(im->jit);
 	vec_free(&im->sources);
 	vec_free(&im->ids);
@@ -77,7 +81,8 @@ struct images_stats images_stats(const struct images *im)
 	struct images_stats stats = im->stats;
 
 	stats.jit = jit_sources_stats(im->jit);
-	stats.pdbs_refused = im->pdb_room.refused;
+	stats.pdbs_refused = im->pdb_rooms.refused;
+	stats.first_refused = im->pdb_rooms.first;
 	return stats;
 }
 

@@ -27,7 +27,8 @@ struct images_stats {
 	uint64_t opened;
 	uint64_t missing; /* not there or not readable; files of other formats, such as .NET's, are neither */
 	uint64_t replaced; /* the file there now is another one than was mapped */
-	uint64_t pdbs_refused; /* all together they are more than is held */
+	uint64_t pdbs_refused; /* symbols/pdb_room.h has no room for them */
+	const char *first_refused; /* the name of one; borrowed */
 	struct jit_sources_stats jit;
 };
 

@@ -53,7 +53,9 @@ struct images {
 	struct hashmap header_ids; /* path text id -> index into ids */
 	VEC(struct images_header_id) ids;
 	VEC(struct images_pdb) pdbs; /* that lines need, and that are nowhere here */
-	struct pdb_room pdb_room;
+	struct pdb_rooms pdb_rooms;
+	VEC(struct pdb_room *) process_rooms;
+	struct hashmap room_of; /* PID -> index into process_rooms */
 	struct images_stats stats;
 	struct images_options options;
 	struct hashmap jit_ids; /* image and piece -> symbol of answers + 1: many images can share a perf map */

@@ -48,17 +48,39 @@ const struct images_pdb *images_pdbs(const struct images *im, size_t *ret_n)
 	return im->pdbs.v;
 }
 
-static int images_open_managed_lines(struct images_source *s, int fd)
+/* The room of a process, which lives as long as im. */
+static int images_room(struct images *im, int32_t pid, struct pdb_room **ret_room)
 {
+	const uint32_t *place = hashmap_get(&im->room_of, (uint32_t)pid);
+	struct pdb_room *room;
+
+	if (place) {
+		*ret_room = im->process_rooms.v[*place];
+		return 0;
+	}
+	room = malloc(sizeof(*room));
+	if (!room || vec_push(&im->process_rooms, room)) {
+		free(room);
+		return -ENOMEM;
+	}
+	*room = (struct pdb_room){&im->pdb_rooms, 0};
+	*ret_room = room;
+	return hashmap_put(&im->room_of, (uint32_t)pid, (uint32_t)im->process_rooms.len - 1);
+}
+
+static int images_open_managed_lines(struct images *im, struct images_source *s, int fd)
+{
+	struct pdb_places places = {.open_beside = images_open_pdb, .missing = images_pdb_missing, .ctx = s->beside};
 	struct pe_file file = {.fd = fd};
 	struct stat st;
+	int r;
 
 	if (fstat(fd, &st))
 		return 0;
 	file.bytes = (uint64_t)st.st_size;
-	struct pdb_places places = {.open_beside = images_open_pdb, .missing = images_pdb_missing, .ctx = s->beside,
-				    .room = &s->beside->images->pdb_room};
-	int r = r2r_lines_open(&file, s->precompiled, &places, &s->lines);
+	r = images_room(im, s->pid, &places.room);
+	if (!r)
+		r = r2r_lines_open(&file, s->precompiled, &places, &s->lines);
 
 	return r == -ENOMEM ? r : 0;
 }
@@ -76,14 +98,17 @@ static int images_open_of_process(void *ctx, const char *path, int *ret_fd)
 static int images_open_jit_lines(struct images *im, uint32_t image)
 {
 	struct images_source *s = &im->sources.v[image];
-	struct jit_lines_files files = {.open = images_open_of_process, .missing = images_pdb_missing, .room = &im->pdb_room};
+	struct jit_lines_files files = {.open = images_open_of_process, .missing = images_pdb_missing};
+	int r = images_room(im, s->pid, &files.room);
 
+	if (r)
+		return r;
 	s->lines_tried = true;
 	files.ctx = s->beside = malloc(sizeof(*s->beside));
 	if (!s->beside)
 		return -ENOMEM;
 	*s->beside = (struct images_beside){im, image};
-	int r = jit_sources_lines(im->jit, im->answers->images.v[image].pid, &files, &s->lines);
+	r = jit_sources_lines(im->jit, im->answers->images.v[image].pid, &files, &s->lines);
 
 	return r == -ENOENT ? 0 : r;
 }
@@ -117,7 +142,7 @@ static int images_open_lines(struct images *im, uint32_t image)
 		return r == -ENOMEM ? r : 0;
 	}
 	if (!s->elf)
-		return images_open_managed_lines(s, fd);
+		return images_open_managed_lines(im, s, fd);
 	r = line_source_dwarf(fd, path, roots, images_roots(im, s, roots, &own_root), s->elf, &s->lines);
 	return r == -ENOMEM ? r : 0;
 }

@@ -39,20 +39,25 @@ static int find_anywhere(const struct pe *pe, const struct pdb_places *places, s
 	return r ? r : found;
 }
 
+void pdb_find_refused(const struct pe *pe, const struct pdb_places *places)
+{
+	struct portable_pdb_id id;
+
+	pdb_room_refused(places->room, portable_pdb_id(pe, &id) ? "one without a name" : id.name);
+}
+
 int pdb_find(const struct pe *pe, const struct pdb_places *places, struct portable_pdb **ret_pdb)
 {
 	struct portable_pdb *pdb;
 	int r = find_anywhere(pe, places, &pdb);
 
-	if (!r && places->room && portable_pdb_bytes(pdb) > places->room->bytes) {
-		places->room->refused++;
-		portable_pdb_free(pdb);
-		r = -E2BIG;
-	}
 	if (r)
 		return r;
-	if (places->room)
-		places->room->bytes -= portable_pdb_bytes(pdb);
+	if (!portable_pdb_take_room(pdb, places->room)) {
+		pdb_find_refused(pe, places);
+		portable_pdb_free(pdb);
+		return -E2BIG;
+	}
 	*ret_pdb = pdb;
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include "base/intern.h"
 #include "base/vec.h"
 #include "symbols/clr_metadata.h"
+#include "symbols/pdb_room.h"
 
 #include <errno.h>
 #include <string.h>
@@ -40,6 +41,8 @@ struct portable_pdb {
 	VEC(struct method) methods;
 	struct hashmap by_rid; /* index into methods */
 	uint32_t records; /* that were looked at */
+	struct pdb_room *room; /* NULL: without a limit */
+	uint64_t taken; /* of it */
 };
 
 /* Compressed numbers of ECMA-335, II.23.2. */
@@ -99,15 +102,20 @@ int portable_pdb_open(unsigned char *data, size_t len, struct portable_pdb **ret
 	return 0;
 }
 
-uint64_t portable_pdb_bytes(const struct portable_pdb *pdb)
+bool portable_pdb_take_room(struct portable_pdb *pdb, struct pdb_room *room)
 {
-	return pdb->bytes;
+	if (!pdb_room_take(room, pdb->bytes))
+		return false;
+	pdb->room = room;
+	pdb->taken = pdb->bytes;
+	return true;
 }
 
 void portable_pdb_free(struct portable_pdb *pdb)
 {
 	if (!pdb)
 		return;
+	pdb_room_give_back(pdb->room, pdb->taken);
 	clr_metadata_free(pdb->metadata);
 	free(pdb->data);
 	intern_free(&pdb->names);
@@ -182,6 +190,8 @@ static int read_file(int fd, struct portable_pdb **ret_pdb)
 		return -EBADMSG;
 	if ((uint64_t)st.st_size > PORTABLE_PDB_BYTES_MAX)
 		return -E2BIG;
+	if (file_is_hollow(fd))
+		return -EBADMSG;
 	data = malloc((size_t)st.st_size + 1);
 	if (!data)
 		return -ENOMEM;
@@ -383,9 +393,13 @@ static int read_points(struct portable_pdb *pdb, uint32_t rid, const unsigned ch
 		if (!p.hidden && vec_push(&pdb->rows, row))
 			return -ENOMEM;
 	}
+	uint64_t bytes = (pdb->rows.len - method->first) * sizeof(*pdb->rows.v);
+
 	/* Of what was not looked at to its end the last line would be that of all the rest. */
-	if (!left)
+	if (!left || !pdb_room_take(pdb->room, bytes))
 		pdb->rows.len = method->first;
+	else
+		pdb->taken += bytes;
 	pdb->records += left ? most + 1 - left : most;
 	method->n = pdb->rows.len - method->first;
 	return 0;

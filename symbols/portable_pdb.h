@@ -18,6 +18,7 @@
 #define PORTABLE_PDB_PARTS_MAX ((size_t)4096) /* bytes of what a document's name is made of */
 #define PORTABLE_PDB_NAME_MAX 4096 /* bytes of a document's name, as of that of the PDB */
 
+struct pdb_room;
 struct portable_pdb;
 
 /* By what the debug directory of an image knows its PDB. */
@@ -34,10 +35,12 @@ int portable_pdb_id(const struct pe *pe, struct portable_pdb_id *ret_id);
 int portable_pdb_open(unsigned char *data, size_t len, struct portable_pdb **ret_pdb, struct parse_error *err);
 void portable_pdb_free(struct portable_pdb *pdb);
 
-/* What it holds in memory of what was read. */
-uint64_t portable_pdb_bytes(const struct portable_pdb *pdb);
+/* Takes room for what was read and, until it is freed, for what will be: a method that finds none has no lines. room: borrowed as long;
+ * NULL: without a limit. False: there is none. */
+bool portable_pdb_take_room(struct portable_pdb *pdb, struct pdb_room *room);
 
-/* A file that is the PDB of that GUID, borrowed. 0; -ENOENT: it is another one's; -EBADMSG, -E2BIG, -ENOMEM, -errno. */
+/* A file that is the PDB of that GUID, borrowed. 0; -ENOENT: it is another one's; -EBADMSG (also of one that is mostly holes), -E2BIG,
+ * -ENOMEM, -errno. */
 int portable_pdb_of_file(int fd, const unsigned char guid[16], struct portable_pdb **ret_pdb);
 
 /*

@@ -20,6 +20,8 @@ struct r2r_lines {
 	unsigned char *debug_info;
 	uint32_t debug_info_bytes;
 	unsigned int major;
+	struct pdb_room *room;
+	uint64_t taken; /* of it, for the tables */
 };
 
 static uint32_t begin_of(const struct r2r_lines *s, uint32_t function)
@@ -73,6 +75,7 @@ static void r2r_lines_free(struct line_source *base)
 {
 	struct r2r_lines *s = (struct r2r_lines *)base;
 
+	pdb_room_give_back(s->room, s->taken);
 	portable_pdb_free(s->pdb);
 	free(s->functions);
 	free(s->debug_info);
@@ -81,7 +84,7 @@ static void r2r_lines_free(struct line_source *base)
 
 static const struct line_source_ops r2r_lines_ops = {.find = r2r_lines_find, .free = r2r_lines_free};
 
-static int read_tables(struct r2r_lines *s, const struct pe *pe)
+static int read_tables(struct r2r_lines *s, const struct pe *pe, const struct pdb_places *places)
 {
 	struct pe_range functions, debug_info;
 	struct r2r_header h;
@@ -97,6 +100,12 @@ static int read_tables(struct r2r_lines *s, const struct pe *pe)
 	s->function_bytes = pe->machine == PE_X64 ? 12 : 8;
 	s->nfunctions = functions.bytes / s->function_bytes;
 	s->debug_info_bytes = debug_info.bytes;
+	if (!pdb_room_take(places->room, (uint64_t)functions.bytes + debug_info.bytes)) {
+		pdb_find_refused(pe, places);
+		return -E2BIG;
+	}
+	s->room = places->room;
+	s->taken = (uint64_t)functions.bytes + debug_info.bytes;
 	r = pe_read(pe, functions, R2R_FUNCTIONS_TABLE_BYTES_MAX, &s->functions, NULL);
 	return r ? r : pe_read(pe, debug_info, DEBUG_INFO_BYTES_MAX, &s->debug_info, NULL);
 }
@@ -114,7 +123,7 @@ int r2r_lines_open(const struct pe_file *file, const struct symbol_provider *sym
 	int r = pe_open(file, &pe, NULL);
 
 	if (!r)
-		r = read_tables(s, &pe);
+		r = read_tables(s, &pe, places);
 	if (!r)
 		r = pdb_find(&pe, places, &s->pdb);
 	if (r)

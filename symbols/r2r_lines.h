@@ -8,8 +8,8 @@
 
 /*
  * Lines of the methods of an image's own metadata; file is borrowed during the call, symbols (of the same image, an r2r_image) for
- * life. places: of the PDB. 0; -ENOENT: the image has no PDB to be had, or no table of places in IL; -EBADMSG,
- * -ENOTSUP, -E2BIG, -ENOMEM, -errno.
+ * life. places: of the PDB, whose room is borrowed for life. 0; -ENOENT: the image has no PDB to be had, or no table of places in
+ * IL; -EBADMSG, -ENOTSUP, -E2BIG, -ENOMEM, -errno.
  */
 int r2r_lines_open(const struct pe_file *file, const struct symbol_provider *symbols,
 		   const struct pdb_places *places, struct line_source **ret_source);

@@ -1,6 +1,7 @@
 #include "symbols/r2r_modules.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +54,7 @@ void r2r_modules_free(struct r2r_modules *m)
 /* Reads metadata out of an image. 0; -ENOENT: there is none that can be read; -ENOMEM. */
 static int read_metadata(struct r2r_modules *m, const struct pe *pe, struct pe_range range, struct r2r_module *module)
 {
-	if (range.bytes > R2R_MODULES_BYTES_MAX - m->bytes)
+	if (range.bytes > R2R_MODULES_BYTES_MAX - m->bytes || file_is_hollow(pe->file.fd))
 		return -ENOENT;
 	int error = range.bytes ? pe_read(pe, range, R2R_MODULES_METADATA_BYTES_MAX, &module->data, NULL) : -ENOENT;
 

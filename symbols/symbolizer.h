@@ -96,7 +96,8 @@ struct symbolizer_lineless {
 	char first[256]; /* the name of one */
 	uint64_t pdbs; /* that lines of .NET code need, and that are nowhere here */
 	char first_pdb[128]; /* the name of one */
-	uint64_t pdbs_refused; /* struct images_stats */
+	uint64_t pdbs_refused; /* there was no room for them (symbols/pdb_room.h) */
+	char first_refused[128]; /* the name of one */
 	uint64_t jits; /* processes whose JIT-compiled code was asked for lines and has none */
 	int32_t jit_pid; /* one of them, */
 	char jit_way[16]; /* and how its names were taken: "memory", "perfmap", "rundown"; "": not by us */

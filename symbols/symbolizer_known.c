@@ -161,7 +161,10 @@ void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless 
 	const struct images_pdb *pdbs = images_pdbs(s->images, &missing);
 
 	lineless.pdbs = missing;
-	lineless.pdbs_refused = images_stats(s->images).pdbs_refused;
+	struct images_stats stats = images_stats(s->images);
+
+	lineless.pdbs_refused = stats.pdbs_refused;
+	snprintf(lineless.first_refused, sizeof(lineless.first_refused), "%s", stats.first_refused);
 	if (missing)
 		snprintf(lineless.first_pdb, sizeof(lineless.first_pdb), "%s", pdbs[0].name);
 	*ret_lineless = lineless;

@@ -1,3 +1,4 @@
+#include "symbols/pdb_room.h"
 #include "symbols/portable_pdb.h"
 
 #include "metadata_builder.h"
@@ -6,6 +7,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -156,12 +159,90 @@ static void points_have_a_limit(void **state)
 	portable_pdb_free(pdb);
 }
 
+/* Others have as much as one process has taken, in whatever order they come. */
+static void no_process_takes_more_than_it_leaves(void **state)
+{
+	struct pdb_rooms rooms = {.left = 64};
+	struct pdb_room a = {&rooms, 0}, b = {&rooms, 0};
+
+	(void)state;
+	assert_true(pdb_room_take(&a, 32));
+	assert_false(pdb_room_take(&a, 1));
+	assert_false(pdb_room_take(&b, 17));
+	assert_true(pdb_room_take(&b, 16));
+	assert_int_equal(rooms.left, 16);
+	pdb_room_give_back(&a, 32);
+	assert_int_equal(rooms.left, 48);
+	assert_true(pdb_room_take(&a, 24));
+	assert_true(pdb_room_take(NULL, UINT64_MAX));
+	assert_false(pdb_room_take(&b, UINT64_MAX));
+	pdb_room_refused(&a, "one");
+	pdb_room_refused(&b, "two");
+	assert_int_equal(rooms.refused, 2);
+	assert_string_equal(rooms.first, "one");
+}
+
+static void a_pdb_takes_room_for_what_is_read_of_it(void **state)
+{
+	struct metadata_build b = begin();
+	struct pdb_rooms rooms = {.left = 1 << 20};
+	struct pdb_room room = {&rooms, 0};
+
+	(void)state;
+	uint32_t document = add_document(&b, "a.cs");
+
+	add_method(&b, document, BLOB_OF(&b, 0, 0, 0, 5, 3, 1));
+	add_method(&b, document, BLOB_OF(&b, 0, 0, 0, 5, 4, 1));
+	add_method(&b, document, BLOB_OF(&b, 0, 0, 0, 5, 5, 1));
+	struct portable_pdb *pdb = finish(&b);
+
+	assert_true(portable_pdb_take_room(pdb, &room));
+	uint64_t taken = room.taken;
+
+	assert_true(taken > 0);
+	assert_line(pdb, 1, 0, "a.cs", 3);
+	assert_true(room.taken > taken);
+	/* There is just room for one more point. */
+	rooms.left = room.taken + 2 * (room.taken - taken);
+	assert_line(pdb, 2, 0, "a.cs", 4);
+	assert_none(pdb, 3, 0);
+	assert_line(pdb, 1, 0, "a.cs", 3);
+	portable_pdb_free(pdb);
+	assert_int_equal(room.taken, 0);
+}
+
+/* In memory a hole has its whole size. */
+static void a_hollow_pdb_is_refused(void **state)
+{
+	static const off_t sizes[] = {0, 64 << 20};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct metadata_build b = begin();
+		struct portable_pdb *pdb;
+		size_t len;
+		int fd = memfd_create("pdb", MFD_CLOEXEC);
+
+		add_document(&b, "a.cs");
+		unsigned char *data = metadata_end(&b, &len);
+
+		assert_int_equal(write(fd, data, len), len);
+		assert_int_equal(sizes[i] ? ftruncate(fd, sizes[i]) : 0, 0);
+		assert_int_equal(portable_pdb_of_file(fd, (const unsigned char *)"no GUID of any one", &pdb), i ? -EBADMSG : -ENOENT);
+		free(data);
+		close(fd);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_last_point_that_is_not_hidden_is_the_line),
 		cmocka_unit_test(documents_without_a_name_have_no_lines),
 		cmocka_unit_test(points_have_a_limit),
+		cmocka_unit_test(no_process_takes_more_than_it_leaves),
+		cmocka_unit_test(a_pdb_takes_room_for_what_is_read_of_it),
+		cmocka_unit_test(a_hollow_pdb_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 #include "symbols/bundle.h"
 #include "symbols/r2r_image.h"
+#include "symbols/r2r_lines.h"
 #include "symbols/r2r_native.h"
 #include "tests/unit/r2r_builder.h"
 
@@ -350,6 +351,70 @@ static void tables_of_instances_are_no_holes(void **state)
 	}
 }
 
+/* Metadata of hundreds of megabytes that are a hole would be kept, too. */
+static void hollow_images_give_no_metadata(void **state)
+{
+	struct symbol_provider *p = NULL;
+	uint32_t code;
+	struct r2r_build b = begin_app(&code);
+	char place[16];
+	size_t len;
+
+	(void)state;
+	put_functions(&b, code, five, 5);
+	r2r_header(&b, 0);
+	unsigned char *data = r2r_end(&b, &len);
+	struct pe_file file = {r2r_file(data, len), 0, 64 << 20};
+
+	assert_int_equal(ftruncate(file.fd, 64 << 20), 0);
+	assert_int_equal(r2r_image_open(&file, &(struct r2r_beside){0}, &p, NULL), 0);
+	snprintf(place, sizeof(place), "0x%x", code);
+	assert_code(p, code, place, code, code + 0x18);
+	symbol_provider_free(p);
+	close(file.fd);
+}
+
+static int open_no_pdb(void *ctx, const char *name, int *ret_fd)
+{
+	(void)ctx;
+	(void)name;
+	(void)ret_fd;
+	return -ENOENT;
+}
+
+static void tables_for_lines_take_room(void **state)
+{
+	static const uint8_t debug_info[4096];
+	struct pdb_rooms rooms = {.left = 2 * (sizeof(debug_info) + 5 * 12)};
+	struct pdb_room room = {&rooms, 0};
+	struct pdb_places places = {.open_beside = open_no_pdb, .room = &room};
+	struct line_source *lines = NULL;
+	struct symbol_provider *p = NULL;
+	uint32_t code;
+	struct r2r_build b = begin_app(&code);
+	size_t len;
+
+	(void)state;
+	put_functions(&b, code, five, 5);
+	r2r_section(&b, R2R_DEBUG_INFO, debug_info, sizeof(debug_info));
+	r2r_header(&b, 0);
+	unsigned char *data = r2r_end(&b, &len);
+	struct pe_file file = {r2r_file(data, len), 0, len};
+
+	assert_int_equal(r2r_image_open(&file, &(struct r2r_beside){0}, &p, NULL), 0);
+	/* There is room for them, but no PDB. */
+	assert_int_equal(r2r_lines_open(&file, p, &places, &lines), -ENOENT);
+	assert_int_equal(rooms.refused, 0);
+	assert_int_equal(room.taken, 0);
+	assert_int_equal(rooms.left, 2 * (sizeof(debug_info) + 5 * 12));
+	rooms.left--;
+	assert_int_equal(r2r_lines_open(&file, p, &places, &lines), -E2BIG);
+	assert_int_equal(rooms.refused, 1);
+	assert_int_equal(room.taken, 0);
+	symbol_provider_free(p);
+	close(file.fd);
+}
+
 static void image_that_is_cut_anywhere_does_no_harm(void **state)
 {
 	uint32_t code;
@@ -537,6 +602,8 @@ int main(void)
 		cmocka_unit_test(assembly_that_is_not_there_leaves_the_place),
 		cmocka_unit_test(what_is_not_known_is_said),
 		cmocka_unit_test(tables_of_instances_are_no_holes),
+		cmocka_unit_test(hollow_images_give_no_metadata),
+		cmocka_unit_test(tables_for_lines_take_room),
 		cmocka_unit_test(image_that_is_cut_anywhere_does_no_harm),
 		cmocka_unit_test(numbers_of_all_lengths_are_read),
 		cmocka_unit_test(arrays_have_what_was_put_and_nothing_else),
