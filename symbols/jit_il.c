@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/vec.h"
+#include "symbols/il_points.h"
 #include "symbols/store_text.h"
 
 #include <errno.h>
@@ -19,6 +20,7 @@ struct jit_il {
 	size_t bytes;
 	VEC(struct jit_il_module) modules;
 	VEC(struct jit_il_map) maps;
+	struct il_points *points; /* of the maps that were asked for, by their number */
 };
 
 /* Writing */
@@ -105,8 +107,12 @@ int jit_il_new(struct jit_il **ret_il)
 {
 	struct jit_il *il = calloc(1, sizeof(*il));
 
-	if (!il)
+	if (il)
+		il->points = calloc(1, sizeof(*il->points));
+	if (!il || !il->points) {
+		free(il);
 		return -ENOMEM;
+	}
 	*ret_il = il;
 	return 0;
 }
@@ -118,6 +124,8 @@ void jit_il_free(struct jit_il *il)
 	arena_free(&il->texts);
 	vec_free(&il->modules);
 	vec_free(&il->maps);
+	il_points_free(il->points);
+	free(il->points);
 	free(il);
 }
 
@@ -177,17 +185,25 @@ const struct jit_il_module *jit_il_module(const struct jit_il *il, uint32_t modu
 	return &il->modules.v[module];
 }
 
+/* il_points_read_fn */
+static int read_map(void *ctx, uint32_t map, struct il_points *points)
+{
+	const struct jit_il_map *maps = ctx;
+	struct jit_il_point point = {0};
+
+	for (const char *p = maps[map].text; take_point(&p, &point) && il_points_add(points, point.native, point.il); p++)
+		if (*p != ',')
+			break;
+	return 0;
+}
+
 int jit_il_find(const struct jit_il *il, uint32_t map, uint32_t native, struct jit_il_place *ret_place)
 {
 	const struct jit_il_map *m = &il->maps.v[map];
-	struct jit_il_point point = {0};
-	bool found = false;
+	struct jit_il_place place = {m->module, m->rid, 0};
+	int r = il_points_find(il->points, map, native, read_map, il->maps.v, &place.il);
 
-	for (const char *p = m->text; take_point(&p, &point) && point.native <= native; p++) {
-		*ret_place = (struct jit_il_place){m->module, m->rid, point.il};
-		found = true;
-		if (*p != ',')
-			break;
-	}
-	return found ? 0 : -ENOENT;
+	if (!r)
+		*ret_place = place;
+	return r;
 }

@@ -7,6 +7,7 @@
 #define SYMBOLS_JIT_IL_H
 
 #include "base/outbuf.h"
+#include "symbols/il_points.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,10 +17,9 @@
 #define JIT_IL_BYTES_MAX ((size_t)512 << 20) /* of all maps and paths; what is above is not known */
 #define JIT_IL_ID_BYTES 16
 
-/* What the runtime has where a place comes from no IL, is before the first of it or behind the last. */
-#define JIT_IL_NONE ((uint32_t)-1)
-#define JIT_IL_PROLOG ((uint32_t)-2)
-#define JIT_IL_EPILOG ((uint32_t)-3)
+#define JIT_IL_NONE IL_POINTS_NONE
+#define JIT_IL_PROLOG IL_POINTS_PROLOG
+#define JIT_IL_EPILOG IL_POINTS_EPILOG
 
 struct jit_il_point {
 	uint32_t native; /* from the start of the code */
@@ -65,7 +65,7 @@ struct jit_il_place {
 	uint32_t il;
 };
 
-/* 0; -ENOENT: of no IL. */
+/* Reads the map when it is asked for first; of all maps IL_POINTS_MAX points. 0; -ENOENT: of no IL; -ENOMEM. */
 int jit_il_find(const struct jit_il *il, uint32_t map, uint32_t native, struct jit_il_place *ret_place);
 
 #endif

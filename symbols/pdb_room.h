@@ -1,6 +1,6 @@
 /*
- * The memory that lines of .NET code may take in a run: PDBs, what was read of them, and tables of images. A process takes no more than it
- * leaves for others, so that none can have all of it.
+ * The memory that lines of .NET code may take in a run: PDBs, what was read of them, and tables of images. A process takes no more than
+ * it leaves for others, so that none can have all of it.
  */
 #ifndef SYMBOLS_PDB_ROOM_H
 #define SYMBOLS_PDB_ROOM_H

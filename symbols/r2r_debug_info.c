@@ -5,11 +5,8 @@
 #include <errno.h>
 #include <stdbool.h>
 
-/* Offsets of IL are counted from here, so that these marks are small: code of no instruction, before the first, behind the last. */
+/* Offsets of IL are counted from here, so that the marks of il_points.h are small. */
 #define IL_BIAS ((uint32_t)-3)
-#define IL_NO_MAPPING ((uint32_t)-1)
-#define IL_PROLOG ((uint32_t)-2)
-#define IL_EPILOG ((uint32_t)-3)
 
 #define PACKED_MAJOR 16 /* versions from this one on keep bounds in bit fields */
 #define ASYNC_MAJOR 17 /* with three bits for the kind of point instead of two */
@@ -115,27 +112,6 @@ int r2r_debug_info_head(const void *data, size_t len, size_t *ret_bounds, uint32
 	return 0;
 }
 
-/* The search while bounds go by, in the order of their places in the code. */
-struct search {
-	uint32_t native, il;
-	bool found;
-};
-
-static bool take(void *ctx, uint32_t native, uint32_t il)
-{
-	struct search *s = ctx;
-
-	if (native > s->native)
-		return false;
-	if (il == IL_PROLOG)
-		il = 0;
-	if (il != IL_NO_MAPPING && il != IL_EPILOG) {
-		s->il = il;
-		s->found = true;
-	}
-	return true;
-}
-
 /* Moves to what is known of a function: equal ones are shared, and an element can say how far back the bytes are. */
 static int find_function(const void *data, size_t len, uint32_t function, struct reader *r)
 {
@@ -156,11 +132,17 @@ static int find_function(const void *data, size_t len, uint32_t function, struct
 	return 0;
 }
 
-int r2r_debug_info_il(const void *data, size_t len, unsigned int major, uint32_t function, uint32_t native, uint32_t *ret_il)
+static bool take(void *ctx, uint32_t native, uint32_t il)
 {
-	struct search s = {.native = native};
+	return il_points_add(ctx, native, il);
+}
+
+/* il_points_read_fn */
+static int read_method(void *ctx, uint32_t function, struct il_points *points)
+{
+	const struct r2r_debug_info *d = ctx;
 	struct reader r;
-	int error = find_function(data, len, function, &r);
+	int error = find_function(d->data, d->len, function, &r);
 
 	if (error)
 		return error;
@@ -173,15 +155,19 @@ int r2r_debug_info_il(const void *data, size_t len, unsigned int major, uint32_t
 		return -EBADMSG;
 	if (!bounds_bytes)
 		return -ENOENT;
-	error = r2r_debug_info_bounds(head + bounds, bounds_bytes,
-				      major < PACKED_MAJOR  ? R2R_BOUNDS_PLAIN :
-				      major < ASYNC_MAJOR ? R2R_BOUNDS_PACKED :
-							      R2R_BOUNDS_ASYNC,
-				      take, &s);
-	if (error)
-		return error;
-	if (!s.found)
-		return -ENOENT;
-	*ret_il = s.il;
-	return 0;
+	return r2r_debug_info_bounds(head + bounds, bounds_bytes,
+				     d->major < PACKED_MAJOR ? R2R_BOUNDS_PLAIN :
+				     d->major < ASYNC_MAJOR  ? R2R_BOUNDS_PACKED :
+							       R2R_BOUNDS_ASYNC,
+				     take, points);
+}
+
+int r2r_debug_info_il(struct r2r_debug_info *d, uint32_t function, uint32_t native, uint32_t *ret_il)
+{
+	return il_points_find(&d->points, function, native, read_method, d, ret_il);
+}
+
+void r2r_debug_info_free(struct r2r_debug_info *d)
+{
+	il_points_free(&d->points);
 }

@@ -5,6 +5,8 @@
 #ifndef SYMBOLS_R2R_DEBUG_INFO_H
 #define SYMBOLS_R2R_DEBUG_INFO_H
 
+#include "symbols/il_points.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,11 +32,21 @@ int r2r_debug_info_bounds(const void *bounds, size_t len, enum r2r_bounds kind, 
  */
 int r2r_debug_info_head(const void *data, size_t len, size_t *ret_bounds, uint32_t *ret_bytes);
 
+/* The section of an image. Begins with {data, len, major, {room}}: data, the whole section, is borrowed; major is of the image's
+ * ReadyToRun version. */
+struct r2r_debug_info {
+	const void *data;
+	size_t len;
+	unsigned int major;
+	struct il_points points;
+};
+
+void r2r_debug_info_free(struct r2r_debug_info *d);
+
 /*
- * data: the whole section; major: of the image's ReadyToRun version; function: the index of the method's first runtime function;
- * native: offset in the method's code. *ret_il is 0 for the code before that of the first instruction. 0; -ENOENT: nothing is
- * known; -EBADMSG.
+ * function: the index of the method's first runtime function; native: offset in the method's code. *ret_il is 0 for the code before that
+ * of the first instruction. 0; -ENOENT: nothing is known, or what there is is damaged; -ENOMEM.
  */
-int r2r_debug_info_il(const void *data, size_t len, unsigned int major, uint32_t function, uint32_t native, uint32_t *ret_il);
+int r2r_debug_info_il(struct r2r_debug_info *d, uint32_t function, uint32_t native, uint32_t *ret_il);
 
 #endif

@@ -17,9 +17,8 @@ struct r2r_lines {
 	struct portable_pdb *pdb;
 	unsigned char *functions; /* the table of runtime functions, by rva */
 	uint32_t nfunctions, function_bytes;
-	unsigned char *debug_info;
-	uint32_t debug_info_bytes;
-	unsigned int major;
+	unsigned char *debug_info_data;
+	struct r2r_debug_info debug_info; /* of these */
 	struct pdb_room *room;
 	uint64_t taken; /* of it, for the tables */
 };
@@ -61,7 +60,7 @@ static int r2r_lines_find(struct line_source *base, uint64_t addr, uint64_t time
 	if (!r)
 		r = function_at(s, method.begin, &function);
 	if (!r)
-		r = r2r_debug_info_il(s->debug_info, s->debug_info_bytes, s->major, function, method.native, &il);
+		r = r2r_debug_info_il(&s->debug_info, function, method.native, &il);
 	if (!r)
 		r = portable_pdb_line(s->pdb, method.rid, il, &file, &line);
 	if (r)
@@ -78,7 +77,8 @@ static void r2r_lines_free(struct line_source *base)
 	pdb_room_give_back(s->room, s->taken);
 	portable_pdb_free(s->pdb);
 	free(s->functions);
-	free(s->debug_info);
+	r2r_debug_info_free(&s->debug_info);
+	free(s->debug_info_data);
 	free(s);
 }
 
@@ -96,10 +96,8 @@ static int read_tables(struct r2r_lines *s, const struct pe *pe, const struct pd
 	debug_info = r2r_header_section(&h, R2R_DEBUG_INFO);
 	if (!functions.bytes || !debug_info.bytes || h.composite)
 		return -ENOENT;
-	s->major = h.major;
 	s->function_bytes = pe->machine == PE_X64 ? 12 : 8;
 	s->nfunctions = functions.bytes / s->function_bytes;
-	s->debug_info_bytes = debug_info.bytes;
 	if (!pdb_room_take(places->room, (uint64_t)functions.bytes + debug_info.bytes)) {
 		pdb_find_refused(pe, places);
 		return -E2BIG;
@@ -107,7 +105,10 @@ static int read_tables(struct r2r_lines *s, const struct pe *pe, const struct pd
 	s->room = places->room;
 	s->taken = (uint64_t)functions.bytes + debug_info.bytes;
 	r = pe_read(pe, functions, R2R_FUNCTIONS_TABLE_BYTES_MAX, &s->functions, NULL);
-	return r ? r : pe_read(pe, debug_info, DEBUG_INFO_BYTES_MAX, &s->debug_info, NULL);
+	if (!r)
+		r = pe_read(pe, debug_info, DEBUG_INFO_BYTES_MAX, &s->debug_info_data, NULL);
+	s->debug_info = (struct r2r_debug_info){s->debug_info_data, debug_info.bytes, h.major, {.room = places->room}};
+	return r;
 }
 
 int r2r_lines_open(const struct pe_file *file, const struct symbol_provider *symbols,

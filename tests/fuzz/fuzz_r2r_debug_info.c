@@ -25,9 +25,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!r2r_debug_info_head(data + 1, size - 1, &bounds, &bytes) && bounds <= size - 1)
 		for (enum r2r_bounds kind = R2R_BOUNDS_PLAIN; kind <= R2R_BOUNDS_ASYNC; kind++)
 			(void)r2r_debug_info_bounds(data + 1 + bounds, size - 1 - bounds, kind, in_order, &(uint32_t){0});
+	struct r2r_debug_info info = {.data = data + 1, .len = size - 1, .major = data[0]};
+
 	for (uint32_t function = 0; function < 64; function++)
 		for (uint32_t native = 0; native < 0x4000; native = native * 4 + 1)
-			if (!r2r_debug_info_il(data + 1, size - 1, data[0], function, native, &il) && il >= (uint32_t)-3)
+			if (!r2r_debug_info_il(&info, function, native, &il) && il >= (uint32_t)-3)
 				abort();
+	r2r_debug_info_free(&info);
 	return 0;
 }

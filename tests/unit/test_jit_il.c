@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -88,12 +89,41 @@ static void what_is_no_map_is_refused(void **state)
 	jit_il_free(il);
 }
 
+/* Each map is taken apart once, whatever it is asked; and however many there are, they are done with at some time. */
+static void points_have_a_limit(void **state)
+{
+	enum { MAPS = IL_POINTS_MAX / JIT_IL_POINTS_MAX };
+	char *text = malloc(4 * JIT_IL_POINTS_MAX + 1);
+	struct jit_il_place place;
+	struct jit_il *il;
+	uint32_t map;
+
+	(void)state;
+	assert_non_null(text);
+	for (size_t i = 0; i < JIT_IL_POINTS_MAX; i++)
+		memcpy(text + 4 * i, i + 1 < JIT_IL_POINTS_MAX ? "1+1," : "1+1", 5 - (i + 1 == JIT_IL_POINTS_MAX));
+	assert_int_equal(jit_il_new(&il), 0);
+	assert_int_equal(jit_il_add_module(il, &module, &map), 0);
+	for (int i = 0; i < MAPS; i++)
+		assert_int_equal(jit_il_add(il, 0, 17, text, &map), 0);
+	assert_int_equal(jit_il_add(il, 0, 17, "4+2", &map), 0);
+	for (uint32_t again = 0; again < 2; again++) {
+		for (uint32_t i = 0; i < MAPS; i++)
+			for (uint32_t at = 1; at <= JIT_IL_POINTS_MAX; at *= 16)
+				assert_place(il, i, at, at);
+		assert_int_equal(jit_il_find(il, MAPS, 4, &place), -ENOENT);
+	}
+	jit_il_free(il);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_map_has_a_point_where_the_offset_changes),
 		cmocka_unit_test(a_place_is_of_the_last_point_before_it),
 		cmocka_unit_test(what_is_no_map_is_refused),
+		cmocka_unit_test(points_have_a_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 #include "symbols/bundle.h"
+#include "symbols/r2r_debug_info.h"
 #include "symbols/r2r_image.h"
 #include "symbols/r2r_lines.h"
 #include "symbols/r2r_native.h"
@@ -415,6 +416,41 @@ static void tables_for_lines_take_room(void **state)
 	close(file.fd);
 }
 
+static void assert_il(struct r2r_debug_info *d, uint32_t function, uint32_t native, int error, uint32_t expected)
+{
+	uint32_t il = expected;
+
+	for (int again = 0; again < 2; again++)
+		assert_int_equal(r2r_debug_info_il(d, function, native, &il), error);
+	assert_int_equal(il, expected);
+}
+
+/* An array of one method: code at 0 is its prolog, that at 4 of IL 7, that at 6 of none. */
+static void places_have_the_il_of_the_last_point_before_them(void **state)
+{
+	static const uint8_t section[] = {1 << 3, 1, 1 << 1, 1 << 1, 1 << 1, 1 << 1, 0, 0x06, 0x03, 0x01, 0x94, 0x02, 0x22, 0x00};
+	const uint64_t kept = 2 * sizeof(struct il_point);
+	struct pdb_rooms rooms = {.left = 2 * kept};
+	struct pdb_room room = {&rooms, 0};
+	struct r2r_debug_info whole = {section, sizeof(section), 9, {.room = &room}}, cut = {section, sizeof(section) - 3, 9, {0}};
+
+	(void)state;
+	assert_il(&whole, 0, 0, 0, 0);
+	assert_il(&whole, 0, 3, 0, 0);
+	assert_il(&whole, 0, 4, 0, 7);
+	assert_il(&whole, 0, 100, 0, 7);
+	assert_il(&whole, 1, 0, -ENOENT, 0);
+	assert_int_equal(room.taken, kept);
+	r2r_debug_info_free(&whole);
+	assert_int_equal(room.taken, 0);
+	rooms.left--;
+	whole = (struct r2r_debug_info){section, sizeof(section), 9, {.room = &room}};
+	assert_il(&whole, 0, 4, -ENOENT, 0);
+	r2r_debug_info_free(&whole);
+	assert_il(&cut, 0, 0, -ENOENT, 0);
+	r2r_debug_info_free(&cut);
+}
+
 static void image_that_is_cut_anywhere_does_no_harm(void **state)
 {
 	uint32_t code;
@@ -604,6 +640,7 @@ int main(void)
 		cmocka_unit_test(tables_of_instances_are_no_holes),
 		cmocka_unit_test(hollow_images_give_no_metadata),
 		cmocka_unit_test(tables_for_lines_take_room),
+		cmocka_unit_test(places_have_the_il_of_the_last_point_before_them),
 		cmocka_unit_test(image_that_is_cut_anywhere_does_no_harm),
 		cmocka_unit_test(numbers_of_all_lengths_are_read),
 		cmocka_unit_test(arrays_have_what_was_put_and_nothing_else),
