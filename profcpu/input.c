@@ -160,15 +160,22 @@ int input_load_source(struct source *source, const char *name, const struct inpu
 	return input_load_data(source, inside ? inside : name, options, profile, ret_result);
 }
 
+/* " and 3 more" behind the name of the first; "" where it is the only one. */
+static const char *input_more(uint64_t n, char more[64])
+{
+	more[0] = 0;
+	if (n > 1)
+		snprintf(more, 64, " and %llu more", (unsigned long long)n - 1);
+	return more;
+}
+
 /* Once for all processes; they differ in no way but how they were recorded. */
 static void input_say_jit_lines(const struct symbolizer_lineless *lineless)
 {
 	bool perf_map = !strcmp(lineless->jit_way, "perfmap");
-	char more[64] = "";
+	char more[64];
 
-	if (lineless->jits > 1)
-		snprintf(more, sizeof(more), " and %llu more", (unsigned long long)lineless->jits - 1);
-	log_note("there are no lines of what process %d%s compiled at run time: %s", lineless->jit_pid, more,
+	log_note("there are no lines of what process %d%s compiled at run time: %s", lineless->jit_pid, input_more(lineless->jits, more),
 		 perf_map		? "its perf map has none; `profcpu collect --lines` takes them with --jit-names=memory (.NET 10) and rundown" :
 		 lineless->jit_way[0] ? "it was recorded without `profcpu collect --lines`, or its runtime did not tell (--jit-names=rundown)" :
 					"its runtime wrote none");
@@ -176,31 +183,27 @@ static void input_say_jit_lines(const struct symbolizer_lineless *lineless)
 
 static void input_say_pdbs(const struct symbolizer_lineless *lineless)
 {
-	char more[64] = "";
+	char more[64];
 
-	if (lineless->pdbs > 1)
-		snprintf(more, sizeof(more), " and %llu more", (unsigned long long)lineless->pdbs - 1);
 	log_note("there are no lines of the .NET code that %s%s would tell: neither beside the assembl%s nor in %s, nor fetched before; "
 		 "`profcpu symbols fetch --lines` asks symbol servers",
-		 lineless->first_pdb, more, lineless->pdbs == 1 ? "y" : "ies", lineless->pdbs == 1 ? "it" : "them");
+		 lineless->first_pdb, input_more(lineless->pdbs, more), lineless->pdbs == 1 ? "y" : "ies", lineless->pdbs == 1 ? "it" : "them");
 }
 
 static void input_say_no_room(const struct symbolizer_lineless *lineless)
 {
-	char more[64] = "";
+	char more[64];
 
-	if (lineless->pdbs_refused > 1)
-		snprintf(more, sizeof(more), " and %llu more", (unsigned long long)lineless->pdbs_refused - 1);
 	log_note("there is no room for %s%s, and their code has no lines: PDBs of all processes may take %u GiB, those of one no more than they "
 		 "leave; record fewer processes (`profcpu collect -p PID`)",
-		 lineless->first_refused, more, (unsigned int)(PDB_ROOM_BYTES_MAX >> 30));
+		 lineless->first_refused, input_more(lineless->pdbs_refused, more), (unsigned int)(PDB_ROOM_BYTES_MAX >> 30));
 }
 
 void input_say_lines(const struct input_options *options, const char *name, const struct input_result *result)
 {
 	const char *what = !options->lines ? "inlined functions" : !options->inlines ? "lines" : "inlined functions and lines";
 	const struct symbolizer_lineless *lineless = &result->data.lineless;
-	char more[64] = "";
+	char more[64];
 
 	if (lineless->jits)
 		input_say_jit_lines(lineless);
@@ -210,10 +213,8 @@ void input_say_lines(const struct input_options *options, const char *name, cons
 		input_say_no_room(lineless);
 	if (!lineless->files)
 		return;
-	if (lineless->files > 1)
-		snprintf(more, sizeof(more), " and %llu more", (unsigned long long)lineless->files - 1);
 	log_note("the %s of %s%s are not in %s, and %s; `profcpu postprocess --inlines --lines` where it was recorded puts them there", what,
-		 lineless->first, more, name, options->offline ? "--offline looks nowhere else" : "cannot be had here");
+		 lineless->first, input_more(lineless->files, more), name, options->offline ? "--offline looks nowhere else" : "cannot be had here");
 }
 
 int input_load(const char *path, const struct input_options *options, struct profile *profile,
