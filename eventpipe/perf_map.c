@@ -257,10 +257,7 @@ static int perf_map_begin_stale(struct opener *o, struct perf_map *m, int unread
 	struct perf_map_swept swept = {0};
 
 	perf_map_close_mark(m);
-	int r = perf_map_sweep(o, m->pid, deadline_ns, &swept);
-
-	if (r)
-		return perf_map_dir_fail(err, m, r);
+	perf_map_sweep_mark(o, m->dir_fd, m->process.uid, m->mark_name, deadline_ns, &swept);
 	if (swept.left)
 		return perf_map_fail(err, swept.error, "what an earlier profcpu left in %s of process %d could not be taken back: %s", m->dir,
 				     m->pid, strerror(-swept.error));

@@ -208,6 +208,7 @@ struct undo_sweep {
 	int dir_fd;
 	uid_t uid; /* of the process whose directory it is */
 	uint64_t deadline_ns;
+	struct perf_map_silent *silent; /* NULL: all are asked */
 	struct perf_map_swept swept;
 };
 
@@ -248,10 +249,39 @@ static int undo_find(const struct undo_sweep *sweep, const struct perf_map_mark 
 	return 0;
 }
 
-static int sweep_left(struct undo_sweep *s, int error)
+static int sweep_left(struct undo_sweep *s, int error, pid_t pid)
 {
 	s->swept.left++;
-	s->swept.error = error;
+	if (pid || !s->swept.pid) {
+		s->swept.error = error;
+		s->swept.pid = pid;
+	}
+	return 0;
+}
+
+static bool sweep_is_silent(const struct perf_map_silent *silent, const struct perf_map_undo *undo)
+{
+	for (unsigned i = 0; silent && undo->pid && i < silent->n && i < PERF_MAP_SILENT_MAX; i++)
+		if (silent->v[i].pid == undo->pid && silent->v[i].start_ticks == undo->mark.start_ticks)
+			return true;
+	return false;
+}
+
+/* One that hangs is waited for once, and not by all who have their maps in the same directory. */
+static int sweep_undo(struct undo_sweep *s, const struct perf_map_undo *undo)
+{
+	struct port_error err = {0};
+	int r = sweep_is_silent(s->silent, undo) ? -ETIMEDOUT : perf_map_undo(s->o, undo, s->deadline_ns, &err);
+
+	if (r == -ETIMEDOUT && s->silent && undo->pid && !sweep_is_silent(s->silent, undo)) {
+		unsigned at = s->silent->n++ % PERF_MAP_SILENT_MAX;
+
+		s->silent->v[at].pid = undo->pid;
+		s->silent->v[at].start_ticks = undo->mark.start_ticks;
+	}
+	if (r)
+		return sweep_left(s, r, undo->pid);
+	s->swept.removed++;
 	return 0;
 }
 
@@ -263,7 +293,7 @@ static int sweep_empty(struct undo_sweep *s, const char *name, int mark_fd, cons
 		return 0;
 	int r = target_dir_remove(s->dir_fd, name, file);
 
-	return r && r != -ENOENT ? sweep_left(s, r) : 0;
+	return r && r != -ENOENT ? sweep_left(s, r, 0) : 0;
 }
 
 /* Whether nothing of that name is another user's. */
@@ -297,12 +327,11 @@ static int sweep_mark(void *ctx, const char *name)
 	struct undo_sweep *s = ctx;
 	struct perf_map_undo undo = {.dir_fd = s->dir_fd};
 	char right_name[PERF_MAP_NAME_BYTES];
-	struct port_error err = {0};
 	AUTO_CLOSE int fd = -1;
 
 	/* Whoever may write to the directory can make marks without number. */
 	if (clock_monotonic_ns() >= s->deadline_ns) {
-		sweep_left(s, -ETIMEDOUT);
+		sweep_left(s, -ETIMEDOUT, 0);
 		return -ETIMEDOUT;
 	}
 	if (perf_map_mark_open(s->dir_fd, name, s->uid, &fd, &undo.mark_file))
@@ -322,16 +351,20 @@ static int sweep_mark(void *ctx, const char *name)
 	perf_map_mark_name(undo.mark.ns_pid, right_name);
 	if (strcmp(name, right_name) || undo_find(s, &undo.mark, &undo.pid) || !sweep_believes(s->dir_fd, fd, &undo.mark, undo.pid))
 		return 0;
-	r = perf_map_undo(s->o, &undo, s->deadline_ns, &err);
-	if (r)
-		return sweep_left(s, r);
-	s->swept.removed++;
-	return 0;
+	return sweep_undo(s, &undo);
 }
 
-int perf_map_sweep(struct opener *o, pid_t pid, uint64_t deadline_ns, struct perf_map_swept *ret_swept)
+void perf_map_sweep_mark(struct opener *o, int dir_fd, uid_t uid, const char *name, uint64_t deadline_ns, struct perf_map_swept *ret_swept)
 {
-	struct undo_sweep s = {.o = o, .deadline_ns = deadline_ns};
+	struct undo_sweep s = {.o = o, .dir_fd = dir_fd, .uid = uid, .deadline_ns = deadline_ns};
+
+	(void)sweep_mark(&s, name);
+	*ret_swept = s.swept;
+}
+
+int perf_map_sweep(struct opener *o, pid_t pid, uint64_t deadline_ns, struct perf_map_silent *silent, struct perf_map_swept *ret_swept)
+{
+	struct undo_sweep s = {.o = o, .deadline_ns = deadline_ns, .silent = silent};
 	struct opener_process process;
 	AUTO_CLOSE int dir_fd = -1;
 	char dir[PATH_MAX];

@@ -5,6 +5,9 @@
 #include "eventpipe/perf_map_mark.h"
 #include "eventpipe/port.h"
 
+#include <stdint.h>
+#include <sys/types.h>
+
 /* What is to be undone, with the mark locked exclusively. */
 struct perf_map_undo {
 	int dir_fd;
@@ -19,20 +22,34 @@ struct perf_map_undo {
  * -EACCES, -EPERM, -EROFS: something could not be removed. */
 int perf_map_undo(struct opener *o, const struct perf_map_undo *undo, uint64_t deadline_ns, struct port_error *err);
 
+/* Processes that gave no answer in time: while one is in here it is not asked again. Zeroed: none. */
+#define PERF_MAP_SILENT_MAX 16
+struct perf_map_silent {
+	struct {
+		pid_t pid;
+		uint64_t start_ticks;
+	} v[PERF_MAP_SILENT_MAX];
+	unsigned n; /* that came; of more the first are forgotten */
+};
+
 /* What became of the marks that were found in a directory. */
 struct perf_map_swept {
 	unsigned removed; /* maps switched off and removed */
 	unsigned in_use; /* marks that a living profcpu holds */
-	unsigned left; /* could not be undone, the last for error */
+	unsigned left; /* could not be undone, one of them for error: of a living process if there is one */
 	int error;
+	pid_t pid; /* that process; 0: none */
 };
 
 /*
  * Undoes what a killed profcpu left in the directory where pid's maps are; with our own PID in /tmp. Left alone are marks that a living
  * profcpu holds, those of strangers, of processes that cannot be seen from here or have their maps elsewhere, and what comes after
- * deadline_ns. 0 also where something is left; errors of target_dir_open and target_dir_each.
+ * deadline_ns. silent may be NULL. 0 also where something is left; errors of target_dir_open and target_dir_each.
  */
-int perf_map_sweep(struct opener *o, pid_t pid, uint64_t deadline_ns, struct perf_map_swept *ret_swept);
+int perf_map_sweep(struct opener *o, pid_t pid, uint64_t deadline_ns, struct perf_map_silent *silent, struct perf_map_swept *ret_swept);
+
+/* The same with one mark alone, in a directory of uid's. */
+void perf_map_sweep_mark(struct opener *o, int dir_fd, uid_t uid, const char *name, uint64_t deadline_ns, struct perf_map_swept *ret_swept);
 
 /* The directory of a process's perf maps, in its root: DOTNET_PerfMapJitDumpPath or /tmp. 0; -ENOTSUP: not an absolute path. */
 int perf_map_dir(pid_t pid, char *buf, size_t cap);

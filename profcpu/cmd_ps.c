@@ -65,7 +65,7 @@ static int ps_print(const struct ps_options *options, struct target_list *list)
 		log_note("no %sprocess in sight", options->dotnet_only ? ".NET " : "");
 	if (list->denied.count) {
 		targets_denied_text(&list->denied, why, sizeof(why));
-		log_note("%zu of them may not be looked into for .NET: %s%s", list->denied.count, why,
+		log_note("%zu process%s may not be looked into for .NET: %s%s", list->denied.count, list->denied.count == 1 ? "" : "es", why,
 			 targets_want_ptrace(&list->denied) ? "; root and CAP_SYS_PTRACE may (`profcpu doctor` says more)" : "");
 	}
 	return EXIT_DONE;

@@ -20,6 +20,8 @@
 #define CAPTURE_PROCESSES_MAX 65536 /* told of and not yet known to be no .NET */
 #define CAPTURE_YOUNG_NS (10 * NS_PER_S)
 #define CAPTURE_JOIN_NS (2 * NS_PER_S) /* for the thread to see that the time of the end is over */
+#define CAPTURE_SWEEP_NS (NS_PER_S / 2) /* that others wait while what a killed profcpu left is looked for */
+#define CAPTURE_SWEEP_LAST_NS (3 * NS_PER_S)
 
 struct jit_capture {
 	struct jit_processes shared; /* the thread's, until it has ended; so is what follows */
@@ -159,6 +161,25 @@ static void capture_visit(struct jit_capture *c, struct jit_process *p, uint64_t
 		jit_process_step(&c->shared, p, clock_monotonic_ns(), last);
 }
 
+/* What a killed profcpu left: looked for where that was not done yet, at the end also where something is there still. */
+static void capture_sweep(struct jit_capture *c, bool last)
+{
+	uint64_t until = clock_monotonic_ns() + CAPTURE_SWEEP_LAST_NS;
+
+	if (last)
+		c->shared.silent.n = 0; /* who was late before may answer now */
+	for (size_t i = 0; i < c->processes.len && (last || !capture_is_stopping(c)); i++) {
+		struct jit_process *p = c->processes.v[i];
+
+		if (!last)
+			until = clock_monotonic_ns() + CAPTURE_SWEEP_NS;
+		else if (until > c->until_ns)
+			until = c->until_ns;
+		if (p->unswept && (last || !p->swept))
+			jit_process_sweep(&c->shared, p, until, last);
+	}
+}
+
 /* Looks at everything whose time has come; says when the next is due. Once it is to stop, only the last round goes on. */
 static uint64_t capture_round(struct jit_capture *c, bool last)
 {
@@ -182,6 +203,8 @@ static uint64_t capture_round(struct jit_capture *c, bool last)
 		if (!p->done && p->next_ns < next)
 			next = p->next_ns;
 	}
+	if (!last)
+		capture_sweep(c, last);
 	capture_forget(c);
 	return next;
 }
@@ -269,6 +292,7 @@ static void *capture_main(void *ctx)
 		jit_process_release(p, capture_share(clock_monotonic_ns(), c->until_ns, left));
 		left -= followed;
 	}
+	capture_sweep(c, true);
 	pthread_mutex_lock(&c->lock);
 	if (c->dropped) {
 		c->shared.unseen += c->dropped;
@@ -341,6 +365,18 @@ static const char *capture_unseen_words(int error)
 	return error == -ETIMEDOUT ? "there was no time" : error == -EOVERFLOW ? "there were too many at once" : strerror(-error);
 }
 
+static void capture_say_left(const struct perf_map_swept *left)
+{
+	const char *why = left->error == -ETIMEDOUT ? "it did not answer in time; is it stopped?" : strerror(-left->error);
+
+	if (left->pid)
+		log_warn("process %d: the perf map that a killed profcpu had left switched on there stays until the next profcpu collect: %s",
+			 left->pid, why);
+	else if (left->left)
+		log_warn("what a killed profcpu had left of a perf map cannot be removed: %s",
+			 left->error == -ETIMEDOUT ? "there was no time" : why);
+}
+
 void jit_capture_say(const struct jit_capture *c, bool quiet)
 {
 	size_t said = 0;
@@ -357,20 +393,21 @@ void jit_capture_say(const struct jit_capture *c, bool quiet)
 	}
 	for (size_t i = 0; i < c->processes.len; i++) {
 		const struct jit_process *p = c->processes.v[i];
-		const char *version = p->version[0] ? p->version : "of an unknown version";
+		const char *version = p->version[0] ? p->version : "of an unknown version", *comm = p->comm[0] ? p->comm : "?";
 
 		if (p->words && p->broken)
-			log_warn("names of process %d (%s, .NET %s) come from %s; %s", p->pid, p->comm, version, p->words, p->why);
+			log_warn("names of process %d (%s, .NET %s) come from %s; %s", p->pid, comm, version, p->words, p->why);
 		else if (!p->words && p->why[0])
 			log_warn("the JIT-compiled code of process %d (%s, .NET %s) gets no names by --jit-names=%s: %s", p->pid,
-				 p->comm, version, capture_words[c->shared.names], p->why);
+				 comm, version, capture_words[c->shared.names], p->why);
 		else if (p->words && !quiet && ++said <= LOG_WARN_SHOWN)
-			log_note("names of process %d (%s, .NET %s) come from %s%s%s", p->pid, p->comm, version, p->words,
+			log_note("names of process %d (%s, .NET %s) come from %s%s%s", p->pid, comm, version, p->words,
 				 p->why[0] ? "; " : "", p->why);
 	}
 	if (c->shared.swept && !quiet)
 		log_note("%zu perf map%s that a killed profcpu had left switched on %s switched off and removed", c->shared.swept,
 			 c->shared.swept == 1 ? "" : "s", c->shared.swept == 1 ? "was" : "were");
+	capture_say_left(&c->shared.left);
 	if (c->shared.unseen)
 		log_warn("whether %zu process%s .NET could not be told: %s", c->shared.unseen, c->shared.unseen == 1 ? " runs" : "es run",
 			 capture_unseen_words(c->shared.unseen_error));

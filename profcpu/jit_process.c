@@ -2,7 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "eventpipe/perf_map_undo.h"
+#include "profcpu/mend.h"
 #include "profcpu/record_spare.h"
 
 #include <errno.h>
@@ -12,7 +12,6 @@
 #include <sys/statvfs.h>
 
 #define PROCESS_LOOK_FIRST_NS (20 * NS_PER_MS) /* after a process began; then each time half as long as it has been there */
-#define PROCESS_SWEEP_NS (3 * NS_PER_S)
 #define PROCESS_STEP_MIN_NS (50 * NS_PER_MS)
 #define PROCESS_STEP_SHARE 100 /* a step costs at most one of so many parts of the time of a CPU */
 #define PROCESS_STEP_HURRY 5 /* and so many of them where code is freed, or the process may end soon */
@@ -78,7 +77,7 @@ static void process_write_failed(struct jit_process *p, int error)
 {
 	char why[JIT_WAY_WHY_BYTES];
 
-	snprintf(why, sizeof(why), "they cannot all be written to the recording: %s", strerror(-error));
+	snprintf(why, sizeof(why), "they cannot all be written to the recording: %s%s", strerror(-error), mend_of(error));
 	process_break(p, why);
 	p->unwritten = true;
 }
@@ -101,12 +100,20 @@ void jit_process_release(struct jit_process *p, uint64_t until_ns)
 	p->target.out = NULL;
 }
 
-/* The same for good: post-processing says why its names are missing. */
-static void process_give_up(struct jit_process *p, uint64_t until_ns)
+/* Post-processing says why its names are missing. */
+static void process_write_why(struct jit_processes *all, struct jit_process *p)
+{
+	if (!p->target.out && jit_methods_writer_open(all->dir_fd, p->pid, &p->target.out))
+		return;
+	jit_methods_writer_why(p->target.out, p->why);
+}
+
+/* The same as release, for good. */
+static void process_give_up(struct jit_processes *all, struct jit_process *p, uint64_t until_ns)
 {
 	p->done = true;
-	if (p->target.out && p->why[0])
-		jit_methods_writer_why(p->target.out, p->why);
+	if (p->why[0])
+		process_write_why(all, p);
 	jit_process_release(p, until_ns);
 }
 
@@ -189,30 +196,37 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 	p->next_ns = p->late ? now + PROCESS_LATE_SHARE * (clock_monotonic_ns() - now) : now;
 	if (!r || p->late)
 		return;
-	if (r == -ESRCH && !p->why[0])
+	/* Which the report knows of one of which nothing is written. */
+	if (r == -ESRCH && !p->why[0]) {
 		process_add_why(p, "", process_ended);
+		p->broken |= p->words != NULL;
+		p->done = true;
+		jit_process_release(p, until_ns);
+		return;
+	}
 	/* An earlier program of this PID has its names, this one has none. */
 	p->broken |= p->words != NULL;
-	process_give_up(p, until_ns);
+	process_give_up(all, p, until_ns);
 }
 
-/* Whatever the way: takes back what a profcpu that was killed has left there. */
-static void process_sweep(struct jit_processes *all, struct jit_process *p, uint64_t until_ns, bool last)
+void jit_process_sweep(struct jit_processes *all, struct jit_process *p, uint64_t until_ns, bool last)
 {
 	struct perf_map_swept swept = {0};
-	char why[JIT_WAY_WHY_BYTES];
 
 	p->unswept = false;
-	if (perf_map_sweep(all->opener, p->pid, until_ns, &swept))
+	p->swept = true;
+	if (perf_map_sweep(all->opener, p->pid, until_ns, &all->silent, &swept))
 		return;
 	all->swept += swept.removed;
 	/* A runtime that is still listing its methods answers late. */
 	p->unswept = swept.left > 0;
 	if (!last || !p->unswept)
 		return;
-	snprintf(why, sizeof(why), "a perf map that a killed profcpu had left switched on there stays until the next profcpu collect: %s",
-		 strerror(swept.error < 0 ? -swept.error : swept.error));
-	process_break(p, why);
+	all->left.left++;
+	if (swept.pid || !all->left.pid) {
+		all->left.error = swept.error;
+		all->left.pid = swept.pid;
+	}
 }
 
 /* It could not be looked at. What is no matter of the process itself may be over the next time. */
@@ -223,8 +237,11 @@ static void process_look_failed(struct jit_processes *all, struct jit_process *p
 	if (is_ours && !last)
 		return;
 	p->done = true;
-	if (p->is_dotnet && !p->words && !p->why[0])
+	if (p->is_dotnet && !p->words && !p->why[0]) {
 		process_add_why(p, "", error == -ESRCH ? process_ended : strerror(-error));
+		if (error != -ESRCH)
+			process_write_why(all, p);
+	}
 	/* What we have no right to look at is not ours to record either. */
 	if (p->is_dotnet || error == -ESRCH || error == -EACCES || error == -EPERM)
 		return;
@@ -234,14 +251,16 @@ static void process_look_failed(struct jit_processes *all, struct jit_process *p
 
 void jit_process_miss(struct jit_processes *all, struct jit_process *p)
 {
-	if (p->way) {
-		process_break(p, "there was no time for a last look at it");
-	} else if (!p->is_dotnet) {
+	if (!p->is_dotnet && !p->way) {
 		all->unseen++;
 		all->unseen_error = -ETIMEDOUT;
-	} else if (!p->why[0]) {
-		process_add_why(p, "", process_no_time);
+		return;
 	}
+	if (p->way)
+		process_break(p, "there was no time for a last look at it");
+	else if (!p->why[0])
+		process_add_why(p, "", process_no_time);
+	process_write_why(all, p);
 }
 
 void jit_process_look(struct jit_processes *all, struct jit_process *p, uint64_t now, uint64_t until_ns, bool last)
@@ -262,9 +281,7 @@ void jit_process_look(struct jit_processes *all, struct jit_process *p, uint64_t
 	}
 	if (!runtime.is_dotnet)
 		return;
-	p->is_dotnet = true;
-	/* What stays is tried for again by the last step, which says so. */
-	process_sweep(all, p, until_ns < now + PROCESS_SWEEP_NS ? until_ns : now + PROCESS_SWEEP_NS, false);
+	p->is_dotnet = p->unswept = true;
 	memcpy(p->version, runtime.version, sizeof(p->version));
 	if (!proc_status(p->pid, &status))
 		snprintf(p->comm, sizeof(p->comm), "%s", status.comm);
@@ -334,11 +351,9 @@ void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t
 		p->since_ns = p->next_ns = now;
 		return;
 	}
-	if (p->unswept && last)
-		process_sweep(all, p, p->target.until_ns, last);
 	if (!process_has_room(all)) {
 		process_write_failed(p, -ENOSPC);
-		process_give_up(p, p->target.until_ns);
+		process_give_up(all, p, p->target.until_ns);
 		return;
 	}
 	uint64_t begin_ns = clock_thread_ns();
@@ -348,7 +363,7 @@ void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t
 		p->done = true;
 		process_end(p, now);
 	} else if (r) {
-		process_give_up(p, p->target.until_ns);
+		process_give_up(all, p, p->target.until_ns);
 	} else {
 		p->next_ns = process_next(p, clock_thread_ns() - begin_ns);
 		p->stepped = true;

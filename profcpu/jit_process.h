@@ -4,6 +4,7 @@
 
 #include "container/dotnet.h"
 #include "container/proc.h"
+#include "eventpipe/perf_map_undo.h"
 #include "profcpu/jit_capture.h"
 #include "profcpu/jit_way.h"
 
@@ -39,7 +40,8 @@ struct jit_process {
 	bool unwritten; /* names were lost that could not be written */
 	bool late; /* the last try took too long; it is tried again, at the end at the latest */
 	bool stepped; /* once at least, in the way that is taken */
-	bool unswept; /* a map of a killed profcpu is there that could not be taken back */
+	bool unswept; /* what a killed profcpu left where it has its perf maps was not looked for, or is there still */
+	bool swept; /* it was looked for once */
 };
 
 /* What the processes of a recording share. */
@@ -49,6 +51,8 @@ struct jit_processes {
 	int dir_fd; /* symbols/ of the recording */
 	struct opener *opener;
 	size_t swept; /* perf maps that a killed profcpu had left switched on */
+	struct perf_map_silent silent;
+	struct perf_map_swept left; /* what a killed profcpu left and is there still: counts directories of processes, not maps */
 	atomic_uint maps_on; /* struct jit_target; may be read at any time */
 	size_t unseen; /* processes that could not be looked at, the last for unseen_error: nobody knows whether they are .NET's */
 	int unseen_error;
@@ -65,6 +69,12 @@ void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t
 
 /* The recording has ended, and there is no time left to look at a process once more. */
 void jit_process_miss(struct jit_processes *all, struct jit_process *p);
+
+/*
+ * Whatever the way: takes back what a profcpu that was killed left where the process has its perf maps. Other processes are waited for,
+ * so that names are taken first. last: what stays is for all->left.
+ */
+void jit_process_sweep(struct jit_processes *all, struct jit_process *p, uint64_t until_ns, bool last);
 
 /* Gives up a process, by until_ns; what was written of it stays. */
 void jit_process_release(struct jit_process *p, uint64_t until_ns);

@@ -33,7 +33,7 @@ static const struct audit_words {
 	[AUDIT_KERNEL_HIDDEN] = {"hidden", "kernel names are hidden here", "CAP_SYSLOG or `sysctl kernel.kptr_restrict=0` shows them"},
 	[AUDIT_KERNEL_OTHER] = {"other-kernel", "another kernel runs than was recorded", "`profcpu postprocess DIR` where that one runs"},
 	[AUDIT_JIT_NOT_ASKED] = {"jit-not-asked", "it was recorded with --jit-names=none", "record without that option"},
-	[AUDIT_JIT_FAILED] = {"jit-failed", "names could not be taken", "`profcpu doctor` says what is missing"},
+	[AUDIT_JIT_FAILED] = {"jit-failed", "names could not be taken", "`profcpu doctor -p PID` says which ways there are"},
 	[AUDIT_JIT_MISSED] = {"jit-missed", "the process ended before its names could be taken", "record for longer, or while it runs"},
 	[AUDIT_JIT_OTHER_RECORDER] = {"jit-other-recorder", "it was not recorded by profcpu and has no perf map that can be read",
 				      "record with `profcpu collect`, which takes the names meanwhile"},

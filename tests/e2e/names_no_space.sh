@@ -15,7 +15,7 @@ program=(dotnet exec "$PUBLISHED/lines-net10-portable/lines.dll" 1.5)
 
 survives "$PROFCPU" collect --jit-names=memory --record-only -F 199 -o small/rec -- "${program[@]}"
 [ "$SURVIVED" = 1 ] || fail "exit $SURVIVED where names could not be written: $(cat refused)"
-grep -q 'warning: names of process [0-9]* (.*) come from .*; they cannot all be written to the recording: No space left on device$' refused ||
+grep -q 'warning: names of process [0-9]* (.*) come from .*; they cannot all be written to the recording: No space left on device; make room or choose another directory with -o$' refused ||
 	fail "does not say whose names are missing, and why: $(cat refused)"
 lost='is not whole: names of JIT-compiled code could not all be written$'
 for named in small/rec small/rec/perf.data; do

@@ -96,7 +96,7 @@ static int map(struct opener *o, pid_t pid, const char *path, bool hold)
 static int sweep(struct opener *o, pid_t pid)
 {
 	struct perf_map_swept s = {0};
-	int r = perf_map_sweep(o, pid, deadline(), &s);
+	int r = perf_map_sweep(o, pid, deadline(), NULL, &s);
 
 	printf("removed %u in use %u left %u\n", s.removed, s.in_use, s.left);
 	if (r || s.error)

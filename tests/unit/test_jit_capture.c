@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "eventpipe/perf_map.h"
 #include "profcpu/jit_process.h"
 #include "tests/unit/fake_runtime.h"
 
@@ -12,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -220,6 +222,75 @@ static void what_was_told_before_the_end_of_a_process_is_kept(void **state)
 	fake_stop(&fake);
 }
 
+/* A profcpu that is killed while it has the perf map of a process on. */
+static void leave_map(pid_t pid)
+{
+	struct perf_map_error err;
+	struct perf_map *m;
+	int status;
+	pid_t killed = fork();
+
+	if (!killed)
+		_exit(perf_map_begin(o, pid, clock_monotonic_ns() + JIT_PROCESS_READY_NS, &m, &err) != 0);
+	assert_int_equal(waitpid(killed, &status, 0), killed);
+	assert_int_equal(status, 0);
+	assert_true(there(pid, ".map.profcpu"));
+}
+
+/* What a killed profcpu left in it is taken back after names were taken, and one that hangs is waited for once. */
+static void a_stranger_that_hangs_takes_no_names(void **state)
+{
+	struct fake_runtime hung = fake_start(maps), fakes[3];
+	struct jit_capture *c = NULL;
+	char text[64], name[64];
+	struct stat st;
+
+	(void)state;
+	leave_map(hung.pid);
+	kill(hung.pid, SIGSTOP);
+	assert_int_equal(jit_capture_new(JIT_NAMES_PERF_MAP, dir_fd, &c), 0);
+	for (size_t i = 0; i < 3; i++) {
+		fakes[i] = fake_start(maps);
+		jit_capture_process(c, fakes[i].pid);
+	}
+	uint64_t begin = clock_monotonic_ns();
+
+	assert_int_equal(jit_capture_start(c, false), 0);
+	usleep(300000);
+	/* Before anybody waits. */
+	for (size_t i = 0; i < 3; i++)
+		assert_true(there(fakes[i].pid, ".map"));
+	jit_capture_end(c);
+	assert_true(clock_monotonic_ns() - begin < 6 * NS_PER_S);
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "symbols/%d.methods", fakes[i].pid);
+		assert_int_equal(fstatat(dir_fd, name, &st, 0), 0);
+		assert_true(st.st_size >= 100);
+		assert_false(there(fakes[i].pid, ".map"));
+	}
+	say(c, true);
+	snprintf(text, sizeof(text), "process %d: the perf map", hung.pid);
+	assert_non_null(strstr(said, text));
+	assert_non_null(strstr(said, "is it stopped?"));
+	assert_null(strchr(strchr(said, '\n') + 1, '\n')); /* one line */
+	jit_capture_free(c);
+	/* Once it answers, the next one takes it back. */
+	kill(hung.pid, SIGCONT);
+	assert_int_equal(jit_capture_new(JIT_NAMES_PERF_MAP, dir_fd, &c), 0);
+	jit_capture_process(c, fakes[0].pid);
+	assert_int_equal(jit_capture_start(c, false), 0);
+	for (int i = 0; i < 200 && there(hung.pid, ".map.profcpu"); i++)
+		usleep(20000);
+	jit_capture_end(c);
+	assert_false(there(hung.pid, ".map.profcpu"));
+	say(c, false);
+	assert_non_null(strstr(said, "1 perf map that a killed profcpu had left switched on was switched off and removed"));
+	jit_capture_free(c);
+	for (size_t i = 0; i < 3; i++)
+		fake_stop(&fakes[i]);
+	fake_stop(&hung);
+}
+
 /* That a machine is busy is no reason to ask a runtime, which can crash it. */
 static void one_that_is_too_late_is_tried_again_and_not_asked(void **state)
 {
@@ -297,6 +368,7 @@ int main(void)
 		cmocka_unit_test(names_that_cannot_be_written_are_told_of),
 		cmocka_unit_test(what_was_told_before_the_end_of_a_process_is_kept),
 		cmocka_unit_test(what_could_not_be_looked_at_is_counted),
+		cmocka_unit_test(a_stranger_that_hangs_takes_no_names),
 		cmocka_unit_test(one_that_is_too_late_is_tried_again_and_not_asked),
 	};
 

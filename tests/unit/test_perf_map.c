@@ -166,7 +166,7 @@ static struct perf_map_swept sweep(const struct fake_runtime *fake)
 {
 	struct perf_map_swept swept = {0};
 
-	assert_int_equal(perf_map_sweep(o, fake->pid, clock_monotonic_ns() + LONG_NS, &swept), 0);
+	assert_int_equal(perf_map_sweep(o, fake->pid, clock_monotonic_ns() + LONG_NS, NULL, &swept), 0);
 	return swept;
 }
 
@@ -349,7 +349,7 @@ static void the_files_of_a_target_that_ended_are_removed(void **state)
 	killed_profcpu(&fake, 0);
 	fake_stop(&fake);
 	assert_true(there(&fake, "perf", ".map"));
-	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, &swept), 0);
+	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, NULL, &swept), 0);
 	assert_true(swept.removed >= 1);
 	assert_nothing_left(&fake);
 }
@@ -384,7 +384,7 @@ static void one_that_lives_without_an_answer_keeps_its_map(void **state)
 	assert_true(there(&fake, "perf", ".map"));
 	assert_true(there(&fake, "perf", ".map.profcpu"));
 	fake_stop(&fake);
-	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, &swept), 0);
+	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, NULL, &swept), 0);
 	assert_nothing_left(&fake);
 }
 
@@ -423,7 +423,7 @@ static void one_that_takes_too_long_is_undone_later(void **state)
 	fake_stop(&fake);
 	struct perf_map_swept swept;
 
-	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, &swept), 0);
+	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, NULL, &swept), 0);
 	assert_nothing_left(&fake);
 }
 
@@ -609,7 +609,7 @@ static void processes_that_write_no_map_are_not_held(void **state)
 	assert_int_equal(opener_hold(o, own), 0);
 	unsigned before = count_descriptors();
 
-	assert_int_equal(perf_map_sweep(o, own, clock_monotonic_ns() + LONG_NS, &swept), 0);
+	assert_int_equal(perf_map_sweep(o, own, clock_monotonic_ns() + LONG_NS, NULL, &swept), 0);
 	assert_int_equal(swept.removed, 1);
 	assert_int_equal(count_descriptors(), before);
 	for (int i = 0; i < 2; i++) {
@@ -643,15 +643,15 @@ static void a_user_has_nothing_removed_or_made_but_its_own(void **state)
 	assert_int_equal(fstat(fd, &st), 0);
 	mark.map = (struct target_file){.dev = st.st_dev, .ino = st.st_ino};
 	write_mark(mark_path, &mark, OTHER);
-	assert_int_equal(perf_map_sweep(o, pid, clock_monotonic_ns() + LONG_NS, &swept), 0);
+	assert_int_equal(perf_map_sweep(o, pid, clock_monotonic_ns() + LONG_NS, NULL, &swept), 0);
 	assert_int_equal(access(map_path, F_OK), 0);
 	/* Its own goes, but not once the time is over. */
 	assert_int_equal(fchown(fd, OTHER, OTHER), 0);
 	close(fd);
-	assert_int_equal(perf_map_sweep(o, pid, clock_monotonic_ns(), &swept), 0);
+	assert_int_equal(perf_map_sweep(o, pid, clock_monotonic_ns(), NULL, &swept), 0);
 	assert_int_equal(swept.error, -ETIMEDOUT);
 	assert_int_equal(access(map_path, F_OK), 0);
-	assert_int_equal(perf_map_sweep(o, pid, clock_monotonic_ns() + LONG_NS, &swept), 0);
+	assert_int_equal(perf_map_sweep(o, pid, clock_monotonic_ns() + LONG_NS, NULL, &swept), 0);
 	assert_int_not_equal(access(map_path, F_OK), 0);
 	assert_int_not_equal(access(mark_path, F_OK), 0);
 	kill(pid, SIGKILL);
@@ -704,7 +704,7 @@ static void a_map_that_a_later_process_writes_is_its_users(void **state)
 	write_mark(mark_path, &mark, geteuid());
 	struct perf_map_swept swept;
 
-	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, &swept), 0);
+	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, NULL, &swept), 0);
 	assert_nothing_left(&fake);
 }
 
@@ -811,7 +811,7 @@ static void a_mark_is_about_its_own_directory_and_number(void **state)
 		write_mark(mark_path, &mark, 0);
 		struct perf_map_swept swept;
 
-		assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, &swept), 0);
+		assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, NULL, &swept), 0);
 		assert_int_equal(access(map_path, F_OK), 0);
 		assert_int_equal(unlink(mark_path), 0);
 	}
