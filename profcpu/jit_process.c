@@ -103,9 +103,14 @@ void jit_process_release(struct jit_process *p, uint64_t until_ns)
 /* Post-processing says why its names are missing. */
 static void process_write_why(struct jit_processes *all, struct jit_process *p)
 {
-	if (!p->target.out && jit_methods_writer_open(all->dir_fd, p->pid, &p->target.out))
+	struct jit_methods_writer *w = p->target.out;
+
+	if (!w && jit_methods_writer_open(all->dir_fd, p->pid, &w))
 		return;
-	jit_methods_writer_why(p->target.out, p->why);
+	jit_methods_writer_why(w, p->why);
+	/* Nothing more will come of one that is not followed. */
+	if (w != p->target.out)
+		(void)jit_methods_writer_close(w);
 }
 
 /* The same as release, for good. */
