@@ -418,7 +418,8 @@ static void doctor_judge_target_dotnet(const struct doctor_facts *f, struct doct
 		   !t->dotnet.is_dotnet ? "" : t->dotnet.version[0] ? t->dotnet.version : "of unknown version");
 	if (t->dotnet.is_dotnet)
 		doctor_judge_jit_names(f, report);
-	if (t->perfmap_error && t->perfmap_error != -ENOENT)
+	/* Where its files may not be looked at nobody knows whether it has one. */
+	if (t->perfmap_error && t->perfmap_error != -ENOENT && !(doctor_is_denial(t->perfmap_error) && doctor_is_denial(t->root_error)))
 		doctor_say(report, DOCTOR_NO, "target perf map", "its names are not used",
 			   "let the target's user or root own it, as a regular file", "/tmp/perf-%d.map: %s", t->status.ns_pid,
 			   strerror(-t->perfmap_error));

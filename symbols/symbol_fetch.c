@@ -146,7 +146,9 @@ static int fetch_next(struct fetch *f, struct symbol_fetch_item *item)
 			if (f->down[asking->server] || debug_cache_noted(f->cache, server->url, NULL)) {
 				item->state = SYMBOL_FETCH_FAILED;
 				item->server = server->shown;
-				snprintf(item->why, sizeof(item->why), "could not be reached");
+				snprintf(item->why, sizeof(item->why), "%s",
+					 f->down[asking->server] ? "could not be reached" :
+								   "could not be reached a short while ago; --again asks it now");
 			}
 			continue;
 		}

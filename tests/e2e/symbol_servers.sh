@@ -180,6 +180,8 @@ fresh
 fetch --symbol-server http://127.0.0.1:1/x lib/shop.so lib/libother.so && fail "refused gave 0"
 [ "$(cat err)" = "profcpu: warning: no debug file of shop.so and 1 other: http://127.0.0.1:1/x cannot be reached" ] ||
 	grep -q 'could not be reached' err || fail "refused: $(cat err)"
+fetch --symbol-server http://127.0.0.1:1/x lib/shop.so && fail "refused before gave 0"
+grep -q 'http://127.0.0.1:1/x could not be reached a short while ago; --again asks it now$' err || fail "refused before: $(cat err)"
 fresh
 fetch --timeout 20 --symbol-server http://does-not-exist.invalid/x lib/shop.so && fail "no such name gave 0"
 grep -q 'does-not-exist.invalid/x ' err || fail "no such name: $(cat err)"
