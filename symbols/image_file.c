@@ -106,24 +106,22 @@ int image_file_find(const struct image_file_place *p, const struct answers_image
 	return r == -ENOENT && denied ? -EACCES : r;
 }
 
-void image_file_prefer_perf_cache(const struct answers_image *key, int *fd)
+int image_file_perf_cache(const struct answers_image *key, int fd)
 {
 	char hex[2 * IMAGE_BUILD_ID_MAX + 1], path[PATH_MAX];
 	struct image_build_id id = key->build_id, cached_id;
 	const char *home = debug_cache_home();
 	AUTO_CLOSE int cached = -1;
 
-	if (!home || (!id.len && (*fd < 0 || image_build_id_of(*fd, &id))) || id.len < 2)
-		return;
+	if (!home || (!id.len && (fd < 0 || image_build_id_of(fd, &id))) || id.len < 2)
+		return -1;
 	image_build_id_hex(&id, hex);
 	if (snprintf(path, sizeof(path), "%s/.debug/.build-id/%.2s/%s/elf", home, hex, hex + 2) >= (int)sizeof(path))
-		return;
+		return -1;
 	if (file_open_regular(AT_FDCWD, path, &cached) || !is_regular(cached) || image_build_id_of(cached, &cached_id) ||
 	    cached_id.len != id.len || memcmp(cached_id.bytes, id.bytes, id.len) != 0)
-		return;
-	if (*fd >= 0)
-		close(*fd);
-	*fd = TAKE_FD(cached);
+		return -1;
+	return TAKE_FD(cached);
 }
 
 int image_file_open(const struct image_file_place *p, const char *path, int *ret_fd)

@@ -24,9 +24,10 @@ int image_file_find(const struct image_file_place *p, const struct answers_image
 int image_file_open(const struct image_file_place *p, const char *path, int *ret_fd);
 
 /*
- * The copy that perf record keeps of each image it saw, by build id. perf script prefers it to the file: it may have symbols
- * that the file has lost. Replaces *fd, which may be -1.
+ * The copy that perf record keeps of each image it saw, by build id. perf script prefers it to the file: it may have symbols that the
+ * file has lost. fd: the file, or -1. Only the ELF image is the same for sure: all single-file .NET programs have the build id of
+ * their host, whatever is behind it. The copy's descriptor, which the caller closes, or -1.
  */
-void image_file_prefer_perf_cache(const struct answers_image *key, int *fd);
+int image_file_perf_cache(const struct answers_image *key, int fd);
 
 #endif

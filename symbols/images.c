@@ -340,22 +340,23 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 	const char *path = intern_text(&im->answers->texts, key->path);
 	AUTO_CLOSE int own_root = -1;
 	AUTO_CLOSE int fd = -1;
+	AUTO_CLOSE int cached = -1;
 	struct parse_error err;
 	int roots[2], r;
 
 	r = images_find_file(im, key, s, &fd);
 	if (r == -ENOMEM)
 		return r;
-	image_file_prefer_perf_cache(key, &fd);
-	if (fd < 0) {
+	cached = image_file_perf_cache(key, fd);
+	if (fd < 0 && cached < 0) {
 		im->stats.replaced += r == -ESTALE;
 		im->stats.missing += r != -ESTALE;
 		s->unread = true;
 		images_why(im, key, images_why_not(r));
 		return 0;
 	}
-	r = image_open(fd, path, roots, images_roots(im, s, roots, &own_root), &s->elf, &err);
-	if (!r || r == -EBADMSG)
+	r = image_open(cached < 0 ? fd : cached, path, roots, images_roots(im, s, roots, &own_root), &s->elf, &err);
+	if (fd >= 0 && (!r || r == -EBADMSG))
 		r = images_open_precompiled(im, s, fd);
 	if (r == -ENOMEM)
 		return r;
