@@ -74,7 +74,10 @@ uint64_t proc_begin_ns(pid_t pid, uint64_t now_ns);
 /* Whether /proc is of the PID namespace that we are in: then its numbers are those that the kernel gives and takes elsewhere. */
 bool proc_is_own_namespace(void);
 
-/* Field n (counted from 1, as proc(5) does; 3 or more) of the text of /proc/PID/stat. 0 or -EBADMSG. */
+enum { PROC_STAT_START_TICKS = 22, PROC_STAT_VSIZE = 23, PROC_STAT_START_STACK = 28 };
+
+/* Field n (counted from 1, as proc(5) does; 3 or more) of the text of /proc/PID/stat. 0 or -EBADMSG. A process that ends has no memory
+ * (VSIZE), and a stack (START_STACK) is 0 without the right to look. */
 int proc_stat_field(const char *text, int n, uint64_t *ret_value);
 
 /*

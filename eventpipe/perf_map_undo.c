@@ -17,8 +17,6 @@
 #define UNDO_MAKING_S 10 /* an empty mark that is older was left by one that was killed while it made it */
 #define UNDO_ENDING_NS (200 * NS_PER_MS) /* a runtime that has closed its port in order to end has ended by then */
 #define UNDO_LOOK_NS (5 * NS_PER_MS)
-#define STAT_START_TICKS 22 /* fields of /proc/PID/stat */
-#define STAT_VSIZE 23
 
 int perf_map_dir(pid_t pid, char *buf, size_t cap)
 {
@@ -66,8 +64,8 @@ static bool undo_runs(const struct perf_map_undo *undo)
 	size_t len;
 
 	return undo->pid && !proc_read(undo->pid, 0, "stat", PROC_FILE_MAX, &text, &len) &&
-	       !proc_stat_field(text, STAT_START_TICKS, &start) && start == undo->mark.start_ticks &&
-	       !proc_stat_field(text, STAT_VSIZE, &vsize) && vsize;
+	       !proc_stat_field(text, PROC_STAT_START_TICKS, &start) && start == undo->mark.start_ticks &&
+	       !proc_stat_field(text, PROC_STAT_VSIZE, &vsize) && vsize;
 }
 
 /* Whether the runtime may still be writing the map that the mark is about. */

@@ -20,8 +20,6 @@
 #define PROCESS_LATE_SHARE 20 /* one whose memory could not be read in time is tried again after so many times that time */
 #define PROCESS_DISK_BYTES ((uint64_t)1 << 20) /* that are left to perf.data and to what ends a recording */
 #define PROCESS_SPARE_DESCRIPTORS 32 /* that one process more leaves to the recording */
-#define STAT_START_TICKS 22 /* fields of /proc/PID/stat */
-#define STAT_START_STACK 28 /* 0 without the right to look */
 
 static const char process_ended[] = "the process ended before they could be taken";
 static const char process_no_time[] = "there was no time";
@@ -36,8 +34,8 @@ static int process_identity(pid_t pid, struct jit_identity *ret_id)
 	*ret_id = (struct jit_identity){0};
 	if (r)
 		return r == -ESRCH ? 0 : r;
-	if (proc_stat_field(text, STAT_START_TICKS, &ret_id->start_ticks) ||
-	    proc_stat_field(text, STAT_START_STACK, &ret_id->start_stack))
+	if (proc_stat_field(text, PROC_STAT_START_TICKS, &ret_id->start_ticks) ||
+	    proc_stat_field(text, PROC_STAT_START_STACK, &ret_id->start_stack))
 		*ret_id = (struct jit_identity){0};
 	return 0;
 }
