@@ -126,7 +126,7 @@ int proc_start_ticks(pid_t pid, uint64_t *ret_ticks)
 	size_t len;
 	int r = proc_read(pid, 0, "stat", PROC_FILE_MAX, &text, &len);
 
-	return r ? r : proc_stat_field(text, 22, ret_ticks);
+	return r ? r : proc_stat_field(text, PROC_STAT_START_TICKS, ret_ticks);
 }
 
 uint64_t proc_age_ns(uint64_t start_ticks, uint64_t boot_ns)
