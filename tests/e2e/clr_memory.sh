@@ -7,34 +7,39 @@
 need_dotnet web-api wide-net
 
 # compare NAME LEAST PID: the program PID against its runtime, at least LEAST methods. Where a method's name is not of ASCII letters the
-# runtime writes damaged lines: those and the one behind them are passed over.
+# runtime writes damaged lines: those and the one behind them are passed over. What is not in memory and not in the list that the runtime
+# writes after that either was freed before the program was stopped.
 compare() {
-	local name=$1 least=$2 pid=$3 same wrong missing damaged
+	local name=$1 least=$2 pid=$3 same wrong missing freed damaged
 	"$BUILD/helpers/clr_methods" -m "$T/$name.map" "$pid" >"$T/$name.memory" 2>"$T/$name.log" || fail "$name: $(cat "$T/$name.log")"
 	LC_ALL=C awk -v out="$T/$name.differ" '
-		FNR == NR { name = $0; sub(/^[^ ]* [^ ]* /, "", name); size[$1] = $2; text[$1] = name; next }
+		function plain(name) {
+			sub(/^[^ ]* [^ ]* /, "", name)
+			sub(/\[(Unknown|MinOptJitted|Optimized|QuickJitted|OptimizedTier1|OptimizedTier1OSR|InstrumentedTier|InstrumentedTierOptimized)\]$/, "", name)
+			return name
+		}
+		FILENAME == ARGV[1] { size[$1] = $2; text[$1] = plain($0); next }
+		FILENAME == ARGV[2] { after[$1] = after[$1] "\n" $2 " " plain($0) "\n"; next }
 		!/^0x[0-9a-f]+ [0-9a-f]+ [ -~]+$/ { damaged++; next }
 		/^0x[0-9a-f]+ [0-9a-f]+ stub/ { next }
 		{
-			addr = $1; bytes = $2; name = $0
-			sub(/^[^ ]* [^ ]* /, "", name)
-			sub(/\[(Unknown|MinOptJitted|Optimized|QuickJitted|OptimizedTier1|OptimizedTier1OSR|InstrumentedTier|InstrumentedTierOptimized)\]$/, "", name)
-			last[addr] = bytes " " name # what is written later took the place of what was there
+			last[$1] = $2 " " plain($0) # what is written later took the place of what was there
 		}
 		END {
 			for (addr in last) {
 				bytes = last[addr]; sub(/ .*/, "", bytes)
 				name = last[addr]; sub(/^[^ ]* /, "", name)
+				if (!(addr in text) && !index(after[addr], "\n" last[addr] "\n")) { freed++; continue }
 				if (!(addr in text)) { missing++; kind = "missing" }
 				else if (text[addr] != name) { wrong++; kind = "another name: " text[addr] }
 				else if (size[addr] != bytes) { wrong++; kind = "another size: " size[addr] }
 				else { same++; continue }
 				print addr, bytes, name ": " kind >out
 			}
-			print same + 0, wrong + 0, missing + 0, damaged + 0
-		}' "$T/$name.memory" "$T/$name.map" >"$T/$name.counts"
-	read -r same wrong missing damaged <"$T/$name.counts"
-	echo "$name: $same methods are the same, $wrong others, $missing missing; $damaged damaged lines; $(cat "$T/$name.log")"
+			print same + 0, wrong + 0, missing + 0, freed + 0, damaged + 0
+		}' "$T/$name.memory" "$T/$name.map.after" "$T/$name.map" >"$T/$name.counts"
+	read -r same wrong missing freed damaged <"$T/$name.counts"
+	echo "$name: $same methods are the same, $wrong others, $missing missing, $freed freed; $damaged damaged lines; $(cat "$T/$name.log")"
 	[ ! -s "$T/$name.differ" ] || head -n 20 "$T/$name.differ"
 	[ "$wrong" = 0 ] || fail "$name: $wrong methods have another name or size"
 	at_least "$(awk -v s="$same" -v m="$missing" 'BEGIN { print 100 * s / (s + m) }')" 99.9 || fail "$name: $missing are missing"

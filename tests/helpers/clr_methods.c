@@ -2,7 +2,8 @@
  * Prints the JIT code of a process as its runtime's structures tell, in the format of a perf map: "0xSTART SIZE NAME", gone ones as
  * "-0xSTART". usage: clr_methods [-n SCANS] [-i MS] [-m MAP] PID
  * Counts and CPU time of each scan go to stderr. -m: before the scan the runtime writes its own list, as a perf map that is copied to MAP;
- * between that and the end of the scan the process is stopped.
+ * between that and the end of the scan the process is stopped. Code that it freed before it was stopped is not in the list that it writes
+ * after the scan, MAP.after.
  */
 #include "base/clock.h"
 #include "eventpipe/perf_map.h"
@@ -71,28 +72,41 @@ static int copy_map(int from, const char *path)
 	return to < 0 || close(to) ? -1 : 0;
 }
 
-/* What the runtime itself lists, and right after it what is in its memory. */
-static int scan_with_map(struct clr_heap *h, pid_t pid, const char *path)
+/* What the runtime itself lists, copied to path. With h, right after it what is in its memory. */
+static int list(struct opener *o, struct clr_heap *h, pid_t pid, const char *path)
 {
 	struct perf_map_error why = {0};
 	struct perf_map *map = NULL;
-	struct opener *o = NULL;
-	int r = opener_new(&o);
+	int r = perf_map_begin(o, pid, clock_monotonic_ns() + 30 * NS_PER_S, &map, &why);
 
-	if (!r)
-		r = perf_map_begin(o, pid, clock_monotonic_ns() + 30 * NS_PER_S, &map, &why);
 	if (r) {
 		fprintf(stderr, "clr_methods: no perf map: %s\n", why.text);
 		return r;
 	}
-	kill(pid, SIGSTOP);
-	usleep(50000);
+	if (h) {
+		kill(pid, SIGSTOP);
+		usleep(50000);
+	}
 	r = copy_map(perf_map_fd(map), path);
-	if (!r)
+	if (h && !r)
 		r = scan(h, 1);
 	kill(pid, SIGCONT);
 	if (perf_map_end(o, map, clock_monotonic_ns() + 30 * NS_PER_S, &why))
 		r = -1;
+	return r;
+}
+
+static int scan_with_maps(struct clr_heap *h, pid_t pid, const char *path)
+{
+	struct opener *o = NULL;
+	char after[4096];
+	int r = opener_new(&o);
+
+	snprintf(after, sizeof(after), "%s.after", path);
+	if (!r)
+		r = list(o, h, pid, path);
+	if (!r)
+		r = list(o, NULL, pid, after);
 	opener_free(o);
 	return r;
 }
@@ -122,7 +136,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	if (map)
-		r = scan_with_map(h, atoi(argv[optind]), map);
+		r = scan_with_maps(h, atoi(argv[optind]), map);
 	for (int i = 1; !r && !map && i <= scans; i++) {
 		r = scan(h, i);
 		if (i < scans)
