@@ -26,6 +26,7 @@ struct look {
 	uint64_t behind; /* the last one found */
 	struct clr_barriers barriers;
 	bool has_barriers; /* there is one copy of them */
+	uint64_t module; /* an addr in the runtime's; 0: it was not looked for */
 };
 
 static int take_stub(void *ctx, const struct clr_stub_code *stub)
@@ -85,6 +86,17 @@ static bool is_runtime_code(const struct proc_map *map)
 	return (map->prot & PROT_EXEC) && (!map->path_len || !strncmp(map->path, doubled, sizeof(doubled) - 1));
 }
 
+/* Looked for once: without it there are no write barriers to compare with. */
+static bool has_module(struct look *l, const struct clr_io *io, const char *maps)
+{
+	AUTO_FREE char *text = l->module ? NULL : strdup(maps);
+	struct clr_anchors anchors;
+
+	if (text)
+		l->module = clr_contract_locate(io, text, &anchors) ? UINT64_MAX : clr_anchors_any(&anchors);
+	return l->module && l->module != UINT64_MAX;
+}
+
 /* The copy of the write barriers is the first that the runtime allocates there, in a mapping of its own. */
 static bool is_barriers(struct look *l, const struct jit_known *known, const char *maps, const struct proc_map *map)
 {
@@ -94,7 +106,7 @@ static bool is_barriers(struct look *l, const struct jit_known *known, const cha
 	if (l->has_barriers || !map->path_len || map->pgoff || !jit_known_gap(known, map->start, map->end, &start, &end) || start != map->start ||
 	    end != map->end)
 		return false;
-	l->has_barriers = clr_barriers_is(&l->barriers, &io, maps, 0, start, end);
+	l->has_barriers = has_module(l, &io, maps) && clr_barriers_is(&l->barriers, &io, maps, l->module, start, end);
 	return l->has_barriers;
 }
 

@@ -9,22 +9,13 @@
 #include <sys/mman.h>
 
 #define RUNTIME_CODE_MAX ((size_t)64 << 20)
-#define RUNTIME_NAME "/libcoreclr.so"
 #define BARRIERS_BYTES_MAX 65536
 #define BARRIER_BYTES 32 /* that must be the same as in the runtime's code */
 #define BARRIER_LOOK 80 /* from the start of the copy, each 16 bytes: not all is patched there */
 #define BARRIER_TRIES_MAX 16 /* ranges that are compared with the runtime's code: each takes some milliseconds */
 
-/* Whether a mapping is of libcoreclr.so, which may be deleted. */
-static bool is_library(const struct proc_map *map)
-{
-	const char *name = memmem(map->path, map->path_len, RUNTIME_NAME, sizeof(RUNTIME_NAME) - 1);
-
-	return name && (!name[sizeof(RUNTIME_NAME) - 1] || name[sizeof(RUNTIME_NAME) - 1] == ' ');
-}
-
-/* Of the module's mappings the executable one next before the addr, as other images can be in the same file of a single-file
- * application; without an addr libcoreclr.so's, or the first one: the program's. */
+/* Of the mappings before an address of the module's the executable one next to it: in the file of a single-file application there are
+ * other images too. */
 static void read_code(struct clr_barriers *b, const struct clr_io *io, const char *text, uint64_t module)
 {
 	AUTO_FREE char *maps = strdup(text);
@@ -32,8 +23,8 @@ static void read_code(struct clr_barriers *b, const struct clr_io *io, const cha
 	char *cursor = maps;
 	struct proc_map map;
 
-	while (cursor && proc_map_next(&cursor, &map) && (!module || map.start <= module)) {
-		if (map.path[0] != '/' || !(map.prot & PROT_EXEC) || map.flags & MAP_SHARED || (!module && end && !is_library(&map)))
+	while (cursor && proc_map_next(&cursor, &map) && map.start <= module) {
+		if (map.path[0] != '/' || !(map.prot & PROT_EXEC) || map.flags & MAP_SHARED)
 			continue;
 		start = map.start;
 		end = map.end;

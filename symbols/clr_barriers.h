@@ -20,8 +20,8 @@ struct clr_barriers {
 
 /*
  * Whether executable memory [start, end) is the copy: its code is the runtime's in part. maps: the text of /proc/PID/maps.
- * module: an addr in the runtime's module behind its code; 0: that is libcoreclr.so, or the program itself where there is none. The
- * runtime's code is read at the first call, and only a few ranges are compared with it.
+ * module: an addr in the runtime's module behind its code (clr_anchors_any). The runtime's code is read at the first call, and only a few
+ * ranges are compared with it.
  */
 bool clr_barriers_is(struct clr_barriers *b, const struct clr_io *io, const char *maps, uint64_t module, uint64_t start, uint64_t end);
 void clr_barriers_free(struct clr_barriers *b);

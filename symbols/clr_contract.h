@@ -118,6 +118,12 @@ struct clr_anchors {
 	uint32_t major; /* version, by the text that is compiled into it; looked for where there is a dac_table. 0: it says none */
 };
 
+/* One of them, which lies in the module's data. */
+static inline uint64_t clr_anchors_any(const struct clr_anchors *anchors)
+{
+	return anchors->descriptor ? anchors->descriptor : anchors->dac_table;
+}
+
 /*
  * Looks through the text of /proc/PID/maps (changed by reading) for the module that has them: libcoreclr.so, else any
  * ELF file that is mapped. The module is read in memory, so that a file that was replaced or deleted does not matter. 0;

@@ -65,7 +65,7 @@ int clr_heap_new(const struct clr_io *io, const struct clr_anchors *anchors, str
 		return parse_fail(err, -ENOMEM, "out of memory", 0);
 	h->target = *io;
 	h->io = (struct clr_io){.read = timed_read, .read_pieces = timed_read_pieces, .ctx = h};
-	h->anchor = anchors->descriptor ? anchors->descriptor : anchors->dac_table;
+	h->anchor = clr_anchors_any(anchors);
 	r = clr_contract_load(io, anchors, &h->contract, err);
 	if (r) {
 		free(h);
