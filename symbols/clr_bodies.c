@@ -102,7 +102,8 @@ static uint32_t last_read(struct clr_heap *h, struct clr_candidate *c, uint64_t 
 
 	*ret_addr = c->header + at[CLR_CODE_UNWIND] + (uint64_t)(unwinds_of(h, c) - 1) * at[CLR_RUNTIME_FUNCTION_BYTES];
 	*ret_buf = c->last;
-	return c->is_stub ? 0 : at[CLR_RUNTIME_FUNCTION_BYTES];
+	/* The first one was read with the header. */
+	return c->is_stub || unwinds_of(h, c) == 1 ? 0 : at[CLR_RUNTIME_FUNCTION_BYTES];
 }
 
 /* The pieces of unwind information are in the order of the code, the method's own first: from its begin to the end of the last. */
@@ -112,8 +113,8 @@ static bool last_got(struct clr_heap *h, struct clr_candidate *c)
 
 	if (c->is_stub)
 		return true;
-	uint32_t begin = clr_u32(c->code, at[CLR_CODE_UNWIND] + at[CLR_RUNTIME_FUNCTION_BEGIN]);
-	uint32_t end = clr_u32(c->last, at[CLR_RUNTIME_FUNCTION_END]);
+	const unsigned char *first = c->code + at[CLR_CODE_UNWIND], *last = unwinds_of(h, c) == 1 ? first : c->last;
+	uint32_t begin = clr_u32(first, at[CLR_RUNTIME_FUNCTION_BEGIN]), end = clr_u32(last, at[CLR_RUNTIME_FUNCTION_END]);
 
 	c->bytes = end - begin;
 	return h->heaps.v[c->heap].section + begin == c->start && end > begin && c->bytes <= c->next - c->start;
@@ -176,14 +177,31 @@ static uint32_t sig_read(struct clr_heap *h, struct clr_candidate *c, uint64_t *
 	return sig_bytes(h, c);
 }
 
-/* Names of dynamic methods are texts without a length, that may be near the end of what is mapped. */
+static uint64_t text_addr(const struct clr_heap *h, const struct clr_candidate *c)
+{
+	return clr_u64(c->dynamic, h->contract.at[CLR_DYNAMIC_NAME]);
+}
+
+/* Names of dynamic methods are texts without a length, that may be near the end of what is mapped: never over the end of a page. */
+static size_t text_step(uint64_t addr)
+{
+	return TEXT_BYTES - addr % TEXT_BYTES;
+}
+
+static uint32_t text_read(struct clr_heap *h, struct clr_candidate *c, uint64_t *ret_addr, void **ret_buf)
+{
+	*ret_addr = text_addr(h, c);
+	*ret_buf = c->text;
+	return c->text ? (uint32_t)text_step(*ret_addr) : 0;
+}
+
 static int read_text(struct clr_heap *h, uint64_t addr, struct arena *texts, unsigned char **ret)
 {
 	char text[TEXT_BYTES_MAX + 1];
 	size_t len = 0;
 
 	while (len < TEXT_BYTES_MAX) {
-		size_t step = TEXT_BYTES - (addr + len) % TEXT_BYTES; /* never over the end of a page */
+		size_t step = text_step(addr + len);
 		int r;
 
 		step = step < TEXT_BYTES_MAX - len ? step : TEXT_BYTES_MAX - len;
@@ -200,26 +218,36 @@ static int read_text(struct clr_heap *h, uint64_t addr, struct arena *texts, uns
 	return *ret ? 0 : -ENOMEM;
 }
 
+/* The rest of a name that is longer than what was read of it. */
+static int read_rest(struct clr_heap *h, struct clr_candidate *c, struct arena *texts)
+{
+	int r = strlen((char *)c->text) < text_step(text_addr(h, c)) ? 0 : read_text(h, text_addr(h, c), texts, &c->text);
+
+	c->failed = r == -EFAULT;
+	return c->failed ? 0 : r;
+}
+
 static int read_dynamic(struct clr_heap *h, struct clr_candidate *c, size_t n, struct arena *texts)
 {
-	static const struct round rounds[] = {{dynamic_read, dynamic_got}, {sig_read, NULL}};
+	static const struct round rounds[] = {{dynamic_read, dynamic_got}, {sig_read, NULL}, {text_read, NULL}};
 	int r = run_round(h, &rounds[0], c, n);
 
 	for (size_t i = 0; !r && i < n; i++) {
 		if (c[i].failed || !clr_candidate_is_dynamic(h, &c[i]))
 			continue;
 		c[i].sig = arena_alloc_text(texts, sig_bytes(h, &c[i]) + 1u);
-		r = c[i].sig ? read_text(h, clr_u64(c[i].dynamic, h->contract.at[CLR_DYNAMIC_NAME]), texts, &c[i].text) : -ENOMEM;
-		if (r == -EFAULT) {
-			c[i].failed = true;
-			r = 0;
-		}
+		c[i].text = arena_alloc(texts, TEXT_BYTES + 1);
+		r = c[i].sig && c[i].text ? 0 : -ENOMEM;
 	}
-	if (!r)
-		r = run_round(h, &rounds[1], c, n);
-	for (size_t i = 0; !r && i < n; i++)
-		if (!c[i].failed && c[i].text)
+	for (size_t k = 1; !r && k < sizeof(rounds) / sizeof(rounds[0]); k++)
+		r = run_round(h, &rounds[k], c, n);
+	for (size_t i = 0; !r && i < n; i++) {
+		if (c[i].failed || !c[i].text)
+			continue;
+		r = read_rest(h, &c[i], texts);
+		if (!r && !c[i].failed)
 			c[i].print = hash_mix(c[i].print, hash_bytes(c[i].text, strlen((char *)c[i].text)));
+	}
 	return r;
 }
 

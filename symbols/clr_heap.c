@@ -16,6 +16,7 @@
 #define WORDS_AT_ONCE 4096 /* between two looks at the clock */
 #define CANDIDATES_MAX 2048 /* that are read at once */
 #define PIECES_AT_ONCE 4096 /* between two looks at the clock: what cannot be read takes a call of the kernel each */
+#define MAPS_NS (100 * NS_PER_MS) /* a list of mappings is good for so long: it takes as much time as all else of a scan that finds nothing */
 
 /* Code that the scan has to look at. */
 struct pending {
@@ -88,6 +89,7 @@ void clr_heap_free(struct clr_heap *h)
 	hashmap_free(&h->heaps_by_list);
 	vec_free(&h->bodies);
 	vec_free(&h->stubs);
+	free(h->maps);
 	clr_barriers_free(&h->barriers);
 	hashmap_free(&h->bodies_by_start);
 	vec_free(&h->points);
@@ -131,6 +133,7 @@ static int tell_gone(struct scan *s, uint32_t heap, uint64_t start)
 	if (!body || body->heap != heap)
 		return 0;
 	body->here = false;
+	s->h->movable -= body->may_move;
 	s->h->stats.gone++;
 	s->h->stats.bodies--;
 	s->h->stats.stubs -= body->is_stub;
@@ -279,6 +282,7 @@ static int keep_body(struct clr_heap *h, const struct clr_candidate *c, uint32_t
 		.heap = c->heap,
 		.may_move = clr_candidate_may_move(h, c),
 	};
+	h->movable += h->bodies.v[*index].may_move;
 	h->stats.bodies++;
 	h->stats.stubs += c->is_stub;
 	h->stats.added++;
@@ -359,14 +363,17 @@ static int tell_pending(struct scan *s)
 	return r;
 }
 
-/* Heaps that free single bodies give their place to others, perhaps at the same address: those bodies are looked at again. */
+/* Heaps that free single bodies give their place to others, perhaps at the same address: those bodies are looked at again, some in each
+ * scan, as that costs more than to see what is new, and new ones may be gone soon. */
 static int add_rechecks(struct scan *s)
 {
 	struct clr_heap *h = s->h;
-	size_t n = h->bodies.len, at = h->recheck_at < n ? h->recheck_at : 0;
+	size_t n = h->bodies.len, at = h->recheck_at < n ? h->recheck_at : 0, most = h->movable / CLR_HEAP_RECHECK_SCANS + 1;
 	int r = 0;
 
-	for (size_t i = 0; !r && i < n && h->stats.rechecked < CLR_HEAP_RECHECK_MAX; i++, at = at + 1 < n ? at + 1 : 0) {
+	if (most < CLR_HEAP_RECHECK_MIN || most > CLR_HEAP_RECHECK_MAX)
+		most = most < CLR_HEAP_RECHECK_MIN ? CLR_HEAP_RECHECK_MIN : CLR_HEAP_RECHECK_MAX;
+	for (size_t i = 0; !r && i < n && h->stats.rechecked < most; i++, at = at + 1 < n ? at + 1 : 0) {
 		const struct clr_body *body = &h->bodies.v[at];
 
 		if (!body->here || !body->may_move || h->heaps.v[body->heap].seen != h->scan)
@@ -501,19 +508,33 @@ static int drop_heaps(struct scan *s)
 	return r;
 }
 
+/* Only stubs outside code heaps need the mappings; where they may not be read those stubs have no names. */
+static int read_mappings(struct clr_heap *h)
+{
+	uint64_t now = clock_monotonic_ns();
+	int r;
+
+	if (!h->contract.described || !h->target.maps || (h->maps && now - h->maps_ns < MAPS_NS))
+		return 0;
+	free(h->maps);
+	h->maps = NULL;
+	h->maps_ns = now;
+	r = h->target.maps(h->target.ctx, &h->maps);
+	return r == -ENOMEM || r == -ESRCH ? r : 0;
+}
+
 int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l, uint64_t until_ns)
 {
 	struct clr_heap_stats *stats = &h->stats;
 	struct scan s = {.h = h, .listener = l, .whole = true};
 	struct clr_ranges ranges = {0};
-	AUTO_FREE char *maps = NULL;
-	int r = h->target.maps ? h->target.maps(h->target.ctx, &maps) : 0;
+	int r = read_mappings(h);
 
 	h->until_ns = until_ns;
 	h->scan++;
 	h->modules.scan = h->types.scan = h->scan;
 	stats->added = stats->gone = stats->unread = stats->unnamed = stats->rechecked = 0;
-	if (r != -ENOMEM && r != -ESRCH) /* a map that may not be read costs some stubs */
+	if (!r)
 		r = clr_ranges_read(&h->io, &h->contract, &ranges);
 	if (!r) {
 		s.whole = !ranges.unread;
@@ -521,7 +542,7 @@ int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l, uint64_
 		r = read_heaps(&s, &ranges);
 	}
 	if (!r && s.whole && h->contract.described)
-		r = clr_stubs_scan(h, &ranges, maps, l);
+		r = clr_stubs_scan(h, &ranges, h->maps, l);
 	clr_ranges_free(&ranges);
 	if (!r)
 		r = drop_heaps(&s);

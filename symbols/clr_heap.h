@@ -18,7 +18,9 @@
 #define CLR_HEAP_CODE_BYTES_MAX ((uint64_t)8 << 30) /* of all code heaps, so that their maps stay below 128 MiB */
 #define CLR_HEAP_BODY_BYTES_MAX ((uint32_t)256 << 20) /* of one method */
 #define CLR_HEAP_NAME_BYTES_MAX ((uint64_t)256 << 20) /* of all names that were ever told */
-#define CLR_HEAP_RECHECK_MAX 16384 /* bodies of heaps that free single ones, compared in one scan */
+#define CLR_HEAP_RECHECK_SCANS 4 /* in which all bodies of heaps that free single ones are compared once, but in one scan */
+#define CLR_HEAP_RECHECK_MIN 64 /* so many at least, */
+#define CLR_HEAP_RECHECK_MAX 16384 /* and so many at most */
 
 struct clr_heap;
 

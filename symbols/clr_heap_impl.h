@@ -76,8 +76,11 @@ struct clr_heap {
 	VEC(struct clr_body) bodies;
 	struct hashmap bodies_by_start;
 	VEC(struct clr_stub_range) stubs; /* by start */
+	char *maps; /* /proc/PID/maps as it was at maps_ns (CLOCK_MONOTONIC); NULL: not read, or it could not be */
+	uint64_t maps_ns;
 	bool has_barriers; /* found */
 	struct clr_barriers barriers;
+	size_t movable; /* bodies that are here and may move */
 	size_t recheck_at; /* body where the next round of comparing begins */
 	bool wants_il;
 	VEC(struct jit_il_point) points; /* of the code that is being told */

@@ -218,6 +218,49 @@ static void a_reused_place_is_seen(void **state)
 	clr_heap_free(heap);
 }
 
+/* Where there are many they take turns: all had theirs after some scans. */
+static void many_reused_places_are_seen_in_some_scans(void **state)
+{
+	enum { MANY = 400 };
+	static const uint8_t sig[] = {0, 0, 1};
+	size_t gone = 0;
+	uint64_t text;
+
+	(void)state;
+	begin(IMAGE_CODE_HEAP | IMAGE_COLLECTIBLE);
+	uint64_t method = image_dynamic_method(&image, plain, "First", sig, sizeof(sig));
+
+	for (uint32_t i = 0; i < MANY; i++)
+		image_body(&image, 0x40 + 0x40 * i, 0x20, method, 0);
+	scan();
+	assert_int_equal(stats().added, MANY);
+	memcpy(&text, image_at(&image, method + 32), 8);
+	strcpy(image_at(&image, text), "Next");
+	for (int i = 0; i < CLR_HEAP_RECHECK_SCANS; i++) {
+		scan();
+		assert_true(stats().rechecked < MANY / 2);
+		gone += stats().gone;
+	}
+	assert_int_equal(gone, MANY);
+	clr_heap_free(heap);
+}
+
+/* A name may be longer than what is read of it at first. */
+static void long_names_are_whole(void **state)
+{
+	static const uint8_t sig[] = {0, 0, 1};
+	char name[1001], expected[1100];
+
+	(void)state;
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	begin(IMAGE_CODE_HEAP | IMAGE_COLLECTIBLE);
+	image_body(&image, 0x40, 0x20, image_dynamic_method(&image, plain, name, sig, sizeof(sig)), 0);
+	snprintf(expected, sizeof(expected), "+40 20 void [App] dynamicClass::%s();", name);
+	assert_string_equal(scan(), expected);
+	clr_heap_free(heap);
+}
+
 /* In the module, in place. */
 static void image_replace(const char *text, const char *by)
 {
@@ -615,6 +658,8 @@ int main(void)
 		cmocka_unit_test(arguments_of_a_type_that_changes_take_no_more_room),
 		cmocka_unit_test(methods_without_metadata_have_their_signature),
 		cmocka_unit_test(a_reused_place_is_seen),
+		cmocka_unit_test(many_reused_places_are_seen_in_some_scans),
+		cmocka_unit_test(long_names_are_whole),
 		cmocka_unit_test(a_module_in_the_place_of_another_is_seen),
 		cmocka_unit_test(a_name_is_of_the_module_of_now),
 		cmocka_unit_test(another_row_at_the_same_place_is_seen),
