@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/reader.h"
 #include "symbols/elf_file.h"
 #include "symbols/r2r_image.h"
@@ -181,33 +182,60 @@ static int find_manifest(int fd, uint64_t end, uint64_t *ret_offset)
 	return -ENOENT;
 }
 
-static int read_manifest(int fd, struct bundle_files *ret_files, struct parse_error *err)
+/* The bytes from the manifest on. *ret_data is the caller's to free. */
+static int read_tail(int fd, unsigned char **ret_data, size_t *ret_len, uint64_t *ret_file_bytes)
 {
 	AUTO_FREE unsigned char *data = NULL;
-	uint64_t end = 0, offset;
+	uint64_t end = 0, offset, bytes, len;
 	struct stat st;
 	int error = fstat(fd, &st) ? -errno : host_end(fd, &end);
 
 	if (error)
 		return error == -EBADMSG ? -ENOENT : error;
-	if ((uint64_t)st.st_size <= end + sizeof(Elf64_Ehdr) || end > BUNDLE_HOST_BYTES_MAX)
+	bytes = (uint64_t)st.st_size;
+	if (bytes <= end + sizeof(Elf64_Ehdr) || end > BUNDLE_HOST_BYTES_MAX)
 		return -ENOENT;
 	error = find_manifest(fd, end, &offset);
 	if (error)
 		return error;
-	if (offset < end || offset >= (uint64_t)st.st_size)
+	if (offset < end || offset >= bytes)
 		return -ENOENT;
-	size_t len = (uint64_t)st.st_size - offset < BUNDLE_MANIFEST_BYTES_MAX ? (size_t)((uint64_t)st.st_size - offset)
-										: BUNDLE_MANIFEST_BYTES_MAX;
-
-	data = malloc(len);
+	len = bytes - offset < BUNDLE_MANIFEST_BYTES_MAX ? bytes - offset : BUNDLE_MANIFEST_BYTES_MAX;
+	data = malloc((size_t)len);
 	if (!data)
 		return -ENOMEM;
-	error = file_pread_all(fd, data, len, offset);
+	error = file_pread_all(fd, data, (size_t)len, offset);
+	if (error)
+		return error;
+	*ret_data = TAKE_PTR(data);
+	*ret_len = (size_t)len;
+	*ret_file_bytes = bytes;
+	return 0;
+}
+
+static int read_manifest(int fd, struct bundle_files *ret_files, struct parse_error *err)
+{
+	AUTO_FREE unsigned char *data = NULL;
+	uint64_t file_bytes;
+	size_t len;
+	int error = read_tail(fd, &data, &len, &file_bytes);
+
 	if (!error)
-		error = bundle_manifest(data, len, (uint64_t)st.st_size, ret_files, err);
+		error = bundle_manifest(data, len, file_bytes, ret_files, err);
 	if (!error)
 		(void)TAKE_PTR(data);
+	return error;
+}
+
+int bundle_identity(int fd, uint64_t *ret_identity)
+{
+	AUTO_FREE unsigned char *data = NULL;
+	uint64_t file_bytes;
+	size_t len;
+	int error = read_tail(fd, &data, &len, &file_bytes);
+
+	if (!error)
+		*ret_identity = hash_mix(hash_bytes(data, len), file_bytes);
 	return error;
 }
 

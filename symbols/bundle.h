@@ -46,6 +46,12 @@ void bundle_files_free(struct bundle_files *files);
  */
 int bundle_open(int fd, struct symbol_provider **ret_symbols, struct parse_error *err);
 
+/*
+ * What tells a bundle from others with the same host, as its build id does not: made of its manifest, which says where each file is and
+ * has an id that is made of them all. 0; -ENOENT: the file holds no bundle; -ENOMEM, -errno.
+ */
+int bundle_identity(int fd, uint64_t *ret_identity);
+
 /* Calls for each image with precompiled code, all of which are read now; stops where it gives other than 0, and gives that. */
 int bundle_each(struct symbol_provider *bundle, int (*image)(void *ctx, struct symbol_provider *symbols), void *ctx);
 

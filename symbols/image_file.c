@@ -1,7 +1,9 @@
 #include "symbols/image_file.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
+#include "container/proc.h"
 #include "symbols/debug_cache.h"
 
 #include <errno.h>
@@ -34,6 +36,47 @@ static int is_same_file(const struct answers_image *key, int fd)
 	return major(st.st_dev) != key->maj || minor(st.st_dev) != key->min || st.st_ino == key->ino ? 0 : -ESTALE;
 }
 
+/* Whether a living process maps this file where the image is: 1, 0; -errno: nobody knows. */
+static int is_mapped(const struct image_file_place *p, const char *path, const struct stat *st)
+{
+	AUTO_FREE char *text = NULL;
+	struct proc_map map;
+	char *cursor;
+	size_t len;
+	int r = proc_read(p->pid, 0, "maps", PROC_MAPS_MAX, &text, &len);
+
+	if (r)
+		return r;
+	for (cursor = text; proc_map_next(&cursor, &map);) {
+		if (map.start > p->start || p->start >= map.end)
+			continue;
+		/* It may run another program by now. Device numbers: as in is_same_file. */
+		if (strncmp(map.path, path, strlen(path)) != 0 || major(st->st_dev) != map.maj || minor(st->st_dev) != map.min)
+			return -ENODATA;
+		return st->st_ino == map.ino;
+	}
+	return -ENOENT;
+}
+
+/* Whether what is at the path may be taken for the very file. 0 or -ESTALE. */
+static int is_exact(const struct image_file_place *p, const struct answers_image *key, const char *path, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -ESTALE;
+	int mapped = p->opener && !p->later ? is_mapped(p, path, &st) : -ESRCH;
+
+	if (mapped >= 0)
+		return mapped ? 0 : -ESTALE;
+	if (key->ino && major(st.st_dev) == key->maj && minor(st.st_dev) == key->min)
+		return st.st_ino == key->ino ? 0 : -ESTALE;
+	uint64_t changed = (uint64_t)st.st_ctim.tv_sec * NS_PER_S + (uint64_t)st.st_ctim.tv_nsec;
+
+	/* Whoever puts a file there does not choose this time, as that of its last writing. */
+	return p->until_ns && changed > p->until_ns ? -ESTALE : 0;
+}
+
 static bool is_deleted(const char *path)
 {
 	size_t len = strlen(path), tail = strlen(" (deleted)");
@@ -41,24 +84,35 @@ static bool is_deleted(const char *path)
 	return len > tail && !strcmp(path + len - tail, " (deleted)");
 }
 
-/* One way to a file of an image; the steps are tried in turn. -errno: not this way. */
-#define STEPS 3
-#define STEP_MAPPED 1
+/* Ways to the file of an image. */
+enum step {
+	STEP_ROOT, /* the path in the target's root */
+	STEP_MAPPED, /* what is mapped, also where it was deleted or replaced */
+	STEP_OWN, /* the path in our own root, for processes whose root is ours or not known any more */
+	STEPS,
+};
 
-static int open_step(const struct image_file_place *p, const char *path, int step, int *ret_fd)
+/* In which order they are tried. */
+static const enum step any_order[STEPS] = {STEP_ROOT, STEP_MAPPED, STEP_OWN};
+static const enum step exact_order[STEPS] = {STEP_MAPPED, STEP_ROOT, STEP_OWN};
+
+/* -errno: not this way. */
+static int open_step(const struct image_file_place *p, const char *path, enum step step, int *ret_fd)
 {
 	struct opener_process process;
 
+	if (p->later && step != STEP_OWN)
+		return -ENOENT;
 	switch (step) {
-	case 0: /* the path in the target's root */
+	case STEP_ROOT:
 		if (!p->opener || is_deleted(path))
 			return -ENOENT;
 		return opener_file(p->opener, p->pid, path, IMAGE_FILE_BYTES_MAX, ret_fd);
-	case STEP_MAPPED: /* what is mapped, also where it was deleted or replaced */
+	case STEP_MAPPED:
 		if (!p->opener)
 			return -ENOENT;
 		return opener_map_file(p->opener, p->pid, p->start, p->end, IMAGE_FILE_BYTES_MAX, ret_fd);
-	default: /* the path in our own root, for processes whose root is ours or not known any more */
+	default:
 		if (is_deleted(path) || (p->opener && !opener_process(p->opener, p->pid, &process) &&
 						process.other_root))
 			return -ENOENT;
@@ -86,7 +140,8 @@ int image_file_find(const struct image_file_place *p, const struct answers_image
 	bool denied = false;
 	int r = -ENOENT;
 
-	for (int step = 0; step < STEPS; step++) {
+	for (int i = 0; i < STEPS; i++) {
+		enum step step = p->exact ? exact_order[i] : any_order[i];
 		AUTO_CLOSE int fd = -1;
 
 		int error = open_step(p, path, step, &fd);
@@ -98,6 +153,8 @@ int image_file_find(const struct image_file_place *p, const struct answers_image
 		if (error || !is_regular(fd))
 			continue;
 		r = is_same_file(key, fd);
+		if (!r && p->exact && step != STEP_MAPPED)
+			r = is_exact(p, key, path, fd);
 		if (!r)
 			*ret_fd = TAKE_FD(fd);
 		if (r != -ESTALE)
@@ -128,10 +185,10 @@ int image_file_open(const struct image_file_place *p, const char *path, int *ret
 {
 	int r = -ENOENT;
 
-	for (int step = 0; step < STEPS && r && r != -ENOMEM; step++) {
+	for (int i = 0; i < STEPS && r && r != -ENOMEM; i++) {
 		AUTO_CLOSE int fd = -1;
 
-		r = step == STEP_MAPPED ? -ENOENT : open_step(p, path, step, &fd);
+		r = any_order[i] == STEP_MAPPED ? -ENOENT : open_step(p, path, any_order[i], &fd);
 		if (!r && !is_regular(fd))
 			r = -ENOENT;
 		if (!r)

@@ -2,7 +2,6 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "symbols/bundle.h"
 #include "symbols/jit_sources.h"
 #include "symbols/jitdump.h"
 #include "symbols/kallsyms.h"
@@ -185,10 +184,13 @@ int images_of_record(struct images *im, const struct perfdata_record *record, ui
 		/* Nothing tells files of equal path in two containers apart but the containers. */
 		if (!key.build_id.len && !key.ino && images_other_root(im, record->pid))
 			key.pid = record->pid;
+		if (images_is_executable(record))
+			r = images_tell_bundle(im, record, &key);
 	} else if (kind == ANSWERS_JIT) {
 		key.pid = record->pid;
 	}
-	r = answers_image(im->answers, &key, ret_image);
+	if (!r)
+		r = answers_image(im->answers, &key, ret_image);
 	if (!r)
 		r = images_reach(im, *ret_image);
 	if (r)
@@ -205,7 +207,7 @@ int images_of_record(struct images *im, const struct perfdata_record *record, ui
 
 struct image_file_place images_place(const struct images *im, const struct images_source *s)
 {
-	return (struct image_file_place){im->opener, s->pid, s->start, s->end};
+	return (struct image_file_place){.opener = im->opener, .pid = s->pid, .start = s->start, .end = s->end};
 }
 
 int images_find_file(const struct images *im, const struct answers_image *key, const struct images_source *s, int *ret_fd)
@@ -252,7 +254,7 @@ int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 
 /* .NET code that was compiled ahead: in a PE image, or in assemblies that an ELF program carries. 0; -EBADMSG: no PE image with
  * such code; -errno. */
-static int images_open_precompiled(struct images *im, struct images_source *s, int fd)
+static int images_open_precompiled(struct images *im, const struct answers_image *key, struct images_source *s, int fd)
 {
 	struct r2r_beside beside = {.open = images_open_beside};
 	struct pe_file file = {.fd = fd};
@@ -260,7 +262,7 @@ static int images_open_precompiled(struct images *im, struct images_source *s, i
 	struct stat st;
 
 	if (s->elf)
-		return bundle_open(fd, &s->precompiled, &err) == -ENOMEM ? -ENOMEM : 0;
+		return images_open_bundle(im, key, s, fd);
 	beside.ctx = s->beside = malloc(sizeof(*s->beside));
 	if (!s->beside)
 		return -ENOMEM;
@@ -357,13 +359,16 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 	}
 	r = image_open(cached < 0 ? fd : cached, path, roots, images_roots(im, s, roots, &own_root), &s->elf, &err);
 	if (fd >= 0 && (!r || r == -EBADMSG))
-		r = images_open_precompiled(im, s, fd);
+		r = images_open_precompiled(im, key, s, fd);
 	if (r == -ENOMEM)
 		return r;
 	im->stats.opened += !r;
 	s->unread = r && r != -EBADMSG && r != -ENOTSUP;
 	im->stats.missing += s->unread;
-	images_why(im, key, s->unread ? ANSWERS_UNREADABLE : images_why_nameless(path, s));
+	if (s->bundle_replaced)
+		images_why(im, key, ANSWERS_REPLACED);
+	else
+		images_why(im, key, s->unread ? ANSWERS_UNREADABLE : images_why_nameless(path, s));
 	return 0;
 }
 

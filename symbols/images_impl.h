@@ -21,6 +21,14 @@ struct images_pieces {
 	VEC(uint32_t) symbols;
 };
 
+/* Whether the file of an image is a single-file program. */
+enum images_bundle {
+	IMAGES_BUNDLE_UNASKED,
+	IMAGES_BUNDLE_NONE,
+	IMAGES_BUNDLE_IS,
+	IMAGES_BUNDLE_UNKNOWN, /* it cannot be found any more */
+};
+
 /* What is needed to find an image's source, and the source once it was looked for. */
 struct images_source {
 	int32_t pid; /* a process that mapped it, and where */
@@ -32,6 +40,10 @@ struct images_source {
 	bool lines_tried, lines_unread;
 	struct line_source *lines; /* NULL: there are none */
 	struct symbol_provider *precompiled; /* .NET code in it, also beside elf */
+	bool bundle_replaced; /* a single-file program, another one than was mapped is there now */
+	enum images_bundle bundle;
+	uint64_t bundle_identity; /* where there is one */
+	int32_t bundle_pid; /* the last other process of which it was told whether it has the same; 0: none */
 	struct images_beside *beside;
 	struct images_pieces pieces; /* of files and the kernel */
 	struct images_pieces precompiled_pieces;
@@ -73,6 +85,13 @@ struct image_file_place images_place(const struct images *im, const struct image
 
 /* The file of an image, if it is still the one that was mapped. 0, -ENOENT, -ESTALE, -ENOMEM. */
 int images_find_file(const struct images *im, const struct answers_image *key, const struct images_source *s, int *ret_fd);
+
+/* The image of a process that maps another single-file program than the others that have its path and build id is one of its own: key gets
+ * its PID. 0 or -ENOMEM. */
+int images_tell_bundle(struct images *im, const struct perfdata_record *record, struct answers_image *key);
+
+/* Gives source its precompiled where fd, of that build id, is a single-file program. 0 or -ENOMEM. */
+int images_open_bundle(struct images *im, const struct answers_image *key, struct images_source *s, int fd);
 
 /* r2r_beside: an assembly in the image's directory, or one of that name that the process mapped from elsewhere. */
 int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file);

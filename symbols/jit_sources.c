@@ -152,8 +152,7 @@ static int jit_open_left_perfmap(int32_t pid, int *ret_fd)
 	return 0;
 }
 
-/* Whether a process has its PID since after the recording, so that what it wrote is of another program. */
-static bool jit_is_later(const struct jit_sources *s, int32_t pid)
+bool jit_sources_is_later(const struct jit_sources *s, int32_t pid)
 {
 	struct opener_process process;
 	int root;
@@ -168,7 +167,7 @@ static bool jit_is_later(const struct jit_sources *s, int32_t pid)
 
 static int jit_open_perfmap(const struct jit_sources *s, int32_t pid, int *ret_fd)
 {
-	if (jit_is_later(s, pid))
+	if (jit_sources_is_later(s, pid))
 		return -ESTALE;
 	int r = s->opener ? opener_perfmap(s->opener, pid, PERFMAP_BYTES_MAX, ret_fd) : -ESRCH;
 

@@ -44,6 +44,9 @@ void jit_sources_free(struct jit_sources *s);
 /* A process maps jit-FILE_PID.dump, an image, for execution. 0 or -ENOMEM. */
 int jit_sources_marker(struct jit_sources *s, int32_t pid, uint32_t file_pid, uint32_t image);
 
+/* Whether a process has its PID since after the recording, so that what it has or wrote is of another program. */
+bool jit_sources_is_later(const struct jit_sources *s, int32_t pid);
+
 /* Whether the recording itself has something of a process. */
 bool jit_sources_captured(struct jit_sources *s, int32_t pid);
 
