@@ -47,11 +47,15 @@ static int take_code(void *ctx, const struct clr_heap_code *code)
 		.start = code->start,
 		.bytes = code->bytes,
 		.source = SYMBOL_MEMORY,
+		.from_ns = code->other_ns,
 		.name = code->name,
 		.len = code->name_len,
 	};
 
-	jit_methods_writer_found(w->target->out, &method);
+	if (code->other_ns)
+		jit_methods_writer_took(w->target->out, &method);
+	else
+		jit_methods_writer_found(w->target->out, &method);
 	if (!clr_heap_is_described(w->heap))
 		jit_known_add(&w->known, code->start, code->bytes);
 	return code->il ? put_il(w, code) : 0;
@@ -117,6 +121,8 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 	struct clr_heap_stats stats;
 	int r;
 
+	if (last)
+		clr_heap_compare_all(w->heap);
 	jit_methods_writer_scan(w->target->out, now_ns);
 	r = clr_heap_scan(w->heap, &listener, w->target->until_ns);
 	if (r == -ETIMEDOUT)

@@ -16,6 +16,7 @@
 #define WORDS_AT_ONCE 4096 /* between two looks at the clock */
 #define CANDIDATES_MAX 2048 /* that are read at once */
 #define PIECES_AT_ONCE 4096 /* between two looks at the clock: what cannot be read takes a call of the kernel each */
+#define MAPS_BYTES_MAX ((size_t)4 << 20) /* a longer list is not kept for the next scan */
 #define MAPS_NS (100 * NS_PER_MS) /* a list of mappings is good for so long: it takes as much time as all else of a scan that finds nothing */
 
 /* Code that the scan has to look at. */
@@ -30,6 +31,7 @@ struct scan {
 	const struct clr_heap_listener *listener;
 	VEC(struct pending) pending;
 	bool whole; /* the map of ranges was read completely: what is not in it is gone */
+	size_t recheck_at; /* of the heap, once the scan has come to its end */
 	uint64_t code_bytes; /* of heaps so far */
 };
 
@@ -111,6 +113,11 @@ void clr_heap_stats(const struct clr_heap *h, struct clr_heap_stats *ret_stats)
 void clr_heap_want_il(struct clr_heap *h)
 {
 	h->wants_il = true;
+}
+
+void clr_heap_compare_all(struct clr_heap *h)
+{
+	h->compares_all = true;
 }
 
 bool clr_heap_is_described(const struct clr_heap *h)
@@ -281,6 +288,7 @@ static int keep_body(struct clr_heap *h, const struct clr_candidate *c, uint32_t
 		.is_stub = c->is_stub,
 		.heap = c->heap,
 		.may_move = clr_candidate_may_move(h, c),
+		.seen_ns = h->began_ns,
 	};
 	h->movable += h->bodies.v[*index].may_move;
 	h->stats.bodies++;
@@ -292,14 +300,19 @@ static int keep_body(struct clr_heap *h, const struct clr_candidate *c, uint32_t
 static int tell(struct scan *s, const struct clr_candidate *c)
 {
 	struct clr_heap *h = s->h;
-	const struct clr_body *body = find_body(h, c->start);
+	struct clr_body *body = find_body(h, c->start);
+	uint64_t seen_ns = body && c->known ? body->seen_ns : 0;
 	struct clr_heap_il il;
 	uint32_t name;
 	int r = 0;
 
 	h->stats.unread += c->failed;
-	if (c->known && (!body || (!c->failed && body->print == c->print)))
+	if (c->known && !body)
 		return 0;
+	if (c->known && !c->failed && body->print == c->print) {
+		body->seen_ns = h->began_ns;
+		return 0;
+	}
 	if (body)
 		r = tell_gone(s, body->heap, c->start);
 	if (!r)
@@ -326,6 +339,7 @@ static int tell(struct scan *s, const struct clr_candidate *c)
 		.start = c->start,
 		.bytes = c->bytes,
 		.is_stub = c->is_stub,
+		.other_ns = seen_ns,
 		.name = intern_text(&h->names, name),
 		.name_len = intern_len(&h->names, name),
 	};
@@ -363,16 +377,25 @@ static int tell_pending(struct scan *s)
 	return r;
 }
 
-/* Heaps that free single bodies give their place to others, perhaps at the same address: those bodies are looked at again, some in each
- * scan, as that costs more than to see what is new, and new ones may be gone soon. */
+/* How many bodies that may move are compared: all of them in CLR_HEAP_RECHECK_NS, whatever the scans' number. It costs more than to see what
+ * is new, and new ones may be gone soon. */
+static size_t rechecks_of(const struct clr_heap *h)
+{
+	uint64_t passed = h->began_ns - h->before_ns;
+	size_t n = h->movable;
+
+	if (!h->compares_all && passed < CLR_HEAP_RECHECK_NS)
+		n = (size_t)((uint64_t)n * passed / CLR_HEAP_RECHECK_NS) + CLR_HEAP_RECHECK_MIN;
+	return n < CLR_HEAP_RECHECK_MAX ? n : CLR_HEAP_RECHECK_MAX;
+}
+
+/* Heaps that free single bodies give their place to others, perhaps at the same address: those bodies are looked at again, in turns. */
 static int add_rechecks(struct scan *s)
 {
 	struct clr_heap *h = s->h;
-	size_t n = h->bodies.len, at = h->recheck_at < n ? h->recheck_at : 0, most = h->movable / CLR_HEAP_RECHECK_SCANS + 1;
+	size_t n = h->bodies.len, at = h->recheck_at < n ? h->recheck_at : 0, most = rechecks_of(h);
 	int r = 0;
 
-	if (most < CLR_HEAP_RECHECK_MIN || most > CLR_HEAP_RECHECK_MAX)
-		most = most < CLR_HEAP_RECHECK_MIN ? CLR_HEAP_RECHECK_MIN : CLR_HEAP_RECHECK_MAX;
 	for (size_t i = 0; !r && i < n && h->stats.rechecked < most; i++, at = at + 1 < n ? at + 1 : 0) {
 		const struct clr_body *body = &h->bodies.v[at];
 
@@ -381,7 +404,7 @@ static int add_rechecks(struct scan *s)
 		h->stats.rechecked++;
 		r = add_pending(s, body->start, body->heap, true);
 	}
-	h->recheck_at = at;
+	s->recheck_at = at;
 	return r;
 }
 
@@ -511,15 +534,15 @@ static int drop_heaps(struct scan *s)
 /* Only stubs outside code heaps need the mappings; where they may not be read those stubs have no names. */
 static int read_mappings(struct clr_heap *h)
 {
-	uint64_t now = clock_monotonic_ns();
 	int r;
 
-	if (!h->contract.described || !h->target.maps || (h->maps && now - h->maps_ns < MAPS_NS))
+	if (!h->contract.described || !h->target.maps || (h->maps && h->began_ns - h->maps_ns < MAPS_NS))
 		return 0;
 	free(h->maps);
 	h->maps = NULL;
-	h->maps_ns = now;
+	h->maps_ns = h->began_ns;
 	r = h->target.maps(h->target.ctx, &h->maps);
+	h->maps_bytes = h->maps ? strlen(h->maps) : 0;
 	return r == -ENOMEM || r == -ESRCH ? r : 0;
 }
 
@@ -528,8 +551,11 @@ int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l, uint64_
 	struct clr_heap_stats *stats = &h->stats;
 	struct scan s = {.h = h, .listener = l, .whole = true};
 	struct clr_ranges ranges = {0};
-	int r = read_mappings(h);
+	int r;
 
+	h->before_ns = h->began_ns;
+	h->began_ns = clock_monotonic_ns();
+	r = read_mappings(h);
 	h->until_ns = until_ns;
 	h->scan++;
 	h->modules.scan = h->types.scan = h->scan;
@@ -552,6 +578,12 @@ int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l, uint64_
 		r = read_maps(&s);
 	if (!r)
 		r = tell_pending(&s);
+	if (!r)
+		h->recheck_at = s.recheck_at;
+	if (h->maps && h->maps_bytes > MAPS_BYTES_MAX) {
+		free(h->maps);
+		h->maps = NULL;
+	}
 	for (size_t i = 0; r && i < s.pending.len; i++) {
 		const struct pending *p = &s.pending.v[i];
 		const struct clr_body *body = find_body(h, p->start);

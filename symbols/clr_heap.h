@@ -18,9 +18,9 @@
 #define CLR_HEAP_CODE_BYTES_MAX ((uint64_t)8 << 30) /* of all code heaps, so that their maps stay below 128 MiB */
 #define CLR_HEAP_BODY_BYTES_MAX ((uint32_t)256 << 20) /* of one method */
 #define CLR_HEAP_NAME_BYTES_MAX ((uint64_t)256 << 20) /* of all names that were ever told */
-#define CLR_HEAP_RECHECK_SCANS 4 /* in which all bodies of heaps that free single ones are compared once, but in one scan */
-#define CLR_HEAP_RECHECK_MIN 64 /* so many at least, */
-#define CLR_HEAP_RECHECK_MAX 16384 /* and so many at most */
+#define CLR_HEAP_RECHECK_NS 200000000ULL /* in this time bodies of heaps that free single ones are compared once */
+#define CLR_HEAP_RECHECK_MIN 64 /* of them in a scan, and at most: */
+#define CLR_HEAP_RECHECK_MAX 16384
 
 struct clr_heap;
 
@@ -34,6 +34,7 @@ struct clr_heap_code {
 	uint64_t start;
 	uint32_t bytes; /* funclets included */
 	bool is_stub;
+	uint64_t other_ns; /* CLOCK_MONOTONIC: what had its place was last seen there; 0: nothing was there at the last scan */
 	const char *name;
 	uint32_t name_len;
 	/* After clr_heap_want_il, of methods whose IL is known; borrowed for the call. */
@@ -55,6 +56,9 @@ struct clr_heap_listener {
 	int (*gone)(void *ctx, uint64_t start);
 	void *ctx; /* what they give but 0 ends the scan */
 };
+
+/* From now on each scan compares all that may have been replaced where it is, as the last one of a program should. */
+void clr_heap_compare_all(struct clr_heap *h);
 
 /* From now on code comes with its IL, where the runtime has it. */
 void clr_heap_want_il(struct clr_heap *h);

@@ -29,6 +29,7 @@ struct clr_body {
 	uint32_t heap;
 	bool here, is_stub;
 	bool may_move; /* its heap frees single bodies */
+	uint64_t seen_ns; /* when the scan began that last saw it there: of all scans where it may not move */
 };
 
 /* A body on its way to a name. */
@@ -76,11 +77,14 @@ struct clr_heap {
 	VEC(struct clr_body) bodies;
 	struct hashmap bodies_by_start;
 	VEC(struct clr_stub_range) stubs; /* by start */
-	char *maps; /* /proc/PID/maps as it was at maps_ns (CLOCK_MONOTONIC); NULL: not read, or it could not be */
+	uint64_t began_ns, before_ns; /* when this scan began and the one before it; CLOCK_MONOTONIC, 0: there was none */
+	char *maps; /* /proc/PID/maps as it was at maps_ns; NULL: not read, or it could not be */
+	size_t maps_bytes;
 	uint64_t maps_ns;
 	bool has_barriers; /* found */
 	struct clr_barriers barriers;
 	size_t movable; /* bodies that are here and may move */
+	bool compares_all; /* of those, in each scan */
 	size_t recheck_at; /* body where the next round of comparing begins */
 	bool wants_il;
 	VEC(struct jit_il_point) points; /* of the code that is being told */
@@ -109,7 +113,7 @@ int clr_candidate_il(struct clr_heap *h, const struct clr_candidate *c, struct c
 int clr_candidate_method(struct clr_heap *h, const struct clr_candidate *c, uint32_t *ret_rid, uint64_t *ret_module);
 
 /* Tells which ranges of stubs are new and gone. maps: the text of /proc/PID/maps from before ranges was read, so that no new code heap
- * is mapped and in no range; may be NULL. */
+ * is mapped and in no range; may be NULL. It may be some time old: stubs that were mapped since are told by a later scan. */
 int clr_stubs_scan(struct clr_heap *h, const struct clr_ranges *ranges, const char *maps, const struct clr_heap_listener *l);
 
 /* A method without metadata: made by DynamicMethod, or a stub of the runtime in IL. */

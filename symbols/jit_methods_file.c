@@ -173,6 +173,13 @@ void jit_methods_writer_found(struct jit_methods_writer *w, const struct jit_met
 	jit_writer_method(w, method);
 }
 
+void jit_methods_writer_took(struct jit_methods_writer *w, const struct jit_method *method)
+{
+	jit_writer_limit(w, method->len);
+	outbuf_printf(&w->out, "took %llx", (unsigned long long)method->from_ns);
+	jit_writer_method(w, method);
+}
+
 void jit_methods_writer_lost(struct jit_methods_writer *w, enum symbol_source source, uint64_t start)
 {
 	jit_writer_limit(w, 0);
@@ -413,6 +420,14 @@ static int jit_parse_line(struct jit_parser *s, char *p)
 		method.from_ns = s->before_ns;
 		method.sure_ns = s->scan_ns;
 		return s->scanned ? jit_parse_method(s, p, &method) : -EBADMSG;
+	}
+	if (!strcmp(word, "took")) {
+		if (!s->scanned || store_text_hex(&p, &method.from_ns))
+			return -EBADMSG;
+		if (method.from_ns > s->before_ns)
+			method.from_ns = s->before_ns;
+		method.sure_ns = s->scan_ns;
+		return jit_parse_method(s, p, &method);
 	}
 	if (!strcmp(word, "lost"))
 		return s->scanned ? jit_parse_end(s, p, s->scan_ns) : -EBADMSG;
