@@ -85,7 +85,7 @@ $(B)/profcpu: $(B)/obj/profcpu/main.o $(B)/libprofcpu.a
 	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # It has a symbol that others look for.
-$(B)/unit/test_jit_stubs: LDFLAGS += -rdynamic
+$(B)/unit/test_jit_stubs: override LDFLAGS += -rdynamic
 
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libprofcpu.a
 	@mkdir -p $(@D)

@@ -26,7 +26,8 @@ struct look {
 	uint64_t behind; /* the last one found */
 	struct clr_barriers barriers;
 	bool has_barriers; /* there is one copy of them */
-	uint64_t module; /* an addr in the runtime's; 0: it was not looked for */
+	bool sought; /* for the runtime's module */
+	uint64_t module; /* an addr in it; 0: there is none */
 };
 
 static int take_stub(void *ctx, const struct clr_stub_code *stub)
@@ -86,28 +87,36 @@ static bool is_runtime_code(const struct proc_map *map)
 	return (map->prot & PROT_EXEC) && (!map->path_len || !strncmp(map->path, doubled, sizeof(doubled) - 1));
 }
 
-/* Looked for once: without it there are no write barriers to compare with. */
-static bool has_module(struct look *l, const struct clr_io *io, const char *maps)
+/* The runtime's module is looked for once: without it there are no write barriers to compare with. 0; -E2BIG: a limit is reached; -ESRCH, -ENOMEM. */
+static int find_module(struct look *l, const char *maps)
 {
-	AUTO_FREE char *text = l->module ? NULL : strdup(maps);
+	AUTO_FREE char *text = NULL;
 	struct clr_anchors anchors;
+	int r;
 
-	if (text)
-		l->module = clr_contract_locate(io, text, &anchors) ? UINT64_MAX : clr_anchors_any(&anchors);
-	return l->module && l->module != UINT64_MAX;
+	if (l->sought)
+		return 0;
+	l->sought = true;
+	text = strdup(maps);
+	r = text ? clr_process_find(l->target->pid, l->until_ns, text, &anchors) : -ENOMEM;
+	if (!r)
+		l->module = clr_anchors_any(&anchors);
+	return r == -ETIMEDOUT ? -E2BIG : r == -ESRCH || r == -ENOMEM ? r : 0;
 }
 
-/* The copy of the write barriers is the first that the runtime allocates there, in a mapping of its own. */
-static bool is_barriers(struct look *l, const struct jit_known *known, const char *maps, const struct proc_map *map)
+/* The copy of the write barriers is the first that the runtime allocates there, in a mapping of its own. 1, 0; errors of find_module. */
+static int is_barriers(struct look *l, const struct jit_known *known, const char *maps, const struct proc_map *map)
 {
 	struct clr_io io = clr_process_io(l->target->pid);
 	uint64_t start, end;
+	int r;
 
 	if (l->has_barriers || !map->path_len || map->pgoff || !jit_known_gap(known, map->start, map->end, &start, &end) || start != map->start ||
 	    end != map->end)
-		return false;
-	l->has_barriers = has_module(l, &io, maps) && clr_barriers_is(&l->barriers, &io, maps, l->module, start, end);
-	return l->has_barriers;
+		return 0;
+	r = find_module(l, maps);
+	l->has_barriers = !r && l->module && clr_barriers_is(&l->barriers, &io, maps, l->module, start, end);
+	return r ? r : l->has_barriers;
 }
 
 static int look_at_all(struct look *l, const struct jit_known *known, const char *maps)
@@ -128,7 +137,10 @@ static int look_at_all(struct look *l, const struct jit_known *known, const char
 			r = -E2BIG;
 			break;
 		}
-		if (is_barriers(l, known, maps, &map)) {
+		r = is_barriers(l, known, maps, &map);
+		if (r < 0)
+			break;
+		if (r) {
 			r = take_stub(l, &(struct clr_stub_code){start, (uint32_t)(map.end - start), barriers});
 			continue;
 		}

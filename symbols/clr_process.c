@@ -88,17 +88,23 @@ static int read_in_time(void *ctx, uint64_t addr, void *buf, size_t len)
 	return clock_monotonic_ns() >= t->until_ns ? -ETIMEDOUT : t->io.read(t->io.ctx, addr, buf, len);
 }
 
+int clr_process_find(pid_t pid, uint64_t until_ns, char *maps, struct clr_anchors *ret_anchors)
+{
+	struct timed timed = {clr_process_io(pid), until_ns};
+
+	return clr_contract_locate(&(struct clr_io){.read = read_in_time, .ctx = &timed}, maps, ret_anchors);
+}
+
 int clr_process_open(pid_t pid, uint64_t until_ns, struct clr_heap **ret, struct parse_error *err)
 {
 	struct clr_io io = clr_process_io(pid);
-	struct timed timed = {io, until_ns};
 	struct clr_anchors anchors;
 	AUTO_FREE char *maps = NULL;
 	int r = read_maps(io.ctx, &maps);
 
 	if (r)
 		return parse_fail(err, r, r == -ESRCH ? "the process has ended" : "the process's memory map could not be read", 0);
-	r = clr_contract_locate(&(struct clr_io){.read = read_in_time, .ctx = &timed}, maps, &anchors);
+	r = clr_process_find(pid, until_ns, maps, &anchors);
 	if (r == -ENOENT)
 		return parse_fail(err, r, "it has no .NET runtime whose structures are known", 0);
 	if (r == -ETIMEDOUT)

@@ -38,6 +38,7 @@ compare() {
 			}
 			print same + 0, wrong + 0, missing + 0, freed + 0, damaged + 0
 		}' "$T/$name.memory" "$T/$name.map.after" "$T/$name.map" >"$T/$name.counts"
+	[ "$(wc -l <"$T/$name.map.after")" -ge "$least" ] || fail "$name: the runtime did not list its methods once more"
 	read -r same wrong missing freed damaged <"$T/$name.counts"
 	echo "$name: $same methods are the same, $wrong others, $missing missing, $freed freed; $damaged damaged lines; $(cat "$T/$name.log")"
 	[ ! -s "$T/$name.differ" ] || head -n 20 "$T/$name.differ"
