@@ -86,6 +86,8 @@ static int input_load_data(struct source *source, const char *name, const struct
 			    .opener = options->opener ? options->opener : own,
 			    .offline = options->offline,
 			    .recorded_until_ns = input_recorded_until(source),
+			    .recorded_from_ns = source->has_manifest ? source->manifest.start_realtime_ns : 0,
+			    .from_ns = source->has_manifest ? source->manifest.start_monotonic_ns : 0,
 			    .recorded_here = input_recorded_here(source),
 			    .improve = options->improve,
 			    .jit_not_asked = source->manifest.jit_names && !strcmp(source->manifest.jit_names, "none"),

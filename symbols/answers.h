@@ -53,7 +53,9 @@ struct answers_image {
 	struct image_build_id build_id;
 	uint32_t maj, min;
 	uint64_t ino, ino_generation;
-	int32_t pid; /* of JIT images, and of files that nothing but the process's root tells apart; else 0 */
+	/* Of JIT images, of files that nothing but the process's root tells apart, and of single-file programs where another one has
+	 * their path and build id; else 0. */
+	int32_t pid;
 	/* What it is not known by: that its source could not be read when answers were kept (wanted), or now (unread). Then
 	 * it has no answers. */
 	bool wanted, unread;

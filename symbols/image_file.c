@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#define CLOCKS_APART_NS (2 * NS_PER_S) /* that of files and that of a recording, which may be long */
+
 /* Whether an open file is the one that was mapped. 0; -ESTALE: it is not; -ENOMEM. */
 static int is_same_file(const struct answers_image *key, int fd)
 {
@@ -36,6 +38,21 @@ static int is_same_file(const struct answers_image *key, int fd)
 	return major(st.st_dev) != key->maj || minor(st.st_dev) != key->min || st.st_ino == key->ino ? 0 : -ESTALE;
 }
 
+static bool is_deleted(const char *path)
+{
+	size_t len = strlen(path), tail = strlen(" (deleted)");
+
+	return len > tail && !strcmp(path + len - tail, " (deleted)");
+}
+
+/* Whether a mapping is of the file that was at a path. */
+static bool is_at_path(const struct proc_map *map, const char *path)
+{
+	size_t len = strlen(path);
+
+	return !strncmp(map->path, path, len) && (!map->path[len] || !strcmp(map->path + len, " (deleted)"));
+}
+
 /* Whether a living process maps this file where the image is: 1, 0; -errno: nobody knows. */
 static int is_mapped(const struct image_file_place *p, const char *path, const struct stat *st)
 {
@@ -51,7 +68,7 @@ static int is_mapped(const struct image_file_place *p, const char *path, const s
 		if (map.start > p->start || p->start >= map.end)
 			continue;
 		/* It may run another program by now. Device numbers: as in is_same_file. */
-		if (strncmp(map.path, path, strlen(path)) != 0 || major(st->st_dev) != map.maj || minor(st->st_dev) != map.min)
+		if (!is_at_path(&map, path) || major(st->st_dev) != map.maj || minor(st->st_dev) != map.min)
 			return -ENODATA;
 		return st->st_ino == map.ino;
 	}
@@ -63,7 +80,7 @@ static int is_exact(const struct image_file_place *p, const struct answers_image
 {
 	struct stat st;
 
-	if (fstat(fd, &st))
+	if (p->elsewhere || fstat(fd, &st))
 		return -ESTALE;
 	int mapped = p->opener && !p->later ? is_mapped(p, path, &st) : -ESRCH;
 
@@ -74,14 +91,7 @@ static int is_exact(const struct image_file_place *p, const struct answers_image
 	uint64_t changed = (uint64_t)st.st_ctim.tv_sec * NS_PER_S + (uint64_t)st.st_ctim.tv_nsec;
 
 	/* Whoever puts a file there does not choose this time, as that of its last writing. */
-	return p->until_ns && changed > p->until_ns ? -ESTALE : 0;
-}
-
-static bool is_deleted(const char *path)
-{
-	size_t len = strlen(path), tail = strlen(" (deleted)");
-
-	return len > tail && !strcmp(path + len - tail, " (deleted)");
+	return p->mapped_ns && changed > p->mapped_ns + CLOCKS_APART_NS ? -ESTALE : 0;
 }
 
 /* Ways to the file of an image. */

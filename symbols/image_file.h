@@ -15,11 +15,11 @@ struct image_file_place {
 	struct opener *opener; /* may be NULL: only our own root is looked in */
 	int32_t pid;
 	uint64_t start, end;
-	/* The very file, and not only one with its build id: what is mapped comes first, and what is at the path is none that came there
-	 * after the recording, nor another one than a living process has mapped. */
+	/* The very file, and not only one with its build id: what is mapped comes first, and what is at the path is what a living process
+	 * has mapped, or was there already when an ended one mapped it. */
 	bool exact;
-	uint64_t until_ns; /* exact: CLOCK_REALTIME of the recording's end; 0: not known */
-	bool later; /* exact: pid is another process by now */
+	uint64_t mapped_ns; /* exact: CLOCK_REALTIME when it was mapped, or later; 0: not known */
+	bool later, elsewhere; /* exact: pid is another process by now; it was recorded on another machine */
 };
 
 /* Opens the file that was mapped, by the first way that leads to it. The caller closes *ret_fd. 0; -ENOENT; -ESTALE: another file

@@ -54,7 +54,8 @@ void images_free(struct images *im)
 		function_bounds_free(&im->sources.v[i].bounds);
 		line_source_free(im->sources.v[i].lines);
 		image_free(im->sources.v[i].elf);
-		symbol_provider_free(im->sources.v[i].precompiled);
+		if (!im->sources.v[i].precompiled_shared)
+			symbol_provider_free(im->sources.v[i].precompiled);
 		free(im->sources.v[i].beside);
 		vec_free(&im->sources.v[i].pieces.symbols);
 		vec_free(&im->sources.v[i].precompiled_pieces.symbols);
@@ -72,6 +73,9 @@ void images_free(struct images *im)
 	hashmap_free(&im->header_ids);
 	hashmap_free(&im->jit_ids);
 	hashmap_free(&im->bounds_ids);
+	vec_free(&im->bundle_files);
+	hashmap_free(&im->bundle_file_ids);
+	hashmap_free(&im->bundles_told);
 	free(im);
 }
 
@@ -201,6 +205,7 @@ int images_of_record(struct images *im, const struct perfdata_record *record, ui
 		im->sources.v[*ret_image].pid = record->pid;
 		im->sources.v[*ret_image].start = m->addr;
 		im->sources.v[*ret_image].end = m->addr + m->len;
+		im->sources.v[*ret_image].mapped_ns = record->time_ns;
 	}
 	return r;
 }
@@ -253,7 +258,7 @@ int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 }
 
 /* .NET code that was compiled ahead: in a PE image, or in assemblies that an ELF program carries. 0; -EBADMSG: no PE image with
- * such code; -errno. */
+ * such code; -ESTALE, -ENOENT, -EACCES: the very program cannot be had; -errno. */
 static int images_open_precompiled(struct images *im, const struct answers_image *key, struct images_source *s, int fd)
 {
 	struct r2r_beside beside = {.open = images_open_beside};
@@ -310,6 +315,12 @@ static enum answers_why images_why_not(int error)
 	}
 }
 
+/* The same for a file that was found. */
+static enum answers_why images_why_unread(int error)
+{
+	return error == -ESTALE || error == -EACCES || error == -ENOENT ? images_why_not(error) : ANSWERS_UNREADABLE;
+}
+
 /* The same for the kernel. */
 static enum answers_why images_why_kernel(enum kernel_map_live live)
 {
@@ -364,11 +375,9 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 		return r;
 	im->stats.opened += !r;
 	s->unread = r && r != -EBADMSG && r != -ENOTSUP;
-	im->stats.missing += s->unread;
-	if (s->bundle_replaced)
-		images_why(im, key, ANSWERS_REPLACED);
-	else
-		images_why(im, key, s->unread ? ANSWERS_UNREADABLE : images_why_nameless(path, s));
+	im->stats.replaced += r == -ESTALE;
+	im->stats.missing += s->unread && r != -ESTALE;
+	images_why(im, key, s->unread ? images_why_unread(r) : images_why_nameless(path, s));
 	return 0;
 }
 

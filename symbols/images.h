@@ -36,6 +36,9 @@ struct images_options {
 	bool keep_answers; /* each answer is put into answers, for a store */
 	struct jit_sources_options jit;
 	bool no_bounds; /* functions without a name are not asked for */
+	/* One moment, that of the recording's begin, by CLOCK_REALTIME and by the clock of its records; 0: not known. */
+	uint64_t recorded_from_ns, from_ns;
+	bool recorded_elsewhere; /* on another machine, as far as is known */
 	bool has_store; /* answers came from a recording, so that only images that are wanted lack a source */
 };
 

@@ -3,11 +3,24 @@
  * another nor whether a file is still the one that was mapped.
  */
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/hash.h"
 #include "symbols/bundle.h"
 #include "symbols/images_impl.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
+
+/* CLOCK_REALTIME when the file was mapped, or later; 0: not known. */
+static uint64_t bundle_mapped_ns(const struct images *im, const struct images_source *s)
+{
+	const struct images_options *o = &im->options;
+
+	if (o->jit.untimed || !o->recorded_from_ns)
+		return o->jit.recorded_until_ns;
+	return o->recorded_from_ns + (s->mapped_ns > o->from_ns ? s->mapped_ns - o->from_ns : 0);
+}
 
 /* The very file of an image. 0; -ENOENT; -ESTALE: another one is there, or may be; -EACCES, -ENOMEM. */
 static int bundle_find_file(const struct images *im, const struct answers_image *key, const struct images_source *s, int *ret_fd)
@@ -15,59 +28,95 @@ static int bundle_find_file(const struct images *im, const struct answers_image 
 	struct image_file_place place = images_place(im, s);
 
 	place.exact = true;
-	place.until_ns = im->options.jit.recorded_until_ns;
+	place.mapped_ns = bundle_mapped_ns(im, s);
 	place.later = jit_sources_is_later(im->jit, s->pid);
+	place.elsewhere = im->options.recorded_elsewhere;
 	return image_file_find(&place, key, intern_text(&im->answers->texts, key->path), ret_fd);
 }
 
+/* Looks into a file, once. 0 or -ENOMEM. */
+static int bundle_look(struct images *im, int fd, enum images_bundle *ret_bundle, uint64_t *ret_identity)
+{
+	struct images_bundle_file file = {0};
+	const uint32_t *known;
+	struct stat st;
+	int r;
+
+	*ret_bundle = IMAGES_BUNDLE_UNKNOWN;
+	if (fstat(fd, &st))
+		return 0;
+	file.dev = st.st_dev;
+	file.ino = st.st_ino;
+	file.changed_ns = (uint64_t)st.st_ctim.tv_sec * NS_PER_S + (uint64_t)st.st_ctim.tv_nsec;
+	uint64_t id = hash_mix(hash_mix(file.dev, file.ino), file.changed_ns);
+
+	known = hashmap_get(&im->bundle_file_ids, id);
+	if (known) {
+		*ret_bundle = im->bundle_files.v[*known].is_bundle ? IMAGES_BUNDLE_IS : IMAGES_BUNDLE_NONE;
+		*ret_identity = im->bundle_files.v[*known].identity;
+		return 0;
+	}
+	r = bundle_identity(fd, &file.identity);
+	if (r && r != -ENOENT)
+		return r == -ENOMEM ? r : 0;
+	file.is_bundle = !r;
+	if (vec_push(&im->bundle_files, file))
+		return -ENOMEM;
+	*ret_bundle = file.is_bundle ? IMAGES_BUNDLE_IS : IMAGES_BUNDLE_NONE;
+	*ret_identity = file.identity;
+	return hashmap_put(&im->bundle_file_ids, id, (uint32_t)im->bundle_files.len - 1);
+}
+
 /* What the file of an image is, as the process of s has it. 0 or -ENOMEM. */
-static int bundle_identify(const struct images *im, const struct answers_image *key, struct images_source *s)
+static int bundle_identify(struct images *im, const struct answers_image *key, struct images_source *s)
 {
 	AUTO_CLOSE int fd = -1;
 	int r = bundle_find_file(im, key, s, &fd);
 
 	s->bundle = IMAGES_BUNDLE_UNKNOWN;
-	if (!r) {
-		r = bundle_identity(fd, &s->bundle_identity);
-		s->bundle = r ? IMAGES_BUNDLE_NONE : IMAGES_BUNDLE_IS;
-	}
+	if (!r)
+		r = bundle_look(im, fd, &s->bundle, &s->bundle_identity);
 	return r == -ENOMEM ? r : 0;
 }
 
 /* Most that many processes map; none is a program with a bundle. */
 static bool bundle_is_library(const char *path)
 {
-	const char *slash = strrchr(path, '/');
+	size_t len = strlen(path), tail = strlen(".so");
 
-	return strstr(slash ? slash : path, ".so");
+	return (len > tail && !strcmp(path + len - tail, ".so")) || strstr(path, ".so.");
 }
 
-/* Whether a process, of which own is, maps another program than the image's others. 1, 0 or -ENOMEM. */
-static int bundle_is_another(struct images *im, const struct answers_image *key, struct images_source *others, struct images_source *own)
+/* Whether a process, of which own is, maps another program than the image's first. 1, 0 or -ENOMEM. */
+static int bundle_is_another(struct images *im, const struct answers_image *key, uint32_t image, struct images_source *own)
 {
+	struct images_source *first = &im->sources.v[image];
+	uint64_t told = (uint64_t)image << 32 | (uint32_t)own->pid;
 	int r = 0;
 
-	if (others->bundle == IMAGES_BUNDLE_NONE || others->pid == own->pid || others->bundle_pid == own->pid ||
+	if (first->bundle == IMAGES_BUNDLE_NONE || first->pid == own->pid || hashmap_get(&im->bundles_told, told) ||
 	    bundle_is_library(intern_text(&im->answers->texts, key->path)))
 		return 0;
-	if (others->bundle == IMAGES_BUNDLE_UNASKED)
-		r = bundle_identify(im, key, others);
-	if (!r && others->bundle != IMAGES_BUNDLE_NONE)
+	if (first->bundle == IMAGES_BUNDLE_UNASKED)
+		r = bundle_identify(im, key, first);
+	if (!r && first->bundle != IMAGES_BUNDLE_NONE)
 		r = bundle_identify(im, key, own);
-	if (r || others->bundle == IMAGES_BUNDLE_NONE)
+	if (r || first->bundle == IMAGES_BUNDLE_NONE)
 		return r;
-	/* It is not asked again for each of its mappings. */
-	others->bundle_pid = own->pid;
-	if (others->bundle == IMAGES_BUNDLE_UNKNOWN && own->bundle != IMAGES_BUNDLE_IS) {
-		others->bundle = own->bundle;
-		return 0;
-	}
-	return others->bundle != own->bundle || others->bundle_identity != own->bundle_identity;
+	/* Where the first one is gone, what another one is says nothing of it, but that it is no program of this kind. */
+	if (first->bundle == IMAGES_BUNDLE_UNKNOWN && own->bundle == IMAGES_BUNDLE_NONE)
+		first->bundle = IMAGES_BUNDLE_NONE;
+	if (first->bundle == own->bundle && (own->bundle != IMAGES_BUNDLE_IS || first->bundle_identity == own->bundle_identity))
+		return hashmap_put(&im->bundles_told, told, 1);
+	return 1;
 }
 
 int images_tell_bundle(struct images *im, const struct perfdata_record *record, struct answers_image *key)
 {
-	struct images_source own = {.pid = record->pid, .start = record->mmap.addr, .end = record->mmap.addr + record->mmap.len};
+	struct images_source own = {.pid = record->pid,
+				    .start = record->mmap.addr,
+				    .end = record->mmap.addr + record->mmap.len,
+				    .mapped_ns = record->time_ns};
 	struct answers_image apart = *key;
 	uint32_t image;
 	int r;
@@ -81,29 +130,49 @@ int images_tell_bundle(struct images *im, const struct perfdata_record *record, 
 		*key = apart;
 		return 0;
 	}
-	if (im->options.has_store || answers_find_image(im->answers, key, &image))
+	if (!im->options.jit.live || im->options.has_store || answers_find_image(im->answers, key, &image))
 		return 0;
 	r = images_reach(im, image);
 	if (!r && im->sources.v[image].end)
-		r = bundle_is_another(im, key, &im->sources.v[image], &own);
+		r = bundle_is_another(im, key, image, &own);
 	if (r > 0)
 		*key = apart;
 	return r < 0 ? r : 0;
 }
 
+/* Takes the provider of another image that is the same program. */
+static bool bundle_share(struct images *im, struct images_source *s)
+{
+	for (size_t i = 0; i < im->sources.len; i++) {
+		const struct images_source *other = &im->sources.v[i];
+
+		if (other == s || !other->precompiled || other->bundle != IMAGES_BUNDLE_IS || other->bundle_identity != s->bundle_identity)
+			continue;
+		s->precompiled = other->precompiled;
+		s->precompiled_shared = true;
+		return true;
+	}
+	return false;
+}
+
 int images_open_bundle(struct images *im, const struct answers_image *key, struct images_source *s, int fd)
 {
 	AUTO_CLOSE int exact = -1;
+	enum images_bundle there;
 	struct parse_error err;
 	uint64_t identity;
-	int r = bundle_identity(fd, &identity);
+	int r = bundle_look(im, fd, &there, &identity);
 
-	if (!r) {
-		r = bundle_find_file(im, key, s, &exact);
-		s->bundle_replaced = r == -ESTALE;
-		im->stats.replaced += s->bundle_replaced;
-	}
+	if (r || there == IMAGES_BUNDLE_NONE)
+		return r;
+	r = bundle_find_file(im, key, s, &exact);
 	if (!r)
-		r = bundle_open(exact, &s->precompiled, &err);
-	return r == -ENOMEM ? r : 0;
+		r = bundle_look(im, exact, &s->bundle, &s->bundle_identity);
+	if (r || s->bundle == IMAGES_BUNDLE_NONE)
+		return r;
+	if (s->bundle == IMAGES_BUNDLE_IS && bundle_share(im, s))
+		return 0;
+	r = bundle_open(exact, &s->precompiled, &err);
+	/* One that is damaged, or of a version that is not known, is as none. */
+	return r == -EBADMSG || r == -ENOTSUP || r == -E2BIG || r == -ENOENT ? 0 : r;
 }

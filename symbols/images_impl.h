@@ -26,13 +26,21 @@ enum images_bundle {
 	IMAGES_BUNDLE_UNASKED,
 	IMAGES_BUNDLE_NONE,
 	IMAGES_BUNDLE_IS,
-	IMAGES_BUNDLE_UNKNOWN, /* it cannot be found any more */
+	IMAGES_BUNDLE_UNKNOWN, /* it cannot be found or read */
+};
+
+/* A file that was looked into for a bundle. */
+struct images_bundle_file {
+	uint64_t dev, ino, changed_ns;
+	uint64_t identity; /* where it has one */
+	bool is_bundle;
 };
 
 /* What is needed to find an image's source, and the source once it was looked for. */
 struct images_source {
 	int32_t pid; /* a process that mapped it, and where */
 	uint64_t start, end;
+	uint64_t mapped_ns; /* and when; 0: not known, as before the recording */
 	bool tried, unread;
 	struct image *elf;
 	bool bounds_tried;
@@ -40,10 +48,9 @@ struct images_source {
 	bool lines_tried, lines_unread;
 	struct line_source *lines; /* NULL: there are none */
 	struct symbol_provider *precompiled; /* .NET code in it, also beside elf */
-	bool bundle_replaced; /* a single-file program, another one than was mapped is there now */
+	bool precompiled_shared; /* it is another image's, of the same program */
 	enum images_bundle bundle;
-	uint64_t bundle_identity; /* where there is one */
-	int32_t bundle_pid; /* the last other process of which it was told whether it has the same; 0: none */
+	uint64_t bundle_identity; /* where it is one */
 	struct images_beside *beside;
 	struct images_pieces pieces; /* of files and the kernel */
 	struct images_pieces precompiled_pieces;
@@ -68,6 +75,9 @@ struct images {
 	struct pdb_rooms pdb_rooms;
 	VEC(struct pdb_room *) process_rooms;
 	struct hashmap room_of; /* PID -> index into process_rooms */
+	VEC(struct images_bundle_file) bundle_files;
+	struct hashmap bundle_file_ids; /* of device, inode and time -> index into bundle_files */
+	struct hashmap bundles_told; /* image and PID: it maps the same program as the image's first process, or nobody knows */
 	struct images_stats stats;
 	struct images_options options;
 	struct hashmap jit_ids; /* image and piece -> symbol of answers + 1: many images can share a perf map */
@@ -90,7 +100,8 @@ int images_find_file(const struct images *im, const struct answers_image *key, c
  * its PID. 0 or -ENOMEM. */
 int images_tell_bundle(struct images *im, const struct perfdata_record *record, struct answers_image *key);
 
-/* Gives source its precompiled where fd, of that build id, is a single-file program. 0 or -ENOMEM. */
+/* Gives source its precompiled where fd, of that build id, is a single-file program. 0, also where it is none; -ESTALE, -ENOENT, -EACCES:
+ * the very program cannot be had; -ENOMEM, -errno. */
 int images_open_bundle(struct images *im, const struct answers_image *key, struct images_source *s, int fd);
 
 /* r2r_beside: an assembly in the image's directory, or one of that name that the process mapped from elsewhere. */

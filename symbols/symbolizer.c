@@ -86,6 +86,9 @@ static int symbolizer_init(struct symbolizer *s)
 			       &(struct images_options){.keep_answers = s->options.keep_answers,
 							.no_bounds = s->options.perf_names_only,
 							.has_store = s->has_store,
+							.recorded_from_ns = s->options.recorded_from_ns,
+							.from_ns = s->options.from_ns,
+							.recorded_elsewhere = s->options.by_profcpu && !s->options.recorded_here,
 							.jit = symbolizer_jit_options(s)},
 			       &s->images);
 	if (!r && s->has_store && s->options.improve && !s->options.offline)

@@ -38,13 +38,18 @@ start_program "$program"
 one=$STARTED
 start_program "$T/other"
 two=$STARTED
-record both --no-download -p "$one,$two" -F 499 -d 4
+cp other copy
+start_program "$T/copy"
+three=$STARTED
+record both --no-download -p "$one,$two,$three" -F 499 -d 4
 has_names both "$one" "$first" "$second"
 has_names both "$two" "$second" "$first"
+has_names both "$three" "$second" "$first"
 
 # The names that were taken hold where there are neither files nor processes.
 stop "$one"
 stop "$two"
+stop "$three"
 cp -r both again
 "$PROFCPU" postprocess --no-download again >err 2>&1 || fail "postprocess gave $?: $(cat err)"
 cmp again/perf_script.out both/perf_script.out || fail "other names once the programs are gone"
@@ -61,7 +66,7 @@ started_dotnet
 moved=$STARTED
 wait_for 60 grep -q '^working pid' moved.log || fail "the program did not start: $(cat moved.log)"
 record early --record-only --jit-names=memory -p "$moved" -F 499 -d 3
-sleep 1.1 # the end of a recording is told to the second by some file systems
+sleep 2 # by which clocks may be apart
 cp other app/new
 mv app/new app/moved
 record moved --no-download -p "$moved" -F 499 -d 3

@@ -158,7 +158,7 @@ static void another_file_than_a_process_has_mapped_is_none(void **state)
 	assert_int_equal(find(&place), second);
 }
 
-static void a_file_that_came_after_the_recording_is_none(void **state)
+static void a_file_that_came_after_an_ended_process_had_mapped_its_own_is_none(void **state)
 {
 	struct image_file_place place = living();
 	struct stat st;
@@ -172,9 +172,12 @@ static void a_file_that_came_after_the_recording_is_none(void **state)
 	place.exact = true;
 	assert_int_equal(find(&place), second);
 	assert_int_equal(stat(path, &st), 0);
-	place.until_ns = (uint64_t)st.st_ctim.tv_sec * NS_PER_S + (uint64_t)st.st_ctim.tv_nsec;
+	place.mapped_ns = (uint64_t)st.st_ctim.tv_sec * NS_PER_S + (uint64_t)st.st_ctim.tv_nsec - 2 * NS_PER_S;
 	assert_int_equal(find(&place), second);
-	place.until_ns--;
+	place.mapped_ns--;
+	assert_int_equal(find(&place), -ESTALE);
+	place.mapped_ns = 0;
+	place.elsewhere = true;
 	assert_int_equal(find(&place), -ESTALE);
 	place.exact = false;
 	assert_int_equal(find(&place), second);
@@ -186,7 +189,7 @@ int main(void)
 		cmocka_unit_test(a_build_id_is_enough_for_most),
 		cmocka_unit_test(what_is_mapped_is_exact),
 		cmocka_unit_test(another_file_than_a_process_has_mapped_is_none),
-		cmocka_unit_test(a_file_that_came_after_the_recording_is_none),
+		cmocka_unit_test(a_file_that_came_after_an_ended_process_had_mapped_its_own_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

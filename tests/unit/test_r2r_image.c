@@ -542,7 +542,7 @@ static void arrays_have_what_was_put_and_nothing_else(void **state)
 }
 
 /* The host is this program, whose bundle.c has the mark in it; in its copy the place before that says where the bundle is. */
-static int make_bundle(const unsigned char *image, size_t image_bytes, uint64_t *ret_at)
+static int make_bundle(const unsigned char *image, size_t image_bytes, const char *id, uint64_t *ret_at)
 {
 	static const unsigned char mark[] = {0x8b, 0x12, 0x02, 0xb9, 0x6a, 0x61, 0x20, 0x38, 0x72, 0x7b, 0x93, 0x02, 0x14, 0xd7, 0xa0, 0x32,
 					     0x13, 0xf5, 0xb9, 0xe6, 0xef, 0xae, 0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae};
@@ -558,7 +558,8 @@ static int make_bundle(const unsigned char *image, size_t image_bytes, uint64_t 
 	metadata_u32(&manifest, 6);
 	metadata_u32(&manifest, 0);
 	metadata_u32(&manifest, 2);
-	outbuf_put(&manifest, "\2id", 3);
+	outbuf_char(&manifest, (char)strlen(id));
+	outbuf_str(&manifest, id);
 	for (int i = 0; i < 5; i++)
 		outbuf_put(&manifest, &zero, 8);
 	for (uint64_t compressed = 0; compressed < 2; compressed++) {
@@ -602,7 +603,7 @@ static void assemblies_in_a_single_file_have_their_names(void **state)
 	put_functions(&b, code, five, 5);
 	r2r_header(&b, 0);
 	unsigned char *image = r2r_end(&b, &len);
-	int fd = make_bundle(image, len, &at);
+	int fd = make_bundle(image, len, "id", &at);
 
 	free(image);
 	assert_int_equal(bundle_open(fd, &p, NULL), 0);
@@ -627,6 +628,25 @@ static void assemblies_in_a_single_file_have_their_names(void **state)
 	close(fd);
 }
 
+/* By what is in them, wherever they are: their host is the same. */
+static void bundles_have_an_identity(void **state)
+{
+	unsigned char image[256] = {0};
+	uint64_t at, identity[3];
+	int fd;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		fd = make_bundle(image, sizeof(image), i < 2 ? "one" : "two", &at);
+		assert_int_equal(bundle_identity(fd, &identity[i]), 0);
+		close(fd);
+	}
+	assert_true(identity[0] == identity[1] && identity[0] != identity[2]);
+	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(bundle_identity(fd, &identity[0]), -ENOENT);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -645,6 +665,7 @@ int main(void)
 		cmocka_unit_test(numbers_of_all_lengths_are_read),
 		cmocka_unit_test(arrays_have_what_was_put_and_nothing_else),
 		cmocka_unit_test(assemblies_in_a_single_file_have_their_names),
+		cmocka_unit_test(bundles_have_an_identity),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
