@@ -75,6 +75,7 @@ need_release() {
 start() {
 	local name=$1
 	shift
+	: >"$T/$name.log" # what an earlier one said is not there any more when this returns
 	"$@" >"$T/$name.log" 2>&1 </dev/null &
 	STARTED=$!
 	T_STARTED+=("$STARTED")
@@ -139,7 +140,6 @@ WIDE_ENV=()
 start_wide() {
 	local name=$1
 	shift
-	rm -f "$T/wide.log" # not what an earlier one said
 	start wide env "${WIDE_ENV[@]}" "$PUBLISHED/$name/wide-net" "$@"
 	WIDE_PID=$STARTED
 	started_dotnet
