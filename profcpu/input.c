@@ -89,6 +89,7 @@ static int input_load_data(struct source *source, const char *name, const struct
 			    .recorded_from_ns = source->has_manifest ? source->manifest.start_realtime_ns : 0,
 			    .from_ns = source->has_manifest ? source->manifest.start_monotonic_ns : 0,
 			    .recorded_here = input_recorded_here(source),
+			    .recorded_elsewhere = source->has_manifest && !input_recorded_here(source),
 			    .improve = options->improve,
 			    .jit_not_asked = source->manifest.jit_names && !strcmp(source->manifest.jit_names, "none"),
 			    .raw_names = options->raw_names,

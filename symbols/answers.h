@@ -56,8 +56,8 @@ struct answers_image {
 	/* Of JIT images, of files that nothing but the process's root tells apart, and of single-file programs where another one has
 	 * their path and build id; else 0. */
 	int32_t pid;
-	/* What it is not known by: that its source could not be read when answers were kept (wanted), or now (unread). Then
-	 * it has no answers. */
+	/* What it is not known by: that its source, or a part of it, could not be read when answers were kept (wanted), or now (unread).
+	 * Then what is not answered is asked again. */
 	bool wanted, unread;
 	bool lineless; /* asked for lines, it has none */
 	bool lines_unread; /* they could not be read now */

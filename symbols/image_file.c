@@ -86,8 +86,8 @@ static int is_exact(const struct image_file_place *p, const struct answers_image
 
 	if (mapped >= 0)
 		return mapped ? 0 : -ESTALE;
-	if (key->ino && major(st.st_dev) == key->maj && minor(st.st_dev) == key->min)
-		return st.st_ino == key->ino ? 0 : -ESTALE;
+	if (key->ino && major(st.st_dev) == key->maj && minor(st.st_dev) == key->min && st.st_ino != key->ino)
+		return -ESTALE;
 	uint64_t changed = (uint64_t)st.st_ctim.tv_sec * NS_PER_S + (uint64_t)st.st_ctim.tv_nsec;
 
 	/* Whoever puts a file there does not choose this time, as that of its last writing. */

@@ -369,8 +369,9 @@ static int images_open_file(struct images *im, const struct answers_image *key, 
 		return 0;
 	}
 	r = image_open(cached < 0 ? fd : cached, path, roots, images_roots(im, s, roots, &own_root), &s->elf, &err);
-	if (fd >= 0 && (!r || r == -EBADMSG))
-		r = images_open_precompiled(im, key, s, fd);
+	/* The copy tells at least whether there is more to be had of the file. */
+	if ((fd >= 0 || s->elf) && (!r || r == -EBADMSG))
+		r = images_open_precompiled(im, key, s, fd < 0 ? cached : fd);
 	if (r == -ENOMEM)
 		return r;
 	im->stats.opened += !r;
@@ -640,7 +641,8 @@ int images_ask(struct images *im, uint32_t image, uint64_t addr, uint64_t time_n
 	if (r != -ENOMEM)
 		r = 0;
 	timed = can_be_timed && (symbol == ANSWERS_NONE || answers_timed(im->answers, symbol));
-	if (!r && im->options.keep_answers && !(timed && symbol == ANSWERS_NONE) && !im->answers->images.v[image].unread)
+	/* Where a part of the source could not be read, what the rest of it names is kept. */
+	if (!r && im->options.keep_answers && (symbol != ANSWERS_NONE || (!timed && !im->answers->images.v[image].unread)))
 		r = answers_put(im->answers, image, addr, symbol);
 	if (!r) {
 		*ret_symbol = symbol;

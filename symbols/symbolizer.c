@@ -88,7 +88,7 @@ static int symbolizer_init(struct symbolizer *s)
 							.has_store = s->has_store,
 							.recorded_from_ns = s->options.recorded_from_ns,
 							.from_ns = s->options.from_ns,
-							.recorded_elsewhere = s->options.by_profcpu && !s->options.recorded_here,
+							.recorded_elsewhere = s->options.recorded_elsewhere,
 							.jit = symbolizer_jit_options(s)},
 			       &s->images);
 	if (!r && s->has_store && s->options.improve && !s->options.offline)

@@ -28,6 +28,7 @@ struct symbolizer_options {
 	uint64_t recorded_until_ns; /* CLOCK_REALTIME: who began after that is no process of the recording; 0: not known */
 	/* One moment, that of the recording's begin, by CLOCK_REALTIME and by the clock of its records; 0: not known. */
 	uint64_t recorded_from_ns, from_ns;
+	bool recorded_elsewhere; /* on another machine, as far as is known */
 	bool monotonic; /* times of records are CLOCK_MONOTONIC, which is that of runtimes too */
 	bool by_profcpu, jit_not_asked; /* struct audit_input */
 	bool offline; /* never look at this machine's files and processes, only at the store */

@@ -80,6 +80,11 @@ stop "$moved"
 ! grep -qE "[.](${first#::}|${second#::})[(]" early.folded || fail "names out of a file that was put there after the recording"
 grep -q 'moved: another file has its place now' said || fail "nothing says that the file is another one: $(cat said)"
 
+# What else the file is of, its host, is kept.
+mv app/moved app/gone
+"$PROFCPU" fold --offline --names full early >early.offline 2>err || fail "fold gave $?: $(cat err)"
+at_least "$(share_of early.offline ';[[]moved[+]0x')" 20 || fail "the host's functions have lost their names"
+
 unset DOTNET_TieredCompilation
 # perf's copy of another program with the same host: here one without anything behind it.
 start_wide wide-net-net10-single 60
