@@ -47,24 +47,22 @@ static int take_code(void *ctx, const struct clr_heap_code *code)
 		.start = code->start,
 		.bytes = code->bytes,
 		.source = SYMBOL_MEMORY,
-		.from_ns = code->other_ns,
 		.name = code->name,
 		.len = code->name_len,
 	};
 
-	if (code->other_ns)
-		jit_methods_writer_took(w->target->out, &method);
-	else
-		jit_methods_writer_found(w->target->out, &method);
+	jit_methods_writer_found(w->target->out, &method);
 	if (!clr_heap_is_described(w->heap))
 		jit_known_add(&w->known, code->start, code->bytes);
 	return code->il ? put_il(w, code) : 0;
 }
 
-static int take_gone(void *ctx, uint64_t start)
+static int take_gone(void *ctx, uint64_t start, uint64_t seen_ns)
 {
 	const struct way *w = ctx;
 
+	if (seen_ns)
+		jit_methods_writer_doubt(w->target->out, SYMBOL_MEMORY, start, seen_ns);
 	jit_methods_writer_lost(w->target->out, SYMBOL_MEMORY, start);
 	return 0;
 }

@@ -16,8 +16,6 @@
 #define WORDS_AT_ONCE 4096 /* between two looks at the clock */
 #define CANDIDATES_MAX 2048 /* that are read at once */
 #define PIECES_AT_ONCE 4096 /* between two looks at the clock: what cannot be read takes a call of the kernel each */
-#define MAPS_BYTES_MAX ((size_t)4 << 20) /* a longer list is not kept for the next scan */
-#define MAPS_NS (100 * NS_PER_MS) /* a list of mappings is good for so long: it takes as much time as all else of a scan that finds nothing */
 
 /* Code that the scan has to look at. */
 struct pending {
@@ -91,7 +89,6 @@ void clr_heap_free(struct clr_heap *h)
 	hashmap_free(&h->heaps_by_list);
 	vec_free(&h->bodies);
 	vec_free(&h->stubs);
-	free(h->maps);
 	clr_barriers_free(&h->barriers);
 	hashmap_free(&h->bodies_by_start);
 	vec_free(&h->points);
@@ -144,7 +141,7 @@ static int tell_gone(struct scan *s, uint32_t heap, uint64_t start)
 	s->h->stats.gone++;
 	s->h->stats.bodies--;
 	s->h->stats.stubs -= body->is_stub;
-	return s->listener->gone(s->listener->ctx, start);
+	return s->listener->gone(s->listener->ctx, start, body->may_move && body->seen_ns < s->h->before_ns ? body->seen_ns : 0);
 }
 
 /* Where code starts in a word of the map that begins at base: the number of starts. */
@@ -301,7 +298,6 @@ static int tell(struct scan *s, const struct clr_candidate *c)
 {
 	struct clr_heap *h = s->h;
 	struct clr_body *body = find_body(h, c->start);
-	uint64_t seen_ns = body && c->known ? body->seen_ns : 0;
 	struct clr_heap_il il;
 	uint32_t name;
 	int r = 0;
@@ -339,7 +335,6 @@ static int tell(struct scan *s, const struct clr_candidate *c)
 		.start = c->start,
 		.bytes = c->bytes,
 		.is_stub = c->is_stub,
-		.other_ns = seen_ns,
 		.name = intern_text(&h->names, name),
 		.name_len = intern_len(&h->names, name),
 	};
@@ -384,7 +379,9 @@ static size_t rechecks_of(const struct clr_heap *h)
 	uint64_t passed = h->began_ns - h->before_ns;
 	size_t n = h->movable;
 
-	if (!h->compares_all && passed < CLR_HEAP_RECHECK_NS)
+	if (h->compares_all)
+		return SIZE_MAX;
+	if (passed < CLR_HEAP_RECHECK_NS)
 		n = (size_t)((uint64_t)n * passed / CLR_HEAP_RECHECK_NS) + CLR_HEAP_RECHECK_MIN;
 	return n < CLR_HEAP_RECHECK_MAX ? n : CLR_HEAP_RECHECK_MAX;
 }
@@ -531,36 +528,24 @@ static int drop_heaps(struct scan *s)
 	return r;
 }
 
-/* Only stubs outside code heaps need the mappings; where they may not be read those stubs have no names. */
-static int read_mappings(struct clr_heap *h)
-{
-	int r;
-
-	if (!h->contract.described || !h->target.maps || (h->maps && h->began_ns - h->maps_ns < MAPS_NS))
-		return 0;
-	free(h->maps);
-	h->maps = NULL;
-	h->maps_ns = h->began_ns;
-	r = h->target.maps(h->target.ctx, &h->maps);
-	h->maps_bytes = h->maps ? strlen(h->maps) : 0;
-	return r == -ENOMEM || r == -ESRCH ? r : 0;
-}
-
 int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l, uint64_t until_ns)
 {
 	struct clr_heap_stats *stats = &h->stats;
 	struct scan s = {.h = h, .listener = l, .whole = true};
 	struct clr_ranges ranges = {0};
-	int r;
+	AUTO_FREE char *maps = NULL;
+	int r = 0;
 
 	h->before_ns = h->began_ns;
 	h->began_ns = clock_monotonic_ns();
-	r = read_mappings(h);
+	/* Only stubs need the list, which takes a fourth of a scan's time. */
+	if (h->contract.described && h->target.maps)
+		r = h->target.maps(h->target.ctx, &maps);
 	h->until_ns = until_ns;
 	h->scan++;
 	h->modules.scan = h->types.scan = h->scan;
 	stats->added = stats->gone = stats->unread = stats->unnamed = stats->rechecked = 0;
-	if (!r)
+	if (r != -ENOMEM && r != -ESRCH) /* a list that may not be read costs some stubs */
 		r = clr_ranges_read(&h->io, &h->contract, &ranges);
 	if (!r) {
 		s.whole = !ranges.unread;
@@ -568,7 +553,7 @@ int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l, uint64_
 		r = read_heaps(&s, &ranges);
 	}
 	if (!r && s.whole && h->contract.described)
-		r = clr_stubs_scan(h, &ranges, h->maps, l);
+		r = clr_stubs_scan(h, &ranges, maps, l);
 	clr_ranges_free(&ranges);
 	if (!r)
 		r = drop_heaps(&s);
@@ -580,10 +565,6 @@ int clr_heap_scan(struct clr_heap *h, const struct clr_heap_listener *l, uint64_
 		r = tell_pending(&s);
 	if (!r)
 		h->recheck_at = s.recheck_at;
-	if (h->maps && h->maps_bytes > MAPS_BYTES_MAX) {
-		free(h->maps);
-		h->maps = NULL;
-	}
 	for (size_t i = 0; r && i < s.pending.len; i++) {
 		const struct pending *p = &s.pending.v[i];
 		const struct clr_body *body = find_body(h, p->start);

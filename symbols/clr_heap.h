@@ -34,7 +34,6 @@ struct clr_heap_code {
 	uint64_t start;
 	uint32_t bytes; /* funclets included */
 	bool is_stub;
-	uint64_t other_ns; /* CLOCK_MONOTONIC: what had its place was last seen there; 0: nothing was there at the last scan */
 	const char *name;
 	uint32_t name_len;
 	/* After clr_heap_want_il, of methods whose IL is known; borrowed for the call. */
@@ -53,7 +52,8 @@ struct clr_heap_il {
 
 struct clr_heap_listener {
 	int (*code)(void *ctx, const struct clr_heap_code *code); /* what starts there now; after `gone` where it replaced another */
-	int (*gone)(void *ctx, uint64_t start);
+	/* seen_ns: CLOCK_MONOTONIC when the scan began that last saw it there; 0: the last scan did. */
+	int (*gone)(void *ctx, uint64_t start, uint64_t seen_ns);
 	void *ctx; /* what they give but 0 ends the scan */
 };
 

@@ -78,9 +78,6 @@ struct clr_heap {
 	struct hashmap bodies_by_start;
 	VEC(struct clr_stub_range) stubs; /* by start */
 	uint64_t began_ns, before_ns; /* when this scan began and the one before it; CLOCK_MONOTONIC, 0: there was none */
-	char *maps; /* /proc/PID/maps as it was at maps_ns; NULL: not read, or it could not be */
-	size_t maps_bytes;
-	uint64_t maps_ns;
 	bool has_barriers; /* found */
 	struct clr_barriers barriers;
 	size_t movable; /* bodies that are here and may move */
@@ -113,7 +110,7 @@ int clr_candidate_il(struct clr_heap *h, const struct clr_candidate *c, struct c
 int clr_candidate_method(struct clr_heap *h, const struct clr_candidate *c, uint32_t *ret_rid, uint64_t *ret_module);
 
 /* Tells which ranges of stubs are new and gone. maps: the text of /proc/PID/maps from before ranges was read, so that no new code heap
- * is mapped and in no range; may be NULL. It may be some time old: stubs that were mapped since are told by a later scan. */
+ * is mapped and in no range; may be NULL. */
 int clr_stubs_scan(struct clr_heap *h, const struct clr_ranges *ranges, const char *maps, const struct clr_heap_listener *l);
 
 /* A method without metadata: made by DynamicMethod, or a stub of the runtime in IL. */

@@ -43,9 +43,10 @@ static int pass_code(void *ctx, const struct clr_heap_code *code)
 	return 0;
 }
 
-static int pass_gone(void *ctx, uint64_t start)
+static int pass_gone(void *ctx, uint64_t start, uint64_t seen_ns)
 {
 	(void)ctx;
+	(void)seen_ns;
 	(void)start;
 	return 0;
 }

@@ -189,7 +189,7 @@ static int tell_changes(struct clr_heap *h, struct found *f, const struct clr_he
 		if (k < f->ranges.len && !compare_ranges(&f->ranges.v[k], old) && f->ranges.v[k].name == old->name)
 			continue;
 		h->stats.gone++;
-		r = l->gone(l->ctx, old->start);
+		r = l->gone(l->ctx, old->start, 0);
 	}
 	for (size_t i = 0, k = 0; !r && i < f->ranges.len; i++) {
 		const struct clr_stub_range *new = &f->ranges.v[i];

@@ -141,7 +141,8 @@ static void jit_method_end(struct jit_method *method, uint64_t time_ns)
 		method->until_ns = time_ns > method->from_ns ? time_ns : method->from_ns;
 }
 
-int jit_methods_end(struct jit_methods *m, enum symbol_source source, uint64_t start, uint64_t time_ns)
+/* What was added last at start and has no end. 0; -ENOENT; -ENOMEM. */
+static int jit_layer_open(struct jit_methods *m, enum symbol_source source, uint64_t start, struct jit_method **ret_method)
 {
 	struct jit_layer *l = &m->layers[(unsigned int)source < SYMBOL_SOURCES ? source : SYMBOL_NONE];
 	const uint32_t *place;
@@ -151,8 +152,28 @@ int jit_methods_end(struct jit_methods *m, enum symbol_source source, uint64_t s
 	place = hashmap_get(&l->open, start);
 	if (!place || l->methods.v[*place & ~JIT_REFUSED].until_ns != UINT64_MAX)
 		return -ENOENT;
-	jit_method_end(&l->methods.v[*place & ~JIT_REFUSED], time_ns);
+	*ret_method = &l->methods.v[*place & ~JIT_REFUSED];
 	return 0;
+}
+
+int jit_methods_end(struct jit_methods *m, enum symbol_source source, uint64_t start, uint64_t time_ns)
+{
+	struct jit_method *method;
+	int r = jit_layer_open(m, source, start, &method);
+
+	if (!r)
+		jit_method_end(method, time_ns);
+	return r;
+}
+
+int jit_methods_doubt(struct jit_methods *m, enum symbol_source source, uint64_t start, uint64_t time_ns)
+{
+	struct jit_method *method;
+	int r = jit_layer_open(m, source, start, &method);
+
+	if (!r && time_ns < method->doubt_ns)
+		method->doubt_ns = time_ns > method->from_ns ? time_ns : method->from_ns;
+	return r;
 }
 
 int jit_methods_move(struct jit_methods *m, enum symbol_source source, uint32_t id, uint64_t start, uint64_t time_ns)

@@ -57,6 +57,9 @@ int jit_methods_add(struct jit_methods *m, const struct jit_method *method);
 /* What was added last of that source at start, and has no end, holds until time_ns. 0; -ENOENT: there is no such. */
 int jit_methods_end(struct jit_methods *m, enum symbol_source source, uint64_t start, uint64_t time_ns);
 
+/* The same, that from time_ns on another may have been there: it was not looked at since. */
+int jit_methods_doubt(struct jit_methods *m, enum symbol_source source, uint64_t start, uint64_t time_ns);
+
 /* What was added as number id of its source holds until time_ns, and from then on at start. 0; as jit_methods_add. */
 int jit_methods_move(struct jit_methods *m, enum symbol_source source, uint32_t id, uint64_t start, uint64_t time_ns);
 

@@ -173,11 +173,11 @@ void jit_methods_writer_found(struct jit_methods_writer *w, const struct jit_met
 	jit_writer_method(w, method);
 }
 
-void jit_methods_writer_took(struct jit_methods_writer *w, const struct jit_method *method)
+void jit_methods_writer_doubt(struct jit_methods_writer *w, enum symbol_source source, uint64_t start, uint64_t time_ns)
 {
-	jit_writer_limit(w, method->len);
-	outbuf_printf(&w->out, "took %llx", (unsigned long long)method->from_ns);
-	jit_writer_method(w, method);
+	jit_writer_limit(w, 0);
+	outbuf_printf(&w->out, "doubt %llx", (unsigned long long)time_ns);
+	jit_writer_end(w, start, source);
 }
 
 void jit_methods_writer_lost(struct jit_methods_writer *w, enum symbol_source source, uint64_t start)
@@ -346,7 +346,10 @@ static int jit_parse_method(struct jit_parser *s, char *p, struct jit_method *me
 	return jit_methods_add(s->methods, method);
 }
 
-static int jit_parse_end(struct jit_parser *s, char *p, uint64_t time_ns)
+/* jit_methods_end or jit_methods_doubt */
+typedef int jit_until_fn(struct jit_methods *m, enum symbol_source source, uint64_t start, uint64_t time_ns);
+
+static int jit_parse_end(struct jit_parser *s, char *p, uint64_t time_ns, jit_until_fn *until)
 {
 	enum symbol_source source;
 	uint64_t start;
@@ -354,7 +357,7 @@ static int jit_parse_end(struct jit_parser *s, char *p, uint64_t time_ns)
 	if (store_text_hex(&p, &start))
 		return -EBADMSG;
 	source = store_text_source(store_text_field(&p));
-	return jit_methods_end(s->methods, source, start, time_ns);
+	return until(s->methods, source, start, time_ns);
 }
 
 static int jit_parse_id(const char *hex, unsigned char *id)
@@ -421,16 +424,10 @@ static int jit_parse_line(struct jit_parser *s, char *p)
 		method.sure_ns = s->scan_ns;
 		return s->scanned ? jit_parse_method(s, p, &method) : -EBADMSG;
 	}
-	if (!strcmp(word, "took")) {
-		if (!s->scanned || store_text_hex(&p, &method.from_ns))
-			return -EBADMSG;
-		if (method.from_ns > s->before_ns)
-			method.from_ns = s->before_ns;
-		method.sure_ns = s->scan_ns;
-		return jit_parse_method(s, p, &method);
-	}
+	if (!strcmp(word, "doubt"))
+		return store_text_hex(&p, &time_ns) ? -EBADMSG : jit_parse_end(s, p, time_ns, jit_methods_doubt);
 	if (!strcmp(word, "lost"))
-		return s->scanned ? jit_parse_end(s, p, s->scan_ns) : -EBADMSG;
+		return s->scanned ? jit_parse_end(s, p, s->scan_ns, jit_methods_end) : -EBADMSG;
 	if (!strcmp(word, "scan"))
 		return jit_parse_scan(s, p);
 	if (!strcmp(word, "partial")) {
@@ -440,7 +437,7 @@ static int jit_parse_line(struct jit_parser *s, char *p)
 	if (!strcmp(word, "add"))
 		return store_text_hex(&p, &method.from_ns) ? -EBADMSG : jit_parse_method(s, p, &method);
 	if (!strcmp(word, "gone"))
-		return store_text_hex(&p, &time_ns) ? -EBADMSG : jit_parse_end(s, p, time_ns);
+		return store_text_hex(&p, &time_ns) ? -EBADMSG : jit_parse_end(s, p, time_ns, jit_methods_end);
 	if (!strcmp(word, "il"))
 		return jit_parse_il(s, p);
 	if (!strcmp(word, "module"))

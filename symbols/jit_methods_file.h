@@ -12,7 +12,7 @@
  *   scan TIME                               a look at all that there was, begun at TIME; the lines below are what it found
  *   partial                                 that look was not done: what the next one finds may have been there before it
  *   found START SIZE SOURCE NAME            there now, and not at the scan before
- *   took TIME START SIZE SOURCE NAME        there now; what had its place was last seen there at TIME
+ *   doubt TIME START SOURCE                 what was added last there was seen there at TIME for the last time
  *   lost START SOURCE                       there at the scan before, and not now
  *   add TIME START SIZE SOURCE NAME         there from TIME on; 0: before anybody looked
  *   gone TIME START SOURCE                  no longer there from TIME on
@@ -22,7 +22,7 @@
  *                                           of its IL its places come from (symbols/jit_il.h)
  *
  * What a scan finds holds from the time of the last whole scan before on (where there is none: always; of another program's: from its own
- * time on; of what took another's place: from the time that is said), what it lost until its own time; symbols/jit_methods.h says what becomes of two that overlap.
+ * time on), what it lost until its own time; symbols/jit_methods.h says what becomes of two that overlap.
  */
 #ifndef SYMBOLS_JIT_METHODS_FILE_H
 #define SYMBOLS_JIT_METHODS_FILE_H
@@ -53,8 +53,7 @@ void jit_methods_writer_scan(struct jit_methods_writer *w, uint64_t time_ns);
 void jit_methods_writer_partial(struct jit_methods_writer *w);
 /* start, bytes, source and name count. */
 void jit_methods_writer_found(struct jit_methods_writer *w, const struct jit_method *method);
-/* The same; from_ns counts too. */
-void jit_methods_writer_took(struct jit_methods_writer *w, const struct jit_method *method);
+void jit_methods_writer_doubt(struct jit_methods_writer *w, enum symbol_source source, uint64_t start, uint64_t time_ns);
 void jit_methods_writer_lost(struct jit_methods_writer *w, enum symbol_source source, uint64_t start);
 /* from_ns counts too, and until_ns where it is not UINT64_MAX. */
 void jit_methods_writer_add(struct jit_methods_writer *w, const struct jit_method *method);

@@ -57,9 +57,9 @@ static int on_code(void *ctx, const struct clr_heap_code *code)
 	return 0;
 }
 
-static int on_gone(void *ctx, uint64_t start)
+static int on_gone(void *ctx, uint64_t start, uint64_t seen_ns)
 {
-	(void)ctx, (void)start;
+	(void)ctx, (void)start, (void)seen_ns;
 	gone++;
 	return 0;
 }

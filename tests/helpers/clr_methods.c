@@ -24,9 +24,10 @@ static int code(void *ctx, const struct clr_heap_code *c)
 	return 0;
 }
 
-static int gone(void *ctx, uint64_t start)
+static int gone(void *ctx, uint64_t start, uint64_t seen_ns)
 {
 	(void)ctx;
+	(void)seen_ns;
 	printf("-0x%llx\n", (unsigned long long)start);
 	return 0;
 }

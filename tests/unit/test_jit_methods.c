@@ -456,29 +456,30 @@ static void a_look_that_was_not_whole_dates_nothing(void **state)
 	jit_methods_free(m);
 }
 
-/* Which is not looked at by each scan. */
-static void what_took_a_place_may_have_it_since_the_other_was_seen(void **state)
+/* It is not looked at by each scan: the one that has its place now may have it since. */
+static void what_was_not_seen_for_some_time_is_in_doubt(void **state)
 {
-	static const char text[] = "profcpu-methods 1\nprocess 12 1 ab 10\nscan 100\nfound 1000 10 runtime-memory one\n"
-				   "scan 200\nscan 300\nscan 400\nlost 1000 runtime-memory\ntook 200 1000 10 runtime-memory two\n"
-				   "took 390 2000 10 runtime-memory three\n";
-	static const uint64_t from[] = {0, 0x200, 0x300}, sure[] = {0x100, 0x400, 0x400};
-	char copy[sizeof(text)], alone[] = "profcpu-methods 1\ntook 1 1000 10 runtime-memory x\n";
+	char text[] = "profcpu-methods 1\nprocess 12 1 ab 10\nscan 100\nfound 1000 10 runtime-memory one\nscan 200\nscan 300\n"
+		      "scan 400\ndoubt 200 1000 runtime-memory\nlost 1000 runtime-memory\nfound 1000 10 runtime-memory two\n";
+	char bad[] = "profcpu-methods 1\nscan 100\ndoubt 1 1000 runtime-memory\ndoubt x 1000 runtime-memory\ndoubt 1\n";
 	struct jit_methods *m = new_methods();
 	struct jit_methods_file file;
+	struct jit_methods_answer a;
 
 	(void)state;
-	memcpy(copy, text, sizeof(text));
-	assert_int_equal(jit_methods_parse(copy, strlen(copy), m, &file, NULL), 0);
+	assert_int_equal(jit_methods_parse(text, strlen(text), m, &file, NULL), 0);
 	assert_int_equal(file.bad_lines, 0);
-	for (uint32_t i = 0; i < 3; i++) {
-		assert_int_equal(jit_methods_get(m, SYMBOL_MEMORY, i)->from_ns, from[i]);
-		assert_int_equal(jit_methods_get(m, SYMBOL_MEMORY, i)->sure_ns, sure[i]);
-	}
+	assert_int_equal(jit_methods_finish(m), 0);
+	jit_methods_at(m, SYMBOL_MEMORY, 0x1000, 0x350, &a);
+	assert_memory_equal(a.method->name, "one", 3);
+	assert_int_equal(a.method->doubt_ns, 0x200);
+	jit_methods_at(m, SYMBOL_MEMORY, 0x1000, 0x400, &a);
+	assert_memory_equal(a.method->name, "two", 3);
+	assert_true(a.method->doubt_ns == UINT64_MAX);
 	jit_methods_free(m);
 	m = new_methods();
-	assert_int_equal(jit_methods_parse(alone, strlen(alone), m, &file, NULL), 0);
-	assert_int_equal(file.bad_lines, 1);
+	assert_int_equal(jit_methods_parse(bad, strlen(bad), m, &file, NULL), 0);
+	assert_int_equal(file.bad_lines, 3);
 	jit_methods_free(m);
 }
 
@@ -739,7 +740,7 @@ int main(void)
 		cmocka_unit_test(the_file_says_which_il_code_comes_from),
 		cmocka_unit_test(what_is_told_again_keeps_its_il),
 		cmocka_unit_test(a_look_that_was_not_whole_dates_nothing),
-		cmocka_unit_test(what_took_a_place_may_have_it_since_the_other_was_seen),
+		cmocka_unit_test(what_was_not_seen_for_some_time_is_in_doubt),
 		cmocka_unit_test(any_beginning_of_a_file_is_of_use),
 		cmocka_unit_test(the_last_program_s_words_are_kept),
 		cmocka_unit_test(what_another_program_is_found_with_was_not_there_before),
