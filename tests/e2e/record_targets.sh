@@ -25,12 +25,14 @@ leaves() { # DIR
 	awk 'NF == 2 && $2 ~ /^[0-9]+$/ { leaf = 1; next } leaf { print $2; leaf = 0 }' "$T/script" >"$T/leaves"
 }
 count() { grep -cx "$1" "$T/leaves"; }
+# What a hypervisor took from all CPUs so far: it is no CPU time of the process that it was taken from, whose clock for samples goes on.
+stolen_ms() { awk '/^cpu / { print $9 * 10 }' /proc/stat; }
 # run_measured DIR PID ARG...: as run, until the process has used 1 s of CPU, however long that takes. What it used while all was
-# being recorded is in $CPU_MS, with beginning and end in $CPU_MS_MOST.
+# being recorded is in $CPU_MS, with beginning and end, and what was stolen meanwhile, in $CPU_MS_MOST.
 run_measured() {
 	local dir=$1 pid=$2 before outer recorder
 	shift 2
-	outer=$(cpu_ms "$pid")
+	outer=$(($(cpu_ms "$pid") + $(stolen_ms)))
 	"$R" -q -o "$dir" -p "$pid" -F 999 "$@" >"$T/out" 2>"$T/err" &
 	recorder=$!
 	wait_for 60 test -s "$dir/perf.data" || fail "record $*: did not begin: $(cat "$T/err")"
@@ -39,7 +41,7 @@ run_measured() {
 	CPU_MS=$(($(cpu_ms "$pid") - before))
 	kill -INT "$recorder"
 	wait "$recorder" || fail "record $* gave $?: $(cat "$T/out" "$T/err")"
-	CPU_MS_MOST=$(($(cpu_ms "$pid") - outer))
+	CPU_MS_MOST=$(($(cpu_ms "$pid") + $(stolen_ms) - outer))
 }
 # At 999 Hz there must be as many samples as the CPU time says, a tick left aside, and most of them in the symbol (the rest is in
 # fork and the like).
@@ -48,12 +50,11 @@ all_of() { # SYMBOL
 	all=$(wc -l <"$T/leaves")
 	n=$(count "$1")
 	echo "$all samples, $n of $1, $(value lost) lost, in $CPU_MS to $CPU_MS_MOST ms of CPU"
-	[ "$all" -le $((CPU_MS_MOST * 110 / 100 + 30)) ] || fail "$all samples in $CPU_MS_MOST ms of CPU: more than there can be"
 	at_least "$n" $((all / 2)) || fail "$n of $all samples in $1"
-	at_least "$all" $((CPU_MS * 85 / 100 - 30)) && [ "$(value lost)" = 0 ]
+	[ "$all" -le $((CPU_MS_MOST * 110 / 100 + 30)) ] && at_least "$all" $((CPU_MS * 85 / 100 - 30)) && [ "$(value lost)" = 0 ]
 }
-# measure SYMBOL DIR PID ARG...: all_of what run_measured records. Again, where samples are missing: a CPU that goes offline, as for a
-# snapshot of a virtual machine, takes its events along.
+# measure SYMBOL DIR PID ARG...: all_of what run_measured records. Again, where samples are missing or too many: a CPU that goes offline, as
+# for a snapshot of a virtual machine, takes its events along, and what is stolen is told late.
 measure() {
 	local symbol=$1 try
 	shift
@@ -63,7 +64,7 @@ measure() {
 		leaves "$1"
 		all_of "$symbol" && return
 	done
-	fail "three times too few samples"
+	fail "three times too few or too many samples"
 }
 launch() { # KIND ARG...
 	start "$1" "$W" "$@"
