@@ -7,7 +7,7 @@ static uint64_t clock_ns(clockid_t id)
 	struct timespec ts = {0};
 
 	clock_gettime(id, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+	return clock_timespec_ns(&ts);
 }
 
 uint64_t clock_monotonic_ns(void)

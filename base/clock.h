@@ -4,9 +4,16 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #define NS_PER_S 1000000000ULL
 #define NS_PER_MS 1000000ULL
+
+/* A time of a file or a clock, in ns. */
+static inline uint64_t clock_timespec_ns(const struct timespec *ts)
+{
+	return (uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec;
+}
 
 uint64_t clock_monotonic_ns(void);
 uint64_t clock_realtime_ns(void);

@@ -87,7 +87,8 @@ static bool is_runtime_code(const struct proc_map *map)
 	return (map->prot & PROT_EXEC) && (!map->path_len || !strncmp(map->path, doubled, sizeof(doubled) - 1));
 }
 
-/* The runtime's module is looked for once: without it there are no write barriers to compare with. 0; -E2BIG: a limit is reached; -ESRCH, -ENOMEM. */
+/* The runtime's module is looked for once: without it there are no write barriers to compare with. 0; -E2BIG: a limit is reached; -ESRCH,
+ * -ENOMEM. */
 static int find_module(struct look *l, const char *maps)
 {
 	AUTO_FREE char *text = NULL;

@@ -88,7 +88,7 @@ static int is_exact(const struct image_file_place *p, const struct answers_image
 		return mapped ? 0 : -ESTALE;
 	if (key->ino && major(st.st_dev) == key->maj && minor(st.st_dev) == key->min && st.st_ino != key->ino)
 		return -ESTALE;
-	uint64_t changed = (uint64_t)st.st_ctim.tv_sec * NS_PER_S + (uint64_t)st.st_ctim.tv_nsec;
+	uint64_t changed = clock_timespec_ns(&st.st_ctim);
 
 	/* Whoever puts a file there does not choose this time, as that of its last writing. */
 	return p->mapped_ns && changed > p->mapped_ns + CLOCKS_APART_NS ? -ESTALE : 0;

@@ -45,10 +45,7 @@ static int bundle_look(struct images *im, int fd, enum images_bundle *ret_bundle
 	*ret_bundle = IMAGES_BUNDLE_UNKNOWN;
 	if (fstat(fd, &st))
 		return 0;
-	file.dev = st.st_dev;
-	file.ino = st.st_ino;
-	file.changed_ns = (uint64_t)st.st_ctim.tv_sec * NS_PER_S + (uint64_t)st.st_ctim.tv_nsec;
-	uint64_t id = hash_mix(hash_mix(file.dev, file.ino), file.changed_ns);
+	uint64_t id = hash_mix(hash_mix(st.st_dev, st.st_ino), clock_timespec_ns(&st.st_ctim));
 
 	known = hashmap_get(&im->bundle_file_ids, id);
 	if (known) {

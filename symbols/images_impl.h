@@ -31,7 +31,6 @@ enum images_bundle {
 
 /* A file that was looked into for a bundle. */
 struct images_bundle_file {
-	uint64_t dev, ino, changed_ns;
 	uint64_t identity; /* where it has one */
 	bool is_bundle;
 };

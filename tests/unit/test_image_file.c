@@ -172,7 +172,7 @@ static void a_file_that_came_after_an_ended_process_had_mapped_its_own_is_none(v
 	place.exact = true;
 	assert_int_equal(find(&place), second);
 	assert_int_equal(stat(path, &st), 0);
-	place.mapped_ns = (uint64_t)st.st_ctim.tv_sec * NS_PER_S + (uint64_t)st.st_ctim.tv_nsec - 2 * NS_PER_S;
+	place.mapped_ns = clock_timespec_ns(&st.st_ctim) - 2 * NS_PER_S;
 	assert_int_equal(find(&place), second);
 	place.mapped_ns--;
 	assert_int_equal(find(&place), -ESTALE);
