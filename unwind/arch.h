@@ -1,0 +1,26 @@
+/*
+ * The architecture that is unwound: x86-64. What another one needs is here and in the unwind/x86_64*.c files: registers by their numbers of
+ * DWARF, where perf has them, and what code looks like at its edges.
+ * Source: System V ABI, AMD64 supplement, figure 3.36; Linux arch/x86/include/uapi/asm/perf_regs.h.
+ */
+#ifndef UNWIND_ARCH_H
+#define UNWIND_ARCH_H
+
+#include <stdint.h>
+
+#define ARCH_REGS 17
+#define ARCH_BX 3
+#define ARCH_FP 6 /* rbp */
+#define ARCH_SP 7 /* rsp */
+#define ARCH_IP 16 /* the return address's column */
+#define ARCH_RETURN_AT (-8) /* where the return address is, from the CFA on */
+#define ARCH_CODE_MAX 15 /* bytes of the longest instruction */
+#define ARCH_PLAIN_ADDR_MAX UINT64_C(0x7fffffffffff) /* user addresses, with four levels of page tables */
+
+/* The registers that samples carry, as PERF_SAMPLE_REGS_USER's mask: all but flags and segments. */
+#define ARCH_PERF_REGS UINT64_C(0xff01ff)
+
+/* The number of DWARF of each of perf's registers, in the order of the bits of its mask; -1: of no use here. */
+extern const int8_t arch_perf_reg[64];
+
+#endif

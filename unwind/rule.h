@@ -1,0 +1,61 @@
+/*
+ * What unwinding is about: the registers of a frame, the copy of its stack, and the rule that leads to its caller. Registers have
+ * their numbers of DWARF; the architecture's part is arch.h.
+ */
+#ifndef UNWIND_RULE_H
+#define UNWIND_RULE_H
+
+#include "unwind/arch.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct unwind_regs {
+	uint64_t v[ARCH_REGS]; /* ARCH_IP: where the frame executes, or where it will be returned to */
+	uint32_t known; /* a bit for each register of v */
+};
+
+/* A copy of [start, start + len) of a thread's stack. */
+struct unwind_memory {
+	uint64_t start;
+	const unsigned char *data; /* of any alignment */
+	size_t len;
+};
+
+/* The word at addr. False where the copy does not have all of it. */
+static inline bool unwind_memory_word(const struct unwind_memory *m, uint64_t addr, uint64_t *ret_word)
+{
+	uint64_t off = addr - m->start;
+
+	if (m->len < sizeof(*ret_word) || off > m->len - sizeof(*ret_word))
+		return false;
+	memcpy(ret_word, m->data + off, sizeof(*ret_word));
+	return true;
+}
+
+enum unwind_kind {
+	UNWIND_NONE, /* nothing is known of the place */
+	UNWIND_PLAIN, /* CFA = cfa_reg + cfa_add; the return address is at CFA + ARCH_RETURN_AT; the frame pointer as fp says */
+	UNWIND_END, /* the outermost function of its thread: the return address is undefined */
+	UNWIND_PLT, /* a slot of a procedure linkage table: as PLAIN, but the CFA is 8 more from the 11th byte of each 16 on */
+	UNWIND_FULL, /* only all rules and the memory tell (cfi_table_full): expressions, signal frames, registers saved in odd places */
+};
+
+enum unwind_fp {
+	UNWIND_FP_SAME, /* the caller's frame pointer is still in the register */
+	UNWIND_FP_AT, /* it is at CFA + fp_at */
+	UNWIND_FP_LOST,
+};
+
+struct unwind_rule {
+	uint8_t kind; /* enum unwind_kind */
+	uint8_t cfa_reg; /* any register */
+	uint8_t fp; /* enum unwind_fp */
+	uint8_t saves; /* other registers are saved too: what they were in the caller only cfi_table_full tells */
+	int32_t cfa_add, fp_at; /* bytes */
+};
+_Static_assert(sizeof(struct unwind_rule) == 12, "with its start one row of a table has 16 bytes");
+
+#endif
