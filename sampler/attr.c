@@ -1,5 +1,7 @@
 #include "sampler/attr.h"
 
+#include "unwind/arch.h"
+
 #include <errno.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -77,7 +79,8 @@ struct perf_event_attr attr_side(const struct perf_event_attr *sampling,
 {
 	struct perf_event_attr attr = attr_ring_owner();
 
-	attr.sample_type = sampling->sample_type;
+	/* Of these a record that is no sample has nothing. */
+	attr.sample_type = sampling->sample_type & ~(uint64_t)ATTR_SAMPLE_STACK;
 	attr.read_format = sampling->read_format;
 	attr.sample_id_all = 1;
 	attr.disabled = sampling->disabled;
@@ -116,6 +119,11 @@ struct perf_event_attr attr_of(const struct sampler_options *options,
 
 	if (options->nevents > 1)
 		attr.sample_type |= PERF_SAMPLE_IDENTIFIER;
+	if (options->stack_bytes) {
+		attr.sample_type |= ATTR_SAMPLE_STACK;
+		attr.sample_regs_user = ARCH_PERF_REGS;
+		attr.sample_stack_user = options->stack_bytes;
+	}
 	attr.freq = options->freq_hz > 0 && event->type != PERF_TYPE_TRACEPOINT;
 	attr.sample_period = attr.freq ? options->freq_hz : options->period ? options->period : 1;
 	attr.disabled = attr.enable_on_exec = options->command != 0 && !options->system_wide;

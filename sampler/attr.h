@@ -9,10 +9,11 @@
 #include <stdint.h>
 
 /* Sample fields, whose order the kernel fixes: IDENTIFIER (where there are several events), IP, TID, TIME, CPU, PERIOD,
- * CALLCHAIN. */
+ * CALLCHAIN, and where stacks are copied REGS_USER, STACK_USER. */
 #define ATTR_SAMPLE_TYPE                                                             \
 	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | \
 	 PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN)
+#define ATTR_SAMPLE_STACK (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
 
 /* A sample's first fields, behind the header and the identifier. */
 struct attr_sample {

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define KEPT_RECORD_MAX 4096u /* bytes from which on a record is not worth copying */
+
 /* First fields of the records that are looked into. */
 struct record_task { /* FORK, EXIT */
 	struct perf_event_header header;
@@ -29,6 +31,9 @@ struct record_lost {
 	struct perf_event_header header;
 	uint64_t id, lost;
 };
+_Static_assert(sizeof(struct record_task) <= RING_START &&
+		       sizeof(struct perf_event_header) + sizeof(uint64_t) + sizeof(struct attr_sample) <= RING_START,
+	       "the filter sees no more");
 
 static int tell_records(struct sampler *s, int cpu, const void *data, size_t len)
 {
@@ -93,14 +98,13 @@ static int scan_forks(struct sampler *s, struct ring *ring,
 		      int (*fn)(struct sampler *s, const struct record_task *task))
 {
 	uint64_t head = ring_head(ring);
-	int error, r = 0;
+	struct ring_start start;
+	int r = 0;
 
 	while (ring->scanned != head && !r) {
-		const struct perf_event_header *h = ring_record(ring, ring->scanned, head, &error);
+		const struct perf_event_header *h = ring_start(ring, ring->scanned, head, &start);
 		const struct record_task *task = h ? as_task(h) : NULL;
 
-		if (!h && error == -ENOMEM)
-			return error;
 		if (!h)
 			break; /* the drain will meet it too and count it */
 		if (task)
@@ -303,38 +307,73 @@ static int drain_whole(struct sampler *s, struct ring *ring)
 	return r;
 }
 
-/* The records of the targets, copied together: mostly few among many. */
+/* What is handed on next. */
+struct run {
+	const unsigned char *data;
+	size_t len;
+};
+
+static int hand_over(struct sampler *s, int cpu, struct run *run)
+{
+	int r = run->len ? tell_records(s, cpu, run->data, run->len) : 0;
+
+	*run = (struct run){0};
+	return r;
+}
+
+/* The record at pos, which is wanted: in place if it is long, else behind those kept before. */
+static int keep(struct sampler *s, struct ring *ring, uint64_t pos, size_t *kept, struct run *run, const struct attr_sample **last)
+{
+	int error, r = 0;
+	const struct perf_event_header *h = ring_record(ring, pos, ring->until, &error);
+
+	if (!h)
+		return error;
+	size_t size = h->size;
+	const unsigned char *at = (const void *)h;
+
+	if (size < KEPT_RECORD_MAX) {
+		at = memcpy(ring->kept + *kept, h, size);
+		*kept += size;
+	}
+	if (run->len && run->data + run->len != at)
+		r = hand_over(s, ring->cpu, run);
+	if (!run->len)
+		run->data = at;
+	run->len += size;
+	return r ? r : note_record(s, (const void *)at, last);
+}
+
+/* The records of the targets, mostly few among many: short ones are copied together, and of the others nothing is touched but their
+ * start. In one round only one record can go over the ring's end, so that its copy is there until the end too. */
 static int drain_filtered(struct sampler *s, struct ring *ring)
 {
 	uint64_t head = ring->until;
 	const struct attr_sample *last = NULL;
 	uint64_t pos = ring->tail;
+	struct ring_start start;
+	struct run run = {0};
 	size_t kept = 0;
-	int error, r = 0;
+	int r = 0;
 
 	if (!ring->kept && !(ring->kept = malloc(ring->size)))
 		return -ENOMEM;
 	while (pos != head && !r) {
-		const struct perf_event_header *h = ring_record(ring, pos, head, &error);
+		const struct perf_event_header *h = ring_start(ring, pos, head, &start);
 
-		if (!h && error == -ENOMEM)
-			return error;
 		if (!h)
 			break;
 		size_t size = h->size;
 
-		pos += size;
-		if (!wanted(s, h)) {
+		if (wanted(s, h))
+			r = keep(s, ring, pos, &kept, &run, &last);
+		else
 			s->stats.dropped++;
-			continue;
-		}
-		memcpy(ring->kept + kept, h, size);
-		r = note_record(s, (const void *)(ring->kept + kept), &last);
-		kept += size;
+		pos += size;
 	}
 	note_times(s, last);
-	if (!r && kept)
-		r = tell_records(s, ring->cpu, ring->kept, kept);
+	if (!r)
+		r = hand_over(s, ring->cpu, &run);
 	if (pos != head && !r)
 		skip_damaged(s, ring, head);
 	else

@@ -41,31 +41,67 @@ void ring_unmap(struct ring *r)
 	*r = (struct ring){0};
 }
 
-const struct perf_event_header *ring_record(struct ring *r, uint64_t pos, uint64_t end,
-					    int *ret_error)
+/* The header of a whole record, or NULL. */
+static const struct perf_event_header *header_at(const struct ring *r, uint64_t pos, uint64_t end)
 {
-	size_t off = pos & (r->size - 1);
-	const struct perf_event_header *h = (const void *)(r->data + off);
+	const struct perf_event_header *h = (const void *)(r->data + (pos & (r->size - 1)));
 
-	/* Another CPU wrote them: what comes next is asked for while this one is looked at. */
-	for (size_t ahead = RING_AHEAD; ahead < RING_AHEAD + 192; ahead += 64)
-		__builtin_prefetch(r->data + ((off + ahead) & (r->size - 1)));
 	/* Records are multiples of 8 bytes at multiples of 8, so that a header never straddles. */
-	*ret_error = -EBADMSG;
 	if ((pos & 7) || end - pos < sizeof(*h))
 		return NULL;
 	size_t size = h->size;
 
-	if (size < sizeof(*h) || (size & 7) || size > end - pos || size > r->size)
+	return size < sizeof(*h) || (size & 7) || size > end - pos || size > r->size ? NULL : h;
+}
+
+/* Another CPU wrote them: what comes next is asked for while this one is looked at. Of a long record it is the next one's start. */
+static void prefetch(const struct ring *r, uint64_t pos, size_t size)
+{
+	uint64_t ahead = pos + (size > RING_AHEAD ? size : RING_AHEAD);
+
+	for (uint64_t at = ahead; at < ahead + 192; at += 64)
+		__builtin_prefetch(r->data + (at & (r->size - 1)));
+}
+
+static void copy_out(const struct ring *r, uint64_t pos, unsigned char *to, size_t n)
+{
+	size_t off = pos & (r->size - 1), first = n < r->size - off ? n : r->size - off;
+
+	memcpy(to, r->data + off, first);
+	memcpy(to + first, r->data, n - first);
+}
+
+const struct perf_event_header *ring_start(const struct ring *r, uint64_t pos, uint64_t end, struct ring_start *buf)
+{
+	const struct perf_event_header *h = header_at(r, pos, end);
+
+	if (!h)
 		return NULL;
-	if (off + size <= r->size)
+	prefetch(r, pos, h->size);
+	if (!ring_straddles(r, pos, h->size))
+		return h;
+	copy_out(r, pos, buf->bytes, h->size < RING_START ? h->size : RING_START);
+	return (const void *)buf->bytes;
+}
+
+const struct perf_event_header *ring_record(struct ring *r, uint64_t pos, uint64_t end,
+					    int *ret_error)
+{
+	const struct perf_event_header *h = header_at(r, pos, end);
+
+	*ret_error = -EBADMSG;
+	if (!h)
+		return NULL;
+	size_t size = h->size;
+
+	prefetch(r, pos, size);
+	if (!ring_straddles(r, pos, size))
 		return h;
 	if (!r->straddle)
 		r->straddle = malloc(RING_RECORD_MAX);
 	*ret_error = -ENOMEM;
 	if (!r->straddle)
 		return NULL;
-	memcpy(r->straddle, r->data + off, r->size - off);
-	memcpy(r->straddle + (r->size - off), r->data, size - (r->size - off));
+	copy_out(r, pos, r->straddle, size);
 	return (const void *)r->straddle;
 }

@@ -65,6 +65,19 @@ static inline bool ring_straddles(const struct ring *r, uint64_t pos, size_t siz
 	return (pos & (r->size - 1)) + size > r->size;
 }
 
+#define RING_START 64 /* bytes of a record that ring_start shows */
+
+/* Room for the start of a record that goes over the end. */
+struct ring_start {
+	_Alignas(8) unsigned char bytes[RING_START];
+};
+
+/*
+ * The start of the record at pos, which is before end: in place, or put together in *buf, which has its first RING_START bytes only;
+ * header.size is that of all of it. The rest is not touched. NULL: what is there is no record.
+ */
+const struct perf_event_header *ring_start(const struct ring *r, uint64_t pos, uint64_t end, struct ring_start *buf);
+
 /*
  * The record at pos, which is before end: in place, or put together in r->straddle (valid until the
  * next such). NULL with *ret_error -EBADMSG where what is there is no record, or -ENOMEM.

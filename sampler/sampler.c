@@ -251,6 +251,10 @@ int sampler_open(const struct sampler_options *options, struct sampler **ret_sam
 		return sampler_fail(problem, -E2BIG, "record",
 				    "more than %d events or %d processes, or no event at all",
 				    SAMPLER_EVENTS_MAX, SAMPLER_PIDS_MAX);
+	if (options->stack_bytes > SAMPLER_STACK_BYTES_MAX || options->stack_bytes % 8)
+		return sampler_fail(problem, -EINVAL, "record",
+				    "%u bytes of the stack: it must be a multiple of 8, up to %d",
+				    options->stack_bytes, SAMPLER_STACK_BYTES_MAX);
 	struct sampler *s = calloc(1, sizeof(*s));
 
 	if (!s)

@@ -4,7 +4,7 @@
  * is one listener).
  *
  * Samples have IDENTIFIER (where there are several events), IP, TID, TIME, PERIOD, CPU, CALLCHAIN (and RAW for tracepoints only
- * where asked for); all other records end with the sample_id of these. Times are CLOCK_MONOTONIC.
+ * where asked for), and where stacks are copied REGS_USER and STACK_USER; all other records end with the sample_id of these. Times are CLOCK_MONOTONIC.
  * Formats: include/uapi/linux/perf_event.h.
  *
  * Two ways of opening: an event for each thread and CPU (inherited by threads and children) while
@@ -29,6 +29,12 @@ struct sampler;
 #define SAMPLER_PIDS_MAX 65536 /* processes named by the caller */
 #define SAMPLER_THREAD_FDS 512 /* descriptors up to which events are opened for each thread */
 
+/*
+ * Bytes of a copied stack: the kernel takes multiples of 8 below 65,535 (kernel/events/core.c, perf_copy_attr). A record has 65,535 at
+ * most, so that of a large copy it leaves out at the far end what callchain and registers need (perf_sample_ustack_size).
+ */
+#define SAMPLER_STACK_BYTES_MAX 65528
+
 enum sampler_mode {
 	SAMPLER_AUTO,
 	SAMPLER_THREADS, /* events for each thread and CPU */
@@ -49,11 +55,14 @@ struct sampler_options {
 	uint64_t period;    /* events between samples; 0 with freq_hz 0: every one */
 	bool no_kernel_stacks, no_user_stacks;
 	uint16_t max_stack; /* frames of a callchain; 0: the kernel's perf_event_max_stack */
+	uint32_t stack_bytes; /* samples carry the user registers (unwind/arch.h, ARCH_PERF_REGS) and as much of the user's stack,
+				 from the stack pointer on: a multiple of 8 up to SAMPLER_STACK_BYTES_MAX; 0: neither */
 	struct sampler_roots roots;
 	bool count; /* keep sampler_stats up to date, as for a progress line; else only what costs nothing is known before the end */
 	enum sampler_mode mode; /* SAMPLER_AUTO but in tests */
 	size_t ring_bytes; /* a ring's data, a power of two of pages; 0: as large as allowed, up to
-			      2 MiB a CPU, 64 MiB in all; and as much again for the rings of what is no sample */
+			      2 MiB a CPU, 64 MiB in all; and as much again for the rings of what is no sample. Where
+			      stacks are copied, up to 8 MiB and 128 MiB, the latter rings not */
 };
 
 enum sampler_news {
@@ -126,7 +135,7 @@ struct sampler_opened {
 /*
  * Opens events and rings; sampling has begun when it returns (for command: begins at its exec).
  * Raises the soft RLIMIT_NOFILE to the hard one. 0, or -errno with *problem: -ESRCH (a process is
- * not there), -EACCES, -EPERM, -EMFILE, -ENOENT (event not supported here), -EINVAL, -ENOMEM,
+ * not there), -EACCES, -EPERM, -EMFILE, -ENOENT (event not supported here), -EINVAL (or stack_bytes), -ENOMEM,
  * -ENOSYS.
  */
 int sampler_open(const struct sampler_options *options, struct sampler **ret_sampler,
@@ -140,7 +149,7 @@ int sampler_listen(struct sampler *s, const struct sampler_listener *listener);
  * round. Call it first. 0 or -errno. */
 int sampler_synthesize(struct sampler *s);
 
-/* A descriptor to poll for POLLIN: a ring is half full. Drain at least every SAMPLER_DRAIN_MS all
+/* A descriptor to poll for POLLIN: a ring is half full, with copies of stacks a quarter. Drain at least every SAMPLER_DRAIN_MS all
  * the same. */
 #define SAMPLER_DRAIN_MS 900
 int sampler_poll_fd(const struct sampler *s);
