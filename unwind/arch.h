@@ -13,6 +13,7 @@
 #define ARCH_FP 6 /* rbp */
 #define ARCH_SP 7 /* rsp */
 #define ARCH_IP 16 /* the return address's column */
+#define ARCH_PRESERVED 0xf048u /* registers that functions preserve, but for the stack pointer: a bit for each */
 #define ARCH_RETURN_AT (-8) /* where the return address is, from the CFA on */
 #define ARCH_CODE_MAX 15 /* bytes of the longest instruction */
 #define ARCH_PLAIN_ADDR_MAX UINT64_C(0x7fffffffffff) /* user addresses, with four levels of page tables */

@@ -1,0 +1,152 @@
+#include "unwind/code_rules.h"
+
+#include "base/vec.h"
+#include "unwind/x86_64_code.h"
+#include "unwind/x86_64_insn.h"
+
+#include <errno.h>
+
+struct making {
+	VEC(struct code_row) rows;
+};
+
+static bool same(const struct unwind_rule *a, const struct unwind_rule *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+static int add_row(void *ctx, size_t offset, const struct unwind_rule *rule)
+{
+	struct making *m = ctx;
+
+	if (m->rows.len && same(&m->rows.v[m->rows.len - 1].rule, rule))
+		return 0;
+	if (m->rows.len == CODE_RULES_ROWS_MAX)
+		return -E2BIG;
+	return vec_push(&m->rows, ((struct code_row){(uint32_t)offset, *rule}));
+}
+
+/* Takes the rows, with no more room than they need. */
+static int take_rows(struct making *m, int error, struct code_rules *ret_rules)
+{
+	struct code_row *fit = error || !m->rows.len ? NULL : realloc(m->rows.v, m->rows.len * sizeof(*m->rows.v));
+
+	if (error) {
+		vec_free(&m->rows);
+		return error;
+	}
+	ret_rules->rows = fit ? fit : m->rows.v;
+	ret_rules->nrows = (uint32_t)m->rows.len;
+	return 0;
+}
+
+int code_rules_make(const struct unwind_info *info, const unsigned char *code, size_t len, struct code_rules *ret_rules)
+{
+	struct code_rules rules = {.rows = NULL};
+	struct unwind_rule body, rule;
+	struct making m = {.rows = {NULL}};
+	struct x86_64_insn i;
+	size_t nsaves = 0;
+	int r = len > CODE_RULES_BYTES_MAX ? -E2BIG : unwind_info_rule(info, UINT64_MAX, &body);
+
+	if (!r)
+		r = unwind_info_saves(info, rules.saves, &nsaves);
+	rules.nsaves = (uint8_t)nsaves;
+	for (size_t at = 0; !r && at < len;) {
+		if (at < info->prologue)
+			r = unwind_info_rule(info, at, &rule);
+		else if (!x86_64_epilogue(code + at, len - at, at, len - at, &rule))
+			rule = body;
+		rule.saves = body.saves;
+		if (!r)
+			r = add_row(&m, at, &rule);
+		bool known = x86_64_insn(code + at, len - at, &i);
+
+		/* What begins one byte later is soon an instruction again. */
+		at += known ? i.len : 1;
+		rules.doubtful |= !known;
+	}
+	r = take_rows(&m, r, &rules);
+	if (!r)
+		*ret_rules = rules;
+	return r;
+}
+
+int code_rules_follow(const unsigned char *code, size_t len, bool many, struct code_rules *ret_rules)
+{
+	struct code_rules rules = {.rows = NULL};
+	struct making m = {.rows = {NULL}};
+	int r = x86_64_follow(code, len, many, add_row, &m);
+
+	r = take_rows(&m, r, &rules);
+	if (!r)
+		*ret_rules = rules;
+	return r;
+}
+
+void code_rules_free(struct code_rules *rules)
+{
+	free(rules->rows);
+	*rules = (struct code_rules){.rows = NULL};
+}
+
+const struct unwind_rule *code_rules_at(const struct code_rules *rules, uint64_t offset)
+{
+	size_t low = 0, high = rules->nrows;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (rules->rows[mid].offset <= offset)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low ? &rules->rows[low - 1].rule : NULL;
+}
+
+/* Registers but the frame pointer. */
+static void restore(const struct code_rules *rules, uint64_t offset, const struct unwind_regs *regs, uint64_t cfa,
+		    const struct unwind_memory *mem, struct unwind_regs *caller)
+{
+	for (size_t i = 0; i < rules->nsaves; i++) {
+		const struct unwind_info_save *save = &rules->saves[i];
+		uint64_t at = cfa + (uint64_t)(int64_t)save->at;
+
+		/* Not saved yet, or restored again: what is below the stack pointer was given back. */
+		if (save->offset > offset || at < regs->v[ARCH_SP])
+			continue;
+		if (unwind_memory_word(mem, at, &caller->v[save->reg]))
+			caller->known |= 1u << save->reg;
+		else
+			caller->known &= ~(1u << save->reg);
+	}
+}
+
+int code_rules_step(const struct code_rules *rules, uint64_t offset, struct unwind_regs *regs, const struct unwind_memory *mem)
+{
+	const struct unwind_rule *rule = code_rules_at(rules, offset);
+	struct unwind_regs caller = *regs;
+	uint64_t cfa;
+
+	if (!rule || rule->kind != UNWIND_PLAIN)
+		return -EBADMSG;
+	if (~regs->known & (1u << rule->cfa_reg | 1u << ARCH_SP))
+		return -ENODATA;
+	cfa = regs->v[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_add;
+	if (!unwind_memory_word(mem, cfa + (uint64_t)ARCH_RETURN_AT, &caller.v[ARCH_IP]))
+		return -ENODATA;
+	caller.v[ARCH_SP] = cfa;
+	/* Where registers are saved, and nobody says which and where, only the frame pointer is known. */
+	caller.known &= rule->saves && !rules->nsaves ? 1u << ARCH_FP : ARCH_PRESERVED;
+	if (rule->fp == UNWIND_FP_LOST)
+		caller.known &= ~(1u << ARCH_FP);
+	if (rule->fp == UNWIND_FP_AT && unwind_memory_word(mem, cfa + (uint64_t)(int64_t)rule->fp_at, &caller.v[ARCH_FP]))
+		caller.known |= 1u << ARCH_FP;
+	else if (rule->fp == UNWIND_FP_AT)
+		caller.known &= ~(1u << ARCH_FP);
+	caller.known |= 1u << ARCH_SP | 1u << ARCH_IP;
+	restore(rules, offset, regs, cfa, mem, &caller);
+	*regs = caller;
+	return 0;
+}
