@@ -93,7 +93,7 @@ static int read_abbrevs(const struct dwarf_unit *u, struct dwarf_bytes *b, uint6
 
 static int abbrev_bytes(const struct dwarf_unit *u, uint64_t max, struct dwarf_bytes *ret_bytes)
 {
-	const struct dwarf_section *s = &u->data->sections[DWARF_ABBREV];
+	const struct elf_pages *s = &u->data->sections[DWARF_ABBREV];
 	uint64_t off = u->abbrev_off + u->bases[DWARF_ABBREV];
 
 	if (off >= s->bytes)

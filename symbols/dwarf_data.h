@@ -1,20 +1,15 @@
-/*
- * The sections of DWARF of one ELF file. Of a section only the pages are read that are asked for, and nothing is mapped: a
- * mapping of a file that is cut meanwhile ends in SIGBUS. Compressed sections (SHF_COMPRESSED with zlib or zstd, and the
- * older .zdebug_*) are unpacked whole when they are asked for first.
- */
+/* The sections of DWARF of one ELF file, of which only those pages are read that are asked for (symbols/elf_pages.h). */
 #ifndef SYMBOLS_DWARF_DATA_H
 #define SYMBOLS_DWARF_DATA_H
 
 #include "base/error.h"
-#include "symbols/image.h"
+#include "symbols/elf_pages.h"
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define DWARF_SECTION_BYTES_MAX ((uint64_t)4 << 30) /* of a section, unpacked */
 #define DWARF_UNPACKED_BYTES_MAX ((uint64_t)1 << 30) /* of all of a file that are compressed */
 #define DWARF_TEXT_MAX ((uint64_t)64 << 10) /* a name that is longer is none */
 #define DWARF_STEPS_MAX ((uint64_t)4 << 30) /* of one file: far more than reading all of a large program's takes */
@@ -33,15 +28,6 @@ enum dwarf_section_id {
 	DWARF_SECTIONS,
 };
 
-struct dwarf_section {
-	unsigned char *data; /* NULL: nothing was asked for yet; behind the section are zeros */
-	uint64_t bytes, file_off, file_bytes;
-	uint8_t packed; /* enum of dwarf_data.c; 0: not */
-	bool damaged;
-	uint8_t *have; /* a bit for each page that was read; NULL: all were */
-	size_t mapped;
-};
-
 struct dwarf_data {
 	int fd;
 	uint64_t resident; /* bytes of pages that were read */
@@ -49,7 +35,7 @@ struct dwarf_data {
 	/* Entries, attributes and bytes of tables gone through so far, some again and again: a file can be made so that a few
 	 * bytes take hours. Over DWARF_STEPS_MAX no more of it is read. */
 	uint64_t steps;
-	struct dwarf_section sections[DWARF_SECTIONS];
+	struct elf_pages sections[DWARF_SECTIONS];
 	struct image_build_id build_id;
 	/* The file that this one shares entries and texts with (.gnu_debugaltlink): its path, or "", and its build id. */
 	char alt_path[PATH_MAX];

@@ -306,7 +306,7 @@ static bool table_at(struct dwarf_data *d, enum dwarf_section_id id, uint64_t ba
 {
 	uint64_t off = base + index * bytes;
 
-	if (index > DWARF_SECTION_BYTES_MAX || base > DWARF_SECTION_BYTES_MAX || dwarf_data_need(d, id, off, bytes))
+	if (index > ELF_PAGES_BYTES_MAX || base > ELF_PAGES_BYTES_MAX || dwarf_data_need(d, id, off, bytes))
 		return false;
 	*ret = 0;
 	memcpy(ret, d->sections[id].data + off, bytes);

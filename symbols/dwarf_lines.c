@@ -285,7 +285,7 @@ static int read_header(struct line_reader *r, const unsigned char **ret_rows)
 /* The bytes of the table at off, behind its length. */
 static int table_bytes(const struct dwarf_unit *u, uint64_t off, struct line_reader *r)
 {
-	const struct dwarf_section *s = &u->data->sections[DWARF_LINE];
+	const struct elf_pages *s = &u->data->sections[DWARF_LINE];
 
 	if (off >= s->bytes || s->bytes - off < 12)
 		return -EBADMSG;

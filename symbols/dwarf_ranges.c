@@ -15,7 +15,7 @@ static int add(dwarf_ranges *ranges, size_t had, uint64_t start, uint64_t end)
 /* The rest of a section from an offset on, of which as much is made readable as a list may take. */
 static int list_bytes(struct dwarf_data *d, enum dwarf_section_id id, uint64_t off, uint64_t len, struct dwarf_bytes *b)
 {
-	const struct dwarf_section *s = &d->sections[id];
+	const struct elf_pages *s = &d->sections[id];
 
 	if (off >= s->bytes)
 		return -EBADMSG;
@@ -125,7 +125,7 @@ static int list_place(const struct dwarf_unit *u, const struct dwarf_value *v, s
 	if (v->kind == DWARF_IS_NUMBER)
 		return 0;
 	uint64_t at = u->rnglists_base + v->u * u->off_bytes;
-	int r = v->kind != DWARF_IS_LIST_INDEX || v->u > DWARF_SECTION_BYTES_MAX
+	int r = v->kind != DWARF_IS_LIST_INDEX || v->u > ELF_PAGES_BYTES_MAX
 			? -EBADMSG
 			: list_bytes(u->data, DWARF_RNGLISTS, at, u->off_bytes, &b);
 

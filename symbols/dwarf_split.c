@@ -108,7 +108,7 @@ struct package_index {
 
 static int open_index(struct dwarf_data *d, struct package_index *ix)
 {
-	const struct dwarf_section *s = &d->sections[DWARF_CU_INDEX];
+	const struct elf_pages *s = &d->sections[DWARF_CU_INDEX];
 	int r = s->bytes < 16 || s->bytes > PACKAGE_INDEX_BYTES_MAX || dwarf_data_is_tired(d)
 			? -ENOENT
 			: dwarf_data_need(d, DWARF_CU_INDEX, 0, s->bytes);
