@@ -6,8 +6,10 @@
 #ifndef UNWIND_ARCH_H
 #define UNWIND_ARCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#define ARCH_ELF_MACHINE 62 /* EM_X86_64 */
 #define ARCH_REGS 17
 #define ARCH_BX 3
 #define ARCH_FP 6 /* rbp */
@@ -17,6 +19,10 @@
 #define ARCH_RETURN_AT (-8) /* where the return address is, from the CFA on */
 #define ARCH_CODE_MAX 15 /* bytes of the longest instruction */
 #define ARCH_PLAIN_ADDR_MAX UINT64_C(0x7fffffffffff) /* user addresses, with four levels of page tables */
+
+/* The CFA in slots of a procedure linkage table, as GNU ld and gold describe it: rsp + 8 + ((rip & 15) >= 11) * 8. */
+#define ARCH_PLT_CFA "\x77\x08\x80\x00\x3f\x1a\x3b\x2a\x33\x24\x22"
+#define ARCH_PLT_CFA_ADD 8
 
 /* The registers that samples carry, as PERF_SAMPLE_REGS_USER's mask: all but flags and segments. */
 #define ARCH_PERF_REGS UINT64_C(0xff01ff)

@@ -1,0 +1,304 @@
+#include "unwind/cfi_table.h"
+
+#include "unwind/cfi_index.h"
+#include "unwind/cfi_rules.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct cfi_row {
+	uint32_t start; /* counted from the function's */
+	struct unwind_rule rule;
+};
+_Static_assert(sizeof(struct cfi_row) == 16, "what is compiled is kept small");
+
+/* What was compiled, and what is known not to be there. */
+struct compiled {
+	struct cfi_place place;
+	uint32_t first, n; /* rows */
+	bool debug_frame, signal;
+};
+
+struct cfi_table {
+	struct cfi_sections sections;
+	struct cfi_index eh_frame, debug_frame;
+	/* By address, in two arrays, so that a search touches little. */
+	VEC(uint64_t) lows;
+	VEC(uint32_t) order; /* of places */
+	VEC(struct compiled) places;
+	VEC(struct cfi_row) rows;
+	uint64_t compiled;
+};
+
+static int begin(struct cfi_sections *sections, struct cfi_table **ret_table)
+{
+	struct cfi_table *t = calloc(1, sizeof(*t));
+
+	if (!t) {
+		cfi_sections_close(sections);
+		return -ENOMEM;
+	}
+	t->sections = *sections;
+	cfi_index_open(&t->eh_frame, &t->sections.eh_frame, &t->sections.header, true);
+	cfi_index_open(&t->debug_frame, &t->sections.debug_frame, NULL, false);
+	*ret_table = t;
+	return 0;
+}
+
+int cfi_table_open(int fd, struct cfi_table **ret_table, struct parse_error *err)
+{
+	struct cfi_sections sections;
+	int r = fd < 0 ? -EBADF : cfi_sections_open(fd, NULL, 0, &sections, err);
+
+	return r ? r : begin(&sections, ret_table);
+}
+
+int cfi_table_from_memory(const void *data, size_t len, struct cfi_table **ret_table, struct parse_error *err)
+{
+	struct cfi_sections sections;
+	int r = cfi_sections_open(-1, data, len, &sections, err);
+
+	return r ? r : begin(&sections, ret_table);
+}
+
+void cfi_table_free(struct cfi_table *t)
+{
+	if (!t)
+		return;
+	cfi_index_close(&t->eh_frame);
+	cfi_index_close(&t->debug_frame);
+	cfi_sections_close(&t->sections);
+	vec_free(&t->lows);
+	vec_free(&t->order);
+	vec_free(&t->places);
+	vec_free(&t->rows);
+	free(t);
+}
+
+static void forget(struct cfi_table *t)
+{
+	t->lows.len = t->order.len = t->places.len = t->rows.len = 0;
+}
+
+static int add_row(struct cfi_table *t, const struct compiled *c, uint64_t start, struct unwind_rule rule)
+{
+	const struct cfi_row *last = t->rows.len > c->first ? &t->rows.v[t->rows.len - 1] : NULL;
+
+	if (last && !memcmp(&last->rule, &rule, sizeof(rule)))
+		return 0;
+	if (t->rows.len - c->first == CFI_FUNCTION_ROWS_MAX)
+		return -E2BIG;
+	return vec_push(&t->rows, ((struct cfi_row){(uint32_t)(start - c->place.start), rule}));
+}
+
+/* Rows of the FDE of c->place, at the end of all rows. */
+static int compile_rows(struct cfi_table *t, struct compiled *c)
+{
+	const struct cfi_cie *cie;
+	struct cfi_program p;
+	struct cfi_fde fde;
+	int r = cfi_index_fde(c->debug_frame ? &t->debug_frame : &t->eh_frame, c->place.off, &cie, &fde);
+
+	if (r)
+		return r;
+	/* The file may have been changed since its table was read. */
+	if (fde.start != c->place.start || fde.end != c->place.end)
+		return -EBADMSG;
+	t->compiled++;
+	c->signal = cie->signal;
+	cfi_program_begin(&p, cie, &fde);
+	while ((r = cfi_program_next(&p)) > 0) {
+		r = add_row(t, c, p.from, cfi_rule_of(&p.state, cie->signal));
+		if (r)
+			return r;
+	}
+	return r;
+}
+
+/* Where vaddr's place is in the order: behind all that begin at or before it. */
+static size_t position(const struct cfi_table *t, uint64_t vaddr)
+{
+	const uint64_t *low = t->lows.v;
+
+	/* Without branches, which would be mispredicted half of the time. */
+	for (size_t n = t->lows.len; n;) {
+		size_t half = (n + 1) / 2;
+
+		low += low[half - 1] <= vaddr ? half : 0;
+		n -= half;
+	}
+	return (size_t)(low - t->lows.v);
+}
+
+static int insert(struct cfi_table *t, const struct compiled *c)
+{
+	size_t at = position(t, c->place.lo);
+
+	if (vec_reserve(&t->lows, 1) || vec_reserve(&t->order, 1) || vec_push(&t->places, *c))
+		return -ENOMEM;
+	memmove(t->lows.v + at + 1, t->lows.v + at, (t->lows.len - at) * sizeof(*t->lows.v));
+	memmove(t->order.v + at + 1, t->order.v + at, (t->order.len - at) * sizeof(*t->order.v));
+	t->lows.v[at] = c->place.lo;
+	t->order.v[at] = (uint32_t)(t->places.len - 1);
+	t->lows.len++;
+	t->order.len++;
+	return 0;
+}
+
+static int locate(struct cfi_table *t, uint64_t vaddr, struct compiled *c)
+{
+	struct cfi_place other;
+	bool changed = false;
+	int r = cfi_index_find(&t->eh_frame, vaddr, &c->place, &changed);
+
+	if (changed)
+		forget(t);
+	if (r || !c->place.error || !t->sections.debug_frame.pages.bytes)
+		return r;
+	r = cfi_index_find(&t->debug_frame, vaddr, &other, &changed);
+	if (r)
+		return r;
+	other.lo = other.lo > c->place.lo ? other.lo : c->place.lo;
+	other.hi = other.hi < c->place.hi ? other.hi : c->place.hi;
+	c->debug_frame = !other.error;
+	if (other.error && c->place.error != -ENOENT)
+		other.error = c->place.error;
+	c->place = other;
+	return 0;
+}
+
+static int compile(struct cfi_table *t, uint64_t vaddr, const struct compiled **ret_compiled)
+{
+	struct compiled c = {.first = 0};
+	int r = locate(t, vaddr, &c);
+
+	if (r)
+		return r;
+	if (t->places.len >= CFI_TABLE_PLACES_MAX || t->rows.len >= CFI_TABLE_ROWS_MAX)
+		forget(t);
+	c.first = (uint32_t)t->rows.len;
+	if (!c.place.error) {
+		r = compile_rows(t, &c);
+		if (r == -ENOMEM) {
+			t->rows.len = c.first;
+			return r;
+		}
+		c.place.error = r;
+	}
+	if (c.place.error)
+		t->rows.len = c.first;
+	c.n = (uint32_t)(t->rows.len - c.first);
+	r = insert(t, &c);
+	if (r)
+		t->rows.len = c.first;
+	else
+		*ret_compiled = &t->places.v[t->places.len - 1];
+	return r;
+}
+
+/* What covers vaddr. Errors as of cfi_table_find. */
+static int covering(struct cfi_table *t, uint64_t vaddr, const struct compiled **ret_compiled)
+{
+	size_t at = position(t, vaddr);
+	const struct compiled *c = at ? &t->places.v[t->order.v[at - 1]] : NULL;
+
+	if (!c || vaddr >= c->place.hi) {
+		int r = vaddr == UINT64_MAX ? -ENOENT : compile(t, vaddr, &c);
+
+		if (r)
+			return r;
+	}
+	*ret_compiled = c;
+	return c->place.error;
+}
+
+static const struct unwind_rule *rule_at(const struct cfi_table *t, const struct compiled *c, uint64_t vaddr)
+{
+	uint32_t off = (uint32_t)(vaddr - c->place.start);
+	const struct cfi_row *row = &t->rows.v[c->first];
+
+	/* The first one starts at 0. */
+	for (size_t n = c->n; n > 1;) {
+		size_t half = n / 2;
+
+		row += row[half].start <= off ? half : 0;
+		n -= half;
+	}
+	return &row->rule;
+}
+
+int cfi_table_find(struct cfi_table *t, uint64_t vaddr, struct unwind_rule *ret_rule)
+{
+	const struct compiled *c;
+	int r = covering(t, vaddr, &c);
+
+	if (!r)
+		*ret_rule = *rule_at(t, c, vaddr);
+	return r;
+}
+
+static int full_step(struct cfi_table *t, const struct compiled *c, uint64_t vaddr, struct unwind_regs *regs,
+		     const struct unwind_memory *memory)
+{
+	const struct cfi_cie *cie;
+	struct cfi_program p;
+	struct cfi_fde fde;
+	int r = cfi_index_fde(c->debug_frame ? &t->debug_frame : &t->eh_frame, c->place.off, &cie, &fde);
+
+	if (r)
+		return r;
+	cfi_program_begin(&p, cie, &fde);
+	do
+		r = cfi_program_next(&p);
+	while (r > 0 && p.to <= vaddr);
+	if (r <= 0)
+		return r ? r : -EBADMSG;
+	return cfi_rules_apply(&p.state, memory, regs);
+}
+
+int cfi_table_step(struct cfi_table *t, uint64_t vaddr, struct unwind_regs *regs, const struct unwind_memory *memory,
+		   bool *ret_signal)
+{
+	const struct compiled *c;
+	int r = covering(t, vaddr, &c);
+
+	if (r)
+		return r;
+	const struct unwind_rule *rule = rule_at(t, c, vaddr);
+
+	if (rule->kind == UNWIND_FULL || rule->saves)
+		r = full_step(t, c, vaddr, regs, memory);
+	else
+		r = cfi_rules_apply_short(rule, memory, regs);
+	if (!r)
+		*ret_signal = c->signal;
+	return r;
+}
+
+int cfi_table_bounds(struct cfi_table *t, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end)
+{
+	const struct compiled *c;
+	int r = covering(t, vaddr, &c);
+
+	if (r)
+		return r;
+	*ret_start = c->place.start;
+	*ret_end = c->place.end;
+	return 0;
+}
+
+struct cfi_table_stats cfi_table_stats(const struct cfi_table *t)
+{
+	const struct cfi_sections *s = &t->sections;
+
+	return (struct cfi_table_stats){
+		.places = t->places.len,
+		.rows = t->rows.len,
+		.compiled = t->compiled,
+		.bytes = sizeof(*t) + t->lows.cap * sizeof(*t->lows.v) + t->order.cap * sizeof(*t->order.v) +
+			 t->places.cap * sizeof(*t->places.v) + t->rows.cap * sizeof(*t->rows.v) +
+			 (t->eh_frame.entries.cap + t->debug_frame.entries.cap) * sizeof(struct cfi_index_entry) +
+			 s->header.resident + s->eh_frame.resident + s->debug_frame.resident +
+			 (s->debug_frame.pages.packed && s->debug_frame.pages.data ? s->debug_frame.pages.bytes : 0),
+	};
+}
