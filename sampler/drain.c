@@ -7,14 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #define KEPT_RECORD_MAX 4096u /* bytes from which on a record is not worth copying */
 
 /* First fields of the records that are looked into. */
-struct record_task { /* FORK, EXIT */
-	struct perf_event_header header;
-	uint32_t pid, ppid, tid, ptid;
-};
 struct record_pid { /* COMM, MMAP, MMAP2, NAMESPACES, ... */
 	struct perf_event_header header;
 	uint32_t pid, tid;
@@ -31,7 +28,7 @@ struct record_lost {
 	struct perf_event_header header;
 	uint64_t id, lost;
 };
-_Static_assert(sizeof(struct record_task) <= RING_START &&
+_Static_assert(sizeof(struct sampler_task) <= RING_START &&
 		       sizeof(struct perf_event_header) + sizeof(uint64_t) + sizeof(struct attr_sample) <= RING_START,
 	       "the filter sees no more");
 
@@ -78,13 +75,6 @@ int sampler_tell_round(struct sampler *s)
 	return r;
 }
 
-static const struct record_task *as_task(const struct perf_event_header *h)
-{
-	return h->type == PERF_RECORD_FORK && h->size >= sizeof(struct record_task)
-		       ? (const void *)h
-		       : NULL;
-}
-
 /* Goes on with the whole ring where the walk met something that is no record: the position of the
  * next is not known. */
 static void skip_damaged(struct sampler *s, struct ring *ring, uint64_t head)
@@ -93,9 +83,7 @@ static void skip_damaged(struct sampler *s, struct ring *ring, uint64_t head)
 	ring->tail = ring->scanned = head;
 }
 
-/* Calls fn for each FORK between what was scanned before and the present head. */
-static int scan_forks(struct sampler *s, struct ring *ring,
-		      int (*fn)(struct sampler *s, const struct record_task *task))
+static int scan_ring(struct ring *ring, int (*fn)(void *ctx, const struct perf_event_header *h), void *ctx)
 {
 	uint64_t head = ring_head(ring);
 	struct ring_start start;
@@ -103,47 +91,53 @@ static int scan_forks(struct sampler *s, struct ring *ring,
 
 	while (ring->scanned != head && !r) {
 		const struct perf_event_header *h = ring_start(ring, ring->scanned, head, &start);
-		const struct record_task *task = h ? as_task(h) : NULL;
 
 		if (!h)
 			break; /* the drain will meet it too and count it */
-		if (task)
-			r = fn(s, task);
 		ring->scanned += h->size;
+		r = fn(ctx, h);
 	}
 	return r;
 }
 
-static int attach_fork(struct sampler *s, const struct record_task *task)
-{
-	pidset_add(&s->attached, (pid_t)task->tid);
-	return task->pid != task->ppid ? targets_add(&s->targets, (pid_t)task->pid) : 0;
-}
-
-static int scan_all(struct sampler *s, int (*fn)(struct sampler *s, const struct record_task *task))
+int sampler_scan(struct sampler *s, int (*fn)(void *ctx, const struct perf_event_header *h), void *ctx)
 {
 	struct ring *rings = s->sides ? s->sides : s->rings;
 	int r = 0;
 
 	for (size_t i = 0; i < s->cpus.len && !r; i++)
-		r = scan_forks(s, &rings[i], fn);
+		r = scan_ring(&rings[i], fn, ctx);
 	return r;
+}
+
+static int attach_fork(void *ctx, const struct perf_event_header *h)
+{
+	struct sampler *s = ctx;
+	const struct sampler_task *task = sampler_fork_of(h);
+
+	if (!task)
+		return 0;
+	pidset_add(&s->attached, (pid_t)task->tid);
+	return task->pid != task->ppid ? targets_add(&s->targets, (pid_t)task->pid) : 0;
 }
 
 int sampler_peek_forks(struct sampler *s)
 {
-	return scan_all(s, attach_fork);
+	return sampler_scan(s, attach_fork, s);
 }
 
 /* Children of targets become targets; an id that comes up with another parent was used again. */
-static int follow_fork(struct sampler *s, const struct record_task *task)
+static int follow_fork(void *ctx, const struct perf_event_header *h)
 {
-	if (task->pid == task->ppid)
+	struct pidset *pids = &((struct sampler *)ctx)->targets.pids;
+	const struct sampler_task *task = sampler_fork_of(h);
+
+	if (!task || task->pid == task->ppid)
 		return 0;
-	if (pidset_has(&s->targets.pids, (pid_t)task->ppid))
-		pidset_add(&s->targets.pids, (pid_t)task->pid);
+	if (pidset_has(pids, (pid_t)task->ppid))
+		pidset_add(pids, (pid_t)task->pid);
 	else
-		pidset_remove(&s->targets.pids, (pid_t)task->pid);
+		pidset_remove(pids, (pid_t)task->pid);
 	return 0;
 }
 
@@ -180,9 +174,43 @@ static void note_namespaces(struct sampler *s, const struct record_namespaces *n
 		pidset_remove(&s->elsewhere, (pid_t)ns->pid);
 }
 
+bool sampler_is_exec(const struct perf_event_header *h, pid_t pid)
+{
+	return h->type == PERF_RECORD_COMM && h->misc & PERF_RECORD_MISC_COMM_EXEC && h->size >= sizeof(struct record_pid) &&
+	       ((const struct record_pid *)h)->pid == (uint32_t)pid;
+}
+
+/* Which threads have events: what is asked when events are opened anew. A thread that executes a program takes its process's id. */
+static void note_thread(struct sampler *s, const struct perf_event_header *h)
+{
+	const struct sampler_task *task = (const void *)h;
+	const struct record_pid *comm = (const void *)h;
+
+	if (!s->attached.words)
+		return;
+	if (h->type == PERF_RECORD_COMM && h->size >= sizeof(*comm)) {
+		pidset_add(&s->attached, (pid_t)comm->tid);
+	} else if (h->type == PERF_RECORD_EXIT && h->size >= sizeof(*task)) {
+		(void)vec_push(&s->ended, (pid_t)task->tid);
+	} else if (sampler_fork_of(h)) {
+		pidset_add(&s->attached, (pid_t)task->tid);
+		pidset_add(&s->targets.pids, (pid_t)task->pid);
+	}
+}
+
+/* Events that were opened anew in the meantime may have come too late for the kernel to switch them on. */
+static void note_exec(struct sampler *s, const struct perf_event_header *h)
+{
+	if (!s->awaiting_exec || !sampler_is_exec(h, s->options.command))
+		return;
+	s->awaiting_exec = false;
+	for (size_t i = 0; i < s->fds.len; i++)
+		(void)ioctl(s->fds.v[i].fd, PERF_EVENT_IOC_ENABLE, 0);
+}
+
 static int note_process(struct sampler *s, const struct perf_event_header *h)
 {
-	const struct record_task *task = (const void *)h;
+	const struct sampler_task *task = (const void *)h;
 	const struct record_namespaces *ns = (const void *)h;
 
 	switch (h->type) {
@@ -241,6 +269,8 @@ static int note_record(struct sampler *s, const struct perf_event_header *h,
 	case PERF_RECORD_EXIT:
 	case PERF_RECORD_COMM:
 	case PERF_RECORD_NAMESPACES:
+		note_thread(s, h);
+		note_exec(s, h);
 		return note_process(s, h);
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
@@ -434,10 +464,13 @@ int sampler_drain(struct sampler *s)
 		ring->until = ring_head(ring);
 	}
 	if (s->setup.filtered)
-		r = scan_all(s, follow_fork);
+		r = sampler_scan(s, follow_fork, s);
 	/* Those beside first: where the disk is full, what came before it has its names. */
 	for (size_t i = n; i-- > 0 && !r;)
 		r = drain(s, i);
+	for (size_t i = 0; i < s->ended.len; i++)
+		pidset_remove(&s->attached, s->ended.v[i]);
+	s->ended.len = 0;
 	s->stats.rounds++;
 	if (!r)
 		r = sampler_tell_round(s);

@@ -41,7 +41,7 @@ static void give_up(struct sampler *s, size_t cpu_index)
 		ring_skip(&s->sides[cpu_index]);
 }
 
-static int tell_id(struct sampler *s, size_t event, uint64_t id)
+int sampler_tell_id(struct sampler *s, size_t event, uint64_t id)
 {
 	int r = 0;
 
@@ -60,11 +60,11 @@ static int sample(struct sampler *s, size_t cpu_index)
 
 	for (size_t e = 0; e < s->options.nevents; e++)
 		before[e] = s->ids[e].len;
-	r = sampler_open_on_cpu(s, cpu_index);
+	r = sampler_open_on_cpu(s, -1, cpu_index);
 	sampler_show_ids(s);
 	for (size_t e = 0; e < s->options.nevents && !r && !told; e++)
 		for (size_t i = before[e]; i < s->ids[e].len && !told; i++)
-			told = tell_id(s, e, s->ids[e].v[i]);
+			told = sampler_tell_id(s, e, s->ids[e].v[i]);
 	if (r || told) {
 		give_up(s, cpu_index);
 		return told && told != -E2BIG ? told : miss(s, cpu);

@@ -21,6 +21,22 @@ struct sampler_event_ids {
 
 struct sampler_fd {
 	int fd, cpu;
+	pid_t tid; /* -1: all of the CPU */
+	uint16_t event;
+	bool side; /* samples nothing */
+	uint64_t id;
+};
+
+struct sampler_fds {
+	struct sampler_fd *v;
+	size_t len, cap;
+};
+
+/* PERF_RECORD_FORK and EXIT. */
+struct sampler_task {
+	struct perf_event_header header;
+	uint32_t pid, ppid, tid, ptid;
+	uint64_t time_ns;
 };
 
 struct sampler_cpus {
@@ -38,7 +54,7 @@ struct sampler {
 	struct sampler_setup setup;
 	struct sampler_stats stats;
 	struct targets targets;
-	struct pidset attached;  /* threads that have events, opened or inherited */
+	struct pidset attached;  /* threads that have events, opened or inherited, as far as records tell; SAMPLER_THREADS only */
 	VEC(int) cpus;           /* those with a ring */
 	struct ring *rings;      /* one for each of cpus */
 	struct ring *sides;      /* the same, for what is no sample; NULL: rings have all */
@@ -46,7 +62,9 @@ struct sampler {
 	size_t fd_limit;         /* RLIMIT_NOFILE, as far as it could be raised */
 	bool identified;         /* records carry the id of their event */
 	bool stopping;
-	VEC(struct sampler_fd) fds; /* all sampling events */
+	bool awaiting_exec; /* the command has not executed its program yet */
+	bool renewing; /* events are opened beside older ones: switched off, and none for what is beside the samples */
+	struct sampler_fds fds; /* all events but the rings' owners */
 	struct sampler_cpus missed, added; /* CPUs that came online and are not sampled, or are */
 	struct cpulist_online online; /* as last seen by sampler_follow_cpus, */
 	uint64_t looked_ns;           /* and when */
@@ -55,6 +73,7 @@ struct sampler {
 	uint64_t mount_ns;       /* ours, 0: not known */
 	struct pidset executing; /* processes between an exec and the first mapping of its program;
 				    SAMPLER_THREADS only */
+	VEC(pid_t) ended;        /* threads that ended in this round: their FORK may be in a ring that is read later */
 	size_t wanted_threads;   /* of the targets when opening began */
 	size_t denied;           /* threads of other users, left out */
 	bool cpus_denied;        /* CPU-wide events are not permitted */
@@ -89,14 +108,33 @@ static inline struct ring *sampler_ring(const struct sampler *s, size_t i)
 	return i < s->cpus.len ? &s->rings[i] : &s->sides[i - s->cpus.len];
 }
 
-/* open.c: the events for whole CPUs on the CPU of this ring. 0 or -errno. */
-int sampler_open_on_cpu(struct sampler *s, size_t cpu_index);
+/* open.c: the events of a thread (-1: of all that runs there) on the CPU of this ring. 0 or -errno. */
+int sampler_open_on_cpu(struct sampler *s, pid_t tid, size_t cpu_index);
 
 /* sampler.c: closes the events on a CPU, with what the kernel counted as lost. */
 void sampler_close_on_cpu(struct sampler *s, int cpu);
 
+/* sampler.c: adds what the kernel counted as lost for this event, whose descriptor is then closed or not asked again. */
+void sampler_read_lost(struct sampler *s, int fd);
+
 /* sampler.c: after ids were added. */
 void sampler_show_ids(struct sampler *s);
+
+/* hotplug.c: a new id to the listeners. 0 or a listener's -errno. */
+int sampler_tell_id(struct sampler *s, size_t event, uint64_t id);
+
+/* drain.c: calls fn for each record, from where a ring was scanned before to its present head; of a record only the first RING_START
+ * bytes are to be looked at. 0 or fn's error. */
+int sampler_scan(struct sampler *s, int (*fn)(void *ctx, const struct perf_event_header *h), void *ctx);
+
+/* The same record if it is a whole FORK, else NULL. */
+static inline const struct sampler_task *sampler_fork_of(const struct perf_event_header *h)
+{
+	return h->type == PERF_RECORD_FORK && h->size >= sizeof(struct sampler_task) ? (const void *)h : NULL;
+}
+
+/* Whether the record says that this process executed a program. */
+bool sampler_is_exec(const struct perf_event_header *h, pid_t pid);
 
 /* drain.c: marks threads whose FORK is in the rings as attached and adds new processes to the
  * targets. 0 or -ENOMEM. */

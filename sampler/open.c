@@ -31,7 +31,7 @@ static void close_events(struct sampler *s)
 
 /* Records into the ring, with ids of s->opened[event]. */
 static int open_one(struct sampler *s, const struct perf_event_attr *attr, size_t event, pid_t tid,
-		    const struct ring *ring)
+		    const struct ring *ring, bool side)
 {
 	AUTO_CLOSE int fd = attr_open(attr, tid, ring->cpu);
 	uint64_t id;
@@ -43,7 +43,7 @@ static int open_one(struct sampler *s, const struct perf_event_attr *attr, size_
 	int r = vec_push(&s->ids[event], id);
 
 	if (!r)
-		r = vec_push(&s->fds, ((struct sampler_fd){fd, ring->cpu}));
+		r = vec_push(&s->fds, ((struct sampler_fd){fd, ring->cpu, tid, (uint16_t)event, side, id}));
 	if (!r)
 		(void)TAKE_FD(fd);
 	return r;
@@ -62,12 +62,14 @@ static int open_event(struct sampler *s, size_t event, pid_t tid, size_t c, bool
 	int r = 0;
 
 	attr_set_side_band(&attr, first && !s->sides ? &s->features : NULL);
-	if (first && s->sides) {
+	if (s->renewing)
+		attr.disabled = 1;
+	if (first && s->sides && !s->renewing) {
 		struct perf_event_attr side = attr_side(&attr, &s->features);
 
-		r = open_one(s, &side, event, tid, &s->sides[c]);
+		r = open_one(s, &side, event, tid, &s->sides[c], true);
 	}
-	return r ? r : open_one(s, &attr, event, tid, &s->rings[c]);
+	return r ? r : open_one(s, &attr, event, tid, &s->rings[c], false);
 }
 
 /* tid -1: everything on the CPU. */
@@ -92,11 +94,11 @@ static int open_on_cpu(struct sampler *s, pid_t tid, size_t c, struct open_place
 	return 0;
 }
 
-int sampler_open_on_cpu(struct sampler *s, size_t cpu_index)
+int sampler_open_on_cpu(struct sampler *s, pid_t tid, size_t cpu_index)
 {
 	struct open_place place;
 
-	return open_on_cpu(s, -1, cpu_index, &place);
+	return open_on_cpu(s, tid, cpu_index, &place);
 }
 
 static int open_on_cpus(struct sampler *s, pid_t tid, struct open_place *place)

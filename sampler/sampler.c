@@ -211,6 +211,19 @@ static int look_around(struct sampler *s)
 	return pidset_new(&s->elsewhere);
 }
 
+/* Has its events before it has executed anything. */
+static int attach_command(struct sampler *s)
+{
+	int r = s->attached.words ? 0 : pidset_new(&s->attached);
+
+	if (r)
+		return r;
+	pidset_add(&s->attached, s->options.command);
+	pidset_add(&s->targets.pids, s->options.command);
+	s->awaiting_exec = s->opened[0].attr.enable_on_exec;
+	return 0;
+}
+
 static int open_all(struct sampler *s, const struct sampler_options *options,
 		    struct sampler_problem *problem)
 {
@@ -236,6 +249,8 @@ static int open_all(struct sampler *s, const struct sampler_options *options,
 		return sampler_fail(problem, r, "poll the rings", "%s", strerror(-r));
 	/* Events of whole CPUs go on whatever is executed. */
 	r = s->setup.mode == SAMPLER_THREADS ? pidset_new(&s->executing) : 0;
+	if (!r && s->setup.mode == SAMPLER_THREADS && s->options.command)
+		r = attach_command(s);
 	if (r)
 		return sampler_fail(problem, r, "record", "no memory");
 	name_events(s);
@@ -288,7 +303,7 @@ int sampler_poll_fd(const struct sampler *s)
 
 /* read(2) of an event: value, id, lost (PERF_FORMAT_ID | PERF_FORMAT_LOST); inherited events are
  * summed up in it. */
-static void read_lost(struct sampler *s, int fd)
+void sampler_read_lost(struct sampler *s, int fd)
 {
 	uint64_t values[3];
 
@@ -307,7 +322,7 @@ void sampler_close_on_cpu(struct sampler *s, int cpu)
 			s->fds.v[kept++] = fd;
 			continue;
 		}
-		read_lost(s, fd.fd);
+		sampler_read_lost(s, fd.fd);
 		close(fd.fd);
 	}
 	s->fds.len = kept;
@@ -321,7 +336,7 @@ int sampler_stop(struct sampler *s)
 	int r = sampler_drain(s);
 
 	for (size_t i = 0; i < s->fds.len; i++)
-		read_lost(s, s->fds.v[i].fd);
+		sampler_read_lost(s, s->fds.v[i].fd);
 	return r;
 }
 
@@ -355,6 +370,7 @@ void sampler_close(struct sampler *s)
 	if (s->poll_fd >= 0)
 		close(s->poll_fd);
 	vec_free(&s->fds);
+	vec_free(&s->ended);
 	vec_free(&s->missed);
 	vec_free(&s->added);
 	cpulist_online_close(&s->online);

@@ -166,6 +166,16 @@ int sampler_drain(struct sampler *s);
 #define SAMPLER_LOOK_MS 2000
 int sampler_follow_cpus(struct sampler *s);
 
+/*
+ * Changes the size of the copies of stacks while recording; both the old and the new one are not 0, as samples with and without copies
+ * are laid out differently. Events are opened anew, switched on, and the old ones closed: for microseconds, or as long as we wait for a
+ * CPU just then, a thread's samples may come twice, and none is missing; processes may be told again. It takes some 40 microseconds a
+ * thread. Where descriptors do not suffice for all threads it is done CPU by CPU. Records carry new ids, which listeners are told, and sampler_opened has the new ids only. Rings stay as they are. Call it between
+ * drains. 0; or, with all as before, -EINVAL (size), -EMFILE, -ENOMEM, -ESRCH (no thread is left), the listener's -errno, or
+ * an error of opening. Only CPU by CPU an error may leave some CPUs with the new size.
+ */
+int sampler_set_stack_bytes(struct sampler *s, uint32_t stack_bytes);
+
 /* Ends sampling and drains a last time. 0 or the listener's -errno. */
 int sampler_stop(struct sampler *s);
 
