@@ -114,6 +114,11 @@ $(B)/examples/load: examples/web-api/load.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) -D_GNU_SOURCE -std=gnu17 $(WARN) $(EXAMPLE_FLAGS) -o $@ $<
 
+# What tests/dotnet/stacks calls: no frame pointers, and no names but in its symbol table.
+$(B)/examples/libburn.so: tests/dotnet/stacks/burn.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) -std=gnu17 $(WARN) -O2 -fomit-frame-pointer -fPIC -shared -fvisibility=hidden -o $@ $< -lm
+
 # The .NET examples; they need the .NET 10 SDK and nothing from the network.
 define DOTNET_EXAMPLE
 .PHONY: $(1)
@@ -128,7 +133,7 @@ prepare: build/dotnet/prepare/prepare.dll
 build/dotnet/prepare/prepare.dll: $(wildcard tests/dotnet/prepare/*)
 	dotnet build -nologo -v quiet -c Release -o $(@D) tests/dotnet/prepare/prepare.csproj
 
-examples: $(B)/examples/shares $(B)/examples/load
+examples: $(B)/examples/shares $(B)/examples/load $(B)/examples/libburn.so
 unit: $(UNIT_BINS)
 replay: $(REPLAY_BINS)
 helpers: $(HELPER_BINS)

@@ -1,0 +1,69 @@
+using System.Runtime.CompilerServices;
+
+namespace Stacks;
+
+/// <summary>Exceptions through several frames: filters, finally and catch blocks are functions of their own, called below what threw.</summary>
+internal static class Exceptional
+{
+    private const string Down = "Throwing::Run;Throwing::Middle;Throwing::Catches;Throwing::First;Throwing::Second;Throwing::Throws";
+
+    public static readonly Mode[] Modes =
+    [
+        new("exceptions", Throwing.Run, "Throwing::Run;Throwing::Middle;Throwing::Catches*", Down + "*", Down + ";...;Throwing::Catches;Throwing::Filter;Work::Burn*",
+            Down + ";...;Throwing::Second;Throwing::Finally;Work::Burn*", Down + ";...;Throwing::Catches;Throwing::Caught;Work::Burn*",
+            "Throwing::Run;Throwing::Middle;Throwing::Catches;...;Throwing::Catches;Throwing::Caught;Work::Burn*"),
+    ];
+
+    private static class Throwing
+    {
+        public static void Run()
+        {
+            while (!Program.Stop)
+                Middle(1);
+        }
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private static void Middle(long n) => Work.Keep(Catches(n) + 1);
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private static long Catches(long n)
+        {
+            try
+            {
+                return First(n);
+            }
+            catch (InvalidOperationException) when (Filter(n))
+            {
+                return Caught(n);
+            }
+        }
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private static long First(long n) => Second(n) + 1;
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private static long Second(long n)
+        {
+            try
+            {
+                return Throws(n) + 1;
+            }
+            finally
+            {
+                Finally(n);
+            }
+        }
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private static long Throws(long n) => n > 0 ? throw new InvalidOperationException() : n;
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private static bool Filter(long n) => Work.Burn(n) + Work.Burn(n) != 1;
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private static void Finally(long n) => Work.Keep(Work.Burn(n) + Work.Burn(n));
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private static long Caught(long n) => Work.Burn(n) + Work.Burn(n);
+    }
+}
