@@ -27,6 +27,7 @@ struct perfdata_writer {
 	uint64_t at; /* file offset of the next byte */
 	struct iovec queue[WRITER_QUEUE];
 	size_t queued;
+	uint64_t queued_bytes;
 	bool round_open; /* something was written since the last FINISHED_ROUND */
 };
 
@@ -184,6 +185,7 @@ int perfdata_writer_flush(struct perfdata_writer *w)
 		first = queue_advance(w, first, (size_t)n);
 	}
 	w->queued = 0;
+	w->queued_bytes = 0;
 	return w->error;
 }
 
@@ -191,6 +193,7 @@ static int enqueue(struct perfdata_writer *w, const void *data, size_t len)
 {
 	if (w->queued == WRITER_QUEUE && perfdata_writer_flush(w))
 		return w->error;
+	w->queued_bytes += len;
 	/* iovec has no const; the bytes are only read. */
 	w->queue[w->queued++] = (struct iovec){(void *)(uintptr_t)data, len};
 	return w->error;
@@ -203,6 +206,7 @@ int perfdata_writer_records(struct perfdata_writer *w, const void *data, size_t 
 	w->round_open = true;
 	if (last && (const char *)last->iov_base + last->iov_len == (const char *)data) {
 		last->iov_len += len;
+		w->queued_bytes += len;
 		return w->error;
 	}
 	return enqueue(w, data, len);
@@ -216,6 +220,11 @@ int perfdata_writer_round(struct perfdata_writer *w)
 	int r = enqueue(w, &finished_round, sizeof(finished_round));
 
 	return r ? r : perfdata_writer_flush(w);
+}
+
+uint64_t perfdata_writer_next(const struct perfdata_writer *w)
+{
+	return w->at + w->queued_bytes;
 }
 
 uint64_t perfdata_writer_bytes(const struct perfdata_writer *w)

@@ -72,6 +72,9 @@ int perfdata_writer_round(struct perfdata_writer *w);
 /* Writes what is queued. 0 or -errno. */
 int perfdata_writer_flush(struct perfdata_writer *w);
 
+/* The file offset that the next record will have. */
+uint64_t perfdata_writer_next(const struct perfdata_writer *w);
+
 /* Bytes of data written so far. */
 uint64_t perfdata_writer_bytes(const struct perfdata_writer *w);
 

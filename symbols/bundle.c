@@ -213,7 +213,7 @@ static int read_tail(int fd, unsigned char **ret_data, size_t *ret_len, uint64_t
 	return 0;
 }
 
-static int read_manifest(int fd, struct bundle_files *ret_files, struct parse_error *err)
+int bundle_read(int fd, struct bundle_files *ret_files, struct parse_error *err)
 {
 	AUTO_FREE unsigned char *data = NULL;
 	uint64_t file_bytes;
@@ -343,7 +343,7 @@ static const struct symbol_provider_ops bundle_ops = {
 int bundle_open(int fd, struct symbol_provider **ret_symbols, struct parse_error *err)
 {
 	struct bundle_files files = {0};
-	int error = read_manifest(fd, &files, err);
+	int error = bundle_read(fd, &files, err);
 
 	if (error)
 		return error;

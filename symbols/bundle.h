@@ -38,6 +38,9 @@ struct bundle_files {
  */
 int bundle_manifest(unsigned char *data, size_t len, uint64_t file_bytes, struct bundle_files *ret_files,
 		    struct parse_error *err);
+
+/* The same of a program's file. As bundle_manifest; -ENOENT: it holds no bundle; -errno. */
+int bundle_read(int fd, struct bundle_files *ret_files, struct parse_error *err);
 void bundle_files_free(struct bundle_files *files);
 
 /*

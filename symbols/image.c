@@ -143,11 +143,16 @@ void image_free(struct image *image)
 
 int image_vaddr(const struct image *image, uint64_t file_off, uint64_t *ret_vaddr)
 {
+	return image_segments_vaddr(image->segments, image->nsegments, file_off, ret_vaddr);
+}
+
+int image_segments_vaddr(const struct image_segment *segments, size_t n, uint64_t file_off, uint64_t *ret_vaddr)
+{
 	uint64_t vaddr = 0;
 	bool found = false, executable = false;
 
-	for (size_t i = 0; i < image->nsegments; i++) {
-		const struct image_segment *s = &image->segments[i];
+	for (size_t i = 0; i < n; i++) {
+		const struct image_segment *s = &segments[i];
 		uint64_t at = file_off - s->file_off + s->vaddr;
 
 		if (file_off < s->file_off || file_off - s->file_off >= s->file_bytes || at < s->vaddr)

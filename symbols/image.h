@@ -65,6 +65,7 @@ void image_free(struct image *image);
  * executable one wins, as what is asked for was executed; then the lowest vaddr. 0 or -ENOENT.
  */
 int image_vaddr(const struct image *image, uint64_t file_off, uint64_t *ret_vaddr);
+int image_segments_vaddr(const struct image_segment *segments, size_t n, uint64_t file_off, uint64_t *ret_vaddr);
 
 /* The file offset of a vaddr. Of several segments that cover it in memory the first one in the file wins, as in perf (symbol-elf.c
  * elf_read_program_header). 0 or -ENOENT. */

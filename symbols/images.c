@@ -129,7 +129,7 @@ static bool images_is_executable(const struct perfdata_record *record)
 						: !!(record->mmap.prot & PROT_EXEC);
 }
 
-static enum answers_kind images_kind(const struct perfdata_record *record, bool *ret_anonymous)
+enum answers_kind images_kind(const struct perfdata_record *record, bool *ret_anonymous)
 {
 	const char *name = record->mmap.filename;
 	bool executable = images_is_executable(record);

@@ -50,6 +50,9 @@ void images_free(struct images *im);
 /* A build id from the recording's header, for map records of this path that carry none. 0, -ENOMEM, -E2BIG. */
 int images_build_id(struct images *im, const char *path, const struct perfdata_build_id *id);
 
+/* What a MMAP or MMAP2 record maps. *ret_anonymous: memory without a file. */
+enum answers_kind images_kind(const struct perfdata_record *record, bool *ret_anonymous);
+
 /* The image that a MMAP or MMAP2 record of a process maps. *ret_anonymous: memory without a file. 0, -ENOMEM, -E2BIG. */
 int images_of_record(struct images *im, const struct perfdata_record *record, uint32_t *ret_image,
 		     bool *ret_anonymous);

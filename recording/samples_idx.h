@@ -1,0 +1,40 @@
+/*
+ * samples.idx of a recording: what perf.data has no place for, by the place of a record in perf.data. Rows only of samples whose stack is
+ * not plainly whole; each is on the disk before its sample. Little-endian; a header of 16 bytes, then rows.
+ */
+#ifndef RECORDING_SAMPLES_IDX_H
+#define RECORDING_SAMPLES_IDX_H
+
+#include "base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SAMPLES_IDX_ROWS_MAX ((size_t)1 << 28)
+
+struct samples_idx_row {
+	uint64_t file_off; /* of the record in perf.data */
+	uint8_t grade; /* enum unwind_grade */
+	uint8_t end; /* enum walk_end */
+	uint16_t first_spliced, first_guess; /* struct unwound */
+	uint16_t reserved;
+};
+_Static_assert(sizeof(struct samples_idx_row) == 16, "on-disk layout");
+
+/* Writes the header to the beginning of fd. 0 or -errno. */
+int samples_idx_begin(int fd);
+
+struct samples_idx {
+	struct samples_idx_row *rows; /* by file_off */
+	size_t n;
+};
+
+/* Reads it; a row that was cut off is left out. 0; -ENOENT: there is none; -EBADMSG; -ENOTSUP: of another version; -E2BIG, -ENOMEM,
+ * -errno. */
+int samples_idx_read(int dir_fd, struct samples_idx *ret_idx, struct parse_error *err);
+void samples_idx_free(struct samples_idx *idx);
+
+/* The row of a record, or NULL. */
+const struct samples_idx_row *samples_idx_find(const struct samples_idx *idx, uint64_t file_off);
+
+#endif
