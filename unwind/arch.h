@@ -30,4 +30,8 @@
 /* The number of DWARF of each of perf's registers, in the order of the bits of its mask; -1: of no use here. */
 extern const int8_t arch_perf_reg[64];
 
+/* Whether the bytes before a return address end in a call. */
+#define ARCH_CALL_MAX 7
+bool arch_ends_in_call(const unsigned char bytes[ARCH_CALL_MAX]);
+
 #endif

@@ -1,0 +1,365 @@
+/* One stack, frame by frame, over code whose rules are known. */
+#include "base/cleanup.h"
+#include "unwind/walk.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define STACK_AT UINT64_C(0x7ffd00000000)
+#define WORDS 4096
+
+/* Functions of 0x100 bytes each, from 0x1000 on; what lies behind CODE_END is no code. */
+enum function { START, FRAMELESS, WITH_FP, NO_RULE, SIGNAL, UNKNOWN, DRAP, ODD, FUNCTIONS };
+#define AT(function) (0x1000 + (uint64_t)(function) * 0x100)
+#define CODE_END AT(FUNCTIONS)
+
+static uint64_t stack[WORDS];
+static struct unwind_memory memory;
+static struct unwind_regs regs;
+static int steps;
+
+static const struct unwind_rule rules[FUNCTIONS] = {
+	[START] = {.kind = UNWIND_END},
+	[FRAMELESS] = {.kind = UNWIND_PLAIN, .cfa_reg = ARCH_SP, .cfa_add = 24},
+	[WITH_FP] = {.kind = UNWIND_PLAIN, .cfa_reg = ARCH_FP, .cfa_add = 16, .fp = UNWIND_FP_AT, .fp_at = -16},
+	[NO_RULE] = {.kind = UNWIND_NONE},
+	[SIGNAL] = {.kind = UNWIND_FULL},
+	[DRAP] = {.kind = UNWIND_PLAIN, .cfa_reg = ARCH_BX, .cfa_add = 0},
+	[ODD] = {.kind = UNWIND_PLAIN, .cfa_reg = ARCH_SP, .cfa_add = 0},
+};
+
+static int rule_at(void *ctx, uint64_t addr, struct unwind_rule *ret_rule)
+{
+	(void)ctx;
+	if (addr < AT(START) || addr >= CODE_END)
+		return -ENOENT;
+	if ((addr - 0x1000) / 0x100 == UNKNOWN)
+		return -EAGAIN;
+	*ret_rule = rules[(addr - 0x1000) / 0x100];
+	return 0;
+}
+
+/* A signal's frame has the interrupted ip and sp in its first two words; of others rbx is kept. */
+static int step_at(void *ctx, uint64_t addr, struct unwind_regs *r, const struct unwind_memory *m, bool *ret_signal)
+{
+	struct unwind_rule rule;
+	uint64_t ip, sp = r->v[ARCH_SP], cfa;
+
+	steps++;
+	assert_int_equal(rule_at(ctx, addr, &rule), 0);
+	*ret_signal = rule.kind == UNWIND_FULL;
+	if (*ret_signal) {
+		if (!unwind_memory_word(m, sp, &ip) || !unwind_memory_word(m, sp + 8, &sp))
+			return -ENODATA;
+		r->v[ARCH_IP] = ip;
+		r->v[ARCH_SP] = sp;
+		return 0;
+	}
+	if (!(r->known >> rule.cfa_reg & 1))
+		return -EBADMSG;
+	cfa = r->v[rule.cfa_reg] + (uint64_t)(int64_t)rule.cfa_add;
+	if (!unwind_memory_word(m, cfa - 8, &ip) ||
+	    (rule.fp == UNWIND_FP_AT && !unwind_memory_word(m, cfa - 16, &r->v[ARCH_FP])))
+		return -ENODATA;
+	r->v[ARCH_SP] = cfa;
+	r->v[ARCH_IP] = ip;
+	return 0;
+}
+
+static int is_return(void *ctx, uint64_t addr)
+{
+	(void)ctx;
+	return addr & 1; /* as the tests have it */
+}
+
+static const struct walk_source source = {NULL, rule_at, step_at, is_return};
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(stack, 0, sizeof(stack));
+	memory = (struct unwind_memory){STACK_AT, (const unsigned char *)stack, sizeof(stack)};
+	regs = (struct unwind_regs){.known = (1u << ARCH_REGS) - 1};
+	regs.v[ARCH_SP] = STACK_AT;
+	steps = 0;
+	return 0;
+}
+
+static uint64_t word_at(unsigned i)
+{
+	return STACK_AT + 8 * (uint64_t)i;
+}
+
+static void check(const struct walk *w, enum walk_end end, const uint64_t *ips, size_t n)
+{
+	assert_string_equal(walk_end_text(w->end), walk_end_text(end));
+	assert_int_equal(w->n, n);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(w->frames[i].ip, ips[i]);
+}
+
+static void walk_with(struct walk *w, enum walk_end end, const uint64_t *chain, size_t nchain, const uint64_t *ips, size_t n)
+{
+	assert_int_equal(walk_stack(w, &source, &regs, &memory, chain, nchain), 0);
+	check(w, end, ips, n);
+}
+
+#define WALK(w, end, ...)                                                                                              \
+	do {                                                                                                           \
+		const uint64_t ips_[] = {__VA_ARGS__};                                                                 \
+		walk_with(w, end, NULL, 0, ips_, sizeof(ips_) / sizeof(*ips_));                                        \
+	} while (0)
+
+/* FRAMELESS, called by WITH_FP, called by START. */
+static void lay_three(void)
+{
+	regs.v[ARCH_IP] = AT(FRAMELESS) + 4;
+	regs.v[ARCH_FP] = word_at(10);
+	stack[2] = AT(WITH_FP) + 5;
+	stack[10] = 0;
+	stack[11] = AT(START) + 3;
+}
+
+static void test_rules_lead_to_the_start_of_the_thread(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	WALK(&w, WALK_START, AT(FRAMELESS) + 4, AT(WITH_FP) + 5, AT(START) + 3);
+	assert_int_equal(w.frames[1].at, word_at(2));
+	assert_int_equal(w.frames[2].how, WALK_RULE);
+	assert_true(w.frames[0].exact);
+	assert_false(w.frames[1].exact);
+	assert_false(w.full);
+	walk_free(&w);
+}
+
+static void test_a_call_at_the_end_of_a_function_is_that_functions(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	stack[2] = AT(WITH_FP + 1); /* where the next one begins */
+	WALK(&w, WALK_START, AT(FRAMELESS) + 4, AT(WITH_FP + 1), AT(START) + 3);
+	walk_free(&w);
+}
+
+static void test_the_edge_of_the_copy_is_said(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	memory.len = 11 * 8;
+	WALK(&w, WALK_EDGE, AT(FRAMELESS) + 4, AT(WITH_FP) + 5);
+	walk_free(&w);
+}
+
+static void test_the_kernels_chain_carries_on_at_the_same_frame(void **state)
+{
+	const uint64_t chain[] = {AT(FRAMELESS) + 4, AT(WITH_FP) + 7, AT(WITH_FP) + 9, AT(START) + 1, AT(START) + 9};
+	const uint64_t ips[] = {AT(FRAMELESS) + 4, AT(WITH_FP) + 5, AT(WITH_FP) + 7, AT(WITH_FP) + 9, AT(START) + 1};
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	memory.len = 11 * 8; /* the frame pointer is in it, what is behind it not */
+	walk_with(&w, WALK_START, chain, 5, ips, 5);
+	assert_int_equal(w.frames[2].how, WALK_SPLICE);
+	assert_int_equal(w.edge, WALK_EDGE);
+	walk_free(&w);
+}
+
+static void test_a_chain_of_other_frames_is_not_joined(void **state)
+{
+	const uint64_t chain[] = {AT(FRAMELESS) + 4, AT(WITH_FP) + 7, AT(START) + 1};
+	const uint64_t ips[] = {AT(FRAMELESS) + 4, AT(WITH_FP) + 5, AT(FRAMELESS) + 6};
+	struct walk w = {0};
+
+	(void)state;
+	/* The copy ends in a frame that keeps no frame pointer: what the kernel read is its caller's caller. */
+	lay_three();
+	stack[11] = AT(FRAMELESS) + 6;
+	stack[10] = word_at(100);
+	memory.len = 14 * 8;
+	walk_with(&w, WALK_EDGE, chain, 3, ips, 3);
+	/* What was read otherwise is not what is there. */
+	stack[11] = AT(WITH_FP) + 1;
+	walk_with(&w, WALK_EDGE, chain, 3, (const uint64_t[]){AT(FRAMELESS) + 4, AT(WITH_FP) + 5, AT(WITH_FP) + 1}, 3);
+	walk_free(&w);
+}
+
+static void test_a_spliced_chain_that_leaves_code_is_truncated(void **state)
+{
+	const uint64_t chain[] = {AT(FRAMELESS) + 4, AT(WITH_FP) + 7, 0x10, AT(START) + 1};
+	const uint64_t ips[] = {AT(FRAMELESS) + 4, AT(WITH_FP) + 5, AT(WITH_FP) + 7};
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	memory.len = 11 * 8;
+	walk_with(&w, WALK_EDGE, chain, 4, ips, 3);
+	walk_free(&w);
+}
+
+static void test_code_without_rules_is_left_by_its_frame_pointer(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	regs.v[ARCH_IP] = AT(NO_RULE) + 4;
+	stack[11] = AT(START) + 3;
+	WALK(&w, WALK_START, AT(NO_RULE) + 4, AT(START) + 3);
+	assert_int_equal(w.frames[1].how, WALK_FRAME_POINTER);
+	walk_free(&w);
+}
+
+static void test_without_a_frame_pointer_a_return_address_is_guessed_and_marked(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	regs.v[ARCH_IP] = AT(NO_RULE) + 4;
+	regs.v[ARCH_FP] = 12345;
+	stack[3] = AT(WITH_FP) + 4; /* code, but no call ends there */
+	stack[4] = 77;
+	stack[5] = AT(START) + 3;
+	WALK(&w, WALK_START, AT(NO_RULE) + 4, AT(START) + 3);
+	assert_int_equal(w.frames[1].how, WALK_GUESS);
+	stack[5] = 0;
+	WALK(&w, WALK_NO_RULE, AT(NO_RULE) + 4);
+	walk_free(&w);
+}
+
+static void test_a_signal_leads_to_what_it_interrupted(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	regs.v[ARCH_IP] = AT(SIGNAL);
+	regs.v[ARCH_SP] = word_at(200);
+	stack[200] = AT(FRAMELESS); /* its first instruction: not the function before it */
+	stack[201] = word_at(0);
+	WALK(&w, WALK_START, AT(SIGNAL), AT(FRAMELESS), AT(WITH_FP) + 5, AT(START) + 3);
+	assert_true(w.frames[1].exact);
+	/* One that leads to itself has an end. */
+	stack[200] = AT(SIGNAL);
+	stack[201] = word_at(200);
+	assert_int_equal(walk_stack(&w, &source, &regs, &memory, NULL, 0), 0);
+	assert_int_equal(w.end, WALK_STUCK);
+	assert_true(w.n <= WALK_JUMPS_MAX + 2);
+	walk_free(&w);
+}
+
+static void test_a_register_that_only_full_steps_follow(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	stack[11] = AT(DRAP) + 2;
+	stack[10] = 5;
+	regs.v[ARCH_BX] = word_at(20);
+	stack[19] = AT(START) + 8;
+	WALK(&w, WALK_START, AT(FRAMELESS) + 4, AT(WITH_FP) + 5, AT(DRAP) + 2, AT(START) + 8);
+	assert_false(w.full); /* callees that save nothing leave it as it is */
+	regs.known &= ~(1u << ARCH_BX);
+	WALK(&w, WALK_DAMAGED, AT(FRAMELESS) + 4, AT(WITH_FP) + 5, AT(DRAP) + 2);
+	assert_true(w.full);
+	assert_int_not_equal(steps, 0);
+	walk_free(&w);
+}
+
+static void test_hostile_stacks_end(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	/* A frame of no size. */
+	regs.v[ARCH_IP] = AT(ODD) + 1;
+	WALK(&w, WALK_STUCK, AT(ODD) + 1);
+	/* Frame pointers in a circle. */
+	regs.v[ARCH_IP] = AT(WITH_FP) + 1;
+	regs.v[ARCH_FP] = word_at(4);
+	stack[4] = word_at(4);
+	stack[5] = AT(WITH_FP) + 1;
+	WALK(&w, WALK_STUCK, AT(WITH_FP) + 1, AT(WITH_FP) + 1);
+	/* A stack pointer at the end of all addresses. */
+	regs.v[ARCH_SP] = UINT64_MAX - 8;
+	regs.v[ARCH_IP] = AT(FRAMELESS) + 1;
+	memory.start = UINT64_MAX - 8;
+	assert_int_equal(walk_stack(&w, &source, &regs, &memory, NULL, 0), 0);
+	assert_int_not_equal(w.end, WALK_START);
+	walk_free(&w);
+}
+
+static void test_as_many_frames_as_may_be(void **state)
+{
+	struct walk w = {.max = 100};
+
+	(void)state;
+	regs.v[ARCH_IP] = AT(FRAMELESS);
+	for (unsigned i = 2; i < WORDS; i += 3)
+		stack[i] = AT(FRAMELESS) + 5;
+	assert_int_equal(walk_stack(&w, &source, &regs, &memory, NULL, 0), 0);
+	assert_int_equal(w.end, WALK_LIMIT);
+	assert_int_equal(w.n, 100);
+	walk_free(&w);
+}
+
+static void test_what_is_no_code_is_no_frame(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	stack[11] = CODE_END + 5;
+	WALK(&w, WALK_NOT_CODE, AT(FRAMELESS) + 4, AT(WITH_FP) + 5);
+	/* But a call to nowhere came from somewhere. */
+	lay_three();
+	regs.v[ARCH_IP] = 0;
+	stack[0] = AT(WITH_FP) + 5;
+	WALK(&w, WALK_START, 0, AT(WITH_FP) + 5, AT(START) + 3);
+	walk_free(&w);
+}
+
+static void test_code_that_is_not_known_yet_is_waited_for(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	stack[2] = AT(UNKNOWN) + 5;
+	WALK(&w, WALK_LATER, AT(FRAMELESS) + 4, AT(UNKNOWN) + 5);
+	walk_free(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_rules_lead_to_the_start_of_the_thread, begin),
+		cmocka_unit_test_setup(test_a_call_at_the_end_of_a_function_is_that_functions, begin),
+		cmocka_unit_test_setup(test_the_edge_of_the_copy_is_said, begin),
+		cmocka_unit_test_setup(test_the_kernels_chain_carries_on_at_the_same_frame, begin),
+		cmocka_unit_test_setup(test_a_chain_of_other_frames_is_not_joined, begin),
+		cmocka_unit_test_setup(test_a_spliced_chain_that_leaves_code_is_truncated, begin),
+		cmocka_unit_test_setup(test_code_without_rules_is_left_by_its_frame_pointer, begin),
+		cmocka_unit_test_setup(test_without_a_frame_pointer_a_return_address_is_guessed_and_marked, begin),
+		cmocka_unit_test_setup(test_a_signal_leads_to_what_it_interrupted, begin),
+		cmocka_unit_test_setup(test_a_register_that_only_full_steps_follow, begin),
+		cmocka_unit_test_setup(test_hostile_stacks_end, begin),
+		cmocka_unit_test_setup(test_as_many_frames_as_may_be, begin),
+		cmocka_unit_test_setup(test_what_is_no_code_is_no_frame, begin),
+		cmocka_unit_test_setup(test_code_that_is_not_known_yet_is_waited_for, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+#include "unwind/jit_codes.h"
+
+#include "base/hash.h"
+#include "base/hashmap.h"
+#include "base/vec.h"
+
+#include <errno.h>
+
+/* What was asked for and has no code: an address, and since when. */
+struct question {
+	uint64_t addr, since_ns;
+	bool nobody; /* answered: nobody knows */
+};
+
+struct stretch {
+	struct jit_code code;
+	uint64_t seen_ns;
+	bool asked; /* again */
+};
+
+struct jit_process {
+	int32_t pid;
+	VEC(struct stretch *) stretches; /* sorted, apart from each other */
+	VEC(struct question) questions;
+	struct hashmap asked; /* addr -> index into questions */
+};
+
+struct jit_codes {
+	VEC(struct jit_process) processes;
+	struct hashmap by_pid;
+	size_t n, bytes;
+};
+
+int jit_codes_new(struct jit_codes **ret_codes)
+{
+	struct jit_codes *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	*ret_codes = c;
+	return 0;
+}
+
+static void free_stretch(struct jit_codes *c, struct stretch *s)
+{
+	c->n--;
+	c->bytes -= sizeof(*s) + code_rules_bytes(&s->code.rules);
+	code_rules_free(&s->code.rules);
+	free(s);
+}
+
+static void forget(struct jit_codes *c, struct jit_process *p)
+{
+	for (size_t i = 0; i < p->stretches.len; i++)
+		free_stretch(c, p->stretches.v[i]);
+	vec_free(&p->stretches);
+	vec_free(&p->questions);
+	hashmap_free(&p->asked);
+}
+
+void jit_codes_free(struct jit_codes *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->processes.len; i++)
+		forget(c, &c->processes.v[i]);
+	vec_free(&c->processes);
+	hashmap_free(&c->by_pid);
+	free(c);
+}
+
+static struct jit_process *process_of(const struct jit_codes *c, int32_t pid)
+{
+	const uint32_t *known = hashmap_get(&c->by_pid, (uint32_t)pid);
+
+	return known ? &c->processes.v[*known] : NULL;
+}
+
+void jit_codes_forget(struct jit_codes *c, int32_t pid)
+{
+	struct jit_process *p = process_of(c, pid);
+
+	if (p)
+		forget(c, p);
+}
+
+/* The process, made when it is new. NULL: memory is out. */
+static struct jit_process *make_process(struct jit_codes *c, int32_t pid)
+{
+	struct jit_process *p = process_of(c, pid);
+
+	if (p)
+		return p;
+	if (vec_push(&c->processes, (struct jit_process){.pid = pid}))
+		return NULL;
+	if (hashmap_put(&c->by_pid, (uint32_t)pid, (uint32_t)c->processes.len - 1)) {
+		c->processes.len--;
+		return NULL;
+	}
+	return &c->processes.v[c->processes.len - 1];
+}
+
+/* The first stretch that ends after addr. */
+static size_t search(const struct jit_process *p, uint64_t addr)
+{
+	size_t low = 0, high = p->stretches.len;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (p->stretches.v[mid]->code.end <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static int find_question(struct jit_process *p, uint64_t addr, uint64_t now_ns, bool *ret_ask)
+{
+	const uint32_t *known = hashmap_get(&p->asked, addr);
+	struct question *q = known ? &p->questions.v[*known] : NULL;
+	int r = 0;
+
+	*ret_ask = !q;
+	if (q && !q->nobody)
+		return -EAGAIN;
+	/* Until there is another answer the old one holds. */
+	if (q) {
+		*ret_ask = now_ns - q->since_ns > JIT_CODES_NOBODY_NS;
+		if (*ret_ask)
+			q->since_ns = now_ns;
+		return -ENOENT;
+	}
+	if (p->questions.len >= JIT_CODES_MAX) {
+		p->questions.len = 0;
+		hashmap_free(&p->asked);
+	}
+	if (vec_push(&p->questions, ((struct question){.addr = addr, .since_ns = now_ns})))
+		r = -ENOMEM;
+	if (!r)
+		r = hashmap_put(&p->asked, addr, (uint32_t)p->questions.len - 1);
+	return r ? r : -EAGAIN;
+}
+
+int jit_codes_find(struct jit_codes *c, int32_t pid, uint64_t addr, uint64_t now_ns, const struct jit_code **ret_code, bool *ret_ask)
+{
+	struct jit_process *p = make_process(c, pid);
+	size_t i = p ? search(p, addr) : 0;
+	struct stretch *s;
+
+	if (!p)
+		return -ENOMEM;
+	if (i == p->stretches.len || p->stretches.v[i]->code.start > addr)
+		return find_question(p, addr, now_ns, ret_ask);
+	s = p->stretches.v[i];
+	*ret_ask = s->code.movable && !s->asked && now_ns - s->seen_ns > JIT_CODES_MOVABLE_NS;
+	s->asked |= *ret_ask;
+	*ret_code = &s->code;
+	return 0;
+}
+
+/* Takes out what overlaps [start, end); where a stretch from start on belongs. */
+static size_t clear(struct jit_codes *c, struct jit_process *p, uint64_t start, uint64_t end)
+{
+	size_t first = search(p, start), last = first;
+
+	while (last < p->stretches.len && p->stretches.v[last]->code.start < end)
+		free_stretch(c, p->stretches.v[last++]);
+	if (last > first)
+		memmove(p->stretches.v + first, p->stretches.v + last, (p->stretches.len - last) * sizeof(*p->stretches.v));
+	p->stretches.len -= last - first;
+	return first;
+}
+
+static int add_stretch(struct jit_codes *c, struct jit_process *p, struct jit_code *code, uint64_t now_ns)
+{
+	struct stretch *s = calloc(1, sizeof(*s));
+	size_t at;
+
+	if (!s || vec_reserve(&p->stretches, 1)) {
+		free(s);
+		return -ENOMEM;
+	}
+	at = clear(c, p, code->start, code->end);
+	s->code = *code;
+	code->rules = (struct code_rules){0};
+	s->seen_ns = now_ns;
+	memmove(p->stretches.v + at + 1, p->stretches.v + at, (p->stretches.len - at) * sizeof(*p->stretches.v));
+	p->stretches.v[at] = s;
+	p->stretches.len++;
+	c->n++;
+	c->bytes += sizeof(*s) + code_rules_bytes(&s->code.rules);
+	return 0;
+}
+
+int jit_codes_put(struct jit_codes *c, int32_t pid, uint64_t addr, struct jit_code *code, uint64_t now_ns)
+{
+	struct jit_process *p = make_process(c, pid);
+	const uint32_t *known = p ? hashmap_get(&p->asked, addr) : NULL;
+
+	if (!p)
+		return -ENOMEM;
+	if (known) {
+		p->questions.v[*known].nobody = true;
+		p->questions.v[*known].since_ns = now_ns;
+	}
+	if (!code || code->end <= code->start || addr < code->start || addr >= code->end) {
+		/* What was there is not there any more. */
+		clear(c, p, addr, addr + 1);
+		return 0;
+	}
+	if (c->n >= JIT_CODES_MAX || c->bytes > JIT_CODES_BYTES_MAX)
+		for (size_t i = 0; i < c->processes.len; i++)
+			forget(c, &c->processes.v[i]);
+	return add_stretch(c, p, code, now_ns);
+}
