@@ -17,6 +17,7 @@
 #define COLLECT_SECONDS 30
 #define COLLECT_HZ 99
 #define COLLECT_HZ_MAX 100000
+#define COLLECT_STACK_BYTES 16384 /* to begin with */
 #define COLLECT_SPARE_DESCRIPTORS 16 /* for the manifest, /proc, the files of the targets and of each name */
 
 struct collect_arguments {
@@ -40,6 +41,8 @@ enum collect_option {
 	COLLECT_JIT_NAMES,
 	COLLECT_NO_DOWNLOAD,
 	COLLECT_SYMBOL_SERVER,
+	COLLECT_CALL_GRAPH,
+	COLLECT_KEEP_STACKS,
 };
 
 static const struct option collect_longopts[] = {
@@ -61,6 +64,8 @@ static const struct option collect_longopts[] = {
 	{"jit-names", required_argument, NULL, COLLECT_JIT_NAMES},
 	{"no-download", no_argument, NULL, COLLECT_NO_DOWNLOAD},
 	{"symbol-server", required_argument, NULL, COLLECT_SYMBOL_SERVER},
+	{"call-graph", required_argument, NULL, COLLECT_CALL_GRAPH},
+	{"keep-stacks", required_argument, NULL, COLLECT_KEEP_STACKS},
 	{NULL, 0, NULL, 0},
 };
 
@@ -91,6 +96,28 @@ static int collect_add_events(struct collect_arguments *a, char *text)
 static int collect_number(const char *option, uint64_t max, uint64_t *ret_value)
 {
 	return options_u64(option, optarg, 1, max, ret_value);
+}
+
+/* "full", "fp", "no"; "full,BYTES" copies so many bytes of each stack. "dwarf" is perf's word for it. */
+static int collect_call_graph(struct record_options *record)
+{
+	const char *comma = strchr(optarg, ',');
+	size_t len = comma ? (size_t)(comma - optarg) : strlen(optarg);
+	bool full = (len == 4 && !strncmp(optarg, "full", len)) || (len == 5 && !strncmp(optarg, "dwarf", len));
+	uint64_t bytes = COLLECT_STACK_BYTES;
+
+	if ((!full && strcmp(optarg, "fp") != 0 && strcmp(optarg, "no") != 0)) {
+		log_error("--call-graph: '%s' is none of full, full,BYTES, fp and no", optarg);
+		return -EINVAL;
+	}
+	if (comma && options_u64("--call-graph full,BYTES", comma + 1, COPY_SIZE_MIN / 4, COPY_SIZE_MAX, &bytes))
+		return -EINVAL;
+	record->stack_bytes = full ? (uint32_t)bytes & ~7u : 0;
+	record->stack_fixed = comma != NULL;
+	record->no_user_stacks = !strcmp(optarg, "no");
+	if (record->no_user_stacks)
+		record->no_kernel_stacks = true;
+	return 0;
 }
 
 static int collect_option_value(struct collect_arguments *a, int c)
@@ -125,6 +152,13 @@ static int collect_option_value(struct collect_arguments *a, int c)
 		return r;
 	case COLLECT_SYMBOL_SERVER:
 		return fetch_add_server(&a->fetch, optarg);
+	case COLLECT_CALL_GRAPH:
+		return collect_call_graph(&a->record);
+	case COLLECT_KEEP_STACKS:
+		r = keep_stacks_parse(optarg, &a->record.keep_stacks);
+		if (r)
+			log_error("--keep-stacks: '%s' is none of none, failed and all", optarg);
+		return r;
 	default: /* said already */
 		return -EINVAL;
 	}
@@ -358,7 +392,7 @@ static int collect_run(struct collect_arguments *a)
 
 static int collect_main(int argc, char **argv)
 {
-	struct collect_arguments a = {0};
+	struct collect_arguments a = {.record.stack_bytes = COLLECT_STACK_BYTES};
 
 	a.post.fetch = &a.fetch;
 	int status = collect_parse(argc, argv, &a) ? EXIT_USAGE : collect_run(&a);
@@ -398,6 +432,11 @@ const struct command command_collect = {
 		 "      --jit-names WAY    how the names of .NET's JIT-compiled code are taken from the running processes: memory\n"
 		 "                         (the runtime's own structures, .NET 8 on), perfmap (.NET 8 on), rundown (.NET 5 on),\n"
 		 "                         none; auto, the default: the first of these that can be had\n"
+		 "      --call-graph HOW   full, the default: stacks are copied and unwound to the start of their thread; full,BYTES:\n"
+		 "                         so much of each is copied, else as much as turns out to be needed; fp: the kernel's chains\n"
+		 "                         of frame pointers alone; no: no stacks\n"
+		 "      --keep-stacks WHICH   copies of stacks that are kept in perf.data, secrets in them included: none, the\n"
+		 "                         default; failed, of stacks that could not be followed to their end; all\n"
 		 "      --title TEXT       title of the picture\n"
 		 "      --no-download      fetch no debug files; else those of libraries without symbols are, for at most 60 s\n"
 		 "      --symbol-server URL   fetch them from there (`profcpu help symbols`)\n"

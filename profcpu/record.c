@@ -34,6 +34,7 @@
 #define RECORD_NEWS_MS 100 /* by then new processes are known, whose code may be gone with them soon */
 #define RECORD_TOOL "profcpu " PROFCPU_VERSION
 #define RECORD_BEGUN RECORDING_PERF_DATA ".new" /* until nothing can keep the recording from beginning */
+#define RECORD_IDX_BEGUN RECORDING_SAMPLES ".new"
 #define RECORD_OLDER RECORDING_PERF_DATA ".old" /* perf record's name for it */
 
 struct record {
@@ -47,6 +48,7 @@ struct record {
 	struct record_watch watch;
 	struct sampler *sampler;
 	struct perfdata_writer *writer;
+	struct record_unwind *unwind; /* NULL: callchains are written as the kernel made them */
 	struct recording_manifest manifest;
 	struct progress progress;
 	struct record_hold hold;
@@ -176,7 +178,7 @@ static int take_records(void *ctx, int cpu, const void *data, size_t len)
 
 	if (r)
 		return r;
-	return perfdata_writer_records(rec->writer, data, len);
+	return rec->unwind ? record_unwind_records(rec->unwind, data, len) : perfdata_writer_records(rec->writer, data, len);
 }
 
 static int take_round(void *ctx)
@@ -184,7 +186,7 @@ static int take_round(void *ctx)
 	struct record *rec = ctx;
 
 	record_hold_round(&rec->hold);
-	return perfdata_writer_round(rec->writer);
+	return rec->unwind ? record_unwind_round(rec->unwind, rec->writer, false) : perfdata_writer_round(rec->writer);
 }
 
 static int take_process(void *ctx, pid_t pid, enum sampler_news news)
@@ -205,8 +207,9 @@ static int take_process(void *ctx, pid_t pid, enum sampler_news news)
 static int take_event_id(void *ctx, size_t event, uint64_t id)
 {
 	struct record *rec = ctx;
+	int r = rec->unwind ? record_unwind_event_id(rec->unwind, event, id) : 0;
 
-	return perfdata_writer_add_id(rec->writer, event, id);
+	return r ? r : perfdata_writer_add_id(rec->writer, event, id);
 }
 
 static void hold_targets(struct record *rec)
@@ -238,6 +241,7 @@ static int open_sampler(struct record *rec)
 		.no_kernel_stacks = o->no_kernel_stacks,
 		.no_user_stacks = o->no_user_stacks,
 		.max_stack = o->max_stack,
+		.stack_bytes = o->stack_bytes,
 		.roots = o->roots,
 		.mode = o->mode,
 		.count = o->count || rec->progress.shown,
@@ -260,8 +264,8 @@ static int open_sampler(struct record *rec)
  * addresses, and its outputs for what is in ours. */
 static void remove_older(const struct record *rec)
 {
-	static const char *const names[] = {RECORDING_SVG, RECORDING_FOLDED, RECORDING_SCRIPT,
-					    RECORDING_REPORT, RECORDING_ARCHIVE};
+	static const char *const names[] = {RECORDING_SVG,    RECORDING_FOLDED,	 RECORDING_SCRIPT,
+					    RECORDING_REPORT, RECORDING_ARCHIVE, RECORDING_SAMPLES};
 	AUTO_CLOSE int symbols_fd = openat(rec->options->dir_fd, RECORDING_SYMBOLS,
 					   O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -271,6 +275,17 @@ static void remove_older(const struct record *rec)
 	}
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		(void)unlinkat(rec->options->dir_fd, names[i], 0);
+}
+
+static int begin_unwind(struct record *rec, const struct sampler_opened *opened, size_t n)
+{
+	const struct record_options *o = rec->options;
+	struct record_unwind_options options = {
+		.opener = o->opener, .keep = o->keep_stacks, .frames_max = o->frames_max, .opened = opened, .nopened = n,
+		.idx_fd = -1};
+	int r = o->stack_bytes ? file_create(o->dir_fd, RECORD_IDX_BEGUN, O_WRONLY, REPLACE_PRIVATE, &options.idx_fd) : 0;
+
+	return r || !o->stack_bytes ? r : record_unwind_new(&options, &rec->unwind);
 }
 
 static int open_writer(struct record *rec)
@@ -300,11 +315,14 @@ static int open_writer(struct record *rec)
 		log_warn("cannot read the formats of the tracepoints: %s; perf will not open this "
 			 "perf.data",
 			 strerror(-r));
+	r = begin_unwind(rec, opened, n);
+	if (r)
+		return say_io(rec, "write", RECORDING_SAMPLES, r);
 	/* The samples of one event need no ids. */
 	for (size_t i = 0; i < n; i++)
-		events[i] = (struct perfdata_writer_event){opened[i].attr, opened[i].name,
-							   opened[i].ids, opened[i].nids,
-							   n > 1 ? RECORD_IDS_ROOM : 0};
+		events[i] = (struct perfdata_writer_event){
+			rec->unwind ? record_unwind_attr(rec->unwind, &opened[i].attr) : opened[i].attr, opened[i].name,
+			opened[i].ids, opened[i].nids, n > 1 ? RECORD_IDS_ROOM : 0};
 	r = perfdata_writer_new(rec->data_fd, events, n, &info, &rec->writer);
 	if (r)
 		return say_io(rec, "write", RECORDING_PERF_DATA, r);
@@ -345,6 +363,8 @@ static int take_place(struct record *rec)
 		return say_io(rec, "write", RECORDING_PERF_DATA, -errno);
 	rec->in_place = true;
 	remove_older(rec);
+	if (rec->unwind && renameat(o->dir_fd, RECORD_IDX_BEGUN, o->dir_fd, RECORDING_SAMPLES))
+		return say_io(rec, "write", RECORDING_SAMPLES, -errno);
 	if (older && !o->quiet)
 		log_note("the recording that was in %s is replaced; its samples are kept in " RECORD_OLDER, o->dir);
 	return write_manifest(rec);
@@ -543,6 +563,8 @@ static int finish(struct record *rec)
 	progress_clear(&rec->progress);
 	progress_close(&rec->progress);
 	r = sampler_stop(rec->sampler);
+	if (!r && rec->unwind)
+		r = record_unwind_round(rec->unwind, rec->writer, true);
 	if (!rec->error)
 		rec->error = r;
 	r = perfdata_writer_finish(rec->writer, s->first_sample_ns, s->last_sample_ns);
@@ -593,6 +615,8 @@ static void remove_unbegun(const struct record *rec)
 	if (rec->data_fd < 0)
 		return;
 	unlinkat(rec->options->dir_fd, rec->in_place ? RECORDING_PERF_DATA : RECORD_BEGUN, 0);
+	if (rec->unwind)
+		unlinkat(rec->options->dir_fd, rec->in_place ? RECORDING_SAMPLES : RECORD_IDX_BEGUN, 0);
 	if (rec->in_place)
 		unlinkat(rec->options->dir_fd, RECORDING_MANIFEST, 0);
 }
@@ -603,6 +627,7 @@ static void release(struct record *rec)
 	jit_capture_free(rec->capture);
 	record_command_release(&rec->command);
 	perfdata_writer_free(rec->writer);
+	record_unwind_free(rec->unwind);
 	sampler_close(rec->sampler);
 	record_watch_free(&rec->watch);
 	recording_manifest_free(&rec->manifest);

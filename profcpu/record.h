@@ -4,7 +4,9 @@
 
 #include "container/opener.h"
 #include "profcpu/jit_capture.h"
+#include "profcpu/record_unwind.h"
 #include "sampler/sampler.h"
+#include "unwind/copy_size.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,7 +32,11 @@ struct record_options {
 	bool quiet;           /* no progress line, no notes */
 	bool count;           /* record_result tells of samples; a little dearer */
 	bool no_kernel_stacks, no_user_stacks;
-	uint16_t max_stack;
+	uint16_t max_stack; /* frames of the kernel's callchains */
+	uint32_t stack_bytes; /* struct sampler_options; 0: stacks are the kernel's chains of frame pointers */
+	bool stack_fixed; /* stack_bytes stays as it is; else it follows what stacks need (unwind/copy_size.h) */
+	size_t frames_max; /* of an unwound stack; 0: as many as a record has room for */
+	enum keep_stacks keep_stacks;
 	const char *target; /* manifest "target", in words, program names only; NULL: made from the
 			       pids */
 	struct opener *opener; /* borrowed; target processes are held in it as they are seen; may be

@@ -46,7 +46,7 @@ static int rule_at(void *ctx, uint64_t addr, struct unwind_rule *ret_rule)
 /* A signal's frame has the interrupted ip and sp in its first two words; of others rbx is kept. */
 static int step_at(void *ctx, uint64_t addr, struct unwind_regs *r, const struct unwind_memory *m, bool *ret_signal)
 {
-	struct unwind_rule rule;
+	struct unwind_rule rule = {0};
 	uint64_t ip, sp = r->v[ARCH_SP], cfa;
 
 	steps++;

@@ -1,0 +1,410 @@
+#include "profcpu/record_unwind.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/vec.h"
+#include "recording/perfdata_records.h"
+#include "recording/samples_idx.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLOCK_BYTES ((size_t)256 << 10)
+#define FRAMES_MAX 8000 /* that a record has room for beside all else */
+
+/* A record of the round, or one that waits. */
+struct unwind_item {
+	uint64_t time_ns;
+	const struct perf_event_header *header;
+};
+
+/* A sample that waits, with its record behind it. */
+struct unwind_waiting {
+	uint64_t since_ns; /* CLOCK_MONOTONIC */
+	uint32_t bytes; /* of the record */
+	bool done;
+};
+
+struct record_unwind {
+	enum keep_stacks keep;
+	struct unwinder *unwinder;
+	struct perfdata *records; /* takes them apart */
+	VEC(struct unwind_item) items;
+	bool ordered; /* items are, so far */
+	unsigned char *part; /* of a record whose rest is still to come; in a block */
+	size_t part_bytes;
+	VEC(unsigned char *) blocks; /* of what is written at the end of the round; reused */
+	size_t block, used; /* the one in use, and how much of it */
+	unsigned char *waiting; /* RECORD_UNWIND_WAITING_BYTES, from first on; NULL: nothing ever waited */
+	size_t first, end, nwaiting;
+	int idx_fd;
+	VEC(struct samples_idx_row) rows;
+	struct record_unwind_stats stats;
+};
+
+int keep_stacks_parse(const char *text, enum keep_stacks *ret_keep)
+{
+	static const char *const words[] = {"none", "failed", "all"};
+
+	for (int i = 0; i <= KEEP_STACKS_ALL; i++)
+		if (!strcmp(text, words[i])) {
+			*ret_keep = (enum keep_stacks)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+int record_unwind_new(const struct record_unwind_options *o, struct record_unwind **ret_unwind)
+{
+	struct unwinder_options unwinder = {.opener = o->opener, .frames_max = o->frames_max};
+	struct perf_event_attr *attrs = calloc(o->nopened, sizeof(*attrs));
+	struct record_unwind *u = calloc(1, sizeof(*u));
+	int r = u && attrs ? 0 : -ENOMEM;
+
+	if (u)
+		u->idx_fd = o->idx_fd;
+	if (!unwinder.frames_max || unwinder.frames_max > FRAMES_MAX)
+		unwinder.frames_max = FRAMES_MAX;
+	for (size_t i = 0; i < o->nopened && !r; i++)
+		attrs[i] = o->opened[i].attr;
+	if (!r) {
+		u->keep = o->keep;
+		u->ordered = true;
+		r = perfdata_records_new(attrs, o->nopened, &u->records);
+	}
+	for (size_t i = 0; i < o->nopened && !r; i++)
+		for (size_t k = 0; k < o->opened[i].nids && !r; k++)
+			r = perfdata_records_add_id(u->records, i, o->opened[i].ids[k]);
+	if (!r)
+		r = unwinder_new(&unwinder, &u->unwinder);
+	if (!r)
+		r = samples_idx_begin(u->idx_fd);
+	free(attrs);
+	if (!u)
+		close(o->idx_fd);
+	if (r)
+		record_unwind_free(u);
+	else
+		*ret_unwind = u;
+	return r;
+}
+
+void record_unwind_free(struct record_unwind *u)
+{
+	if (!u)
+		return;
+	for (size_t i = 0; i < u->blocks.len; i++)
+		free(u->blocks.v[i]);
+	vec_free(&u->blocks);
+	vec_free(&u->items);
+	vec_free(&u->rows);
+	perfdata_close(u->records);
+	unwinder_free(u->unwinder);
+	free(u->waiting);
+	if (u->idx_fd >= 0)
+		close(u->idx_fd);
+	free(u);
+}
+
+struct perf_event_attr record_unwind_attr(const struct record_unwind *u, const struct perf_event_attr *opened)
+{
+	struct perf_event_attr attr = *opened;
+
+	if (u->keep != KEEP_STACKS_NONE)
+		return attr;
+	attr.sample_type &= ~(uint64_t)(PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER);
+	attr.sample_regs_user = 0;
+	attr.sample_stack_user = 0;
+	return attr;
+}
+
+int record_unwind_event_id(struct record_unwind *u, size_t event, uint64_t id)
+{
+	return perfdata_records_add_id(u->records, event, id);
+}
+
+struct record_unwind_stats record_unwind_stats(const struct record_unwind *u)
+{
+	struct record_unwind_stats stats = u->stats;
+
+	stats.unwinder = unwinder_stats(u->unwinder);
+	return stats;
+}
+
+/* Room that stays where it is until the round has been written; what of it is used is taken by block_take. */
+static unsigned char *block_room(struct record_unwind *u, size_t bytes)
+{
+	if (!u->blocks.len || u->used + bytes > BLOCK_BYTES) {
+		u->block += u->blocks.len > 0;
+		u->used = 0;
+		if (u->block == u->blocks.len) {
+			unsigned char *block = malloc(BLOCK_BYTES);
+
+			if (!block || vec_push(&u->blocks, block)) {
+				free(block);
+				return NULL;
+			}
+		}
+	}
+	return u->blocks.v[u->block] + u->used;
+}
+
+static void block_take(struct record_unwind *u, size_t bytes)
+{
+	u->used += bytes;
+}
+
+static int add_item(struct record_unwind *u, const struct perf_event_header *header)
+{
+	struct unwind_item item = {perfdata_records_time(u->records, header), header};
+
+	if (u->items.len && u->items.v[u->items.len - 1].time_ns > item.time_ns)
+		u->ordered = false;
+	return vec_push(&u->items, item);
+}
+
+/* The rest of a record that goes over the end of its ring; how many bytes of data that is, or -ENOMEM. */
+static ssize_t add_rest(struct record_unwind *u, const unsigned char *data, size_t len)
+{
+	const struct perf_event_header *header = (const void *)u->part;
+	size_t need = header->size - u->part_bytes, n = need < len ? need : len;
+
+	memcpy(u->part + u->part_bytes, data, n);
+	u->part_bytes += n;
+	if (u->part_bytes < header->size)
+		return (ssize_t)n;
+	block_take(u, header->size);
+	u->part = NULL;
+	return add_item(u, header) ? -ENOMEM : (ssize_t)n;
+}
+
+int record_unwind_records(struct record_unwind *u, const void *data, size_t len)
+{
+	const unsigned char *at = data, *end = at + len;
+
+	if (u->part) {
+		ssize_t n = add_rest(u, at, len);
+
+		if (n < 0)
+			return (int)n;
+		at += n;
+	}
+	while (end - at >= (ptrdiff_t)sizeof(struct perf_event_header)) {
+		const struct perf_event_header *header = (const void *)at;
+
+		if (header->size < sizeof(*header)) {
+			u->stats.damaged++;
+			return 0;
+		}
+		if (header->size > end - at) {
+			u->part = block_room(u, (size_t)UINT16_MAX + 1);
+			if (!u->part)
+				return -ENOMEM;
+			u->part_bytes = (size_t)(end - at);
+			memcpy(u->part, at, u->part_bytes);
+			return 0;
+		}
+		if (add_item(u, header))
+			return -ENOMEM;
+		at += header->size;
+	}
+	return 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct unwind_item *x = a, *y = b;
+
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	/* As good as any, and the same each time. */
+	return x->header < y->header ? -1 : x->header > y->header;
+}
+
+static int add_row(struct record_unwind *u, const struct perfdata_writer *w, const struct unwound *unwound)
+{
+	struct samples_idx_row row = {.file_off = perfdata_writer_next(w),
+				      .grade = unwound->grade,
+				      .end = unwound->end,
+				      .first_spliced = unwound->first_spliced,
+				      .first_guess = unwound->first_guess};
+
+	return unwound->grade == UNWIND_NO_STACK || unwound->grade == UNWIND_COMPLETE ? 0 : vec_push(&u->rows, row);
+}
+
+static enum perfdata_stack stack_of(const struct record_unwind *u, const struct unwound *unwound)
+{
+	if (u->keep == KEEP_STACKS_NONE)
+		return PERFDATA_STACK_LEFT_OUT;
+	if (u->keep == KEEP_STACKS_ALL || unwound->grade == UNWIND_GUESSED || unwound->grade == UNWIND_TRUNCATED)
+		return PERFDATA_STACK_KEPT;
+	return PERFDATA_STACK_EMPTY;
+}
+
+static int write_sample(struct record_unwind *u, struct perfdata_writer *w, const struct perfdata_record *record,
+			const struct unwound *unwound)
+{
+	unsigned char *out = block_room(u, PERFDATA_RECORD_BYTES_MAX_OUT);
+	size_t bytes;
+
+	if (!out || add_row(u, w, unwound))
+		return -ENOMEM;
+	bytes = perfdata_records_rewrite(record, unwound->callchain, unwound->ncallchain, stack_of(u, unwound), out);
+	/* No room beside a stack that is kept. */
+	if (!bytes)
+		bytes = perfdata_records_rewrite(record, unwound->callchain, unwound->ncallchain,
+						 u->keep ? PERFDATA_STACK_EMPTY : PERFDATA_STACK_LEFT_OUT, out);
+	if (!bytes) {
+		u->stats.damaged++;
+		return 0;
+	}
+	block_take(u, bytes);
+	return perfdata_writer_records(w, out, bytes);
+}
+
+/* Unwinds a sample and writes it. 0; -EAGAIN: it is to wait; -errno. */
+static int take_sample(struct record_unwind *u, struct perfdata_writer *w, const struct perf_event_header *header, bool last)
+{
+	struct perfdata_record record;
+	struct unwound unwound;
+	int r = perfdata_records_take(u->records, header, &record);
+
+	if (r || !record.sample.callchain) {
+		u->stats.damaged++;
+		return 0;
+	}
+	struct unwinder_sample sample = {
+		.pid = record.pid,
+		.tid = record.tid,
+		.time_ns = record.time_ns,
+		.regs = record.sample.user_regs,
+		.regs_mask = ARCH_PERF_REGS,
+		.abi = record.sample.user_abi,
+		.stack = record.sample.user_stack,
+		.stack_bytes = record.sample.user_stack_bytes,
+		.callchain = record.sample.callchain,
+		.ncallchain = record.sample.ncallchain,
+		.last = last,
+	};
+
+	r = unwinder_sample(u->unwinder, &sample, &unwound);
+	return r ? r : write_sample(u, w, &record, &unwound);
+}
+
+static struct unwind_waiting *waiting_at(const struct record_unwind *u, size_t at)
+{
+	return (struct unwind_waiting *)(void *)(u->waiting + at);
+}
+
+static size_t waiting_bytes(const struct unwind_waiting *waiting)
+{
+	return sizeof(*waiting) + waiting->bytes;
+}
+
+/* Tries those that wait again; first those that must not wait any longer: `room` bytes are wanted behind the last. */
+static int retry(struct record_unwind *u, struct perfdata_writer *w, uint64_t now_ns, size_t room, bool last)
+{
+	int r = 0;
+
+	for (size_t at = u->first; at < u->end && !r; at += waiting_bytes(waiting_at(u, at))) {
+		struct unwind_waiting *waiting = waiting_at(u, at);
+		bool hurry = last || now_ns - waiting->since_ns > RECORD_UNWIND_WAITING_NS || room;
+
+		if (waiting->done)
+			continue;
+		r = take_sample(u, w, (const void *)(waiting + 1), hurry);
+		if (r == -EAGAIN) {
+			r = 0;
+			continue;
+		}
+		u->stats.hurried += hurry;
+		waiting->done = true;
+		u->nwaiting--;
+	}
+	while (u->first < u->end && waiting_at(u, u->first)->done)
+		u->first += waiting_bytes(waiting_at(u, u->first));
+	if (u->first == u->end)
+		u->first = u->end = 0;
+	return r;
+}
+
+/* Keeps a sample until later. Where there is no room for it, none waits any longer. */
+static int wait_for_code(struct record_unwind *u, struct perfdata_writer *w, const struct perf_event_header *header)
+{
+	struct unwind_waiting waiting = {.since_ns = clock_monotonic_ns(), .bytes = header->size};
+	int r = 0;
+
+	if (!u->waiting && !(u->waiting = malloc(RECORD_UNWIND_WAITING_BYTES)))
+		return take_sample(u, w, header, true);
+	if (u->end + waiting_bytes(&waiting) > RECORD_UNWIND_WAITING_BYTES)
+		r = retry(u, w, waiting.since_ns, waiting_bytes(&waiting), false);
+	if (r)
+		return r;
+	memcpy(u->waiting + u->end, &waiting, sizeof(waiting));
+	memcpy(u->waiting + u->end + sizeof(waiting), header, header->size);
+	u->end += waiting_bytes(&waiting);
+	u->nwaiting++;
+	u->stats.waited++;
+	return 0;
+}
+
+static int take_other(struct record_unwind *u, struct perfdata_writer *w, const struct perf_event_header *header)
+{
+	struct perfdata_record record;
+	int r = 0;
+
+	/* Those that wait are of the program that was. */
+	if (header->type == PERF_RECORD_COMM && header->misc & PERF_RECORD_MISC_COMM_EXEC && u->nwaiting)
+		r = retry(u, w, 0, 1, true);
+	if (!r && !perfdata_records_take(u->records, header, &record))
+		r = unwinder_apply(u->unwinder, &record);
+	return r ? r : perfdata_writer_records(w, header, header->size);
+}
+
+static int take_items(struct record_unwind *u, struct perfdata_writer *w, bool last)
+{
+	int r = 0;
+
+	if (!u->ordered)
+		qsort(u->items.v, u->items.len, sizeof(*u->items.v), by_time);
+	for (size_t i = 0; i < u->items.len && !r; i++) {
+		const struct perf_event_header *header = u->items.v[i].header;
+
+		if (header->type != PERF_RECORD_SAMPLE) {
+			r = take_other(u, w, header);
+			continue;
+		}
+		r = take_sample(u, w, header, last);
+		if (r == -EAGAIN)
+			r = wait_for_code(u, w, header);
+	}
+	u->items.len = 0;
+	u->ordered = true;
+	return r;
+}
+
+/* What is said of samples is on the disk before they are. */
+static int write_rows(struct record_unwind *u)
+{
+	int r = u->rows.len ? file_write_all(u->idx_fd, u->rows.v, u->rows.len * sizeof(*u->rows.v)) : 0;
+
+	u->rows.len = 0;
+	return r;
+}
+
+int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, bool last)
+{
+	int r = u->nwaiting ? retry(u, w, clock_monotonic_ns(), 0, last) : 0;
+
+	if (!r)
+		r = take_items(u, w, last);
+	if (!r)
+		r = write_rows(u);
+	/* A round is over when no record older than it is to come. */
+	if (!r)
+		r = u->nwaiting ? perfdata_writer_flush(w) : perfdata_writer_round(w);
+	u->block = u->used = 0;
+	return r;
+}

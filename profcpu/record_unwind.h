@@ -1,0 +1,59 @@
+/*
+ * While recording: stacks are unwound between the rings and perf.data, so that neither the disk nor memory ever holds the copies of
+ * stacks. Records of a round are put in order of time, so that a process's maps are known before its samples are met; samples leave with
+ * whole callchains and without registers and stack. What needs code that is not known yet waits in bounded memory.
+ */
+#ifndef PROFCPU_RECORD_UNWIND_H
+#define PROFCPU_RECORD_UNWIND_H
+
+#include "recording/perfdata_writer.h"
+#include "sampler/sampler.h"
+#include "unwind/unwinder.h"
+
+#define RECORD_UNWIND_WAITING_BYTES ((size_t)32 << 20) /* samples that wait */
+#define RECORD_UNWIND_WAITING_NS 1000000000ULL /* and how long they do */
+
+/* Of which samples registers and stack are kept in perf.data. */
+enum keep_stacks {
+	KEEP_STACKS_NONE,
+	KEEP_STACKS_FAILED, /* whose stack is truncated or guessed */
+	KEEP_STACKS_ALL,
+};
+
+/* "none", "failed", "all". 0 or -EINVAL. */
+int keep_stacks_parse(const char *text, enum keep_stacks *ret_keep);
+
+struct record_unwind;
+
+struct record_unwind_options {
+	struct opener *opener; /* borrowed */
+	enum keep_stacks keep;
+	size_t frames_max; /* struct unwinder_options */
+	const struct sampler_opened *opened; /* borrowed for the call */
+	size_t nopened;
+	int idx_fd; /* the empty samples.idx; taken, also where it fails */
+};
+
+/* 0, -ENOMEM, -errno of writing samples.idx. */
+int record_unwind_new(const struct record_unwind_options *options, struct record_unwind **ret_unwind);
+void record_unwind_free(struct record_unwind *u);
+
+/* An event as it is in perf.data: without what is left out of its samples. */
+struct perf_event_attr record_unwind_attr(const struct record_unwind *u, const struct perf_event_attr *opened);
+
+/* As of struct sampler_listener; records are looked at by the end of the round. 0 or -errno. */
+int record_unwind_records(struct record_unwind *u, const void *data, size_t len);
+int record_unwind_event_id(struct record_unwind *u, size_t event, uint64_t id);
+
+/* Unwinds what came in this round and hands it to the writer; last: nothing waits any longer. 0 or -errno. */
+int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, bool last);
+
+struct record_unwind_stats {
+	struct unwinder_stats unwinder;
+	uint64_t waited; /* samples that had to wait */
+	uint64_t hurried; /* of those: that could not wait any longer */
+	uint64_t damaged; /* records that made no sense */
+};
+struct record_unwind_stats record_unwind_stats(const struct record_unwind *u);
+
+#endif
