@@ -8,14 +8,14 @@ internal static class Calls
 {
     public static readonly Mode[] Modes =
     [
-        new("generics", Generic.Run, "Generic::Run;Generic::Middle;Shared`1::Outer;Shared`1::Inner;Shared`1::Deepest;Work::Burn*",
-            "Generic::Run;Generic::Middle;Generic::Method;Shared`1::Static;Work::Burn*"),
-        new("delegates", Delegates.Run, $"Delegates::Run;Delegates::Middle;...;{Delegates.Names};Work::Burn*"),
-        new("dispatch", Dispatch.Run, "Dispatch::Run;Dispatch::Loop*;A::Get|B::Get|C::Get|D::Get"),
-        new("dispatchburn", DispatchBurn.Run, "DispatchBurn::Run;DispatchBurn::Loop;...;A::Work|B::Work|C::Work|D::Work;Work::Burn*"),
-        new("virtualgeneric", VirtualGeneric.Run, "VirtualGeneric::Run;VirtualGeneric::Loop*",
-            "VirtualGeneric::Run;VirtualGeneric::Loop;...;First::Generic|Second::Generic;Work::Burn*"),
-        new("dynamic", Dynamic.Run, "Dynamic::Run;Dynamic::Loop;...;dynamicClass::Made;Work::Burn*"),
+        new("generics", Generic.Middle, "Generic::Middle;Shared`1::Outer;Shared`1::Inner;Shared`1::Deepest;Work::Burn*",
+            "Generic::Middle;Generic::Method;Shared`1::Static;Work::Burn*"),
+        new("delegates", Delegates.Middle, $"Delegates::Middle;...;{Delegates.Names};Work::Burn*"),
+        new("dispatch", Dispatch.Loop, "Dispatch::Loop*;A::Get|B::Get|C::Get|D::Get"),
+        new("dispatchburn", DispatchBurn.Loop, "DispatchBurn::Loop;...;A::Work|B::Work|C::Work|D::Work;Work::Burn*"),
+        new("virtualgeneric", VirtualGeneric.Loop, "VirtualGeneric::Loop*",
+            "VirtualGeneric::Loop;...;First::Generic|Second::Generic;Work::Burn*"),
+        new("dynamic", Dynamic.Loop, "Dynamic::Loop;...;dynamicClass::Made;Work::Burn*"),
     ];
 
     private static class Generic
@@ -25,16 +25,9 @@ internal static class Calls
             public fixed long All[2];
         }
 
-        public static void Run()
-        {
-            Trace.Begin("generics");
-            while (!Program.Stop)
-                Middle(1);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Middle(long n) => Work.Keep(new Shared<string>().Outer(n) + new Shared<int[]>().Outer(n) + new Shared<int>().Outer(n) +
-            new Shared<Pair>().Outer(n) + Method<string>(n) + Method<Pair>(n));
+        public static void Middle() => Work.Keep(new Shared<string>().Outer(1) + new Shared<int[]>().Outer(1) + new Shared<int>().Outer(1) +
+            new Shared<Pair>().Outer(1) + Method<string>(1) + Method<Pair>(1));
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static long Method<T>(long n) => Shared<List<T>>.Static(n) + Unsafe.SizeOf<T>();
@@ -65,15 +58,8 @@ internal static class Calls
 
         public static string Names => string.Join('|', Several.GetInvocationList().Select(one => Trace.NameOf(one.Method)));
 
-        public static void Run()
-        {
-            Trace.Begin("delegates");
-            while (!Program.Stop)
-                Middle(1);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Middle(long n) => Work.Keep(Several(n) + ToStatic(n) + ToLambda(n) + ToClosure(n) + ToInstance(n) + Open(Target1, n));
+        public static void Middle() => Work.Keep(Several(1) + ToStatic(1) + ToLambda(1) + ToClosure(1) + ToInstance(1) + Open(Target1, 1));
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static long Static(long n) => Work.Burn(n) + 1;
@@ -126,15 +112,10 @@ internal static class Calls
 
     private static class Dispatch
     {
-        public static void Run()
-        {
-            while (!Program.Stop)
-                Loop(3);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Loop(long sum)
+        public static void Loop()
         {
+            long sum = 3;
             for (int i = 0; i < 10000; i++)
                 sum += Getters[i & 3].Get(sum);
             Work.Keep(sum);
@@ -143,16 +124,10 @@ internal static class Calls
 
     private static class DispatchBurn
     {
-        public static void Run()
-        {
-            Trace.Begin("dispatchburn");
-            while (!Program.Stop)
-                Loop(3);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Loop(long sum)
+        public static void Loop()
         {
+            long sum = 3;
             for (int i = 0; i < 100; i++)
                 sum += Getters[i & 3].Work(sum);
             Work.Keep(sum);
@@ -180,16 +155,10 @@ internal static class Calls
     {
         private static readonly Base[] All = [new First(), new Second()];
 
-        public static void Run()
-        {
-            Trace.Begin("virtualgeneric");
-            while (!Program.Stop)
-                Loop(3);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Loop(long sum)
+        public static void Loop()
         {
+            long sum = 3;
             for (int i = 0; i < 100; i++)
                 sum += All[i & 1].Generic<string>(sum) + All[i & 1].Generic<int>(sum);
             Work.Keep(sum);
@@ -200,16 +169,10 @@ internal static class Calls
     {
         private static readonly Func<long, long> Made = Make();
 
-        public static void Run()
-        {
-            Trace.Begin("dynamic");
-            while (!Program.Stop)
-                Loop(3);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Loop(long sum)
+        public static void Loop()
         {
+            long sum = 3;
             for (int i = 0; i < 100; i++)
                 sum += Made(sum);
             Work.Keep(sum);

@@ -8,27 +8,21 @@ internal static class Computing
 {
     public static readonly Mode[] Modes =
     [
-        new("sin", Sin.Run, "Sin::Run;Sin::Middle;Sin::Leaf*") { Leaves = ["Sin::Leaf libm"] },
-        new("pow", Pow.Run, "Pow::Run;Pow::Middle;Pow::Leaf*") { Leaves = ["Pow::Leaf libm"] },
-        new("tiny", Tiny.Run, "Tiny::Run;Tiny::Loop;Tiny::Saves;Tiny::Saves2;Tiny::Saves3"),
-        new("frameless", Frameless.Run, "Frameless::Run;Frameless::Loop;Frameless::One;Frameless::Two;Frameless::Three"),
-        new("framelessburn", FramelessBurn.Run, "FramelessBurn::Run;FramelessBurn::Loop;FramelessBurn::One;FramelessBurn::Two;Work::Burn*"),
-        new("large", Large.Run, "Large::Run;Large::Loop;Large::Take;Large::Struct;Work::Burn*"),
-        new("deep", Deep.Run, $"Deep::Run;Deep::Loop;Deep::Down{{{Deep.Depth}}};Work::Burn*"),
+        new("sin", Sin.Middle, "Sin::Middle;Sin::Leaf*") { Leaves = ["Sin::Leaf libm"] },
+        new("pow", Pow.Middle, "Pow::Middle;Pow::Leaf*") { Leaves = ["Pow::Leaf libm"] },
+        new("tiny", Tiny.Loop, "Tiny::Loop;Tiny::Saves;Tiny::Saves2;Tiny::Saves3"),
+        new("frameless", Frameless.Loop, "Frameless::Loop;Frameless::One;Frameless::Two;Frameless::Three"),
+        new("framelessburn", FramelessBurn.Loop, "FramelessBurn::Loop;FramelessBurn::One;FramelessBurn::Two;Work::Burn*"),
+        new("large", Large.Loop, "Large::Loop;Large::Take;Large::Struct;Work::Burn*"),
+        new("deep", Deep.Loop, $"Deep::Loop;Deep::Down{{{Deep.Depth}}};Work::Burn*"),
         new("osr", Osr.Run, "Osr::Run;Osr::Hot;Osr::Step;Work::Burn*"),
         new("osrleaf", OsrLeaf.Run, "OsrLeaf::Run;OsrLeaf::Hot"),
     ];
 
     private static class Sin
     {
-        public static void Run()
-        {
-            while (!Program.Stop)
-                Middle();
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Middle() => Work.Keep((long)(Leaf(0.1) + Leaf(0.2)));
+        public static void Middle() => Work.Keep((long)(Leaf(0.1) + Leaf(0.2)));
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static double Leaf(double from)
@@ -41,14 +35,8 @@ internal static class Computing
 
     private static class Pow
     {
-        public static void Run()
-        {
-            while (!Program.Stop)
-                Middle();
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Middle() => Work.Keep((long)(Leaf(1.1) + Leaf(1.2)));
+        public static void Middle() => Work.Keep((long)(Leaf(1.1) + Leaf(1.2)));
 
         // No loop: a small method that tail calls have it easy to remove.
         [MethodImpl(MethodImplOptions.NoInlining)]
@@ -57,15 +45,10 @@ internal static class Computing
 
     private static class Tiny
     {
-        public static void Run()
-        {
-            while (!Program.Stop)
-                Loop(3);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Loop(long sum)
+        public static void Loop()
         {
+            long sum = 3;
             for (int i = 0; i < 10000; i++)
                 sum += Saves(sum, i, 2, 3, 4, 5);
             Work.Keep(sum);
@@ -84,15 +67,10 @@ internal static class Computing
 
     private static class Frameless
     {
-        public static void Run()
-        {
-            while (!Program.Stop)
-                Loop(3);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Loop(long sum)
+        public static void Loop()
         {
+            long sum = 3;
             for (int i = 0; i < 10000; i++)
                 sum += One(sum);
             Work.Keep(sum);
@@ -111,16 +89,10 @@ internal static class Computing
 
     private static class FramelessBurn
     {
-        public static void Run()
-        {
-            Trace.Begin("framelessburn");
-            while (!Program.Stop)
-                Loop(3);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Loop(long sum)
+        public static void Loop()
         {
+            long sum = 3;
             for (int i = 0; i < 100; i++)
                 sum += One(sum);
             Work.Keep(sum);
@@ -140,16 +112,10 @@ internal static class Computing
             public fixed long All[700]; // 5,600 bytes
         }
 
-        public static void Run()
-        {
-            Trace.Begin("large");
-            while (!Program.Stop)
-                Loop(3);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Loop(long sum)
+        public static void Loop()
         {
+            long sum = 3;
             for (int i = 0; i < 100; i++)
                 sum += Take((int)(sum & 15));
             Work.Keep(sum);
@@ -176,15 +142,8 @@ internal static class Computing
     {
         public const int Depth = 100;
 
-        public static void Run()
-        {
-            Trace.Begin("deep");
-            while (!Program.Stop)
-                Loop();
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Loop()
+        public static void Loop()
         {
             for (int i = 0; i < 10; i++)
                 Work.Keep(Down(Depth, i));
@@ -205,11 +164,8 @@ internal static class Computing
     // Both are called once and are left only at the end: in their lowest tier until on-stack replacement comes.
     private static class Osr
     {
-        public static void Run()
-        {
-            Trace.Begin("osr");
-            Hot(3);
-        }
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public static void Run() => Hot(Environment.ProcessorCount);
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static void Hot(long sum)
@@ -225,6 +181,7 @@ internal static class Computing
 
     private static class OsrLeaf
     {
+        [MethodImpl(MethodImplOptions.NoInlining)]
         public static void Run() => Work.Keep(Hot(3));
 
         [MethodImpl(MethodImplOptions.NoInlining)]

@@ -5,25 +5,19 @@ namespace Stacks;
 /// <summary>Exceptions through several frames: filters, finally and catch blocks are functions of their own, called below what threw.</summary>
 internal static class Exceptional
 {
-    private const string Down = "Throwing::Run;Throwing::Middle;Throwing::Catches;Throwing::First;Throwing::Second;Throwing::Throws";
+    private const string Down = "Throwing::Middle;Throwing::Catches;Throwing::First;Throwing::Second;Throwing::Throws";
 
     public static readonly Mode[] Modes =
     [
-        new("exceptions", Throwing.Run, "Throwing::Run;Throwing::Middle;Throwing::Catches*", Down + "*", Down + ";...;Throwing::Catches;Throwing::Filter;Work::Burn*",
+        new("exceptions", Throwing.Middle, "Throwing::Middle;Throwing::Catches*", Down + "*", Down + ";...;Throwing::Catches;Throwing::Filter;Work::Burn*",
             Down + ";...;Throwing::Second;Throwing::Finally;Work::Burn*", Down + ";...;Throwing::Catches;Throwing::Caught;Work::Burn*",
-            "Throwing::Run;Throwing::Middle;Throwing::Catches;...;Throwing::Catches;Throwing::Caught;Work::Burn*"),
+            "Throwing::Middle;Throwing::Catches;...;Throwing::Catches;Throwing::Caught;Work::Burn*"),
     ];
 
     private static class Throwing
     {
-        public static void Run()
-        {
-            while (!Program.Stop)
-                Middle(1);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Middle(long n) => Work.Keep(Catches(n) + 1);
+        public static void Middle() => Work.Keep(Catches(1) + 1);
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static long Catches(long n)

@@ -10,11 +10,11 @@ internal static class Framework
 {
     public static readonly Mode[] Modes =
     [
-        new("json", Json.Run, "Json::Run;Json::Middle;Json::Serialize*", "Json::Run;Json::Middle;Json::Serialize;...;Json+Converter::Write;Work::Burn*"),
-        new("regex", Regexes.Run, "Regexes::Run;Regexes::Middle;Regexes::Replace*",
-            "Regexes::Run;Regexes::Middle;Regexes::Replace;...;Regexes::Found;Work::Burn*"),
-        new("sort", Sorting.Run, "Sorting::Run;Sorting::Middle;Sorting::Sort*",
-            "Sorting::Run;Sorting::Middle;Sorting::Sort;...;Sorting+Comparer::Compare;Work::Burn*"),
+        new("json", Json.Middle, "Json::Middle;Json::Serialize*", "Json::Middle;Json::Serialize;...;Json+Converter::Write;Work::Burn*"),
+        new("regex", Regexes.Middle, "Regexes::Middle;Regexes::Replace*",
+            "Regexes::Middle;Regexes::Replace;...;Regexes::Found;Work::Burn*"),
+        new("sort", Sorting.Middle, "Sorting::Middle;Sorting::Sort*",
+            "Sorting::Middle;Sorting::Sort;...;Sorting+Comparer::Compare;Work::Burn*"),
     ];
 
     private static class Json
@@ -34,15 +34,8 @@ internal static class Framework
         private static readonly Item[] Items =
             Enumerable.Range(0, 20).Select(i => new Item($"the name of item {i}", i, i * 1.37, new Slow(i))).ToArray();
 
-        public static void Run()
-        {
-            Trace.Begin("json");
-            while (!Program.Stop)
-                Middle();
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Middle() => Work.Keep(Serialize() + 1);
+        public static void Middle() => Work.Keep(Serialize() + 1);
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static int Serialize() => JsonSerializer.Serialize(Items, Options).Length + 1;
@@ -54,15 +47,8 @@ internal static class Framework
         private static readonly string Text = string.Concat(Enumerable.Repeat("somebody@mail.example.org wrote \"a \\\"quoted\\\" text\", nothing@all ", 5));
         private static readonly MatchEvaluator Evaluator = Found;
 
-        public static void Run()
-        {
-            Trace.Begin("regex");
-            while (!Program.Stop)
-                Middle();
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Middle() => Work.Keep(Replace() + 1);
+        public static void Middle() => Work.Keep(Replace() + 1);
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static int Replace() => Mail.Replace(Text, Evaluator).Length + 1;
@@ -80,15 +66,8 @@ internal static class Framework
         private static readonly Comparer Ours = new();
         private static readonly string[] From = Enumerable.Range(0, 40).Select(i => $"{i * 7919 % 1009} {i}").ToArray(), To = new string[40];
 
-        public static void Run()
-        {
-            Trace.Begin("sort");
-            while (!Program.Stop)
-                Middle();
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Middle() => Work.Keep(Sort() + 1);
+        public static void Middle() => Work.Keep(Sort() + 1);
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static int Sort()

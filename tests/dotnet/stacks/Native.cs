@@ -10,10 +10,10 @@ internal static unsafe class Native
 
     public static readonly Mode[] Modes =
     [
-        new("pinvoke", Invoke.Run, "Invoke::Run;Invoke::Loop;Invoke::Call;...;burn_here;" + Inside + ";burn_leaf"),
-        new("nativesin", NativeSin.Run, "NativeSin::Run;NativeSin::Loop;NativeSin::Call;...;burn_sin*") { Leaves = ["burn_sin libm"] },
-        new("callback", Callback.Run, "Callback::Run;Callback::Loop;Callback::Call;...;" + Inside + ";...;Callback::Called;Callback::Inner;Work::Burn*"),
-        new("pointer", Pointer.Run, "Pointer::Run;Pointer::Loop;Pointer::Call;...;" + Inside + ";...;Pointer::Called;Pointer::Inner;Work::Burn*"),
+        new("pinvoke", Invoke.Loop, "Invoke::Loop;Invoke::Call;...;burn_here;" + Inside + ";burn_leaf"),
+        new("nativesin", NativeSin.Loop, "NativeSin::Loop;NativeSin::Call;...;burn_sin*") { Leaves = ["burn_sin libm"] },
+        new("callback", Callback.Loop, "Callback::Loop;Callback::Call;...;" + Inside + ";...;Callback::Called;Callback::Inner;Work::Burn*"),
+        new("pointer", Pointer.Loop, "Pointer::Loop;Pointer::Call;...;" + Inside + ";...;Pointer::Called;Pointer::Inner;Work::Burn*"),
     ];
 
     private delegate long Back(long n);
@@ -33,15 +33,10 @@ internal static unsafe class Native
 
     private static class Invoke
     {
-        public static void Run()
-        {
-            while (!Program.Stop)
-                Loop(3);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Loop(long sum)
+        public static void Loop()
         {
+            long sum = 3;
             for (int i = 0; i < 100; i++)
                 sum += Call(sum);
             Work.Keep(sum);
@@ -53,15 +48,10 @@ internal static unsafe class Native
 
     private static class NativeSin
     {
-        public static void Run()
-        {
-            while (!Program.Stop)
-                Loop(3);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Loop(double sum)
+        public static void Loop()
         {
+            double sum = 3;
             for (int i = 0; i < 100; i++)
                 sum += Call(sum);
             Work.Keep((long)sum);
@@ -75,16 +65,10 @@ internal static unsafe class Native
     {
         private static readonly Back Kept = Called;
 
-        public static void Run()
-        {
-            Trace.Begin("callback");
-            while (!Program.Stop)
-                Loop(3);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Loop(long sum)
+        public static void Loop()
         {
+            long sum = 3;
             for (int i = 0; i < 100; i++)
                 sum += Call(sum);
             Work.Keep(sum);
@@ -101,16 +85,10 @@ internal static unsafe class Native
 
     private static class Pointer
     {
-        public static void Run()
-        {
-            Trace.Begin("pointer");
-            while (!Program.Stop)
-                Loop(3);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Loop(long sum)
+        public static void Loop()
         {
+            long sum = 3;
             for (int i = 0; i < 100; i++)
                 sum += Call(sum);
             Work.Keep(sum);

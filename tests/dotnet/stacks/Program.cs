@@ -21,18 +21,26 @@ using System.Text;
 
 namespace Stacks;
 
-internal sealed record Mode(string Name, Action Run, params string[] Chains)
+internal sealed record Mode(string Name, Action Once, params string[] Chains)
 {
     /// <summary>What the kernel calls its threads; of thread pools and of the main thread it is not the mode's name.</summary>
     public string Comm { get; init; } = Name;
     public string[] Leaves { get; init; } = [];
 
-    /// <summary>The first method of its thread that is ours; it stays there while Run is replaced by better code.</summary>
+    /// <summary>The first method of its thread that is ours, and the caller of one that on-stack replacement takes over.</summary>
     [MethodImpl(MethodImplOptions.NoInlining)]
     public void Start()
     {
-        Run();
+        Trace.Begin(Name);
+        Repeat();
         Stopped++;
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private void Repeat()
+    {
+        while (!Program.Stop)
+            Once();
     }
 
     public static int Stopped;
@@ -101,7 +109,7 @@ internal static class Program
     private static void Say(Mode mode)
     {
         foreach (string chain in mode.Chains)
-            Console.WriteLine($"MODE {mode.Name} {mode.Comm.Replace(' ', '_')} {(mode.Comm == mode.Name ? "Mode::Start;" : "")}{chain}");
+            Console.WriteLine($"MODE {mode.Name} {mode.Comm.Replace(' ', '_')} {(mode.Comm == mode.Name ? "Mode::Start;Mode::Repeat;" : "")}{chain}");
         foreach (string leaf in mode.Leaves)
             Console.WriteLine($"LEAF {mode.Name} {leaf}");
     }

@@ -7,11 +7,11 @@ internal static class Types
 {
     public static readonly Mode[] Modes =
     [
-        new("barriers", Barriers.Run, "Barriers::Run;Barriers::Middle;Barriers::Store*") { Leaves = ["Barriers::Store JIT_WriteBarrier"] },
-        new("elements", Elements.Run, "Elements::Run;Elements::Middle;Elements::Store*"),
-        new("byref", ByRef.Run, "ByRef::Run;ByRef::Middle;ByRef::Store*"),
-        new("alloc", Alloc.Run, "Alloc::Run;Alloc::Middle;Alloc::Make*"),
-        new("casts", Casts.Run, "Casts::Run;Casts::Middle;Casts::Cast*"),
+        new("barriers", Barriers.Middle, "Barriers::Middle;Barriers::Store*") { Leaves = ["Barriers::Store JIT_WriteBarrier"] },
+        new("elements", Elements.Middle, "Elements::Middle;Elements::Store*"),
+        new("byref", ByRef.Middle, "ByRef::Middle;ByRef::Store*"),
+        new("alloc", Alloc.Middle, "Alloc::Middle;Alloc::Make*"),
+        new("casts", Casts.Middle, "Casts::Middle;Casts::Cast*"),
         new("statics", Statics.Run, "Statics::Run;Statics::Loop*", "Statics::Run;Statics::Loop;...;Touch`1::Now*",
             "Statics::Run;Statics::Loop;...;Touch`1::Now;...;Holder`1::.cctor;Work::Burn*"),
     ];
@@ -27,14 +27,8 @@ internal static class Types
     {
         private static readonly Node Old = new();
 
-        public static void Run()
-        {
-            while (!Program.Stop)
-                Middle();
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Middle() => Work.Keep(Store(Old, new Node()) + 1);
+        public static void Middle() => Work.Keep(Store(Old, new Node()) + 1);
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static long Store(Node to, Node young)
@@ -54,14 +48,8 @@ internal static class Types
     {
         private static readonly object[] All = new object[16];
 
-        public static void Run()
-        {
-            while (!Program.Stop)
-                Middle();
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Middle() => Work.Keep(Store(All, new Node()) + 1);
+        public static void Middle() => Work.Keep(Store(All, new Node()) + 1);
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static long Store(object[] to, object young)
@@ -83,14 +71,8 @@ internal static class Types
 
         private static readonly Three[] All = new Three[16];
 
-        public static void Run()
-        {
-            while (!Program.Stop)
-                Middle();
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Middle() => Work.Keep(Store(All, new Node()) + 1);
+        public static void Middle() => Work.Keep(Store(All, new Node()) + 1);
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static long Store(Three[] to, Node young)
@@ -104,14 +86,8 @@ internal static class Types
 
     private static class Alloc
     {
-        public static void Run()
-        {
-            while (!Program.Stop)
-                Middle(1);
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Middle(int n) => Work.Keep(Make(n) + 1);
+        public static void Middle() => Work.Keep(Make(1) + 1);
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static long Make(int n)
@@ -127,14 +103,8 @@ internal static class Types
     {
         private static readonly object[] All = [new List<string>(), "text", new Node[1], new Dictionary<int, string>()];
 
-        public static void Run()
-        {
-            while (!Program.Stop)
-                Middle();
-        }
-
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private static void Middle() => Work.Keep(Cast() + Cast());
+        public static void Middle() => Work.Keep(Cast() + Cast());
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static long Cast()
@@ -178,14 +148,13 @@ internal static class Types
     {
         private static readonly Type[] Seeds = [typeof(byte), typeof(short), typeof(long), typeof(float), typeof(double), typeof(string), typeof(Guid)];
 
+        [MethodImpl(MethodImplOptions.NoInlining)]
         public static void Run()
         {
-            Trace.Begin("statics");
             // It makes new code all the time.
             Program.Warm.Wait();
-            while (!Program.Stop)
-                foreach (Type seed in Seeds)
-                    Loop(seed);
+            foreach (Type seed in Seeds)
+                Loop(seed);
         }
 
         [MethodImpl(MethodImplOptions.NoInlining)]
