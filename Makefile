@@ -95,6 +95,9 @@ $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(B)/libprofcpu.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# What CFI means is asked of libdw, which nothing else is linked to.
+$(B)/helpers/cfi_as_libdw: override LDLIBS += $(shell $(PKG_CONFIG) --libs libdw)
+
 # A fuzz target is LLVMFuzzerTestOneInput in tests/fuzz/fuzz_NAME.c with seeds in tests/fuzz/corpus/NAME/.
 $(B)/fuzz/%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/libprofcpu.a
 	@mkdir -p $(@D)

@@ -265,13 +265,22 @@ static int restore(struct cfi_program *p, uint64_t reg)
 static int set_cfa(struct cfi_program *p, uint64_t reg, int64_t add)
 {
 	p->state.cfa_reg = reg;
-	p->state.cfa = (struct cfi_cell){.how = CFI_VALUE, .add = add};
+	p->state.cfa_add = add;
+	p->state.cfa.how = CFI_VALUE;
 	return 0;
+}
+
+/* The standard has the register and the offset changed apart only while no expression holds. Hand-written code (libgcrypt's) does it
+ * otherwise, and counts on what libgcc does: the offset from before is still there for the next register. */
+static int set_cfa_reg(struct cfi_program *p, uint64_t reg)
+{
+	return p->state.cfa.how == CFI_UNDEFINED ? -EBADMSG : set_cfa(p, reg, p->state.cfa_add);
 }
 
 static int set_cfa_add(struct cfi_program *p, int64_t add)
 {
-	return p->state.cfa.how == CFI_VALUE ? set_cfa(p, p->state.cfa_reg, add) : -EBADMSG;
+	p->state.cfa_add = add;
+	return p->state.cfa.how == CFI_UNDEFINED ? -EBADMSG : 0;
 }
 
 static struct cfi_cell expression(struct cfi_program *p, enum cfi_how how)
@@ -298,8 +307,7 @@ static int other_instruction(struct cfi_program *p, uint8_t op)
 		reg = dwarf_uleb(b);
 		return set_cfa(p, reg, factored(p, (uint64_t)dwarf_sleb(b)));
 	case DW_CFA_def_cfa_register:
-		reg = dwarf_uleb(b);
-		return p->state.cfa.how == CFI_VALUE ? set_cfa(p, reg, p->state.cfa.add) : -EBADMSG;
+		return set_cfa_reg(p, dwarf_uleb(b));
 	case DW_CFA_def_cfa_offset:
 		return set_cfa_add(p, (int64_t)dwarf_uleb(b));
 	case DW_CFA_def_cfa_offset_sf:

@@ -48,8 +48,9 @@ struct cfi_cell {
 /* The rules at an address. */
 struct cfi_state {
 	struct cfi_cell reg[ARCH_REGS];
-	struct cfi_cell cfa; /* CFI_UNDEFINED: none yet; CFI_VALUE: register cfa_reg + add; CFI_VAL_EXPRESSION */
+	struct cfi_cell cfa; /* CFI_UNDEFINED: none yet; CFI_VALUE: register cfa_reg + cfa_add; CFI_VAL_EXPRESSION */
 	uint64_t cfa_reg;
+	int64_t cfa_add; /* stays while an expression holds */
 };
 
 struct cfi_cie {

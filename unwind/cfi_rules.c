@@ -21,9 +21,9 @@ static bool saves_others(const struct cfi_state *s)
 /* The part of a rule that says where the CFA is; kind UNWIND_FULL where it cannot. */
 static struct unwind_rule cfa_rule(const struct cfi_state *s)
 {
-	if (s->cfa.how == CFI_VALUE && s->cfa_reg < ARCH_REGS && fits(s->cfa.add))
+	if (s->cfa.how == CFI_VALUE && s->cfa_reg < ARCH_REGS && fits(s->cfa_add))
 		return (struct unwind_rule){
-			.kind = UNWIND_PLAIN, .cfa_reg = (uint8_t)s->cfa_reg, .cfa_add = (int32_t)s->cfa.add};
+			.kind = UNWIND_PLAIN, .cfa_reg = (uint8_t)s->cfa_reg, .cfa_add = (int32_t)s->cfa_add};
 	if (s->cfa.how == CFI_VAL_EXPRESSION && s->cfa.len == sizeof(ARCH_PLT_CFA) - 1 &&
 	    !memcmp(s->cfa.ops, ARCH_PLT_CFA, sizeof(ARCH_PLT_CFA) - 1))
 		return (struct unwind_rule){.kind = UNWIND_PLT, .cfa_reg = ARCH_SP, .cfa_add = ARCH_PLT_CFA_ADD};
@@ -79,7 +79,7 @@ static int cfa_value(const struct cfi_state *s, const struct unwind_memory *memo
 	int r = register_value(regs, s->cfa_reg, &value);
 
 	if (!r)
-		*ret_cfa = value + (uint64_t)s->cfa.add;
+		*ret_cfa = value + (uint64_t)s->cfa_add;
 	return r;
 }
 

@@ -91,8 +91,9 @@ static int add_row(struct cfi_table *t, const struct compiled *c, uint64_t start
 	return vec_push(&t->rows, ((struct cfi_row){(uint32_t)(start - c->place.start), rule}));
 }
 
-/* Rows of the FDE of c->place, at the end of all rows. */
-static int compile_rows(struct cfi_table *t, struct compiled *c)
+/* Rows of the FDE of c->place, at the end of all rows. Damage in the FDE's program does not void what was before: the place becomes the part
+ * that vaddr is in, before it or from there on. */
+static int compile_rows(struct cfi_table *t, struct compiled *c, uint64_t vaddr)
 {
 	const struct cfi_cie *cie;
 	struct cfi_program p;
@@ -112,6 +113,12 @@ static int compile_rows(struct cfi_table *t, struct compiled *c)
 		if (r)
 			return r;
 	}
+	if (r && vaddr < p.to) {
+		c->place.hi = c->place.hi < p.to ? c->place.hi : p.to;
+		return 0;
+	}
+	if (r && c->place.lo < p.to)
+		c->place.lo = p.to;
 	return r;
 }
 
@@ -178,7 +185,7 @@ static int compile(struct cfi_table *t, uint64_t vaddr, const struct compiled **
 		forget(t);
 	c.first = (uint32_t)t->rows.len;
 	if (!c.place.error) {
-		r = compile_rows(t, &c);
+		r = compile_rows(t, &c, vaddr);
 		if (r == -ENOMEM) {
 			t->rows.len = c.first;
 			return r;
