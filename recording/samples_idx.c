@@ -1,13 +1,14 @@
 #include "recording/samples_idx.h"
 
-#include "base/cleanup.h"
 #include "base/file.h"
-#include "recording/recording.h"
+#include "base/vec.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#define READ_ROWS 256
 
 struct samples_idx_header {
 	char magic[8];
@@ -39,33 +40,71 @@ static void sort_rows(struct samples_idx *idx)
 		}
 }
 
-int samples_idx_read(int dir_fd, struct samples_idx *ret_idx, struct parse_error *err)
+static bool is_zero(const struct samples_idx_row *row)
 {
-	AUTO_CLOSE int fd = -1;
+	return !row->file_off && !row->grade && !row->end && !row->first_spliced && !row->first_guess && !row->reserved;
+}
+
+static bool is_sound(const struct samples_idx_row *row)
+{
+	return row->file_off && row->grade < SAMPLES_IDX_GRADES && row->end < SAMPLES_IDX_ENDS && !row->reserved;
+}
+
+/* Adds n rows. 1; 0: it ends here; -EBADMSG; -ENOMEM. */
+static int add_rows(struct samples_idx *idx, size_t *cap, const struct samples_idx_row *rows, size_t n)
+{
+	if (idx->n + n > *cap && vec_grow((void **)&idx->rows, cap, sizeof(*idx->rows), idx->n + n))
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		if (is_zero(&rows[i]))
+			return 0;
+		if (!is_sound(&rows[i]))
+			return -EBADMSG;
+		idx->rows[idx->n++] = rows[i];
+	}
+	return 1;
+}
+
+static int read_rows(int fd, size_t n, struct samples_idx *idx, struct parse_error *err)
+{
+	struct samples_idx_row rows[READ_ROWS];
+	size_t cap = 0;
+	int r = 1;
+
+	for (size_t at = 0; at < n && r > 0; at += READ_ROWS) {
+		size_t some = n - at < READ_ROWS ? n - at : READ_ROWS;
+		uint64_t off = sizeof(struct samples_idx_header) + at * sizeof(*rows);
+
+		r = file_pread_all(fd, rows, some * sizeof(*rows), off);
+		if (r)
+			return parse_fail(err, r, "rows cannot be read", off);
+		r = add_rows(idx, &cap, rows, some);
+		if (r < 0)
+			return parse_fail(err, r, r == -ENOMEM ? "out of memory" : "a row makes no sense",
+					  sizeof(struct samples_idx_header) + idx->n * sizeof(*rows));
+	}
+	return 0;
+}
+
+int samples_idx_read(int fd, struct samples_idx *ret_idx, struct parse_error *err)
+{
 	struct samples_idx idx = {0};
 	struct samples_idx_header h;
 	struct stat st;
-	int r = file_open_regular(dir_fd, RECORDING_SAMPLES, &fd);
+	int r = fstat(fd, &st) ? -errno : file_pread_all(fd, &h, sizeof(h), 0);
 
-	if (r)
-		return r;
-	if (fstat(fd, &st))
-		return -errno;
-	r = file_pread_all(fd, &h, sizeof(h), 0);
 	if (r || memcmp(h.magic, header.magic, sizeof(h.magic)) != 0)
 		return parse_fail(err, r && r != -ENODATA ? r : -EBADMSG, "no index of samples", 0);
 	if (h.version != header.version || h.row_bytes != header.row_bytes)
 		return parse_fail(err, -ENOTSUP, "an index of samples of another version", 8);
-	idx.n = ((uint64_t)st.st_size - sizeof(h)) / sizeof(*idx.rows);
-	if (idx.n > SAMPLES_IDX_ROWS_MAX)
+	size_t n = ((uint64_t)st.st_size - sizeof(h)) / sizeof(*idx.rows);
+
+	if (n > SAMPLES_IDX_ROWS_MAX)
 		return parse_fail(err, -E2BIG, "too many rows", 0);
-	idx.rows = calloc(idx.n + 1, sizeof(*idx.rows));
-	if (!idx.rows)
-		return -ENOMEM;
-	r = file_pread_all(fd, idx.rows, idx.n * sizeof(*idx.rows), sizeof(h));
+	r = read_rows(fd, n, &idx, err);
 	if (r) {
 		samples_idx_free(&idx);
-		return parse_fail(err, r, "rows cannot be read", sizeof(h));
+		return r;
 	}
 	sort_rows(&idx);
 	*ret_idx = idx;

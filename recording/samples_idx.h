@@ -11,6 +11,8 @@
 #include <stdint.h>
 
 #define SAMPLES_IDX_ROWS_MAX ((size_t)1 << 28)
+#define SAMPLES_IDX_GRADES 5 /* UNWIND_GRADES */
+#define SAMPLES_IDX_ENDS 8 /* WALK_ENDS */
 
 struct samples_idx_row {
 	uint64_t file_off; /* of the record in perf.data */
@@ -29,9 +31,9 @@ struct samples_idx {
 	size_t n;
 };
 
-/* Reads it; a row that was cut off is left out. 0; -ENOENT: there is none; -EBADMSG; -ENOTSUP: of another version; -E2BIG, -ENOMEM,
- * -errno. */
-int samples_idx_read(int dir_fd, struct samples_idx *ret_idx, struct parse_error *err);
+/* Reads it from fd. A row that was cut off is left out, and all from one on that is zero, as an unclean shutdown leaves them. 0; -EBADMSG:
+ * none, or damaged; -ENOTSUP: of another version; -E2BIG; -ENOMEM; -errno. */
+int samples_idx_read(int fd, struct samples_idx *ret_idx, struct parse_error *err);
 void samples_idx_free(struct samples_idx *idx);
 
 /* The row of a record, or NULL. */

@@ -414,10 +414,51 @@ static void a_full_disk_keeps_what_fits(void **state)
 	assert_int_equal(stats.truncated_at, 0);
 }
 
+/* By it what is said of samples elsewhere is found again. */
+static void the_place_of_a_record_is_known_before_it_is_written(void **state)
+{
+	enum { N = 3000 };
+	struct sample *samples = calloc(N, sizeof(*samples));
+	uint64_t *places = calloc(N, sizeof(*places));
+	AUTO_CLOSE int fd = memory_file();
+	struct perfdata_writer *w = writer_on(fd);
+	struct perfdata_record record;
+	struct perfdata *d;
+	size_t n = 0;
+
+	(void)state;
+	assert_true(samples && places);
+	for (uint64_t i = 0; i < N; i++) {
+		/* Each second one by itself, so that it is not queued with the one before; the times of a round do not rise. */
+		struct sample *s = &samples[i ^ 2];
+
+		*s = sample_at(1000 + (i ^ 7), i % 3 ? 11 : 21);
+		places[i ^ 7] = perfdata_writer_next(w);
+		assert_int_equal(perfdata_writer_records(w, s, sizeof(*s)), 0);
+		if (i % 1024 == 1023)
+			assert_int_equal(perfdata_writer_round(w), 0);
+		else if (i % 500 == 499)
+			assert_int_equal(perfdata_writer_flush(w), 0);
+	}
+	assert_int_equal(perfdata_writer_finish(w, 1, 2), 0);
+	perfdata_writer_free(w);
+	assert_int_equal(perfdata_open(fd, &d, NULL), 0);
+	while (perfdata_next(d, &record, NULL) > 0) {
+		assert_int_equal(record.time_ns, 1000 + n);
+		assert_int_equal(record.file_off, places[n]);
+		n++;
+	}
+	assert_int_equal(n, N);
+	perfdata_close(d);
+	free(places);
+	free(samples);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_written_is_read_back),
+		cmocka_unit_test(the_place_of_a_record_is_known_before_it_is_written),
 		cmocka_unit_test(ids_can_be_added_while_it_is_written),
 		cmocka_unit_test(any_prefix_can_be_read_and_repaired),
 		cmocka_unit_test(without_identifiers_the_times_are_found_too),

@@ -303,7 +303,10 @@ static void test_what_is_not_whole_is_in_the_index(void **state)
 	put_sample(f, 200, CODE + 0x100, 4);
 	take(f, 0, f->len);
 	end_round(f, true);
-	assert_int_equal(samples_idx_read(f->dir_fd, &idx, NULL), 0);
+	int fd = openat(f->dir_fd, RECORDING_SAMPLES, O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(samples_idx_read(fd, &idx, NULL), 0);
+	close(fd);
 	assert_int_equal(idx.n, 1);
 	d = read_sample(f, 0, &r);
 	assert_non_null(d);
