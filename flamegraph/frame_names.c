@@ -134,6 +134,10 @@ static int frame_names_perf_once(struct frame_names *f, const struct profile_fra
 	bool plain = !f->options->include_addrs && !f->options->inline_names && frame->srcline == PROFILE_NONE && !frame->inlined;
 	int r;
 
+	if (frame->is_mark) {
+		*ret_value = FRAME_NAMES_NONE;
+		return 0;
+	}
 	if (plain)
 		known = hashmap_get(&f->pairs, key);
 	if (known) {
@@ -187,6 +191,7 @@ static int frame_names_full(struct frame_names *f, const struct profile_frame *f
 	} else {
 		frame_names_put(out, s, len);
 	}
+	outbuf_str(out, profile_grade_mark(frame->grade));
 	frame_names_mark(f, frame);
 	if (f->options->srcline && frame->srcline != PROFILE_NONE) {
 		s = profile_text_of(f->profile, frame->srcline, &len);

@@ -127,7 +127,7 @@ struct kinds_guess kinds_of_name(const char *name, size_t len)
 		g.kind = FRAME_KERNEL;
 	else if (HAS_PREFIX(kinds_runtime_prefixes, name, len))
 		g.kind = FRAME_RUNTIME;
-	else if (len == 9 && !memcmp(name, "[unknown]", 9))
+	else if ((len == 9 && !memcmp(name, "[unknown]", 9)) || (len == 11 && !memcmp(name, PROFILE_TRUNCATED, 11)))
 		g.kind = FRAME_UNKNOWN;
 	else if (kinds_is_managed(name, len))
 		g.kind = FRAME_MANAGED;

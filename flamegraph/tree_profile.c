@@ -27,19 +27,22 @@ struct tree_builder {
 	VEC(uint32_t) stack; /* scratch */
 };
 
-/* The name of a frame; of one with a source line "name:file.c:12". */
+/* The name of a frame, with how it was found; of one with a source line "name:file.c:12". */
 static int tree_frame_name(struct tree_builder *b, const struct profile_frame *f, uint32_t *ret_name)
 {
 	uint32_t len;
 	const char *text = profile_text_of(b->profile, f->name, &len);
 	struct outbuf buf = outbuf_to(-1);
 
-	if (f->srcline == PROFILE_NONE)
+	if (f->srcline == PROFILE_NONE && !f->grade)
 		return intern_put(&b->tree->names, text, len, ret_name);
 	outbuf_put(&buf, text, len);
-	outbuf_char(&buf, ':');
-	text = profile_text_of(b->profile, f->srcline, &len);
-	outbuf_put(&buf, text, len);
+	outbuf_str(&buf, profile_grade_mark(f->grade));
+	if (f->srcline != PROFILE_NONE) {
+		outbuf_char(&buf, ':');
+		text = profile_text_of(b->profile, f->srcline, &len);
+		outbuf_put(&buf, text, len);
+	}
 	int r = buf.error ? buf.error : intern_put(&b->tree->names, buf.data, buf.len, ret_name);
 
 	outbuf_close(&buf);

@@ -36,6 +36,8 @@ enum collect_option {
 	COLLECT_INLINES,
 	COLLECT_LINES,
 	COLLECT_TITLE,
+	COLLECT_MAX_STACK,
+	COLLECT_GRADES,
 	COLLECT_RECORD_ONLY,
 	COLLECT_NO_KERNEL,
 	COLLECT_JIT_NAMES,
@@ -59,6 +61,8 @@ static const struct option collect_longopts[] = {
 	{"inlines", no_argument, NULL, COLLECT_INLINES},
 	{"lines", no_argument, NULL, COLLECT_LINES},
 	{"title", required_argument, NULL, COLLECT_TITLE},
+	{"max-stack", required_argument, NULL, COLLECT_MAX_STACK},
+	{"grades", no_argument, NULL, COLLECT_GRADES},
 	{"record-only", no_argument, NULL, COLLECT_RECORD_ONLY},
 	{"no-kernel", no_argument, NULL, COLLECT_NO_KERNEL},
 	{"jit-names", required_argument, NULL, COLLECT_JIT_NAMES},
@@ -142,6 +146,8 @@ static int collect_option_value(struct collect_arguments *a, int c)
 	case 'o':
 		a->out = optarg;
 		return 0;
+	case COLLECT_MAX_STACK:
+		return input_max_stack(&a->post.input, optarg);
 	case COLLECT_TITLE:
 		a->post.title = optarg;
 		return 0;
@@ -181,6 +187,9 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 		return 0;
 	case COLLECT_INLINES:
 		a->post.input.inlines = true;
+		return 0;
+	case COLLECT_GRADES:
+		a->post.input.grades = true;
 		return 0;
 	case COLLECT_LINES:
 		a->post.input.lines = a->record.jit_lines = true;
@@ -245,9 +254,10 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 		log_error("-a and -p exclude each other: the whole machine, or some processes");
 		return -EINVAL;
 	}
-	if (a->record_only && (a->post.title || a->post.input.raw_names || a->post.input.mangled || a->post.input.inlines)) {
-		log_error("--title, --raw-names, --mangled and --inlines are for outputs, which --record-only does not make; give them to "
-			  "`profcpu postprocess`");
+	if (a->record_only && (a->post.title || a->post.input.raw_names || a->post.input.mangled || a->post.input.inlines ||
+			       a->post.input.max_stack || a->post.input.grades)) {
+		log_error("--title, --raw-names, --mangled, --inlines, --max-stack and --grades are for outputs, which --record-only does not "
+			  "make; give them to `profcpu postprocess`");
 		return -EINVAL;
 	}
 	if (a->record.freq_hz && a->record.period) {
@@ -445,6 +455,8 @@ const struct command command_collect = {
 		 "      --inlines          functions that were inlined have frames of their own\n"
 		 "      --lines            source lines: each line is a frame; those of JIT-compiled .NET code can be had only where\n"
 		 "                         this was given, also with --record-only\n"
+		 "      --max-stack N      at most so many frames of a stack in the outputs (10000; 1 to 65536)\n"
+		 "      --grades           in the picture _[s] behind frames that were spliced, _[g] behind guessed ones\n"
 		 "  -q, --quiet            no progress line and no report\n",
 	.run = collect_main,
 };

@@ -32,6 +32,7 @@ enum flamegraph_option {
 	OPT_FONTWIDTH, OPT_COUNTNAME, OPT_NAMETYPE, OPT_COLORS, OPT_BGCOLORS, OPT_HASH, OPT_RANDOM, OPT_CP,
 	OPT_REVERSE, OPT_INVERTED, OPT_FLAMECHART, OPT_NEGATE, OPT_NOTES, OPT_TOTAL, OPT_FACTOR, OPT_ENCODING,
 	OPT_EVENT, OPT_TID, OPT_RAW_NAMES, OPT_MANGLED, OPT_INLINES, OPT_LINES, OPT_OFFLINE, OPT_OUTPUT,
+	OPT_MAX_STACK, OPT_GRADES,
 };
 
 static const struct option flamegraph_longopts[] = {
@@ -65,6 +66,8 @@ static const struct option flamegraph_longopts[] = {
 	{"inlines", no_argument, NULL, OPT_INLINES},
 	{"lines", no_argument, NULL, OPT_LINES},
 	{"offline", no_argument, NULL, OPT_OFFLINE},
+	{"max-stack", required_argument, NULL, OPT_MAX_STACK},
+	{"grades", no_argument, NULL, OPT_GRADES},
 	{"output", required_argument, NULL, OPT_OUTPUT},
 	{NULL, 0, NULL, 0},
 };
@@ -132,6 +135,8 @@ static int flamegraph_value(struct flamegraph_arguments *a, int c, const char *a
 		return flamegraph_number("factor", arg, &o->factor, NULL);
 	case OPT_COLORS:
 		return flamegraph_colors(a, arg);
+	case OPT_MAX_STACK:
+		return input_max_stack(&a->input, arg);
 	default:
 		return -ENOENT;
 	}
@@ -196,6 +201,8 @@ static bool *flamegraph_flag(struct flamegraph_arguments *a, int c)
 		return &a->input.lines;
 	case OPT_OFFLINE:
 		return &a->input.offline;
+	case OPT_GRADES:
+		return &a->input.grades;
 	default:
 		return NULL;
 	}
@@ -256,6 +263,8 @@ static int flamegraph_check_folded(const struct flamegraph_arguments *a, const c
 			     : a->input.mangled	? "--mangled"
 			     : a->input.inlines	? "--inlines"
 			     : a->input.lines	? "--lines"
+			     : a->input.grades	? "--grades"
+			     : a->input.max_stack ? "--max-stack"
 						: NULL;
 
 	if (!option)
@@ -498,6 +507,6 @@ const struct command command_flamegraph = {
 		 "recordings and perf.data only:\n"
 		 "      --event NAME      samples of this event (default: the first)\n"
 		 "      --tid             threads apart: comm-PID/TID\n"
-		 "      --offline, --raw-names, --mangled, --inlines, --lines   as for postprocess\n",
+		 "      --offline, --raw-names, --mangled, --inlines, --lines, --max-stack N, --grades   as for postprocess\n",
 	.run = flamegraph_main,
 };

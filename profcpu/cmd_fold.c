@@ -34,6 +34,8 @@ enum fold_option {
 	FOLD_OFFLINE,
 	FOLD_INLINES,
 	FOLD_LINES,
+	FOLD_MAX_STACK,
+	FOLD_GRADES,
 };
 
 static const struct option fold_longopts[] = {
@@ -53,6 +55,8 @@ static const struct option fold_longopts[] = {
 	{"offline", no_argument, NULL, FOLD_OFFLINE},
 	{"inlines", no_argument, NULL, FOLD_INLINES},
 	{"lines", no_argument, NULL, FOLD_LINES},
+	{"max-stack", required_argument, NULL, FOLD_MAX_STACK},
+	{"grades", no_argument, NULL, FOLD_GRADES},
 	{"output", required_argument, NULL, 'o'},
 	{NULL, 0, NULL, 0},
 };
@@ -131,6 +135,11 @@ static int fold_option(struct fold_arguments *a, int option)
 	case FOLD_OFFLINE:
 		a->input_options.offline = true;
 		return 0;
+	case FOLD_GRADES:
+		a->input_options.grades = true;
+		return 0;
+	case FOLD_MAX_STACK:
+		return input_max_stack(&a->input_options, optarg);
 	default:
 		return fold_collapse_option(a, option);
 	}
@@ -144,9 +153,11 @@ static int fold_check(const struct fold_arguments *a)
 {
 	bool full = a->collapse.names == COLLAPSE_FULL;
 
-	if (!full && (a->input_options.raw_names || a->input_options.mangled)) {
+	if (!full && (a->input_options.raw_names || a->input_options.mangled || a->input_options.grades)) {
 		log_error("%s goes with --names full: perf's form of a name has no other spelling",
-			  a->input_options.raw_names ? "--raw-names" : "--mangled");
+			  a->input_options.raw_names ? "--raw-names" :
+			  a->input_options.mangled	  ? "--mangled" :
+						    "--grades");
 		return -EINVAL;
 	}
 	if (!full && a->show_inline && a->input_options.offline) {
@@ -284,6 +295,9 @@ const struct command command_fold = {
 		 "      --names perf|full     perf's form of names, or the full one (methods with their arguments)\n"
 		 "      --raw-names           with full: names of managed methods as the runtime spells them\n"
 		 "      --mangled             with full: names of native functions mangled\n"
+		 "      --max-stack N         of a recording: at most so many frames of a stack (10000; 1 to 65536; perf script has 127);\n"
+		 "                            with --names full [truncated] stands for what is cut off at the root, or was never there\n"
+		 "      --grades              with full, of a recording: _[s] behind frames that were spliced, _[g] behind guessed ones\n"
 		 "      --offline             take no name from this machine's files\n"
 		 "  -o, --output FILE         write there, not to stdout\n",
 	.run = fold_run,

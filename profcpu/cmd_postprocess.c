@@ -30,6 +30,8 @@ enum postprocess_option {
 	POSTPROCESS_OFFLINE,
 	POSTPROCESS_NO_DOWNLOAD,
 	POSTPROCESS_SYMBOL_SERVER,
+	POSTPROCESS_MAX_STACK,
+	POSTPROCESS_GRADES,
 };
 
 static const struct option postprocess_longopts[] = {
@@ -44,6 +46,8 @@ static const struct option postprocess_longopts[] = {
 	{"offline", no_argument, NULL, POSTPROCESS_OFFLINE},
 	{"no-download", no_argument, NULL, POSTPROCESS_NO_DOWNLOAD},
 	{"symbol-server", required_argument, NULL, POSTPROCESS_SYMBOL_SERVER},
+	{"max-stack", required_argument, NULL, POSTPROCESS_MAX_STACK},
+	{"grades", no_argument, NULL, POSTPROCESS_GRADES},
 	{NULL, 0, NULL, 0},
 };
 
@@ -77,6 +81,11 @@ static int postprocess_parse_one(struct postprocess_arguments *a, int c)
 	case POSTPROCESS_OFFLINE:
 		a->options.input.offline = true;
 		return 0;
+	case POSTPROCESS_GRADES:
+		a->options.input.grades = true;
+		return 0;
+	case POSTPROCESS_MAX_STACK:
+		return input_max_stack(&a->options.input, optarg);
 	case POSTPROCESS_NO_DOWNLOAD:
 		a->fetch.off = true;
 		return 0;
@@ -312,6 +321,8 @@ const struct command command_postprocess = {
 		 "      --mangled      names of native functions mangled\n"
 		 "      --inlines      functions that were inlined have frames of their own\n"
 		 "      --lines        source lines: each line is a frame\n"
+		 "      --max-stack N  at most so many frames of a stack (10000; 1 to 65536)\n"
+		 "      --grades       in the picture _[s] behind frames that were spliced, _[g] behind guessed ones\n"
 		 "  -q, --quiet        no report\n",
 	.run = postprocess_main,
 };

@@ -29,9 +29,11 @@ struct ingest_waiting {
 struct ingest {
 	struct perfdata *data;
 	struct symbolizer *symbols;
+	struct stacks *stacks;
 	struct profile *profile;
 	struct ingest_event *events;
 	size_t nevents;
+	size_t nevents_known; /* to stacks */
 	struct ingest_result *result;
 	size_t build_ids; /* handed on so far: in pipe mode they come late */
 	uint64_t *lbr; /* a callchain put together from branch records */
@@ -76,6 +78,13 @@ static int ingest_event(struct ingest *in, uint32_t index, struct ingest_event *
 					   (all[index].attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK);
 	in->events[index].known = !r;
 	return r;
+}
+
+static const struct perfdata_event *ingest_file_event(const struct ingest *in, uint32_t index)
+{
+	size_t n;
+
+	return &perfdata_events(in->data, &n)[index];
 }
 
 /*
@@ -126,6 +135,7 @@ static int ingest_end_waiting(struct ingest *in)
 static int ingest_sample(struct ingest *in, struct perfdata_record *record)
 {
 	struct profile_sample sample = {.time_ns = record->time_ns, .cpu = record->cpu};
+	struct symbolizer_stack stack;
 	struct symbolizer_sample begun;
 	struct ingest_event *event;
 	int r = ingest_event(in, record->event, &event);
@@ -141,7 +151,9 @@ static int ingest_sample(struct ingest *in, struct perfdata_record *record)
 	if (event->lbr_callchains)
 		r = ingest_lbr(in, &record->sample);
 	if (!r)
-		r = symbolizer_begin(in->symbols, record, &begun);
+		r = stacks_sample(in->stacks, ingest_file_event(in, record->event), record, &stack);
+	if (!r)
+		r = symbolizer_begin(in->symbols, record, &stack, &begun);
 	if (r)
 		return r;
 	if (!in->kernel_seen && begun.half.kernel != CALLCHAINS_NO_KERNEL) {
@@ -159,15 +171,25 @@ static int ingest_other(struct ingest *in, const struct perfdata_record *record)
 {
 	int r = in->waiting.len && symbolizer_changes_kernel(record) ? ingest_end_waiting(in) : 0;
 
+	if (!r)
+		r = stacks_apply(in->stacks, record);
 	return r ? r : symbolizer_apply(in->symbols, record);
 }
 
-static int ingest_build_ids(struct ingest *in)
+/* Of events and of build ids what came since the last time. */
+static int ingest_news(struct ingest *in)
 {
 	const struct perfdata_info *info = perfdata_info(in->data);
+	size_t n;
+	const struct perfdata_event *events = perfdata_events(in->data, &n);
 	int r = 0;
 
-	if (info->nbuild_ids > in->build_ids && in->waiting.len)
+	if (n != in->nevents_known)
+		r = stacks_events(in->stacks, events, n);
+	in->nevents_known = n;
+	if (!r && info->nbuild_ids > in->build_ids)
+		r = stacks_build_ids(in->stacks, info->build_ids + in->build_ids, info->nbuild_ids - in->build_ids);
+	if (!r && info->nbuild_ids > in->build_ids && in->waiting.len)
 		r = ingest_end_waiting(in);
 	if (!r && info->nbuild_ids > in->build_ids)
 		r = symbolizer_build_ids(in->symbols, info->build_ids + in->build_ids,
@@ -185,7 +207,7 @@ static int ingest_records(struct ingest *in)
 		more = perfdata_next(in->data, &record, &in->result->error);
 		if (more <= 0)
 			break;
-		r = ingest_build_ids(in);
+		r = ingest_news(in);
 		if (!r)
 			r = record.type == PERF_RECORD_SAMPLE ? ingest_sample(in, &record) : ingest_other(in, &record);
 		if (r)
@@ -239,6 +261,7 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 	struct ingest_result *result = in->result;
 
 	result->data = *perfdata_stats(in->data);
+	result->stacks = stacks_summary(in->stacks);
 	symbolizer_unread(in->symbols, &result->unread);
 	result->store_complete = symbolizer_from_store(in->symbols);
 	/* What was not looked for is not to count as looked for. */
@@ -265,6 +288,18 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 	return r;
 }
 
+static int ingest_stacks(struct ingest *in, const struct ingest_options *options)
+{
+	const struct stacks_options stacks = {.recorded = options->samples,
+					      .opener = options->symbols.opener,
+					      .offline = options->symbols.offline,
+					      .recorded_elsewhere = options->symbols.recorded_elsewhere,
+					      .grades = options->grades,
+					      .max_stack = options->symbols.max_stack};
+
+	return stacks_new(&stacks, &in->stacks);
+}
+
 int ingest_perfdata(int fd, const struct ingest_options *options, struct profile *profile,
 		    struct ingest_result *ret_result)
 {
@@ -281,7 +316,9 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 	if (!r)
 		r = symbolizer_new(profile, &symbols, &in.symbols);
 	if (!r)
-		r = ingest_build_ids(&in);
+		r = ingest_stacks(&in, options);
+	if (!r)
+		r = ingest_news(&in);
 	if (!r)
 		r = ingest_records(&in);
 	if (!r)
@@ -289,6 +326,7 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 	free(in.events);
 	free(in.lbr);
 	vec_free(&in.waiting);
+	stacks_free(in.stacks);
 	symbolizer_free(in.symbols);
 	perfdata_close(in.data);
 	if (r && !result.error.code)

@@ -3,6 +3,7 @@
 #define PROFCPU_INGEST_H
 
 #include "base/error.h"
+#include "profcpu/stacks.h"
 #include "profile/profile.h"
 #include "recording/perfdata.h"
 #include "recording/recording.h"
@@ -13,6 +14,8 @@
 struct ingest_options {
 	/* Where names come from; the store in it is asked first when it is complete. */
 	struct symbolizer_options symbols;
+	const struct samples_idx *samples; /* borrowed; what the recorder said of the stacks; NULL: nothing */
+	bool grades; /* frames say how they were found */
 	/* A directory (a recording's symbols/, which exists and is writable) that gets what naming needs on another
 	 * machine; -1: none. Borrowed. Not written when the names came from a complete store already and stayed as they were, nor
 	 * offline. */
@@ -32,6 +35,7 @@ struct ingest_result {
 	struct symbolizer_unread unread;
 	struct symbolizer_lineless lineless;
 	bool keeps_lines, hides_lines; /* symbolizer_keeps_lines, symbolizer_hides_lines */
+	struct stacks_summary stacks;
 	int store_error; /* -errno of writing the store; 0: written, or not asked for */
 };
 

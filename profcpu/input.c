@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "profcpu/mend.h"
+#include "profcpu/options.h"
 #include "symbols/managed_name.h"
 #include "symbols/pdb_room.h"
 
@@ -10,6 +11,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+
+int input_max_stack(struct input_options *options, const char *text)
+{
+	uint64_t frames;
+	int r = options_u64("--max-stack", text, 1, CALLCHAINS_FRAMES_LIMIT, &frames);
+
+	if (!r)
+		options->max_stack = frames;
+	return r;
+}
 
 static int input_failed(const char *name, int r, const struct parse_error *err)
 {
@@ -97,7 +108,10 @@ static int input_load_data(struct source *source, const char *name, const struct
 			    .inlines = options->inlines,
 			    .lines = options->lines,
 			    .by_function = options->functions_only,
-			    .perf_names_only = options->functions_only && options->perf_names_only},
+			    .perf_names_only = options->functions_only && options->perf_names_only,
+			    .max_stack = options->max_stack},
+		.samples = source->has_samples ? &source->samples : NULL,
+		.grades = options->grades,
 		.ret_audit = options->ret_audit,
 		.ret_images = options->ret_images,
 		.ret_manifest = options->ret_manifest,
@@ -130,6 +144,8 @@ static int input_load_text(struct source *source, const char *name, const struct
 	if (options->inlines || options->lines)
 		log_note("%s has no effect on %s: a text has the functions and lines that it has",
 			 options->inlines ? "--inlines" : "--lines", name);
+	if (options->max_stack || options->grades)
+		log_note("%s has no effect on %s: a text has the stacks that it has", options->max_stack ? "--max-stack" : "--grades", name);
 	if (options->mangled)
 		log_note("--mangled has no effect on %s: names in a text stay as they are", name);
 	int r = script_text_read(source->fd, &text, profile, &result->text, &err);

@@ -13,6 +13,8 @@
 struct input_options {
 	bool raw_names, mangled, inlines, lines; /* struct symbolizer_options */
 	bool offline; /* only names that the recording holds */
+	bool grades; /* struct ingest_options */
+	size_t max_stack; /* struct symbolizer_options */
 	bool functions_only; /* for folding and drawing: no addresses of frames (symbolizer_options.by_function) */
 	bool perf_names_only; /* with functions_only; struct symbolizer_options */
 	bool improve; /* struct symbolizer_options */
@@ -33,6 +35,9 @@ struct input_result {
 	struct ingest_result data; /* zero for text */
 	struct script_text_stats text; /* zero for others */
 };
+
+/* The argument of --max-stack. 0; -EINVAL after one line by log_error. */
+int input_max_stack(struct input_options *options, const char *text);
 
 /*
  * Loads path ("-": stdin) into the profile. On failure says why by log_error and gives -errno. 0 also where a part was

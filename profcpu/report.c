@@ -194,6 +194,57 @@ static int report_audit(const struct audit *a, struct outbuf *out)
 	return r;
 }
 
+/* Of so many stacks those of a grade, unless there are none. */
+static void report_grade(uint64_t n, uint64_t all, const char *text, bool *is_first, struct outbuf *out)
+{
+	char share[REPORT_SHARE_BYTES];
+
+	if (!n)
+		return;
+	report_share(n, all, share);
+	outbuf_printf(out, "%s%s %s", *is_first ? "" : ", ", share, text);
+	*is_first = false;
+}
+
+static void report_unwound(const struct stacks_summary *s, struct outbuf *out)
+{
+	uint64_t all = 0, frames = s->found + s->spliced + s->guessed;
+	bool is_first = true, is_first_end = true;
+
+	for (int g = UNWIND_COMPLETE; g < UNWIND_GRADES; g++)
+		all += s->grades[g];
+	outbuf_str(out, "stacks    ");
+	for (int g = UNWIND_COMPLETE; g < UNWIND_GRADES; g++)
+		report_grade(s->grades[g], all, unwind_grade_text((enum unwind_grade)g), &is_first, out);
+	if (!all)
+		outbuf_str(out, "none could be unwound");
+	for (int e = 0; e < WALK_ENDS && s->grades[UNWIND_TRUNCATED]; e++) {
+		if (s->ends[e] && is_first_end)
+			outbuf_str(out, ": ");
+		report_grade(s->ends[e], all, walk_end_text((enum walk_end)e), &is_first_end, out);
+	}
+	outbuf_char(out, '\n');
+	if (!s->spliced && !s->guessed)
+		return;
+	is_first = true;
+	outbuf_str(out, "frames    ");
+	report_grade(s->found, frames, "found", &is_first, out);
+	report_grade(s->spliced, frames, "spliced", &is_first, out);
+	report_grade(s->guessed, frames, "guessed", &is_first, out);
+	outbuf_char(out, '\n');
+}
+
+/* Where nothing was unwound the names of frames tell, as far as they do. */
+static void report_roots(const struct audit *a, struct outbuf *out)
+{
+	char complete[REPORT_SHARE_BYTES], truncated[REPORT_SHARE_BYTES];
+
+	report_share(a->stacks_complete, a->samples, complete);
+	report_share(a->stacks_truncated, a->samples, truncated);
+	outbuf_printf(out, "stacks    %s reach a function in which threads start, %s end before it (not unwound: judged by names)\n", complete,
+		      truncated);
+}
+
 static void report_losses(const struct perfdata_stats *d, bool damaged, struct outbuf *out)
 {
 	if (damaged)
@@ -210,7 +261,6 @@ static void report_losses(const struct perfdata_stats *d, bool damaged, struct o
 
 int report_write(struct profile *profile, const struct input_result *input, const struct audit *audit, struct outbuf *out)
 {
-	char complete[REPORT_SHARE_BYTES], truncated[REPORT_SHARE_BYTES];
 	struct report_function hot[REPORT_HOTTEST];
 	int n = report_hottest(profile, hot, REPORT_HOTTEST);
 
@@ -231,8 +281,9 @@ int report_write(struct profile *profile, const struct input_result *input, cons
 	if (!audit->samples)
 		return out->error;
 	n = report_audit(audit, out);
-	report_share(audit->stacks_complete, audit->samples, complete);
-	report_share(audit->stacks_truncated, audit->samples, truncated);
-	outbuf_printf(out, "stacks    %s reach the start of their thread, %s end before it\n", complete, truncated);
+	if (input->data.stacks.known)
+		report_unwound(&input->data.stacks, out);
+	else
+		report_roots(audit, out);
 	return n ? n : out->error;
 }

@@ -230,14 +230,47 @@ static void json_processes(struct json_place *p, const struct audit *audit)
 	json_end(&list, ']');
 }
 
-static int json_audit(struct json_place *p, const struct audit *audit)
+/* How many stacks, and how many user frames, were found in which way. */
+static void json_unwound(struct json_place *p, const struct stacks_summary *s)
+{
+	for (int g = UNWIND_COMPLETE; g < UNWIND_GRADES; g++)
+		json_number(p, unwind_grade_text((enum unwind_grade)g), s->grades[g]);
+	json_number(p, unwind_grade_text(UNWIND_NO_STACK), s->grades[UNWIND_NO_STACK]);
+	json_key(p, "truncated_by");
+	struct json_place ends = json_begin(p, '{');
+
+	for (int e = 0; e < WALK_ENDS; e++)
+		if (s->ends[e])
+			json_number(&ends, walk_end_text((enum walk_end)e), s->ends[e]);
+	json_end(&ends, '}');
+	json_key(p, "frames");
+	struct json_place frames = json_begin(p, '{');
+
+	json_number(&frames, "found", s->found);
+	json_number(&frames, "spliced", s->spliced);
+	json_number(&frames, "guessed", s->guessed);
+	json_end(&frames, '}');
+}
+
+static void json_stacks(struct json_place *p, const struct audit *audit, const struct stacks_summary *unwound)
 {
 	json_key(p, "stacks");
 	struct json_place stacks = json_begin(p, '{');
 
-	json_number(&stacks, "complete", audit->stacks_complete);
-	json_number(&stacks, "truncated", audit->stacks_truncated);
+	json_text(&stacks, "by", unwound->known ? "unwinding" : "names");
+	if (unwound->known) {
+		json_unwound(&stacks, unwound);
+		json_number(&stacks, "with_start_function", audit->stacks_complete);
+	} else {
+		json_number(&stacks, "complete", audit->stacks_complete);
+		json_number(&stacks, "truncated", audit->stacks_truncated);
+	}
 	json_end(&stacks, '}');
+}
+
+static int json_audit(struct json_place *p, const struct input_result *input, const struct audit *audit)
+{
+	json_stacks(p, audit, &input->data.stacks);
 	json_code(p, audit);
 	int r = json_unnamed(p, audit);
 
@@ -267,7 +300,7 @@ int report_json_write(const struct profile *profile, const struct input_result *
 		json_number(&top, "lost", input->data.data.lost_events + input->data.data.lost_samples);
 		json_number(&top, "throttled", input->data.data.throttled);
 		json_bool(&top, "damaged", input->damaged);
-		r = json_audit(&top, audit);
+		r = json_audit(&top, input, audit);
 	}
 	json_end(&top, '}');
 	outbuf_char(out, '\n');

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 #define SOURCE_TEXT_BYTES 16384
-#define SOURCE_NONE ((struct source){.fd = -1, .dir_fd = -1, .store_fd = -1})
+#define SOURCE_NONE ((struct source){.fd = -1, .dir_fd = -1, .store_fd = -1, .samples_fd = -1})
 #define SOURCE_MAGIC_BYTES 512 /* a plain tar has its magic at 257 */
 
 /* Up to len first bytes of a pipe, by tee: they stay in it. */
@@ -180,6 +180,20 @@ static void source_heed_damage(struct source *s, const char *path)
 	log_warn("%s is not whole: %s", path, s->manifest.damage);
 }
 
+/* What the recorder said of the stacks. Without it samples have them all the same. */
+static void source_read_samples(struct source *s, int dir_fd, const char *path)
+{
+	struct parse_error err = {0};
+	int r = file_open_regular(dir_fd, RECORDING_SAMPLES, &s->samples_fd);
+
+	if (!r)
+		r = samples_idx_read(s->samples_fd, &s->samples, &err);
+	s->has_samples = !r;
+	if (r && r != -ENOENT)
+		log_warn("%s/%s cannot be used (%s): how far stacks can be trusted is not known", path, RECORDING_SAMPLES,
+			 err.what ? err.what : strerror(-r));
+}
+
 /* Opens what a recording's directory holds. */
 static int source_open_recording(const char *path, struct source *s)
 {
@@ -212,6 +226,7 @@ static int source_open_recording(const char *path, struct source *s)
 		log_warn("%s/%s is not readable (%s); going on without it", path, RECORDING_MANIFEST,
 			 err.what ? err.what : strerror(-r));
 	source_heed_damage(s, path);
+	source_read_samples(s, s->dir_fd, path);
 	return 0;
 }
 
@@ -386,6 +401,7 @@ static void source_look_beside(struct source *s, const char *path)
 	s->has_manifest = true;
 	s->store_fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	source_heed_damage(s, dir);
+	source_read_samples(s, dir_fd, dir);
 }
 
 /* One file into a directory, where it appears whole or not at all. */
@@ -440,6 +456,8 @@ static int source_take_in(struct source *s, const char *name, int own_dir_fd)
 
 	if (!r)
 		r = source_copy_names(s, dir_fd, &symbols_fd);
+	if (!r && s->samples_fd >= 0)
+		r = source_copy(s->samples_fd, dir_fd, RECORDING_SAMPLES);
 	if (!r && s->has_manifest)
 		r = recording_manifest_write(dir_fd, &s->manifest);
 	if (!r)
@@ -552,5 +570,7 @@ void source_close(struct source *s)
 	cleanup_close(&s->store_fd);
 	if (s->has_manifest)
 		recording_manifest_free(&s->manifest);
+	cleanup_close(&s->samples_fd);
+	samples_idx_free(&s->samples);
 	*s = SOURCE_NONE;
 }

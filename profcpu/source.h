@@ -4,6 +4,7 @@
 #define PROFCPU_SOURCE_H
 
 #include "recording/recording.h"
+#include "recording/samples_idx.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -24,6 +25,9 @@ struct source {
 	bool has_manifest;
 	bool lacks_manifest; /* a recording's directory without one, as of what perf recorded; not: with one that cannot be read */
 	struct recording_manifest manifest;
+	int samples_fd; /* its samples.idx */
+	bool has_samples; /* that could be read */
+	struct samples_idx samples;
 	const char *packer; /* "gzip": an archive is packed by it; NULL: not packed. Static. */
 	bool damaged; /* an archive that was cut or damaged, or of which members were refused, now or when the recording came out of
 		       * one; was said by log_warn */

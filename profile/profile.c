@@ -228,6 +228,11 @@ int profile_sample(struct profile *p, const struct profile_sample *sample)
 	return samples_add(&p->samples, sample);
 }
 
+const char *profile_grade_mark(uint8_t grade)
+{
+	return grade == FRAME_SPLICED ? "_[s]" : grade == FRAME_GUESSED ? "_[g]" : "";
+}
+
 const struct profile_event *profile_event_of(const struct profile *p, uint32_t event)
 {
 	return &p->events.v[event];

@@ -38,6 +38,15 @@ enum frame_status {
 	FRAME_IS_NAMED,
 };
 
+/* How a frame was found, where that is asked for. */
+enum frame_grade {
+	FRAME_FOUND, /* by rules, or frame pointers where those are known to hold; or nobody asked */
+	FRAME_SPLICED, /* on the kernel's chain of frame pointers, behind what could be unwound */
+	FRAME_GUESSED, /* it, or one that it was called through, is a word of the stack that may be a return address */
+};
+
+#define PROFILE_TRUNCATED "[truncated]" /* the mark at the root of a stack whose further callers are not known */
+
 /* One code location. Text fields are ids of profile_text. Frames with equal fields are one frame. */
 struct profile_frame {
 	/* The ip (leaf) or return address (callers) as perf script prints it: the offset in the file where one is mapped,
@@ -55,8 +64,12 @@ struct profile_frame {
 	bool inlined; /* this is a body inlined into its caller, the next frame towards the root */
 	/* Only from odd text: addr is not an address but the text id of the word that stood in its place. */
 	bool addr_is_text;
-	uint8_t pad[2]; /* zero */
+	uint8_t grade; /* enum frame_grade; the full form shows it as "_[s]" or "_[g]" behind the name */
+	bool is_mark; /* it is no code but says something of its stack, by its name; the perf form leaves it out */
 };
+
+/* The full form's "_[s]", "_[g]", or "". Static. */
+const char *profile_grade_mark(uint8_t grade);
 
 /* A thread while it had one name: exec and prctl make a new entry. pid is the process (thread group), -1: not known. */
 struct profile_thread {

@@ -40,6 +40,8 @@ static int script_write_frame(struct script_writer *w, uint32_t frame)
 {
 	struct script_piece *piece = &w->frames[frame];
 
+	if (profile_frame_of(w->profile, frame)->is_mark)
+		return 0;
 	if (!piece->at) {
 		w->scratch.len = 0;
 		script_put_frame(&w->scratch, w->profile, profile_frame_of(w->profile, frame));

@@ -8,12 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLCHAINS_GENERATIONS_MAX (1u << 27)
+#define CALLCHAINS_GENERATIONS_MAX (1u << 25)
+#define CALLCHAINS_AHEAD 64 /* frames whose places in the cache are asked for in advance */
 
 void callchains_free(struct callchains *c)
 {
 	free(c->cache);
 	vec_free(&c->frame_flags);
+	for (size_t i = 0; c->recent && i < CALLCHAINS_RECENT; i++)
+		vec_free(&c->recent[i].frames);
 	free(c->recent);
 	hashmap_free(&c->kernel_ids);
 	vec_free(&c->kernels);
@@ -24,6 +27,7 @@ void callchains_free(struct callchains *c)
 	hashmap_free(&c->under_ids);
 	hashmap_free(&c->odd_ids);
 	vec_free(&c->odd);
+	vec_free(&c->whats);
 	*c = (struct callchains){0};
 }
 
@@ -36,7 +40,7 @@ static uint32_t callchains_space(const struct callchains *c, const struct callch
 
 	if (generation >= CALLCHAINS_GENERATIONS_MAX)
 		return 0;
-	return generation << 5 | idle << 4 | (uint32_t)place->mode << 2 | (uint32_t)place->exact << 1 | 1;
+	return generation << 7 | (uint32_t)place->grade << 5 | idle << 4 | (uint32_t)place->mode << 2 | (uint32_t)place->exact << 1 | 1;
 }
 
 /* The run of a frame and what is inlined there; one that was met before has its place. */
@@ -142,48 +146,84 @@ static inline int callchains_frame(struct callchains *c, const struct callchain_
 	return 0;
 }
 
-/* The stack of the user part words[0 .. n): as far as it has the callers of the thread's last one, those have stacks. */
-static int callchains_user(struct callchains *c, const struct process_thread *t, const uint64_t *words, size_t n,
-			   uint64_t time_ns, uint32_t *ret_stack)
+/* How many user frames at the root are such, of n. */
+static uint32_t callchains_graded(uint32_t first, size_t n)
+{
+	return first < n ? (uint32_t)n - first : 0;
+}
+
+/* Whether the frames that are kept of a thread's callchain can be those of this one. */
+static bool callchains_is_kept(const struct callchain_recent *recent, const struct callchain *user, uint32_t space)
+{
+	return space && recent->space == space && recent->truncated == user->truncated &&
+	       recent->spliced == callchains_graded(user->first_spliced, user->n) &&
+	       recent->guessed == callchains_graded(user->first_guess, user->n);
+}
+
+/* How many of the callers, or of all frames, are as they are kept. The leaf is exact: it is no caller, and equal only where all is. */
+static size_t callchains_shared(const struct callchain_recent *recent, const struct callchain *user)
+{
+	size_t had = recent->frames.len, n = user->n, shared = 0;
+
+	while (shared + 1 < n && shared + 1 < had && recent->frames.v[shared].word == user->words[n - 1 - shared])
+		shared++;
+	if (shared + 1 == n && n == had && recent->leaf && recent->frames.v[shared].word == user->words[0])
+		shared++;
+	return shared;
+}
+
+/* The question of the i-th frame from the root on. */
+static void callchains_user_place(const struct callchain *user, size_t i, struct callchain_place *place)
+{
+	size_t from_leaf = user->n - 1 - i;
+
+	place->ip = user->words[from_leaf];
+	place->exact = user->at_calls || !from_leaf;
+	place->grade = from_leaf >= user->first_spliced ? FRAME_SPLICED : from_leaf >= user->first_guess ? FRAME_GUESSED : FRAME_FOUND;
+}
+
+/* The stack of a user part, which has no marks: as far as it has the callers of the thread's last one, those have stacks. */
+static int callchains_user(struct callchains *c, const struct process_thread *t, const struct callchain *user, uint64_t time_ns,
+			   uint32_t *stack)
 {
 	struct callchain_recent *recent = &c->recent[(uint32_t)t->tid % CALLCHAINS_RECENT];
-	struct callchain_place place = {.thread = t, .mode = CALLCHAIN_USER, .time_ns = time_ns};
-	uint32_t stack = PROFILE_STACK_EMPTY, space = callchains_space(c, &place), what;
-	size_t had = space && recent->space == space ? recent->n : 0, shared = 0;
+	struct callchain_place place = {.thread = t, .mode = CALLCHAIN_USER, .exact = user->at_calls, .time_ns = time_ns};
+	uint32_t space = callchains_space(c, &place), what;
+	uint8_t grade = FRAME_FOUND;
+	size_t n = user->n, shared = callchains_is_kept(recent, user, space) ? callchains_shared(recent, user) : 0;
 
-	/* The leaf is exact: it is no caller, and equal only where all is. */
-	while (shared + 1 < n && shared + 1 < had && recent->words[shared] == words[n - 1 - shared])
-		shared++;
-	if (shared + 1 == n && n == had && recent->leaf && recent->words[shared] == words[0])
-		shared++;
 	if (shared)
-		stack = recent->stacks[shared - 1];
+		*stack = recent->frames.v[shared - 1].stack;
 	recent->space = space;
-	recent->n = (uint32_t)shared;
+	recent->truncated = user->truncated;
+	recent->spliced = callchains_graded(user->first_spliced, n);
+	recent->guessed = callchains_graded(user->first_guess, n);
+	recent->frames.len = shared;
 	recent->leaf = false;
+	if (vec_reserve(&recent->frames, n - shared))
+		return -ENOMEM;
 	c->timed = false;
-	for (size_t i = shared; i + 1 < n; i++)
-		__builtin_prefetch(callchains_slot(c, words[n - 1 - i], space));
+	for (size_t i = shared; i + 1 < n && i < shared + CALLCHAINS_AHEAD; i++)
+		__builtin_prefetch(callchains_slot(c, user->words[n - 1 - i], space));
 	for (size_t i = shared; i < n; i++) {
-		place.ip = words[n - 1 - i];
-		if (i + 1 == n) {
-			place.exact = true;
+		callchains_user_place(user, i, &place);
+		if (place.grade != grade || i + 1 == n) {
+			grade = place.grade;
 			space = callchains_space(c, &place);
 		}
 		int r = callchains_frame(c, &place, space, &what);
 
 		if (!r)
-			r = callchains_hang_one(c, what, &stack);
-		if (r)
+			r = callchains_hang_one(c, what, stack);
+		if (r) {
+			recent->frames.len = shared;
 			return r;
-		recent->words[i] = place.ip;
-		recent->stacks[i] = stack;
+		}
+		recent->frames.v[recent->frames.len++] = (struct callchain_kept){place.ip, *stack};
 	}
-	if (!c->timed) {
-		recent->n = (uint32_t)n;
-		recent->leaf = true;
-	}
-	*ret_stack = stack;
+	if (c->timed)
+		recent->frames.len = shared;
+	recent->leaf = !c->timed;
 	return 0;
 }
 
@@ -268,19 +308,48 @@ static int callchains_under(struct callchains *c, uint32_t stack, uint32_t index
 	return hashmap_put(&c->under_ids, key, stack);
 }
 
+static size_t callchains_frames_max(const struct callchains *c)
+{
+	return c->frames_max ? c->frames_max : CALLCHAINS_FRAMES_MAX;
+}
+
+/* Where a stack begins: at nothing, or at the mark that says that callers are missing. */
+static int callchains_root(struct callchains *c, bool truncated, uint32_t *ret_stack)
+{
+	struct profile_frame mark = {
+		.perf_name = PROFILE_NONE, .module = PROFILE_NONE, .srcline = PROFILE_NONE, .kind = FRAME_UNKNOWN, .is_mark = true};
+	int r = 0;
+
+	if (truncated && c->truncated_root == PROFILE_STACK_EMPTY) {
+		r = profile_text(c->profile, PROFILE_TRUNCATED, strlen(PROFILE_TRUNCATED), &mark.name);
+		uint32_t frame;
+
+		if (!r)
+			r = profile_frame(c->profile, &mark, &frame);
+		if (!r)
+			r = profile_stack(c->profile, PROFILE_STACK_EMPTY, frame, &c->truncated_root);
+	}
+	if (!r)
+		*ret_stack = truncated ? c->truncated_root : PROFILE_STACK_EMPTY;
+	return r;
+}
+
 /* What nearly all callchains are: a kernel part, a user part, or both. */
 struct callchain_parts {
-	const uint64_t *kernel, *user;
-	size_t nkernel, nuser;
+	const uint64_t *kernel;
+	size_t nkernel;
+	struct callchain user;
 };
 
-/* False where a callchain is something else, or too long. */
-static bool callchains_split(const uint64_t *words, size_t n, struct callchain_parts *ret_parts)
+/* False where a callchain is something else. */
+static bool callchains_split(const struct callchains *c, const struct callchain *chain, struct callchain_parts *ret_parts)
 {
-	struct callchain_parts p = {0};
+	const uint64_t *words = chain->words;
+	size_t n = chain->n, max = callchains_frames_max(c), i = 0;
+	struct callchain_parts p = {.user = *chain};
 	bool marks = false;
-	size_t i = 0;
 
+	p.user.n = 0;
 	if (n && words[0] == PERF_CONTEXT_KERNEL) {
 		p.kernel = words + 1;
 		for (i = 1; i < n && words[i] < PERF_CONTEXT_MAX; i++)
@@ -289,25 +358,30 @@ static bool callchains_split(const uint64_t *words, size_t n, struct callchain_p
 	if (i < n) {
 		if (words[i] != PERF_CONTEXT_USER)
 			return false;
-		p.user = words + i + 1;
-		p.nuser = n - i - 1;
+		p.user.words = words + i + 1;
+		p.user.n = n - i - 1;
 	}
-	for (size_t k = 0; k < p.nuser; k++)
-		marks |= p.user[k] >= PERF_CONTEXT_MAX;
+	for (size_t k = 0; k < p.user.n; k++)
+		marks |= p.user.words[k] >= PERF_CONTEXT_MAX;
+	if (p.nkernel + p.user.n > max) {
+		p.user.truncated = true;
+		p.nkernel = p.nkernel < max ? p.nkernel : max;
+		p.user.n = max - p.nkernel;
+	}
 	*ret_parts = p;
-	return !marks && p.nkernel + p.nuser <= CALLCHAINS_FRAMES_MAX;
+	return !marks;
 }
 
 static int callchains_begin_parts(struct callchains *c, const struct process_thread *t,
 				  const struct callchain_parts *p, uint64_t time_ns, struct callchain_half *ret_half)
 {
-	struct callchain_half half = {.stack = PROFILE_STACK_EMPTY, .kernel = CALLCHAINS_NO_KERNEL, .user = p->nuser};
-	int r = 0;
+	struct callchain_half half = {.kernel = CALLCHAINS_NO_KERNEL, .user = p->user.n};
+	int r = callchains_root(c, p->user.truncated && p->nkernel + p->user.n, &half.stack);
 
-	if (p->nkernel)
+	if (!r && p->nkernel)
 		r = callchains_kernel(c, p->kernel, p->nkernel, &half.kernel);
-	if (!r && p->nuser)
-		r = callchains_user(c, t, p->user, p->nuser, time_ns, &half.stack);
+	if (!r && p->user.n)
+		r = callchains_user(c, t, &p->user, time_ns, &half.stack);
 	if (r)
 		return r;
 	c->begun += half.kernel != CALLCHAINS_NO_KERNEL;
@@ -336,12 +410,11 @@ int callchains_end(struct callchains *c, const struct callchain_half *half, uint
 	return r;
 }
 
-/* Any callchain while it is turned into frames, leaf first. */
+/* Any callchain while it is turned into frames. */
 struct callchain_walk {
 	struct callchain_place place;
-	size_t n;
 	bool user; /* one of the frames is not the kernel's */
-	uint32_t whats[CALLCHAINS_FRAMES_MAX];
+	bool cut; /* there are more frames than may be */
 };
 
 /* A PERF_CONTEXT_* mark. false: perf gives such callchains up. */
@@ -361,47 +434,57 @@ static bool callchains_mark(struct callchain_place *place, uint64_t mark)
 
 static int callchains_walk(struct callchains *c, const uint64_t *words, size_t n, struct callchain_walk *w)
 {
-	int r = 0;
-
-	for (size_t i = 0; i < n && w->n < CALLCHAINS_FRAMES_MAX && !r; i++) {
+	c->whats.len = 0;
+	for (size_t i = 0; i < n; i++) {
 		if (words[i] >= PERF_CONTEXT_MAX) {
 			if (!callchains_mark(&w->place, words[i])) {
-				w->n = 0;
+				c->whats.len = 0;
 				w->user = false;
 				return 0;
 			}
 			continue;
 		}
+		if (c->whats.len == callchains_frames_max(c)) {
+			w->cut = true;
+			return 0;
+		}
 		w->place.ip = words[i];
-		r = callchains_frame(c, &w->place, callchains_space(c, &w->place), &w->whats[w->n]);
+		if (vec_reserve(&c->whats, 1))
+			return -ENOMEM;
+		uint32_t *what = &c->whats.v[c->whats.len];
+		int r = callchains_frame(c, &w->place, callchains_space(c, &w->place), what);
+
 		if (r)
-			break;
-		w->place.exact = c->frame_flags.v[callchains_function(c, w->whats[w->n++])] & FRAMES_INTERRUPTED;
+			return r;
+		c->whats.len++;
+		w->place.exact = c->frame_flags.v[callchains_function(c, *what)] & FRAMES_INTERRUPTED;
 		w->user |= w->place.mode != CALLCHAIN_KERNEL;
 	}
-	return r;
+	return 0;
 }
 
 /* Hangs the frames into the profile's stacks, from the root on. */
-static int callchains_hang(struct callchains *c, const struct callchain_walk *w, struct callchain_stack *stack)
+static int callchains_hang(struct callchains *c, const struct callchain_walk *w, bool truncated, struct callchain_stack *stack)
 {
-	int r = 0;
+	int r;
 
-	*stack = (struct callchain_stack){.stack = PROFILE_STACK_EMPTY, .user = w->user};
-	for (size_t i = w->n; i > 0 && !r; i--) {
-		r = callchains_hang_one(c, w->whats[i - 1], &stack->stack);
-		stack->idle |= !!(c->frame_flags.v[callchains_function(c, w->whats[i - 1])] & FRAMES_IDLE);
+	*stack = (struct callchain_stack){.user = w->user};
+	r = callchains_root(c, c->whats.len && (truncated || w->cut), &stack->stack);
+	for (size_t i = c->whats.len; i > 0 && !r; i--) {
+		r = callchains_hang_one(c, c->whats.v[i - 1], &stack->stack);
+		stack->idle |= !!(c->frame_flags.v[callchains_function(c, c->whats.v[i - 1])] & FRAMES_IDLE);
 	}
 	return r;
 }
 
-/* Other callchains are remembered whole. */
-static int callchains_odd(struct callchains *c, const struct process_thread *t, enum callchain_mode mode,
-			  const uint64_t *words, size_t n, uint64_t time_ns, struct callchain_stack *ret_stack)
+/* Other callchains are remembered whole. Nobody unwinds such, so that they have no grades. */
+static int callchains_odd(struct callchains *c, const struct process_thread *t, const struct callchain *chain, uint64_t time_ns,
+			  struct callchain_stack *ret_stack)
 {
-	struct callchain_walk w = {.place = {.thread = t, .mode = mode, .exact = true, .time_ns = time_ns}};
-	uint64_t space = (uint64_t)processes_generation(c->processes, t) << 8 | (uint64_t)!t->tid << 4 | (uint64_t)mode;
-	uint64_t key = hash_words(words, n, hash_mix(space, c->kernel_generation));
+	struct callchain_walk w = {.place = {.thread = t, .mode = chain->mode, .exact = true, .time_ns = time_ns}};
+	uint64_t space = (uint64_t)processes_generation(c->processes, t) << 8 | (uint64_t)chain->truncated << 5 |
+			 (uint64_t)!t->tid << 4 | (uint64_t)chain->mode;
+	uint64_t key = hash_words(chain->words, chain->n, hash_mix(space, c->kernel_generation));
 	const uint32_t *known = hashmap_get(&c->odd_ids, key);
 	int r;
 
@@ -410,9 +493,9 @@ static int callchains_odd(struct callchains *c, const struct process_thread *t, 
 		return 0;
 	}
 	c->timed = false;
-	r = callchains_walk(c, words, n, &w);
+	r = callchains_walk(c, chain->words, chain->n, &w);
 	if (!r)
-		r = callchains_hang(c, &w, ret_stack);
+		r = callchains_hang(c, &w, chain->truncated, ret_stack);
 	if (r || c->timed)
 		return r;
 	if (c->odd.len >= callchains_kept_max(c)) {
@@ -424,8 +507,8 @@ static int callchains_odd(struct callchains *c, const struct process_thread *t, 
 	return hashmap_put(&c->odd_ids, key, (uint32_t)c->odd.len - 1);
 }
 
-int callchains_begin(struct callchains *c, const struct process_thread *thread, enum callchain_mode mode,
-		     const uint64_t *words, size_t n, uint64_t time_ns, struct callchain_half *ret_half)
+int callchains_begin(struct callchains *c, const struct process_thread *thread, const struct callchain *chain, uint64_t time_ns,
+		     struct callchain_half *ret_half)
 {
 	struct callchain_parts parts;
 	struct callchain_stack stack;
@@ -439,9 +522,9 @@ int callchains_begin(struct callchains *c, const struct process_thread *thread, 
 		if (!c->recent || !c->cache)
 			return -ENOMEM;
 	}
-	if (n && callchains_split(words, n, &parts))
+	if (chain->n && callchains_split(c, chain, &parts))
 		return callchains_begin_parts(c, thread, &parts, time_ns, ret_half);
-	r = callchains_odd(c, thread, mode, words, n, time_ns, &stack);
+	r = callchains_odd(c, thread, chain, time_ns, &stack);
 	if (!r)
 		*ret_half = (struct callchain_half){stack.stack, CALLCHAINS_NO_KERNEL, stack.user, stack.idle};
 	return r;

@@ -14,7 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CALLCHAINS_FRAMES_MAX 127 /* of a stack, as perf script (PERF_MAX_STACK_DEPTH) */
+#define CALLCHAINS_FRAMES_MAX 10000 /* of a stack, if nobody says otherwise */
+#define CALLCHAINS_FRAMES_LIMIT 65536 /* and whoever says */
 #define CALLCHAINS_RECENT 64 /* threads whose last user part is kept */
 #define CALLCHAINS_CACHE 32768u /* addresses whose frames are kept: what a processor's second cache holds; a power of two */
 
@@ -23,6 +24,20 @@
 #define CALLCHAINS_KEPT_MAX ((size_t)4 << 20)
 
 enum callchain_mode { CALLCHAIN_USER, CALLCHAIN_KERNEL, CALLCHAIN_NEITHER };
+
+#define CALLCHAIN_NO_FRAME UINT32_MAX
+
+/* A callchain as it was recorded or unwound. */
+struct callchain {
+	const uint64_t *words; /* leaf first, with PERF_CONTEXT_* marks */
+	size_t n;
+	enum callchain_mode mode; /* before the first mark */
+	bool at_calls; /* callers are where they call, as perf has what it unwinds, and not where they will go on */
+	bool truncated; /* callers are missing at the root */
+	/* The user frames from these on, counted from the leaf, were spliced or guessed; CALLCHAIN_NO_FRAME: none, or nobody
+	 * asks. A frame that is both is spliced. */
+	uint32_t first_spliced, first_guess;
+};
 
 #define CALLCHAINS_INLINED_MAX 64 /* frames inlined into that of one address */
 
@@ -62,6 +77,7 @@ struct callchain_place {
 	uint64_t ip;
 	enum callchain_mode mode;
 	bool exact; /* ip is where code was, not where it will return to */
+	uint8_t grade; /* enum frame_grade */
 	uint64_t time_ns;
 };
 
@@ -76,12 +92,19 @@ struct callchain_slot {
 	uint32_t what; /* a frame or a run */
 };
 
-/* The user part of a thread's last callchain, root first, and the stack at each of its frames. */
+/* A frame of a thread's last callchain, and the stack at it. */
+struct callchain_kept {
+	uint64_t word;
+	uint32_t stack;
+};
+
+/* The user part of a thread's last callchain, root first. */
 struct callchain_recent {
-	uint32_t space, n; /* the first n are kept */
+	uint32_t space;
 	bool leaf; /* the last of them is the leaf */
-	uint32_t stacks[CALLCHAINS_FRAMES_MAX];
-	uint64_t words[CALLCHAINS_FRAMES_MAX];
+	bool truncated;
+	uint32_t spliced, guessed; /* how many at the root are */
+	VEC(struct callchain_kept) frames; /* those that are kept */
 };
 
 /* A kernel part: its words leaf first, and once they were asked for its frames root first. */
@@ -97,9 +120,11 @@ struct callchains {
 	callchains_frame_fn *frame;
 	void *ctx;
 	size_t kept_max; /* instead of CALLCHAINS_KEPT_MAX; 0: that */
+	size_t frames_max; /* of a stack: what is beyond, at the root, is cut off; 0: CALLCHAINS_FRAMES_MAX */
 	uint32_t kernel_generation; /* changes whenever a kernel address may have another answer than before */
 	/* The rest is private. */
 	bool timed; /* an answer since this was cleared is */
+	uint32_t truncated_root; /* the stack of the mark PROFILE_TRUNCATED alone; PROFILE_STACK_EMPTY: not made yet */
 	struct callchain_slot *cache; /* CALLCHAINS_CACHE */
 	VEC(uint8_t) frame_flags; /* enum frames_flag, by frame of the profile, of those that were made here */
 	struct callchain_recent *recent; /* CALLCHAINS_RECENT, by tid */
@@ -113,6 +138,7 @@ struct callchains {
 	struct hashmap under_ids; /* stack of the user part and index into kernels -> whole stack */
 	struct hashmap odd_ids; /* of other callchains: hash of the words -> index into odd */
 	VEC(struct callchain_stack) odd;
+	VEC(uint32_t) whats; /* of an odd callchain while it is turned into frames, leaf first */
 };
 
 void callchains_free(struct callchains *c);
@@ -128,10 +154,10 @@ static inline bool callchains_full(const struct callchains *c)
 	return c->kernel_words.len >= callchains_kept_max(c);
 }
 
-/* Begins with the callchain words[0 .. n), leaf first with PERF_CONTEXT_* marks. mode holds before the first mark. 0, -ENOMEM,
- * -E2BIG. */
-int callchains_begin(struct callchains *c, const struct process_thread *thread, enum callchain_mode mode,
-		     const uint64_t *words, size_t n, uint64_t time_ns, struct callchain_half *ret_half);
+/* Begins with a callchain. One that is truncated, or has more than frames_max frames, gets the mark PROFILE_TRUNCATED for its root.
+ * 0, -ENOMEM, -E2BIG. */
+int callchains_begin(struct callchains *c, const struct process_thread *thread, const struct callchain *chain, uint64_t time_ns,
+		     struct callchain_half *ret_half);
 
 /* The stack of what was begun at that time. As callchains_begin. */
 int callchains_end(struct callchains *c, const struct callchain_half *half, uint64_t time_ns,

@@ -345,6 +345,7 @@ static int frames_make_new(struct frames *f, const struct frames_place *exact, c
 		.perf_name = PROFILE_NONE,
 		.module = exact->module,
 		.srcline = srcline,
+		.grade = full->grade,
 	};
 	const struct frames_symbol_names *names;
 	const struct frames_image_names *image;
@@ -381,7 +382,7 @@ static int frames_known_of(struct frames *f, const struct frames_place *exact, c
 	int r = 0;
 
 	*ret_known = NULL;
-	if (!f->by_function || exact->symbol != full->symbol || exact->image != full->image ||
+	if (!f->by_function || full->grade || exact->symbol != full->symbol || exact->image != full->image ||
 	    exact->perf_blind || full->perf_blind || full->map_name != PROFILE_NONE || exact->map_name != PROFILE_NONE ||
 	    !frames_is_offset_free(f, exact->module))
 		return 0;

@@ -27,6 +27,7 @@ struct frames_place {
 	uint32_t map_name; /* kernel code made at run time: its name, a profile text, from the map; else PROFILE_NONE */
 	uint64_t map_start; /* then, where it begins */
 	bool perf_blind; /* perf has no map there, so that it prints [unknown] */
+	uint8_t grade; /* enum frame_grade */
 };
 
 /* With by_function: the frame of all addresses of a function, or of all of an image that have no symbol. */

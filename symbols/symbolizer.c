@@ -79,7 +79,11 @@ static int symbolizer_init(struct symbolizer *s)
 	if (!r)
 		r = processes_new(symbolizer_unnamed, s, &s->processes);
 	s->callchains = (struct callchains){
-		.profile = s->profile, .processes = s->processes, .frame = symbolizer_frame, .ctx = s};
+		.profile = s->profile,
+		.processes = s->processes,
+		.frame = symbolizer_frame,
+		.ctx = s,
+		.frames_max = s->options.max_stack};
 	if (!r)
 		r = images_new(&s->answers, &s->kernel,
 			       s->options.offline || (s->from_store && !s->options.inlines && !s->options.lines) ? NULL : s->options.opener,
@@ -207,17 +211,25 @@ static enum callchain_mode symbolizer_sample_mode(const struct perfdata_record *
 	}
 }
 
-static int symbolizer_half_of(struct symbolizer *s, const struct process_thread *t,
-			      const struct perfdata_record *record, struct callchain_half *ret_half)
+static int symbolizer_half_of(struct symbolizer *s, const struct process_thread *t, const struct perfdata_record *record,
+			      const struct symbolizer_stack *stack, struct callchain_half *ret_half)
 {
 	const struct perfdata_sample *sample = &record->sample;
+	struct callchain chain = {.words = sample->callchain,
+				  .n = sample->ncallchain,
+				  .mode = CALLCHAIN_USER,
+				  .at_calls = stack->at_calls,
+				  .truncated = stack->truncated,
+				  .first_spliced = stack->first_spliced,
+				  .first_guess = stack->first_guess};
 
 	s->callchains.kernel_generation = s->kernel.generation;
-	if (!sample->callchain)
-		return callchains_begin(&s->callchains, t, symbolizer_sample_mode(record), &sample->ip, 1,
-					record->time_ns, ret_half);
-	return callchains_begin(&s->callchains, t, CALLCHAIN_USER, sample->callchain, sample->ncallchain,
-				record->time_ns, ret_half);
+	if (!sample->callchain) {
+		chain.words = &sample->ip;
+		chain.n = 1;
+		chain.mode = symbolizer_sample_mode(record);
+	}
+	return callchains_begin(&s->callchains, t, &chain, record->time_ns, ret_half);
 }
 
 /* The profile's thread of a sample whose IDs tell which it is. */
@@ -239,7 +251,8 @@ static int symbolizer_thread_id(struct symbolizer *s, struct process_thread *t, 
 	return r;
 }
 
-int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record, struct symbolizer_sample *ret_sample)
+int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record, const struct symbolizer_stack *stack,
+		     struct symbolizer_sample *ret_sample)
 {
 	struct symbolizer_sample sample = {.pid = record->pid, .tid = record->tid, .thread = PROFILE_NONE};
 	struct process_thread *t;
@@ -251,7 +264,7 @@ int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record,
 	if (record->pid || record->tid)
 		r = symbolizer_thread_id(s, t, record->pid, record->tid, &sample.thread);
 	if (!r)
-		r = symbolizer_half_of(s, t, record, &sample.half);
+		r = symbolizer_half_of(s, t, record, stack, &sample.half);
 	if (!r)
 		*ret_sample = sample;
 	return r;

@@ -45,7 +45,16 @@ struct symbolizer_options {
 	/* Functions that were inlined have frames of their own; frames have source lines, and each line is a frame. Both by the
 	 * address that the full form looks up. */
 	bool inlines, lines;
+	size_t max_stack; /* frames of a stack, inlined ones not counted; 0: CALLCHAINS_FRAMES_MAX */
 };
+
+/* What is known of a sample's callchain, as in struct callchain; SYMBOLIZER_STACK_PLAIN: nothing. */
+struct symbolizer_stack {
+	bool at_calls, truncated;
+	uint32_t first_spliced, first_guess;
+};
+
+#define SYMBOLIZER_STACK_PLAIN ((struct symbolizer_stack){.first_spliced = CALLCHAIN_NO_FRAME, .first_guess = CALLCHAIN_NO_FRAME})
 
 /* profile: borrowed, filled with texts, threads, frames, stacks. 0 or -errno; a store that is damaged is said by log_warn
  * and not used. */
@@ -70,8 +79,9 @@ struct symbolizer_sample {
 	uint32_t thread; /* of the profile; PROFILE_NONE: the second step tells */
 };
 
-/* Both: 0, -ENOMEM, -E2BIG. time_ns: the record's. */
-int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record, struct symbolizer_sample *ret_sample);
+/* Both: 0, -ENOMEM, -E2BIG. time_ns: the record's; stack: of its callchain. */
+int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record, const struct symbolizer_stack *stack,
+		     struct symbolizer_sample *ret_sample);
 int symbolizer_end(struct symbolizer *s, const struct symbolizer_sample *sample, uint64_t time_ns,
 		   uint32_t *ret_thread, uint32_t *ret_stack);
 

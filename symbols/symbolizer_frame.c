@@ -220,6 +220,7 @@ int symbolizer_frame(void *ctx, const struct callchain_place *question, struct c
 
 		r = symbolizer_place(s, question, exact ? question->ip : question->ip - 1, true, &full);
 	}
+	full.grade = question->grade;
 	if (!r && (s->options.inlines || s->options.lines))
 		r = symbolizer_chain(s, &full, question->time_ns, &chain);
 	if (!r)

@@ -92,6 +92,7 @@ static int answer(void *ctx, const struct callchain_place *place, struct callcha
 	if (++f->asked == (unsigned int)f->fail_at)
 		return -ENOMEM;
 	text_of(f, place->thread, place->mode, place->ip, place->exact, place->time_ns, buf, sizeof(buf));
+	strcat(buf, place->grade == FRAME_SPLICED ? "/s" : place->grade == FRAME_GUESSED ? "/g" : "");
 	rewritten_name(f->rewritten, place->ip, place->time_ns, &ret_frame->timed);
 	ret_frame->ninlined = inlined_at(f, place->mode, place->ip);
 	for (uint32_t i = 0; i < ret_frame->ninlined; i++) {
@@ -144,15 +145,25 @@ static void change(struct fixture *f, int32_t pid, uint32_t image)
 	assert_int_equal(processes_map(f->processes, pid, pid, &map, false), 0);
 }
 
+static int begin(struct fixture *f, int32_t pid, enum callchain_mode mode, const uint64_t *words, size_t n, uint64_t time_ns,
+		 struct callchain_half *ret_half)
+{
+	struct callchain chain = {
+		.words = words, .n = n, .mode = mode, .first_spliced = CALLCHAIN_NO_FRAME, .first_guess = CALLCHAIN_NO_FRAME};
+
+	return callchains_begin(&f->chains, thread(f, pid), &chain, time_ns, ret_half);
+}
+
 /* What the stack of a callchain is by its definition, leaf first; gives false where there is none. */
 static void expect(const struct fixture *f, const struct process_thread *t, enum callchain_mode mode, const uint64_t *words,
 		   size_t n, char *out, size_t cap)
 {
+	size_t max = f->chains.frames_max ? f->chains.frames_max : CALLCHAINS_FRAMES_MAX;
 	bool exact = true;
 	size_t frames = 0, len = 0;
 
 	*out = '\0';
-	for (size_t i = 0; i < n && frames < CALLCHAINS_FRAMES_MAX; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (words[i] >= PERF_CONTEXT_MAX) {
 			exact = true;
 			if (words[i] == PERF_CONTEXT_KERNEL)
@@ -166,6 +177,10 @@ static void expect(const struct fixture *f, const struct process_thread *t, enum
 				return;
 			}
 			continue;
+		}
+		if (frames == max) {
+			strcat(out, PROFILE_TRUNCATED " ");
+			return;
 		}
 		for (uint32_t k = inlined_at(f, mode, words[i]); k > 0; k--) {
 			text_of(f, t, mode, words[i], exact, f->time_ns, out + len, cap - len);
@@ -199,7 +214,7 @@ static struct callchain_stack check(struct fixture *f, int32_t pid, enum callcha
 	struct callchain_stack stack;
 	struct callchain_half half;
 
-	assert_int_equal(callchains_begin(&f->chains, thread(f, pid), mode, words, n, f->time_ns, &half), 0);
+	assert_int_equal(begin(f, pid, mode, words, n, f->time_ns, &half), 0);
 	assert_int_equal(callchains_end(&f->chains, &half, f->time_ns, &stack), 0);
 	expect(f, thread(f, pid), mode, words, n, expected, sizeof(expected));
 	stack_text(f, stack.stack, got, sizeof(got));
@@ -274,7 +289,7 @@ static void kernel_parts_can_be_ended_later(void **state)
 	(void)state;
 	set_up(&f);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(callchains_begin(&f.chains, thread(&f, 1 + i), CALLCHAIN_USER, words, 5, 1, &half[i]), 0);
+		assert_int_equal(begin(&f, 1 + i, CALLCHAIN_USER, words, 5, 1, &half[i]), 0);
 	assert_int_equal(f.asked, 1); /* the user part: three spaces without maps are one state */
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(callchains_end(&f.chains, &half[i], f.time_ns, &stack), 0);
@@ -298,7 +313,7 @@ static void what_was_begun_is_not_forgotten(void **state)
 	f.chains.kept_max = 4;
 	for (uint64_t i = 0; i < 20; i++) {
 		words[2] = 0xffffffff81000200 + i;
-		assert_int_equal(callchains_begin(&f.chains, thread(&f, 1), CALLCHAIN_USER, words, 3, 1, &half[i]), 0);
+		assert_int_equal(begin(&f, 1, CALLCHAIN_USER, words, 3, 1, &half[i]), 0);
 		assert_int_equal(callchains_full(&f.chains), i > 0);
 	}
 	assert_int_equal(f.chains.kernels.len, 20);
@@ -333,7 +348,7 @@ static void odd_callchains_are_as_defined(void **state)
 	const uint64_t none[] = {PERF_CONTEXT_KERNEL, PERF_CONTEXT_USER}, ip[] = {0x1010};
 	const uint64_t unknown_mark[] = {PERF_CONTEXT_USER, 0x1010, PERF_CONTEXT_GUEST, 0x1020};
 	const uint64_t swapped[] = {PERF_CONTEXT_USER, 0x1010, PERF_CONTEXT_KERNEL, IDLE_LOOP, PERF_CONTEXT_HV, 0x5};
-	uint64_t deep[CALLCHAINS_FRAMES_MAX + 10];
+	uint64_t deep[127 + 10];
 	struct fixture f;
 
 	(void)state;
@@ -349,8 +364,101 @@ static void odd_callchains_are_as_defined(void **state)
 	for (size_t i = 1; i < sizeof(deep) / sizeof(*deep); i++)
 		deep[i] = 0x1000 + i;
 	check(&f, 1, CALLCHAIN_USER, deep, sizeof(deep) / sizeof(*deep));
-	check(&f, 1, CALLCHAIN_USER, deep, CALLCHAINS_FRAMES_MAX + 1);
+	f.chains.frames_max = 127;
+	check(&f, 1, CALLCHAIN_USER, deep, sizeof(deep) / sizeof(*deep));
+	check(&f, 1, CALLCHAIN_USER, deep, 127 + 1);
+	check(&f, 1, CALLCHAIN_NEITHER, deep + 1, 127 + 1);
+	check(&f, 1, CALLCHAIN_NEITHER, deep + 1, 127);
+	f.chains.frames_max = 2; /* none of the user's is left */
+	check(&f, 1, CALLCHAIN_USER, (const uint64_t[]){PERF_CONTEXT_KERNEL, 0xffffffff81000100, 0xffffffff81000200, PERF_CONTEXT_USER, 0x1010}, 5);
 	tear_down(&f);
+}
+
+/* What the stack of a user part is that was unwound. */
+static void check_unwound(struct fixture *f, const struct callchain *chain, const char *expected)
+{
+	struct callchain_stack stack;
+	struct callchain_half half;
+	char got[512];
+
+	assert_int_equal(callchains_begin(&f->chains, thread(f, 7), chain, 1, &half), 0);
+	assert_int_equal(callchains_end(&f->chains, &half, 1, &stack), 0);
+	stack_text(f, stack.stack, got, sizeof(got));
+	assert_string_equal(got, expected);
+}
+
+static void what_is_known_of_a_stack_tells_it_from_others(void **state)
+{
+	const uint64_t words[] = {PERF_CONTEXT_USER, 0x1010, 0x1020, 0x1030, 0x1040};
+	struct callchain chain = {
+		.words = words, .n = 5, .first_spliced = CALLCHAIN_NO_FRAME, .first_guess = CALLCHAIN_NO_FRAME};
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	check_unwound(&f, &chain, "u0=1010 u0-1020 u0-1030 u0-1040 ");
+	chain.truncated = true;
+	check_unwound(&f, &chain, "u0=1010 u0-1020 u0-1030 u0-1040 [truncated] ");
+	assert_int_equal(f.asked, 4);
+	chain.truncated = false;
+	check_unwound(&f, &chain, "u0=1010 u0-1020 u0-1030 u0-1040 ");
+	assert_int_equal(f.asked, 4);
+	chain.at_calls = true;
+	check_unwound(&f, &chain, "u0=1010 u0=1020 u0=1030 u0=1040 ");
+	chain.first_guess = 1;
+	check_unwound(&f, &chain, "u0=1010 u0=1020/g u0=1030/g u0=1040/g ");
+	chain.first_spliced = 2;
+	check_unwound(&f, &chain, "u0=1010 u0=1020/g u0=1030/s u0=1040/s ");
+	chain.first_guess = CALLCHAIN_NO_FRAME;
+	check_unwound(&f, &chain, "u0=1010 u0=1020 u0=1030/s u0=1040/s ");
+	/* The same from the root on, as the leaf alone is another one. */
+	uint64_t longer[] = {PERF_CONTEXT_USER, 0x1011, 0x1010, 0x1020, 0x1030, 0x1040};
+	unsigned int asked = f.asked;
+
+	chain.words = longer;
+	chain.n = 6;
+	chain.first_spliced = 3;
+	check_unwound(&f, &chain, "u0=1011 u0=1010 u0=1020 u0=1030/s u0=1040/s ");
+	assert_int_equal(f.asked, asked + 1);
+	/* Of no frames no caller is missing. */
+	chain.truncated = true;
+	chain.n = 1;
+	check_unwound(&f, &chain, "");
+	tear_down(&f);
+}
+
+/* Stacks as deep as may be, one after another, cost what is new in them. */
+static void deep_stacks_keep_their_callers(void **state)
+{
+	enum { DEPTH = CALLCHAINS_FRAMES_MAX };
+	uint64_t *words = malloc((DEPTH + 2) * sizeof(*words));
+	struct callchain_stack stack;
+	struct callchain_half half;
+	struct fixture f;
+
+	(void)state;
+	assert_non_null(words);
+	set_up(&f);
+	words[0] = PERF_CONTEXT_USER;
+	for (size_t i = 1; i < DEPTH + 2; i++)
+		words[i] = 0x1000 + i;
+	for (uint64_t leaf = 0; leaf < 100; leaf++) {
+		words[1] = 0x90000 + leaf;
+		assert_int_equal(begin(&f, 7, CALLCHAIN_USER, words, DEPTH + 1, 1, &half), 0);
+		assert_int_equal(callchains_end(&f.chains, &half, 1, &stack), 0);
+	}
+	assert_int_equal(profile_nstacks(f.profile), DEPTH + 100);
+	assert_int_equal(profile_nframes(f.profile), DEPTH + 99);
+	assert_in_range(f.asked, DEPTH + 99, DEPTH + 99);
+	assert_int_equal(begin(&f, 7, CALLCHAIN_USER, words, DEPTH + 2, 1, &half), 0);
+	uint32_t depth = 0, root = half.stack;
+
+	for (uint32_t s = half.stack; s != PROFILE_STACK_EMPTY; s = profile_stack_parent(f.profile, s), depth++)
+		root = s;
+	assert_int_equal(depth, DEPTH + 1);
+	assert_true(profile_frame_of(f.profile, profile_stack_frame(f.profile, root))->is_mark);
+	tear_down(&f);
+	free(words);
 }
 
 static uint32_t next_random(uint32_t *seed)
@@ -394,7 +502,7 @@ static void check_random_callchains(struct symbol_provider *provider, size_t kep
 			f.time_ns = next_random(&seed) % (2 * REWRITTEN_NS);
 		check(&f, pid, CALLCHAIN_USER, words, n);
 		if (kept_max) {
-			assert_true(f.chains.kernel_words.len < kept_max + CALLCHAINS_FRAMES_MAX);
+			assert_true(f.chains.kernel_words.len < kept_max + sizeof(words) / sizeof(*words));
 			assert_true(f.chains.under_ids.len <= kept_max && f.chains.odd.len <= kept_max);
 			assert_int_equal(f.chains.odd.len, f.chains.odd_ids.len);
 		}
@@ -457,7 +565,7 @@ static void kernel_parts_that_are_ended_later_have_their_own_times(void **state)
 	set_up(&f);
 	f.rewritten = &rewritten;
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(callchains_begin(&f.chains, thread(&f, 1), CALLCHAIN_USER, words, 3, (uint64_t)i * REWRITTEN_NS, &half[i]), 0);
+		assert_int_equal(begin(&f, 1, CALLCHAIN_USER, words, 3, (uint64_t)i * REWRITTEN_NS, &half[i]), 0);
 	for (int i = 0; i < 3; i++) {
 		f.time_ns = (uint64_t)i * REWRITTEN_NS;
 		assert_int_equal(callchains_end(&f.chains, &half[i], f.time_ns, &stack), 0);
@@ -479,7 +587,7 @@ static void a_failed_question_is_asked_again(void **state)
 	for (int at = 1; at <= 3; at++) {
 		set_up(&f);
 		f.fail_at = at;
-		int r = callchains_begin(&f.chains, thread(&f, 1), CALLCHAIN_USER, words, 5, 1, &half);
+		int r = begin(&f, 1, CALLCHAIN_USER, words, 5, 1, &half);
 
 		assert_int_equal(r, at < 3 ? -ENOMEM : 0);
 		if (!r)
@@ -499,6 +607,8 @@ int main(void)
 		cmocka_unit_test(what_was_begun_is_not_forgotten),
 		cmocka_unit_test(interrupted_code_is_exact),
 		cmocka_unit_test(odd_callchains_are_as_defined),
+		cmocka_unit_test(what_is_known_of_a_stack_tells_it_from_others),
+		cmocka_unit_test(deep_stacks_keep_their_callers),
 		cmocka_unit_test(random_callchains_are_as_defined),
 		cmocka_unit_test(an_answer_is_kept_as_long_as_it_holds),
 		cmocka_unit_test(what_is_kept_of_a_callchain_ends_with_a_caller),

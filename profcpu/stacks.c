@@ -1,0 +1,254 @@
+#include "profcpu/stacks.h"
+
+#include "base/vec.h"
+
+#include <errno.h>
+#include <string.h>
+
+_Static_assert(SAMPLES_IDX_GRADES == UNWIND_GRADES && SAMPLES_IDX_ENDS == WALK_ENDS, "what samples.idx may hold");
+
+struct stacks {
+	struct stacks_options options;
+	struct unwinder *unwinder; /* NULL: no event's samples can be unwound */
+	VEC(uint64_t) words; /* a callchain that was changed */
+	struct stacks_summary summary;
+};
+
+int stacks_new(const struct stacks_options *options, struct stacks **ret_stacks)
+{
+	struct stacks *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->options = *options;
+	s->summary.known = options->recorded;
+	*ret_stacks = s;
+	return 0;
+}
+
+void stacks_free(struct stacks *s)
+{
+	if (!s)
+		return;
+	unwinder_free(s->unwinder);
+	vec_free(&s->words);
+	free(s);
+}
+
+struct stacks_summary stacks_summary(const struct stacks *s)
+{
+	return s->summary;
+}
+
+static bool can_be_unwound(const struct perfdata_event *event)
+{
+	const uint64_t needs = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+
+	return (event->attr.sample_type & needs) == needs;
+}
+
+int stacks_events(struct stacks *s, const struct perfdata_event *events, size_t n)
+{
+	struct unwinder_options options = {.opener = s->options.opener,
+					   .recorded_elsewhere = s->options.recorded_elsewhere,
+					   .frames_max = s->options.max_stack > WALK_FRAMES_MAX ? s->options.max_stack : WALK_FRAMES_MAX};
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r && !s->unwinder; i++)
+		if (can_be_unwound(&events[i]))
+			r = unwinder_new(&options, &s->unwinder);
+	s->summary.known |= s->unwinder != NULL;
+	return r;
+}
+
+int stacks_build_ids(struct stacks *s, const struct perfdata_build_id_entry *ids, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && s->unwinder && !r; i++)
+		r = unwinder_build_id(s->unwinder, ids[i].filename, &ids[i].build_id);
+	return r;
+}
+
+int stacks_apply(struct stacks *s, const struct perfdata_record *record)
+{
+	return s->unwinder ? unwinder_apply(s->unwinder, record) : 0;
+}
+
+/* How many words of a callchain are before the mark of its user part. */
+static size_t kernel_words(const uint64_t *words, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && words[i] != PERF_CONTEXT_USER)
+		i++;
+	return i;
+}
+
+/* How many are behind it. */
+static size_t user_words(const uint64_t *words, size_t n)
+{
+	size_t kernel = kernel_words(words, n);
+
+	return kernel < n ? n - kernel - 1 : 0;
+}
+
+static struct unwound as_recorded(const uint64_t *callchain, size_t n, enum unwind_grade grade)
+{
+	return (struct unwound){
+		.callchain = callchain, .ncallchain = n, .grade = (uint8_t)grade, .first_spliced = UINT16_MAX, .first_guess = UINT16_MAX};
+}
+
+/* Of all that is known of a machine without its files: where it was. */
+static int without_files(struct stacks *s, const struct unwinder_sample *sample, struct unwound *ret_unwound)
+{
+	size_t kernel = kernel_words(sample->callchain, sample->ncallchain), reg = 0;
+	uint64_t ip = 0;
+
+	*ret_unwound = as_recorded(sample->callchain, sample->ncallchain, UNWIND_NO_STACK);
+	for (unsigned bit = 0; sample->regs && bit < 64; bit++)
+		if (sample->regs_mask >> bit & 1) {
+			if (arch_perf_reg[bit] == ARCH_IP)
+				ip = sample->regs[reg];
+			reg++;
+		}
+	if (!ip || sample->abi != PERF_SAMPLE_REGS_ABI_64)
+		return 0;
+	s->words.len = 0;
+	if (vec_reserve(&s->words, kernel + 2))
+		return -ENOMEM;
+	if (kernel)
+		memcpy(s->words.v, sample->callchain, kernel * sizeof(*s->words.v));
+	s->words.len = kernel;
+	s->words.v[s->words.len++] = PERF_CONTEXT_USER;
+	s->words.v[s->words.len++] = ip;
+	*ret_unwound = as_recorded(s->words.v, s->words.len, UNWIND_TRUNCATED);
+	ret_unwound->end = WALK_NO_RULE;
+	return 0;
+}
+
+static int unwind(struct stacks *s, const struct perfdata_event *event, const struct perfdata_record *record, struct unwound *ret_unwound)
+{
+	const struct perfdata_sample *p = &record->sample;
+	struct unwinder_sample sample = {
+		.pid = record->pid,
+		.tid = record->tid,
+		.time_ns = record->time_ns,
+		.regs = p->user_regs,
+		.regs_mask = event->attr.sample_regs_user,
+		.abi = p->user_abi,
+		.stack = p->user_stack,
+		.stack_bytes = p->user_stack_bytes,
+		.callchain = p->callchain,
+		/* What a recorder of ours has put there is no chain of frame pointers. */
+		.ncallchain = s->options.recorded ? kernel_words(p->callchain, p->ncallchain) : p->ncallchain,
+		.last = true,
+	};
+
+	return s->options.offline ? without_files(s, &sample, ret_unwound) : unwinder_sample(s->unwinder, &sample, ret_unwound);
+}
+
+/* perf has callers where they call. */
+static int put_calls(struct stacks *s, const struct unwound *unwound, struct perfdata_sample *sample)
+{
+	if (unwound->callchain != s->words.v) {
+		s->words.len = 0;
+		if (vec_reserve(&s->words, unwound->ncallchain + 1))
+			return -ENOMEM;
+		if (unwound->ncallchain)
+			memcpy(s->words.v, unwound->callchain, unwound->ncallchain * sizeof(*s->words.v));
+		s->words.len = unwound->ncallchain;
+	}
+	for (size_t i = kernel_words(s->words.v, s->words.len) + 2; i < s->words.len; i++)
+		s->words.v[i]--;
+	sample->callchain = s->words.v;
+	sample->ncallchain = s->words.len;
+	return 0;
+}
+
+/* From worst to best. */
+static int rank(uint8_t grade)
+{
+	static const uint8_t order[] = {UNWIND_NO_STACK, UNWIND_TRUNCATED, UNWIND_GUESSED, UNWIND_SPLICED, UNWIND_COMPLETE};
+	int i = 0;
+
+	while (order[i] != grade && i < UNWIND_GRADES - 1)
+		i++;
+	return i;
+}
+
+/* What the recorder said, or better where it kept what it could not finish, and more is known by now. */
+static int recorded(struct stacks *s, const struct perfdata_event *event, struct perfdata_record *record, struct unwound *unwound)
+{
+	const struct samples_idx_row *row = samples_idx_find(s->options.recorded, record->file_off);
+	struct perfdata_sample *p = &record->sample;
+	struct unwound better;
+
+	*unwound = as_recorded(p->callchain, p->ncallchain,
+			       user_words(p->callchain, p->ncallchain) ? UNWIND_COMPLETE : UNWIND_NO_STACK);
+	if (!row)
+		return 0;
+	unwound->grade = row->grade;
+	unwound->end = row->end;
+	unwound->first_spliced = row->first_spliced;
+	unwound->first_guess = row->first_guess;
+	if (!p->user_regs || !p->user_stack || s->options.offline || !can_be_unwound(event) || rank(row->grade) >= rank(UNWIND_SPLICED))
+		return 0;
+	int r = unwind(s, event, record, &better);
+
+	if (!r && rank(better.grade) > rank(row->grade)) {
+		*unwound = better;
+		p->callchain = better.callchain;
+		p->ncallchain = better.ncallchain;
+	}
+	return r;
+}
+
+static void count(struct stacks *s, const struct unwound *u, const struct perfdata_sample *sample)
+{
+	size_t n = user_words(sample->callchain, sample->ncallchain);
+	size_t spliced = u->first_spliced < n ? n - u->first_spliced : 0;
+	size_t guessed = u->first_guess < n - spliced ? n - spliced - u->first_guess : 0;
+
+	s->summary.grades[u->grade]++;
+	if (u->grade == UNWIND_TRUNCATED)
+		s->summary.ends[u->end]++;
+	s->summary.spliced += spliced;
+	s->summary.guessed += guessed;
+	s->summary.found += n - spliced - guessed;
+}
+
+static uint32_t from_frame(uint16_t first)
+{
+	return first == UINT16_MAX ? CALLCHAIN_NO_FRAME : first;
+}
+
+int stacks_sample(struct stacks *s, const struct perfdata_event *event, struct perfdata_record *record, struct symbolizer_stack *ret_stack)
+{
+	struct symbolizer_stack stack = SYMBOLIZER_STACK_PLAIN;
+	struct unwound unwound;
+	int r = 0;
+
+	*ret_stack = stack;
+	if (!record->sample.callchain || (!s->options.recorded && !(s->unwinder && can_be_unwound(event))))
+		return 0;
+	if (s->options.recorded) {
+		r = recorded(s, event, record, &unwound);
+	} else {
+		r = unwind(s, event, record, &unwound);
+		if (!r && unwound.grade != UNWIND_NO_STACK) {
+			r = put_calls(s, &unwound, &record->sample);
+			stack.at_calls = true;
+		}
+	}
+	if (r)
+		return r;
+	count(s, &unwound, &record->sample);
+	stack.truncated = unwound.grade == UNWIND_TRUNCATED;
+	if (s->options.grades) {
+		stack.first_spliced = from_frame(unwound.first_spliced);
+		stack.first_guess = from_frame(unwound.first_guess);
+	}
+	*ret_stack = stack;
+	return 0;
+}
