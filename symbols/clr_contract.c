@@ -81,6 +81,7 @@ static const struct {
 	[CLR_CODE_DEBUG_INFO] = {"RealCodeHeader", "DebugInfo", 56},
 	[CLR_MODULE_PATH] = {"Module", "Path", FAR},
 	[CLR_DYNAMIC_METADATA] = {"DynamicMetadata", "Data", FAR},
+	[CLR_RUNTIME_FUNCTION_UNWIND] = {"RuntimeFunction", "UnwindData", 12},
 };
 
 /* What is read of the text before it is a contract. */

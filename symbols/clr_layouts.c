@@ -14,7 +14,7 @@
 	"\"RangeSection\":{\"RangeBegin\":0,\"RangeEndOpen\":8,\"Flags\":16,\"R2RModule\":32,\"HeapList\":40}," \
 	"\"CodeHeapListNode\":{\"StartAddress\":16,\"EndAddress\":24,\"MapBase\":32,\"HeaderMap\":40}," \
 	"\"RealCodeHeader\":{\"MethodDesc\":24,\"NumUnwindInfos\":32,\"UnwindInfos\":36}," \
-	"\"RuntimeFunction\":{\"!\":12,\"BeginAddress\":0,\"EndAddress\":4},"
+	"\"RuntimeFunction\":{\"!\":12,\"BeginAddress\":0,\"EndAddress\":4,\"UnwindData\":8},"
 #define TYPES \
 	"\"MethodDescChunk\":{\"!\":24,\"MethodTable\":0,\"FlagsAndTokenRange\":18}," \
 	"\"MethodTable\":{\"!\":64,\"MTFlags\":0,\"MTFlags2\":8,\"EEClassOrCanonMT\":40,\"Module\":24,\"PerInstInfo\":48}," \

@@ -125,7 +125,7 @@ static bool take_shuffle(struct reader *r)
 	/* The last move looks like one of an argument. */
 	for (int n = 0; n < STUB_MOVES_MAX; n++) {
 		p = r->p;
-		if (take(r, "4d8b53.. 4983c3.. 49ffe2"))
+		if (take(r, "4d8b53.. 4983c3.. 49ffe2") || take(r, "4d8b53.. 4983c3.. 41ffe2")) /* the latter since .NET 10 */
 			return p[3] == p[7];
 		if (!take_move(r))
 			return false;

@@ -8,6 +8,7 @@
 
 struct making {
 	VEC(struct code_row) rows;
+	bool is_stub;
 };
 
 static bool same(const struct unwind_rule *a, const struct unwind_rule *b)
@@ -18,12 +19,23 @@ static bool same(const struct unwind_rule *a, const struct unwind_rule *b)
 static int add_row(void *ctx, size_t offset, const struct unwind_rule *rule)
 {
 	struct making *m = ctx;
+	struct code_row row = {(uint32_t)offset, *rule};
 
-	if (m->rows.len && same(&m->rows.v[m->rows.len - 1].rule, rule))
+	row.rule.saves &= !m->is_stub;
+	if (m->rows.len && same(&m->rows.v[m->rows.len - 1].rule, &row.rule))
 		return 0;
-	if (m->rows.len == CODE_RULES_ROWS_MAX)
-		return -E2BIG;
-	return vec_push(&m->rows, ((struct code_row){(uint32_t)offset, *rule}));
+	return m->rows.len == CODE_RULES_ROWS_MAX ? -E2BIG : vec_push(&m->rows, row);
+}
+
+/* What an instruction changes for good, by numbers of DWARF. A push of its register is still to come, or was. */
+static uint16_t changed_by(const struct x86_64_insn *i)
+{
+	uint16_t changes = 0;
+
+	for (unsigned int reg = 0; i->writes >> reg; reg++)
+		if (i->writes >> reg & 1)
+			changes |= (uint16_t)(1u << x86_64_dwarf_reg[reg]);
+	return changes & ARCH_PRESERVED & ~(1u << ARCH_FP);
 }
 
 /* Takes the rows, with no more room than they need. */
@@ -44,7 +56,7 @@ int code_rules_make(const struct unwind_info *info, const unsigned char *code, s
 {
 	struct code_rules rules = {.rows = NULL};
 	struct unwind_rule body, rule;
-	struct making m = {.rows = {NULL}};
+	struct making m = {.is_stub = false};
 	struct x86_64_insn i;
 	size_t nsaves = 0;
 	int r = len > CODE_RULES_BYTES_MAX ? -E2BIG : unwind_info_rule(info, UINT64_MAX, &body);
@@ -65,22 +77,49 @@ int code_rules_make(const struct unwind_info *info, const unsigned char *code, s
 		/* What begins one byte later is soon an instruction again. */
 		at += known ? i.len : 1;
 		rules.doubtful |= !known;
+		rules.changes |= known ? changed_by(&i) : 0;
 	}
+	for (size_t k = 0; k < nsaves; k++)
+		rules.changes &= (uint16_t)~(1u << rules.saves[k].reg);
 	r = take_rows(&m, r, &rules);
 	if (!r)
 		*ret_rules = rules;
 	return r;
 }
 
-int code_rules_follow(const unsigned char *code, size_t len, bool many, struct code_rules *ret_rules)
+int code_rules_follow(const unsigned char *code, size_t len, bool stubs, struct code_rules *ret_rules)
 {
 	struct code_rules rules = {.rows = NULL};
-	struct making m = {.rows = {NULL}};
-	int r = x86_64_follow(code, len, many, add_row, &m);
+	struct making m = {.is_stub = stubs};
+	int r = x86_64_follow(code, len, stubs, add_row, &m);
 
 	r = take_rows(&m, r, &rules);
 	if (!r)
 		*ret_rules = rules;
+	return r;
+}
+
+int code_rules_ahead(const unsigned char *code, size_t len, struct code_rules *ret_rules, size_t *ret_len)
+{
+	struct code_rules rules = {.rows = NULL};
+	struct making m = {.is_stub = true};
+	struct x86_64_insn i = {.effect = X86_64_NONE};
+	struct unwind_rule rule;
+	size_t at = 0;
+	int r = 0;
+
+	for (; !r && i.effect != X86_64_RET && i.effect != X86_64_JUMP; at += i.len) {
+		if (!x86_64_ahead(code + at, len - at, &rule) || !x86_64_insn(code + at, len - at, &i))
+			break;
+		r = add_row(&m, at, &rule);
+	}
+	r = take_rows(&m, r, &rules);
+	if (!r && !rules.nrows)
+		return -ENOENT;
+	if (!r) {
+		*ret_rules = rules;
+		*ret_len = at;
+	}
 	return r;
 }
 
@@ -138,7 +177,7 @@ int code_rules_step(const struct code_rules *rules, uint64_t offset, struct unwi
 		return -ENODATA;
 	caller.v[ARCH_SP] = cfa;
 	/* Where registers are saved, and nobody says which and where, only the frame pointer is known. */
-	caller.known &= rule->saves && !rules->nsaves ? 1u << ARCH_FP : ARCH_PRESERVED;
+	caller.known &= rule->saves && !rules->nsaves ? 1u << ARCH_FP : ARCH_PRESERVED & ~(uint32_t)rules->changes;
 	if (rule->fp == UNWIND_FP_LOST)
 		caller.known &= ~(1u << ARCH_FP);
 	if (rule->fp == UNWIND_FP_AT && unwind_memory_word(mem, cfa + (uint64_t)(int64_t)rule->fp_at, &caller.v[ARCH_FP]))

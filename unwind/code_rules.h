@@ -21,14 +21,20 @@ struct code_rules {
 	uint32_t nrows;
 	uint8_t nsaves;
 	bool doubtful; /* not all of the code could be read: epilogues may be missing */
+	uint16_t changes; /* a bit for each register that it ought to save and does not: funclets of handlers leave that to whom they return to */
 	struct unwind_info_save saves[UNWIND_INFO_SAVES_MAX];
 };
 
 /* The rules of a function or funclet of .NET, whose code is len bytes. 0; -EBADMSG; -E2BIG; -ENOMEM. */
 int code_rules_make(const struct unwind_info *info, const unsigned char *code, size_t len, struct code_rules *ret_rules);
 
-/* Those of code of which nothing else is known, by following it from its start; many: of a row of stubs. Errors of x86_64_follow. */
-int code_rules_follow(const unsigned char *code, size_t len, bool many, struct code_rules *ret_rules);
+/* Those of code of which nothing else is known, by following it from its start; stubs: of a row of stubs, which leave all registers as they are
+ * that a function would have to save, but for the frame pointer. Errors of x86_64_follow. */
+int code_rules_follow(const unsigned char *code, size_t len, bool stubs, struct code_rules *ret_rules);
+
+/* Those of a stub from the instruction on that code begins with, as far as it goes straight on and what comes tells (x86_64_ahead); *ret_len bytes
+ * of it. 0; -ENOENT: it does not tell; -ENOMEM. */
+int code_rules_ahead(const unsigned char *code, size_t len, struct code_rules *ret_rules, size_t *ret_len);
 
 void code_rules_free(struct code_rules *rules);
 

@@ -67,8 +67,8 @@ static bool leaves(const struct x86_64_insn *i, uint64_t behind_it, uint64_t bef
 
 	if (i->effect == X86_64_RET)
 		return true;
-	if (i->effect == X86_64_JUMP_FAR) /* others are of switches */
-		return i->wide;
+	if (i->effect == X86_64_JUMP_FAR)
+		return i->tail;
 	/* No loop leads back over the prologue. */
 	return i->effect == X86_64_JUMP && (to < 0 ? (uint64_t)-to >= before : (uint64_t)to >= behind || (!to && !before));
 }

@@ -4,6 +4,7 @@
 
 #define SP 4 /* by the numbers in instructions */
 #define BP 5
+#define BX 3
 
 const uint8_t x86_64_dwarf_reg[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
 
@@ -137,9 +138,9 @@ static bool take_immediates(struct decode *d, uint8_t flags)
 	return !(flags & IZ) || take_signed(d, d->narrow ? 2 : 4, &d->imm);
 }
 
-/* Whether a register is one of the two that matter, and which. */
 static void wrote(struct x86_64_insn *i, uint8_t reg)
 {
+	i->writes |= (uint16_t)(1u << reg);
 	if (reg == SP)
 		i->effect = X86_64_SP_LOST;
 	else if (reg == BP && i->effect != X86_64_SP_LOST)
@@ -196,7 +197,7 @@ static bool group_ff(const struct decode *d, struct x86_64_insn *i)
 		return true;
 	case 4:
 		i->effect = X86_64_JUMP_FAR;
-		i->wide = d->w;
+		i->tail = d->w || d->is_memory;
 		return true;
 	case 6:
 		i->effect = X86_64_PUSH;
@@ -312,6 +313,8 @@ static bool decode_0f(struct decode *d, struct x86_64_insn *i)
 		set(i, X86_64_BRANCH, d->imm);
 	else if (op == 0x0b)
 		i->effect = X86_64_STOP;
+	else if (op == 0xa2) /* CPUID */
+		wrote(i, BX);
 	else if (op == 0xa0 || op == 0xa8 || op == 0xa1 || op == 0xa9) {
 		i->effect = op & 1 ? X86_64_POP : X86_64_PUSH;
 		i->reg = X86_64_NO_REG;

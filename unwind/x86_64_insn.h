@@ -25,7 +25,7 @@ enum x86_64_effect {
 	X86_64_CALL, /* value as of JUMP; indirect ones have none */
 	X86_64_RET,
 	X86_64_JUMP, /* to the next instruction + value */
-	X86_64_JUMP_FAR, /* to what a register or memory says; wide tells tail calls of .NET's JIT, which have a prefix REX.W */
+	X86_64_JUMP_FAR, /* to what a register or memory says */
 	X86_64_BRANCH, /* the same as JUMP, or on to the next instruction */
 	X86_64_STOP, /* control does not go on behind it */
 };
@@ -36,8 +36,9 @@ struct x86_64_insn {
 	uint8_t len;
 	uint8_t effect; /* enum x86_64_effect */
 	uint8_t reg; /* by the number in the instruction (x86_64_dwarf_reg) */
-	bool wide;
+	bool tail; /* a JUMP_FAR that .NET's JIT ends functions with: through memory, or with a prefix REX.W. Those of switches are neither */
 	bool is_vzeroupper, is_nop;
+	uint16_t writes; /* a bit for each register that it writes, but for those that functions may change anyway */
 	int32_t value; /* where the effect says so; else of no meaning */
 };
 

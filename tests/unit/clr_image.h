@@ -279,6 +279,20 @@ static inline void image_body(struct clr_image *m, uint32_t offset, uint32_t byt
 	image_nibble(m, offset, 1 + offset % 32 / 4);
 }
 
+/* Unwind information of a body's part (0: itself), which is put at another offset of the heap, and the code of the part. */
+static inline void image_unwind(struct clr_image *m, uint32_t offset, uint32_t part, uint32_t at, const void *info, size_t len, const void *code,
+				size_t bytes)
+{
+	uint64_t header;
+	uint32_t begin;
+
+	memcpy(&header, image_at(m, CLR_IMAGE_CODE + offset - 8), 8);
+	memcpy(&begin, image_at(m, header + 36 + 12 * part), 4);
+	image_set(m, header + 44 + 12 * part, at, 4);
+	memcpy(image_at(m, CLR_IMAGE_CODE + at), info, len);
+	memcpy(image_at(m, CLR_IMAGE_CODE + begin), code, bytes);
+}
+
 /* What the runtime keeps of where the code of the body at an offset comes from. */
 static inline void image_debug_info(struct clr_image *m, uint32_t offset, const void *data, size_t len)
 {

@@ -8,7 +8,7 @@ static const char clr_net10[] =
 	"\":0},\"RangeSection\":{\"RangeBegin\":0,\"RangeEndOpen\":8,\"Flags\":16,\"HeapList\":40,\"R2RModule\":32},\"C"
 	"odeHeapListNode\":{\"StartAddress\":16,\"EndAddress\":24,\"MapBase\":32,\"HeaderMap\":40},\"RealCodeHeader\":{"
 	"\"GCInfo\":16,\"MethodDesc\":24,\"NumUnwindInfos\":32,\"UnwindInfos\":36},\"RuntimeFunction\":{\"!\":12,\"BeginAddress\":0,"
-	"\"EndAddress\":4},\"MethodDesc\":{\"!\":16,\"ChunkIndex\":2,\"Flags\":6,\"Flags3AndTokenRemainder\":0},\"Metho"
+	"\"EndAddress\":4,\"UnwindData\":8},\"MethodDesc\":{\"!\":16,\"ChunkIndex\":2,\"Flags\":6,\"Flags3AndTokenRemainder\":0},\"Metho"
 	"dDescChunk\":{\"!\":24,\"MethodTable\":0,\"FlagsAndTokenRange\":18},\"StoredSigMethodDesc\":{\"Sig\":16,\"cSig"
 	"\":24},\"DynamicMethodDesc\":{\"MethodName\":32,\"!\":48},\"MethodTable\":{\"!\":64,\"MTFlags\":0,\"MTFlags2\""
 	":8,\"EEClassOrCanonMT\":40,\"Module\":24,\"PerInstInfo\":48},\"GenericsDictInfo\":{\"NumDicts\":4,\"NumTypeArg"

@@ -124,11 +124,33 @@ static void followed_code_has_rows_too(void **state)
 	assert_int_equal(code_rules_follow(stubs, sizeof(stubs), true, &rules), 0);
 	assert_int_equal(rules.nrows, 4);
 	assert_rule(code_rules_at(&rules, 5), "sp+16 same");
-	/* Nobody says what else is saved. */
 	assert_int_equal(code_rules_step(&rules, 5, &regs, &memory), 0);
 	assert_int_equal(regs.v[ARCH_IP], 0x401000);
+	assert_int_equal(regs.known, ARCH_PRESERVED | 1u << ARCH_SP | 1u << ARCH_IP);
+	code_rules_free(&rules);
+	/* Nobody says what a function saves. */
+	assert_int_equal(code_rules_follow(stubs, sizeof(stubs), false, &rules), 0);
+	assert_int_equal(rules.nrows, 2);
+	regs = regs_at(0x1040);
+	assert_int_equal(code_rules_step(&rules, 1, &regs, &memory), 0);
 	assert_int_equal(regs.known, 1u << ARCH_FP | 1u << ARCH_SP | 1u << ARCH_IP);
 	code_rules_free(&rules);
+}
+
+static void a_leaf_has_rows_up_to_its_return(void **state)
+{
+	static const unsigned char leaf[] = {0x50, 0x90, 0x58, 0xc3, 0xc3}, endless[] = {0xeb, 0xfe};
+	struct code_rules rules;
+	size_t len = 0;
+
+	(void)state;
+	assert_int_equal(code_rules_ahead(leaf + 1, sizeof(leaf) - 1, &rules, &len), 0);
+	assert_int_equal(len, 3);
+	assert_rule(code_rules_at(&rules, 0), "sp+16 same");
+	assert_rule(code_rules_at(&rules, 2), "sp+8 same");
+	code_rules_free(&rules);
+	assert_int_equal(code_rules_ahead(endless, sizeof(endless), &rules, &len), -ENOENT);
+	assert_int_equal(len, 3);
 }
 
 static void more_than_the_limits_is_told(void **state)
@@ -158,6 +180,7 @@ int main(void)
 		cmocka_unit_test(a_step_without_what_it_takes_is_none),
 		cmocka_unit_test(code_that_cannot_be_read_is_doubtful),
 		cmocka_unit_test(followed_code_has_rows_too),
+		cmocka_unit_test(a_leaf_has_rows_up_to_its_return),
 		cmocka_unit_test(more_than_the_limits_is_told),
 	};
 

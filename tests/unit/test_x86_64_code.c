@@ -41,6 +41,8 @@ static void a_tail_call_ends_a_frame(void **state)
 	assert_string_equal(epilogue(CODE(0x5d, 0xe9, 0xfa, 0, 0, 0)), "sp+16 fp-16");
 	assert_string_equal(epilogue(CODE(0x48, 0xff, 0xe0)), "sp+8 same");
 	assert_string_equal(epilogue(CODE(0x48, 0xff, 0x25, 0, 0, 0, 0)), "sp+8 same");
+	assert_string_equal(epilogue(CODE(0x5d, 0xff, 0x25, 0, 0, 0, 0)), "sp+16 fp-16");
+	assert_string_equal(epilogue(CODE(0xff, 0x60, 0x18)), "sp+8 same");
 	assert_string_equal(epilogue(CODE(0xff, 0xe0)), "no"); /* of a switch */
 }
 

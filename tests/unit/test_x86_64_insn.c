@@ -99,8 +99,9 @@ static void control_flow_is_told(void **state)
 	(void)state;
 	for (size_t k = 0; k < sizeof(examples) / sizeof(*examples); k++)
 		assert_example(&examples[k]);
-	assert_true(x86_64_insn((const unsigned char *)"\x48\xff\xe0", 3, &i) && i.effect == X86_64_JUMP_FAR && i.wide);
-	assert_true(x86_64_insn((const unsigned char *)"\xff\xe0", 2, &i) && !i.wide);
+	assert_true(x86_64_insn((const unsigned char *)"\x48\xff\xe0", 3, &i) && i.effect == X86_64_JUMP_FAR && i.tail);
+	assert_true(x86_64_insn((const unsigned char *)"\xff\x25\0\0\0\0", 6, &i) && i.tail);
+	assert_true(x86_64_insn((const unsigned char *)"\xff\xe0", 2, &i) && !i.tail);
 	assert_true(x86_64_insn((const unsigned char *)"\xc5\xf8\x77", 3, &i) && i.is_vzeroupper);
 }
 

@@ -1,0 +1,151 @@
+/*
+ * Steps a thread of a living process through its instructions and knows at each where it will return to, as it saw the call: the truth for whatever
+ * unwinds. Nothing of how the code describes itself is used.
+ */
+#ifndef TESTS_HELPERS_STEPPER_H
+#define TESTS_HELPERS_STEPPER_H
+
+#include "base/vec.h"
+#include "container/memory.h"
+#include "unwind/rule.h"
+#include "unwind/x86_64_insn.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A call whose callee has not returned yet. */
+struct stepper_frame {
+	uint64_t cfa; /* the return address is below it */
+	uint64_t ret;
+	struct unwind_regs caller; /* as they have to be after the return, as far as functions preserve them */
+	bool is_signal; /* the kernel made it: only cfa and ret are known */
+};
+
+struct stepper {
+	pid_t pid, tid;
+	VEC(struct stepper_frame) frames; /* the innermost last */
+	struct unwind_regs regs;
+	uint64_t steps, calls, signals, unreadable;
+};
+
+/* Called at each instruction, regs and frames as they are there. What is not 0 ends it and is given back. */
+typedef int stepper_fn(void *ctx, const struct stepper *s);
+
+static inline struct unwind_regs stepper_regs(const struct user_regs_struct *r)
+{
+	return (struct unwind_regs){
+		.v = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8, r->r9, r->r10, r->r11, r->r12, r->r13, r->r14,
+		      r->r15, r->rip},
+		.known = (1u << ARCH_REGS) - 1,
+	};
+}
+
+static inline int stepper_wait(const struct stepper *s, int *ret_status)
+{
+	while (waitpid(s->tid, ret_status, __WALL) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFSTOPPED(*ret_status) ? 0 : -ESRCH;
+}
+
+static inline int stepper_read_regs(struct stepper *s)
+{
+	struct user_regs_struct r;
+
+	if (ptrace(PTRACE_GETREGS, s->tid, NULL, &r) < 0)
+		return -errno;
+	s->regs = stepper_regs(&r);
+	return 0;
+}
+
+/* Frames that were returned from, or left by an exception. */
+static inline void stepper_drop(struct stepper *s)
+{
+	while (s->frames.len && s->frames.v[s->frames.len - 1].cfa <= s->regs.v[ARCH_SP])
+		s->frames.len--;
+}
+
+static inline int stepper_push(struct stepper *s, const struct unwind_regs *before, bool is_signal)
+{
+	struct stepper_frame f = {.cfa = s->regs.v[ARCH_SP] + 8, .caller = *before, .is_signal = is_signal};
+
+	if (memory_read(s->pid, s->regs.v[ARCH_SP], &f.ret, sizeof(f.ret)))
+		return 0;
+	f.caller.v[ARCH_SP] = f.cfa;
+	f.caller.v[ARCH_IP] = f.ret;
+	f.caller.known = is_signal ? 1u << ARCH_SP | 1u << ARCH_IP : ARCH_PRESERVED | 1u << ARCH_SP | 1u << ARCH_IP;
+	return vec_push(&s->frames, f);
+}
+
+/* One instruction. *signal: to be delivered with it, and then the next one. */
+static inline int stepper_step(struct stepper *s, int *signal)
+{
+	struct unwind_regs before = s->regs;
+	unsigned char code[X86_64_INSN_MAX] = {0};
+	struct x86_64_insn insn = {.effect = X86_64_NONE};
+	int status, r, sent = *signal;
+
+	if (memory_read_pages(s->pid, before.v[ARCH_IP], code, sizeof(code), NULL) || !x86_64_insn(code, sizeof(code), &insn))
+		s->unreadable++;
+	if (ptrace(PTRACE_SINGLESTEP, s->tid, NULL, (void *)(intptr_t)sent) < 0)
+		return -errno;
+	r = stepper_wait(s, &status);
+	if (r || (r = stepper_read_regs(s)))
+		return r;
+	s->steps++;
+	*signal = WSTOPSIG(status) == SIGTRAP || status >> 16 ? 0 : WSTOPSIG(status);
+	/* A handler begins below what was interrupted, or on a stack of its own, and its return address leads to the kernel. */
+	if (sent && s->regs.v[ARCH_IP] - before.v[ARCH_IP] > X86_64_INSN_MAX) {
+		s->signals++;
+		return stepper_push(s, &before, true);
+	}
+	if (insn.effect == X86_64_CALL && s->regs.v[ARCH_SP] == before.v[ARCH_SP] - 8) {
+		s->calls++;
+		stepper_drop(s);
+		return stepper_push(s, &before, false);
+	}
+	return 0;
+}
+
+/* Steps for as long, from any moment on. 0; -ESRCH the thread has ended; -errno; what fn gave. */
+static inline int stepper_run(struct stepper *s, uint64_t steps, stepper_fn *fn, void *ctx)
+{
+	int signal = 0, status, r;
+
+	cpu_set_t was, one;
+	bool moved = !sched_getaffinity(s->tid, sizeof(was), &was);
+
+	s->frames.len = 0;
+	/* On one CPU both go twenty times faster. */
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	if (moved && !sched_setaffinity(0, sizeof(one), &one))
+		(void)sched_setaffinity(s->tid, sizeof(one), &one);
+	if (ptrace(PTRACE_SEIZE, s->tid, NULL, NULL) < 0)
+		return -errno;
+	if (ptrace(PTRACE_INTERRUPT, s->tid, NULL, NULL) < 0)
+		return -errno;
+	r = stepper_wait(s, &status);
+	if (!r)
+		r = stepper_read_regs(s);
+	for (uint64_t i = 0; !r && i < steps; i++) {
+		stepper_drop(s);
+		r = s->frames.len ? fn(ctx, s) : 0;
+		if (!r)
+			r = stepper_step(s, &signal);
+	}
+	if (r != -ESRCH)
+		(void)ptrace(PTRACE_DETACH, s->tid, NULL, (void *)(intptr_t)signal);
+	if (moved) {
+		(void)sched_setaffinity(s->tid, sizeof(was), &was);
+		(void)sched_setaffinity(0, sizeof(was), &was);
+	}
+	return r;
+}
+
+#endif
