@@ -94,7 +94,7 @@ static int caller_value(const struct cfi_cell *c, uint64_t reg, uint64_t cfa, co
 	case CFI_SAME:
 		return register_value(regs, reg, ret_value);
 	case CFI_AT:
-		return memory_value(memory, cfa + (uint64_t)c->add, ret_value);
+		return unwind_saved(memory, regs, (unsigned)reg, cfa + (uint64_t)c->add, ret_value) ? 0 : -ENODATA;
 	case CFI_VALUE:
 		*ret_value = cfa + (uint64_t)c->add;
 		return 0;
@@ -138,7 +138,7 @@ int cfi_rules_apply(const struct cfi_state *s, const struct unwind_memory *memor
 
 int cfi_rules_apply_short(const struct unwind_rule *rule, const struct unwind_memory *memory, struct unwind_regs *regs)
 {
-	uint64_t cfa, ip, fp;
+	uint64_t cfa, ip, fp = 0;
 
 	if (rule->kind == UNWIND_END) {
 		regs->known = 0;
@@ -155,7 +155,7 @@ int cfi_rules_apply_short(const struct unwind_rule *rule, const struct unwind_me
 		r = memory_value(memory, cfa + (uint64_t)ARCH_RETURN_AT, &ip);
 	if (r)
 		return r;
-	if (rule->fp == UNWIND_FP_AT && !memory_value(memory, cfa + (uint64_t)rule->fp_at, &fp)) {
+	if (rule->fp == UNWIND_FP_AT && unwind_saved(memory, regs, ARCH_FP, cfa + (uint64_t)rule->fp_at, &fp)) {
 		regs->v[ARCH_FP] = fp;
 		regs->known |= UINT32_C(1) << ARCH_FP;
 	} else if (rule->fp != UNWIND_FP_SAME) {

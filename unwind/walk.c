@@ -80,7 +80,7 @@ static int step_plain(struct walker *k, const struct unwind_rule *rule, uint64_t
 		return STEP_END(WALK_EDGE);
 	}
 	if (rule->fp == UNWIND_FP_AT)
-		has_fp = unwind_memory_word(k->memory, cfa + (uint64_t)(int64_t)rule->fp_at, &fp);
+		has_fp = unwind_saved(k->memory, regs, ARCH_FP, cfa + (uint64_t)(int64_t)rule->fp_at, &fp);
 	else if (rule->fp == UNWIND_FP_LOST)
 		has_fp = false;
 	regs->known &= rule->saves ? 0 : ARCH_PRESERVED & ~(1u << ARCH_FP);

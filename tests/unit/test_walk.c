@@ -13,7 +13,7 @@
 #define WORDS 4096
 
 /* Functions of 0x100 bytes each, from 0x1000 on; what lies behind CODE_END is no code. */
-enum function { START, FRAMELESS, WITH_FP, NO_RULE, SIGNAL, UNKNOWN, DRAP, ODD, FUNCTIONS };
+enum function { START, FRAMELESS, WITH_FP, NO_RULE, SIGNAL, UNKNOWN, DRAP, ODD, AT_RET, FUNCTIONS };
 #define AT(function) (0x1000 + (uint64_t)(function) * 0x100)
 #define CODE_END AT(FUNCTIONS)
 
@@ -29,6 +29,7 @@ static const struct unwind_rule rules[FUNCTIONS] = {
 	[NO_RULE] = {.kind = UNWIND_NONE},
 	[SIGNAL] = {.kind = UNWIND_FULL},
 	[DRAP] = {.kind = UNWIND_PLAIN, .cfa_reg = ARCH_BX, .cfa_add = 0},
+	[AT_RET] = {.kind = UNWIND_PLAIN, .cfa_reg = ARCH_SP, .cfa_add = 8, .fp = UNWIND_FP_AT, .fp_at = -16},
 	[ODD] = {.kind = UNWIND_PLAIN, .cfa_reg = ARCH_SP, .cfa_add = 0},
 };
 
@@ -301,6 +302,20 @@ static void test_hostile_stacks_end(void **state)
 	walk_free(&w);
 }
 
+static void test_what_an_epilogue_gave_back_is_in_its_register(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	/* At its ret: the CFA is sp + 8, and the frame pointer was saved below. */
+	regs.v[ARCH_IP] = AT(AT_RET) + 4;
+	regs.v[ARCH_FP] = word_at(10);
+	stack[0] = AT(WITH_FP) + 5;
+	stack[11] = AT(START) + 3;
+	WALK(&w, WALK_START, AT(AT_RET) + 4, AT(WITH_FP) + 5, AT(START) + 3);
+	walk_free(&w);
+}
+
 static void test_as_many_frames_as_may_be(void **state)
 {
 	struct walk w = {.max = 100};
@@ -356,6 +371,7 @@ int main(void)
 		cmocka_unit_test_setup(test_a_signal_leads_to_what_it_interrupted, begin),
 		cmocka_unit_test_setup(test_a_register_that_only_full_steps_follow, begin),
 		cmocka_unit_test_setup(test_hostile_stacks_end, begin),
+		cmocka_unit_test_setup(test_what_an_epilogue_gave_back_is_in_its_register, begin),
 		cmocka_unit_test_setup(test_as_many_frames_as_may_be, begin),
 		cmocka_unit_test_setup(test_what_is_no_code_is_no_frame, begin),
 		cmocka_unit_test_setup(test_code_that_is_not_known_yet_is_waited_for, begin),
