@@ -15,6 +15,11 @@ static inline uint64_t clock_timespec_ns(const struct timespec *ts)
 	return (uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec;
 }
 
+static inline struct timespec clock_timespec(uint64_t ns)
+{
+	return (struct timespec){(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
+}
+
 uint64_t clock_monotonic_ns(void);
 uint64_t clock_realtime_ns(void);
 uint64_t clock_thread_ns(void); /* CPU time of the calling thread */

@@ -253,7 +253,7 @@ static int capture_take_one(void *ctx, pid_t pid)
 /* Waits until a process is told of, the end, or a time. Gives whether it is the end. */
 static bool capture_wait(struct jit_capture *c, uint64_t until_ns)
 {
-	struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+	struct timespec until = clock_timespec(until_ns);
 	uint64_t now;
 	bool stopping;
 
@@ -335,7 +335,7 @@ void jit_capture_process(struct jit_capture *c, pid_t pid)
 static bool capture_wait_for_end(struct jit_capture *c)
 {
 	uint64_t until_ns = c->until_ns + CAPTURE_JOIN_NS;
-	struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+	struct timespec until = clock_timespec(until_ns);
 
 	while (!c->ended)
 		if (pthread_cond_timedwait(&c->wake, &c->lock, &until))

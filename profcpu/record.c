@@ -48,6 +48,7 @@ struct record {
 	struct record_watch watch;
 	struct sampler *sampler;
 	struct perfdata_writer *writer;
+	uint32_t stack_bytes; /* that samples copy now */
 	struct record_unwind *unwind; /* NULL: callchains are written as the kernel made them */
 	struct recording_manifest manifest;
 	struct progress progress;
@@ -281,7 +282,8 @@ static int begin_unwind(struct record *rec, const struct sampler_opened *opened,
 {
 	const struct record_options *o = rec->options;
 	struct record_unwind_options options = {
-		.opener = o->opener, .keep = o->keep_stacks, .frames_max = o->frames_max, .opened = opened, .nopened = n,
+		.opener = o->opener, .stack_bytes = o->stack_bytes, .stack_fixed = o->stack_fixed, .read_code = true,
+		.keep = o->keep_stacks, .frames_max = o->frames_max, .opened = opened, .nopened = n,
 		.idx_fd = -1};
 	int r = o->stack_bytes ? file_create(o->dir_fd, RECORD_IDX_BEGUN, O_WRONLY, REPLACE_PRIVATE, &options.idx_fd) : 0;
 
@@ -470,6 +472,23 @@ static enum record_end end_of_targets(struct record *rec)
 	return rec->result->end_signal ? RECORD_END_SIGNAL : RECORD_END_TARGET;
 }
 
+/* Copies of stacks become larger or smaller as stacks turn out to be. */
+static void follow_stacks(struct record *rec)
+{
+	uint32_t wanted = rec->unwind ? record_unwind_stack_bytes(rec->unwind) : rec->stack_bytes;
+	int r = 0;
+
+	if (wanted == rec->stack_bytes)
+		return;
+	r = sampler_set_stack_bytes(rec->sampler, wanted);
+	if (!r)
+		rec->stack_bytes = wanted;
+	else
+		record_unwind_keep_stack_bytes(rec->unwind, rec->stack_bytes);
+	if (r && wanted > rec->stack_bytes)
+		log_warn("stacks deeper than %u bytes end there: copies cannot be made larger: %s", rec->stack_bytes, strerror(-r));
+}
+
 static enum record_end record_until_end(struct record *rec)
 {
 	struct record_result *result = rec->result;
@@ -490,6 +509,8 @@ static enum record_end record_until_end(struct record *rec)
 			rec->error = sampler_follow_cpus(rec->sampler);
 		if (rec->error)
 			return RECORD_END_ERROR;
+		if (!result->end_signal)
+			follow_stacks(rec);
 		if (result->end_signal)
 			return RECORD_END_SIGNAL;
 		show_progress(rec, clock_monotonic_ns());
@@ -638,7 +659,11 @@ static void release(struct record *rec)
 
 int record_run(const struct record_options *options, struct record_result *ret_result)
 {
-	struct record rec = {.options = options, .result = ret_result, .data_fd = -1, .watch = RECORD_WATCH_NONE};
+	struct record rec = {.options = options,
+			     .result = ret_result,
+			     .data_fd = -1,
+			     .watch = RECORD_WATCH_NONE,
+			     .stack_bytes = options->stack_bytes};
 	int r;
 
 	*ret_result = (struct record_result){.end = RECORD_END_ERROR};

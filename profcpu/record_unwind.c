@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/vec.h"
+#include "profcpu/code_reader.h"
 #include "recording/perfdata_records.h"
 #include "recording/samples_idx.h"
 
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 #define BLOCK_BYTES ((size_t)256 << 10)
+#define COPY_SLACK 64 /* bytes that the kernel may copy less than it was told */
+#define LAST_NS (NS_PER_S / 2) /* that answers are waited for at the end */
 #define FRAMES_MAX 8000 /* that a record has room for beside all else */
 
 /* A record of the round, or one that waits. */
@@ -29,7 +32,9 @@ struct unwind_waiting {
 
 struct record_unwind {
 	enum keep_stacks keep;
+	struct copy_size copy;
 	struct unwinder *unwinder;
+	struct code_reader *reader; /* NULL: nobody is asked for the code of processes */
 	struct perfdata *records; /* takes them apart */
 	VEC(struct unwind_item) items;
 	bool ordered; /* items are, so far */
@@ -71,12 +76,19 @@ int record_unwind_new(const struct record_unwind_options *o, struct record_unwin
 		attrs[i] = o->opened[i].attr;
 	if (!r) {
 		u->keep = o->keep;
+		u->copy = (struct copy_size){.bytes = o->stack_bytes, .fixed = o->stack_fixed};
 		u->ordered = true;
 		r = perfdata_records_new(attrs, o->nopened, &u->records);
 	}
 	for (size_t i = 0; i < o->nopened && !r; i++)
 		for (size_t k = 0; k < o->opened[i].nids && !r; k++)
 			r = perfdata_records_add_id(u->records, i, o->opened[i].ids[k]);
+	if (!r && o->read_code)
+		r = code_reader_new(&u->reader);
+	if (!r && u->reader) {
+		unwinder.ask = code_reader_ask;
+		unwinder.ctx = u->reader;
+	}
 	if (!r)
 		r = unwinder_new(&unwinder, &u->unwinder);
 	if (!r)
@@ -101,6 +113,7 @@ void record_unwind_free(struct record_unwind *u)
 	vec_free(&u->items);
 	vec_free(&u->rows);
 	perfdata_close(u->records);
+	code_reader_free(u->reader);
 	unwinder_free(u->unwinder);
 	free(u->waiting);
 	if (u->idx_fd >= 0)
@@ -123,6 +136,16 @@ struct perf_event_attr record_unwind_attr(const struct record_unwind *u, const s
 int record_unwind_event_id(struct record_unwind *u, size_t event, uint64_t id)
 {
 	return perfdata_records_add_id(u->records, event, id);
+}
+
+uint32_t record_unwind_stack_bytes(const struct record_unwind *u)
+{
+	return u->copy.bytes;
+}
+
+void record_unwind_keep_stack_bytes(struct record_unwind *u, uint32_t bytes)
+{
+	u->copy = (struct copy_size){.bytes = bytes, .fixed = true};
 }
 
 struct record_unwind_stats record_unwind_stats(const struct record_unwind *u)
@@ -290,6 +313,9 @@ static int take_sample(struct record_unwind *u, struct perfdata_writer *w, const
 	};
 
 	r = unwinder_sample(u->unwinder, &sample, &unwound);
+	/* A copy that ends where its memory does would be no longer. */
+	if (!r && unwound.grade != UNWIND_NO_STACK)
+		copy_size_note(&u->copy, unwound.reached, unwound.edge && sample.stack_bytes + COPY_SLACK >= u->copy.bytes);
 	return r ? r : write_sample(u, w, &record, &unwound);
 }
 
@@ -353,17 +379,21 @@ static int wait_for_code(struct record_unwind *u, struct perfdata_writer *w, con
 static int take_other(struct record_unwind *u, struct perfdata_writer *w, const struct perf_event_header *header)
 {
 	struct perfdata_record record;
+	bool other_program = header->type == PERF_RECORD_COMM && header->misc & PERF_RECORD_MISC_COMM_EXEC;
 	int r = 0;
 
 	/* Those that wait are of the program that was. */
-	if (header->type == PERF_RECORD_COMM && header->misc & PERF_RECORD_MISC_COMM_EXEC && u->nwaiting)
+	if (other_program && u->nwaiting)
 		r = retry(u, w, 0, 1, true);
-	if (!r && !perfdata_records_take(u->records, header, &record))
+	if (!r && !perfdata_records_take(u->records, header, &record)) {
 		r = unwinder_apply(u->unwinder, &record);
+		if (u->reader && (other_program || (header->type == PERF_RECORD_EXIT && record.pid == record.tid)))
+			code_reader_forget(u->reader, record.pid);
+	}
 	return r ? r : perfdata_writer_records(w, header, header->size);
 }
 
-static int take_items(struct record_unwind *u, struct perfdata_writer *w, bool last)
+static int take_items(struct record_unwind *u, struct perfdata_writer *w)
 {
 	int r = 0;
 
@@ -376,7 +406,7 @@ static int take_items(struct record_unwind *u, struct perfdata_writer *w, bool l
 			r = take_other(u, w, header);
 			continue;
 		}
-		r = take_sample(u, w, header, last);
+		r = take_sample(u, w, header, false);
 		if (r == -EAGAIN)
 			r = wait_for_code(u, w, header);
 	}
@@ -394,12 +424,40 @@ static int write_rows(struct record_unwind *u)
 	return r;
 }
 
+/* Answers to what was asked in earlier rounds, and those that waited for them, or for too long. */
+static int take_answers(struct record_unwind *u, struct perfdata_writer *w)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	int n = u->reader ? code_reader_answer(u->reader, u->unwinder) : 0;
+
+	if (n < 0 || !u->nwaiting)
+		return n < 0 ? n : 0;
+	return n || now_ns - waiting_at(u, u->first)->since_ns > RECORD_UNWIND_WAITING_NS ? retry(u, w, now_ns, 0, false) : 0;
+}
+
+/* What was asked for is worth a moment, as it is not known afterwards. */
+static int take_last(struct record_unwind *u, struct perfdata_writer *w)
+{
+	uint64_t until_ns = clock_monotonic_ns() + LAST_NS;
+	int r = 0, n = 1;
+
+	while (u->reader && u->nwaiting && !r && n > 0 && clock_monotonic_ns() < until_ns) {
+		code_reader_wait(u->reader, until_ns);
+		n = code_reader_answer(u->reader, u->unwinder);
+		if (n > 0)
+			r = retry(u, w, clock_monotonic_ns(), 0, false);
+	}
+	return r || n < 0 ? (r ? r : n) : retry(u, w, clock_monotonic_ns(), 0, true);
+}
+
 int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, bool last)
 {
-	int r = u->nwaiting ? retry(u, w, clock_monotonic_ns(), 0, last) : 0;
+	int r = take_answers(u, w);
 
 	if (!r)
-		r = take_items(u, w, last);
+		r = take_items(u, w);
+	if (!r && last)
+		r = take_last(u, w);
 	if (!r)
 		r = write_rows(u);
 	/* A round is over when no record older than it is to come. */

@@ -8,6 +8,7 @@
 
 #include "recording/perfdata_writer.h"
 #include "sampler/sampler.h"
+#include "unwind/copy_size.h"
 #include "unwind/unwinder.h"
 
 #define RECORD_UNWIND_WAITING_BYTES ((size_t)32 << 20) /* samples that wait */
@@ -28,6 +29,9 @@ struct record_unwind;
 struct record_unwind_options {
 	struct opener *opener; /* borrowed */
 	enum keep_stacks keep;
+	uint32_t stack_bytes; /* that samples copy to begin with */
+	bool stack_fixed; /* and always */
+	bool read_code; /* of what processes compile while they run, in their memory */
 	size_t frames_max; /* struct unwinder_options */
 	const struct sampler_opened *opened; /* borrowed for the call */
 	size_t nopened;
@@ -47,6 +51,12 @@ int record_unwind_event_id(struct record_unwind *u, size_t event, uint64_t id);
 
 /* Unwinds what came in this round and hands it to the writer; last: nothing waits any longer. 0 or -errno. */
 int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, bool last);
+
+/* How much samples should copy of their stacks from now on. */
+uint32_t record_unwind_stack_bytes(const struct record_unwind *u);
+
+/* It cannot be changed: this much is copied. */
+void record_unwind_keep_stack_bytes(struct record_unwind *u, uint32_t bytes);
 
 struct record_unwind_stats {
 	struct unwinder_stats unwinder;

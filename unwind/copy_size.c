@@ -11,7 +11,7 @@ static bool set_bytes(struct copy_size *c, uint32_t bytes)
 
 static bool decide(struct copy_size *c)
 {
-	if (c->edges * 100 > c->samples * COPY_SIZE_EDGES)
+	if (c->edges * 100 > COPY_SIZE_SAMPLES * COPY_SIZE_EDGES)
 		return set_bytes(c, c->bytes > COPY_SIZE_MAX / 2 ? COPY_SIZE_MAX : c->bytes * 2);
 	/* One that went deep comes again. */
 	if (c->deep || c->bytes <= COPY_SIZE_MIN) {
@@ -30,7 +30,7 @@ bool copy_size_note(struct copy_size *c, uint32_t reached, bool edge)
 	c->samples++;
 	c->edges += edge;
 	c->deep += edge || reached > c->bytes / 2;
-	if (c->fixed || c->samples < COPY_SIZE_SAMPLES)
+	if (c->fixed || (c->samples < COPY_SIZE_SAMPLES && c->edges * 100 <= COPY_SIZE_SAMPLES * COPY_SIZE_EDGES))
 		return false;
 	changed = decide(c);
 	c->samples = c->edges = c->deep = 0;

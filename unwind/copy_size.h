@@ -11,7 +11,7 @@
 #define COPY_SIZE_MIN 4096u /* bytes; sizes are powers of two */
 #define COPY_SIZE_MAX 65528u /* what a record can have, in place of the next power of two */
 #define COPY_SIZE_SAMPLES 256u /* after so many it is decided anew */
-#define COPY_SIZE_EDGES 1u /* of a hundred stacks that end at the edge, more is copied from here on */
+#define COPY_SIZE_EDGES 1u /* of a hundred of these: where more end at the edge more is copied, at once */
 #define COPY_SIZE_QUIET 16u /* decisions in a row that would copy less, until less is copied */
 
 /* Zeroed but for bytes. */
