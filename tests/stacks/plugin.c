@@ -1,0 +1,35 @@
+/* One of the libraries of plugins.c: NAME is one or two, and the other one has other frames at the same places. */
+#define KNOWN_QUIET
+#include "known.h"
+
+#define PASTE(a, b) a##b
+#define NAMED(a, b) PASTE(a, b)
+#define ENTER NAMED(NAME, _enter)
+#define MIDDLE NAMED(NAME, _middle)
+#define DEEPEST NAMED(NAME, _leaf)
+#define STRING_OF(x) #x
+#define STRING(x) STRING_OF(x)
+
+unsigned ENTER(unsigned x);
+void plugin_tell(void);
+
+static NOINLINE unsigned DEEPEST(unsigned x)
+{
+	BURN(x, ROUNDS * 50);
+	return x;
+}
+static NOINLINE unsigned MIDDLE(unsigned x)
+{
+	volatile unsigned v[FRAME] = {x};
+
+	return CALL_AS(STRING(DEEPEST), DEEPEST, x) + v[0];
+}
+NOINLINE unsigned ENTER(unsigned x)
+{
+	return CALL_AS(STRING(MIDDLE), MIDDLE, x) + 1;
+}
+
+void plugin_tell(void)
+{
+	known_tell_edges();
+}

@@ -1,0 +1,44 @@
+/* Two libraries that come and go, by turns at the same addresses. Their paths are the arguments. */
+#include "known.h"
+
+#include <dlfcn.h>
+
+static volatile unsigned sink;
+
+#define WITH(with, name)                                                                                                                   \
+	static NOINLINE unsigned with(const char *path, unsigned x)                                                                        \
+	{                                                                                                                                  \
+		void *library;                                                                                                             \
+		unsigned (*enter)(unsigned);                                                                                               \
+                                                                                                                                           \
+		LIBRARY(LIBC_ANY "+", library = dlopen(path, RTLD_LAZY));                                                                  \
+		LIBRARY(LIBC_ANY "+", enter = (unsigned (*)(unsigned))dlsym(library, name));                                               \
+		x += CALL_AS(name, enter, x);                                                                                              \
+		LIBRARY(LIBC_ANY "+", dlclose(library));                                                                                   \
+		return x;                                                                                                                  \
+	}
+WITH(with_one, "one_enter")
+WITH(with_two, "two_enter")
+
+int main(int argc, char **argv)
+{
+	unsigned x = 1;
+
+	if (argc != 3)
+		return 2;
+	for (int i = 1; i < 3; i++) {
+		void *library = dlopen(argv[i], RTLD_LAZY);
+		void (*tell)(void) = library ? (void (*)(void))dlsym(library, "plugin_tell") : NULL;
+
+		if (!tell)
+			return 1;
+		tell();
+		dlclose(library);
+	}
+	known_ready();
+	for (;;) {
+		x += CALL(with_one, argv[1], x);
+		x += CALL(with_two, argv[2], x);
+		sink = x;
+	}
+}
