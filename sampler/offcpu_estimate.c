@@ -1,0 +1,243 @@
+/*
+ * While events are off at times. Between two looks lie a time without events and then a window with them. How long a thread was off
+ * its CPU in both together the looks tell; what it did there, the window shows a part of:
+ * - A wait that begins in a window has the same chance to be seen as any other, whatever its length; so waits are taken by their
+ *   begin, and each with its whole length. What of it lies behind the window is its share of the time off the CPU there: switches are
+ *   counted by the kernel too, so it is known among how many waits that time divides.
+ * - A thread that got no CPU between two looks stayed in one wait. That time is a stratum of its own: it is exact, and long waits are
+ *   not mistaken for short ones, though few are seen to begin; their stacks may be read from outside. What lies at both ends of such a
+ *   wait is in the other stratum, and is as long as looks are apart, on average: for no more than that a wait speaks there.
+ * What a window begins in the midst of is left out: nobody knows its stack, and long ones are met so more often than short ones.
+ */
+#include "sampler/offcpu_impl.h"
+
+#define CYCLE_SMOOTH 0.05 /* of a new cycle in the average */
+
+int offcpu_estimate_wait(struct offcpu *o, struct offcpu_thread *t, uint64_t in_ns)
+{
+	struct offcpu_share s = {.stack = t->open.stack,
+				 .waker_stack = t->open.waker_stack,
+				 .waker = t->open.waker,
+				 .wait = t->open.wait,
+				 .count = 1};
+
+	offcpu_divide(&t->open, t->since_ns, in_ns, &s.blocked_ns, &s.runnable_ns);
+	s.is_short = in_ns - t->since_ns < o->min_ns;
+	return offcpu_share(o, t, &s);
+}
+
+/* The end of exact times: from here on looks tell. */
+static int leave_exact(struct offcpu *o, struct offcpu_thread *t, uint64_t time_ns)
+{
+	int r;
+
+	/* Nothing was seen of it since the look at its begin, which therefore still holds. */
+	if (t->state == OFFCPU_UNSURE && t->looked && t->base_ns == t->since_ns)
+		return 0;
+	r = offcpu_end_exact(o, t, time_ns, true);
+	t->now.waits = t->state == OFFCPU_WAITING;
+	t->now.wait = t->open;
+	t->now.wait_ns = 0;
+	t->looked = false;
+	t->base_ns = time_ns;
+	return r;
+}
+
+static void leave_window(struct offcpu_thread *t, uint64_t time_ns)
+{
+	uint64_t ns = time_ns - t->since_ns;
+
+	if (t->state == OFFCPU_RUNNING)
+		t->now.on_ns += ns;
+	t->now.waits = t->state == OFFCPU_WAITING;
+	t->now.wait = t->open;
+	t->now.wait_ns = ns;
+}
+
+static int mark(struct offcpu *o, uint64_t time_ns)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < o->threads.len && !r; i++) {
+		struct offcpu_thread *t = &o->threads.v[i];
+
+		if (t->ended)
+			continue;
+		if (!o->estimating)
+			t->now = (struct offcpu_window){0};
+		if (!o->estimating)
+			r = leave_exact(o, t, time_ns);
+		else if (o->open)
+			leave_window(t, time_ns);
+		t->last = t->now;
+		t->now = (struct offcpu_window){0};
+		t->since_ns = time_ns;
+	}
+	if (o->estimating && !o->open)
+		o->counts.closed_ns += time_ns - o->mark_ns;
+	if (o->estimating)
+		o->cycle_ns += (o->cycle_ns > 0 ? CYCLE_SMOOTH : 1) * ((double)(time_ns - o->mark_ns) - o->cycle_ns);
+	o->window_ns = o->estimating && o->open ? time_ns - o->open_ns : 0;
+	o->mark_ns = time_ns;
+	return r;
+}
+
+int offcpu_close(struct offcpu *o, uint64_t time_ns)
+{
+	int r = o->whole ? offcpu_settle(o, o->mark_ns, true) : 0;
+
+	if (!r)
+		r = mark(o, time_ns);
+	if (!o->estimating)
+		o->epoch_ns = time_ns;
+	o->estimating = true;
+	o->open = false;
+	return r;
+}
+
+int offcpu_open_again(struct offcpu *o, uint64_t time_ns)
+{
+	if (o->open)
+		return 0;
+	o->counts.closed_ns += time_ns - o->mark_ns;
+	for (size_t i = 0; i < o->threads.len; i++) {
+		struct offcpu_thread *t = &o->threads.v[i];
+
+		t->state = OFFCPU_UNSURE;
+		t->since_ns = time_ns;
+		t->waking.time_ns = 0;
+		t->now = (struct offcpu_window){0};
+	}
+	o->open = true;
+	o->open_ns = time_ns;
+	return time_ns - o->epoch_ns < OFFCPU_EPOCH_NS ? 0 : offcpu_settle(o, time_ns, false);
+}
+
+int offcpu_whole(struct offcpu *o, uint64_t time_ns)
+{
+	int r;
+
+	if (!o->estimating || !o->open)
+		return 0;
+	r = mark(o, time_ns);
+	o->estimating = false;
+	o->whole = true;
+	return r;
+}
+
+/* How long it was off its CPU while events were off. */
+static uint64_t off_unseen(const struct offcpu *o, const struct offcpu_thread *t, uint64_t len, uint64_t off)
+{
+	const struct offcpu_window *w = &t->last;
+	uint64_t seen_off = w->seen ? o->window_ns - w->on_ns : (uint64_t)((double)off * (double)o->window_ns / (double)len);
+
+	return off > seen_off ? off - seen_off : 0;
+}
+
+static int share_carry(struct offcpu *o, struct offcpu_thread *t, uint64_t ns, bool stayed)
+{
+	const struct offcpu_open *open = &t->carry;
+	struct offcpu_share s = {.stack = open->stack,
+				 .waker_stack = open->waker_stack,
+				 .waker = open->waker,
+				 .wait = open->wait,
+				 .stayed = stayed,
+				 .count = !stayed};
+
+	/* When it was woken is not known: the kernel's sums will put that right. */
+	*(open->wait == OFFCPU_RUNNABLE ? &s.runnable_ns : &s.blocked_ns) = ns;
+	return ns ? offcpu_share(o, t, &s) : 0;
+}
+
+int offcpu_end_carry(struct offcpu *o, struct offcpu_thread *t)
+{
+	uint64_t cycle = (uint64_t)o->cycle_ns;
+
+	t->carried = false;
+	return t->carry_sample ? share_carry(o, t, t->carry_ns < cycle ? t->carry_ns : cycle, false) : 0;
+}
+
+int offcpu_adopt(struct offcpu *o, struct offcpu_thread *t)
+{
+	uint64_t ns = t->stayed_ns;
+
+	if (!ns || t->seen_stack == OFFCPU_NO_STACK || t->seen_count != t->base.count)
+		return 0;
+	t->carried = true;
+	t->carry_sample = false;
+	t->carry = (struct offcpu_open){.stack = t->seen_stack, .waker_stack = OFFCPU_NO_STACK};
+	t->stayed_ns = 0;
+	return share_carry(o, t, ns, true);
+}
+
+static int stay(struct offcpu *o, struct offcpu_thread *t, uint64_t ns)
+{
+	int r;
+
+	if (t->carried) {
+		t->carry_ns += ns;
+		return share_carry(o, t, ns, true);
+	}
+	t->stayed_ns += ns;
+	r = offcpu_adopt(o, t);
+	return r || t->carried || !ns || !o->listener.unseen ? r : o->listener.unseen(o->listener.ctx, t->tid);
+}
+
+static int divide_gap(struct offcpu *o, struct offcpu_thread *t, uint64_t len, uint64_t off, uint64_t count)
+{
+	const struct offcpu_window *w = &t->last;
+	uint64_t unseen = off_unseen(o, t, len, off), outside = count > w->ins ? count - w->ins : 0;
+	bool stayed = !w->seen && !count;
+
+	t->owed_ns[stayed] += off;
+	if (stayed)
+		return stay(o, t, off);
+	t->stayed_ns = 0;
+	if (!t->carried)
+		return 0;
+	if (!outside && w->began_waiting) {
+		t->carry_ns += unseen + w->first_in_ns;
+		if (w->woken.time_ns && !t->carry.woken_ns) {
+			t->carry.waker = w->woken.by;
+			t->carry.waker_stack = w->woken.stack;
+		}
+	} else {
+		t->carry_ns += unseen / (outside + 1);
+	}
+	return offcpu_end_carry(o, t);
+}
+
+static void begin_carry(struct offcpu_thread *t)
+{
+	const struct offcpu_window *w = &t->last;
+
+	t->carried = w->wait.stack != OFFCPU_NO_STACK;
+	t->carry = w->wait;
+	t->carry_ns = w->wait_ns;
+	t->carry_sample = w->wait_ns > 0;
+}
+
+int offcpu_estimate_look(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *stat)
+{
+	uint64_t len = o->mark_ns > t->base_ns ? o->mark_ns - t->base_ns : 0, count = stat->count - t->base.count;
+	uint64_t run = stat->run_ns - t->base.run_ns + t->ahead_ns;
+	int r = 0;
+
+	if (!len && t->looked)
+		return 0; /* a second one, or it began since */
+	if (t->looked) {
+		t->ahead_ns = run > len ? run - len : 0;
+		run -= t->ahead_ns;
+		t->totals.running_ns += run;
+		t->owed_runnable_ns += stat->wait_ns - t->base.wait_ns;
+		r = divide_gap(o, t, len, len - run, count);
+	} else {
+		t->totals.unknown_ns += len; /* it came while events were off */
+	}
+	if (t->last.waits)
+		begin_carry(t);
+	t->looked = true;
+	t->base = *stat;
+	t->base_ns += len;
+	return r;
+}

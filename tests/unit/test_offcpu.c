@@ -1,0 +1,379 @@
+/* Waits out of events, while all events are there. */
+#include "sampler/offcpu.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define GOT_MAX 64
+
+struct fixture {
+	struct offcpu *o;
+	struct offcpu_interval got[GOT_MAX];
+	size_t ngot;
+	pid_t tids[GOT_MAX];
+	struct offcpu_totals totals[GOT_MAX];
+	size_t nthreads;
+	int fail_with;
+};
+
+static int take_interval(void *ctx, const struct offcpu_interval *i)
+{
+	struct fixture *f = ctx;
+
+	assert_true(f->ngot < GOT_MAX);
+	f->got[f->ngot++] = *i;
+	return f->fail_with;
+}
+
+static int take_thread(void *ctx, pid_t tid, const struct offcpu_totals *t)
+{
+	struct fixture *f = ctx;
+
+	assert_true(f->nthreads < GOT_MAX);
+	f->tids[f->nthreads] = tid;
+	f->totals[f->nthreads++] = *t;
+	/* The promise that holds whatever comes. */
+	assert_int_equal(t->running_ns + t->blocked_ns + t->runnable_ns + t->unknown_ns, t->end_ns - t->begin_ns);
+	return 0;
+}
+
+static void begin(struct fixture *f, uint64_t min_ns)
+{
+	const struct offcpu_listener listener = {f, take_interval, NULL, take_thread};
+
+	*f = (struct fixture){0};
+	assert_int_equal(offcpu_new(1000, min_ns, &listener, &f->o), 0);
+}
+
+static void end(struct fixture *f, uint64_t end_ns)
+{
+	assert_int_equal(offcpu_finish(f->o, end_ns), 0);
+}
+
+static void add(struct fixture *f, enum offcpu_kind kind, uint64_t time_ns, pid_t tid)
+{
+	assert_int_equal(offcpu_add(f->o, &(struct offcpu_event){.time_ns = time_ns, .tid = tid, .kind = (uint8_t)kind}), 0);
+}
+
+static void out(struct fixture *f, uint64_t time_ns, pid_t tid, uint32_t stack, bool preempted)
+{
+	assert_int_equal(offcpu_add(f->o, &(struct offcpu_event){.time_ns = time_ns,
+								 .tid = tid,
+								 .kind = OFFCPU_OUT,
+								 .stack = stack,
+								 .flags = preempted ? OFFCPU_PREEMPTED : 0}),
+			 0);
+}
+
+static void wake(struct fixture *f, uint64_t time_ns, pid_t tid, pid_t by, uint32_t stack)
+{
+	assert_int_equal(offcpu_add(f->o, &(struct offcpu_event){
+						  .time_ns = time_ns, .tid = tid, .kind = OFFCPU_WAKING, .by = by, .stack = stack}),
+			 0);
+}
+
+static void look(struct fixture *f, uint64_t time_ns, pid_t tid, uint64_t run_ns, uint64_t wait_ns, uint64_t count)
+{
+	assert_int_equal(offcpu_look(f->o, tid, time_ns, &(struct schedstat){run_ns, wait_ns, count}), 0);
+}
+
+static const struct offcpu_totals *totals_of(const struct fixture *f, pid_t tid)
+{
+	for (size_t i = f->nthreads; i-- > 0;)
+		if (f->tids[i] == tid)
+			return &f->totals[i];
+	fail_msg("thread %d has no totals", tid);
+	abort();
+}
+
+static void assert_totals(const struct fixture *f, pid_t tid, uint64_t running, uint64_t blocked, uint64_t runnable, uint64_t unknown)
+{
+	const struct offcpu_totals *t = totals_of(f, tid);
+
+	assert_int_equal(t->running_ns, running);
+	assert_int_equal(t->blocked_ns, blocked);
+	assert_int_equal(t->runnable_ns, runnable);
+	assert_int_equal(t->unknown_ns, unknown);
+}
+
+static void a_wait_is_blocked_until_it_is_woken_and_then_runnable(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	add(&f, OFFCPU_BEGIN, 0, 7);
+	out(&f, 2000, 7, 5, false);
+	wake(&f, 2600, 7, 9, 6);
+	wake(&f, 2700, 7, 8, 4); /* only the first counts */
+	add(&f, OFFCPU_IN, 3000, 7);
+	out(&f, 4000, 7, 3, true);
+	add(&f, OFFCPU_IN, 4500, 7);
+	end(&f, 5000);
+	assert_int_equal(f.ngot, 2);
+	const struct offcpu_interval *i = &f.got[0];
+
+	assert_true(i->tid == 7 && i->waker == 9 && i->stack == 5 && i->waker_stack == 6 && i->wait == OFFCPU_BLOCKED);
+	assert_true(i->out_ns == 2000 && i->woken_ns == 2600 && i->in_ns == 3000);
+	assert_true(i->blocked_ns == 600 && i->runnable_ns == 400 && i->count == 1);
+	assert_true(!i->cut_begin && !i->cut_end && !i->estimated);
+	i = &f.got[1];
+	assert_true(i->stack == 3 && i->wait == OFFCPU_RUNNABLE && i->blocked_ns == 0 && i->runnable_ns == 500);
+	assert_int_equal(i->waker_stack, OFFCPU_NO_STACK);
+	assert_totals(&f, 7, 1000 + 1000 + 500, 600, 900, 0);
+	offcpu_free(f.o);
+}
+
+static void waits_are_cut_to_the_recording(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 100000); /* what is cut may be long: it is no short one */
+	add(&f, OFFCPU_BEGIN, 0, 7);
+	wake(&f, 1700, 7, 9, 6);
+	add(&f, OFFCPU_IN, 2000, 7);
+	out(&f, 3000, 7, 5, false);
+	end(&f, 4000);
+	assert_int_equal(f.ngot, 2);
+	assert_true(f.got[0].cut_begin && !f.got[0].cut_end && f.got[0].stack == OFFCPU_NO_STACK);
+	assert_true(f.got[0].out_ns == 1000 && f.got[0].in_ns == 2000 && f.got[0].waker == 9 && f.got[0].waker_stack == 6);
+	assert_true(f.got[0].blocked_ns == 700 && f.got[0].runnable_ns == 300);
+	assert_true(!f.got[1].cut_begin && f.got[1].cut_end && f.got[1].stack == 5 && f.got[1].in_ns == 4000);
+	assert_totals(&f, 7, 1000, 1700, 300, 0);
+	assert_int_equal(totals_of(&f, 7)->no_stack_ns, 1000);
+	offcpu_free(f.o);
+}
+
+/* Nothing is heard of them: the scheduler's own numbers tell what they did. */
+static void threads_without_events_are_told_by_their_looks(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	for (pid_t tid = 1; tid <= 4; tid++)
+		add(&f, OFFCPU_BEGIN, 0, tid);
+	for (pid_t tid = 1; tid <= 3; tid++)
+		look(&f, 1000, tid, 50, 60, 7);
+	look(&f, 11000, 1, 50, 60, 7);   /* slept all the time */
+	look(&f, 11000, 2, 9000, 60, 7); /* ran all the time; the last tick is missing */
+	look(&f, 11000, 3, 4050, 1060, 9);
+	end(&f, 11000);
+	assert_totals(&f, 1, 0, 10000, 0, 0);
+	assert_totals(&f, 2, 10000, 0, 0, 0);
+	assert_totals(&f, 3, 4000, 5000, 1000, 0);
+	assert_totals(&f, 4, 0, 0, 0, 10000); /* nobody looked */
+	assert_int_equal(f.ngot, 2);
+	assert_true(f.got[0].cut_begin && f.got[0].cut_end && f.got[0].stack == OFFCPU_NO_STACK);
+	offcpu_free(f.o);
+}
+
+static void waits_from_before_have_the_stack_that_was_read(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	for (pid_t tid = 1; tid <= 3; tid++) {
+		add(&f, OFFCPU_BEGIN, 0, tid);
+		look(&f, 1000, tid, 50, 60, 7);
+	}
+	assert_int_equal(offcpu_round(f.o), 0);
+	assert_int_equal(offcpu_round(f.o), 0);
+	offcpu_seen(f.o, 1, 7, 33);
+	offcpu_seen(f.o, 2, 7, 34);
+	offcpu_seen(f.o, 3, 8, 35); /* of the next wait */
+	offcpu_seen(f.o, 99, 8, 35);
+	add(&f, OFFCPU_IN, 2000, 1);
+	out(&f, 3000, 1, 5, false);
+	add(&f, OFFCPU_IN, 2500, 3);
+	look(&f, 5000, 2, 50, 60, 7);
+	end(&f, 5000);
+	assert_int_equal(f.ngot, 4);
+	assert_true(f.got[0].tid == 1 && f.got[0].stack == 33);
+	assert_true(f.got[1].tid == 3 && f.got[1].stack == OFFCPU_NO_STACK);
+	assert_true(f.got[2].tid == 2 && f.got[2].stack == 34);
+	assert_true(f.got[3].tid == 1 && f.got[3].stack == 5);
+	offcpu_free(f.o);
+}
+
+static void short_waits_are_accounted_for_and_no_intervals(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 500);
+	add(&f, OFFCPU_BEGIN, 0, 7);
+	out(&f, 2000, 7, 5, false);
+	add(&f, OFFCPU_IN, 2499, 7);
+	out(&f, 3000, 7, 5, false);
+	add(&f, OFFCPU_IN, 3500, 7);
+	out(&f, 4000, 7, 5, true);
+	add(&f, OFFCPU_IN, 4100, 7);
+	end(&f, 5000);
+	assert_int_equal(f.ngot, 1);
+	assert_int_equal(f.got[0].out_ns, 3000);
+	assert_totals(&f, 7, 4000 - 1099, 999, 100, 0);
+	assert_int_equal(totals_of(&f, 7)->short_ns, 599);
+	assert_int_equal(totals_of(&f, 7)->short_count, 2);
+	assert_int_equal(offcpu_counts(f.o)->intervals, 1);
+	offcpu_free(f.o);
+}
+
+static void threads_begin_and_end(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	add(&f, OFFCPU_CREATED, 2000, 7);
+	add(&f, OFFCPU_IN, 2300, 7);
+	add(&f, OFFCPU_END, 3000, 7);
+	out(&f, 3001, 7, 1, false); /* its last switch, behind its end */
+	add(&f, OFFCPU_CREATED, 4000, 7); /* another one */
+	add(&f, OFFCPU_BEGIN, 4001, 7);
+	add(&f, OFFCPU_IN, 4100, 7);
+	out(&f, 4200, 9, 1, false); /* none of ours */
+	end(&f, 5000);
+	assert_int_equal(f.nthreads, 2);
+	assert_true(f.totals[0].begin_ns == 2000 && f.totals[0].end_ns == 3000);
+	assert_true(f.totals[0].running_ns == 700 && f.totals[0].runnable_ns == 300);
+	assert_true(f.totals[1].begin_ns == 4000 && f.totals[1].end_ns == 5000);
+	assert_true(f.totals[1].running_ns == 900 && f.totals[1].runnable_ns == 100);
+	assert_int_equal(offcpu_counts(f.o)->others, 2);
+	assert_true(f.ngot == 2 && f.got[0].wait == OFFCPU_RUNNABLE && f.got[0].stack == OFFCPU_NO_STACK);
+	offcpu_free(f.o);
+}
+
+/* Rings of several CPUs are read one after the other. */
+static void events_are_dealt_with_in_the_order_of_their_times(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	add(&f, OFFCPU_BEGIN, 0, 7);
+	add(&f, OFFCPU_IN, 3000, 7);
+	out(&f, 2000, 7, 5, false);
+	assert_int_equal(offcpu_round(f.o), 0);
+	assert_int_equal(f.ngot, 0);
+	wake(&f, 2500, 7, 9, 6); /* came later, from another CPU */
+	out(&f, 4000, 7, 8, false);
+	assert_int_equal(offcpu_round(f.o), 0);
+	assert_int_equal(f.ngot, 1);
+	assert_true(f.got[0].waker == 9 && f.got[0].blocked_ns == 500);
+	assert_int_equal(offcpu_round(f.o), 0);
+	add(&f, OFFCPU_IN, 3999, 7);
+	assert_int_equal(offcpu_round(f.o), 0);
+	assert_int_equal(offcpu_counts(f.o)->late, 1);
+	end(&f, 5000);
+	assert_totals(&f, 7, 1000 + 1000, 500 + 1000, 500, 0);
+	offcpu_free(f.o);
+}
+
+static void a_waker_may_be_early(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	add(&f, OFFCPU_BEGIN, 0, 7);
+	add(&f, OFFCPU_IN, 1000000, 7);
+	wake(&f, 1999000, 7, 9, 6);
+	out(&f, 2000000, 7, 5, false);
+	add(&f, OFFCPU_IN, 2003000, 7);
+	wake(&f, 2100000, 7, 9, 6); /* it was awake, and is still a good time later */
+	out(&f, 3000000, 7, 5, false);
+	add(&f, OFFCPU_IN, 3500000, 7);
+	end(&f, 4000000);
+	assert_int_equal(f.ngot, 3);
+	assert_true(f.got[1].waker == 9 && f.got[1].waker_stack == 6 && f.got[1].blocked_ns == 0 && f.got[1].runnable_ns == 3000);
+	assert_true(f.got[2].waker == 0 && f.got[2].waker_stack == OFFCPU_NO_STACK && f.got[2].blocked_ns == 500000);
+	offcpu_free(f.o);
+}
+
+static void what_is_missing_is_counted_and_unknown(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	add(&f, OFFCPU_BEGIN, 0, 7);
+	out(&f, 2000, 7, 5, false);
+	out(&f, 3000, 7, 6, false); /* an "in" between is missing */
+	add(&f, OFFCPU_IN, 3500, 7);
+	add(&f, OFFCPU_IN, 3500, 7); /* told twice */
+	add(&f, OFFCPU_IN, 4500, 7); /* an "out" is missing */
+	out(&f, 5000, 7, 6, false);
+	add(&f, OFFCPU_LOST, 5400, 0);
+	out(&f, 5500, 7, 6, false); /* it ran from then to here */
+	add(&f, OFFCPU_IN, 6000, 7);
+	end(&f, 7000);
+	assert_int_equal(offcpu_counts(f.o)->no_in, 1);
+	assert_int_equal(offcpu_counts(f.o)->no_out, 1);
+	assert_totals(&f, 7, 1000 + 500 + 100 + 1000, 500 + 500, 0, 1000 + 1000 + 400);
+	assert_int_equal(f.ngot, 2);
+	offcpu_free(f.o);
+}
+
+static void what_the_listener_says_is_handed_on(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	add(&f, OFFCPU_BEGIN, 0, 7);
+	add(&f, OFFCPU_IN, 2000, 7);
+	f.fail_with = -ENOSPC;
+	assert_int_equal(offcpu_finish(f.o, 5000), -ENOSPC);
+	offcpu_free(f.o);
+	offcpu_free(NULL);
+}
+
+static void places_of_threads_are_used_again(void **state)
+{
+	struct offcpu *o;
+	struct offcpu_listener none = {0};
+
+	(void)state;
+	assert_int_equal(offcpu_new(0, 0, &none, &o), 0);
+	for (uint64_t n = 0; n < OFFCPU_THREADS_MAX + 1000; n++) {
+		const struct offcpu_event created = {.time_ns = 10 * n, .tid = (pid_t)(n % 4000000), .kind = OFFCPU_CREATED};
+		struct offcpu_event ended = created;
+
+		ended.kind = OFFCPU_END;
+		ended.time_ns += 5;
+		assert_int_equal(offcpu_add(o, &created) | offcpu_add(o, &ended), 0);
+		if (n % 1000 == 0)
+			assert_int_equal(offcpu_round(o), 0);
+	}
+	assert_int_equal(offcpu_finish(o, 1000000000), 0);
+	assert_int_equal(offcpu_counts(o)->overflow, 0);
+	offcpu_free(o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_wait_is_blocked_until_it_is_woken_and_then_runnable),
+		cmocka_unit_test(waits_are_cut_to_the_recording),
+		cmocka_unit_test(threads_without_events_are_told_by_their_looks),
+		cmocka_unit_test(waits_from_before_have_the_stack_that_was_read),
+		cmocka_unit_test(short_waits_are_accounted_for_and_no_intervals),
+		cmocka_unit_test(threads_begin_and_end),
+		cmocka_unit_test(events_are_dealt_with_in_the_order_of_their_times),
+		cmocka_unit_test(a_waker_may_be_early),
+		cmocka_unit_test(what_is_missing_is_counted_and_unknown),
+		cmocka_unit_test(what_the_listener_says_is_handed_on),
+		cmocka_unit_test(places_of_threads_are_used_again),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
