@@ -493,7 +493,9 @@ static enum record_end record_until_end(struct record *rec)
 {
 	struct record_result *result = rec->result;
 
-	for (;;) {
+	/* A ring that got full before it was polled does not wake anybody. */
+	rec->error = sampler_drain(rec->sampler);
+	while (!rec->error) {
 		uint64_t now = clock_monotonic_ns();
 
 		if (rec->options->duration_ns &&
@@ -507,14 +509,14 @@ static enum record_end record_until_end(struct record *rec)
 			rec->error = sampler_drain(rec->sampler);
 		if (!rec->error && !result->end_signal)
 			rec->error = sampler_follow_cpus(rec->sampler);
-		if (rec->error)
-			return RECORD_END_ERROR;
-		if (!result->end_signal)
-			follow_stacks(rec);
-		if (result->end_signal)
+		if (!rec->error && result->end_signal)
 			return RECORD_END_SIGNAL;
+		if (rec->error)
+			break;
+		follow_stacks(rec);
 		show_progress(rec, clock_monotonic_ns());
 	}
+	return RECORD_END_ERROR;
 }
 
 /* "CPU 3", "CPU 3 and 2 more". */

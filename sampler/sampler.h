@@ -149,8 +149,9 @@ int sampler_listen(struct sampler *s, const struct sampler_listener *listener);
  * round. Call it first. 0 or -errno. */
 int sampler_synthesize(struct sampler *s);
 
-/* A descriptor to poll for POLLIN: a ring is half full, with copies of stacks a quarter. Drain at least every SAMPLER_DRAIN_MS all
- * the same. */
+/* A descriptor to poll for POLLIN: a ring is half full, with copies of stacks a quarter. Drain once before the first poll, and before
+ * the first after it was added to another epoll: what was ready then is told to epoll_ctl and to nobody else, and a ring that is
+ * full does not get ready again. Drain at least every SAMPLER_DRAIN_MS all the same. */
 #define SAMPLER_DRAIN_MS 900
 int sampler_poll_fd(const struct sampler *s);
 
