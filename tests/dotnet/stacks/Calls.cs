@@ -8,8 +8,8 @@ internal static class Calls
 {
     public static readonly Mode[] Modes =
     [
-        new("generics", Generic.Middle, "Generic::Middle;Shared`1::Outer;Shared`1::Inner;Shared`1::Deepest;Work::Burn*",
-            "Generic::Middle;Generic::Method;Shared`1::Static;Work::Burn*"),
+        new("generics", Generic.Middle, "Generic::Middle*;Shared`1::Outer;Shared`1::Inner;Shared`1::Deepest;Work::Burn*",
+            "Generic::Middle*;Generic::Method*;Shared`1::Static;Work::Burn*"),
         new("delegates", Delegates.Middle, $"Delegates::Middle;...;{Delegates.Names};Work::Burn*"),
         new("dispatch", Dispatch.Loop, "Dispatch::Loop*;A::Get|B::Get|C::Get|D::Get"),
         new("dispatchburn", DispatchBurn.Loop, "DispatchBurn::Loop;...;A::Work|B::Work|C::Work|D::Work;Work::Burn*"),
@@ -39,7 +39,7 @@ internal static class Calls
         public long Outer(long n) => Inner<T>(n) + 1;
 
         [MethodImpl(MethodImplOptions.NoInlining)]
-        private long Inner<U>(long n) => Deepest<(T, U)>(n) + typeof(U).Name.Length;
+        private long Inner<U>(long n) => Deepest<(T, U)>(n) + Unsafe.SizeOf<U>();
 
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static long Deepest<V>(long n) => Work.Burn(n) + Unsafe.SizeOf<V>();
@@ -51,7 +51,7 @@ internal static class Calls
     private static class Delegates
     {
         private static readonly int captured = Environment.ProcessorCount;
-        private static readonly Func<long, long> ToStatic = Static, ToLambda = n => Work.Burn(n) + 1, ToClosure = Close(), ToInstance = new Target().Instance;
+        private static readonly Func<long, long> ToStatic = Static, ToLambda = [MethodImpl(MethodImplOptions.NoInlining)] (n) => Work.Burn(n) + 1, ToClosure = Close(), ToInstance = new Target().Instance;
         private static readonly Func<long, long> Several = ToStatic + ToLambda + ToClosure + ToInstance;
         private static readonly Func<Target, long, long> Open = typeof(Target).GetMethod(nameof(Target.Instance))!.CreateDelegate<Func<Target, long, long>>();
         private static readonly Target Target1 = new();
@@ -67,7 +67,7 @@ internal static class Calls
         private static Func<long, long> Close()
         {
             long local = captured;
-            return n => Work.Burn(n) + local;
+            return [MethodImpl(MethodImplOptions.NoInlining)] (n) => Work.Burn(n) + local;
         }
 
         private sealed class Target
@@ -148,7 +148,7 @@ internal static class Calls
     private sealed class Second : Base
     {
         [MethodImpl(MethodImplOptions.NoInlining)]
-        public override long Generic<T>(long n) => Work.Burn(n) + typeof(T).Name.Length;
+        public override long Generic<T>(long n) => Work.Burn(n) + Unsafe.SizeOf<T>();
     }
 
     private static class VirtualGeneric

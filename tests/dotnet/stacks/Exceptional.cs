@@ -11,7 +11,7 @@ internal static class Exceptional
     [
         new("exceptions", Throwing.Middle, "Throwing::Middle;Throwing::Catches*", Down + "*", Down + ";...;Throwing::Catches;Throwing::Filter;Work::Burn*",
             Down + ";...;Throwing::Second;Throwing::Finally;Work::Burn*", Down + ";...;Throwing::Catches;Throwing::Caught;Work::Burn*",
-            "Throwing::Middle;Throwing::Catches;...;Throwing::Catches;Throwing::Caught;Work::Burn*"),
+            "Throwing::Middle;Throwing::Catches;...;Throwing::Catches;Throwing::Caught;Work::Burn*") { IsTraced = false }, // the runtime's stack traces leave out what was thrown through
     ];
 
     private static class Throwing

@@ -12,8 +12,8 @@ internal static unsafe class Native
     [
         new("pinvoke", Invoke.Loop, "Invoke::Loop;Invoke::Call;...;burn_here;" + Inside + ";burn_leaf"),
         new("nativesin", NativeSin.Loop, "NativeSin::Loop;NativeSin::Call;...;burn_sin*") { Leaves = ["burn_sin libm"] },
-        new("callback", Callback.Loop, "Callback::Loop;Callback::Call;...;" + Inside + ";...;Callback::Called;Callback::Inner;Work::Burn*"),
-        new("pointer", Pointer.Loop, "Pointer::Loop;Pointer::Call;...;" + Inside + ";...;Pointer::Called;Pointer::Inner;Work::Burn*"),
+        new("callback", Callback.Loop, "Callback::Loop;Callback::Call;...;" + Inside + ";...;Callback::Called*;Callback::Inner;Work::Burn*"),
+        new("pointer", Pointer.Loop, "Pointer::Loop;Pointer::Call;...;" + Inside + ";...;Pointer::Called*;Pointer::Inner;Work::Burn*"),
     ];
 
     private delegate long Back(long n);

@@ -26,12 +26,14 @@ internal sealed record Mode(string Name, Action Once, params string[] Chains)
     /// <summary>What the kernel calls its threads; of thread pools and of the main thread it is not the mode's name.</summary>
     public string Comm { get; init; } = Name;
     public string[] Leaves { get; init; } = [];
+    public bool IsTraced { get; init; } = true;
 
     /// <summary>The first method of its thread that is ours, and the caller of one that on-stack replacement takes over.</summary>
     [MethodImpl(MethodImplOptions.NoInlining)]
     public void Start()
     {
-        Trace.Begin(Name);
+        if (IsTraced)
+            Trace.Begin(Name);
         Repeat();
         Stopped++;
     }

@@ -7,13 +7,13 @@ internal static class Types
 {
     public static readonly Mode[] Modes =
     [
-        new("barriers", Barriers.Middle, "Barriers::Middle;Barriers::Store*") { Leaves = ["Barriers::Store JIT_WriteBarrier"] },
-        new("elements", Elements.Middle, "Elements::Middle;Elements::Store*"),
-        new("byref", ByRef.Middle, "ByRef::Middle;ByRef::Store*"),
+        new("barriers", Barriers.Middle, "Barriers::Middle*;Barriers::Store*") { Leaves = ["Barriers::Store JIT_WriteBarrier"] },
+        new("elements", Elements.Middle, "Elements::Middle*;Elements::Store*"),
+        new("byref", ByRef.Middle, "ByRef::Middle*;ByRef::Store*"),
         new("alloc", Alloc.Middle, "Alloc::Middle;Alloc::Make*"),
         new("casts", Casts.Middle, "Casts::Middle;Casts::Cast*"),
         new("statics", Statics.Run, "Statics::Run;Statics::Loop*", "Statics::Run;Statics::Loop;...;Touch`1::Now*",
-            "Statics::Run;Statics::Loop;...;Touch`1::Now;...;Holder`1::.cctor;Work::Burn*"),
+            "Statics::Run;Statics::Loop;...;Touch`1::Now;...;Holder`1::.cctor*;Work::Burn*"),
     ];
 
     private sealed class Node
