@@ -57,8 +57,7 @@ static const char *options_of_perf(const struct command *command, const char *te
 		const char *command, *option, *hint;
 	} table[] = {
 		{"collect", "t", ": all threads of a process are recorded, with -p PID"},
-		{"collect", "g", ": callchains are always recorded"},
-		{"collect", "call-graph", ": callchains are always recorded, by frame pointers"},
+		{"collect", "g", ": callchains are always recorded, --call-graph says how"},
 		{"postprocess", "i", ": the input stands by itself, without an option"},
 		{"fold", "i", ": the input stands by itself, without an option"},
 		{"flamegraph", "i", ": the input stands by itself, without an option"},

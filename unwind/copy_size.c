@@ -2,8 +2,11 @@
 
 static bool set_bytes(struct copy_size *c, uint32_t bytes)
 {
-	bool changed = bytes != c->bytes;
+	bool changed;
 
+	bytes &= ~7u;
+	bytes = bytes < COPY_SIZE_MIN ? COPY_SIZE_MIN : bytes > COPY_SIZE_MAX ? COPY_SIZE_MAX : bytes;
+	changed = bytes != c->bytes;
 	c->bytes = bytes;
 	c->quiet = 0;
 	return changed;
@@ -12,7 +15,7 @@ static bool set_bytes(struct copy_size *c, uint32_t bytes)
 static bool decide(struct copy_size *c)
 {
 	if (c->edges * 100 > COPY_SIZE_SAMPLES * COPY_SIZE_EDGES)
-		return set_bytes(c, c->bytes > COPY_SIZE_MAX / 2 ? COPY_SIZE_MAX : c->bytes * 2);
+		return set_bytes(c, c->bytes * 2);
 	/* One that went deep comes again. */
 	if (c->deep || c->bytes <= COPY_SIZE_MIN) {
 		c->quiet = 0;
@@ -20,7 +23,7 @@ static bool decide(struct copy_size *c)
 	}
 	if (++c->quiet < COPY_SIZE_QUIET)
 		return false;
-	return set_bytes(c, c->bytes == COPY_SIZE_MAX ? (COPY_SIZE_MAX + 8) / 2 : c->bytes / 2);
+	return set_bytes(c, c->bytes / 2);
 }
 
 bool copy_size_note(struct copy_size *c, uint32_t reached, bool edge)

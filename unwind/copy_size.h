@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define COPY_SIZE_MIN 4096u /* bytes; sizes are powers of two */
-#define COPY_SIZE_MAX 65528u /* what a record can have, in place of the next power of two */
+#define COPY_SIZE_MIN 4096u /* bytes */
+#define COPY_SIZE_MAX 65528u /* what a record can have */
 #define COPY_SIZE_SAMPLES 256u /* after so many it is decided anew */
 #define COPY_SIZE_EDGES 1u /* of a hundred of these: where more end at the edge more is copied, at once */
 #define COPY_SIZE_QUIET 16u /* decisions in a row that would copy less, until less is copied */

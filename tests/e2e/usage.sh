@@ -45,10 +45,11 @@ stray "$threads" collect -t 12504
 stray "$threads" collect -t
 stray "$threads" collect -t=12504
 stray "$threads" collect -t12504
-stray ": callchains are always recorded" collect -g
-wrong "'-g' is no option: callchains are always recorded$(shows collect)" collect -ag
-stray ": callchains are always recorded, by frame pointers" collect --call-graph dwarf
-stray ": callchains are always recorded, by frame pointers" collect --call-graph=dwarf
+stray ": callchains are always recorded, --call-graph says how" collect -g
+wrong "'-g' is no option: callchains are always recorded, --call-graph says how$(shows collect)" collect -ag
+wrong "--call-graph: 'lbr' is none of full, full,BYTES, fp and no" collect --call-graph lbr
+wrong "--call-graph: 'fp,8192' is none of full, full,BYTES, fp and no" collect --call-graph=fp,8192
+wrong "--keep-stacks: 'some' is none of none, failed and all" collect --keep-stacks some
 stray "" collect -n
 stray "" collect -r
 stray "" collect --d 1
