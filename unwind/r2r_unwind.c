@@ -211,6 +211,7 @@ int r2r_unwind_find(struct r2r_unwind *u, uint64_t file_off, struct r2r_unwind_f
 		return -EBADMSG;
 	found.start = u->pe.file.offset + at;
 	found.end = found.start + range.bytes;
+	found.is_thunks = key == THUNKS;
 	int r = rules_of(u, key, &found.rules);
 
 	if (!r)

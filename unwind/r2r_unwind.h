@@ -26,6 +26,7 @@ void r2r_unwind_free(struct r2r_unwind *u);
 /* A function or funclet, or the thunks of the image; start and end are offsets in the descriptor's file. */
 struct r2r_unwind_function {
 	uint64_t start, end;
+	bool is_thunks;
 	const struct code_rules *rules; /* borrowed until the next call for the same image */
 };
 

@@ -114,6 +114,8 @@ struct frame {
 
 static int keep(struct frame *f, const struct unwind_info_op *op, int64_t at)
 {
+	if (op->reg == ARCH_SP) /* the frame itself says where that was */
+		return -EBADMSG;
 	if (op->reg == ARCH_FP) {
 		f->fp = at;
 		f->has_fp = true;

@@ -188,7 +188,7 @@ static bool look_up(struct stepping *s, uint64_t ip, enum place *ret_place, cons
 			return true;
 		*ret_rules = f.rules;
 		*ret_offset = off - f.start;
-		*ret_place = is_body(f.rules, off - f.start, f.end - f.start) ? IMAGE_BODY : IMAGE_EDGE;
+		*ret_place = f.is_thunks ? THUNK : is_body(f.rules, off - f.start, f.end - f.start) ? IMAGE_BODY : IMAGE_EDGE;
 		return true;
 	}
 	known = code_at(s, ip);

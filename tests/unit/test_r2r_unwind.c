@@ -106,6 +106,7 @@ static void functions_have_rules_by_offset(void **state)
 	assert_at(u, code + 0x50, "sp+80 fp-16"); /* a part of the method */
 	assert_int_equal(r2r_unwind_find(u, code + METHOD_AT + 5, &f), 0);
 	assert_int_equal(f.start, code + METHOD_AT);
+	assert_false(f.is_thunks);
 	assert_int_equal(f.end, code + METHOD_AT + sizeof(method_code));
 	assert_int_equal(r2r_unwind_rule(u, code, &rule), -ENOENT);
 	assert_int_equal(r2r_unwind_rule(u, code + LEAF_AT + 1, &rule), -ENOENT);
@@ -146,7 +147,7 @@ static void thunks_have_what_they_pushed(void **state)
 	assert_at(u, at + 2, "sp+16 same");
 	assert_at(u, at + 8, "sp+24 same");
 	assert_int_equal(r2r_unwind_find(u, at + 2, &f), 0);
-	assert_true(f.start == at && f.end == at + sizeof(thunks));
+	assert_true(f.is_thunks && f.start == at && f.end == at + sizeof(thunks));
 	r2r_unwind_free(u);
 }
 

@@ -149,6 +149,9 @@ static void more_than_the_limits_is_told(void **state)
 	info = (struct unwind_info){.nops = 0};
 	assert_int_equal(unwind_info_add(&info, data, sizeof(data), &chain), 0);
 	assert_int_equal(unwind_info_saves(&info, saves, &n), -EBADMSG);
+	/* The stack pointer is none of what is saved. */
+	info = INFO(1, 0, 1, 0, 1, 0x40);
+	assert_int_equal(unwind_info_rule(&info, 10, &rule), -EBADMSG);
 	/* Frames that are each as large as may be. */
 	info = INFO(1, 0, 6, 0, 1, 0x11, 0, 0, 0, 0x40, 1, 0x11, 0, 0, 0, 0x40);
 	assert_int_equal(unwind_info_rule(&info, 10, &rule), -EBADMSG);
