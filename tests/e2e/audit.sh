@@ -26,12 +26,13 @@ audit() {
 	rm -r "$R/tmp/prof"
 	CHECKED=$((CHECKED + 1))
 }
+how=()
 # record_and RECORDING COMMAND...: records the program, of which the rest is run before names are looked up.
 record_and() {
 	local rec=$1
 	shift
 	start app ./app
-	record "$rec" --record-only -p "$STARTED" -F 999 -d 1
+	record "$rec" --record-only "${how[@]}" -p "$STARTED" -F 999 -d 1
 	stop "$STARTED"
 	"$@"
 	"$PROFCPU" postprocess --no-download "$rec" >"$rec.said" 2>&1 || fail "postprocess $rec: $(cat "$rec.said")"
@@ -110,10 +111,17 @@ __attribute__((noinline, noclone)) static unsigned inner(unsigned x)
 int main(void) { for (unsigned x = 1;; x++) inner(x); }
 C
 gcc -O1 -fomit-frame-pointer -fno-optimize-sibling-calls -o app lost.c || fail "no program"
+how=(--call-graph=fp)
 record_and truncated true
+how=()
 audit truncated
 python3 -c 'import json, sys; s = json.load(open("truncated/report.json"))["stacks"]; sys.exit(s["truncated"] <= s["complete"])' ||
 	fail "no truncated stacks: $(cat truncated/report.json)"
+record_and unwound true
+audit unwound
+python3 -c 'import json, sys; s = json.load(open("unwound/report.json"))["stacks"]; sys.exit(s["by"] != "unwinding" or s["complete"] < 100 * s["truncated"])' ||
+	fail "stacks that are not whole: $(cat unwound/report.json)"
+grep -qE '^stacks +[>]?[0-9.]+ % complete' unwound.said || fail "stacks: $(cat unwound.said)"
 grep -qE '^stacks +[0-9.]+ % reach a function in which threads start, [0-9.]+ % end before it \(not unwound: judged by names\)$' truncated.said || fail "stacks: $(cat truncated.said)"
 
 # .NET: with names, without, and with a precompiled image that is another one now.
