@@ -273,6 +273,10 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 		result->store_error = symbolizer_store(in->symbols, options->write_store_dir_fd);
 		result->store_complete = !result->store_error && symbolizer_all_kept(in->symbols) && !result->unread.sources;
 	}
+	if (!result->store_error && options->write_store_dir_fd >= 0) {
+		result->store_error = stacks_keep(in->stacks, options->write_store_dir_fd);
+		result->store_complete &= !result->store_error;
+	}
 	int r = options->ret_images ? symbolizer_images(in->symbols, options->ret_images) : 0;
 
 	if (!r)
@@ -291,6 +295,8 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 static int ingest_stacks(struct ingest *in, const struct ingest_options *options)
 {
 	const struct stacks_options stacks = {.recorded = options->samples,
+					      .symbols_fd = options->symbols.store_dir_fd,
+					      .keep = options->write_store_dir_fd >= 0,
 					      .opener = options->symbols.opener,
 					      .offline = options->symbols.offline,
 					      .recorded_elsewhere = options->symbols.recorded_elsewhere,

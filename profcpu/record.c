@@ -272,6 +272,7 @@ static void remove_older(const struct record *rec)
 
 	if (symbols_fd >= 0) {
 		(void)unlinkat(symbols_fd, RECORDING_NAMES, 0);
+		(void)unlinkat(symbols_fd, RECORDING_STACKS, 0);
 		(void)jit_methods_remove(symbols_fd);
 	}
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

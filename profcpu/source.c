@@ -442,6 +442,8 @@ static int source_copy_names(const struct source *s, int dir_fd, int *ret_fd)
 	int r = symbols_fd < 0 ? -errno : source_copy_symbols(&symbols_fd, s->store_fd, RECORDING_NAMES, 0);
 
 	if (!r || r == -ENOENT)
+		r = source_copy_symbols(&symbols_fd, s->store_fd, RECORDING_STACKS, 0);
+	if (!r || r == -ENOENT)
 		r = jit_methods_each_file(s->store_fd, source_copy_symbols, &symbols_fd);
 	if (!r)
 		*ret_fd = TAKE_FD(symbols_fd);

@@ -1,6 +1,8 @@
 #include "profcpu/stacks.h"
 
+#include "base/log.h"
 #include "base/vec.h"
+#include "recording/kept_stacks.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,8 +13,28 @@ struct stacks {
 	struct stacks_options options;
 	struct unwinder *unwinder; /* NULL: no event's samples can be unwound */
 	VEC(uint64_t) words; /* a callchain that was changed */
+	bool has_kept; /* kept is what an earlier run unwound */
+	struct kept_stacks kept; /* else what is to be kept */
+	size_t next; /* row of kept */
+	bool kept_whole; /* nothing had to be left out */
 	struct stacks_summary summary;
 };
+
+static int read_kept(struct stacks *s)
+{
+	struct parse_error err = {0};
+	int r = kept_stacks_read(s->options.symbols_fd, &s->kept, &err);
+
+	s->has_kept = !r;
+	if (r && r != -ENOENT && r != -ENOMEM)
+		log_warn("the recording's unwound stacks cannot be used: %s; they are unwound again, as far as the files for it are here", err.what);
+	return r;
+}
+
+int stacks_keep(struct stacks *s, int symbols_fd)
+{
+	return s->has_kept || !s->kept.rows.len ? 0 : !s->kept_whole ? -E2BIG : kept_stacks_write(&s->kept, symbols_fd);
+}
 
 int stacks_new(const struct stacks_options *options, struct stacks **ret_stacks)
 {
@@ -22,6 +44,11 @@ int stacks_new(const struct stacks_options *options, struct stacks **ret_stacks)
 		return -ENOMEM;
 	s->options = *options;
 	s->summary.known = options->recorded;
+	s->kept_whole = true;
+	if (options->symbols_fd >= 0 && read_kept(s) == -ENOMEM) {
+		stacks_free(s);
+		return -ENOMEM;
+	}
 	*ret_stacks = s;
 	return 0;
 }
@@ -31,6 +58,7 @@ void stacks_free(struct stacks *s)
 	if (!s)
 		return;
 	unwinder_free(s->unwinder);
+	kept_stacks_free(&s->kept);
 	vec_free(&s->words);
 	free(s);
 }
@@ -55,9 +83,10 @@ int stacks_events(struct stacks *s, const struct perfdata_event *events, size_t 
 	int r = 0;
 
 	for (size_t i = 0; i < n && !r && !s->unwinder; i++)
-		if (can_be_unwound(&events[i]))
+		if (can_be_unwound(&events[i])) {
+			s->summary.known = true;
 			r = unwinder_new(&options, &s->unwinder);
-	s->summary.known |= s->unwinder != NULL;
+		}
 	return r;
 }
 
@@ -127,6 +156,60 @@ static int without_files(struct stacks *s, const struct unwinder_sample *sample,
 	return 0;
 }
 
+/* Takes the next stack that was kept. 0; -ENOENT: it is not this record's, or there is none; -ENOMEM. */
+static int take_kept(struct stacks *s, const struct perfdata_record *record, const struct unwinder_sample *sample,
+		     struct unwound *ret_unwound)
+{
+	const struct kept_stack *row = s->has_kept && s->next < s->kept.rows.len ? &s->kept.rows.v[s->next++] : NULL;
+	size_t kernel = kernel_words(sample->callchain, sample->ncallchain);
+
+	if (!row || row->file_off != record->file_off)
+		return -ENOENT;
+	if (!row->node) {
+		*ret_unwound = as_recorded(sample->callchain, sample->ncallchain, (enum unwind_grade)row->grade);
+		return 0;
+	}
+	s->words.len = 0;
+	if (vec_reserve(&s->words, kernel + 1 + s->kept.nodes.v[row->node - 1].depth))
+		return -ENOMEM;
+	if (kernel)
+		memcpy(s->words.v, sample->callchain, kernel * sizeof(*s->words.v));
+	s->words.v[kernel] = PERF_CONTEXT_USER;
+	s->words.len = kernel + 1;
+	kept_stacks_words(&s->kept, row, s->words.v, &s->words.len);
+	*ret_unwound = as_recorded(s->words.v, s->words.len, (enum unwind_grade)row->grade);
+	ret_unwound->end = row->end;
+	ret_unwound->first_spliced = row->first_spliced;
+	ret_unwound->first_guess = row->first_guess;
+	return 0;
+}
+
+static int keep(struct stacks *s, const struct perfdata_record *record, const struct unwound *u)
+{
+	struct kept_stack row = {.file_off = record->file_off,
+				 .grade = u->grade,
+				 .end = u->end,
+				 .first_spliced = u->first_spliced,
+				 .first_guess = u->first_guess};
+	size_t n = user_words(u->callchain, u->ncallchain);
+
+	if (!s->options.keep || s->has_kept || !s->kept_whole)
+		return 0;
+	int r = kept_stacks_add(&s->kept, &row, u->callchain + u->ncallchain - n, n);
+
+	s->kept_whole = r != -E2BIG;
+	return r == -E2BIG ? 0 : r;
+}
+
+/* With the files of this machine. */
+static int unwind_here(struct stacks *s, const struct perfdata_record *record, const struct unwinder_sample *sample,
+		       struct unwound *ret_unwound)
+{
+	int r = s->options.offline ? without_files(s, sample, ret_unwound) : unwinder_sample(s->unwinder, sample, ret_unwound);
+
+	return r || s->options.offline ? r : keep(s, record, ret_unwound);
+}
+
 static int unwind(struct stacks *s, const struct perfdata_event *event, const struct perfdata_record *record, struct unwound *ret_unwound)
 {
 	const struct perfdata_sample *p = &record->sample;
@@ -145,7 +228,9 @@ static int unwind(struct stacks *s, const struct perfdata_event *event, const st
 		.last = true,
 	};
 
-	return s->options.offline ? without_files(s, &sample, ret_unwound) : unwinder_sample(s->unwinder, &sample, ret_unwound);
+	int r = take_kept(s, record, &sample, ret_unwound);
+
+	return r == -ENOENT ? unwind_here(s, record, &sample, ret_unwound) : r;
 }
 
 /* perf has callers where they call. */
@@ -192,7 +277,7 @@ static int recorded(struct stacks *s, const struct perfdata_event *event, struct
 	unwound->end = row->end;
 	unwound->first_spliced = row->first_spliced;
 	unwound->first_guess = row->first_guess;
-	if (!p->user_regs || !p->user_stack || s->options.offline || !can_be_unwound(event) || rank(row->grade) >= rank(UNWIND_SPLICED))
+	if (!p->user_regs || !p->user_stack || !can_be_unwound(event) || rank(row->grade) >= rank(UNWIND_SPLICED))
 		return 0;
 	int r = unwind(s, event, record, &better);
 

@@ -14,6 +14,8 @@ struct stacks;
 
 struct stacks_options {
 	const struct samples_idx *recorded; /* borrowed; NULL: the recorder did not unwind */
+	int symbols_fd; /* symbols/ of the recording, whose kept stacks are taken instead of unwinding again; -1: none. Borrowed. */
+	bool keep; /* stacks_keep will be called */
 	struct opener *opener; /* borrowed; as struct unwinder_options */
 	bool offline; /* no file of this machine is looked into, so that nothing can be unwound but the sampled frame */
 	bool recorded_elsewhere;
@@ -34,6 +36,9 @@ int stacks_apply(struct stacks *s, const struct perfdata_record *record);
 /* Gives a sample its whole callchain, which is valid until the next call, and says what is known of it. 0 or -ENOMEM. */
 int stacks_sample(struct stacks *s, const struct perfdata_event *event, struct perfdata_record *record,
 		  struct symbolizer_stack *ret_stack);
+
+/* Keeps what was unwound, if anything was, in a recording's symbols/. 0 or -errno. */
+int stacks_keep(struct stacks *s, int symbols_fd);
 
 /* Of samples with callchains: the grades of their user parts, why those end that are truncated, and how their frames were found. */
 struct stacks_summary {

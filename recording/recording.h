@@ -21,6 +21,7 @@
 #define RECORDING_SAMPLES "samples.idx"
 #define RECORDING_SYMBOLS "symbols"
 #define RECORDING_NAMES "names" /* in symbols/ */
+#define RECORDING_STACKS "stacks" /* the same */
 #define RECORDING_SVG "flamegraph.svg"
 #define RECORDING_FOLDED "folded_stacks.out"
 #define RECORDING_SCRIPT "perf_script.out"

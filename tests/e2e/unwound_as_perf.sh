@@ -80,9 +80,9 @@ as_perf() {
 	grep -qE '^stacks +[>0-9.]+ % complete' "$name.said" || fail "$name: no grades: $(cat "$name.said")"
 	grep -qE '^_start|;_start;' "$name.ours" || fail "$name: nothing from the start of the thread"
 }
-as_perf work ./work 800
+as_perf work ./work 400
 as_perf objects ./objects 60000
-as_perf static ./static 800
+as_perf static ./static 400
 for frame in ';main;deep;deep;.*deep;middle;leaf' ';main;sorts;.*;compare;leaf' ';main;sized;middle;leaf' ';on_signal;leaf'; do
 	grep -q "$frame" work.ours || fail "work has no $frame: $(cut -c 1-300 work.ours)"
 done
@@ -114,6 +114,22 @@ diff <(grep ';leaf' five.perf) <(grep ';leaf' five.ours) >diff.txt || fail "not 
 grep -qE '^work;\[truncated\](;[^;]*){5} ' five.full || fail "no mark where the limit cut: $(cat five.full)"
 refuses "$PROFCPU" fold --max-stack 0 work.data
 refuses "$PROFCPU" fold --grades work.data
+
+# What was unwound stays with the recording: the same without the files that it took.
+mv work work.away
+for input in work.rec work.rec/prof.tar.gz; do
+	"$PROFCPU" postprocess -q --offline -o there "$input" >there.said 2>&1 || fail "postprocess of $input elsewhere: $(cat there.said)"
+	for file in flamegraph.svg folded_stacks.out perf_script.out report.json; do
+		cmp "work.rec/$file" "there/$file" || fail "$file of $input is another one elsewhere"
+	done
+	rm -r there
+done
+cp -r work.rec damaged
+printf 'x' | dd of=damaged/symbols/stacks bs=1 seek=20 conv=notrunc status=none
+mv work.away work
+"$PROFCPU" postprocess -q damaged >damaged.said 2>&1 || fail "postprocess with damaged stacks: $(cat damaged.said)"
+grep -q 'unwound stacks cannot be used' damaged.said || fail "damage is not said: $(cat damaged.said)"
+cmp work.rec/folded_stacks.out damaged/folded_stacks.out || fail "unwound again it is another one"
 
 # Without this machine's files only the sampled frame is known.
 "$PROFCPU" fold --offline --names full work.data >offline.full 2>/dev/null || fail "fold --offline"

@@ -55,7 +55,7 @@ static void what_the_recorder_said_is_taken(void **state)
 
 	(void)state;
 	for (int grades = 0; grades < 2; grades++) {
-		struct stacks *s = stacks_of(&(struct stacks_options){.recorded = &idx, .grades = grades}, &without_stacks);
+		struct stacks *s = stacks_of(&(struct stacks_options){.symbols_fd = -1, .recorded = &idx, .grades = grades}, &without_stacks);
 
 		for (uint64_t at = 100; at <= 600; at += 100) {
 			struct perfdata_record r = sample_of(at, words, at < 600 ? 7 : 3);
@@ -91,7 +91,7 @@ static void without_registers_nothing_is_done(void **state)
 	const uint64_t words[] = {PERF_CONTEXT_USER, 0x1010};
 	struct perfdata_record r = sample_of(100, words, 2);
 	struct symbolizer_stack stack = {.truncated = true};
-	struct stacks *s = stacks_of(&(struct stacks_options){0}, &without_stacks);
+	struct stacks *s = stacks_of(&(struct stacks_options){.symbols_fd = -1}, &without_stacks);
 
 	(void)state;
 	assert_int_equal(stacks_sample(s, &without_stacks, &r, &stack), 0);
@@ -118,7 +118,7 @@ static void what_cannot_be_unwound_has_its_sampled_frame(void **state)
 	const uint64_t words[] = {PERF_CONTEXT_KERNEL, KERNEL, PERF_CONTEXT_USER}, regs[] = {0x7ffe0000, 0x401000}, stack[8] = {0};
 	const uint64_t expected[] = {PERF_CONTEXT_KERNEL, KERNEL, PERF_CONTEXT_USER, 0x401000};
 	struct symbolizer_stack known;
-	struct stacks *s = stacks_of(&(struct stacks_options){.offline = true}, &with_stacks);
+	struct stacks *s = stacks_of(&(struct stacks_options){.symbols_fd = -1, .offline = true}, &with_stacks);
 
 	(void)state;
 	for (size_t n = 2; n <= 3; n++) {
@@ -146,7 +146,7 @@ static void what_was_unwound_is_where_its_frames_call(void **state)
 	const uint64_t expected[] = {PERF_CONTEXT_USER, 0x401000};
 	struct perfdata_record r = with_registers(NULL, 0, regs, stack);
 	struct symbolizer_stack known;
-	struct stacks *s = stacks_of(&(struct stacks_options){0}, &with_stacks);
+	struct stacks *s = stacks_of(&(struct stacks_options){.symbols_fd = -1}, &with_stacks);
 
 	(void)state;
 	r.sample.callchain = expected; /* empty, but there */
@@ -166,7 +166,7 @@ static void what_was_finished_is_not_unwound_again(void **state)
 	const struct samples_idx idx = {&row, 1};
 	struct perfdata_record r = with_registers(words, 3, regs, stack);
 	struct symbolizer_stack known;
-	struct stacks *s = stacks_of(&(struct stacks_options){.recorded = &idx}, &with_stacks);
+	struct stacks *s = stacks_of(&(struct stacks_options){.symbols_fd = -1, .recorded = &idx}, &with_stacks);
 
 	(void)state;
 	assert_int_equal(stacks_sample(s, &with_stacks, &r, &known), 0);

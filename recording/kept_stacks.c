@@ -1,0 +1,178 @@
+#include "recording/kept_stacks.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/outbuf.h"
+#include "base/replace.h"
+#include "recording/recording.h"
+#include "recording/samples_idx.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct kept_header {
+	char magic[8];
+	uint32_t version, reserved;
+	uint64_t rows, nodes;
+};
+_Static_assert(sizeof(struct kept_header) == 32, "on-disk layout");
+
+static const struct kept_header begin = {"pcstacks", 1, 0, 0, 0};
+
+void kept_stacks_free(struct kept_stacks *k)
+{
+	vec_free(&k->rows);
+	vec_free(&k->nodes);
+	hashmap_free(&k->ids);
+}
+
+static uint64_t bytes_of(uint64_t rows, uint64_t nodes)
+{
+	return sizeof(struct kept_header) + rows * sizeof(struct kept_stack) + nodes * sizeof(struct kept_node);
+}
+
+/* The node of a word that is called by another one; made if it is new. */
+static int add_node(struct kept_stacks *k, uint64_t word, uint32_t *node)
+{
+	struct kept_node fresh = {.word = word, .parent = *node};
+	uint64_t key = hash_mix(word, *node);
+
+	for (;; key++) {
+		uint32_t *known;
+		int is_new, r = hashmap_entry(&k->ids, key, (uint32_t)k->nodes.len + 1, &known, &is_new);
+
+		if (r)
+			return r;
+		if (is_new) {
+			if (vec_push(&k->nodes, fresh))
+				return -ENOMEM;
+			*node = (uint32_t)k->nodes.len;
+			return 0;
+		}
+		if (k->nodes.v[*known - 1].word == word && k->nodes.v[*known - 1].parent == *node) {
+			*node = *known;
+			return 0;
+		}
+	}
+}
+
+int kept_stacks_add(struct kept_stacks *k, const struct kept_stack *row, const uint64_t *words, size_t n)
+{
+	struct kept_stack out = *row;
+	int r = n > KEPT_STACKS_DEPTH_MAX || bytes_of(k->rows.len + 1, k->nodes.len + n) > KEPT_STACKS_BYTES_MAX ? -E2BIG : 0;
+
+	out.node = 0;
+	for (size_t i = n; i > 0 && !r; i--)
+		r = add_node(k, words[i - 1], &out.node);
+	return r ? r : vec_push(&k->rows, out);
+}
+
+void kept_stacks_words(const struct kept_stacks *k, const struct kept_stack *row, uint64_t *words, size_t *n)
+{
+	for (uint32_t node = row->node; node; node = k->nodes.v[node - 1].parent)
+		words[(*n)++] = k->nodes.v[node - 1].word;
+}
+
+int kept_stacks_write(const struct kept_stacks *k, int symbols_fd)
+{
+	struct kept_header h = begin;
+	struct replace file;
+	int r = replace_open(&file, symbols_fd, RECORDING_STACKS, REPLACE_PRIVATE);
+
+	if (r)
+		return r;
+	struct outbuf out = outbuf_to(file.fd);
+
+	h.rows = k->rows.len;
+	h.nodes = k->nodes.len;
+	outbuf_put(&out, (const char *)&h, sizeof(h));
+	if (h.rows)
+		outbuf_put(&out, (const char *)k->rows.v, k->rows.len * sizeof(*k->rows.v));
+	if (h.nodes)
+		outbuf_put(&out, (const char *)k->nodes.v, k->nodes.len * sizeof(*k->nodes.v));
+	r = outbuf_close(&out);
+	if (!r)
+		r = replace_commit(&file);
+	replace_abort(&file);
+	return r;
+}
+
+static int check_header(int fd, struct kept_header *h, struct parse_error *err)
+{
+	struct stat st;
+	int r = fstat(fd, &st) ? -errno : file_pread_all(fd, h, sizeof(*h), 0);
+
+	if (r || memcmp(h->magic, begin.magic, sizeof(h->magic)) != 0)
+		return parse_fail(err, r && r != -ENODATA ? r : -EBADMSG, "no kept stacks", 0);
+	if (h->version != begin.version)
+		return parse_fail(err, -ENOTSUP, "stacks kept by another version", 8);
+	if (h->rows > KEPT_STACKS_BYTES_MAX || h->nodes > KEPT_STACKS_BYTES_MAX || bytes_of(h->rows, h->nodes) > KEPT_STACKS_BYTES_MAX)
+		return parse_fail(err, -E2BIG, "too many stacks", 16);
+	if ((uint64_t)st.st_size != bytes_of(h->rows, h->nodes) || file_is_hollow(fd))
+		return parse_fail(err, -EBADMSG, "the file has not the size that it says", 16);
+	return 0;
+}
+
+/* Callers come first, so that nothing goes round in circles. */
+static int check_nodes(struct kept_stacks *k, struct parse_error *err)
+{
+	for (size_t i = 0; i < k->nodes.len; i++) {
+		struct kept_node *node = &k->nodes.v[i];
+
+		if (node->parent > i || node->depth)
+			return parse_fail(err, -EBADMSG, "a frame without its caller", bytes_of(k->rows.len, i));
+		node->depth = node->parent ? k->nodes.v[node->parent - 1].depth + 1 : 1;
+		if (node->depth > KEPT_STACKS_DEPTH_MAX)
+			return parse_fail(err, -EBADMSG, "a stack is too deep", bytes_of(k->rows.len, i));
+	}
+	return 0;
+}
+
+static int check_rows(const struct kept_stacks *k, struct parse_error *err)
+{
+	for (size_t i = 0; i < k->rows.len; i++) {
+		const struct kept_stack *row = &k->rows.v[i];
+
+		if (row->node > k->nodes.len || row->grade >= SAMPLES_IDX_GRADES || row->end >= SAMPLES_IDX_ENDS)
+			return parse_fail(err, -EBADMSG, "a row makes no sense", bytes_of(i, 0));
+	}
+	return 0;
+}
+
+static int read_all(int fd, struct kept_stacks *k, struct parse_error *err)
+{
+	struct kept_header h;
+	int r = check_header(fd, &h, err);
+
+	if (r)
+		return r;
+	if (vec_reserve(&k->rows, h.rows) || vec_reserve(&k->nodes, h.nodes))
+		return parse_fail(err, -ENOMEM, "out of memory", 0);
+	r = h.rows ? file_pread_all(fd, k->rows.v, h.rows * sizeof(*k->rows.v), bytes_of(0, 0)) : 0;
+	if (!r && h.nodes)
+		r = file_pread_all(fd, k->nodes.v, h.nodes * sizeof(*k->nodes.v), bytes_of(h.rows, 0));
+	if (r)
+		return parse_fail(err, r, "the file cannot be read", 0);
+	k->rows.len = h.rows;
+	k->nodes.len = h.nodes;
+	r = check_nodes(k, err);
+	return r ? r : check_rows(k, err);
+}
+
+int kept_stacks_read(int symbols_fd, struct kept_stacks *ret_kept, struct parse_error *err)
+{
+	AUTO_CLOSE int fd = -1;
+	struct kept_stacks k = {0};
+	int r = file_open_regular(symbols_fd, RECORDING_STACKS, &fd);
+
+	if (r)
+		return parse_fail(err, r, "the file cannot be opened", 0);
+	r = read_all(fd, &k, err);
+	if (r)
+		kept_stacks_free(&k);
+	else
+		*ret_kept = k;
+	return r;
+}
