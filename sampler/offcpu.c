@@ -220,14 +220,31 @@ static void missed(const struct offcpu *o, struct offcpu_thread *t, uint64_t unt
 		t->totals.unknown_ns += until_ns - t->since_ns;
 }
 
+/* The switch in between is missing. Who was woken is on a CPU soon; who was not, nobody knows of. */
+static int missed_in(struct offcpu *o, struct offcpu_thread *t, uint64_t until_ns)
+{
+	uint64_t woken_ns = t->open.woken_ns;
+	int r;
+
+	o->counts.no_in++;
+	if (o->estimating || !woken_ns) {
+		missed(o, t, until_ns);
+		return 0;
+	}
+	r = emit_open(o, t, woken_ns, false);
+	t->since_ns = woken_ns;
+	ran(o, t, until_ns);
+	return r;
+}
+
 static int switch_out(struct offcpu *o, struct offcpu_thread *t, const struct offcpu_event *e)
 {
-	if (t->state == OFFCPU_WAITING) {
-		o->counts.no_in++;
-		missed(o, t, e->time_ns);
-	} else {
+	int r = 0;
+
+	if (t->state == OFFCPU_WAITING)
+		r = missed_in(o, t, e->time_ns);
+	else
 		ran(o, t, e->time_ns);
-	}
 	t->now.seen = true;
 	t->state = OFFCPU_WAITING;
 	t->since_ns = e->time_ns;
@@ -243,7 +260,7 @@ static int switch_out(struct offcpu *o, struct offcpu_thread *t, const struct of
 		t->open.waker = t->waking.by;
 	}
 	t->waking.time_ns = 0;
-	return 0;
+	return r;
 }
 
 /* Of the wait that it has been in since the first look at it. */

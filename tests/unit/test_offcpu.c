@@ -324,6 +324,23 @@ static void what_is_missing_is_counted_and_unknown(void **state)
 	offcpu_free(f.o);
 }
 
+static void who_was_woken_is_taken_to_have_run(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	add(&f, OFFCPU_BEGIN, 0, 7);
+	out(&f, 2000, 7, 5, false);
+	wake(&f, 2700, 7, 9, 6);
+	out(&f, 3000, 7, 6, false); /* an "in" between is missing */
+	end(&f, 4000);
+	assert_int_equal(offcpu_counts(f.o)->no_in, 1);
+	assert_totals(&f, 7, 1000 + 300, 700 + 1000, 0, 0);
+	assert_true(f.ngot == 2 && f.got[0].waker == 9 && f.got[0].in_ns == 2700);
+	offcpu_free(f.o);
+}
+
 static void what_the_listener_says_is_handed_on(void **state)
 {
 	struct fixture f;
@@ -372,6 +389,7 @@ int main(void)
 		cmocka_unit_test(events_are_dealt_with_in_the_order_of_their_times),
 		cmocka_unit_test(a_waker_may_be_early),
 		cmocka_unit_test(what_is_missing_is_counted_and_unknown),
+		cmocka_unit_test(who_was_woken_is_taken_to_have_run),
 		cmocka_unit_test(what_the_listener_says_is_handed_on),
 		cmocka_unit_test(places_of_threads_are_used_again),
 	};
