@@ -380,7 +380,10 @@ static int look(struct offcpu *o, struct offcpu_thread *t, const struct schedsta
 {
 	if (o->estimating || o->whole)
 		return offcpu_estimate_look(o, t, stat);
-	if (!t->looked)
+	t->looked_again = t->looked;
+	if (t->looked)
+		t->latest = *stat;
+	else
 		t->base = *stat;
 	t->looked = true;
 	return 0;
@@ -509,26 +512,20 @@ static int finish_thread(struct offcpu *o, uint32_t index, uint64_t end_ns)
 	int r = 0;
 
 	t->totals.end_ns = end_ns;
-	if (!o->estimating)
+	if (!o->estimating && t->state == OFFCPU_UNSURE && t->looked_again && t->since_ns == t->base_ns)
+		r = end_unsure(o, t, &t->latest, end_ns);
+	else if (!o->estimating)
 		r = offcpu_end_exact(o, t, end_ns, true);
 	return r ? r : offcpu_release(o, index);
 }
 
-static int last_look(struct offcpu *o, const struct offcpu_queued *q, uint64_t end_ns)
+static int last_look(struct offcpu *o, const struct offcpu_queued *q)
 {
 	struct offcpu_thread *t = q->event.kind == OFFCPU_LOOK ? thread_of(o, q->event.tid) : NULL;
-	int r;
 
 	if (!t)
 		return 0;
-	if (o->estimating)
-		return offcpu_estimate_look(o, t, &q->look);
-	if (t->state != OFFCPU_UNSURE || !t->looked || t->since_ns != t->base_ns)
-		return 0;
-	r = end_unsure(o, t, &q->look, end_ns);
-	t->state = OFFCPU_RUNNING;
-	t->since_ns = end_ns;
-	return r;
+	return o->estimating ? offcpu_estimate_look(o, t, &q->look) : look(o, t, &q->look);
 }
 
 int offcpu_finish(struct offcpu *o, uint64_t end_ns)
@@ -542,7 +539,7 @@ int offcpu_finish(struct offcpu *o, uint64_t end_ns)
 	if (!r && o->estimating)
 		r = offcpu_close(o, end_ns);
 	for (size_t i = 0; i < o->queue.len && !r; i++)
-		r = last_look(o, &o->queue.v[i], end_ns);
+		r = last_look(o, &o->queue.v[i]);
 	o->queue.len = 0;
 	if (!r && o->estimating)
 		r = offcpu_settle(o, end_ns, true);

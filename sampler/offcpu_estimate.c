@@ -38,7 +38,7 @@ static int leave_exact(struct offcpu *o, struct offcpu_thread *t, uint64_t time_
 	t->now.waits = t->state == OFFCPU_WAITING;
 	t->now.wait = t->open;
 	t->now.wait_ns = 0;
-	t->looked = false;
+	t->looked = t->looked_again = false;
 	t->base_ns = time_ns;
 	return r;
 }

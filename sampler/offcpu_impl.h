@@ -49,6 +49,8 @@ struct offcpu_thread {
 	struct offcpu_totals totals;
 	struct schedstat base; /* at base_ns: up to there everything is accounted for, or owed */
 	uint64_t base_ns;
+	struct schedstat latest; /* of a later look, while all is exact */
+	bool looked_again;
 	/* While events are off at times */
 	struct offcpu_window now, last; /* the one that goes on; the one before the last mark */
 	bool carried; /* at base_ns it was in the wait `carry`, */

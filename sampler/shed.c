@@ -66,13 +66,13 @@ static double between(double x, double min, double max)
 
 static struct shed_plan plan(struct shed *s)
 {
-	double window = (double)SHED_WINDOW_MAX_NS, cycle;
+	double window = (double)SHED_CYCLE_NS * s->duty, cycle;
+	double room = (double)s->options.room_records * SHED_ROOM * (double)NS_PER_S;
 
-	if (s->options.room_records && s->rate_cpu > 0)
-		window = (double)s->options.room_records * SHED_ROOM / s->rate_cpu * (double)NS_PER_S;
-	window = between(window, (double)SHED_WINDOW_MIN_NS, (double)SHED_WINDOW_MAX_NS);
-	if (window > (double)SHED_CYCLE_MAX_NS * s->duty)
-		window = between((double)SHED_CYCLE_MAX_NS * s->duty, (double)SHED_WINDOW_MIN_NS, (double)SHED_WINDOW_MAX_NS);
+	if (s->options.room_records && window * s->rate_cpu > room)
+		window = room / s->rate_cpu;
+	if (window < (double)SHED_WINDOW_MIN_NS)
+		window = (double)SHED_WINDOW_MIN_NS;
 	cycle = window / s->duty;
 	cycle = between(cycle, (double)SHED_CYCLE_MIN_NS, (double)SHED_CYCLE_MAX_NS);
 	return (struct shed_plan){.closed_ns = (uint64_t)((cycle - window) * (0.5 + next_random(s))), .open_ns = (uint64_t)window};

@@ -15,9 +15,9 @@
  * virtual machine; without a stack 1000. */
 #define SHED_RECORD_NS 5000
 
-#define SHED_WINDOW_MIN_NS UINT64_C(200000)   /* shorter ones begin and end in the midst of most waits */
-#define SHED_WINDOW_MAX_NS UINT64_C(20000000)
-#define SHED_CYCLE_MIN_NS UINT64_C(10000000)  /* switching events costs the recorder about 20 us for each CPU */
+#define SHED_WINDOW_MIN_NS UINT64_C(200000)  /* shorter ones begin and end in the midst of most waits */
+#define SHED_CYCLE_MIN_NS UINT64_C(10000000) /* switching events costs the recorder about 20 us for each CPU */
+#define SHED_CYCLE_NS UINT64_C(40000000)     /* many short windows say more than few long ones */
 #define SHED_CYCLE_MAX_NS UINT64_C(1000000000)
 
 struct shed_options {

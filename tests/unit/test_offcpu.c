@@ -200,8 +200,8 @@ static void waits_from_before_have_the_stack_that_was_read(void **state)
 	assert_int_equal(f.ngot, 4);
 	assert_true(f.got[0].tid == 1 && f.got[0].stack == 33);
 	assert_true(f.got[1].tid == 3 && f.got[1].stack == OFFCPU_NO_STACK);
-	assert_true(f.got[2].tid == 2 && f.got[2].stack == 34);
-	assert_true(f.got[3].tid == 1 && f.got[3].stack == 5);
+	assert_true(f.got[2].tid == 1 && f.got[2].stack == 5);
+	assert_true(f.got[3].tid == 2 && f.got[3].stack == 34);
 	offcpu_free(f.o);
 }
 

@@ -186,7 +186,7 @@ static void a_window_ends_before_the_ring_is_full(void **state)
 	struct shed s;
 
 	(void)state;
-	shed_begin(&s, &(struct shed_options){.limit = 0.05, .room_records = 200});
+	shed_begin(&s, &(struct shed_options){.limit = 0.05, .room_records = 100});
 	assert_false(shed_enough(&s, 1000)); /* it is not shedding */
 	struct shed_plan plan = shed_next(&s, &(struct shed_report){.elapsed_ns = 50 * NS_PER_MS,
 								    .open_ns = 50 * NS_PER_MS,
@@ -195,9 +195,9 @@ static void a_window_ends_before_the_ring_is_full(void **state)
 								    .work_ns = 25 * NS_PER_MS});
 
 	assert_false(plan.whole);
-	assert_int_equal(plan.open_ns, 2 * NS_PER_MS); /* 100 of them */
-	assert_false(shed_enough(&s, 140));
-	assert_true(shed_enough(&s, 160));
+	assert_int_equal(plan.open_ns, NS_PER_MS); /* 50 of them */
+	assert_false(shed_enough(&s, 70));
+	assert_true(shed_enough(&s, 80));
 }
 
 /* Of whatever period the target may be, windows meet every part of it alike. */
