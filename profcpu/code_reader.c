@@ -204,7 +204,8 @@ static int by_process(const void *a, const void *b)
 
 static void read_all(struct code_reader *r, struct code_question *questions, size_t n)
 {
-	qsort(questions, n, sizeof(*questions), by_process);
+	if (n)
+		qsort(questions, n, sizeof(*questions), by_process);
 	for (size_t from = 0, to; from < n; from = to) {
 		to = from + 1;
 		if (!questions[from].addr) {
