@@ -107,12 +107,11 @@ static int step_full(struct walker *k, uint64_t addr, const struct unwind_rule *
 	}
 	if (!is_known(&k->regs, ARCH_SP) || !is_known(&k->regs, ARCH_IP))
 		return STEP_END(WALK_DAMAGED);
-	if (k->regs.v[ARCH_SP] <= before.v[ARCH_SP]) {
-		if (!signal)
-			return STEP_END(WALK_STUCK);
-		if (++k->jumps > WALK_JUMPS_MAX)
-			return STEP_END(WALK_STUCK);
-	}
+	/* vfork keeps its return address in a register, and nothing on the stack. */
+	if (k->regs.v[ARCH_SP] == before.v[ARCH_SP] && k->w->n == 1)
+		k->jumps++;
+	else if (k->regs.v[ARCH_SP] <= before.v[ARCH_SP] && (!signal || ++k->jumps > WALK_JUMPS_MAX))
+		return STEP_END(WALK_STUCK);
 	*ret_at = signal ? 0 : k->regs.v[ARCH_SP] + (uint64_t)(int64_t)ARCH_RETURN_AT;
 	k->exact = signal;
 	return 0;
@@ -183,6 +182,11 @@ static int step(struct walker *k, struct walk_frame *caller)
 	struct unwind_rule rule;
 	int r = k->source->rule(k->source->ctx, addr, &rule);
 
+	/* The system call may be the last instruction of its function, as that by which a signal's handler returns is. */
+	if (!r && rule.kind == UNWIND_NONE && k->w->n == 1 && k->w->in_kernel) {
+		r = k->source->rule(k->source->ctx, addr - 1, &rule);
+		addr -= r == 0;
+	}
 	caller->how = WALK_RULE;
 	caller->at = 0;
 	if (r == -EAGAIN)

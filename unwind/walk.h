@@ -57,6 +57,7 @@ struct walk {
 	struct walk_frame *frames; /* leaf first; the caller frees it by walk_free */
 	size_t n, cap;
 	size_t max; /* frames; 0: WALK_FRAMES_MAX */
+	bool in_kernel; /* the sample was taken there: ip may be where a system call will return to */
 	uint8_t end; /* enum walk_end */
 	uint8_t edge; /* why the rules did not get to the end by themselves, where the kernel's chain carried on; else WALK_START */
 	bool full; /* all registers had to be followed */

@@ -316,6 +316,21 @@ static void test_what_an_epilogue_gave_back_is_in_its_register(void **state)
 	walk_free(&w);
 }
 
+static void test_a_system_call_at_the_end_of_a_function_is_that_functions(void **state)
+{
+	struct walk w = {.in_kernel = true};
+
+	(void)state;
+	lay_three();
+	regs.v[ARCH_IP] = AT(NO_RULE); /* behind the last instruction of the one before */
+	regs.v[ARCH_FP] = word_at(0);
+	stack[0] = 0;
+	stack[1] = AT(START) + 3;
+	WALK(&w, WALK_START, AT(NO_RULE), AT(START) + 3);
+	assert_int_equal(w.frames[1].how, WALK_RULE);
+	walk_free(&w);
+}
+
 static void test_as_many_frames_as_may_be(void **state)
 {
 	struct walk w = {.max = 100};
@@ -372,6 +387,7 @@ int main(void)
 		cmocka_unit_test_setup(test_a_register_that_only_full_steps_follow, begin),
 		cmocka_unit_test_setup(test_hostile_stacks_end, begin),
 		cmocka_unit_test_setup(test_what_an_epilogue_gave_back_is_in_its_register, begin),
+		cmocka_unit_test_setup(test_a_system_call_at_the_end_of_a_function_is_that_functions, begin),
 		cmocka_unit_test_setup(test_as_many_frames_as_may_be, begin),
 		cmocka_unit_test_setup(test_what_is_no_code_is_no_frame, begin),
 		cmocka_unit_test_setup(test_code_that_is_not_known_yet_is_waited_for, begin),
