@@ -32,11 +32,8 @@ int cfi_head_read(const unsigned char *p, size_t have, uint64_t off, uint64_t se
 	struct cfi_head head = {.off = off, .body = field + id_bytes, .end = field + length};
 
 	head.is_cie = eh ? !id : id == (is_64 ? UINT64_MAX : UINT32_MAX);
-	if (!head.is_cie) {
-		if (eh && id > field)
-			return -EBADMSG;
-		head.cie = eh ? field - id : id;
-	}
+	if (!head.is_cie)
+		head.cie = !eh ? id : id <= field ? field - id : UINT64_MAX; /* that is nowhere */
 	*ret_head = head;
 	return 0;
 }

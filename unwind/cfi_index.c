@@ -259,6 +259,8 @@ static int find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *place)
 		r = -ESTALE;
 	for (int back = 0; !r && rows && back < CFI_OVERLAP_MAX; back++) {
 		r = row_range(x, --rows, place);
+		if (!r && place->start > place->lo)
+			r = -ESTALE;
 		if (r == -ENOENT || (!r && place->start == place->end)) {
 			r = 0;
 			continue;

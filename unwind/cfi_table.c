@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define HINTS 1024
+#define HINT_SHIFT 6 /* 64 bytes of code have a hint */
+
 struct cfi_row {
 	uint32_t start; /* counted from the function's */
 	struct unwind_rule rule;
@@ -28,6 +31,8 @@ struct cfi_table {
 	VEC(struct compiled) places;
 	VEC(struct cfi_row) rows;
 	uint64_t compiled;
+	/* The place that was found last for an address of that kind; whether it is this one's is looked at. */
+	uint32_t hints[HINTS];
 };
 
 static int begin(struct cfi_sections *sections, struct cfi_table **ret_table)
@@ -80,6 +85,14 @@ static void forget(struct cfi_table *t)
 	t->lows.len = t->order.len = t->places.len = t->rows.len = 0;
 }
 
+static int read_fde(struct cfi_table *t, const struct compiled *c, const struct cfi_cie **ret_cie, struct cfi_fde *ret_fde)
+{
+	int r = cfi_index_fde(c->debug_frame ? &t->debug_frame : &t->eh_frame, c->place.off, ret_cie, ret_fde);
+
+	/* The file may have been changed since its table was read. */
+	return !r && (ret_fde->start != c->place.start || ret_fde->end != c->place.end) ? -EBADMSG : r;
+}
+
 static int add_row(struct cfi_table *t, const struct compiled *c, uint64_t start, struct unwind_rule rule)
 {
 	const struct cfi_row *last = t->rows.len > c->first ? &t->rows.v[t->rows.len - 1] : NULL;
@@ -98,13 +111,10 @@ static int compile_rows(struct cfi_table *t, struct compiled *c, uint64_t vaddr)
 	const struct cfi_cie *cie;
 	struct cfi_program p;
 	struct cfi_fde fde;
-	int r = cfi_index_fde(c->debug_frame ? &t->debug_frame : &t->eh_frame, c->place.off, &cie, &fde);
+	int r = read_fde(t, c, &cie, &fde);
 
 	if (r)
 		return r;
-	/* The file may have been changed since its table was read. */
-	if (fde.start != c->place.start || fde.end != c->place.end)
-		return -EBADMSG;
 	t->compiled++;
 	c->signal = cie->signal;
 	cfi_program_begin(&p, cie, &fde);
@@ -127,11 +137,12 @@ static size_t position(const struct cfi_table *t, uint64_t vaddr)
 {
 	const uint64_t *low = t->lows.v;
 
-	/* Without branches, which would be mispredicted half of the time. */
+	/* Written so that it is compiled without branches, of which half would be mispredicted. */
 	for (size_t n = t->lows.len; n;) {
 		size_t half = (n + 1) / 2;
+		const uint64_t *upper = low + half;
 
-		low += low[half - 1] <= vaddr ? half : 0;
+		low = low[half - 1] <= vaddr ? upper : low;
 		n -= half;
 	}
 	return (size_t)(low - t->lows.v);
@@ -203,8 +214,7 @@ static int compile(struct cfi_table *t, uint64_t vaddr, const struct compiled **
 	return r;
 }
 
-/* What covers vaddr. Errors as of cfi_table_find. */
-static int covering(struct cfi_table *t, uint64_t vaddr, const struct compiled **ret_compiled)
+__attribute__((noinline)) static int search(struct cfi_table *t, uint64_t vaddr, const struct compiled **ret_compiled)
 {
 	size_t at = position(t, vaddr);
 	const struct compiled *c = at ? &t->places.v[t->order.v[at - 1]] : NULL;
@@ -215,6 +225,19 @@ static int covering(struct cfi_table *t, uint64_t vaddr, const struct compiled *
 		if (r)
 			return r;
 	}
+	t->hints[vaddr >> HINT_SHIFT & (HINTS - 1)] = (uint32_t)(c - t->places.v);
+	*ret_compiled = c;
+	return c->place.error;
+}
+
+/* What covers vaddr. Errors as of cfi_table_find. */
+static int covering(struct cfi_table *t, uint64_t vaddr, const struct compiled **ret_compiled)
+{
+	uint32_t hint = t->hints[vaddr >> HINT_SHIFT & (HINTS - 1)];
+	const struct compiled *c = hint < t->places.len ? &t->places.v[hint] : NULL;
+
+	if (!c || vaddr < c->place.lo || vaddr >= c->place.hi)
+		return search(t, vaddr, ret_compiled);
 	*ret_compiled = c;
 	return c->place.error;
 }
@@ -250,7 +273,7 @@ static int full_step(struct cfi_table *t, const struct compiled *c, uint64_t vad
 	const struct cfi_cie *cie;
 	struct cfi_program p;
 	struct cfi_fde fde;
-	int r = cfi_index_fde(c->debug_frame ? &t->debug_frame : &t->eh_frame, c->place.off, &cie, &fde);
+	int r = read_fde(t, c, &cie, &fde);
 
 	if (r)
 		return r;

@@ -1,8 +1,8 @@
 /*
  * The rules that an ELF image's call frame information has for its addresses. It is opened by reading little more than headers; an FDE is
  * compiled to rows of 16 bytes when one of its addresses is asked for first. .eh_frame counts, and .debug_frame for what .eh_frame says
- * nothing of. What is compiled and what is read of the file is bounded: over a limit all of it is dropped and begun again. The answer to an
- * address does not hang on what was asked before. One thread uses a table.
+ * nothing of. What is compiled and what is read of the file is bounded: over a limit all of it is dropped and begun again. What was asked
+ * before changes no answer, unless an .eh_frame_hdr is not in order. One thread uses a table.
  */
 #ifndef UNWIND_CFI_TABLE_H
 #define UNWIND_CFI_TABLE_H
