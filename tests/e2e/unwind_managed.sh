@@ -33,6 +33,10 @@ for version in ${UNWIND_VERSIONS:-10}; do
 	: >"$T/places"
 	step "${UNWIND_STEPS:-60000}" "${UNWIND_ROUNDS:-5}" DOTNET_TieredCompilation=1
 	step "${UNWIND_STEPS:-60000}" "${UNWIND_ROUNDS:-3}" DOTNET_TieredCompilation=0
+	# Methods are replaced on the stack in their first loop.
+	step "${UNWIND_STEPS:-60000}" "${UNWIND_ROUNDS:-3}" DOTNET_OSR_HitLimit=1 DOTNET_TC_OnStackReplacement_InitialCounter=1 \
+		DOTNET_TC_CallCountThreshold=60000
+	grep -q ', [1-9][0-9]* methods replaced' "$T/step" || fail "$name: no method was replaced on the stack"
 	for least in 'jit body:10000' 'jit edge:5000' 'r2r body:5000' 'r2r edge:2000' 'r2r thunk:3' 'stub:1000'; do
 		n=$(awk -F: -v place="${least%:*}" '$1 == place { n += $2 } END { print n + 0 }' "$T/places")
 		[ "$n" -ge "${least#*:}" ] || fail "$name: only $n instructions of ${least%:*}"

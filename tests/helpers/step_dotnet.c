@@ -351,9 +351,9 @@ int main(int argc, char **argv)
 			(void)stepper_run(&t, (uint64_t)atoll(argv[2]), judge, &s);
 		usleep(20000);
 	}
-	printf("%llu steps, %llu calls, %llu signals, %llu not read; %lu of native code; %.1f us a step; %lu reads of %.1f us; return addresses "
+	printf("%llu steps, %llu calls, %llu signals, %llu methods replaced, %llu not read; %lu of native code; %.1f us a step; %lu reads of %.1f us; return addresses "
 	       "changed at %lu, registers at %lu\n",
-	       (unsigned long long)t.steps, (unsigned long long)t.calls, (unsigned long long)t.signals, (unsigned long long)t.unreadable,
+	       (unsigned long long)t.steps, (unsigned long long)t.calls, (unsigned long long)t.signals, (unsigned long long)t.replaced, (unsigned long long)t.unreadable,
 	       s.native, t.steps ? (double)(clock_monotonic_ns() - began) / 1e3 / (double)t.steps : 0.0, s.reads,
 	       s.reads ? (double)s.read_ns / 1e3 / (double)s.reads : 0.0, s.hijacked,
 	       s.moved);

@@ -30,7 +30,8 @@ struct stepper {
 	pid_t pid, tid;
 	VEC(struct stepper_frame) frames; /* the innermost last */
 	struct unwind_regs regs;
-	uint64_t steps, calls, signals, unreadable;
+	uint64_t steps, calls, signals, unreadable, replaced;
+	bool sp_loaded; /* by the last instruction */
 };
 
 /* Called at each instruction, regs and frames as they are there. What is not 0 ends it and is given back. */
@@ -82,6 +83,31 @@ static inline int stepper_push(struct stepper *s, const struct unwind_regs *befo
 	return vec_push(&s->frames, f);
 }
 
+static inline void hide_trap(const struct stepper *s)
+{
+	uint64_t flags;
+
+	if (!memory_read(s->pid, s->regs.v[ARCH_SP], &flags, sizeof(flags)))
+		(void)ptrace(PTRACE_POKEDATA, s->tid, (void *)(uintptr_t)s->regs.v[ARCH_SP], (void *)(uintptr_t)(flags & ~0x100ull));
+}
+
+/*
+ * Where the runtime goes on with other registers than those of a call (RtlRestoreContext), at the place on the stack where a call was made, the method that
+ * made it goes on as another one (JIT_Patchpoint), which begins as if it were called, and nobody comes back from that call.
+ */
+static inline void stepper_replaced(struct stepper *s, uint8_t effect)
+{
+	stepper_drop(s);
+	uint64_t slot = s->frames.len ? s->frames.v[s->frames.len - 1].cfa - 8 : 0;
+	bool jumps = (effect == X86_64_JUMP_FAR && s->sp_loaded) || effect == X86_64_RET || effect == X86_64_STOP /* IRET */;
+
+	s->sp_loaded = effect == X86_64_SP_LOST;
+	if (!slot || !jumps || s->regs.v[ARCH_SP] != slot)
+		return;
+	s->replaced++;
+	s->frames.len--;
+}
+
 /* One instruction. *signal: to be delivered with it, and then the next one. */
 static inline int stepper_step(struct stepper *s, int *signal)
 {
@@ -104,6 +130,9 @@ static inline int stepper_step(struct stepper *s, int *signal)
 		s->signals++;
 		return stepper_push(s, &before, true);
 	}
+	if (code[0] == 0x9c) /* PUSHF: the flag that makes it step is nothing that it keeps for later */
+		hide_trap(s);
+	stepper_replaced(s, insn.effect);
 	if (insn.effect == X86_64_CALL && s->regs.v[ARCH_SP] == before.v[ARCH_SP] - 8) {
 		s->calls++;
 		stepper_drop(s);
@@ -115,8 +144,8 @@ static inline int stepper_step(struct stepper *s, int *signal)
 /* Steps for as long, from any moment on. 0; -ESRCH the thread has ended; -errno; what fn gave. */
 static inline int stepper_run(struct stepper *s, uint64_t steps, stepper_fn *fn, void *ctx)
 {
+	struct user_regs_struct last;
 	int signal = 0, status, r;
-
 	cpu_set_t was, one;
 	bool moved = !sched_getaffinity(s->tid, sizeof(was), &was);
 
@@ -138,6 +167,11 @@ static inline int stepper_run(struct stepper *s, uint64_t steps, stepper_fn *fn,
 		r = s->frames.len ? fn(ctx, s) : 0;
 		if (!r)
 			r = stepper_step(s, &signal);
+	}
+	/* After POPF and IRET the kernel takes the flag for the program's own. */
+	if (r != -ESRCH && !ptrace(PTRACE_GETREGS, s->tid, NULL, &last)) {
+		last.eflags &= ~0x100ull;
+		(void)ptrace(PTRACE_SETREGS, s->tid, NULL, &last);
 	}
 	if (r != -ESRCH)
 		(void)ptrace(PTRACE_DETACH, s->tid, NULL, (void *)(intptr_t)signal);
