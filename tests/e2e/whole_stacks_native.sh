@@ -10,7 +10,7 @@ need_release
 
 WORK_MS=${STACKS_MS:-1000}
 HZ=999
-programs=(plain-O0 plain-gcc plain-lto-clang calls-gcc libraries-lazy exceptions-gcc recursion-100 signals-gcc threads)
+programs=(plain-O0 plain-gcc plain-lto-clang edges-gcc calls-gcc libraries-lazy exceptions-gcc recursion-100 signals-gcc threads)
 [ -z "${STACKS_PROGRAMS:-}" ] || read -ra programs <<<"$STACKS_PROGRAMS"
 read -ra beside_perf <<<"${STACKS_PERF:-plain-O0 plain-gcc calls-gcc}"
 
@@ -21,7 +21,7 @@ check() {
 	python3 "$TESTS/stacks/check.py" --row "$name" "$tool" --images bin "$@" "$name.log" "$file" >>rows 2>"$name.$tool.bad"
 }
 # share PROGRAM TOOL COLUMN...: these columns of the table, in percent of the samples; -1 where there are too few.
-COLUMNS_OF_ROWS="program tool samples exact main cut missing wrong kernel kernel-exact misnamed"
+COLUMNS_OF_ROWS="program tool samples exact main cut missing wrong kernel kernel-exact misnamed worst function"
 share() {
 	awk -v p="$1" -v t="$2" -v names="$COLUMNS_OF_ROWS" -v wanted="${*:3}" '
 		BEGIN { n = split(names, name, " "); m = split(wanted, want, " "); share = -1; for (i = 1; i <= n; i++) at[name[i]] = i }
@@ -99,6 +99,21 @@ awk '
 echo
 { echo "$COLUMNS_OF_ROWS" && cat rows; } | column -t
 [ -z "${STACKS_KEEP:-}" ] || { mkdir -p "$STACKS_KEEP" && cp -r ./*.log ./*.perf-* ./*.profcpu* rows bin "$STACKS_KEEP"; }
+
+# Each stack is whole, but where the copy has not all of it; what there is of those is right. Without CFI the sampled function's caller is known only
+# if that function has a frame pointer; without frame pointers too, all is a guess.
+for name in "${programs[@]}"; do
+	case $name in
+	recursion-10000 | signals-alternate) wanted=(exact main cut) ;;
+	no-cfi-fp) wanted=(exact missing) ;;
+	no-cfi) continue ;;
+	*) wanted=(exact) ;;
+	esac
+	at_least "$(share "$name" profcpu "${wanted[@]}")" 99.5 || fail "$name: $(grep "^$name" rows) $(cat "$name.profcpu.bad")"
+	case $name in
+	edges-*) at_least "$(awk -v n="$name" '$1 == n && $2 == "profcpu" { print $12 }' rows)" 95 || fail "a function loses its callers: $(grep "^$name" rows)" ;;
+	esac
+done
 
 # The check itself: perf, where it has CFI, is right as a rule, and frame pointers never show the caller of a leaf without a frame.
 [ "${STACKS_PERF:-}" ] && exit

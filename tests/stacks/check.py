@@ -4,13 +4,14 @@ Compares the user stacks in the text of perf script (perf's own, or perf_script.
 says it can have (known.h describes KNOWN). Functions are found by address in the images' symbol tables, so that what the tool
 calls them is compared as well and does not matter for the stack. Prints one row, separated by tabs:
 
-	PROGRAM TOOL SAMPLES EXACT MAIN CUT MISSING WRONG KERNEL KERNEL-EXACT MISNAMED
+	PROGRAM TOOL SAMPLES EXACT MAIN CUT MISSING WRONG KERNEL KERNEL-EXACT MISNAMED WORST FUNCTION
 
 SAMPLES were taken in user code. Of these EXACT have each frame of the call path from the thread's start to the sampled function
 and no other; MAIN have all from main or a thread's function on, without the library's frames that called these, or with some of them; CUT are
 right from the sampled function on but end before that; MISSING have frames of a path in
 their order, with some missing; WRONG is all else. KERNEL were taken in the kernel, with a user stack. MISNAMED are exact ones of SAMPLES in which
-the tool has another name for a function of the program. Examples of what is not exact go to stderr. With --cut-ok MAIN and CUT count as exact
+the tool has another name for a function of the program. WORST is the share of exact ones, in percent, in that FUNCTION of the program where it is the least, of those
+that have 20 samples. Examples of what is not exact go to stderr. With --cut-ok MAIN and CUT count as exact
 for --min; exit status 1: fewer than PERCENT, or fewer than 100 samples.
 """
 import argparse
@@ -159,7 +160,8 @@ class Known:
 
 
 class Stacks:
-    """Matches frames, root first, against a program's calls. A state is (edge, index of token or None at the callee, count of the callee)."""
+    """Matches frames, root first, against a program's calls. A state is (edge, index of token or None at the callee, count of the callee's
+    frames so far; below 0 where there may be more of it before the first frame)."""
 
     def __init__(self, known):
         self.known = known
@@ -197,9 +199,9 @@ class Stacks:
             times = self.known.times.get(callee)
             for out in self.known.edges.get(callee, ()):
                 if out[1] == callee:
-                    if times is None or count < times:
-                        ret |= self.enter(out, 0, frame, count + 1)
-                elif times is None or count == times:
+                    if times is None or abs(count) < times:
+                        ret |= self.enter(out, 0, frame, count + 1 if count > 0 else count - 1)
+                elif times is None or count in (times, -abs(count)):
                     ret |= self.enter(out, 0, frame)
         if frame.name is PLT:
             ret.add((edge, 'plt', 0))
@@ -230,9 +232,7 @@ class Stacks:
         for caller in callers:
             for edge in self.known.edges.get(caller, ()):
                 for index in range(len(edge[0]) + 1):
-                    counts = range(1, self.known.times.get(edge[1], 1) + 1) if index == len(edge[0]) else (1,)
-                    for count in counts:
-                        ret |= self.enter(edge, index, frame, count)
+                    ret |= self.enter(edge, index, frame, -1)
         return ret
 
     def below(self, name):
@@ -310,8 +310,8 @@ class Namer:
         self.cache = {}
         self.restorers = {known.in_file(pid, addr) for pid, addrs in known.restorers.items() for addr in addrs}
 
-    def find(self, addr, exact, path):
-        """exact: addr is an instruction that is executed, not a return address."""
+    def find(self, addr, what, path):
+        """what: 'sampled', 'caller' of another function, 'interrupted' by a signal."""
         module = module_of(path) if path.startswith('/') else path
         image = self.known.image(path)
         vaddr = image.vaddr(addr) if image else None
@@ -319,10 +319,12 @@ class Namer:
             return Frame(module, '?')
         if image.in_plt(vaddr):
             return Frame(module, PLT)
-        return Frame(module, image.function(vaddr if exact else vaddr - 1) or '?')
+        # Of what was interrupted tools print one more or less than its address, as they do with return addresses, or do not.
+        places = {'sampled': (0,), 'caller': (-1,), 'interrupted': (0, -1, 1)}[what]
+        return Frame(module, next(filter(None, (image.function(vaddr + i) for i in places)), '?'))
 
-    def frame(self, addr, exact, path):
-        key = addr, exact, path
+    def frame(self, addr, what, path):
+        key = addr, what, path
         if key not in self.cache:
             self.cache[key] = self.find(*key)
         return self.cache[key]
@@ -333,15 +335,17 @@ class Namer:
         while kernel < len(script_frames) and script_frames[kernel][0] >= KERNEL_START:
             kernel += 1
         ret = []
-        exact = True
+        what = 'sampled'
         for addr, said, where in script_frames[kernel:]:
             if said.startswith('[truncated'):
                 continue
             path = where.removesuffix(' (deleted)')
-            # What a signal interrupted has not called anything. Some tools print the address before a return address.
-            at_restorer = not exact and next((a for a in (addr, addr + 1) if (path, a) in self.restorers), None)
-            ret.append(self.frame(at_restorer or addr, exact or bool(at_restorer), path))
-            exact = bool(at_restorer)
+            if what != 'sampled' and {(path, addr), (path, addr + 1)} & self.restorers:
+                ret.append(self.frame(addr, 'interrupted', path))
+                what = 'interrupted'
+            else:
+                ret.append(self.frame(addr, what, path))
+                what = 'caller'
         ret.reverse()
         return tuple(ret), kernel
 
@@ -380,6 +384,7 @@ def main():
     known = Known(args.known, args.images)
     stacks, namer = Stacks(known), Namer(known)
     counts = collections.Counter()
+    leaves, leaves_exact = collections.Counter(), collections.Counter()
     bad = collections.Counter()
     example = {}
     file = open(args.script, encoding='utf-8', errors='replace') if args.script else sys.stdin
@@ -395,13 +400,19 @@ def main():
             continue
         counts['samples'] += 1
         counts[verdict] += 1
+        leaf = frames[-1].name
+        if leaf in known.nodes:
+            leaves[leaf] += 1
+            leaves_exact[leaf] += verdict == 'exact'
         if verdict == 'exact':
             counts['misnamed'] += misnamed(known.nodes, frames, script_frames)
         else:
             key = (verdict, shown(frames))
             bad[key] += 1
             example.setdefault(key, script_frames)
-    print(*args.row, *(counts[c] for c in ('samples', 'exact', 'main', 'cut', 'missing', 'wrong', 'kernel', 'kernel exact', 'misnamed')), sep='\t')
+    worst = min(((100 * leaves_exact[f] / n, f) for f, n in leaves.items() if n >= 20), default=(0, '-'))
+    print(*args.row, *(counts[c] for c in ('samples', 'exact', 'main', 'cut', 'missing', 'wrong', 'kernel', 'kernel exact', 'misnamed')),
+          f'{worst[0]:.1f}', worst[1], sep='\t')
     for (verdict, text), n in bad.most_common(args.examples):
         leaf = next((f for f in reversed(text.split(';')) if f.split(' x ')[0] in known.nodes), None)
         print(f'{" ".join(args.row)}: {n} {verdict}: {text}', file=sys.stderr)
