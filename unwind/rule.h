@@ -37,12 +37,12 @@ static inline bool unwind_memory_word(const struct unwind_memory *m, uint64_t ad
 
 /*
  * The value of the caller's register that rules say is saved at addr. Below the stack pointer nothing is saved any more: an epilogue has
- * given it back to the register, which clang's CFI does not say. False: it cannot be known.
+ * given it back to the register, which clang's CFI does not say. A return address is always read. False: it cannot be known.
  */
 static inline bool unwind_saved(const struct unwind_memory *m, const struct unwind_regs *regs, unsigned reg, uint64_t addr,
 				uint64_t *ret_value)
 {
-	if (addr >= regs->v[ARCH_SP] || !(regs->known >> ARCH_SP & 1))
+	if (reg == ARCH_IP || addr >= regs->v[ARCH_SP] || !(regs->known >> ARCH_SP & 1))
 		return unwind_memory_word(m, addr, ret_value);
 	if (regs->known >> reg & 1)
 		*ret_value = regs->v[reg];

@@ -118,6 +118,9 @@ static enum answer ask_register(const struct comparison *c, Dwarf_Frame *frame, 
 		return ops ? UNDEFINED : SAME;
 	if (!value_of(c, ops, n, cfa, ret_value, &is_value))
 		return UNDECIDED;
+	/* What lies below the stack pointer is not read here (unwind_saved). */
+	if (!is_value && reg != ARCH_IP && *ret_value < c->regs.v[ARCH_SP])
+		return SAME;
 	return is_value || unwind_memory_word(&c->memory, *ret_value, ret_value) ? VALUE : UNDECIDED;
 }
 
@@ -159,7 +162,7 @@ static void compare_rule(struct comparison *c, uint64_t vaddr, const struct unwi
 	if (caller->v[ARCH_SP] != cfa)
 		differs(c, vaddr, "the rule's CFA", 0, caller->v[ARCH_SP], cfa);
 	bool known = rule.fp == UNWIND_FP_SAME ||
-		     (rule.fp == UNWIND_FP_AT && unwind_memory_word(&c->memory, cfa + (uint64_t)rule.fp_at, &fp));
+		     (rule.fp == UNWIND_FP_AT && unwind_saved(&c->memory, &c->regs, ARCH_FP, cfa + (uint64_t)rule.fp_at, &fp));
 
 	fp = rule.fp == UNWIND_FP_SAME ? c->regs.v[ARCH_FP] : fp;
 	if (known != (caller->known >> ARCH_FP & 1) || (known && fp != caller->v[ARCH_FP]))
@@ -324,6 +327,7 @@ static int compare_file(const char *path)
 	c.memory = (struct unwind_memory){STACK_AT, (const unsigned char *)stack, STACK_BYTES};
 	for (uint64_t i = 0; i < ARCH_REGS; i++)
 		c.regs.v[i] = STACK_AT + STACK_BYTES / 4 + i * 0x400 + (made_up(i) & 0x3f8);
+	c.regs.v[ARCH_SP] = STACK_AT + STACK_BYTES / 8; /* below all else, as the frame pointer is above it */
 	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
 	Dwarf *dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
 
