@@ -93,16 +93,20 @@ static inline void hide_trap(const struct stepper *s)
 
 /*
  * Where the runtime goes on with other registers than those of a call (RtlRestoreContext), at the place on the stack where a call was made, the method that
- * made it goes on as another one (JIT_Patchpoint), which begins as if it were called, and nobody comes back from that call.
+ * made it goes on as another one (JIT_Patchpoint), which begins as if it were called, and nobody comes back from that call. before: the
+ * instruction that was done last.
  */
-static inline void stepper_replaced(struct stepper *s, uint8_t effect)
+static inline void stepper_replaced(struct stepper *s, const struct unwind_regs *before, uint8_t effect)
 {
+	/* A call that was made where its caller had no frame leads back to there. */
+	bool comes_back = effect == X86_64_RET && s->frames.len && before->v[ARCH_SP] == s->frames.v[s->frames.len - 1].cfa - 8;
+
 	stepper_drop(s);
 	uint64_t slot = s->frames.len ? s->frames.v[s->frames.len - 1].cfa - 8 : 0;
 	bool jumps = (effect == X86_64_JUMP_FAR && s->sp_loaded) || effect == X86_64_RET || effect == X86_64_STOP /* IRET */;
 
 	s->sp_loaded = effect == X86_64_SP_LOST;
-	if (!slot || !jumps || s->regs.v[ARCH_SP] != slot)
+	if (!slot || !jumps || comes_back || s->regs.v[ARCH_SP] != slot)
 		return;
 	s->replaced++;
 	s->frames.len--;
@@ -132,7 +136,7 @@ static inline int stepper_step(struct stepper *s, int *signal)
 	}
 	if (code[0] == 0x9c) /* PUSHF: the flag that makes it step is nothing that it keeps for later */
 		hide_trap(s);
-	stepper_replaced(s, insn.effect);
+	stepper_replaced(s, &before, insn.effect);
 	if (insn.effect == X86_64_CALL && s->regs.v[ARCH_SP] == before.v[ARCH_SP] - 8) {
 		s->calls++;
 		stepper_drop(s);
