@@ -254,7 +254,9 @@ static int add_row(struct record_unwind *u, const struct perfdata_writer *w, con
 				      .first_spliced = unwound->first_spliced,
 				      .first_guess = unwound->first_guess};
 
-	return unwound->grade == UNWIND_NO_STACK || unwound->grade == UNWIND_COMPLETE ? 0 : vec_push(&u->rows, row);
+	bool whole = unwound->grade == UNWIND_COMPLETE || (unwound->grade == UNWIND_NO_STACK && unwound->end == WALK_START);
+
+	return whole ? 0 : vec_push(&u->rows, row);
 }
 
 static enum perfdata_stack stack_of(const struct record_unwind *u, const struct unwound *unwound)

@@ -10,12 +10,15 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define RULES 8192u /* kept by address, a power of two */
 #define VDSO_BYTES_MAX ((size_t)256 << 10)
+#define SPARE_DESCRIPTORS 64 /* that images leave to all else */
 
 /* An image by its number in answers. */
 struct unwind_image {
@@ -202,11 +205,23 @@ static int open_vdso(struct unwinder *u, const struct answers_image *key, struct
 	return len > VDSO_BYTES_MAX ? 0 : image_code_from_memory(head, len, &image->code);
 }
 
+static int descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT_MAX ? INT_MAX : (int)limit.rlim_cur;
+}
+
 static int open_file(struct unwinder *u, const struct answers_image *key, struct unwind_image *image)
 {
 	int fd = -1, r;
 
 	r = image_file_find(&image->place, key, intern_text(&u->answers.texts, key->path), &fd);
+	/* Each image that is sampled keeps a descriptor or two; others are needed to end the recording. */
+	if (!r && fd + SPARE_DESCRIPTORS >= descriptor_limit()) {
+		close(fd);
+		r = -EMFILE;
+	}
 	if (!r && (r = image_code_open(fd, &image->code)))
 		close(fd);
 	u->stats.images++;
@@ -430,6 +445,7 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s, struct 
 	if (!s->regs || s->abi != PERF_SAMPLE_REGS_ABI_64) {
 		*ret_unwound = (struct unwound){.callchain = s->callchain,
 						.ncallchain = s->ncallchain,
+						.end = s->abi == PERF_SAMPLE_REGS_ABI_32 ? WALK_NO_RULE : WALK_START,
 						.first_spliced = UINT16_MAX,
 						.first_guess = UINT16_MAX};
 		u->stats.grades[UNWIND_NO_STACK]++;

@@ -66,7 +66,9 @@ struct unwound {
 	const uint64_t *callchain; /* with marks; valid until the next call */
 	size_t ncallchain;
 	uint8_t grade; /* enum unwind_grade */
-	uint8_t end; /* enum walk_end: why it is truncated; of a spliced one why the rules ended */
+	/* enum walk_end: why it is truncated; of a spliced one why the rules ended. With UNWIND_NO_STACK: WALK_NO_RULE, it is of a 32-bit program,
+	 * whose chain is the kernel's. */
+	uint8_t end;
 	uint16_t first_spliced, first_guess; /* user frames from this one on, counted from the leaf; UINT16_MAX: none */
 	uint32_t reached; /* bytes of the copy of the stack that had to be there */
 	bool edge; /* the copy ended before the stack did */

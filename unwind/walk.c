@@ -194,7 +194,8 @@ static int step(struct walker *k, struct walk_frame *caller)
 	if (r == -ENOENT) {
 		/* A call to where there is no code: what is on top of the stack is where it came from. */
 		rule = (struct unwind_rule){.kind = UNWIND_PLAIN, .cfa_reg = ARCH_SP, .cfa_add = 8};
-		return k->w->n > 1 ? STEP_END(WALK_NOT_CODE) : step_plain(k, &rule, &caller->at);
+		r = k->w->n > 1 ? STEP_END(WALK_NOT_CODE) : step_plain(k, &rule, &caller->at);
+		return !r && !k->regs.v[ARCH_IP] ? STEP_END(WALK_NOT_CODE) : r;
 	}
 	if (r)
 		rule.kind = UNWIND_NONE;

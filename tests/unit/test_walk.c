@@ -358,6 +358,10 @@ static void test_what_is_no_code_is_no_frame(void **state)
 	regs.v[ARCH_IP] = 0;
 	stack[0] = AT(WITH_FP) + 5;
 	WALK(&w, WALK_START, 0, AT(WITH_FP) + 5, AT(START) + 3);
+	/* Unless nothing tells from where. */
+	stack[0] = 0;
+	assert_int_equal(walk_stack(&w, &source, &regs, &memory, NULL, 0), 0);
+	assert_int_equal(w.end, WALK_NOT_CODE);
 	walk_free(&w);
 }
 
