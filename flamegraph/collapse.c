@@ -61,7 +61,7 @@ static const char *collapse_first_event(struct collapse *c)
 	for (size_t i = 0; i < c->ngroups; i++) {
 		const struct profile_event *e = profile_event_of(c->profile, c->groups[i].event);
 
-		if (collapse_event_name(c, c->groups[i].event).at && !(e->stackless && c->has_stacks))
+		if (collapse_event_name(c, c->groups[i].event).at && !e->off_cpu && !(e->stackless && c->has_stacks))
 			return profile_text_of(c->profile, e->name, NULL);
 	}
 	return NULL;

@@ -44,7 +44,8 @@ struct collapse_options {
 	int (*inline_names)(void *ctx, const struct script_frame *frame, struct outbuf *out);
 	void *inline_ctx;
 	const char *event_filter; /* --event-filter; NULL or "": the default */
-	const char *default_event; /* what is folded by default; NULL: the event of the first sample that has one */
+	const char *default_event; /* what is folded by default; NULL: the event of the first sample that has one, but off_cpu */
+	uint64_t divisor; /* of the weights, rounded; what is nothing then has no line. 0: 1 */
 };
 
 /* What was chosen and left out. */

@@ -47,6 +47,10 @@ static int collapse_line(struct collapse_walk *w, uint64_t weight)
 		outbuf_put(&w->lines_text, w->path.data, w->path.len);
 		return w->lines_text.error ? w->lines_text.error : vec_push(&w->lines, line);
 	}
+	if (w->options->divisor)
+		weight = weight / w->options->divisor + (weight % w->options->divisor >= (w->options->divisor + 1) / 2);
+	if (w->options->divisor && !weight)
+		return 0;
 	outbuf_put(w->out, w->path.data, w->path.len);
 	outbuf_char(w->out, ' ');
 	outbuf_u64(w->out, weight);

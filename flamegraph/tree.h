@@ -81,7 +81,7 @@ int tree_finish(struct tree *t);
 double tree_delta_self(const struct tree *t, uint32_t node);
 
 struct tree_options {
-	uint32_t event; /* of the profile; PROFILE_NONE: the first that has samples */
+	uint32_t event; /* of the profile; PROFILE_NONE: the first that has samples, but off_cpu */
 	bool reverse; /* leaves at the root: who is called how, from where */
 	bool with_tids; /* comm-PID/TID at the root instead of comm */
 	bool in_order; /* a flame chart, see struct tree */

@@ -169,7 +169,7 @@ static int tree_put(struct tree_builder *b, uint32_t event, uint32_t thread, uin
 	struct tree_label comm;
 	uint32_t node;
 
-	if (b->event == PROFILE_NONE)
+	if (b->event == PROFILE_NONE && !profile_event_of(b->profile, event)->off_cpu)
 		b->event = event;
 	if (event != b->event)
 		return 0;

@@ -18,6 +18,7 @@
 #define COLLECT_HZ 99
 #define COLLECT_HZ_MAX 100000
 #define COLLECT_STACK_BYTES 24576 /* to begin with: all of 93 to 99 of a hundred stacks of .NET services */
+#define COLLECT_OFF_CPU_MIN_MAX_US UINT64_C(3600000000)
 #define COLLECT_SPARE_DESCRIPTORS 16 /* for the manifest, /proc, the files of the targets and of each name */
 
 struct collect_arguments {
@@ -45,6 +46,8 @@ enum collect_option {
 	COLLECT_SYMBOL_SERVER,
 	COLLECT_CALL_GRAPH,
 	COLLECT_KEEP_STACKS,
+	COLLECT_OFF_CPU,
+	COLLECT_OFF_CPU_MIN,
 };
 
 static const struct option collect_longopts[] = {
@@ -70,6 +73,8 @@ static const struct option collect_longopts[] = {
 	{"symbol-server", required_argument, NULL, COLLECT_SYMBOL_SERVER},
 	{"call-graph", required_argument, NULL, COLLECT_CALL_GRAPH},
 	{"keep-stacks", required_argument, NULL, COLLECT_KEEP_STACKS},
+	{"off-cpu", no_argument, NULL, COLLECT_OFF_CPU},
+	{"off-cpu-min", required_argument, NULL, COLLECT_OFF_CPU_MIN},
 	{NULL, 0, NULL, 0},
 };
 
@@ -165,6 +170,10 @@ static int collect_option_value(struct collect_arguments *a, int c)
 		if (r)
 			log_error("--keep-stacks: '%s' is none of none, failed and all", optarg);
 		return r;
+	case COLLECT_OFF_CPU_MIN:
+		r = collect_number("--off-cpu-min", COLLECT_OFF_CPU_MIN_MAX_US, &value);
+		a->record.off_cpu_min_ns = value * 1000;
+		return r;
 	default: /* said already */
 		return -EINVAL;
 	}
@@ -202,6 +211,9 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 		return 0;
 	case COLLECT_NO_DOWNLOAD:
 		a->fetch.off = true;
+		return 0;
+	case COLLECT_OFF_CPU:
+		a->record.off_cpu = true;
 		return 0;
 	default:
 		return collect_option_value(a, c);
@@ -262,6 +274,14 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 	}
 	if (a->record.freq_hz && a->record.period) {
 		log_error("-F and -c exclude each other: samples a second, or events between samples");
+		return -EINVAL;
+	}
+	if (a->record.off_cpu_min_ns && !a->record.off_cpu) {
+		log_error("--off-cpu-min is of use only with --off-cpu");
+		return -EINVAL;
+	}
+	if (a->record.off_cpu && !a->record.stack_bytes) {
+		log_error("--off-cpu goes with --call-graph full only: waits are told by their stacks");
 		return -EINVAL;
 	}
 	if (!a->record.freq_hz && !a->record.period)
@@ -447,6 +467,9 @@ const struct command command_collect = {
 		 "                         of frame pointers alone; no: no stacks\n"
 		 "      --keep-stacks WHICH   copies of stacks that are kept in perf.data, secrets in them included: none, the\n"
 		 "                         default; failed, of stacks that could not be followed to their end; all\n"
+		 "      --off-cpu          also each wait of the targets' threads, with its stack and its length: offcpu.svg and\n"
+		 "                         offcpu.folded, in microseconds. Needs CAP_PERFMON\n"
+		 "      --off-cpu-min US   waits shorter than that are left out, and it is said how much they were\n"
 		 "      --title TEXT       title of the picture\n"
 		 "      --no-download      fetch no debug files; else those of libraries without symbols are, for at most 60 s\n"
 		 "      --symbol-server URL   fetch them from there (`profcpu help symbols`)\n"

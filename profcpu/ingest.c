@@ -1,6 +1,7 @@
 #include "profcpu/ingest.h"
 
 #include "base/vec.h"
+#include "recording/perfdata_offcpu.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -33,6 +34,7 @@ struct ingest {
 	struct profile *profile;
 	struct ingest_event *events;
 	size_t nevents;
+	bool by_profcpu;
 	size_t nevents_known; /* to stacks */
 	struct ingest_result *result;
 	size_t build_ids; /* handed on so far: in pipe mode they come late */
@@ -70,6 +72,8 @@ static int ingest_event(struct ingest *in, uint32_t index, struct ingest_event *
 	event.has_period = all[index].attr.type != PERF_TYPE_TRACEPOINT;
 	event.stackless = !(all[index].attr.sample_type & PERF_SAMPLE_CALLCHAIN);
 	event.has_fields = all[index].attr.type == PERF_TYPE_TRACEPOINT && (all[index].attr.sample_type & PERF_SAMPLE_RAW);
+	/* Of perf's own recordings it is an event as others, as perf's readers have it. */
+	event.off_cpu = in->by_profcpu && perfdata_offcpu_is(&all[index].attr, all[index].name);
 	r = profile_text(in->profile, all[index].name, strlen(all[index].name), &event.name);
 	if (!r)
 		r = profile_event(in->profile, &event, &in->events[index].id);
@@ -318,7 +322,7 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 	if (!r)
 		symbols.monotonic = perfdata_info(in.data)->has_clockid && perfdata_info(in.data)->clockid == CLOCK_MONOTONIC;
 	if (!r)
-		symbols.by_profcpu = ingest_is_ours(perfdata_info(in.data)->perf_version);
+		in.by_profcpu = symbols.by_profcpu = ingest_is_ours(perfdata_info(in.data)->perf_version);
 	if (!r)
 		r = symbolizer_new(profile, &symbols, &in.symbols);
 	if (!r)

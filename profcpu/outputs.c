@@ -47,6 +47,37 @@ static int outputs_folded(struct profile *profile, const struct outputs_options 
 	return collapse_write(profile, &collapse, out, &stats);
 }
 
+static int outputs_off_cpu_svg(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
+{
+	const struct tree_options from = {.event = profile_off_cpu_event(profile)};
+	struct svg_options svg = svg_options_default();
+	struct svg_stats stats;
+	struct tree tree;
+	int r = tree_from_profile(&tree, profile, &from);
+
+	(void)options;
+	if (r)
+		return r;
+	svg.unit = SVG_UNIT_NS;
+	svg.title = "Off-CPU";
+	svg.palette.scheme = PALETTE_IO;
+	r = svg_write(&tree, &svg, out, &stats);
+	tree_free(&tree);
+	return r;
+}
+
+static int outputs_off_cpu_folded(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
+{
+	const struct profile_event *event = profile_event_of(profile, profile_off_cpu_event(profile));
+	const struct collapse_options collapse = {.names = COLLAPSE_PERF,
+						  .srcline = options->lines,
+						  .event_filter = profile_text_of(profile, event->name, NULL),
+						  .divisor = 1000};
+	struct collapse_stats stats = {0};
+
+	return collapse_write(profile, &collapse, out, &stats);
+}
+
 static int outputs_script(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
 {
 	(void)options;
@@ -86,7 +117,7 @@ static int outputs_file(struct profile *profile, const struct outputs_options *o
  * profcpu. What could not be made again comes first, for the case that the archive is cut. Outputs that could not be written
  * are left out: what stands in their places is older.
  */
-static int outputs_archive(const struct outputs_options *options, bool svg, bool folded, bool report, bool script)
+static int outputs_archive(const struct outputs_options *options, bool svg, bool folded, bool report, bool script, bool off_cpu)
 {
 	const char *const all[] = {RECORDING_MANIFEST,
 				   RECORDING_SYMBOLS,
@@ -94,6 +125,8 @@ static int outputs_archive(const struct outputs_options *options, bool svg, bool
 				   RECORDING_PERF_DATA,
 				   svg ? RECORDING_SVG : "",
 				   folded ? RECORDING_FOLDED : "",
+				   off_cpu ? RECORDING_OFFCPU_SVG : "",
+				   off_cpu ? RECORDING_OFFCPU_FOLDED : "",
 				   report ? RECORDING_REPORT : "",
 				   script ? RECORDING_SCRIPT : ""};
 	const char *members[sizeof(all) / sizeof(all[0]) + 1] = {NULL};
@@ -125,6 +158,15 @@ static int outputs_archive(const struct outputs_options *options, bool svg, bool
 	return r;
 }
 
+/* Where waits were recorded. */
+static int outputs_off_cpu(struct profile *profile, const struct outputs_options *options)
+{
+	int svg = outputs_file(profile, options, RECORDING_OFFCPU_SVG, REPLACE_PUBLIC, outputs_off_cpu_svg);
+	int folded = outputs_file(profile, options, RECORDING_OFFCPU_FOLDED, REPLACE_PUBLIC, outputs_off_cpu_folded);
+
+	return svg ? svg : folded;
+}
+
 int outputs_write(struct profile *profile, const struct outputs_options *options, bool *ret_any)
 {
 	int r = outputs_file(profile, options, RECORDING_SVG, REPLACE_PUBLIC, outputs_svg);
@@ -133,8 +175,10 @@ int outputs_write(struct profile *profile, const struct outputs_options *options
 	int script = options->script ? outputs_file(profile, options, RECORDING_SCRIPT, REPLACE_PRIVATE, outputs_script) :
 				       0;
 
-	int archive = options->archive ? outputs_archive(options, !r, !folded, !report, !script) : 0;
+	bool waits = profile_off_cpu_event(profile) != PROFILE_NONE;
+	int off_cpu = waits ? outputs_off_cpu(profile, options) : 0;
+	int archive = options->archive ? outputs_archive(options, !r, !folded, !report, !script, waits && !off_cpu) : 0;
 
 	*ret_any = !r || !folded || !report || (options->script && !script) || (options->archive && !archive);
-	return r ? r : folded ? folded : report ? report : script ? script : archive;
+	return r ? r : folded ? folded : report ? report : script ? script : off_cpu ? off_cpu : archive;
 }

@@ -13,6 +13,7 @@
 #include "profcpu/record_farewell.h"
 #include "profcpu/record_hold.h"
 #include "profcpu/record_spare.h"
+#include "profcpu/record_switches.h"
 #include "profcpu/record_watch.h"
 #include "profcpu/version.h"
 #include "recording/perfdata_writer.h"
@@ -49,6 +50,7 @@ struct record {
 	struct sampler *sampler;
 	struct perfdata_writer *writer;
 	uint32_t stack_bytes; /* that samples copy now */
+	struct record_switches switches;
 	struct record_unwind *unwind; /* NULL: callchains are written as the kernel made them */
 	struct recording_manifest manifest;
 	struct progress progress;
@@ -185,9 +187,23 @@ static int take_records(void *ctx, int cpu, const void *data, size_t len)
 static int take_round(void *ctx)
 {
 	struct record *rec = ctx;
+	int r;
 
 	record_hold_round(&rec->hold);
-	return rec->unwind ? record_unwind_round(rec->unwind, rec->writer, false) : perfdata_writer_round(rec->writer);
+	if (!rec->unwind)
+		return perfdata_writer_round(rec->writer);
+	r = record_switches_take(&rec->switches, rec->unwind);
+	if (!r)
+		r = record_unwind_round(rec->unwind, rec->writer, 0);
+	record_switches_release(&rec->switches);
+	return r;
+}
+
+/* Where rings are read. */
+static int drain(struct record *rec)
+{
+	record_switches_mark(&rec->switches);
+	return sampler_drain(rec->sampler);
 }
 
 static int take_process(void *ctx, pid_t pid, enum sampler_news news)
@@ -243,13 +259,14 @@ static int open_sampler(struct record *rec)
 		.no_user_stacks = o->no_user_stacks,
 		.max_stack = o->max_stack,
 		.stack_bytes = o->stack_bytes,
+		.identified = o->off_cpu,
 		.roots = o->roots,
 		.mode = o->mode,
 		.count = o->count || rec->progress.shown,
 	};
 	size_t n;
 
-	if (sampler_open(&so, &rec->sampler, &problem))
+	if (record_switches_open(&rec->switches, o, &problem) || sampler_open(&so, &rec->sampler, &problem))
 		return say_problem(&problem);
 	rec->result->start_realtime_ns = clock_realtime_ns();
 	rec->result->start_monotonic_ns = clock_monotonic_ns();
@@ -266,7 +283,8 @@ static int open_sampler(struct record *rec)
 static void remove_older(const struct record *rec)
 {
 	static const char *const names[] = {RECORDING_SVG,    RECORDING_FOLDED,	 RECORDING_SCRIPT,
-					    RECORDING_REPORT, RECORDING_ARCHIVE, RECORDING_SAMPLES};
+					    RECORDING_REPORT, RECORDING_ARCHIVE, RECORDING_SAMPLES,
+					    RECORDING_OFFCPU_FOLDED, RECORDING_OFFCPU_SVG};
 	AUTO_CLOSE int symbols_fd = openat(rec->options->dir_fd, RECORDING_SYMBOLS,
 					   O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -282,11 +300,19 @@ static void remove_older(const struct record *rec)
 static int begin_unwind(struct record *rec, const struct sampler_opened *opened, size_t n)
 {
 	const struct record_options *o = rec->options;
+	struct sampler_opened all[SAMPLER_EVENTS_MAX + 1];
 	struct record_unwind_options options = {
 		.opener = o->opener, .stack_bytes = o->stack_bytes, .stack_fixed = o->stack_fixed, .read_code = true,
-		.keep = o->keep_stacks, .frames_max = o->frames_max, .opened = opened, .nopened = n,
+		.keep = o->keep_stacks, .frames_max = o->frames_max, .opened = all, .nopened = n,
 		.idx_fd = -1};
-	int r = o->stack_bytes ? file_create(o->dir_fd, RECORD_IDX_BEGUN, O_WRONLY, REPLACE_PRIVATE, &options.idx_fd) : 0;
+	int r = o->off_cpu ? record_switches_begin(&rec->switches, o, rec->result->start_monotonic_ns) : 0;
+
+	memcpy(all, opened, n * sizeof(*all));
+	if (rec->switches.switches)
+		all[options.nopened++] = *switches_opened(rec->switches.switches);
+	options.offcpu = rec->switches.offcpu;
+	if (!r && o->stack_bytes)
+		r = file_create(o->dir_fd, RECORD_IDX_BEGUN, O_WRONLY, REPLACE_PRIVATE, &options.idx_fd);
 
 	return r || !o->stack_bytes ? r : record_unwind_new(&options, &rec->unwind);
 }
@@ -294,7 +320,7 @@ static int begin_unwind(struct record *rec, const struct sampler_opened *opened,
 static int open_writer(struct record *rec)
 {
 	static const char *const cmdline[] = {"profcpu", "collect", NULL};
-	struct perfdata_writer_event events[SAMPLER_EVENTS_MAX];
+	struct perfdata_writer_event events[SAMPLER_EVENTS_MAX + 1];
 	struct perfdata_writer_info info = {
 		.version = RECORD_TOOL,
 		.cmdline = cmdline,
@@ -325,7 +351,9 @@ static int open_writer(struct record *rec)
 	for (size_t i = 0; i < n; i++)
 		events[i] = (struct perfdata_writer_event){
 			rec->unwind ? record_unwind_attr(rec->unwind, &opened[i].attr) : opened[i].attr, opened[i].name,
-			opened[i].ids, opened[i].nids, n > 1 ? RECORD_IDS_ROOM : 0};
+			opened[i].ids, opened[i].nids, n > 1 || rec->options->off_cpu ? RECORD_IDS_ROOM : 0};
+	if (rec->switches.switches)
+		events[n++] = record_switches_event(&rec->switches, &opened[0].attr);
 	r = perfdata_writer_new(rec->data_fd, events, n, &info, &rec->writer);
 	if (r)
 		return say_io(rec, "write", RECORDING_PERF_DATA, r);
@@ -337,6 +365,8 @@ static int watch_targets(struct record *rec)
 	const struct record_options *o = rec->options;
 	int r = record_watch_sampler(&rec->watch, sampler_poll_fd(rec->sampler));
 
+	if (!r && rec->switches.switches)
+		r = record_watch_switches(&rec->watch, switches_poll_fd(rec->switches.switches));
 	if (!r && rec->command.pid)
 		return record_watch_process(&rec->watch, rec->command.pid);
 	for (size_t i = 0; i < o->npids && !o->system_wide && !r; i++)
@@ -495,7 +525,7 @@ static enum record_end record_until_end(struct record *rec)
 	struct record_result *result = rec->result;
 
 	/* A ring that got full before it was polled does not wake anybody. */
-	rec->error = sampler_drain(rec->sampler);
+	rec->error = drain(rec);
 	while (!rec->error) {
 		uint64_t now = clock_monotonic_ns();
 
@@ -507,7 +537,7 @@ static enum record_end record_until_end(struct record *rec)
 		rec->error =
 			record_watch_wait(&rec->watch, next_timeout(rec, now), &result->end_signal);
 		if (!rec->error && !result->end_signal)
-			rec->error = sampler_drain(rec->sampler);
+			rec->error = drain(rec);
 		if (!rec->error && !result->end_signal)
 			rec->error = sampler_follow_cpus(rec->sampler);
 		if (!rec->error && result->end_signal)
@@ -586,9 +616,11 @@ static int finish(struct record *rec)
 	record_watch_unmask(&rec->watch);
 	progress_clear(&rec->progress);
 	progress_close(&rec->progress);
+	uint64_t end_ns = record_switches_stop(&rec->switches);
+
 	r = sampler_stop(rec->sampler);
 	if (!r && rec->unwind)
-		r = record_unwind_round(rec->unwind, rec->writer, true);
+		r = record_unwind_round(rec->unwind, rec->writer, end_ns);
 	if (!rec->error)
 		rec->error = r;
 	r = perfdata_writer_finish(rec->writer, s->first_sample_ns, s->last_sample_ns);
@@ -608,6 +640,8 @@ static int finish(struct record *rec)
 	if (rec->result->names_lost)
 		keep_damage(rec, "names of JIT-compiled code could not all be written");
 	say_cpus(rec, s);
+	if (!rec->options->quiet)
+		record_switches_say(&rec->switches, rec->options->off_cpu_min_ns);
 	rec->result->detached = rec->detached.count;
 	rec->result->samples = s->samples;
 	rec->result->lost = lost(s);
@@ -652,6 +686,7 @@ static void release(struct record *rec)
 	record_command_release(&rec->command);
 	perfdata_writer_free(rec->writer);
 	record_unwind_free(rec->unwind);
+	record_switches_free(&rec->switches);
 	sampler_close(rec->sampler);
 	record_watch_free(&rec->watch);
 	recording_manifest_free(&rec->manifest);

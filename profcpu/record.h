@@ -37,6 +37,8 @@ struct record_options {
 	bool stack_fixed; /* stack_bytes stays as it is; else it follows what stacks need (unwind/copy_size.h) */
 	size_t frames_max; /* of an unwound stack; 0: as many as a record has room for */
 	enum keep_stacks keep_stacks;
+	bool off_cpu; /* what threads do while they do not run, too; with stack_bytes */
+	uint64_t off_cpu_min_ns; /* shorter waits are only counted */
 	const char *target; /* manifest "target", in words, program names only; NULL: made from the
 			       pids */
 	struct opener *opener; /* borrowed; target processes are held in it as they are seen; may be

@@ -46,6 +46,11 @@ struct record_unwind {
 	size_t first, end, nwaiting;
 	int idx_fd;
 	VEC(struct samples_idx_row) rows;
+	struct record_offcpu *offcpu; /* borrowed; NULL: switches are not recorded */
+	uint32_t switches; /* their event, */
+	uint64_t switches_id; /* and one of its ids */
+	uint64_t offcpu_rounds;
+	struct perfdata_writer *writer; /* of the round */
 	struct record_unwind_stats stats;
 };
 
@@ -59,6 +64,16 @@ int keep_stacks_parse(const char *text, enum keep_stacks *ret_keep)
 			return 0;
 		}
 	return -EINVAL;
+}
+
+static int write_wait(void *ctx, const struct perfdata_offcpu *wait, const struct unwound *unwound);
+
+static void take_offcpu(struct record_unwind *u, const struct record_unwind_options *o)
+{
+	u->offcpu = o->offcpu;
+	u->switches = (uint32_t)o->nopened - 1;
+	u->switches_id = o->opened[u->switches].nids ? o->opened[u->switches].ids[0] : 0;
+	record_offcpu_to(u->offcpu, &(struct record_offcpu_writer){u, write_wait});
 }
 
 int record_unwind_new(const struct record_unwind_options *o, struct record_unwind **ret_unwind)
@@ -91,6 +106,8 @@ int record_unwind_new(const struct record_unwind_options *o, struct record_unwin
 	}
 	if (!r)
 		r = unwinder_new(&unwinder, &u->unwinder);
+	if (!r && o->offcpu)
+		take_offcpu(u, o);
 	if (!r)
 		r = samples_idx_begin(u->idx_fd);
 	free(attrs);
@@ -289,6 +306,23 @@ static int write_sample(struct record_unwind *u, struct perfdata_writer *w, cons
 	return perfdata_writer_records(w, out, bytes);
 }
 
+static struct unwinder_sample sample_of(const struct perfdata_record *record, bool last)
+{
+	return (struct unwinder_sample){
+		.pid = record->pid,
+		.tid = record->tid,
+		.time_ns = record->time_ns,
+		.regs = record->sample.user_regs,
+		.regs_mask = ARCH_PERF_REGS,
+		.abi = record->sample.user_abi,
+		.stack = record->sample.user_stack,
+		.stack_bytes = record->sample.user_stack_bytes,
+		.callchain = record->sample.callchain,
+		.ncallchain = record->sample.ncallchain,
+		.last = last,
+	};
+}
+
 /* Unwinds a sample and writes it. 0; -EAGAIN: it is to wait; -errno. */
 static int take_sample(struct record_unwind *u, struct perfdata_writer *w, const struct perf_event_header *header, bool last)
 {
@@ -300,25 +334,65 @@ static int take_sample(struct record_unwind *u, struct perfdata_writer *w, const
 		u->stats.damaged++;
 		return 0;
 	}
-	struct unwinder_sample sample = {
-		.pid = record.pid,
-		.tid = record.tid,
-		.time_ns = record.time_ns,
-		.regs = record.sample.user_regs,
-		.regs_mask = ARCH_PERF_REGS,
-		.abi = record.sample.user_abi,
-		.stack = record.sample.user_stack,
-		.stack_bytes = record.sample.user_stack_bytes,
-		.callchain = record.sample.callchain,
-		.ncallchain = record.sample.ncallchain,
-		.last = last,
-	};
+	struct unwinder_sample sample = sample_of(&record, last);
 
 	r = unwinder_sample(u->unwinder, &sample, &unwound);
 	/* A copy that ends where its memory does would be no longer. */
 	if (!r && unwound.grade != UNWIND_NO_STACK)
 		copy_size_note(&u->copy, unwound.reached, unwound.edge && sample.stack_bytes + COPY_SLACK >= u->copy.bytes);
 	return r ? r : write_sample(u, w, &record, &unwound);
+}
+
+static int write_wait(void *ctx, const struct perfdata_offcpu *wait, const struct unwound *unwound)
+{
+	struct record_unwind *u = ctx;
+	struct perfdata_offcpu sample = *wait;
+	unsigned char *out = block_room(u, PERFDATA_RECORD_BYTES_MAX_OUT);
+	size_t bytes;
+
+	if (!out || add_row(u, u->writer, unwound))
+		return -ENOMEM;
+	sample.id = u->switches_id;
+	bytes = perfdata_offcpu_put(&sample, out);
+	block_take(u, bytes);
+	return bytes ? perfdata_writer_records(u->writer, out, bytes) : 0;
+}
+
+/* Of a thread that is about to leave its CPU: its stack is kept until its wait is over. Code that is not known yet is asked for, so that the
+ * next time it is; the wait is not long enough to be sure of an answer. */
+static int take_stack(struct record_unwind *u, const struct perfdata_record *record)
+{
+	struct unwinder_sample sample = sample_of(record, false);
+	struct unwound unwound;
+	int r;
+
+	if (!record->sample.callchain || !record_offcpu_wants(u->offcpu, record->tid))
+		return 0;
+	r = unwinder_sample(u->unwinder, &sample, &unwound);
+	if (r == -EAGAIN) {
+		sample.last = true;
+		r = unwinder_sample(u->unwinder, &sample, &unwound);
+	}
+	return r ? r : record_offcpu_stack(u->offcpu, record, &unwound);
+}
+
+/* What of a record is for the waits. 1: all, it is not written; 0: it is a record as others; -errno. */
+static int take_switches(struct record_unwind *u, const struct perf_event_header *header)
+{
+	struct perfdata_record record;
+	int r = 0;
+
+	if (perfdata_records_take(u->records, header, &record))
+		return 0; /* is dealt with as damaged */
+	bool is_ours = record.event == u->switches;
+
+	if (header->type == PERF_RECORD_SAMPLE)
+		r = is_ours ? take_stack(u, &record) : 0;
+	else if (header->type == PERF_RECORD_LOST)
+		r = is_ours ? record_offcpu_lost(u->offcpu, record.time_ns) : 0;
+	else
+		r = record_offcpu_apply(u->offcpu, &record);
+	return r ? r : (is_ours && header->type == PERF_RECORD_SAMPLE) || header->type == PERF_RECORD_SWITCH_CPU_WIDE;
 }
 
 static struct unwind_waiting *waiting_at(const struct record_unwind *u, size_t at)
@@ -403,7 +477,12 @@ static int take_items(struct record_unwind *u, struct perfdata_writer *w)
 		qsort(u->items.v, u->items.len, sizeof(*u->items.v), by_time);
 	for (size_t i = 0; i < u->items.len && !r; i++) {
 		const struct perf_event_header *header = u->items.v[i].header;
+		int taken = u->offcpu ? take_switches(u, header) : 0;
 
+		if (taken) {
+			r = taken < 0 ? taken : 0;
+			continue;
+		}
 		if (header->type != PERF_RECORD_SAMPLE) {
 			r = take_other(u, w, header);
 			continue;
@@ -452,19 +531,29 @@ static int take_last(struct record_unwind *u, struct perfdata_writer *w)
 	return r || n < 0 ? (r ? r : n) : retry(u, w, clock_monotonic_ns(), 0, true);
 }
 
-int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, bool last)
+/* Waits become known up to a round late, so that they are older than what was written a round ago: every other round is not told to
+ * readers as one. */
+static bool is_round(struct record_unwind *u, uint64_t end_ns)
+{
+	return end_ns || (!u->nwaiting && (!u->offcpu || u->offcpu_rounds++ & 1));
+}
+
+int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, uint64_t end_ns)
 {
 	int r = take_answers(u, w);
 
+	u->writer = w;
 	if (!r)
 		r = take_items(u, w);
-	if (!r && last)
+	if (!r && u->offcpu)
+		r = end_ns ? record_offcpu_finish(u->offcpu, end_ns) : record_offcpu_round(u->offcpu);
+	if (!r && end_ns)
 		r = take_last(u, w);
 	if (!r)
 		r = write_rows(u);
 	/* A round is over when no record older than it is to come. */
 	if (!r)
-		r = u->nwaiting ? perfdata_writer_flush(w) : perfdata_writer_round(w);
+		r = is_round(u, end_ns) ? perfdata_writer_round(w) : perfdata_writer_flush(w);
 	u->block = u->used = 0;
 	return r;
 }

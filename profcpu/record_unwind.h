@@ -6,6 +6,7 @@
 #ifndef PROFCPU_RECORD_UNWIND_H
 #define PROFCPU_RECORD_UNWIND_H
 
+#include "profcpu/record_offcpu.h"
 #include "recording/perfdata_writer.h"
 #include "sampler/sampler.h"
 #include "unwind/copy_size.h"
@@ -35,6 +36,7 @@ struct record_unwind_options {
 	size_t frames_max; /* struct unwinder_options */
 	const struct sampler_opened *opened; /* borrowed for the call */
 	size_t nopened;
+	struct record_offcpu *offcpu; /* borrowed: gets what it needs; the last of opened are then the switches. NULL: there are none */
 	int idx_fd; /* the empty samples.idx; taken, also where it fails */
 };
 
@@ -49,8 +51,9 @@ struct perf_event_attr record_unwind_attr(const struct record_unwind *u, const s
 int record_unwind_records(struct record_unwind *u, const void *data, size_t len);
 int record_unwind_event_id(struct record_unwind *u, size_t event, uint64_t id);
 
-/* Unwinds what came in this round and hands it to the writer; last: nothing waits any longer. 0 or -errno. */
-int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, bool last);
+/* Unwinds what came in this round and hands it to the writer. end_ns: the recording ended then, nothing waits any longer; 0: it goes on. 0 or
+ * -errno. */
+int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, uint64_t end_ns);
 
 /* How much samples should copy of their stacks from now on. */
 uint32_t record_unwind_stack_bytes(const struct record_unwind *u);

@@ -82,6 +82,11 @@ int record_watch_sampler(struct record_watch *w, int fd)
 	return watch(w, fd);
 }
 
+int record_watch_switches(struct record_watch *w, int fd)
+{
+	return watch(w, fd);
+}
+
 /* Others need descriptors too. */
 static bool is_scarce(int fd)
 {

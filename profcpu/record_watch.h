@@ -36,6 +36,7 @@ void record_watch_free(struct record_watch *w);
 
 /* 0 or -errno. */
 int record_watch_sampler(struct record_watch *w, int fd);
+int record_watch_switches(struct record_watch *w, int fd);
 
 /* The end of this process is watched for; of one that has ended already there is nothing to watch. 0 or -ENOMEM. */
 int record_watch_process(struct record_watch *w, pid_t pid);

@@ -20,13 +20,13 @@ struct report_self {
 static uint32_t report_main_event(const struct profile *profile, const struct profile_group *groups, size_t n)
 {
 	uint64_t best = 0;
-	uint32_t event = 0;
+	uint32_t event = PROFILE_NONE;
 
 	for (uint32_t e = 0; e < profile_nevents(profile); e++) {
 		uint64_t samples = 0;
 
 		for (size_t i = 0; i < n; i++)
-			samples += groups[i].event == e ? groups[i].samples : 0;
+			samples += groups[i].event == e && !profile_event_of(profile, e)->off_cpu ? groups[i].samples : 0;
 		if (samples > best) {
 			best = samples;
 			event = e;
@@ -262,14 +262,20 @@ static void report_losses(const struct perfdata_stats *d, bool damaged, struct o
 int report_write(struct profile *profile, const struct input_result *input, const struct audit *audit, struct outbuf *out)
 {
 	struct report_function hot[REPORT_HOTTEST];
-	int n = report_hottest(profile, hot, REPORT_HOTTEST);
+	uint64_t waits, off_ns;
+	int n = profile_off_cpu_sum(profile, &waits, &off_ns);
+
+	if (!n)
+		n = report_hottest(profile, hot, REPORT_HOTTEST);
 
 	if (n < 0)
 		return n;
-	outbuf_printf(out, "samples   %llu", (unsigned long long)profile_nsamples(profile));
+	outbuf_printf(out, "samples   %llu", (unsigned long long)(profile_nsamples(profile) - waits));
 	if (input->kind != SOURCE_TEXT)
 		report_losses(&input->data.data, input->damaged, out);
 	outbuf_char(out, '\n');
+	if (waits)
+		outbuf_printf(out, "off-CPU   %.6f s in %llu waits\n", (double)off_ns / 1e9, (unsigned long long)waits);
 	for (int i = 0; i < n; i++) {
 		uint32_t len;
 		const char *name = profile_text_of(profile, hot[i].name, &len);

@@ -287,20 +287,29 @@ static int json_audit(struct json_place *p, const struct input_result *input, co
 	return r;
 }
 
-int report_json_write(const struct profile *profile, const struct input_result *input, const struct audit *audit,
+int report_json_write(struct profile *profile, const struct input_result *input, const struct audit *audit,
 		      struct outbuf *out)
 {
 	struct json_place top = {out, 0, true};
-	int r = 0;
+	uint64_t waits, off_ns;
+	int r = profile_off_cpu_sum(profile, &waits, &off_ns);
 
 	top = json_begin(&top, '{');
 	json_number(&top, "format", REPORT_JSON_FORMAT);
-	json_number(&top, "samples", profile_nsamples(profile));
+	json_number(&top, "samples", profile_nsamples(profile) - waits);
+	if (waits) {
+		json_key(&top, "off_cpu");
+		struct json_place off = json_begin(&top, '{');
+
+		json_number(&off, "waits", waits);
+		json_number(&off, "ns", off_ns);
+		json_end(&off, '}');
+	}
 	if (input->kind != SOURCE_TEXT) {
 		json_number(&top, "lost", input->data.data.lost_events + input->data.data.lost_samples);
 		json_number(&top, "throttled", input->data.data.throttled);
 		json_bool(&top, "damaged", input->damaged);
-		r = json_audit(&top, input, audit);
+		r = r ? r : json_audit(&top, input, audit);
 	}
 	json_end(&top, '}');
 	outbuf_char(out, '\n');

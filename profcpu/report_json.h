@@ -10,7 +10,7 @@
 #define REPORT_JSON_FORMAT 1 /* "format"; what is only added does not change it */
 
 /* Writes one object. audit: empty for text, of which only samples are known. 0 or -errno. */
-int report_json_write(const struct profile *profile, const struct input_result *input, const struct audit *audit,
+int report_json_write(struct profile *profile, const struct input_result *input, const struct audit *audit,
 		      struct outbuf *out);
 
 #endif

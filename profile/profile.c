@@ -367,3 +367,38 @@ int profile_groups(struct profile *p, const uint32_t *thread_as, struct profile_
 	*ret_n = g.groups.len;
 	return 0;
 }
+
+uint32_t profile_off_cpu_event(const struct profile *p)
+{
+	for (uint32_t i = 0; i < profile_nevents(p); i++)
+		if (profile_event_of(p, i)->off_cpu)
+			return i;
+	return PROFILE_NONE;
+}
+
+struct profile_sum {
+	uint32_t event;
+	uint64_t samples, weight;
+};
+
+static int profile_sum_add(void *ctx, const struct profile_sample *sample)
+{
+	struct profile_sum *sum = ctx;
+
+	if (sample->event != sum->event)
+		return 0;
+	sum->samples++;
+	if (__builtin_add_overflow(sum->weight, sample->weight, &sum->weight))
+		sum->weight = UINT64_MAX;
+	return 0;
+}
+
+int profile_off_cpu_sum(struct profile *p, uint64_t *ret_samples, uint64_t *ret_weight)
+{
+	struct profile_sum sum = {.event = profile_off_cpu_event(p)};
+	int r = sum.event == PROFILE_NONE ? 0 : profile_each_sample(p, profile_sum_add, &sum);
+
+	*ret_samples = sum.samples;
+	*ret_weight = sum.weight;
+	return r;
+}

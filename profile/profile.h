@@ -91,10 +91,14 @@ struct profile_event {
 	/* Sampled without callchains, a stack is the ip alone. perf script prints such samples in one line each, in which
 	 * stackcollapse-perf.pl finds nothing. */
 	bool stackless;
+	bool off_cpu; /* weights are the nanoseconds in which threads did not run: an output of its own, never the first event */
 };
 
 /* Whether some event is not stackless, so that perf script's readers see that one only. */
 bool profile_has_stacks(const struct profile *p);
+
+/* The event of the time off the CPU, or PROFILE_NONE. */
+uint32_t profile_off_cpu_event(const struct profile *p);
 
 struct profile_sample {
 	uint64_t time_ns; /* CLOCK_MONOTONIC of the recording, or what the source had; 0: not known */
@@ -132,6 +136,9 @@ uint32_t profile_nthreads(const struct profile *p);
 uint32_t profile_nframes(const struct profile *p);
 uint32_t profile_nstacks(const struct profile *p); /* with the empty one */
 uint64_t profile_nsamples(const struct profile *p);
+
+/* Its samples (0 where there is no such event) and the sum of their weights. As profile_each_sample. */
+int profile_off_cpu_sum(struct profile *p, uint64_t *ret_samples, uint64_t *ret_weight);
 
 /* Goes through all samples in the order of their arrival. fn gives 0 to go on; anything else stops and is returned. */
 int profile_each_sample(struct profile *p, int (*fn)(void *ctx, const struct profile_sample *sample), void *ctx);

@@ -3,7 +3,8 @@
  *   manifest.json   format version, how it was made, whether it came to its end
  *   perf.data       standard records only
  *   symbols/        what naming needs on another machine
- * Everything else in it (flamegraph.svg, folded_stacks.out, perf_script.out, report.json, prof.tar.gz) is derived and can be made again.
+ * Everything else in it (flamegraph.svg, folded_stacks.out, offcpu.svg, offcpu.folded, perf_script.out, report.json,
+ * prof.tar.gz) is derived and can be made again.
  */
 #ifndef RECORDING_RECORDING_H
 #define RECORDING_RECORDING_H
@@ -24,6 +25,8 @@
 #define RECORDING_STACKS "stacks" /* the same */
 #define RECORDING_SVG "flamegraph.svg"
 #define RECORDING_FOLDED "folded_stacks.out"
+#define RECORDING_OFFCPU_SVG "offcpu.svg"
+#define RECORDING_OFFCPU_FOLDED "offcpu.folded"
 #define RECORDING_SCRIPT "perf_script.out"
 #define RECORDING_REPORT "report.json"
 #define RECORDING_ARCHIVE "prof.tar.gz"

@@ -122,6 +122,8 @@ static int script_write_sample(void *ctx, const struct profile_sample *sample)
 	struct outbuf *out = w->out;
 	int r;
 
+	if (profile_event_of(w->profile, sample->event)->off_cpu)
+		return 0;
 	if (w->has_stacks && profile_event_of(w->profile, sample->event)->stackless)
 		return script_write_stackless(w, sample);
 	r = script_write_header(w, sample);

@@ -117,7 +117,7 @@ struct perf_event_attr attr_of(const struct sampler_options *options,
 		.sample_max_stack = options->max_stack,
 	};
 
-	if (options->nevents > 1)
+	if (options->nevents > 1 || options->identified)
 		attr.sample_type |= PERF_SAMPLE_IDENTIFIER;
 	if (options->stack_bytes) {
 		attr.sample_type |= ATTR_SAMPLE_STACK;

@@ -53,6 +53,7 @@ struct sampler_options {
 			       opened */
 	uint32_t freq_hz;   /* samples a second and CPU; 0: period holds */
 	uint64_t period;    /* events between samples; 0 with freq_hz 0: every one */
+	bool identified; /* samples have IDENTIFIER also where there is one event: its file will have others */
 	bool no_kernel_stacks, no_user_stacks;
 	uint16_t max_stack; /* frames of a callchain; 0: the kernel's perf_event_max_stack */
 	uint32_t stack_bytes; /* samples carry the user registers (unwind/arch.h, ARCH_PERF_REGS) and as much of the user's stack,

@@ -165,7 +165,7 @@ static void take(struct fixture *f, size_t from, size_t to)
 
 static void end_round(struct fixture *f, bool last)
 {
-	assert_int_equal(record_unwind_round(f->unwind, f->writer, last), 0);
+	assert_int_equal(record_unwind_round(f->unwind, f->writer, last ? 2 : 0), 0);
 	if (last)
 		assert_int_equal(perfdata_writer_finish(f->writer, 1, 2), 0);
 }

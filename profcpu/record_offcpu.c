@@ -1,0 +1,307 @@
+#include "profcpu/record_offcpu.h"
+
+#include "base/clock.h"
+#include "base/hashmap.h"
+#include "base/intern.h"
+#include "base/vec.h"
+#include "sampler/offcpu.h"
+#include "sampler/schedstat.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A thread by its id, until the last of its waits was handed over. */
+struct offcpu_task {
+	int32_t pid, tid, cpu; /* cpu: where it was last seen */
+	uint32_t stack; /* with which it is about to leave its CPU */
+	bool ended;
+};
+
+/* What is kept of a stack: this, and behind it the callchain. */
+struct stack_head {
+	uint16_t first_spliced, first_guess;
+	uint8_t grade, end;
+	uint8_t pad[2];
+};
+_Static_assert(sizeof(struct stack_head) == 8, "words follow");
+
+struct record_offcpu {
+	struct record_offcpu_options options;
+	struct record_offcpu_writer writer;
+	struct offcpu *offcpu;
+	struct schedstat_reader *stats; /* NULL: this kernel does not count */
+	struct hashmap tids; /* to tasks; UINT32_MAX: none */
+	VEC(struct offcpu_task) tasks;
+	VEC(uint32_t) free; /* of tasks */
+	struct intern stacks; /* struct stack_head and words */
+	size_t stacks_bytes;
+	VEC(uint64_t) words; /* a stack that is put together */
+	struct record_offcpu_result result;
+};
+
+static struct offcpu_task *task_of(const struct record_offcpu *o, int32_t tid)
+{
+	const uint32_t *index = hashmap_get(&o->tids, (uint32_t)tid);
+
+	return index && *index != UINT32_MAX ? &o->tasks.v[*index] : NULL;
+}
+
+static int take_interval(void *ctx, const struct offcpu_interval *interval)
+{
+	struct record_offcpu *o = ctx;
+	const struct offcpu_task *task = task_of(o, interval->tid);
+	struct unwound unwound = {.grade = UNWIND_NO_STACK, .first_spliced = UINT16_MAX, .first_guess = UINT16_MAX};
+	struct perfdata_offcpu sample = {
+		.pid = task ? task->pid : interval->tid,
+		.tid = interval->tid,
+		.cpu = task ? task->cpu : 0,
+		.time_ns = interval->in_ns,
+		.off_ns = interval->blocked_ns + interval->runnable_ns,
+	};
+
+	if (!sample.off_ns)
+		return 0;
+	if (interval->stack != OFFCPU_NO_STACK) {
+		size_t n = intern_len(&o->stacks, interval->stack) / 8;
+		struct stack_head head;
+
+		if (vec_reserve(&o->words, n))
+			return -ENOMEM;
+		/* Interned text stands anywhere. */
+		memcpy(o->words.v, intern_text(&o->stacks, interval->stack), n * 8);
+		memcpy(&head, o->words.v, sizeof(head));
+		unwound.grade = head.grade;
+		unwound.end = head.end;
+		unwound.first_spliced = head.first_spliced;
+		unwound.first_guess = head.first_guess;
+		sample.callchain = o->words.v + 1;
+		sample.ncallchain = n - 1;
+	}
+	o->result.waits++;
+	o->result.off_ns += sample.off_ns;
+	return o->writer.wait(o->writer.ctx, &sample, &unwound);
+}
+
+static int take_thread(void *ctx, pid_t tid, const struct offcpu_totals *totals)
+{
+	struct record_offcpu *o = ctx;
+	struct offcpu_task *task = task_of(o, tid);
+
+	o->result.short_waits += totals->short_count;
+	o->result.short_ns += totals->short_ns;
+	o->result.no_stack_ns += totals->no_stack_ns;
+	o->result.unknown_ns += totals->unknown_ns;
+	o->result.life_ns += totals->end_ns - totals->begin_ns;
+	/* Unless it is another one with that id by now. */
+	if (!task || !task->ended)
+		return 0;
+	*hashmap_get(&o->tids, (uint32_t)tid) = UINT32_MAX;
+	return vec_push(&o->free, (uint32_t)(task - o->tasks.v));
+}
+
+int record_offcpu_new(const struct record_offcpu_options *options, struct record_offcpu **ret_offcpu)
+{
+	struct record_offcpu *o = calloc(1, sizeof(*o));
+	struct offcpu_listener listener = {.ctx = o, .interval = take_interval, .thread = take_thread};
+
+	if (!o)
+		return -ENOMEM;
+	o->options = *options;
+	int r = offcpu_new(options->begin_ns, options->min_ns, &listener, &o->offcpu);
+
+	/* Without it only threads that are never switched are not known. */
+	if (!r && schedstat_new(options->proc, RECORD_OFFCPU_DESCRIPTORS, &o->stats) == -ENOMEM)
+		r = -ENOMEM;
+	if (r)
+		record_offcpu_free(o);
+	else
+		*ret_offcpu = o;
+	return r;
+}
+
+void record_offcpu_free(struct record_offcpu *o)
+{
+	if (!o)
+		return;
+	offcpu_free(o->offcpu);
+	schedstat_free(o->stats);
+	hashmap_free(&o->tids);
+	vec_free(&o->tasks);
+	vec_free(&o->free);
+	vec_free(&o->words);
+	intern_free(&o->stacks);
+	free(o);
+}
+
+void record_offcpu_to(struct record_offcpu *o, const struct record_offcpu_writer *writer)
+{
+	o->writer = *writer;
+}
+
+bool record_offcpu_wants(const struct record_offcpu *o, int32_t tid)
+{
+	const struct offcpu_task *task = task_of(o, tid);
+
+	return task && !task->ended;
+}
+
+static int put_task(struct record_offcpu *o, const struct offcpu_task *task)
+{
+	struct offcpu_task *known = task_of(o, task->tid);
+	uint32_t index = (uint32_t)o->tasks.len;
+	int r;
+
+	if (known) {
+		*known = *task;
+		return 0;
+	}
+	if (o->free.len) {
+		index = o->free.v[o->free.len - 1];
+		o->tasks.v[index] = *task;
+	} else {
+		r = vec_push(&o->tasks, *task);
+		if (r)
+			return r;
+	}
+	r = hashmap_put(&o->tids, (uint32_t)task->tid, index);
+	if (!r && o->free.len && o->free.v[o->free.len - 1] == index)
+		o->free.len--;
+	return r;
+}
+
+static int look(struct record_offcpu *o, int32_t tid, uint64_t time_ns)
+{
+	struct schedstat stat;
+
+	return o->stats && !schedstat_read(o->stats, tid, &stat) ? offcpu_look(o->offcpu, tid, time_ns, &stat) : 0;
+}
+
+/* There it is, or it was just created. */
+static int begin(struct record_offcpu *o, const struct perfdata_record *record, enum offcpu_kind kind)
+{
+	const struct offcpu_task task = {.pid = record->pid, .tid = record->tid, .cpu = record->cpu < 0 ? 0 : record->cpu,
+					 .stack = OFFCPU_NO_STACK};
+	uint64_t time_ns = record->time_ns ? record->time_ns : o->options.begin_ns;
+	int r;
+
+	/* 0: of another PID namespace, or idle. */
+	if (record->tid <= 0 || record_offcpu_wants(o, record->tid))
+		return 0;
+	r = put_task(o, &task);
+	if (!r)
+		r = offcpu_add(o->offcpu, &(struct offcpu_event){.time_ns = time_ns, .tid = record->tid, .kind = (uint8_t)kind});
+	/* Of one that began later a look would be too late. */
+	return r || record->time_ns ? r : look(o, record->tid, time_ns);
+}
+
+static int end(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_ns)
+{
+	task->ended = true;
+	if (o->stats)
+		schedstat_forget(o->stats, task->tid);
+	return offcpu_add(o->offcpu, &(struct offcpu_event){.time_ns = time_ns, .tid = task->tid, .kind = OFFCPU_END});
+}
+
+/* The thread that executes a program becomes the first of its process, and the others are gone, not all with a word. */
+static int take_exec(struct record_offcpu *o, const struct perfdata_record *record)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < o->tasks.len && !r; i++) {
+		struct offcpu_task *task = &o->tasks.v[i];
+
+		if (task->pid == record->pid && task->tid != record->tid && record_offcpu_wants(o, task->tid))
+			r = end(o, task, record->time_ns);
+	}
+	return r ? r : begin(o, record, OFFCPU_BEGIN);
+}
+
+int record_offcpu_stack(struct record_offcpu *o, const struct perfdata_record *sample, const struct unwound *unwound)
+{
+	struct offcpu_task *task = task_of(o, sample->tid);
+	const struct stack_head head = {.first_spliced = unwound->first_spliced, .first_guess = unwound->first_guess,
+					.grade = unwound->grade, .end = unwound->end};
+	size_t n = unwound->ncallchain + 1, known = o->stacks.len;
+	int r;
+
+	if (!task || task->ended)
+		return 0;
+	task->stack = OFFCPU_NO_STACK;
+	if (o->stacks_bytes + n * 8 > RECORD_OFFCPU_STACKS_BYTES)
+		return 0;
+	o->words.len = 0;
+	if (vec_reserve(&o->words, n))
+		return -ENOMEM;
+	memcpy(o->words.v, &head, sizeof(head));
+	if (unwound->ncallchain)
+		memcpy(o->words.v + 1, unwound->callchain, unwound->ncallchain * 8);
+	r = intern_put(&o->stacks, (const char *)o->words.v, n * 8, &task->stack);
+	if (o->stacks.len > known)
+		o->stacks_bytes += n * 8;
+	return r == -E2BIG ? 0 : r;
+}
+
+static int take_switch(struct record_offcpu *o, const struct perfdata_record *record)
+{
+	struct offcpu_task *task = task_of(o, record->tid);
+	struct offcpu_event event = {.time_ns = record->time_ns, .tid = record->tid, .kind = OFFCPU_IN, .stack = OFFCPU_NO_STACK};
+
+	if (!task || task->ended)
+		return 0;
+	if (record->cpu >= 0)
+		task->cpu = record->cpu;
+	if (record->misc & PERF_RECORD_MISC_SWITCH_OUT) {
+		event.kind = OFFCPU_OUT;
+		event.flags = record->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT ? OFFCPU_PREEMPTED : 0;
+		event.stack = task->stack;
+	}
+	task->stack = OFFCPU_NO_STACK;
+	return offcpu_add(o->offcpu, &event);
+}
+
+int record_offcpu_lost(struct record_offcpu *o, uint64_t time_ns)
+{
+	return offcpu_add(o->offcpu, &(struct offcpu_event){.time_ns = time_ns, .kind = OFFCPU_LOST});
+}
+
+int record_offcpu_apply(struct record_offcpu *o, const struct perfdata_record *record)
+{
+	struct offcpu_task *task;
+
+	switch (record->type) {
+	case PERF_RECORD_FORK:
+		if (o->options.kthreadd && (record->pid == o->options.kthreadd || record->task.ppid == o->options.kthreadd))
+			return 0;
+		return begin(o, record, record->time_ns ? OFFCPU_CREATED : OFFCPU_BEGIN);
+	case PERF_RECORD_COMM:
+		return record->comm.exec ? take_exec(o, record) : 0;
+	case PERF_RECORD_EXIT:
+		task = task_of(o, record->tid);
+		return task && !task->ended ? end(o, task, record->time_ns) : 0;
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		return take_switch(o, record);
+	default:
+		return 0;
+	}
+}
+
+int record_offcpu_round(struct record_offcpu *o)
+{
+	return offcpu_round(o->offcpu);
+}
+
+int record_offcpu_finish(struct record_offcpu *o, uint64_t end_ns)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < o->tasks.len && !r; i++)
+		if (task_of(o, o->tasks.v[i].tid) == &o->tasks.v[i] && !o->tasks.v[i].ended)
+			r = look(o, o->tasks.v[i].tid, end_ns);
+	return r ? r : offcpu_finish(o->offcpu, end_ns);
+}
+
+struct record_offcpu_result record_offcpu_result(const struct record_offcpu *o)
+{
+	return o->result;
+}

@@ -1,0 +1,63 @@
+/*
+ * While recording: what threads do while they do not run, out of raw records. Switches come as sampler/switches.h makes them, a sample with
+ * the stack and then the switch out; which threads there are FORK, COMM and EXIT say. Each wait goes, when it is over, to whoever writes it.
+ */
+#ifndef PROFCPU_RECORD_OFFCPU_H
+#define PROFCPU_RECORD_OFFCPU_H
+
+#include "recording/perfdata.h"
+#include "recording/perfdata_offcpu.h"
+#include "unwind/unwinder.h"
+
+#define RECORD_OFFCPU_STACKS_BYTES ((size_t)64 << 20) /* of distinct callchains; waits with further ones have no stack */
+#define RECORD_OFFCPU_DESCRIPTORS 256 /* of schedstat that stay open */
+
+struct record_offcpu;
+
+struct record_offcpu_options {
+	uint64_t begin_ns; /* of the recording, CLOCK_MONOTONIC */
+	uint64_t min_ns; /* shorter waits are counted only */
+	pid_t kthreadd; /* the parent of kernel threads, which are not recorded; 0: there are none in this PID namespace */
+	const char *proc; /* NULL: "/proc"; borrowed */
+};
+
+/* 0, -ENOMEM. */
+int record_offcpu_new(const struct record_offcpu_options *options, struct record_offcpu **ret_offcpu);
+void record_offcpu_free(struct record_offcpu *o);
+
+/* Called for each wait: `sample` without its id, and how far its stack is to be trusted. 0 or -errno, which is handed on. */
+struct record_offcpu_writer {
+	void *ctx;
+	int (*wait)(void *ctx, const struct perfdata_offcpu *sample, const struct unwound *unwound);
+};
+void record_offcpu_to(struct record_offcpu *o, const struct record_offcpu_writer *writer);
+
+/* Whether the thread is one of those whose waits are recorded: only then its stack is of use. */
+bool record_offcpu_wants(const struct record_offcpu *o, int32_t tid);
+
+/* A thread is about to leave its CPU, with this stack. 0 or -ENOMEM. */
+int record_offcpu_stack(struct record_offcpu *o, const struct perfdata_record *sample, const struct unwound *unwound);
+
+/* Takes in FORK, COMM, EXIT of all events, and SWITCH_CPU_WIDE and LOST of the switches; others are ignored. In order of time within a
+ * round. 0, -ENOMEM. */
+int record_offcpu_apply(struct record_offcpu *o, const struct perfdata_record *record);
+
+/* Switches before this one are missing. */
+int record_offcpu_lost(struct record_offcpu *o, uint64_t time_ns);
+
+/* A round is over: hands over waits that ended before the round before. 0, -ENOMEM, the writer's. */
+int record_offcpu_round(struct record_offcpu *o);
+
+/* The recording is over: all rounds were taken in. Hands over all. As record_offcpu_round. */
+int record_offcpu_finish(struct record_offcpu *o, uint64_t end_ns);
+
+struct record_offcpu_result {
+	uint64_t waits, off_ns; /* that were handed over */
+	uint64_t short_waits, short_ns; /* below min_ns */
+	uint64_t no_stack_ns; /* of off_ns and short_ns: began before the recording, or switches were lost */
+	uint64_t unknown_ns; /* neither on nor off a CPU for certain, as switches were lost */
+	uint64_t life_ns; /* of all threads together, in the recording */
+};
+struct record_offcpu_result record_offcpu_result(const struct record_offcpu *o);
+
+#endif

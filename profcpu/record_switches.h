@@ -1,0 +1,38 @@
+/* What --off-cpu adds to a recording: the rings of switches, and what becomes of them. */
+#ifndef PROFCPU_RECORD_SWITCHES_H
+#define PROFCPU_RECORD_SWITCHES_H
+
+#include "profcpu/record.h"
+#include "profcpu/record_offcpu.h"
+#include "sampler/switches.h"
+
+#define RECORD_SWITCHES_STACK_BYTES 16384 /* copied at most, unless another number was asked for */
+
+/* Zeroed: nothing is added, and all but _open and _begin do nothing. */
+struct record_switches {
+	struct switches *switches;
+	struct record_offcpu *offcpu;
+};
+
+/* With off_cpu: opens them. 0, or -errno with *problem. */
+int record_switches_open(struct record_switches *s, const struct record_options *options, struct sampler_problem *problem);
+
+/* 0 or -ENOMEM. */
+int record_switches_begin(struct record_switches *s, const struct record_options *options, uint64_t begin_ns);
+
+/* The event in perf.data; its name and ids live as long as s. */
+struct perfdata_writer_event record_switches_event(const struct record_switches *s, const struct perf_event_attr *beside);
+
+/* A round: mark before other rings are read, take before it is dealt with, release behind. 0 or -errno. */
+void record_switches_mark(struct record_switches *s);
+int record_switches_take(struct record_switches *s, struct record_unwind *unwind);
+void record_switches_release(struct record_switches *s);
+
+/* No more; the last round can be read. Gives the time of the end, CLOCK_MONOTONIC. */
+uint64_t record_switches_stop(struct record_switches *s);
+
+/* By log_note: how much it was, and how much of that is not in the recording. */
+void record_switches_say(const struct record_switches *s, uint64_t min_ns);
+void record_switches_free(struct record_switches *s);
+
+#endif

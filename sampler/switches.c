@@ -1,0 +1,194 @@
+#include "sampler/switches.h"
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "sampler/attr.h"
+#include "sampler/cpulist.h"
+#include "sampler/ring.h"
+#include "unwind/arch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RING_MOST ((size_t)8 << 20)
+#define RINGS_MOST ((size_t)128 << 20)
+#define RING_LEAST ((size_t)128 << 10) /* a record with its stack has up to 64 KiB */
+
+struct switches {
+	struct perf_event_attr attr;
+	struct sampler_opened opened;
+	struct ring *rings;
+	size_t n;
+	VEC(uint64_t) ids;
+	int poll_fd;
+};
+
+static struct perf_event_attr attr_of_switches(const struct switches_options *o)
+{
+	return (struct perf_event_attr){
+		.size = sizeof(struct perf_event_attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CONTEXT_SWITCHES,
+		.sample_period = 1,
+		/* As of the events beside it, whose identifiers are at the same place. */
+		.sample_type = (ATTR_SAMPLE_TYPE & ~(uint64_t)PERF_SAMPLE_PERIOD) | PERF_SAMPLE_IDENTIFIER | ATTR_SAMPLE_STACK,
+		.sample_regs_user = ARCH_PERF_REGS,
+		.sample_stack_user = o->stack_bytes,
+		.sample_max_stack = o->max_stack,
+		.exclude_callchain_kernel = o->no_kernel_stacks,
+		.context_switch = 1,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.watermark = 1,
+		.disabled = 1,
+	};
+}
+
+/* With its ring, which is as large as may be locked: *bytes at most. 0; -ENODEV: there is no such CPU; -errno. */
+static int open_cpu(struct switches *s, int cpu, size_t *bytes)
+{
+	struct perf_event_attr attr = s->attr;
+	struct epoll_event e = {.events = EPOLLIN | EPOLLET};
+	uint64_t id;
+
+	attr.wakeup_watermark = (uint32_t)(*bytes / 4);
+	AUTO_CLOSE int fd = attr_open(&attr, -1, cpu);
+
+	if (fd < 0)
+		return fd == -ENXIO ? -ENODEV : fd;
+	int r = ring_map(&s->rings[s->n], fd, cpu, *bytes);
+
+	while ((r == -EPERM || r == -ENOMEM) && *bytes / 2 >= RING_LEAST) {
+		*bytes /= 2;
+		r = ring_map(&s->rings[s->n], fd, cpu, *bytes);
+	}
+	if (r)
+		return r;
+	int ring_fd = TAKE_FD(fd);
+
+	s->n++;
+	if (ioctl(ring_fd, PERF_EVENT_IOC_ID, &id) || epoll_ctl(s->poll_fd, EPOLL_CTL_ADD, ring_fd, &e))
+		return -errno;
+	return vec_push(&s->ids, id);
+}
+
+static int open_all(struct switches *s, const struct switches_options *o, struct sampler_problem *problem)
+{
+	AUTO_FREE int *online = NULL;
+	size_t n, bytes = RING_MOST;
+	int r = cpulist_online(o->roots.sysfs, &online, &n);
+
+	if (r)
+		return sampler_fail(problem, r, "find the CPUs", "in /sys/devices/system/cpu/online: %s", strerror(-r));
+	s->rings = calloc(n, sizeof(*s->rings));
+	s->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (!s->rings || s->poll_fd < 0)
+		return sampler_fail(problem, s->rings ? -errno : -ENOMEM, "record switches", "%s", s->rings ? strerror(errno) : "no memory");
+	while (bytes * n > RINGS_MOST && bytes > RING_LEAST)
+		bytes /= 2;
+	for (size_t i = 0; i < n; i++) {
+		r = open_cpu(s, online[i], &bytes);
+		if (r == -EACCES || r == -EPERM)
+			return sampler_fail(problem, r, "record switches (--off-cpu)",
+					    "on CPU %d: %s; it takes CAP_PERFMON, or kernel.perf_event_paranoid 0 or less, and locked "
+					    "memory: sysctl kernel.perf_event_mlock_kb or CAP_IPC_LOCK", online[i], strerror(-r));
+		if (r && r != -ENODEV)
+			return sampler_fail(problem, r, "record switches (--off-cpu)", "on CPU %d: %s", online[i], strerror(-r));
+	}
+	if (!s->n)
+		return sampler_fail(problem, -ENODEV, "record switches (--off-cpu)", "on any CPU: none is online");
+	for (size_t i = 0; i < s->n; i++)
+		(void)ioctl(s->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0);
+	return 0;
+}
+
+int switches_open(const struct switches_options *options, struct switches **ret_switches, struct sampler_problem *problem)
+{
+	struct switches *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return sampler_fail(problem, -ENOMEM, "record switches (--off-cpu)", "no memory");
+	s->poll_fd = -1;
+	s->attr = attr_of_switches(options);
+	int r = open_all(s, options, problem);
+
+	if (r) {
+		switches_close(s);
+		return r;
+	}
+	s->opened = (struct sampler_opened){.attr = s->attr, .name = "context-switches", .ids = s->ids.v, .nids = s->ids.len};
+	*ret_switches = s;
+	return 0;
+}
+
+void switches_close(struct switches *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->n; i++)
+		ring_unmap(&s->rings[i]);
+	if (s->poll_fd >= 0)
+		close(s->poll_fd);
+	free(s->rings);
+	vec_free(&s->ids);
+	free(s);
+}
+
+const struct sampler_opened *switches_opened(const struct switches *s)
+{
+	return &s->opened;
+}
+
+int switches_poll_fd(const struct switches *s)
+{
+	return s->poll_fd;
+}
+
+void switches_mark(struct switches *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		s->rings[i].until = ring_head(&s->rings[i]);
+}
+
+static int take(struct ring *ring, int (*records)(void *ctx, const void *data, size_t len), void *ctx)
+{
+	size_t off = ring->tail & (ring->size - 1), len = ring->until - ring->tail;
+	size_t first = len < ring->size - off ? len : ring->size - off;
+	int r = 0;
+
+	/* What makes no sense is passed over. */
+	if (len <= ring->size && len) {
+		r = records(ctx, ring->data + off, first);
+		if (!r && len > first)
+			r = records(ctx, ring->data, len - first);
+	}
+	ring->tail = ring->until;
+	return r;
+}
+
+int switches_take(struct switches *s, int (*records)(void *ctx, const void *data, size_t len), void *ctx)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->n && !r; i++)
+		r = take(&s->rings[i], records, ctx);
+	return r;
+}
+
+void switches_release(struct switches *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		ring_release(&s->rings[i], s->rings[i].tail);
+}
+
+void switches_stop(struct switches *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		(void)ioctl(s->rings[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+}

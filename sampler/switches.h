@@ -1,0 +1,46 @@
+/*
+ * Every switch of threads on every CPU, with the stack of the thread that leaves its CPU: a sample of the software event context-switches
+ * before each switch out, and PERF_RECORD_SWITCH_CPU_WIDE at each switch out and in (include/uapi/linux/perf_event.h). Neither needs
+ * tracefs, and their thread ids are of our PID namespace, which those in the tracepoint's payload are not.
+ *
+ * They have rings of their own, so that however many switches there are no other sample is lost for them. CPUs that come online later
+ * are not followed. One thread uses it.
+ */
+#ifndef SAMPLER_SWITCHES_H
+#define SAMPLER_SWITCHES_H
+
+#include "sampler/problem.h"
+#include "sampler/sampler.h"
+
+struct switches;
+
+struct switches_options {
+	uint32_t stack_bytes; /* as of struct sampler_options; not 0 */
+	uint16_t max_stack;
+	bool no_kernel_stacks;
+	struct sampler_roots roots;
+};
+
+/* Switches are recorded when it returns. 0, or -errno with *problem: -EACCES, -EPERM (events of whole CPUs need CAP_PERFMON), -ENOMEM, ... */
+int switches_open(const struct switches_options *options, struct switches **ret_switches, struct sampler_problem *problem);
+void switches_close(struct switches *s);
+
+/* The event with its ids; lives as long as the switches. */
+const struct sampler_opened *switches_opened(const struct switches *s);
+
+/* The next round goes up to here: before the other rings are read, so that what a thread has mapped is known before its stack is met. */
+void switches_mark(struct switches *s);
+
+/* Hands over what came before the mark, as `records` of struct sampler_listener gets it. 0 or its -errno. */
+int switches_take(struct switches *s, int (*records)(void *ctx, const void *data, size_t len), void *ctx);
+
+/* What was taken is not needed any more. */
+void switches_release(struct switches *s);
+
+/* A ring is a quarter full: for poll. */
+int switches_poll_fd(const struct switches *s);
+
+/* None are recorded from now on; what there is can still be taken. */
+void switches_stop(struct switches *s);
+
+#endif

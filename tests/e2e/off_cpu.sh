@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# What threads do while they do not run: waits of known length, by their stacks; the time on the CPU stays as it is without them.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need perf
+need_sampling
+need_release
+
+WAITS=$BUILD/helpers/waits
+SECONDS_OF_WAITS=4
+FUNCTIONS="sleep lock pipe futex fault cpu"
+"$WAITS" fault 0.1 >/dev/null 2>&1 || FUNCTIONS="sleep lock pipe futex cpu" # no userfaultfd
+
+echo "each function's time"
+# shellcheck disable=SC2086 # several words
+"$PROFCPU" collect --off-cpu -q -o rec -- "$WAITS" $FUNCTIONS $SECONDS_OF_WAITS >answer 2>err || fail "$(cat err)"
+grep -v ready answer >answers
+"$BUILD/helpers/waits_check" time 1 answers rec/offcpu.folded || fail "other times than the program measured"
+for f in $FUNCTIONS; do
+	got=$(weight_of rec/offcpu.folded ";start_thread;run_$f;wait_$f;")
+	[ "$f" = cpu ] && got=$(weight_of rec/offcpu.folded ";start_thread;run_cpu;wait_cpu;.*;schedule ?$")
+	all=$(weight_of rec/offcpu.folded ";wait_$f;")
+	awk -v got="$got" -v all="$all" 'BEGIN { exit !(all > 0 && got >= 0.995 * all) }' || fail "wait_$f: of $all us only $got have the whole stack"
+done
+
+echo "in perf"
+perf script -i rec/perf.data -F comm,tid,time,period,event,ip,sym >script 2>perf.err || fail "perf script: $(cat perf.err)"
+grep -qi 'order\|invalid\|unknown' perf.err && fail "perf script says: $(cat perf.err)"
+perf report -i rec/perf.data --stdio >/dev/null 2>perf.err || fail "perf report: $(cat perf.err)"
+awk '/ offcpu-time:/ { for (i = 1; i <= NF; i++) if ($i == "offcpu-time:") ns += $(i - 1) } END { printf "%.0f\n", ns / 1000 }' script >us
+awk -v a="$(cat us)" -v b="$(weight_of rec/offcpu.folded)" 'BEGIN { exit !(a > 0 && a - b < 100 && b - a < 100) }' ||
+	fail "perf's samples are $(cat us) us, offcpu.folded has $(weight_of rec/offcpu.folded)"
+
+echo "the time on the CPU by itself"
+grep -q 'offcpu-time' rec/perf_script.out rec/report.json && fail "waits in perf_script.out"
+grep -q 'wait_sleep;.*do_nanosleep;schedule [0-9]*$' rec/folded_stacks.out && fail "waits in folded_stacks.out"
+at_least "$(share_of rec/folded_stacks.out ';wait_cpu')" 80 || fail "on the CPU: $(head -n 5 rec/folded_stacks.out)"
+grep -q '"off_cpu": {' rec/report.json || fail "nothing of waits in report.json"
+grep -q '>Off-CPU<' rec/offcpu.svg || fail "offcpu.svg has another title"
+
+echo "elsewhere"
+tar -tzf rec/prof.tar.gz | grep -q 'offcpu.folded' || fail "not in the archive"
+"$PROFCPU" postprocess -q --offline -o away rec/prof.tar.gz || fail "postprocess"
+for file in offcpu.folded offcpu.svg folded_stacks.out; do
+	cmp "rec/$file" "away/$file" || fail "$file is another one"
+done
+
+echo "short ones are left out, and it is said"
+"$PROFCPU" collect --off-cpu --off-cpu-min 15000 -o rec -- "$WAITS" sleep futex 2 >answer 2>err || fail "$(cat err)"
+grep -Eq 'left out are 2\.[0-9]* s in [0-9]* waits below 15000 us' err || grep -Eq 'left out are 1\.9[0-9]* s in' err || grep -Eq 'left out are [34]\.[0-9]* s in' err || fail "$(cat err)"
+[ "$(weight_of rec/offcpu.folded ';wait_futex;')" -lt 500000 ] || fail "waits of 10 ms are there: $(cat rec/offcpu.folded)"
+at_least "$(weight_of rec/offcpu.folded ';wait_sleep;')" 1900000 || fail "waits of 20 ms are not there: $(cat rec/offcpu.folded)"
+
+echo "of running processes"
+start waiting "$WAITS" sleep pipe 60
+wait_for 20 grep -q ready waiting.log || fail "it did not start"
+"$PROFCPU" collect --off-cpu -q -d 2 -p "$STARTED" -o rec || fail "collect -p"
+awk -v us="$(weight_of rec/offcpu.folded ';wait_sleep;')" 'BEGIN { exit !(us > 1.9e6 && us < 2.05e6) }' || fail "not 2 s: $(cat rec/offcpu.folded)"
+# Its first thread only joins others: it is not seen to begin to.
+awk -v us="$(weight_of rec/offcpu.folded '^waits ?$')" 'BEGIN { exit !(us > 1.9e6 && us < 2.2e6) }' || fail "the first thread is not there: $(cat rec/offcpu.folded)"
+
+echo "without it there is nothing of it"
+"$PROFCPU" collect -q -d 0.3 -p "$STARTED" -o rec || fail "collect"
+compgen -G 'rec/offcpu*' && fail "left from another recording: $(ls rec)"
+stop "$STARTED"
+
+echo "not with all options"
+refuses "$PROFCPU" collect --off-cpu --call-graph fp -o no -- true
+refuses "$PROFCPU" collect --off-cpu-min 5 -o no -- true
+exit 0

@@ -1,0 +1,321 @@
+/* Waits out of records, made here. */
+#include "profcpu/record_offcpu.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define GOT_MAX 16
+#define BEGIN_NS 1000
+#define PID 70
+
+struct got {
+	struct perfdata_offcpu sample;
+	struct unwound unwound;
+	uint64_t words[4];
+};
+
+struct fixture {
+	struct record_offcpu *o;
+	struct got got[GOT_MAX];
+	size_t n;
+	int fail_with;
+};
+
+static int take_wait(void *ctx, const struct perfdata_offcpu *sample, const struct unwound *unwound)
+{
+	struct fixture *f = ctx;
+
+	assert_true(f->n < GOT_MAX && sample->ncallchain <= 4);
+	f->got[f->n] = (struct got){*sample, *unwound, {0}};
+	if (sample->ncallchain)
+		memcpy(f->got[f->n].words, sample->callchain, sample->ncallchain * 8);
+	f->n++;
+	return f->fail_with;
+}
+
+static void begin_with(struct fixture *f, const struct record_offcpu_options *options)
+{
+	*f = (struct fixture){0};
+	assert_int_equal(record_offcpu_new(options, &f->o), 0);
+	record_offcpu_to(f->o, &(struct record_offcpu_writer){f, take_wait});
+}
+
+static void begin(struct fixture *f, uint64_t min_ns)
+{
+	begin_with(f, &(struct record_offcpu_options){.begin_ns = BEGIN_NS, .min_ns = min_ns, .kthreadd = 2, .proc = "/nowhere"});
+}
+
+static void end(struct fixture *f, uint64_t end_ns)
+{
+	assert_int_equal(record_offcpu_finish(f->o, end_ns), 0);
+}
+
+static void task(struct fixture *f, uint32_t type, uint64_t time_ns, int32_t pid, int32_t tid, int32_t ppid)
+{
+	const struct perfdata_record record = {.type = type, .time_ns = time_ns, .pid = pid, .tid = tid, .cpu = -1, .task = {ppid, ppid}};
+
+	assert_int_equal(record_offcpu_apply(f->o, &record), 0);
+}
+
+static void exec(struct fixture *f, uint64_t time_ns, int32_t pid)
+{
+	const struct perfdata_record record = {
+		.type = PERF_RECORD_COMM, .time_ns = time_ns, .pid = pid, .tid = pid, .cpu = 1, .comm = {"program", true}};
+
+	assert_int_equal(record_offcpu_apply(f->o, &record), 0);
+}
+
+static void in(struct fixture *f, uint64_t time_ns, int32_t tid)
+{
+	const struct perfdata_record record = {
+		.type = PERF_RECORD_SWITCH_CPU_WIDE, .time_ns = time_ns, .pid = PID, .tid = tid, .cpu = 3};
+
+	assert_int_equal(record_offcpu_apply(f->o, &record), 0);
+}
+
+/* With the stack that `ip` stands for, a moment before; 0: without. */
+static void out(struct fixture *f, uint64_t time_ns, int32_t tid, uint64_t ip)
+{
+	const uint64_t words[] = {PERF_CONTEXT_USER, ip, 0xAA};
+	const struct unwound unwound = {.callchain = words, .ncallchain = 3, .grade = UNWIND_SPLICED, .end = 2, .first_spliced = 1,
+					.first_guess = UINT16_MAX};
+	struct perfdata_record record = {
+		.type = PERF_RECORD_SAMPLE, .time_ns = time_ns - 1, .pid = PID, .tid = tid, .cpu = 3};
+
+	if (ip)
+		assert_int_equal(record_offcpu_stack(f->o, &record, &unwound), 0);
+	record.type = PERF_RECORD_SWITCH_CPU_WIDE;
+	record.misc = PERF_RECORD_MISC_SWITCH_OUT;
+	record.time_ns = time_ns;
+	assert_int_equal(record_offcpu_apply(f->o, &record), 0);
+}
+
+static void assert_wait(const struct got *g, int32_t tid, uint64_t time_ns, uint64_t off_ns, uint64_t ip)
+{
+	assert_int_equal(g->sample.tid, tid);
+	assert_int_equal(g->sample.time_ns, time_ns);
+	assert_int_equal(g->sample.off_ns, off_ns);
+	assert_int_equal(g->sample.ncallchain, ip ? 3 : 0);
+	assert_int_equal(g->words[1], ip);
+	assert_int_equal(g->unwound.grade, ip ? UNWIND_SPLICED : UNWIND_NO_STACK);
+}
+
+static void a_wait_has_the_stack_with_which_it_began(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	out(&f, 2000, 71, 0x10);
+	in(&f, 2500, 71);
+	out(&f, 2600, 71, 0); /* its sample was lost: none is better than that of another wait */
+	in(&f, 2700, 71);
+	out(&f, 3000, 71, 0x20);
+	end(&f, 4000);
+	assert_int_equal(f.n, 3);
+	assert_wait(&f.got[0], 71, 2500, 500, 0x10);
+	assert_int_equal(f.got[0].sample.pid, PID);
+	assert_int_equal(f.got[0].sample.cpu, 3);
+	assert_int_equal(f.got[0].unwound.end, 2);
+	assert_int_equal(f.got[0].unwound.first_spliced, 1);
+	assert_wait(&f.got[1], 71, 2700, 100, 0);
+	assert_wait(&f.got[2], 71, 4000, 1000, 0x20);
+	struct record_offcpu_result r = record_offcpu_result(f.o);
+
+	assert_int_equal(r.waits, 3);
+	assert_int_equal(r.off_ns, 1600);
+	assert_int_equal(r.no_stack_ns, 100);
+	assert_int_equal(r.life_ns, 3000);
+	record_offcpu_free(f.o);
+}
+
+static void threads_are_those_that_were_there_or_were_created(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 0, 2, 2, 0); /* kthreadd and a thread of the kernel */
+	task(&f, PERF_RECORD_FORK, 0, 9, 9, 2);
+	task(&f, PERF_RECORD_FORK, 0, 0, 0, 0); /* of another PID namespace */
+	task(&f, PERF_RECORD_FORK, 2000, PID, 72, PID);
+	assert_false(record_offcpu_wants(f.o, 2));
+	assert_false(record_offcpu_wants(f.o, 9));
+	assert_false(record_offcpu_wants(f.o, 0));
+	assert_false(record_offcpu_wants(f.o, 71));
+	assert_true(record_offcpu_wants(f.o, 72));
+	out(&f, 2050, 71, 0x10);
+	in(&f, 2060, 71);
+	in(&f, 2100, 72); /* its first time on a CPU */
+	out(&f, 2200, 72, 0x10);
+	in(&f, 2300, 72);
+	task(&f, PERF_RECORD_EXIT, 2400, PID, 72, PID);
+	assert_false(record_offcpu_wants(f.o, 72));
+	out(&f, 2500, 72, 0x10); /* for good */
+	end(&f, 4000);
+	assert_int_equal(f.n, 2);
+	assert_wait(&f.got[0], 72, 2100, 100, 0);
+	assert_wait(&f.got[1], 72, 2300, 100, 0x10);
+	assert_int_equal(record_offcpu_result(f.o).life_ns, 400);
+	record_offcpu_free(f.o);
+}
+
+static void who_executes_a_program_goes_on_as_its_first_thread(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 2000, PID, 75, PID);
+	in(&f, 2000, 75);
+	exec(&f, 3000, PID);
+	assert_false(record_offcpu_wants(f.o, 75));
+	assert_true(record_offcpu_wants(f.o, PID));
+	out(&f, 3100, PID, 0x30);
+	in(&f, 3300, PID);
+	end(&f, 4000);
+	assert_int_equal(f.n, 1);
+	assert_wait(&f.got[0], PID, 3300, 200, 0x30);
+	assert_int_equal(record_offcpu_result(f.o).life_ns, 2000);
+	record_offcpu_free(f.o);
+}
+
+static void an_id_that_is_used_again_is_another_thread(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 2000, PID, 71, PID);
+	in(&f, 2000, 71);
+	task(&f, PERF_RECORD_EXIT, 2400, PID, 71, PID);
+	task(&f, PERF_RECORD_FORK, 2500, 80, 71, 80);
+	in(&f, 2500, 71);
+	out(&f, 2600, 71, 0x10);
+	in(&f, 2700, 71);
+	end(&f, 3000);
+	assert_int_equal(f.n, 1);
+	assert_wait(&f.got[0], 71, 2700, 100, 0x10);
+	assert_int_equal(f.got[0].sample.pid, 80);
+	record_offcpu_free(f.o);
+}
+
+static void short_waits_are_counted_only(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 100);
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	out(&f, 2000, 71, 0x10);
+	in(&f, 2099, 71);
+	out(&f, 2200, 71, 0x10);
+	in(&f, 2300, 71);
+	end(&f, 3000);
+	assert_int_equal(f.n, 1);
+	assert_wait(&f.got[0], 71, 2300, 100, 0x10);
+	assert_int_equal(record_offcpu_result(f.o).short_ns, 99);
+	assert_int_equal(record_offcpu_result(f.o).short_waits, 1);
+	record_offcpu_free(f.o);
+}
+
+static void what_was_lost_is_not_known(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	out(&f, 2000, 71, 0x10);
+	in(&f, 2100, 71);
+	assert_int_equal(record_offcpu_lost(f.o, 2500), 0);
+	out(&f, 2600, 71, 0x10);
+	in(&f, 2700, 71);
+	end(&f, 3000);
+	assert_int_equal(f.n, 2);
+	assert_int_equal(record_offcpu_result(f.o).unknown_ns, 400);
+	record_offcpu_free(f.o);
+}
+
+static void waits_are_told_in_the_round_after_theirs(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	assert_int_equal(record_offcpu_round(f.o), 0);
+	out(&f, 2000, 71, 0x10);
+	in(&f, 2100, 71);
+	assert_int_equal(record_offcpu_round(f.o), 0);
+	assert_int_equal(f.n, 0);
+	f.fail_with = -ENOSPC;
+	assert_int_equal(record_offcpu_round(f.o), -ENOSPC);
+	assert_int_equal(f.n, 1);
+	record_offcpu_free(f.o);
+}
+
+static void write_stat(const char *dir, const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/71/schedstat", dir);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+/* Nothing is seen of it but what the scheduler counts. */
+static void a_thread_that_sleeps_all_the_time_waits(void **state)
+{
+	char dir[] = "/tmp/test_record_offcpu.XXXXXX", path[128];
+	struct fixture f;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/71", dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	write_stat(dir, "500 20 7\n");
+	snprintf(path, sizeof(path), "%s/thread-self", dir);
+	assert_int_equal(symlink("71", path), 0);
+	begin_with(&f, &(struct record_offcpu_options){.begin_ns = BEGIN_NS, .proc = dir});
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	end(&f, 5000);
+	assert_int_equal(f.n, 1);
+	assert_wait(&f.got[0], 71, 5000, 4000, 0);
+	record_offcpu_free(f.o);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/71/schedstat", dir);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/71", dir);
+	rmdir(path);
+	rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_wait_has_the_stack_with_which_it_began),
+		cmocka_unit_test(threads_are_those_that_were_there_or_were_created),
+		cmocka_unit_test(who_executes_a_program_goes_on_as_its_first_thread),
+		cmocka_unit_test(an_id_that_is_used_again_is_another_thread),
+		cmocka_unit_test(short_waits_are_counted_only),
+		cmocka_unit_test(what_was_lost_is_not_known),
+		cmocka_unit_test(waits_are_told_in_the_round_after_theirs),
+		cmocka_unit_test(a_thread_that_sleeps_all_the_time_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
