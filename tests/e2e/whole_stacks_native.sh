@@ -34,8 +34,10 @@ export -f cpu_ms wait_for_cpu
 until_worked() { UNTIL=(bash -c 'wait_for_cpu "$@"' - "$pid" "$WORK_MS"); }
 
 # with_perf TOOL STACKS: records $pid with perf.
-with_perf() {
-	perf_record "$1.data" -q -N -B -e cpu-clock -F "$HZ" --call-graph "$2" -p "$pid" -- "${UNTIL[@]}"
+with_perf() { perf_record "$1.data" -q -N -B -e cpu-clock -F "$HZ" --call-graph "$2" -p "$pid" -- "${UNTIL[@]}"; }
+# check_perf TOOL: what with_perf recorded, if it did.
+check_perf() {
+	[ -e "$1.data" ] || return 0
 	perf script --no-inline --max-stack 20000 -i "$1.data" >"$name.$1" 2>"$1.err" || fail "perf script: $(cat "$1.err")"
 	rm "$1.data"
 	check "$1" "$name.$1" || fail "check.py: $(cat "$name.$1.bad")"
@@ -82,10 +84,12 @@ for name in "${programs[@]}"; do
 		;;
 	esac
 	record rec -q --no-download -e cpu-clock -F "$HZ" -p "$pid" -- "${UNTIL[@]}"
+	stop "$pid"
 	mv rec/perf_script.out "$name.profcpu"
 	rm -r rec
 	check profcpu "$name.profcpu" || fail "check.py: $(cat "$name.profcpu.bad")"
-	stop "$pid"
+	check_perf perf-fp
+	check_perf perf-dwarf
 done
 
 # The table: percent of the samples with exactly their stack, and of those that have all of it from main or the thread's function on.

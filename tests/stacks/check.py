@@ -286,14 +286,17 @@ class Script:
         self.file = file
 
     def __iter__(self):
-        frames = None
+        frames, seen = None, {}
         for line in self.file:
             line = line.rstrip('\n')
             if line[:1] in (' ', '\t'):
-                m = self.FRAME.match(line)
-                if not m or frames is None:
-                    fail(f'no frame: {line}')
-                frames.append((int(m[1], 16), m[2], m[3]))
+                frame = seen.get(line)
+                if frame is None:
+                    m = self.FRAME.match(line)
+                    if not m or frames is None:
+                        fail(f'no frame: {line}')
+                    frame = seen[line] = (int(m[1], 16), m[2], m[3])
+                frames.append(frame)
                 continue
             if frames is not None:
                 yield frames
