@@ -22,6 +22,8 @@ grep -qiE 'CAP_|permission|paranoid|root|not permitted' "$T/refused" || fail "no
 if [ "$paranoid" -ge 1 ]; then
 	refuses "${nobody[@]}" "$T/profcpu" collect -a -d 1 -o "$T/ours/machine"
 	grep -q 'set sysctl kernel.perf_event_paranoid=0$' "$T/refused" || fail "no mend: $(cat "$T/refused")"
+	refuses "${nobody[@]}" "$T/profcpu" collect --off-cpu -o "$T/ours/waits" -- true
+	grep -q 'CAP_PERFMON' "$T/refused" || fail "--off-cpu: no mend: $(cat "$T/refused")"
 	survives "${nobody[@]}" "$T/profcpu" doctor
 	grep -A 2 'whole CPUs' "$T/refused.out" | grep -q 'mend: .*perf_event_paranoid=0$\|mend: .*--cap-add PERFMON\|mend: .*PERFMON\]' ||
 		fail "another mend than collect's: $(cat "$T/refused.out")"

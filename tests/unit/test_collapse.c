@@ -313,9 +313,36 @@ static void nothing_gives_nothing(void **state)
 	profile_free(f.p);
 }
 
+static void time_off_the_cpu_is_folded_when_asked_for(void **state)
+{
+	const struct collapse_options us = {.event_filter = "offcpu-time", .divisor = 1000};
+	struct fixture f = fixture_new();
+	const struct profile_event on = f.event;
+
+	(void)state;
+	f.event = (struct profile_event){.name = text(&f, "offcpu-time"), .has_period = true, .off_cpu = true};
+	f.weight = 1400;
+	add(&f, "main a", "/a.so");
+	add(&f, "main a", "/a.so"); /* rounded together: 3, not 2 */
+	f.weight = 1499;
+	add(&f, "main b", "/a.so");
+	f.weight = 499;
+	add(&f, "main c", "/a.so");
+	f.weight = 500;
+	add(&f, "main d", "/a.so");
+	check(&f, &perf, "");
+	f.event = on;
+	f.weight = 7;
+	add(&f, "main x", "/a.so");
+	check(&f, &perf, "app;main;x 7\n");
+	check(&f, &us, "app;main;a 3\napp;main;b 1\napp;main;d 1\n");
+	profile_free(f.p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(time_off_the_cpu_is_folded_when_asked_for),
 		cmocka_unit_test(equal_texts_are_one_line_and_lines_are_sorted_by_bytes),
 		cmocka_unit_test(names_with_semicolons_sort_and_merge_by_their_text),
 		cmocka_unit_test(inlined_names_and_frames_without_one_fall_into_place),
