@@ -233,24 +233,6 @@ static int unwind(struct stacks *s, const struct perfdata_event *event, const st
 	return r == -ENOENT ? unwind_here(s, record, &sample, ret_unwound) : r;
 }
 
-/* perf has callers where they call. */
-static int put_calls(struct stacks *s, const struct unwound *unwound, struct perfdata_sample *sample)
-{
-	if (unwound->callchain != s->words.v) {
-		s->words.len = 0;
-		if (vec_reserve(&s->words, unwound->ncallchain + 1))
-			return -ENOMEM;
-		if (unwound->ncallchain)
-			memcpy(s->words.v, unwound->callchain, unwound->ncallchain * sizeof(*s->words.v));
-		s->words.len = unwound->ncallchain;
-	}
-	for (size_t i = kernel_words(s->words.v, s->words.len) + 2; i < s->words.len; i++)
-		s->words.v[i]--;
-	sample->callchain = s->words.v;
-	sample->ncallchain = s->words.len;
-	return 0;
-}
-
 /* From worst to best. */
 static int rank(uint8_t grade)
 {
@@ -311,7 +293,7 @@ static uint32_t from_frame(uint16_t first)
 int stacks_sample(struct stacks *s, const struct perfdata_event *event, struct perfdata_record *record, struct symbolizer_stack *ret_stack)
 {
 	struct symbolizer_stack stack = SYMBOLIZER_STACK_PLAIN;
-	struct unwound unwound;
+	struct unwound unwound = {0};
 	int r = 0;
 
 	*ret_stack = stack;
@@ -321,13 +303,12 @@ int stacks_sample(struct stacks *s, const struct perfdata_event *event, struct p
 		r = recorded(s, event, record, &unwound);
 	} else {
 		r = unwind(s, event, record, &unwound);
-		if (!r && unwound.grade != UNWIND_NO_STACK) {
-			r = put_calls(s, &unwound, &record->sample);
-			stack.at_calls = true;
-		}
+		record->sample.callchain = unwound.callchain;
+		record->sample.ncallchain = unwound.ncallchain;
 	}
 	if (r)
 		return r;
+	stack.at_calls = unwound.grade != UNWIND_NO_STACK;
 	count(s, &unwound, &record->sample);
 	stack.truncated = unwound.grade == UNWIND_TRUNCATED;
 	if (s->options.grades) {

@@ -416,8 +416,7 @@ static int put_callchain(struct unwinder *u, const struct unwinder_sample *s, ui
 			out.first_spliced = frame_number(i);
 		if (f->how == WALK_GUESS && out.first_guess == UINT16_MAX)
 			out.first_guess = frame_number(i);
-		/* Callers are looked up just before where they go on; what was interrupted was not calling. */
-		u->words.v[u->words.len++] = f->ip + (f->exact && i);
+		u->words.v[u->words.len++] = f->ip - !f->exact;
 	}
 	out.grade = grade_of(w, out.first_spliced != UINT16_MAX, out.first_guess != UINT16_MAX);
 	if (out.grade == UNWIND_SPLICED)

@@ -63,7 +63,9 @@ struct unwinder_sample {
 };
 
 struct unwound {
-	const uint64_t *callchain; /* with marks; valid until the next call */
+	/* With marks; valid until the next call. Callers stand where they call, one byte before where they will go on, as perf has what it unwinds: a
+	 * call may be the last instruction of its function. Of UNWIND_NO_STACK: as it was recorded. */
+	const uint64_t *callchain;
 	size_t ncallchain;
 	uint8_t grade; /* enum unwind_grade */
 	/* enum walk_end: why it is truncated; of a spliced one why the rules ended. With UNWIND_NO_STACK: WALK_NO_RULE, it is of a 32-bit program,

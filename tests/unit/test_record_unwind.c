@@ -185,7 +185,7 @@ static struct perfdata *read_sample(const struct fixture *f, int n, struct perfd
 }
 
 static const uint64_t whole[] = {PERF_CONTEXT_KERNEL, UINT64_C(0xffffffff81000010), PERF_CONTEXT_USER,
-				 CODE + 0x100,	      CODE + 0x200,			  CODE + 0x300};
+				 CODE + 0x100,	      CODE + 0x1ff,			  CODE + 0x2ff};
 
 static void check_whole(const struct perfdata_record *r, uint64_t time_ns)
 {
