@@ -354,6 +354,9 @@ static int load_described(const struct clr_io *io, uint64_t descriptor, struct c
 	r = io->read(io->ctx, json_addr, json, len);
 	if (!r)
 		r = io->read(io->ctx, table, pointers, npointers * sizeof(*pointers));
+	/* While it is loaded its pointers are not yet those of where it is, and may lead nowhere. */
+	if (r == -EFAULT)
+		return parse_fail(err, -EAGAIN, "the runtime's contract descriptor leads nowhere (yet)", 16);
 	if (r)
 		return parse_fail(err, r, "the runtime's contract descriptor could not be read", 16);
 	r = clr_contract_parse(json, len, pointers, npointers, ret_contract, err);
