@@ -3,9 +3,13 @@
 #include "base/cleanup.h"
 #include "symbols/bundle.h"
 #include "symbols/elf_file.h"
+#include "unwind/bare_code.h"
+#include "unwind/cfi_rules.h"
 #include "unwind/cfi_table.h"
+#include "unwind/clr_hijack.h"
 #include "unwind/r2r_unwind.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,12 +22,13 @@ struct precompiled {
 };
 
 struct image_code {
-	int fd; /* -1: memory */
-	const unsigned char *memory;
-	size_t bytes;
+	struct code_bytes bytes;
 	struct image_segment *segments;
 	size_t nsegments;
 	struct cfi_table *cfi; /* NULL: none */
+	struct bare_code bare;
+	bool is_elf; /* of this architecture */
+	uint64_t hijack_start, hijack_end; /* vaddrs of the stub of a CoreCLR; 0: there is none */
 	struct precompiled *precompiled; /* by offset: the file itself, or what a single-file program carries */
 	size_t nprecompiled;
 	bool bundle_tried;
@@ -34,31 +39,54 @@ void image_code_free(struct image_code *c)
 	if (!c)
 		return;
 	cfi_table_free(c->cfi);
+	bare_code_free(&c->bare);
 	for (size_t i = 0; i < c->nprecompiled; i++)
 		r2r_unwind_free(c->precompiled[i].r2r);
 	free(c->precompiled);
 	free(c->segments);
-	if (c->fd >= 0)
-		close(c->fd);
+	if (c->bytes.fd >= 0)
+		close(c->bytes.fd);
 	free(c);
+}
+
+/* The stub has CFI of its own, which says where it ends. */
+static int find_hijack(struct image_code *c)
+{
+	uint64_t file_off, vaddr, start, end;
+	int r = clr_hijack_find(&c->bytes, c->segments, c->nsegments, &file_off);
+
+	if (!r)
+		r = image_segments_vaddr(c->segments, c->nsegments, file_off, &vaddr);
+	if (!r)
+		r = cfi_table_bounds(c->cfi, vaddr, &start, &end);
+	if (!r && start == vaddr) {
+		c->hijack_start = start;
+		c->hijack_end = end;
+	}
+	return r == -ENOMEM ? r : 0;
 }
 
 static int read_elf(struct image_code *c)
 {
 	struct parse_error err;
 	struct elf_file elf;
-	int r = elf_file_open(&elf, c->fd, c->memory, c->bytes, &err);
+	int r = elf_file_open(&elf, c->bytes.fd, c->bytes.memory, c->bytes.bytes, &err);
 
 	if (r)
 		return r;
 	c->segments = TAKE_PTR(elf.segments);
 	c->nsegments = elf.nsegments;
-	bool here = elf.is_64 && elf.machine == ARCH_ELF_MACHINE;
+	c->is_elf = elf.is_64 && elf.machine == ARCH_ELF_MACHINE;
+	if (c->is_elf)
+		r = bare_code_read(&c->bare, &elf);
+	bool is_clr = c->is_elf && clr_hijack_is_runtime(&elf);
 
 	elf_file_close(&elf);
-	if (!here)
-		return 0;
-	return c->memory ? cfi_table_from_memory(c->memory, c->bytes, &c->cfi, &err) : cfi_table_open(c->fd, &c->cfi, &err);
+	if (r || !c->is_elf)
+		return r;
+	r = c->bytes.memory ? cfi_table_from_memory(c->bytes.memory, c->bytes.bytes, &c->cfi, &err)
+			    : cfi_table_open(c->bytes.fd, &c->cfi, &err);
+	return r || !is_clr ? r : find_hijack(c);
 }
 
 /* A file that is no ELF file may be an assembly. */
@@ -67,7 +95,7 @@ static int read_file(struct image_code *c)
 	struct stat st;
 	int r = read_elf(c);
 
-	if (r != -EBADMSG || c->fd < 0 || fstat(c->fd, &st))
+	if (r != -EBADMSG || c->bytes.fd < 0 || fstat(c->bytes.fd, &st))
 		return r;
 	c->bundle_tried = true;
 	c->precompiled = calloc(1, sizeof(*c->precompiled));
@@ -83,7 +111,7 @@ static int read_bundle(struct image_code *c)
 {
 	struct bundle_files files;
 	struct parse_error err;
-	int r = c->bundle_tried || c->fd < 0 ? -ENOENT : bundle_read(c->fd, &files, &err);
+	int r = c->bundle_tried || c->bytes.fd < 0 ? -ENOENT : bundle_read(c->bytes.fd, &files, &err);
 
 	c->bundle_tried = true;
 	if (r)
@@ -117,7 +145,7 @@ static int find_precompiled(struct image_code *c, uint64_t file_off, struct r2r_
 	if (r || !p)
 		return r;
 	if (!p->tried) {
-		struct pe_file file = {c->fd, p->offset, p->bytes};
+		struct pe_file file = {c->bytes.fd, p->offset, p->bytes};
 
 		r = r2r_unwind_open(&file, &p->r2r, &err);
 		p->tried = r != -ENOMEM;
@@ -132,7 +160,7 @@ static int finish(struct image_code *c, struct image_code **ret_code)
 	int r = read_file(c);
 
 	if (r == -ENOMEM) {
-		c->fd = -1;
+		c->bytes.fd = -1;
 		image_code_free(c);
 		return r;
 	}
@@ -146,7 +174,7 @@ int image_code_open(int fd, struct image_code **ret_code)
 
 	if (!c)
 		return -ENOMEM;
-	c->fd = fd;
+	c->bytes.fd = fd;
 	return finish(c, ret_code);
 }
 
@@ -156,10 +184,52 @@ int image_code_from_memory(const void *data, size_t len, struct image_code **ret
 
 	if (!c)
 		return -ENOMEM;
-	c->fd = -1;
-	c->memory = data;
-	c->bytes = len;
+	c->bytes.fd = -1;
+	c->bytes.memory = data;
+	c->bytes.bytes = len;
 	return finish(c, ret_code);
+}
+
+bool image_code_hijacks(const struct image_code *c)
+{
+	return c->hijack_end;
+}
+
+/* Where the executable segment of a vaddr ends in the file; 0: it is in none. */
+static uint64_t segment_end(const struct image_code *c, uint64_t vaddr, uint64_t file_off)
+{
+	for (size_t i = 0; i < c->nsegments; i++) {
+		const struct image_segment *s = &c->segments[i];
+
+		if (s->flags & PF_X && vaddr - s->vaddr < s->file_bytes && file_off - s->file_off == vaddr - s->vaddr)
+			return s->file_off + s->file_bytes;
+	}
+	return 0;
+}
+
+/* Of code that is described by nothing else. -ENOENT; -ENOMEM. */
+static int bare_rule(struct image_code *c, uint64_t vaddr, uint64_t file_off, struct unwind_rule *ret_rule)
+{
+	uint64_t end = c->is_elf ? segment_end(c, vaddr, file_off) : 0;
+
+	return end ? bare_code_rule(&c->bare, &c->bytes, vaddr, file_off, end, ret_rule) : -ENOENT;
+}
+
+static int elf_rule(struct image_code *c, uint64_t vaddr, uint64_t file_off, struct unwind_rule *ret_rule)
+{
+	int r = c->cfi ? cfi_table_find(c->cfi, vaddr, ret_rule) : -ENOENT;
+
+	if (c->hijack_end && vaddr == c->hijack_start - 1) {
+		*ret_rule = (struct unwind_rule){.kind = UNWIND_HIJACK_NEXT};
+		return 0;
+	}
+	if (r == -ENOENT)
+		return bare_rule(c, vaddr, file_off, ret_rule);
+	if (!r && vaddr >= c->hijack_start && vaddr < c->hijack_end && ret_rule->kind == UNWIND_PLAIN && ret_rule->cfa_reg == ARCH_SP) {
+		ret_rule->kind = UNWIND_HIJACK;
+		ret_rule->cfa_add -= 8;
+	}
+	return r;
 }
 
 int image_code_rule(struct image_code *c, uint64_t file_off, struct unwind_rule *ret_rule)
@@ -169,7 +239,7 @@ int image_code_rule(struct image_code *c, uint64_t file_off, struct unwind_rule 
 	int r = image_segments_vaddr(c->segments, c->nsegments, file_off, &vaddr);
 
 	if (!r)
-		r = c->cfi ? cfi_table_find(c->cfi, vaddr, ret_rule) : -ENOENT;
+		r = elf_rule(c, vaddr, file_off, ret_rule);
 	else if (!(r = find_precompiled(c, file_off, &r2r)))
 		r = r2r ? r2r_unwind_rule(r2r, file_off, ret_rule) : -ENOENT;
 	if (r == -ENOMEM)
@@ -177,6 +247,24 @@ int image_code_rule(struct image_code *c, uint64_t file_off, struct unwind_rule 
 	if (r)
 		*ret_rule = (struct unwind_rule){.kind = UNWIND_NONE};
 	return 0;
+}
+
+static int elf_step(struct image_code *c, uint64_t vaddr, uint64_t file_off, struct unwind_regs *regs,
+		    const struct unwind_memory *memory, bool *ret_signal)
+{
+	struct unwind_rule rule;
+	int r = c->cfi ? cfi_table_step(c->cfi, vaddr, regs, memory, ret_signal) : -ENOENT;
+
+	if (r != -ENOENT)
+		return r;
+	*ret_signal = false;
+	r = bare_rule(c, vaddr, file_off, &rule);
+	if (!r)
+		r = cfi_rules_apply_short(&rule, memory, regs);
+	/* Others may have been saved, who knows where. */
+	if (!r && rule.saves)
+		regs->known &= 1u << ARCH_FP | 1u << ARCH_SP | 1u << ARCH_IP;
+	return r;
 }
 
 int image_code_step(struct image_code *c, uint64_t file_off, struct unwind_regs *regs, const struct unwind_memory *memory,
@@ -187,7 +275,7 @@ int image_code_step(struct image_code *c, uint64_t file_off, struct unwind_regs 
 	int r = image_segments_vaddr(c->segments, c->nsegments, file_off, &vaddr);
 
 	if (!r)
-		return c->cfi ? cfi_table_step(c->cfi, vaddr, regs, memory, ret_signal) : -ENOENT;
+		return elf_step(c, vaddr, file_off, regs, memory, ret_signal);
 	*ret_signal = false;
 	r = find_precompiled(c, file_off, &r2r);
 	return r ? r : r2r ? r2r_unwind_step(r2r, file_off, regs, memory) : -ENOENT;
@@ -195,14 +283,5 @@ int image_code_step(struct image_code *c, uint64_t file_off, struct unwind_regs 
 
 size_t image_code_read(const struct image_code *c, uint64_t file_off, void *buf, size_t len)
 {
-	if (c->memory) {
-		size_t there = file_off < c->bytes ? c->bytes - file_off : 0;
-
-		len = len < there ? len : there;
-		memcpy(buf, c->memory + (there ? file_off : 0), len);
-		return len;
-	}
-	ssize_t n = pread(c->fd, buf, len, (off_t)file_off);
-
-	return n < 0 ? 0 : (size_t)n;
+	return code_bytes_read(&c->bytes, file_off, buf, len);
 }

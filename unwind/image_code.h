@@ -17,7 +17,10 @@ void image_code_free(struct image_code *c);
 /* The rule at an offset. 0, with kind UNWIND_NONE where the image has none; -ENOMEM. */
 int image_code_rule(struct image_code *c, uint64_t file_off, struct unwind_rule *ret_rule);
 
-/* As walk_source.step. */
+/* Whether it is a runtime that hijacks returns, so that there are rules of kind UNWIND_HIJACK. */
+bool image_code_hijacks(const struct image_code *c);
+
+/* As walk_source.step. Not for rules of kind UNWIND_HIJACK. */
 int image_code_step(struct image_code *c, uint64_t file_off, struct unwind_regs *regs, const struct unwind_memory *memory,
 		    bool *ret_signal);
 

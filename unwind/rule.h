@@ -54,6 +54,10 @@ enum unwind_kind {
 	UNWIND_PLAIN, /* CFA = cfa_reg + cfa_add; the return address is at CFA + ARCH_RETURN_AT; the frame pointer as fp says */
 	UNWIND_END, /* the outermost function of its thread: the return address is undefined */
 	UNWIND_PLT, /* a slot of a procedure linkage table: as PLAIN, but the CFA is 8 more from the 11th byte of each 16 on */
+	UNWIND_AHEAD, /* as PLAIN, by the instructions that follow: to be believed of one that executes, where a return address is found by it */
+	UNWIND_HIJACK, /* of a runtime's stub for hijacked returns (clr_hijack.h): as PLAIN, but the return address may not be there yet, and where
+			* the stub begins (cfa_add 0) is not */
+	UNWIND_HIJACK_NEXT, /* the byte before such a stub: a return address that leads there stands for another one; else as FULL */
 	UNWIND_FULL, /* only all rules and the memory tell (cfi_table_full): expressions, signal frames, registers saved in odd places */
 };
 

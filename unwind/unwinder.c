@@ -7,6 +7,7 @@
 #include "symbols/images.h"
 #include "symbols/processes.h"
 #include "unwind/image_code.h"
+#include "unwind/kept_returns.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -43,6 +44,7 @@ struct unwinder {
 	struct processes *processes;
 	struct jit_codes *jit;
 	struct kept_rule *kept;
+	struct kept_returns *returns; /* NULL: no runtime that hijacks them was seen */
 	struct walk walk;
 	VEC(uint64_t) words;
 	struct unwinder_stats stats;
@@ -100,6 +102,7 @@ void unwinder_free(struct unwinder *u)
 	processes_free(u->processes);
 	jit_codes_free(u->jit);
 	walk_free(&u->walk);
+	kept_returns_free(u->returns);
 	free(u->kept);
 	free(u);
 }
@@ -242,9 +245,11 @@ static int code_of(struct unwinder *u, uint32_t number, struct image_code **ret_
 		r = open_vdso(u, key, image);
 	if (r == -ENOMEM)
 		return r;
+	if (!image->tried && image->code && image_code_hijacks(image->code) && !u->returns)
+		r = kept_returns_new(&u->returns);
 	image->tried = true;
 	*ret_code = image->code;
-	return 0;
+	return r;
 }
 
 /* What is mapped at addr: its image, and the offset in it. 0; -ENOENT; -ENOMEM. */
@@ -347,6 +352,13 @@ static int source_is_return(void *ctx, uint64_t addr)
 	return arch_ends_in_call(bytes);
 }
 
+static int source_hijacked(void *ctx, uint64_t at, const struct unwind_memory *memory, uint64_t *ret_ip)
+{
+	const struct unwinder *u = ctx;
+
+	return u->returns ? kept_returns_find(u->returns, u->thread->tid, at, memory, ret_ip) : -ENOENT;
+}
+
 int unwinder_code(struct unwinder *u, int32_t pid, uint64_t addr, struct jit_code *code, uint64_t now_ns)
 {
 	return jit_codes_put(u->jit, pid, addr, code, now_ns);
@@ -433,7 +445,7 @@ static int put_callchain(struct unwinder *u, const struct unwinder_sample *s, ui
 
 int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s, struct unwound *ret_unwound)
 {
-	const struct walk_source source = {u, source_rule, source_step, source_is_return};
+	const struct walk_source source = {u, source_rule, source_step, source_is_return, source_hijacked};
 	struct unwind_memory memory = {.data = s->stack, .len = s->stack ? s->stack_bytes : 0};
 	size_t nkernel = kernel_words(s), user = nkernel + 1;
 	struct process_thread *thread;
@@ -465,5 +477,7 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s, struct 
 		return r;
 	if (u->walk.end == WALK_LATER && !s->last)
 		return -EAGAIN;
+	if (u->returns)
+		kept_returns_put(u->returns, s->tid, u->walk.frames, u->walk.n);
 	return put_callchain(u, s, memory.start, nkernel, ret_unwound);
 }

@@ -175,17 +175,76 @@ static int step_without_rule(struct walker *k, struct walk_frame *caller)
 	return step_scan(k, &caller->at);
 }
 
+/* Code of which only what it does next is known. Where it does not come back from a call, what comes then is not its own. */
+static int step_ahead(struct walker *k, const struct unwind_rule *rule, struct walk_frame *caller)
+{
+	struct unwind_regs before = k->regs;
+	uint64_t ip;
+
+	if (k->exact && !step_plain(k, rule, &caller->at)) {
+		ip = k->regs.v[ARCH_IP];
+		if (is_code(k, ip) && k->source->is_return(k->source->ctx, ip))
+			return 0;
+		k->exact = true;
+	}
+	k->regs = before;
+	k->edge_at = 0;
+	caller->at = 0;
+	return step_without_rule(k, caller);
+}
+
+/* To the caller of a method whose return address was hijacked. All registers are that caller's; only where it goes on may not be known:
+ * then it is missing, and its own caller is found by its frame pointer. */
+static int step_hijack(struct walker *k, const struct unwind_rule *rule, struct walk_frame *caller)
+{
+	struct unwind_regs *regs = &k->regs;
+	uint64_t cfa = regs->v[ARCH_SP] + (uint64_t)(int64_t)rule->cfa_add, ip;
+
+	caller->at = cfa + (uint64_t)(int64_t)ARCH_RETURN_AT;
+	if (++k->jumps > WALK_JUMPS_MAX)
+		return STEP_END(WALK_STUCK);
+	if (!rule->cfa_add || !unwind_memory_word(k->memory, caller->at, &ip) || !is_code(k, ip)) {
+		caller->how = WALK_GUESS;
+		if (!k->source->hijacked || k->source->hijacked(k->source->ctx, caller->at, k->memory, &ip))
+			return step_frame_pointer(k, &caller->at) ? step_scan(k, &caller->at) : 0;
+	}
+	set_reg(regs, ARCH_SP, cfa);
+	set_reg(regs, ARCH_IP, ip);
+	k->exact = false;
+	return 0;
+}
+
+/* What was taken for the caller is the stub that is to take its place. Where the caller cannot be known the stub stands for it. */
+static int step_hijacked(struct walker *k, struct walk_frame *caller)
+{
+	static const struct unwind_rule rule = {.kind = UNWIND_HIJACK, .cfa_reg = ARCH_SP};
+	struct walk_frame *stub = &k->w->frames[k->w->n - 1];
+	int r = step_hijack(k, &rule, caller);
+
+	stub->how = WALK_GUESS;
+	stub->exact = true;
+	k->w->n -= !r && caller->at == stub->at;
+	return r;
+}
+
+/* Nobody describes the code. */
+static bool is_bare(const struct unwind_rule *rule)
+{
+	return rule->kind == UNWIND_NONE || rule->kind == UNWIND_AHEAD;
+}
+
 /* To the caller. 0: caller and k->regs are its; STEP_*; -ENOMEM. */
 static int step(struct walker *k, struct walk_frame *caller)
 {
 	uint64_t addr = lookup_addr(k);
-	struct unwind_rule rule;
+	struct unwind_rule rule, before;
 	int r = k->source->rule(k->source->ctx, addr, &rule);
 
 	/* The system call may be the last instruction of its function, as that by which a signal's handler returns is. */
-	if (!r && rule.kind == UNWIND_NONE && k->w->n == 1 && k->w->in_kernel) {
-		r = k->source->rule(k->source->ctx, addr - 1, &rule);
-		addr -= r == 0;
+	if (!r && is_bare(&rule) && k->w->n == 1 && k->w->in_kernel &&
+	    !k->source->rule(k->source->ctx, addr - 1, &before) && !is_bare(&before)) {
+		rule = before;
+		addr--;
 	}
 	caller->how = WALK_RULE;
 	caller->at = 0;
@@ -206,6 +265,12 @@ static int step(struct walker *k, struct walk_frame *caller)
 	case UNWIND_PLT:
 		return k->full && (rule.saves || rule.kind == UNWIND_PLAIN) ? step_full(k, addr, &rule, &caller->at)
 									    : step_plain(k, &rule, &caller->at);
+	case UNWIND_AHEAD:
+		return step_ahead(k, &rule, caller);
+	case UNWIND_HIJACK:
+		return step_hijack(k, &rule, caller);
+	case UNWIND_HIJACK_NEXT:
+		return k->exact ? step_full(k, addr, &rule, &caller->at) : step_hijacked(k, caller);
 	case UNWIND_FULL:
 		return step_full(k, addr, &rule, &caller->at);
 	default:
@@ -295,6 +360,10 @@ static int splice(struct walker *k, const struct unwind_regs *sampled, const uin
 		if (w->n >= w->max) {
 			w->end = WALK_LIMIT;
 			return 0;
+		}
+		if (!r && rule.kind == UNWIND_HIJACK_NEXT) {
+			frame.how = WALK_GUESS;
+			frame.exact = true;
 		}
 		if (put_frame(w, &frame))
 			return -ENOMEM;

@@ -17,7 +17,7 @@ enum walk_how {
 	WALK_RULE, /* by rules, exact; the sampled one too */
 	WALK_FRAME_POINTER, /* its callee has no rules: by the frame pointer, in the copy */
 	WALK_SPLICE, /* on the kernel's chain of frame pointers */
-	WALK_GUESS, /* a word of the stack that may be a return address */
+	WALK_GUESS, /* a word of the stack that may be a return address; what one was before it was hijacked; or a caller is missing before it */
 };
 
 enum walk_end {
@@ -51,6 +51,8 @@ struct walk_source {
 	int (*step)(void *ctx, uint64_t addr, struct unwind_regs *regs, const struct unwind_memory *memory, bool *ret_signal);
 	/* Whether a call ends at addr: 1, 0; -1: its code cannot be read. */
 	int (*is_return)(void *ctx, uint64_t addr);
+	/* The return address that a runtime has hijacked at a place of the stack. 0: it is thought to be *ret_ip; -ENOENT. NULL: nobody knows. */
+	int (*hijacked)(void *ctx, uint64_t at, const struct unwind_memory *memory, uint64_t *ret_ip);
 };
 
 struct walk {

@@ -49,19 +49,25 @@ static inline Elf64_Shdr cfi_image_section(struct cfi_bytes *image, const void *
 	return h;
 }
 
-/* An ELF image with these sections, of which each may be empty. The caller frees v. */
-static inline struct cfi_bytes cfi_image_of(struct cfi_bytes eh_frame, struct cfi_bytes header, struct cfi_bytes debug_frame)
+/* Of a shared object that has nothing yet. */
+static inline Elf64_Ehdr cfi_image_ehdr(void)
 {
-	static const char names[] = "\0.eh_frame\0.eh_frame_hdr\0.debug_frame\0.shstrtab";
-	Elf64_Ehdr ehdr = {
+	return (Elf64_Ehdr){
 		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
 		.e_type = ET_DYN,
 		.e_machine = ARCH_ELF_MACHINE,
 		.e_version = EV_CURRENT,
-		.e_ehsize = sizeof(ehdr),
+		.e_ehsize = sizeof(Elf64_Ehdr),
 		.e_shentsize = sizeof(Elf64_Shdr),
 		.e_shstrndx = 1,
 	};
+}
+
+/* An ELF image with these sections, of which each may be empty. The caller frees v. */
+static inline struct cfi_bytes cfi_image_of(struct cfi_bytes eh_frame, struct cfi_bytes header, struct cfi_bytes debug_frame)
+{
+	static const char names[] = "\0.eh_frame\0.eh_frame_hdr\0.debug_frame\0.shstrtab";
+	Elf64_Ehdr ehdr = cfi_image_ehdr();
 	struct cfi_bytes image = {0};
 	Elf64_Shdr sections[5] = {{0}};
 	uint16_t n = 2;

@@ -13,7 +13,7 @@
 #define WORDS 4096
 
 /* Functions of 0x100 bytes each, from 0x1000 on; what lies behind CODE_END is no code. */
-enum function { START, FRAMELESS, WITH_FP, NO_RULE, SIGNAL, UNKNOWN, DRAP, ODD, AT_RET, FUNCTIONS };
+enum function { START, FRAMELESS, WITH_FP, NO_RULE, SIGNAL, UNKNOWN, DRAP, ODD, AT_RET, LEAF, TO_STUB, STUB, IN_STUB, FUNCTIONS };
 #define AT(function) (0x1000 + (uint64_t)(function) * 0x100)
 #define CODE_END AT(FUNCTIONS)
 
@@ -30,6 +30,10 @@ static const struct unwind_rule rules[FUNCTIONS] = {
 	[SIGNAL] = {.kind = UNWIND_FULL},
 	[DRAP] = {.kind = UNWIND_PLAIN, .cfa_reg = ARCH_BX, .cfa_add = 0},
 	[AT_RET] = {.kind = UNWIND_PLAIN, .cfa_reg = ARCH_SP, .cfa_add = 8, .fp = UNWIND_FP_AT, .fp_at = -16},
+	[LEAF] = {.kind = UNWIND_AHEAD, .cfa_reg = ARCH_SP, .cfa_add = 16},
+	[TO_STUB] = {.kind = UNWIND_HIJACK_NEXT}, /* all of it as its last byte */
+	[STUB] = {.kind = UNWIND_HIJACK, .cfa_reg = ARCH_SP},
+	[IN_STUB] = {.kind = UNWIND_HIJACK, .cfa_reg = ARCH_SP, .cfa_add = 24},
 	[ODD] = {.kind = UNWIND_PLAIN, .cfa_reg = ARCH_SP, .cfa_add = 0},
 };
 
@@ -77,7 +81,20 @@ static int is_return(void *ctx, uint64_t addr)
 	return addr & 1; /* as the tests have it */
 }
 
-static const struct walk_source source = {NULL, rule_at, step_at, is_return};
+/* What was at a place before its return address was hijacked. */
+static uint64_t kept_at, kept_ip;
+
+static int hijacked(void *ctx, uint64_t at, const struct unwind_memory *m, uint64_t *ret_ip)
+{
+	(void)ctx;
+	(void)m;
+	if (!kept_at || at != kept_at)
+		return -ENOENT;
+	*ret_ip = kept_ip;
+	return 0;
+}
+
+static const struct walk_source source = {NULL, rule_at, step_at, is_return, hijacked};
 
 static int begin(void **state)
 {
@@ -87,6 +104,7 @@ static int begin(void **state)
 	regs = (struct unwind_regs){.known = (1u << ARCH_REGS) - 1};
 	regs.v[ARCH_SP] = STACK_AT;
 	steps = 0;
+	kept_at = 0;
 	return 0;
 }
 
@@ -376,6 +394,106 @@ static void test_code_that_is_not_known_yet_is_waited_for(void **state)
 	walk_free(&w);
 }
 
+static void test_a_hijacked_return_address_is_what_it_was_before(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	stack[2] = AT(STUB);
+	kept_at = word_at(2);
+	kept_ip = AT(WITH_FP) + 5;
+	WALK(&w, WALK_START, AT(FRAMELESS) + 4, AT(WITH_FP) + 5, AT(START) + 3);
+	assert_int_equal(w.frames[1].how, WALK_GUESS);
+	assert_int_equal(w.frames[1].at, word_at(2));
+	assert_false(w.frames[1].exact);
+	assert_int_equal(w.frames[2].how, WALK_RULE);
+	walk_free(&w);
+}
+
+static void test_a_caller_that_was_hijacked_and_is_not_known_is_missed_openly(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	stack[2] = AT(STUB);
+	/* The stub stands for the one whose frame pointer it is. */
+	WALK(&w, WALK_START, AT(FRAMELESS) + 4, AT(STUB), AT(START) + 3);
+	assert_int_equal(w.frames[1].how, WALK_GUESS);
+	assert_true(w.frames[1].exact);
+	assert_int_equal(w.frames[2].how, WALK_GUESS);
+	/* Without a frame pointer what looks like a return address is taken. */
+	regs.v[ARCH_FP] = 12345;
+	WALK(&w, WALK_START, AT(FRAMELESS) + 4, AT(STUB), AT(START) + 3);
+	assert_int_equal(w.frames[2].how, WALK_GUESS);
+	walk_free(&w);
+}
+
+static void test_the_stub_of_hijacked_returns_has_its_return_address_late(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	stack[2] = AT(WITH_FP) + 5;
+	regs.v[ARCH_IP] = AT(IN_STUB) + 9;
+	WALK(&w, WALK_START, AT(IN_STUB) + 9, AT(WITH_FP) + 5, AT(START) + 3);
+	assert_int_equal(w.frames[1].how, WALK_RULE);
+	/* Not yet: it is what the method gave back. */
+	stack[2] = 42;
+	kept_at = word_at(2);
+	kept_ip = AT(WITH_FP) + 5;
+	WALK(&w, WALK_START, AT(IN_STUB) + 9, AT(WITH_FP) + 5, AT(START) + 3);
+	assert_int_equal(w.frames[1].how, WALK_GUESS);
+	/* At its first instruction the place is below the stack pointer. */
+	regs.v[ARCH_IP] = AT(STUB);
+	kept_at = STACK_AT - 8;
+	WALK(&w, WALK_START, AT(STUB), AT(WITH_FP) + 5, AT(START) + 3);
+	assert_int_equal(w.frames[1].how, WALK_GUESS);
+	kept_at = 0;
+	WALK(&w, WALK_START, AT(STUB), AT(START) + 3);
+	assert_int_equal(w.frames[1].how, WALK_GUESS);
+	walk_free(&w);
+}
+
+static void test_a_hijacked_return_that_leads_to_itself_ends(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	stack[2] = AT(STUB);
+	kept_at = word_at(2);
+	kept_ip = AT(STUB);
+	assert_int_equal(walk_stack(&w, &source, &regs, &memory, NULL, 0), 0);
+	assert_int_equal(w.end, WALK_STUCK);
+	walk_free(&w);
+}
+
+static void test_what_code_does_next_is_believed_where_it_finds_a_return_address(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	regs.v[ARCH_IP] = AT(LEAF) + 4;
+	stack[1] = AT(WITH_FP) + 5;
+	WALK(&w, WALK_START, AT(LEAF) + 4, AT(WITH_FP) + 5, AT(START) + 3);
+	assert_int_equal(w.frames[1].how, WALK_RULE);
+	/* No call ends there. */
+	stack[1] = AT(WITH_FP) + 4;
+	WALK(&w, WALK_START, AT(LEAF) + 4, AT(START) + 3);
+	assert_int_equal(w.frames[1].how, WALK_FRAME_POINTER);
+	/* A return address is not where an instruction begins that is looked at. */
+	lay_three();
+	stack[2] = AT(LEAF) + 5;
+	stack[4] = AT(WITH_FP) + 5;
+	WALK(&w, WALK_START, AT(FRAMELESS) + 4, AT(LEAF) + 5, AT(START) + 3);
+	assert_int_equal(w.frames[2].how, WALK_FRAME_POINTER);
+	walk_free(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -395,6 +513,11 @@ int main(void)
 		cmocka_unit_test_setup(test_as_many_frames_as_may_be, begin),
 		cmocka_unit_test_setup(test_what_is_no_code_is_no_frame, begin),
 		cmocka_unit_test_setup(test_code_that_is_not_known_yet_is_waited_for, begin),
+		cmocka_unit_test_setup(test_a_hijacked_return_address_is_what_it_was_before, begin),
+		cmocka_unit_test_setup(test_a_caller_that_was_hijacked_and_is_not_known_is_missed_openly, begin),
+		cmocka_unit_test_setup(test_the_stub_of_hijacked_returns_has_its_return_address_late, begin),
+		cmocka_unit_test_setup(test_a_hijacked_return_that_leads_to_itself_ends, begin),
+		cmocka_unit_test_setup(test_what_code_does_next_is_believed_where_it_finds_a_return_address, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
