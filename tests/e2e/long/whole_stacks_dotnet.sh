@@ -27,7 +27,7 @@ for version in $versions; do
 	cat "$T/stacks.log" >>"$T/said"
 	echo ".NET $version:"
 	"$TESTS/dotnet/whole_stacks" "$T/said" profcpu="$T/rec/perf_script.out" perf-g="$T/g.out" perf-dwarf="$T/dwarf.txt" --examples 2 \
-		"${STACKS_LEAST[@]}" || failed=1
+		"${STACKS_SAID[@]}" "${STACKS_LEAST[@]}" || failed=1
 	rm -rf "$T/rec"
 
 	API=("$PUBLISHED/web-api-net$version/web-api")
