@@ -114,6 +114,8 @@ static int step_full(struct walker *k, uint64_t addr, const struct unwind_rule *
 		return STEP_END(WALK_STUCK);
 	*ret_at = signal ? 0 : k->regs.v[ARCH_SP] + (uint64_t)(int64_t)ARCH_RETURN_AT;
 	k->exact = signal;
+	/* Handlers return to the first instruction of what ends a signal, where no call was. */
+	k->w->frames[k->w->n - 1].exact |= signal;
 	return 0;
 }
 

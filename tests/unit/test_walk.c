@@ -269,6 +269,15 @@ static void test_a_signal_leads_to_what_it_interrupted(void **state)
 	stack[201] = word_at(0);
 	WALK(&w, WALK_START, AT(SIGNAL), AT(FRAMELESS), AT(WITH_FP) + 5, AT(START) + 3);
 	assert_true(w.frames[1].exact);
+	/* Its handler was to return to where the function begins that ends it. */
+	regs.v[ARCH_IP] = AT(AT_RET);
+	regs.v[ARCH_SP] = word_at(199);
+	stack[199] = AT(SIGNAL) + 1;
+	WALK(&w, WALK_START, AT(AT_RET), AT(SIGNAL) + 1, AT(FRAMELESS), AT(WITH_FP) + 5, AT(START) + 3);
+	assert_true(w.frames[1].exact);
+	assert_false(w.frames[3].exact);
+	regs.v[ARCH_IP] = AT(SIGNAL);
+	regs.v[ARCH_SP] = word_at(200);
 	/* One that leads to itself has an end. */
 	stack[200] = AT(SIGNAL);
 	stack[201] = word_at(200);
