@@ -32,6 +32,7 @@
 struct child {
 	_Atomic pid_t tids[THREADS_MAX];
 	_Atomic uint64_t marks[THREADS_MAX]; /* where each thread has MAGIC on its stack */
+	_Atomic uint64_t since_ns[THREADS_MAX]; /* and from when on: its tid may have been a short one's before */
 	_Atomic uint32_t n;
 	_Atomic uint32_t wanted, begun; /* threads that are to be there, and that were begun */
 	_Atomic bool busy; /* they are to compute now */
@@ -78,7 +79,7 @@ static void take_sample(struct seen *seen, const struct perf_event_header *h)
 		if ((uint32_t)atomic_load(&seen->child->tids[i]) != first->tid)
 			continue;
 		seen->of[i]++;
-		if (!mark || sp > mark)
+		if (!mark || sp > mark || first->time_ns < atomic_load(&seen->child->since_ns[i]))
 			continue;
 		seen->with_stack++;
 		if (mark - sp + 8 > dyn) {
@@ -132,6 +133,7 @@ static void *thread_main(void *arg)
 	volatile uint64_t mark = MAGIC;
 	uint32_t i = atomic_fetch_add(&child->n, 1);
 
+	atomic_store(&child->since_ns[i], clock_monotonic_ns());
 	atomic_store(&child->marks[i], (uint64_t)(uintptr_t)&mark);
 	atomic_store(&child->tids[i], (pid_t)syscall(SYS_gettid));
 	while (!atomic_load(&child->busy))
@@ -174,6 +176,7 @@ static void child_main(struct child *child, int depth)
 	volatile uint64_t mark = MAGIC;
 
 	atomic_store(&child->tids[0], (pid_t)syscall(SYS_gettid));
+	atomic_store(&child->since_ns[0], clock_monotonic_ns());
 	atomic_store(&child->marks[0], (uint64_t)(uintptr_t)&mark);
 	atomic_store(&child->n, 1);
 	if (atomic_load(&child->wanted))
