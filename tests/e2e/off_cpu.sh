@@ -46,8 +46,8 @@ for file in offcpu.folded offcpu.svg folded_stacks.out; do
 done
 
 echo "short ones are left out, and it is said"
-"$PROFCPU" collect --off-cpu --off-cpu-min 40000 -o rec -- "$WAITS" sleep futex 2 >answer 2>err || fail "$(cat err)"
-grep -Eq 'left out are 2\.[0-9]* s in [0-9]* waits below 40000 us' err || grep -Eq 'left out are 1\.9[0-9]* s in' err || grep -Eq 'left out are [34]\.[0-9]* s in' err || fail "$(cat err)"
+"$PROFCPU" collect --off-cpu --off-cpu-min 15000 -o rec -- "$WAITS" sleep futex 2 >answer 2>err || fail "$(cat err)"
+grep -Eq 'left out are 2\.[0-9]* s in [0-9]* waits below 15000 us' err || grep -Eq 'left out are 1\.9[0-9]* s in' err || grep -Eq 'left out are [34]\.[0-9]* s in' err || fail "$(cat err)"
 [ "$(weight_of rec/offcpu.folded ';wait_futex;')" -lt 500000 ] || fail "waits of 10 ms are there: $(cat rec/offcpu.folded)"
 at_least "$(weight_of rec/offcpu.folded ';wait_sleep;')" 1900000 || fail "waits of 20 ms are not there: $(cat rec/offcpu.folded)"
 
