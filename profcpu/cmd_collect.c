@@ -119,6 +119,10 @@ static int collect_call_graph(struct record_options *record)
 		log_error("--call-graph: '%s' is none of full, full,BYTES, fp and no", optarg);
 		return -EINVAL;
 	}
+	if (full && !ARCH_IS_HERE) {
+		log_error("--call-graph full: stacks are unwound on " ARCH_NAME " only; --call-graph fp follows frame pointers");
+		return -EINVAL;
+	}
 	if (comma && options_u64("--call-graph full,BYTES", comma + 1, COPY_SIZE_MIN / 4, COPY_SIZE_MAX, &bytes))
 		return -EINVAL;
 	record->stack_bytes = full ? (uint32_t)bytes & ~7u : 0;
@@ -422,7 +426,7 @@ static int collect_run(struct collect_arguments *a)
 
 static int collect_main(int argc, char **argv)
 {
-	struct collect_arguments a = {.record.stack_bytes = COLLECT_STACK_BYTES};
+	struct collect_arguments a = {.record.stack_bytes = ARCH_IS_HERE ? COLLECT_STACK_BYTES : 0};
 
 	a.post.fetch = &a.fetch;
 	int status = collect_parse(argc, argv, &a) ? EXIT_USAGE : collect_run(&a);
@@ -462,7 +466,7 @@ const struct command command_collect = {
 		 "      --jit-names WAY    how the names of .NET's JIT-compiled code are taken from the running processes: memory\n"
 		 "                         (the runtime's own structures, .NET 8 on), perfmap (.NET 8 on), rundown (.NET 5 on),\n"
 		 "                         none; auto, the default: the first of these that can be had\n"
-		 "      --call-graph HOW   full, the default: stacks are copied and unwound to the start of their thread; full,BYTES:\n"
+		 "      --call-graph HOW   full, the default on x86-64: stacks are copied and unwound to the start of their thread; full,BYTES:\n"
 		 "                         so much of each is copied, else as much as turns out to be needed; fp: the kernel's chains\n"
 		 "                         of frame pointers alone; no: no stacks\n"
 		 "      --keep-stacks WHICH   copies of stacks that are kept in perf.data, secrets in them included: none, the\n"

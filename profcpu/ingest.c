@@ -298,12 +298,14 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 
 static int ingest_stacks(struct ingest *in, const struct ingest_options *options)
 {
+	const char *arch = perfdata_info(in->data)->arch;
 	const struct stacks_options stacks = {.recorded = options->samples,
 					      .symbols_fd = options->symbols.store_dir_fd,
 					      .keep = options->write_store_dir_fd >= 0,
 					      .opener = options->symbols.opener,
 					      .offline = options->symbols.offline,
 					      .recorded_elsewhere = options->symbols.recorded_elsewhere,
+					      .other_arch = arch && strcmp(arch, ARCH_NAME) != 0,
 					      .grades = options->grades,
 					      .max_stack = options->symbols.max_stack};
 

@@ -640,6 +640,10 @@ static int finish(struct record *rec)
 	if (rec->result->names_lost)
 		keep_damage(rec, "names of JIT-compiled code could not all be written");
 	say_cpus(rec, s);
+	uint64_t damaged = rec->unwind ? record_unwind_stats(rec->unwind).damaged : 0;
+
+	if (damaged)
+		log_warn("%llu records from the kernel made no sense and are left out", (unsigned long long)damaged);
 	if (!rec->options->quiet)
 		record_switches_say(&rec->switches, rec->options->off_cpu_min_ns);
 	rec->result->detached = rec->detached.count;
@@ -673,7 +677,7 @@ static void remove_unbegun(const struct record *rec)
 	if (rec->data_fd < 0)
 		return;
 	unlinkat(rec->options->dir_fd, rec->in_place ? RECORDING_PERF_DATA : RECORD_BEGUN, 0);
-	if (rec->unwind)
+	if (rec->options->stack_bytes)
 		unlinkat(rec->options->dir_fd, rec->in_place ? RECORDING_SAMPLES : RECORD_IDX_BEGUN, 0);
 	if (rec->in_place)
 		unlinkat(rec->options->dir_fd, RECORDING_MANIFEST, 0);

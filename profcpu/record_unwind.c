@@ -405,14 +405,15 @@ static size_t waiting_bytes(const struct unwind_waiting *waiting)
 	return sizeof(*waiting) + waiting->bytes;
 }
 
-/* Tries those that wait again; first those that must not wait any longer: `room` bytes are wanted behind the last. */
-static int retry(struct record_unwind *u, struct perfdata_writer *w, uint64_t now_ns, size_t room, bool last)
+/* Tries those that wait again; last: none waits any longer, as none does that has waited for long. */
+static int retry(struct record_unwind *u, struct perfdata_writer *w, bool last)
 {
+	uint64_t now_ns = clock_monotonic_ns();
 	int r = 0;
 
 	for (size_t at = u->first; at < u->end && !r; at += waiting_bytes(waiting_at(u, at))) {
 		struct unwind_waiting *waiting = waiting_at(u, at);
-		bool hurry = last || now_ns - waiting->since_ns > RECORD_UNWIND_WAITING_NS || room;
+		bool hurry = last || now_ns - waiting->since_ns > RECORD_UNWIND_WAITING_NS;
 
 		if (waiting->done)
 			continue;
@@ -441,7 +442,7 @@ static int wait_for_code(struct record_unwind *u, struct perfdata_writer *w, con
 	if (!u->waiting && !(u->waiting = malloc(RECORD_UNWIND_WAITING_BYTES)))
 		return take_sample(u, w, header, true);
 	if (u->end + waiting_bytes(&waiting) > RECORD_UNWIND_WAITING_BYTES)
-		r = retry(u, w, waiting.since_ns, waiting_bytes(&waiting), false);
+		r = retry(u, w, true);
 	if (r)
 		return r;
 	memcpy(u->waiting + u->end, &waiting, sizeof(waiting));
@@ -460,7 +461,7 @@ static int take_other(struct record_unwind *u, struct perfdata_writer *w, const 
 
 	/* Those that wait are of the program that was. */
 	if (other_program && u->nwaiting)
-		r = retry(u, w, 0, 1, true);
+		r = retry(u, w, true);
 	if (!r && !perfdata_records_take(u->records, header, &record)) {
 		r = unwinder_apply(u->unwinder, &record);
 		if (u->reader && (other_program || (header->type == PERF_RECORD_EXIT && record.pid == record.tid)))
@@ -496,7 +497,7 @@ static int take_items(struct record_unwind *u, struct perfdata_writer *w)
 	return r;
 }
 
-/* What is said of samples is on the disk before they are. */
+/* What is said of samples goes to the disk before they do. */
 static int write_rows(struct record_unwind *u)
 {
 	int r = u->rows.len ? file_write_all(u->idx_fd, u->rows.v, u->rows.len * sizeof(*u->rows.v)) : 0;
@@ -513,7 +514,7 @@ static int take_answers(struct record_unwind *u, struct perfdata_writer *w)
 
 	if (n < 0 || !u->nwaiting)
 		return n < 0 ? n : 0;
-	return n || now_ns - waiting_at(u, u->first)->since_ns > RECORD_UNWIND_WAITING_NS ? retry(u, w, now_ns, 0, false) : 0;
+	return n || now_ns - waiting_at(u, u->first)->since_ns > RECORD_UNWIND_WAITING_NS ? retry(u, w, false) : 0;
 }
 
 /* What was asked for is worth a moment, as it is not known afterwards. */
@@ -526,9 +527,11 @@ static int take_last(struct record_unwind *u, struct perfdata_writer *w)
 		code_reader_wait(u->reader, until_ns);
 		n = code_reader_answer(u->reader, u->unwinder);
 		if (n > 0)
-			r = retry(u, w, clock_monotonic_ns(), 0, false);
+			r = retry(u, w, false);
 	}
-	return r || n < 0 ? (r ? r : n) : retry(u, w, clock_monotonic_ns(), 0, true);
+	if (!r && n < 0)
+		r = n;
+	return r ? r : retry(u, w, true);
 }
 
 /* Waits become known up to a round late, so that they are older than what was written a round ago: every other round is not told to
@@ -551,9 +554,13 @@ int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, uint
 		r = take_last(u, w);
 	if (!r)
 		r = write_rows(u);
-	/* A round is over when no record older than it is to come. */
-	if (!r)
-		r = is_round(u, end_ns) ? perfdata_writer_round(w) : perfdata_writer_flush(w);
+	/* A round is over when no record older than it is to come. What is queued must go now in any case: it is in blocks that are used
+	 * again, and in rings. */
+	int written = !r && is_round(u, end_ns) ? perfdata_writer_round(w) : perfdata_writer_flush(w);
+
 	u->block = u->used = 0;
-	return r;
+	/* A record that was begun and whose rest did not come, as its ring is damaged. */
+	u->stats.damaged += u->part != NULL;
+	u->part = NULL;
+	return r ? r : written;
 }

@@ -82,7 +82,7 @@ int stacks_events(struct stacks *s, const struct perfdata_event *events, size_t 
 					   .frames_max = s->options.max_stack > WALK_FRAMES_MAX ? s->options.max_stack : WALK_FRAMES_MAX};
 	int r = 0;
 
-	for (size_t i = 0; i < n && !r && !s->unwinder; i++)
+	for (size_t i = 0; i < n && !r && !s->unwinder && !s->options.other_arch; i++)
 		if (can_be_unwound(&events[i])) {
 			s->summary.known = true;
 			r = unwinder_new(&options, &s->unwinder);

@@ -19,6 +19,7 @@ struct stacks_options {
 	struct opener *opener; /* borrowed; as struct unwinder_options */
 	bool offline; /* no file of this machine is looked into, so that nothing can be unwound but the sampled frame */
 	bool recorded_elsewhere;
+	bool other_arch; /* nothing can be unwound: registers are not those of arch.h */
 	bool grades; /* frames are to say how they were found */
 	size_t max_stack; /* 0: as many as may be */
 };

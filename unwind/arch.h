@@ -9,6 +9,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define ARCH_NAME "x86_64" /* of uname(2), and of recordings */
+#ifdef __x86_64__
+#define ARCH_IS_HERE 1 /* whether this program records it */
+#else
+#define ARCH_IS_HERE 0
+#endif
+
 #define ARCH_ELF_MACHINE 62 /* EM_X86_64 */
 #define ARCH_REGS 17
 #define ARCH_BX 3
@@ -17,8 +24,6 @@
 #define ARCH_IP 16 /* the return address's column */
 #define ARCH_PRESERVED 0xf048u /* registers that functions preserve, but for the stack pointer: a bit for each */
 #define ARCH_RETURN_AT (-8) /* where the return address is, from the CFA on */
-#define ARCH_CODE_MAX 15 /* bytes of the longest instruction */
-#define ARCH_PLAIN_ADDR_MAX UINT64_C(0x7fffffffffff) /* user addresses, with four levels of page tables */
 
 /* The CFA in slots of a procedure linkage table, as GNU ld and gold describe it: rsp + 8 + ((rip & 15) >= 11) * 8. */
 #define ARCH_PLT_CFA "\x77\x08\x80\x00\x3f\x1a\x3b\x2a\x33\x24\x22"

@@ -58,7 +58,7 @@ enum unwind_kind {
 	UNWIND_HIJACK, /* of a runtime's stub for hijacked returns (clr_hijack.h): as PLAIN, but the return address may not be there yet, and where
 			* the stub begins (cfa_add 0) is not */
 	UNWIND_HIJACK_NEXT, /* the byte before such a stub: a return address that leads there stands for another one; else as FULL */
-	UNWIND_FULL, /* only all rules and the memory tell (cfi_table_full): expressions, signal frames, registers saved in odd places */
+	UNWIND_FULL, /* only all rules and the memory tell (cfi_table_step): expressions, signal frames, registers saved in odd places */
 };
 
 enum unwind_fp {
@@ -71,7 +71,7 @@ struct unwind_rule {
 	uint8_t kind; /* enum unwind_kind */
 	uint8_t cfa_reg; /* any register */
 	uint8_t fp; /* enum unwind_fp */
-	uint8_t saves; /* other registers are saved too: what they were in the caller only cfi_table_full tells */
+	uint8_t saves; /* other registers are saved too: what they were in the caller only cfi_table_step tells */
 	int32_t cfa_add, fp_at; /* bytes */
 };
 _Static_assert(sizeof(struct unwind_rule) == 12, "with its start one row of a table has 16 bytes");

@@ -29,6 +29,7 @@ struct fixture {
 	struct sampler_opened opened;
 	struct perfdata_writer *writer;
 	struct record_unwind *unwind;
+	int idx_fd; /* the unwind's */
 	unsigned char *raw; /* records of one ring */
 	size_t len;
 };
@@ -51,6 +52,7 @@ static void begin_with(struct fixture *f, enum keep_stacks keep)
 	f->opened = (struct sampler_opened){.attr = f->attr, .name = "cpu-clock"};
 	options.idx_fd = openat(f->dir_fd, RECORDING_SAMPLES, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	assert_true(options.idx_fd >= 0);
+	f->idx_fd = options.idx_fd;
 	assert_int_equal(record_unwind_new(&options, &f->unwind), 0);
 	event.attr = record_unwind_attr(f->unwind, &f->attr);
 	assert_int_equal(perfdata_writer_new(f->fd, &event, 1, &info, &f->writer), 0);
@@ -322,6 +324,53 @@ static void test_what_is_not_whole_is_in_the_index(void **state)
 	samples_idx_free(&idx);
 }
 
+static void test_samples_are_written_where_what_is_said_of_them_cannot_be(void **state)
+{
+	struct fixture *f = *state;
+	struct perfdata_record r;
+	struct perfdata *d;
+	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+	begin_with(f, KEEP_STACKS_NONE);
+	assert_true(dup2(full, f->idx_fd) >= 0);
+	close(full);
+	put_map(f, 1);
+	put_sample(f, 100, CODE + 0x100, STACK_WORDS);
+	put_sample(f, 200, CODE + 0x100, 4);
+	take(f, 0, f->len);
+	assert_int_equal(record_unwind_round(f->unwind, f->writer, 0), -ENOSPC);
+	memset(f->raw, 0xff, f->len); /* the ring's place is the kernel's again */
+	assert_int_equal(perfdata_writer_finish(f->writer, 1, 2), 0);
+	d = read_sample(f, 0, &r);
+	assert_non_null(d);
+	check_whole(&r, 100);
+	perfdata_close(d);
+}
+
+static void test_a_record_without_its_rest_is_no_part_of_the_next(void **state)
+{
+	struct fixture *f = *state;
+	struct perfdata_record r;
+	struct perfdata *d;
+	size_t second, third;
+
+	begin_with(f, KEEP_STACKS_NONE);
+	put_map(f, 1);
+	second = f->len;
+	put_sample(f, 100, CODE + 0x100, STACK_WORDS);
+	third = f->len;
+	put_sample(f, 200, CODE + 0x100, STACK_WORDS);
+	take(f, 0, second + 40);
+	end_round(f, false);
+	take(f, third, f->len);
+	end_round(f, true);
+	d = read_sample(f, 0, &r);
+	assert_non_null(d);
+	check_whole(&r, 200);
+	perfdata_close(d);
+	assert_int_equal(record_unwind_stats(f->unwind).damaged, 1);
+}
+
 static void test_damaged_records_cost_themselves(void **state)
 {
 	struct fixture *f = *state;
@@ -354,6 +403,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_record_that_comes_in_two_parts_is_one, begin, end),
 		cmocka_unit_test_setup_teardown(test_which_stacks_are_kept, begin, end),
 		cmocka_unit_test_setup_teardown(test_what_is_not_whole_is_in_the_index, begin, end),
+		cmocka_unit_test_setup_teardown(test_samples_are_written_where_what_is_said_of_them_cannot_be, begin, end),
+		cmocka_unit_test_setup_teardown(test_a_record_without_its_rest_is_no_part_of_the_next, begin, end),
 		cmocka_unit_test_setup_teardown(test_damaged_records_cost_themselves, begin, end),
 	};
 

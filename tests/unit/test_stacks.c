@@ -159,6 +159,21 @@ static void what_was_unwound_is_where_its_frames_call(void **state)
 }
 
 /* What a recorder of ours kept is unwound once more only where that can be better. */
+static void registers_of_another_architecture_are_left_alone(void **state)
+{
+	const uint64_t words[] = {PERF_CONTEXT_USER, 0x401000}, regs[] = {0x7ffe0000, 0x401000}, stack[8] = {0};
+	struct perfdata_record r = with_registers(words, 2, regs, stack);
+	struct symbolizer_stack known;
+	struct stacks *s = stacks_of(&(struct stacks_options){.symbols_fd = -1, .other_arch = true}, &with_stacks);
+
+	(void)state;
+	assert_int_equal(stacks_sample(s, &with_stacks, &r, &known), 0);
+	assert_ptr_equal(r.sample.callchain, words);
+	assert_false(known.truncated || known.at_calls);
+	assert_false(stacks_summary(s).known);
+	stacks_free(s);
+}
+
 static void what_was_finished_is_not_unwound_again(void **state)
 {
 	const uint64_t words[] = {PERF_CONTEXT_USER, 0x401000, 0x402000}, regs[] = {0x7ffe0000, 0x401000}, stack[8] = {5};
@@ -185,6 +200,7 @@ int main(void)
 		cmocka_unit_test(without_registers_nothing_is_done),
 		cmocka_unit_test(what_cannot_be_unwound_has_its_sampled_frame),
 		cmocka_unit_test(what_was_unwound_is_where_its_frames_call),
+		cmocka_unit_test(registers_of_another_architecture_are_left_alone),
 		cmocka_unit_test(what_was_finished_is_not_unwound_again),
 	};
 
