@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "profcpu/stacks.h"
 #include "profile/profile.h"
+#include "recording/offcpu_idx.h"
 #include "recording/perfdata.h"
 #include "recording/recording.h"
 #include "symbols/symbolizer.h"
@@ -15,6 +16,7 @@ struct ingest_options {
 	/* Where names come from; the store in it is asked first when it is complete. */
 	struct symbolizer_options symbols;
 	const struct samples_idx *samples; /* borrowed; what the recorder said of the stacks; NULL: nothing */
+	const struct offcpu_idx *offcpu; /* borrowed; what the recorder said of waits and threads; NULL: nothing */
 	bool grades; /* frames say how they were found */
 	/* A directory (a recording's symbols/, which exists and is writable) that gets what naming needs on another
 	 * machine; -1: none. Borrowed. Not written when the names came from a complete store already and stayed as they were, nor

@@ -111,6 +111,7 @@ static int input_load_data(struct source *source, const char *name, const struct
 			    .perf_names_only = options->functions_only && options->perf_names_only,
 			    .max_stack = options->max_stack},
 		.samples = source->has_samples ? &source->samples : NULL,
+		.offcpu = source->has_offcpu ? &source->offcpu : NULL,
 		.grades = options->grades,
 		.ret_audit = options->ret_audit,
 		.ret_images = options->ret_images,

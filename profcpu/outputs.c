@@ -122,6 +122,7 @@ static int outputs_archive(const struct outputs_options *options, bool svg, bool
 	const char *const all[] = {RECORDING_MANIFEST,
 				   RECORDING_SYMBOLS,
 				   RECORDING_SAMPLES,
+				   RECORDING_OFFCPU,
 				   RECORDING_PERF_DATA,
 				   svg ? RECORDING_SVG : "",
 				   folded ? RECORDING_FOLDED : "",

@@ -36,6 +36,7 @@
 #define RECORD_TOOL "profcpu " PROFCPU_VERSION
 #define RECORD_BEGUN RECORDING_PERF_DATA ".new" /* until nothing can keep the recording from beginning */
 #define RECORD_IDX_BEGUN RECORDING_SAMPLES ".new"
+#define RECORD_OFFCPU_IDX_BEGUN RECORDING_OFFCPU ".new"
 #define RECORD_OLDER RECORDING_PERF_DATA ".old" /* perf record's name for it */
 
 struct record {
@@ -284,7 +285,7 @@ static void remove_older(const struct record *rec)
 {
 	static const char *const names[] = {RECORDING_SVG,    RECORDING_FOLDED,	 RECORDING_SCRIPT,
 					    RECORDING_REPORT, RECORDING_ARCHIVE, RECORDING_SAMPLES,
-					    RECORDING_OFFCPU_FOLDED, RECORDING_OFFCPU_SVG};
+					    RECORDING_OFFCPU_FOLDED, RECORDING_OFFCPU_SVG, RECORDING_OFFCPU};
 	AUTO_CLOSE int symbols_fd = openat(rec->options->dir_fd, RECORDING_SYMBOLS,
 					   O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -304,7 +305,7 @@ static int begin_unwind(struct record *rec, const struct sampler_opened *opened,
 	struct record_unwind_options options = {
 		.opener = o->opener, .stack_bytes = o->stack_bytes, .stack_fixed = o->stack_fixed, .read_code = true,
 		.keep = o->keep_stacks, .frames_max = o->frames_max, .opened = all, .nopened = n,
-		.idx_fd = -1};
+		.idx_fd = -1, .offcpu_idx_fd = -1};
 	int r = o->off_cpu ? record_switches_begin(&rec->switches, o, rec->result->start_monotonic_ns) : 0;
 
 	memcpy(all, opened, n * sizeof(*all));
@@ -313,7 +314,11 @@ static int begin_unwind(struct record *rec, const struct sampler_opened *opened,
 	options.offcpu = rec->switches.offcpu;
 	if (!r && o->stack_bytes)
 		r = file_create(o->dir_fd, RECORD_IDX_BEGUN, O_WRONLY, REPLACE_PRIVATE, &options.idx_fd);
-
+	if (!r && o->stack_bytes && options.offcpu) {
+		r = file_create(o->dir_fd, RECORD_OFFCPU_IDX_BEGUN, O_WRONLY, REPLACE_PRIVATE, &options.offcpu_idx_fd);
+		if (r)
+			close(options.idx_fd);
+	}
 	return r || !o->stack_bytes ? r : record_unwind_new(&options, &rec->unwind);
 }
 
@@ -398,6 +403,8 @@ static int take_place(struct record *rec)
 	remove_older(rec);
 	if (rec->unwind && renameat(o->dir_fd, RECORD_IDX_BEGUN, o->dir_fd, RECORDING_SAMPLES))
 		return say_io(rec, "write", RECORDING_SAMPLES, -errno);
+	if (rec->unwind && rec->switches.offcpu && renameat(o->dir_fd, RECORD_OFFCPU_IDX_BEGUN, o->dir_fd, RECORDING_OFFCPU))
+		return say_io(rec, "write", RECORDING_OFFCPU, -errno);
 	if (older && !o->quiet)
 		log_note("the recording that was in %s is replaced; its samples are kept in " RECORD_OLDER, o->dir);
 	return write_manifest(rec);
@@ -679,6 +686,8 @@ static void remove_unbegun(const struct record *rec)
 	unlinkat(rec->options->dir_fd, rec->in_place ? RECORDING_PERF_DATA : RECORD_BEGUN, 0);
 	if (rec->options->stack_bytes)
 		unlinkat(rec->options->dir_fd, rec->in_place ? RECORDING_SAMPLES : RECORD_IDX_BEGUN, 0);
+	if (rec->options->off_cpu)
+		unlinkat(rec->options->dir_fd, rec->in_place ? RECORDING_OFFCPU : RECORD_OFFCPU_IDX_BEGUN, 0);
 	if (rec->in_place)
 		unlinkat(rec->options->dir_fd, RECORDING_MANIFEST, 0);
 }

@@ -47,10 +47,23 @@ static struct offcpu_task *task_of(const struct record_offcpu *o, int32_t tid)
 	return index && *index != UINT32_MAX ? &o->tasks.v[*index] : NULL;
 }
 
+static struct offcpu_idx_wait row_of(const struct offcpu_interval *i)
+{
+	return (struct offcpu_idx_wait){
+		.woken_ns = i->woken_ns,
+		.runnable_ns = i->runnable_ns,
+		.count = i->count,
+		.waker = i->waker,
+		.flags = (uint8_t)((i->wait == OFFCPU_RUNNABLE ? OFFCPU_IDX_PREEMPTED : 0) | (i->cut_begin ? OFFCPU_IDX_CUT_BEGIN : 0) |
+				   (i->cut_end ? OFFCPU_IDX_CUT_END : 0) | (i->estimated ? OFFCPU_IDX_ESTIMATED : 0)),
+	};
+}
+
 static int take_interval(void *ctx, const struct offcpu_interval *interval)
 {
 	struct record_offcpu *o = ctx;
 	const struct offcpu_task *task = task_of(o, interval->tid);
+	const struct offcpu_idx_wait row = row_of(interval);
 	struct unwound unwound = {.grade = UNWIND_NO_STACK, .first_spliced = UINT16_MAX, .first_guess = UINT16_MAX};
 	struct perfdata_offcpu sample = {
 		.pid = task ? task->pid : interval->tid,
@@ -80,22 +93,27 @@ static int take_interval(void *ctx, const struct offcpu_interval *interval)
 	}
 	o->result.waits++;
 	o->result.off_ns += sample.off_ns;
-	return o->writer.wait(o->writer.ctx, &sample, &unwound);
+	return o->writer.wait(o->writer.ctx, &sample, &unwound, &row);
 }
 
-static int take_thread(void *ctx, pid_t tid, const struct offcpu_totals *totals)
+static int take_thread(void *ctx, pid_t tid, const struct offcpu_totals *t)
 {
 	struct record_offcpu *o = ctx;
 	struct offcpu_task *task = task_of(o, tid);
+	const struct offcpu_idx_thread row = {
+		.tid = tid, .pid = task ? task->pid : 0, .begin_ns = t->begin_ns, .end_ns = t->end_ns, .running_ns = t->running_ns,
+		.blocked_ns = t->blocked_ns, .runnable_ns = t->runnable_ns, .unknown_ns = t->unknown_ns, .short_ns = t->short_ns,
+		.short_count = t->short_count, .no_stack_ns = t->no_stack_ns, .estimated_ns = t->estimated_ns};
+	int r = o->writer.thread(o->writer.ctx, &row);
 
-	o->result.short_waits += totals->short_count;
-	o->result.short_ns += totals->short_ns;
-	o->result.no_stack_ns += totals->no_stack_ns;
-	o->result.unknown_ns += totals->unknown_ns;
-	o->result.life_ns += totals->end_ns - totals->begin_ns;
+	o->result.short_waits += t->short_count;
+	o->result.short_ns += t->short_ns;
+	o->result.no_stack_ns += t->no_stack_ns;
+	o->result.unknown_ns += t->unknown_ns;
+	o->result.life_ns += t->end_ns - t->begin_ns;
 	/* Unless it is another one with that id by now. */
-	if (!task || !task->ended)
-		return 0;
+	if (r || !task || !task->ended)
+		return r;
 	*hashmap_get(&o->tids, (uint32_t)tid) = UINT32_MAX;
 	return vec_push(&o->free, (uint32_t)(task - o->tasks.v));
 }

@@ -5,6 +5,7 @@
 #ifndef PROFCPU_RECORD_OFFCPU_H
 #define PROFCPU_RECORD_OFFCPU_H
 
+#include "recording/offcpu_idx.h"
 #include "recording/perfdata.h"
 #include "recording/perfdata_offcpu.h"
 #include "unwind/unwinder.h"
@@ -25,10 +26,13 @@ struct record_offcpu_options {
 int record_offcpu_new(const struct record_offcpu_options *options, struct record_offcpu **ret_offcpu);
 void record_offcpu_free(struct record_offcpu *o);
 
-/* Called for each wait: `sample` without its id, and how far its stack is to be trusted. 0 or -errno, which is handed on. */
+/* 0 or -errno, which is handed on. */
 struct record_offcpu_writer {
 	void *ctx;
-	int (*wait)(void *ctx, const struct perfdata_offcpu *sample, const struct unwound *unwound);
+	/* Called for each wait: `sample` without its id, how far its stack is to be trusted, and `row` without its place. */
+	int (*wait)(void *ctx, const struct perfdata_offcpu *sample, const struct unwound *unwound, const struct offcpu_idx_wait *row);
+	/* Called at the end of each thread, or of the recording. */
+	int (*thread)(void *ctx, const struct offcpu_idx_thread *thread);
 };
 void record_offcpu_to(struct record_offcpu *o, const struct record_offcpu_writer *writer);
 

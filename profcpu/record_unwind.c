@@ -44,8 +44,9 @@ struct record_unwind {
 	size_t block, used; /* the one in use, and how much of it */
 	unsigned char *waiting; /* RECORD_UNWIND_WAITING_BYTES, from first on; NULL: nothing ever waited */
 	size_t first, end, nwaiting;
-	int idx_fd;
+	int idx_fd, offcpu_idx_fd; /* offcpu_idx_fd -1: not written */
 	VEC(struct samples_idx_row) rows;
+	VEC(struct offcpu_idx_row) offcpu_rows;
 	struct record_offcpu *offcpu; /* borrowed; NULL: switches are not recorded */
 	uint32_t switches; /* their event, */
 	uint64_t switches_id; /* and one of its ids */
@@ -66,14 +67,16 @@ int keep_stacks_parse(const char *text, enum keep_stacks *ret_keep)
 	return -EINVAL;
 }
 
-static int write_wait(void *ctx, const struct perfdata_offcpu *wait, const struct unwound *unwound);
+static int write_wait(void *ctx, const struct perfdata_offcpu *wait, const struct unwound *unwound, const struct offcpu_idx_wait *row);
+static int write_thread(void *ctx, const struct offcpu_idx_thread *thread);
 
-static void take_offcpu(struct record_unwind *u, const struct record_unwind_options *o)
+static int take_offcpu(struct record_unwind *u, const struct record_unwind_options *o)
 {
 	u->offcpu = o->offcpu;
 	u->switches = (uint32_t)o->nopened - 1;
 	u->switches_id = o->opened[u->switches].nids ? o->opened[u->switches].ids[0] : 0;
-	record_offcpu_to(u->offcpu, &(struct record_offcpu_writer){u, write_wait});
+	record_offcpu_to(u->offcpu, &(struct record_offcpu_writer){u, write_wait, write_thread});
+	return offcpu_idx_begin(u->offcpu_idx_fd);
 }
 
 int record_unwind_new(const struct record_unwind_options *o, struct record_unwind **ret_unwind)
@@ -85,6 +88,8 @@ int record_unwind_new(const struct record_unwind_options *o, struct record_unwin
 
 	if (u)
 		u->idx_fd = o->idx_fd;
+	if (u)
+		u->offcpu_idx_fd = o->offcpu ? o->offcpu_idx_fd : -1;
 	if (!unwinder.frames_max || unwinder.frames_max > FRAMES_MAX)
 		unwinder.frames_max = FRAMES_MAX;
 	for (size_t i = 0; i < o->nopened && !r; i++)
@@ -107,12 +112,14 @@ int record_unwind_new(const struct record_unwind_options *o, struct record_unwin
 	if (!r)
 		r = unwinder_new(&unwinder, &u->unwinder);
 	if (!r && o->offcpu)
-		take_offcpu(u, o);
+		r = take_offcpu(u, o);
 	if (!r)
 		r = samples_idx_begin(u->idx_fd);
 	free(attrs);
 	if (!u)
 		close(o->idx_fd);
+	if (!u && o->offcpu)
+		close(o->offcpu_idx_fd);
 	if (r)
 		record_unwind_free(u);
 	else
@@ -129,12 +136,15 @@ void record_unwind_free(struct record_unwind *u)
 	vec_free(&u->blocks);
 	vec_free(&u->items);
 	vec_free(&u->rows);
+	vec_free(&u->offcpu_rows);
 	perfdata_close(u->records);
 	code_reader_free(u->reader);
 	unwinder_free(u->unwinder);
 	free(u->waiting);
 	if (u->idx_fd >= 0)
 		close(u->idx_fd);
+	if (u->offcpu_idx_fd >= 0)
+		close(u->offcpu_idx_fd);
 	free(u);
 }
 
@@ -343,19 +353,33 @@ static int take_sample(struct record_unwind *u, struct perfdata_writer *w, const
 	return r ? r : write_sample(u, w, &record, &unwound);
 }
 
-static int write_wait(void *ctx, const struct perfdata_offcpu *wait, const struct unwound *unwound)
+static int write_wait(void *ctx, const struct perfdata_offcpu *wait, const struct unwound *unwound, const struct offcpu_idx_wait *row)
 {
 	struct record_unwind *u = ctx;
 	struct perfdata_offcpu sample = *wait;
+	struct offcpu_idx_wait placed = *row;
 	unsigned char *out = block_room(u, PERFDATA_RECORD_BYTES_MAX_OUT);
 	size_t bytes;
 
-	if (!out || add_row(u, u->writer, unwound))
+	if (!out || add_row(u, u->writer, unwound) || vec_reserve(&u->offcpu_rows, 1))
 		return -ENOMEM;
+	placed.file_off = perfdata_writer_next(u->writer);
+	offcpu_idx_put_wait(&placed, &u->offcpu_rows.v[u->offcpu_rows.len++]);
 	sample.id = u->switches_id;
 	bytes = perfdata_offcpu_put(&sample, out);
 	block_take(u, bytes);
 	return bytes ? perfdata_writer_records(u->writer, out, bytes) : 0;
+}
+
+static int write_thread(void *ctx, const struct offcpu_idx_thread *thread)
+{
+	struct record_unwind *u = ctx;
+
+	if (vec_reserve(&u->offcpu_rows, 2))
+		return -ENOMEM;
+	offcpu_idx_put_thread(thread, u->offcpu_rows.v + u->offcpu_rows.len);
+	u->offcpu_rows.len += 2;
+	return 0;
 }
 
 /* Of a thread that is about to leave its CPU: its stack is kept until its wait is over. Code that is not known yet is asked for, so that the
@@ -502,7 +526,9 @@ static int write_rows(struct record_unwind *u)
 {
 	int r = u->rows.len ? file_write_all(u->idx_fd, u->rows.v, u->rows.len * sizeof(*u->rows.v)) : 0;
 
-	u->rows.len = 0;
+	if (!r && u->offcpu_rows.len)
+		r = file_write_all(u->offcpu_idx_fd, u->offcpu_rows.v, u->offcpu_rows.len * sizeof(*u->offcpu_rows.v));
+	u->rows.len = u->offcpu_rows.len = 0;
 	return r;
 }
 

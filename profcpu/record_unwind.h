@@ -38,9 +38,10 @@ struct record_unwind_options {
 	size_t nopened;
 	struct record_offcpu *offcpu; /* borrowed: gets what it needs; the last of opened are then the switches. NULL: there are none */
 	int idx_fd; /* the empty samples.idx; taken, also where it fails */
+	int offcpu_idx_fd; /* the same of offcpu.idx; with offcpu, else it is not looked at */
 };
 
-/* 0, -ENOMEM, -errno of writing samples.idx. */
+/* 0, -ENOMEM, -errno of writing samples.idx or offcpu.idx. */
 int record_unwind_new(const struct record_unwind_options *options, struct record_unwind **ret_unwind);
 void record_unwind_free(struct record_unwind *u);
 

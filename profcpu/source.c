@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 #define SOURCE_TEXT_BYTES 16384
-#define SOURCE_NONE ((struct source){.fd = -1, .dir_fd = -1, .store_fd = -1, .samples_fd = -1})
+#define SOURCE_NONE ((struct source){.fd = -1, .dir_fd = -1, .store_fd = -1, .samples_fd = -1, .offcpu_fd = -1})
 #define SOURCE_MAGIC_BYTES 512 /* a plain tar has its magic at 257 */
 
 /* Up to len first bytes of a pipe, by tee: they stay in it. */
@@ -194,6 +194,20 @@ static void source_read_samples(struct source *s, int dir_fd, const char *path)
 			 err.what ? err.what : strerror(-r));
 }
 
+/* What the recorder said of waits. Without it they have their lengths and stacks all the same. */
+static void source_read_offcpu(struct source *s, int dir_fd, const char *path)
+{
+	struct parse_error err = {0};
+	int r = file_open_regular(dir_fd, RECORDING_OFFCPU, &s->offcpu_fd);
+
+	if (!r)
+		r = offcpu_idx_read(s->offcpu_fd, &s->offcpu, &err);
+	s->has_offcpu = !r;
+	if (r && r != -ENOENT)
+		log_warn("%s/%s cannot be used (%s): who ended waits is not known, nor what threads did in all", path, RECORDING_OFFCPU,
+			 err.what ? err.what : strerror(-r));
+}
+
 /* Opens what a recording's directory holds. */
 static int source_open_recording(const char *path, struct source *s)
 {
@@ -227,6 +241,7 @@ static int source_open_recording(const char *path, struct source *s)
 			 err.what ? err.what : strerror(-r));
 	source_heed_damage(s, path);
 	source_read_samples(s, s->dir_fd, path);
+	source_read_offcpu(s, s->dir_fd, path);
 	return 0;
 }
 
@@ -403,6 +418,7 @@ static void source_look_beside(struct source *s, const char *path)
 	s->store_fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	source_heed_damage(s, dir);
 	source_read_samples(s, dir_fd, dir);
+	source_read_offcpu(s, dir_fd, dir);
 }
 
 /* One file into a directory, where it appears whole or not at all. */
@@ -461,6 +477,8 @@ static int source_take_in(struct source *s, const char *name, int own_dir_fd)
 		r = source_copy_names(s, dir_fd, &symbols_fd);
 	if (!r && s->samples_fd >= 0)
 		r = source_copy(s->samples_fd, dir_fd, RECORDING_SAMPLES);
+	if (!r && s->offcpu_fd >= 0)
+		r = source_copy(s->offcpu_fd, dir_fd, RECORDING_OFFCPU);
 	if (!r && s->has_manifest)
 		r = recording_manifest_write(dir_fd, &s->manifest);
 	if (!r)
@@ -575,5 +593,7 @@ void source_close(struct source *s)
 		recording_manifest_free(&s->manifest);
 	cleanup_close(&s->samples_fd);
 	samples_idx_free(&s->samples);
+	cleanup_close(&s->offcpu_fd);
+	offcpu_idx_free(&s->offcpu);
 	*s = SOURCE_NONE;
 }

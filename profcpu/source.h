@@ -3,6 +3,7 @@
 #ifndef PROFCPU_SOURCE_H
 #define PROFCPU_SOURCE_H
 
+#include "recording/offcpu_idx.h"
 #include "recording/recording.h"
 #include "recording/samples_idx.h"
 
@@ -28,6 +29,9 @@ struct source {
 	int samples_fd; /* its samples.idx */
 	bool has_samples; /* that could be read */
 	struct samples_idx samples;
+	int offcpu_fd; /* its offcpu.idx */
+	bool has_offcpu; /* that could be read */
+	struct offcpu_idx offcpu;
 	const char *packer; /* "gzip": an archive is packed by it; NULL: not packed. Static. */
 	bool damaged; /* an archive that was cut or damaged, or of which members were refused, now or when the recording came out of
 		       * one; was said by log_warn */

@@ -20,6 +20,7 @@
 #define RECORDING_MANIFEST "manifest.json"
 #define RECORDING_PERF_DATA "perf.data"
 #define RECORDING_SAMPLES "samples.idx"
+#define RECORDING_OFFCPU "offcpu.idx"
 #define RECORDING_SYMBOLS "symbols"
 #define RECORDING_NAMES "names" /* in symbols/ */
 #define RECORDING_STACKS "stacks" /* the same */

@@ -41,9 +41,19 @@ grep -q '>Off-CPU<' rec/offcpu.svg || fail "offcpu.svg has another title"
 echo "elsewhere"
 tar -tzf rec/prof.tar.gz | grep -q 'offcpu.folded' || fail "not in the archive"
 "$PROFCPU" postprocess -q --offline -o away rec/prof.tar.gz || fail "postprocess"
-for file in offcpu.folded offcpu.svg folded_stacks.out; do
+for file in offcpu.folded offcpu.svg folded_stacks.out offcpu.idx; do
 	cmp "rec/$file" "away/$file" || fail "$file is another one"
 done
+
+echo "what the recorder knew of waits and threads"
+[ "$(stat -c %a rec/offcpu.idx)" = 600 ] || fail "offcpu.idx is not its owner's alone"
+at_least "$(stat -c %s rec/offcpu.idx)" 10000 || fail "offcpu.idx has few rows"
+"$PROFCPU" postprocess -q --offline -o copy rec || fail "postprocess of the directory"
+cmp rec/offcpu.idx copy/offcpu.idx || fail "a copy lost its offcpu.idx"
+printf '\377' | dd of=copy/offcpu.idx bs=1 seek=16 conv=notrunc status=none
+"$PROFCPU" postprocess --offline copy >said 2>&1 || fail "postprocess with a damaged offcpu.idx: $(cat said)"
+[ "$(grep -c 'offcpu.idx cannot be used' said)" = 1 ] || fail "not said once: $(cat said)"
+cmp rec/offcpu.folded copy/offcpu.folded || fail "a damaged offcpu.idx changes waits"
 
 echo "short ones are left out, and it is said"
 "$PROFCPU" collect --off-cpu --off-cpu-min 15000 -o rec -- "$WAITS" sleep futex 2 >answer 2>err || fail "$(cat err)"

@@ -20,6 +20,7 @@
 struct got {
 	struct perfdata_offcpu sample;
 	struct unwound unwound;
+	struct offcpu_idx_wait row;
 	uint64_t words[4];
 };
 
@@ -27,26 +28,37 @@ struct fixture {
 	struct record_offcpu *o;
 	struct got got[GOT_MAX];
 	size_t n;
+	struct offcpu_idx_thread threads[GOT_MAX];
+	size_t nthreads;
 	int fail_with;
 };
 
-static int take_wait(void *ctx, const struct perfdata_offcpu *sample, const struct unwound *unwound)
+static int take_wait(void *ctx, const struct perfdata_offcpu *sample, const struct unwound *unwound, const struct offcpu_idx_wait *row)
 {
 	struct fixture *f = ctx;
 
 	assert_true(f->n < GOT_MAX && sample->ncallchain <= 4);
-	f->got[f->n] = (struct got){*sample, *unwound, {0}};
+	f->got[f->n] = (struct got){*sample, *unwound, *row, {0}};
 	if (sample->ncallchain)
 		memcpy(f->got[f->n].words, sample->callchain, sample->ncallchain * 8);
 	f->n++;
 	return f->fail_with;
 }
 
+static int take_thread(void *ctx, const struct offcpu_idx_thread *thread)
+{
+	struct fixture *f = ctx;
+
+	assert_true(f->nthreads < GOT_MAX);
+	f->threads[f->nthreads++] = *thread;
+	return 0;
+}
+
 static void begin_with(struct fixture *f, const struct record_offcpu_options *options)
 {
 	*f = (struct fixture){0};
 	assert_int_equal(record_offcpu_new(options, &f->o), 0);
-	record_offcpu_to(f->o, &(struct record_offcpu_writer){f, take_wait});
+	record_offcpu_to(f->o, &(struct record_offcpu_writer){f, take_wait, take_thread});
 }
 
 static void begin(struct fixture *f, uint64_t min_ns)
@@ -136,6 +148,12 @@ static void a_wait_has_the_stack_with_which_it_began(void **state)
 	assert_int_equal(r.off_ns, 1600);
 	assert_int_equal(r.no_stack_ns, 100);
 	assert_int_equal(r.life_ns, 3000);
+	assert_true(f.got[0].row.flags == 0 && f.got[0].row.count == 1 && f.got[0].row.runnable_ns == 0);
+	assert_true(f.got[2].row.flags == OFFCPU_IDX_CUT_END);
+	assert_int_equal(f.nthreads, 1);
+	assert_true(f.threads[0].tid == 71 && f.threads[0].pid == PID && f.threads[0].begin_ns == BEGIN_NS && f.threads[0].end_ns == 4000 &&
+		    f.threads[0].blocked_ns == 1600 && f.threads[0].running_ns == 1400 && f.threads[0].unknown_ns == 0 &&
+		    f.threads[0].no_stack_ns == 100);
 	record_offcpu_free(f.o);
 }
 
@@ -166,7 +184,9 @@ static void threads_are_those_that_were_there_or_were_created(void **state)
 	assert_int_equal(f.n, 2);
 	assert_wait(&f.got[0], 72, 2100, 100, 0);
 	assert_wait(&f.got[1], 72, 2300, 100, 0x10);
+	assert_true(f.got[0].row.flags == OFFCPU_IDX_PREEMPTED && f.got[0].row.runnable_ns == 100);
 	assert_int_equal(record_offcpu_result(f.o).life_ns, 400);
+	assert_true(f.nthreads == 1 && f.threads[0].tid == 72 && f.threads[0].runnable_ns == 100 && f.threads[0].end_ns == 2400);
 	record_offcpu_free(f.o);
 }
 

@@ -1,0 +1,79 @@
+/* offcpu.idx of a recording from elsewhere: rows come in order, hold what they may hold, and are found.
+ * covers: recording/offcpu_idx.c recording/idx_file.c */
+#include "recording/offcpu_idx.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(const struct offcpu_idx *idx, size_t size)
+{
+	if (idx->nwaits + 2 * idx->nthreads > size / sizeof(struct offcpu_idx_row))
+		abort();
+	for (size_t i = 0; i < idx->nwaits; i++) {
+		const struct offcpu_idx_wait *w = &idx->waits[i], *found = offcpu_idx_find(idx, w->file_off);
+
+		if (!found || found->file_off != w->file_off || !w->file_off || w->waker_off >= w->file_off || w->waker < 0 ||
+		    w->runnable_ns > OFFCPU_IDX_NS_MAX || w->flags > OFFCPU_IDX_FLAGS || (i && w[-1].file_off > w->file_off))
+			abort();
+	}
+	for (size_t i = 0; i < idx->nthreads; i++) {
+		const struct offcpu_idx_thread *t = &idx->threads[i];
+
+		if (t->tid <= 0 || t->begin_ns > t->end_ns || t->end_ns > OFFCPU_IDX_NS_MAX || (i && t[-1].tid > t->tid))
+			abort();
+	}
+	if (offcpu_idx_find(idx, 0))
+		abort();
+}
+
+/* What was read, written and read again is the same. */
+static void check_put(const struct offcpu_idx *idx)
+{
+	static int fd = -1;
+	struct offcpu_idx_row rows[2];
+	struct offcpu_idx again;
+
+	if (fd < 0)
+		fd = memfd_create("again", MFD_CLOEXEC);
+	if (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET) || offcpu_idx_begin(fd))
+		abort();
+	for (size_t i = 0; i < idx->nwaits; i++) {
+		offcpu_idx_put_wait(&idx->waits[i], rows);
+		if (write(fd, rows, sizeof(*rows)) != sizeof(*rows))
+			abort();
+	}
+	for (size_t i = 0; i < idx->nthreads; i++) {
+		offcpu_idx_put_thread(&idx->threads[i], rows);
+		if (write(fd, rows, sizeof(rows)) != sizeof(rows))
+			abort();
+	}
+	if (offcpu_idx_read(fd, &again, NULL) || again.nwaits != idx->nwaits || again.nthreads != idx->nthreads)
+		abort();
+	offcpu_idx_free(&again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static int fd = -1;
+	struct parse_error err = {0};
+	struct offcpu_idx idx;
+
+	if (fd < 0)
+		fd = memfd_create("offcpu.idx", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, 0) || (size && pwrite(fd, data, size, 0) != (ssize_t)size))
+		abort();
+	int r = offcpu_idx_read(fd, &idx, &err);
+
+	if (r && (err.code != r || !err.what || err.offset > size + sizeof(struct offcpu_idx_row)))
+		abort();
+	if (r)
+		return 0;
+	check(&idx, size);
+	check_put(&idx);
+	offcpu_idx_free(&idx);
+	return 0;
+}
