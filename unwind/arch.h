@@ -31,6 +31,7 @@
 
 /* The registers that samples carry, as PERF_SAMPLE_REGS_USER's mask: all but flags and segments. */
 #define ARCH_PERF_REGS UINT64_C(0xff01ff)
+#define ARCH_PERF_SP_IP UINT64_C(0x180) /* the stack pointer, and then the instruction pointer, alone */
 
 /* The number of DWARF of each of perf's registers, in the order of the bits of its mask; -1: of no use here. */
 extern const int8_t arch_perf_reg[64];

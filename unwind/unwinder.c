@@ -470,7 +470,7 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s, struct 
 	u->thread = thread;
 	u->time_ns = s->time_ns;
 	u->last = s->last;
-	u->walk.in_kernel = nkernel > 0;
+	u->walk.in_kernel = s->in_kernel || nkernel > 0;
 	r = walk_stack(&u->walk, &source, &regs, &memory, s->callchain + (user < s->ncallchain ? user : 0),
 		       user < s->ncallchain ? s->ncallchain - user : 0);
 	if (r)

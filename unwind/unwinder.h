@@ -59,6 +59,7 @@ struct unwinder_sample {
 	size_t stack_bytes;
 	const uint64_t *callchain; /* as recorded, with marks; may be empty */
 	size_t ncallchain;
+	bool in_kernel; /* it was there, though its callchain has nothing of it */
 	bool last; /* not later once more: what is not known by now is not waited for */
 };
 

@@ -229,6 +229,43 @@ static int step_hijacked(struct walker *k, struct walk_frame *caller)
 	return r;
 }
 
+/* A word that may be a frame pointer: it leads up the stack, and a return address lies behind it. */
+static bool is_link(const struct walker *k, uint64_t at, uint64_t *ret_outer)
+{
+	uint64_t ip;
+
+	return unwind_memory_word(k->memory, at, ret_outer) && unwind_memory_word(k->memory, at + 8, &ip) && *ret_outer > at &&
+	       !(*ret_outer & 7) && is_code(k, ip) && k->source->is_return(k->source->ctx, ip);
+}
+
+/* Or one of a function that the first one of a thread calls, which has no use for frame pointers. */
+static bool is_last_link(const struct walker *k, uint64_t at)
+{
+	struct unwind_rule rule;
+	uint64_t ip;
+
+	if (!unwind_memory_word(k->memory, at + 8, &ip) || !is_code(k, ip) || k->source->is_return(k->source->ctx, ip) <= 0 ||
+	    k->source->rule(k->source->ctx, ip - 1, &rule) || rule.kind != UNWIND_PLAIN || rule.cfa_reg != ARCH_SP)
+		return false;
+	return unwind_memory_word(k->memory, at + 16 + (uint64_t)(int64_t)(rule.cfa_add + ARCH_RETURN_AT), &ip) && ip &&
+	       !k->source->rule(k->source->ctx, ip - 1, &rule) && rule.kind == UNWIND_END;
+}
+
+/* Of a thread that was looked at from outside the frame pointer is not known until a frame has saved it: it is the first of the stack that
+ * leads to another one. */
+static void guess_frame_pointer(struct walker *k, struct walk_frame *caller)
+{
+	uint64_t at = (k->regs.v[ARCH_SP] + 7) & ~UINT64_C(7), outer, next;
+
+	for (; k->scanned < WALK_SCAN_WORDS; k->scanned++, at += 8) {
+		if (!(is_link(k, at, &outer) && is_link(k, outer, &next)) && !is_last_link(k, at))
+			continue;
+		set_reg(&k->regs, ARCH_FP, at);
+		caller->how = WALK_GUESS;
+		return;
+	}
+}
+
 /* Nobody describes the code. */
 static bool is_bare(const struct unwind_rule *rule)
 {
@@ -260,6 +297,8 @@ static int step(struct walker *k, struct walk_frame *caller)
 	}
 	if (r)
 		rule.kind = UNWIND_NONE;
+	if (k->full && rule.kind == UNWIND_PLAIN && rule.cfa_reg == ARCH_FP && !is_known(&k->regs, ARCH_FP))
+		guess_frame_pointer(k, caller);
 	switch (rule.kind) {
 	case UNWIND_END:
 		return STEP_END(WALK_START);

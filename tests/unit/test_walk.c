@@ -169,6 +169,41 @@ static void test_a_call_at_the_end_of_a_function_is_that_functions(void **state)
 	walk_free(&w);
 }
 
+/* As of a thread that was looked at from outside. */
+static void test_a_frame_pointer_that_is_not_known_is_looked_for(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	regs = (struct unwind_regs){.known = 1u << ARCH_SP | 1u << ARCH_IP};
+	regs.v[ARCH_SP] = STACK_AT;
+	regs.v[ARCH_IP] = AT(FRAMELESS) + 4;
+	stack[2] = AT(WITH_FP) + 5;
+	stack[4] = word_at(3); /* leads down */
+	stack[5] = AT(WITH_FP) + 1;
+	stack[6] = word_at(12); /* leads to no return address */
+	stack[7] = AT(WITH_FP) + 1;
+	stack[8] = word_at(20); /* it is this one */
+	stack[9] = AT(WITH_FP) + 7;
+	stack[20] = word_at(30);
+	stack[21] = AT(WITH_FP) + 9;
+	stack[31] = AT(START) + 3;
+	WALK(&w, WALK_START, AT(FRAMELESS) + 4, AT(WITH_FP) + 5, AT(WITH_FP) + 7, AT(WITH_FP) + 9, AT(START) + 3);
+	assert_int_equal(w.frames[1].how, WALK_RULE);
+	assert_int_equal(w.frames[2].how, WALK_GUESS);
+	assert_int_equal(w.frames[3].how, WALK_RULE);
+	/* The first function of a thread need not have one that leads anywhere. */
+	memset(stack + 3, 0, sizeof(stack) - 3 * sizeof(*stack));
+	stack[9] = AT(FRAMELESS) + 7;
+	stack[12] = AT(START) + 3;
+	WALK(&w, WALK_START, AT(FRAMELESS) + 4, AT(WITH_FP) + 5, AT(FRAMELESS) + 7, AT(START) + 3);
+	assert_int_equal(w.frames[2].how, WALK_GUESS);
+	/* Nor is there always one to be found. */
+	stack[12] = 0;
+	WALK(&w, WALK_DAMAGED, AT(FRAMELESS) + 4, AT(WITH_FP) + 5);
+	walk_free(&w);
+}
+
 static void test_the_edge_of_the_copy_is_said(void **state)
 {
 	struct walk w = {0};
@@ -508,6 +543,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_rules_lead_to_the_start_of_the_thread, begin),
 		cmocka_unit_test_setup(test_a_call_at_the_end_of_a_function_is_that_functions, begin),
+		cmocka_unit_test_setup(test_a_frame_pointer_that_is_not_known_is_looked_for, begin),
 		cmocka_unit_test_setup(test_the_edge_of_the_copy_is_said, begin),
 		cmocka_unit_test_setup(test_the_kernels_chain_carries_on_at_the_same_frame, begin),
 		cmocka_unit_test_setup(test_a_chain_of_other_frames_is_not_joined, begin),
