@@ -53,18 +53,33 @@ int memory_read_pieces(pid_t pid, struct memory_piece *pieces, size_t n)
 	return 0;
 }
 
-int memory_read(pid_t pid, uint64_t addr, void *buf, size_t len)
+int memory_read_start(pid_t pid, uint64_t addr, void *buf, size_t len, size_t *ret_len)
 {
-	for (size_t done = 0; done < len;) {
+	size_t done = 0;
+
+	while (done < len) {
 		struct iovec ours = {.iov_base = (char *)buf + done, .iov_len = len - done};
 		struct iovec theirs = {.iov_base = (void *)(uintptr_t)(addr + done), .iov_len = len - done};
 		ssize_t got = process_vm_readv(pid, &ours, 1, &theirs, 1, 0);
 
+		if (got < 0 && !is_hole(errno))
+			return -errno;
 		if (got <= 0)
-			return got < 0 && !is_hole(errno) ? -errno : -EFAULT;
+			break;
 		done += (size_t)got;
 	}
+	if (len && !done)
+		return -EFAULT;
+	*ret_len = done;
 	return 0;
+}
+
+int memory_read(pid_t pid, uint64_t addr, void *buf, size_t len)
+{
+	size_t got;
+	int r = memory_read_start(pid, addr, buf, len, &got);
+
+	return r ? r : got < len ? -EFAULT : 0;
 }
 
 int memory_read_pages(pid_t pid, uint64_t addr, void *buf, size_t len, size_t *ret_missing)

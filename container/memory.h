@@ -18,6 +18,9 @@
  * -ENOSYS (a kernel without it, or a seccomp filter); -errno. */
 int memory_read(pid_t pid, uint64_t addr, void *buf, size_t len);
 
+/* As much of it as is mapped from addr on, in *ret_len. As memory_read; -EFAULT: not even the first byte. */
+int memory_read_start(pid_t pid, uint64_t addr, void *buf, size_t len, size_t *ret_len);
+
 /* One of many reads: whole, or not `ok` with its buffer undefined. One of 0 bytes is ok at any address. */
 struct memory_piece {
 	uint64_t addr;

@@ -51,6 +51,21 @@ static void whole_ranges(void **state)
 	assert_int_equal(memory_read(getpid(), 0, buf, 0), 0);
 }
 
+static void the_start_of_a_range(void **state)
+{
+	char buf[64];
+	size_t len = 7;
+
+	(void)state;
+	assert_int_equal(memory_read_start(getpid(), addr_of(page - 32), buf, sizeof(buf), &len), 0);
+	assert_int_equal(len, 32);
+	assert_memory_equal(buf, pages + page - 32, 32);
+	assert_int_equal(memory_read_start(getpid(), addr_of(page), buf, sizeof(buf), &len), -EFAULT);
+	assert_int_equal(len, 32);
+	assert_int_equal(memory_read_start(getpid(), addr_of(0), buf, sizeof(buf), &len), 0);
+	assert_int_equal(len, sizeof(buf));
+}
+
 /* More pieces than one call of the kernel takes, each third of them in a hole, over its edge, or nowhere. */
 static void pieces_with_holes(void **state)
 {
@@ -130,6 +145,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_ranges),
+		cmocka_unit_test(the_start_of_a_range),
 		cmocka_unit_test(pieces_with_holes),
 		cmocka_unit_test(empty_pieces),
 		cmocka_unit_test(pages_with_holes),

@@ -1,0 +1,103 @@
+#include "sampler/waiting.h"
+
+#include "base/cleanup.h"
+#include "container/memory.h"
+#include "sampler/schedstat.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WAITING_TEXT 256 /* nine numbers of 18 characters at most */
+#define WAITING_PATH 4096
+
+/* A number of the kernel's, behind a blank. */
+static int next_number(const char **at, uint64_t *ret_number)
+{
+	char *end;
+
+	if (strncmp(*at, " 0x", 3) != 0 || !strspn(*at + 3, "0123456789abcdef"))
+		return -EBADMSG;
+	errno = 0;
+	*ret_number = strtoull(*at + 3, &end, 16);
+	*at = end;
+	return errno ? -EBADMSG : 0;
+}
+
+/* "running"; "-1 SP IP" of one that waits for a page; "NUMBER ARGUMENT*6 SP IP" in a system call. */
+int waiting_parse(const char *text, uint64_t *ret_sp, uint64_t *ret_ip)
+{
+	uint64_t v[8];
+	const char *at = text + (text[0] == '-');
+	size_t n = text[0] == '-' ? 2 : 8, digits = strspn(at, "0123456789");
+
+	if (!strcmp(text, "running\n"))
+		return -EAGAIN;
+	if (!digits || digits > 10)
+		return -EBADMSG;
+	at += digits;
+	for (size_t i = 0; i < n; i++)
+		if (next_number(&at, &v[i]))
+			return -EBADMSG;
+	if (strcmp(at, "\n") != 0)
+		return -EBADMSG;
+	if (!v[n - 2] || !v[n - 1])
+		return -EAGAIN; /* threads of the kernel have no registers */
+	*ret_sp = v[n - 2];
+	*ret_ip = v[n - 1];
+	return 0;
+}
+
+static int read_text(const char *proc, pid_t tid, const char *name, char *text, size_t cap)
+{
+	char path[WAITING_PATH];
+	int n = snprintf(path, sizeof(path), "%s/%d/%s", proc, tid, name);
+	AUTO_CLOSE int fd = n < 0 || (size_t)n >= sizeof(path) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, text, cap - 1);
+
+	if (len < 0)
+		return -errno;
+	text[len] = 0;
+	return 0;
+}
+
+static int read_count(const char *proc, pid_t tid, uint64_t *ret_count)
+{
+	char text[WAITING_TEXT];
+	struct schedstat stat;
+	int r = read_text(proc, tid, "schedstat", text, sizeof(text));
+
+	if (!r)
+		r = schedstat_parse(text, &stat);
+	if (!r)
+		*ret_count = stat.count;
+	return r;
+}
+
+int waiting_read(const char *proc, pid_t tid, void *stack, size_t bytes, struct waiting *ret_waiting)
+{
+	struct waiting w = {0};
+	char text[WAITING_TEXT];
+	uint64_t count;
+	int r;
+
+	proc = proc ? proc : "/proc";
+	r = read_count(proc, tid, &w.count);
+	if (!r)
+		r = read_text(proc, tid, "syscall", text, sizeof(text));
+	if (!r)
+		r = waiting_parse(text, &w.sp, &w.ip);
+	if (!r)
+		r = memory_read_start(tid, w.sp, stack, bytes, &w.bytes);
+	if (!r)
+		r = read_count(proc, tid, &count);
+	if (!r && count != w.count)
+		r = -EAGAIN;
+	if (!r)
+		*ret_waiting = w;
+	return r;
+}
