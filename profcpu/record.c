@@ -305,7 +305,7 @@ static int begin_unwind(struct record *rec, const struct sampler_opened *opened,
 	struct record_unwind_options options = {
 		.opener = o->opener, .stack_bytes = o->stack_bytes, .stack_fixed = o->stack_fixed, .read_code = true,
 		.keep = o->keep_stacks, .frames_max = o->frames_max, .opened = all, .nopened = n,
-		.idx_fd = -1, .offcpu_idx_fd = -1};
+		.proc = o->roots.proc, .idx_fd = -1, .offcpu_idx_fd = -1};
 	int r = o->off_cpu ? record_switches_begin(&rec->switches, o, rec->result->start_monotonic_ns) : 0;
 
 	memcpy(all, opened, n * sizeof(*all));
@@ -647,10 +647,15 @@ static int finish(struct record *rec)
 	if (rec->result->names_lost)
 		keep_damage(rec, "names of JIT-compiled code could not all be written");
 	say_cpus(rec, s);
-	uint64_t damaged = rec->unwind ? record_unwind_stats(rec->unwind).damaged : 0;
+	struct record_unwind_stats unwind = {0};
 
-	if (damaged)
-		log_warn("%llu records from the kernel made no sense and are left out", (unsigned long long)damaged);
+	if (rec->unwind)
+		unwind = record_unwind_stats(rec->unwind);
+	if (unwind.damaged)
+		log_warn("%llu records from the kernel made no sense and are left out", (unsigned long long)unwind.damaged);
+	if (unwind.refused)
+		log_warn("the stacks of %llu threads that waited already cannot be read: that needs CAP_SYS_PTRACE, or the target's user",
+			 (unsigned long long)unwind.refused);
 	if (!rec->options->quiet)
 		record_switches_say(&rec->switches, rec->options->off_cpu_min_ns);
 	rec->result->detached = rec->detached.count;

@@ -118,10 +118,18 @@ static int take_thread(void *ctx, pid_t tid, const struct offcpu_totals *t)
 	return vec_push(&o->free, (uint32_t)(task - o->tasks.v));
 }
 
+static int take_unseen(void *ctx, pid_t tid)
+{
+	struct record_offcpu *o = ctx;
+	const struct offcpu_task *task = task_of(o, tid);
+
+	return task && !task->ended && o->writer.ask ? o->writer.ask(o->writer.ctx, task->pid, tid) : 0;
+}
+
 int record_offcpu_new(const struct record_offcpu_options *options, struct record_offcpu **ret_offcpu)
 {
 	struct record_offcpu *o = calloc(1, sizeof(*o));
-	struct offcpu_listener listener = {.ctx = o, .interval = take_interval, .thread = take_thread};
+	struct offcpu_listener listener = {.ctx = o, .interval = take_interval, .unseen = take_unseen, .thread = take_thread};
 
 	if (!o)
 		return -ENOMEM;
@@ -210,7 +218,10 @@ static int begin(struct record_offcpu *o, const struct perfdata_record *record, 
 	if (!r)
 		r = offcpu_add(o->offcpu, &(struct offcpu_event){.time_ns = time_ns, .tid = record->tid, .kind = (uint8_t)kind});
 	/* Of one that began later a look would be too late. */
-	return r || record->time_ns ? r : look(o, record->tid, time_ns);
+	if (r || record->time_ns)
+		return r;
+	r = look(o, record->tid, time_ns);
+	return r || !o->writer.ask ? r : o->writer.ask(o->writer.ctx, record->pid, record->tid);
 }
 
 static int end(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_ns)
@@ -235,17 +246,15 @@ static int take_exec(struct record_offcpu *o, const struct perfdata_record *reco
 	return r ? r : begin(o, record, OFFCPU_BEGIN);
 }
 
-int record_offcpu_stack(struct record_offcpu *o, const struct perfdata_record *sample, const struct unwound *unwound)
+/* As a number of o->stacks; OFFCPU_NO_STACK: there is no room for it. */
+static int keep_stack(struct record_offcpu *o, const struct unwound *unwound, uint32_t *ret_stack)
 {
-	struct offcpu_task *task = task_of(o, sample->tid);
 	const struct stack_head head = {.first_spliced = unwound->first_spliced, .first_guess = unwound->first_guess,
 					.grade = unwound->grade, .end = unwound->end};
 	size_t n = unwound->ncallchain + 1, known = o->stacks.len;
 	int r;
 
-	if (!task || task->ended)
-		return 0;
-	task->stack = OFFCPU_NO_STACK;
+	*ret_stack = OFFCPU_NO_STACK;
 	if (o->stacks_bytes + n * 8 > RECORD_OFFCPU_STACKS_BYTES)
 		return 0;
 	o->words.len = 0;
@@ -254,10 +263,27 @@ int record_offcpu_stack(struct record_offcpu *o, const struct perfdata_record *s
 	memcpy(o->words.v, &head, sizeof(head));
 	if (unwound->ncallchain)
 		memcpy(o->words.v + 1, unwound->callchain, unwound->ncallchain * 8);
-	r = intern_put(&o->stacks, (const char *)o->words.v, n * 8, &task->stack);
+	r = intern_put(&o->stacks, (const char *)o->words.v, n * 8, ret_stack);
 	if (o->stacks.len > known)
 		o->stacks_bytes += n * 8;
 	return r == -E2BIG ? 0 : r;
+}
+
+int record_offcpu_stack(struct record_offcpu *o, const struct perfdata_record *sample, const struct unwound *unwound)
+{
+	struct offcpu_task *task = task_of(o, sample->tid);
+
+	return task && !task->ended ? keep_stack(o, unwound, &task->stack) : 0;
+}
+
+int record_offcpu_seen(struct record_offcpu *o, int32_t tid, uint64_t count, const struct unwound *unwound)
+{
+	uint32_t stack;
+	int r = keep_stack(o, unwound, &stack);
+
+	if (!r)
+		offcpu_seen(o->offcpu, tid, count, stack);
+	return r;
 }
 
 static int take_switch(struct record_offcpu *o, const struct perfdata_record *record)

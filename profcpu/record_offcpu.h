@@ -33,6 +33,8 @@ struct record_offcpu_writer {
 	int (*wait)(void *ctx, const struct perfdata_offcpu *sample, const struct unwound *unwound, const struct offcpu_idx_wait *row);
 	/* Called at the end of each thread, or of the recording. */
 	int (*thread)(void *ctx, const struct offcpu_idx_thread *thread);
+	/* May be NULL. The stack of this thread, if it waits now, is for record_offcpu_seen: nobody saw how its wait began. */
+	int (*ask)(void *ctx, int32_t pid, int32_t tid);
 };
 void record_offcpu_to(struct record_offcpu *o, const struct record_offcpu_writer *writer);
 
@@ -41,6 +43,9 @@ bool record_offcpu_wants(const struct record_offcpu *o, int32_t tid);
 
 /* A thread is about to leave its CPU, with this stack. 0 or -ENOMEM. */
 int record_offcpu_stack(struct record_offcpu *o, const struct perfdata_record *sample, const struct unwound *unwound);
+
+/* The stack of a thread in its wait, read from outside (offcpu_seen). 0 or -ENOMEM. */
+int record_offcpu_seen(struct record_offcpu *o, int32_t tid, uint64_t count, const struct unwound *unwound);
 
 /* Takes in FORK, COMM, EXIT of all events, and SWITCH_CPU_WIDE and LOST of the switches; others are ignored. In order of time within a
  * round. 0, -ENOMEM. */

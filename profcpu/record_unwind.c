@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/vec.h"
 #include "profcpu/code_reader.h"
+#include "profcpu/record_waiting.h"
 #include "recording/perfdata_records.h"
 #include "recording/samples_idx.h"
 
@@ -51,6 +52,7 @@ struct record_unwind {
 	uint32_t switches; /* their event, */
 	uint64_t switches_id; /* and one of its ids */
 	uint64_t offcpu_rounds;
+	struct record_waiting *threads_waiting; /* NULL: without switches */
 	struct perfdata_writer *writer; /* of the round */
 	struct record_unwind_stats stats;
 };
@@ -70,13 +72,22 @@ int keep_stacks_parse(const char *text, enum keep_stacks *ret_keep)
 static int write_wait(void *ctx, const struct perfdata_offcpu *wait, const struct unwound *unwound, const struct offcpu_idx_wait *row);
 static int write_thread(void *ctx, const struct offcpu_idx_thread *thread);
 
+static int ask_waiting(void *ctx, int32_t pid, int32_t tid)
+{
+	struct record_unwind *u = ctx;
+
+	return record_waiting_ask(u->threads_waiting, pid, tid);
+}
+
 static int take_offcpu(struct record_unwind *u, const struct record_unwind_options *o)
 {
 	u->offcpu = o->offcpu;
 	u->switches = (uint32_t)o->nopened - 1;
 	u->switches_id = o->opened[u->switches].nids ? o->opened[u->switches].ids[0] : 0;
-	record_offcpu_to(u->offcpu, &(struct record_offcpu_writer){u, write_wait, write_thread});
-	return offcpu_idx_begin(u->offcpu_idx_fd);
+	record_offcpu_to(u->offcpu, &(struct record_offcpu_writer){u, write_wait, write_thread, ask_waiting});
+	int r = offcpu_idx_begin(u->offcpu_idx_fd);
+
+	return r ? r : record_waiting_new(o->proc, &u->threads_waiting);
 }
 
 int record_unwind_new(const struct record_unwind_options *o, struct record_unwind **ret_unwind)
@@ -138,6 +149,7 @@ void record_unwind_free(struct record_unwind *u)
 	vec_free(&u->rows);
 	vec_free(&u->offcpu_rows);
 	perfdata_close(u->records);
+	record_waiting_free(u->threads_waiting);
 	code_reader_free(u->reader);
 	unwinder_free(u->unwinder);
 	free(u->waiting);
@@ -180,6 +192,8 @@ struct record_unwind_stats record_unwind_stats(const struct record_unwind *u)
 	struct record_unwind_stats stats = u->stats;
 
 	stats.unwinder = unwinder_stats(u->unwinder);
+	if (u->threads_waiting)
+		stats.refused = record_waiting_stats(u->threads_waiting).refused;
 	return stats;
 }
 
@@ -560,6 +574,24 @@ static int take_last(struct record_unwind *u, struct perfdata_writer *w)
 	return r ? r : retry(u, w, true);
 }
 
+/* Stacks of threads that wait, read and unwound. At the end what they miss is worth a moment. */
+static int take_waiting(struct record_unwind *u, bool end)
+{
+	uint64_t until_ns = clock_monotonic_ns() + LAST_NS;
+	int r = 0, n = 1;
+
+	if (!u->threads_waiting)
+		return 0;
+	while (end && u->reader && record_waiting_hopes(u->threads_waiting) && !r && n > 0 && clock_monotonic_ns() < until_ns) {
+		r = record_waiting_take(u->threads_waiting, u->unwinder, u->offcpu, false);
+		code_reader_wait(u->reader, until_ns);
+		n = code_reader_answer(u->reader, u->unwinder);
+	}
+	if (!r && n < 0)
+		r = n;
+	return r ? r : record_waiting_take(u->threads_waiting, u->unwinder, u->offcpu, end);
+}
+
 /* Waits become known up to a round late, so that they are older than what was written a round ago: every other round is not told to
  * readers as one. */
 static bool is_round(struct record_unwind *u, uint64_t end_ns)
@@ -574,8 +606,12 @@ int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, uint
 	u->writer = w;
 	if (!r)
 		r = take_items(u, w);
+	if (!r && end_ns)
+		r = take_waiting(u, true);
 	if (!r && u->offcpu)
 		r = end_ns ? record_offcpu_finish(u->offcpu, end_ns) : record_offcpu_round(u->offcpu);
+	if (!r && !end_ns)
+		r = take_waiting(u, false);
 	if (!r && end_ns)
 		r = take_last(u, w);
 	if (!r)

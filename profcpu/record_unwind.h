@@ -37,6 +37,7 @@ struct record_unwind_options {
 	const struct sampler_opened *opened; /* borrowed for the call */
 	size_t nopened;
 	struct record_offcpu *offcpu; /* borrowed: gets what it needs; the last of opened are then the switches. NULL: there are none */
+	const char *proc; /* with offcpu: NULL: "/proc"; borrowed */
 	int idx_fd; /* the empty samples.idx; taken, also where it fails */
 	int offcpu_idx_fd; /* the same of offcpu.idx; with offcpu, else it is not looked at */
 };
@@ -67,6 +68,7 @@ struct record_unwind_stats {
 	uint64_t waited; /* samples that had to wait */
 	uint64_t hurried; /* of those: that could not wait any longer */
 	uint64_t damaged; /* records that made no sense */
+	uint64_t refused; /* threads that waited already, whose stack may not be read */
 };
 struct record_unwind_stats record_unwind_stats(const struct record_unwind *u);
 

@@ -31,6 +31,8 @@ struct fixture {
 	struct offcpu_idx_thread threads[GOT_MAX];
 	size_t nthreads;
 	int fail_with;
+	int32_t asked;
+	size_t nasked;
 };
 
 static int take_wait(void *ctx, const struct perfdata_offcpu *sample, const struct unwound *unwound, const struct offcpu_idx_wait *row)
@@ -54,11 +56,21 @@ static int take_thread(void *ctx, const struct offcpu_idx_thread *thread)
 	return 0;
 }
 
+static int take_ask(void *ctx, int32_t pid, int32_t tid)
+{
+	struct fixture *f = ctx;
+
+	assert_int_equal(pid, PID);
+	f->asked = tid;
+	f->nasked++;
+	return 0;
+}
+
 static void begin_with(struct fixture *f, const struct record_offcpu_options *options)
 {
 	*f = (struct fixture){0};
 	assert_int_equal(record_offcpu_new(options, &f->o), 0);
-	record_offcpu_to(f->o, &(struct record_offcpu_writer){f, take_wait, take_thread});
+	record_offcpu_to(f->o, &(struct record_offcpu_writer){f, take_wait, take_thread, take_ask});
 }
 
 static void begin(struct fixture *f, uint64_t min_ns)
@@ -310,12 +322,27 @@ static void a_thread_that_sleeps_all_the_time_waits(void **state)
 	write_stat(dir, "500 20 7\n");
 	snprintf(path, sizeof(path), "%s/thread-self", dir);
 	assert_int_equal(symlink("71", path), 0);
-	begin_with(&f, &(struct record_offcpu_options){.begin_ns = BEGIN_NS, .proc = dir});
-	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
-	end(&f, 5000);
-	assert_int_equal(f.n, 1);
-	assert_wait(&f.got[0], 71, 5000, 4000, 0);
-	record_offcpu_free(f.o);
+	/* 0: its stack is not read; 1: it is; 2: of another wait, as it was in before. */
+	for (uint64_t how = 0; how < 3; how++) {
+		const uint64_t words[] = {PERF_CONTEXT_USER, 0x70, 0xAA};
+		const struct unwound unwound = {.callchain = words, .ncallchain = 3, .grade = UNWIND_SPLICED};
+
+		begin_with(&f, &(struct record_offcpu_options){.begin_ns = BEGIN_NS, .proc = dir});
+		task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+		assert_true(f.nasked == 1 && f.asked == 71);
+		task(&f, PERF_RECORD_FORK, 1500, PID, 72, PID); /* of those that begin later all is seen */
+		task(&f, PERF_RECORD_EXIT, 1500, PID, 72, PID);
+		assert_int_equal(f.nasked, 1);
+		assert_int_equal(record_offcpu_round(f.o), 0);
+		assert_int_equal(record_offcpu_round(f.o), 0);
+		if (how)
+			assert_int_equal(record_offcpu_seen(f.o, 71, how == 1 ? 7 : 6, &unwound), 0);
+		assert_int_equal(record_offcpu_seen(f.o, 99, 7, &unwound), 0);
+		end(&f, 5000);
+		assert_int_equal(f.n, 1);
+		assert_wait(&f.got[0], 71, 5000, 4000, how == 1 ? 0x70 : 0);
+		record_offcpu_free(f.o);
+	}
 	unlink(path);
 	snprintf(path, sizeof(path), "%s/71/schedstat", dir);
 	unlink(path);
