@@ -15,6 +15,7 @@ struct ingest_event {
 	bool known;
 	bool has_samples;
 	bool has_period;
+	bool waker; /* samples tell who ended waits */
 	bool lbr_callchains; /* user callchains are in the branch records: --call-graph lbr */
 	uint32_t id;
 };
@@ -78,6 +79,7 @@ static int ingest_event(struct ingest *in, uint32_t index, struct ingest_event *
 	if (!r)
 		r = profile_event(in->profile, &event, &in->events[index].id);
 	in->events[index].has_period = event.has_period;
+	in->events[index].waker = in->by_profcpu && perfdata_offcpu_is_waker(&all[index].attr, all[index].name);
 	in->events[index].lbr_callchains = (all[index].attr.sample_type & PERF_SAMPLE_BRANCH_STACK) &&
 					   (all[index].attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK);
 	in->events[index].known = !r;
@@ -146,6 +148,8 @@ static int ingest_sample(struct ingest *in, struct perfdata_record *record)
 
 	if (r)
 		return r == -EBADMSG ? 0 : r;
+	if (event->waker)
+		return 0;
 	if (!event->has_samples)
 		in->result->events_with_samples++;
 	event->has_samples = true;

@@ -298,10 +298,17 @@ static void remove_older(const struct record *rec)
 		(void)unlinkat(rec->options->dir_fd, names[i], 0);
 }
 
+static int meet_process(void *ctx, int32_t pid, int (*take)(void *ctx, const void *data, size_t len), void *take_ctx)
+{
+	struct record *rec = ctx;
+
+	return sampler_synthesize_process(rec->sampler, pid, take, take_ctx);
+}
+
 static int begin_unwind(struct record *rec, const struct sampler_opened *opened, size_t n)
 {
 	const struct record_options *o = rec->options;
-	struct sampler_opened all[SAMPLER_EVENTS_MAX + 1];
+	struct sampler_opened all[SAMPLER_EVENTS_MAX + RECORD_SWITCHES_EVENTS];
 	struct record_unwind_options options = {
 		.opener = o->opener, .stack_bytes = o->stack_bytes, .stack_fixed = o->stack_fixed, .read_code = true,
 		.keep = o->keep_stacks, .frames_max = o->frames_max, .opened = all, .nopened = n,
@@ -309,8 +316,10 @@ static int begin_unwind(struct record *rec, const struct sampler_opened *opened,
 	int r = o->off_cpu ? record_switches_begin(&rec->switches, o, rec->result->start_monotonic_ns) : 0;
 
 	memcpy(all, opened, n * sizeof(*all));
-	if (rec->switches.switches)
-		all[options.nopened++] = *switches_opened(rec->switches.switches);
+	options.nopened += record_switches_opened(&rec->switches, all + n, &options.waking_pid_offset);
+	options.wakings = options.nopened == n + RECORD_SWITCHES_EVENTS;
+	options.meet = o->system_wide ? NULL : meet_process;
+	options.meet_ctx = rec;
 	options.offcpu = rec->switches.offcpu;
 	if (!r && o->stack_bytes)
 		r = file_create(o->dir_fd, RECORD_IDX_BEGUN, O_WRONLY, REPLACE_PRIVATE, &options.idx_fd);
@@ -325,7 +334,7 @@ static int begin_unwind(struct record *rec, const struct sampler_opened *opened,
 static int open_writer(struct record *rec)
 {
 	static const char *const cmdline[] = {"profcpu", "collect", NULL};
-	struct perfdata_writer_event events[SAMPLER_EVENTS_MAX + 1];
+	struct perfdata_writer_event events[SAMPLER_EVENTS_MAX + RECORD_SWITCHES_EVENTS];
 	struct perfdata_writer_info info = {
 		.version = RECORD_TOOL,
 		.cmdline = cmdline,
@@ -357,8 +366,7 @@ static int open_writer(struct record *rec)
 		events[i] = (struct perfdata_writer_event){
 			rec->unwind ? record_unwind_attr(rec->unwind, &opened[i].attr) : opened[i].attr, opened[i].name,
 			opened[i].ids, opened[i].nids, n > 1 || rec->options->off_cpu ? RECORD_IDS_ROOM : 0};
-	if (rec->switches.switches)
-		events[n++] = record_switches_event(&rec->switches, &opened[0].attr);
+	n += record_switches_events(&rec->switches, &opened[0].attr, events + n);
 	r = perfdata_writer_new(rec->data_fd, events, n, &info, &rec->writer);
 	if (r)
 		return say_io(rec, "write", RECORDING_PERF_DATA, r);

@@ -22,9 +22,13 @@ struct offcpu_task {
 struct stack_head {
 	uint16_t first_spliced, first_guess;
 	uint8_t grade, end;
-	uint8_t pad[2];
+	uint8_t is_waker, pad;
+	int32_t pid, tid; /* of a waker; else 0 */
 };
-_Static_assert(sizeof(struct stack_head) == 8, "words follow");
+#define STACK_HEAD_WORDS 2
+_Static_assert(sizeof(struct stack_head) == 8 * STACK_HEAD_WORDS, "words follow");
+
+#define INTERRUPT (-1) /* as a waker */
 
 struct record_offcpu {
 	struct record_offcpu_options options;
@@ -36,6 +40,8 @@ struct record_offcpu {
 	VEC(uint32_t) free; /* of tasks */
 	struct intern stacks; /* struct stack_head and words */
 	size_t stacks_bytes;
+	VEC(uint64_t) waker_offs; /* by stack: where its sample is; 0: it is no waker's */
+	struct hashmap first_pids; /* pids of the first PID namespace to ours */
 	VEC(uint64_t) words; /* a stack that is put together */
 	struct record_offcpu_result result;
 };
@@ -47,15 +53,19 @@ static struct offcpu_task *task_of(const struct record_offcpu *o, int32_t tid)
 	return index && *index != UINT32_MAX ? &o->tasks.v[*index] : NULL;
 }
 
-static struct offcpu_idx_wait row_of(const struct offcpu_interval *i)
+static struct offcpu_idx_wait row_of(const struct record_offcpu *o, const struct offcpu_interval *i)
 {
+	bool has_waker = i->waker_stack != OFFCPU_NO_STACK && i->waker_stack < o->waker_offs.len;
+
 	return (struct offcpu_idx_wait){
 		.woken_ns = i->woken_ns,
 		.runnable_ns = i->runnable_ns,
 		.count = i->count,
-		.waker = i->waker,
+		.waker_off = has_waker ? o->waker_offs.v[i->waker_stack] : 0,
+		.waker = i->waker > 0 ? i->waker : 0,
 		.flags = (uint8_t)((i->wait == OFFCPU_RUNNABLE ? OFFCPU_IDX_PREEMPTED : 0) | (i->cut_begin ? OFFCPU_IDX_CUT_BEGIN : 0) |
-				   (i->cut_end ? OFFCPU_IDX_CUT_END : 0) | (i->estimated ? OFFCPU_IDX_ESTIMATED : 0)),
+				   (i->cut_end ? OFFCPU_IDX_CUT_END : 0) | (i->estimated ? OFFCPU_IDX_ESTIMATED : 0) |
+				   (i->waker == INTERRUPT ? OFFCPU_IDX_INTERRUPT : 0)),
 	};
 }
 
@@ -63,7 +73,7 @@ static int take_interval(void *ctx, const struct offcpu_interval *interval)
 {
 	struct record_offcpu *o = ctx;
 	const struct offcpu_task *task = task_of(o, interval->tid);
-	const struct offcpu_idx_wait row = row_of(interval);
+	const struct offcpu_idx_wait row = row_of(o, interval);
 	struct unwound unwound = {.grade = UNWIND_NO_STACK, .first_spliced = UINT16_MAX, .first_guess = UINT16_MAX};
 	struct perfdata_offcpu sample = {
 		.pid = task ? task->pid : interval->tid,
@@ -88,9 +98,11 @@ static int take_interval(void *ctx, const struct offcpu_interval *interval)
 		unwound.end = head.end;
 		unwound.first_spliced = head.first_spliced;
 		unwound.first_guess = head.first_guess;
-		sample.callchain = o->words.v + 1;
-		sample.ncallchain = n - 1;
+		sample.callchain = o->words.v + STACK_HEAD_WORDS;
+		sample.ncallchain = n - STACK_HEAD_WORDS;
 	}
+	o->result.blocked_ns += interval->blocked_ns;
+	o->result.woken_ns += row.waker_off || interval->waker ? interval->blocked_ns : 0;
 	o->result.waits++;
 	o->result.off_ns += sample.off_ns;
 	return o->writer.wait(o->writer.ctx, &sample, &unwound, &row);
@@ -156,6 +168,8 @@ void record_offcpu_free(struct record_offcpu *o)
 	vec_free(&o->tasks);
 	vec_free(&o->free);
 	vec_free(&o->words);
+	vec_free(&o->waker_offs);
+	hashmap_free(&o->first_pids);
 	intern_free(&o->stacks);
 	free(o);
 }
@@ -246,13 +260,16 @@ static int take_exec(struct record_offcpu *o, const struct perfdata_record *reco
 	return r ? r : begin(o, record, OFFCPU_BEGIN);
 }
 
-/* As a number of o->stacks; OFFCPU_NO_STACK: there is no room for it. */
-static int keep_stack(struct record_offcpu *o, const struct unwound *unwound, uint32_t *ret_stack)
+static struct stack_head head_of(const struct unwound *unwound)
 {
-	const struct stack_head head = {.first_spliced = unwound->first_spliced, .first_guess = unwound->first_guess,
-					.grade = unwound->grade, .end = unwound->end};
-	size_t n = unwound->ncallchain + 1, known = o->stacks.len;
-	int r;
+	return (struct stack_head){.first_spliced = unwound->first_spliced, .first_guess = unwound->first_guess,
+				   .grade = unwound->grade, .end = unwound->end};
+}
+
+/* As a number of o->stacks: *ret_stack is OFFCPU_NO_STACK where there is no room. 0 or -ENOMEM. */
+static int keep_stack(struct record_offcpu *o, const struct stack_head *head, const struct unwound *unwound, uint32_t *ret_stack)
+{
+	size_t n = unwound->ncallchain + STACK_HEAD_WORDS, known = o->stacks.len;
 
 	*ret_stack = OFFCPU_NO_STACK;
 	if (o->stacks_bytes + n * 8 > RECORD_OFFCPU_STACKS_BYTES)
@@ -260,10 +277,11 @@ static int keep_stack(struct record_offcpu *o, const struct unwound *unwound, ui
 	o->words.len = 0;
 	if (vec_reserve(&o->words, n))
 		return -ENOMEM;
-	memcpy(o->words.v, &head, sizeof(head));
+	memcpy(o->words.v, head, sizeof(*head));
 	if (unwound->ncallchain)
-		memcpy(o->words.v + 1, unwound->callchain, unwound->ncallchain * 8);
-	r = intern_put(&o->stacks, (const char *)o->words.v, n * 8, ret_stack);
+		memcpy(o->words.v + STACK_HEAD_WORDS, unwound->callchain, unwound->ncallchain * 8);
+	int r = intern_put(&o->stacks, (const char *)o->words.v, n * 8, ret_stack);
+
 	if (o->stacks.len > known)
 		o->stacks_bytes += n * 8;
 	return r == -E2BIG ? 0 : r;
@@ -272,18 +290,67 @@ static int keep_stack(struct record_offcpu *o, const struct unwound *unwound, ui
 int record_offcpu_stack(struct record_offcpu *o, const struct perfdata_record *sample, const struct unwound *unwound)
 {
 	struct offcpu_task *task = task_of(o, sample->tid);
+	const struct stack_head head = head_of(unwound);
 
-	return task && !task->ended ? keep_stack(o, unwound, &task->stack) : 0;
+	return task && !task->ended ? keep_stack(o, &head, unwound, &task->stack) : 0;
 }
 
 int record_offcpu_seen(struct record_offcpu *o, int32_t tid, uint64_t count, const struct unwound *unwound)
 {
+	const struct stack_head head = head_of(unwound);
 	uint32_t stack;
-	int r = keep_stack(o, unwound, &stack);
+	int r = keep_stack(o, &head, unwound, &stack);
 
 	if (!r)
 		offcpu_seen(o->offcpu, tid, count, stack);
 	return r;
+}
+
+int record_offcpu_learn(struct record_offcpu *o, int32_t first_pid, int32_t tid)
+{
+	uint32_t *known = hashmap_get(&o->first_pids, (uint32_t)first_pid);
+
+	if (o->options.first_pids || first_pid <= 0 || (known && *known == (uint32_t)tid))
+		return 0;
+	return hashmap_put(&o->first_pids, (uint32_t)first_pid, (uint32_t)tid);
+}
+
+int32_t record_offcpu_known(const struct record_offcpu *o, int32_t first_pid)
+{
+	const uint32_t *known = o->options.first_pids ? NULL : hashmap_get(&o->first_pids, (uint32_t)first_pid);
+	int32_t tid = o->options.first_pids ? first_pid : known ? (int32_t)*known : 0;
+
+	return tid > 0 && record_offcpu_wants(o, tid) ? tid : 0;
+}
+
+/* A waker that was not met before goes to the writer. */
+static int put_waker(struct record_offcpu *o, const struct perfdata_record *record, const struct stack_head *head,
+		     const struct unwound *unwound, uint32_t stack)
+{
+	const struct perfdata_offcpu sample = {.pid = head->pid, .tid = head->tid, .cpu = record->cpu < 0 ? 0 : record->cpu,
+					       .time_ns = record->time_ns, .callchain = unwound->callchain, .ncallchain = unwound->ncallchain};
+
+	while (o->waker_offs.len <= stack)
+		if (vec_push(&o->waker_offs, 0))
+			return -ENOMEM;
+	return o->waker_offs.v[stack] ? 0 : o->writer.waker(o->writer.ctx, &sample, unwound, &o->waker_offs.v[stack]);
+}
+
+int record_offcpu_waking(struct record_offcpu *o, int32_t tid, const struct perfdata_record *waker, bool interrupt,
+			 const struct unwound *unwound)
+{
+	struct stack_head head = head_of(unwound);
+	struct offcpu_event event = {.time_ns = waker->time_ns, .tid = tid, .by = interrupt ? INTERRUPT : waker->tid,
+				     .kind = OFFCPU_WAKING};
+
+	head.is_waker = 1;
+	head.pid = interrupt ? 0 : waker->pid;
+	head.tid = interrupt ? 0 : waker->tid;
+	int r = keep_stack(o, &head, unwound, &event.stack);
+
+	if (!r && event.stack != OFFCPU_NO_STACK)
+		r = put_waker(o, waker, &head, unwound, event.stack);
+	return r ? r : offcpu_add(o->offcpu, &event);
 }
 
 static int take_switch(struct record_offcpu *o, const struct perfdata_record *record)

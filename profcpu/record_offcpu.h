@@ -18,6 +18,7 @@ struct record_offcpu;
 struct record_offcpu_options {
 	uint64_t begin_ns; /* of the recording, CLOCK_MONOTONIC */
 	uint64_t min_ns; /* shorter waits are counted only */
+	bool first_pids; /* our PID namespace is the first: pids in payloads of tracepoints are ours */
 	pid_t kthreadd; /* the parent of kernel threads, which are not recorded; 0: there are none in this PID namespace */
 	const char *proc; /* NULL: "/proc"; borrowed */
 };
@@ -33,6 +34,8 @@ struct record_offcpu_writer {
 	int (*wait)(void *ctx, const struct perfdata_offcpu *sample, const struct unwound *unwound, const struct offcpu_idx_wait *row);
 	/* Called at the end of each thread, or of the recording. */
 	int (*thread)(void *ctx, const struct offcpu_idx_thread *thread);
+	/* Called for each waker's thread and stack, at its first waking: `sample` without its id. *ret_off: its place. */
+	int (*waker)(void *ctx, const struct perfdata_offcpu *sample, const struct unwound *unwound, uint64_t *ret_off);
 	/* May be NULL. The stack of this thread, if it waits now, is for record_offcpu_seen: nobody saw how its wait began. */
 	int (*ask)(void *ctx, int32_t pid, int32_t tid);
 };
@@ -46,6 +49,16 @@ int record_offcpu_stack(struct record_offcpu *o, const struct perfdata_record *s
 
 /* The stack of a thread in its wait, read from outside (offcpu_seen). 0 or -ENOMEM. */
 int record_offcpu_seen(struct record_offcpu *o, int32_t tid, uint64_t count, const struct unwound *unwound);
+
+/* A pid of the first PID namespace is this thread of ours. 0 or -ENOMEM. */
+int record_offcpu_learn(struct record_offcpu *o, int32_t first_pid, int32_t tid);
+
+/* The thread of ours with that pid there, if its waits are recorded; else 0. */
+int32_t record_offcpu_known(const struct record_offcpu *o, int32_t first_pid);
+
+/* Who wakes a thread, with what stack: `waker` is the sample in its context; interrupt: an interrupt does. 0, -ENOMEM, the writer's. */
+int record_offcpu_waking(struct record_offcpu *o, int32_t tid, const struct perfdata_record *waker, bool interrupt,
+			 const struct unwound *unwound);
 
 /* Takes in FORK, COMM, EXIT of all events, and SWITCH_CPU_WIDE and LOST of the switches; others are ignored. In order of time within a
  * round. 0, -ENOMEM. */
@@ -66,6 +79,7 @@ struct record_offcpu_result {
 	uint64_t no_stack_ns; /* of off_ns and short_ns: began before the recording, or switches were lost */
 	uint64_t unknown_ns; /* neither on nor off a CPU for certain, as switches were lost */
 	uint64_t life_ns; /* of all threads together, in the recording */
+	uint64_t blocked_ns, woken_ns; /* of off_ns; and of that what ended by a waker that is known */
 };
 struct record_offcpu_result record_offcpu_result(const struct record_offcpu *o);
 

@@ -8,40 +8,64 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define KTHREADD 2 /* in the first PID namespace */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* Linux include/linux/proc_ns.h, PROC_PID_INIT_INO */
+
+static bool in_first_namespace(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == FIRST_PID_NAMESPACE;
+}
 
 int record_switches_open(struct record_switches *s, const struct record_options *o, struct sampler_problem *problem)
 {
 	struct switches_options options = {.stack_bytes = o->stack_bytes, .max_stack = o->max_stack,
 					   .no_kernel_stacks = o->no_kernel_stacks, .roots = o->roots};
 
+	options.wakings = true;
+	options.first_pids = in_first_namespace();
 	if (!o->stack_fixed && options.stack_bytes > RECORD_SWITCHES_STACK_BYTES)
 		options.stack_bytes = RECORD_SWITCHES_STACK_BYTES;
-	return o->off_cpu ? switches_open(&options, &s->switches, problem) : 0;
-}
+	int r = o->off_cpu ? switches_open(&options, &s->switches, problem) : 0;
 
-/* In the first PID namespace kthreadd is always 2, in others it is not there. */
-static pid_t kthreadd(void)
-{
-	struct stat st;
-
-	return !stat("/proc/self/ns/pid", &st) && st.st_ino == FIRST_PID_NAMESPACE ? 2 : 0;
+	if (!r && s->switches && *switches_no_wakings(s->switches))
+		log_warn("off-CPU: who ends waits is not known: %s", switches_no_wakings(s->switches));
+	return r;
 }
 
 int record_switches_begin(struct record_switches *s, const struct record_options *o, uint64_t begin_ns)
 {
 	const struct record_offcpu_options options = {
-		.begin_ns = begin_ns, .min_ns = o->off_cpu_min_ns, .kthreadd = kthreadd(), .proc = o->roots.proc};
+		.begin_ns = begin_ns, .min_ns = o->off_cpu_min_ns, .first_pids = in_first_namespace(),
+		/* In others it is not there. */
+		.kthreadd = in_first_namespace() ? KTHREADD : 0, .proc = o->roots.proc};
 
 	return record_offcpu_new(&options, &s->offcpu);
 }
 
-struct perfdata_writer_event record_switches_event(const struct record_switches *s, const struct perf_event_attr *beside)
+size_t record_switches_opened(const struct record_switches *s, struct sampler_opened *ret_opened, uint32_t *ret_waking_pid_offset)
 {
-	const struct sampler_opened *opened = switches_opened(s->switches);
+	const struct sampler_opened *wakings = s->switches ? switches_wakings(s->switches, ret_waking_pid_offset) : NULL;
 
-	return (struct perfdata_writer_event){
-		.attr = perfdata_offcpu_attr(beside), .name = PERFDATA_OFFCPU_NAME, .ids = opened->ids, .nids = opened->nids};
+	if (s->switches)
+		ret_opened[0] = *switches_opened(s->switches);
+	if (wakings)
+		ret_opened[1] = *wakings;
+	return (s->switches != NULL) + (wakings != NULL);
+}
+
+size_t record_switches_events(const struct record_switches *s, const struct perf_event_attr *beside, struct perfdata_writer_event *ret_events)
+{
+	static const char *const names[RECORD_SWITCHES_EVENTS] = {PERFDATA_OFFCPU_NAME, PERFDATA_WAKER_NAME};
+	struct sampler_opened opened[RECORD_SWITCHES_EVENTS];
+	uint32_t pid_offset;
+	size_t n = record_switches_opened(s, opened, &pid_offset);
+
+	for (size_t i = 0; i < n; i++)
+		ret_events[i] = (struct perfdata_writer_event){
+			.attr = perfdata_offcpu_attr(beside), .name = names[i], .ids = opened[i].ids, .nids = opened[i].nids};
+	return n;
 }
 
 void record_switches_mark(struct record_switches *s)

@@ -20,8 +20,12 @@ int record_switches_open(struct record_switches *s, const struct record_options 
 /* 0 or -ENOMEM. */
 int record_switches_begin(struct record_switches *s, const struct record_options *options, uint64_t begin_ns);
 
-/* The event in perf.data; its name and ids live as long as s. */
-struct perfdata_writer_event record_switches_event(const struct record_switches *s, const struct perf_event_attr *beside);
+/* What was opened, RECORD_SWITCHES_EVENTS at most: switches, and behind them wakings if there are any. Gives how many. */
+#define RECORD_SWITCHES_EVENTS 2
+size_t record_switches_opened(const struct record_switches *s, struct sampler_opened *ret_opened, uint32_t *ret_waking_pid_offset);
+
+/* The same events as they are in perf.data; names and ids live as long as s. */
+size_t record_switches_events(const struct record_switches *s, const struct perf_event_attr *beside, struct perfdata_writer_event *ret_events);
 
 /* A round: mark before other rings are read, take before it is dealt with, release behind. 0 or -errno. */
 void record_switches_mark(struct record_switches *s);

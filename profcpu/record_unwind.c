@@ -2,11 +2,13 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/hashmap.h"
 #include "base/vec.h"
 #include "profcpu/code_reader.h"
 #include "profcpu/record_waiting.h"
 #include "recording/perfdata_records.h"
 #include "recording/samples_idx.h"
+#include "sampler/sched_payload.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -51,6 +53,13 @@ struct record_unwind {
 	struct record_offcpu *offcpu; /* borrowed; NULL: switches are not recorded */
 	uint32_t switches; /* their event, */
 	uint64_t switches_id; /* and one of its ids */
+	uint32_t wakings; /* the same of wakings; UINT32_MAX: they are not recorded */
+	uint64_t wakings_id;
+	uint32_t waking_pid_offset;
+	int (*meet)(void *ctx, int32_t pid, int (*take)(void *ctx, const void *data, size_t len), void *take_ctx);
+	void *meet_ctx;
+	struct hashmap met; /* processes, while some may be met as strangers: what is known of them is in the recording */
+	size_t strangers;
 	uint64_t offcpu_rounds;
 	struct record_waiting *threads_waiting; /* NULL: without switches */
 	struct perfdata_writer *writer; /* of the round */
@@ -71,6 +80,7 @@ int keep_stacks_parse(const char *text, enum keep_stacks *ret_keep)
 
 static int write_wait(void *ctx, const struct perfdata_offcpu *wait, const struct unwound *unwound, const struct offcpu_idx_wait *row);
 static int write_thread(void *ctx, const struct offcpu_idx_thread *thread);
+static int write_waker(void *ctx, const struct perfdata_offcpu *waker, const struct unwound *unwound, uint64_t *ret_off);
 
 static int ask_waiting(void *ctx, int32_t pid, int32_t tid)
 {
@@ -82,9 +92,14 @@ static int ask_waiting(void *ctx, int32_t pid, int32_t tid)
 static int take_offcpu(struct record_unwind *u, const struct record_unwind_options *o)
 {
 	u->offcpu = o->offcpu;
-	u->switches = (uint32_t)o->nopened - 1;
+	u->switches = (uint32_t)o->nopened - (o->wakings ? 2 : 1);
 	u->switches_id = o->opened[u->switches].nids ? o->opened[u->switches].ids[0] : 0;
-	record_offcpu_to(u->offcpu, &(struct record_offcpu_writer){u, write_wait, write_thread, ask_waiting});
+	u->wakings = o->wakings ? u->switches + 1 : UINT32_MAX;
+	u->wakings_id = o->wakings && o->opened[u->wakings].nids ? o->opened[u->wakings].ids[0] : 0;
+	u->waking_pid_offset = o->waking_pid_offset;
+	u->meet = o->meet;
+	u->meet_ctx = o->meet_ctx;
+	record_offcpu_to(u->offcpu, &(struct record_offcpu_writer){u, write_wait, write_thread, write_waker, ask_waiting});
 	int r = offcpu_idx_begin(u->offcpu_idx_fd);
 
 	return r ? r : record_waiting_new(o->proc, &u->threads_waiting);
@@ -148,6 +163,7 @@ void record_unwind_free(struct record_unwind *u)
 	vec_free(&u->items);
 	vec_free(&u->rows);
 	vec_free(&u->offcpu_rows);
+	hashmap_free(&u->met);
 	perfdata_close(u->records);
 	record_waiting_free(u->threads_waiting);
 	code_reader_free(u->reader);
@@ -367,22 +383,44 @@ static int take_sample(struct record_unwind *u, struct perfdata_writer *w, const
 	return r ? r : write_sample(u, w, &record, &unwound);
 }
 
+static int write_offcpu(struct record_unwind *u, const struct perfdata_offcpu *sample, const struct unwound *unwound)
+{
+	unsigned char *out = block_room(u, PERFDATA_RECORD_BYTES_MAX_OUT);
+	size_t bytes;
+
+	if (!out || add_row(u, u->writer, unwound))
+		return -ENOMEM;
+	bytes = perfdata_offcpu_put(sample, out);
+	block_take(u, bytes);
+	return bytes ? perfdata_writer_records(u->writer, out, bytes) : 0;
+}
+
 static int write_wait(void *ctx, const struct perfdata_offcpu *wait, const struct unwound *unwound, const struct offcpu_idx_wait *row)
 {
 	struct record_unwind *u = ctx;
 	struct perfdata_offcpu sample = *wait;
 	struct offcpu_idx_wait placed = *row;
-	unsigned char *out = block_room(u, PERFDATA_RECORD_BYTES_MAX_OUT);
-	size_t bytes;
 
-	if (!out || add_row(u, u->writer, unwound) || vec_reserve(&u->offcpu_rows, 1))
+	if (vec_reserve(&u->offcpu_rows, 1))
 		return -ENOMEM;
 	placed.file_off = perfdata_writer_next(u->writer);
 	offcpu_idx_put_wait(&placed, &u->offcpu_rows.v[u->offcpu_rows.len++]);
 	sample.id = u->switches_id;
-	bytes = perfdata_offcpu_put(&sample, out);
-	block_take(u, bytes);
-	return bytes ? perfdata_writer_records(u->writer, out, bytes) : 0;
+	return write_offcpu(u, &sample, unwound);
+}
+
+static int write_waker(void *ctx, const struct perfdata_offcpu *waker, const struct unwound *unwound, uint64_t *ret_off)
+{
+	struct record_unwind *u = ctx;
+	struct perfdata_offcpu sample = *waker;
+	uint64_t file_off = perfdata_writer_next(u->writer);
+
+	sample.id = u->wakings_id;
+	int r = write_offcpu(u, &sample, unwound);
+
+	if (!r)
+		*ret_off = file_off;
+	return r;
 }
 
 static int write_thread(void *ctx, const struct offcpu_idx_thread *thread)
@@ -396,22 +434,103 @@ static int write_thread(void *ctx, const struct offcpu_idx_thread *thread)
 	return 0;
 }
 
-/* Of a thread that is about to leave its CPU: its stack is kept until its wait is over. Code that is not known yet is asked for, so that the
- * next time it is; the wait is not long enough to be sure of an answer. */
-static int take_stack(struct record_unwind *u, const struct perfdata_record *record)
+/* Code that is not known yet is asked for, so that the next time it is; a wait is not long enough to be sure of an answer. */
+static int unwind_now(struct record_unwind *u, const struct perfdata_record *record, struct unwound *ret_unwound)
 {
 	struct unwinder_sample sample = sample_of(record, false);
+	int r = unwinder_sample(u->unwinder, &sample, ret_unwound);
+
+	if (r != -EAGAIN)
+		return r;
+	sample.last = true;
+	return unwinder_sample(u->unwinder, &sample, ret_unwound);
+}
+
+/* Of a thread that is about to leave its CPU: its stack is kept until its wait is over. */
+static int take_stack(struct record_unwind *u, const struct perfdata_record *record)
+{
 	struct unwound unwound;
-	int r;
+	int32_t first_pid;
+	int r = 0;
 
 	if (!record->sample.callchain || !record_offcpu_wants(u->offcpu, record->tid))
 		return 0;
-	r = unwinder_sample(u->unwinder, &sample, &unwound);
-	if (r == -EAGAIN) {
-		sample.last = true;
-		r = unwinder_sample(u->unwinder, &sample, &unwound);
-	}
+	if (record->sample.raw && !sched_payload_current(record->sample.raw, record->sample.raw_bytes, &first_pid))
+		r = record_offcpu_learn(u->offcpu, first_pid, record->tid);
+	if (!r)
+		r = unwind_now(u, record, &unwound);
 	return r ? r : record_offcpu_stack(u->offcpu, record, &unwound);
+}
+
+static int take_other(struct record_unwind *u, struct perfdata_writer *w, const struct perf_event_header *header);
+
+/* Of a process that is no target: into the recording, and to the unwinder. */
+static int take_stranger(void *ctx, const void *data, size_t len)
+{
+	struct record_unwind *u = ctx;
+	const unsigned char *at = data, *end = at + len;
+	const struct perf_event_header *header;
+	int r = 0;
+
+	for (; !r && at < end; at += header->size) {
+		header = (const void *)at;
+		unsigned char *out = block_room(u, header->size);
+
+		if (!out)
+			return -ENOMEM;
+		memcpy(out, at, header->size);
+		block_take(u, header->size);
+		r = take_other(u, u->writer, (const void *)out);
+	}
+	return r;
+}
+
+static int meet_stranger(struct record_unwind *u, const struct perfdata_record *record)
+{
+	if (!u->meet || record->pid <= 0 || record_offcpu_wants(u->offcpu, record->tid) || u->strangers == RECORD_UNWIND_STRANGERS_MAX ||
+	    hashmap_get(&u->met, (uint32_t)record->pid))
+		return 0;
+	int r = hashmap_put(&u->met, (uint32_t)record->pid, 1);
+
+	u->strangers++;
+	return r ? r : u->meet(u->meet_ctx, record->pid, take_stranger, u);
+}
+
+static size_t kernel_part(const struct perfdata_sample *sample)
+{
+	size_t n = 0;
+
+	while (n < sample->ncallchain && sample->callchain[n] != PERF_CONTEXT_USER)
+		n++;
+	return n;
+}
+
+/* Whoever ran when an interrupt came has not woken anybody. What interrupts leave to be done is done behind one, or at the end of a system
+ * call that asked for it, as sending to ourselves does: that the kernel's part tells, once it has names. */
+static int take_waking(struct record_unwind *u, const struct perfdata_record *record)
+{
+	const struct perfdata_sample *sample = &record->sample;
+	struct unwound unwound = {.grade = UNWIND_NO_STACK, .end = WALK_START, .first_spliced = UINT16_MAX, .first_guess = UINT16_MAX,
+				  .callchain = sample->callchain};
+	struct sched_waking waking;
+
+	if (!sample->raw || !sample->callchain || sched_payload_waking(sample->raw, sample->raw_bytes, u->waking_pid_offset, &waking)) {
+		u->stats.damaged++;
+		return 0;
+	}
+	int32_t tid = record_offcpu_known(u->offcpu, waking.pid);
+	size_t kernel = kernel_part(sample);
+	bool interrupt = waking.hardirq || !waking.by || (waking.softirq && !kernel);
+	int r = 0;
+
+	if (!tid)
+		return 0;
+	unwound.ncallchain = kernel;
+	if (!interrupt)
+		r = meet_stranger(u, record);
+	if (!r && !interrupt)
+		r = unwind_now(u, record, &unwound);
+	return r ? r : record_offcpu_waking(u->offcpu, tid, record, interrupt, &unwound);
 }
 
 /* What of a record is for the waits. 1: all, it is not written; 0: it is a record as others; -errno. */
@@ -422,10 +541,10 @@ static int take_switches(struct record_unwind *u, const struct perf_event_header
 
 	if (perfdata_records_take(u->records, header, &record))
 		return 0; /* is dealt with as damaged */
-	bool is_ours = record.event == u->switches;
+	bool is_ours = record.event == u->switches || record.event == u->wakings;
 
 	if (header->type == PERF_RECORD_SAMPLE)
-		r = is_ours ? take_stack(u, &record) : 0;
+		r = record.event == u->wakings ? take_waking(u, &record) : is_ours ? take_stack(u, &record) : 0;
 	else if (header->type == PERF_RECORD_LOST)
 		r = is_ours ? record_offcpu_lost(u->offcpu, record.time_ns) : 0;
 	else
@@ -502,6 +621,9 @@ static int take_other(struct record_unwind *u, struct perfdata_writer *w, const 
 		r = retry(u, w, true);
 	if (!r && !perfdata_records_take(u->records, header, &record)) {
 		r = unwinder_apply(u->unwinder, &record);
+		if (!r && u->meet && (header->type == PERF_RECORD_FORK || header->type == PERF_RECORD_COMM) &&
+		    !hashmap_get(&u->met, (uint32_t)record.pid))
+			r = hashmap_put(&u->met, (uint32_t)record.pid, 1);
 		if (u->reader && (other_program || (header->type == PERF_RECORD_EXIT && record.pid == record.tid)))
 			code_reader_forget(u->reader, record.pid);
 	}

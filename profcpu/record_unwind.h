@@ -13,6 +13,7 @@
 #include "unwind/unwinder.h"
 
 #define RECORD_UNWIND_WAITING_BYTES ((size_t)32 << 20) /* samples that wait */
+#define RECORD_UNWIND_STRANGERS_MAX 1024 /* wakers' processes that are no targets; of further ones the maps are not known */
 #define RECORD_UNWIND_WAITING_NS 1000000000ULL /* and how long they do */
 
 /* Of which samples registers and stack are kept in perf.data. */
@@ -37,6 +38,11 @@ struct record_unwind_options {
 	const struct sampler_opened *opened; /* borrowed for the call */
 	size_t nopened;
 	struct record_offcpu *offcpu; /* borrowed: gets what it needs; the last of opened are then the switches. NULL: there are none */
+	bool wakings; /* behind the switches are the wakings in opened, */
+	uint32_t waking_pid_offset; /* of sched_payload_waking */
+	/* What is to be known of a process that is none of the targets, as records with times 0. 0 or -errno. NULL: all are targets. */
+	int (*meet)(void *ctx, int32_t pid, int (*take)(void *ctx, const void *data, size_t len), void *take_ctx);
+	void *meet_ctx;
 	const char *proc; /* with offcpu: NULL: "/proc"; borrowed */
 	int idx_fd; /* the empty samples.idx; taken, also where it fails */
 	int offcpu_idx_fd; /* the same of offcpu.idx; with offcpu, else it is not looked at */

@@ -33,9 +33,19 @@ struct perf_event_attr perfdata_offcpu_attr(const struct perf_event_attr *beside
 	};
 }
 
+static bool is_called(const struct perf_event_attr *attr, const char *name, const char *wanted)
+{
+	return attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_BPF_OUTPUT && !strcmp(name, wanted);
+}
+
 bool perfdata_offcpu_is(const struct perf_event_attr *attr, const char *name)
 {
-	return attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_BPF_OUTPUT && !strcmp(name, PERFDATA_OFFCPU_NAME);
+	return is_called(attr, name, PERFDATA_OFFCPU_NAME);
+}
+
+bool perfdata_offcpu_is_waker(const struct perf_event_attr *attr, const char *name)
+{
+	return is_called(attr, name, PERFDATA_WAKER_NAME);
 }
 
 size_t perfdata_offcpu_put(const struct perfdata_offcpu *s, void *out)

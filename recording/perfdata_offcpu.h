@@ -11,12 +11,14 @@
 #include <stdint.h>
 
 #define PERFDATA_OFFCPU_NAME "offcpu-time"
+#define PERFDATA_WAKER_NAME "offcpu-waker" /* once for each thread and stack that ended waits, where it first did; its period says nothing */
 
 /* The event beside one of that attr, whose samples carry identifiers too. */
 struct perf_event_attr perfdata_offcpu_attr(const struct perf_event_attr *beside);
 
 /* Whether an event is of that kind and name. */
 bool perfdata_offcpu_is(const struct perf_event_attr *attr, const char *name);
+bool perfdata_offcpu_is_waker(const struct perf_event_attr *attr, const char *name);
 
 struct perfdata_offcpu {
 	uint64_t id; /* of the event */

@@ -7,11 +7,16 @@
 #include <time.h>
 #include <unistd.h>
 
-int attr_open(const struct perf_event_attr *attr, pid_t pid, int cpu)
+int attr_open_in_group(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd)
 {
-	long fd = syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	long fd = syscall(SYS_perf_event_open, attr, pid, cpu, group_fd, PERF_FLAG_FD_CLOEXEC);
 
 	return fd < 0 ? -errno : (int)fd;
+}
+
+int attr_open(const struct perf_event_attr *attr, pid_t pid, int cpu)
+{
+	return attr_open_in_group(attr, pid, cpu, -1);
 }
 
 static struct perf_event_attr attr_dummy(void)

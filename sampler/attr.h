@@ -50,6 +50,9 @@ struct attr_features {
 /* perf_event_open(2) with PERF_FLAG_FD_CLOEXEC; a descriptor or -errno. */
 int attr_open(const struct perf_event_attr *attr, pid_t pid, int cpu);
 
+/* The same, in the group of an event: it counts only while that does. */
+int attr_open_in_group(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd);
+
 /* Asks the kernel by opening an event that counts nothing on this process. 0; -ENOSYS; -EACCES,
  * -EPERM (blocked, as by seccomp). */
 int attr_probe(struct attr_features *ret_features);

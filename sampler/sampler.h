@@ -150,6 +150,9 @@ int sampler_listen(struct sampler *s, const struct sampler_listener *listener);
  * round. Call it first. 0 or -errno. */
 int sampler_synthesize(struct sampler *s);
 
+/* The same of one process that may be no target, for `take` and not for the listeners. One that has ended has no records. 0, -ENOMEM, take's -errno. */
+int sampler_synthesize_process(struct sampler *s, pid_t pid, int (*take)(void *ctx, const void *data, size_t len), void *ctx);
+
 /* A descriptor to poll for POLLIN: a ring is half full, with copies of stacks a quarter. Drain once before the first poll, and before
  * the first after it was added to another epoll: what was ready then is told to epoll_ctl and to nobody else, and a ring that is
  * full does not get ready again. Drain at least every SAMPLER_DRAIN_MS all the same. */

@@ -5,6 +5,8 @@
 #include "sampler/attr.h"
 #include "sampler/cpulist.h"
 #include "sampler/ring.h"
+#include "sampler/sched_payload.h"
+#include "sampler/tracing_data.h"
 #include "unwind/arch.h"
 
 #include <errno.h>
@@ -26,6 +28,12 @@ struct switches {
 	size_t n;
 	VEC(uint64_t) ids;
 	int poll_fd;
+	struct perf_event_attr waking_attr; /* config 0: wakings are not recorded */
+	struct sampler_opened waking;
+	VEC(uint64_t) waking_ids;
+	VEC(int) waking_fds;
+	uint32_t waking_pid_offset;
+	struct sampler_problem no_wakings;
 };
 
 static struct perf_event_attr attr_of_switches(const struct switches_options *o)
@@ -48,6 +56,91 @@ static struct perf_event_attr attr_of_switches(const struct switches_options *o)
 		.watermark = 1,
 		.disabled = 1,
 	};
+}
+
+static void forget_wakings(struct switches *s)
+{
+	for (size_t i = 0; i < s->waking_fds.len; i++)
+		close(s->waking_fds.v[i]);
+	vec_free(&s->waking_fds);
+	vec_free(&s->waking_ids);
+	s->waking_attr.config = 0;
+}
+
+static void fail_wakings(struct switches *s, int code)
+{
+	sampler_fail(&s->no_wakings, code, "open the event", "sched:sched_waking: %s%s", strerror(-code),
+		     code == -EACCES || code == -EPERM ? "; it takes CAP_PERFMON, or kernel.perf_event_paranoid -1" : "");
+	forget_wakings(s);
+}
+
+static int tracepoint(const struct switches_options *o, const char *name, uint64_t *ret_config, struct sampler_problem *problem)
+{
+	struct sampler_event event;
+	int r = sampler_event_parse(&o->roots, name, &event, problem);
+
+	if (!r)
+		*ret_config = event.config;
+	return r;
+}
+
+/* The event of wakings, if its tracepoint can be read, and where our pids are not those in its payload, switches that tell both. */
+static void find_wakings(struct switches *s, const struct switches_options *o)
+{
+	struct sampler_problem *why = &s->no_wakings;
+	AUTO_FREE char *format = NULL;
+	uint64_t config, switch_config = 0;
+	int r = tracepoint(o, "sched:sched_waking", &config, why);
+
+	if (!r && !o->first_pids)
+		r = tracepoint(o, "sched:sched_switch", &switch_config, why);
+	if (r)
+		return;
+	r = tracing_data_format(&o->roots, "sched", "sched_waking", &format);
+	if (!r)
+		r = sched_payload_field(format, "pid", &s->waking_pid_offset);
+	if (r) {
+		sampler_fail(why, r, "read", "events/sched/sched_waking/format of tracefs: %s", strerror(-r));
+		return;
+	}
+	s->waking_attr = s->attr;
+	s->waking_attr.type = PERF_TYPE_TRACEPOINT;
+	s->waking_attr.config = config;
+	s->waking_attr.sample_type |= PERF_SAMPLE_RAW;
+	s->waking_attr.context_switch = 0;
+	s->waking_attr.disabled = 0; /* its group's first is */
+	/* Whether it is allowed, on ourselves. */
+	AUTO_CLOSE int fd = attr_open(&s->waking_attr, 0, -1);
+
+	if (fd < 0)
+		fail_wakings(s, fd);
+	if (fd < 0 || o->first_pids)
+		return;
+	s->attr.type = PERF_TYPE_TRACEPOINT;
+	s->attr.config = switch_config;
+	s->attr.sample_type |= PERF_SAMPLE_RAW;
+}
+
+/* Wakings on the CPU of a ring, into it. Without them all else goes on. 0 or -ENOMEM. */
+static int open_wakings(struct switches *s, const struct ring *ring)
+{
+	uint64_t id;
+
+	if (!s->waking_attr.config)
+		return 0;
+	AUTO_CLOSE int fd = attr_open_in_group(&s->waking_attr, -1, ring->cpu, ring->fd);
+	int r = fd < 0 ? fd : ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) || ioctl(fd, PERF_EVENT_IOC_ID, &id) ? -errno : 0;
+
+	if (r) {
+		fail_wakings(s, r);
+		return 0;
+	}
+	r = vec_push(&s->waking_ids, id);
+	if (!r)
+		r = vec_push(&s->waking_fds, fd);
+	if (!r)
+		(void)TAKE_FD(fd);
+	return r;
 }
 
 /* With its ring, which is as large as may be locked: *bytes at most. 0; -ENODEV: there is no such CPU; -errno. */
@@ -75,7 +168,9 @@ static int open_cpu(struct switches *s, int cpu, size_t *bytes)
 	s->n++;
 	if (ioctl(ring_fd, PERF_EVENT_IOC_ID, &id) || epoll_ctl(s->poll_fd, EPOLL_CTL_ADD, ring_fd, &e))
 		return -errno;
-	return vec_push(&s->ids, id);
+	int error = vec_push(&s->ids, id);
+
+	return error ? error : open_wakings(s, &s->rings[s->n - 1]);
 }
 
 static int open_all(struct switches *s, const struct switches_options *o, struct sampler_problem *problem)
@@ -116,6 +211,8 @@ int switches_open(const struct switches_options *options, struct switches **ret_
 		return sampler_fail(problem, -ENOMEM, "record switches (--off-cpu)", "no memory");
 	s->poll_fd = -1;
 	s->attr = attr_of_switches(options);
+	if (options->wakings)
+		find_wakings(s, options);
 	int r = open_all(s, options, problem);
 
 	if (r) {
@@ -123,6 +220,8 @@ int switches_open(const struct switches_options *options, struct switches **ret_
 		return r;
 	}
 	s->opened = (struct sampler_opened){.attr = s->attr, .name = "context-switches", .ids = s->ids.v, .nids = s->ids.len};
+	s->waking = (struct sampler_opened){
+		.attr = s->waking_attr, .name = "sched:sched_waking", .ids = s->waking_ids.v, .nids = s->waking_ids.len};
 	*ret_switches = s;
 	return 0;
 }
@@ -131,6 +230,7 @@ void switches_close(struct switches *s)
 {
 	if (!s)
 		return;
+	forget_wakings(s);
 	for (size_t i = 0; i < s->n; i++)
 		ring_unmap(&s->rings[i]);
 	if (s->poll_fd >= 0)
@@ -143,6 +243,19 @@ void switches_close(struct switches *s)
 const struct sampler_opened *switches_opened(const struct switches *s)
 {
 	return &s->opened;
+}
+
+const struct sampler_opened *switches_wakings(const struct switches *s, uint32_t *ret_pid_offset)
+{
+	if (!s->waking.nids)
+		return NULL;
+	*ret_pid_offset = s->waking_pid_offset;
+	return &s->waking;
+}
+
+const char *switches_no_wakings(const struct switches *s)
+{
+	return s->no_wakings.detail;
 }
 
 int switches_poll_fd(const struct switches *s)

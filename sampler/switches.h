@@ -3,6 +3,11 @@
  * before each switch out, and PERF_RECORD_SWITCH_CPU_WIDE at each switch out and in (include/uapi/linux/perf_event.h). Neither needs
  * tracefs, and their thread ids are of our PID namespace, which those in the tracepoint's payload are not.
  *
+ * And, with `wakings`, who ends waits: a sample of the tracepoint sched:sched_waking, in the context of the waker, which is an event of the same
+ * group: on and off together with the switches. Where tracefs cannot be read there are none. The pid in its payload is of the first PID
+ * namespace (sampler/sched_payload.h); where that is not ours, the samples before switches come from sched:sched_switch, whose payload has
+ * the same thread's pid there, and so tells which thread is which.
+ *
  * They have rings of their own, so that however many switches there are no other sample is lost for them. CPUs that come online later
  * are not followed. One thread uses it.
  */
@@ -18,6 +23,8 @@ struct switches_options {
 	uint32_t stack_bytes; /* as of struct sampler_options; not 0 */
 	uint16_t max_stack;
 	bool no_kernel_stacks;
+	bool wakings;
+	bool first_pids; /* our PID namespace is the first */
 	struct sampler_roots roots;
 };
 
@@ -27,6 +34,12 @@ void switches_close(struct switches *s);
 
 /* The event with its ids; lives as long as the switches. */
 const struct sampler_opened *switches_opened(const struct switches *s);
+
+/* The event of wakings with its ids, or NULL; *ret_pid_offset: of sched_payload_waking. Lives as long as the switches. */
+const struct sampler_opened *switches_wakings(const struct switches *s, uint32_t *ret_pid_offset);
+
+/* Why there are none, although they were wanted, and what to do; "": there are. */
+const char *switches_no_wakings(const struct switches *s);
 
 /* The next round goes up to here: before the other rings are read, so that what a thread has mapped is known before its stack is met. */
 void switches_mark(struct switches *s);

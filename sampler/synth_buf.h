@@ -10,6 +10,8 @@ struct synth_buf {
 	struct sampler *s;
 	unsigned char *data; /* SYNTH_BUF_BYTES */
 	size_t len;
+	int (*take)(void *ctx, const void *data, size_t len); /* gets the records; NULL: the listeners do */
+	void *ctx;
 };
 
 int synth_buf_new(struct synth_buf *b, struct sampler *s); /* 0 or -ENOMEM */

@@ -128,6 +128,23 @@ static int put_processes(struct synth_buf *b)
 	return r;
 }
 
+int sampler_synthesize_process(struct sampler *s, pid_t pid, int (*take)(void *ctx, const void *data, size_t len), void *ctx)
+{
+	struct synth_maps *maps = calloc(1, sizeof(*maps));
+	struct synth_buf b;
+	int r = synth_buf_new(&b, s);
+
+	b.take = take;
+	b.ctx = ctx;
+	if (!r)
+		r = maps ? put_process(&b, pid, maps) : -ENOMEM;
+	if (!r)
+		r = synth_buf_flush(&b);
+	synth_buf_free(&b);
+	synth_maps_free(maps);
+	return r;
+}
+
 int sampler_synthesize(struct sampler *s)
 {
 	struct synth_buf b;

@@ -16,4 +16,7 @@
 int tracing_data_read(const struct sampler_roots *roots, const struct sampler_event *events,
 		      size_t n, char **ret_data, size_t *ret_len);
 
+/* The text of a tracepoint's file `format`: "sched", "sched_waking". Allocated. 0 or -errno. */
+int tracing_data_format(const struct sampler_roots *roots, const char *system, const char *name, char **ret_text);
+
 #endif

@@ -30,6 +30,8 @@ struct fixture {
 	size_t n;
 	struct offcpu_idx_thread threads[GOT_MAX];
 	size_t nthreads;
+	struct perfdata_offcpu wakers[GOT_MAX];
+	size_t nwakers;
 	int fail_with;
 	int32_t asked;
 	size_t nasked;
@@ -56,6 +58,19 @@ static int take_thread(void *ctx, const struct offcpu_idx_thread *thread)
 	return 0;
 }
 
+#define WAKER_OFF 500 /* of the first, others are behind it by one each */
+
+static int take_waker(void *ctx, const struct perfdata_offcpu *sample, const struct unwound *unwound, uint64_t *ret_off)
+{
+	struct fixture *f = ctx;
+
+	(void)unwound;
+	assert_true(f->nwakers < GOT_MAX);
+	*ret_off = WAKER_OFF + f->nwakers;
+	f->wakers[f->nwakers++] = *sample;
+	return 0;
+}
+
 static int take_ask(void *ctx, int32_t pid, int32_t tid)
 {
 	struct fixture *f = ctx;
@@ -70,12 +85,13 @@ static void begin_with(struct fixture *f, const struct record_offcpu_options *op
 {
 	*f = (struct fixture){0};
 	assert_int_equal(record_offcpu_new(options, &f->o), 0);
-	record_offcpu_to(f->o, &(struct record_offcpu_writer){f, take_wait, take_thread, take_ask});
+	record_offcpu_to(f->o, &(struct record_offcpu_writer){f, take_wait, take_thread, take_waker, take_ask});
 }
 
 static void begin(struct fixture *f, uint64_t min_ns)
 {
-	begin_with(f, &(struct record_offcpu_options){.begin_ns = BEGIN_NS, .min_ns = min_ns, .kthreadd = 2, .proc = "/nowhere"});
+	begin_with(f, &(struct record_offcpu_options){.begin_ns = BEGIN_NS, .min_ns = min_ns, .first_pids = true, .kthreadd = 2,
+						       .proc = "/nowhere"});
 }
 
 static void end(struct fixture *f, uint64_t end_ns)
@@ -297,6 +313,73 @@ static void waits_are_told_in_the_round_after_theirs(void **state)
 	record_offcpu_free(f.o);
 }
 
+static void waking(struct fixture *f, uint64_t time_ns, int32_t tid, int32_t by, uint64_t ip, bool interrupt)
+{
+	const uint64_t words[] = {PERF_CONTEXT_KERNEL, ip};
+	const struct unwound unwound = {.callchain = words, .ncallchain = 2, .grade = UNWIND_COMPLETE};
+	const struct perfdata_record record = {.type = PERF_RECORD_SAMPLE, .time_ns = time_ns, .pid = 90, .tid = by, .cpu = 1};
+
+	assert_int_equal(record_offcpu_waking(f->o, tid, &record, interrupt, &unwound), 0);
+}
+
+static void who_woke_is_told_once_and_named_by_each_wait(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	for (uint64_t i = 0; i < 3; i++) {
+		out(&f, 2000 + i * 1000, 71, 0x10);
+		waking(&f, 2300 + i * 1000, 71, i < 2 ? 91 : 92, 0x20, false); /* the same twice, another with the same stack */
+		in(&f, 2400 + i * 1000, 71);
+	}
+	out(&f, 5000, 71, 0x10);
+	waking(&f, 5500, 71, 91, 0x30, true);
+	in(&f, 5600, 71);
+	out(&f, 6000, 71, 0x10);
+	in(&f, 6100, 71);
+	end(&f, 7000);
+	assert_int_equal(f.nwakers, 3);
+	assert_true(f.wakers[0].tid == 91 && f.wakers[0].pid == 90 && f.wakers[0].time_ns == 2300 && f.wakers[1].tid == 92);
+	assert_true(f.wakers[2].tid == 0 && f.wakers[2].pid == 0); /* not who was interrupted */
+	assert_int_equal(f.n, 5);
+	assert_true(f.got[0].row.waker == 91 && f.got[0].row.waker_off == WAKER_OFF && f.got[0].row.woken_ns == 2300 &&
+		    f.got[0].row.runnable_ns == 100 && f.got[0].row.flags == 0);
+	assert_true(f.got[1].row.waker == 91 && f.got[1].row.waker_off == WAKER_OFF);
+	assert_true(f.got[2].row.waker == 92 && f.got[2].row.waker_off == WAKER_OFF + 1);
+	assert_true(f.got[3].row.waker == 0 && f.got[3].row.waker_off == WAKER_OFF + 2 && f.got[3].row.flags == OFFCPU_IDX_INTERRUPT);
+	assert_true(f.got[4].row.waker == 0 && f.got[4].row.waker_off == 0 && f.got[4].row.flags == 0);
+	assert_int_equal(record_offcpu_result(f.o).blocked_ns, 1500);
+	assert_int_equal(record_offcpu_result(f.o).woken_ns, 1400);
+	record_offcpu_free(f.o);
+}
+
+static void pids_of_the_first_namespace_are_learnt(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	assert_int_equal(record_offcpu_known(f.o, 71), 71);
+	assert_int_equal(record_offcpu_known(f.o, 72), 0); /* none of the threads */
+	record_offcpu_free(f.o);
+
+	begin_with(&f, &(struct record_offcpu_options){.begin_ns = BEGIN_NS, .proc = "/nowhere"});
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	assert_int_equal(record_offcpu_known(f.o, 71), 0);
+	assert_int_equal(record_offcpu_learn(f.o, 4711, 71), 0);
+	assert_int_equal(record_offcpu_learn(f.o, 4712, 72), 0);
+	assert_int_equal(record_offcpu_learn(f.o, 0, 71), 0);
+	assert_int_equal(record_offcpu_known(f.o, 4711), 71);
+	assert_int_equal(record_offcpu_known(f.o, 4712), 0);
+	assert_int_equal(record_offcpu_known(f.o, 0), 0);
+	task(&f, PERF_RECORD_EXIT, 2000, PID, 71, PID);
+	assert_int_equal(record_offcpu_known(f.o, 4711), 0);
+	record_offcpu_free(f.o);
+}
+
 static void write_stat(const char *dir, const char *text)
 {
 	char path[128];
@@ -361,6 +444,8 @@ int main(void)
 		cmocka_unit_test(short_waits_are_counted_only),
 		cmocka_unit_test(what_was_lost_is_not_known),
 		cmocka_unit_test(waits_are_told_in_the_round_after_theirs),
+		cmocka_unit_test(who_woke_is_told_once_and_named_by_each_wait),
+		cmocka_unit_test(pids_of_the_first_namespace_are_learnt),
 		cmocka_unit_test(a_thread_that_sleeps_all_the_time_waits),
 	};
 

@@ -97,7 +97,7 @@ static void threads_that_wait_have_a_stack(void **state)
 	assert_int_equal(unwinder_new(&unwinder, &f.unwinder), 0);
 	assert_int_equal(unwinder_apply(f.unwinder, &map), 0);
 	assert_int_equal(record_waiting_new(NULL, &f.waiting), 0);
-	record_offcpu_to(f.offcpu, &(struct record_offcpu_writer){&f, take_wait, take_thread, take_ask});
+	record_offcpu_to(f.offcpu, &(struct record_offcpu_writer){.ctx = &f, .wait = take_wait, .thread = take_thread, .ask = take_ask});
 	for (size_t i = 0; i < THREADS; i++) {
 		const struct perfdata_record record = {.type = PERF_RECORD_FORK, .pid = getpid(), .tid = tids[i], .cpu = -1};
 
