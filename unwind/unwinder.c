@@ -316,6 +316,7 @@ static int source_rule(void *ctx, uint64_t addr, struct unwind_rule *ret_rule)
 
 	if (!r && keep)
 		*kept = (struct kept_rule){addr, space, *ret_rule};
+	u->walk.passing |= !r && !keep && ret_rule->kind != UNWIND_NONE;
 	return r;
 }
 
@@ -471,6 +472,8 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s, struct 
 	u->time_ns = s->time_ns;
 	u->last = s->last;
 	u->walk.in_kernel = s->in_kernel || nkernel > 0;
+	u->walk.thread = (uint32_t)s->tid;
+	u->walk.space = processes_generation(u->processes, thread);
 	r = walk_stack(&u->walk, &source, &regs, &memory, s->callchain + (user < s->ncallchain ? user : 0),
 		       user < s->ncallchain ? s->ncallchain - user : 0);
 	if (r)

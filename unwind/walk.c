@@ -1,6 +1,7 @@
 #include "unwind/walk.h"
 
 #include "base/vec.h"
+#include "unwind/walk_last.h"
 
 #include <errno.h>
 
@@ -33,6 +34,7 @@ const char *walk_end_text(enum walk_end end)
 void walk_free(struct walk *w)
 {
 	free(w->frames);
+	walk_last_free(w);
 	*w = (struct walk){0};
 }
 
@@ -61,7 +63,7 @@ static void set_reg(struct unwind_regs *regs, unsigned reg, uint64_t value)
 	regs->known |= 1u << reg;
 }
 
-static int step_plain(struct walker *k, const struct unwind_rule *rule, uint64_t *ret_at)
+static int step_plain(struct walker *k, const struct unwind_rule *rule, struct walk_frame *caller)
 {
 	struct unwind_regs *regs = &k->regs;
 	uint64_t cfa, ip, fp = regs->v[ARCH_FP];
@@ -74,16 +76,21 @@ static int step_plain(struct walker *k, const struct unwind_rule *rule, uint64_t
 		cfa += 8;
 	if (cfa <= regs->v[ARCH_SP])
 		return STEP_END(WALK_STUCK);
-	*ret_at = cfa + (uint64_t)(int64_t)ARCH_RETURN_AT;
-	if (!unwind_memory_word(k->memory, *ret_at, &ip)) {
-		k->edge_at = *ret_at;
+	caller->at = cfa + (uint64_t)(int64_t)ARCH_RETURN_AT;
+	if (!unwind_memory_word(k->memory, caller->at, &ip)) {
+		k->edge_at = caller->at;
 		return STEP_END(WALK_EDGE);
 	}
-	if (rule->fp == UNWIND_FP_AT)
-		has_fp = unwind_saved(k->memory, regs, ARCH_FP, cfa + (uint64_t)(int64_t)rule->fp_at, &fp);
-	else if (rule->fp == UNWIND_FP_LOST)
+	caller->plain = rule->cfa_reg == ARCH_SP || rule->cfa_reg == ARCH_FP;
+	if (rule->fp == UNWIND_FP_AT) {
+		caller->fp_at = cfa + (uint64_t)(int64_t)rule->fp_at;
+		has_fp = unwind_saved(k->memory, regs, ARCH_FP, caller->fp_at, &fp);
+		caller->plain &= has_fp && caller->fp_at >= regs->v[ARCH_SP];
+	} else if (rule->fp == UNWIND_FP_LOST) {
 		has_fp = false;
-	regs->known &= rule->saves ? 0 : ARCH_PRESERVED & ~(1u << ARCH_FP);
+	}
+	caller->lost = rule->saves;
+	walk_keep_regs(regs, caller->lost);
 	set_reg(regs, ARCH_SP, cfa);
 	set_reg(regs, ARCH_IP, ip);
 	if (has_fp)
@@ -183,7 +190,7 @@ static int step_ahead(struct walker *k, const struct unwind_rule *rule, struct w
 	struct unwind_regs before = k->regs;
 	uint64_t ip;
 
-	if (k->exact && !step_plain(k, rule, &caller->at)) {
+	if (k->exact && !step_plain(k, rule, caller)) {
 		ip = k->regs.v[ARCH_IP];
 		if (is_code(k, ip) && k->source->is_return(k->source->ctx, ip))
 			return 0;
@@ -191,7 +198,7 @@ static int step_ahead(struct walker *k, const struct unwind_rule *rule, struct w
 	}
 	k->regs = before;
 	k->edge_at = 0;
-	caller->at = 0;
+	*caller = (struct walk_frame){.how = WALK_RULE};
 	return step_without_rule(k, caller);
 }
 
@@ -285,14 +292,13 @@ static int step(struct walker *k, struct walk_frame *caller)
 		rule = before;
 		addr--;
 	}
-	caller->how = WALK_RULE;
-	caller->at = 0;
+	*caller = (struct walk_frame){.how = WALK_RULE};
 	if (r == -EAGAIN)
 		return STEP_END(WALK_LATER);
 	if (r == -ENOENT) {
 		/* A call to where there is no code: what is on top of the stack is where it came from. */
 		rule = (struct unwind_rule){.kind = UNWIND_PLAIN, .cfa_reg = ARCH_SP, .cfa_add = 8};
-		r = k->w->n > 1 ? STEP_END(WALK_NOT_CODE) : step_plain(k, &rule, &caller->at);
+		r = k->w->n > 1 ? STEP_END(WALK_NOT_CODE) : step_plain(k, &rule, caller);
 		return !r && !k->regs.v[ARCH_IP] ? STEP_END(WALK_NOT_CODE) : r;
 	}
 	if (r)
@@ -305,7 +311,7 @@ static int step(struct walker *k, struct walk_frame *caller)
 	case UNWIND_PLAIN:
 	case UNWIND_PLT:
 		return k->full && (rule.saves || rule.kind == UNWIND_PLAIN) ? step_full(k, addr, &rule, &caller->at)
-									    : step_plain(k, &rule, &caller->at);
+									    : step_plain(k, &rule, caller);
 	case UNWIND_AHEAD:
 		return step_ahead(k, &rule, caller);
 	case UNWIND_HIJACK:
@@ -323,20 +329,20 @@ static int step(struct walker *k, struct walk_frame *caller)
 static int walk_rules(struct walker *k, const struct unwind_regs *regs)
 {
 	struct walk *w = k->w;
-	struct walk_frame frame = {.ip = regs->v[ARCH_IP], .how = WALK_RULE, .exact = true};
+	struct walk_frame frame = {.ip = regs->v[ARCH_IP], .sp = regs->v[ARCH_SP], .how = WALK_RULE, .exact = true};
 	int r;
 
 	k->regs = *regs;
 	k->exact = true;
 	k->scanned = k->jumps = 0;
 	k->edge_at = 0;
-	w->n = 0;
+	w->n = w->at_before = 0;
 	if (!is_known(regs, ARCH_IP) || !is_known(regs, ARCH_SP)) {
 		w->end = WALK_DAMAGED;
 		return 0;
 	}
 	for (;;) {
-		if (put_frame(w, &frame))
+		if (put_frame(w, &frame) || (w->nbefore && !k->exact && !k->full && walk_last_follow(w, &k->regs, k->memory)))
 			return -ENOMEM;
 		if (w->n >= w->max) {
 			w->end = WALK_LIMIT;
@@ -351,6 +357,9 @@ static int walk_rules(struct walker *k, const struct unwind_regs *regs)
 			return 0;
 		}
 		frame.ip = k->regs.v[ARCH_IP];
+		frame.sp = k->regs.v[ARCH_SP];
+		frame.fp = k->regs.v[ARCH_FP];
+		frame.has_fp = is_known(&k->regs, ARCH_FP);
 		frame.exact = k->exact;
 		/* Where threads begin without CFI there is nothing to return to. */
 		if (!frame.ip) {
@@ -426,6 +435,8 @@ int walk_stack(struct walk *w, const struct walk_source *source, const struct un
 		w->max = WALK_FRAMES_MAX;
 	w->edge = WALK_START;
 	w->steps_full = 0;
+	w->passing = false;
+	walk_last_begin(w);
 	r = walk_rules(&k, regs);
 	if (r == STEP_AGAIN) {
 		k.full = true;
@@ -434,5 +445,7 @@ int walk_stack(struct walk *w, const struct walk_source *source, const struct un
 	w->full = k.full;
 	if (!r && (w->end == WALK_EDGE || w->end == WALK_NO_RULE))
 		r = splice(&k, regs, chain, nchain);
+	w->walked.thread = w->thread;
+	w->walked.space = r || w->passing ? 0 : w->space;
 	return r;
 }

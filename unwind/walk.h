@@ -38,8 +38,12 @@ const char *walk_end_text(enum walk_end end);
 struct walk_frame {
 	uint64_t ip;
 	uint64_t at; /* where on the stack it was read; 0: not known */
+	uint64_t sp, fp, fp_at; /* its registers; where fp was read on the way to it, 0: it was not */
 	uint8_t how; /* enum walk_how */
 	bool exact; /* ip executes, or was interrupted, and is not where a call will return to */
+	bool has_fp; /* fp is known */
+	bool lost; /* what the frame before had in other registers is not known in it */
+	bool plain; /* sp, ip and fp of the frame before, and what is at `at` and fp_at, are all that led to it */
 };
 
 struct walk_source {
@@ -64,6 +68,15 @@ struct walk {
 	uint8_t edge; /* why the rules did not get to the end by themselves, where the kernel's chain carried on; else WALK_START */
 	bool full; /* all registers had to be followed */
 	uint32_t steps_full; /* steps that more than a plain rule took */
+
+	uint32_t thread, space; /* before each walk: whose stack it is, and what for as long as rules hold, equal for equal ones; 0: nothing is kept */
+	bool passing; /* the source says so: a rule of this stack holds only for now */
+	struct walk_last *last; /* walk_last.h's, as what follows */
+	struct {
+		uint32_t thread, space;
+	} walked; /* the stack that is in frames */
+	const struct walk_frame *before;
+	size_t nbefore, at_before;
 };
 
 /* chain: the user part of the kernel's callchain, ip first, without marks; n may be 0. 0 or -ENOMEM. */

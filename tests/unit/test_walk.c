@@ -13,18 +13,19 @@
 #define WORDS 4096
 
 /* Functions of 0x100 bytes each, from 0x1000 on; what lies behind CODE_END is no code. */
-enum function { START, FRAMELESS, WITH_FP, NO_RULE, SIGNAL, UNKNOWN, DRAP, ODD, AT_RET, LEAF, TO_STUB, STUB, IN_STUB, FUNCTIONS };
+enum function { START, FRAMELESS, SAVES, WITH_FP, NO_RULE, SIGNAL, UNKNOWN, DRAP, ODD, AT_RET, LEAF, TO_STUB, STUB, IN_STUB, FUNCTIONS };
 #define AT(function) (0x1000 + (uint64_t)(function) * 0x100)
 #define CODE_END AT(FUNCTIONS)
 
 static uint64_t stack[WORDS];
 static struct unwind_memory memory;
 static struct unwind_regs regs;
-static int steps;
+static int steps, looked_up;
 
 static const struct unwind_rule rules[FUNCTIONS] = {
 	[START] = {.kind = UNWIND_END},
 	[FRAMELESS] = {.kind = UNWIND_PLAIN, .cfa_reg = ARCH_SP, .cfa_add = 24},
+	[SAVES] = {.kind = UNWIND_PLAIN, .cfa_reg = ARCH_SP, .cfa_add = 16, .saves = 1},
 	[WITH_FP] = {.kind = UNWIND_PLAIN, .cfa_reg = ARCH_FP, .cfa_add = 16, .fp = UNWIND_FP_AT, .fp_at = -16},
 	[NO_RULE] = {.kind = UNWIND_NONE},
 	[SIGNAL] = {.kind = UNWIND_FULL},
@@ -40,6 +41,7 @@ static const struct unwind_rule rules[FUNCTIONS] = {
 static int rule_at(void *ctx, uint64_t addr, struct unwind_rule *ret_rule)
 {
 	(void)ctx;
+	looked_up++;
 	if (addr < AT(START) || addr >= CODE_END)
 		return -ENOENT;
 	if ((addr - 0x1000) / 0x100 == UNKNOWN)
@@ -538,9 +540,115 @@ static void test_what_code_does_next_is_believed_where_it_finds_a_return_address
 	walk_free(&w);
 }
 
+/* A stack of a thread again: rules that were looked up. */
+static int again(struct walk *w, uint32_t thread, uint32_t space)
+{
+	w->thread = thread;
+	w->space = space;
+	looked_up = 0;
+	assert_int_equal(walk_stack(w, &source, &regs, &memory, NULL, 0), 0);
+	return looked_up;
+}
+
+static void test_frames_of_the_last_stack_are_taken_over(void **state)
+{
+	struct walk w = {0};
+	int anew;
+
+	(void)state;
+	/* FRAMELESS 20 times, then START. */
+	for (unsigned i = 0; i < 20; i++)
+		stack[3 * i + 2] = i < 19 ? AT(FRAMELESS) + 7 : AT(START) + 3;
+	regs.v[ARCH_IP] = AT(FRAMELESS) + 4;
+	anew = again(&w, 1, 1);
+	assert_int_equal(w.n, 21);
+	assert_true(anew >= 21);
+	/* Those of the sampled frame, and of the last one. */
+	assert_int_equal(again(&w, 1, 1), 2);
+	assert_int_equal(w.n, 21);
+	assert_int_equal(again(&w, 2, 1), anew);
+	assert_int_equal(again(&w, 1, 2), anew);
+	assert_int_equal(again(&w, 1, 0), anew);
+	/* Another caller in the midst. */
+	assert_int_equal(again(&w, 1, 2), 2);
+	stack[3 * 9 + 2] = AT(FRAMELESS) + 9;
+	assert_true(again(&w, 1, 2) > 2);
+	assert_int_equal(w.n, 21);
+	assert_int_equal(w.frames[10].ip, AT(FRAMELESS) + 9);
+	/* The copy ends before what was read then. */
+	memory.len = 8 * 30;
+	again(&w, 1, 2);
+	assert_int_equal(w.end, WALK_EDGE);
+	assert_int_equal(w.n, 11);
+	walk_free(&w);
+}
+
+/* xorshift64: the same numbers in every run. */
+static unsigned random_below(unsigned n)
+{
+	static uint64_t x = 88172645463325252u;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	return (unsigned)(x % n);
+}
+
+static void test_a_stack_that_was_taken_over_is_as_one_walked_anew(void **state)
+{
+	static const uint8_t offsets[] = {0, 1, 3, 4, 5, 7, 0x80, 0xff};
+	struct walk fresh = {0}, kept = {0};
+	size_t fewer = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 400000; i++) {
+		for (unsigned n = i % 1000 ? 1 + random_below(2) : 300; n; n--) {
+			unsigned at = random_below(60);
+
+			switch (random_below(8)) {
+			case 0:
+				stack[at] = word_at(random_below(80));
+				break;
+			case 1:
+				stack[at] = random_below(3);
+				break;
+			default: /* few of other kinds than plain ones, so that stacks are deep */
+				stack[at] = AT(random_below(4) ? FRAMELESS + random_below(3) : random_below(FUNCTIONS)) + offsets[random_below(sizeof(offsets))];
+			}
+		}
+		if (!random_below(4)) {
+			regs.v[ARCH_IP] = AT(random_below(2) ? FRAMELESS + random_below(3) : random_below(FUNCTIONS)) + offsets[random_below(sizeof(offsets))];
+			regs.v[ARCH_FP] = word_at(random_below(60));
+			regs.v[ARCH_BX] = word_at(random_below(60));
+			regs.v[ARCH_SP] = word_at(random_below(20));
+			kept_at = random_below(2) ? word_at(random_below(60)) : 0;
+			kept_ip = AT(FRAMELESS) + 5;
+		}
+		if (!random_below(4))
+			memory.len = 8 * (20 + random_below(60));
+		int anew = again(&fresh, 1, 0), with_last = again(&kept, 1, 1);
+
+		fewer += with_last < anew;
+		assert_int_equal(fresh.n, kept.n);
+		assert_int_equal(fresh.end, kept.end);
+		assert_int_equal(fresh.full, kept.full);
+		for (size_t f = 0; f < fresh.n; f++) {
+			assert_int_equal(fresh.frames[f].ip, kept.frames[f].ip);
+			assert_int_equal(fresh.frames[f].at, kept.frames[f].at);
+			assert_int_equal(fresh.frames[f].how, kept.frames[f].how);
+			assert_int_equal(fresh.frames[f].exact, kept.frames[f].exact);
+		}
+	}
+	assert_true(fewer > 10000);
+	walk_free(&fresh);
+	walk_free(&kept);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_frames_of_the_last_stack_are_taken_over, begin),
+		cmocka_unit_test_setup(test_a_stack_that_was_taken_over_is_as_one_walked_anew, begin),
 		cmocka_unit_test_setup(test_rules_lead_to_the_start_of_the_thread, begin),
 		cmocka_unit_test_setup(test_a_call_at_the_end_of_a_function_is_that_functions, begin),
 		cmocka_unit_test_setup(test_a_frame_pointer_that_is_not_known_is_looked_for, begin),
