@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "flamegraph/collapse_walk.h"
+#include "profile/idle.h"
 #include "profile/script_line.h"
 
 #include <errno.h>
@@ -185,6 +186,22 @@ static int collapse_group(struct collapse *c)
 	return profile_groups(c->profile, thread_as, &c->groups, &c->ngroups);
 }
 
+static int collapse_idle(struct collapse *c)
+{
+	struct idle *idle;
+	int r;
+
+	if (c->options->show_idle || profile_off_cpu_event(c->profile) == PROFILE_NONE)
+		return 0;
+	r = idle_new(c->profile, &idle);
+	if (r)
+		return r;
+	for (size_t i = 0; i < c->ngroups; i++)
+		c->groups[i].stack = idle_stack(idle, c->groups[i].event, c->groups[i].thread, c->groups[i].stack);
+	idle_free(idle);
+	return 0;
+}
+
 static uint64_t collapse_add(uint64_t a, uint64_t b)
 {
 	return __builtin_add_overflow(a, b, &a) ? UINT64_MAX : a;
@@ -231,6 +248,8 @@ static int collapse_prepare(struct collapse *c)
 	if (!c->root_of || !c->events)
 		return -ENOMEM;
 	r = collapse_group(c);
+	if (!r)
+		r = collapse_idle(c);
 	if (!r)
 		r = collapse_choose_events(c);
 	if (!r)

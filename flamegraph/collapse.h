@@ -45,6 +45,7 @@ struct collapse_options {
 	void *inline_ctx;
 	const char *event_filter; /* --event-filter; NULL or "": the default */
 	const char *default_event; /* what is folded by default; NULL: the event of the first sample that has one, but off_cpu */
+	bool show_idle; /* waits that are idle have their stack, and not IDLE_NAME (profile/idle.h) */
 	uint64_t divisor; /* of the weights, rounded; what is nothing then has no line. 0: 1 */
 };
 

@@ -85,6 +85,7 @@ struct tree_options {
 	bool reverse; /* leaves at the root: who is called how, from where */
 	bool with_tids; /* comm-PID/TID at the root instead of comm */
 	bool in_order; /* a flame chart, see struct tree */
+	bool show_idle; /* waits that are idle have their stack, and not IDLE_NAME (profile/idle.h) */
 };
 
 #endif

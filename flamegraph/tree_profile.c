@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/outbuf.h"
+#include "profile/idle.h"
 
 #include <errno.h>
 
@@ -17,6 +18,7 @@ struct tree_memo {
 };
 
 struct tree_builder {
+	struct idle *idle; /* NULL: none is folded */
 	struct tree *tree;
 	struct profile *profile;
 	const struct tree_options *options;
@@ -173,6 +175,8 @@ static int tree_put(struct tree_builder *b, uint32_t event, uint32_t thread, uin
 		b->event = event;
 	if (event != b->event)
 		return 0;
+	if (b->idle)
+		stack = idle_stack(b->idle, event, thread, stack);
 	int r = tree_thread_label(b, thread, &comm);
 
 	if (!r && b->options->reverse)
@@ -216,10 +220,15 @@ int tree_from_profile(struct tree *t, struct profile *profile, const struct tree
 {
 	int r = tree_init(t, options->in_order);
 
+	struct idle *idle = NULL;
+
 	if (r)
 		return r;
+	if (!options->show_idle && profile_off_cpu_event(profile) != PROFILE_NONE)
+		r = idle_new(profile, &idle);
 	struct tree_builder b = {
 		.tree = t,
+		.idle = idle,
 		.profile = profile,
 		.options = options,
 		.event = options->event,
@@ -228,12 +237,13 @@ int tree_from_profile(struct tree *t, struct profile *profile, const struct tree
 		.memo = calloc(profile_nstacks(profile), sizeof(*b.memo)),
 	};
 
-	if (!b.frames || !b.threads || !b.memo)
+	if (!r && (!b.frames || !b.threads || !b.memo))
 		r = -ENOMEM;
-	else if (options->in_order)
+	else if (!r && options->in_order)
 		r = profile_each_sample(profile, tree_put_sample, &b);
-	else
+	else if (!r)
 		r = tree_put_groups(&b);
+	idle_free(idle);
 	t->event = b.event;
 	free(b.frames);
 	free(b.threads);

@@ -39,6 +39,7 @@ enum collect_option {
 	COLLECT_TITLE,
 	COLLECT_MAX_STACK,
 	COLLECT_GRADES,
+	COLLECT_IDLE,
 	COLLECT_RECORD_ONLY,
 	COLLECT_NO_KERNEL,
 	COLLECT_JIT_NAMES,
@@ -66,6 +67,7 @@ static const struct option collect_longopts[] = {
 	{"title", required_argument, NULL, COLLECT_TITLE},
 	{"max-stack", required_argument, NULL, COLLECT_MAX_STACK},
 	{"grades", no_argument, NULL, COLLECT_GRADES},
+	{"idle", no_argument, NULL, COLLECT_IDLE},
 	{"record-only", no_argument, NULL, COLLECT_RECORD_ONLY},
 	{"no-kernel", no_argument, NULL, COLLECT_NO_KERNEL},
 	{"jit-names", required_argument, NULL, COLLECT_JIT_NAMES},
@@ -200,6 +202,9 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 		return 0;
 	case COLLECT_INLINES:
 		a->post.input.inlines = true;
+		return 0;
+	case COLLECT_IDLE:
+		a->post.input.idle = true;
 		return 0;
 	case COLLECT_GRADES:
 		a->post.input.grades = true;
@@ -474,6 +479,7 @@ const struct command command_collect = {
 		 "      --off-cpu          also each wait of the targets' threads, with its stack and its length: offcpu.svg and\n"
 		 "                         offcpu.folded, in microseconds. Needs CAP_PERFMON\n"
 		 "      --off-cpu-min US   waits shorter than that are left out, and it is said how much they were\n"
+		 "      --idle             in these, waits that are idle (pool threads without work, ...) with their stacks, not as [idle]\n"
 		 "      --title TEXT       title of the picture\n"
 		 "      --no-download      fetch no debug files; else those of libraries without symbols are, for at most 60 s\n"
 		 "      --symbol-server URL   fetch them from there (`profcpu help symbols`)\n"

@@ -33,6 +33,7 @@ enum flamegraph_option {
 	OPT_REVERSE, OPT_INVERTED, OPT_FLAMECHART, OPT_NEGATE, OPT_NOTES, OPT_TOTAL, OPT_FACTOR, OPT_ENCODING,
 	OPT_EVENT, OPT_TID, OPT_RAW_NAMES, OPT_MANGLED, OPT_INLINES, OPT_LINES, OPT_OFFLINE, OPT_OUTPUT,
 	OPT_MAX_STACK, OPT_GRADES,
+	OPT_IDLE,
 };
 
 static const struct option flamegraph_longopts[] = {
@@ -68,6 +69,7 @@ static const struct option flamegraph_longopts[] = {
 	{"offline", no_argument, NULL, OPT_OFFLINE},
 	{"max-stack", required_argument, NULL, OPT_MAX_STACK},
 	{"grades", no_argument, NULL, OPT_GRADES},
+	{"idle", no_argument, NULL, OPT_IDLE},
 	{"output", required_argument, NULL, OPT_OUTPUT},
 	{NULL, 0, NULL, 0},
 };
@@ -201,6 +203,8 @@ static bool *flamegraph_flag(struct flamegraph_arguments *a, int c)
 		return &a->input.lines;
 	case OPT_OFFLINE:
 		return &a->input.offline;
+	case OPT_IDLE:
+		return &a->tree.show_idle;
 	case OPT_GRADES:
 		return &a->input.grades;
 	default:
@@ -264,6 +268,7 @@ static int flamegraph_check_folded(const struct flamegraph_arguments *a, const c
 			     : a->input.inlines	? "--inlines"
 			     : a->input.lines	? "--lines"
 			     : a->input.grades	? "--grades"
+			     : a->tree.show_idle ? "--idle"
 			     : a->input.max_stack ? "--max-stack"
 						: NULL;
 
@@ -507,6 +512,6 @@ const struct command command_flamegraph = {
 		 "recordings and perf.data only:\n"
 		 "      --event NAME      samples of this event (default: the first)\n"
 		 "      --tid             threads apart: comm-PID/TID\n"
-		 "      --offline, --raw-names, --mangled, --inlines, --lines, --max-stack N, --grades   as for postprocess\n",
+		 "      --offline, --raw-names, --mangled, --inlines, --lines, --max-stack N, --grades, --idle   as for postprocess\n",
 	.run = flamegraph_main,
 };

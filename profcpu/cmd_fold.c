@@ -36,6 +36,7 @@ enum fold_option {
 	FOLD_LINES,
 	FOLD_MAX_STACK,
 	FOLD_GRADES,
+	FOLD_IDLE,
 };
 
 static const struct option fold_longopts[] = {
@@ -57,6 +58,7 @@ static const struct option fold_longopts[] = {
 	{"lines", no_argument, NULL, FOLD_LINES},
 	{"max-stack", required_argument, NULL, FOLD_MAX_STACK},
 	{"grades", no_argument, NULL, FOLD_GRADES},
+	{"idle", no_argument, NULL, FOLD_IDLE},
 	{"output", required_argument, NULL, 'o'},
 	{NULL, 0, NULL, 0},
 };
@@ -97,6 +99,9 @@ static int fold_collapse_option(struct fold_arguments *a, int option)
 		return 0;
 	case FOLD_INLINE:
 		a->show_inline = o->annotate_inlined = true;
+		return 0;
+	case FOLD_IDLE:
+		o->show_idle = true;
 		return 0;
 	case FOLD_CONTEXT:
 		a->show_context = true;
@@ -298,6 +303,8 @@ const struct command command_fold = {
 		 "      --max-stack N         of a recording: at most so many frames of a stack (10000; 1 to 65536; perf script has 127);\n"
 		 "                            with --names full [truncated] stands for what is cut off at the root, or was never there\n"
 		 "      --grades              with full, of a recording: _[s] behind frames that were spliced, _[g] behind guessed ones\n"
+		 "      --idle                waits of which nobody is waiting for the end, as those of pool threads without work, with\n"
+		 "                            their stacks, not as [idle]; of recordings with --off-cpu\n"
 		 "      --offline             take no name from this machine's files\n"
 		 "  -o, --output FILE         write there, not to stdout\n",
 	.run = fold_run,

@@ -32,6 +32,7 @@ enum postprocess_option {
 	POSTPROCESS_SYMBOL_SERVER,
 	POSTPROCESS_MAX_STACK,
 	POSTPROCESS_GRADES,
+	POSTPROCESS_IDLE,
 };
 
 static const struct option postprocess_longopts[] = {
@@ -48,6 +49,7 @@ static const struct option postprocess_longopts[] = {
 	{"symbol-server", required_argument, NULL, POSTPROCESS_SYMBOL_SERVER},
 	{"max-stack", required_argument, NULL, POSTPROCESS_MAX_STACK},
 	{"grades", no_argument, NULL, POSTPROCESS_GRADES},
+	{"idle", no_argument, NULL, POSTPROCESS_IDLE},
 	{NULL, 0, NULL, 0},
 };
 
@@ -80,6 +82,9 @@ static int postprocess_parse_one(struct postprocess_arguments *a, int c)
 		return 0;
 	case POSTPROCESS_OFFLINE:
 		a->options.input.offline = true;
+		return 0;
+	case POSTPROCESS_IDLE:
+		a->options.input.idle = true;
 		return 0;
 	case POSTPROCESS_GRADES:
 		a->options.input.grades = true;
@@ -322,6 +327,7 @@ const struct command command_postprocess = {
 		 "      --inlines      functions that were inlined have frames of their own\n"
 		 "      --lines        source lines: each line is a frame\n"
 		 "      --max-stack N  at most so many frames of a stack (10000; 1 to 65536)\n"
+		 "      --idle         waits that are idle (pool threads without work, ...) with their stacks, not as [idle]\n"
 		 "      --grades       in the picture _[s] behind frames that were spliced, _[g] behind guessed ones\n"
 		 "  -q, --quiet        no report\n",
 	.run = postprocess_main,

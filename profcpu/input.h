@@ -14,6 +14,7 @@ struct input_options {
 	bool raw_names, mangled, inlines, lines; /* struct symbolizer_options */
 	bool offline; /* only names that the recording holds */
 	bool grades; /* struct ingest_options */
+	bool idle; /* outputs show waits that are idle (profile/idle.h) */
 	size_t max_stack; /* struct symbolizer_options */
 	bool functions_only; /* for folding and drawing: no addresses of frames (symbolizer_options.by_function) */
 	bool perf_names_only; /* with functions_only; struct symbolizer_options */

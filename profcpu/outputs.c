@@ -49,13 +49,12 @@ static int outputs_folded(struct profile *profile, const struct outputs_options 
 
 static int outputs_off_cpu_svg(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
 {
-	const struct tree_options from = {.event = profile_off_cpu_event(profile)};
+	const struct tree_options from = {.event = profile_off_cpu_event(profile), .show_idle = options->idle};
 	struct svg_options svg = svg_options_default();
 	struct svg_stats stats;
 	struct tree tree;
 	int r = tree_from_profile(&tree, profile, &from);
 
-	(void)options;
 	if (r)
 		return r;
 	svg.unit = SVG_UNIT_NS;
@@ -72,6 +71,7 @@ static int outputs_off_cpu_folded(struct profile *profile, const struct outputs_
 	const struct collapse_options collapse = {.names = COLLAPSE_PERF,
 						  .srcline = options->lines,
 						  .event_filter = profile_text_of(profile, event->name, NULL),
+						  .show_idle = options->idle,
 						  .divisor = 1000};
 	struct collapse_stats stats = {0};
 

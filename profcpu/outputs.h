@@ -19,6 +19,7 @@ struct outputs_options {
 	const struct audit *audit;
 	bool archive; /* write prof.tar.gz: dir_fd is a whole recording */
 	bool lines; /* folded stacks have source lines; the script does not: its readers expect one line a frame */
+	bool idle; /* waits that are idle are shown */
 	bool script; /* write perf_script.out; false where it was the input and stands there already */
 };
 

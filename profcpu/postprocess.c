@@ -174,6 +174,7 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 					  .audit = audit,
 					  .archive = in_place && !postprocess_keeps_archive(dir, result),
 					  .lines = options->input.lines,
+					  .idle = options->input.idle,
 					  .script = true};
 
 	if (result->kind == SOURCE_TEXT && result->text.first_event != PROFILE_NONE)

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
+#include "profile/idle.h"
 #include "recording/recording.h"
 
 #include <errno.h>
@@ -259,12 +260,22 @@ static void report_losses(const struct perfdata_stats *d, bool damaged, struct o
 			      (unsigned long long)d->throttled);
 }
 
+static void report_waits(uint64_t waits, uint64_t off_ns, uint64_t idle_ns, struct outbuf *out)
+{
+	outbuf_printf(out, "off-CPU   %.6f s in %llu waits", (double)off_ns / 1e9, (unsigned long long)waits);
+	if (idle_ns)
+		outbuf_printf(out, ", of which %.6f s (%.2f %%) idle", (double)idle_ns / 1e9, 100.0 * (double)idle_ns / (double)off_ns);
+	outbuf_char(out, '\n');
+}
+
 int report_write(struct profile *profile, const struct input_result *input, const struct audit *audit, struct outbuf *out)
 {
 	struct report_function hot[REPORT_HOTTEST];
-	uint64_t waits, off_ns;
+	uint64_t waits, off_ns, idle_ns = 0;
 	int n = profile_off_cpu_sum(profile, &waits, &off_ns);
 
+	if (!n && waits)
+		n = idle_sum(profile, &idle_ns);
 	if (!n)
 		n = report_hottest(profile, hot, REPORT_HOTTEST);
 
@@ -275,7 +286,7 @@ int report_write(struct profile *profile, const struct input_result *input, cons
 		report_losses(&input->data.data, input->damaged, out);
 	outbuf_char(out, '\n');
 	if (waits)
-		outbuf_printf(out, "off-CPU   %.6f s in %llu waits\n", (double)off_ns / 1e9, (unsigned long long)waits);
+		report_waits(waits, off_ns, idle_ns, out);
 	for (int i = 0; i < n; i++) {
 		uint32_t len;
 		const char *name = profile_text_of(profile, hot[i].name, &len);

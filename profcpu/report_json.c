@@ -1,6 +1,7 @@
 #include "profcpu/report_json.h"
 
 #include "base/cleanup.h"
+#include "profile/idle.h"
 
 #include <string.h>
 
@@ -291,8 +292,11 @@ int report_json_write(struct profile *profile, const struct input_result *input,
 		      struct outbuf *out)
 {
 	struct json_place top = {out, 0, true};
-	uint64_t waits, off_ns;
+	uint64_t waits, off_ns, idle_ns = 0;
 	int r = profile_off_cpu_sum(profile, &waits, &off_ns);
+
+	if (!r && waits)
+		r = idle_sum(profile, &idle_ns);
 
 	top = json_begin(&top, '{');
 	json_number(&top, "format", REPORT_JSON_FORMAT);
@@ -303,6 +307,7 @@ int report_json_write(struct profile *profile, const struct input_result *input,
 
 		json_number(&off, "waits", waits);
 		json_number(&off, "ns", off_ns);
+		json_number(&off, "idle_ns", idle_ns);
 		json_end(&off, '}');
 	}
 	if (input->kind != SOURCE_TEXT) {
