@@ -392,17 +392,24 @@ static size_t chain_entry(const struct walker *k, const struct unwind_regs *samp
 	return 0;
 }
 
+/* Code that keeps something else in the frame pointer's register than where its own frame is: who called it is not on the chain. */
+static bool breaks_chain(const struct unwind_rule *rule)
+{
+	return (rule->kind == UNWIND_PLAIN && (rule->cfa_reg != ARCH_FP || rule->cfa_add != 16)) || rule->kind == UNWIND_PLT;
+}
+
 static int splice(struct walker *k, const struct unwind_regs *sampled, const uint64_t *chain, size_t n)
 {
 	struct walk *w = k->w;
 	size_t i = chain_entry(k, sampled, chain, n);
 	struct unwind_rule rule;
+	bool missing = false;
 
 	if (!i)
 		return 0;
 	w->edge = w->end;
 	for (; i < n; i++) {
-		struct walk_frame frame = {.ip = chain[i], .how = WALK_SPLICE};
+		struct walk_frame frame = {.ip = chain[i], .how = missing ? WALK_GUESS : WALK_SPLICE};
 		int r = chain[i] ? k->source->rule(k->source->ctx, chain[i] - 1, &rule) : -ENOENT;
 
 		if (r == -ENOENT)
@@ -421,6 +428,7 @@ static int splice(struct walker *k, const struct unwind_regs *sampled, const uin
 			w->end = WALK_START;
 			return 0;
 		}
+		missing = !r && breaks_chain(&rule);
 	}
 	return 0;
 }

@@ -232,6 +232,22 @@ static void test_the_kernels_chain_carries_on_at_the_same_frame(void **state)
 	walk_free(&w);
 }
 
+static void test_who_called_a_spliced_frame_without_a_frame_pointer_is_a_guess(void **state)
+{
+	const uint64_t chain[] = {AT(FRAMELESS) + 4, AT(WITH_FP) + 7, AT(FRAMELESS) + 9, AT(WITH_FP) + 9, AT(START) + 1};
+	const uint64_t ips[] = {AT(FRAMELESS) + 4, AT(WITH_FP) + 5, AT(WITH_FP) + 7, AT(FRAMELESS) + 9, AT(WITH_FP) + 9, AT(START) + 1};
+	static const uint8_t how[] = {WALK_RULE, WALK_RULE, WALK_SPLICE, WALK_SPLICE, WALK_GUESS, WALK_SPLICE};
+	struct walk w = {0};
+
+	(void)state;
+	lay_three();
+	memory.len = 11 * 8;
+	walk_with(&w, WALK_START, chain, 5, ips, 6);
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(w.frames[i].how, how[i]);
+	walk_free(&w);
+}
+
 static void test_a_chain_of_other_frames_is_not_joined(void **state)
 {
 	const uint64_t chain[] = {AT(FRAMELESS) + 4, AT(WITH_FP) + 7, AT(START) + 1};
@@ -654,6 +670,7 @@ int main(void)
 		cmocka_unit_test_setup(test_a_frame_pointer_that_is_not_known_is_looked_for, begin),
 		cmocka_unit_test_setup(test_the_edge_of_the_copy_is_said, begin),
 		cmocka_unit_test_setup(test_the_kernels_chain_carries_on_at_the_same_frame, begin),
+		cmocka_unit_test_setup(test_who_called_a_spliced_frame_without_a_frame_pointer_is_a_guess, begin),
 		cmocka_unit_test_setup(test_a_chain_of_other_frames_is_not_joined, begin),
 		cmocka_unit_test_setup(test_a_spliced_chain_that_leaves_code_is_truncated, begin),
 		cmocka_unit_test_setup(test_code_without_rules_is_left_by_its_frame_pointer, begin),
