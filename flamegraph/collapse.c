@@ -183,7 +183,17 @@ static int collapse_group(struct collapse *c)
 			*first = i;
 		thread_as[i] = *first;
 	}
-	return profile_groups(c->profile, thread_as, &c->groups, &c->ngroups);
+	if (!c->options->groups)
+		return profile_groups(c->profile, thread_as, &c->groups, &c->ngroups);
+	c->ngroups = c->options->ngroups;
+	c->groups = malloc((c->ngroups + 1) * sizeof(*c->groups));
+	if (!c->groups)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->ngroups; i++) {
+		c->groups[i] = c->options->groups[i];
+		c->groups[i].thread = thread_as[c->groups[i].thread];
+	}
+	return 0;
 }
 
 static int collapse_idle(struct collapse *c)

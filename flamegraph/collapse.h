@@ -46,6 +46,8 @@ struct collapse_options {
 	const char *event_filter; /* --event-filter; NULL or "": the default */
 	const char *default_event; /* what is folded by default; NULL: the event of the first sample that has one, but off_cpu */
 	bool show_idle; /* waits that are idle have their stack, and not IDLE_NAME (profile/idle.h) */
+	const struct profile_group *groups; /* borrowed: these, as if the profile's samples made them; NULL: they do */
+	size_t ngroups;
 	uint64_t divisor; /* of the weights, rounded; what is nothing then has no line. 0: 1 */
 };
 

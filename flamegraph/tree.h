@@ -85,6 +85,8 @@ struct tree_options {
 	bool reverse; /* leaves at the root: who is called how, from where */
 	bool with_tids; /* comm-PID/TID at the root instead of comm */
 	bool in_order; /* a flame chart, see struct tree */
+	const struct profile_group *groups; /* borrowed: these, as if the profile's samples made them, not with in_order; NULL: they do */
+	size_t ngroups;
 	bool show_idle; /* waits that are idle have their stack, and not IDLE_NAME (profile/idle.h) */
 };
 

@@ -198,10 +198,12 @@ static int tree_put_sample(void *ctx, const struct profile_sample *s)
 
 static int tree_put_groups(struct tree_builder *b)
 {
-	AUTO_FREE struct profile_group *groups = NULL;
-	size_t n = 0;
-	int r = profile_groups(b->profile, NULL, &groups, &n);
+	AUTO_FREE struct profile_group *made = NULL;
+	const struct profile_group *groups = b->options->groups;
+	size_t n = b->options->ngroups;
+	int r = groups ? 0 : profile_groups(b->profile, NULL, &made, &n);
 
+	groups = groups ? groups : made;
 	for (size_t i = 0; !r && i < n; i++)
 		r = tree_put(b, groups[i].event, groups[i].thread, groups[i].stack, groups[i].weight);
 	return r;

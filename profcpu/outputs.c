@@ -1,5 +1,6 @@
 #include "profcpu/outputs.h"
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/outbuf.h"
 #include "base/replace.h"
@@ -8,6 +9,7 @@
 #include "flamegraph/tree_profile.h"
 #include "profcpu/mend.h"
 #include "profcpu/report_json.h"
+#include "profcpu/wall.h"
 #include "recording/archive.h"
 #include "recording/recording.h"
 #include "recording/script_write.h"
@@ -78,6 +80,45 @@ static int outputs_off_cpu_folded(struct profile *profile, const struct outputs_
 	return collapse_write(profile, &collapse, out, &stats);
 }
 
+static int outputs_wall_svg(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
+{
+	struct tree_options from = {.event = profile_off_cpu_event(profile), .with_tids = true, .show_idle = true};
+	struct svg_options svg = svg_options_default();
+	AUTO_FREE struct profile_group *groups = NULL;
+	struct svg_stats stats;
+	struct tree tree;
+	int r = wall_groups(profile, options->offcpu, options->idle, &groups, &from.ngroups);
+
+	from.groups = groups;
+	if (!r)
+		r = tree_from_profile(&tree, profile, &from);
+	if (r)
+		return r;
+	svg.unit = SVG_UNIT_NS;
+	svg.title = "Wall clock";
+	r = svg_write(&tree, &svg, out, &stats);
+	tree_free(&tree);
+	return r;
+}
+
+static int outputs_wall_folded(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
+{
+	const struct profile_event *event = profile_event_of(profile, profile_off_cpu_event(profile));
+	struct collapse_options collapse = {.names = COLLAPSE_PERF,
+					    .include_pid = true,
+					    .include_tid = true,
+					    .srcline = options->lines,
+					    .event_filter = profile_text_of(profile, event->name, NULL),
+					    .show_idle = true, /* it was folded, or not, by now */
+					    .divisor = 1000};
+	AUTO_FREE struct profile_group *groups = NULL;
+	struct collapse_stats stats = {0};
+	int r = wall_groups(profile, options->offcpu, options->idle, &groups, &collapse.ngroups);
+
+	collapse.groups = groups;
+	return r ? r : collapse_write(profile, &collapse, out, &stats);
+}
+
 static int outputs_script(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
 {
 	(void)options;
@@ -117,7 +158,8 @@ static int outputs_file(struct profile *profile, const struct outputs_options *o
  * profcpu. What could not be made again comes first, for the case that the archive is cut. Outputs that could not be written
  * are left out: what stands in their places is older.
  */
-static int outputs_archive(const struct outputs_options *options, bool svg, bool folded, bool report, bool script, bool off_cpu)
+static int outputs_archive(const struct outputs_options *options, bool svg, bool folded, bool report, bool script, bool off_cpu,
+			   bool wall)
 {
 	const char *const all[] = {RECORDING_MANIFEST,
 				   RECORDING_SYMBOLS,
@@ -128,6 +170,8 @@ static int outputs_archive(const struct outputs_options *options, bool svg, bool
 				   folded ? RECORDING_FOLDED : "",
 				   off_cpu ? RECORDING_OFFCPU_SVG : "",
 				   off_cpu ? RECORDING_OFFCPU_FOLDED : "",
+				   wall ? RECORDING_WALL_SVG : "",
+				   wall ? RECORDING_WALL_FOLDED : "",
 				   report ? RECORDING_REPORT : "",
 				   script ? RECORDING_SCRIPT : ""};
 	const char *members[sizeof(all) / sizeof(all[0]) + 1] = {NULL};
@@ -168,6 +212,15 @@ static int outputs_off_cpu(struct profile *profile, const struct outputs_options
 	return svg ? svg : folded;
 }
 
+/* Where it is known too what threads did in all. */
+static int outputs_wall(struct profile *profile, const struct outputs_options *options)
+{
+	int svg = outputs_file(profile, options, RECORDING_WALL_SVG, REPLACE_PUBLIC, outputs_wall_svg);
+	int folded = outputs_file(profile, options, RECORDING_WALL_FOLDED, REPLACE_PUBLIC, outputs_wall_folded);
+
+	return svg ? svg : folded;
+}
+
 int outputs_write(struct profile *profile, const struct outputs_options *options, bool *ret_any)
 {
 	int r = outputs_file(profile, options, RECORDING_SVG, REPLACE_PUBLIC, outputs_svg);
@@ -178,8 +231,10 @@ int outputs_write(struct profile *profile, const struct outputs_options *options
 
 	bool waits = profile_off_cpu_event(profile) != PROFILE_NONE;
 	int off_cpu = waits ? outputs_off_cpu(profile, options) : 0;
-	int archive = options->archive ? outputs_archive(options, !r, !folded, !report, !script, waits && !off_cpu) : 0;
+	bool both = waits && options->offcpu && options->offcpu->nthreads;
+	int wall = both ? outputs_wall(profile, options) : 0;
+	int archive = options->archive ? outputs_archive(options, !r, !folded, !report, !script, waits && !off_cpu, both && !wall) : 0;
 
 	*ret_any = !r || !folded || !report || (options->script && !script) || (options->archive && !archive);
-	return r ? r : folded ? folded : report ? report : script ? script : off_cpu ? off_cpu : archive;
+	return r ? r : folded ? folded : report ? report : script ? script : off_cpu ? off_cpu : wall ? wall : archive;
 }

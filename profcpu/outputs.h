@@ -4,6 +4,7 @@
 
 #include "profcpu/input.h"
 #include "profile/profile.h"
+#include "recording/offcpu_idx.h"
 #include "symbols/audit.h"
 
 #include <stdbool.h>
@@ -17,6 +18,7 @@ struct outputs_options {
 	const char *first_event; /* of text: the event that is folded; NULL: the first with samples */
 	const struct input_result *result; /* for the report, as audit, which is empty for text; borrowed */
 	const struct audit *audit;
+	const struct offcpu_idx *offcpu; /* of the recording; borrowed; NULL: it has none */
 	bool archive; /* write prof.tar.gz: dir_fd is a whole recording */
 	bool lines; /* folded stacks have source lines; the script does not: its readers expect one line a frame */
 	bool idle; /* waits that are idle are shown */

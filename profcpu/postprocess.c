@@ -172,6 +172,7 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 					  .title = postprocess_title(source, options),
 					  .result = result,
 					  .audit = audit,
+					  .offcpu = source->has_offcpu ? &source->offcpu : NULL,
 					  .archive = in_place && !postprocess_keeps_archive(dir, result),
 					  .lines = options->input.lines,
 					  .idle = options->input.idle,

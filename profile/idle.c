@@ -247,22 +247,10 @@ bool idle_is(struct idle *idle, uint32_t thread, uint32_t stack)
 	return idle->stacks[stack] == STACK_IDLE || (idle->stacks[stack] == STACK_OF_RUNTIME && is_of_runtime(idle, thread));
 }
 
-static int put_mark(struct profile *p, uint32_t *ret_stack)
-{
-	struct profile_frame frame = {.srcline = PROFILE_NONE, .kind = FRAME_NATIVE, .status = FRAME_IS_NAMED};
-	uint32_t id;
-	int r = profile_text(p, IDLE_NAME, strlen(IDLE_NAME), &frame.name);
-
-	frame.perf_name = frame.module = frame.name;
-	if (!r)
-		r = profile_frame(p, &frame, &id);
-	return r ? r : profile_stack(p, PROFILE_STACK_EMPTY, id, ret_stack);
-}
-
 int idle_new(struct profile *profile, struct idle **ret_idle)
 {
 	struct idle *idle = calloc(1, sizeof(*idle));
-	int r = idle ? put_mark(profile, &idle->stack) : -ENOMEM;
+	int r = idle ? profile_label(profile, IDLE_NAME, &idle->stack) : -ENOMEM;
 
 	if (!r) {
 		idle->profile = profile;

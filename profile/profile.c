@@ -368,6 +368,18 @@ int profile_groups(struct profile *p, const uint32_t *thread_as, struct profile_
 	return 0;
 }
 
+int profile_label(struct profile *p, const char *name, uint32_t *ret_stack)
+{
+	struct profile_frame frame = {.srcline = PROFILE_NONE, .kind = FRAME_NATIVE, .status = FRAME_IS_NAMED};
+	uint32_t id;
+	int r = profile_text(p, name, strlen(name), &frame.name);
+
+	frame.perf_name = frame.module = frame.name;
+	if (!r)
+		r = profile_frame(p, &frame, &id);
+	return r ? r : profile_stack(p, PROFILE_STACK_EMPTY, id, ret_stack);
+}
+
 uint32_t profile_off_cpu_event(const struct profile *p)
 {
 	for (uint32_t i = 0; i < profile_nevents(p); i++)

@@ -122,6 +122,9 @@ int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t
 /* The stack that is `frame` on top of (called by) `parent`. 0, -ENOMEM, -E2BIG. parent < *ret_stack always. */
 int profile_stack(struct profile *p, uint32_t parent, uint32_t frame, uint32_t *ret_stack);
 
+/* A stack of one frame that is no code but stands for what has none, by its name in both forms: "[idle]". As profile_stack. */
+int profile_label(struct profile *p, const char *name, uint32_t *ret_stack);
+
 /* Appends. 0, -ENOMEM, or -errno of the temporary file. Order of calls is kept; time need not rise. */
 int profile_sample(struct profile *p, const struct profile_sample *sample);
 

@@ -44,13 +44,15 @@ static const struct field {
 bool recording_is_public(const char *name)
 {
 	return !strcmp(name, RECORDING_MANIFEST) || !strcmp(name, RECORDING_SVG) ||
-	       !strcmp(name, RECORDING_FOLDED) || !strcmp(name, RECORDING_OFFCPU_SVG) || !strcmp(name, RECORDING_OFFCPU_FOLDED);
+	       !strcmp(name, RECORDING_FOLDED) || !strcmp(name, RECORDING_OFFCPU_SVG) || !strcmp(name, RECORDING_OFFCPU_FOLDED) ||
+	       !strcmp(name, RECORDING_WALL_SVG) || !strcmp(name, RECORDING_WALL_FOLDED);
 }
 
 bool recording_is_output(const char *name)
 {
 	return !strcmp(name, RECORDING_SVG) || !strcmp(name, RECORDING_FOLDED) ||
 	       !strcmp(name, RECORDING_OFFCPU_SVG) || !strcmp(name, RECORDING_OFFCPU_FOLDED) ||
+	       !strcmp(name, RECORDING_WALL_SVG) || !strcmp(name, RECORDING_WALL_FOLDED) ||
 	       !strcmp(name, RECORDING_SCRIPT) || !strcmp(name, RECORDING_REPORT) || !strcmp(name, RECORDING_ARCHIVE);
 }
 

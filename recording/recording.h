@@ -28,6 +28,8 @@
 #define RECORDING_FOLDED "folded_stacks.out"
 #define RECORDING_OFFCPU_SVG "offcpu.svg"
 #define RECORDING_OFFCPU_FOLDED "offcpu.folded"
+#define RECORDING_WALL_SVG "wall.svg"
+#define RECORDING_WALL_FOLDED "wall.folded"
 #define RECORDING_SCRIPT "perf_script.out"
 #define RECORDING_REPORT "report.json"
 #define RECORDING_ARCHIVE "prof.tar.gz"
