@@ -229,6 +229,8 @@ static void collapse_select(struct collapse *c)
 		uint8_t kind = c->events[g->event];
 		uint32_t root = c->root_of[g->thread];
 
+		if (kind == COLLAPSE_EVENT_FILTERED && event->wakeup)
+			continue; /* the same waits once more */
 		if (kind == COLLAPSE_EVENT_FILTERED) {
 			stats->filtered_samples += g->samples;
 			stats->other_event = profile_text_of(c->profile, event->name, NULL);

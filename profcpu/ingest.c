@@ -15,7 +15,7 @@ struct ingest_event {
 	bool known;
 	bool has_samples;
 	bool has_period;
-	bool waker; /* samples tell who ended waits */
+	bool waker; /* samples tell who ended waits; it is no event of the profile */
 	bool lbr_callchains; /* user callchains are in the branch records: --call-graph lbr */
 	uint32_t id;
 };
@@ -25,6 +25,7 @@ struct ingest_event {
 /* A sample whose kernel part is not named yet, or that has one of those before it. */
 struct ingest_waiting {
 	struct profile_sample sample;
+	uint64_t file_off;
 	struct symbolizer_sample begun;
 };
 
@@ -42,6 +43,7 @@ struct ingest {
 	uint64_t *lbr; /* a callchain put together from branch records */
 	size_t lbr_cap;
 	bool kernel_seen; /* a sample with a kernel part was met */
+	struct wakeups *wakeups; /* NULL: nothing is known of waits */
 	bool waits; /* samples are begun, up to INGEST_WAITING_MAX, before the first one is ended */
 	VEC(struct ingest_waiting) waiting;
 };
@@ -75,11 +77,12 @@ static int ingest_event(struct ingest *in, uint32_t index, struct ingest_event *
 	event.has_fields = all[index].attr.type == PERF_TYPE_TRACEPOINT && (all[index].attr.sample_type & PERF_SAMPLE_RAW);
 	/* Of perf's own recordings it is an event as others, as perf's readers have it. */
 	event.off_cpu = in->by_profcpu && perfdata_offcpu_is(&all[index].attr, all[index].name);
+	in->events[index].waker = in->by_profcpu && perfdata_offcpu_is_waker(&all[index].attr, all[index].name);
 	r = profile_text(in->profile, all[index].name, strlen(all[index].name), &event.name);
-	if (!r)
+	in->events[index].id = PROFILE_NONE;
+	if (!r && !in->events[index].waker)
 		r = profile_event(in->profile, &event, &in->events[index].id);
 	in->events[index].has_period = event.has_period;
-	in->events[index].waker = in->by_profcpu && perfdata_offcpu_is_waker(&all[index].attr, all[index].name);
 	in->events[index].lbr_callchains = (all[index].attr.sample_type & PERF_SAMPLE_BRANCH_STACK) &&
 					   (all[index].attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK);
 	in->events[index].known = !r;
@@ -119,10 +122,16 @@ static int ingest_lbr(struct ingest *in, struct perfdata_sample *sample)
 	return 0;
 }
 
-static int ingest_end(struct ingest *in, const struct symbolizer_sample *begun, struct profile_sample *sample)
+static int ingest_end(struct ingest *in, struct ingest_waiting *waiting)
 {
-	int r = symbolizer_end(in->symbols, begun, sample->time_ns, &sample->thread, &sample->stack);
+	struct profile_sample *sample = &waiting->sample;
+	int r = symbolizer_end(in->symbols, &waiting->begun, sample->time_ns, &sample->thread, &sample->stack);
 
+	if (!r && sample->event == PROFILE_NONE)
+		return wakeups_waker(in->wakeups, waiting->file_off, sample->thread, sample->stack);
+	/* Only waits are in the index. */
+	if (!r && in->wakeups)
+		r = wakeups_wait(in->wakeups, waiting->file_off, sample);
 	return r ? r : profile_sample(in->profile, sample);
 }
 
@@ -132,7 +141,7 @@ static int ingest_end_waiting(struct ingest *in)
 	int r = 0;
 
 	for (size_t i = 0; i < in->waiting.len && !r; i++)
-		r = ingest_end(in, &in->waiting.v[i].begun, &in->waiting.v[i].sample);
+		r = ingest_end(in, &in->waiting.v[i]);
 	vec_free(&in->waiting);
 	in->waits = false;
 	return r;
@@ -140,37 +149,36 @@ static int ingest_end_waiting(struct ingest *in)
 
 static int ingest_sample(struct ingest *in, struct perfdata_record *record)
 {
-	struct profile_sample sample = {.time_ns = record->time_ns, .cpu = record->cpu};
+	struct ingest_waiting waiting = {.sample = {.time_ns = record->time_ns, .cpu = record->cpu}, .file_off = record->file_off};
 	struct symbolizer_stack stack;
-	struct symbolizer_sample begun;
 	struct ingest_event *event;
 	int r = ingest_event(in, record->event, &event);
 
 	if (r)
 		return r == -EBADMSG ? 0 : r;
-	if (event->waker)
+	if (event->waker && !in->wakeups)
 		return 0;
-	if (!event->has_samples)
+	if (!event->has_samples && !event->waker)
 		in->result->events_with_samples++;
 	event->has_samples = true;
-	sample.event = event->id;
+	waiting.sample.event = event->id;
 	/* A period of 0, which perf script's readers take for 1 too. */
-	sample.weight = event->has_period && record->sample.period ? record->sample.period : 1;
+	waiting.sample.weight = event->has_period && record->sample.period ? record->sample.period : 1;
 	if (event->lbr_callchains)
 		r = ingest_lbr(in, &record->sample);
 	if (!r)
 		r = stacks_sample(in->stacks, ingest_file_event(in, record->event), record, &stack);
 	if (!r)
-		r = symbolizer_begin(in->symbols, record, &stack, &begun);
+		r = symbolizer_begin(in->symbols, record, &stack, &waiting.begun);
 	if (r)
 		return r;
-	if (!in->kernel_seen && begun.half.kernel != CALLCHAINS_NO_KERNEL) {
+	if (!in->kernel_seen && waiting.begun.half.kernel != CALLCHAINS_NO_KERNEL) {
 		in->kernel_seen = true;
 		in->waits = symbolizer_expect_kernel(in->symbols);
 	}
 	if (!in->waits)
-		return ingest_end(in, &begun, &sample);
-	if (vec_push(&in->waiting, ((struct ingest_waiting){sample, begun})))
+		return ingest_end(in, &waiting);
+	if (vec_push(&in->waiting, waiting))
 		return -ENOMEM;
 	return in->waiting.len == INGEST_WAITING_MAX || symbolizer_full(in->symbols) ? ingest_end_waiting(in) : 0;
 }
@@ -293,6 +301,9 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 		r = symbolizer_audit(in->symbols, options->ret_audit);
 	if (!r && options->ret_manifest)
 		r = ingest_manifest(in, options->ret_manifest);
+	/* Not earlier: their stacks are of frames that were counted already. */
+	if (!r && in->wakeups)
+		r = wakeups_finish(in->wakeups, &in->result->wakeups);
 	if (r && options->ret_images)
 		symbolizer_images_free(options->ret_images);
 	if (r && options->ret_audit)
@@ -333,6 +344,8 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 		r = symbolizer_new(profile, &symbols, &in.symbols);
 	if (!r)
 		r = ingest_stacks(&in, options);
+	if (!r && options->offcpu)
+		r = wakeups_new(profile, options->offcpu, &in.wakeups);
 	if (!r)
 		r = ingest_news(&in);
 	if (!r)
@@ -343,6 +356,7 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 	free(in.lbr);
 	vec_free(&in.waiting);
 	stacks_free(in.stacks);
+	wakeups_free(in.wakeups);
 	symbolizer_free(in.symbols);
 	perfdata_close(in.data);
 	if (r && !result.error.code)

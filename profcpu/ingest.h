@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "profcpu/stacks.h"
+#include "profcpu/wakeups.h"
 #include "profile/profile.h"
 #include "recording/offcpu_idx.h"
 #include "recording/perfdata.h"
@@ -38,6 +39,7 @@ struct ingest_result {
 	struct symbolizer_lineless lineless;
 	bool keeps_lines, hides_lines; /* symbolizer_keeps_lines, symbolizer_hides_lines */
 	struct stacks_summary stacks;
+	struct wakeups_summary wakeups;
 	int store_error; /* -errno of writing the store; 0: written, or not asked for */
 };
 

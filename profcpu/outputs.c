@@ -49,9 +49,10 @@ static int outputs_folded(struct profile *profile, const struct outputs_options 
 	return collapse_write(profile, &collapse, out, &stats);
 }
 
-static int outputs_off_cpu_svg(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
+static int outputs_waits_svg(struct profile *profile, uint32_t event, const char *title, enum palette_scheme scheme, bool idle,
+			     struct outbuf *out)
 {
-	const struct tree_options from = {.event = profile_off_cpu_event(profile), .show_idle = options->idle};
+	const struct tree_options from = {.event = event, .show_idle = idle};
 	struct svg_options svg = svg_options_default();
 	struct svg_stats stats;
 	struct tree tree;
@@ -60,16 +61,26 @@ static int outputs_off_cpu_svg(struct profile *profile, const struct outputs_opt
 	if (r)
 		return r;
 	svg.unit = SVG_UNIT_NS;
-	svg.title = "Off-CPU";
-	svg.palette.scheme = PALETTE_IO;
+	svg.title = title;
+	svg.palette.scheme = scheme;
 	r = svg_write(&tree, &svg, out, &stats);
 	tree_free(&tree);
 	return r;
 }
 
-static int outputs_off_cpu_folded(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
+static int outputs_off_cpu_svg(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
 {
-	const struct profile_event *event = profile_event_of(profile, profile_off_cpu_event(profile));
+	return outputs_waits_svg(profile, profile_off_cpu_event(profile), "Off-CPU", PALETTE_IO, options->idle, out);
+}
+
+static int outputs_wakeup_svg(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
+{
+	return outputs_waits_svg(profile, profile_wakeup_event(profile), "Wakeups", PALETTE_WAKEUP, options->idle, out);
+}
+
+static int outputs_waits_folded(struct profile *profile, uint32_t of, const struct outputs_options *options, struct outbuf *out)
+{
+	const struct profile_event *event = profile_event_of(profile, of);
 	const struct collapse_options collapse = {.names = COLLAPSE_PERF,
 						  .srcline = options->lines,
 						  .event_filter = profile_text_of(profile, event->name, NULL),
@@ -78,6 +89,16 @@ static int outputs_off_cpu_folded(struct profile *profile, const struct outputs_
 	struct collapse_stats stats = {0};
 
 	return collapse_write(profile, &collapse, out, &stats);
+}
+
+static int outputs_off_cpu_folded(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
+{
+	return outputs_waits_folded(profile, profile_off_cpu_event(profile), options, out);
+}
+
+static int outputs_wakeup_folded(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
+{
+	return outputs_waits_folded(profile, profile_wakeup_event(profile), options, out);
 }
 
 static int outputs_wall_svg(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
@@ -159,7 +180,7 @@ static int outputs_file(struct profile *profile, const struct outputs_options *o
  * are left out: what stands in their places is older.
  */
 static int outputs_archive(const struct outputs_options *options, bool svg, bool folded, bool report, bool script, bool off_cpu,
-			   bool wall)
+			   bool wall, bool wakeups)
 {
 	const char *const all[] = {RECORDING_MANIFEST,
 				   RECORDING_SYMBOLS,
@@ -172,6 +193,8 @@ static int outputs_archive(const struct outputs_options *options, bool svg, bool
 				   off_cpu ? RECORDING_OFFCPU_FOLDED : "",
 				   wall ? RECORDING_WALL_SVG : "",
 				   wall ? RECORDING_WALL_FOLDED : "",
+				   wakeups ? RECORDING_WAKEUP_SVG : "",
+				   wakeups ? RECORDING_WAKEUP_FOLDED : "",
 				   report ? RECORDING_REPORT : "",
 				   script ? RECORDING_SCRIPT : ""};
 	const char *members[sizeof(all) / sizeof(all[0]) + 1] = {NULL};
@@ -203,22 +226,15 @@ static int outputs_archive(const struct outputs_options *options, bool svg, bool
 	return r;
 }
 
-/* Where waits were recorded. */
-static int outputs_off_cpu(struct profile *profile, const struct outputs_options *options)
+/* A picture and the folded stacks of the same. */
+static int outputs_pair(struct profile *profile, const struct outputs_options *options, const char *svg_name,
+			int (*svg)(struct profile *, const struct outputs_options *, struct outbuf *), const char *folded_name,
+			int (*folded)(struct profile *, const struct outputs_options *, struct outbuf *))
 {
-	int svg = outputs_file(profile, options, RECORDING_OFFCPU_SVG, REPLACE_PUBLIC, outputs_off_cpu_svg);
-	int folded = outputs_file(profile, options, RECORDING_OFFCPU_FOLDED, REPLACE_PUBLIC, outputs_off_cpu_folded);
+	int r = outputs_file(profile, options, svg_name, REPLACE_PUBLIC, svg);
+	int also = outputs_file(profile, options, folded_name, REPLACE_PUBLIC, folded);
 
-	return svg ? svg : folded;
-}
-
-/* Where it is known too what threads did in all. */
-static int outputs_wall(struct profile *profile, const struct outputs_options *options)
-{
-	int svg = outputs_file(profile, options, RECORDING_WALL_SVG, REPLACE_PUBLIC, outputs_wall_svg);
-	int folded = outputs_file(profile, options, RECORDING_WALL_FOLDED, REPLACE_PUBLIC, outputs_wall_folded);
-
-	return svg ? svg : folded;
+	return r ? r : also;
 }
 
 int outputs_write(struct profile *profile, const struct outputs_options *options, bool *ret_any)
@@ -230,11 +246,17 @@ int outputs_write(struct profile *profile, const struct outputs_options *options
 				       0;
 
 	bool waits = profile_off_cpu_event(profile) != PROFILE_NONE;
-	int off_cpu = waits ? outputs_off_cpu(profile, options) : 0;
+	int off_cpu = waits ? outputs_pair(profile, options, RECORDING_OFFCPU_SVG, outputs_off_cpu_svg, RECORDING_OFFCPU_FOLDED,
+					   outputs_off_cpu_folded) : 0;
 	bool both = waits && options->offcpu && options->offcpu->nthreads;
-	int wall = both ? outputs_wall(profile, options) : 0;
-	int archive = options->archive ? outputs_archive(options, !r, !folded, !report, !script, waits && !off_cpu, both && !wall) : 0;
+	int wall = both ? outputs_pair(profile, options, RECORDING_WALL_SVG, outputs_wall_svg, RECORDING_WALL_FOLDED, outputs_wall_folded) : 0;
+	bool wakeups = profile_wakeup_event(profile) != PROFILE_NONE;
+	int wakeup = wakeups ? outputs_pair(profile, options, RECORDING_WAKEUP_SVG, outputs_wakeup_svg, RECORDING_WAKEUP_FOLDED,
+					    outputs_wakeup_folded) : 0;
+	int archive = options->archive ? outputs_archive(options, !r, !folded, !report, !script, waits && !off_cpu, both && !wall,
+							 wakeups && !wakeup) : 0;
 
 	*ret_any = !r || !folded || !report || (options->script && !script) || (options->archive && !archive);
-	return r ? r : folded ? folded : report ? report : script ? script : off_cpu ? off_cpu : wall ? wall : archive;
+	r = r ? r : folded ? folded : report ? report : script ? script : off_cpu;
+	return r ? r : wall ? wall : wakeup ? wakeup : archive;
 }

@@ -22,7 +22,7 @@ struct offcpu_task {
 struct stack_head {
 	uint16_t first_spliced, first_guess;
 	uint8_t grade, end;
-	uint8_t is_waker, pad;
+	uint8_t is_waker, flags; /* flags: of a waker, of enum offcpu_idx_flags */
 	int32_t pid, tid; /* of a waker; else 0 */
 };
 #define STACK_HEAD_WORDS 2
@@ -56,7 +56,10 @@ static struct offcpu_task *task_of(const struct record_offcpu *o, int32_t tid)
 static struct offcpu_idx_wait row_of(const struct record_offcpu *o, const struct offcpu_interval *i)
 {
 	bool has_waker = i->waker_stack != OFFCPU_NO_STACK && i->waker_stack < o->waker_offs.len;
+	struct stack_head waker = {0};
 
+	if (has_waker)
+		memcpy(&waker, intern_text(&o->stacks, i->waker_stack), sizeof(waker));
 	return (struct offcpu_idx_wait){
 		.woken_ns = i->woken_ns,
 		.runnable_ns = i->runnable_ns,
@@ -65,7 +68,7 @@ static struct offcpu_idx_wait row_of(const struct record_offcpu *o, const struct
 		.waker = i->waker > 0 ? i->waker : 0,
 		.flags = (uint8_t)((i->wait == OFFCPU_RUNNABLE ? OFFCPU_IDX_PREEMPTED : 0) | (i->cut_begin ? OFFCPU_IDX_CUT_BEGIN : 0) |
 				   (i->cut_end ? OFFCPU_IDX_CUT_END : 0) | (i->estimated ? OFFCPU_IDX_ESTIMATED : 0) |
-				   (i->waker == INTERRUPT ? OFFCPU_IDX_INTERRUPT : 0)),
+				   (i->waker == INTERRUPT ? OFFCPU_IDX_INTERRUPT : 0) | waker.flags),
 	};
 }
 
@@ -336,14 +339,16 @@ static int put_waker(struct record_offcpu *o, const struct perfdata_record *reco
 	return o->waker_offs.v[stack] ? 0 : o->writer.waker(o->writer.ctx, &sample, unwound, &o->waker_offs.v[stack]);
 }
 
-int record_offcpu_waking(struct record_offcpu *o, int32_t tid, const struct perfdata_record *waker, bool interrupt,
+int record_offcpu_waking(struct record_offcpu *o, int32_t tid, const struct perfdata_record *waker, uint8_t flags,
 			 const struct unwound *unwound)
 {
+	bool interrupt = flags & OFFCPU_IDX_INTERRUPT;
 	struct stack_head head = head_of(unwound);
 	struct offcpu_event event = {.time_ns = waker->time_ns, .tid = tid, .by = interrupt ? INTERRUPT : waker->tid,
 				     .kind = OFFCPU_WAKING};
 
 	head.is_waker = 1;
+	head.flags = flags;
 	head.pid = interrupt ? 0 : waker->pid;
 	head.tid = interrupt ? 0 : waker->tid;
 	int r = keep_stack(o, &head, unwound, &event.stack);

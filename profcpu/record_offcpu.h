@@ -56,8 +56,8 @@ int record_offcpu_learn(struct record_offcpu *o, int32_t first_pid, int32_t tid)
 /* The thread of ours with that pid there, if its waits are recorded; else 0. */
 int32_t record_offcpu_known(const struct record_offcpu *o, int32_t first_pid);
 
-/* Who wakes a thread, with what stack: `waker` is the sample in its context; interrupt: an interrupt does. 0, -ENOMEM, the writer's. */
-int record_offcpu_waking(struct record_offcpu *o, int32_t tid, const struct perfdata_record *waker, bool interrupt,
+/* Who wakes a thread, with what stack: `waker` is the sample in its context; flags: OFFCPU_IDX_INTERRUPT, OFFCPU_IDX_SOFTIRQ. 0, -ENOMEM, the writer's. */
+int record_offcpu_waking(struct record_offcpu *o, int32_t tid, const struct perfdata_record *waker, uint8_t flags,
 			 const struct unwound *unwound);
 
 /* Takes in FORK, COMM, EXIT of all events, and SWITCH_CPU_WIDE and LOST of the switches; others are ignored. In order of time within a

@@ -521,6 +521,7 @@ static int take_waking(struct record_unwind *u, const struct perfdata_record *re
 	int32_t tid = record_offcpu_known(u->offcpu, waking.pid);
 	size_t kernel = kernel_part(sample);
 	bool interrupt = waking.hardirq || !waking.by || (waking.softirq && !kernel);
+	uint8_t flags = interrupt ? OFFCPU_IDX_INTERRUPT : waking.softirq ? OFFCPU_IDX_SOFTIRQ : 0;
 	int r = 0;
 
 	if (!tid)
@@ -530,7 +531,7 @@ static int take_waking(struct record_unwind *u, const struct perfdata_record *re
 		r = meet_stranger(u, record);
 	if (!r && !interrupt)
 		r = unwind_now(u, record, &unwound);
-	return r ? r : record_offcpu_waking(u->offcpu, tid, record, interrupt, &unwound);
+	return r ? r : record_offcpu_waking(u->offcpu, tid, record, flags, &unwound);
 }
 
 /* What of a record is for the waits. 1: all, it is not written; 0: it is a record as others; -errno. */

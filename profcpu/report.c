@@ -260,11 +260,14 @@ static void report_losses(const struct perfdata_stats *d, bool damaged, struct o
 			      (unsigned long long)d->throttled);
 }
 
-static void report_waits(uint64_t waits, uint64_t off_ns, uint64_t idle_ns, struct outbuf *out)
+static void report_waits(uint64_t waits, uint64_t off_ns, uint64_t idle_ns, const struct wakeups_summary *w, struct outbuf *out)
 {
 	outbuf_printf(out, "off-CPU   %.6f s in %llu waits", (double)off_ns / 1e9, (unsigned long long)waits);
 	if (idle_ns)
 		outbuf_printf(out, ", of which %.6f s (%.2f %%) idle", (double)idle_ns / 1e9, 100.0 * (double)idle_ns / (double)off_ns);
+	if (w->blocked_ns)
+		outbuf_printf(out, "; of %.6f s blocked %.2f %% have a known waker", (double)w->blocked_ns / 1e9,
+			      100.0 * (double)w->known_ns / (double)w->blocked_ns);
 	outbuf_char(out, '\n');
 }
 
@@ -281,12 +284,12 @@ int report_write(struct profile *profile, const struct input_result *input, cons
 
 	if (n < 0)
 		return n;
-	outbuf_printf(out, "samples   %llu", (unsigned long long)(profile_nsamples(profile) - waits));
+	outbuf_printf(out, "samples   %llu", (unsigned long long)(profile_nsamples(profile) - waits - input->data.wakeups.samples));
 	if (input->kind != SOURCE_TEXT)
 		report_losses(&input->data.data, input->damaged, out);
 	outbuf_char(out, '\n');
 	if (waits)
-		report_waits(waits, off_ns, idle_ns, out);
+		report_waits(waits, off_ns, idle_ns, &input->data.wakeups, out);
 	for (int i = 0; i < n; i++) {
 		uint32_t len;
 		const char *name = profile_text_of(profile, hot[i].name, &len);

@@ -292,6 +292,7 @@ int report_json_write(struct profile *profile, const struct input_result *input,
 		      struct outbuf *out)
 {
 	struct json_place top = {out, 0, true};
+	const struct wakeups_summary *w = &input->data.wakeups;
 	uint64_t waits, off_ns, idle_ns = 0;
 	int r = profile_off_cpu_sum(profile, &waits, &off_ns);
 
@@ -300,7 +301,7 @@ int report_json_write(struct profile *profile, const struct input_result *input,
 
 	top = json_begin(&top, '{');
 	json_number(&top, "format", REPORT_JSON_FORMAT);
-	json_number(&top, "samples", profile_nsamples(profile) - waits);
+	json_number(&top, "samples", profile_nsamples(profile) - waits - input->data.wakeups.samples);
 	if (waits) {
 		json_key(&top, "off_cpu");
 		struct json_place off = json_begin(&top, '{');
@@ -308,6 +309,11 @@ int report_json_write(struct profile *profile, const struct input_result *input,
 		json_number(&off, "waits", waits);
 		json_number(&off, "ns", off_ns);
 		json_number(&off, "idle_ns", idle_ns);
+		if (w->blocked_ns) {
+			json_number(&off, "blocked_ns", w->blocked_ns);
+			json_number(&off, "known_waker_ns", w->known_ns);
+			json_number(&off, "interrupt_ns", w->interrupt_ns);
+		}
 		json_end(&off, '}');
 	}
 	if (input->kind != SOURCE_TEXT) {

@@ -300,7 +300,8 @@ static int source_judge_archive(struct source *s, const char *path, const struct
 static bool source_lost_outputs_only(const struct source *s, const struct archive_stats *stats)
 {
 	static const char *const outputs[] = {"", RECORDING_SVG, RECORDING_FOLDED, RECORDING_REPORT, RECORDING_SCRIPT,
-					     RECORDING_OFFCPU_SVG, RECORDING_OFFCPU_FOLDED, RECORDING_WALL_SVG, RECORDING_WALL_FOLDED};
+					     RECORDING_OFFCPU_SVG, RECORDING_OFFCPU_FOLDED, RECORDING_WALL_SVG, RECORDING_WALL_FOLDED,
+					     RECORDING_WAKEUP_SVG, RECORDING_WAKEUP_FOLDED};
 	bool is_output = false;
 
 	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)

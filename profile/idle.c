@@ -276,9 +276,26 @@ void idle_free(struct idle *idle)
 	free(idle);
 }
 
+/* Without those above it that ended its wait. */
+static uint32_t sleeper_of(const struct idle *idle, uint32_t stack)
+{
+	const struct profile *p = idle->profile;
+	uint32_t sleeper = stack;
+
+	for (uint32_t s = stack; s != PROFILE_STACK_EMPTY; s = profile_stack_parent(p, s)) {
+		uint32_t module = profile_frame_of(p, profile_stack_frame(p, s))->module;
+
+		if (module != PROFILE_NONE && !strcmp(profile_text_of(p, module, NULL), PROFILE_WAKEUP))
+			sleeper = profile_stack_parent(p, s);
+	}
+	return sleeper;
+}
+
 uint32_t idle_stack(struct idle *idle, uint32_t event, uint32_t thread, uint32_t stack)
 {
-	return profile_event_of(idle->profile, event)->off_cpu && idle_is(idle, thread, stack) ? idle->stack : stack;
+	const struct profile_event *e = profile_event_of(idle->profile, event);
+
+	return e->off_cpu && idle_is(idle, thread, e->wakeup ? sleeper_of(idle, stack) : stack) ? idle->stack : stack;
 }
 
 int idle_sum(struct profile *profile, uint64_t *ret_weight)
@@ -292,7 +309,8 @@ int idle_sum(struct profile *profile, uint64_t *ret_weight)
 	if (!r)
 		r = profile_groups(profile, NULL, &groups, &n);
 	for (size_t i = 0; !r && i < n; i++)
-		if (idle_stack(idle, groups[i].event, groups[i].thread, groups[i].stack) != groups[i].stack)
+		if (!profile_event_of(profile, groups[i].event)->wakeup &&
+		    idle_stack(idle, groups[i].event, groups[i].thread, groups[i].stack) != groups[i].stack)
 			weight += groups[i].weight;
 	if (!r)
 		*ret_weight = weight;

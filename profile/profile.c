@@ -380,12 +380,22 @@ int profile_label(struct profile *p, const char *name, uint32_t *ret_stack)
 	return r ? r : profile_stack(p, PROFILE_STACK_EMPTY, id, ret_stack);
 }
 
-uint32_t profile_off_cpu_event(const struct profile *p)
+static uint32_t profile_wait_event(const struct profile *p, bool wakeup)
 {
 	for (uint32_t i = 0; i < profile_nevents(p); i++)
-		if (profile_event_of(p, i)->off_cpu)
+		if (profile_event_of(p, i)->off_cpu && profile_event_of(p, i)->wakeup == wakeup)
 			return i;
 	return PROFILE_NONE;
+}
+
+uint32_t profile_off_cpu_event(const struct profile *p)
+{
+	return profile_wait_event(p, false);
+}
+
+uint32_t profile_wakeup_event(const struct profile *p)
+{
+	return profile_wait_event(p, true);
 }
 
 struct profile_sum {

@@ -82,6 +82,8 @@ struct profile_thread {
 	uint32_t ids_text;
 };
 
+#define PROFILE_WAKEUP "[wakeup]" /* the module of frames that part sleepers and wakers, or name these (profcpu/wakeups.h) */
+
 struct profile_event {
 	uint32_t name; /* text, as perf spells it: "cpu-clock", "cycles:u" */
 	bool has_period; /* samples carry a weight other than 1 (nanoseconds for clocks, counts for counters) */
@@ -91,14 +93,16 @@ struct profile_event {
 	/* Sampled without callchains, a stack is the ip alone. perf script prints such samples in one line each, in which
 	 * stackcollapse-perf.pl finds nothing. */
 	bool stackless;
+	bool wakeup; /* with off_cpu: of who ended waits (profcpu/wakeups.h) */
 	bool off_cpu; /* weights are the nanoseconds in which threads did not run: an output of its own, never the first event */
 };
 
 /* Whether some event is not stackless, so that perf script's readers see that one only. */
 bool profile_has_stacks(const struct profile *p);
 
-/* The event of the time off the CPU, or PROFILE_NONE. */
+/* The event of the time off the CPU, or PROFILE_NONE; that of who ended waits. */
 uint32_t profile_off_cpu_event(const struct profile *p);
+uint32_t profile_wakeup_event(const struct profile *p);
 
 struct profile_sample {
 	uint64_t time_ns; /* CLOCK_MONOTONIC of the recording, or what the source had; 0: not known */

@@ -19,7 +19,8 @@ enum offcpu_idx_flags {
 	OFFCPU_IDX_CUT_END = 4, /* it went on behind that */
 	OFFCPU_IDX_ESTIMATED = 8, /* of many that were alike, while events were off at times */
 	OFFCPU_IDX_INTERRUPT = 16, /* no thread woke it, an interrupt did */
-	OFFCPU_IDX_FLAGS = 31,
+	OFFCPU_IDX_SOFTIRQ = 32, /* woken by what an interrupt had left to be done: its own, if its entry is in the waker's stack */
+	OFFCPU_IDX_FLAGS = 63,
 };
 
 struct offcpu_idx_wait {

@@ -41,19 +41,26 @@ static const struct field {
 	{"symbols_complete", FIELD_BOOL, offsetof(struct recording_manifest, symbols_complete)},
 };
 
+/* An output without addresses. */
+static bool is_picture(const char *name)
+{
+	static const char *const names[] = {RECORDING_SVG,	RECORDING_FOLDED,      RECORDING_OFFCPU_SVG, RECORDING_OFFCPU_FOLDED,
+					    RECORDING_WALL_SVG, RECORDING_WALL_FOLDED, RECORDING_WAKEUP_SVG, RECORDING_WAKEUP_FOLDED};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
 bool recording_is_public(const char *name)
 {
-	return !strcmp(name, RECORDING_MANIFEST) || !strcmp(name, RECORDING_SVG) ||
-	       !strcmp(name, RECORDING_FOLDED) || !strcmp(name, RECORDING_OFFCPU_SVG) || !strcmp(name, RECORDING_OFFCPU_FOLDED) ||
-	       !strcmp(name, RECORDING_WALL_SVG) || !strcmp(name, RECORDING_WALL_FOLDED);
+	return !strcmp(name, RECORDING_MANIFEST) || is_picture(name);
 }
 
 bool recording_is_output(const char *name)
 {
-	return !strcmp(name, RECORDING_SVG) || !strcmp(name, RECORDING_FOLDED) ||
-	       !strcmp(name, RECORDING_OFFCPU_SVG) || !strcmp(name, RECORDING_OFFCPU_FOLDED) ||
-	       !strcmp(name, RECORDING_WALL_SVG) || !strcmp(name, RECORDING_WALL_FOLDED) ||
-	       !strcmp(name, RECORDING_SCRIPT) || !strcmp(name, RECORDING_REPORT) || !strcmp(name, RECORDING_ARCHIVE);
+	return is_picture(name) || !strcmp(name, RECORDING_SCRIPT) || !strcmp(name, RECORDING_REPORT) || !strcmp(name, RECORDING_ARCHIVE);
 }
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))

@@ -3,8 +3,8 @@
  *   manifest.json   format version, how it was made, whether it came to its end
  *   perf.data       standard records only
  *   symbols/        what naming needs on another machine
- * Everything else in it (flamegraph.svg, folded_stacks.out, offcpu.svg, offcpu.folded, perf_script.out, report.json,
- * prof.tar.gz) is derived and can be made again.
+ * Everything else in it (flamegraph.svg, folded_stacks.out, offcpu.svg, offcpu.folded, wakeup.svg, wakeup.folded,
+ * perf_script.out, report.json, prof.tar.gz) is derived and can be made again.
  */
 #ifndef RECORDING_RECORDING_H
 #define RECORDING_RECORDING_H
@@ -30,6 +30,8 @@
 #define RECORDING_OFFCPU_FOLDED "offcpu.folded"
 #define RECORDING_WALL_SVG "wall.svg"
 #define RECORDING_WALL_FOLDED "wall.folded"
+#define RECORDING_WAKEUP_SVG "wakeup.svg"
+#define RECORDING_WAKEUP_FOLDED "wakeup.folded"
 #define RECORDING_SCRIPT "perf_script.out"
 #define RECORDING_REPORT "report.json"
 #define RECORDING_ARCHIVE "prof.tar.gz"

@@ -8,6 +8,7 @@
  *   lock    wait_lock: a mutex that is held for 15 ms, until wake_lock
  *   pipe    wait_pipe: 25 ms, until wake_pipe writes
  *   futex   wait_futex: 10 ms, until wake_futex
+ *   chain   wait_chain: 18 ms, until wake_chain of a thread that itself waits meanwhile, in wait_relay, until wake_relay of a third one
  *   fault   wait_fault: a page that comes after 12 ms, from wake_fault (userfaultfd)
  *   cpu     wait_cpu: two threads that want the same CPU
  *   pong    two threads on one CPU that wake each other through pipes, from pong_a (40 % of the waits), pong_b (30), pong_c (20)
@@ -219,6 +220,59 @@ static void *end_futex(void *arg)
 	return arg;
 }
 
+/* chain */
+static int chain_fds[2], relay_fds[2];
+
+NAMED void wait_chain(void)
+{
+	take(chain_fds[0]);
+	KEEP_FRAME;
+}
+
+NAMED void wake_chain(void)
+{
+	put(chain_fds[1]);
+	KEEP_FRAME;
+}
+
+NAMED void wait_relay(void)
+{
+	take(relay_fds[0]);
+	KEEP_FRAME;
+}
+
+NAMED void wake_relay(void)
+{
+	put(relay_fds[1]);
+	KEEP_FRAME;
+}
+
+static void *run_chain(void *arg)
+{
+	while (!over())
+		MEASURED((struct answer *)arg, wait_chain());
+	return NULL;
+}
+
+/* Ends with the program, as the next. */
+static void __attribute__((noreturn)) * relay_chain(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		wait_relay();
+		wake_chain();
+	}
+}
+
+static void __attribute__((noreturn)) * end_chain(void *arg)
+{
+	(void)arg;
+	for (;;) {
+		delay_ms(18);
+		wake_relay();
+	}
+}
+
 /* fault */
 static int fault_fd = -1;
 static char *fault_pages;
@@ -396,6 +450,7 @@ static struct kind kinds[] = {
 	{"lock", {"wait_lock", "wake_lock", "blocked", 0, 0}, run_lock, end_lock},
 	{"pipe", {"wait_pipe", "wake_pipe", "blocked", 0, 0}, run_pipe, end_pipe},
 	{"futex", {"wait_futex", "wake_futex", "blocked", 0, 0}, run_futex, end_futex},
+	{"chain", {"wait_chain", "wake_chain", "blocked", 0, 0}, run_chain, end_chain},
 	{"fault", {"wait_fault", "wake_fault", "blocked", 0, 0}, run_fault, end_fault},
 	{"cpu", {"wait_cpu", "-", "runnable", 0, 0}, run_cpu, NULL},
 	{NULL, {NULL, NULL, NULL, 0, 0}, NULL, NULL},
@@ -450,8 +505,10 @@ static int run_kinds(const bool *chosen)
 		threads[n++] = begin(kinds[i].run, &kinds[i].answer);
 		if (kinds[i].run == run_cpu)
 			threads[n++] = begin(run_cpu, &second);
-		else if (kinds[i].end == end_fault)
-			begin(end_fault, NULL);
+		if (kinds[i].end == end_chain)
+			begin(relay_chain, NULL);
+		if (kinds[i].end == end_fault || kinds[i].end == end_chain)
+			begin(kinds[i].end, NULL);
 		else if (kinds[i].end)
 			threads[n++] = begin(kinds[i].end, NULL);
 	}
@@ -485,10 +542,10 @@ int main(int argc, char **argv)
 		known = known && found;
 	}
 	if (!known) {
-		fprintf(stderr, "waits sleep|lock|pipe|futex|fault|cpu|pong|all... SECONDS\n");
+		fprintf(stderr, "waits sleep|lock|pipe|futex|chain|fault|cpu|pong|all... SECONDS\n");
 		return 2;
 	}
-	if (pipe(pipe_fds) || pipe(lock_held) || pipe(lock_had))
+	if (pipe(pipe_fds) || pipe(lock_held) || pipe(lock_had) || pipe(chain_fds) || pipe(relay_fds))
 		return 1;
 	for (size_t i = 0; kinds[i].name; i++)
 		if (chosen[i] && kinds[i].end == end_fault && !open_fault()) {

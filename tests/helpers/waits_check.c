@@ -2,8 +2,8 @@
  * Holds folded waits (microseconds) against what tests/helpers/waits measured:
  *   waits_check time PERCENT ANSWER FOLDED [WAKEUPS]    each function's time, of its own
  *   waits_check share POINTS ANSWER FOLDED [WAKEUPS]    each function's part of the time of all these functions, of 100
- * With WAKEUPS (a waker's stack above the sleeper's) at least 99 % of each function's time there is below its waker. Prints a table; 1
- * where something is further off.
+ * With WAKEUPS (the sleeper's stack, "--", the waker's, and more of both) at least 99 % of each blocked function's time is there, below
+ * its waker: of "-" that is an interrupt. Prints a table; 1 where something is further off.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -21,15 +21,27 @@ struct answer {
 	double got_us, wakeup_us, right_us;
 };
 
-/* A frame of that name, with or without an offset. */
-static bool has_frame(const char *stack, const char *name)
+#define DELIMITER ";--;"
+#define INTERRUPT "[interrupt]"
+
+/* A frame of that name, with or without an offset, before `end`; NULL: anywhere. */
+static bool has_frame(const char *stack, const char *end, const char *name)
 {
 	size_t len = strlen(name);
 
-	for (const char *p = stack; (p = strstr(p, name)); p += len)
+	for (const char *p = stack; (p = strstr(p, name)) && (!end || p < end); p += len)
 		if ((p == stack || p[-1] == ';') && (p[len] == ';' || p[len] == ' ' || p[len] == '+'))
 			return true;
 	return false;
+}
+
+/* Whether the waker is the right one: `stack` begins behind the sleeper's. */
+static bool is_woken(const struct answer *a, const char *stack)
+{
+	const char *end = strstr(stack, DELIMITER);
+	bool interrupt = has_frame(stack, end, INTERRUPT);
+
+	return strcmp(a->waker, "-") ? !interrupt && has_frame(stack, end, a->waker) : interrupt;
 }
 
 static size_t read_answers(const char *path, struct answer *answers)
@@ -66,13 +78,15 @@ static bool read_folded(const char *path, struct answer *answers, size_t n, bool
 		if (!number)
 			continue;
 		for (size_t i = 0; i < n; i++) {
+			const char *waker = wakeups ? strstr(line, DELIMITER) : NULL;
 			struct answer *a = &answers[i];
 			double us = strtod(number, NULL);
 
-			if (!has_frame(line, a->function))
+			if (!has_frame(line, waker, a->function))
 				continue;
 			*(wakeups ? &a->wakeup_us : &a->got_us) += us;
-			if (wakeups && (!strcmp(a->waker, "-") || has_frame(line, a->waker)))
+			/* Of the last ';' of one the first of the other is part. */
+			if (waker && is_woken(a, waker + strlen(DELIMITER) - 1))
 				a->right_us += us;
 		}
 	}
@@ -103,12 +117,15 @@ int main(int argc, char **argv)
 		double real = (double)a->us, off;
 
 		off = share ? 100 * (a->got_us / (got > 0 ? got : 1) - real / all) : 100 * (a->got_us / (real > 0 ? real : 1) - 1);
-		bool wrong = fabs(off) > strtod(argv[2], NULL) || (argc > 5 && a->right_us < 0.99 * a->wakeup_us) ||
-			     (argc > 5 && !(a->wakeup_us > 0));
+		bool woken = argc > 5 && !strcmp(a->state, "blocked");
+		/* The rest of its time it was only runnable. */
+		bool wrong = fabs(off) > strtod(argv[2], NULL) ||
+			     (woken && (a->right_us < 0.99 * a->wakeup_us || a->wakeup_us < 0.9 * a->got_us));
 
 		printf("%-12s %12.0f us are %12.0f us, %+7.2f %s", a->function, a->got_us, real, off, share ? "points" : "%");
-		if (argc > 5)
-			printf(", below %s %.2f %%", a->waker, a->wakeup_us > 0 ? 100 * a->right_us / a->wakeup_us : 0);
+		if (woken)
+			printf(", %.2f %% blocked, of it below %s %.2f %%", 100 * a->wakeup_us / (a->got_us > 0 ? a->got_us : 1),
+			       strcmp(a->waker, "-") ? a->waker : INTERRUPT, a->wakeup_us > 0 ? 100 * a->right_us / a->wakeup_us : 0);
 		puts(wrong ? "  WRONG" : "");
 		good = good && !wrong;
 	}

@@ -313,13 +313,13 @@ static void waits_are_told_in_the_round_after_theirs(void **state)
 	record_offcpu_free(f.o);
 }
 
-static void waking(struct fixture *f, uint64_t time_ns, int32_t tid, int32_t by, uint64_t ip, bool interrupt)
+static void waking(struct fixture *f, uint64_t time_ns, int32_t tid, int32_t by, uint64_t ip, uint8_t flags)
 {
 	const uint64_t words[] = {PERF_CONTEXT_KERNEL, ip};
 	const struct unwound unwound = {.callchain = words, .ncallchain = 2, .grade = UNWIND_COMPLETE};
 	const struct perfdata_record record = {.type = PERF_RECORD_SAMPLE, .time_ns = time_ns, .pid = 90, .tid = by, .cpu = 1};
 
-	assert_int_equal(record_offcpu_waking(f->o, tid, &record, interrupt, &unwound), 0);
+	assert_int_equal(record_offcpu_waking(f->o, tid, &record, flags, &unwound), 0);
 }
 
 static void who_woke_is_told_once_and_named_by_each_wait(void **state)
@@ -331,11 +331,11 @@ static void who_woke_is_told_once_and_named_by_each_wait(void **state)
 	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
 	for (uint64_t i = 0; i < 3; i++) {
 		out(&f, 2000 + i * 1000, 71, 0x10);
-		waking(&f, 2300 + i * 1000, 71, i < 2 ? 91 : 92, 0x20, false); /* the same twice, another with the same stack */
+		waking(&f, 2300 + i * 1000, 71, i < 2 ? 91 : 92, 0x20, i == 2 ? OFFCPU_IDX_SOFTIRQ : 0); /* the same twice, another with the same stack */
 		in(&f, 2400 + i * 1000, 71);
 	}
 	out(&f, 5000, 71, 0x10);
-	waking(&f, 5500, 71, 91, 0x30, true);
+	waking(&f, 5500, 71, 91, 0x30, OFFCPU_IDX_INTERRUPT);
 	in(&f, 5600, 71);
 	out(&f, 6000, 71, 0x10);
 	in(&f, 6100, 71);
@@ -347,7 +347,7 @@ static void who_woke_is_told_once_and_named_by_each_wait(void **state)
 	assert_true(f.got[0].row.waker == 91 && f.got[0].row.waker_off == WAKER_OFF && f.got[0].row.woken_ns == 2300 &&
 		    f.got[0].row.runnable_ns == 100 && f.got[0].row.flags == 0);
 	assert_true(f.got[1].row.waker == 91 && f.got[1].row.waker_off == WAKER_OFF);
-	assert_true(f.got[2].row.waker == 92 && f.got[2].row.waker_off == WAKER_OFF + 1);
+	assert_true(f.got[2].row.waker == 92 && f.got[2].row.waker_off == WAKER_OFF + 1 && f.got[2].row.flags == OFFCPU_IDX_SOFTIRQ);
 	assert_true(f.got[3].row.waker == 0 && f.got[3].row.waker_off == WAKER_OFF + 2 && f.got[3].row.flags == OFFCPU_IDX_INTERRUPT);
 	assert_true(f.got[4].row.waker == 0 && f.got[4].row.waker_off == 0 && f.got[4].row.flags == 0);
 	assert_int_equal(record_offcpu_result(f.o).blocked_ns, 1500);

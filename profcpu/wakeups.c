@@ -1,0 +1,287 @@
+#include "profcpu/wakeups.h"
+
+#include "base/hashmap.h"
+#include "base/vec.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct waker {
+	uint64_t file_off;
+	uint32_t thread, stack;
+	uint32_t last; /* its stack up to this one, from the leaf, is its own; PROFILE_STACK_EMPTY: all is */
+	bool looked, interrupted; /* last is known; it is an interrupt's */
+};
+
+struct wait {
+	uint64_t begin_ns, end_ns, woken_ns, blocked_ns;
+	uint64_t file_off, waker_off;
+	uint32_t thread, stack;
+	int32_t tid, waker_tid;
+	uint8_t flags; /* enum offcpu_idx_flags */
+};
+
+struct wakeups {
+	struct profile *profile;
+	const struct offcpu_idx *idx;
+	VEC(struct waker) wakers; /* by file_off, once all came */
+	VEC(struct wait) waits; /* blocked ones; by tid and end, once all came */
+	struct hashmap above; /* stack and waker to the stack that has the waker above it */
+	uint32_t event, delimiter, interrupt; /* ids; the latter two of frames */
+	struct wakeups_summary summary;
+};
+
+int wakeups_new(struct profile *profile, const struct offcpu_idx *idx, struct wakeups **ret_wakeups)
+{
+	struct wakeups *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->profile = profile;
+	w->idx = idx;
+	*ret_wakeups = w;
+	return 0;
+}
+
+void wakeups_free(struct wakeups *w)
+{
+	if (!w)
+		return;
+	vec_free(&w->wakers);
+	vec_free(&w->waits);
+	hashmap_free(&w->above);
+	free(w);
+}
+
+int wakeups_waker(struct wakeups *w, uint64_t file_off, uint32_t thread, uint32_t stack)
+{
+	return vec_push(&w->wakers, ((struct waker){.file_off = file_off, .thread = thread, .stack = stack}));
+}
+
+int wakeups_wait(struct wakeups *w, uint64_t file_off, const struct profile_sample *s)
+{
+	const struct offcpu_idx_wait *row = offcpu_idx_find(w->idx, file_off);
+
+	if (!row || row->flags & OFFCPU_IDX_PREEMPTED || row->runnable_ns >= s->weight)
+		return 0;
+	return vec_push(&w->waits, ((struct wait){.begin_ns = s->time_ns - (s->weight < s->time_ns ? s->weight : s->time_ns),
+						  .end_ns = s->time_ns,
+						  .woken_ns = row->woken_ns,
+						  .blocked_ns = s->weight - row->runnable_ns,
+						  .file_off = file_off,
+						  .waker_off = row->waker_off,
+						  .thread = s->thread,
+						  .stack = s->stack,
+						  .tid = profile_thread_of(w->profile, s->thread)->tid,
+						  .waker_tid = row->waker,
+						  .flags = row->flags}));
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct waker *x = a, *y = b;
+
+	return x->file_off < y->file_off ? -1 : x->file_off > y->file_off;
+}
+
+static int by_thread_and_end(const void *a, const void *b)
+{
+	const struct wait *x = a, *y = b;
+
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	if (x->end_ns != y->end_ns)
+		return x->end_ns < y->end_ns ? -1 : 1;
+	return x->file_off < y->file_off ? -1 : x->file_off > y->file_off;
+}
+
+static struct waker *waker_of(const struct wakeups *w, const struct wait *wait)
+{
+	const struct waker key = {.file_off = wait->waker_off};
+
+	return wait->waker_off && w->wakers.len ? bsearch(&key, w->wakers.v, w->wakers.len, sizeof(key), by_place) : NULL;
+}
+
+/* The last wait of a thread that was over by then, or NULL. */
+static const struct wait *wait_before(const struct wakeups *w, int32_t tid, uint64_t time_ns)
+{
+	size_t low = 0, high = w->waits.len;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		const struct wait *wait = &w->waits.v[mid];
+
+		if (wait->tid < tid || (wait->tid == tid && wait->end_ns <= time_ns))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low && w->waits.v[low - 1].tid == tid ? &w->waits.v[low - 1] : NULL;
+}
+
+/* Where the kernel is entered by an interrupt: Linux arch/x86/entry/entry_64.S and arch/x86/include/asm/idtentry.h; before 5.8
+ * apic_timer_interrupt and the like; arch/arm64/kernel/entry.S and entry-common.c. */
+static bool is_interrupt_entry(const struct profile *profile, uint32_t frame)
+{
+	static const char *const begins[] = {"asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi", "common_interrupt", "ret_from_intr", "el1_interrupt",
+					     "el0_interrupt", "el1h_64_irq", "el0t_64_irq", "el1_irq", "el0_irq"};
+	const struct profile_frame *f = profile_frame_of(profile, frame);
+	const char *name;
+
+	if (f->kind != FRAME_KERNEL || f->perf_name == PROFILE_NONE)
+		return false;
+	name = profile_text_of(profile, f->perf_name, NULL);
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (!strncmp(name, begins[i], strlen(begins[i])))
+			return true;
+	/* apic_timer_interrupt, call_function_interrupt, reschedule_interrupt, ...; not hrtimer_interrupt and other handlers. */
+	return !strcmp(name, "apic_timer_interrupt") || !strcmp(name, "reschedule_interrupt") || !strncmp(name, "call_function_", 14);
+}
+
+/* What of a waker's stack is its own: behind an interrupt's entry stands who was interrupted. What an interrupt left to be done is its own
+ * doing if it was done right behind it, else the thread's that asked for it. */
+static void look_at(const struct wakeups *w, const struct wait *wait, struct waker *waker)
+{
+	bool is_sure = wait->flags & OFFCPU_IDX_INTERRUPT, may_be = is_sure || wait->flags & OFFCPU_IDX_SOFTIRQ;
+
+	if (waker->looked)
+		return;
+	waker->looked = true;
+	waker->interrupted = is_sure;
+	for (uint32_t s = waker->stack; may_be && s != PROFILE_STACK_EMPTY; s = profile_stack_parent(w->profile, s)) {
+		if (!is_interrupt_entry(w->profile, profile_stack_frame(w->profile, s))) {
+			if (waker->last != PROFILE_STACK_EMPTY)
+				return;
+			continue;
+		}
+		waker->interrupted = true;
+		waker->last = s;
+	}
+}
+
+static int named_frame(struct wakeups *w, uint32_t text, uint32_t *ret_frame)
+{
+	struct profile_frame frame = {.perf_name = text, .name = text, .srcline = PROFILE_NONE, .kind = FRAME_NATIVE, .status = FRAME_IS_NAMED};
+	int r = profile_text(w->profile, PROFILE_WAKEUP, strlen(PROFILE_WAKEUP), &frame.module);
+
+	return r ? r : profile_frame(w->profile, &frame, ret_frame);
+}
+
+static int text_frame(struct wakeups *w, const char *name, uint32_t *ret_frame)
+{
+	uint32_t text;
+	int r = profile_text(w->profile, name, strlen(name), &text);
+
+	return r ? r : named_frame(w, text, ret_frame);
+}
+
+static int put_waker(struct wakeups *w, const struct waker *waker, uint32_t *stack)
+{
+	uint32_t name = w->interrupt, s = waker->stack;
+	int r = profile_stack(w->profile, *stack, w->delimiter, stack);
+
+	while (!r && s != PROFILE_STACK_EMPTY) {
+		r = profile_stack(w->profile, *stack, profile_stack_frame(w->profile, s), stack);
+		s = s == waker->last ? PROFILE_STACK_EMPTY : profile_stack_parent(w->profile, s);
+	}
+	if (!r && !waker->interrupted)
+		r = named_frame(w, profile_thread_of(w->profile, waker->thread)->comm, &name);
+	return r ? r : profile_stack(w->profile, *stack, name, stack);
+}
+
+/* *stack with the waker above it. 0 or -errno. */
+static int put_above(struct wakeups *w, const struct waker *waker, uint32_t *stack)
+{
+	uint64_t key = (uint64_t)*stack << 32 | (uint32_t)(waker - w->wakers.v);
+	const uint32_t *known = hashmap_get(&w->above, key);
+
+	if (known) {
+		*stack = *known;
+		return 0;
+	}
+	int r = put_waker(w, waker, stack);
+
+	return r ? r : hashmap_put(&w->above, key, *stack);
+}
+
+/* In its time blocked, how the thread came to be there that ended it: NULL where it did not wait meanwhile, or nobody knows of whom. */
+static const struct wait *cause_of(const struct wakeups *w, const struct wait *wait)
+{
+	const struct wait *before = NULL;
+
+	/* Of an estimate nothing was seen one by one. */
+	if (wait->waker_tid > 0 && wait->woken_ns && !(wait->flags & (OFFCPU_IDX_ESTIMATED | OFFCPU_IDX_INTERRUPT)))
+		before = wait_before(w, wait->waker_tid, wait->woken_ns);
+	return before && before->end_ns > wait->begin_ns && !(before->flags & OFFCPU_IDX_ESTIMATED) ? before : NULL;
+}
+
+static int put_chain(struct wakeups *w, const struct wait *sleeper)
+{
+	int32_t tids[WAKEUPS_HOPS_MAX + 1] = {sleeper->tid};
+	uint32_t stack = sleeper->stack;
+	size_t n = 1;
+
+	for (const struct wait *wait = sleeper; wait && n <= WAKEUPS_HOPS_MAX; wait = cause_of(w, wait)) {
+		struct waker *waker = waker_of(w, wait);
+
+		/* But for one that wakes itself. */
+		for (size_t i = 0; n > 1 && i < n; i++)
+			if (wait->waker_tid && wait->waker_tid == tids[i])
+				waker = NULL; /* around in a circle */
+		if (!waker)
+			break;
+		look_at(w, wait, waker);
+		if (n == 1) {
+			w->summary.known_ns += sleeper->blocked_ns;
+			w->summary.interrupt_ns += waker->interrupted ? sleeper->blocked_ns : 0;
+		}
+		int r = put_above(w, waker, &stack);
+
+		if (r)
+			return r;
+		if (waker->interrupted)
+			break;
+		tids[n++] = wait->waker_tid;
+	}
+	if (stack == sleeper->stack)
+		return 0;
+	w->summary.samples++;
+	return profile_sample(w->profile, &(struct profile_sample){.time_ns = sleeper->end_ns,
+								   .weight = sleeper->blocked_ns,
+								   .event = w->event,
+								   .thread = sleeper->thread,
+								   .stack = stack,
+								   .cpu = -1});
+}
+
+static int begin_event(struct wakeups *w)
+{
+	struct profile_event event = {.has_period = true, .off_cpu = true, .wakeup = true};
+	int r = profile_text(w->profile, WAKEUPS_EVENT, strlen(WAKEUPS_EVENT), &event.name);
+
+	if (!r)
+		r = profile_event(w->profile, &event, &w->event);
+	if (!r)
+		r = text_frame(w, WAKEUPS_DELIMITER, &w->delimiter);
+	return r ? r : text_frame(w, WAKEUPS_INTERRUPT, &w->interrupt);
+}
+
+int wakeups_finish(struct wakeups *w, struct wakeups_summary *ret_summary)
+{
+	int r = 0;
+
+	/* Recorded without wakers there is nothing to be said of them. */
+	if (w->wakers.len)
+		r = begin_event(w);
+	if (w->wakers.len && w->waits.len) {
+		qsort(w->wakers.v, w->wakers.len, sizeof(*w->wakers.v), by_place);
+		qsort(w->waits.v, w->waits.len, sizeof(*w->waits.v), by_thread_and_end);
+	}
+	for (size_t i = 0; i < w->waits.len && w->wakers.len && !r; i++) {
+		w->summary.blocked_ns += w->waits.v[i].blocked_ns;
+		r = put_chain(w, &w->waits.v[i]);
+	}
+	if (!r)
+		*ret_summary = w->summary;
+	return r;
+}

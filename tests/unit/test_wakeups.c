@@ -1,0 +1,273 @@
+/* Chains of who woke whom, out of waits made here. */
+#include "profcpu/wakeups.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define WAITS_MAX 8
+
+struct fixture {
+	struct profile *profile;
+	struct offcpu_idx idx;
+	struct offcpu_idx_wait rows[WAITS_MAX];
+	uint32_t waits; /* event */
+	struct wakeups *w;
+	struct wakeups_summary summary;
+	char got[WAITS_MAX][512]; /* "comm root;...;leaf weight" */
+	size_t ngot;
+};
+
+static uint32_t text(struct fixture *f, const char *s)
+{
+	uint32_t id;
+
+	assert_int_equal(profile_text(f->profile, s, strlen(s), &id), 0);
+	return id;
+}
+
+/* "root;...;leaf": names that begin with "k:" are the kernel's, without that. */
+static uint32_t stack(struct fixture *f, const char *names)
+{
+	char copy[256], *save = NULL;
+	uint32_t id = PROFILE_STACK_EMPTY, frame_id;
+
+	snprintf(copy, sizeof(copy), "%s", names);
+	for (char *name = strtok_r(copy, ";", &save); name; name = strtok_r(NULL, ";", &save)) {
+		bool kernel = !strncmp(name, "k:", 2);
+		struct profile_frame frame = {.srcline = PROFILE_NONE, .module = PROFILE_NONE, .kind = kernel ? FRAME_KERNEL : FRAME_NATIVE};
+
+		frame.name = frame.perf_name = text(f, name + (kernel ? 2 : 0));
+		assert_int_equal(profile_frame(f->profile, &frame, &frame_id), 0);
+		assert_int_equal(profile_stack(f->profile, id, frame_id, &id), 0);
+	}
+	return id;
+}
+
+static uint32_t thread(struct fixture *f, int32_t tid)
+{
+	struct profile_thread t = {.pid = 70, .tid = tid};
+	char comm[16];
+	uint32_t id;
+
+	snprintf(comm, sizeof(comm), "t%d", tid);
+	t.comm = text(f, comm);
+	assert_int_equal(profile_thread(f->profile, &t, &id), 0);
+	return id;
+}
+
+static void begin(struct fixture *f)
+{
+	struct profile_event event = {.has_period = true, .off_cpu = true};
+
+	*f = (struct fixture){0};
+	assert_int_equal(profile_new(&f->profile), 0);
+	event.name = text(f, "offcpu-time");
+	assert_int_equal(profile_event(f->profile, &event, &f->waits), 0);
+	f->idx.waits = f->rows;
+	assert_int_equal(wakeups_new(f->profile, &f->idx, &f->w), 0);
+}
+
+static void waker(struct fixture *f, uint64_t file_off, int32_t tid, const char *names)
+{
+	assert_int_equal(wakeups_waker(f->w, file_off, thread(f, tid), stack(f, names)), 0);
+}
+
+/* A wait from begin to end, woken then by the waker at waker_off; its place is behind the others'. */
+static void wait(struct fixture *f, int32_t tid, uint64_t begin_ns, uint64_t woken_ns, uint64_t end_ns, int32_t by, uint64_t waker_off, uint8_t flags)
+{
+	uint64_t file_off = 10000 + f->idx.nwaits;
+	struct profile_sample s = {.time_ns = end_ns, .weight = end_ns - begin_ns, .event = f->waits, .thread = thread(f, tid),
+				   .stack = stack(f, "main;wait")};
+
+	assert_true(f->idx.nwaits < WAITS_MAX);
+	f->rows[f->idx.nwaits++] = (struct offcpu_idx_wait){.file_off = file_off, .waker_off = waker_off, .woken_ns = woken_ns,
+							    .runnable_ns = end_ns - woken_ns, .count = 1, .waker = by, .flags = flags};
+	assert_int_equal(wakeups_wait(f->w, file_off, &s), 0);
+}
+
+static int take(void *ctx, const struct profile_sample *s)
+{
+	const char *names[64];
+	struct fixture *f = ctx;
+	size_t n = 0, len;
+	char *out = f->got[f->ngot];
+
+	if (!profile_event_of(f->profile, s->event)->wakeup)
+		return 0;
+	assert_true(f->ngot < WAITS_MAX);
+	for (uint32_t at = s->stack; at != PROFILE_STACK_EMPTY; at = profile_stack_parent(f->profile, at)) {
+		assert_true(n < 64);
+		names[n++] = profile_text_of(f->profile, profile_frame_of(f->profile, profile_stack_frame(f->profile, at))->name, NULL);
+	}
+	len = (size_t)snprintf(out, sizeof(f->got[0]), "%s ",
+			       profile_text_of(f->profile, profile_thread_of(f->profile, s->thread)->comm, NULL));
+	while (n--)
+		len += (size_t)snprintf(out + len, sizeof(f->got[0]) - len, "%s%c", names[n], n ? ';' : ' ');
+	snprintf(out + len, sizeof(f->got[0]) - len, "%llu", (unsigned long long)s->weight);
+	f->ngot++;
+	return 0;
+}
+
+static void finish(struct fixture *f)
+{
+	assert_int_equal(wakeups_finish(f->w, &f->summary), 0);
+	assert_int_equal(profile_each_sample(f->profile, take, f), 0);
+	assert_int_equal(f->ngot, f->summary.samples);
+}
+
+static void end(struct fixture *f)
+{
+	wakeups_free(f->w);
+	profile_free(f->profile);
+}
+
+static void the_waker_stands_above_the_sleeper(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	waker(&f, 200, 2, "start;wake;k:write");
+	waker(&f, 100, 3, "start;post");
+	wait(&f, 1, 1000, 1700, 2000, 2, 200, 0);
+	wait(&f, 1, 3000, 3500, 3600, 3, 100, 0);
+	wait(&f, 1, 4000, 4500, 4600, 9, 0, 0); /* a waker without a sample */
+	wait(&f, 1, 5000, 5000, 5600, 0, 0, OFFCPU_IDX_PREEMPTED);
+	finish(&f);
+	assert_int_equal(f.ngot, 2);
+	assert_string_equal(f.got[0], "t1 main;wait;--;write;wake;start;t2 700");
+	assert_string_equal(f.got[1], "t1 main;wait;--;post;start;t3 500");
+	assert_int_equal(f.summary.blocked_ns, 1700);
+	assert_int_equal(f.summary.known_ns, 1200);
+	assert_int_equal(f.summary.interrupt_ns, 0);
+	end(&f);
+}
+
+static void who_woke_the_waker_follows_if_it_waited_meanwhile(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	waker(&f, 100, 2, "a");
+	waker(&f, 200, 3, "b");
+	waker(&f, 300, 0, "k:asm_sysvec_timer;k:tick");
+	wait(&f, 1, 1000, 3000, 3100, 2, 100, 0);
+	wait(&f, 2, 1500, 2000, 2500, 3, 200, 0); /* in the midst of it */
+	wait(&f, 3, 500, 1900, 1950, 0, 300, OFFCPU_IDX_INTERRUPT);
+	wait(&f, 4, 2600, 2900, 2950, 2, 100, 0); /* t2 did not wait in that time */
+	finish(&f);
+	assert_int_equal(f.ngot, 4);
+	assert_string_equal(f.got[0], "t1 main;wait;--;a;t2;--;b;t3;--;tick;asm_sysvec_timer;[interrupt] 2000");
+	assert_string_equal(f.got[1], "t2 main;wait;--;b;t3;--;tick;asm_sysvec_timer;[interrupt] 500");
+	assert_string_equal(f.got[2], "t3 main;wait;--;tick;asm_sysvec_timer;[interrupt] 1400");
+	assert_string_equal(f.got[3], "t4 main;wait;--;a;t2 300");
+	assert_int_equal(f.summary.interrupt_ns, 1400);
+	end(&f);
+}
+
+static void circles_and_long_chains_end(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	/* Each woke the other. */
+	waker(&f, 100, 2, "a");
+	waker(&f, 200, 1, "b");
+	wait(&f, 1, 1000, 2000, 2100, 2, 100, 0);
+	wait(&f, 2, 1100, 1900, 1950, 1, 200, 0);
+	wait(&f, 1, 500, 950, 1850, 2, 100, 0);
+	finish(&f);
+	assert_int_equal(f.ngot, 3);
+	assert_string_equal(f.got[1], "t1 main;wait;--;a;t2 1000");
+	assert_string_equal(f.got[2], "t2 main;wait;--;b;t1 800");
+	end(&f);
+	begin(&f);
+	/* Each in the midst of the one before. */
+	for (int32_t i = 1; i <= WAITS_MAX; i++) {
+		waker(&f, (uint64_t)i, i + 1, "w");
+		wait(&f, i, 1000, 9000 - (uint64_t)i * 100, 9010 - (uint64_t)i * 100, i + 1, (uint64_t)i, 0);
+	}
+	finish(&f);
+	assert_string_equal(f.got[0], "t1 main;wait;--;w;t2;--;w;t3;--;w;t4;--;w;t5;--;w;t6 7900");
+	end(&f);
+}
+
+static void who_was_interrupted_is_no_waker(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	waker(&f, 100, 0, "k:do_idle;k:asm_sysvec_timer;k:tick");
+	waker(&f, 200, 2, "work;k:asm_common_interrupt;k:common_interrupt;k:irq_exit;k:net_rx");
+	waker(&f, 300, 2, "send;k:syscall;k:bh_enable;k:net_rx");
+	waker(&f, 400, 2, "asm_sysvec_mine;k:asm_sysvec_timer;k:exit_to_user;k:task_work");
+	waker(&f, 500, 0, "");
+	wait(&f, 1, 1000, 1100, 1100, 0, 100, OFFCPU_IDX_INTERRUPT);
+	wait(&f, 1, 2000, 2100, 2100, 2, 200, OFFCPU_IDX_SOFTIRQ);
+	wait(&f, 1, 3000, 3100, 3100, 2, 300, OFFCPU_IDX_SOFTIRQ);
+	wait(&f, 1, 4000, 4100, 4100, 2, 400, 0);
+	wait(&f, 1, 5000, 5100, 5100, 0, 500, OFFCPU_IDX_INTERRUPT);
+	finish(&f);
+	assert_int_equal(f.ngot, 5);
+	assert_string_equal(f.got[0], "t1 main;wait;--;tick;asm_sysvec_timer;[interrupt] 100");
+	assert_string_equal(f.got[1], "t1 main;wait;--;net_rx;irq_exit;common_interrupt;asm_common_interrupt;[interrupt] 100");
+	assert_string_equal(f.got[2], "t1 main;wait;--;net_rx;bh_enable;syscall;send;t2 100");
+	assert_string_equal(f.got[3], "t1 main;wait;--;task_work;exit_to_user;asm_sysvec_timer;asm_sysvec_mine;t2 100");
+	assert_string_equal(f.got[4], "t1 main;wait;--;[interrupt] 100");
+	assert_int_equal(f.summary.interrupt_ns, 300);
+	end(&f);
+}
+
+static void what_makes_no_sense_is_no_chain(void **state)
+{
+	struct profile_sample s = {.time_ns = 50, .weight = 100};
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	waker(&f, 100, 2, "a");
+	wait(&f, 1, 1000, 0, 2000, 2, 100, 0); /* more runnable than there was time: not blocked */
+	wait(&f, 1, 3000, 3100, 3100, 2, 100, OFFCPU_IDX_ESTIMATED);
+	wait(&f, 2, 3000, 3050, 3060, 1, 100, OFFCPU_IDX_ESTIMATED); /* never a link */
+	/* Longer than time itself. */
+	s.event = f.waits;
+	s.thread = thread(&f, 1);
+	f.rows[f.idx.nwaits++] = (struct offcpu_idx_wait){.file_off = 20000, .waker_off = 100, .waker = 1, .woken_ns = UINT64_MAX / 16};
+	assert_int_equal(wakeups_wait(f.w, 20000, &s), 0);
+	assert_int_equal(wakeups_wait(f.w, 30000, &s), 0); /* not in the index */
+	finish(&f);
+	assert_int_equal(f.ngot, 3);
+	assert_string_equal(f.got[0], "t1 --;a;t2 100");
+	assert_string_equal(f.got[1], "t1 main;wait;--;a;t2 100");
+	end(&f);
+	/* Recorded without wakers. */
+	begin(&f);
+	wait(&f, 1, 1000, 1500, 2000, 0, 0, 0);
+	finish(&f);
+	assert_int_equal(f.ngot, 0);
+	assert_int_equal(f.summary.blocked_ns, 0);
+	assert_int_equal(profile_wakeup_event(f.profile), PROFILE_NONE);
+	end(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_waker_stands_above_the_sleeper),
+		cmocka_unit_test(who_woke_the_waker_follows_if_it_waited_meanwhile),
+		cmocka_unit_test(circles_and_long_chains_end),
+		cmocka_unit_test(who_was_interrupted_is_no_waker),
+		cmocka_unit_test(what_makes_no_sense_is_no_chain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
