@@ -262,7 +262,7 @@ static int open_sampler(struct record *rec)
 		.stack_bytes = o->stack_bytes,
 		.identified = o->off_cpu,
 		.roots = o->roots,
-		.mode = o->mode,
+		.mode = o->off_cpu && o->mode == SAMPLER_AUTO ? SAMPLER_CPUS : o->mode,
 		.count = o->count || rec->progress.shown,
 	};
 	size_t n;

@@ -204,7 +204,7 @@ static void set_attrs(struct sampler *s)
 	for (size_t i = 0; i < s->options.nevents; i++) {
 		s->opened[i].attr = attr_of(&s->options, &s->events[i], &s->features, i == 0);
 		if (s->setup.mode == SAMPLER_CPUS)
-			s->opened[i].attr.inherit = 0;
+			s->opened[i].attr.inherit = s->opened[i].attr.disabled = s->opened[i].attr.enable_on_exec = 0;
 		if (s->setup.kernel_excluded)
 			s->opened[i].attr.exclude_kernel = 1;
 	}

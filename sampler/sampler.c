@@ -80,6 +80,9 @@ static int add_targets(struct sampler *s, const struct sampler_options *options,
 {
 	int r = targets_new(&s->targets);
 
+	/* What it is before its exec is not told. */
+	if (!r && options->command)
+		pidset_add(&s->targets.pids, options->command);
 	if (r)
 		return sampler_fail(problem, r, "record", "the targets: no memory");
 	for (size_t i = 0; i < options->npids && !r; i++)
@@ -122,7 +125,8 @@ static int count_threads(struct sampler *s, size_t enough, size_t *ret_n)
 }
 
 /* Threads while they take few descriptors: other processes are then not disturbed; else whole CPUs. An event of a thread costs it 1.9 us at
- * each switch, one of a CPU nothing: that matters where threads are switched 10,000 times a second and more. */
+ * each switch, one of a CPU nothing: that matters where threads are switched 10,000 times a second and more, and who records switches asks
+ * for CPUs. */
 static int choose_mode(struct sampler *s, struct sampler_problem *problem)
 {
 	size_t limit = s->fd_limit = raise_descriptors();
@@ -219,7 +223,6 @@ static int attach_command(struct sampler *s)
 	if (r)
 		return r;
 	pidset_add(&s->attached, s->options.command);
-	pidset_add(&s->targets.pids, s->options.command);
 	s->awaiting_exec = s->opened[0].attr.enable_on_exec;
 	return 0;
 }
