@@ -28,6 +28,7 @@ struct stack_head {
 #define STACK_HEAD_WORDS 2
 _Static_assert(sizeof(struct stack_head) == 8 * STACK_HEAD_WORDS, "words follow");
 
+#define CPUS_MAX 8192
 #define INTERRUPT (-1) /* as a waker */
 
 struct record_offcpu {
@@ -43,6 +44,9 @@ struct record_offcpu {
 	VEC(uint64_t) waker_offs; /* by stack: where its sample is; 0: it is no waker's */
 	struct hashmap first_pids; /* pids of the first PID namespace to ours */
 	VEC(uint64_t) words; /* a stack that is put together */
+	VEC(uint64_t) met_ns; /* by CPU: the last record */
+	bool lost; /* threads are to be looked at */
+	size_t looked; /* as many of them were */
 	struct record_offcpu_result result;
 };
 
@@ -172,6 +176,7 @@ void record_offcpu_free(struct record_offcpu *o)
 	vec_free(&o->free);
 	vec_free(&o->words);
 	vec_free(&o->waker_offs);
+	vec_free(&o->met_ns);
 	hashmap_free(&o->first_pids);
 	intern_free(&o->stacks);
 	free(o);
@@ -376,9 +381,43 @@ static int take_switch(struct record_offcpu *o, const struct perfdata_record *re
 	return offcpu_add(o->offcpu, &event);
 }
 
-int record_offcpu_lost(struct record_offcpu *o, uint64_t time_ns)
+int record_offcpu_met(struct record_offcpu *o, const struct perfdata_record *record)
 {
-	return offcpu_add(o->offcpu, &(struct offcpu_event){.time_ns = time_ns, .kind = OFFCPU_LOST});
+	if (record->cpu < 0 || record->cpu >= CPUS_MAX)
+		return 0;
+	while (o->met_ns.len <= (size_t)record->cpu)
+		if (vec_push(&o->met_ns, 0))
+			return -ENOMEM;
+	o->met_ns.v[record->cpu] = record->time_ns;
+	return 0;
+}
+
+int record_offcpu_lost(struct record_offcpu *o, int32_t cpu, uint64_t time_ns)
+{
+	uint64_t from_ns = cpu >= 0 && (size_t)cpu < o->met_ns.len ? o->met_ns.v[cpu] : 0;
+
+	if (from_ns < o->options.begin_ns)
+		from_ns = o->options.begin_ns;
+	o->lost = true;
+	o->looked = 0;
+	return offcpu_add(o->offcpu, &(struct offcpu_event){
+					     .time_ns = from_ns < time_ns ? from_ns : time_ns, .until_ns = time_ns, .kind = OFFCPU_LOST});
+}
+
+/* Each thread once after a loss, so many in a round. */
+static int look_after_loss(struct record_offcpu *o)
+{
+	size_t end = o->looked + RECORD_OFFCPU_LOOKS;
+	int r = 0;
+
+	for (; o->lost && !r && o->looked < o->tasks.len && o->looked < end; o->looked++) {
+		const struct offcpu_task *task = &o->tasks.v[o->looked];
+
+		if (task_of(o, task->tid) == task && !task->ended)
+			r = look(o, task->tid, clock_monotonic_ns());
+	}
+	o->lost = o->looked < o->tasks.len;
+	return r;
 }
 
 int record_offcpu_apply(struct record_offcpu *o, const struct perfdata_record *record)
@@ -404,7 +443,9 @@ int record_offcpu_apply(struct record_offcpu *o, const struct perfdata_record *r
 
 int record_offcpu_round(struct record_offcpu *o)
 {
-	return offcpu_round(o->offcpu);
+	int r = look_after_loss(o);
+
+	return r ? r : offcpu_round(o->offcpu);
 }
 
 int record_offcpu_finish(struct record_offcpu *o, uint64_t end_ns)

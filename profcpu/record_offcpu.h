@@ -64,8 +64,14 @@ int record_offcpu_waking(struct record_offcpu *o, int32_t tid, const struct perf
  * round. 0, -ENOMEM. */
 int record_offcpu_apply(struct record_offcpu *o, const struct perfdata_record *record);
 
-/* Switches before this one are missing. */
-int record_offcpu_lost(struct record_offcpu *o, uint64_t time_ns);
+/* A record of the switches' rings was met: what is lost on its CPU was lost behind it. 0 or -ENOMEM. */
+int record_offcpu_met(struct record_offcpu *o, const struct perfdata_record *record);
+
+/* Records of that CPU (-1: of any) are missing between the last that was met and now. Rounds look at threads then, so that the waits of those that
+ * have not moved go on. 0 or -ENOMEM. */
+int record_offcpu_lost(struct record_offcpu *o, int32_t cpu, uint64_t time_ns);
+
+#define RECORD_OFFCPU_LOOKS 4096 /* threads that are looked at in a round, after a loss */
 
 /* A round is over: hands over waits that ended before the round before. 0, -ENOMEM, the writer's. */
 int record_offcpu_round(struct record_offcpu *o);

@@ -547,10 +547,13 @@ static int take_switches(struct record_unwind *u, const struct perf_event_header
 	if (header->type == PERF_RECORD_SAMPLE)
 		r = record.event == u->wakings ? take_waking(u, &record) : is_ours ? take_stack(u, &record) : 0;
 	else if (header->type == PERF_RECORD_LOST)
-		r = is_ours ? record_offcpu_lost(u->offcpu, record.time_ns) : 0;
+		r = is_ours ? record_offcpu_lost(u->offcpu, record.cpu, record.time_ns) : 0;
 	else
 		r = record_offcpu_apply(u->offcpu, &record);
-	return r ? r : (is_ours && header->type == PERF_RECORD_SAMPLE) || header->type == PERF_RECORD_SWITCH_CPU_WIDE;
+	is_ours |= header->type == PERF_RECORD_SWITCH_CPU_WIDE;
+	if (!r && is_ours)
+		r = record_offcpu_met(u->offcpu, &record);
+	return r ? r : is_ours && header->type != PERF_RECORD_LOST;
 }
 
 static struct unwind_waiting *waiting_at(const struct record_unwind *u, size_t at)

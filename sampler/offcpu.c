@@ -76,6 +76,9 @@ void offcpu_seen(struct offcpu *o, pid_t tid, uint64_t count, uint32_t stack)
 		return;
 	t->seen_stack = stack;
 	t->seen_count = count;
+	/* The wait that it was found in behind a loss. */
+	if (t->state == OFFCPU_WAITING && t->open.cut_begin && t->open.stack == OFFCPU_NO_STACK && t->counted && t->count == count)
+		t->open.stack = stack;
 }
 
 void offcpu_divide(const struct offcpu_open *open, uint64_t out_ns, uint64_t in_ns, uint64_t *ret_blocked, uint64_t *ret_runnable)
@@ -158,6 +161,25 @@ static int place_of(struct offcpu *o, uint32_t *ret_index)
 	return r;
 }
 
+static void doubt(struct offcpu *o, struct offcpu_thread *t, uint64_t from_ns)
+{
+	o->counts.doubtful += !t->doubt_ns;
+	t->doubt_ns = from_ns;
+}
+
+static void trust(struct offcpu *o, struct offcpu_thread *t)
+{
+	o->counts.doubtful -= t->doubt_ns != 0;
+	t->doubt_ns = 0;
+}
+
+/* It begins while events may be missing. */
+static void doubt_new_state(struct offcpu *o, struct offcpu_thread *t)
+{
+	if (t->since_ns < o->lost_until_ns && !o->estimating)
+		doubt(o, t, t->since_ns);
+}
+
 static int begin_thread(struct offcpu *o, const struct offcpu_event *e)
 {
 	const uint32_t *known = hashmap_get(&o->tids, (uint32_t)e->tid);
@@ -180,9 +202,10 @@ static int begin_thread(struct offcpu *o, const struct offcpu_event *e)
 	*t = (struct offcpu_thread){
 		.tid = e->tid, .since_ns = e->time_ns, .base_ns = e->time_ns, .seen_stack = OFFCPU_NO_STACK};
 	t->totals.begin_ns = e->time_ns;
+	doubt_new_state(o, t);
 	if (e->kind != OFFCPU_CREATED)
 		return 0;
-	t->looked = true; /* it has run and waited for nothing yet */
+	t->looked = t->counted = true; /* it has run and waited for nothing yet */
 	t->state = OFFCPU_WAITING;
 	t->open = (struct offcpu_open){.out_ns = e->time_ns,
 				       .stack = OFFCPU_NO_STACK,
@@ -260,6 +283,7 @@ static int switch_out(struct offcpu *o, struct offcpu_thread *t, const struct of
 		t->open.waker = t->waking.by;
 	}
 	t->waking.time_ns = 0;
+	doubt_new_state(o, t);
 	return r;
 }
 
@@ -305,6 +329,7 @@ static int switch_in(struct offcpu *o, struct offcpu_thread *t, const struct off
 	t->state = OFFCPU_RUNNING;
 	t->since_ns = e->time_ns;
 	t->waking.time_ns = 0;
+	doubt_new_state(o, t);
 	return r;
 }
 
@@ -359,27 +384,99 @@ static int end_thread(struct offcpu *o, struct offcpu_thread *t, const struct of
 	return r ? r : vec_push(&o->gone, index);
 }
 
-/* Waits that are open may have ended and begun again. */
-static int lost(struct offcpu *o, uint64_t time_ns)
+/* Waits that are open may have ended and begun again. While events are off at times looks tell all the same. */
+static void lost(struct offcpu *o, const struct offcpu_event *e)
 {
 	for (size_t i = 0; i < o->threads.len; i++) {
 		struct offcpu_thread *t = &o->threads.v[i];
 
 		if (t->ended)
 			continue;
-		missed(o, t, time_ns);
-		t->state = OFFCPU_UNSURE;
-		t->since_ns = time_ns;
-		t->waking.time_ns = 0;
+		if (o->estimating) {
+			t->state = OFFCPU_UNSURE;
+			t->since_ns = o->done_ns;
+			t->waking.time_ns = 0;
+		} else if (!t->doubt_ns) {
+			doubt(o, t, e->time_ns > t->since_ns ? e->time_ns : t->since_ns);
+		}
 	}
-	return 0;
+	if (e->until_ns > o->lost_until_ns)
+		o->lost_until_ns = e->until_ns;
+}
+
+/* What it did from there on nobody knows. */
+static int give_up(struct offcpu *o, struct offcpu_thread *t, uint64_t until_ns, enum offcpu_state state)
+{
+	uint64_t from_ns = t->doubt_ns;
+	int r;
+
+	if (!from_ns)
+		return 0;
+	r = offcpu_end_exact(o, t, from_ns, true);
+	t->totals.unknown_ns += until_ns - from_ns;
+	t->state = (uint8_t)state;
+	t->since_ns = until_ns;
+	t->waking.time_ns = 0;
+	trust(o, t);
+	return r;
+}
+
+static int give_up_all(struct offcpu *o, uint64_t until_ns)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < o->threads.len && !r && o->counts.doubtful; i++)
+		if (!o->threads.v[i].ended)
+			r = give_up(o, &o->threads.v[i], until_ns, OFFCPU_UNSURE);
+	return r;
+}
+
+/* Who waited, and has not come to a CPU since then, still waits. Of one whose state was never seen the time that it has run tells. */
+static bool still_waits(const struct offcpu_thread *t, const struct schedstat *stat)
+{
+	return t->counted && t->count == stat->count &&
+	       (t->state == OFFCPU_WAITING || (t->state == OFFCPU_UNSURE && t->looked && t->base.run_ns == stat->run_ns));
+}
+
+/* What is not known by now never will be; from here on looks tell again. While events are missing time after time each look vouches for the
+ * time before it. */
+static int look_at_doubtful(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *stat, uint64_t time_ns)
+{
+	bool waits = still_waits(t, stat);
+	int r = 0;
+
+	if (waits && t->state == OFFCPU_UNSURE) {
+		unseen_wait(t);
+		t->state = OFFCPU_WAITING;
+	}
+	if (waits) {
+		trust(o, t);
+	} else {
+		t->base = *stat;
+		t->base_ns = time_ns;
+		t->looked = t->counted = true;
+		t->looked_again = false;
+		t->count = stat->count;
+		r = give_up(o, t, time_ns, OFFCPU_UNSURE);
+	}
+	if (!r && o->listener.unseen && (!waits || t->open.stack == OFFCPU_NO_STACK))
+		r = o->listener.unseen(o->listener.ctx, t->tid);
+	if (time_ns < o->lost_until_ns)
+		doubt(o, t, time_ns);
+	return r;
 }
 
 /* In exact times the first look is kept: what nothing is seen of since then the last look tells. */
-static int look(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *stat)
+static int look(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *stat, uint64_t time_ns)
 {
-	if (o->estimating || o->whole)
+	if (o->estimating || o->whole) {
+		t->counted = false;
 		return offcpu_estimate_look(o, t, stat);
+	}
+	if (t->doubt_ns)
+		return look_at_doubtful(o, t, stat, time_ns);
+	t->counted = true;
+	t->count = stat->count;
 	t->looked_again = t->looked;
 	if (t->looked)
 		t->latest = *stat;
@@ -393,6 +490,7 @@ static int of_thread(struct offcpu *o, const struct offcpu_queued *q)
 {
 	const struct offcpu_event *e = &q->event;
 	bool seen = e->kind == OFFCPU_OUT || e->kind == OFFCPU_IN || e->kind == OFFCPU_WAKING;
+	int r = 0;
 
 	if (seen && !o->open) {
 		o->counts.outside++;
@@ -402,6 +500,12 @@ static int of_thread(struct offcpu *o, const struct offcpu_queued *q)
 
 	if (!t)
 		return 0;
+	t->count += e->kind == OFFCPU_IN && (t->state != OFFCPU_RUNNING || t->since_ns != e->time_ns);
+	/* From its next event on it is known again: it runs up to an "out", and from an "in" on. */
+	if (e->kind == OFFCPU_OUT || e->kind == OFFCPU_IN || e->kind == OFFCPU_END)
+		r = give_up(o, t, e->time_ns, OFFCPU_RUNNING);
+	if (r)
+		return r;
 	switch (e->kind) {
 	case OFFCPU_OUT:
 		return switch_out(o, t, e);
@@ -412,21 +516,29 @@ static int of_thread(struct offcpu *o, const struct offcpu_queued *q)
 	case OFFCPU_END:
 		return end_thread(o, t, e);
 	default:
-		return look(o, t, &q->look);
+		return look(o, t, &q->look, o->done_ns);
 	}
 }
 
 static int deal(struct offcpu *o, struct offcpu_queued *q)
 {
+	int r = 0;
+
 	if (q->event.time_ns < o->done_ns) {
 		/* States of threads go forward only. What the recording began with comes with times before it. */
-		if (q->event.kind > OFFCPU_END || o->done_ns != o->begin_ns)
+		if ((q->event.kind > OFFCPU_END || o->done_ns != o->begin_ns) && q->event.kind != OFFCPU_LOST)
 			o->counts.late++;
 		if (q->event.kind == OFFCPU_OUT || q->event.kind == OFFCPU_IN || q->event.kind == OFFCPU_WAKING)
 			return 0;
-		q->event.time_ns = o->done_ns;
+		if (q->event.kind != OFFCPU_LOST)
+			q->event.time_ns = o->done_ns;
 	}
-	o->done_ns = q->event.time_ns;
+	if (q->event.time_ns > o->done_ns)
+		o->done_ns = q->event.time_ns;
+	if (q->event.kind == OFFCPU_CLOSE || q->event.kind == OFFCPU_OPEN || q->event.kind == OFFCPU_WHOLE)
+		r = give_up_all(o, o->done_ns);
+	if (r)
+		return r;
 	switch (q->event.kind) {
 	case OFFCPU_BEGIN:
 	case OFFCPU_CREATED:
@@ -438,7 +550,8 @@ static int deal(struct offcpu *o, struct offcpu_queued *q)
 	case OFFCPU_WHOLE:
 		return offcpu_whole(o, q->event.time_ns);
 	case OFFCPU_LOST:
-		return lost(o, q->event.time_ns);
+		lost(o, &q->event);
+		return 0;
 	default:
 		return of_thread(o, q);
 	}
@@ -512,6 +625,9 @@ static int finish_thread(struct offcpu *o, uint32_t index, uint64_t end_ns)
 	int r = 0;
 
 	t->totals.end_ns = end_ns;
+	r = give_up(o, t, end_ns, OFFCPU_UNSURE);
+	if (r)
+		return r;
 	if (!o->estimating && t->state == OFFCPU_UNSURE && t->looked_again && t->since_ns == t->base_ns)
 		r = end_unsure(o, t, &t->latest, end_ns);
 	else if (!o->estimating)
@@ -525,7 +641,7 @@ static int last_look(struct offcpu *o, const struct offcpu_queued *q)
 
 	if (!t)
 		return 0;
-	return o->estimating ? offcpu_estimate_look(o, t, &q->look) : look(o, t, &q->look);
+	return o->estimating ? offcpu_estimate_look(o, t, &q->look) : look(o, t, &q->look, q->event.time_ns);
 }
 
 int offcpu_finish(struct offcpu *o, uint64_t end_ns)

@@ -41,7 +41,8 @@ enum offcpu_kind {
 	OFFCPU_CLOSE,  /* from now on events are off, for all threads; again while they are: more looks, which make waits of that length exact */
 	OFFCPU_OPEN,   /* from now on they are on again */
 	OFFCPU_WHOLE,  /* they stay on: what follows is exact again. Looks follow it as they follow CLOSE */
-	OFFCPU_LOST,   /* events before this one are missing: nobody's state is known */
+	OFFCPU_LOST,   /* between time_ns and until_ns events may be missing: a thread's state is doubtful from then on, to its next event or to a
+			* look that finds that it has come to a CPU as often as was seen */
 	OFFCPU_LOOK,   /* what offcpu_look makes */
 };
 
@@ -49,6 +50,7 @@ enum offcpu_kind {
 
 struct offcpu_event {
 	uint64_t time_ns;
+	uint64_t until_ns; /* of LOST */
 	pid_t tid, by;
 	uint32_t stack;
 	uint8_t kind, flags; /* enum offcpu_kind */
@@ -83,9 +85,9 @@ struct offcpu_listener {
 	/* In the order of their ends, estimates when their epoch is over. */
 	int (*interval)(void *ctx, const struct offcpu_interval *interval);
 	/*
-	 * Nobody saw how the wait began in which this thread has been since the last look at least, and the look before it. Who can read
-	 * its stack from outside may answer with offcpu_seen, now or later; else its time is taken to be of the waits of its kind
-	 * that were seen.
+	 * Nobody saw how the wait began in which this thread has been since the last look at least, and the look before it, or in which it may be
+	 * as events were missing. Who can read its stack from outside may answer with offcpu_seen, now or later; else it has none, and while events are
+	 * off at times its time is taken to be of the waits of its kind that were seen.
 	 */
 	int (*unseen)(void *ctx, pid_t tid);
 	/* At the end of a thread or of the recording; its last call. */
@@ -100,6 +102,7 @@ struct offcpu_counts {
 	uint64_t late;    /* older than what was dealt with */
 	uint64_t overflow; /* over one of the limits */
 	uint64_t closed_ns; /* how long events were off */
+	uint64_t doubtful; /* threads whose state is now: looks are of use */
 };
 
 struct offcpu;
@@ -111,8 +114,8 @@ void offcpu_free(struct offcpu *o);
 /* Takes an event, in any order within a round. 0; -ENOMEM; over OFFCPU_QUEUE_MAX it is counted and dropped. */
 int offcpu_add(struct offcpu *o, const struct offcpu_event *event);
 
-/* What the scheduler says of a thread, at its BEGIN (of one CREATED it is 0) and then after each CLOSE or WHOLE, for whose time it is taken. As
- * offcpu_add. */
+/* What the scheduler says of a thread, at its BEGIN (of one CREATED it is 0) and then after each CLOSE or WHOLE, for whose time it is taken;
+ * and behind LOST, at the time at which it was read. As offcpu_add. */
 int offcpu_look(struct offcpu *o, pid_t tid, uint64_t time_ns, const struct schedstat *stat);
 
 /*

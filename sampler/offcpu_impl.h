@@ -51,6 +51,9 @@ struct offcpu_thread {
 	uint64_t base_ns;
 	struct schedstat latest; /* of a later look, while all is exact */
 	bool looked_again;
+	bool counted; /* count: how often it has come to a CPU in its life, as far as was seen */
+	uint64_t count;
+	uint64_t doubt_ns; /* from then on its state is doubtful, as events are missing; 0: it is not */
 	/* While events are off at times */
 	struct offcpu_window now, last; /* the one that goes on; the one before the last mark */
 	bool carried; /* at base_ns it was in the wait `carry`, */
@@ -95,6 +98,7 @@ struct offcpu {
 	struct offcpu_counts counts;
 	VEC(struct offcpu_queued) queue;
 	uint64_t newest_ns, horizon_ns, done_ns;
+	uint64_t lost_until_ns; /* up to then events may be missing */
 	uint64_t order;
 	struct hashmap tids; /* tid -> index of threads, of the last with that number */
 	VEC(struct offcpu_thread) threads;

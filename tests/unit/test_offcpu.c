@@ -314,13 +314,77 @@ static void what_is_missing_is_counted_and_unknown(void **state)
 	add(&f, OFFCPU_IN, 4500, 7); /* an "out" is missing */
 	out(&f, 5000, 7, 6, false);
 	add(&f, OFFCPU_LOST, 5400, 0);
-	out(&f, 5500, 7, 6, false); /* it ran from then to here */
+	out(&f, 5500, 7, 6, false); /* what it did from then to here nobody knows */
 	add(&f, OFFCPU_IN, 6000, 7);
 	end(&f, 7000);
 	assert_int_equal(offcpu_counts(f.o)->no_in, 1);
 	assert_int_equal(offcpu_counts(f.o)->no_out, 1);
-	assert_totals(&f, 7, 1000 + 500 + 100 + 1000, 500 + 500, 0, 1000 + 1000 + 400);
-	assert_int_equal(f.ngot, 2);
+	assert_totals(&f, 7, 1000 + 500 + 1000, 500 + 400 + 500, 0, 1000 + 1000 + 100);
+	assert_int_equal(f.ngot, 3);
+	assert_true(f.got[1].cut_end && f.got[1].in_ns == 5400);
+	offcpu_free(f.o);
+}
+
+static void lose(struct fixture *f, uint64_t from_ns, uint64_t until_ns)
+{
+	assert_int_equal(offcpu_add(f->o, &(struct offcpu_event){.time_ns = from_ns, .until_ns = until_ns, .kind = OFFCPU_LOST}), 0);
+}
+
+static void who_has_not_come_to_a_cpu_waits_on_whatever_was_lost(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	/* 7 waits with a stack, 8 has waited all the time, 9 runs, 10 comes to a CPU of which nothing was seen, 11 is seen before a look. */
+	for (pid_t tid = 7; tid <= 11; tid++) {
+		add(&f, OFFCPU_BEGIN, 1000, tid);
+		look(&f, 1000, tid, 50, 60, 5);
+	}
+	for (pid_t tid = 7; tid <= 11; tid++)
+		if (tid != 8)
+			add(&f, OFFCPU_IN, 1500, tid);
+	out(&f, 2000, 7, 70, false);
+	out(&f, 2000, 10, 100, false);
+	out(&f, 2000, 11, 110, false);
+	lose(&f, 3000, 3500);
+	add(&f, OFFCPU_IN, 3600, 11);
+	for (pid_t tid = 7; tid <= 10; tid++)
+		look(&f, 4000, tid, tid == 8 ? 50 : 99, 60, tid == 8 ? 5 : tid == 10 ? 7 : 6);
+	/* 9 is found to have run on. */
+	out(&f, 5000, 9, 90, false);
+	add(&f, OFFCPU_IN, 6000, 7);
+	look(&f, 7000, 10, 99, 60, 7);
+	add(&f, OFFCPU_IN, 6500, 8);
+	end(&f, 7000);
+	assert_totals(&f, 7, 500 + 1000, 500 + 4000, 0, 0);
+	assert_totals(&f, 8, 500, 5500, 0, 0);
+	assert_totals(&f, 9, 1500 + 1000, 500 + 2000, 0, 1000);
+	assert_totals(&f, 10, 500, 500 + 1000 + 3000, 0, 1000);
+	assert_totals(&f, 11, 500 + 3400, 500 + 1000, 0, 600);
+	for (size_t i = 0; i < f.ngot; i++)
+		if (f.got[i].tid == 7 && f.got[i].out_ns == 2000)
+			assert_true(f.got[i].stack == 70 && f.got[i].in_ns == 6000 && !f.got[i].cut_begin && !f.got[i].cut_end);
+	assert_int_equal(offcpu_counts(f.o)->doubtful, 0);
+	offcpu_free(f.o);
+}
+
+static void what_begins_while_events_may_be_missing_is_doubtful(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	add(&f, OFFCPU_BEGIN, 1000, 7);
+	look(&f, 1000, 7, 50, 60, 5);
+	add(&f, OFFCPU_IN, 1500, 7);
+	lose(&f, 1800, 3500);
+	out(&f, 2000, 7, 70, false); /* an "in" and an "out" may follow */
+	add(&f, OFFCPU_IN, 4000, 7);
+	out(&f, 4500, 7, 71, false); /* and from here on all is seen again */
+	add(&f, OFFCPU_IN, 5000, 7);
+	end(&f, 6000);
+	assert_totals(&f, 7, 300 + 500 + 1000, 500 + 500, 0, 200 + 2000);
 	offcpu_free(f.o);
 }
 
@@ -389,6 +453,8 @@ int main(void)
 		cmocka_unit_test(events_are_dealt_with_in_the_order_of_their_times),
 		cmocka_unit_test(a_waker_may_be_early),
 		cmocka_unit_test(what_is_missing_is_counted_and_unknown),
+		cmocka_unit_test(who_has_not_come_to_a_cpu_waits_on_whatever_was_lost),
+		cmocka_unit_test(what_begins_while_events_may_be_missing_is_doubtful),
 		cmocka_unit_test(who_was_woken_is_taken_to_have_run),
 		cmocka_unit_test(what_the_listener_says_is_handed_on),
 		cmocka_unit_test(places_of_threads_are_used_again),

@@ -1,4 +1,5 @@
 /* Waits out of records, made here. */
+#include "base/clock.h"
 #include "profcpu/record_offcpu.h"
 
 #include <errno.h>
@@ -286,7 +287,9 @@ static void what_was_lost_is_not_known(void **state)
 	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
 	out(&f, 2000, 71, 0x10);
 	in(&f, 2100, 71);
-	assert_int_equal(record_offcpu_lost(f.o, 2500), 0);
+	/* On its CPU nothing was lost before 2200, on others nothing at all. */
+	assert_int_equal(record_offcpu_met(f.o, &(struct perfdata_record){.cpu = 3, .time_ns = 2200}), 0);
+	assert_int_equal(record_offcpu_lost(f.o, 3, 2500), 0);
 	out(&f, 2600, 71, 0x10);
 	in(&f, 2700, 71);
 	end(&f, 3000);
@@ -392,19 +395,73 @@ static void write_stat(const char *dir, const char *text)
 	fclose(file);
 }
 
-/* Nothing is seen of it but what the scheduler counts. */
-static void a_thread_that_sleeps_all_the_time_waits(void **state)
+/* A /proc with one thread, 71. dir: a template of mkdtemp. */
+static void make_proc(char *dir)
 {
-	char dir[] = "/tmp/test_record_offcpu.XXXXXX", path[128];
-	struct fixture f;
+	char path[128];
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/71", dir);
 	assert_int_equal(mkdir(path, 0700), 0);
 	write_stat(dir, "500 20 7\n");
 	snprintf(path, sizeof(path), "%s/thread-self", dir);
 	assert_int_equal(symlink("71", path), 0);
+}
+
+static void remove_proc(const char *dir)
+{
+	static const char *const names[] = {"thread-self", "71/schedstat"};
+	char path[128];
+
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		unlink(path);
+	}
+	snprintf(path, sizeof(path), "%s/71", dir);
+	rmdir(path);
+	rmdir(dir);
+}
+
+static void a_wait_goes_on_whatever_was_lost(void **state)
+{
+	char dir[] = "/tmp/test_record_offcpu.XXXXXX";
+
+	(void)state;
+	make_proc(dir);
+	/* Whether the scheduler says that it has come to a CPU once more than was seen. */
+	for (int more = 0; more < 2; more++) {
+		uint64_t now = clock_monotonic_ns();
+		struct fixture f;
+
+		begin_with(&f, &(struct record_offcpu_options){.begin_ns = now, .proc = dir});
+		task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+		in(&f, now + 1000, 71);
+		out(&f, now + 2000, 71, 0x10);
+		write_stat(dir, more ? "510 20 9\n" : "510 20 8\n");
+		assert_int_equal(record_offcpu_met(f.o, &(struct perfdata_record){.cpu = 3, .time_ns = now + 3000}), 0);
+		assert_int_equal(record_offcpu_lost(f.o, 3, now + 4000), 0);
+		assert_int_equal(record_offcpu_round(f.o), 0);
+		in(&f, clock_monotonic_ns() + 5000, 71);
+		assert_int_equal(record_offcpu_round(f.o), 0);
+		assert_int_equal(record_offcpu_round(f.o), 0);
+		end(&f, clock_monotonic_ns() + 10000);
+		assert_true(more ? record_offcpu_result(f.o).unknown_ns > 1000 : !record_offcpu_result(f.o).unknown_ns);
+		assert_int_equal(f.n, more ? 3 : 2);
+		assert_int_equal(f.got[1].words[1], 0x10);
+		record_offcpu_free(f.o);
+		write_stat(dir, "500 20 7\n");
+	}
+	remove_proc(dir);
+}
+
+/* Nothing is seen of it but what the scheduler counts. */
+static void a_thread_that_sleeps_all_the_time_waits(void **state)
+{
+	char dir[] = "/tmp/test_record_offcpu.XXXXXX";
+	struct fixture f;
+
+	(void)state;
+	make_proc(dir);
 	/* 0: its stack is not read; 1: it is; 2: of another wait, as it was in before. */
 	for (uint64_t how = 0; how < 3; how++) {
 		const uint64_t words[] = {PERF_CONTEXT_USER, 0x70, 0xAA};
@@ -426,12 +483,7 @@ static void a_thread_that_sleeps_all_the_time_waits(void **state)
 		assert_wait(&f.got[0], 71, 5000, 4000, how == 1 ? 0x70 : 0);
 		record_offcpu_free(f.o);
 	}
-	unlink(path);
-	snprintf(path, sizeof(path), "%s/71/schedstat", dir);
-	unlink(path);
-	snprintf(path, sizeof(path), "%s/71", dir);
-	rmdir(path);
-	rmdir(dir);
+	remove_proc(dir);
 }
 
 int main(void)
@@ -443,6 +495,7 @@ int main(void)
 		cmocka_unit_test(an_id_that_is_used_again_is_another_thread),
 		cmocka_unit_test(short_waits_are_counted_only),
 		cmocka_unit_test(what_was_lost_is_not_known),
+		cmocka_unit_test(a_wait_goes_on_whatever_was_lost),
 		cmocka_unit_test(waits_are_told_in_the_round_after_theirs),
 		cmocka_unit_test(who_woke_is_told_once_and_named_by_each_wait),
 		cmocka_unit_test(pids_of_the_first_namespace_are_learnt),
