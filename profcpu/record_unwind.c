@@ -93,6 +93,7 @@ static int take_offcpu(struct record_unwind *u, const struct record_unwind_optio
 {
 	u->offcpu = o->offcpu;
 	u->switches = (uint32_t)o->nopened - (o->wakings ? 2 : 1);
+	perfdata_records_strangers(u->records, u->switches);
 	u->switches_id = o->opened[u->switches].nids ? o->opened[u->switches].ids[0] : 0;
 	u->wakings = o->wakings ? u->switches + 1 : UINT32_MAX;
 	u->wakings_id = o->wakings && o->opened[u->wakings].nids ? o->opened[u->wakings].ids[0] : 0;

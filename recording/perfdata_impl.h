@@ -135,6 +135,7 @@ struct perfdata {
 		uint64_t id;
 		uint32_t event, used;
 	} id_cache[PERFDATA_ID_CACHE];
+	uint32_t stranger; /* 1 + the event of samples with an id that no event has; 0: they are damaged */
 	size_t nids;
 	uint16_t id_off;  /* in samples, from the start; 0: none */
 	uint16_t id_back; /* in other records, from the end; 0: none */

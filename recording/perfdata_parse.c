@@ -465,7 +465,7 @@ int64_t perfdata_event_of(struct perfdata *d, const struct perfdata_raw *raw)
 	const uint32_t *event = hashmap_get(&d->ids, id);
 
 	if (!event)
-		return -1;
+		return raw->type == PERF_RECORD_SAMPLE ? (int64_t)d->stranger - 1 : -1;
 	d->id_cache[slot].id = id;
 	d->id_cache[slot].event = *event;
 	d->id_cache[slot].used = 1;

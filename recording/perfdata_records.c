@@ -34,6 +34,11 @@ int perfdata_records_add_id(struct perfdata *d, size_t event, uint64_t id)
 	return hashmap_put(&d->ids, id, (uint32_t)event);
 }
 
+void perfdata_records_strangers(struct perfdata *d, size_t event)
+{
+	d->stranger = (uint32_t)event + 1;
+}
+
 static struct perfdata_raw raw_of(const struct perf_event_header *header)
 {
 	return (struct perfdata_raw){

@@ -10,6 +10,12 @@ int perfdata_records_new(const struct perf_event_attr *attrs, size_t n, struct p
 /* Records of an event carry this id. 0, -E2BIG, -ENOMEM. */
 int perfdata_records_add_id(struct perfdata *d, size_t event, uint64_t id);
 
+/*
+ * Samples with an id that is nobody's are of this event. Where two recorders have the same software event of a CPU, Linux 6.18 gives the
+ * samples of both the id of one of them (kernel/events/core.c, do_perf_sw_event: all events share one perf_sample_data).
+ */
+void perfdata_records_strangers(struct perfdata *d, size_t event);
+
 /* Takes a whole record apart; *ret_record points into it. 0 or -EBADMSG. */
 int perfdata_records_take(struct perfdata *d, const struct perf_event_header *header, struct perfdata_record *ret_record);
 

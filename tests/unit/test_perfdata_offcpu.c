@@ -3,6 +3,7 @@
 
 #include "recording/perfdata_records.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,6 +66,27 @@ static void a_wait_without_a_stack_is_a_sample_too(void **state)
 	perfdata_close(d);
 }
 
+/* As the kernel makes them where others record the same event of a CPU. */
+static void samples_with_the_id_of_others_are_of_the_event_that_was_named(void **state)
+{
+	const struct perfdata_offcpu wait = {.id = 98, .pid = 7, .tid = 8, .time_ns = 5000, .off_ns = 1};
+	const struct perf_event_attr one = perfdata_offcpu_attr(&beside), attrs[] = {one, one};
+	_Alignas(8) unsigned char out[PERFDATA_OFFCPU_BYTES];
+	struct perfdata_record r;
+	struct perfdata *d;
+
+	(void)state;
+	assert_int_equal(perfdata_records_new(attrs, 2, &d), 0);
+	assert_int_equal(perfdata_records_add_id(d, 0, 99), 0);
+	assert_int_equal(perfdata_offcpu_put(&wait, out), sizeof(out));
+	assert_int_equal(perfdata_records_take(d, (const void *)out, &r), -EBADMSG);
+	perfdata_records_strangers(d, 1);
+	assert_int_equal(perfdata_records_take(d, (const void *)out, &r), 0);
+	assert_true(r.event == 1 && r.tid == 8);
+	assert_int_equal(perfdata_records_time(d, (const void *)out), 5000);
+	perfdata_close(d);
+}
+
 static void a_callchain_that_no_record_holds_is_refused(void **state)
 {
 	uint64_t *words = calloc(8200, 8);
@@ -98,6 +120,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wait_is_read_as_it_was_written),
 		cmocka_unit_test(a_wait_without_a_stack_is_a_sample_too),
+		cmocka_unit_test(samples_with_the_id_of_others_are_of_the_event_that_was_named),
 		cmocka_unit_test(a_callchain_that_no_record_holds_is_refused),
 		cmocka_unit_test(the_event_is_known_by_kind_and_name),
 	};
