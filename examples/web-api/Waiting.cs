@@ -1,12 +1,15 @@
+using System.Runtime.CompilerServices;
+
 namespace WebApi;
 
-/// <summary>Threads that wait: they cost latency and threads, but no CPU.</summary>
+/// <summary>Threads that wait: they cost latency and threads, but no CPU. Nothing is inlined, so that every tier has the same frames.</summary>
 internal static class Waiting
 {
     private const int ThreadsMax = 200;
     private const int MillisecondsMax = 10_000;
 
     /// <summary>The classic mistake: a thread of the pool is blocked until an asynchronous wait is over.</summary>
+    [MethodImpl(MethodImplOptions.NoInlining)]
     public static string BlockOnDelay(int milliseconds)
     {
         Task.Delay(milliseconds).Wait();
@@ -14,6 +17,7 @@ internal static class Waiting
     }
 
     /// <summary>Takes many threads of the pool at once; other requests wait until the pool has grown.</summary>
+    [MethodImpl(MethodImplOptions.NoInlining)]
     public static string BlockThreads(int threads, int milliseconds)
     {
         threads = Math.Clamp(threads, 1, ThreadsMax);

@@ -1,0 +1,14 @@
+# shellcheck shell=bash
+# Threads of the web API that have nothing to do, in a recording of it: for the tests that source this after lib.sh.
+
+# check_idle FOLDED MAIN: nearly all waits of the framework's threads, and of the main thread, whose name is MAIN, are idle; those of pool
+# threads without work too. Prints a table.
+check_idle() {
+	local comm all idle
+	for comm in .NET_SynchManag .NET_EventPipe .NET_SigHandler .NET_Finalizer .NET_Sockets .NET_TP_Gate .NET_Timer Kestrel_Timer "$2"; do
+		all=$(weight_of "$1" "^$comm;") idle=$(weight_of "$1" "^$comm;[[]idle] ?\$")
+		printf '%-16s %9d us, idle %s %%\n' "$comm" "$all" "$(awk -v i="$idle" -v a="$all" 'BEGIN { printf "%.2f", a ? 100 * i / a : 0 }')"
+		awk -v i="$idle" -v a="$all" 'BEGIN { exit !(a > 1e6 && i >= 0.99 * a) }' || fail "$comm is not idle: $(grep "^$comm" "$1")"
+	done
+	at_least "$(weight_of "$1" '^.NET_TP_Worker;[[]idle] ?$')" 1000000 || fail "pool threads without work are not idle"
+}

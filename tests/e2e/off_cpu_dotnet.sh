@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# What threads of the web API wait for: the route that waits has nearly all of what is not idle and nothing of the CPU, the route that computes the
+# reverse; what is idle is that; on and off the CPU together are all the time, and what the kernel counts.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+# shellcheck source=tests/dotnet/idle.sh
+. "$TESTS/dotnet/idle.sh"
+need_dotnet web-api
+need python3
+need_sampling
+need_release
+
+start_web_api
+wait_ms=100 # that each answer of /wait takes at least, a thread of the pool being blocked
+counts() { # of all threads, by the kernel
+	local task
+	for task in "/proc/$API_PID/task"/*; do
+		echo "${task##*/} $(cat "$task/schedstat")"
+	done
+}
+load() { # SECONDS: one connection each, so that there are CPUs for both
+	start load "$BUILD/examples/load" -c 1 -d "$1" "$API_PORT" /cpu /wait
+	wait "$STARTED"
+}
+
+load 6 || fail "the load had no answers: $(cat load.log)" # threads are there, hot methods are compiled
+sleep 1.5
+counts >before
+start collect "$PROFCPU" collect --off-cpu -F 499 -o rec -p "$API_PID" -d 120
+recorder=$STARTED
+wait_for 30 test -s rec/perf.data || fail "the recording did not begin: $(cat collect.log)"
+sleep 1
+load 8 || fail "the load had no answers: $(cat load.log)"
+sleep 0.5
+kill -INT "$recorder"
+wait "$recorder" || fail "collect gave $?: $(cat collect.log)"
+counts >after
+cat load.log
+grep 'off-CPU' collect.log
+
+echo "waits that began before the recording have their stacks"
+python3 - rec <<'PY' || fail "too many waits have no stack"
+import os, sys
+sys.path.insert(0, os.path.join(os.environ["TESTS"], "e2e"))
+import off_cpu_threads
+threads = off_cpu_threads.threads_of(sys.argv[1])
+off, without = (sum(sum(t[f] for f in fields) for t in threads) for fields in (("blocked", "runnable"), ("no_stack",)))
+print(f"{without / 1e9:.6f} s of {off / 1e9:.6f} s have none, of {len(threads)} threads")
+sys.exit(not (len(threads) > 15 and without < 0.01 * off))
+PY
+
+echo "the routes"
+waits() { weight_of "${2:-rec/offcpu.folded}" "${1:-}"; } # us
+answers=$(awk '$1 == "/wait" { print $2 }' load.log)
+# Of what is not idle, what the threads wanted to wait for: others take the CPU from them as they please.
+grep -v 'idle\]' rec/offcpu.folded | grep ';do_syscall_64;' | grep -v 'exit_to_user_mode\|sched_yield' >wanted
+not_idle=$(waits '' wanted)
+on_wait=$(share_of rec/folded_stacks.out 'BlockOnDelay')
+on_cpu=$(share_of rec/folded_stacks.out 'Cpu::Burn')
+echo "below /wait $(waits BlockOnDelay) us of $not_idle that were wanted, $on_wait % of the CPU; below /cpu $(waits Cpu::Burn wanted) us, $on_cpu % of the CPU; $answers waits"
+awk -v got="$(waits BlockOnDelay)" -v answers="$answers" -v ms="$wait_ms" 'BEGIN { exit !(got >= 1000 * ms * answers * 0.99 && got <= 1000 * ms * (answers + 1) * 1.15) }' ||
+	fail "not the time that $answers answers of /wait waited"
+awk -v got="$(waits BlockOnDelay wanted)" -v all="$not_idle" 'BEGIN { exit !(got >= 0.8 * all) }' || fail "/wait is not most of what is not idle: $(grep -v 'idle\]' rec/offcpu.folded)"
+at_least 2 "$on_wait" || fail "/wait is on the CPU"
+at_least "$on_cpu" 80 || fail "/cpu is not most of the CPU time: $(head -n 5 rec/folded_stacks.out)"
+awk -v got="$(waits Cpu::Burn wanted)" -v all="$not_idle" 'BEGIN { exit !(got < 0.02 * all) }' || fail "/cpu waits"
+
+echo "what is idle"
+check_idle rec/offcpu.folded dotnet
+"$PROFCPU" fold --idle --event-filter offcpu-time rec >shown 2>fold.err || fail "fold: $(cat fold.err)"
+grep -q '\[idle\]' shown && fail "--idle leaves some out"
+grep -q 'WorkerThreadStart;.*LowLevelLifoSemaphore::Wait' shown || fail "no idle pool thread in: $(head -n 3 shown)"
+awk -v a="$(weight_of shown)" -v b="$(waits)" 'BEGIN { d = a / 1000 - b; exit !(d < 2000 && d > -2000) }' || fail "--idle has $(weight_of shown) ns, without it are $(waits) us"
+awk -v ns="$(sed -n 's/.*"idle_ns": *\([0-9]*\).*/\1/p' rec/report.json)" -v us="$(waits ';[[]idle] ?$')" 'BEGIN { d = ns / 1000 - us; exit !(ns > 0 && d < 200 && d > -200) }' || fail "report.json says another sum"
+grep -q 'of which .* idle' collect.log || fail "the report does not say how much is idle"
+
+echo "on and off the CPU"
+"$PROFCPU" fold --pid --tid --idle --event-filter offcpu-time -o each rec 2>fold.err || fail "fold: $(cat fold.err)"
+python3 "$TESTS/e2e/off_cpu_threads.py" wall rec each || fail "wall.folded is not all the time"
+grep -q '>Wall clock<' rec/wall.svg || fail "wall.svg has another title"
+tar -tzf rec/prof.tar.gz | grep -q 'wall.folded' || fail "not in the archive"
+"$PROFCPU" postprocess -q --offline -o away rec/prof.tar.gz || fail "postprocess"
+for file in offcpu.folded wall.folded wall.svg; do
+	cmp "rec/$file" "away/$file" || fail "$file is another one"
+done
+
+echo "what the kernel counts"
+python3 "$TESTS/e2e/off_cpu_threads.py" schedstat rec before after || fail "other times than the kernel's"
+exit 0
