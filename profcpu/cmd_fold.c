@@ -304,7 +304,7 @@ const struct command command_fold = {
 		 "                            with --names full [truncated] stands for what is cut off at the root, or was never there\n"
 		 "      --grades              with full, of a recording: _[s] behind frames that were spliced, _[g] behind guessed ones\n"
 		 "      --idle                waits of which nobody is waiting for the end, as those of pool threads without work, with\n"
-		 "                            their stacks, not as [idle]; of recordings with --off-cpu\n"
+		 "                            their stacks, not as [idle]; of recordings with waits\n"
 		 "      --offline             take no name from this machine's files\n"
 		 "  -o, --output FILE         write there, not to stdout\n",
 	.run = fold_run,
