@@ -311,6 +311,7 @@ int report_json_write(struct profile *profile, const struct input_result *input,
 		json_number(&off, "idle_ns", idle_ns);
 		if (w->blocked_ns) {
 			json_number(&off, "blocked_ns", w->blocked_ns);
+			json_number(&off, "ended_ns", w->ended_ns);
 			json_number(&off, "known_waker_ns", w->known_ns);
 			json_number(&off, "interrupt_ns", w->interrupt_ns);
 		}

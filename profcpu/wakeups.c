@@ -279,6 +279,7 @@ int wakeups_finish(struct wakeups *w, struct wakeups_summary *ret_summary)
 	}
 	for (size_t i = 0; i < w->waits.len && w->wakers.len && !r; i++) {
 		w->summary.blocked_ns += w->waits.v[i].blocked_ns;
+		w->summary.ended_ns += w->waits.v[i].flags & OFFCPU_IDX_CUT_END ? 0 : w->waits.v[i].blocked_ns;
 		r = put_chain(w, &w->waits.v[i]);
 	}
 	if (!r)

@@ -28,6 +28,7 @@ int wakeups_wait(struct wakeups *w, uint64_t file_off, const struct profile_samp
 
 struct wakeups_summary {
 	uint64_t blocked_ns; /* that threads were blocked; 0: no wakers were recorded */
+	uint64_t ended_ns; /* of these: in waits that were over before the recording was, as others have no waker; */
 	uint64_t known_ns; /* of these: the waker is known, */
 	uint64_t interrupt_ns; /* and of these it is an interrupt */
 	uint64_t samples; /* in the profile, one for each wait with a known waker */

@@ -26,7 +26,7 @@ wakers_are_right() {
 	all=$(weight_of "$dir/wakeup.folded" '^[^-]*;wait_chain;[^-]*;--;')
 	chain=$(weight_of "$dir/wakeup.folded" ';wait_chain;[^-]*;--;[^-]*;wake_chain;relay_chain;[^-]*;waits;--;[^-]*;wake_relay;end_chain;')
 	awk -v got="$chain" -v all="$all" 'BEGIN { exit !(all > 2e6 && got >= 0.99 * all) }' || fail "of $all us of wait_chain $chain have both that woke"
-	grep -Eq 'blocked (9[89]\.[0-9]*|100\.00) % have a known waker' said || fail "the report: $(grep off-CPU said)"
+	grep -Eq 'ended it (9[89]\.[0-9]*|100\.00) % have a known waker' said || fail "the report: $(grep off-CPU said)"
 	grep -q '"known_waker_ns": [1-9]' "$dir/report.json" || fail "nothing of wakers in report.json"
 	grep -q '"interrupt_ns": [1-9]' "$dir/report.json" || fail "nothing of interrupts in report.json"
 }

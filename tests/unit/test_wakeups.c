@@ -139,11 +139,13 @@ static void the_waker_stands_above_the_sleeper(void **state)
 	wait(&f, 1, 3000, 3500, 3600, 3, 100, 0);
 	wait(&f, 1, 4000, 4500, 4600, 9, 0, 0); /* a waker without a sample */
 	wait(&f, 1, 5000, 5000, 5600, 0, 0, OFFCPU_IDX_PREEMPTED);
+	wait(&f, 1, 6000, 10000, 10000, 0, 0, OFFCPU_IDX_CUT_END); /* it goes on: nobody woke it */
 	finish(&f);
 	assert_int_equal(f.ngot, 2);
 	assert_string_equal(f.got[0], "t1 main;wait;--;write;wake;start;t2 700");
 	assert_string_equal(f.got[1], "t1 main;wait;--;post;start;t3 500");
-	assert_int_equal(f.summary.blocked_ns, 1700);
+	assert_int_equal(f.summary.blocked_ns, 5700);
+	assert_int_equal(f.summary.ended_ns, 1700);
 	assert_int_equal(f.summary.known_ns, 1200);
 	assert_int_equal(f.summary.interrupt_ns, 0);
 	end(&f);
