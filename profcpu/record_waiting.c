@@ -1,6 +1,7 @@
 #include "profcpu/record_waiting.h"
 
 #include "base/clock.h"
+#include "base/hashmap.h"
 #include "base/vec.h"
 #include "sampler/waiting.h"
 
@@ -35,6 +36,7 @@ struct record_waiting {
 	VEC(struct waiting_question) questions; /* from `next` on */
 	size_t next;
 	VEC(struct waiting_answer) answers;
+	struct hashmap refused; /* threads whose memory may not be read: once is enough */
 	size_t bytes; /* of all answers, those of unwinding too */
 	struct record_waiting_stats stats;
 	bool stopping, ended;
@@ -54,7 +56,7 @@ static int ask(struct record_waiting *w, const struct waiting_question *q)
 	int r = 0;
 
 	pthread_mutex_lock(&w->lock);
-	if (w->questions.len - w->next < RECORD_WAITING_THREADS_MAX && !w->ended)
+	if (w->questions.len - w->next < RECORD_WAITING_THREADS_MAX && !w->ended && !hashmap_get(&w->refused, (uint32_t)q->tid))
 		r = vec_push(&w->questions, *q);
 	pthread_mutex_unlock(&w->lock);
 	return r;
@@ -81,10 +83,20 @@ static size_t next_questions(struct record_waiting *w, struct waiting_question q
 	return n;
 }
 
+/* Without room to remember it, it is asked for again. */
+static void refuse(struct record_waiting *w, int32_t tid)
+{
+	uint32_t *known;
+	int fresh = 0;
+
+	if (!hashmap_entry(&w->refused, (uint32_t)tid, 0, &known, &fresh))
+		w->stats.refused += fresh;
+}
+
 static void read_all(struct record_waiting *w, const struct waiting_question *questions, size_t n)
 {
 	struct waiting_answer answers[BATCH] = {0};
-	size_t refused = 0;
+	bool refused[BATCH];
 
 	for (size_t i = 0; i < n; i++) {
 		struct waiting_answer *a = &answers[i];
@@ -93,14 +105,15 @@ static void read_all(struct record_waiting *w, const struct waiting_question *qu
 		a->since_ns = clock_monotonic_ns();
 		int r = waiting_read(w->proc, a->question.tid, w->buffer, a->question.bytes, &a->found);
 
-		refused += r == -EPERM || r == -EACCES;
+		refused[i] = r == -EPERM || r == -EACCES;
 		if (!r && (a->stack = malloc(a->found.bytes)))
 			memcpy(a->stack, w->buffer, a->found.bytes);
 	}
 	pthread_mutex_lock(&w->lock);
 	w->stats.asked += n;
-	w->stats.refused += refused;
 	for (size_t i = 0; i < n; i++) {
+		if (refused[i])
+			refuse(w, questions[i].tid);
 		if (!answers[i].stack)
 			continue;
 		if (vec_push(&w->answers, answers[i])) {
@@ -153,6 +166,7 @@ static void free_all(struct record_waiting *w)
 	vec_free(&w->unwinding);
 	vec_free(&w->answers);
 	vec_free(&w->questions);
+	hashmap_free(&w->refused);
 	pthread_cond_destroy(&w->wake);
 	pthread_mutex_destroy(&w->lock);
 	free(w->buffer);

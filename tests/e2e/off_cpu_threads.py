@@ -68,7 +68,7 @@ def check_wall(directory, waits_path):
         if sum(u["tid"] == t["tid"] for u in threads) > 1:
             continue  # an id that was used again
         got = wall.get(key, {"all": 0})
-        off = waits.get(key, {"all": 0})["all"] + (got.get("[short waits]", 0) + got.get("[unknown]", 0)) * 1000
+        off = waits.get(key, {"all": 0})["all"] + (got.get("[short waits]", 0) + got.get("[unknown state]", 0)) * 1000
         bad += near(f"life of {key}", got["all"] * 1000, life, 20000)
         bad += near(f"its states {key}", t["running"] + t["blocked"] + t["runnable"] + t["unknown"], life, 0)
         bad += near(f"on the CPU, {key}", got["all"] * 1000 - off, t["running"], 20000)
