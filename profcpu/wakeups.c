@@ -278,9 +278,13 @@ int wakeups_finish(struct wakeups *w, struct wakeups_summary *ret_summary)
 		qsort(w->waits.v, w->waits.len, sizeof(*w->waits.v), by_thread_and_end);
 	}
 	for (size_t i = 0; i < w->waits.len && w->wakers.len && !r; i++) {
-		w->summary.blocked_ns += w->waits.v[i].blocked_ns;
-		w->summary.ended_ns += w->waits.v[i].flags & OFFCPU_IDX_CUT_END ? 0 : w->waits.v[i].blocked_ns;
-		r = put_chain(w, &w->waits.v[i]);
+		const struct wait *wait = &w->waits.v[i];
+		/* It may have been woken and not have had a CPU until the end. */
+		bool goes_on = wait->flags & OFFCPU_IDX_CUT_END && !wait->woken_ns && !wait->waker_off;
+
+		w->summary.blocked_ns += wait->blocked_ns;
+		w->summary.ended_ns += goes_on ? 0 : wait->blocked_ns;
+		r = put_chain(w, wait);
 	}
 	if (!r)
 		*ret_summary = w->summary;

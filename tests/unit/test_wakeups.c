@@ -91,6 +91,17 @@ static void wait(struct fixture *f, int32_t tid, uint64_t begin_ns, uint64_t wok
 	assert_int_equal(wakeups_wait(f->w, file_off, &s), 0);
 }
 
+/* One that nothing ended. */
+static void goes_on(struct fixture *f, int32_t tid, uint64_t begin_ns, uint64_t end_ns)
+{
+	uint64_t file_off = 10000 + f->idx.nwaits;
+	struct profile_sample s = {.time_ns = end_ns, .weight = end_ns - begin_ns, .event = f->waits, .thread = thread(f, tid)};
+
+	assert_true(f->idx.nwaits < WAITS_MAX);
+	f->rows[f->idx.nwaits++] = (struct offcpu_idx_wait){.file_off = file_off, .count = 1, .flags = OFFCPU_IDX_CUT_END};
+	assert_int_equal(wakeups_wait(f->w, file_off, &s), 0);
+}
+
 static int take(void *ctx, const struct profile_sample *s)
 {
 	const char *names[64];
@@ -139,14 +150,15 @@ static void the_waker_stands_above_the_sleeper(void **state)
 	wait(&f, 1, 3000, 3500, 3600, 3, 100, 0);
 	wait(&f, 1, 4000, 4500, 4600, 9, 0, 0); /* a waker without a sample */
 	wait(&f, 1, 5000, 5000, 5600, 0, 0, OFFCPU_IDX_PREEMPTED);
-	wait(&f, 1, 6000, 10000, 10000, 0, 0, OFFCPU_IDX_CUT_END); /* it goes on: nobody woke it */
+	goes_on(&f, 1, 6000, 10000); /* nobody woke it */
+	wait(&f, 2, 9000, 9700, 10000, 3, 100, OFFCPU_IDX_CUT_END); /* woken, and without a CPU until the end */
 	finish(&f);
-	assert_int_equal(f.ngot, 2);
+	assert_int_equal(f.ngot, 3);
 	assert_string_equal(f.got[0], "t1 main;wait;--;write;wake;start;t2 700");
 	assert_string_equal(f.got[1], "t1 main;wait;--;post;start;t3 500");
-	assert_int_equal(f.summary.blocked_ns, 5700);
-	assert_int_equal(f.summary.ended_ns, 1700);
-	assert_int_equal(f.summary.known_ns, 1200);
+	assert_int_equal(f.summary.blocked_ns, 6400);
+	assert_int_equal(f.summary.ended_ns, 2400);
+	assert_int_equal(f.summary.known_ns, 1900);
 	assert_int_equal(f.summary.interrupt_ns, 0);
 	end(&f);
 }
