@@ -276,8 +276,8 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 		return -EINVAL;
 	}
 	if (a->record_only && (a->post.title || a->post.input.raw_names || a->post.input.mangled || a->post.input.inlines ||
-			       a->post.input.max_stack || a->post.input.grades)) {
-		log_error("--title, --raw-names, --mangled, --inlines, --max-stack and --grades are for outputs, which --record-only does not "
+			       a->post.input.max_stack || a->post.input.grades || a->post.input.idle)) {
+		log_error("--title, --raw-names, --mangled, --inlines, --max-stack, --grades and --idle are for outputs, which --record-only does not "
 			  "make; give them to `profcpu postprocess`");
 		return -EINVAL;
 	}

@@ -105,7 +105,7 @@ other="goes with --names full: perf's form of a name has no other spelling"
 wrong "--raw-names $other" fold --raw-names text
 wrong "--mangled $other" fold --mangled text
 wrong "--inline and --offline exclude each other: what is inlined is read from this machine's files" fold --inline --offline text
-wrong "--title, --raw-names, --mangled, --inlines, --max-stack and --grades are for outputs, which --record-only does not make; give them to \`profcpu postprocess\`" \
+wrong "--title, --raw-names, --mangled, --inlines, --max-stack, --grades and --idle are for outputs, which --record-only does not make; give them to \`profcpu postprocess\`" \
 	collect -a --record-only --title x
 wrong "--cp keeps colours by name, and those of --colors kind are not by name; choose others" flamegraph --cp --colors kind folded
 for option in --event=cycles --tid --raw-names --mangled; do
