@@ -25,6 +25,11 @@ uint64_t clock_thread_ns(void)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+uint64_t clock_process_ns(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 uint64_t clock_boottime_ns(void)
 {
 	return clock_ns(CLOCK_BOOTTIME);

@@ -23,6 +23,7 @@ static inline struct timespec clock_timespec(uint64_t ns)
 uint64_t clock_monotonic_ns(void);
 uint64_t clock_realtime_ns(void);
 uint64_t clock_thread_ns(void); /* CPU time of the calling thread */
+uint64_t clock_process_ns(void); /* and of all threads of this process */
 uint64_t clock_boottime_ns(void); /* since boot, with the time of suspends */
 
 /* "HH-MM-SS_YYYY-MM-DD", local time, into buf of at least 20 bytes. */

@@ -19,6 +19,7 @@
 #define COLLECT_HZ_MAX 100000
 #define COLLECT_STACK_BYTES 24576 /* to begin with: all of 93 to 99 of a hundred stacks of .NET services */
 #define COLLECT_OFF_CPU_MIN_MAX_US UINT64_C(3600000000)
+#define COLLECT_MAX_OVERHEAD_LEAST 0.5 /* percent: reading the rings alone takes some tenths */
 #define COLLECT_SPARE_DESCRIPTORS 16 /* for the manifest, /proc, the files of the targets and of each name */
 
 struct collect_arguments {
@@ -49,6 +50,7 @@ enum collect_option {
 	COLLECT_KEEP_STACKS,
 	COLLECT_OFF_CPU,
 	COLLECT_OFF_CPU_MIN,
+	COLLECT_MAX_OVERHEAD,
 };
 
 static const struct option collect_longopts[] = {
@@ -77,6 +79,7 @@ static const struct option collect_longopts[] = {
 	{"keep-stacks", required_argument, NULL, COLLECT_KEEP_STACKS},
 	{"off-cpu", no_argument, NULL, COLLECT_OFF_CPU},
 	{"off-cpu-min", required_argument, NULL, COLLECT_OFF_CPU_MIN},
+	{"max-overhead", required_argument, NULL, COLLECT_MAX_OVERHEAD},
 	{NULL, 0, NULL, 0},
 };
 
@@ -179,6 +182,10 @@ static int collect_option_value(struct collect_arguments *a, int c)
 	case COLLECT_OFF_CPU_MIN:
 		r = collect_number("--off-cpu-min", COLLECT_OFF_CPU_MIN_MAX_US, &value);
 		a->record.off_cpu_min_ns = value * 1000;
+		return r;
+	case COLLECT_MAX_OVERHEAD:
+		r = options_decimal("--max-overhead", "a percentage", optarg, COLLECT_MAX_OVERHEAD_LEAST, 100, &a->record.max_overhead);
+		a->record.max_overhead /= 100;
 		return r;
 	default: /* said already */
 		return -EINVAL;
@@ -285,8 +292,8 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 		log_error("-F and -c exclude each other: samples a second, or events between samples");
 		return -EINVAL;
 	}
-	if (a->record.off_cpu_min_ns && !a->record.off_cpu) {
-		log_error("--off-cpu-min is of use only with --off-cpu");
+	if ((a->record.off_cpu_min_ns || a->record.max_overhead > 0) && !a->record.off_cpu) {
+		log_error("--off-cpu-min and --max-overhead are of use only with --off-cpu");
 		return -EINVAL;
 	}
 	if (a->record.off_cpu && !a->record.stack_bytes) {
@@ -479,6 +486,9 @@ const struct command command_collect = {
 		 "      --off-cpu          also each wait of the targets' threads, with its stack and its length: offcpu.svg and\n"
 		 "                         offcpu.folded, in microseconds. Needs CAP_PERFMON\n"
 		 "      --off-cpu-min US   waits shorter than that are left out, and it is said how much they were\n"
+		 "      --max-overhead PERCENT   with --off-cpu: what the recorder uses of a CPU and the target loses may be so much\n"
+		 "                         together (5; 0.5 to 100). Where threads are switched more often than that allows, their\n"
+		 "                         switches are recorded at times only, and waits estimated. 100: they are always recorded\n"
 		 "      --idle             in these, waits that are idle (pool threads without work, ...) with their stacks, not as [idle]\n"
 		 "      --title TEXT       title of the picture\n"
 		 "      --no-download      fetch no debug files; else those of libraries without symbols are, for at most 60 s\n"

@@ -304,6 +304,10 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 	/* Not earlier: their stacks are of frames that were counted already. */
 	if (!r && in->wakeups)
 		r = wakeups_finish(in->wakeups, &in->result->wakeups);
+	for (size_t i = 0; options->offcpu && i < options->offcpu->nthreads; i++) {
+		in->result->off_estimated_ns += options->offcpu->threads[i].estimated_ns;
+		in->result->off_unknown_ns += options->offcpu->threads[i].unknown_ns;
+	}
 	if (r && options->ret_images)
 		symbolizer_images_free(options->ret_images);
 	if (r && options->ret_audit)

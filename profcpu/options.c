@@ -137,6 +137,19 @@ int options_u64(const char *option, const char *text, uint64_t min, uint64_t max
 	return 0;
 }
 
+int options_decimal(const char *option, const char *what, const char *text, double min, double max, double *ret_value)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (*text < '0' || *text > '9' || strspn(text, "0123456789.") != strlen(text) || *end || value < min || value > max) {
+		log_error("%s takes %s from %g to %g, not '%s'", option, what, min, max, text);
+		return -EINVAL;
+	}
+	*ret_value = value;
+	return 0;
+}
+
 int options_duration(const char *option, const char *text, uint64_t *ret_ns)
 {
 	static const struct {

@@ -26,6 +26,9 @@ int options_no_argument(const struct command *command, int argc, char **argv);
 /* A whole number from min to max. 0; -EINVAL after one line by log_error that names the option. */
 int options_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *ret_value);
 
+/* A number with or without decimals, from min to max; `what` is said of it. 0; -EINVAL as above. */
+int options_decimal(const char *option, const char *what, const char *text, double min, double max, double *ret_value);
+
 /* Seconds, with decimals or a suffix ("10", "0.5", "500ms", "2m"), at least a millisecond, at most 366 days.
  * 0; -EINVAL as above. */
 int options_duration(const char *option, const char *text, uint64_t *ret_ns);

@@ -203,8 +203,13 @@ static int take_round(void *ctx)
 /* Where rings are read. */
 static int drain(struct record *rec)
 {
+	int r = record_switches_turn(&rec->switches);
+
+	if (r)
+		return r < 0 ? r : 0;
 	record_switches_mark(&rec->switches);
-	return sampler_drain(rec->sampler);
+	r = sampler_drain(rec->sampler);
+	return r ? r : record_switches_was_read(&rec->switches);
 }
 
 static int take_process(void *ctx, pid_t pid, enum sampler_news news)
@@ -381,6 +386,8 @@ static int watch_targets(struct record *rec)
 
 	if (!r && rec->switches.switches)
 		r = record_watch_switches(&rec->watch, switches_poll_fd(rec->switches.switches));
+	if (!r && rec->switches.shed)
+		r = record_watch_switches(&rec->watch, record_switches_timer(&rec->switches));
 	if (!r && rec->command.pid)
 		return record_watch_process(&rec->watch, rec->command.pid);
 	for (size_t i = 0; i < o->npids && !o->system_wide && !r; i++)

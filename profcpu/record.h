@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define RECORD_MAX_OVERHEAD 0.05
+
 struct record_options {
 	const pid_t *pids; /* processes with all their threads and children */
 	size_t npids;
@@ -39,6 +41,8 @@ struct record_options {
 	enum keep_stacks keep_stacks;
 	bool off_cpu; /* what threads do while they do not run, too; with stack_bytes */
 	uint64_t off_cpu_min_ns; /* shorter waits are only counted */
+	double max_overhead; /* of off_cpu: recorder and target's loss together, 0.05 for 5 percent; 0: RECORD_MAX_OVERHEAD; 1 and more: as
+			      * much as it takes */
 	const char *target; /* manifest "target", in words, program names only; NULL: made from the
 			       pids */
 	struct opener *opener; /* borrowed; target processes are held in it as they are seen; may be

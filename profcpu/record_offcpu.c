@@ -4,7 +4,6 @@
 #include "base/hashmap.h"
 #include "base/intern.h"
 #include "base/vec.h"
-#include "sampler/offcpu.h"
 #include "sampler/schedstat.h"
 
 #include <errno.h>
@@ -16,6 +15,7 @@ struct offcpu_task {
 	int32_t pid, tid, cpu; /* cpu: where it was last seen */
 	uint32_t stack; /* with which it is about to leave its CPU */
 	bool ended;
+	uint64_t run_ns, looked_ns; /* schedstat's, when it was looked at; 0: it was not */
 };
 
 /* What is kept of a stack: this, and behind it the callchain. */
@@ -39,6 +39,7 @@ struct record_offcpu {
 	struct hashmap tids; /* to tasks; UINT32_MAX: none */
 	VEC(struct offcpu_task) tasks;
 	VEC(uint32_t) free; /* of tasks */
+	size_t next_look; /* of tasks */
 	struct intern stacks; /* struct stack_head and words */
 	size_t stacks_bytes;
 	VEC(uint64_t) waker_offs; /* by stack: where its sample is; 0: it is no waker's */
@@ -47,6 +48,8 @@ struct record_offcpu {
 	VEC(uint64_t) met_ns; /* by CPU: the last record */
 	bool lost; /* threads are to be looked at */
 	size_t looked; /* as many of them were */
+	bool shedding; /* they are in any case */
+	uint64_t others; /* samples in the context of other threads */
 	struct record_offcpu_result result;
 };
 
@@ -86,7 +89,8 @@ static int take_interval(void *ctx, const struct offcpu_interval *interval)
 		.pid = task ? task->pid : interval->tid,
 		.tid = interval->tid,
 		.cpu = task ? task->cpu : 0,
-		.time_ns = interval->in_ns,
+		/* Estimates may become known late; perf wants samples in order. */
+		.time_ns = interval->estimated ? offcpu_done(o->offcpu) : interval->in_ns,
 		.off_ns = interval->blocked_ns + interval->runnable_ns,
 	};
 
@@ -129,6 +133,7 @@ static int take_thread(void *ctx, pid_t tid, const struct offcpu_totals *t)
 	o->result.short_ns += t->short_ns;
 	o->result.no_stack_ns += t->no_stack_ns;
 	o->result.unknown_ns += t->unknown_ns;
+	o->result.estimated_ns += t->estimated_ns;
 	o->result.life_ns += t->end_ns - t->begin_ns;
 	/* Unless it is another one with that id by now. */
 	if (r || !task || !task->ended)
@@ -218,11 +223,18 @@ static int put_task(struct record_offcpu *o, const struct offcpu_task *task)
 	return r;
 }
 
-static int look(struct record_offcpu *o, int32_t tid, uint64_t time_ns)
+/* *width: is added to. */
+static int look(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_ns, double *width)
 {
 	struct schedstat stat;
 
-	return o->stats && !schedstat_read(o->stats, tid, &stat) ? offcpu_look(o->offcpu, tid, time_ns, &stat) : 0;
+	if (!o->stats || schedstat_read(o->stats, task->tid, &stat))
+		return 0;
+	if (task->looked_ns && time_ns > task->looked_ns)
+		*width += (double)(stat.run_ns - task->run_ns) / (double)(time_ns - task->looked_ns);
+	task->run_ns = stat.run_ns;
+	task->looked_ns = time_ns;
+	return offcpu_look(o->offcpu, task->tid, time_ns, &stat);
 }
 
 /* There it is, or it was just created. */
@@ -231,6 +243,7 @@ static int begin(struct record_offcpu *o, const struct perfdata_record *record, 
 	const struct offcpu_task task = {.pid = record->pid, .tid = record->tid, .cpu = record->cpu < 0 ? 0 : record->cpu,
 					 .stack = OFFCPU_NO_STACK};
 	uint64_t time_ns = record->time_ns ? record->time_ns : o->options.begin_ns;
+	double width = 0;
 	int r;
 
 	/* 0: of another PID namespace, or idle. */
@@ -242,7 +255,7 @@ static int begin(struct record_offcpu *o, const struct perfdata_record *record, 
 	/* Of one that began later a look would be too late. */
 	if (r || record->time_ns)
 		return r;
-	r = look(o, record->tid, time_ns);
+	r = look(o, task_of(o, record->tid), time_ns, &width);
 	return r || !o->writer.ask ? r : o->writer.ask(o->writer.ctx, record->pid, record->tid);
 }
 
@@ -381,8 +394,17 @@ static int take_switch(struct record_offcpu *o, const struct perfdata_record *re
 	return offcpu_add(o->offcpu, &event);
 }
 
+uint64_t record_offcpu_others(struct record_offcpu *o)
+{
+	uint64_t n = o->others;
+
+	o->others = 0;
+	return n;
+}
+
 int record_offcpu_met(struct record_offcpu *o, const struct perfdata_record *record)
 {
+	o->others += record->type == PERF_RECORD_SAMPLE && !record_offcpu_wants(o, record->tid);
 	if (record->cpu < 0 || record->cpu >= CPUS_MAX)
 		return 0;
 	while (o->met_ns.len <= (size_t)record->cpu)
@@ -408,15 +430,16 @@ int record_offcpu_lost(struct record_offcpu *o, int32_t cpu, uint64_t time_ns)
 static int look_after_loss(struct record_offcpu *o)
 {
 	size_t end = o->looked + RECORD_OFFCPU_LOOKS;
+	double width = 0;
 	int r = 0;
 
-	for (; o->lost && !r && o->looked < o->tasks.len && o->looked < end; o->looked++) {
-		const struct offcpu_task *task = &o->tasks.v[o->looked];
+	for (; o->lost && !o->shedding && !r && o->looked < o->tasks.len && o->looked < end; o->looked++) {
+		struct offcpu_task *task = &o->tasks.v[o->looked];
 
 		if (task_of(o, task->tid) == task && !task->ended)
-			r = look(o, task->tid, clock_monotonic_ns());
+			r = look(o, task, clock_monotonic_ns(), &width);
 	}
-	o->lost = o->looked < o->tasks.len;
+	o->lost = o->lost && o->looked < o->tasks.len;
 	return r;
 }
 
@@ -448,13 +471,44 @@ int record_offcpu_round(struct record_offcpu *o)
 	return r ? r : offcpu_round(o->offcpu);
 }
 
-int record_offcpu_finish(struct record_offcpu *o, uint64_t end_ns)
+bool record_offcpu_may_look(const struct record_offcpu *o)
 {
+	return o->stats;
+}
+
+int record_offcpu_tell(struct record_offcpu *o, enum offcpu_kind kind, uint64_t time_ns)
+{
+	o->shedding = kind != OFFCPU_WHOLE;
+	return offcpu_add(o->offcpu, &(struct offcpu_event){.time_ns = time_ns, .kind = (uint8_t)kind});
+}
+
+static int look_at(struct record_offcpu *o, uint64_t time_ns, size_t most, double *ret_width)
+{
+	double width = 0;
 	int r = 0;
 
-	for (size_t i = 0; i < o->tasks.len && !r; i++)
-		if (task_of(o, o->tasks.v[i].tid) == &o->tasks.v[i] && !o->tasks.v[i].ended)
-			r = look(o, o->tasks.v[i].tid, end_ns);
+	for (size_t i = 0; i < o->tasks.len && most && !r; i++, o->next_look++) {
+		struct offcpu_task *task = &o->tasks.v[o->next_look % o->tasks.len];
+
+		if (task_of(o, task->tid) != task || task->ended)
+			continue;
+		r = look(o, task, time_ns, &width);
+		most--;
+	}
+	*ret_width = width;
+	return r;
+}
+
+int record_offcpu_look(struct record_offcpu *o, uint64_t time_ns, double *ret_width)
+{
+	return look_at(o, time_ns, RECORD_OFFCPU_LOOKS, ret_width);
+}
+
+int record_offcpu_finish(struct record_offcpu *o, uint64_t end_ns)
+{
+	double width;
+	int r = look_at(o, end_ns, SIZE_MAX, &width);
+
 	return r ? r : offcpu_finish(o->offcpu, end_ns);
 }
 

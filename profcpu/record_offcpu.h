@@ -8,10 +8,11 @@
 #include "recording/offcpu_idx.h"
 #include "recording/perfdata.h"
 #include "recording/perfdata_offcpu.h"
+#include "sampler/offcpu.h"
 #include "unwind/unwinder.h"
 
 #define RECORD_OFFCPU_STACKS_BYTES ((size_t)64 << 20) /* of distinct callchains; waits with further ones have no stack */
-#define RECORD_OFFCPU_DESCRIPTORS 256 /* of schedstat that stay open */
+#define RECORD_OFFCPU_DESCRIPTORS 1024 /* of schedstat that stay open */
 
 struct record_offcpu;
 
@@ -71,7 +72,19 @@ int record_offcpu_met(struct record_offcpu *o, const struct perfdata_record *rec
  * have not moved go on. 0 or -ENOMEM. */
 int record_offcpu_lost(struct record_offcpu *o, int32_t cpu, uint64_t time_ns);
 
-#define RECORD_OFFCPU_LOOKS 4096 /* threads that are looked at in a round, after a loss */
+#define RECORD_OFFCPU_LOOKS 4096 /* threads that are looked at in a round, or at a CLOSE: of more some, the next time others */
+
+/* Whether threads can be looked at: only then may events be off for a time. */
+bool record_offcpu_may_look(const struct record_offcpu *o);
+
+/* OFFCPU_CLOSE, OFFCPU_OPEN, OFFCPU_WHOLE. 0 or -ENOMEM. */
+int record_offcpu_tell(struct record_offcpu *o, enum offcpu_kind kind, uint64_t time_ns);
+
+/* How many samples record_offcpu_met has seen that were in the context of threads that nobody asks for, since it was asked last. */
+uint64_t record_offcpu_others(struct record_offcpu *o);
+
+/* Looks at all threads, for that time. *ret_width: how many CPUs they kept busy since they were looked at before. 0 or -ENOMEM. */
+int record_offcpu_look(struct record_offcpu *o, uint64_t time_ns, double *ret_width);
 
 /* A round is over: hands over waits that ended before the round before. 0, -ENOMEM, the writer's. */
 int record_offcpu_round(struct record_offcpu *o);
@@ -85,6 +98,7 @@ struct record_offcpu_result {
 	uint64_t no_stack_ns; /* of off_ns and short_ns: began before the recording, or switches were lost */
 	uint64_t unknown_ns; /* neither on nor off a CPU for certain, as switches were lost */
 	uint64_t life_ns; /* of all threads together, in the recording */
+	uint64_t estimated_ns; /* of off_ns and short_ns: while events were off at times */
 	uint64_t blocked_ns, woken_ns; /* of off_ns; and of that what ended by a waker that is known */
 };
 struct record_offcpu_result record_offcpu_result(const struct record_offcpu *o);

@@ -5,8 +5,11 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #define KTHREADD 2 /* in the first PID namespace */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* Linux include/linux/proc_ns.h, PROC_PID_INIT_INO */
@@ -34,6 +37,78 @@ int record_switches_open(struct record_switches *s, const struct record_options 
 	return r;
 }
 
+static void turn(void *ctx, bool on)
+{
+	switches_turn(((struct record_switches *)ctx)->switches, on);
+}
+
+static struct switches_load load(void *ctx)
+{
+	return switches_load(((struct record_switches *)ctx)->switches);
+}
+
+static uint64_t others(void *ctx)
+{
+	return record_offcpu_others(((struct record_switches *)ctx)->offcpu);
+}
+
+static int tell(void *ctx, enum offcpu_kind kind, uint64_t time_ns)
+{
+	return record_offcpu_tell(((struct record_switches *)ctx)->offcpu, kind, time_ns);
+}
+
+static int lost(void *ctx, int cpu, uint64_t time_ns)
+{
+	return record_offcpu_lost(((struct record_switches *)ctx)->offcpu, cpu, time_ns);
+}
+
+static int look(void *ctx, uint64_t time_ns, double *ret_width)
+{
+	return record_offcpu_look(((struct record_switches *)ctx)->offcpu, time_ns, ret_width);
+}
+
+static void alarm_at(void *ctx, uint64_t time_ns)
+{
+	const struct itimerspec at = {.it_value = clock_timespec(time_ns)};
+
+	(void)timerfd_settime(((struct record_switches *)ctx)->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static uint64_t now_ns(void *ctx)
+{
+	(void)ctx;
+	return clock_monotonic_ns();
+}
+
+static uint64_t process_ns(void *ctx)
+{
+	(void)ctx;
+	return clock_process_ns();
+}
+
+static uint64_t thread_ns(void *ctx)
+{
+	(void)ctx;
+	return clock_thread_ns();
+}
+
+static int begin_shed(struct record_switches *s, double limit)
+{
+	const struct record_shed_doer doer = {s, turn, load, others, tell, lost, look, alarm_at, now_ns, process_ns, thread_ns};
+	const struct shed_options options = {.limit = limit, .room_records = switches_room(s->switches),
+					     .cpus = (unsigned)switches_opened(s->switches)->nids, .seed = (uint32_t)clock_monotonic_ns()};
+
+	s->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (s->timer_fd < 0)
+		return -errno;
+	s->shed = calloc(1, sizeof(*s->shed));
+	if (!s->shed) {
+		close(s->timer_fd);
+		return -ENOMEM;
+	}
+	return record_shed_begin(s->shed, &options, &doer);
+}
+
 int record_switches_begin(struct record_switches *s, const struct record_options *o, uint64_t begin_ns)
 {
 	const struct record_offcpu_options options = {
@@ -41,7 +116,34 @@ int record_switches_begin(struct record_switches *s, const struct record_options
 		/* In others it is not there. */
 		.kthreadd = in_first_namespace() ? KTHREADD : 0, .proc = o->roots.proc};
 
-	return record_offcpu_new(&options, &s->offcpu);
+	int r = record_offcpu_new(&options, &s->offcpu);
+
+	if (r || o->max_overhead >= 1)
+		return r;
+	if (!record_offcpu_may_look(s->offcpu)) {
+		log_warn("off-CPU: --max-overhead is not kept: this kernel has no schedstat, without which no switch may be left out");
+		return 0;
+	}
+	return begin_shed(s, o->max_overhead > 0 ? o->max_overhead : RECORD_MAX_OVERHEAD);
+}
+
+int record_switches_timer(const struct record_switches *s)
+{
+	return s->shed ? s->timer_fd : -1;
+}
+
+int record_switches_turn(struct record_switches *s)
+{
+	int r = s->shed ? record_shed_turn(s->shed) : 0;
+
+	if (s->shed && !r)
+		record_shed_reading(s->shed);
+	return r;
+}
+
+int record_switches_was_read(struct record_switches *s)
+{
+	return s->shed ? record_shed_was_read(s->shed) : 0;
 }
 
 size_t record_switches_opened(const struct record_switches *s, struct sampler_opened *ret_opened, uint32_t *ret_waking_pid_offset)
@@ -79,9 +181,16 @@ static int take(void *ctx, const void *data, size_t len)
 	return record_unwind_records(ctx, data, len);
 }
 
+static int take_id(void *ctx, uint64_t id)
+{
+	return record_unwind_switches_id(ctx, id);
+}
+
 int record_switches_take(struct record_switches *s, struct record_unwind *unwind)
 {
-	return s->switches ? switches_take(s->switches, take, unwind) : 0;
+	const struct switches_listener listener = {unwind, take, take_id};
+
+	return s->switches ? switches_take(s->switches, &listener) : 0;
 }
 
 void record_switches_release(struct record_switches *s)
@@ -103,6 +212,13 @@ static double seconds(uint64_t ns)
 	return (double)ns / (double)NS_PER_S;
 }
 
+static void say_shed(struct record_shed_result shed, uint64_t estimated_ns)
+{
+	log_note("off-CPU: to keep within --max-overhead, switches were recorded in windows for %.3f s, in all %.3f s of these; waits of %.6f s are "
+		 "estimated by those that were seen, their sums are exact",
+		 seconds(shed.shed_ns), seconds(shed.shed_ns - shed.closed_ns), seconds(estimated_ns));
+}
+
 void record_switches_say(const struct record_switches *s, uint64_t min_ns)
 {
 	char left_out[160] = "", no_stack[160] = "", unknown[160] = "";
@@ -119,6 +235,8 @@ void record_switches_say(const struct record_switches *s, uint64_t min_ns)
 			 seconds(r.no_stack_ns));
 	if (r.unknown_ns)
 		snprintf(unknown, sizeof(unknown), "; of %.6f s it is not known what threads did, as switches were lost", seconds(r.unknown_ns));
+	if (s->shed && s->shed->windows)
+		say_shed(record_shed_result(s->shed), r.estimated_ns);
 	log_note("off-CPU: %.6f s in %llu waits, of %.6f s that threads were there%s%s%s", seconds(r.off_ns), (unsigned long long)r.waits,
 		 seconds(r.life_ns), left_out, no_stack, unknown);
 }
@@ -127,5 +245,8 @@ void record_switches_free(struct record_switches *s)
 {
 	switches_close(s->switches);
 	record_offcpu_free(s->offcpu);
+	if (s->shed)
+		close(s->timer_fd);
+	free(s->shed);
 	*s = (struct record_switches){0};
 }

@@ -4,6 +4,7 @@
 
 #include "profcpu/record.h"
 #include "profcpu/record_offcpu.h"
+#include "profcpu/record_shed.h"
 #include "sampler/switches.h"
 
 #define RECORD_SWITCHES_STACK_BYTES 16384 /* copied at most, unless another number was asked for */
@@ -12,6 +13,8 @@
 struct record_switches {
 	struct switches *switches;
 	struct record_offcpu *offcpu;
+	struct record_shed *shed; /* NULL: events are always on */
+	int timer_fd; /* with shed */
 };
 
 /* With off_cpu: opens them. 0, or -errno with *problem. */
@@ -27,10 +30,18 @@ size_t record_switches_opened(const struct record_switches *s, struct sampler_op
 /* The same events as they are in perf.data; names and ids live as long as s. */
 size_t record_switches_events(const struct record_switches *s, const struct perf_event_attr *beside, struct perfdata_writer_event *ret_events);
 
+/* A descriptor to poll beside the rings; -1: none. */
+int record_switches_timer(const struct record_switches *s);
+
+/* What is due, before a round. 1: no round is needed; 0; -errno. */
+int record_switches_turn(struct record_switches *s);
+
 /* A round: mark before other rings are read, take before it is dealt with, release behind. 0 or -errno. */
 void record_switches_mark(struct record_switches *s);
 int record_switches_take(struct record_switches *s, struct record_unwind *unwind);
 void record_switches_release(struct record_switches *s);
+/* And this when it was dealt with. 0 or -errno. */
+int record_switches_was_read(struct record_switches *s);
 
 /* No more; the last round can be read. Gives the time of the end, CLOCK_MONOTONIC. */
 uint64_t record_switches_stop(struct record_switches *s);

@@ -194,6 +194,11 @@ int record_unwind_event_id(struct record_unwind *u, size_t event, uint64_t id)
 	return perfdata_records_add_id(u->records, event, id);
 }
 
+int record_unwind_switches_id(struct record_unwind *u, uint64_t id)
+{
+	return perfdata_records_add_id(u->records, u->switches, id);
+}
+
 uint32_t record_unwind_stack_bytes(const struct record_unwind *u)
 {
 	return u->copy.bytes;

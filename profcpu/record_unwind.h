@@ -58,6 +58,7 @@ struct perf_event_attr record_unwind_attr(const struct record_unwind *u, const s
 /* As of struct sampler_listener; records are looked at by the end of the round. 0 or -errno. */
 int record_unwind_records(struct record_unwind *u, const void *data, size_t len);
 int record_unwind_event_id(struct record_unwind *u, size_t event, uint64_t id);
+int record_unwind_switches_id(struct record_unwind *u, uint64_t id); /* the same, of the switches */
 
 /* Unwinds what came in this round and hands it to the writer. end_ns: the recording ended then, nothing waits any longer; 0: it goes on. 0 or
  * -errno. */

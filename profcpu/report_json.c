@@ -309,6 +309,8 @@ int report_json_write(struct profile *profile, const struct input_result *input,
 		json_number(&off, "waits", waits);
 		json_number(&off, "ns", off_ns);
 		json_number(&off, "idle_ns", idle_ns);
+		json_number(&off, "estimated_ns", input->data.off_estimated_ns);
+		json_number(&off, "unknown_ns", input->data.off_unknown_ns);
 		if (w->blocked_ns) {
 			json_number(&off, "blocked_ns", w->blocked_ns);
 			json_number(&off, "ended_ns", w->ended_ns);

@@ -42,6 +42,11 @@ const struct offcpu_counts *offcpu_counts(const struct offcpu *o)
 	return &o->counts;
 }
 
+uint64_t offcpu_done(const struct offcpu *o)
+{
+	return o->done_ns;
+}
+
 static int enqueue(struct offcpu *o, const struct offcpu_event *event, const struct schedstat *look)
 {
 	struct offcpu_queued q = {.event = *event, .order = o->order++};

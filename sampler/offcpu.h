@@ -133,6 +133,9 @@ int offcpu_round(struct offcpu *o);
  * listener's. */
 int offcpu_finish(struct offcpu *o, uint64_t end_ns);
 
+/* How far it is: the time of the event that was dealt with last. */
+uint64_t offcpu_done(const struct offcpu *o);
+
 const struct offcpu_counts *offcpu_counts(const struct offcpu *o);
 
 #endif

@@ -9,6 +9,8 @@
 #define SHED_CALM_DUTY 1.3
 #define SHED_WORK_NS 5000 /* of the recorder for a record, before that is known */
 #define SHED_ROOM 0.5    /* of the ring that a window may fill */
+#define SHED_OTHER_NS 1e9 /* what is no work for records comes and goes: so long an average is of use */
+#define SHED_LEAST 0.25  /* of the limit is for windows, whatever else the recorder does */
 
 /* From 0 to 1; xorshift. */
 static double next_random(struct shed *s)
@@ -38,24 +40,32 @@ static void learn(struct shed *s, const struct shed_report *r)
 		s->rate = follow(s->rate, (double)r->records / open_s);
 		s->rate_cpu = follow(s->rate_cpu, (double)r->records_cpu / open_s);
 	}
-	if (r->records)
+	if (r->records) {
+		uint64_t others = r->others < r->records ? r->others : r->records;
+
+		s->others = smooth(s->others, (double)others / (double)r->records);
 		s->work_ns = smooth(s->work_ns, (double)r->work_ns / (double)r->records);
+	}
 	if (r->elapsed_ns) {
 		double width = (double)r->target_ns / (double)r->elapsed_ns;
 
-		s->other_work = smooth(s->other_work, (double)r->other_work_ns / (double)r->elapsed_ns);
-		s->width = smooth(s->width, width > 1 ? width : 1);
+		double elapsed = (double)r->elapsed_ns;
+
+		s->other_work = (s->other_work * SHED_OTHER_NS + (double)r->other_work_ns) / (SHED_OTHER_NS + elapsed);
+		if (r->target_ns)
+			s->width = smooth(s->width, width > 1 ? width : 1);
 	}
 }
 
 /* The part of the time that the limit allows; over 1: there is that much more to spare. */
 static double affordable(const struct shed *s)
 {
-	double left = s->options.limit * SHED_MARGIN - s->other_work;
-	double cost = s->rate * ((double)s->options.record_ns / s->width + s->work_ns) / (double)NS_PER_S;
+	double limit = s->options.limit * SHED_MARGIN, left = limit - s->other_work;
+	double lost_ns = (double)s->options.record_ns * ((1 - s->others) / s->width + s->others / s->options.cpus);
+	double cost = s->rate * (lost_ns + s->work_ns) / (double)NS_PER_S;
 
-	if (left <= 0)
-		return SHED_DUTY_MIN;
+	if (left < limit * SHED_LEAST)
+		left = limit * SHED_LEAST;
 	return cost > 0 ? left / cost : 1e9;
 }
 
@@ -91,6 +101,7 @@ static struct shed_plan decide(struct shed *s)
 struct shed_plan shed_begin(struct shed *s, const struct shed_options *options)
 {
 	*s = (struct shed){.options = *options, .random = options->seed | 1, .duty = 1, .width = 1};
+	s->options.cpus += !s->options.cpus;
 	if (!s->options.record_ns)
 		s->options.record_ns = SHED_RECORD_NS;
 	s->rate = s->rate_cpu = options->rate;

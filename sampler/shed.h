@@ -25,13 +25,15 @@ struct shed_options {
 	uint64_t record_ns;    /* of the target's time for each record; 0: SHED_RECORD_NS */
 	uint64_t room_records; /* that fit in the ring of one CPU; 0: no matter */
 	double rate;           /* records a second that are to be expected (switches of the targets before); 0: not known */
+	unsigned cpus; /* of the machine; 0: 1 */
 	uint32_t seed;
 };
 
 /* What happened since the last report. */
 struct shed_report {
 	uint64_t elapsed_ns, open_ns; /* how long it was, and how long of it events were on */
-	uint64_t records;      /* that the events made, those of others than the targets too */
+	uint64_t records;      /* that the events made, */
+	uint64_t others;       /* and of these such in the context of others than the targets, who lose by them a part of all CPUs */
 	uint64_t records_cpu;  /* the most that one CPU made of these */
 	uint64_t work_ns;      /* CPU time of the recorder for these records, */
 	uint64_t other_work_ns; /* and for everything else that counts against the limit */
@@ -47,6 +49,7 @@ struct shed {
 	double rate_cpu;   /* of one CPU */
 	double work_ns;    /* of the recorder for a record */
 	double other_work; /* a part of the time */
+	double others;     /* the part of the records that is of others */
 	double width;      /* CPUs that the targets keep busy, at least 1: what they lose is a part of that */
 	double duty;       /* the part of the time that events may be on */
 	uint64_t shed_ns, closed_ns; /* since the beginning */

@@ -20,6 +20,9 @@
 #define RING_MOST ((size_t)8 << 20)
 #define RINGS_MOST ((size_t)128 << 20)
 #define RING_LEAST ((size_t)128 << 10) /* a record with its stack has up to 64 KiB */
+#define FOREIGN_MAX 1024
+#define RECORD_REST 1024 /* of a record beside its stack and callchain */
+#define CALLCHAIN 127 /* kernel.perf_event_max_stack, mostly */
 
 struct switches {
 	struct perf_event_attr attr;
@@ -34,6 +37,10 @@ struct switches {
 	VEC(int) waking_fds;
 	uint32_t waking_pid_offset;
 	struct sampler_problem no_wakings;
+	uint64_t foreign[FOREIGN_MAX]; /* ids of others that were met */
+	size_t nforeign;
+	uint64_t *records; /* of each ring: samples since switches_load */
+	size_t record_bytes; /* of the longest */
 };
 
 static struct perf_event_attr attr_of_switches(const struct switches_options *o)
@@ -182,9 +189,10 @@ static int open_all(struct switches *s, const struct switches_options *o, struct
 	if (r)
 		return sampler_fail(problem, r, "find the CPUs", "in /sys/devices/system/cpu/online: %s", strerror(-r));
 	s->rings = calloc(n, sizeof(*s->rings));
+	s->records = calloc(n, sizeof(*s->records));
 	s->poll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (!s->rings || s->poll_fd < 0)
-		return sampler_fail(problem, s->rings ? -errno : -ENOMEM, "record switches", "%s", s->rings ? strerror(errno) : "no memory");
+	if (!s->rings || !s->records || s->poll_fd < 0)
+		return sampler_fail(problem, s->poll_fd < 0 ? -errno : -ENOMEM, "record switches", "%s", s->poll_fd < 0 ? strerror(errno) : "no memory");
 	while (bytes * n > RINGS_MOST && bytes > RING_LEAST)
 		bytes /= 2;
 	for (size_t i = 0; i < n; i++) {
@@ -198,8 +206,7 @@ static int open_all(struct switches *s, const struct switches_options *o, struct
 	}
 	if (!s->n)
 		return sampler_fail(problem, -ENODEV, "record switches (--off-cpu)", "on any CPU: none is online");
-	for (size_t i = 0; i < s->n; i++)
-		(void)ioctl(s->rings[i].fd, PERF_EVENT_IOC_ENABLE, 0);
+	switches_turn(s, true);
 	return 0;
 }
 
@@ -211,6 +218,7 @@ int switches_open(const struct switches_options *options, struct switches **ret_
 		return sampler_fail(problem, -ENOMEM, "record switches (--off-cpu)", "no memory");
 	s->poll_fd = -1;
 	s->attr = attr_of_switches(options);
+	s->record_bytes = options->stack_bytes + RECORD_REST + sizeof(uint64_t) * (options->max_stack ? options->max_stack : CALLCHAIN);
 	if (options->wakings)
 		find_wakings(s, options);
 	int r = open_all(s, options, problem);
@@ -236,6 +244,7 @@ void switches_close(struct switches *s)
 	if (s->poll_fd >= 0)
 		close(s->poll_fd);
 	free(s->rings);
+	free(s->records);
 	vec_free(&s->ids);
 	free(s);
 }
@@ -269,7 +278,48 @@ void switches_mark(struct switches *s)
 		s->rings[i].until = ring_head(&s->rings[i]);
 }
 
-static int take(struct ring *ring, int (*records)(void *ctx, const void *data, size_t len), void *ctx)
+static uint64_t word_at(const struct ring *ring, uint64_t pos)
+{
+	return *(const uint64_t *)(const void *)(ring->data + (pos & (ring->size - 1)));
+}
+
+/* Each is told once. 0 or the listener's. */
+static int meet_id(struct switches *s, size_t i, uint64_t id, const struct switches_listener *listener)
+{
+	if (id == s->ids.v[i] || (i < s->waking_ids.len && id == s->waking_ids.v[i]))
+		return 0;
+	for (size_t k = 0; k < s->nforeign; k++)
+		if (s->foreign[k] == id)
+			return 0;
+	if (s->nforeign == FOREIGN_MAX)
+		return 0;
+	s->foreign[s->nforeign++] = id;
+	return listener->id(listener->ctx, id);
+}
+
+/* Counts samples. Headers stand at multiples of 8, so that no word goes over the end. */
+static int look_at(struct switches *s, size_t i, const struct switches_listener *listener)
+{
+	const struct ring *ring = &s->rings[i];
+	int r = 0;
+
+	for (uint64_t pos = ring->tail; pos < ring->until && !r;) {
+		uint64_t word = word_at(ring, pos);
+		struct perf_event_header h;
+
+		memcpy(&h, &word, sizeof(h));
+		if (h.size < sizeof(h) || h.size % 8)
+			break;
+		if (h.type == PERF_RECORD_SAMPLE) {
+			s->records[i]++;
+			r = meet_id(s, i, word_at(ring, pos + sizeof(h)), listener);
+		}
+		pos += h.size;
+	}
+	return r;
+}
+
+static int take(struct ring *ring, const struct switches_listener *listener)
 {
 	size_t off = ring->tail & (ring->size - 1), len = ring->until - ring->tail;
 	size_t first = len < ring->size - off ? len : ring->size - off;
@@ -277,20 +327,24 @@ static int take(struct ring *ring, int (*records)(void *ctx, const void *data, s
 
 	/* What makes no sense is passed over. */
 	if (len <= ring->size && len) {
-		r = records(ctx, ring->data + off, first);
+		r = listener->records(listener->ctx, ring->data + off, first);
 		if (!r && len > first)
-			r = records(ctx, ring->data, len - first);
+			r = listener->records(listener->ctx, ring->data, len - first);
 	}
 	ring->tail = ring->until;
 	return r;
 }
 
-int switches_take(struct switches *s, int (*records)(void *ctx, const void *data, size_t len), void *ctx)
+int switches_take(struct switches *s, const struct switches_listener *listener)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < s->n && !r; i++)
-		r = take(&s->rings[i], records, ctx);
+	for (size_t i = 0; i < s->n && !r; i++) {
+		if (s->rings[i].until - s->rings[i].tail <= s->rings[i].size)
+			r = look_at(s, i, listener);
+		if (!r)
+			r = take(&s->rings[i], listener);
+	}
 	return r;
 }
 
@@ -300,8 +354,39 @@ void switches_release(struct switches *s)
 		ring_release(&s->rings[i], s->rings[i].tail);
 }
 
-void switches_stop(struct switches *s)
+void switches_turn(struct switches *s, bool on)
 {
 	for (size_t i = 0; i < s->n; i++)
-		(void)ioctl(s->rings[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+		(void)ioctl(s->rings[i].fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+}
+
+void switches_stop(struct switches *s)
+{
+	switches_turn(s, false);
+}
+
+struct switches_load switches_load(struct switches *s)
+{
+	struct switches_load load = {.full_cpu = -1};
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct ring *ring = &s->rings[i];
+		uint64_t bytes = ring_head(ring) - ring->tail;
+
+		load.records += s->records[i];
+		load.records_cpu = s->records[i] > load.records_cpu ? s->records[i] : load.records_cpu;
+		load.waiting_cpu = bytes / s->record_bytes > load.waiting_cpu ? bytes / s->record_bytes : load.waiting_cpu;
+		load.full_cpu = bytes + s->record_bytes > ring->size ? ring->cpu : load.full_cpu;
+		s->records[i] = 0;
+	}
+	return load;
+}
+
+uint64_t switches_room(const struct switches *s)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (size_t i = 0; i < s->n; i++)
+		least = s->rings[i].size / s->record_bytes < least ? s->rings[i].size / s->record_bytes : least;
+	return least;
 }

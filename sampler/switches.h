@@ -47,11 +47,36 @@ const char *switches_no_wakings(const struct switches *s);
 /* The next round goes up to here: before the other rings are read, so that what a thread has mapped is known before its stack is met. */
 void switches_mark(struct switches *s);
 
-/* Hands over what came before the mark, as `records` of struct sampler_listener gets it. 0 or its -errno. */
-int switches_take(struct switches *s, int (*records)(void *ctx, const void *data, size_t len), void *ctx);
+struct switches_listener {
+	void *ctx;
+	int (*records)(void *ctx, const void *data, size_t len); /* as of struct sampler_listener */
+	/*
+	 * Samples of switches carry this id too, from the next records on: where another recorder has the same software event on a CPU, the kernel
+	 * prepares a sample once and writes it for both, with the id of the first (seen in Linux 6.18; kernel/events/core.c,
+	 * do_perf_sw_event, which does not begin anew as perf_tp_event does).
+	 */
+	int (*id)(void *ctx, uint64_t id);
+};
+
+/* Hands over what came before the mark. 0 or the listener's -errno. */
+int switches_take(struct switches *s, const struct switches_listener *listener);
 
 /* What was taken is not needed any more. */
 void switches_release(struct switches *s);
+
+/* Switches them off for a time, and on again: all of a CPU at once, one CPU after the other, 20 us each. */
+void switches_turn(struct switches *s, bool on);
+
+struct switches_load {
+	uint64_t records;     /* samples, of all threads, that switches_take has handed over since the last time that it was asked, */
+	uint64_t records_cpu; /* and the most of one CPU */
+	uint64_t waiting_cpu; /* at least so many are in the fullest ring now */
+	int full_cpu; /* whose ring has no room for the longest one: some may be missing; -1: there is none */
+};
+struct switches_load switches_load(struct switches *s);
+
+/* How many of the longest records a ring has room for. */
+uint64_t switches_room(const struct switches *s);
 
 /* A ring is a quarter full: for poll. */
 int switches_poll_fd(const struct switches *s);

@@ -13,7 +13,7 @@ FUNCTIONS="sleep lock pipe futex fault cpu"
 
 echo "each function's time"
 # shellcheck disable=SC2086 # several words
-"$PROFCPU" collect --off-cpu -q -o rec -- "$WAITS" $FUNCTIONS $SECONDS_OF_WAITS >answer 2>err || fail "$(cat err)"
+"$PROFCPU" collect --off-cpu --max-overhead 100 -q -o rec -- "$WAITS" $FUNCTIONS $SECONDS_OF_WAITS >answer 2>err || fail "$(cat err)"
 grep -v ready answer >answers
 "$BUILD/helpers/waits_check" time 1 answers rec/offcpu.folded || fail "other times than the program measured"
 for f in $FUNCTIONS; do
@@ -56,7 +56,7 @@ printf '\377' | dd of=copy/offcpu.idx bs=1 seek=16 conv=notrunc status=none
 cmp rec/offcpu.folded copy/offcpu.folded || fail "a damaged offcpu.idx changes waits"
 
 echo "short ones are left out, and it is said"
-"$PROFCPU" collect --off-cpu --off-cpu-min 15000 -o rec -- "$WAITS" sleep futex 2 >answer 2>err || fail "$(cat err)"
+"$PROFCPU" collect --off-cpu --max-overhead 100 --off-cpu-min 15000 -o rec -- "$WAITS" sleep futex 2 >answer 2>err || fail "$(cat err)"
 grep -Eq 'left out are 2\.[0-9]* s in [0-9]* waits below 15000 us' err || grep -Eq 'left out are 1\.9[0-9]* s in' err || grep -Eq 'left out are [34]\.[0-9]* s in' err || fail "$(cat err)"
 [ "$(weight_of rec/offcpu.folded ';wait_futex;')" -lt 500000 ] || fail "waits of 10 ms are there: $(cat rec/offcpu.folded)"
 at_least "$(weight_of rec/offcpu.folded ';wait_sleep;')" 1900000 || fail "waits of 20 ms are not there: $(cat rec/offcpu.folded)"
@@ -64,7 +64,7 @@ at_least "$(weight_of rec/offcpu.folded ';wait_sleep;')" 1900000 || fail "waits 
 echo "of running processes"
 start waiting "$WAITS" sleep pipe 60
 wait_for 20 grep -q ready waiting.log || fail "it did not start"
-"$PROFCPU" collect --off-cpu -q -d 2 -p "$STARTED" -o rec || fail "collect -p"
+"$PROFCPU" collect --off-cpu --max-overhead 100 -q -d 2 -p "$STARTED" -o rec || fail "collect -p"
 awk -v us="$(weight_of rec/offcpu.folded ';wait_sleep;')" 'BEGIN { exit !(us > 1.9e6 && us < 2.05e6) }' || fail "not 2 s: $(cat rec/offcpu.folded)"
 # Its first thread only joins others, and is not seen to begin to: its stack is read as it waits. Of others it is the first wait alone.
 awk -v us="$(weight_of rec/offcpu.folded ';__libc_start_main[^;]*;[^;]*;main;.*pthread_.*join[^;]*;[^;]*futex[^;]* ?$')" 'BEGIN { exit !(us > 1.9e6 && us < 2.2e6) }' ||

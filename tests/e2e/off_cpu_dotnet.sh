@@ -26,7 +26,7 @@ load() { # SECONDS: one connection each, so that there are CPUs for both
 load 6 || fail "the load had no answers: $(cat load.log)" # threads are there, hot methods are compiled
 sleep 1.5
 counts >before
-start collect "$PROFCPU" collect --off-cpu -F 499 -o rec -p "$API_PID" -d 120
+start collect "$PROFCPU" collect --off-cpu --max-overhead 100 -F 499 -o rec -p "$API_PID" -d 120
 recorder=$STARTED
 wait_for 30 test -s rec/perf.data || fail "the recording did not begin: $(cat collect.log)"
 sleep 1

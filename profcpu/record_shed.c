@@ -1,0 +1,135 @@
+#include "profcpu/record_shed.h"
+
+#include "base/clock.h"
+
+static void wait_until(struct record_shed *s, enum record_shed_state state, uint64_t due_ns)
+{
+	s->state = state;
+	s->due_ns = due_ns;
+	s->doer.alarm(s->doer.ctx, due_ns);
+}
+
+static void count_open(struct record_shed *s, uint64_t now_ns)
+{
+	s->report.open_ns += now_ns - s->opened_ns;
+	s->opened_ns = now_ns;
+}
+
+static void count_records(struct record_shed *s, const struct switches_load *load)
+{
+	s->report.records += load->records;
+	s->report.records_cpu += load->records_cpu;
+}
+
+/* OFFCPU_CLOSE or OFFCPU_WHOLE, and the looks that it asks for. */
+static int tell(struct record_shed *s, enum offcpu_kind kind, uint64_t now_ns, int full_cpu)
+{
+	double width = 0;
+	int r = full_cpu >= 0 ? s->doer.lost(s->doer.ctx, full_cpu, now_ns) : 0;
+
+	if (!r)
+		r = s->doer.tell(s->doer.ctx, kind, now_ns);
+	if (!r)
+		r = s->doer.look(s->doer.ctx, now_ns, &width);
+	if (width > 0)
+		s->width = width;
+	return r;
+}
+
+/* What is recorded while one CPU after the other is switched off does not count any more. */
+static int close_window(struct record_shed *s, uint64_t now_ns, int full_cpu)
+{
+	s->doer.turn(s->doer.ctx, false);
+	count_open(s, now_ns);
+	s->closed_ns = now_ns;
+	wait_until(s, RECORD_SHED_READ, now_ns);
+	return tell(s, OFFCPU_CLOSE, now_ns, full_cpu);
+}
+
+/* And it counts only when the last one is on. */
+static int open_window(struct record_shed *s, enum record_shed_state state, uint64_t open_ns)
+{
+	s->doer.turn(s->doer.ctx, true);
+	s->opened_ns = s->doer.now_ns(s->doer.ctx);
+	s->windows++;
+	wait_until(s, state, s->opened_ns + open_ns);
+	return s->doer.tell(s->doer.ctx, OFFCPU_OPEN, s->opened_ns);
+}
+
+static void report(struct record_shed *s, uint64_t now_ns)
+{
+	uint64_t process_ns = s->doer.process_ns(s->doer.ctx), all_ns = process_ns - s->told_process_ns;
+	struct shed_report r = s->report;
+
+	r.elapsed_ns = now_ns - s->told_ns;
+	r.other_work_ns = all_ns > r.work_ns ? all_ns - r.work_ns : 0;
+	r.target_ns = (uint64_t)(s->width * (double)r.elapsed_ns);
+	s->report = (struct shed_report){0};
+	s->told_ns = now_ns;
+	s->told_process_ns = process_ns;
+	s->plan = shed_next(&s->shed, &r);
+}
+
+int record_shed_begin(struct record_shed *s, const struct shed_options *options, const struct record_shed_doer *doer)
+{
+	*s = (struct record_shed){.doer = *doer};
+	s->told_ns = s->opened_ns = doer->now_ns(doer->ctx);
+	s->told_process_ns = doer->process_ns(doer->ctx);
+	s->plan = shed_begin(&s->shed, options);
+	return s->plan.whole ? 0 : close_window(s, s->told_ns, -1);
+}
+
+int record_shed_turn(struct record_shed *s)
+{
+	uint64_t now_ns = s->doer.now_ns(s->doer.ctx);
+	struct switches_load load;
+	int r;
+
+	if (s->state == RECORD_SHED_CLOSED && now_ns >= s->due_ns) {
+		r = open_window(s, RECORD_SHED_OPEN, s->plan.open_ns);
+		return r ? r : 1;
+	}
+	if (s->state != RECORD_SHED_OPEN && s->state != RECORD_SHED_LAST)
+		return 0;
+	load = s->doer.load(s->doer.ctx);
+	count_records(s, &load);
+	if (now_ns < s->due_ns && !shed_enough(&s->shed, s->report.records_cpu + load.waiting_cpu))
+		return 0;
+	if (s->state == RECORD_SHED_OPEN)
+		return close_window(s, now_ns, load.full_cpu);
+	wait_until(s, RECORD_SHED_WHOLE, 0);
+	return tell(s, OFFCPU_WHOLE, now_ns, load.full_cpu);
+}
+
+void record_shed_reading(struct record_shed *s)
+{
+	s->reading_ns = s->doer.thread_ns(s->doer.ctx);
+}
+
+int record_shed_was_read(struct record_shed *s)
+{
+	uint64_t now_ns = s->doer.now_ns(s->doer.ctx);
+	struct switches_load load = s->doer.load(s->doer.ctx);
+
+	count_records(s, &load);
+	s->report.others += s->doer.others(s->doer.ctx);
+	if (load.records)
+		s->report.work_ns += s->doer.thread_ns(s->doer.ctx) - s->reading_ns;
+	if (s->state == RECORD_SHED_WHOLE && now_ns - s->told_ns >= SHED_REPORT_MIN_NS) {
+		count_open(s, now_ns);
+		report(s, now_ns);
+		return s->plan.whole ? 0 : close_window(s, now_ns, load.full_cpu);
+	}
+	if (s->state != RECORD_SHED_READ)
+		return 0;
+	report(s, now_ns);
+	if (s->plan.whole)
+		return open_window(s, RECORD_SHED_LAST, RECORD_SHED_LAST_NS);
+	wait_until(s, RECORD_SHED_CLOSED, s->closed_ns + s->plan.closed_ns);
+	return 0;
+}
+
+struct record_shed_result record_shed_result(const struct record_shed *s)
+{
+	return (struct record_shed_result){.shed_ns = s->shed.shed_ns, .closed_ns = s->shed.closed_ns, .windows = s->windows};
+}

@@ -1,0 +1,300 @@
+/* The driving of windows against a target that is played: its records, clocks and counts are known. */
+#include "profcpu/record_shed.h"
+
+#include "base/clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define RING 500 /* records */
+#define RECORD_NS 5000
+#define WORK_NS 2000
+
+struct play {
+	uint64_t now_ns, process_ns;
+	bool on;
+	double rate; /* records a second of a thread that is on a CPU all the time */
+	double here; /* in the ring, */
+	uint64_t read; /* and since load was asked */
+	uint64_t alarm_ns;
+	struct {
+		enum offcpu_kind kind;
+		uint64_t time_ns;
+		bool on; /* events, at that moment */
+	} told[100000];
+	size_t ntold, looks, losses;
+	uint64_t on_ns;
+	int error; /* of tell */
+};
+
+static void pass(struct play *p, uint64_t ns)
+{
+	p->now_ns += ns;
+	if (!p->on)
+		return;
+	p->on_ns += ns;
+	p->here += p->rate * (double)ns / 1e9;
+	p->here = p->here > RING ? RING : p->here;
+}
+
+static void turn(void *ctx, bool on)
+{
+	struct play *p = ctx;
+
+	pass(p, 20000);
+	p->on = on;
+	pass(p, 20000);
+	p->process_ns += 40000;
+}
+
+static struct switches_load load(void *ctx)
+{
+	struct play *p = ctx;
+	struct switches_load load = {.records = p->read, .records_cpu = p->read, .waiting_cpu = (uint64_t)p->here, .full_cpu = p->here >= RING ? 0 : -1};
+
+	p->read = 0;
+	return load;
+}
+
+static uint64_t others(void *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
+static int tell(void *ctx, enum offcpu_kind kind, uint64_t time_ns)
+{
+	struct play *p = ctx;
+
+	assert_true(p->ntold < sizeof(p->told) / sizeof(p->told[0]));
+	p->told[p->ntold].kind = kind;
+	p->told[p->ntold].on = p->on;
+	p->told[p->ntold++].time_ns = time_ns;
+	return p->error;
+}
+
+static int lost(void *ctx, int cpu, uint64_t time_ns)
+{
+	struct play *p = ctx;
+
+	(void)time_ns;
+	assert_int_equal(cpu, 0);
+	p->losses++;
+	return 0;
+}
+
+static int look(void *ctx, uint64_t time_ns, double *ret_width)
+{
+	struct play *p = ctx;
+
+	/* For the CLOSE or WHOLE before it. */
+	assert_int_equal(time_ns, p->told[p->ntold - 1].time_ns);
+	assert_true(p->told[p->ntold - 1].kind != OFFCPU_OPEN);
+	p->looks++;
+	*ret_width = 1;
+	return 0;
+}
+
+static void alarm_at(void *ctx, uint64_t time_ns)
+{
+	((struct play *)ctx)->alarm_ns = time_ns;
+}
+
+static uint64_t now_ns(void *ctx)
+{
+	return ((struct play *)ctx)->now_ns;
+}
+
+static uint64_t process_ns(void *ctx)
+{
+	return ((struct play *)ctx)->process_ns;
+}
+
+static const struct record_shed_doer player = {NULL, turn, load, others, tell, lost, look, alarm_at, now_ns, process_ns, process_ns};
+
+static void begin(struct play *p, struct record_shed *s, double limit)
+{
+	const struct shed_options options = {.limit = limit, .record_ns = RECORD_NS, .room_records = RING, .seed = 7};
+	struct record_shed_doer doer = player;
+
+	*p = (struct play){.now_ns = NS_PER_S, .on = true};
+	doer.ctx = p;
+	assert_int_equal(record_shed_begin(s, &options, &doer), 0);
+}
+
+/* As the loop of a recording: it is woken by the alarm, or by a ring that is a quarter full, or after a tenth of a second. late_ns: and that much
+ * later. */
+static void run(struct play *p, struct record_shed *s, double rate, double seconds, uint64_t late_ns)
+{
+	uint64_t end_ns = p->now_ns + (uint64_t)(seconds * 1e9);
+
+	p->rate = rate;
+	while (p->now_ns < end_ns) {
+		uint64_t wake_ns = p->now_ns + 100 * NS_PER_MS, full_ns = p->now_ns;
+
+		if (p->alarm_ns && p->alarm_ns < wake_ns)
+			wake_ns = p->alarm_ns;
+		if (p->on && p->here < RING / 4.0)
+			full_ns += (uint64_t)((RING / 4.0 - p->here) / rate * 1e9) + 1;
+		if (p->on && full_ns < wake_ns)
+			wake_ns = full_ns;
+		pass(p, (wake_ns > p->now_ns ? wake_ns - p->now_ns : 1) + late_ns);
+		int r = record_shed_turn(s);
+
+		assert_true(r >= 0);
+		if (r)
+			continue;
+		record_shed_reading(s);
+		p->read += (uint64_t)p->here;
+		p->here -= (double)(uint64_t)p->here;
+		p->process_ns += 20000 + p->read * WORK_NS;
+		pass(p, 20000 + p->read * WORK_NS);
+		assert_int_equal(record_shed_was_read(s), 0);
+	}
+}
+
+/* CLOSE and OPEN take turns, in order of time; events are on at an OPEN, and off after a CLOSE. */
+static void check_order(const struct play *p)
+{
+	bool closed = false;
+
+	for (size_t i = 0; i < p->ntold; i++) {
+		assert_true(!i || p->told[i].time_ns >= p->told[i - 1].time_ns);
+		if (p->told[i].kind == OFFCPU_CLOSE) {
+			assert_false(closed || p->told[i].on);
+			closed = true;
+		} else if (p->told[i].kind == OFFCPU_OPEN) {
+			assert_true(closed && p->told[i].on);
+			closed = false;
+		} else {
+			assert_int_equal(p->told[i].kind, OFFCPU_WHOLE);
+			assert_true(!closed && p->told[i].on);
+		}
+	}
+}
+
+static void few_switches_are_all_recorded(void **state)
+{
+	struct play *p = *state;
+	struct record_shed s;
+
+	begin(p, &s, 0.05);
+	run(p, &s, 1000, 20, 0);
+	assert_int_equal(p->ntold, 0);
+	assert_int_equal(record_shed_result(&s).windows, 0);
+	assert_true(p->on);
+}
+
+static void many_are_recorded_in_windows_within_the_limit(void **state)
+{
+	struct play *p = *state;
+	struct record_shed s;
+	struct record_shed_result result;
+
+	for (int percent = 2; percent <= 20; percent += 6) {
+		begin(p, &s, percent / 100.0);
+		run(p, &s, 200000, 2, 0); /* until it is settled */
+		uint64_t on_ns = p->on_ns, process = p->process_ns;
+
+		run(p, &s, 200000, 20, 0);
+		double cost = (200000.0 * RECORD_NS / 1e9 * (double)(p->on_ns - on_ns) + (double)(p->process_ns - process)) / 20e9;
+
+		assert_true(cost < percent / 100.0);
+		assert_true(cost > 0.6 * percent / 100.0);
+		check_order(p);
+		assert_int_equal(p->losses, 0);
+		/* At each CLOSE. */
+		assert_true(p->looks >= p->ntold / 2);
+		result = record_shed_result(&s);
+		assert_true(result.windows > 300);
+		/* What it says is what was. */
+		assert_true(result.shed_ns > 21 * NS_PER_S);
+		assert_true(labs((long)(result.shed_ns - result.closed_ns) - (long)p->on_ns) < (long)(p->on_ns / 5));
+	}
+}
+
+static void afterwards_all_are_recorded_again(void **state)
+{
+	struct play *p = *state;
+	struct record_shed s;
+
+	begin(p, &s, 0.05);
+	run(p, &s, 200000, 3, 0);
+	run(p, &s, 300, 4, 0);
+	assert_int_equal(p->told[p->ntold - 1].kind, OFFCPU_WHOLE);
+	assert_true(p->on);
+	/* A look went with it, and a window before it. */
+	assert_int_equal(p->told[p->ntold - 2].kind, OFFCPU_OPEN);
+	assert_true(p->told[p->ntold - 1].time_ns - p->told[p->ntold - 2].time_ns >= RECORD_SHED_LAST_NS);
+	check_order(p);
+	size_t before = p->ntold;
+
+	run(p, &s, 300, 10, 0);
+	assert_int_equal(p->ntold, before);
+	/* And windows again, when they come again. */
+	run(p, &s, 200000, 1, 0);
+	assert_true(p->ntold > before);
+	check_order(p);
+}
+
+/* We got a CPU so late that the ring filled up. */
+static void a_full_ring_is_told_as_a_loss(void **state)
+{
+	struct play *p = *state;
+	struct record_shed s;
+
+	begin(p, &s, 0.05);
+	run(p, &s, 200000, 3, 20 * NS_PER_MS);
+	assert_true(p->losses > 0);
+	check_order(p);
+}
+
+static void errors_are_handed_on(void **state)
+{
+	struct play *p = *state;
+	struct record_shed s;
+	int r = 0;
+
+	begin(p, &s, 0.05);
+	p->error = -12;
+	p->rate = 200000;
+	for (int i = 0; i < 100 && !r; i++) {
+		pass(p, 5 * NS_PER_MS);
+		r = record_shed_turn(&s);
+		p->read += (uint64_t)p->here;
+		p->here = 0;
+		if (!r)
+			r = record_shed_was_read(&s);
+	}
+	assert_int_equal(r, -12);
+}
+
+static int new_play(void **state)
+{
+	*state = calloc(1, sizeof(struct play));
+	return *state ? 0 : -1;
+}
+
+static int free_play(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(few_switches_are_all_recorded, new_play, free_play),
+		cmocka_unit_test_setup_teardown(many_are_recorded_in_windows_within_the_limit, new_play, free_play),
+		cmocka_unit_test_setup_teardown(afterwards_all_are_recorded_again, new_play, free_play),
+		cmocka_unit_test_setup_teardown(a_full_ring_is_told_as_a_loss, new_play, free_play),
+		cmocka_unit_test_setup_teardown(errors_are_handed_on, new_play, free_play),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
