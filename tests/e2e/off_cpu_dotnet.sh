@@ -10,7 +10,9 @@ need python3
 need_sampling
 need_release
 
+mkdir apart && cd apart || exit 1 # it watches its directory for changes, and the recording would be some
 start_web_api
+cd "$T" || exit 1
 wait_ms=100 # that each answer of /wait takes at least, a thread of the pool being blocked
 counts() { # of all threads, by the kernel
 	local task
@@ -18,23 +20,29 @@ counts() { # of all threads, by the kernel
 		echo "${task##*/} $(cat "$task/schedstat")"
 	done
 }
+is_quiet() { # for half a second nearly nothing runs
+	local since
+	since=$(counts | awk '{ ns += $2 } END { printf "%.0f", ns }')
+	sleep 0.5
+	[ $(($(counts | awk '{ ns += $2 } END { printf "%.0f", ns }') - since)) -lt 3000000 ]
+}
 load() { # SECONDS: one connection each, so that there are CPUs for both
 	start load "$BUILD/examples/load" -c 1 -d "$1" "$API_PORT" /cpu /wait
 	wait "$STARTED"
 }
 
 load 6 || fail "the load had no answers: $(cat load.log)" # threads are there, hot methods are compiled
-sleep 1.5
-counts >before
+wait_for 30 is_quiet # it compiles them once more behind the load
 start collect "$PROFCPU" collect --off-cpu --max-overhead 100 -F 499 -o rec -p "$API_PID" -d 120
 recorder=$STARTED
 wait_for 30 test -s rec/perf.data || fail "the recording did not begin: $(cat collect.log)"
-sleep 1
-load 8 || fail "the load had no answers: $(cat load.log)"
 sleep 0.5
+counts >before
+load 8 || fail "the load had no answers: $(cat load.log)"
+sleep 0.2
+counts >after
 kill -INT "$recorder"
 wait "$recorder" || fail "collect gave $?: $(cat collect.log)"
-counts >after
 cat load.log
 grep 'off-CPU' collect.log
 
@@ -44,6 +52,8 @@ import os, sys
 sys.path.insert(0, os.path.join(os.environ["TESTS"], "e2e"))
 import off_cpu_threads
 threads = off_cpu_threads.threads_of(sys.argv[1])
+with open("unknown", "w", encoding="ascii") as file: # us: what nobody knows, as switches were lost
+    print(sum(t["unknown"] for t in threads) // 1000, file=file)
 off, without = (sum(sum(t[f] for f in fields) for t in threads) for fields in (("blocked", "runnable"), ("no_stack",)))
 print(f"{without / 1e9:.6f} s of {off / 1e9:.6f} s have none, of {len(threads)} threads")
 sys.exit(not (len(threads) > 15 and without < 0.01 * off))
@@ -58,7 +68,7 @@ not_idle=$(waits '' wanted)
 on_wait=$(share_of rec/folded_stacks.out 'BlockOnDelay')
 on_cpu=$(share_of rec/folded_stacks.out 'Cpu::Burn')
 echo "below /wait $(waits BlockOnDelay) us of $not_idle that were wanted, $on_wait % of the CPU; below /cpu $(waits Cpu::Burn wanted) us, $on_cpu % of the CPU; $answers waits"
-awk -v got="$(waits BlockOnDelay)" -v answers="$answers" -v ms="$wait_ms" 'BEGIN { exit !(got >= 1000 * ms * answers * 0.99 && got <= 1000 * ms * (answers + 1) * 1.15) }' ||
+awk -v got="$(waits BlockOnDelay)" -v answers="$answers" -v ms="$wait_ms" -v unknown="$(cat unknown)" 'BEGIN { exit !(got >= 1000 * ms * answers * 0.99 - unknown && got <= 1000 * ms * (answers + 1) * 1.15) }' ||
 	fail "not the time that $answers answers of /wait waited"
 awk -v got="$(waits BlockOnDelay wanted)" -v all="$not_idle" 'BEGIN { exit !(got >= 0.8 * all) }' || fail "/wait is not most of what is not idle: $(grep -v 'idle\]' rec/offcpu.folded)"
 at_least 2 "$on_wait" || fail "/wait is on the CPU"
