@@ -69,6 +69,8 @@ static void read_maps(struct stepping *s)
 	snprintf(name, sizeof(name), "/proc/%d/maps", s->pid);
 	AUTO_FCLOSE FILE *f = fopen(name, "re");
 
+	for (size_t i = 0; i < s->nmaps; i++)
+		r2r_unwind_free(s->maps[i].image);
 	s->nmaps = 0;
 	while (f && fgets(line, sizeof(line), f) && s->nmaps < MAPPINGS_MAX) {
 		struct mapping *m = &s->maps[s->nmaps];
@@ -333,10 +335,11 @@ static int open_reader(struct stepping *s)
 
 int main(int argc, char **argv)
 {
-	struct stepping s = {.pid = argc > 2 ? (pid_t)atoi(argv[1]) : 0};
-	struct stepper t = {.pid = s.pid};
+	static struct stepping s; /* what they have is in use to the end */
+	static struct stepper t;
 	int rounds = argc > 3 ? atoi(argv[3]) : 1, bad = 0;
 
+	s.pid = t.pid = argc > 2 ? (pid_t)atoi(argv[1]) : 0;
 	if (!s.pid)
 		return 2;
 	s.maps = calloc(MAPPINGS_MAX, sizeof(*s.maps));
