@@ -183,8 +183,19 @@ static int ingest_sample(struct ingest *in, struct perfdata_record *record)
 	return in->waiting.len == INGEST_WAITING_MAX || symbolizer_full(in->symbols) ? ingest_end_waiting(in) : 0;
 }
 
+/* What was lost of the rings of switches is no sample on a CPU. */
+static void ingest_lost(struct ingest *in, const struct perfdata_record *record)
+{
+	const struct perfdata_event *event = ingest_file_event(in, record->event);
+
+	if (in->by_profcpu && (perfdata_offcpu_is(&event->attr, event->name) || perfdata_offcpu_is_waker(&event->attr, event->name)))
+		in->result->lost_switches += record->lost.lost;
+}
+
 static int ingest_other(struct ingest *in, const struct perfdata_record *record)
 {
+	if (record->type == PERF_RECORD_LOST)
+		ingest_lost(in, record);
 	int r = in->waiting.len && symbolizer_changes_kernel(record) ? ingest_end_waiting(in) : 0;
 
 	if (!r)

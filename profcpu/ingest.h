@@ -41,6 +41,7 @@ struct ingest_result {
 	struct stacks_summary stacks;
 	struct wakeups_summary wakeups;
 	uint64_t off_estimated_ns, off_unknown_ns; /* of all threads: struct offcpu_idx_thread */
+	uint64_t lost_switches; /* of data.lost_events those that were switches and wakings, and no samples on a CPU */
 	int store_error; /* -errno of writing the store; 0: written, or not asked for */
 };
 

@@ -272,7 +272,10 @@ static int open_sampler(struct record *rec)
 	};
 	size_t n;
 
-	if (record_switches_open(&rec->switches, o, &problem) || sampler_open(&so, &rec->sampler, &problem))
+	if (record_switches_open(&rec->switches, o, &problem))
+		return say_problem(&problem);
+	so.locked_bytes = rec->switches.switches ? switches_locked(rec->switches.switches) : 0;
+	if (sampler_open(&so, &rec->sampler, &problem))
 		return say_problem(&problem);
 	rec->result->start_realtime_ns = clock_realtime_ns();
 	rec->result->start_monotonic_ns = clock_monotonic_ns();

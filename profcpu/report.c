@@ -246,28 +246,35 @@ static void report_roots(const struct audit *a, struct outbuf *out)
 		      truncated);
 }
 
-static void report_losses(const struct perfdata_stats *d, bool damaged, struct outbuf *out)
+static void report_losses(const struct ingest_result *data, bool damaged, struct outbuf *out)
 {
+	const struct perfdata_stats *d = &data->data;
+	uint64_t lost = d->lost_events + d->lost_samples - data->lost_switches;
+
 	if (damaged)
 		outbuf_str(out, " of a recording that is not whole");
-	else if (!d->lost_events && !d->lost_samples && !d->throttled)
+	else if (!lost && !d->throttled)
 		outbuf_str(out, ", none lost");
-	if (d->lost_events || d->lost_samples)
-		outbuf_printf(out, ", %llu lost (lower -F, or record with CAP_IPC_LOCK, which gives larger rings)",
-			      (unsigned long long)(d->lost_events + d->lost_samples));
+	if (lost)
+		outbuf_printf(out, ", %llu lost (lower -F, or record with CAP_IPC_LOCK, which gives larger rings)", (unsigned long long)lost);
 	if (d->throttled)
 		outbuf_printf(out, ", throttled %llu times (lower -F, or raise kernel.perf_event_max_sample_rate)",
 			      (unsigned long long)d->throttled);
 }
 
-static void report_waits(uint64_t waits, uint64_t off_ns, uint64_t idle_ns, const struct wakeups_summary *w, struct outbuf *out)
+static void report_waits(uint64_t waits, uint64_t off_ns, uint64_t idle_ns, const struct ingest_result *data, struct outbuf *out)
 {
+	const struct wakeups_summary *w = &data->wakeups;
+
 	outbuf_printf(out, "off-CPU   %.6f s in %llu waits", (double)off_ns / 1e9, (unsigned long long)waits);
 	if (idle_ns)
 		outbuf_printf(out, ", of which %.6f s (%.2f %%) idle", (double)idle_ns / 1e9, 100.0 * (double)idle_ns / (double)off_ns);
 	if (w->ended_ns)
 		outbuf_printf(out, "; of %.6f s blocked until something ended it %.2f %% have a known waker", (double)w->ended_ns / 1e9,
 			      100.0 * (double)w->known_ns / (double)w->ended_ns);
+	if (data->lost_switches)
+		outbuf_printf(out, "; %llu switches and wakings lost (lower --max-overhead, or record with CAP_IPC_LOCK, which gives larger rings)",
+			      (unsigned long long)data->lost_switches);
 	outbuf_char(out, '\n');
 }
 
@@ -286,10 +293,10 @@ int report_write(struct profile *profile, const struct input_result *input, cons
 		return n;
 	outbuf_printf(out, "samples   %llu", (unsigned long long)(profile_nsamples(profile) - waits - input->data.wakeups.samples));
 	if (input->kind != SOURCE_TEXT)
-		report_losses(&input->data.data, input->damaged, out);
+		report_losses(&input->data, input->damaged, out);
 	outbuf_char(out, '\n');
 	if (waits)
-		report_waits(waits, off_ns, idle_ns, &input->data.wakeups, out);
+		report_waits(waits, off_ns, idle_ns, &input->data, out);
 	for (int i = 0; i < n; i++) {
 		uint32_t len;
 		const char *name = profile_text_of(profile, hot[i].name, &len);

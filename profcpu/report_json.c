@@ -311,6 +311,7 @@ int report_json_write(struct profile *profile, const struct input_result *input,
 		json_number(&off, "idle_ns", idle_ns);
 		json_number(&off, "estimated_ns", input->data.off_estimated_ns);
 		json_number(&off, "unknown_ns", input->data.off_unknown_ns);
+		json_number(&off, "lost_switches", input->data.lost_switches);
 		if (w->blocked_ns) {
 			json_number(&off, "blocked_ns", w->blocked_ns);
 			json_number(&off, "ended_ns", w->ended_ns);
@@ -320,7 +321,7 @@ int report_json_write(struct profile *profile, const struct input_result *input,
 		json_end(&off, '}');
 	}
 	if (input->kind != SOURCE_TEXT) {
-		json_number(&top, "lost", input->data.data.lost_events + input->data.data.lost_samples);
+		json_number(&top, "lost", input->data.data.lost_events + input->data.data.lost_samples - input->data.lost_switches);
 		json_number(&top, "throttled", input->data.data.throttled);
 		json_bool(&top, "damaged", input->damaged);
 		r = r ? r : json_audit(&top, input, audit);

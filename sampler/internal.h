@@ -149,6 +149,10 @@ int sampler_tell_round(struct sampler *s);
 int sampler_explain(const struct sampler *s, int error, size_t event, const char *where,
 		    struct sampler_problem *problem);
 bool sampler_has_cap(int cap);
+
+/* rings.c: bytes of rings that we may have: SIZE_MAX; without CAP_IPC_LOCK what is ours and what others of this user have: so much for each CPU, and what
+ * RLIMIT_MEMLOCK allows beyond (kernel/events/core.c, perf_mmap). */
+size_t sampler_may_lock(const struct sampler_roots *roots, size_t ncpus);
 long sampler_sysctl(const struct sampler_roots *roots, const char *name, long fallback);
 
 static inline const char *sampler_proc(const struct sampler_options *options)

@@ -29,13 +29,13 @@ static size_t ring_share(size_t least, size_t most, size_t n, size_t total)
 	return most;
 }
 
-/* What one may lock without CAP_IPC_LOCK: so much for each CPU, and what RLIMIT_MEMLOCK allows beyond (kernel/events/core.c,
- * perf_mmap). */
-static size_t may_lock(const struct sampler *s, size_t ncpus)
+size_t sampler_may_lock(const struct sampler_roots *roots, size_t ncpus)
 {
-	long kb = sampler_sysctl(&s->options.roots, "perf_event_mlock_kb", 516);
+	long kb = sampler_sysctl(roots, "perf_event_mlock_kb", 516);
 	struct rlimit limit = {0};
 
+	if (sampler_has_cap(CAP_IPC_LOCK))
+		return SIZE_MAX;
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (limit.rlim_cur > RINGS_STACKS_TOTAL_MAX)
 		return RINGS_STACKS_TOTAL_MAX;
@@ -45,14 +45,18 @@ static size_t may_lock(const struct sampler *s, size_t ncpus)
 static size_t ring_wanted(const struct sampler *s, size_t ncpus)
 {
 	bool locked = sampler_has_cap(CAP_IPC_LOCK);
-	size_t least = RING_PLAIN_MAX;
+	size_t least = RING_PLAIN_MAX, may = sampler_may_lock(&s->options.roots, ncpus), others = s->options.locked_bytes;
 
 	if (s->options.ring_bytes)
 		return s->options.ring_bytes;
 	if (!s->options.stack_bytes)
 		return ring_share(least, locked ? RING_LOCKED_MAX : least, ncpus, RINGS_TOTAL_MAX);
+	if (locked)
+		return ring_share(least, RING_STACKS_MAX, ncpus, RINGS_STACKS_TOTAL_MAX);
+	if (others)
+		least /= 4;
 	/* Half of what one may lock is for others of this user, and for the rings beside. */
-	return ring_share(least, RING_STACKS_MAX, ncpus, locked ? RINGS_STACKS_TOTAL_MAX : may_lock(s, ncpus) / 2);
+	return ring_share(least, RING_STACKS_MAX, ncpus, (others < may ? may - others : 0) / 2);
 }
 
 /* Of what is no sample there is no more for stacks. */

@@ -61,6 +61,7 @@ struct sampler_options {
 	struct sampler_roots roots;
 	bool count; /* keep sampler_stats up to date, as for a progress line; else only what costs nothing is known before the end */
 	enum sampler_mode mode;
+	size_t locked_bytes; /* that rings beside these have locked (switches_locked) */
 	size_t ring_bytes; /* a ring's data, a power of two of pages; 0: as large as allowed, up to
 			      2 MiB a CPU, 64 MiB in all; and as much again for the rings of what is no sample. Where
 			      stacks are copied, up to 8 MiB and 128 MiB, the latter rings not */

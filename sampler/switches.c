@@ -3,8 +3,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "sampler/attr.h"
-#include "sampler/cpulist.h"
-#include "sampler/ring.h"
+#include "sampler/internal.h"
 #include "sampler/sched_payload.h"
 #include "sampler/tracing_data.h"
 #include "unwind/arch.h"
@@ -193,7 +192,10 @@ static int open_all(struct switches *s, const struct switches_options *o, struct
 	s->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (!s->rings || !s->records || s->poll_fd < 0)
 		return sampler_fail(problem, s->poll_fd < 0 ? -errno : -ENOMEM, "record switches", "%s", s->poll_fd < 0 ? strerror(errno) : "no memory");
-	while (bytes * n > RINGS_MOST && bytes > RING_LEAST)
+	/* The other half of what may be locked is for the other rings. */
+	size_t most = sampler_may_lock(&o->roots, n) / 2;
+
+	while (bytes * n > (most < RINGS_MOST ? most : RINGS_MOST) && bytes > RING_LEAST)
 		bytes /= 2;
 	for (size_t i = 0; i < n; i++) {
 		r = open_cpu(s, online[i], &bytes);
@@ -247,6 +249,15 @@ void switches_close(struct switches *s)
 	free(s->records);
 	vec_free(&s->ids);
 	free(s);
+}
+
+size_t switches_locked(const struct switches *s)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		bytes += s->rings[i].size;
+	return bytes;
 }
 
 const struct sampler_opened *switches_opened(const struct switches *s)

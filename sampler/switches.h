@@ -35,6 +35,9 @@ struct switches_options {
 int switches_open(const struct switches_options *options, struct switches **ret_switches, struct sampler_problem *problem);
 void switches_close(struct switches *s);
 
+/* Bytes that its rings have locked. */
+size_t switches_locked(const struct switches *s);
+
 /* The event with its ids; lives as long as the switches. */
 const struct sampler_opened *switches_opened(const struct switches *s);
 

@@ -92,6 +92,15 @@ echo "all of many, if it may cost that"
 PONG_WORK=100000 "$PROFCPU" collect --off-cpu --max-overhead 100 --record-only -o rec -- "$WAITS" pong 1 >answer 2>err || fail "$(cat err)"
 grep -q "$SEEN" err && fail "windows with --max-overhead 100: $(cat err)"
 
+echo "with little memory that may be locked: what does not fit is lost, as switches and not as samples"
+(
+	ulimit -l 64
+	exec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock "$PROFCPU" collect --off-cpu --max-overhead 100 -o rec -- "$WAITS" pong 1 >out 2>err
+) || fail "without CAP_IPC_LOCK: $(cat err)"
+grep -q '^samples .*, none lost$' out || fail "samples are lost: $(head -n 1 out)"
+grep -q '^off-CPU .* [0-9]* switches and wakings lost (lower --max-overhead, ' out || fail "nothing was lost: $(cat out)"
+grep -q '"lost_switches": [1-9]' rec/report.json || fail "report.json has none: $(grep lost rec/report.json)"
+
 echo "not with all values"
 for value in 0 0.4 100.5 -1 five 5% '' 1e1; do
 	refuses "$PROFCPU" collect --off-cpu --max-overhead "$value" -o no -- true
