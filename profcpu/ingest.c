@@ -283,6 +283,16 @@ static bool ingest_is_ours(const char *version)
 	return version && !strncmp(version, "profcpu", strlen("profcpu"));
 }
 
+static void ingest_offcpu(const struct offcpu_idx *idx, struct ingest_result *result)
+{
+	for (size_t i = 0; i < idx->nwaits; i++)
+		result->off_runnable_ns += idx->waits[i].runnable_ns;
+	for (size_t i = 0; i < idx->nthreads; i++) {
+		result->off_estimated_ns += idx->threads[i].estimated_ns;
+		result->off_unknown_ns += idx->threads[i].unknown_ns;
+	}
+}
+
 static int ingest_finish(struct ingest *in, const struct ingest_options *options)
 {
 	struct ingest_result *result = in->result;
@@ -315,10 +325,8 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 	/* Not earlier: their stacks are of frames that were counted already. */
 	if (!r && in->wakeups)
 		r = wakeups_finish(in->wakeups, &in->result->wakeups);
-	for (size_t i = 0; options->offcpu && i < options->offcpu->nthreads; i++) {
-		in->result->off_estimated_ns += options->offcpu->threads[i].estimated_ns;
-		in->result->off_unknown_ns += options->offcpu->threads[i].unknown_ns;
-	}
+	if (options->offcpu)
+		ingest_offcpu(options->offcpu, result);
 	if (r && options->ret_images)
 		symbolizer_images_free(options->ret_images);
 	if (r && options->ret_audit)

@@ -268,7 +268,9 @@ static void report_waits(uint64_t waits, uint64_t off_ns, uint64_t idle_ns, cons
 
 	outbuf_printf(out, "off-CPU   %.6f s in %llu waits", (double)off_ns / 1e9, (unsigned long long)waits);
 	if (idle_ns)
-		outbuf_printf(out, ", of which %.6f s (%.2f %%) idle", (double)idle_ns / 1e9, 100.0 * (double)idle_ns / (double)off_ns);
+		outbuf_printf(out, ", %.6f s (%.2f %%) of them idle", (double)idle_ns / 1e9, 100.0 * (double)idle_ns / (double)off_ns);
+	if (data->off_runnable_ns)
+		outbuf_printf(out, ", %.6f s waiting for a CPU", (double)data->off_runnable_ns / 1e9);
 	if (w->ended_ns)
 		outbuf_printf(out, "; of %.6f s blocked until something ended it %.2f %% have a known waker", (double)w->ended_ns / 1e9,
 			      100.0 * (double)w->known_ns / (double)w->ended_ns);

@@ -309,6 +309,7 @@ int report_json_write(struct profile *profile, const struct input_result *input,
 		json_number(&off, "waits", waits);
 		json_number(&off, "ns", off_ns);
 		json_number(&off, "idle_ns", idle_ns);
+		json_number(&off, "runnable_ns", input->data.off_runnable_ns);
 		json_number(&off, "estimated_ns", input->data.off_estimated_ns);
 		json_number(&off, "unknown_ns", input->data.off_unknown_ns);
 		json_number(&off, "lost_switches", input->data.lost_switches);

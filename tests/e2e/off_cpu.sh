@@ -36,6 +36,9 @@ grep -q 'offcpu-time' rec/perf_script.out rec/report.json && fail "waits in perf
 grep -q 'wait_sleep;.*do_nanosleep;schedule [0-9]*$' rec/folded_stacks.out && fail "waits in folded_stacks.out"
 at_least "$(share_of rec/folded_stacks.out ';wait_cpu')" 80 || fail "on the CPU: $(head -n 5 rec/folded_stacks.out)"
 grep -q '"off_cpu": {' rec/report.json || fail "nothing of waits in report.json"
+# Who waits for a CPU here is the program's own thread, that shares one with another; the rest waits after each waking only.
+sed -n 's/.*"runnable_ns": \([0-9]*\),/\1/p' rec/report.json | awk -v cpu="$(weight_of rec/offcpu.folded ';wait_cpu;')" -v all="$(weight_of rec/offcpu.folded)" \
+	'END { exit !($1 >= 990 * cpu && $1 <= 1000 * cpu + 50 * (all - cpu)) }' || fail "waiting for a CPU: $(grep runnable_ns rec/report.json), in wait_cpu $(weight_of rec/offcpu.folded ';wait_cpu;') us"
 grep -q '>Off-CPU<' rec/offcpu.svg || fail "offcpu.svg has another title"
 
 echo "elsewhere"

@@ -82,7 +82,7 @@ grep -q '\[idle\]' shown && fail "--idle leaves some out"
 grep -q 'WorkerThreadStart;.*LowLevelLifoSemaphore::Wait' shown || fail "no idle pool thread in: $(head -n 3 shown)"
 awk -v a="$(weight_of shown)" -v b="$(waits)" 'BEGIN { d = a / 1000 - b; exit !(d < 2000 && d > -2000) }' || fail "--idle has $(weight_of shown) ns, without it are $(waits) us"
 awk -v ns="$(sed -n 's/.*"idle_ns": *\([0-9]*\).*/\1/p' rec/report.json)" -v us="$(waits ';[[]idle] ?$')" 'BEGIN { d = ns / 1000 - us; exit !(ns > 0 && d < 200 && d > -200) }' || fail "report.json says another sum"
-grep -q 'of which .* idle' collect.log || fail "the report does not say how much is idle"
+grep -q '%) of them idle' collect.log || fail "the report does not say how much is idle"
 
 echo "on and off the CPU"
 "$PROFCPU" fold --pid --tid --idle --event-filter offcpu-time -o each rec 2>fold.err || fail "fold: $(cat fold.err)"
