@@ -303,8 +303,8 @@ const struct command command_fold = {
 		 "      --max-stack N         of a recording: at most so many frames of a stack (10000; 1 to 65536; perf script has 127);\n"
 		 "                            with --names full [truncated] stands for what is cut off at the root, or was never there\n"
 		 "      --grades              with full, of a recording: _[s] behind frames that were spliced, _[g] behind guessed ones\n"
-		 "      --idle                waits of which nobody is waiting for the end, as those of pool threads without work, with\n"
-		 "                            their stacks, not as [idle]; of recordings with waits\n"
+		 "      --idle                of a recording with waits (--event-filter=offcpu-time): those of threads that have nothing\n"
+		 "                            to do, as pool threads without work, with their stacks, not as [idle]\n"
 		 "      --offline             take no name from this machine's files\n"
 		 "  -o, --output FILE         write there, not to stdout\n",
 	.run = fold_run,
