@@ -311,10 +311,9 @@ const struct command command_postprocess = {
 	.summary = "make the picture and the other outputs of a recording again",
 	.usage = "usage: profcpu postprocess [-o DIR] [OPTION...] DIR|perf.data|prof.tar.gz|perf_script.out|-\n"
 		 "       profcpu postprocess -dir DIR\n\n"
-		 "Makes flamegraph.svg, folded_stacks.out, perf_script.out, report.json and prof.tar.gz, of a recording with waits (collect\n"
-		 "--off-cpu) offcpu, wall and wakeup.svg and .folded too: for a recording's\n"
-		 "directory in it, for anything else in profilings/HH-MM-SS_YYYY-MM-DD/, which becomes a recording, with its own perf.data,\n"
-		 "manifest.json and symbols/; of perf_script.out without these and prof.tar.gz. Works on any machine: names come\n"
+		 "Makes flamegraph.svg, folded_stacks.out, perf_script.out, report.json and prof.tar.gz, and of a recording with waits\n"
+		 "offcpu, wall and wakeup.svg and .folded: for a recording's directory in it, for anything else in\n"
+		 "profilings/HH-MM-SS_YYYY-MM-DD/, which becomes a recording, with its own perf.data, manifest.json and symbols/; of perf_script.out without these and prof.tar.gz. Works on any machine: names come\n"
 		 "from the recording, and only of files that could not be read yet, and of debug files, from this machine. Through a pipe (-) perf.data\n"
 		 "must be in the form of `perf record -o -`.\n\n"
 		 "  -o, --output DIR   make the recording there; new or empty, or the same recording's; what DIR is to\n"
