@@ -24,6 +24,7 @@ make_root() {
 		add_program "$program" "$program"
 	done
 	add_program "$PROFCPU" /bin/profcpu
+	add_program "$BUILD/helpers/waits" /bin/waits
 	echo 'root:x:0:0::/:/bin/sh' >"$T/root/etc/passwd"
 }
 make_root
@@ -154,4 +155,22 @@ if "$BUILD/helpers/can_sample" >/dev/null 2>&1; then
 	sidecar_says '^yes +target samples'
 	sidecar 0 --cap-add PERFMON --cap-add SYS_PTRACE --security-opt seccomp=unconfined
 	sidecar_says '^yes +target samples'
+
+	# Waits of a target in there, and who ended them, with what README.md says a sidecar gets.
+	podman rm -f -t 0 "$name" >/dev/null 2>&1
+	mkdir "$T/out"
+	podman_run -d --name "$name" "$image" /bin/waits pipe 60 >/dev/null || fail "podman run waits"
+	tracefs=()
+	[ ! -r /sys/kernel/tracing/events/sched/sched_waking/id ] || tracefs=(-v /sys/kernel/tracing:/sys/kernel/tracing:ro)
+	podman_run --rm --pid "container:$name" --cap-add PERFMON --cap-add SYS_PTRACE --cap-add SYSLOG --cap-add IPC_LOCK \
+		--security-opt seccomp=unconfined "${tracefs[@]}" -v "$T/out:/out" "$image" \
+		/bin/profcpu collect --off-cpu --max-overhead 100 -p 1 -d 2 -o /out/rec >"$T/waits.out" 2>&1 || fail "sidecar: $(cat "$T/waits.out")"
+	awk -v us="$(weight_of "$T/out/rec/offcpu.folded" ';run_pipe;wait_pipe;')" 'BEGIN { exit !(us > 1.8e6 && us < 2.05e6) }' ||
+		fail "wait_pipe: $(cat "$T/out/rec/offcpu.folded")"
+	if [ -n "${tracefs[*]}" ]; then
+		# The first wait of each thread has none, as its number outside is learnt with it.
+		at_least "$(weight_of "$T/out/rec/wakeup.folded" ';wait_pipe;[^-]*;--;[^-]*;wake_pipe;end_pipe;')" 1700000 || fail "who woke wait_pipe: $(cat "$T/out/rec/wakeup.folded")"
+	else
+		grep -q 'who ends waits is not known: .*tracefs' "$T/waits.out" || fail "not a word of tracefs: $(cat "$T/waits.out")"
+	fi
 fi
