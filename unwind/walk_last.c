@@ -15,11 +15,28 @@ static struct walk_last *slot_of(const struct walk *w, uint32_t thread)
 	return &w->last[thread & (WALK_LAST_THREADS - 1)];
 }
 
+/* What a deep stack took is given back before another one is kept in it. False: it cannot be. */
+static bool fits(struct walk *w)
+{
+	struct walk_frame *frames;
+
+	if (w->n > WALK_LAST_FRAMES_MAX)
+		return false;
+	if (w->cap <= WALK_LAST_FRAMES_MAX)
+		return true;
+	frames = reallocarray(w->frames, WALK_LAST_FRAMES_MAX, sizeof(*frames));
+	if (!frames)
+		return false;
+	w->frames = frames;
+	w->cap = WALK_LAST_FRAMES_MAX;
+	return true;
+}
+
 static void keep(struct walk *w)
 {
 	struct walk_last *slot = slot_of(w, w->walked.thread), before = *slot;
 
-	if (w->cap > WALK_LAST_FRAMES_MAX)
+	if (!fits(w))
 		return;
 	*slot = (struct walk_last){w->walked.thread, w->walked.space, w->frames, w->n, w->cap};
 	w->frames = before.frames;

@@ -1,6 +1,7 @@
 /* One stack, frame by frame, over code whose rules are known. */
 #include "base/cleanup.h"
 #include "unwind/walk.h"
+#include "unwind/walk_last.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -566,16 +567,21 @@ static int again(struct walk *w, uint32_t thread, uint32_t space)
 	return looked_up;
 }
 
+/* FRAMELESS 20 times, then START. */
+static void lay_frameless(void)
+{
+	for (unsigned i = 0; i < 20; i++)
+		stack[3 * i + 2] = i < 19 ? AT(FRAMELESS) + 7 : AT(START) + 3;
+	regs.v[ARCH_IP] = AT(FRAMELESS) + 4;
+}
+
 static void test_frames_of_the_last_stack_are_taken_over(void **state)
 {
 	struct walk w = {0};
 	int anew;
 
 	(void)state;
-	/* FRAMELESS 20 times, then START. */
-	for (unsigned i = 0; i < 20; i++)
-		stack[3 * i + 2] = i < 19 ? AT(FRAMELESS) + 7 : AT(START) + 3;
-	regs.v[ARCH_IP] = AT(FRAMELESS) + 4;
+	lay_frameless();
 	anew = again(&w, 1, 1);
 	assert_int_equal(w.n, 21);
 	assert_true(anew >= 21);
@@ -596,6 +602,28 @@ static void test_frames_of_the_last_stack_are_taken_over(void **state)
 	again(&w, 1, 2);
 	assert_int_equal(w.end, WALK_EDGE);
 	assert_int_equal(w.n, 11);
+	walk_free(&w);
+}
+
+static void test_after_a_deep_stack_others_are_taken_over_as_before(void **state)
+{
+	struct walk w = {0};
+
+	(void)state;
+	/* AT_RET 3000 times, of one word each. */
+	for (unsigned i = 0; i < 3000; i++)
+		stack[i] = i < 2999 ? AT(AT_RET) + 7 : AT(START) + 3;
+	regs.v[ARCH_IP] = AT(AT_RET) + 4;
+	again(&w, 1, 1);
+	assert_int_equal(w.n, 3001);
+	lay_frameless();
+	assert_true(again(&w, 1, 1) >= 21);
+	assert_int_equal(again(&w, 1, 1), 2);
+	assert_true(again(&w, 2, 1) >= 21);
+	assert_int_equal(again(&w, 2, 1), 2);
+	assert_int_equal(again(&w, 1, 1), 2);
+	assert_int_equal(w.n, 21);
+	assert_true(w.cap <= WALK_LAST_FRAMES_MAX);
 	walk_free(&w);
 }
 
@@ -664,6 +692,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_frames_of_the_last_stack_are_taken_over, begin),
+		cmocka_unit_test_setup(test_after_a_deep_stack_others_are_taken_over_as_before, begin),
 		cmocka_unit_test_setup(test_a_stack_that_was_taken_over_is_as_one_walked_anew, begin),
 		cmocka_unit_test_setup(test_rules_lead_to_the_start_of_the_thread, begin),
 		cmocka_unit_test_setup(test_a_call_at_the_end_of_a_function_is_that_functions, begin),
