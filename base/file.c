@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -264,6 +265,15 @@ int file_mkdirs(const char *path)
 	if (stat(copy, &st))
 		return -errno;
 	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+size_t file_descriptors_above(int fd)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return SIZE_MAX;
+	return limit.rlim_cur > (rlim_t)fd + 1 ? (size_t)limit.rlim_cur - (size_t)fd - 1 : 0;
 }
 
 char *file_join(const char *dir, const char *name)

@@ -59,6 +59,9 @@ void file_remove_below(int dir_fd);
 /* mkdir -p with mode 0777 less umask. 0 or -errno. */
 int file_mkdirs(const char *path);
 
+/* How many descriptors more than fd's number there may be (RLIMIT_NOFILE): who keeps many open leaves some to others. */
+size_t file_descriptors_above(int fd);
+
 /* dir + "/" + name, allocated; NULL when memory is out. */
 char *file_join(const char *dir, const char *name);
 

@@ -1,8 +1,9 @@
 #include "profcpu/record_watch.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 #endif
 
 #define WATCH_EVENTS 16
-#define WATCH_FD_RESERVE 64
+#define WATCH_FD_RESERVE 64 /* others need descriptors too */
 
 /* Under nohup the terminal's end is to be no end. */
 static bool is_ignored(int signal)
@@ -87,14 +88,6 @@ int record_watch_switches(struct record_watch *w, int fd)
 	return watch(w, fd);
 }
 
-/* Others need descriptors too. */
-static bool is_scarce(int fd)
-{
-	struct rlimit limit;
-
-	return !getrlimit(RLIMIT_NOFILE, &limit) && (rlim_t)fd + WATCH_FD_RESERVE > limit.rlim_cur;
-}
-
 int record_watch_process(struct record_watch *w, pid_t pid)
 {
 	if (vec_reserve(&w->pidfds, 1) || vec_reserve(&w->polled, 1))
@@ -104,7 +97,7 @@ int record_watch_process(struct record_watch *w, pid_t pid)
 	if (fd < 0 && errno == ESRCH)
 		return 0;
 	/* An older kernel, seccomp, no descriptor left or few, or fs.epoll.max_user_watches. */
-	if (fd < 0 || is_scarce(fd) || watch(w, fd)) {
+	if (fd < 0 || file_descriptors_above(fd) < WATCH_FD_RESERVE || watch(w, fd)) {
 		if (fd >= 0)
 			close(fd);
 		w->polled.v[w->polled.len++] = pid;

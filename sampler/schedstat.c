@@ -1,6 +1,7 @@
 #include "sampler/schedstat.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/hashmap.h"
 
 #include <errno.h>
@@ -107,7 +108,7 @@ static bool keep(struct schedstat_reader *r, pid_t tid, int fd)
 {
 	bool again = r->nfreed;
 
-	if (!again && r->unused == r->nfds)
+	if ((!again && r->unused == r->nfds) || file_descriptors_above(fd) < SCHEDSTAT_SPARE)
 		return false;
 	uint32_t slot = again ? r->freed[r->nfreed - 1] : (uint32_t)r->unused;
 

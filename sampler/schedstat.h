@@ -23,8 +23,11 @@ int schedstat_parse(const char *text, struct schedstat *ret_stat);
 
 struct schedstat_reader;
 
+#define SCHEDSTAT_SPARE 512 /* descriptors that are left to all else: without theirs images are not read at all */
+
 /*
- * proc: NULL: "/proc"; borrowed. Keeps the files of the first `descriptors` threads open, as opening costs six times what reading does. 0;
+ * proc: NULL: "/proc"; borrowed. Keeps the files of the first `descriptors` threads open, as opening costs six times what reading does,
+ * while so many are left. 0;
  * -ENOENT (this kernel does not count, or proc is none); -ENOMEM; -errno.
  */
 int schedstat_new(const char *proc, size_t descriptors, struct schedstat_reader **ret_reader);

@@ -1,5 +1,6 @@
 #include "unwind/unwinder.h"
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/vec.h"
 #include "symbols/answers.h"
@@ -11,10 +12,8 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <sys/auxv.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define RULES 8192u /* kept by address, a power of two */
@@ -208,20 +207,13 @@ static int open_vdso(struct unwinder *u, const struct answers_image *key, struct
 	return len > VDSO_BYTES_MAX ? 0 : image_code_from_memory(head, len, &image->code);
 }
 
-static int descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT_MAX ? INT_MAX : (int)limit.rlim_cur;
-}
-
 static int open_file(struct unwinder *u, const struct answers_image *key, struct unwind_image *image)
 {
 	int fd = -1, r;
 
 	r = image_file_find(&image->place, key, intern_text(&u->answers.texts, key->path), &fd);
 	/* Each image that is sampled keeps a descriptor or two; others are needed to end the recording. */
-	if (!r && fd + SPARE_DESCRIPTORS >= descriptor_limit()) {
+	if (!r && file_descriptors_above(fd) < SPARE_DESCRIPTORS) {
 		close(fd);
 		r = -EMFILE;
 	}

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -141,6 +142,35 @@ static void descriptors_go_to_those_that_live(void **state)
 		end_nap(&n[i]);
 }
 
+static void descriptors_are_left_to_others(void **state)
+{
+	struct rlimit before, few;
+	struct schedstat_reader *r;
+	struct schedstat s;
+	struct napper n[2];
+	int at_first, next;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++)
+		begin_nap(&n[i]);
+	at_first = open_descriptors();
+	next = dup(n[0].wake[0]);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = (rlim_t)next + SCHEDSTAT_SPARE + 1; /* for one more */
+	assert_true(few.rlim_cur <= before.rlim_max);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(schedstat_new(NULL, 2, &r), 0);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(schedstat_read(r, n[i % 2].tid, &s), 0);
+	assert_int_equal(open_descriptors(), at_first + 1);
+	schedstat_free(r);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	for (size_t i = 0; i < 2; i++)
+		end_nap(&n[i]);
+}
+
 static void write_file(const char *dir, const char *of, const char *text)
 {
 	char path[256];
@@ -191,6 +221,7 @@ int main(void)
 		cmocka_unit_test(the_text_is_three_numbers),
 		cmocka_unit_test(each_wait_counts_once),
 		cmocka_unit_test(descriptors_go_to_those_that_live),
+		cmocka_unit_test(descriptors_are_left_to_others),
 		cmocka_unit_test(a_kernel_that_does_not_count_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
