@@ -16,6 +16,7 @@ struct offcpu_task {
 	uint32_t stack; /* with which it is about to leave its CPU */
 	bool ended;
 	uint64_t run_ns, looked_ns; /* schedstat's, when it was looked at; 0: it was not */
+	uint64_t rate; /* of a second how many ns it ran between the last two looks; part of rates */
 };
 
 /* What is kept of a stack: this, and behind it the callchain. */
@@ -39,16 +40,16 @@ struct record_offcpu {
 	struct hashmap tids; /* to tasks; UINT32_MAX: none */
 	VEC(struct offcpu_task) tasks;
 	VEC(uint32_t) free; /* of tasks */
-	size_t next_look; /* of tasks */
+	size_t next_look; /* of tasks; looks go round, whatever asks for them */
+	size_t due; /* places of tasks from there on that are to be looked at by the rounds that follow */
+	uint64_t rates; /* of all tasks */
 	struct intern stacks; /* struct stack_head and words */
 	size_t stacks_bytes;
 	VEC(uint64_t) waker_offs; /* by stack: where its sample is; 0: it is no waker's */
 	struct hashmap first_pids; /* pids of the first PID namespace to ours */
 	VEC(uint64_t) words; /* a stack that is put together */
 	VEC(uint64_t) met_ns; /* by CPU: the last record */
-	bool lost; /* threads are to be looked at */
-	size_t looked; /* as many of them were */
-	bool shedding; /* they are in any case */
+	bool shedding; /* looks are made at marks, not in rounds */
 	uint64_t others; /* samples in the context of other threads */
 	struct record_offcpu_result result;
 };
@@ -223,15 +224,22 @@ static int put_task(struct record_offcpu *o, const struct offcpu_task *task)
 	return r;
 }
 
-/* *width: is added to. */
-static int look(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_ns, double *width)
+static void set_rate(struct record_offcpu *o, struct offcpu_task *task, double rate)
+{
+	o->rates -= task->rate;
+	/* The kernel's word may be a tick old, so that it seems to be more. */
+	task->rate = rate < NS_PER_S ? (uint64_t)rate : NS_PER_S;
+	o->rates += task->rate;
+}
+
+static int look(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_ns)
 {
 	struct schedstat stat;
 
 	if (!o->stats || schedstat_read(o->stats, task->tid, &stat))
 		return 0;
 	if (task->looked_ns && time_ns > task->looked_ns)
-		*width += (double)(stat.run_ns - task->run_ns) / (double)(time_ns - task->looked_ns);
+		set_rate(o, task, (double)(stat.run_ns - task->run_ns) / (double)(time_ns - task->looked_ns) * NS_PER_S);
 	task->run_ns = stat.run_ns;
 	task->looked_ns = time_ns;
 	return offcpu_look(o->offcpu, task->tid, time_ns, &stat);
@@ -243,7 +251,6 @@ static int begin(struct record_offcpu *o, const struct perfdata_record *record, 
 	const struct offcpu_task task = {.pid = record->pid, .tid = record->tid, .cpu = record->cpu < 0 ? 0 : record->cpu,
 					 .stack = OFFCPU_NO_STACK};
 	uint64_t time_ns = record->time_ns ? record->time_ns : o->options.begin_ns;
-	double width = 0;
 	int r;
 
 	/* 0: of another PID namespace, or idle. */
@@ -255,13 +262,14 @@ static int begin(struct record_offcpu *o, const struct perfdata_record *record, 
 	/* Of one that began later a look would be too late. */
 	if (r || record->time_ns)
 		return r;
-	r = look(o, task_of(o, record->tid), time_ns, &width);
+	r = look(o, task_of(o, record->tid), time_ns);
 	return r || !o->writer.ask ? r : o->writer.ask(o->writer.ctx, record->pid, record->tid);
 }
 
 static int end(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_ns)
 {
 	task->ended = true;
+	set_rate(o, task, 0);
 	if (o->stats)
 		schedstat_forget(o->stats, task->tid);
 	return offcpu_add(o->offcpu, &(struct offcpu_event){.time_ns = time_ns, .tid = task->tid, .kind = OFFCPU_END});
@@ -420,26 +428,26 @@ int record_offcpu_lost(struct record_offcpu *o, int32_t cpu, uint64_t time_ns)
 
 	if (from_ns < o->options.begin_ns)
 		from_ns = o->options.begin_ns;
-	o->lost = true;
-	o->looked = 0;
+	o->due = o->tasks.len;
 	return offcpu_add(o->offcpu, &(struct offcpu_event){
 					     .time_ns = from_ns < time_ns ? from_ns : time_ns, .until_ns = time_ns, .kind = OFFCPU_LOST});
 }
 
-/* Each thread once after a loss, so many in a round. */
-static int look_after_loss(struct record_offcpu *o)
+/* At `most` threads, from the next on, at most once round. time_ns 0: each for the time at which it is. */
+static int look_at(struct record_offcpu *o, uint64_t time_ns, size_t most)
 {
-	size_t end = o->looked + RECORD_OFFCPU_LOOKS;
-	double width = 0;
 	int r = 0;
 
-	for (; o->lost && !o->shedding && !r && o->looked < o->tasks.len && o->looked < end; o->looked++) {
-		struct offcpu_task *task = &o->tasks.v[o->looked];
+	for (size_t i = 0; i < o->tasks.len && most && !r; i++) {
+		struct offcpu_task *task = &o->tasks.v[o->next_look];
 
-		if (task_of(o, task->tid) == task && !task->ended)
-			r = look(o, task, clock_monotonic_ns(), &width);
+		o->next_look = o->next_look + 1 < o->tasks.len ? o->next_look + 1 : 0;
+		o->due -= o->due > 0;
+		if (task_of(o, task->tid) != task || task->ended)
+			continue;
+		r = look(o, task, time_ns ? time_ns : clock_monotonic_ns());
+		most--;
 	}
-	o->lost = o->lost && o->looked < o->tasks.len;
 	return r;
 }
 
@@ -466,7 +474,8 @@ int record_offcpu_apply(struct record_offcpu *o, const struct perfdata_record *r
 
 int record_offcpu_round(struct record_offcpu *o)
 {
-	int r = look_after_loss(o);
+	/* What a loss, or the end of shedding, asked for. */
+	int r = o->due && !o->shedding ? look_at(o, 0, o->due < RECORD_OFFCPU_LOOKS ? o->due : RECORD_OFFCPU_LOOKS) : 0;
 
 	return r ? r : offcpu_round(o->offcpu);
 }
@@ -479,35 +488,21 @@ bool record_offcpu_may_look(const struct record_offcpu *o)
 int record_offcpu_tell(struct record_offcpu *o, enum offcpu_kind kind, uint64_t time_ns)
 {
 	o->shedding = kind != OFFCPU_WHOLE;
+	o->due = o->shedding ? 0 : o->tasks.len;
 	return offcpu_add(o->offcpu, &(struct offcpu_event){.time_ns = time_ns, .kind = (uint8_t)kind});
-}
-
-static int look_at(struct record_offcpu *o, uint64_t time_ns, size_t most, double *ret_width)
-{
-	double width = 0;
-	int r = 0;
-
-	for (size_t i = 0; i < o->tasks.len && most && !r; i++, o->next_look++) {
-		struct offcpu_task *task = &o->tasks.v[o->next_look % o->tasks.len];
-
-		if (task_of(o, task->tid) != task || task->ended)
-			continue;
-		r = look(o, task, time_ns, &width);
-		most--;
-	}
-	*ret_width = width;
-	return r;
 }
 
 int record_offcpu_look(struct record_offcpu *o, uint64_t time_ns, double *ret_width)
 {
-	return look_at(o, time_ns, RECORD_OFFCPU_LOOKS, ret_width);
+	int r = look_at(o, time_ns, RECORD_OFFCPU_LOOKS);
+
+	*ret_width = (double)o->rates / NS_PER_S;
+	return r;
 }
 
 int record_offcpu_finish(struct record_offcpu *o, uint64_t end_ns)
 {
-	double width;
-	int r = look_at(o, end_ns, SIZE_MAX, &width);
+	int r = look_at(o, end_ns, SIZE_MAX);
 
 	return r ? r : offcpu_finish(o->offcpu, end_ns);
 }

@@ -72,7 +72,7 @@ int record_offcpu_met(struct record_offcpu *o, const struct perfdata_record *rec
  * have not moved go on. 0 or -ENOMEM. */
 int record_offcpu_lost(struct record_offcpu *o, int32_t cpu, uint64_t time_ns);
 
-#define RECORD_OFFCPU_LOOKS 4096 /* threads that are looked at in a round, or at a CLOSE: of more some, the next time others */
+#define RECORD_OFFCPU_LOOKS 4096 /* threads that are looked at in a round, or at a mark: of more some, the next time others */
 
 /* Whether threads can be looked at: only then may events be off for a time. */
 bool record_offcpu_may_look(const struct record_offcpu *o);
@@ -83,7 +83,8 @@ int record_offcpu_tell(struct record_offcpu *o, enum offcpu_kind kind, uint64_t 
 /* How many samples record_offcpu_met has seen that were in the context of threads that nobody asks for, since it was asked last. */
 uint64_t record_offcpu_others(struct record_offcpu *o);
 
-/* Looks at all threads, for that time. *ret_width: how many CPUs they kept busy since they were looked at before. 0 or -ENOMEM. */
+/* Looks at threads, for that time; behind OFFCPU_WHOLE the rounds that follow look at the rest. *ret_width: how many CPUs all threads kept busy, each
+ * between the last two looks at it. 0 or -ENOMEM. */
 int record_offcpu_look(struct record_offcpu *o, uint64_t time_ns, double *ret_width);
 
 /* A round is over: hands over waits that ended before the round before. 0, -ENOMEM, the writer's. */

@@ -471,12 +471,31 @@ static int look_at_doubtful(struct offcpu *o, struct offcpu_thread *t, const str
 	return r;
 }
 
+static uint64_t less(uint64_t of, uint64_t by)
+{
+	return of > by ? of - by : 0;
+}
+
+/* Of a look that comes late after WHOLE: what was seen since then is accounted for. */
+static struct schedstat at_mark(const struct offcpu *o, const struct offcpu_thread *t, const struct schedstat *stat)
+{
+	uint64_t since = o->done_ns - t->since_ns, run = t->totals.running_ns - t->exact_run_ns;
+
+	if (t->state == OFFCPU_RUNNING)
+		run += since;
+	return (struct schedstat){.run_ns = less(stat->run_ns, run),
+				  .wait_ns = less(stat->wait_ns, t->totals.runnable_ns - t->exact_runnable_ns),
+				  .count = less(stat->count, t->now.ins)};
+}
+
 /* In exact times the first look is kept: what nothing is seen of since then the last look tells. */
 static int look(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *stat, uint64_t time_ns)
 {
 	if (o->estimating || o->whole) {
+		const struct schedstat then = o->whole ? at_mark(o, t, stat) : *stat;
+
 		t->counted = false;
-		return offcpu_estimate_look(o, t, stat);
+		return offcpu_estimate_look(o, t, &then);
 	}
 	if (t->doubt_ns)
 		return look_at_doubtful(o, t, stat, time_ns);
@@ -649,18 +668,31 @@ static int last_look(struct offcpu *o, const struct offcpu_queued *q)
 	return o->estimating ? offcpu_estimate_look(o, t, &q->look) : look(o, t, &q->look, q->event.time_ns);
 }
 
+static int last_looks(struct offcpu *o)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < o->queue.len && !r; i++)
+		r = last_look(o, &o->queue.v[i]);
+	return r;
+}
+
 int offcpu_finish(struct offcpu *o, uint64_t end_ns)
 {
 	int r = deal_until(o, end_ns - 1);
 
 	if (end_ns < o->done_ns)
 		end_ns = o->done_ns;
+	o->done_ns = end_ns;
+	/* They are of some the first behind WHOLE too. */
+	if (!r && o->whole)
+		r = last_looks(o);
 	if (!r && o->whole)
 		r = offcpu_settle(o, o->mark_ns, true);
 	if (!r && o->estimating)
 		r = offcpu_close(o, end_ns);
-	for (size_t i = 0; i < o->queue.len && !r; i++)
-		r = last_look(o, &o->queue.v[i]);
+	if (!r)
+		r = last_looks(o);
 	o->queue.len = 0;
 	if (!r && o->estimating)
 		r = offcpu_settle(o, end_ns, true);

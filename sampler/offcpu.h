@@ -114,8 +114,8 @@ void offcpu_free(struct offcpu *o);
 /* Takes an event, in any order within a round. 0; -ENOMEM; over OFFCPU_QUEUE_MAX it is counted and dropped. */
 int offcpu_add(struct offcpu *o, const struct offcpu_event *event);
 
-/* What the scheduler says of a thread, at its BEGIN (of one CREATED it is 0) and then after each CLOSE or WHOLE, for whose time it is taken;
- * and behind LOST, at the time at which it was read. As offcpu_add. */
+/* What the scheduler says of a thread, at its BEGIN (of one CREATED it is 0) and then after each CLOSE, for whose time it is taken; after WHOLE
+ * for its time, or later at the time at which it was read; and behind LOST at that. As offcpu_add. */
 int offcpu_look(struct offcpu *o, pid_t tid, uint64_t time_ns, const struct schedstat *stat);
 
 /*

@@ -72,6 +72,8 @@ static int mark(struct offcpu *o, uint64_t time_ns)
 		t->last = t->now;
 		t->now = (struct offcpu_window){0};
 		t->since_ns = time_ns;
+		t->exact_run_ns = t->totals.running_ns;
+		t->exact_runnable_ns = t->totals.runnable_ns;
 	}
 	if (o->estimating && !o->open)
 		o->counts.closed_ns += time_ns - o->mark_ns;

@@ -66,6 +66,7 @@ struct offcpu_thread {
 	/* since the epoch began, what is to be shared out: [1] waits in which it stayed from look to look, [0] all others */
 	uint64_t owed_ns[2];
 	uint64_t owed_runnable_ns; /* of both */
+	uint64_t exact_run_ns, exact_runnable_ns; /* of totals, at the last mark */
 	uint64_t ahead_ns; /* that it ran more than there was time between looks: the kernel's word for the time before was late */
 	struct {
 		bool due[2];

@@ -405,13 +405,12 @@ static void waiting_for_a_cpu_is_told_from_being_blocked(void **state)
 	offcpu_free(sim.o);
 }
 
-/* Whole, in windows, whole again: nothing is lost at the seams. */
-static void times_with_and_without_windows_join(void **state)
+/* Whole, in windows, whole again: nothing is lost at the seams. late_ns: so long after them a thread is looked at. */
+static void join_times(uint64_t late_ns)
 {
 	struct sim sim;
 	uint64_t now = BEGIN_NS + 2 * NS_PER_S;
 
-	(void)state;
 	sim_begin(&sim, 2, ping_pong);
 	for (int round = 0; round < 3; round++) {
 		for (uint64_t to = now + NS_PER_S; now < to;)
@@ -423,7 +422,11 @@ static void times_with_and_without_windows_join(void **state)
 			advance_all(&sim, now += 1 * MS);
 		}
 		tell(&sim, OFFCPU_WHOLE, now, 0, 0, false);
-		look(&sim, now);
+		for (uint64_t to = now + late_ns; now < to;)
+			advance_all(&sim, now += 10 * MS);
+		/* At the end the last look has to do. */
+		if (!late_ns || round < 2)
+			look(&sim, now);
 	}
 	advance_all(&sim, now += NS_PER_S);
 	sim_end(&sim, now);
@@ -433,6 +436,18 @@ static void times_with_and_without_windows_join(void **state)
 	}
 	assert_int_equal(offcpu_counts(sim.o)->late, 0);
 	offcpu_free(sim.o);
+}
+
+static void times_with_and_without_windows_join(void **state)
+{
+	(void)state;
+	join_times(0);
+}
+
+static void looks_may_come_late_behind_windows(void **state)
+{
+	(void)state;
+	join_times(300 * MS);
 }
 
 /* The controller in the loop: 100000 switches a second, 5 percent. */
@@ -480,6 +495,7 @@ int main(void)
 		cmocka_unit_test(without_wakings_the_sums_still_are_right),
 		cmocka_unit_test(waiting_for_a_cpu_is_told_from_being_blocked),
 		cmocka_unit_test(times_with_and_without_windows_join),
+		cmocka_unit_test(looks_may_come_late_behind_windows),
 		cmocka_unit_test(the_controller_keeps_the_limit_and_the_shares),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

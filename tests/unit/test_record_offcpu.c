@@ -486,6 +486,135 @@ static void a_thread_that_sleeps_all_the_time_waits(void **state)
 	remove_proc(dir);
 }
 
+#define CROWD 5000 /* threads, more than are looked at in a round */
+#define CROWD_TID 1000 /* of the first */
+
+struct crowd {
+	struct record_offcpu *o;
+	uint64_t begin_ns;
+	bool asked[CROWD];
+	size_t nasked;
+};
+
+static int take_crowd_wait(void *ctx, const struct perfdata_offcpu *sample, const struct unwound *unwound,
+			   const struct offcpu_idx_wait *row)
+{
+	(void)ctx, (void)sample, (void)unwound, (void)row;
+	return 0;
+}
+
+static int take_crowd_thread(void *ctx, const struct offcpu_idx_thread *thread)
+{
+	(void)ctx, (void)thread;
+	return 0;
+}
+
+static int take_crowd_ask(void *ctx, int32_t pid, int32_t tid)
+{
+	struct crowd *c = ctx;
+
+	assert_int_equal(pid, PID);
+	c->nasked += !c->asked[tid - CROWD_TID];
+	c->asked[tid - CROWD_TID] = true;
+	return 0;
+}
+
+/* In /proc all are thread 71. */
+static void begin_crowd(struct crowd *c, const char *dir)
+{
+	char path[128];
+
+	*c = (struct crowd){.begin_ns = clock_monotonic_ns()};
+	assert_int_equal(record_offcpu_new(&(struct record_offcpu_options){.begin_ns = c->begin_ns, .proc = dir}, &c->o), 0);
+	record_offcpu_to(c->o, &(struct record_offcpu_writer){c, take_crowd_wait, take_crowd_thread, NULL, take_crowd_ask});
+	for (int32_t i = 0; i < CROWD; i++) {
+		const struct perfdata_record record = {.type = PERF_RECORD_FORK, .pid = PID, .tid = CROWD_TID + i, .cpu = -1};
+
+		snprintf(path, sizeof(path), "%s/%d", dir, CROWD_TID + i);
+		assert_int_equal(symlink("71", path), 0);
+		assert_int_equal(record_offcpu_apply(c->o, &record), 0);
+	}
+	assert_int_equal(record_offcpu_round(c->o), 0);
+	assert_int_equal(record_offcpu_round(c->o), 0);
+}
+
+static void end_crowd(struct crowd *c, const char *dir)
+{
+	char path[128];
+
+	for (int32_t i = 0; i < CROWD; i++) {
+		snprintf(path, sizeof(path), "%s/%d", dir, CROWD_TID + i);
+		unlink(path);
+	}
+	remove_proc(dir);
+	record_offcpu_free(c->o);
+}
+
+/* However often something is lost. */
+static void all_threads_are_looked_at_after_losses(void **state)
+{
+	char dir[] = "/tmp/test_record_offcpu.XXXXXX";
+	struct crowd c;
+
+	(void)state;
+	make_proc(dir);
+	begin_crowd(&c, dir);
+	assert_int_equal(c.nasked, CROWD);
+	memset(c.asked, 0, sizeof(c.asked));
+	c.nasked = 0;
+	for (int round = 0; round < 4; round++) {
+		assert_int_equal(record_offcpu_lost(c.o, -1, clock_monotonic_ns()), 0);
+		assert_int_equal(record_offcpu_round(c.o), 0);
+		/* Of the first round some are not dealt with yet. */
+		if (!round)
+			assert_true(c.nasked < CROWD);
+	}
+	assert_int_equal(c.nasked, CROWD);
+	end_crowd(&c, dir);
+}
+
+/* Each thread runs a tenth of the time. */
+static void write_tenth(const struct crowd *c, const char *dir, uint64_t time_ns)
+{
+	char text[80];
+
+	snprintf(text, sizeof(text), "%llu 20 7\n", 500 + (unsigned long long)(time_ns - c->begin_ns) / 10);
+	write_stat(dir, text);
+}
+
+static void all_threads_are_looked_at_behind_windows(void **state)
+{
+	char dir[] = "/tmp/test_record_offcpu.XXXXXX";
+	struct crowd c;
+	double width;
+
+	(void)state;
+	make_proc(dir);
+	begin_crowd(&c, dir);
+	uint64_t now = c.begin_ns;
+
+	for (int i = 0; i < 6; i++) {
+		now += NS_PER_MS;
+		write_tenth(&c, dir, now);
+		assert_int_equal(record_offcpu_tell(c.o, i < 5 ? OFFCPU_CLOSE : OFFCPU_WHOLE, now), 0);
+		assert_int_equal(record_offcpu_look(c.o, now, &width), 0);
+		assert_true(i == 0 || (width > 0.0999 * CROWD && width < 0.1001 * CROWD));
+		assert_int_equal(record_offcpu_round(c.o), 0);
+		if (i < 5)
+			assert_int_equal(record_offcpu_tell(c.o, OFFCPU_OPEN, now += 1000), 0);
+	}
+	/* By then they are to be done. */
+	const struct perfdata_record late = {.type = PERF_RECORD_FORK, .time_ns = clock_monotonic_ns() + 3 * NS_PER_S, .pid = PID,
+					     .tid = CROWD_TID + CROWD, .cpu = -1};
+
+	assert_int_equal(record_offcpu_apply(c.o, &late), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(record_offcpu_round(c.o), 0);
+	assert_int_equal(record_offcpu_finish(c.o, late.time_ns + NS_PER_S), 0);
+	assert_int_equal(record_offcpu_result(c.o).unknown_ns, 0);
+	end_crowd(&c, dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -500,6 +629,8 @@ int main(void)
 		cmocka_unit_test(who_woke_is_told_once_and_named_by_each_wait),
 		cmocka_unit_test(pids_of_the_first_namespace_are_learnt),
 		cmocka_unit_test(a_thread_that_sleeps_all_the_time_waits),
+		cmocka_unit_test(all_threads_are_looked_at_after_losses),
+		cmocka_unit_test(all_threads_are_looked_at_behind_windows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
