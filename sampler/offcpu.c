@@ -656,6 +656,8 @@ static int finish_thread(struct offcpu *o, uint32_t index, uint64_t end_ns)
 		r = end_unsure(o, t, &t->latest, end_ns);
 	else if (!o->estimating)
 		r = offcpu_end_exact(o, t, end_ns, true);
+	else
+		t->totals.unknown_ns += end_ns - t->base_ns; /* of one that had its last look: none */
 	return r ? r : offcpu_release(o, index);
 }
 

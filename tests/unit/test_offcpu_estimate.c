@@ -405,6 +405,30 @@ static void waiting_for_a_cpu_is_told_from_being_blocked(void **state)
 	offcpu_free(sim.o);
 }
 
+/* Its last look fails, as those of its process do that is being killed, or there are too many threads. */
+static void who_is_not_looked_at_any_more_is_unknown_from_there(void **state)
+{
+	struct sim sim;
+	uint64_t now = BEGIN_NS + NS_PER_S;
+
+	(void)state;
+	sim_begin(&sim, 2, ping_pong);
+	advance_all(&sim, now);
+	for (int i = 0; i < 100; i++) {
+		set_open(&sim, now, false);
+		advance_all(&sim, now += 24 * MS);
+		set_open(&sim, now, true);
+		advance_all(&sim, now += 1 * MS);
+		if (i == 79)
+			sim.nthreads = 1;
+	}
+	sim_end(&sim, now);
+	assert_shares(&sim, 0, 1.5);
+	/* The look at the CLOSE before was the last one at the other. */
+	assert_in_range(sim.totals[1].unknown_ns, 21 * 25 * MS - MS, 21 * 25 * MS + MS);
+	offcpu_free(sim.o);
+}
+
 /* Whole, in windows, whole again: nothing is lost at the seams. late_ns: so long after them a thread is looked at. */
 static void join_times(uint64_t late_ns)
 {
@@ -494,6 +518,7 @@ int main(void)
 		cmocka_unit_test(who_never_switches_is_known_all_the_same),
 		cmocka_unit_test(without_wakings_the_sums_still_are_right),
 		cmocka_unit_test(waiting_for_a_cpu_is_told_from_being_blocked),
+		cmocka_unit_test(who_is_not_looked_at_any_more_is_unknown_from_there),
 		cmocka_unit_test(times_with_and_without_windows_join),
 		cmocka_unit_test(looks_may_come_late_behind_windows),
 		cmocka_unit_test(the_controller_keeps_the_limit_and_the_shares),
