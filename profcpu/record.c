@@ -196,8 +196,9 @@ static int take_round(void *ctx)
 	r = record_switches_take(&rec->switches, rec->unwind);
 	if (!r)
 		r = record_unwind_round(rec->unwind, rec->writer, 0);
-	record_switches_release(&rec->switches);
-	return r;
+	int released = record_switches_release(&rec->switches);
+
+	return r ? r : released;
 }
 
 /* Where rings are read. */

@@ -29,6 +29,12 @@ struct stack_head {
 #define STACK_HEAD_WORDS 2
 _Static_assert(sizeof(struct stack_head) == 8 * STACK_HEAD_WORDS, "words follow");
 
+/* Of a CPU's ring: times, or 0. */
+struct cpu_met {
+	uint64_t met_ns; /* of the last record */
+	uint64_t full_ns; /* it had no room */
+};
+
 #define CPUS_MAX 8192
 #define INTERRUPT (-1) /* as a waker */
 
@@ -48,7 +54,8 @@ struct record_offcpu {
 	VEC(uint64_t) waker_offs; /* by stack: where its sample is; 0: it is no waker's */
 	struct hashmap first_pids; /* pids of the first PID namespace to ours */
 	VEC(uint64_t) words; /* a stack that is put together */
-	VEC(uint64_t) met_ns; /* by CPU: the last record */
+	VEC(struct cpu_met) met; /* by CPU */
+	bool full; /* there is a full_ns */
 	bool shedding; /* looks are made at marks, not in rounds */
 	uint64_t others; /* samples in the context of other threads */
 	struct record_offcpu_result result;
@@ -182,7 +189,7 @@ void record_offcpu_free(struct record_offcpu *o)
 	vec_free(&o->free);
 	vec_free(&o->words);
 	vec_free(&o->waker_offs);
-	vec_free(&o->met_ns);
+	vec_free(&o->met);
 	hashmap_free(&o->first_pids);
 	intern_free(&o->stacks);
 	free(o);
@@ -410,27 +417,67 @@ uint64_t record_offcpu_others(struct record_offcpu *o)
 	return n;
 }
 
+/* *ret_met: NULL, where there is no such CPU. 0 or -ENOMEM. */
+static int met_of(struct record_offcpu *o, int32_t cpu, struct cpu_met **ret_met)
+{
+	*ret_met = NULL;
+	if (cpu < 0 || cpu >= CPUS_MAX)
+		return 0;
+	while (o->met.len <= (size_t)cpu)
+		if (vec_push(&o->met, ((struct cpu_met){0})))
+			return -ENOMEM;
+	*ret_met = &o->met.v[cpu];
+	return 0;
+}
+
 int record_offcpu_met(struct record_offcpu *o, const struct perfdata_record *record)
 {
+	struct cpu_met *met;
+	int r = met_of(o, record->cpu, &met);
+
 	o->others += record->type == PERF_RECORD_SAMPLE && !record_offcpu_wants(o, record->tid);
-	if (record->cpu < 0 || record->cpu >= CPUS_MAX)
-		return 0;
-	while (o->met_ns.len <= (size_t)record->cpu)
-		if (vec_push(&o->met_ns, 0))
-			return -ENOMEM;
-	o->met_ns.v[record->cpu] = record->time_ns;
-	return 0;
+	if (met)
+		met->met_ns = record->time_ns;
+	return r;
 }
 
 int record_offcpu_lost(struct record_offcpu *o, int32_t cpu, uint64_t time_ns)
 {
-	uint64_t from_ns = cpu >= 0 && (size_t)cpu < o->met_ns.len ? o->met_ns.v[cpu] : 0;
+	uint64_t from_ns = cpu >= 0 && (size_t)cpu < o->met.len ? o->met.v[cpu].met_ns : 0;
 
 	if (from_ns < o->options.begin_ns)
 		from_ns = o->options.begin_ns;
 	o->due = o->tasks.len;
 	return offcpu_add(o->offcpu, &(struct offcpu_event){
 					     .time_ns = from_ns < time_ns ? from_ns : time_ns, .until_ns = time_ns, .kind = OFFCPU_LOST});
+}
+
+int record_offcpu_full(struct record_offcpu *o, int32_t cpu, uint64_t time_ns)
+{
+	struct cpu_met *met;
+	int r = met_of(o, cpu, &met);
+
+	if (met)
+		met->full_ns = time_ns;
+	o->full |= met != NULL;
+	return r;
+}
+
+/* Rings that were full before what was read now. If a record came behind that, the kernel has said what is missing before it. */
+static int take_full(struct record_offcpu *o, uint64_t end_ns)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < o->met.len && o->full && !r; i++) {
+		struct cpu_met *met = &o->met.v[i];
+		uint64_t until_ns = met->full_ns < end_ns ? met->full_ns : end_ns;
+
+		if (met->met_ns < until_ns)
+			r = record_offcpu_lost(o, (int32_t)i, until_ns);
+		met->full_ns = 0;
+	}
+	o->full = false;
+	return r;
 }
 
 /* At `most` threads, from the next on, at most once round. time_ns 0: each for the time at which it is. */
@@ -474,9 +521,11 @@ int record_offcpu_apply(struct record_offcpu *o, const struct perfdata_record *r
 
 int record_offcpu_round(struct record_offcpu *o)
 {
-	/* What a loss, or the end of shedding, asked for. */
-	int r = o->due && !o->shedding ? look_at(o, 0, o->due < RECORD_OFFCPU_LOOKS ? o->due : RECORD_OFFCPU_LOOKS) : 0;
+	int r = take_full(o, UINT64_MAX);
 
+	/* What a loss, or the end of shedding, asked for. */
+	if (!r && o->due && !o->shedding)
+		r = look_at(o, 0, o->due < RECORD_OFFCPU_LOOKS ? o->due : RECORD_OFFCPU_LOOKS);
 	return r ? r : offcpu_round(o->offcpu);
 }
 
@@ -502,7 +551,10 @@ int record_offcpu_look(struct record_offcpu *o, uint64_t time_ns, double *ret_wi
 
 int record_offcpu_finish(struct record_offcpu *o, uint64_t end_ns)
 {
-	int r = look_at(o, end_ns, SIZE_MAX);
+	int r = take_full(o, end_ns);
+
+	if (!r)
+		r = look_at(o, end_ns, SIZE_MAX);
 
 	return r ? r : offcpu_finish(o->offcpu, end_ns);
 }

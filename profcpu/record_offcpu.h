@@ -72,6 +72,10 @@ int record_offcpu_met(struct record_offcpu *o, const struct perfdata_record *rec
  * have not moved go on. 0 or -ENOMEM. */
 int record_offcpu_lost(struct record_offcpu *o, int32_t cpu, uint64_t time_ns);
 
+/* At that time, behind all rounds so far, the ring of that CPU was full: what came there since the last record may be missing, even if none comes any more
+ * with which the kernel says so. 0 or -ENOMEM. */
+int record_offcpu_full(struct record_offcpu *o, int32_t cpu, uint64_t time_ns);
+
 #define RECORD_OFFCPU_LOOKS 4096 /* threads that are looked at in a round, or at a mark: of more some, the next time others */
 
 /* Whether threads can be looked at: only then may events be off for a time. */

@@ -22,13 +22,11 @@ static void count_records(struct record_shed *s, const struct switches_load *loa
 }
 
 /* OFFCPU_CLOSE or OFFCPU_WHOLE, and the looks that it asks for. */
-static int tell(struct record_shed *s, enum offcpu_kind kind, uint64_t now_ns, int full_cpu)
+static int tell(struct record_shed *s, enum offcpu_kind kind, uint64_t now_ns)
 {
 	double width = 0;
-	int r = full_cpu >= 0 ? s->doer.lost(s->doer.ctx, full_cpu, now_ns) : 0;
+	int r = s->doer.tell(s->doer.ctx, kind, now_ns);
 
-	if (!r)
-		r = s->doer.tell(s->doer.ctx, kind, now_ns);
 	if (!r)
 		r = s->doer.look(s->doer.ctx, now_ns, &width);
 	if (width > 0)
@@ -37,13 +35,13 @@ static int tell(struct record_shed *s, enum offcpu_kind kind, uint64_t now_ns, i
 }
 
 /* What is recorded while one CPU after the other is switched off does not count any more. */
-static int close_window(struct record_shed *s, uint64_t now_ns, int full_cpu)
+static int close_window(struct record_shed *s, uint64_t now_ns)
 {
 	s->doer.turn(s->doer.ctx, false);
 	count_open(s, now_ns);
 	s->closed_ns = now_ns;
 	wait_until(s, RECORD_SHED_READ, now_ns);
-	return tell(s, OFFCPU_CLOSE, now_ns, full_cpu);
+	return tell(s, OFFCPU_CLOSE, now_ns);
 }
 
 /* And it counts only when the last one is on. */
@@ -76,7 +74,7 @@ int record_shed_begin(struct record_shed *s, const struct shed_options *options,
 	s->told_ns = s->opened_ns = doer->now_ns(doer->ctx);
 	s->told_process_ns = doer->process_ns(doer->ctx);
 	s->plan = shed_begin(&s->shed, options);
-	return s->plan.whole ? 0 : close_window(s, s->told_ns, -1);
+	return s->plan.whole ? 0 : close_window(s, s->told_ns);
 }
 
 int record_shed_turn(struct record_shed *s)
@@ -96,9 +94,9 @@ int record_shed_turn(struct record_shed *s)
 	if (now_ns < s->due_ns && !shed_enough(&s->shed, s->report.records_cpu + load.waiting_cpu))
 		return 0;
 	if (s->state == RECORD_SHED_OPEN)
-		return close_window(s, now_ns, load.full_cpu);
+		return close_window(s, now_ns);
 	wait_until(s, RECORD_SHED_WHOLE, 0);
-	return tell(s, OFFCPU_WHOLE, now_ns, load.full_cpu);
+	return tell(s, OFFCPU_WHOLE, now_ns);
 }
 
 void record_shed_reading(struct record_shed *s)
@@ -118,7 +116,7 @@ int record_shed_was_read(struct record_shed *s)
 	if (s->state == RECORD_SHED_WHOLE && now_ns - s->told_ns >= SHED_REPORT_MIN_NS) {
 		count_open(s, now_ns);
 		report(s, now_ns);
-		return s->plan.whole ? 0 : close_window(s, now_ns, load.full_cpu);
+		return s->plan.whole ? 0 : close_window(s, now_ns);
 	}
 	if (s->state != RECORD_SHED_READ)
 		return 0;

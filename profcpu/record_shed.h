@@ -20,9 +20,7 @@ struct record_shed_doer {
 	struct switches_load (*load)(void *ctx);
 	/* Of the records that were read since it was asked last: those of other threads. */
 	uint64_t (*others)(void *ctx);
-	/* OFFCPU_CLOSE, _OPEN, _WHOLE; and before the first and the last of these, of a CPU whose ring is full. 0 or -ENOMEM. */
-	int (*tell)(void *ctx, enum offcpu_kind kind, uint64_t time_ns);
-	int (*lost)(void *ctx, int cpu, uint64_t time_ns);
+	int (*tell)(void *ctx, enum offcpu_kind kind, uint64_t time_ns); /* OFFCPU_CLOSE, _OPEN, _WHOLE. 0 or -ENOMEM. */
 	/* Looks at threads, for that time. *ret_width: how many CPUs they kept busy since the last look; 0: not known. 0 or -ENOMEM. */
 	int (*look)(void *ctx, uint64_t time_ns, double *ret_width);
 	/* When the next record_shed_turn is due; 0: never. */

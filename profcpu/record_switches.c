@@ -57,11 +57,6 @@ static int tell(void *ctx, enum offcpu_kind kind, uint64_t time_ns)
 	return record_offcpu_tell(((struct record_switches *)ctx)->offcpu, kind, time_ns);
 }
 
-static int lost(void *ctx, int cpu, uint64_t time_ns)
-{
-	return record_offcpu_lost(((struct record_switches *)ctx)->offcpu, cpu, time_ns);
-}
-
 static int look(void *ctx, uint64_t time_ns, double *ret_width)
 {
 	return record_offcpu_look(((struct record_switches *)ctx)->offcpu, time_ns, ret_width);
@@ -94,7 +89,7 @@ static uint64_t thread_ns(void *ctx)
 
 static int begin_shed(struct record_switches *s, double limit)
 {
-	const struct record_shed_doer doer = {s, turn, load, others, tell, lost, look, alarm_at, now_ns, process_ns, thread_ns};
+	const struct record_shed_doer doer = {s, turn, load, others, tell, look, alarm_at, now_ns, process_ns, thread_ns};
 	const struct shed_options options = {.limit = limit, .room_records = switches_room(s->switches),
 					     .cpus = (unsigned)switches_opened(s->switches)->nids, .seed = (uint32_t)clock_monotonic_ns()};
 
@@ -193,10 +188,18 @@ int record_switches_take(struct record_switches *s, struct record_unwind *unwind
 	return s->switches ? switches_take(s->switches, &listener) : 0;
 }
 
-void record_switches_release(struct record_switches *s)
+static int full(void *ctx, int cpu)
 {
+	return record_offcpu_full(((struct record_switches *)ctx)->offcpu, cpu, clock_monotonic_ns());
+}
+
+int record_switches_release(struct record_switches *s)
+{
+	int r = s->switches ? switches_full(s->switches, full, s) : 0;
+
 	if (s->switches)
 		switches_release(s->switches);
+	return r;
 }
 
 uint64_t record_switches_stop(struct record_switches *s)

@@ -36,10 +36,11 @@ int record_switches_timer(const struct record_switches *s);
 /* What is due, before a round. 1: no round is needed; 0; -errno. */
 int record_switches_turn(struct record_switches *s);
 
-/* A round: mark before other rings are read, take before it is dealt with, release behind. 0 or -errno. */
+/* A round: mark before other rings are read, take before it is dealt with, release behind, which also says what may have been lost by then. 0 or
+ * -errno. */
 void record_switches_mark(struct record_switches *s);
 int record_switches_take(struct record_switches *s, struct record_unwind *unwind);
-void record_switches_release(struct record_switches *s);
+int record_switches_release(struct record_switches *s);
 /* And this when it was dealt with. 0 or -errno. */
 int record_switches_was_read(struct record_switches *s);
 

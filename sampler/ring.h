@@ -45,6 +45,13 @@ static inline uint64_t ring_head(const struct ring *r)
 	return __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 }
 
+/* Whether a record of so many bytes has no room now (kernel/events/ring_buffer.c, ring_buffer_has_space: a byte stays free). What was lost by that the
+ * kernel says only together with the next record that has. */
+static inline bool ring_is_full(const struct ring *r, size_t bytes)
+{
+	return ring_head(r) - r->page->data_tail + bytes >= r->size;
+}
+
 /* Gives everything before tail back to the kernel. */
 static inline void ring_release(struct ring *r, uint64_t tail)
 {

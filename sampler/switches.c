@@ -359,6 +359,15 @@ int switches_take(struct switches *s, const struct switches_listener *listener)
 	return r;
 }
 
+int switches_full(const struct switches *s, int (*full)(void *ctx, int cpu), void *ctx)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->n && !r; i++)
+		r = ring_is_full(&s->rings[i], s->record_bytes) ? full(ctx, s->rings[i].cpu) : 0;
+	return r;
+}
+
 void switches_release(struct switches *s)
 {
 	for (size_t i = 0; i < s->n; i++)
@@ -378,7 +387,7 @@ void switches_stop(struct switches *s)
 
 struct switches_load switches_load(struct switches *s)
 {
-	struct switches_load load = {.full_cpu = -1};
+	struct switches_load load = {0};
 
 	for (size_t i = 0; i < s->n; i++) {
 		const struct ring *ring = &s->rings[i];
@@ -387,7 +396,6 @@ struct switches_load switches_load(struct switches *s)
 		load.records += s->records[i];
 		load.records_cpu = s->records[i] > load.records_cpu ? s->records[i] : load.records_cpu;
 		load.waiting_cpu = bytes / s->record_bytes > load.waiting_cpu ? bytes / s->record_bytes : load.waiting_cpu;
-		load.full_cpu = bytes + s->record_bytes > ring->size ? ring->cpu : load.full_cpu;
 		s->records[i] = 0;
 	}
 	return load;

@@ -64,6 +64,12 @@ struct switches_listener {
 /* Hands over what came before the mark. 0 or the listener's -errno. */
 int switches_take(struct switches *s, const struct switches_listener *listener);
 
+/*
+ * Before they are released: the CPUs whose rings have no room for the longest record. Some may be missing there behind those that were taken, and those
+ * behind them; the kernel says so with the next that has room, and if there is none, never. 0 or the listener's -errno.
+ */
+int switches_full(const struct switches *s, int (*full)(void *ctx, int cpu), void *ctx);
+
 /* What was taken is not needed any more. */
 void switches_release(struct switches *s);
 
@@ -74,7 +80,6 @@ struct switches_load {
 	uint64_t records;     /* samples, of all threads, that switches_take has handed over since the last time that it was asked, */
 	uint64_t records_cpu; /* and the most of one CPU */
 	uint64_t waiting_cpu; /* at least so many are in the fullest ring now */
-	int full_cpu; /* whose ring has no room for the longest one: some may be missing; -1: there is none */
 };
 struct switches_load switches_load(struct switches *s);
 

@@ -92,6 +92,23 @@ echo "all of many, if it may cost that"
 PONG_WORK=100000 "$PROFCPU" collect --off-cpu --max-overhead 100 --record-only -o rec -- "$WAITS" pong 1 >answer 2>err || fail "$(cat err)"
 grep -q "$SEEN" err && fail "windows with --max-overhead 100: $(cat err)"
 
+echo "rings that are full at the end: what happened then is unknown, though no record follows with which the kernel would say so"
+start pong env PONG_WORK=5000 "$WAITS" pong 20
+pid=$STARTED
+for _ in 1 2; do
+	start collect "$PROFCPU" collect --off-cpu --max-overhead 100 --record-only -p "$pid" -o rec -d 20
+	sleep 1.2
+	kill -STOP "$STARTED"
+	sleep 0.7
+	kill -INT "$STARTED"
+	kill -CONT "$STARTED"
+	wait "$STARTED"
+	unknown=$(sed -n 's/.*; of \([0-9.]*\) s it is not known what threads did.*/\1/p' collect.log)
+	# Two threads that run and wait.
+	awk -v unknown="$unknown" 'BEGIN { exit !(unknown >= 1.2) }' || fail "$(cat collect.log)"
+done
+stop "$pid"
+
 echo "with little memory that may be locked: what does not fit is lost, as switches and not as samples"
 (
 	ulimit -l 64

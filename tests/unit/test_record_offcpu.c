@@ -278,6 +278,11 @@ static void short_waits_are_counted_only(void **state)
 	record_offcpu_free(f.o);
 }
 
+static void met(struct fixture *f, int32_t cpu, uint64_t time_ns)
+{
+	assert_int_equal(record_offcpu_met(f->o, &(struct perfdata_record){.cpu = cpu, .time_ns = time_ns}), 0);
+}
+
 static void what_was_lost_is_not_known(void **state)
 {
 	struct fixture f;
@@ -288,7 +293,7 @@ static void what_was_lost_is_not_known(void **state)
 	out(&f, 2000, 71, 0x10);
 	in(&f, 2100, 71);
 	/* On its CPU nothing was lost before 2200, on others nothing at all. */
-	assert_int_equal(record_offcpu_met(f.o, &(struct perfdata_record){.cpu = 3, .time_ns = 2200}), 0);
+	met(&f, 3, 2200);
 	assert_int_equal(record_offcpu_lost(f.o, 3, 2500), 0);
 	out(&f, 2600, 71, 0x10);
 	in(&f, 2700, 71);
@@ -296,6 +301,51 @@ static void what_was_lost_is_not_known(void **state)
 	assert_int_equal(f.n, 2);
 	assert_int_equal(record_offcpu_result(f.o).unknown_ns, 400);
 	record_offcpu_free(f.o);
+}
+
+/* The last record of CPU 3 is of 2200, of CPU 4 of 2300. */
+static void what_a_full_ring_may_have_lost_is_not_known(void **state)
+{
+	static const struct {
+		uint64_t full_ns[2]; /* of CPU 3 and 4; 0: it had room */
+		bool before; /* rounds follow; else it was so when all was over */
+		uint64_t met_ns; /* on CPU 3, in the next round */
+		uint64_t unknown_ns;
+	} cases[] = {
+		{{0, 0}, true, 0, 0},
+		{{2500, 0}, true, 0, 800},
+		{{2500, 0}, false, 0, 800},
+		{{0, 2500}, false, 0, 700},
+		{{2500, 2500}, false, 0, 800},
+		{{3100, 3100}, false, 0, 800}, /* when rings were given back, which is after the end */
+		{{2500, 0}, true, 2400, 600}, /* it came before the ring was full */
+		{{2500, 0}, true, 2600, 0}, /* before this one the kernel has said what is missing */
+		{{9999, 0}, true, 0, 800},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture f;
+
+		begin(&f, 0);
+		task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+		out(&f, 2000, 71, 0x10);
+		in(&f, 2100, 71);
+		met(&f, 3, 2200);
+		met(&f, 4, 2300);
+		assert_int_equal(record_offcpu_round(f.o), 0);
+		for (int32_t cpu = 0; cpu < 2; cpu++)
+			if (cases[i].full_ns[cpu])
+				assert_int_equal(record_offcpu_full(f.o, 3 + cpu, cases[i].full_ns[cpu]), 0);
+		assert_int_equal(record_offcpu_full(f.o, -1, 2500), 0); /* there is none */
+		if (cases[i].met_ns)
+			met(&f, 3, cases[i].met_ns);
+		for (int n = 0; cases[i].before && n < 3; n++)
+			assert_int_equal(record_offcpu_round(f.o), 0);
+		end(&f, 3000);
+		assert_int_equal(record_offcpu_result(f.o).unknown_ns, cases[i].unknown_ns);
+		record_offcpu_free(f.o);
+	}
 }
 
 static void waits_are_told_in_the_round_after_theirs(void **state)
@@ -438,7 +488,7 @@ static void a_wait_goes_on_whatever_was_lost(void **state)
 		in(&f, now + 1000, 71);
 		out(&f, now + 2000, 71, 0x10);
 		write_stat(dir, more ? "510 20 9\n" : "510 20 8\n");
-		assert_int_equal(record_offcpu_met(f.o, &(struct perfdata_record){.cpu = 3, .time_ns = now + 3000}), 0);
+		met(&f, 3, now + 3000);
 		assert_int_equal(record_offcpu_lost(f.o, 3, now + 4000), 0);
 		assert_int_equal(record_offcpu_round(f.o), 0);
 		in(&f, clock_monotonic_ns() + 5000, 71);
@@ -448,6 +498,55 @@ static void a_wait_goes_on_whatever_was_lost(void **state)
 		assert_true(more ? record_offcpu_result(f.o).unknown_ns > 1000 : !record_offcpu_result(f.o).unknown_ns);
 		assert_int_equal(f.n, more ? 3 : 2);
 		assert_int_equal(f.got[1].words[1], 0x10);
+		record_offcpu_free(f.o);
+		write_stat(dir, "500 20 7\n");
+	}
+	remove_proc(dir);
+}
+
+/* OPEN and CLOSE, and what the scheduler says at its end. */
+static void window(struct fixture *f, const char *dir, uint64_t open_ns, uint64_t close_ns, const char *stat)
+{
+	double width;
+
+	assert_int_equal(record_offcpu_tell(f->o, OFFCPU_OPEN, open_ns), 0);
+	assert_int_equal(record_offcpu_tell(f->o, OFFCPU_CLOSE, close_ns), 0);
+	write_stat(dir, stat);
+	assert_int_equal(record_offcpu_look(f->o, close_ns, &width), 0);
+}
+
+static void what_a_ring_lost_is_lost_in_its_window(void **state)
+{
+	char dir[] = "/tmp/test_record_offcpu.XXXXXX";
+	double width;
+
+	(void)state;
+	make_proc(dir);
+	for (int is_full = 0; is_full < 2; is_full++) {
+		struct fixture f;
+		uint64_t with_stack_ns = 0;
+
+		begin_with(&f, &(struct record_offcpu_options){.begin_ns = BEGIN_NS, .proc = dir});
+		task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+		assert_int_equal(record_offcpu_tell(f.o, OFFCPU_CLOSE, 2000), 0);
+		assert_int_equal(record_offcpu_look(f.o, 2000, &width), 0);
+		assert_int_equal(record_offcpu_round(f.o), 0);
+		/* Whether it is this wait that goes on up to the next window, nobody knows when more records may have followed. */
+		window(&f, dir, 5000, 6000, "600 20 8\n");
+		in(&f, 5100, 71);
+		out(&f, 5200, 71, 0x10);
+		met(&f, 3, 5200);
+		assert_int_equal(record_offcpu_round(f.o), 0);
+		if (is_full)
+			assert_int_equal(record_offcpu_full(f.o, 3, 6100), 0);
+		window(&f, dir, 9000, 10000, "600 20 8\n");
+		assert_int_equal(record_offcpu_round(f.o), 0);
+		assert_int_equal(record_offcpu_round(f.o), 0);
+		end(&f, 12000);
+		for (size_t i = 0; i < f.n; i++)
+			with_stack_ns += f.got[i].words[1] == 0x10 ? f.got[i].sample.off_ns : 0;
+		assert_true(is_full ? !with_stack_ns : with_stack_ns >= 6000);
+		assert_int_equal(record_offcpu_result(f.o).unknown_ns, 0);
 		record_offcpu_free(f.o);
 		write_stat(dir, "500 20 7\n");
 	}
@@ -624,6 +723,8 @@ int main(void)
 		cmocka_unit_test(an_id_that_is_used_again_is_another_thread),
 		cmocka_unit_test(short_waits_are_counted_only),
 		cmocka_unit_test(what_was_lost_is_not_known),
+		cmocka_unit_test(what_a_full_ring_may_have_lost_is_not_known),
+		cmocka_unit_test(what_a_ring_lost_is_lost_in_its_window),
 		cmocka_unit_test(a_wait_goes_on_whatever_was_lost),
 		cmocka_unit_test(waits_are_told_in_the_round_after_theirs),
 		cmocka_unit_test(who_woke_is_told_once_and_named_by_each_wait),

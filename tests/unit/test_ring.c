@@ -105,6 +105,24 @@ static void forbid(struct fixture *f, uint64_t pos, int protection)
 	assert_int_equal(mprotect(f->data + ((pos & (RING_BYTES - 1)) & ~(page - 1)), page, protection), 0);
 }
 
+/* What was taken is in it until it is given back. */
+static void a_ring_is_full_where_a_record_has_no_room(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_at(f, RING_BYTES - 1000);
+	assert_false(ring_is_full(&f->ring, RING_BYTES - 8));
+	assert_true(ring_is_full(&f->ring, RING_BYTES)); /* a byte stays free */
+	for (int i = 0; i < 7; i++)
+		put(f, TARGET, 1, LONG_BYTES);
+	assert_true(ring_is_full(&f->ring, LONG_BYTES));
+	assert_false(ring_is_full(&f->ring, LONG_BYTES - 8));
+	f->ring.tail = f->page.data_head;
+	assert_true(ring_is_full(&f->ring, LONG_BYTES));
+	ring_release(&f->ring, f->page.data_tail + LONG_BYTES);
+	assert_false(ring_is_full(&f->ring, LONG_BYTES));
+}
+
 static const struct sample *at(const struct chunk *c, size_t off)
 {
 	return (const void *)(c->data + off);
@@ -195,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_long_record_of_others_is_not_touched_behind_its_start, setup, teardown),
 		cmocka_unit_test_setup_teardown(long_records_of_targets_are_handed_on_in_place_and_in_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_ring_is_full_where_a_record_has_no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_start_is_shown_wherever_the_record_lies, setup, teardown),
 	};
 
