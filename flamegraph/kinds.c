@@ -1,5 +1,6 @@
 #include "flamegraph/kinds.h"
 
+#include "profile/idle.h"
 #include "profile/profile.h"
 
 #include <string.h>
@@ -38,6 +39,20 @@ static const struct kinds_word kinds_runtime_prefixes[] = {
 static const struct kinds_word kinds_java_prefixes[] = {
 	WORD("java/"), WORD("javax/"), WORD("jdk/"), WORD("net/"), WORD("org/"), WORD("com/"), WORD("io/"), WORD("sun/"),
 };
+
+/* What stands for what is not known, also in wall.folded (profcpu/wall.h). */
+static const struct kinds_word kinds_unknown[] = {
+	WORD("[unknown]"), WORD(PROFILE_TRUNCATED), WORD(PROFILE_NO_STACK), WORD("[not sampled]"), WORD("[short waits]"),
+	WORD("[unknown state]"),
+};
+
+static bool kinds_is_unknown(const char *name, size_t len)
+{
+	for (size_t i = 0; i < sizeof(kinds_unknown) / sizeof(kinds_unknown[0]); i++)
+		if (len == kinds_unknown[i].len && !memcmp(name, kinds_unknown[i].text, len))
+			return true;
+	return false;
+}
 
 static bool kinds_has_prefix(const struct kinds_word *words, size_t n, const char *name, size_t len)
 {
@@ -127,8 +142,10 @@ struct kinds_guess kinds_of_name(const char *name, size_t len)
 		g.kind = FRAME_KERNEL;
 	else if (HAS_PREFIX(kinds_runtime_prefixes, name, len))
 		g.kind = FRAME_RUNTIME;
-	else if ((len == 9 && !memcmp(name, "[unknown]", 9)) || (len == 11 && !memcmp(name, PROFILE_TRUNCATED, 11)))
+	else if (kinds_is_unknown(name, len))
 		g.kind = FRAME_UNKNOWN;
+	else if (len == sizeof(IDLE_NAME) - 1 && !memcmp(name, IDLE_NAME, len))
+		g.kind = FRAME_IDLE;
 	else if (kinds_is_managed(name, len))
 		g.kind = FRAME_MANAGED;
 	return g;

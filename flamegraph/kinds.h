@@ -15,7 +15,7 @@ struct kinds_guess {
  * A guess by the shape of the name alone, for folded text without annotations: entry points of the kernel are KERNEL (what
  * lies above them is for the caller to know); the .NET runtime's own functions and "[libcoreclr.so+0x..]" are RUNTIME;
  * dotted names with a parameter list, perf's " [module] Type::Method", Java's and JavaScript's shapes are MANAGED;
- * "[unknown]" and "[truncated]" are UNKNOWN; all others NATIVE. Never fails.
+ * "[unknown]", "[truncated]" and what else stands for a stack that is not known are UNKNOWN, "[idle]" is IDLE; all others NATIVE. Never fails.
  */
 struct kinds_guess kinds_of_name(const char *name, size_t len);
 

@@ -7,9 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-const char palette_slot_letters[PALETTE_SLOTS + 1] = "uknrmita";
+const char palette_slot_letters[PALETTE_SLOTS + 1] = "uknrmitad";
 const char *const palette_slot_words[PALETTE_SLOTS] = {
-	"unknown", "kernel", "native", "runtime", "managed", "inlined", "thread", "all",
+	"unknown", "kernel", "native", "runtime", "managed", "inlined", "thread", "all", "idle",
 };
 
 static const char *const palette_names[] = {
@@ -46,6 +46,7 @@ static const struct palette_hsl {
 	[PALETTE_NATIVE] = {47, 76, 68, 46, 34},   [PALETTE_RUNTIME] = {268, 56, 79, 32, 46},
 	[PALETTE_MANAGED] = {134, 42, 66, 36, 34}, [PALETTE_INLINED] = {184, 48, 68, 42, 33},
 	[PALETTE_THREAD] = {212, 22, 82, 14, 33},  [PALETTE_ALL] = {212, 14, 86, 10, 28},
+	[PALETTE_IDLE] = {205, 34, 88, 20, 24},
 };
 
 int palette_scheme_of(const char *name, enum palette_scheme *ret_scheme)
@@ -64,7 +65,8 @@ enum palette_slot palette_slot_of(const struct tree *t, uint32_t node)
 	static const uint8_t slots[FRAME_KINDS] = {
 		[FRAME_UNKNOWN] = PALETTE_UNKNOWN, [FRAME_KERNEL] = PALETTE_KERNEL,
 		[FRAME_NATIVE] = PALETTE_NATIVE,   [FRAME_RUNTIME] = PALETTE_RUNTIME,
-		[FRAME_MANAGED] = PALETTE_MANAGED,
+		[FRAME_MANAGED] = PALETTE_MANAGED, [FRAME_IDLE] = PALETTE_IDLE,
+		[FRAME_LABEL] = PALETTE_UNKNOWN,   [FRAME_WAKEUP] = PALETTE_THREAD,
 	};
 	const struct tree_node *n = &t->nodes.v[node];
 

@@ -39,6 +39,7 @@ enum palette_slot {
 	PALETTE_INLINED,
 	PALETTE_THREAD,
 	PALETTE_ALL,
+	PALETTE_IDLE, /* what is idle and no code; other frames that are none are THREAD, or UNKNOWN where they stand for a stack */
 	PALETTE_SLOTS,
 };
 #define PALETTE_SHADES 5u

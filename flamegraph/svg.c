@@ -207,11 +207,11 @@ static void svg_legend(struct svg *s)
 		seen[slot] |= s->tree->nodes.v[i].total > 0;
 	}
 	svg_str(s, "<title>share of the weight whose innermost frame is of this kind</title>");
-	for (unsigned slot = 0; slot <= PALETTE_INLINED; slot++) {
+	for (unsigned slot = 0; slot < PALETTE_SLOTS; slot++) {
 		double share = 100 * self[slot] / (double)s->tree->nodes.v[TREE_ROOT].total;
 		char word[64];
 
-		if (!seen[slot])
+		if (!seen[slot] || slot == PALETTE_THREAD || slot == PALETTE_ALL)
 			continue;
 		snprintf(word, sizeof(word), share > 0 && share < 0.05 ? "%s <0.1%%" : "%s %.1f%%",
 			 palette_slot_words[slot], share);

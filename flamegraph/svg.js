@@ -4,7 +4,7 @@
 const svg = document.currentScript && document.currentScript.ownerSVGElement || document.documentElement;
 const SVG = 'http://www.w3.org/2000/svg', XHTML = 'http://www.w3.org/1999/xhtml';
 const PAD = 10, ELEMENT_PX = 6, GAP = 0.5, TOUCH = 0.05;
-const KINDS = {u: 'unknown', k: 'kernel', n: 'native', r: 'runtime', m: 'managed', i: 'inlined', t: 'thread', a: ''};
+const KINDS = {u: 'unknown', k: 'kernel', n: 'native', r: 'runtime', m: 'managed', i: 'inlined', d: 'idle', t: 'thread', a: ''};
 const find = (name) => svg.querySelector('.' + name);
 const data = find('profcpu-data'), set = data.dataset, frames = find('frames'), details = find('details');
 const num = (key) => Number(set[key]);

@@ -159,20 +159,17 @@ static void look_at(const struct wakeups *w, const struct wait *wait, struct wak
 	}
 }
 
-static int named_frame(struct wakeups *w, uint32_t text, uint32_t *ret_frame)
+static int name_frame(struct wakeups *w, const char *name, size_t len, uint32_t *ret_frame)
 {
-	struct profile_frame frame = {.perf_name = text, .name = text, .srcline = PROFILE_NONE, .kind = FRAME_NATIVE, .status = FRAME_IS_NAMED};
-	int r = profile_text(w->profile, PROFILE_WAKEUP, strlen(PROFILE_WAKEUP), &frame.module);
-
-	return r ? r : profile_frame(w->profile, &frame, ret_frame);
+	return profile_label_frame(w->profile, name, len, FRAME_WAKEUP, ret_frame);
 }
 
-static int text_frame(struct wakeups *w, const char *name, uint32_t *ret_frame)
+static int name_thread(struct wakeups *w, uint32_t thread, uint32_t *ret_frame)
 {
-	uint32_t text;
-	int r = profile_text(w->profile, name, strlen(name), &text);
+	uint32_t len;
+	const char *comm = profile_text_of(w->profile, profile_thread_of(w->profile, thread)->comm, &len);
 
-	return r ? r : named_frame(w, text, ret_frame);
+	return name_frame(w, comm, len, ret_frame);
 }
 
 static int put_waker(struct wakeups *w, const struct waker *waker, uint32_t *stack)
@@ -185,7 +182,7 @@ static int put_waker(struct wakeups *w, const struct waker *waker, uint32_t *sta
 		s = s == waker->last ? PROFILE_STACK_EMPTY : profile_stack_parent(w->profile, s);
 	}
 	if (!r && !waker->interrupted)
-		r = named_frame(w, profile_thread_of(w->profile, waker->thread)->comm, &name);
+		r = name_thread(w, waker->thread, &name);
 	return r ? r : profile_stack(w->profile, *stack, name, stack);
 }
 
@@ -262,8 +259,8 @@ static int begin_event(struct wakeups *w)
 	if (!r)
 		r = profile_event(w->profile, &event, &w->event);
 	if (!r)
-		r = text_frame(w, WAKEUPS_DELIMITER, &w->delimiter);
-	return r ? r : text_frame(w, WAKEUPS_INTERRUPT, &w->interrupt);
+		r = name_frame(w, WAKEUPS_DELIMITER, strlen(WAKEUPS_DELIMITER), &w->delimiter);
+	return r ? r : name_frame(w, WAKEUPS_INTERRUPT, strlen(WAKEUPS_INTERRUPT), &w->interrupt);
 }
 
 int wakeups_finish(struct wakeups *w, struct wakeups_summary *ret_summary)

@@ -184,13 +184,13 @@ static int put_rest(struct wall *w)
 
 static int name_rest(struct wall *w)
 {
-	int r = profile_label(w->profile, WALL_NOT_SAMPLED, &w->not_sampled);
+	int r = profile_label(w->profile, WALL_NOT_SAMPLED, FRAME_LABEL, &w->not_sampled);
 
 	if (!r)
-		r = profile_label(w->profile, WALL_NO_STACK, &w->no_stack);
+		r = profile_label(w->profile, PROFILE_NO_STACK, FRAME_LABEL, &w->no_stack);
 	if (!r)
-		r = profile_label(w->profile, WALL_SHORT, &w->short_waits);
-	return r ? r : profile_label(w->profile, WALL_UNKNOWN, &w->unknown);
+		r = profile_label(w->profile, WALL_SHORT, FRAME_LABEL, &w->short_waits);
+	return r ? r : profile_label(w->profile, WALL_UNKNOWN, FRAME_LABEL, &w->unknown);
 }
 
 int wall_groups(struct profile *profile, const struct offcpu_idx *offcpu, bool show_idle, struct profile_group **ret_groups, size_t *ret_n)

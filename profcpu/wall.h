@@ -13,7 +13,6 @@
 #include <stddef.h>
 
 #define WALL_NOT_SAMPLED "[not sampled]" /* it ran, and no sample met it, or the event is none of time */
-#define WALL_NO_STACK "[no stack]"
 #define WALL_SHORT "[short waits]" /* --off-cpu-min: below it */
 #define WALL_UNKNOWN "[unknown state]" /* what it did is not known: switches were lost */
 

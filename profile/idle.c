@@ -250,7 +250,7 @@ bool idle_is(struct idle *idle, uint32_t thread, uint32_t stack)
 int idle_new(struct profile *profile, struct idle **ret_idle)
 {
 	struct idle *idle = calloc(1, sizeof(*idle));
-	int r = idle ? profile_label(profile, IDLE_NAME, &idle->stack) : -ENOMEM;
+	int r = idle ? profile_label(profile, IDLE_NAME, FRAME_IDLE, &idle->stack) : -ENOMEM;
 
 	if (!r) {
 		idle->profile = profile;
@@ -282,12 +282,9 @@ static uint32_t sleeper_of(const struct idle *idle, uint32_t stack)
 	const struct profile *p = idle->profile;
 	uint32_t sleeper = stack;
 
-	for (uint32_t s = stack; s != PROFILE_STACK_EMPTY; s = profile_stack_parent(p, s)) {
-		uint32_t module = profile_frame_of(p, profile_stack_frame(p, s))->module;
-
-		if (module != PROFILE_NONE && !strcmp(profile_text_of(p, module, NULL), PROFILE_WAKEUP))
+	for (uint32_t s = stack; s != PROFILE_STACK_EMPTY; s = profile_stack_parent(p, s))
+		if (profile_frame_of(p, profile_stack_frame(p, s))->kind == FRAME_WAKEUP)
 			sleeper = profile_stack_parent(p, s);
-	}
 	return sleeper;
 }
 

@@ -368,16 +368,21 @@ int profile_groups(struct profile *p, const uint32_t *thread_as, struct profile_
 	return 0;
 }
 
-int profile_label(struct profile *p, const char *name, uint32_t *ret_stack)
+int profile_label_frame(struct profile *p, const char *name, size_t len, uint8_t kind, uint32_t *ret_frame)
 {
-	struct profile_frame frame = {.srcline = PROFILE_NONE, .kind = FRAME_NATIVE, .status = FRAME_IS_NAMED};
-	uint32_t id;
-	int r = profile_text(p, name, strlen(name), &frame.name);
+	struct profile_frame frame = {.srcline = PROFILE_NONE, .kind = kind, .status = FRAME_IS_NAMED};
+	int r = profile_text(p, name, len, &frame.name);
 
 	frame.perf_name = frame.module = frame.name;
-	if (!r)
-		r = profile_frame(p, &frame, &id);
-	return r ? r : profile_stack(p, PROFILE_STACK_EMPTY, id, ret_stack);
+	return r ? r : profile_frame(p, &frame, ret_frame);
+}
+
+int profile_label(struct profile *p, const char *name, uint8_t kind, uint32_t *ret_stack)
+{
+	uint32_t frame;
+	int r = profile_label_frame(p, name, strlen(name), kind, &frame);
+
+	return r ? r : profile_stack(p, PROFILE_STACK_EMPTY, frame, ret_stack);
 }
 
 static uint32_t profile_wait_event(const struct profile *p, bool wakeup)

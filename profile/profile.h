@@ -28,8 +28,17 @@ enum frame_kind {
 	FRAME_NATIVE,
 	FRAME_RUNTIME, /* the .NET runtime's own native code: libcoreclr.so, libclrjit.so, ... and its stubs */
 	FRAME_MANAGED, /* JIT-compiled or precompiled (R2R) methods; other runtimes' JIT code too */
+	/* No code, but there by their names. */
+	FRAME_IDLE, /* what waits that are idle are shown as */
+	FRAME_LABEL, /* stands for what has no stack */
+	FRAME_WAKEUP, /* parts sleepers and wakers, or names these (profcpu/wakeups.h) */
 	FRAME_KINDS,
 };
+
+static inline bool frame_kind_is_code(uint8_t kind)
+{
+	return kind < FRAME_IDLE;
+}
 
 /* How well a frame is known; the audit counts these. */
 enum frame_status {
@@ -82,8 +91,6 @@ struct profile_thread {
 	uint32_t ids_text;
 };
 
-#define PROFILE_WAKEUP "[wakeup]" /* the module of frames that part sleepers and wakers, or name these (profcpu/wakeups.h) */
-
 struct profile_event {
 	uint32_t name; /* text, as perf spells it: "cpu-clock", "cycles:u" */
 	bool has_period; /* samples carry a weight other than 1 (nanoseconds for clocks, counts for counters) */
@@ -126,8 +133,13 @@ int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t
 /* The stack that is `frame` on top of (called by) `parent`. 0, -ENOMEM, -E2BIG. parent < *ret_stack always. */
 int profile_stack(struct profile *p, uint32_t parent, uint32_t frame, uint32_t *ret_stack);
 
-/* A stack of one frame that is no code but stands for what has none, by its name in both forms: "[idle]". As profile_stack. */
-int profile_label(struct profile *p, const char *name, uint32_t *ret_stack);
+/* The frame of a kind (enum frame_kind) that is no code. As profile_frame. */
+int profile_label_frame(struct profile *p, const char *name, size_t len, uint8_t kind, uint32_t *ret_frame);
+
+/* A stack of one such frame: "[idle]". As profile_stack. */
+int profile_label(struct profile *p, const char *name, uint8_t kind, uint32_t *ret_stack);
+
+#define PROFILE_NO_STACK "[no stack]" /* FRAME_LABEL: waits of which none is known, samples on a CPU in wall.folded */
 
 /* Appends. 0, -ENOMEM, or -errno of the temporary file. Order of calls is kept; time need not rise. */
 int profile_sample(struct profile *p, const struct profile_sample *sample);

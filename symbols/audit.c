@@ -131,7 +131,7 @@ static int audit_judge_frame(struct audit_work *w, uint32_t id)
 					 image == ANSWERS_NONE ? NULL : &w->in->answers->images.v[image]);
 	if (f->kind < AUDIT_PROCESS_KINDS && image == ANSWERS_NONE)
 		f->kind = AUDIT_UNMAPPED;
-	if (frame->inlined || frame->is_mark)
+	if (frame->inlined || frame->is_mark || !frame_kind_is_code(frame->kind))
 		f->kind = AUDIT_KINDS;
 	return f->kind < AUDIT_PROCESS_KINDS ? audit_image_group(w, f->kind, image, &f->group) : 0;
 }

@@ -380,6 +380,23 @@ static void test_narrow_frames_are_pruned_and_kept_for_zooming(void **state)
 	free(svg);
 }
 
+static void test_what_is_idle_has_an_entry_of_its_own(void **state)
+{
+	struct svg_options o = svg_options_default();
+
+	(void)state;
+	char *svg = drawn("p-1/1;main 10\np-1/1;[idle] 60\np-1/1;[no stack] 30\n", &o);
+
+	assert_non_null(strstr(svg, "</tspan> unknown 30.0%<"));
+	assert_non_null(strstr(svg, "</tspan> native 10.0%<"));
+	assert_non_null(strstr(svg, "</tspan> idle 60.0%</text>"));
+	assert_non_null(strstr(svg, "\nd[idle]\n"));
+	free(svg);
+	svg = drawn("p;main 10\n", &o);
+	assert_null(strstr(svg, "</tspan> idle"));
+	free(svg);
+}
+
 static void test_a_larger_total_leaves_room(void **state)
 {
 	struct svg_options o = svg_options_default();
@@ -443,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_the_packed_tree_is_the_tree),
 		cmocka_unit_test(test_too_large_a_tree_loses_its_lightest_frames),
 		cmocka_unit_test(test_narrow_frames_are_pruned_and_kept_for_zooming),
+		cmocka_unit_test(test_what_is_idle_has_an_entry_of_its_own),
 		cmocka_unit_test(test_a_larger_total_leaves_room),
 		cmocka_unit_test(test_bad_options_are_refused),
 	};

@@ -171,6 +171,10 @@ static void test_kinds_are_found_by_name(void **state)
 	assert_int_equal(kinds_of_name("std::vector<int>::push_back(int const&)", 39).kind, FRAME_NATIVE);
 	assert_int_equal(kinds_of_name("Ljava/util/HashMap;::get", 24).kind, FRAME_MANAGED);
 	assert_int_equal(kinds_of_name("[unknown]", 9).kind, FRAME_UNKNOWN);
+	assert_int_equal(kinds_of_name("[no stack]", 10).kind, FRAME_UNKNOWN);
+	assert_int_equal(kinds_of_name("[unknown state]", 15).kind, FRAME_UNKNOWN);
+	assert_int_equal(kinds_of_name("[unknown state", 14).kind, FRAME_NATIVE);
+	assert_int_equal(kinds_of_name("[idle]", 6).kind, FRAME_IDLE);
 	assert_true(kinds_of_name("worker-12/34", 12).comm);
 	assert_false(kinds_of_name("main", 4).comm);
 }

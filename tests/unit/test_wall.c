@@ -139,7 +139,7 @@ static void what_has_no_stack_is_said(void **state)
 	make(&f, rows, 2, false);
 	assert_int_equal(ns_of(&f, 8, WALL_NOT_SAMPLED), 100);
 	assert_int_equal(ns_of(&f, 8, WALL_SHORT), 200);
-	assert_int_equal(ns_of(&f, 8, WALL_NO_STACK), 210);
+	assert_int_equal(ns_of(&f, 8, PROFILE_NO_STACK), 210);
 	assert_int_equal(ns_of(&f, 8, WALL_UNKNOWN), 150 + 40); /* waits whose sample is missing as well */
 	assert_int_equal(ns_of(&f, 8, NULL), 1000);
 	assert_int_equal(ns_of(&f, 9, WALL_NOT_SAMPLED), 400); /* it has neither sample nor wait, */
@@ -197,6 +197,12 @@ static void idle_waits_are_one_frame(void **state)
 	sample(&f, f.waits, 8, ".NET EventPipe", "poll", 90);
 	make(&f, &row, 1, false);
 	assert_int_equal(ns_of(&f, 8, IDLE_NAME), 90);
+	for (size_t i = 0; i < f.n; i++) {
+		const struct profile_frame *frame = profile_frame_of(f.profile, profile_stack_frame(f.profile, f.groups[i].stack));
+		bool is_idle = !strcmp(profile_text_of(f.profile, frame->name, NULL), IDLE_NAME);
+
+		assert_int_equal(frame->kind, is_idle ? FRAME_IDLE : FRAME_NATIVE); /* it is no code in pictures either */
+	}
 	assert_int_equal(ns_of(&f, 8, "poll"), 10); /* on a CPU nothing is idle */
 	make(&f, &row, 1, true);
 	assert_int_equal(ns_of(&f, 8, "poll"), 100);
