@@ -127,29 +127,6 @@ static int frame_names_perf(struct frame_names *f, const struct profile_frame *f
 	return frame_names_split(f, ret_value);
 }
 
-static int frame_names_perf_once(struct frame_names *f, const struct profile_frame *frame, uint32_t *ret_value)
-{
-	uint64_t key = ((uint64_t)frame->perf_name << 32 | frame->module) ^ ((uint64_t)frame->has_sym_off << 63);
-	uint32_t *known = NULL;
-	bool plain = !f->options->include_addrs && !f->options->inline_names && frame->srcline == PROFILE_NONE && !frame->inlined;
-	int r;
-
-	if (frame->is_mark) {
-		*ret_value = FRAME_NAMES_NONE;
-		return 0;
-	}
-	if (plain)
-		known = hashmap_get(&f->pairs, key);
-	if (known) {
-		*ret_value = *known;
-		return 0;
-	}
-	r = frame_names_perf(f, frame, ret_value, &plain);
-	if (!r && plain)
-		r = hashmap_put(&f->pairs, key, *ret_value);
-	return r;
-}
-
 /* Appends a text with ':' for ';' and '?' for a newline. */
 static void frame_names_put(struct outbuf *out, const char *s, size_t len)
 {
@@ -162,6 +139,46 @@ static void frame_names_put(struct outbuf *out, const char *s, size_t len)
 		if (out->data[i] == '\n')
 			out->data[i] = '?';
 	}
+}
+
+/* What is no code is in no text of perf's, so that the script's rules for names do not hold; wakers are named as sleepers are, at the root. */
+static int frame_names_label(struct frame_names *f, const struct profile_frame *frame, uint32_t *ret_value)
+{
+	uint32_t len;
+	const char *s = profile_text_of(f->profile, frame->name, &len);
+	struct outbuf *out = &f->text;
+
+	out->len = 0;
+	frame_names_put(out, s, len);
+	for (size_t i = 0; frame->kind == FRAME_WAKEUP && !out->error && i < out->len; i++)
+		if (out->data[i] == ' ')
+			out->data[i] = '_';
+	return out->error ? out->error : frame_names_split(f, ret_value);
+}
+
+static int frame_names_perf_once(struct frame_names *f, const struct profile_frame *frame, uint32_t *ret_value)
+{
+	uint64_t key = ((uint64_t)frame->perf_name << 32 | frame->module) ^ ((uint64_t)frame->has_sym_off << 63);
+	uint32_t *known = NULL;
+	bool plain = !f->options->include_addrs && !f->options->inline_names && frame->srcline == PROFILE_NONE && !frame->inlined;
+	int r;
+
+	if (frame->is_mark) {
+		*ret_value = FRAME_NAMES_NONE;
+		return 0;
+	}
+	if (!frame_kind_is_code(frame->kind))
+		return frame_names_label(f, frame, ret_value);
+	if (plain)
+		known = hashmap_get(&f->pairs, key);
+	if (known) {
+		*ret_value = *known;
+		return 0;
+	}
+	r = frame_names_perf(f, frame, ret_value, &plain);
+	if (!r && plain)
+		r = hashmap_put(&f->pairs, key, *ret_value);
+	return r;
 }
 
 static void frame_names_mark(struct frame_names *f, const struct profile_frame *frame)

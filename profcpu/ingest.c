@@ -122,6 +122,14 @@ static int ingest_lbr(struct ingest *in, struct perfdata_sample *sample)
 	return 0;
 }
 
+/* In all outputs a wait without a stack has one that says so. */
+static int ingest_stackless_wait(struct ingest *in, struct profile_sample *sample)
+{
+	if (sample->stack != PROFILE_STACK_EMPTY || !profile_event_of(in->profile, sample->event)->off_cpu)
+		return 0;
+	return profile_label(in->profile, PROFILE_NO_STACK, FRAME_LABEL, &sample->stack);
+}
+
 static int ingest_end(struct ingest *in, struct ingest_waiting *waiting)
 {
 	struct profile_sample *sample = &waiting->sample;
@@ -129,6 +137,8 @@ static int ingest_end(struct ingest *in, struct ingest_waiting *waiting)
 
 	if (!r && sample->event == PROFILE_NONE)
 		return wakeups_waker(in->wakeups, waiting->file_off, sample->thread, sample->stack);
+	if (!r)
+		r = ingest_stackless_wait(in, sample);
 	/* Only waits are in the index. */
 	if (!r && in->wakeups)
 		r = wakeups_wait(in->wakeups, waiting->file_off, sample);

@@ -1,6 +1,8 @@
 /* Chains of who woke whom, out of waits made here. */
 #include "profcpu/wakeups.h"
 
+#include "flamegraph/collapse.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +42,7 @@ static uint32_t stack(struct fixture *f, const char *names)
 	snprintf(copy, sizeof(copy), "%s", names);
 	for (char *name = strtok_r(copy, ";", &save); name; name = strtok_r(NULL, ";", &save)) {
 		bool kernel = !strncmp(name, "k:", 2);
-		struct profile_frame frame = {.srcline = PROFILE_NONE, .module = PROFILE_NONE, .kind = kernel ? FRAME_KERNEL : FRAME_NATIVE};
+		struct profile_frame frame = {.srcline = PROFILE_NONE, .module = text(f, "/bin/app"), .kind = kernel ? FRAME_KERNEL : FRAME_NATIVE};
 
 		frame.name = frame.perf_name = text(f, name + (kernel ? 2 : 0));
 		assert_int_equal(profile_frame(f->profile, &frame, &frame_id), 0);
@@ -51,12 +53,13 @@ static uint32_t stack(struct fixture *f, const char *names)
 
 static uint32_t thread(struct fixture *f, int32_t tid)
 {
+	static const char *const odd[] = {[11] = ".NET TP Worker", [12] = "(a b;c->d)"};
 	struct profile_thread t = {.pid = 70, .tid = tid};
 	char comm[16];
 	uint32_t id;
 
 	snprintf(comm, sizeof(comm), "t%d", tid);
-	t.comm = text(f, comm);
+	t.comm = text(f, tid == 11 || tid == 12 ? odd[tid] : comm);
 	assert_int_equal(profile_thread(f->profile, &t, &id), 0);
 	return id;
 }
@@ -186,6 +189,30 @@ static void who_woke_the_waker_follows_if_it_waited_meanwhile(void **state)
 	end(&f);
 }
 
+static void names_of_threads_are_the_same_in_all_places(void **state)
+{
+	struct collapse_options options = {.event_filter = WAKEUPS_EVENT, .annotate_kernel = true};
+	struct outbuf out = outbuf_to(-1);
+	struct collapse_stats stats;
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	waker(&f, 100, 11, "a");
+	waker(&f, 200, 12, "b");
+	wait(&f, 11, 1000, 1700, 1700, 12, 200, 0);
+	wait(&f, 12, 2000, 2700, 2700, 11, 100, 0);
+	finish(&f);
+	assert_int_equal(collapse_write(f.profile, &options, &out, &stats), 0);
+	options.names = COLLAPSE_FULL;
+	assert_int_equal(collapse_write(f.profile, &options, &out, &stats), 0);
+	outbuf_char(&out, 0);
+	assert_string_equal(out.data, "(a_b;c->d);main;wait;--;a;.NET_TP_Worker 700\n.NET_TP_Worker;main;wait;--;b;(a_b:c->d) 700\n"
+				      "(a b:c->d);main;wait;--;a;.NET TP Worker 700\n.NET TP Worker;main;wait;--;b;(a b:c->d) 700\n");
+	outbuf_close(&out);
+	end(&f);
+}
+
 static void circles_and_long_chains_end(void **state)
 {
 	struct fixture f;
@@ -278,6 +305,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_waker_stands_above_the_sleeper),
 		cmocka_unit_test(who_woke_the_waker_follows_if_it_waited_meanwhile),
+		cmocka_unit_test(names_of_threads_are_the_same_in_all_places),
 		cmocka_unit_test(circles_and_long_chains_end),
 		cmocka_unit_test(who_was_interrupted_is_no_waker),
 		cmocka_unit_test(what_makes_no_sense_is_no_chain),
