@@ -91,19 +91,21 @@ static int take_interval(void *ctx, const struct offcpu_interval *interval)
 {
 	struct record_offcpu *o = ctx;
 	const struct offcpu_task *task = task_of(o, interval->tid);
-	const struct offcpu_idx_wait row = row_of(o, interval);
+	struct offcpu_idx_wait row = row_of(o, interval);
 	struct unwound unwound = {.grade = UNWIND_NO_STACK, .first_spliced = UINT16_MAX, .first_guess = UINT16_MAX};
 	struct perfdata_offcpu sample = {
 		.pid = task ? task->pid : interval->tid,
 		.tid = interval->tid,
 		.cpu = task ? task->cpu : 0,
-		/* Estimates may become known late; perf wants samples in order. */
-		.time_ns = interval->estimated ? offcpu_done(o->offcpu) : interval->in_ns,
+		/* Ends may become known late; perf wants samples in order. */
+		.time_ns = offcpu_done(o->offcpu),
 		.off_ns = interval->blocked_ns + interval->runnable_ns,
 	};
 
 	if (!sample.off_ns)
 		return 0;
+	if (!interval->estimated && interval->in_ns != sample.time_ns)
+		row.end_ns = interval->in_ns;
 	if (interval->stack != OFFCPU_NO_STACK) {
 		size_t n = intern_len(&o->stacks, interval->stack) / 8;
 		struct stack_head head;

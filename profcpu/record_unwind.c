@@ -407,10 +407,10 @@ static int write_wait(void *ctx, const struct perfdata_offcpu *wait, const struc
 	struct perfdata_offcpu sample = *wait;
 	struct offcpu_idx_wait placed = *row;
 
-	if (vec_reserve(&u->offcpu_rows, 1))
+	if (vec_reserve(&u->offcpu_rows, 2))
 		return -ENOMEM;
 	placed.file_off = perfdata_writer_next(u->writer);
-	offcpu_idx_put_wait(&placed, &u->offcpu_rows.v[u->offcpu_rows.len++]);
+	u->offcpu_rows.len += offcpu_idx_put_wait(&placed, u->offcpu_rows.v + u->offcpu_rows.len);
 	sample.id = u->switches_id;
 	return write_offcpu(u, &sample, unwound);
 }

@@ -61,11 +61,12 @@ int wakeups_waker(struct wakeups *w, uint64_t file_off, uint32_t thread, uint32_
 int wakeups_wait(struct wakeups *w, uint64_t file_off, const struct profile_sample *s)
 {
 	const struct offcpu_idx_wait *row = offcpu_idx_find(w->idx, file_off);
+	uint64_t end_ns = row && row->end_ns ? row->end_ns : s->time_ns;
 
 	if (!row || row->flags & OFFCPU_IDX_PREEMPTED || row->runnable_ns >= s->weight)
 		return 0;
-	return vec_push(&w->waits, ((struct wait){.begin_ns = s->time_ns - (s->weight < s->time_ns ? s->weight : s->time_ns),
-						  .end_ns = s->time_ns,
+	return vec_push(&w->waits, ((struct wait){.begin_ns = end_ns - (s->weight < end_ns ? s->weight : end_ns),
+						  .end_ns = end_ns,
 						  .woken_ns = row->woken_ns,
 						  .blocked_ns = s->weight - row->runnable_ns,
 						  .file_off = file_off,

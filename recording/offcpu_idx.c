@@ -14,12 +14,16 @@ int offcpu_idx_begin(int fd)
 	return idx_file_begin(fd, &format);
 }
 
-void offcpu_idx_put_wait(const struct offcpu_idx_wait *w, struct offcpu_idx_row *out)
+size_t offcpu_idx_put_wait(const struct offcpu_idx_wait *w, struct offcpu_idx_row out[2])
 {
-	*out = (struct offcpu_idx_row){.kind = OFFCPU_IDX_WAIT,
-				       .flags = w->flags,
-				       .id = w->waker,
-				       .v = {w->file_off, w->waker_off, w->woken_ns, w->runnable_ns, w->count}};
+	out[0] = (struct offcpu_idx_row){.kind = OFFCPU_IDX_WAIT,
+					 .flags = w->flags,
+					 .id = w->waker,
+					 .v = {w->file_off, w->waker_off, w->woken_ns, w->runnable_ns, w->count}};
+	if (!w->end_ns)
+		return 1;
+	out[1] = (struct offcpu_idx_row){.kind = OFFCPU_IDX_WAIT_END, .v = {w->end_ns}};
+	return 2;
 }
 
 void offcpu_idx_put_thread(const struct offcpu_idx_thread *t, struct offcpu_idx_row out[2])
@@ -36,6 +40,7 @@ struct reading {
 	VEC(struct offcpu_idx_wait) waits;
 	VEC(struct offcpu_idx_thread) threads;
 	struct offcpu_idx_row thread; /* that was begun; kind 0: none */
+	bool is_wait; /* the row before */
 };
 
 static bool are_times(const uint64_t *v, size_t n)
@@ -59,6 +64,14 @@ static int add_wait(struct reading *reading, const struct offcpu_idx_row *row)
 	if (!wait.file_off || wait.waker_off >= wait.file_off || wait.waker < 0 || row->flags & ~OFFCPU_IDX_FLAGS || !are_times(row->v + 2, 3))
 		return -EBADMSG;
 	return vec_push(&reading->waits, wait);
+}
+
+static int add_end(struct reading *reading, const struct offcpu_idx_row *row)
+{
+	if (!row->v[0] || row->v[0] > OFFCPU_IDX_NS_MAX || row->v[1] || row->v[2] || row->v[3] || row->v[4] || row->id || row->flags)
+		return -EBADMSG;
+	reading->waits.v[reading->waits.len - 1].end_ns = row->v[0];
+	return 0;
 }
 
 static int add_thread(struct reading *reading, const struct offcpu_idx_row *row)
@@ -87,14 +100,18 @@ static int add_thread(struct reading *reading, const struct offcpu_idx_row *row)
 static int add_row(void *ctx, const void *at)
 {
 	struct reading *reading = ctx;
+	bool behind_wait = reading->is_wait;
 	struct offcpu_idx_row row;
 
 	memcpy(&row, at, sizeof(row));
 	if (row.reserved || (row.kind == OFFCPU_IDX_THREAD_REST) != (reading->thread.kind != 0))
 		return -EBADMSG;
+	reading->is_wait = row.kind == OFFCPU_IDX_WAIT;
 	switch (row.kind) {
 	case OFFCPU_IDX_WAIT:
 		return add_wait(reading, &row);
+	case OFFCPU_IDX_WAIT_END:
+		return behind_wait ? add_end(reading, &row) : -EBADMSG;
 	case OFFCPU_IDX_THREAD:
 		reading->thread = row;
 		return 0;

@@ -1,7 +1,7 @@
 /*
  * offcpu.idx of a recording: what perf.data has no place for of the time that threads did not run. Rows of two kinds: of each wait, by the
  * place of its offcpu-time sample in perf.data (perfdata_offcpu.h), and of each thread, at its end. A wait's row is on the disk before its
- * sample. The file as idx_file.h has it; a thread takes two rows.
+ * sample. The file as idx_file.h has it; a thread takes two rows, and so does a wait with an end of its own.
  */
 #ifndef RECORDING_OFFCPU_IDX_H
 #define RECORDING_OFFCPU_IDX_H
@@ -29,6 +29,7 @@ struct offcpu_idx_wait {
 	uint64_t woken_ns; /* CLOCK_MONOTONIC; 0: not known, or in no need of it */
 	uint64_t runnable_ns; /* of its time, which is the sample's period; the rest is blocked */
 	uint64_t count; /* of waits that it stands for; 0: none was seen, only their time is known */
+	uint64_t end_ns; /* CLOCK_MONOTONIC; 0: the time of its sample, which is later where the end became known only then */
 	int32_t waker; /* tid; 0: not known, or no thread */
 	uint8_t flags; /* enum offcpu_idx_flags */
 };
@@ -45,6 +46,7 @@ enum offcpu_idx_kind {
 	OFFCPU_IDX_WAIT = 1,
 	OFFCPU_IDX_THREAD = 2,
 	OFFCPU_IDX_THREAD_REST = 3, /* right behind its OFFCPU_IDX_THREAD */
+	OFFCPU_IDX_WAIT_END = 4, /* right behind its OFFCPU_IDX_WAIT */
 };
 
 /* As on the disk. */
@@ -52,14 +54,15 @@ struct offcpu_idx_row {
 	uint8_t kind, flags;
 	uint16_t reserved;
 	int32_t id; /* the waker; of a thread first its tid, then its pid */
-	uint64_t v[5]; /* in the order above; of a thread five and five */
+	uint64_t v[5]; /* in the order above; of a thread five and five, of a wait five and its end */
 };
 _Static_assert(sizeof(struct offcpu_idx_row) == 48, "on-disk layout");
 
 /* Writes the header to the beginning of fd. 0 or -errno. */
 int offcpu_idx_begin(int fd);
 
-void offcpu_idx_put_wait(const struct offcpu_idx_wait *wait, struct offcpu_idx_row *out);
+/* Gives how many rows it is: 1, with an end 2. */
+size_t offcpu_idx_put_wait(const struct offcpu_idx_wait *wait, struct offcpu_idx_row out[2]);
 void offcpu_idx_put_thread(const struct offcpu_idx_thread *thread, struct offcpu_idx_row out[2]);
 
 struct offcpu_idx {

@@ -1,6 +1,6 @@
 /*
- * The event offcpu-time: a sample for each time that a thread did not run, at its end, with the stack with which it left its CPU and the
- * nanoseconds as its period. As `perf record --off-cpu` has it: Linux tools/perf/util/bpf_off_cpu.c, off_cpu_write.
+ * The event offcpu-time: a sample for each time that a thread did not run, at its end (or when that became known: offcpu_idx.h), with the stack
+ * with which it left its CPU and the nanoseconds as its period. As `perf record --off-cpu` has it: Linux tools/perf/util/bpf_off_cpu.c, off_cpu_write.
  */
 #ifndef RECORDING_PERFDATA_OFFCPU_H
 #define RECORDING_PERFDATA_OFFCPU_H

@@ -82,7 +82,7 @@ struct offcpu_totals {
 /* Each may be NULL; non-zero (-errno) ends the call and is handed on. */
 struct offcpu_listener {
 	void *ctx;
-	/* In the order of their ends, estimates when their epoch is over. */
+	/* As their ends become known, at offcpu_done: mostly at once, late where events are missing; estimates when their epoch is over. */
 	int (*interval)(void *ctx, const struct offcpu_interval *interval);
 	/*
 	 * Nobody saw how the wait began in which this thread has been since the last look at least, and the look before it, or in which it may be

@@ -17,7 +17,7 @@ static void check(const struct offcpu_idx *idx, size_t size)
 		const struct offcpu_idx_wait *w = &idx->waits[i], *found = offcpu_idx_find(idx, w->file_off);
 
 		if (!found || found->file_off != w->file_off || !w->file_off || w->waker_off >= w->file_off || w->waker < 0 ||
-		    w->runnable_ns > OFFCPU_IDX_NS_MAX || w->flags > OFFCPU_IDX_FLAGS || (i && w[-1].file_off > w->file_off))
+		    w->runnable_ns > OFFCPU_IDX_NS_MAX || w->end_ns > OFFCPU_IDX_NS_MAX || w->flags > OFFCPU_IDX_FLAGS || (i && w[-1].file_off > w->file_off))
 			abort();
 	}
 	for (size_t i = 0; i < idx->nthreads; i++) {
@@ -42,8 +42,9 @@ static void check_put(const struct offcpu_idx *idx)
 	if (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET) || offcpu_idx_begin(fd))
 		abort();
 	for (size_t i = 0; i < idx->nwaits; i++) {
-		offcpu_idx_put_wait(&idx->waits[i], rows);
-		if (write(fd, rows, sizeof(*rows)) != sizeof(*rows))
+		size_t bytes = offcpu_idx_put_wait(&idx->waits[i], rows) * sizeof(*rows);
+
+		if (write(fd, rows, bytes) != (ssize_t)bytes)
 			abort();
 	}
 	for (size_t i = 0; i < idx->nthreads; i++) {
@@ -51,7 +52,8 @@ static void check_put(const struct offcpu_idx *idx)
 		if (write(fd, rows, sizeof(rows)) != sizeof(rows))
 			abort();
 	}
-	if (offcpu_idx_read(fd, &again, NULL) || again.nwaits != idx->nwaits || again.nthreads != idx->nthreads)
+	if (offcpu_idx_read(fd, &again, NULL) || again.nwaits != idx->nwaits || again.nthreads != idx->nthreads ||
+	    (idx->nwaits == 1 && again.waits[0].end_ns != idx->waits[0].end_ns))
 		abort();
 	offcpu_idx_free(&again);
 }

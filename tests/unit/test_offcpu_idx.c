@@ -20,6 +20,7 @@ static struct offcpu_idx_wait wait_at(uint64_t file_off)
 					.woken_ns = 7000 + file_off,
 					.runnable_ns = 8,
 					.count = 3,
+					.end_ns = file_off % 40 ? 0 : 8000 + file_off,
 					.waker = 4711,
 					.flags = OFFCPU_IDX_PREEMPTED | OFFCPU_IDX_ESTIMATED};
 }
@@ -46,16 +47,18 @@ static int read_of(const struct offcpu_idx_row *rows, size_t n, off_t cut, struc
 static void waits_are_found_by_their_sample(void **state)
 {
 	enum { N = 1000 };
-	struct offcpu_idx_row *rows = calloc(N, sizeof(*rows));
+	struct offcpu_idx_row *rows = calloc(2 * N, sizeof(*rows));
 	struct offcpu_idx idx;
+	size_t nrows = 0;
 
 	(void)state;
 	for (uint64_t i = 0; i < N; i++) {
 		struct offcpu_idx_wait wait = wait_at(i % 10 ? 1000 + i * 8 : 900000 - i * 8);
 
-		offcpu_idx_put_wait(&wait, &rows[i]);
+		nrows += offcpu_idx_put_wait(&wait, &rows[nrows]);
 	}
-	assert_int_equal(read_of(rows, N, 0, &idx, NULL), 0);
+	assert_int_equal(nrows, N + N / 5);
+	assert_int_equal(read_of(rows, nrows, 0, &idx, NULL), 0);
 	assert_int_equal(idx.nwaits, N);
 	assert_int_equal(idx.nthreads, 0);
 	for (uint64_t i = 0; i < N; i++) {
@@ -65,7 +68,7 @@ static void waits_are_found_by_their_sample(void **state)
 		assert_non_null(found);
 		assert_true(found->file_off == wait.file_off && found->waker_off == wait.waker_off && found->woken_ns == wait.woken_ns &&
 			    found->runnable_ns == wait.runnable_ns && found->count == wait.count && found->waker == wait.waker &&
-			    found->flags == wait.flags);
+			    found->flags == wait.flags && found->end_ns == wait.end_ns);
 	}
 	assert_null(offcpu_idx_find(&idx, 999));
 	assert_null(offcpu_idx_find(&idx, 1009));
@@ -77,7 +80,7 @@ static void waits_are_found_by_their_sample(void **state)
 static void threads_come_by_their_id_and_begin(void **state)
 {
 	const struct offcpu_idx_thread threads[] = {thread_of(9, 500), thread_of(7, 600), thread_of(9, 200)};
-	struct offcpu_idx_row rows[7];
+	struct offcpu_idx_row rows[8];
 	struct offcpu_idx_wait wait = wait_at(100);
 	struct offcpu_idx idx;
 
@@ -135,18 +138,26 @@ static void assert_bad(void (*change)(struct offcpu_idx_row *), uint64_t offset)
 }
 
 #define ROW(i) (IDX_FILE_HEADER_BYTES + (i) * sizeof(struct offcpu_idx_row))
-#define CHANGE(name, what)                                        \
+#define CHANGE(name, ...)                                         \
 	static void name(struct offcpu_idx_row *rows)             \
 	{                                                         \
-		rows what;                                        \
+		rows __VA_ARGS__;                                 \
 	}
-CHANGE(no_kind, [0].kind = 4)
+#define END(...) [1] = (struct offcpu_idx_row){.kind = OFFCPU_IDX_WAIT_END, __VA_ARGS__} /* of the wait before it */
+CHANGE(no_kind, [0].kind = 5)
+CHANGE(end_alone, [0].kind = OFFCPU_IDX_WAIT_END)
 CHANGE(no_place, [0].v[0] = 0)
 CHANGE(waker_behind, [0].v[1] = 100)
 CHANGE(no_waker, [0].id = -1)
 CHANGE(no_flags, [0].flags = OFFCPU_IDX_FLAGS + 1)
 CHANGE(too_long, [0].v[3] = OFFCPU_IDX_NS_MAX + 1)
 CHANGE(reserved, [0].reserved = 1)
+CHANGE(no_end, END(.v = {0}))
+CHANGE(end_too_long, END(.v = {OFFCPU_IDX_NS_MAX + 1}))
+CHANGE(more_than_an_end, END(.v = {500, 0, 0, 0, 1}))
+CHANGE(waker_of_end, END(.v = {500}, .id = 1))
+CHANGE(flags_of_end, END(.v = {500}, .flags = 1))
+CHANGE(two_ends, END(.v = {500}), rows[2] = rows[1])
 CHANGE(no_first_half, [1].kind = OFFCPU_IDX_THREAD_REST)
 CHANGE(no_second_half, [2].kind = OFFCPU_IDX_THREAD)
 CHANGE(no_thread, [1].id = 0)
@@ -161,12 +172,19 @@ static void damage_is_told_from_rows(void **state)
 
 	(void)state;
 	assert_bad(no_kind, ROW(0));
+	assert_bad(end_alone, ROW(0));
 	assert_bad(no_place, ROW(0));
 	assert_bad(waker_behind, ROW(0));
 	assert_bad(no_waker, ROW(0));
 	assert_bad(no_flags, ROW(0));
 	assert_bad(too_long, ROW(0));
 	assert_bad(reserved, ROW(0));
+	assert_bad(no_end, ROW(1));
+	assert_bad(end_too_long, ROW(1));
+	assert_bad(more_than_an_end, ROW(1));
+	assert_bad(waker_of_end, ROW(1));
+	assert_bad(flags_of_end, ROW(1));
+	assert_bad(two_ends, ROW(2));
 	assert_bad(no_first_half, ROW(1));
 	assert_bad(no_second_half, ROW(2));
 	assert_bad(no_thread, ROW(2));

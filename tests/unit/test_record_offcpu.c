@@ -348,6 +348,57 @@ static void what_a_full_ring_may_have_lost_is_not_known(void **state)
 	}
 }
 
+static void waking(struct fixture *f, uint64_t time_ns, int32_t tid, int32_t by, uint64_t ip, uint8_t flags)
+{
+	const uint64_t words[] = {PERF_CONTEXT_KERNEL, ip};
+	const struct unwound unwound = {.callchain = words, .ncallchain = 2, .grade = UNWIND_COMPLETE};
+	const struct perfdata_record record = {.type = PERF_RECORD_SAMPLE, .time_ns = time_ns, .pid = 90, .tid = by, .cpu = 1};
+
+	assert_int_equal(record_offcpu_waking(f->o, tid, &record, flags, &unwound), 0);
+}
+
+/* Samples are in order all the same, by the time at which they became known. */
+static void when_a_wait_ended_may_be_known_long_after(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	task(&f, PERF_RECORD_FORK, 0, PID, 72, PID);
+	out(&f, 2000, 71, 0x10);
+	met(&f, 3, 2200);
+	assert_int_equal(record_offcpu_lost(f.o, 3, 2500), 0);
+	for (uint64_t now = 3000; now < 9000; now += 1000) {
+		out(&f, now, 72, 0x20);
+		in(&f, now + 500, 72);
+		assert_int_equal(record_offcpu_round(f.o), 0);
+	}
+	in(&f, 9000, 71);
+	/* A switch in that is missing. */
+	out(&f, 10000, 71, 0x11);
+	waking(&f, 10100, 71, 90, 0xBB, 0);
+	out(&f, 12000, 71, 0x12);
+	in(&f, 12300, 71);
+	end(&f, 13000);
+	uint64_t last_ns = 0;
+
+	for (size_t i = 0; i < f.n; i++) {
+		const struct got *g = &f.got[i];
+
+		assert_true(g->sample.time_ns >= last_ns);
+		last_ns = g->sample.time_ns;
+		if (g->words[1] == 0x10)
+			assert_true(g->sample.time_ns == 9000 && g->sample.off_ns == 200 && g->row.end_ns == 2200);
+		else if (g->words[1] == 0x11)
+			assert_true(g->sample.time_ns == 12000 && g->sample.off_ns == 100 && g->row.end_ns == 10100);
+		else
+			assert_int_equal(g->row.end_ns, 0);
+	}
+	assert_int_equal(f.n, 6 + 3);
+	record_offcpu_free(f.o);
+}
+
 static void waits_are_told_in_the_round_after_theirs(void **state)
 {
 	struct fixture f;
@@ -364,15 +415,6 @@ static void waits_are_told_in_the_round_after_theirs(void **state)
 	assert_int_equal(record_offcpu_round(f.o), -ENOSPC);
 	assert_int_equal(f.n, 1);
 	record_offcpu_free(f.o);
-}
-
-static void waking(struct fixture *f, uint64_t time_ns, int32_t tid, int32_t by, uint64_t ip, uint8_t flags)
-{
-	const uint64_t words[] = {PERF_CONTEXT_KERNEL, ip};
-	const struct unwound unwound = {.callchain = words, .ncallchain = 2, .grade = UNWIND_COMPLETE};
-	const struct perfdata_record record = {.type = PERF_RECORD_SAMPLE, .time_ns = time_ns, .pid = 90, .tid = by, .cpu = 1};
-
-	assert_int_equal(record_offcpu_waking(f->o, tid, &record, flags, &unwound), 0);
 }
 
 static void who_woke_is_told_once_and_named_by_each_wait(void **state)
@@ -723,6 +765,7 @@ int main(void)
 		cmocka_unit_test(an_id_that_is_used_again_is_another_thread),
 		cmocka_unit_test(short_waits_are_counted_only),
 		cmocka_unit_test(what_was_lost_is_not_known),
+		cmocka_unit_test(when_a_wait_ended_may_be_known_long_after),
 		cmocka_unit_test(what_a_full_ring_may_have_lost_is_not_known),
 		cmocka_unit_test(what_a_ring_lost_is_lost_in_its_window),
 		cmocka_unit_test(a_wait_goes_on_whatever_was_lost),

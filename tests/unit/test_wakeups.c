@@ -23,6 +23,7 @@ struct fixture {
 	struct wakeups_summary summary;
 	char got[WAITS_MAX][512]; /* "comm root;...;leaf weight" */
 	size_t ngot;
+	uint64_t late_ns; /* so much later the end of a wait was known */
 };
 
 static uint32_t text(struct fixture *f, const char *s)
@@ -85,12 +86,13 @@ static void waker(struct fixture *f, uint64_t file_off, int32_t tid, const char 
 static void wait(struct fixture *f, int32_t tid, uint64_t begin_ns, uint64_t woken_ns, uint64_t end_ns, int32_t by, uint64_t waker_off, uint8_t flags)
 {
 	uint64_t file_off = 10000 + f->idx.nwaits;
-	struct profile_sample s = {.time_ns = end_ns, .weight = end_ns - begin_ns, .event = f->waits, .thread = thread(f, tid),
+	struct profile_sample s = {.time_ns = end_ns + f->late_ns, .weight = end_ns - begin_ns, .event = f->waits, .thread = thread(f, tid),
 				   .stack = stack(f, "main;wait")};
 
 	assert_true(f->idx.nwaits < WAITS_MAX);
 	f->rows[f->idx.nwaits++] = (struct offcpu_idx_wait){.file_off = file_off, .waker_off = waker_off, .woken_ns = woken_ns,
-							    .runnable_ns = end_ns - woken_ns, .count = 1, .waker = by, .flags = flags};
+							    .runnable_ns = end_ns - woken_ns, .count = 1, .waker = by, .flags = flags,
+							    .end_ns = f->late_ns ? end_ns : 0};
 	assert_int_equal(wakeups_wait(f->w, file_off, &s), 0);
 }
 
@@ -166,27 +168,36 @@ static void the_waker_stands_above_the_sleeper(void **state)
 	end(&f);
 }
 
+static void put_chain(struct fixture *f, uint64_t late_ns)
+{
+	begin(f);
+	f->late_ns = late_ns;
+	waker(f, 100, 2, "a");
+	waker(f, 200, 3, "b");
+	waker(f, 300, 0, "k:asm_sysvec_timer;k:tick");
+	wait(f, 1, 1000, 3000, 3100, 2, 100, 0);
+	wait(f, 2, 1500, 2000, 2500, 3, 200, 0); /* in the midst of it */
+	wait(f, 3, 500, 1900, 1950, 0, 300, OFFCPU_IDX_INTERRUPT);
+	wait(f, 4, 2600, 2900, 2950, 2, 100, 0); /* t2 did not wait in that time */
+}
+
+/* Whether that is known at the time, or only later, out of order. */
 static void who_woke_the_waker_follows_if_it_waited_meanwhile(void **state)
 {
-	struct fixture f;
-
 	(void)state;
-	begin(&f);
-	waker(&f, 100, 2, "a");
-	waker(&f, 200, 3, "b");
-	waker(&f, 300, 0, "k:asm_sysvec_timer;k:tick");
-	wait(&f, 1, 1000, 3000, 3100, 2, 100, 0);
-	wait(&f, 2, 1500, 2000, 2500, 3, 200, 0); /* in the midst of it */
-	wait(&f, 3, 500, 1900, 1950, 0, 300, OFFCPU_IDX_INTERRUPT);
-	wait(&f, 4, 2600, 2900, 2950, 2, 100, 0); /* t2 did not wait in that time */
-	finish(&f);
-	assert_int_equal(f.ngot, 4);
-	assert_string_equal(f.got[0], "t1 main;wait;--;a;t2;--;b;t3;--;tick;asm_sysvec_timer;[interrupt] 2000");
-	assert_string_equal(f.got[1], "t2 main;wait;--;b;t3;--;tick;asm_sysvec_timer;[interrupt] 500");
-	assert_string_equal(f.got[2], "t3 main;wait;--;tick;asm_sysvec_timer;[interrupt] 1400");
-	assert_string_equal(f.got[3], "t4 main;wait;--;a;t2 300");
-	assert_int_equal(f.summary.interrupt_ns, 1400);
-	end(&f);
+	for (uint64_t late_ns = 0; late_ns < 100000; late_ns += 50000) {
+		struct fixture f;
+
+		put_chain(&f, late_ns);
+		finish(&f);
+		assert_int_equal(f.ngot, 4);
+		assert_string_equal(f.got[0], "t1 main;wait;--;a;t2;--;b;t3;--;tick;asm_sysvec_timer;[interrupt] 2000");
+		assert_string_equal(f.got[1], "t2 main;wait;--;b;t3;--;tick;asm_sysvec_timer;[interrupt] 500");
+		assert_string_equal(f.got[2], "t3 main;wait;--;tick;asm_sysvec_timer;[interrupt] 1400");
+		assert_string_equal(f.got[3], "t4 main;wait;--;a;t2 300");
+		assert_int_equal(f.summary.interrupt_ns, 1400);
+		end(&f);
+	}
 }
 
 static void names_of_threads_are_the_same_in_all_places(void **state)
