@@ -378,7 +378,7 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 	if (!r)
 		r = ingest_stacks(&in, options);
 	if (!r && options->offcpu)
-		r = wakeups_new(profile, options->offcpu, &in.wakeups);
+		r = wakeups_new(profile, options->offcpu, WAKEUPS_NODES_MAX, &in.wakeups);
 	if (!r)
 		r = ingest_news(&in);
 	if (!r)

@@ -274,6 +274,9 @@ static void report_waits(uint64_t waits, uint64_t off_ns, uint64_t idle_ns, cons
 	if (w->ended_ns)
 		outbuf_printf(out, "; of %.6f s blocked until something ended it %.2f %% have a known waker", (double)w->ended_ns / 1e9,
 			      100.0 * (double)w->known_ns / (double)w->ended_ns);
+	if (w->left_out)
+		outbuf_printf(out, "; %llu of these, %.6f s, are not in %s: with the stacks of who ended them there would be too many",
+			      (unsigned long long)w->left_out, (double)w->left_out_ns / 1e9, RECORDING_WAKEUP_FOLDED);
 	if (data->lost_switches)
 		outbuf_printf(out, "; %llu switches and wakings lost (lower --max-overhead, or record with CAP_IPC_LOCK, which gives larger rings)",
 			      (unsigned long long)data->lost_switches);

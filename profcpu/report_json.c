@@ -318,6 +318,8 @@ int report_json_write(struct profile *profile, const struct input_result *input,
 			json_number(&off, "ended_ns", w->ended_ns);
 			json_number(&off, "known_waker_ns", w->known_ns);
 			json_number(&off, "interrupt_ns", w->interrupt_ns);
+			json_number(&off, "left_out_waits", w->left_out);
+			json_number(&off, "left_out_ns", w->left_out_ns);
 		}
 		json_end(&off, '}');
 	}

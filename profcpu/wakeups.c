@@ -26,12 +26,14 @@ struct wakeups {
 	const struct offcpu_idx *idx;
 	VEC(struct waker) wakers; /* by file_off, once all came */
 	VEC(struct wait) waits; /* blocked ones; by tid and end, once all came */
+	uint32_t max_nodes, begun_nodes; /* of stacks: that may be added, and that the profile had before */
 	struct hashmap above; /* stack and waker to the stack that has the waker above it */
+	bool full; /* the profile takes no further event */
 	uint32_t event, delimiter, interrupt; /* ids; the latter two of frames */
 	struct wakeups_summary summary;
 };
 
-int wakeups_new(struct profile *profile, const struct offcpu_idx *idx, struct wakeups **ret_wakeups)
+int wakeups_new(struct profile *profile, const struct offcpu_idx *idx, uint32_t max_nodes, struct wakeups **ret_wakeups)
 {
 	struct wakeups *w = calloc(1, sizeof(*w));
 
@@ -39,6 +41,7 @@ int wakeups_new(struct profile *profile, const struct offcpu_idx *idx, struct wa
 		return -ENOMEM;
 	w->profile = profile;
 	w->idx = idx;
+	w->max_nodes = max_nodes;
 	*ret_wakeups = w;
 	return 0;
 }
@@ -173,18 +176,26 @@ static int name_thread(struct wakeups *w, uint32_t thread, uint32_t *ret_frame)
 	return name_frame(w, comm, len, ret_frame);
 }
 
+/* Each stack that waits gets those of its wakers anew, so that a few deep ones make very many. */
+static int put_frame(struct wakeups *w, uint32_t frame, uint32_t *stack)
+{
+	if (profile_nstacks(w->profile) - w->begun_nodes >= w->max_nodes)
+		return -E2BIG;
+	return profile_stack(w->profile, *stack, frame, stack);
+}
+
 static int put_waker(struct wakeups *w, const struct waker *waker, uint32_t *stack)
 {
 	uint32_t name = w->interrupt, s = waker->stack;
-	int r = profile_stack(w->profile, *stack, w->delimiter, stack);
+	int r = put_frame(w, w->delimiter, stack);
 
 	while (!r && s != PROFILE_STACK_EMPTY) {
-		r = profile_stack(w->profile, *stack, profile_stack_frame(w->profile, s), stack);
+		r = put_frame(w, profile_stack_frame(w->profile, s), stack);
 		s = s == waker->last ? PROFILE_STACK_EMPTY : profile_stack_parent(w->profile, s);
 	}
 	if (!r && !waker->interrupted)
 		r = name_thread(w, waker->thread, &name);
-	return r ? r : profile_stack(w->profile, *stack, name, stack);
+	return r ? r : put_frame(w, name, stack);
 }
 
 /* *stack with the waker above it. 0 or -errno. */
@@ -233,8 +244,13 @@ static int put_chain(struct wakeups *w, const struct wait *sleeper)
 			w->summary.known_ns += sleeper->blocked_ns;
 			w->summary.interrupt_ns += waker->interrupted ? sleeper->blocked_ns : 0;
 		}
-		int r = put_above(w, waker, &stack);
+		int r = w->full ? -E2BIG : put_above(w, waker, &stack);
 
+		if (r == -E2BIG) {
+			w->summary.left_out++;
+			w->summary.left_out_ns += sleeper->blocked_ns;
+			return 0;
+		}
 		if (r)
 			return r;
 		if (waker->interrupted)
@@ -268,9 +284,12 @@ int wakeups_finish(struct wakeups *w, struct wakeups_summary *ret_summary)
 {
 	int r = 0;
 
+	w->begun_nodes = profile_nstacks(w->profile);
 	/* Recorded without wakers there is nothing to be said of them. */
 	if (w->wakers.len)
 		r = begin_event(w);
+	w->full = r == -E2BIG;
+	r = w->full ? 0 : r;
 	if (w->wakers.len && w->waits.len) {
 		qsort(w->wakers.v, w->wakers.len, sizeof(*w->wakers.v), by_place);
 		qsort(w->waits.v, w->waits.len, sizeof(*w->waits.v), by_thread_and_end);

@@ -11,13 +11,14 @@
 
 #define WAKEUPS_EVENT "wakeup"
 #define WAKEUPS_HOPS_MAX 5 /* wakers in one stack */
+#define WAKEUPS_NODES_MAX (UINT32_C(1) << 23) /* of stacks, that the wakers of one recording make */
 #define WAKEUPS_DELIMITER "--"
 #define WAKEUPS_INTERRUPT "[interrupt]" /* in the place of a thread's name: a timer, a device, another CPU */
 
 struct wakeups;
 
-/* Both borrowed. 0 or -ENOMEM. */
-int wakeups_new(struct profile *profile, const struct offcpu_idx *idx, struct wakeups **ret_wakeups);
+/* Both borrowed. max_nodes: WAKEUPS_NODES_MAX, but for tests. 0 or -ENOMEM. */
+int wakeups_new(struct profile *profile, const struct offcpu_idx *idx, uint32_t max_nodes, struct wakeups **ret_wakeups);
 void wakeups_free(struct wakeups *w);
 
 /* A sample of offcpu-waker, by its place in perf.data. 0 or -ENOMEM. */
@@ -31,10 +32,12 @@ struct wakeups_summary {
 	uint64_t ended_ns; /* of these: in waits that were over before the recording was, as others have no waker; */
 	uint64_t known_ns; /* of these: the waker is known, */
 	uint64_t interrupt_ns; /* and of these it is an interrupt */
-	uint64_t samples; /* in the profile, one for each wait with a known waker */
+	uint64_t samples; /* in the profile, one for each wait with a known waker, but for */
+	uint64_t left_out, left_out_ns; /* those whose stacks are more than the limit */
 };
 
-/* All came: adds the samples, whose weights are the nanoseconds that the sleeper was blocked. 0, -ENOMEM, -E2BIG, -errno of the profile. */
+/* All came: adds the samples, whose weights are the nanoseconds that the sleeper was blocked. 0, -ENOMEM, -E2BIG, -errno of the profile.
+ * Beyond the limit on stacks waits are left out, and counted. */
 int wakeups_finish(struct wakeups *w, struct wakeups_summary *ret_summary);
 
 #endif

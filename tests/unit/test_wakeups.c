@@ -19,6 +19,7 @@ struct fixture {
 	struct offcpu_idx idx;
 	struct offcpu_idx_wait rows[WAITS_MAX];
 	uint32_t waits; /* event */
+	const char *sleeper; /* stack of waits */
 	struct wakeups *w;
 	struct wakeups_summary summary;
 	char got[WAITS_MAX][512]; /* "comm root;...;leaf weight" */
@@ -69,12 +70,12 @@ static void begin(struct fixture *f)
 {
 	struct profile_event event = {.has_period = true, .off_cpu = true};
 
-	*f = (struct fixture){0};
+	*f = (struct fixture){.sleeper = "main;wait"};
 	assert_int_equal(profile_new(&f->profile), 0);
 	event.name = text(f, "offcpu-time");
 	assert_int_equal(profile_event(f->profile, &event, &f->waits), 0);
 	f->idx.waits = f->rows;
-	assert_int_equal(wakeups_new(f->profile, &f->idx, &f->w), 0);
+	assert_int_equal(wakeups_new(f->profile, &f->idx, WAKEUPS_NODES_MAX, &f->w), 0);
 }
 
 static void waker(struct fixture *f, uint64_t file_off, int32_t tid, const char *names)
@@ -87,7 +88,7 @@ static void wait(struct fixture *f, int32_t tid, uint64_t begin_ns, uint64_t wok
 {
 	uint64_t file_off = 10000 + f->idx.nwaits;
 	struct profile_sample s = {.time_ns = end_ns + f->late_ns, .weight = end_ns - begin_ns, .event = f->waits, .thread = thread(f, tid),
-				   .stack = stack(f, "main;wait")};
+				   .stack = stack(f, f->sleeper)};
 
 	assert_true(f->idx.nwaits < WAITS_MAX);
 	f->rows[f->idx.nwaits++] = (struct offcpu_idx_wait){.file_off = file_off, .waker_off = waker_off, .woken_ns = woken_ns,
@@ -252,6 +253,45 @@ static void circles_and_long_chains_end(void **state)
 	end(&f);
 }
 
+static void beyond_the_limit_waits_are_left_out_and_counted(void **state)
+{
+	static const char *const sleepers[] = {"main;a", "main;b", "main;c", "main;a"};
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	wakeups_free(f.w);
+	assert_int_equal(wakeups_new(f.profile, &f.idx, 14, &f.w), 0); /* twice these six, and two */
+	waker(&f, 100, 2, "1;2;3;4");
+	for (int32_t i = 0; i < 4; i++) {
+		f.sleeper = sleepers[i];
+		wait(&f, 3 + i, 1000, 1500, 1600, 2, 100, 0);
+	}
+	finish(&f);
+	assert_int_equal(f.ngot, 3);
+	assert_string_equal(f.got[0], "t3 main;a;--;4;3;2;1;t2 500");
+	assert_string_equal(f.got[1], "t4 main;b;--;4;3;2;1;t2 500");
+	assert_string_equal(f.got[2], "t6 main;a;--;4;3;2;1;t2 500"); /* which is there already */
+	assert_int_equal(f.summary.left_out, 1);
+	assert_int_equal(f.summary.left_out_ns, 500);
+	assert_int_equal(f.summary.known_ns, 2000);
+	end(&f);
+	/* No room for their event. */
+	begin(&f);
+	for (uint32_t i = 0, id; i + 1 < PROFILE_EVENTS_MAX; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "e%u", i);
+		assert_int_equal(profile_event(f.profile, &(struct profile_event){.name = text(&f, name)}, &id), 0);
+	}
+	waker(&f, 100, 2, "1");
+	wait(&f, 3, 1000, 1500, 1600, 2, 100, 0);
+	finish(&f);
+	assert_int_equal(f.ngot, 0);
+	assert_int_equal(f.summary.left_out, 1);
+	end(&f);
+}
+
 static void who_was_interrupted_is_no_waker(void **state)
 {
 	struct fixture f;
@@ -318,6 +358,7 @@ int main(void)
 		cmocka_unit_test(who_woke_the_waker_follows_if_it_waited_meanwhile),
 		cmocka_unit_test(names_of_threads_are_the_same_in_all_places),
 		cmocka_unit_test(circles_and_long_chains_end),
+		cmocka_unit_test(beyond_the_limit_waits_are_left_out_and_counted),
 		cmocka_unit_test(who_was_interrupted_is_no_waker),
 		cmocka_unit_test(what_makes_no_sense_is_no_chain),
 	};
