@@ -4,14 +4,13 @@
 #include "base/clock.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
+#include "base/worker.h"
 #include "container/proc.h"
 #include "symbols/clr_process.h"
 #include "unwind/clr_code.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define OPEN_NS (2 * NS_PER_S) /* to find the runtime of a process */
 #define AGAIN_NS (NS_PER_S / 5) /* until one that begins is looked at again */
@@ -43,15 +42,14 @@ struct code_process {
 };
 
 struct code_reader {
-	pthread_t thread;
+	struct worker worker; /* its lock is of the last part */
 	VEC(struct code_process) processes; /* the thread's, until it has ended */
 	struct hashmap by_pid;
 	struct code_questions later; /* code that changes: to be looked at again */
-	pthread_mutex_t lock; /* of what follows */
-	pthread_cond_t wake;
+	/* With the lock */
 	struct code_questions questions;
 	VEC(struct code_answer) answers;
-	bool busy, stopping, ended;
+	bool busy;
 };
 
 bool code_reader_ask(void *ctx, int32_t pid, uint64_t addr)
@@ -59,12 +57,12 @@ bool code_reader_ask(void *ctx, int32_t pid, uint64_t addr)
 	struct code_reader *r = ctx;
 	bool taken;
 
-	pthread_mutex_lock(&r->lock);
-	taken = r->questions.len < CODE_READER_QUESTIONS_MAX && !r->ended &&
+	worker_lock(&r->worker);
+	taken = r->questions.len < CODE_READER_QUESTIONS_MAX && !r->worker.ended &&
 		!vec_push(&r->questions, ((struct code_question){pid, addr}));
 	if (taken && r->questions.len == 1)
-		pthread_cond_broadcast(&r->wake);
-	pthread_mutex_unlock(&r->lock);
+		worker_wake(&r->worker);
+	worker_unlock(&r->worker);
 	return taken;
 }
 
@@ -78,7 +76,7 @@ int code_reader_answer(struct code_reader *r, struct unwinder *u)
 	uint64_t now = clock_monotonic_ns();
 	int error = 0, n = 0;
 
-	pthread_mutex_lock(&r->lock);
+	worker_lock(&r->worker);
 	for (size_t i = 0; i < r->answers.len; i++, n++) {
 		struct code_answer *a = &r->answers.v[i];
 
@@ -87,19 +85,16 @@ int code_reader_answer(struct code_reader *r, struct unwinder *u)
 		code_rules_free(&a->code.rules);
 	}
 	r->answers.len = 0;
-	pthread_mutex_unlock(&r->lock);
+	worker_unlock(&r->worker);
 	return error ? error : n;
 }
 
 void code_reader_wait(struct code_reader *r, uint64_t until_ns)
 {
-	struct timespec until = clock_timespec(until_ns);
-
-	pthread_mutex_lock(&r->lock);
-	while ((r->questions.len || r->busy) && !r->ended)
-		if (pthread_cond_timedwait(&r->wake, &r->lock, &until))
-			break;
-	pthread_mutex_unlock(&r->lock);
+	worker_lock(&r->worker);
+	while ((r->questions.len || r->busy) && !r->worker.ended && worker_wait(&r->worker, until_ns))
+		;
+	worker_unlock(&r->worker);
 }
 
 /* The runtime of a process, NULL: it has none that we can read, for now. */
@@ -153,11 +148,11 @@ static void give(struct code_reader *r, const struct code_question *q, struct cl
 		answer.code = (struct jit_code){code->start, code->end, code->movable, code->rules};
 		code->rules = (struct code_rules){0};
 	}
-	pthread_mutex_lock(&r->lock);
+	worker_lock(&r->worker);
 	/* Without room for it the sample does without. */
 	if (vec_push(&r->answers, answer))
 		code_rules_free(&answer.code.rules);
-	pthread_mutex_unlock(&r->lock);
+	worker_unlock(&r->worker);
 }
 
 static void close_process(struct code_process *p, uint64_t next_ns)
@@ -224,26 +219,23 @@ static void read_all(struct code_reader *r, struct code_question *questions, siz
 /* Waits for questions, or until some are to be asked again. Those that there are, which the caller frees; false: it is the end. */
 static bool next_questions(struct code_reader *r, struct code_questions *ret_questions)
 {
-	struct timespec until = clock_timespec(clock_monotonic_ns() + LATER_NS);
+	uint64_t later_ns = clock_monotonic_ns() + LATER_NS;
 	bool stopping;
 
-	pthread_mutex_lock(&r->lock);
+	worker_lock(&r->worker);
 	r->busy = r->later.len > 0;
-	pthread_cond_broadcast(&r->wake);
-	while (!r->stopping && !r->questions.len)
-		if (!r->later.len)
-			pthread_cond_wait(&r->wake, &r->lock);
-		else if (pthread_cond_timedwait(&r->wake, &r->lock, &until))
-			break;
+	worker_wake(&r->worker);
+	while (!r->worker.stopping && !r->questions.len && worker_wait(&r->worker, r->later.len ? later_ns : WORKER_EVER))
+		;
 	*ret_questions = r->questions;
 	r->questions = (struct code_questions){0};
 	r->busy = true;
-	stopping = r->stopping;
-	pthread_mutex_unlock(&r->lock);
+	stopping = r->worker.stopping;
+	worker_unlock(&r->worker);
 	return !stopping;
 }
 
-static void *code_reader_main(void *ctx)
+static void code_reader_main(void *ctx)
 {
 	struct code_reader *r = ctx;
 	struct code_questions now, later;
@@ -257,11 +249,6 @@ static void *code_reader_main(void *ctx)
 		vec_free(&now);
 	}
 	vec_free(&now);
-	pthread_mutex_lock(&r->lock);
-	r->ended = true;
-	pthread_cond_broadcast(&r->wake);
-	pthread_mutex_unlock(&r->lock);
-	return NULL;
 }
 
 static void free_all(struct code_reader *r)
@@ -275,52 +262,24 @@ static void free_all(struct code_reader *r)
 	vec_free(&r->questions);
 	vec_free(&r->later);
 	vec_free(&r->answers);
-	pthread_cond_destroy(&r->wake);
-	pthread_mutex_destroy(&r->lock);
 	free(r);
 }
 
 int code_reader_new(struct code_reader **ret_reader)
 {
 	struct code_reader *r = calloc(1, sizeof(*r));
-	pthread_condattr_t attr;
-	int error;
+	int error = r ? worker_start(&r->worker, code_reader_main, r) : -ENOMEM;
 
-	if (!r)
-		return -ENOMEM;
-	pthread_mutex_init(&r->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&r->wake, &attr);
-	pthread_condattr_destroy(&attr);
-	error = pthread_create(&r->thread, NULL, code_reader_main, r);
 	if (error)
-		free_all(r);
+		free(r);
 	else
 		*ret_reader = r;
-	return -error;
+	return error;
 }
 
 /* A thread that the kernel holds, as a process's memory does not answer, keeps what is its. */
 void code_reader_free(struct code_reader *r)
 {
-	struct timespec until = clock_timespec(clock_monotonic_ns() + CODE_READER_END_NS);
-	bool ended;
-
-	if (!r)
-		return;
-	pthread_mutex_lock(&r->lock);
-	r->stopping = true;
-	pthread_cond_broadcast(&r->wake);
-	while (!r->ended)
-		if (pthread_cond_timedwait(&r->wake, &r->lock, &until))
-			break;
-	ended = r->ended;
-	pthread_mutex_unlock(&r->lock);
-	if (!ended) {
-		pthread_detach(r->thread);
-		return;
-	}
-	pthread_join(r->thread, NULL);
-	free_all(r);
+	if (r && worker_end(&r->worker, CODE_READER_END_NS))
+		free_all(r);
 }
