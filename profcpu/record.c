@@ -676,6 +676,9 @@ static int finish(struct record *rec)
 	if (unwind.refused)
 		log_warn("the stacks of %llu threads that waited already cannot be read: that needs CAP_SYS_PTRACE, or the target's user",
 			 (unsigned long long)unwind.refused);
+	if (unwind.dropped)
+		log_warn("the stacks of %llu threads that waited already were not read: there are too many, or a process's memory did not answer in time",
+			 (unsigned long long)unwind.dropped);
 	if (!rec->options->quiet)
 		record_switches_say(&rec->switches, rec->options->off_cpu_min_ns);
 	rec->result->detached = rec->detached.count;

@@ -18,6 +18,7 @@
 #define BLOCK_BYTES ((size_t)256 << 10)
 #define COPY_SLACK 64 /* bytes that the kernel may copy less than it was told */
 #define LAST_NS (NS_PER_S / 2) /* that answers are waited for at the end */
+#define LAST_READ_NS (2 * NS_PER_S) /* that stacks are read at the end */
 #define FRAMES_MAX 8000 /* that a record has room for beside all else */
 
 /* A record of the round, or one that waits. */
@@ -214,8 +215,12 @@ struct record_unwind_stats record_unwind_stats(const struct record_unwind *u)
 	struct record_unwind_stats stats = u->stats;
 
 	stats.unwinder = unwinder_stats(u->unwinder);
-	if (u->threads_waiting)
-		stats.refused = record_waiting_stats(u->threads_waiting).refused;
+	if (u->threads_waiting) {
+		struct record_waiting_stats waiting = record_waiting_stats(u->threads_waiting);
+
+		stats.refused = waiting.refused;
+		stats.dropped = waiting.dropped;
+	}
 	return stats;
 }
 
@@ -706,22 +711,31 @@ static int take_last(struct record_unwind *u, struct perfdata_writer *w)
 	return r ? r : retry(u, w, true);
 }
 
-/* Stacks of threads that wait, read and unwound. At the end what they miss is worth a moment. */
-static int take_waiting(struct record_unwind *u, bool end)
+/* At the end what is not read yet, and the code that read stacks miss, is worth a moment. */
+static int take_last_waiting(struct record_unwind *u)
 {
-	uint64_t until_ns = clock_monotonic_ns() + LAST_NS;
-	int r = 0, n = 1;
+	uint64_t begin_ns = clock_monotonic_ns(), until_ns = begin_ns + LAST_READ_NS;
+	bool came = true;
+	int r = 0, n = 0;
 
-	if (!u->threads_waiting)
-		return 0;
-	while (end && u->reader && record_waiting_hopes(u->threads_waiting) && !r && n > 0 && clock_monotonic_ns() < until_ns) {
+	while (!r && (came || n > 0) && record_waiting_hopes(u->threads_waiting) && clock_monotonic_ns() < until_ns) {
 		r = record_waiting_take(u->threads_waiting, u->unwinder, u->offcpu, false);
-		code_reader_wait(u->reader, until_ns);
-		n = code_reader_answer(u->reader, u->unwinder);
+		came = record_waiting_hurry(u->threads_waiting, until_ns);
+		if (u->reader && !came)
+			code_reader_wait(u->reader, begin_ns + LAST_NS);
+		n = u->reader ? code_reader_answer(u->reader, u->unwinder) : 0;
 	}
 	if (!r && n < 0)
 		r = n;
-	return r ? r : record_waiting_take(u->threads_waiting, u->unwinder, u->offcpu, end);
+	return r ? r : record_waiting_take(u->threads_waiting, u->unwinder, u->offcpu, true);
+}
+
+/* Stacks of threads that wait, read and unwound. */
+static int take_waiting(struct record_unwind *u, bool end)
+{
+	if (!u->threads_waiting)
+		return 0;
+	return end ? take_last_waiting(u) : record_waiting_take(u->threads_waiting, u->unwinder, u->offcpu, false);
 }
 
 /* Waits become known up to a round late, so that they are older than what was written a round ago: every other round is not told to

@@ -75,7 +75,8 @@ struct record_unwind_stats {
 	uint64_t waited; /* samples that had to wait */
 	uint64_t hurried; /* of those: that could not wait any longer */
 	uint64_t damaged; /* records that made no sense */
-	uint64_t refused; /* threads that waited already, whose stack may not be read */
+	uint64_t refused; /* threads that waited already, whose stack may not be read, */
+	uint64_t dropped; /* or was not, as there are too many */
 };
 struct record_unwind_stats record_unwind_stats(const struct record_unwind *u);
 

@@ -22,18 +22,25 @@ struct record_waiting;
 int record_waiting_new(const char *proc, struct record_waiting **ret_waiting);
 void record_waiting_free(struct record_waiting *w);
 
-/* The stack of this thread is wanted, if it waits; from the next record_waiting_take on. Over the limit it is not read. 0 or -ENOMEM. */
+/* The stack of this thread is wanted, if it waits, and not in a wait that was answered for already; from the next record_waiting_take on. Over the limit
+ * it is not read. 0 or -ENOMEM. */
 int record_waiting_ask(struct record_waiting *w, int32_t pid, int32_t tid);
 
-/* Unwinds what was read, and tells it. last: it is the end, nothing waits for code any longer. 0 or -ENOMEM. */
+/* Unwinds what was read, and tells it. last: it is the end, nothing waits for code any longer, and nothing more is asked. 0 or -ENOMEM. */
 int record_waiting_take(struct record_waiting *w, struct unwinder *unwinder, struct record_offcpu *offcpu, bool last);
 
-/* Whether the stacks of some could be better in a moment. */
-bool record_waiting_hopes(const struct record_waiting *w);
+/* Whether the stacks of some could be better in a moment, or be there at all. */
+bool record_waiting_hopes(struct record_waiting *w);
+
+/* The recording is over: from now on the thread does not rest. Until some were read, or nothing is to be read, at most to until_ns (CLOCK_MONOTONIC).
+ * Whether there is something for record_waiting_take. */
+bool record_waiting_hurry(struct record_waiting *w, uint64_t until_ns);
 
 struct record_waiting_stats {
-	uint64_t asked, read; /* threads; those that did not wait are not read */
+	uint64_t asked, read; /* threads; those that did not wait are not read, */
+	uint64_t again; /* nor those that were in a wait that was answered for */
 	uint64_t refused; /* their memory may not be read */
+	uint64_t dropped; /* over the limit, or not answered so far: at the end they were not read */
 	uint64_t cpu_ns; /* that the reading took */
 };
 struct record_waiting_stats record_waiting_stats(struct record_waiting *w);

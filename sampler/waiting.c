@@ -4,6 +4,7 @@
 #include "container/memory.h"
 #include "sampler/schedstat.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,6 +15,7 @@
 
 #define WAITING_TEXT 256 /* nine numbers of 18 characters at most */
 #define WAITING_PATH 4096
+#define WAITING_AUXV 1024 /* some 25 pairs */
 
 /* A number of the kernel's, behind a blank. */
 static int next_number(const char **at, uint64_t *ret_number)
@@ -52,20 +54,28 @@ int waiting_parse(const char *text, uint64_t *ret_sp, uint64_t *ret_ip)
 	return 0;
 }
 
-static int read_text(const char *proc, pid_t tid, const char *name, char *text, size_t cap)
+/* As much of the file as one read gives; its length or -errno. */
+static ssize_t read_file(const char *proc, pid_t tid, const char *name, void *data, size_t cap)
 {
 	char path[WAITING_PATH];
-	int n = snprintf(path, sizeof(path), "%s/%d/%s", proc, tid, name);
+	int n = snprintf(path, sizeof(path), "%s/%d/%s", proc ? proc : "/proc", tid, name);
 	AUTO_CLOSE int fd = n < 0 || (size_t)n >= sizeof(path) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, text, cap - 1);
+	ssize_t len = fd < 0 ? -1 : read(fd, data, cap);
+
+	return len < 0 ? -errno : len;
+}
+
+static int read_text(const char *proc, pid_t tid, const char *name, char *text, size_t cap)
+{
+	ssize_t len = read_file(proc, tid, name, text, cap - 1);
 
 	if (len < 0)
-		return -errno;
+		return (int)len;
 	text[len] = 0;
 	return 0;
 }
 
-static int read_count(const char *proc, pid_t tid, uint64_t *ret_count)
+int waiting_count(const char *proc, pid_t tid, uint64_t *ret_count)
 {
 	char text[WAITING_TEXT];
 	struct schedstat stat;
@@ -78,26 +88,54 @@ static int read_count(const char *proc, pid_t tid, uint64_t *ret_count)
 	return r;
 }
 
-int waiting_read(const char *proc, pid_t tid, void *stack, size_t bytes, struct waiting *ret_waiting)
+int waiting_read(const char *proc, pid_t tid, uint64_t count, void *stack, size_t bytes, struct waiting *ret_waiting)
 {
 	struct waiting w = {0};
 	char text[WAITING_TEXT];
-	uint64_t count;
-	int r;
+	uint64_t now;
+	int r = read_text(proc, tid, "syscall", text, sizeof(text));
 
-	proc = proc ? proc : "/proc";
-	r = read_count(proc, tid, &w.count);
-	if (!r)
-		r = read_text(proc, tid, "syscall", text, sizeof(text));
 	if (!r)
 		r = waiting_parse(text, &w.sp, &w.ip);
 	if (!r)
 		r = memory_read_start(tid, w.sp, stack, bytes, &w.bytes);
 	if (!r)
-		r = read_count(proc, tid, &count);
-	if (!r && count != w.count)
-		r = -EAGAIN;
+		r = waiting_count(proc, tid, &now);
+	if (!r && now != count)
+		r = -ESTALE;
 	if (!r)
 		*ret_waiting = w;
 	return r;
+}
+
+/* Pairs of words, those of the program: of eight bytes each, or of four. AT_PHENT tells which (Linux fs/binfmt_elf.c, create_elf_tables). */
+int waiting_parse_auxv(const void *auxv, size_t len, bool *ret_is_32)
+{
+	const unsigned char *at = auxv;
+	uint64_t pair[2];
+	uint32_t pair_32[2];
+
+	for (size_t i = 0; i + sizeof(pair) <= len; i += sizeof(pair)) {
+		memcpy(pair, at + i, sizeof(pair));
+		if (pair[0] != AT_PHENT || pair[1] != sizeof(Elf64_Phdr))
+			continue;
+		*ret_is_32 = false;
+		return 0;
+	}
+	for (size_t i = 0; i + sizeof(pair_32) <= len; i += sizeof(pair_32)) {
+		memcpy(pair_32, at + i, sizeof(pair_32));
+		if (pair_32[0] != AT_PHENT || pair_32[1] != sizeof(Elf32_Phdr))
+			continue;
+		*ret_is_32 = true;
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+int waiting_is_32(const char *proc, pid_t pid, bool *ret_is_32)
+{
+	unsigned char auxv[WAITING_AUXV];
+	ssize_t len = read_file(proc, pid, "auxv", auxv, sizeof(auxv));
+
+	return len < 0 ? (int)len : waiting_parse_auxv(auxv, (size_t)len, ret_is_32);
 }

@@ -82,13 +82,15 @@ static void end_sleep(struct sleeper *s)
 	close(s->pipe[0]);
 }
 
-static int read_waiting(const struct sleeper *s, unsigned char *stack, size_t bytes, struct waiting *ret_waiting)
+static int read_waiting(const struct sleeper *s, unsigned char *stack, size_t bytes, struct waiting *ret_waiting, uint64_t *ret_count)
 {
 	int r = -EAGAIN;
 
-	for (int i = 0; i < 1000 && r == -EAGAIN; i++) {
-		r = waiting_read(NULL, s->tid, stack, bytes, ret_waiting);
-		if (r == -EAGAIN)
+	for (int i = 0; i < 1000 && (r == -EAGAIN || r == -ESTALE); i++) {
+		r = waiting_count(NULL, s->tid, ret_count);
+		if (!r)
+			r = waiting_read(NULL, s->tid, *ret_count, stack, bytes, ret_waiting);
+		if (r)
 			usleep(2000);
 	}
 	return r;
@@ -99,28 +101,29 @@ static void the_stack_of_a_thread_that_waits(void **state)
 	unsigned char *stack = malloc(WAITING_STACK_MAX);
 	struct waiting first, second;
 	struct sleeper s;
-	uint64_t mark;
+	uint64_t mark, first_count, second_count;
 
 	(void)state;
 	assert_non_null(stack);
 	begin_sleep(&s);
-	if (read_waiting(&s, stack, WAITING_STACK_MAX, &first) == -ENOENT)
+	if (read_waiting(&s, stack, WAITING_STACK_MAX, &first, &first_count) == -ENOENT)
 		skip(); /* a kernel that does not tell */
 	assert_true((uint64_t)(uintptr_t)s.mark > first.sp && (uint64_t)(uintptr_t)s.mark < first.sp + first.bytes);
 	assert_true(first.bytes <= WAITING_STACK_MAX);
 	memcpy(&mark, stack + ((uint64_t)(uintptr_t)s.mark - first.sp), sizeof(mark));
 	assert_true(mark == UINT64_C(0x1234567890abcdef));
-	assert_int_equal(read_waiting(&s, stack, 64, &second), 0);
-	assert_true(second.bytes == 64 && second.count == first.count && second.sp == first.sp && second.ip == first.ip);
+	assert_int_equal(read_waiting(&s, stack, 64, &second, &second_count), 0);
+	assert_true(second.bytes == 64 && second_count == first_count && second.sp == first.sp && second.ip == first.ip);
 	/* It is in another wait then. */
 	assert_int_equal(write(s.pipe[1], "x", 1), 1);
-	for (int i = 0; i < 1000 && second.count == first.count; i++) {
+	for (int i = 0; i < 1000 && second_count == first_count; i++) {
 		usleep(2000);
-		assert_int_equal(read_waiting(&s, stack, 64, &second), 0);
+		assert_int_equal(read_waiting(&s, stack, 64, &second, &second_count), 0);
 	}
-	assert_true(second.count > first.count);
+	assert_true(second_count > first_count);
+	assert_int_equal(waiting_read(NULL, s.tid, first_count, stack, 64, &second), -ESTALE);
 	end_sleep(&s);
-	assert_int_equal(waiting_read(NULL, s.tid, stack, 64, &second), -ENOENT);
+	assert_int_equal(waiting_read(NULL, s.tid, second_count, stack, 64, &second), -ENOENT);
 	free(stack);
 }
 
@@ -145,12 +148,33 @@ static void who_runs_does_not_wait(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, spins, &tid), 0);
 	while (!__atomic_load_n(&spinning, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	int r = waiting_read(NULL, __atomic_load_n(&tid, __ATOMIC_ACQUIRE), stack, sizeof(stack), &w);
+	int r = waiting_read(NULL, __atomic_load_n(&tid, __ATOMIC_ACQUIRE), 0, stack, sizeof(stack), &w);
 
 	__atomic_store_n(&stop_spinning, 1, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	assert_int_equal(r, -EAGAIN);
 	assert_int_equal(w.sp, 7);
+}
+
+static void programs_are_told_by_their_headers(void **state)
+{
+	static const uint64_t of_64[] = {33, 0x7fff00000000, 4, 56, 0, 0}, other[] = {4, 57, 0, 0};
+	static const uint32_t of_32[] = {32, 0xf7f2a5e0, 33, 0xf7f2a000, 3, 0x8048034, 4, 32, 0, 0};
+	bool is_32 = true;
+
+	(void)state;
+	assert_int_equal(waiting_parse_auxv(of_64, sizeof(of_64), &is_32), 0);
+	assert_false(is_32);
+	assert_int_equal(waiting_parse_auxv(of_32, sizeof(of_32), &is_32), 0);
+	assert_true(is_32);
+	assert_int_equal(waiting_parse_auxv(of_64, 16, &is_32), -EBADMSG);
+	assert_int_equal(waiting_parse_auxv(of_32, 28, &is_32), -EBADMSG);
+	assert_int_equal(waiting_parse_auxv(other, sizeof(other), &is_32), -EBADMSG);
+	assert_int_equal(waiting_parse_auxv(NULL, 0, &is_32), -EBADMSG);
+	assert_true(is_32);
+	assert_int_equal(waiting_is_32(NULL, getpid(), &is_32), 0);
+	assert_false(is_32);
+	assert_int_equal(waiting_is_32("/nowhere", getpid(), &is_32), -ENOENT);
 }
 
 /* A /proc in which other things stand. */
@@ -160,6 +184,7 @@ static void other_files_are_refused(void **state)
 	static const char *const texts[][2] = {{"schedstat", "1 2 3\n"}, {"syscall", "0 0x1 0x7f\n"}};
 	unsigned char stack[64];
 	struct waiting w;
+	uint64_t count;
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
@@ -170,18 +195,19 @@ static void other_files_are_refused(void **state)
 		FILE *file = fopen(path, "w");
 
 		assert_non_null(file);
-		assert_int_equal(waiting_read(dir, 7, stack, sizeof(stack), &w), -EBADMSG); /* empty so far */
+		/* Empty so far */
+		assert_int_equal(i ? waiting_read(dir, 7, 3, stack, sizeof(stack), &w) : waiting_count(dir, 7, &count), -EBADMSG);
 		fputs(texts[i][1], file);
 		fclose(file);
 	}
-	assert_int_equal(waiting_read(dir, 7, stack, sizeof(stack), &w), -EBADMSG);
+	assert_int_equal(waiting_read(dir, 7, 3, stack, sizeof(stack), &w), -EBADMSG);
 	for (size_t i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "%s/7/%s", dir, texts[i][0]);
 		unlink(path);
 	}
 	snprintf(path, sizeof(path), "%s/7", dir);
 	rmdir(path);
-	assert_int_equal(waiting_read(dir, 7, stack, sizeof(stack), &w), -ENOENT);
+	assert_int_equal(waiting_read(dir, 7, 3, stack, sizeof(stack), &w), -ENOENT);
 	rmdir(dir);
 }
 
@@ -192,6 +218,7 @@ int main(void)
 		cmocka_unit_test(what_the_kernel_does_not_write_is_refused),
 		cmocka_unit_test(the_stack_of_a_thread_that_waits),
 		cmocka_unit_test(who_runs_does_not_wait),
+		cmocka_unit_test(programs_are_told_by_their_headers),
 		cmocka_unit_test(other_files_are_refused),
 	};
 
