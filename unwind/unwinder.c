@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define RULES 8192u /* kept by address, a power of two */
+#define ENDS 4096u /* as RULES: whether calls end there */
 #define VDSO_BYTES_MAX ((size_t)256 << 10)
 #define SPARE_DESCRIPTORS 64 /* that images leave to all else */
 
@@ -34,6 +35,13 @@ struct kept_rule {
 	struct unwind_rule rule;
 };
 
+/* What walk_source.is_return says of an address, the same way. */
+struct kept_end {
+	uint64_t addr;
+	uint32_t space;
+	int8_t ends; /* a call, or -1 */
+};
+
 struct unwinder {
 	struct unwinder_options options;
 	struct answers answers; /* texts and images alone */
@@ -43,6 +51,7 @@ struct unwinder {
 	struct processes *processes;
 	struct jit_codes *jit;
 	struct kept_rule *kept;
+	struct kept_end *ends;
 	struct kept_returns *returns; /* NULL: no runtime that hijacks them was seen */
 	struct walk walk;
 	VEC(uint64_t) words;
@@ -75,7 +84,7 @@ int unwinder_new(const struct unwinder_options *options, struct unwinder **ret_u
 
 	if (!r)
 		r = jit_codes_new(&u->jit);
-	if (!r && !(u->kept = calloc(RULES, sizeof(*u->kept))))
+	if (!r && (!(u->kept = calloc(RULES, sizeof(*u->kept))) || !(u->ends = calloc(ENDS, sizeof(*u->ends)))))
 		r = -ENOMEM;
 	if (r) {
 		unwinder_free(u);
@@ -103,6 +112,7 @@ void unwinder_free(struct unwinder *u)
 	walk_free(&u->walk);
 	kept_returns_free(u->returns);
 	free(u->kept);
+	free(u->ends);
 	free(u);
 }
 
@@ -328,21 +338,39 @@ static int source_step(void *ctx, uint64_t addr, struct unwind_regs *regs, const
 	return r ? r : code_rules_step(&jit->rules, addr - jit->start, regs, memory);
 }
 
-static int source_is_return(void *ctx, uint64_t addr)
+/* Whether a call ends at addr: 1, 0; -1: its code cannot be read. -ENOMEM: it is not known either. */
+static int find_end(struct unwinder *u, uint64_t addr)
 {
-	struct unwinder *u = ctx;
 	struct image_code *code;
 	unsigned char bytes[ARCH_CALL_MAX];
 	uint64_t file_off;
+	int r = addr < sizeof(bytes) ? -ENOENT : find_code(u, addr - 1, &code, &file_off);
 
-	if (addr < sizeof(bytes) || find_code(u, addr - 1, &code, &file_off))
-		return 0;
+	if (r)
+		return r == -ENOMEM ? r : 0;
 	if (!code)
 		return -1;
 	if (file_off + 1 < sizeof(bytes) ||
 	    image_code_read(code, file_off + 1 - sizeof(bytes), bytes, sizeof(bytes)) < sizeof(bytes))
 		return 0;
 	return arch_ends_in_call(bytes);
+}
+
+/* The bytes are read from the file: where stacks lead through code without rules, some for each sample, of few places. */
+static int source_is_return(void *ctx, uint64_t addr)
+{
+	struct unwinder *u = ctx;
+	uint32_t space = processes_generation(u->processes, u->thread);
+	struct kept_end *kept = &u->ends[hash_mix(addr, space) & (ENDS - 1)];
+
+	if (kept->addr != addr || kept->space != space || !space) {
+		int ends = find_end(u, addr);
+
+		if (ends == -ENOMEM)
+			return 0;
+		*kept = (struct kept_end){addr, space, (int8_t)ends};
+	}
+	return kept->ends;
 }
 
 static int source_hijacked(void *ctx, uint64_t at, const struct unwind_memory *memory, uint64_t *ret_ip)
