@@ -397,18 +397,15 @@ static size_t kernel_words(const struct unwinder_sample *s)
 
 static void regs_of(const struct unwinder_sample *s, struct unwind_regs *regs)
 {
-	size_t at = 0;
+	const uint64_t *value = s->regs;
 
 	*regs = (struct unwind_regs){0};
-	for (unsigned bit = 0; bit < 64; bit++) {
-		if (!(s->regs_mask >> bit & 1))
-			continue;
-		uint64_t value = s->regs[at++];
-		int reg = arch_perf_reg[bit];
+	for (uint64_t mask = s->regs_mask; mask; mask &= mask - 1, value++) {
+		int reg = arch_perf_reg[__builtin_ctzll(mask)];
 
 		if (reg < 0)
 			continue;
-		regs->v[reg] = value;
+		regs->v[reg] = *value;
 		regs->known |= 1u << reg;
 	}
 }
