@@ -20,7 +20,7 @@ wakers_are_right() {
 	local dir=$1 all chain
 	shift
 	# shellcheck disable=SC2086 # several words
-	"$@" "$PROFCPU" collect --off-cpu -o "$dir" -- "$WAITS" $FUNCTIONS 3 >said 2>err || fail "$(cat err)"
+	"$@" "$PROFCPU" collect --off-cpu --max-overhead 100 -o "$dir" -- "$WAITS" $FUNCTIONS 3 >said 2>err || fail "$(cat err)"
 	grep -E '^wait_[a-z]+ ' said >answers
 	"$BUILD/helpers/waits_check" time 2 answers "$dir/offcpu.folded" "$dir/wakeup.folded" || fail "other wakers, or times, than the program knows"
 	all=$(weight_of "$dir/wakeup.folded" '^[^-]*;wait_chain;[^-]*;--;')
@@ -64,14 +64,14 @@ echo "of a process whose waker is none of the targets"
 mkfifo pipe
 start waker sh -c 'exec 3>pipe; while sleep 0.05; do echo x >&3; done'
 start sleeper sh -c 'while read -r line; do :; done <pipe'
-"$PROFCPU" collect --off-cpu -q -d 2 -p "$STARTED" -o strange || fail "collect -p"
+"$PROFCPU" collect --off-cpu --max-overhead 100 -q -d 2 -p "$STARTED" -o strange || fail "collect -p"
 awk -v us="$(weight_of strange/wakeup.folded '^sh;.*read[^-]*;--;.*_write;.*;__libc_start_call_main;.*;sh ?$')" 'BEGIN { exit !(us > 1.5e6) }' ||
 	fail "the waker is not named: $(cat strange/wakeup.folded)"
 stop "$STARTED"
 
 echo "where wakings cannot be recorded"
 unshare --mount sh -c 'mount -t tmpfs none /sys/kernel/tracing && { [ ! -d /sys/kernel/debug/tracing ] || mount -t tmpfs none /sys/kernel/debug; } && exec "$@"' - \
-	"$PROFCPU" collect --off-cpu -o without -- "$WAITS" pipe 1 >said 2>err || fail "$(cat err)"
+	"$PROFCPU" collect --off-cpu --max-overhead 100 -o without -- "$WAITS" pipe 1 >said 2>err || fail "$(cat err)"
 [ "$(grep -c 'who ends waits is not known' err)" = 1 ] || fail "not said once: $(cat err)"
 grep -q 'who ends waits is not known: .*tracefs is not mounted; mount -t tracefs' err || fail "not said what to do: $(cat err)"
 grep -q 'known waker' said && fail "$(grep off-CPU said)"
