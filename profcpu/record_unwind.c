@@ -715,18 +715,19 @@ static int take_last(struct record_unwind *u, struct perfdata_writer *w)
 static int take_last_waiting(struct record_unwind *u)
 {
 	uint64_t begin_ns = clock_monotonic_ns(), until_ns = begin_ns + LAST_READ_NS;
-	bool came = true;
+	bool came, last = false;
 	int r = 0, n = 0;
 
-	while (!r && (came || n > 0) && record_waiting_hopes(u->threads_waiting) && clock_monotonic_ns() < until_ns) {
-		r = record_waiting_take(u->threads_waiting, u->unwinder, u->offcpu, false);
+	while (!r && record_waiting_hopes(u->threads_waiting) && clock_monotonic_ns() < until_ns) {
+		r = record_waiting_take(u->threads_waiting, u->unwinder, u->offcpu, last);
 		came = record_waiting_hurry(u->threads_waiting, until_ns);
 		if (u->reader && !came)
 			code_reader_wait(u->reader, begin_ns + LAST_NS);
-		n = u->reader ? code_reader_answer(u->reader, u->unwinder) : 0;
+		n = u->reader && !r ? code_reader_answer(u->reader, u->unwinder) : 0;
+		r = !r && n < 0 ? n : r;
+		/* Those that wait for code in vain take the room of others. */
+		last = last || (!came && !n) || clock_monotonic_ns() > begin_ns + LAST_NS;
 	}
-	if (!r && n < 0)
-		r = n;
 	return r ? r : record_waiting_take(u->threads_waiting, u->unwinder, u->offcpu, true);
 }
 

@@ -324,7 +324,7 @@ bool record_waiting_hurry(struct record_waiting *w, uint64_t until_ns)
 	worker_lock(&w->worker);
 	w->hurrying = true;
 	worker_wake(&w->worker);
-	while (!w->answers.len && unanswered(w) && !w->worker.ended && worker_wait(&w->worker, until_ns))
+	while (!w->answers.len && unanswered(w) && (w->asking || has_room(w)) && !w->worker.ended && worker_wait(&w->worker, until_ns))
 		;
 	bool came = w->answers.len;
 

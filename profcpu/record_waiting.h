@@ -32,8 +32,8 @@ int record_waiting_take(struct record_waiting *w, struct unwinder *unwinder, str
 /* Whether the stacks of some could be better in a moment, or be there at all. */
 bool record_waiting_hopes(struct record_waiting *w);
 
-/* The recording is over: from now on the thread does not rest. Until some were read, or nothing is to be read, at most to until_ns (CLOCK_MONOTONIC).
- * Whether there is something for record_waiting_take. */
+/* The recording is over: from now on the thread does not rest. Until some were read, or nothing is to be read or has room, at most to until_ns
+ * (CLOCK_MONOTONIC). Whether there is something for record_waiting_take. */
 bool record_waiting_hurry(struct record_waiting *w, uint64_t until_ns);
 
 struct record_waiting_stats {

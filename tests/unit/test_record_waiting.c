@@ -139,6 +139,69 @@ static void threads_that_wait_have_a_stack(void **state)
 	unwinder_free(f.unwinder);
 }
 
+#define MANY 400 /* with all their stacks there is no room for more */
+
+static void *waits_deep(void *arg)
+{
+	volatile char deep[2 * RECORD_WAITING_FIRST_BYTES];
+
+	for (size_t i = 0; i < sizeof(deep); i += 64)
+		deep[i] = 1;
+	return deep[0] ? waits(arg) : NULL;
+}
+
+static bool never_answers(void *ctx, int32_t pid, uint64_t addr)
+{
+	(void)ctx, (void)pid, (void)addr;
+	return true;
+}
+
+static void who_waits_for_code_at_the_end_gives_way(void **state)
+{
+	const struct perfdata_record map = {.type = PERF_RECORD_MMAP2, .pid = getpid(), .tid = getpid(),
+					    .mmap = {.addr = 4096, .len = UINT64_C(0x7fffffffe000), .filename = "//anon"}};
+	const struct record_offcpu_options options = {.begin_ns = clock_monotonic_ns()};
+	const struct unwinder_options unwinder = {.ask = never_answers};
+	static pid_t many_tids[MANY];
+	pthread_t threads[MANY];
+	struct fixture f = {0};
+	uint64_t begin_ns;
+
+	(void)state;
+	assert_int_equal(pipe(block), 0);
+	assert_int_equal(record_offcpu_new(&options, &f.offcpu), 0);
+	assert_int_equal(unwinder_new(&unwinder, &f.unwinder), 0);
+	assert_int_equal(unwinder_apply(f.unwinder, &map), 0);
+	assert_int_equal(record_waiting_new(NULL, &f.waiting), 0);
+	for (size_t i = 0; i < MANY; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, waits_deep, &many_tids[i]), 0);
+	for (size_t i = 0; i < MANY; i++)
+		while (!__atomic_load_n(&many_tids[i], __ATOMIC_ACQUIRE))
+			usleep(1000);
+	usleep(50000);
+	for (size_t i = 0; i < MANY; i++)
+		assert_int_equal(record_waiting_ask(f.waiting, getpid(), many_tids[i]), 0);
+	begin_ns = clock_monotonic_ns();
+	/* Until there is no room: that is not waited for. */
+	while (record_waiting_hurry(f.waiting, begin_ns + 60 * NS_PER_S))
+		assert_int_equal(record_waiting_take(f.waiting, f.unwinder, f.offcpu, false), 0);
+	assert_true(clock_monotonic_ns() - begin_ns < 30 * NS_PER_S);
+	assert_true(record_waiting_stats(f.waiting).read < MANY && record_waiting_hopes(f.waiting));
+	while (record_waiting_hopes(f.waiting)) {
+		assert_int_equal(record_waiting_take(f.waiting, f.unwinder, f.offcpu, true), 0);
+		(void)record_waiting_hurry(f.waiting, clock_monotonic_ns() + 60 * NS_PER_S);
+	}
+	assert_int_equal(record_waiting_stats(f.waiting).read, MANY);
+	assert_int_equal(record_waiting_stats(f.waiting).dropped, 0);
+	close(block[1]);
+	for (size_t i = 0; i < MANY; i++)
+		pthread_join(threads[i], NULL);
+	close(block[0]);
+	record_waiting_free(f.waiting);
+	record_offcpu_free(f.offcpu);
+	unwinder_free(f.unwinder);
+}
+
 /* Whoever ends early does not wait for what it has asked. */
 static void the_end_does_not_wait_for_answers(void **state)
 {
@@ -340,6 +403,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_that_wait_have_a_stack),
+		cmocka_unit_test(who_waits_for_code_at_the_end_gives_way),
 		cmocka_unit_test(a_32_bit_program_has_no_stack_and_says_so),
 		cmocka_unit_test(one_wait_is_asked_for_once),
 		cmocka_unit_test(the_end_hurries_and_counts_what_is_left),
