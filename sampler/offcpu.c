@@ -491,10 +491,14 @@ static struct schedstat at_mark(const struct offcpu *o, const struct offcpu_thre
 /* In exact times the first look is kept: what nothing is seen of since then the last look tells. */
 static int look(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *stat, uint64_t time_ns)
 {
-	if (o->estimating || o->whole) {
+	bool looked_behind = t->counted && t->base_ns >= o->mark_ns;
+
+	if (o->estimating || (o->whole && !(t->doubt_ns && looked_behind))) {
 		const struct schedstat then = o->whole ? at_mark(o, t, stat) : *stat;
 
-		t->counted = false;
+		/* Behind WHOLE it is as good as any, unless something is missing already. */
+		t->counted = o->whole && !t->doubt_ns;
+		t->count = stat->count;
 		return offcpu_estimate_look(o, t, &then);
 	}
 	if (t->doubt_ns)

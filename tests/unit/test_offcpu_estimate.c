@@ -474,6 +474,37 @@ static void looks_may_come_late_behind_windows(void **state)
 	join_times(300 * MS);
 }
 
+/* It sleeps through windows and through a loss soon behind them. */
+static void a_sleeper_is_known_behind_windows_whatever_is_lost(void **state)
+{
+	struct offcpu_event lost = {.kind = OFFCPU_LOST};
+	struct sim sim;
+	uint64_t now = BEGIN_NS + NS_PER_S;
+
+	(void)state;
+	sim_begin(&sim, 2, never);
+	for (int i = 0; i < 10; i++) {
+		advance_all(&sim, now += 24 * MS);
+		set_open(&sim, now, false);
+		advance_all(&sim, now += 24 * MS);
+		set_open(&sim, now, true);
+	}
+	advance_all(&sim, now += MS);
+	tell(&sim, OFFCPU_WHOLE, now, 0, 0, false);
+	look(&sim, now);
+	advance_all(&sim, now += 10 * MS);
+	lost.time_ns = now;
+	lost.until_ns = now += MS;
+	assert_int_equal(offcpu_add(sim.o, &lost), 0);
+	for (int i = 0; i < 100; i++) {
+		advance_all(&sim, now += 50 * MS);
+		look(&sim, now);
+	}
+	sim_end(&sim, now += MS);
+	assert_int_equal(sim.totals[0].unknown_ns, 0);
+	offcpu_free(sim.o);
+}
+
 /* The controller in the loop: 100000 switches a second, 5 percent. */
 static void the_controller_keeps_the_limit_and_the_shares(void **state)
 {
@@ -521,6 +552,7 @@ int main(void)
 		cmocka_unit_test(who_is_not_looked_at_any_more_is_unknown_from_there),
 		cmocka_unit_test(times_with_and_without_windows_join),
 		cmocka_unit_test(looks_may_come_late_behind_windows),
+		cmocka_unit_test(a_sleeper_is_known_behind_windows_whatever_is_lost),
 		cmocka_unit_test(the_controller_keeps_the_limit_and_the_shares),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
