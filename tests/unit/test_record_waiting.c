@@ -81,13 +81,29 @@ static void round_of(struct fixture *f)
 	usleep(10000);
 }
 
+/* All that there is is code, of which nobody knows anything. */
+static void begin(struct fixture *f, const struct unwinder_options *unwinder)
+{
+	const struct record_offcpu_options options = {.begin_ns = clock_monotonic_ns()};
+	const struct perfdata_record map = {.type = PERF_RECORD_MMAP2, .pid = getpid(), .tid = getpid(),
+					    .mmap = {.addr = 4096, .len = UINT64_C(0x7fffffffe000), .filename = "//anon"}};
+
+	assert_int_equal(record_offcpu_new(&options, &f->offcpu), 0);
+	assert_int_equal(unwinder_new(unwinder, &f->unwinder), 0);
+	assert_int_equal(unwinder_apply(f->unwinder, &map), 0);
+	assert_int_equal(record_waiting_new(NULL, &f->waiting), 0);
+}
+
+static void end(struct fixture *f)
+{
+	record_waiting_free(f->waiting);
+	record_offcpu_free(f->offcpu);
+	unwinder_free(f->unwinder);
+}
+
 /* All wait in the same place; one is of another process, and one is not there. */
 static void threads_that_wait_have_a_stack(void **state)
 {
-	struct record_offcpu_options options = {.begin_ns = clock_monotonic_ns()};
-	/* All that there is is code, of which nobody knows anything. */
-	const struct perfdata_record map = {.type = PERF_RECORD_MMAP2, .pid = getpid(), .tid = getpid(),
-					    .mmap = {.addr = 4096, .len = UINT64_C(0x7fffffffe000), .filename = "//anon"}};
 	const struct unwinder_options unwinder = {0};
 	struct fixture f = {0};
 	pthread_t threads[THREADS];
@@ -100,10 +116,7 @@ static void threads_that_wait_have_a_stack(void **state)
 			usleep(1000);
 	}
 	usleep(50000);
-	assert_int_equal(record_offcpu_new(&options, &f.offcpu), 0);
-	assert_int_equal(unwinder_new(&unwinder, &f.unwinder), 0);
-	assert_int_equal(unwinder_apply(f.unwinder, &map), 0);
-	assert_int_equal(record_waiting_new(NULL, &f.waiting), 0);
+	begin(&f, &unwinder);
 	record_offcpu_to(f.offcpu, &(struct record_offcpu_writer){.ctx = &f, .wait = take_wait, .thread = take_thread, .ask = take_ask});
 	for (size_t i = 0; i < THREADS; i++) {
 		const struct perfdata_record record = {.type = PERF_RECORD_FORK, .pid = getpid(), .tid = tids[i], .cpu = -1};
@@ -134,9 +147,7 @@ static void threads_that_wait_have_a_stack(void **state)
 	for (size_t i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	close(block[0]);
-	record_waiting_free(f.waiting);
-	record_offcpu_free(f.offcpu);
-	unwinder_free(f.unwinder);
+	end(&f);
 }
 
 #define MANY 400 /* with all their stacks there is no room for more */
@@ -158,9 +169,6 @@ static bool never_answers(void *ctx, int32_t pid, uint64_t addr)
 
 static void who_waits_for_code_at_the_end_gives_way(void **state)
 {
-	const struct perfdata_record map = {.type = PERF_RECORD_MMAP2, .pid = getpid(), .tid = getpid(),
-					    .mmap = {.addr = 4096, .len = UINT64_C(0x7fffffffe000), .filename = "//anon"}};
-	const struct record_offcpu_options options = {.begin_ns = clock_monotonic_ns()};
 	const struct unwinder_options unwinder = {.ask = never_answers};
 	static pid_t many_tids[MANY];
 	pthread_t threads[MANY];
@@ -169,10 +177,7 @@ static void who_waits_for_code_at_the_end_gives_way(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(block), 0);
-	assert_int_equal(record_offcpu_new(&options, &f.offcpu), 0);
-	assert_int_equal(unwinder_new(&unwinder, &f.unwinder), 0);
-	assert_int_equal(unwinder_apply(f.unwinder, &map), 0);
-	assert_int_equal(record_waiting_new(NULL, &f.waiting), 0);
+	begin(&f, &unwinder);
 	for (size_t i = 0; i < MANY; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, waits_deep, &many_tids[i]), 0);
 	for (size_t i = 0; i < MANY; i++)
@@ -197,9 +202,7 @@ static void who_waits_for_code_at_the_end_gives_way(void **state)
 	for (size_t i = 0; i < MANY; i++)
 		pthread_join(threads[i], NULL);
 	close(block[0]);
-	record_waiting_free(f.waiting);
-	record_offcpu_free(f.offcpu);
-	unwinder_free(f.unwinder);
+	end(&f);
 }
 
 /* Whoever ends early does not wait for what it has asked. */
