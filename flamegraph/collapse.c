@@ -217,6 +217,16 @@ static uint64_t collapse_add(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &a) ? UINT64_MAX : a;
 }
 
+/* Texts of a profile are there once. */
+static void collapse_other(struct collapse_stats *stats, const char *name)
+{
+	for (size_t i = 0; i < stats->nothers; i++)
+		if (stats->others[i] == name)
+			return;
+	if (stats->nothers < COLLAPSE_OTHERS)
+		stats->others[stats->nothers++] = name;
+}
+
 /* Keeps the groups that are folded, with stack, root (in event's place) and what they count (in weight's). */
 static void collapse_select(struct collapse *c)
 {
@@ -229,6 +239,8 @@ static void collapse_select(struct collapse *c)
 		uint8_t kind = c->events[g->event];
 		uint32_t root = c->root_of[g->thread];
 
+		if (kind == COLLAPSE_EVENT_FILTERED)
+			collapse_other(stats, profile_text_of(c->profile, event->name, NULL));
 		if (kind == COLLAPSE_EVENT_FILTERED && event->wakeup)
 			continue; /* the same waits once more */
 		if (kind == COLLAPSE_EVENT_FILTERED) {

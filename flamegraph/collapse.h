@@ -51,10 +51,14 @@ struct collapse_options {
 	uint64_t divisor; /* of the weights, rounded; what is nothing then has no line. 0: 1 */
 };
 
+#define COLLAPSE_OTHERS 16
+
 /* What was chosen and left out. */
 struct collapse_stats {
 	const char *event; /* the name of the event folded, of the profile's texts or the options'; NULL: there is none */
 	const char *other_event; /* one that was not folded; NULL: none */
+	const char *others[COLLAPSE_OTHERS]; /* all that have samples and were not folded, up to so many, in the order of their first sample */
+	size_t nothers;
 	uint64_t samples, weight; /* in the lines */
 	uint64_t filtered_samples; /* of other events */
 	uint64_t nameless_samples; /* left out because of their thread's name */

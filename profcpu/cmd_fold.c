@@ -190,15 +190,26 @@ static int fold_parse(int argc, char **argv, struct fold_arguments *a)
 	return r ? r : fold_check(a);
 }
 
+static void fold_say_events(const struct collapse_stats *stats)
+{
+	struct outbuf names = outbuf_to(-1);
+
+	for (size_t i = 0; i < stats->nothers; i++)
+		outbuf_printf(&names, "%s'%s'", i ? ", " : "", stats->others[i]);
+	outbuf_char(&names, '\0');
+	log_warn("no sample is of the event '%s'; there are samples of %s%s", stats->event ? stats->event : "",
+		 names.error ? "others" : names.data, stats->nothers == COLLAPSE_OTHERS ? " and maybe more" : "");
+	outbuf_close(&names);
+}
+
 /* What the lines do not show. */
 static void fold_say(const struct fold_arguments *a, const struct input_result *input,
 		     const struct collapse_stats *stats)
 {
 	const char *asked = a->collapse.event_filter;
 
-	if (!stats->samples && stats->filtered_samples)
-		log_warn("no sample is of the event '%s'; there are samples of '%s'", stats->event ? stats->event : "",
-			 stats->other_event);
+	if (!stats->samples && stats->nothers)
+		fold_say_events(stats);
 	else if (!stats->samples)
 		log_warn("%s has no samples, so there are no stacks", strcmp(a->input, "-") ? a->input : "stdin");
 	else if (stats->other_event && (!asked || !*asked))

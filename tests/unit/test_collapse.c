@@ -215,7 +215,10 @@ static void one_event_is_folded_and_others_are_counted(void **state)
 	assert_int_equal(stats.weight, 7);
 	check(&f, &faults, "app;f 1\napp;m 1\napp;s 1\n");
 	check(&f, &first, "app;f 1\napp;m 1\napp;s 1\n");
-	check(&f, &none, "app;m 1\napp;s 1\n");
+	stats = check(&f, &none, "app;m 1\napp;s 1\n");
+	assert_int_equal(stats.nothers, 2);
+	assert_string_equal(stats.others[0], "cycles");
+	assert_string_equal(stats.others[1], "faults");
 	stats = check(&f, &full, "app;c 5\n");
 	assert_int_equal(stats.filtered_samples, 3);
 	profile_free(f.p);
