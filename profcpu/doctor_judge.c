@@ -259,6 +259,12 @@ static void doctor_judge_rings(const struct doctor_facts *f, struct doctor_repor
 		   f->cpus);
 }
 
+/* At 0 the kernel shows addresses to all where everybody may sample it (kernel/kallsyms.c, kallsyms_for_perf), else as at 1. */
+static const char *doctor_kallsyms_paranoid(const struct doctor_facts *f)
+{
+	return f->paranoid != DOCTOR_UNKNOWN && f->paranoid > 1 ? ", which counts only with perf_event_paranoid 1 or less, or with CAP_SYSLOG" : "";
+}
+
 static void doctor_judge_kallsyms(const struct doctor_facts *f, struct doctor_report *report)
 {
 	const char *mend = f->kptr_restrict >= 2   ? mend_kptr[f->place]
@@ -270,8 +276,8 @@ static void doctor_judge_kallsyms(const struct doctor_facts *f, struct doctor_re
 			   f->kallsyms_shown ? "in /proc/kallsyms" : "/proc/kallsyms is hidden");
 	else
 		doctor_say(report, doctor_or_no(f->kallsyms_shown), "kernel names", "kernel frames are addresses", mend,
-			   "%s; kptr_restrict is %lld", f->kallsyms_shown ? "in /proc/kallsyms" : "/proc/kallsyms is hidden",
-			   (long long)f->kptr_restrict);
+			   "%s; kptr_restrict is %lld%s", f->kallsyms_shown ? "in /proc/kallsyms" : "/proc/kallsyms is hidden",
+			   (long long)f->kptr_restrict, f->kallsyms_shown || f->kptr_restrict ? "" : doctor_kallsyms_paranoid(f));
 	doctor_say(report, doctor_or_no(!f->tracefs_error), "tracepoints", "no -e sched:... and other tracepoints by name",
 		   mend_tracefs[f->place], "%s", f->tracefs_error ? strerror(-f->tracefs_error) : "readable in tracefs");
 }

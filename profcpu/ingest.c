@@ -329,7 +329,7 @@ static int ingest_finish(struct ingest *in, const struct ingest_options *options
 	if (!r)
 		r = symbolizer_close_sources(in->symbols);
 	if (!r && options->ret_audit)
-		r = symbolizer_audit(in->symbols, options->ret_audit);
+		r = symbolizer_audit(in->symbols, result->stacks.known, options->ret_audit);
 	if (!r && options->ret_manifest)
 		r = ingest_manifest(in, options->ret_manifest);
 	/* Not earlier: their stacks are of frames that were counted already. */

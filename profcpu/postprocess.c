@@ -52,8 +52,9 @@ static void postprocess_say_unread(const char *dir, bool offline, const struct s
 {
 	if (unread->files && unread->looked)
 		log_warn("could not read %llu of the files that name the code, the first is %s; names that are known stay, and "
-			 "`profcpu postprocess %s` tries again",
-			 (unsigned long long)unread->files, unread->first, dir);
+			 "`profcpu postprocess %s`%s tries again",
+			 (unsigned long long)unread->files, unread->first, dir,
+			 unread->kernel_hidden ? " as root or with CAP_SYSLOG, as the kernel's are hidden," : "");
 	else if (unread->sources && offline && !unread->has_store)
 		log_warn("%s has no names in %s/, and --offline looks nowhere else, for instance in %s; run `profcpu postprocess` "
 			 "without it on the machine of the recording",

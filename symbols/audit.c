@@ -307,7 +307,9 @@ static int audit_explain(struct audit_work *w)
 		if (!audit_unnamed(g))
 			continue;
 		p = answers_process_of(a, g->pid);
-		g->reason = g->kind == AUDIT_UNMAPPED ? AUDIT_NOT_MAPPED : audit_jit_reason(w, g, p);
+		g->reason = g->kind != AUDIT_UNMAPPED ? audit_jit_reason(w, g, p) :
+			    w->in->unwound	      ? AUDIT_NOT_MAPPED_UNWOUND :
+							AUDIT_NOT_MAPPED;
 		if (!r && g->reason == AUDIT_JIT_FAILED)
 			r = audit_text(a, p->why, &g->detail);
 	}

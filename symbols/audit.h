@@ -57,6 +57,7 @@ enum audit_reason {
 	AUDIT_JIT_FREED,
 	AUDIT_JIT_UNTOLD,
 	AUDIT_NOT_MAPPED,
+	AUDIT_NOT_MAPPED_UNWOUND, /* in a recording whose stacks were unwound */
 	AUDIT_REASONS,
 };
 
@@ -108,6 +109,7 @@ struct audit_input {
 	struct store_notes notes;
 	bool by_profcpu; /* recorded it */
 	bool jit_not_asked; /* with --jit-names=none */
+	bool unwound; /* stacks were, by us or by the recorder */
 };
 
 int audit_make(const struct audit_input *input, struct audit *ret_audit); /* 0, -ENOMEM, -errno of profile_groups */

@@ -30,7 +30,7 @@ static const struct audit_words {
 			      "install it with symbols (not stripped, or linked with --build-id)"},
 	[AUDIT_NO_DEBUG_FILE] = {"no-debug-file", "no debug file", "`profcpu symbols fetch DIR`, then `profcpu postprocess DIR`"},
 	[AUDIT_NOT_COVERED] = {"not-covered", "no symbol of it covers these addresses", NULL},
-	[AUDIT_KERNEL_HIDDEN] = {"hidden", "kernel names are hidden here", "CAP_SYSLOG or `sysctl kernel.kptr_restrict=0` shows them"},
+	[AUDIT_KERNEL_HIDDEN] = {"hidden", "kernel names are hidden here", "`profcpu postprocess DIR` as root or with CAP_SYSLOG, or once `profcpu doctor` says yes to kernel names, while this kernel runs"},
 	[AUDIT_KERNEL_OTHER] = {"other-kernel", "another kernel runs than was recorded", "`profcpu postprocess DIR` where that one runs"},
 	[AUDIT_JIT_NOT_ASKED] = {"jit-not-asked", "it was recorded with --jit-names=none", "record without that option"},
 	[AUDIT_JIT_FAILED] = {"jit-failed", "names could not be taken", "`profcpu doctor -p PID` says which ways there are"},
@@ -44,7 +44,10 @@ static const struct audit_words {
 	[AUDIT_JIT_FREED] = {"jit-freed", "code that was freed, or made, between two looks", "--jit-names=rundown sees each method as it comes"},
 	[AUDIT_JIT_UNTOLD] = {"jit-untold", "code that the runtime did not tell of", NULL},
 	[AUDIT_NOT_MAPPED] = {"not-mapped", "nothing is mapped there: callchains go astray in code without frame pointers",
-			      "build it with -fno-omit-frame-pointer"},
+			      "record with `profcpu collect --call-graph full`, or build it with -fno-omit-frame-pointer"},
+	/* Frame pointers are followed there only behind the end of a copy. */
+	[AUDIT_NOT_MAPPED_UNWOUND] = {"not-mapped", "nothing is mapped there: it was unmapped by then, or frames are not what they were taken for",
+				      "`--grades` shows which were spliced or guessed"},
 };
 
 const char *audit_reason_word(enum audit_reason reason)

@@ -97,6 +97,7 @@ bool symbolizer_expect_kernel(struct symbolizer *s);
 struct symbolizer_unread {
 	uint64_t sources, files; /* all, and those that are no perf maps: many a program never writes one */
 	char first[256]; /* the name of one, rather of a file than of a perf map; bytes as they were recorded */
+	bool kernel_hidden; /* /proc/kallsyms is among them: it has no addresses for who may not see them */
 	bool looked; /* this machine was asked for all of them */
 	bool has_store; /* the recording has names of others */
 };
@@ -171,6 +172,6 @@ int symbolizer_store(struct symbolizer *s, int dir_fd);
 int symbolizer_close_sources(struct symbolizer *s);
 
 /* Call after all samples were added to the profile, without by_function. 0 or -errno; the caller frees *ret_audit. */
-int symbolizer_audit(struct symbolizer *s, struct audit *ret_audit);
+int symbolizer_audit(struct symbolizer *s, bool unwound, struct audit *ret_audit);
 
 #endif

@@ -125,6 +125,7 @@ void symbolizer_unread(const struct symbolizer *s, struct symbolizer_unread *ret
 		if (!unread.sources++ || (is_file && !unread.files))
 			symbolizer_source_name(s, image, unread.first, sizeof(unread.first));
 		unread.files += is_file;
+		unread.kernel_hidden |= image->kind == ANSWERS_KERNEL && image->why == ANSWERS_DENIED;
 	}
 	*ret_unread = unread;
 }
@@ -244,7 +245,7 @@ int symbolizer_close_sources(struct symbolizer *s)
 	return r;
 }
 
-int symbolizer_audit(struct symbolizer *s, struct audit *ret_audit)
+int symbolizer_audit(struct symbolizer *s, bool unwound, struct audit *ret_audit)
 {
 	struct audit_input input = {
 		.profile = s->profile,
@@ -258,6 +259,7 @@ int symbolizer_audit(struct symbolizer *s, struct audit *ret_audit)
 		.notes = symbolizer_notes(s),
 		.by_profcpu = s->options.by_profcpu,
 		.jit_not_asked = s->options.jit_not_asked,
+		.unwound = unwound,
 	};
 	int r = s->images ? images_note_processes(s->images) : 0;
 

@@ -188,7 +188,8 @@ static void hidden_kernel_names_say_what_hides_them(void **state)
 	(void)state;
 	f.kallsyms_shown = false;
 	f.self.cap_effective = PERFMON;
-	assert_non_null(strstr(judged(&f, &report, "kernel names")->mend, "kptr_restrict=0"));
+	assert_non_null(strstr(judged(&f, &report, "kernel names")->mend, "kptr_restrict=0 kernel.perf_event_paranoid=1"));
+	assert_non_null(strstr(judged(&f, &report, "kernel names")->found, "kptr_restrict is 0, which counts only with perf_event_paranoid 1"));
 	f.kptr_restrict = 2;
 	assert_string_equal(judged(&f, &report, "kernel names")->mend, "sysctl kernel.kptr_restrict=1");
 	f.kptr_restrict = DOCTOR_UNKNOWN;

@@ -469,7 +469,7 @@ static struct store_notes notes_of(struct fixture *f)
 	struct store_notes notes;
 	struct audit audit;
 
-	assert_int_equal(symbolizer_audit(f->s, &audit), 0);
+	assert_int_equal(symbolizer_audit(f->s, false, &audit), 0);
 	notes = audit.notes;
 	audit_free(&audit);
 	return notes;
@@ -542,7 +542,7 @@ static void the_audit_weighs_frames_by_samples(void **state)
 	assert_int_equal(profile_event(f->profile, &event, &s.event), 0);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(profile_sample(f->profile, &s), 0);
-	assert_int_equal(symbolizer_audit(f->s, &audit), 0);
+	assert_int_equal(symbolizer_audit(f->s, false, &audit), 0);
 	assert_int_equal(audit.samples, 3);
 	assert_int_equal(audit.stacks_truncated, 3);
 	assert_int_equal(audit.groups.len, 1);
@@ -556,7 +556,7 @@ static void the_audit_weighs_frames_by_samples(void **state)
 	map(f, 6, 0x400000, 0, 9, "/app/System.Private.CoreLib.dll");
 	s.stack = sample(f, 6, 6, chain, ARRAY_LEN(chain), &s.thread);
 	assert_int_equal(profile_sample(f->profile, &s), 0);
-	assert_int_equal(symbolizer_audit(f->s, &audit), 0);
+	assert_int_equal(symbolizer_audit(f->s, false, &audit), 0);
 	audit_sum(&audit, AUDIT_R2R, &sum);
 	assert_int_equal(sum.frames[FRAME_IS_UNKNOWN], 2);
 	assert_int_equal(audit_frames(&sum), 2);
@@ -565,6 +565,33 @@ static void the_audit_weighs_frames_by_samples(void **state)
 	assert_int_equal(audit.processes.v[0].pid, 6);
 	assert_true(audit.processes.v[0].is_dotnet);
 	audit_free(&audit);
+}
+
+/* Frame pointers go astray; who unwound is told nothing of them. */
+static void where_nothing_is_mapped_the_mend_is_of_how_stacks_were_taken(void **state)
+{
+	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x500018};
+	struct fixture *f = *state;
+	struct profile_sample s = {.weight = 1, .cpu = -1};
+	struct profile_event event = {0};
+
+	map(f, 5, 0x400000, 0, 7, "/bin/app");
+	s.stack = sample(f, 5, 5, chain, ARRAY_LEN(chain), &s.thread);
+	assert_int_equal(profile_text(f->profile, "cycles", 6, &event.name), 0);
+	assert_int_equal(profile_event(f->profile, &event, &s.event), 0);
+	assert_int_equal(profile_sample(f->profile, &s), 0);
+	for (int unwound = 0; unwound < 2; unwound++) {
+		struct audit audit;
+
+		assert_int_equal(symbolizer_audit(f->s, unwound, &audit), 0);
+		assert_int_equal(audit.groups.len, 1);
+		assert_int_equal(audit.groups.v[0].kind, AUDIT_UNMAPPED);
+		const char *mend = audit_reason_mend(audit.groups.v[0].reason);
+
+		assert_int_equal(strstr(mend, "-fno-omit-frame-pointer") == NULL, unwound);
+		assert_string_equal(audit_reason_word(audit.groups.v[0].reason), "not-mapped");
+		audit_free(&audit);
+	}
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -587,6 +614,7 @@ int main(void)
 		TEST_CAPTURED(damage_is_counted_once_and_offline_too),
 		TEST(lines_that_are_not_there_are_not_hidden),
 		TEST(the_audit_weighs_frames_by_samples),
+		TEST(where_nothing_is_mapped_the_mend_is_of_how_stacks_were_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
