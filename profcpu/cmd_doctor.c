@@ -35,7 +35,10 @@ static void doctor_print(struct outbuf *out, struct doctor_report *report)
 		if (item->mend)
 			outbuf_printf(out, "%-3s  %-*s    mend:   %s\n", "", width, "", item->mend);
 	}
-	outbuf_printf(out, "\n%s\n", report->can_record ? "Recording can work here." : "Recording cannot work here: see NO.");
+	outbuf_printf(out, "\n%s\n",
+		      !report->can_record  ? "Recording cannot work here: see NO." :
+		      report->can_off_cpu ? "Recording can work here." :
+					    "Recording can work here, without --off-cpu.");
 }
 
 static void doctor_json_text(struct outbuf *out, const char *key, const char *text)
@@ -52,7 +55,8 @@ static void doctor_json_text(struct outbuf *out, const char *key, const char *te
 
 static void doctor_print_json(struct outbuf *out, const struct doctor_report *report)
 {
-	outbuf_printf(out, "{\"can_record\":%s,\"items\":[", report->can_record ? "true" : "false");
+	outbuf_printf(out, "{\"can_record\":%s,\"can_off_cpu\":%s,\"items\":[", report->can_record ? "true" : "false",
+		      report->can_record && report->can_off_cpu ? "true" : "false");
 	for (size_t i = 0; i < report->len; i++) {
 		const struct doctor_item *item = &report->items[i];
 

@@ -59,7 +59,9 @@ struct doctor_facts {
 	long cpus;
 	bool pmu;
 	char event[64]; /* what is sampled by default */
-	int tracefs_error;
+	int tracefs_error; /* of reading what a tracepoint is by */
+	bool tracefs_mounted;
+	int waking_error; /* where tracefs can be read: of the tracepoint that tells who ends waits, on a whole CPU */
 	bool init_user_ns, init_pid_ns;
 	bool proc_is_ours; /* /proc shows our PID namespace */
 	int hidepid; /* of /proc: 0 to 4 */
@@ -88,6 +90,7 @@ struct doctor_report {
 	struct doctor_item items[DOCTOR_ITEMS_MAX];
 	size_t len;
 	bool can_record; /* no item is fatal */
+	bool can_off_cpu; /* and waits can be recorded too */
 };
 
 /* pid: a process to look at, or 0. 0 or -ENOMEM: what cannot be found out is a fact too. */

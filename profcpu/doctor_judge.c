@@ -105,10 +105,26 @@ static doctor_mend mend_pid_ns = {
 	"run the container with --pid container:TARGET, or --pid host",
 	"shareProcessNamespace: true in the pod's spec",
 };
-static doctor_mend mend_tracefs = {
-	"run it as root (sudo); or: mount -t tracefs tracefs /sys/kernel/tracing",
+static doctor_mend mend_no_tracefs = {
+	"mount -t tracefs tracefs /sys/kernel/tracing",
 	"run the container with -v /sys/kernel/tracing:/sys/kernel/tracing:ro",
 	"mount the host path /sys/kernel/tracing into the container",
+};
+/* mode=755 would open its directories, not the files in them, which the group may read. */
+static doctor_mend mend_no_tracefs_user = {
+	"as root: mount -t tracefs -o gid=GID,mode=750 tracefs /sys/kernel/tracing, where GID is a group of this user",
+	"run the container as root (--user 0), with -v /sys/kernel/tracing:/sys/kernel/tracing:ro",
+	"mount the host path /sys/kernel/tracing into the container, and securityContext: {runAsUser: 0}",
+};
+static doctor_mend mend_tracefs_denied = {
+	("run it as root (sudo); or as root: mount -o remount,gid=GID,mode=750 /sys/kernel/tracing, where GID is a group of this user"),
+	"run the container as root (--user 0), with --cap-add DAC_OVERRIDE where that was taken from it",
+	"securityContext: {runAsUser: 0}, with capabilities: {add: [DAC_OVERRIDE]} where that was taken from it",
+};
+static doctor_mend mend_waking = {
+	("run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_paranoid=-1"),
+	"run the container with --cap-add PERFMON",
+	"securityContext: {capabilities: {add: [PERFMON]}}",
 };
 
 /* One row; what it costs and how to mend it are kept for a "no" only. */
@@ -278,8 +294,41 @@ static void doctor_judge_kallsyms(const struct doctor_facts *f, struct doctor_re
 		doctor_say(report, doctor_or_no(f->kallsyms_shown), "kernel names", "kernel frames are addresses", mend,
 			   "%s; kptr_restrict is %lld%s", f->kallsyms_shown ? "in /proc/kallsyms" : "/proc/kallsyms is hidden",
 			   (long long)f->kptr_restrict, f->kallsyms_shown || f->kptr_restrict ? "" : doctor_kallsyms_paranoid(f));
+}
+
+static const char *doctor_tracefs_mend(const struct doctor_facts *f)
+{
+	if (!f->tracefs_mounted)
+		return f->place != DOCTOR_HOST || doctor_cap(f, CAP_SYS_ADMIN) ? mend_no_tracefs[f->place] : mend_no_tracefs_user[f->place];
+	if (f->tracefs_error != -EACCES && f->tracefs_error != -EPERM)
+		return NULL;
+	return f->init_user_ns ? mend_tracefs_denied[f->place] : mend_user_ns[f->place];
+}
+
+static const char *doctor_tracefs_found(const struct doctor_facts *f)
+{
+	return !f->tracefs_error ? "readable in tracefs" : f->tracefs_mounted ? strerror(-f->tracefs_error) : "tracefs is not mounted";
+}
+
+/* The time off the CPU. */
+static void doctor_judge_off_cpu(const struct doctor_facts *f, struct doctor_report *report)
+{
+	char paranoid[64];
+	int e = f->event_user_error ? f->event_user_error : f->event_cpu_error;
+	bool good = !f->tracefs_error && !f->waking_error;
+
+	doctor_paranoid(f, paranoid, sizeof(paranoid));
+	report->can_off_cpu = !e;
 	doctor_say(report, doctor_or_no(!f->tracefs_error), "tracepoints", "no -e sched:... and other tracepoints by name",
-		   mend_tracefs[f->place], "%s", f->tracefs_error ? strerror(-f->tracefs_error) : "readable in tracefs");
+		   doctor_tracefs_mend(f), "%s", doctor_tracefs_found(f));
+	doctor_say(report, doctor_or_no(!e), "off-CPU", "no --off-cpu, which records switches of whole CPUs", doctor_event_mend(f, e, mend_perfmon),
+		   "%s%s", e ? strerror(-e) : "switches may be recorded", e ? paranoid : "");
+	doctor_say(report, doctor_or_no(good), "off-CPU wakers", "--off-cpu does not tell who ended waits, and makes no wakeup.*",
+		   f->tracefs_error ? doctor_tracefs_mend(f) : doctor_event_mend(f, f->waking_error, mend_waking), "%s%s",
+		   good		     ? "wakings may be recorded" :
+		   f->tracefs_error ? doctor_tracefs_found(f) :
+				      strerror(-f->waking_error),
+		   f->waking_error ? paranoid : "");
 }
 
 /* What each capability is good for; also those that something else makes up for are named. */
@@ -465,6 +514,7 @@ void doctor_judge(const struct doctor_facts *f, struct doctor_report *ret_report
 	doctor_judge_events(f, ret_report);
 	doctor_judge_rings(f, ret_report);
 	doctor_judge_kallsyms(f, ret_report);
+	doctor_judge_off_cpu(f, ret_report);
 	doctor_judge_caps(f, ret_report);
 	doctor_judge_sight(f, ret_report);
 	if (f->target.pid)

@@ -10,12 +10,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 
@@ -28,6 +30,16 @@
 #define DOCTOR_KALLSYMS_BYTES 4096 /* enough to see an address that is not 0 */
 #define DOCTOR_PERFMAP_MAX ((uint64_t)64 << 30)
 #define DOCTOR_LOOK_NS (2 * NS_PER_S) /* at the JIT code of a process */
+
+static int doctor_try_open(struct perf_event_attr *attr, pid_t pid, int cpu)
+{
+	int fd = (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
 
 /* Opens and closes an event; 0 or -errno. */
 static int doctor_try_event(pid_t pid, int cpu, bool kernel)
@@ -42,12 +54,8 @@ static int doctor_try_event(pid_t pid, int cpu, bool kernel)
 		.exclude_kernel = !kernel,
 		.exclude_callchain_kernel = !kernel,
 	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
-	if (fd < 0)
-		return -errno;
-	close(fd);
-	return 0;
+	return doctor_try_open(&attr, pid, cpu);
 }
 
 /* The first CPU that answers: CPU 0 may be offline. */
@@ -194,20 +202,23 @@ static enum doctor_place doctor_place(const struct doctor_facts *f)
 	return DOCTOR_HOST;
 }
 
-static int doctor_tracefs(void)
+/* As recording does (sampler/switches.h). Of a tracefs whose directories may be looked at the files may still be closed. */
+static void doctor_look_tracefs(struct doctor_facts *f)
 {
-	static const char *const dirs[] = {"/sys/kernel/tracing/events/sched", "/sys/kernel/debug/tracing/events/sched"};
-	int r = -ENOENT;
+	struct perf_event_attr attr = {
+		.size = sizeof(attr), .type = PERF_TYPE_TRACEPOINT, .sample_period = 1, .sample_type = PERF_SAMPLE_RAW, .disabled = 1,
+	};
+	struct sampler_event event;
+	struct statfs fs;
 
-	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
-		AUTO_CLOSE int fd = open(dirs[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-		if (fd >= 0)
-			return 0;
-		if (errno != ENOENT)
-			r = -errno;
-	}
-	return r;
+	f->tracefs_mounted = !statfs("/sys/kernel/tracing", &fs) && fs.f_type == TRACEFS_MAGIC;
+	f->tracefs_error = sampler_event_parse(NULL, "sched:sched_waking", &event, NULL);
+	if (f->tracefs_error)
+		return;
+	attr.config = event.config;
+	f->waking_error = -ENODEV;
+	for (int cpu = 0; cpu < f->cpus && f->waking_error == -ENODEV; cpu++)
+		f->waking_error = doctor_try_open(&attr, -1, cpu);
 }
 
 static void doctor_look_events(struct doctor_facts *f)
@@ -299,7 +310,7 @@ int doctor_look(pid_t pid, struct doctor_facts *ret_facts)
 	f.init_pid_ns = doctor_ns_is("/proc/self/ns/pid", DOCTOR_INIT_PID_NS);
 	f.proc_is_ours = doctor_proc_is_ours();
 	f.hidepid = doctor_hidepid();
-	f.tracefs_error = doctor_tracefs();
+	doctor_look_tracefs(&f);
 	f.place = doctor_place(&f);
 	doctor_look_events(&f);
 	r = doctor_look_processes(&f, o);

@@ -2,11 +2,13 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "sampler/internal.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
@@ -152,22 +154,22 @@ static int tracepoint_event(const struct sampler_roots *roots, const char *syste
 	char probe[PATH_MAX];
 	int r = tracepoint_id(root, system, name, &event->config);
 
-	if (r == -ENOENT && !(roots && roots->tracefs))
-		r = tracepoint_id("/sys/kernel/debug/tracing", system, name, &event->config);
+	/* Why it is not there either is of no use: debugfs is closed to most. */
+	if (r == -ENOENT && !(roots && roots->tracefs) && !tracepoint_id("/sys/kernel/debug/tracing", system, name, &event->config))
+		r = 0;
 	event->type = PERF_TYPE_TRACEPOINT;
 	if (!r)
 		return 0;
 	if (r == -EACCES || r == -EPERM)
 		return sampler_fail(problem, -EACCES, EVENT_WHAT,
-				    "%s:%s: no permission to read %s/events; run as root or make "
-				    "tracefs readable",
-				    system, name, root);
+				    "%s:%s: no permission to read %s/events; run as root, or as root: mount -o "
+				    "remount,gid=GID,mode=750 %s, where GID is a group of this user",
+				    system, name, root, root);
 	snprintf(probe, sizeof(probe), "%s/events", root);
 	if (access(probe, F_OK))
 		return sampler_fail(problem, -ENOENT, EVENT_WHAT,
-				    "%s:%s: tracefs is not mounted; mount -t tracefs tracefs "
-				    "/sys/kernel/tracing",
-				    system, name);
+				    "%s:%s: tracefs is not mounted; mount -t tracefs tracefs /sys/kernel/tracing%s", system, name,
+				    sampler_has_cap(CAP_SYS_ADMIN) ? "" : ", as root");
 	return sampler_fail(problem, r, EVENT_WHAT,
 			    "%s:%s: there is no such tracepoint; see %s/available_events", system,
 			    name, root);

@@ -46,28 +46,30 @@ long sampler_sysctl(const struct sampler_roots *roots, const char *name, long fa
 	return end == text ? fallback : value;
 }
 
+int sampler_explain_cpu(const struct sampler_roots *roots, int error, const char *what, const char *where, struct sampler_problem *problem)
+{
+	if (sampler_has_cap(CAP_PERFMON) || sampler_has_cap(CAP_SYS_ADMIN))
+		return sampler_fail(problem, error, what,
+				    "%s: %s although the capability is there: a seccomp filter or security module blocks "
+				    "perf_event_open; allow it in the container's seccomp profile, or add CAP_SYS_ADMIN where "
+				    "the profile asks for that",
+				    where, strerror(-error));
+	return sampler_fail(problem, error, what,
+			    "%s: %s: kernel.perf_event_paranoid is %ld and CAP_PERFMON is missing; run as root, "
+			    "or in a container with --cap-add PERFMON, or set sysctl kernel.perf_event_paranoid=0",
+			    where, strerror(-error), sampler_sysctl(roots, "perf_event_paranoid", 2));
+}
+
 static int explain_denied(const struct sampler *s, int error, const char *name, const char *where,
 			  struct sampler_problem *problem)
 {
 	long paranoid = sampler_sysctl(&s->options.roots, "perf_event_paranoid", 2);
 	struct access_denial denial;
-	char why[ACCESS_TEXT_BYTES];
+	char why[ACCESS_TEXT_BYTES], on[256];
 
-	if (sampler_has_cap(CAP_PERFMON) || sampler_has_cap(CAP_SYS_ADMIN))
-		return sampler_fail(problem, error, OPEN_WHAT,
-				    "%s on %s: %s although the capability is there: a seccomp "
-				    "filter or security module blocks "
-				    "perf_event_open; allow it in the container's seccomp profile, "
-				    "or add CAP_SYS_ADMIN where "
-				    "the profile asks for that",
-				    name, where, strerror(-error));
-	if (s->setup.mode == SAMPLER_CPUS)
-		return sampler_fail(problem, error, OPEN_WHAT,
-				    "%s on %s: %s: kernel.perf_event_paranoid is %ld and "
-				    "CAP_PERFMON is missing; run as root, "
-				    "or in a container with --cap-add PERFMON, or set sysctl "
-				    "kernel.perf_event_paranoid=0",
-				    name, where, strerror(-error), paranoid);
+	snprintf(on, sizeof(on), "%s on %s", name, where);
+	if (s->setup.mode == SAMPLER_CPUS || sampler_has_cap(CAP_PERFMON) || sampler_has_cap(CAP_SYS_ADMIN))
+		return sampler_explain_cpu(&s->options.roots, error, OPEN_WHAT, on, problem);
 	/* What everybody may do to himself, this process does not let us do. */
 	if (paranoid <= PARANOID_OWN_USER && s->opening && !access_look(s->opening, &denial)) {
 		access_text(&denial, why, sizeof(why));

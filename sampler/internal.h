@@ -148,6 +148,9 @@ int sampler_tell_round(struct sampler *s);
 /* explain.c: what failed on what, why, what to do. where: "CPU 1", "process 12". */
 int sampler_explain(const struct sampler *s, int error, size_t event, const char *where,
 		    struct sampler_problem *problem);
+/* The same of an event on a whole CPU that was denied; `where`: "on CPU 3". */
+int sampler_explain_cpu(const struct sampler_roots *roots, int error, const char *what, const char *where, struct sampler_problem *problem);
+
 bool sampler_has_cap(int cap);
 
 /* rings.c: bytes of rings that we may have: SIZE_MAX; without CAP_IPC_LOCK what is ours and what others of this user have: so much for each CPU, and what

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define SWITCHES_WHAT "record switches (--off-cpu)"
 #define RING_MOST ((size_t)8 << 20)
 #define RINGS_MOST ((size_t)128 << 20)
 #define RING_LEAST ((size_t)128 << 10) /* a record with its stack has up to 64 KiB */
@@ -76,7 +77,7 @@ static void forget_wakings(struct switches *s)
 static void fail_wakings(struct switches *s, int code)
 {
 	sampler_fail(&s->no_wakings, code, "open the event", "sched:sched_waking: %s%s", strerror(-code),
-		     code == -EACCES || code == -EPERM ? "; it takes CAP_PERFMON, or kernel.perf_event_paranoid -1" : "");
+		     code == -EACCES || code == -EPERM ? "; it takes CAP_PERFMON, or sysctl kernel.perf_event_paranoid=-1" : "");
 	forget_wakings(s);
 }
 
@@ -149,8 +150,8 @@ static int open_wakings(struct switches *s, const struct ring *ring)
 	return r;
 }
 
-/* With its ring, which is as large as may be locked: *bytes at most. 0; -ENODEV: there is no such CPU; -errno. */
-static int open_cpu(struct switches *s, int cpu, size_t *bytes)
+/* With its ring, which is as large as may be locked: *bytes at most. 0; -ENODEV: there is no such CPU; -errno; *ret_ring: of its ring. */
+static int open_cpu(struct switches *s, int cpu, size_t *bytes, bool *ret_ring)
 {
 	struct perf_event_attr attr = s->attr;
 	struct epoll_event e = {.events = EPOLLIN | EPOLLET};
@@ -163,6 +164,7 @@ static int open_cpu(struct switches *s, int cpu, size_t *bytes)
 		return fd == -ENXIO ? -ENODEV : fd;
 	int r = ring_map(&s->rings[s->n], fd, cpu, *bytes);
 
+	*ret_ring = true;
 	while ((r == -EPERM || r == -ENOMEM) && *bytes / 2 >= RING_LEAST) {
 		*bytes /= 2;
 		r = ring_map(&s->rings[s->n], fd, cpu, *bytes);
@@ -177,6 +179,20 @@ static int open_cpu(struct switches *s, int cpu, size_t *bytes)
 	int error = vec_push(&s->ids, id);
 
 	return error ? error : open_wakings(s, &s->rings[s->n - 1]);
+}
+
+static int fail_cpu(const struct switches_options *o, int error, int cpu, bool ring, struct sampler_problem *problem)
+{
+	char where[32];
+
+	snprintf(where, sizeof(where), "on CPU %d", cpu);
+	if (ring && (error == -EPERM || error == -ENOMEM))
+		return sampler_fail(problem, error, SWITCHES_WHAT,
+				    "%s: no ring of %zu KiB may be locked in memory: %s; give CAP_IPC_LOCK, or set sysctl "
+				    "kernel.perf_event_mlock_kb=8192", where, RING_LEAST >> 10, strerror(-error));
+	if (error == -EACCES || error == -EPERM)
+		return sampler_explain_cpu(&o->roots, error, SWITCHES_WHAT, where, problem);
+	return sampler_fail(problem, error, SWITCHES_WHAT, "%s: %s", where, strerror(-error));
 }
 
 static int open_all(struct switches *s, const struct switches_options *o, struct sampler_problem *problem)
@@ -198,16 +214,14 @@ static int open_all(struct switches *s, const struct switches_options *o, struct
 	while (bytes * n > (most < RINGS_MOST ? most : RINGS_MOST) && bytes > RING_LEAST)
 		bytes /= 2;
 	for (size_t i = 0; i < n; i++) {
-		r = open_cpu(s, online[i], &bytes);
-		if (r == -EACCES || r == -EPERM)
-			return sampler_fail(problem, r, "record switches (--off-cpu)",
-					    "on CPU %d: %s; it takes CAP_PERFMON, or kernel.perf_event_paranoid 0 or less, and locked "
-					    "memory: sysctl kernel.perf_event_mlock_kb or CAP_IPC_LOCK", online[i], strerror(-r));
+		bool ring = false;
+
+		r = open_cpu(s, online[i], &bytes, &ring);
 		if (r && r != -ENODEV)
-			return sampler_fail(problem, r, "record switches (--off-cpu)", "on CPU %d: %s", online[i], strerror(-r));
+			return fail_cpu(o, r, online[i], ring, problem);
 	}
 	if (!s->n)
-		return sampler_fail(problem, -ENODEV, "record switches (--off-cpu)", "on any CPU: none is online");
+		return sampler_fail(problem, -ENODEV, SWITCHES_WHAT, "on any CPU: none is online");
 	switches_turn(s, true);
 	return 0;
 }
@@ -217,7 +231,7 @@ int switches_open(const struct switches_options *options, struct switches **ret_
 	struct switches *s = calloc(1, sizeof(*s));
 
 	if (!s)
-		return sampler_fail(problem, -ENOMEM, "record switches (--off-cpu)", "no memory");
+		return sampler_fail(problem, -ENOMEM, SWITCHES_WHAT, "no memory");
 	s->poll_fd = -1;
 	s->attr = attr_of_switches(options);
 	s->record_bytes = options->stack_bytes + RECORD_REST + sizeof(uint64_t) * (options->max_stack ? options->max_stack : CALLCHAIN);

@@ -23,10 +23,14 @@ if [ "$paranoid" -ge 1 ]; then
 	refuses "${nobody[@]}" "$T/profcpu" collect -a -d 1 -o "$T/ours/machine"
 	grep -q 'set sysctl kernel.perf_event_paranoid=0$' "$T/refused" || fail "no mend: $(cat "$T/refused")"
 	refuses "${nobody[@]}" "$T/profcpu" collect --off-cpu -o "$T/ours/waits" -- true
-	grep -q 'CAP_PERFMON' "$T/refused" || fail "--off-cpu: no mend: $(cat "$T/refused")"
+	grep -q 'CPU [0-9]*: Permission denied: .*CAP_PERFMON is missing; .* set sysctl kernel.perf_event_paranoid=0$' "$T/refused" ||
+		fail "--off-cpu: no mend: $(cat "$T/refused")"
 	survives "${nobody[@]}" "$T/profcpu" doctor
 	grep -A 2 'whole CPUs' "$T/refused.out" | grep -q 'mend: .*perf_event_paranoid=0$\|mend: .*--cap-add PERFMON\|mend: .*PERFMON\]' ||
 		fail "another mend than collect's: $(cat "$T/refused.out")"
+	grep -A 2 'off-CPU  ' "$T/refused.out" | grep -q 'mend: .*perf_event_paranoid=0$\|mend: .*--cap-add PERFMON\|mend: .*PERFMON\]' ||
+		fail "doctor says nothing of --off-cpu: $(cat "$T/refused.out")"
+	grep -q 'can work here, without --off-cpu\.$\|cannot work here' "$T/refused.out" || fail "doctor: $(cat "$T/refused.out")"
 fi
 
 # Its own process works, without the kernel's part.

@@ -32,6 +32,7 @@ static struct doctor_facts good_facts(void)
 		.init_user_ns = true,
 		.init_pid_ns = true,
 		.proc_is_ours = true,
+		.tracefs_mounted = true,
 		.processes = 100,
 		.dotnet = 1,
 	};
@@ -240,6 +241,55 @@ static void few_descriptors_and_small_rings_are_named(void **state)
 	assert_true(report.can_record);
 }
 
+static void waits_and_their_wakers_have_lines_of_their_own(void **state)
+{
+	struct doctor_facts f = good_facts();
+	struct doctor_report report;
+
+	(void)state;
+	doctor_judge(&f, &report);
+	assert_true(report.can_off_cpu);
+	f.self.cap_effective = 0;
+	f.event_cpu_error = f.waking_error = -EACCES;
+	assert_non_null(strstr(judged(&f, &report, "off-CPU")->mend, "sysctl kernel.perf_event_paranoid=0"));
+	assert_non_null(strstr(judged(&f, &report, "off-CPU")->found, "perf_event_paranoid is 2"));
+	assert_false(report.can_off_cpu);
+	assert_true(report.can_record);
+	/* With 0 they can be recorded, the tracepoint takes more (kernel/trace/trace_event_perf.c). */
+	f.paranoid = 0;
+	f.event_cpu_error = 0;
+	assert_int_equal(judged(&f, &report, "off-CPU")->state, DOCTOR_YES);
+	assert_non_null(strstr(judged(&f, &report, "off-CPU wakers")->mend, "sysctl kernel.perf_event_paranoid=-1"));
+	assert_int_equal(judged(&f, &report, "tracepoints")->state, DOCTOR_YES);
+}
+
+static void a_tracefs_that_cannot_be_read_has_the_mend_of_its_reason(void **state)
+{
+	struct doctor_facts f = good_facts();
+	struct doctor_report report;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const char *name = i ? "off-CPU wakers" : "tracepoints";
+
+		/* There, and closed: it is not to be mounted, but to be opened. */
+		f.tracefs_error = -EACCES;
+		f.tracefs_mounted = true;
+		assert_int_equal(judged(&f, &report, name)->state, DOCTOR_NO);
+		assert_non_null(strstr(judged(&f, &report, name)->mend, "mount -o remount,gid=GID,mode=750 "));
+		/* Not there: who may mount it is not sent to root. */
+		f.tracefs_error = -ENOENT;
+		f.tracefs_mounted = false;
+		assert_string_equal(judged(&f, &report, name)->mend, "mount -t tracefs tracefs /sys/kernel/tracing");
+		f.self.cap_effective = 0;
+		assert_non_null(strstr(judged(&f, &report, name)->mend, "as root: mount -t tracefs -o gid=GID,mode=750 "));
+		f.self.cap_effective = CAPS_ALL;
+	}
+	f.place = DOCTOR_DOCKER;
+	assert_non_null(strstr(judged(&f, &report, "off-CPU wakers")->mend, "-v /sys/kernel/tracing:/sys/kernel/tracing:ro"));
+	assert_true(report.can_off_cpu);
+}
+
 static struct doctor_facts dotnet_target(void)
 {
 	struct doctor_facts f = good_facts();
@@ -390,6 +440,8 @@ int main(void)
 		cmocka_unit_test(hidden_kernel_names_say_what_hides_them),
 		cmocka_unit_test(a_sidecar_without_its_target_is_told_the_flag),
 		cmocka_unit_test(few_descriptors_and_small_rings_are_named),
+		cmocka_unit_test(waits_and_their_wakers_have_lines_of_their_own),
+		cmocka_unit_test(a_tracefs_that_cannot_be_read_has_the_mend_of_its_reason),
 		cmocka_unit_test(a_target_is_looked_through),
 		cmocka_unit_test(what_keeps_us_from_a_target_decides_what_helps),
 		cmocka_unit_test(processes_are_counted_by_what_keeps_us_out),
