@@ -36,7 +36,6 @@ struct ingest {
 	struct profile *profile;
 	struct ingest_event *events;
 	size_t nevents;
-	bool by_profcpu;
 	size_t nevents_known; /* to stacks */
 	struct ingest_result *result;
 	size_t build_ids; /* handed on so far: in pipe mode they come late */
@@ -75,9 +74,9 @@ static int ingest_event(struct ingest *in, uint32_t index, struct ingest_event *
 	event.has_period = all[index].attr.type != PERF_TYPE_TRACEPOINT;
 	event.stackless = !(all[index].attr.sample_type & PERF_SAMPLE_CALLCHAIN);
 	event.has_fields = all[index].attr.type == PERF_TYPE_TRACEPOINT && (all[index].attr.sample_type & PERF_SAMPLE_RAW);
-	/* Of perf's own recordings it is an event as others, as perf's readers have it. */
-	event.off_cpu = in->by_profcpu && perfdata_offcpu_is(&all[index].attr, all[index].name);
-	in->events[index].waker = in->by_profcpu && perfdata_offcpu_is_waker(&all[index].attr, all[index].name);
+	/* Of perf's own recordings offcpu-time is an event as others, as perf's readers have it. */
+	event.off_cpu = perfdata_offcpu_kind(&all[index].attr) == PERFDATA_OFFCPU_WAIT;
+	in->events[index].waker = perfdata_offcpu_kind(&all[index].attr) == PERFDATA_OFFCPU_WAKER;
 	r = profile_text(in->profile, all[index].name, strlen(all[index].name), &event.name);
 	in->events[index].id = PROFILE_NONE;
 	if (!r && !in->events[index].waker)
@@ -196,9 +195,7 @@ static int ingest_sample(struct ingest *in, struct perfdata_record *record)
 /* What was lost of the rings of switches is no sample on a CPU. */
 static void ingest_lost(struct ingest *in, const struct perfdata_record *record)
 {
-	const struct perfdata_event *event = ingest_file_event(in, record->event);
-
-	if (in->by_profcpu && (perfdata_offcpu_is(&event->attr, event->name) || perfdata_offcpu_is_waker(&event->attr, event->name)))
+	if (perfdata_offcpu_kind(&ingest_file_event(in, record->event)->attr))
 		in->result->lost_switches += record->lost.lost;
 }
 
@@ -372,7 +369,7 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 	if (!r)
 		symbols.monotonic = perfdata_info(in.data)->has_clockid && perfdata_info(in.data)->clockid == CLOCK_MONOTONIC;
 	if (!r)
-		in.by_profcpu = symbols.by_profcpu = ingest_is_ours(perfdata_info(in.data)->perf_version);
+		symbols.by_profcpu = ingest_is_ours(perfdata_info(in.data)->perf_version);
 	if (!r)
 		r = symbolizer_new(profile, &symbols, &in.symbols);
 	if (!r)

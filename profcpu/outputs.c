@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int outputs_svg(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
 {
@@ -226,11 +227,18 @@ static int outputs_archive(const struct outputs_options *options, bool svg, bool
 	return r;
 }
 
-/* A picture and the folded stacks of the same. */
-static int outputs_pair(struct profile *profile, const struct outputs_options *options, const char *svg_name,
+/* A picture and the folded stacks of the same. Without `wanted` they are gone from a recording: what stands there would be of what it was before. */
+static int outputs_pair(struct profile *profile, const struct outputs_options *options, bool wanted, const char *svg_name,
 			int (*svg)(struct profile *, const struct outputs_options *, struct outbuf *), const char *folded_name,
 			int (*folded)(struct profile *, const struct outputs_options *, struct outbuf *))
 {
+	if (!wanted) {
+		if (options->result->kind != SOURCE_TEXT) {
+			(void)unlinkat(options->dir_fd, svg_name, 0);
+			(void)unlinkat(options->dir_fd, folded_name, 0);
+		}
+		return 0;
+	}
 	int r = outputs_file(profile, options, svg_name, REPLACE_PUBLIC, svg);
 	int also = outputs_file(profile, options, folded_name, REPLACE_PUBLIC, folded);
 
@@ -246,13 +254,11 @@ int outputs_write(struct profile *profile, const struct outputs_options *options
 				       0;
 
 	bool waits = profile_off_cpu_event(profile) != PROFILE_NONE;
-	int off_cpu = waits ? outputs_pair(profile, options, RECORDING_OFFCPU_SVG, outputs_off_cpu_svg, RECORDING_OFFCPU_FOLDED,
-					   outputs_off_cpu_folded) : 0;
+	int off_cpu = outputs_pair(profile, options, waits, RECORDING_OFFCPU_SVG, outputs_off_cpu_svg, RECORDING_OFFCPU_FOLDED, outputs_off_cpu_folded);
 	bool both = waits && options->offcpu && options->offcpu->nthreads;
-	int wall = both ? outputs_pair(profile, options, RECORDING_WALL_SVG, outputs_wall_svg, RECORDING_WALL_FOLDED, outputs_wall_folded) : 0;
+	int wall = outputs_pair(profile, options, both, RECORDING_WALL_SVG, outputs_wall_svg, RECORDING_WALL_FOLDED, outputs_wall_folded);
 	bool wakeups = profile_wakeup_event(profile) != PROFILE_NONE;
-	int wakeup = wakeups ? outputs_pair(profile, options, RECORDING_WAKEUP_SVG, outputs_wakeup_svg, RECORDING_WAKEUP_FOLDED,
-					    outputs_wakeup_folded) : 0;
+	int wakeup = outputs_pair(profile, options, wakeups, RECORDING_WAKEUP_SVG, outputs_wakeup_svg, RECORDING_WAKEUP_FOLDED, outputs_wakeup_folded);
 	int archive = options->archive ? outputs_archive(options, !r, !folded, !report, !script, waits && !off_cpu, both && !wall,
 							 wakeups && !wakeup) : 0;
 

@@ -154,14 +154,14 @@ size_t record_switches_opened(const struct record_switches *s, struct sampler_op
 
 size_t record_switches_events(const struct record_switches *s, const struct perf_event_attr *beside, struct perfdata_writer_event *ret_events)
 {
-	static const char *const names[RECORD_SWITCHES_EVENTS] = {PERFDATA_OFFCPU_NAME, PERFDATA_WAKER_NAME};
+	static const enum perfdata_offcpu_kind kinds[RECORD_SWITCHES_EVENTS] = {PERFDATA_OFFCPU_WAIT, PERFDATA_OFFCPU_WAKER};
 	struct sampler_opened opened[RECORD_SWITCHES_EVENTS];
 	uint32_t pid_offset;
 	size_t n = record_switches_opened(s, opened, &pid_offset);
 
 	for (size_t i = 0; i < n; i++)
 		ret_events[i] = (struct perfdata_writer_event){
-			.attr = perfdata_offcpu_attr(beside), .name = names[i], .ids = opened[i].ids, .nids = opened[i].nids};
+			.attr = perfdata_offcpu_attr(beside, kinds[i]), .name = perfdata_offcpu_name(kinds[i]), .ids = opened[i].ids, .nids = opened[i].nids};
 	return n;
 }
 

@@ -1,4 +1,5 @@
 #include "recording/perfdata_impl.h"
+#include "recording/perfdata_offcpu.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -78,8 +79,13 @@ static void add_modifiers(const struct perf_event_attr *attr, char *buf, size_t 
 
 void perfdata_default_name(const struct perf_event_attr *attr, char *buf, size_t cap)
 {
+	const char *ours = perfdata_offcpu_name(perfdata_offcpu_kind(attr));
 	uint64_t config = attr->config;
 
+	if (ours) {
+		snprintf(buf, cap, "%s", ours);
+		return;
+	}
 	switch (attr->type) {
 	case PERF_TYPE_HARDWARE: /* the upper half is the PMU where there are several kinds of CPU
 				  */

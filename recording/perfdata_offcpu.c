@@ -18,12 +18,15 @@ struct sample {
 };
 _Static_assert(sizeof(struct sample) == PERFDATA_OFFCPU_BYTES, "layout of a sample");
 
-struct perf_event_attr perfdata_offcpu_attr(const struct perf_event_attr *beside)
+#define MARK UINT64_C(0x7570632d66666f00) /* "off-cpu" behind the kind */
+
+struct perf_event_attr perfdata_offcpu_attr(const struct perf_event_attr *beside, enum perfdata_offcpu_kind kind)
 {
 	return (struct perf_event_attr){
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(struct perf_event_attr),
 		.config = PERF_COUNT_SW_BPF_OUTPUT,
+		.config1 = MARK | kind,
 		.sample_period = 1,
 		.sample_type = FIELDS,
 		.read_format = beside->read_format,
@@ -33,19 +36,20 @@ struct perf_event_attr perfdata_offcpu_attr(const struct perf_event_attr *beside
 	};
 }
 
-static bool is_called(const struct perf_event_attr *attr, const char *name, const char *wanted)
+enum perfdata_offcpu_kind perfdata_offcpu_kind(const struct perf_event_attr *attr)
 {
-	return attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_BPF_OUTPUT && !strcmp(name, wanted);
+	uint64_t kind = attr->config1 ^ MARK;
+
+	if (attr->type != PERF_TYPE_SOFTWARE || attr->config != PERF_COUNT_SW_BPF_OUTPUT || kind > PERFDATA_OFFCPU_WAKER)
+		return PERFDATA_OFFCPU_NONE;
+	return (enum perfdata_offcpu_kind)kind;
 }
 
-bool perfdata_offcpu_is(const struct perf_event_attr *attr, const char *name)
+const char *perfdata_offcpu_name(enum perfdata_offcpu_kind kind)
 {
-	return is_called(attr, name, PERFDATA_OFFCPU_NAME);
-}
+	static const char *const names[] = {NULL, PERFDATA_OFFCPU_NAME, PERFDATA_WAKER_NAME};
 
-bool perfdata_offcpu_is_waker(const struct perf_event_attr *attr, const char *name)
-{
-	return is_called(attr, name, PERFDATA_WAKER_NAME);
+	return names[kind];
 }
 
 size_t perfdata_offcpu_put(const struct perfdata_offcpu *s, void *out)

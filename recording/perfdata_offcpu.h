@@ -13,12 +13,20 @@
 #define PERFDATA_OFFCPU_NAME "offcpu-time"
 #define PERFDATA_WAKER_NAME "offcpu-waker" /* once for each thread and stack that ended waits, where it first did; its period says nothing */
 
-/* The event beside one of that attr, whose samples carry identifiers too. */
-struct perf_event_attr perfdata_offcpu_attr(const struct perf_event_attr *beside);
+enum perfdata_offcpu_kind {
+	PERFDATA_OFFCPU_NONE,
+	PERFDATA_OFFCPU_WAIT,  /* PERFDATA_OFFCPU_NAME */
+	PERFDATA_OFFCPU_WAKER, /* PERFDATA_WAKER_NAME */
+};
 
-/* Whether an event is of that kind and name. */
-bool perfdata_offcpu_is(const struct perf_event_attr *attr, const char *name);
-bool perfdata_offcpu_is_waker(const struct perf_event_attr *attr, const char *name);
+/* The event beside one of that attr, whose samples carry identifiers too. */
+struct perf_event_attr perfdata_offcpu_attr(const struct perf_event_attr *beside, enum perfdata_offcpu_kind kind);
+
+/* Whether, and which, by config1, which means nothing for such events and which no other recorder sets: names are in the file only at its end. */
+enum perfdata_offcpu_kind perfdata_offcpu_kind(const struct perf_event_attr *attr);
+
+/* NULL: of PERFDATA_OFFCPU_NONE. */
+const char *perfdata_offcpu_name(enum perfdata_offcpu_kind kind);
 
 struct perfdata_offcpu {
 	uint64_t id; /* of the event */

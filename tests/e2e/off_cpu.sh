@@ -74,6 +74,32 @@ awk -v us="$(weight_of rec/offcpu.folded ';__libc_start_main[^;]*;[^;]*;main;.*p
 	fail "the first thread is not there: $(cat rec/offcpu.folded)"
 awk -v us="$(weight_of rec/offcpu.folded ';[[]no stack[]] ?$')" 'BEGIN { exit !(us < 0.1e6) }' || fail "stacks are missing: $(cat rec/offcpu.folded)"
 
+echo "of a recorder that was killed, before the events have names in the file"
+"$PROFCPU" collect --off-cpu --max-overhead 100 -q -d 30 -p "$STARTED" -o killed &
+killed=$!
+sleep 2.5
+kill -KILL "$killed"
+wait "$killed" 2>/dev/null
+"$PROFCPU" fold --event-filter=offcpu-time -o folded killed 2>err || fail "fold: $(cat err)"
+at_least "$(weight_of folded ';wait_sleep;')" 1000000000 || fail "fold has no waits: $(cat folded)"
+"$PROFCPU" fold -o folded killed 2>err || fail "fold: $(cat err)"
+grep -q ';wait_sleep;.*schedule [0-9]*$' folded && fail "waits for samples: $(cat folded)"
+"$PROFCPU" postprocess -q --no-download killed 2>err || fail "postprocess: $(cat err)"
+at_least "$(weight_of killed/offcpu.folded ';wait_sleep;')" 1000000 || fail "no waits: $(cat killed/offcpu.folded)"
+grep -q ';wait_sleep;.*schedule [0-9]*$' killed/folded_stacks.out && fail "waits for samples: $(cat killed/folded_stacks.out)"
+[ ! -e killed/wall.folded ] || fail "the lives of threads were written at no end, and there is a wall.folded"
+
+echo "and of one that was cut: nothing stays of what it was before"
+cp -r rec cut
+truncate -s $(($(stat -c %s rec/perf.data) / 2)) cut/perf.data
+rm cut/offcpu.idx
+[ -s cut/wall.folded ] && [ -s cut/wall.svg ] || fail "no wall.folded before"
+"$PROFCPU" postprocess -q --offline cut 2>err
+[ $? = 1 ] || fail "postprocess of a cut recording: $(cat err)"
+[ -z "$(compgen -G 'cut/wall.*')" ] || fail "outputs of the whole recording stay: $(ls cut)"
+awk -v us="$(weight_of cut/offcpu.folded ';wait_sleep;')" 'BEGIN { exit !(us > 0.3e6 && us < 1.9e6) }' || fail "waits of the half: $(cat cut/offcpu.folded)"
+grep -q ';wait_sleep;.*schedule [0-9]*$' cut/folded_stacks.out && fail "waits for samples: $(cat cut/folded_stacks.out)"
+
 echo "without it there is nothing of it"
 "$PROFCPU" collect -q -d 0.3 -p "$STARTED" -o rec || fail "collect"
 compgen -G 'rec/offcpu*' && fail "left from another recording: $(ls rec)"

@@ -30,7 +30,7 @@ static int recorded(const struct perfdata_offcpu *waits, size_t n)
 					      .sample_id_all = 1, .use_clockid = 1, .clockid = CLOCK_MONOTONIC};
 	const struct perfdata_writer_event events[] = {
 		{.attr = clock, .name = "cpu-clock", .ids = &ids[0], .nids = 1},
-		{.attr = perfdata_offcpu_attr(&clock), .name = PERFDATA_OFFCPU_NAME, .ids = &ids[1], .nids = 1}};
+		{.attr = perfdata_offcpu_attr(&clock, PERFDATA_OFFCPU_WAIT), .name = PERFDATA_OFFCPU_NAME, .ids = &ids[1], .nids = 1}};
 	const struct perfdata_writer_info info = {.version = "profcpu 1"};
 	_Alignas(8) unsigned char out[PERFDATA_OFFCPU_BYTES + 64];
 	struct perfdata_writer *w;

@@ -18,7 +18,7 @@ static const struct perf_event_attr beside = {
 
 static struct perfdata *reader(void)
 {
-	const struct perf_event_attr attr = perfdata_offcpu_attr(&beside);
+	const struct perf_event_attr attr = perfdata_offcpu_attr(&beside, PERFDATA_OFFCPU_WAIT);
 	struct perfdata *d;
 
 	assert_int_equal(perfdata_records_new(&attr, 1, &d), 0);
@@ -70,7 +70,7 @@ static void a_wait_without_a_stack_is_a_sample_too(void **state)
 static void samples_with_the_id_of_others_are_of_the_event_that_was_named(void **state)
 {
 	const struct perfdata_offcpu wait = {.id = 98, .pid = 7, .tid = 8, .time_ns = 5000, .off_ns = 1};
-	const struct perf_event_attr one = perfdata_offcpu_attr(&beside), attrs[] = {one, one};
+	const struct perf_event_attr one = perfdata_offcpu_attr(&beside, PERFDATA_OFFCPU_WAIT), attrs[] = {one, one};
 	_Alignas(8) unsigned char out[PERFDATA_OFFCPU_BYTES];
 	struct perfdata_record r;
 	struct perfdata *d;
@@ -104,15 +104,23 @@ static void a_callchain_that_no_record_holds_is_refused(void **state)
 	free(out);
 }
 
-static void the_event_is_known_by_kind_and_name(void **state)
+static void the_event_is_known_without_its_name(void **state)
 {
-	const struct perf_event_attr attr = perfdata_offcpu_attr(&beside);
+	const struct perf_event_attr wait = perfdata_offcpu_attr(&beside, PERFDATA_OFFCPU_WAIT), waker = perfdata_offcpu_attr(&beside, PERFDATA_OFFCPU_WAKER);
+	struct perf_event_attr other = wait;
 
 	(void)state;
-	assert_true(perfdata_offcpu_is(&attr, PERFDATA_OFFCPU_NAME));
-	assert_false(perfdata_offcpu_is(&attr, "bpf-output"));
-	assert_false(perfdata_offcpu_is(&beside, PERFDATA_OFFCPU_NAME));
-	assert_int_equal(attr.clockid, CLOCK_MONOTONIC);
+	assert_int_equal(perfdata_offcpu_kind(&wait), PERFDATA_OFFCPU_WAIT);
+	assert_int_equal(perfdata_offcpu_kind(&waker), PERFDATA_OFFCPU_WAKER);
+	assert_int_equal(perfdata_offcpu_kind(&beside), PERFDATA_OFFCPU_NONE);
+	other.config1 = 0; /* perf's own */
+	assert_int_equal(perfdata_offcpu_kind(&other), PERFDATA_OFFCPU_NONE);
+	other.config1 = waker.config1 + 1;
+	assert_int_equal(perfdata_offcpu_kind(&other), PERFDATA_OFFCPU_NONE);
+	assert_string_equal(perfdata_offcpu_name(PERFDATA_OFFCPU_WAIT), PERFDATA_OFFCPU_NAME);
+	assert_string_equal(perfdata_offcpu_name(PERFDATA_OFFCPU_WAKER), PERFDATA_WAKER_NAME);
+	assert_null(perfdata_offcpu_name(PERFDATA_OFFCPU_NONE));
+	assert_int_equal(wait.clockid, CLOCK_MONOTONIC);
 }
 
 int main(void)
@@ -122,7 +130,7 @@ int main(void)
 		cmocka_unit_test(a_wait_without_a_stack_is_a_sample_too),
 		cmocka_unit_test(samples_with_the_id_of_others_are_of_the_event_that_was_named),
 		cmocka_unit_test(a_callchain_that_no_record_holds_is_refused),
-		cmocka_unit_test(the_event_is_known_by_kind_and_name),
+		cmocka_unit_test(the_event_is_known_without_its_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

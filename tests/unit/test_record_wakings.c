@@ -78,8 +78,8 @@ static int begin(void **state)
 						{.attr = attr_of(PERF_SAMPLE_RAW), .name = "sched:sched_waking", .ids = &ids[2], .nids = 1}};
 	const struct perfdata_writer_event events[] = {
 		{.attr = opened[0].attr, .name = "cpu-clock", .ids = &ids[0], .nids = 1},
-		{.attr = perfdata_offcpu_attr(&opened[0].attr), .name = PERFDATA_OFFCPU_NAME, .ids = &ids[1], .nids = 1},
-		{.attr = perfdata_offcpu_attr(&opened[0].attr), .name = PERFDATA_WAKER_NAME, .ids = &ids[2], .nids = 1}};
+		{.attr = perfdata_offcpu_attr(&opened[0].attr, PERFDATA_OFFCPU_WAIT), .name = PERFDATA_OFFCPU_NAME, .ids = &ids[1], .nids = 1},
+		{.attr = perfdata_offcpu_attr(&opened[0].attr, PERFDATA_OFFCPU_WAKER), .name = PERFDATA_WAKER_NAME, .ids = &ids[2], .nids = 1}};
 	const struct record_offcpu_options offcpu = {.begin_ns = 1, .first_pids = true, .proc = "/nowhere"};
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct record_unwind_options options = {.opened = opened, .nopened = 3, .wakings = true, .waking_pid_offset = PID_OFFSET,
