@@ -143,6 +143,7 @@ static int take_thread(void *ctx, pid_t tid, const struct offcpu_totals *t)
 	o->result.short_ns += t->short_ns;
 	o->result.no_stack_ns += t->no_stack_ns;
 	o->result.unknown_ns += t->unknown_ns;
+	o->result.unwatched_ns += t->unwatched_ns;
 	o->result.estimated_ns += t->estimated_ns;
 	o->result.life_ns += t->end_ns - t->begin_ns;
 	/* Unless it is another one with that id by now. */

@@ -101,7 +101,8 @@ struct record_offcpu_result {
 	uint64_t waits, off_ns; /* that were handed over */
 	uint64_t short_waits, short_ns; /* below min_ns */
 	uint64_t no_stack_ns; /* of off_ns and short_ns: began before the recording, or switches were lost */
-	uint64_t unknown_ns; /* neither on nor off a CPU for certain, as switches were lost */
+	uint64_t unknown_ns; /* neither on nor off a CPU for certain: as switches were lost, */
+	uint64_t unwatched_ns; /* and of that, as threads began or ended while events were off at times */
 	uint64_t life_ns; /* of all threads together, in the recording */
 	uint64_t estimated_ns; /* of off_ns and short_ns: while events were off at times */
 	uint64_t blocked_ns, woken_ns; /* of off_ns; and of that what ended by a waker that is known */

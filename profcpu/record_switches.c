@@ -222,9 +222,27 @@ static void say_shed(struct record_shed_result shed, uint64_t estimated_ns)
 		 seconds(shed.shed_ns), seconds(shed.shed_ns - shed.closed_ns), seconds(estimated_ns));
 }
 
+#define SAY_BYTES 320
+
+/* What threads did that is not known, and why not. */
+static void say_unknown(const struct record_offcpu_result *r, char text[SAY_BYTES])
+{
+	static const char lost_words[] = "as switches were lost";
+	static const char windows_words[] = "as they began or ended between the windows in which switches are recorded (--max-overhead 100 records all)";
+	uint64_t lost_ns = r->unknown_ns - r->unwatched_ns;
+	int n = !r->unknown_ns ? 0 : snprintf(text, SAY_BYTES, "; of %.6f s it is not known what threads did", seconds(r->unknown_ns));
+
+	text[n] = 0;
+	if (lost_ns && r->unwatched_ns)
+		snprintf(text + n, SAY_BYTES - (size_t)n, ": of %.6f s %s, of %.6f s %s", seconds(lost_ns), lost_words, seconds(r->unwatched_ns),
+			 windows_words);
+	else if (r->unknown_ns)
+		snprintf(text + n, SAY_BYTES - (size_t)n, ", %s", lost_ns ? lost_words : windows_words);
+}
+
 void record_switches_say(const struct record_switches *s, uint64_t min_ns)
 {
-	char left_out[160] = "", no_stack[160] = "", unknown[160] = "";
+	char left_out[160] = "", no_stack[160] = "", unknown[SAY_BYTES];
 
 	if (!s->offcpu)
 		return;
@@ -236,8 +254,7 @@ void record_switches_say(const struct record_switches *s, uint64_t min_ns)
 	if (r.no_stack_ns)
 		snprintf(no_stack, sizeof(no_stack), "; of %.6f s the stack is not known, as they began before the recording or together with their thread",
 			 seconds(r.no_stack_ns));
-	if (r.unknown_ns)
-		snprintf(unknown, sizeof(unknown), "; of %.6f s it is not known what threads did, as switches were lost", seconds(r.unknown_ns));
+	say_unknown(&r, unknown);
 	if (s->shed && s->shed->windows)
 		say_shed(record_shed_result(s->shed), r.estimated_ns);
 	log_note("off-CPU: %.6f s in %llu waits, of %.6f s that threads were there%s%s%s", seconds(r.off_ns), (unsigned long long)r.waits,

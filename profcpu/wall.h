@@ -14,7 +14,7 @@
 
 #define WALL_NOT_SAMPLED "[not sampled]" /* it ran, and no sample met it, or the event is none of time */
 #define WALL_SHORT "[short waits]" /* --off-cpu-min: below it */
-#define WALL_UNKNOWN "[unknown state]" /* what it did is not known: switches were lost */
+#define WALL_UNKNOWN "[unknown state]" /* what it did is not known: switches were lost, or it began or ended between windows (sampler/shed.h) */
 
 /*
  * The groups of the threads in `offcpu`, all of the event of waits, each thread under its last name. The profile gets the frames above,

@@ -374,7 +374,7 @@ static int end_thread(struct offcpu *o, struct offcpu_thread *t, const struct of
 	t->totals.end_ns = e->time_ns;
 	if (o->estimating) {
 		/* Nobody can look at it any more. */
-		t->totals.unknown_ns += e->time_ns - t->base_ns;
+		offcpu_unwatched(t, e->time_ns - t->base_ns);
 	} else {
 		/* It ends running, whatever it was before. */
 		if (t->state == OFFCPU_UNSURE)
@@ -383,7 +383,7 @@ static int end_thread(struct offcpu *o, struct offcpu_thread *t, const struct of
 		if (!r && !o->whole)
 			return offcpu_release(o, index);
 		if (t->base_ns < o->mark_ns)
-			t->totals.unknown_ns += o->mark_ns - t->base_ns;
+			offcpu_unwatched(t, o->mark_ns - t->base_ns);
 	}
 	t->ended = true;
 	return r ? r : vec_push(&o->gone, index);
@@ -661,7 +661,7 @@ static int finish_thread(struct offcpu *o, uint32_t index, uint64_t end_ns)
 	else if (!o->estimating)
 		r = offcpu_end_exact(o, t, end_ns, true);
 	else
-		t->totals.unknown_ns += end_ns - t->base_ns; /* of one that had its last look: none */
+		offcpu_unwatched(t, end_ns - t->base_ns); /* of one that had its last look: none */
 	return r ? r : offcpu_release(o, index);
 }
 

@@ -5,7 +5,7 @@
  *   running   from a switch in to the next switch out,
  *   blocked   from a switch out by its own will until it is woken (sched_waking),
  *   runnable  from there, or from a switch out that was not its will, or from its creation, to the switch in, or
- *   unknown   where records are missing.
+ *   unknown   where records are missing; while events are off at times, where no look tells, as of a thread's last moments.
  * The four make up its life without rest. Where wakings are not recorded, blocked ends with the switch in.
  *
  * Events may be off for a time (shedding): OFFCPU_CLOSE and OFFCPU_OPEN say when. What the waits of such a time were is estimated from
@@ -74,6 +74,7 @@ struct offcpu_interval {
 struct offcpu_totals {
 	uint64_t begin_ns, end_ns; /* of its life in the recording, which is the sum of the next four */
 	uint64_t running_ns, blocked_ns, runnable_ns, unknown_ns;
+	uint64_t unwatched_ns; /* of unknown: while events were off at times; the rest is where records are missing */
 	uint64_t estimated_ns; /* of blocked and runnable: while events were off at times */
 	uint64_t short_ns, short_count; /* of blocked and runnable: waits below min_ns, which are no intervals */
 	uint64_t no_stack_ns; /* of blocked and runnable: nobody saw how they began */

@@ -234,7 +234,7 @@ int offcpu_estimate_look(struct offcpu *o, struct offcpu_thread *t, const struct
 		t->owed_runnable_ns += stat->wait_ns - t->base.wait_ns;
 		r = divide_gap(o, t, len, len - run, count);
 	} else {
-		t->totals.unknown_ns += len; /* it came while events were off */
+		offcpu_unwatched(t, len); /* it came while events were off */
 	}
 	if (t->last.waits)
 		begin_carry(t);

@@ -126,6 +126,13 @@ void offcpu_divide(const struct offcpu_open *open, uint64_t out_ns, uint64_t in_
 /* offcpu.c: accounts for what a thread does up to a time from which on it is not exact, or it is not there, any more. */
 int offcpu_end_exact(struct offcpu *o, struct offcpu_thread *t, uint64_t time_ns, bool cut);
 
+/* What nobody saw, as events are off at times, and no look tells. */
+static inline void offcpu_unwatched(struct offcpu_thread *t, uint64_t ns)
+{
+	t->totals.unknown_ns += ns;
+	t->totals.unwatched_ns += ns;
+}
+
 /* offcpu_estimate.c: the marks, a look after one of them, and a wait that was seen whole while a window was open. */
 int offcpu_close(struct offcpu *o, uint64_t time_ns);
 int offcpu_open_again(struct offcpu *o, uint64_t time_ns);

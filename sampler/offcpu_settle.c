@@ -221,7 +221,7 @@ int offcpu_settle(struct offcpu *o, uint64_t time_ns, bool last)
 			continue;
 		/* Nobody looked. */
 		if (o->whole && t->base_ns < o->mark_ns) {
-			t->totals.unknown_ns += o->mark_ns - t->base_ns;
+			offcpu_unwatched(t, o->mark_ns - t->base_ns);
 			t->base_ns = o->mark_ns;
 			t->looked = false;
 		}

@@ -59,6 +59,8 @@ echo "the parts of stacks, while programs come and go"
 # shellcheck disable=SC2016 # for the other shell
 "$PROFCPU" collect --off-cpu -o rec -- bash -c 'PONG_WORK=5000 "$1" pong 5 >answer & while kill -0 "$!" 2>/dev/null; do sleep 0.01; done' - "$WAITS" >out 2>err || fail "$(cat err)"
 grep -q "$SEEN" err || fail "nothing was said of windows: $(cat err)"
+grep -q 'it is not known what threads did.* as they began or ended between the windows .*--max-overhead 100 records all' err ||
+	fail "why is not said: $(cat err)"
 grep -v ready answer >answers
 awk '{ n += $4 } END { print n / 5 " switches a second" }' answers
 "$BUILD/helpers/waits_check" share 3 answers rec/offcpu.folded || fail "other parts than the program counted"

@@ -101,6 +101,7 @@ static void assert_totals(const struct fixture *f, pid_t tid, uint64_t running, 
 	assert_int_equal(t->blocked_ns, blocked);
 	assert_int_equal(t->runnable_ns, runnable);
 	assert_int_equal(t->unknown_ns, unknown);
+	assert_int_equal(t->unwatched_ns, 0);
 }
 
 static void a_wait_is_blocked_until_it_is_woken_and_then_runnable(void **state)

@@ -426,6 +426,7 @@ static void who_is_not_looked_at_any_more_is_unknown_from_there(void **state)
 	assert_shares(&sim, 0, 1.5);
 	/* The look at the CLOSE before was the last one at the other. */
 	assert_in_range(sim.totals[1].unknown_ns, 21 * 25 * MS - MS, 21 * 25 * MS + MS);
+	assert_true(sim.totals[1].unwatched_ns == sim.totals[1].unknown_ns);
 	offcpu_free(sim.o);
 }
 

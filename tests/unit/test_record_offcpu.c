@@ -300,6 +300,7 @@ static void what_was_lost_is_not_known(void **state)
 	end(&f, 3000);
 	assert_int_equal(f.n, 2);
 	assert_int_equal(record_offcpu_result(f.o).unknown_ns, 400);
+	assert_int_equal(record_offcpu_result(f.o).unwatched_ns, 0);
 	record_offcpu_free(f.o);
 }
 
