@@ -166,12 +166,17 @@ static int input_load_text(struct source *source, const char *name, const struct
 	return 0;
 }
 
+static bool input_rings_free(const struct source *source)
+{
+	return source->manifest.ring_memory && !strcmp(source->manifest.ring_memory, RECORDING_RINGS_FREE);
+}
+
 int input_load_source(struct source *source, const char *name, const struct input_options *options,
 		      struct profile *profile, struct input_result *ret_result)
 {
 	AUTO_FREE char *inside = NULL;
 
-	*ret_result = (struct input_result){.kind = source->kind, .damaged = source->damaged};
+	*ret_result = (struct input_result){.kind = source->kind, .damaged = source->damaged, .rings_free = input_rings_free(source)};
 	if (source->kind == SOURCE_TEXT)
 		return input_load_text(source, name, options, profile, ret_result);
 	/* Bytes that messages name are counted in there. */

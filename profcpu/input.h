@@ -33,6 +33,7 @@ struct input_result {
 	bool damaged; /* something was cut or damaged, what is readable was loaded; was said by log_warn */
 	bool data_damaged; /* of that, what stands in perf.data itself */
 	bool unfinished; /* the recorder was stopped hard (kill -9, power cut); all that it wrote was loaded; was said */
+	bool rings_free; /* rings were as large as it wanted them: the recorder had CAP_IPC_LOCK; false: not, or nobody knows */
 	struct ingest_result data; /* zero for text */
 	struct script_text_stats text; /* zero for others */
 };

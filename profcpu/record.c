@@ -154,6 +154,8 @@ static int begin_manifest(struct record *rec)
 	m->start_monotonic_ns = rec->result->start_monotonic_ns;
 	if (rec->options->jit_names != JIT_NAMES_AUTO)
 		m->jit_names = strdup(jit_names_word(rec->options->jit_names));
+	if (sampler_locks_freely())
+		m->ring_memory = strdup(RECORDING_RINGS_FREE);
 	if (!m->tool || !m->host || !m->os_release || !m->arch || !m->target || !m->event) {
 		log_error("cannot record: out of memory");
 		return -ENOMEM;

@@ -246,24 +246,31 @@ static void report_roots(const struct audit *a, struct outbuf *out)
 		      truncated);
 }
 
-static void report_losses(const struct ingest_result *data, bool damaged, struct outbuf *out)
+/* Of no use to who had it. */
+static const char *report_larger_rings(const struct input_result *input)
 {
-	const struct perfdata_stats *d = &data->data;
-	uint64_t lost = d->lost_events + d->lost_samples - data->lost_switches;
+	return input->rings_free ? "" : ", or record with CAP_IPC_LOCK, which gives larger rings";
+}
 
-	if (damaged)
+static void report_losses(const struct input_result *input, struct outbuf *out)
+{
+	const struct perfdata_stats *d = &input->data.data;
+	uint64_t lost = d->lost_events + d->lost_samples - input->data.lost_switches;
+
+	if (input->damaged)
 		outbuf_str(out, " of a recording that is not whole");
 	else if (!lost && !d->throttled)
 		outbuf_str(out, ", none lost");
 	if (lost)
-		outbuf_printf(out, ", %llu lost (lower -F, or record with CAP_IPC_LOCK, which gives larger rings)", (unsigned long long)lost);
+		outbuf_printf(out, ", %llu lost (lower -F%s)", (unsigned long long)lost, report_larger_rings(input));
 	if (d->throttled)
 		outbuf_printf(out, ", throttled %llu times (lower -F, or raise kernel.perf_event_max_sample_rate)",
 			      (unsigned long long)d->throttled);
 }
 
-static void report_waits(uint64_t waits, uint64_t off_ns, uint64_t idle_ns, const struct ingest_result *data, struct outbuf *out)
+static void report_waits(uint64_t waits, uint64_t off_ns, uint64_t idle_ns, const struct input_result *input, struct outbuf *out)
 {
+	const struct ingest_result *data = &input->data;
 	const struct wakeups_summary *w = &data->wakeups;
 
 	outbuf_printf(out, "off-CPU   %.6f s in %llu waits", (double)off_ns / 1e9, (unsigned long long)waits);
@@ -278,8 +285,8 @@ static void report_waits(uint64_t waits, uint64_t off_ns, uint64_t idle_ns, cons
 		outbuf_printf(out, "; %llu of these, %.6f s, are not in %s: with the stacks of who ended them there would be too many",
 			      (unsigned long long)w->left_out, (double)w->left_out_ns / 1e9, RECORDING_WAKEUP_FOLDED);
 	if (data->lost_switches)
-		outbuf_printf(out, "; %llu switches and wakings lost (lower --max-overhead, or record with CAP_IPC_LOCK, which gives larger rings)",
-			      (unsigned long long)data->lost_switches);
+		outbuf_printf(out, "; %llu switches and wakings lost (lower --max-overhead%s)", (unsigned long long)data->lost_switches,
+			      report_larger_rings(input));
 	outbuf_char(out, '\n');
 }
 
@@ -298,10 +305,10 @@ int report_write(struct profile *profile, const struct input_result *input, cons
 		return n;
 	outbuf_printf(out, "samples   %llu", (unsigned long long)(profile_nsamples(profile) - waits - input->data.wakeups.samples));
 	if (input->kind != SOURCE_TEXT)
-		report_losses(&input->data, input->damaged, out);
+		report_losses(input, out);
 	outbuf_char(out, '\n');
 	if (waits)
-		report_waits(waits, off_ns, idle_ns, &input->data, out);
+		report_waits(waits, off_ns, idle_ns, input, out);
 	for (int i = 0; i < n; i++) {
 		uint32_t len;
 		const char *name = profile_text_of(profile, hot[i].name, &len);

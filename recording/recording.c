@@ -37,6 +37,7 @@ static const struct field {
 	{"duration_ns", FIELD_U64, offsetof(struct recording_manifest, duration_ns)},
 	{"damage", FIELD_RARE_TEXT, offsetof(struct recording_manifest, damage)},
 	{"jit_names", FIELD_RARE_TEXT, offsetof(struct recording_manifest, jit_names)},
+	{"ring_memory", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ring_memory)},
 	{"finished", FIELD_BOOL, offsetof(struct recording_manifest, finished)},
 	{"symbols_complete", FIELD_BOOL, offsetof(struct recording_manifest, symbols_complete)},
 };
@@ -257,5 +258,6 @@ void recording_manifest_free(struct recording_manifest *m)
 	free(m->event);
 	free(m->damage);
 	free(m->jit_names);
+	free(m->ring_memory);
 	*m = (struct recording_manifest){0};
 }

@@ -43,6 +43,8 @@ bool recording_is_public(const char *name);
 /* Whether a file of this name is derived: made again by each post-processing. */
 bool recording_is_output(const char *name);
 
+#define RECORDING_RINGS_FREE "unlimited" /* the recorder had CAP_IPC_LOCK */
+
 /* What manifest.json holds. Texts belong to the struct (recording_manifest_free). */
 struct recording_manifest {
 	int format;
@@ -53,6 +55,7 @@ struct recording_manifest {
 	char *damage; /* what of the recording is missing since it could not be written to its end,
 		       * or came out of a damaged archive, in words; NULL or "": nothing */
 	char *jit_names; /* --jit-names; NULL or "": its default */
+	char *ring_memory; /* RECORDING_RINGS_FREE; NULL or "": limited, or not known */
 	uint32_t freq_hz;
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns; /* duration 0 until finished */
 	bool finished; /* the recorder came to its end */

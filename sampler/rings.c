@@ -29,12 +29,17 @@ static size_t ring_share(size_t least, size_t most, size_t n, size_t total)
 	return most;
 }
 
+bool sampler_locks_freely(void)
+{
+	return sampler_has_cap(CAP_IPC_LOCK);
+}
+
 size_t sampler_may_lock(const struct sampler_roots *roots, size_t ncpus)
 {
 	long kb = sampler_sysctl(roots, "perf_event_mlock_kb", 516);
 	struct rlimit limit = {0};
 
-	if (sampler_has_cap(CAP_IPC_LOCK))
+	if (sampler_locks_freely())
 		return SIZE_MAX;
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (limit.rlim_cur > RINGS_STACKS_TOTAL_MAX)
@@ -44,7 +49,7 @@ size_t sampler_may_lock(const struct sampler_roots *roots, size_t ncpus)
 
 static size_t ring_wanted(const struct sampler *s, size_t ncpus)
 {
-	bool locked = sampler_has_cap(CAP_IPC_LOCK);
+	bool locked = sampler_locks_freely();
 	size_t least = RING_PLAIN_MAX, may = sampler_may_lock(&s->options.roots, ncpus), others = s->options.locked_bytes;
 
 	if (s->options.ring_bytes)

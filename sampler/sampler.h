@@ -192,4 +192,7 @@ const struct sampler_stats *sampler_stats(const struct sampler *s);
 /* Closes everything. NULL is fine. */
 void sampler_close(struct sampler *s);
 
+/* Whether rings may have what memory they want: with CAP_IPC_LOCK. */
+bool sampler_locks_freely(void);
+
 #endif
