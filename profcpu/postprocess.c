@@ -163,6 +163,18 @@ static bool postprocess_keeps_archive(const struct outdir *dir, const struct inp
 	return true;
 }
 
+/* Outputs of waits that are not made though waits were recorded. */
+static void postprocess_say_waits(const struct source *source, const char *dir, struct profile *profile)
+{
+	if (!source->has_offcpu)
+		return;
+	if (profile_off_cpu_event(profile) == PROFILE_NONE)
+		log_note("%s has no %s, %s and their pictures, nor wakeups: there was no wait, or only such as are below --off-cpu-min, before the "
+			 "recording or the target ended", dir, RECORDING_OFFCPU_FOLDED, RECORDING_WALL_FOLDED);
+	else if (profile_wakeup_event(profile) == PROFILE_NONE)
+		log_note("%s has no %s and its picture: of no wait it is known who ended it", dir, RECORDING_WAKEUP_FOLDED);
+}
+
 static int postprocess_outputs(struct source *source, struct profile *profile, const struct outdir *dir,
 			       struct input_result *result, const struct audit *audit, const struct postprocess_options *options,
 			       bool *ret_wrote)
@@ -190,6 +202,7 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 		postprocess_repair(source, dir->path, profile, options->quiet);
 	if (in_place)
 		postprocess_manifest(source, dir->path, result);
+	postprocess_say_waits(source, dir->path, profile);
 	int r = outputs_write(profile, &outputs, ret_wrote);
 	int reported = options->quiet ? 0 : postprocess_report(profile, result, audit);
 

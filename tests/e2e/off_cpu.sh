@@ -59,6 +59,9 @@ printf '\377' | dd of=copy/offcpu.idx bs=1 seek=16 conv=notrunc status=none
 cmp rec/offcpu.folded copy/offcpu.folded || fail "a damaged offcpu.idx changes waits"
 
 echo "short ones are left out, and it is said"
+"$PROFCPU" collect --off-cpu --off-cpu-min 3600000000 -o none -- true >answer 2>err || fail "$(cat err)"
+[ ! -e none/offcpu.folded ] || fail "waits of an hour: $(cat none/offcpu.folded)"
+grep -q '^profcpu: none has no offcpu.folded, wall.folded .* nor wakeups: there was no wait' err || fail "why there is none is not said: $(cat err)"
 "$PROFCPU" collect --off-cpu --max-overhead 100 --off-cpu-min 15000 -o rec -- "$WAITS" sleep futex 2 >answer 2>err || fail "$(cat err)"
 grep -Eq 'left out are 2\.[0-9]* s in [0-9]* waits below 15000 us' err || grep -Eq 'left out are 1\.9[0-9]* s in' err || grep -Eq 'left out are [34]\.[0-9]* s in' err || fail "$(cat err)"
 [ "$(weight_of rec/offcpu.folded ';wait_futex;')" -lt 500000 ] || fail "waits of 10 ms are there: $(cat rec/offcpu.folded)"

@@ -75,6 +75,7 @@ unshare --mount sh -c 'mount -t tmpfs none /sys/kernel/tracing && { [ ! -d /sys/
 [ "$(grep -c 'who ends waits is not known' err)" = 1 ] || fail "not said once: $(cat err)"
 grep -q 'who ends waits is not known: .*tracefs is not mounted; mount -t tracefs' err || fail "not said what to do: $(cat err)"
 grep -q 'known waker' said && fail "$(grep off-CPU said)"
+grep -q '^profcpu: without has no wakeup.folded .*of no wait' err || fail "not said: $(cat err)"
 [ -e without/wakeup.folded ] && fail "wakeup.folded without wakers"
 at_least "$(weight_of without/offcpu.folded ';wait_pipe;')" 900000 || fail "the waits are not there: $(cat without/offcpu.folded)"
 exit 0
