@@ -279,8 +279,9 @@ static void report_waits(uint64_t waits, uint64_t off_ns, uint64_t idle_ns, cons
 	if (data->off_runnable_ns)
 		outbuf_printf(out, ", %.6f s waiting for a CPU", (double)data->off_runnable_ns / 1e9);
 	if (w->ended_ns)
-		outbuf_printf(out, "; of %.6f s blocked until something ended it %.2f %% have a known waker", (double)w->ended_ns / 1e9,
-			      100.0 * (double)w->known_ns / (double)w->ended_ns);
+		outbuf_printf(out, "; of %.6f s blocked until something ended it %.2f %% have a known waker%s", (double)w->ended_ns / 1e9,
+			      100.0 * (double)w->known_ns / (double)w->ended_ns,
+			      data->off_estimated_ns ? " (what ended between windows has none: --max-overhead 100)" : "");
 	if (w->left_out)
 		outbuf_printf(out, "; %llu of these, %.6f s, are not in %s: with the stacks of who ended them there would be too many",
 			      (unsigned long long)w->left_out, (double)w->left_out_ns / 1e9, RECORDING_WAKEUP_FOLDED);
