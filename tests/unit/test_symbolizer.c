@@ -527,21 +527,29 @@ static void lines_that_are_not_there_are_not_hidden(void **state)
 	}
 }
 
+/* A process with an image has that callchain in so many samples. */
+static struct profile_sample mapped_and_sampled(struct fixture *f, const uint64_t *chain, uint32_t n, int times)
+{
+	struct profile_sample s = {.weight = 1, .cpu = -1};
+	struct profile_event event = {0};
+
+	map(f, 5, 0x400000, 0, 7, "/bin/app");
+	s.stack = sample(f, 5, 5, chain, n, &s.thread);
+	assert_int_equal(profile_text(f->profile, "cycles", 6, &event.name), 0);
+	assert_int_equal(profile_event(f->profile, &event, &s.event), 0);
+	for (int i = 0; i < times; i++)
+		assert_int_equal(profile_sample(f->profile, &s), 0);
+	return s;
+}
+
 static void the_audit_weighs_frames_by_samples(void **state)
 {
 	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x401018, 0x401064};
 	struct audit_group sum = {0};
 	struct audit audit;
 	struct fixture *f = *state;
-	struct profile_sample s = {.weight = 1, .cpu = -1};
-	struct profile_event event = {0};
+	struct profile_sample s = mapped_and_sampled(f, chain, ARRAY_LEN(chain), 3);
 
-	map(f, 5, 0x400000, 0, 7, "/bin/app");
-	s.stack = sample(f, 5, 5, chain, ARRAY_LEN(chain), &s.thread);
-	assert_int_equal(profile_text(f->profile, "cycles", 6, &event.name), 0);
-	assert_int_equal(profile_event(f->profile, &event, &s.event), 0);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(profile_sample(f->profile, &s), 0);
 	assert_int_equal(symbolizer_audit(f->s, false, &audit), 0);
 	assert_int_equal(audit.samples, 3);
 	assert_int_equal(audit.stacks_truncated, 3);
@@ -572,14 +580,8 @@ static void where_nothing_is_mapped_the_mend_is_of_how_stacks_were_taken(void **
 {
 	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x500018};
 	struct fixture *f = *state;
-	struct profile_sample s = {.weight = 1, .cpu = -1};
-	struct profile_event event = {0};
 
-	map(f, 5, 0x400000, 0, 7, "/bin/app");
-	s.stack = sample(f, 5, 5, chain, ARRAY_LEN(chain), &s.thread);
-	assert_int_equal(profile_text(f->profile, "cycles", 6, &event.name), 0);
-	assert_int_equal(profile_event(f->profile, &event, &s.event), 0);
-	assert_int_equal(profile_sample(f->profile, &s), 0);
+	(void)mapped_and_sampled(f, chain, ARRAY_LEN(chain), 1);
 	for (int unwound = 0; unwound < 2; unwound++) {
 		struct audit audit;
 
