@@ -24,24 +24,60 @@ static void count_records(struct record_shed *s, const struct switches_load *loa
 /* OFFCPU_CLOSE or OFFCPU_WHOLE, and the looks that it asks for. */
 static int tell(struct record_shed *s, enum offcpu_kind kind, uint64_t now_ns)
 {
+	uint64_t before_ns = s->doer.thread_ns(s->doer.ctx);
 	double width = 0;
 	int r = s->doer.tell(s->doer.ctx, kind, now_ns);
 
 	if (!r)
 		r = s->doer.look(s->doer.ctx, now_ns, &width);
+	s->cost_ns = s->doer.thread_ns(s->doer.ctx) - before_ns;
 	if (width > 0)
 		s->width = width;
+	return r;
+}
+
+/* The next look, twice as far from the last as that was, while there is credit. */
+static void look_later(struct record_shed *s, uint64_t now_ns)
+{
+	s->look_ns = s->credit_ns < s->cost_ns ? UINT64_MAX : now_ns + s->apart_ns;
+	s->apart_ns = 2 * s->apart_ns < RECORD_SHED_LOOKS_NS ? 2 * s->apart_ns : RECORD_SHED_LOOKS_NS;
+}
+
+/* Events are off until due_ns, with looks in between. */
+static void wait_closed(struct record_shed *s, enum record_shed_state state, uint64_t due_ns)
+{
+	wait_until(s, state, due_ns);
+	if (s->look_ns < due_ns)
+		s->doer.alarm(s->doer.ctx, s->look_ns);
+}
+
+static int look_again(struct record_shed *s, uint64_t now_ns)
+{
+	int r = tell(s, OFFCPU_CLOSE, now_ns);
+
+	s->credit_ns -= s->credit_ns < s->cost_ns ? s->credit_ns : s->cost_ns;
+	look_later(s, now_ns);
+	wait_closed(s, s->state, s->due_ns);
 	return r;
 }
 
 /* What is recorded while one CPU after the other is switched off does not count any more. */
 static int close_window(struct record_shed *s, uint64_t now_ns)
 {
+	/* As long as the last time it will be until the next one, more or less. */
+	uint64_t cycle_ns = s->closed_ns && now_ns - s->closed_ns < SHED_CYCLE_MAX_NS ? now_ns - s->closed_ns : SHED_CYCLE_NS;
+
 	s->doer.turn(s->doer.ctx, false);
 	count_open(s, now_ns);
 	s->closed_ns = now_ns;
-	wait_until(s, RECORD_SHED_READ, now_ns);
-	return tell(s, OFFCPU_CLOSE, now_ns);
+	int r = tell(s, OFFCPU_CLOSE, now_ns);
+
+	s->credit_ns = (uint64_t)((double)cycle_ns * s->shed.options.limit * RECORD_SHED_LOOKS);
+	s->apart_ns = RECORD_SHED_LOOK_NS;
+	look_later(s, now_ns);
+	/* The rings do not fill now, and reading them takes longer than short waits. */
+	wait_closed(s, RECORD_SHED_READ, now_ns + RECORD_SHED_READ_NS);
+	return r;
 }
 
 /* And it counts only when the last one is on. */
@@ -83,7 +119,13 @@ int record_shed_turn(struct record_shed *s)
 	struct switches_load load;
 	int r;
 
-	if (s->state == RECORD_SHED_CLOSED && now_ns >= s->due_ns) {
+	if ((s->state == RECORD_SHED_CLOSED || s->state == RECORD_SHED_READ) && now_ns < s->due_ns) {
+		if (now_ns < s->look_ns)
+			return s->state == RECORD_SHED_READ;
+		r = look_again(s, now_ns);
+		return r ? r : 1;
+	}
+	if (s->state == RECORD_SHED_CLOSED) {
 		r = open_window(s, RECORD_SHED_OPEN, s->plan.open_ns);
 		return r ? r : 1;
 	}
@@ -123,7 +165,7 @@ int record_shed_was_read(struct record_shed *s)
 	report(s, now_ns);
 	if (s->plan.whole)
 		return open_window(s, RECORD_SHED_LAST, RECORD_SHED_LAST_NS);
-	wait_until(s, RECORD_SHED_CLOSED, s->closed_ns + s->plan.closed_ns);
+	wait_closed(s, RECORD_SHED_CLOSED, s->closed_ns + s->plan.closed_ns);
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 /*
  * While recording: switches are recorded for as much of the time as --max-overhead allows (sampler/shed.h), in windows where that is not
  * all of it. At the end of each window the events go off, the scheduler's counts of all threads are looked up, the rings are read, and
- * what that cost decides about the next.
+ * what that cost decides about the next. While they are off the counts are looked up now and then, soon at first and then ever less often, as far as a part of the limit
+ * reaches: who has not come to a CPU between two looks is still in the same wait, so that its length is known, short or long.
  *
  * What it does to events, threads and clocks goes through `doer`, so that tests see it.
  */
@@ -12,6 +13,10 @@
 #include "sampler/shed.h"
 #include "sampler/switches.h"
 
+#define RECORD_SHED_LOOK_NS (NS_PER_MS / 4)   /* from a window to the first look behind it; twice as long to each that follows, */
+#define RECORD_SHED_LOOKS_NS (16 * NS_PER_MS) /* up to this */
+#define RECORD_SHED_READ_NS (4 * NS_PER_MS)   /* from a window to the reading of its rings */
+#define RECORD_SHED_LOOKS 0.2 /* of the limit is for these looks */
 #define RECORD_SHED_LAST_NS (10 * NS_PER_MS) /* a window before nothing is shed any more: what threads do is known at its end */
 
 struct record_shed_doer {
@@ -35,7 +40,7 @@ enum record_shed_state {
 	RECORD_SHED_CLOSED, /* they are off until due_ns, */
 	RECORD_SHED_OPEN, /* and on until due_ns */
 	RECORD_SHED_LAST, /* the same, and then they stay on */
-	RECORD_SHED_READ, /* they are off, and their rings are to be read */
+	RECORD_SHED_READ, /* they are off, and their rings are to be read at due_ns */
 };
 
 struct record_shed {
@@ -44,6 +49,8 @@ struct record_shed {
 	enum record_shed_state state;
 	struct shed_plan plan;
 	uint64_t due_ns;
+	uint64_t look_ns, apart_ns; /* events are off: when the next look is due; how far it is from the last */
+	uint64_t cost_ns, credit_ns; /* of the last look; what the next ones may cost before the next window */
 	uint64_t opened_ns; /* or since when the time that events are on is not in the report yet */
 	uint64_t closed_ns;
 	uint64_t told_ns, told_process_ns; /* of the last report, */

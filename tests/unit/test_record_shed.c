@@ -14,6 +14,7 @@
 #define RING 500 /* records */
 #define RECORD_NS 5000
 #define WORK_NS 2000
+#define LOOK_NS 20000
 
 struct play {
 	uint64_t now_ns, process_ns;
@@ -88,6 +89,8 @@ static int look(void *ctx, uint64_t time_ns, double *ret_width)
 	assert_int_equal(time_ns, p->told[p->ntold - 1].time_ns);
 	assert_true(p->told[p->ntold - 1].kind != OFFCPU_OPEN);
 	p->looks++;
+	p->process_ns += LOOK_NS;
+	pass(p, LOOK_NS);
 	*ret_width = 1;
 	return 0;
 }
@@ -150,7 +153,7 @@ static void run(struct play *p, struct record_shed *s, double rate, double secon
 	}
 }
 
-/* CLOSE and OPEN take turns, in order of time; events are on at an OPEN, and off after a CLOSE. */
+/* CLOSE, for each look one, and OPEN take turns, in order of time; events are on at an OPEN, and off after a CLOSE. */
 static void check_order(const struct play *p)
 {
 	bool closed = false;
@@ -158,7 +161,7 @@ static void check_order(const struct play *p)
 	for (size_t i = 0; i < p->ntold; i++) {
 		assert_true(!i || p->told[i].time_ns >= p->told[i - 1].time_ns);
 		if (p->told[i].kind == OFFCPU_CLOSE) {
-			assert_false(closed || p->told[i].on);
+			assert_false(p->told[i].on);
 			closed = true;
 		} else if (p->told[i].kind == OFFCPU_OPEN) {
 			assert_true(closed && p->told[i].on);
@@ -208,6 +211,42 @@ static void many_are_recorded_in_windows_within_the_limit(void **state)
 		assert_true(result.shed_ns > 21 * NS_PER_S);
 		assert_true(labs((long)(result.shed_ns - result.closed_ns) - (long)p->on_ns) < (long)(p->on_ns / 5));
 	}
+}
+
+/* What they may cost decides how many; each is further from the one before than that was. */
+static void looks_come_soon_behind_windows_and_then_less_often(void **state)
+{
+	struct play *p = *state;
+	struct record_shed s;
+	size_t most = 0, n = 0, windows = 0;
+
+	begin(p, &s, 0.05);
+	run(p, &s, 200000, 5, 0);
+	check_order(p);
+	for (size_t i = 1; i < p->ntold; i++) {
+		uint64_t apart_ns = p->told[i].time_ns - p->told[i - 1].time_ns;
+
+		if (p->told[i].kind == OFFCPU_OPEN) {
+			windows++;
+			n = 0;
+			continue;
+		}
+		n++;
+		most = n > most ? n : most;
+		if (n == 2)
+			assert_in_range(apart_ns, RECORD_SHED_LOOK_NS, RECORD_SHED_LOOK_NS + NS_PER_MS);
+		if (n > 2)
+			assert_true(apart_ns + NS_PER_MS >= RECORD_SHED_LOOKS_NS || apart_ns + NS_PER_MS >= 2 * (p->told[i - 1].time_ns - p->told[i - 2].time_ns));
+	}
+	assert_true(windows > 50);
+	assert_in_range(most, 6, 20);
+	/* Behind each window is one in any case. */
+	begin(p, &s, 0.005);
+	run(p, &s, 200000, 20, 0);
+	double more_ns = ((double)p->looks - (double)record_shed_result(&s).windows) * LOOK_NS;
+
+	assert_true(more_ns < 1.3 * 0.005 * RECORD_SHED_LOOKS * 20e9 && more_ns > 0.1 * 0.005 * RECORD_SHED_LOOKS * 20e9);
+	check_order(p);
 }
 
 static void afterwards_all_are_recorded_again(void **state)
@@ -284,6 +323,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(few_switches_are_all_recorded, new_play, free_play),
 		cmocka_unit_test_setup_teardown(many_are_recorded_in_windows_within_the_limit, new_play, free_play),
+		cmocka_unit_test_setup_teardown(looks_come_soon_behind_windows_and_then_less_often, new_play, free_play),
 		cmocka_unit_test_setup_teardown(afterwards_all_are_recorded_again, new_play, free_play),
 		cmocka_unit_test_setup_teardown(windows_go_on_when_we_come_late, new_play, free_play),
 		cmocka_unit_test_setup_teardown(errors_are_handed_on, new_play, free_play),
