@@ -252,8 +252,8 @@ void record_switches_say(const struct record_switches *s, uint64_t min_ns)
 		snprintf(left_out, sizeof(left_out), "; left out are %.6f s in %llu waits below %llu us", seconds(r.short_ns),
 			 (unsigned long long)r.short_waits, (unsigned long long)(min_ns / 1000));
 	if (r.no_stack_ns)
-		snprintf(no_stack, sizeof(no_stack), "; of %.6f s the stack is not known, as they began before the recording or together with their thread",
-			 seconds(r.no_stack_ns));
+		snprintf(no_stack, sizeof(no_stack), "; of %.6f s the stack is not known, as they began before the recording or together with their thread%s",
+			 seconds(r.no_stack_ns), s->shed && s->shed->windows ? ", or between windows" : "");
 	say_unknown(&r, unknown);
 	if (s->shed && s->shed->windows)
 		say_shed(record_shed_result(s->shed), r.estimated_ns);
