@@ -113,6 +113,8 @@ static void postprocess_repair(struct source *source, const char *dir, struct pr
 	if (!source->has_manifest)
 		return;
 	source->manifest.finished = true;
+	if (!source->manifest.ended)
+		source->manifest.ended = strdup(RECORDING_KILLED);
 	if (!profile_each_sample(profile, postprocess_span_add, &span))
 		source->manifest.duration_ns = span.last_ns - span.first_ns;
 }
@@ -154,13 +156,39 @@ static int postprocess_report(struct profile *profile, const struct input_result
 }
 
 /* What an archive holds that was made before perf.data was damaged cannot be made again. */
-static bool postprocess_keeps_archive(const struct outdir *dir, const struct input_result *result)
+static bool postprocess_keeps_archive(const struct outdir *dir, const struct input_result *result, bool waits_are_whole)
 {
-	if (!result->data_damaged || faccessat(dir->fd, RECORDING_ARCHIVE, F_OK, AT_SYMLINK_NOFOLLOW))
+	if ((!result->data_damaged && waits_are_whole) || faccessat(dir->fd, RECORDING_ARCHIVE, F_OK, AT_SYMLINK_NOFOLLOW))
 		return false;
 	log_note("%s/%s stays as it is, as it may hold what %s has lost: `profcpu postprocess -o NEW-DIR %s/%s`", dir->path,
-		 RECORDING_ARCHIVE, RECORDING_PERF_DATA, dir->path, RECORDING_ARCHIVE);
+		 RECORDING_ARCHIVE, result->data_damaged ? RECORDING_PERF_DATA : RECORDING_OFFCPU, dir->path, RECORDING_ARCHIVE);
 	return true;
+}
+
+/*
+ * Whether offcpu.idx is of this recording and whole: what it says of threads sums up to the waits in perf.data. (A recording that came to no good end
+ * has said so, and has what it has.)
+ */
+static bool postprocess_waits_are_whole(const struct source *source, const char *dir, struct profile *profile, const struct input_result *result)
+{
+	uint64_t waits = 0, off_ns = 0, told_ns = 0;
+
+	if (!source->has_manifest || result->unfinished || result->data_damaged || source->manifest.damage || source->manifest.ended ||
+	    profile_off_cpu_sum(profile, &waits, &off_ns) || !waits)
+		return true;
+	for (size_t i = 0; source->has_offcpu && i < source->offcpu.nthreads; i++) {
+		const struct offcpu_idx_thread *t = &source->offcpu.threads[i];
+
+		told_ns += t->blocked_ns + t->runnable_ns - t->short_ns;
+	}
+	if (source->has_offcpu && (told_ns > off_ns ? told_ns - off_ns : off_ns - told_ns) <= off_ns / 1000)
+		return true;
+	if (source->has_offcpu)
+		log_warn("%s/%s is cut, or of another recording: of %.6f s in waits it tells of %.6f: there is no %s, and %s may lack some", dir,
+			 RECORDING_OFFCPU, (double)off_ns / 1e9, (double)told_ns / 1e9, RECORDING_WALL_FOLDED, RECORDING_WAKEUP_FOLDED);
+	else if (source->offcpu_fd < 0)
+		log_warn("%s/%s is missing: who ended waits is not known, nor what threads did in all", dir, RECORDING_OFFCPU);
+	return false;
 }
 
 /* Outputs of waits that are not made though waits were recorded. */
@@ -179,14 +207,14 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 			       struct input_result *result, const struct audit *audit, const struct postprocess_options *options,
 			       bool *ret_wrote)
 {
-	bool in_place = postprocess_in_place(source, dir->fd);
+	bool in_place = postprocess_in_place(source, dir->fd), whole = postprocess_waits_are_whole(source, dir->path, profile, result);
 	struct outputs_options outputs = {.dir = dir->path,
 					  .dir_fd = dir->fd,
 					  .title = postprocess_title(source, options),
 					  .result = result,
 					  .audit = audit,
-					  .offcpu = source->has_offcpu ? &source->offcpu : NULL,
-					  .archive = in_place && !postprocess_keeps_archive(dir, result),
+					  .offcpu = source->has_offcpu && whole ? &source->offcpu : NULL,
+					  .archive = in_place && !postprocess_keeps_archive(dir, result, whole),
 					  .lines = options->input.lines,
 					  .idle = options->input.idle,
 					  .script = true};

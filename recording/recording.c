@@ -38,6 +38,7 @@ static const struct field {
 	{"damage", FIELD_RARE_TEXT, offsetof(struct recording_manifest, damage)},
 	{"jit_names", FIELD_RARE_TEXT, offsetof(struct recording_manifest, jit_names)},
 	{"ring_memory", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ring_memory)},
+	{"ended", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ended)},
 	{"finished", FIELD_BOOL, offsetof(struct recording_manifest, finished)},
 	{"symbols_complete", FIELD_BOOL, offsetof(struct recording_manifest, symbols_complete)},
 };
@@ -259,5 +260,6 @@ void recording_manifest_free(struct recording_manifest *m)
 	free(m->damage);
 	free(m->jit_names);
 	free(m->ring_memory);
+	free(m->ended);
 	*m = (struct recording_manifest){0};
 }

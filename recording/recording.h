@@ -43,6 +43,7 @@ bool recording_is_public(const char *name);
 /* Whether a file of this name is derived: made again by each post-processing. */
 bool recording_is_output(const char *name);
 
+#define RECORDING_KILLED "killed" /* without its end, which was repaired later */
 #define RECORDING_RINGS_FREE "unlimited" /* the recorder had CAP_IPC_LOCK */
 
 /* What manifest.json holds. Texts belong to the struct (recording_manifest_free). */
@@ -56,9 +57,10 @@ struct recording_manifest {
 		       * or came out of a damaged archive, in words; NULL or "": nothing */
 	char *jit_names; /* --jit-names; NULL or "": its default */
 	char *ring_memory; /* RECORDING_RINGS_FREE; NULL or "": limited, or not known */
+	char *ended; /* RECORDING_KILLED; NULL or "": the recorder came to its end, or is not finished */
 	uint32_t freq_hz;
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns; /* duration 0 until finished */
-	bool finished; /* the recorder came to its end */
+	bool finished; /* the recorder came to its end, or what it left was repaired */
 	bool symbols_complete; /* symbols/ names everything that could be named where it was recorded */
 };
 

@@ -57,6 +57,18 @@ printf '\377' | dd of=copy/offcpu.idx bs=1 seek=16 conv=notrunc status=none
 "$PROFCPU" postprocess --offline copy >said 2>&1 || fail "postprocess with a damaged offcpu.idx: $(cat said)"
 [ "$(grep -c 'offcpu.idx cannot be used' said)" = 1 ] || fail "not said once: $(cat said)"
 cmp rec/offcpu.folded copy/offcpu.folded || fail "a damaged offcpu.idx changes waits"
+# Cut between rows, or of another recording, it is as if it were whole; and missing. Said each time, nothing wrong is made of it, the archive stays.
+"$PROFCPU" collect --off-cpu --max-overhead 100 -q -o other -- "$WAITS" sleep 1 >/dev/null 2>err || fail "$(cat err)"
+for damage in "head -c $((16 + 48 * 60)) rec/offcpu.idx" 'cat other/offcpu.idx' ''; do
+	rm -rf copy
+	cp -a rec copy
+	if [ -n "$damage" ]; then $damage >copy/offcpu.idx; else rm copy/offcpu.idx; fi
+	"$PROFCPU" postprocess -q --offline copy >said 2>&1 || fail "$damage: $(cat said)"
+	[ "$(grep -Ec 'copy/offcpu.idx is (cut, or of another recording|missing)' said)" = 1 ] || fail "$damage: not said once: $(cat said)"
+	[ -z "$(compgen -G 'copy/wall.*')" ] || fail "$damage: there is a wall.folded"
+	cmp rec/prof.tar.gz copy/prof.tar.gz || fail "$damage: the archive with the whole one is lost"
+	cmp rec/offcpu.folded copy/offcpu.folded || fail "$damage: it changes waits"
+done
 
 echo "short ones are left out, and it is said"
 "$PROFCPU" collect --off-cpu --off-cpu-min 3600000000 -o none -- true >answer 2>err || fail "$(cat err)"
@@ -90,6 +102,8 @@ grep -q ';wait_sleep;.*schedule [0-9]*$' folded && fail "waits for samples: $(ca
 "$PROFCPU" postprocess -q --no-download killed 2>err || fail "postprocess: $(cat err)"
 at_least "$(weight_of killed/offcpu.folded ';wait_sleep;')" 1000000 || fail "no waits: $(cat killed/offcpu.folded)"
 grep -q ';wait_sleep;.*schedule [0-9]*$' killed/folded_stacks.out && fail "waits for samples: $(cat killed/folded_stacks.out)"
+"$PROFCPU" postprocess -q --offline killed 2>err || fail "postprocess once more: $(cat err)"
+grep -q 'offcpu.idx' err && fail "what was killed is taken for cut: $(cat err)"
 [ ! -e killed/wall.folded ] || fail "the lives of threads were written at no end, and there is a wall.folded"
 
 echo "and of one that was cut: nothing stays of what it was before"

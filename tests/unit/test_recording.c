@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 static char text_damage[] = "perf.data was cut off", text_tool[] = "profcpu 0.1.0";
-static char text_host[] = "h\"\\\n\x01\xc3\xa9", text_empty[] = "", text_rings[] = RECORDING_RINGS_FREE;
+static char text_host[] = "h\"\\\n\x01\xc3\xa9", text_empty[] = "", text_rings[] = RECORDING_RINGS_FREE, text_ended[] = RECORDING_KILLED;
 
 static void a_manifest_is_read_as_it_was_written(void **state)
 {
@@ -26,6 +26,7 @@ static void a_manifest_is_read_as_it_was_written(void **state)
 						  .tool = text_tool,
 						  .host = text_host,
 						  .ring_memory = text_rings,
+						  .ended = text_ended,
 						  .os_release = text_empty,
 						  .freq_hz = UINT32_MAX,
 						  .start_realtime_ns = UINT64_MAX,
@@ -48,6 +49,7 @@ static void a_manifest_is_read_as_it_was_written(void **state)
 	assert_string_equal(back.host, text_host);
 	assert_string_equal(back.target, "");
 	assert_string_equal(back.ring_memory, text_rings);
+	assert_string_equal(back.ended, text_ended);
 	assert_int_equal(back.freq_hz, UINT32_MAX);
 	assert_true(back.start_realtime_ns == UINT64_MAX);
 	assert_true(back.finished && back.symbols_complete);
