@@ -339,6 +339,42 @@ static void waits_as_long_as_a_cycle_keep_their_shares(void **state)
 	offcpu_free(sim.o);
 }
 
+/* Waits longer than a window, many of them between two; or longer than the time between two. */
+static void some_milliseconds(struct sim *sim, size_t i)
+{
+	struct sim_thread *t = &sim->threads[i];
+	uint64_t ms = i % 2 ? 100 : 1;
+
+	t->stack = t->n++ % 2;
+	t->out_ns = t->now_ns + around(sim, 20 * US);
+	t->woken_ns = t->out_ns + (t->stack ? 3 * ms : ms) * MS;
+}
+
+/* As record_shed does it: soon behind a window, and then ever less often. Without these looks the short ones would be far too long. */
+static void looks_that_thin_out_make_no_wait_longer_or_shorter(void **state)
+{
+	struct sim sim;
+	uint64_t now = BEGIN_NS, end_ns = BEGIN_NS + 200 * NS_PER_S;
+
+	(void)state;
+	sim_begin(&sim, 2, some_milliseconds);
+	while (now < end_ns) {
+		uint64_t until = now + (uint64_t)(39 * (double)MS * (0.5 + chance(&sim)));
+
+		for (uint64_t apart = MS / 4; now < until; apart = apart < 16 * MS ? 2 * apart : apart) {
+			set_open(&sim, now, false);
+			now = until - now < apart ? until : now + apart;
+			advance_all(&sim, now);
+		}
+		set_open(&sim, now, true);
+		advance_all(&sim, now += 8 * MS / 10);
+	}
+	sim_end(&sim, now);
+	for (size_t i = 0; i < 2; i++)
+		assert_shares(&sim, i, 2.0);
+	offcpu_free(sim.o);
+}
+
 /* Sleeps for ever, or longer than the recording; or only runs. */
 static void never(struct sim *sim, size_t i)
 {
@@ -547,6 +583,7 @@ int main(void)
 		cmocka_unit_test(a_storm_keeps_its_shares),
 		cmocka_unit_test(waits_of_all_lengths_keep_their_shares),
 		cmocka_unit_test(waits_as_long_as_a_cycle_keep_their_shares),
+		cmocka_unit_test(looks_that_thin_out_make_no_wait_longer_or_shorter),
 		cmocka_unit_test(who_never_switches_is_known_all_the_same),
 		cmocka_unit_test(without_wakings_the_sums_still_are_right),
 		cmocka_unit_test(waiting_for_a_cpu_is_told_from_being_blocked),
