@@ -165,7 +165,7 @@ static int process_thread_make(struct processes *p, int32_t pid, int32_t tid, ui
 
 	if (!known) {
 		/* Counted nowhere until it is filled in. */
-		struct process_thread blank = {.pid = pid, .tid = tid, .exited = true};
+		struct process_thread blank = {.pid = pid, .tid = tid, .exited = true, .blank = true};
 
 		if (vec_push(&p->threads, blank))
 			return -ENOMEM;
@@ -189,7 +189,7 @@ int processes_thread(struct processes *p, int32_t pid, int32_t tid, struct proce
 	uint32_t index;
 	int r = 0;
 
-	if (!known)
+	if (!known || p->threads.v[*known].blank)
 		r = process_thread_make(p, pid, tid, &index);
 	else if (index = *known, p->threads.v[index].pid == -1 && pid != -1)
 		r = process_thread_join(p, index, pid);

@@ -34,6 +34,7 @@ struct process_thread {
 	uint32_t comm; /* the caller's id of the name */
 	bool named; /* a COMM was seen, for it or for the parent at its fork */
 	bool exited;
+	bool blank; /* it could not be filled in, as memory was out: the next time */
 	uint32_t space;
 	uint32_t cached_id; /* the caller's; PROCESS_NO_CACHE after the name or pid has changed */
 	int32_t cached_pid;

@@ -359,6 +359,34 @@ static void maps_over_the_limit_are_dropped(void **state)
 	processes_free(p);
 }
 
+static int no_memory(void *ctx, int32_t tid, uint32_t *ret_comm)
+{
+	(void)tid;
+	if (*(bool *)ctx)
+		return -ENOMEM;
+	*ret_comm = 7;
+	return 0;
+}
+
+static void a_thread_for_which_there_was_no_memory_is_made_the_next_time(void **state)
+{
+	struct process_thread *t = NULL;
+	bool fails = true;
+	struct processes *p;
+
+	(void)state;
+	assert_int_equal(processes_new(no_memory, &fails, &p), 0);
+	assert_int_equal(processes_thread(p, 10, 11, &t), -ENOMEM);
+	assert_int_equal(processes_thread(p, 10, 11, &t), -ENOMEM);
+	processes_exit(p, 11);
+	assert_null(t);
+	fails = false;
+	assert_int_equal(processes_thread(p, 10, 11, &t), 0);
+	assert_true(t->comm == 7 && !t->exited);
+	assert_int_equal(processes_generation(p, t), 0);
+	processes_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +401,7 @@ int main(void)
 		cmocka_unit_test(the_later_map_holds_address_by_address),
 		cmocka_unit_test(many_maps_in_any_order_take_no_long_time),
 		cmocka_unit_test(maps_over_the_limit_are_dropped),
+		cmocka_unit_test(a_thread_for_which_there_was_no_memory_is_made_the_next_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,6 +71,7 @@ static void whether_a_call_ends_somewhere_is_read_once(void **state)
 	uint64_t code;
 	AUTO_CLOSE int fd = write_image(calls, path, &code);
 	AUTO_CLOSE int other_fd = write_image(tests, other, &code);
+	assert_true(other_fd >= 0);
 	struct unwinder *u;
 
 	(void)state;
