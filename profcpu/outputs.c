@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define OUTPUTS_MAX 10 /* beside the archive */
+
 static int outputs_svg(struct profile *profile, const struct outputs_options *options, struct outbuf *out)
 {
 	struct tree_options from = {.event = PROFILE_NONE};
@@ -152,27 +154,34 @@ static int outputs_report(struct profile *profile, const struct outputs_options 
 	return report_json_write(profile, options->result, options->audit, out);
 }
 
-/* Writes one file by `write` and puts it in its place. */
-static int outputs_file(struct profile *profile, const struct outputs_options *options, const char *name,
-			mode_t mode, int (*write)(struct profile *, const struct outputs_options *, struct outbuf *))
+/* One of the files. */
+struct outputs_file {
+	const char *name;
+	mode_t mode;
+	int (*write)(struct profile *profile, const struct outputs_options *options, struct outbuf *out);
+	bool wanted;
+	bool stays; /* what stands there without it being wanted */
+	int error;
+	const char *what; /* of error; NULL: it says all */
+};
+
+static void outputs_put(struct profile *profile, const struct outputs_options *options, struct outputs_file *f)
 {
 	struct replace file;
-	int r = replace_open(&file, options->dir_fd, name, mode);
 
-	if (!r) {
-		struct outbuf out = outbuf_to(file.fd);
+	f->error = replace_open(&file, options->dir_fd, f->name, f->mode);
+	if (f->error)
+		return;
+	struct outbuf out = outbuf_to(file.fd);
+	int closed;
 
-		r = write(profile, options, &out);
-		int closed = outbuf_close(&out);
-
-		r = r ? r : closed;
-		if (!r)
-			r = replace_commit(&file);
-		replace_abort(&file);
-	}
-	if (r)
-		log_error("cannot write %s/%s: %s%s", options->dir, name, strerror(-r), mend_of(r));
-	return r;
+	f->error = f->write(profile, options, &out);
+	closed = outbuf_close(&out);
+	if (!f->error)
+		f->error = closed;
+	if (!f->error)
+		f->error = replace_commit(&file);
+	replace_abort(&file);
 }
 
 /*
@@ -180,89 +189,100 @@ static int outputs_file(struct profile *profile, const struct outputs_options *o
  * profcpu. What could not be made again comes first, for the case that the archive is cut. Outputs that could not be written
  * are left out: what stands in their places is older.
  */
-static int outputs_archive(const struct outputs_options *options, bool svg, bool folded, bool report, bool script, bool off_cpu,
-			   bool wall, bool wakeups)
+static void outputs_archive(const struct outputs_options *options, const struct outputs_file *files, size_t nfiles, struct outputs_file *f)
 {
-	const char *const all[] = {RECORDING_MANIFEST,
-				   RECORDING_SYMBOLS,
-				   RECORDING_SAMPLES,
-				   RECORDING_OFFCPU,
-				   RECORDING_PERF_DATA,
-				   svg ? RECORDING_SVG : "",
-				   folded ? RECORDING_FOLDED : "",
-				   off_cpu ? RECORDING_OFFCPU_SVG : "",
-				   off_cpu ? RECORDING_OFFCPU_FOLDED : "",
-				   wall ? RECORDING_WALL_SVG : "",
-				   wall ? RECORDING_WALL_FOLDED : "",
-				   wakeups ? RECORDING_WAKEUP_SVG : "",
-				   wakeups ? RECORDING_WAKEUP_FOLDED : "",
-				   report ? RECORDING_REPORT : "",
-				   script ? RECORDING_SCRIPT : ""};
-	const char *members[sizeof(all) / sizeof(all[0]) + 1] = {NULL};
-	size_t n = 0;
+	static const char *const recorded[] = {RECORDING_MANIFEST, RECORDING_SYMBOLS, RECORDING_SAMPLES, RECORDING_OFFCPU, RECORDING_PERF_DATA};
+	const char *members[sizeof(recorded) / sizeof(recorded[0]) + OUTPUTS_MAX + 1] = {NULL};
 	struct parse_error err = {0};
 	struct replace file;
 	struct stat st;
+	size_t n = 0;
 
 	/* What perf recorded has no manifest. */
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		if (!*all[i] || fstatat(options->dir_fd, all[i], &st, AT_SYMLINK_NOFOLLOW))
-			continue;
-		if (strcmp(all[i], RECORDING_SCRIPT) || (uint64_t)st.st_size <= OUTPUTS_SCRIPT_IN_ARCHIVE_MAX)
-			members[n++] = all[i];
-		else
+	for (size_t i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++)
+		if (!fstatat(options->dir_fd, recorded[i], &st, AT_SYMLINK_NOFOLLOW))
+			members[n++] = recorded[i];
+	for (size_t i = 0; i < nfiles; i++) {
+		bool is_there = (files[i].wanted || files[i].stays) && !files[i].error &&
+				!fstatat(options->dir_fd, files[i].name, &st, AT_SYMLINK_NOFOLLOW);
+
+		if (is_there && (strcmp(files[i].name, RECORDING_SCRIPT) || (uint64_t)st.st_size <= OUTPUTS_SCRIPT_IN_ARCHIVE_MAX))
+			members[n++] = files[i].name;
+		else if (is_there)
 			log_note("%s has %llu MB and stays out of %s; `profcpu postprocess` makes it again from the archive",
 				 RECORDING_SCRIPT, (unsigned long long)st.st_size >> 20, RECORDING_ARCHIVE);
 	}
-	int r = replace_open(&file, options->dir_fd, RECORDING_ARCHIVE, REPLACE_PRIVATE);
-
-	if (!r)
-		r = archive_write(options->dir_fd, members, "prof", file.fd, &err);
-	if (!r)
-		r = replace_commit(&file);
+	f->error = replace_open(&file, options->dir_fd, f->name, f->mode);
+	if (!f->error)
+		f->error = archive_write(options->dir_fd, members, "prof", file.fd, &err);
+	if (!f->error)
+		f->error = replace_commit(&file);
 	replace_abort(&file);
-	if (r)
-		log_error("cannot write %s/%s: %s%s%s%s", options->dir, RECORDING_ARCHIVE, err.what ? err.what : "",
-			  err.what ? ": " : "", strerror(-r), mend_of(r));
-	return r;
+	f->what = err.what;
 }
 
-/* A picture and the folded stacks of the same. Without `wanted` they are gone from a recording: what stands there would be of what it was before. */
-static int outputs_pair(struct profile *profile, const struct outputs_options *options, bool wanted, const char *svg_name,
-			int (*svg)(struct profile *, const struct outputs_options *, struct outbuf *), const char *folded_name,
-			int (*folded)(struct profile *, const struct outputs_options *, struct outbuf *))
+/* A line for all that failed alike, with what helps: what is on a full disk can be read where it is. */
+static void outputs_say_failed(const struct outputs_options *options, const struct outputs_file *files, size_t n)
 {
-	if (!wanted) {
-		if (options->result->kind != SOURCE_TEXT) {
-			(void)unlinkat(options->dir_fd, svg_name, 0);
-			(void)unlinkat(options->dir_fd, folded_name, 0);
-		}
-		return 0;
-	}
-	int r = outputs_file(profile, options, svg_name, REPLACE_PUBLIC, svg);
-	int also = outputs_file(profile, options, folded_name, REPLACE_PUBLIC, folded);
+	for (size_t i = 0; i < n; i++) {
+		struct outbuf names = outbuf_to(-1);
+		bool said = !files[i].error;
 
-	return r ? r : also;
+		for (size_t k = 0; k < n && !said; k++) {
+			bool alike = files[k].error == files[i].error;
+
+			said = alike && k < i;
+			if (alike)
+				outbuf_printf(&names, "%s%s", names.len ? ", " : "", files[k].name);
+		}
+		outbuf_char(&names, 0);
+		if (!said && !names.error && options->in_place && mend_is_room(files[i].error))
+			log_error("cannot write %s/%s: %s; make room, or have them elsewhere: `profcpu postprocess -o NEW-DIR %s`", options->dir,
+				  names.data, strerror(-files[i].error), options->dir);
+		else if (!said)
+			log_error("cannot write %s/%s: %s%s%s%s", options->dir, names.error ? files[i].name : names.data,
+				  files[i].what ? files[i].what : "", files[i].what ? ": " : "", strerror(-files[i].error),
+				  mend_of(files[i].error));
+		(void)outbuf_close(&names);
+	}
 }
 
 int outputs_write(struct profile *profile, const struct outputs_options *options, bool *ret_any)
 {
-	int r = outputs_file(profile, options, RECORDING_SVG, REPLACE_PUBLIC, outputs_svg);
-	int folded = outputs_file(profile, options, RECORDING_FOLDED, REPLACE_PUBLIC, outputs_folded);
-	int report = outputs_file(profile, options, RECORDING_REPORT, REPLACE_PRIVATE, outputs_report);
-	int script = options->script ? outputs_file(profile, options, RECORDING_SCRIPT, REPLACE_PRIVATE, outputs_script) :
-				       0;
+	bool waits = profile_off_cpu_event(profile) != PROFILE_NONE, wakeups = profile_wakeup_event(profile) != PROFILE_NONE;
+	bool threads = waits && options->offcpu && options->offcpu->nthreads, text = options->result->kind == SOURCE_TEXT;
+	/* The largest comes last, should the disk get full. */
+	struct outputs_file files[OUTPUTS_MAX + 1] = {
+		{RECORDING_SVG, REPLACE_PUBLIC, outputs_svg, .wanted = true},
+		{RECORDING_FOLDED, REPLACE_PUBLIC, outputs_folded, .wanted = true},
+		{RECORDING_OFFCPU_SVG, REPLACE_PUBLIC, outputs_off_cpu_svg, .wanted = waits, .stays = text},
+		{RECORDING_OFFCPU_FOLDED, REPLACE_PUBLIC, outputs_off_cpu_folded, .wanted = waits, .stays = text},
+		{RECORDING_WALL_SVG, REPLACE_PUBLIC, outputs_wall_svg, .wanted = threads, .stays = text},
+		{RECORDING_WALL_FOLDED, REPLACE_PUBLIC, outputs_wall_folded, .wanted = threads, .stays = text},
+		{RECORDING_WAKEUP_SVG, REPLACE_PUBLIC, outputs_wakeup_svg, .wanted = wakeups, .stays = text},
+		{RECORDING_WAKEUP_FOLDED, REPLACE_PUBLIC, outputs_wakeup_folded, .wanted = wakeups, .stays = text},
+		{RECORDING_REPORT, REPLACE_PRIVATE, outputs_report, .wanted = true},
+		{RECORDING_SCRIPT, REPLACE_PRIVATE, outputs_script, .wanted = options->script, .stays = true},
+		{RECORDING_ARCHIVE, REPLACE_PRIVATE, NULL, .wanted = options->archive, .stays = true},
+	};
+	struct outputs_file *archive = &files[OUTPUTS_MAX];
+	int r = 0;
 
-	bool waits = profile_off_cpu_event(profile) != PROFILE_NONE;
-	int off_cpu = outputs_pair(profile, options, waits, RECORDING_OFFCPU_SVG, outputs_off_cpu_svg, RECORDING_OFFCPU_FOLDED, outputs_off_cpu_folded);
-	bool both = waits && options->offcpu && options->offcpu->nthreads;
-	int wall = outputs_pair(profile, options, both, RECORDING_WALL_SVG, outputs_wall_svg, RECORDING_WALL_FOLDED, outputs_wall_folded);
-	bool wakeups = profile_wakeup_event(profile) != PROFILE_NONE;
-	int wakeup = outputs_pair(profile, options, wakeups, RECORDING_WAKEUP_SVG, outputs_wakeup_svg, RECORDING_WAKEUP_FOLDED, outputs_wakeup_folded);
-	int archive = options->archive ? outputs_archive(options, !r, !folded, !report, !script, waits && !off_cpu, both && !wall,
-							 wakeups && !wakeup) : 0;
-
-	*ret_any = !r || !folded || !report || (options->script && !script) || (options->archive && !archive);
-	r = r ? r : folded ? folded : report ? report : script ? script : off_cpu;
-	return r ? r : wall ? wall : wakeup ? wakeup : archive;
+	for (struct outputs_file *f = files; f < archive; f++) {
+		if (f->wanted)
+			outputs_put(profile, options, f);
+		else if (!f->stays)
+			/* It would be of what the recording was before. */
+			(void)unlinkat(options->dir_fd, f->name, 0);
+	}
+	if (archive->wanted)
+		outputs_archive(options, files, OUTPUTS_MAX, archive);
+	*ret_any = false;
+	for (struct outputs_file *f = files; f <= archive; f++) {
+		*ret_any |= f->wanted && !f->error;
+		if (!r)
+			r = f->error;
+	}
+	outputs_say_failed(options, files, OUTPUTS_MAX + 1);
+	return r;
 }

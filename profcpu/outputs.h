@@ -19,6 +19,7 @@ struct outputs_options {
 	const struct input_result *result; /* for the report, as audit, which is empty for text; borrowed */
 	const struct audit *audit;
 	const struct offcpu_idx *offcpu; /* of the recording; borrowed; NULL: it has none */
+	bool in_place; /* dir_fd is the recording that they are of */
 	bool archive; /* write prof.tar.gz: dir_fd is a whole recording */
 	bool lines; /* folded stacks have source lines; the script does not: its readers expect one line a frame */
 	bool idle; /* waits that are idle are shown */
@@ -26,7 +27,7 @@ struct outputs_options {
 };
 
 /*
- * Writes them, the picture first, each whole or not at all. One that cannot be written is said by log_error and does not
+ * Writes them, the picture first, each whole or not at all. What cannot be written is said by log_error and does not
  * keep the others from being written. 0, or the first error. *ret_any: whether one was written.
  */
 int outputs_write(struct profile *profile, const struct outputs_options *options, bool *ret_any);
