@@ -201,6 +201,9 @@ static void postprocess_say_waits(const struct source *source, const char *dir, 
 			 "recording or the target ended", dir, RECORDING_OFFCPU_FOLDED, RECORDING_WALL_FOLDED);
 	else if (profile_wakeup_event(profile) == PROFILE_NONE)
 		log_note("%s has no %s and its picture: of no wait it is known who ended it", dir, RECORDING_WAKEUP_FOLDED);
+	if (profile_off_cpu_event(profile) != PROFILE_NONE && !source->offcpu.nthreads)
+		log_note("%s has no %s and its picture: what threads did in all is written at their end, or the recording's, and was not", dir,
+			 RECORDING_WALL_FOLDED);
 }
 
 static int postprocess_outputs(struct source *source, struct profile *profile, const struct outdir *dir,
@@ -214,6 +217,7 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 					  .result = result,
 					  .audit = audit,
 					  .offcpu = source->has_offcpu && whole ? &source->offcpu : NULL,
+					  .in_place = in_place,
 					  .archive = in_place && !postprocess_keeps_archive(dir, result, whole),
 					  .lines = options->input.lines,
 					  .idle = options->input.idle,

@@ -648,8 +648,10 @@ static int finish(struct record *rec)
 	uint64_t end_ns = record_switches_stop(&rec->switches);
 
 	r = sampler_stop(rec->sampler);
-	if (!r && rec->unwind)
-		r = record_unwind_round(rec->unwind, rec->writer, end_ns);
+	if (!rec->error)
+		rec->error = r;
+	/* Whatever happened, how long threads were there is known now. */
+	r = rec->unwind ? record_unwind_round(rec->unwind, rec->writer, end_ns) : 0;
 	if (!rec->error)
 		rec->error = r;
 	r = perfdata_writer_finish(rec->writer, s->first_sample_ns, s->last_sample_ns);

@@ -210,6 +210,11 @@ bool record_offcpu_wants(const struct record_offcpu *o, int32_t tid)
 	return task && !task->ended;
 }
 
+size_t record_offcpu_threads(const struct record_offcpu *o)
+{
+	return o->tasks.len - o->free.len;
+}
+
 static int put_task(struct record_offcpu *o, const struct offcpu_task *task)
 {
 	struct offcpu_task *known = task_of(o, task->tid);

@@ -45,6 +45,9 @@ void record_offcpu_to(struct record_offcpu *o, const struct record_offcpu_writer
 /* Whether the thread is one of those whose waits are recorded: only then its stack is of use. */
 bool record_offcpu_wants(const struct record_offcpu *o, int32_t tid);
 
+/* How many rows of threads are still to come, as of now. */
+size_t record_offcpu_threads(const struct record_offcpu *o);
+
 /* A thread is about to leave its CPU, with this stack. 0 or -ENOMEM. */
 int record_offcpu_stack(struct record_offcpu *o, const struct perfdata_record *sample, const struct unwound *unwound);
 

@@ -1,13 +1,12 @@
 #include "profcpu/record_unwind.h"
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
 #include "profcpu/code_reader.h"
+#include "profcpu/record_rows.h"
 #include "profcpu/record_waiting.h"
 #include "recording/perfdata_records.h"
-#include "recording/samples_idx.h"
 #include "sampler/sched_payload.h"
 
 #include <errno.h>
@@ -48,9 +47,7 @@ struct record_unwind {
 	size_t block, used; /* the one in use, and how much of it */
 	unsigned char *waiting; /* RECORD_UNWIND_WAITING_BYTES, from first on; NULL: nothing ever waited */
 	size_t first, end, nwaiting;
-	int idx_fd, offcpu_idx_fd; /* offcpu_idx_fd -1: not written */
-	VEC(struct samples_idx_row) rows;
-	VEC(struct offcpu_idx_row) offcpu_rows;
+	struct record_rows *rows; /* what goes beside perf.data */
 	struct record_offcpu *offcpu; /* borrowed; NULL: switches are not recorded */
 	uint32_t switches; /* their event, */
 	uint64_t switches_id; /* and one of its ids */
@@ -64,6 +61,7 @@ struct record_unwind {
 	uint64_t offcpu_rounds;
 	struct record_waiting *threads_waiting; /* NULL: without switches */
 	struct perfdata_writer *writer; /* of the round */
+	int error; /* of writing, the first; what comes after it is only counted */
 	struct record_unwind_stats stats;
 };
 
@@ -102,9 +100,7 @@ static int take_offcpu(struct record_unwind *u, const struct record_unwind_optio
 	u->meet = o->meet;
 	u->meet_ctx = o->meet_ctx;
 	record_offcpu_to(u->offcpu, &(struct record_offcpu_writer){u, write_wait, write_thread, write_waker, ask_waiting});
-	int r = offcpu_idx_begin(u->offcpu_idx_fd);
-
-	return r ? r : record_waiting_new(o->proc, &u->threads_waiting);
+	return record_waiting_new(o->proc, &u->threads_waiting);
 }
 
 int record_unwind_new(const struct record_unwind_options *o, struct record_unwind **ret_unwind)
@@ -112,12 +108,15 @@ int record_unwind_new(const struct record_unwind_options *o, struct record_unwin
 	struct unwinder_options unwinder = {.opener = o->opener, .frames_max = o->frames_max};
 	struct perf_event_attr *attrs = calloc(o->nopened, sizeof(*attrs));
 	struct record_unwind *u = calloc(1, sizeof(*u));
-	int r = u && attrs ? 0 : -ENOMEM;
+	struct record_rows *rows = NULL;
+	int r = record_rows_new(o->idx_fd, o->offcpu ? o->offcpu_idx_fd : -1, &rows);
 
 	if (u)
-		u->idx_fd = o->idx_fd;
-	if (u)
-		u->offcpu_idx_fd = o->offcpu ? o->offcpu_idx_fd : -1;
+		u->rows = rows;
+	else
+		record_rows_free(rows);
+	if (!u || !attrs)
+		r = -ENOMEM;
 	if (!unwinder.frames_max || unwinder.frames_max > FRAMES_MAX)
 		unwinder.frames_max = FRAMES_MAX;
 	for (size_t i = 0; i < o->nopened && !r; i++)
@@ -141,13 +140,7 @@ int record_unwind_new(const struct record_unwind_options *o, struct record_unwin
 		r = unwinder_new(&unwinder, &u->unwinder);
 	if (!r && o->offcpu)
 		r = take_offcpu(u, o);
-	if (!r)
-		r = samples_idx_begin(u->idx_fd);
 	free(attrs);
-	if (!u)
-		close(o->idx_fd);
-	if (!u && o->offcpu)
-		close(o->offcpu_idx_fd);
 	if (r)
 		record_unwind_free(u);
 	else
@@ -163,18 +156,13 @@ void record_unwind_free(struct record_unwind *u)
 		free(u->blocks.v[i]);
 	vec_free(&u->blocks);
 	vec_free(&u->items);
-	vec_free(&u->rows);
-	vec_free(&u->offcpu_rows);
+	record_rows_free(u->rows);
 	hashmap_free(&u->met);
 	perfdata_close(u->records);
 	record_waiting_free(u->threads_waiting);
 	code_reader_free(u->reader);
 	unwinder_free(u->unwinder);
 	free(u->waiting);
-	if (u->idx_fd >= 0)
-		close(u->idx_fd);
-	if (u->offcpu_idx_fd >= 0)
-		close(u->offcpu_idx_fd);
 	free(u);
 }
 
@@ -314,19 +302,6 @@ static int by_time(const void *a, const void *b)
 	return x->header < y->header ? -1 : x->header > y->header;
 }
 
-static int add_row(struct record_unwind *u, const struct perfdata_writer *w, const struct unwound *unwound)
-{
-	struct samples_idx_row row = {.file_off = perfdata_writer_next(w),
-				      .grade = unwound->grade,
-				      .end = unwound->end,
-				      .first_spliced = unwound->first_spliced,
-				      .first_guess = unwound->first_guess};
-
-	bool whole = unwound->grade == UNWIND_COMPLETE || (unwound->grade == UNWIND_NO_STACK && unwound->end == WALK_START);
-
-	return whole ? 0 : vec_push(&u->rows, row);
-}
-
 static enum perfdata_stack stack_of(const struct record_unwind *u, const struct unwound *unwound)
 {
 	if (u->keep == KEEP_STACKS_NONE)
@@ -336,13 +311,22 @@ static enum perfdata_stack stack_of(const struct record_unwind *u, const struct 
 	return PERFDATA_STACK_EMPTY;
 }
 
+/* A record for perf.data. Once it cannot be written the recording ends, and what came until then is still to be accounted for. */
+static void put_record(struct record_unwind *u, struct perfdata_writer *w, const void *data, size_t bytes)
+{
+	int r = u->error ? 0 : perfdata_writer_records(w, data, bytes);
+
+	if (r)
+		u->error = r;
+}
+
 static int write_sample(struct record_unwind *u, struct perfdata_writer *w, const struct perfdata_record *record,
 			const struct unwound *unwound)
 {
 	unsigned char *out = block_room(u, PERFDATA_RECORD_BYTES_MAX_OUT);
 	size_t bytes;
 
-	if (!out || add_row(u, w, unwound))
+	if (!out || record_rows_sample(u->rows, perfdata_writer_next(w), unwound))
 		return -ENOMEM;
 	bytes = perfdata_records_rewrite(record, unwound->callchain, unwound->ncallchain, stack_of(u, unwound), out);
 	/* No room beside a stack that is kept. */
@@ -354,7 +338,8 @@ static int write_sample(struct record_unwind *u, struct perfdata_writer *w, cons
 		return 0;
 	}
 	block_take(u, bytes);
-	return perfdata_writer_records(w, out, bytes);
+	put_record(u, w, out, bytes);
+	return 0;
 }
 
 static struct unwinder_sample sample_of(const struct perfdata_record *record, bool last)
@@ -399,11 +384,13 @@ static int write_offcpu(struct record_unwind *u, const struct perfdata_offcpu *s
 	unsigned char *out = block_room(u, PERFDATA_RECORD_BYTES_MAX_OUT);
 	size_t bytes;
 
-	if (!out || add_row(u, u->writer, unwound))
+	if (!out || record_rows_sample(u->rows, perfdata_writer_next(u->writer), unwound))
 		return -ENOMEM;
 	bytes = perfdata_offcpu_put(sample, out);
 	block_take(u, bytes);
-	return bytes ? perfdata_writer_records(u->writer, out, bytes) : 0;
+	if (bytes)
+		put_record(u, u->writer, out, bytes);
+	return 0;
 }
 
 static int write_wait(void *ctx, const struct perfdata_offcpu *wait, const struct unwound *unwound, const struct offcpu_idx_wait *row)
@@ -412,12 +399,9 @@ static int write_wait(void *ctx, const struct perfdata_offcpu *wait, const struc
 	struct perfdata_offcpu sample = *wait;
 	struct offcpu_idx_wait placed = *row;
 
-	if (vec_reserve(&u->offcpu_rows, 2))
-		return -ENOMEM;
 	placed.file_off = perfdata_writer_next(u->writer);
-	u->offcpu_rows.len += offcpu_idx_put_wait(&placed, u->offcpu_rows.v + u->offcpu_rows.len);
 	sample.id = u->switches_id;
-	return write_offcpu(u, &sample, unwound);
+	return record_rows_wait(u->rows, &placed) ? -ENOMEM : write_offcpu(u, &sample, unwound);
 }
 
 static int write_waker(void *ctx, const struct perfdata_offcpu *waker, const struct unwound *unwound, uint64_t *ret_off)
@@ -438,11 +422,7 @@ static int write_thread(void *ctx, const struct offcpu_idx_thread *thread)
 {
 	struct record_unwind *u = ctx;
 
-	if (vec_reserve(&u->offcpu_rows, 2))
-		return -ENOMEM;
-	offcpu_idx_put_thread(thread, u->offcpu_rows.v + u->offcpu_rows.len);
-	u->offcpu_rows.len += 2;
-	return 0;
+	return record_rows_thread(u->rows, thread);
 }
 
 /* Code that is not known yet is asked for, so that the next time it is; a wait is not long enough to be sure of an answer. */
@@ -642,7 +622,9 @@ static int take_other(struct record_unwind *u, struct perfdata_writer *w, const 
 		if (u->reader && (other_program || (header->type == PERF_RECORD_EXIT && record.pid == record.tid)))
 			code_reader_forget(u->reader, record.pid);
 	}
-	return r ? r : perfdata_writer_records(w, header, header->size);
+	if (!r)
+		put_record(u, w, header, header->size);
+	return r;
 }
 
 static int take_items(struct record_unwind *u, struct perfdata_writer *w)
@@ -669,17 +651,6 @@ static int take_items(struct record_unwind *u, struct perfdata_writer *w)
 	}
 	u->items.len = 0;
 	u->ordered = true;
-	return r;
-}
-
-/* What is said of samples goes to the disk before they do. */
-static int write_rows(struct record_unwind *u)
-{
-	int r = u->rows.len ? file_write_all(u->idx_fd, u->rows.v, u->rows.len * sizeof(*u->rows.v)) : 0;
-
-	if (!r && u->offcpu_rows.len)
-		r = file_write_all(u->offcpu_idx_fd, u->offcpu_rows.v, u->offcpu_rows.len * sizeof(*u->offcpu_rows.v));
-	u->rows.len = u->offcpu_rows.len = 0;
 	return r;
 }
 
@@ -746,11 +717,11 @@ static bool is_round(struct record_unwind *u, uint64_t end_ns)
 	return end_ns || (!u->nwaiting && (!u->offcpu || u->offcpu_rounds++ & 1));
 }
 
-int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, uint64_t end_ns)
+/* All that came, also where it cannot be written any more. */
+static int take_round(struct record_unwind *u, struct perfdata_writer *w, uint64_t end_ns)
 {
 	int r = take_answers(u, w);
 
-	u->writer = w;
 	if (!r)
 		r = take_items(u, w);
 	if (!r && end_ns)
@@ -759,17 +730,27 @@ int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, uint
 		r = end_ns ? record_offcpu_finish(u->offcpu, end_ns) : record_offcpu_round(u->offcpu);
 	if (!r && !end_ns)
 		r = take_waiting(u, false);
-	if (!r && end_ns)
-		r = take_last(u, w);
-	if (!r)
-		r = write_rows(u);
+	return r || !end_ns ? r : take_last(u, w);
+}
+
+int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, uint64_t end_ns)
+{
+	u->writer = w;
+	int r = take_round(u, w, end_ns);
+	/* What is said of samples goes to the disk before they do. */
+	int rows = u->error ? 0 : record_rows_round(u->rows, u->offcpu ? record_offcpu_threads(u->offcpu) : 0);
+
 	/* A round is over when no record older than it is to come. What is queued must go now in any case: it is in blocks that are used
 	 * again, and in rings. */
-	int written = !r && is_round(u, end_ns) ? perfdata_writer_round(w) : perfdata_writer_flush(w);
+	int written = !r && !rows && is_round(u, end_ns) ? perfdata_writer_round(w) : perfdata_writer_flush(w);
 
+	if (!u->error)
+		u->error = rows ? rows : written;
+	if (end_ns && (rows = record_rows_end(u->rows)) && !u->error)
+		u->error = rows;
 	u->block = u->used = 0;
 	/* A record that was begun and whose rest did not come, as its ring is damaged. */
 	u->stats.damaged += u->part != NULL;
 	u->part = NULL;
-	return r ? r : written;
+	return r ? r : u->error;
 }

@@ -48,6 +48,26 @@ tar tzf "$T/limited/prof.tar.gz" >"$T/members" || fail "no archive where an outp
 grep -q perf.data "$T/members" || fail "the archive has no samples"
 grep -q perf_script "$T/members" && fail "the archive has an output that could not be written"
 
+# Waits: what threads did in all is known at the end, when there is no room any more but what was kept for it.
+rm -rf "$T/small/rec" "$T/small/ballast"
+mount -o remount,size=250k "$T/small" || fail "remount"
+survives "$PROFCPU" collect --off-cpu --max-overhead 100 -d 30 -o "$T/small/rec" -- "$BUILD/helpers/waits" sleep pipe futex 40
+cp "$T/refused" "$T/off.err"
+waits=$(sed -n 's/.*waits goes on running as process \([0-9]*\).*/\1/p' "$T/refused")
+[ -z "$waits" ] || kill "$waits"
+[ "$SURVIVED" = 1 ] || fail "exit $SURVIVED on a full device"
+grep -qE 'error: cannot go on writing .*perf.data after [0-9.]+ of 30 s: No space' "$T/refused" || fail "does not say when it ended: $(cat "$T/refused")"
+grep -qE ' in [0-9]+ waits, of ([1-9]|[0-9]+[1-9][0-9]*)[0-9.]* s that threads were there' "$T/refused" || fail "no time of threads: $(cat "$T/refused")"
+[ "$(grep -c 'error: cannot write .*No space' "$T/refused")" = 1 ] || fail "not one line for outputs without room: $(cat "$T/refused")"
+grep -q "have them elsewhere: .profcpu postprocess -o NEW-DIR $T/small/rec" "$T/refused" || fail "does not say how to read it: $(cat "$T/refused")"
+[ "$(($(stat -c %b "$T/small/rec/offcpu.idx") * 512))" -lt "$(($(stat -c %s "$T/small/rec/offcpu.idx") + 4096))" ] || fail "room stays taken"
+ended_early "$T/small/rec" "$PROFCPU" postprocess -o "$T/elsewhere" "$T/small/rec"
+life=$(sed -n 's/.* waits, of \([0-9.]*\) s that threads.*/\1/p' "$T/off.err")
+awk -v life="$life" '{ us += $NF } END { exit !(NR && life && us / 1e6 > 0.999 * life && us / 1e6 < 1.001 * life) }' "$T/elsewhere/wall.folded" ||
+	fail "wall.folded is not the $life s of the threads: $(cat "$T/elsewhere/wall.folded")"
+grep -q ';wait_sleep' "$T/elsewhere/offcpu.folded" || fail "the waits that were written: $(cat "$T/elsewhere/offcpu.folded")"
+mount -o remount,size=600k "$T/small" || fail "remount"
+
 # Outputs that do not fit.
 record "$T/good" -p "$SHARES_PID" -F 999 -d 2
 rm -rf "$T/small/rec"
