@@ -81,7 +81,8 @@ int profile_event(struct profile *p, const struct profile_event *event, uint32_t
 		if (p->events.v[i].name == event->name &&
 		    p->events.v[i].has_period == event->has_period &&
 		    p->events.v[i].has_fields == event->has_fields &&
-		    p->events.v[i].stackless == event->stackless) {
+		    p->events.v[i].stackless == event->stackless &&
+		    p->events.v[i].off_cpu == event->off_cpu && p->events.v[i].wakeup == event->wakeup) {
 			*ret_event = (uint32_t)i;
 			return 0;
 		}

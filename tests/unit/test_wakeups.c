@@ -351,6 +351,24 @@ static void what_makes_no_sense_is_no_chain(void **state)
 	end(&f);
 }
 
+static void an_event_of_that_name_is_not_taken_for_it(void **state)
+{
+	struct profile_event recorded = {.has_period = true};
+	uint32_t event;
+	struct fixture f;
+
+	(void)state;
+	begin(&f);
+	recorded.name = text(&f, WAKEUPS_EVENT);
+	assert_int_equal(profile_event(f.profile, &recorded, &event), 0);
+	waker(&f, 200, 2, "start");
+	wait(&f, 1, 1000, 1700, 2000, 2, 200, 0);
+	finish(&f);
+	assert_int_equal(f.ngot, 1);
+	assert_int_not_equal(profile_wakeup_event(f.profile), event);
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -361,6 +379,7 @@ int main(void)
 		cmocka_unit_test(beyond_the_limit_waits_are_left_out_and_counted),
 		cmocka_unit_test(who_was_interrupted_is_no_waker),
 		cmocka_unit_test(what_makes_no_sense_is_no_chain),
+		cmocka_unit_test(an_event_of_that_name_is_not_taken_for_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
