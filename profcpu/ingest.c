@@ -42,6 +42,7 @@ struct ingest {
 	uint64_t *lbr; /* a callchain put together from branch records */
 	size_t lbr_cap;
 	bool kernel_seen; /* a sample with a kernel part was met */
+	const struct offcpu_idx *offcpu; /* borrowed; NULL: there is none */
 	struct wakeups *wakeups; /* NULL: nothing is known of waits */
 	bool waits; /* samples are begun, up to INGEST_WAITING_MAX, before the first one is ended */
 	VEC(struct ingest_waiting) waiting;
@@ -138,6 +139,8 @@ static int ingest_end(struct ingest *in, struct ingest_waiting *waiting)
 		return wakeups_waker(in->wakeups, waiting->file_off, sample->thread, sample->stack);
 	if (!r)
 		r = ingest_stackless_wait(in, sample);
+	if (!r && in->offcpu && profile_event_of(in->profile, sample->event)->off_cpu)
+		in->result->waits_untold += !offcpu_idx_find(in->offcpu, waiting->file_off);
 	/* Only waits are in the index. */
 	if (!r && in->wakeups)
 		r = wakeups_wait(in->wakeups, waiting->file_off, sample);
@@ -362,7 +365,7 @@ int ingest_perfdata(int fd, const struct ingest_options *options, struct profile
 {
 	struct ingest_result result = {0};
 	struct symbolizer_options symbols = options->symbols;
-	struct ingest in = {.profile = profile, .result = &result};
+	struct ingest in = {.profile = profile, .result = &result, .offcpu = options->offcpu};
 	int r = perfdata_open(fd, &in.data, &result.error);
 
 	symbols.keep_answers = options->write_store_dir_fd >= 0 || options->ret_images;

@@ -42,6 +42,7 @@ struct ingest_result {
 	struct wakeups_summary wakeups;
 	uint64_t off_runnable_ns; /* of all waits the part in which a thread waited for a CPU: struct offcpu_idx_wait */
 	uint64_t off_estimated_ns, off_unknown_ns; /* of all threads: struct offcpu_idx_thread */
+	uint64_t waits_untold; /* of which offcpu.idx, where there is one, says nothing */
 	uint64_t lost_switches; /* of data.lost_events those that were switches and wakings, and no samples on a CPU */
 	int store_error; /* -errno of writing the store; 0: written, or not asked for */
 };

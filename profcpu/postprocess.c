@@ -155,37 +155,30 @@ static int postprocess_report(struct profile *profile, const struct input_result
 	return r;
 }
 
-/* What an archive holds that was made before perf.data was damaged cannot be made again. */
-static bool postprocess_keeps_archive(const struct outdir *dir, const struct input_result *result, bool waits_are_whole)
+/* What an archive holds that was made before a file was damaged cannot be made again. */
+static bool postprocess_keeps_archive(const struct source *source, const struct outdir *dir, const struct input_result *result, bool waits_are_whole)
 {
-	if ((!result->data_damaged && waits_are_whole) || faccessat(dir->fd, RECORDING_ARCHIVE, F_OK, AT_SYMLINK_NOFOLLOW))
+	const char *lost = result->data_damaged ? RECORDING_PERF_DATA : !waits_are_whole ? RECORDING_OFFCPU :
+			   source->samples_fd >= 0 && !source->has_samples ? RECORDING_SAMPLES : NULL;
+
+	if (!lost || faccessat(dir->fd, RECORDING_ARCHIVE, F_OK, AT_SYMLINK_NOFOLLOW))
 		return false;
 	log_note("%s/%s stays as it is, as it may hold what %s has lost: `profcpu postprocess -o NEW-DIR %s/%s`", dir->path,
-		 RECORDING_ARCHIVE, result->data_damaged ? RECORDING_PERF_DATA : RECORDING_OFFCPU, dir->path, RECORDING_ARCHIVE);
+		 RECORDING_ARCHIVE, lost, dir->path, RECORDING_ARCHIVE);
 	return true;
 }
 
-/*
- * Whether offcpu.idx is of this recording and whole: what it says of threads sums up to the waits in perf.data. (A recording that came to no good end
- * has said so, and has what it has.)
- */
+/* Whether offcpu.idx speaks of all waits. (A recording that came to no good end has said so, and has what it has.) */
 static bool postprocess_waits_are_whole(const struct source *source, const char *dir, struct profile *profile, const struct input_result *result)
 {
-	uint64_t waits = 0, off_ns = 0, told_ns = 0;
+	uint64_t waits = 0, off_ns = 0, untold = result->data.waits_untold;
 
-	if (!source->has_manifest || result->unfinished || result->data_damaged || source->manifest.damage || source->manifest.ended ||
-	    profile_off_cpu_sum(profile, &waits, &off_ns) || !waits)
-		return true;
-	for (size_t i = 0; source->has_offcpu && i < source->offcpu.nthreads; i++) {
-		const struct offcpu_idx_thread *t = &source->offcpu.threads[i];
-
-		told_ns += t->blocked_ns + t->runnable_ns - t->short_ns;
-	}
-	if (source->has_offcpu && (told_ns > off_ns ? told_ns - off_ns : off_ns - told_ns) <= off_ns / 1000)
+	if (!source->has_manifest || result->data_damaged || (source->manifest.damage && *source->manifest.damage) ||
+	    profile_off_cpu_sum(profile, &waits, &off_ns) || !waits || (source->has_offcpu && !untold))
 		return true;
 	if (source->has_offcpu)
-		log_warn("%s/%s is cut, or of another recording: of %.6f s in waits it tells of %.6f: there is no %s, and %s may lack some", dir,
-			 RECORDING_OFFCPU, (double)off_ns / 1e9, (double)told_ns / 1e9, RECORDING_WALL_FOLDED, RECORDING_WAKEUP_FOLDED);
+		log_warn("%s/%s says nothing of %llu of %llu waits: there is no %s, and %s lacks them", dir, RECORDING_OFFCPU,
+			 (unsigned long long)untold, (unsigned long long)waits, RECORDING_WALL_FOLDED, RECORDING_WAKEUP_FOLDED);
 	else if (source->offcpu_fd < 0)
 		log_warn("%s/%s is missing: who ended waits is not known, nor what threads did in all", dir, RECORDING_OFFCPU);
 	return false;
@@ -201,8 +194,8 @@ static void postprocess_say_waits(const struct source *source, const char *dir, 
 			 "recording or the target ended", dir, RECORDING_OFFCPU_FOLDED, RECORDING_WALL_FOLDED);
 	else if (profile_wakeup_event(profile) == PROFILE_NONE)
 		log_note("%s has no %s and its picture: of no wait it is known who ended it", dir, RECORDING_WAKEUP_FOLDED);
-	if (profile_off_cpu_event(profile) != PROFILE_NONE && !source->offcpu.nthreads)
-		log_note("%s has no %s and its picture: what threads did in all is written at their end, or the recording's, and was not", dir,
+	if (profile_off_cpu_event(profile) != PROFILE_NONE && !source->offcpu.file.ended)
+		log_note("%s has no %s and its picture: what threads did in all is written at the recording's end, which its recorder did not come to", dir,
 			 RECORDING_WALL_FOLDED);
 }
 
@@ -216,9 +209,9 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 					  .title = postprocess_title(source, options),
 					  .result = result,
 					  .audit = audit,
-					  .offcpu = source->has_offcpu && whole ? &source->offcpu : NULL,
+					  .offcpu = source->has_offcpu && source->offcpu.file.ended && whole ? &source->offcpu : NULL,
 					  .in_place = in_place,
-					  .archive = in_place && !postprocess_keeps_archive(dir, result, whole),
+					  .archive = in_place && !postprocess_keeps_archive(source, dir, result, whole),
 					  .lines = options->input.lines,
 					  .idle = options->input.idle,
 					  .script = true};

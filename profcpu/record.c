@@ -324,7 +324,7 @@ static int begin_unwind(struct record *rec, const struct sampler_opened *opened,
 	struct record_unwind_options options = {
 		.opener = o->opener, .stack_bytes = o->stack_bytes, .stack_fixed = o->stack_fixed, .read_code = true,
 		.keep = o->keep_stacks, .frames_max = o->frames_max, .opened = all, .nopened = n,
-		.proc = o->roots.proc, .idx_fd = -1, .offcpu_idx_fd = -1};
+		.proc = o->roots.proc, .identity = rec->result->start_realtime_ns, .idx_fd = -1, .offcpu_idx_fd = -1};
 	int r = o->off_cpu ? record_switches_begin(&rec->switches, o, rec->result->start_monotonic_ns) : 0;
 
 	memcpy(all, opened, n * sizeof(*all));

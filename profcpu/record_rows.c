@@ -1,8 +1,6 @@
 #include "profcpu/record_rows.h"
 
-#include "base/file.h"
 #include "base/vec.h"
-#include "recording/idx_file.h"
 #include "recording/samples_idx.h"
 
 #include <errno.h>
@@ -11,14 +9,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ROOM_STEP_BYTES ((uint64_t)16 << 10) /* asked for at once */
+#define SAMPLES_ROOM_BYTES ((uint64_t)4 << 10)
+#define OFFCPU_ROOM_BYTES ((uint64_t)16 << 10)
 #define THREAD_ROWS 2
 #define WAIT_ROWS_MAX 2
 
 struct rows_file {
-	int fd; /* -1: there is none */
-	uint64_t bytes; /* that are in it, whole rows all of them */
-	uint64_t room; /* how far its room goes, as far as we asked for it */
+	struct idx_file idx; /* its fd -1: there is none */
+	uint64_t step; /* room is asked for so many bytes at once */
+	uint64_t room; /* how far it goes, as far as we asked for it */
 	bool no_room; /* room cannot be had there without being used */
 };
 
@@ -29,22 +28,28 @@ struct record_rows {
 	int error; /* the first of writing; sticks */
 };
 
-int record_rows_new(int idx_fd, int offcpu_idx_fd, struct record_rows **ret_rows)
+static void close_file(struct rows_file *file)
 {
+	if (file->idx.fd >= 0)
+		close(file->idx.fd);
+}
+
+int record_rows_new(int idx_fd, int offcpu_idx_fd, uint64_t identity, struct record_rows **ret_rows)
+{
+	struct rows_file samples = {.idx.fd = idx_fd, .step = SAMPLES_ROOM_BYTES}, offcpu = {.idx.fd = offcpu_idx_fd, .step = OFFCPU_ROOM_BYTES};
 	struct record_rows *rows = calloc(1, sizeof(*rows));
-	int r = rows ? samples_idx_begin(idx_fd) : -ENOMEM;
+	int r = rows ? samples_idx_begin(idx_fd, identity, &samples.idx) : -ENOMEM;
 
 	if (!r && offcpu_idx_fd >= 0)
-		r = offcpu_idx_begin(offcpu_idx_fd);
+		r = offcpu_idx_begin(offcpu_idx_fd, identity, &offcpu.idx);
 	if (r) {
-		close(idx_fd);
-		if (offcpu_idx_fd >= 0)
-			close(offcpu_idx_fd);
+		close_file(&samples);
+		close_file(&offcpu);
 		free(rows);
 		return r;
 	}
-	rows->samples_idx = (struct rows_file){.fd = idx_fd, .bytes = IDX_FILE_HEADER_BYTES};
-	rows->offcpu_idx = (struct rows_file){.fd = offcpu_idx_fd, .bytes = IDX_FILE_HEADER_BYTES};
+	rows->samples_idx = samples;
+	rows->offcpu_idx = offcpu;
 	*ret_rows = rows;
 	return 0;
 }
@@ -53,9 +58,8 @@ void record_rows_free(struct record_rows *rows)
 {
 	if (!rows)
 		return;
-	close(rows->samples_idx.fd);
-	if (rows->offcpu_idx.fd >= 0)
-		close(rows->offcpu_idx.fd);
+	close_file(&rows->samples_idx);
+	close_file(&rows->offcpu_idx);
 	vec_free(&rows->samples);
 	vec_free(&rows->waits);
 	vec_free(&rows->threads);
@@ -91,13 +95,14 @@ int record_rows_thread(struct record_rows *rows, const struct offcpu_idx_thread 
 	return 0;
 }
 
-static int make_room(struct rows_file *file, uint64_t bytes)
+/* For so many rows, and the end. */
+static int make_room(struct rows_file *file, size_t nrows)
 {
-	uint64_t room = (bytes + ROOM_STEP_BYTES - 1) / ROOM_STEP_BYTES * ROOM_STEP_BYTES;
+	uint64_t bytes = idx_file_bytes_with(&file->idx, nrows), room = (bytes + file->step - 1) / file->step * file->step;
 
 	if (bytes <= file->room || file->no_room)
 		return 0;
-	while (fallocate(file->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)room)) {
+	while (fallocate(file->idx.fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)room)) {
 		if (errno == EINTR)
 			continue;
 		if (errno == ENOSPC || errno == EDQUOT)
@@ -110,19 +115,16 @@ static int make_room(struct rows_file *file, uint64_t bytes)
 	return 0;
 }
 
-/* Rows count as there whole or not at all. */
-static int append(struct rows_file *file, const void *data, size_t bytes)
+static int write_samples(struct record_rows *rows)
 {
-	int r = bytes ? file_pwrite_all(file->fd, data, bytes, file->bytes) : 0;
+	int r = make_room(&rows->samples_idx, rows->samples.len);
 
-	if (!r)
-		file->bytes += bytes;
-	return r;
+	return r ? r : idx_file_append(&rows->samples_idx.idx, rows->samples.v, rows->samples.len);
 }
 
-static int append_threads(struct record_rows *rows)
+static int write_threads(struct record_rows *rows)
 {
-	int r = append(&rows->offcpu_idx, rows->threads.v, rows->threads.len * sizeof(*rows->threads.v));
+	int r = idx_file_append(&rows->offcpu_idx.idx, rows->threads.v, rows->threads.len);
 
 	if (!r)
 		rows->threads.len = 0;
@@ -131,34 +133,37 @@ static int append_threads(struct record_rows *rows)
 
 static int write_offcpu(struct record_rows *rows, size_t threads)
 {
-	size_t waits = rows->waits.len * sizeof(*rows->waits.v);
-	size_t of_threads = (rows->threads.len + threads * THREAD_ROWS) * sizeof(*rows->threads.v);
-	int r = make_room(&rows->offcpu_idx, rows->offcpu_idx.bytes + waits + of_threads);
+	int r = make_room(&rows->offcpu_idx, rows->waits.len + rows->threads.len + threads * THREAD_ROWS);
 
 	if (!r)
-		r = append(&rows->offcpu_idx, rows->waits.v, waits);
-	return r ? r : append_threads(rows);
+		r = idx_file_append(&rows->offcpu_idx.idx, rows->waits.v, rows->waits.len);
+	return r ? r : write_threads(rows);
 }
 
 int record_rows_round(struct record_rows *rows, size_t threads)
 {
 	if (!rows->error)
-		rows->error = append(&rows->samples_idx, rows->samples.v, rows->samples.len * sizeof(*rows->samples.v));
-	if (!rows->error && rows->offcpu_idx.fd >= 0)
+		rows->error = write_samples(rows);
+	if (!rows->error && rows->offcpu_idx.idx.fd >= 0)
 		rows->error = write_offcpu(rows, threads);
 	rows->samples.len = rows->waits.len = 0;
 	return rows->error;
 }
 
 /* Cuts what was written in part, and what has room behind the end. What cannot be cut has neither. */
-static int cut(const struct rows_file *file)
+static int end_file(struct rows_file *file, bool whole)
 {
-	return file->fd < 0 || !ftruncate(file->fd, (off_t)file->bytes) || errno == EINVAL ? 0 : -errno;
+	int r = whole ? idx_file_end(&file->idx) : 0;
+
+	return ftruncate(file->idx.fd, (off_t)idx_file_bytes(&file->idx)) && errno != EINVAL && !r ? -errno : r;
 }
 
 int record_rows_end(struct record_rows *rows)
 {
-	int r = rows->threads.len ? append_threads(rows) : 0, samples = cut(&rows->samples_idx), offcpu = cut(&rows->offcpu_idx);
+	int r = rows->offcpu_idx.idx.fd >= 0 ? write_threads(rows) : 0;
+	int samples = end_file(&rows->samples_idx, !rows->error);
+	/* Of waits that could not be written there are no samples either. */
+	int offcpu = rows->offcpu_idx.idx.fd >= 0 ? end_file(&rows->offcpu_idx, !r) : 0;
 
 	return r ? r : samples ? samples : offcpu;
 }

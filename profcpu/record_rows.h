@@ -11,8 +11,8 @@
 struct record_rows;
 
 /* idx_fd, offcpu_idx_fd: the empty samples.idx and offcpu.idx, to which the headers are written; -1: there is no offcpu.idx. Both are taken, also
- * where it fails. 0, -ENOMEM, -errno of writing. */
-int record_rows_new(int idx_fd, int offcpu_idx_fd, struct record_rows **ret_rows);
+ * where it fails. identity: of struct idx_file. 0, -ENOMEM, -errno of writing. */
+int record_rows_new(int idx_fd, int offcpu_idx_fd, uint64_t identity, struct record_rows **ret_rows);
 void record_rows_free(struct record_rows *rows);
 
 /* Of the sample that comes to file_off in perf.data; of a wait; of a thread. 0 or -ENOMEM. */
@@ -24,7 +24,8 @@ int record_rows_thread(struct record_rows *rows, const struct offcpu_idx_thread 
  * system can (fallocate(2)). 0 or -errno, also of an earlier round; rows of threads are kept then. */
 int record_rows_round(struct record_rows *rows, size_t threads);
 
-/* The end: what is kept of threads goes into the room that is there, and the rest of it is given back. 0 or -errno. */
+/* The end: what is kept of threads goes into the room that is there, and the rest of it is given back. samples.idx has its end
+ * then if all of its rows could be written, offcpu.idx if those of threads could. 0 or -errno. */
 int record_rows_end(struct record_rows *rows);
 
 #endif

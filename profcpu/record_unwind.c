@@ -109,7 +109,7 @@ int record_unwind_new(const struct record_unwind_options *o, struct record_unwin
 	struct perf_event_attr *attrs = calloc(o->nopened, sizeof(*attrs));
 	struct record_unwind *u = calloc(1, sizeof(*u));
 	struct record_rows *rows = NULL;
-	int r = record_rows_new(o->idx_fd, o->offcpu ? o->offcpu_idx_fd : -1, &rows);
+	int r = record_rows_new(o->idx_fd, o->offcpu ? o->offcpu_idx_fd : -1, o->identity, &rows);
 
 	if (u)
 		u->rows = rows;

@@ -44,6 +44,7 @@ struct record_unwind_options {
 	int (*meet)(void *ctx, int32_t pid, int (*take)(void *ctx, const void *data, size_t len), void *take_ctx);
 	void *meet_ctx;
 	const char *proc; /* with offcpu: NULL: "/proc"; borrowed */
+	uint64_t identity; /* of the recording, as struct idx_file has it */
 	int idx_fd; /* the empty samples.idx; taken, also where it fails */
 	int offcpu_idx_fd; /* the same of offcpu.idx; with offcpu, else it is not looked at */
 };

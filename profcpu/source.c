@@ -6,6 +6,7 @@
 #include "base/replace.h"
 #include "profcpu/mend.h"
 #include "recording/archive.h"
+#include "recording/perfdata.h"
 #include "recording/perfdata_format.h"
 #include "symbols/jit_methods_file.h"
 
@@ -180,6 +181,28 @@ static void source_heed_damage(struct source *s, const char *path)
 	log_warn("%s is not whole: %s", path, s->manifest.damage);
 }
 
+/*
+ * Whether what stands beside perf.data is of the same recording, and whole: 0, or -EBADMSG with *err. Who was killed, or could write no more, has
+ * written no end.
+ */
+static int source_judge_index(const struct source *s, const struct idx_file_state *file, struct parse_error *err)
+{
+	struct perfdata *data = NULL;
+	bool ended = s->has_manifest ? s->manifest.finished && !(s->manifest.ended && *s->manifest.ended) &&
+					       !(s->manifest.damage && *s->manifest.damage) : false;
+	uint64_t start_ns = 0;
+
+	/* What is wrong with it whoever reads it will say. */
+	if (!perfdata_open(s->fd, &data, NULL)) {
+		start_ns = perfdata_info(data)->start_realtime_ns;
+		ended |= !s->has_manifest && !perfdata_stats(data)->unfinished;
+		perfdata_close(data);
+	}
+	if (start_ns && file->identity != start_ns)
+		return parse_fail(err, -EBADMSG, "it is of another recording", 0);
+	return ended && !file->ended ? parse_fail(err, -EBADMSG, "it is cut", 0) : 0;
+}
+
 /* What the recorder said of the stacks. Without it samples have them all the same. */
 static void source_read_samples(struct source *s, int dir_fd, const char *path)
 {
@@ -188,6 +211,8 @@ static void source_read_samples(struct source *s, int dir_fd, const char *path)
 
 	if (!r)
 		r = samples_idx_read(s->samples_fd, &s->samples, &err);
+	if (!r && (r = source_judge_index(s, &s->samples.file, &err)))
+		samples_idx_free(&s->samples);
 	s->has_samples = !r;
 	if (r && r != -ENOENT)
 		log_warn("%s/%s cannot be used (%s): how far stacks can be trusted is not known", path, RECORDING_SAMPLES,
@@ -202,6 +227,8 @@ static void source_read_offcpu(struct source *s, int dir_fd, const char *path)
 
 	if (!r)
 		r = offcpu_idx_read(s->offcpu_fd, &s->offcpu, &err);
+	if (!r && (r = source_judge_index(s, &s->offcpu.file, &err)))
+		offcpu_idx_free(&s->offcpu);
 	s->has_offcpu = !r;
 	if (r && r != -ENOENT)
 		log_warn("%s/%s cannot be used (%s): who ended waits is not known, nor what threads did in all", path, RECORDING_OFFCPU,

@@ -27,10 +27,10 @@ struct source {
 	bool lacks_manifest; /* a recording's directory without one, as of what perf recorded; not: with one that cannot be read */
 	struct recording_manifest manifest;
 	int samples_fd; /* its samples.idx */
-	bool has_samples; /* that could be read */
+	bool has_samples; /* that is of this recording, and whole */
 	struct samples_idx samples;
 	int offcpu_fd; /* its offcpu.idx */
-	bool has_offcpu; /* that could be read */
+	bool has_offcpu; /* that is of this recording, and whole, or of a recorder that was killed and written until then */
 	struct offcpu_idx offcpu;
 	const char *packer; /* "gzip": an archive is packed by it; NULL: not packed. Static. */
 	bool damaged; /* an archive that was cut or damaged, or of which members were refused, now or when the recording came out of

@@ -1,17 +1,16 @@
 #include "recording/offcpu_idx.h"
 
 #include "base/vec.h"
-#include "recording/idx_file.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
-static const struct idx_file_format format = {"pcoffidx", 1, sizeof(struct offcpu_idx_row)};
+static const struct idx_file_format format = {"pcoffidx", 2, sizeof(struct offcpu_idx_row), offsetof(struct offcpu_idx_row, check)};
 
-int offcpu_idx_begin(int fd)
+int offcpu_idx_begin(int fd, uint64_t identity, struct idx_file *ret_file)
 {
-	return idx_file_begin(fd, &format);
+	return idx_file_begin(fd, &format, identity, ret_file);
 }
 
 size_t offcpu_idx_put_wait(const struct offcpu_idx_wait *w, struct offcpu_idx_row out[2])
@@ -104,7 +103,7 @@ static int add_row(void *ctx, const void *at)
 	struct offcpu_idx_row row;
 
 	memcpy(&row, at, sizeof(row));
-	if (row.reserved || (row.kind == OFFCPU_IDX_THREAD_REST) != (reading->thread.kind != 0))
+	if ((row.kind == OFFCPU_IDX_THREAD_REST) != (reading->thread.kind != 0))
 		return -EBADMSG;
 	reading->is_wait = row.kind == OFFCPU_IDX_WAIT;
 	switch (row.kind) {
@@ -141,8 +140,9 @@ static int by_thread(const void *a, const void *b)
 int offcpu_idx_read(int fd, struct offcpu_idx *ret_idx, struct parse_error *err)
 {
 	struct reading reading = {0};
-	int r = idx_file_read(fd, &format, add_row, &reading, err);
-	struct offcpu_idx idx = {reading.waits.v, reading.waits.len, reading.threads.v, reading.threads.len};
+	struct idx_file_state file = {0};
+	int r = idx_file_read(fd, &format, add_row, &reading, &file, err);
+	struct offcpu_idx idx = {reading.waits.v, reading.waits.len, reading.threads.v, reading.threads.len, file};
 
 	if (r) {
 		offcpu_idx_free(&idx);

@@ -6,7 +6,7 @@
 #ifndef RECORDING_OFFCPU_IDX_H
 #define RECORDING_OFFCPU_IDX_H
 
-#include "base/error.h"
+#include "recording/idx_file.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -52,14 +52,14 @@ enum offcpu_idx_kind {
 /* As on the disk. */
 struct offcpu_idx_row {
 	uint8_t kind, flags;
-	uint16_t reserved;
+	uint16_t check; /* of idx_file.h */
 	int32_t id; /* the waker; of a thread first its tid, then its pid */
 	uint64_t v[5]; /* in the order above; of a thread five and five, of a wait five and its end */
 };
 _Static_assert(sizeof(struct offcpu_idx_row) == 48, "on-disk layout");
 
-/* Writes the header to the beginning of fd. 0 or -errno. */
-int offcpu_idx_begin(int fd);
+/* As idx_file_begin. */
+int offcpu_idx_begin(int fd, uint64_t identity, struct idx_file *ret_file);
 
 /* Gives how many rows it is: 1, with an end 2. */
 size_t offcpu_idx_put_wait(const struct offcpu_idx_wait *wait, struct offcpu_idx_row out[2]);
@@ -70,9 +70,10 @@ struct offcpu_idx {
 	size_t nwaits;
 	struct offcpu_idx_thread *threads; /* by tid, then begin_ns: an id may be used again */
 	size_t nthreads;
+	struct idx_file_state file;
 };
 
-/* Reads it from fd. What was cut off is left out, as in idx_file_read, whose errors it has. */
+/* Reads it from fd, as idx_file_read. */
 int offcpu_idx_read(int fd, struct offcpu_idx *ret_idx, struct parse_error *err);
 void offcpu_idx_free(struct offcpu_idx *idx);
 

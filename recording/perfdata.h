@@ -107,6 +107,7 @@ struct perfdata_info {
 	uint64_t first_sample_ns, last_sample_ns; /* SAMPLE_TIME; 0 where absent */
 	uint32_t clockid; /* with has_clockid */
 	bool has_clockid;
+	uint64_t start_realtime_ns; /* when it began, ns since 1970; 0: it does not say */
 	bool pipe_mode, compressed;
 	const struct perfdata_build_id_entry *build_ids;
 	size_t nbuild_ids;

@@ -160,6 +160,7 @@ static int perfdata_feature_clock_data(struct perfdata *d, struct reader *r)
 		return -EBADMSG;
 	d->info.clockid = clockid;
 	d->info.has_clockid = true;
+	d->info.start_realtime_ns = reader_u64(r);
 	return 0;
 }
 

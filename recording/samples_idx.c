@@ -1,7 +1,6 @@
 #include "recording/samples_idx.h"
 
 #include "base/vec.h"
-#include "recording/idx_file.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -9,11 +8,11 @@
 
 _Static_assert(SAMPLES_IDX_ROWS_MAX == IDX_FILE_ROWS_MAX, "one limit");
 
-static const struct idx_file_format format = {"pcsmpidx", 1, sizeof(struct samples_idx_row)};
+static const struct idx_file_format format = {"pcsmpidx", 2, sizeof(struct samples_idx_row), offsetof(struct samples_idx_row, check)};
 
-int samples_idx_begin(int fd)
+int samples_idx_begin(int fd, uint64_t identity, struct idx_file *ret_file)
 {
-	return idx_file_begin(fd, &format);
+	return idx_file_begin(fd, &format, identity, ret_file);
 }
 
 static int by_place(const void *a, const void *b)
@@ -35,7 +34,7 @@ static void sort_rows(struct samples_idx *idx)
 
 static bool is_sound(const struct samples_idx_row *row)
 {
-	return row->file_off && row->grade < SAMPLES_IDX_GRADES && row->end < SAMPLES_IDX_ENDS && !row->reserved;
+	return row->file_off && row->grade < SAMPLES_IDX_GRADES && row->end < SAMPLES_IDX_ENDS;
 }
 
 struct reading {
@@ -61,7 +60,7 @@ static int add_row(void *ctx, const void *at)
 int samples_idx_read(int fd, struct samples_idx *ret_idx, struct parse_error *err)
 {
 	struct reading reading = {0};
-	int r = idx_file_read(fd, &format, add_row, &reading, err);
+	int r = idx_file_read(fd, &format, add_row, &reading, &reading.idx.file, err);
 
 	if (r) {
 		samples_idx_free(&reading.idx);

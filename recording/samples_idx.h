@@ -1,11 +1,11 @@
 /*
  * samples.idx of a recording: what perf.data has no place for, by the place of a record in perf.data. Rows only of samples whose stack is
- * not plainly whole; each is on the disk before its sample. Little-endian; a header of 16 bytes, then rows.
+ * not plainly whole; each is on the disk before its sample. The file as idx_file.h has it.
  */
 #ifndef RECORDING_SAMPLES_IDX_H
 #define RECORDING_SAMPLES_IDX_H
 
-#include "base/error.h"
+#include "recording/idx_file.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,20 +19,20 @@ struct samples_idx_row {
 	uint8_t grade; /* enum unwind_grade */
 	uint8_t end; /* enum walk_end */
 	uint16_t first_spliced, first_guess; /* struct unwound */
-	uint16_t reserved;
+	uint16_t check; /* of idx_file.h; 0 in what was read */
 };
 _Static_assert(sizeof(struct samples_idx_row) == 16, "on-disk layout");
 
-/* Writes the header to the beginning of fd. 0 or -errno. */
-int samples_idx_begin(int fd);
+/* As idx_file_begin. */
+int samples_idx_begin(int fd, uint64_t identity, struct idx_file *ret_file);
 
 struct samples_idx {
 	struct samples_idx_row *rows; /* by file_off */
 	size_t n;
+	struct idx_file_state file;
 };
 
-/* Reads it from fd. A row that was cut off is left out, and all from one on that is zero, as an unclean shutdown leaves them. 0; -EBADMSG:
- * none, or damaged; -ENOTSUP: of another version; -E2BIG; -ENOMEM; -errno. */
+/* Reads it from fd, as idx_file_read. */
 int samples_idx_read(int fd, struct samples_idx *ret_idx, struct parse_error *err);
 void samples_idx_free(struct samples_idx *idx);
 

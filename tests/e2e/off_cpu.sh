@@ -57,17 +57,41 @@ printf '\377' | dd of=copy/offcpu.idx bs=1 seek=16 conv=notrunc status=none
 "$PROFCPU" postprocess --offline copy >said 2>&1 || fail "postprocess with a damaged offcpu.idx: $(cat said)"
 [ "$(grep -c 'offcpu.idx cannot be used' said)" = 1 ] || fail "not said once: $(cat said)"
 cmp rec/offcpu.folded copy/offcpu.folded || fail "a damaged offcpu.idx changes waits"
-# Cut between rows, or of another recording, it is as if it were whole; and missing. Said each time, nothing wrong is made of it, the archive stays.
+# Cut between rows, changed within one, of another recording, or missing: said once, nothing wrong is made of it, and the archive stays.
 "$PROFCPU" collect --off-cpu --max-overhead 100 -q -o other -- "$WAITS" sleep 1 >/dev/null 2>err || fail "$(cat err)"
-for damage in "head -c $((16 + 48 * 60)) rec/offcpu.idx" 'cat other/offcpu.idx' ''; do
+# flip FILE OFFSET
+flip() {
+	local byte
+	byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+	# shellcheck disable=SC2059 # an octal escape
+	printf "\\$(printf %o $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+# damage SAID COMMAND...: what COMMAND does to a copy of rec is said so, of the file whose name is in SAID.
+damage() {
+	local said=$1
+	shift
 	rm -rf copy
 	cp -a rec copy
-	if [ -n "$damage" ]; then $damage >copy/offcpu.idx; else rm copy/offcpu.idx; fi
-	"$PROFCPU" postprocess -q --offline copy >said 2>&1 || fail "$damage: $(cat said)"
-	[ "$(grep -Ec 'copy/offcpu.idx is (cut, or of another recording|missing)' said)" = 1 ] || fail "$damage: not said once: $(cat said)"
-	[ -z "$(compgen -G 'copy/wall.*')" ] || fail "$damage: there is a wall.folded"
-	cmp rec/prof.tar.gz copy/prof.tar.gz || fail "$damage: the archive with the whole one is lost"
-	cmp rec/offcpu.folded copy/offcpu.folded || fail "$damage: it changes waits"
+	"$@" || fail "$*"
+	"$PROFCPU" postprocess -q --offline copy >said 2>&1 || fail "$*: $(cat said)"
+	[ "$(grep -c "warning: copy/$said" said)" = 1 ] || fail "$*: not said once: $(cat said)"
+	[ "$(grep -c 'warning: ' said)" = 1 ] || fail "$*: more is said: $(cat said)"
+	cmp rec/prof.tar.gz copy/prof.tar.gz || fail "$*: the archive with the whole one is lost"
+	cmp rec/offcpu.folded copy/offcpu.folded || fail "$*: it changes waits"
+}
+no_row=$((24 + 48 * 60))
+for how in 'is cut:truncate -s '$no_row' copy/offcpu.idx' "a row is damaged:flip copy/offcpu.idx $((no_row + 17))" \
+	'is of another recording:cp other/offcpu.idx copy/offcpu.idx'; do
+	# shellcheck disable=SC2086 # several words
+	damage "offcpu.idx cannot be used (.*${how%%:*}): who ended waits is not known" ${how#*:}
+	[ -z "$(compgen -G 'copy/wall.*')$(compgen -G 'copy/wakeup.*')" ] || fail "$how: $(ls copy)"
+done
+damage 'offcpu.idx is missing: who ended waits is not known' rm copy/offcpu.idx
+[ -z "$(compgen -G 'copy/wall.*')$(compgen -G 'copy/wakeup.*')" ] || fail "missing: $(ls copy)"
+for how in 'is cut:truncate -s -8 copy/samples.idx' "a row is damaged:flip copy/samples.idx 27" 'is of another recording:cp other/samples.idx copy/samples.idx'; do
+	# shellcheck disable=SC2086 # several words
+	damage "samples.idx cannot be used (.*${how%%:*}): how far stacks can be trusted is not known" ${how#*:}
+	grep -q 'wall.folded' <(ls copy) || fail "$how: wall.folded is missing"
 done
 
 echo "short ones are left out, and it is said"
@@ -105,6 +129,10 @@ grep -q ';wait_sleep;.*schedule [0-9]*$' killed/folded_stacks.out && fail "waits
 "$PROFCPU" postprocess -q --offline killed 2>err || fail "postprocess once more: $(cat err)"
 grep -q 'offcpu.idx' err && fail "what was killed is taken for cut: $(cat err)"
 [ ! -e killed/wall.folded ] || fail "the lives of threads were written at no end, and there is a wall.folded"
+rows=$(stat -c %s killed/offcpu.idx)
+flip killed/offcpu.idx $((rows / 2))
+"$PROFCPU" postprocess -q --offline killed 2>err || fail "postprocess with a damaged index: $(cat err)"
+grep -q 'offcpu.idx cannot be used (a row is damaged)' err || fail "damage in what was killed is not said: $(cat err)"
 
 echo "and of one that was cut: nothing stays of what it was before"
 cp -r rec cut

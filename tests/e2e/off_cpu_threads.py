@@ -16,7 +16,7 @@ import struct
 import sys
 
 ROW = struct.Struct("<BBHi5Q")
-HEADER_BYTES = 16
+HEADER_BYTES = 24
 WAIT, THREAD, REST = 1, 2, 3
 FIELDS = "begin end running blocked runnable unknown short short_count no_stack estimated".split()
 

@@ -38,9 +38,9 @@ for version in ${UNWIND_VERSIONS:-10}; do
 	step "${UNWIND_STEPS:-60000}" "${UNWIND_ROUNDS:-3}" DOTNET_OSR_HitLimit=1 DOTNET_TC_OnStackReplacement_InitialCounter=1 \
 		DOTNET_TC_CallCountThreshold=60000
 	grep -q ', [1-9][0-9]* methods replaced' "$T/step" || fail "$name: no method was replaced on the stack"
-	# Thunks of precompiled code run once each, when what they lead to is called first: in .NET 8 that is over soon.
+	# Thunks of precompiled code run once each, when what they lead to is called first: few steps meet some by chance.
 	[ -z "${UNWIND_FIRST_ROUNDS-}" ] || delay=0.1 step "${UNWIND_STEPS:-60000}" "$UNWIND_FIRST_ROUNDS" DOTNET_TieredCompilation=0
-	for least in 'jit body:10000' 'jit edge:5000' 'r2r body:5000' 'r2r edge:2000' 'r2r thunk:3' 'stub:1000'; do
+	for least in 'jit body:10000' 'jit edge:5000' 'r2r body:5000' 'r2r edge:2000' "r2r thunk:${UNWIND_THUNKS:-0}" 'stub:1000'; do
 		n=$(awk -F: -v place="${least%:*}" '$1 == place { n += $2 } END { print n + 0 }' "$T/places")
 		[ "$n" -ge "${least#*:}" ] || fail "$name: only $n instructions of ${least%:*}"
 	done

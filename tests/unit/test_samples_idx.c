@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #define GRADE 3
+#define IDENTITY 1790000000123456789
 #define END 2
 
 static struct samples_idx_row row_at(uint64_t file_off)
@@ -25,10 +26,15 @@ static struct samples_idx_row row_at(uint64_t file_off)
 static int file_of(const struct samples_idx_row *rows, size_t n, off_t cut)
 {
 	int fd = memfd_create("samples.idx", MFD_CLOEXEC);
+	struct idx_file file;
 
 	assert_true(fd >= 0);
-	assert_int_equal(samples_idx_begin(fd), 0);
-	assert_int_equal(file_write_all(fd, rows, n * sizeof(*rows)), 0);
+	assert_int_equal(samples_idx_begin(fd, IDENTITY, &file), 0);
+	for (size_t i = 0; i < n; i++) {
+		struct samples_idx_row row = rows[i];
+
+		assert_int_equal(idx_file_append(&file, &row, 1), 0);
+	}
 	assert_int_equal(ftruncate(fd, lseek(fd, 0, SEEK_END) - cut), 0);
 	return fd;
 }
@@ -67,7 +73,7 @@ static void rows_are_found_by_their_record(void **state)
 
 static void what_was_cut_off_is_left_out(void **state)
 {
-	struct samples_idx_row rows[300] = {{0}};
+	struct samples_idx_row rows[270];
 	struct samples_idx idx;
 
 	(void)state;
@@ -76,8 +82,9 @@ static void what_was_cut_off_is_left_out(void **state)
 	assert_int_equal(read_of(rows, 270, 1, &idx, NULL), 0);
 	assert_int_equal(idx.n, 269);
 	samples_idx_free(&idx);
+	assert_false(idx.file.ended);
 	/* A power cut leaves zeros where nothing was written yet. */
-	assert_int_equal(read_of(rows, 300, 0, &idx, NULL), 0);
+	assert_int_equal(read_of(rows, 270, -30 * 16, &idx, NULL), 0);
 	assert_int_equal(idx.n, 270);
 	samples_idx_free(&idx);
 	assert_int_equal(read_of(rows, 0, 0, &idx, NULL), 0);
@@ -90,23 +97,22 @@ static void damage_is_told_from_rows(void **state)
 	struct samples_idx_row rows[3] = {row_at(100), row_at(200), row_at(300)}, bad;
 	struct samples_idx idx = {0};
 	struct parse_error err = {0};
-	char other[32] = "pcsmpidx\2";
+	char other[32] = "pcsmpidx\1";
+	struct idx_file file;
 	int fd;
 
 	(void)state;
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 3; i++) {
 		bad = row_at(200);
 		if (i == 0)
 			bad.grade = SAMPLES_IDX_GRADES;
 		else if (i == 1)
 			bad.end = SAMPLES_IDX_ENDS;
-		else if (i == 2)
-			bad.reserved = 1;
 		else
 			bad.file_off = 0;
 		rows[1] = bad;
 		assert_int_equal(read_of(rows, 3, 0, &idx, &err), -EBADMSG);
-		assert_int_equal(err.offset, 32);
+		assert_int_equal(err.offset, IDX_FILE_HEADER_BYTES + sizeof(bad));
 		assert_int_equal(idx.n, 0);
 	}
 	assert_int_equal(read_of(rows, 0, 1, &idx, &err), -EBADMSG);
@@ -115,11 +121,11 @@ static void damage_is_told_from_rows(void **state)
 	assert_int_equal(samples_idx_read(fd, &idx, &err), -ENOTSUP);
 	assert_int_equal(pwrite(fd, "PERFILE2", 8, 0), 8);
 	assert_int_equal(samples_idx_read(fd, &idx, &err), -EBADMSG);
-	assert_int_equal(ftruncate(fd, ((off_t)SAMPLES_IDX_ROWS_MAX + 2) * 16), 0);
+	assert_int_equal(ftruncate(fd, ((off_t)SAMPLES_IDX_ROWS_MAX + 1) * 16 + IDX_FILE_HEADER_BYTES), 0);
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
-	assert_int_equal(samples_idx_begin(fd), 0);
+	assert_int_equal(samples_idx_begin(fd, IDENTITY, &file), 0);
 	assert_int_equal(samples_idx_read(fd, &idx, &err), -E2BIG);
-	assert_int_equal(ftruncate(fd, ((off_t)SAMPLES_IDX_ROWS_MAX + 1) * 16), 0);
+	assert_int_equal(ftruncate(fd, (off_t)SAMPLES_IDX_ROWS_MAX * 16 + IDX_FILE_HEADER_BYTES), 0);
 	assert_int_equal(samples_idx_read(fd, &idx, &err), 0); /* all holes */
 	assert_int_equal(idx.n, 0);
 	samples_idx_free(&idx);

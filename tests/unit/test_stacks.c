@@ -49,7 +49,7 @@ static void what_the_recorder_said_is_taken(void **state)
 		{400, UNWIND_GUESSED, WALK_START, UINT16_MAX, 1, 0},
 		{500, UNWIND_TRUNCATED, WALK_LIMIT, 3, 1, 0},
 	};
-	const struct samples_idx idx = {rows, sizeof(rows) / sizeof(*rows)};
+	const struct samples_idx idx = {.rows = rows, .n = sizeof(rows) / sizeof(*rows)};
 	struct symbolizer_stack stack;
 	struct stacks_summary sum;
 
@@ -178,7 +178,7 @@ static void what_was_finished_is_not_unwound_again(void **state)
 {
 	const uint64_t words[] = {PERF_CONTEXT_USER, 0x401000, 0x402000}, regs[] = {0x7ffe0000, 0x401000}, stack[8] = {5};
 	struct samples_idx_row row = {100, UNWIND_GUESSED, WALK_START, UINT16_MAX, 1, 0};
-	const struct samples_idx idx = {&row, 1};
+	const struct samples_idx idx = {.rows = &row, .n = 1};
 	struct perfdata_record r = with_registers(words, 3, regs, stack);
 	struct symbolizer_stack known;
 	struct stacks *s = stacks_of(&(struct stacks_options){.symbols_fd = -1, .recorded = &idx}, &with_stacks);
