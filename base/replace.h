@@ -1,7 +1,9 @@
-/* Files that appear whole or not at all: written beside their place and renamed into it. */
+/* Files that appear whole or not at all: written beside their place, as NAME.PID.tmp, and renamed into it. As long as one is written it is locked
+ * (flock(2)), so that what a killed writer left behind can be told. */
 #ifndef BASE_REPLACE_H
 #define BASE_REPLACE_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
 #define REPLACE_NAME_MAX 240 /* bytes of a name: 255 less what a temporary one adds */
@@ -16,6 +18,12 @@ struct replace {
 /* What holds addresses of the kernel or of a process, or its names of files, is its owner's, as perf's recordings are. */
 #define REPLACE_PRIVATE 0600
 #define REPLACE_PUBLIC 0666
+
+/*
+ * Removes what killed writers left behind of files of these names: regular files of ours with a temporary name and no lock. What cannot be
+ * looked at or removed stays. Fine on a directory in which others write.
+ */
+void replace_clear(int dir_fd, const char *const *names, size_t n);
 
 /* Opens a temporary file in the directory of name, mode less umask. 0; -ENAMETOOLONG; -errno. */
 int replace_open(struct replace *r, int dir_fd, const char *name, mode_t mode);

@@ -108,6 +108,7 @@ static int outfile_open_place(struct outfile *f, struct outfile_place *p, const 
 	if (st->st_mode && !plain && !S_ISLNK(st->st_mode))
 		return outfile_open_there(f, p, O_NOFOLLOW);
 	f->dir_fd = TAKE_FD(p->dir_fd);
+	replace_clear(f->dir_fd, &p->name, 1);
 	int r = replace_open(&f->replace, f->dir_fd, p->name, REPLACE_PUBLIC);
 
 	if (!r) {

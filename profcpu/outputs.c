@@ -266,8 +266,12 @@ int outputs_write(struct profile *profile, const struct outputs_options *options
 		{RECORDING_ARCHIVE, REPLACE_PRIVATE, NULL, .wanted = options->archive, .stays = true},
 	};
 	struct outputs_file *archive = &files[OUTPUTS_MAX];
+	const char *names[OUTPUTS_MAX + 2] = {RECORDING_MANIFEST};
 	int r = 0;
 
+	for (size_t i = 0; i <= OUTPUTS_MAX; i++)
+		names[i + 1] = files[i].name;
+	replace_clear(options->dir_fd, names, OUTPUTS_MAX + 2);
 	for (struct outputs_file *f = files; f < archive; f++) {
 		if (f->wanted)
 			outputs_put(profile, options, f);

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/replace.h"
 #include "profcpu/command.h"
 #include "profcpu/mend.h"
 #include "profcpu/outputs.h"
@@ -35,12 +36,15 @@ static void postprocess_say_no_store(const char *dir, int error)
 /* Opens or makes symbols/ in the recording, so that names are kept. -1 where that is not possible; it was said. */
 static int postprocess_store(int dir_fd, const char *dir)
 {
+	static const char *const names[] = {RECORDING_NAMES, RECORDING_STACKS};
 	int fd = -1;
 
 	if (!mkdirat(dir_fd, RECORDING_SYMBOLS, 0700) || errno == EEXIST)
 		fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		postprocess_say_no_store(dir, -errno);
+	else
+		replace_clear(fd, names, sizeof(names) / sizeof(names[0]));
 	return fd;
 }
 

@@ -29,6 +29,9 @@ for command in fold flamegraph; do
 	into there && same there "over an older file"
 	[ "$(stat -c %a there)" = 600 ] || fail "$command: a private file has mode $(stat -c %a there) now"
 	[ "$(cat other)" = old ] || fail "$command: wrote through a hard link"
+	echo cut >there.4711.tmp && echo mine >there.tmp
+	into there && [ ! -e there.4711.tmp ] && [ -e there.tmp ] || fail "$command: what a killed one left stays, or goes with other files"
+	rm there.tmp
 	mkdir below && ln -s below/target link && ln -s ../link below/chain
 	into below/chain && same below/target "our own links are followed"
 	[ -L link ] && [ -L below/chain ] || fail "$command: our own links were replaced"

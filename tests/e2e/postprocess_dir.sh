@@ -39,6 +39,12 @@ for dir in again-one.tar.gz again-alone.data again-copy; do
 	[ "$(stat -c %a $dir/perf.data $dir/symbols $dir/prof.tar.gz | xargs)" = "600 700 600" ] || fail "modes in $dir"
 	"$PROFCPU" fold --offline $dir/prof.tar.gz | cmp - one/folded_stacks.out || fail "the archive in $dir has no names"
 done
+# What a killed one left behind is gone the next time.
+for left in prof.tar.gz flamegraph.svg manifest.json symbols/names; do
+	echo cut >again-copy/$left.4711.tmp
+done
+"$PROFCPU" postprocess -q again-copy || fail "exit $?"
+[ -z "$(find again-copy -name '*.tmp')" ] || fail "left behind: $(find again-copy -name '*.tmp')"
 cmp one/manifest.json again-copy/manifest.json || fail "a copy of a recording has another manifest"
 cmp again-alone.data/perf.data alone.data || fail "another perf.data"
 for key in host os_release arch event; do

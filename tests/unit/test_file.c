@@ -123,6 +123,40 @@ static void a_replaced_file_is_whole_or_the_old_one(void **state)
 	drop("victim");
 }
 
+static bool is_there(const char *name)
+{
+	return !faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+static void what_a_killed_writer_left_is_removed_and_nothing_else(void **state)
+{
+	static const char *const names[] = {"other", "out"}, *const stay[] = {"out.12", "out.12.tmp2", "out..tmp", "out.1x.tmp", "xout.12.tmp", "out.12.tm", "out"};
+	struct replace r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(stay) / sizeof(stay[0]); i++)
+		put(stay[i], "stays");
+	put("out.12.tmp", "left");
+	put("other.4194304.tmp", "left");
+	assert_int_equal(symlinkat("out.12", dir_fd, "out.13.tmp"), 0);
+	assert_int_equal(mkfifoat(dir_fd, "out.14.tmp", 0600), 0);
+	/* As long as somebody writes it, and until it has its name. */
+	assert_int_equal(replace_open(&r, dir_fd, "other", REPLACE_PRIVATE), 0);
+	replace_clear(dir_fd, names, 2);
+	assert_false(is_there("out.12.tmp") || is_there("other.4194304.tmp"));
+	assert_true(is_there("out.13.tmp") && is_there("out.14.tmp") && is_there(r.temp));
+	assert_int_equal(file_write_all(r.fd, "new", 3), 0);
+	assert_int_equal(replace_commit(&r), 0);
+	holds("other", "new");
+	for (size_t i = 0; i < sizeof(stay) / sizeof(stay[0]); i++) {
+		holds(stay[i], "stays");
+		drop(stay[i]);
+	}
+	drop("other");
+	drop("out.13.tmp");
+	drop("out.14.tmp");
+}
+
 static void what_is_no_regular_file_is_not_read(void **state)
 {
 	AUTO_FREE char *text = NULL;
@@ -246,6 +280,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_planted_in_the_place_of_a_new_file_is_not_written_to),
 		cmocka_unit_test(a_directory_in_its_place_is_an_error),
+		cmocka_unit_test(what_a_killed_writer_left_is_removed_and_nothing_else),
 		cmocka_unit_test(what_is_no_regular_file_is_not_read),
 		cmocka_unit_test(reading_and_writing_at_a_place_does_all_or_says_why),
 		cmocka_unit_test(a_replaced_file_is_whole_or_the_old_one),
