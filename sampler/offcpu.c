@@ -398,6 +398,8 @@ static void lost(struct offcpu *o, const struct offcpu_event *e)
 		if (t->ended)
 			continue;
 		if (o->estimating) {
+			if (o->open && t->state == OFFCPU_RUNNING && e->time_ns > t->since_ns)
+				t->now.on_ns += e->time_ns - t->since_ns;
 			t->state = OFFCPU_UNSURE;
 			t->since_ns = o->done_ns;
 			t->waking.time_ns = 0;

@@ -542,6 +542,43 @@ static void a_sleeper_is_known_behind_windows_whatever_is_lost(void **state)
 	offcpu_free(sim.o);
 }
 
+static void tell_us(struct sim *sim, enum offcpu_kind kind, uint64_t us, uint32_t stack)
+{
+	tell(sim, kind, BEGIN_NS + us * US, 0, stack, false);
+}
+
+static void look_us(struct sim *sim, uint64_t us, uint64_t run_us, uint64_t count)
+{
+	assert_int_equal(offcpu_look(sim->o, 0, BEGIN_NS + us * US, &(struct schedstat){run_us * US, 0, count}), 0);
+}
+
+/* A wait of 200 us in a window, and one of 350 on the way from it to the next, in which the thread runs up to a loss. */
+static void what_ran_before_a_loss_in_a_window_did_not_wait(void **state)
+{
+	struct sim sim;
+
+	(void)state;
+	sim_begin(&sim, 1, never);
+	tell_us(&sim, OFFCPU_CLOSE, 1000, 0);
+	look_us(&sim, 1000, 1000, 0);
+	tell_us(&sim, OFFCPU_OPEN, 2000, 0);
+	tell_us(&sim, OFFCPU_OUT, 2200, 2);
+	tell_us(&sim, OFFCPU_IN, 2400, 0);
+	tell_us(&sim, OFFCPU_OUT, 2900, 1);
+	tell_us(&sim, OFFCPU_CLOSE, 3000, 0);
+	look_us(&sim, 3000, 2700, 1);
+	/* In at 3500, out at 3900, both unseen. */
+	tell_us(&sim, OFFCPU_OPEN, 4000, 0);
+	tell_us(&sim, OFFCPU_IN, 4100, 0);
+	tell_us(&sim, OFFCPU_LOST, 4900, 0);
+	tell_us(&sim, OFFCPU_CLOSE, 5000, 0);
+	look_us(&sim, 5000, 4000, 3);
+	assert_int_equal(offcpu_finish(sim.o, BEGIN_NS + 5000 * US), 0);
+	assert_int_equal(sim.totals[0].running_ns, 4000 * US);
+	assert_in_range(sim.got_blocked[0][1] + sim.got_runnable[0][1], 636 * US, 637 * US); /* 350 of 550, of 1000 us */
+	offcpu_free(sim.o);
+}
+
 /* The controller in the loop: 100000 switches a second, 5 percent. */
 static void the_controller_keeps_the_limit_and_the_shares(void **state)
 {
@@ -591,6 +628,7 @@ int main(void)
 		cmocka_unit_test(times_with_and_without_windows_join),
 		cmocka_unit_test(looks_may_come_late_behind_windows),
 		cmocka_unit_test(a_sleeper_is_known_behind_windows_whatever_is_lost),
+		cmocka_unit_test(what_ran_before_a_loss_in_a_window_did_not_wait),
 		cmocka_unit_test(the_controller_keeps_the_limit_and_the_shares),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
