@@ -16,6 +16,7 @@ struct offcpu_task {
 	uint32_t stack; /* with which it is about to leave its CPU */
 	bool ended;
 	uint64_t run_ns, looked_ns; /* schedstat's, when it was looked at; 0: it was not */
+	uint64_t count, met_ns, ask_ns; /* schedstat's; since when it was found to have that; when that is so for this long its stack is asked for */
 	uint64_t rate; /* of a second how many ns it ran between the last two looks; part of rates */
 };
 
@@ -36,6 +37,7 @@ struct cpu_met {
 };
 
 #define CPUS_MAX 8192
+#define ASK_TIMES 8
 #define INTERRUPT (-1) /* as a waker */
 
 struct record_offcpu {
@@ -57,6 +59,7 @@ struct record_offcpu {
 	VEC(struct cpu_met) met; /* by CPU */
 	bool full; /* there is a full_ns */
 	bool shedding; /* looks are made at marks, not in rounds */
+	bool hurry; /* something was asked for that can be over soon */
 	uint64_t others; /* samples in the context of other threads */
 	struct record_offcpu_result result;
 };
@@ -247,6 +250,23 @@ static void set_rate(struct record_offcpu *o, struct offcpu_task *task, double r
 	o->rates += task->rate;
 }
 
+/* In which wait it is, while events are off. Its stack is of use now: when this look is dealt with the wait can be over. That nothing came of
+ * it is found ever less often. */
+static int meet(struct record_offcpu *o, struct offcpu_task *task, uint64_t count, uint64_t time_ns)
+{
+	if (!o->shedding || !task->met_ns || task->count != count) {
+		task->count = count;
+		task->met_ns = o->shedding ? time_ns : 0;
+		task->ask_ns = OFFCPU_STAY_NS;
+		return 0;
+	}
+	if (time_ns - task->met_ns < task->ask_ns || !o->writer.ask || !offcpu_wants(o->offcpu, task->tid, count))
+		return 0;
+	task->ask_ns = ASK_TIMES * (time_ns - task->met_ns);
+	o->hurry = true;
+	return o->writer.ask(o->writer.ctx, task->pid, task->tid);
+}
+
 static int look(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_ns)
 {
 	struct schedstat stat;
@@ -257,7 +277,9 @@ static int look(struct record_offcpu *o, struct offcpu_task *task, uint64_t time
 		set_rate(o, task, (double)(stat.run_ns - task->run_ns) / (double)(time_ns - task->looked_ns) * NS_PER_S);
 	task->run_ns = stat.run_ns;
 	task->looked_ns = time_ns;
-	return offcpu_look(o->offcpu, task->tid, time_ns, &stat);
+	int r = meet(o, task, stat.count, time_ns);
+
+	return r ? r : offcpu_look(o->offcpu, task->tid, time_ns, &stat);
 }
 
 /* There it is, or it was just created. */
@@ -345,9 +367,7 @@ int record_offcpu_seen(struct record_offcpu *o, int32_t tid, uint64_t count, con
 	uint32_t stack;
 	int r = keep_stack(o, &head, unwound, &stack);
 
-	if (!r)
-		offcpu_seen(o->offcpu, tid, count, stack);
-	return r;
+	return r ? r : offcpu_seen(o->offcpu, tid, count, stack);
 }
 
 int record_offcpu_learn(struct record_offcpu *o, int32_t first_pid, int32_t tid)
@@ -553,6 +573,9 @@ int record_offcpu_look(struct record_offcpu *o, uint64_t time_ns, double *ret_wi
 {
 	int r = look_at(o, time_ns, RECORD_OFFCPU_LOOKS);
 
+	if (o->hurry && o->writer.hurry)
+		o->writer.hurry(o->writer.ctx);
+	o->hurry = false;
 	*ret_width = (double)o->rates / NS_PER_S;
 	return r;
 }

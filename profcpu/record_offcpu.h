@@ -39,6 +39,8 @@ struct record_offcpu_writer {
 	int (*waker)(void *ctx, const struct perfdata_offcpu *sample, const struct unwound *unwound, uint64_t *ret_off);
 	/* May be NULL. The stack of this thread, if it waits now, is for record_offcpu_seen: nobody saw how its wait began. */
 	int (*ask)(void *ctx, int32_t pid, int32_t tid);
+	/* May be NULL. What was asked for is to be read now: it can be over soon. */
+	void (*hurry)(void *ctx);
 };
 void record_offcpu_to(struct record_offcpu *o, const struct record_offcpu_writer *writer);
 

@@ -88,6 +88,13 @@ static int ask_waiting(void *ctx, int32_t pid, int32_t tid)
 	return record_waiting_ask(u->threads_waiting, pid, tid);
 }
 
+static void hurry_waiting(void *ctx)
+{
+	struct record_unwind *u = ctx;
+
+	record_waiting_now(u->threads_waiting);
+}
+
 static int take_offcpu(struct record_unwind *u, const struct record_unwind_options *o)
 {
 	u->offcpu = o->offcpu;
@@ -99,7 +106,7 @@ static int take_offcpu(struct record_unwind *u, const struct record_unwind_optio
 	u->waking_pid_offset = o->waking_pid_offset;
 	u->meet = o->meet;
 	u->meet_ctx = o->meet_ctx;
-	record_offcpu_to(u->offcpu, &(struct record_offcpu_writer){u, write_wait, write_thread, write_waker, ask_waiting});
+	record_offcpu_to(u->offcpu, &(struct record_offcpu_writer){u, write_wait, write_thread, write_waker, ask_waiting, hurry_waiting});
 	return record_waiting_new(o->proc, &u->threads_waiting);
 }
 

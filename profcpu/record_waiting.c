@@ -120,6 +120,13 @@ int record_waiting_ask(struct record_waiting *w, int32_t pid, int32_t tid)
 	return ask(w, pid, tid, false);
 }
 
+void record_waiting_now(struct record_waiting *w)
+{
+	worker_lock(&w->worker);
+	worker_wake(&w->worker);
+	worker_unlock(&w->worker);
+}
+
 static bool has_room(const struct record_waiting *w)
 {
 	return w->bytes + BATCH * WAITING_STACK_MAX <= RECORD_WAITING_BYTES;

@@ -1,7 +1,7 @@
 /*
- * While recording: the stacks of threads that wait already when it begins, of which no switch out tells. They are read from outside
- * (sampler/waiting.h) by a thread of its own, as a target's memory can answer late or never, and unwound between rounds. Of a stack's
- * registers only two are known, so that where a caller's frame hangs on another one it is looked for.
+ * While recording: the stacks of threads that wait already when it begins, or since a time in which switches were not recorded: of these no
+ * switch out tells. They are read from outside (sampler/waiting.h) by a thread of its own, as a target's memory can answer late or never, and
+ * unwound between rounds. Of a stack's registers only two are known, so that where a caller's frame hangs on another one it is looked for.
  */
 #ifndef PROFCPU_RECORD_WAITING_H
 #define PROFCPU_RECORD_WAITING_H
@@ -25,6 +25,9 @@ void record_waiting_free(struct record_waiting *w);
 /* The stack of this thread is wanted, if it waits, and not in a wait that was answered for already; from the next record_waiting_take on. Over the limit
  * it is not read. 0 or -ENOMEM. */
 int record_waiting_ask(struct record_waiting *w, int32_t pid, int32_t tid);
+
+/* What was asked for is read now, not from the next record_waiting_take on. */
+void record_waiting_now(struct record_waiting *w);
 
 /* Unwinds what was read, and tells it. last: it is the end, nothing waits for code any longer, and nothing more is asked. 0 or -ENOMEM. */
 int record_waiting_take(struct record_waiting *w, struct unwinder *unwinder, struct record_offcpu *offcpu, bool last);

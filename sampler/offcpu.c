@@ -72,18 +72,29 @@ int offcpu_look(struct offcpu *o, pid_t tid, uint64_t time_ns, const struct sche
 	return enqueue(o, &(struct offcpu_event){.time_ns = time_ns, .tid = tid, .kind = OFFCPU_LOOK}, stat);
 }
 
-void offcpu_seen(struct offcpu *o, pid_t tid, uint64_t count, uint32_t stack)
+int offcpu_seen(struct offcpu *o, pid_t tid, uint64_t count, uint32_t stack)
 {
 	const uint32_t *index = hashmap_get(&o->tids, (uint32_t)tid);
 	struct offcpu_thread *t = index && *index != UINT32_MAX ? &o->threads.v[*index] : NULL;
 
 	if (!t || t->ended)
-		return;
+		return 0;
 	t->seen_stack = stack;
 	t->seen_count = count;
 	/* The wait that it was found in behind a loss. */
 	if (t->state == OFFCPU_WAITING && t->open.cut_begin && t->open.stack == OFFCPU_NO_STACK && t->counted && t->count == count)
 		t->open.stack = stack;
+	return offcpu_adopt(o, t);
+}
+
+bool offcpu_wants(const struct offcpu *o, pid_t tid, uint64_t count)
+{
+	const uint32_t *index = hashmap_get(&o->tids, (uint32_t)tid);
+	const struct offcpu_thread *t = index && *index != UINT32_MAX ? &o->threads.v[*index] : NULL;
+
+	if (!t || t->ended || (t->seen_stack != OFFCPU_NO_STACK && t->seen_count == count))
+		return false;
+	return !t->carried || t->base.count != count;
 }
 
 void offcpu_divide(const struct offcpu_open *open, uint64_t out_ns, uint64_t in_ns, uint64_t *ret_blocked, uint64_t *ret_runnable)
@@ -463,6 +474,7 @@ static int look_at_doubtful(struct offcpu *o, struct offcpu_thread *t, const str
 		t->base_ns = time_ns;
 		t->looked = t->counted = true;
 		t->looked_again = false;
+		t->stayed_ns = 0;
 		t->count = stat->count;
 		r = give_up(o, t, time_ns, OFFCPU_UNSURE);
 	}

@@ -30,6 +30,8 @@
 #define OFFCPU_QUEUE_MAX ((size_t)1 << 20)   /* events of two rounds */
 #define OFFCPU_SHARES_MAX ((size_t)1 << 18)  /* distinct threads, stacks and wakers of an epoch */
 #define OFFCPU_EPOCH_NS UINT64_C(5000000000) /* so often estimates become intervals */
+#define OFFCPU_STAY_NS UINT64_C(4000000) /* from look to look: of a wait that was met for so long the stack may be read from outside. Of shorter ones
+					  * it would mostly be read of those that last longest */
 
 enum offcpu_kind {
 	OFFCPU_BEGIN,  /* a thread that there is; one without is none of ours, and what comes of it is dropped */
@@ -85,11 +87,8 @@ struct offcpu_listener {
 	void *ctx;
 	/* As their ends become known, at offcpu_done: mostly at once, late where events are missing; estimates when their epoch is over. */
 	int (*interval)(void *ctx, const struct offcpu_interval *interval);
-	/*
-	 * Nobody saw how the wait began in which this thread has been since the last look at least, and the look before it, or in which it may be
-	 * as events were missing. Who can read its stack from outside may answer with offcpu_seen, now or later; else it has none, and while events are
-	 * off at times its time is taken to be of the waits of its kind that were seen.
-	 */
+	/* As events were missing nobody saw how the wait began in which this thread may be. Who can read its stack from outside may answer with
+	 * offcpu_seen, now or later; else it has none. */
 	int (*unseen)(void *ctx, pid_t tid);
 	/* At the end of a thread or of the recording; its last call. */
 	int (*thread)(void *ctx, pid_t tid, const struct offcpu_totals *totals);
@@ -121,10 +120,15 @@ int offcpu_look(struct offcpu *o, pid_t tid, uint64_t time_ns, const struct sche
 
 /*
  * The stack of a thread that waits, read from outside while schedstat's count was the same before and after: so it is of the wait that
- * goes on as long as that count. For those that `unseen` asks for, and at the recording's begin for all that wait then: of them
- * no switch out will be seen.
+ * goes on as long as that count, or that went on when it was read and is over. For those that `unseen` asks for, and at the recording's begin for
+ * all that wait then: of them no switch out will be seen. While events are off at times for those with which the caller finds the same count for
+ * OFFCPU_STAY_NS: it has to read them at once, as looks are dealt with when short waits are over. Where none comes the time is taken to be of the
+ * waits of its kind that were seen. 0 or -ENOMEM.
  */
-void offcpu_seen(struct offcpu *o, pid_t tid, uint64_t count, uint32_t stack);
+int offcpu_seen(struct offcpu *o, pid_t tid, uint64_t count, uint32_t stack);
+
+/* Whether offcpu_seen for the wait of a thread with this count would tell something, as far as events are dealt with. */
+bool offcpu_wants(const struct offcpu *o, pid_t tid, uint64_t count);
 
 /* All rings were read once: no event is to come that is older than any of the rounds before (perf's FINISHED_ROUND). Deals with what is
  * older. 0; -ENOMEM; the listener's. */

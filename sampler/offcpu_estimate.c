@@ -5,11 +5,14 @@
  *   begin, and each with its whole length. What of it lies behind the window is its share of the time off the CPU there: switches are
  *   counted by the kernel too, so it is known among how many waits that time divides.
  * - A thread that got no CPU between two looks stayed in one wait. That time is a stratum of its own: it is exact, and long waits are
- *   not mistaken for short ones, though few are seen to begin; their stacks may be read from outside. What lies at both ends of such a
+ *   not mistaken for short ones, though few are seen to begin; their stacks may be read from outside, and are told when the wait may be over
+ *   already: so its time is kept under the scheduler's count for a while. What lies at both ends of such a
  *   wait is in the other stratum, and is as long as looks are apart, on average: for no more than that a wait speaks there.
  * What a window begins in the midst of is left out: nobody knows its stack, and long ones are met so more often than short ones.
  */
 #include "sampler/offcpu_impl.h"
+
+#include <string.h>
 
 #define CYCLE_SMOOTH 0.05 /* of a new cycle in the average */
 
@@ -159,12 +162,30 @@ int offcpu_end_carry(struct offcpu *o, struct offcpu_thread *t)
 	return t->carry_sample ? share_carry(o, t, t->carry_ns < cycle ? t->carry_ns : cycle, false) : 0;
 }
 
+/* The wait with that count is over by now. */
+static int adopt_late(struct offcpu *o, struct offcpu_thread *t)
+{
+	for (size_t i = 0; i < OFFCPU_STAYS; i++) {
+		struct offcpu_stay stay = t->stays[i];
+
+		if (!stay.ns || stay.count != t->seen_count)
+			continue;
+		t->stays[i].ns = 0;
+		return offcpu_share(o, t,
+				    &(struct offcpu_share){.stack = t->seen_stack, .waker_stack = OFFCPU_NO_STACK, .stayed = true,
+							   .blocked_ns = stay.ns});
+	}
+	return 0;
+}
+
 int offcpu_adopt(struct offcpu *o, struct offcpu_thread *t)
 {
 	uint64_t ns = t->stayed_ns;
 
-	if (!ns || t->seen_stack == OFFCPU_NO_STACK || t->seen_count != t->base.count)
+	if (t->seen_stack == OFFCPU_NO_STACK)
 		return 0;
+	if (ns < OFFCPU_STAY_NS || t->seen_count != t->base.count)
+		return adopt_late(o, t);
 	t->carried = true;
 	t->carry_sample = false;
 	t->carry = (struct offcpu_open){.stack = t->seen_stack, .waker_stack = OFFCPU_NO_STACK};
@@ -172,17 +193,30 @@ int offcpu_adopt(struct offcpu *o, struct offcpu_thread *t)
 	return share_carry(o, t, ns, true);
 }
 
+void offcpu_forget_stays(struct offcpu_thread *t)
+{
+	memset(t->stays, 0, sizeof(t->stays));
+	t->stayed_ns = 0;
+}
+
+/* It came to a CPU since. */
+static void end_stay(struct offcpu_thread *t)
+{
+	if (t->stayed_ns >= OFFCPU_STAY_NS) {
+		t->stays[t->next_stay] = (struct offcpu_stay){t->base.count, t->stayed_ns};
+		t->next_stay = (uint8_t)((t->next_stay + 1) % OFFCPU_STAYS);
+	}
+	t->stayed_ns = 0;
+}
+
 static int stay(struct offcpu *o, struct offcpu_thread *t, uint64_t ns)
 {
-	int r;
-
 	if (t->carried) {
 		t->carry_ns += ns;
 		return share_carry(o, t, ns, true);
 	}
 	t->stayed_ns += ns;
-	r = offcpu_adopt(o, t);
-	return r || t->carried || !ns || !o->listener.unseen ? r : o->listener.unseen(o->listener.ctx, t->tid);
+	return offcpu_adopt(o, t);
 }
 
 static int divide_gap(struct offcpu *o, struct offcpu_thread *t, uint64_t len, uint64_t off, uint64_t count)
@@ -194,7 +228,7 @@ static int divide_gap(struct offcpu *o, struct offcpu_thread *t, uint64_t len, u
 	t->owed_ns[stayed] += off;
 	if (stayed)
 		return stay(o, t, off);
-	t->stayed_ns = 0;
+	end_stay(t);
 	if (!t->carried)
 		return 0;
 	if (!outside && w->began_waiting) {

@@ -27,6 +27,12 @@ struct offcpu_waking {
 	pid_t by;
 };
 
+/* A wait that is over, and of which the stack may still come. */
+struct offcpu_stay {
+	uint64_t count, ns; /* schedstat's; from look to look */
+};
+#define OFFCPU_STAYS 4 /* of a thread: those of the rounds that an answer takes */
+
 /* What was seen of a thread while events were on, between two looks. */
 struct offcpu_window {
 	bool seen;            /* a switch of it */
@@ -61,6 +67,8 @@ struct offcpu_thread {
 	uint64_t carry_ns; /* so far */
 	bool carry_sample; /* it began in a window */
 	uint64_t stayed_ns; /* in a wait from look to look that is not carried */
+	struct offcpu_stay stays[OFFCPU_STAYS]; /* those before it; ns 0: none */
+	uint8_t next_stay;
 	uint32_t seen_stack; /* offcpu_seen, of the wait behind the switch in that was this one of all: */
 	uint64_t seen_count;
 	/* since the epoch began, what is to be shared out: [1] waits in which it stayed from look to look, [0] all others */
@@ -142,7 +150,10 @@ int offcpu_estimate_wait(struct offcpu *o, struct offcpu_thread *t, uint64_t in_
 /* The wait that it was in at the last look is over, or not followed any more; or its stack is known now. */
 int offcpu_end_carry(struct offcpu *o, struct offcpu_thread *t);
 
+/* The stack of a wait that it stays in, or stayed in, is known: seen_stack. 0 or -ENOMEM. */
 int offcpu_adopt(struct offcpu *o, struct offcpu_thread *t);
+/* No stack that is to come is for its waits up to now. */
+void offcpu_forget_stays(struct offcpu_thread *t);
 
 /* offcpu_settle.c: what was seen of a part of a wait, for the sharing out. 0 or -ENOMEM. */
 int offcpu_share(struct offcpu *o, const struct offcpu_thread *t, const struct offcpu_share *share);

@@ -73,6 +73,17 @@ static uint64_t share_ns(const struct offcpu_share *s)
 	return s->blocked_ns + s->runnable_ns;
 }
 
+/* Time of which no wait was seen is of those of the other stratum: few of a thread's long waits begin in a window, often none. */
+static void join_strata(struct offcpu_thread *t)
+{
+	for (size_t i = 0; i < 2; i++) {
+		if (!t->settle.due[i] || !t->settle.due[!i] || t->settle.seen_ns[i] || !t->settle.seen_ns[!i])
+			continue;
+		t->owed_ns[!i] += t->owed_ns[i];
+		t->owed_ns[i] = 0;
+	}
+}
+
 /* Whose time is shared out now. */
 static void choose(struct offcpu *o, bool last)
 {
@@ -90,6 +101,7 @@ static void choose(struct offcpu *o, bool last)
 
 		t->settle.due[1] = last || full || t->ended;
 		t->settle.due[0] = t->settle.due[1] || t->settle.seen >= SETTLE_WAITS;
+		join_strata(t);
 	}
 }
 
@@ -219,6 +231,8 @@ int offcpu_settle(struct offcpu *o, uint64_t time_ns, bool last)
 
 		if (t->ended)
 			continue;
+		if (last)
+			offcpu_forget_stays(t);
 		/* Nobody looked. */
 		if (o->whole && t->base_ns < o->mark_ns) {
 			offcpu_unwatched(t, o->mark_ns - t->base_ns);

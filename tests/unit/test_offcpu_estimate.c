@@ -15,6 +15,7 @@
 
 #define STACKS 8
 #define THREADS 6
+#define ANSWERS 16
 #define US UINT64_C(1000)
 #define MS NS_PER_MS
 #define BEGIN_NS (100 * NS_PER_S)
@@ -27,6 +28,15 @@ struct sim_thread {
 	bool preempted;
 	unsigned n;
 	struct schedstat stat; /* up to now_ns */
+	uint64_t met_count, met_ns; /* since when a look has found it in this wait */
+	bool asked;
+};
+
+/* A stack that was read from outside. */
+struct sim_answer {
+	uint64_t due_ns, count;
+	pid_t tid;
+	uint32_t stack;
 };
 
 struct sim {
@@ -36,7 +46,9 @@ struct sim {
 	void (*next)(struct sim *sim, size_t thread); /* fills out_ns to preempted */
 	uint64_t random;
 	bool open, wakings, answers;
-	size_t unseen;
+	struct sim_answer come[ANSWERS]; /* from next_answer on; it is told answer_ns after it was read */
+	size_t nanswers, next_answer;
+	uint64_t answer_ns;
 	uint64_t switches;
 	/* What they did */
 	uint64_t blocked[THREADS][STACKS], runnable[THREADS][STACKS], ran[THREADS];
@@ -69,16 +81,30 @@ static int take_interval(void *ctx, const struct offcpu_interval *i)
 	return 0;
 }
 
-/* Read from outside, where it still is in that wait. */
-static int take_unseen(void *ctx, pid_t tid)
+/* Who stays in a wait is read from outside, at once and once. */
+static void meet(struct sim *sim, size_t i, uint64_t time_ns)
 {
-	struct sim *sim = ctx;
-	const struct sim_thread *t = &sim->threads[tid];
+	struct sim_thread *t = &sim->threads[i];
 
-	sim->unseen++;
-	if (sim->answers && t->in_ns)
-		offcpu_seen(sim->o, tid, t->stat.count, t->stack);
-	return 0;
+	if (!t->met_ns || t->met_count != t->stat.count) {
+		t->met_count = t->stat.count;
+		t->met_ns = time_ns;
+		t->asked = false;
+	}
+	if (!sim->answers || t->asked || !t->in_ns || time_ns - t->met_ns < OFFCPU_STAY_NS || !offcpu_wants(sim->o, (pid_t)i, t->met_count))
+		return;
+	assert_true(sim->nanswers - sim->next_answer < ANSWERS);
+	sim->come[sim->nanswers++ % ANSWERS] = (struct sim_answer){time_ns + sim->answer_ns, t->met_count, (pid_t)i, t->stack};
+	t->asked = true;
+}
+
+static void tell_answers(struct sim *sim, uint64_t now_ns)
+{
+	for (; sim->next_answer < sim->nanswers && sim->come[sim->next_answer % ANSWERS].due_ns <= now_ns; sim->next_answer++) {
+		const struct sim_answer *a = &sim->come[sim->next_answer % ANSWERS];
+
+		assert_int_equal(offcpu_seen(sim->o, a->tid, a->count, a->stack), 0);
+	}
 }
 
 static int take_thread(void *ctx, pid_t tid, const struct offcpu_totals *t)
@@ -146,15 +172,22 @@ static void look(struct sim *sim, uint64_t time_ns)
 
 		if (!t->in_ns)
 			s.run_ns += time_ns - t->now_ns;
+		meet(sim, i, time_ns);
 		assert_int_equal(offcpu_look(sim->o, (pid_t)i, time_ns, &s), 0);
 	}
 }
 
-static void advance_all(struct sim *sim, uint64_t until_ns)
+static void advance_only(struct sim *sim, uint64_t until_ns)
 {
 	for (size_t i = 0; i < sim->nthreads; i++)
 		advance(sim, i, until_ns);
+}
+
+static void advance_all(struct sim *sim, uint64_t until_ns)
+{
+	advance_only(sim, until_ns);
 	assert_int_equal(offcpu_round(sim->o), 0);
+	tell_answers(sim, until_ns);
 }
 
 /* The time at the end that is not over yet. */
@@ -175,7 +208,7 @@ static void end_truth(struct sim *sim, uint64_t end_ns)
 
 static void sim_begin(struct sim *sim, size_t nthreads, void (*next)(struct sim *sim, size_t thread))
 {
-	const struct offcpu_listener listener = {sim, take_interval, take_unseen, take_thread};
+	const struct offcpu_listener listener = {sim, take_interval, NULL, take_thread};
 
 	*sim = (struct sim){.nthreads = nthreads, .next = next, .random = 4711, .open = true, .wakings = true, .answers = true};
 	assert_int_equal(offcpu_new(BEGIN_NS, 0, &listener, &sim->o), 0);
@@ -351,20 +384,23 @@ static void some_milliseconds(struct sim *sim, size_t i)
 }
 
 /* As record_shed does it: soon behind a window, and then ever less often. Without these looks the short ones would be far too long. */
-static void looks_that_thin_out_make_no_wait_longer_or_shorter(void **state)
+static void thin_out_looks(bool rounds, uint64_t answer_ns)
 {
 	struct sim sim;
 	uint64_t now = BEGIN_NS, end_ns = BEGIN_NS + 200 * NS_PER_S;
 
-	(void)state;
 	sim_begin(&sim, 2, some_milliseconds);
+	sim.answer_ns = answer_ns;
 	while (now < end_ns) {
 		uint64_t until = now + (uint64_t)(39 * (double)MS * (0.5 + chance(&sim)));
 
 		for (uint64_t apart = MS / 4; now < until; apart = apart < 16 * MS ? 2 * apart : apart) {
 			set_open(&sim, now, false);
 			now = until - now < apart ? until : now + apart;
-			advance_all(&sim, now);
+			if (rounds)
+				advance_all(&sim, now);
+			else
+				advance_only(&sim, now);
 		}
 		set_open(&sim, now, true);
 		advance_all(&sim, now += 8 * MS / 10);
@@ -373,6 +409,19 @@ static void looks_that_thin_out_make_no_wait_longer_or_shorter(void **state)
 	for (size_t i = 0; i < 2; i++)
 		assert_shares(&sim, i, 2.0);
 	offcpu_free(sim.o);
+}
+
+static void looks_that_thin_out_make_no_wait_longer_or_shorter(void **state)
+{
+	(void)state;
+	thin_out_looks(true, 0);
+}
+
+/* Rings are read once for each window; by then, and by the time the answer is there, the wait is over. */
+static void stacks_that_come_late_are_of_the_waits_that_they_were_read_in(void **state)
+{
+	(void)state;
+	thin_out_looks(false, 200 * MS);
 }
 
 /* Sleeps for ever, or longer than the recording; or only runs. */
@@ -579,6 +628,33 @@ static void what_ran_before_a_loss_in_a_window_did_not_wait(void **state)
 	offcpu_free(sim.o);
 }
 
+/* It goes to sleep and wakes up while events are off, and is read in between. What lies at both ends of that sleep is of it too. */
+static void a_wait_of_which_no_window_saw_an_end_has_its_stack(void **state)
+{
+	struct sim sim;
+
+	(void)state;
+	sim_begin(&sim, 1, never);
+	tell_us(&sim, OFFCPU_CLOSE, 1000, 0);
+	look_us(&sim, 1000, 1000, 0);
+	for (uint64_t us = 2000; us <= 8000; us += 3000) {
+		tell_us(&sim, OFFCPU_CLOSE, us, 0);
+		look_us(&sim, us, 1500, 1);
+	}
+	tell_us(&sim, OFFCPU_CLOSE, 9000, 0);
+	look_us(&sim, 9000, 2000, 2);
+	tell_us(&sim, OFFCPU_CLOSE, 10000, 0);
+	assert_int_equal(offcpu_round(sim.o), 0);
+	assert_int_equal(offcpu_round(sim.o), 0);
+	assert_int_equal(offcpu_seen(sim.o, 0, 1, 3), 0);
+	look_us(&sim, 10000, 3000, 2);
+	assert_int_equal(offcpu_finish(sim.o, BEGIN_NS + 10000 * US), 0);
+	assert_int_equal(sim.totals[0].running_ns, 3000 * US);
+	assert_int_equal(sim.totals[0].no_stack_ns, 0);
+	assert_int_equal(sim.got_blocked[0][3], 7000 * US);
+	offcpu_free(sim.o);
+}
+
 /* The controller in the loop: 100000 switches a second, 5 percent. */
 static void the_controller_keeps_the_limit_and_the_shares(void **state)
 {
@@ -621,6 +697,7 @@ int main(void)
 		cmocka_unit_test(waits_of_all_lengths_keep_their_shares),
 		cmocka_unit_test(waits_as_long_as_a_cycle_keep_their_shares),
 		cmocka_unit_test(looks_that_thin_out_make_no_wait_longer_or_shorter),
+		cmocka_unit_test(stacks_that_come_late_are_of_the_waits_that_they_were_read_in),
 		cmocka_unit_test(who_never_switches_is_known_all_the_same),
 		cmocka_unit_test(without_wakings_the_sums_still_are_right),
 		cmocka_unit_test(waiting_for_a_cpu_is_told_from_being_blocked),
@@ -629,6 +706,7 @@ int main(void)
 		cmocka_unit_test(looks_may_come_late_behind_windows),
 		cmocka_unit_test(a_sleeper_is_known_behind_windows_whatever_is_lost),
 		cmocka_unit_test(what_ran_before_a_loss_in_a_window_did_not_wait),
+		cmocka_unit_test(a_wait_of_which_no_window_saw_an_end_has_its_stack),
 		cmocka_unit_test(the_controller_keeps_the_limit_and_the_shares),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
