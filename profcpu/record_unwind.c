@@ -17,7 +17,8 @@
 #define BLOCK_BYTES ((size_t)256 << 10)
 #define COPY_SLACK 64 /* bytes that the kernel may copy less than it was told */
 #define LAST_NS (NS_PER_S / 2) /* that answers are waited for at the end */
-#define LAST_READ_NS (2 * NS_PER_S) /* that stacks are read at the end */
+#define LAST_READ_NS (2 * NS_PER_S) /* that stacks are read at the end, */
+#define LAST_STALL_NS (NS_PER_S / 4) /* as long as some come in this time */
 #define FRAMES_MAX 8000 /* that a record has room for beside all else */
 
 /* A record of the round, or one that waits. */
@@ -548,6 +549,8 @@ static int take_switches(struct record_unwind *u, const struct perf_event_header
 		r = is_ours ? record_offcpu_lost(u->offcpu, record.cpu, record.time_ns) : 0;
 	else
 		r = record_offcpu_apply(u->offcpu, &record);
+	if (header->type == PERF_RECORD_EXIT || (header->type == PERF_RECORD_COMM && record.comm.exec))
+		record_waiting_forget(u->threads_waiting, record.tid);
 	is_ours |= header->type == PERF_RECORD_SWITCH_CPU_WIDE;
 	if (!r && is_ours)
 		r = record_offcpu_met(u->offcpu, &record);
@@ -692,13 +695,17 @@ static int take_last(struct record_unwind *u, struct perfdata_writer *w)
 /* At the end what is not read yet, and the code that read stacks miss, is worth a moment. */
 static int take_last_waiting(struct record_unwind *u)
 {
-	uint64_t begin_ns = clock_monotonic_ns(), until_ns = begin_ns + LAST_READ_NS;
+	uint64_t begin_ns = clock_monotonic_ns(), until_ns = begin_ns + LAST_READ_NS, stalled_ns;
 	bool came, last = false;
 	int r = 0, n = 0;
 
 	while (!r && record_waiting_hopes(u->threads_waiting) && clock_monotonic_ns() < until_ns) {
 		r = record_waiting_take(u->threads_waiting, u->unwinder, u->offcpu, last);
-		came = record_waiting_hurry(u->threads_waiting, until_ns);
+		/* Who does not answer for so long may never do, and the recording has no end meanwhile. */
+		stalled_ns = clock_monotonic_ns() + LAST_STALL_NS;
+		came = record_waiting_hurry(u->threads_waiting, stalled_ns < until_ns ? stalled_ns : until_ns);
+		if (!came && clock_monotonic_ns() >= stalled_ns)
+			break;
 		if (u->reader && !came)
 			code_reader_wait(u->reader, begin_ns + LAST_NS);
 		n = u->reader && !r ? code_reader_answer(u->reader, u->unwinder) : 0;

@@ -62,8 +62,10 @@ static int forget(struct record_waiting *w)
 
 	hashmap_free(&w->by_tid);
 	for (size_t i = 0; i < w->known.len && !r; i++) {
-		if (!w->known.v[i].pending)
+		if (!w->known.v[i].pending) {
+			w->stats.dropped -= w->known.v[i].over; /* it is counted again if there is no room again */
 			continue;
+		}
 		r = hashmap_put(&w->by_tid, (uint32_t)w->known.v[i].tid, (uint32_t)kept);
 		w->known.v[kept++] = w->known.v[i];
 	}
@@ -127,6 +129,18 @@ void record_waiting_now(struct record_waiting *w)
 	worker_unlock(&w->worker);
 }
 
+void record_waiting_forget(struct record_waiting *w, int32_t tid)
+{
+	worker_lock(&w->worker);
+	const uint32_t *index = hashmap_get(&w->by_tid, (uint32_t)tid);
+
+	if (index) {
+		w->known.v[*index].refused = false;
+		w->known.v[*index].count = UINT64_MAX;
+	}
+	worker_unlock(&w->worker);
+}
+
 static bool has_room(const struct record_waiting *w)
 {
 	return w->bytes + BATCH * WAITING_STACK_MAX <= RECORD_WAITING_BYTES;
@@ -179,9 +193,9 @@ static int read_one(struct record_waiting *w, struct waiting_answer *a)
 		return -EEXIST;
 	if (!r)
 		r = waiting_read(w->proc, a->question.tid, a->count, w->buffer, bytes_of(&a->question), &a->found);
-	/* Who may read the one may read the other. */
-	if (!r && waiting_is_32(w->proc, a->question.pid, &a->is_32))
-		a->is_32 = false;
+	/* Of the thread: of a process whose first one has ended nothing is to be had by its id. */
+	if (!r)
+		r = waiting_is_32(w->proc, a->question.tid, &a->is_32);
 	if (r)
 		return r;
 	a->stack = malloc(a->found.bytes);
@@ -197,6 +211,11 @@ static void take_answer(struct record_waiting *w, struct waiting_answer *a)
 	struct waiting_known *known = know(w, a->question.tid);
 	bool refused = a->error == -EPERM || a->error == -EACCES;
 
+	if (!a->error && vec_push(&w->answers, *a)) {
+		free(a->stack);
+		a->error = -ENOMEM;
+	}
+	w->stats.dropped += a->error == -ENOMEM;
 	if (known) {
 		w->stats.refused += refused && !known->refused;
 		known->pending = false;
@@ -208,10 +227,6 @@ static void take_answer(struct record_waiting *w, struct waiting_answer *a)
 	w->stats.again += a->error == -EEXIST;
 	if (a->error)
 		return;
-	if (vec_push(&w->answers, *a)) {
-		free(a->stack);
-		return;
-	}
 	w->bytes += a->found.bytes;
 	w->stats.read++;
 }
@@ -312,7 +327,13 @@ struct record_waiting_stats record_waiting_stats(struct record_waiting *w)
 
 	worker_lock(&w->worker);
 	stats = w->stats;
-	stats.dropped += unanswered(w);
+	stats.dropped += w->asking;
+	for (size_t i = w->next; i < w->questions.len; i++) {
+		const uint32_t *index = hashmap_get(&w->by_tid, (uint32_t)w->questions.v[i].tid);
+
+		/* What began of it was read, where more was asked for. */
+		stats.dropped += !index || !w->known.v[*index].more;
+	}
 	worker_unlock(&w->worker);
 	return stats;
 }

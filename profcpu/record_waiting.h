@@ -29,6 +29,9 @@ int record_waiting_ask(struct record_waiting *w, int32_t pid, int32_t tid);
 /* What was asked for is read now, not from the next record_waiting_take on. */
 void record_waiting_now(struct record_waiting *w);
 
+/* This thread has ended, or is of another program now: what is remembered of it is none of the next with that id. */
+void record_waiting_forget(struct record_waiting *w, int32_t tid);
+
 /* Unwinds what was read, and tells it. last: it is the end, nothing waits for code any longer, and nothing more is asked. 0 or -ENOMEM. */
 int record_waiting_take(struct record_waiting *w, struct unwinder *unwinder, struct record_offcpu *offcpu, bool last);
 

@@ -348,6 +348,13 @@ static void one_wait_is_asked_for_once(void **state)
 	/* What cannot be read is not read time after time. */
 	before = record_waiting_stats(w);
 	assert_true(before.asked < 1000 && before.again == before.asked - 1 && !before.dropped);
+	/* A thread that has its id now is another one. */
+	record_waiting_forget(w, NOBODY);
+	assert_int_equal(record_waiting_ask(w, 1, NOBODY), 0);
+	while (record_waiting_hopes(w))
+		(void)record_waiting_hurry(w, clock_monotonic_ns() + NS_PER_S);
+	assert_int_equal(record_waiting_stats(w).again, before.again);
+	before = record_waiting_stats(w);
 	/* Another wait is. */
 	for (int another = 0; another < 2; another++) {
 		if (another)
