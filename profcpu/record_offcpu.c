@@ -338,16 +338,21 @@ static int keep_stack(struct record_offcpu *o, const struct stack_head *head, co
 	size_t n = unwound->ncallchain + STACK_HEAD_WORDS, known = o->stacks.len;
 
 	*ret_stack = OFFCPU_NO_STACK;
-	if (o->stacks_bytes + n * 8 > RECORD_OFFCPU_STACKS_BYTES)
-		return 0;
 	o->words.len = 0;
 	if (vec_reserve(&o->words, n))
 		return -ENOMEM;
 	memcpy(o->words.v, head, sizeof(*head));
 	if (unwound->ncallchain)
 		memcpy(o->words.v + STACK_HEAD_WORDS, unwound->callchain, unwound->ncallchain * 8);
-	int r = intern_put(&o->stacks, (const char *)o->words.v, n * 8, ret_stack);
+	int r = intern_find(&o->stacks, (const char *)o->words.v, n * 8, ret_stack);
 
+	if (r != -ENOENT)
+		return r;
+	if (o->stacks_bytes + n * 8 > RECORD_OFFCPU_STACKS_BYTES) {
+		o->result.stacks_refused++;
+		return 0;
+	}
+	r = intern_put(&o->stacks, (const char *)o->words.v, n * 8, ret_stack);
 	if (o->stacks.len > known)
 		o->stacks_bytes += n * 8;
 	return r == -E2BIG ? 0 : r;

@@ -108,6 +108,7 @@ struct record_offcpu_result {
 	uint64_t no_stack_ns; /* of off_ns and short_ns: began before the recording, or switches were lost */
 	uint64_t unknown_ns; /* neither on nor off a CPU for certain: as switches were lost, */
 	uint64_t unwatched_ns; /* and of that, as threads began or ended while events were off at times */
+	uint64_t stacks_refused; /* how often a stack could not be kept, over RECORD_OFFCPU_STACKS_BYTES */
 	uint64_t life_ns; /* of all threads together, in the recording */
 	uint64_t estimated_ns; /* of off_ns and short_ns: while events were off at times */
 	uint64_t blocked_ns, woken_ns; /* of off_ns; and of that what ended by a waker that is known */

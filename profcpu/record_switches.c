@@ -257,6 +257,9 @@ void record_switches_say(const struct record_switches *s, uint64_t min_ns)
 	say_unknown(&r, unknown);
 	if (s->shed && s->shed->windows)
 		say_shed(record_shed_result(s->shed), r.estimated_ns);
+	if (r.stacks_refused)
+		log_warn("%llu times a wait or a waker has no stack, as there are more different ones than are kept (%zu MiB): record for a shorter time, "
+			 "or fewer processes (-p)", (unsigned long long)r.stacks_refused, RECORD_OFFCPU_STACKS_BYTES >> 20);
 	log_note("off-CPU: %.6f s in %llu waits, of %.6f s that threads were there%s%s%s", seconds(r.off_ns), (unsigned long long)r.waits,
 		 seconds(r.life_ns), left_out, no_stack, unknown);
 }

@@ -176,6 +176,7 @@ static int process_thread_make(struct processes *p, int32_t pid, int32_t tid, ui
 		}
 	} else {
 		processes_exit(p, tid);
+		p->threads.v[index].blank = true; /* what it was is over, whether or not there is memory for what it is */
 	}
 	r = process_thread_init(p, index, pid, tid);
 	if (!r)
