@@ -7,6 +7,7 @@
 
 /* sched_waking comes before the waker waits for the sleeper to be off its CPU, so it may be told a moment before the switch out. */
 #define OFFCPU_EARLY_NS 50000
+#define OFFCPU_TICK_NS UINT64_C(20000000) /* by then what a thread ran was told, at 100 ticks a second too */
 #define OFFCPU_LOOKS_NS UINT64_C(2000000000) /* by then all threads were looked at */
 
 int offcpu_new(uint64_t begin_ns, uint64_t min_ns, const struct offcpu_listener *listener, struct offcpu **ret_offcpu)
@@ -47,19 +48,38 @@ uint64_t offcpu_done(const struct offcpu *o)
 	return o->done_ns;
 }
 
+static bool is_of_a_state(uint8_t kind)
+{
+	return kind == OFFCPU_OUT || kind == OFFCPU_IN || kind == OFFCPU_WAKING || kind == OFFCPU_LOOK;
+}
+
 static int enqueue(struct offcpu *o, const struct offcpu_event *event, const struct schedstat *look)
 {
 	struct offcpu_queued q = {.event = *event, .order = o->order++};
 
-	if (o->queue.len == OFFCPU_QUEUE_MAX) {
+	if (event->time_ns > o->newest_ns)
+		o->newest_ns = event->time_ns;
+	if (o->queue.len >= OFFCPU_QUEUE_MAX && is_of_a_state(event->kind)) {
 		o->counts.overflow++;
+		if (!o->over_until_ns || event->time_ns < o->over_from_ns)
+			o->over_from_ns = event->time_ns;
+		if (event->time_ns > o->over_until_ns)
+			o->over_until_ns = event->time_ns;
 		return 0;
 	}
 	if (look)
 		q.look = *look;
-	if (event->time_ns > o->newest_ns)
-		o->newest_ns = event->time_ns;
 	return vec_push(&o->queue, q);
+}
+
+/* What had no room is as lost as what the rings had no room for. */
+static int add_overflow(struct offcpu *o)
+{
+	const struct offcpu_event lost = {.time_ns = o->over_from_ns, .until_ns = o->over_until_ns, .kind = OFFCPU_LOST};
+	int r = o->over_until_ns ? enqueue(o, &lost, NULL) : 0;
+
+	o->over_until_ns = 0;
+	return r;
 }
 
 int offcpu_add(struct offcpu *o, const struct offcpu_event *event)
@@ -450,17 +470,18 @@ static int give_up_all(struct offcpu *o, uint64_t until_ns)
 }
 
 /* Who waited, and has not come to a CPU since then, still waits. Of one whose state was never seen the time that it has run tells. */
-static bool still_waits(const struct offcpu_thread *t, const struct schedstat *stat)
+static bool still_waits(const struct offcpu_thread *t, const struct schedstat *stat, uint64_t time_ns)
 {
-	return t->counted && t->count == stat->count &&
-	       (t->state == OFFCPU_WAITING || (t->state == OFFCPU_UNSURE && t->looked && t->base.run_ns == stat->run_ns));
+	bool did_not_run = t->looked && t->base.run_ns == stat->run_ns && time_ns - t->base_ns >= OFFCPU_TICK_NS;
+
+	return t->counted && t->count == stat->count && (t->state == OFFCPU_WAITING || (t->state == OFFCPU_UNSURE && did_not_run));
 }
 
 /* What is not known by now never will be; from here on looks tell again. While events are missing time after time each look vouches for the
  * time before it. */
 static int look_at_doubtful(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *stat, uint64_t time_ns)
 {
-	bool waits = still_waits(t, stat);
+	bool waits = still_waits(t, stat, time_ns), too_soon = t->looked && t->base.count == stat->count && t->base.run_ns == stat->run_ns;
 	int r = 0;
 
 	if (waits && t->state == OFFCPU_UNSURE) {
@@ -470,8 +491,9 @@ static int look_at_doubtful(struct offcpu *o, struct offcpu_thread *t, const str
 	if (waits) {
 		trust(o, t);
 	} else {
+		/* What the kernel has told before still is all that it tells: the next look is compared with the first that found it so. */
+		t->base_ns = too_soon ? t->base_ns : time_ns;
 		t->base = *stat;
-		t->base_ns = time_ns;
 		t->looked = t->counted = true;
 		t->looked_again = false;
 		t->stayed_ns = 0;
@@ -485,11 +507,6 @@ static int look_at_doubtful(struct offcpu *o, struct offcpu_thread *t, const str
 	return r;
 }
 
-static uint64_t less(uint64_t of, uint64_t by)
-{
-	return of > by ? of - by : 0;
-}
-
 /* Of a look that comes late after WHOLE: what was seen since then is accounted for. */
 static struct schedstat at_mark(const struct offcpu *o, const struct offcpu_thread *t, const struct schedstat *stat)
 {
@@ -497,9 +514,9 @@ static struct schedstat at_mark(const struct offcpu *o, const struct offcpu_thre
 
 	if (t->state == OFFCPU_RUNNING)
 		run += since;
-	return (struct schedstat){.run_ns = less(stat->run_ns, run),
-				  .wait_ns = less(stat->wait_ns, t->totals.runnable_ns - t->exact_runnable_ns),
-				  .count = less(stat->count, t->now.ins)};
+	return (struct schedstat){.run_ns = offcpu_less(stat->run_ns, run),
+				  .wait_ns = offcpu_less(stat->wait_ns, t->totals.runnable_ns - t->exact_runnable_ns),
+				  .count = offcpu_less(stat->count, t->now.ins)};
 }
 
 /* In exact times the first look is kept: what nothing is seen of since then the last look tells. */
@@ -610,9 +627,9 @@ static int by_time(const void *a, const void *b)
 
 static int deal_until(struct offcpu *o, uint64_t until_ns)
 {
+	int r = add_overflow(o);
 	struct offcpu_queued *v = o->queue.v;
 	size_t n = 0;
-	int r = 0;
 
 	if (o->queue.len)
 		qsort(v, o->queue.len, sizeof(*v), by_time);
@@ -637,7 +654,7 @@ int offcpu_round(struct offcpu *o)
 /* Of a thread of which no switch was seen the looks at both ends tell. */
 static int end_unsure(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *last, uint64_t end_ns)
 {
-	uint64_t ns = end_ns - t->since_ns, run = last->run_ns - t->base.run_ns, wait = last->wait_ns - t->base.wait_ns;
+	uint64_t ns = end_ns - t->since_ns, run = offcpu_less(last->run_ns, t->base.run_ns), wait = offcpu_less(last->wait_ns, t->base.wait_ns);
 
 	/* It never left its CPU, or never came to one. The kernel's last word may be a tick old. */
 	if (last->count == t->base.count)

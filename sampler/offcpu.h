@@ -100,7 +100,7 @@ struct offcpu_counts {
 	uint64_t others;  /* events of threads that never began, or had ended */
 	uint64_t outside; /* while events were said to be off */
 	uint64_t late;    /* older than what was dealt with */
-	uint64_t overflow; /* over one of the limits */
+	uint64_t overflow; /* over one of the limits; of events over OFFCPU_QUEUE_MAX the time is as that of LOST */
 	uint64_t closed_ns; /* how long events were off */
 	uint64_t doubtful; /* threads whose state is now: looks are of use */
 };
@@ -111,7 +111,8 @@ struct offcpu;
 int offcpu_new(uint64_t begin_ns, uint64_t min_ns, const struct offcpu_listener *listener, struct offcpu **ret_offcpu);
 void offcpu_free(struct offcpu *o);
 
-/* Takes an event, in any order within a round. 0; -ENOMEM; over OFFCPU_QUEUE_MAX it is counted and dropped. */
+/* Takes an event, in any order within a round. 0; -ENOMEM; over OFFCPU_QUEUE_MAX it is counted and dropped, unless it is
+ * of all threads or of a thread's life. */
 int offcpu_add(struct offcpu *o, const struct offcpu_event *event);
 
 /* What the scheduler says of a thread, at its BEGIN (of one CREATED it is 0) and then after each CLOSE, for whose time it is taken; after WHOLE

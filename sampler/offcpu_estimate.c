@@ -42,6 +42,7 @@ static int leave_exact(struct offcpu *o, struct offcpu_thread *t, uint64_t time_
 	t->now.wait = t->open;
 	t->now.wait_ns = 0;
 	t->looked = t->looked_again = false;
+	t->ahead_ns = 0;
 	t->base_ns = time_ns;
 	return r;
 }
@@ -255,8 +256,8 @@ static void begin_carry(struct offcpu_thread *t)
 
 int offcpu_estimate_look(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *stat)
 {
-	uint64_t len = o->mark_ns > t->base_ns ? o->mark_ns - t->base_ns : 0, count = stat->count - t->base.count;
-	uint64_t run = stat->run_ns - t->base.run_ns + t->ahead_ns;
+	uint64_t len = o->mark_ns > t->base_ns ? o->mark_ns - t->base_ns : 0, count = offcpu_less(stat->count, t->base.count);
+	uint64_t run = offcpu_less(stat->run_ns, t->base.run_ns) + t->ahead_ns;
 	int r = 0;
 
 	if (!len && t->looked)
@@ -265,7 +266,7 @@ int offcpu_estimate_look(struct offcpu *o, struct offcpu_thread *t, const struct
 		t->ahead_ns = run > len ? run - len : 0;
 		run -= t->ahead_ns;
 		t->totals.running_ns += run;
-		t->owed_runnable_ns += stat->wait_ns - t->base.wait_ns;
+		t->owed_runnable_ns += offcpu_less(stat->wait_ns, t->base.wait_ns);
 		r = divide_gap(o, t, len, len - run, count);
 	} else {
 		offcpu_unwatched(t, len); /* it came while events were off */

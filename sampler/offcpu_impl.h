@@ -108,6 +108,7 @@ struct offcpu {
 	VEC(struct offcpu_queued) queue;
 	uint64_t newest_ns, horizon_ns, done_ns;
 	uint64_t lost_until_ns; /* up to then events may be missing */
+	uint64_t over_from_ns, over_until_ns; /* times of those for which the queue had no room; over_until_ns 0: there are none */
 	uint64_t order;
 	struct hashmap tids; /* tid -> index of threads, of the last with that number */
 	VEC(struct offcpu_thread) threads;
@@ -123,6 +124,12 @@ struct offcpu {
 	VEC(struct offcpu_share) shares;
 	struct hashmap share_of; /* hash of a share's key -> its index + 1 */
 };
+
+/* Counters of the kernel's that it may tell late, so that what was seen since is more than they grew. */
+static inline uint64_t offcpu_less(uint64_t of, uint64_t by)
+{
+	return of > by ? of - by : 0;
+}
 
 /* offcpu.c: hands on a wait, or counts it as short. */
 int offcpu_emit(struct offcpu *o, struct offcpu_thread *t, const struct offcpu_interval *interval);

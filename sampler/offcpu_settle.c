@@ -238,6 +238,7 @@ int offcpu_settle(struct offcpu *o, uint64_t time_ns, bool last)
 			offcpu_unwatched(t, o->mark_ns - t->base_ns);
 			t->base_ns = o->mark_ns;
 			t->looked = false;
+			t->ahead_ns = 0;
 		}
 		r = settle_thread(o, t, time_ns, last);
 	}

@@ -333,40 +333,62 @@ static void lose(struct fixture *f, uint64_t from_ns, uint64_t until_ns)
 
 static void who_has_not_come_to_a_cpu_waits_on_whatever_was_lost(void **state)
 {
+	enum { X = 20000 }; /* looks further apart than what the kernel tells of who runs is old */
 	struct fixture f;
 
 	(void)state;
 	begin(&f, 0);
 	/* 7 waits with a stack, 8 has waited all the time, 9 runs, 10 comes to a CPU of which nothing was seen, 11 is seen before a look. */
 	for (pid_t tid = 7; tid <= 11; tid++) {
-		add(&f, OFFCPU_BEGIN, 1000, tid);
-		look(&f, 1000, tid, 50, 60, 5);
+		add(&f, OFFCPU_BEGIN, 1000 * X, tid);
+		look(&f, 1000 * X, tid, 50, 60, 5);
 	}
 	for (pid_t tid = 7; tid <= 11; tid++)
 		if (tid != 8)
-			add(&f, OFFCPU_IN, 1500, tid);
-	out(&f, 2000, 7, 70, false);
-	out(&f, 2000, 10, 100, false);
-	out(&f, 2000, 11, 110, false);
-	lose(&f, 3000, 3500);
-	add(&f, OFFCPU_IN, 3600, 11);
+			add(&f, OFFCPU_IN, 1500 * X, tid);
+	out(&f, 2000 * X, 7, 70, false);
+	out(&f, 2000 * X, 10, 100, false);
+	out(&f, 2000 * X, 11, 110, false);
+	lose(&f, 3000 * X, 3500 * X);
+	add(&f, OFFCPU_IN, 3600 * X, 11);
 	for (pid_t tid = 7; tid <= 10; tid++)
-		look(&f, 4000, tid, tid == 8 ? 50 : 99, 60, tid == 8 ? 5 : tid == 10 ? 7 : 6);
+		look(&f, 4000 * X, tid, tid == 8 ? 50 : 99, 60, tid == 8 ? 5 : tid == 10 ? 7 : 6);
 	/* 9 is found to have run on. */
-	out(&f, 5000, 9, 90, false);
-	add(&f, OFFCPU_IN, 6000, 7);
-	look(&f, 7000, 10, 99, 60, 7);
-	add(&f, OFFCPU_IN, 6500, 8);
-	end(&f, 7000);
-	assert_totals(&f, 7, 500 + 1000, 500 + 4000, 0, 0);
-	assert_totals(&f, 8, 500, 5500, 0, 0);
-	assert_totals(&f, 9, 1500 + 1000, 500 + 2000, 0, 1000);
-	assert_totals(&f, 10, 500, 500 + 1000 + 3000, 0, 1000);
-	assert_totals(&f, 11, 500 + 3400, 500 + 1000, 0, 600);
+	out(&f, 5000 * X, 9, 90, false);
+	add(&f, OFFCPU_IN, 6000 * X, 7);
+	look(&f, 7000 * X, 10, 99, 60, 7);
+	add(&f, OFFCPU_IN, 6500 * X, 8);
+	end(&f, 7000 * X);
+	assert_totals(&f, 7, (500 + 1000) * X, (500 + 4000) * X, 0, 0);
+	assert_totals(&f, 8, 500 * X, 5500 * X, 0, 0);
+	assert_totals(&f, 9, (1500 + 1000) * X, (500 + 2000) * X, 0, 1000 * X);
+	assert_totals(&f, 10, 500 * X, (500 + 1000 + 3000) * X, 0, 1000 * X);
+	assert_totals(&f, 11, (500 + 3400) * X, (500 + 1000) * X, 0, 600 * X);
 	for (size_t i = 0; i < f.ngot; i++)
-		if (f.got[i].tid == 7 && f.got[i].out_ns == 2000)
-			assert_true(f.got[i].stack == 70 && f.got[i].in_ns == 6000 && !f.got[i].cut_begin && !f.got[i].cut_end);
+		if (f.got[i].tid == 7 && f.got[i].out_ns == 2000 * X)
+			assert_true(f.got[i].stack == 70 && f.got[i].in_ns == 6000 * X && !f.got[i].cut_begin && !f.got[i].cut_end);
 	assert_int_equal(offcpu_counts(f.o)->doubtful, 0);
+	offcpu_free(f.o);
+}
+
+/* Looked at twice within a tick it seems not to have run. */
+static void who_runs_is_not_taken_to_wait(void **state)
+{
+	const uint64_t ms = 1000000;
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	add(&f, OFFCPU_BEGIN, 1000, 7);
+	look(&f, 1000, 7, 50, 60, 5);
+	lose(&f, 10 * ms, 11 * ms);
+	look(&f, 12 * ms, 7, 900, 60, 6);
+	lose(&f, 13 * ms, 14 * ms);
+	look(&f, 15 * ms, 7, 900, 60, 6);
+	lose(&f, 16 * ms, 17 * ms);
+	look(&f, 18 * ms, 7, 900, 60, 6);
+	end(&f, 50 * ms);
+	assert_int_equal(totals_of(&f, 7)->blocked_ns, 0);
 	offcpu_free(f.o);
 }
 
@@ -442,6 +464,37 @@ static void places_of_threads_are_used_again(void **state)
 	offcpu_free(o);
 }
 
+static int take_last_totals(void *ctx, pid_t tid, const struct offcpu_totals *totals)
+{
+	(void)tid;
+	*(struct offcpu_totals *)ctx = *totals;
+	return 0;
+}
+
+/* Switches of one second without a round. */
+static void what_the_queue_has_no_room_for_is_lost_and_unknown(void **state)
+{
+	const uint64_t n = OFFCPU_QUEUE_MAX + 400000, apart = 1000;
+	struct offcpu_listener listener = {.thread = take_last_totals};
+	struct offcpu_totals totals = {0};
+	struct offcpu *o;
+
+	(void)state;
+	listener.ctx = &totals;
+	assert_int_equal(offcpu_new(0, 0, &listener, &o), 0);
+	assert_int_equal(offcpu_add(o, &(struct offcpu_event){.time_ns = 1, .tid = 7, .kind = OFFCPU_BEGIN}), 0);
+	for (uint64_t i = 1; i <= n; i++)
+		assert_int_equal(offcpu_add(o, &(struct offcpu_event){.time_ns = i * apart, .tid = 7, .kind = i % 2 ? OFFCPU_OUT : OFFCPU_IN, .stack = 1}), 0);
+	/* However many there are, who ends has ended. */
+	assert_int_equal(offcpu_add(o, &(struct offcpu_event){.time_ns = (n + 1000) * apart, .tid = 7, .kind = OFFCPU_END}), 0);
+	assert_int_equal(offcpu_finish(o, 2 * n * apart), 0);
+	assert_in_range(offcpu_counts(o)->overflow, 400000, 400002);
+	assert_int_equal(totals.end_ns, (n + 1000) * apart);
+	assert_in_range(totals.unknown_ns, 400000 * apart - 10 * apart, 401000 * apart + 10 * apart);
+	assert_int_equal(totals.running_ns + totals.blocked_ns + totals.unknown_ns, totals.end_ns - 1);
+	offcpu_free(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,10 +508,12 @@ int main(void)
 		cmocka_unit_test(a_waker_may_be_early),
 		cmocka_unit_test(what_is_missing_is_counted_and_unknown),
 		cmocka_unit_test(who_has_not_come_to_a_cpu_waits_on_whatever_was_lost),
+		cmocka_unit_test(who_runs_is_not_taken_to_wait),
 		cmocka_unit_test(what_begins_while_events_may_be_missing_is_doubtful),
 		cmocka_unit_test(who_was_woken_is_taken_to_have_run),
 		cmocka_unit_test(what_the_listener_says_is_handed_on),
 		cmocka_unit_test(places_of_threads_are_used_again),
+		cmocka_unit_test(what_the_queue_has_no_room_for_is_lost_and_unknown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

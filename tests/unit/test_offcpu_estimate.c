@@ -46,6 +46,7 @@ struct sim {
 	void (*next)(struct sim *sim, size_t thread); /* fills out_ns to preempted */
 	uint64_t random;
 	bool open, wakings, answers;
+	uint64_t tick_ns; /* 0: none */
 	struct sim_answer come[ANSWERS]; /* from next_answer on; it is told answer_ns after it was read */
 	size_t nanswers, next_answer;
 	uint64_t answer_ns;
@@ -77,7 +78,7 @@ static int take_interval(void *ctx, const struct offcpu_interval *i)
 	sim->got_blocked[i->tid][stack] += i->blocked_ns;
 	sim->got_runnable[i->tid][stack] += i->runnable_ns;
 	/* Whoever wakes from a stack has its number and 100. */
-	sim->wrong_waker += i->waker && (i->waker != (pid_t)(stack + 100) || i->waker_stack != stack + 100);
+	sim->wrong_waker += i->waker && i->stack != OFFCPU_NO_STACK && (i->waker != (pid_t)(stack + 100) || i->waker_stack != stack + 100);
 	return 0;
 }
 
@@ -163,7 +164,7 @@ static void advance(struct sim *sim, size_t i, uint64_t until_ns)
 	}
 }
 
-/* As the kernel: a thread that runs is up to date, a wait for a CPU comes with its end. */
+/* As the kernel: a thread that runs is up to date, or up to its CPU's last tick, a wait for a CPU comes with its end. */
 static void look(struct sim *sim, uint64_t time_ns)
 {
 	for (size_t i = 0; i < sim->nthreads; i++) {
@@ -171,7 +172,7 @@ static void look(struct sim *sim, uint64_t time_ns)
 		struct schedstat s = t->stat;
 
 		if (!t->in_ns)
-			s.run_ns += time_ns - t->now_ns;
+			s.run_ns += sim->tick_ns ? (time_ns - t->now_ns) / sim->tick_ns * sim->tick_ns : time_ns - t->now_ns;
 		meet(sim, i, time_ns);
 		assert_int_equal(offcpu_look(sim->o, (pid_t)i, time_ns, &s), 0);
 	}
@@ -516,6 +517,19 @@ static void who_is_not_looked_at_any_more_is_unknown_from_there(void **state)
 }
 
 /* Whole, in windows, whole again: nothing is lost at the seams. late_ns: so long after them a thread is looked at. */
+/* And then all is exact again. */
+static uint64_t second_of_windows(struct sim *sim, uint64_t now)
+{
+	for (int i = 0; i < 40; i++) {
+		set_open(sim, now, false);
+		advance_all(sim, now += 24 * MS);
+		set_open(sim, now, true);
+		advance_all(sim, now += 1 * MS);
+	}
+	tell(sim, OFFCPU_WHOLE, now, 0, 0, false);
+	return now;
+}
+
 static void join_times(uint64_t late_ns)
 {
 	struct sim sim;
@@ -525,13 +539,7 @@ static void join_times(uint64_t late_ns)
 	for (int round = 0; round < 3; round++) {
 		for (uint64_t to = now + NS_PER_S; now < to;)
 			advance_all(&sim, now += 10 * MS);
-		for (int i = 0; i < 40; i++) {
-			set_open(&sim, now, false);
-			advance_all(&sim, now += 24 * MS);
-			set_open(&sim, now, true);
-			advance_all(&sim, now += 1 * MS);
-		}
-		tell(&sim, OFFCPU_WHOLE, now, 0, 0, false);
+		now = second_of_windows(&sim, now);
 		for (uint64_t to = now + late_ns; now < to;)
 			advance_all(&sim, now += 10 * MS);
 		/* At the end the last look has to do. */
@@ -558,6 +566,39 @@ static void looks_may_come_late_behind_windows(void **state)
 {
 	(void)state;
 	join_times(300 * MS);
+}
+
+/* Sleeps through the windows, and runs from shortly before it is looked at; then it sleeps and runs in turn. */
+static void sleeps_through(struct sim *sim, size_t i)
+{
+	struct sim_thread *t = &sim->threads[i];
+
+	t->stack = 0;
+	t->out_ns = t->now_ns + (t->n ? 30 * MS : MS);
+	t->woken_ns = t->n++ ? t->out_ns + 70 * MS : BEGIN_NS + 2290 * MS;
+}
+
+static void who_runs_at_its_late_look_did_not_run_before(void **state)
+{
+	uint64_t now = BEGIN_NS;
+	struct sim sim;
+
+	(void)state;
+	sim_begin(&sim, 1, sleeps_through);
+	sim.tick_ns = 4 * MS;
+	for (int i = 0; i < 100; i++)
+		advance_all(&sim, now += 10 * MS);
+	for (int part = 0; part < 2; part++) {
+		now = second_of_windows(&sim, now);
+		for (int i = 0; i < 30; i++)
+			advance_all(&sim, now += 10 * MS);
+		look(&sim, now);
+	}
+	advance_all(&sim, now += NS_PER_S);
+	sim_end(&sim, now);
+	assert_in_range(sim.totals[0].running_ns, sim.ran[0] - 30 * MS, sim.ran[0] + 30 * MS);
+	assert_in_range(sim.totals[0].runnable_ns, 0, 30 * MS);
+	offcpu_free(sim.o);
 }
 
 /* It sleeps through windows and through a loss soon behind them. */
@@ -704,6 +745,7 @@ int main(void)
 		cmocka_unit_test(who_is_not_looked_at_any_more_is_unknown_from_there),
 		cmocka_unit_test(times_with_and_without_windows_join),
 		cmocka_unit_test(looks_may_come_late_behind_windows),
+		cmocka_unit_test(who_runs_at_its_late_look_did_not_run_before),
 		cmocka_unit_test(a_sleeper_is_known_behind_windows_whatever_is_lost),
 		cmocka_unit_test(what_ran_before_a_loss_in_a_window_did_not_wait),
 		cmocka_unit_test(a_wait_of_which_no_window_saw_an_end_has_its_stack),
