@@ -86,8 +86,7 @@ int replace_open(struct replace *r, int dir_fd, const char *name, mode_t mode)
 int replace_commit(struct replace *r)
 {
 	/* The lock stays until the file has its name. */
-	AUTO_CLOSE int locked = fcntl(r->fd, F_DUPFD_CLOEXEC, 0);
-	int fd = r->fd, error = 0;
+	int locked = fcntl(r->fd, F_DUPFD_CLOEXEC, 0), fd = r->fd, error = 0;
 
 	r->fd = -1;
 	/* Some file systems (NFS, quotas) tell of a full disk only now. */
@@ -95,6 +94,7 @@ int replace_commit(struct replace *r)
 		error = -errno;
 	if (error)
 		unlinkat(r->dir_fd, r->temp, 0);
+	cleanup_close(&locked);
 	return error;
 }
 
