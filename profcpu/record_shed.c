@@ -21,6 +21,14 @@ static void count_records(struct record_shed *s, const struct switches_load *loa
 	s->report.records_cpu += load->records_cpu;
 }
 
+static void turn(struct record_shed *s, bool on)
+{
+	uint64_t before_ns = s->doer.thread_ns(s->doer.ctx);
+
+	s->doer.turn(s->doer.ctx, on);
+	s->report.shed_work_ns += s->doer.thread_ns(s->doer.ctx) - before_ns;
+}
+
 /* OFFCPU_CLOSE or OFFCPU_WHOLE, and the looks that it asks for. */
 static int tell(struct record_shed *s, enum offcpu_kind kind, uint64_t now_ns)
 {
@@ -31,6 +39,7 @@ static int tell(struct record_shed *s, enum offcpu_kind kind, uint64_t now_ns)
 	if (!r)
 		r = s->doer.look(s->doer.ctx, now_ns, &width);
 	s->cost_ns = s->doer.thread_ns(s->doer.ctx) - before_ns;
+	s->report.shed_work_ns += s->cost_ns;
 	if (width > 0)
 		s->width = width;
 	return r;
@@ -67,7 +76,7 @@ static int close_window(struct record_shed *s, uint64_t now_ns)
 	/* As long as the last time it will be until the next one, more or less. */
 	uint64_t cycle_ns = s->closed_ns && now_ns - s->closed_ns < SHED_CYCLE_MAX_NS ? now_ns - s->closed_ns : SHED_CYCLE_NS;
 
-	s->doer.turn(s->doer.ctx, false);
+	turn(s, false);
 	count_open(s, now_ns);
 	s->closed_ns = now_ns;
 	int r = tell(s, OFFCPU_CLOSE, now_ns);
@@ -83,7 +92,7 @@ static int close_window(struct record_shed *s, uint64_t now_ns)
 /* And it counts only when the last one is on. */
 static int open_window(struct record_shed *s, enum record_shed_state state, uint64_t open_ns)
 {
-	s->doer.turn(s->doer.ctx, true);
+	turn(s, true);
 	s->opened_ns = s->doer.now_ns(s->doer.ctx);
 	s->windows++;
 	wait_until(s, state, s->opened_ns + open_ns);
@@ -96,7 +105,7 @@ static void report(struct record_shed *s, uint64_t now_ns)
 	struct shed_report r = s->report;
 
 	r.elapsed_ns = now_ns - s->told_ns;
-	r.other_work_ns = all_ns > r.work_ns ? all_ns - r.work_ns : 0;
+	r.other_work_ns = all_ns > r.work_ns + r.shed_work_ns ? all_ns - r.work_ns - r.shed_work_ns : 0;
 	r.target_ns = (uint64_t)(s->width * (double)r.elapsed_ns);
 	s->report = (struct shed_report){0};
 	s->told_ns = now_ns;
@@ -143,7 +152,7 @@ int record_shed_turn(struct record_shed *s)
 
 void record_shed_reading(struct record_shed *s)
 {
-	s->reading_ns = s->doer.thread_ns(s->doer.ctx);
+	s->reading_ns = s->doer.work_ns(s->doer.ctx);
 }
 
 int record_shed_was_read(struct record_shed *s)
@@ -154,7 +163,7 @@ int record_shed_was_read(struct record_shed *s)
 	count_records(s, &load);
 	s->report.others += s->doer.others(s->doer.ctx);
 	if (load.records)
-		s->report.work_ns += s->doer.thread_ns(s->doer.ctx) - s->reading_ns;
+		s->report.work_ns += s->doer.work_ns(s->doer.ctx) - s->reading_ns;
 	if (s->state == RECORD_SHED_WHOLE && now_ns - s->told_ns >= SHED_REPORT_MIN_NS) {
 		count_open(s, now_ns);
 		report(s, now_ns);

@@ -32,7 +32,8 @@ struct record_shed_doer {
 	void (*alarm)(void *ctx, uint64_t time_ns);
 	uint64_t (*now_ns)(void *ctx); /* CLOCK_MONOTONIC */
 	uint64_t (*process_ns)(void *ctx); /* CPU time of this process, */
-	uint64_t (*thread_ns)(void *ctx); /* and of the thread that reads rings */
+	uint64_t (*thread_ns)(void *ctx); /* of the thread that reads rings, */
+	uint64_t (*work_ns)(void *ctx); /* and of that for records that were read */
 };
 
 enum record_shed_state {

@@ -87,9 +87,16 @@ static uint64_t thread_ns(void *ctx)
 	return clock_thread_ns();
 }
 
+static uint64_t work_ns(void *ctx)
+{
+	const struct record_switches *s = ctx;
+
+	return s->unwind ? record_unwind_switches_ns(s->unwind) : 0;
+}
+
 static int begin_shed(struct record_switches *s, double limit)
 {
-	const struct record_shed_doer doer = {s, turn, load, others, tell, look, alarm_at, now_ns, process_ns, thread_ns};
+	const struct record_shed_doer doer = {s, turn, load, others, tell, look, alarm_at, now_ns, process_ns, thread_ns, work_ns};
 	const struct shed_options options = {.limit = limit, .room_records = switches_room(s->switches),
 					     .cpus = (unsigned)switches_opened(s->switches)->nids, .seed = (uint32_t)clock_monotonic_ns()};
 
@@ -185,6 +192,7 @@ int record_switches_take(struct record_switches *s, struct record_unwind *unwind
 {
 	const struct switches_listener listener = {unwind, take, take_id};
 
+	s->unwind = unwind;
 	return s->switches ? switches_take(s->switches, &listener) : 0;
 }
 

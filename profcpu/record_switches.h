@@ -15,6 +15,7 @@ struct record_switches {
 	struct record_offcpu *offcpu;
 	struct record_shed *shed; /* NULL: events are always on */
 	int timer_fd; /* with shed */
+	const struct record_unwind *unwind; /* that takes the records; borrowed; NULL: none was read so far */
 };
 
 /* With off_cpu: opens them. 0, or -errno with *problem. */

@@ -19,6 +19,7 @@
 #define LAST_NS (NS_PER_S / 2) /* that answers are waited for at the end */
 #define LAST_READ_NS (2 * NS_PER_S) /* that stacks are read at the end, */
 #define LAST_STALL_NS (NS_PER_S / 4) /* as long as some come in this time */
+#define SAMPLE_PARTS 4 /* as much as other records a sample costs, at least */
 #define FRAMES_MAX 8000 /* that a record has room for beside all else */
 
 /* A record of the round, or one that waits. */
@@ -60,6 +61,7 @@ struct record_unwind {
 	struct hashmap met; /* processes, while some may be met as strangers: what is known of them is in the recording */
 	size_t strangers;
 	uint64_t offcpu_rounds;
+	uint64_t switches_ns; /* CPU time that their records took */
 	struct record_waiting *threads_waiting; /* NULL: without switches */
 	struct perfdata_writer *writer; /* of the round */
 	int error; /* of writing, the first; what comes after it is only counted */
@@ -639,14 +641,17 @@ static int take_other(struct record_unwind *u, struct perfdata_writer *w, const 
 
 static int take_items(struct record_unwind *u, struct perfdata_writer *w)
 {
+	uint64_t begin_ns = u->offcpu ? clock_thread_ns() : 0, parts = 0, of_switches = 0;
 	int r = 0;
 
 	if (!u->ordered)
 		qsort(u->items.v, u->items.len, sizeof(*u->items.v), by_time);
 	for (size_t i = 0; i < u->items.len && !r; i++) {
 		const struct perf_event_header *header = u->items.v[i].header;
-		int taken = u->offcpu ? take_switches(u, header) : 0;
+		int taken = u->offcpu ? take_switches(u, header) : 0, part = header->type == PERF_RECORD_SAMPLE ? SAMPLE_PARTS : 1;
 
+		parts += (uint64_t)part;
+		of_switches += taken ? (uint64_t)part : 0;
 		if (taken) {
 			r = taken < 0 ? taken : 0;
 			continue;
@@ -661,7 +666,24 @@ static int take_items(struct record_unwind *u, struct perfdata_writer *w)
 	}
 	u->items.len = 0;
 	u->ordered = true;
+	if (of_switches)
+		u->switches_ns += (uint64_t)((double)(clock_thread_ns() - begin_ns) * (double)of_switches / (double)parts);
 	return r;
+}
+
+/* Hands over waits. */
+static int take_offcpu_round(struct record_unwind *u, uint64_t end_ns)
+{
+	uint64_t begin_ns = clock_thread_ns();
+	int r = end_ns ? record_offcpu_finish(u->offcpu, end_ns) : record_offcpu_round(u->offcpu);
+
+	u->switches_ns += clock_thread_ns() - begin_ns;
+	return r;
+}
+
+uint64_t record_unwind_switches_ns(const struct record_unwind *u)
+{
+	return u->switches_ns;
 }
 
 /* Answers to what was asked in earlier rounds, and those that waited for them, or for too long. */
@@ -741,7 +763,7 @@ static int take_round(struct record_unwind *u, struct perfdata_writer *w, uint64
 	if (!r && end_ns)
 		r = take_waiting(u, true);
 	if (!r && u->offcpu)
-		r = end_ns ? record_offcpu_finish(u->offcpu, end_ns) : record_offcpu_round(u->offcpu);
+		r = take_offcpu_round(u, end_ns);
 	if (!r && !end_ns)
 		r = take_waiting(u, false);
 	return r || !end_ns ? r : take_last(u, w);

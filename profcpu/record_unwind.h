@@ -65,6 +65,9 @@ int record_unwind_switches_id(struct record_unwind *u, uint64_t id); /* the same
  * -errno. */
 int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, uint64_t end_ns);
 
+/* CPU time so far that the records of switches and wakings took, and no others: what threads that wait have on their stacks, answers of processes. */
+uint64_t record_unwind_switches_ns(const struct record_unwind *u);
+
 /* How much samples should copy of their stacks from now on. */
 uint32_t record_unwind_stack_bytes(const struct record_unwind *u);
 

@@ -8,9 +8,10 @@
 #define SHED_CALM 10     /* reports */
 #define SHED_CALM_DUTY 1.3
 #define SHED_WORK_NS 5000 /* of the recorder for a record, before that is known */
+#define SHED_WORK_UP 2 /* times as much a record may be found to cost as before: what is more is for images that are met for the first time */
 #define SHED_ROOM 0.5    /* of the ring that a window may fill */
 #define SHED_OTHER_NS 1e9 /* what is no work for records comes and goes: so long an average is of use */
-#define SHED_LEAST 0.25  /* of the limit is for windows, whatever else the recorder does */
+#define SHED_LEAST 0.5  /* of the limit is for windows, whatever else the recorder does */
 
 /* From 0 to 1; xorshift. */
 static double next_random(struct shed *s)
@@ -40,27 +41,32 @@ static void learn(struct shed *s, const struct shed_report *r)
 		s->rate = follow(s->rate, (double)r->records / open_s);
 		s->rate_cpu = follow(s->rate_cpu, (double)r->records_cpu / open_s);
 	}
+	uint64_t once_ns = 0;
+
 	if (r->records) {
+		uint64_t most_ns = (uint64_t)(SHED_WORK_UP * s->work_ns * (double)r->records), work_ns = r->work_ns < most_ns ? r->work_ns : most_ns;
 		uint64_t others = r->others < r->records ? r->others : r->records;
 
 		s->others = smooth(s->others, (double)others / (double)r->records);
-		s->work_ns = smooth(s->work_ns, (double)r->work_ns / (double)r->records);
+		s->work_ns = smooth(s->work_ns, (double)work_ns / (double)r->records);
+		once_ns = r->work_ns - work_ns;
 	}
 	if (r->elapsed_ns) {
 		double width = (double)r->target_ns / (double)r->elapsed_ns;
 
 		double elapsed = (double)r->elapsed_ns;
 
-		s->other_work = (s->other_work * SHED_OTHER_NS + (double)r->other_work_ns) / (SHED_OTHER_NS + elapsed);
+		s->other_work = (s->other_work * SHED_OTHER_NS + (double)(r->other_work_ns + once_ns)) / (SHED_OTHER_NS + elapsed);
+		s->shed_work = (s->shed_work * SHED_OTHER_NS + (double)r->shed_work_ns) / (SHED_OTHER_NS + elapsed);
 		if (r->target_ns)
 			s->width = smooth(s->width, width > 1 ? width : 1);
 	}
 }
 
-/* The part of the time that the limit allows; over 1: there is that much more to spare. */
-static double affordable(const struct shed *s)
+/* The part of the time that the limit allows, beside work of so much; over 1: there is that much more to spare. */
+static double affordable(const struct shed *s, double work)
 {
-	double limit = s->options.limit * SHED_MARGIN, left = limit - s->other_work;
+	double limit = s->options.limit * SHED_MARGIN, left = limit - work;
 	double lost_ns = (double)s->options.record_ns * ((1 - s->others) / s->width + s->others / s->options.cpus);
 	double cost = s->rate * (lost_ns + s->work_ns) / (double)NS_PER_S;
 
@@ -90,10 +96,10 @@ static struct shed_plan plan(struct shed *s)
 
 static struct shed_plan decide(struct shed *s)
 {
-	double duty = affordable(s);
+	double whole = affordable(s, s->other_work), duty = affordable(s, s->other_work + s->shed_work);
 
-	s->calm = duty > SHED_CALM_DUTY ? s->calm + 1 : 0;
-	s->shedding = s->shedding ? s->calm < SHED_CALM : duty < 1;
+	s->calm = whole > SHED_CALM_DUTY ? s->calm + 1 : 0;
+	s->shedding = s->shedding ? s->calm < SHED_CALM : whole < 1;
 	s->duty = s->shedding ? between(duty, SHED_DUTY_MIN, 1 / SHED_CALM_DUTY) : 1;
 	return s->shedding ? plan(s) : (struct shed_plan){.whole = true};
 }

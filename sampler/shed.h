@@ -36,6 +36,7 @@ struct shed_report {
 	uint64_t others;       /* and of these such in the context of others than the targets, who lose by them a part of all CPUs */
 	uint64_t records_cpu;  /* the most that one CPU made of these */
 	uint64_t work_ns;      /* CPU time of the recorder for these records, */
+	uint64_t shed_work_ns; /* for windows themselves and looks, which there would not be without, */
 	uint64_t other_work_ns; /* and for everything else that counts against the limit */
 	uint64_t target_ns;    /* how long the targets ran, all threads together; 0: not known */
 };
@@ -48,7 +49,7 @@ struct shed {
 	double rate;       /* records a second while events are on */
 	double rate_cpu;   /* of one CPU */
 	double work_ns;    /* of the recorder for a record */
-	double other_work; /* a part of the time */
+	double other_work, shed_work; /* parts of the time */
 	double others;     /* the part of the records that is of others */
 	double width;      /* CPUs that the targets keep busy, at least 1: what they lose is a part of that */
 	double duty;       /* the part of the time that events may be on */

@@ -110,7 +110,7 @@ static uint64_t process_ns(void *ctx)
 	return ((struct play *)ctx)->process_ns;
 }
 
-static const struct record_shed_doer player = {NULL, turn, load, others, tell, look, alarm_at, now_ns, process_ns, process_ns};
+static const struct record_shed_doer player = {NULL, turn, load, others, tell, look, alarm_at, now_ns, process_ns, process_ns, process_ns};
 
 static void begin(struct play *p, struct record_shed *s, double limit)
 {

@@ -224,6 +224,43 @@ static void windows_keep_no_step_with_the_target(void **state)
 		assert_in_range(hits[i], 1800, 2200);
 }
 
+/* Rules for an image that is met for the first time take longer than those for a thousand records. */
+static void what_happens_once_is_no_price_of_records(void **state)
+{
+	struct shed_report r = {.elapsed_ns = 900 * NS_PER_MS, .open_ns = 900 * NS_PER_MS, .records = 300, .records_cpu = 200, .work_ns = 120 * NS_PER_MS};
+	struct shed s;
+
+	(void)state;
+	shed_begin(&s, &(struct shed_options){.limit = 0.05});
+	assert_true(shed_next(&s, &r).whole);
+	/* Of what comes again and again it is. */
+	for (int i = 0; i < 20; i++)
+		(void)shed_next(&s, &r);
+	assert_true(s.shedding);
+}
+
+/* What shedding itself costs is not to keep it going. */
+static void it_ends_for_all_that_it_costs(void **state)
+{
+	struct shed_report r = {.elapsed_ns = 40 * NS_PER_MS, .open_ns = 10 * NS_PER_MS, .records = 10, .records_cpu = 10, .work_ns = 10 * WORK_NS,
+				.shed_work_ns = 40 * NS_PER_MS * 4 / 100};
+	struct shed s;
+	int n = 0;
+
+	(void)state;
+	shed_begin(&s, &(struct shed_options){.limit = 0.05, .rate = 50000});
+	assert_true(s.shedding);
+	while (!shed_next(&s, &r).whole)
+		assert_true(++n < 100);
+	/* And other work that takes as much leaves room for windows. */
+	r.other_work_ns = r.shed_work_ns;
+	r.shed_work_ns = 0;
+	r.records = 1000;
+	for (int i = 0; i < 200; i++)
+		(void)shed_next(&s, &r);
+	assert_true(s.shedding && s.duty > 0.01);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +273,8 @@ int main(void)
 		cmocka_unit_test(with_nothing_left_of_the_limit_next_to_nothing_is_on),
 		cmocka_unit_test(a_window_ends_before_the_ring_is_full),
 		cmocka_unit_test(windows_keep_no_step_with_the_target),
+		cmocka_unit_test(what_happens_once_is_no_price_of_records),
+		cmocka_unit_test(it_ends_for_all_that_it_costs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
