@@ -130,6 +130,15 @@ static int ingest_stackless_wait(struct ingest *in, struct profile_sample *sampl
 	return profile_label(in->profile, PROFILE_NO_STACK, FRAME_LABEL, &sample->stack);
 }
 
+/* What the recorder said of a wait that is in the data; NULL: nothing. */
+static void ingest_told(struct ingest_result *result, const struct offcpu_idx_wait *wait)
+{
+	if (wait)
+		result->off_runnable_ns += wait->runnable_ns;
+	else
+		result->waits_untold++;
+}
+
 static int ingest_end(struct ingest *in, struct ingest_waiting *waiting)
 {
 	struct profile_sample *sample = &waiting->sample;
@@ -140,7 +149,7 @@ static int ingest_end(struct ingest *in, struct ingest_waiting *waiting)
 	if (!r)
 		r = ingest_stackless_wait(in, sample);
 	if (!r && in->offcpu && profile_event_of(in->profile, sample->event)->off_cpu)
-		in->result->waits_untold += !offcpu_idx_find(in->offcpu, waiting->file_off);
+		ingest_told(in->result, offcpu_idx_find(in->offcpu, waiting->file_off));
 	/* Only waits are in the index. */
 	if (!r && in->wakeups)
 		r = wakeups_wait(in->wakeups, waiting->file_off, sample);
@@ -295,8 +304,6 @@ static bool ingest_is_ours(const char *version)
 
 static void ingest_offcpu(const struct offcpu_idx *idx, struct ingest_result *result)
 {
-	for (size_t i = 0; i < idx->nwaits; i++)
-		result->off_runnable_ns += idx->waits[i].runnable_ns;
 	for (size_t i = 0; i < idx->nthreads; i++) {
 		result->off_estimated_ns += idx->threads[i].estimated_ns;
 		result->off_unknown_ns += idx->threads[i].unknown_ns;

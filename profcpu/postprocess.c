@@ -226,7 +226,7 @@ static int postprocess_outputs(struct source *source, struct profile *profile, c
 	if (!profile_nsamples(profile) && !options->none_expected)
 		log_warn("%s has no samples: %s", dir->path,
 			 result->damaged ? "what is left of the recording holds none"
-					 : "the target did not run on a CPU while it was recorded, or the event did not happen in it");
+					 : "the target ran for less than the time between two, or not at all, or the event did not happen in it");
 	if (in_place && result->unfinished)
 		postprocess_repair(source, dir->path, profile, options->quiet);
 	if (in_place)
