@@ -188,8 +188,8 @@ static void source_heed_damage(struct source *s, const char *path)
 static int source_judge_index(const struct source *s, const struct idx_file_state *file, struct parse_error *err)
 {
 	struct perfdata *data = NULL;
-	bool ended = s->has_manifest ? s->manifest.finished && !(s->manifest.ended && *s->manifest.ended) &&
-					       !(s->manifest.damage && *s->manifest.damage) : false;
+	bool ended = s->has_manifest && s->manifest.finished && !(s->manifest.ended && *s->manifest.ended) &&
+		     !(s->manifest.damage && *s->manifest.damage);
 	uint64_t start_ns = 0;
 
 	/* What is wrong with it whoever reads it will say. */

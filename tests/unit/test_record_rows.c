@@ -119,6 +119,7 @@ static void test_threads_have_room_on_a_full_disk(void **state)
 
 	if (offcpu < 0) {
 		close(samples);
+		assert_null(getenv("CI")); /* there it can be */
 		skip();
 	}
 	assert_int_equal(record_rows_new(dup(samples), dup(offcpu), IDENTITY, &rows), 0);
