@@ -1,5 +1,5 @@
-# profcpu. Targets: all examples web-api wide-net check check-long asan tsan fuzz bench lint format install clean. V=1 shows commands.
-# CONFIG: release (default), asan, tsan, cov. WERROR=1 makes warnings errors. CC=clang works too.
+# Targets: all examples web-api wide-net check check-long asan tsan fuzz bench lint format install clean.
+# V=1 shows commands. CONFIG: release (default), asan, tsan, cov. WERROR=1 makes warnings errors. CC=clang works too.
 
 CONFIG ?= release
 CC = gcc
@@ -20,7 +20,7 @@ WARN += -Werror
 endif
 
 PKGS := libelf zlib libzstd liblzma libarchive libcurl
-# Nothing of it is linked: it has dwarf.h, the numbers of DWARF.
+# Not linked: only for dwarf.h, which has the numbers of DWARF.
 HEADER_PKGS := libdw
 ifeq ($(CONFIG),asan)
 CFLAGS ?= -O1 -g1
@@ -45,16 +45,16 @@ SAN := -fsanitize=fuzzer-no-link -fprofile-instr-generate -fcoverage-mapping
 CC := clang
 endif
 
-FOLDERS := base container profile recording symbols unwind sampler flamegraph eventpipe profcpu
-SRCS := $(wildcard $(addsuffix /*.c,$(FOLDERS)))
+FOLDERS := base container dotnet elf flamegraph profcpu profile recording sampler symbols unwind
+SRCS := $(shell find $(FOLDERS) -name '*.c' | LC_ALL=C sort)
 LIB_OBJS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out profcpu/main.c,$(SRCS)))
-UNIT_BINS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(wildcard tests/unit/test_*.c))
+UNIT_BINS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell find tests/unit -name 'test_*.c' | LC_ALL=C sort))
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_BINS := $(addprefix $(B)/fuzz/,$(FUZZ_NAMES))
 REPLAY_BINS := $(addprefix $(B)/replay/,$(FUZZ_NAMES))
 HELPER_BINS := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(wildcard tests/helpers/*.c))
 
-# V=1 shows the commands, -s nothing.
+# V=1 shows the commands, -s shows nothing.
 ifeq ($(V)$(findstring s,$(firstword -$(MAKEFLAGS))),)
 say = @printf '  %-7s %s\n' '$(1)' '$(2)';
 endif
@@ -63,7 +63,7 @@ endif
 .SECONDARY:
 all: $(B)/profcpu
 
-# Changing flags rebuilds: the flags are a file that everything depends on.
+# Changed flags cause a rebuild: everything depends on the file of flags.
 FLAGS_NOW := $(CC) $(CPPFLAGS) $(OURFLAGS) $(CFLAGS) $(SAN) $(LDLIBS)
 $(shell mkdir -p $(B) && { [ "$$(cat $(B)/flags 2>/dev/null)" = '$(FLAGS_NOW)' ] || printf '%s\n' '$(FLAGS_NOW)' >$(B)/flags; })
 
@@ -71,12 +71,12 @@ $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CPPFLAGS) $(OURFLAGS) $(CFLAGS) $(SAN) -c -o $@ $<
 
-# Text files that the program carries: build/gen/NAME.inc holds the bytes as a C array initialiser.
+# Text files embedded in the program: build/gen/NAME.inc contains the bytes as a C array initialiser.
 $(B)/gen/%.inc: %
 	@mkdir -p $(@D)
 	$(call say,EMBED,$<)od -An -v -tx1 $< | sed 's/ \([0-9a-f][0-9a-f]\)/0x\1,/g' >$@
 
-$(B)/obj/flamegraph/svg.o: $(addprefix $(B)/gen/flamegraph/,svg.js.inc svg.css.inc svg_dark.css.inc)
+$(B)/obj/flamegraph/svg.o: $(addprefix $(B)/gen/flamegraph/,svg_tree.js.inc svg_draw.js.inc svg_control.js.inc svg.css.inc svg_dark.css.inc)
 
 $(B)/libprofcpu.a: $(LIB_OBJS)
 	$(call say,AR,$@)rm -f $@ && ar rcs $@ $^
@@ -84,8 +84,8 @@ $(B)/libprofcpu.a: $(LIB_OBJS)
 $(B)/profcpu: $(B)/obj/profcpu/main.o $(B)/libprofcpu.a
 	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-# It has a symbol that others look for.
-$(B)/unit/test_jit_stubs: override LDFLAGS += -rdynamic
+# The test searches for a symbol of its own program.
+$(B)/unit/profcpu/jit/test_stubs: override LDFLAGS += -rdynamic
 
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libprofcpu.a
 	@mkdir -p $(@D)
@@ -95,7 +95,7 @@ $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(B)/libprofcpu.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-# What CFI means is asked of libdw, which nothing else is linked to.
+# Only this helper links to libdw, which it compares our CFI with.
 $(B)/helpers/cfi_as_libdw: override LDLIBS += $(shell $(PKG_CONFIG) --libs libdw)
 
 # A fuzz target is LLVMFuzzerTestOneInput in tests/fuzz/fuzz_NAME.c with seeds in tests/fuzz/corpus/NAME/.
@@ -107,7 +107,7 @@ $(B)/replay/%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/obj/tests/fuzz/replay.o $(B)/li
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-# Programs with a known profile, and what loads them; they have frame pointers also in leaves and nothing inlined.
+# Programs with a known profile and their load generator; all with frame pointers also in leaves, and nothing inlined.
 EXAMPLE_FLAGS := -O2 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-optimize-sibling-calls
 $(B)/examples/shares: examples/native/shares.c $(B)/flags
 	@mkdir -p $(@D)
@@ -117,7 +117,7 @@ $(B)/examples/load: examples/web-api/load.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) -D_GNU_SOURCE -std=gnu17 $(WARN) $(EXAMPLE_FLAGS) -o $@ $<
 
-# What tests/dotnet/stacks calls: no frame pointers, and no names but in its symbol table.
+# The library that tests/dotnet/stacks calls: no frame pointers, and names only in its symbol table.
 $(B)/examples/libburn.so: tests/dotnet/stacks/burn.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) -std=gnu17 $(WARN) -O2 -fomit-frame-pointer -fPIC -shared -fvisibility=hidden -o $@ $< -lm
@@ -131,7 +131,7 @@ build/examples/$(1)/$(1).dll: $(wildcard examples/$(1)/*.cs examples/$(1)/*.cspr
 endef
 $(foreach name,web-api wide-net,$(eval $(call DOTNET_EXAMPLE,$(name))))
 
-# Has a .NET process report its precompiled methods, for the test of their names.
+# A program that makes a .NET process report its precompiled methods, for the test of their names.
 prepare: build/dotnet/prepare/prepare.dll
 build/dotnet/prepare/prepare.dll: $(wildcard tests/dotnet/prepare/*)
 	dotnet build -nologo -v quiet -c Release -o $(@D) tests/dotnet/prepare/prepare.csproj
@@ -153,7 +153,7 @@ asan:
 tsan:
 	$(MAKE) CONFIG=tsan check
 
-# Runs every fuzz target for FUZZ_SECONDS, with new inputs kept in build/fuzz/found/NAME.
+# Runs every fuzz target for FUZZ_SECONDS; new inputs are kept in build/fuzz/found/NAME.
 FUZZ_SECONDS ?= 60
 fuzz:
 	$(MAKE) CONFIG=fuzz fuzz-bins
@@ -169,7 +169,7 @@ lint:
 	scripts/lint
 
 format:
-	clang-format -i $(wildcard $(addsuffix /*.[ch],$(FOLDERS)) tests/*/*.[ch])
+	clang-format -i $$(find $(FOLDERS) tests examples -name '*.[ch]')
 
 install: all
 	install -D -m 0755 $(B)/profcpu $(DESTDIR)$(PREFIX)/bin/profcpu

@@ -31,7 +31,9 @@ static void *arena_take(struct arena *a, size_t size, size_t align)
 	fresh->cap = cap;
 	a->total_bytes += cap;
 	if (b && cap != ARENA_BLOCK_BYTES) {
-		/* One large thing gets a block of its own behind the newest, which still has room. */
+		/*
+		 * A large object gets its own block behind the newest block, which still has room.
+		 */
 		fresh->next = b->next;
 		b->next = fresh;
 		return fresh->data;

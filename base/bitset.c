@@ -27,13 +27,13 @@ void bitset_free(struct bitset *s)
 	*s = (struct bitset){0};
 }
 
-void bitset_put(struct bitset *s, uint32_t x)
+void bitset_add(struct bitset *s, uint32_t x)
 {
 	for (size_t i = 0; i < s->nlevels; i++, x /= 64)
 		s->levels[i][x / 64] |= 1ULL << x % 64;
 }
 
-void bitset_take(struct bitset *s, uint32_t x)
+void bitset_remove(struct bitset *s, uint32_t x)
 {
 	for (size_t i = 0; i < s->nlevels; i++, x /= 64) {
 		s->levels[i][x / 64] &= ~(1ULL << x % 64);
@@ -42,7 +42,7 @@ void bitset_take(struct bitset *s, uint32_t x)
 	}
 }
 
-/* From a number of a level down to the least number of the set below it. */
+/* Descends from bit x of a level to the least number of the set below it. */
 static uint32_t bitset_least(const struct bitset *s, size_t level, uint32_t x)
 {
 	while (level--)
@@ -72,7 +72,7 @@ uint32_t bitset_next(const struct bitset *s, uint32_t x)
 	return BITSET_NONE;
 }
 
-uint32_t bitset_last(const struct bitset *s, uint32_t x)
+uint32_t bitset_prev(const struct bitset *s, uint32_t x)
 {
 	if (!s->n)
 		return BITSET_NONE;

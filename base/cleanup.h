@@ -1,4 +1,4 @@
-/* Locals that clean up after themselves, and moving ownership out of them. */
+/* Local variables that clean up after themselves, and macros that move ownership out of them. */
 #ifndef BASE_CLEANUP_H
 #define BASE_CLEANUP_H
 
@@ -23,23 +23,26 @@ static inline void cleanup_fclose(FILE **f)
 		fclose(*f);
 }
 
-/* Declares a local that is freed, closed or fclosed when it goes out of scope. Initialise it: NULL, -1, NULL. */
+/*
+ * Declare a local that is freed, closed or fclosed when it goes out of scope. Initialise it with
+ * NULL, -1 or NULL.
+ */
 #define AUTO_FREE __attribute__((cleanup(cleanup_free)))
 #define AUTO_CLOSE __attribute__((cleanup(cleanup_close)))
 #define AUTO_FCLOSE __attribute__((cleanup(cleanup_fclose)))
 
-/* Hands the value of a local on and leaves nothing behind to clean up. */
-#define TAKE_PTR(p)                                                                                \
-	({                                                                                         \
-		__typeof__(p) taken_ = (p);                                                        \
-		(p) = NULL;                                                                        \
-		taken_;                                                                            \
+/* Returns the value of a local and leaves nothing to clean up in it. */
+#define TAKE_PTR(p)                         \
+	({                                  \
+		__typeof__(p) taken_ = (p); \
+		(p) = NULL;                 \
+		taken_;                     \
 	})
-#define TAKE_FD(fd)                                                                                \
-	({                                                                                         \
-		int taken_fd_ = (fd);                                                              \
-		(fd) = -1;                                                                         \
-		taken_fd_;                                                                         \
+#define TAKE_FD(fd)                   \
+	({                            \
+		int taken_fd_ = (fd); \
+		(fd) = -1;            \
+		taken_fd_;            \
 	})
 
 #endif

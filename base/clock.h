@@ -1,4 +1,6 @@
-/* Time. Samples and intervals are in nanoseconds of CLOCK_MONOTONIC, the clock that jitdump and EventPipe use too. */
+/*
+ * Clocks. Samples and intervals are in ns of CLOCK_MONOTONIC, which jitdump and EventPipe also use.
+ */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -9,7 +11,7 @@
 #define NS_PER_S 1000000000ULL
 #define NS_PER_MS 1000000ULL
 
-/* A time of a file or a clock, in ns. */
+/* Converts a time of a file or a clock to ns. */
 static inline uint64_t clock_timespec_ns(const struct timespec *ts)
 {
 	return (uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec;
@@ -22,11 +24,11 @@ static inline struct timespec clock_timespec(uint64_t ns)
 
 uint64_t clock_monotonic_ns(void);
 uint64_t clock_realtime_ns(void);
-uint64_t clock_thread_ns(void); /* CPU time of the calling thread */
-uint64_t clock_process_ns(void); /* and of all threads of this process */
-uint64_t clock_boottime_ns(void); /* since boot, with the time of suspends */
+uint64_t clock_thread_ns(void);   /* CPU time of the calling thread */
+uint64_t clock_process_ns(void);  /* CPU time of all threads of this process */
+uint64_t clock_boottime_ns(void); /* time since boot, suspended time included */
 
-/* "HH-MM-SS_YYYY-MM-DD", local time, into buf of at least 20 bytes. */
+/* Writes "HH-MM-SS_YYYY-MM-DD" in local time into buf, which has at least 20 bytes. */
 void clock_dir_name(uint64_t realtime_ns, char *buf, size_t cap);
 
 #endif

@@ -1,13 +1,15 @@
-/* How a parser says what is wrong with its input, and where. */
+/* The error of a parser: what is wrong with its input, and at which offset. */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 
 #include <stdint.h>
 
 /*
- * code: the negative errno that the function returned (-EBADMSG not our format or damaged, -E2BIG over a limit
- * of ours, -EIO could not be read, -ENOMEM). what: a static sentence without a full stop, never freed.
- * offset: byte offset in the file or stream where reading stopped. Untouched on success.
+ * code: the negative errno that the function returned. -EBADMSG: not our format, or damaged;
+ * -E2BIG: more than our limit; -EIO: not readable; -ENOMEM.
+ *
+ * what: a static text without a full stop; never freed. offset: the byte offset in the file or
+ * stream at which reading stopped. Untouched on success.
  */
 struct parse_error {
 	int code;
@@ -15,7 +17,10 @@ struct parse_error {
 	uint64_t offset;
 };
 
-/* Fills *err (which may be NULL) and gives code back, so that a parser can end with `return parse_fail(...)`. */
+/*
+ * Fills *err (may be NULL) and returns code, so that a parser can end with `return
+ * parse_fail(...)`.
+ */
 static inline int parse_fail(struct parse_error *err, int code, const char *what, uint64_t offset)
 {
 	if (err) {

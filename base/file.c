@@ -14,7 +14,7 @@
 #define FILE_CREATE_TRIES 16
 #define FILE_COPY_BYTES ((size_t)256 << 10)
 #define FILE_COPY_AT_ONCE ((size_t)1 << 30)
-#define FILE_HOLES_MAX 65536 /* what is behind that many counts as data */
+#define FILE_HOLES_MAX 65536 /* bytes after this many holes count as data */
 #define FILE_HOLLOW_BYTES_MIN ((uint64_t)1 << 20)
 
 int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_len)
@@ -52,14 +52,17 @@ int file_open_regular(int dir_fd, const char *path, int *ret_fd)
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
 
-	/* Not what opening alone does something to: a tape is wound back, a watchdog begins to count. */
+	/*
+	 * Check before the open, because opening alone can act on a device: it rewinds a tape or
+	 * starts a watchdog.
+	 */
 	if (fstatat(dir_fd, path, &st, 0))
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
 	fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
-		return errno == ENXIO ? -EINVAL : -errno; /* a socket by now */
+		return errno == ENXIO ? -EINVAL : -errno; /* a socket has replaced it */
 	if (fstat(fd, &st))
 		return -errno;
 	if (!S_ISREG(st.st_mode))
@@ -97,12 +100,13 @@ int file_write_all(int fd, const void *data, size_t len)
 	return 0;
 }
 
-/* Reads into `to`, or where that is NULL writes `from`, until all is done. */
+/* Reads all bytes into `to`, or writes all bytes of `from` if `to` is NULL. */
 static int file_transfer(int fd, char *to, const char *from, size_t len, uint64_t offset)
 {
 	for (size_t done = 0; done < len;) {
 		off_t at = (off_t)(offset + done);
-		ssize_t n = to ? pread(fd, to + done, len - done, at) : pwrite(fd, from + done, len - done, at);
+		ssize_t n = to ? pread(fd, to + done, len - done, at)
+			       : pwrite(fd, from + done, len - done, at);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -134,7 +138,7 @@ uint64_t file_data_bytes(int fd, uint64_t bytes)
 		off_t from = i < FILE_HOLES_MAX ? lseek(fd, at, SEEK_DATA) : at, to;
 
 		if (from < 0 && errno == ENXIO)
-			break; /* a hole to the end */
+			break; /* only a hole follows */
 		to = from < 0 || i == FILE_HOLES_MAX ? -1 : lseek(fd, from, SEEK_HOLE);
 		if (from < 0 || to <= from) {
 			data += bytes - (uint64_t)at;
@@ -149,7 +153,7 @@ uint64_t file_data_bytes(int fd, uint64_t bytes)
 	return data;
 }
 
-bool file_is_hollow(int fd)
+bool file_is_sparse(int fd)
 {
 	struct stat st;
 
@@ -186,7 +190,7 @@ int file_create(int dir_fd, const char *name, int flags, mode_t mode, int *ret_f
 	return 0;
 }
 
-void file_remove_below(int dir_fd)
+void file_remove_contents(int dir_fd)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -197,12 +201,14 @@ void file_remove_below(int dir_fd)
 		return;
 	}
 	while ((e = readdir(dir))) {
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !unlinkat(fd, e->d_name, 0))
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+		    !unlinkat(fd, e->d_name, 0))
 			continue;
-		AUTO_CLOSE int below = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		AUTO_CLOSE int below =
+			openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 		if (below >= 0)
-			file_remove_below(below);
+			file_remove_contents(below);
 		(void)unlinkat(fd, e->d_name, AT_REMOVEDIR);
 	}
 	closedir(dir);
@@ -215,12 +221,17 @@ int file_copy(int in_fd, int out_fd)
 
 	while ((n = copy_file_range(in_fd, NULL, out_fd, NULL, FILE_COPY_AT_ONCE, 0)) > 0)
 		;
-	/* Not from a pipe, not between all file systems; and some claim that there is nothing. */
+	/*
+	 * copy_file_range fails for pipes and between some file systems; on some it wrongly reports
+	 * the end. Copy the rest by read.
+	 */
 	buf = malloc(FILE_COPY_BYTES);
 	if (!buf)
 		return -ENOMEM;
 	while ((n = read(in_fd, buf, FILE_COPY_BYTES))) {
-		int r = n > 0 ? file_write_all(out_fd, buf, (size_t)n) : errno == EINTR ? 0 : -errno;
+		int r = n > 0            ? file_write_all(out_fd, buf, (size_t)n)
+			: errno == EINTR ? 0
+					 : -errno;
 
 		if (r)
 			return r;
@@ -233,11 +244,13 @@ bool file_equal(int a_fd, int b_fd)
 	AUTO_FREE char *buf = malloc(2 * FILE_COPY_BYTES);
 	struct stat a, b;
 
-	if (!buf || fstat(a_fd, &a) || fstat(b_fd, &b) || !S_ISREG(a.st_mode) || !S_ISREG(b.st_mode) || a.st_size != b.st_size)
+	if (!buf || fstat(a_fd, &a) || fstat(b_fd, &b) || !S_ISREG(a.st_mode) ||
+	    !S_ISREG(b.st_mode) || a.st_size != b.st_size)
 		return false;
 	for (uint64_t at = 0, left = (uint64_t)a.st_size, n; left; at += n, left -= n) {
 		n = left < FILE_COPY_BYTES ? left : FILE_COPY_BYTES;
-		if (file_pread_all(a_fd, buf, n, at) || file_pread_all(b_fd, buf + FILE_COPY_BYTES, n, at) ||
+		if (file_pread_all(a_fd, buf, n, at) ||
+		    file_pread_all(b_fd, buf + FILE_COPY_BYTES, n, at) ||
 		    memcmp(buf, buf + FILE_COPY_BYTES, n))
 			return false;
 	}
@@ -267,7 +280,7 @@ int file_mkdirs(const char *path)
 	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
-size_t file_descriptors_above(int fd)
+size_t file_descriptor_numbers_above(int fd)
 {
 	struct rlimit limit;
 

@@ -4,7 +4,7 @@
 
 uint64_t hash_secret[2] = {0x9e3779b97f4a7c15ULL, 0xd6e8feb86659fd93ULL};
 
-/* 16 random bytes come with each process. */
+/* Runs before main. The kernel gives each process 16 random bytes (AT_RANDOM). */
 __attribute__((constructor)) static void hash_take_secret(void)
 {
 	const void *random = (const void *)getauxval(AT_RANDOM);

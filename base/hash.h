@@ -1,5 +1,8 @@
-/* Hash functions for tables in memory, other ones in each process: whoever makes the input cannot choose what collides. Never
- * written to disk, and nothing that is shown may be in their order. */
+/*
+ * Hash functions for tables in memory. They differ in each process, so that nobody can prepare
+ * input that collides. Therefore a hash is never written to disk, and no output is in the order of
+ * hashes.
+ */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
@@ -7,9 +10,9 @@
 #include <stdint.h>
 #include <string.h>
 
-extern uint64_t hash_secret[2]; /* set before main */
+extern uint64_t hash_secret[2];
 
-/* Mixes two 64-bit words by a 128-bit product; 2 to 3 ns. */
+/* Mixes two 64-bit words by a 128-bit product; takes 2 to 3 ns. */
 static inline uint64_t hash_mix(uint64_t a, uint64_t b)
 {
 	__uint128_t m = (__uint128_t)(a ^ hash_secret[0]) * (b ^ hash_secret[1]);
@@ -22,7 +25,6 @@ static inline uint64_t hash_u64(uint64_t x)
 	return hash_mix(x, 0x2545f4914f6cdd1dULL);
 }
 
-/* Any bytes. */
 static inline uint64_t hash_bytes(const void *data, size_t len)
 {
 	const unsigned char *p = data;
@@ -38,7 +40,7 @@ static inline uint64_t hash_bytes(const void *data, size_t len)
 	return hash_mix(h, w ^ 0xa0761d6478bd642fULL);
 }
 
-/* An array of words, such as a callchain. */
+/* Hashes an array of words, for example a callchain. */
 static inline uint64_t hash_words(const uint64_t *w, size_t n, uint64_t seed)
 {
 	uint64_t h = seed ^ n;

@@ -39,7 +39,8 @@ static int hashmap_rehash(struct hashmap *m)
 	return 0;
 }
 
-int hashmap_entry(struct hashmap *m, uint64_t key, uint32_t fresh, uint32_t **ret_value, int *ret_new)
+int hashmap_entry(struct hashmap *m, uint64_t key, uint32_t fresh, uint32_t **ret_value,
+		  int *ret_new)
 {
 	if (m->len * 3 >= m->nslots * 2 && hashmap_rehash(m))
 		return -ENOMEM;

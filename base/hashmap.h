@@ -1,4 +1,4 @@
-/* Hash map from a 64-bit key to a 32-bit value, open addressing. */
+/* Hash map from a 64-bit key to a 32-bit value, with open addressing. */
 #ifndef BASE_HASHMAP_H
 #define BASE_HASHMAP_H
 
@@ -17,15 +17,18 @@ struct hashmap {
 	size_t nslots, len;
 };
 
-/* The value's place, or NULL. Valid until the next put. */
+/* Returns a pointer to the key's value, or NULL; valid until the next put. */
 uint32_t *hashmap_get(const struct hashmap *m, uint64_t key);
 
-/* Sets or replaces. 0 or -ENOMEM. */
+/* Sets or replaces the key's value. 0 or -ENOMEM. */
 int hashmap_put(struct hashmap *m, uint64_t key, uint32_t value);
 
-/* Finds the value's place or makes one holding `fresh`; *ret_new (may be NULL) says which. 0 or -ENOMEM.
- * The place is valid until the next put. */
-int hashmap_entry(struct hashmap *m, uint64_t key, uint32_t fresh, uint32_t **ret_value, int *ret_new);
+/*
+ * Finds the key's value or adds one that holds `fresh`; *ret_new (may be NULL) tells which.
+ * *ret_value is valid until the next put. 0 or -ENOMEM.
+ */
+int hashmap_entry(struct hashmap *m, uint64_t key, uint32_t fresh, uint32_t **ret_value,
+		  int *ret_new);
 
 void hashmap_free(struct hashmap *m);
 

@@ -5,7 +5,10 @@
 
 #include <errno.h>
 
-/* The slot that holds the text, or the free one where it belongs. nslots is a power of two and never full. */
+/*
+ * Returns the slot that holds the text, or the free slot where it belongs. nslots is a power of
+ * two, and a slot is always free.
+ */
 static size_t intern_slot(const struct intern *t, const char *text, size_t len, uint32_t hash)
 {
 	size_t mask = t->nslots - 1, i = hash & mask;

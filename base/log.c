@@ -9,7 +9,7 @@
 
 static log_sink_fn *log_sink;
 
-/* The format's address is its identity: each call site is one kind of warning. */
+/* Warnings with the same format string are one kind. The string's address is its identity. */
 static struct log_kind {
 	const char *format;
 	unsigned long count;
@@ -21,7 +21,8 @@ void log_set_sink(log_sink_fn *sink)
 	log_sink = sink;
 }
 
-static void __attribute__((format(printf, 2, 0))) log_send(enum log_level level, const char *format, va_list args)
+static void __attribute__((format(printf, 2, 0)))
+log_send(enum log_level level, const char *format, va_list args)
 {
 	char text[LOG_TEXT_BYTES];
 
@@ -81,7 +82,7 @@ void log_warn(const char *format, ...)
 	va_end(args);
 }
 
-void log_sum_up(void)
+void log_summarize(void)
 {
 	for (int i = 0; i < LOG_FORMATS_MAX && log_kinds[i].format; i++) {
 		if (log_kinds[i].count > LOG_WARN_SHOWN && log_sink)

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/printable.h"
+#include "base/reader.h"
 #include "base/vec.h"
 
 #include <stdarg.h>
@@ -14,7 +15,7 @@ struct outbuf outbuf_to(int fd)
 	return (struct outbuf){.fd = fd};
 }
 
-void outbuf_message(struct outbuf *o, const char *text)
+void outbuf_printable(struct outbuf *o, const char *text)
 {
 	char *fit = strdup(text);
 
@@ -27,6 +28,41 @@ void outbuf_message(struct outbuf *o, const char *text)
 	free(fit);
 }
 
+static void outbuf_code_point(struct outbuf *o, uint32_t x)
+{
+	if (x < 0x80) {
+		outbuf_char(o, (char)x);
+		return;
+	}
+	int more = x < 0x800 ? 1 : x < 0x10000 ? 2 : 3;
+
+	outbuf_char(o, (char)((0xff00u >> (more + 1) & 0xff) | x >> (6 * more)));
+	while (more--)
+		outbuf_char(o, (char)(0x80 | (x >> (6 * more) & 0x3f)));
+}
+
+void outbuf_utf16(struct outbuf *o, const void *units, size_t count)
+{
+	struct reader r = reader_of(units, count * 2);
+
+	while (reader_left(&r)) {
+		uint32_t x = reader_u16(&r);
+
+		if (x >= 0xd800 && x < 0xe000) {
+			size_t back = r.pos;
+			uint32_t low = x < 0xdc00 && reader_left(&r) ? reader_u16(&r) : 0;
+
+			if (low >= 0xdc00 && low < 0xe000) {
+				x = 0x10000 + ((x & 0x3ff) << 10 | (low & 0x3ff));
+			} else {
+				r.pos = back;
+				x = 0xfffd;
+			}
+		}
+		outbuf_code_point(o, x);
+	}
+}
+
 int outbuf_flush(struct outbuf *o)
 {
 	if (o->fd < 0 || !o->len || o->error)
@@ -37,7 +73,7 @@ int outbuf_flush(struct outbuf *o)
 	return o->error;
 }
 
-/* Room for n more bytes, or NULL when something failed. */
+/* Returns room for n more bytes; NULL after an error. */
 static char *outbuf_room(struct outbuf *o, size_t n)
 {
 	if (o->error)
@@ -176,7 +212,7 @@ void outbuf_xml(struct outbuf *o, const char *text, size_t len)
 	for (size_t i = 0; i < len;) {
 		size_t n = utf8_len(p + i, len - i);
 		const char *entity = n ? xml_entity(p[i]) : "\xef\xbf\xbd";
-		/* U+FFFE and U+FFFF are valid UTF-8 but not XML. */
+		/* U+FFFE and U+FFFF are valid UTF-8, but XML forbids them. */
 		bool nonchar = n == 3 && p[i] == 0xef && p[i + 1] == 0xbf && p[i + 2] >= 0xbe;
 
 		if (entity || nonchar)

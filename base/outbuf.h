@@ -1,4 +1,4 @@
-/* Buffered output to a descriptor with one place to ask whether all of it was written. */
+/* Buffered output to a descriptor or to memory. The caller checks for errors once, at the end. */
 #ifndef BASE_OUTBUF_H
 #define BASE_OUTBUF_H
 
@@ -8,18 +8,18 @@
 #define OUTBUF_BYTES ((size_t)128 << 10)
 
 /*
- * Errors stick: after the first failed write or allocation all further puts do nothing, and outbuf_close gives
- * that error. With fd -1 the text is kept in memory (data, len).
+ * After the first failed write or allocation, all later puts do nothing, and outbuf_close returns
+ * that error.
  */
 struct outbuf {
-	int fd; /* borrowed; -1 keeps everything in memory */
+	int fd;    /* borrowed; -1: everything stays in memory (data, len) */
 	int error; /* 0 or -errno */
 	char *data;
 	size_t len, cap;
-	uint64_t written; /* bytes handed to fd so far */
+	uint64_t written; /* bytes written to fd so far */
 };
 
-/* A writer to fd (borrowed), or to memory with -1. Nothing is allocated yet. */
+/* Returns a writer to fd (borrowed), or to memory if fd is -1. Allocates nothing yet. */
 struct outbuf outbuf_to(int fd);
 
 void outbuf_put(struct outbuf *o, const void *data, size_t len);
@@ -29,20 +29,28 @@ void outbuf_u64(struct outbuf *o, uint64_t x); /* decimal */
 void outbuf_hex(struct outbuf *o, uint64_t x); /* lower case, no prefix */
 void outbuf_printf(struct outbuf *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Text from outside in a line on a terminal, as printable_message makes it. */
-void outbuf_message(struct outbuf *o, const char *text);
+/* Puts text from outside after printable_message has made it fit for a terminal. */
+void outbuf_printable(struct outbuf *o, const char *text);
 
-/* Text inside a JSON string (without the quotes): escapes ", \, control characters; replaces invalid UTF-8. */
+/*
+ * Puts text inside a JSON string, without the quotes. Escapes ", \ and control characters, and
+ * replaces invalid UTF-8.
+ */
 void outbuf_json(struct outbuf *o, const char *text, size_t len);
 
-/* Text inside XML or HTML, element or attribute: escapes & < > " ', replaces what XML 1.0 forbids and invalid UTF-8
- * by U+FFFD. */
+/*
+ * Puts text inside XML or HTML, in an element or an attribute. Escapes & < > " '. Replaces invalid
+ * UTF-8 and characters that XML 1.0 forbids by U+FFFD.
+ */
 void outbuf_xml(struct outbuf *o, const char *text, size_t len);
 
-/* Writes what is buffered. 0 or the first error. */
+/* Puts UTF-16LE units as UTF-8; unpaired surrogates become U+FFFD. */
+void outbuf_utf16(struct outbuf *o, const void *units, size_t count);
+
+/* Writes the buffered bytes to fd. 0 or the first error. */
 int outbuf_flush(struct outbuf *o);
 
-/* Flushes, frees the buffer, gives the first error. Does not close fd. */
+/* Flushes and frees the buffer; does not close fd. 0 or the first error. */
 int outbuf_close(struct outbuf *o);
 
 #endif

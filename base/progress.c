@@ -19,7 +19,10 @@ struct progress progress_to(int fd, bool quiet)
 
 	if (!p.shown)
 		return p;
-	/* O_NONBLOCK belongs to the description, which the shell and others share: so not on fd itself. */
+	/*
+	 * O_NONBLOCK belongs to the open file description, which the shell and others share. Do not
+	 * set it on fd itself.
+	 */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	int own_fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
@@ -31,10 +34,12 @@ struct progress progress_to(int fd, bool quiet)
 }
 
 /*
- * A terminal that went away is no reason to stop recording: write errors are ignored here. Neither is one that was stopped
- * (Ctrl-S) or that nobody reads: a write to it would wait, while the rings run over. What it takes of the line is enough, the
- * next one goes over it. Where the terminal could not be opened once more (it belongs to another user) it is asked first,
- * which leaves a wait only where somebody else fills it in between.
+ * A recording continues without its terminal: write errors are ignored. It also continues when the
+ * terminal is stopped (Ctrl-S) or nobody reads it; a blocking write would let the rings overflow. A
+ * partly written line is good enough, because the next line replaces it.
+ *
+ * A terminal of another user cannot be opened a second time. Then the poll prevents waiting, unless
+ * another process fills the terminal between poll and write.
  */
 static void progress_write(struct progress *p, const char *text, int columns)
 {
@@ -45,7 +50,8 @@ static void progress_write(struct progress *p, const char *text, int columns)
 
 	size_t len = (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1;
 
-	if (n > 0 && poll(&ready, 1, 0) > 0 && ready.revents & POLLOUT && write(p->fd, line, len) > 0)
+	if (n > 0 && poll(&ready, 1, 0) > 0 && ready.revents & POLLOUT &&
+	    write(p->fd, line, len) > 0)
 		p->width = columns;
 }
 

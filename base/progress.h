@@ -1,4 +1,4 @@
-/* One line on a terminal that says how far something is. */
+/* A line on a terminal that shows progress. */
 #ifndef BASE_PROGRESS_H
 #define BASE_PROGRESS_H
 
@@ -8,22 +8,29 @@
 /* A zeroed struct shows nothing. */
 struct progress {
 	int fd;
-	bool own; /* fd is a description of our own, which does not block */
-	bool shown; /* only where fd is a terminal and the user did not say --quiet */
+	bool own;   /* progress_to opened fd, without blocking */
+	bool shown; /* fd is a terminal, and the user did not pass --quiet */
 	uint64_t last_ns;
-	int width; /* columns of the line on the screen now */
+	int width; /* columns of the line that is on the screen */
 };
 
-/* fd: usually 2; borrowed, and as it was for those who share it. */
+/* Prepares a progress line on fd (usually 2; borrowed). Other users of fd see no change in it. */
 struct progress progress_to(int fd, bool quiet);
 
-/* Replaces the line, at most five times a second, and not while the terminal takes nothing: it never waits. */
-void progress_show(struct progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/*
+ * Replaces the line, at most five times per second. Never waits: shows nothing while the terminal
+ * accepts no output.
+ */
+void progress_show(struct progress *p, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
-/* Wipes the line, so that other output can follow. */
+/* Erases the line, so that other output can follow. */
 void progress_clear(struct progress *p);
 
-/* Closes what progress_to opened; nothing is shown from then on. Fine on a zeroed struct. */
+/*
+ * Closes the descriptor that progress_to opened; nothing is shown afterwards. Accepts a zeroed
+ * struct.
+ */
 void progress_close(struct progress *p);
 
 #endif

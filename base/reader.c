@@ -26,15 +26,15 @@ const void *reader_bytes(struct reader *r, size_t n)
 	return p;
 }
 
-#define READER_INT(name, type)                                                                     \
-	type name(struct reader *r)                                                                \
-	{                                                                                          \
-		const void *p = reader_bytes(r, sizeof(type));                                     \
-		type x = 0;                                                                        \
-                                                                                                   \
-		if (p)                                                                             \
-			memcpy(&x, p, sizeof(x));                                                  \
-		return x;                                                                          \
+#define READER_INT(name, type)                                 \
+	type name(struct reader *r)                            \
+	{                                                      \
+		const void *p = reader_bytes(r, sizeof(type)); \
+		type x = 0;                                    \
+                                                               \
+		if (p)                                         \
+			memcpy(&x, p, sizeof(x));              \
+		return x;                                      \
 	}
 
 READER_INT(reader_u8, uint8_t)
@@ -42,7 +42,8 @@ READER_INT(reader_u16, uint16_t)
 READER_INT(reader_u32, uint32_t)
 READER_INT(reader_u64, uint64_t)
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the formats read here are little-endian");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "the formats read here are little-endian");
 
 const char *reader_cstr(struct reader *r, size_t max, size_t *ret_len)
 {

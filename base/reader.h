@@ -1,4 +1,4 @@
-/* Reads little-endian values out of bytes from outside, never past their end. */
+/* Reads little-endian values from untrusted bytes, never past their end. */
 #ifndef BASE_READER_H
 #define BASE_READER_H
 
@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 /*
- * The first read that does not fit makes the reader fail: `failed` is set, fail_at says where, that read and all later
- * ones give 0 (or NULL). So a parser reads a whole structure and asks once.
- * data is borrowed and must outlive what is read from it.
+ * After the first read past the end, `failed` is set, fail_at holds the offset, and all reads
+ * return 0 or NULL. So a parser can read a whole structure and check once. data is borrowed and
+ * must outlive all pointers into it.
  */
 struct reader {
 	const unsigned char *data;
@@ -25,15 +25,18 @@ uint16_t reader_u16(struct reader *r);
 uint32_t reader_u32(struct reader *r);
 uint64_t reader_u64(struct reader *r);
 
-/* n bytes in place (not aligned), or NULL. */
+/* Returns n bytes in place (not aligned), or NULL. */
 const void *reader_bytes(struct reader *r, size_t n);
 
-/* A NUL-terminated text in place, moving past the NUL; at most max bytes without it. NULL if no NUL is there. */
+/*
+ * Returns a NUL-terminated text in place and moves past its NUL. The text has at most max bytes
+ * without the NUL. Fails with NULL if no NUL follows in time.
+ */
 const char *reader_cstr(struct reader *r, size_t max, size_t *ret_len);
 
 void reader_skip(struct reader *r, size_t n);
 
-/* Moves to an offset from the start of data; an offset past the end fails. */
+/* Moves to an offset from the start of data; fails if the offset is past the end. */
 void reader_seek(struct reader *r, size_t offset);
 
 static inline size_t reader_left(const struct reader *r)

@@ -15,7 +15,7 @@
 
 #define TRIES 8
 
-/* Whether `temp` is what replace_open makes of `name`. */
+/* Returns whether `temp` is a name that replace_open makes from `name`. */
 static bool is_temp_of(const char *temp, const char *name)
 {
 	size_t len = strlen(name), digits;
@@ -26,27 +26,29 @@ static bool is_temp_of(const char *temp, const char *name)
 	return digits && !strcmp(temp + len + 1 + digits, ".tmp");
 }
 
-static bool is_same(int fd, int dir_fd, const char *name)
+static bool is_same_file(int fd, int dir_fd, const char *name)
 {
 	struct stat open, named;
 
-	return !fstat(fd, &open) && !fstatat(dir_fd, name, &named, AT_SYMLINK_NOFOLLOW) && open.st_dev == named.st_dev &&
-	       open.st_ino == named.st_ino;
+	return !fstat(fd, &open) && !fstatat(dir_fd, name, &named, AT_SYMLINK_NOFOLLOW) &&
+	       open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
-static void clear_one(int dir_fd, const char *temp)
+static void clear_temp(int dir_fd, const char *temp)
 {
 	struct stat st;
 
-	if (fstatat(dir_fd, temp, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
+	if (fstatat(dir_fd, temp, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ||
+	    st.st_uid != geteuid())
 		return;
-	AUTO_CLOSE int fd = openat(dir_fd, temp, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	AUTO_CLOSE int fd =
+		openat(dir_fd, temp, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
-	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && is_same(fd, dir_fd, temp))
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && is_same_file(fd, dir_fd, temp))
 		(void)unlinkat(dir_fd, temp, 0);
 }
 
-void replace_clear(int dir_fd, const char *const *names, size_t n)
+void replace_remove_stale(int dir_fd, const char *const *names, size_t n)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -57,7 +59,7 @@ void replace_clear(int dir_fd, const char *const *names, size_t n)
 	while (dir && (entry = readdir(dir)))
 		for (size_t i = 0; i < n; i++)
 			if (is_temp_of(entry->d_name, names[i])) {
-				clear_one(dir_fd, entry->d_name);
+				clear_temp(dir_fd, entry->d_name);
 				break;
 			}
 	if (dir)
@@ -74,10 +76,11 @@ int replace_open(struct replace *r, int dir_fd, const char *name, mode_t mode)
 	for (int i = 0; i < TRIES; i++) {
 		int error = file_create(dir_fd, r->temp, O_WRONLY, mode, &r->fd);
 
-		/* Where the file system has no locks nobody takes it for left behind either. */
-		if (error || flock(r->fd, LOCK_EX | LOCK_NB) || is_same(r->fd, dir_fd, r->temp))
+		/* If the file system has no locks, replace_remove_stale removes nothing either. */
+		if (error || flock(r->fd, LOCK_EX | LOCK_NB) ||
+		    is_same_file(r->fd, dir_fd, r->temp))
 			return error;
-		/* Somebody took it for that, before it was locked. */
+		/* Another process's replace_remove_stale removed it before it was locked. */
 		cleanup_close(&r->fd);
 	}
 	return -EBUSY;
@@ -89,7 +92,7 @@ int replace_commit(struct replace *r)
 	int locked = fcntl(r->fd, F_DUPFD_CLOEXEC, 0), fd = r->fd, error = 0;
 
 	r->fd = -1;
-	/* Some file systems (NFS, quotas) tell of a full disk only now. */
+	/* Some file systems (NFS, quotas) report a full disk only at close. */
 	if (close(fd) || renameat(r->dir_fd, r->temp, r->dir_fd, r->name))
 		error = -errno;
 	if (error)

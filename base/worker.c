@@ -56,7 +56,8 @@ bool worker_wait(struct worker *w, uint64_t until_ns)
 {
 	struct timespec until = clock_timespec(until_ns);
 
-	return until_ns == WORKER_EVER ? !pthread_cond_wait(&w->wake, &w->lock) : !pthread_cond_timedwait(&w->wake, &w->lock, &until);
+	return until_ns == WORKER_FOREVER ? !pthread_cond_wait(&w->wake, &w->lock)
+					  : !pthread_cond_timedwait(&w->wake, &w->lock, &until);
 }
 
 bool worker_end(struct worker *w, uint64_t in_ns)

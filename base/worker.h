@@ -1,6 +1,6 @@
 /*
- * A thread beside its owner's, with the lock of what both use. It can be left behind: what it waits for (a file system, the memory of another process)
- * may never answer.
+ * A second thread with a lock for the data that it shares with its owner. The owner can abandon it,
+ * because it may wait forever for a file system or for another process's memory.
  */
 #ifndef BASE_WORKER_H
 #define BASE_WORKER_H
@@ -9,31 +9,40 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WORKER_EVER UINT64_MAX
+#define WORKER_FOREVER UINT64_MAX
 
 struct worker {
 	pthread_t thread;
-	pthread_mutex_t lock; /* of what both use, and of what follows */
+	pthread_mutex_t lock; /* protects the shared data and the members below */
 	pthread_cond_t wake;
 	void (*run)(void *ctx);
 	void *ctx;
-	bool stopping; /* run is to return; */
-	bool ended; /* it has */
+	bool stopping; /* run must return */
+	bool ended;    /* run has returned */
 };
 
-/* Calls run(ctx) in a thread; signals that the caller has blocked stay blocked in it. 0 or -errno. *w stays where it is. */
+/*
+ * Calls run(ctx) in a new thread. Signals that the caller has blocked stay blocked in it. *w must
+ * not move. 0 or -errno.
+ */
 int worker_start(struct worker *w, void (*run)(void *ctx), void *ctx);
 
 void worker_lock(struct worker *w);
 void worker_unlock(struct worker *w);
 
-/* With the lock: whoever is in worker_wait looks again. */
+/* Needs the lock. Wakes all threads in worker_wait. */
 void worker_wake(struct worker *w);
 
-/* With the lock, which others may have meanwhile: until somebody wakes, at most to until_ns (CLOCK_MONOTONIC, or WORKER_EVER). Whether that is not over. */
+/*
+ * Needs the lock, and releases it while waiting. Waits for worker_wake, at most until until_ns
+ * (CLOCK_MONOTONIC, or WORKER_FOREVER); may also return early. Returns false after that time.
+ */
 bool worker_wait(struct worker *w, uint64_t until_ns);
 
-/* Has run return. True: it did in that time, and nothing is left of the thread; false: it is left behind, and keeps *w and all that it uses. */
+/*
+ * Asks run to return and waits at most in_ns. True: it returned, and the thread is gone. False: the
+ * thread is abandoned and continues to use *w and all its data.
+ */
 bool worker_end(struct worker *w, uint64_t in_ns);
 
 #endif

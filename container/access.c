@@ -7,28 +7,64 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ACCESS_NAMED 3 /* capabilities that a text names, before it counts the rest */
+#define ACCESS_NAMED 3 /* capabilities that a text names; the rest are counted */
 
-/* linux/capability.h, by number. */
+/* Names by number, from linux/capability.h. */
 static const char *const access_capabilities[] = {
-	"CHOWN",	"DAC_OVERRIDE",	 "DAC_READ_SEARCH", "FOWNER",	       "FSETID",	"KILL",
-	"SETGID",	"SETUID",	 "SETPCAP",	    "LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST",
-	"NET_ADMIN",	"NET_RAW",	 "IPC_LOCK",	    "IPC_OWNER",       "SYS_MODULE",	"SYS_RAWIO",
-	"SYS_CHROOT",	"SYS_PTRACE",	 "SYS_PACCT",	    "SYS_ADMIN",       "SYS_BOOT",	"SYS_NICE",
-	"SYS_RESOURCE", "SYS_TIME",	 "SYS_TTY_CONFIG",  "MKNOD",	       "LEASE",		"AUDIT_WRITE",
-	"AUDIT_CONTROL", "SETFCAP",	 "MAC_OVERRIDE",    "MAC_ADMIN",       "SYSLOG",	"WAKE_ALARM",
-	"BLOCK_SUSPEND", "AUDIT_READ",	 "PERFMON",	    "BPF",	       "CHECKPOINT_RESTORE",
+	"CHOWN",
+	"DAC_OVERRIDE",
+	"DAC_READ_SEARCH",
+	"FOWNER",
+	"FSETID",
+	"KILL",
+	"SETGID",
+	"SETUID",
+	"SETPCAP",
+	"LINUX_IMMUTABLE",
+	"NET_BIND_SERVICE",
+	"NET_BROADCAST",
+	"NET_ADMIN",
+	"NET_RAW",
+	"IPC_LOCK",
+	"IPC_OWNER",
+	"SYS_MODULE",
+	"SYS_RAWIO",
+	"SYS_CHROOT",
+	"SYS_PTRACE",
+	"SYS_PACCT",
+	"SYS_ADMIN",
+	"SYS_BOOT",
+	"SYS_NICE",
+	"SYS_RESOURCE",
+	"SYS_TIME",
+	"SYS_TTY_CONFIG",
+	"MKNOD",
+	"LEASE",
+	"AUDIT_WRITE",
+	"AUDIT_CONTROL",
+	"SETFCAP",
+	"MAC_OVERRIDE",
+	"MAC_ADMIN",
+	"SYSLOG",
+	"WAKE_ALARM",
+	"BLOCK_SUSPEND",
+	"AUDIT_READ",
+	"PERFMON",
+	"BPF",
+	"CHECKPOINT_RESTORE",
 };
 
-#define ACCESS_CAPABILITIES_KNOWN ((int)(sizeof(access_capabilities) / sizeof(access_capabilities[0])))
+#define ACCESS_CAPABILITIES_KNOWN \
+	((int)(sizeof(access_capabilities) / sizeof(access_capabilities[0])))
 
-/* Files in /proc are opened with the file system's ids, which must be the process's real, effective and saved ones. */
+/* The kernel compares our file system ids with the process's real, effective and saved ids. */
 static bool access_same_ids(const struct proc_ids *ours, const struct proc_ids *its)
 {
 	return its->real == ours->fs && its->effective == ours->fs && its->saved == ours->fs;
 }
 
-struct access_denial access_judge(const struct proc_status *self, const struct proc_status *target, bool dumpable)
+struct access_denial access_report(const struct proc_status *self, const struct proc_status *target,
+				   bool dumpable)
 {
 	struct access_denial d = {.reason = ACCESS_ELSEWHERE, .uid = target->uid};
 	uint64_t lacking = target->cap_permitted & ~self->cap_effective;
@@ -47,7 +83,7 @@ struct access_denial access_judge(const struct proc_status *self, const struct p
 	return d;
 }
 
-int access_look(pid_t pid, struct access_denial *ret_denial)
+int access_probe(pid_t pid, struct access_denial *ret_denial)
 {
 	struct proc_status self, target;
 	char path[64];
@@ -58,9 +94,9 @@ int access_look(pid_t pid, struct access_denial *ret_denial)
 		r = proc_status(pid, &target);
 	if (r)
 		return r;
-	/* Of one that is not dumpable they belong to root. */
+	/* Files of a process that is not dumpable belong to root. */
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	*ret_denial = access_judge(&self, &target, stat(path, &st) || st.st_uid == target.uid);
+	*ret_denial = access_report(&self, &target, stat(path, &st) || st.st_uid == target.uid);
 	return 0;
 }
 
@@ -71,13 +107,15 @@ static void access_text_capabilities(uint64_t lacking, char *buf, size_t cap)
 
 	for (int i = 0; i < ACCESS_CAPABILITIES_KNOWN && named < ACCESS_NAMED && len < cap; i++)
 		if (lacking >> i & 1) {
-			len += (size_t)snprintf(buf + len, cap - len, "%sCAP_%s", named++ ? ", " : "", access_capabilities[i]);
+			len += (size_t)snprintf(buf + len, cap - len, "%sCAP_%s",
+						named++ ? ", " : "", access_capabilities[i]);
 			lacking &= ~(1ULL << i);
 		}
 	int more = __builtin_popcountll(lacking);
 
 	if (more && len < cap)
-		len += (size_t)snprintf(buf + len, cap - len, named ? " and %d more" : "%d newer capabilities", more);
+		len += (size_t)snprintf(buf + len, cap - len,
+					named ? " and %d more" : "%d newer capabilities", more);
 	if (len < cap)
 		snprintf(buf + len, cap - len, ", which we lack");
 }
@@ -87,19 +125,22 @@ void access_text(const struct access_denial *denial, char *buf, size_t cap)
 	switch (denial->reason) {
 	case ACCESS_OTHER_USER:
 		if (denial->same_user)
-			snprintf(buf, cap, "it belongs to other groups than we");
+			snprintf(buf, cap, "its groups are not ours");
 		else
 			snprintf(buf, cap, "it belongs to user %u", denial->uid);
 		break;
 	case ACCESS_NOT_DUMPABLE:
-		snprintf(buf, cap, "it is not dumpable: it asked for that, or its program may more than its user");
+		snprintf(buf, cap,
+			 "it is not dumpable: it asked for that, or its program has more rights "
+			 "than its user");
 		break;
 	case ACCESS_CAPABILITIES:
 		access_text_capabilities(denial->lacking, buf, cap);
 		break;
 	case ACCESS_ELSEWHERE:
 	case ACCESS_REASONS:
-		snprintf(buf, cap, "it is in another user namespace, or a security module forbids it");
+		snprintf(buf, cap,
+			 "it is in another user namespace, or a security module forbids it");
 		break;
 	}
 }

@@ -1,11 +1,14 @@
-#include "container/proc.h"
+#include "container/cgroup.h"
 
 #include <ctype.h>
 #include <string.h>
 
 #define CGROUP_ID_DIGITS 64
 
-/* 64 hex digits that stand alone in [p, end), or NULL. The last ones win: pods are the outer, containers the inner. */
+/*
+ * Finds the last run of exactly 64 hex digits in [p, end), or NULL. The last run is the
+ * container's; earlier runs are those of pods.
+ */
 static const char *cgroup_find_id(const char *p, const char *end)
 {
 	const char *found = NULL;
@@ -13,7 +16,8 @@ static const char *cgroup_find_id(const char *p, const char *end)
 	while (p < end) {
 		size_t n = 0;
 
-		while (p + n < end && isxdigit((unsigned char)p[n]) && !isupper((unsigned char)p[n]))
+		while (p + n < end && isxdigit((unsigned char)p[n]) &&
+		       !isupper((unsigned char)p[n]))
 			n++;
 		if (n == CGROUP_ID_DIGITS)
 			found = p;
@@ -22,13 +26,18 @@ static const char *cgroup_find_id(const char *p, const char *end)
 	return found;
 }
 
-/* Names that a runtime gives instead of an id: "/lxc/NAME", "/lxc.payload.NAME", "/machine.slice/machine-NAME.scope". */
+/*
+ * Finds a name that a runtime gave instead of an id: "/lxc/NAME", "/lxc.payload.NAME",
+ * "/machine.slice/machine-NAME.scope".
+ */
 static size_t cgroup_find_name(const char *p, const char *end, const char **ret_name)
 {
 	static const struct {
 		const char *before, *after;
 	} forms[] = {
-		{"/lxc.payload.", ""}, {"/lxc/", ""}, {"/machine-", ".scope"},
+		{"/lxc.payload.", ""},
+		{"/lxc/", ""},
+		{"/machine-", ".scope"},
 	};
 	size_t len = (size_t)(end - p);
 
@@ -49,7 +58,7 @@ static size_t cgroup_find_name(const char *p, const char *end, const char **ret_
 	return 0;
 }
 
-void proc_container_id(const char *cgroup_text, char *buf, size_t cap)
+void cgroup_container_id(const char *cgroup_text, char *buf, size_t cap)
 {
 	const char *name = NULL;
 	size_t name_len = 0;
@@ -77,7 +86,7 @@ void proc_container_id(const char *cgroup_text, char *buf, size_t cap)
 		name_len = cap - 1;
 	memcpy(buf, name, name_len);
 	buf[name_len] = 0;
-	/* Bytes of a cgroup's name end on a terminal. */
+	/* The name may be printed on a terminal. */
 	for (char *p = buf; *p; p++)
 		if (!isprint((unsigned char)*p))
 			*p = '?';

@@ -16,8 +16,10 @@
 
 #define DOTNET_ENVIRON_MAX ((size_t)4 << 20)
 
-/* A published application with its own runtime: NAME.runtimeconfig.json beside libcoreclr.so, NAME
- * being the program's. */
+/*
+ * Reads the version of an application that was published with its own runtime:
+ * PROGRAM.runtimeconfig.json is beside libcoreclr.so.
+ */
 static void dotnet_own_version(struct opener *o, pid_t pid, const char *dir, char *version,
 			       size_t cap)
 {
@@ -40,11 +42,13 @@ static void dotnet_own_version(struct opener *o, pid_t pid, const char *dir, cha
 	    opener_file(o, pid, path, DOTNET_CONFIG_MAX, &fd) ||
 	    file_read_fd(fd, DOTNET_CONFIG_MAX, &json, &len))
 		return;
-	dotnet_config_version(json, version, cap);
+	dotnet_text_config_version(json, version, cap);
 }
 
-/* Where nothing of the process may be read, its port's name still tells, where it is in our own
- * /tmp: the number and the start time together are this process's and no other's. */
+/*
+ * Returns whether our own /tmp has the diagnostic port of a process that we may not read. PID and
+ * start time in its name identify the process.
+ */
 static bool dotnet_port_in_own_tmp(pid_t pid)
 {
 	struct proc_status status;
@@ -59,7 +63,7 @@ static bool dotnet_port_in_own_tmp(pid_t pid)
 	return !lstat(path, &st) && S_ISSOCK(st.st_mode) && st.st_uid == status.uid;
 }
 
-int dotnet_look(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime)
+int dotnet_probe(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime)
 {
 	struct dotnet_runtime runtime = {0};
 	AUTO_FREE struct dotnet_maps *maps = NULL;
@@ -76,12 +80,12 @@ int dotnet_look(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime)
 	}
 	if (r)
 		return r;
-	/* Most processes have nothing of it, and one search is cheaper than reading the lines. */
+	/* Most processes have no .NET, and one search is cheaper than parsing the lines. */
 	if (strstr(text, "/libcoreclr.so") || strstr(text, "/memfd:do")) {
 		maps = malloc(sizeof(*maps));
 		if (!maps)
 			return -ENOMEM;
-		dotnet_scan_maps(text, maps);
+		dotnet_text_scan_maps(text, maps);
 		runtime.is_dotnet = maps->coreclr || maps->jit || maps->port;
 		memcpy(runtime.version, maps->version, sizeof(runtime.version));
 		if (maps->coreclr && !runtime.version[0])
@@ -111,7 +115,7 @@ int dotnet_env(pid_t pid, const char *name, char *buf, size_t cap)
 	return -ENOENT;
 }
 
-/* TMPDIR of the target, where its environment may be read and names one. */
+/* Reads the target's TMPDIR; "/tmp" if its environment is not readable or does not set it. */
 static void dotnet_tmpdir(pid_t pid, char *dir, size_t cap)
 {
 	if (dotnet_env(pid, "TMPDIR", dir, cap) || dir[0] != '/')
@@ -120,7 +124,7 @@ static void dotnet_tmpdir(pid_t pid, char *dir, size_t cap)
 		dir[--n] = 0;
 }
 
-/* The socket as a path descriptor. -ENOENT: there is none; errors of opener_hold. */
+/* Opens the socket as an O_PATH descriptor. 0; -ENOENT: no socket; errors of opener_hold. */
 static int dotnet_port_find(struct opener *o, pid_t pid, char *path, size_t cap, int *ret_fd)
 {
 	struct opener_process process;
@@ -135,7 +139,7 @@ static int dotnet_port_find(struct opener *o, pid_t pid, char *path, size_t cap,
 	int len = snprintf(path, cap, "%s/dotnet-diagnostic-%d-%llu-socket", dir, process.ns_pid,
 			   (unsigned long long)process.start_ticks);
 
-	/* Too long for a socket's address: the runtime has none either. */
+	/* The path is too long for a socket's address, so the runtime cannot have it either. */
 	if (!r && (len < 0 || (size_t)len >= cap))
 		return -ENOENT;
 	if (!r)
@@ -183,7 +187,7 @@ int dotnet_port(struct opener *o, pid_t pid, enum dotnet_port_state *ret_state, 
 	if (r)
 		return r;
 	r = dotnet_connect(fd, &s);
-	if (!r || r == -EAGAIN) /* its queue is full: it is there */
+	if (!r || r == -EAGAIN) /* -EAGAIN: its queue is full, so the runtime listens */
 		*ret_state = DOTNET_PORT_OPEN;
 	else
 		*ret_state = r == -EACCES || r == -EPERM ? DOTNET_PORT_DENIED : DOTNET_PORT_DEAD;

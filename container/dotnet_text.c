@@ -1,6 +1,6 @@
-/* What memory maps and runtimeconfig.json say of a .NET runtime. */
-#include "container/dotnet.h"
-#include "container/proc.h"
+#include "container/dotnet_text.h"
+
+#include "container/proc_text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,9 @@ static bool dotnet_starts(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-/* Copies a version: digits, letters, dots, dashes and pluses, starting with a digit; anything else is none. */
+/*
+ * Copies a version: a digit, then digits, letters, dots, dashes and pluses. False: not a version.
+ */
 static bool dotnet_take_version(const char *text, size_t len, char *version, size_t cap)
 {
 	if (!len || len >= cap || text[0] < '0' || text[0] > '9')
@@ -24,7 +26,8 @@ static bool dotnet_take_version(const char *text, size_t len, char *version, siz
 	for (size_t i = 0; i < len; i++) {
 		char c = text[i];
 
-		if (!(c >= '0' && c <= '9') && !((c | 32) >= 'a' && (c | 32) <= 'z') && !strchr(".-+", c))
+		if (!(c >= '0' && c <= '9') && !((c | 32) >= 'a' && (c | 32) <= 'z') &&
+		    !strchr(".-+", c))
 			return false;
 	}
 	memcpy(version, text, len);
@@ -55,7 +58,7 @@ static void dotnet_scan_map(const struct proc_map *m, struct dotnet_maps *maps)
 		maps->jit = true;
 	if (dotnet_starts(m->path, "/memfd:dotnet_ipc_created"))
 		maps->port = true;
-	/* A debugger or profiler maps the library too, but not to run it. */
+	/* Debuggers and profilers also map the library, but not to execute it. */
 	if (maps->coreclr || !(m->prot & PROT_EXEC))
 		return;
 	if (len > deleted && !strcmp(m->path + len - deleted, DOTNET_DELETED))
@@ -64,7 +67,7 @@ static void dotnet_scan_map(const struct proc_map *m, struct dotnet_maps *maps)
 		dotnet_scan_coreclr(m, len - name, maps);
 }
 
-void dotnet_scan_maps(char *maps_text, struct dotnet_maps *ret_maps)
+void dotnet_text_scan_maps(char *maps_text, struct dotnet_maps *ret_maps)
 {
 	struct proc_map m;
 
@@ -74,8 +77,12 @@ void dotnet_scan_maps(char *maps_text, struct dotnet_maps *ret_maps)
 			dotnet_scan_map(&m, ret_maps);
 }
 
-/* The text of a JSON string that follows `"key" :` in [p, end), without escapes; NULL if there is none. */
-static const char *dotnet_json_text(const char *p, const char *end, const char *key, size_t *ret_len)
+/*
+ * Finds the JSON string that follows `"key" :` in [p, end), without decoding escapes; NULL if there
+ * is none.
+ */
+static const char *dotnet_json_text(const char *p, const char *end, const char *key,
+				    size_t *ret_len)
 {
 	char quoted[64];
 	int n = snprintf(quoted, sizeof(quoted), "\"%s\"", key);
@@ -95,12 +102,15 @@ static const char *dotnet_json_text(const char *p, const char *end, const char *
 	return at;
 }
 
-int dotnet_config_version(const char *json, char *version, size_t cap)
+int dotnet_text_config_version(const char *json, char *version, size_t cap)
 {
 	static const char name[] = "\"Microsoft.NETCore.App\"";
 	const char *at = strstr(json, name);
 
-	/* "framework": {"name": NAME, "version": V}, or the same in "frameworks" or "includedFrameworks": [...]. */
+	/*
+	 * The form is "framework": {"name": NAME, "version": V}, or the same in "frameworks" or
+	 * "includedFrameworks": [...].
+	 */
 	for (; at; at = strstr(at + 1, name)) {
 		const char *end = strchrnul(at, '}');
 		size_t len;

@@ -8,13 +8,19 @@
 /* The kernel's own limit (UIO_MAXIOV). */
 #define PIECES_MAX 1024
 
-/* Whether the memory, not the process, is why a read failed. EIO: a page of a file that is no more. */
-static bool is_hole(int error)
+/*
+ * Returns whether a read failed because of the memory, not of the process. EIO: the file behind a
+ * page no longer has it.
+ */
+static bool is_memory_error(int error)
 {
 	return error == EFAULT || error == EIO || error == ENOMEM || error == EINVAL;
 }
 
-/* Reads pieces from the first on; how many are whole, or -errno. The kernel stops at the first that it cannot read, perhaps inside it. */
+/*
+ * Reads pieces from the first on. The kernel stops at the first piece that it cannot read, possibly
+ * inside it. Returns the number of complete pieces, or -errno.
+ */
 static ssize_t read_some(pid_t pid, const struct memory_piece *pieces, size_t n)
 {
 	struct iovec ours[PIECES_MAX], theirs[PIECES_MAX];
@@ -24,11 +30,12 @@ static ssize_t read_some(pid_t pid, const struct memory_piece *pieces, size_t n)
 		return 0;
 	for (size_t i = 0; i < n; i++) {
 		ours[i] = (struct iovec){.iov_base = pieces[i].buf, .iov_len = pieces[i].len};
-		theirs[i] = (struct iovec){.iov_base = (void *)(uintptr_t)pieces[i].addr, .iov_len = pieces[i].len};
+		theirs[i] = (struct iovec){.iov_base = (void *)(uintptr_t)pieces[i].addr,
+					   .iov_len = pieces[i].len};
 	}
 	ssize_t got = process_vm_readv(pid, ours, n, theirs, n, 0);
 
-	if (got < 0 && !is_hole(errno))
+	if (got < 0 && !is_memory_error(errno))
 		return -errno;
 	got = got < 0 ? 0 : got;
 	while ((size_t)whole < n && got >= (ssize_t)pieces[whole].len)
@@ -59,10 +66,11 @@ int memory_read_start(pid_t pid, uint64_t addr, void *buf, size_t len, size_t *r
 
 	while (done < len) {
 		struct iovec ours = {.iov_base = (char *)buf + done, .iov_len = len - done};
-		struct iovec theirs = {.iov_base = (void *)(uintptr_t)(addr + done), .iov_len = len - done};
+		struct iovec theirs = {.iov_base = (void *)(uintptr_t)(addr + done),
+				       .iov_len = len - done};
 		ssize_t got = process_vm_readv(pid, &ours, 1, &theirs, 1, 0);
 
-		if (got < 0 && !is_hole(errno))
+		if (got < 0 && !is_memory_error(errno))
 			return -errno;
 		if (got <= 0)
 			break;
@@ -89,10 +97,11 @@ int memory_read_pages(pid_t pid, uint64_t addr, void *buf, size_t len, size_t *r
 
 	for (size_t done = 0; done < len;) {
 		struct iovec ours = {.iov_base = (char *)buf + done, .iov_len = len - done};
-		struct iovec theirs = {.iov_base = (void *)(uintptr_t)(addr + done), .iov_len = len - done};
+		struct iovec theirs = {.iov_base = (void *)(uintptr_t)(addr + done),
+				       .iov_len = len - done};
 		ssize_t got = process_vm_readv(pid, &ours, 1, &theirs, 1, 0);
 
-		if (got < 0 && !is_hole(errno))
+		if (got < 0 && !is_memory_error(errno))
 			return -errno;
 		if (got > 0) {
 			done += (size_t)got;

@@ -21,22 +21,25 @@
 #define OPENER_NO_ROOT UINT32_MAX
 #define OPENER_UID_MAP_MAX 8192
 
-/* What tells one root from another: two mounts of one directory may have other things mounted below. */
+/*
+ * Identity of a root. Two mounts of one directory differ, because different file systems may be
+ * mounted below them.
+ */
 struct opener_root_key {
 	uint64_t mnt_ns, dev, ino, mnt_id; /* mnt_id: 0 before Linux 5.8 */
 };
 
 struct opener_held_root {
 	struct opener_root_key key;
-	int root_fd, ns_fd; /* -1: the place is free. Our own root needs no ns_fd */
-	uid_t uid0; /* who is root in there, as a uid of our user namespace; -1 nobody */
+	int root_fd, ns_fd; /* -1: the slot is free. Our own root needs no ns_fd */
+	uid_t uid0;         /* uid 0 of the target's user namespace, as a uid of ours; -1: nobody */
 	uint32_t users;
 };
 
 struct opener_held {
 	struct opener_process process;
-	uint32_t root; /* index, or OPENER_NO_ROOT */
-	int root_error; /* why not */
+	uint32_t root;
+	int root_error; /* error that left it without a root */
 };
 
 struct opener {
@@ -63,10 +66,13 @@ static int opener_root_key_of(int root_fd, uint64_t mnt_ns, struct opener_root_k
 
 static bool opener_same_root(const struct opener_root_key *a, const struct opener_root_key *b)
 {
-	return a->mnt_ns == b->mnt_ns && a->dev == b->dev && a->ino == b->ino && a->mnt_id == b->mnt_id;
+	return a->mnt_ns == b->mnt_ns && a->dev == b->dev && a->ino == b->ino &&
+	       a->mnt_id == b->mnt_id;
 }
 
-/* The uid that is 0 in the process's user namespace: "INSIDE OUTSIDE COUNT" lines. */
+/*
+ * Returns our uid for uid 0 of the process's user namespace. The lines are "INSIDE OUTSIDE COUNT".
+ */
 static uid_t opener_uid0(pid_t pid)
 {
 	AUTO_FREE char *text = NULL;
@@ -93,7 +99,10 @@ int opener_new(struct opener **ret_opener)
 
 	if (!o)
 		return -ENOMEM;
-	/* Without any of these our own root is never the same as a target's, which is then merely opened once more. */
+	/*
+	 * If this fails, our own root never equals a target's root, which is then only opened once
+	 * more.
+	 */
 	own.root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (own.root_fd >= 0 && (stat("/proc/self/ns/mnt", &ns) ||
 				 opener_root_key_of(own.root_fd, ns.st_ino, &own.key)))
@@ -127,8 +136,10 @@ void opener_without_openat2(struct opener *o)
 	o->by_steps = true;
 }
 
-/* Looks at /proc/PID/root without a descriptor to keep: 0 and its key, or why it cannot be entered. */
-static int opener_look(pid_t pid, struct opener_root_key *key)
+/*
+ * Identifies /proc/PID/root without keeping a descriptor. 0, or the error why it is inaccessible.
+ */
+static int opener_identify_root(pid_t pid, struct opener_root_key *key)
 {
 	char path[OPENER_PROC_PATH];
 	struct stat ns;
@@ -157,8 +168,8 @@ static void opener_root_drop(struct opener *o, uint32_t index)
 	*root = (struct opener_held_root){.root_fd = -1, .ns_fd = -1};
 }
 
-/* A place for one more root, or OPENER_NO_ROOT. */
-static uint32_t opener_root_place(struct opener *o)
+/* Returns a free slot for a root, or OPENER_NO_ROOT. */
+static uint32_t opener_free_slot(struct opener *o)
 {
 	static const struct opener_held_root empty = {.root_fd = -1, .ns_fd = -1};
 
@@ -195,11 +206,11 @@ static int opener_open_root(pid_t pid, struct opener_held_root *root)
 	return 0;
 }
 
-/* Finds the process's root among those held, or holds one more. */
+/* Finds the process's root among the held ones, or holds one more. */
 static int opener_root_take(struct opener *o, pid_t pid, uint32_t *ret_index)
 {
 	struct opener_root_key key;
-	int r = opener_look(pid, &key);
+	int r = opener_identify_root(pid, &key);
 
 	if (r)
 		return r;
@@ -210,7 +221,7 @@ static int opener_root_take(struct opener *o, pid_t pid, uint32_t *ret_index)
 			return 0;
 		}
 	}
-	uint32_t place = opener_root_place(o);
+	uint32_t place = opener_free_slot(o);
 
 	if (place == OPENER_NO_ROOT)
 		return -EMFILE;
@@ -227,7 +238,7 @@ static struct opener_held *opener_find(const struct opener *o, pid_t pid)
 	return at ? &o->held.v[*at] : NULL;
 }
 
-/* What a process is now, with a reference to its root. Fails with -ESRCH only, where it is gone or going. */
+/* Describes the process and takes a reference to its root. 0; -ESRCH: it has ended or is ending. */
 static int opener_describe(struct opener *o, pid_t pid, struct opener_held *ret)
 {
 	struct opener_held h = {.root = OPENER_NO_ROOT};
@@ -243,7 +254,7 @@ static int opener_describe(struct opener *o, pid_t pid, struct opener_held *ret)
 	h.process.uid = status.uid;
 	h.root_error = opener_root_take(o, pid, &h.root);
 	h.process.other_root = h.root != OPENER_NO_ROOT && h.root != OPENER_OWN_ROOT;
-	/* All of it must be of one process. */
+	/* The same process must have supplied all of this data. */
 	r = h.root_error == -ESRCH ? -ESRCH : proc_start_ticks(pid, &start);
 	if (!r && start != h.process.start_ticks)
 		r = -ESRCH;
@@ -255,7 +266,7 @@ static int opener_describe(struct opener *o, pid_t pid, struct opener_held *ret)
 	return 0;
 }
 
-/* A place for pid in the table, with no root and no process in it. */
+/* Adds an empty entry for pid to the table. */
 static int opener_add(struct opener *o, pid_t pid, struct opener_held **ret)
 {
 	struct opener_held fresh = {.root = OPENER_NO_ROOT};
@@ -277,7 +288,10 @@ int opener_hold(struct opener *o, pid_t pid)
 
 	if (r)
 		return h && r == -ESRCH ? h->root_error : r;
-	/* It still is the same, but cannot be entered any more (it became another user, it is ending): keep what there is. */
+	/*
+	 * The same process became inaccessible: it changed its user or is ending. Keep the old
+	 * data.
+	 */
 	if (h && now.root_error && h->process.start_ticks == now.process.start_ticks &&
 	    h->root != OPENER_NO_ROOT)
 		return 0;
@@ -303,7 +317,10 @@ int opener_process(struct opener *o, pid_t pid, struct opener_process *ret_proce
 	return 0;
 }
 
-/* The held process, held now if it was not. Also where its root cannot be entered: then *ret_h and the error. */
+/*
+ * Returns the held process; holds it first if necessary. If its root is inaccessible, fills *ret_h
+ * and returns the error.
+ */
 static int opener_get(struct opener *o, pid_t pid, struct opener_held **ret_h)
 {
 	struct opener_held *h = opener_find(o, pid);
@@ -341,7 +358,7 @@ static int opener_resolve(struct opener *o, int root_fd, const char *path, int *
 	return resolve_by_steps(root_fd, path, ret_fd);
 }
 
-bool opener_is_kernel_fs(int fd)
+bool opener_is_on_kernel_fs(int fd)
 {
 	struct statfs fs;
 
@@ -364,7 +381,7 @@ bool opener_is_kernel_fs(int fd)
 	}
 }
 
-/* Who may own a file; with any, everybody may. */
+/* Accepted owners of a file. any: all owners. */
 struct opener_owners {
 	bool any;
 	uid_t uid, uid0;
@@ -383,14 +400,15 @@ int opener_reopen(int path_fd, int *ret_fd)
 	return 0;
 }
 
-/* Judges what path_fd stands for, then opens it for reading. */
-static int opener_accept(int path_fd, const struct opener_owners *owners, uint64_t max_bytes, int *ret_fd)
+/* Checks the file behind path_fd, then opens it for reading. */
+static int opener_accept(int path_fd, const struct opener_owners *owners, uint64_t max_bytes,
+			 int *ret_fd)
 {
 	struct stat st;
 
 	if (fstat(path_fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode) || opener_is_kernel_fs(path_fd))
+	if (!S_ISREG(st.st_mode) || opener_is_on_kernel_fs(path_fd))
 		return -EACCES;
 	if (!owners->any && st.st_uid && st.st_uid != owners->uid && st.st_uid != owners->uid0)
 		return -EACCES;
@@ -399,7 +417,10 @@ static int opener_accept(int path_fd, const struct opener_owners *owners, uint64
 	return opener_reopen(path_fd, ret_fd);
 }
 
-/* One more root than can be held: opened for this once, while the process lives. */
+/*
+ * Opens a root only for this call, because OPENER_ROOTS_MAX roots are held. The process must be
+ * alive.
+ */
 static int opener_root_once(const struct opener_held *h, pid_t pid, struct opener_held_root *root)
 {
 	uint64_t start;
@@ -415,8 +436,9 @@ static int opener_root_once(const struct opener_held *h, pid_t pid, struct opene
 	return -ESRCH;
 }
 
-/* path in the target's root as O_PATH, and who may own it. */
-static int opener_reach(struct opener *o, pid_t pid, const char *path, int *ret_fd, struct opener_owners *ret_owners)
+/* Opens path in the target's root as O_PATH, and tells its accepted owners. */
+static int opener_open_path(struct opener *o, pid_t pid, const char *path, int *ret_fd,
+			    struct opener_owners *ret_owners)
 {
 	struct opener_held_root once = {.root_fd = -1, .ns_fd = -1}, *root = &once;
 	struct opener_held *h;
@@ -439,19 +461,20 @@ int opener_path(struct opener *o, pid_t pid, const char *path, int *ret_fd)
 {
 	struct opener_owners owners;
 
-	return opener_reach(o, pid, path, ret_fd, &owners);
+	return opener_open_path(o, pid, path, ret_fd, &owners);
 }
 
 int opener_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd)
 {
 	struct opener_owners owners = {0};
 	AUTO_CLOSE int path_fd = -1;
-	int r = opener_reach(o, pid, path, &path_fd, &owners);
+	int r = opener_open_path(o, pid, path, &path_fd, &owners);
 
 	return r ? r : opener_accept(path_fd, &owners, max_bytes, ret_fd);
 }
 
-int opener_map_file(struct opener *o, pid_t pid, uint64_t start, uint64_t end, uint64_t max_bytes, int *ret_fd)
+int opener_map_file(struct opener *o, pid_t pid, uint64_t start, uint64_t end, uint64_t max_bytes,
+		    int *ret_fd)
 {
 	static const struct opener_owners anybody = {.any = true};
 	char path[OPENER_PROC_PATH];
@@ -459,7 +482,7 @@ int opener_map_file(struct opener *o, pid_t pid, uint64_t start, uint64_t end, u
 	uint64_t ticks;
 	int r = opener_get(o, pid, &h);
 
-	/* The process's root is not needed here. */
+	/* A process that is held without a root is sufficient. */
 	if (r && !opener_find(o, pid))
 		return r;
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)start,
@@ -474,7 +497,8 @@ int opener_map_file(struct opener *o, pid_t pid, uint64_t start, uint64_t end, u
 	return r ? r : opener_accept(path_fd, &anybody, max_bytes, ret_fd);
 }
 
-static int opener_own_perfmap(struct opener *o, const struct opener_held *h, pid_t pid, uint64_t max_bytes, int *ret_fd)
+static int opener_own_perfmap(struct opener *o, const struct opener_held *h, pid_t pid,
+			      uint64_t max_bytes, int *ret_fd)
 {
 	const struct opener_held_root *own = &o->roots.v[OPENER_OWN_ROOT];
 	struct opener_owners owners = {.uid = h->process.uid, .uid0 = own->uid0};
@@ -502,7 +526,10 @@ int opener_perfmap(struct opener *o, pid_t pid, uint64_t max_bytes, int *ret_fd)
 		return 0;
 	int r = opener_own_perfmap(o, h, pid, max_bytes, ret_fd);
 
-	/* Where the target's root can be read, the map of that number in ours is another process's. */
+	/*
+	 * If the target's root is readable, the map with that number in our /tmp belongs to another
+	 * process.
+	 */
 	if (r && entered && h->process.ns_pid != pid) {
 		int other = opener_own_perfmap(o, h, h->process.ns_pid, max_bytes, ret_fd);
 

@@ -1,12 +1,17 @@
 /*
- * The one door to what belongs to a target: its files, its perf map, its mapped images. Hands out descriptors; parsers
- * never open paths of a target. Paths are resolved inside the target's root (openat2 RESOLVE_IN_ROOT; where the kernel
- * lacks it, component by component with links resolved inside the root), so a link in a container cannot lead outside.
- * Accepted are regular files owned by root or the target's uid, up to a size that the caller names. "Root" is uid 0 and the
- * uid that is 0 in the target's user namespace. Nothing but a regular file is ever opened for reading: a FIFO or a device in
- * its place does not hang and has no side effect. Files of /proc, /sys and the like are refused.
+ * Opens files of a target: its files, its perf map, its mapped images. Returns descriptors; parsers
+ * never open a target's paths themselves.
  *
- * What it cannot guard against: a FUSE file system of the target that does not answer.
+ * Paths are resolved inside the target's root, so that a link in a container cannot lead outside.
+ * The kernel does it (openat2 RESOLVE_IN_ROOT). On kernels without openat2 each component is opened
+ * separately, and links are resolved inside the root.
+ *
+ * Only regular files that belong to root or the target's uid are accepted, up to a size that the
+ * caller names. "Root" is uid 0 and the uid that is 0 in the target's user namespace. Other kinds
+ * of files are never opened for reading, so a FIFO cannot block and a device cannot have side
+ * effects. Files of /proc, /sys and similar file systems are refused.
+ *
+ * Limit: a FUSE file system of the target that does not respond blocks the call.
  */
 #ifndef CONTAINER_OPENER_H
 #define CONTAINER_OPENER_H
@@ -17,71 +22,96 @@
 
 struct opener;
 
-/* Distinct roots held at once, two descriptors each. Files of processes with further roots open while they live. */
+/*
+ * Distinct roots held at once, with two descriptors each. Files of processes with further roots can
+ * be opened only while these processes live.
+ */
 #define OPENER_ROOTS_MAX 128
 
-int opener_new(struct opener **ret_opener); /* 0 or -ENOMEM */
+/* 0 or -ENOMEM. */
+int opener_new(struct opener **ret_opener);
 void opener_free(struct opener *o);
 
 /*
- * Keeps a process's root directory, uid and innermost PID (NSpid), so that its files can be opened after it has ended.
- * Processes of one mount namespace and root share one descriptor, so thousands of processes cost few. The mount namespace is
- * kept too: without it the kernel takes a container's volumes away when its last process ends. pid is in our PID namespace.
- * Called again for a process that is held it looks again (a process may have changed its root, or the PID may belong to
- * another process now); what was held stays where the process has ended.
- * 0; -ESRCH; -EACCES, -EPERM (access.h tells why); -EMFILE. After the latter three the process is remembered without
- * root, and the same error comes from the functions below that need it.
+ * Holds a process's root directory, uid and innermost PID (NSpid), so that its files can be opened
+ * after it has ended. pid is in our PID namespace.
+ *
+ * Processes with the same mount namespace and root share descriptors, so thousands of processes
+ * cost few. The mount namespace is held too; otherwise the kernel unmounts a container's volumes
+ * when its last process ends.
+ *
+ * A second call for a held process updates it: the root may have changed, or the PID may belong to
+ * another process. If the process has ended, the held data stay.
+ *
+ * 0; -ESRCH; -EACCES, -EPERM: access.h tells the reason; -EMFILE. After the last three errors the
+ * process is held without a root, and the functions below that need the root return the same error.
  */
 int opener_hold(struct opener *o, pid_t pid);
 
-/* Tells whether pid is held and by what: its innermost PID, its uid, and whether its root is another than ours. */
+/* A process that is held. */
 struct opener_process {
 	pid_t ns_pid;
 	uid_t uid;
-	bool other_root; /* false where the root is not known */
+	bool other_root;      /* false: ours, or unknown */
 	uint64_t start_ticks; /* field 22 of /proc/PID/stat */
 };
-int opener_process(struct opener *o, pid_t pid, struct opener_process *ret_process); /* 0 or -ESRCH */
+/* Returns the data of a held process. 0; -ESRCH: not held. */
+int opener_process(struct opener *o, pid_t pid, struct opener_process *ret_process);
 
-/* The root directory's descriptor (O_PATH), borrowed until pid is held again; holds pid first if need be. Errors of
- * opener_hold. */
+/*
+ * Returns the descriptor of the root directory (O_PATH), borrowed until pid is held again. Holds
+ * pid first if necessary. Errors of opener_hold.
+ */
 int opener_root(struct opener *o, pid_t pid, int *ret_fd);
 
 /*
- * A file inside the target's root, read-only, regular, at most max_bytes. Holds pid first if need be. 0; -ENOENT, -ENOTDIR,
- * -ELOOP; -EACCES (owner or type not accepted, or no permission); -E2BIG; errors of opener_hold. The caller closes
- * *ret_fd.
+ * Opens a regular file of at most max_bytes inside the target's root, for reading. Holds pid first
+ * if necessary. 0; -ENOENT, -ENOTDIR, -ELOOP; -EACCES: owner or type not accepted, or no
+ * permission; -E2BIG; errors of opener_hold. The caller closes *ret_fd.
  */
 int opener_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd);
 
-/* Anything inside the target's root as an O_PATH descriptor, of whatever type, owner and size: to fstat it, or to
- * connect to a socket through /proc/self/fd. Links are followed, inside the root. As opener_file. */
+/*
+ * Opens anything inside the target's root as an O_PATH descriptor, for fstat or to connect to a
+ * socket through /proc/self/fd. Accepts each type, owner and size. Follows links inside the root.
+ * Errors as opener_file.
+ */
 int opener_path(struct opener *o, pid_t pid, const char *path, int *ret_fd);
 
 /*
- * The file mapped at [start, end) through /proc/PID/map_files, also when it was deleted or replaced. Any owner: it is
- * what the target itself runs. Needs CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN (-EPERM) and the living process (-ESRCH).
- * -ENOENT: no such mapping. Else as opener_file.
+ * Opens the file that is mapped at [start, end) through /proc/PID/map_files, even if it was deleted
+ * or replaced. Accepts each owner, because the target itself runs the file. Needs
+ * CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN (-EPERM) and a living process (-ESRCH). -ENOENT: no such
+ * mapping. Other errors as opener_file.
  */
-int opener_map_file(struct opener *o, pid_t pid, uint64_t start, uint64_t end, uint64_t max_bytes, int *ret_fd);
+int opener_map_file(struct opener *o, pid_t pid, uint64_t start, uint64_t end, uint64_t max_bytes,
+		    int *ret_fd);
 
 /*
- * /tmp/perf-NSPID.map in the target's root, then /tmp/perf-PID.map in ours, and /tmp/perf-NSPID.map in ours where the
- * target's root cannot be entered. As opener_file; of several errors that of the first place that is not -ENOENT.
+ * Opens the target's perf map: first /tmp/perf-NSPID.map in the target's root, then
+ * /tmp/perf-PID.map in ours. If the target's root is inaccessible, it also tries
+ * /tmp/perf-NSPID.map in ours. Errors as opener_file; if several places fail, the first error that
+ * is not -ENOENT.
  */
 int opener_perfmap(struct opener *o, pid_t pid, uint64_t max_bytes, int *ret_fd);
 
 /*
- * Opens for reading what an O_PATH descriptor stands for, which the caller has found to be a regular file: that very inode, whatever is
- * under its name by now. 0, and the caller closes *ret_fd; -EACCES; -errno.
+ * Opens the file behind an O_PATH descriptor for reading, even if its name now belongs to another
+ * file. The caller has checked that it is a regular file. 0; -EACCES; -errno. The caller closes
+ * *ret_fd.
  */
 int opener_reopen(int path_fd, int *ret_fd);
 
-/* Whether a descriptor's file is none that is on a disk (/proc, /sys, ...): reading it may wait, or show what the kernel shows to us and
- * not to the target. True where that cannot be told. */
-bool opener_is_kernel_fs(int fd);
+/*
+ * Returns whether a descriptor's file is on a kernel file system (/proc, /sys, ...). Reading such a
+ * file may block, or may show data that the target may not see. True if unknown.
+ */
+bool opener_is_on_kernel_fs(int fd);
 
-/* For tests: resolve as on a kernel without openat2 (before 5.6, or a seccomp filter that does not know it). */
+/*
+ * For tests: resolves paths as on a kernel without openat2 (before 5.6, or with a seccomp filter
+ * that rejects it).
+ */
 void opener_without_openat2(struct opener *o);
 
 #endif

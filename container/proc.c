@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #define PROC_PATH_BYTES 96
-#define PROC_PF_KTHREAD 0x00200000 /* linux/sched.h, seen in field 9 of stat since 2.6.27 */
+#define PROC_PF_KTHREAD 0x00200000 /* linux/sched.h; in field 9 of stat since Linux 2.6.27 */
 
-int proc_each_number(const char *dir_path, int (*fn)(void *ctx, pid_t pid), void *ctx)
+int proc_each_numeric_name(const char *dir_path, int (*fn)(void *ctx, pid_t pid), void *ctx)
 {
 	DIR *dir = opendir(dir_path);
 	int r = 0;
@@ -43,7 +43,7 @@ int proc_each_number(const char *dir_path, int (*fn)(void *ctx, pid_t pid), void
 
 int proc_each_pid(int (*fn)(void *ctx, pid_t pid), void *ctx)
 {
-	return proc_each_number("/proc", fn, ctx);
+	return proc_each_numeric_name("/proc", fn, ctx);
 }
 
 int proc_each_thread(pid_t pid, int (*fn)(void *ctx, pid_t tid), void *ctx)
@@ -51,10 +51,11 @@ int proc_each_thread(pid_t pid, int (*fn)(void *ctx, pid_t tid), void *ctx)
 	char path[PROC_PATH_BYTES];
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	return proc_each_number(path, fn, ctx);
+	return proc_each_numeric_name(path, fn, ctx);
 }
 
-int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **ret_text, size_t *ret_len)
+int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **ret_text,
+	      size_t *ret_len)
 {
 	char path[PROC_PATH_BYTES];
 
@@ -70,7 +71,7 @@ int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **r
 	return access(path, F_OK) ? -ESRCH : -ENOENT;
 }
 
-/* Older kernels do not say which tasks are their own: no memory, and a flag in stat. */
+/* For kernels without the line "Kthread": tells kernel threads by a flag in stat. */
 static int proc_status_kthread(pid_t pid, struct proc_status *s)
 {
 	AUTO_FREE char *text = NULL;
@@ -133,12 +134,13 @@ uint64_t proc_age_ns(uint64_t start_ticks, uint64_t boot_ns)
 {
 	long hz = sysconf(_SC_CLK_TCK);
 	uint64_t hz_or_one = hz > 0 ? (uint64_t)hz : 1;
-	uint64_t start_ns = start_ticks / hz_or_one * NS_PER_S + start_ticks % hz_or_one * NS_PER_S / hz_or_one;
+	uint64_t start_ns =
+		start_ticks / hz_or_one * NS_PER_S + start_ticks % hz_or_one * NS_PER_S / hz_or_one;
 
 	return start_ns < boot_ns ? boot_ns - start_ns : 0;
 }
 
-uint64_t proc_begin_ns(pid_t pid, uint64_t now_ns)
+uint64_t proc_start_ns(pid_t pid, uint64_t now_ns)
 {
 	uint64_t ticks, age_ns;
 

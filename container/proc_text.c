@@ -1,4 +1,3 @@
-/* Texts of /proc: what processes chose is in them, so nothing here trusts them. */
 #include "container/proc_text.h"
 
 #include <errno.h>
@@ -52,7 +51,7 @@ static bool proc_map_perms(const char **p, struct proc_map *m)
 	return true;
 }
 
-/* Undoes the kernel's "\012" in place and gives the new length. */
+/* Restores newlines that the kernel wrote as "\012", in place. Returns the new length. */
 static size_t proc_unescape(char *path, size_t len)
 {
 	char *to = memchr(path, '\\', len), *end = path + len;
@@ -71,18 +70,18 @@ static size_t proc_unescape(char *path, size_t len)
 	return (size_t)(to - path);
 }
 
-/* "start-end perms pgoff maj:min ino   path", NUL-terminated in place of its newline. */
+/* Parses "start-end perms pgoff maj:min ino   path". *end is NUL instead of a newline. */
 static bool proc_map_parse(char *line, char *end, struct proc_map *m)
 {
 	const char *p = line;
 	uint64_t maj, min;
 
-	if (!proc_number(&p, 16, &m->start) || !proc_char(&p, '-') || !proc_number(&p, 16, &m->end) ||
-	    !proc_char(&p, ' ') || end - p < 5 || !proc_map_perms(&p, m) || !proc_char(&p, ' ') ||
-	    !proc_number(&p, 16, &m->pgoff) || !proc_char(&p, ' ') || !proc_number(&p, 16, &maj) ||
-	    !proc_char(&p, ':') || !proc_number(&p, 16, &min) || !proc_char(&p, ' ') ||
-	    !proc_number(&p, 10, &m->ino) || m->start >= m->end || maj > UINT32_MAX ||
-	    min > UINT32_MAX)
+	if (!proc_number(&p, 16, &m->start) || !proc_char(&p, '-') ||
+	    !proc_number(&p, 16, &m->end) || !proc_char(&p, ' ') || end - p < 5 ||
+	    !proc_map_perms(&p, m) || !proc_char(&p, ' ') || !proc_number(&p, 16, &m->pgoff) ||
+	    !proc_char(&p, ' ') || !proc_number(&p, 16, &maj) || !proc_char(&p, ':') ||
+	    !proc_number(&p, 16, &min) || !proc_char(&p, ' ') || !proc_number(&p, 10, &m->ino) ||
+	    m->start >= m->end || maj > UINT32_MAX || min > UINT32_MAX)
 		return false;
 	while (*p == ' ')
 		p++;
@@ -113,7 +112,7 @@ int proc_map_next(char **cursor, struct proc_map *ret_map)
 	return 0;
 }
 
-/* "Name:" is escaped: \n and \\ (fs/proc/array.c, proc_task_name). */
+/* Decodes \n and \\ in the value of "Name:" (fs/proc/array.c, proc_task_name). */
 static void proc_status_name(const char *p, char *comm)
 {
 	size_t n = 0;
@@ -131,7 +130,10 @@ static void proc_status_name(const char *p, char *comm)
 	comm[n] = 0;
 }
 
-/* Number `index` (from 0) of a line, 0 where there are fewer; *ret_count (may be NULL) how many there are. */
+/*
+ * Returns number `index` (from 0) of a line, or 0 if the line has fewer. *ret_count (may be NULL):
+ * how many it has. A negative index returns the last number.
+ */
 static uint64_t proc_status_number(const char *p, int index, unsigned base, int *ret_count)
 {
 	uint64_t value = 0, x;
@@ -152,8 +154,10 @@ static uint64_t proc_status_number(const char *p, int index, unsigned base, int 
 
 static struct proc_ids proc_status_ids(const char *p)
 {
-	return (struct proc_ids){(uint32_t)proc_status_number(p, 0, 10, NULL), (uint32_t)proc_status_number(p, 1, 10, NULL),
-				 (uint32_t)proc_status_number(p, 2, 10, NULL), (uint32_t)proc_status_number(p, 3, 10, NULL)};
+	return (struct proc_ids){(uint32_t)proc_status_number(p, 0, 10, NULL),
+				 (uint32_t)proc_status_number(p, 1, 10, NULL),
+				 (uint32_t)proc_status_number(p, 2, 10, NULL),
+				 (uint32_t)proc_status_number(p, 3, 10, NULL)};
 }
 
 static unsigned proc_status_line(const char *key, const char *value, struct proc_status *s)
@@ -214,7 +218,7 @@ unsigned proc_status_scan(const char *text, struct proc_status *s)
 		}
 		text = *end ? end + 1 : end;
 	}
-	/* Before 4.1 there was no NSpid. */
+	/* Linux before 4.1 has no NSpid. */
 	if (!(seen & PROC_STATUS_NSPID) || !s->ns_depth) {
 		s->ns_pid = s->pid;
 		s->ns_depth = 1;
@@ -234,7 +238,9 @@ int proc_status_parse(const char *text, struct proc_status *ret_status)
 
 int proc_stat_field(const char *text, int n, uint64_t *ret_value)
 {
-	/* The name in field 2 may hold anything, also " )": what follows the last ')' is without doubt. */
+	/*
+	 * The name in field 2 may contain any text, even " )". Therefore parse from the last ')'.
+	 */
 	const char *p = strrchr(text, ')');
 
 	if (!p)

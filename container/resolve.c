@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define RESOLVE_TRIES 16 /* -EAGAIN: somebody renames while the kernel walks */
+#define RESOLVE_TRIES 16 /* after -EAGAIN: another process renamed a file during the walk */
 
 int resolve_openat2(int root_fd, const char *path, int *ret_fd)
 {
@@ -30,11 +30,17 @@ int resolve_openat2(int root_fd, const char *path, int *ret_fd)
 		*ret_fd = fd;
 		return 0;
 	}
-	/* Container runtimes of 2020 answer EPERM for system calls that they do not know; O_PATH itself gives EACCES. */
+	/*
+	 * Container runtimes of 2020 return EPERM for system calls that they do not know. A denied
+	 * O_PATH open returns EACCES.
+	 */
 	return errno == EPERM ? -ENOSYS : -errno;
 }
 
-/* A walk in steps. done: plain names from the root to cur, each with a slash before it. todo: what is left. */
+/*
+ * State of a walk. done: names from the root to cur, each after a slash; todo: the rest of the
+ * path.
+ */
 struct resolve_walk {
 	int root_fd, cur;
 	unsigned links;
@@ -69,7 +75,9 @@ static int resolve_to_root(struct resolve_walk *w)
 	return 0;
 }
 
-/* ".." is walked again from the root, so that it cannot leave it whatever is renamed meanwhile. */
+/*
+ * Handles "..": walks from the root again, so that concurrent renames cannot lead out of the root.
+ */
 static int resolve_up(struct resolve_walk *w)
 {
 	char names[PATH_MAX], *slash = strrchr(w->done, '/');
@@ -80,7 +88,8 @@ static int resolve_up(struct resolve_walk *w)
 		*slash = 0;
 	strcpy(names, w->done);
 	r = resolve_to_root(w);
-	for (char *name = strtok_r(names, "/", &save); name && !r; name = strtok_r(NULL, "/", &save)) {
+	for (char *name = strtok_r(names, "/", &save); name && !r;
+	     name = strtok_r(NULL, "/", &save)) {
 		r = resolve_open_step(w->cur, name, &fd);
 		if (r)
 			break;
@@ -91,7 +100,7 @@ static int resolve_up(struct resolve_walk *w)
 	return r;
 }
 
-/* Puts a link's text before what is left to walk. */
+/* Puts a link's text in front of the rest of the path. */
 static int resolve_link(struct resolve_walk *w, int link_fd)
 {
 	char text[PATH_MAX];
@@ -114,7 +123,7 @@ static int resolve_link(struct resolve_walk *w, int link_fd)
 	return text[0] == '/' ? resolve_to_root(w) : 0;
 }
 
-/* Takes the next name off todo; false at its end. */
+/* Removes the next name from todo. False: todo is empty. */
 static bool resolve_next_name(struct resolve_walk *w, char *name)
 {
 	const char *p = w->todo + strspn(w->todo, "/");
@@ -131,7 +140,7 @@ static int resolve_step(struct resolve_walk *w, const char *name)
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
 	bool up = !strcmp(name, "..");
-	/* "." is opened, so that it fails below a file. */
+	/* Open ".", so that it fails below a file. */
 	int r = resolve_open_step(w->cur, up ? "." : name, &fd);
 
 	if (r)
@@ -166,7 +175,7 @@ int resolve_by_steps(int root_fd, const char *path, int *ret_fd)
 	r = resolve_to_root(&w);
 	while (!r && resolve_next_name(&w, name))
 		r = resolve_step(&w, name);
-	/* "file/" and "file/." ask for a directory; the kernel says so too. */
+	/* Like the kernel, reject "file/" and "file/.". */
 	struct stat st;
 
 	if (!r && path[strlen(path) - 1] == '/' && (fstat(w.cur, &st) || !S_ISDIR(st.st_mode)))

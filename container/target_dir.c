@@ -13,8 +13,8 @@
 #include <string.h>
 
 #define TARGET_DELETED " (deleted)"
-#define TARGET_NAMES_MAX 1000000 /* names in a directory */
-#define TARGET_SAME_MAX 256 /* descriptors of one name: a runtime has one */
+#define TARGET_NAMES_MAX 1000000  /* names that are read in a directory */
+#define TARGET_CANDIDATES_MAX 256 /* descriptors with one name; a runtime has one */
 
 int target_dir_open(struct opener *o, pid_t pid, const char *path, int *ret_fd)
 {
@@ -28,24 +28,26 @@ int target_dir_open(struct opener *o, pid_t pid, const char *path, int *ret_fd)
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
 		return -ENOTDIR;
-	if (opener_is_kernel_fs(fd))
+	if (opener_is_on_kernel_fs(fd))
 		return -EACCES;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 
-bool target_dir_is_open_to(int dir_fd, uid_t uid)
+bool target_dir_is_writable_by(int dir_fd, uid_t uid)
 {
 	struct stat st;
 
 	if (!uid)
 		return true;
-	return !fstat(dir_fd, &st) && (st.st_mode & (S_IWGRP | S_IWOTH) || (st.st_uid == uid && st.st_mode & S_IWUSR));
+	return !fstat(dir_fd, &st) &&
+	       (st.st_mode & (S_IWGRP | S_IWOTH) || (st.st_uid == uid && st.st_mode & S_IWUSR));
 }
 
 int target_dir_create(int dir_fd, const char *name, int *ret_fd)
 {
-	int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
+	int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY,
+			0600);
 
 	if (fd < 0)
 		return -errno;
@@ -53,8 +55,9 @@ int target_dir_create(int dir_fd, const char *name, int *ret_fd)
 	return 0;
 }
 
-/* For reading, what path stands for if that is a regular file. Nothing else is ever opened but as O_PATH. */
-static int target_open_regular(int dir_fd, const char *path, int flags, int *ret_fd, struct stat *ret_stat)
+/* Opens path for reading if it is a regular file. Any other kind is only opened as O_PATH. */
+static int target_open_regular(int dir_fd, const char *path, int flags, int *ret_fd,
+			       struct stat *ret_stat)
 {
 	AUTO_CLOSE int path_fd = openat(dir_fd, path, O_PATH | O_CLOEXEC | flags);
 
@@ -62,12 +65,12 @@ static int target_open_regular(int dir_fd, const char *path, int flags, int *ret
 		return -errno;
 	if (fstat(path_fd, ret_stat))
 		return -errno;
-	if (!S_ISREG(ret_stat->st_mode) || opener_is_kernel_fs(path_fd))
+	if (!S_ISREG(ret_stat->st_mode) || opener_is_on_kernel_fs(path_fd))
 		return -EACCES;
 	return opener_reopen(path_fd, ret_fd);
 }
 
-int target_dir_file(int dir_fd, const char *name, int *ret_fd, struct stat *ret_stat)
+int target_dir_open_file(int dir_fd, const char *name, int *ret_fd, struct stat *ret_stat)
 {
 	return target_open_regular(dir_fd, name, O_NOFOLLOW, ret_fd, ret_stat);
 }
@@ -90,7 +93,8 @@ static bool target_ends_in(const char *text, const char *end)
 	return n >= m && !strcmp(text + n - m, end);
 }
 
-int target_dir_each(int dir_fd, const char *suffix, int (*fn)(void *ctx, const char *name), void *ctx)
+int target_dir_each(int dir_fd, const char *suffix, int (*fn)(void *ctx, const char *name),
+		    void *ctx)
 {
 	int r = 0, fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -114,14 +118,14 @@ int target_dir_each(int dir_fd, const char *suffix, int (*fn)(void *ctx, const c
 
 struct target_search {
 	pid_t pid;
-	unsigned same; /* descriptors of that name */
+	unsigned candidates; /* descriptors with that name so far */
 	const char *name;
-	int error; /* of one that could be it */
+	int error; /* of the last candidate */
 	int fd;
 	struct target_file file;
 };
 
-/* Whether the link of a descriptor ends in "/NAME", also when the file was deleted. */
+/* Returns whether the link of a descriptor ends in "/NAME" or in "/NAME (deleted)". */
 static bool target_link_is(const char *link, const char *name)
 {
 	size_t len = strlen(link), deleted = strlen(TARGET_DELETED), n = strlen(name);
@@ -145,7 +149,7 @@ static bool target_writable(pid_t pid, int n)
 	return flags && (strtoul(flags + strlen("flags:"), NULL, 8) & O_ACCMODE) != O_RDONLY;
 }
 
-static int target_try(void *ctx, pid_t n)
+static int target_check_descriptor(void *ctx, pid_t n)
 {
 	struct target_search *s = ctx;
 	char path[96], link[PATH_MAX];
@@ -159,7 +163,7 @@ static int target_try(void *ctx, pid_t n)
 	link[len] = 0;
 	if (!target_link_is(link, s->name))
 		return 0;
-	if (++s->same > TARGET_SAME_MAX)
+	if (++s->candidates > TARGET_CANDIDATES_MAX)
 		return -ENOENT;
 	if (!target_writable(s->pid, n))
 		return 0;
@@ -170,13 +174,14 @@ static int target_try(void *ctx, pid_t n)
 	return 1;
 }
 
-int target_writes(pid_t pid, const char *name, int *ret_fd, struct target_file *ret_file)
+int target_dir_find_written_file(pid_t pid, const char *name, int *ret_fd,
+				 struct target_file *ret_file)
 {
 	struct target_search s = {.pid = pid, .name = name};
 	char dir[64];
 
 	snprintf(dir, sizeof(dir), "/proc/%d/fd", pid);
-	int r = proc_each_number(dir, target_try, &s);
+	int r = proc_each_numeric_name(dir, target_check_descriptor, &s);
 
 	if (r == 1) {
 		*ret_fd = s.fd;

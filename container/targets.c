@@ -25,14 +25,15 @@ static void targets_container(pid_t pid, struct target *t)
 	size_t len;
 
 	if (!proc_read(pid, 0, "cgroup", PROC_FILE_MAX, &text, &len))
-		proc_container_id(text, t->container, sizeof(t->container));
+		cgroup_container_id(text, t->container, sizeof(t->container));
 }
 
 static void targets_add_denied(struct targets_denied *denied, pid_t pid)
 {
 	struct access_denial denial = {.reason = ACCESS_ELSEWHERE};
 
-	(void)access_look(pid, &denial); /* if it has ended meanwhile, it is one of those that nobody can tell of */
+	/* A process that has ended meanwhile counts as ACCESS_ELSEWHERE. */
+	(void)access_probe(pid, &denial);
 	size_t n = denied->by[denial.reason].count++;
 
 	denied->count++;
@@ -40,7 +41,7 @@ static void targets_add_denied(struct targets_denied *denied, pid_t pid)
 		denied->by[denial.reason].pids[n] = pid;
 }
 
-/* "PID 1, 7, 12 and 37 more". */
+/* Writes "PID 1, 7, 12 and 37 more". */
 static void targets_pids_text(const pid_t *pids, size_t n, char *buf, size_t cap)
 {
 	size_t named = n < TARGETS_DENIED_NAMED ? n : TARGETS_DENIED_NAMED;
@@ -57,9 +58,11 @@ void targets_denied_text(const struct targets_denied *denied, char *buf, size_t 
 	static const char *const words[ACCESS_REASONS][2] = {
 		[ACCESS_OTHER_USER] = {"belongs to another user", "belong to other users"},
 		[ACCESS_NOT_DUMPABLE] = {"is not dumpable", "are not dumpable"},
-		[ACCESS_CAPABILITIES] = {"holds capabilities that we lack", "hold capabilities that we lack"},
-		[ACCESS_ELSEWHERE] = {"is in another user namespace or guarded by a security module",
-				      "are in other user namespaces or guarded by a security module"},
+		[ACCESS_CAPABILITIES] = {"holds capabilities that we lack",
+					 "hold capabilities that we lack"},
+		[ACCESS_ELSEWHERE] =
+			{"is in another user namespace or guarded by a security module",
+			 "are in other user namespaces or guarded by a security module"},
 	};
 	size_t len = 0;
 
@@ -71,16 +74,17 @@ void targets_denied_text(const struct targets_denied *denied, char *buf, size_t 
 		if (!n || len >= cap)
 			continue;
 		targets_pids_text(denied->by[i].pids, n, pids, sizeof(pids));
-		len += (size_t)snprintf(buf + len, cap - len, "%s%zu %s (%s)", len ? ", " : "", n, words[i][n > 1], pids);
+		len += (size_t)snprintf(buf + len, cap - len, "%s%zu %s (%s)", len ? ", " : "", n,
+					words[i][n > 1], pids);
 	}
 }
 
-bool targets_want_ptrace(const struct targets_denied *denied)
+bool targets_need_ptrace(const struct targets_denied *denied)
 {
 	return denied->count > denied->by[ACCESS_ELSEWHERE].count;
 }
 
-/* One process; those that end while we look are none of ours. */
+/* Adds one process; skips processes that end meanwhile. */
 static int targets_add(void *ctx, pid_t pid)
 {
 	struct targets_scan *scan = ctx;
@@ -91,7 +95,7 @@ static int targets_add(void *ctx, pid_t pid)
 
 	if (r || status.kernel_thread || status.state == 'Z' || status.state == 'X')
 		return r == -ENOMEM ? r : 0;
-	r = dotnet_look(scan->o, pid, &t.dotnet);
+	r = dotnet_probe(scan->o, pid, &t.dotnet);
 	t.denied = targets_error_is_denial(r);
 	if (t.denied)
 		targets_add_denied(&scan->list.denied, pid);
@@ -153,7 +157,8 @@ enum target_choice targets_choose(const struct target_list *list, pid_t *ret_pid
 	return only ? TARGET_ONLY : TARGET_PID1;
 }
 
-int targets_dotnet(struct opener *o, struct target_list *ret_list, enum target_choice *ret_choice, pid_t *ret_pid)
+int targets_dotnet(struct opener *o, struct target_list *ret_list, enum target_choice *ret_choice,
+		   pid_t *ret_pid)
 {
 	int r = targets_list(o, true, ret_list);
 

@@ -8,10 +8,10 @@
 #include <errno.h>
 #include <string.h>
 
-#define COLLAPSE_NO_ROOT UINT32_MAX /* a thread whose samples are left out */
+#define COLLAPSE_NO_ROOT UINT32_MAX /* leave out the thread's samples */
 
 enum collapse_event {
-	COLLAPSE_EVENT_UNSEEN, /* the script sees no event: passes each filter, counts 1 */
+	COLLAPSE_EVENT_UNSEEN, /* the script sees no event: it passes each filter and counts 1 */
 	COLLAPSE_EVENT_FOLDED,
 	COLLAPSE_EVENT_FILTERED,
 };
@@ -22,14 +22,15 @@ struct collapse {
 	struct collapse_stats *stats;
 	struct profile_group *groups;
 	size_t ngroups;
-	uint8_t *events; /* enum collapse_event by event */
-	struct intern roots; /* names of processes, as they begin the lines */
-	uint32_t *root_of; /* by thread: of roots, or COLLAPSE_NO_ROOT */
-	bool has_stacks; /* an event with stacks is there, stackless ones are folded only when asked for */
+	uint8_t *events;     /* enum collapse_event by event */
+	struct intern roots; /* names of processes at the start of lines */
+	uint32_t *root_of;   /* by thread: index of roots, or COLLAPSE_NO_ROOT */
+	/* Some event has stacks. Events without stacks are then folded only on request. */
+	bool has_stacks;
 	struct outbuf scratch;
 };
 
-/* The event's name as the script sees it, in scratch; len 0: it sees none. */
+/* The event's name as the script sees it, in scratch; len 0: none. */
 static struct script_part collapse_event_name(struct collapse *c, uint32_t event)
 {
 	const struct profile_event *e = profile_event_of(c->profile, event);
@@ -43,7 +44,7 @@ static struct script_part collapse_event_name(struct collapse *c, uint32_t event
 		return (struct script_part){name, len};
 	}
 	outbuf_char(&c->scratch, ':');
-	script_put_event(&c->scratch, c->profile, e, 1);
+	script_line_put_event(&c->scratch, c->profile, e, 1);
 	if (c->scratch.error || !script_line_event(c->scratch.data, c->scratch.len, &seen))
 		return (struct script_part){0};
 	return seen.name;
@@ -54,7 +55,7 @@ static bool collapse_part_is(struct script_part p, const char *text)
 	return p.at && p.len == strlen(text) && !memcmp(p.at, text, p.len);
 }
 
-/* The event that is folded when nobody asked for one. */
+/* The event to fold by default. */
 static const char *collapse_first_event(struct collapse *c)
 {
 	if (c->options->default_event)
@@ -62,7 +63,8 @@ static const char *collapse_first_event(struct collapse *c)
 	for (size_t i = 0; i < c->ngroups; i++) {
 		const struct profile_event *e = profile_event_of(c->profile, c->groups[i].event);
 
-		if (collapse_event_name(c, c->groups[i].event).at && !e->off_cpu && !(e->stackless && c->has_stacks))
+		if (collapse_event_name(c, c->groups[i].event).at && !e->off_cpu &&
+		    !(e->stackless && c->has_stacks))
 			return profile_text_of(c->profile, e->name, NULL);
 	}
 	return NULL;
@@ -121,14 +123,14 @@ static void collapse_put_part(struct outbuf *out, char before, struct script_par
 	outbuf_put(out, part.at, part.len);
 }
 
-/* Puts the name that the script gives the thread's process; gives false where it has none. */
+/* Writes the process name that the script shows for a thread. False: it shows none. */
 static bool collapse_put_perf_comm(struct collapse *c, const struct profile_thread *thread)
 {
 	struct outbuf *out = &c->scratch, line = outbuf_to(-1);
 	struct script_header h;
 	bool is_header;
 
-	script_put_thread(&line, c->profile, thread);
+	script_line_put_thread(&line, c->profile, thread);
 	is_header = !line.error && *line.data != '#' && script_line_header(line.data, line.len, &h);
 	if (is_header) {
 		outbuf_put(out, h.comm.at, h.comm.len);
@@ -146,7 +148,7 @@ static bool collapse_put_perf_comm(struct collapse *c, const struct profile_thre
 	return is_header;
 }
 
-/* The name of a thread's process as it begins lines. */
+/* Finds the root of a thread: the process name at the start of its lines. */
 static int collapse_root(struct collapse *c, uint32_t thread, uint32_t *ret_root)
 {
 	const struct profile_thread *t = profile_thread_of(c->profile, thread);
@@ -160,22 +162,25 @@ static int collapse_root(struct collapse *c, uint32_t thread, uint32_t *ret_root
 	*ret_root = COLLAPSE_NO_ROOT;
 	if (c->scratch.error || !has_name)
 		return c->scratch.error;
-	return intern_put(&c->roots, c->scratch.len ? c->scratch.data : "", c->scratch.len, ret_root);
+	return intern_put(&c->roots, c->scratch.len ? c->scratch.data : "", c->scratch.len,
+			  ret_root);
 }
 
-/* Groups the samples, those of threads whose lines begin alike as if of one thread. */
+/* Groups the samples. Threads with equal roots count as one thread. */
 static int collapse_group(struct collapse *c)
 {
 	uint32_t nthreads = profile_nthreads(c->profile), nameless = PROFILE_NONE;
 	AUTO_FREE uint32_t *thread_as = malloc(((size_t)nthreads + 1) * sizeof(*thread_as));
-	AUTO_FREE uint32_t *first_of = malloc(((size_t)nthreads + 1) * sizeof(*first_of)); /* by root */
+	/* By root: its first thread. */
+	AUTO_FREE uint32_t *first_of = malloc(((size_t)nthreads + 1) * sizeof(*first_of));
 
 	if (!thread_as || !first_of)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < nthreads; i++) {
 		size_t had = c->roots.len;
 		int r = collapse_root(c, i, &c->root_of[i]);
-		uint32_t *first = c->root_of[i] == COLLAPSE_NO_ROOT ? &nameless : &first_of[c->root_of[i]];
+		uint32_t *first =
+			c->root_of[i] == COLLAPSE_NO_ROOT ? &nameless : &first_of[c->root_of[i]];
 
 		if (r)
 			return r;
@@ -207,7 +212,8 @@ static int collapse_idle(struct collapse *c)
 	if (r)
 		return r;
 	for (size_t i = 0; i < c->ngroups; i++)
-		c->groups[i].stack = idle_stack(idle, c->groups[i].event, c->groups[i].thread, c->groups[i].stack);
+		c->groups[i].stack = idle_stack(idle, c->groups[i].event, c->groups[i].thread,
+						c->groups[i].stack);
 	idle_free(idle);
 	return 0;
 }
@@ -217,17 +223,20 @@ static uint64_t collapse_add(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &a) ? UINT64_MAX : a;
 }
 
-/* Texts of a profile are there once. */
+/* Adds to stats->others. Equal texts of a profile have equal pointers. */
 static void collapse_other(struct collapse_stats *stats, const char *name)
 {
 	for (size_t i = 0; i < stats->nothers; i++)
 		if (stats->others[i] == name)
 			return;
-	if (stats->nothers < COLLAPSE_OTHERS)
+	if (stats->nothers < COLLAPSE_OTHERS_MAX)
 		stats->others[stats->nothers++] = name;
 }
 
-/* Keeps the groups that are folded, with stack, root (in event's place) and what they count (in weight's). */
+/*
+ * Keeps the groups to fold. Replaces each group's event with its root, and its weight with its
+ * count.
+ */
 static void collapse_select(struct collapse *c)
 {
 	struct collapse_stats *stats = c->stats;
@@ -242,7 +251,7 @@ static void collapse_select(struct collapse *c)
 		if (kind == COLLAPSE_EVENT_FILTERED)
 			collapse_other(stats, profile_text_of(c->profile, event->name, NULL));
 		if (kind == COLLAPSE_EVENT_FILTERED && event->wakeup)
-			continue; /* the same waits once more */
+			continue; /* wakeups repeat the waits of another event */
 		if (kind == COLLAPSE_EVENT_FILTERED) {
 			stats->filtered_samples += g->samples;
 			stats->other_event = profile_text_of(c->profile, event->name, NULL);
@@ -281,7 +290,7 @@ static int collapse_prepare(struct collapse *c)
 	return r;
 }
 
-/* Hands the groups of each root to the walk, roots in the order of their lines. */
+/* Sorts the groups by root and passes them to the walk. */
 static int collapse_roots(struct collapse *c, struct collapse_walk *walk)
 {
 	size_t nroots = c->roots.len;
@@ -300,11 +309,12 @@ static int collapse_roots(struct collapse *c, struct collapse_walk *walk)
 	return collapse_walk_roots(walk, &c->roots, starts, stacks);
 }
 
-int collapse_write(struct profile *profile, const struct collapse_options *options, struct outbuf *out,
-		   struct collapse_stats *ret_stats)
+int collapse_write(struct profile *profile, const struct collapse_options *options,
+		   struct outbuf *out, struct collapse_stats *ret_stats)
 {
 	struct collapse_stats stats = {0};
-	struct collapse c = {.profile = profile, .options = options, .stats = &stats, .scratch = outbuf_to(-1)};
+	struct collapse c = {
+		.profile = profile, .options = options, .stats = &stats, .scratch = outbuf_to(-1)};
 	struct collapse_walk walk;
 	int r = collapse_prepare(&c);
 

@@ -7,8 +7,8 @@
 #define COLLAPSE_LIST_END UINT32_MAX
 #define COLLAPSE_NO_NAME UINT32_MAX
 
-int collapse_walk_init(struct collapse_walk *w, struct profile *profile, const struct collapse_options *options,
-		       struct outbuf *out)
+int collapse_walk_init(struct collapse_walk *w, struct profile *profile,
+		       const struct collapse_options *options, struct outbuf *out)
 {
 	size_t n = profile_nstacks(profile);
 
@@ -48,7 +48,8 @@ static int collapse_line(struct collapse_walk *w, uint64_t weight)
 		return w->lines_text.error ? w->lines_text.error : vec_push(&w->lines, line);
 	}
 	if (w->options->divisor)
-		weight = weight / w->options->divisor + (weight % w->options->divisor >= (w->options->divisor + 1) / 2);
+		weight = weight / w->options->divisor +
+			 (weight % w->options->divisor >= (w->options->divisor + 1) / 2);
 	if (w->options->divisor && !weight)
 		return 0;
 	outbuf_put(w->out, w->path.data, w->path.len);
@@ -70,7 +71,7 @@ static int collapse_named(struct collapse_walk *w, uint32_t stack, uint32_t *ret
 
 		if (frame_names_single(w->now, frame) != COLLAPSE_NO_NAME)
 			break;
-		r = frame_names_of(w->now, frame, &names, &n);
+		r = frame_names_find(w->now, frame, &names, &n);
 		if (r)
 			return r;
 		if (n)
@@ -80,7 +81,7 @@ static int collapse_named(struct collapse_walk *w, uint32_t stack, uint32_t *ret
 	return 0;
 }
 
-/* Puts a stack and its callers into their callers' lists, as far as they are not there. */
+/* Adds a stack and its callers to the lists of their callers. */
 static int collapse_link(struct collapse_walk *w, const struct collapse_stack *s)
 {
 	uint32_t stack, caller;
@@ -113,7 +114,7 @@ static int collapse_link(struct collapse_walk *w, const struct collapse_stack *s
 	return 0;
 }
 
-/* The one or two items of a stack at one of its names. */
+/* Adds the one or two items of a stack at one of its names. */
 static int collapse_push(struct collapse_walk *w, uint32_t stack, uint32_t part)
 {
 	const uint32_t *names = &w->nodes[stack].name;
@@ -121,7 +122,7 @@ static int collapse_push(struct collapse_walk *w, uint32_t stack, uint32_t part)
 	int r = 0;
 
 	if (*names == COLLAPSE_NO_NAME)
-		r = frame_names_of(w->now, profile_stack_frame(w->profile, stack), &names, &n);
+		r = frame_names_find(w->now, profile_stack_frame(w->profile, stack), &names, &n);
 	if (r)
 		return r;
 	const uint32_t *places = &w->order.place[2 * (size_t)names[part]];
@@ -139,7 +140,7 @@ static int collapse_push(struct collapse_walk *w, uint32_t stack, uint32_t part)
 	return r;
 }
 
-/* The items of all callees of a stack; takes its list apart. */
+/* Adds the items of all callees of a stack and empties its list. */
 static int collapse_push_callees(struct collapse_walk *w, uint32_t stack)
 {
 	uint32_t callee = w->nodes[stack].first, next;
@@ -177,7 +178,7 @@ static void collapse_sort(struct collapse_item *v, size_t n)
 	}
 }
 
-/* Opens a level of the items from `first` on, under the path as it is. */
+/* Opens a level with the items from `first` on, under the current path. */
 static int collapse_open(struct collapse_walk *w, size_t first)
 {
 	struct collapse_level level = {first, first, w->items.len, w->path.len};
@@ -188,7 +189,7 @@ static int collapse_open(struct collapse_walk *w, size_t first)
 	return vec_push(&w->levels, level);
 }
 
-/* The stacks items[from..to) end at one text: their line. */
+/* Writes the line of the stacks items[from..to), which end at one text. */
 static int collapse_end(struct collapse_walk *w, size_t from, size_t to)
 {
 	uint64_t weight = 0;
@@ -204,8 +205,9 @@ static int collapse_end(struct collapse_walk *w, size_t from, size_t to)
 }
 
 /*
- * The usual case: as long as a stack has one callee with one name, which does not end there, no items are needed. Goes down to
- * the last such callee, and writes the line of a leaf. Gives the stack to go on with, PROFILE_STACK_EMPTY where all is written.
+ * A shortcut for the usual case: stacks with one callee that has one name, and that does not both
+ * end and continue. They need no items. Goes down to the last such callee and writes the line of a
+ * leaf. *stack is where to continue; PROFILE_STACK_EMPTY: all is written.
  */
 static int collapse_run(struct collapse_walk *w, uint32_t *stack)
 {
@@ -218,7 +220,8 @@ static int collapse_run(struct collapse_walk *w, uint32_t *stack)
 		    (callee->line && callee->first))
 			break;
 		node->first = callee->next = 0;
-		outbuf_put(&w->path, intern_text(&w->names, callee->name), intern_len(&w->names, callee->name));
+		outbuf_put(&w->path, intern_text(&w->names, callee->name),
+			   intern_len(&w->names, callee->name));
 		*stack = at;
 		if (callee->line) {
 			uint64_t weight = w->weights.v[callee->line - 1];
@@ -232,7 +235,7 @@ static int collapse_run(struct collapse_walk *w, uint32_t *stack)
 	return 0;
 }
 
-/* One stack goes on behind the last name of its frame. */
+/* Continues one stack after the last name of its frame. */
 static int collapse_descend_one(struct collapse_walk *w, uint32_t stack)
 {
 	size_t first = w->items.len;
@@ -244,7 +247,7 @@ static int collapse_descend_one(struct collapse_walk *w, uint32_t stack)
 	return r ? r : collapse_open(w, first);
 }
 
-/* The stacks items[from..to) go on after one text: a level of what follows. */
+/* Continues the stacks items[from..to) after one text, in a new level. */
 static int collapse_descend(struct collapse_walk *w, size_t from, size_t to)
 {
 	size_t first = w->items.len;
@@ -256,7 +259,8 @@ static int collapse_descend(struct collapse_walk *w, size_t from, size_t to)
 		const uint32_t *names;
 		size_t n;
 
-		r = frame_names_of(w->now, profile_stack_frame(w->profile, item.stack), &names, &n);
+		r = frame_names_find(w->now, profile_stack_frame(w->profile, item.stack), &names,
+				     &n);
 		if (!r && to - from == 1 && item.part + 1 == n)
 			return collapse_descend_one(w, item.stack);
 		if (!r)
@@ -266,7 +270,7 @@ static int collapse_descend(struct collapse_walk *w, size_t from, size_t to)
 	return r ? r : collapse_open(w, first);
 }
 
-/* The next text of the innermost level. */
+/* Handles the next text of the innermost level. */
 static int collapse_step(struct collapse_walk *w)
 {
 	struct collapse_level *level = &w->levels.v[w->levels.len - 1];
@@ -287,8 +291,9 @@ static int collapse_step(struct collapse_walk *w)
 	return which & 1 ? collapse_descend(w, from, to) : collapse_end(w, from, to);
 }
 
-/* The line of a root without frames. */
-static int collapse_root_line(struct collapse_walk *w, const struct collapse_stack *stacks, size_t n)
+/* Writes the line of a root without frames. */
+static int collapse_root_line(struct collapse_walk *w, const struct collapse_stack *stacks,
+			      size_t n)
 {
 	uint64_t weight = 0;
 	bool any = false;
@@ -308,8 +313,9 @@ static int collapse_root_line(struct collapse_walk *w, const struct collapse_sta
 	return any ? collapse_line(w, weight) : 0;
 }
 
-/* The lines of a root with frames. */
-static int collapse_root_stacks(struct collapse_walk *w, const struct collapse_stack *stacks, size_t n)
+/* Writes the lines of a root with frames. */
+static int collapse_root_stacks(struct collapse_walk *w, const struct collapse_stack *stacks,
+				size_t n)
 {
 	int r = 0;
 
@@ -338,7 +344,7 @@ static int collapse_compare_lines(const void *x, const void *y, void *text)
 	return a->len < b->len ? -1 : a->len > b->len;
 }
 
-/* Sorts the lines that were kept, sums equal ones, and writes them. */
+/* Sorts the kept lines, adds up equal ones, and writes them. */
 static int collapse_kept_lines(struct collapse_walk *w)
 {
 	int r = 0;
@@ -351,7 +357,8 @@ static int collapse_kept_lines(struct collapse_walk *w)
 		struct collapse_line line = w->lines.v[i];
 
 		for (k = i + 1; k < w->lines.len; k++) {
-			if (collapse_compare_lines(&w->lines.v[i], &w->lines.v[k], w->lines_text.data))
+			if (collapse_compare_lines(&w->lines.v[i], &w->lines.v[k],
+						   w->lines_text.data))
 				break;
 			if (__builtin_add_overflow(line.weight, w->lines.v[k].weight, &line.weight))
 				line.weight = UINT64_MAX;
@@ -363,7 +370,7 @@ static int collapse_kept_lines(struct collapse_walk *w)
 	return r;
 }
 
-/* Makes the names of all frames and their order. */
+/* Makes the names of all frames and sorts them. */
 static int collapse_names(struct collapse_walk *w, const struct intern *roots)
 {
 	const uint32_t *names;
@@ -374,7 +381,8 @@ static int collapse_names(struct collapse_walk *w, const struct intern *roots)
 		const char *root = intern_text(roots, i);
 
 		w->keep = w->keep || memchr(root, ';', intern_len(roots, i));
-		if (!w->has_java && w->options->names == COLLAPSE_PERF && !strncmp(root, "java", 4)) {
+		if (!w->has_java && w->options->names == COLLAPSE_PERF &&
+		    !strncmp(root, "java", 4)) {
 			w->has_java = true;
 			r = frame_names_init(&w->java, w->profile, w->options, true, &w->names);
 			if (r)
@@ -382,9 +390,9 @@ static int collapse_names(struct collapse_walk *w, const struct intern *roots)
 		}
 	}
 	for (uint32_t f = 0; !r && f < profile_nframes(w->profile); f++) {
-		r = frame_names_of(&w->plain, f, &names, &n);
+		r = frame_names_find(&w->plain, f, &names, &n);
 		if (!r && w->has_java)
-			r = frame_names_of(&w->java, f, &names, &n);
+			r = frame_names_find(&w->java, f, &names, &n);
 	}
 	return r ? r : text_order_make(&w->names, &w->order);
 }

@@ -1,7 +1,7 @@
 #include "flamegraph/folded.h"
 
 #include "base/cleanup.h"
-#include "flamegraph/kinds.h"
+#include "flamegraph/kind_guess.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define FOLDED_SCALE 1000u /* of decimal counts */
 #define FOLDED_DECIMALS 3
 
-/* One frame of the line before: where its text ends in prev, and its node. */
+/* One frame of the previous line: the end of its text in prev, and its node. */
 struct folded_frame {
 	size_t end;
 	uint32_t node;
@@ -19,11 +19,11 @@ struct folded_frame {
 struct folded {
 	struct tree *tree;
 	bool reverse;
-	/* The line before: stacks that follow each other share most of their frames. */
+	/* The previous line. Consecutive stacks share most of their frames. */
 	VEC(char) prev;
 	VEC(struct folded_frame) path;
-	VEC(uint16_t) guesses; /* by name id: kind, FOLDED_COMM, FOLDED_KNOWN */
-	uint64_t counted; /* lines with a count */
+	VEC(uint16_t) guesses; /* by name id: kind, FOLDED_COMM and FOLDED_KNOWN; 0: none yet */
+	uint64_t counted;      /* lines with a count */
 };
 #define FOLDED_COMM 0x100u
 #define FOLDED_KNOWN 0x200u
@@ -39,13 +39,13 @@ static bool folded_is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* What /\s/ matches in the reference tool. */
+/* Whether /\s/ of flamegraph.pl matches. */
 static bool folded_is_space(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Takes "white space, digits, perhaps a point and digits" off the end of the line. */
+/* Takes white space, digits, and possibly a point and digits off the end of the line. */
 static bool folded_take_count(const char *line, size_t *len, struct folded_count *ret)
 {
 	struct folded_count c = {0};
@@ -76,26 +76,27 @@ static bool folded_take_count(const char *line, size_t *len, struct folded_count
 	return true;
 }
 
-/* The count in the tree's unit, which becomes thousandths with the first count that needs them. */
+/* The count in the tree's unit. The first count with decimals makes it thousandths. */
 static uint64_t folded_weight(struct folded *f, const struct folded_count *c)
 {
 	if (c->thousandths && f->tree->scale == 1)
-		(void)tree_rescale(f->tree, FOLDED_SCALE); /* too large already: the decimals are nothing */
+		/* A failure means that the tree is too heavy for decimals to matter. */
+		(void)tree_rescale(f->tree, FOLDED_SCALE);
 	if (f->tree->scale == 1)
 		return c->whole;
 	return c->whole > TREE_WEIGHT_MAX / FOLDED_SCALE ? TREE_WEIGHT_MAX
 							 : c->whole * FOLDED_SCALE + c->thousandths;
 }
 
-/* Kind by the name's shape, asked once for each name. */
+/* Guesses the kind of a name, once for each name. */
 static int folded_guess(struct folded *f, uint32_t name, uint16_t *ret_guess)
 {
 	while (f->guesses.len <= name)
 		if (vec_push(&f->guesses, 0))
 			return -ENOMEM;
 	if (!f->guesses.v[name]) {
-		struct kinds_guess g =
-			kinds_of_name(intern_text(&f->tree->names, name), intern_len(&f->tree->names, name));
+		struct kind_guess g = kind_guess_of_name(intern_text(&f->tree->names, name),
+							 intern_len(&f->tree->names, name));
 
 		f->guesses.v[name] = (uint16_t)(g.kind | FOLDED_KNOWN | (g.comm ? FOLDED_COMM : 0));
 	}
@@ -103,12 +104,13 @@ static int folded_guess(struct folded *f, uint32_t name, uint16_t *ret_guess)
 	return 0;
 }
 
-/* Takes "_[k]" off the end of a name; gives the letter, or 0. */
+/* Takes "_[k]" or the like off the end of a name. Returns the letter; 0: none. */
 static char folded_take_annotation(const char *name, size_t *len)
 {
 	const char *end = name + *len;
 
-	if (*len < 4 || end[-1] != ']' || end[-3] != '[' || end[-4] != '_' || !memchr("kijw", end[-2], 4))
+	if (*len < 4 || end[-1] != ']' || end[-3] != '[' || end[-4] != '_' ||
+	    !memchr("kijw", end[-2], 4))
 		return 0;
 	*len -= 4;
 	return end[-2];
@@ -120,7 +122,7 @@ struct folded_label {
 	char annotation;
 };
 
-/* below: the kind of the frame that called this one; first: it is the first of its line. */
+/* Finds name, kind and annotation of a frame. below: its caller's kind; first: of its line. */
 static int folded_label(struct folded *f, const char *name, size_t len, uint8_t below, bool first,
 			struct folded_label *ret)
 {
@@ -145,7 +147,7 @@ static int folded_label(struct folded *f, const char *name, size_t len, uint8_t 
 	return 0;
 }
 
-/* Frames that this line shares with the one before; *ret_at is where the first other one begins. */
+/* The number of frames shared with the previous line. *ret_at: start of the next frame. */
 static size_t folded_shared(struct folded *f, const char *line, size_t len, size_t *ret_at)
 {
 	size_t max = len < f->prev.len ? len : f->prev.len, same = 0, n = f->path.len;
@@ -159,7 +161,7 @@ static size_t folded_shared(struct folded *f, const char *line, size_t len, size
 	}
 	while (same < max && line[same] == f->prev.v[same])
 		same++;
-	/* A frame is shared if its text is, and it ends here too. */
+	/* A frame is shared if its text is equal and ends at the same place. */
 	while (n && (f->path.v[n - 1].end > same ||
 		     (f->path.v[n - 1].end < len && line[f->path.v[n - 1].end] != ';')))
 		n--;
@@ -167,7 +169,8 @@ static size_t folded_shared(struct folded *f, const char *line, size_t len, size
 	return n;
 }
 
-static int folded_step(struct folded *f, uint32_t parent, const struct folded_label *label, uint32_t *ret_node)
+static int folded_step(struct folded *f, uint32_t parent, const struct folded_label *label,
+		       uint32_t *ret_node)
 {
 	int r = tree_child_of_name(f->tree, parent, label->name, label->kind, ret_node);
 
@@ -176,7 +179,7 @@ static int folded_step(struct folded *f, uint32_t parent, const struct folded_la
 	return r;
 }
 
-/* Root first. */
+/* Adds the frames of a line, root first. */
 static int folded_walk(struct folded *f, const char *line, size_t len, uint32_t *ret_node)
 {
 	size_t at, shared = folded_shared(f, line, len, &at);
@@ -207,7 +210,7 @@ static int folded_walk(struct folded *f, const char *line, size_t len, uint32_t 
 	return 0;
 }
 
-/* Leaf first. Kinds depend on what lies below, so they are found from the root on. */
+/* Adds the frames leaf first. A kind depends on the caller, so kinds are found root first. */
 static int folded_walk_reverse(struct folded *f, const char *line, size_t len, uint32_t *ret_node)
 {
 	VEC(struct folded_label) labels = {0};
@@ -233,7 +236,7 @@ static int folded_walk_reverse(struct folded *f, const char *line, size_t len, u
 	return r;
 }
 
-/* More frames, or longer ones, than the tree takes. */
+/* Whether the line has more frames or longer names than a tree can have. */
 static bool folded_too_large(const char *line, size_t len)
 {
 	size_t frames = 1;
@@ -259,7 +262,7 @@ static bool folded_too_large(const char *line, size_t len)
 static int folded_line(struct folded *f, const char *line, size_t len)
 {
 	struct folded_count after, before;
-	uint32_t node;
+	uint32_t node = TREE_ROOT;
 
 	if (len && line[len - 1] == '\r')
 		len--;
@@ -274,12 +277,13 @@ static int folded_line(struct folded *f, const char *line, size_t len)
 
 	while (len && line[len - 1] == ';')
 		len--;
-	int r = f->reverse ? folded_walk_reverse(f, line, len, &node) : folded_walk(f, line, len, &node);
+	int r = f->reverse ? folded_walk_reverse(f, line, len, &node)
+			   : folded_walk(f, line, len, &node);
 
 	if (r)
 		return r;
 	f->counted++;
-	/* Each count may change the tree's unit: the first is weighed again when the second did. */
+	/* The second count may change the tree's unit; then scale the first one again. */
 	uint64_t weight = folded_weight(f, &after);
 
 	if (two) {
@@ -290,7 +294,7 @@ static int folded_line(struct folded *f, const char *line, size_t len)
 	return r;
 }
 
-/* All whole lines of the text; *ret_used is where the last one ends. */
+/* Adds all complete lines of the text. *ret_used: the end of the last one. */
 static int folded_lines(struct folded *f, const char *text, size_t len, size_t *ret_used)
 {
 	size_t at = 0;
@@ -308,19 +312,19 @@ static int folded_lines(struct folded *f, const char *text, size_t len, size_t *
 	return r;
 }
 
-/* What stands behind the last end of a line. */
+/* Adds the text after the last newline. */
 static int folded_rest(struct folded *f, const char *text, size_t len)
 {
 	f->tree->unended = len > 0;
 	return folded_line(f, text, len);
 }
 
-/* The text that is read and not yet taken; skipping a line that is too long. */
+/* Text that was read but not used yet. skipping: in a line that is too long. */
 struct folded_input {
 	int fd;
 	char *buf;
 	size_t len, cap;
-	uint64_t offset; /* of the end of buf in the file */
+	uint64_t offset; /* file offset of the end of buf */
 	bool skipping;
 };
 
@@ -341,7 +345,7 @@ static ssize_t folded_read(struct folded_input *in)
 	return n;
 }
 
-/* Goes on behind the end of a line that is too long, or drops all of what was read of it. */
+/* Skips to the end of a line that is too long, or drops the part of it that was read. */
 static void folded_skip(struct folded *f, struct folded_input *in)
 {
 	char *nl = memchr(in->buf, '\n', in->len);
@@ -392,9 +396,11 @@ static int folded_end(struct folded *f, int r, uint64_t offset, struct parse_err
 	if (!r && !f->tree->lines)
 		r = parse_fail(err, -EBADMSG, "it is empty", 0);
 	else if (!r && !f->counted)
-		r = parse_fail(err, -EBADMSG, "no line ends in a count; folded stacks look like \"main;work 12\"", 0);
+		r = parse_fail(err, -EBADMSG,
+			       "no line ends in a count; folded stacks look like \"main;work 12\"",
+			       0);
 	else if (r == -E2BIG)
-		parse_fail(err, r, "more distinct stacks than a tree can hold", offset);
+		parse_fail(err, r, "too many distinct stacks for one tree", offset);
 	else if (r)
 		parse_fail(err, r, r == -ENOMEM ? "out of memory" : "read error", offset);
 	vec_free(&f->prev);
@@ -407,7 +413,8 @@ static int folded_end(struct folded *f, int r, uint64_t offset, struct parse_err
 	return r;
 }
 
-int tree_from_folded(struct tree *t, int fd, const struct tree_options *options, struct parse_error *err)
+int folded_read_tree(struct tree *t, int fd, const struct tree_options *options,
+		     struct parse_error *err)
 {
 	struct folded f = {.tree = t, .reverse = options->reverse};
 	struct folded_input in = {.fd = fd};
@@ -420,8 +427,8 @@ int tree_from_folded(struct tree *t, int fd, const struct tree_options *options,
 	return folded_end(&f, r, in.offset, err);
 }
 
-int tree_from_folded_text(struct tree *t, const char *text, size_t len, const struct tree_options *options,
-			  struct parse_error *err)
+int folded_read_tree_text(struct tree *t, const char *text, size_t len,
+			  const struct tree_options *options, struct parse_error *err)
 {
 	struct folded f = {.tree = t, .reverse = options->reverse};
 	size_t used = 0;

@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-int frame_names_init(struct frame_names *f, const struct profile *profile, const struct collapse_options *options,
-		     bool java, struct intern *names)
+int frame_names_init(struct frame_names *f, const struct profile *profile,
+		     const struct collapse_options *options, bool java, struct intern *names)
 {
 	size_t n = profile_nframes(profile);
 
@@ -34,7 +34,7 @@ void frame_names_free(struct frame_names *f)
 	outbuf_close(&f->text);
 }
 
-/* Turns f->text, names joined by ';', into what of_frame holds. */
+/* Turns f->text, names joined by ';', into a value of of_frame. */
 static int frame_names_split(struct frame_names *f, uint32_t *ret_value)
 {
 	const char *p = f->text.len ? f->text.data : "", *end = p + f->text.len, *semicolon;
@@ -63,7 +63,8 @@ static int frame_names_split(struct frame_names *f, uint32_t *ret_value)
 	return 0;
 }
 
-static bool frame_names_is_text(const struct profile *profile, struct script_part part, uint32_t text)
+static bool frame_names_is_text(const struct profile *profile, struct script_part part,
+				uint32_t text)
 {
 	uint32_t len;
 	const char *s = profile_text_of(profile, text, &len);
@@ -71,12 +72,12 @@ static bool frame_names_is_text(const struct profile *profile, struct script_par
 	return part.len == len && !memcmp(part.at, s, len);
 }
 
-/* Whether line is taken apart into the very symbol and module of the frame, whatever its offset. */
+/* Whether the line's symbol and module equal the frame's, at any offset. */
 static bool frame_names_is_plain(const struct frame_names *f, const struct profile_frame *frame,
 				 const struct script_frame *line)
 {
-	if (f->options->include_addrs || f->options->inline_names || frame->srcline != PROFILE_NONE || frame->module == PROFILE_NONE ||
-	    frame->inlined)
+	if (f->options->include_addrs || f->options->inline_names ||
+	    frame->srcline != PROFILE_NONE || frame->module == PROFILE_NONE || frame->inlined)
 		return false;
 	if (!frame_names_is_text(f->profile, line->module, frame->module))
 		return false;
@@ -84,9 +85,9 @@ static bool frame_names_is_plain(const struct frame_names *f, const struct profi
 	       frame_names_is_text(f->profile, script_line_symbol(line->symbol), frame->perf_name);
 }
 
-/* The names of the line that perf script prints for the frame. */
-static int frame_names_perf(struct frame_names *f, const struct profile_frame *frame, uint32_t *ret_value,
-			    bool *ret_plain)
+/* Makes the names from the line that perf script prints for the frame. */
+static int frame_names_perf(struct frame_names *f, const struct profile_frame *frame,
+			    uint32_t *ret_value, bool *ret_plain)
 {
 	const struct script_name_options options = {
 		.addrs = f->options->include_addrs,
@@ -103,7 +104,7 @@ static int frame_names_perf(struct frame_names *f, const struct profile_frame *f
 	f->text.len = 0;
 	*ret_value = FRAME_NAMES_NONE;
 	*ret_plain = false;
-	script_put_frame(&f->line, f->profile, frame);
+	script_line_put_frame(&f->line, f->profile, frame);
 	if (f->line.error)
 		return f->line.error;
 	if (!script_line_frame(f->line.data, f->line.len - 1, &line))
@@ -127,7 +128,7 @@ static int frame_names_perf(struct frame_names *f, const struct profile_frame *f
 	return frame_names_split(f, ret_value);
 }
 
-/* Appends a text with ':' for ';' and '?' for a newline. */
+/* Appends a text with ':' in place of ';' and '?' in place of newlines. */
 static void frame_names_put(struct outbuf *out, const char *s, size_t len)
 {
 	size_t from = out->len;
@@ -141,8 +142,12 @@ static void frame_names_put(struct outbuf *out, const char *s, size_t len)
 	}
 }
 
-/* What is no code is in no text of perf's, so that the script's rules for names do not hold; wakers are named as sleepers are, at the root. */
-static int frame_names_label(struct frame_names *f, const struct profile_frame *frame, uint32_t *ret_value)
+/*
+ * Names a frame that is no code. perf never prints these, so the script's rules do not apply.
+ * Wakers get the form of process names at the root.
+ */
+static int frame_names_label(struct frame_names *f, const struct profile_frame *frame,
+			     uint32_t *ret_value)
 {
 	uint32_t len;
 	const char *s = profile_text_of(f->profile, frame->name, &len);
@@ -156,11 +161,14 @@ static int frame_names_label(struct frame_names *f, const struct profile_frame *
 	return out->error ? out->error : frame_names_split(f, ret_value);
 }
 
-static int frame_names_perf_once(struct frame_names *f, const struct profile_frame *frame, uint32_t *ret_value)
+static int frame_names_perf_once(struct frame_names *f, const struct profile_frame *frame,
+				 uint32_t *ret_value)
 {
-	uint64_t key = ((uint64_t)frame->perf_name << 32 | frame->module) ^ ((uint64_t)frame->has_sym_off << 63);
+	uint64_t key = ((uint64_t)frame->perf_name << 32 | frame->module) ^
+		       ((uint64_t)frame->has_sym_off << 63);
 	uint32_t *known = NULL;
-	bool plain = !f->options->include_addrs && !f->options->inline_names && frame->srcline == PROFILE_NONE && !frame->inlined;
+	bool plain = !f->options->include_addrs && !f->options->inline_names &&
+		     frame->srcline == PROFILE_NONE && !frame->inlined;
 	int r;
 
 	if (frame->is_mark) {
@@ -191,14 +199,16 @@ static void frame_names_mark(struct frame_names *f, const struct profile_frame *
 		outbuf_str(&f->text, "_[j]");
 }
 
-static int frame_names_full(struct frame_names *f, const struct profile_frame *frame, uint32_t *ret_value)
+static int frame_names_full(struct frame_names *f, const struct profile_frame *frame,
+			    uint32_t *ret_value)
 {
 	uint32_t len;
 	const char *s = profile_text_of(f->profile, frame->name, &len);
 	struct outbuf *out = &f->text;
 
 	out->len = 0;
-	if (f->options->include_addrs && frame->status == FRAME_IS_UNKNOWN && !frame->addr_is_text) {
+	if (f->options->include_addrs && frame->status == FRAME_IS_UNKNOWN &&
+	    !frame->addr_is_text) {
 		bool bracket = len && s[len - 1] == ']';
 
 		frame_names_put(out, s, len - bracket);
@@ -218,14 +228,15 @@ static int frame_names_full(struct frame_names *f, const struct profile_frame *f
 	return out->error ? out->error : frame_names_split(f, ret_value);
 }
 
-int frame_names_of(struct frame_names *f, uint32_t frame, const uint32_t **ret_names, size_t *ret_n)
+int frame_names_find(struct frame_names *f, uint32_t frame, const uint32_t **ret_names,
+		     size_t *ret_n)
 {
 	uint32_t *value = &f->of_frame[frame];
 
 	if (*value == FRAME_NAMES_UNSET) {
 		const struct profile_frame *fields = profile_frame_of(f->profile, frame);
 		int r = f->options->names == COLLAPSE_PERF ? frame_names_perf_once(f, fields, value)
-							    : frame_names_full(f, fields, value);
+							   : frame_names_full(f, fields, value);
 
 		if (r)
 			return r;

@@ -1,7 +1,7 @@
 #include "flamegraph/palette.h"
 
 #include "base/cleanup.h"
-#include "flamegraph/kinds.h"
+#include "flamegraph/kind_guess.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,15 +13,15 @@ const char *const palette_slot_words[PALETTE_SLOTS] = {
 };
 
 static const char *const palette_names[] = {
-	[PALETTE_KIND] = "kind",   [PALETTE_HOT] = "hot",       [PALETTE_MEM] = "mem",
-	[PALETTE_IO] = "io",	   [PALETTE_WAKEUP] = "wakeup", [PALETTE_CHAIN] = "chain",
-	[PALETTE_JAVA] = "java",   [PALETTE_JS] = "js",	        [PALETTE_PERL] = "perl",
-	[PALETTE_RED] = "red",	   [PALETTE_GREEN] = "green",   [PALETTE_BLUE] = "blue",
-	[PALETTE_AQUA] = "aqua",   [PALETTE_YELLOW] = "yellow", [PALETTE_PURPLE] = "purple",
+	[PALETTE_KIND] = "kind",     [PALETTE_HOT] = "hot",       [PALETTE_MEM] = "mem",
+	[PALETTE_IO] = "io",         [PALETTE_WAKEUP] = "wakeup", [PALETTE_CHAIN] = "chain",
+	[PALETTE_JAVA] = "java",     [PALETTE_JS] = "js",         [PALETTE_PERL] = "perl",
+	[PALETTE_RED] = "red",       [PALETTE_GREEN] = "green",   [PALETTE_BLUE] = "blue",
+	[PALETTE_AQUA] = "aqua",     [PALETTE_YELLOW] = "yellow", [PALETTE_PURPLE] = "purple",
 	[PALETTE_ORANGE] = "orange",
 };
 
-/* A channel is base + (int)(range * v[which]). */
+/* A colour channel: base + (int)(range * v[which]). */
 struct palette_channel {
 	uint8_t base, range, which;
 };
@@ -38,7 +38,7 @@ static const struct palette_channel palette_channels[][3] = {
 	[PALETTE_ORANGE] = {{190, 65, 0}, {90, 65, 0}, {0, 0, 0}},
 };
 
-/* Hue in degrees, saturation and lightness in per cent: light mode, then dark mode. */
+/* Hue in degrees; saturation and lightness in per cent, for light mode, then dark mode. */
 static const struct palette_hsl {
 	int16_t h, s, l, dark_s, dark_l;
 } palette_hsl[PALETTE_SLOTS] = {
@@ -49,7 +49,7 @@ static const struct palette_hsl {
 	[PALETTE_IDLE] = {205, 34, 88, 20, 24},
 };
 
-int palette_scheme_of(const char *name, enum palette_scheme *ret_scheme)
+int palette_scheme_find(const char *name, enum palette_scheme *ret_scheme)
 {
 	for (size_t i = 0; i < sizeof(palette_names) / sizeof(palette_names[0]); i++) {
 		if (!strcmp(palette_names[i], name)) {
@@ -60,7 +60,7 @@ int palette_scheme_of(const char *name, enum palette_scheme *ret_scheme)
 	return -ENOENT;
 }
 
-enum palette_slot palette_slot_of(const struct tree *t, uint32_t node)
+enum palette_slot palette_node_slot(const struct tree *t, uint32_t node)
 {
 	static const uint8_t slots[FRAME_KINDS] = {
 		[FRAME_UNKNOWN] = PALETTE_UNKNOWN, [FRAME_KERNEL] = PALETTE_KERNEL,
@@ -79,7 +79,7 @@ enum palette_slot palette_slot_of(const struct tree *t, uint32_t node)
 	return n->kind < FRAME_KINDS ? (enum palette_slot)slots[n->kind] : PALETTE_UNKNOWN;
 }
 
-/* The character at *at, which moves behind it. Bytes that are no UTF-8 count as they are. */
+/* Reads the character at *at and moves behind it. Invalid UTF-8 counts byte by byte. */
 static uint32_t palette_char(const char *name, size_t len, size_t *at)
 {
 	unsigned char c = (unsigned char)name[*at];
@@ -94,7 +94,7 @@ static uint32_t palette_char(const char *name, size_t len, size_t *at)
 	return x;
 }
 
-/* Bytes of the character that the name ends in; len > 0. */
+/* Bytes of the name's last character; len > 0. */
 static size_t palette_last_char(const char *name, size_t len)
 {
 	size_t n = 1;
@@ -104,8 +104,10 @@ static size_t palette_last_char(const char *name, size_t len)
 	return n;
 }
 
-/* A number from 0 to 1 that is the same for a name in every picture: the first step of the 48-bit generator of POSIX's
- * drand48, seeded with the sum of the name's characters, as flamegraph.pl's perl has it. */
+/*
+ * A number from 0 to 1 that depends only on the name. Like perl in flamegraph.pl, it is the first
+ * step of drand48 (POSIX, 48 bits), seeded with the sum of the name's characters.
+ */
 static double palette_by_sum(const char *name, size_t len)
 {
 	uint64_t sum = 0;
@@ -118,21 +120,28 @@ static double palette_by_sum(const char *name, size_t len)
 	return (double)x / (double)((uint64_t)1 << 48);
 }
 
-/* From 0 to 1 by the first three letters, the first weighing most; with backward by the last three, from the end. */
+/*
+ * A number from 0 to 1 by the first three letters; the first one has the most weight. backward: by
+ * the last three letters, from the end.
+ */
 static double palette_by_letters(const char *name, size_t len, bool backward)
 {
 	double sum = 0, max = 1, weight = 1;
 	const char *end = name + len;
 
-	/* A module before a back-quote does not count; a back-quote as the first letter is none. */
-	const char *quote = len < 2 ? NULL : backward ? memrchr(name, '`', len - 1) : memchr(name + 1, '`', len - 1);
+	/* Skip a module before a back-quote. A back-quote as the first letter ends no module. */
+	const char *quote = len < 2    ? NULL
+			    : backward ? memrchr(name, '`', len - 1)
+				       : memchr(name + 1, '`', len - 1);
 
 	if (quote && backward)
 		end = quote;
 	else if (quote)
 		name = quote + 1;
 	for (unsigned mod = 10; mod <= 12 && name < end; mod++) {
-		size_t n = backward ? palette_last_char(name, (size_t)(end - name)) : (size_t)(end - name), at = 0;
+		size_t n = backward ? palette_last_char(name, (size_t)(end - name))
+				    : (size_t)(end - name),
+		       at = 0;
 		uint32_t c = palette_char(backward ? end - n : name, n, &at);
 
 		if (backward)
@@ -157,7 +166,7 @@ static bool palette_has(const struct palette_frame *f, const char *part)
 	return memmem(f->name, f->len, part, strlen(part));
 }
 
-/* The palettes of several colours say which one by the frame. Kinds that are known serve as annotations do. */
+/* The one-colour palette of a frame. Known kinds count as annotations. */
 static enum palette_scheme palette_of_frame(const struct palette *p, const struct palette_frame *f)
 {
 	bool known = p->known_kinds;
@@ -168,7 +177,7 @@ static enum palette_scheme palette_of_frame(const struct palette *p, const struc
 
 	switch (p->scheme) {
 	case PALETTE_JAVA:
-		if (jit || (!inlined && kinds_is_java(f->name, f->len)))
+		if (jit || (!inlined && kind_guess_is_java(f->name, f->len)))
 			return PALETTE_GREEN;
 		if (inlined)
 			return PALETTE_AQUA;
@@ -203,7 +212,7 @@ static enum palette_scheme palette_of_frame(const struct palette *p, const struc
 	}
 }
 
-/* The name as folded text has it, with its annotation. */
+/* Writes the name with its annotation, as in folded text. */
 static void palette_put_annotated(struct outbuf *o, const struct palette_frame *f)
 {
 	outbuf_put(o, f->name, f->len);
@@ -255,7 +264,8 @@ static int palette_mapped(struct palette *p, const struct palette_frame *f, uint
 	uint32_t id;
 
 	palette_put_annotated(&key, f);
-	int r = key.error ? key.error : intern_put(&m->names, key.len ? key.data : "", key.len, &id);
+	int r = key.error ? key.error
+			  : intern_put(&m->names, key.len ? key.data : "", key.len, &id);
 
 	outbuf_close(&key);
 	if (!r && id == m->colors.len) {
@@ -274,7 +284,7 @@ int palette_color(struct palette *p, const struct palette_frame *f, uint32_t *re
 {
 	bool dashes = f->len && f->len <= 2 && !memcmp(f->name, "--", f->len);
 
-	/* The rulers of chain graphs. */
+	/* Separators of chain graphs. */
 	if (dashes && p->scheme != PALETTE_KIND) {
 		*ret_color = f->len == 2 ? 0xa0a0a0 : 0xc8c8c8;
 		return 0;
@@ -292,7 +302,7 @@ uint32_t palette_delta_color(double delta, double max)
 	return delta > 0 ? 0xff0000 | rest << 8 | rest : rest << 16 | rest << 8 | 0xff;
 }
 
-/* Takes a number up to 255 and the character behind it. */
+/* Reads a number up to 255 and the character behind it. */
 static bool palette_take_channel(const char **at, const char *end, char stop, uint32_t *color)
 {
 	const char *p = *at;
@@ -307,8 +317,9 @@ static bool palette_take_channel(const char **at, const char *end, char stop, ui
 	return true;
 }
 
-/* "name->rgb(1,2,3)", of which the last arrow counts: names may hold one. */
-static bool palette_map_line(const char *line, size_t len, size_t *ret_name_len, uint32_t *ret_color)
+/* Splits "name->rgb(1,2,3)" at the last arrow, because names can have arrows. */
+static bool palette_map_line(const char *line, size_t len, size_t *ret_name_len,
+			     uint32_t *ret_color)
 {
 	const char *end = line + len, *at = memrchr(line, '>', len);
 	uint32_t color = 0;
@@ -317,7 +328,8 @@ static bool palette_map_line(const char *line, size_t len, size_t *ret_name_len,
 		return false;
 	*ret_name_len = (size_t)(at - 1 - line);
 	at += 5;
-	if (!palette_take_channel(&at, end, ',', &color) || !palette_take_channel(&at, end, ',', &color) ||
+	if (!palette_take_channel(&at, end, ',', &color) ||
+	    !palette_take_channel(&at, end, ',', &color) ||
 	    !palette_take_channel(&at, end, ')', &color))
 		return false;
 	*ret_color = color;
@@ -333,7 +345,8 @@ int palette_map_parse(struct palette_map *m, const char *text, size_t len, uint6
 		size_t line_len = nl ? (size_t)(nl - text) - at : len - at, name_len;
 		uint32_t color, id;
 
-		if (!palette_map_line(text + at, line_len, &name_len, &color) || name_len > INTERN_TEXT_MAX) {
+		if (!palette_map_line(text + at, line_len, &name_len, &color) ||
+		    name_len > INTERN_TEXT_MAX) {
 			skipped += line_len > 0;
 		} else {
 			int r = intern_put(&m->names, text + at, name_len, &id);
@@ -373,11 +386,12 @@ int palette_map_write(const struct palette_map *m, struct outbuf *out)
 	for (size_t i = 0; i < m->colors.len; i++) {
 		uint32_t color = m->colors.v[sorted[i] - m->names.entries];
 
-		/* A line end would begin another entry. */
+		/* A newline would begin another entry. */
 		if (memchr(sorted[i]->text, '\n', sorted[i]->len))
 			continue;
 		outbuf_put(out, sorted[i]->text, sorted[i]->len);
-		outbuf_printf(out, "->rgb(%u,%u,%u)\n", color >> 16, color >> 8 & 0xff, color & 0xff);
+		outbuf_printf(out, "->rgb(%u,%u,%u)\n", color >> 16, color >> 8 & 0xff,
+			      color & 0xff);
 	}
 	return 0;
 }
@@ -401,7 +415,8 @@ static uint32_t palette_rgb(double h, double s, double l)
 		double low = k - 3 < 9 - k ? k - 3 : 9 - k;
 
 		low = low < -1 ? -1 : low > 1 ? 1 : low;
-		color = color << 8 | (uint32_t)lround(255 * (l - s * (l < 1 - l ? l : 1 - l) * low));
+		color = color << 8 |
+			(uint32_t)lround(255 * (l - s * (l < 1 - l ? l : 1 - l) * low));
 	}
 	return color;
 }
@@ -415,8 +430,9 @@ static void palette_css_classes(struct outbuf *out, bool dark)
 			int away = (int)shade - (int)PALETTE_SHADES / 2;
 			double l = (dark ? c->dark_l : c->l) + 2.2 * away;
 
-			outbuf_printf(out, ".c%u{fill:#%06x}", slot * PALETTE_SHADES + shade,
-				      palette_rgb(c->h + 2 * away + 360, dark ? c->dark_s : c->s, l));
+			outbuf_printf(
+				out, ".c%u{fill:#%06x}", slot * PALETTE_SHADES + shade,
+				palette_rgb(c->h + 2 * away + 360, dark ? c->dark_s : c->s, l));
 		}
 		outbuf_char(out, '\n');
 	}

@@ -1,7 +1,7 @@
 #include "flamegraph/svg.h"
 
 #include "base/cleanup.h"
-#include "flamegraph/layout.h"
+#include "flamegraph/node_order.h"
 #include "flamegraph/svg_data.h"
 #include "flamegraph/svg_text.h"
 
@@ -12,12 +12,17 @@
 
 #define SVG_PAD 10
 #define SVG_ELEMENT_PX 6.0 /* narrower frames share one path for each colour */
-#define SVG_GAP_PX 0.5 /* between frames that are wide enough to show it */
-#define SVG_TOUCH_PX 0.05 /* nearer frames are neighbours */
-#define SVG_DEEP 110u /* brightness of a colour, 0 to 255, under which letters on it are light */
+#define SVG_GAP_PX 0.5     /* between frames that are wide enough */
+#define SVG_TOUCH_PX 0.05  /* frames at a smaller distance are neighbours */
+#define SVG_DEEP 110u      /* on a darker colour (brightness 0 to 255) letters are light */
 
+/* The script is one function in three files; this order matters. */
 static const char svg_js[] = {
-#include "flamegraph/svg.js.inc"
+/* clang-format off */
+#include "flamegraph/svg_tree.js.inc"
+#include "flamegraph/svg_draw.js.inc"
+#include "flamegraph/svg_control.js.inc"
+	/* clang-format on */
 };
 static const char svg_css[] = {
 #include "flamegraph/svg.css.inc"
@@ -26,7 +31,7 @@ static const char svg_dark_css[] = {
 #include "flamegraph/svg_dark.css.inc"
 };
 
-/* Frames that are too narrow for an element of their own: one, or neighbours within a pixel. */
+/* A frame too narrow for an element of its own, or several such neighbours within a pixel. */
 struct svg_sliver {
 	uint32_t color; /* of the widest */
 	uint32_t depth;
@@ -42,13 +47,13 @@ struct svg {
 	struct svg_data data;
 	bool ascii, dark_too, legend, fluid;
 	double width, height, top, bottom;
-	double per_weight; /* pixels */
-	double whole; /* the weight of the full width */
-	double least; /* weight of the narrowest frame that is drawn */
-	uint32_t depth; /* of the deepest one */
+	double per_weight; /* pixels per unit of weight */
+	double whole;      /* the weight of the full width */
+	double least;      /* weight of the narrowest drawn frame */
+	uint32_t depth;    /* of the deepest drawn frame */
 	size_t drawn;
 	VEC(struct svg_sliver) slivers;
-	size_t *last_sliver; /* by depth: index + 1 */
+	size_t *last_sliver; /* by depth: index + 1; 0: none */
 };
 
 static void svg_str(struct svg *s, const char *text)
@@ -66,7 +71,7 @@ static void svg_number(struct svg *s, double x)
 	svg_text_number(s->out, x);
 }
 
-/* name="number" with a space before it. */
+/* Writes a space and name="number". */
 static void svg_attr(struct svg *s, const char *name, double x)
 {
 	outbuf_char(s->out, ' ');
@@ -97,7 +102,8 @@ static double svg_y(const struct svg *s, uint32_t depth)
 {
 	double fh = s->options->frame_height;
 
-	return s->options->inverted ? s->top + depth * fh : s->height - s->bottom - (depth + 1.0) * fh;
+	return s->options->inverted ? s->top + depth * fh
+				    : s->height - s->bottom - (depth + 1.0) * fh;
 }
 
 static const char *svg_title(const struct svg *s)
@@ -109,7 +115,7 @@ static const char *svg_title(const struct svg *s)
 	return s->options->inverted ? "Icicle Graph" : "Flame Graph";
 }
 
-/* "--" may not stand in a comment. */
+/* Writes the notes as a comment. XML forbids "--" in comments. */
 static void svg_comment(struct svg *s, const char *text)
 {
 	svg_str(s, "<!-- NOTES: ");
@@ -128,12 +134,14 @@ static void svg_head(struct svg *s)
 	outbuf_printf(s->out, "<?xml version=\"1.0\" encoding=\"%s\" standalone=\"yes\"?>\n",
 		      o->encoding ? o->encoding : "UTF-8");
 	outbuf_printf(s->out,
-		      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"profcpu\" width=\"%.0f\" height=\"%.0f\" "
+		      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"profcpu\" width=\"%.0f\" "
+		      "height=\"%.0f\" "
 		      "viewBox=\"0 0 %.0f %.0f\"",
 		      s->width, s->height, s->width, s->height);
 	svg_attr(s, "font-size", o->font_size);
 	svg_attr_text(s, "font-family",
-		      o->fonttype ? o->fonttype : "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace");
+		      o->fonttype ? o->fonttype
+				  : "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace");
 	svg_str(s, ">\n");
 	if (o->notes)
 		svg_comment(s, o->notes);
@@ -142,7 +150,8 @@ static void svg_head(struct svg *s)
 	svg_str(s, "</title>\n<style>\n");
 	outbuf_put(s->out, svg_css, sizeof(svg_css));
 	if (!o->fonttype)
-		svg_str(s, ".profcpu .ui{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}\n");
+		svg_str(s, ".profcpu .ui{font-family:system-ui,-apple-system,'Segoe UI','DejaVu "
+			   "Sans',sans-serif}\n");
 	if (o->palette.scheme == PALETTE_KIND)
 		palette_css(s->out, s->dark_too);
 	if (s->dark_too)
@@ -157,15 +166,17 @@ static void svg_backdrop(struct svg *s)
 	(void)svg_options_background(s->options, s->tree->differential, from, to);
 	if (strcmp(from, to) != 0)
 		outbuf_printf(s->out,
-			      "<defs><linearGradient id=\"profcpu-bg\" x1=\"0\" y1=\"0\" x2=\"0\" y2=\"1\">"
-			      "<stop offset=\"5%%\" stop-color=\"%s\"/><stop offset=\"95%%\" stop-color=\"%s\"/>"
+			      "<defs><linearGradient id=\"profcpu-bg\" x1=\"0\" y1=\"0\" x2=\"0\" "
+			      "y2=\"1\">"
+			      "<stop offset=\"5%%\" stop-color=\"%s\"/><stop offset=\"95%%\" "
+			      "stop-color=\"%s\"/>"
 			      "</linearGradient></defs>\n",
 			      from, to);
 	outbuf_printf(s->out, "<rect class=\"bg\" width=\"100%%\" height=\"100%%\" fill=\"%s\"/>\n",
 		      strcmp(from, to) != 0 ? "url(#profcpu-bg)" : to);
 }
 
-/* x is the left or, with the class end, the right end. */
+/* Writes a text. x is its left end, or its right end with the class "end". */
 static void svg_put_text(struct svg *s, const char *class, double x, double y, const char *text)
 {
 	outbuf_printf(s->out, "<text class=\"%s\"", class);
@@ -181,27 +192,30 @@ static void svg_legend_entry(struct svg *s, const char *word, uint32_t color, bo
 	svg_str(s, first ? "<tspan" : "<tspan dx=\"16\"");
 	svg_fill(s, color);
 	svg_str(s, ">");
-	svg_text(s, "\xe2\x96\xa0"); /* a black square */
+	svg_text(s, "\xe2\x96\xa0"); /* black square */
 	svg_str(s, "</tspan> ");
 	svg_text(s, word);
 }
 
-/* What the colours mean, and how much of the weight ends in each kind of code. */
+/* Writes the legend: the colours, and the share of self weight of each kind of code. */
 static void svg_legend(struct svg *s)
 {
 	double self[PALETTE_SLOTS] = {0};
 	bool seen[PALETTE_SLOTS] = {false}, first = true;
 
-	outbuf_printf(s->out, "<text class=\"ui muted legend\" text-anchor=\"end\" x=\"%.0f\" y=\"%.1f\">",
+	outbuf_printf(s->out,
+		      "<text class=\"ui muted legend\" text-anchor=\"end\" x=\"%.0f\" y=\"%.1f\">",
 		      s->width - SVG_PAD, s->top - s->options->font_size * 0.9);
 	if (s->tree->differential) {
-		svg_legend_entry(s, "more than before", s->options->negate ? 0x6969ff : 0xff6969, true);
-		svg_legend_entry(s, "less than before", s->options->negate ? 0xff6969 : 0x6969ff, false);
+		svg_legend_entry(s, "more than before", s->options->negate ? 0x6969ff : 0xff6969,
+				 true);
+		svg_legend_entry(s, "less than before", s->options->negate ? 0xff6969 : 0x6969ff,
+				 false);
 		svg_str(s, "</text>\n");
 		return;
 	}
 	for (uint32_t i = 0; i < s->tree->nodes.len; i++) {
-		enum palette_slot slot = palette_slot_of(s->tree, i);
+		enum palette_slot slot = palette_node_slot(s->tree, i);
 
 		self[slot] += (double)s->tree->nodes.v[i].self;
 		seen[slot] |= s->tree->nodes.v[i].total > 0;
@@ -215,7 +229,9 @@ static void svg_legend(struct svg *s)
 			continue;
 		snprintf(word, sizeof(word), share > 0 && share < 0.05 ? "%s <0.1%%" : "%s %.1f%%",
 			 palette_slot_words[slot], share);
-		svg_legend_entry(s, word, PALETTE_CLASS | (slot * PALETTE_SHADES + PALETTE_SHADES / 2), first);
+		svg_legend_entry(s, word,
+				 PALETTE_CLASS | (slot * PALETTE_SHADES + PALETTE_SHADES / 2),
+				 first);
 		first = false;
 	}
 	svg_str(s, "</text>\n");
@@ -234,15 +250,15 @@ static void svg_amount(struct svg *s, double weight)
 	svg_text(s, s->options->countname);
 }
 
-/* "name (12 samples, 3.45%)", with the change of its own weight in differential pictures. */
+/* Writes "name (12 samples, 3.45%)"; differential pictures add the change of self weight. */
 static void svg_tip(struct svg *s, uint32_t node)
 {
 	const struct tree_node *n = &s->tree->nodes.v[node];
 	bool root = node == TREE_ROOT;
 
 	svg_str(s, "<title>");
-	svg_text_put(s->out, intern_text(&s->tree->names, n->name), intern_len(&s->tree->names, n->name), SIZE_MAX,
-		     s->ascii);
+	svg_text_put(s->out, intern_text(&s->tree->names, n->name),
+		     intern_len(&s->tree->names, n->name), SIZE_MAX, s->ascii);
 	svg_str(s, " (");
 	svg_amount(s, root ? s->whole : (double)n->total);
 	if (root)
@@ -252,7 +268,8 @@ static void svg_tip(struct svg *s, uint32_t node)
 	if (s->tree->differential && !root) {
 		double delta = (s->options->negate ? -1 : 1) * tree_delta_self(s->tree, node);
 
-		outbuf_printf(s->out, delta > 0 ? "; +%.2f%%" : "; %.2f%%", delta == 0 ? 0 : 100 * delta / s->whole);
+		outbuf_printf(s->out, delta > 0 ? "; +%.2f%%" : "; %.2f%%",
+			      delta == 0 ? 0 : 100 * delta / s->whole);
 	}
 	svg_str(s, ")</title>");
 }
@@ -266,7 +283,7 @@ static uint32_t svg_color(const struct svg *s, uint32_t node)
 	return s->data.labels.v[s->data.label_of[node]].color;
 }
 
-/* Whether dark letters are hard to read on the frame: only where the colour says a change. */
+/* Whether dark letters are hard to read on the frame. Only colours of changes can be so dark. */
 static bool svg_is_deep(const struct svg *s, uint32_t node)
 {
 	uint32_t c = s->tree->differential ? svg_color(s, node) : 0xffffff;
@@ -295,8 +312,8 @@ static void svg_element(struct svg *s, uint32_t node, double x, double width)
 		svg_attr(s, "x", x + 3);
 		svg_attr(s, "y", y + fh / 2 - 0.5 + s->options->font_size * 0.35);
 		outbuf_char(s->out, '>');
-		svg_text_put(s->out, intern_text(&s->tree->names, n->name), intern_len(&s->tree->names, n->name),
-			     (size_t)cells, s->ascii);
+		svg_text_put(s->out, intern_text(&s->tree->names, n->name),
+			     intern_len(&s->tree->names, n->name), (size_t)cells, s->ascii);
 		svg_str(s, "</text>");
 	}
 	svg_str(s, "</g>\n");
@@ -346,7 +363,8 @@ static void svg_slivers(struct svg *s)
 
 static double svg_node_width(const struct svg *s, uint32_t node)
 {
-	return (node == TREE_ROOT ? s->whole : (double)s->tree->nodes.v[node].total) * s->per_weight;
+	return (node == TREE_ROOT ? s->whole : (double)s->tree->nodes.v[node].total) *
+	       s->per_weight;
 }
 
 static bool svg_is_drawn(const struct svg *s, uint32_t node)
@@ -376,14 +394,16 @@ static int svg_add_sliver(struct svg *s, uint32_t node, double x, double width)
 	return 0;
 }
 
-/* The picture for viewers that run no script, and until it runs. */
+/* Writes the static picture, for viewers that run no script and until the script runs. */
 static int svg_frames(struct svg *s)
 {
 	s->last_sliver = calloc((size_t)s->depth + 1, sizeof(*s->last_sliver));
 	if (!s->last_sliver)
 		return -ENOMEM;
 	outbuf_printf(s->out, "<g class=\"frames%s\">\n",
-		      s->options->palette.scheme == PALETTE_KIND && !s->tree->differential ? " kinds" : "");
+		      s->options->palette.scheme == PALETTE_KIND && !s->tree->differential
+			      ? " kinds"
+			      : "");
 	for (size_t i = 0; i < s->layout.n; i++) {
 		uint32_t node = s->layout.order[i];
 		double width = svg_node_width(s, node);
@@ -402,7 +422,7 @@ static int svg_frames(struct svg *s)
 	return 0;
 }
 
-/* All that the script needs to know. */
+/* Writes the data for the script, and the script. */
 static int svg_data_block(struct svg *s)
 {
 	const struct svg_options *o = s->options;
@@ -411,17 +431,22 @@ static int svg_data_block(struct svg *s)
 	svg_attr_text(s, "data-countname", o->countname);
 	svg_attr_text(s, "data-nametype", o->nametype);
 	outbuf_printf(s->out,
-		      " data-frames=\"%zu\" data-fluid=\"%d\" data-inverted=\"%d\" data-ns=\"%d\" data-kinds=\"%d\" "
+		      " data-frames=\"%zu\" data-fluid=\"%d\" data-inverted=\"%d\" data-ns=\"%d\" "
+		      "data-kinds=\"%d\" "
 		      "data-diff=\"%d\" data-negate=\"%d\" data-frame-height=\"%u\"",
 		      s->data.nodes, s->fluid, o->inverted, o->unit == SVG_UNIT_NS,
-		      o->palette.scheme == PALETTE_KIND, s->tree->differential, o->negate, o->frame_height);
+		      o->palette.scheme == PALETTE_KIND, s->tree->differential, o->negate,
+		      o->frame_height);
 	outbuf_printf(s->out,
-		      " data-font-size=\"%.17g\" data-cell=\"%.17g\" data-top=\"%.17g\" data-bottom=\"%.17g\" "
-		      "data-unit=\"%llu\" data-factor=\"%.17g\" data-whole=\"%.17g\" data-max-delta=\"%.17g\" "
+		      " data-font-size=\"%.17g\" data-cell=\"%.17g\" data-top=\"%.17g\" "
+		      "data-bottom=\"%.17g\" "
+		      "data-unit=\"%llu\" data-factor=\"%.17g\" data-whole=\"%.17g\" "
+		      "data-max-delta=\"%.17g\" "
 		      "data-min-width=\"%.17g\" data-min-share=\"%.17g\" data-cut=\"%llu\"",
 		      o->font_size, o->font_size * o->font_width, s->top, s->bottom,
-		      (unsigned long long)s->data.unit, o->factor / s->tree->scale, s->whole, s->data.max_delta,
-		      o->min_width_percent ? 0 : o->min_width, o->min_width_percent ? o->min_width / 100 : 0,
+		      (unsigned long long)s->data.unit, o->factor / s->tree->scale, s->whole,
+		      s->data.max_delta, o->min_width_percent ? 0 : o->min_width,
+		      o->min_width_percent ? o->min_width / 100 : 0,
 		      (unsigned long long)s->data.cut);
 	svg_str(s, ">\n<desc>");
 	svg_data_write_labels(s->tree, &s->data, s->out, s->ascii);
@@ -436,7 +461,7 @@ static int svg_data_block(struct svg *s)
 	return r;
 }
 
-/* Everything that follows from the options and the tree's weight. */
+/* Computes all sizes from the options and the tree. */
 static void svg_measure(struct svg *s)
 {
 	const struct svg_options *o = s->options;
@@ -479,14 +504,15 @@ static int svg_document(struct svg *s)
 	if (s->legend)
 		svg_legend(s);
 	svg_str(s, "</g>\n");
-	svg_put_text(s, "details", SVG_PAD, s->height - fs, s->whole > 0 ? "" : "There are no samples to draw.");
+	svg_put_text(s, "details", SVG_PAD, s->height - fs,
+		     s->whole > 0 ? "" : "There are no samples to draw.");
 	if (!r && s->whole > 0)
 		r = svg_data_block(s);
 	svg_str(s, "</svg>\n");
 	return r;
 }
 
-/* In chain graphs, what lies above a "--" are the wakers. */
+/* Marks the frames above a "--", which are wakers in chain graphs. */
 static void svg_mark_wakers(struct tree *t)
 {
 	for (size_t i = 1; i < t->nodes.len; i++) {
@@ -499,7 +525,8 @@ static void svg_mark_wakers(struct tree *t)
 	}
 }
 
-int svg_write(struct tree *t, const struct svg_options *options, struct outbuf *out, struct svg_stats *ret_stats)
+int svg_write(struct tree *t, const struct svg_options *options, struct outbuf *out,
+	      struct svg_stats *ret_stats)
 {
 	struct svg s = {.tree = t, .options = options, .out = out};
 	struct palette palette = options->palette;
@@ -507,7 +534,7 @@ int svg_write(struct tree *t, const struct svg_options *options, struct outbuf *
 	palette.known_kinds = !t->lines;
 	if (palette.scheme == PALETTE_CHAIN)
 		svg_mark_wakers(t);
-	int r = layout_make(t, &s.layout);
+	int r = node_order_make(t, &s.layout);
 
 	if (!r)
 		r = svg_data_make(t, &s.layout, &palette, &s.data);
@@ -520,6 +547,6 @@ int svg_write(struct tree *t, const struct svg_options *options, struct outbuf *
 	vec_free(&s.slivers);
 	free(s.last_sliver);
 	svg_data_free(&s.data);
-	layout_free(&s.layout);
+	node_order_free(&s.layout);
 	return r;
 }

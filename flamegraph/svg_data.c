@@ -11,16 +11,17 @@
 #define SVG_DATA_SUBBITS 3u
 #define SVG_DATA_BUCKETS (64u << SVG_DATA_SUBBITS)
 
-/* Weights fall into buckets that grow by an eighth; this is the one of x > 0. */
+/* The bucket of a weight x > 0. Each power of two has eight buckets. */
 static size_t svg_data_bucket(uint64_t x)
 {
 	unsigned top = 63 - (unsigned)__builtin_clzll(x);
-	uint64_t sub = top >= SVG_DATA_SUBBITS ? x >> (top - SVG_DATA_SUBBITS) : x << (SVG_DATA_SUBBITS - top);
+	uint64_t sub = top >= SVG_DATA_SUBBITS ? x >> (top - SVG_DATA_SUBBITS)
+					       : x << (SVG_DATA_SUBBITS - top);
 
 	return (size_t)top << SVG_DATA_SUBBITS | (sub & ((1u << SVG_DATA_SUBBITS) - 1));
 }
 
-/* The least weight that lets no more than max nodes through, by whole buckets. */
+/* The least weight that at most max nodes reach, rounded to a bucket. */
 static uint64_t svg_data_find_cut(const struct tree *t, size_t max)
 {
 	size_t counts[SVG_DATA_BUCKETS] = {0}, kept = 0, bucket = SVG_DATA_BUCKETS;
@@ -55,21 +56,24 @@ static uint64_t svg_data_gcd(uint64_t a, uint64_t b)
 	return a;
 }
 
-static int svg_data_label(const struct tree *t, uint32_t node, struct palette *palette, struct hashmap *ids,
-			  struct svg_data *d)
+static int svg_data_label(const struct tree *t, uint32_t node, struct palette *palette,
+			  struct hashmap *ids, struct svg_data *d)
 {
 	const struct tree_node *n = &t->nodes.v[node];
-	enum palette_slot slot = palette_slot_of(t, node);
+	enum palette_slot slot = palette_node_slot(t, node);
 	uint64_t key = (uint64_t)n->name << 16 | (uint64_t)slot << 8 | (unsigned char)n->annotation;
 	uint32_t *id;
 	int fresh;
 	int r = hashmap_entry(ids, key, (uint32_t)d->labels.len, &id, &fresh);
 
 	if (!r && fresh) {
-		struct svg_label label = {.name = n->name, .slot = (uint8_t)slot, .annotation = n->annotation};
+		struct svg_label label = {
+			.name = n->name, .slot = (uint8_t)slot, .annotation = n->annotation};
 		struct palette_frame frame = {
 			.name = intern_text(&t->names, n->name),
-			.len = slot == PALETTE_ALL ? 0 : intern_len(&t->names, n->name), /* as flamegraph.pl */
+			.len = slot == PALETTE_ALL
+				       ? 0
+				       : intern_len(&t->names, n->name), /* like flamegraph.pl */
 			.slot = slot,
 			.annotation = n->annotation,
 		};
@@ -95,7 +99,7 @@ static int svg_data_compare_uses(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* The labels in the order of the written table; NULL when memory is out. */
+/* The labels in the order of the written table. NULL: out of memory. */
 static struct svg_label **svg_data_sorted(const struct svg_data *d)
 {
 	struct svg_label **sorted = malloc((d->labels.len + 1) * sizeof(struct svg_label *));
@@ -118,9 +122,9 @@ static int svg_data_place(struct svg_data *d)
 	return 0;
 }
 
-/* With no more than max frames. */
-static int svg_data_try(const struct tree *t, const struct layout *layout, struct palette *palette, size_t max,
-			struct svg_data *ret_data)
+/* Makes the data with max frames at most. */
+static int svg_data_try(const struct tree *t, const struct layout *layout, struct palette *palette,
+			size_t max, struct svg_data *ret_data)
 {
 	struct svg_data d = {.cut = svg_data_find_cut(t, max), .max_delta = 1};
 	struct hashmap ids = {0};
@@ -153,12 +157,13 @@ static int svg_data_try(const struct tree *t, const struct layout *layout, struc
 	return r;
 }
 
-int svg_data_make(const struct tree *t, const struct layout *layout, struct palette *palette, struct svg_data *ret_data)
+int svg_data_make(const struct tree *t, const struct layout *layout, struct palette *palette,
+		  struct svg_data *ret_data)
 {
 	struct svg_data d = {0};
 	int r = svg_data_try(t, layout, palette, SVG_DATA_NODES_MAX, &d);
 
-	/* Names that are nearly all different, or very long: fewer frames. */
+	/* Long or mostly different names need too much space: try with fewer frames. */
 	while (!r && d.name_bytes > SVG_DATA_NAMES_MAX && d.nodes > 1) {
 		size_t fewer = d.nodes / 2;
 
@@ -181,7 +186,7 @@ void svg_data_free(struct svg_data *d)
 	*d = (struct svg_data){0};
 }
 
-/* At most 13 characters. */
+/* Writes at most 13 characters. */
 static char *svg_data_number(char *p, uint64_t x)
 {
 	for (; x >= 32; x >>= 5)
@@ -192,10 +197,12 @@ static char *svg_data_number(char *p, uint64_t x)
 
 static char *svg_data_signed(char *p, uint64_t after, uint64_t before)
 {
-	return svg_data_number(p, after >= before ? (after - before) * 2 : (before - after) * 2 + 1);
+	return svg_data_number(p,
+			       after >= before ? (after - before) * 2 : (before - after) * 2 + 1);
 }
 
-void svg_data_write_labels(const struct tree *t, const struct svg_data *d, struct outbuf *out, bool ascii)
+void svg_data_write_labels(const struct tree *t, const struct svg_data *d, struct outbuf *out,
+			   bool ascii)
 {
 	AUTO_FREE struct svg_label **sorted = svg_data_sorted(d);
 
@@ -207,8 +214,8 @@ void svg_data_write_labels(const struct tree *t, const struct svg_data *d, struc
 		const struct svg_label *l = sorted[i];
 
 		outbuf_char(out, palette_slot_letters[l->slot]);
-		svg_text_put(out, intern_text(&t->names, l->name), intern_len(&t->names, l->name), SIZE_MAX,
-			     ascii);
+		svg_text_put(out, intern_text(&t->names, l->name), intern_len(&t->names, l->name),
+			     SIZE_MAX, ascii);
 		outbuf_char(out, '\n');
 	}
 }
@@ -227,10 +234,11 @@ void svg_data_write_colors(const struct svg_data *d, struct outbuf *out)
 			   (size_t)(svg_data_number(buf, sorted[i]->color & ~PALETTE_CLASS) - buf));
 }
 
-int svg_data_write_frames(const struct tree *t, const struct layout *layout, const struct svg_data *d,
-			  struct outbuf *out)
+int svg_data_write_frames(const struct tree *t, const struct layout *layout,
+			  const struct svg_data *d, struct outbuf *out)
 {
-	AUTO_FREE uint64_t *ends = calloc((size_t)t->depth + 2, sizeof(*ends)); /* by depth: where the next may start */
+	/* By depth: the start of the next node. */
+	AUTO_FREE uint64_t *ends = calloc((size_t)t->depth + 2, sizeof(*ends));
 	uint32_t level = 0;
 	char buf[96];
 
@@ -244,7 +252,8 @@ int svg_data_write_frames(const struct tree *t, const struct layout *layout, con
 			continue;
 		bool same = node != TREE_ROOT && n->total == t->nodes.v[n->parent].total;
 		uint64_t gap = n->start - ends[n->depth];
-		char *p = svg_data_number(buf, (uint64_t)(level - n->depth) * 4 + same * 2 + (gap != 0));
+		char *p = svg_data_number(buf,
+					  (uint64_t)(level - n->depth) * 4 + same * 2 + (gap != 0));
 
 		if (gap)
 			p = svg_data_number(p, gap / d->unit);

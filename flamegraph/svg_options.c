@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define SVG_CELL_DEFAULT 0.602 /* width / size of the usual fixed-width fonts */
+#define SVG_CELL_DEFAULT 0.602 /* width / size of usual fixed-width fonts */
 
 struct svg_options svg_options_default(void)
 {
@@ -20,7 +20,7 @@ struct svg_options svg_options_default(void)
 	};
 }
 
-void svg_options_of_event(struct svg_options *options, const char *event, bool has_period)
+void svg_options_set_event(struct svg_options *options, const char *event, bool has_period)
 {
 	bool is_time = strstr(event, "clock") || strstr(event, "time");
 
@@ -28,30 +28,28 @@ void svg_options_of_event(struct svg_options *options, const char *event, bool h
 	options->countname = !has_period ? "samples" : is_time ? "ns" : event;
 }
 
-int svg_options_background(const struct svg_options *o, bool differential, char ret_from[8], char ret_to[8])
+int svg_options_background(const struct svg_options *o, bool differential, char ret_from[8],
+			   char ret_to[8])
 {
 	static const struct {
 		const char *name, *from, *to;
 	} gradients[] = {
-		{"yellow", "#eeeeee", "#eeeeb0"},
-		{"blue", "#eeeeee", "#e0e0ff"},
-		{"green", "#eef2ee", "#e0ffe0"},
-		{"grey", "#f8f8f8", "#e8e8e8"},
+		{"yellow", "#eeeeee", "#eeeeb0"}, {"blue", "#eeeeee", "#e0e0ff"},
+		{"green", "#eef2ee", "#e0ffe0"},  {"grey", "#f8f8f8", "#e8e8e8"},
 		{"white", "#ffffff", "#ffffff"},
 	};
 	static const char *const by_scheme[] = {
-		[PALETTE_KIND] = "white", [PALETTE_HOT] = "yellow", [PALETTE_MEM] = "green",
-		[PALETTE_IO] = "blue",	  [PALETTE_WAKEUP] = "blue", [PALETTE_CHAIN] = "blue",
-		[PALETTE_JAVA] = "yellow", [PALETTE_JS] = "yellow", [PALETTE_PERL] = "yellow",
-		[PALETTE_RED] = "grey",	  [PALETTE_GREEN] = "grey", [PALETTE_BLUE] = "grey",
-		[PALETTE_AQUA] = "grey",  [PALETTE_YELLOW] = "grey", [PALETTE_PURPLE] = "grey",
+		[PALETTE_KIND] = "white",  [PALETTE_HOT] = "yellow",  [PALETTE_MEM] = "green",
+		[PALETTE_IO] = "blue",     [PALETTE_WAKEUP] = "blue", [PALETTE_CHAIN] = "blue",
+		[PALETTE_JAVA] = "yellow", [PALETTE_JS] = "yellow",   [PALETTE_PERL] = "yellow",
+		[PALETTE_RED] = "grey",    [PALETTE_GREEN] = "grey",  [PALETTE_BLUE] = "grey",
+		[PALETTE_AQUA] = "grey",   [PALETTE_YELLOW] = "grey", [PALETTE_PURPLE] = "grey",
 		[PALETTE_ORANGE] = "grey",
 	};
 	const char *name = o->bgcolors ? o->bgcolors : by_scheme[o->palette.scheme];
 
 	if (!o->bgcolors && differential)
-		name = "grey"; /* frames without change are white */
-
+		name = "grey"; /* because frames without change are white */
 	for (size_t i = 0; i < sizeof(gradients) / sizeof(gradients[0]); i++) {
 		if (!strcmp(gradients[i].name, name)) {
 			memcpy(ret_from, gradients[i].from, 8);
@@ -66,23 +64,26 @@ int svg_options_background(const struct svg_options *o, bool differential, char 
 	return 0;
 }
 
-/* A name of XML 1.0's EncName whose first 128 characters are ASCII's. */
+/* Whether the name is an EncName of XML 1.0, of an encoding that contains ASCII. */
 static bool svg_encoding_is_fine(const char *e)
 {
-	static const char *const wide[] = {"UTF-16", "UTF-32", "UTF-7", "UCS", "ISO-10646-UCS", "EBCDIC", "IBM", "CP0", "UNICODE"};
+	static const char *const wide[] = {"UTF-16", "UTF-32", "UTF-7", "UCS",    "ISO-10646-UCS",
+					   "EBCDIC", "IBM",    "CP0",   "UNICODE"};
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 	for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++)
 		if (!strncasecmp(e, wide[i], strlen(wide[i])))
 			return false;
 	return strspn(e, letters) && strlen(e) < 40 && strspn(e + 1, letters) + 1 <= strlen(e) &&
-	       strspn(e, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == strlen(e);
+	       strspn(e, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
+		       strlen(e);
 }
 
-bool svg_encoding_is_known(const char *name)
+bool svg_options_encoding_is_known(const char *name)
 {
-	static const char *const known[] = {"UTF-8", "US-ASCII", "ASCII", "GB2312", "GBK", "GB18030", "Big5", "EUC-JP", "EUC-KR",
-					    "Shift_JIS", "KOI8-R", "KOI8-U", "latin1"};
+	static const char *const known[] = {"UTF-8",   "US-ASCII", "ASCII",  "GB2312", "GBK",
+					    "GB18030", "Big5",     "EUC-JP", "EUC-KR", "Shift_JIS",
+					    "KOI8-R",  "KOI8-U",   "latin1"};
 	static const char *const families[] = {"ISO-8859-", "windows-125"};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -106,19 +107,19 @@ int svg_options_check(const struct svg_options *o, const char **ret_why)
 	else if (!(o->font_size >= 1 && o->font_size <= SVG_FONT_SIZE_MAX))
 		why = "the font size must be 1 to 100 pixels";
 	else if (!(o->font_width >= 0.1 && o->font_width <= 10))
-		why = "the font width must be 0.1 to 10 of the font size";
+		why = "the font width must be 0.1 to 10 times the font size";
 	else if (!(o->min_width >= 0 && o->min_width <= 1e6))
-		why = "the minimum width must be a number of pixels, or of per cent with a % behind it";
+		why = "the minimum width must be a number of pixels, or of per cent as in 0.5%";
 	else if (!(o->total >= 0 && o->total < 1e300))
 		why = "the total must be a positive number";
 	else if (!(fabs(o->factor) > 0 && fabs(o->factor) < 1e100))
 		why = "the factor must be a number other than 0";
 	else if (svg_options_background(o, false, from, to))
-		why = "background colours are yellow, blue, green, grey, white or #rrggbb";
+		why = "the background colours must be yellow, blue, green, grey, white or #rrggbb";
 	else if (o->notes && strpbrk(o->notes, "<>"))
-		why = "notes cannot contain < or >";
+		why = "the notes must not contain < or >";
 	else if (o->encoding && !svg_encoding_is_fine(o->encoding))
-		why = "the encoding must be the name of one that contains ASCII, such as UTF-8";
+		why = "the encoding must be one that contains ASCII, such as UTF-8";
 	if (why)
 		*ret_why = why;
 	return why ? -EINVAL : 0;

@@ -1,4 +1,4 @@
-/* How a flame graph is to be drawn. */
+/* Options of flame graphs: those of flamegraph.pl. */
 #ifndef FLAMEGRAPH_SVG_OPTIONS_H
 #define FLAMEGRAPH_SVG_OPTIONS_H
 
@@ -12,24 +12,30 @@
 
 enum svg_unit {
 	SVG_UNIT_COUNT, /* weights are shown as "1,234 samples" */
-	SVG_UNIT_NS, /* as "1.234 s" */
+	SVG_UNIT_NS,    /* weights are shown as "1.234 s" */
 };
 
-/* The options of flamegraph.pl. Texts are borrowed and may hold any bytes. */
+/* Texts are borrowed and may have any bytes. */
 struct svg_options {
-	const char *title; /* NULL: "Flame Graph", "Icicle Graph", "Flame Chart" */
-	const char *subtitle, *notes; /* NULL: none */
+	const char *title;                /* NULL: "Flame Graph", "Icicle Graph", "Flame Chart" */
+	const char *subtitle, *notes;     /* NULL: none */
 	const char *countname, *nametype; /* "samples", "Function:" */
-	const char *fonttype; /* NULL: the viewer's fixed-width font */
-	const char *bgcolors; /* yellow, blue, green, grey, #rrggbb; NULL: by the palette, dark where the viewer likes it so */
-	const char *encoding; /* NULL: UTF-8. Another one must hold ASCII: the rest is written as character references */
-	unsigned width; /* pixels; 0: SVG_WIDTH_DEFAULT, and as wide as the window where the script runs */
-	unsigned frame_height;
+	const char *fonttype;             /* NULL: the viewer's fixed-width font */
+	/*
+	 * yellow, blue, green, grey, white or #rrggbb. NULL: the palette decides, and the viewer
+	 * can choose a dark mode.
+	 */
+	const char *bgcolors;
+	/* NULL: UTF-8. Others must contain ASCII; the rest becomes character references. */
+	const char *encoding;
+	/* Pixels. 0: SVG_WIDTH_DEFAULT, and the window's width if the script runs. */
+	unsigned width;
+	unsigned frame_height;        /* pixels */
 	double font_size, font_width; /* pixels; width of a letter / size */
-	double min_width; /* frames narrower than this are not drawn: pixels, */
-	bool min_width_percent; /* or per cent of the whole */
-	double total; /* if more than the tree's weight: what 100 % is; 0: the tree's */
-	double factor; /* what counts are multiplied by when shown */
+	double min_width;             /* narrower frames are not drawn: pixels, */
+	bool min_width_percent;       /* or per cent of the whole */
+	double total;                 /* weight of 100 %, if above the tree's; 0: the tree's */
+	double factor;                /* multiplies the shown counts */
 	enum svg_unit unit;
 	bool inverted, negate;
 	struct palette palette;
@@ -37,18 +43,23 @@ struct svg_options {
 
 struct svg_options svg_options_default(void);
 
-/* Sets unit and countname to what the weights of this event are: time for clocks, else what is counted. The event's name must
- * live as long as the options. */
-void svg_options_of_event(struct svg_options *options, const char *event, bool has_period);
+/*
+ * Sets unit and countname for the weights of an event: time for clocks, else counts. The event's
+ * name must live as long as the options.
+ */
+void svg_options_set_event(struct svg_options *options, const char *event, bool has_period);
 
-/* 0, or -EINVAL and in *ret_why which option has a value that makes no picture. */
+/* Returns 0; -EINVAL: an option's value is not usable; *ret_why says which. */
 int svg_options_check(const struct svg_options *options, const char **ret_why);
 
-/* Whether browsers and XML readers are known to read this encoding; false is no error. */
-bool svg_encoding_is_known(const char *name);
+/* Whether browsers and XML readers are known to read this encoding. False is no error. */
+bool svg_options_encoding_is_known(const char *name);
 
-/* The background of light mode, from top to bottom, "#rrggbb" each. differential: where changes are drawn.
- * 0 or -EINVAL for bgcolors of another form. */
-int svg_options_background(const struct svg_options *options, bool differential, char ret_from[8], char ret_to[8]);
+/*
+ * The background in light mode, from top to bottom, each "#rrggbb". differential: the picture shows
+ * changes. Returns 0; -EINVAL: an unknown form of bgcolors.
+ */
+int svg_options_background(const struct svg_options *options, bool differential, char ret_from[8],
+			   char ret_to[8]);
 
 #endif

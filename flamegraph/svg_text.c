@@ -7,11 +7,19 @@
 
 #define SVG_TEXT_REPLACEMENT 0xfffdu
 
-/* The character at p (RFC 3629, section 4), *ret_len its bytes; U+FFFD and one byte where there is none. */
+/*
+ * Decodes the UTF-8 character at p (RFC 3629, section 4). *ret_len: its bytes. Invalid: U+FFFD and
+ * one byte.
+ */
 static uint32_t svg_text_decode(const unsigned char *p, size_t left, size_t *ret_len)
 {
 	static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = *p < 0x80 ? 1 : *p < 0xc2 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : *p < 0xf5 ? 4 : 0;
+	size_t n = *p < 0x80   ? 1
+		   : *p < 0xc2 ? 0
+		   : *p < 0xe0 ? 2
+		   : *p < 0xf0 ? 3
+		   : *p < 0xf5 ? 4
+			       : 0;
 
 	*ret_len = 1;
 	if (n == 1)
@@ -31,7 +39,7 @@ static uint32_t svg_text_decode(const unsigned char *p, size_t left, size_t *ret
 	return x;
 }
 
-/* What is shown for a character. */
+/* The character to show for a character. */
 static uint32_t svg_text_visible(uint32_t x)
 {
 	if (x < 0x20)
@@ -40,7 +48,10 @@ static uint32_t svg_text_visible(uint32_t x)
 		return x;
 	if (x == 0x7f)
 		return 0x2421;
-	/* C1 controls, line and paragraph separators, marks that turn the direction, the byte order mark, no characters. */
+	/*
+	 * C1 controls, line and paragraph separators, marks that change the direction of text, the
+	 * byte order mark, and noncharacters.
+	 */
 	if (x < 0xa0 || x == 0x61c || x == 0x200e || x == 0x200f || (x >= 0x2028 && x <= 0x202e) ||
 	    (x >= 0x2066 && x <= 0x2069) || x == 0xfeff || (x & 0xfffe) == 0xfffe)
 		return SVG_TEXT_REPLACEMENT;
@@ -50,11 +61,11 @@ static uint32_t svg_text_visible(uint32_t x)
 /* East Asian wide characters and emoji, in blocks. */
 static bool svg_text_is_wide(uint32_t x)
 {
-	return x >= 0x1100 && (x <= 0x115f || (x >= 0x2e80 && x <= 0xa4cf) || (x >= 0xac00 && x <= 0xd7a3) ||
-			       (x >= 0xf900 && x <= 0xfaff) || (x >= 0xfe30 && x <= 0xfe6f) ||
-			       (x >= 0xff00 && x <= 0xff60) || (x >= 0xffe0 && x <= 0xffe6) ||
-			       (x >= 0x1f300 && x <= 0x1f64f) || (x >= 0x1f900 && x <= 0x1f9ff) ||
-			       (x >= 0x20000 && x <= 0x3fffd));
+	return x >= 0x1100 && (x <= 0x115f || (x >= 0x2e80 && x <= 0xa4cf) ||
+			       (x >= 0xac00 && x <= 0xd7a3) || (x >= 0xf900 && x <= 0xfaff) ||
+			       (x >= 0xfe30 && x <= 0xfe6f) || (x >= 0xff00 && x <= 0xff60) ||
+			       (x >= 0xffe0 && x <= 0xffe6) || (x >= 0x1f300 && x <= 0x1f64f) ||
+			       (x >= 0x1f900 && x <= 0x1f9ff) || (x >= 0x20000 && x <= 0x3fffd));
 }
 
 static void svg_text_char(struct outbuf *out, uint32_t x, bool ascii)
@@ -100,17 +111,20 @@ static void svg_text_char(struct outbuf *out, uint32_t x, bool ascii)
 	}
 }
 
-/* Whether the text has more columns than there are. */
+/* Whether the text needs more columns than `cells`. */
 static bool svg_text_is_longer(const char *text, size_t len, size_t cells)
 {
 	size_t used = 0, n;
 
 	for (size_t i = 0; i < len && used <= cells; i += n)
-		used += svg_text_is_wide(svg_text_decode((const unsigned char *)text + i, len - i, &n)) ? 2 : 1;
+		used += svg_text_is_wide(
+				svg_text_decode((const unsigned char *)text + i, len - i, &n))
+				? 2
+				: 1;
 	return used > cells;
 }
 
-/* Bytes from the start that need nothing done to them. */
+/* The number of bytes from the start that need no change. */
 static size_t svg_text_plain(const char *text, size_t len)
 {
 	size_t n = 0;

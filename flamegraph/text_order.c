@@ -5,13 +5,13 @@
 #include <string.h>
 
 struct text_order_entry {
-	uint64_t head; /* the first bytes, for a quick answer */
+	uint64_t head; /* the first 8 bytes, for quick comparison */
 	const char *text;
 	uint32_t len;
 	uint32_t which; /* 2 * text + (1: a ';' follows) */
 };
 
-/* What follows the text: ';' or the end. */
+/* The character after the text: ';', or -1 for the end of the line. */
 static int text_order_tail(const struct text_order_entry *e)
 {
 	return e->which & 1 ? ';' : -1;

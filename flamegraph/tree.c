@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
-#define TREE_SEARCH_MAX 24 /* children in a list, before a table is made */
+#define TREE_SEARCH_MAX 24 /* children to search in a list, before they move to the table */
 
-/* tag is the upper half of the hash, so that most misses are seen without looking at the node. */
+/* tag is the upper half of the hash. It shows most misses without access to the node. */
 struct tree_slot {
 	uint32_t tag;
-	uint32_t node; /* 0, the root, is nobody's child: free */
+	uint32_t node; /* 0: free; the root is no child */
 };
 
 static uint8_t tree_kind_of(const struct tree_node *n)
@@ -49,8 +49,9 @@ void tree_free(struct tree *t)
 	*t = (struct tree){0};
 }
 
-/* The slot of this child, or the free one where it belongs. */
-static struct tree_slot *tree_find_slot(const struct tree *t, uint32_t parent, uint32_t name, uint8_t kind)
+/* The slot of this child, or the free slot for it. */
+static struct tree_slot *tree_find_slot(const struct tree *t, uint32_t parent, uint32_t name,
+					uint8_t kind)
 {
 	uint64_t hash = tree_hash(parent, name, kind);
 	uint32_t tag = (uint32_t)(hash >> 32);
@@ -59,7 +60,8 @@ static struct tree_slot *tree_find_slot(const struct tree *t, uint32_t parent, u
 	for (; t->slots[i].node; i = (i + 1) & mask) {
 		const struct tree_node *n = &t->nodes.v[t->slots[i].node];
 
-		if (t->slots[i].tag == tag && n->parent == parent && n->name == name && tree_kind_of(n) == kind)
+		if (t->slots[i].tag == tag && n->parent == parent && n->name == name &&
+		    tree_kind_of(n) == kind)
 			break;
 	}
 	return &t->slots[i];
@@ -75,7 +77,7 @@ static void tree_fill_slot(struct tree *t, uint32_t node)
 	t->used_slots++;
 }
 
-/* Room for one more in the table. */
+/* Makes room for one more child in the table. */
 static int tree_reserve_slot(struct tree *t)
 {
 	struct tree_slot *old = t->slots;
@@ -97,10 +99,11 @@ static int tree_reserve_slot(struct tree *t)
 	return 0;
 }
 
-/* From now on the children of this node are found by the table. */
+/* Moves the children of this node into the table. */
 static int tree_put_into_table(struct tree *t, uint32_t parent)
 {
-	for (uint32_t c = t->nodes.v[parent].last_child; c != TREE_ROOT; c = t->nodes.v[c].prev_sibling) {
+	for (uint32_t c = t->nodes.v[parent].last_child; c != TREE_ROOT;
+	     c = t->nodes.v[c].prev_sibling) {
 		if (tree_reserve_slot(t))
 			return -ENOMEM;
 		tree_fill_slot(t, c);
@@ -117,7 +120,8 @@ static bool tree_name_is_after(const struct tree *t, uint32_t name, uint32_t oth
 	return c ? c > 0 : a > b;
 }
 
-static int tree_new_node(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind, bool sorted, uint32_t *ret_node)
+static int tree_new_node(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind, bool sorted,
+			 uint32_t *ret_node)
 {
 	if (vec_reserve(&t->nodes, 1))
 		return -ENOMEM;
@@ -143,7 +147,7 @@ static int tree_new_node(struct tree *t, uint32_t parent, uint32_t name, uint8_t
 	return 0;
 }
 
-/* Only the newest child of parent can be met again, and only while nothing else came between. */
+/* Reuses the newest child of parent, if no other node came between; else adds a node. */
 static int tree_child_in_order(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind,
 			       uint32_t *ret_node)
 {
@@ -169,8 +173,8 @@ static int tree_child_in_order(struct tree *t, uint32_t parent, uint32_t name, u
 	return 0;
 }
 
-static int tree_child_in_table(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind, bool sorted,
-			       uint32_t *ret_node)
+static int tree_child_in_table(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind,
+			       bool sorted, uint32_t *ret_node)
 {
 	if (tree_reserve_slot(t))
 		return -ENOMEM;
@@ -188,10 +192,11 @@ static int tree_child_in_table(struct tree *t, uint32_t parent, uint32_t name, u
 }
 
 /*
- * Sorted input adds children in order: a name behind the last one's is new, and there is nothing to look up. Where children
- * came in another order the list is searched, and where that is long the table.
+ * Sorted input adds children in order, so a name after the last child's name is new and needs no
+ * lookup. Unsorted children are searched in the list, or in the table if the list is long.
  */
-int tree_child_of_name(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind, uint32_t *ret_node)
+int tree_child_of_name(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind,
+		       uint32_t *ret_node)
 {
 	const struct tree_node *p = &t->nodes.v[parent];
 	uint32_t last = p->last_child;
@@ -199,7 +204,8 @@ int tree_child_of_name(struct tree *t, uint32_t parent, uint32_t name, uint8_t k
 
 	if (t->in_order)
 		return tree_child_in_order(t, parent, name, kind, ret_node);
-	if (last != TREE_ROOT && t->nodes.v[last].name == name && tree_kind_of(&t->nodes.v[last]) == kind) {
+	if (last != TREE_ROOT && t->nodes.v[last].name == name &&
+	    tree_kind_of(&t->nodes.v[last]) == kind) {
 		*ret_node = last;
 		return 0;
 	}
@@ -226,7 +232,8 @@ int tree_child_of_name(struct tree *t, uint32_t parent, uint32_t name, uint8_t k
 	return tree_new_node(t, parent, name, kind, sorted, ret_node);
 }
 
-int tree_child(struct tree *t, uint32_t parent, const char *name, size_t len, uint8_t kind, uint32_t *ret_node)
+int tree_child(struct tree *t, uint32_t parent, const char *name, size_t len, uint8_t kind,
+	       uint32_t *ret_node)
 {
 	uint32_t id;
 	int r = intern_put(&t->names, name, len, &id);
@@ -247,7 +254,7 @@ void tree_add(struct tree *t, uint32_t node, uint64_t weight)
 		t->path.len = n->depth + 1;
 }
 
-/* As many before_* as nodes. */
+/* Makes t->before as long as the nodes. */
 static int tree_grow_before(struct tree *t)
 {
 	if (t->before.len < t->nodes.len && vec_reserve(&t->before, t->nodes.len - t->before.len))

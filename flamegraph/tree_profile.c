@@ -7,30 +7,31 @@
 
 #include <errno.h>
 
-/* What a frame or thread of the profile is in the tree. */
+/* The name and kind that a frame or thread of the profile has in the tree. */
 struct tree_label {
-	uint32_t name; /* PROFILE_NONE: not asked for yet */
+	uint32_t name; /* PROFILE_NONE: not made yet */
 	uint8_t kind;
 };
 
 struct tree_memo {
-	uint32_t comm, node; /* comm: TREE_ROOT where the stack was not met yet */
+	uint32_t comm, node; /* comm TREE_ROOT: the stack has no node yet */
 };
 
 struct tree_builder {
-	struct idle *idle; /* NULL: none is folded */
+	struct idle *idle; /* NULL: idle waits keep their stacks */
 	struct tree *tree;
 	struct profile *profile;
 	const struct tree_options *options;
 	uint32_t event;
 	struct tree_label *frames, *threads;
-	struct tree_memo *memo; /* by stack: its node under the thread's name that it was met with first */
-	struct hashmap nodes; /* comm node and stack -> node, for stacks met with other names */
-	VEC(uint32_t) stack; /* scratch */
+	struct tree_memo *memo; /* by stack: its node under its first thread name */
+	struct hashmap nodes;   /* comm node and stack -> node, for further thread names */
+	VEC(uint32_t) stack;    /* scratch */
 };
 
-/* The name of a frame, with how it was found; of one with a source line "name:file.c:12". */
-static int tree_frame_name(struct tree_builder *b, const struct profile_frame *f, uint32_t *ret_name)
+/* Makes a frame's name with its grade mark, and with its source line as "name:file.c:12". */
+static int tree_frame_name(struct tree_builder *b, const struct profile_frame *f,
+			   uint32_t *ret_name)
 {
 	uint32_t len;
 	const char *text = profile_text_of(b->profile, f->name, &len);
@@ -62,7 +63,8 @@ static int tree_frame_label(struct tree_builder *b, uint32_t frame, struct tree_
 
 		if (r)
 			return r;
-		*l = (struct tree_label){name, (uint8_t)(f->kind | (f->inlined ? TREE_INLINED : 0))};
+		*l = (struct tree_label){name,
+					 (uint8_t)(f->kind | (f->inlined ? TREE_INLINED : 0))};
 	}
 	*ret_label = *l;
 	return 0;
@@ -82,7 +84,8 @@ static int tree_thread_label(struct tree_builder *b, uint32_t thread, struct tre
 		if (b->options->with_tids)
 			outbuf_printf(&text, "-%d/%d", t->pid, t->tid);
 		int r = text.error ? text.error
-				   : intern_put(&b->tree->names, text.len ? text.data : "", text.len, &name);
+				   : intern_put(&b->tree->names, text.len ? text.data : "",
+						text.len, &name);
 
 		outbuf_close(&text);
 		if (r)
@@ -101,7 +104,7 @@ static int tree_step(struct tree_builder *b, uint32_t frame, uint32_t *node)
 	return r ? r : tree_child_of_name(b->tree, *node, label.name, label.kind, node);
 }
 
-/* The node of a stack under a thread's name, if it was met before; else TREE_ROOT. */
+/* The known node of a stack under a thread's name; TREE_ROOT: none. */
 static uint32_t tree_known(const struct tree_builder *b, uint32_t comm, uint32_t stack)
 {
 	if (b->tree->in_order || b->memo[stack].comm == TREE_ROOT)
@@ -123,8 +126,12 @@ static int tree_remember(struct tree_builder *b, uint32_t comm, uint32_t stack, 
 	return 0;
 }
 
-/* The node of a stack under a thread's name: up the trie until a stack that is known, and down again. */
-static int tree_node_of_stack(struct tree_builder *b, uint32_t comm, uint32_t stack, uint32_t *ret_node)
+/*
+ * Finds or adds the node of a stack under a thread's name. Goes up the trie to a stack with a known
+ * node, then down again.
+ */
+static int tree_node_of_stack(struct tree_builder *b, uint32_t comm, uint32_t stack,
+			      uint32_t *ret_node)
 {
 	uint32_t node = comm;
 	int r;
@@ -152,8 +159,9 @@ static int tree_node_of_stack(struct tree_builder *b, uint32_t comm, uint32_t st
 	return 0;
 }
 
-/* From the leaf to the thread's name. */
-static int tree_node_reversed(struct tree_builder *b, struct tree_label comm, uint32_t stack, uint32_t *ret_node)
+/* Adds the frames from the leaf to the root, then the thread's name. */
+static int tree_node_reversed(struct tree_builder *b, struct tree_label comm, uint32_t stack,
+			      uint32_t *ret_node)
 {
 	uint32_t node = TREE_ROOT;
 
@@ -166,7 +174,8 @@ static int tree_node_reversed(struct tree_builder *b, struct tree_label comm, ui
 	return tree_child_of_name(b->tree, node, comm.name, comm.kind, ret_node);
 }
 
-static int tree_put(struct tree_builder *b, uint32_t event, uint32_t thread, uint32_t stack, uint64_t weight)
+static int tree_put(struct tree_builder *b, uint32_t event, uint32_t thread, uint32_t stack,
+		    uint64_t weight)
 {
 	struct tree_label comm;
 	uint32_t node;
@@ -205,7 +214,8 @@ static int tree_put_groups(struct tree_builder *b)
 
 	groups = groups ? groups : made;
 	for (size_t i = 0; !r && i < n; i++)
-		r = tree_put(b, groups[i].event, groups[i].thread, groups[i].stack, groups[i].weight);
+		r = tree_put(b, groups[i].event, groups[i].thread, groups[i].stack,
+			     groups[i].weight);
 	return r;
 }
 
@@ -218,7 +228,7 @@ static struct tree_label *tree_labels_new(uint32_t n)
 	return labels;
 }
 
-int tree_from_profile(struct tree *t, struct profile *profile, const struct tree_options *options)
+int tree_profile_make(struct tree *t, struct profile *profile, const struct tree_options *options)
 {
 	int r = tree_init(t, options->in_order);
 

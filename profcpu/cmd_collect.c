@@ -3,11 +3,11 @@
 #include "base/log.h"
 #include "container/access.h"
 #include "profcpu/command.h"
+#include "profcpu/default_target.h"
 #include "profcpu/options.h"
-#include "profcpu/outdir.h"
-#include "profcpu/postprocess.h"
-#include "profcpu/record.h"
-#include "profcpu/target.h"
+#include "profcpu/post/outdir.h"
+#include "profcpu/post/postprocess.h"
+#include "profcpu/record/record.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,10 +17,12 @@
 #define COLLECT_SECONDS 30
 #define COLLECT_HZ 99
 #define COLLECT_HZ_MAX 100000
-#define COLLECT_STACK_BYTES 24576 /* to begin with: all of 93 to 99 of a hundred stacks of .NET services */
+/* bytes of the first copies of stacks: enough for 93 to 99 % of the stacks of .NET services */
+#define COLLECT_STACK_BYTES 24576
 #define COLLECT_OFF_CPU_MIN_MAX_US UINT64_C(3600000000)
-#define COLLECT_MAX_OVERHEAD_LEAST 0.5 /* percent: reading the rings alone takes some tenths */
-#define COLLECT_SPARE_DESCRIPTORS 16 /* for the manifest, /proc, the files of the targets and of each name */
+#define COLLECT_MAX_OVERHEAD_LEAST 0.5 /* percent; reading the rings takes some tenths */
+/* descriptors reserved for the manifest, /proc, files of targets and files for names */
+#define COLLECT_RESERVED_DESCRIPTORS 16
 
 struct collect_arguments {
 	struct record_options record;
@@ -83,7 +85,7 @@ static const struct option collect_longopts[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* "-e a,b -e c": commas separate events, except inside the slashes of "pmu/term,term/". */
+/* Adds the events of "-e a,b". Commas separate events, except inside "pmu/term,term/". */
 static int collect_add_events(struct collect_arguments *a, char *text)
 {
 	bool slashes = false;
@@ -112,23 +114,26 @@ static int collect_number(const char *option, uint64_t max, uint64_t *ret_value)
 	return options_u64(option, optarg, 1, max, ret_value);
 }
 
-/* "full", "fp", "no"; "full,BYTES" copies so many bytes of each stack. "dwarf" is perf's word for it. */
+/* "full", "full,BYTES", "fp" or "no". "dwarf" is perf's word for "full". */
 static int collect_call_graph(struct record_options *record)
 {
 	const char *comma = strchr(optarg, ',');
 	size_t len = comma ? (size_t)(comma - optarg) : strlen(optarg);
-	bool full = (len == 4 && !strncmp(optarg, "full", len)) || (len == 5 && !strncmp(optarg, "dwarf", len));
+	bool full = (len == 4 && !strncmp(optarg, "full", len)) ||
+		    (len == 5 && !strncmp(optarg, "dwarf", len));
 	uint64_t bytes = COLLECT_STACK_BYTES;
 
 	if ((!full && strcmp(optarg, "fp") != 0 && strcmp(optarg, "no") != 0)) {
 		log_error("--call-graph: '%s' is none of full, full,BYTES, fp and no", optarg);
 		return -EINVAL;
 	}
-	if (full && !ARCH_IS_HERE) {
-		log_error("--call-graph full: stacks are unwound on " ARCH_NAME " only; --call-graph fp follows frame pointers");
+	if (full && !ARCH_CAN_RECORD) {
+		log_error("--call-graph full: unwinds stacks only on " ARCH_NAME
+			  "; use --call-graph fp, which follows frame pointers");
 		return -EINVAL;
 	}
-	if (comma && options_u64("--call-graph full,BYTES", comma + 1, COPY_SIZE_MIN / 4, COPY_SIZE_MAX, &bytes))
+	if (comma && options_u64("--call-graph full,BYTES", comma + 1, COPY_SIZE_MIN / 4,
+				 COPY_SIZE_MAX, &bytes))
 		return -EINVAL;
 	record->stack_bytes = full ? (uint32_t)bytes & ~7u : 0;
 	record->stack_fixed = comma != NULL;
@@ -161,17 +166,19 @@ static int collect_option_value(struct collect_arguments *a, int c)
 		a->out = optarg;
 		return 0;
 	case COLLECT_MAX_STACK:
-		return input_max_stack(&a->post.input, optarg);
+		return options_max_stack(optarg, &a->post.load.max_stack);
 	case COLLECT_TITLE:
 		a->post.title = optarg;
 		return 0;
 	case COLLECT_JIT_NAMES:
-		r = jit_names_parse(optarg, &a->record.jit_names);
+		r = jit_names_option_parse(optarg, &a->record.jit_names);
 		if (r)
-			log_error("--jit-names: '%s' is none of auto, memory, perfmap, rundown and none", optarg);
+			log_error("--jit-names: '%s' is none of auto, memory, perfmap, rundown and "
+				  "none",
+				  optarg);
 		return r;
 	case COLLECT_SYMBOL_SERVER:
-		return fetch_add_server(&a->fetch, optarg);
+		return download_missing_add_server(&a->fetch, optarg);
 	case COLLECT_CALL_GRAPH:
 		return collect_call_graph(&a->record);
 	case COLLECT_KEEP_STACKS:
@@ -184,10 +191,11 @@ static int collect_option_value(struct collect_arguments *a, int c)
 		a->record.off_cpu_min_ns = value * 1000;
 		return r;
 	case COLLECT_MAX_OVERHEAD:
-		r = options_decimal("--max-overhead", "a percentage", optarg, COLLECT_MAX_OVERHEAD_LEAST, 100, &a->record.max_overhead);
+		r = options_decimal("--max-overhead", "a percentage", optarg,
+				    COLLECT_MAX_OVERHEAD_LEAST, 100, &a->record.max_overhead);
 		a->record.max_overhead /= 100;
 		return r;
-	default: /* said already */
+	default: /* options_next logged an error */
 		return -EINVAL;
 	}
 }
@@ -202,22 +210,22 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 		a->record.quiet = a->post.quiet = a->fetch.quiet = true;
 		return 0;
 	case COLLECT_RAW_NAMES:
-		a->post.input.raw_names = true;
+		a->post.load.raw_names = true;
 		return 0;
 	case COLLECT_MANGLED:
-		a->post.input.mangled = true;
+		a->post.load.mangled = true;
 		return 0;
 	case COLLECT_INLINES:
-		a->post.input.inlines = true;
+		a->post.load.inlines = true;
 		return 0;
 	case COLLECT_IDLE:
-		a->post.input.idle = true;
+		a->post.load.idle = true;
 		return 0;
 	case COLLECT_GRADES:
-		a->post.input.grades = true;
+		a->post.load.grades = true;
 		return 0;
 	case COLLECT_LINES:
-		a->post.input.lines = a->record.jit_lines = true;
+		a->post.load.lines = a->record.jit_lines = true;
 		return 0;
 	case COLLECT_RECORD_ONLY:
 		a->record_only = true;
@@ -236,27 +244,30 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 	}
 }
 
-/* A word that is neither an option nor behind "--": a command, or a PID. */
-static void collect_say_stray(const char *word, bool has_pids)
+/* Rejects a word that is no option and not behind "--": a command, or a PID. */
+static void collect_report_stray(const char *word, bool has_pids)
 {
 	bool is_pid = *word && strspn(word, "0123456789,") == strlen(word);
 
 	if (is_pid && has_pids)
-		log_error("'%s' is no option; several processes have commas between them and no blanks: `profcpu collect -p PID,PID`",
+		log_error("'%s' is no option; separate several processes by commas, without "
+			  "blanks: `profcpu collect -p PID,PID`",
 			  word);
 	else if (is_pid)
-		log_error("'%s' is no option; a process is named by -p, as in `profcpu collect -p %s`", word, word);
+		log_error("'%s' is no option; name a process with -p: `profcpu collect -p %s`",
+			  word, word);
 	else
-		log_error("'%s' is no option; a command to record comes behind --, as in `profcpu collect -- %s`", word, word);
+		log_error("'%s' is no option; put a command behind --: `profcpu collect -- %s`",
+			  word, word);
 }
 
-/* What follows the options: a command, and only behind "--", so that a stray word is never executed. */
+/* Takes a command only behind "--", so that a stray word is never executed. */
 static int collect_parse_command(int argc, char **argv, struct collect_arguments *a)
 {
 	bool marked = optind > 1 && !strcmp(argv[optind - 1], "--");
 
 	if (optind < argc && !marked) {
-		collect_say_stray(argv[optind], a->pids.list.len > 0);
+		collect_report_stray(argv[optind], a->pids.list.len > 0);
 		return -EINVAL;
 	}
 	if (optind == argc && marked) {
@@ -273,36 +284,42 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 	int c;
 
 	optind = 0;
-	while ((c = options_next(&command_collect, argc, argv, "+:p:ae:F:c:d:o:q", collect_longopts)) != -1)
+	while ((c = options_next(&command_collect, argc, argv, "+:p:ae:F:c:d:o:q",
+				 collect_longopts)) != -1)
 		if (collect_parse_one(a, c))
 			return -EINVAL;
 	if (collect_parse_command(argc, argv, a))
 		return -EINVAL;
 	if (a->record.system_wide && a->pids.list.len) {
-		log_error("-a and -p exclude each other: the whole machine, or some processes");
+		log_error(
+			"-a and -p exclude each other: record the whole machine or some processes");
 		return -EINVAL;
 	}
-	if (a->record_only && (a->post.title || a->post.input.raw_names || a->post.input.mangled || a->post.input.inlines ||
-			       a->post.input.max_stack || a->post.input.grades || a->post.input.idle)) {
-		log_error("--title, --raw-names, --mangled, --inlines, --max-stack, --grades and --idle are for outputs, which --record-only does not "
-			  "make; give them to `profcpu postprocess`");
+	if (a->record_only && (a->post.title || a->post.load.raw_names || a->post.load.mangled ||
+			       a->post.load.inlines || a->post.load.max_stack ||
+			       a->post.load.grades || a->post.load.idle)) {
+		log_error(
+			"--record-only makes no outputs, so --title, --raw-names, --mangled, "
+			"--inlines, --max-stack, --grades and --idle are not allowed; give them to "
+			"`profcpu postprocess`");
 		return -EINVAL;
 	}
 	if (a->record.freq_hz && a->record.period) {
-		log_error("-F and -c exclude each other: samples a second, or events between samples");
+		log_error("-F and -c exclude each other: give samples a second, or events between "
+			  "samples");
 		return -EINVAL;
 	}
 	if ((a->record.off_cpu_min_ns || a->record.max_overhead > 0) && !a->record.off_cpu) {
-		log_error("--off-cpu-min and --max-overhead are of use only with --off-cpu");
+		log_error("--off-cpu-min and --max-overhead need --off-cpu");
 		return -EINVAL;
 	}
 	if (a->record.off_cpu && !a->record.stack_bytes) {
-		log_error("--off-cpu goes with --call-graph full only: waits are told by their stacks");
+		log_error("--off-cpu needs --call-graph full, because each wait has a stack");
 		return -EINVAL;
 	}
 	if (!a->record.freq_hz && !a->record.period)
 		a->record.freq_hz = COLLECT_HZ;
-	/* A command runs to its end unless a duration was asked for. */
+	/* Without a duration, record a command to its end. */
 	if (!a->has_duration && !a->record.argv)
 		a->record.duration_ns = COLLECT_SECONDS * NS_PER_S;
 	a->record.pids = a->pids.list.v;
@@ -312,27 +329,27 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 	return 0;
 }
 
-/* One line: what is sampled, how, for how long. */
-static void collect_announce(const struct record_result *result)
+/* Notes why the default event was not used. */
+static void collect_note_event(const struct record_result *result)
 {
 	if (result->event_why[0])
 		log_note("sampled %s: %s", result->event, result->event_why);
 }
 
-/* How the command that was started came to its end, where that was not well. */
-static void collect_tell_command(const struct record_result *result)
+/* Notes how the command ended, unless with status 0. */
+static void collect_note_command(const struct record_result *result)
 {
 	if (!result->command_ended || !result->command_status)
 		return;
 	if (WIFEXITED(result->command_status))
 		log_note("the command ended with status %d", WEXITSTATUS(result->command_status));
 	else
-		log_note("the command was ended by signal %d", WTERMSIG(result->command_status));
+		log_note("signal %d ended the command", WTERMSIG(result->command_status));
 }
 
 /*
- * The exit status of a recording that went well: that of the command, as with perf record, where it came to its end by itself
- * and not because we were told to end.
+ * The exit status of a successful recording: that of the command, as with perf record, if it ended
+ * by itself and no signal ended the recording.
  */
 static int collect_status(const struct record_result *result)
 {
@@ -344,10 +361,11 @@ static int collect_status(const struct record_result *result)
 }
 
 /*
- * One of the targets whose files we may not open, and why: to be found out while it runs. Empty: there is none. Children and
- * the machine's other processes are not asked for.
+ * Writes a warning about the first target whose files we may not open; "": there is none. Call it
+ * while the targets run. Children and other processes of the machine are not checked.
  */
-static void collect_find_barred(const struct collect_arguments *a, struct opener *opener, char *text, size_t cap)
+static void collect_find_denied(const struct collect_arguments *a, struct opener *opener,
+				char *text, size_t cap)
 {
 	char why[ACCESS_TEXT_BYTES];
 	struct access_denial denial;
@@ -356,24 +374,26 @@ static void collect_find_barred(const struct collect_arguments *a, struct opener
 	for (size_t i = 0; i < a->record.npids && !*text; i++) {
 		int r = opener_hold(opener, a->record.pids[i]);
 
-		if ((r != -EACCES && r != -EPERM) || access_look(a->record.pids[i], &denial))
+		if ((r != -EACCES && r != -EPERM) || access_probe(a->record.pids[i], &denial))
 			continue;
 		access_text(&denial, why, sizeof(why));
-		snprintf(text, cap, "the files and the perf map of process %d cannot be read: %s; names come from what we can read%s",
+		snprintf(text, cap,
+			 "process %d: cannot read its files and perf map: %s; some names will be "
+			 "missing%s",
 			 a->record.pids[i], why,
-			 denial.reason == ACCESS_ELSEWHERE ? "" : ", and CAP_SYS_PTRACE would open the rest");
+			 denial.reason == ACCESS_ELSEWHERE ? "" : "; run with CAP_SYS_PTRACE");
 	}
 }
 
 static int collect_outputs(const struct collect_arguments *a, const struct outdir *dir)
 {
-	struct source source;
+	struct post_source source;
 
-	if (source_open_dir(dir->fd, dir->path, &source))
+	if (post_open_dir(dir->fd, dir->path, &source))
 		return EXIT_FAILED;
 	int status = postprocess_run(&source, dir->path, dir, &a->post, NULL);
 
-	source_close(&source);
+	post_open_close(&source);
 	return status;
 }
 
@@ -382,7 +402,7 @@ static int collect_record(struct collect_arguments *a, const struct outdir *dir)
 	struct record_result result = {0};
 	struct opener *opener = NULL;
 	int status = EXIT_FAILED;
-	char barred[ACCESS_TEXT_BYTES * 2];
+	char denied[ACCESS_TEXT_BYTES * 2];
 
 	if (opener_new(&opener)) {
 		log_error("out of memory");
@@ -391,18 +411,18 @@ static int collect_record(struct collect_arguments *a, const struct outdir *dir)
 	a->record.dir = dir->path;
 	a->record.dir_fd = dir->fd;
 	a->record.opener = opener;
-	a->record.spare_descriptors = COLLECT_SPARE_DESCRIPTORS;
-	a->post.input.opener = opener;
-	collect_find_barred(a, opener, barred, sizeof(barred));
+	a->record.reserved_descriptors = COLLECT_RESERVED_DESCRIPTORS;
+	a->post.load.opener = opener;
+	collect_find_denied(a, opener, denied, sizeof(denied));
 	int r = record_run(&a->record, &result);
 
 	a->post.none_expected = result.detached;
 	if (result.started) {
-		if (*barred)
-			log_warn("%s", barred);
+		if (*denied)
+			log_warn("%s", denied);
 		if (!a->record.quiet)
-			collect_announce(&result);
-		collect_tell_command(&result);
+			collect_note_event(&result);
+		collect_note_command(&result);
 		status = a->record_only ? EXIT_DONE : collect_outputs(a, dir);
 	}
 	opener_free(opener);
@@ -421,87 +441,128 @@ static int collect_run(struct collect_arguments *a)
 	int status = EXIT_FAILED;
 
 	if (!a->record.system_wide && !a->record.argv && !a->record.npids) {
-		status = target_default(&a->pids);
+		status = default_target(&a->pids);
 		if (status != EXIT_DONE)
 			return status;
 		a->record.pids = a->pids.list.v;
 		a->record.npids = a->pids.list.len;
 	}
-	if (outdir_make(a->out, &dir))
+	if (post_outdir_make(a->out, &dir))
 		return EXIT_FAILED;
 	status = collect_record(a, &dir);
 	if (status != EXIT_DONE)
-		outdir_remove_empty(&dir);
-	outdir_release(&dir);
+		post_outdir_remove_empty(&dir);
+	post_outdir_release(&dir);
 	return command_end(status);
 }
 
 static int collect_main(int argc, char **argv)
 {
-	struct collect_arguments a = {.record.stack_bytes = ARCH_IS_HERE ? COLLECT_STACK_BYTES : 0};
+	struct collect_arguments a = {.record.stack_bytes =
+					      ARCH_CAN_RECORD ? COLLECT_STACK_BYTES : 0};
 
 	a.post.fetch = &a.fetch;
 	int status = collect_parse(argc, argv, &a) ? EXIT_USAGE : collect_run(&a);
 
 	vec_free(&a.pids.list);
 	vec_free(&a.events);
-	fetch_options_free(&a.fetch);
+	download_missing_options_free(&a.fetch);
 	return status;
 }
 
 const struct command command_collect = {
 	.name = "collect",
 	.summary = "record a running service, then make the picture",
-	.usage = "usage: profcpu collect [-p PID[,PID...] | -a] [-e EVENT] [-F HZ | -c N] [-d SECONDS] [-o DIR] [-q] [OPTION...]\n"
-		 "                       [-- CMD ARG...]\n"
-		 "       profcpu collect -pid PID -duration SECONDS\n\n"
-		 "Samples what runs on the CPUs and writes flamegraph.svg, folded_stacks.out, perf_script.out, report.json,\n"
-		 "perf.data and prof.tar.gz to profilings/HH-MM-SS_YYYY-MM-DD/. Without -p, -a and CMD the target is the only .NET process in sight;\n"
-		 "with several they are listed and the exit status is 2; where there is none it is PID 1.\n"
-		 "Ctrl-C, SIGTERM and the end of the terminal end the recording, and the outputs are made of what was recorded; a second\n"
-		 "Ctrl-C leaves that to `profcpu postprocess DIR`. The exit status is that of a command which came to its end, if all\n"
-		 "went well; 127 of one that there is not, 126 of one that cannot be executed.\n\n"
-		 "  -p, --pid PID,...      these processes, with all their threads and children\n"
-		 "  -a, --all-cpus         the whole machine\n"
-		 "  -- CMD ARG...          start a command and record it from its first instruction to its end; with -p or -a:\n"
-		 "                         record these until it ends (with -p not the command itself)\n"
-		 "  -e, --event EVENT      perf's name of an event: cpu-clock, cycles, page-faults, sched:sched_switch, ...;\n"
-		 "                         default: cycles where there is a PMU, else cpu-clock\n"
-		 "  -F, --frequency HZ     samples a second and CPU (99; 1 to 100000)\n"
-		 "  -c, --count N          a sample every N events instead; of cpu-clock: N nanoseconds\n"
-		 "  -d, --duration SECONDS how long, from 1ms to 366 days (8784h): 10, 0.5, 500ms, 2m, 24h\n"
-		 "                         (30; a command: to its end)\n"
-		 "  -o, --output DIR       write there instead; what DIR is to stand in must exist; of a recording that is\n"
-		 "                         there only perf.data.old is kept\n"
-		 "      --record-only      no outputs yet: `profcpu postprocess DIR` makes them later; not with options for these alone\n"
-		 "                         (--title, --raw-names, --mangled, --inlines, --max-stack, --grades, --idle)\n"
-		 "      --no-kernel        no kernel frames in the stacks\n"
-		 "      --jit-names WAY    how the names of .NET's JIT-compiled code are taken from the running processes: memory\n"
-		 "                         (the runtime's own structures, .NET 8 on), perfmap (.NET 8 on), rundown (.NET 5 on),\n"
-		 "                         none; auto, the default: the first of these that can be had\n"
-		 "      --call-graph HOW   full, the default on x86-64: stacks are copied and unwound to the start of their thread; full,BYTES:\n"
-		 "                         so much of each is copied (1024 to 65528), else as much as turns out to be needed; fp: the kernel's chains\n"
-		 "                         of frame pointers alone; no: no stacks\n"
-		 "      --keep-stacks WHICH   copies of stacks that are kept in perf.data, secrets in them included: none, the\n"
-		 "                         default; failed, of stacks that could not be followed to their end; all\n"
-		 "      --off-cpu          also each wait of the targets' threads, with its stack and its length, in microseconds: offcpu.svg\n"
-		 "                         and .folded, wall.svg and .folded (on and off the CPU on one scale) and, where tracefs can be\n"
-		 "                         read, wakeup.svg and .folded (who ended it). Needs CAP_PERFMON, and --call-graph full\n"
-		 "      --off-cpu-min US   waits shorter than so many microseconds are left out, and it is said how much they were\n"
-		 "      --max-overhead PERCENT   with --off-cpu: what the recorder uses of one CPU and what the targets lose of their\n"
-		 "                         throughput may be so much together (5; 0.5 to 100). Where threads are switched more often than that allows, their\n"
-		 "                         switches are recorded at times only, and waits estimated. 100: they are always recorded\n"
-		 "      --idle             in the outputs of --off-cpu, waits that are idle (pool threads without work, ...) with their stacks, not as [idle]\n"
-		 "      --title TEXT       title of the picture\n"
-		 "      --no-download      fetch no debug files; else those of libraries without symbols are, for at most 60 s\n"
-		 "      --symbol-server URL   fetch them from there (`profcpu help symbols`)\n"
-		 "      --raw-names        names of managed methods as the runtime spells them\n"
-		 "      --mangled          names of native functions mangled\n"
-		 "      --inlines          functions that were inlined have frames of their own\n"
-		 "      --lines            source lines: each line is a frame; those of JIT-compiled .NET code can be had only where\n"
-		 "                         this was given, also with --record-only\n"
-		 "      --max-stack N      at most so many frames of a stack in the outputs (10000; 1 to 65536)\n"
-		 "      --grades           in the picture _[s] behind frames that were spliced, _[g] behind guessed ones\n"
-		 "  -q, --quiet            no progress line and no report\n",
+	.usage = "usage: profcpu collect [OPTION...] [-p PID[,PID...] | -a] [-- CMD ARG...]\n"
+		 "       profcpu collect -pid PID -duration SECONDS\n"
+		 "\n"
+		 "Records what runs on the CPUs in perf.data. Then makes flamegraph.svg,\n"
+		 "folded_stacks.out, perf_script.out, report.json and prof.tar.gz beside it, in\n"
+		 "profilings/HH-MM-SS_YYYY-MM-DD/.\n"
+		 "\n"
+		 "Without -p, -a and CMD the target is the only .NET process in sight, or PID 1\n"
+		 "if none is in sight. If several are in sight, they are listed and the exit\n"
+		 "status is 2.\n"
+		 "\n"
+		 "Ctrl-C, SIGTERM or the end of the terminal ends the recording. Then the outputs\n"
+		 "are made. After a second Ctrl-C, `profcpu postprocess DIR` makes them.\n"
+		 "\n"
+		 "what to record:\n"
+		 "  -p, --pid PID,...       these processes, with all their threads and children\n"
+		 "  -a, --all-cpus          the whole machine\n"
+		 "  -- CMD ARG...           start a command and record it, from its first\n"
+		 "                          instruction to its end; with -p or -a, record these\n"
+		 "                          until the command ends (with -p not the command)\n"
+		 "  -e, --event EVENT       the event, by its name in perf: cycles, cpu-clock,\n"
+		 "                          page-faults, sched:sched_switch, ... Default: cycles\n"
+		 "                          with hardware counters, else cpu-clock\n"
+		 "  -F, --frequency HZ      samples a second on each CPU: 1 to 100000 (99)\n"
+		 "  -c, --count N           take a sample every N events, instead of -F; for\n"
+		 "                          cpu-clock, an event is a nanosecond\n"
+		 "  -d, --duration SECONDS  how long: 10, 0.5, 500ms, 2m, 24h; from 1ms to 366\n"
+		 "                          days (30 seconds; a command: to its end)\n"
+		 "      --no-kernel         leave kernel frames out of the stacks\n"
+		 "\n"
+		 "stacks and names:\n"
+		 "      --call-graph HOW    full: copy each stack and unwind it to the start of\n"
+		 "                          its thread, the default on x86-64; full,BYTES: copy\n"
+		 "                          so many bytes of each, 1024 to 65528, not as many as\n"
+		 "                          needed; fp: follow frame pointers; no: no stacks\n"
+		 "      --keep-stacks WHICH\n"
+		 "                          keep copies of stacks in perf.data; they may hold\n"
+		 "                          secrets. none: no copies, the default; failed: of\n"
+		 "                          guessed and truncated stacks; all\n"
+		 "      --jit-names WAY     how to take names of JIT-compiled .NET code. memory:\n"
+		 "                          from the runtime's memory (.NET 8 and later);\n"
+		 "                          perfmap: from the runtime's perf map (.NET 8 and\n"
+		 "                          later); rundown: from the runtime's events (.NET 5\n"
+		 "                          and later); none; auto: the first that works, the\n"
+		 "                          default\n"
+		 "      --no-download       download no debug files; else missing ones of sampled\n"
+		 "                          libraries are downloaded, for at most 60 s\n"
+		 "      --symbol-server URL\n"
+		 "                          download them from here (`profcpu help symbols`)\n"
+		 "\n"
+		 "waits:\n"
+		 "      --off-cpu           record also each wait of the targets' threads, with\n"
+		 "                          its stack and length: offcpu.svg and offcpu.folded;\n"
+		 "                          wall.svg and wall.folded, on and off the CPU on one\n"
+		 "                          scale; wakeup.svg and wakeup.folded, with wakers, if\n"
+		 "                          tracefs is readable. The folded files count\n"
+		 "                          microseconds. Needs CAP_PERFMON and --call-graph full\n"
+		 "      --off-cpu-min US    leave out waits shorter than so many microseconds;\n"
+		 "                          their number and sum are printed\n"
+		 "      --max-overhead PERCENT\n"
+		 "                          limit the overhead of --off-cpu: CPU time of profcpu,\n"
+		 "                          in percent of one CPU, plus the throughput that the\n"
+		 "                          targets lose: 0.5 to 100 (5). If threads switch too\n"
+		 "                          fast for it, only a part of the switches is recorded\n"
+		 "                          and waits are estimates. 100: record all switches\n"
+		 "      --idle              show idle waits with their stacks, such as those of\n"
+		 "                          pool threads without work, not as [idle]\n"
+		 "\n"
+		 "outputs:\n"
+		 "  -o, --output DIR        write to DIR; its parent must exist. A recording in\n"
+		 "                          DIR is replaced: its samples stay as perf.data.old,\n"
+		 "                          its outputs go\n"
+		 "      --record-only       make no outputs; `profcpu postprocess DIR` makes them\n"
+		 "                          later. Not with --title, --raw-names, --mangled,\n"
+		 "                          --inlines, --max-stack, --grades, --idle\n"
+		 "      --title TEXT        title of the picture\n"
+		 "      --raw-names         print .NET method names as the runtime spells them\n"
+		 "      --mangled           print names of native functions mangled\n"
+		 "      --inlines           give inlined functions frames of their own\n"
+		 "      --lines             make each source line a frame; for JIT-compiled .NET\n"
+		 "                          code, give it also with --record-only\n"
+		 "      --max-stack N       at most N frames of a stack: 1 to 65536 (10000)\n"
+		 "      --grades            mark spliced frames with _[s], guessed ones with _[g]\n"
+		 "  -q, --quiet             print no progress, no notes and no report\n"
+		 "\n"
+		 "exit status:\n"
+		 "  0         done\n"
+		 "  1         failed, or recorded data is damaged\n"
+		 "  2         wrong usage, or a target must be named\n"
+		 "  126, 127  CMD cannot be executed, or was not found\n"
+		 "  STATUS    that of CMD, if it ended by itself and all else went well\n",
 	.run = collect_main,
 };

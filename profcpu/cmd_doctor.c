@@ -1,9 +1,10 @@
 #include "base/log.h"
 #include "base/outbuf.h"
 #include "base/printable.h"
+#include "base/remedy.h"
 #include "profcpu/command.h"
-#include "profcpu/doctor.h"
-#include "profcpu/mend.h"
+#include "profcpu/doctor_probe.h"
+#include "profcpu/doctor_report.h"
 #include "profcpu/options.h"
 
 #include <limits.h>
@@ -17,11 +18,12 @@ struct doctor_options {
 
 static void doctor_print(struct outbuf *out, struct doctor_report *report)
 {
-	static const char *const words[] = {[DOCTOR_YES] = "yes", [DOCTOR_NO] = "no", [DOCTOR_FATAL] = "NO"};
+	static const char *const words[] = {
+		[DOCTOR_YES] = "yes", [DOCTOR_NO] = "no", [DOCTOR_FATAL] = "NO"};
 	int width = 0;
 
 	for (size_t i = 0; i < report->len; i++) {
-		/* A target's name is in the texts. */
+		/* The texts contain the name of the target, which may hold control characters. */
 		printable_ascii(report->items[i].found);
 		if (strlen(report->items[i].name) > (size_t)width)
 			width = (int)strlen(report->items[i].name);
@@ -29,16 +31,19 @@ static void doctor_print(struct outbuf *out, struct doctor_report *report)
 	for (size_t i = 0; i < report->len; i++) {
 		const struct doctor_item *item = &report->items[i];
 
-		outbuf_printf(out, "%-3s  %-*s  %s\n", words[item->state], width, item->name, item->found);
+		outbuf_printf(out, "%-3s  %-*s  %s\n", words[item->state], width, item->name,
+			      item->found);
 		if (item->effect)
-			outbuf_printf(out, "%-3s  %-*s    effect: %s\n", "", width, "", item->effect);
-		if (item->mend)
-			outbuf_printf(out, "%-3s  %-*s    mend:   %s\n", "", width, "", item->mend);
+			outbuf_printf(out, "%-3s  %-*s    effect: %s\n", "", width, "",
+				      item->effect);
+		if (item->remedy)
+			outbuf_printf(out, "%-3s  %-*s    remedy: %s\n", "", width, "",
+				      item->remedy);
 	}
 	outbuf_printf(out, "\n%s\n",
-		      !report->can_record  ? "Recording cannot work here: see NO." :
-		      report->can_off_cpu ? "Recording can work here." :
-					    "Recording can work here, without --off-cpu.");
+		      !report->can_record   ? "Recording cannot work here: see NO."
+		      : report->can_off_cpu ? "Recording can work here."
+					    : "Recording can work here, without --off-cpu.");
 }
 
 static void doctor_json_text(struct outbuf *out, const char *key, const char *text)
@@ -55,17 +60,19 @@ static void doctor_json_text(struct outbuf *out, const char *key, const char *te
 
 static void doctor_print_json(struct outbuf *out, const struct doctor_report *report)
 {
-	outbuf_printf(out, "{\"can_record\":%s,\"can_off_cpu\":%s,\"items\":[", report->can_record ? "true" : "false",
+	outbuf_printf(out, "{\"can_record\":%s,\"can_off_cpu\":%s,\"items\":[",
+		      report->can_record ? "true" : "false",
 		      report->can_record && report->can_off_cpu ? "true" : "false");
 	for (size_t i = 0; i < report->len; i++) {
 		const struct doctor_item *item = &report->items[i];
 
-		outbuf_printf(out, "%s\n{\"ok\":%s,\"fatal\":%s", i ? "," : "", item->state == DOCTOR_YES ? "true" : "false",
+		outbuf_printf(out, "%s\n{\"ok\":%s,\"fatal\":%s", i ? "," : "",
+			      item->state == DOCTOR_YES ? "true" : "false",
 			      item->state == DOCTOR_FATAL ? "true" : "false");
 		doctor_json_text(out, "name", item->name);
 		doctor_json_text(out, "found", item->found);
 		doctor_json_text(out, "effect", item->effect);
-		doctor_json_text(out, "mend", item->mend);
+		doctor_json_text(out, "mend", item->remedy);
 		outbuf_char(out, '}');
 	}
 	outbuf_str(out, "\n]}\n");
@@ -102,13 +109,13 @@ static int doctor_run(int argc, char **argv)
 
 	if (doctor_parse(argc, argv, &options))
 		return EXIT_USAGE;
-	int r = doctor_look(options.pid, &facts);
+	int r = doctor_probe(options.pid, &facts);
 
 	if (r) {
-		log_error("cannot look around: %s", strerror(-r));
+		log_error("cannot probe this machine: %s", strerror(-r));
 		return EXIT_FAILED;
 	}
-	doctor_judge(&facts, &report);
+	doctor_report_facts(&facts, &report);
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
 
 	if (options.json)
@@ -117,17 +124,21 @@ static int doctor_run(int argc, char **argv)
 		doctor_print(&out, &report);
 	r = outbuf_close(&out);
 	if (r)
-		log_error("cannot write to stdout: %s%s", strerror(-r), mend_of_stdout(r));
+		log_error("cannot write to stdout: %s%s", strerror(-r), remedy_for_stdout(r));
 	return r || !report.can_record ? EXIT_FAILED : EXIT_DONE;
 }
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.summary = "say what recording needs here, what is missing and how to get it",
+	.summary = "test what recording needs here, and print the remedies",
 	.usage = "usage: profcpu doctor [-p PID] [--json]\n\n"
-		 "Tries what recording needs: yes, no (with what it costs and how to get it), or NO where nothing can be recorded\n"
-		 "without it. Exit status 0 when recording can work, 1 when not.\n\n"
-		 "  -p, --pid PID  this process too: its samples, files, maps, .NET runtime, perf map, diagnostic port\n"
-		 "      --json     for programs\n",
+		 "Tests each requirement of recording here. Each line begins with\n"
+		 "  yes   it works\n"
+		 "  no    it is missing; effect and remedy follow\n"
+		 "  NO    it is missing, and nothing can be recorded without it\n\n"
+		 "  -p, --pid PID  test this process too: its samples, files, memory map, .NET\n"
+		 "                 runtime, perf map and diagnostic port\n"
+		 "      --json     print JSON\n\n"
+		 "exit status: 0 if recording can work, 1 if not, 2 wrong usage\n",
 	.run = doctor_run,
 };

@@ -5,9 +5,9 @@
 #include "flamegraph/svg.h"
 #include "flamegraph/tree_profile.h"
 #include "profcpu/command.h"
-#include "profcpu/input.h"
 #include "profcpu/options.h"
-#include "profcpu/outfile.h"
+#include "profcpu/post/load.h"
+#include "profcpu/post/outfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,22 +17,50 @@
 #include <sys/stat.h>
 
 #define FLAMEGRAPH_PALETTE_FILE "palette.map"
-#define FLAMEGRAPH_FEW 100 /* fewer samples than this are worth a word */
+#define FLAMEGRAPH_FEW 100 /* fewer samples than this get a note */
 
 struct flamegraph_arguments {
 	struct svg_options svg;
 	struct tree_options tree;
-	struct input_options input;
+	struct post_options load;
 	const char *path, *out, *event;
 	bool palette_file, own_countname, own_colors;
 };
 
 enum flamegraph_option {
-	OPT_TITLE = 256, OPT_SUBTITLE, OPT_WIDTH, OPT_HEIGHT, OPT_MINWIDTH, OPT_FONTTYPE, OPT_FONTSIZE,
-	OPT_FONTWIDTH, OPT_COUNTNAME, OPT_NAMETYPE, OPT_COLORS, OPT_BGCOLORS, OPT_HASH, OPT_RANDOM, OPT_CP,
-	OPT_REVERSE, OPT_INVERTED, OPT_FLAMECHART, OPT_NEGATE, OPT_NOTES, OPT_TOTAL, OPT_FACTOR, OPT_ENCODING,
-	OPT_EVENT, OPT_TID, OPT_RAW_NAMES, OPT_MANGLED, OPT_INLINES, OPT_LINES, OPT_OFFLINE, OPT_OUTPUT,
-	OPT_MAX_STACK, OPT_GRADES,
+	OPT_TITLE = 256,
+	OPT_SUBTITLE,
+	OPT_WIDTH,
+	OPT_HEIGHT,
+	OPT_MINWIDTH,
+	OPT_FONTTYPE,
+	OPT_FONTSIZE,
+	OPT_FONTWIDTH,
+	OPT_COUNTNAME,
+	OPT_NAMETYPE,
+	OPT_COLORS,
+	OPT_BGCOLORS,
+	OPT_HASH,
+	OPT_RANDOM,
+	OPT_CP,
+	OPT_REVERSE,
+	OPT_INVERTED,
+	OPT_FLAMECHART,
+	OPT_NEGATE,
+	OPT_NOTES,
+	OPT_TOTAL,
+	OPT_FACTOR,
+	OPT_ENCODING,
+	OPT_EVENT,
+	OPT_TID,
+	OPT_RAW_NAMES,
+	OPT_MANGLED,
+	OPT_INLINES,
+	OPT_LINES,
+	OPT_OFFLINE,
+	OPT_OUTPUT,
+	OPT_MAX_STACK,
+	OPT_GRADES,
 	OPT_IDLE,
 };
 
@@ -74,15 +102,16 @@ static const struct option flamegraph_longopts[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* A number, with nothing behind it but, where ret_percent is asked for, a %. */
-static int flamegraph_number(const char *option, const char *text, double *ret_value, bool *ret_percent)
+/* A number, followed by nothing, or by a % if ret_percent is wanted. */
+static int flamegraph_number(const char *option, const char *text, double *ret_value,
+			     bool *ret_percent)
 {
 	char *end;
 	double x = strtod(text, &end);
 	bool percent = ret_percent && *end == '%';
 
 	if (end == text || end[percent] || !(x > -1e300 && x < 1e300)) {
-		log_error("--%s takes a number, not '%s'", option, text);
+		log_error("--%s: needs a number, not '%s'", option, text);
 		return -EINVAL;
 	}
 	*ret_value = x;
@@ -97,7 +126,7 @@ static int flamegraph_pixels(const char *option, const char *text, unsigned *ret
 	int r = flamegraph_number(option, text, &x, NULL);
 
 	if (!r && !(x >= 1 && x <= SVG_WIDTH_MAX)) {
-		log_error("--%s takes a number of pixels from 1 to %d, not '%s'", option, SVG_WIDTH_MAX, text);
+		log_error("--%s: needs 1 to %d pixels, not '%s'", option, SVG_WIDTH_MAX, text);
 		r = -EINVAL;
 	}
 	if (!r)
@@ -107,10 +136,10 @@ static int flamegraph_pixels(const char *option, const char *text, unsigned *ret
 
 static int flamegraph_colors(struct flamegraph_arguments *a, const char *name)
 {
-	if (!palette_scheme_of(name, &a->svg.palette.scheme))
+	if (!palette_scheme_find(name, &a->svg.palette.scheme))
 		return 0;
-	log_error("--colors takes kind, hot, mem, io, wakeup, chain, java, js, perl, red, green, blue, aqua, yellow, purple "
-		  "or orange, not '%s'",
+	log_error("--colors: '%s' is none of kind, hot, mem, io, wakeup, chain, java, js, perl, "
+		  "red, green, blue, aqua, yellow, purple and orange",
 		  name);
 	return -EINVAL;
 }
@@ -138,13 +167,13 @@ static int flamegraph_value(struct flamegraph_arguments *a, int c, const char *a
 	case OPT_COLORS:
 		return flamegraph_colors(a, arg);
 	case OPT_MAX_STACK:
-		return input_max_stack(&a->input, arg);
+		return options_max_stack(arg, &a->load.max_stack);
 	default:
 		return -ENOENT;
 	}
 }
 
-/* Where an option's text goes; NULL for other options. */
+/* The member for the text of an option; NULL for other options. */
 static const char **flamegraph_text(struct flamegraph_arguments *a, int c)
 {
 	switch (c) {
@@ -174,6 +203,7 @@ static const char **flamegraph_text(struct flamegraph_arguments *a, int c)
 	}
 }
 
+/* The member for an option without argument; NULL for other options. */
 static bool *flamegraph_flag(struct flamegraph_arguments *a, int c)
 {
 	switch (c) {
@@ -194,19 +224,19 @@ static bool *flamegraph_flag(struct flamegraph_arguments *a, int c)
 	case OPT_TID:
 		return &a->tree.with_tids;
 	case OPT_RAW_NAMES:
-		return &a->input.raw_names;
+		return &a->load.raw_names;
 	case OPT_MANGLED:
-		return &a->input.mangled;
+		return &a->load.mangled;
 	case OPT_INLINES:
-		return &a->input.inlines;
+		return &a->load.inlines;
 	case OPT_LINES:
-		return &a->input.lines;
+		return &a->load.lines;
 	case OPT_OFFLINE:
-		return &a->input.offline;
+		return &a->load.offline;
 	case OPT_IDLE:
 		return &a->tree.show_idle;
 	case OPT_GRADES:
-		return &a->input.grades;
+		return &a->load.grades;
 	default:
 		return NULL;
 	}
@@ -214,12 +244,14 @@ static bool *flamegraph_flag(struct flamegraph_arguments *a, int c)
 
 static int flamegraph_check(struct flamegraph_arguments *a)
 {
-	if (a->svg.encoding && !svg_encoding_is_known(a->svg.encoding))
-		log_note("'%s' is no encoding that viewers are known to read; without --encoding it is UTF-8", a->svg.encoding);
+	if (a->svg.encoding && !svg_options_encoding_is_known(a->svg.encoding))
+		log_note("--encoding: viewers may not know '%s'; without the option it is UTF-8",
+			 a->svg.encoding);
 	if (!a->palette_file || a->svg.palette.scheme != PALETTE_KIND)
 		return 0;
 	if (a->own_colors) {
-		log_error("--cp keeps colours by name, and those of --colors kind are not by name; choose others");
+		log_error("--cp and --colors kind exclude each other: --cp keeps colours by name; "
+			  "choose other colours");
 		return -EINVAL;
 	}
 	a->svg.palette.scheme = PALETTE_HOT;
@@ -232,7 +264,8 @@ static int flamegraph_parse(int argc, char **argv, struct flamegraph_arguments *
 	int c;
 
 	optind = 0;
-	while ((c = options_next(&command_flamegraph, argc, argv, ":o:", flamegraph_longopts)) != -1) {
+	while ((c = options_next(&command_flamegraph, argc, argv, ":o:", flamegraph_longopts)) !=
+	       -1) {
 		const char **text = flamegraph_text(a, c);
 		bool *flag = flamegraph_flag(a, c);
 
@@ -241,7 +274,7 @@ static int flamegraph_parse(int argc, char **argv, struct flamegraph_arguments *
 		else if (flag)
 			*flag = true;
 		else if (flamegraph_value(a, c, optarg))
-			return -EINVAL; /* said already */
+			return -EINVAL; /* an error was logged */
 		a->own_countname |= c == OPT_COUNTNAME;
 		a->own_colors |= c == OPT_COLORS;
 	}
@@ -258,45 +291,48 @@ static int flamegraph_parse(int argc, char **argv, struct flamegraph_arguments *
 	return flamegraph_check(a);
 }
 
-/* Folded stacks have names and counts and nothing else that one could ask for. */
+/* Rejects options that need more than the names and counts of folded stacks. */
 static int flamegraph_check_folded(const struct flamegraph_arguments *a, const char *name)
 {
-	const char *option = a->event		? "--event"
+	const char *option = a->event            ? "--event"
 			     : a->tree.with_tids ? "--tid"
-			     : a->input.raw_names ? "--raw-names"
-			     : a->input.mangled	? "--mangled"
-			     : a->input.inlines	? "--inlines"
-			     : a->input.lines	? "--lines"
-			     : a->input.grades	? "--grades"
+			     : a->load.raw_names ? "--raw-names"
+			     : a->load.mangled   ? "--mangled"
+			     : a->load.inlines   ? "--inlines"
+			     : a->load.lines     ? "--lines"
+			     : a->load.grades    ? "--grades"
 			     : a->tree.show_idle ? "--idle"
-			     : a->input.max_stack ? "--max-stack"
-						: NULL;
+			     : a->load.max_stack ? "--max-stack"
+						 : NULL;
 
 	if (!option)
 		return 0;
-	log_error("%s is for recordings, and %s is folded stacks; `profcpu fold` makes them with what they are to hold", option, name);
+	log_error("%s is for recordings, but %s is folded stacks; give the option to `profcpu "
+		  "fold`",
+		  option, name);
 	return -EINVAL;
 }
 
-/* 0, -errno; 1 where a part of the input was not readable. */
-static int flamegraph_from_folded(struct flamegraph_arguments *a, int fd, const char *name, struct tree *tree)
+/* 0, -errno; 1 if a part of the input was not readable. */
+static int flamegraph_from_folded(struct flamegraph_arguments *a, int fd, const char *name,
+				  struct tree *tree)
 {
 	struct parse_error err = {0};
-	int r = tree_from_folded(tree, fd, &a->tree, &err);
+	int r = folded_read_tree(tree, fd, &a->tree, &err);
 
 	if (r) {
 		log_error("cannot draw %s: %s", name, err.what ? err.what : strerror(-r));
 		return r;
 	}
-	/* What they count is not in them: of ours it is nanoseconds where the event is a clock. */
+	/* The input does not name its unit. It may be samples, nanoseconds or events. */
 	if (!a->own_countname)
 		a->svg.countname = "counts";
 	if (tree->bad_lines)
 		log_warn("%s: %llu of %llu lines have no count at their end and were skipped", name,
 			 (unsigned long long)tree->bad_lines, (unsigned long long)tree->lines);
-	/* No damage for sure: what was written by hand may end so. */
+	/* It may be no damage: text written by hand can end like this. */
 	if (tree->unended)
-		log_warn("%s: the last line has no end, so that its count may be cut off; a whole file ends with a newline", name);
+		log_warn("%s: the last line has no newline; its count may be cut off", name);
 	return tree->bad_lines > 0;
 }
 
@@ -306,32 +342,34 @@ static int flamegraph_find_event(struct profile *profile, const char *wanted, ui
 	if (!wanted)
 		return 0;
 	for (uint32_t i = 0; i < profile_nevents(profile); i++) {
-		if (!strcmp(profile_text_of(profile, profile_event_of(profile, i)->name, NULL), wanted)) {
+		if (!strcmp(profile_text_of(profile, profile_event_of(profile, i)->name, NULL),
+			    wanted)) {
 			*ret_event = i;
 			return 0;
 		}
 	}
-	log_error("the input has no samples of an event '%s'; `profcpu flamegraph` without --event takes the first one",
+	log_error("no samples of the event '%s' in the input; without --event the first event is "
+		  "drawn",
 		  wanted);
 	return -ENOENT;
 }
 
-static int flamegraph_from_profile(struct flamegraph_arguments *a, struct source *source, const char *name,
-				   struct profile *profile, struct tree *tree)
+static int flamegraph_from_profile(struct flamegraph_arguments *a, struct post_source *source,
+				   const char *name, struct profile *profile, struct tree *tree)
 {
-	struct input_result result;
-	int r = input_load_source(source, name, &a->input, profile, &result);
+	struct post_result result;
+	int r = post_load_source(source, name, &a->load, profile, &result);
 
 	if (r)
 		return r;
-	input_say_lines(&a->input, name, &result);
-	/* As the recording's own picture. */
+	post_load_report_lines(&a->load, name, &result);
+	/* Use the title of the recording's own picture. */
 	if (!a->svg.title)
-		a->svg.title = source_title(source);
+		a->svg.title = post_open_title(source);
 	r = flamegraph_find_event(profile, a->event, &a->tree.event);
 	if (r)
 		return r;
-	r = tree_from_profile(tree, profile, &a->tree);
+	r = tree_profile_make(tree, profile, &a->tree);
 	if (r) {
 		log_error("cannot draw %s: %s", name, strerror(-r));
 		return r;
@@ -339,7 +377,8 @@ static int flamegraph_from_profile(struct flamegraph_arguments *a, struct source
 	if (tree->event != PROFILE_NONE && !a->own_countname) {
 		const struct profile_event *event = profile_event_of(profile, tree->event);
 
-		svg_options_of_event(&a->svg, profile_text_of(profile, event->name, NULL), event->has_period);
+		svg_options_set_event(&a->svg, profile_text_of(profile, event->name, NULL),
+				      event->has_period);
 	}
 	return result.damaged;
 }
@@ -358,12 +397,12 @@ static int flamegraph_read_palette(struct palette_map *map)
 	if (r)
 		log_error("cannot read %s: %s", FLAMEGRAPH_PALETTE_FILE, strerror(-r));
 	else if (skipped)
-		log_warn("%s: %llu lines are not \"name->rgb(1,2,3)\" and were skipped", FLAMEGRAPH_PALETTE_FILE,
-			 (unsigned long long)skipped);
+		log_warn("%s: %llu lines are not \"name->rgb(1,2,3)\" and were skipped",
+			 FLAMEGRAPH_PALETTE_FILE, (unsigned long long)skipped);
 	return r;
 }
 
-/* What makes the contents of a file: the picture, or the palette. */
+/* Content of an output: the palette if map is not NULL, else the picture. */
 struct flamegraph_content {
 	struct tree *tree;
 	const struct svg_options *svg;
@@ -374,7 +413,7 @@ struct flamegraph_content {
 static int flamegraph_make(struct flamegraph_content *c, const char *path)
 {
 	struct outfile file;
-	int r = outfile_open(path, &file);
+	int r = post_outfile_open(path, &file);
 
 	if (r)
 		return r;
@@ -383,7 +422,7 @@ static int flamegraph_make(struct flamegraph_content *c, const char *path)
 	r = c->map ? palette_map_write(c->map, &out) : svg_write(c->tree, c->svg, &out, &c->stats);
 	int closed = outbuf_close(&out);
 
-	return outfile_close(&file, r ? r : closed);
+	return post_outfile_close(&file, r ? r : closed);
 }
 
 static int flamegraph_write(struct flamegraph_arguments *a, struct tree *tree)
@@ -392,12 +431,14 @@ static int flamegraph_write(struct flamegraph_arguments *a, struct tree *tree)
 	int r = flamegraph_make(&c, a->out);
 
 	if (r) {
-		outfile_failed(a->out, "the picture", r);
+		post_outfile_failed(a->out, "the picture", r);
 		return r;
 	}
 	if (c.stats.left_out_below > 1)
-		log_note("a large profile: frames of less than %.4f %% are not in the picture, not even when zoomed",
-			 100 * (double)c.stats.left_out_below / (double)tree->nodes.v[TREE_ROOT].total);
+		log_note("large profile: frames of less than %.4f %% are not in the picture, not "
+			 "even when zoomed",
+			 100 * (double)c.stats.left_out_below /
+				 (double)tree->nodes.v[TREE_ROOT].total);
 	if (!a->svg.palette.map)
 		return 0;
 	c.map = a->svg.palette.map;
@@ -407,23 +448,24 @@ static int flamegraph_write(struct flamegraph_arguments *a, struct tree *tree)
 	return r;
 }
 
-/* Says what is odd about the whole. */
-static void flamegraph_judge(struct flamegraph_arguments *a, const struct tree *tree)
+/* Reports an empty or odd input. */
+static void flamegraph_report(struct flamegraph_arguments *a, const struct tree *tree)
 {
 	double total = (double)tree->nodes.v[TREE_ROOT].total / tree->scale;
 
 	if (total == 0)
-		log_error("no stack counts found; the picture says so");
+		log_error("no stacks in the input; the picture is empty");
 	else if (total < FLAMEGRAPH_FEW && !a->own_countname && a->svg.unit == SVG_UNIT_COUNT)
-		log_note("only %.0f %s: too few for shares to mean much", total, a->svg.countname);
+		log_note("only %.0f %s: too few for reliable shares", total, a->svg.countname);
 	if (a->svg.negate && !tree->differential)
-		log_note("--negate has no effect: the input has one count a line");
+		log_note("--negate has no effect: the input has one count on each line");
 	if (a->svg.total > 0 && a->svg.total < total)
-		log_warn("--total %.0f is less than the weight of all stacks, %.0f, and was ignored", a->svg.total, total);
+		log_warn("--total %.0f ignored: it is less than the weight of all stacks, %.0f",
+			 a->svg.total, total);
 }
 
-static int flamegraph_draw(struct flamegraph_arguments *a, struct source *source, const char *name, bool folded,
-			   struct profile *profile)
+static int flamegraph_draw(struct flamegraph_arguments *a, struct post_source *source,
+			   const char *name, bool folded, struct profile *profile)
 {
 	struct palette_map map = {0};
 	struct tree tree = {0};
@@ -439,7 +481,7 @@ static int flamegraph_draw(struct flamegraph_arguments *a, struct source *source
 	    getrandom(&a->svg.palette.seed, sizeof(a->svg.palette.seed), 0) < 0)
 		r = -errno;
 	if (!r) {
-		flamegraph_judge(a, &tree);
+		flamegraph_report(a, &tree);
 		r = flamegraph_write(a, &tree);
 	}
 	if (!r && (partly || !tree.nodes.v[TREE_ROOT].total))
@@ -451,21 +493,22 @@ static int flamegraph_draw(struct flamegraph_arguments *a, struct source *source
 
 static int flamegraph_main(int argc, char **argv)
 {
-	struct flamegraph_arguments a = {.svg = svg_options_default(),
-					 .tree = {.event = PROFILE_NONE},
-					 .input = {.functions_only = true, .write_store_dir_fd = -1}};
+	struct flamegraph_arguments a = {
+		.svg = svg_options_default(),
+		.tree = {.event = PROFILE_NONE},
+		.load = {.functions_only = true, .write_store_dir_fd = -1}};
 	struct profile *profile = NULL;
-	struct source source;
+	struct post_source source;
 
 	if (flamegraph_parse(argc, argv, &a))
 		return EXIT_USAGE;
-	if (source_open(a.path, &source))
+	if (post_open(a.path, &source))
 		return EXIT_FAILED;
-	bool folded = source.kind == SOURCE_TEXT && source_text_is_folded(source.fd);
+	bool folded = source.kind == INPUT_TEXT && post_sniff_text_is_folded(source.fd);
 	const char *name = strcmp(a.path, "-") ? a.path : "stdin";
 
 	if (folded && flamegraph_check_folded(&a, name)) {
-		source_close(&source);
+		post_open_close(&source);
 		return EXIT_USAGE;
 	}
 	int r = profile_new(&profile);
@@ -475,43 +518,66 @@ static int flamegraph_main(int argc, char **argv)
 	else
 		r = flamegraph_draw(&a, &source, name, folded, profile);
 	profile_free(profile);
-	source_close(&source);
+	post_open_close(&source);
 	return r ? EXIT_FAILED : EXIT_DONE;
 }
 
 const struct command command_flamegraph = {
 	.name = "flamegraph",
 	.summary = "draw folded stacks or a recording as an interactive picture (SVG)",
-	.usage = "usage: profcpu flamegraph [OPTION...] [INPUT]\n\n"
-		 "INPUT is folded stacks (\"main;work 12\" lines), a recording's directory, perf.data, prof.tar.gz or the text of\n"
-		 "perf script; - or nothing is stdin. The SVG goes to stdout. It carries its own script: click to zoom, search by\n"
-		 "regular expression, keys, and an address that can be shared. Options are those of flamegraph.pl.\n\n"
-		 "  -o, --output FILE     write FILE, whole or not at all\n"
-		 "      --title TEXT, --subtitle TEXT, --notes TEXT (title: by default what was recorded)\n"
-		 "      --width PIXELS    fixed width (default: 1200, and as wide as the window where scripts run)\n"
-		 "      --height PIXELS   of a frame (default 16)\n"
-		 "      --minwidth N[%]   do not draw narrower frames: pixels, or per cent of the whole (default 0.1); they\n"
-		 "                        appear when zoomed to\n"
-		 "      --colors PALETTE  kind (default: kernel, native, runtime, managed, inlined), or flamegraph.pl's hot, mem,\n"
-		 "                        io, wakeup, chain, java, js, perl, red, green, blue, aqua, yellow, purple, orange\n"
-		 "      --bgcolors COLOR  yellow, blue, green, grey, white or #rrggbb; switches dark mode off\n"
-		 "      --hash            colours by the letters of names: alike names look alike\n"
-		 "      --random          colours at random, other ones each time\n"
-		 "      --cp              keep colours in palette.map, for the next picture (not with kind: then hot)\n"
+	.usage = "usage: profcpu flamegraph [OPTION...] [INPUT]\n"
+		 "\n"
+		 "INPUT is folded stacks (\"main;work 12\" lines), the directory of a recording,\n"
+		 "perf.data, prof.tar.gz, or the text of perf script. - or nothing is stdin.\n"
+		 "The SVG goes to stdout. In a browser, click to zoom, search by regular\n"
+		 "expression, or use the keys. The page address keeps zoom and search.\n"
+		 "Options have the names that they have in flamegraph.pl.\n"
+		 "\n"
+		 "  -o, --output FILE     write to FILE, whole or not at all\n"
+		 "      --title TEXT      title; default: what was recorded\n"
+		 "      --subtitle TEXT   second line of the title\n"
+		 "      --notes TEXT      hidden text in the SVG\n"
+		 "      --width PIXELS    fixed width (1200; in a browser the window's width)\n"
+		 "      --height PIXELS   height of a frame (16)\n"
+		 "      --minwidth N[%]   hide narrower frames: pixels, or percent of the whole\n"
+		 "                        (0.1); they appear when zoomed\n"
+		 "      --colors PALETTE  kind: kernel, native, runtime, managed and inlined code\n"
+		 "                        apart, the default; or one of flamegraph.pl: hot, mem,\n"
+		 "                        io, wakeup, chain, java, js, perl, red, green, blue,\n"
+		 "                        aqua, yellow, purple, orange\n"
+		 "      --bgcolors COLOR  yellow, blue, green, grey, white or #rrggbb; switches\n"
+		 "                        dark mode off\n"
+		 "      --hash            choose colours by the letters of names: similar names\n"
+		 "                        get similar colours\n"
+		 "      --random          choose colours at random, new ones each time\n"
+		 "      --cp              keep colours in palette.map for the next picture; with\n"
+		 "                        --colors kind, hot is used\n"
 		 "      --inverted        root at the top: icicle graph\n"
-		 "      --reverse         leaves at the root: who calls what is hot\n"
-		 "      --flamechart      stacks in the order of the input, from left to right\n"
-		 "      --countname TEXT  what is counted (default: of a recording its unit; of folded stacks, which do not say,\n"
-		 "                        counts)\n"
-		 "      --nametype TEXT   what the names are (default \"Function:\")\n"
-		 "      --total N         what 100 % is, if more than the sum\n"
+		 "      --reverse         leaves at the root: shows who calls hot functions\n"
+		 "      --flamechart      keep the order of the input, from left to right\n"
+		 "      --countname TEXT  unit of the counts; default for a recording: its unit,\n"
+		 "                        for folded stacks: counts\n"
+		 "      --nametype TEXT   kind of the names (Function:)\n"
+		 "      --total N         count that is 100 %, if larger than the sum\n"
 		 "      --factor N        multiply counts by N when showing them\n"
-		 "      --negate          swap red and blue of differential input (two counts a line)\n"
-		 "      --fonttype FONT, --fontsize PIXELS, --fontwidth N (width of a letter / size)\n"
-		 "      --encoding NAME   of the XML declaration\n"
-		 "recordings and perf.data only:\n"
-		 "      --event NAME      samples of this event (default: the first)\n"
-		 "      --tid             threads apart: comm-PID/TID\n"
-		 "      --offline, --raw-names, --mangled, --inlines, --lines, --max-stack N, --grades, --idle   as for postprocess\n",
+		 "      --negate          swap red and blue of differential input, which has two\n"
+		 "                        counts a line\n"
+		 "      --fonttype FONT   font\n"
+		 "      --fontsize PIXELS\n"
+		 "                        size of the font\n"
+		 "      --fontwidth N     width of a letter, as a part of its size\n"
+		 "      --encoding NAME   encoding in the XML declaration\n"
+		 "\n"
+		 "for other inputs than folded stacks:\n"
+		 "      --event NAME      draw samples of this event, not of the first one\n"
+		 "      --tid             draw each thread apart: comm-PID/TID\n"
+		 "      --offline, --raw-names, --mangled, --inlines, --lines, --max-stack N,\n"
+		 "      --grades, --idle  see `profcpu help postprocess`\n"
+		 "\n"
+		 "exit status:\n"
+		 "  0  done\n"
+		 "  1  failed, no stacks, or the input is damaged; the picture has its readable\n"
+		 "     part\n"
+		 "  2  wrong usage\n",
 	.run = flamegraph_main,
 };

@@ -1,10 +1,10 @@
 #include "base/log.h"
 #include "flamegraph/collapse.h"
 #include "profcpu/command.h"
-#include "profcpu/fold_inline.h"
-#include "profcpu/input.h"
 #include "profcpu/options.h"
-#include "profcpu/outfile.h"
+#include "profcpu/post/fold_inline.h"
+#include "profcpu/post/load.h"
+#include "profcpu/post/outfile.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 struct fold_arguments {
 	const char *input, *out;
-	struct input_options input_options;
+	struct post_options load;
 	struct collapse_options collapse;
 	bool show_inline, show_context;
 };
@@ -68,13 +68,13 @@ static int fold_names(struct fold_arguments *a, const char *text)
 	if (!strcmp(text, "full")) {
 		a->collapse.names = COLLAPSE_FULL;
 	} else if (strcmp(text, "perf") != 0) {
-		log_error("--names takes perf or full, not '%s'", text);
+		log_error("--names: '%s' is neither perf nor full", text);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-/* What a line of the output looks like. */
+/* Options that change the lines of the output. */
 static int fold_collapse_option(struct fold_arguments *a, int option)
 {
 	struct collapse_options *o = &a->collapse;
@@ -107,16 +107,16 @@ static int fold_collapse_option(struct fold_arguments *a, int option)
 		a->show_context = true;
 		return 0;
 	case FOLD_SRCLINE:
-		o->srcline = a->input_options.text.srcline = true;
+		o->srcline = a->load.text.srcline = true;
 		return 0;
 	case FOLD_LINES:
-		o->srcline = a->input_options.lines = true;
+		o->srcline = a->load.lines = true;
 		return 0;
 	case FOLD_INLINES:
-		o->annotate_inlined = a->input_options.inlines = true;
+		o->annotate_inlined = a->load.inlines = true;
 		return 0;
 	case FOLD_EVENT_FILTER:
-		o->event_filter = a->input_options.text.event_filter = optarg;
+		o->event_filter = a->load.text.event_filter = optarg;
 		return 0;
 	default:
 		return -EINVAL;
@@ -132,49 +132,52 @@ static int fold_option(struct fold_arguments *a, int option)
 	case FOLD_NAMES:
 		return fold_names(a, optarg);
 	case FOLD_RAW_NAMES:
-		a->input_options.raw_names = true;
+		a->load.raw_names = true;
 		return 0;
 	case FOLD_MANGLED:
-		a->input_options.mangled = true;
+		a->load.mangled = true;
 		return 0;
 	case FOLD_OFFLINE:
-		a->input_options.offline = true;
+		a->load.offline = true;
 		return 0;
 	case FOLD_GRADES:
-		a->input_options.grades = true;
+		a->load.grades = true;
 		return 0;
 	case FOLD_MAX_STACK:
-		return input_max_stack(&a->input_options, optarg);
+		return options_max_stack(optarg, &a->load.max_stack);
 	default:
 		return fold_collapse_option(a, option);
 	}
 }
 
 /*
- * Combinations of options that cannot mean anything. Those that stackcollapse-perf.pl takes without a word get a word and are
- * taken too.
+ * Rejects combinations of options that have no meaning. Combinations that stackcollapse-perf.pl
+ * accepts silently get only a note.
  */
 static int fold_check(const struct fold_arguments *a)
 {
 	bool full = a->collapse.names == COLLAPSE_FULL;
 
-	if (!full && (a->input_options.raw_names || a->input_options.mangled || a->input_options.grades)) {
-		log_error("%s goes with --names full: perf's form of a name has no other spelling",
-			  a->input_options.raw_names ? "--raw-names" :
-			  a->input_options.mangled	  ? "--mangled" :
-						    "--grades");
+	if (!full && (a->load.raw_names || a->load.mangled || a->load.grades)) {
+		log_error("%s needs --names full: perf's form of names has only one spelling",
+			  a->load.raw_names ? "--raw-names"
+			  : a->load.mangled ? "--mangled"
+					    : "--grades");
 		return -EINVAL;
 	}
-	if (!full && a->show_inline && a->input_options.offline) {
-		log_error("--inline and --offline exclude each other: what is inlined is read from this machine's files");
+	if (!full && a->show_inline && a->load.offline) {
+		log_error("--inline and --offline exclude each other: --inline reads files of this "
+			  "machine");
 		return -EINVAL;
 	}
-	if (!full && a->show_inline && a->input_options.inlines) {
-		log_error("--inline and --inlines exclude each other: both say what is inlined, --inline of a text's addresses");
+	if (!full && a->show_inline && a->load.inlines) {
+		log_error("--inline and --inlines exclude each other; --inline is for text, "
+			  "--inlines for recordings");
 		return -EINVAL;
 	}
 	if (a->show_context && (full || !a->show_inline))
-		log_note("--context has no effect %s", full ? "with --names full" : "without --inline");
+		log_note("--context has no effect %s",
+			 full ? "with --names full" : "without --inline");
 	return 0;
 }
 
@@ -190,63 +193,69 @@ static int fold_parse(int argc, char **argv, struct fold_arguments *a)
 	return r ? r : fold_check(a);
 }
 
-static void fold_say_events(const struct collapse_stats *stats)
+static void fold_warn_events(const struct collapse_stats *stats)
 {
 	struct outbuf names = outbuf_to(-1);
 
 	for (size_t i = 0; i < stats->nothers; i++)
 		outbuf_printf(&names, "%s'%s'", i ? ", " : "", stats->others[i]);
 	outbuf_char(&names, '\0');
-	log_warn("no sample is of the event '%s'; there are samples of %s%s", stats->event ? stats->event : "",
-		 names.error ? "others" : names.data, stats->nothers == COLLAPSE_OTHERS ? " and maybe more" : "");
+	log_warn("no samples of the event '%s'; the input has samples of %s%s",
+		 stats->event ? stats->event : "", names.error ? "others" : names.data,
+		 stats->nothers == COLLAPSE_OTHERS_MAX ? " and maybe more" : "");
 	outbuf_close(&names);
 }
 
-/* What the lines do not show. */
-static void fold_say(const struct fold_arguments *a, const struct input_result *input,
-		     const struct collapse_stats *stats)
+/* Reports what the lines do not show. */
+static void fold_report(const struct fold_arguments *a, const struct post_result *input,
+			const struct collapse_stats *stats)
 {
-	const char *asked = a->collapse.event_filter;
+	const char *wanted = a->collapse.event_filter;
 
 	if (!stats->samples && stats->nothers)
-		fold_say_events(stats);
+		fold_warn_events(stats);
 	else if (!stats->samples)
-		log_warn("%s has no samples, so there are no stacks", strcmp(a->input, "-") ? a->input : "stdin");
-	else if (stats->other_event && (!asked || !*asked))
-		log_note("there are several events; these are the samples of %s (%llu of others left out, for "
-			 "example of %s; see --event-filter)",
-			 stats->event, (unsigned long long)stats->filtered_samples, stats->other_event);
+		log_warn("%s has no samples, so the output has no stacks",
+			 strcmp(a->input, "-") ? a->input : "stdin");
+	else if (stats->other_event && (!wanted || !*wanted))
+		log_note("several events in the input; took the samples of %s and left out %llu "
+			 "of others such as %s; choose with --event-filter",
+			 stats->event, (unsigned long long)stats->filtered_samples,
+			 stats->other_event);
 	if (stats->nameless_samples)
-		log_warn("%llu samples are left out, whose threads have no name or one that perf script's readers "
-			 "cannot read (--names full has them)",
-			 (unsigned long long)stats->nameless_samples);
-	if (a->collapse.srcline && !a->input_options.lines && input->kind != SOURCE_TEXT)
-		log_note("--srcline has no effect here: it is of the text of `perf script -F +srcline`; of a recording --lines shows them");
+		log_warn(
+			"%llu samples left out: their threads have no name, or one that readers of "
+			"perf script cannot parse; --names full has them",
+			(unsigned long long)stats->nameless_samples);
+	if (a->collapse.srcline && !a->load.lines && input->kind != INPUT_TEXT)
+		log_note("--srcline has no effect here: it is for the text of `perf script -F "
+			 "+srcline`; use --lines for a recording");
 }
 
 static int fold_collapse(struct fold_arguments *a, struct profile *profile, struct outbuf *out,
 			 struct collapse_stats *stats)
 {
 	struct fold_inline *in = NULL;
-	int r = a->show_inline ? fold_inline_new(a->show_context, &in) : 0;
+	int r = a->show_inline ? post_fold_inline_new(a->show_context, &in) : 0;
 
 	if (in) {
-		a->collapse.inline_names = fold_inline_names;
+		a->collapse.inline_names = post_fold_inline_names;
 		a->collapse.inline_ctx = in;
 	}
 	if (!r)
 		r = collapse_write(profile, &a->collapse, out, stats);
-	fold_inline_free(in);
+	post_fold_inline_free(in);
 	return r;
 }
 
-static int fold_write(struct fold_arguments *a, struct profile *profile, const struct input_result *input)
+static int fold_write(struct fold_arguments *a, struct profile *profile,
+		      const struct post_result *input)
 {
 	struct collapse_stats stats = {0};
 	struct outfile file;
-	int r = outfile_open(a->out, &file);
+	int r = post_outfile_open(a->out, &file);
 
-	if (input->kind == SOURCE_TEXT && input->text.first_event != PROFILE_NONE)
+	if (input->kind == INPUT_TEXT && input->text.first_event != PROFILE_NONE)
 		a->collapse.default_event = profile_text_of(profile, input->text.first_event, NULL);
 	if (!r) {
 		struct outbuf out = outbuf_to(file.fd);
@@ -254,31 +263,31 @@ static int fold_write(struct fold_arguments *a, struct profile *profile, const s
 		r = fold_collapse(a, profile, &out, &stats);
 		int closed = outbuf_close(&out);
 
-		r = outfile_close(&file, r ? r : closed);
+		r = post_outfile_close(&file, r ? r : closed);
 	}
 	if (r)
-		outfile_failed(a->out, "the folded stacks", r);
+		post_outfile_failed(a->out, "the folded stacks", r);
 	else
-		fold_say(a, input, &stats);
+		fold_report(a, input, &stats);
 	return r;
 }
 
 static int fold_run(int argc, char **argv)
 {
-	struct fold_arguments a = {.input_options = {.write_store_dir_fd = -1}};
+	struct fold_arguments a = {.load = {.write_store_dir_fd = -1}};
 	struct profile *profile = NULL;
-	struct input_result input;
+	struct post_result input;
 	int r;
 
 	if (fold_parse(argc, argv, &a))
 		return EXIT_USAGE;
-	a.input_options.functions_only = !a.collapse.include_addrs && !a.show_inline;
-	a.input_options.perf_names_only = a.collapse.names == COLLAPSE_PERF;
+	a.load.functions_only = !a.collapse.include_addrs && !a.show_inline;
+	a.load.perf_names_only = a.collapse.names == COLLAPSE_PERF;
 	r = profile_new(&profile);
 	if (r)
 		log_error("out of memory");
 	if (!r)
-		r = input_load(a.input, &a.input_options, profile, &input);
+		r = post_load(a.input, &a.load, profile, &input);
 	if (!r)
 		r = fold_write(&a, profile, &input);
 	profile_free(profile);
@@ -287,36 +296,58 @@ static int fold_run(int argc, char **argv)
 
 const struct command command_fold = {
 	.name = "fold",
-	.summary = "make folded stacks of a recording or of perf script's text",
-	.usage = "usage: profcpu fold [OPTION...] [DIR|perf.data|prof.tar.gz|FILE|-]\n\n"
-		 "Writes one line for each distinct stack, \"comm;caller;callee WEIGHT\", sorted. FILE is the text of\n"
-		 "perf script with stacks; \"-\", or nothing, is stdin. By default the lines are those of `perf script |\n"
-		 "stackcollapse-perf.pl`, of a perf.data with the PIDs and the names of JIT-compiled code that perf's text\n"
-		 "lacks. These options mean what they mean there:\n\n"
-		 "      --pid, --tid          comm-PID, comm-PID/TID for comm\n"
-		 "      --kernel, --jit       _[k] behind kernel functions, _[j] behind JIT-compiled ones; perf knows these by\n"
-		 "                            their perf map, and not in the memory that .NET maps twice, so that those have\n"
-		 "                            the mark with --names full only\n"
-		 "      --all                 both\n"
-		 "      --addrs               addresses of frames without a name\n"
-		 "      --srcline             source lines, of perf script -F +srcline\n"
-		 "      --inline              the functions inlined at each address, from this machine's files; with\n"
-		 "                            --names full, _[i] behind functions that the input says are inlined\n"
-		 "      --context             with --inline: \":file.c:12\" behind each\n"
-		 "      --event-filter=EVENT  samples of this event, not of the first\n\n"
-		 "Others:\n\n"
-		 "      --inlines             of a recording: functions that were inlined have frames of their own, with --names\n"
-		 "                            full marked _[i]\n"
-		 "      --lines               of a recording: \":file.c:12\" behind each frame\n"
-		 "      --names perf|full     perf's form of names, or the full one (methods with their arguments)\n"
-		 "      --raw-names           with full: names of managed methods as the runtime spells them\n"
-		 "      --mangled             with full: names of native functions mangled\n"
-		 "      --max-stack N         of a recording: at most so many frames of a stack (10000; 1 to 65536; perf script has 127);\n"
-		 "                            with --names full [truncated] stands for what is cut off at the root, or was never there\n"
-		 "      --grades              with full, of a recording: _[s] behind frames that were spliced, _[g] behind guessed ones\n"
-		 "      --idle                of a recording with waits (--event-filter=offcpu-time): those of threads that have nothing\n"
-		 "                            to do, as pool threads without work, with their stacks, not as [idle]\n"
-		 "      --offline             take no name from this machine's files\n"
-		 "  -o, --output FILE         write there, not to stdout\n",
+	.summary = "make folded stacks from a recording or from perf script's text",
+	.usage = "usage: profcpu fold [OPTION...] [INPUT]\n"
+		 "\n"
+		 "Writes one line for each distinct stack, \"comm;caller;callee WEIGHT\", sorted.\n"
+		 "INPUT is the directory of a recording, perf.data, prof.tar.gz, or the text of\n"
+		 "perf script with stacks. - or nothing is stdin.\n"
+		 "\n"
+		 "By default the lines are those of `perf script | stackcollapse-perf.pl`. For\n"
+		 "perf.data, they also have the PIDs and the names of JIT-compiled code that\n"
+		 "the text of perf lacks.\n"
+		 "\n"
+		 "as in stackcollapse-perf.pl:\n"
+		 "      --pid              print comm-PID instead of comm\n"
+		 "      --tid              print comm-PID/TID instead of comm\n"
+		 "      --kernel           mark kernel functions with _[k]\n"
+		 "      --jit              mark JIT-compiled functions with _[j]. perf's form of\n"
+		 "                         names marks only functions of perf maps, so for .NET\n"
+		 "                         use --names full\n"
+		 "      --all              --kernel and --jit\n"
+		 "      --addrs            print addresses of frames without a name\n"
+		 "      --srcline          print source lines of `perf script -F +srcline`\n"
+		 "      --inline           print the functions inlined at each address, from\n"
+		 "                         files of this machine; with --names full, mark inlined\n"
+		 "                         functions of the input with _[i]\n"
+		 "      --context          with --inline: add :file.c:12 to each\n"
+		 "      --event-filter=EVENT\n"
+		 "                         take samples of this event, not of the first one\n"
+		 "\n"
+		 "for recordings and perf.data:\n"
+		 "      --inlines          give inlined functions frames of their own; with\n"
+		 "                         --names full, mark them with _[i]\n"
+		 "      --lines            add :file.c:12 to each frame\n"
+		 "      --max-stack N      at most N frames of a stack: 1 to 65536 (10000; perf\n"
+		 "                         script: 127). With --names full, [truncated] stands at\n"
+		 "                         the root of cut and truncated stacks\n"
+		 "      --idle             show idle waits with their stacks, not as [idle]; for\n"
+		 "                         --event-filter=offcpu-time\n"
+		 "      --grades           mark spliced frames with _[s], guessed ones with _[g];\n"
+		 "                         with --names full\n"
+		 "      --offline          take names only from the recording\n"
+		 "\n"
+		 "others:\n"
+		 "      --names perf|full  the form of names in perf (the default), or the full\n"
+		 "                         one with the arguments of methods\n"
+		 "      --raw-names        with --names full: print names of .NET methods as the\n"
+		 "                         runtime spells them\n"
+		 "      --mangled          with --names full: print native names mangled\n"
+		 "  -o, --output FILE      write to FILE, not to stdout\n"
+		 "\n"
+		 "exit status:\n"
+		 "  0  done\n"
+		 "  1  failed, or the input is damaged; the output has its readable part\n"
+		 "  2  wrong usage\n",
 	.run = fold_run,
 };

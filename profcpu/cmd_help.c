@@ -9,10 +9,15 @@ void help_overview(FILE *out)
 	fprintf(out, "usage: profcpu COMMAND [ARG...]\n\n");
 	for (const struct command *const *c = command_table; *c; c++)
 		fprintf(out, "  %-12s %s\n", (*c)->name, (*c)->summary);
-	fprintf(out,
-		"\n`profcpu help COMMAND` shows the options of one. Exit status: 0 done; 1 failed, or the input was\n"
-		"damaged and the outputs hold what could be read; 2 wrong usage; of collect -- CMD that of the\n"
-		"command, or 127 where it is not found, 126 where it cannot be executed.\n");
+	fputs("\n`profcpu help COMMAND` shows the options of a command.\n\n"
+	      "exit status:\n"
+	      "  0         done\n"
+	      "  1         failed, or the input is damaged; the outputs have its readable part\n"
+	      "  2         wrong usage, or a target must be named\n"
+	      "  127       collect -- CMD: CMD was not found\n"
+	      "  126       collect -- CMD: CMD cannot be executed\n"
+	      "  STATUS    collect -- CMD: that of CMD, if all else went well\n",
+	      out);
 }
 
 static int help_run(int argc, char **argv)
@@ -24,7 +29,7 @@ static int help_run(int argc, char **argv)
 		return EXIT_USAGE;
 
 	if (argc > 1 && !c) {
-		log_error("there is no command '%s'; `profcpu help` lists them", argv[1]);
+		log_error("no command '%s'; `profcpu help` lists the commands", argv[1]);
 		return EXIT_USAGE;
 	}
 	if (c)

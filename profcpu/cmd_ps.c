@@ -1,8 +1,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/outbuf.h"
+#include "base/remedy.h"
 #include "profcpu/command.h"
-#include "profcpu/mend.h"
 #include "profcpu/options.h"
 #include "profcpu/process_table.h"
 
@@ -21,7 +21,8 @@ static void ps_json_text(struct outbuf *out, const char *key, const char *text)
 	outbuf_char(out, '"');
 }
 
-static void ps_print_json(struct outbuf *out, const struct target_list *list, const struct ps_options *options)
+static void ps_print_json(struct outbuf *out, const struct target_list *list,
+			  const struct ps_options *options)
 {
 	char user[PROCESS_USER_BYTES];
 
@@ -31,15 +32,18 @@ static void ps_print_json(struct outbuf *out, const struct target_list *list, co
 
 		AUTO_FREE char *arguments = options->args ? process_arguments(t->pid) : NULL;
 
-		process_user(t, &options->users, user);
-		outbuf_printf(out, "%s\n{\"pid\":%d,\"ns_pid\":%d,\"ppid\":%d,\"uid\":%u", i ? "," : "", t->pid, t->ns_pid,
-			      t->ppid, t->uid);
+		process_user_name(t, &options->users, user);
+		outbuf_printf(out, "%s\n{\"pid\":%d,\"ns_pid\":%d,\"ppid\":%d,\"uid\":%u",
+			      i ? "," : "", t->pid, t->ns_pid, t->ppid, t->uid);
 		ps_json_text(out, "user", user);
 		ps_json_text(out, "command", t->comm);
 		if (arguments)
 			ps_json_text(out, "arguments", arguments);
 		ps_json_text(out, "container", t->container);
-		outbuf_printf(out, ",\"dotnet\":%s", t->denied ? "null" : t->dotnet.is_dotnet ? "true" : "false");
+		outbuf_printf(out, ",\"dotnet\":%s",
+			      t->denied             ? "null"
+			      : t->dotnet.is_dotnet ? "true"
+						    : "false");
 		ps_json_text(out, "dotnet_version", t->dotnet.version);
 		outbuf_char(out, '}');
 	}
@@ -54,19 +58,23 @@ static int ps_print(const struct ps_options *options, struct target_list *list)
 	if (options->json)
 		ps_print_json(&out, list, options);
 	else if (list->len)
-		process_table(&out, list, &options->users, options->args ? PROCESS_ARGUMENTS : PROCESS_NO_WORDS);
+		process_table(&out, list, &options->users,
+			      options->args ? PROCESS_ARGUMENTS : PROCESS_NO_WORDS);
 	int r = outbuf_close(&out);
 
 	if (r) {
-		log_error("cannot write to stdout: %s%s", strerror(-r), mend_of_stdout(r));
+		log_error("cannot write to stdout: %s%s", strerror(-r), remedy_for_stdout(r));
 		return EXIT_FAILED;
 	}
 	if (!list->len && !options->json)
 		log_note("no %sprocess in sight", options->dotnet_only ? ".NET " : "");
 	if (list->denied.count) {
 		targets_denied_text(&list->denied, why, sizeof(why));
-		log_note("%zu process%s may not be looked into for .NET: %s%s", list->denied.count, list->denied.count == 1 ? "" : "es", why,
-			 targets_want_ptrace(&list->denied) ? "; root and CAP_SYS_PTRACE may (`profcpu doctor` says more)" : "");
+		log_note("%zu process%s cannot be inspected for .NET: %s%s", list->denied.count,
+			 list->denied.count == 1 ? "" : "es", why,
+			 targets_need_ptrace(&list->denied)
+				 ? "; run as root or with CAP_SYS_PTRACE (see `profcpu doctor`)"
+				 : "");
 	}
 	return EXIT_DONE;
 }
@@ -120,11 +128,19 @@ static int ps_run(int argc, char **argv)
 const struct command command_ps = {
 	.name = "ps",
 	.summary = "list processes: user, command, container, .NET and its version",
-	.usage = "usage: profcpu ps [--dotnet] [--json] [--args]\n\n"
-		 "Lists the processes in sight: PID here, PID in its own namespace, user, whether it runs .NET (its version, \"yes\"\n"
-		 "where that cannot be told, \"?\" where the process may not be looked into), container id, program name.\n\n"
-		 "      --dotnet  only .NET processes\n"
-		 "      --args    command lines too, which may hold secrets\n"
-		 "      --json    for programs\n",
+	.usage = "usage: profcpu ps [--dotnet] [--json] [--args]\n"
+		 "\n"
+		 "Lists the processes in sight, with these columns:\n"
+		 "  PID        PID here\n"
+		 "  NSPID      PID in its own namespace\n"
+		 "  USER       user\n"
+		 "  .NET       version of .NET; yes: not known; -: not .NET; ?: the process\n"
+		 "             cannot be inspected\n"
+		 "  CONTAINER  id of the container\n"
+		 "  COMMAND    name of the program\n"
+		 "\n"
+		 "      --dotnet  list only .NET processes\n"
+		 "      --args    print command lines too; they may hold secrets\n"
+		 "      --json    print JSON\n",
 	.run = ps_run,
 };

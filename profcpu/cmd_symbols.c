@@ -4,18 +4,18 @@
 #include "base/intern.h"
 #include "base/log.h"
 #include "base/outbuf.h"
+#include "base/remedy.h"
 #include "profcpu/command.h"
-#include "profcpu/fetch.h"
-#include "profcpu/mend.h"
 #include "profcpu/options.h"
-#include "profcpu/symbols_images.h"
+#include "profcpu/post/download_missing.h"
+#include "profcpu/post/symbols_images.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
-#define SYMBOLS_FETCH_S 600 /* for all of it, unless --timeout says otherwise */
+#define SYMBOLS_FETCH_S 600 /* limit for all downloads; --timeout replaces it */
 #define SYMBOLS_CONNECT_MS 10000
 #define SYMBOLS_RETRIES 3
 
@@ -34,15 +34,18 @@ static const char *symbols_base(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Reads all that the command line names. Those that could not be read were said, and are left out; *ret_failed. */
-static int symbols_gather(const struct symbols_arguments *a, struct symbols_images *images, const char **ret_recording,
-			  bool *ret_failed)
+/*
+ * Reads all arguments of the command line. Reports and leaves out unreadable ones; then *ret_failed
+ * is true.
+ */
+static int symbols_gather(const struct symbols_arguments *a, struct symbols_images *images,
+			  const char **ret_recording, bool *ret_failed)
 {
 	*ret_recording = NULL;
 	*ret_failed = false;
 	for (int i = 0; i < a->nwhat; i++) {
 		bool is_recording;
-		int r = symbols_images_add(images, a->what[i], a->lines, &is_recording);
+		int r = post_symbols_images_add(images, a->what[i], a->lines, &is_recording);
 
 		if (r == -ENOMEM)
 			return r;
@@ -58,50 +61,55 @@ static int symbols_end(struct outbuf *out, bool failed)
 	int r = outbuf_close(out);
 
 	if (r) {
-		log_error("cannot write to stdout: %s%s", strerror(-r), mend_of_stdout(r));
+		log_error("cannot write to stdout: %s%s", strerror(-r), remedy_for_stdout(r));
 		return EXIT_FAILED;
 	}
 	return failed ? EXIT_FAILED : EXIT_DONE;
 }
 
-static void symbols_put_id(struct outbuf *out, const struct image_build_id *id)
+static void symbols_put_id(struct outbuf *out, const struct build_id *id)
 {
-	char hex[2 * IMAGE_BUILD_ID_MAX + 1] = "-";
+	char hex[2 * BUILD_ID_MAX + 1] = "-";
 
 	if (id->len)
-		image_build_id_hex(id, hex);
+		build_id_hex(id, hex);
 	outbuf_printf(out, "%-40s", hex);
 }
 
 /* fetch */
 
-/* What becomes of an image: nothing is to be done for it, or what fetching gave. */
-static void symbols_tell_fetched(struct outbuf *out, const struct symbols_image *image, const struct symbol_fetch_item *item)
+/* Prints the result for an image. item: its download; NULL: none was needed or possible. */
+static void symbols_put_fetched(struct outbuf *out, const struct symbols_image *image,
+				const struct symbol_fetch_item *item)
 {
 	static const char *const words[SYMBOL_FETCH_STATES] = {
-		[SYMBOL_FETCH_NOT_ASKED] = "not asked", [SYMBOL_FETCH_CACHED] = "cached",   [SYMBOL_FETCH_GOT] = "fetched",
-		[SYMBOL_FETCH_ABSENT] = "absent",	[SYMBOL_FETCH_FAILED] = "failed",   [SYMBOL_FETCH_NO_ROOM] = "no room",
+		[SYMBOL_FETCH_NO_SERVER] = "not asked", [SYMBOL_FETCH_CACHED] = "cached",
+		[SYMBOL_FETCH_DOWNLOADED] = "fetched",  [SYMBOL_FETCH_ABSENT] = "absent",
+		[SYMBOL_FETCH_FAILED] = "failed",       [SYMBOL_FETCH_NO_ROOM] = "no room",
 	};
-	const char *word = item ? words[item->state] : image->place ? debug_file_place_name(image->place) : "-";
+	const char *word = item           ? words[item->state]
+			   : image->place ? debug_file_place_name(image->place)
+					  : "-";
 
 	if (!item && !image->place && image->own == SYMBOL_SYMTAB)
 		word = "own";
 	outbuf_printf(out, "%-16s ", word);
 	symbols_put_id(out, &image->build_id);
 	outbuf_char(out, ' ');
-	outbuf_message(out, symbols_base(image->path));
-	if (item && item->state == SYMBOL_FETCH_GOT)
+	outbuf_printable(out, symbols_base(image->path));
+	if (item && item->state == SYMBOL_FETCH_DOWNLOADED)
 		outbuf_printf(out, " (%.1f MiB)", (double)item->bytes / (1 << 20));
-	if (item && item->state == SYMBOL_FETCH_NOT_ASKED)
-		outbuf_str(out, ": no server may be asked for it; name one by --symbol-server or DEBUGINFOD_URLS");
+	if (item && item->state == SYMBOL_FETCH_NO_SERVER)
+		outbuf_str(out, ": no server is allowed for it; name one with --symbol-server or "
+				"DEBUGINFOD_URLS");
 	if (item && item->state == SYMBOL_FETCH_ABSENT)
 		outbuf_str(out, ": no server has it");
 	if (!item && image->stripped)
-		outbuf_str(out, ": without a build id nothing can be asked for");
+		outbuf_str(out, ": has no build id, which a download needs");
 	outbuf_char(out, '\n');
 }
 
-static void symbols_tell_pdb(struct outbuf *out, const struct symbol_fetch_item *item)
+static void symbols_put_pdb(struct outbuf *out, const struct symbol_fetch_item *item)
 {
 	struct symbols_image image = {.build_id.len = sizeof(item->file.id)};
 	AUTO_FREE char *name = strdup(item->file.name);
@@ -109,11 +117,14 @@ static void symbols_tell_pdb(struct outbuf *out, const struct symbol_fetch_item 
 	image.path = name;
 	memcpy(image.build_id.bytes, item->file.id, sizeof(item->file.id));
 	if (name)
-		symbols_tell_fetched(out, &image, item);
+		symbols_put_fetched(out, &image, item);
 }
 
-/* Which images are asked for; places[i] is the item of image i + 1, 0: none. */
-static int symbols_wanted(const struct symbols_images *images, struct fetch_list *list, size_t *places)
+/*
+ * Adds the images that need a download. places[i]: index of the item of image i, plus 1; 0: none.
+ */
+static int symbols_wanted(const struct symbols_images *images, struct fetch_list *list,
+			  size_t *places)
 {
 	int r = 0;
 
@@ -122,13 +133,14 @@ static int symbols_wanted(const struct symbols_images *images, struct fetch_list
 
 		if (!image->stripped || !image->build_id.len)
 			continue;
-		r = fetch_add(list, image->path, &image->build_id, &places[i]);
+		r = download_missing_add(list, image->path, &image->build_id, &places[i]);
 		places[i]++;
 	}
 	return r;
 }
 
-static int symbols_fetch_all(struct symbols_arguments *a, const struct symbols_images *images, const char *recording, bool *failed)
+static int symbols_fetch_all(struct symbols_arguments *a, const struct symbols_images *images,
+			     const char *recording, bool *failed)
 {
 	struct symbol_fetch_options how = {.servers = &a->fetch.servers,
 					   .connect_ms = SYMBOLS_CONNECT_MS,
@@ -139,31 +151,35 @@ static int symbols_fetch_all(struct symbols_arguments *a, const struct symbols_i
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
 	struct debug_cache *cache = NULL;
 	struct fetch_list list = {0};
-	size_t elf, item; /* elf: so many are of images */
+	size_t elf, item; /* elf: number of items for images; PDBs follow them */
 	bool got = false;
 	int r = places ? symbols_wanted(images, &list, places) : -ENOMEM;
 
 	elf = list.items.len;
 	for (size_t i = 0; i < images->pdbs.len && !r; i++)
-		r = fetch_add_pdb(&list, images->pdbs.v[i].name, images->pdbs.v[i].guid, &item);
+		r = download_missing_add_pdb(&list, images->pdbs.v[i].name, images->pdbs.v[i].guid,
+					     &item);
 	if (r)
 		log_error("out of memory");
 	if (!r)
-		r = fetch_open_cache(&cache, false);
+		r = download_missing_open_cache(&cache, false);
 	if (!r)
-		r = fetch_run(cache, &list, &how, a->fetch.quiet);
+		r = download_missing_run(cache, &list, &how, a->fetch.quiet);
 	for (size_t i = elf; i < list.items.len && !r && !a->fetch.quiet; i++)
-		symbols_tell_pdb(&out, &list.items.v[i]);
+		symbols_put_pdb(&out, &list.items.v[i]);
 	for (size_t i = 0; i < images->list.len && !r; i++)
 		if (!a->fetch.quiet)
-			symbols_tell_fetched(&out, &images->list.v[i], places[i] ? &list.items.v[places[i] - 1] : NULL);
+			symbols_put_fetched(&out, &images->list.v[i],
+					    places[i] ? &list.items.v[places[i] - 1] : NULL);
 	for (size_t i = 0; i < list.items.len && !r; i++) {
-		*failed |= list.items.v[i].state == SYMBOL_FETCH_FAILED || list.items.v[i].state == SYMBOL_FETCH_NO_ROOM;
-		got |= list.items.v[i].state == SYMBOL_FETCH_GOT || list.items.v[i].state == SYMBOL_FETCH_CACHED;
+		*failed |= list.items.v[i].state == SYMBOL_FETCH_FAILED ||
+			   list.items.v[i].state == SYMBOL_FETCH_NO_ROOM;
+		got |= list.items.v[i].state == SYMBOL_FETCH_DOWNLOADED ||
+		       list.items.v[i].state == SYMBOL_FETCH_CACHED;
 	}
 	if (got && recording && !a->fetch.quiet)
 		outbuf_printf(&out, "next: profcpu postprocess %s\n", recording);
-	fetch_list_free(&list);
+	download_missing_list_free(&list);
 	debug_cache_free(cache);
 	int status = symbols_end(&out, *failed);
 
@@ -177,9 +193,10 @@ static int symbols_fetch(struct symbols_arguments *a)
 	bool failed;
 	int status = EXIT_FAILED;
 
-	if (!fetch_know_servers(&a->fetch) && !symbols_gather(a, &images, &recording, &failed))
+	if (!download_missing_add_environment_servers(&a->fetch) &&
+	    !symbols_gather(a, &images, &recording, &failed))
 		status = symbols_fetch_all(a, &images, recording, &failed);
-	symbols_images_free(&images);
+	post_symbols_images_free(&images);
 	return status;
 }
 
@@ -199,10 +216,10 @@ static int symbols_count(void *ctx, const char *key, uint64_t bytes)
 	return 0;
 }
 
-static void symbols_list_json(struct outbuf *out, const struct symbols_images *images, const char *cache,
-			      const struct symbols_size *size)
+static void symbols_list_json(struct outbuf *out, const struct symbols_images *images,
+			      const char *cache, const struct symbols_size *size)
 {
-	char hex[2 * IMAGE_BUILD_ID_MAX + 1];
+	char hex[2 * BUILD_ID_MAX + 1];
 
 	outbuf_str(out, "{\"images\":[");
 	for (size_t i = 0; i < images->list.len; i++) {
@@ -210,46 +227,54 @@ static void symbols_list_json(struct outbuf *out, const struct symbols_images *i
 
 		outbuf_printf(out, "%s\n{\"path\":\"", i ? "," : "");
 		outbuf_json(out, image->path, strlen(image->path));
-		image_build_id_hex(&image->build_id, hex);
-		outbuf_printf(out, "\",\"build_id\":\"%s\",\"symbols\":\"%s\",\"debug_file\":\"%s\",\"debug_path\":\"", hex,
-			      symbol_source_name(image->own), debug_file_place_name(image->place));
+		build_id_hex(&image->build_id, hex);
+		outbuf_printf(out,
+			      "\",\"build_id\":\"%s\",\"symbols\":\"%s\",\"debug_file\":\"%s\","
+			      "\"debug_path\":\"",
+			      hex, symbol_source_name(image->own),
+			      debug_file_place_name(image->place));
 		if (image->debug_path)
 			outbuf_json(out, image->debug_path, strlen(image->debug_path));
 		outbuf_printf(out, "\",\"stripped\":%s", image->stripped ? "true" : "false");
 		if (image->recorded)
-			outbuf_printf(out, ",\"addresses\":{\"named\":%llu,\"placed\":%llu,\"unknown\":%llu}",
-				      (unsigned long long)image->named, (unsigned long long)image->placed,
-				      (unsigned long long)image->unknown);
+			outbuf_printf(
+				out,
+				",\"addresses\":{\"named\":%llu,\"placed\":%llu,\"unknown\":%llu}",
+				(unsigned long long)image->named, (unsigned long long)image->placed,
+				(unsigned long long)image->unknown);
 		outbuf_char(out, '}');
 	}
 	outbuf_str(out, "\n],\"cache\":{\"path\":\"");
 	outbuf_json(out, cache, strlen(cache));
-	outbuf_printf(out, "\",\"files\":%llu,\"bytes\":%llu}}\n", (unsigned long long)size->files, (unsigned long long)size->bytes);
+	outbuf_printf(out, "\",\"files\":%llu,\"bytes\":%llu}}\n", (unsigned long long)size->files,
+		      (unsigned long long)size->bytes);
 }
 
-static void symbols_list_text(struct outbuf *out, const struct symbols_images *images, const char *cache,
-			      const struct symbols_size *size)
+static void symbols_list_text(struct outbuf *out, const struct symbols_images *images,
+			      const char *cache, const struct symbols_size *size)
 {
 	if (images->list.len)
-		outbuf_printf(out, "%-8s %-16s %-40s %7s %7s %7s %s\n", "SYMBOLS", "DEBUG-FILE", "BUILD-ID", "NAMED", "PLACED",
-			      "UNKNOWN", "IMAGE");
+		outbuf_printf(out, "%-8s %-16s %-40s %7s %7s %7s %s\n", "SYMBOLS", "DEBUG-FILE",
+			      "BUILD-ID", "NAMED", "PLACED", "UNKNOWN", "IMAGE");
 	for (size_t i = 0; i < images->list.len; i++) {
 		const struct symbols_image *image = &images->list.v[i];
 
-		outbuf_printf(out, "%-8s %-16s ", symbol_source_name(image->own), debug_file_place_name(image->place));
+		outbuf_printf(out, "%-8s %-16s ", symbol_source_name(image->own),
+			      debug_file_place_name(image->place));
 		symbols_put_id(out, &image->build_id);
-		/* Of a file and of a process no address was asked for. */
+		/* Files and processes have no counts of addresses. */
 		if (image->recorded)
-			outbuf_printf(out, " %7llu %7llu %7llu", (unsigned long long)image->named, (unsigned long long)image->placed,
+			outbuf_printf(out, " %7llu %7llu %7llu", (unsigned long long)image->named,
+				      (unsigned long long)image->placed,
 				      (unsigned long long)image->unknown);
 		else
 			outbuf_printf(out, " %7s %7s %7s", "-", "-", "-");
 		outbuf_char(out, ' ');
-		outbuf_message(out, image->path);
+		outbuf_printable(out, image->path);
 		outbuf_char(out, '\n');
 	}
-	outbuf_printf(out, "cache: %s, %llu files, %.1f MiB\n", cache, (unsigned long long)size->files,
-		      (double)size->bytes / (1 << 20));
+	outbuf_printf(out, "cache: %s, %llu files, %.1f MiB\n", cache,
+		      (unsigned long long)size->files, (double)size->bytes / (1 << 20));
 }
 
 static int symbols_list(struct symbols_arguments *a)
@@ -262,17 +287,17 @@ static int symbols_list(struct symbols_arguments *a)
 	bool failed;
 	int r = symbols_gather(a, &images, &recording, &failed);
 
-	/* Without a cache there is nothing in it. */
+	/* A missing cache counts as empty. */
 	if (!r && !debug_cache_open(&cache))
 		r = debug_cache_each(cache, symbols_count, &size);
 	if (r)
-		log_error("cannot list: %s", strerror(-r));
+		log_error("cannot list symbols: %s", strerror(-r));
 	else if (a->json)
 		symbols_list_json(&out, &images, cache ? debug_cache_path(cache) : "", &size);
 	else
 		symbols_list_text(&out, &images, cache ? debug_cache_path(cache) : "none", &size);
 	debug_cache_free(cache);
-	symbols_images_free(&images);
+	post_symbols_images_free(&images);
 	return symbols_end(&out, failed || r);
 }
 
@@ -280,35 +305,38 @@ static int symbols_list(struct symbols_arguments *a)
 
 struct symbols_verify {
 	struct outbuf out;
-	struct intern seen; /* build ids and paths that a line was about: several images can share one */
+	/* Build ids and paths with a line already, because several images can share one. */
+	struct intern seen;
 	const struct debug_cache *cache;
 	uint64_t good, bad;
 };
 
-/* Whether nothing was said yet of a path for a build id; without memory to remember it, too. */
-static bool symbols_is_new(struct symbols_verify *v, const struct image_build_id *id, const char *path)
+/* Whether this path with this build id has no line yet. True also if memory is out. */
+static bool symbols_is_new(struct symbols_verify *v, const struct build_id *id, const char *path)
 {
-	char text[2 * IMAGE_BUILD_ID_MAX + PATH_MAX + 1];
+	char text[2 * BUILD_ID_MAX + PATH_MAX + 1];
 	size_t had = v->seen.len;
 	uint32_t known;
 
-	image_build_id_hex(id, text);
+	build_id_hex(id, text);
 	snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", path);
 	return intern_str(&v->seen, text, &known) || known == had;
 }
 
-static void symbols_put_verdict(struct symbols_verify *v, const char *verdict, const char *path, const char *what)
+static void symbols_put_verdict(struct symbols_verify *v, const char *verdict, const char *path,
+				const char *what)
 {
 	outbuf_printf(&v->out, "%-4s ", verdict);
-	outbuf_message(&v->out, path);
+	outbuf_printable(&v->out, path);
 	if (what)
-		outbuf_printf(&v->out, ": it is %s", what);
+		outbuf_printf(&v->out, ": it %s", what);
 	outbuf_char(&v->out, '\n');
 }
 
-static void symbols_verdict(struct symbols_verify *v, const struct symbol_file *file, int fd, const char *path)
+static void symbols_verdict(struct symbols_verify *v, const struct symbol_file *file, int fd,
+			    const char *path)
 {
-	const char *what = "unreadable";
+	const char *what = "cannot be read";
 	int r = symbol_file_check(file, fd, &what);
 
 	*(r ? &v->bad : &v->good) += 1;
@@ -318,7 +346,7 @@ static void symbols_verdict(struct symbols_verify *v, const struct symbol_file *
 static int symbols_verify_cached(void *ctx, const char *key, uint64_t bytes)
 {
 	struct symbols_verify *v = ctx;
-	AUTO_CLOSE int fd = debug_cache_get(v->cache, key);
+	AUTO_CLOSE int fd = debug_cache_open_key(v->cache, key);
 	AUTO_FREE char *path = NULL;
 	struct symbol_file file;
 	char name[NAME_MAX + 1];
@@ -331,12 +359,13 @@ static int symbols_verify_cached(void *ctx, const char *key, uint64_t bytes)
 		return 0;
 	}
 	v->bad++;
-	symbols_put_verdict(v, "bad", path, "no debug file by its name");
+	symbols_put_verdict(v, "bad", path, "does not have the name of a debug file");
 	return 0;
 }
 
-/* Judges one debug file of an image, and closes it. Whether there is one. */
-static bool symbols_verify_one(struct symbols_verify *v, const struct symbol_file *file, int debug_fd, const char *path)
+/* Checks a debug file of an image, and closes it. Returns whether it exists. */
+static bool symbols_verify_one(struct symbols_verify *v, const struct symbol_file *file,
+			       int debug_fd, const char *path)
 {
 	AUTO_CLOSE int fd = debug_fd;
 
@@ -345,17 +374,19 @@ static bool symbols_verify_one(struct symbols_verify *v, const struct symbol_fil
 	return fd >= 0;
 }
 
-/* The debug files that stand beside an image or are cached by others under its build id, good or not. */
+/* Checks the debug files beside an image, and those with its build id in caches of other tools. */
 static int symbols_verify_image(struct symbols_verify *v, const struct symbols_image *image)
 {
 	static const char *const suffixes[] = {".dbg", ".debug"};
-	struct symbol_file file = {.kind = SYMBOL_FILE_ELF, .name = symbols_base(image->path), .build_id = image->build_id};
+	struct symbol_file file = {.kind = SYMBOL_FILE_ELF,
+				   .name = symbols_base(image->path),
+				   .build_id = image->build_id};
 	bool any = image->place == DEBUG_FILE_INSTALLED;
 	char path[PATH_MAX];
 
 	if (!image->build_id.len) {
 		if (symbols_is_new(v, &image->build_id, image->path))
-			symbols_put_verdict(v, "none", image->path, "without a build id to be checked by");
+			symbols_put_verdict(v, "none", image->path, "has no build id to check");
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes) && !image->elsewhere; i++) {
@@ -366,16 +397,17 @@ static int symbols_verify_image(struct symbols_verify *v, const struct symbols_i
 			any |= symbols_verify_one(v, &file, fd, path);
 	}
 	for (enum debug_cache_place place = 0; place < DEBUG_CACHE_PLACES; place++) {
-		int fd = debug_cache_look(place, &image->build_id, path);
+		int fd = debug_cache_open_build_id(place, &image->build_id, path);
 
 		any |= symbols_verify_one(v, &file, fd, path);
 	}
-	if (image->place == DEBUG_FILE_INSTALLED && symbols_is_new(v, &image->build_id, image->debug_path)) {
+	if (image->place == DEBUG_FILE_INSTALLED &&
+	    symbols_is_new(v, &image->build_id, image->debug_path)) {
 		v->good++;
 		symbols_put_verdict(v, "ok", image->debug_path, NULL);
 	}
 	if (!any && symbols_is_new(v, &image->build_id, image->path))
-		symbols_put_verdict(v, "none", image->path, "without a debug file here");
+		symbols_put_verdict(v, "none", image->path, "has no debug file here");
 	return 0;
 }
 
@@ -391,17 +423,17 @@ static int symbols_verify(struct symbols_arguments *a)
 	for (size_t i = 0; i < images.list.len && !r; i++)
 		r = symbols_verify_image(&v, &images.list.v[i]);
 	if (!r && !a->nwhat) {
-		r = fetch_open_cache(&cache, false);
+		r = download_missing_open_cache(&cache, false);
 		v.cache = cache;
 		failed |= r != 0;
 		r = r ? 0 : debug_cache_each(cache, symbols_verify_cached, &v);
 		if (!r && cache && !v.good && !v.bad)
-			log_note("there are no debug files in %s", debug_cache_path(cache));
+			log_note("no debug files in %s", debug_cache_path(cache));
 	}
 	if (r)
-		log_error("cannot verify: %s", strerror(-r));
+		log_error("cannot verify debug files: %s", strerror(-r));
 	debug_cache_free(cache);
-	symbols_images_free(&images);
+	post_symbols_images_free(&images);
 	intern_free(&v.seen);
 	return symbols_end(&v.out, failed || r || v.bad);
 }
@@ -418,7 +450,7 @@ static int symbols_parse_one(struct symbols_arguments *a, int c)
 {
 	switch (c) {
 	case SYMBOLS_SERVER:
-		return fetch_add_server(&a->fetch, optarg);
+		return download_missing_add_server(&a->fetch, optarg);
 	case SYMBOLS_TIMEOUT:
 		return options_duration("--timeout", optarg, &a->timeout_ns);
 	case SYMBOLS_AGAIN:
@@ -448,7 +480,8 @@ static const struct symbols_verb {
 	{"verify", symbols_verify, false},
 };
 
-static int symbols_parse(int argc, char **argv, struct symbols_arguments *a, const struct symbols_verb **ret_verb)
+static int symbols_parse(int argc, char **argv, struct symbols_arguments *a,
+			 const struct symbols_verb **ret_verb)
 {
 	static const struct option longopts[] = {
 		{"symbol-server", required_argument, NULL, SYMBOLS_SERVER},
@@ -471,14 +504,16 @@ static int symbols_parse(int argc, char **argv, struct symbols_arguments *a, con
 		if (!strcmp(word, symbols_verbs[i].name))
 			*ret_verb = &symbols_verbs[i];
 	if (!*ret_verb) {
-		log_error("%s%s%s; it is one of fetch, list and verify, as in `profcpu symbols fetch DIR`",
-			  word ? "there is no 'symbols " : "what to do with symbols is missing", word ? word : "", word ? "'" : "");
+		log_error("symbols: no command %s%s%s; use fetch, list or verify, for example "
+			  "`profcpu symbols fetch DIR`",
+			  word ? "'" : "given", word ? word : "", word ? "'" : "");
 		return -EINVAL;
 	}
 	a->what = argv + optind + 1;
 	a->nwhat = argc - optind - 1;
 	if ((*ret_verb)->needs_what && !a->nwhat) {
-		log_error("of what symbols are to be fetched is missing: a recording, a PID or files, as in `profcpu symbols fetch DIR`");
+		log_error("symbols fetch: no recording, PID or file given; for example `profcpu "
+			  "symbols fetch DIR`");
 		return -EINVAL;
 	}
 	return 0;
@@ -490,30 +525,45 @@ static int symbols_run(int argc, char **argv)
 	const struct symbols_verb *verb;
 	int status = symbols_parse(argc, argv, &a, &verb) ? EXIT_USAGE : verb->run(&a);
 
-	fetch_options_free(&a.fetch);
+	download_missing_options_free(&a.fetch);
 	return command_end(status);
 }
 
 const struct command command_symbols = {
 	.name = "symbols",
 	.summary = "fetch, list and verify debug files of libraries without symbols",
-	.usage = "usage: profcpu symbols fetch [--symbol-server URL]... [--timeout SECONDS] [--again] [--lines] [-q] WHAT...\n"
+	.usage = "usage: profcpu symbols fetch [OPTION...] WHAT...\n"
 		 "       profcpu symbols list [--json] [WHAT...]\n"
-		 "       profcpu symbols verify [WHAT...]\n\n"
+		 "       profcpu symbols verify [WHAT...]\n"
+		 "\n"
 		 "WHAT is a recording (DIR, prof.tar.gz, perf.data), a PID, or an ELF file.\n"
-		 "fetch downloads the debug files of what lacks symbols (of a recording: what was sampled and has no name) into\n"
-		 "$XDG_CACHE_HOME/profcpu/symbols; `profcpu postprocess` then names a recording with them, on any machine.\n"
-		 "list says what symbols there are, and how large the cache is; verify opens the debug files of WHAT, without it\n"
-		 "all cached ones, and checks their build ids.\n\n"
-		 "Asked are the servers of --symbol-server or DOTNET_SYMBOL_SERVER (several have ; between them), then those of\n"
-		 "DEBUGINFOD_URLS. Where neither the option nor the variable is there it is Microsoft's, for files of .NET only; an\n"
-		 "empty DOTNET_SYMBOL_SERVER leaves it out. Exit status: 1 where a server could not be asked or sent something wrong.\n\n"
-		 "      --symbol-server URL  a server in the layout of symbol servers (SSQP)\n"
-		 "      --timeout SECONDS    for all of it (600)\n"
-		 "      --again              also what a server lacked, or which server could not be reached, a short while ago\n"
-		 "      --lines              also the PDBs by which lines of .NET code in a recording are found, on the machine of the\n"
-		 "                           recording\n"
-		 "      --json               for programs\n"
-		 "  -q, --quiet              only errors\n",
+		 "\n"
+		 "fetch   downloads missing debug files to $XDG_CACHE_HOME/profcpu/symbols; for a\n"
+		 "        recording, those of libraries with sampled functions without a name.\n"
+		 "        Then `profcpu postprocess` uses them, on any machine\n"
+		 "list    prints the symbols of each image, and the size of the cache\n"
+		 "verify  opens the debug files of WHAT, or all in the cache, and checks their\n"
+		 "        build ids\n"
+		 "\n"
+		 "Servers of --symbol-server or, without it, DOTNET_SYMBOL_SERVER come first,\n"
+		 "then those of DEBUGINFOD_URLS. If neither the option nor DOTNET_SYMBOL_SERVER\n"
+		 "is set, Microsoft's server is used, only for files of .NET. An empty\n"
+		 "DOTNET_SYMBOL_SERVER means none.\n"
+		 "\n"
+		 "      --symbol-server URL  a symbol server (SSQP); repeat it, or separate\n"
+		 "                           several by ;\n"
+		 "      --timeout SECONDS    limit for all downloads (600)\n"
+		 "      --again              try also files and servers that were missing a short\n"
+		 "                           while ago\n"
+		 "      --lines              download also the PDBs for the lines of .NET code in\n"
+		 "                           a recording; on the machine of the recording\n"
+		 "      --json               print JSON\n"
+		 "  -q, --quiet              print only errors\n"
+		 "\n"
+		 "exit status:\n"
+		 "  0  done\n"
+		 "  1  failed; fetch: a server could not be reached or sent something wrong;\n"
+		 "     verify: a debug file is bad\n"
+		 "  2  wrong usage\n",
 	.run = symbols_run,
 };

@@ -1,23 +1,15 @@
 #include "profcpu/command.h"
 
 #include "base/log.h"
-#include "profcpu/mend.h"
+#include "base/remedy.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
 const struct command *const command_table[] = {
-	&command_collect,
-	&command_postprocess,
-	&command_fold,
-	&command_flamegraph,
-	&command_doctor,
-	&command_ps,
-	&command_symbols,
-	&command_help,
-	&command_version,
-	NULL,
+	&command_collect, &command_postprocess, &command_fold, &command_flamegraph, &command_doctor,
+	&command_ps,      &command_symbols,     &command_help, &command_version,    NULL,
 };
 
 const struct command *command_find(const char *name)
@@ -33,6 +25,7 @@ int command_end(int status)
 	if (!fflush(stdout))
 		return status;
 	if (status != EXIT_FAILED)
-		log_error("cannot write to stdout: %s%s", strerror(errno), mend_of_stdout(-errno));
+		log_error("cannot write to stdout: %s%s", strerror(errno),
+			  remedy_for_stdout(-errno));
 	return EXIT_FAILED;
 }

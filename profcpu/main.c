@@ -10,7 +10,7 @@
 
 #define MAIN_MMAP_BYTES (256 << 10)
 
-/* Messages go to stderr, one line each; only here is anything printed that the library parts say. */
+/* Prints each message of the whole program as one line on stderr. */
 static void main_sink(enum log_level level, const char *text, unsigned long repeats)
 {
 	static const char *const words[] = {
@@ -23,16 +23,17 @@ static void main_sink(enum log_level level, const char *text, unsigned long repe
 }
 
 /*
- * Where stdin, stdout or stderr is closed, the next file that is opened would get its number, and messages would be
- * written into a recording. In their places comes what can neither be read nor written, so that lost output is still
- * an error. Open descriptors are handed out lowest first.
+ * Fills closed standard descriptors. Else the next opened file would get such a number, and
+ * messages would go into a recording. Their replacement cannot be read or written, so lost output
+ * stays an error. open() returns the lowest free descriptor.
  */
-static int main_hold_standard_descriptors(void)
+static int main_fill_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
 		if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
 			continue;
-		if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd && open("/", O_PATH) != fd)
+		if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd &&
+		    open("/", O_PATH) != fd)
 			return -1;
 	}
 	return 0;
@@ -40,9 +41,12 @@ static int main_hold_standard_descriptors(void)
 
 int main(int argc, char **argv)
 {
-	/* malloc would else keep what large arrays leave behind as they grow, up to a fifth of all memory. */
+	/*
+	 * Return large blocks to the system at once. Else malloc keeps the remains of growing
+	 * arrays, up to a fifth of all memory.
+	 */
 	mallopt(M_MMAP_THRESHOLD, MAIN_MMAP_BYTES);
-	if (main_hold_standard_descriptors())
+	if (main_fill_standard_descriptors())
 		return EXIT_FAILED;
 	log_set_sink(main_sink);
 	if (argc < 2) {
@@ -58,7 +62,7 @@ int main(int argc, char **argv)
 	const struct command *c = command_find(name);
 
 	if (!c) {
-		log_error("there is no command '%s'; `profcpu help` lists them", name);
+		log_error("no command '%s'; `profcpu help` lists the commands", name);
 		return EXIT_USAGE;
 	}
 	if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h"))) {
@@ -67,6 +71,6 @@ int main(int argc, char **argv)
 	}
 	int status = c->run(argc - 1, argv + 1);
 
-	log_sum_up();
+	log_summarize();
 	return status;
 }

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "profcpu/command.h"
+#include "symbols/callchains.h"
 
 #include <errno.h>
 #include <math.h>
@@ -20,7 +21,7 @@ static bool options_knows(const struct option *longs, const char *shorts, int c)
 	return c > 0 && c < 128 && strchr(shorts, c);
 }
 
-/* How many long options begin as text does, up to its "=". */
+/* Number of long options that begin with text, up to its "=". */
 static int options_matches(const struct option *longs, const char *text)
 {
 	int n = 0;
@@ -32,7 +33,7 @@ static int options_matches(const struct option *longs, const char *text)
 	return n;
 }
 
-/* The name of a long option as it was typed: behind one dash or two, up to its "=". */
+/* The name of a long option as typed: after one or two dashes, up to "=". */
 static const char *options_name(const char *text, size_t *ret_len)
 {
 	const char *name = text + (*text == '-') + (*text == '-' && text[1] == '-');
@@ -41,7 +42,10 @@ static const char *options_name(const char *text, size_t *ret_len)
 	return name;
 }
 
-/* A letter that getopt would take for the begin of a long option: in other tools' command lines it means something else. */
+/*
+ * Whether text is one letter that getopt would complete to a long option. For users of other tools
+ * it means something else.
+ */
 static bool options_is_stray_letter(const char *shorts, const char *text)
 {
 	size_t len;
@@ -50,22 +54,22 @@ static bool options_is_stray_letter(const char *shorts, const char *text)
 	return len == 1 && (name - text == 2 || !strchr(shorts, *name));
 }
 
-/* What to do instead of an option of perf's; "" where nothing is to be said. */
+/* A hint for an option of perf that profcpu does not have; "" for others. */
 static const char *options_of_perf(const struct command *command, const char *text)
 {
 	static const struct {
 		const char *command, *option, *hint;
 	} table[] = {
-		{"collect", "t", ": all threads of a process are recorded, with -p PID"},
-		{"collect", "g", ": callchains are always recorded, --call-graph says how"},
-		{"postprocess", "i", ": the input stands by itself, without an option"},
-		{"fold", "i", ": the input stands by itself, without an option"},
-		{"flamegraph", "i", ": the input stands by itself, without an option"},
+		{"collect", "t", ": -p PID records all threads of a process"},
+		{"collect", "g", ": callchains are always recorded; see --call-graph"},
+		{"postprocess", "i", ": give the input without an option"},
+		{"fold", "i", ": give the input without an option"},
+		{"flamegraph", "i", ": give the input without an option"},
 	};
 	size_t len;
 	const char *name = options_name(text, &len);
 
-	/* "-t12" is one too. */
+	/* "-t12" is "-t" with its value. */
 	if (name - text == 1 && len > 1 && name[1] >= '0' && name[1] <= '9')
 		len = 1;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
@@ -75,16 +79,17 @@ static const char *options_of_perf(const struct command *command, const char *te
 	return "";
 }
 
-int options_next(const struct command *command, int argc, char **argv, const char *shorts, const struct option *longs)
+int options_next(const struct command *command, int argc, char **argv, const char *shorts,
+		 const struct option *longs)
 {
 	int index = -1, c = getopt_long_only(argc, argv, shorts, longs, &index);
 	bool failed = c == '?' || c == ':';
 
 	if (!failed && index < 0)
 		return c;
-	/* A value may be an argument of its own. */
+	/* The option is one argument further back if its value is an argument of its own. */
 	const char *text = argv[optind - (optarg == argv[optind - 1] ? 2 : 1)];
-	/* getopt leaves the letter of a short option, the value of a long one that is known, or 0. */
+	/* optopt: a short option's letter, the value of a known long option, or 0. */
 	char letter[] = {'-', (char)optopt, 0};
 
 	if (failed && optopt > 0 && optopt < 128 && !options_knows(longs, "", optopt))
@@ -93,23 +98,25 @@ int options_next(const struct command *command, int argc, char **argv, const cha
 
 	if (!failed && !is_stray)
 		return c;
-	const char *what = is_stray				   ? "is no option"
-			   : c == ':'				   ? "lacks its value"
-			   : options_knows(longs, shorts, optopt)  ? "takes no value"
-			   : !optopt && options_matches(longs, text) ? "can be several options"
+	const char *what = is_stray                                  ? "is no option"
+			   : c == ':'                                ? "lacks its value"
+			   : options_knows(longs, shorts, optopt)    ? "takes no value"
+			   : !optopt && options_matches(longs, text) ? "is ambiguous"
 								     : "is no option";
 	const char *hint = strcmp(what, "is no option") ? "" : options_of_perf(command, text);
 
-	log_error("'%s' %s%s; `profcpu help %s` shows the options", text, what, hint, command->name);
+	log_error("'%s' %s%s; `profcpu help %s` shows the options", text, what, hint,
+		  command->name);
 	return '?';
 }
 
-int options_one_argument(const struct command *command, int argc, char **argv, const char *otherwise, const char **ret_argument)
+int options_one_argument(const struct command *command, int argc, char **argv,
+			 const char *otherwise, const char **ret_argument)
 {
 	*ret_argument = optind < argc ? argv[optind++] : otherwise;
 	if (*ret_argument && optind == argc)
 		return 0;
-	log_error("%s takes one input; `profcpu help %s` shows how", command->name, command->name);
+	log_error("%s takes one input; see `profcpu help %s`", command->name, command->name);
 	return -EINVAL;
 }
 
@@ -117,11 +124,13 @@ int options_no_argument(const struct command *command, int argc, char **argv)
 {
 	if (optind == argc)
 		return 0;
-	log_error("%s takes no argument '%s'; `profcpu help %s` shows how", command->name, argv[optind], command->name);
+	log_error("%s takes no argument '%s'; see `profcpu help %s`", command->name, argv[optind],
+		  command->name);
 	return -EINVAL;
 }
 
-int options_u64(const char *option, const char *text, uint64_t min, uint64_t max, uint64_t *ret_value)
+int options_u64(const char *option, const char *text, uint64_t min, uint64_t max,
+		uint64_t *ret_value)
 {
 	char *end;
 
@@ -129,21 +138,23 @@ int options_u64(const char *option, const char *text, uint64_t min, uint64_t max
 	unsigned long long value = strtoull(text, &end, 10);
 
 	if (*text < '0' || *text > '9' || *end || errno || value < min || value > max) {
-		log_error("%s takes a whole number from %llu to %llu, not '%s'", option, (unsigned long long)min,
-			  (unsigned long long)max, text);
+		log_error("%s: needs a whole number from %llu to %llu, not '%s'", option,
+			  (unsigned long long)min, (unsigned long long)max, text);
 		return -EINVAL;
 	}
 	*ret_value = value;
 	return 0;
 }
 
-int options_decimal(const char *option, const char *what, const char *text, double min, double max, double *ret_value)
+int options_decimal(const char *option, const char *what, const char *text, double min, double max,
+		    double *ret_value)
 {
 	char *end;
 	double value = strtod(text, &end);
 
-	if (*text < '0' || *text > '9' || strspn(text, "0123456789.") != strlen(text) || *end || value < min || value > max) {
-		log_error("%s takes %s from %g to %g, not '%s'", option, what, min, max, text);
+	if (*text < '0' || *text > '9' || strspn(text, "0123456789.") != strlen(text) || *end ||
+	    value < min || value > max) {
+		log_error("%s: needs %s from %g to %g, not '%s'", option, what, min, max, text);
 		return -EINVAL;
 	}
 	*ret_value = value;
@@ -162,12 +173,13 @@ int options_duration(const char *option, const char *text, uint64_t *ret_ns)
 	for (size_t i = 0; end != text && i < sizeof(units) / sizeof(units[0]); i++) {
 		double s = value * units[i].s;
 
-		if (strcmp(end, units[i].suffix) || !isfinite(s) || s < 0.001 || s > OPTIONS_DURATION_MAX_S)
+		if (strcmp(end, units[i].suffix) || !isfinite(s) || s < 0.001 ||
+		    s > OPTIONS_DURATION_MAX_S)
 			continue;
 		*ret_ns = (uint64_t)(s * (double)NS_PER_S);
 		return 0;
 	}
-	log_error("%s takes a time from 1ms to 366 days, in seconds or with ms, s, m or h behind it (10, 0.5, 500ms, 2m), not '%s'",
+	log_error("%s: needs a time from 1ms to 366 days, such as 10, 0.5, 500ms or 2m, not '%s'",
 		  option, text);
 	return -EINVAL;
 }
@@ -182,8 +194,10 @@ int options_pids(const char *option, const char *text, struct options_pids *pids
 
 		errno = 0;
 		pid = strtol(at, &end, 10);
-		if (*at < '0' || *at > '9' || errno || pid < 1 || pid > INT32_MAX || (*end && *end != ',')) {
-			log_error("%s takes process ids separated by commas, not '%s'", option, text);
+		if (*at < '0' || *at > '9' || errno || pid < 1 || pid > INT32_MAX ||
+		    (*end && *end != ',')) {
+			log_error("%s: needs process ids separated by commas, not '%s'", option,
+				  text);
 			return -EINVAL;
 		}
 		if (vec_push(&pids->list, (pid_t)pid)) {
@@ -194,4 +208,14 @@ int options_pids(const char *option, const char *text, struct options_pids *pids
 			return 0;
 		at = end + 1;
 	}
+}
+
+int options_max_stack(const char *text, size_t *ret_frames)
+{
+	uint64_t frames;
+	int r = options_u64("--max-stack", text, 1, CALLCHAINS_FRAMES_LIMIT, &frames);
+
+	if (!r)
+		*ret_frames = frames;
+	return r;
 }

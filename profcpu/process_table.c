@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PROCESS_ID_DIGITS 12 /* of a container's id, as the runtimes' own listings show it */
+#define PROCESS_ID_DIGITS 12 /* shown digits of a container's id, as docker ps shows */
 #define PROCESS_USERS_MAX 65536
 #define PROCESS_ARGUMENTS_MAX ((size_t)1 << 20)
-#define PROCESS_ASSEMBLY_MAX 60 /* bytes shown of a path: its end tells processes apart */
+#define PROCESS_ASSEMBLY_MAX 60 /* shown bytes of a path, from its end, which differs most */
 
 struct process_user {
 	uid_t uid;
@@ -39,7 +39,7 @@ void process_users_free(struct process_users *users)
 	vec_free(users);
 }
 
-void process_user(const struct target *t, const struct process_users *users, char *name)
+void process_user_name(const struct target *t, const struct process_users *users, char *name)
 {
 	snprintf(name, PROCESS_USER_BYTES, "%u", t->uid);
 	for (size_t i = 0; i < users->len && !t->other_root; i++) {
@@ -88,7 +88,7 @@ static bool process_is_assembly(const char *word)
 	return len > 4 && !strcmp(word + len - 4, ".dll");
 }
 
-/* As PROCESS_ASSEMBLY says; allocated, NULL where it says no more than the program's name. */
+/* The text of PROCESS_ASSEMBLY; the caller frees it. NULL if it only repeats the program's name. */
 static char *process_assembly(const struct target *t)
 {
 	AUTO_FREE char *text = NULL;
@@ -115,7 +115,7 @@ static char *process_assembly(const struct target *t)
 
 static char *process_words(const struct target *t, enum process_words words)
 {
-	char *text = words == PROCESS_ARGUMENTS ? process_arguments(t->pid)
+	char *text = words == PROCESS_ARGUMENTS  ? process_arguments(t->pid)
 		     : words == PROCESS_ASSEMBLY ? process_assembly(t)
 						 : NULL;
 
@@ -131,7 +131,8 @@ static int process_widest(int width, const char *text)
 	return len > (size_t)width && len < INT_MAX ? (int)len : width;
 }
 
-void process_table(struct outbuf *out, struct target_list *list, const struct process_users *users, enum process_words words)
+void process_table(struct outbuf *out, struct target_list *list, const struct process_users *users,
+		   enum process_words words)
 {
 	int user_width = 4, dotnet_width = 4;
 	char user[PROCESS_USER_BYTES];
@@ -140,19 +141,20 @@ void process_table(struct outbuf *out, struct target_list *list, const struct pr
 		struct target *t = &list->v[i];
 
 		printable_ascii(t->comm);
-		process_user(t, users, user);
+		process_user_name(t, users, user);
 		user_width = process_widest(user_width, user);
 		dotnet_width = process_widest(dotnet_width, process_dotnet(t));
 	}
-	outbuf_printf(out, "%8s %8s  %-*s  %-*s  %-*s  %s\n", "PID", "NSPID", user_width, "USER", dotnet_width, ".NET",
-		      PROCESS_ID_DIGITS, "CONTAINER", "COMMAND");
+	outbuf_printf(out, "%8s %8s  %-*s  %-*s  %-*s  %s\n", "PID", "NSPID", user_width, "USER",
+		      dotnet_width, ".NET", PROCESS_ID_DIGITS, "CONTAINER", "COMMAND");
 	for (size_t i = 0; i < list->len; i++) {
 		const struct target *t = &list->v[i];
 		AUTO_FREE char *text = process_words(t, words);
 
-		process_user(t, users, user);
-		outbuf_printf(out, "%8d %8d  %-*s  %-*s  %-*.*s  %s%s%s\n", t->pid, t->ns_pid, user_width, user, dotnet_width,
-			      process_dotnet(t), PROCESS_ID_DIGITS, PROCESS_ID_DIGITS, t->container[0] ? t->container : "-",
-			      t->comm, text && *text ? ": " : "", text ? text : "");
+		process_user_name(t, users, user);
+		outbuf_printf(out, "%8d %8d  %-*s  %-*s  %-*.*s  %s%s%s\n", t->pid, t->ns_pid,
+			      user_width, user, dotnet_width, process_dotnet(t), PROCESS_ID_DIGITS,
+			      PROCESS_ID_DIGITS, t->container[0] ? t->container : "-", t->comm,
+			      text && *text ? ": " : "", text ? text : "");
 	}
 }

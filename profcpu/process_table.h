@@ -1,4 +1,4 @@
-/* Processes for people to choose from: what `ps` prints, and `collect` where there are several .NET processes. */
+/* The table of processes that `ps` prints, and `collect` if it finds several .NET processes. */
 #ifndef PROFCPU_PROCESS_TABLE_H
 #define PROFCPU_PROCESS_TABLE_H
 
@@ -7,31 +7,45 @@
 
 #define PROCESS_USER_BYTES 33
 
-/* Names of this machine's users; zeroed: none, users are numbers. */
+/* User names of this machine. Zeroed: none, users are shown as numbers. */
 struct process_users {
 	struct process_user *v;
 	size_t len, cap;
 };
 
-/* Reads /etc/passwd once. Not through name services, which may ask the network. Ended by process_users_free. */
+/*
+ * Reads /etc/passwd once. Avoids name services, which may use the network. process_users_free ends
+ * it.
+ */
 void process_users_load(struct process_users *users);
 void process_users_free(struct process_users *users);
 
-/* At most PROCESS_USER_BYTES. A process with a root of its own has other users than ours: the number. */
-void process_user(const struct target *t, const struct process_users *users, char *name);
+/*
+ * Writes the user's name, at most PROCESS_USER_BYTES. A process with a root of its own has other
+ * users than ours, so it gets the number.
+ */
+void process_user_name(const struct target *t, const struct process_users *users, char *name);
 
-/* The command line with blanks between its words, as its bytes are; NULL where it cannot be read. The caller frees it. */
+/*
+ * The command line with blanks between its words, other bytes unchanged. The caller frees it. NULL:
+ * unreadable.
+ */
 char *process_arguments(pid_t pid);
 
-/* What stands behind the program's name. */
+/* Text behind the name of the program. */
 enum process_words {
 	PROCESS_NO_WORDS,
 	PROCESS_ARGUMENTS, /* the command line, which may hold secrets */
-	PROCESS_ASSEMBLY, /* of `dotnet` the assembly that it runs, else the program's path, cut; never arguments */
+	/*
+	 * The assembly that `dotnet` runs, else the path of the program, shortened; no arguments.
+	 */
+	PROCESS_ASSEMBLY,
 };
 
-/* One row for each, under a line of headings. Nothing of what processes chose may steer a terminal: names in the list are
- * made printable. */
+/*
+ * Writes a line of headings and one row for each process. Makes names in the list printable, so
+ * that no process can send control sequences to the terminal.
+ */
 void process_table(struct outbuf *out, struct target_list *list, const struct process_users *users,
 		   enum process_words words);
 

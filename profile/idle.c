@@ -4,54 +4,60 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a frame says of the wait. */
+/* Role of a frame in a wait. */
 enum idle_part {
 	PART_UNSET,
-	PART_NATIVE, /* nothing: of the kernel, or native */
-	PART_JIT, /* it compiles */
-	PART_WAITS, /* managed code that is only there to wait */
-	PART_LOOP, /* what a thread runs that is idle when it waits */
-	PART_OTHER, /* other managed code: whatever it waits for, somebody wants it */
+	PART_NATIVE, /* kernel or native code; no evidence */
+	PART_JIT,    /* the thread compiles a method */
+	PART_WAITS,  /* managed code that only waits */
+	PART_LOOP,   /* a thread that runs this is idle when it waits */
+	PART_OTHER,  /* other managed code, so the wait is not idle */
 };
 
-/* Methods in which a thread is idle while it only waits. Sources: dotnet/runtime v8.0 to v10.0, src/libraries; dotnet/aspnetcore, src. */
+/*
+ * Methods in which a thread is idle while it only waits. Sources: dotnet/runtime v8.0 to v10.0,
+ * src/libraries; dotnet/aspnetcore, src.
+ */
 static const char *const loops[] = {
-	/* Pool: a worker that has no work, the one that counts workers, the one that waits for registered handles. User code is called from
-	 * Dispatch, which is no method of WorkerThread. */
+	/*
+	 * Thread pool: a worker without work, the thread that adjusts the number of workers, and
+	 * the one that waits for registered handles. User code is called from Dispatch, which is
+	 * not a method of WorkerThread.
+	 */
 	"System.Threading.PortableThreadPool+WorkerThread::WorkerThreadStart",
 	"System.Threading.PortableThreadPool+GateThread::GateThreadStart",
 	"System.Threading.PortableThreadPool+WaitThread::WaitThreadStart",
-	/* Until the next timer is due; callbacks go to the pool. */
+	/* Waits until the next timer is due; callbacks run in the pool. */
 	"System.Threading.TimerQueue::TimerThread",
-	/* epoll of all sockets; what becomes ready goes to the pool. */
+	/* Polls all sockets with epoll; ready ones are handled in the pool. */
 	"System.Net.Sockets.SocketAsyncEngine::EventLoop",
-	/* inotify, as of configuration files. */
+	/* Waits for inotify, for example for changes of configuration files. */
 	"System.IO.FileSystemWatcher+RunningInstance::ProcessEvents",
-	/* Event counters and events of listeners: once a second or so. */
+	/* Event counters and events of listeners; about once per second. */
 	"System.Diagnostics.Tracing.CounterGroup::PollForValues",
 	"System.Diagnostics.Tracing.EventPipeEventDispatcher::DispatchEventsToEventListeners",
 	/* Kestrel's clock. */
 	"Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Infrastructure.Heartbeat::TimerLoop",
-	/* The console logger's queue is empty. */
+	/* Waits while the console logger's queue is empty. */
 	"Microsoft.Extensions.Logging.Console.ConsoleLoggerProcessor::ProcessLogQueue",
-	/* The main thread of a service waits until it is to end. */
+	/* The main thread of a service, which waits for the service's end. */
 	"Microsoft.Extensions.Hosting.HostingAbstractionsHostExtensions::Run",
 	"Microsoft.Extensions.Hosting.HostingAbstractionsHostExtensions::WaitForShutdown",
 	"Microsoft.AspNetCore.Hosting.WebHostExtensions::Run",
 	"Microsoft.AspNetCore.Hosting.WebHostExtensions::WaitForShutdown",
 	"Microsoft.AspNetCore.Builder.WebApplication::Run",
-	/* What C# compiles an asynchronous Main to: it waits for the task that Main is. */
+	/* The entry point that C# generates for an asynchronous Main; waits for its task. */
 	"::<Main>",
 };
 
-/* Methods that stand above one of those when it waits. User code is called from none of them. */
+/* Methods that can be above a method of `loops` during a wait. None of them calls user code. */
 static const char *const waits[] = {
 	"System.Threading.LowLevelLifoSemaphore::",
 	"System.Threading.LowLevelLifoSemaphoreBase::",
 	"System.Threading.LowLevelMonitor::",
 	"System.Threading.LowLevelLock::",
 	"System.Threading.LowLevelSpinWaiter::",
-	"System.Threading.PortableThreadPool+WorkerThread::", /* on the way from work to no work */
+	"System.Threading.PortableThreadPool+WorkerThread::", /* between work and idleness */
 	"System.Threading.PortableThreadPool+GateThread::",
 	"System.Threading.WaitSubsystem::",
 	"System.Threading.WaitSubsystem+ThreadWaitInfo::",
@@ -80,38 +86,56 @@ static const char *const waits[] = {
 	"::IL_STUB_PInvoke",
 };
 
-/* Threads of the runtime that run no managed code while they wait, as the kernel has their names: 15 characters. src/coreclr: SetThreadName,
- * CreateNewThread, CreateSuspendableThread, PAL_SetCurrentThreadName. */
+/*
+ * Names of runtime threads that run no managed code while they wait, cut to the kernel's 15
+ * characters. Sources in src/coreclr: SetThreadName, CreateNewThread, CreateSuspendableThread,
+ * PAL_SetCurrentThreadName.
+ */
 static const char *const threads[] = {
-	".NET Finalizer", /* until there is something to finalize; finalizers are managed */
-	".NET Tiered Com", /* until methods were called often enough; what it compiles is told by libclrjit */
-	".NET Server GC", /* between collections */
+	/* Waits for objects to finalize; finalizers themselves are managed code. */
+	".NET Finalizer",
+	/* Waits for methods to recompile; libclrjit on the stack shows compilation. */
+	".NET Tiered Com",
+	/* Wait between collections. */
+	".NET Server GC",
 	".NET BGC",
-	".NET SynchManag", /* PAL: for signalled objects of other processes */
-	".NET EventPipe", /* the diagnostic port's server */
-	".NET DebugPipe", /* a debugger that might come */
+	/* PAL: waits for signalled objects of other processes. */
+	".NET SynchManag",
+	/* Server of the diagnostic port. */
+	".NET EventPipe",
+	/* Wait for a debugger. */
+	".NET DebugPipe",
 	".NET Debugger",
-	".NET SigHandler", /* for signals that managed code handles */
+	/* Waits for signals that managed code handles. */
+	".NET SigHandler",
 };
 
 struct idle {
 	struct profile *profile;
-	uint8_t *parts; /* by frame: enum idle_part */
-	uint8_t *stacks; /* by stack: STACK_* */
-	uint8_t *comms; /* by thread: 0 not known, 1 one of threads, 2 not */
-	uint32_t stack; /* IDLE_NAME */
+	uint8_t *parts;  /* enum idle_part of each frame */
+	uint8_t *stacks; /* STACK_* of each stack */
+	uint8_t *comms;  /* of each thread; 0: unknown, 1: a thread of the runtime, 2: another */
+	uint32_t stack;  /* the stack of IDLE_NAME */
 };
 
-enum { STACK_UNSET, STACK_IDLE, STACK_BUSY, STACK_OF_RUNTIME /* idle if it is a thread of the runtime's */ };
+enum {
+	STACK_UNSET,
+	STACK_IDLE,
+	STACK_BUSY,
+	STACK_RUNTIME /* idle if the thread belongs to the runtime */
+};
 
 static bool is_identifier(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '<' || c == '>' ||
-	       c == '`';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_' || c == '$' || c == '<' || c == '>' || c == '`';
 }
 
-/* Whether the name goes on as the method does. The full form has '.' for "::" and for the '+' of nested types. */
-static bool begins_with(const char *at, const char *method)
+/*
+ * Returns whether the text at `at` continues with the method. The full form has '.' for "::" and
+ * for the '+' of nested types.
+ */
+static bool matches_method(const char *at, const char *method)
 {
 	for (; *method; method++, at++) {
 		if (method[0] == ':' && method[1] == ':') {
@@ -135,7 +159,8 @@ bool idle_is_method(const char *name, const char *method)
 	bool any_type = method[0] == ':';
 
 	for (size_t i = 0; i < len; i++)
-		if ((any_type || !i || name[i - 1] == ' ' || name[i - 1] == ']') && begins_with(name + i, method))
+		if ((any_type || !i || name[i - 1] == ' ' || name[i - 1] == ']') &&
+		    matches_method(name + i, method))
 			return true;
 	return false;
 }
@@ -150,15 +175,17 @@ static bool is_one_of(const char *name, const char *const *methods, size_t n)
 
 #define IS_ONE_OF(name, methods) is_one_of(name, methods, sizeof(methods) / sizeof((methods)[0]))
 
-static const char *base_of(const struct idle *idle, const struct profile_frame *frame)
+static const char *module_file_name(const struct idle *idle, const struct profile_frame *frame)
 {
-	const char *path = frame->module == PROFILE_NONE ? "" : profile_text_of(idle->profile, frame->module, NULL);
+	const char *path = frame->module == PROFILE_NONE
+				   ? ""
+				   : profile_text_of(idle->profile, frame->module, NULL);
 	const char *slash = strrchr(path, '/');
 
 	return slash ? slash + 1 : path;
 }
 
-static enum idle_part look_at(const struct idle *idle, uint32_t number)
+static enum idle_part classify_frame(const struct idle *idle, uint32_t number)
 {
 	const struct profile_frame *frame = profile_frame_of(idle->profile, number);
 	const uint32_t texts[] = {frame->perf_name, frame->name};
@@ -166,9 +193,12 @@ static enum idle_part look_at(const struct idle *idle, uint32_t number)
 	if (frame->is_mark || frame->kind == FRAME_KERNEL)
 		return PART_NATIVE;
 	if (frame->kind != FRAME_MANAGED)
-		return strncmp(base_of(idle, frame), "libclrjit.so", 12) ? PART_NATIVE : PART_JIT;
+		return strncmp(module_file_name(idle, frame), "libclrjit.so", 12) ? PART_NATIVE
+										  : PART_JIT;
 	for (size_t i = 0; i < 2; i++) {
-		const char *name = texts[i] == PROFILE_NONE ? "" : profile_text_of(idle->profile, texts[i], NULL);
+		const char *name = texts[i] == PROFILE_NONE
+					   ? ""
+					   : profile_text_of(idle->profile, texts[i], NULL);
 
 		if (IS_ONE_OF(name, loops))
 			return PART_LOOP;
@@ -181,32 +211,38 @@ static enum idle_part look_at(const struct idle *idle, uint32_t number)
 static enum idle_part part_of(struct idle *idle, uint32_t frame)
 {
 	if (idle->parts[frame] == PART_UNSET)
-		idle->parts[frame] = (uint8_t)look_at(idle, frame);
+		idle->parts[frame] = (uint8_t)classify_frame(idle, frame);
 	return idle->parts[frame];
 }
 
-/* Whether the leaf of the user part is one of libc's calls that wait, for something else than a lock. */
+/*
+ * Returns whether the leaf of the user part is a libc call that waits for something other than a
+ * lock.
+ */
 static bool waits_in_libc(const struct idle *idle, uint32_t stack)
 {
 	for (; stack; stack = profile_stack_parent(idle->profile, stack)) {
-		const struct profile_frame *frame = profile_frame_of(idle->profile, profile_stack_frame(idle->profile, stack));
-		const char *name = frame->perf_name == PROFILE_NONE ? "" : profile_text_of(idle->profile, frame->perf_name, NULL);
-		const char *base = base_of(idle, frame);
+		const struct profile_frame *frame =
+			profile_frame_of(idle->profile, profile_stack_frame(idle->profile, stack));
+		const char *name = frame->perf_name == PROFILE_NONE
+					   ? ""
+					   : profile_text_of(idle->profile, frame->perf_name, NULL);
+		const char *base = module_file_name(idle, frame);
 
 		if (frame->is_mark)
 			continue;
 		if (frame->kind != FRAME_KERNEL)
-			return (!strncmp(base, "libc.", 5) || !strncmp(base, "libc-", 5) || !strncmp(base, "libpthread", 10) ||
-				!strncmp(base, "ld-musl", 7)) &&
+			return (!strncmp(base, "libc.", 5) || !strncmp(base, "libc-", 5) ||
+				!strncmp(base, "libpthread", 10) || !strncmp(base, "ld-musl", 7)) &&
 			       !strstr(name, "mutex") && !strstr(name, "lll_lock");
-		/* Its CPU was taken away. */
+		/* The thread was preempted. */
 		if (!strncmp(name, "asm_", 4))
 			return false;
 	}
 	return false;
 }
 
-static int look_at_stack(struct idle *idle, uint32_t stack)
+static int classify_stack(struct idle *idle, uint32_t stack)
 {
 	uint32_t leaf = stack;
 
@@ -224,12 +260,13 @@ static int look_at_stack(struct idle *idle, uint32_t stack)
 			break;
 		}
 	}
-	return leaf && waits_in_libc(idle, leaf) ? STACK_OF_RUNTIME : STACK_BUSY;
+	return leaf && waits_in_libc(idle, leaf) ? STACK_RUNTIME : STACK_BUSY;
 }
 
-static bool is_of_runtime(struct idle *idle, uint32_t thread)
+static bool is_runtime_thread(struct idle *idle, uint32_t thread)
 {
-	const char *comm = profile_text_of(idle->profile, profile_thread_of(idle->profile, thread)->comm, NULL);
+	const char *comm = profile_text_of(idle->profile,
+					   profile_thread_of(idle->profile, thread)->comm, NULL);
 
 	if (!idle->comms[thread]) {
 		idle->comms[thread] = 2;
@@ -243,8 +280,9 @@ static bool is_of_runtime(struct idle *idle, uint32_t thread)
 bool idle_is(struct idle *idle, uint32_t thread, uint32_t stack)
 {
 	if (!idle->stacks[stack])
-		idle->stacks[stack] = (uint8_t)look_at_stack(idle, stack);
-	return idle->stacks[stack] == STACK_IDLE || (idle->stacks[stack] == STACK_OF_RUNTIME && is_of_runtime(idle, thread));
+		idle->stacks[stack] = (uint8_t)classify_stack(idle, stack);
+	return idle->stacks[stack] == STACK_IDLE ||
+	       (idle->stacks[stack] == STACK_RUNTIME && is_runtime_thread(idle, thread));
 }
 
 int idle_new(struct profile *profile, struct idle **ret_idle)
@@ -276,7 +314,7 @@ void idle_free(struct idle *idle)
 	free(idle);
 }
 
-/* Without those above it that ended its wait. */
+/* Returns the sleeper's part of a stack, without the wakers above it. */
 static uint32_t sleeper_of(const struct idle *idle, uint32_t stack)
 {
 	const struct profile *p = idle->profile;
@@ -292,10 +330,12 @@ uint32_t idle_stack(struct idle *idle, uint32_t event, uint32_t thread, uint32_t
 {
 	const struct profile_event *e = profile_event_of(idle->profile, event);
 
-	return e->off_cpu && idle_is(idle, thread, e->wakeup ? sleeper_of(idle, stack) : stack) ? idle->stack : stack;
+	return e->off_cpu && idle_is(idle, thread, e->wakeup ? sleeper_of(idle, stack) : stack)
+		       ? idle->stack
+		       : stack;
 }
 
-int idle_sum(struct profile *profile, uint64_t *ret_weight)
+int idle_total_weight(struct profile *profile, uint64_t *ret_weight)
 {
 	struct profile_group *groups = NULL;
 	struct idle *idle = NULL;
@@ -307,7 +347,8 @@ int idle_sum(struct profile *profile, uint64_t *ret_weight)
 		r = profile_groups(profile, NULL, &groups, &n);
 	for (size_t i = 0; !r && i < n; i++)
 		if (!profile_event_of(profile, groups[i].event)->wakeup &&
-		    idle_stack(idle, groups[i].event, groups[i].thread, groups[i].stack) != groups[i].stack)
+		    idle_stack(idle, groups[i].event, groups[i].thread, groups[i].stack) !=
+			    groups[i].stack)
 			weight += groups[i].weight;
 	if (!r)
 		*ret_weight = weight;

@@ -9,14 +9,16 @@
 
 #include <errno.h>
 
-_Static_assert(sizeof(struct profile_frame) == 40, "frames are compared as bytes: no hidden padding");
-_Static_assert(sizeof(struct profile_thread) == 20, "threads are compared as bytes: no hidden padding");
+_Static_assert(sizeof(struct profile_frame) == 40,
+	       "frames are compared as bytes: no hidden padding");
+_Static_assert(sizeof(struct profile_thread) == 20,
+	       "threads are compared as bytes: no hidden padding");
 
 #define PROFILE_IDS_MAX ((size_t)INT32_MAX)
 
 struct profile_stack_node {
 	uint32_t parent, frame;
-	uint32_t recent; /* the child that was met last, 0: none */
+	uint32_t recent; /* the last child that profile_stack returned; 0: none */
 };
 
 struct profile {
@@ -25,10 +27,11 @@ struct profile {
 	VEC(struct profile_thread) threads;
 	VEC(struct profile_frame) frames;
 	VEC(struct profile_stack_node) stacks;
-	struct hashmap thread_ids; /* hash of the thread -> id; see profile_thread */
-	uint32_t *frame_slots; /* id + 1 */
+	struct hashmap thread_ids; /* maps a hash of the thread to its id; see profile_thread */
+	uint32_t *frame_slots;     /* id + 1 */
 	size_t nframe_slots;
-	struct hashmap stack_ids; /* parent and frame -> id, of those that profile_stack_is_next does not find */
+	/* Maps parent and frame to the id, for stacks that profile_stack_is_next does not find. */
+	struct hashmap stack_ids;
 	struct samples samples;
 };
 
@@ -82,7 +85,8 @@ int profile_event(struct profile *p, const struct profile_event *event, uint32_t
 		    p->events.v[i].has_period == event->has_period &&
 		    p->events.v[i].has_fields == event->has_fields &&
 		    p->events.v[i].stackless == event->stackless &&
-		    p->events.v[i].off_cpu == event->off_cpu && p->events.v[i].wakeup == event->wakeup) {
+		    p->events.v[i].off_cpu == event->off_cpu &&
+		    p->events.v[i].wakeup == event->wakeup) {
 			*ret_event = (uint32_t)i;
 			return 0;
 		}
@@ -109,7 +113,7 @@ int profile_thread(struct profile *p, const struct profile_thread *thread, uint3
 	uint32_t *place;
 	int fresh, r;
 
-	/* Equal hashes of different threads are told apart by probing on from the hash. */
+	/* If different threads have equal hashes, try the next key. */
 	for (;; key++) {
 		if (p->threads.len >= PROFILE_IDS_MAX)
 			return -E2BIG;
@@ -172,19 +176,21 @@ int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t
 }
 
 /*
- * A stack that is new continues the newest one most of the time: its callers were made a moment ago, one after another. So a
- * node's first child tends to be the next node, and only the other children are in the table: one entry a branch, not one
- * a node.
+ * A new stack usually continues the newest one, because its callers were added just before. So a
+ * node's first child is usually the next node. Only the other children are in the table, which has
+ * one entry for each branch instead of each node.
  */
 static bool profile_stack_is_next(const struct profile *p, uint32_t parent, uint32_t frame)
 {
 	size_t next = (size_t)parent + 1;
 
-	return next < p->stacks.len && p->stacks.v[next].parent == parent && p->stacks.v[next].frame == frame;
+	return next < p->stacks.len && p->stacks.v[next].parent == parent &&
+	       p->stacks.v[next].frame == frame;
 }
 
-/* Finds or makes a child that is not the one that was met last. */
-static int profile_stack_other(struct profile *p, uint32_t parent, uint32_t frame, uint32_t *ret_stack)
+/* Finds or makes a child other than `recent`. */
+static int profile_stack_find(struct profile *p, uint32_t parent, uint32_t frame,
+			      uint32_t *ret_stack)
 {
 	bool follows = (size_t)parent + 1 == p->stacks.len;
 	uint32_t *place;
@@ -195,12 +201,12 @@ static int profile_stack_other(struct profile *p, uint32_t parent, uint32_t fram
 		return 0;
 	if (p->stacks.len >= PROFILE_IDS_MAX)
 		return -E2BIG;
-	/* Room first, so that the table never points to a stack that is not there. */
+	/* Reserve room first, so that the table never refers to a missing stack. */
 	if (vec_reserve(&p->stacks, 1))
 		return -ENOMEM;
 	if (!follows) {
-		if (hashmap_entry(&p->stack_ids, (uint64_t)parent << 32 | frame, (uint32_t)p->stacks.len, &place,
-				  &fresh))
+		if (hashmap_entry(&p->stack_ids, (uint64_t)parent << 32 | frame,
+				  (uint32_t)p->stacks.len, &place, &fresh))
 			return -ENOMEM;
 		*ret_stack = *place;
 	}
@@ -215,7 +221,7 @@ int profile_stack(struct profile *p, uint32_t parent, uint32_t frame, uint32_t *
 	int r;
 
 	if (!stack || p->stacks.v[stack].frame != frame) {
-		r = profile_stack_other(p, parent, frame, &stack);
+		r = profile_stack_find(p, parent, frame, &stack);
 		if (r)
 			return r;
 		p->stacks.v[parent].recent = stack;
@@ -284,13 +290,13 @@ uint64_t profile_nsamples(const struct profile *p)
 	return p->samples.n;
 }
 
-int profile_each_sample(struct profile *p, int (*fn)(void *ctx, const struct profile_sample *sample),
-			void *ctx)
+int profile_each_sample(struct profile *p,
+			int (*fn)(void *ctx, const struct profile_sample *sample), void *ctx)
 {
 	return samples_each(&p->samples, fn, ctx);
 }
 
-/* The groups while they are summed: slots hold index + 1 into them. */
+/* Groups while they are summed. slots: index + 1 into groups. */
 struct profile_grouping {
 	const uint32_t *thread_as;
 	VEC(struct profile_group) groups;
@@ -354,7 +360,8 @@ static int profile_group_sample(void *ctx, const struct profile_sample *s)
 	return 0;
 }
 
-int profile_groups(struct profile *p, const uint32_t *thread_as, struct profile_group **ret_groups, size_t *ret_n)
+int profile_groups(struct profile *p, const uint32_t *thread_as, struct profile_group **ret_groups,
+		   size_t *ret_n)
 {
 	struct profile_grouping g = {.thread_as = thread_as};
 	int r = samples_each(&p->samples, profile_group_sample, &g);
@@ -369,9 +376,11 @@ int profile_groups(struct profile *p, const uint32_t *thread_as, struct profile_
 	return 0;
 }
 
-int profile_label_frame(struct profile *p, const char *name, size_t len, uint8_t kind, uint32_t *ret_frame)
+int profile_label_frame(struct profile *p, const char *name, size_t len, uint8_t kind,
+			uint32_t *ret_frame)
 {
-	struct profile_frame frame = {.srcline = PROFILE_NONE, .kind = kind, .status = FRAME_IS_NAMED};
+	struct profile_frame frame = {
+		.srcline = PROFILE_NONE, .kind = kind, .status = FRAME_IS_NAMED};
 	int r = profile_text(p, name, len, &frame.name);
 
 	frame.perf_name = frame.module = frame.name;

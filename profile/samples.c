@@ -17,7 +17,7 @@ _Static_assert(sizeof(struct samples_row) == 16, "16 bytes a sample are promised
 
 void samples_init(struct samples *s)
 {
-	*s = (struct samples){.fd = -1, .rows_max = PROFILE_SAMPLES_IN_MEMORY};
+	*s = (struct samples){.fd = -1, .rows_max = SAMPLES_IN_MEMORY_MAX};
 }
 
 void samples_free(struct samples *s)
@@ -29,7 +29,7 @@ void samples_free(struct samples *s)
 	samples_init(s);
 }
 
-/* An unlinked file in TMPDIR, or -errno. */
+/* Opens an unlinked file in TMPDIR. Returns the descriptor or -errno. */
 static int samples_temp_file(void)
 {
 	const char *dir = getenv("TMPDIR");
@@ -70,8 +70,9 @@ static int samples_spill(struct samples *s)
 	return 0;
 }
 
-/* Packs the sample; false where it does not fit. */
-static bool samples_pack(const struct samples *s, const struct profile_sample *in, struct samples_row *out)
+/* Packs the sample. False: it does not fit. */
+static bool samples_pack(const struct samples *s, const struct profile_sample *in,
+			 struct samples_row *out)
 {
 	int64_t delta = (int64_t)(in->time_ns - s->last_time_ns);
 	uint32_t cpu = (uint32_t)(in->cpu + 1);
@@ -127,7 +128,8 @@ static struct profile_sample samples_unpack(const struct samples *s, const struc
 	};
 }
 
-int samples_each(struct samples *s, int (*fn)(void *ctx, const struct profile_sample *sample), void *ctx)
+int samples_each(struct samples *s, int (*fn)(void *ctx, const struct profile_sample *sample),
+		 void *ctx)
 {
 	AUTO_FREE struct samples_row *buf = NULL;
 	uint64_t time_ns = 0;
@@ -139,7 +141,8 @@ int samples_each(struct samples *s, int (*fn)(void *ctx, const struct profile_sa
 		size_t n = s->rows.len;
 
 		if (at < s->in_file) {
-			n = s->in_file - at < SAMPLES_READ_ROWS ? s->in_file - at : SAMPLES_READ_ROWS;
+			n = s->in_file - at < SAMPLES_READ_ROWS ? s->in_file - at
+								: SAMPLES_READ_ROWS;
 			int r = file_pread_all(s->fd, buf, n * sizeof(*buf), at * sizeof(*buf));
 
 			if (r)

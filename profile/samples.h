@@ -1,13 +1,16 @@
-/* Samples, 16 bytes each, in memory and past a limit in an unlinked temporary file. */
+/* Storage of samples, 16 bytes each: in memory, and above a limit in an unlinked temporary file. */
 #ifndef PROFILE_SAMPLES_H
 #define PROFILE_SAMPLES_H
 
 #include "base/vec.h"
-#include "profile/profile.h"
+#include "profile/sample.h"
+
+#define SAMPLES_IN_MEMORY_MAX ((size_t)4 << 20) /* 64 MiB */
 
 /*
- * One packed sample. Time is the difference to the sample before. What does not fit (a pause of over two seconds, a weight
- * over 32 bits, the 300,000th thread) is kept whole in a side table: then tag is SAMPLES_WIDE and stack its index.
+ * One packed sample. Its time is the difference to the previous sample. A sample that does not fit
+ * is stored whole in a side table: a pause above two seconds, a weight above 32 bits, more than
+ * 262,144 threads. Then tag is SAMPLES_WIDE, and stack is the index in that table.
  */
 struct samples_row {
 	int32_t time_delta_ns;
@@ -17,20 +20,21 @@ struct samples_row {
 };
 
 struct samples {
-	VEC(struct samples_row) rows; /* those not yet in the file */
+	VEC(struct samples_row) rows; /* rows that are not yet in the file */
 	VEC(struct profile_sample) wide;
-	uint64_t n; /* all, with those in the file */
+	uint64_t n; /* all samples, including those in the file */
 	uint64_t in_file;
 	uint64_t last_time_ns;
-	size_t rows_max; /* PROFILE_SAMPLES_IN_MEMORY; smaller in tests */
-	int fd; /* the file, or -1 */
+	size_t rows_max; /* SAMPLES_IN_MEMORY_MAX; smaller in tests */
+	int fd;          /* the file, or -1 */
 };
 
 void samples_init(struct samples *s);
 void samples_free(struct samples *s);
 
-/* As profile_sample and profile_each_sample. */
+/* Like profile_sample and profile_each_sample. */
 int samples_add(struct samples *s, const struct profile_sample *sample);
-int samples_each(struct samples *s, int (*fn)(void *ctx, const struct profile_sample *sample), void *ctx);
+int samples_each(struct samples *s, int (*fn)(void *ctx, const struct profile_sample *sample),
+		 void *ctx);
 
 #endif

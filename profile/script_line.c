@@ -22,21 +22,20 @@ static bool script_part_is(struct script_part p, const char *text)
 	return p.len == strlen(text) && !memcmp(p.at, text, p.len);
 }
 
-/* White space, digits, slashes, digits, white space, from `at` on. */
+/* Parses white space, digits, slashes, digits and white space from `at` on. */
 static bool script_header_ids(const char *at, const char *end, struct script_header *h)
 {
 	const char *first, *slash, *second;
 
-	while (at < end && script_is_space(*at))
+	while (at < end && script_line_is_space(*at))
 		at++;
 	for (first = at; at < end && script_is_digit(*at); at++)
 		;
 	for (slash = at; at < end && *at == '/'; at++)
 		;
-	/* Without a slash all digits belong to the first number. */
 	for (second = at; at < end && script_is_digit(*at); at++)
 		;
-	if (slash == first || at == end || !script_is_space(*at))
+	if (slash == first || at == end || !script_line_is_space(*at))
 		return false;
 	h->pid = (struct script_part){first, (size_t)(slash - first)};
 	h->tid = (struct script_part){second, (size_t)(at - second)};
@@ -45,7 +44,7 @@ static bool script_header_ids(const char *at, const char *end, struct script_hea
 		h->ids = h->tid = h->pid;
 		h->pid = (struct script_part){"?", 1};
 	}
-	while (at < end && script_is_space(*at))
+	while (at < end && script_line_is_space(*at))
 		at++;
 	h->rest = at;
 	return true;
@@ -56,18 +55,18 @@ bool script_line_header(const char *line, size_t len, struct script_header *ret)
 	const char *end = line + len;
 	struct script_header h;
 
-	if (len < 2 || script_is_space(*line))
+	if (len < 2 || script_line_is_space(*line))
 		return false;
 	for (const char *p = line + 2; p < end; p++) {
-		if (!script_is_space(*p))
+		if (!script_line_is_space(*p))
 			continue;
 		if (script_header_ids(p, end, &h)) {
 			h.comm = (struct script_part){line, (size_t)(p - line)};
 			*ret = h;
 			return true;
 		}
-		/* The rest of this white space gives no other answer. */
-		while (p + 1 < end && script_is_space(p[1]))
+		/* Starting later in this white space would give the same result. */
+		while (p + 1 < end && script_line_is_space(p[1]))
 			p++;
 	}
 	return false;
@@ -77,13 +76,13 @@ bool script_line_event(const char *line, size_t len, struct script_event *ret)
 {
 	const char *end = line + len, *name, *p, *period;
 
-	while (end > line && script_is_space(end[-1]))
+	while (end > line && script_line_is_space(end[-1]))
 		end--;
-	for (name = end; name > line && !script_is_space(name[-1]); name--)
+	for (name = end; name > line && !script_line_is_space(name[-1]); name--)
 		;
 	if (end - name < 2 || end[-1] != ':')
 		return false;
-	for (p = name; p > line && script_is_space(p[-1]); p--)
+	for (p = name; p > line && script_line_is_space(p[-1]); p--)
 		;
 	if (p == name)
 		return false;
@@ -92,7 +91,7 @@ bool script_line_event(const char *line, size_t len, struct script_event *ret)
 	while (p > line && script_is_digit(p[-1]))
 		p--;
 	period = p;
-	while (p > line && script_is_space(p[-1]))
+	while (p > line && script_line_is_space(p[-1]))
 		p--;
 	if (p == line || p[-1] != ':')
 		return false;
@@ -101,7 +100,7 @@ bool script_line_event(const char *line, size_t len, struct script_event *ret)
 	return true;
 }
 
-/* The last "(" after a space before `close`, at its space; NULL: none. */
+/* Returns the space of the last " (" before `close`; NULL: none. */
 static const char *script_last_open(const char *line, const char *close)
 {
 	const char *p = close;
@@ -120,15 +119,17 @@ bool script_line_frame(const char *line, size_t len, struct script_frame *ret)
 
 	if (!open)
 		return false;
-	for (addr = line; addr < end && script_is_space(*addr); addr++)
+	for (addr = line; addr < end && script_line_is_space(*addr); addr++)
 		;
 	for (addr_end = addr; addr_end < end && script_is_word(*addr_end); addr_end++)
 		;
 	if (addr_end == addr || open < addr_end)
 		return false;
-	for (symbol = addr_end; symbol < open && script_is_space(*symbol); symbol++)
+	for (symbol = addr_end; symbol < open && script_line_is_space(*symbol); symbol++)
 		;
-	/* The symbol has at least one byte: of the white space, else of the address. */
+	/*
+	 * The symbol has at least one byte. Take it from the white space, or else from the address.
+	 */
 	if (symbol == open)
 		symbol = open - 1;
 	if (symbol < addr_end)
@@ -182,13 +183,14 @@ bool script_line_hex(struct script_part text, uint64_t *ret_value)
 	return true;
 }
 
-/* A text without newlines, which would end the line. */
+/* Writes a text with '?' for newlines, which would end the line. */
 static void script_put_text(struct outbuf *out, const struct profile *profile, uint32_t text)
 {
 	uint32_t len;
 	const char *s = profile_text_of(profile, text, &len);
 
-	for (const char *end = s + len, *nl; (nl = memchr(s, '\n', (size_t)(end - s))); s = nl + 1) {
+	for (const char *end = s + len, *nl; (nl = memchr(s, '\n', (size_t)(end - s)));
+	     s = nl + 1) {
 		outbuf_put(out, s, (size_t)(nl - s));
 		outbuf_char(out, '?');
 		len -= (uint32_t)(nl + 1 - s);
@@ -210,7 +212,8 @@ static void script_put_addr(struct outbuf *out, uint64_t addr)
 	outbuf_put(out, buf, sizeof(buf));
 }
 
-void script_put_frame(struct outbuf *out, const struct profile *profile, const struct profile_frame *frame)
+void script_line_put_frame(struct outbuf *out, const struct profile *profile,
+			   const struct profile_frame *frame)
 {
 	outbuf_char(out, '\t');
 	if (frame->addr_is_text) {
@@ -237,14 +240,15 @@ void script_put_frame(struct outbuf *out, const struct profile *profile, const s
 	outbuf_char(out, '\n');
 }
 
-void script_put_thread(struct outbuf *out, const struct profile *profile, const struct profile_thread *thread)
+void script_line_put_thread(struct outbuf *out, const struct profile *profile,
+			    const struct profile_thread *thread)
 {
 	uint32_t len;
 	const char *comm = profile_text_of(profile, thread->comm, &len);
 	const char *newline = memrchr(comm, '\n', len);
 	size_t skip = newline ? (size_t)(newline + 1 - comm) : 0;
 
-	/* Who reads the text line by line sees of a name with newlines what is behind the last. */
+	/* For a comm with newlines, a line reader sees only the part after the last one. */
 	outbuf_put(out, comm + skip, len - skip);
 	outbuf_put(out, "  ", 2);
 	if (thread->ids_text) {
@@ -259,12 +263,12 @@ void script_put_thread(struct outbuf *out, const struct profile *profile, const 
 	outbuf_char(out, ' ');
 }
 
-void script_put_event(struct outbuf *out, const struct profile *profile, const struct profile_event *event,
-		      uint64_t weight)
+void script_line_put_event(struct outbuf *out, const struct profile *profile,
+			   const struct profile_event *event, uint64_t weight)
 {
 	outbuf_char(out, ' ');
 	if (event->has_period) {
-		/* "0" would be read as 1. */
+		/* Write "00", because "0" would be read as 1. */
 		if (!weight)
 			outbuf_char(out, '0');
 		outbuf_u64(out, weight);

@@ -14,7 +14,7 @@ static bool script_has(const char *at, size_t len, const char *text)
 	return memmem(at, len, text, strlen(text)) != NULL;
 }
 
-/* The next of the names that "->" separates: *rest is what is left, with at NULL at the end. */
+/* Removes the next name, up to "->", from *rest. rest->at becomes NULL at the end. */
 static struct script_part script_next(struct script_part *rest)
 {
 	const char *arrow = memmem(rest->at, rest->len, "->", 2);
@@ -30,7 +30,10 @@ static struct script_part script_next(struct script_part *rest)
 	return part;
 }
 
-/* The text to split: without offset, without empty names at the end; at NULL where there is no name. */
+/*
+ * Returns the text to split, without offset and without empty names at the end; at is NULL if there
+ * is no name.
+ */
 static struct script_part script_splittable(const struct script_frame *frame)
 {
 	struct script_part text = script_line_symbol(frame->symbol);
@@ -47,7 +50,7 @@ static bool script_is_lost(struct script_part name, const struct script_frame *f
 	return script_is(name, "[unknown]") && script_is(frame->module, "[unknown]");
 }
 
-size_t script_names_sources(const struct script_frame *frame)
+size_t script_names_source_count(const struct script_frame *frame)
 {
 	struct script_part rest = script_splittable(frame);
 	size_t n = 0;
@@ -57,8 +60,8 @@ size_t script_names_sources(const struct script_frame *frame)
 	return n;
 }
 
-static void script_put_unknown(const struct script_frame *frame, const struct script_name_options *options,
-			       struct outbuf *out)
+static void script_put_unknown(const struct script_frame *frame,
+			       const struct script_name_options *options, struct outbuf *out)
 {
 	struct script_part name = {"unknown", 7};
 
@@ -81,7 +84,7 @@ static void script_put_unknown(const struct script_frame *frame, const struct sc
 	outbuf_char(out, ']');
 }
 
-/* The length up to the first '(' that is noise. */
+/* Returns the length up to the first '(' that must be removed. */
 static size_t script_tidy_len(const char *s, size_t len)
 {
 	const char *go = memmem(s, len, ".(", 2), *p = s, *end = s + len;
@@ -97,7 +100,7 @@ static size_t script_tidy_len(const char *s, size_t len)
 	return len;
 }
 
-/* Tidies, in place, what out holds from `from` on. */
+/* Cleans the part of out from `from` on, in place. */
 static void script_tidy(struct outbuf *out, size_t from, bool java)
 {
 	size_t len = out->len - from, n = 0;
@@ -142,7 +145,8 @@ static bool script_is_jit(struct script_part module)
 	return false;
 }
 
-static void script_annotate(const struct script_frame *frame, const struct script_name_options *options, bool inlined,
+static void script_annotate(const struct script_frame *frame,
+			    const struct script_name_options *options, bool inlined,
 			    struct outbuf *out, size_t from)
 {
 	const char *mark = NULL;
@@ -161,7 +165,7 @@ static void script_annotate(const struct script_frame *frame, const struct scrip
 		outbuf_put(out, mark, 4);
 }
 
-void script_put_source(struct script_part line, struct outbuf *out)
+void script_names_put_source(struct script_part line, struct outbuf *out)
 {
 	size_t from = out->len;
 	const char *p = line.at, *end = p + line.len;
@@ -180,16 +184,16 @@ void script_put_source(struct script_part line, struct outbuf *out)
 		return;
 	size_t skip = from;
 
-	while (out->len > from && script_is_space(out->data[out->len - 1]))
+	while (out->len > from && script_line_is_space(out->data[out->len - 1]))
 		out->len--;
-	while (skip < out->len && script_is_space(out->data[skip]))
+	while (skip < out->len && script_line_is_space(out->data[skip]))
 		skip++;
 	if (skip > from)
 		memmove(out->data + from, out->data + skip, out->len - skip);
 	out->len -= skip - from;
 }
 
-/* Takes one source line off *sources and appends it to the name. */
+/* Removes one source line from *sources and appends it to the name. */
 static void script_put_next_source(struct script_part *sources, struct outbuf *out)
 {
 	const char *newline = memchr(sources->at, '\n', sources->len);
@@ -204,7 +208,7 @@ static void script_put_next_source(struct script_part *sources, struct outbuf *o
 		*sources = (struct script_part){0};
 	}
 	outbuf_char(out, ':');
-	script_put_source(line, out);
+	script_names_put_source(line, out);
 	if (!out->error && out->len == at + 1)
 		out->len = at;
 }

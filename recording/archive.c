@@ -1,11 +1,11 @@
-/* Writing. archive_read.c reads. */
+/* Writes archives; archive_read.c reads them. */
 #define ZLIB_CONST
 #include "recording/archive.h"
 
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/vec.h"
-#include "recording/recording.h"
+#include "recording/manifest.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -20,12 +20,18 @@
 #include <zlib.h>
 
 #define ARCHIVE_BUFFER_BYTES ((size_t)128 << 10)
-#define ARCHIVE_GZIP_LEVEL 1 /* beside a service that wants its CPU: 2.4 times as fast as 6, 17 % larger */
-#define ARCHIVE_GZIP_WINDOW (15 + 16) /* zlib: 32 KiB, with gzip's header, which zlib writes without a time */
+/*
+ * Low, because a service next to us needs its CPU: 2.4 times as fast as level 6, output 17 %
+ * larger.
+ */
+#define ARCHIVE_GZIP_LEVEL 1
+/* zlib: window of 32 KiB and a gzip header without a time. */
+#define ARCHIVE_GZIP_WINDOW (15 + 16)
 
 /*
- * Compression and output are done here and not by libarchive, which (3.6) leaves its compressor's memory behind when a
- * write fails. For the same reason it never hears of a failure: the first one stays in error.
+ * Compresses and writes here instead of in libarchive, because libarchive 3.6 leaks its
+ * compressor's memory when a write fails. For the same reason libarchive never learns about a
+ * failure; the first error stays in `error`.
  */
 struct archive_sink {
 	z_stream z;
@@ -45,17 +51,21 @@ static int archive_fail(struct archive_writer *w, int code, const char *what)
 	return parse_fail(w->err, code, what, w->sink->z.total_out);
 }
 
-/* The sink's error, or libarchive's own as ours. */
+/* Reports the sink's error, or else libarchive's error. */
 static int archive_fail_lib(struct archive_writer *w)
 {
-	bool no_memory = errno == ENOMEM; /* which libarchive does not always say */
+	bool no_memory = errno == ENOMEM; /* libarchive does not always report it */
 	int e = archive_errno(w->a);
 
-	return archive_fail(w, w->sink->error ? w->sink->error : e > 0 ? -e : no_memory ? -ENOMEM : -EIO,
+	return archive_fail(w,
+			    w->sink->error ? w->sink->error
+			    : e > 0        ? -e
+			    : no_memory    ? -ENOMEM
+					   : -EIO,
 			    "the archive cannot be written");
 }
 
-/* Compresses what there is and writes what comes out; with Z_FINISH to the end. */
+/* Compresses the pending input and writes the output; with Z_FINISH up to the end. */
 static void archive_sink_run(struct archive_sink *sink, int flush)
 {
 	int r = Z_OK;
@@ -65,7 +75,8 @@ static void archive_sink_run(struct archive_sink *sink, int flush)
 		if (r == Z_STREAM_ERROR)
 			sink->error = -EIO;
 		else if (!sink->z.avail_out || r == Z_STREAM_END) {
-			sink->error = file_write_all(sink->fd, sink->packed, sizeof(sink->packed) - sink->z.avail_out);
+			sink->error = file_write_all(sink->fd, sink->packed,
+						     sizeof(sink->packed) - sink->z.avail_out);
 			sink->z.next_out = sink->packed;
 			sink->z.avail_out = sizeof(sink->packed);
 		}
@@ -89,13 +100,13 @@ static int archive_sink_open(struct archive_sink *sink, int fd)
 	sink->fd = fd;
 	sink->z.next_out = sink->packed;
 	sink->z.avail_out = sizeof(sink->packed);
-	return deflateInit2(&sink->z, ARCHIVE_GZIP_LEVEL, Z_DEFLATED, ARCHIVE_GZIP_WINDOW, MAX_MEM_LEVEL,
-			    Z_DEFAULT_STRATEGY) == Z_OK
+	return deflateInit2(&sink->z, ARCHIVE_GZIP_LEVEL, Z_DEFLATED, ARCHIVE_GZIP_WINDOW,
+			    MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) == Z_OK
 		       ? 0
 		       : -ENOMEM;
 }
 
-/* Warnings are about names that are no text in this locale; those are written as bytes. */
+/* libarchive warns about names that are not text in this locale; they are written as bytes. */
 static bool archive_ok(la_ssize_t r)
 {
 	return r >= 0 || r == ARCHIVE_WARN;
@@ -108,10 +119,12 @@ static int archive_put_header(struct archive_writer *w, const char *name, const 
 	int r = 0;
 
 	if (!e)
-		return archive_fail(w, -ENOMEM, "memory is out");
+		return archive_fail(w, -ENOMEM, "out of memory");
 	archive_entry_set_pathname(e, name);
 	archive_entry_set_filetype(e, S_ISDIR(st->st_mode) ? AE_IFDIR : AE_IFREG);
-	archive_entry_set_perm(e, S_ISDIR(st->st_mode) ? 0700 : recording_is_public(base ? base + 1 : name) ? 0644 : 0600);
+	archive_entry_set_perm(e, S_ISDIR(st->st_mode)                          ? 0700
+				  : recording_is_public(base ? base + 1 : name) ? 0644
+										: 0600);
 	archive_entry_set_size(e, S_ISDIR(st->st_mode) ? 0 : st->st_size);
 	archive_entry_set_mtime(e, st->st_mtime, 0);
 	archive_entry_set_uid(e, 0);
@@ -125,7 +138,8 @@ static int archive_put_header(struct archive_writer *w, const char *name, const 
 static int archive_put_data(struct archive_writer *w, int fd, uint64_t left)
 {
 	while (left) {
-		ssize_t n = read(fd, w->buffer, left < ARCHIVE_BUFFER_BYTES ? left : ARCHIVE_BUFFER_BYTES);
+		ssize_t n = read(fd, w->buffer,
+				 left < ARCHIVE_BUFFER_BYTES ? left : ARCHIVE_BUFFER_BYTES);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -156,7 +170,7 @@ static void archive_names_free(struct archive_names *names)
 	vec_free(&names->all);
 }
 
-/* The sorted names in a directory. fd is taken. */
+/* Reads the names in a directory, sorted. Takes fd. */
 static int archive_list(int fd, struct archive_names *names)
 {
 	DIR *dir = fdopendir(fd);
@@ -189,7 +203,8 @@ static int archive_list(int fd, struct archive_names *names)
 	return r;
 }
 
-static int archive_put(struct archive_writer *w, int dir_fd, const char *name, const char *full, int depth);
+static int archive_put(struct archive_writer *w, int dir_fd, const char *name, const char *full,
+		       int depth);
 
 static int archive_put_below(struct archive_writer *w, int fd, const char *full, int depth)
 {
@@ -212,8 +227,9 @@ static int archive_put_below(struct archive_writer *w, int fd, const char *full,
 	return r;
 }
 
-/* One file, or a directory and what is below it. What is neither is left out. */
-static int archive_put(struct archive_writer *w, int dir_fd, const char *name, const char *full, int depth)
+/* Adds a file, or a directory with everything below it. Omits other kinds. */
+static int archive_put(struct archive_writer *w, int dir_fd, const char *name, const char *full,
+		       int depth)
 {
 	struct stat st;
 
@@ -236,7 +252,8 @@ static int archive_put(struct archive_writer *w, int dir_fd, const char *name, c
 	return archive_put_data(w, fd, (uint64_t)st.st_size);
 }
 
-static int archive_put_members(struct archive_writer *w, int dir_fd, const char *const *members, const char *prefix)
+static int archive_put_members(struct archive_writer *w, int dir_fd, const char *const *members,
+			       const char *prefix)
 {
 	char full[ARCHIVE_NAME_MAX];
 	int r = 0;
@@ -252,8 +269,9 @@ static int archive_put_members(struct archive_writer *w, int dir_fd, const char 
 	return r;
 }
 
-/* Restricted pax is plain ustar wherever that can hold the entry: any tar reads it. */
-static int archive_write_all(struct archive_writer *w, int dir_fd, const char *const *members, const char *prefix)
+/* Restricted pax equals plain ustar if that can hold the entry, so any tar can read it. */
+static int archive_write_all(struct archive_writer *w, int dir_fd, const char *const *members,
+			     const char *prefix)
 {
 	int r;
 
@@ -263,7 +281,7 @@ static int archive_write_all(struct archive_writer *w, int dir_fd, const char *c
 		return archive_fail_lib(w);
 	r = archive_put_members(w, dir_fd, members, prefix);
 	if (r) {
-		/* Nothing more is written, not even the end of the archive. */
+		/* Write nothing more, not even the end of the archive. */
 		w->sink->error = r;
 		return r;
 	}
@@ -281,11 +299,12 @@ int archive_write(int dir_fd, const char *const *members, const char *prefix, in
 	struct archive_writer w = {.err = err, .buffer = buffer, .sink = sink};
 
 	if (!buffer || !sink || archive_sink_open(sink, out_fd))
-		return parse_fail(err, -ENOMEM, "memory is out", 0);
+		return parse_fail(err, -ENOMEM, "out of memory", 0);
 	w.a = archive_write_new();
-	int r = w.a ? archive_write_all(&w, dir_fd, members, prefix) : parse_fail(err, -ENOMEM, "memory is out", 0);
+	int r = w.a ? archive_write_all(&w, dir_fd, members, prefix)
+		    : parse_fail(err, -ENOMEM, "out of memory", 0);
 
-	/* Ends an unfinished entry first, so the sink must still be there. */
+	/* This first ends an unfinished entry, so the sink must still exist. */
 	archive_write_free(w.a);
 	deflateEnd(&sink->z);
 	return r;

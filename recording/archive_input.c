@@ -7,14 +7,15 @@
 #include <zlib.h>
 
 #define INPUT_BLOCK_BYTES ((size_t)64 << 10)
-#define INPUT_GZIP_WINDOW (15 + 16) /* zlib: up to 32 KiB, with gzip's header and checksum */
+/* zlib: window up to 32 KiB, with gzip's header and checksum. */
+#define INPUT_GZIP_WINDOW (15 + 16)
 #define INPUT_GZIP_FIRST 0x1f
 #define INPUT_GZIP_SECOND 0x8b
 
 struct archive_input {
 	int fd;
 	bool begun, is_gzip;
-	bool between; /* behind a gzip stream; another one may follow */
+	bool between; /* a gzip stream ended; another one may follow */
 	enum archive_input_end end;
 	uint64_t packed;
 	z_stream z;
@@ -41,7 +42,7 @@ void archive_input_free(struct archive_input *in)
 	free(in);
 }
 
-/* Fills the block; it is shorter only at the end. 0 or -errno. */
+/* Fills the block; only the last block is shorter. 0 or -errno. */
 static int input_fill(struct archive_input *in)
 {
 	size_t len = 0;
@@ -63,7 +64,7 @@ static int input_fill(struct archive_input *in)
 	return 0;
 }
 
-/* Unpacks as much as there is room for, or as can be had. 0 or -errno. */
+/* Unpacks until the buffer is full or the input ends. 0 or -errno. */
 static int input_gunzip(struct archive_input *in)
 {
 	z_stream *z = &in->z;
@@ -73,7 +74,7 @@ static int input_gunzip(struct archive_input *in)
 
 		if (r)
 			return r;
-		/* As gzip has it, what follows a stream and is no other one is none of ours. */
+		/* Like gzip, ignore bytes after a stream that do not begin another one. */
 		if (in->between && (!z->avail_in || *z->next_in != INPUT_GZIP_FIRST))
 			in->end = ARCHIVE_INPUT_WHOLE;
 		else if (!z->avail_in)
@@ -99,7 +100,7 @@ static ssize_t input_next_unpacked(struct archive_input *in, const void **ret_by
 	int r = input_gunzip(in);
 	size_t len = sizeof(in->unpacked) - in->z.avail_out;
 
-	/* The error comes again when there is nothing else to hand out. */
+	/* The error is returned by a later call, after all output. */
 	if (r && !len)
 		return r;
 	*ret_bytes = in->unpacked;
@@ -128,7 +129,8 @@ ssize_t archive_input_next(struct archive_input *in, const void **ret_bytes)
 			return r;
 	}
 	if (!in->begun)
-		in->is_gzip = in->z.avail_in >= 2 && in->block[0] == INPUT_GZIP_FIRST && in->block[1] == INPUT_GZIP_SECOND;
+		in->is_gzip = in->z.avail_in >= 2 && in->block[0] == INPUT_GZIP_FIRST &&
+			      in->block[1] == INPUT_GZIP_SECOND;
 	in->begun = true;
 	return in->is_gzip ? input_next_unpacked(in, ret_bytes) : input_next_block(in, ret_bytes);
 }

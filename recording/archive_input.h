@@ -1,6 +1,7 @@
 /*
- * The bytes of an archive's file as libarchive is to see them. gzip is unpacked here (zlib): libarchive's own filter keeps
- * back what it has unpacked of its last 64 KiB when the file ends too early, which of a small recording is all.
+ * Reads the bytes of an archive's file for libarchive, and unpacks gzip with zlib. libarchive's own
+ * gzip filter withholds up to 64 KiB of output if the file ends early. A small recording would be
+ * lost completely.
  */
 #ifndef RECORDING_ARCHIVE_INPUT_H
 #define RECORDING_ARCHIVE_INPUT_H
@@ -11,22 +12,25 @@
 struct archive_input;
 
 enum archive_input_end {
-	ARCHIVE_INPUT_GOES_ON, /* there may be more */
-	ARCHIVE_INPUT_WHOLE, /* all was read, and a gzip stream came to its end */
-	ARCHIVE_INPUT_CUT, /* the file ends inside of a gzip stream */
-	ARCHIVE_INPUT_DAMAGED, /* the gzip stream makes no sense from here on, or has another checksum */
+	ARCHIVE_INPUT_GOES_ON, /* more bytes may follow */
+	ARCHIVE_INPUT_WHOLE,   /* the file was read completely; a gzip stream, if any, ended */
+	ARCHIVE_INPUT_CUT,     /* the file ends inside a gzip stream */
+	ARCHIVE_INPUT_DAMAGED, /* the gzip stream is invalid, or its checksum is wrong */
 };
 
-/* From fd's present position; it is borrowed, and may be a pipe. 0 or -ENOMEM. */
+/* Starts at fd's present position. fd is borrowed and may be a pipe. 0 or -ENOMEM. */
 int archive_input_new(int fd, struct archive_input **ret_in);
 void archive_input_free(struct archive_input *in);
 
-/* The next bytes, which are valid until the next call. Their number; 0: no more; -ENOMEM, -errno of reading. */
+/*
+ * Returns the number of next bytes; 0: no more; -ENOMEM, -errno of reading. *ret_bytes is valid
+ * until the next call.
+ */
 ssize_t archive_input_next(struct archive_input *in, const void **ret_bytes);
 
 enum archive_input_end archive_input_end(const struct archive_input *in);
 
-/* How much was read of the file. */
+/* Returns how many bytes of the file were read. */
 uint64_t archive_input_packed(const struct archive_input *in);
 
 #endif

@@ -3,7 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "recording/archive_input.h"
-#include "recording/recording.h"
+#include "recording/manifest.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -16,9 +16,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define ARCHIVE_REST_BYTES ((size_t)1 << 20) /* looked for the end of the compression behind the tar's own */
-#define ARCHIVE_ERROR_FORMAT EILSEQ /* what libarchive gives where the form is wrong (its archive_platform.h) */
-#define ARCHIVE_TOP ".unpacked-XXXXXXXX" /* holds a first folder while it is taken off */
+/* Bytes to read after the tar's end in search of the compression's end. */
+#define ARCHIVE_REST_BYTES ((size_t)1 << 20)
+#define ARCHIVE_ERROR_FORMAT \
+	EILSEQ /* libarchive's errno for a wrong format (its archive_platform.h) */
+#define ARCHIVE_TOP ".unpacked-XXXXXXXX" /* holds a first folder while it is removed */
 
 struct archive_reader {
 	struct archive *a;
@@ -37,7 +39,7 @@ static int archive_stop(struct archive_reader *rd, int code, const char *what)
 	return parse_fail(rd->err, code, what, archive_input_packed(rd->in));
 }
 
-/* Why libarchive found no more of an archive where it looked for it. */
+/* Returns why libarchive found no further member. */
 static const char *archive_fault(const struct archive_reader *rd)
 {
 	switch (archive_input_end(rd->in)) {
@@ -46,7 +48,7 @@ static const char *archive_fault(const struct archive_reader *rd)
 	case ARCHIVE_INPUT_DAMAGED:
 		return "it is damaged";
 	case ARCHIVE_INPUT_WHOLE:
-		/* It asked for more than there is. */
+		/* libarchive needs more bytes than the file has. */
 		if (rd->members || archive_errno(rd->a) != ARCHIVE_ERROR_FORMAT)
 			return archive_is_cut;
 		break;
@@ -57,12 +59,15 @@ static const char *archive_fault(const struct archive_reader *rd)
 	return rd->members ? "it is damaged" : "this is not a tar archive";
 }
 
-/* libarchive stopped: its input could not be read, memory is out, or (all the rest) it is no archive or a cut one. */
+/*
+ * Reports why libarchive stopped: its input was not readable, memory is exhausted, or the archive
+ * is wrong or cut off.
+ */
 static int archive_stop_lib(struct archive_reader *rd)
 {
 	switch (archive_errno(rd->a)) {
 	case ENOMEM:
-		return archive_stop(rd, -ENOMEM, "memory is out");
+		return archive_stop(rd, -ENOMEM, "out of memory");
 	case EIO:
 	case EISDIR:
 	case EBADF:
@@ -72,7 +77,10 @@ static int archive_stop_lib(struct archive_reader *rd)
 	}
 }
 
-/* Turns a member's name into plain components with one slash between. False: refused. */
+/*
+ * Normalises a member's name to plain components with one slash between them. False: the name is
+ * refused.
+ */
 static bool archive_plain_name(const char *name, char *plain)
 {
 	size_t len = 0;
@@ -86,7 +94,8 @@ static bool archive_plain_name(const char *name, char *plain)
 		if (n == 2 && !memcmp(name, "..", 2))
 			return false;
 		if (n && !(n == 1 && *name == '.')) {
-			if (n > NAME_MAX || len + n + 2 > ARCHIVE_NAME_MAX || ++depth > ARCHIVE_DEPTH_MAX)
+			if (n > NAME_MAX || len + n + 2 > ARCHIVE_NAME_MAX ||
+			    ++depth > ARCHIVE_DEPTH_MAX)
 				return false;
 			if (len)
 				plain[len++] = '/';
@@ -100,7 +109,7 @@ static bool archive_plain_name(const char *name, char *plain)
 	return true;
 }
 
-/* Makes and enters one directory below dir, which is closed. */
+/* Makes a directory below dir and opens it. Closes dir. */
 static int archive_enter(int dir, const char *name, int *ret_fd)
 {
 	AUTO_CLOSE int parent = dir;
@@ -115,7 +124,10 @@ static int archive_enter(int dir, const char *name, int *ret_fd)
 	return 0;
 }
 
-/* The directory that a plain name is in, made if need be; *ret_base is the name's last component. */
+/*
+ * Opens the directory of a normalised name, and makes it if necessary. *ret_base is the name's last
+ * component.
+ */
 static int archive_parent(int dir_fd, char *plain, int *ret_fd, const char **ret_base)
 {
 	int fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0), r;
@@ -140,7 +152,8 @@ static int archive_check_limits(struct archive_reader *rd)
 	if (rd->stats->bytes > ARCHIVE_BYTES_MAX)
 		return archive_stop(rd, -E2BIG, "the archive unpacks to more than the limit");
 	if (rd->stats->bytes > ARCHIVE_RATIO_FROM && rd->stats->bytes / ARCHIVE_RATIO_MAX > packed)
-		return archive_stop(rd, -E2BIG, "the archive unpacks to more than a thousand times its size");
+		return archive_stop(rd, -E2BIG,
+				    "the archive unpacks to more than a thousand times its size");
 	return 0;
 }
 
@@ -150,7 +163,10 @@ static int archive_stop_write(struct archive_reader *rd, int code, const char *w
 	return archive_stop(rd, code, what);
 }
 
-/* To fd, or nowhere where it is -1. *ret_size: the bytes that were read, on failure too. */
+/*
+ * Writes a member's data to fd, or discards them if fd is -1. *ret_size: bytes that were read, also
+ * after an error.
+ */
 static int archive_take_data(struct archive_reader *rd, int fd, uint64_t *ret_size)
 {
 	uint64_t size = 0;
@@ -165,7 +181,7 @@ static int archive_take_data(struct archive_reader *rd, int fd, uint64_t *ret_si
 			return 0;
 		if (r < ARCHIVE_WARN)
 			return archive_stop_lib(rd);
-		/* Holes would come as gaps: sparse files were refused. */
+		/* A gap would be a hole, but sparse files were refused before. */
 		if (offset < 0 || (uint64_t)offset != size)
 			return archive_stop(rd, -EBADMSG, "the archive has a file with holes");
 		size += len;
@@ -183,13 +199,14 @@ static void archive_keep_time(struct archive_entry *e, int fd)
 {
 	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = archive_entry_mtime(e)}};
 
-	/* Without it the file is none the worse. */
+	/* The file is useful without its time. */
 	if (archive_entry_mtime_is_set(e) && futimens(fd, times))
 		return;
 }
 
-/* Takes what is in a file of the archive to fd (-1: nowhere), and notes where it ends too early. */
-static int archive_take_content(struct archive_reader *rd, struct archive_entry *e, int fd, const char *base)
+/* Unpacks a file to fd (-1: nowhere), and records if it ends early. */
+static int archive_take_content(struct archive_reader *rd, struct archive_entry *e, int fd,
+				const char *base)
 {
 	uint64_t size = 0;
 	int r = archive_take_data(rd, fd, &size);
@@ -202,10 +219,12 @@ static int archive_take_content(struct archive_reader *rd, struct archive_entry 
 	return r;
 }
 
-static int archive_take_file(struct archive_reader *rd, struct archive_entry *e, int parent, const char *base)
+static int archive_take_file(struct archive_reader *rd, struct archive_entry *e, int parent,
+			     const char *base)
 {
-	AUTO_CLOSE int fd = openat(parent, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-				   recording_is_public(base) ? 0666 : 0600);
+	AUTO_CLOSE int fd =
+		openat(parent, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		       recording_is_public(base) ? 0666 : 0600);
 
 	if (fd < 0 && (errno == EEXIST || errno == EISDIR)) {
 		rd->stats->refused_duplicates++;
@@ -228,7 +247,7 @@ static int archive_take_member(struct archive_reader *rd, struct archive_entry *
 	AUTO_CLOSE int parent = -1;
 	const char *base = plain;
 
-	/* A name that is no text in this locale. */
+	/* The name is not text in this locale. */
 	if (!name)
 		name = archive_entry_pathname_utf8(e);
 	if (!archive_plain_name(name, plain) || (!*plain && !is_dir)) {
@@ -252,7 +271,7 @@ static int archive_take_member(struct archive_reader *rd, struct archive_entry *
 	}
 	if (r)
 		return archive_stop_write(rd, r, "a directory of the archive cannot be made");
-	if (!is_dir && recording_is_output(base))
+	if (!is_dir && recording_is_derived(base))
 		return archive_take_content(rd, e, -1, base);
 	return is_dir ? 0 : archive_take_file(rd, e, parent, base);
 }
@@ -264,11 +283,14 @@ static int archive_take_all(struct archive_reader *rd)
 		int r = archive_read_next_header(rd->a, &e);
 
 		if (r == ARCHIVE_EOF)
-			return rd->members ? 0 : archive_stop(rd, -EBADMSG, "the archive has no members");
+			return rd->members
+				       ? 0
+				       : archive_stop(rd, -EBADMSG, "the archive has no members");
 		if (r < ARCHIVE_WARN && r != ARCHIVE_RETRY)
 			return archive_stop_lib(rd);
 		if (++rd->members > ARCHIVE_FILES_MAX)
-			return archive_stop(rd, -E2BIG, "the archive has more members than the limit");
+			return archive_stop(rd, -E2BIG,
+					    "the archive has more members than the limit");
 		if (r == ARCHIVE_RETRY)
 			continue;
 		r = archive_take_member(rd, e);
@@ -277,7 +299,10 @@ static int archive_take_all(struct archive_reader *rd)
 	}
 }
 
-/* The only entry of a directory into name (NAME_MAX + 1 bytes). 0, -ENOENT (none, or more than one), -errno. */
+/*
+ * Reads the only entry of a directory into name (NAME_MAX + 1 bytes). 0; -ENOENT: none or several;
+ * -errno.
+ */
 static int archive_only_entry(int dir_fd, char *name)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
@@ -298,7 +323,7 @@ static int archive_only_entry(int dir_fd, char *name)
 	return n == 1 ? 0 : -ENOENT;
 }
 
-/* Moves all entries of one directory into another, which has none of their names. */
+/* Moves all entries of one directory into another, which must not have these names. */
 static int archive_move_up(int from_fd, int to_fd)
 {
 	int fd = openat(from_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
@@ -321,8 +346,9 @@ static int archive_move_up(int from_fd, int to_fd)
 }
 
 /*
- * Takes off the first folder where everything is in it. Members may come in any order and from a pipe, so this is done
- * when all are there. The folder gets another name first, since it may hold an entry of its own name.
+ * Removes the first folder if it contains all files. Members may come in any order and from a pipe,
+ * so this happens after all are unpacked. The folder is renamed first, because it may contain an
+ * entry with its own name.
  */
 static int archive_take_off_top(struct archive_reader *rd)
 {
@@ -330,11 +356,14 @@ static int archive_take_off_top(struct archive_reader *rd)
 	struct stat st;
 	int r = archive_only_entry(rd->dir_fd, name);
 
-	if (r == -ENOENT || fstatat(rd->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(st.st_mode))
+	if (r == -ENOENT || fstatat(rd->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) ||
+	    !S_ISDIR(st.st_mode))
 		return 0;
 	if (!r && renameat(rd->dir_fd, name, rd->dir_fd, ARCHIVE_TOP))
 		r = -errno;
-	AUTO_CLOSE int top = r ? -1 : openat(rd->dir_fd, ARCHIVE_TOP, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	AUTO_CLOSE int top = r ? -1
+			       : openat(rd->dir_fd, ARCHIVE_TOP,
+					O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (!r)
 		r = top < 0 ? -errno : archive_move_up(top, rd->dir_fd);
@@ -353,8 +382,8 @@ static la_ssize_t archive_take_input(struct archive *a, void *ctx, const void **
 }
 
 /*
- * Only what libarchive does itself: for others it would execute a program. Not gzip, which comes unpacked: so one that is in
- * another one is none.
+ * Enables only formats that libarchive decodes itself; for others it would execute a program. gzip
+ * is unpacked before, so an archive that is compressed twice is not recognised.
  */
 static int archive_add_filters(struct archive_reader *rd)
 {
@@ -370,12 +399,16 @@ static int archive_add_filters(struct archive_reader *rd)
 
 		archive_read_free(probe);
 		if (!probe || (r == ARCHIVE_OK && filters[i](rd->a) != ARCHIVE_OK))
-			return archive_stop(rd, -ENOMEM, "memory is out");
+			return archive_stop(rd, -ENOMEM, "out of memory");
 	}
-	return archive_read_support_format_tar(rd->a) ? archive_stop(rd, -ENOMEM, "memory is out") : 0;
+	return archive_read_support_format_tar(rd->a) ? archive_stop(rd, -ENOMEM, "out of memory")
+						      : 0;
 }
 
-/* Behind the tar's end: whether the compression comes to its end too, and its checksum is right. */
+/*
+ * Reads on after the tar's end, to check that the compression also ends and that its checksum is
+ * right.
+ */
 static int archive_check_end(struct archive_reader *rd)
 {
 	const void *bytes;
@@ -387,7 +420,9 @@ static int archive_check_end(struct archive_reader *rd)
 		return archive_stop(rd, (int)n, "the archive cannot be read");
 	if (archive_input_end(rd->in) == ARCHIVE_INPUT_CUT)
 		return archive_stop(rd, -EBADMSG, archive_is_cut);
-	return archive_input_end(rd->in) == ARCHIVE_INPUT_DAMAGED ? archive_stop(rd, -EBADMSG, "it is damaged") : 0;
+	return archive_input_end(rd->in) == ARCHIVE_INPUT_DAMAGED
+		       ? archive_stop(rd, -EBADMSG, "it is damaged")
+		       : 0;
 }
 
 static int archive_read_all(struct archive_reader *rd)
@@ -400,7 +435,7 @@ static int archive_read_all(struct archive_reader *rd)
 		r = archive_take_all(rd);
 	if (!r)
 		r = archive_check_end(rd);
-	/* Of a cut archive, what came before is to be found at its place too. */
+	/* Also after an error, so that the files of a cut archive are in their places. */
 	if (!r || r == -EBADMSG || r == -E2BIG) {
 		rd->err = r ? NULL : rd->err;
 		int top = archive_take_off_top(rd);
@@ -416,9 +451,9 @@ int archive_read(int in_fd, int dir_fd, struct archive_stats *ret_stats, struct 
 
 	memset(ret_stats, 0, sizeof(*ret_stats));
 	if (archive_input_new(in_fd, &rd.in))
-		return parse_fail(err, -ENOMEM, "memory is out", 0);
+		return parse_fail(err, -ENOMEM, "out of memory", 0);
 	rd.a = archive_read_new();
-	int r = rd.a ? archive_read_all(&rd) : archive_stop(&rd, -ENOMEM, "memory is out");
+	int r = rd.a ? archive_read_all(&rd) : archive_stop(&rd, -ENOMEM, "out of memory");
 
 	archive_read_free(rd.a);
 	archive_input_free(rd.in);

@@ -8,7 +8,7 @@
 #include <zlib.h>
 
 #define CHUNK_BYTES 4096
-#define TEAR_BYTES 65536 /* behind a row that is torn there is nothing: so far it is looked */
+#define TEAR_BYTES 65536 /* bytes after a torn row that must be zeros */
 
 struct idx_file_header {
 	char magic[8];
@@ -17,11 +17,13 @@ struct idx_file_header {
 };
 _Static_assert(sizeof(struct idx_file_header) == IDX_FILE_HEADER_BYTES, "on-disk layout");
 
-/* Of a row whose check is 0. */
-static uint16_t check_of(const struct idx_file_format *format, uint64_t identity, uint64_t index, const void *row)
+/* Computes the check of a row whose check is 0. */
+static uint16_t check_of(const struct idx_file_format *format, uint64_t identity, uint64_t index,
+			 const void *row)
 {
 	const uint64_t where[2] = {identity, index};
-	uint32_t crc = (uint32_t)crc32(crc32(0, (const void *)where, sizeof(where)), row, format->row_bytes);
+	uint32_t crc = (uint32_t)crc32(crc32(0, (const void *)where, sizeof(where)), row,
+				       format->row_bytes);
 
 	return (uint16_t)(crc ^ crc >> 16);
 }
@@ -32,9 +34,11 @@ static void make_end(const struct idx_file_format *format, unsigned char *row)
 	memset(row + format->check_off, 0, sizeof(uint16_t));
 }
 
-int idx_file_begin(int fd, const struct idx_file_format *format, uint64_t identity, struct idx_file *ret_file)
+int idx_file_begin(int fd, const struct idx_file_format *format, uint64_t identity,
+		   struct idx_file *ret_file)
 {
-	struct idx_file_header header = {.version = format->version, .row_bytes = format->row_bytes, .identity = identity};
+	struct idx_file_header header = {
+		.version = format->version, .row_bytes = format->row_bytes, .identity = identity};
 
 	memcpy(header.magic, format->magic, sizeof(header.magic));
 	*ret_file = (struct idx_file){.fd = fd, .format = format, .identity = identity};
@@ -84,7 +88,7 @@ struct reading {
 	const struct idx_file_format *format;
 	struct idx_file_state state;
 	unsigned char end[IDX_FILE_ROW_BYTES_MAX];
-	uint64_t index, torn_off; /* torn_off: of the first row that is none; 0: there was none */
+	uint64_t index, torn_off; /* torn_off: offset of the first torn row; 0: none */
 	int (*row)(void *ctx, const void *row);
 	void *ctx;
 	struct parse_error *err;
@@ -98,8 +102,8 @@ static bool is_zero(const unsigned char *row, size_t bytes)
 	return true;
 }
 
-/* The check is taken out of it. */
-static bool is_as_written(const struct reading *reading, unsigned char *row)
+/* Verifies the row's check and sets it to 0. */
+static bool verify_check(const struct reading *reading, unsigned char *row)
 {
 	uint16_t check;
 
@@ -116,10 +120,12 @@ static int take_row(struct reading *reading, unsigned char *row, uint64_t off)
 	int r;
 
 	if (reading->torn_off)
-		return zero ? 0 : parse_fail(reading->err, -EBADMSG, "a row is damaged", reading->torn_off);
+		return zero ? 0
+			    : parse_fail(reading->err, -EBADMSG, "a row is damaged",
+					 reading->torn_off);
 	if (reading->state.ended)
-		return parse_fail(reading->err, -EBADMSG, "it goes on behind its end", off);
-	if (zero || !is_as_written(reading, row)) {
+		return parse_fail(reading->err, -EBADMSG, "data follow its end", off);
+	if (zero || !verify_check(reading, row)) {
 		reading->torn_off = off;
 		return 0;
 	}
@@ -128,32 +134,37 @@ static int take_row(struct reading *reading, unsigned char *row, uint64_t off)
 	if (reading->state.ended)
 		return 0;
 	r = reading->row(reading->ctx, row);
-	return r ? parse_fail(reading->err, r, r == -ENOMEM ? "out of memory" : "a row makes no sense", off) : 0;
+	return r ? parse_fail(reading->err, r, r == -ENOMEM ? "out of memory" : "a row is invalid",
+			      off)
+		 : 0;
 }
 
 static int take_rows(struct reading *reading, int fd, uint64_t size)
 {
 	_Alignas(8) unsigned char rows[CHUNK_BYTES];
-	size_t row_bytes = reading->format->row_bytes, at_once = sizeof(rows) / row_bytes * row_bytes;
+	size_t row_bytes = reading->format->row_bytes,
+	       at_once = sizeof(rows) / row_bytes * row_bytes;
 	int r = 0;
 
 	for (uint64_t off = IDX_FILE_HEADER_BYTES; off + row_bytes <= size && !r; off += at_once) {
-		size_t some = size - off < at_once ? (size_t)(size - off) / row_bytes * row_bytes : at_once;
+		size_t some = size - off < at_once ? (size_t)(size - off) / row_bytes * row_bytes
+						   : at_once;
 
 		if (reading->torn_off && off > reading->torn_off + TEAR_BYTES)
 			break;
 		r = file_pread_all(fd, rows, some, off);
 		if (r)
-			return parse_fail(reading->err, r, "rows cannot be read", off);
+			return parse_fail(reading->err, r, "its rows cannot be read", off);
 		for (size_t at = 0; at < some && !r; at += row_bytes)
 			r = take_row(reading, rows + at, off + at);
 	}
 	if (!r && reading->state.ended && (size - IDX_FILE_HEADER_BYTES) % row_bytes)
-		r = parse_fail(reading->err, -EBADMSG, "it goes on behind its end", size);
+		r = parse_fail(reading->err, -EBADMSG, "data follow its end", size);
 	return r;
 }
 
-int idx_file_read(int fd, const struct idx_file_format *format, int (*row)(void *ctx, const void *row), void *ctx,
+int idx_file_read(int fd, const struct idx_file_format *format,
+		  int (*row)(void *ctx, const void *row), void *ctx,
 		  struct idx_file_state *ret_state, struct parse_error *err)
 {
 	struct reading reading = {.format = format, .row = row, .ctx = ctx, .err = err};
@@ -162,11 +173,12 @@ int idx_file_read(int fd, const struct idx_file_format *format, int (*row)(void 
 	int r = fstat(fd, &st) ? -errno : file_pread_all(fd, &header, sizeof(header), 0);
 
 	if (r || memcmp(header.magic, format->magic, sizeof(header.magic)) != 0)
-		return parse_fail(err, r && r != -ENODATA ? r : -EBADMSG, "no index of its kind", 0);
+		return parse_fail(err, r && r != -ENODATA ? r : -EBADMSG,
+				  "it is not an index of this kind", 0);
 	if (header.version != format->version || header.row_bytes != format->row_bytes)
-		return parse_fail(err, -ENOTSUP, "an index of another version", 8);
+		return parse_fail(err, -ENOTSUP, "it was written by another version", 8);
 	if (((uint64_t)st.st_size - sizeof(header)) / format->row_bytes > IDX_FILE_ROWS_MAX)
-		return parse_fail(err, -E2BIG, "too many rows", 0);
+		return parse_fail(err, -E2BIG, "it has too many rows", 0);
 	reading.state.identity = header.identity;
 	make_end(format, reading.end);
 	r = take_rows(&reading, fd, (uint64_t)st.st_size);

@@ -1,7 +1,10 @@
 /*
- * Files of rows beside perf.data, as samples.idx and offcpu.idx are: little-endian; a header of 24 bytes, then rows of one size, then, where the
- * recorder came to its end, a last row of all ones. Each row has a check in it, of 16 bits: of what it says, of its place and of the recording that it is
- * of. So a row that was changed, moved or added is told from one that was written, and a file that was cut from one that was finished.
+ * Files of rows beside perf.data: samples.idx and offcpu.idx. All values are little-endian. A file
+ * has a header of 24 bytes and rows of one size. If the recorder ended normally, a last row of all
+ * ones follows.
+ *
+ * Each row contains a 16-bit check of its contents, its place and its recording. It detects rows
+ * that were changed, moved or added. The last row detects files that were cut off.
  */
 #ifndef RECORDING_IDX_FILE_H
 #define RECORDING_IDX_FILE_H
@@ -18,42 +21,55 @@
 
 struct idx_file_format {
 	char magic[8];
-	uint32_t version, row_bytes; /* a multiple of 8, at most IDX_FILE_ROW_BYTES_MAX */
-	uint32_t check_off; /* in a row: two bytes that are 0 in what it says */
+	/* row_bytes: a multiple of 8, at most IDX_FILE_ROW_BYTES_MAX */
+	uint32_t version, row_bytes;
+	/* Offset of the check in a row: two bytes that writers leave 0. */
+	uint32_t check_off;
 };
 
-/* One that is written. */
+/* A file that is being written. */
 struct idx_file {
 	int fd; /* borrowed */
 	const struct idx_file_format *format;
-	uint64_t identity; /* of the recording: its start as perf.data has it, ns since 1970 */
-	uint64_t rows; /* that are in it */
+	uint64_t identity; /* start of the recording as in perf.data, ns since 1970 */
+	uint64_t rows;     /* rows in the file */
 };
 
-/* Writes the header to the beginning of fd. 0 or -errno. */
-int idx_file_begin(int fd, const struct idx_file_format *format, uint64_t identity, struct idx_file *ret_file);
+/* Writes the header at the beginning of fd. 0 or -errno. */
+int idx_file_begin(int fd, const struct idx_file_format *format, uint64_t identity,
+		   struct idx_file *ret_file);
 
-/* How many bytes it has, as far as it is known to be written, and would have with so many rows more and the end behind them. */
+/*
+ * idx_file_bytes: bytes that are known to be written. idx_file_bytes_with: bytes with nrows more
+ * rows and the end.
+ */
 uint64_t idx_file_bytes(const struct idx_file *file);
 uint64_t idx_file_bytes_with(const struct idx_file *file, size_t nrows);
 
-/* Appends rows, all or none, and puts the checks into them. 0 or -errno. */
+/* Appends all rows or none, and fills in their checks. 0 or -errno. */
 int idx_file_append(struct idx_file *file, void *rows, size_t nrows);
 
-/* Appends the end. 0 or -errno. */
+/* Appends the row that marks the end. 0 or -errno. */
 int idx_file_end(struct idx_file *file);
 
 struct idx_file_state {
 	uint64_t identity;
-	bool ended; /* it has its end; false: its recorder was killed or had no room, or it was cut */
+	/* false: the recorder was killed or ran out of disk space, or the file was cut */
+	bool ended;
 };
 
 /*
- * Hands over the rows of fd, in their order, with 0 for their checks. Where it has no end, what is torn is left out: a row that was cut off, and one from
- * which on there is nothing but zeros, as an unclean shutdown leaves them. `row` gives 0, -EBADMSG (it makes no sense) or -ENOMEM.
- * 0; -EBADMSG: none of that format, or damaged; -ENOTSUP: of another version; -E2BIG: over IDX_FILE_ROWS_MAX; -ENOMEM; -errno.
+ * Calls `row` for each row of fd in order, with 0 as its check. `row` returns 0, -EBADMSG (the row
+ * is invalid) or -ENOMEM.
+ *
+ * If the file has no end, torn rows are left out: a row that was cut off, and rows followed only by
+ * zeros, which an unclean shutdown leaves.
+ *
+ * Returns 0; -EBADMSG: not this format, or damaged; -ENOTSUP: another version; -E2BIG: more than
+ * IDX_FILE_ROWS_MAX; -ENOMEM; -errno.
  */
-int idx_file_read(int fd, const struct idx_file_format *format, int (*row)(void *ctx, const void *row), void *ctx,
+int idx_file_read(int fd, const struct idx_file_format *format,
+		  int (*row)(void *ctx, const void *row), void *ctx,
 		  struct idx_file_state *ret_state, struct parse_error *err);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "base/outbuf.h"
 #include "base/replace.h"
-#include "recording/recording.h"
+#include "recording/manifest.h"
 #include "recording/samples_idx.h"
 
 #include <errno.h>
@@ -30,10 +30,11 @@ void kept_stacks_free(struct kept_stacks *k)
 
 static uint64_t bytes_of(uint64_t rows, uint64_t nodes)
 {
-	return sizeof(struct kept_header) + rows * sizeof(struct kept_stack) + nodes * sizeof(struct kept_node);
+	return sizeof(struct kept_header) + rows * sizeof(struct kept_stack) +
+	       nodes * sizeof(struct kept_node);
 }
 
-/* The node of a word that is called by another one; made if it is new. */
+/* Finds or adds the node of a word with this caller. */
 static int add_node(struct kept_stacks *k, uint64_t word, uint32_t *node)
 {
 	struct kept_node fresh = {.word = word, .parent = *node};
@@ -41,7 +42,8 @@ static int add_node(struct kept_stacks *k, uint64_t word, uint32_t *node)
 
 	for (;; key++) {
 		uint32_t *known;
-		int is_new, r = hashmap_entry(&k->ids, key, (uint32_t)k->nodes.len + 1, &known, &is_new);
+		int is_new, r = hashmap_entry(&k->ids, key, (uint32_t)k->nodes.len + 1, &known,
+					      &is_new);
 
 		if (r)
 			return r;
@@ -58,10 +60,14 @@ static int add_node(struct kept_stacks *k, uint64_t word, uint32_t *node)
 	}
 }
 
-int kept_stacks_add(struct kept_stacks *k, const struct kept_stack *row, const uint64_t *words, size_t n)
+int kept_stacks_add(struct kept_stacks *k, const struct kept_stack *row, const uint64_t *words,
+		    size_t n)
 {
 	struct kept_stack out = *row;
-	int r = n > KEPT_STACKS_DEPTH_MAX || bytes_of(k->rows.len + 1, k->nodes.len + n) > KEPT_STACKS_BYTES_MAX ? -E2BIG : 0;
+	int r = n > KEPT_STACKS_DEPTH_MAX ||
+				bytes_of(k->rows.len + 1, k->nodes.len + n) > KEPT_STACKS_BYTES_MAX
+			? -E2BIG
+			: 0;
 
 	out.node = 0;
 	for (size_t i = n; i > 0 && !r; i--)
@@ -69,7 +75,8 @@ int kept_stacks_add(struct kept_stacks *k, const struct kept_stack *row, const u
 	return r ? r : vec_push(&k->rows, out);
 }
 
-void kept_stacks_words(const struct kept_stacks *k, const struct kept_stack *row, uint64_t *words, size_t *n)
+void kept_stacks_append_words(const struct kept_stacks *k, const struct kept_stack *row,
+			      uint64_t *words, size_t *n)
 {
 	for (uint32_t node = row->node; node; node = k->nodes.v[node - 1].parent)
 		words[(*n)++] = k->nodes.v[node - 1].word;
@@ -105,27 +112,31 @@ static int check_header(int fd, struct kept_header *h, struct parse_error *err)
 	int r = fstat(fd, &st) ? -errno : file_pread_all(fd, h, sizeof(*h), 0);
 
 	if (r || memcmp(h->magic, begin.magic, sizeof(h->magic)) != 0)
-		return parse_fail(err, r && r != -ENODATA ? r : -EBADMSG, "no kept stacks", 0);
+		return parse_fail(err, r && r != -ENODATA ? r : -EBADMSG, "it does not hold stacks",
+				  0);
 	if (h->version != begin.version)
-		return parse_fail(err, -ENOTSUP, "stacks kept by another version", 8);
-	if (h->rows > KEPT_STACKS_BYTES_MAX || h->nodes > KEPT_STACKS_BYTES_MAX || bytes_of(h->rows, h->nodes) > KEPT_STACKS_BYTES_MAX)
-		return parse_fail(err, -E2BIG, "too many stacks", 16);
-	if ((uint64_t)st.st_size != bytes_of(h->rows, h->nodes) || file_is_hollow(fd))
-		return parse_fail(err, -EBADMSG, "the file has not the size that it says", 16);
+		return parse_fail(err, -ENOTSUP, "it was written by another version", 8);
+	if (h->rows > KEPT_STACKS_BYTES_MAX || h->nodes > KEPT_STACKS_BYTES_MAX ||
+	    bytes_of(h->rows, h->nodes) > KEPT_STACKS_BYTES_MAX)
+		return parse_fail(err, -E2BIG, "it has too many stacks", 16);
+	if ((uint64_t)st.st_size != bytes_of(h->rows, h->nodes) || file_is_sparse(fd))
+		return parse_fail(err, -EBADMSG, "its size does not match its header", 16);
 	return 0;
 }
 
-/* Callers come first, so that nothing goes round in circles. */
+/* Callers must precede their callees, so that stacks cannot be cyclic. */
 static int check_nodes(struct kept_stacks *k, struct parse_error *err)
 {
 	for (size_t i = 0; i < k->nodes.len; i++) {
 		struct kept_node *node = &k->nodes.v[i];
 
 		if (node->parent > i || node->depth)
-			return parse_fail(err, -EBADMSG, "a frame without its caller", bytes_of(k->rows.len, i));
+			return parse_fail(err, -EBADMSG, "a frame precedes its caller",
+					  bytes_of(k->rows.len, i));
 		node->depth = node->parent ? k->nodes.v[node->parent - 1].depth + 1 : 1;
 		if (node->depth > KEPT_STACKS_DEPTH_MAX)
-			return parse_fail(err, -EBADMSG, "a stack is too deep", bytes_of(k->rows.len, i));
+			return parse_fail(err, -EBADMSG, "a stack is too deep",
+					  bytes_of(k->rows.len, i));
 	}
 	return 0;
 }
@@ -135,8 +146,9 @@ static int check_rows(const struct kept_stacks *k, struct parse_error *err)
 	for (size_t i = 0; i < k->rows.len; i++) {
 		const struct kept_stack *row = &k->rows.v[i];
 
-		if (row->node > k->nodes.len || row->grade >= SAMPLES_IDX_GRADES || row->end >= SAMPLES_IDX_ENDS)
-			return parse_fail(err, -EBADMSG, "a row makes no sense", bytes_of(i, 0));
+		if (row->node > k->nodes.len || row->grade >= SAMPLES_IDX_GRADES ||
+		    row->end >= SAMPLES_IDX_ENDS)
+			return parse_fail(err, -EBADMSG, "a row is invalid", bytes_of(i, 0));
 	}
 	return 0;
 }
@@ -152,7 +164,8 @@ static int read_all(int fd, struct kept_stacks *k, struct parse_error *err)
 		return parse_fail(err, -ENOMEM, "out of memory", 0);
 	r = h.rows ? file_pread_all(fd, k->rows.v, h.rows * sizeof(*k->rows.v), bytes_of(0, 0)) : 0;
 	if (!r && h.nodes)
-		r = file_pread_all(fd, k->nodes.v, h.nodes * sizeof(*k->nodes.v), bytes_of(h.rows, 0));
+		r = file_pread_all(fd, k->nodes.v, h.nodes * sizeof(*k->nodes.v),
+				   bytes_of(h.rows, 0));
 	if (r)
 		return parse_fail(err, r, "the file cannot be read", 0);
 	k->rows.len = h.rows;

@@ -1,7 +1,7 @@
 /*
- * symbols/stacks of a recording: the stacks that its samples' registers and copies of stacks were unwound to, so that a machine without
- * the files of the one where it was recorded has the same. In the order in which samples are read; what their callers have in
- * common is there once. Little-endian: a header, rows, nodes.
+ * Symbols/stacks of a recording: the stacks that were unwound from its samples' registers and stack
+ * copies. A machine without the recording machine's files can use them. Rows are in the order in
+ * which samples are read. Stacks share their callers. Little-endian: a header, rows, nodes.
  */
 #ifndef RECORDING_KEPT_STACKS_H
 #define RECORDING_KEPT_STACKS_H
@@ -18,39 +18,50 @@
 #define KEPT_STACKS_DEPTH_MAX 65536
 
 struct kept_stack {
-	uint64_t file_off; /* of the sample's record */
-	uint32_t node; /* the leaf; 0: no user frame */
+	uint64_t file_off;  /* offset of the sample's record */
+	uint32_t node;      /* the leaf; 0: no user frames */
 	uint8_t grade, end; /* as in struct samples_idx_row */
 	uint16_t first_spliced, first_guess;
 	uint16_t reserved[3];
 };
 _Static_assert(sizeof(struct kept_stack) == 24, "on-disk layout");
 
-/* A frame, called by another one. */
+/* A frame and its caller. */
 struct kept_node {
-	uint64_t word; /* of the callchain */
-	uint32_t parent; /* less than its own number; 0: none */
-	uint32_t depth; /* 0 on the disk */
+	uint64_t word;   /* word of the callchain */
+	uint32_t parent; /* the caller, less than this node's number; 0: none */
+	uint32_t depth;  /* 0 on disk */
 };
 _Static_assert(sizeof(struct kept_node) == 16, "on-disk layout");
 
-/* Zeroed is empty. */
+/* A zeroed struct is empty. */
 struct kept_stacks {
 	VEC(struct kept_stack) rows;
-	VEC(struct kept_node) nodes; /* the first is number 1 */
-	struct hashmap ids; /* private */
+	VEC(struct kept_node) nodes; /* the first node has number 1 */
+	struct hashmap ids;          /* private */
 };
 
-/* Adds a row, with the user part of its callchain, leaf first, for its node. 0, -E2BIG, -ENOMEM. */
-int kept_stacks_add(struct kept_stacks *k, const struct kept_stack *row, const uint64_t *words, size_t n);
+/*
+ * Adds a row. words: the user part of its callchain, leaf first, which replaces row->node. 0,
+ * -E2BIG, -ENOMEM.
+ */
+int kept_stacks_add(struct kept_stacks *k, const struct kept_stack *row, const uint64_t *words,
+		    size_t n);
 
-/* The user part of a row's callchain, leaf first, appended to words[0 .. *n), which has room for KEPT_STACKS_DEPTH_MAX more. */
-void kept_stacks_words(const struct kept_stacks *k, const struct kept_stack *row, uint64_t *words, size_t *n);
+/*
+ * Appends the user part of a row's callchain, leaf first, to words[0 .. *n). words has room for
+ * KEPT_STACKS_DEPTH_MAX more.
+ */
+void kept_stacks_append_words(const struct kept_stacks *k, const struct kept_stack *row,
+			      uint64_t *words, size_t *n);
 
 /* Writes the file into a recording's symbols/, whole or not at all. 0 or -errno. */
 int kept_stacks_write(const struct kept_stacks *k, int symbols_fd);
 
-/* 0; -ENOENT: there is none; -EBADMSG; -ENOTSUP: of another version; -E2BIG; -ENOMEM; -errno. */
+/*
+ * Reads the file. 0; -ENOENT: no such file; -EBADMSG; -ENOTSUP: another version; -E2BIG; -ENOMEM;
+ * -errno.
+ */
 int kept_stacks_read(int symbols_fd, struct kept_stacks *ret_kept, struct parse_error *err);
 void kept_stacks_free(struct kept_stacks *k);
 

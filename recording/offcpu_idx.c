@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-static const struct idx_file_format format = {"pcoffidx", 2, sizeof(struct offcpu_idx_row), offsetof(struct offcpu_idx_row, check)};
+static const struct idx_file_format format = {"pcoffidx", 2, sizeof(struct offcpu_idx_row),
+					      offsetof(struct offcpu_idx_row, check)};
 
 int offcpu_idx_begin(int fd, uint64_t identity, struct idx_file *ret_file)
 {
@@ -15,10 +16,11 @@ int offcpu_idx_begin(int fd, uint64_t identity, struct idx_file *ret_file)
 
 size_t offcpu_idx_put_wait(const struct offcpu_idx_wait *w, struct offcpu_idx_row out[2])
 {
-	out[0] = (struct offcpu_idx_row){.kind = OFFCPU_IDX_WAIT,
-					 .flags = w->flags,
-					 .id = w->waker,
-					 .v = {w->file_off, w->waker_off, w->woken_ns, w->runnable_ns, w->count}};
+	out[0] = (struct offcpu_idx_row){
+		.kind = OFFCPU_IDX_WAIT,
+		.flags = w->flags,
+		.id = w->waker,
+		.v = {w->file_off, w->waker_off, w->woken_ns, w->runnable_ns, w->count}};
 	if (!w->end_ns)
 		return 1;
 	out[1] = (struct offcpu_idx_row){.kind = OFFCPU_IDX_WAIT_END, .v = {w->end_ns}};
@@ -27,19 +29,21 @@ size_t offcpu_idx_put_wait(const struct offcpu_idx_wait *w, struct offcpu_idx_ro
 
 void offcpu_idx_put_thread(const struct offcpu_idx_thread *t, struct offcpu_idx_row out[2])
 {
-	out[0] = (struct offcpu_idx_row){.kind = OFFCPU_IDX_THREAD,
-					 .id = t->tid,
-					 .v = {t->begin_ns, t->end_ns, t->running_ns, t->blocked_ns, t->runnable_ns}};
-	out[1] = (struct offcpu_idx_row){.kind = OFFCPU_IDX_THREAD_REST,
-					 .id = t->pid,
-					 .v = {t->unknown_ns, t->short_ns, t->short_count, t->no_stack_ns, t->estimated_ns}};
+	out[0] = (struct offcpu_idx_row){
+		.kind = OFFCPU_IDX_THREAD,
+		.id = t->tid,
+		.v = {t->begin_ns, t->end_ns, t->running_ns, t->blocked_ns, t->runnable_ns}};
+	out[1] = (struct offcpu_idx_row){
+		.kind = OFFCPU_IDX_THREAD_REST,
+		.id = t->pid,
+		.v = {t->unknown_ns, t->short_ns, t->short_count, t->no_stack_ns, t->estimated_ns}};
 }
 
 struct reading {
 	VEC(struct offcpu_idx_wait) waits;
 	VEC(struct offcpu_idx_thread) threads;
-	struct offcpu_idx_row thread; /* that was begun; kind 0: none */
-	bool is_wait; /* the row before */
+	struct offcpu_idx_row thread; /* first row of an unfinished thread; kind 0: none */
+	bool is_wait;                 /* the previous row was a wait */
 };
 
 static bool are_times(const uint64_t *v, size_t n)
@@ -60,14 +64,16 @@ static int add_wait(struct reading *reading, const struct offcpu_idx_row *row)
 					     .waker = row->id,
 					     .flags = row->flags};
 
-	if (!wait.file_off || wait.waker_off >= wait.file_off || wait.waker < 0 || row->flags & ~OFFCPU_IDX_FLAGS || !are_times(row->v + 2, 3))
+	if (!wait.file_off || wait.waker_off >= wait.file_off || wait.waker < 0 ||
+	    row->flags & ~OFFCPU_IDX_FLAGS || !are_times(row->v + 2, 3))
 		return -EBADMSG;
 	return vec_push(&reading->waits, wait);
 }
 
 static int add_end(struct reading *reading, const struct offcpu_idx_row *row)
 {
-	if (!row->v[0] || row->v[0] > OFFCPU_IDX_NS_MAX || row->v[1] || row->v[2] || row->v[3] || row->v[4] || row->id || row->flags)
+	if (!row->v[0] || row->v[0] > OFFCPU_IDX_NS_MAX || row->v[1] || row->v[2] || row->v[3] ||
+	    row->v[4] || row->id || row->flags)
 		return -EBADMSG;
 	reading->waits.v[reading->waits.len - 1].end_ns = row->v[0];
 	return 0;
@@ -89,8 +95,8 @@ static int add_thread(struct reading *reading, const struct offcpu_idx_row *row)
 						 .no_stack_ns = row->v[3],
 						 .estimated_ns = row->v[4]};
 
-	if (thread.tid <= 0 || thread.pid < 0 || first->flags || row->flags || thread.begin_ns > thread.end_ns || !are_times(first->v, 5) ||
-	    !are_times(row->v, 5))
+	if (thread.tid <= 0 || thread.pid < 0 || first->flags || row->flags ||
+	    thread.begin_ns > thread.end_ns || !are_times(first->v, 5) || !are_times(row->v, 5))
 		return -EBADMSG;
 	reading->thread.kind = 0;
 	return vec_push(&reading->threads, thread);
@@ -142,7 +148,8 @@ int offcpu_idx_read(int fd, struct offcpu_idx *ret_idx, struct parse_error *err)
 	struct reading reading = {0};
 	struct idx_file_state file = {0};
 	int r = idx_file_read(fd, &format, add_row, &reading, &file, err);
-	struct offcpu_idx idx = {reading.waits.v, reading.waits.len, reading.threads.v, reading.threads.len, file};
+	struct offcpu_idx idx = {reading.waits.v, reading.waits.len, reading.threads.v,
+				 reading.threads.len, file};
 
 	if (r) {
 		offcpu_idx_free(&idx);

@@ -40,11 +40,11 @@ void perfdata_close(struct perfdata *d)
 	hashmap_free(&d->ids);
 	hashmap_free(&d->count_of);
 	arena_free(&d->arena);
-	free(d->again);
+	free(d->reread_buffer);
 	free(d);
 }
 
-/* Reading ends here, for this reason; what is in the queue is handed out before it is told. */
+/* Ends reading for this reason. Queued records are returned before the error. */
 static void perfdata_end(struct perfdata *d, int code)
 {
 	d->at_end = true;
@@ -102,7 +102,7 @@ static void perfdata_take_feature(struct perfdata *d, const struct perfdata_raw 
 		d->stats.unknown_features++;
 }
 
-/* Skips what follows a record of type AUXTRACE or HEADER_TRACING_DATA. */
+/* Skips the payload of an AUXTRACE or HEADER_TRACING_DATA record. */
 static int perfdata_skip_payload(struct perfdata *d, const struct perfdata_raw *raw)
 {
 	struct reader r = reader_of(raw->bytes, raw->size);
@@ -117,8 +117,8 @@ static int perfdata_skip_payload(struct perfdata *d, const struct perfdata_raw *
 	return 0;
 }
 
-/* A record that perf wrote for its readers. 0 or -errno, which ends reading. */
-static int perfdata_take_user(struct perfdata *d, const struct perfdata_raw *raw)
+/* Handles a record that perf wrote for its readers. 0; -errno ends reading. */
+static int perfdata_handle_user(struct perfdata *d, const struct perfdata_raw *raw)
 {
 	switch (raw->type) {
 	case PERFDATA_RECORD_FINISHED_ROUND:
@@ -145,9 +145,11 @@ static int perfdata_take_user(struct perfdata *d, const struct perfdata_raw *raw
 	}
 }
 
-/* Takes in one record of the file. 1: *ret_raw of *ret_event is to be handed out now; 0: go on;
- * -errno: reading ends. */
-static int perfdata_take(struct perfdata *d, struct perfdata_raw *raw, uint32_t *ret_event)
+/*
+ * Handles one record of the file. 1: return *ret_raw of *ret_event now; 0: continue; -errno ends
+ * reading.
+ */
+static int perfdata_handle(struct perfdata *d, struct perfdata_raw *raw, uint32_t *ret_event)
 {
 	uint64_t time_ns;
 	int64_t event;
@@ -158,7 +160,7 @@ static int perfdata_take(struct perfdata *d, struct perfdata_raw *raw, uint32_t 
 		return 0;
 	}
 	if (raw->type >= PERFDATA_RECORD_USER)
-		return perfdata_take_user(d, raw);
+		return perfdata_handle_user(d, raw);
 	if (!raw->type || raw->type >= PERF_RECORD_MAX) {
 		d->stats.unknown_types++;
 		return 0;
@@ -176,8 +178,8 @@ static int perfdata_take(struct perfdata *d, struct perfdata_raw *raw, uint32_t 
 	return 1;
 }
 
-/* The next of the queue's due records; its chunk becomes d->held. */
-static int perfdata_queue_take(struct perfdata *d, struct perfdata_raw *raw)
+/* Takes the next due record from the queue; its chunk becomes d->held. */
+static int perfdata_queue_pop(struct perfdata *d, struct perfdata_raw *raw)
 {
 	struct perfdata_entry *e = &d->queue.entries.v[d->queue.at++];
 	const unsigned char *bytes = e->chunk->bytes + e->offset;
@@ -186,11 +188,12 @@ static int perfdata_queue_take(struct perfdata *d, struct perfdata_raw *raw)
 	d->held = e->chunk;
 	d->queue.handed_ns = e->time_ns;
 	if (!e->chunk->bytes) {
-		if (!d->again)
-			d->again = malloc(PERFDATA_RECORD_BYTES_MAX + 1);
-		if (!d->again || file_pread_all(d->in.fd, d->again, e->size, e->file_off))
+		if (!d->reread_buffer)
+			d->reread_buffer = malloc(PERFDATA_RECORD_BYTES_MAX + 1);
+		if (!d->reread_buffer ||
+		    file_pread_all(d->in.fd, d->reread_buffer, e->size, e->file_off))
 			return -EBADMSG;
-		bytes = d->again;
+		bytes = d->reread_buffer;
 	}
 	memcpy(&h, bytes, sizeof(h));
 	*raw = (struct perfdata_raw){
@@ -204,7 +207,7 @@ static int perfdata_queue_take(struct perfdata *d, struct perfdata_raw *raw)
 	return 0;
 }
 
-/* Finds what is next in time. 1, 0 at the end, -errno. */
+/* Finds the next record in time. 1; 0: end; -errno. */
 static int perfdata_advance(struct perfdata *d, struct perfdata_raw *raw, uint32_t *ret_event)
 {
 	struct perfdata_queue *q = &d->queue;
@@ -212,7 +215,7 @@ static int perfdata_advance(struct perfdata *d, struct perfdata_raw *raw, uint32
 
 	for (;;) {
 		if (q->at < q->due) {
-			if (!perfdata_queue_take(d, raw)) {
+			if (!perfdata_queue_pop(d, raw)) {
 				int64_t event = perfdata_event_of(d, raw);
 
 				*ret_event = event < 0 ? 0 : (uint32_t)event;
@@ -228,11 +231,10 @@ static int perfdata_advance(struct perfdata *d, struct perfdata_raw *raw, uint32
 		if (d->at_end || perfdata_queue_full(d))
 			r = perfdata_queue_flush(q, !d->at_end);
 		else
-			r = perfdata_take(d, raw, ret_event);
+			r = perfdata_handle(d, raw, ret_event);
 		if (r > 0)
 			return 1;
-		if (r <
-		    0) { /* no memory, or the file cannot be read: what is queued still goes out */
+		if (r < 0) { /* out of memory or unreadable; queued records are still returned */
 			bool again = d->at_end;
 
 			perfdata_end(d, r);
@@ -289,7 +291,7 @@ int perfdata_next(struct perfdata *d, struct perfdata_record *ret_record, struct
 		}
 		if (raw.type != PERF_RECORD_SAMPLE || !d->group.nvalues)
 			break;
-		d->record = *ret_record; /* counts for each counter that moved */
+		d->record = *ret_record; /* one record for each counter that moved */
 	}
 	perfdata_count(d, ret_record);
 	return 1;

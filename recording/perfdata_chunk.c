@@ -23,7 +23,7 @@ int perfdata_chunk_get(struct perfdata_pool *pool, struct perfdata_chunk **ret_c
 	c->len = 0;
 	c->refs = 1;
 	c->file_off = 0;
-	c->again = false;
+	c->can_reread = false;
 	*ret_chunk = c;
 	return 0;
 }
@@ -50,7 +50,7 @@ void perfdata_chunk_put(struct perfdata_pool *pool, struct perfdata_chunk *c)
 
 void perfdata_chunk_put_filled(struct perfdata_pool *pool, struct perfdata_chunk *c)
 {
-	if (c && c->refs > 1 && c->again && pool->held_bytes > PERFDATA_HELD_BYTES_MAX) {
+	if (c && c->refs > 1 && c->can_reread && pool->held_bytes > PERFDATA_HELD_BYTES_MAX) {
 		free(c->bytes);
 		c->bytes = NULL;
 		pool->held_bytes -= c->cap;

@@ -19,7 +19,9 @@ char *perfdata_text(struct perfdata *d, const char *s, size_t len)
 	return arena_strndup(&d->arena, s, len);
 }
 
-/* perf_header_string: u32 length with padding, text that ends with a NUL within it. NULL: damaged.
+/*
+ * Reads a perf_header_string: a u32 length that includes padding, and text with a NUL. NULL:
+ * damaged.
  */
 static const char *perfdata_string(struct reader *r, size_t *ret_len)
 {
@@ -47,7 +49,7 @@ static int perfdata_feature_text(struct perfdata *d, struct reader *r, const cha
 	return 0;
 }
 
-/* The words of the command line, joined by blanks. */
+/* Joins the words of the command line with blanks. */
 static int perfdata_feature_cmdline(struct perfdata *d, struct reader *r)
 {
 	uint32_t n = reader_u32(r);
@@ -58,8 +60,7 @@ static int perfdata_feature_cmdline(struct perfdata *d, struct reader *r)
 	if (!line)
 		return -EBADMSG;
 	for (uint32_t i = 0; i < n; i++) {
-		/* Each word has a length of 4 bytes before it, so there is always room for the
-		 * blank. */
+		/* A length of 4 bytes precedes each word, so the blank always fits. */
 		const char *s = perfdata_string(r, &len);
 
 		if (!s)
@@ -74,7 +75,7 @@ static int perfdata_feature_cmdline(struct perfdata *d, struct reader *r)
 	return 0;
 }
 
-/* Names of events, each with its ids, in the order of the attrs. */
+/* Reads names of events, each with its ids, in the order of the attrs. */
 static int perfdata_feature_event_desc(struct perfdata *d, struct reader *r)
 {
 	uint32_t n = reader_u32(r), attr_size = reader_u32(r);
@@ -187,7 +188,7 @@ int perfdata_feature(struct perfdata *d, uint64_t feature, const void *data, siz
 	case PERFDATA_CLOCK_DATA:
 		return perfdata_feature_clock_data(d, &r);
 	case PERFDATA_NRCPUS:
-		/* In this order, whatever the document says. */
+		/* perf writes this order; the document has another. */
 		info->cpus_available = reader_u32(&r);
 		info->cpus_online = reader_u32(&r);
 		break;
@@ -198,7 +199,7 @@ int perfdata_feature(struct perfdata *d, uint64_t feature, const void *data, siz
 	case PERFDATA_COMPRESSED:
 		info->compressed = true;
 		break;
-	default: /* what profcpu has no use for, or does not know */
+	default: /* unknown to profcpu, or not needed */
 		return !feature || feature > PERFDATA_FEATURE_LAST_KNOWN ? -ENOENT : 0;
 	}
 	return r.failed ? -EBADMSG : 0;

@@ -1,6 +1,6 @@
 /*
- * What perf.data looks like on disk, beyond linux/perf_event.h. Little-endian; offsets are from the
- * start of the file. Source: Linux tools/perf/Documentation/perf.data-file-format.txt and
+ * On-disk format of perf.data, beyond linux/perf_event.h. Little-endian; offsets count from the
+ * start of the file. Sources: Linux tools/perf/Documentation/perf.data-file-format.txt and
  * tools/lib/perf/include/perf/event.h.
  */
 #ifndef RECORDING_PERFDATA_FORMAT_H
@@ -20,22 +20,27 @@ struct perfdata_section {
 
 #define PERFDATA_FEATURES_MAX 256
 
-/* File mode. Behind the data lies one section for each bit that is set in features, in order of the
- * bits. */
+/*
+ * Header in file mode. After the data follows one section for each bit in features, in the order of
+ * the bits.
+ */
 struct perfdata_file_header {
 	uint64_t magic;
-	uint64_t size;      /* of this header */
-	uint64_t attr_size; /* of one entry of attrs: a perf_event_attr and a section of ids */
+	uint64_t size;      /* size of this header */
+	uint64_t attr_size; /* size of an entry in attrs: a perf_event_attr and a section of ids */
 	struct perfdata_section attrs, data, event_types;
 	uint64_t features[PERFDATA_FEATURES_MAX / 64];
 };
 _Static_assert(sizeof(struct perfdata_file_header) == 104, "as perf writes it");
 _Static_assert(offsetof(struct perfdata_file_header, data) == 40, "as perf writes it");
 
-/* Pipe mode: the same first two words, then records; attrs and features come as records. */
+/*
+ * Header in pipe mode: the same first two words. Records follow, which also carry attrs and
+ * features.
+ */
 struct perfdata_pipe_header {
 	uint64_t magic;
-	uint64_t size; /* of this header: 16 */
+	uint64_t size; /* size of this header: 16 */
 };
 _Static_assert(sizeof(struct perfdata_pipe_header) == 16, "as perf writes it");
 
@@ -53,8 +58,8 @@ enum perfdata_feature {
 	PERFDATA_CMDLINE = 11,
 	PERFDATA_EVENT_DESC = 12,
 	PERFDATA_SAMPLE_TIME = 21,
-	PERFDATA_CLOCKID = 23, /* only its resolution; which clock it is stands in the attrs and in
-				  CLOCK_DATA */
+	/* Only the clock's resolution. The attrs and CLOCK_DATA name the clock. */
+	PERFDATA_CLOCKID = 23,
 	PERFDATA_COMPRESSED = 27,
 	PERFDATA_CLOCK_DATA = 29,
 	PERFDATA_FEATURE_LAST_KNOWN = 33, /* PMU_CAPS is 31, CPU_DOMAIN_INFO 32, E_MACHINE 33 */
@@ -62,44 +67,46 @@ enum perfdata_feature {
 
 /* Types of records that perf itself writes. */
 enum perfdata_user_type {
-	PERFDATA_RECORD_USER = 64, /* the first that is not the kernel's */
+	PERFDATA_RECORD_USER = 64, /* first type that is not the kernel's */
 	PERFDATA_RECORD_HEADER_ATTR = 64,
-	PERFDATA_RECORD_HEADER_TRACING_DATA =
-		66, /* u32 size of the payload behind it, which is padded to 8 */
+	/* u32 size of the payload that follows, which is padded to 8 */
+	PERFDATA_RECORD_HEADER_TRACING_DATA = 66,
 	PERFDATA_RECORD_HEADER_BUILD_ID = 67,
 	PERFDATA_RECORD_FINISHED_ROUND = 68,
-	PERFDATA_RECORD_AUXTRACE = 71, /* u64 size of the payload behind it */
+	PERFDATA_RECORD_AUXTRACE = 71, /* u64 size of the payload that follows */
 	PERFDATA_RECORD_EVENT_UPDATE = 78,
 	PERFDATA_RECORD_HEADER_FEATURE = 80,
 	PERFDATA_RECORD_COMPRESSED = 81,
-	PERFDATA_RECORD_COMPRESSED2 =
-		83, /* u64 size of the compressed bytes, which are padded to 8 */
+	/* u64 size of the compressed bytes, which are padded to 8 */
+	PERFDATA_RECORD_COMPRESSED2 = 83,
 	PERFDATA_RECORD_LAST_KNOWN = 86, /* SCHEDSTAT_DOMAIN */
 };
 
 /*
- * misc of the FINISHED_ROUND that profcpu writes last of the data: what follows it is no record,
- * also where the header does not say so yet because the recorder was killed in between. perf does
- * not look at it.
+ * misc of the FINISHED_ROUND at the end of profcpu's data. It shows that no record follows, even if
+ * the recorder was killed before it updated the header. perf ignores it.
  */
 #define PERFDATA_MISC_LAST_ROUND 0x5046
 
 #define PERFDATA_EVENT_UPDATE_NAME 2 /* perf_record_event_update.type */
 
-#define PERFDATA_RECORD_BYTES_MAX 65535 /* perf_event_header.size is 16 bits wide */
+#define PERFDATA_RECORD_BYTES_MAX 65535 /* perf_event_header.size has 16 bits */
 
-/* An entry of the feature BUILD_ID, and the record HEADER_BUILD_ID; a file name follows. */
+/* Entry of the feature BUILD_ID, and record HEADER_BUILD_ID. A file name follows. */
 struct perfdata_build_id_head {
 	struct perf_event_header header;
 	int32_t pid;
 	uint8_t build_id[20];
-	uint8_t build_id_size; /* counts where header.misc has PERFDATA_MISC_BUILD_ID_SIZE */
+	uint8_t build_id_size; /* valid if header.misc has PERFDATA_MISC_BUILD_ID_SIZE */
 	uint8_t reserved[3];
 };
 _Static_assert(sizeof(struct perfdata_build_id_head) == 36, "as perf writes it");
 #define PERFDATA_MISC_BUILD_ID_SIZE (1 << 15)
 
-/* LOST_SAMPLES: they were dropped by a filter that the user asked for, so they are not lost. */
+/*
+ * LOST_SAMPLES with this bit: a filter that the user requested dropped the samples, so they are not
+ * lost.
+ */
 #define PERFDATA_MISC_LOST_SAMPLES_BPF (1 << 15)
 
 #endif

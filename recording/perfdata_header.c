@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PERFDATA_ATTR_ENTRY_MAX 4096 /* bytes; today 144 */
+#define PERFDATA_ATTR_ENTRY_MAX 4096 /* bytes; perf writes 144 today */
 #define PERFDATA_ATTR_PART_MIN PERF_ATTR_SIZE_VER0
 
 int perfdata_read_attr(struct reader *r, size_t max_bytes, struct perf_event_attr *ret_attr)
@@ -31,7 +31,7 @@ int perfdata_read_attr(struct reader *r, size_t max_bytes, struct perf_event_att
 	return 0;
 }
 
-/* The words of sample_id before `until`, or all of them with 0. */
+/* Counts the words of sample_id before `until`; all of them if `until` is 0. */
 static unsigned int perfdata_trailer_words(uint64_t type)
 {
 	return (unsigned int)__builtin_popcountll(
@@ -57,7 +57,7 @@ static struct perfdata_layout perfdata_layout_of(const struct perf_event_attr *a
 	return l;
 }
 
-/* Where records have the id of their event; all events must agree on it, as the first one says. */
+/* Finds the id's place in records. All events must have the same place as the first one. */
 static void perfdata_find_ids(struct perfdata *d)
 {
 	const struct perf_event_attr *attr = &d->events.v[0].attr;
@@ -148,7 +148,7 @@ static int perfdata_read_event(struct perfdata *d, struct reader *r, size_t entr
 		return parse_fail(err, code == -ENODATA ? -EBADMSG : code,
 				  "the ids of an event are not in the file", s.offset);
 	code = perfdata_add_event(d, &attr, ids, s.size / 8);
-	return code ? parse_fail(err, code, "the events of the file are too many", s.offset) : 0;
+	return code ? parse_fail(err, code, "the file has too many events", s.offset) : 0;
 }
 
 static int perfdata_read_attrs(struct perfdata *d, const struct perfdata_file_header *h,
@@ -187,12 +187,12 @@ static int perfdata_read_attrs(struct perfdata *d, const struct perfdata_file_he
 	return r;
 }
 
-/* A feature that cannot be read costs what it says, not the recording. */
+/* An unreadable feature loses only its own content. */
 static int perfdata_read_section(struct perfdata *d, uint64_t feature,
 				 const struct perfdata_section *s)
 {
 	if (feature == PERFDATA_TRACING_DATA)
-		return 0; /* not needed, and large */
+		return 0; /* large and not needed */
 	if (s->size > PERFDATA_FEATURE_BYTES_MAX || s->offset > INT64_MAX)
 		return -E2BIG;
 	void *bytes = malloc(s->size ? s->size : 1);
@@ -232,7 +232,7 @@ static int perfdata_read_file_header(struct perfdata *d, uint64_t size, struct p
 
 	if (!d->in.seekable)
 		return parse_fail(err, -EBADMSG,
-				  "this perf.data can be read from a file only, not from a pipe",
+				  "this perf.data can only be read from a file, not from a pipe",
 				  8);
 	if (size != sizeof(h) && size != without_features)
 		return parse_fail(err, -EBADMSG, "the header has an unknown size", 8);
@@ -244,7 +244,7 @@ static int perfdata_read_file_header(struct perfdata *d, uint64_t size, struct p
 	if (r)
 		return r;
 	if (h.data.offset < size || h.data.offset > INT64_MAX || h.data.size > INT64_MAX)
-		return parse_fail(err, -EBADMSG, "the header places the data where they cannot be",
+		return parse_fail(err, -EBADMSG, "the header has an impossible place of the data",
 				  offsetof(struct perfdata_file_header, data));
 	if (fstat(d->in.fd, &st))
 		return parse_fail(err, -errno, "the file could not be read", 0);
@@ -260,7 +260,10 @@ static int perfdata_read_file_header(struct perfdata *d, uint64_t size, struct p
 	return 0;
 }
 
-/* Small files get small chunks. A record, what is left of one, and new ones must have room. */
+/*
+ * Small files get small chunks. A chunk must hold a record, the rest of another one and new
+ * records.
+ */
 static size_t perfdata_chunk_size(const struct perfdata_input *in)
 {
 	uint64_t bytes = in->seekable ? in->stop_off - in->read_off : PERFDATA_CHUNK_BYTES;
@@ -299,7 +302,7 @@ int perfdata_read_header(struct perfdata *d, struct parse_error *err)
 			"this perf.data was recorded on a machine with the other byte order", 0);
 	if (h.magic == PERFDATA_MAGIC_V1)
 		return parse_fail(err, -EBADMSG,
-				  "this perf.data has the format of before Linux 3.5", 0);
+				  "this perf.data has the format from before Linux 3.5", 0);
 	if (h.magic != PERFDATA_MAGIC)
 		return parse_fail(err, -EBADMSG, "this is not perf.data", 0);
 	if (h.size != sizeof(h)) {

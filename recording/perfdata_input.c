@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 /*
- * perf 6.16 and some later ones write COMPRESSED2 records whose header.size has overflowed: a block
- * of more than 65,519 compressed bytes goes out as several records without padding, and the first
- * one's sizes are those of all together. Its data_size tells; the records that follow up to the end
- * of that block have a right header.size and no data_size.
+ * perf 6.16 and some later versions write COMPRESSED2 records with an overflowed header.size. A
+ * block of more than 65,519 compressed bytes becomes several records without padding. The first one
+ * has the sizes of the whole block; its data_size reveals this. The other records of the block have
+ * a correct header.size and no data_size.
  */
 #define COMPRESSED2_HEAD_BYTES 16
 #define COMPRESSED2_PAYLOAD_MAX (PERFDATA_RECORD_BYTES_MAX - COMPRESSED2_HEAD_BYTES)
@@ -34,7 +34,7 @@ static int perfdata_read(struct perfdata_input *in, void *data, size_t len)
 	}
 }
 
-/* Starts a new chunk with what was not parsed of the old one. */
+/* Starts a new chunk with the unparsed rest of the old one. */
 static int perfdata_input_turn(struct perfdata *d)
 {
 	struct perfdata_input *in = &d->in;
@@ -44,7 +44,7 @@ static int perfdata_input_turn(struct perfdata *d)
 
 	if (r)
 		return r;
-	fresh->again = in->seekable;
+	fresh->can_reread = in->seekable;
 	fresh->file_off = in->read_off - left;
 	if (left)
 		memcpy(fresh->bytes, old->bytes + in->pos, left);
@@ -80,7 +80,7 @@ int perfdata_input_fill(struct perfdata *d, size_t need)
 	return 1;
 }
 
-/* Reads what cannot be jumped over. */
+/* Skips n bytes by reading them. */
 static int perfdata_input_drain(struct perfdata *d, uint64_t n)
 {
 	struct perfdata_input *in = &d->in;
@@ -128,7 +128,7 @@ int perfdata_input_skip(struct perfdata *d, uint64_t n)
 	return r;
 }
 
-/* The end of the data was reached with `left` bytes that are no whole record. */
+/* Handles the end of the data, with `left` bytes of an incomplete record. */
 static int perfdata_input_end(struct perfdata *d)
 {
 	struct perfdata_input *in = &d->in;
@@ -149,7 +149,10 @@ static uint64_t perfdata_input_off(const struct perfdata_input *in)
 	return in->chunk->file_off + in->pos;
 }
 
-/* Sizes of a COMPRESSED2 record at in->pos: the whole and its payload. 1, 0 at the end, -errno. */
+/*
+ * Reads the sizes of a COMPRESSED2 record at in->pos: of the whole and of its payload. 1; 0: end;
+ * -errno.
+ */
 static int perfdata_compressed2_sizes(struct perfdata *d, size_t *size, size_t *payload)
 {
 	struct perfdata_input *in = &d->in;
@@ -178,7 +181,7 @@ static int perfdata_compressed2_sizes(struct perfdata *d, size_t *size, size_t *
 	return perfdata_input_fill(d, *size);
 }
 
-/* A copy of an unaligned record at an aligned place, so that its words can be read in place. */
+/* Copies an unaligned record to an aligned place, so that its words can be read in place. */
 static int perfdata_input_align(struct perfdata *d, struct perfdata_raw *raw)
 {
 	struct perfdata_input *in = &d->in;
@@ -203,7 +206,10 @@ static int perfdata_input_align(struct perfdata *d, struct perfdata_raw *raw)
 	return 0;
 }
 
-/* What follows the last record was written when the recorder was killed, and is none. */
+/*
+ * Ends reading at the mark of the end. Bytes after it are not records; the recorder was killed
+ * before it updated the header.
+ */
 static int perfdata_input_leave(struct perfdata_input *in)
 {
 	in->pos = in->chunk->len;
@@ -211,7 +217,7 @@ static int perfdata_input_leave(struct perfdata_input *in)
 	return 0;
 }
 
-/* The next record of the file as it is. */
+/* Reads the next record of the file without decompressing it. */
 static int perfdata_input_stored(struct perfdata *d, struct perfdata_raw *raw)
 {
 	struct perfdata_input *in = &d->in;
@@ -229,7 +235,7 @@ static int perfdata_input_stored(struct perfdata *d, struct perfdata_raw *raw)
 		 d->stats.unfinished)
 		return perfdata_input_leave(in);
 	else if (size < sizeof(h) && d->stats.unfinished && !h.type && !h.misc && !size)
-		r = 0; /* a file system that had the length on disk, but not yet the content */
+		r = 0; /* the file system had stored the length, but not the content */
 	else if (size < sizeof(h))
 		r = parse_fail(&d->end_error, -EBADMSG, "a record is smaller than its header",
 			       perfdata_input_off(in));
@@ -267,7 +273,8 @@ int perfdata_input_next(struct perfdata *d, struct perfdata_raw *raw)
 		if (raw->type != PERFDATA_RECORD_COMPRESSED &&
 		    raw->type != PERFDATA_RECORD_COMPRESSED2)
 			break;
-		d->stats.damaged += raw->inner; /* nothing is compressed twice */
+		/* A compressed record inside another one is invalid. */
+		d->stats.damaged += raw->inner;
 	}
 	if (raw->type < PERFDATA_RECORD_USER && (uintptr_t)raw->bytes % 8) {
 		r = perfdata_input_align(d, raw);

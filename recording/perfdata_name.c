@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The texts that perf evlist prints for type and config; a file has them of its own where it has
- * EVENT_DESC. */
+/* Names that perf evlist prints for type and config. A file with EVENT_DESC has its own names. */
 static const char *const hardware_names[] = {
 	"cycles",
 	"instructions",
@@ -38,7 +37,7 @@ static void name_of_table(const char *const *names, size_t n, uint64_t config, c
 	snprintf(buf, cap, "%s", config < n ? names[config] : unknown);
 }
 
-/* config: cache, operation << 8, result << 16 */
+/* config is cache, operation << 8, result << 16. */
 static void name_of_cache(uint64_t config, char *buf, size_t cap)
 {
 	uint64_t cache = config & 0xff, op = config >> 8 & 0xff, result = config >> 16 & 0xff;
@@ -59,20 +58,22 @@ static void name_of_breakpoint(const struct perf_event_attr *attr, char *buf, si
 		 attr->bp_type & 4 ? "x" : "");
 }
 
-/* ":u", ":kpp" and so on: what of kernel, user, hypervisor, host, guest is counted where it is not
- * everything. */
+/*
+ * Appends modifiers (":u", ":kpp", ...) if the event does not count all of kernel, user,
+ * hypervisor, host and guest.
+ */
 static void add_modifiers(const struct perf_event_attr *attr, char *buf, size_t cap)
 {
 	bool levels = attr->exclude_kernel || attr->exclude_user || attr->exclude_hv;
 	bool guest_default = levels || attr->precise_ip;
-	bool sides = attr->exclude_host || attr->exclude_guest == guest_default;
+	bool event_rings = attr->exclude_host || attr->exclude_guest == guest_default;
 	size_t len = strlen(buf);
 	char mod[16];
 
 	snprintf(mod, sizeof(mod), "%s%s%s%.*s%s%s", levels && !attr->exclude_kernel ? "k" : "",
 		 levels && !attr->exclude_user ? "u" : "", levels && !attr->exclude_hv ? "h" : "",
-		 (int)attr->precise_ip, "ppp", sides && !attr->exclude_host ? "H" : "",
-		 sides && !attr->exclude_guest ? "G" : "");
+		 (int)attr->precise_ip, "ppp", event_rings && !attr->exclude_host ? "H" : "",
+		 event_rings && !attr->exclude_guest ? "G" : "");
 	if (mod[0] && len < cap)
 		snprintf(buf + len, cap - len, ":%s", mod);
 }
@@ -87,8 +88,8 @@ void perfdata_default_name(const struct perf_event_attr *attr, char *buf, size_t
 		return;
 	}
 	switch (attr->type) {
-	case PERF_TYPE_HARDWARE: /* the upper half is the PMU where there are several kinds of CPU
-				  */
+	/* config's upper half is the PMU, on machines with several kinds of CPU */
+	case PERF_TYPE_HARDWARE:
 		name_of_table(hardware_names, COUNT(hardware_names), config & 0xffffffff,
 			      "unknown-hardware", buf, cap);
 		break;

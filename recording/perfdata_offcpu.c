@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-/* In this order in a sample (include/uapi/linux/perf_event.h). */
-#define FIELDS                                                                                                             \
-	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | \
-	 PERF_SAMPLE_CALLCHAIN)
+/* A sample without its callchain. Source of the order: include/uapi/linux/perf_event.h. */
+#define FIELDS                                                                          \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | \
+	 PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN)
 
 struct sample {
 	struct perf_event_header header;
@@ -18,9 +18,11 @@ struct sample {
 };
 _Static_assert(sizeof(struct sample) == PERFDATA_OFFCPU_BYTES, "layout of a sample");
 
-#define MARK UINT64_C(0x7570632d66666f00) /* "off-cpu" behind the kind */
+/* "off-cpu"; the lowest byte holds the kind. */
+#define MARK UINT64_C(0x7570632d66666f00)
 
-struct perf_event_attr perfdata_offcpu_attr(const struct perf_event_attr *beside, enum perfdata_offcpu_kind kind)
+struct perf_event_attr perfdata_offcpu_attr(const struct perf_event_attr *beside,
+					    enum perfdata_offcpu_kind kind)
 {
 	return (struct perf_event_attr){
 		.type = PERF_TYPE_SOFTWARE,
@@ -40,7 +42,8 @@ enum perfdata_offcpu_kind perfdata_offcpu_kind(const struct perf_event_attr *att
 {
 	uint64_t kind = attr->config1 ^ MARK;
 
-	if (attr->type != PERF_TYPE_SOFTWARE || attr->config != PERF_COUNT_SW_BPF_OUTPUT || kind > PERFDATA_OFFCPU_WAKER)
+	if (attr->type != PERF_TYPE_SOFTWARE || attr->config != PERF_COUNT_SW_BPF_OUTPUT ||
+	    kind > PERFDATA_OFFCPU_WAKER)
 		return PERFDATA_OFFCPU_NONE;
 	return (enum perfdata_offcpu_kind)kind;
 }
@@ -52,11 +55,13 @@ const char *perfdata_offcpu_name(enum perfdata_offcpu_kind kind)
 	return names[kind];
 }
 
-size_t perfdata_offcpu_put(const struct perfdata_offcpu *s, void *out)
+size_t perfdata_offcpu_write(const struct perfdata_offcpu *s, void *out)
 {
 	size_t bytes = sizeof(struct sample) + s->ncallchain * 8;
 	struct sample sample = {
-		.header = {.type = PERF_RECORD_SAMPLE, .misc = PERF_RECORD_MISC_USER, .size = (uint16_t)bytes},
+		.header = {.type = PERF_RECORD_SAMPLE,
+			   .misc = PERF_RECORD_MISC_USER,
+			   .size = (uint16_t)bytes},
 		.id = s->id,
 		.pid = s->pid,
 		.tid = s->tid,

@@ -1,6 +1,8 @@
 /*
- * The event offcpu-time: a sample for each time that a thread did not run, at its end (or when that became known: offcpu_idx.h), with the stack
- * with which it left its CPU and the nanoseconds as its period. As `perf record --off-cpu` has it: Linux tools/perf/util/bpf_off_cpu.c, off_cpu_write.
+ * The event offcpu-time, as `perf record --off-cpu` has it. Each time that a thread did not run is
+ * one sample, at the end of that time (or later, when the end became known: offcpu_idx.h). Its
+ * stack is the one with which the thread left its CPU; its period is the time in ns. Source: Linux
+ * tools/perf/util/bpf_off_cpu.c, off_cpu_write.
  */
 #ifndef RECORDING_PERFDATA_OFFCPU_H
 #define RECORDING_PERFDATA_OFFCPU_H
@@ -11,7 +13,8 @@
 #include <stdint.h>
 
 #define PERFDATA_OFFCPU_NAME "offcpu-time"
-#define PERFDATA_WAKER_NAME "offcpu-waker" /* once for each thread and stack that ended waits, where it first did; its period says nothing */
+/* One sample for each waker's thread and stack, at its first wakeup; its period is meaningless. */
+#define PERFDATA_WAKER_NAME "offcpu-waker"
 
 enum perfdata_offcpu_kind {
 	PERFDATA_OFFCPU_NONE,
@@ -19,26 +22,35 @@ enum perfdata_offcpu_kind {
 	PERFDATA_OFFCPU_WAKER, /* PERFDATA_WAKER_NAME */
 };
 
-/* The event beside one of that attr, whose samples carry identifiers too. */
-struct perf_event_attr perfdata_offcpu_attr(const struct perf_event_attr *beside, enum perfdata_offcpu_kind kind);
+/*
+ * Returns the attr of such an event to record next to `beside`. Its samples carry identifiers too.
+ */
+struct perf_event_attr perfdata_offcpu_attr(const struct perf_event_attr *beside,
+					    enum perfdata_offcpu_kind kind);
 
-/* Whether, and which, by config1, which means nothing for such events and which no other recorder sets: names are in the file only at its end. */
+/*
+ * Returns the kind of an event by config1, which is unused in such events and which no other
+ * recorder sets. Names are not available before the file's end.
+ */
 enum perfdata_offcpu_kind perfdata_offcpu_kind(const struct perf_event_attr *attr);
 
-/* NULL: of PERFDATA_OFFCPU_NONE. */
+/* Returns the event's name; NULL for PERFDATA_OFFCPU_NONE. */
 const char *perfdata_offcpu_name(enum perfdata_offcpu_kind kind);
 
 struct perfdata_offcpu {
-	uint64_t id; /* of the event */
+	uint64_t id; /* id of the event */
 	int32_t pid, tid, cpu;
 	uint64_t time_ns, off_ns;
-	const uint64_t *callchain; /* with marks; may be empty */
+	const uint64_t *callchain; /* with PERF_CONTEXT_* marks; may be empty */
 	size_t ncallchain;
 };
 
-#define PERFDATA_OFFCPU_BYTES (8 + 7 * 8) /* of a sample beside its callchain */
+#define PERFDATA_OFFCPU_BYTES (8 + 7 * 8) /* bytes of a sample without its callchain */
 
-/* The sample into out, which has room for it. Gives its bytes; 0: the callchain has too many words. */
-size_t perfdata_offcpu_put(const struct perfdata_offcpu *sample, void *out);
+/*
+ * Writes the sample to out, which has room for it. Returns its bytes; 0: the callchain has too many
+ * words.
+ */
+size_t perfdata_offcpu_write(const struct perfdata_offcpu *sample, void *out);
 
 #endif

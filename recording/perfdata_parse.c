@@ -5,10 +5,10 @@
 #include <string.h>
 
 #define PERFDATA_BRANCH_COUNTERS \
-	(1ULL << 19) /* PERF_SAMPLE_BRANCH_COUNTERS, newer than some headers */
+	(1ULL << 19) /* PERF_SAMPLE_BRANCH_COUNTERS, which older headers lack */
 #define PERFDATA_BRANCH_WORDS 3
 
-/* Reads the words of a record in place. The first read that does not fit makes it fail for good. */
+/* Reads the words of a record in place. After a read past the end it has failed for good. */
 struct words {
 	const uint64_t *p, *end;
 	bool failed;
@@ -53,13 +53,13 @@ static inline int32_t high32(uint64_t x)
 	return (int32_t)(uint32_t)(x >> 32);
 }
 
-/* Bytes up to the end of the last whole word: sample_id ends there. */
+/* Returns the bytes up to the end of the last whole word, which is where sample_id ends. */
 static inline size_t words_end(const struct perfdata_raw *raw)
 {
 	return raw->size & ~(size_t)7;
 }
 
-/* PERF_SAMPLE_READ: what the counters say; the values of a group are left in d->group. */
+/* Reads the counters of PERF_SAMPLE_READ; the values of a group go to d->group. */
 static void perfdata_parse_read(struct perfdata *d, struct words *w, uint64_t format)
 {
 	struct perfdata_group *g = &d->group;
@@ -78,7 +78,7 @@ static void perfdata_parse_read(struct perfdata *d, struct words *w, uint64_t fo
 		g->values = words_take(w, g->nvalues * g->stride);
 	} else {
 		g->nvalues = 1;
-		g->stride += times; /* they stand between value and id */
+		g->stride += times; /* the times are between value and id */
 		g->id_word += times;
 		g->values = words_take(w, g->stride);
 	}
@@ -90,8 +90,10 @@ static void perfdata_parse_branches(struct words *w, const struct perf_event_att
 				    struct perfdata_sample *s)
 {
 	s->nbranches = words_next(w);
-	/* The kernel writes no hw_idx beside a count of 0 that it has no stack for; seen only where
-	 * nothing follows. */
+	/*
+	 * If the kernel has no branch stack, it writes a count of 0 without hw_idx. This was
+	 * observed only at the end of samples.
+	 */
 	if (attr->branch_sample_type & PERF_SAMPLE_BRANCH_HW_INDEX &&
 	    (s->nbranches || w->p < w->end))
 		words_next(w);
@@ -133,7 +135,7 @@ static void perfdata_parse_raw(struct words *w, struct perfdata_sample *s)
 	words_take(w, (4 + (uint64_t)s->raw_bytes + 7) / 8 - 1);
 }
 
-/* What comes behind the callchain. */
+/* Parses the part of a sample after the callchain. */
 static void perfdata_parse_sample_rest(struct words *w, const struct perf_event_attr *attr,
 				       struct perfdata_sample *s)
 {
@@ -218,7 +220,7 @@ static int perfdata_parse_sample(struct perfdata *d, const struct perfdata_raw *
 	return -EBADMSG;
 }
 
-/* sample_id at the end of all records that are not samples. */
+/* Parses sample_id, at the end of all records except samples. */
 static void perfdata_parse_trailer(const struct perfdata_raw *raw, uint64_t type, size_t trailer,
 				   struct perfdata_record *r)
 {
@@ -240,7 +242,7 @@ static void perfdata_parse_trailer(const struct perfdata_raw *raw, uint64_t type
 		r->cpu = low32(words_next(&w));
 }
 
-/* The rest of the words as text, which must end within them. NULL: it does not. */
+/* Returns the rest of the words as text, which must end within them; NULL: it does not. */
 static const char *words_text(const struct words *w)
 {
 	const char *s = (const char *)w->p;
@@ -250,11 +252,13 @@ static const char *words_text(const struct words *w)
 }
 
 /*
- * Whether the 24 bytes of a map hold a build id, not device and inode. The flag alone does not tell: the kernel (seen: 6.18)
- * sets it for every listener as soon as one of them, maybe another program's, asked for build ids; those that did not
- * ask get the inode with it. Where no event asked, only what tools write themselves can be a build id: 16 or 20 bytes.
+ * Returns whether the 24 bytes of a map hold a build id instead of device and inode. The flag alone
+ * is not sufficient: the kernel (6.18) sets it for every listener if any listener, even of another
+ * program, requests build ids. Listeners that did not request them then get the inode with the
+ * flag. If no event requested build ids, only a tool can have written one: 16 or 20 bytes.
  */
-static bool perfdata_map_has_build_id(const struct perfdata *d, uint16_t misc, const unsigned char *id)
+static bool perfdata_map_has_build_id(const struct perfdata *d, uint16_t misc,
+				      const unsigned char *id)
 {
 	if (!(misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
 		return false;
@@ -264,7 +268,8 @@ static bool perfdata_map_has_build_id(const struct perfdata *d, uint16_t misc, c
 	return (id[0] == 16 || id[0] == PERFDATA_BUILD_ID_MAX) && !id[1] && !id[2] && !id[3];
 }
 
-static int perfdata_parse_mmap(const struct perfdata *d, struct words *w, bool two, struct perfdata_record *r)
+static int perfdata_parse_mmap(const struct perfdata *d, struct words *w, bool two,
+			       struct perfdata_record *r)
 {
 	struct perfdata_mmap *m = &r->mmap;
 	uint64_t x = words_next(w);
@@ -324,7 +329,8 @@ static int perfdata_parse_ksymbol(struct words *w, struct perfdata_record *r)
 	return r->ksymbol.name ? 0 : -EBADMSG;
 }
 
-static int perfdata_parse_other(const struct perfdata *d, struct words *w, struct perfdata_record *r)
+static int perfdata_parse_other(const struct perfdata *d, struct words *w,
+				struct perfdata_record *r)
 {
 	uint64_t x;
 
@@ -359,7 +365,7 @@ static int perfdata_parse_other(const struct perfdata *d, struct words *w, struc
 		r->throttle.id = words_next(w);
 		r->throttle.stream_id = words_next(w);
 		break;
-	default: /* handed on as it is */
+	default: /* returned as it is */
 		break;
 	}
 	return w->failed ? -EBADMSG : 0;
@@ -391,7 +397,10 @@ int perfdata_parse(struct perfdata *d, const struct perfdata_raw *raw, uint32_t 
 	return perfdata_parse_other(d, &w, r);
 }
 
-/* How much a counter moved since its last value. One that could not be remembered counts whole. */
+/*
+ * Returns how much a counter moved since its last value. A counter that could not be stored counts
+ * whole.
+ */
 static uint64_t perfdata_count_delta(struct perfdata *d, uint64_t id, uint64_t value)
 {
 	const struct perf_event_attr *attr = &d->events.v[d->record.event].attr;
@@ -457,7 +466,7 @@ int64_t perfdata_event_of(struct perfdata *d, const struct perfdata_raw *raw)
 		memcpy(&id, raw->bytes + words_end(raw) - d->id_back, sizeof(id));
 	}
 	if (!id)
-		return 0; /* made by perf itself, by the first event's shape */
+		return 0; /* perf makes this record in the shape of the first event */
 	size_t slot = id % PERFDATA_ID_CACHE;
 
 	if (d->id_cache[slot].used && d->id_cache[slot].id == id)
@@ -465,7 +474,7 @@ int64_t perfdata_event_of(struct perfdata *d, const struct perfdata_raw *raw)
 	const uint32_t *event = hashmap_get(&d->ids, id);
 
 	if (!event)
-		return raw->type == PERF_RECORD_SAMPLE ? (int64_t)d->stranger - 1 : -1;
+		return raw->type == PERF_RECORD_SAMPLE ? (int64_t)d->unknown_id_event - 1 : -1;
 	d->id_cache[slot].id = id;
 	d->id_cache[slot].event = *event;
 	d->id_cache[slot].used = 1;

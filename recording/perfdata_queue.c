@@ -4,12 +4,13 @@
 #include <string.h>
 
 /*
- * perf writes ring after ring, each in order of time, and FINISHED_ROUND when it has been at all of
- * them. A record can be older than what a later ring of the same round holds, but not older than
- * the newest one of the round before the last: so a FINISHED_ROUND lets out what is not newer than
- * the newest record at the FINISHED_ROUND before it. (This is the rule of
- * tools/perf/util/ordered-events.c.) The queue is a few ascending runs one after another, so
- * merging neighbours is nearly linear; equal times stay in order of the file.
+ * perf writes one ring after another, each in the order of time, and FINISHED_ROUND after all of
+ * them. A record can be older than records of a later ring in the same round. But it is never older
+ * than the newest record of the round before the last. So a FINISHED_ROUND releases all records up
+ * to the newest one at the previous FINISHED_ROUND. Source: tools/perf/util/ordered-events.c.
+ *
+ * The queue consists of a few ascending runs, so merging neighbours is nearly linear. Records with
+ * equal times stay in the order of the file.
  */
 
 int perfdata_queue_add(struct perfdata *d, const struct perfdata_raw *raw, uint64_t time_ns)
@@ -47,7 +48,7 @@ static void perfdata_merge(const struct perfdata_entry *a, const struct perfdata
 	memcpy(out, b, (size_t)(b_end - b) * sizeof(*b));
 }
 
-/* One pass: neighbouring runs become one, from entries to spare. */
+/* Merges neighbouring runs in one pass, from entries to merge_buffer. */
 static void perfdata_merge_pass(struct perfdata_queue *q)
 {
 	const struct perfdata_entry *v = q->entries.v;
@@ -58,7 +59,7 @@ static void perfdata_merge_pass(struct perfdata_queue *q)
 		size_t b = i + 1 < nruns ? q->runs.v[i + 1] : n;
 		size_t end = i + 2 < nruns ? q->runs.v[i + 2] : n;
 
-		perfdata_merge(v + a, v + b, v + b, v + end, q->spare.v + a);
+		perfdata_merge(v + a, v + b, v + b, v + end, q->merge_buffer.v + a);
 		q->runs.v[out++] = (uint32_t)a;
 	}
 	q->runs.len = out;
@@ -68,18 +69,19 @@ static int perfdata_queue_sort(struct perfdata_queue *q)
 {
 	if (q->runs.len <= 1)
 		return 0;
-	if (q->spare.cap < q->entries.len &&
-	    vec_grow((void **)&q->spare.v, &q->spare.cap, sizeof(*q->spare.v), q->entries.cap))
+	if (q->merge_buffer.cap < q->entries.len &&
+	    vec_grow((void **)&q->merge_buffer.v, &q->merge_buffer.cap, sizeof(*q->merge_buffer.v),
+		     q->entries.cap))
 		return -ENOMEM;
 	while (q->runs.len > 1) {
 		perfdata_merge_pass(q);
 		struct perfdata_entry *v = q->entries.v;
 		size_t cap = q->entries.cap;
 
-		q->entries.v = q->spare.v;
-		q->entries.cap = q->spare.cap;
-		q->spare.v = v;
-		q->spare.cap = cap;
+		q->entries.v = q->merge_buffer.v;
+		q->entries.cap = q->merge_buffer.cap;
+		q->merge_buffer.v = v;
+		q->merge_buffer.cap = cap;
 	}
 	return 0;
 }
@@ -140,6 +142,6 @@ void perfdata_queue_free(struct perfdata *d)
 	for (size_t i = q->at; i < q->entries.len; i++)
 		perfdata_chunk_put(&d->pool, q->entries.v[i].chunk);
 	vec_free(&q->entries);
-	vec_free(&q->spare);
+	vec_free(&q->merge_buffer);
 	vec_free(&q->runs);
 }

@@ -34,18 +34,21 @@ int perfdata_records_add_id(struct perfdata *d, size_t event, uint64_t id)
 	return hashmap_put(&d->ids, id, (uint32_t)event);
 }
 
-void perfdata_records_strangers(struct perfdata *d, size_t event)
+void perfdata_records_assign_unknown_ids(struct perfdata *d, size_t event)
 {
-	d->stranger = (uint32_t)event + 1;
+	d->unknown_id_event = (uint32_t)event + 1;
 }
 
 static struct perfdata_raw raw_of(const struct perf_event_header *header)
 {
-	return (struct perfdata_raw){
-		.bytes = (const unsigned char *)header, .size = header->size, .type = header->type, .misc = header->misc};
+	return (struct perfdata_raw){.bytes = (const unsigned char *)header,
+				     .size = header->size,
+				     .type = header->type,
+				     .misc = header->misc};
 }
 
-int perfdata_records_take(struct perfdata *d, const struct perf_event_header *header, struct perfdata_record *ret_record)
+int perfdata_records_parse(struct perfdata *d, const struct perf_event_header *header,
+			   struct perfdata_record *ret_record)
 {
 	struct perfdata_raw raw = raw_of(header);
 	int64_t event = perfdata_event_of(d, &raw);
@@ -68,18 +71,19 @@ static size_t put(unsigned char *out, size_t at, const void *data, size_t bytes)
 	return at + bytes;
 }
 
-/* Bytes of a record between two places in it. */
+/* Returns the bytes between two places in a record. */
 static size_t between(const void *from, const void *to)
 {
 	return (size_t)((const unsigned char *)to - (const unsigned char *)from);
 }
 
-size_t perfdata_records_rewrite(const struct perfdata_record *sample, const uint64_t *callchain, size_t n,
-				enum perfdata_stack stack, void *out)
+size_t perfdata_records_rewrite(const struct perfdata_record *sample, const uint64_t *callchain,
+				size_t n, enum perfdata_stack stack, void *out)
 {
 	const struct perfdata_sample *s = &sample->sample;
 	const struct perf_event_header *h = sample->header;
-	const unsigned char *chain = (const unsigned char *)s->callchain, *rest = chain + s->ncallchain * 8;
+	const unsigned char *chain = (const unsigned char *)s->callchain,
+			    *rest = chain + s->ncallchain * 8;
 	size_t head = between(h, chain) - 8, tail = (const unsigned char *)h + h->size - rest;
 	size_t raw = s->raw ? (4 + (size_t)s->raw_bytes + 7) & ~(size_t)7 : 0, at;
 	struct perf_event_header header = *h;

@@ -1,41 +1,48 @@
-/* Records that are not in a file yet, as they come out of rings: taken apart one by one, and samples made anew with another callchain. */
+/*
+ * Parses records from rings, before they are in a file, and rewrites samples with another
+ * callchain.
+ */
 #ifndef RECORDING_PERFDATA_RECORDS_H
 #define RECORDING_PERFDATA_RECORDS_H
 
 #include "recording/perfdata.h"
 
-/* A perfdata for perfdata_records_take alone, of n events without ids. 0, -E2BIG, -ENOMEM. */
+/* Makes a perfdata for n events without ids, for this module only. 0, -E2BIG, -ENOMEM. */
 int perfdata_records_new(const struct perf_event_attr *attrs, size_t n, struct perfdata **ret_data);
 
-/* Records of an event carry this id. 0, -E2BIG, -ENOMEM. */
+/* Adds an id that records of an event carry. 0, -E2BIG, -ENOMEM. */
 int perfdata_records_add_id(struct perfdata *d, size_t event, uint64_t id);
 
 /*
- * Samples with an id that is nobody's are of this event. Where two recorders have the same software event of a CPU, Linux 6.18 gives the
- * samples of both the id of one of them (kernel/events/core.c, do_perf_sw_event: all events share one perf_sample_data).
+ * Assigns samples with an unknown id to this event. If two recorders have the same software event
+ * on a CPU, Linux 6.18 writes the same id into the samples of both. Source: kernel/events/core.c,
+ * do_perf_sw_event: all events share one perf_sample_data.
  */
-void perfdata_records_strangers(struct perfdata *d, size_t event);
+void perfdata_records_assign_unknown_ids(struct perfdata *d, size_t event);
 
-/* Takes a whole record apart; *ret_record points into it. 0 or -EBADMSG. */
-int perfdata_records_take(struct perfdata *d, const struct perf_event_header *header, struct perfdata_record *ret_record);
+/* Parses a whole record; *ret_record points into it. 0 or -EBADMSG. */
+int perfdata_records_parse(struct perfdata *d, const struct perf_event_header *header,
+			   struct perfdata_record *ret_record);
 
-/* Its time alone; 0: it has none. */
+/* Returns only the time of a record; 0: none. */
 uint64_t perfdata_records_time(struct perfdata *d, const struct perf_event_header *header);
 
-/* What becomes of a sample's registers and its copy of the stack. */
+/* Treatment of a sample's registers and stack copy. */
 enum perfdata_stack {
-	PERFDATA_STACK_LEFT_OUT, /* the event has none in the file */
-	PERFDATA_STACK_EMPTY, /* it has, this sample has not */
+	PERFDATA_STACK_OMITTED, /* the event in the file has no such fields */
+	PERFDATA_STACK_EMPTY,   /* the fields are there, but empty */
 	PERFDATA_STACK_KEPT,
 };
 
-#define PERFDATA_RECORD_BYTES_MAX_OUT 65528 /* header.size has 16 bits, and records whole words */
+/* header.size has 16 bits, and records consist of whole words */
+#define PERFDATA_RECORD_BYTES_MAX_OUT 65528
 
 /*
- * The sample with another callchain of n words, into out, which has room for PERFDATA_RECORD_BYTES_MAX_OUT. Its event has only fields up to
- * PERF_SAMPLE_STACK_USER, PERF_SAMPLE_CALLCHAIN among them. Gives its bytes; 0: they would be too many.
+ * Writes the sample with another callchain of n words to out, which has room for
+ * PERFDATA_RECORD_BYTES_MAX_OUT. Its event has PERF_SAMPLE_CALLCHAIN, and only fields up to
+ * PERF_SAMPLE_STACK_USER. Returns its bytes; 0: too many.
  */
-size_t perfdata_records_rewrite(const struct perfdata_record *sample, const uint64_t *callchain, size_t n,
-				enum perfdata_stack stack, void *out);
+size_t perfdata_records_rewrite(const struct perfdata_record *sample, const uint64_t *callchain,
+				size_t n, enum perfdata_stack stack, void *out);
 
 #endif

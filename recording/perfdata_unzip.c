@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* A stream that broke can be taken up only where a new one begins. */
+/* A broken stream can only continue where a new one begins. */
 static bool perfdata_unzip_start(struct perfdata_unzip *z, const void *data, size_t len)
 {
 	uint32_t magic = 0;
@@ -35,7 +35,7 @@ void perfdata_unzip_begin(struct perfdata *d, const void *data, size_t len, uint
 	z->more = true;
 }
 
-/* What follows in the stream refers to what is lost. */
+/* The rest of the stream refers to lost data. */
 static void perfdata_unzip_broke(struct perfdata *d)
 {
 	struct perfdata_unzip *z = &d->in.unzip;
@@ -47,7 +47,7 @@ static void perfdata_unzip_broke(struct perfdata *d)
 		z->pos = z->chunk->len;
 }
 
-/* Makes room for output; a record that began in the old chunk moves along. */
+/* Makes room for output. A record that began in the old chunk moves to the new one. */
 static int perfdata_unzip_turn(struct perfdata *d)
 {
 	struct perfdata_unzip *z = &d->in.unzip;

@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define WRITER_QUEUE 512 /* chunks that go to disk in one call */
+#define WRITER_QUEUE 512 /* chunks that one system call writes */
 #define WRITER_EVENTS_MAX 4096
 
 struct writer_ids {
@@ -19,16 +19,16 @@ struct writer_ids {
 
 struct perfdata_writer {
 	int fd;
-	struct writer_ids *ids; /* of each event */
+	struct writer_ids *ids; /* ids of each event */
 	size_t nevents;
-	int error; /* the first write that failed; sticks */
+	int error; /* the first failed write; stays */
 	struct perfdata_file_header header;
 	struct perfdata_features features;
 	uint64_t at; /* file offset of the next byte */
 	struct iovec queue[WRITER_QUEUE];
 	size_t queued;
 	uint64_t queued_bytes;
-	bool round_open; /* something was written since the last FINISHED_ROUND */
+	bool round_open; /* a record was written since the last FINISHED_ROUND */
 };
 
 static const struct perf_event_header finished_round = {
@@ -42,7 +42,7 @@ static const struct perf_event_header last_round = {
 	.size = sizeof(struct perf_event_header),
 };
 
-/* attrs with the places of their ids, then the ids */
+/* Writes attrs with the places of their ids, then the ids. */
 static void put_attrs(struct outbuf *out, const struct perfdata_writer_event *events, size_t n,
 		      struct writer_ids *places)
 {
@@ -137,12 +137,13 @@ void perfdata_writer_free(struct perfdata_writer *w)
 	free(w);
 }
 
-/* The id first, so that a crash in between changes nothing. */
+/* Writes the id before its count, so that a crash in between changes nothing. */
 int perfdata_writer_add_id(struct perfdata_writer *w, size_t event, uint64_t id)
 {
 	struct writer_ids *ids = &w->ids[event];
 	uint64_t size = (ids->n + 1) * sizeof(id);
-	uint64_t size_at = w->header.attrs.offset + (event + 1) * w->header.attr_size - sizeof(size);
+	uint64_t size_at =
+		w->header.attrs.offset + (event + 1) * w->header.attr_size - sizeof(size);
 
 	if (ids->n == ids->max)
 		return w->nevents > 1 ? -E2BIG : 0;
@@ -154,7 +155,7 @@ int perfdata_writer_add_id(struct perfdata_writer *w, size_t event, uint64_t id)
 	return w->error;
 }
 
-/* Takes `done` bytes off the front of the queue; gives the first that is left. */
+/* Removes `done` bytes from the front of the queue. Returns the first remaining chunk. */
 static struct iovec *queue_advance(struct perfdata_writer *w, struct iovec *first, size_t done)
 {
 	struct iovec *end = w->queue + w->queued;
@@ -194,7 +195,7 @@ static int enqueue(struct perfdata_writer *w, const void *data, size_t len)
 	if (w->queued == WRITER_QUEUE && perfdata_writer_flush(w))
 		return w->error;
 	w->queued_bytes += len;
-	/* iovec has no const; the bytes are only read. */
+	/* iovec lacks const; the bytes are only read. */
 	w->queue[w->queued++] = (struct iovec){(void *)(uintptr_t)data, len};
 	return w->error;
 }
@@ -240,12 +241,14 @@ int perfdata_write_end(int fd, struct perfdata_file_header *header, struct perfd
 	size_t count = 0;
 	int r;
 
-	/* Before anything that is no record. So there is also always a record: size 0 means that
-	 * the recorder was killed. */
+	/*
+	 * The mark precedes everything that is not a record. So each file has a record, and size 0
+	 * means that the recorder was killed.
+	 */
 	outbuf_put(&out, &last_round, sizeof(last_round));
 	data_end += sizeof(last_round);
 	perfdata_feature_set(f, PERFDATA_SAMPLE_TIME, 0, sizeof(times));
-	/* Empty, so that setting build ids later changes one section of the table. */
+	/* Empty. So setting build ids later changes only one section of the table. */
 	perfdata_feature_set(f, PERFDATA_BUILD_ID, 0, 0);
 	for (unsigned i = 0; i <= PERFDATA_FEATURE_LAST_KNOWN; i++)
 		count += perfdata_feature_is_set(f, i);
@@ -263,7 +266,7 @@ int perfdata_write_end(int fd, struct perfdata_file_header *header, struct perfd
 	if (!r && ftruncate(fd, (off_t)(at + out.len)))
 		r = -errno;
 	(void)outbuf_close(&out);
-	/* The header must not be on the disk before what it speaks of. */
+	/* The header must not be on disk before the data that it describes. */
 	if (!r)
 		r = file_sync(fd);
 	if (r)
@@ -280,8 +283,7 @@ int perfdata_writer_finish(struct perfdata_writer *w, uint64_t first_sample_ns,
 	int error = perfdata_writer_flush(w), r;
 
 	if (error)
-		r = perfdata_repair(w->fd, NULL,
-				    NULL); /* finds the last whole record that got there */
+		r = perfdata_repair(w->fd, NULL, NULL); /* finds the last whole record on disk */
 	else
 		r = perfdata_write_end(w->fd, &w->header, &w->features, w->at, first_sample_ns,
 				       last_sample_ns);

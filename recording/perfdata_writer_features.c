@@ -1,5 +1,4 @@
-/* What the header's features say of this machine and recording; the layouts are those of perf's
- * header.c. */
+/* Writes features that describe this machine and recording, in the layouts of perf's header.c. */
 #include "recording/perfdata_writer_impl.h"
 
 #include "base/cleanup.h"
@@ -12,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TEXT_ALIGN 64     /* perf pads its texts to this */
-#define CPUINFO_HEAD 8192 /* the first CPU's entry */
+#define TEXT_ALIGN 64     /* perf pads texts to this size */
+#define CPUINFO_HEAD 8192 /* bytes with the first CPU's entry */
 
 static void put_u32(struct outbuf *out, uint32_t x)
 {
@@ -63,7 +62,7 @@ static void text_feature(struct feature_out *o, unsigned feature, const char *te
 	end(o, feature);
 }
 
-/* The value behind "NAME<blanks>: " in cpuinfo's first entry; empty if it is not there. */
+/* Finds the value after "NAME<blanks>: " in cpuinfo's first entry; empty if it is missing. */
 static void cpuinfo_value(const char *text, const char *name, char *buf, size_t cap)
 {
 	size_t len = strlen(name);
@@ -126,8 +125,7 @@ static void machine_features(struct feature_out *o)
 	cpu_features(o);
 	if (pages > 0 && page > 0) {
 		begin(o);
-		put_u64(o->out,
-			(uint64_t)pages * ((uint64_t)page / 1024)); /* KiB, as perf has it */
+		put_u64(o->out, (uint64_t)pages * ((uint64_t)page / 1024)); /* in KiB, like perf */
 		end(o, PERFDATA_TOTAL_MEM);
 	}
 }

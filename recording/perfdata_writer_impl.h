@@ -1,4 +1,4 @@
-/* What the parts of the perf.data writer share. */
+/* Private to the perf.data writer: declarations that its files share. */
 #ifndef RECORDING_PERFDATA_WRITER_IMPL_H
 #define RECORDING_PERFDATA_WRITER_IMPL_H
 
@@ -10,13 +10,13 @@
 
 #define PERFDATA_PREFACE_MAGIC 0x46757063666f7270ULL /* "profcpuF" */
 
-/* Features by their bits: where their content is. size 0 is possible. */
+/* Places of the features' contents, by their bits. A size may be 0. */
 struct perfdata_features {
 	uint64_t bits[PERFDATA_FEATURES_MAX / 64];
 	struct perfdata_section sections[PERFDATA_FEATURE_LAST_KNOWN + 1];
 };
 
-/* Lies right before the data; `count` sections, in order of the bits, lie before it. */
+/* Directly before the data. `count` sections, in the order of the bits, are before it. */
 struct perfdata_preface {
 	uint64_t bits[PERFDATA_FEATURES_MAX / 64];
 	uint64_t count;
@@ -37,17 +37,17 @@ static inline void perfdata_feature_set(struct perfdata_features *f, unsigned fe
 }
 
 /*
- * Appends the content of all features that are known at the start to out, whose first byte will lie
- * at file offset `base`, and notes them in f. Errors stick in out.
+ * Appends the contents of all features that are known at the start to out, and notes their places
+ * in f. The first byte of out is at file offset `base`. Errors stay in out.
  */
 void perfdata_write_features(struct outbuf *out, uint64_t base,
 			     const struct perfdata_writer_event *events, size_t nevents,
 			     const struct perfdata_writer_info *info, struct perfdata_features *f);
 
 /*
- * Writes what follows the data, which ends at data_end: the table, SAMPLE_TIME, an empty BUILD_ID,
- * and, when that is on the disk, the header with the data's size. f is that of the preface. 0 or
- * -errno.
+ * Writes the part after the data, which end at data_end: the table, SAMPLE_TIME and an empty
+ * BUILD_ID. When these are on disk, it writes the header with the data's size. f is that of the
+ * preface. 0 or -errno.
  */
 int perfdata_write_end(int fd, struct perfdata_file_header *header, struct perfdata_features *f,
 		       uint64_t data_end, uint64_t first_sample_ns, uint64_t last_sample_ns);

@@ -8,7 +8,8 @@
 
 _Static_assert(SAMPLES_IDX_ROWS_MAX == IDX_FILE_ROWS_MAX, "one limit");
 
-static const struct idx_file_format format = {"pcsmpidx", 2, sizeof(struct samples_idx_row), offsetof(struct samples_idx_row, check)};
+static const struct idx_file_format format = {"pcsmpidx", 2, sizeof(struct samples_idx_row),
+					      offsetof(struct samples_idx_row, check)};
 
 int samples_idx_begin(int fd, uint64_t identity, struct idx_file *ret_file)
 {
@@ -22,7 +23,7 @@ static int by_place(const void *a, const void *b)
 	return x->file_off < y->file_off ? -1 : x->file_off > y->file_off;
 }
 
-/* Samples that waited were written later than their rows tell. */
+/* Deferred samples were written later than their rows, so the rows are not sorted. */
 static void sort_rows(struct samples_idx *idx)
 {
 	for (size_t i = 1; i < idx->n; i++)
@@ -51,7 +52,8 @@ static int add_row(void *ctx, const void *at)
 	memcpy(&row, at, sizeof(row));
 	if (!is_sound(&row))
 		return -EBADMSG;
-	if (idx->n == reading->cap && vec_grow((void **)&idx->rows, &reading->cap, sizeof(*idx->rows), idx->n + 1))
+	if (idx->n == reading->cap &&
+	    vec_grow((void **)&idx->rows, &reading->cap, sizeof(*idx->rows), idx->n + 1))
 		return -ENOMEM;
 	idx->rows[idx->n++] = row;
 	return 0;

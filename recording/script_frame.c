@@ -40,19 +40,21 @@ static enum frame_kind script_bracket_kind(struct script_part module)
 	return FRAME_KERNEL;
 }
 
-/* The text says of a module no more than its path. */
+/* The text has only the path of a module. */
 static enum frame_kind script_kind(struct script_part module)
 {
-	static const char *const runtime[] = {"libcoreclr", "libclrjit", "libclrgc",	 "libhostpolicy",
-					      "libhostfxr", "libSystem.", "libmscordaccore", "libmscordbi"};
+	static const char *const runtime[] = {"libcoreclr",      "libclrjit",  "libclrgc",
+					      "libhostpolicy",   "libhostfxr", "libSystem.",
+					      "libmscordaccore", "libmscordbi"};
 	struct script_part base = script_base(module);
 
 	if (script_starts(module, "["))
 		return script_bracket_kind(module);
 	if (script_starts(base, "vmlinux") || script_ends(base, ".ko"))
 		return FRAME_KERNEL;
-	if ((script_starts(base, "perf-") && script_ends(base, ".map")) || script_ends(base, ".dll") ||
-	    script_ends(base, ".exe") || script_starts(module, "/memfd:doublemapper"))
+	if ((script_starts(base, "perf-") && script_ends(base, ".map")) ||
+	    script_ends(base, ".dll") || script_ends(base, ".exe") ||
+	    script_starts(module, "/memfd:doublemapper"))
 		return FRAME_MANAGED;
 	for (size_t i = 0; i < sizeof(runtime) / sizeof(*runtime); i++)
 		if (script_starts(base, runtime[i]))
@@ -60,7 +62,7 @@ static enum frame_kind script_kind(struct script_part module)
 	return FRAME_NATIVE;
 }
 
-/* What a line says, in the fields of a frame. symbol.at NULL: unknown; module.at NULL: none. */
+/* Parts of a line. symbol.at NULL: unknown; module.at NULL: none. */
 struct script_fields {
 	struct script_part addr, symbol, module;
 	uint64_t sym_off;
@@ -68,15 +70,18 @@ struct script_fields {
 };
 
 /*
- * The line as perf wrote it, "ADDR SYMBOL+0xOFF (MODULE)" and nothing else, where the script finds another end of the symbol
- * because the module is "/x (deleted)". Such fields give the same line again.
+ * Parses a line that is exactly "ADDR SYMBOL+0xOFF (MODULE)", as perf writes it. The script's rules
+ * find another end of the symbol if the module is "/x (deleted)". Fields from here give the same
+ * line again.
  */
-static bool script_fields_exact(const char *line, size_t len, const struct script_frame *f, struct script_fields *ret)
+static bool script_fields_exact(const char *line, size_t len, const struct script_frame *f,
+				struct script_fields *ret)
 {
 	const char *at = f->addr.at + f->addr.len, *end = line + len, *p, *open;
 	uint64_t addr;
 
-	if (end[-1] != ')' || *at != ' ' || script_is_space(at[1]) || !script_line_hex(f->addr, &addr))
+	if (end[-1] != ')' || *at != ' ' || script_line_is_space(at[1]) ||
+	    !script_line_hex(f->addr, &addr))
 		return false;
 	at++;
 	for (p = at; (p = memmem(p, (size_t)(end - p), "+0x", 3)); p = open) {
@@ -97,7 +102,10 @@ static bool script_fields_exact(const char *line, size_t len, const struct scrip
 	return false;
 }
 
-/* As the script takes the line apart. An offset that is no number of ours counts as 0: nobody sees it again. */
+/*
+ * Parses the line by the script's rules. An offset that is not a number counts as 0, because no
+ * output shows it.
+ */
 static void script_fields_plain(const struct script_frame *f, struct script_fields *ret)
 {
 	struct script_part symbol = script_line_symbol(f->symbol);
@@ -107,20 +115,25 @@ static void script_fields_plain(const struct script_frame *f, struct script_fiel
 	if (plain == f->symbol.len)
 		return;
 	ret->has_sym_off = true;
-	if (!script_line_hex((struct script_part){f->symbol.at + plain + 3, f->symbol.len - plain - 3}, &ret->sym_off))
+	if (!script_line_hex(
+		    (struct script_part){f->symbol.at + plain + 3, f->symbol.len - plain - 3},
+		    &ret->sym_off))
 		ret->sym_off = 0;
 }
 
-/* An address and a symbol without a module: the line of perf script without the dso field. */
+/*
+ * Parses an address and a symbol without a module, as perf script prints them without the dso
+ * field.
+ */
 static bool script_fields_bare(const char *line, size_t len, struct script_fields *ret)
 {
 	const char *p = line, *end = line + len;
 	struct script_part addr;
 	uint64_t value;
 
-	while (p < end && script_is_space(*p))
+	while (p < end && script_line_is_space(*p))
 		p++;
-	while (end > p && script_is_space(end[-1]))
+	while (end > p && script_line_is_space(end[-1]))
 		end--;
 	addr.at = p;
 	while (p < end && *p != ' ')
@@ -134,9 +147,13 @@ static bool script_fields_bare(const char *line, size_t len, struct script_field
 	return true;
 }
 
-/* The full form of the name, for a symbol the one that full_name gives, else "[libc.so.6]" or "[unknown]". */
+/*
+ * Makes the full form of the name: that of full_name for a symbol, otherwise "[libc.so.6]" or
+ * "[unknown]".
+ */
 static int script_full_name(struct profile *profile, const struct script_text_options *options,
-			    const struct script_fields *fields, enum frame_kind kind, uint32_t *ret_name)
+			    const struct script_fields *fields, enum frame_kind kind,
+			    uint32_t *ret_name)
 {
 	struct outbuf out = outbuf_to(-1);
 
@@ -154,13 +171,15 @@ static int script_full_name(struct profile *profile, const struct script_text_op
 	} else {
 		outbuf_put(&out, fields->symbol.at, fields->symbol.len);
 	}
-	int r = out.error ? out.error : profile_text(profile, out.data ? out.data : "", out.len, ret_name);
+	int r = out.error ? out.error
+			  : profile_text(profile, out.data ? out.data : "", out.len, ret_name);
 
 	outbuf_close(&out);
 	return r;
 }
 
-static int script_frame_addr(struct profile *profile, struct script_part addr, struct profile_frame *frame)
+static int script_frame_addr(struct profile *profile, struct script_part addr,
+			     struct profile_frame *frame)
 {
 	uint32_t text;
 	int r;
@@ -209,7 +228,8 @@ static int script_frame_fill(struct profile *profile, const struct script_text_o
 }
 
 int script_frame_parse(struct profile *profile, const char *line, size_t len,
-		       const struct script_text_options *options, struct profile_frame *ret_frame, size_t *ret_sources)
+		       const struct script_text_options *options, struct profile_frame *ret_frame,
+		       size_t *ret_sources)
 {
 	struct script_fields fields = {0};
 	struct script_frame frame;
@@ -217,7 +237,7 @@ int script_frame_parse(struct profile *profile, const char *line, size_t len,
 	int r;
 
 	if (script_line_frame(line, len, &frame)) {
-		sources = script_names_sources(&frame);
+		sources = script_names_source_count(&frame);
 		if (!script_fields_exact(line, len, &frame, &fields))
 			script_fields_plain(&frame, &fields);
 	} else if (!script_fields_bare(line, len, &fields)) {

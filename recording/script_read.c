@@ -7,23 +7,24 @@
 #include "profile/script_line.h"
 #include "profile/script_names.h"
 #include "recording/script_frame.h"
+#include "recording/script_header.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define SCRIPT_READ_BYTES ((size_t)256 << 10)
 
-/* What a frame's line turned out to be. */
+/* Result of parsing a frame's line. */
 struct script_known {
-	uint32_t frame; /* PROFILE_NONE: no frame, a bad line */
-	uint32_t sources; /* lines of source that follow it */
+	uint32_t frame;   /* PROFILE_NONE: not a frame */
+	uint32_t sources; /* number of source lines that follow */
 };
 
-/* The sample whose lines are being read. */
+/* State of the sample that is being read. */
 enum script_state {
 	SCRIPT_OUTSIDE,
 	SCRIPT_OPEN,
-	SCRIPT_FILTERED, /* open, but of an event that is not folded: to the script this is outside */
+	SCRIPT_FILTERED, /* open, but the event is not folded; the script treats this as outside */
 };
 
 struct script_reader {
@@ -32,32 +33,34 @@ struct script_reader {
 	struct script_text_stats *stats;
 
 	VEC(struct script_known) known;
-	struct hashmap lines; /* hash of a frame's line, with its source lines -> index in known */
-	struct hashmap stacks; /* hash of frames -> stack */
-	struct hashmap threads; /* hash of comm and ids as they stand -> thread */
-	struct hashmap events; /* hash of name and kind of line -> event */
+	/* Maps the hash of a frame's line, with its source lines, to an index in known. */
+	struct hashmap lines;
+	struct hashmap stacks;  /* maps the hash of frames to a stack */
+	struct hashmap threads; /* maps the hash of comm and ids, as written, to a thread */
+	struct hashmap events;  /* maps the hash of name and kind of line to an event */
 
 	enum script_state state;
 	bool half_line; /* the text's last line has no newline */
 	struct profile_sample sample;
 	VEC(uint32_t) frames; /* leaf first */
-	struct outbuf filter; /* the event to fold; has_filter false: not known yet */
+	struct outbuf filter; /* the event to fold; has_filter false: unknown yet */
 	bool has_filter;
 
-	/* Source lines that are still to come for the newest frame, and what came. */
+	/* Source lines of the newest frame: how many are missing, and those that came. */
 	size_t sources_left;
 	bool has_source;
 	struct outbuf sources;
 	struct profile_frame sourced;
 	uint64_t sourced_key;
 
-	/* What the text looks like, for the message when it is none of perf script's. */
-	uint64_t comments, evidence; /* evidence: distinct frames with an address, headers with a time or an event */
+	/* Statistics of the text, for the error message if it is not perf script's. */
+	/* evidence: distinct frames with an address, headers with a time or an event */
+	uint64_t comments, evidence;
 	uint64_t folded_lines, lone_frames, lone_lines;
 };
 
 /* Adds a frame to the open sample. */
-static int script_add(struct script_reader *s, uint32_t frame)
+static int script_add_frame(struct script_reader *s, uint32_t frame)
 {
 	if (s->frames.len >= SCRIPT_FRAMES_MAX) {
 		s->stats->bad_lines++;
@@ -66,8 +69,8 @@ static int script_add(struct script_reader *s, uint32_t frame)
 	return vec_push(&s->frames, frame);
 }
 
-/* Keeps what a line is under its hash. */
-static int script_know(struct script_reader *s, uint64_t key, struct script_known known)
+/* Stores the result for a line under the line's hash. */
+static int script_store(struct script_reader *s, uint64_t key, struct script_known known)
 {
 	if (s->known.len >= INT32_MAX)
 		return -E2BIG;
@@ -76,7 +79,7 @@ static int script_know(struct script_reader *s, uint64_t key, struct script_know
 	return r ? r : hashmap_put(&s->lines, key, (uint32_t)s->known.len - 1);
 }
 
-/* The frame with its source lines, all of which are there now. */
+/* Adds the frame with its source lines, all of which are known now. */
 static int script_add_sourced(struct script_reader *s)
 {
 	const struct outbuf *text = &s->sources;
@@ -86,7 +89,7 @@ static int script_add_sourced(struct script_reader *s)
 	int r;
 
 	if (index)
-		return script_add(s, s->known.v[*index].frame);
+		return script_add_frame(s, s->known.v[*index].frame);
 	if (text->error)
 		return text->error;
 	for (size_t i = 0; i < text->len; i++)
@@ -98,8 +101,8 @@ static int script_add_sourced(struct script_reader *s)
 	}
 	r = profile_frame(s->profile, &s->sourced, &known.frame);
 	if (!r)
-		r = script_know(s, s->sourced_key, known);
-	return r ? r : script_add(s, known.frame);
+		r = script_store(s, s->sourced_key, known);
+	return r ? r : script_add_frame(s, known.frame);
 }
 
 static int script_source_line(struct script_reader *s, const char *line, size_t len)
@@ -109,25 +112,26 @@ static int script_source_line(struct script_reader *s, const char *line, size_t 
 	s->has_source = true;
 	size_t at = s->sources.len;
 
-	script_put_source((struct script_part){line, len}, &s->sources);
+	script_names_put_source((struct script_part){line, len}, &s->sources);
 	if (s->sources.len > at)
-		s->sourced_key = hash_mix(s->sourced_key, hash_bytes(s->sources.data + at, s->sources.len - at));
+		s->sourced_key = hash_mix(s->sourced_key,
+					  hash_bytes(s->sources.data + at, s->sources.len - at));
 	else
 		s->sourced_key = hash_u64(s->sourced_key);
 	return --s->sources_left ? 0 : script_add_sourced(s);
 }
 
-/* A line that belongs to the frame above it or to none. */
-static void script_no_frame(struct script_reader *s, const char *line, size_t len)
+/* Counts a line that is not a frame, inside a sample. */
+static void script_count_non_frame(struct script_reader *s, const char *line, size_t len)
 {
-	/* Source lines that nobody asked for: two spaces and a text. */
+	/* Source lines without options->srcline: two spaces and a text. */
 	if (s->state != SCRIPT_OUTSIDE && s->frames.len && len > 2 && !memcmp(line, "  ", 2))
 		s->stats->unused_lines++;
 	else
 		s->stats->bad_lines++;
 }
 
-/* A frame's line while no sample is open. */
+/* Counts a frame's line outside a sample. */
 static void script_lone_frame(struct script_reader *s, const char *line, size_t len)
 {
 	struct script_frame f;
@@ -144,7 +148,7 @@ static void script_lone_frame(struct script_reader *s, const char *line, size_t 
 		s->lone_lines++;
 }
 
-/* What this line is, by its hash or by parsing it. */
+/* Finds the result for a line by its hash, or parses it. */
 static int script_recognize(struct script_reader *s, const char *line, size_t len, uint64_t key,
 			    struct script_known *ret_known)
 {
@@ -166,7 +170,7 @@ static int script_recognize(struct script_reader *s, const char *line, size_t le
 	s->evidence += known.frame != PROFILE_NONE && !frame.addr_is_text;
 	known.sources = (uint32_t)sources;
 	if (!r)
-		r = script_know(s, key, known);
+		r = script_store(s, key, known);
 	if (!r)
 		*ret_known = known;
 	return r;
@@ -186,11 +190,11 @@ static int script_frame_line(struct script_reader *s, const char *line, size_t l
 	if (r)
 		return r;
 	if (known.frame == PROFILE_NONE) {
-		script_no_frame(s, line, len);
+		script_count_non_frame(s, line, len);
 		return 0;
 	}
 	if (!s->options->srcline || !known.sources || s->state == SCRIPT_FILTERED)
-		return script_add(s, known.frame);
+		return script_add_frame(s, known.frame);
 	s->sources_left = known.sources;
 	s->sources.len = 0;
 	s->has_source = false;
@@ -199,7 +203,7 @@ static int script_frame_line(struct script_reader *s, const char *line, size_t l
 	return 0;
 }
 
-/* The stack of the frames that were read, by their hash or through the trie. */
+/* Finds the stack of the frames, by their hash or in the trie. */
 static int script_stack(struct script_reader *s, uint32_t *ret_stack)
 {
 	uint64_t key = s->frames.len;
@@ -237,22 +241,8 @@ static int script_empty_line(struct script_reader *s)
 	return r;
 }
 
-/* A number of at most 31 bits without leading zeros, as perf prints ids. */
-static bool script_id(struct script_part text, int32_t *ret_id)
-{
-	int64_t value = 0;
-
-	if (!text.len || text.len > 10 || (text.len > 1 && *text.at == '0'))
-		return false;
-	for (size_t i = 0; i < text.len; i++)
-		value = value * 10 + (text.at[i] - '0');
-	if (value > INT32_MAX)
-		return false;
-	*ret_id = (int32_t)value;
-	return true;
-}
-
-static int script_thread(struct script_reader *s, const struct script_header *h, uint32_t *ret_thread)
+static int script_thread(struct script_reader *s, const struct script_header *h,
+			 uint32_t *ret_thread)
 {
 	struct profile_thread thread = {.pid = -1, .tid = -1};
 	size_t len = (size_t)(h->ids.at + h->ids.len - h->comm.at);
@@ -265,7 +255,8 @@ static int script_thread(struct script_reader *s, const struct script_header *h,
 		*ret_thread = *known;
 		return 0;
 	}
-	if (!script_id(h->tid, &thread.tid) || (has_pid && !script_id(h->pid, &thread.pid))) {
+	if (!script_header_id(h->tid, &thread.tid) ||
+	    (has_pid && !script_header_id(h->pid, &thread.pid))) {
 		r = profile_text(s->profile, h->ids.at, h->ids.len, &thread.ids_text);
 		if (r)
 			return r;
@@ -278,29 +269,12 @@ static int script_thread(struct script_reader *s, const struct script_header *h,
 	return r ? r : hashmap_put(&s->threads, key, *ret_thread);
 }
 
-/* The name of the event in a line where the script sees none: "sched:sched_switch: prev_comm=..". */
-static struct script_part script_loose_event(struct script_part rest)
-{
-	const char *p = rest.at, *end = p + rest.len;
-
-	while (p < end) {
-		const char *token = p;
-
-		while (p < end && !script_is_space(*p))
-			p++;
-		if (p - token >= 2 && p[-1] == ':' && (*token < '0' || *token > '9') && *token != '[')
-			return (struct script_part){token, (size_t)(p - 1 - token)};
-		while (p < end && script_is_space(*p))
-			p++;
-	}
-	return (struct script_part){"unknown", 7};
-}
-
-static int script_event(struct script_reader *s, struct script_part name, bool has_period, bool has_fields,
-			uint32_t *ret_event)
+static int script_event(struct script_reader *s, struct script_part name, bool has_period,
+			bool has_fields, uint32_t *ret_event)
 {
 	struct profile_event event = {.has_period = has_period, .has_fields = has_fields};
-	uint64_t key = hash_mix(hash_bytes(name.at, name.len), (uint64_t)has_period << 1 | has_fields);
+	uint64_t key =
+		hash_mix(hash_bytes(name.at, name.len), (uint64_t)has_period << 1 | has_fields);
 	uint32_t *known = hashmap_get(&s->events, key);
 	int r;
 
@@ -314,53 +288,8 @@ static int script_event(struct script_reader *s, struct script_part name, bool h
 	return r ? r : hashmap_put(&s->events, key, *ret_event);
 }
 
-/* "1704.274854:" in nanoseconds. */
-static bool script_time(const char *at, const char *end, uint64_t *ret_ns)
-{
-	uint64_t s = 0, ns = 0, scale = 1000000000;
-	const char *p = at;
-
-	for (; p < end && *p >= '0' && *p <= '9' && s < UINT32_MAX; p++)
-		s = s * 10 + (uint64_t)(*p - '0');
-	if (p == at || p == end || *p != '.')
-		return false;
-	for (p++; p < end && *p >= '0' && *p <= '9' && scale > 1; p++) {
-		scale /= 10;
-		ns += (uint64_t)(*p - '0') * scale;
-	}
-	if (p == end || *p != ':' || scale == 1000000000)
-		return false;
-	*ret_ns = s * 1000000000 + ns;
-	return true;
-}
-
-/* Finds "[001]" and "1704.274854:" among the first words behind the ids. */
-static void script_place(const char *p, const char *end, struct profile_sample *sample)
-{
-	for (int words = 0; p < end && words < 4; words++) {
-		const char *word = p;
-
-		while (p < end && !script_is_space(*p))
-			p++;
-		if (script_time(word, p, &sample->time_ns))
-			return;
-		if (p - word >= 3 && *word == '[' && p[-1] == ']') {
-			struct script_part digits = {word + 1, (size_t)(p - word - 2)};
-
-			while (digits.len > 1 && *digits.at == '0') {
-				digits.at++;
-				digits.len--;
-			}
-			if (!script_id(digits, &sample->cpu))
-				sample->cpu = -1;
-		}
-		while (p < end && script_is_space(*p))
-			p++;
-	}
-}
-
-/* Whether the event is not the one to fold; the first one becomes that. */
-static bool script_filters(struct script_reader *s, struct script_part name, uint32_t event)
+/* Returns whether the event is not folded. The first event becomes the one to fold. */
+static bool script_is_filtered_out(struct script_reader *s, struct script_part name, uint32_t event)
 {
 	if (s->stats->first_event == PROFILE_NONE)
 		s->stats->first_event = profile_event_of(s->profile, event)->name;
@@ -368,11 +297,13 @@ static bool script_filters(struct script_reader *s, struct script_part name, uin
 		outbuf_put(&s->filter, name.at, name.len);
 		s->has_filter = true;
 	}
-	return s->filter.len != name.len || (name.len && memcmp(s->filter.data, name.at, name.len) != 0);
+	return s->filter.len != name.len ||
+	       (name.len && memcmp(s->filter.data, name.at, name.len) != 0);
 }
 
-/* A header opens a sample, or (see script_read.h) not. */
-static void script_open(struct script_reader *s, const struct profile_sample *sample, bool filtered)
+/* Opens a sample after a header, unless the rules of script_read.h forbid it. */
+static void script_open_sample(struct script_reader *s, const struct profile_sample *sample,
+			       bool filtered)
 {
 	if (filtered && s->state == SCRIPT_OPEN) {
 		s->stats->unused_lines++;
@@ -384,19 +315,21 @@ static void script_open(struct script_reader *s, const struct profile_sample *sa
 	s->state = filtered ? SCRIPT_FILTERED : SCRIPT_OPEN;
 }
 
-static int script_header_line(struct script_reader *s, const char *line, size_t len, const struct script_header *h)
+static int script_header_line(struct script_reader *s, const char *line, size_t len,
+			      const struct script_header *h)
 {
 	struct profile_sample sample = {.cpu = -1};
 	struct script_event event = {.period = {0}};
+	struct script_part rest = {h->rest, (size_t)(line + len - h->rest)};
 	bool seen = script_line_event(line, len, &event);
 	int r;
 
 	if (!seen)
-		event.name = script_loose_event((struct script_part){h->rest, (size_t)(line + len - h->rest)});
-	/* Names that only damage makes so many of. */
+		event.name = script_header_event(rest);
+	/* So many names come only from damaged text. */
 	if (!seen && profile_nevents(s->profile) > PROFILE_EVENTS_MAX / 2)
 		event.name = (struct script_part){"unknown", 7};
-	script_place(h->rest, line + len, &sample);
+	script_header_place(rest, &sample);
 	s->evidence += seen || sample.time_ns;
 	sample.weight = script_line_weight(event.period);
 	r = script_event(s, event.name, event.period.len > 0, !seen, &sample.event);
@@ -404,11 +337,11 @@ static int script_header_line(struct script_reader *s, const char *line, size_t 
 		r = script_thread(s, h, &sample.thread);
 	if (r)
 		return r;
-	bool filtered = seen && script_filters(s, event.name, sample.event);
+	bool filtered = seen && script_is_filtered_out(s, event.name, sample.event);
 
 	if (s->filter.error)
 		return s->filter.error;
-	script_open(s, &sample, filtered);
+	script_open_sample(s, &sample, filtered);
 	return 0;
 }
 
@@ -437,7 +370,7 @@ static int script_line(struct script_reader *s, const char *line, size_t len)
 		s->comments++;
 		return 0;
 	}
-	if (!script_is_space(*line)) {
+	if (!script_line_is_space(*line)) {
 		if (script_line_header(line, len, &header))
 			return script_header_line(s, line, len, &header);
 		s->folded_lines += script_looks_folded(line, len);
@@ -445,8 +378,7 @@ static int script_line(struct script_reader *s, const char *line, size_t len)
 	return script_frame_line(s, line, len);
 }
 
-/* Hands on all whole lines in buf; *ret_used is their length. A line that fills SCRIPT_LINE_MAX is cut there; the rest of
- * it is skipped by the caller (*ret_cut). */
+/* Handles all whole lines in buf; *ret_used is their length. */
 static int script_lines(struct script_reader *s, const char *buf, size_t len, size_t *ret_used)
 {
 	const char *p = buf, *end = buf + len, *newline;
@@ -460,8 +392,9 @@ static int script_lines(struct script_reader *s, const char *buf, size_t len, si
 	return r;
 }
 
-/* The buffer holds the start of a line only: makes room, or takes the start as the line. */
-static int script_long_line(struct script_reader *s, char **buf, size_t *cap, size_t *len, bool *skipping)
+/* The buffer holds only the start of a line: enlarges it, or handles the start as the line. */
+static int script_long_line(struct script_reader *s, char **buf, size_t *cap, size_t *len,
+			    bool *skipping)
 {
 	if (*skipping || *len >= SCRIPT_LINE_MAX) {
 		uint64_t bad = s->stats->bad_lines + !*skipping;
@@ -481,7 +414,7 @@ static int script_long_line(struct script_reader *s, char **buf, size_t *cap, si
 	return 0;
 }
 
-/* Drops what is left of a line that was cut. */
+/* Drops the rest of a line that was cut. */
 static void script_skip(char *buf, size_t *len, bool *skipping)
 {
 	char *newline = *skipping ? memchr(buf, '\n', *len) : NULL;
@@ -520,15 +453,15 @@ static int script_read_all(struct script_reader *s, int fd, uint64_t *ret_offset
 		if (!r && (len == cap || len >= SCRIPT_LINE_MAX || skipping))
 			r = script_long_line(s, &buf, &cap, &len, &skipping);
 	}
-	/* A last line without a newline is a line. */
+	/* A last line without a newline is a line too. */
 	s->half_line = len > 0;
 	if (!r && len && !skipping)
 		r = script_line(s, buf, len);
 	return r;
 }
 
-/* Why a text without samples is not what can be folded; NULL: it is fine, a recording without samples. */
-static const char *script_judge(const struct script_reader *s)
+/* Returns why a text without samples cannot be folded; NULL: it is a recording without samples. */
+static const char *script_problem(const struct script_reader *s)
 {
 	const struct script_text_stats *st = s->stats;
 
@@ -537,11 +470,12 @@ static const char *script_judge(const struct script_reader *s)
 	if (!st->lines)
 		return "it is empty";
 	if (s->folded_lines > st->lines / 2)
-		return "these are folded stacks already; `profcpu flamegraph` draws them";
+		return "it holds folded stacks already; draw them with `profcpu flamegraph`";
 	if (s->lone_lines > st->lines / 2)
 		return "its samples have no stacks; record with stacks (perf record -g)";
 	if (s->lone_frames)
-		return "its samples have no thread; perf script has to print the fields comm and tid (-F comm,tid,..)";
+		return "its samples have no thread; let perf script print the fields comm and tid "
+		       "(-F comm,tid,..)";
 	if (s->comments && !st->bad_lines && !st->unused_lines)
 		return NULL;
 	return "it is not the text of perf script";
@@ -581,7 +515,7 @@ int script_text_read(int fd, const struct script_text_options *options, struct p
 	r = s.filter.error ? s.filter.error : script_read_all(&s, fd, &offset);
 	if (r)
 		parse_fail(err, r, strerrordesc_np(-r), offset);
-	const char *why = r ? NULL : script_judge(&s);
+	const char *why = r ? NULL : script_problem(&s);
 
 	if (why)
 		r = parse_fail(err, -EBADMSG, why, 0);

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* A piece of text that is made once and put many times; at NULL: not made yet. */
+/* A text that is made once and written many times. at is NULL until then. */
 struct script_piece {
 	const char *at;
 	size_t len;
@@ -44,7 +44,7 @@ static int script_write_frame(struct script_writer *w, uint32_t frame)
 		return 0;
 	if (!piece->at) {
 		w->scratch.len = 0;
-		script_put_frame(&w->scratch, w->profile, profile_frame_of(w->profile, frame));
+		script_line_put_frame(&w->scratch, w->profile, profile_frame_of(w->profile, frame));
 		int r = script_keep(w, piece);
 
 		if (r)
@@ -60,7 +60,8 @@ static int script_write_thread(struct script_writer *w, uint32_t thread)
 
 	if (!piece->at) {
 		w->scratch.len = 0;
-		script_put_thread(&w->scratch, w->profile, profile_thread_of(w->profile, thread));
+		script_line_put_thread(&w->scratch, w->profile,
+				       profile_thread_of(w->profile, thread));
 		int r = script_keep(w, piece);
 
 		if (r)
@@ -70,7 +71,7 @@ static int script_write_thread(struct script_writer *w, uint32_t thread)
 	return 0;
 }
 
-/* `digits` decimals, filled up with zeros; more where x has more. */
+/* Writes at least `digits` decimal digits, padded with zeros. */
 static void script_write_padded(struct outbuf *out, uint64_t x, int digits)
 {
 	uint64_t bound = 1;
@@ -98,11 +99,15 @@ static int script_write_header(struct script_writer *w, const struct profile_sam
 	outbuf_char(out, '.');
 	script_write_padded(out, sample->time_ns % 1000000000 / 1000, 6);
 	outbuf_char(out, ':');
-	script_put_event(out, w->profile, profile_event_of(w->profile, sample->event), sample->weight);
+	script_line_put_event(out, w->profile, profile_event_of(w->profile, sample->event),
+			      sample->weight);
 	return 0;
 }
 
-/* A sample without a stack: header and frame in one line that begins with white space, as perf has it. */
+/*
+ * Writes a sample without a stack as perf does: header and frame in one line that begins with white
+ * space.
+ */
 static int script_write_stackless(struct script_writer *w, const struct profile_sample *sample)
 {
 	int r;
@@ -130,7 +135,8 @@ static int script_write_sample(void *ctx, const struct profile_sample *sample)
 	if (r)
 		return r;
 	outbuf_char(out, '\n');
-	for (uint32_t s = sample->stack; s != PROFILE_STACK_EMPTY; s = profile_stack_parent(w->profile, s)) {
+	for (uint32_t s = sample->stack; s != PROFILE_STACK_EMPTY;
+	     s = profile_stack_parent(w->profile, s)) {
 		r = script_write_frame(w, profile_stack_frame(w->profile, s));
 		if (r)
 			return r;
@@ -141,10 +147,15 @@ static int script_write_sample(void *ctx, const struct profile_sample *sample)
 
 int script_text_write(struct profile *profile, struct outbuf *out)
 {
-	AUTO_FREE struct script_piece *frames = calloc(profile_nframes(profile) + 1, sizeof(*frames));
-	AUTO_FREE struct script_piece *threads = calloc(profile_nthreads(profile) + 1, sizeof(*threads));
-	struct script_writer w = {
-		.profile = profile, .out = out, .scratch = outbuf_to(-1), .frames = frames, .threads = threads};
+	AUTO_FREE struct script_piece *frames =
+		calloc(profile_nframes(profile) + 1, sizeof(*frames));
+	AUTO_FREE struct script_piece *threads =
+		calloc(profile_nthreads(profile) + 1, sizeof(*threads));
+	struct script_writer w = {.profile = profile,
+				  .out = out,
+				  .scratch = outbuf_to(-1),
+				  .frames = frames,
+				  .threads = threads};
 
 	w.has_stacks = profile_has_stacks(profile);
 	int r = frames && threads ? profile_each_sample(profile, script_write_sample, &w) : -ENOMEM;

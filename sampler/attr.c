@@ -1,6 +1,6 @@
 #include "sampler/attr.h"
 
-#include "unwind/arch.h"
+#include "base/arch.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
@@ -79,12 +79,12 @@ void attr_set_side_band(struct perf_event_attr *attr, const struct attr_features
 	attr->build_id = features && features->build_id;
 }
 
-struct perf_event_attr attr_side(const struct perf_event_attr *sampling,
-				 const struct attr_features *features)
+struct perf_event_attr attr_event_only(const struct perf_event_attr *sampling,
+				       const struct attr_features *features)
 {
 	struct perf_event_attr attr = attr_ring_owner();
 
-	/* Of these a record that is no sample has nothing. */
+	/* Records other than samples do not have these fields. */
 	attr.sample_type = sampling->sample_type & ~(uint64_t)ATTR_SAMPLE_STACK;
 	attr.read_format = sampling->read_format;
 	attr.sample_id_all = 1;

@@ -1,16 +1,18 @@
-/* perf_event_open and its attributes: what this kernel knows, and what is asked for. */
+/* perf_event_open and its attributes: features of this kernel, and settings of our events. */
 #ifndef SAMPLER_ATTR_H
 #define SAMPLER_ATTR_H
 
-#include "sampler/sampler.h"
+#include "sampler/options.h"
 
 #include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sample fields, whose order the kernel fixes: IDENTIFIER (where there are several events), IP, TID, TIME, CPU, PERIOD,
- * CALLCHAIN, and where stacks are copied REGS_USER, STACK_USER. */
-#define ATTR_SAMPLE_TYPE                                                             \
+/*
+ * Fields of a sample, in the kernel's order: IDENTIFIER (with several events), IP, TID, TIME, CPU,
+ * PERIOD, CALLCHAIN, and with copied stacks REGS_USER and STACK_USER.
+ */
+#define ATTR_SAMPLE_TYPE                                                         \
 	(PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | \
 	 PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN)
 #define ATTR_SAMPLE_STACK (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
@@ -21,7 +23,7 @@ struct attr_sample {
 	uint32_t pid, tid;
 	uint64_t time_ns;
 };
-/* The last of all other records, and behind it the identifier. */
+/* Last fields of all other records; the identifier follows. */
 struct attr_sample_id {
 	uint32_t pid, tid;
 	uint64_t time_ns;
@@ -30,7 +32,7 @@ struct attr_sample_id {
 _Static_assert(sizeof(struct attr_sample) == 24, "sample layout");
 _Static_assert(sizeof(struct attr_sample_id) == 24, "sample_id layout");
 
-/* Of a PERF_RECORD_SAMPLE; NULL where it is too short. */
+/* First fields of a PERF_RECORD_SAMPLE; NULL: too short. */
 static inline const struct attr_sample *attr_sample_of(const struct perf_event_header *h,
 						       bool identified)
 {
@@ -40,34 +42,39 @@ static inline const struct attr_sample *attr_sample_of(const struct perf_event_h
 							 : (const void *)((const char *)h + at);
 }
 
-/* What not every kernel has or permits, found out by asking. */
+/* Features that only some kernels have or permit. */
 struct attr_features {
 	bool build_id;    /* MMAP2 with build ids (5.12) */
-	bool namespaces; /* NAMESPACES records (CAP_PERFMON or CAP_SYS_ADMIN) */
+	bool namespaces;  /* NAMESPACES records (CAP_PERFMON or CAP_SYS_ADMIN) */
 	bool format_lost; /* PERF_FORMAT_LOST (6.0) */
 };
 
 /* perf_event_open(2) with PERF_FLAG_FD_CLOEXEC; a descriptor or -errno. */
 int attr_open(const struct perf_event_attr *attr, pid_t pid, int cpu);
 
-/* The same, in the group of an event: it counts only while that does. */
+/* The same, in the group of another event: it counts only while the leader counts. */
 int attr_open_in_group(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd);
 
-/* Asks the kernel by opening an event that counts nothing on this process. 0; -ENOSYS; -EACCES,
- * -EPERM (blocked, as by seccomp). */
+/*
+ * Tries features by opening an event on this process that counts nothing. 0; -ENOSYS; -EACCES,
+ * -EPERM (blocked, for example by seccomp).
+ */
 int attr_probe(struct attr_features *ret_features);
 
 /* A dummy event with our clock: owns a ring into which other events write. */
 struct perf_event_attr attr_ring_owner(void);
 
-/* Side band: the records that are no samples, MMAP2, COMM, FORK, EXIT, KSYMBOL, NAMESPACES. NULL: without them. */
+/*
+ * Enables records other than samples: MMAP2, COMM, FORK, EXIT, KSYMBOL, NAMESPACES. features NULL:
+ * disables them.
+ */
 void attr_set_side_band(struct perf_event_attr *attr, const struct attr_features *features);
 
-/* A dummy event that records just these, in the form that a sampling event gives them. */
-struct perf_event_attr attr_side(const struct perf_event_attr *sampling,
-				 const struct attr_features *features);
+/* A dummy event that records only these, in the layout of the sampling event. */
+struct perf_event_attr attr_event_only(const struct perf_event_attr *sampling,
+				       const struct attr_features *features);
 
-/* An event as asked for; first: with side band. */
+/* The attributes of an event to sample; first: with records other than samples. */
 struct perf_event_attr attr_of(const struct sampler_options *options,
 			       const struct sampler_event *event,
 			       const struct attr_features *features, bool first);

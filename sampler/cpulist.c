@@ -14,7 +14,7 @@
 
 #define CPULIST_FILE_MAX 65536
 
-/* The next range at *cursor: 1, 0 at the end, -EBADMSG. */
+/* Reads the next range at *cursor. 1; 0 at the end; -EBADMSG. */
 static int next_range(const char **cursor, int *first, int *last)
 {
 	const char *p = *cursor;
@@ -100,7 +100,7 @@ static int read_online(const char *sysfs, char **ret_text)
 	return r ? r : file_read_fd(fd, CPULIST_FILE_MAX, ret_text, &len);
 }
 
-/* One call: a recording pays for it again and again. */
+/* Makes one system call if nothing changed, because a recording calls this often. */
 int cpulist_changed(struct cpulist_online *last, const char *sysfs, int **ret_cpus, size_t *ret_n)
 {
 	char text[sizeof(last->text)];
@@ -116,7 +116,7 @@ int cpulist_changed(struct cpulist_online *last, const char *sysfs, int **ret_cp
 	text[n] = 0;
 	if (!strcmp(text, last->text))
 		return 0;
-	/* What was cut would look the same for ever. */
+	/* The list may be truncated and hide a change, so read all of it each time. */
 	if ((size_t)n == sizeof(text) - 1) {
 		r = cpulist_online(sysfs, ret_cpus, ret_n);
 		return r ? r : 1;

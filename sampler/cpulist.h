@@ -5,19 +5,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CPULIST_CPU_MAX 8191 /* the kernel's largest NR_CPUS, less one */
+#define CPULIST_CPU_MAX 8191 /* largest CPU number: the kernel's largest NR_CPUS minus 1 */
 
 /* The CPUs of a list in order; the caller frees *ret_cpus. 0; -EBADMSG; -ENOMEM. */
 int cpulist_parse(const char *text, int **ret_cpus, size_t *ret_n);
 
-/* Whether the list has the CPU; a text that is no list has none. */
+/* Whether the list has the CPU. An invalid list ends at its first error. */
 bool cpulist_has(const char *text, int cpu);
 
-/* The CPUs online now, by sysfs (NULL: "/sys"), by sysconf where it is not readable. Errors of cpulist_parse. */
+/*
+ * Lists the CPUs that are online now, from sysfs (NULL: "/sys"), or from sysconf if sysfs is not
+ * readable. Errors of cpulist_parse.
+ */
 int cpulist_online(const char *sysfs, int **ret_cpus, size_t *ret_n);
 bool cpulist_is_online(const char *sysfs, int cpu);
 
-/* What sysfs said last. Zeroed at first; the owner closes it. */
+/* Last list read from sysfs. Starts zeroed; the owner closes it. */
 struct cpulist_online {
 	bool opened;
 	int fd;
@@ -25,8 +28,9 @@ struct cpulist_online {
 };
 
 /*
- * 1: the CPUs online are others than at the last call, or it is the first; the caller frees *ret_cpus. 0: they are the
- * same. Errors of cpulist_parse; -errno: sysfs is not readable.
+ * Lists the CPUs online if they changed. 1: they changed since the last call, or this is the first
+ * call; the caller frees *ret_cpus. 0: unchanged. Errors of cpulist_parse; -errno: sysfs is not
+ * readable.
  */
 int cpulist_changed(struct cpulist_online *last, const char *sysfs, int **ret_cpus, size_t *ret_n);
 void cpulist_online_close(struct cpulist_online *last);

@@ -2,7 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "sampler/internal.h"
+#include "sampler/permission.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -108,7 +108,7 @@ static int cache_event(const char *name, struct sampler_event *event)
 	return -ENOENT;
 }
 
-/* "r1a8": a raw code of the CPU's PMU. */
+/* Parses a raw event code of the CPU's PMU, such as "r1a8". */
 static int raw_event(const char *name, struct sampler_event *event)
 {
 	size_t len = strlen(name);
@@ -121,7 +121,7 @@ static int raw_event(const char *name, struct sampler_event *event)
 	return 0;
 }
 
-/* A small sysfs or tracefs file that holds one unsigned number. */
+/* Reads a small sysfs or tracefs file that holds one unsigned number. */
 static int read_number(const char *path, uint64_t *ret_value)
 {
 	AUTO_FREE char *text = NULL;
@@ -154,25 +154,29 @@ static int tracepoint_event(const struct sampler_roots *roots, const char *syste
 	char probe[PATH_MAX];
 	int r = tracepoint_id(root, system, name, &event->config);
 
-	/* Why it is not there either is of no use: debugfs is closed to most. */
-	if (r == -ENOENT && !(roots && roots->tracefs) && !tracepoint_id("/sys/kernel/debug/tracing", system, name, &event->config))
+	/* Keep the error of tracefs: debugfs is closed to most users. */
+	if (r == -ENOENT && !(roots && roots->tracefs) &&
+	    !tracepoint_id("/sys/kernel/debug/tracing", system, name, &event->config))
 		r = 0;
 	event->type = PERF_TYPE_TRACEPOINT;
 	if (!r)
 		return 0;
 	if (r == -EACCES || r == -EPERM)
-		return sampler_fail(problem, -EACCES, EVENT_WHAT,
-				    "%s:%s: no permission to read %s/events; run as root, or as root: mount -o "
-				    "remount,gid=GID,mode=750 %s, where GID is a group of this user",
-				    system, name, root, root);
+		return sampler_fail(
+			problem, -EACCES, EVENT_WHAT,
+			"%s:%s: no permission to read %s/events; run as root, or as root: mount -o "
+			"remount,gid=GID,mode=750 %s, where GID is a group of this user",
+			system, name, root, root);
 	snprintf(probe, sizeof(probe), "%s/events", root);
 	if (access(probe, F_OK))
 		return sampler_fail(problem, -ENOENT, EVENT_WHAT,
-				    "%s:%s: tracefs is not mounted; mount -t tracefs tracefs /sys/kernel/tracing%s", system, name,
+				    "%s:%s: tracefs is not mounted; mount -t tracefs tracefs "
+				    "/sys/kernel/tracing%s",
+				    system, name,
 				    sampler_has_cap(CAP_SYS_ADMIN) ? "" : ", as root");
 	return sampler_fail(problem, r, EVENT_WHAT,
-			    "%s:%s: there is no such tracepoint; see %s/available_events", system,
-			    name, root);
+			    "%s:%s: no such tracepoint; choose one from %s/available_events",
+			    system, name, root);
 }
 
 static bool level_modifiers(const char *text, struct sampler_event *event)
@@ -199,7 +203,7 @@ static bool level_modifiers(const char *text, struct sampler_event *event)
 	return true;
 }
 
-/* Names and modifiers are [A-Za-z0-9_.-]; a tracepoint's name also stands in a path. */
+/* Whether a name or its modifiers are safe as part of a path: [A-Za-z0-9_.-]. */
 static bool plain_name(const char *text)
 {
 	return *text && *text != '.' &&
@@ -215,16 +219,18 @@ static int parse_parts(const struct sampler_roots *roots, char *first, char *sec
 
 	if (!plain_name(first) || (second && *second && !plain_name(second)) ||
 	    (third && *third && !plain_name(third)))
-		return sampler_fail(problem, -EINVAL, EVENT_WHAT, "'%s': not the name of an event",
-				    event->name);
+		return sampler_fail(
+			problem, -EINVAL, EVENT_WHAT,
+			"'%s': not the name of an event; use letters, digits, '_', '.' and '-'",
+			event->name);
 	r = word_event(first, event);
 	if (r)
 		r = cache_event(first, event);
 	if (r)
 		r = raw_event(first, event);
 	if (!r && third)
-		return sampler_fail(problem, -EINVAL, EVENT_WHAT, "'%s': too many colons",
-				    event->name);
+		return sampler_fail(problem, -EINVAL, EVENT_WHAT,
+				    "'%s': too many colons; use NAME:MODIFIERS", event->name);
 	if (!r) {
 		modifiers = second ? second : "";
 	} else if (second && *second) {
@@ -234,20 +240,19 @@ static int parse_parts(const struct sampler_roots *roots, char *first, char *sec
 			return r;
 	}
 	if (r)
-		return sampler_fail(problem, -ENOENT, EVENT_WHAT,
-				    "'%s': there is no such event; there are cpu-clock, "
-				    "task-clock, page-faults, "
-				    "context-switches, cpu-migrations, cycles, instructions, "
-				    "cache-misses, branch-misses, "
-				    "tracepoints as system:name, and what else `perf list` shows "
-				    "of these kinds",
-				    event->name);
+		return sampler_fail(
+			problem, -ENOENT, EVENT_WHAT,
+			"'%s': no such event; choose cpu-clock, task-clock, page-faults, "
+			"context-switches, cpu-migrations, cycles, instructions, "
+			"cache-misses, branch-misses, a tracepoint as system:name, or "
+			"another event of these kinds from `perf list`",
+			event->name);
 	if (!level_modifiers(modifiers, event))
-		return sampler_fail(problem, -EINVAL, EVENT_WHAT,
-				    "'%s': wrong modifier; there are u (user), k (kernel), h "
-				    "(hypervisor), p to ppp "
-				    "(precise), G (guest), H (host), D (pinned)",
-				    event->name);
+		return sampler_fail(
+			problem, -EINVAL, EVENT_WHAT,
+			"'%s': wrong modifier; use u (user), k (kernel), h (hypervisor), "
+			"p to ppp (precise), G (guest), H (host) or D (pinned)",
+			event->name);
 	return 0;
 }
 
@@ -260,7 +265,8 @@ int sampler_event_parse(const struct sampler_roots *roots, const char *text,
 
 	if (len >= sizeof(copy))
 		return sampler_fail(problem, -E2BIG, EVENT_WHAT,
-				    "its name is longer than %zu bytes", sizeof(copy) - 1);
+				    "'%.20s...': the name is longer than %zu bytes", text,
+				    sizeof(copy) - 1);
 	memcpy(copy, text, len + 1);
 	memcpy(event.name, text, len + 1);
 	char *second = strchr(copy, ':'), *third = NULL;

@@ -4,6 +4,7 @@
 #define SAMPLER_EVENT_H
 
 #include "sampler/problem.h"
+#include "sampler/roots.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,27 +24,22 @@ struct sampler_event {
 	char cpus[64]; /* list of the CPUs that have it, as sysfs writes it ("0-15"); empty: all */
 };
 
-/* Where the kernel's files are; NULL members mean the usual places. For tests. */
-struct sampler_roots {
-	const char *sysfs;   /* "/sys" */
-	const char *tracefs; /* "/sys/kernel/tracing", else "/sys/kernel/debug/tracing" */
-	const char *proc;    /* "/proc" */
-};
-
 /*
- * Reads one name: "cycles", "cpu-clock:u", "sched:sched_switch", "L1-dcache-load-misses", "r01c0",
- * "cycles:ppp". Modifiers: u k h (only these levels), p (precise, up to three), G H (guest, host),
- * D (pinned). roots may be NULL. 0; -ENOENT (no such name; the problem says which there are);
- * -EINVAL (not a name, or a wrong modifier); -E2BIG; -EACCES (the tracepoint's id is not readable).
+ * Parses an event name: "cycles", "cpu-clock:u", "sched:sched_switch", "L1-dcache-load-misses",
+ * "r01c0", "cycles:ppp". roots may be NULL.
+ *
+ * Modifiers: u k h (only these levels), p (precise, up to three), G H (guest, host), D (pinned).
+ *
+ * 0; -ENOENT: no such name, the problem lists the known ones. -EINVAL: not a name, or a wrong
+ * modifier. -E2BIG. -EACCES: the id of the tracepoint is not readable.
  */
 int sampler_event_parse(const struct sampler_roots *roots, const char *text,
 			struct sampler_event *ret_event, struct sampler_problem *problem);
 
 /*
- * What to sample when nobody said: hardware cycles where sysfs has a PMU of CPUs (on CPUs of two
- * kinds one event for each kind; as precise as can be, which opening lowers where it is not
- * possible), else cpu-clock. *ret_n of at most SAMPLER_DEFAULT_MAX events; why (may be NULL) is a
- * static text such as "no PMU in /sys/bus/event_source/devices".
+ * The default events: hardware cycles if sysfs shows a CPU PMU, else cpu-clock. CPUs of two kinds
+ * get one event per kind. Events have the highest precision; opening lowers it if needed. *ret_n is
+ * at most SAMPLER_DEFAULT_MAX. why, which may be NULL, gets a static text with the reason.
  */
 #define SAMPLER_DEFAULT_MAX 4
 void sampler_event_default(const struct sampler_roots *roots, struct sampler_event *ret_events,

@@ -1,4 +1,4 @@
-/* What is sampled when nobody said: by the PMUs that sysfs shows. */
+/* The default events, by the PMUs that sysfs shows. */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "sampler/event.h"
@@ -10,10 +10,9 @@
 #include <string.h>
 
 #define PMU_FILE_MAX 4096
-#define PMU_TYPE_SHIFT \
-	32 /* of a hardware event's config: the PMU's type (PERF_PMU_TYPE_SHIFT of the kernel) */
+#define PMU_TYPE_SHIFT 32 /* position of the PMU's type in the config (PERF_PMU_TYPE_SHIFT) */
 
-/* A PMU's file without its newline; false where there is none. */
+/* A PMU's file without its newline; false: no such file. */
 static bool pmu_file(const struct sampler_roots *roots, const char *pmu, const char *file,
 		     char *buf, size_t cap)
 {

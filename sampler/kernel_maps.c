@@ -1,7 +1,7 @@
 /*
- * Where the kernel and its modules are, as MMAP records the way perf writes them: the kernel as
- * "[kernel.kallsyms]_text" with the address of _text as its offset, so that a reader sees by how
- * much it was moved.
+ * Locations of the kernel and its modules, as MMAP records in perf's form. The kernel is
+ * "[kernel.kallsyms]_text", with the address of _text as its offset. Readers compute the relocation
+ * of the kernel from that offset.
  */
 #include "sampler/synth_buf.h"
 
@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define KALLSYMS_HEAD \
-	((size_t)64 << 10) /* _text and _stext are among the first symbols, after per-CPU ones */
+/* Enough for _text and _stext, which follow the per-CPU symbols at the start. */
+#define KALLSYMS_HEAD ((size_t)64 << 10)
 #define KALLSYMS_MAX ((size_t)64 << 20)
 #define MODULES_MAX ((size_t)4 << 20)
 
@@ -35,7 +35,7 @@ static int put_kernel_map(struct synth_buf *b, uint64_t start, uint64_t end, uin
 			     name, strlen(name));
 }
 
-/* The address of a symbol in lines "ADDRESS TYPE NAME\n"; 0: not there or hidden. */
+/* Returns the address of a symbol in lines "ADDRESS TYPE NAME\n"; 0: missing or hidden. */
 static uint64_t symbol_addr(const char *text, const char *name)
 {
 	size_t len = strlen(name);
@@ -78,7 +78,8 @@ static char *read_proc(const struct sampler *s, const char *name, size_t max, bo
 	return text;
 }
 
-/* Bytes of "Kernel code" in /proc/iomem; saves reading all of kallsyms for _etext. 0: not shown. */
+/* Size of "Kernel code" in /proc/iomem; faster than reading all of kallsyms for _etext. 0: hidden.
+ */
 static uint64_t code_bytes(const struct sampler *s)
 {
 	AUTO_FREE char *text = read_proc(s, "iomem", MODULES_MAX, false);
@@ -119,7 +120,7 @@ int synth_kernel(struct synth_buf *b)
 	uint64_t start = head ? symbol_addr(head, "_stext") : 0;
 
 	if (!text || !start)
-		return 0; /* hidden (kptr_restrict, CAP_SYSLOG): perf writes none either */
+		return 0; /* hidden (kptr_restrict, CAP_SYSLOG): like perf, write nothing */
 	uint64_t bytes = code_bytes(b->s), end = bytes ? text + bytes : 0;
 
 	if (!end) {

@@ -1,12 +1,12 @@
-/* Why a recording could not be started or go on, in words that profcpu/ prints. */
+/* The reason why a recording failed, in words that profcpu/ prints. */
 #ifndef SAMPLER_PROBLEM_H
 #define SAMPLER_PROBLEM_H
 
 #define SAMPLER_DETAIL_BYTES 512
 
 /*
- * code: the negative errno that the function returned. what: a static phrase that follows "cannot",
- * such as "open the event". detail: on what, why, and what the user can do; one line without a full
+ * The code is the negative errno that the function returned. The phrase `what` follows "cannot",
+ * such as "open the event". The detail has object, reason and remedy in one line, without a full
  * stop or newline. Untouched on success.
  */
 struct sampler_problem {
@@ -15,7 +15,7 @@ struct sampler_problem {
 	char detail[SAMPLER_DETAIL_BYTES];
 };
 
-/* Fills *problem (which may be NULL) and gives code back. */
+/* Fills *problem, which may be NULL, and returns code. */
 int sampler_fail(struct sampler_problem *problem, int code, const char *what, const char *format,
 		 ...) __attribute__((format(printf, 4, 5)));
 

@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
-/* Kernel 6.11; written out because headers that are older than the running kernel are usual. */
+/* Copied from Linux 6.11, because installed headers are often older than the kernel. */
 enum {
 	QUERY_READABLE = 0x01,
 	QUERY_WRITABLE = 0x02,
@@ -22,11 +22,11 @@ struct query {
 	uint32_t name_size, build_id_size;
 	uint64_t name_addr, build_id_addr;
 };
-_Static_assert(sizeof(struct query) == 104, "as the kernel has it");
+_Static_assert(sizeof(struct query) == 104, "layout of struct procmap_query");
 
 #define QUERY_IOCTL _IOWR('f', 17, struct query)
 
-static int ask(int maps_fd, struct query *q)
+static int run_query(int maps_fd, struct query *q)
 {
 	int r;
 
@@ -48,13 +48,13 @@ int procmap_next(int maps_fd, uint64_t addr, struct procmap *ret_map)
 		.build_id_size = sizeof(m->build_id),
 		.build_id_addr = (uintptr_t)m->build_id,
 	};
-	int r = ask(maps_fd, &q);
+	int r = run_query(maps_fd, &q);
 
-	if (r == -ENAMETOOLONG) { /* a build id longer than a record has room for */
+	if (r == -ENAMETOOLONG) { /* the build id is too long for a record */
 		q.build_id_size = 0;
 		q.build_id_addr = 0;
 		q.name_size = sizeof(m->name);
-		r = ask(maps_fd, &q);
+		r = run_query(maps_fd, &q);
 	}
 	if (r)
 		return r == -ENOENT ? 0 : r;

@@ -1,5 +1,4 @@
-/* Executable mappings of a process by ioctl, with their build ids: no text to parse, and others are
- * passed over. */
+/* Executable mappings of a process with their build ids, by ioctl instead of text. */
 #ifndef SAMPLER_PROCMAP_H
 #define SAMPLER_PROCMAP_H
 
@@ -8,7 +7,7 @@
 #include <limits.h>
 #include <stdint.h>
 
-#define PROCMAP_BUILD_ID_MAX 20 /* bytes that an MMAP2 record has room for */
+#define PROCMAP_BUILD_ID_MAX 20 /* size of the field in an MMAP2 record */
 
 struct procmap {
 	struct proc_map map; /* path points into name */
@@ -18,8 +17,8 @@ struct procmap {
 };
 
 /*
- * The first executable mapping that ends behind addr. maps_fd: /proc/PID/maps. 1: filled; 0: there
- * is none; -ENOTTY: the kernel is older than 6.11, read the text; -errno. Source:
+ * Finds the first executable mapping that ends after addr. maps_fd: /proc/PID/maps. 1: found; 0:
+ * none; -ENOTTY: the kernel is older than 6.11, so parse the text instead; -errno. Source:
  * include/uapi/linux/fs.h, PROCMAP_QUERY.
  */
 int procmap_next(int maps_fd, uint64_t addr, struct procmap *ret_map);

@@ -54,7 +54,10 @@ static const struct perf_event_header *header_at(const struct ring *r, uint64_t 
 	return size < sizeof(*h) || (size & 7) || size > end - pos || size > r->size ? NULL : h;
 }
 
-/* Another CPU wrote them: what comes next is asked for while this one is looked at. Of a long record it is the next one's start. */
+/*
+ * Prefetches the next record, because another CPU wrote it. A long record is skipped: its successor
+ * is prefetched.
+ */
 static void prefetch(const struct ring *r, uint64_t pos, size_t size)
 {
 	uint64_t ahead = pos + (size > RING_AHEAD ? size : RING_AHEAD);
@@ -71,7 +74,8 @@ static void copy_out(const struct ring *r, uint64_t pos, unsigned char *to, size
 	memcpy(to + first, r->data, n - first);
 }
 
-const struct perf_event_header *ring_start(const struct ring *r, uint64_t pos, uint64_t end, struct ring_start *buf)
+const struct perf_event_header *ring_start(const struct ring *r, uint64_t pos, uint64_t end,
+					   struct ring_start *buf)
 {
 	const struct perf_event_header *h = header_at(r, pos, end);
 

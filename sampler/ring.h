@@ -17,20 +17,23 @@ struct ring {
 	struct perf_event_mmap_page *page;
 	unsigned char *data;
 	size_t size;      /* bytes of data, a power of two */
-	uint64_t tail;    /* where reading goes on; positions count up without end */
-	uint64_t scanned; /* up to where the sampler looked ahead for new processes */
-	uint64_t until;   /* the sampler's: how far the present round goes */
+	uint64_t tail;    /* next position to read; positions never wrap */
+	uint64_t scanned; /* the sampler's: end of the search for new processes */
+	uint64_t until;   /* the sampler's: end of the present round */
 	int cpu;
 	bool offline;        /* the sampler's: the CPU went offline */
-	int fd;              /* of the event that it is of, with mapped_bytes */
-	size_t mapped_bytes; /* 0: not by ring_map */
+	int fd;              /* the event of the ring; valid if mapped_bytes is not 0 */
+	size_t mapped_bytes; /* 0: memory of the caller (ring_of) */
 	unsigned char
 		*straddle; /* RING_RECORD_MAX bytes for a record that goes over the end, or NULL */
 	unsigned char *kept; /* records that passed the filter, `size` bytes, or NULL */
 };
 
-/* Maps the ring of an event's descriptor with data_bytes of data (a power of two of pages), and closes that descriptor in
- * ring_unmap. 0; -errno (-EPERM: over the limit of locked memory), and the descriptor is still the caller's. */
+/*
+ * Maps the ring of an event with data_bytes of data, a power of two pages. ring_unmap closes the
+ * descriptor. On failure it stays with the caller. 0; -errno (-EPERM: over the limit of locked
+ * memory).
+ */
 int ring_map(struct ring *r, int fd, int cpu, size_t data_bytes);
 
 /* A ring in memory of the caller's. */
@@ -45,8 +48,11 @@ static inline uint64_t ring_head(const struct ring *r)
 	return __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 }
 
-/* Whether a record of so many bytes has no room now (kernel/events/ring_buffer.c, ring_buffer_has_space: a byte stays free). What was lost by that the
- * kernel says only together with the next record that has. */
+/*
+ * Whether a record of this size has no room now (kernel/events/ring_buffer.c,
+ * ring_buffer_has_space: a byte stays free). The kernel reports the loss only with the next record
+ * that fits.
+ */
 static inline bool ring_is_full(const struct ring *r, size_t bytes)
 {
 	return ring_head(r) - r->page->data_tail + bytes >= r->size;
@@ -80,14 +86,15 @@ struct ring_start {
 };
 
 /*
- * The start of the record at pos, which is before end: in place, or put together in *buf, which has its first RING_START bytes only;
- * header.size is that of all of it. The rest is not touched. NULL: what is there is no record.
+ * The start of the record at pos, in place or copied to *buf. Only the first RING_START bytes are
+ * valid; header.size is the size of the whole record. pos is before end. NULL: not a record.
  */
-const struct perf_event_header *ring_start(const struct ring *r, uint64_t pos, uint64_t end, struct ring_start *buf);
+const struct perf_event_header *ring_start(const struct ring *r, uint64_t pos, uint64_t end,
+					   struct ring_start *buf);
 
 /*
- * The record at pos, which is before end: in place, or put together in r->straddle (valid until the
- * next such). NULL with *ret_error -EBADMSG where what is there is no record, or -ENOMEM.
+ * The whole record at pos, in place or copied to r->straddle. A copy is valid until the next one.
+ * pos is before end. NULL with *ret_error: -EBADMSG (not a record), -ENOMEM.
  */
 const struct perf_event_header *ring_record(struct ring *r, uint64_t pos, uint64_t end,
 					    int *ret_error);

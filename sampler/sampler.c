@@ -1,7 +1,7 @@
 #include "sampler/sampler.h"
 
 #include "base/cleanup.h"
-#include "sampler/internal.h"
+#include "sampler/sampler_impl.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 static int copy_options(struct sampler *s, const struct sampler_options *options)
 {
 	s->options = *options;
-	s->options.pids = NULL; /* kept in s->targets */
+	s->options.pids = NULL; /* s->targets has them */
 	s->events = calloc(options->nevents, sizeof(*s->events));
 	s->opened = calloc(options->nevents, sizeof(*s->opened));
 	s->ids = calloc(options->nevents, sizeof(*s->ids));
@@ -34,7 +34,7 @@ static void add_note(struct sampler *s, const char *text)
 	snprintf(s->setup.note + len, sizeof(s->setup.note) - len, "%s%s", len ? "; " : "", text);
 }
 
-/* The kernel refuses what is over its limits; less is better than nothing. */
+/* Keeps options within the kernel's limits, because it refuses larger ones. */
 static void keep_to_limits(struct sampler *s)
 {
 	long rate = sampler_sysctl(&s->options.roots, "perf_event_max_sample_rate", 100000);
@@ -43,35 +43,34 @@ static void keep_to_limits(struct sampler *s)
 
 	if (rate > 0 && s->options.freq_hz > (unsigned long)rate) {
 		snprintf(text, sizeof(text),
-			 "%u Hz is over kernel.perf_event_max_sample_rate, %ld Hz is used",
+			 "%u Hz exceeds kernel.perf_event_max_sample_rate; %ld Hz is used",
 			 s->options.freq_hz, rate);
 		add_note(s, text);
 		s->options.freq_hz = (uint32_t)rate;
 	}
 	if (depth > 0 && s->options.max_stack > depth) {
 		snprintf(text, sizeof(text),
-			 "%u frames are over kernel.perf_event_max_stack, %ld are recorded",
+			 "%u frames exceed kernel.perf_event_max_stack; %ld are recorded",
 			 s->options.max_stack, depth);
 		add_note(s, text);
 		s->options.max_stack = (uint16_t)depth;
 	}
 }
 
-/* A thread's id stands for its process. */
+/* Adds a process by its id or the id of one of its threads. */
 static int add_target(struct sampler *s, pid_t pid, struct sampler_problem *problem)
 {
 	pid_t tgid;
 	int r = targets_tgid(pid, sampler_proc(&s->options), &tgid);
 
 	if (r == -ESRCH)
-		return sampler_fail(problem, r, "record",
-				    "process %d: there is no such process here; `profcpu ps` lists "
-				    "those that there are",
-				    pid);
+		return sampler_fail(
+			problem, r, "record",
+			"process %d: no such process here; `profcpu ps` lists processes", pid);
 	if (r)
 		return sampler_fail(problem, r, "record", "process %d: %s", pid, strerror(-r));
 	return targets_add(&s->targets, tgid)
-		       ? sampler_fail(problem, -ENOMEM, "record", "process %d: no memory", pid)
+		       ? sampler_fail(problem, -ENOMEM, "record", "process %d: out of memory", pid)
 		       : 0;
 }
 
@@ -80,11 +79,11 @@ static int add_targets(struct sampler *s, const struct sampler_options *options,
 {
 	int r = targets_new(&s->targets);
 
-	/* What it is before its exec is not told. */
+	/* The list lacks the command, so its state before the exec is not recorded. */
 	if (!r && options->command)
 		pidset_add(&s->targets.pids, options->command);
 	if (r)
-		return sampler_fail(problem, r, "record", "the targets: no memory");
+		return sampler_fail(problem, r, "record", "the targets: out of memory");
 	for (size_t i = 0; i < options->npids && !r; i++)
 		r = add_target(s, options->pids[i], problem);
 	if (!r && options->npids && !options->system_wide) {
@@ -111,7 +110,7 @@ static size_t raise_descriptors(void)
 	return limit.rlim_cur > SIZE_MAX ? SIZE_MAX : (size_t)limit.rlim_cur;
 }
 
-/* At least `enough` of them, or all. */
+/* Counts threads of the targets; may stop once there are `enough`. */
 static int count_threads(struct sampler *s, size_t enough, size_t *ret_n)
 {
 	struct target_threads threads = {0};
@@ -124,9 +123,11 @@ static int count_threads(struct sampler *s, size_t enough, size_t *ret_n)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Threads while they take few descriptors: other processes are then not disturbed; else whole CPUs. An event of a thread costs it 1.9 us at
- * each switch, one of a CPU nothing: that matters where threads are switched 10,000 times a second and more, and who records switches asks
- * for CPUs. */
+/*
+ * Chooses SAMPLER_THREADS while it needs few descriptors, because it does not disturb other
+ * processes. An event of a thread costs it 1.9 us per switch, an event of a CPU nothing. The cost
+ * matters above 10,000 switches per second, so off-CPU recording uses SAMPLER_CPUS.
+ */
 static int choose_mode(struct sampler *s, struct sampler_problem *problem)
 {
 	size_t limit = s->fd_limit = raise_descriptors();
@@ -138,7 +139,8 @@ static int choose_mode(struct sampler *s, struct sampler_problem *problem)
 		return 0;
 	if (count_threads(s, s->options.mode == SAMPLER_AUTO ? SAMPLER_THREAD_FDS : SIZE_MAX,
 			  &s->wanted_threads))
-		return sampler_fail(problem, -ENOMEM, "record", "the targets' threads: no memory");
+		return sampler_fail(problem, -ENOMEM, "record",
+				    "the threads of the targets: out of memory");
 	size_t need = s->wanted_threads * s->cpus.len * s->options.nevents;
 
 	if (s->options.mode == SAMPLER_AUTO &&
@@ -175,7 +177,7 @@ static void name_events(struct sampler *s)
 		struct sampler_event *e = &s->events[i];
 		size_t len = strlen(e->name);
 
-		/* As perf: ":u" where it had to leave the kernel out. */
+		/* Like perf, append ":u" if the kernel is excluded. */
 		if (s->setup.kernel_excluded && !e->exclude_kernel && len + 3 < sizeof(e->name))
 			strcpy(e->name + len,
 			       strchr(e->name, ':') && e->type != PERF_TYPE_TRACEPOINT ? "u"
@@ -185,7 +187,7 @@ static void name_events(struct sampler *s)
 	sampler_show_ids(s);
 }
 
-static void sum_up(struct sampler *s)
+static void describe_setup(struct sampler *s)
 {
 	char text[128];
 
@@ -193,21 +195,23 @@ static void sum_up(struct sampler *s)
 	s->setup.processes = s->targets.list.len;
 	s->setup.filtered = s->setup.mode == SAMPLER_CPUS && !s->options.system_wide;
 	if (s->setup.fell_back)
-		add_note(s, "the PMU's cycles cannot be sampled here, cpu-clock is used");
+		add_note(s, "hardware cycles cannot be sampled here; cpu-clock is used");
 	if (s->setup.kernel_excluded)
-		add_note(s, "kernel frames are not permitted (kernel.perf_event_paranoid, "
-			    "CAP_PERFMON is missing): user space only");
+		add_note(s,
+			 "kernel frames are not recorded: kernel.perf_event_paranoid forbids it; "
+			 "add CAP_PERFMON");
 	if (s->cpus_denied)
-		add_note(s, "events for whole CPUs are not permitted (CAP_PERFMON is missing): one "
-			    "event for each thread and CPU");
+		add_note(s, "one event per thread and CPU is used: events of whole CPUs need "
+			    "CAP_PERFMON");
 	if (s->denied) {
 		snprintf(text, sizeof(text),
-			 "%zu threads of other users are not permitted and left out", s->denied);
+			 "not sampled: %zu thread%s of other users: no permission; add CAP_PERFMON",
+			 s->denied, s->denied == 1 ? "" : "s");
 		add_note(s, text);
 	}
 }
 
-static int look_around(struct sampler *s)
+static int begin_namespaces(struct sampler *s)
 {
 	struct stat st;
 
@@ -215,7 +219,7 @@ static int look_around(struct sampler *s)
 	return pidset_new(&s->elsewhere);
 }
 
-/* Has its events before it has executed anything. */
+/* Notes that the command has events before its exec. */
 static int attach_command(struct sampler *s)
 {
 	int r = s->attached.words ? 0 : pidset_new(&s->attached);
@@ -235,9 +239,9 @@ static int open_all(struct sampler *s, const struct sampler_options *options,
 	if (r)
 		return sampler_explain(s, r, 0, "this process", problem);
 	keep_to_limits(s);
-	r = look_around(s);
+	r = begin_namespaces(s);
 	if (r)
-		return sampler_fail(problem, r, "record", "no memory");
+		return sampler_fail(problem, r, "record", "the targets: out of memory");
 	r = add_targets(s, options, problem);
 	if (!r)
 		r = sampler_open_rings(s, problem);
@@ -249,15 +253,15 @@ static int open_all(struct sampler *s, const struct sampler_options *options,
 		return r;
 	r = make_poll_fd(s);
 	if (r)
-		return sampler_fail(problem, r, "poll the rings", "%s", strerror(-r));
-	/* Events of whole CPUs go on whatever is executed. */
+		return sampler_fail(problem, r, "poll", "the ring buffers: %s", strerror(-r));
+	/* Events of whole CPUs survive any exec. */
 	r = s->setup.mode == SAMPLER_THREADS ? pidset_new(&s->executing) : 0;
 	if (!r && s->setup.mode == SAMPLER_THREADS && s->options.command)
 		r = attach_command(s);
 	if (r)
-		return sampler_fail(problem, r, "record", "no memory");
+		return sampler_fail(problem, r, "record", "the targets: out of memory");
 	name_events(s);
-	sum_up(s);
+	describe_setup(s);
 	return 0;
 }
 
@@ -266,22 +270,24 @@ int sampler_open(const struct sampler_options *options, struct sampler **ret_sam
 {
 	if (!options->nevents || options->nevents > SAMPLER_EVENTS_MAX ||
 	    options->npids > SAMPLER_PIDS_MAX)
-		return sampler_fail(problem, -E2BIG, "record",
-				    "more than %d events or %d processes, or no event at all",
-				    SAMPLER_EVENTS_MAX, SAMPLER_PIDS_MAX);
+		return sampler_fail(
+			problem, -E2BIG, "record",
+			"so many targets: the limits are 1 to %d events and %d processes",
+			SAMPLER_EVENTS_MAX, SAMPLER_PIDS_MAX);
 	if (options->stack_bytes > SAMPLER_STACK_BYTES_MAX || options->stack_bytes % 8)
-		return sampler_fail(problem, -EINVAL, "record",
-				    "%u bytes of the stack: it must be a multiple of 8, up to %d",
-				    options->stack_bytes, SAMPLER_STACK_BYTES_MAX);
+		return sampler_fail(
+			problem, -EINVAL, "record",
+			"%u bytes of each stack: the size must be a multiple of 8, up to %d",
+			options->stack_bytes, SAMPLER_STACK_BYTES_MAX);
 	struct sampler *s = calloc(1, sizeof(*s));
 
 	if (!s)
-		return sampler_fail(problem, -ENOMEM, "record", "no memory");
+		return sampler_fail(problem, -ENOMEM, "record", "the targets: out of memory");
 	s->poll_fd = -1;
 	int r = copy_options(s, options);
 
 	if (r)
-		sampler_fail(problem, r, "record", "no memory");
+		sampler_fail(problem, r, "record", "the targets: out of memory");
 	else
 		r = open_all(s, options, problem);
 	if (r)
@@ -304,8 +310,8 @@ int sampler_poll_fd(const struct sampler *s)
 	return s->poll_fd;
 }
 
-/* read(2) of an event: value, id, lost (PERF_FORMAT_ID | PERF_FORMAT_LOST); inherited events are
- * summed up in it. */
+/* Layout of read(2): value, id, lost (PERF_FORMAT_ID | PERF_FORMAT_LOST). Inherited events are
+ * included. */
 void sampler_read_lost(struct sampler *s, int fd)
 {
 	uint64_t values[3];
@@ -365,7 +371,7 @@ void sampler_close(struct sampler *s)
 		return;
 	for (size_t i = 0; i < s->fds.len; i++)
 		close(s->fds.v[i].fd);
-	sampler_close_sides(s);
+	sampler_close_event_rings(s);
 	for (size_t i = 0; i < s->cpus.len; i++)
 		ring_unmap(&s->rings[i]);
 	for (size_t i = 0; i < s->nids; i++)

@@ -18,10 +18,11 @@ void synth_buf_free(struct synth_buf *b)
 
 int synth_buf_flush(struct synth_buf *b)
 {
-	int r = b->take ? b->take(b->ctx, b->data, b->len) : sampler_tell_synthesized(b->s, b->data, b->len);
+	int r = b->take ? b->take(b->ctx, b->data, b->len)
+			: sampler_send_synthesized(b->s, b->data, b->len);
 
 	b->len = 0;
-	return r || b->take ? r : sampler_tell_round(b->s);
+	return r || b->take ? r : sampler_send_round(b->s);
 }
 
 int synth_buf_put(struct synth_buf *b, uint32_t type, uint16_t misc, const void *body,

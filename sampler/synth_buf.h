@@ -1,8 +1,8 @@
-/* Records made here and not by the kernel, gathered and handed to the listeners in blocks. */
+/* Buffer for records made from /proc, handed to the listeners in blocks. */
 #ifndef SAMPLER_SYNTH_BUF_H
 #define SAMPLER_SYNTH_BUF_H
 
-#include "sampler/internal.h"
+#include "sampler/sampler_impl.h"
 
 #define SYNTH_BUF_BYTES ((size_t)256 << 10)
 
@@ -10,7 +10,8 @@ struct synth_buf {
 	struct sampler *s;
 	unsigned char *data; /* SYNTH_BUF_BYTES */
 	size_t len;
-	int (*take)(void *ctx, const void *data, size_t len); /* gets the records; NULL: the listeners do */
+	int (*take)(void *ctx, const void *data,
+		    size_t len); /* gets the records; NULL: the listeners do */
 	void *ctx;
 };
 
@@ -18,8 +19,8 @@ int synth_buf_new(struct synth_buf *b, struct sampler *s); /* 0 or -ENOMEM */
 void synth_buf_free(struct synth_buf *b);
 
 /*
- * One record: body (fields after the header), a text with its NUL padded to 8 bytes (NULL: none,
- * cut at SYNTH_TEXT_MAX), and a sample_id of zeros. 0 or the listener's -errno.
+ * Adds a record: body (fields after the header), text and a sample_id of zeros. The text gets its
+ * NUL, is padded to 8 bytes and cut at SYNTH_TEXT_MAX; NULL: none. 0 or the listener's -errno.
  */
 #define SYNTH_TEXT_MAX 4095
 int synth_buf_put(struct synth_buf *b, uint32_t type, uint16_t misc, const void *body,

@@ -59,7 +59,7 @@ static int put_map(struct synth_buf *b, pid_t pid, const struct proc_map *m,
 			     named ? m->path : "//anon", named ? m->path_len : 6);
 }
 
-/* -ENOTTY: not by this kernel. */
+/* -ENOTTY: the kernel lacks the ioctl. */
 static int put_queried(struct synth_maps *maps, struct synth_buf *b, int fd, pid_t pid)
 {
 	uint64_t addr = 0;
@@ -117,7 +117,7 @@ int synth_maps_put(struct synth_maps *maps, struct synth_buf *b, int task_fd, pi
 	AUTO_CLOSE int fd = openat(task_fd, path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
-		return 0; /* ended, or not ours to read: its frames get no names */
+		return 0; /* ended, or no permission: its frames get no names */
 	if (!maps->no_query)
 		r = put_queried(maps, b, fd, pid);
 	if (r != -ENOTTY)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define TARGETS_PATH 256
-#define TARGETS_STAT 512 /* of /proc/PID/task/TID/stat: enough for name, state and parent */
+#define TARGETS_STAT 512 /* first bytes of /proc/PID/task/TID/stat: name, state, parent */
 
 int targets_new(struct targets *ret_targets)
 {
@@ -61,14 +61,14 @@ struct families {
 	const char *proc;
 };
 
-/* A process that ended in between has no parent and no descendants that matter. */
+/* Adds a process with its parent. Ignores a process that has ended. */
 static int add_family(void *ctx, pid_t pid)
 {
 	struct families *all = ctx;
 	char path[TARGETS_PATH], text[TARGETS_STAT];
 
-	/* task/PID/stat: PID/stat sums up over all threads, which takes long where there are
-	 * thousands. */
+	/* Read task/PID/stat, because PID/stat adds up all threads, which is slow with thousands.
+	 */
 	snprintf(path, sizeof(path), "%s/%d/task/%d/stat", all->proc, pid, pid);
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
@@ -87,7 +87,7 @@ static int add_family(void *ctx, pid_t pid)
 int targets_add_children(struct targets *t, const char *proc)
 {
 	struct families all = {.proc = proc};
-	int r = proc_each_number(proc, add_family, &all);
+	int r = proc_each_numeric_name(proc, add_family, &all);
 
 	/* Children mostly have higher ids than their parents, so the first pass finds nearly all.
 	 */
@@ -107,7 +107,7 @@ int targets_add_children(struct targets *t, const char *proc)
 
 struct thread_list {
 	struct target_threads *threads;
-	pid_t pid; /* 0: each is a process */
+	pid_t pid; /* 0: the numbers are process ids */
 };
 
 static int add_thread(void *ctx, pid_t tid)
@@ -123,12 +123,12 @@ int targets_threads(pid_t pid, const char *proc, struct target_threads *threads)
 	char path[TARGETS_PATH];
 
 	snprintf(path, sizeof(path), "%s/%d/task", proc, pid);
-	return proc_each_number(path, add_thread, &list);
+	return proc_each_numeric_name(path, add_thread, &list);
 }
 
 int targets_all(const char *proc, struct target_threads *processes)
 {
 	struct thread_list list = {processes, 0};
 
-	return proc_each_number(proc, add_thread, &list);
+	return proc_each_numeric_name(proc, add_thread, &list);
 }

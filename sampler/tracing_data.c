@@ -112,11 +112,15 @@ int tracing_data_read(const struct sampler_roots *roots, const struct sampler_ev
 	return r;
 }
 
-int tracing_data_format(const struct sampler_roots *roots, const char *system, const char *name, char **ret_text)
+int tracing_data_format(const struct sampler_roots *roots, const char *system, const char *name,
+			char **ret_text)
 {
 	char path[PATH_MAX];
 	size_t len;
-	int n = snprintf(path, sizeof(path), "%s/events/%s/%s/format", tracing_root(roots), system, name);
+	int n = snprintf(path, sizeof(path), "%s/events/%s/%s/format", tracing_root(roots), system,
+			 name);
 
-	return n < 0 || (size_t)n >= sizeof(path) ? -ENAMETOOLONG : file_read_at(AT_FDCWD, path, TRACING_FILE_MAX, ret_text, &len);
+	return n < 0 || (size_t)n >= sizeof(path)
+		       ? -ENAMETOOLONG
+		       : file_read_at(AT_FDCWD, path, TRACING_FILE_MAX, ret_text, &len);
 }

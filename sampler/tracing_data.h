@@ -1,5 +1,4 @@
-/* What perf needs to open a perf.data with tracepoint events: their formats, as its feature
- * TRACING_DATA has them. */
+/* Formats of tracepoints, for the TRACING_DATA feature that perf needs in perf.data. */
 #ifndef SAMPLER_TRACING_DATA_H
 #define SAMPLER_TRACING_DATA_H
 
@@ -17,6 +16,7 @@ int tracing_data_read(const struct sampler_roots *roots, const struct sampler_ev
 		      size_t n, char **ret_data, size_t *ret_len);
 
 /* The text of a tracepoint's file `format`: "sched", "sched_waking". Allocated. 0 or -errno. */
-int tracing_data_format(const struct sampler_roots *roots, const char *system, const char *name, char **ret_text);
+int tracing_data_format(const struct sampler_roots *roots, const char *system, const char *name,
+			char **ret_text);
 
 #endif

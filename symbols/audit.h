@@ -1,7 +1,8 @@
 /*
- * How well a recording's frames are known: by kind of code, by image or process, by source of names; and of what has no name
- * the reason and the mend. It says the same wherever it is made of one recording, as what a later run cannot find out
- * is kept with the names (symbols/store.h).
+ * How well the frames of a recording are known: by kind of code, by image or process, and by source
+ * of names. For frames without a name it gives the reason and the remedy. Two audits of one
+ * recording agree, because the store keeps what a later run cannot find out
+ * (symbols/store/store.h).
  */
 #ifndef SYMBOLS_AUDIT_H
 #define SYMBOLS_AUDIT_H
@@ -9,9 +10,9 @@
 #include "base/outbuf.h"
 #include "base/vec.h"
 #include "profile/profile.h"
-#include "symbols/answers.h"
-#include "symbols/store.h"
-#include "symbols/symbol.h"
+#include "symbols/core/symbol.h"
+#include "symbols/store/lookup_cache.h"
+#include "symbols/store/store.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,11 +20,13 @@
 enum audit_kind {
 	AUDIT_KERNEL,
 	AUDIT_NATIVE,
-	AUDIT_STRIPPED, /* native code without .symtab and debug file: only what it exports has names */
-	AUDIT_RUNTIME, /* the .NET runtime's own native code, with symbols or without */
-	AUDIT_AOT, /* managed code in native programs */
+	/* native code with neither .symtab nor debug file: only exported functions have names */
+	AUDIT_STRIPPED,
+	AUDIT_RUNTIME, /* the .NET runtime's own native code, with or without symbols */
+	AUDIT_AOT,     /* managed code in native programs */
 	AUDIT_R2R,
-	AUDIT_PROCESS_KINDS, /* what follows is told apart by process, what is before by image */
+	/* kinds from here on are grouped by process, the earlier ones by image */
+	AUDIT_PROCESS_KINDS,
 	AUDIT_JIT = AUDIT_PROCESS_KINDS,
 	AUDIT_STUBS, /* of the .NET runtime */
 	AUDIT_UNMAPPED,
@@ -33,10 +36,10 @@ enum audit_kind {
 /* "kernel", "native", "stripped" and so on. Static. */
 const char *audit_kind_name(enum audit_kind kind);
 
-/* Why something has no name. */
+/* Why frames have no name. */
 enum audit_reason {
-	AUDIT_FINE, /* it has */
-	AUDIT_NOT_LOOKED,
+	AUDIT_NAMED, /* they have one */
+	AUDIT_NOT_LOOKED_UP,
 	AUDIT_GONE,
 	AUDIT_REPLACED,
 	AUDIT_DENIED,
@@ -48,74 +51,94 @@ enum audit_reason {
 	AUDIT_NOT_COVERED,
 	AUDIT_KERNEL_HIDDEN,
 	AUDIT_KERNEL_OTHER,
-	AUDIT_JIT_NOT_ASKED,
-	AUDIT_JIT_FAILED, /* detail says why */
+	AUDIT_JIT_NOT_WANTED,
+	AUDIT_JIT_FAILED, /* audit_group.detail says why */
 	AUDIT_JIT_MISSED,
 	AUDIT_JIT_OTHER_RECORDER,
 	AUDIT_JIT_NO_MAP,
 	AUDIT_JIT_EARLY,
 	AUDIT_JIT_FREED,
-	AUDIT_JIT_UNTOLD,
+	AUDIT_JIT_UNREPORTED,
 	AUDIT_NOT_MAPPED,
-	AUDIT_NOT_MAPPED_UNWOUND, /* in a recording whose stacks were unwound */
+	AUDIT_NOT_MAPPED_UNWOUND, /* The stacks of the recording were unwound. */
 	AUDIT_REASONS,
 };
 
-const char *audit_reason_word(enum audit_reason reason); /* "gone" and so on: for programs. Static. */
-const char *audit_reason_text(enum audit_reason reason); /* what it is, in words. Static */
-const char *audit_reason_mend(enum audit_reason reason); /* what to do; NULL: nothing can be done. Static */
+/* "gone" and so on, for programs. Static. */
+const char *audit_reason_word(enum audit_reason reason);
 
-/* The frames of one kind of an image or of a process; each frame of each sample counts once, what is inlined not at all. */
+/* The reason in words. Static. */
+const char *audit_reason_text(enum audit_reason reason);
+
+/* The remedy in words, with DIR for the recording's directory; NULL: there is none. Static. */
+const char *audit_reason_remedy(enum audit_reason reason);
+
+/* Writes the remedy with the directory's path instead of DIR; without a remedy it does nothing. */
+void audit_reason_put_remedy(enum audit_reason reason, const char *dir, struct outbuf *out);
+
+/*
+ * The frames of one kind, in one image or process. Each frame of each sample counts once; inlined
+ * frames do not count.
+ */
 struct audit_group {
 	enum audit_kind kind;
-	char *path; /* of kinds before AUDIT_PROCESS_KINDS: as it was recorded, without " (deleted)"; else NULL */
-	struct image_build_id build_id; /* len 0: not known */
-	int32_t pid; /* of the others */
+	/* Kinds before AUDIT_PROCESS_KINDS: as recorded, without " (deleted)"; others: NULL. */
+	char *path;
+	struct build_id build_id; /* len 0: not known */
+	int32_t pid;              /* other kinds; else 0 */
 	char *comm;
 	uint64_t frames[FRAME_IS_NAMED + 1]; /* by enum frame_status */
-	uint64_t sources[SYMBOL_SOURCES]; /* of those that are placed or named */
+	uint64_t sources[SYMBOL_SOURCES];    /* of the placed and named frames */
 	enum audit_reason reason;
-	char *detail; /* of AUDIT_JIT_FAILED; else NULL */
+	char *detail; /* AUDIT_JIT_FAILED: why; else NULL */
 };
 
-/* A process whose JIT-compiled code was asked for, or which runs .NET. */
+/* A process that runs .NET, or whose JIT-compiled code was looked up. */
 struct audit_process {
 	int32_t pid, ns_pid; /* ns_pid 0: not known */
-	char *comm; /* NULL: no sample of it */
+	char *comm;          /* NULL: it has no sample */
 	bool is_dotnet;
-	char *version, *way, *why; /* struct answers_process; NULL: not known */
+	char *version, *way, *why; /* struct lookup_cache_process; NULL: not known */
 	bool jitdump_early;
 	uint64_t contradictions, doubts; /* struct jit_names_stats */
 };
 
 struct audit {
 	uint64_t samples, stacks_complete, stacks_truncated;
-	VEC(struct audit_group) groups; /* that with most frames first */
+	VEC(struct audit_group) groups;      /* most frames first */
 	VEC(struct audit_process) processes; /* by PID */
 	struct store_notes notes;
 };
 
-/* What it is made of; all borrowed. */
+/* Inputs of an audit; all borrowed. */
 struct audit_input {
 	struct profile *profile; /* with all samples */
-	const struct answers *answers;
-	const uint32_t *frame_images; /* image in answers by frame, ANSWERS_NONE: nothing is mapped there; nframe_images of them */
+	const struct lookup_cache *lookup_cache;
+	/*
+	 * Image in lookup_cache by frame; LOOKUP_NONE: nothing is mapped there. nframe_images
+	 * entries.
+	 */
+	const uint32_t *frame_images;
 	size_t nframe_images;
-	const uint8_t *frame_flags; /* enum frames_flag by frame */
+	const uint8_t *frame_flags; /* enum callchain_frame_flag by frame */
 	size_t nframe_flags;
-	/* The name of a process's main thread, which may have no sample, as a text of the profile; PROFILE_NONE: not known. */
+	/*
+	 * Gets the name of a process's main thread, which may have no sample, as a text of the
+	 * profile. PROFILE_NONE: not known.
+	 */
 	int (*comm)(void *ctx, int32_t pid, uint32_t *ret_comm);
 	void *ctx;
 	struct store_notes notes;
-	bool by_profcpu; /* recorded it */
-	bool jit_not_asked; /* with --jit-names=none */
-	bool unwound; /* stacks were, by us or by the recorder */
+	bool by_profcpu;    /* profcpu made the recording */
+	bool jit_names_off; /* recorded with --jit-names=none */
+	bool unwound;       /* stacks were unwound, by this program or by the recorder */
 };
 
-int audit_make(const struct audit_input *input, struct audit *ret_audit); /* 0, -ENOMEM, -errno of profile_groups */
+int audit_new(const struct audit_input *input,
+	      struct audit *ret_audit); /* Returns 0, -ENOMEM, -errno of profile_groups. */
 void audit_free(struct audit *a);
 
-/* How many frames of a group have no name. */
+/* The number of frames of a group that have no name. */
 static inline uint64_t audit_unnamed(const struct audit_group *g)
 {
 	return g->frames[FRAME_IS_UNKNOWN] + g->frames[FRAME_IS_PLACED];
@@ -126,10 +149,17 @@ static inline uint64_t audit_frames(const struct audit_group *g)
 	return audit_unnamed(g) + g->frames[FRAME_IS_NAMED];
 }
 
-/* Adds the counts of all groups of a kind to *sum, which is zeroed: its kind, frames and sources. */
+/*
+ * Adds the frames and sources of all groups of a kind to *sum, which must be zeroed, and sets its
+ * kind.
+ */
 void audit_sum(const struct audit *a, enum audit_kind kind, struct audit_group *sum);
 
-/* The groups with frames without a name, that with most first. The caller frees *ret_unnamed. 0 or -ENOMEM. */
-int audit_list_unnamed(const struct audit *a, const struct audit_group ***ret_unnamed, size_t *ret_n);
+/*
+ * Lists the groups that have frames without a name, most such frames first. The caller frees
+ * *ret_unnamed. Returns 0 or -ENOMEM.
+ */
+int audit_list_unnamed(const struct audit *a, const struct audit_group ***ret_unnamed,
+		       size_t *ret_n);
 
 #endif

@@ -1,52 +1,86 @@
-/* The words of symbols/audit.h. */
+/* Words of kinds, reasons and remedies: a part of symbols/audit.h. */
 #include "symbols/audit.h"
+
+#include <string.h>
+
+#define AUDIT_DIR "DIR" /* in a remedy: the recording's directory */
 
 const char *audit_kind_name(enum audit_kind kind)
 {
 	static const char *const names[AUDIT_KINDS] = {
-		[AUDIT_KERNEL] = "kernel", [AUDIT_NATIVE] = "native", [AUDIT_STRIPPED] = "stripped",
-		[AUDIT_RUNTIME] = "runtime", [AUDIT_AOT] = "aot", [AUDIT_R2R] = "r2r",
-		[AUDIT_JIT] = "jit", [AUDIT_STUBS] = "stubs", [AUDIT_UNMAPPED] = "unmapped",
+		[AUDIT_KERNEL] = "kernel",     [AUDIT_NATIVE] = "native",
+		[AUDIT_STRIPPED] = "stripped", [AUDIT_RUNTIME] = "runtime",
+		[AUDIT_AOT] = "aot",           [AUDIT_R2R] = "r2r",
+		[AUDIT_JIT] = "jit",           [AUDIT_STUBS] = "stubs",
+		[AUDIT_UNMAPPED] = "unmapped",
 	};
 
 	return names[kind];
 }
 
-/* DIR stands for the recording's directory, whose name is another one on each machine. */
 static const struct audit_words {
 	const char *word, *text, *mend;
 } audit_words[AUDIT_REASONS] = {
-	[AUDIT_FINE] = {"none", "", NULL},
-	[AUDIT_NOT_LOOKED] = {"not-looked", "nobody has looked for its file where it was recorded",
-			      "run `profcpu postprocess DIR` on the machine of the recording"},
-	[AUDIT_GONE] = {"gone", "its file is gone", "put it back, then `profcpu postprocess DIR`; or record while its process runs"},
+	[AUDIT_NAMED] = {"none", "", NULL},
+	[AUDIT_NOT_LOOKED_UP] = {"not-looked",
+				 "nobody has looked for its file where it was recorded",
+				 "run `profcpu postprocess DIR` on the machine of the recording"},
+	[AUDIT_GONE] =
+		{"gone", "its file is gone",
+		 "put it back, then `profcpu postprocess DIR`; or record while its process runs"},
 	[AUDIT_REPLACED] = {"replaced", "another file has its place now",
-			    "put the old one back, then `profcpu postprocess DIR`; or record with CAP_CHECKPOINT_RESTORE while its process runs"},
-	[AUDIT_DENIED] = {"denied", "its file may not be read", "CAP_SYS_PTRACE and CAP_DAC_OVERRIDE, or the file's own permissions"},
-	[AUDIT_UNREADABLE] = {"unreadable", "its file is damaged or cannot be read", "put a whole one there, then `profcpu postprocess DIR`"},
+			    "put the old one back, then `profcpu postprocess DIR`; or record with "
+			    "CAP_CHECKPOINT_RESTORE while its process runs"},
+	[AUDIT_DENIED] = {"denied", "its file may not be read",
+			  "CAP_SYS_PTRACE and CAP_DAC_OVERRIDE, or the file's own permissions"},
+	[AUDIT_UNREADABLE] = {"unreadable", "its file is damaged or cannot be read",
+			      "put a whole one there, then `profcpu postprocess DIR`"},
 	[AUDIT_NO_FORMAT] = {"no-format", "its file is neither an ELF file nor a .NET image", NULL},
-	[AUDIT_NO_R2R] = {"no-r2r", "the .NET image has no ReadyToRun tables or metadata that can be read", NULL},
-	[AUDIT_NO_SYMBOLS] = {"no-symbols", "it has no symbol table, and no build id to find its debug file by",
+	[AUDIT_NO_R2R] = {"no-r2r",
+			  "the .NET image has no ReadyToRun tables or metadata that can be read",
+			  NULL},
+	[AUDIT_NO_SYMBOLS] = {"no-symbols",
+			      "it has no symbol table, and no build id to find its debug file by",
 			      "install it with symbols (not stripped, or linked with --build-id)"},
-	[AUDIT_NO_DEBUG_FILE] = {"no-debug-file", "no debug file", "`profcpu symbols fetch DIR`, then `profcpu postprocess DIR`"},
+	[AUDIT_NO_DEBUG_FILE] = {"no-debug-file", "no debug file",
+				 "`profcpu symbols fetch DIR`, then `profcpu postprocess DIR`"},
 	[AUDIT_NOT_COVERED] = {"not-covered", "no symbol of it covers these addresses", NULL},
-	[AUDIT_KERNEL_HIDDEN] = {"hidden", "kernel names are hidden here", "`profcpu postprocess DIR` as root or with CAP_SYSLOG, or once `profcpu doctor` says yes to kernel names, while this kernel runs"},
-	[AUDIT_KERNEL_OTHER] = {"other-kernel", "another kernel runs than was recorded", "`profcpu postprocess DIR` where that one runs"},
-	[AUDIT_JIT_NOT_ASKED] = {"jit-not-asked", "it was recorded with --jit-names=none", "record without that option"},
-	[AUDIT_JIT_FAILED] = {"jit-failed", "names could not be taken", "`profcpu doctor -p PID` says which ways there are"},
-	[AUDIT_JIT_MISSED] = {"jit-missed", "the process ended before its names could be taken", "record for longer, or while it runs"},
-	[AUDIT_JIT_OTHER_RECORDER] = {"jit-other-recorder", "it was not recorded by profcpu and has no perf map that can be read",
-				      "record with `profcpu collect`, which takes the names meanwhile"},
-	[AUDIT_JIT_NO_MAP] = {"jit-no-map", "its runtime writes neither a perf map nor a jitdump that can be read",
-			      "switch that on, for instance `node --perf-basic-prof`"},
-	[AUDIT_JIT_EARLY] = {"jitdump-early", "its jitdump stopped while the process went on (.NET 10 is known for it)",
-			     "record with `profcpu collect`, which needs no jitdump"},
-	[AUDIT_JIT_FREED] = {"jit-freed", "code that was freed, or made, between two looks", "--jit-names=rundown sees each method as it comes"},
-	[AUDIT_JIT_UNTOLD] = {"jit-untold", "code that the runtime did not tell of", NULL},
-	[AUDIT_NOT_MAPPED] = {"not-mapped", "nothing is mapped there: callchains go astray in code without frame pointers",
-			      "record with `profcpu collect --call-graph full`, or build it with -fno-omit-frame-pointer"},
-	/* Frame pointers are followed there only behind the end of a copy. */
-	[AUDIT_NOT_MAPPED_UNWOUND] = {"not-mapped", "nothing is mapped there: it was unmapped by then, or frames are not what they were taken for",
+	[AUDIT_KERNEL_HIDDEN] =
+		{"hidden", "kernel names are hidden here",
+		 "`profcpu postprocess DIR` as root or with CAP_SYSLOG, or once `profcpu doctor` "
+		 "says yes to kernel names, while this kernel runs"},
+	[AUDIT_KERNEL_OTHER] = {"other-kernel", "another kernel runs than was recorded",
+				"`profcpu postprocess DIR` where that one runs"},
+	[AUDIT_JIT_NOT_WANTED] = {"jit-not-asked", "it was recorded with --jit-names=none",
+				  "record without that option"},
+	[AUDIT_JIT_FAILED] = {"jit-failed", "names could not be taken",
+			      "`profcpu doctor -p PID` says which ways there are"},
+	[AUDIT_JIT_MISSED] = {"jit-missed", "the process ended before its names could be taken",
+			      "record for longer, or while it runs"},
+	[AUDIT_JIT_OTHER_RECORDER] =
+		{"jit-other-recorder",
+		 "it was not recorded by profcpu and has no perf map that can be read",
+		 "record with `profcpu collect`, which takes the names meanwhile"},
+	[AUDIT_JIT_NO_MAP] =
+		{"jit-no-map",
+		 "its runtime writes neither a perf map nor a jitdump that can be read",
+		 "switch that on, for instance `node --perf-basic-prof`"},
+	[AUDIT_JIT_EARLY] =
+		{"jitdump-early",
+		 "its jitdump stopped while the process went on (.NET 10 is known for it)",
+		 "record with `profcpu collect`, which needs no jitdump"},
+	[AUDIT_JIT_FREED] = {"jit-freed", "code that was freed, or made, between two looks",
+			     "--jit-names=rundown sees each method as it comes"},
+	[AUDIT_JIT_UNREPORTED] = {"jit-untold", "code that the runtime did not tell of", NULL},
+	[AUDIT_NOT_MAPPED] =
+		{"not-mapped",
+		 "nothing is mapped there: callchains go astray in code without frame pointers",
+		 "record with `profcpu collect --call-graph full`, or build it with "
+		 "-fno-omit-frame-pointer"},
+	/* Frame pointers are used there only beyond the end of a stack copy. */
+	[AUDIT_NOT_MAPPED_UNWOUND] = {"not-mapped",
+				      "nothing is mapped there: it was unmapped by then, or frames "
+				      "are not what they were taken for",
 				      "`--grades` shows which were spliced or guessed"},
 };
 
@@ -60,7 +94,19 @@ const char *audit_reason_text(enum audit_reason reason)
 	return audit_words[reason].text;
 }
 
-const char *audit_reason_mend(enum audit_reason reason)
+const char *audit_reason_remedy(enum audit_reason reason)
 {
 	return audit_words[reason].mend;
+}
+
+void audit_reason_put_remedy(enum audit_reason reason, const char *dir, struct outbuf *out)
+{
+	const char *text = audit_reason_remedy(reason), *place;
+
+	for (; text && (place = strstr(text, AUDIT_DIR)); text = place + strlen(AUDIT_DIR)) {
+		outbuf_put(out, text, (size_t)(place - text));
+		outbuf_printable(out, dir);
+	}
+	if (text)
+		outbuf_str(out, text);
 }

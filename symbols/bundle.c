@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/reader.h"
-#include "symbols/elf_file.h"
+#include "elf/elf_file.h"
 #include "symbols/r2r_image.h"
 
 #include <elf.h>
@@ -22,15 +22,19 @@ enum {
 	BUNDLE_ENTRY_BYTES_MIN = 26,
 };
 
-/* What stands in the host where the bundle's place is said: the SHA-256 of ".net core bundle" and a newline. */
+/*
+ * The host holds the offset of the bundle just before this signature: the SHA-256 of ".net core
+ * bundle" and a newline.
+ */
 static const unsigned char signature[32] = {
-	0x8b, 0x12, 0x02, 0xb9, 0x6a, 0x61, 0x20, 0x38, 0x72, 0x7b, 0x93, 0x02, 0x14, 0xd7, 0xa0, 0x32,
-	0x13, 0xf5, 0xb9, 0xe6, 0xef, 0xae, 0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
+	0x8b, 0x12, 0x02, 0xb9, 0x6a, 0x61, 0x20, 0x38, 0x72, 0x7b, 0x93,
+	0x02, 0x14, 0xd7, 0xa0, 0x32, 0x13, 0xf5, 0xb9, 0xe6, 0xef, 0xae,
+	0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
 };
 
-/* An image with precompiled code, as far as it was looked for. */
+/* An image with precompiled code. */
 struct bundle_image {
-	struct symbol_provider *symbols; /* NULL: has none, or was not asked for */
+	struct symbol_provider *symbols; /* NULL: it has none, or was not read yet */
 	uint32_t first_piece;
 	bool tried;
 };
@@ -44,10 +48,10 @@ struct bundle_state {
 
 struct bundle {
 	struct symbol_provider provider;
-	struct bundle_state *state; /* also asking for a piece opens images */
+	struct bundle_state *state; /* a pointer, because looking up a piece opens images */
 };
 
-/* A length in 7 bits a byte, the lowest first, and as many bytes. */
+/* Reads a length of 7 bits a byte, lowest first, and as many bytes of text. */
 static const char *read_text(struct reader *r, uint32_t *ret_len)
 {
 	uint64_t len = 0;
@@ -72,7 +76,8 @@ static int compare_files(const void *x, const void *y)
 	return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-static void read_files(struct reader *r, uint32_t n, uint64_t file_bytes, struct bundle_files *files)
+static void read_files(struct reader *r, uint32_t n, uint64_t file_bytes,
+		       struct bundle_files *files)
 {
 	for (uint32_t i = 0; i < n && !r->failed; i++) {
 		struct bundle_file f = {.offset = reader_u64(r)};
@@ -82,14 +87,17 @@ static void read_files(struct reader *r, uint32_t n, uint64_t file_bytes, struct
 		uint8_t type = reader_u8(r);
 
 		f.path = read_text(r, &f.path_len);
-		if (!r->failed && type == BUNDLE_ASSEMBLY && !compressed_bytes && f.bytes && f.offset <= file_bytes &&
-		    f.bytes <= file_bytes - f.offset)
+		if (!r->failed && type == BUNDLE_ASSEMBLY && !compressed_bytes && f.bytes &&
+		    f.offset <= file_bytes && f.bytes <= file_bytes - f.offset)
 			files->files[files->nfiles++] = f;
 	}
 }
 
-/* Leaves out what begins in another file: a large one could be told tens of thousands of times. */
-static size_t without_overlaps(struct bundle_file *files, size_t n)
+/*
+ * Leaves out files that begin inside another one: otherwise one large file could be counted tens of
+ * thousands of times.
+ */
+static size_t remove_overlaps(struct bundle_file *files, size_t n)
 {
 	size_t kept = 0;
 
@@ -99,8 +107,8 @@ static size_t without_overlaps(struct bundle_file *files, size_t n)
 	return kept;
 }
 
-int bundle_manifest(unsigned char *data, size_t len, uint64_t file_bytes, struct bundle_files *ret_files,
-		    struct parse_error *err)
+int bundle_manifest(unsigned char *data, size_t len, uint64_t file_bytes,
+		    struct bundle_files *ret_files, struct parse_error *err)
 {
 	struct reader r = reader_of(data, len);
 	struct bundle_files files = {.manifest = data};
@@ -110,24 +118,26 @@ int bundle_manifest(unsigned char *data, size_t len, uint64_t file_bytes, struct
 	uint32_t n = reader_u32(&r);
 
 	(void)read_text(&r, &id_len);
-	reader_skip(&r, 5 * sizeof(uint64_t)); /* where two of the files are, and flags */
+	reader_skip(&r, 5 * sizeof(uint64_t)); /* offsets of two of the files, and flags */
 	if (!r.failed && major != BUNDLE_MAJOR)
 		return parse_fail(err, -ENOTSUP, "a .NET bundle of another version", 0);
 	if (!r.failed && n > BUNDLE_FILES_MAX)
 		return parse_fail(err, -E2BIG, "too many files in the .NET bundle", 0);
 	if (r.failed || n > reader_left(&r) / BUNDLE_ENTRY_BYTES_MIN)
-		return parse_fail(err, -EBADMSG, "the .NET bundle's manifest ends too early", r.pos);
+		return parse_fail(err, -EBADMSG, "the .NET bundle's manifest ends too early",
+				  r.pos);
 	files.files = calloc((size_t)n + 1, sizeof(*files.files));
 	if (!files.files)
 		return -ENOMEM;
 	read_files(&r, n, file_bytes, &files);
 	if (r.failed) {
 		free(files.files);
-		return parse_fail(err, -EBADMSG, "the .NET bundle's manifest ends too early", r.fail_at);
+		return parse_fail(err, -EBADMSG, "the .NET bundle's manifest ends too early",
+				  r.fail_at);
 	}
 	if (files.nfiles)
 		qsort(files.files, files.nfiles, sizeof(*files.files), compare_files);
-	files.nfiles = without_overlaps(files.files, files.nfiles);
+	files.nfiles = remove_overlaps(files.files, files.nfiles);
 	*ret_files = files;
 	return 0;
 }
@@ -139,7 +149,7 @@ void bundle_files_free(struct bundle_files *files)
 	*files = (struct bundle_files){0};
 }
 
-/* Where the ELF file's own bytes end: a bundle is behind them. */
+/* Finds the end of the ELF file's own bytes; a bundle follows them. */
 static int host_end(int fd, uint64_t *ret_end)
 {
 	struct elf_file f;
@@ -152,14 +162,15 @@ static int host_end(int fd, uint64_t *ret_end)
 		if (end < f.segments[i].file_off + f.segments[i].file_bytes)
 			end = f.segments[i].file_off + f.segments[i].file_bytes;
 	for (size_t i = 0; i < f.nsections; i++)
-		if (f.sections[i].type != SHT_NOBITS && end < f.sections[i].file_off + f.sections[i].bytes)
+		if (f.sections[i].type != SHT_NOBITS &&
+		    end < f.sections[i].file_off + f.sections[i].bytes)
 			end = f.sections[i].file_off + f.sections[i].bytes;
 	elf_file_close(&f);
 	*ret_end = end;
 	return 0;
 }
 
-/* Looks for the place of the bundle in the host, [0, end). */
+/* Searches the host, [0, end), for the offset of the manifest. */
 static int find_manifest(int fd, uint64_t end, uint64_t *ret_offset)
 {
 	AUTO_FREE unsigned char *data = malloc(SCAN_BYTES);
@@ -170,7 +181,8 @@ static int find_manifest(int fd, uint64_t end, uint64_t *ret_offset)
 	for (uint64_t at = 0; at + kept < end; at += SCAN_BYTES - kept) {
 		size_t len = end - at < SCAN_BYTES ? (size_t)(end - at) : SCAN_BYTES;
 		int error = file_pread_all(fd, data, len, at);
-		const unsigned char *found = error ? NULL : memmem(data + 8, len - 8, signature, sizeof(signature));
+		const unsigned char *found =
+			error ? NULL : memmem(data + 8, len - 8, signature, sizeof(signature));
 
 		if (error)
 			return error;
@@ -182,7 +194,7 @@ static int find_manifest(int fd, uint64_t end, uint64_t *ret_offset)
 	return -ENOENT;
 }
 
-/* The bytes from the manifest on. *ret_data is the caller's to free. */
+/* Reads the bytes from the manifest on. The caller frees *ret_data. */
 static int read_tail(int fd, unsigned char **ret_data, size_t *ret_len, uint64_t *ret_file_bytes)
 {
 	AUTO_FREE unsigned char *data = NULL;
@@ -200,7 +212,8 @@ static int read_tail(int fd, unsigned char **ret_data, size_t *ret_len, uint64_t
 		return error;
 	if (offset < end || offset >= bytes)
 		return -ENOENT;
-	len = bytes - offset < BUNDLE_MANIFEST_BYTES_MAX ? bytes - offset : BUNDLE_MANIFEST_BYTES_MAX;
+	len = bytes - offset < BUNDLE_MANIFEST_BYTES_MAX ? bytes - offset
+							 : BUNDLE_MANIFEST_BYTES_MAX;
 	data = malloc((size_t)len);
 	if (!data)
 		return -ENOMEM;
@@ -239,7 +252,7 @@ int bundle_identity(int fd, uint64_t *ret_identity)
 	return error;
 }
 
-/* r2r_beside: another assembly of the bundle. */
+/* r2r_assembly_opener: opens another assembly of the bundle. */
 static int open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 {
 	const struct bundle_state *s = ctx;
@@ -258,7 +271,7 @@ static int open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 static int open_image(struct bundle_state *s, size_t i)
 {
 	struct pe_file file = {s->fd, s->files.files[i].offset, s->files.files[i].bytes};
-	struct r2r_beside beside = {open_beside, s};
+	struct r2r_assembly_opener beside = {open_beside, s};
 	struct bundle_image *image = &s->images[i];
 
 	if (image->tried)
@@ -275,8 +288,8 @@ static int open_image(struct bundle_state *s, size_t i)
 	return 0;
 }
 
-/* The image that an offset is in, or NULL. */
-static const struct bundle_image *image_at(const struct bundle *b, uint64_t file_off)
+/* The image that contains an offset, or NULL. */
+static const struct bundle_image *find_image(const struct bundle *b, uint64_t file_off)
 {
 	struct bundle_state *s = b->state;
 	size_t low = 0, high = s->files.nfiles;
@@ -289,15 +302,18 @@ static const struct bundle_image *image_at(const struct bundle *b, uint64_t file
 		else
 			high = mid;
 	}
-	if (!low || file_off - s->files.files[low - 1].offset >= s->files.files[low - 1].bytes || open_image(s, low - 1))
+	if (!low || file_off - s->files.files[low - 1].offset >= s->files.files[low - 1].bytes ||
+	    open_image(s, low - 1))
 		return NULL;
 	return s->images[low - 1].symbols ? &s->images[low - 1] : NULL;
 }
 
-static int bundle_find(struct symbol_provider *p, uint64_t addr, uint64_t time_ns, struct symbol *ret_symbol)
+static int bundle_find(struct symbol_provider *p, uint64_t addr, uint64_t time_ns,
+		       struct symbol *ret_symbol)
 {
-	const struct bundle_image *image = image_at((const struct bundle *)p, addr);
-	int error = image ? symbol_provider_find(image->symbols, addr, time_ns, ret_symbol) : -ENOENT;
+	const struct bundle_image *image = find_image((const struct bundle *)p, addr);
+	int error =
+		image ? symbol_provider_find(image->symbols, addr, time_ns, ret_symbol) : -ENOENT;
 
 	if (!error)
 		ret_symbol->piece += image->first_piece;
@@ -306,8 +322,9 @@ static int bundle_find(struct symbol_provider *p, uint64_t addr, uint64_t time_n
 
 static uint32_t bundle_piece(const struct symbol_provider *p, uint64_t addr, uint64_t time_ns)
 {
-	const struct bundle_image *image = image_at((const struct bundle *)p, addr);
-	uint32_t piece = image ? symbol_provider_piece(image->symbols, addr, time_ns) : SYMBOL_NO_PIECE;
+	const struct bundle_image *image = find_image((const struct bundle *)p, addr);
+	uint32_t piece =
+		image ? symbol_provider_piece(image->symbols, addr, time_ns) : SYMBOL_NO_PIECE;
 
 	return piece == SYMBOL_NO_PIECE ? piece : piece + image->first_piece;
 }
@@ -368,7 +385,8 @@ int bundle_open(int fd, struct symbol_provider **ret_symbols, struct parse_error
 	return 0;
 }
 
-int bundle_each(struct symbol_provider *bundle, int (*image)(void *ctx, struct symbol_provider *symbols), void *ctx)
+int bundle_each(struct symbol_provider *bundle,
+		int (*image)(void *ctx, struct symbol_provider *symbols), void *ctx)
 {
 	struct bundle_state *s = ((struct bundle *)bundle)->state;
 	int r = 0;

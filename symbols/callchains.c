@@ -1,7 +1,6 @@
 #include "symbols/callchains.h"
 
 #include "base/hash.h"
-#include "symbols/frames.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -9,7 +8,7 @@
 #include <string.h>
 
 #define CALLCHAINS_GENERATIONS_MAX (1u << 25)
-#define CALLCHAINS_AHEAD 64 /* frames whose places in the cache are asked for in advance */
+#define CALLCHAINS_AHEAD 64 /* frames whose cache slots are prefetched */
 
 void callchains_free(struct callchains *c)
 {
@@ -27,24 +26,31 @@ void callchains_free(struct callchains *c)
 	hashmap_free(&c->under_ids);
 	hashmap_free(&c->odd_ids);
 	vec_free(&c->odd);
-	vec_free(&c->whats);
+	vec_free(&c->refs);
 	*c = (struct callchains){0};
 }
 
-/* One state of one address space and one way to ask, as a number; 0: there are too many of them, ask each time. */
-static uint32_t callchains_space(const struct callchains *c, const struct callchain_place *place)
+/*
+ * Numbers one state of one address space and one kind of lookup. 0: too many states to number; look
+ * up each time.
+ */
+static uint32_t callchains_space(const struct callchains *c, const struct callchain_key *place)
 {
 	bool kernel = place->mode == CALLCHAIN_KERNEL;
-	uint32_t generation = kernel ? c->kernel_generation : processes_generation(c->processes, place->thread);
-	uint32_t idle = !kernel && !place->thread->tid; /* not one process: it is answered for in its own way */
+	uint32_t generation =
+		kernel ? c->kernel_generation : processes_generation(c->processes, place->thread);
+	/* the idle task is no single process and has lookups of its own */
+	uint32_t idle = !kernel && !place->thread->tid;
 
 	if (generation >= CALLCHAINS_GENERATIONS_MAX)
 		return 0;
-	return generation << 7 | (uint32_t)place->grade << 5 | idle << 4 | (uint32_t)place->mode << 2 | (uint32_t)place->exact << 1 | 1;
+	return generation << 7 | (uint32_t)place->grade << 5 | idle << 4 |
+	       (uint32_t)place->mode << 2 | (uint32_t)place->exact << 1 | 1;
 }
 
-/* The run of a frame and what is inlined there; one that was met before has its place. */
-static int callchains_run(struct callchains *c, const struct callchain_frame *frame, uint32_t *ret_what)
+/* Gets the run of a frame and the frames inlined there; an equal run is reused. */
+static int callchains_intern_run(struct callchains *c, const struct callchain_frame *frame,
+				 uint32_t *ret_ref)
 {
 	size_t n = frame->ninlined + (size_t)1;
 	uint64_t key = hash_mix(frame->frame, n);
@@ -57,7 +63,7 @@ static int callchains_run(struct callchains *c, const struct callchain_frame *fr
 
 		if (run[0] == n && run[1] == frame->frame &&
 		    !memcmp(run + 2, frame->inlined, frame->ninlined * sizeof(*run))) {
-			*ret_what = CALLCHAINS_RUN | *known;
+			*ret_ref = CALLCHAINS_RUN | *known;
 			return 0;
 		}
 	}
@@ -71,13 +77,13 @@ static int callchains_run(struct callchains *c, const struct callchain_frame *fr
 	c->runs.v[c->runs.len++] = frame->frame;
 	memcpy(c->runs.v + c->runs.len, frame->inlined, frame->ninlined * sizeof(*frame->inlined));
 	c->runs.len += frame->ninlined;
-	*ret_what = CALLCHAINS_RUN | at;
+	*ret_ref = CALLCHAINS_RUN | at;
 	return hashmap_put(&c->run_ids, key, at);
 }
 
-static int callchains_hang_run(struct callchains *c, uint32_t what, uint32_t *stack)
+static int callchains_append_run(struct callchains *c, uint32_t ref, uint32_t *stack)
 {
-	size_t at = what & ~CALLCHAINS_RUN, n = c->runs.v[at];
+	size_t at = ref & ~CALLCHAINS_RUN, n = c->runs.v[at];
 	int r = 0;
 
 	for (size_t i = 1; i <= n && !r; i++)
@@ -85,22 +91,22 @@ static int callchains_hang_run(struct callchains *c, uint32_t what, uint32_t *st
 	return r;
 }
 
-/* Hangs what an address became under (called by) a stack. */
-static inline int callchains_hang_one(struct callchains *c, uint32_t what, uint32_t *stack)
+/* Appends the frame or run of an address to a stack, as called by it. */
+static inline int callchains_append_ref(struct callchains *c, uint32_t ref, uint32_t *stack)
 {
-	if (__builtin_expect(what & CALLCHAINS_RUN, 0))
-		return callchains_hang_run(c, what, stack);
-	return profile_stack(c->profile, *stack, what, stack);
+	if (__builtin_expect(ref & CALLCHAINS_RUN, 0))
+		return callchains_append_run(c, ref, stack);
+	return profile_stack(c->profile, *stack, ref, stack);
 }
 
-/* The frame of the function whose code an address is. */
-static inline uint32_t callchains_function(const struct callchains *c, uint32_t what)
+/* The frame of the function that contains the address. */
+static inline uint32_t callchains_function(const struct callchains *c, uint32_t ref)
 {
-	return what & CALLCHAINS_RUN ? c->runs.v[(what & ~CALLCHAINS_RUN) + 1] : what;
+	return ref & CALLCHAINS_RUN ? c->runs.v[(ref & ~CALLCHAINS_RUN) + 1] : ref;
 }
 
-static int callchains_ask(struct callchains *c, const struct callchain_place *place, uint32_t space,
-			  struct callchain_slot *ret_slot)
+static int callchains_lookup(struct callchains *c, const struct callchain_key *place,
+			     uint32_t space, struct callchain_slot *ret_slot)
 {
 	struct callchain_frame frame;
 
@@ -108,7 +114,7 @@ static int callchains_ask(struct callchains *c, const struct callchain_place *pl
 	frame.timed = false;
 	frame.ninlined = 0;
 	int r = c->frame(c->ctx, place, &frame);
-	uint32_t what;
+	uint32_t ref;
 
 	while (!r && c->frame_flags.len <= frame.frame)
 		if (vec_push(&c->frame_flags, 0))
@@ -117,87 +123,111 @@ static int callchains_ask(struct callchains *c, const struct callchain_place *pl
 		return r;
 	c->frame_flags.v[frame.frame] = frame.flags;
 	c->timed |= frame.timed;
-	what = frame.frame;
+	ref = frame.frame;
 	if (frame.ninlined)
-		r = callchains_run(c, &frame, &what);
-	/* Being told that an address is not mapped does not change the generation: what is kept still holds. */
-	*ret_slot = (struct callchain_slot){place->ip, frame.timed || r ? 0 : space, what};
+		r = callchains_intern_run(c, &frame, &ref);
+	/*
+	 * Learning that an address is not mapped does not change the generation: kept frames still
+	 * hold.
+	 */
+	*ret_slot = (struct callchain_slot){place->ip, frame.timed || r ? 0 : space, ref};
 	return r;
 }
 
-static inline struct callchain_slot *callchains_slot(const struct callchains *c, uint64_t ip, uint32_t space)
+static inline struct callchain_slot *callchains_slot(const struct callchains *c, uint64_t ip,
+						     uint32_t space)
 {
 	return &c->cache[hash_mix(ip, space) & (CALLCHAINS_CACHE - 1)];
 }
 
-/* space: callchains_space of the place, which is the same for all of a callchain's that are asked for in the same way. */
-static inline int callchains_frame(struct callchains *c, const struct callchain_place *place, uint32_t space,
-				   uint32_t *ret_what)
+/*
+ * space: callchains_space of the place. It is the same for all places of one callchain that are
+ * looked up in the same way.
+ */
+static inline int callchains_frame(struct callchains *c, const struct callchain_key *place,
+				   uint32_t space, uint32_t *ret_ref)
 {
 	struct callchain_slot *slot = callchains_slot(c, place->ip, space);
 
 	if (slot->ip != place->ip || slot->space != space || !space) {
-		int r = callchains_ask(c, place, space, slot);
+		int r = callchains_lookup(c, place, space, slot);
 
 		if (r)
 			return r;
 	}
-	*ret_what = slot->what;
+	*ret_ref = slot->ref;
 	return 0;
 }
 
-/* How many user frames at the root are such, of n. */
-static uint32_t callchains_graded(uint32_t first, size_t n)
+/* The number of the n user frames that are at or beyond first, at the root. */
+static uint32_t callchains_count_graded(uint32_t first, size_t n)
 {
 	return first < n ? (uint32_t)n - first : 0;
 }
 
-/* Whether the frames that are kept of a thread's callchain can be those of this one. */
-static bool callchains_is_kept(const struct callchain_recent *recent, const struct callchain *user, uint32_t space)
+/* Whether the kept frames of a thread's callchain may be frames of this one. */
+static bool callchains_is_kept(const struct callchain_recent *recent, const struct callchain *user,
+			       uint32_t space)
 {
 	return space && recent->space == space && recent->truncated == user->truncated &&
-	       recent->spliced == callchains_graded(user->first_spliced, user->n) &&
-	       recent->guessed == callchains_graded(user->first_guess, user->n);
+	       recent->spliced == callchains_count_graded(user->first_spliced, user->n) &&
+	       recent->guessed == callchains_count_graded(user->first_guess, user->n);
 }
 
-/* How many of the callers, or of all frames, are as they are kept. The leaf is exact: it is no caller, and equal only where all is. */
+/*
+ * Counts the frames, from the root, that equal the kept ones. The leaf is exact and no caller: it
+ * is equal only if all frames are.
+ */
 static size_t callchains_shared(const struct callchain_recent *recent, const struct callchain *user)
 {
 	size_t had = recent->frames.len, n = user->n, shared = 0;
 
-	while (shared + 1 < n && shared + 1 < had && recent->frames.v[shared].word == user->words[n - 1 - shared])
+	while (shared + 1 < n && shared + 1 < had &&
+	       recent->frames.v[shared].word == user->words[n - 1 - shared])
 		shared++;
-	if (shared + 1 == n && n == had && recent->leaf && recent->frames.v[shared].word == user->words[0])
+	if (shared + 1 == n && n == had && recent->leaf &&
+	    recent->frames.v[shared].word == user->words[0])
 		shared++;
 	return shared;
 }
 
-/* The question of the i-th frame from the root on. */
-static void callchains_user_place(const struct callchain *user, size_t i, struct callchain_place *place)
+/* Sets the lookup of the i-th frame from the root on. */
+static void callchains_user_place(const struct callchain *user, size_t i,
+				  struct callchain_key *place)
 {
 	size_t from_leaf = user->n - 1 - i;
 
 	place->ip = user->words[from_leaf];
-	place->exact = user->at_calls || !from_leaf;
-	place->grade = from_leaf >= user->first_spliced ? FRAME_SPLICED : from_leaf >= user->first_guess ? FRAME_GUESSED : FRAME_FOUND;
+	place->exact = user->at_call_sites || !from_leaf;
+	place->grade = from_leaf >= user->first_spliced ? FRAME_SPLICED
+		       : from_leaf >= user->first_guess ? FRAME_GUESSED
+							: FRAME_FOUND;
 }
 
-/* The stack of a user part, which has no marks: as far as it has the callers of the thread's last one, those have stacks. */
-static int callchains_user(struct callchains *c, const struct process_thread *t, const struct callchain *user, uint64_t time_ns,
-			   uint32_t *stack)
+/*
+ * Makes the stack of a user part, which has no marks. Callers shared with the thread's last user
+ * part already have stacks.
+ */
+static int callchains_user(struct callchains *c, const struct process_thread *t,
+			   const struct callchain *user, uint64_t time_ns, uint32_t *stack)
 {
 	struct callchain_recent *recent = &c->recent[(uint32_t)t->tid % CALLCHAINS_RECENT];
-	struct callchain_place place = {.thread = t, .mode = CALLCHAIN_USER, .exact = user->at_calls, .time_ns = time_ns};
-	uint32_t space = callchains_space(c, &place), what;
+	struct callchain_key place = {.thread = t,
+				      .mode = CALLCHAIN_USER,
+				      .exact = user->at_call_sites,
+				      .time_ns = time_ns};
+	uint32_t space = callchains_space(c, &place), ref;
 	uint8_t grade = FRAME_FOUND;
-	size_t n = user->n, shared = callchains_is_kept(recent, user, space) ? callchains_shared(recent, user) : 0;
+	size_t n = user->n, shared = callchains_is_kept(recent, user, space)
+					     ? callchains_shared(recent, user)
+					     : 0;
 
 	if (shared)
 		*stack = recent->frames.v[shared - 1].stack;
 	recent->space = space;
 	recent->truncated = user->truncated;
-	recent->spliced = callchains_graded(user->first_spliced, n);
-	recent->guessed = callchains_graded(user->first_guess, n);
+	recent->spliced = callchains_count_graded(user->first_spliced, n);
+	recent->guessed = callchains_count_graded(user->first_guess, n);
 	recent->frames.len = shared;
 	recent->leaf = false;
 	if (vec_reserve(&recent->frames, n - shared))
@@ -211,15 +241,16 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 			grade = place.grade;
 			space = callchains_space(c, &place);
 		}
-		int r = callchains_frame(c, &place, space, &what);
+		int r = callchains_frame(c, &place, space, &ref);
 
 		if (!r)
-			r = callchains_hang_one(c, what, stack);
+			r = callchains_append_ref(c, ref, stack);
 		if (r) {
 			recent->frames.len = shared;
 			return r;
 		}
-		recent->frames.v[recent->frames.len++] = (struct callchain_kept){place.ip, *stack};
+		recent->frames.v[recent->frames.len++] =
+			(struct callchain_recent_frame){place.ip, *stack};
 	}
 	if (c->timed)
 		recent->frames.len = shared;
@@ -228,21 +259,22 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 }
 
 /* Makes the frames of a kernel part. */
-static int callchains_make_kernel(struct callchains *c, struct callchain_kernel *kernel, uint64_t time_ns)
+static int callchains_make_kernel(struct callchains *c, struct callchain_kernel *kernel,
+				  uint64_t time_ns)
 {
-	struct callchain_place place = {.mode = CALLCHAIN_KERNEL, .exact = true, .time_ns = time_ns};
-	uint32_t what, frame;
+	struct callchain_key place = {.mode = CALLCHAIN_KERNEL, .exact = true, .time_ns = time_ns};
+	uint32_t ref, frame;
 
 	c->timed = kernel->idle = false;
 	for (uint32_t i = 0; i < kernel->n; i++) {
 		place.ip = c->kernel_words.v[kernel->first + i];
-		int r = callchains_frame(c, &place, callchains_space(c, &place), &what);
+		int r = callchains_frame(c, &place, callchains_space(c, &place), &ref);
 
 		if (r)
 			return r;
-		frame = callchains_function(c, what);
-		place.exact = c->frame_flags.v[frame] & FRAMES_INTERRUPTED;
-		kernel->idle |= !!(c->frame_flags.v[frame] & FRAMES_IDLE);
+		frame = callchains_function(c, ref);
+		place.exact = c->frame_flags.v[frame] & CALLCHAIN_FRAME_INTERRUPTED;
+		kernel->idle |= !!(c->frame_flags.v[frame] & CALLCHAIN_FRAME_IDLE);
 		c->kernel_frames.v[kernel->first + kernel->n - 1 - i] = frame;
 	}
 	kernel->made = true;
@@ -258,7 +290,8 @@ static void callchains_forget_kernels(struct callchains *c)
 }
 
 /* The kernel part words[0 .. n) as an index into kernels. */
-static int callchains_kernel(struct callchains *c, const uint64_t *words, size_t n, uint32_t *ret_index)
+static int callchains_kernel(struct callchains *c, const uint64_t *words, size_t n,
+			     uint32_t *ret_index)
 {
 	uint64_t key = hash_words(words, n, c->kernel_generation);
 	const uint32_t *known = hashmap_get(&c->kernel_ids, key);
@@ -273,7 +306,8 @@ static int callchains_kernel(struct callchains *c, const uint64_t *words, size_t
 	kernel.first = (uint32_t)c->kernel_words.len;
 	if (c->kernel_words.len + n > INT32_MAX)
 		return -E2BIG;
-	if (vec_reserve(&c->kernel_words, n) || vec_reserve(&c->kernel_frames, n) || vec_reserve(&c->kernels, 1))
+	if (vec_reserve(&c->kernel_words, n) || vec_reserve(&c->kernel_frames, n) ||
+	    vec_reserve(&c->kernels, 1))
 		return -ENOMEM;
 	memcpy(c->kernel_words.v + kernel.first, words, n * sizeof(*words));
 	c->kernel_words.len += n;
@@ -283,8 +317,9 @@ static int callchains_kernel(struct callchains *c, const uint64_t *words, size_t
 	return hashmap_put(&c->kernel_ids, key, *ret_index);
 }
 
-/* Hangs a kernel part under (called by) a stack. */
-static int callchains_under(struct callchains *c, uint32_t stack, uint32_t index, uint32_t *ret_stack)
+/* Appends a kernel part to a stack, as called by it. */
+static int callchains_append_kernel(struct callchains *c, uint32_t stack, uint32_t index,
+				    uint32_t *ret_stack)
 {
 	const struct callchain_kernel *kernel = &c->kernels.v[index];
 	uint64_t key = (uint64_t)stack << 32 | index;
@@ -295,7 +330,8 @@ static int callchains_under(struct callchains *c, uint32_t stack, uint32_t index
 		return 0;
 	}
 	for (uint32_t i = 0; i < kernel->n; i++) {
-		int r = profile_stack(c->profile, stack, c->kernel_frames.v[kernel->first + i], &stack);
+		int r = profile_stack(c->profile, stack, c->kernel_frames.v[kernel->first + i],
+				      &stack);
 
 		if (r)
 			return r;
@@ -313,36 +349,42 @@ static size_t callchains_frames_max(const struct callchains *c)
 	return c->frames_max ? c->frames_max : CALLCHAINS_FRAMES_MAX;
 }
 
-/* Where a stack begins: at nothing, or at the mark that says that callers are missing. */
+/* The first stack: the empty one, or the mark for missing callers. */
 static int callchains_root(struct callchains *c, bool truncated, uint32_t *ret_stack)
 {
-	struct profile_frame mark = {
-		.perf_name = PROFILE_NONE, .module = PROFILE_NONE, .srcline = PROFILE_NONE, .kind = FRAME_UNKNOWN, .is_mark = true};
+	struct profile_frame mark = {.perf_name = PROFILE_NONE,
+				     .module = PROFILE_NONE,
+				     .srcline = PROFILE_NONE,
+				     .kind = FRAME_UNKNOWN,
+				     .is_mark = true};
 	int r = 0;
 
 	if (truncated && c->truncated_root == PROFILE_STACK_EMPTY) {
-		r = profile_text(c->profile, PROFILE_TRUNCATED, strlen(PROFILE_TRUNCATED), &mark.name);
+		r = profile_text(c->profile, PROFILE_TRUNCATED, strlen(PROFILE_TRUNCATED),
+				 &mark.name);
 		uint32_t frame;
 
 		if (!r)
 			r = profile_frame(c->profile, &mark, &frame);
 		if (!r)
-			r = profile_stack(c->profile, PROFILE_STACK_EMPTY, frame, &c->truncated_root);
+			r = profile_stack(c->profile, PROFILE_STACK_EMPTY, frame,
+					  &c->truncated_root);
 	}
 	if (!r)
 		*ret_stack = truncated ? c->truncated_root : PROFILE_STACK_EMPTY;
 	return r;
 }
 
-/* What nearly all callchains are: a kernel part, a user part, or both. */
+/* The parts of almost all callchains: a kernel part, a user part, or both. */
 struct callchain_parts {
 	const uint64_t *kernel;
 	size_t nkernel;
 	struct callchain user;
 };
 
-/* False where a callchain is something else. */
-static bool callchains_split(const struct callchains *c, const struct callchain *chain, struct callchain_parts *ret_parts)
+/* Splits a callchain into its parts. False: it has another form. */
+static bool callchains_split(const struct callchains *c, const struct callchain *chain,
+			     struct callchain_parts *ret_parts)
 {
 	const uint64_t *words = chain->words;
 	size_t n = chain->n, max = callchains_frames_max(c), i = 0;
@@ -373,7 +415,8 @@ static bool callchains_split(const struct callchains *c, const struct callchain 
 }
 
 static int callchains_begin_parts(struct callchains *c, const struct process_thread *t,
-				  const struct callchain_parts *p, uint64_t time_ns, struct callchain_half *ret_half)
+				  const struct callchain_parts *p, uint64_t time_ns,
+				  struct callchain_half *ret_half)
 {
 	struct callchain_half half = {.kernel = CALLCHAINS_NO_KERNEL, .user = p->user.n};
 	int r = callchains_root(c, p->user.truncated && p->nkernel + p->user.n, &half.stack);
@@ -403,7 +446,7 @@ int callchains_end(struct callchains *c, const struct callchain_half *half, uint
 			r = callchains_make_kernel(c, kernel, time_ns);
 		stack.idle = kernel->idle;
 		if (!r)
-			r = callchains_under(c, half->stack, half->kernel, &stack.stack);
+			r = callchains_append_kernel(c, half->stack, half->kernel, &stack.stack);
 	}
 	if (!r)
 		*ret_stack = stack;
@@ -412,13 +455,13 @@ int callchains_end(struct callchains *c, const struct callchain_half *half, uint
 
 /* Any callchain while it is turned into frames. */
 struct callchain_walk {
-	struct callchain_place place;
-	bool user; /* one of the frames is not the kernel's */
-	bool cut; /* there are more frames than may be */
+	struct callchain_key place;
+	bool user; /* one of the frames is outside of the kernel */
+	bool cut;  /* it has more frames than allowed */
 };
 
-/* A PERF_CONTEXT_* mark. false: perf gives such callchains up. */
-static bool callchains_mark(struct callchain_place *place, uint64_t mark)
+/* Applies a PERF_CONTEXT_* mark. False: perf gives up such callchains. */
+static bool callchains_mark(struct callchain_key *place, uint64_t mark)
 {
 	place->exact = true;
 	if (mark == PERF_CONTEXT_KERNEL)
@@ -432,58 +475,68 @@ static bool callchains_mark(struct callchain_place *place, uint64_t mark)
 	return true;
 }
 
-static int callchains_walk(struct callchains *c, const uint64_t *words, size_t n, struct callchain_walk *w)
+static int callchains_walk(struct callchains *c, const uint64_t *words, size_t n,
+			   struct callchain_walk *w)
 {
-	c->whats.len = 0;
+	c->refs.len = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (words[i] >= PERF_CONTEXT_MAX) {
 			if (!callchains_mark(&w->place, words[i])) {
-				c->whats.len = 0;
+				c->refs.len = 0;
 				w->user = false;
 				return 0;
 			}
 			continue;
 		}
-		if (c->whats.len == callchains_frames_max(c)) {
+		if (c->refs.len == callchains_frames_max(c)) {
 			w->cut = true;
 			return 0;
 		}
 		w->place.ip = words[i];
-		if (vec_reserve(&c->whats, 1))
+		if (vec_reserve(&c->refs, 1))
 			return -ENOMEM;
-		uint32_t *what = &c->whats.v[c->whats.len];
-		int r = callchains_frame(c, &w->place, callchains_space(c, &w->place), what);
+		uint32_t *ref = &c->refs.v[c->refs.len];
+		int r = callchains_frame(c, &w->place, callchains_space(c, &w->place), ref);
 
 		if (r)
 			return r;
-		c->whats.len++;
-		w->place.exact = c->frame_flags.v[callchains_function(c, *what)] & FRAMES_INTERRUPTED;
+		c->refs.len++;
+		w->place.exact = c->frame_flags.v[callchains_function(c, *ref)] &
+				 CALLCHAIN_FRAME_INTERRUPTED;
 		w->user |= w->place.mode != CALLCHAIN_KERNEL;
 	}
 	return 0;
 }
 
-/* Hangs the frames into the profile's stacks, from the root on. */
-static int callchains_hang(struct callchains *c, const struct callchain_walk *w, bool truncated, struct callchain_stack *stack)
+/* Builds the profile's stack from the frames, from the root on. */
+static int callchains_build_stack(struct callchains *c, const struct callchain_walk *w,
+				  bool truncated, struct callchain_stack *stack)
 {
 	int r;
 
 	*stack = (struct callchain_stack){.user = w->user};
-	r = callchains_root(c, c->whats.len && (truncated || w->cut), &stack->stack);
-	for (size_t i = c->whats.len; i > 0 && !r; i--) {
-		r = callchains_hang_one(c, c->whats.v[i - 1], &stack->stack);
-		stack->idle |= !!(c->frame_flags.v[callchains_function(c, c->whats.v[i - 1])] & FRAMES_IDLE);
+	r = callchains_root(c, c->refs.len && (truncated || w->cut), &stack->stack);
+	for (size_t i = c->refs.len; i > 0 && !r; i--) {
+		r = callchains_append_ref(c, c->refs.v[i - 1], &stack->stack);
+		stack->idle |= !!(c->frame_flags.v[callchains_function(c, c->refs.v[i - 1])] &
+				  CALLCHAIN_FRAME_IDLE);
 	}
 	return r;
 }
 
-/* Other callchains are remembered whole. Nobody unwinds such, so that they have no grades. */
-static int callchains_odd(struct callchains *c, const struct process_thread *t, const struct callchain *chain, uint64_t time_ns,
+/*
+ * Makes the stack of any other callchain, which is cached whole. No unwinder makes such callchains,
+ * so they have no grades.
+ */
+static int callchains_odd(struct callchains *c, const struct process_thread *t,
+			  const struct callchain *chain, uint64_t time_ns,
 			  struct callchain_stack *ret_stack)
 {
-	struct callchain_walk w = {.place = {.thread = t, .mode = chain->mode, .exact = true, .time_ns = time_ns}};
-	uint64_t space = (uint64_t)processes_generation(c->processes, t) << 8 | (uint64_t)chain->truncated << 5 |
-			 (uint64_t)!t->tid << 4 | (uint64_t)chain->mode;
+	struct callchain_walk w = {
+		.place = {.thread = t, .mode = chain->mode, .exact = true, .time_ns = time_ns}};
+	uint64_t space = (uint64_t)processes_generation(c->processes, t) << 8 |
+			 (uint64_t)chain->truncated << 5 | (uint64_t)!t->tid << 4 |
+			 (uint64_t)chain->mode;
 	uint64_t key = hash_words(chain->words, chain->n, hash_mix(space, c->kernel_generation));
 	const uint32_t *known = hashmap_get(&c->odd_ids, key);
 	int r;
@@ -495,7 +548,7 @@ static int callchains_odd(struct callchains *c, const struct process_thread *t, 
 	c->timed = false;
 	r = callchains_walk(c, chain->words, chain->n, &w);
 	if (!r)
-		r = callchains_hang(c, &w, chain->truncated, ret_stack);
+		r = callchains_build_stack(c, &w, chain->truncated, ret_stack);
 	if (r || c->timed)
 		return r;
 	if (c->odd.len >= callchains_kept_max(c)) {
@@ -507,7 +560,8 @@ static int callchains_odd(struct callchains *c, const struct process_thread *t, 
 	return hashmap_put(&c->odd_ids, key, (uint32_t)c->odd.len - 1);
 }
 
-int callchains_begin(struct callchains *c, const struct process_thread *thread, const struct callchain *chain, uint64_t time_ns,
+int callchains_begin(struct callchains *c, const struct process_thread *thread,
+		     const struct callchain *chain, uint64_t time_ns,
 		     struct callchain_half *ret_half)
 {
 	struct callchain_parts parts;
@@ -526,6 +580,7 @@ int callchains_begin(struct callchains *c, const struct process_thread *thread, 
 		return callchains_begin_parts(c, thread, &parts, time_ns, ret_half);
 	r = callchains_odd(c, thread, chain, time_ns, &stack);
 	if (!r)
-		*ret_half = (struct callchain_half){stack.stack, CALLCHAINS_NO_KERNEL, stack.user, stack.idle};
+		*ret_half = (struct callchain_half){stack.stack, CALLCHAINS_NO_KERNEL, stack.user,
+						    stack.idle};
 	return r;
 }

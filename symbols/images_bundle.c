@@ -1,6 +1,7 @@
 /*
- * Single-file .NET programs: all have the build id of the host that they begin with, whatever is behind it. So it tells neither one from
- * another nor whether a file is still the one that was mapped.
+ * Single-file .NET programs among images. All have the build id of their host, whatever follows it
+ * in the file. So the build id neither distinguishes two programs nor shows that a file is still
+ * the one that was mapped.
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* CLOCK_REALTIME when the file was mapped, or later; 0: not known. */
+/* CLOCK_REALTIME of the time when the file was mapped, or later; 0: not known. */
 static uint64_t bundle_mapped_ns(const struct images *im, const struct images_source *s)
 {
 	const struct images_options *o = &im->options;
@@ -22,20 +23,26 @@ static uint64_t bundle_mapped_ns(const struct images *im, const struct images_so
 	return o->recorded_from_ns + (s->mapped_ns > o->from_ns ? s->mapped_ns - o->from_ns : 0);
 }
 
-/* The very file of an image. 0; -ENOENT; -ESTALE: another one is there, or may be; -EACCES, -ENOMEM. */
-static int bundle_find_file(const struct images *im, const struct answers_image *key, const struct images_source *s, int *ret_fd)
+/*
+ * Finds the mapped file of an image. Returns 0; -ENOENT; -ESTALE: another file is there, or may be;
+ * -EACCES, -ENOMEM.
+ */
+static int bundle_find_file(const struct images *im, const struct image_key *key,
+			    const struct images_source *s, int *ret_fd)
 {
 	struct image_file_place place = images_place(im, s);
 
 	place.exact = true;
 	place.mapped_ns = bundle_mapped_ns(im, s);
-	place.later = jit_sources_is_later(im->jit, s->pid);
+	place.later = jit_sources_pid_is_reused(im->jit, s->pid);
 	place.elsewhere = im->options.recorded_elsewhere;
-	return image_file_find(&place, key, intern_text(&im->answers->texts, key->path), ret_fd);
+	return image_file_find(&place, key, intern_text(&im->lookup_cache->texts, key->path),
+			       ret_fd);
 }
 
-/* Looks into a file, once. 0 or -ENOMEM. */
-static int bundle_look(struct images *im, int fd, enum images_bundle *ret_bundle, uint64_t *ret_identity)
+/* Searches a file for a bundle, once. Returns 0 or -ENOMEM. */
+static int bundle_probe(struct images *im, int fd, enum images_bundle *ret_bundle,
+			uint64_t *ret_identity)
 {
 	struct images_bundle_file file = {0};
 	const uint32_t *known;
@@ -49,7 +56,8 @@ static int bundle_look(struct images *im, int fd, enum images_bundle *ret_bundle
 
 	known = hashmap_get(&im->bundle_file_ids, id);
 	if (known) {
-		*ret_bundle = im->bundle_files.v[*known].is_bundle ? IMAGES_BUNDLE_IS : IMAGES_BUNDLE_NONE;
+		*ret_bundle = im->bundle_files.v[*known].is_bundle ? IMAGES_BUNDLE_IS
+								   : IMAGES_BUNDLE_NONE;
 		*ret_identity = im->bundle_files.v[*known].identity;
 		return 0;
 	}
@@ -64,19 +72,22 @@ static int bundle_look(struct images *im, int fd, enum images_bundle *ret_bundle
 	return hashmap_put(&im->bundle_file_ids, id, (uint32_t)im->bundle_files.len - 1);
 }
 
-/* What the file of an image is, as the process of s has it. 0 or -ENOMEM. */
-static int bundle_identify(struct images *im, const struct answers_image *key, struct images_source *s)
+/*
+ * Sets bundle and bundle_identity of the image's file, as the process of s has it. Returns 0 or
+ * -ENOMEM.
+ */
+static int bundle_identify(struct images *im, const struct image_key *key, struct images_source *s)
 {
 	AUTO_CLOSE int fd = -1;
 	int r = bundle_find_file(im, key, s, &fd);
 
 	s->bundle = IMAGES_BUNDLE_UNKNOWN;
 	if (!r)
-		r = bundle_look(im, fd, &s->bundle, &s->bundle_identity);
+		r = bundle_probe(im, fd, &s->bundle, &s->bundle_identity);
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Most that many processes map; none is a program with a bundle. */
+/* Many processes map libraries, and none of them holds a bundle. */
 static bool bundle_is_library(const char *path)
 {
 	size_t len = strlen(path), tail = strlen(".so");
@@ -84,54 +95,61 @@ static bool bundle_is_library(const char *path)
 	return (len > tail && !strcmp(path + len - tail, ".so")) || strstr(path, ".so.");
 }
 
-/* Whether a process, of which own is, maps another program than the image's first. 1, 0 or -ENOMEM. */
-static int bundle_is_another(struct images *im, const struct answers_image *key, uint32_t image, struct images_source *own)
+/*
+ * Whether the process of own maps another program than the image's first process. 1, 0 or -ENOMEM.
+ */
+static int bundle_differs(struct images *im, const struct image_key *key, uint32_t image,
+			  struct images_source *own)
 {
 	struct images_source *first = &im->sources.v[image];
-	uint64_t told = (uint64_t)image << 32 | (uint32_t)own->pid;
+	uint64_t same_key = (uint64_t)image << 32 | (uint32_t)own->pid;
 	int r = 0;
 
-	if (first->bundle == IMAGES_BUNDLE_NONE || first->pid == own->pid || hashmap_get(&im->bundles_told, told) ||
-	    bundle_is_library(intern_text(&im->answers->texts, key->path)))
+	if (first->bundle == IMAGES_BUNDLE_NONE || first->pid == own->pid ||
+	    hashmap_get(&im->same_bundles, same_key) ||
+	    bundle_is_library(intern_text(&im->lookup_cache->texts, key->path)))
 		return 0;
-	if (first->bundle == IMAGES_BUNDLE_UNASKED)
+	if (first->bundle == IMAGES_BUNDLE_NOT_SEARCHED)
 		r = bundle_identify(im, key, first);
 	if (!r && first->bundle != IMAGES_BUNDLE_NONE)
 		r = bundle_identify(im, key, own);
 	if (r || first->bundle == IMAGES_BUNDLE_NONE)
 		return r;
-	/* Where the first one is gone, what another one is says nothing of it, but that it is no program of this kind. */
+	/* If the first file is gone, another one tells only that it is no program of this kind. */
 	if (first->bundle == IMAGES_BUNDLE_UNKNOWN && own->bundle == IMAGES_BUNDLE_NONE)
 		first->bundle = IMAGES_BUNDLE_NONE;
-	if (first->bundle == own->bundle && (own->bundle != IMAGES_BUNDLE_IS || first->bundle_identity == own->bundle_identity))
-		return hashmap_put(&im->bundles_told, told, 1);
+	if (first->bundle == own->bundle &&
+	    (own->bundle != IMAGES_BUNDLE_IS || first->bundle_identity == own->bundle_identity))
+		return hashmap_put(&im->same_bundles, same_key, 1);
 	return 1;
 }
 
-int images_tell_bundle(struct images *im, const struct perfdata_record *record, struct answers_image *key)
+int images_separate_bundle(struct images *im, const struct perfdata_record *record,
+			   struct image_key *key)
 {
 	struct images_source own = {.pid = record->pid,
 				    .start = record->mmap.addr,
 				    .end = record->mmap.addr + record->mmap.len,
 				    .mapped_ns = record->time_ns};
-	struct answers_image apart = *key;
+	struct image_key apart = *key;
 	uint32_t image;
 	int r;
 
-	/* Inodes tell files apart. */
+	/* With inodes, files are already distinct. */
 	if (!key->build_id.len || key->ino || key->pid)
 		return 0;
 	apart.pid = record->pid;
-	/* What was found where it was recorded holds elsewhere too. */
-	if (!answers_find_image(im->answers, &apart, &image)) {
+	/* Facts found on the machine of the recording hold on others too. */
+	if (!lookup_cache_find_image(im->lookup_cache, &apart, &image)) {
 		*key = apart;
 		return 0;
 	}
-	if (!im->options.jit.live || im->options.has_store || answers_find_image(im->answers, key, &image))
+	if (!im->options.jit.live || im->options.has_store ||
+	    lookup_cache_find_image(im->lookup_cache, key, &image))
 		return 0;
-	r = images_reach(im, image);
+	r = images_add_source(im, image);
 	if (!r && im->sources.v[image].end)
-		r = bundle_is_another(im, key, image, &own);
+		r = bundle_differs(im, key, image, &own);
 	if (r > 0)
 		*key = apart;
 	return r < 0 ? r : 0;
@@ -143,7 +161,8 @@ static bool bundle_share(struct images *im, struct images_source *s)
 	for (size_t i = 0; i < im->sources.len; i++) {
 		const struct images_source *other = &im->sources.v[i];
 
-		if (other == s || !other->precompiled || other->bundle != IMAGES_BUNDLE_IS || other->bundle_identity != s->bundle_identity)
+		if (other == s || !other->precompiled || other->bundle != IMAGES_BUNDLE_IS ||
+		    other->bundle_identity != s->bundle_identity)
 			continue;
 		s->precompiled = other->precompiled;
 		s->precompiled_shared = true;
@@ -152,24 +171,25 @@ static bool bundle_share(struct images *im, struct images_source *s)
 	return false;
 }
 
-int images_open_bundle(struct images *im, const struct answers_image *key, struct images_source *s, int fd)
+int images_open_bundle(struct images *im, const struct image_key *key, struct images_source *s,
+		       int fd)
 {
 	AUTO_CLOSE int exact = -1;
 	enum images_bundle there;
 	struct parse_error err;
 	uint64_t identity;
-	int r = bundle_look(im, fd, &there, &identity);
+	int r = bundle_probe(im, fd, &there, &identity);
 
 	if (r || there == IMAGES_BUNDLE_NONE)
 		return r;
 	r = bundle_find_file(im, key, s, &exact);
 	if (!r)
-		r = bundle_look(im, exact, &s->bundle, &s->bundle_identity);
+		r = bundle_probe(im, exact, &s->bundle, &s->bundle_identity);
 	if (r || s->bundle == IMAGES_BUNDLE_NONE)
 		return r;
 	if (s->bundle == IMAGES_BUNDLE_IS && bundle_share(im, s))
 		return 0;
 	r = bundle_open(exact, &s->precompiled, &err);
-	/* One that is damaged, or of a version that is not known, is as none. */
+	/* A damaged bundle, or one of an unknown version, counts as none. */
 	return r == -EBADMSG || r == -ENOTSUP || r == -E2BIG || r == -ENOENT ? 0 : r;
 }

@@ -1,112 +1,143 @@
-/* What the files of symbols/images.h share. */
+/* Declarations that the images_*.c files share. */
 #ifndef SYMBOLS_IMAGES_IMPL_H
 #define SYMBOLS_IMAGES_IMPL_H
 
 #include "base/hashmap.h"
 #include "base/vec.h"
-#include "symbols/function_bounds.h"
-#include "symbols/image_file.h"
+#include "dotnet/pe.h"
+#include "elf/function_bounds.h"
+#include "symbols/core/image_file.h"
+#include "symbols/core/line_source.h"
 #include "symbols/images.h"
-#include "symbols/line_source.h"
-#include "symbols/pe.h"
+#include "symbols/map_record.h"
 
-/* Where an image with precompiled code looks for other assemblies. */
+/* The image whose directory and process may have other assemblies, as ctx of r2r_assembly_opener.
+ */
 struct images_beside {
 	struct images *images;
 	uint32_t image;
 };
 
-/* Symbol of answers + 1 by symbol.piece; 0: was not asked for. */
+/* Symbols by symbol.piece: id in lookup_cache + 1; 0: not looked up. */
 struct images_pieces {
 	VEC(uint32_t) symbols;
 };
 
-/* Whether the file of an image is a single-file program. */
+/* Whether the file of an image is a single-file .NET program. */
 enum images_bundle {
-	IMAGES_BUNDLE_UNASKED,
+	IMAGES_BUNDLE_NOT_SEARCHED,
 	IMAGES_BUNDLE_NONE,
 	IMAGES_BUNDLE_IS,
-	IMAGES_BUNDLE_UNKNOWN, /* it cannot be found or read */
+	IMAGES_BUNDLE_UNKNOWN, /* the file cannot be found or read */
 };
 
-/* A file that was looked into for a bundle. */
+/* A file that was searched for a bundle. */
 struct images_bundle_file {
-	uint64_t identity; /* where it has one */
+	uint64_t identity; /* valid with is_bundle */
 	bool is_bundle;
 };
 
-/* What is needed to find an image's source, and the source once it was looked for. */
+/* The facts that find an image's source, and the source once it was looked for. */
 struct images_source {
-	int32_t pid; /* a process that mapped it, and where */
+	int32_t pid; /* a process that mapped the image, and its addresses */
 	uint64_t start, end;
-	uint64_t mapped_ns; /* and when; 0: not known, as before the recording */
+	uint64_t mapped_ns; /* time of that map; 0: not known, or before the recording */
 	bool tried, unread;
 	struct image *elf;
 	bool bounds_tried;
 	struct function_bounds bounds;
 	bool lines_tried, lines_unread;
-	struct line_source *lines; /* NULL: there are none */
-	struct symbol_provider *precompiled; /* .NET code in it, also beside elf */
-	bool precompiled_shared; /* it is another image's, of the same program */
+	struct line_source *lines;           /* NULL: there are none */
+	struct symbol_provider *precompiled; /* .NET code in the file, also beside elf */
+	bool precompiled_shared;             /* owned by another image of the same program */
 	enum images_bundle bundle;
-	uint64_t bundle_identity; /* where it is one */
+	uint64_t bundle_identity; /* with IMAGES_BUNDLE_IS */
 	struct images_beside *beside;
 	struct images_pieces pieces; /* of files and the kernel */
 	struct images_pieces precompiled_pieces;
 };
 
-struct images_header_id {
-	uint32_t path; /* in answers->texts */
-	struct image_build_id id;
-};
-
 struct images {
-	struct answers *answers;
+	struct lookup_cache *lookup_cache;
 	struct kernel_map *kernel;
 	struct opener *opener;
-	VEC(struct images_source) sources; /* by image id; may be shorter than answers->images */
+	/* by image id; may be shorter than lookup_cache->images */
+	VEC(struct images_source) sources;
 	struct jit_sources *jit;
-	uint64_t began_ns; /* of the first question; later ones are of later times */
+	uint64_t began_ns; /* time of the first lookup; later lookups have later times */
 	bool began;
-	struct hashmap header_ids; /* path text id -> index into ids */
-	VEC(struct images_header_id) ids;
-	VEC(struct images_pdb) pdbs; /* that lines need, and that are nowhere here */
-	struct pdb_rooms pdb_rooms;
-	VEC(struct pdb_room *) process_rooms;
-	struct hashmap room_of; /* PID -> index into process_rooms */
+	struct map_record_ids header_ids;
+	VEC(struct images_pdb) pdbs; /* PDBs that lines need and that this machine lacks */
+	struct pdb_budget_total pdb_budget_total;
+	VEC(struct pdb_budget *) process_budgets;
+	struct hashmap budget_of; /* PID -> index into process_budgets */
 	VEC(struct images_bundle_file) bundle_files;
-	struct hashmap bundle_file_ids; /* of device, inode and time -> index into bundle_files */
-	struct hashmap bundles_told; /* image and PID: it maps the same program as the image's first process, or nobody knows */
+	/* hash of device, inode and change time -> index into bundle_files */
+	struct hashmap bundle_file_ids;
+	/*
+	 * Image and PID: the process maps the same program as the image's first process, or that is
+	 * not known.
+	 */
+	struct hashmap same_bundles;
 	struct images_stats stats;
 	struct images_options options;
-	struct hashmap jit_ids; /* image and piece -> symbol of answers + 1: many images can share a perf map */
-	struct hashmap bounds_ids; /* image and function without a name -> symbol of answers */
+	/*
+	 * Image and piece -> symbol of lookup_cache + 1. A hash, because many images can share one
+	 * perf map.
+	 */
+	struct hashmap jit_ids;
+	/* image and start of a function without a name -> symbol of lookup_cache */
+	struct hashmap bounds_ids;
 };
 
-/* Makes the source of an image, not looked for yet, if there is none. 0 or -ENOMEM. */
-int images_reach(struct images *im, uint32_t image);
+/* Makes an entry in sources for an image, if there is none. Returns 0 or -ENOMEM. */
+int images_add_source(struct images *im, uint32_t image);
 
-/* Looks for the source of a file's names, once. 0 or -ENOMEM. */
+/* Opens the source of a file's names, once. Returns 0 or -ENOMEM. */
 int images_open(struct images *im, uint32_t image);
 
-/* Where files of the process that an image is of are looked for. */
+/* The place to look for files of the process that mapped an image. */
 struct image_file_place images_place(const struct images *im, const struct images_source *s);
 
-/* The file of an image, if it is still the one that was mapped. 0, -ENOENT, -ESTALE, -ENOMEM. */
-int images_find_file(const struct images *im, const struct answers_image *key, const struct images_source *s, int *ret_fd);
+/*
+ * Finds the file of an image, if it is still the one that was mapped. Returns 0, -ENOENT, -ESTALE,
+ * -ENOMEM.
+ */
+int images_find_file(const struct images *im, const struct image_key *key,
+		     const struct images_source *s, int *ret_fd);
 
-/* The image of a process that maps another single-file program than the others that have its path and build id is one of its own: key gets
- * its PID. 0 or -ENOMEM. */
-int images_tell_bundle(struct images *im, const struct perfdata_record *record, struct answers_image *key);
+/*
+ * Sets the PID in key if a process maps another single-file program than the image of that key has.
+ * Such programs can share path and build id. Returns 0 or -ENOMEM.
+ */
+int images_separate_bundle(struct images *im, const struct perfdata_record *record,
+			   struct image_key *key);
 
-/* Gives source its precompiled where fd, of that build id, is a single-file program. 0, also where it is none; -ESTALE, -ENOENT, -EACCES:
- * the very program cannot be had; -ENOMEM, -errno. */
-int images_open_bundle(struct images *im, const struct answers_image *key, struct images_source *s, int fd);
+/*
+ * Sets source->precompiled if fd, which has the build id of key, is a single-file program. Returns
+ * 0, also if it is none; -ESTALE, -ENOENT, -EACCES: the mapped program itself cannot be opened;
+ * -ENOMEM, -errno.
+ */
+int images_open_bundle(struct images *im, const struct image_key *key, struct images_source *s,
+		       int fd);
 
-/* r2r_beside: an assembly in the image's directory, or one of that name that the process mapped from elsewhere. */
+/*
+ * r2r_assembly_opener: opens an assembly in the image's directory, or one of that name that the
+ * process mapped from elsewhere.
+ */
 int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file);
 
-/* Where debug files are looked for: the target's root, and ours, which is opened and the caller's. */
-size_t images_roots(const struct images *im, const struct images_source *s, int roots[2], int *ret_own);
+/*
+ * Gets the roots to search for debug files: the target's and ours. The caller closes *ret_own, our
+ * root.
+ */
+size_t images_roots(const struct images *im, const struct images_source *s, int roots[2],
+		    int *ret_own);
+
+/*
+ * Notes why an image's source gives no names. key is that of an image in lookup_cache. A reason
+ * that was known first stays, because on another machine files are missing for other reasons.
+ */
+void images_note_why(struct images *im, const struct image_key *key, enum image_reason why);
 
 #endif

@@ -1,4 +1,4 @@
-/* Lines and inlined functions of images: the second half of symbols/images.h. */
+/* Looks up lines and inlined functions of images: a part of symbols/images.h. */
 #include "base/cleanup.h"
 #include "symbols/images_impl.h"
 #include "symbols/r2r_image.h"
@@ -11,7 +11,7 @@
 
 #define IMAGES_PDBS_MAX 65536
 
-/* portable_pdb_of_image: a file in the image's directory. */
+/* portable_pdb_open_image: opens a file in the image's directory. */
 static int images_open_pdb(void *ctx, const char *name, int *ret_fd)
 {
 	struct pe_file file;
@@ -22,8 +22,8 @@ static int images_open_pdb(void *ctx, const char *name, int *ret_fd)
 	return r;
 }
 
-/* struct pdb_places, and struct jit_lines_files. */
-static int images_pdb_missing(void *ctx, const struct portable_pdb_id *id)
+/* Notes a missing PDB, as struct pdb_places and struct jit_lines_files require. */
+static int images_note_missing_pdb(void *ctx, const struct portable_pdb_id *id)
 {
 	const struct images_beside *of = ctx;
 	struct images *im = of->images;
@@ -48,29 +48,31 @@ const struct images_pdb *images_pdbs(const struct images *im, size_t *ret_n)
 	return im->pdbs.v;
 }
 
-/* The room of a process, which lives as long as im. */
-static int images_room(struct images *im, int32_t pid, struct pdb_room **ret_room)
+/* Gets the PDB budget of a process, which lives as long as im. */
+static int images_process_budget(struct images *im, int32_t pid, struct pdb_budget **ret_room)
 {
-	const uint32_t *place = hashmap_get(&im->room_of, (uint32_t)pid);
-	struct pdb_room *room;
+	const uint32_t *place = hashmap_get(&im->budget_of, (uint32_t)pid);
+	struct pdb_budget *room;
 
 	if (place) {
-		*ret_room = im->process_rooms.v[*place];
+		*ret_room = im->process_budgets.v[*place];
 		return 0;
 	}
 	room = malloc(sizeof(*room));
-	if (!room || vec_push(&im->process_rooms, room)) {
+	if (!room || vec_push(&im->process_budgets, room)) {
 		free(room);
 		return -ENOMEM;
 	}
-	*room = (struct pdb_room){&im->pdb_rooms, 0};
+	*room = (struct pdb_budget){&im->pdb_budget_total, 0};
 	*ret_room = room;
-	return hashmap_put(&im->room_of, (uint32_t)pid, (uint32_t)im->process_rooms.len - 1);
+	return hashmap_put(&im->budget_of, (uint32_t)pid, (uint32_t)im->process_budgets.len - 1);
 }
 
 static int images_open_managed_lines(struct images *im, struct images_source *s, int fd)
 {
-	struct pdb_places places = {.open_beside = images_open_pdb, .missing = images_pdb_missing, .ctx = s->beside};
+	struct pdb_places places = {.open_beside = images_open_pdb,
+				    .missing = images_note_missing_pdb,
+				    .ctx = s->beside};
 	struct pe_file file = {.fd = fd};
 	struct stat st;
 	int r;
@@ -78,15 +80,15 @@ static int images_open_managed_lines(struct images *im, struct images_source *s,
 	if (fstat(fd, &st))
 		return 0;
 	file.bytes = (uint64_t)st.st_size;
-	r = images_room(im, s->pid, &places.room);
+	r = images_process_budget(im, s->pid, &places.room);
 	if (!r)
 		r = r2r_lines_open(&file, s->precompiled, &places, &s->lines);
 
 	return r == -ENOMEM ? r : 0;
 }
 
-/* jit_lines_files: a file of the process that an image is of. */
-static int images_open_of_process(void *ctx, const char *path, int *ret_fd)
+/* jit_lines_files: opens a file of the process that mapped an image. */
+static int images_open_process_file(void *ctx, const char *path, int *ret_fd)
 {
 	const struct images_beside *of = ctx;
 	struct image_file_place place = images_place(of->images, &of->images->sources.v[of->image]);
@@ -94,12 +96,13 @@ static int images_open_of_process(void *ctx, const char *path, int *ret_fd)
 	return image_file_open(&place, path, ret_fd);
 }
 
-/* Of the code that a process compiled. */
+/* Opens the lines of the code that a process compiled. */
 static int images_open_jit_lines(struct images *im, uint32_t image)
 {
 	struct images_source *s = &im->sources.v[image];
-	struct jit_lines_files files = {.open = images_open_of_process, .missing = images_pdb_missing};
-	int r = images_room(im, s->pid, &files.room);
+	struct jit_lines_files files = {.open = images_open_process_file,
+					.missing = images_note_missing_pdb};
+	int r = images_process_budget(im, s->pid, &files.room);
 
 	if (r)
 		return r;
@@ -108,24 +111,25 @@ static int images_open_jit_lines(struct images *im, uint32_t image)
 	if (!s->beside)
 		return -ENOMEM;
 	*s->beside = (struct images_beside){im, image};
-	r = jit_sources_lines(im->jit, im->answers->images.v[image].pid, &files, &s->lines);
+	r = jit_sources_lines(im->jit, im->lookup_cache->images.v[image].key.pid, &files,
+			      &s->lines);
 
 	return r == -ENOENT ? 0 : r;
 }
 
-/* The source of an image's lines, opened when the first is asked for. */
+/* Opens the source of an image's lines, once. */
 static int images_open_lines(struct images *im, uint32_t image)
 {
-	const struct answers_image *key = &im->answers->images.v[image];
+	const struct image_key *key = &im->lookup_cache->images.v[image].key;
 	struct images_source *s = &im->sources.v[image];
-	const char *path = intern_text(&im->answers->texts, key->path);
+	const char *path = intern_text(&im->lookup_cache->texts, key->path);
 	AUTO_CLOSE int own_root = -1;
 	AUTO_CLOSE int fd = -1;
 	int roots[2], r;
 
 	if (s->lines_tried)
 		return 0;
-	if (key->kind == ANSWERS_JIT)
+	if (key->kind == IMAGE_KIND_JIT)
 		return images_open_jit_lines(im, image);
 	r = images_open(im, image);
 	if (r)
@@ -134,7 +138,7 @@ static int images_open_lines(struct images *im, uint32_t image)
 	s->lines_unread = s->unread;
 	bool managed = s->precompiled && r2r_image_is(s->precompiled);
 
-	if (key->kind != ANSWERS_FILE || (!s->elf && !managed))
+	if (key->kind != IMAGE_KIND_FILE || (!s->elf && !managed))
 		return 0;
 	r = images_find_file(im, key, s, &fd);
 	if (r) {
@@ -143,36 +147,40 @@ static int images_open_lines(struct images *im, uint32_t image)
 	}
 	if (!s->elf)
 		return images_open_managed_lines(im, s, fd);
-	r = line_source_dwarf(fd, path, roots, images_roots(im, s, roots, &own_root), s->elf, &s->lines);
+	r = line_source_dwarf(fd, path, roots, images_roots(im, s, roots, &own_root),
+			      s->elf->segments, s->elf->nsegments, &s->lines);
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Makes a chain of answers of what a source of lines said. */
-static int images_chain(struct images *im, const struct inline_frame *frames, size_t n, uint32_t *ret_chain)
+/* Makes a chain of lookup_cache from the frames of a line source. */
+static int images_chain(struct images *im, const struct inline_frame *frames, size_t n,
+			uint32_t *ret_chain)
 {
-	struct answers_line lines[INLINES_DEPTH_MAX];
+	struct line_cache_line lines[INLINES_DEPTH_MAX];
 	int r = 0;
 
 	for (size_t i = 0; i < n && !r; i++) {
-		lines[i] = (struct answers_line){ANSWERS_NONE, ANSWERS_NONE, frames[i].line};
-		/* The last one has its name from the symbol. */
+		lines[i] = (struct line_cache_line){LOOKUP_NONE, LOOKUP_NONE, frames[i].line};
+		/* The last frame is named by the symbol. */
 		if (frames[i].function && i + 1 < n)
-			r = intern_str(&im->answers->texts, frames[i].function, &lines[i].function);
+			r = intern_str(&im->lookup_cache->texts, frames[i].function,
+				       &lines[i].function);
 		if (!r && frames[i].file)
-			r = intern_str(&im->answers->texts, frames[i].file, &lines[i].file);
+			r = intern_str(&im->lookup_cache->texts, frames[i].file, &lines[i].file);
 	}
-	return r ? r : answers_chain(&im->answers->lines, lines, n, ret_chain);
+	return r ? r : line_cache_chain(&im->lookup_cache->lines, lines, n, ret_chain);
 }
 
-int images_ask_lines(struct images *im, uint32_t image, uint32_t symbol, uint64_t addr, uint64_t time_ns, uint32_t *ret_chain,
-		     bool *ret_unread)
+int images_lookup_lines(struct images *im, uint32_t image, uint32_t symbol, uint64_t addr,
+			uint64_t time_ns, uint32_t *ret_chain, bool *ret_unread)
 {
 	struct inline_frame frames[INLINES_DEPTH_MAX];
-	uint32_t chain = ANSWERS_NONE;
+	uint32_t chain = LOOKUP_NONE;
 	size_t n;
-	int r = images_reach(im, image);
+	int r = images_add_source(im, image);
 
-	_Static_assert(INLINES_DEPTH_MAX <= ANSWERS_LINES_MAX, "answers hold all frames of an address");
+	_Static_assert(INLINES_DEPTH_MAX <= LINE_CACHE_CHAIN_MAX,
+		       "answers hold all frames of an address");
 	if (!r)
 		r = images_open_lines(im, image);
 	if (r)
@@ -180,10 +188,10 @@ int images_ask_lines(struct images *im, uint32_t image, uint32_t symbol, uint64_
 	const struct images_source *s = &im->sources.v[image];
 
 	*ret_unread = s->lines_unread;
-	*ret_chain = ANSWERS_NONE;
+	*ret_chain = LOOKUP_NONE;
 	if (s->lines_unread)
 		return 0;
-	im->answers->images.v[image].lineless = !s->lines;
+	im->lookup_cache->images.v[image].lineless = !s->lines;
 	if (!s->lines)
 		return 0;
 	r = line_source_find(s->lines, addr, time_ns, frames, &n);
@@ -192,5 +200,5 @@ int images_ask_lines(struct images *im, uint32_t image, uint32_t symbol, uint64_
 	if (r == -ENOMEM || r == -E2BIG)
 		return r;
 	*ret_chain = chain;
-	return answers_lines_put(&im->answers->lines, symbol, addr, chain);
+	return line_cache_put(&im->lookup_cache->lines, symbol, addr, chain);
 }

@@ -3,8 +3,10 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/hashmap.h"
-#include "symbols/clr_signature.h"
-#include "symbols/r2r_functions.h"
+#include "dotnet/metadata_names.h"
+#include "dotnet/r2r_functions.h"
+#include "dotnet/signature.h"
+#include "dotnet/signature_text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,13 +30,13 @@ struct r2r_image {
 	struct hashmap made_ids; /* piece -> index into made */
 };
 
-/* clr_modules.find */
+/* clr_type_resolver.find */
 static int find_module(void *ctx, uint32_t number, const struct clr_metadata **ret_metadata)
 {
 	return r2r_modules_metadata(ctx, number, ret_metadata);
 }
 
-/* Pointers to n texts that end with NULs, one after the other. */
+/* Makes a list of pointers to n NUL-terminated texts that follow one another. */
 static const char **texts_of(const struct outbuf *texts, uint32_t n)
 {
 	const char **list = calloc((size_t)n + 1, sizeof(*list)), *p = texts->data;
@@ -46,7 +48,7 @@ static const char **texts_of(const struct outbuf *texts, uint32_t n)
 	return list;
 }
 
-/* The metadata in which a method of an instance signature is defined. */
+/* Gets the metadata that define the method of an instance signature. */
 static int instance_metadata(struct r2r_image *image, const struct r2r_method_signature *m,
 			     const struct clr_metadata **ret_metadata)
 {
@@ -57,24 +59,25 @@ static int instance_metadata(struct r2r_image *image, const struct r2r_method_si
 	return r2r_modules_metadata(&image->modules, m->module, ret_metadata);
 }
 
-/* The type arguments of an instance's owner, each with a NUL behind it. */
-static int put_type_arguments(struct r2r_image *image, const struct r2r_method_signature *m, struct outbuf *out, uint32_t *ret_n)
+/* Writes the type arguments of an instance's owner, each followed by a NUL. */
+static int put_type_arguments(struct r2r_image *image, const struct r2r_method_signature *m,
+			      struct outbuf *out, uint32_t *ret_n)
 {
 	struct reader r = reader_of(image->functions.instances, image->functions.instances_bytes);
-	struct clr_modules modules = {.find = find_module, .ctx = &image->modules};
+	struct clr_type_resolver modules = {.find = find_module, .ctx = &image->modules};
 	const struct clr_metadata *context = NULL;
 	uint32_t n = 0;
 	int error = 0;
 
 	reader_seek(&r, m->owner);
-	if (m->flags & R2R_METHOD_HAS_OWNER && clr_signature_generic(&r, &n))
+	if (m->flags & R2R_METHOD_HAS_OWNER && clr_signature_enter_generic(&r, &n))
 		error = r2r_modules_metadata(&image->modules, m->context, &context);
 	if (error == -ENOENT && m->context == R2R_OWN_MODULE)
-		error = 0; /* in composite images each type says its module */
+		error = 0; /* in composite images each type names its module */
 	for (uint32_t i = 0; i < n && !error; i++) {
 		struct clr_text text = clr_text_begin(out, &modules);
 
-		clr_text_signature(&text, context, &r, CLR_REFLECTION);
+		clr_text_put_type(&text, context, &r, CLR_REFLECTION);
 		error = clr_text_end(&text);
 		outbuf_char(out, '\0');
 	}
@@ -93,7 +96,7 @@ static int put_instance(struct r2r_image *image, uint32_t at, const char *tier, 
 	int error;
 
 	reader_seek(&r, at);
-	r2r_signature_method(&r, &m);
+	r2r_signature_read_method(&r, &m);
 	error = instance_metadata(image, &m, &metadata);
 	if (!error)
 		error = put_type_arguments(image, &m, &args, &n);
@@ -102,12 +105,14 @@ static int put_instance(struct r2r_image *image, uint32_t at, const char *tier, 
 		error = texts ? 0 : -ENOMEM;
 	}
 	if (!error)
-		error = clr_metadata_method_name(metadata, m.rid, NULL, &(struct clr_instantiation){texts, n}, tier, out);
+		error = clr_metadata_method_name(metadata, m.rid, NULL,
+						 &(struct clr_instantiation){texts, n}, tier, out);
 	outbuf_close(&args);
 	return error;
 }
 
-static int put_method(struct r2r_image *image, const struct r2r_method *m, const char *tier, struct outbuf *out)
+static int put_method(struct r2r_image *image, const struct r2r_method *m, const char *tier,
+		      struct outbuf *out)
 {
 	const struct clr_metadata *metadata;
 	uint32_t module = R2R_OWN_MODULE;
@@ -121,8 +126,9 @@ static int put_method(struct r2r_image *image, const struct r2r_method *m, const
 	return error ? error : clr_metadata_method_name(metadata, m->rid, NULL, NULL, tier, out);
 }
 
-/* Writes the name of a piece of code, its place where it has none. 0 or -ENOMEM. */
-static int put_code(struct r2r_image *image, const struct r2r_code *code, struct outbuf *out, enum symbol_source *ret_source)
+/* Writes the name of a piece of code, or its place if it has none. Returns 0 or -ENOMEM. */
+static int put_code(struct r2r_image *image, const struct r2r_code *code, struct outbuf *out,
+		    enum symbol_source *ret_source)
 {
 	int error;
 
@@ -144,8 +150,8 @@ static int put_code(struct r2r_image *image, const struct r2r_code *code, struct
 	return out->error;
 }
 
-/* The name of a piece, made when it is asked for the first time. */
-static int name_of(struct r2r_image *image, uint32_t piece, struct r2r_name *ret_name)
+/* Gets the name of a piece, which is made at the first lookup. */
+static int get_name(struct r2r_image *image, uint32_t piece, struct r2r_name *ret_name)
 {
 	const uint32_t *known = hashmap_get(&image->made_ids, piece);
 	struct outbuf out = outbuf_to(-1);
@@ -170,8 +176,9 @@ static int name_of(struct r2r_image *image, uint32_t piece, struct r2r_name *ret
 	return error;
 }
 
-/* The code at an offset; *ret_rva is the same place. */
-static const struct r2r_code *code_at(const struct r2r_image *image, uint64_t addr, uint32_t *ret_rva)
+/* The code at an offset; *ret_rva gets the RVA of the same place. */
+static const struct r2r_code *find_code(const struct r2r_image *image, uint64_t addr,
+					uint32_t *ret_rva)
 {
 	const struct pe *pe = &image->modules.pe;
 
@@ -180,22 +187,24 @@ static const struct r2r_code *code_at(const struct r2r_image *image, uint64_t ad
 	return r2r_functions_find(&image->functions, *ret_rva);
 }
 
-static int r2r_find(struct symbol_provider *p, uint64_t addr, uint64_t time_ns, struct symbol *ret_symbol)
+static int r2r_find(struct symbol_provider *p, uint64_t addr, uint64_t time_ns,
+		    struct symbol *ret_symbol)
 {
 	struct r2r_image *image = (struct r2r_image *)p;
 	uint32_t rva, base;
-	const struct r2r_code *code = code_at(image, addr, &rva);
+	const struct r2r_code *code = find_code(image, addr, &rva);
 	struct r2r_name name;
 
 	(void)time_ns;
 	if (!code)
 		return -ENOENT;
 	uint32_t piece = (uint32_t)(code - image->functions.code.v);
-	int error = name_of(image, piece, &name);
+	int error = get_name(image, piece, &name);
 
 	if (error)
 		return error;
-	base = code->method & R2R_CODE_IS_COLD ? code->begin : image->functions.methods.v[code->method].begin;
+	base = code->method & R2R_CODE_IS_COLD ? code->begin
+					       : image->functions.methods.v[code->method].begin;
 	*ret_symbol = (struct symbol){
 		.name = name.text,
 		.name_len = name.len,
@@ -213,7 +222,7 @@ static uint32_t r2r_piece(const struct symbol_provider *p, uint64_t addr, uint64
 {
 	const struct r2r_image *image = (const struct r2r_image *)p;
 	uint32_t rva;
-	const struct r2r_code *code = code_at(image, addr, &rva);
+	const struct r2r_code *code = find_code(image, addr, &rva);
 
 	(void)time_ns;
 	return code ? (uint32_t)(code - image->functions.code.v) : SYMBOL_NO_PIECE;
@@ -238,8 +247,8 @@ static const struct symbol_provider_ops r2r_ops = {
 	.free = r2r_free,
 };
 
-static int read_image(struct r2r_image *image, const struct pe_file *file, const struct r2r_beside *beside,
-		      struct parse_error *err)
+static int read_image(struct r2r_image *image, const struct pe_file *file,
+		      const struct r2r_assembly_opener *beside, struct parse_error *err)
 {
 	struct r2r_component *components = NULL;
 	size_t ncomponents = 0;
@@ -261,8 +270,8 @@ static int read_image(struct r2r_image *image, const struct pe_file *file, const
 	return r2r_modules_init(&image->modules, &pe, &h, components, ncomponents, beside);
 }
 
-int r2r_image_open(const struct pe_file *file, const struct r2r_beside *beside, struct symbol_provider **ret_symbols,
-		   struct parse_error *err)
+int r2r_image_open(const struct pe_file *file, const struct r2r_assembly_opener *beside,
+		   struct symbol_provider **ret_symbols, struct parse_error *err)
 {
 	struct r2r_image *image = calloc(1, sizeof(*image));
 
@@ -284,7 +293,7 @@ bool r2r_image_is(const struct symbol_provider *symbols)
 	return symbols->ops == &r2r_ops;
 }
 
-/* The row of a method in the image's own metadata; 0: it is in another's. */
+/* The row of a method in the image's own metadata; 0: another image defines the method. */
 static uint32_t own_rid(const struct r2r_image *image, const struct r2r_method *m)
 {
 	struct r2r_method_signature s;
@@ -296,20 +305,25 @@ static uint32_t own_rid(const struct r2r_image *image, const struct r2r_method *
 	struct reader r = reader_of(image->functions.instances, image->functions.instances_bytes);
 
 	reader_seek(&r, m->instance);
-	r2r_signature_method(&r, &s);
-	return r.failed || s.flags & (R2R_METHOD_BY_SLOT | R2R_METHOD_MEMBER_REF) || s.module != R2R_OWN_MODULE ? 0 : s.rid;
+	r2r_signature_read_method(&r, &s);
+	return r.failed || s.flags & (R2R_METHOD_BY_SLOT | R2R_METHOD_MEMBER_REF) ||
+			       s.module != R2R_OWN_MODULE
+		       ? 0
+		       : s.rid;
 }
 
-int r2r_image_method(const struct symbol_provider *symbols, uint64_t addr, struct r2r_image_method *ret_method)
+int r2r_image_method(const struct symbol_provider *symbols, uint64_t addr,
+		     struct r2r_image_method *ret_method)
 {
 	const struct r2r_image *image = (const struct r2r_image *)symbols;
 	uint32_t rva;
-	const struct r2r_code *code = code_at(image, addr, &rva);
+	const struct r2r_code *code = find_code(image, addr, &rva);
 
 	if (!code || code->method & R2R_CODE_IS_COLD)
 		return -ENOENT;
 	const struct r2r_method *m = &image->functions.methods.v[code->method];
-	struct r2r_image_method method = {.rid = own_rid(image, m), .begin = m->begin, .native = rva - m->begin};
+	struct r2r_image_method method = {
+		.rid = own_rid(image, m), .begin = m->begin, .native = rva - m->begin};
 
 	if (!method.rid)
 		return -ENOENT;

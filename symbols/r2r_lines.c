@@ -1,8 +1,8 @@
 #include "symbols/r2r_lines.h"
 
-#include "symbols/r2r_debug_info.h"
-#include "symbols/r2r_functions.h"
-#include "symbols/r2r_header.h"
+#include "dotnet/r2r_debug_info.h"
+#include "dotnet/r2r_functions.h"
+#include "dotnet/r2r_header.h"
 #include "symbols/r2r_image.h"
 
 #include <errno.h>
@@ -15,12 +15,12 @@ struct r2r_lines {
 	struct line_source base;
 	const struct symbol_provider *symbols;
 	struct portable_pdb *pdb;
-	unsigned char *functions; /* the table of runtime functions, by rva */
+	unsigned char *functions; /* the table of runtime functions, by RVA */
 	uint32_t nfunctions, function_bytes;
 	unsigned char *debug_info_data;
-	struct r2r_debug_info debug_info; /* of these */
-	struct pdb_room *room;
-	uint64_t taken; /* of it, for the tables */
+	struct r2r_debug_info debug_info; /* of debug_info_data */
+	struct pdb_budget *room;
+	uint64_t room_bytes; /* bytes of room that the tables take */
 };
 
 static uint32_t begin_of(const struct r2r_lines *s, uint32_t function)
@@ -31,8 +31,8 @@ static uint32_t begin_of(const struct r2r_lines *s, uint32_t function)
 	return rva;
 }
 
-/* The number of the runtime function that begins at rva. 0 or -ENOENT. */
-static int function_at(const struct r2r_lines *s, uint32_t rva, uint32_t *ret_function)
+/* Finds the number of the runtime function that begins at rva. Returns 0 or -ENOENT. */
+static int find_function(const struct r2r_lines *s, uint32_t rva, uint32_t *ret_function)
 {
 	uint32_t lo = 0, hi = s->nfunctions;
 
@@ -48,7 +48,8 @@ static int function_at(const struct r2r_lines *s, uint32_t rva, uint32_t *ret_fu
 	return lo < s->nfunctions && begin_of(s, lo) == rva ? 0 : -ENOENT;
 }
 
-static int r2r_lines_find(struct line_source *base, uint64_t addr, uint64_t time_ns, struct inline_frame *frames, size_t *ret_n)
+static int r2r_lines_find(struct line_source *base, uint64_t addr, uint64_t time_ns,
+			  struct inline_frame *frames, size_t *ret_n)
 {
 	struct r2r_lines *s = (struct r2r_lines *)base;
 	struct r2r_image_method method;
@@ -58,9 +59,9 @@ static int r2r_lines_find(struct line_source *base, uint64_t addr, uint64_t time
 
 	(void)time_ns;
 	if (!r)
-		r = function_at(s, method.begin, &function);
+		r = find_function(s, method.begin, &function);
 	if (!r)
-		r = r2r_debug_info_il(&s->debug_info, function, method.native, &il);
+		r = r2r_debug_info_find_il(&s->debug_info, function, method.native, &il);
 	if (!r)
 		r = portable_pdb_line(s->pdb, method.rid, il, &file, &line);
 	if (r)
@@ -74,7 +75,7 @@ static void r2r_lines_free(struct line_source *base)
 {
 	struct r2r_lines *s = (struct r2r_lines *)base;
 
-	pdb_room_give_back(s->room, s->taken);
+	pdb_budget_release(s->room, s->room_bytes);
 	portable_pdb_free(s->pdb);
 	free(s->functions);
 	r2r_debug_info_free(&s->debug_info);
@@ -82,7 +83,8 @@ static void r2r_lines_free(struct line_source *base)
 	free(s);
 }
 
-static const struct line_source_ops r2r_lines_ops = {.find = r2r_lines_find, .free = r2r_lines_free};
+static const struct line_source_ops r2r_lines_ops = {.find = r2r_lines_find,
+						     .free = r2r_lines_free};
 
 static int read_tables(struct r2r_lines *s, const struct pe *pe, const struct pdb_places *places)
 {
@@ -98,16 +100,17 @@ static int read_tables(struct r2r_lines *s, const struct pe *pe, const struct pd
 		return -ENOENT;
 	s->function_bytes = pe->machine == PE_X64 ? 12 : 8;
 	s->nfunctions = functions.bytes / s->function_bytes;
-	if (!pdb_room_take(places->room, (uint64_t)functions.bytes + debug_info.bytes)) {
-		pdb_find_refused(pe, places);
+	if (!pdb_budget_take(places->room, (uint64_t)functions.bytes + debug_info.bytes)) {
+		pdb_find_count_refused(pe, places);
 		return -E2BIG;
 	}
 	s->room = places->room;
-	s->taken = (uint64_t)functions.bytes + debug_info.bytes;
+	s->room_bytes = (uint64_t)functions.bytes + debug_info.bytes;
 	r = pe_read(pe, functions, R2R_FUNCTIONS_TABLE_BYTES_MAX, &s->functions, NULL);
 	if (!r)
 		r = pe_read(pe, debug_info, DEBUG_INFO_BYTES_MAX, &s->debug_info_data, NULL);
-	s->debug_info = (struct r2r_debug_info){s->debug_info_data, debug_info.bytes, h.major, {.room = places->room}};
+	s->debug_info = (struct r2r_debug_info){
+		s->debug_info_data, debug_info.bytes, h.major, {.budget = places->room}};
 	return r;
 }
 

@@ -1,7 +1,7 @@
 #include "symbols/symbolizer.h"
 
 #include "base/log.h"
-#include "symbols/store_read.h"
+#include "symbols/store/store_read.h"
 #include "symbols/symbolizer_impl.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int symbolizer_unnamed(void *ctx, int32_t tid, uint32_t *ret_comm)
+int symbolizer_default_comm(void *ctx, int32_t tid, uint32_t *ret_comm)
 {
 	struct symbolizer *s = ctx;
 	char buf[16];
@@ -25,23 +25,25 @@ static int symbolizer_read_store(struct symbolizer *s)
 
 	if (s->options.store_dir_fd < 0)
 		return 0;
-	r = store_read(s->options.store_dir_fd, &s->answers, &s->notes, &err);
+	r = store_read(s->options.store_dir_fd, &s->lookup_cache, &s->notes, &err);
 	if (!r) {
 		s->has_store = true;
-		/* Counted anew, as they are asked for again. */
-		s->unkept = s->answers.unkept;
-		s->answers.unkept = 0;
+		/* These lookups are repeated, so they are counted again. */
+		s->unkept = s->lookup_cache.unkept;
+		s->lookup_cache.unkept = 0;
 		s->from_store = !s->unkept;
-		for (size_t i = 0; i < s->answers.images.len; i++)
-			s->from_store &= !s->answers.images.v[i].wanted;
+		for (size_t i = 0; i < s->lookup_cache.images.len; i++)
+			s->from_store &= !s->lookup_cache.images.v[i].wanted;
 		return 0;
 	}
-	answers_free(&s->answers);
+	lookup_cache_free(&s->lookup_cache);
 	s->notes = (struct store_notes){0};
 	if (r == -ENOMEM)
 		return r;
 	if (r != -ENOENT)
-		log_warn("the recording's symbols cannot be used: %s; names are looked up on this machine", err.what);
+		log_warn("symbols/names: cannot be used: %s; names are looked up on this machine "
+			 "instead",
+			 err.what);
 	return 0;
 }
 
@@ -57,15 +59,15 @@ static struct jit_sources_options symbolizer_jit_options(const struct symbolizer
 
 static int symbolizer_init(struct symbolizer *s)
 {
-	struct answers_image kernel = {.kind = ANSWERS_KERNEL};
+	struct image_key kernel = {.kind = IMAGE_KIND_KERNEL};
 	int r = symbolizer_read_store(s);
 
 	s->frames.profile = s->profile;
-	s->frames.answers = &s->answers;
+	s->frames.lookup_cache = &s->lookup_cache;
 	s->frames.raw_names = s->options.raw_names;
 	s->frames.mangled = s->options.mangled;
 	s->frames.by_function = s->options.by_function;
-	/* The lines are those of the call, which only the full form looks up. */
+	/* Lines are those of the call, which only the full form looks up. */
 	s->options.perf_names_only &= !s->options.inlines && !s->options.lines;
 	s->frames.perf_names_only = s->options.perf_names_only;
 	s->frames.inlines = s->options.inlines;
@@ -73,30 +75,33 @@ static int symbolizer_init(struct symbolizer *s)
 	if (!r)
 		r = profile_text(s->profile, "[unknown]", strlen("[unknown]"), &s->unknown_module);
 	if (!r)
-		r = intern_str(&s->answers.texts, KERNEL_MAP_NAME, &kernel.path);
+		r = intern_str(&s->lookup_cache.texts, KERNEL_MAP_NAME, &kernel.path);
 	if (!r)
-		r = answers_image(&s->answers, &kernel, &s->kernel_image);
+		r = lookup_cache_image(&s->lookup_cache, &kernel, &s->kernel_image);
 	if (!r)
-		r = processes_new(symbolizer_unnamed, s, &s->processes);
-	s->callchains = (struct callchains){
-		.profile = s->profile,
-		.processes = s->processes,
-		.frame = symbolizer_frame,
-		.ctx = s,
-		.frames_max = s->options.max_stack};
+		r = processes_new(symbolizer_default_comm, s, &s->processes);
+	s->callchains = (struct callchains){.profile = s->profile,
+					    .processes = s->processes,
+					    .frame = symbolizer_frame,
+					    .ctx = s,
+					    .frames_max = s->options.max_stack};
 	if (!r)
-		r = images_new(&s->answers, &s->kernel,
-			       s->options.offline || (s->from_store && !s->options.inlines && !s->options.lines) ? NULL : s->options.opener,
-			       &(struct images_options){.keep_answers = s->options.keep_answers,
-							.no_bounds = s->options.perf_names_only,
-							.has_store = s->has_store,
-							.recorded_from_ns = s->options.recorded_from_ns,
-							.from_ns = s->options.from_ns,
-							.recorded_elsewhere = s->options.recorded_elsewhere,
-							.jit = symbolizer_jit_options(s)},
+		r = images_new(&s->lookup_cache, &s->kernel,
+			       s->options.offline || (s->from_store && !s->options.inlines &&
+						      !s->options.lines)
+				       ? NULL
+				       : s->options.opener,
+			       &(struct images_options){
+				       .keep_cache = s->options.keep_cache,
+				       .no_bounds = s->options.perf_names_only,
+				       .has_store = s->has_store,
+				       .recorded_from_ns = s->options.recorded_from_ns,
+				       .from_ns = s->options.from_ns,
+				       .recorded_elsewhere = s->options.recorded_elsewhere,
+				       .jit = symbolizer_jit_options(s)},
 			       &s->images);
 	if (!r && s->has_store && s->options.improve && !s->options.offline)
-		r = stripped_new(&s->answers, &s->stripped);
+		r = stripped_new(&s->lookup_cache, &s->stripped);
 	return r;
 }
 
@@ -126,7 +131,7 @@ void symbolizer_free(struct symbolizer *s)
 	images_free(s->images);
 	stripped_free(s->stripped);
 	frames_free(&s->frames);
-	answers_free(&s->answers);
+	lookup_cache_free(&s->lookup_cache);
 	kernel_map_free(&s->kernel);
 	callchains_free(&s->callchains);
 	free(s);
@@ -137,9 +142,11 @@ int symbolizer_build_ids(struct symbolizer *s, const struct perfdata_build_id_en
 	int r = 0;
 
 	for (size_t i = 0; i < n && !r; i++) {
-		if (!strncmp(ids[i].filename, KERNEL_MAP_NAME, strlen(KERNEL_MAP_NAME)) && ids[i].build_id.len) {
+		if (!strncmp(ids[i].filename, KERNEL_MAP_NAME, strlen(KERNEL_MAP_NAME)) &&
+		    ids[i].build_id.len) {
 			s->kernel.build_id.len = ids[i].build_id.len;
-			memcpy(s->kernel.build_id.bytes, ids[i].build_id.bytes, sizeof(ids[i].build_id.bytes));
+			memcpy(s->kernel.build_id.bytes, ids[i].build_id.bytes,
+			       sizeof(ids[i].build_id.bytes));
 		} else {
 			r = images_build_id(s->images, ids[i].filename, &ids[i].build_id);
 		}
@@ -159,7 +166,7 @@ static int symbolizer_apply_map(struct symbolizer *s, const struct perfdata_reco
 		return kernel_map_add(&s->kernel, m->addr, m->len, m->pgoff, m->filename);
 	if (mode == PERF_RECORD_MISC_GUEST_KERNEL)
 		return 0;
-	r = images_of_record(s->images, record, &map.image, &anonymous);
+	r = images_add_record(s->images, record, &map.image, &anonymous);
 	if (r)
 		return r;
 	return processes_map(s->processes, record->pid, record->tid, &map, anonymous);
@@ -181,8 +188,8 @@ int symbolizer_apply(struct symbolizer *s, const struct perfdata_record *record)
 			r = processes_comm(s->processes, record->pid, record->tid, comm);
 		break;
 	case PERF_RECORD_FORK:
-		r = processes_fork(s->processes, record->pid, record->tid, record->task.ppid, record->task.ptid,
-				   !(record->misc & PERF_RECORD_MISC_FORK_EXEC));
+		r = processes_fork(s->processes, record->pid, record->tid, record->task.ppid,
+				   record->task.ptid, !(record->misc & PERF_RECORD_MISC_FORK_EXEC));
 		break;
 	case PERF_RECORD_EXIT:
 		processes_exit(s->processes, record->tid);
@@ -211,14 +218,16 @@ static enum callchain_mode symbolizer_sample_mode(const struct perfdata_record *
 	}
 }
 
-static int symbolizer_half_of(struct symbolizer *s, const struct process_thread *t, const struct perfdata_record *record,
-			      const struct symbolizer_stack *stack, struct callchain_half *ret_half)
+static int symbolizer_begin_callchain(struct symbolizer *s, const struct process_thread *t,
+				      const struct perfdata_record *record,
+				      const struct symbolizer_stack *stack,
+				      struct callchain_half *ret_half)
 {
 	const struct perfdata_sample *sample = &record->sample;
 	struct callchain chain = {.words = sample->callchain,
 				  .n = sample->ncallchain,
 				  .mode = CALLCHAIN_USER,
-				  .at_calls = stack->at_calls,
+				  .at_call_sites = stack->at_call_sites,
 				  .truncated = stack->truncated,
 				  .first_spliced = stack->first_spliced,
 				  .first_guess = stack->first_guess};
@@ -232,9 +241,9 @@ static int symbolizer_half_of(struct symbolizer *s, const struct process_thread 
 	return callchains_begin(&s->callchains, t, &chain, record->time_ns, ret_half);
 }
 
-/* The profile's thread of a sample whose IDs tell which it is. */
-static int symbolizer_thread_id(struct symbolizer *s, struct process_thread *t, int32_t pid, int32_t tid,
-				uint32_t *ret_thread)
+/* Gets the profile's thread of a sample whose IDs identify it. */
+static int symbolizer_profile_thread(struct symbolizer *s, struct process_thread *t, int32_t pid,
+				     int32_t tid, uint32_t *ret_thread)
 {
 	struct profile_thread thread = {.pid = pid, .tid = tid, .comm = t->comm};
 	int r;
@@ -251,10 +260,11 @@ static int symbolizer_thread_id(struct symbolizer *s, struct process_thread *t, 
 	return r;
 }
 
-int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record, const struct symbolizer_stack *stack,
-		     struct symbolizer_sample *ret_sample)
+int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record,
+		     const struct symbolizer_stack *stack, struct symbolizer_sample *ret_sample)
 {
-	struct symbolizer_sample sample = {.pid = record->pid, .tid = record->tid, .thread = PROFILE_NONE};
+	struct symbolizer_sample sample = {
+		.pid = record->pid, .tid = record->tid, .thread = PROFILE_NONE};
 	struct process_thread *t;
 	int r = processes_thread(s->processes, record->pid, record->tid, &t);
 
@@ -262,29 +272,32 @@ int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record,
 		return r;
 	sample.comm = t->comm;
 	if (record->pid || record->tid)
-		r = symbolizer_thread_id(s, t, record->pid, record->tid, &sample.thread);
+		r = symbolizer_profile_thread(s, t, record->pid, record->tid, &sample.thread);
 	if (!r)
-		r = symbolizer_half_of(s, t, record, stack, &sample.half);
+		r = symbolizer_begin_callchain(s, t, record, stack, &sample.half);
 	if (!r)
 		*ret_sample = sample;
 	return r;
 }
 
 /*
- * Whether pid 0 stands for a process of another PID namespace. User code is proof, and that the recorder sat in a
- * namespace; after that, kernel code outside of the idle loop is too.
+ * Whether PID 0 stands for a process of another PID namespace. User code proves it, and that the
+ * recorder ran inside a namespace. From then on, kernel code outside of the idle loop counts as
+ * proof too.
  */
 static bool symbolizer_is_other_pid_ns(struct symbolizer *s, const struct callchain_stack *stack)
 {
 	if (stack->user)
 		s->other_pid_ns_seen = true;
-	return stack->user || (s->other_pid_ns_seen && !stack->idle && stack->stack != PROFILE_STACK_EMPTY);
+	return stack->user ||
+	       (s->other_pid_ns_seen && !stack->idle && stack->stack != PROFILE_STACK_EMPTY);
 }
 
 int symbolizer_end(struct symbolizer *s, const struct symbolizer_sample *sample, uint64_t time_ns,
 		   uint32_t *ret_thread, uint32_t *ret_stack)
 {
-	struct profile_thread thread = {.pid = sample->pid, .tid = sample->tid, .comm = sample->comm};
+	struct profile_thread thread = {
+		.pid = sample->pid, .tid = sample->tid, .comm = sample->comm};
 	uint32_t id = sample->thread;
 	struct callchain_stack stack;
 	int r = callchains_end(&s->callchains, &sample->half, time_ns, &stack);
@@ -313,7 +326,8 @@ bool symbolizer_changes_kernel(const struct perfdata_record *record)
 	       (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
 }
 
-bool symbolizer_expect_kernel(struct symbolizer *s)
+bool symbolizer_prefetch_kernel(struct symbolizer *s)
 {
-	return symbolizer_may_look(s, s->kernel_image) && kernel_map_begin(&s->kernel);
+	return symbolizer_may_use_machine(s, s->kernel_image) &&
+	       kernel_map_start_loading(&s->kernel);
 }

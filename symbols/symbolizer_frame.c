@@ -1,77 +1,84 @@
-/* Frames of addresses: what of which image is there, who is asked for its name, and what was inlined. */
+/* Makes frames of addresses: finds the image, looks up the name, and adds inlined functions. */
 #include "symbols/symbolizer_impl.h"
 
 #include <errno.h>
 #include <string.h>
 
 /*
- * Whether this machine may be asked about an image. Where names were kept it is only about what could not be read or kept then,
- * and on another machine only where a build id tells whether it has the same file.
+ * With a store, only images that could not be read or stored before are looked up. On another
+ * machine, such an image needs a build id, which proves that the file is the same.
  */
-bool symbolizer_may_look(const struct symbolizer *s, uint32_t image)
+bool symbolizer_may_use_machine(const struct symbolizer *s, uint32_t image)
 {
-	const struct answers_image *i = &s->answers.images.v[image];
-	bool wanted = i->wanted || (s->unkept && i->kind == ANSWERS_JIT);
+	const struct lookup_cache_image *i = &s->lookup_cache.images.v[image];
+	bool wanted = i->wanted || (s->unkept && i->key.kind == IMAGE_KIND_JIT);
 
-	/* What the recording itself has of JIT-compiled code is no matter of the machine. */
-	if (i->kind == ANSWERS_JIT && images_is_captured(s->images, image))
+	/* Names that the recording captured do not depend on the machine. */
+	if (i->key.kind == IMAGE_KIND_JIT && images_is_captured(s->images, image))
 		return !s->has_store || wanted;
 	if (s->options.offline)
 		return false;
-	return !s->has_store || (wanted && (s->options.recorded_here || i->build_id.len));
+	return !s->has_store || (wanted && (s->options.recorded_here || i->key.build_id.len));
 }
 
-/* Whether there is anything in an image that a source could name. */
-static bool symbolizer_has_source(const struct answers_image *image)
+/* Whether any source could name code of an image. */
+static bool symbolizer_can_be_named(const struct lookup_cache_image *image)
 {
-	return image->kind != ANSWERS_OTHER && image->kind != ANSWERS_VSYSCALL;
+	return image->key.kind != IMAGE_KIND_OTHER && image->key.kind != IMAGE_KIND_VSYSCALL;
 }
 
-/* What covers an address of an image: remembered, or asked for now where this machine may be asked. */
-static int symbolizer_ask(struct symbolizer *s, uint32_t image, uint64_t addr, uint64_t time_ns,
-			  uint32_t *ret_symbol)
+/*
+ * Gets the symbol at an address of an image: from the cache, or by a lookup if this machine may be
+ * used.
+ */
+static int symbolizer_lookup(struct symbolizer *s, uint32_t image, uint64_t addr, uint64_t time_ns,
+			     uint32_t *ret_symbol)
 {
 	bool timed = false;
 	int r = -ENOENT;
 
-	*ret_symbol = ANSWERS_NONE;
-	if (s->has_store || s->options.keep_answers)
-		r = answers_get(&s->answers, image, addr, time_ns, ret_symbol);
-	s->timed |= r == -ESTALE || (!r && answers_timed(&s->answers, *ret_symbol));
-	if (!r && s->stripped && s->answers.images.v[image].stripped) {
-		r = stripped_improve(s->stripped, image, addr, ret_symbol);
+	*ret_symbol = LOOKUP_NONE;
+	if (s->has_store || s->options.keep_cache)
+		r = lookup_cache_get(&s->lookup_cache, image, addr, time_ns, ret_symbol);
+	s->timed |= r == -ESTALE || (!r && lookup_cache_is_timed(&s->lookup_cache, *ret_symbol));
+	if (!r && s->stripped && s->lookup_cache.images.v[image].stripped) {
+		r = stripped_improve_symbol(s->stripped, image, addr, ret_symbol);
 		s->improved |= r > 0;
 		return r < 0 ? r : 0;
 	}
 	if (!r)
 		return 0;
-	if (!symbolizer_may_look(s, image)) {
-		/* What nobody could ask for now either is still not kept. */
-		s->answers.unkept += s->unkept && r == -ESTALE;
-		s->answers.images.v[image].unread |= !s->has_store && symbolizer_has_source(&s->answers.images.v[image]);
+	if (!symbolizer_may_use_machine(s, image)) {
+		/* A symbol that cannot be looked up now either is still not stored. */
+		s->lookup_cache.unkept += s->unkept && r == -ESTALE;
+		s->lookup_cache.images.v[image].unread |=
+			!s->has_store && symbolizer_can_be_named(&s->lookup_cache.images.v[image]);
 		return 0;
 	}
-	r = images_ask(s->images, image, addr, time_ns, ret_symbol, &timed);
+	r = images_lookup(s->images, image, addr, time_ns, ret_symbol, &timed);
 	s->timed |= timed;
 	return r;
 }
 
-/* Whether a kernel symbol is of that module, or of the kernel image. */
+/* Whether a kernel symbol belongs to that module, or to the kernel image. */
 static bool symbolizer_is_of_module(const struct symbolizer *s, uint32_t symbol, const char *module)
 {
-	uint32_t own = s->answers.symbols.v[symbol].module;
+	uint32_t own = s->lookup_cache.symbols.v[symbol].module;
 
-	return !strcmp(own == ANSWERS_NONE ? KERNEL_MAP_NAME : intern_text(&s->answers.texts, own), module);
+	return !strcmp(own == LOOKUP_NONE ? KERNEL_MAP_NAME
+					  : intern_text(&s->lookup_cache.texts, own),
+		       module);
 }
 
-static int symbolizer_place_kernel(struct symbolizer *s, uint64_t ip, uint64_t time_ns, struct frames_place *place)
+static int symbolizer_place_kernel(struct symbolizer *s, uint64_t ip, uint64_t time_ns,
+				   struct frames_place *place)
 {
 	const struct kernel_range *range = kernel_map_find(&s->kernel, ip);
 	const char *module = range ? intern_text(&s->kernel.names, range->name) : KERNEL_MAP_NAME;
 	int r = 0;
 
 	*place = (struct frames_place){.image = s->kernel_image,
-				       .symbol = ANSWERS_NONE,
+				       .symbol = LOOKUP_NONE,
 				       .addr = ip,
 				       .shown = ip,
 				       .module = s->unknown_module,
@@ -82,28 +89,32 @@ static int symbolizer_place_kernel(struct symbolizer *s, uint64_t ip, uint64_t t
 		place->map_start = range->start;
 		return r;
 	}
-	r = symbolizer_ask(s, s->kernel_image, ip, time_ns, &place->symbol);
+	r = symbolizer_lookup(s, s->kernel_image, ip, time_ns, &place->symbol);
 	if (r)
 		return r;
-	/* perf keeps symbols of modules apart, and stretches the kernel's map over all of the kernel's own symbols. */
-	place->perf_blind = place->symbol != ANSWERS_NONE && !symbolizer_is_of_module(s, place->symbol, module);
-	if (!range && s->kernel.ranges.n && (place->perf_blind || place->symbol == ANSWERS_NONE))
+	/*
+	 * perf keeps symbols of modules apart, and stretches the kernel's map over all symbols of
+	 * the kernel itself.
+	 */
+	place->perf_blind =
+		place->symbol != LOOKUP_NONE && !symbolizer_is_of_module(s, place->symbol, module);
+	if (!range && s->kernel.ranges.n && (place->perf_blind || place->symbol == LOOKUP_NONE))
 		return 0;
 	return profile_text(s->profile, module, strlen(module), &place->module);
 }
 
-/* Code that was copied to anonymous memory laid over the file it came from: the file still knows it. */
-static int symbolizer_place_under(struct symbolizer *s, const struct process_map *map, uint64_t ip, uint64_t time_ns,
-				  struct frames_place *place)
+/* Names code that was copied to anonymous memory mapped over its file: the file still knows it. */
+static int symbolizer_place_under(struct symbolizer *s, const struct process_map *map, uint64_t ip,
+				  uint64_t time_ns, struct frames_place *place)
 {
 	uint64_t file_off = ip - map->start + map->under_pgoff;
 	uint32_t symbol;
 	int r;
 
-	if (s->answers.images.v[map->under].kind != ANSWERS_FILE)
+	if (s->lookup_cache.images.v[map->under].key.kind != IMAGE_KIND_FILE)
 		return 0;
-	r = symbolizer_ask(s, map->under, file_off, time_ns, &symbol);
-	if (!r && symbol != ANSWERS_NONE) {
+	r = symbolizer_lookup(s, map->under, file_off, time_ns, &symbol);
+	if (!r && symbol != LOOKUP_NONE) {
 		place->image = map->under;
 		place->addr = file_off;
 		place->symbol = symbol;
@@ -111,50 +122,54 @@ static int symbolizer_place_under(struct symbolizer *s, const struct process_map
 	return r;
 }
 
-static int symbolizer_place_user(struct symbolizer *s, const struct process_thread *t, uint64_t ip, uint64_t time_ns,
-				 bool full, struct frames_place *place)
+static int symbolizer_place_user(struct symbolizer *s, const struct process_thread *t, uint64_t ip,
+				 uint64_t time_ns, bool full, struct frames_place *place)
 {
 	const struct process_map *map = processes_find_map(s->processes, t, ip);
 	const struct frames_image_names *names;
-	const struct answers_image *image;
+	const struct lookup_cache_image *image;
 	int r;
 
-	*place = (struct frames_place){.image = ANSWERS_NONE,
-				       .symbol = ANSWERS_NONE,
+	*place = (struct frames_place){.image = LOOKUP_NONE,
+				       .symbol = LOOKUP_NONE,
 				       .addr = ip,
 				       .shown = ip,
 				       .module = s->unknown_module,
 				       .map_name = PROFILE_NONE};
-	/* pid 0 with user code is every process of other PID namespaces at once: perf mixes their maps, we know better. */
+	/*
+	 * PID 0 with user code is every process of other PID namespaces at once. perf mixes their
+	 * maps; the full form does not.
+	 */
 	if (!map || (full && !t->tid))
 		return 0;
 	r = frames_image(&s->frames, map->image, &names);
 	if (r)
 		return r;
-	image = &s->answers.images.v[map->image];
+	image = &s->lookup_cache.images.v[map->image];
 	place->image = map->image;
 	place->module = names->module;
 	if (!names->identity)
-		place->shown = ip - map->start + (image->kind == ANSWERS_VDSO ? 0 : map->pgoff);
-	if (image->kind == ANSWERS_OTHER || image->kind == ANSWERS_VSYSCALL)
+		place->shown =
+			ip - map->start + (image->key.kind == IMAGE_KIND_VDSO ? 0 : map->pgoff);
+	if (image->key.kind == IMAGE_KIND_OTHER || image->key.kind == IMAGE_KIND_VSYSCALL)
 		return 0;
-	if (image->kind != ANSWERS_JIT)
+	if (image->key.kind != IMAGE_KIND_JIT)
 		place->addr = place->shown;
-	r = symbolizer_ask(s, map->image, place->addr, time_ns, &place->symbol);
-	if (!r && full && place->symbol == ANSWERS_NONE && map->under != PROCESS_NO_IMAGE)
+	r = symbolizer_lookup(s, map->image, place->addr, time_ns, &place->symbol);
+	if (!r && full && place->symbol == LOOKUP_NONE && map->under != PROCESS_NO_IMAGE)
 		r = symbolizer_place_under(s, map, ip, time_ns, place);
 	return r;
 }
 
-static int symbolizer_place(struct symbolizer *s, const struct callchain_place *question, uint64_t ip, bool full,
-			    struct frames_place *place)
+static int symbolizer_place(struct symbolizer *s, const struct callchain_key *key, uint64_t ip,
+			    bool full, struct frames_place *place)
 {
-	if (question->mode == CALLCHAIN_KERNEL)
-		return symbolizer_place_kernel(s, ip, question->time_ns, place);
-	if (question->mode == CALLCHAIN_USER)
-		return symbolizer_place_user(s, question->thread, ip, question->time_ns, full, place);
-	*place = (struct frames_place){.image = ANSWERS_NONE,
-				       .symbol = ANSWERS_NONE,
+	if (key->mode == CALLCHAIN_KERNEL)
+		return symbolizer_place_kernel(s, ip, key->time_ns, place);
+	if (key->mode == CALLCHAIN_USER)
+		return symbolizer_place_user(s, key->thread, ip, key->time_ns, full, place);
+	*place = (struct frames_place){.image = LOOKUP_NONE,
+				       .symbol = LOOKUP_NONE,
 				       .addr = ip,
 				       .shown = ip,
 				       .module = s->unknown_module,
@@ -162,67 +177,81 @@ static int symbolizer_place(struct symbolizer *s, const struct callchain_place *
 	return 0;
 }
 
-/* Whether this machine may be asked about an image's lines, which may not have been asked for when its names were kept. */
+/*
+ * Whether the lines of an image may be looked up on this machine. Lines may not have been wanted
+ * when its names were stored.
+ */
 static bool symbolizer_may_look_for_lines(const struct symbolizer *s, uint32_t image)
 {
-	return !s->options.offline &&
-	       (!s->has_store || s->options.recorded_here || s->answers.images.v[image].build_id.len);
+	return !s->options.offline && (!s->has_store || s->options.recorded_here ||
+				       s->lookup_cache.images.v[image].key.build_id.len);
 }
 
-/* Whether what had no lines may have them by now: the debug file of a stripped image, or a PDB, may have come. */
-static bool symbolizer_may_have_come(const struct symbolizer *s, uint32_t image)
+/*
+ * Whether lines may exist by now that did not before: a debug file of a stripped image, or a PDB,
+ * may have come.
+ */
+static bool symbolizer_may_have_new_lines(const struct symbolizer *s, uint32_t image)
 {
-	const struct answers_image *i = &s->answers.images.v[image];
+	const struct lookup_cache_image *i = &s->lookup_cache.images.v[image];
 
-	return i->stripped || (s->options.improve && (i->kind == ANSWERS_JIT || (i->kind == ANSWERS_FILE && !i->build_id.len)));
+	return i->stripped ||
+	       (s->options.improve && (i->key.kind == IMAGE_KIND_JIT ||
+				       (i->key.kind == IMAGE_KIND_FILE && !i->key.build_id.len)));
 }
 
-/* What was inlined at a place, and its lines: a chain of answers.lines, or ANSWERS_NONE. */
-static int symbolizer_chain(struct symbolizer *s, const struct frames_place *place, uint64_t time_ns, uint32_t *ret_chain)
+/*
+ * Gets the inlined functions at a place, and their lines: a chain of lookup_cache.lines, or
+ * LOOKUP_NONE.
+ */
+static int symbolizer_chain(struct symbolizer *s, const struct frames_place *place,
+			    uint64_t time_ns, uint32_t *ret_chain)
 {
 	bool unread = true, known, lineless, look;
 	int r = 0;
 
-	*ret_chain = ANSWERS_NONE;
-	if (place->symbol == ANSWERS_NONE || place->image == s->kernel_image)
+	*ret_chain = LOOKUP_NONE;
+	if (place->symbol == LOOKUP_NONE || place->image == s->kernel_image)
 		return 0;
-	known = !answers_lines_get(&s->answers.lines, place->symbol, place->addr, ret_chain);
-	if (known && *ret_chain != ANSWERS_NONE)
+	known = !line_cache_get(&s->lookup_cache.lines, place->symbol, place->addr, ret_chain);
+	if (known && *ret_chain != LOOKUP_NONE)
 		return 0;
-	lineless = s->answers.images.v[place->image].lineless;
+	lineless = s->lookup_cache.images.v[place->image].lineless;
 	look = symbolizer_may_look_for_lines(s, place->image);
-	if ((known && !s->has_store) || ((known || lineless) && (!look || !symbolizer_may_have_come(s, place->image))))
+	if ((known && !s->has_store) ||
+	    ((known || lineless) && (!look || !symbolizer_may_have_new_lines(s, place->image))))
 		return 0;
 	if (look)
-		r = images_ask_lines(s->images, place->image, place->symbol, place->addr, time_ns, ret_chain, &unread);
-	s->answers.images.v[place->image].lines_unread |= unread && !lineless && !known;
-	s->new_lines |= !r && !unread && (!(lineless || known) || *ret_chain != ANSWERS_NONE);
+		r = images_lookup_lines(s->images, place->image, place->symbol, place->addr,
+					time_ns, ret_chain, &unread);
+	s->lookup_cache.images.v[place->image].lines_unread |= unread && !lineless && !known;
+	s->new_lines |= !r && !unread && (!(lineless || known) || *ret_chain != LOOKUP_NONE);
 	return r;
 }
 
-int symbolizer_frame(void *ctx, const struct callchain_place *question, struct callchain_frame *ret_frame)
+int symbolizer_frame(void *ctx, const struct callchain_key *key, struct callchain_frame *ret_frame)
 {
 	struct symbolizer *s = ctx;
 	struct frames_place here, full;
-	uint32_t chain = ANSWERS_NONE;
+	uint32_t chain = LOOKUP_NONE;
 	int r;
 
 	s->timed = false;
-	r = symbolizer_place(s, question, question->ip, false, &here);
+	r = symbolizer_place(s, key, key->ip, false, &here);
 
 	if (r)
 		return r;
-	/* The kernel's frames say by their full form what belongs to the idle loop. */
-	if (s->options.perf_names_only && question->mode != CALLCHAIN_KERNEL) {
+	/* The full form of kernel frames decides what belongs to the idle loop. */
+	if (s->options.perf_names_only && key->mode != CALLCHAIN_KERNEL) {
 		full = here;
 	} else {
-		bool exact = question->exact || !question->ip || frames_is_trampoline(&s->frames, &here);
+		bool exact = key->exact || !key->ip || frames_is_trampoline(&s->frames, &here);
 
-		r = symbolizer_place(s, question, exact ? question->ip : question->ip - 1, true, &full);
+		r = symbolizer_place(s, key, exact ? key->ip : key->ip - 1, true, &full);
 	}
-	full.grade = question->grade;
+	full.grade = key->grade;
 	if (!r && (s->options.inlines || s->options.lines))
-		r = symbolizer_chain(s, &full, question->time_ns, &chain);
+		r = symbolizer_chain(s, &full, key->time_ns, &chain);
 	if (!r)
 		r = frames_make(&s->frames, &here, &full, chain, ret_frame);
 	ret_frame->timed = s->timed;

@@ -1,16 +1,16 @@
-/* What the files of the symbolizer share. */
+/* Declarations that the symbolizer_*.c files share. */
 #ifndef SYMBOLS_SYMBOLIZER_IMPL_H
 #define SYMBOLS_SYMBOLIZER_IMPL_H
 
-#include "symbols/answers.h"
 #include "symbols/callchains.h"
+#include "symbols/core/processes.h"
 #include "symbols/frames.h"
 #include "symbols/images.h"
-#include "symbols/kernel_map.h"
-#include "symbols/processes.h"
-#include "symbols/store.h"
+#include "symbols/store/lookup_cache.h"
+#include "symbols/store/store.h"
 #include "symbols/stripped.h"
 #include "symbols/symbolizer.h"
+#include "symbols/symtab/kernel_map.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,31 +19,35 @@ struct symbolizer {
 	struct profile *profile;
 	struct symbolizer_options options;
 	struct processes *processes;
-	struct answers answers;
+	struct lookup_cache lookup_cache;
 	struct images *images;
-	struct stripped *stripped; /* NULL: what the store knows is not bettered */
+	struct stripped *stripped; /* NULL: the names of the store are not improved */
 	struct kernel_map kernel;
 	struct frames frames;
-	uint32_t kernel_image; /* in answers */
+	uint32_t kernel_image;   /* in lookup_cache */
 	uint32_t unknown_module; /* profile text "[unknown]" */
 	struct callchains callchains;
-	bool other_pid_ns_seen; /* the recording was made inside a PID namespace */
-	bool has_store; /* names were kept, and could be read */
-	bool unkept; /* of JIT-compiled code the store has not all answers: it is asked again for other times */
-	bool from_store; /* of all images that were asked for: nothing is looked up on this machine */
-	bool improved; /* an answer of the store was replaced by a better one */
+	bool other_pid_ns_seen; /* the recorder ran inside a PID namespace */
+	bool has_store;         /* names were stored and could be read */
+	/*
+	 * The store lacks some symbols of JIT-compiled code, which are looked up again for other
+	 * times.
+	 */
+	bool unkept;
+	bool from_store; /* names of all images are stored: nothing is looked up on this machine */
+	bool improved;   /* a better symbol replaced one of the store */
 	bool new_lines;
-	bool timed; /* an answer since the frame was begun holds at some times only */
+	bool timed;               /* a symbol of the current frame holds at some times only */
 	struct store_notes notes; /* with has_store */
 };
 
 /* callchains_frame_fn: makes the frame of an address. */
-int symbolizer_frame(void *ctx, const struct callchain_place *question, struct callchain_frame *ret_frame);
+int symbolizer_frame(void *ctx, const struct callchain_key *key, struct callchain_frame *ret_frame);
 
-/* Whether this machine may be asked about an image of answers. */
-bool symbolizer_may_look(const struct symbolizer *s, uint32_t image);
+/* Whether an image of lookup_cache may be looked up on this machine. */
+bool symbolizer_may_use_machine(const struct symbolizer *s, uint32_t image);
 
 /* processes_unnamed_fn: perf's ":TID"; tid 0 is the idle task. */
-int symbolizer_unnamed(void *ctx, int32_t tid, uint32_t *ret_comm);
+int symbolizer_default_comm(void *ctx, int32_t tid, uint32_t *ret_comm);
 
 #endif

@@ -1,4 +1,7 @@
-/* What is known after naming: images and where their names come from, what could not be read, notes, the audit. */
+/*
+ * Facts known after naming: images and the sources of their names, unread sources, notes, the
+ * audit.
+ */
 #include "symbols/symbolizer_impl.h"
 
 #include <errno.h>
@@ -11,12 +14,12 @@ bool symbolizer_from_store(const struct symbolizer *s)
 	return s->from_store;
 }
 
-bool symbolizer_all_kept(const struct symbolizer *s)
+bool symbolizer_can_store_all(const struct symbolizer *s)
 {
-	return !s->answers.unkept;
+	return !s->lookup_cache.unkept;
 }
 
-bool symbolizer_improved(const struct symbolizer *s)
+bool symbolizer_has_improved(const struct symbolizer *s)
 {
 	return s->improved;
 }
@@ -31,15 +34,18 @@ void symbolizer_images_free(struct symbolizer_images *images)
 	vec_free(&images->list);
 }
 
-static int symbolizer_image_of(const struct symbolizer *s, uint32_t id, struct symbolizer_image *ret_image)
+static int symbolizer_image_of(const struct symbolizer *s, uint32_t id,
+			       struct symbolizer_image *ret_image)
 {
-	const struct answers_image *key = &s->answers.images.v[id];
-	const struct answers_stripped *stripped = key->stripped ? &s->answers.stripped.v[key->stripped - 1] : NULL;
+	const struct lookup_cache_image *cached = &s->lookup_cache.images.v[id];
+	const struct image_key *key = &cached->key;
+	const struct lookup_cache_stripped *stripped =
+		cached->stripped ? &s->lookup_cache.stripped.v[cached->stripped - 1] : NULL;
 	struct symbolizer_image image = {.build_id = stripped ? stripped->build_id : key->build_id,
 					 .stripped = stripped && !stripped->named,
-					 .unread = key->unread};
+					 .unread = cached->unread};
 
-	image.path = strdup(intern_text(&s->answers.texts, key->path));
+	image.path = strdup(intern_text(&s->lookup_cache.texts, key->path));
 	*ret_image = image;
 	if (!image.path)
 		return -ENOMEM;
@@ -50,7 +56,7 @@ static int symbolizer_image_of(const struct symbolizer *s, uint32_t id, struct s
 	return 0;
 }
 
-static int symbolizer_pdbs(const struct symbolizer *s, struct symbolizer_images *images)
+static int symbolizer_copy_pdbs(const struct symbolizer *s, struct symbolizer_images *images)
 {
 	size_t n;
 	const struct images_pdb *pdbs = images_pdbs(s->images, &n);
@@ -69,14 +75,15 @@ static int symbolizer_pdbs(const struct symbolizer *s, struct symbolizer_images 
 
 int symbolizer_images(const struct symbolizer *s, struct symbolizer_images *ret_images)
 {
-	uint32_t *places = calloc(s->answers.images.len + 1, sizeof(*places)); /* in the list, + 1 */
+	uint32_t *places =
+		calloc(s->lookup_cache.images.len + 1, sizeof(*places)); /* index in the list + 1 */
 	struct symbolizer_images images = {0};
 	int r = places ? 0 : -ENOMEM;
 
-	for (uint32_t i = 0; i < s->answers.images.len && !r; i++) {
+	for (uint32_t i = 0; i < s->lookup_cache.images.len && !r; i++) {
 		struct symbolizer_image image;
 
-		if (s->answers.images.v[i].kind != ANSWERS_FILE)
+		if (s->lookup_cache.images.v[i].key.kind != IMAGE_KIND_FILE)
 			continue;
 		r = symbolizer_image_of(s, i, &image);
 		if (!r && vec_push(&images.list, image)) {
@@ -85,16 +92,18 @@ int symbolizer_images(const struct symbolizer *s, struct symbolizer_images *ret_
 		}
 		places[i] = (uint32_t)images.list.len;
 	}
-	for (size_t i = 0; i < s->answers.entries.len && !r; i++) {
-		const struct answers_entry *e = &s->answers.entries.v[i];
-		uint32_t source = e->symbol == ANSWERS_NONE ? SYMBOL_NONE : s->answers.symbols.v[e->symbol].source;
+	for (size_t i = 0; i < s->lookup_cache.entries.len && !r; i++) {
+		const struct lookup_cache_entry *e = &s->lookup_cache.entries.v[i];
+		uint32_t source = e->symbol == LOOKUP_NONE
+					  ? SYMBOL_NONE
+					  : s->lookup_cache.symbols.v[e->symbol].source;
 
 		if (places[e->image] && source < SYMBOL_SOURCES)
 			images.list.v[places[e->image] - 1].addrs[source]++;
 	}
 	free(places);
 	if (!r)
-		r = symbolizer_pdbs(s, &images);
+		r = symbolizer_copy_pdbs(s, &images);
 	if (r)
 		symbolizer_images_free(&images);
 	else
@@ -102,59 +111,69 @@ int symbolizer_images(const struct symbolizer *s, struct symbolizer_images *ret_
 	return r;
 }
 
-/* Where the names of an image come from, as text of at most len bytes. */
-static void symbolizer_source_name(const struct symbolizer *s, const struct answers_image *image, char *text, size_t len)
+/* Writes the name of an image's source of names, at most len bytes. */
+static void symbolizer_source_name(const struct symbolizer *s,
+				   const struct lookup_cache_image *image, char *text, size_t len)
 {
-	if (image->kind == ANSWERS_JIT)
-		snprintf(text, len, "/tmp/perf-%d.map", image->pid);
+	if (image->key.kind == IMAGE_KIND_JIT)
+		snprintf(text, len, "/tmp/perf-%d.map", image->key.pid);
 	else
-		snprintf(text, len, "%s", image->kind == ANSWERS_KERNEL ? "/proc/kallsyms" : intern_text(&s->answers.texts, image->path));
+		snprintf(text, len, "%s",
+			 image->key.kind == IMAGE_KIND_KERNEL
+				 ? "/proc/kallsyms"
+				 : intern_text(&s->lookup_cache.texts, image->key.path));
 }
 
 void symbolizer_unread(const struct symbolizer *s, struct symbolizer_unread *ret_unread)
 {
-	struct symbolizer_unread unread = {.looked = !s->options.offline && (!s->has_store || s->options.recorded_here),
+	struct symbolizer_unread unread = {.looked = !s->options.offline &&
+						     (!s->has_store || s->options.recorded_here),
 					   .has_store = s->has_store};
 
-	for (size_t i = 0; i < s->answers.images.len; i++) {
-		const struct answers_image *image = &s->answers.images.v[i];
-		bool is_file = image->kind != ANSWERS_JIT;
+	for (size_t i = 0; i < s->lookup_cache.images.len; i++) {
+		const struct lookup_cache_image *image = &s->lookup_cache.images.v[i];
+		bool is_file = image->key.kind != IMAGE_KIND_JIT;
 
 		if (!image->unread)
 			continue;
 		if (!unread.sources++ || (is_file && !unread.files))
 			symbolizer_source_name(s, image, unread.first, sizeof(unread.first));
 		unread.files += is_file;
-		unread.kernel_hidden |= image->kind == ANSWERS_KERNEL && image->why == ANSWERS_DENIED;
+		unread.kernel_hidden |=
+			image->key.kind == IMAGE_KIND_KERNEL && image->why == IMAGE_REASON_DENIED;
 	}
 	*ret_unread = unread;
 }
 
-/* Several images can be one process's: only the first of them counts. */
-static void symbolizer_jit_lineless(const struct symbolizer *s, const struct answers_image *image, struct symbolizer_lineless *l)
+/* Several images can belong to one process: only the first counts. */
+static void symbolizer_add_jit_lineless(const struct symbolizer *s,
+					const struct lookup_cache_image *image,
+					struct symbolizer_missing_lines *l)
 {
-	const struct answers_image *images = s->answers.images.v;
+	const struct lookup_cache_image *images = s->lookup_cache.images.v;
 
 	if (!s->options.lines || !(image->lineless || image->lines_unread))
 		return;
-	for (const struct answers_image *i = images; i < image; i++)
-		if (i->kind == ANSWERS_JIT && i->pid == image->pid && (i->lineless || i->lines_unread))
+	for (const struct lookup_cache_image *i = images; i < image; i++)
+		if (i->key.kind == IMAGE_KIND_JIT && i->key.pid == image->key.pid &&
+		    (i->lineless || i->lines_unread))
 			return;
 	if (l->jits++)
 		return;
-	l->jit_pid = image->pid;
-	images_way(s->images, image->pid, l->jit_way, sizeof(l->jit_way));
+	l->jit_pid = image->key.pid;
+	images_jit_way(s->images, image->key.pid, l->jit_way, sizeof(l->jit_way));
 }
 
-void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless *ret_lineless)
+void symbolizer_missing_lines(const struct symbolizer *s,
+			      struct symbolizer_missing_lines *ret_lineless)
 {
-	struct symbolizer_lineless lineless = {0};
+	struct symbolizer_missing_lines lineless = {0};
 
-	for (size_t i = 0; i < s->answers.images.len; i++) {
-		const struct answers_image *image = &s->answers.images.v[i];
+	for (size_t i = 0; i < s->lookup_cache.images.len; i++) {
+		const struct lookup_cache_image *image = &s->lookup_cache.images.v[i];
 
-		if (image->kind == ANSWERS_JIT)
-			symbolizer_jit_lineless(s, image, &lineless);
+		if (image->key.kind == IMAGE_KIND_JIT)
+			symbolizer_add_jit_lineless(s, image, &lineless);
 		else if (image->lines_unread && !lineless.files++)
 			symbolizer_source_name(s, image, lineless.first, sizeof(lineless.first));
 	}
@@ -173,16 +192,18 @@ void symbolizer_lineless(const struct symbolizer *s, struct symbolizer_lineless 
 
 bool symbolizer_hides_lines(const struct symbolizer *s)
 {
-	return s->has_store && !s->options.lines && !s->options.inlines && s->answers.lines.chains.len;
+	return s->has_store && !s->options.lines && !s->options.inlines &&
+	       s->lookup_cache.lines.chains.len;
 }
 
-bool symbolizer_keeps_lines(const struct symbolizer *s)
+bool symbolizer_can_add_lines(const struct symbolizer *s)
 {
 	size_t missing;
 
 	(void)images_pdbs(s->images, &missing);
-	/* Of a whole store nobody looked for them now. */
-	return missing || (!s->options.lines && (s->from_store || images_stats(s->images).jit.il_maps));
+	/* With a complete store, missing lines were not looked for in this run. */
+	return missing ||
+	       (!s->options.lines && (s->from_store || images_stats(s->images).jit.il_maps));
 }
 
 bool symbolizer_has_new_lines(const struct symbolizer *s)
@@ -197,8 +218,9 @@ static struct store_notes symbolizer_notes(const struct symbolizer *s)
 
 	struct images_stats stats = images_stats(s->images);
 	struct store_notes notes = {
-		.kallsyms_hidden = s->kernel.live == KERNEL_MAP_NOT_TRIED ? s->notes.kallsyms_hidden :
-									    s->kernel.live == KERNEL_MAP_HIDDEN,
+		.kallsyms_hidden = s->kernel.live == KERNEL_MAP_NOT_TRIED
+					   ? s->notes.kallsyms_hidden
+					   : s->kernel.live == KERNEL_MAP_HIDDEN,
 		.damage = s->notes.damage,
 		.images_missing = s->options.offline ? s->notes.images_missing : stats.missing,
 		.images_replaced = s->options.offline ? s->notes.images_replaced : stats.replaced,
@@ -215,7 +237,7 @@ int symbolizer_store(struct symbolizer *s, int dir_fd)
 	struct store_notes notes = symbolizer_notes(s);
 	int r = images_note_processes(s->images);
 
-	return r ? r : store_write(&s->answers, &notes, dir_fd);
+	return r ? r : store_write(&s->lookup_cache, &notes, dir_fd);
 }
 
 static int symbolizer_main_comm(void *ctx, int32_t pid, uint32_t *ret_comm)
@@ -226,7 +248,7 @@ static int symbolizer_main_comm(void *ctx, int32_t pid, uint32_t *ret_comm)
 	int r = processes_thread(s->processes, pid, pid, &t);
 
 	if (!r)
-		r = symbolizer_unnamed(s, pid, &unnamed);
+		r = symbolizer_default_comm(s, pid, &unnamed);
 	if (!r)
 		*ret_comm = t->comm == unnamed ? PROFILE_NONE : t->comm;
 	return r;
@@ -249,7 +271,7 @@ int symbolizer_audit(struct symbolizer *s, bool unwound, struct audit *ret_audit
 {
 	struct audit_input input = {
 		.profile = s->profile,
-		.answers = &s->answers,
+		.lookup_cache = &s->lookup_cache,
 		.frame_images = s->frames.frame_images.v,
 		.nframe_images = s->frames.frame_images.len,
 		.frame_flags = s->callchains.frame_flags.v,
@@ -258,10 +280,10 @@ int symbolizer_audit(struct symbolizer *s, bool unwound, struct audit *ret_audit
 		.ctx = s,
 		.notes = symbolizer_notes(s),
 		.by_profcpu = s->options.by_profcpu,
-		.jit_not_asked = s->options.jit_not_asked,
+		.jit_names_off = s->options.jit_names_off,
 		.unwound = unwound,
 	};
 	int r = s->images ? images_note_processes(s->images) : 0;
 
-	return r ? r : audit_make(&input, ret_audit);
+	return r ? r : audit_new(&input, ret_audit);
 }

@@ -3,12 +3,16 @@
 #include <dwarf.h>
 #include <errno.h>
 
-#define LENGTH_64 UINT32_C(0xffffffff) /* the length is in the 8 bytes that follow */
+#define LENGTH_64 UINT32_C(0xffffffff) /* the next 8 bytes are the length */
 #define FORMAT_MASK 0x0f
 #define RELATIVE_MASK 0x70
 
-/* In .eh_frame the CIE id is 0 and has 4 bytes also where the length has 8; an FDE counts back to its CIE from that field on. */
-int cfi_head_read(const unsigned char *p, size_t have, uint64_t off, uint64_t section_bytes, bool eh, struct cfi_head *ret_head)
+/*
+ * In .eh_frame the CIE id is 0 and always has 4 bytes, also with an 8-byte length. An FDE stores
+ * the distance back from that field to its CIE.
+ */
+int cfi_head_read(const unsigned char *p, size_t have, uint64_t off, uint64_t section_bytes,
+		  bool eh, struct cfi_head *ret_head)
 {
 	struct dwarf_bytes b = {.p = p, .end = p + have};
 	uint64_t length = dwarf_uint(&b, 4);
@@ -33,7 +37,9 @@ int cfi_head_read(const unsigned char *p, size_t have, uint64_t off, uint64_t se
 
 	head.is_cie = eh ? !id : id == (is_64 ? UINT64_MAX : UINT32_MAX);
 	if (!head.is_cie)
-		head.cie = !eh ? id : id <= field ? field - id : UINT64_MAX; /* that is nowhere */
+		head.cie = !eh           ? id
+			   : id <= field ? field - id
+					 : UINT64_MAX; /* outside any section */
 	*ret_head = head;
 	return 0;
 }
@@ -64,7 +70,8 @@ static uint64_t read_format(struct dwarf_bytes *b, uint8_t encoding, int *ret_er
 	}
 }
 
-int cfi_pointer(struct dwarf_bytes *b, uint8_t encoding, uint64_t here, uint64_t data, uint64_t *ret_value)
+int cfi_pointer(struct dwarf_bytes *b, uint8_t encoding, uint64_t here, uint64_t data,
+		uint64_t *ret_value)
 {
 	uint8_t relative = encoding & RELATIVE_MASK;
 	int error = encoding == DW_EH_PE_omit || encoding & DW_EH_PE_indirect ? -ENOTSUP : 0;
@@ -82,7 +89,7 @@ int cfi_pointer(struct dwarf_bytes *b, uint8_t encoding, uint64_t here, uint64_t
 	return 0;
 }
 
-/* The function that handles exceptions is of no interest, only what comes after it. */
+/* Skips the pointer to the exception handler. */
 static void skip_personality(struct dwarf_bytes *b, int *ret_error)
 {
 	uint8_t encoding = (uint8_t)dwarf_uint(b, 1);
@@ -94,8 +101,9 @@ static void skip_personality(struct dwarf_bytes *b, int *ret_error)
 	(void)read_format(b, encoding, ret_error);
 }
 
-/* The letters of an augmentation that begins with z. */
-static int read_augmentation(struct dwarf_bytes *b, const unsigned char *letters, size_t n, struct cfi_cie *cie)
+/* Reads the data of an augmentation. letters: those after z. */
+static int read_augmentation(struct dwarf_bytes *b, const unsigned char *letters, size_t n,
+			     struct cfi_cie *cie)
 {
 	uint64_t len = dwarf_uleb(b);
 	struct dwarf_bytes data = *b;
@@ -122,7 +130,7 @@ static int read_augmentation(struct dwarf_bytes *b, const unsigned char *letters
 
 static int run(struct cfi_program *p);
 
-/* The rules of the ABI, and on top of them those of the CIE's own program. */
+/* Sets the initial rules: those of the ABI, then those of the CIE's program. */
 static int read_initial(struct dwarf_bytes b, struct cfi_cie *cie)
 {
 	struct cfi_program p;
@@ -140,7 +148,7 @@ static int read_initial(struct dwarf_bytes b, struct cfi_cie *cie)
 	int r = run(&p);
 
 	if (r)
-		return r < 0 ? r : -EBADMSG; /* nothing has an address here */
+		return r < 0 ? r : -EBADMSG; /* a CIE cannot advance the address */
 	cie->initial = p.state;
 	return 0;
 }
@@ -150,17 +158,19 @@ int cfi_cie_read(const unsigned char *body, size_t len, struct cfi_cie *ret_cie)
 	struct dwarf_bytes b = {.p = body, .end = body + len};
 	struct cfi_cie cie = {.encoding = DW_EH_PE_absptr};
 	uint64_t version = dwarf_uint(&b, 1);
-	const unsigned char *letters = b.p, *nul = b.bad ? NULL : memchr(b.p, 0, (size_t)(b.end - b.p));
+	const unsigned char *letters = b.p,
+			    *nul = b.bad ? NULL : memchr(b.p, 0, (size_t)(b.end - b.p));
 
 	if (!nul)
 		return -EBADMSG;
 	size_t n = (size_t)(nul - letters);
 
-	if ((version != 1 && version != 3 && version != 4) || n > CFI_AUGMENTATION_MAX || (n && *letters != 'z'))
+	if ((version != 1 && version != 3 && version != 4) || n > CFI_AUGMENTATION_MAX ||
+	    (n && *letters != 'z'))
 		return -ENOTSUP;
 	b.p = nul + 1;
 	if (version == 4 && (dwarf_uint(&b, 1) != sizeof(uint64_t) || dwarf_uint(&b, 1)))
-		return b.bad ? -EBADMSG : -ENOTSUP; /* of another size of addresses, or with segments */
+		return b.bad ? -EBADMSG : -ENOTSUP; /* another address size, or segments */
 	cie.code_align = dwarf_uleb(&b);
 	cie.data_align = dwarf_sleb(&b);
 	uint64_t return_column = version == 1 ? dwarf_uint(&b, 1) : dwarf_uleb(&b);
@@ -169,7 +179,7 @@ int cfi_cie_read(const unsigned char *body, size_t len, struct cfi_cie *ret_cie)
 		return -EBADMSG;
 	if (return_column != ARCH_IP)
 		return -ENOTSUP;
-	cie.sized = n > 0;
+	cie.has_augmentation = n > 0;
 	int r = n ? read_augmentation(&b, letters + 1, n - 1, &cie) : 0;
 
 	if (!r)
@@ -179,7 +189,8 @@ int cfi_cie_read(const unsigned char *body, size_t len, struct cfi_cie *ret_cie)
 	return r;
 }
 
-int cfi_fde_read(const struct cfi_cie *cie, const unsigned char *body, size_t len, uint64_t here, struct cfi_fde *ret_fde)
+int cfi_fde_read(const struct cfi_cie *cie, const unsigned char *body, size_t len, uint64_t here,
+		 struct cfi_fde *ret_fde)
 {
 	struct dwarf_bytes b = {.p = body, .end = body + len};
 	struct cfi_fde fde;
@@ -193,7 +204,7 @@ int cfi_fde_read(const struct cfi_cie *cie, const unsigned char *body, size_t le
 	r = cfi_pointer(&b, cie->encoding & FORMAT_MASK, 0, 0, &bytes);
 	if (r)
 		return r;
-	if (cie->sized)
+	if (cie->has_augmentation)
 		dwarf_skip(&b, dwarf_uleb(&b));
 	if (b.bad || bytes > UINT64_MAX - fde.start)
 		return -EBADMSG;
@@ -215,7 +226,7 @@ void cfi_program_begin(struct cfi_program *p, const struct cfi_cie *cie, const s
 	p->depth = 0;
 }
 
-/* 1: another row begins; 0: it does not; -EBADMSG: rows go up. */
+/* 1: a new row begins; 0: the same row; -EBADMSG: the address goes down. */
 static int advance_to(struct cfi_program *p, uint64_t vaddr)
 {
 	if (vaddr < p->to)
@@ -234,11 +245,11 @@ static int advance(struct cfi_program *p, uint64_t units)
 	return advance_to(p, p->to + bytes);
 }
 
-/* Columns of registers that are not followed are of no use. */
-static int set(struct cfi_program *p, uint64_t reg, struct cfi_cell cell)
+/* Sets a register's rule. Ignores registers that are not followed. */
+static int set(struct cfi_program *p, uint64_t reg, struct cfi_register_rule rule)
 {
 	if (reg < ARCH_REGS)
-		p->state.reg[reg] = cell;
+		p->state.reg[reg] = rule;
 	return 0;
 }
 
@@ -249,7 +260,7 @@ static int64_t factored(const struct cfi_program *p, uint64_t units)
 
 static int set_add(struct cfi_program *p, uint64_t reg, enum cfi_how how, int64_t add)
 {
-	return set(p, reg, (struct cfi_cell){.how = (uint8_t)how, .add = add});
+	return set(p, reg, (struct cfi_register_rule){.how = (uint8_t)how, .add = add});
 }
 
 static int restore(struct cfi_program *p, uint64_t reg)
@@ -267,8 +278,11 @@ static int set_cfa(struct cfi_program *p, uint64_t reg, int64_t add)
 	return 0;
 }
 
-/* The standard has the register and the offset changed apart only while no expression holds. Hand-written code (libgcrypt's) does it
- * otherwise, and counts on what libgcc does: the offset from before is still there for the next register. */
+/*
+ * The standard allows a change of the register alone only if no expression is in force.
+ * Hand-written CFI (libgcrypt's) does it anyway. It relies on libgcc, which keeps the offset from
+ * before the expression.
+ */
 static int set_cfa_reg(struct cfi_program *p, uint64_t reg)
 {
 	return p->state.cfa.how == CFI_UNDEFINED ? -EBADMSG : set_cfa(p, reg, p->state.cfa_add);
@@ -280,17 +294,17 @@ static int set_cfa_add(struct cfi_program *p, int64_t add)
 	return p->state.cfa.how == CFI_UNDEFINED ? -EBADMSG : 0;
 }
 
-static struct cfi_cell expression(struct cfi_program *p, enum cfi_how how)
+static struct cfi_register_rule expression(struct cfi_program *p, enum cfi_how how)
 {
 	uint64_t len = dwarf_uleb(&p->b);
-	struct cfi_cell cell = {.how = (uint8_t)how, .ops = p->b.p};
+	struct cfi_register_rule rule = {.how = (uint8_t)how, .ops = p->b.p};
 
 	dwarf_skip(&p->b, len);
-	cell.len = len <= UINT32_MAX ? (uint32_t)len : (p->b.bad = true, 0);
-	return cell;
+	rule.len = len <= UINT32_MAX ? (uint32_t)len : (p->b.bad = true, 0);
+	return rule;
 }
 
-/* Instructions about the CFA and whole states. -ENOTSUP: none of them. */
+/* Runs an instruction about the CFA or whole states. -ENOTSUP: an unknown one. */
 static int other_instruction(struct cfi_program *p, uint8_t op)
 {
 	struct dwarf_bytes *b = &p->b;
@@ -332,7 +346,7 @@ static int other_instruction(struct cfi_program *p, uint8_t op)
 	}
 }
 
-/* Instructions about one register. */
+/* Runs an instruction about one register. */
 static int register_instruction(struct cfi_program *p, uint8_t op)
 {
 	struct dwarf_bytes *b = &p->b;
@@ -356,7 +370,8 @@ static int register_instruction(struct cfi_program *p, uint8_t op)
 	case DW_CFA_same_value:
 		return set_add(p, reg, CFI_SAME, 0);
 	case DW_CFA_register:
-		return set(p, reg, (struct cfi_cell){.how = CFI_REGISTER, .reg = dwarf_uleb(b)});
+		return set(p, reg,
+			   (struct cfi_register_rule){.how = CFI_REGISTER, .reg = dwarf_uleb(b)});
 	case DW_CFA_expression:
 		return set(p, reg, expression(p, CFI_EXPRESSION));
 	default: /* DW_CFA_val_expression */
@@ -364,7 +379,7 @@ static int register_instruction(struct cfi_program *p, uint8_t op)
 	}
 }
 
-/* 1: a row is over. */
+/* Runs one instruction. 1: a row is complete. */
 static int instruction(struct cfi_program *p)
 {
 	struct dwarf_bytes *b = &p->b;
@@ -381,7 +396,7 @@ static int instruction(struct cfi_program *p)
 	}
 	switch (op) {
 	case DW_CFA_set_loc:
-		/* Relative to its place in the section, which no compiler here makes use of. */
+		/* Compilers do not use pointers relative to their place in the section here. */
 		if (p->cie->encoding & RELATIVE_MASK)
 			return -ENOTSUP;
 		int r = cfi_pointer(b, p->cie->encoding, 0, 0, &vaddr);

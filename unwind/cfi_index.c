@@ -8,29 +8,34 @@
 #define HEADER_ROW 8
 #define HEADER_VERSION 1
 
-/* Of the encodings of the table only that which all linkers use; another one is as none. */
+/* The only table encoding that linkers use. A table with another one is ignored. */
 #define HEADER_TABLE_ENCODING (DW_EH_PE_datarel | DW_EH_PE_sdata4)
 
-/* Whether the header is of this section and its table lies in it. */
+/* Whether the header describes this section and contains its whole table. */
 static bool read_header(struct cfi_index *x, struct cfi_section *header)
 {
-	uint64_t have = header->pages.bytes < HEADER_MAX ? header->pages.bytes : HEADER_MAX, frame, count;
+	uint64_t have = header->pages.bytes < HEADER_MAX ? header->pages.bytes : HEADER_MAX, frame,
+		 count;
 	const unsigned char *at;
 
-	if (have < 4 || cfi_section_need(header, 0, have, &at) || at[0] != HEADER_VERSION || at[3] != HEADER_TABLE_ENCODING)
+	if (have < 4 || cfi_section_need(header, 0, have, &at) || at[0] != HEADER_VERSION ||
+	    at[3] != HEADER_TABLE_ENCODING)
 		return false;
 	struct dwarf_bytes b = {.p = at + 4, .end = at + have};
 
-	if (cfi_pointer(&b, at[1], header->addr + 4, header->addr, &frame) || frame != x->section->addr)
+	if (cfi_pointer(&b, at[1], header->addr + 4, header->addr, &frame) ||
+	    frame != x->section->addr)
 		return false;
-	if (cfi_pointer(&b, at[2], header->addr + (uint64_t)(b.p - at), header->addr, &count) || !count)
+	if (cfi_pointer(&b, at[2], header->addr + (uint64_t)(b.p - at), header->addr, &count) ||
+	    !count)
 		return false;
 	x->header_at = (uint64_t)(b.p - at);
 	x->header_count = count;
 	return count <= (header->pages.bytes - x->header_at) / HEADER_ROW;
 }
 
-void cfi_index_open(struct cfi_index *x, struct cfi_section *section, struct cfi_section *header, bool eh)
+void cfi_index_open(struct cfi_index *x, struct cfi_section *section, struct cfi_section *header,
+		    bool eh)
 {
 	*x = (struct cfi_index){.section = section, .eh = eh};
 	if (header && section->pages.bytes && read_header(x, header))
@@ -95,9 +100,9 @@ static int cie_at(struct cfi_index *x, uint64_t off, const struct cfi_cie **ret_
 	return r;
 }
 
-/* Of an FDE that is longer than `most` only so much. -ENOENT: the linker has removed it. */
-static int fde_of(struct cfi_index *x, const struct cfi_head *head, uint64_t most, const struct cfi_cie **ret_cie,
-		  struct cfi_fde *ret_fde)
+/* Reads an FDE, at most its first `most` bytes. -ENOENT: the linker has removed it. */
+static int fde_of(struct cfi_index *x, const struct cfi_head *head, uint64_t most,
+		  const struct cfi_cie **ret_cie, struct cfi_fde *ret_fde)
 {
 	uint64_t len = head->end - head->body < most ? head->end - head->body : most;
 	const unsigned char *at;
@@ -105,10 +110,12 @@ static int fde_of(struct cfi_index *x, const struct cfi_head *head, uint64_t mos
 
 	if (!r)
 		r = cfi_section_need(x->section, head->body, len, &at);
-	return r ? r : cfi_fde_read(*ret_cie, at, (size_t)len, x->section->addr + head->body, ret_fde);
+	return r ? r
+		 : cfi_fde_read(*ret_cie, at, (size_t)len, x->section->addr + head->body, ret_fde);
 }
 
-int cfi_index_fde(struct cfi_index *x, uint64_t off, const struct cfi_cie **ret_cie, struct cfi_fde *ret_fde)
+int cfi_index_fde(struct cfi_index *x, uint64_t off, const struct cfi_cie **ret_cie,
+		  struct cfi_fde *ret_fde)
 {
 	struct cfi_head head;
 
@@ -126,11 +133,15 @@ static int compare(const void *a, const void *b)
 {
 	const struct cfi_index_entry *x = a, *y = b;
 
-	return x->start != y->start ? (x->start > y->start) - (x->start < y->start) : (x->off > y->off) - (x->off < y->off);
+	return x->start != y->start ? (x->start > y->start) - (x->start < y->start)
+				    : (x->off > y->off) - (x->off < y->off);
 }
 
-/* Takes in the FDE of a head. What is wrong with it is remembered: it may be the one that covers what nothing else does. */
-static int list(struct cfi_index *x, const struct cfi_head *head)
+/*
+ * Adds the FDE of a head. Remembers its error, because it may cover addresses that no other FDE
+ * covers.
+ */
+static int add_entry(struct cfi_index *x, const struct cfi_head *head)
 {
 	const struct cfi_cie *cie;
 	struct cfi_fde fde;
@@ -145,10 +156,11 @@ static int list(struct cfi_index *x, const struct cfi_head *head)
 	if (r || fde.start == fde.end)
 		return 0;
 	return vec_push(&x->entries,
-			((struct cfi_index_entry){fde.start, (uint32_t)(fde.end - fde.start), (uint32_t)head->off}));
+			((struct cfi_index_entry){fde.start, (uint32_t)(fde.end - fde.start),
+						  (uint32_t)head->off}));
 }
 
-static int walk(struct cfi_index *x)
+static int scan(struct cfi_index *x)
 {
 	struct cfi_head head = {.end = 0};
 	int r = 0;
@@ -157,18 +169,19 @@ static int walk(struct cfi_index *x)
 	while (!r && head.end < x->section->pages.bytes) {
 		bound_memory(x);
 		r = head_at(x, head.end, &head);
-		if (!r && (head.end > CFI_INDEX_BYTES_MAX || x->entries.len == CFI_INDEX_ENTRIES_MAX ||
-			   x->cie_bytes > CFI_INDEX_CIE_BYTES_MAX))
+		if (!r &&
+		    (head.end > CFI_INDEX_BYTES_MAX || x->entries.len == CFI_INDEX_ENTRIES_MAX ||
+		     x->cie_bytes > CFI_INDEX_CIE_BYTES_MAX))
 			r = -E2BIG;
 		if (!r && !head.is_cie)
-			r = list(x, &head);
+			r = add_entry(x, &head);
 	}
 	if (r == -ENOMEM) {
 		vec_free(&x->entries);
 		x->error = 0;
 		return r;
 	}
-	/* What comes after the section in its segment is no damage. */
+	/* Bytes after the section in its segment are no damage. */
 	if (r && r != -ENOENT && !(r == -EBADMSG && x->section->open_end) && !x->error)
 		x->error = r;
 	if (x->entries.len)
@@ -177,7 +190,10 @@ static int walk(struct cfi_index *x)
 	return 0;
 }
 
-/* Where the function of a row of the table begins, and its FDE. Offsets that wrap are found to be outside later. */
+/*
+ * The start of the function of a table row, and the offset of its FDE. An offset that wraps around
+ * is rejected later, because it lies outside the section.
+ */
 static int row_at(struct cfi_index *x, uint64_t row, uint64_t *ret_start, uint64_t *ret_off)
 {
 	const unsigned char *at;
@@ -198,7 +214,7 @@ static int row_at(struct cfi_index *x, uint64_t row, uint64_t *ret_start, uint64
 	return 0;
 }
 
-/* The function of a row. -ENOENT: it was removed; -ESTALE: the header is wrong. */
+/* The function of a row. -ENOENT: the linker has removed it; -ESTALE: the header is wrong. */
 static int row_range(struct cfi_index *x, uint64_t row, struct cfi_place *place)
 {
 	const struct cfi_cie *cie;
@@ -223,7 +239,7 @@ static int row_range(struct cfi_index *x, uint64_t row, struct cfi_place *place)
 	return fde.start == place->start ? 0 : -ESTALE;
 }
 
-/* How many rows start at or before an address. */
+/* The number of rows that start at or before an address. */
 static int rows_before(struct cfi_index *x, uint64_t vaddr, uint64_t *ret_rows)
 {
 	uint64_t low = 0, high = x->header ? x->header_count : x->entries.len, start, off;
@@ -243,7 +259,7 @@ static int rows_before(struct cfi_index *x, uint64_t vaddr, uint64_t *ret_rows)
 	return 0;
 }
 
-/* vaddr is not UINT64_MAX. -ESTALE: the header is wrong. */
+/* Finds the FDE of vaddr, which is not UINT64_MAX. -ESTALE: the header is wrong. */
 static int find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *place)
 {
 	uint64_t rows = 0, off;
@@ -254,7 +270,7 @@ static int find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *place)
 		r = row_at(x, rows, &place->hi, &off);
 	if (!r && rows)
 		r = row_at(x, rows - 1, &place->lo, &off);
-	/* What is not in order cannot be searched. */
+	/* An unsorted table cannot be searched. */
 	if (!r && (place->lo > vaddr || place->hi <= vaddr))
 		r = -ESTALE;
 	for (int back = 0; !r && rows && back < CFI_OVERLAP_MAX; back++) {
@@ -280,7 +296,8 @@ static int find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *place)
 	return r == -EBADMSG && x->header ? -ESTALE : r;
 }
 
-int cfi_index_find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *ret_place, bool *ret_changed)
+int cfi_index_find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *ret_place,
+		   bool *ret_changed)
 {
 	struct cfi_place place;
 	int r = 0;
@@ -294,7 +311,7 @@ int cfi_index_find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *ret_pl
 		}
 	}
 	if (!x->header) {
-		r = x->walked ? 0 : walk(x);
+		r = x->walked ? 0 : scan(x);
 		if (!r)
 			r = find(x, vaddr, &place);
 	}

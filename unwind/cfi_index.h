@@ -1,7 +1,7 @@
 /*
- * Which FDE of a section is an address's. Where the image has a sorted table (.eh_frame_hdr) that makes sense, it is searched in place;
- * else the section is gone through once, when the first address is asked for. Of FDEs that overlap the one that starts last counts, of
- * those that start at the same place the one that stands last.
+ * Finds the FDE that covers an address. A valid sorted table (.eh_frame_hdr) is searched in place.
+ * Without one, the first lookup scans the whole section once. If FDEs overlap, the one with the
+ * highest start wins; with equal starts, the last one in the section wins.
  */
 #ifndef UNWIND_CFI_INDEX_H
 #define UNWIND_CFI_INDEX_H
@@ -10,31 +10,32 @@
 #include "unwind/cfi.h"
 #include "unwind/cfi_section.h"
 
-#define CFI_INDEX_ENTRIES_MAX ((size_t)1 << 21) /* FDEs that are found by going through a section */
-#define CFI_INDEX_BYTES_MAX ((uint64_t)512 << 20) /* so far a section is gone through */
-#define CFI_INDEX_CIE_BYTES_MAX ((uint64_t)64 << 20) /* bytes of CIEs that are read while it is gone through */
+#define CFI_INDEX_ENTRIES_MAX ((size_t)1 << 21)      /* FDEs that a scan collects */
+#define CFI_INDEX_BYTES_MAX ((uint64_t)512 << 20)    /* bytes that a scan covers */
+#define CFI_INDEX_CIE_BYTES_MAX ((uint64_t)64 << 20) /* bytes of CIEs that a scan reads */
 #define CFI_CIE_BYTES_MAX ((uint64_t)4 << 10)
 #define CFI_FDE_BYTES_MAX ((uint64_t)1 << 20)
 #define CFI_FDE_HEAD_MAX ((uint64_t)4 << 10) /* bytes of an FDE before its program */
-#define CFI_OVERLAP_MAX 16 /* FDEs that start before an address and end before it, too, while one further back covers it */
-#define CFI_RESIDENT_MAX ((uint64_t)8 << 20) /* bytes of a section that are kept */
-#define CFI_CIES 8 /* that are kept */
+/* FDEs to go back from an address: earlier ones may be longer and cover it. */
+#define CFI_OVERLAP_MAX 16
+#define CFI_RESIDENT_MAX ((uint64_t)8 << 20) /* bytes of a section in memory */
+#define CFI_CIES 8                           /* cached CIEs */
 
 struct cfi_index_entry {
 	uint64_t start; /* vaddr */
 	uint32_t bytes; /* of the function */
-	uint32_t off; /* of the FDE */
+	uint32_t off;   /* of the FDE in the section */
 };
 
 struct cfi_index {
-	struct cfi_section *section; /* borrowed */
-	struct cfi_section *header; /* borrowed; NULL: there is none that can be used */
-	uint64_t header_at, header_count; /* its table */
-	bool eh; /* .eh_frame, not .debug_frame */
-	bool walked;
-	int error; /* what was wrong with the section when it was gone through; what is found of it is right nonetheless */
+	struct cfi_section *section;      /* borrowed */
+	struct cfi_section *header;       /* borrowed; NULL: no usable header */
+	uint64_t header_at, header_count; /* offset and rows of its table */
+	bool eh;                          /* .eh_frame, not .debug_frame */
+	bool walked;                      /* the section was scanned */
+	int error; /* first error of the scan; the entries it collected are still valid */
 	uint64_t cie_bytes;
-	VEC(struct cfi_index_entry) entries; /* where it was gone through */
+	VEC(struct cfi_index_entry) entries; /* of the scan */
 	struct {
 		bool used;
 		uint64_t off;
@@ -42,26 +43,36 @@ struct cfi_index {
 	} cies[CFI_CIES];
 };
 
-/* What holds for all addresses in [lo, hi). */
+/* The answer for all addresses in [lo, hi). */
 struct cfi_place {
 	uint64_t lo, hi;
-	int error; /* 0: an FDE covers them; -ENOENT: none does; -EBADMSG, -ENOTSUP, -E2BIG: it cannot be told */
-	uint64_t start, end; /* of the FDE */
-	uint64_t off; /* of the FDE in the section */
+	/* 0: an FDE covers them; -ENOENT: none does; -EBADMSG, -ENOTSUP, -E2BIG: unknown. */
+	int error;
+	uint64_t start, end; /* of the FDE's function */
+	uint64_t off;        /* of the FDE in the section */
 };
 
-/* header may be NULL. Reads next to nothing. */
-void cfi_index_open(struct cfi_index *x, struct cfi_section *section, struct cfi_section *header, bool eh);
+/* Opens an index; header may be NULL. Reads only a few bytes. */
+void cfi_index_open(struct cfi_index *x, struct cfi_section *section, struct cfi_section *header,
+		    bool eh);
 void cfi_index_close(struct cfi_index *x);
 
-/* The FDE of an address other than UINT64_MAX. *ret_changed: the header was found to be wrong, and what was said before may be, too; else untouched. 0, with
- * *ret_place; -ENOMEM. */
-int cfi_index_find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *ret_place, bool *ret_changed);
+/*
+ * Finds the FDE of an address other than UINT64_MAX. Sets *ret_changed if the header proves wrong;
+ * earlier answers may then be wrong too. Otherwise leaves it untouched. Returns 0, with *ret_place;
+ * -ENOMEM.
+ */
+int cfi_index_find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *ret_place,
+		   bool *ret_changed);
 
-/* The FDE at an offset, and its CIE, until the next call of anything here. 0; -EBADMSG; -ENOTSUP; -E2BIG; -ENOMEM. */
-int cfi_index_fde(struct cfi_index *x, uint64_t off, const struct cfi_cie **ret_cie, struct cfi_fde *ret_fde);
+/*
+ * Reads the FDE at an offset and its CIE; both are valid until the next call of this module.
+ * Returns 0; -EBADMSG; -ENOTSUP; -E2BIG; -ENOMEM.
+ */
+int cfi_index_fde(struct cfi_index *x, uint64_t off, const struct cfi_cie **ret_cie,
+		  struct cfi_fde *ret_fde);
 
-/* Forgets what can be read again. */
+/* Frees all that can be read again. */
 void cfi_index_drop(struct cfi_index *x);
 
 #endif

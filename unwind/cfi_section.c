@@ -6,26 +6,29 @@
 #include <errno.h>
 #include <gelf.h>
 
-#define EH_FRAME_POINTER_AT 4 /* in .eh_frame_hdr, behind its version and three encodings */
+#define EH_FRAME_POINTER_AT 4   /* in .eh_frame_hdr, after its version and three encodings */
 #define EH_FRAME_POINTER_MAX 10 /* bytes */
 
-/* A range of a file as a section. */
-static int load(const struct elf_file *elf, const struct elf_section *from, bool old, struct cfi_section *s)
+/* Makes a section of a range of the file. */
+static int load(const struct elf_file *elf, const struct elf_section *from, bool old,
+		struct cfi_section *s)
 {
 	struct elf_pages pages = {.bytes = 0};
 	int r = 0;
 
 	if (elf->fd >= 0)
-		r = elf_pages_of(elf, from, old, CFI_UNPACKED_MAX, &pages);
-	else if (!(from->flags & SHF_COMPRESSED) && from->file_off <= elf->bytes && from->bytes <= elf->bytes - from->file_off)
+		r = elf_pages_of_section(elf, from, old, CFI_UNPACKED_MAX, &pages);
+	else if (!(from->flags & SHF_COMPRESSED) && from->file_off <= elf->bytes &&
+		 from->bytes <= elf->bytes - from->file_off)
 		r = elf_pages_of_memory(elf->memory + from->file_off, (size_t)from->bytes, &pages);
 	if (!r)
 		*s = (struct cfi_section){.pages = pages, .addr = from->addr, .fd = elf->fd};
 	return r;
 }
 
-/* *ret_there: the file speaks of it, with or without its bytes. */
-static int find_section(const struct elf_file *elf, const char *name, bool old, struct cfi_section *s, bool *ret_there)
+/* *ret_there: the file has a section header of that name, with or without its bytes. */
+static int find_section(const struct elf_file *elf, const char *name, bool old,
+			struct cfi_section *s, bool *ret_there)
 {
 	const struct elf_section *from = elf_file_section(elf, name, 0);
 
@@ -33,7 +36,7 @@ static int find_section(const struct elf_file *elf, const char *name, bool old, 
 	return from && from->type != SHT_NOBITS ? load(elf, from, old, s) : 0;
 }
 
-/* The header by the program headers, all that is left where section headers are stripped. */
+/* Finds .eh_frame_hdr by the program headers, which remain if section headers are stripped. */
 static int find_header(const struct elf_file *elf, struct cfi_section *s)
 {
 	size_t n;
@@ -46,7 +49,8 @@ static int find_header(const struct elf_file *elf, struct cfi_section *s)
 		if (!gelf_getphdr(elf->elf, (int)i, &h))
 			break;
 		if (h.p_type == PT_GNU_EH_FRAME && h.p_filesz) {
-			struct elf_section from = {.addr = h.p_vaddr, .file_off = h.p_offset, .bytes = h.p_filesz};
+			struct elf_section from = {
+				.addr = h.p_vaddr, .file_off = h.p_offset, .bytes = h.p_filesz};
 
 			return load(elf, &from, false, s);
 		}
@@ -54,13 +58,16 @@ static int find_header(const struct elf_file *elf, struct cfi_section *s)
 	return 0;
 }
 
-/* .eh_frame by its address in the header: how long it is nobody says, but it ends with its segment. */
-static int find_by_header(const struct elf_file *elf, struct cfi_section *header, struct cfi_section *s)
+/* Finds .eh_frame by its address in the header. Its size is unknown; its segment limits it. */
+static int find_by_header(const struct elf_file *elf, struct cfi_section *header,
+			  struct cfi_section *s)
 {
 	uint64_t bytes = header->pages.bytes, vaddr;
 	const unsigned char *at;
 
-	bytes = bytes < EH_FRAME_POINTER_AT + EH_FRAME_POINTER_MAX ? bytes : EH_FRAME_POINTER_AT + EH_FRAME_POINTER_MAX;
+	bytes = bytes < EH_FRAME_POINTER_AT + EH_FRAME_POINTER_MAX
+			? bytes
+			: EH_FRAME_POINTER_AT + EH_FRAME_POINTER_MAX;
 	int r = bytes > EH_FRAME_POINTER_AT ? cfi_section_need(header, 0, bytes, &at) : -EBADMSG;
 
 	if (r)
@@ -70,12 +77,13 @@ static int find_by_header(const struct elf_file *elf, struct cfi_section *header
 	if (cfi_pointer(&b, at[1], header->addr + EH_FRAME_POINTER_AT, header->addr, &vaddr))
 		return 0;
 	for (size_t i = 0; i < elf->nsegments; i++) {
-		const struct image_segment *g = &elf->segments[i];
+		const struct elf_segment *g = &elf->segments[i];
 		uint64_t off = vaddr - g->vaddr;
 
 		if (vaddr < g->vaddr || off >= g->file_bytes)
 			continue;
-		struct elf_section from = {.addr = vaddr, .file_off = g->file_off + off, .bytes = g->file_bytes - off};
+		struct elf_section from = {
+			.addr = vaddr, .file_off = g->file_off + off, .bytes = g->file_bytes - off};
 
 		r = load(elf, &from, false, s);
 		s->open_end = true;
@@ -102,19 +110,21 @@ static int find_all(const struct elf_file *elf, struct cfi_sections *s)
 	return r ? r : find_by_header(elf, &s->header, &s->eh_frame);
 }
 
-int cfi_sections_open(int fd, const void *memory, size_t len, struct cfi_sections *ret_sections, struct parse_error *err)
+int cfi_sections_open(int fd, const void *memory, size_t len, struct cfi_sections *ret_sections,
+		      struct parse_error *err)
 {
-	struct cfi_sections s = {.header = {.fd = -1}, .eh_frame = {.fd = -1}, .debug_frame = {.fd = -1}};
+	struct cfi_sections s = {
+		.header = {.fd = -1}, .eh_frame = {.fd = -1}, .debug_frame = {.fd = -1}};
 	struct elf_file elf;
 
 	if (fd < 0 && len > CFI_IMAGE_BYTES_MAX)
-		return parse_fail(err, -E2BIG, "the image in memory is too large", len);
+		return parse_fail(err, -E2BIG, "the image in memory is larger than 16 MiB", len);
 	int r = elf_file_open(&elf, fd, memory, len, err);
 
 	if (r)
 		return r;
 	if (!elf.is_64 || elf.machine != ARCH_ELF_MACHINE)
-		r = parse_fail(err, -EBADMSG, "an ELF file of another architecture", 0);
+		r = parse_fail(err, -EBADMSG, "the ELF file is for another architecture", 0);
 	else
 		r = find_all(&elf, &s);
 	elf_file_close(&elf);
@@ -134,7 +144,8 @@ void cfi_sections_close(struct cfi_sections *s)
 	elf_pages_forget(&s->debug_frame.pages);
 }
 
-int cfi_section_need(struct cfi_section *s, uint64_t off, uint64_t len, const unsigned char **ret_at)
+int cfi_section_need(struct cfi_section *s, uint64_t off, uint64_t len,
+		     const unsigned char **ret_at)
 {
 	uint64_t bytes = s->pages.bytes;
 
@@ -143,7 +154,8 @@ int cfi_section_need(struct cfi_section *s, uint64_t off, uint64_t len, const un
 	uint64_t from = off / CFI_READ_AHEAD * CFI_READ_AHEAD, to = off + len;
 
 	to = (to / CFI_READ_AHEAD + (to % CFI_READ_AHEAD != 0)) * CFI_READ_AHEAD;
-	int r = elf_pages_need(&s->pages, s->fd, from, (to < bytes ? to : bytes) - from, &s->resident);
+	int r = elf_pages_need(&s->pages, s->fd, from, (to < bytes ? to : bytes) - from,
+			       &s->resident);
 
 	if (!r)
 		*ret_at = s->pages.data + off;

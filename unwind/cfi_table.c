@@ -7,15 +7,15 @@
 #include <stdlib.h>
 
 #define HINTS 1024
-#define HINT_SHIFT 6 /* 64 bytes of code have a hint */
+#define HINT_SHIFT 6 /* 64 bytes of code share a hint */
 
 struct cfi_row {
-	uint32_t start; /* counted from the function's */
+	uint32_t start; /* offset in the function */
 	struct unwind_rule rule;
 };
-_Static_assert(sizeof(struct cfi_row) == 16, "what is compiled is kept small");
+_Static_assert(sizeof(struct cfi_row) == 16, "compiled rows are small");
 
-/* What was compiled, and what is known not to be there. */
+/* A compiled function, or a range that no FDE covers. */
 struct compiled {
 	struct cfi_place place;
 	uint32_t first, n; /* rows */
@@ -25,13 +25,13 @@ struct compiled {
 struct cfi_table {
 	struct cfi_sections sections;
 	struct cfi_index eh_frame, debug_frame;
-	/* By address, in two arrays, so that a search touches little. */
+	/* By address, in two arrays, so that a search touches little memory. */
 	VEC(uint64_t) lows;
-	VEC(uint32_t) order; /* of places */
+	VEC(uint32_t) order; /* indices into places */
 	VEC(struct compiled) places;
 	VEC(struct cfi_row) rows;
 	uint64_t compiled;
-	/* The place that was found last for an address of that kind; whether it is this one's is looked at. */
+	/* By bits of the address: the place found last. Check that it covers the address. */
 	uint32_t hints[HINTS];
 };
 
@@ -58,7 +58,8 @@ int cfi_table_open(int fd, struct cfi_table **ret_table, struct parse_error *err
 	return r ? r : begin(&sections, ret_table);
 }
 
-int cfi_table_from_memory(const void *data, size_t len, struct cfi_table **ret_table, struct parse_error *err)
+int cfi_table_from_memory(const void *data, size_t len, struct cfi_table **ret_table,
+			  struct parse_error *err)
 {
 	struct cfi_sections sections;
 	int r = cfi_sections_open(-1, data, len, &sections, err);
@@ -85,15 +86,19 @@ static void forget(struct cfi_table *t)
 	t->lows.len = t->order.len = t->places.len = t->rows.len = 0;
 }
 
-static int read_fde(struct cfi_table *t, const struct compiled *c, const struct cfi_cie **ret_cie, struct cfi_fde *ret_fde)
+static int read_fde(struct cfi_table *t, const struct compiled *c, const struct cfi_cie **ret_cie,
+		    struct cfi_fde *ret_fde)
 {
-	int r = cfi_index_fde(c->debug_frame ? &t->debug_frame : &t->eh_frame, c->place.off, ret_cie, ret_fde);
+	int r = cfi_index_fde(c->debug_frame ? &t->debug_frame : &t->eh_frame, c->place.off,
+			      ret_cie, ret_fde);
 
-	/* The file may have been changed since its table was read. */
-	return !r && (ret_fde->start != c->place.start || ret_fde->end != c->place.end) ? -EBADMSG : r;
+	/* The file may have changed since its table was read. */
+	return !r && (ret_fde->start != c->place.start || ret_fde->end != c->place.end) ? -EBADMSG
+											: r;
 }
 
-static int add_row(struct cfi_table *t, const struct compiled *c, uint64_t start, struct unwind_rule rule)
+static int add_row(struct cfi_table *t, const struct compiled *c, uint64_t start,
+		   struct unwind_rule rule)
 {
 	const struct cfi_row *last = t->rows.len > c->first ? &t->rows.v[t->rows.len - 1] : NULL;
 
@@ -104,8 +109,10 @@ static int add_row(struct cfi_table *t, const struct compiled *c, uint64_t start
 	return vec_push(&t->rows, ((struct cfi_row){(uint32_t)(start - c->place.start), rule}));
 }
 
-/* Rows of the FDE of c->place, at the end of all rows. Damage in the FDE's program does not void what was before: the place becomes the part
- * that vaddr is in, before it or from there on. */
+/*
+ * Appends the rows of c->place's FDE to all rows. Rows before damage in the FDE's program stay
+ * valid: the place becomes the part that has vaddr, either before the damage or from it on.
+ */
 static int compile_rows(struct cfi_table *t, struct compiled *c, uint64_t vaddr)
 {
 	const struct cfi_cie *cie;
@@ -119,7 +126,7 @@ static int compile_rows(struct cfi_table *t, struct compiled *c, uint64_t vaddr)
 	c->signal = cie->signal;
 	cfi_program_begin(&p, cie, &fde);
 	while ((r = cfi_program_next(&p)) > 0) {
-		r = add_row(t, c, p.from, cfi_rule_of(&p.state, cie->signal));
+		r = add_row(t, c, p.from, cfi_rules_short_rule(&p.state, cie->signal));
 		if (r)
 			return r;
 	}
@@ -132,12 +139,12 @@ static int compile_rows(struct cfi_table *t, struct compiled *c, uint64_t vaddr)
 	return r;
 }
 
-/* Where vaddr's place is in the order: behind all that begin at or before it. */
+/* The number of places that begin at or before vaddr. */
 static size_t position(const struct cfi_table *t, uint64_t vaddr)
 {
 	const uint64_t *low = t->lows.v;
 
-	/* Written so that it is compiled without branches, of which half would be mispredicted. */
+	/* Compiles without branches; the CPU would mispredict half of them. */
 	for (size_t n = t->lows.len; n;) {
 		size_t half = (n + 1) / 2;
 		const uint64_t *upper = low + half;
@@ -214,7 +221,8 @@ static int compile(struct cfi_table *t, uint64_t vaddr, const struct compiled **
 	return r;
 }
 
-__attribute__((noinline)) static int search(struct cfi_table *t, uint64_t vaddr, const struct compiled **ret_compiled)
+__attribute__((noinline)) static int search(struct cfi_table *t, uint64_t vaddr,
+					    const struct compiled **ret_compiled)
 {
 	size_t at = position(t, vaddr);
 	const struct compiled *c = at ? &t->places.v[t->order.v[at - 1]] : NULL;
@@ -230,8 +238,8 @@ __attribute__((noinline)) static int search(struct cfi_table *t, uint64_t vaddr,
 	return c->place.error;
 }
 
-/* What covers vaddr. Errors as of cfi_table_find. */
-static int covering(struct cfi_table *t, uint64_t vaddr, const struct compiled **ret_compiled)
+/* Finds or compiles the place that covers vaddr. Errors: see cfi_table_find. */
+static int find_compiled(struct cfi_table *t, uint64_t vaddr, const struct compiled **ret_compiled)
 {
 	uint32_t hint = t->hints[vaddr >> HINT_SHIFT & (HINTS - 1)];
 	const struct compiled *c = hint < t->places.len ? &t->places.v[hint] : NULL;
@@ -242,12 +250,13 @@ static int covering(struct cfi_table *t, uint64_t vaddr, const struct compiled *
 	return c->place.error;
 }
 
-static const struct unwind_rule *rule_at(const struct cfi_table *t, const struct compiled *c, uint64_t vaddr)
+static const struct unwind_rule *rule_at(const struct cfi_table *t, const struct compiled *c,
+					 uint64_t vaddr)
 {
 	uint32_t off = (uint32_t)(vaddr - c->place.start);
 	const struct cfi_row *row = &t->rows.v[c->first];
 
-	/* The first one starts at 0. */
+	/* The first row starts at 0. */
 	for (size_t n = c->n; n > 1;) {
 		size_t half = n / 2;
 
@@ -260,15 +269,15 @@ static const struct unwind_rule *rule_at(const struct cfi_table *t, const struct
 int cfi_table_find(struct cfi_table *t, uint64_t vaddr, struct unwind_rule *ret_rule)
 {
 	const struct compiled *c;
-	int r = covering(t, vaddr, &c);
+	int r = find_compiled(t, vaddr, &c);
 
 	if (!r)
 		*ret_rule = *rule_at(t, c, vaddr);
 	return r;
 }
 
-static int full_step(struct cfi_table *t, const struct compiled *c, uint64_t vaddr, struct unwind_regs *regs,
-		     const struct unwind_memory *memory)
+static int full_step(struct cfi_table *t, const struct compiled *c, uint64_t vaddr,
+		     struct unwind_regs *regs, const struct unwind_memory *memory)
 {
 	const struct cfi_cie *cie;
 	struct cfi_program p;
@@ -286,11 +295,11 @@ static int full_step(struct cfi_table *t, const struct compiled *c, uint64_t vad
 	return cfi_rules_apply(&p.state, memory, regs);
 }
 
-int cfi_table_step(struct cfi_table *t, uint64_t vaddr, struct unwind_regs *regs, const struct unwind_memory *memory,
-		   bool *ret_signal)
+int cfi_table_step(struct cfi_table *t, uint64_t vaddr, struct unwind_regs *regs,
+		   const struct unwind_memory *memory, bool *ret_signal)
 {
 	const struct compiled *c;
-	int r = covering(t, vaddr, &c);
+	int r = find_compiled(t, vaddr, &c);
 
 	if (r)
 		return r;
@@ -299,7 +308,7 @@ int cfi_table_step(struct cfi_table *t, uint64_t vaddr, struct unwind_regs *regs
 	if (rule->kind == UNWIND_FULL || rule->saves)
 		r = full_step(t, c, vaddr, regs, memory);
 	else
-		r = cfi_rules_apply_short(rule, memory, regs);
+		r = cfi_rules_apply_short_rule(rule, memory, regs);
 	if (!r)
 		*ret_signal = c->signal;
 	return r;
@@ -308,7 +317,7 @@ int cfi_table_step(struct cfi_table *t, uint64_t vaddr, struct unwind_regs *regs
 int cfi_table_bounds(struct cfi_table *t, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end)
 {
 	const struct compiled *c;
-	int r = covering(t, vaddr, &c);
+	int r = find_compiled(t, vaddr, &c);
 
 	if (r)
 		return r;
@@ -325,10 +334,14 @@ struct cfi_table_stats cfi_table_stats(const struct cfi_table *t)
 		.places = t->places.len,
 		.rows = t->rows.len,
 		.compiled = t->compiled,
-		.bytes = sizeof(*t) + t->lows.cap * sizeof(*t->lows.v) + t->order.cap * sizeof(*t->order.v) +
-			 t->places.cap * sizeof(*t->places.v) + t->rows.cap * sizeof(*t->rows.v) +
-			 (t->eh_frame.entries.cap + t->debug_frame.entries.cap) * sizeof(struct cfi_index_entry) +
+		.bytes = sizeof(*t) + t->lows.cap * sizeof(*t->lows.v) +
+			 t->order.cap * sizeof(*t->order.v) + t->places.cap * sizeof(*t->places.v) +
+			 t->rows.cap * sizeof(*t->rows.v) +
+			 (t->eh_frame.entries.cap + t->debug_frame.entries.cap) *
+				 sizeof(struct cfi_index_entry) +
 			 s->header.resident + s->eh_frame.resident + s->debug_frame.resident +
-			 (s->debug_frame.pages.packed && s->debug_frame.pages.data ? s->debug_frame.pages.bytes : 0),
+			 (s->debug_frame.pages.packed && s->debug_frame.pages.data
+				  ? s->debug_frame.pages.bytes
+				  : 0),
 	};
 }

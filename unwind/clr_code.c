@@ -2,49 +2,52 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "symbols/clr_batch.h"
-#include "symbols/clr_ranges.h"
+#include "dotnet/coreclr/batch.h"
+#include "dotnet/coreclr/code_ranges.h"
 #include "unwind/clr_code_impl.h"
 
 #include <errno.h>
 
-#define CLASS_MASK 7u /* of MethodDesc.Flags */
+/* Of MethodDesc.Flags. */
+#define CLASS_MASK 7u
 #define CLASS_DYNAMIC 7u
-#define HEADER_BYTES 80 /* as much of RealCodeHeader as fields can be in, with one runtime function */
+/* The largest RealCodeHeader, with one runtime function. */
+#define HEADER_BYTES 80
 #define DESC_BYTES 32
 
-/* A range of the runtime's map; of a code heap with its nibble map. */
+/* A range of the runtime's map. A code heap has a nibble map. */
 struct known_range {
-	struct clr_range range;
-	uint64_t base, map;
+	struct clr_code_range range;
+	uint64_t base, map; /* see clr_code_find_start; map 0: none */
 };
 
 struct clr_code_reader {
 	struct clr_io io;
 	struct clr_contract contract;
 	VEC(struct known_range) ranges; /* by start */
-	uint64_t read_ns; /* CLOCK_MONOTONIC; 0: never */
+	uint64_t read_ns;               /* CLOCK_MONOTONIC, of the last read; 0: never */
 };
 
-/* One address on its way. */
-struct item {
+/* The lookup of one address. */
+struct lookup {
 	uint64_t addr;
-	int error; /* 0: goes on */
-	bool done; /* nothing more is to be read */
+	int error; /* 0: no error so far */
+	bool done; /* no method: nothing more to read for it */
 	const struct known_range *range;
-	uint64_t start; /* of its method */
+	uint64_t start; /* of the method */
 	uint64_t header;
 	unsigned char head[HEADER_BYTES], head_again[HEADER_BYTES];
 	uint64_t header_again;
 	unsigned char desc[DESC_BYTES];
-	unsigned char *parts; /* runtime functions, where there are more than one */
+	unsigned char *parts; /* runtime functions, if there are several */
 	uint64_t begin, end, info_addr;
 	unsigned char info[UNWIND_INFO_BYTES_MAX];
 	unsigned char *code;
-	struct clr_code_window window; /* around what is no method */
+	struct clr_code_window window; /* if addr is in no method */
 };
 
-int clr_code_reader_new(const struct clr_io *io, const struct clr_contract *contract, struct clr_code_reader **ret)
+int clr_code_reader_new(const struct clr_io *io, const struct clr_contract *contract,
+			struct clr_code_reader **ret)
 {
 	struct clr_code_reader *r = calloc(1, sizeof(*r));
 
@@ -52,7 +55,8 @@ int clr_code_reader_new(const struct clr_io *io, const struct clr_contract *cont
 		return -ENOMEM;
 	r->io = *io;
 	r->contract = *contract;
-	if (r->contract.at[CLR_RUNTIME_FUNCTION_UNWIND] == CLR_NONE) /* where it is on x64 in all versions */
+	/* On x64 the offset is 8 in all versions. */
+	if (r->contract.at[CLR_RUNTIME_FUNCTION_UNWIND] == CLR_NONE)
 		r->contract.at[CLR_RUNTIME_FUNCTION_UNWIND] = 8;
 	*ret = r;
 	return 0;
@@ -82,7 +86,8 @@ int clr_code_rule(const struct clr_code *code, uint64_t addr, struct unwind_rule
 	return 0;
 }
 
-int clr_code_step(const struct clr_code *code, uint64_t addr, struct unwind_regs *regs, const struct unwind_memory *mem)
+int clr_code_step(const struct clr_code *code, uint64_t addr, struct unwind_regs *regs,
+		  const struct unwind_memory *mem)
 {
 	if (addr - code->start >= code->end - code->start || code->kind == CLR_CODE_OF_IMAGE)
 		return -ENOENT;
@@ -96,7 +101,7 @@ static int compare_ranges(const void *x, const void *y)
 	return (a->range.start > b->range.start) - (a->range.start < b->range.start);
 }
 
-/* The nibble maps of all code heaps. */
+/* Reads the places of the nibble maps of all code heaps. */
 static int read_heaps(struct clr_code_reader *r)
 {
 	const uint32_t *at = r->contract.at;
@@ -107,9 +112,11 @@ static int read_heaps(struct clr_code_reader *r)
 		struct known_range *k = &r->ranges.v[i];
 		uint32_t len = k->range.flags & CLR_RANGE_CODE_HEAP && !k->range.r2r_module ? 8 : 0;
 
-		error = clr_batch_add(&batch, k->range.heap_list + at[CLR_HEAP_MAP_BASE], &k->base, len);
+		error = clr_batch_add(&batch, k->range.heap_list + at[CLR_JIT_CODE_MAP_BASE],
+				      &k->base, len);
 		if (!error)
-			error = clr_batch_add(&batch, k->range.heap_list + at[CLR_HEAP_MAP], &k->map, len);
+			error = clr_batch_add(&batch, k->range.heap_list + at[CLR_JIT_CODE_MAP],
+					      &k->map, len);
 	}
 	if (!error)
 		error = clr_batch_run(&batch);
@@ -122,15 +129,15 @@ static int read_heaps(struct clr_code_reader *r)
 
 static int refresh(struct clr_code_reader *r)
 {
-	struct clr_ranges ranges;
-	int error = clr_ranges_read(&r->io, &r->contract, &ranges);
+	struct clr_code_ranges ranges;
+	int error = clr_code_ranges_read(&r->io, &r->contract, &ranges);
 
 	r->ranges.len = 0;
 	if (!error)
 		error = vec_reserve(&r->ranges, ranges.ranges.len);
 	for (size_t i = 0; !error && i < ranges.ranges.len; i++)
 		r->ranges.v[r->ranges.len++] = (struct known_range){.range = ranges.ranges.v[i]};
-	clr_ranges_free(&ranges);
+	clr_code_ranges_free(&ranges);
 	if (!error && r->ranges.len)
 		qsort(r->ranges.v, r->ranges.len, sizeof(*r->ranges.v), compare_ranges);
 	if (!error)
@@ -156,54 +163,62 @@ static const struct known_range *range_of(const struct clr_code_reader *r, uint6
 	return low && addr < r->ranges.v[low - 1].range.end ? &r->ranges.v[low - 1] : NULL;
 }
 
-static int find_ranges(struct clr_code_reader *r, struct item *items, size_t n)
+static int find_ranges(struct clr_code_reader *r, struct lookup *lookups, size_t n)
 {
 	bool missing = false;
 	int error = 0;
 
 	for (size_t i = 0; i < n; i++)
-		missing |= !range_of(r, items[i].addr);
+		missing |= !range_of(r, lookups[i].addr);
 	bool may = !r->read_ns || clock_monotonic_ns() - r->read_ns >= CLR_CODE_REFRESH_NS;
 
 	if (missing && may)
 		error = refresh(r);
 	for (size_t i = 0; !error && i < n; i++)
-		items[i].range = range_of(r, items[i].addr);
+		lookups[i].range = range_of(r, lookups[i].addr);
 	return error;
 }
 
-/* A round of reads: for each item that goes on, `read` says what to read (0 bytes: nothing), and `got` looks at it. */
+/*
+ * A round of reads, for all lookups that are not finished. `read` returns the number of bytes to
+ * read, 0: none. `got` checks the result.
+ */
 struct round {
-	uint32_t (*read)(const struct clr_code_reader *r, struct item *i, uint64_t *ret_addr, void **ret_buf);
-	int (*got)(const struct clr_code_reader *r, struct item *i);
+	uint32_t (*read)(const struct clr_code_reader *r, struct lookup *i, uint64_t *ret_addr,
+			 void **ret_buf);
+	int (*got)(const struct clr_code_reader *r, struct lookup *i);
 };
 
-static int run_round(struct clr_code_reader *r, const struct round *round, struct item *items, size_t n)
+static int run_round(struct clr_code_reader *r, const struct round *round, struct lookup *lookups,
+		     size_t n)
 {
 	struct clr_batch batch = {.io = &r->io};
 	int error = 0;
 
 	for (size_t i = 0; !error && i < n; i++) {
-		bool on = !items[i].error && !items[i].done;
+		bool on = !lookups[i].error && !lookups[i].done;
 		uint64_t addr = 0;
 		void *buf = NULL;
-		uint32_t len = on ? round->read(r, &items[i], &addr, &buf) : 0;
+		uint32_t len = on ? round->read(r, &lookups[i], &addr, &buf) : 0;
 
-		error = items[i].error == -ENOMEM ? -ENOMEM : clr_batch_add(&batch, addr, buf, items[i].error ? 0 : len);
+		error = lookups[i].error == -ENOMEM
+				? -ENOMEM
+				: clr_batch_add(&batch, addr, buf, lookups[i].error ? 0 : len);
 	}
 	if (!error)
 		error = clr_batch_run(&batch);
 	for (size_t i = 0; !error && i < n; i++) {
-		if (items[i].error || items[i].done)
+		if (lookups[i].error || lookups[i].done)
 			continue;
-		items[i].error = clr_batch_ok(&batch, i) ? round->got(r, &items[i]) : -EAGAIN;
-		error = items[i].error == -ENOMEM ? -ENOMEM : 0;
+		lookups[i].error = clr_batch_ok(&batch, i) ? round->got(r, &lookups[i]) : -EAGAIN;
+		error = lookups[i].error == -ENOMEM ? -ENOMEM : 0;
 	}
 	clr_batch_free(&batch);
 	return error;
 }
 
-static uint32_t header_read(const struct clr_code_reader *r, struct item *i, uint64_t *ret_addr, void **ret_buf)
+static uint32_t header_read(const struct clr_code_reader *r, struct lookup *i, uint64_t *ret_addr,
+			    void **ret_buf)
 {
 	(void)r;
 	*ret_addr = i->start - 8;
@@ -211,9 +226,9 @@ static uint32_t header_read(const struct clr_code_reader *r, struct item *i, uin
 	return sizeof(i->header);
 }
 
-static int header_got(const struct clr_code_reader *r, struct item *i)
+static int header_got(const struct clr_code_reader *r, struct lookup *i)
 {
-	i->done = i->header <= r->contract.stub_code_block_last; /* a block of stubs */
+	i->done = i->header <= r->contract.stub_code_block_last; /* true: a block of stubs */
 	return 0;
 }
 
@@ -222,20 +237,22 @@ static uint32_t head_bytes(const struct clr_code_reader *r)
 	return r->contract.at[CLR_CODE_UNWIND] + r->contract.at[CLR_RUNTIME_FUNCTION_BYTES];
 }
 
-static uint32_t head_read(const struct clr_code_reader *r, struct item *i, uint64_t *ret_addr, void **ret_buf)
+static uint32_t head_read(const struct clr_code_reader *r, struct lookup *i, uint64_t *ret_addr,
+			  void **ret_buf)
 {
 	*ret_addr = i->header;
 	*ret_buf = i->head;
 	return head_bytes(r);
 }
 
-static uint32_t parts_of(const struct clr_code_reader *r, const struct item *i)
+static uint32_t parts_of(const struct clr_code_reader *r, const struct lookup *i)
 {
 	return clr_u32(i->head, r->contract.at[CLR_CODE_UNWINDS]);
 }
 
-/* The part that an address is in, of runtime functions. */
-static int take_part(const struct clr_code_reader *r, struct item *i, const unsigned char *parts, uint32_t n)
+/* Finds the part that has the address in a method's runtime functions. */
+static int take_part(const struct clr_code_reader *r, struct lookup *i, const unsigned char *parts,
+		     uint32_t n)
 {
 	const uint32_t *at = r->contract.at;
 	uint64_t section = i->range->range.start;
@@ -251,10 +268,10 @@ static int take_part(const struct clr_code_reader *r, struct item *i, const unsi
 		if (i->addr >= i->begin && i->addr < i->end)
 			return i->end - i->begin > CODE_RULES_BYTES_MAX ? -E2BIG : 0;
 	}
-	return -ENOENT; /* behind its end: constants, or nothing */
+	return -ENOENT; /* behind the code: constants, or nothing */
 }
 
-static int head_got(const struct clr_code_reader *r, struct item *i)
+static int head_got(const struct clr_code_reader *r, struct lookup *i)
 {
 	uint32_t n = parts_of(r, i);
 
@@ -268,19 +285,21 @@ static int head_got(const struct clr_code_reader *r, struct item *i)
 	return i->parts ? 0 : -ENOMEM;
 }
 
-static uint32_t parts_read(const struct clr_code_reader *r, struct item *i, uint64_t *ret_addr, void **ret_buf)
+static uint32_t parts_read(const struct clr_code_reader *r, struct lookup *i, uint64_t *ret_addr,
+			   void **ret_buf)
 {
 	*ret_addr = i->header + r->contract.at[CLR_CODE_UNWIND];
 	*ret_buf = i->parts;
 	return i->parts ? parts_of(r, i) * r->contract.at[CLR_RUNTIME_FUNCTION_BYTES] : 0;
 }
 
-static int parts_got(const struct clr_code_reader *r, struct item *i)
+static int parts_got(const struct clr_code_reader *r, struct lookup *i)
 {
 	return i->parts ? take_part(r, i, i->parts, parts_of(r, i)) : 0;
 }
 
-static uint32_t info_head_read(const struct clr_code_reader *r, struct item *i, uint64_t *ret_addr, void **ret_buf)
+static uint32_t info_head_read(const struct clr_code_reader *r, struct lookup *i,
+			       uint64_t *ret_addr, void **ret_buf)
 {
 	(void)r;
 	*ret_addr = i->info_addr;
@@ -288,14 +307,15 @@ static uint32_t info_head_read(const struct clr_code_reader *r, struct item *i, 
 	return 4;
 }
 
-static int info_head_got(const struct clr_code_reader *r, struct item *i)
+static int info_head_got(const struct clr_code_reader *r, struct lookup *i)
 {
 	(void)r;
 	i->code = malloc((size_t)(i->end - i->begin));
 	return i->code ? 0 : -ENOMEM;
 }
 
-static uint32_t info_codes_read(const struct clr_code_reader *r, struct item *i, uint64_t *ret_addr, void **ret_buf)
+static uint32_t info_codes_read(const struct clr_code_reader *r, struct lookup *i,
+				uint64_t *ret_addr, void **ret_buf)
 {
 	(void)r;
 	*ret_addr = i->info_addr + 4;
@@ -303,7 +323,8 @@ static uint32_t info_codes_read(const struct clr_code_reader *r, struct item *i,
 	return 2u * i->info[2];
 }
 
-static uint32_t code_read(const struct clr_code_reader *r, struct item *i, uint64_t *ret_addr, void **ret_buf)
+static uint32_t code_read(const struct clr_code_reader *r, struct lookup *i, uint64_t *ret_addr,
+			  void **ret_buf)
 {
 	(void)r;
 	*ret_addr = i->begin;
@@ -311,61 +332,69 @@ static uint32_t code_read(const struct clr_code_reader *r, struct item *i, uint6
 	return (uint32_t)(i->end - i->begin);
 }
 
-static uint32_t desc_read(const struct clr_code_reader *r, struct item *i, uint64_t *ret_addr, void **ret_buf)
+static uint32_t desc_read(const struct clr_code_reader *r, struct lookup *i, uint64_t *ret_addr,
+			  void **ret_buf)
 {
 	*ret_addr = clr_u64(i->head, r->contract.at[CLR_CODE_METHOD]);
 	*ret_buf = i->desc;
 	return r->contract.at[CLR_METHOD_BYTES];
 }
 
-static uint32_t header_again(const struct clr_code_reader *r, struct item *i, uint64_t *ret_addr, void **ret_buf)
+static uint32_t header_again(const struct clr_code_reader *r, struct lookup *i, uint64_t *ret_addr,
+			     void **ret_buf)
 {
 	(void)header_read(r, i, ret_addr, ret_buf);
 	*ret_buf = &i->header_again;
 	return sizeof(i->header_again);
 }
 
-static uint32_t head_again(const struct clr_code_reader *r, struct item *i, uint64_t *ret_addr, void **ret_buf)
+static uint32_t head_again(const struct clr_code_reader *r, struct lookup *i, uint64_t *ret_addr,
+			   void **ret_buf)
 {
 	*ret_addr = i->header;
 	*ret_buf = i->head_again;
 	return head_bytes(r);
 }
 
-static int nothing_got(const struct clr_code_reader *r, struct item *i)
+static int nothing_got(const struct clr_code_reader *r, struct lookup *i)
 {
 	(void)r, (void)i;
 	return 0;
 }
 
-/* Whether it still is what was read: else part of it may be another one's. */
-static int again_got(const struct clr_code_reader *r, struct item *i)
+/* Checks that the header has not changed; else parts of it may belong to another method. */
+static int again_got(const struct clr_code_reader *r, struct lookup *i)
 {
-	return i->header != i->header_again || memcmp(i->head, i->head_again, head_bytes(r)) != 0 ? -EAGAIN : 0;
+	return i->header != i->header_again || memcmp(i->head, i->head_again, head_bytes(r)) != 0
+		       ? -EAGAIN
+		       : 0;
 }
 
-/* From where methods begin to their code. */
-static int read_methods(struct clr_code_reader *r, struct item *items, size_t n)
+/* Reads methods from their start to their code. */
+static int read_methods(struct clr_code_reader *r, struct lookup *lookups, size_t n)
 {
 	static const struct round rounds[] = {
-		{header_read, header_got}, {head_read, head_got}, {parts_read, parts_got}, {info_head_read, info_head_got},
-		{info_codes_read, nothing_got}, {code_read, nothing_got}, {desc_read, nothing_got}, {header_again, nothing_got},
+		{header_read, header_got},      {head_read, head_got},
+		{parts_read, parts_got},        {info_head_read, info_head_got},
+		{info_codes_read, nothing_got}, {code_read, nothing_got},
+		{desc_read, nothing_got},       {header_again, nothing_got},
 		{head_again, again_got},
 	};
 	int error = 0;
 
 	for (size_t k = 0; !error && k < sizeof(rounds) / sizeof(*rounds); k++)
-		error = run_round(r, &rounds[k], items, n);
+		error = run_round(r, &rounds[k], lookups, n);
 	return error;
 }
 
-static int make_method(const struct clr_code_reader *r, const struct item *i, struct clr_code *code)
+static int make_method(const struct clr_code_reader *r, const struct lookup *i,
+		       struct clr_code *code)
 {
 	struct unwind_info info = {.nops = 0};
 	uint32_t chain = 0;
 	int error = unwind_info_add(&info, i->info, 4 + 2u * i->info[2], &chain);
 
-	if (!error && chain) /* of parts of methods, which the JIT does not make */
+	if (!error && chain) /* the JIT compiler makes no chained infos */
 		error = -ENOTSUP;
 	if (!error)
 		error = code_rules_make(&info, i->code, (size_t)(i->end - i->begin), &code->rules);
@@ -373,58 +402,62 @@ static int make_method(const struct clr_code_reader *r, const struct item *i, st
 	code->end = i->end;
 	code->method = i->start;
 	code->kind = CLR_CODE_OF_METHOD;
-	code->movable = i->range->range.flags & CLR_RANGE_COLLECTIBLE ||
-			(clr_u16(i->desc, r->contract.at[CLR_METHOD_FLAGS]) & CLASS_MASK) == CLASS_DYNAMIC;
+	code->movable =
+		i->range->range.flags & CLR_RANGE_COLLECTIBLE ||
+		(clr_u16(i->desc, r->contract.at[CLR_METHOD_FLAGS]) & CLASS_MASK) == CLASS_DYNAMIC;
 	return error;
 }
 
-/* What no nibble map leads to a method for. */
-static bool is_stub(const struct item *i)
+/* Whether the address is in no method that a nibble map has. */
+static bool is_stub(const struct lookup *i)
 {
-	return !i->error && (i->done || !i->range || !i->range->map) && !(i->range && i->range->range.r2r_module);
+	return !i->error && (i->done || !i->range || !i->range->map) &&
+	       !(i->range && i->range->range.r2r_module);
 }
 
-static int read_starts(struct clr_code_reader *r, struct item *items, size_t n)
+static int read_starts(struct clr_code_reader *r, struct lookup *lookups, size_t n)
 {
 	int error = 0;
 
 	for (size_t i = 0; !error && i < n; i++) {
-		struct item *item = &items[i];
-		const struct known_range *k = item->range;
+		struct lookup *lookup = &lookups[i];
+		const struct known_range *k = lookup->range;
 
 		if (!k || k->range.r2r_module || !k->map) {
-			item->done = true;
+			lookup->done = true;
 			continue;
 		}
-		item->error = clr_code_find_start(&r->io, k->base, k->map, item->addr, &item->start);
-		if (item->error == -ENOENT) { /* in front of all code, or far behind it */
-			item->error = 0;
-			item->done = true;
-		} else if (item->error == -EFAULT) {
-			item->error = -EAGAIN;
-		} else if (item->error && item->error != -EAGAIN) {
-			error = item->error;
+		lookup->error =
+			clr_code_find_start(&r->io, k->base, k->map, lookup->addr, &lookup->start);
+		if (lookup->error == -ENOENT) { /* before all code, or far behind it */
+			lookup->error = 0;
+			lookup->done = true;
+		} else if (lookup->error == -EFAULT) {
+			lookup->error = -EAGAIN;
+		} else if (lookup->error && lookup->error != -EAGAIN) {
+			error = lookup->error;
 		}
 	}
 	return error;
 }
 
-static int read_windows(struct clr_code_reader *r, struct item *items, size_t n)
+static int read_windows(struct clr_code_reader *r, struct lookup *lookups, size_t n)
 {
 	struct clr_batch batch = {.io = &r->io};
 	int error = 0;
 
 	for (size_t i = 0; !error && i < n; i++)
-		error = clr_code_window_add(&items[i].window, items[i].addr, is_stub(&items[i]), &batch);
+		error = clr_code_window_add(&lookups[i].window, lookups[i].addr,
+					    is_stub(&lookups[i]), &batch);
 	if (!error)
 		error = clr_batch_run(&batch);
 	for (size_t i = 0, piece = 0; !error && i < n; i++)
-		clr_code_window_got(&items[i].window, &batch, &piece);
+		clr_code_window_got(&lookups[i].window, &batch, &piece);
 	clr_batch_free(&batch);
 	return error;
 }
 
-static int make(const struct clr_code_reader *r, const struct item *i, struct clr_code *code)
+static int make(const struct clr_code_reader *r, const struct lookup *i, struct clr_code *code)
 {
 	*code = (struct clr_code){.kind = CLR_CODE_OF_IMAGE};
 	if (i->error)
@@ -441,31 +474,32 @@ static int make(const struct clr_code_reader *r, const struct item *i, struct cl
 	return clr_code_stub(&i->window, i->addr, &code->start, &code->end, &code->rules);
 }
 
-int clr_code_read(struct clr_code_reader *r, const uint64_t *addrs, size_t n, struct clr_code *code, int *errors)
+int clr_code_read(struct clr_code_reader *r, const uint64_t *addrs, size_t n, struct clr_code *code,
+		  int *errors)
 {
-	AUTO_FREE struct item *items = calloc(n + 1, sizeof(*items));
-	int error = items ? 0 : -ENOMEM;
+	AUTO_FREE struct lookup *lookups = calloc(n + 1, sizeof(*lookups));
+	int error = lookups ? 0 : -ENOMEM;
 	size_t made = 0;
 
 	for (size_t i = 0; !error && i < n; i++)
-		items[i].addr = addrs[i];
+		lookups[i].addr = addrs[i];
 	if (!error)
-		error = find_ranges(r, items, n);
+		error = find_ranges(r, lookups, n);
 	if (!error)
-		error = read_starts(r, items, n);
+		error = read_starts(r, lookups, n);
 	if (!error)
-		error = read_methods(r, items, n);
+		error = read_methods(r, lookups, n);
 	if (!error)
-		error = read_windows(r, items, n);
+		error = read_windows(r, lookups, n);
 	for (; !error && made < n; made++) {
-		errors[made] = make(r, &items[made], &code[made]);
+		errors[made] = make(r, &lookups[made], &code[made]);
 		error = errors[made] == -ENOMEM ? -ENOMEM : 0;
 	}
 	for (size_t i = 0; error && i < made; i++)
 		clr_code_free(&code[i]);
-	for (size_t i = 0; items && i < n; i++) {
-		free(items[i].parts);
-		free(items[i].code);
+	for (size_t i = 0; lookups && i < n; i++) {
+		free(lookups[i].parts);
+		free(lookups[i].code);
 	}
 	return error;
 }

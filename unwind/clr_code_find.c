@@ -1,11 +1,14 @@
-/* Where methods begin, and what is known of stubs. */
+/* Finds the starts of methods, and the bounds and rules of stubs. */
 #include "unwind/clr_code.h"
 #include "unwind/clr_code_impl.h"
 
 #include <errno.h>
 
-/* As symbols/clr_heap.c has it: a word of 8 nibbles for 256 bytes of code, the first nibble the highest. In a word whose last nibble is above 8 all bytes are of
- * the code that it leads to. */
+/*
+ * The nibble map, as in dotnet/coreclr/jit_code.c: a word has 8 nibbles for 256 bytes of code, the
+ * first one highest. If the last nibble is above 8, the word is a pointer: all 256 bytes belong to
+ * the code to which it points.
+ */
 #define WORD_CODE_BYTES 256
 #define NIBBLE_CODE_BYTES 32
 #define NIBBLES 8
@@ -14,7 +17,7 @@
 #define WORDS_MAX 4096
 #define PAGE 4096u
 
-/* The last start in a word at or before limit, an offset from base as the result. */
+/* Finds the last start in a word at or before limit. Results are offsets from base. */
 static bool start_in(uint32_t word, uint64_t at, uint64_t limit, uint64_t *ret_offset)
 {
 	if ((word & 15) > POINTER_ABOVE) {
@@ -33,14 +36,17 @@ static bool start_in(uint32_t word, uint64_t at, uint64_t limit, uint64_t *ret_o
 	return false;
 }
 
-int clr_code_find_start(const struct clr_io *io, uint64_t base, uint64_t map, uint64_t addr, uint64_t *ret_start)
+int clr_code_find_start(const struct clr_io *io, uint64_t base, uint64_t map, uint64_t addr,
+			uint64_t *ret_start)
 {
 	uint32_t words[WORDS_MAX];
-	uint64_t limit = addr - base, end = limit / WORD_CODE_BYTES + 1, first = end, offset, looked = 0;
+	uint64_t limit = addr - base, end = limit / WORD_CODE_BYTES + 1, first = end, offset,
+		 looked = 0;
 
 	if (addr < base)
 		return -ENOENT;
-	for (size_t most = FIRST_WORDS; first && looked < CLR_CODE_METHOD_BYTES_MAX; most = WORDS_MAX, end = first) {
+	for (size_t most = FIRST_WORDS; first && looked < CLR_CODE_METHOD_BYTES_MAX;
+	     most = WORDS_MAX, end = first) {
 		size_t n = end < most ? (size_t)end : most;
 
 		first = end - n;
@@ -58,9 +64,11 @@ int clr_code_find_start(const struct clr_io *io, uint64_t base, uint64_t map, ui
 	return -ENOENT;
 }
 
-int clr_code_window_add(struct clr_code_window *w, uint64_t addr, bool wanted, struct clr_batch *batch)
+int clr_code_window_add(struct clr_code_window *w, uint64_t addr, bool wanted,
+			struct clr_batch *batch)
 {
-	uint64_t start = addr < CLR_STUB_CODE_MAX ? 0 : addr - CLR_STUB_CODE_MAX, page = (start / PAGE + 1) * PAGE;
+	uint64_t start = addr < CLR_STUB_CODE_MAX ? 0 : addr - CLR_STUB_CODE_MAX,
+		 page = (start / PAGE + 1) * PAGE;
 	uint32_t front = wanted ? CLR_CODE_WINDOW : 0, rest = 0;
 	int r;
 
@@ -91,7 +99,8 @@ void clr_code_window_got(struct clr_code_window *w, const struct clr_batch *batc
 		w->len = 0;
 }
 
-int clr_code_stub(const struct clr_code_window *w, uint64_t addr, uint64_t *ret_start, uint64_t *ret_end, struct code_rules *ret_rules)
+int clr_code_stub(const struct clr_code_window *w, uint64_t addr, uint64_t *ret_start,
+		  uint64_t *ret_end, struct code_rules *ret_rules)
 {
 	size_t at = (size_t)(addr - w->start), len;
 	struct clr_stub_code stub;
@@ -99,9 +108,10 @@ int clr_code_stub(const struct clr_code_window *w, uint64_t addr, uint64_t *ret_
 
 	if (!w->len)
 		return -ENOENT;
-	/* The one that begins first: another may look like its end. */
+	/* Take the stub that begins first: its end may look like another one. */
 	for (size_t s = (size_t)(-w->start & 3); s <= at; s += 4) {
-		if (clr_stub_code_at(w->bytes + s, w->len - s, w->start + s, &stub) || addr - stub.start >= stub.bytes)
+		if (clr_stub_code_match(w->bytes + s, w->len - s, w->start + s, &stub) ||
+		    addr - stub.start >= stub.bytes)
 			continue;
 		r = code_rules_follow(w->bytes + s, stub.bytes, true, ret_rules);
 		if (!r) {

@@ -8,13 +8,14 @@
 #include <unistd.h>
 
 struct code_bytes {
-	int fd; /* -1: memory */
+	int fd; /* -1: use memory */
 	const unsigned char *memory;
 	size_t bytes; /* of memory */
 };
 
-/* Up to len bytes from an offset on; how many there were. */
-static inline size_t code_bytes_read(const struct code_bytes *b, uint64_t file_off, void *buf, size_t len)
+/* Reads up to len bytes from an offset; returns how many it read. */
+static inline size_t code_bytes_read(const struct code_bytes *b, uint64_t file_off, void *buf,
+				     size_t len)
 {
 	if (b->memory) {
 		size_t there = file_off < b->bytes ? b->bytes - file_off : 0;

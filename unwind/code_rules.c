@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-struct making {
+struct builder {
 	VEC(struct code_row) rows;
 	bool is_stub;
 };
@@ -18,7 +18,7 @@ static bool same(const struct unwind_rule *a, const struct unwind_rule *b)
 
 static int add_row(void *ctx, size_t offset, const struct unwind_rule *rule)
 {
-	struct making *m = ctx;
+	struct builder *m = ctx;
 	struct code_row row = {(uint32_t)offset, *rule};
 
 	row.rule.saves &= !m->is_stub;
@@ -27,7 +27,10 @@ static int add_row(void *ctx, size_t offset, const struct unwind_rule *rule)
 	return m->rows.len == CODE_RULES_ROWS_MAX ? -E2BIG : vec_push(&m->rows, row);
 }
 
-/* What an instruction changes for good, by numbers of DWARF. A push of its register is still to come, or was. */
+/*
+ * The preserved registers that an instruction changes, a bit for each DWARF number. The caller
+ * removes those that the prologue saves.
+ */
 static uint16_t changed_by(const struct x86_64_insn *i)
 {
 	uint16_t changes = 0;
@@ -35,13 +38,14 @@ static uint16_t changed_by(const struct x86_64_insn *i)
 	for (unsigned int reg = 0; i->writes >> reg; reg++)
 		if (i->writes >> reg & 1)
 			changes |= (uint16_t)(1u << x86_64_dwarf_reg[reg]);
-	return changes & ARCH_PRESERVED & ~(1u << ARCH_FP);
+	return changes & ARCH_CALLEE_SAVED & ~(1u << ARCH_FP);
 }
 
-/* Takes the rows, with no more room than they need. */
-static int take_rows(struct making *m, int error, struct code_rules *ret_rules)
+/* Moves the rows to *ret_rules and frees spare memory. */
+static int take_rows(struct builder *m, int error, struct code_rules *ret_rules)
 {
-	struct code_row *fit = error || !m->rows.len ? NULL : realloc(m->rows.v, m->rows.len * sizeof(*m->rows.v));
+	struct code_row *fit =
+		error || !m->rows.len ? NULL : realloc(m->rows.v, m->rows.len * sizeof(*m->rows.v));
 
 	if (error) {
 		vec_free(&m->rows);
@@ -52,11 +56,12 @@ static int take_rows(struct making *m, int error, struct code_rules *ret_rules)
 	return 0;
 }
 
-int code_rules_make(const struct unwind_info *info, const unsigned char *code, size_t len, struct code_rules *ret_rules)
+int code_rules_make(const struct unwind_info *info, const unsigned char *code, size_t len,
+		    struct code_rules *ret_rules)
 {
 	struct code_rules rules = {.rows = NULL};
 	struct unwind_rule body, rule;
-	struct making m = {.is_stub = false};
+	struct builder m = {.is_stub = false};
 	struct x86_64_insn i;
 	size_t nsaves = 0;
 	int r = len > CODE_RULES_BYTES_MAX ? -E2BIG : unwind_info_rule(info, UINT64_MAX, &body);
@@ -74,23 +79,24 @@ int code_rules_make(const struct unwind_info *info, const unsigned char *code, s
 			r = add_row(&m, at, &rule);
 		bool known = x86_64_insn(code + at, len - at, &i);
 
-		/* What begins one byte later is soon an instruction again. */
+		/* After unknown bytes, decoding soon meets the start of an instruction again. */
 		at += known ? i.len : 1;
 		rules.doubtful |= !known;
 		rules.changes |= known ? changed_by(&i) : 0;
 	}
 	for (size_t k = 0; k < nsaves; k++)
-		rules.changes &= (uint16_t)~(1u << rules.saves[k].reg);
+		rules.changes &= (uint16_t) ~(1u << rules.saves[k].reg);
 	r = take_rows(&m, r, &rules);
 	if (!r)
 		*ret_rules = rules;
 	return r;
 }
 
-int code_rules_follow(const unsigned char *code, size_t len, bool stubs, struct code_rules *ret_rules)
+int code_rules_follow(const unsigned char *code, size_t len, bool stubs,
+		      struct code_rules *ret_rules)
 {
 	struct code_rules rules = {.rows = NULL};
-	struct making m = {.is_stub = stubs};
+	struct builder m = {.is_stub = stubs};
 	int r = x86_64_follow(code, len, stubs, add_row, &m);
 
 	r = take_rows(&m, r, &rules);
@@ -99,17 +105,19 @@ int code_rules_follow(const unsigned char *code, size_t len, bool stubs, struct 
 	return r;
 }
 
-int code_rules_ahead(const unsigned char *code, size_t len, struct code_rules *ret_rules, size_t *ret_len)
+int code_rules_ahead(const unsigned char *code, size_t len, struct code_rules *ret_rules,
+		     size_t *ret_len)
 {
 	struct code_rules rules = {.rows = NULL};
-	struct making m = {.is_stub = true};
+	struct builder m = {.is_stub = true};
 	struct x86_64_insn i = {.effect = X86_64_NONE};
 	struct unwind_rule rule;
 	size_t at = 0;
 	int r = 0;
 
 	for (; !r && i.effect != X86_64_RET && i.effect != X86_64_JUMP; at += i.len) {
-		if (!x86_64_ahead(code + at, len - at, &rule) || !x86_64_insn(code + at, len - at, &i))
+		if (!x86_64_ahead(code + at, len - at, &rule) ||
+		    !x86_64_insn(code + at, len - at, &i))
 			break;
 		r = add_row(&m, at, &rule);
 	}
@@ -144,15 +152,15 @@ const struct unwind_rule *code_rules_at(const struct code_rules *rules, uint64_t
 	return low ? &rules->rows[low - 1].rule : NULL;
 }
 
-/* Registers but the frame pointer. */
-static void restore(const struct code_rules *rules, uint64_t offset, const struct unwind_regs *regs, uint64_t cfa,
-		    const struct unwind_memory *mem, struct unwind_regs *caller)
+/* Restores the saved registers, except the frame pointer. */
+static void restore(const struct code_rules *rules, uint64_t offset, const struct unwind_regs *regs,
+		    uint64_t cfa, const struct unwind_memory *mem, struct unwind_regs *caller)
 {
 	for (size_t i = 0; i < rules->nsaves; i++) {
 		const struct unwind_info_save *save = &rules->saves[i];
 		uint64_t at = cfa + (uint64_t)(int64_t)save->at;
 
-		/* Not saved yet, or restored again: what is below the stack pointer was given back. */
+		/* Not saved yet, or already restored: the place is below the stack pointer. */
 		if (save->offset > offset || at < regs->v[ARCH_SP])
 			continue;
 		if (unwind_memory_word(mem, at, &caller->v[save->reg]))
@@ -162,7 +170,8 @@ static void restore(const struct code_rules *rules, uint64_t offset, const struc
 	}
 }
 
-int code_rules_step(const struct code_rules *rules, uint64_t offset, struct unwind_regs *regs, const struct unwind_memory *mem)
+int code_rules_step(const struct code_rules *rules, uint64_t offset, struct unwind_regs *regs,
+		    const struct unwind_memory *mem)
 {
 	const struct unwind_rule *rule = code_rules_at(rules, offset);
 	struct unwind_regs caller = *regs;
@@ -173,14 +182,17 @@ int code_rules_step(const struct code_rules *rules, uint64_t offset, struct unwi
 	if (~regs->known & (1u << rule->cfa_reg | 1u << ARCH_SP))
 		return -ENODATA;
 	cfa = regs->v[rule->cfa_reg] + (uint64_t)(int64_t)rule->cfa_add;
-	if (!unwind_memory_word(mem, cfa + (uint64_t)ARCH_RETURN_AT, &caller.v[ARCH_IP]))
+	if (!unwind_memory_word(mem, cfa + (uint64_t)ARCH_RETURN_OFF, &caller.v[ARCH_IP]))
 		return -ENODATA;
 	caller.v[ARCH_SP] = cfa;
-	/* Where registers are saved, and nobody says which and where, only the frame pointer is known. */
-	caller.known &= rule->saves && !rules->nsaves ? 1u << ARCH_FP : ARCH_PRESERVED & ~(uint32_t)rules->changes;
+	/* If unknown registers are saved, only the frame pointer is known. */
+	caller.known &= rule->saves && !rules->nsaves
+				? 1u << ARCH_FP
+				: ARCH_CALLEE_SAVED & ~(uint32_t)rules->changes;
 	if (rule->fp == UNWIND_FP_LOST)
 		caller.known &= ~(1u << ARCH_FP);
-	if (rule->fp == UNWIND_FP_AT && unwind_memory_word(mem, cfa + (uint64_t)(int64_t)rule->fp_at, &caller.v[ARCH_FP]))
+	if (rule->fp == UNWIND_FP_AT &&
+	    unwind_memory_word(mem, cfa + (uint64_t)(int64_t)rule->fp_at, &caller.v[ARCH_FP]))
 		caller.known |= 1u << ARCH_FP;
 	else if (rule->fp == UNWIND_FP_AT)
 		caller.known &= ~(1u << ARCH_FP);

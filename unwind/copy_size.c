@@ -5,7 +5,9 @@ static bool set_bytes(struct copy_size *c, uint32_t bytes)
 	bool changed;
 
 	bytes &= ~7u;
-	bytes = bytes < COPY_SIZE_MIN ? COPY_SIZE_MIN : bytes > COPY_SIZE_MAX ? COPY_SIZE_MAX : bytes;
+	bytes = bytes < COPY_SIZE_MIN   ? COPY_SIZE_MIN
+		: bytes > COPY_SIZE_MAX ? COPY_SIZE_MAX
+					: bytes;
 	changed = bytes != c->bytes;
 	c->bytes = bytes;
 	c->quiet = 0;
@@ -16,7 +18,7 @@ static bool decide(struct copy_size *c)
 {
 	if (c->edges * 100 > COPY_SIZE_SAMPLES * COPY_SIZE_EDGES)
 		return set_bytes(c, c->bytes * 2);
-	/* One that went deep comes again. */
+	/* A stack that was deep once will be deep again. */
 	if (c->deep || c->bytes <= COPY_SIZE_MIN) {
 		c->quiet = 0;
 		return false;
@@ -33,7 +35,8 @@ bool copy_size_note(struct copy_size *c, uint32_t reached, bool edge)
 	c->samples++;
 	c->edges += edge;
 	c->deep += edge || reached > c->bytes / 2;
-	if (c->fixed || (c->samples < COPY_SIZE_SAMPLES && c->edges * 100 <= COPY_SIZE_SAMPLES * COPY_SIZE_EDGES))
+	if (c->fixed || (c->samples < COPY_SIZE_SAMPLES &&
+			 c->edges * 100 <= COPY_SIZE_SAMPLES * COPY_SIZE_EDGES))
 		return false;
 	changed = decide(c);
 	c->samples = c->edges = c->deep = 0;

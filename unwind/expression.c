@@ -1,18 +1,18 @@
 #include "unwind/expression.h"
 
-#include "symbols/dwarf_entry.h"
+#include "elf/dwarf_bytes.h"
 
 #include <dwarf.h>
 #include <errno.h>
 
 struct evaluation {
 	const unsigned char *start;
-	struct dwarf_bytes b; /* what is left */
+	struct dwarf_bytes b; /* the remaining operations */
 	const struct unwind_regs *regs;
 	const struct unwind_memory *memory;
 	uint64_t stack[EXPRESSION_STACK_MAX];
 	size_t depth;
-	int error; /* the first one; values are 0 from then on */
+	int error; /* the first error; later values are 0 */
 };
 
 static void fail(struct evaluation *e, int error)
@@ -37,7 +37,7 @@ static uint64_t pop(struct evaluation *e)
 	return 0;
 }
 
-/* The value `n` below the top. */
+/* The value `n` places below the top. */
 static uint64_t peek(struct evaluation *e, uint64_t n)
 {
 	if (n < e->depth)
@@ -83,7 +83,7 @@ static void jump(struct evaluation *e, bool taken)
 		e->b.p += by;
 }
 
-/* Operations that put a constant on the stack. False: another one. */
+/* Runs an operation that pushes a constant. False: op is another one. */
 static bool constant(struct evaluation *e, uint8_t op)
 {
 	struct dwarf_bytes *b = &e->b;
@@ -125,7 +125,7 @@ static bool constant(struct evaluation *e, uint8_t op)
 	}
 }
 
-/* Operations that move values of the stack. */
+/* Runs an operation that moves values on the stack. False: op is another one. */
 static bool shuffle(struct evaluation *e, uint8_t op)
 {
 	uint64_t a, b, c;
@@ -162,7 +162,7 @@ static bool shuffle(struct evaluation *e, uint8_t op)
 	}
 }
 
-/* a is the upper one. Shifts by 64 and more leave nothing, or the sign. */
+/* Computes b op a; a was on top. Shifts by 64 or more leave 0, or the sign bits. */
 static uint64_t combine(struct evaluation *e, uint8_t op, uint64_t b, uint64_t a)
 {
 	switch (op) {
@@ -180,7 +180,7 @@ static uint64_t combine(struct evaluation *e, uint8_t op, uint64_t b, uint64_t a
 		return b * a;
 	case DW_OP_div:
 		if (a == UINT64_MAX)
-			return 0 - b; /* not by the processor's division, which cannot do that of the smallest */
+			return 0 - b; /* the CPU cannot divide INT64_MIN by -1 */
 		return a ? (uint64_t)((int64_t)b / (int64_t)a) : (fail(e, -EBADMSG), 0);
 	case DW_OP_mod:
 		return a ? b % a : (fail(e, -EBADMSG), 0);
@@ -271,8 +271,9 @@ static void operate(struct evaluation *e)
 		fail(e, -EBADMSG);
 }
 
-int expression_value(const void *ops, size_t len, const struct unwind_regs *regs, const struct unwind_memory *memory,
-		     const uint64_t *initial, uint64_t *ret_value)
+int expression_evaluate(const void *ops, size_t len, const struct unwind_regs *regs,
+			const struct unwind_memory *memory, const uint64_t *initial,
+			uint64_t *ret_value)
 {
 	struct evaluation e;
 

@@ -1,8 +1,8 @@
 #include "unwind/image_code.h"
 
 #include "base/cleanup.h"
+#include "elf/elf_file.h"
 #include "symbols/bundle.h"
-#include "symbols/elf_file.h"
 #include "unwind/bare_code.h"
 #include "unwind/cfi_rules.h"
 #include "unwind/cfi_table.h"
@@ -17,19 +17,20 @@
 /* Precompiled .NET code in the file. */
 struct precompiled {
 	uint64_t offset, bytes;
-	struct r2r_unwind *r2r; /* NULL: not read yet, or it has none */
+	struct r2r_unwind *r2r; /* NULL: not read yet, or none */
 	bool tried;
 };
 
 struct image_code {
 	struct code_bytes bytes;
-	struct image_segment *segments;
+	struct elf_segment *segments;
 	size_t nsegments;
 	struct cfi_table *cfi; /* NULL: none */
 	struct bare_code bare;
-	bool is_elf; /* of this architecture */
-	uint64_t hijack_start, hijack_end; /* vaddrs of the stub of a CoreCLR; 0: there is none */
-	struct precompiled *precompiled; /* by offset: the file itself, or what a single-file program carries */
+	bool is_elf;                       /* of this architecture */
+	uint64_t hijack_start, hijack_end; /* vaddrs of CoreCLR's stub; 0: none */
+	/* By offset: the file itself, or the assemblies in a single-file program. */
+	struct precompiled *precompiled;
 	size_t nprecompiled;
 	bool bundle_tried;
 };
@@ -49,14 +50,14 @@ void image_code_free(struct image_code *c)
 	free(c);
 }
 
-/* The stub has CFI of its own, which says where it ends. */
+/* Finds CoreCLR's stub. Its own FDE gives its end. */
 static int find_hijack(struct image_code *c)
 {
 	uint64_t file_off, vaddr, start, end;
 	int r = clr_hijack_find(&c->bytes, c->segments, c->nsegments, &file_off);
 
 	if (!r)
-		r = image_segments_vaddr(c->segments, c->nsegments, file_off, &vaddr);
+		r = elf_segments_vaddr(c->segments, c->nsegments, file_off, &vaddr);
 	if (!r)
 		r = cfi_table_bounds(c->cfi, vaddr, &start, &end);
 	if (!r && start == vaddr) {
@@ -89,7 +90,7 @@ static int read_elf(struct image_code *c)
 	return r || !is_clr ? r : find_hijack(c);
 }
 
-/* A file that is no ELF file may be an assembly. */
+/* Reads the file as ELF, or else as an assembly. */
 static int read_file(struct image_code *c)
 {
 	struct stat st;
@@ -106,25 +107,26 @@ static int read_file(struct image_code *c)
 	return 0;
 }
 
-/* The files of a program's bundle, which are in order. */
+/* Reads the list of files in a single-file program, which is sorted. */
 static int read_bundle(struct image_code *c)
 {
 	struct bundle_files files;
 	struct parse_error err;
-	int r = c->bundle_tried || c->bytes.fd < 0 ? -ENOENT : bundle_read(c->bytes.fd, &files, &err);
+	int r = c->bundle_tried || c->bytes.fd < 0 ? -ENOENT
+						   : bundle_read(c->bytes.fd, &files, &err);
 
 	c->bundle_tried = true;
 	if (r)
 		return r == -ENOMEM ? r : 0;
 	c->precompiled = calloc(files.nfiles + 1, sizeof(*c->precompiled));
 	for (size_t i = 0; c->precompiled && i < files.nfiles; i++)
-		c->precompiled[c->nprecompiled++] =
-			(struct precompiled){.offset = files.files[i].offset, .bytes = files.files[i].bytes};
+		c->precompiled[c->nprecompiled++] = (struct precompiled){
+			.offset = files.files[i].offset, .bytes = files.files[i].bytes};
 	bundle_files_free(&files);
 	return c->precompiled ? 0 : -ENOMEM;
 }
 
-/* The precompiled code at an offset, or NULL. 0 or -ENOMEM. */
+/* The precompiled code at an offset; NULL: none. Returns 0 or -ENOMEM. */
 static int find_precompiled(struct image_code *c, uint64_t file_off, struct r2r_unwind **ret_r2r)
 {
 	size_t low = 0, high;
@@ -141,7 +143,8 @@ static int find_precompiled(struct image_code *c, uint64_t file_off, struct r2r_
 		else
 			high = mid;
 	}
-	p = low < c->nprecompiled && c->precompiled[low].offset <= file_off ? &c->precompiled[low] : NULL;
+	p = low < c->nprecompiled && c->precompiled[low].offset <= file_off ? &c->precompiled[low]
+									    : NULL;
 	if (r || !p)
 		return r;
 	if (!p->tried) {
@@ -154,7 +157,7 @@ static int find_precompiled(struct image_code *c, uint64_t file_off, struct r2r_
 	return r == -ENOMEM ? r : 0;
 }
 
-/* What is damaged has no rules. */
+/* Reads the file. Damaged parts have no rules. */
 static int finish(struct image_code *c, struct image_code **ret_code)
 {
 	int r = read_file(c);
@@ -190,32 +193,35 @@ int image_code_from_memory(const void *data, size_t len, struct image_code **ret
 	return finish(c, ret_code);
 }
 
-bool image_code_hijacks(const struct image_code *c)
+bool image_code_has_hijack_stub(const struct image_code *c)
 {
 	return c->hijack_end;
 }
 
-/* Where the executable segment of a vaddr ends in the file; 0: it is in none. */
+/* File offset of the end of the executable segment that has vaddr; 0: none. */
 static uint64_t segment_end(const struct image_code *c, uint64_t vaddr, uint64_t file_off)
 {
 	for (size_t i = 0; i < c->nsegments; i++) {
-		const struct image_segment *s = &c->segments[i];
+		const struct elf_segment *s = &c->segments[i];
 
-		if (s->flags & PF_X && vaddr - s->vaddr < s->file_bytes && file_off - s->file_off == vaddr - s->vaddr)
+		if (s->flags & PF_X && vaddr - s->vaddr < s->file_bytes &&
+		    file_off - s->file_off == vaddr - s->vaddr)
 			return s->file_off + s->file_bytes;
 	}
 	return 0;
 }
 
-/* Of code that is described by nothing else. -ENOENT; -ENOMEM. */
-static int bare_rule(struct image_code *c, uint64_t vaddr, uint64_t file_off, struct unwind_rule *ret_rule)
+/* The rule of code that nothing else describes. -ENOENT; -ENOMEM. */
+static int bare_rule(struct image_code *c, uint64_t vaddr, uint64_t file_off,
+		     struct unwind_rule *ret_rule)
 {
 	uint64_t end = c->is_elf ? segment_end(c, vaddr, file_off) : 0;
 
 	return end ? bare_code_rule(&c->bare, &c->bytes, vaddr, file_off, end, ret_rule) : -ENOENT;
 }
 
-static int elf_rule(struct image_code *c, uint64_t vaddr, uint64_t file_off, struct unwind_rule *ret_rule)
+static int elf_rule(struct image_code *c, uint64_t vaddr, uint64_t file_off,
+		    struct unwind_rule *ret_rule)
 {
 	int r = c->cfi ? cfi_table_find(c->cfi, vaddr, ret_rule) : -ENOENT;
 
@@ -225,7 +231,8 @@ static int elf_rule(struct image_code *c, uint64_t vaddr, uint64_t file_off, str
 	}
 	if (r == -ENOENT)
 		return bare_rule(c, vaddr, file_off, ret_rule);
-	if (!r && vaddr >= c->hijack_start && vaddr < c->hijack_end && ret_rule->kind == UNWIND_PLAIN && ret_rule->cfa_reg == ARCH_SP) {
+	if (!r && vaddr >= c->hijack_start && vaddr < c->hijack_end &&
+	    ret_rule->kind == UNWIND_PLAIN && ret_rule->cfa_reg == ARCH_SP) {
 		ret_rule->kind = UNWIND_HIJACK;
 		ret_rule->cfa_add -= 8;
 	}
@@ -236,7 +243,7 @@ int image_code_rule(struct image_code *c, uint64_t file_off, struct unwind_rule 
 {
 	struct r2r_unwind *r2r = NULL;
 	uint64_t vaddr;
-	int r = image_segments_vaddr(c->segments, c->nsegments, file_off, &vaddr);
+	int r = elf_segments_vaddr(c->segments, c->nsegments, file_off, &vaddr);
 
 	if (!r)
 		r = elf_rule(c, vaddr, file_off, ret_rule);
@@ -249,8 +256,8 @@ int image_code_rule(struct image_code *c, uint64_t file_off, struct unwind_rule 
 	return 0;
 }
 
-static int elf_step(struct image_code *c, uint64_t vaddr, uint64_t file_off, struct unwind_regs *regs,
-		    const struct unwind_memory *memory, bool *ret_signal)
+static int elf_step(struct image_code *c, uint64_t vaddr, uint64_t file_off,
+		    struct unwind_regs *regs, const struct unwind_memory *memory, bool *ret_signal)
 {
 	struct unwind_rule rule;
 	int r = c->cfi ? cfi_table_step(c->cfi, vaddr, regs, memory, ret_signal) : -ENOENT;
@@ -260,19 +267,19 @@ static int elf_step(struct image_code *c, uint64_t vaddr, uint64_t file_off, str
 	*ret_signal = false;
 	r = bare_rule(c, vaddr, file_off, &rule);
 	if (!r)
-		r = cfi_rules_apply_short(&rule, memory, regs);
-	/* Others may have been saved, who knows where. */
+		r = cfi_rules_apply_short_rule(&rule, memory, regs);
+	/* Other registers may have been saved in unknown places. */
 	if (!r && rule.saves)
 		regs->known &= 1u << ARCH_FP | 1u << ARCH_SP | 1u << ARCH_IP;
 	return r;
 }
 
-int image_code_step(struct image_code *c, uint64_t file_off, struct unwind_regs *regs, const struct unwind_memory *memory,
-		    bool *ret_signal)
+int image_code_step(struct image_code *c, uint64_t file_off, struct unwind_regs *regs,
+		    const struct unwind_memory *memory, bool *ret_signal)
 {
 	struct r2r_unwind *r2r = NULL;
 	uint64_t vaddr;
-	int r = image_segments_vaddr(c->segments, c->nsegments, file_off, &vaddr);
+	int r = elf_segments_vaddr(c->segments, c->nsegments, file_off, &vaddr);
 
 	if (!r)
 		return elf_step(c, vaddr, file_off, regs, memory, ret_signal);

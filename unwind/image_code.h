@@ -1,4 +1,8 @@
-/* The code of one image: the rules by which frames in it lead to their callers, and its bytes, by file offset as mappings have it. */
+/*
+ * The code of one image file: its unwinding rules and its bytes, by file offset, as in mappings.
+ * The rules come from CFI (cfi_table.h), from the UNWIND_INFO of precompiled .NET code
+ * (r2r_unwind.h), or from the instructions (bare_code.h).
+ */
 #ifndef UNWIND_IMAGE_CODE_H
 #define UNWIND_IMAGE_CODE_H
 
@@ -6,25 +10,31 @@
 
 struct image_code;
 
-/* Takes fd where it succeeds. A file that is neither ELF nor a .NET image is one without rules. 0; -ENOMEM; -errno. */
+/*
+ * Opens the image; takes fd on success. A file that is neither ELF nor a .NET image has no rules.
+ * Returns 0; -ENOMEM; -errno.
+ */
 int image_code_open(int fd, struct image_code **ret_code);
 
-/* An ELF image in memory that stays (our vdso). 0; -EBADMSG; -ENOMEM; -errno. */
+/*
+ * Opens an ELF image in memory (our vdso), which must outlive it. Returns 0; -EBADMSG; -ENOMEM;
+ * -errno.
+ */
 int image_code_from_memory(const void *data, size_t len, struct image_code **ret_code);
 
 void image_code_free(struct image_code *c);
 
-/* The rule at an offset. 0, with kind UNWIND_NONE where the image has none; -ENOMEM. */
+/* The rule at an offset; kind UNWIND_NONE if the image has none. Returns 0; -ENOMEM. */
 int image_code_rule(struct image_code *c, uint64_t file_off, struct unwind_rule *ret_rule);
 
-/* Whether it is a runtime that hijacks returns, so that there are rules of kind UNWIND_HIJACK. */
-bool image_code_hijacks(const struct image_code *c);
+/* Whether the image is a runtime that hijacks returns and so has UNWIND_HIJACK rules. */
+bool image_code_has_hijack_stub(const struct image_code *c);
 
-/* As walk_source.step. Not for rules of kind UNWIND_HIJACK. */
-int image_code_step(struct image_code *c, uint64_t file_off, struct unwind_regs *regs, const struct unwind_memory *memory,
-		    bool *ret_signal);
+/* Steps to the caller like walk_source.step. Not for rules of kind UNWIND_HIJACK. */
+int image_code_step(struct image_code *c, uint64_t file_off, struct unwind_regs *regs,
+		    const struct unwind_memory *memory, bool *ret_signal);
 
-/* Up to len bytes from an offset on; how many there were. */
+/* Reads up to len bytes from an offset; returns how many it read. */
 size_t image_code_read(const struct image_code *c, uint64_t file_off, void *buf, size_t len);
 
 #endif

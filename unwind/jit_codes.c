@@ -6,23 +6,23 @@
 
 #include <errno.h>
 
-/* What was asked for and has no code: an address, and since when. */
-struct question {
+/* A request for an address without known code. */
+struct request {
 	uint64_t addr, since_ns;
-	bool nobody; /* answered: nobody knows */
+	bool is_unknown; /* answered: unknown */
 };
 
 struct stretch {
 	struct jit_code code;
 	uint64_t seen_ns;
-	bool asked; /* again */
+	bool asked; /* requested again */
 };
 
 struct jit_process {
 	int32_t pid;
-	VEC(struct stretch *) stretches; /* sorted, apart from each other */
-	VEC(struct question) questions;
-	struct hashmap asked; /* addr -> index into questions */
+	VEC(struct stretch *) stretches; /* sorted, without overlaps */
+	VEC(struct request) requests;
+	struct hashmap asked; /* addr -> index into requests */
 };
 
 struct jit_codes {
@@ -54,7 +54,7 @@ static void forget(struct jit_codes *c, struct jit_process *p)
 	for (size_t i = 0; i < p->stretches.len; i++)
 		free_stretch(c, p->stretches.v[i]);
 	vec_free(&p->stretches);
-	vec_free(&p->questions);
+	vec_free(&p->requests);
 	hashmap_free(&p->asked);
 }
 
@@ -84,7 +84,7 @@ void jit_codes_forget(struct jit_codes *c, int32_t pid)
 		forget(c, p);
 }
 
-/* The process, made when it is new. NULL: memory is out. */
+/* Finds or adds a process. NULL: out of memory. */
 static struct jit_process *make_process(struct jit_codes *c, int32_t pid)
 {
 	struct jit_process *p = process_of(c, pid);
@@ -116,34 +116,35 @@ static size_t search(const struct jit_process *p, uint64_t addr)
 	return low;
 }
 
-static int find_question(struct jit_process *p, uint64_t addr, uint64_t now_ns, bool *ret_ask)
+static int find_request(struct jit_process *p, uint64_t addr, uint64_t now_ns, bool *ret_ask)
 {
 	const uint32_t *known = hashmap_get(&p->asked, addr);
-	struct question *q = known ? &p->questions.v[*known] : NULL;
+	struct request *q = known ? &p->requests.v[*known] : NULL;
 	int r = 0;
 
 	*ret_ask = !q;
-	if (q && !q->nobody)
+	if (q && !q->is_unknown)
 		return -EAGAIN;
-	/* Until there is another answer the old one holds. */
+	/* The old answer holds until a new one arrives. */
 	if (q) {
-		*ret_ask = now_ns - q->since_ns > JIT_CODES_NOBODY_NS;
+		*ret_ask = now_ns - q->since_ns > JIT_CODES_UNKNOWN_NS;
 		if (*ret_ask)
 			q->since_ns = now_ns;
 		return -ENOENT;
 	}
-	if (p->questions.len >= JIT_CODES_MAX) {
-		p->questions.len = 0;
+	if (p->requests.len >= JIT_CODES_MAX) {
+		p->requests.len = 0;
 		hashmap_free(&p->asked);
 	}
-	if (vec_push(&p->questions, ((struct question){.addr = addr, .since_ns = now_ns})))
+	if (vec_push(&p->requests, ((struct request){.addr = addr, .since_ns = now_ns})))
 		r = -ENOMEM;
 	if (!r)
-		r = hashmap_put(&p->asked, addr, (uint32_t)p->questions.len - 1);
+		r = hashmap_put(&p->asked, addr, (uint32_t)p->requests.len - 1);
 	return r ? r : -EAGAIN;
 }
 
-int jit_codes_find(struct jit_codes *c, int32_t pid, uint64_t addr, uint64_t now_ns, const struct jit_code **ret_code, bool *ret_ask)
+int jit_codes_find(struct jit_codes *c, int32_t pid, uint64_t addr, uint64_t now_ns,
+		   const struct jit_code **ret_code, bool *ret_ask)
 {
 	struct jit_process *p = make_process(c, pid);
 	size_t i = p ? search(p, addr) : 0;
@@ -152,7 +153,7 @@ int jit_codes_find(struct jit_codes *c, int32_t pid, uint64_t addr, uint64_t now
 	if (!p)
 		return -ENOMEM;
 	if (i == p->stretches.len || p->stretches.v[i]->code.start > addr)
-		return find_question(p, addr, now_ns, ret_ask);
+		return find_request(p, addr, now_ns, ret_ask);
 	s = p->stretches.v[i];
 	*ret_ask = s->code.movable && !s->asked && now_ns - s->seen_ns > JIT_CODES_MOVABLE_NS;
 	s->asked |= *ret_ask;
@@ -160,7 +161,7 @@ int jit_codes_find(struct jit_codes *c, int32_t pid, uint64_t addr, uint64_t now
 	return 0;
 }
 
-/* Takes out what overlaps [start, end); where a stretch from start on belongs. */
+/* Removes what overlaps [start, end). Returns the index for a stretch that begins at start. */
 static size_t clear(struct jit_codes *c, struct jit_process *p, uint64_t start, uint64_t end)
 {
 	size_t first = search(p, start), last = first;
@@ -168,12 +169,14 @@ static size_t clear(struct jit_codes *c, struct jit_process *p, uint64_t start, 
 	while (last < p->stretches.len && p->stretches.v[last]->code.start < end)
 		free_stretch(c, p->stretches.v[last++]);
 	if (last > first)
-		memmove(p->stretches.v + first, p->stretches.v + last, (p->stretches.len - last) * sizeof(*p->stretches.v));
+		memmove(p->stretches.v + first, p->stretches.v + last,
+			(p->stretches.len - last) * sizeof(*p->stretches.v));
 	p->stretches.len -= last - first;
 	return first;
 }
 
-static int add_stretch(struct jit_codes *c, struct jit_process *p, struct jit_code *code, uint64_t now_ns)
+static int add_stretch(struct jit_codes *c, struct jit_process *p, struct jit_code *code,
+		       uint64_t now_ns)
 {
 	struct stretch *s = calloc(1, sizeof(*s));
 	size_t at;
@@ -186,7 +189,8 @@ static int add_stretch(struct jit_codes *c, struct jit_process *p, struct jit_co
 	s->code = *code;
 	code->rules = (struct code_rules){0};
 	s->seen_ns = now_ns;
-	memmove(p->stretches.v + at + 1, p->stretches.v + at, (p->stretches.len - at) * sizeof(*p->stretches.v));
+	memmove(p->stretches.v + at + 1, p->stretches.v + at,
+		(p->stretches.len - at) * sizeof(*p->stretches.v));
 	p->stretches.v[at] = s;
 	p->stretches.len++;
 	c->n++;
@@ -194,7 +198,8 @@ static int add_stretch(struct jit_codes *c, struct jit_process *p, struct jit_co
 	return 0;
 }
 
-int jit_codes_put(struct jit_codes *c, int32_t pid, uint64_t addr, struct jit_code *code, uint64_t now_ns)
+int jit_codes_put(struct jit_codes *c, int32_t pid, uint64_t addr, struct jit_code *code,
+		  uint64_t now_ns)
 {
 	struct jit_process *p = make_process(c, pid);
 	const uint32_t *known = p ? hashmap_get(&p->asked, addr) : NULL;
@@ -202,11 +207,11 @@ int jit_codes_put(struct jit_codes *c, int32_t pid, uint64_t addr, struct jit_co
 	if (!p)
 		return -ENOMEM;
 	if (known) {
-		p->questions.v[*known].nobody = true;
-		p->questions.v[*known].since_ns = now_ns;
+		p->requests.v[*known].is_unknown = true;
+		p->requests.v[*known].since_ns = now_ns;
 	}
 	if (!code || code->end <= code->start || addr < code->start || addr >= code->end) {
-		/* What was there is not there any more. */
+		/* The code that was there is gone. */
 		clear(c, p, addr, addr + 1);
 		return 0;
 	}

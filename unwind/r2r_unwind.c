@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
-#include "symbols/r2r_header.h"
+#include "dotnet/r2r_header.h"
 #include "unwind/x86_64_code.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #define RUNTIME_FUNCTION_BYTES 12
-#define THUNKS UINT32_MAX /* as index of a function */
-#define NONE (UINT32_MAX - 1) /* the same */
+#define THUNKS UINT32_MAX     /* in place of a function's index */
+#define NONE (UINT32_MAX - 1) /* likewise */
 
 struct runtime_function {
 	uint32_t begin, end, unwind; /* rva */
@@ -21,12 +21,12 @@ struct runtime_function {
 _Static_assert(sizeof(struct runtime_function) == RUNTIME_FUNCTION_BYTES, "as in the image");
 
 struct r2r_unwind {
-	struct pe pe; /* its descriptor is ours */
+	struct pe pe;                       /* owns its descriptor */
 	struct runtime_function *functions; /* by begin */
 	uint32_t nfunctions;
 	struct pe_range thunks;
 	VEC(struct code_rules) rules;
-	struct hashmap by_key; /* index of a function, or THUNKS -> index into rules */
+	struct hashmap by_key; /* index of a function or THUNKS -> index into rules */
 	size_t rules_bytes;
 };
 
@@ -62,14 +62,14 @@ static int read_functions(struct r2r_unwind *u, const struct r2r_header *h, stru
 	r = pe_read(&u->pe, range, R2R_UNWIND_TABLE_BYTES_MAX, &data, err);
 	if (r)
 		return r;
-	u->functions = (struct runtime_function *)(void *)data; /* of malloc's alignment */
+	u->functions = (struct runtime_function *)(void *)data; /* aligned by malloc */
 	u->nfunctions = range.bytes / RUNTIME_FUNCTION_BYTES;
-	/* The last entry of the table is a mark in some versions. */
+	/* In some versions an end mark is the last entry. */
 	while (u->nfunctions && u->functions[u->nfunctions - 1].begin == UINT32_MAX)
 		u->nfunctions--;
 	for (uint32_t i = 1; i < u->nfunctions; i++)
 		if (u->functions[i - 1].begin > u->functions[i].begin)
-			return parse_fail(err, -EBADMSG, "runtime functions are not in order", i);
+			return parse_fail(err, -EBADMSG, "the runtime functions are not sorted", i);
 	return 0;
 }
 
@@ -85,11 +85,11 @@ int r2r_unwind_open(const struct pe_file *file, struct r2r_unwind **ret, struct 
 	r = pe_open(file, &u->pe, err);
 	u->pe.file.fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
 	if (!r && u->pe.file.fd < 0)
-		r = parse_fail(err, -errno, "a descriptor cannot be duplicated", 0);
+		r = parse_fail(err, -errno, "cannot duplicate a descriptor", 0);
 	if (!r)
 		r = r2r_header_read(&u->pe, &h, err);
 	if (!r && u->pe.machine != PE_X64)
-		r = parse_fail(err, -ENOTSUP, "a ReadyToRun image for another machine", 0);
+		r = parse_fail(err, -ENOTSUP, "the ReadyToRun image is for another machine", 0);
 	if (!r)
 		r = read_functions(u, &h, err);
 	if (r) {
@@ -101,10 +101,11 @@ int r2r_unwind_open(const struct pe_file *file, struct r2r_unwind **ret, struct 
 	return 0;
 }
 
-/* Bytes of the image at rva, at most max; how many there are. */
-static int read_some(const struct r2r_unwind *u, uint32_t rva, uint32_t max, unsigned char *buf, size_t *ret_len)
+/* Reads up to max bytes of the image at rva. */
+static int read_some(const struct r2r_unwind *u, uint32_t rva, uint32_t max, unsigned char *buf,
+		     size_t *ret_len)
 {
-	struct pe_range range = pe_from(&u->pe, rva, max);
+	struct pe_range range = pe_range_at(&u->pe, rva, max);
 	uint64_t at;
 
 	if (!range.bytes || pe_file_off(&u->pe, rva, &at))
@@ -129,11 +130,13 @@ static int read_info(const struct r2r_unwind *u, uint32_t rva, struct unwind_inf
 	return r;
 }
 
-static int make_function(const struct r2r_unwind *u, const struct runtime_function *f, struct code_rules *ret_rules)
+static int make_function(const struct r2r_unwind *u, const struct runtime_function *f,
+			 struct code_rules *ret_rules)
 {
 	struct unwind_info info = {.nops = 0};
 	AUTO_FREE unsigned char *code = NULL;
-	int r = pe_read(&u->pe, (struct pe_range){f->begin, f->end - f->begin}, CODE_RULES_BYTES_MAX, &code, NULL);
+	int r = pe_read(&u->pe, (struct pe_range){f->begin, f->end - f->begin},
+			CODE_RULES_BYTES_MAX, &code, NULL);
 
 	if (!r)
 		r = read_info(u, f->unwind, &info);
@@ -148,7 +151,7 @@ static int make_thunks(const struct r2r_unwind *u, struct code_rules *ret_rules)
 	return r ? r : code_rules_follow(code, u->thunks.bytes, true, ret_rules);
 }
 
-/* The function that rva is in, or NONE. */
+/* The index of the function that has rva, or NONE. */
 static uint32_t function_at(const struct r2r_unwind *u, uint32_t rva)
 {
 	uint32_t low = 0, high = u->nfunctions;
@@ -179,7 +182,7 @@ static int rules_of(struct r2r_unwind *u, uint32_t key, const struct code_rules 
 		return r;
 	if (u->rules_bytes > R2R_UNWIND_RULES_BYTES_MAX)
 		forget_rules(u);
-	r = vec_reserve(&u->rules, 1); /* before the table has an entry of it */
+	r = vec_reserve(&u->rules, 1); /* cannot fail after the map has its entry */
 	if (!r)
 		r = hashmap_put(&u->by_key, key, (uint32_t)u->rules.len);
 	if (r) {
@@ -192,7 +195,8 @@ static int rules_of(struct r2r_unwind *u, uint32_t key, const struct code_rules 
 	return 0;
 }
 
-int r2r_unwind_find(struct r2r_unwind *u, uint64_t file_off, struct r2r_unwind_function *ret_function)
+int r2r_unwind_find(struct r2r_unwind *u, uint64_t file_off,
+		    struct r2r_unwind_function *ret_function)
 {
 	struct r2r_unwind_function found;
 	struct pe_range range;
@@ -206,7 +210,8 @@ int r2r_unwind_find(struct r2r_unwind *u, uint64_t file_off, struct r2r_unwind_f
 		return -ENOENT;
 	range = u->thunks;
 	if (key != THUNKS)
-		range = (struct pe_range){u->functions[key].begin, u->functions[key].end - u->functions[key].begin};
+		range = (struct pe_range){u->functions[key].begin,
+					  u->functions[key].end - u->functions[key].begin};
 	if (pe_file_off(&u->pe, range.rva, &at))
 		return -EBADMSG;
 	found.start = u->pe.file.offset + at;
@@ -232,7 +237,8 @@ int r2r_unwind_rule(struct r2r_unwind *u, uint64_t file_off, struct unwind_rule 
 	return 0;
 }
 
-int r2r_unwind_step(struct r2r_unwind *u, uint64_t file_off, struct unwind_regs *regs, const struct unwind_memory *mem)
+int r2r_unwind_step(struct r2r_unwind *u, uint64_t file_off, struct unwind_regs *regs,
+		    const struct unwind_memory *mem)
 {
 	struct r2r_unwind_function f;
 	int r = r2r_unwind_find(u, file_off, &f);
@@ -240,7 +246,7 @@ int r2r_unwind_step(struct r2r_unwind *u, uint64_t file_off, struct unwind_regs 
 	return r ? r : code_rules_step(f.rules, file_off - f.start, regs, mem);
 }
 
-uint32_t r2r_unwind_functions(const struct r2r_unwind *u)
+uint32_t r2r_unwind_function_count(const struct r2r_unwind *u)
 {
 	return u->nfunctions;
 }
@@ -248,7 +254,8 @@ uint32_t r2r_unwind_functions(const struct r2r_unwind *u)
 int r2r_unwind_file_off(const struct r2r_unwind *u, uint32_t index, uint64_t *ret_file_off)
 {
 	uint64_t at;
-	int r = index < u->nfunctions ? pe_file_off(&u->pe, u->functions[index].begin, &at) : -ENOENT;
+	int r = index < u->nfunctions ? pe_file_off(&u->pe, u->functions[index].begin, &at)
+				      : -ENOENT;
 
 	if (!r)
 		*ret_file_off = u->pe.file.offset + at;
@@ -257,6 +264,7 @@ int r2r_unwind_file_off(const struct r2r_unwind *u, uint32_t index, uint64_t *re
 
 size_t r2r_unwind_bytes(const struct r2r_unwind *u)
 {
-	return sizeof(*u) + u->nfunctions * sizeof(*u->functions) + u->rules_bytes + u->by_key.nslots * sizeof(struct hashmap_slot) +
+	return sizeof(*u) + u->nfunctions * sizeof(*u->functions) + u->rules_bytes +
+	       u->by_key.nslots * sizeof(struct hashmap_slot) +
 	       (u->rules.cap - u->rules.len) * sizeof(struct code_rules);
 }

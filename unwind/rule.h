@@ -1,11 +1,12 @@
 /*
- * What unwinding is about: the registers of a frame, the copy of its stack, and the rule that leads to its caller. Registers have
- * their numbers of DWARF; the architecture's part is arch.h.
+ * The data of one unwinding step: the registers of a frame, the copy of its stack, and the rule
+ * that leads to its caller. Registers have their DWARF numbers. base/arch.h describes the
+ * architecture.
  */
 #ifndef UNWIND_RULE_H
 #define UNWIND_RULE_H
 
-#include "unwind/arch.h"
+#include "base/arch.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,19 +14,21 @@
 #include <string.h>
 
 struct unwind_regs {
-	uint64_t v[ARCH_REGS]; /* ARCH_IP: where the frame executes, or where it will be returned to */
+	/* ARCH_IP: the instruction that the frame executes, or its return address */
+	uint64_t v[ARCH_REGS];
 	uint32_t known; /* a bit for each register of v */
 };
 
 /* A copy of [start, start + len) of a thread's stack. */
 struct unwind_memory {
 	uint64_t start;
-	const unsigned char *data; /* of any alignment */
+	const unsigned char *data; /* any alignment */
 	size_t len;
 };
 
-/* The word at addr. False where the copy does not have all of it. */
-static inline bool unwind_memory_word(const struct unwind_memory *m, uint64_t addr, uint64_t *ret_word)
+/* Reads the word at addr. False: the copy lacks some of its bytes. */
+static inline bool unwind_memory_word(const struct unwind_memory *m, uint64_t addr,
+				      uint64_t *ret_word)
 {
 	uint64_t off = addr - m->start;
 
@@ -36,11 +39,12 @@ static inline bool unwind_memory_word(const struct unwind_memory *m, uint64_t ad
 }
 
 /*
- * The value of the caller's register that rules say is saved at addr. Below the stack pointer nothing is saved any more: an epilogue has
- * given it back to the register, which clang's CFI does not say. A return address is always read. False: it cannot be known.
+ * The caller's value of a register that the rules save at addr. If addr is below the stack pointer,
+ * an epilogue has already restored the register; clang's CFI does not say so. Then take its current
+ * value. Always read a return address from memory. False: the value is unknown.
  */
-static inline bool unwind_saved(const struct unwind_memory *m, const struct unwind_regs *regs, unsigned reg, uint64_t addr,
-				uint64_t *ret_value)
+static inline bool unwind_saved(const struct unwind_memory *m, const struct unwind_regs *regs,
+				unsigned reg, uint64_t addr, uint64_t *ret_value)
 {
 	if (reg == ARCH_IP || addr >= regs->v[ARCH_SP] || !(regs->known >> ARCH_SP & 1))
 		return unwind_memory_word(m, addr, ret_value);
@@ -50,30 +54,56 @@ static inline bool unwind_saved(const struct unwind_memory *m, const struct unwi
 }
 
 enum unwind_kind {
-	UNWIND_NONE, /* nothing is known of the place */
-	UNWIND_PLAIN, /* CFA = cfa_reg + cfa_add; the return address is at CFA + ARCH_RETURN_AT; the frame pointer as fp says */
-	UNWIND_END, /* the outermost function of its thread: the return address is undefined */
-	UNWIND_PLT, /* a slot of a procedure linkage table: as PLAIN, but the CFA is 8 more from the 11th byte of each 16 on */
-	UNWIND_AHEAD, /* as PLAIN, by the instructions that follow: to be believed of one that executes, where a return address is found by it */
-	UNWIND_HIJACK, /* of a runtime's stub for hijacked returns (clr_hijack.h): as PLAIN, but the return address may not be there yet, and where
-			* the stub begins (cfa_add 0) is not */
-	UNWIND_HIJACK_NEXT, /* the byte before such a stub: a return address that leads there stands for another one; else as FULL */
-	UNWIND_FULL, /* only all rules and the memory tell (cfi_table_step): expressions, signal frames, registers saved in odd places */
+	/* No rule is known. */
+	UNWIND_NONE,
+	/*
+	 * CFA = cfa_reg + cfa_add. The return address is at CFA + ARCH_RETURN_OFF. `fp` tells how
+	 * to get the frame pointer.
+	 */
+	UNWIND_PLAIN,
+	/* The outermost function of its thread: the return address is undefined. */
+	UNWIND_END,
+	/*
+	 * A slot of a procedure linkage table: like PLAIN, but from offset 11 of each 16 bytes on
+	 * the CFA is 8 higher.
+	 */
+	UNWIND_PLT,
+	/*
+	 * PLAIN, derived from the instructions that follow. Trust it only in the sampled frame, and
+	 * only if it leads to a return address.
+	 */
+	UNWIND_AHEAD,
+	/*
+	 * Inside a runtime's stub for hijacked returns (clr_hijack.h): PLAIN, but the return
+	 * address may not be stored yet. At the stub's first instruction (cfa_add 0) it never is.
+	 */
+	UNWIND_HIJACK,
+	/*
+	 * The byte before such a stub. A return address that leads there replaces another one. For
+	 * an executing frame it is like FULL.
+	 */
+	UNWIND_HIJACK_NEXT,
+	/*
+	 * Needs the complete CFI and the memory (cfi_table_step): expressions, signal frames,
+	 * registers in unusual places.
+	 */
+	UNWIND_FULL,
 };
 
 enum unwind_fp {
-	UNWIND_FP_SAME, /* the caller's frame pointer is still in the register */
-	UNWIND_FP_AT, /* it is at CFA + fp_at */
-	UNWIND_FP_LOST,
+	UNWIND_FP_SAME, /* the register still holds the caller's frame pointer */
+	UNWIND_FP_AT,   /* it is saved at CFA + fp_at */
+	UNWIND_FP_LOST, /* it cannot be recovered */
 };
 
 struct unwind_rule {
-	uint8_t kind; /* enum unwind_kind */
+	uint8_t kind;    /* enum unwind_kind */
 	uint8_t cfa_reg; /* any register */
-	uint8_t fp; /* enum unwind_fp */
-	uint8_t saves; /* other registers are saved too: what they were in the caller only cfi_table_step tells */
+	uint8_t fp;      /* enum unwind_fp */
+	/* Other registers are saved too. Only a full step (walk_source.step) recovers them. */
+	uint8_t saves;
 	int32_t cfa_add, fp_at; /* bytes */
 };
-_Static_assert(sizeof(struct unwind_rule) == 12, "with its start one row of a table has 16 bytes");
+_Static_assert(sizeof(struct unwind_rule) == 12, "a table row is a rule and its start: 16 bytes");
 
 #endif

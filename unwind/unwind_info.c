@@ -8,7 +8,7 @@
 #define VERSION 1
 #define FLAG_CHAINED 4
 #define FPREG_SCALE 16
-#define FPREG_OFFSET_LARGE 15 /* in the header, where the code says more */
+#define FPREG_OFFSET_LARGE 15 /* in the header: the code has the offset */
 
 enum op {
 	PUSH_NONVOL,
@@ -20,11 +20,12 @@ enum op {
 	SAVE_XMM128 = 8,
 	SAVE_XMM128_FAR,
 	PUSH_MACHFRAME,
-	SET_FPREG_LARGE, /* of CoreCLR */
+	SET_FPREG_LARGE, /* CoreCLR only */
 };
 
-/* The second half of a code, and the 16-bit values behind it. */
-static int read_op(struct reader *r, uint8_t kind, uint8_t bits, uint8_t fpreg, struct unwind_info_op *op)
+/* Reads the second half of a code and the 16-bit values behind it. */
+static int read_op(struct reader *r, uint8_t kind, uint8_t bits, uint8_t fpreg,
+		   struct unwind_info_op *op)
 {
 	uint64_t value = 0;
 
@@ -58,15 +59,20 @@ static int read_op(struct reader *r, uint8_t kind, uint8_t bits, uint8_t fpreg, 
 	default:
 		return -ENOTSUP;
 	}
-	op->kind = kind == ALLOC_LARGE ? ALLOC_SMALL : kind == SET_FPREG_LARGE ? SET_FPREG : kind == SAVE_NONVOL_FAR ? SAVE_NONVOL : kind;
+	op->kind = kind == ALLOC_LARGE       ? ALLOC_SMALL
+		   : kind == SET_FPREG_LARGE ? SET_FPREG
+		   : kind == SAVE_NONVOL_FAR ? SAVE_NONVOL
+					     : kind;
 	op->value = (int32_t)value;
 	return value > UNWIND_INFO_CFA_MAX ? -EBADMSG : 0;
 }
 
-int unwind_info_add(struct unwind_info *info, const unsigned char *data, size_t len, uint32_t *ret_chain)
+int unwind_info_add(struct unwind_info *info, const unsigned char *data, size_t len,
+		    uint32_t *ret_chain)
 {
 	struct reader r = reader_of(data, len);
-	uint8_t first = reader_u8(&r), prologue = reader_u8(&r), ncodes = reader_u8(&r), fpreg = reader_u8(&r);
+	uint8_t first = reader_u8(&r), prologue = reader_u8(&r), ncodes = reader_u8(&r),
+		fpreg = reader_u8(&r);
 	size_t end = 4 + 2 * (size_t)ncodes;
 	bool chained = info->nchained;
 
@@ -76,7 +82,7 @@ int unwind_info_add(struct unwind_info *info, const unsigned char *data, size_t 
 		return -ENOTSUP;
 	if (info->nchained++ == UNWIND_INFO_CHAIN_MAX)
 		return -E2BIG;
-	/* The prologue of the function whose part this one is has been done before. */
+	/* This is a part of a function whose prologue is complete. */
 	if (!chained)
 		info->prologue = prologue;
 	while (!r.failed && r.pos < end) {
@@ -97,16 +103,16 @@ int unwind_info_add(struct unwind_info *info, const unsigned char *data, size_t 
 	*ret_chain = 0;
 	if (!(first >> 3 & FLAG_CHAINED))
 		return 0;
-	reader_skip(&r, (ncodes & 1) * 2 + 8); /* padding; begin and end of the other one */
+	reader_skip(&r, (ncodes & 1) * 2 + 8); /* padding; begin and end of the chained function */
 	*ret_chain = reader_u32(&r);
 	return r.failed || !*ret_chain ? -EBADMSG : 0;
 }
 
-/* A frame as it is taken apart, by places from a register's value on. */
+/* A frame while it is decoded; places are offsets from the value of `base`. */
 struct frame {
-	uint8_t base; /* register */
-	int64_t at; /* where the stack pointer was at that time, from base on */
-	int64_t fp; /* where the caller's frame pointer is */
+	uint8_t base; /* a register */
+	int64_t at;   /* of the stack pointer before the remaining effects */
+	int64_t fp;   /* of the caller's frame pointer */
 	bool has_fp, saves;
 	struct unwind_info_save *list; /* NULL: not wanted */
 	size_t n;
@@ -114,7 +120,7 @@ struct frame {
 
 static int keep(struct frame *f, const struct unwind_info_op *op, int64_t at)
 {
-	if (op->reg == ARCH_SP) /* the frame itself says where that was */
+	if (op->reg == ARCH_SP) /* the frame itself determines it */
 		return -EBADMSG;
 	if (op->reg == ARCH_FP) {
 		f->fp = at;
@@ -130,7 +136,7 @@ static int keep(struct frame *f, const struct unwind_info_op *op, int64_t at)
 	return 0;
 }
 
-static int take_apart(const struct unwind_info *info, uint64_t offset, struct frame *f)
+static int decode_frame(const struct unwind_info *info, uint64_t offset, struct frame *f)
 {
 	int64_t body;
 	int r = 0;
@@ -159,18 +165,18 @@ static int take_apart(const struct unwind_info *info, uint64_t offset, struct fr
 		case SAVE_NONVOL:
 			r = keep(f, op, body + op->value);
 			break;
-		default: /* the frame register was looked for before */
+		default: /* the first loop has handled SET_FPREG */
 			break;
 		}
 	}
-	f->at -= ARCH_RETURN_AT;
+	f->at -= ARCH_RETURN_OFF;
 	return r || f->at > UNWIND_INFO_CFA_MAX || f->at < -UNWIND_INFO_CFA_MAX ? -EBADMSG : 0;
 }
 
 int unwind_info_rule(const struct unwind_info *info, uint64_t offset, struct unwind_rule *ret_rule)
 {
 	struct frame f = {.list = NULL};
-	int r = take_apart(info, offset >= info->prologue ? UINT8_MAX : offset, &f);
+	int r = decode_frame(info, offset >= info->prologue ? UINT8_MAX : offset, &f);
 
 	if (r)
 		return r;
@@ -185,10 +191,11 @@ int unwind_info_rule(const struct unwind_info *info, uint64_t offset, struct unw
 	return 0;
 }
 
-int unwind_info_saves(const struct unwind_info *info, struct unwind_info_save ret_saves[UNWIND_INFO_SAVES_MAX], size_t *ret_n)
+int unwind_info_saves(const struct unwind_info *info,
+		      struct unwind_info_save ret_saves[UNWIND_INFO_SAVES_MAX], size_t *ret_n)
 {
 	struct frame f = {.list = ret_saves};
-	int r = take_apart(info, UINT8_MAX, &f);
+	int r = decode_frame(info, UINT8_MAX, &f);
 
 	if (r)
 		return r;

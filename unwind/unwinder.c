@@ -3,12 +3,12 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/vec.h"
-#include "symbols/answers.h"
-#include "symbols/image_file.h"
-#include "symbols/images.h"
-#include "symbols/processes.h"
+#include "symbols/core/image_file.h"
+#include "symbols/core/processes.h"
+#include "symbols/map_record.h"
+#include "symbols/store/lookup_cache.h"
 #include "unwind/image_code.h"
-#include "unwind/kept_returns.h"
+#include "unwind/return_cache.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -16,60 +16,60 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#define RULES 8192u /* kept by address, a power of two */
-#define ENDS 4096u /* as RULES: whether calls end there */
+#define RULE_CACHE 8192u     /* cached rules, a power of two */
+#define CALL_END_CACHE 4096u /* cached addresses at which a call may end, a power of two */
 #define VDSO_BYTES_MAX ((size_t)256 << 10)
-#define SPARE_DESCRIPTORS 64 /* that images leave to all else */
+#define SPARE_DESCRIPTORS 64 /* that images leave for all other uses */
 
-/* An image by its number in answers. */
+/* An image; its index is its number in lookup_cache. */
 struct unwind_image {
 	struct image_file_place place; /* the first process that mapped it */
 	struct image_code *code;
 	bool tried;
 };
 
-/* The rule of an address in one state of one address space. */
-struct kept_rule {
+/* The cached rule of an address in one state of one address space. */
+struct cached_rule {
 	uint64_t addr;
-	uint32_t space; /* a generation; 0: free */
+	uint32_t space; /* processes_generation; 0: free */
 	struct unwind_rule rule;
 };
 
-/* What walk_source.is_return says of an address, the same way. */
-struct kept_end {
+/* The cached result of walk_source.is_return for an address, likewise. */
+struct cached_call_end {
 	uint64_t addr;
 	uint32_t space;
-	int8_t ends; /* a call, or -1 */
+	int8_t ends; /* 1, 0 or -1 */
 };
 
 struct unwinder {
 	struct unwinder_options options;
-	struct answers answers; /* texts and images alone */
+	struct lookup_cache lookup_cache; /* only its texts and images */
 	VEC(struct unwind_image) images;
-	struct hashmap build_ids; /* path -> index into ids */
-	VEC(struct perfdata_build_id) ids;
+	struct map_record_ids build_ids;
 	struct processes *processes;
 	struct jit_codes *jit;
-	struct kept_rule *kept;
-	struct kept_end *ends;
-	struct kept_returns *returns; /* NULL: no runtime that hijacks them was seen */
+	struct cached_rule *rule_cache;
+	struct cached_call_end *call_end_cache;
+	struct return_cache *returns; /* NULL: no runtime that hijacks returns was seen */
 	struct walk walk;
 	VEC(uint64_t) words;
 	struct unwinder_stats stats;
-	const struct process_thread *thread; /* of the sample at hand */
+	const struct process_thread *thread; /* of the current sample */
 	uint64_t time_ns;
 	bool last;
 };
 
 const char *unwind_grade_text(enum unwind_grade grade)
 {
-	static const char *const texts[UNWIND_GRADES] = {"none", "complete", "spliced", "guessed", "truncated"};
+	static const char *const texts[UNWIND_GRADES] = {"none", "complete", "spliced", "guessed",
+							 "truncated"};
 
 	return grade < UNWIND_GRADES ? texts[grade] : "?";
 }
 
-/* Names of threads do not matter here. */
-static int unnamed(void *ctx, int32_t tid, uint32_t *ret_comm)
+/* Thread names do not matter here. */
+static int thread_has_no_name(void *ctx, int32_t tid, uint32_t *ret_comm)
 {
 	(void)ctx;
 	(void)tid;
@@ -80,11 +80,12 @@ static int unnamed(void *ctx, int32_t tid, uint32_t *ret_comm)
 int unwinder_new(const struct unwinder_options *options, struct unwinder **ret_unwinder)
 {
 	struct unwinder *u = calloc(1, sizeof(*u));
-	int r = u ? processes_new(unnamed, NULL, &u->processes) : -ENOMEM;
+	int r = u ? processes_new(thread_has_no_name, NULL, &u->processes) : -ENOMEM;
 
 	if (!r)
 		r = jit_codes_new(&u->jit);
-	if (!r && (!(u->kept = calloc(RULES, sizeof(*u->kept))) || !(u->ends = calloc(ENDS, sizeof(*u->ends)))))
+	if (!r && (!(u->rule_cache = calloc(RULE_CACHE, sizeof(*u->rule_cache))) ||
+		   !(u->call_end_cache = calloc(CALL_END_CACHE, sizeof(*u->call_end_cache)))))
 		r = -ENOMEM;
 	if (r) {
 		unwinder_free(u);
@@ -103,16 +104,15 @@ void unwinder_free(struct unwinder *u)
 	for (size_t i = 0; i < u->images.len; i++)
 		image_code_free(u->images.v[i].code);
 	vec_free(&u->images);
-	vec_free(&u->ids);
 	vec_free(&u->words);
-	hashmap_free(&u->build_ids);
-	answers_free(&u->answers);
+	map_record_ids_free(&u->build_ids);
+	lookup_cache_free(&u->lookup_cache);
 	processes_free(u->processes);
 	jit_codes_free(u->jit);
 	walk_free(&u->walk);
-	kept_returns_free(u->returns);
-	free(u->kept);
-	free(u->ends);
+	return_cache_free(u->returns);
+	free(u->rule_cache);
+	free(u->call_end_cache);
 	free(u);
 }
 
@@ -121,56 +121,41 @@ struct unwinder_stats unwinder_stats(const struct unwinder *u)
 	return u->stats;
 }
 
-int unwinder_build_id(struct unwinder *u, const char *path, const struct perfdata_build_id *id)
+int unwinder_add_build_id(struct unwinder *u, const char *path, const struct perfdata_build_id *id)
 {
 	uint32_t text;
-	int r = intern_str(&u->answers.texts, path, &text);
+	int r = intern_str(&u->lookup_cache.texts, path, &text);
 
-	if (!r)
-		r = vec_push(&u->ids, *id);
-	return r ? r : hashmap_put(&u->build_ids, text, (uint32_t)u->ids.len - 1);
+	return r ? r : map_record_ids_put(&u->build_ids, text, id);
 }
 
-static int image_of(struct unwinder *u, const struct perfdata_record *record, uint32_t *ret_image, bool *ret_anonymous)
+static int image_of(struct unwinder *u, const struct perfdata_record *record, uint32_t *ret_image,
+		    bool *ret_anonymous)
 {
 	const struct perfdata_mmap *m = &record->mmap;
-	enum answers_kind kind = images_kind(record, ret_anonymous);
-	struct answers_image key = {.kind = (uint8_t)kind};
-	int r = intern_str(&u->answers.texts, m->filename, &key.path);
+	struct image_key key;
+	int r = map_record_key(record, &u->lookup_cache.texts, &u->build_ids, u->options.opener,
+			       &key, ret_anonymous);
 
 	if (r)
 		return r;
-	if (kind == ANSWERS_FILE) {
-		const uint32_t *known = m->build_id.len ? NULL : hashmap_get(&u->build_ids, key.path);
-		const struct perfdata_build_id *id = known ? &u->ids.v[*known] : &m->build_id;
-		struct opener_process process;
-
-		key.build_id.len = id->len;
-		memcpy(key.build_id.bytes, id->bytes, sizeof(id->bytes));
-		key.maj = m->maj;
-		key.min = m->min;
-		key.ino = m->ino;
-		key.ino_generation = m->ino_generation;
-		/* Nothing else tells files of equal path in two containers apart. */
-		if (!key.build_id.len && !key.ino && u->options.opener &&
-		    !opener_process(u->options.opener, record->pid, &process) && process.other_root)
-			key.pid = record->pid;
-	} else if (kind == ANSWERS_JIT) {
-		key.pid = record->pid;
-	}
-	r = answers_image(&u->answers, &key, ret_image);
+	r = lookup_cache_image(&u->lookup_cache, &key, ret_image);
 	while (!r && u->images.len <= *ret_image)
 		r = vec_push(&u->images, (struct unwind_image){0});
 	if (!r && !u->images.v[*ret_image].place.end)
-		u->images.v[*ret_image].place = (struct image_file_place){
-			.opener = u->options.opener, .pid = record->pid, .start = m->addr, .end = m->addr + m->len};
+		u->images.v[*ret_image].place =
+			(struct image_file_place){.opener = u->options.opener,
+						  .pid = record->pid,
+						  .start = m->addr,
+						  .end = m->addr + m->len};
 	return r;
 }
 
 static int apply_map(struct unwinder *u, const struct perfdata_record *record)
 {
-	struct process_map map = {
-		.start = record->mmap.addr, .end = record->mmap.addr + record->mmap.len, .pgoff = record->mmap.pgoff};
+	struct process_map map = {.start = record->mmap.addr,
+				  .end = record->mmap.addr + record->mmap.len,
+				  .pgoff = record->mmap.pgoff};
 	bool anonymous;
 	int r;
 
@@ -193,7 +178,8 @@ int unwinder_apply(struct unwinder *u, const struct perfdata_record *record)
 			jit_codes_forget(u->jit, record->pid);
 		return processes_comm(u->processes, record->pid, record->tid, 0);
 	case PERF_RECORD_FORK:
-		return processes_fork(u->processes, record->pid, record->tid, record->task.ppid, record->task.ptid,
+		return processes_fork(u->processes, record->pid, record->tid, record->task.ppid,
+				      record->task.ptid,
 				      !(record->misc & PERF_RECORD_MISC_FORK_EXEC));
 	case PERF_RECORD_EXIT:
 		processes_exit(u->processes, record->tid);
@@ -205,25 +191,30 @@ int unwinder_apply(struct unwinder *u, const struct perfdata_record *record)
 	}
 }
 
-/* The vdso that the running kernel maps into every process, ours among them. */
-static int open_vdso(struct unwinder *u, const struct answers_image *key, struct unwind_image *image)
+/* Opens the vdso, which the running kernel maps into every process, also into ours. */
+static int open_vdso(struct unwinder *u, const struct image_key *key, struct unwind_image *image)
 {
 	const Elf64_Ehdr *head = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
 	size_t len;
 
-	if (!head || u->options.recorded_elsewhere || strcmp(intern_text(&u->answers.texts, key->path), "[vdso]") != 0)
+	if (!head || u->options.recorded_elsewhere ||
+	    strcmp(intern_text(&u->lookup_cache.texts, key->path), "[vdso]") != 0)
 		return 0;
 	len = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
 	return len > VDSO_BYTES_MAX ? 0 : image_code_from_memory(head, len, &image->code);
 }
 
-static int open_file(struct unwinder *u, const struct answers_image *key, struct unwind_image *image)
+static int open_file(struct unwinder *u, const struct image_key *key, struct unwind_image *image)
 {
 	int fd = -1, r;
 
-	r = image_file_find(&image->place, key, intern_text(&u->answers.texts, key->path), &fd);
-	/* Each image that is sampled keeps a descriptor or two; others are needed to end the recording. */
-	if (!r && file_descriptors_above(fd) < SPARE_DESCRIPTORS) {
+	r = image_file_find(&image->place, key, intern_text(&u->lookup_cache.texts, key->path),
+			    &fd);
+	/*
+	 * Each sampled image keeps one or two descriptors open. Leave some for the end of the
+	 * recording.
+	 */
+	if (!r && file_descriptor_numbers_above(fd) < SPARE_DESCRIPTORS) {
 		close(fd);
 		r = -EMFILE;
 	}
@@ -234,28 +225,29 @@ static int open_file(struct unwinder *u, const struct answers_image *key, struct
 	return r == -ENOMEM ? r : 0;
 }
 
-/* The code of an image, NULL where it cannot be had. 0 or -ENOMEM. */
+/* The code of an image; NULL: unavailable. Returns 0 or -ENOMEM. */
 static int code_of(struct unwinder *u, uint32_t number, struct image_code **ret_code)
 {
 	struct unwind_image *image = &u->images.v[number];
-	const struct answers_image *key = &u->answers.images.v[number];
+	const struct image_key *key = &u->lookup_cache.images.v[number].key;
 	int r = 0;
 
-	if (!image->tried && key->kind == ANSWERS_FILE)
+	if (!image->tried && key->kind == IMAGE_KIND_FILE)
 		r = open_file(u, key, image);
-	else if (!image->tried && key->kind == ANSWERS_VDSO)
+	else if (!image->tried && key->kind == IMAGE_KIND_VDSO)
 		r = open_vdso(u, key, image);
 	if (r == -ENOMEM)
 		return r;
-	if (!image->tried && image->code && image_code_hijacks(image->code) && !u->returns)
-		r = kept_returns_new(&u->returns);
+	if (!image->tried && image->code && image_code_has_hijack_stub(image->code) && !u->returns)
+		r = return_cache_new(&u->returns);
 	image->tried = true;
 	*ret_code = image->code;
 	return r;
 }
 
-/* What is mapped at addr: its image, and the offset in it. 0; -ENOENT; -ENOMEM. */
-static int find_code(struct unwinder *u, uint64_t addr, struct image_code **ret_code, uint64_t *ret_file_off)
+/* The image that is mapped at addr, and the offset in it. Returns 0; -ENOENT; -ENOMEM. */
+static int find_code(struct unwinder *u, uint64_t addr, struct image_code **ret_code,
+		     uint64_t *ret_file_off)
 {
 	const struct process_map *map = processes_find_map(u->processes, u->thread, addr);
 
@@ -267,7 +259,9 @@ static int find_code(struct unwinder *u, uint64_t addr, struct image_code **ret_
 	return code_of(u, under ? map->under : map->image, ret_code);
 }
 
-/* What a process made at addr. 0; -ENOENT: nobody knows it; -EAGAIN: it was asked for; -ENOMEM. */
+/*
+ * The code that a process made at addr. Returns 0; -ENOENT: unknown; -EAGAIN: requested; -ENOMEM.
+ */
 static int find_jit(struct unwinder *u, uint64_t addr, const struct jit_code **ret_code)
 {
 	bool ask = false;
@@ -281,8 +275,9 @@ static int find_jit(struct unwinder *u, uint64_t addr, const struct jit_code **r
 	return r == -EAGAIN && u->last ? -ENOENT : r;
 }
 
-/* *ret_keep: the answer holds as long as the address space stays what it is. */
-static int find_rule(struct unwinder *u, uint64_t addr, struct unwind_rule *ret_rule, bool *ret_keep)
+/* *ret_keep: the rule holds until the address space changes. */
+static int find_rule(struct unwinder *u, uint64_t addr, struct unwind_rule *ret_rule,
+		     bool *ret_keep)
 {
 	const struct unwind_rule *rule = NULL;
 	const struct jit_code *jit;
@@ -307,22 +302,23 @@ static int source_rule(void *ctx, uint64_t addr, struct unwind_rule *ret_rule)
 {
 	struct unwinder *u = ctx;
 	uint32_t space = processes_generation(u->processes, u->thread);
-	struct kept_rule *kept = &u->kept[hash_mix(addr, space) & (RULES - 1)];
+	struct cached_rule *cached = &u->rule_cache[hash_mix(addr, space) & (RULE_CACHE - 1)];
 	bool keep;
 
-	if (kept->addr == addr && kept->space == space && space) {
-		*ret_rule = kept->rule;
+	if (cached->addr == addr && cached->space == space && space) {
+		*ret_rule = cached->rule;
 		return 0;
 	}
 	int r = find_rule(u, addr, ret_rule, &keep);
 
 	if (!r && keep)
-		*kept = (struct kept_rule){addr, space, *ret_rule};
-	u->walk.passing |= !r && !keep && ret_rule->kind != UNWIND_NONE;
+		*cached = (struct cached_rule){addr, space, *ret_rule};
+	u->walk.temporary_rules |= !r && !keep && ret_rule->kind != UNWIND_NONE;
 	return r;
 }
 
-static int source_step(void *ctx, uint64_t addr, struct unwind_regs *regs, const struct unwind_memory *memory, bool *ret_signal)
+static int source_step(void *ctx, uint64_t addr, struct unwind_regs *regs,
+		       const struct unwind_memory *memory, bool *ret_signal)
 {
 	struct unwinder *u = ctx;
 	const struct jit_code *jit;
@@ -338,8 +334,8 @@ static int source_step(void *ctx, uint64_t addr, struct unwind_regs *regs, const
 	return r ? r : code_rules_step(&jit->rules, addr - jit->start, regs, memory);
 }
 
-/* Whether a call ends at addr: 1, 0; -1: its code cannot be read. -ENOMEM: it is not known either. */
-static int find_end(struct unwinder *u, uint64_t addr)
+/* Whether a call ends at addr: 1, 0; -1: its code cannot be read; -ENOMEM: unknown. */
+static int find_call_end(struct unwinder *u, uint64_t addr)
 {
 	struct image_code *code;
 	unsigned char bytes[ARCH_CALL_MAX];
@@ -350,42 +346,49 @@ static int find_end(struct unwinder *u, uint64_t addr)
 		return r == -ENOMEM ? r : 0;
 	if (!code)
 		return -1;
-	if (file_off + 1 < sizeof(bytes) ||
-	    image_code_read(code, file_off + 1 - sizeof(bytes), bytes, sizeof(bytes)) < sizeof(bytes))
+	if (file_off + 1 < sizeof(bytes) || image_code_read(code, file_off + 1 - sizeof(bytes),
+							    bytes, sizeof(bytes)) < sizeof(bytes))
 		return 0;
 	return arch_ends_in_call(bytes);
 }
 
-/* The bytes are read from the file: where stacks lead through code without rules, some for each sample, of few places. */
+/*
+ * Caches the answers, because each reads from a file. Stacks through code without rules need some
+ * for each sample, at few addresses.
+ */
 static int source_is_return(void *ctx, uint64_t addr)
 {
 	struct unwinder *u = ctx;
 	uint32_t space = processes_generation(u->processes, u->thread);
-	struct kept_end *kept = &u->ends[hash_mix(addr, space) & (ENDS - 1)];
+	struct cached_call_end *cached =
+		&u->call_end_cache[hash_mix(addr, space) & (CALL_END_CACHE - 1)];
 
-	if (kept->addr != addr || kept->space != space || !space) {
-		int ends = find_end(u, addr);
+	if (cached->addr != addr || cached->space != space || !space) {
+		int ends = find_call_end(u, addr);
 
 		if (ends == -ENOMEM)
 			return 0;
-		*kept = (struct kept_end){addr, space, (int8_t)ends};
+		*cached = (struct cached_call_end){addr, space, (int8_t)ends};
 	}
-	return kept->ends;
+	return cached->ends;
 }
 
-static int source_hijacked(void *ctx, uint64_t at, const struct unwind_memory *memory, uint64_t *ret_ip)
+static int source_hijacked(void *ctx, uint64_t at, const struct unwind_memory *memory,
+			   uint64_t *ret_ip)
 {
 	const struct unwinder *u = ctx;
 
-	return u->returns ? kept_returns_find(u->returns, u->thread->tid, at, memory, ret_ip) : -ENOENT;
+	return u->returns ? return_cache_find(u->returns, u->thread->tid, at, memory, ret_ip)
+			  : -ENOENT;
 }
 
-int unwinder_code(struct unwinder *u, int32_t pid, uint64_t addr, struct jit_code *code, uint64_t now_ns)
+int unwinder_add_code(struct unwinder *u, int32_t pid, uint64_t addr, struct jit_code *code,
+		      uint64_t now_ns)
 {
 	return jit_codes_put(u->jit, pid, addr, code, now_ns);
 }
 
-/* The kernel's part of a callchain with its mark for what follows, and where the user part begins. */
+/* The number of words before the mark of a callchain's user part. */
 static size_t kernel_words(const struct unwinder_sample *s)
 {
 	size_t i = 0;
@@ -422,12 +425,13 @@ static uint16_t frame_number(size_t i)
 	return i < UINT16_MAX ? (uint16_t)i : UINT16_MAX - 1;
 }
 
-/* The callchain of a walk, behind the kernel's part. */
-static int put_callchain(struct unwinder *u, const struct unwinder_sample *s, uint64_t memory_start, size_t nkernel,
-			 struct unwound *ret_unwound)
+/* Appends the frames of the walk to the kernel's part of the callchain. */
+static int put_callchain(struct unwinder *u, const struct unwinder_sample *s, uint64_t memory_start,
+			 size_t nkernel, struct unwound *ret_unwound)
 {
 	const struct walk *w = &u->walk;
-	struct unwound out = {.first_spliced = UINT16_MAX, .first_guess = UINT16_MAX, .end = w->end};
+	struct unwound out = {
+		.first_spliced = UINT16_MAX, .first_guess = UINT16_MAX, .end = w->end};
 
 	u->words.len = 0;
 	if (vec_reserve(&u->words, nkernel + 1 + w->n))
@@ -451,7 +455,7 @@ static int put_callchain(struct unwinder *u, const struct unwinder_sample *s, ui
 	out.grade = grade_of(w, out.first_spliced != UINT16_MAX, out.first_guess != UINT16_MAX);
 	if (out.grade == UNWIND_SPLICED)
 		out.end = w->edge;
-	out.edge = w->end == WALK_EDGE || w->edge == WALK_EDGE;
+	out.edge = w->end == WALK_COPY_END || w->edge == WALK_COPY_END;
 	out.callchain = u->words.v;
 	out.ncallchain = u->words.len;
 	u->stats.grades[out.grade]++;
@@ -461,22 +465,25 @@ static int put_callchain(struct unwinder *u, const struct unwinder_sample *s, ui
 	return 0;
 }
 
-int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s, struct unwound *ret_unwound)
+int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
+		    struct unwound *ret_unwound)
 {
-	const struct walk_source source = {u, source_rule, source_step, source_is_return, source_hijacked};
+	const struct walk_source source = {u, source_rule, source_step, source_is_return,
+					   source_hijacked};
 	struct unwind_memory memory = {.data = s->stack, .len = s->stack ? s->stack_bytes : 0};
 	size_t nkernel = kernel_words(s), user = nkernel + 1;
 	struct process_thread *thread;
 	struct unwind_regs regs;
 	int r;
 
-	/* A thread of the kernel, or a 32-bit program, for whose registers there are no rules here. */
+	/* A kernel thread, or a 32-bit program, whose registers our rules do not cover. */
 	if (!s->regs || s->abi != PERF_SAMPLE_REGS_ABI_64) {
-		*ret_unwound = (struct unwound){.callchain = s->callchain,
-						.ncallchain = s->ncallchain,
-						.end = s->abi == PERF_SAMPLE_REGS_ABI_32 ? WALK_NO_RULE : WALK_START,
-						.first_spliced = UINT16_MAX,
-						.first_guess = UINT16_MAX};
+		*ret_unwound = (struct unwound){
+			.callchain = s->callchain,
+			.ncallchain = s->ncallchain,
+			.end = s->abi == PERF_SAMPLE_REGS_ABI_32 ? WALK_NO_RULE : WALK_START,
+			.first_spliced = UINT16_MAX,
+			.first_guess = UINT16_MAX};
 		u->stats.grades[UNWIND_NO_STACK]++;
 		return 0;
 	}
@@ -491,13 +498,14 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s, struct 
 	u->walk.in_kernel = s->in_kernel || nkernel > 0;
 	u->walk.thread = (uint32_t)s->tid;
 	u->walk.space = processes_generation(u->processes, thread);
-	r = walk_stack(&u->walk, &source, &regs, &memory, s->callchain + (user < s->ncallchain ? user : 0),
+	r = walk_stack(&u->walk, &source, &regs, &memory,
+		       s->callchain + (user < s->ncallchain ? user : 0),
 		       user < s->ncallchain ? s->ncallchain - user : 0);
 	if (r)
 		return r;
-	if (u->walk.end == WALK_LATER && !s->last)
+	if (u->walk.end == WALK_CODE_UNKNOWN && !s->last)
 		return -EAGAIN;
 	if (u->returns)
-		kept_returns_put(u->returns, s->tid, u->walk.frames, u->walk.n);
+		return_cache_put(u->returns, s->tid, u->walk.frames, u->walk.n);
 	return put_callchain(u, s, memory.start, nkernel, ret_unwound);
 }

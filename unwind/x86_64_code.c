@@ -6,36 +6,38 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SP_NO 4 /* of registers in instructions */
+/* Numbers of registers in instructions. */
+#define SP_NO 4
 #define BP_NO 5
-#define EPILOGUE_MAX 24 /* instructions */
+#define EPILOGUE_MAX 24     /* instructions */
 #define DEPTH_MAX (1 << 30) /* bytes of a frame */
 
-/* A frame that is being given back: where the stack pointer will be, from the value of a register now. */
-struct giving {
+/* The release of a frame; places are offsets from the present value of rsp, or rbp if from_bp. */
+struct release {
 	bool from_bp, has_fp;
-	int64_t at, fp; /* fp: where the caller's frame pointer is */
+	int64_t at; /* of the stack pointer after the instructions so far */
+	int64_t fp; /* of the caller's frame pointer */
 };
 
-static void finish(const struct giving *g, struct unwind_rule *ret_rule)
+static void finish(const struct release *g, struct unwind_rule *ret_rule)
 {
 	*ret_rule = (struct unwind_rule){
 		.kind = UNWIND_PLAIN,
 		.cfa_reg = g->from_bp ? ARCH_FP : ARCH_SP,
-		.cfa_add = (int32_t)(g->at - ARCH_RETURN_AT),
+		.cfa_add = (int32_t)(g->at - ARCH_RETURN_OFF),
 		.fp = g->has_fp ? UNWIND_FP_AT : UNWIND_FP_SAME,
-		.fp_at = g->has_fp ? (int32_t)(g->fp - g->at + ARCH_RETURN_AT) : 0,
+		.fp_at = g->has_fp ? (int32_t)(g->fp - g->at + ARCH_RETURN_OFF) : 0,
 	};
 }
 
-/* What an instruction gives back. False: it does something else. */
-static bool give(struct giving *g, const struct x86_64_insn *i)
+/* Applies an instruction that releases stack. False: it does something else. */
+static bool apply_release(struct release *g, const struct x86_64_insn *i)
 {
 	switch (i->effect) {
 	case X86_64_LEAVE:
 		if (g->has_fp)
 			return false;
-		*g = (struct giving){true, true, 8, 0};
+		*g = (struct release){true, true, 8, 0};
 		return true;
 	case X86_64_SP_FROM_BP:
 		if (g->has_fp)
@@ -61,7 +63,8 @@ static bool give(struct giving *g, const struct x86_64_insn *i)
 	return g->at > -DEPTH_MAX && g->at < DEPTH_MAX;
 }
 
-static bool leaves(const struct x86_64_insn *i, uint64_t behind_it, uint64_t before, uint64_t behind)
+static bool leaves(const struct x86_64_insn *i, uint64_t behind_it, uint64_t before,
+		   uint64_t behind)
 {
 	int64_t to = (int64_t)behind_it + i->value;
 
@@ -69,13 +72,15 @@ static bool leaves(const struct x86_64_insn *i, uint64_t behind_it, uint64_t bef
 		return true;
 	if (i->effect == X86_64_JUMP_FAR)
 		return i->tail;
-	/* No loop leads back over the prologue. */
-	return i->effect == X86_64_JUMP && (to < 0 ? (uint64_t)-to >= before : (uint64_t)to >= behind || (!to && !before));
+	/* No loop jumps back to the prologue. */
+	return i->effect == X86_64_JUMP &&
+	       (to < 0 ? (uint64_t)-to >= before : (uint64_t)to >= behind || (!to && !before));
 }
 
-bool x86_64_epilogue(const unsigned char *code, size_t len, uint64_t before, uint64_t behind, struct unwind_rule *ret_rule)
+bool x86_64_epilogue(const unsigned char *code, size_t len, uint64_t before, uint64_t behind,
+		     struct unwind_rule *ret_rule)
 {
-	struct giving g = {0};
+	struct release g = {0};
 	struct x86_64_insn i;
 	size_t at = 0;
 
@@ -85,19 +90,19 @@ bool x86_64_epilogue(const unsigned char *code, size_t len, uint64_t before, uin
 			finish(&g, ret_rule);
 			return true;
 		}
-		if (!i.is_vzeroupper && !i.is_nop && !give(&g, &i))
+		if (!i.is_vzeroupper && !i.is_nop && !apply_release(&g, &i))
 			return false;
 	}
 	return false;
 }
 
-/* What is known at an instruction. Depths are distances of the CFA above a register. */
+/* The known facts at an instruction. Depths are distances from a register up to the CFA. */
 struct state {
 	int32_t sp, bp;
-	int32_t fp_at; /* from the CFA on */
+	int32_t fp_at; /* offset from the CFA */
 	bool sp_known;
 	bool bp_frame; /* rbp is bp below the CFA */
-	bool bp_same; /* rbp is the caller's */
+	bool bp_same;  /* rbp has the caller's value */
 	bool fp_saved; /* the caller's rbp is at fp_at */
 };
 
@@ -110,7 +115,7 @@ enum mark {
 struct follow {
 	const unsigned char *code;
 	size_t len;
-	struct state *states; /* of each byte that an instruction begins at */
+	struct state *states; /* by the offset of an instruction */
 	uint8_t *marks;
 	uint32_t *queue;
 	size_t nqueue;
@@ -135,10 +140,10 @@ static void move_sp(struct state *s, int64_t by)
 {
 	int64_t sp = (int64_t)s->sp - by;
 
-	if (sp < -ARCH_RETURN_AT || sp > DEPTH_MAX) /* it has given back more than it has */
+	if (sp < -ARCH_RETURN_OFF || sp > DEPTH_MAX) /* released more than it had, or too deep */
 		s->sp_known = false;
 	s->sp = s->sp_known ? (int32_t)sp : 0;
-	if (s->sp_known && s->fp_saved && -s->fp_at > s->sp) { /* given back */
+	if (s->sp_known && s->fp_saved && -s->fp_at > s->sp) { /* its place was released */
 		s->fp_saved = false;
 		s->fp_at = 0;
 	}
@@ -201,7 +206,9 @@ static void apply(struct state *s, const struct x86_64_insn *i)
 	case X86_64_BP_FROM_SP:
 		lose_bp(s);
 		s->bp_frame = s->sp_known;
-		s->bp = s->sp_known && i->value > -DEPTH_MAX && i->value < DEPTH_MAX ? s->sp - i->value : 0;
+		s->bp = s->sp_known && i->value > -DEPTH_MAX && i->value < DEPTH_MAX
+				? s->sp - i->value
+				: 0;
 		break;
 	case X86_64_SP_LOST:
 		s->sp_known = false;
@@ -215,7 +222,7 @@ static void apply(struct state *s, const struct x86_64_insn *i)
 	}
 }
 
-/* What both ways to a place know. True: it is less than the first did. */
+/* Keeps the facts that both paths share. True: *s has lost some. */
 static bool join(struct state *s, const struct state *other)
 {
 	struct state was = *s;
@@ -233,7 +240,8 @@ static bool join(struct state *s, const struct state *other)
 		s->fp_saved = false;
 		s->fp_at = 0;
 	}
-	return was.sp_known != s->sp_known || was.bp_frame != s->bp_frame || was.bp_same != s->bp_same || was.fp_saved != s->fp_saved;
+	return was.sp_known != s->sp_known || was.bp_frame != s->bp_frame ||
+	       was.bp_same != s->bp_same || was.fp_saved != s->fp_saved;
 }
 
 static void reach(struct follow *f, int64_t at, const struct state *s)
@@ -245,13 +253,13 @@ static void reach(struct follow *f, int64_t at, const struct state *s)
 	else if (!join(&f->states[at], s))
 		return;
 	if (f->marks[at] != QUEUED)
-		f->queue[f->nqueue++] = (uint32_t)at; /* each is in it once: it has room for all */
+		f->queue[f->nqueue++] = (uint32_t)at; /* it has room: each offset is in it once */
 	f->marks[at] = QUEUED;
 }
 
 static void follow_from(struct follow *f, size_t entry)
 {
-	const struct state begin = {.sp = -ARCH_RETURN_AT, .sp_known = true, .bp_same = true};
+	const struct state begin = {.sp = -ARCH_RETURN_OFF, .sp_known = true, .bp_same = true};
 	struct x86_64_insn i;
 
 	reach(f, (int64_t)entry, &begin);
@@ -264,13 +272,14 @@ static void follow_from(struct follow *f, size_t entry)
 			continue;
 		int64_t next = (int64_t)(at + i.len);
 
-		/* A call of what follows is the way to learn its address. */
+		/* Code calls the next instruction to get its own address. */
 		if (i.effect == X86_64_CALL && !i.value && f->code[at] == 0xe8)
 			push(&s, X86_64_NO_REG);
 		apply(&s, &i);
 		if (i.effect == X86_64_JUMP || i.effect == X86_64_BRANCH)
 			reach(f, next + i.value, &s);
-		if (i.effect != X86_64_JUMP && i.effect != X86_64_JUMP_FAR && i.effect != X86_64_RET && i.effect != X86_64_STOP)
+		if (i.effect != X86_64_JUMP && i.effect != X86_64_JUMP_FAR &&
+		    i.effect != X86_64_RET && i.effect != X86_64_STOP)
 			reach(f, next, &s);
 	}
 }
@@ -291,7 +300,8 @@ int x86_64_follow(const unsigned char *code, size_t len, bool many,
 	marks = calloc(len + 1, 1);
 	if (!states || !queue || !marks)
 		return -ENOMEM;
-	struct follow f = {.code = code, .len = len, .states = states, .marks = marks, .queue = queue};
+	struct follow f = {
+		.code = code, .len = len, .states = states, .marks = marks, .queue = queue};
 
 	follow_from(&f, 0);
 	for (size_t at = 0; many && at < len;) {
@@ -310,16 +320,16 @@ int x86_64_follow(const unsigned char *code, size_t len, bool many,
 	return r;
 }
 
-/* Ways ahead that are still to be gone. */
-struct way {
+/* A path ahead that is not followed yet. */
+struct path {
 	size_t at;
-	struct giving giving;
+	struct release release;
 };
 
-#define WAYS_MAX 16
+#define PATHS_MAX 16
 
-/* What calls and pushes do on the way to a return. False: it cannot be known. */
-static bool pass(struct giving *g, const struct x86_64_insn *i)
+/* Applies an instruction on the path to a return. False: its effect is unknown. */
+static bool apply_ahead(struct release *g, const struct x86_64_insn *i)
 {
 	switch (i->effect) {
 	case X86_64_PUSH:
@@ -333,12 +343,16 @@ static bool pass(struct giving *g, const struct x86_64_insn *i)
 	case X86_64_CALL:
 		return i->value || !g->from_bp;
 	default:
-		return give(g, i);
+		return apply_release(g, i);
 	}
 }
 
-/* Goes one way to its return. 1: it has one; 0: it leads where something was before, or on to others; -1: it cannot be known. */
-static int go(const unsigned char *code, size_t len, struct way *w, struct way *ways, size_t *nways, int *steps)
+/*
+ * Follows one path to its return and adds branches to paths. 1: it has a return; 0: it stops, or
+ * goes on in other paths; -1: unknown.
+ */
+static int follow_path(const unsigned char *code, size_t len, struct path *w, struct path *paths,
+		       size_t *npaths, int *steps)
 {
 	struct x86_64_insn i;
 
@@ -351,16 +365,16 @@ static int go(const unsigned char *code, size_t len, struct way *w, struct way *
 		if (i.effect == X86_64_STOP)
 			return 0;
 		if (i.effect == X86_64_JUMP || i.effect == X86_64_BRANCH) {
-			if (to >= 0 && (uint64_t)to > w->at && *nways < WAYS_MAX) {
-				ways[*nways] = *w;
-				ways[(*nways)++].at = (size_t)to;
+			if (to >= 0 && (uint64_t)to > w->at && *npaths < PATHS_MAX) {
+				paths[*npaths] = *w;
+				paths[(*npaths)++].at = (size_t)to;
 			} else if (i.effect == X86_64_JUMP && to >= 0 && (uint64_t)to >= len) {
 				return -1;
 			}
 			if (i.effect == X86_64_JUMP)
 				return 0;
 		}
-		if (i.effect == X86_64_JUMP_FAR || !pass(&w->giving, &i))
+		if (i.effect == X86_64_JUMP_FAR || !apply_ahead(&w->release, &i))
 			return -1;
 		w->at = next;
 	}
@@ -369,21 +383,21 @@ static int go(const unsigned char *code, size_t len, struct way *w, struct way *
 
 bool x86_64_ahead(const unsigned char *code, size_t len, struct unwind_rule *ret_rule)
 {
-	struct way ways[WAYS_MAX] = {{0}};
+	struct path paths[PATHS_MAX] = {{0}};
 	struct unwind_rule rule;
-	size_t nways = 1;
+	size_t npaths = 1;
 	int steps = X86_64_AHEAD_MAX;
 	bool found = false;
 
-	while (nways) {
-		struct way w = ways[--nways];
-		int r = go(code, len, &w, ways, &nways, &steps);
+	while (npaths) {
+		struct path w = paths[--npaths];
+		int r = follow_path(code, len, &w, paths, &npaths, &steps);
 
 		if (r < 0)
 			return false;
 		if (!r)
 			continue;
-		finish(&w.giving, &rule);
+		finish(&w.release, &rule);
 		rule.saves = true;
 		if (found && memcmp(&rule, ret_rule, sizeof(rule)) != 0)
 			return false;

@@ -1,78 +1,26 @@
 #include "unwind/x86_64_insn.h"
 
+#include "unwind/x86_64_opcodes.h"
+
 #include <string.h>
 
-#define SP 4 /* by the numbers in instructions */
+/* Numbers of registers in instructions. */
+#define SP 4
 #define BP 5
 #define BX 3
 
 const uint8_t x86_64_dwarf_reg[16] = {0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15};
 
-/* What follows an opcode, and which general register it writes. */
-enum {
-	M = 1, /* ModRM */
-	I1 = 2, /* immediates of so many bytes; both: 3 */
-	I2 = 4,
-	IZ = 8, /* of 4 bytes, 2 with a prefix */
-	BAD = 16,
-	TO_REG = 32, /* the register of ModRM */
-	TO_RM = 64, /* the other operand, where that is a register */
-};
-
-/* Opcodes of one byte, but those that decode_special takes. */
-static const uint8_t one_byte[256] = {
-#define ALU M | TO_RM, M | TO_RM, M | TO_REG, M | TO_REG, I1, IZ
-	ALU, BAD, BAD, ALU, BAD, BAD, ALU, BAD, BAD, ALU, BAD, BAD, /* 00 */
-	ALU, BAD, BAD, ALU, BAD, BAD, ALU, BAD, BAD, M, M, M, M, I1, IZ, BAD, BAD, /* 20 */
-	[0x40] = BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, /* REX: taken before */
-	[0x60] = BAD, BAD, BAD, M | TO_REG, BAD, BAD, BAD, BAD, IZ, M | IZ | TO_REG, I1, M | I1 | TO_REG, 0, 0, 0, 0,
-	[0x70] = I1, I1, I1, I1, I1, I1, I1, I1, I1, I1, I1, I1, I1, I1, I1, I1,
-	[0x80] = M | I1 | TO_RM, M | IZ | TO_RM, BAD, M | I1 | TO_RM, M, M, M | TO_RM | TO_REG, M | TO_RM | TO_REG, M | TO_RM, M | TO_RM,
-	M | TO_REG, M | TO_REG, M | TO_RM, M | TO_REG, M, M | TO_RM,
-	[0x9a] = BAD,
-	[0xa8] = I1, IZ,
-	[0xb0] = I1, I1, I1, I1, I1, I1, I1, I1, IZ, IZ, IZ, IZ, IZ, IZ, IZ, IZ,
-	[0xc0] = M | I1 | TO_RM, M | I1 | TO_RM, I2, 0, BAD, BAD, M | I1 | TO_RM, M | IZ | TO_RM, I1 | I2, 0, I2, 0, 0, I1, BAD, 0,
-	[0xd0] = M | TO_RM, M | TO_RM, M | TO_RM, M | TO_RM, BAD, BAD, BAD, 0, M, M, M, M, M, M, M, M,
-	[0xe0] = I1, I1, I1, I1, I1, I1, I1, I1, IZ, IZ, BAD, I1, 0, 0, 0, 0,
-	[0xf6] = M | TO_RM, M | TO_RM,
-	[0xfe] = M | TO_RM, M | TO_RM,
-};
-
-/* Those behind 0f. Where prefixes make them others, the one that writes most is here. */
-static const uint8_t two_bytes[256] = {
-	M, M, M | TO_REG, M | TO_REG, BAD, 0, 0, 0, 0, 0, BAD, 0, BAD, M, 0, M | I1, /* 00 */
-	M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, /* 10 */
-	M | TO_RM, M | TO_RM, M, M, BAD, BAD, BAD, BAD, M, M, M, M, M | TO_REG, M | TO_REG, M, M, /* 20 */
-	0, 0, 0, 0, 0, 0, BAD, 0, BAD, BAD, BAD, BAD, BAD, BAD, BAD, BAD, /* 30 */
-#define R M | TO_REG
-	R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, R, /* 40 */
-	R, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, /* 50 */
-	M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, /* 60 */
-	M | I1, M | I1, M | I1, M | I1, M, M, M, 0, M, M, BAD, BAD, M, M, M | TO_RM, M, /* 70 */
-	IZ, IZ, IZ, IZ, IZ, IZ, IZ, IZ, IZ, IZ, IZ, IZ, IZ, IZ, IZ, IZ, /* 80 */
-#define B M | TO_RM
-	B, B, B, B, B, B, B, B, B, B, B, B, B, B, B, B, /* 90 */
-	0, 0, 0, M, B | I1, B, BAD, BAD, 0, 0, 0, B, B | I1, B, M, R, /* a0 */
-	B, B, R, B, R, R, R, R, R, BAD, B | I1, B, R, R, R, R, /* b0 */
-	B | TO_REG, B | TO_REG, M | I1, M, M | I1, R | I1, M | I1, M | TO_RM, 0, 0, 0, 0, 0, 0, 0, 0, /* c0 */
-	M, M, M, M, M, M, M, R, M, M, M, M, M, M, M, M, /* d0 */
-	M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, /* e0 */
-	M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, /* f0 */
-#undef R
-#undef B
-};
-
-/* An instruction on its way. */
+/* An instruction while it is decoded. */
 struct decode {
 	const unsigned char *code;
 	size_t len, pos;
-	bool w, narrow; /* REX.W; operands of 16 bits */
-	uint8_t r, b, v; /* what prefixes add to register numbers */
+	bool w, narrow;  /* REX.W; 16-bit operands */
+	uint8_t r, b, v; /* additions of prefixes to register numbers */
 	uint8_t flags;
 	bool is_memory;
-	uint8_t reg, rm; /* of ModRM, prefixes added */
-	uint8_t base; /* register of an address; X86_64_NO_REG: there is more to it, or none */
+	uint8_t reg, rm; /* of ModRM, with the additions of prefixes */
+	uint8_t base;    /* register of an address; X86_64_NO_REG: none, or with an index */
 	int32_t disp;
 	int32_t imm;
 };
@@ -91,8 +39,10 @@ static bool take_signed(struct decode *d, size_t n, int32_t *ret)
 
 	if (!take(d, n))
 		return false;
-	*ret = n == 1 ? (int8_t)p[0] : n == 2 ? (int16_t)(p[0] | p[1] << 8)
-					      : (int32_t)(p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+	*ret = n == 1   ? (int8_t)p[0]
+	       : n == 2 ? (int16_t)(p[0] | p[1] << 8)
+			: (int32_t)(p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+				    (uint32_t)p[3] << 24);
 	return true;
 }
 
@@ -115,7 +65,8 @@ static bool take_modrm(struct decode *d)
 		if (!take(d, 1))
 			return false;
 		d->base = (uint8_t)((p[1] & 7) | d->b);
-		if ((p[1] >> 3 & 7) != 4) /* an index; one above 7 looks like none here, and is no part of any frame's address */
+		/* An index. Register 12 looks like none here, but no frame's address uses it. */
+		if ((p[1] >> 3 & 7) != 4)
 			d->base = X86_64_NO_REG;
 		rm = p[1] & 7;
 		if (rm == 5 && mod == 0) {
@@ -131,14 +82,14 @@ static bool take_modrm(struct decode *d)
 
 static bool take_immediates(struct decode *d, uint8_t flags)
 {
-	if (flags & I2 && !take_signed(d, 2, &d->imm))
+	if (flags & X86_64_OP_IMM16 && !take_signed(d, 2, &d->imm))
 		return false;
-	if (flags & I1 && !take_signed(d, 1, &d->imm))
+	if (flags & X86_64_OP_IMM8 && !take_signed(d, 1, &d->imm))
 		return false;
-	return !(flags & IZ) || take_signed(d, d->narrow ? 2 : 4, &d->imm);
+	return !(flags & X86_64_OP_IMM32) || take_signed(d, d->narrow ? 2 : 4, &d->imm);
 }
 
-static void wrote(struct x86_64_insn *i, uint8_t reg)
+static void note_write(struct x86_64_insn *i, uint8_t reg)
 {
 	i->writes |= (uint16_t)(1u << reg);
 	if (reg == SP)
@@ -147,12 +98,12 @@ static void wrote(struct x86_64_insn *i, uint8_t reg)
 		i->effect = X86_64_BP_LOST;
 }
 
-static void general_writes(const struct decode *d, uint8_t flags, struct x86_64_insn *i)
+static void note_writes(const struct decode *d, uint8_t flags, struct x86_64_insn *i)
 {
-	if (flags & TO_REG)
-		wrote(i, d->reg);
-	if (flags & TO_RM && !d->is_memory)
-		wrote(i, d->rm);
+	if (flags & X86_64_OP_TO_REG)
+		note_write(i, d->reg);
+	if (flags & X86_64_OP_TO_RM && !d->is_memory)
+		note_write(i, d->rm);
 }
 
 static void set(struct x86_64_insn *i, enum x86_64_effect effect, int32_t value)
@@ -161,14 +112,15 @@ static void set(struct x86_64_insn *i, enum x86_64_effect effect, int32_t value)
 	i->value = value;
 }
 
-/* add, sub, lea and mov that involve both. */
+/* add, sub, lea and mov of the stack pointer and the frame pointer. */
 static bool arithmetic(const struct decode *d, uint8_t op, struct x86_64_insn *i)
 {
 	uint8_t to = op == 0x89 ? d->rm : d->reg, from = op == 0x89 ? d->reg : d->rm;
 
 	if (!d->w)
 		return false;
-	if ((op == 0x81 || op == 0x83) && !d->is_memory && d->rm == SP && ((d->reg & 7) == 0 || (d->reg & 7) == 5) && d->imm != INT32_MIN) {
+	if ((op == 0x81 || op == 0x83) && !d->is_memory && d->rm == SP &&
+	    ((d->reg & 7) == 0 || (d->reg & 7) == 5) && d->imm != INT32_MIN) {
 		set(i, X86_64_SP_ADD, (d->reg & 7) == 0 ? d->imm : -d->imm);
 		return true;
 	}
@@ -205,22 +157,23 @@ static bool group_ff(const struct decode *d, struct x86_64_insn *i)
 		return true;
 	case 0:
 	case 1:
-		general_writes(d, TO_RM, i);
+		note_writes(d, X86_64_OP_TO_RM, i);
 		return true;
 	default:
-		return false; /* far calls and jumps are in no program */
+		return false; /* programs have no far calls and jumps */
 	}
 }
 
-/* Those that always mean the same. value is an immediate, where there is one. */
+/* Effects of opcodes that always have the same one. value is the immediate, if any. */
 static const uint8_t simple[256] = {
-	[0x68] = X86_64_PUSH, [0x6a] = X86_64_PUSH, [0x9c] = X86_64_PUSH, [0x9d] = X86_64_POP, [0xc2] = X86_64_RET, [0xc3] = X86_64_RET,
-	[0xc8] = X86_64_SP_LOST, [0xc9] = X86_64_LEAVE, [0xca] = X86_64_STOP, [0xcb] = X86_64_STOP, [0xcc] = X86_64_STOP,
-	[0xcf] = X86_64_STOP, [0xe8] = X86_64_CALL, [0xe9] = X86_64_JUMP, [0xeb] = X86_64_JUMP, [0xf4] = X86_64_STOP,
+	[0x68] = X86_64_PUSH, [0x6a] = X86_64_PUSH, [0x9c] = X86_64_PUSH,    [0x9d] = X86_64_POP,
+	[0xc2] = X86_64_RET,  [0xc3] = X86_64_RET,  [0xc8] = X86_64_SP_LOST, [0xc9] = X86_64_LEAVE,
+	[0xca] = X86_64_STOP, [0xcb] = X86_64_STOP, [0xcc] = X86_64_STOP,    [0xcf] = X86_64_STOP,
+	[0xe8] = X86_64_CALL, [0xe9] = X86_64_JUMP, [0xeb] = X86_64_JUMP,    [0xf4] = X86_64_STOP,
 };
 
-/* What opcodes of one byte mean, once all is read. False: none that is known. */
-static bool mean_one(const struct decode *d, uint8_t op, struct x86_64_insn *i)
+/* The effect of a one-byte opcode whose operands have been read. False: unknown. */
+static bool effect_of_one_byte(const struct decode *d, uint8_t op, struct x86_64_insn *i)
 {
 	if (arithmetic(d, op, i))
 		return true;
@@ -234,7 +187,7 @@ static bool mean_one(const struct decode *d, uint8_t op, struct x86_64_insn *i)
 		return true;
 	}
 	if ((op >= 0xb8 && op <= 0xbf) || (op >= 0x91 && op <= 0x97)) {
-		wrote(i, (uint8_t)((op & 7) | d->b));
+		note_write(i, (uint8_t)((op & 7) | d->b));
 		return true;
 	}
 	if (simple[op]) {
@@ -246,7 +199,7 @@ static bool mean_one(const struct decode *d, uint8_t op, struct x86_64_insn *i)
 	case 0x81:
 	case 0x83:
 		if ((d->reg & 7) != 7)
-			general_writes(d, TO_RM, i);
+			note_writes(d, X86_64_OP_TO_RM, i);
 		break;
 	case 0x8f:
 		i->effect = X86_64_POP;
@@ -258,34 +211,34 @@ static bool mean_one(const struct decode *d, uint8_t op, struct x86_64_insn *i)
 	case 0xf6:
 	case 0xf7:
 		if ((d->reg & 7) == 2 || (d->reg & 7) == 3)
-			general_writes(d, TO_RM, i);
+			note_writes(d, X86_64_OP_TO_RM, i);
 		break;
 	case 0xff:
 		return group_ff(d, i);
 	default:
-		general_writes(d, one_byte[op], i);
+		note_writes(d, x86_64_one_byte[op], i);
 	}
 	return true;
 }
 
 static bool decode_one(struct decode *d, uint8_t op, struct x86_64_insn *i)
 {
-	uint8_t flags = one_byte[op];
+	uint8_t flags = x86_64_one_byte[op];
 	bool near = op == 0xe8 || op == 0xe9;
 
-	if (flags & BAD)
+	if (flags & X86_64_OP_BAD)
 		return false;
-	if (flags & M && !take_modrm(d))
+	if (flags & X86_64_OP_MODRM && !take_modrm(d))
 		return false;
 	if (op >= 0xa0 && op <= 0xa3)
 		return take(d, 8);
 	if (op >= 0xb8 && op <= 0xbf && d->w)
-		return take(d, 8) && mean_one(d, op, i);
+		return take(d, 8) && effect_of_one_byte(d, op, i);
 	if ((op == 0xf6 || op == 0xf7) && (d->reg & 7) < 2)
-		flags |= op == 0xf6 ? I1 : IZ;
+		flags |= op == 0xf6 ? X86_64_OP_IMM8 : X86_64_OP_IMM32;
 	if (near)
 		d->narrow = false;
-	return take_immediates(d, flags) && mean_one(d, op, i);
+	return take_immediates(d, flags) && effect_of_one_byte(d, op, i);
 }
 
 static bool decode_0f(struct decode *d, struct x86_64_insn *i)
@@ -298,12 +251,12 @@ static bool decode_0f(struct decode *d, struct x86_64_insn *i)
 	if (op == 0x38 || op == 0x3a) {
 		if (!take(d, 1) || !take_modrm(d))
 			return false;
-		general_writes(d, TO_REG | (op == 0x3a ? TO_RM : 0), i);
+		note_writes(d, X86_64_OP_TO_REG | (op == 0x3a ? X86_64_OP_TO_RM : 0), i);
 		return op == 0x38 || take(d, 1);
 	}
-	uint8_t flags = two_bytes[op];
+	uint8_t flags = x86_64_two_bytes[op];
 
-	if (flags & BAD || (flags & M && !take_modrm(d)))
+	if (flags & X86_64_OP_BAD || (flags & X86_64_OP_MODRM && !take_modrm(d)))
 		return false;
 	if (op >= 0x80 && op <= 0x8f)
 		d->narrow = false;
@@ -314,19 +267,19 @@ static bool decode_0f(struct decode *d, struct x86_64_insn *i)
 	else if (op == 0x0b)
 		i->effect = X86_64_STOP;
 	else if (op == 0xa2) /* CPUID */
-		wrote(i, BX);
+		note_write(i, BX);
 	else if (op == 0xa0 || op == 0xa8 || op == 0xa1 || op == 0xa9) {
 		i->effect = op & 1 ? X86_64_POP : X86_64_PUSH;
 		i->reg = X86_64_NO_REG;
 	} else if (op >= 0xc8 && op <= 0xcf)
-		wrote(i, (uint8_t)((op & 7) | d->b));
+		note_write(i, (uint8_t)((op & 7) | d->b));
 	else
-		general_writes(d, flags, i);
+		note_writes(d, flags, i);
 	i->is_nop = op == 0x1f;
 	return true;
 }
 
-/* Behind VEX and EVEX: maps as behind 0f, 0f38 and 0f3a, and two for half precision. */
+/* Opcodes after VEX and EVEX: maps 1 to 3 are 0f, 0f38 and 0f3a; 5 and 6 are half precision. */
 static bool decode_vector(struct decode *d, unsigned int map, bool evex, struct x86_64_insn *i)
 {
 	uint8_t op;
@@ -340,22 +293,24 @@ static bool decode_vector(struct decode *d, unsigned int map, bool evex, struct 
 	}
 	if (map == 0 || map == 4 || map > 6 || (map > 3 && !evex) || !take_modrm(d))
 		return false;
-	if (map == 3 || (map == 1 && ((op >= 0x70 && op <= 0x73) || op == 0xc2 || (op >= 0xc4 && op <= 0xc6))))
+	if (map == 3 ||
+	    (map == 1 && ((op >= 0x70 && op <= 0x73) || op == 0xc2 || (op >= 0xc4 && op <= 0xc6))))
 		if (!take(d, 1))
 			return false;
-	/* The few that write general registers. */
-	if (map == 1 && (op == 0x2c || op == 0x2d || op == 0x50 || op == 0xd7 || op == 0xc5 || op == 0x93))
-		general_writes(d, TO_REG, i);
+	/* The few vector instructions that write general registers. */
+	if (map == 1 &&
+	    (op == 0x2c || op == 0x2d || op == 0x50 || op == 0xd7 || op == 0xc5 || op == 0x93))
+		note_writes(d, X86_64_OP_TO_REG, i);
 	else if (map == 1 && op == 0x7e)
-		general_writes(d, TO_RM, i);
+		note_writes(d, X86_64_OP_TO_RM, i);
 	else if (map == 3 && ((op >= 0x14 && op <= 0x17) || op == 0xf0))
-		general_writes(d, op == 0xf0 ? TO_REG : TO_RM, i);
+		note_writes(d, op == 0xf0 ? X86_64_OP_TO_REG : X86_64_OP_TO_RM, i);
 	else if (map == 2 && op >= 0xf2 && op <= 0xf7) {
-		general_writes(d, op == 0xf3 ? 0 : TO_REG, i);
+		note_writes(d, op == 0xf3 ? 0 : X86_64_OP_TO_REG, i);
 		if (op == 0xf3 || op == 0xf6)
-			wrote(i, d->v);
+			note_write(i, d->v);
 	} else if (map == 5 && (op == 0x2c || op == 0x2d || op == 0x78 || op == 0x79))
-		general_writes(d, TO_REG, i);
+		note_writes(d, X86_64_OP_TO_REG, i);
 	return true;
 }
 
@@ -377,7 +332,9 @@ static bool decode_vex(struct decode *d, uint8_t op, struct x86_64_insn *i)
 
 bool x86_64_insn(const unsigned char *code, size_t len, struct x86_64_insn *ret)
 {
-	struct decode d = {.code = code, .len = len < X86_64_INSN_MAX ? len : X86_64_INSN_MAX, .base = X86_64_NO_REG};
+	struct decode d = {.code = code,
+			   .len = len < X86_64_INSN_MAX ? len : X86_64_INSN_MAX,
+			   .base = X86_64_NO_REG};
 	struct x86_64_insn i = {.reg = X86_64_NO_REG};
 	uint8_t op, rex = 0;
 	bool known;
@@ -387,8 +344,8 @@ bool x86_64_insn(const unsigned char *code, size_t len, struct x86_64_insn *ret)
 			return false;
 		op = code[d.pos - 1];
 		d.narrow |= op == 0x66;
-	} while (op == 0x66 || op == 0xf2 || op == 0xf3 || op == 0x2e || op == 0x36 || op == 0x3e || op == 0x26 || op == 0x64 ||
-		 op == 0x65 || op == 0x67 || op == 0xf0);
+	} while (op == 0x66 || op == 0xf2 || op == 0xf3 || op == 0x2e || op == 0x36 || op == 0x3e ||
+		 op == 0x26 || op == 0x64 || op == 0x65 || op == 0x67 || op == 0xf0);
 	if (op >= 0x40 && op <= 0x4f) {
 		rex = op;
 		if (!take(&d, 1))

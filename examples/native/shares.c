@@ -1,23 +1,24 @@
 /*
- * A program whose profile is known beforehand: three call paths of different depth that take given shares of the CPU
- * time (60, 30 and 10 % unless told otherwise), measured with the thread's own CPU clock and not by counting rounds.
+ * A program with a known profile: three call paths of different depth take given shares of the CPU
+ * time (60, 30 and 10 % by default). The thread's own CPU clock measures them, not a count of
+ * rounds.
  *
  * usage: shares [-t THREADS] [-s A,B,C] [SECONDS]
  *
- * SECONDS (10) are CPU seconds of each thread. At the end each path's CPU time and share are printed, and what they
- * are compared with is decided by whoever reads them:
+ * SECONDS (10) are CPU seconds of each thread. At the end prints each path's CPU time and share,
+ * for comparison with a profile:
  *
- *	alpha 6.0003 60.00
- *	beta 3.0001 30.00
- *	gamma 0.9999 10.00
- *	threads 1 wall 10.0213 rounds 6121043200
+ *   alpha 6.0003 60.00
+ *   beta 3.0001 30.00
+ *   gamma 0.9999 10.00
+ *   threads 1 wall 10.0213 rounds 6121043200
  *
- * Built with frame pointers also in leaves and without inlining (see the Makefile), so that a callchain by frame
- * pointers always reaches main, or thread_main in the other threads, and no caller is missing in it:
+ * Built with frame pointers also in leaves and without inlining (see the Makefile). So a callchain
+ * by frame pointers always reaches main (thread_main in other threads) and misses no caller:
  *
- *	main > work > alpha > alpha_leaf				(depth 4)
- *	main > work > beta > beta_middle > beta_inner > beta_leaf	(depth 6)
- *	main > work > gamma_down (12 times itself) > gamma_leaf		(depth 15)
+ *   main > work > alpha > alpha_leaf                            (depth 4)
+ *   main > work > beta > beta_middle > beta_inner > beta_leaf   (depth 6)
+ *   main > work > gamma_down (12 times itself) > gamma_leaf     (depth 15)
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -41,7 +42,7 @@ static volatile uint64_t sink;
 struct worker {
 	pthread_t thread;
 	uint64_t used_ns[PATHS];
-	uint64_t rounds; /* how much was done in all, for who measures what it lost */
+	uint64_t rounds; /* amount of work done, to measure lost throughput */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -53,8 +54,8 @@ static uint64_t clock_ns(clockid_t clock)
 }
 
 /*
- * The three leaves do different arithmetic, so that no compiler folds them into one function. Each keeps something on its
- * stack: gcc gives a leaf that does not no frame, whatever the options say, and its caller would be missing.
+ * The three leaves do different arithmetic, so that no compiler merges them. Each keeps something
+ * on its stack: gcc gives other leaves no frame with any option, so their caller would be missing.
  */
 static NOINLINE uint64_t alpha_leaf(uint64_t x, unsigned rounds)
 {
@@ -148,8 +149,8 @@ static unsigned next_path(const struct worker *w)
 }
 
 /*
- * Slices have random lengths (about 0.2 to 3 ms), so that they do not march in step with a sampling clock; the clock is
- * read once a slice, which costs less than a thousandth.
+ * Slices have random lengths (about 0.2 to 3 ms), so that they do not synchronise with a sampling
+ * clock. The clock is read once a slice, which costs less than a thousandth.
  */
 static NOINLINE void run_paths(struct worker *w)
 {
@@ -191,7 +192,8 @@ static int parse(int argc, char **argv, unsigned *ret_threads)
 	while ((c = getopt(argc, argv, "t:s:")) != -1) {
 		if (c == 't')
 			*ret_threads = (unsigned)strtoul(optarg, NULL, 10);
-		else if (c != 's' || sscanf(optarg, "%lf,%lf,%lf", &shares[0], &shares[1], &shares[2]) != 3)
+		else if (c != 's' ||
+			 sscanf(optarg, "%lf,%lf,%lf", &shares[0], &shares[1], &shares[2]) != 3)
 			return -1;
 	}
 	if (optind < argc)
@@ -201,7 +203,10 @@ static int parse(int argc, char **argv, unsigned *ret_threads)
 			return -1;
 	if (!(shares[0] + shares[1] + shares[2] > 0))
 		return -1;
-	return *ret_threads >= 1 && *ret_threads <= THREADS_MAX && seconds > 0 && seconds <= SECONDS_MAX ? 0 : -1;
+	return *ret_threads >= 1 && *ret_threads <= THREADS_MAX && seconds > 0 &&
+			       seconds <= SECONDS_MAX
+		       ? 0
+		       : -1;
 }
 
 int main(int argc, char **argv)
@@ -214,7 +219,8 @@ int main(int argc, char **argv)
 	if (parse(argc, argv, &threads))
 		return usage();
 	for (; started < threads; started++) {
-		if (pthread_create(&workers[started].thread, NULL, thread_main, &workers[started])) {
+		if (pthread_create(&workers[started].thread, NULL, thread_main,
+				   &workers[started])) {
 			fprintf(stderr, "shares: no thread %u of %u\n", started + 1, threads);
 			return 1;
 		}
@@ -231,7 +237,7 @@ int main(int argc, char **argv)
 		total += used[p];
 	for (unsigned p = 0; p < PATHS; p++)
 		printf("%s %.4f %.2f\n", path_names[p], used[p], 100 * used[p] / total);
-	printf("threads %u wall %.4f rounds %llu\n", started, (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e9,
-	       (unsigned long long)rounds);
+	printf("threads %u wall %.4f rounds %llu\n", started,
+	       (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e9, (unsigned long long)rounds);
 	return 0;
 }

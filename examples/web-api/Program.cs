@@ -1,4 +1,4 @@
-// The routes of the classic experiments with a .NET service; README.md beside this file says what each one shows.
+// Routes for the classic experiments with a .NET service; README.md in this folder explains each one.
 using System.Globalization;
 using Microsoft.AspNetCore.Hosting.Server;
 using Microsoft.AspNetCore.Hosting.Server.Features;

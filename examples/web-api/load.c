@@ -1,12 +1,13 @@
 /*
- * Load for the web API of this folder: some connections to each route, each asking again as soon as it has its answer,
- * over the loopback interface only. Ends by itself, or on Ctrl-C, and prints what each route did.
+ * Load for the web API of this folder: some connections to each route, which send a request after
+ * each response, over the loopback interface only. Ends by itself, or on Ctrl-C, and prints the
+ * results of each route.
  *
  * usage: load [-c CONNECTIONS] [-d SECONDS] PORT [ROUTE...]
  *
- * Defaults: 5 connections a route, 30 s (an hour at most), routes /cpu and /wait. Latency is from the first byte of the
- * request sent to the last byte of the answer. HTTP/1.1 with keep-alive; answers must have a Content-Length. Exit
- * status: 0 if every route answered, 1 if not, 2 usage.
+ * Defaults: 5 connections a route, 30 s (an hour at most), routes /cpu and /wait. Latency is from
+ * the first byte of the request to the last byte of the response. HTTP/1.1 with keep-alive;
+ * responses must have a Content-Length. Exit status: 0 if every route responded, 1 if not, 2 usage.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,12 +37,12 @@ struct route {
 	size_t request_bytes;
 	uint64_t *times_ns;
 	size_t n_times, room;
-	uint64_t answers, errors;
+	uint64_t lookup_cache, errors;
 };
 
 struct connection {
 	struct route *route;
-	int fd; /* -1: to be opened at retry_ns */
+	int fd; /* -1: to open at retry_ns */
 	uint64_t sent_ns, retry_ns;
 	size_t used;
 	char answer[ANSWER_MAX + 1];
@@ -78,19 +79,21 @@ static void connection_fail(struct connection *c)
 	connection_close(c);
 }
 
-/* A request is far smaller than a socket's buffer, so it goes out in one piece or not at all. */
+/* A request is far smaller than a socket's buffer, so it is sent completely or not at all. */
 static void connection_ask(struct connection *c)
 {
 	c->used = 0;
 	c->sent_ns = now_ns();
-	if (send(c->fd, c->route->request, c->route->request_bytes, MSG_NOSIGNAL) != (ssize_t)c->route->request_bytes)
+	if (send(c->fd, c->route->request, c->route->request_bytes, MSG_NOSIGNAL) !=
+	    (ssize_t)c->route->request_bytes)
 		connection_fail(c);
 }
 
 static void connection_open(struct connection *c)
 {
-	struct sockaddr_in to = {
-		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in to = {.sin_family = AF_INET,
+				 .sin_port = htons(port),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	int one = 1;
 
 	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -117,7 +120,7 @@ static void route_add_time(struct route *r, uint64_t time_ns)
 		r->times_ns[r->n_times++] = time_ns;
 }
 
-/* The bytes that a whole answer has: 0 if that cannot be known yet, -1 if it will never be. */
+/* Length of a complete response; 0 if not yet known, -1 if invalid. */
 static long answer_bytes(const char *answer)
 {
 	static const char name[] = "\r\nContent-Length:";
@@ -154,7 +157,7 @@ static void connection_read(struct connection *c)
 			connection_fail(c);
 			return;
 		}
-		c->route->answers++;
+		c->route->lookup_cache++;
 		route_add_time(c->route, now_ns() - c->sent_ns);
 		connection_ask(c);
 	}
@@ -208,8 +211,9 @@ static void route_print(struct route *r, double seconds)
 {
 	if (r->n_times)
 		qsort(r->times_ns, r->n_times, sizeof(*r->times_ns), compare_times);
-	printf("%-20s %9llu %7llu %10.1f %9.1f %9.1f %9.1f %9.1f\n", r->path, (unsigned long long)r->answers,
-	       (unsigned long long)r->errors, (double)r->answers / seconds, percentile_ms(r, 50), percentile_ms(r, 90),
+	printf("%-20s %9llu %7llu %10.1f %9.1f %9.1f %9.1f %9.1f\n", r->path,
+	       (unsigned long long)r->lookup_cache, (unsigned long long)r->errors,
+	       (double)r->lookup_cache / seconds, percentile_ms(r, 50), percentile_ms(r, 90),
 	       percentile_ms(r, 99), percentile_ms(r, 100));
 }
 
@@ -222,18 +226,21 @@ static int usage(void)
 static int route_init(struct route *r, const char *path)
 {
 	r->path = path;
-	int n = snprintf(r->request, sizeof(r->request),
-			 "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nUser-Agent: load\r\nAccept: */*\r\n\r\n", path, port);
+	int n = snprintf(
+		r->request, sizeof(r->request),
+		"GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nUser-Agent: load\r\nAccept: */*\r\n\r\n",
+		path, port);
 
 	if (path[0] != '/' || n < 0 || (size_t)n >= sizeof(r->request)) {
-		fprintf(stderr, "load: '%s' is no route: it must begin with / and be short\n", path);
+		fprintf(stderr, "load: '%s' is no route: it must begin with / and be short\n",
+			path);
 		return -1;
 	}
 	r->request_bytes = (size_t)n;
 	return 0;
 }
 
-/* Runs all routes at once; 0 when each had an answer. */
+/* Runs all routes at the same time; 0 if each got a response. */
 static int load(struct route *routes, size_t n_routes, size_t per_route, double seconds)
 {
 	struct connection *connections = calloc(n_routes * per_route, sizeof(*connections));
@@ -252,11 +259,11 @@ static int load(struct route *routes, size_t n_routes, size_t per_route, double 
 	run(connections, n_routes * per_route, start + (uint64_t)(seconds * 1e9));
 	double took = (double)(now_ns() - start) / 1e9;
 
-	printf("%-20s %9s %7s %10s %9s %9s %9s %9s\n", "route", "answers", "errors", "per_second", "p50_ms", "p90_ms",
-	       "p99_ms", "max_ms");
+	printf("%-20s %9s %7s %10s %9s %9s %9s %9s\n", "route", "answers", "errors", "per_second",
+	       "p50_ms", "p90_ms", "p99_ms", "max_ms");
 	for (size_t i = 0; i < n_routes; i++) {
 		route_print(&routes[i], took);
-		if (!routes[i].answers)
+		if (!routes[i].lookup_cache)
 			status = 1;
 		free(routes[i].times_ns);
 	}
@@ -282,7 +289,8 @@ int main(int argc, char **argv)
 			return usage();
 	}
 	port = optind < argc ? (uint16_t)strtoul(argv[optind], NULL, 10) : 0;
-	if (!port || per_route < 1 || per_route > CONNECTIONS_MAX || !(seconds > 0 && seconds <= SECONDS_MAX))
+	if (!port || per_route < 1 || per_route > CONNECTIONS_MAX ||
+	    !(seconds > 0 && seconds <= SECONDS_MAX))
 		return usage();
 	for (char **path = optind + 1 < argc ? argv + optind + 1 : default_routes; *path; path++)
 		if (n == ROUTES_MAX || route_init(&routes[n++], *path))

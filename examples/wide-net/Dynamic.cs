@@ -9,7 +9,7 @@ using System.Runtime.Loader;
 
 namespace WideNet;
 
-/// <summary>The one body that all code made at run time has: a loop that costs the same whoever makes it.</summary>
+// <summary>The common body of all code made at run time: a loop with the same cost for each maker.</summary>
 internal static class Body
 {
     public const int Rounds = 20_000;
@@ -127,7 +127,7 @@ internal static class EmitPhases
     [MethodImpl(MethodImplOptions.NoInlining)]
     public static long Run(int seed)
     {
-        // What AssemblyBuilderAccess.Run makes is never freed: only so many are made, and called for ever.
+        // Assemblies of AssemblyBuilderAccess.Run are never freed, so a fixed number is made and called for ever.
         ref Func<int, long> kept = ref Kept[seed & 15];
         kept ??= Make(AssemblyBuilderAccess.Run, seed & 15);
         return kept(seed);
@@ -150,7 +150,7 @@ internal static class EmitPhases
     }
 }
 
-/// <summary>Assemblies that come and go, each with names of its own, so that addresses are used again for other methods.</summary>
+// <summary>Assemblies that are loaded and unloaded, with different names each, so that other methods reuse addresses.</summary>
 internal static class CollectiblePhases
 {
     private const int Names = 32;
@@ -178,7 +178,7 @@ internal static class CollectiblePhases
         return sum;
     }
 
-    /// <summary>A DLL with one type Plugins.PluginN and one method WorkN, written here so that a single-file publish has it too.</summary>
+    // <summary>A DLL with one type Plugins.PluginN and one method WorkN, made here so that a single-file publish has it too.</summary>
     private static byte[] MakeImage(int n)
     {
         var metadata = new MetadataBuilder();
@@ -217,7 +217,7 @@ internal static class TieringPhases
 {
     private struct Wrap<T>
     {
-#pragma warning disable CS0649 // it has a size and no value
+#pragma warning disable CS0649 // it has a size, but its value is never set
         public T? Inner;
 #pragma warning restore CS0649
     }
@@ -250,7 +250,7 @@ internal static class TieringPhases
 
     private static Func<int, long> MakeLate() => Next().GetMethod(nameof(Instance<int>.Warm))!.CreateDelegate<Func<int, long>>();
 
-    // Value types share no code: each is a method of its own that begins in the lowest tier.
+    // Value types share no code: each instantiation is a method of its own that begins in the lowest tier.
     private static Type Next()
     {
         lock (typeof(TieringPhases))
@@ -269,7 +269,7 @@ internal static class TieringPhases
     private static int Depth(Type type) =>
         type.IsGenericType && type.GetGenericTypeDefinition() == typeof(Wrap<>) ? 1 + Depth(type.GetGenericArguments()[0]) : 0;
 
-    /// <summary>Every 20,000 calls another method takes the place of the hot one and goes through the tiers.</summary>
+    // <summary>Every 20,000 calls another method becomes the hot one and passes through the tiers.</summary>
     [MethodImpl(MethodImplOptions.NoInlining)]
     public static long LateHot(int seed)
     {

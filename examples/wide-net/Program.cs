@@ -1,4 +1,4 @@
-// Keeps threads busy with everything that managed code can look like; README.md beside this file says what and how.
+// Keeps threads busy with all kinds of managed code; README.md in this folder explains them.
 using System.Globalization;
 using WideNet;
 

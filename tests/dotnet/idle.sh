@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Threads of the web API that have nothing to do, in a recording of it: for the tests that source this after lib.sh.
+# Checks idle threads in a recording of the web API. Source this after lib.sh.
 
-# check_idle FOLDED MAIN: nearly all waits of the framework's threads, and of the main thread, whose name is MAIN, are idle; those of pool
-# threads without work too. Prints a table.
+# check_idle FOLDED MAIN: checks that nearly all waits of the framework's threads and of the main thread, named MAIN,
+# are idle. Checks pool threads without work too. Prints a table.
 check_idle() {
 	local comm all idle
 	for comm in .NET_SynchManag .NET_EventPipe .NET_SigHandler .NET_Finalizer .NET_Sockets .NET_TP_Gate .NET_Timer Kestrel_Timer "$2"; do

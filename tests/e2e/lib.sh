@@ -1,12 +1,12 @@
 # shellcheck shell=bash disable=SC2034 # what it sets is used by the tests
-# Helpers of the end-to-end tests, sourced first: `. "$TESTS/e2e/lib.sh"`. Gives $T, an empty directory that goes away at
-# the end together with every process that was begun by start; it is the working directory.
+# Helpers of the end-to-end tests, sourced first: `. "$TESTS/e2e/lib.sh"`. $T is an empty directory and the working
+# directory. At the end it is removed, and every process begun by start is stopped.
 set -u
 : "${PROFCPU:?run it through tests/run}" "${BUILD:?}" "${TESTS:?}" "${ROOT:?}"
 export LC_ALL=C
 T=$(mktemp -d "${TMPDIR:-/tmp}/profcpu-test.XXXXXX")
 cd "$T" || exit 1
-# Names come from this machine alone, and no debug file that another run has fetched changes them.
+# Names come from this machine alone, so debug files downloaded by other runs change nothing.
 export XDG_CACHE_HOME=$T/.cache DOTNET_SYMBOL_SERVER='' DEBUGINFOD_URLS=''
 T_STARTED=()
 T_MOUNTED=()
@@ -28,7 +28,7 @@ trap t_clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# The test's verdicts.
+# Results of the test.
 fail() {
 	echo "FAILED: $*"
 	exit 1
@@ -38,7 +38,7 @@ skip() {
 	exit 77
 }
 
-# need COMMAND...: skips where one is missing.
+# need COMMAND...: skips the test if one is missing.
 need() {
 	local c
 	for c in "$@"; do
@@ -46,25 +46,35 @@ need() {
 	done
 }
 need_root() { [ "$(id -u)" = 0 ] || skip "needs root"; }
-# Skips where this user may not sample at all, kernel included.
+# Skips the test if this user may not sample with kernel frames.
 need_sampling() {
 	local why
 	why=$("$BUILD/helpers/can_sample" 2>&1) || skip "needs perf_event_open: $why"
 }
 need_mounts() { unshare --mount true 2>/dev/null || skip "needs mounts of its own, which a chroot cannot have"; }
-# need_dotnet TARGET...: what the Makefile builds with it; tests may run beside each other.
+# need_tracefs: makes tracefs readable; call it first. If it is not mounted, the test restarts in its own mount
+# namespace with it, so that no mount remains.
+need_tracefs() {
+	[ ! -r /sys/kernel/tracing/events/sched/sched_waking/id ] || return 0
+	[ -z "${T_TRACEFS:-}" ] && need_root && need_mounts || skip "needs tracefs at /sys/kernel/tracing"
+	local script
+	script=$(cd "$ROOT" && realpath "$0") && cd / && rm -rf "$T"
+	# shellcheck disable=SC2016 # for the other shell
+	exec env T_TRACEFS=mounted unshare --mount sh -c 'mount -t tracefs nodev /sys/kernel/tracing; exec bash "$1"' - "$script"
+}
+# need_dotnet TARGET...: builds these targets of the Makefile; tests may run beside each other.
 need_dotnet() {
 	need dotnet
 	dotnet --list-sdks | grep -q '^10\.' || skip "needs the .NET 10 SDK"
 	flock -o "$ROOT/build" make -s -C "$ROOT" "$@" >"$T/build.log" 2>&1 || fail "$* does not build: $(cat "$T/build.log")"
 }
-# need_published NAME...: publishes of the .NET examples by tests/dotnet/publish, each in $PUBLISHED/NAME.
+# need_published NAME...: makes the .NET publishes by tests/dotnet/publish, each in $PUBLISHED/NAME.
 PUBLISHED=$ROOT/build/publish
 need_published() {
 	need dotnet
 	"$TESTS/dotnet/publish" "$@" >"$T/publish.log" 2>&1 || skip "needs the .NET 10 SDK and a package source: $(cat "$T/publish.log")"
 }
-# What instrumented builds measure says nothing.
+# Measurements of instrumented builds are meaningless.
 need_release() {
 	[ "$BUILD" = "$ROOT/build" ] && return
 	echo "measures, so it is for release builds only"
@@ -75,12 +85,12 @@ need_release() {
 start() {
 	local name=$1
 	shift
-	: >"$T/$name.log" # what an earlier one said is not there any more when this returns
+	: >"$T/$name.log" # removes the output of an earlier one
 	"$@" >"$T/$name.log" 2>&1 </dev/null &
 	STARTED=$!
 	T_STARTED+=("$STARTED")
 }
-# stop PID: SIGTERM, after 5 s SIGKILL; does nothing to one that has ended.
+# stop PID: sends SIGTERM, after 5 s SIGKILL; ignores an ended process.
 stop() {
 	local i
 	kill -TERM "$1" 2>/dev/null || return 0
@@ -92,7 +102,7 @@ stop() {
 	wait "$1" 2>/dev/null
 	return 0
 }
-# wait_for SECONDS COMMAND...: until it succeeds; 1 when it has not by then.
+# wait_for SECONDS COMMAND...: repeats it until it succeeds; fails after that time.
 wait_for() {
 	local end=$((SECONDS + $1))
 	shift
@@ -102,7 +112,7 @@ wait_for() {
 	done
 }
 
-# start_shares SECONDS [OPTION...]: the native example; PID in $SHARES_PID.
+# start_shares SECONDS [OPTION...]: starts the native example; its PID is in $SHARES_PID.
 start_shares() {
 	local seconds=$1
 	shift
@@ -113,9 +123,10 @@ start_shares() {
 
 # cpu_ns PID: CPU time of its main thread so far.
 cpu_ns() { cut -d ' ' -f 1 "/proc/$1/schedstat"; }
-# cpu_ms PID: of all its threads and its children that ended, so far: what samples are held against, as the machine may be busy.
+# cpu_ms PID: CPU time of all its threads and ended children so far. Samples are compared with it, because the machine
+# may be busy.
 cpu_ms() { awk '{ sub(/^.*\) /, ""); print ($12 + $13 + $14 + $15) * 10 }' "/proc/$1/stat"; }
-# wait_for_cpu PID MS: until it has used that much more, or has ended.
+# wait_for_cpu PID MS: waits until it has used that much more CPU time, or has ended.
 wait_for_cpu() {
 	local end=$(($(cpu_ms "$1") + $2))
 	while kill -0 "$1" 2>/dev/null && [ "$(cpu_ms "$1")" -lt "$end" ]; do
@@ -123,9 +134,9 @@ wait_for_cpu() {
 	done
 }
 
-# started_dotnet: what a runtime may leave in /tmp of the process that was just begun goes away at the end.
+# started_dotnet: registers files that the runtime of the last started process may leave in /tmp, for removal.
 started_dotnet() { T_FILES+=("/tmp/perf-$STARTED.map" "/tmp/jit-$STARTED.dump" "/tmp/perfinfo-$STARTED.map"); }
-# start_web_api [NAME=VALUE...]: the web API, or the one that $API is, with these in its environment; $API_PID, $API_PORT.
+# start_web_api [NAME=VALUE...]: starts the web API, or $API, with this environment; sets $API_PID, $API_PORT.
 API=(dotnet "$ROOT/build/examples/web-api/web-api.dll")
 start_web_api() {
 	start api env "$@" "${API[@]}"
@@ -134,8 +145,8 @@ start_web_api() {
 	wait_for 30 grep -qE '^listening on .*:[0-9]+ pid [0-9]+$' "$T/api.log" || fail "the web API did not start: $(cat "$T/api.log")"
 	API_PORT=$(sed -n 's/^listening on .*:\([0-9]*\) pid .*/\1/p' "$T/api.log")
 }
-# start_wide NAME [ARGUMENT...]: a publish of the wide example, which works when this returns; $WIDE_PID. What it says is in
-# $T/wide.log. With $WIDE_ENV, an array of NAME=VALUE, in its environment.
+# start_wide NAME [ARGUMENT...]: starts a publish of the wide example with the environment in the array $WIDE_ENV, and
+# waits until it works. Sets $WIDE_PID; its output is in $T/wide.log.
 WIDE_ENV=()
 start_wide() {
 	local name=$1
@@ -145,7 +156,8 @@ start_wide() {
 	started_dotnet
 	wait_for 60 grep -q '^working pid' "$T/wide.log" || fail "$name did not start: $(cat "$T/wide.log")"
 }
-# start_load SECONDS [ROUTE...]: 5 connections to each; $LOAD_PID; its table is in $T/load.log at the end.
+# start_load SECONDS [ROUTE...]: starts a load of 5 connections to each as $LOAD_PID; its table is in $T/load.log at the
+# end.
 start_load() {
 	local seconds=$1
 	shift
@@ -153,7 +165,7 @@ start_load() {
 	LOAD_PID=$STARTED
 }
 
-# another_root: $R, which holds profcpu with its libraries and nothing else; `there ARG...` runs profcpu in it.
+# another_root: makes $R, a root that contains only profcpu with its libraries; `there ARG...` runs profcpu in it.
 another_root() {
 	R=$T/root
 	mkdir -p "$R/tmp" "$R/bin"
@@ -167,14 +179,14 @@ another_root() {
 		mkdir "$R/proc"
 		mount --bind /proc "$R/proc" || skip "needs the right to mount"
 		T_MOUNTED+=("$R/proc")
-		mount --bind /dev/null "$R/proc/kallsyms" || fail "kallsyms cannot be hidden" # the kernel is to be another one
+		mount --bind /dev/null "$R/proc/kallsyms" || fail "kallsyms cannot be hidden" # as on another machine
 		T_MOUNTED+=("$R/proc/kallsyms")
 	fi
 	there version >/dev/null || skip "profcpu does not start in an empty root"
 }
 there() { chroot "$R" /bin/profcpu "$@"; }
 
-# record DIR ARG...: profcpu collect, which must succeed; its messages are in $T/collect.log.
+# record DIR ARG...: runs profcpu collect, which must succeed; its messages are in $T/collect.log.
 record() {
 	local dir=$1
 	shift
@@ -184,9 +196,29 @@ record() {
 	}
 }
 
-# perf_record FILE ARG...: perf record; a FILE *.pipe in pipe mode. Again, where maps claim to have build ids that were not asked
-# for: Linux gives everybody's maps that flag while any program records with build ids, and perf 6.1 then takes device and
-# inode for one. It finds other images by that, or aborts.
+# FIRST COMMAND...: runs it before all other processes on a CPU, if this user may; its children have normal priority.
+FIRST=()
+! chrt -R -f 1 true 2>/dev/null || FIRST=(chrt -R -f 1)
+# record_waits DIR COMMAND...: COMMAND records waits into DIR; stdout and stderr are in said and err. Repeats at most
+# five times if the kernel lost switches because of other processes. Then the state of threads is unknown, and the
+# recording reports that.
+record_waits() {
+	local dir=$1 try unknown
+	shift
+	for try in 1 2 3 4 5; do
+		"$@" >said 2>err || fail "$*: $(cat err)"
+		unknown=$(report_number "$dir" unknown_ns)
+		awk -v unknown="$unknown" -v off="$(report_number "$dir" ns)" 'BEGIN { exit !(unknown <= 0.0005 * off) }' && return
+		echo "try $try: $(report_number "$dir" lost_switches) switches are lost, $unknown ns unknown"
+	done
+	fail "all recordings lost switches: $(cat err)"
+}
+# report_number DIR KEY: prints the first number of that name in its report.json.
+report_number() { sed -n "s/^ *\"$2\": \([0-9]*\),*$/\1/p" "$1/report.json" | head -n 1; }
+
+# perf_record FILE ARG...: runs perf record; a FILE *.pipe in pipe mode. Repeats if mappings claim build ids that were
+# not requested. Linux sets that flag for everybody while any program records with build ids. perf 6.1 then reads device
+# and inode as a build id, and finds wrong images or aborts.
 PERF_RECORD=(perf record)
 perf_record() {
 	local file=$1 out=$1 status try
@@ -205,7 +237,7 @@ perf_record() {
 		134 | 139) ;;
 		*) break ;;
 		esac
-		echo "perf record $*: not as asked for in try $try, exit $status"
+		echo "perf record $*: not as requested in try $try, exit $status"
 		sleep "$try"
 	done
 	case $status in
@@ -213,17 +245,17 @@ perf_record() {
 	esac
 	fail "perf record $*: exit $status: $(tail -n 5 "$T/record.log")"
 }
-# perf_agrees OUT ARG...: perf with these arguments succeeds without a word of complaint; its output is in OUT. What it says of a
-# chroot, out of which it comes by visiting another process's mount namespace, is not about the recording.
+# perf_agrees OUT ARG...: checks that perf succeeds with these arguments without complaints; its output is in OUT.
+# Ignores its message about a chroot, which it leaves to visit another process's mount namespace.
 perf_agrees() {
 	local out=$1
 	shift
 	perf "$@" >"$out" 2>"$T/perf.err" </dev/null || fail "perf $*: $(cat "$T/perf.err")"
-	grep -v '^assertion failed at util/namespaces\.c' "$T/perf.err" && fail "perf $* says that"
+	grep -v '^assertion failed at util/namespaces\.c' "$T/perf.err" && fail "perf $* printed that"
 	return 0
 }
 
-# without_threads COMMAND...: runs it where pthread_create fails, which then says so on stderr. Not for sanitizers.
+# without_threads COMMAND...: runs it with a pthread_create that fails and reports that on stderr. Not for sanitizers.
 without_threads() {
 	[ -e "$T/no_thread.so" ] || gcc -shared -fPIC -xc -o "$T/no_thread.so" - <<-'C' || fail "no_thread.so does not build"
 		#include <errno.h>
@@ -238,11 +270,15 @@ without_threads() {
 	LD_PRELOAD=$T/no_thread.so "$@"
 }
 
+# duration_us DIR: duration of that recording, which on a busy machine exceeds -d.
+duration_us() { awk -F '[:,]' '/"duration_ns"/ { printf "%.0f\n", $2 / 1000 }' "$1/manifest.json"; }
+# part_of_duration DIR US LEAST MOST: checks that US, from the outputs of DIR, is that part of its duration.
+part_of_duration() { awk -v us="$2" -v all="$(duration_us "$1")" -v least="$3" -v most="$4" 'BEGIN { exit !(all > 0 && us >= least * all && us <= most * all) }'; }
 # weight_of FOLDED [PATTERN]: the sum of the weights of the stacks that match the regular expression.
 weight_of() {
 	awk -v pattern="${2:-}" '{ w = $NF; $NF = "" } $0 ~ pattern { sum += w } END { printf "%.0f\n", sum }' "$1"
 }
-# share_of FOLDED PATTERN: in percent of all.
+# share_of FOLDED PATTERN: the same in percent of all.
 share_of() {
 	awk -v pattern="$2" '{ w = $NF; $NF = ""; all += w } $0 ~ pattern { sum += w }
 		END { printf "%.3f\n", all ? 100 * sum / all : 0 }' "$1"
@@ -251,44 +287,45 @@ share_of() {
 within() { awk -v v="$1" -v w="$2" -v t="$3" 'BEGIN { d = v - w; exit !(d <= t && d >= -t) }'; }
 at_least() { awk -v v="$1" -v w="$2" 'BEGIN { exit !(v >= w) }'; }
 
-# refuses COMMAND...: must end with a nonzero status of its own (no signal, no timeout, no sanitizer's finding) and say
-# why in one line on stderr that is marked as the error; what was said is in $T/refused.
+# refuses COMMAND...: checks that it fails with a status of its own (no signal, no timeout, no finding of a sanitizer).
+# One line on stderr must be marked as the error and give the reason; stderr is in $T/refused.
 refuses() {
 	local status=0
 	timeout -k 5 60 "$@" >"$T/refused.out" 2>"$T/refused" </dev/null || status=$?
 	no_crash "$status" "$*"
 	[ "$status" != 0 ] || fail "accepted: $*"
-	[ "$(grep -c 'error: ' "$T/refused")" = 1 ] || fail "not one clear line: $*: $(cat "$T/refused")"
+	[ "$(grep -c 'error: ' "$T/refused")" = 1 ] || fail "expected one clear line: $*: $(cat "$T/refused")"
 }
-# survives COMMAND...: may succeed or refuse, but not crash, hang or stay silent when it fails; the status is in $SURVIVED.
+# survives COMMAND...: it may succeed or refuse, but must not crash, hang or fail silently; the status is in $SURVIVED.
 survives() {
 	SURVIVED=0
 	timeout -k 5 60 "$@" >"$T/refused.out" 2>"$T/refused" </dev/null || SURVIVED=$?
 	no_crash "$SURVIVED" "$*"
-	[ "$SURVIVED" = 0 ] || [ -s "$T/refused" ] || [ -s "$T/refused.out" ] || fail "exit $SURVIVED without a word: $*"
+	[ "$SURVIVED" = 0 ] || [ -s "$T/refused" ] || [ -s "$T/refused.out" ] || fail "exit $SURVIVED without a message: $*"
 }
 no_crash() { # STATUS COMMAND
 	if grep -qE 'AddressSanitizer|LeakSanitizer|runtime error:|ThreadSanitizer' "$T/refused"; then
-		fail "a sanitizer's finding in: $2: $(cat "$T/refused")"
+		fail "a sanitizer reports an error in: $2: $(cat "$T/refused")"
 	fi
 	case $1 in
 	124 | 137) fail "hangs: $2" ;;
 	esac
-	# 126 and 127 are ours where a command to record cannot be executed.
+	# profcpu itself exits with 126 and 127 if the command to record cannot be executed.
 	[ "$1" -lt 126 ] || { [ "$1" -lt 128 ] && grep -q '^profcpu: error: cannot execute ' "$T/refused"; } ||
 		fail "exit $1 of: $2: $(cat "$T/refused")"
 }
 
-# start_symbol_server ROOT: tests/e2e/symbol_server.py on 127.0.0.1; its address is in $SYMBOL_SERVER, its log in $T/server.log.
+# start_symbol_server ROOT: starts tests/e2e/names/symbol_server.py on 127.0.0.1; $SYMBOL_SERVER is its address,
+# $T/server.log its log.
 start_symbol_server() {
 	need python3
 	rm -f "$T/server.port"
 	: >"$T/server.log"
-	start symbol_server python3 "$TESTS/e2e/symbol_server.py" "$1" "$T/server.port" "$T/server.log"
+	start symbol_server python3 "$TESTS/e2e/names/symbol_server.py" "$1" "$T/server.port" "$T/server.log"
 	wait_for 20 test -s "$T/server.port" || fail "the symbol server did not start: $(cat "$T/symbol_server.log")"
 	SYMBOL_SERVER=http://127.0.0.1:$(cat "$T/server.port")
 }
-# serve ROOT IMAGE DEBUG-FILE: puts it where servers of both kinds have it; its build id is in $BUILD_ID.
+# serve ROOT IMAGE DEBUG-FILE: puts it at the paths of servers of both kinds; its build id is in $BUILD_ID.
 serve() {
 	BUILD_ID=$(readelf -n "$2" | sed -n 's/.*Build ID: //p')
 	[ ${#BUILD_ID} = 40 ] || fail "$2 has no build id"

@@ -1,11 +1,14 @@
 /*
- * A preloaded library that makes one call fail: allocations and system calls, each told apart by where it is called from.
+ * A preloaded library that makes one call fail: allocations and system calls, distinguished by
+ * their call site.
  *
- * INJECT_LIST=FILE   appends one line "SITE FUNCTION" for each place that calls, the first time it does
- * INJECT_SITE=SITE   makes the first call from that place fail, with INJECT_SKIP=N the one after N that succeed
- * INJECT_TRACE=1     says where that place is: return addresses, to be read with addr2line
+ *   INJECT_LIST=FILE   appends "SITE FUNCTION" for each call site, at its first call
+ *   INJECT_SITE=SITE   fails the first call from that site
+ *   INJECT_SKIP=N      fails the one after N successful calls instead
+ *   INJECT_TRACE=1     prints the site's return addresses, for addr2line
  *
- * A site is a hash of the return addresses up the stack, relative to their modules, so it is the same in every run.
+ * A site is a hash of the return addresses up the stack, relative to their modules. So it is the
+ * same in every run.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -54,28 +57,31 @@ static int inject_add_module(struct dl_phdr_info *info, size_t size, void *ctx)
 
 		if (p->p_type == PT_LOAD && p->p_flags & PF_X)
 			inject_modules[inject_nmodules++] = (struct inject_module){
-				info->dlpi_addr + p->p_vaddr, info->dlpi_addr + p->p_vaddr + p->p_memsz, p->p_memsz};
+				info->dlpi_addr + p->p_vaddr,
+				info->dlpi_addr + p->p_vaddr + p->p_memsz, p->p_memsz};
 	}
 	return 0;
 }
 
 __attribute__((constructor)) static void inject_start(void)
 {
-	const char *list = getenv("INJECT_LIST"), *site = getenv("INJECT_SITE"), *skip = getenv("INJECT_SKIP");
+	const char *list = getenv("INJECT_LIST"), *site = getenv("INJECT_SITE"),
+		   *skip = getenv("INJECT_SKIP");
 	void *warm[4];
 
 	inject_busy = true;
 	backtrace(warm, 4); /* loads libgcc now, not inside a failing malloc */
 	dl_iterate_phdr(inject_add_module, NULL);
 	if (list)
-		inject_list_fd = (int)syscall(SYS_openat, AT_FDCWD, list, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+		inject_list_fd = (int)syscall(SYS_openat, AT_FDCWD, list,
+					      O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	if (site)
 		inject_wanted = strtoull(site, NULL, 16);
 	inject_skip = skip ? atol(skip) : 0;
 	inject_trace = getenv("INJECT_TRACE");
 	inject_pid = (pid_t)syscall(SYS_getpid);
 	inject_on = list || site;
-	unsetenv("LD_PRELOAD"); /* commands that profcpu starts run undisturbed */
+	unsetenv("LD_PRELOAD"); /* commands started by profcpu run without failures */
 	inject_busy = false;
 }
 
@@ -119,7 +125,7 @@ static void inject_say_where(void)
 	backtrace_symbols_fd(up, backtrace(up, INJECT_DEPTH + 2), STDERR_FILENO);
 }
 
-/* Whether this call shall fail. Only in the first process, not in commands that it starts. */
+/* Whether this call must fail. Only calls of the first process fail, not those of its commands. */
 static __attribute__((noinline)) bool inject_fails(const char *function)
 {
 	if (!inject_on || inject_busy || inject_done)
@@ -144,18 +150,18 @@ static __attribute__((noinline)) bool inject_fails(const char *function)
 }
 
 /* Defines NAME to fail with ERR, or to do what the next library does. */
-#define INJECT(type, name, params, args, failure, err)                                             \
-	type name params                                                                           \
-	{                                                                                          \
-		static type(*real) params;                                                         \
-                                                                                                   \
-		if (!real)                                                                         \
-			*(void **)&real = dlsym(RTLD_NEXT, #name);                                 \
-		if (inject_fails(#name)) {                                                         \
-			errno = err;                                                               \
-			return failure;                                                            \
-		}                                                                                  \
-		return real args;                                                                  \
+#define INJECT(type, name, params, args, failure, err)             \
+	type name params                                           \
+	{                                                          \
+		static type(*real) params;                         \
+                                                                   \
+		if (!real)                                         \
+			*(void **)&real = dlsym(RTLD_NEXT, #name); \
+		if (inject_fails(#name)) {                         \
+			errno = err;                               \
+			return failure;                            \
+		}                                                  \
+		return real args;                                  \
 	}
 
 INJECT(void *, malloc, (size_t n), (n), NULL, ENOMEM)
@@ -169,8 +175,10 @@ INJECT(ssize_t, write, (int fd, const void *b, size_t n), (fd, b, n), -1, ENOSPC
 INJECT(ssize_t, pwrite, (int fd, const void *b, size_t n, off_t o), (fd, b, n, o), -1, ENOSPC)
 INJECT(ssize_t, pwrite64, (int fd, const void *b, size_t n, off_t o), (fd, b, n, o), -1, ENOSPC)
 INJECT(ssize_t, writev, (int fd, const struct iovec *v, int n), (fd, v, n), -1, ENOSPC)
-INJECT(void *, mmap, (void *a, size_t n, int p, int f, int fd, off_t o), (a, n, p, f, fd, o), MAP_FAILED, ENOMEM)
-INJECT(void *, mmap64, (void *a, size_t n, int p, int f, int fd, off_t o), (a, n, p, f, fd, o), MAP_FAILED, ENOMEM)
+INJECT(void *, mmap, (void *a, size_t n, int p, int f, int fd, off_t o), (a, n, p, f, fd, o),
+       MAP_FAILED, ENOMEM)
+INJECT(void *, mmap64, (void *a, size_t n, int p, int f, int fd, off_t o), (a, n, p, f, fd, o),
+       MAP_FAILED, ENOMEM)
 INJECT(int, fstat, (int fd, struct stat *s), (fd, s), -1, EIO)
 INJECT(int, fstat64, (int fd, struct stat64 *s), (fd, s), -1, EIO)
 INJECT(int, fstatat, (int fd, const char *p, struct stat *s, int f), (fd, p, s, f), -1, EIO)
@@ -185,8 +193,9 @@ INJECT(int, ftruncate, (int fd, off_t n), (fd, n), -1, EIO)
 INJECT(int, ftruncate64, (int fd, off_t n), (fd, n), -1, EIO)
 INJECT(off_t, lseek, (int fd, off_t o, int w), (fd, o, w), -1, EIO)
 INJECT(off_t, lseek64, (int fd, off_t o, int w), (fd, o, w), -1, EIO)
-INJECT(int, poll, (struct pollfd *p, nfds_t n, int t), (p, n, t), -1, EINTR)
-INJECT(int, ppoll, (struct pollfd *p, nfds_t n, const struct timespec *t, const sigset_t *s), (p, n, t, s), -1, EINTR)
+INJECT(int, poll, (struct pollfd * p, nfds_t n, int t), (p, n, t), -1, EINTR)
+INJECT(int, ppoll, (struct pollfd * p, nfds_t n, const struct timespec *t, const sigset_t *s),
+       (p, n, t, s), -1, EINTR)
 INJECT(int, signalfd, (int fd, const sigset_t *s, int f), (fd, s, f), -1, EMFILE)
 INJECT(int, pipe2, (int p[2], int f), (p, f), -1, EMFILE)
 INJECT(int, epoll_create1, (int f), (f), -1, EMFILE)
@@ -200,7 +209,7 @@ INJECT(void *, fdopendir, (int fd), (fd), NULL, ENOMEM)
 INJECT(ssize_t, readlinkat, (int d, const char *p, char *b, size_t n), (d, p, b, n), -1, EACCES)
 INJECT(ssize_t, readlink, (const char *p, char *b, size_t n), (p, b, n), -1, EACCES)
 
-/* calloc is called by dlsym itself: it must work before `real` is known. */
+/* dlsym itself calls calloc, so calloc must work before `real` is known. */
 void *calloc(size_t k, size_t n)
 {
 	extern void *__libc_calloc(size_t, size_t);
@@ -212,7 +221,7 @@ void *calloc(size_t k, size_t n)
 	return __libc_calloc(k, n);
 }
 
-/* A close that fails has closed all the same: the kernel gives the descriptor up first. */
+/* A failed close closes nevertheless: the kernel releases the descriptor first. */
 int close(int fd)
 {
 	bool fails = inject_fails("close");
@@ -225,22 +234,22 @@ int close(int fd)
 	return r;
 }
 
-#define INJECT_OPEN(name, first_params, first_args)                                                \
-	int name first_params                                                                      \
-	{                                                                                          \
-		static int (*real) first_params;                                                   \
-		va_list more;                                                                      \
-                                                                                                   \
-		if (!real)                                                                         \
-			*(void **)&real = dlsym(RTLD_NEXT, #name);                                 \
-		va_start(more, flags);                                                             \
-		mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0;            \
-		va_end(more);                                                                      \
-		if (inject_fails(#name)) {                                                         \
-			errno = EMFILE;                                                            \
-			return -1;                                                                 \
-		}                                                                                  \
-		return real first_args;                                                            \
+#define INJECT_OPEN(name, first_params, first_args)                                     \
+	int name first_params                                                           \
+	{                                                                               \
+		static int(*real) first_params;                                         \
+		va_list more;                                                           \
+                                                                                        \
+		if (!real)                                                              \
+			*(void **)&real = dlsym(RTLD_NEXT, #name);                      \
+		va_start(more, flags);                                                  \
+		mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(more, mode_t) : 0; \
+		va_end(more);                                                           \
+		if (inject_fails(#name)) {                                              \
+			errno = EMFILE;                                                 \
+			return -1;                                                      \
+		}                                                                       \
+		return real first_args;                                                 \
 	}
 
 INJECT_OPEN(open, (const char *path, int flags, ...), (path, flags, mode))
@@ -263,7 +272,7 @@ int ioctl(int fd, unsigned long request, ...)
 	return (int)syscall(SYS_ioctl, fd, request, arg);
 }
 
-/* perf_event_open, openat2, pidfd_open, process_vm_readv and others that libc has no name for. */
+/* perf_event_open, openat2, pidfd_open, process_vm_readv and others without a libc wrapper. */
 long syscall(long number, ...)
 {
 	static long (*real)(long, ...);
@@ -276,7 +285,8 @@ long syscall(long number, ...)
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(more, long);
 	va_end(more);
-	if (!inject_busy && number != SYS_getpid && number != SYS_ioctl && number != SYS_close && inject_fails("syscall")) {
+	if (!inject_busy && number != SYS_getpid && number != SYS_ioctl && number != SYS_close &&
+	    inject_fails("syscall")) {
 		errno = EMFILE;
 		return -1;
 	}

@@ -1,5 +1,5 @@
-/* Input: a symbol of native AOT's compiler. covers: symbols/aot_name.c */
-#include "symbols/aot_name.h"
+/* Input: a symbol made by the native AOT compiler. covers: symbols/names/aot_name.c */
+#include "symbols/names/aot_name.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct outbuf out = outbuf_to(-1);
-	char *name = malloc(size + 1); /* so that a read past the end is seen */
+	char *name = malloc(size + 1); /* exact allocation, so that an overread is visible */
 
 	if (!name)
 		return 0;

@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Nothing but "in" may be in the directory above. */
+/* The parent directory must contain only "in". */
 static void check_outside(void)
 {
 	DIR *d = opendir(fuzz_dir_path);

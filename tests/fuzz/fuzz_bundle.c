@@ -23,8 +23,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < files.nfiles; i++) {
 		const struct bundle_file *f = &files.files[i];
 
-		if (f->offset > FILE_BYTES || f->bytes > FILE_BYTES - f->offset || (i && f->offset < files.files[i - 1].offset) ||
-		    (const unsigned char *)f->path < copy || (const unsigned char *)f->path + f->path_len > copy + size)
+		if (f->offset > FILE_BYTES || f->bytes > FILE_BYTES - f->offset ||
+		    (i && f->offset < files.files[i - 1].offset) ||
+		    (const unsigned char *)f->path < copy ||
+		    (const unsigned char *)f->path + f->path_len > copy + size)
 			abort();
 	}
 	bundle_files_free(&files);

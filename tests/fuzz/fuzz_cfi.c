@@ -1,7 +1,9 @@
 /*
- * Input: an ELF file; where the first byte is not 0x7f: bit 0 of it whether the rest is .debug_frame and not .eh_frame, bit 1 whether
- * .eh_frame_hdr comes before it, with its length in the next byte. Addresses are those that stand in the input.
- * covers: unwind/cfi.c unwind/cfi_index.c unwind/cfi_rules.c unwind/cfi_section.c unwind/cfi_table.c
+ * Input: an ELF file, or sections after a byte of flags that is not 0x7f. Bit 0: .debug_frame
+ * follows instead of .eh_frame. Bit 1: .eh_frame_hdr comes first, with its length in the next byte.
+ * Addresses are as in the input.
+ * covers: unwind/cfi.c unwind/cfi_index.c unwind/cfi_rules.c unwind/cfi_section.c
+ * unwind/cfi_table.c
  */
 #include "base/file.h"
 #include "tests/unit/cfi_image.h"
@@ -15,7 +17,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Whatever is found covers what was asked for, stays the same, and a step that fails changes nothing. */
+/* A found function covers the address, lookups are repeatable, and a failed step changes
+ * nothing. */
 static void probe(struct cfi_table *t, uint64_t vaddr)
 {
 	static uint64_t stack[64];
@@ -30,7 +33,8 @@ static void probe(struct cfi_table *t, uint64_t vaddr)
 		abort();
 	if (!cfi_table_bounds(t, vaddr, &start, &end) && (vaddr < start || vaddr >= end))
 		abort();
-	if (cfi_table_find(t, vaddr, &again) != r || (!r && memcmp(&rule, &again, sizeof(rule)) != 0))
+	if (cfi_table_find(t, vaddr, &again) != r ||
+	    (!r && memcmp(&rule, &again, sizeof(rule)) != 0))
 		abort();
 	for (uint64_t i = 0; i < ARCH_REGS; i++)
 		regs.v[i] = STACK_AT + i * 16;
@@ -56,7 +60,7 @@ static void probe_all(struct cfi_table *t, const uint8_t *data, size_t size)
 		probe(t, value);
 		probe(t, value + 5);
 		probe(t, (uint32_t)value);
-		/* As addresses are relative to where they stand. */
+		/* Addresses are relative to their place. */
 		probe(t, CFI_IMAGE_EH_FRAME_AT + at + (uint64_t)(int32_t)value - 1);
 	}
 }
@@ -69,7 +73,8 @@ static struct cfi_bytes image_of(const uint8_t *data, size_t size)
 	header_bytes = header_bytes < size - at ? header_bytes : size - at;
 	cfi_put(&header, data + at, header_bytes);
 	cfi_put(&frame, data + at + header_bytes, size - at - header_bytes);
-	struct cfi_bytes image = data[0] & 1 ? cfi_image_of(none, header, frame) : cfi_image_of(frame, header, none);
+	struct cfi_bytes image =
+		data[0] & 1 ? cfi_image_of(none, header, frame) : cfi_image_of(frame, header, none);
 
 	free(header.v);
 	free(frame.v);

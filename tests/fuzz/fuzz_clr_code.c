@@ -1,13 +1,16 @@
 /*
- * Input: changes to the memory of a runtime, 8 bytes each: where (2 bytes, in words; from 0xf000 on in the code heap), what (1 byte: a value of 8 bytes, an
- * address of the image, one of 4 bytes, or a flipped byte; with the highest bit set code is read then), unused, and the value (4 bytes).
+ * Input: changes to the memory of a runtime, 8 bytes each.
+ * Place: 2 bytes, in words; from 0xf000 on in the code heap.
+ * Kind: 1 byte: a value of 8 bytes, an address of the image, a value of 4 bytes, or a flipped byte.
+ * With the highest bit set, code is read then.
+ * One unused byte, then the value: 4 bytes.
  * covers: unwind/clr_code.c unwind/clr_code_find.c
  */
 #include "tests/unit/clr_image.h"
 #include "unwind/clr_code.h"
 
 #define READS_MAX 8
-#define READ_MAX 65536 /* what a lie makes larger fails, as where it is not mapped */
+#define READ_MAX 65536 /* reads beyond the image fail like reads of unmapped memory */
 #define ADDRS 40
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -16,8 +19,10 @@ static struct clr_image image, fresh;
 
 static void build(struct clr_image *m)
 {
-	static const unsigned char info[] = {1, 1, 1, 0, 1, 0x50}, code[] = {0x55, 0x90, 0x5d, 0xc3};
-	static const unsigned char stub[] = {0x90, 0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8, 0x50, 0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8, 0xff, 0xe0};
+	static const unsigned char info[] = {1, 1, 1, 0, 1, 0x50},
+				   code[] = {0x55, 0x90, 0x5d, 0xc3};
+	static const unsigned char stub[] = {0x90, 0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8,    0x50,
+					     0x48, 0xb8, 1,    2, 3, 4, 5, 6, 7, 8, 0xff, 0xe0};
 	uint64_t type;
 
 	image_begin(m, IMAGE_CODE_HEAP);
@@ -40,13 +45,16 @@ static int read_some(void *ctx, uint64_t addr, void *buf, size_t len)
 static int read_pieces(void *ctx, struct memory_piece *pieces, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		pieces[i].ok = !pieces[i].len || !read_some(ctx, pieces[i].addr, pieces[i].buf, pieces[i].len);
+		pieces[i].ok = !pieces[i].len ||
+			       !read_some(ctx, pieces[i].addr, pieces[i].buf, pieces[i].len);
 	return 0;
 }
 
 static void change(const uint8_t *p)
 {
-	size_t word = (size_t)(p[0] | p[1] << 8), at = word < 0xf000 ? word * 8 : CLR_IMAGE_CODE - CLR_IMAGE_BASE + (word - 0xf000) * 8;
+	size_t word = (size_t)(p[0] | p[1] << 8),
+	       at = word < 0xf000 ? word * 8
+				  : CLR_IMAGE_CODE - CLR_IMAGE_BASE + (word - 0xf000) * 8;
 	uint64_t value = 0;
 
 	memcpy(&value, p + 4, 4);
@@ -57,10 +65,11 @@ static void change(const uint8_t *p)
 		memcpy(image.bytes + at, &value, (p[2] & 3) == 2 ? 4 : 8);
 }
 
-/* What is found covers its address. */
+/* A found body covers its address. */
 static void read_all(const struct clr_io *io, const struct clr_contract *contract)
 {
-	static const uint32_t places[] = {0x40, 0x42, 0x60, 0x9f, 0xa0, 0x1000, 0x1003, 0x2008, 0x2014, 0x2040, 0x3000, 0xffff};
+	static const uint32_t places[] = {0x40,   0x42,   0x60,   0x9f,   0xa0,   0x1000,
+					  0x1003, 0x2008, 0x2014, 0x2040, 0x3000, 0xffff};
 	struct clr_code_reader *reader;
 	struct clr_code code[ADDRS];
 	uint64_t addrs[ADDRS];
@@ -93,7 +102,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!fresh.used)
 		build(&fresh);
 	image = fresh;
-	if (clr_contract_load(&io, &(struct clr_anchors){.descriptor = image.descriptor}, &contract, NULL))
+	if (clr_contract_load(&io, &(struct clr_anchors){.descriptor = image.descriptor}, &contract,
+			      NULL))
 		abort();
 	for (size_t at = 0; at + 8 <= size; at += 8) {
 		change(data + at);

@@ -1,5 +1,5 @@
-/* Input: the text of a contract descriptor. covers: symbols/clr_contract.c */
-#include "symbols/clr_contract.h"
+/* Input: the text of a contract descriptor. covers: dotnet/coreclr/contract.c */
+#include "dotnet/coreclr/contract.h"
 
 #include <stdlib.h>
 

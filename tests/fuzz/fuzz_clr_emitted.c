@@ -1,11 +1,13 @@
 /*
- * Input: how many reads are answered (1 byte; 255: all), whether columns are wide (1 byte), then changes to the memory of a process, 6
- * bytes each: where (2 bytes), and 4 bytes that are written there, where the highest bit of "where" is set as an address of that memory.
- * covers: symbols/clr_emitted.c
+ * Input: number of reads that succeed (1 byte; 255: all), whether columns are wide (1 byte). Then
+ * changes to the memory of a process, 6 bytes each: place (2 bytes) and value (4 bytes). If the
+ * highest bit of the place is set, the value is an address of that memory.
+ * covers: dotnet/coreclr/emitted.c
  */
-#include "symbols/clr_emitted.h"
+#include "dotnet/coreclr/emitted.h"
 
-#include "symbols/clr_metadata.h"
+#include "dotnet/metadata.h"
+#include "dotnet/metadata_names.h"
 #include "tests/unit/emitted_image.h"
 
 #include <stdlib.h>
@@ -40,11 +42,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 2; i + 6 <= size; i += 6)
 		change(data + i);
 	emitted_reads_left = data[0] == 255 ? -1 : data[0];
-	int r = clr_emitted_read(&emitted_io, EMITTED_BASE + EMITTED_ASSEMBLY, READ_MAX, &file, &bytes, &guids);
+	int r = clr_emitted_read(&emitted_io, EMITTED_BASE + EMITTED_ASSEMBLY, READ_MAX, &file,
+				 &bytes, &guids);
 
 	if (r && r != -ENOENT && r != -ENOMEM)
 		abort();
-	/* Heads and padding are few. */
+	/* Headers and padding are small. */
 	if (!r && bytes > READ_MAX + 4096)
 		abort();
 	if (!r && !clr_metadata_open(file, bytes, &metadata, NULL)) {

@@ -1,5 +1,5 @@
-/* Input: executable memory. covers: symbols/clr_stub_code.c */
-#include "symbols/clr_stub_code.h"
+/* Input: executable memory. covers: dotnet/coreclr/stub_code.c */
+#include "dotnet/coreclr/stub_code.h"
 
 #include <stdlib.h>
 
@@ -13,16 +13,18 @@ struct seen {
 	uint64_t end;
 };
 
-/* Stubs are in what was given, by address and apart, and each begins with one that is told alone. */
+/* Stubs lie within the input, sorted and apart. Each begins with a stub that also matches alone. */
 static int take(void *ctx, const struct clr_stub_code *stub)
 {
 	struct seen *s = ctx;
 	struct clr_stub_code first;
 	size_t at = (size_t)(stub->start - BASE);
 
-	if (stub->start < s->end || !stub->bytes || at > s->size || stub->bytes > s->size - at || !stub->name)
+	if (stub->start < s->end || !stub->bytes || at > s->size || stub->bytes > s->size - at ||
+	    !stub->name)
 		abort();
-	if (clr_stub_code_at(s->data + at, s->size - at, stub->start, &first) || first.name != stub->name || first.bytes > stub->bytes ||
+	if (clr_stub_code_match(s->data + at, s->size - at, stub->start, &first) ||
+	    first.name != stub->name || first.bytes > stub->bytes ||
 	    first.bytes > CLR_STUB_CODE_MAX)
 		abort();
 	s->end = stub->start + stub->bytes;

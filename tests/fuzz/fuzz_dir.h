@@ -1,4 +1,4 @@
-/* A directory for what a fuzz target needs as files; it goes away at exit. */
+/* A directory for files of a fuzz target; removed at exit. */
 #ifndef TESTS_FUZZ_FUZZ_DIR_H
 #define TESTS_FUZZ_FUZZ_DIR_H
 
@@ -14,7 +14,7 @@
 
 static char fuzz_dir_path[] = "/dev/shm/profcpu-fuzz-XXXXXX";
 
-/* Whatever is made in there is a regular file or a directory. */
+/* Removes it; all entries are regular files or directories. */
 static inline int fuzz_dir_remove_one(const char *path, const struct stat *st, int type,
 				      struct FTW *ftw)
 {
@@ -30,7 +30,7 @@ static inline void fuzz_dir_remove(void)
 	nftw(fuzz_dir_path, fuzz_dir_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The directory, made by the first call; its path is then in fuzz_dir_path. */
+/* The directory, made by the first call; fuzz_dir_path then holds its path. */
 static inline int fuzz_dir(void)
 {
 	static int fd = -1;
@@ -49,7 +49,7 @@ static inline int fuzz_dir(void)
 	return fd;
 }
 
-/* A file in it, its directories made, what it held gone. */
+/* A file in it; makes its directories, and discards earlier content. */
 static inline void fuzz_dir_put(const char *name, const void *data, size_t len)
 {
 	const char *slash = strrchr(name, '/');

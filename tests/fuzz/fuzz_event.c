@@ -1,4 +1,5 @@
-/* Names of events from the command line, and lists of CPUs. covers: sampler/event.c sampler/cpulist.c */
+/* Names of events from the command line, and lists of CPUs. covers: sampler/event.c
+ * sampler/cpulist.c */
 #include "sampler/cpulist.h"
 #include "sampler/event.h"
 #include "tests/fuzz/fuzz_dir.h"
@@ -7,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The kernel's files: two tracepoints, one with a number that is none. */
+/* The kernel's files: two tracepoints, one with an invalid number. */
 static const struct sampler_roots *kernel_files(void)
 {
 	static const struct sampler_roots roots = {.tracefs = fuzz_dir_path,

@@ -1,4 +1,5 @@
-/* Input: whether there is an initial value (bit 0), then a DWARF expression. Values of registers and memory are made up. */
+/* Input: whether an initial value exists (bit 0), then a DWARF expression. Values of registers and
+ * memory are invented. */
 #include "unwind/expression.h"
 
 #include <stdlib.h>
@@ -22,10 +23,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint64_t i = 0; i < 32; i++)
 		stack[i] = STACK_AT + i * 24 % sizeof(stack);
 	const uint64_t *initial = data[0] & 1 ? &cfa : NULL;
-	int r = expression_value(data + 1, size - 1, &regs, &memory, initial, &value);
+	int r = expression_evaluate(data + 1, size - 1, &regs, &memory, initial, &value);
 
-	/* The same again is the same; what fails says nothing. */
-	if (r > 0 || (r && value != 0x1234) || expression_value(data + 1, size - 1, &regs, &memory, initial, &again) != r ||
+	/* A repetition gives the same result; a failure leaves the result untouched. */
+	if (r > 0 || (r && value != 0x1234) ||
+	    expression_evaluate(data + 1, size - 1, &regs, &memory, initial, &again) != r ||
 	    again != value)
 		abort();
 	return 0;

@@ -1,5 +1,6 @@
-/* Folded text into a tree, by memory and by descriptor, and the tree into a picture. The first byte chooses the options.
- * covers: flamegraph/folded.c flamegraph/kinds.c flamegraph/layout.c flamegraph/svg.c flamegraph/svg_data.c flamegraph/svg_text.c */
+/* Folded text into a tree, from memory and from a descriptor, and the tree into a picture. The
+ * first byte selects options. covers: flamegraph/folded.c flamegraph/kind_guess.c
+ * flamegraph/node_order.c flamegraph/svg.c flamegraph/svg_data.c flamegraph/svg_text.c */
 #include "base/outbuf.h"
 #include "flamegraph/folded.h"
 #include "flamegraph/svg.h"
@@ -27,15 +28,16 @@ static void draw(struct tree *t, uint8_t choice)
 	options.unit = choice & 64 ? SVG_UNIT_NS : SVG_UNIT_COUNT;
 	if (svg_write(t, &options, &out, &stats))
 		abort();
-	/* No control character and no markup of a name gets out. */
+	/* The output contains no control character and no markup of a name. */
 	for (size_t i = 0; i < out.len; i++)
 		if ((unsigned char)out.data[i] < ' ' && out.data[i] != '\n' && out.data[i] != '\t')
 			abort();
 	outbuf_close(&out);
 }
 
-/* The same from a file must be the same tree. */
-static void compare_with_file(const struct tree *t, int r, const char *text, size_t len, const struct tree_options *options)
+/* A file gives the same tree. */
+static void compare_with_file(const struct tree *t, int r, const char *text, size_t len,
+			      const struct tree_options *options)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 	struct parse_error err;
@@ -44,11 +46,11 @@ static void compare_with_file(const struct tree *t, int r, const char *text, siz
 	if (fd < 0)
 		return;
 	if (write(fd, text, len) == (ssize_t)len && lseek(fd, 0, SEEK_SET) == 0) {
-		if (tree_from_folded(&other, fd, options, &err) != r)
+		if (folded_read_tree(&other, fd, options, &err) != r)
 			abort();
 		if (!r) {
-			if (other.nodes.len != t->nodes.len || other.sum != t->sum || other.bad_lines != t->bad_lines ||
-			    other.unended != t->unended)
+			if (other.nodes.len != t->nodes.len || other.sum != t->sum ||
+			    other.bad_lines != t->bad_lines || other.unended != t->unended)
 				abort();
 			tree_free(&other);
 		}
@@ -56,13 +58,14 @@ static void compare_with_file(const struct tree *t, int r, const char *text, siz
 	close(fd);
 }
 
-/* Totals are the sums of what lies in them. */
+/* Totals are the sums of their parts. */
 static void check_totals(const struct tree *t)
 {
 	for (size_t i = 0; i < t->nodes.len; i++) {
 		uint64_t sum = t->nodes.v[i].self;
 
-		for (uint32_t c = t->nodes.v[i].last_child; c != TREE_ROOT; c = t->nodes.v[c].prev_sibling)
+		for (uint32_t c = t->nodes.v[i].last_child; c != TREE_ROOT;
+		     c = t->nodes.v[c].prev_sibling)
 			sum += t->nodes.v[c].total;
 		if (sum != t->nodes.v[i].total)
 			abort();
@@ -78,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.event = PROFILE_NONE, .reverse = *data & 1, .in_order = (*data & 0x81) == 0x80};
 	struct parse_error err;
 	struct tree t;
-	int r = tree_from_folded_text(&t, text, size - 1, &options, &err);
+	int r = folded_read_tree_text(&t, text, size - 1, &options, &err);
 
 	compare_with_file(&t, r, text, size - 1, &options);
 	if (r)

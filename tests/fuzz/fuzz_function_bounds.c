@@ -1,6 +1,7 @@
-/* Input: an ELF file; where the first byte is not 0x7f: whether it is of 64 bits, and its .eh_frame. */
+/* Input: an ELF file. If the first byte is not 0x7f: whether the file has 64 bits, then its
+ * .eh_frame. */
 #include "base/file.h"
-#include "symbols/function_bounds.h"
+#include "elf/function_bounds.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -19,7 +20,7 @@ static int open_file(const uint8_t *data, size_t size, struct function_bounds *r
 	return r;
 }
 
-/* Whatever is found covers what was asked for. */
+/* Found bounds cover the address. */
 static void probe(const struct function_bounds *b, uint64_t vaddr)
 {
 	uint64_t start, end;

@@ -1,9 +1,10 @@
-/* Input: an ELF file; one whose first byte is not 0x7f: a length of 4 bytes, the image, and behind it its debug file.
- * covers: symbols/image.c symbols/debug_file.c symbols/elf_file.c symbols/elf_symbols.c symbols/symtab.c symbols/symtab_order.c symbols/perf_tree.c symbols/keysort.c
- */
-#include "symbols/debug_file.h"
-#include "symbols/elf_symbols.h"
-#include "symbols/image.h"
+/* Input: an ELF file. If the first byte is not 0x7f: a length of 4 bytes, the image, then its debug
+ * file. covers: symbols/symtab/image.c elf/debug_file.c elf/elf_file.c symbols/symtab/elf_symbols.c
+ * symbols/symtab/symtab.c symbols/symtab/symtab_finish.c symbols/symtab/perf_tree.c
+ * base/radix_sort.c */
+#include "elf/debug_file.h"
+#include "symbols/symtab/elf_symbols.h"
+#include "symbols/symtab/image.h"
 #include "tests/fuzz/fuzz_dir.h"
 #include "tests/fuzz/fuzz_probe.h"
 
@@ -20,21 +21,22 @@ static void probe(struct symbol_provider *p, uint64_t addr)
 
 static void probe_image(struct image *image)
 {
-	char hex[2 * IMAGE_BUILD_ID_MAX + 1];
+	char hex[2 * BUILD_ID_MAX + 1];
 	uint64_t vaddr, back;
 
-	image_build_id_hex(&image->build_id, hex);
+	build_id_hex(&image->build_id, hex);
 	for (uint64_t off = 0; off < 0x4000; off += 0x3f) {
 		if (image->symbols)
 			probe(image->symbols, off);
-		/* What a segment gives some segment takes back. */
+		/* A mapped address of a segment maps back to some segment. */
 		if (!image_vaddr(image, off, &vaddr) &&
-		    image_segments_file_off(image->segments, image->nsegments, vaddr, &back))
+		    elf_segments_file_off(image->segments, image->nsegments, vaddr, &back))
 			abort();
 	}
 	for (size_t i = 0; image->symbols && i < image->nsegments; i++) {
 		probe(image->symbols, image->segments[i].file_off);
-		probe(image->symbols, image->segments[i].file_off + image->segments[i].mem_bytes - 1);
+		probe(image->symbols,
+		      image->segments[i].file_off + image->segments[i].mem_bytes - 1);
 	}
 }
 
@@ -50,7 +52,7 @@ static int file_of(const uint8_t *data, size_t size)
 /* From memory, and as a file. */
 static void read_image(const uint8_t *data, size_t size)
 {
-	struct image_build_id id;
+	struct build_id id;
 	struct image *image;
 	struct parse_error err;
 	int fd = file_of(data, size);
@@ -60,7 +62,7 @@ static void read_image(const uint8_t *data, size_t size)
 		image_free(image);
 	}
 	if (!image_open(fd, NULL, NULL, 0, &image, &err)) {
-		if (!image_build_id_of(fd, &id) &&
+		if (!elf_file_build_id_of(fd, &id) &&
 		    (id.len != image->build_id.len ||
 		     memcmp(id.bytes, image->build_id.bytes, id.len) != 0))
 			abort();
@@ -70,7 +72,8 @@ static void read_image(const uint8_t *data, size_t size)
 	close(fd);
 }
 
-/* As a stripped file and a debug file where it is looked for: by the image's name, and by the name in its debug link. */
+/* Stores a stripped file and a debug file at the searched paths: by the image's name, and by its
+ * debug link. */
 static void find_debug_file(const uint8_t *image_data, size_t image_size, const uint8_t *debug,
 			    size_t debug_size)
 {
@@ -87,7 +90,7 @@ static void find_debug_file(const uint8_t *image_data, size_t image_size, const 
 	close(fd);
 }
 
-/* The same without asking whether the two belong together. */
+/* The same without a check that both belong together. */
 static void read_both(const uint8_t *data, size_t size)
 {
 	struct elf_file image, debug;
@@ -103,7 +106,8 @@ static void read_both(const uint8_t *data, size_t size)
 	if (elf_file_open(&image, -1, data, first, NULL))
 		return;
 	if (!elf_file_open(&debug, -1, data + first, size - first, NULL)) {
-		for (enum elf_symbols_debug kind = ELF_SYMBOLS_SEPARATE; kind <= ELF_SYMBOLS_MINI; kind++) {
+		for (enum elf_symbols_debug kind = ELF_SYMBOLS_SEPARATE; kind <= ELF_SYMBOLS_MINI;
+		     kind++) {
 			if (elf_symbols_load(&image, &debug, kind, SYMBOL_NONE, &symbols))
 				continue;
 			for (uint64_t off = 0; off < 0x4000; off += 0x3f)

@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* An offset has the same rule each time, and one by which a step can be made. */
+/* An offset has the same rule each time, and a step by that rule is possible. */
 static void probe(struct image_code *c, uint64_t file_off)
 {
 	static uint64_t stack[64];
@@ -26,7 +26,8 @@ static void probe(struct image_code *c, uint64_t file_off)
 
 	if (r || image_code_rule(c, file_off, &again) || memcmp(&rule, &again, sizeof(rule)) != 0)
 		abort();
-	if (rule.kind > UNWIND_FULL || rule.cfa_reg >= ARCH_REGS || (rule.kind == UNWIND_HIJACK && !image_code_hijacks(c)))
+	if (rule.kind > UNWIND_FULL || rule.cfa_reg >= ARCH_REGS ||
+	    (rule.kind == UNWIND_HIJACK && !image_code_has_hijack_stub(c)))
 		abort();
 	for (uint64_t i = 0; i < ARCH_REGS; i++)
 		regs.v[i] = STACK_AT + i * 16;

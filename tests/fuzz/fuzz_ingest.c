@@ -1,9 +1,10 @@
-/* perf.data named from a store, as it comes with a recording, twice: each address by itself, and functions
- * only, which must fold to the same. Bits of the size choose the rest.
- * covers: symbols/symbolizer.c symbols/processes.c symbols/frames.c symbols/answers.c symbols/callchains.c profcpu/ingest.c */
+/* perf.data named from a store, as in a recording, twice: by single addresses, and by functions
+ * only. Both must fold to the same. Bits of the size select options. covers: symbols/symbolizer.c
+ * symbols/core/processes.c symbols/frames.c symbols/store/lookup_cache.c symbols/callchains.c
+ * profcpu/post/import.c */
 #include "flamegraph/collapse.h"
-#include "profcpu/ingest.h"
-#include "symbols/store_read.h"
+#include "profcpu/post/import.h"
+#include "symbols/store/store_read.h"
 #include "tests/fuzz/fuzz_dir.h"
 
 #include <sys/mman.h>
@@ -43,32 +44,33 @@ static const char names[] =
 static int store_dir(void)
 {
 	static int made;
-	struct answers answers = {0};
+	struct lookup_cache lookup_cache = {0};
 	struct store_notes notes;
 
 	if (made)
 		return fuzz_dir();
 	made = 1;
 	fuzz_dir_put(STORE_FILE, names, strlen(names));
-	if (store_read(fuzz_dir(), &answers, &notes, NULL))
+	if (store_read(fuzz_dir(), &lookup_cache, &notes, NULL))
 		abort();
-	answers_free(&answers);
+	lookup_cache_free(&lookup_cache);
 	return fuzz_dir();
 }
 
-/* What the recording folds to; empty where it is refused. */
+/* The folded recording; empty if it is refused. */
 static struct outbuf fold(int fd, const struct symbolizer_options *symbols,
 			  const struct collapse_options *options, struct audit *audit)
 {
-	const struct ingest_options ingest = {.symbols = *symbols, .write_store_dir_fd = -1, .ret_audit = audit};
-	struct ingest_result result;
+	const struct import_options import = {
+		.symbols = *symbols, .write_store_dir_fd = -1, .ret_audit = audit};
+	struct import_result result;
 	struct outbuf out = outbuf_to(-1);
 	struct collapse_stats stats;
 	struct profile *profile;
 
 	if (profile_new(&profile) || lseek(fd, 0, SEEK_SET))
 		abort();
-	if (!ingest_perfdata(fd, &ingest, profile, &result) &&
+	if (!post_import_perfdata(fd, &import, profile, &result) &&
 	    collapse_write(profile, options, &out, &stats))
 		abort();
 	profile_free(profile);

@@ -1,7 +1,7 @@
 /* Input: an ELF file with DWARF. */
 #include "base/file.h"
-#include "symbols/dwarf_data.h"
-#include "symbols/inlines.h"
+#include "elf/dwarf_data.h"
+#include "elf/inlines.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Reads every text, so that ASan sees what lies outside. */
+/* Reads every text, so that ASan detects pointers outside the input. */
 static void probe(struct inlines *in, uint64_t vaddr)
 {
 	struct inline_frame frames[INLINES_DEPTH_MAX];

@@ -1,6 +1,6 @@
-/* Input: a reply of the diagnostic protocol, or after one byte 1 to 3 the payload of a ProcessInfo.
- * covers: eventpipe/ipc.c */
-#include "eventpipe/ipc.h"
+/* Input: a reply of the diagnostic protocol, or, after a byte of 1 to 3, the payload of a
+ * ProcessInfo. covers: dotnet/eventpipe/ipc.c */
+#include "dotnet/eventpipe/ipc.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +18,12 @@ static void info(enum ipc_command command, const uint8_t *data, size_t size)
 			abort();
 		return;
 	}
-	/* A text of ours that is sent comes back. */
+	/* A text that we send is read back unchanged. */
 	ipc_put_text(&again, i.command_line);
 	if (again.len > 4) {
 		struct outbuf text = outbuf_to(-1);
 
-		ipc_utf8(&text, again.data + 4, (again.len - 4) / 2 - 1);
+		outbuf_utf16(&text, again.data + 4, (again.len - 4) / 2 - 1);
 		if (text.len != strlen(i.command_line) ||
 		    (text.len && memcmp(text.data, i.command_line, text.len)))
 			abort();

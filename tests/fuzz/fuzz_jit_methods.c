@@ -1,24 +1,30 @@
-/* Input: a recording's file of methods. covers: symbols/jit_methods.c symbols/jit_methods_file.c symbols/jit_il.c symbols/store_text.c base/bitset.c */
-#include "symbols/jit_methods_file.h"
+/* Input: a recording's file of methods. covers: symbols/jit/methods.c symbols/jit/methods_file.c
+ * symbols/jit/il.c symbols/store/store_text.c base/bitset.c */
+#include "symbols/jit/methods_file.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void probe(const struct jit_methods *m, enum symbol_source source, uint64_t addr, uint64_t time)
+static void probe(const struct jit_methods *m, enum symbol_source source, uint64_t addr,
+		  uint64_t time)
 {
-	struct jit_methods_answer a;
+	struct jit_methods_result a;
 
-	jit_methods_at(m, source, addr, time, &a);
+	jit_methods_find(m, source, addr, time, &a);
 	if (a.from_ns > time || a.until_ns <= time)
 		abort();
 	struct jit_il_place place;
 
-	if (a.method && a.method->il && !jit_il_find(jit_methods_il(m), a.method->il - 1, (uint32_t)(addr - a.method->start), &place) &&
-	    (place.module >= jit_il_modules(jit_methods_il(m)) || !place.rid || place.il > INT32_MAX))
+	if (a.method && a.method->il &&
+	    !jit_il_find(jit_methods_il(m), a.method->il - 1, (uint32_t)(addr - a.method->start),
+			 &place) &&
+	    (place.module >= jit_il_modules(jit_methods_il(m)) || !place.rid ||
+	     place.il > INT32_MAX))
 		abort();
-	if (a.method && (addr - a.method->start >= a.method->bytes || strlen(a.method->name) > a.method->len))
+	if (a.method &&
+	    (addr - a.method->start >= a.method->bytes || strlen(a.method->name) > a.method->len))
 		abort();
 }
 

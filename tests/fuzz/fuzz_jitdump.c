@@ -1,5 +1,5 @@
-/* Input: a jitdump. covers: symbols/jitdump.c symbols/jit_methods.c symbols/jit_names.c */
-#include "symbols/jit_names.h"
+/* Input: a jitdump. covers: symbols/jit/jitdump.c symbols/jit/methods.c symbols/jit/names.c */
+#include "symbols/jit/names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The same bytes through a file, which is what users have. */
+/* Reads the same bytes from a file, as users do. */
 static void load_file(const uint8_t *data, size_t size, const struct jitdump_stats *expected)
 {
 	int fd = memfd_create("jitdump", MFD_CLOEXEC);
@@ -18,7 +18,8 @@ static void load_file(const uint8_t *data, size_t size, const struct jitdump_sta
 	if (fd < 0)
 		return;
 	if (write(fd, data, size) == (ssize_t)size && !jit_methods_new(&m)) {
-		if (!jitdump_load(fd, m, NULL, &stats, NULL) && memcmp(&stats, expected, sizeof(stats)) != 0)
+		if (!jitdump_load(fd, m, NULL, &stats, NULL) &&
+		    memcmp(&stats, expected, sizeof(stats)) != 0)
 			abort();
 		jit_methods_free(m);
 	}
@@ -32,8 +33,8 @@ static void probe(struct symbol_provider *names, uint64_t addr, uint64_t time)
 
 	if (symbol_provider_find(names, addr, time, &s))
 		return;
-	if (s.start > addr || s.end <= addr || s.from_ns > time || s.until_ns <= time || strlen(s.name) != s.name_len ||
-	    symbol_provider_piece(names, addr, time) != s.piece)
+	if (s.start > addr || s.end <= addr || s.from_ns > time || s.until_ns <= time ||
+	    strlen(s.name) != s.name_len || symbol_provider_piece(names, addr, time) != s.piece)
 		abort();
 	if (!jit_names_line(names, addr, time, &line) && !line.file)
 		abort();

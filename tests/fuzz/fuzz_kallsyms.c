@@ -1,10 +1,10 @@
-/* Input: the text of /proc/kallsyms. covers: symbols/kallsyms.c symbols/symtab.c */
-#include "symbols/kallsyms.h"
+/* Input: the text of /proc/kallsyms. covers: symbols/symtab/kallsyms.c symbols/symtab/symtab.c */
+#include "symbols/symtab/kallsyms.h"
 #include "tests/fuzz/fuzz_probe.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The running kernel's, as far as it may be read: where its address is looked up a symbol is found. */
+/* The running kernel's symbols, if readable: each address has a symbol. */
 static void read_running(void)
 {
 	struct symbol_provider *k;
@@ -17,7 +17,7 @@ static void read_running(void)
 	done = true;
 	if (kallsyms_load(&k, NULL))
 		return;
-	if (!kallsyms_look_up("_text", &addr) && symbol_provider_find(k, addr, 0, &s))
+	if (!kallsyms_find_live("_text", &addr) && symbol_provider_find(k, addr, 0, &s))
 		abort();
 	symbol_provider_free(k);
 }
@@ -30,7 +30,7 @@ static void probe(struct symbol_provider *k, uint64_t addr)
 		return;
 	if (!*kallsyms_module(k, addr))
 		abort();
-	/* Of equal names the last counts. */
+	/* The last of several equal names wins. */
 	if (symbol_provider_find(k, kallsyms_addr_of(k, s.name), 0, &s))
 		abort();
 }

@@ -1,20 +1,20 @@
-/* symbols/stacks of a recording from elsewhere: what is taken is sound, and is the same when it is written and read again.
- * covers: recording/kept_stacks.c */
+/* symbols/stacks of a foreign recording: accepted rows are valid, and stay the same when written
+ * and read again. covers: recording/kept_stacks.c */
 #include "recording/kept_stacks.h"
-#include "recording/recording.h"
+#include "recording/manifest.h"
 #include "tests/fuzz/fuzz_dir.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint64_t words[KEPT_STACKS_DEPTH_MAX];
 
-/* Adds each row anew, as who unwinds does. */
+/* Adds each row again, like an unwinder. */
 static void copy(const struct kept_stacks *k, struct kept_stacks *to)
 {
 	for (size_t i = 0; i < k->rows.len; i++) {
 		size_t n = 0;
 
-		kept_stacks_words(k, &k->rows.v[i], words, &n);
+		kept_stacks_append_words(k, &k->rows.v[i], words, &n);
 		if (n > KEPT_STACKS_DEPTH_MAX || kept_stacks_add(to, &k->rows.v[i], words, n))
 			abort();
 	}
@@ -29,9 +29,10 @@ static void check_equal(const struct kept_stacks *a, const struct kept_stacks *b
 	for (size_t i = 0; i < a->rows.len; i++) {
 		size_t n = 0, m = 0;
 
-		kept_stacks_words(a, &a->rows.v[i], words, &n);
-		kept_stacks_words(b, &b->rows.v[i], others, &m);
-		if (n != m || memcmp(words, others, n * sizeof(*words)) || a->rows.v[i].file_off != b->rows.v[i].file_off ||
+		kept_stacks_append_words(a, &a->rows.v[i], words, &n);
+		kept_stacks_append_words(b, &b->rows.v[i], others, &m);
+		if (n != m || memcmp(words, others, n * sizeof(*words)) ||
+		    a->rows.v[i].file_off != b->rows.v[i].file_off ||
 		    a->rows.v[i].grade != b->rows.v[i].grade)
 			abort();
 	}

@@ -1,6 +1,6 @@
-/* manifest.json of a recording from elsewhere: what is read and written again reads the same.
- * covers: recording/recording.c recording/json.c */
-#include "recording/recording.h"
+/* manifest.json of a foreign recording: a manifest that is read, written and read again is
+ * unchanged. covers: recording/manifest.c base/json.c */
+#include "recording/manifest.h"
 #include "tests/fuzz/fuzz_dir.h"
 
 #include <stdint.h>
@@ -17,14 +17,13 @@ static bool same(const struct recording_manifest *a, const struct recording_mani
 	return a->format == b->format && same_text(a->tool, b->tool) &&
 	       same_text(a->host, b->host) && same_text(a->os_release, b->os_release) &&
 	       same_text(a->arch, b->arch) && same_text(a->target, b->target) &&
-	       same_text(a->event, b->event) &&
-	       same_text(a->damage, b->damage) && a->freq_hz == b->freq_hz &&
-	       a->start_realtime_ns == b->start_realtime_ns &&
+	       same_text(a->event, b->event) && same_text(a->damage, b->damage) &&
+	       a->freq_hz == b->freq_hz && a->start_realtime_ns == b->start_realtime_ns &&
 	       a->start_monotonic_ns == b->start_monotonic_ns && a->duration_ns == b->duration_ns &&
 	       a->finished == b->finished && a->symbols_complete == b->symbols_complete;
 }
 
-/* Bytes that are no UTF-8 are replaced when they are written, so only other texts must stay. */
+/* Writing replaces invalid UTF-8, so only valid texts must stay the same. */
 static bool is_ascii(const uint8_t *data, size_t size)
 {
 	for (size_t i = 0; i < size; i++)

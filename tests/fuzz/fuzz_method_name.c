@@ -1,5 +1,5 @@
-/* Input: a signature as the runtime's events have it. covers: eventpipe/method_name.c */
-#include "eventpipe/method_name.h"
+/* Input: a signature from the runtime's events. covers: dotnet/eventpipe/method_name.c */
+#include "dotnet/eventpipe/method_name.h"
 
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct outbuf out = outbuf_to(-1);
 
 	method_name_signature((const char *)data, size, "[A] T::M", 8, &out);
-	/* Words become shorter, or a little longer. */
+	/* Words become shorter or slightly longer. */
 	if (out.error || out.len < 8 || out.len > 8 + 8 * size)
 		abort();
 	outbuf_close(&out);

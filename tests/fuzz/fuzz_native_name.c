@@ -1,6 +1,7 @@
-/* Input: a native function's name as symbol tables have it. covers: symbols/native_name.c symbols/demangle.c */
-#include "symbols/demangle.h"
-#include "symbols/native_name.h"
+/* Input: a native function's name from a symbol table. covers: symbols/names/native_name.c
+ * symbols/names/demangle.c */
+#include "symbols/names/demangle.h"
+#include "symbols/names/native_name.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* Input: a nettrace stream, read as a rundown, whole and in pieces. covers: eventpipe/nettrace.c eventpipe/nettrace_blob.c eventpipe/rundown.c */
-#include "eventpipe/method_name.h"
-#include "eventpipe/rundown.h"
+/* Input: a nettrace stream, read as a rundown, whole and in pieces. covers:
+ * dotnet/eventpipe/nettrace.c dotnet/eventpipe/nettrace_blob.c dotnet/eventpipe/rundown.c */
+#include "dotnet/eventpipe/method_name.h"
+#include "dotnet/eventpipe/rundown.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -45,13 +46,14 @@ static int event(void *ctx, const struct nettrace_event *e)
 
 	for (size_t i = 0; i < e->stack_bytes; i++)
 		s->bytes += e->stack[i];
-	return rundown_take(s->rundown, e);
+	return rundown_take_event(s->rundown, e);
 }
 
 static struct seen run(const uint8_t *data, size_t size, size_t step)
 {
 	struct seen s = {0};
-	struct rundown_listener told = {.method = method, .gone = gone, .il_map = il_map, .ctx = &s};
+	struct rundown_listener told = {
+		.method = method, .gone = gone, .il_map = il_map, .ctx = &s};
 	struct nettrace_listener heard = {.event = event, .ctx = &s};
 	struct parse_error err = {0};
 	struct nettrace *n;

@@ -1,4 +1,5 @@
-/* A palette.map: what is read and written again reads the same; the input is also a frame that gets a colour. */
+/* A palette.map that is read, written and read again is unchanged. The input is also a frame that
+ * gets a colour. */
 #include "flamegraph/palette.h"
 
 #include <stdint.h>
@@ -24,7 +25,7 @@ static void check_color(const struct palette *p, uint32_t color)
 		abort();
 }
 
-/* The input as a frame's name, by all palettes, annotations and ways of choosing a shade. */
+/* Uses the input as a frame's name with all palettes, annotations and kinds of shades. */
 static void color_frame(const char *name, size_t len)
 {
 	static const char annotations[] = {0, 'j', 'i', 'k', 'w'};
@@ -46,7 +47,7 @@ static void color_frame(const char *name, size_t len)
 	}
 }
 
-/* The styles depend on no input. */
+/* Styles do not depend on the input. */
 static void write_styles(void)
 {
 	static bool written;
@@ -58,7 +59,7 @@ static void write_styles(void)
 	outbuf_close(&css);
 }
 
-/* A known name gives its scheme. */
+/* A known name selects its scheme. */
 static void find_scheme(const char *text, size_t len)
 {
 	enum palette_scheme scheme;
@@ -67,7 +68,7 @@ static void find_scheme(const char *text, size_t len)
 	if (len >= sizeof(name))
 		return;
 	memcpy(name, text, len);
-	if (!palette_scheme_of(name, &scheme) && scheme > PALETTE_ORANGE)
+	if (!palette_scheme_find(name, &scheme) && scheme > PALETTE_ORANGE)
 		abort();
 }
 

@@ -1,5 +1,5 @@
-/* Input: the text of a mark beside a perf map. covers: eventpipe/perf_map_mark.c */
-#include "eventpipe/perf_map_mark.h"
+/* Input: the text of a mark beside a perf map. covers: dotnet/eventpipe/perf_map_mark.c */
+#include "dotnet/eventpipe/perf_map_mark.h"
 
 #include <stdlib.h>
 #include <string.h>

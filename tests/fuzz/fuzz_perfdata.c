@@ -1,5 +1,7 @@
 /* perf.data in file and pipe mode, through a file and (odd sizes) through a pipe.
- * covers: recording/perfdata.c recording/perfdata_chunk.c recording/perfdata_feature.c recording/perfdata_header.c recording/perfdata_input.c recording/perfdata_name.c recording/perfdata_parse.c recording/perfdata_queue.c recording/perfdata_unzip.c */
+ * covers: recording/perfdata.c recording/perfdata_chunk.c recording/perfdata_feature.c
+ * recording/perfdata_header.c recording/perfdata_input.c recording/perfdata_name.c
+ * recording/perfdata_parse.c recording/perfdata_queue.c recording/perfdata_unzip.c */
 #include "recording/perfdata.h"
 
 #include <stdint.h>
@@ -20,7 +22,7 @@ static uint64_t touch(const void *data, uint64_t bytes)
 	return sum;
 }
 
-/* Reads everything that a record points to, so that ASan sees what lies outside. */
+/* Reads everything that a record points to, so that ASan detects pointers outside the input. */
 static uint64_t touch_record(const struct perfdata *d, const struct perfdata_record *r)
 {
 	const struct perfdata_sample *s = &r->sample;

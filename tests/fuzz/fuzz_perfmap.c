@@ -1,5 +1,5 @@
-/* Input: a perf map. covers: symbols/perfmap.c symbols/ranges.c symbols/keysort.c */
-#include "symbols/perfmap.h"
+/* Input: a perf map. covers: symbols/jit/perfmap.c base/ranges.c base/radix_sort.c */
+#include "symbols/jit/perfmap.h"
 #include "tests/fuzz/fuzz_probe.h"
 
 #include <sys/mman.h>
@@ -15,7 +15,7 @@ static void probe(struct symbol_provider *map, uint64_t addr)
 		abort();
 }
 
-/* The same bytes through a file, which is what users have. */
+/* Reads the same bytes from a file, as users do. */
 static void load_file(const uint8_t *data, size_t size)
 {
 	int fd = memfd_create("perfmap", MFD_CLOEXEC);

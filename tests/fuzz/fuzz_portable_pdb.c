@@ -1,5 +1,5 @@
 /* Input: a portable PDB. */
-#include "symbols/portable_pdb.h"
+#include "dotnet/portable_pdb.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (uint32_t rid = 0; rid < 40; rid++)
 		for (uint32_t il = 0; il < 0x4000; il = il * 4 + 1)
-			if (!portable_pdb_line(pdb, rid, il, &file, &line) && (strpbrk(file, "/\\") || !line))
+			if (!portable_pdb_line(pdb, rid, il, &file, &line) &&
+			    (strpbrk(file, "/\\") || !line))
 				abort();
 	portable_pdb_free(pdb);
 	return 0;

@@ -1,8 +1,8 @@
-/* Asks a provider of symbols for an address; what it says must fit together. */
+/* Looks up an address in a provider of symbols and checks that the result is consistent. */
 #ifndef TESTS_FUZZ_FUZZ_PROBE_H
 #define TESTS_FUZZ_FUZZ_PROBE_H
 
-#include "symbols/symbol.h"
+#include "symbols/core/symbol.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static inline bool fuzz_probe(struct symbol_provider *p, uint64_t addr, struct s
 	return true;
 }
 
-/* The same, and the answer must hold in the whole range that it names. */
+/* The same; the result must be valid in the whole range that it reports. */
 static inline bool fuzz_probe_range(struct symbol_provider *p, uint64_t addr,
 				    struct symbol *ret_symbol)
 {

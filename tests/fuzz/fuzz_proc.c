@@ -1,4 +1,5 @@
 /* covers: container/proc_text.c container/cgroup.c container/dotnet_text.c */
+#include "container/cgroup.h"
 #include "container/dotnet.h"
 #include "container/proc.h"
 
@@ -8,10 +9,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Texts of /proc, which a target's names are part of: names of files, programs and cgroups. */
+/* Texts of /proc that contain names from a target: files, programs and cgroups. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char container[PROC_CONTAINER_BYTES], version[DOTNET_VERSION_BYTES];
+	char container[CGROUP_CONTAINER_BYTES], version[DOTNET_VERSION_BYTES];
 	struct dotnet_maps *maps = malloc(sizeof(*maps));
 	char *text = malloc(size + 1), *copy = malloc(size + 1);
 	struct proc_status status;
@@ -23,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	text[size] = 0;
 	strcpy(copy, text);
-	dotnet_scan_maps(copy, maps);
+	dotnet_text_scan_maps(copy, maps);
 	strcpy(copy, text);
 	for (char *cursor = copy; proc_map_next(&cursor, &m);)
 		if (strlen(m.path) != m.path_len || m.start >= m.end)
@@ -31,8 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!proc_status_parse(text, &status) && strlen(status.comm) >= PROC_COMM_BYTES)
 		abort();
 	proc_stat_field(text, 22, &field);
-	proc_container_id(text, container, sizeof(container));
-	dotnet_config_version(text, version, sizeof(version));
+	cgroup_container_id(text, container, sizeof(container));
+	dotnet_text_config_version(text, version, sizeof(version));
 	free(copy);
 	free(text);
 	free(maps);

@@ -1,5 +1,6 @@
-/* Input: a PE image, which is its own assembly beside it too. covers: symbols/pe.c symbols/r2r_header.c symbols/r2r_functions.c
- * symbols/r2r_native.c symbols/r2r_signature.c symbols/r2r_modules.c symbols/r2r_image.c */
+/* Input: a PE image, which also serves as the assembly beside it. covers: dotnet/pe.c
+ * dotnet/r2r_header.c dotnet/r2r_functions.c dotnet/r2r_native.c dotnet/r2r_signature.c
+ * dotnet/r2r_modules.c symbols/r2r_image.c */
 #include "base/file.h"
 #include "symbols/r2r_image.h"
 
@@ -10,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PIECES_MAX 256 /* that are named: names of hostile metadata are long */
+#define PIECES_MAX 256 /* number of named pieces, because names of hostile metadata are long */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,17 +25,18 @@ static int open_itself(void *ctx, const char *name, struct pe_file *ret_file)
 	return ret_file->fd < 0 ? -ENOENT : 0;
 }
 
-/* Every piece covers its own beginning, and lies where its answer says. */
+/* Every piece covers its own beginning and lies at the reported place. */
 static void probe(struct symbol_provider *p)
 {
 	for (uint32_t i = 0; i < r2r_image_pieces(p) && i < PIECES_MAX; i++) {
 		uint64_t at = r2r_image_piece_file_off(p, i);
 		struct symbol s;
 
-		/* Code outside of all sections is in the tables, and at no offset. */
+		/* Code outside all sections is in the tables, but has no offset. */
 		if (symbol_provider_find(p, at, 0, &s))
 			continue;
-		if (at - s.start >= s.end - s.start || strlen(s.name) != s.name_len || symbol_provider_piece(p, at, 0) != s.piece)
+		if (at - s.start >= s.end - s.start || strlen(s.name) != s.name_len ||
+		    symbol_provider_piece(p, at, 0) != s.piece)
 			abort();
 	}
 }
@@ -52,7 +54,7 @@ static void read_debug(const struct pe_file *file)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct pe_file file = {memfd_create("image", MFD_CLOEXEC), 0, size};
-	struct r2r_beside beside = {open_itself, &file};
+	struct r2r_assembly_opener beside = {open_itself, &file};
 	struct symbol_provider *p = NULL;
 
 	if (file.fd < 0 || file_write_all(file.fd, data, size))

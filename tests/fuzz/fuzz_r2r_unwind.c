@@ -7,11 +7,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FUNCTIONS_MAX 256 /* that are asked */
+#define FUNCTIONS_MAX 256 /* number of lookups */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What is found covers the place. */
+/* A found function covers the place. */
 static void ask(struct r2r_unwind *u, uint64_t at)
 {
 	unsigned char stack[64] = {0};
@@ -20,7 +20,8 @@ static void ask(struct r2r_unwind *u, uint64_t at)
 	struct r2r_unwind_function f;
 	struct unwind_rule rule;
 
-	if (!r2r_unwind_find(u, at, &f) && (at < f.start || at >= f.end || f.rules->nrows > f.end - f.start))
+	if (!r2r_unwind_find(u, at, &f) &&
+	    (at < f.start || at >= f.end || f.rules->nrows > f.end - f.start))
 		abort();
 	if (!r2r_unwind_rule(u, at, &rule))
 		(void)r2r_unwind_step(u, at, &regs, &memory);
@@ -35,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (file.fd < 0 || file_write_all(file.fd, data, size))
 		abort();
 	if (!r2r_unwind_open(&file, &u, NULL)) {
-		for (uint32_t i = 0; i < r2r_unwind_functions(u) && i < FUNCTIONS_MAX; i++)
+		for (uint32_t i = 0; i < r2r_unwind_function_count(u) && i < FUNCTIONS_MAX; i++)
 			if (!r2r_unwind_file_off(u, i, &at))
 				ask(u, at);
 		for (at = 0; at < size && at < 4096; at++)

@@ -1,5 +1,5 @@
-/* covers: recording/perfdata_repair.c */
-/* Repairing a perf.data that was cut off, and adding build ids to it. */
+/* covers: recording/perfdata_writer_repair.c */
+/* Repairs a perf.data that was cut off, and adds build ids to it. */
 #include "base/file.h"
 #include "recording/perfdata_writer.h"
 

@@ -1,6 +1,8 @@
-/* covers: flamegraph/collapse.c flamegraph/collapse_walk.c recording/script_frame.c recording/script_read.c recording/script_write.c profile/script_line.c profile/script_names.c */
-/* Text of perf script is read, folded, written and read again: what is folded then must be the same. The first byte chooses the
- * options. */
+/* covers: flamegraph/collapse.c flamegraph/collapse_walk.c recording/script_frame.c
+ * recording/script_header.c recording/script_read.c recording/script_write.c profile/script_line.c
+ * profile/script_names.c */
+/* Reads text of perf script, folds it, writes it and reads it again: both folds must be equal. The
+ * first byte selects options. */
 #include "flamegraph/collapse.h"
 #include "recording/script_read.h"
 #include "recording/script_write.h"
@@ -21,8 +23,9 @@ static int fuzz_fd(const void *data, size_t size)
 	return fd;
 }
 
-/* NULL where the text is refused. */
-static struct profile *fuzz_read(const void *data, size_t size, const struct script_text_options *options)
+/* NULL if the text is refused. */
+static struct profile *fuzz_read(const void *data, size_t size,
+				 const struct script_text_options *options)
 {
 	struct script_text_stats stats;
 	struct parse_error err;
@@ -50,7 +53,8 @@ static struct outbuf fuzz_fold(struct profile *p, const struct collapse_options 
 	return out;
 }
 
-/* The text written of p folds as p does. Source lines are not written; with none, frames fold the same. */
+/* The written text of p folds like p. Source lines are not written; without them frames fold the
+ * same. */
 static void fuzz_round_trip(struct profile *p, const struct collapse_options *options)
 {
 	static const struct script_text_options plain;

@@ -1,5 +1,5 @@
 #include "base/file.h"
-#include "symbols/store_read.h"
+#include "symbols/store/store_read.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,31 +8,32 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What was read is written and read again: the same answers must come out. */
-static void write_and_read(const struct answers *answers, const struct store_notes *notes)
+/* Writes the store that was read and reads it again: the lookups must be the same. */
+static void write_and_read(const struct lookup_cache *lookup_cache, const struct store_notes *notes)
 {
 	int fd = memfd_create("store", MFD_CLOEXEC);
-	struct answers again = {0};
+	struct lookup_cache again = {0};
 	struct store_notes read;
 	char *text = NULL;
 	size_t len;
 
 	if (fd < 0)
 		return;
-	if (!store_print(answers, notes, fd) && !lseek(fd, 0, SEEK_SET) &&
+	if (!store_print(lookup_cache, notes, fd) && !lseek(fd, 0, SEEK_SET) &&
 	    !file_read_fd(fd, STORE_BYTES_MAX, &text, &len)) {
-		if (store_parse(text, len, &again, &read, NULL) || again.entries.len != answers->entries.len ||
+		if (store_parse(text, len, &again, &read, NULL) ||
+		    again.entries.len != lookup_cache->entries.len ||
 		    memcmp(&read.damage, &notes->damage, sizeof(read.damage)))
 			abort();
 	}
 	free(text);
-	answers_free(&again);
+	lookup_cache_free(&again);
 	close(fd);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct answers answers = {0};
+	struct lookup_cache lookup_cache = {0};
 	struct store_notes notes;
 	struct parse_error err;
 	char *text = malloc(size + 1);
@@ -42,9 +43,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size)
 		memcpy(text, data, size);
 	text[size] = '\0';
-	if (!store_parse(text, size, &answers, &notes, &err))
-		write_and_read(&answers, &notes);
-	answers_free(&answers);
+	if (!store_parse(text, size, &lookup_cache, &notes, &err))
+		write_and_read(&lookup_cache, &notes);
+	lookup_cache_free(&lookup_cache);
 	free(text);
 	return 0;
 }

@@ -1,9 +1,9 @@
 /*
- * Input: a byte that says what was asked for, and what a server sent; or, behind the byte 'k', a key of a cache.
- * covers: symbols/symbol_server.c symbols/elf_file.c symbols/debug_file.c
+ * Input: a byte with the kind of the request, then the server's reply; or, after the byte 'k', a
+ * key of a cache. covers: symbols/server/symbol_server.c elf/elf_file.c elf/debug_file.c
  */
 #include "base/file.h"
-#include "symbols/symbol_server.h"
+#include "symbols/server/symbol_server.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A key that is accepted is the key of what it was taken for. */
+/* An accepted key equals the key of its image. */
 static void try_key(const uint8_t *data, size_t size)
 {
 	char name[NAME_MAX + 1], key[1024], again[1024];
@@ -23,13 +23,15 @@ static void try_key(const uint8_t *data, size_t size)
 		return;
 	memcpy(key, data, size);
 	key[size] = 0;
-	if (!symbol_file_of_key(key, &f, name) && (symbol_file_key(&f, again, sizeof(again)) || strcmp(key, again) != 0))
+	if (!symbol_file_of_key(key, &f, name) &&
+	    (symbol_file_key(&f, again, sizeof(again)) || strcmp(key, again) != 0))
 		abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct symbol_file f = {.name = "x.pdb", .build_id = {.bytes = {1, 2, 3, 4}, .len = IMAGE_BUILD_ID_MAX}};
+	struct symbol_file f = {.name = "x.pdb",
+				.build_id = {.bytes = {1, 2, 3, 4}, .len = BUILD_ID_MAX}};
 	const char *what = NULL;
 
 	if (!size)

@@ -1,5 +1,5 @@
 /*
- * Input: bytes of UNWIND_INFO (1 byte), as many bytes of them, and code.
+ * Input: size of UNWIND_INFO (1 byte), the UNWIND_INFO, then code.
  * covers: unwind/unwind_info.c unwind/code_rules.c
  */
 #include "unwind/code_rules.h"
@@ -8,20 +8,21 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Rows are in order, apart, and those of the code. */
+/* Rows are in order, apart, and inside the code. */
 static void check_rows(const struct code_rules *rules, size_t len)
 {
 	for (uint32_t i = 0; i < rules->nrows; i++) {
 		const struct code_row *row = &rules->rows[i];
 
-		if (row->offset >= len || (i && row[-1].offset >= row->offset) || (i && !memcmp(&row[-1].rule, &row->rule, sizeof(row->rule))))
+		if (row->offset >= len || (i && row[-1].offset >= row->offset) ||
+		    (i && !memcmp(&row[-1].rule, &row->rule, sizeof(row->rule))))
 			abort();
 		if (code_rules_at(rules, row->offset) != &row->rule)
 			abort();
 	}
 }
 
-/* A step leads up the stack by what the rule says, and to nothing outside of the copy. */
+/* A step goes up the stack by its rule, and reads nothing outside the copy. */
 static void step(const struct code_rules *rules, size_t len)
 {
 	unsigned char stack[256];
@@ -30,9 +31,11 @@ static void step(const struct code_rules *rules, size_t len)
 	for (size_t at = 0; at < sizeof(stack); at++)
 		stack[at] = (unsigned char)at;
 	for (size_t offset = 0; offset < len; offset++) {
-		struct unwind_regs regs = {.v = {[ARCH_FP] = 0x1080, [ARCH_SP] = 0x1040}, .known = (uint32_t)(offset % 3 ? 0x1ffff : 0x10080)};
+		struct unwind_regs regs = {.v = {[ARCH_FP] = 0x1080, [ARCH_SP] = 0x1040},
+					   .known = (uint32_t)(offset % 3 ? 0x1ffff : 0x10080)};
 
-		if (!code_rules_step(rules, offset, &regs, &memory) && (regs.v[ARCH_SP] < 0x1008 || regs.v[ARCH_SP] > 0x1100))
+		if (!code_rules_step(rules, offset, &regs, &memory) &&
+		    (regs.v[ARCH_SP] < 0x1008 || regs.v[ARCH_SP] > 0x1100))
 			abort();
 	}
 }
@@ -46,7 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 1 + len)
 		return 0;
-	if (!unwind_info_add(&info, data + 1, len, &chain) && chain && unwind_info_add(&info, data + 1 + chain % (len + 1), len - chain % (len + 1), &chain))
+	if (!unwind_info_add(&info, data + 1, len, &chain) && chain &&
+	    unwind_info_add(&info, data + 1 + chain % (len + 1), len - chain % (len + 1), &chain))
 		return 0;
 	if (!code_rules_make(&info, data + 1 + len, size - 1 - len, &rules)) {
 		check_rows(&rules, size - 1 - len);

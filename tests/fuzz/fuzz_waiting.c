@@ -1,5 +1,6 @@
-/* Input: what /proc/TID/syscall, /schedstat and /auxv hold, each behind a NUL of the one before. covers: sampler/waiting.c */
-#include "sampler/waiting.h"
+/* Input: contents of /proc/TID/syscall, /schedstat and /auxv, separated by NUL. covers:
+ * sampler/offcpu/blocked.c */
+#include "sampler/offcpu/blocked.h"
 
 #include "fuzz_dir.h"
 
@@ -27,27 +28,29 @@ static size_t behind(size_t at, size_t len, size_t size)
 	return at + len < size ? at + len + 1 : size;
 }
 
-/* The stack is ours: an address that the input names is read only where there is something. */
+/* The stack is ours: an address from the input is read only if it is mapped. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static unsigned char stack[256];
-	size_t first = part(data, size), second_at = behind(0, first, size), second = part(data + second_at, size - second_at);
+	size_t first = part(data, size), second_at = behind(0, first, size),
+	       second = part(data + second_at, size - second_at);
 	size_t third_at = behind(second_at, second, size);
 	uint64_t sp = 0, ip = 0, count = 0;
 	char *text = strndup((const char *)data, first);
-	struct waiting w;
+	struct blocked_stack w;
 	bool is_32;
 
-	if (!text || (!waiting_parse(text, &sp, &ip) && (!sp || !ip)))
+	if (!text || (!blocked_parse(text, &sp, &ip) && (!sp || !ip)))
 		abort();
 	free(text);
 	put("syscall", data, first);
 	put("schedstat", data + second_at, second);
 	put("auxv", data + third_at, size - third_at);
-	(void)waiting_count(fuzz_dir_path, getpid(), &count);
-	if (!waiting_read(fuzz_dir_path, getpid(), count, stack, sizeof(stack), &w) && (!w.bytes || w.bytes > sizeof(stack) || w.sp != sp || w.ip != ip))
+	(void)blocked_count(fuzz_dir_path, getpid(), &count);
+	if (!blocked_read(fuzz_dir_path, getpid(), count, stack, sizeof(stack), &w) &&
+	    (!w.bytes || w.bytes > sizeof(stack) || w.sp != sp || w.ip != ip))
 		abort();
-	(void)waiting_parse_auxv(data + third_at, size - third_at, &is_32);
-	(void)waiting_is_32(fuzz_dir_path, getpid(), &is_32);
+	(void)blocked_parse_auxv(data + third_at, size - third_at, &is_32);
+	(void)blocked_is_32(fuzz_dir_path, getpid(), &is_32);
 	return 0;
 }

@@ -12,11 +12,13 @@ struct seen {
 
 static void check_rule(const struct unwind_rule *rule)
 {
-	if (rule->kind != UNWIND_NONE && (rule->kind != UNWIND_PLAIN || (rule->cfa_reg != ARCH_SP && rule->cfa_reg != ARCH_FP) || rule->fp > UNWIND_FP_LOST))
+	if (rule->kind != UNWIND_NONE &&
+	    (rule->kind != UNWIND_PLAIN || (rule->cfa_reg != ARCH_SP && rule->cfa_reg != ARCH_FP) ||
+	     rule->fp > UNWIND_FP_LOST))
 		abort();
 }
 
-/* In order, and inside. */
+/* Rows are in order and inside the code. */
 static int see(void *ctx, size_t offset, const struct unwind_rule *rule)
 {
 	struct seen *s = ctx;
@@ -35,9 +37,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	for (size_t at = 0; at < size; at++) {
 		if (x86_64_insn(data + at, size - at, &i)) {
-			/* All that was read is its own. */
-			if (!i.len || i.len > X86_64_INSN_MAX || i.len > size - at || !x86_64_insn(data + at, i.len, &again) ||
-			    memcmp(&i, &again, sizeof(i)) != 0 || x86_64_insn(data + at, i.len - 1u, &again))
+			/* All reads are inside the input. */
+			if (!i.len || i.len > X86_64_INSN_MAX || i.len > size - at ||
+			    !x86_64_insn(data + at, i.len, &again) ||
+			    memcmp(&i, &again, sizeof(i)) != 0 ||
+			    x86_64_insn(data + at, i.len - 1u, &again))
 				abort();
 		}
 		if (x86_64_epilogue(data + at, size - at, at, size - at, &rule))
@@ -46,7 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			check_rule(&rule);
 	}
 	for (int many = 0; many < 2; many++)
-		if (x86_64_follow(data, size, many, see, &(struct seen){.size = size}) && size <= X86_64_CODE_BYTES_MAX)
+		if (x86_64_follow(data, size, many, see, &(struct seen){.size = size}) &&
+		    size <= X86_64_CODE_BYTES_MAX)
 			abort();
 	return 0;
 }

@@ -1,5 +1,5 @@
-/* Input: .xz data. covers: symbols/xz.c */
-#include "symbols/xz.h"
+/* Input: .xz data. covers: elf/xz.c */
+#include "elf/xz.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Runs a fuzz target over files and folders of inputs, without libFuzzer: the corpus as a plain test. */
+/* Runs a fuzz target over files and folders of inputs, without libFuzzer, so that the corpus is a
+ * plain test. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ static int replay_file(const char *path)
 		len += n;
 	} while (n);
 	fclose(f);
-	/* An exact allocation, so that a read past the end is seen. */
+	/* An exact allocation, so that an overread is visible. */
 	uint8_t *exact = malloc(len ? len : 1);
 
 	if (!exact)

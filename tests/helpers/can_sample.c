@@ -1,4 +1,5 @@
-/* Says by its exit status whether this user may sample the CPU clock with the kernel's part, and why not. */
+/* Reports by its exit status whether this user may sample the CPU clock including the kernel, and
+ * the reason if not. */
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* Writes the full form of each managed name on stdin, a line each: tests compare the names of several sources by it. */
-#include "symbols/managed_name.h"
+/* Prints the full form of each managed name on stdin, one per line. Tests use it to compare names
+ * of several sources. */
+#include "symbols/names/managed_name.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /*
- * Compares the steps of unwind/cfi_table with what libdw says, for each row of the CFI of ELF files. usage: cfi_as_libdw FILE...
- * A line for each file; exit status 1 where something differs, 2 where a file has no CFI or cannot be read.
+ * Compares the steps of unwind/cfi_table with libdw's, for each row of the CFI of ELF files.
+ * Prints a line for each file. Exit status: 1 if any step differs, 2 if a file has no CFI or cannot
+ * be read.
+ *
+ * usage: cfi_as_libdw FILE...
  */
 #include "unwind/cfi_index.h"
 #include "unwind/cfi_table.h"
@@ -29,15 +32,16 @@ struct comparison {
 	uint64_t fdes, rows, plain, full, plt, ends, undecided, more, differ;
 };
 
-/* Values are made up, but the same each time. */
+/* Invented values, the same each time. */
 static uint64_t made_up(uint64_t seed)
 {
 	seed = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
 	return seed ^ seed >> 29;
 }
 
-/* What an operation of libdw's does. False: not one that is known here, or it fails. */
-static bool operate(const struct comparison *c, const Dwarf_Op *op, uint64_t cfa, uint64_t *s, size_t *n)
+/* Applies a libdw operation. False: it is unknown here, or it fails. */
+static bool operate(const struct comparison *c, const Dwarf_Op *op, uint64_t cfa, uint64_t *s,
+		    size_t *n)
 {
 	uint8_t a = op->atom;
 
@@ -76,8 +80,9 @@ static bool operate(const struct comparison *c, const Dwarf_Op *op, uint64_t cfa
 	return true;
 }
 
-/* *ret_is_value: it is the value itself, not where it is. */
-static bool value_of(const struct comparison *c, const Dwarf_Op *ops, size_t n, uint64_t cfa, uint64_t *ret_value, bool *ret_is_value)
+/* *ret_is_value: the result is the value itself, not its place. */
+static bool value_of(const struct comparison *c, const Dwarf_Op *ops, size_t n, uint64_t cfa,
+		     uint64_t *ret_value, bool *ret_is_value)
 {
 	uint64_t stack[DEPTH + 1];
 	size_t depth = 0;
@@ -106,7 +111,8 @@ static bool value_of(const struct comparison *c, const Dwarf_Op *ops, size_t n, 
 
 enum answer { UNDECIDED, UNDEFINED, SAME, VALUE };
 
-static enum answer ask_register(const struct comparison *c, Dwarf_Frame *frame, int reg, uint64_t cfa, uint64_t *ret_value)
+static enum answer ask_register(const struct comparison *c, Dwarf_Frame *frame, int reg,
+				uint64_t cfa, uint64_t *ret_value)
 {
 	Dwarf_Op mem[3], *ops;
 	bool is_value;
@@ -118,16 +124,19 @@ static enum answer ask_register(const struct comparison *c, Dwarf_Frame *frame, 
 		return ops ? UNDEFINED : SAME;
 	if (!value_of(c, ops, n, cfa, ret_value, &is_value))
 		return UNDECIDED;
-	/* What lies below the stack pointer is not read here (unwind_saved). */
+	/* Memory below the stack pointer is not read here (unwind_saved). */
 	if (!is_value && reg != ARCH_IP && *ret_value < c->regs.v[ARCH_SP])
 		return SAME;
-	return is_value || unwind_memory_word(&c->memory, *ret_value, ret_value) ? VALUE : UNDECIDED;
+	return is_value || unwind_memory_word(&c->memory, *ret_value, ret_value) ? VALUE
+										 : UNDECIDED;
 }
 
-static void differs(struct comparison *c, uint64_t vaddr, const char *what, int reg, uint64_t libdw, uint64_t ours)
+static void differs(struct comparison *c, uint64_t vaddr, const char *what, int reg, uint64_t libdw,
+		    uint64_t ours)
 {
 	if (c->differ++ < SHOWN)
-		printf("%s: at 0x%" PRIx64 " %s %d: libdw 0x%" PRIx64 ", here 0x%" PRIx64 "\n", c->path, vaddr, what, reg, libdw, ours);
+		printf("%s: at 0x%" PRIx64 " %s %d: libdw 0x%" PRIx64 ", here 0x%" PRIx64 "\n",
+		       c->path, vaddr, what, reg, libdw, ours);
 }
 
 static Dwarf_Frame *frame_at(const struct comparison *c, uint64_t vaddr)
@@ -139,7 +148,7 @@ static Dwarf_Frame *frame_at(const struct comparison *c, uint64_t vaddr)
 	return c->debug_frame && !dwarf_cfi_addrframe(c->debug_frame, vaddr, &frame) ? frame : NULL;
 }
 
-/* The short rule must lead where the whole step does. */
+/* The short rule must lead to the same frame as the full step. */
 static void compare_rule(struct comparison *c, uint64_t vaddr, const struct unwind_regs *caller)
 {
 	struct unwind_rule rule;
@@ -162,18 +171,21 @@ static void compare_rule(struct comparison *c, uint64_t vaddr, const struct unwi
 	if (caller->v[ARCH_SP] != cfa)
 		differs(c, vaddr, "the rule's CFA", 0, caller->v[ARCH_SP], cfa);
 	bool known = rule.fp == UNWIND_FP_SAME ||
-		     (rule.fp == UNWIND_FP_AT && unwind_saved(&c->memory, &c->regs, ARCH_FP, cfa + (uint64_t)rule.fp_at, &fp));
+		     (rule.fp == UNWIND_FP_AT &&
+		      unwind_saved(&c->memory, &c->regs, ARCH_FP, cfa + (uint64_t)rule.fp_at, &fp));
 
 	fp = rule.fp == UNWIND_FP_SAME ? c->regs.v[ARCH_FP] : fp;
 	if (known != (caller->known >> ARCH_FP & 1) || (known && fp != caller->v[ARCH_FP]))
 		differs(c, vaddr, "the rule's frame pointer", ARCH_FP, caller->v[ARCH_FP], fp);
 	for (int i = 0; i < ARCH_REGS && !rule.saves; i++)
-		if (i != ARCH_FP && i != ARCH_SP && i != ARCH_IP && (!(caller->known >> i & 1) || caller->v[i] != c->regs.v[i]))
-			differs(c, vaddr, "not told of as saved, register", i, caller->v[i], c->regs.v[i]);
+		if (i != ARCH_FP && i != ARCH_SP && i != ARCH_IP &&
+		    (!(caller->known >> i & 1) || caller->v[i] != c->regs.v[i]))
+			differs(c, vaddr, "not reported as saved, register", i, caller->v[i],
+				c->regs.v[i]);
 }
 
-static void compare_register(struct comparison *c, uint64_t vaddr, Dwarf_Frame *frame, int reg, uint64_t cfa,
-			     const struct unwind_regs *caller)
+static void compare_register(struct comparison *c, uint64_t vaddr, Dwarf_Frame *frame, int reg,
+			     uint64_t cfa, const struct unwind_regs *caller)
 {
 	uint64_t value = 0;
 	bool known = caller->known >> reg & 1;
@@ -182,10 +194,12 @@ static void compare_register(struct comparison *c, uint64_t vaddr, Dwarf_Frame *
 	case UNDECIDED:
 		c->undecided++;
 		if (known)
-			differs(c, vaddr, "register that libdw does not have", reg, 0, caller->v[reg]);
+			differs(c, vaddr, "register that libdw does not have", reg, 0,
+				caller->v[reg]);
 		break;
 	case UNDEFINED:
-		/* What CFI does not speak of is undefined to libdw, and here as it was. */
+		/* libdw treats registers without a rule as undefined; here they keep their
+		 * values. */
 		if (known && caller->v[reg] != c->regs.v[reg])
 			differs(c, vaddr, "undefined register", reg, 0, caller->v[reg]);
 		break;
@@ -194,7 +208,8 @@ static void compare_register(struct comparison *c, uint64_t vaddr, Dwarf_Frame *
 		/* fall through */
 	case VALUE:
 		if (!known || caller->v[reg] != value)
-			differs(c, vaddr, known ? "register" : "register that is not known", reg, value, caller->v[reg]);
+			differs(c, vaddr, known ? "register" : "register that is not known", reg,
+				value, caller->v[reg]);
 	}
 }
 
@@ -208,7 +223,8 @@ static void compare_at(struct comparison *c, uint64_t vaddr, Dwarf_Frame *frame,
 	c->regs.v[ARCH_IP] = vaddr;
 	struct unwind_regs caller = c->regs;
 	int r = cfi_table_step(c->table, vaddr, &caller, &c->memory, &ours_signal);
-	bool has_cfa = !dwarf_frame_cfa(frame, &ops, &n) && n && value_of(c, ops, n, 0, &cfa, &is_value);
+	bool has_cfa =
+		!dwarf_frame_cfa(frame, &ops, &n) && n && value_of(c, ops, n, 0, &cfa, &is_value);
 	enum answer ra = ask_register(c, frame, ARCH_IP, cfa, &ip);
 
 	if (ra == UNDEFINED) {
@@ -219,7 +235,7 @@ static void compare_at(struct comparison *c, uint64_t vaddr, Dwarf_Frame *frame,
 		return;
 	}
 	if (!has_cfa || ra != VALUE) {
-		/* Some hand-written CFI is refused there. */
+		/* libdw refuses some hand-written CFI. */
 		c->undecided += r != 0;
 		c->more += !r;
 		return;
@@ -245,7 +261,8 @@ static void compare_fde(struct comparison *c, uint64_t start, uint64_t end)
 		Dwarf_Addr row_start, row_end;
 		bool signal;
 
-		if (!frame || dwarf_frame_info(frame, &row_start, &row_end, &signal) < 0 || row_end <= at) {
+		if (!frame || dwarf_frame_info(frame, &row_start, &row_end, &signal) < 0 ||
+		    row_end <= at) {
 			if (!cfi_table_find(c->table, at, &rule))
 				differs(c, at, "row that libdw does not have", rule.kind, 0, 0);
 			free(frame);
@@ -263,7 +280,7 @@ static void compare_fde(struct comparison *c, uint64_t start, uint64_t end)
 	}
 }
 
-/* FDEs by libdw's reader of entries. */
+/* FDEs as libdw's reader of entries finds them. */
 static uint64_t count_fdes(Elf *elf, const char *wanted, bool eh)
 {
 	size_t names;
@@ -284,7 +301,8 @@ static uint64_t count_fdes(Elf *elf, const char *wanted, bool eh)
 		Dwarf_CFI_Entry entry;
 		Dwarf_Off off = 0, next;
 
-		while (data && !dwarf_next_cfi((const unsigned char *)elf_getident(elf, NULL), data, eh, off, &next, &entry)) {
+		while (data && !dwarf_next_cfi((const unsigned char *)elf_getident(elf, NULL), data,
+					       eh, off, &next, &entry)) {
 			n += !dwarf_cfi_cie_p(&entry);
 			off = next;
 		}
@@ -300,12 +318,15 @@ static void compare_section(struct comparison *c, struct cfi_section *section, b
 
 	cfi_index_open(&x, section, NULL, eh);
 	if (!cfi_index_find(&x, 0, &place, &changed)) {
-		uint64_t theirs = section->open_end ? x.entries.len : count_fdes(elf, eh ? ".eh_frame" : ".debug_frame", eh);
+		uint64_t theirs = section->open_end
+					  ? x.entries.len
+					  : count_fdes(elf, eh ? ".eh_frame" : ".debug_frame", eh);
 
 		if (x.error || x.entries.len != theirs)
 			differs(c, 0, "FDEs", x.error, theirs, x.entries.len);
 		for (size_t i = 0; i < x.entries.len; i++)
-			compare_fde(c, x.entries.v[i].start, x.entries.v[i].start + x.entries.v[i].bytes);
+			compare_fde(c, x.entries.v[i].start,
+				    x.entries.v[i].start + x.entries.v[i].bytes);
 	}
 	cfi_index_close(&x);
 }
@@ -318,7 +339,8 @@ static int compare_file(const char *path)
 	struct cfi_sections sections;
 	struct parse_error err = {0};
 
-	if (!stack || fd < 0 || (r = cfi_table_open(fd, &c.table, &err)) || (r = cfi_sections_open(fd, NULL, 0, &sections, &err))) {
+	if (!stack || fd < 0 || (r = cfi_table_open(fd, &c.table, &err)) ||
+	    (r = cfi_sections_open(fd, NULL, 0, &sections, &err))) {
 		printf("%s: %s (%s)\n", path, err.what ? err.what : "no CFI", strerror(-r));
 		return 2;
 	}
@@ -327,7 +349,9 @@ static int compare_file(const char *path)
 	c.memory = (struct unwind_memory){STACK_AT, (const unsigned char *)stack, STACK_BYTES};
 	for (uint64_t i = 0; i < ARCH_REGS; i++)
 		c.regs.v[i] = STACK_AT + STACK_BYTES / 4 + i * 0x400 + (made_up(i) & 0x3f8);
-	c.regs.v[ARCH_SP] = STACK_AT + STACK_BYTES / 8; /* below all else, as the frame pointer is above it */
+	c.regs.v[ARCH_SP] =
+		STACK_AT +
+		STACK_BYTES / 8; /* below all other memory, because the frame pointer is above it */
 	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
 	Dwarf *dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
 
@@ -335,9 +359,9 @@ static int compare_file(const char *path)
 	c.debug_frame = dwarf ? dwarf_getcfi(dwarf) : NULL;
 	compare_section(&c, &sections.eh_frame, true, elf);
 	compare_section(&c, &sections.debug_frame, false, elf);
-	printf("%s: %" PRIu64 " FDEs, %" PRIu64 " rows; of the places in them %" PRIu64 " plain, %" PRIu64 " full, %" PRIu64
-	       " plt, %" PRIu64 " ends, %" PRIu64 " values neither has, %" PRIu64
-	       " only here; %" PRIu64 " differ\n",
+	printf("%s: %" PRIu64 " FDEs, %" PRIu64 " rows; of the places in them %" PRIu64
+	       " plain, %" PRIu64 " full, %" PRIu64 " plt, %" PRIu64 " ends, %" PRIu64
+	       " values neither has, %" PRIu64 " only here; %" PRIu64 " differ\n",
 	       path, c.fdes, c.rows, c.plain, c.full, c.plt, c.ends, c.undecided, c.more, c.differ);
 	cfi_sections_close(&sections);
 	cfi_table_free(c.table);

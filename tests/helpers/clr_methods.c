@@ -1,13 +1,16 @@
 /*
- * Prints the JIT code of a process as its runtime's structures tell, in the format of a perf map: "0xSTART SIZE NAME", gone ones as
- * "-0xSTART". usage: clr_methods [-n SCANS] [-i MS] [-m MAP] PID
- * Counts and CPU time of each scan go to stderr. -m: before the scan the runtime writes its own list, as a perf map that is copied to MAP;
- * between that and the end of the scan the process is stopped. Code that it freed before it was stopped is not in the list that it writes
- * after the scan, MAP.after.
+ * Prints the JIT code of a process from its runtime's structures, in the format of a perf map:
+ * "0xSTART SIZE NAME"; freed code is "-0xSTART".
+ *
+ * usage: clr_methods [-n SCANS] [-i MS] [-m MAP] PID
+ *
+ * Prints counts and CPU time of each scan to stderr. -m: before the scan the runtime writes its own
+ * perf map, which is copied to MAP. The process is stopped from then until the end of the scan. A
+ * second map after the scan, MAP.after, lacks code that was freed before the stop.
  */
 #include "base/clock.h"
-#include "eventpipe/perf_map.h"
-#include "symbols/clr_process.h"
+#include "dotnet/eventpipe/perf_map.h"
+#include "dotnet/coreclr/runtime.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -17,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static int code(void *ctx, const struct clr_heap_code *c)
+static int code(void *ctx, const struct clr_jit_code_code *c)
 {
 	(void)ctx;
 	printf("0x%llx %x %s\n", (unsigned long long)c->start, c->bytes, c->name);
@@ -40,21 +43,23 @@ static double cpu_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static int scan(struct clr_heap *h, int number)
+static int scan(struct clr_jit_code *h, int number)
 {
-	static const struct clr_heap_listener listener = {.code = code, .gone = gone};
+	static const struct clr_jit_code_listener listener = {.code = code, .gone = gone};
 	double start = cpu_ms();
-	struct clr_heap_stats s;
+	struct clr_jit_code_stats s;
 	int r;
 
-	r = clr_heap_scan(h, &listener, UINT64_MAX);
-	clr_heap_stats(h, &s);
+	r = clr_jit_code_scan(h, &listener, UINT64_MAX);
+	clr_jit_code_stats(h, &s);
 	fflush(stdout);
 	fprintf(stderr,
-		"scan %d: %.1f ms; added %zu, gone %zu, unread %zu, unnamed %zu, rechecked %zu; bodies %zu, stubs %zu, "
+		"scan %d: %.1f ms; added %zu, gone %zu, unread %zu, unnamed %zu, rechecked %zu; "
+		"bodies %zu, stubs %zu, "
 		"plain %zu, modules %zu, failed %zu%s%s\n",
-		number, cpu_ms() - start, s.added, s.gone, s.unread, s.unnamed, s.rechecked, s.bodies, s.stubs, s.plain, s.modules,
-		s.modules_failed, r ? ": " : "", r ? strerror(-r) : "");
+		number, cpu_ms() - start, s.added, s.gone, s.unread, s.unnamed, s.rechecked,
+		s.bodies, s.stubs, s.plain, s.modules, s.modules_failed, r ? ": " : "",
+		r ? strerror(-r) : "");
 	return r;
 }
 
@@ -73,8 +78,8 @@ static int copy_map(int from, const char *path)
 	return to < 0 || close(to) ? -1 : 0;
 }
 
-/* What the runtime itself lists, copied to path. With h, right after it what is in its memory. */
-static int list(struct opener *o, struct clr_heap *h, pid_t pid, const char *path)
+/* Copies the runtime's own perf map to path. With h, scans its memory directly after that. */
+static int list(struct opener *o, struct clr_jit_code *h, pid_t pid, const char *path)
 {
 	struct perf_map_error why = {0};
 	struct perf_map *map = NULL;
@@ -97,7 +102,7 @@ static int list(struct opener *o, struct clr_heap *h, pid_t pid, const char *pat
 	return r;
 }
 
-static int scan_with_maps(struct clr_heap *h, pid_t pid, const char *path)
+static int scan_with_maps(struct clr_jit_code *h, pid_t pid, const char *path)
 {
 	struct opener *o = NULL;
 	char after[4096];
@@ -115,7 +120,7 @@ static int scan_with_maps(struct clr_heap *h, pid_t pid, const char *path)
 int main(int argc, char **argv)
 {
 	int option, scans = 1, interval_ms = 0, r;
-	struct clr_heap *h = NULL;
+	struct clr_jit_code *h = NULL;
 	struct parse_error err = {0};
 	const char *map = NULL;
 
@@ -131,7 +136,7 @@ int main(int argc, char **argv)
 	}
 	if (optind + 1 != argc)
 		return 2;
-	r = clr_process_open(atoi(argv[optind]), UINT64_MAX, &h, &err);
+	r = clr_runtime_open(atoi(argv[optind]), UINT64_MAX, &h, &err);
 	if (r) {
 		fprintf(stderr, "clr_methods: %s: %s\n", strerror(-r), err.what);
 		return 1;
@@ -143,6 +148,6 @@ int main(int argc, char **argv)
 		if (i < scans)
 			usleep((useconds_t)interval_ms * 1000);
 	}
-	clr_heap_free(h);
+	clr_jit_code_free(h);
 	return r ? 1 : 0;
 }

@@ -1,22 +1,25 @@
 /*
- * Drives what eventpipe/ does with a running .NET process, for tests and measurements:
- *	jit_names info PID                  what the runtime says of itself
- *	jit_names map PID FILE              switches the perf map on, and at the end of stdin copies it to FILE and switches it off
- *	jit_names hold PID FILE             the same until SIGTERM
- *	jit_names sweep PID                 undoes what a killed one left
- *	jit_names rundown PID FILE          all methods as lines of a perf map, precompiled ones in FILE.r2r
- *	jit_names live PID FILE             those that are there, then those compiled or freed until the end of stdin: "seen TIME LINE",
- *	                                    "load TIME LINE", "gone TIME START"
- *	jit_names listen PID FILE           the same without those that are there, for which CoreCLR may crash where code is freed
+ * Runs functions of eventpipe/ on a running .NET process, for tests and measurements:
+ *
+ *   jit_names info PID           prints the runtime's process info
+ *   jit_names map PID FILE       switches the perf map on; at the end of stdin copies it to FILE
+ *                                and switches it off
+ *   jit_names hold PID FILE      the same until SIGTERM
+ *   jit_names sweep PID          removes maps of a killed process
+ *   jit_names rundown PID FILE   all methods as lines of a perf map; precompiled ones in FILE.r2r
+ *   jit_names live PID FILE      existing methods, then those compiled or freed until the end of
+ *                                stdin: "seen TIME LINE", "load TIME LINE", "gone TIME START"
+ *   jit_names listen PID FILE    the same without existing methods, whose listing can crash CoreCLR
+ *                                when code is freed
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "eventpipe/perf_map.h"
-#include "eventpipe/method_name.h"
-#include "eventpipe/perf_map_undo.h"
-#include "eventpipe/rundown.h"
-#include "symbols/event_signatures.h"
+#include "dotnet/eventpipe/perf_map.h"
+#include "dotnet/eventpipe/method_name.h"
+#include "dotnet/eventpipe/perf_map_undo.h"
+#include "dotnet/eventpipe/rundown.h"
+#include "dotnet/eventpipe/event_signatures.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,8 +53,9 @@ static int info(struct opener *o, pid_t pid)
 
 	if (port_info(o, pid, deadline(), &i, &e))
 		return port_failed(&e);
-	printf("pid %llu version %s rid %s arch %s entry %s command %s\n", (unsigned long long)i.pid, i.version, i.rid, i.arch,
-	       i.entry_assembly, i.command_line);
+	printf("pid %llu version %s rid %s arch %s entry %s command %s\n",
+	       (unsigned long long)i.pid, i.version, i.rid, i.arch, i.entry_assembly,
+	       i.command_line);
 	ipc_process_info_free(&i);
 	return 0;
 }
@@ -95,7 +99,7 @@ static int map(struct opener *o, pid_t pid, const char *path, bool hold)
 
 static int sweep(struct opener *o, pid_t pid)
 {
-	struct perf_map_swept s = {0};
+	struct perf_map_sweep_counts s = {0};
 	int r = perf_map_sweep(o, pid, deadline(), NULL, &s);
 
 	printf("removed %u in use %u left %u\n", s.removed, s.in_use, s.left);
@@ -125,19 +129,22 @@ static int put_gone(void *ctx, uint64_t start, uint64_t time_ns)
 {
 	struct sink *s = ctx;
 
-	fprintf(s->map, "gone %llu 0x%llx\n", (unsigned long long)time_ns, (unsigned long long)start);
+	fprintf(s->map, "gone %llu 0x%llx\n", (unsigned long long)time_ns,
+		(unsigned long long)start);
 	return 0;
 }
 
-static int put_signature(void *ctx, const struct rundown_module *module, uint32_t token, const char *name, size_t len,
-			 struct outbuf *out)
+static int put_signature(void *ctx, const struct rundown_module *module, uint32_t token,
+			 const char *name, size_t len, struct outbuf *out)
 {
-	return event_signatures_put(((struct sink *)ctx)->signatures, module, token, name, len, out);
+	return event_signatures_put(((struct sink *)ctx)->signatures, module, token, name, len,
+				    out);
 }
 
 static int listen_until_eof(struct rundown *r, struct port_error *e)
 {
-	struct pollfd p[2] = {{.fd = 0, .events = POLLIN}, {.fd = rundown_live_fd(r), .events = POLLIN}};
+	struct pollfd p[2] = {{.fd = 0, .events = POLLIN},
+			      {.fd = rundown_live_fd(r), .events = POLLIN}};
 	char buf[256];
 	int error = 0;
 
@@ -169,7 +176,8 @@ static int methods(struct opener *o, pid_t pid, const char *path, bool live, boo
 {
 	char r2r_path[4096];
 	struct sink sink = {.live = live};
-	struct rundown_listener listener = {.method = put_method, .gone = put_gone, .signature = put_signature, .ctx = &sink};
+	struct rundown_listener listener = {
+		.method = put_method, .gone = put_gone, .signature = put_signature, .ctx = &sink};
 	struct port_error e = {0};
 	struct rundown *r;
 	uint64_t begin = clock_monotonic_ns();
@@ -177,17 +185,21 @@ static int methods(struct opener *o, pid_t pid, const char *path, bool live, boo
 	snprintf(r2r_path, sizeof(r2r_path), "%s.r2r", path);
 	sink.map = fopen(path, "w");
 	sink.r2r = fopen(r2r_path, "w");
-	if (!sink.map || !sink.r2r || event_signatures_new(o, pid, &sink.signatures) || rundown_new(o, pid, &listener, &r))
+	if (!sink.map || !sink.r2r || event_signatures_new(o, pid, &sink.signatures) ||
+	    rundown_new(o, pid, &listener, &r))
 		return 1;
 	int error = live ? listen_live(r, list, &e) : rundown_snapshot(r, false, deadline(), &e);
 	struct rundown_stats s = rundown_stats(r);
 
-	printf("methods %llu precompiled %llu gone %llu inexact %llu no_module %llu bad %llu; stream %llu bytes %llu events %llu lost "
+	printf("methods %llu precompiled %llu gone %llu inexact %llu no_module %llu bad %llu; "
+	       "stream %llu bytes %llu events %llu lost "
 	       "%llu unknown; %.1f ms\n",
-	       (unsigned long long)s.methods, (unsigned long long)s.precompiled, (unsigned long long)s.gone,
-	       (unsigned long long)s.inexact, (unsigned long long)s.no_module, (unsigned long long)s.bad,
-	       (unsigned long long)s.stream.bytes, (unsigned long long)s.stream.events, (unsigned long long)s.stream.lost,
-	       (unsigned long long)s.stream.unknown, (double)(clock_monotonic_ns() - begin) / 1e6);
+	       (unsigned long long)s.methods, (unsigned long long)s.precompiled,
+	       (unsigned long long)s.gone, (unsigned long long)s.inexact,
+	       (unsigned long long)s.no_module, (unsigned long long)s.bad,
+	       (unsigned long long)s.stream.bytes, (unsigned long long)s.stream.events,
+	       (unsigned long long)s.stream.lost, (unsigned long long)s.stream.unknown,
+	       (double)(clock_monotonic_ns() - begin) / 1e6);
 	rundown_free(r);
 	event_signatures_free(sink.signatures);
 	fclose(sink.map);
@@ -210,7 +222,9 @@ int main(int argc, char **argv)
 		status = map(o, pid, argv[3], argv[1][0] == 'h');
 	else if (!strcmp(argv[1], "sweep"))
 		status = sweep(o, pid);
-	else if ((!strcmp(argv[1], "rundown") || !strcmp(argv[1], "live") || !strcmp(argv[1], "listen")) && argc == 4)
+	else if ((!strcmp(argv[1], "rundown") || !strcmp(argv[1], "live") ||
+		  !strcmp(argv[1], "listen")) &&
+		 argc == 4)
 		status = methods(o, pid, argv[3], argv[1][0] == 'l', strcmp(argv[1], "listen"));
 	opener_free(o);
 	return status;

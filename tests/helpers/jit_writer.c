@@ -1,10 +1,12 @@
 /*
- * A runtime that makes code, in small: writes machine code into memory, tells of it in ./jit-PID.dump as perf wants it, and burns
- * CPU time in it: jit_writer SECONDS.
+ * A miniature JIT: writes machine code into memory, describes it in ./jit-PID.dump like perf's
+ * agents, and burns CPU time in it.
  *
- *	30 %  jit_first at A           20 %  jit_second at A, over it
- *	10 %  jit_moving at B          15 %  jit_moving at C, moved there
- *	25 %  jit_third at B, where jit_moving was
+ * usage: jit_writer SECONDS
+ *
+ *   30 %  jit_first at A           20 %  jit_second at A, over it
+ *   10 %  jit_moving at B          15 %  jit_moving at C, moved there
+ *   25 %  jit_third at B, the former place of jit_moving
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -20,7 +22,8 @@
 #define PLACE_BYTES 256
 
 /* push %rbp; mov %rsp,%rbp; mov %rdi,%rcx; 1: dec %rcx; jnz 1b; pop %rbp; ret */
-static const unsigned char burn[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf9, 0x48, 0xff, 0xc9, 0x75, 0xfb, 0x5d, 0xc3};
+static const unsigned char burn[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf9,
+				     0x48, 0xff, 0xc9, 0x75, 0xfb, 0x5d, 0xc3};
 
 static FILE *dump;
 static unsigned char *code;
@@ -65,9 +68,11 @@ static void begin(void)
 
 	snprintf(name, sizeof(name), "jit-%d.dump", (int)getpid());
 	dump = fopen(name, "w+");
-	code = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	code = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (!dump || code == MAP_FAILED ||
-	    mmap(NULL, (size_t)getpagesize(), PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(dump), 0) == MAP_FAILED) {
+	    mmap(NULL, (size_t)getpagesize(), PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(dump),
+		 0) == MAP_FAILED) {
 		perror("jit_writer");
 		exit(1);
 	}

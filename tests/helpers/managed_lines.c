@@ -1,11 +1,14 @@
 /*
  * Prints the source lines of methods of a .NET assembly.
+ *
  * usage: managed_lines FILE.dll
- * Reads "KIND TOKEN IL NATIVE FILE:LINE", numbers in hexadecimal, and prints "KIND TOKEN IL NATIVE FILE:LINE" of the IL offset; of
- * KIND native what the precompiled code before NATIVE, where a call returns to, is of; "unknown" where nothing is known.
+ *
+ * Reads "KIND TOKEN IL NATIVE FILE:LINE", with hexadecimal numbers. Prints the same with the
+ * FILE:LINE of the IL offset. For KIND native it is the line of the precompiled code directly
+ * before NATIVE, a return address. Without a line it prints "unknown".
  */
-#include "symbols/line_source.h"
-#include "symbols/portable_pdb.h"
+#include "symbols/core/line_source.h"
+#include "dotnet/portable_pdb.h"
 #include "symbols/r2r_image.h"
 #include "symbols/r2r_lines.h"
 
@@ -35,7 +38,7 @@ static int open_no_assembly(void *ctx, const char *name, struct pe_file *ret_fil
 	return -ENOENT;
 }
 
-/* The file offset of a place in a method's precompiled code; 0: it has none, or more than one. */
+/* The file offset of a place in a method's precompiled code; 0: none, or more than one. */
 static uint64_t place_of(uint32_t rid, uint32_t native)
 {
 	uint64_t found = 0;
@@ -53,7 +56,8 @@ static uint64_t place_of(uint32_t rid, uint32_t native)
 	return found ? found + native : 0;
 }
 
-static void answer(struct portable_pdb *pdb, struct line_source *lines, const char *kind, uint32_t token, uint32_t il, uint32_t native)
+static void answer(struct portable_pdb *pdb, struct line_source *lines, const char *kind,
+		   uint32_t token, uint32_t il, uint32_t native)
 {
 	struct inline_frame frame = {0};
 	uint64_t at = strcmp(kind, "native") ? 0 : place_of(token & 0xffffff, native - 1);
@@ -74,7 +78,7 @@ static void answer(struct portable_pdb *pdb, struct line_source *lines, const ch
 int main(int argc, char **argv)
 {
 	struct pe_file file = {.fd = argc == 2 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1};
-	struct r2r_beside beside = {.open = open_no_assembly};
+	struct r2r_assembly_opener beside = {.open = open_no_assembly};
 	struct line_source *lines = NULL;
 	struct portable_pdb *pdb;
 	char line[4096], kind[32];
@@ -89,13 +93,14 @@ int main(int argc, char **argv)
 	int r = pe_open(&file, &pe, NULL);
 
 	if (!r)
-		r = portable_pdb_of_image(&pe, open_beside, NULL, &pdb);
+		r = portable_pdb_open_image(&pe, open_beside, NULL, &pdb);
 	if (r) {
 		fprintf(stderr, "managed_lines: %s: %s\n", path, strerror(-r));
 		return 1;
 	}
 	if (!r2r_image_open(&file, &beside, &symbols, NULL))
-		r2r_lines_open(&file, symbols, &(struct pdb_places){.open_beside = open_beside}, &lines);
+		r2r_lines_open(&file, symbols, &(struct pdb_places){.open_beside = open_beside},
+			       &lines);
 	while (fgets(line, sizeof(line), stdin))
 		if (sscanf(line, "%31s %x %x %x", kind, &token, &il, &native) == 4)
 			answer(pdb, lines, kind, token, il, native);

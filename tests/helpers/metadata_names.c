@@ -1,15 +1,20 @@
 /*
- * Compares the names that metadata gives with those that the runtime wrote into a perf map.
- * usage: metadata_names MAP ASSEMBLY...   assemblies as files; others than these are in no count
- * Each method of the map must be a method of its assembly by the same text without tier, generic types with the instantiation that
- * the map has; what differs is printed, at most 100. Last line: "same N generic G differ D dynamic Y elsewhere E", G of the N.
- * With -t in place of MAP: the times to open an assembly and to name all its methods.
+ * Compares names from metadata with those that the runtime wrote into a perf map.
+ *
+ * usage: metadata_names MAP ASSEMBLY...
+ *
+ * ASSEMBLY is a file; methods of other assemblies do not count. Each method of the map must equal a
+ * method of its assembly by its text without tier. Generic types take the instantiation from the
+ * map. Prints at most 100 differences. Last line: "same N generic G differ D dynamic Y elsewhere
+ * E"; G is a part of N. With -t in place of MAP, prints the times to open an assembly and to name
+ * all its methods.
  */
 #include "base/cleanup.h"
 #include "base/intern.h"
 #include "base/vec.h"
-#include "symbols/clr_metadata.h"
-#include "symbols/pe.h"
+#include "dotnet/metadata.h"
+#include "dotnet/metadata_names.h"
+#include "dotnet/pe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,9 +31,12 @@
 static struct clr_metadata *metadata[4096];
 static size_t nmetadata;
 
-/* Names without instantiation, and where each one was found: metadata's index and row. */
+/* Names without instantiation, with the index of their metadata and their row. */
 static struct intern names, assemblies;
-static VEC(struct { size_t metadata; uint32_t rid; }) places;
+static VEC(struct {
+	size_t metadata;
+	uint32_t rid;
+}) places;
 static size_t same, generic, differ, dynamic, elsewhere;
 
 static double now_ms(void)
@@ -39,7 +47,7 @@ static double now_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* The metadata of an assembly; -EBADMSG, -ENOENT: it is native. */
+/* The metadata of an assembly; -EBADMSG, -ENOENT: the file is native. */
 static int read_metadata(const char *path, unsigned char **ret_data, size_t *ret_len)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -74,12 +82,14 @@ static int add_names(size_t index, bool timed)
 		int error = clr_metadata_method_name(m, rid, NULL, NULL, NULL, &out);
 
 		if (error)
-			printf("%s: method %#x: %s\n", clr_metadata_assembly(m), rid, strerror(-error));
+			printf("%s: method %#x: %s\n", clr_metadata_assembly(m), rid,
+			       strerror(-error));
 		else if (timed)
 			continue;
 		else if (intern_put(&names, out.data, out.len, &id))
 			return -ENOMEM;
-		else if (id == places.len && vec_push(&places, ((__typeof__(*places.v)){index, rid})))
+		else if (id == places.len &&
+			 vec_push(&places, ((__typeof__(*places.v)){index, rid})))
 			return -ENOMEM;
 	}
 	return outbuf_close(&out);
@@ -112,15 +122,18 @@ static void load(const char *path, bool timed)
 	}
 	if (!clr_metadata_assembly(metadata[nmetadata]))
 		return;
-	if (add_names(nmetadata, timed) || intern_str(&assemblies, clr_metadata_assembly(metadata[nmetadata]), &id))
+	if (add_names(nmetadata, timed) ||
+	    intern_str(&assemblies, clr_metadata_assembly(metadata[nmetadata]), &id))
 		exit(1);
 	if (timed)
 		printf("%s: %u methods, open %.3f ms, all names %.3f ms\n", path,
-		       clr_metadata_rows(metadata[nmetadata], CLR_METHOD_DEF), opened - begin, now_ms() - opened);
+		       clr_metadata_rows(metadata[nmetadata], CLR_METHOD_DEF), opened - begin,
+		       now_ms() - opened);
 	nmetadata++;
 }
 
-/* The instantiation in "RETURN [ASSEMBLY] TYPE[INSTANTIATION]::METHOD(...)", with its brackets; len 0: there is none. */
+/* The instantiation in "RETURN [ASSEMBLY] TYPE[INSTANTIATION]::METHOD(...)", with brackets; len 0:
+ * none. */
 static const char *find_instantiation(const char *type, size_t *ret_len)
 {
 	size_t depth = 0;
@@ -142,7 +155,7 @@ static const char *find_instantiation(const char *type, size_t *ret_len)
 	return NULL;
 }
 
-/* "[A,B[C,D]]" in place: NUL-terminated parts. */
+/* Splits "[A,B[C,D]]" in place into NUL-terminated parts. */
 static size_t split_arguments(char *text, const char **args)
 {
 	size_t n = 0, depth = 0;
@@ -169,14 +182,15 @@ static bool same_with_arguments(const char *name, char *instantiation, uint32_t 
 	const char *args[ARGUMENTS_MAX];
 	struct clr_instantiation inst = {args, split_arguments(instantiation, args)};
 	struct outbuf out = outbuf_to(-1);
-	int error = clr_metadata_method_name(metadata[places.v[id].metadata], places.v[id].rid, NULL, &inst, NULL, &out);
+	int error = clr_metadata_method_name(metadata[places.v[id].metadata], places.v[id].rid,
+					     NULL, &inst, NULL, &out);
 	bool is_same = !error && out.len == strlen(name) && !memcmp(out.data, name, out.len);
 
 	outbuf_close(&out);
 	return is_same;
 }
 
-/* The assembly's brackets stand behind a space and before one, as no others do. */
+/* Only the assembly's brackets have a space on both sides. */
 static char *find_assembly(char *name)
 {
 	for (char *p = name; (p = strstr(p, " [")); p += 2) {
@@ -212,7 +226,8 @@ static void check(char *name)
 	char *bare = strdup(name), *arguments = len ? strndup(instantiation, len) : NULL;
 
 	if (len)
-		memmove(bare + (instantiation - name), instantiation + len, strlen(instantiation + len) + 1);
+		memmove(bare + (instantiation - name), instantiation + len,
+			strlen(instantiation + len) + 1);
 	bool found = !intern_find(&names, bare, strlen(bare), &id);
 	bool is_same = found && (!len || same_with_arguments(name, arguments, id));
 
@@ -246,6 +261,7 @@ int main(int argc, char **argv)
 			check(name + 1);
 	}
 	fclose(map);
-	printf("same %zu generic %zu differ %zu dynamic %zu elsewhere %zu\n", same, generic, differ, dynamic, elsewhere);
+	printf("same %zu generic %zu differ %zu dynamic %zu elsewhere %zu\n", same, generic, differ,
+	       dynamic, elsewhere);
 	return differ != 0;
 }

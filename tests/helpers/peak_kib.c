@@ -1,4 +1,4 @@
-/* Runs a command and prints the most memory it had resident, in KiB, as the last line on stderr. */
+/* Runs a command and prints its maximum resident memory in KiB, as the last line on stderr. */
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

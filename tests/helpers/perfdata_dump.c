@@ -1,12 +1,12 @@
 /*
- * Prints what the perf.data reader makes of a file ("-": stdin), for comparison with perf's own
- * tools. The first argument says what, the second is the file:
- * - walk: how many records of each type, statistics
- * - info: what the header says
- * - events: one name a line
- * - dump: time, size, type and content of each record as perf report -D has them, callchains too
- * - periods: of each sample what perf script --ns -F time,period,event has
- * - sizes: of each sample the event, the time, sizes of raw data, user stack, registers, branches
+ * Prints the contents of a perf.data file ("-": stdin) as our reader sees them, for comparison with
+ * perf's own tools. The first argument selects the output, the second is the file:
+ *   - walk: number of records of each type, statistics
+ *   - info: header fields
+ *   - events: one name a line
+ *   - dump: time, size, type and content of each record as in perf report -D, with callchains
+ *   - periods: for each sample the output of perf script --ns -F time,period,event
+ *   - sizes: for each sample event, time, sizes of raw data, user stack, registers, branches
  */
 #include "recording/perfdata.h"
 

@@ -1,9 +1,12 @@
 /*
- * Writes a perf.data with one sample at each address that is to be looked up, so that `perf script` can be asked
- * for the name of any address of any file.
- * usage: probe_perfdata OUT FILE             < file offsets, one in hexadecimal per line
- *        probe_perfdata -k START END OUT     < kernel addresses
- * Samples of FILE are at PROBE_BASE + offset. Format: Linux tools/perf/Documentation/perf.data-file-format.txt.
+ * Writes a perf.data with one sample at each given address. So `perf script` prints the name of any
+ * address of any file.
+ *
+ * usage: probe_perfdata OUT FILE          < file offsets, one in hexadecimal per line
+ *        probe_perfdata -k START END OUT  < kernel addresses
+ *
+ * Samples of FILE are at PROBE_BASE + offset. Format: Linux tools/perf/Documentation/perf.data-
+ * file-format.txt.
  */
 #include <linux/perf_event.h>
 #include <stdint.h>
@@ -86,7 +89,9 @@ static void put_file_map(const char *path)
 static void put_kernel_map(uint64_t start, uint64_t end)
 {
 	struct kernel_mmap_record m = {
-		.header = {.type = PERF_RECORD_MMAP, .misc = PERF_RECORD_MISC_KERNEL, .size = sizeof(m)},
+		.header = {.type = PERF_RECORD_MMAP,
+			   .misc = PERF_RECORD_MISC_KERNEL,
+			   .size = sizeof(m)},
 		.pid = UINT32_MAX,
 		.addr = start,
 		.len = end - start,
@@ -101,12 +106,14 @@ int main(int argc, char **argv)
 {
 	int kernel = argc == 5 && !strcmp(argv[1], "-k");
 	const char *path = kernel ? argv[4] : argc == 3 ? argv[1] : NULL;
-	struct file_header h = {.magic = "PERFILE2", .bytes = sizeof(h), .attr_bytes = sizeof(struct file_attr)};
-	struct file_attr attr = {.attr = {.type = PERF_TYPE_SOFTWARE,
-					  .size = sizeof(attr.attr),
-					  .config = PERF_COUNT_SW_CPU_CLOCK,
-					  .sample_period = 1,
-					  .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME}};
+	struct file_header h = {
+		.magic = "PERFILE2", .bytes = sizeof(h), .attr_bytes = sizeof(struct file_attr)};
+	struct file_attr attr = {
+		.attr = {.type = PERF_TYPE_SOFTWARE,
+			 .size = sizeof(attr.attr),
+			 .config = PERF_COUNT_SW_CPU_CLOCK,
+			 .sample_period = 1,
+			 .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME}};
 	char line[64];
 	uint64_t time = 1;
 

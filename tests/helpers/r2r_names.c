@@ -1,11 +1,16 @@
 /*
- * What is read out of images with precompiled .NET code, and how that compares with what the runtime reports.
- * usage: r2r_names names FILE...	all code, "START END NAME", offsets in the file in hexadecimal
- *        r2r_names time FILE...	only how long it takes to read the tables of all files
- *        r2r_names compare MAPS JITDUMP [MISSING]	each record [PreJIT] of a jitdump of the process whose maps are MAPS;
- *		counts, and examples of what differs; records without a name go to the file MISSING
- * A file may be an image, or a program that holds many. compare: "same" has the name, the beginning and the end that are
- * reported, "missing" no name, "wrong" another name or other ends.
+ * Prints names from images with precompiled .NET code, or compares them with the runtime's.
+ *
+ * usage: r2r_names names FILE...
+ *        r2r_names time FILE...
+ *        r2r_names compare MAPS JITDUMP [MISSING]
+ *
+ * FILE is an image, or a program that contains many.
+ *   - names: all code, "START END NAME", as file offsets in hexadecimal
+ *   - time: only the time to read the tables of all files
+ *   - compare: each record [PreJIT] of a jitdump of the process with the mappings MAPS. Prints
+ *     counts and examples of differences; records without a name go to the file MISSING.
+ *     "same": name, start and end agree; "missing": no name; "wrong": the name or an end differs.
  */
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -49,16 +54,17 @@ static int open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 	char path[4096];
 
 	if (slash)
-		snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - (const char *)ctx), (const char *)ctx, name);
+		snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - (const char *)ctx),
+			 (const char *)ctx, name);
 	else
 		snprintf(path, sizeof(path), "%s", name);
 	return open_file(path, ret_file) ? -ENOENT : 0;
 }
 
-/* path must live as long as what is given. */
+/* path must outlive the result. */
 static int open_image(char *path, struct symbol_provider **ret_symbols, bool *ret_bundle)
 {
-	struct r2r_beside beside = {open_beside, path};
+	struct r2r_assembly_opener beside = {open_beside, path};
 	struct parse_error err = {0};
 	struct pe_file file = {.fd = -1};
 	int error = open_file(path, &file);
@@ -81,11 +87,13 @@ static int print_code(void *ctx, struct symbol_provider *symbols)
 
 	(void)ctx;
 	for (uint32_t i = 0; i < r2r_image_pieces(symbols); i++) {
-		int error = symbol_provider_find(symbols, r2r_image_piece_file_off(symbols, i), 0, &s);
+		int error =
+			symbol_provider_find(symbols, r2r_image_piece_file_off(symbols, i), 0, &s);
 
 		if (error)
 			return error;
-		printf("%llx %llx %s\n", (unsigned long long)s.start, (unsigned long long)s.end, s.name);
+		printf("%llx %llx %s\n", (unsigned long long)s.start, (unsigned long long)s.end,
+		       s.name);
 	}
 	return 0;
 }
@@ -98,7 +106,8 @@ static int count_code(void *ctx, struct symbol_provider *symbols)
 
 static int files(char **paths, int n, bool only_time)
 {
-	struct symbol_provider **all = calloc((size_t)n + 1, sizeof(*all)); /* at once in memory where that is measured */
+	struct symbol_provider **all =
+		calloc((size_t)n + 1, sizeof(*all)); /* read into memory at once for measurements */
 	unsigned long images = 0, pieces = 0;
 	double start = now_ms();
 	int failed = !all;
@@ -109,12 +118,13 @@ static int files(char **paths, int n, bool only_time)
 		int r = open_image(paths[i], &symbols, &bundle);
 
 		if (!r) {
-			int (*use)(void *, struct symbol_provider *) = only_time ? count_code : print_code;
+			int (*use)(void *, struct symbol_provider *) =
+				only_time ? count_code : print_code;
 
 			images++;
 			r = bundle ? bundle_each(symbols, use, &pieces) : use(&pieces, symbols);
 		}
-		/* Assemblies without code are among what is asked for. */
+		/* The input may include assemblies without code. */
 		if (r && r != -EBADMSG && r != -ENOENT) {
 			fprintf(stderr, "%s: %s\n", paths[i], strerror(-r));
 			failed = 1;
@@ -139,7 +149,7 @@ struct map {
 
 struct image {
 	char *path;
-	struct symbol_provider *symbols; /* NULL: none */
+	struct symbol_provider *symbols; /* NULL: no name */
 	bool tried;
 };
 
@@ -169,8 +179,9 @@ static int read_maps(const char *path)
 		char prot[5];
 		int at = 0;
 
-		if (sscanf(line, "%llx-%llx %4s %llx %*s %*s %n", &start, &end, prot, &pgoff, &at) < 4 || prot[2] != 'x' ||
-		    !at || line[at] != '/')
+		if (sscanf(line, "%llx-%llx %4s %llx %*s %*s %n", &start, &end, prot, &pgoff, &at) <
+			    4 ||
+		    prot[2] != 'x' || !at || line[at] != '/')
 			continue;
 		line[strcspn(line, "\n")] = 0;
 		struct map m = {start, end, pgoff, image_of(line + at)};
@@ -209,13 +220,16 @@ static bool ends_with(const char *text, const char *end)
 	return strlen(text) >= strlen(end) && !strcmp(text + strlen(text) - strlen(end), end);
 }
 
-/* The runtime writes the name of a cold part behind that of the hot one: "NAME[PreJIT]NAME[PreJit-cold]". */
+/* For a cold part the runtime appends its name to that of the hot part: "NAME[PreJIT]NAME[PreJit-
+ * cold]". */
 static const char *name_of_cold(const char *name)
 {
-	size_t hot = strlen("[PreJIT]"), cold = strlen("[PreJit-cold]"), len = strlen(name) > hot + cold ? (strlen(name) - hot - cold) / 2 : 0;
+	size_t hot = strlen("[PreJIT]"), cold = strlen("[PreJit-cold]"),
+	       len = strlen(name) > hot + cold ? (strlen(name) - hot - cold) / 2 : 0;
 	const char *second = name + len + hot;
 
-	return len && !strncmp(name + len, "[PreJIT]", hot) && !strncmp(name, second, len) ? second : name;
+	return len && !strncmp(name + len, "[PreJIT]", hot) && !strncmp(name, second, len) ? second
+											   : name;
 }
 
 static void compare_record(struct counts *c, uint64_t addr, uint64_t bytes, const char *name)
@@ -234,21 +248,23 @@ static void compare_record(struct counts *c, uint64_t addr, uint64_t bytes, cons
 		if (c->missing++ < EXAMPLES)
 			printf("missing: %llx %s\n", (unsigned long long)addr, name);
 		if (c->missing_names)
-			fprintf(c->missing_names, "%llx %llx %llx %s\n", (unsigned long long)addr, (unsigned long long)bytes,
-				(unsigned long long)file_off, name);
+			fprintf(c->missing_names, "%llx %llx %llx %s\n", (unsigned long long)addr,
+				(unsigned long long)bytes, (unsigned long long)file_off, name);
 		return;
 	}
-	if (!strcmp(s.name, name) && s.start == file_off && s.base == file_off && s.end == file_off + bytes) {
+	if (!strcmp(s.name, name) && s.start == file_off && s.base == file_off &&
+	    s.end == file_off + bytes) {
 		c->same++;
 		return;
 	}
 	if (c->wrong++ < EXAMPLES)
-		printf("wrong: %llx-%llx of the runtime, %llx-%llx of the image\n\t%s\n\t%s\n", (unsigned long long)file_off,
-		       (unsigned long long)(file_off + bytes), (unsigned long long)s.start, (unsigned long long)s.end, name, s.name);
+		printf("wrong: %llx-%llx of the runtime, %llx-%llx of the image\n\t%s\n\t%s\n",
+		       (unsigned long long)file_off, (unsigned long long)(file_off + bytes),
+		       (unsigned long long)s.start, (unsigned long long)s.end, name, s.name);
 }
 
-/* The records of a jitdump (Linux, tools/perf/Documentation/jitdump-specification.txt): type, size, time, and of code its pid,
- * tid, vma, addr, size, index, name. */
+/* Records of a jitdump (Linux, tools/perf/Documentation/jitdump-specification.txt): type, size,
+ * time; for code also pid, tid, vma, addr, size, index, name. */
 static int compare(char **paths, int n)
 {
 	struct counts c = {.missing_names = n > 2 ? fopen(paths[2], "w") : NULL};
@@ -281,7 +297,8 @@ static int compare(char **paths, int n)
 			compare_record(&c, addr, code_bytes, name);
 		at += bytes;
 	}
-	printf("records %lu same %lu missing %lu wrong %lu\n", c.records, c.same, c.missing, c.wrong);
+	printf("records %lu same %lu missing %lu wrong %lu\n", c.records, c.same, c.missing,
+	       c.wrong);
 	if (c.missing_names && fclose(c.missing_names))
 		return 1;
 	return 0;

@@ -1,7 +1,8 @@
 /*
- * Holds the rules that unwind information gives to the functions of precompiled .NET code against those that follow from the code alone: each instruction
- * that following it comes to, with what it knows. Prints for each file how many functions and instructions there are and agree; exit 1
- * where one does not.
+ * Compares two sources of rules for precompiled .NET functions: unwind information, and analysis of
+ * the code alone. Compares each instruction that the analysis reaches. Prints the number of
+ * functions and instructions, and how many agree; exit status 1 if one differs.
+ *
  * usage: r2r_rules [-v] FILE.dll...
  */
 #include "base/cleanup.h"
@@ -24,7 +25,8 @@ struct checking {
 	const char *name;
 };
 
-/* Whether both lead to the same place; the frame pointer may be where it was and saved too. */
+/* Tells whether both rules lead to the same place. The frame pointer may be both unchanged and
+ * saved. */
 static int check(void *ctx, size_t offset, const struct unwind_rule *followed)
 {
 	const struct checking *c = ctx;
@@ -36,13 +38,17 @@ static int check(void *ctx, size_t offset, const struct unwind_rule *followed)
 		c->counts->unknown++;
 		return 0;
 	}
-	fp = rule->fp == UNWIND_FP_AT ? followed->fp != UNWIND_FP_AT || followed->fp_at == rule->fp_at : followed->fp != UNWIND_FP_AT;
+	fp = rule->fp == UNWIND_FP_AT
+		     ? followed->fp != UNWIND_FP_AT || followed->fp_at == rule->fp_at
+		     : followed->fp != UNWIND_FP_AT;
 	if (rule->kind == UNWIND_PLAIN && rule->cfa_add == followed->cfa_add && fp)
 		return 0;
 	if (c->verbose)
-		printf("%s: function at 0x%llx, offset 0x%zx: CFA is reg%u + %d, fp %u at %d; by the code + %d, fp %u at %d\n", c->name,
-		       (unsigned long long)c->f->start, offset, rule->cfa_reg, rule->cfa_add, rule->fp, rule->fp_at, followed->cfa_add,
-		       followed->fp, followed->fp_at);
+		printf("%s: function at 0x%llx, offset 0x%zx: CFA is reg%u + %d, fp %u at %d; by "
+		       "the code + %d, fp %u at %d\n",
+		       c->name, (unsigned long long)c->f->start, offset, rule->cfa_reg,
+		       rule->cfa_add, rule->fp, rule->fp_at, followed->cfa_add, followed->fp,
+		       followed->fp_at);
 	c->counts->wrong++;
 	return 0;
 }
@@ -52,7 +58,8 @@ static void check_function(int fd, struct checking *c)
 	size_t len = (size_t)(c->f->end - c->f->start);
 	AUTO_FREE unsigned char *code = malloc(len + 1);
 
-	if (!code || file_pread_all(fd, code, len, c->f->start) || x86_64_follow(code, len, false, check, c))
+	if (!code || file_pread_all(fd, code, len, c->f->start) ||
+	    x86_64_follow(code, len, false, check, c))
 		c->counts->failed++;
 }
 
@@ -66,7 +73,7 @@ static int check_file(const char *name, bool verbose, struct counts *counts)
 
 	if (fd < 0 || r2r_unwind_open(&file, &u, NULL))
 		return -1;
-	for (uint32_t i = 0; i < r2r_unwind_functions(u); i++) {
+	for (uint32_t i = 0; i < r2r_unwind_function_count(u); i++) {
 		counts->functions++;
 		if (r2r_unwind_file_off(u, i, &at) || r2r_unwind_find(u, at, &f)) {
 			counts->failed++;
@@ -88,7 +95,8 @@ int main(int argc, char **argv)
 
 	for (int i = 1 + verbose; i < argc; i++)
 		files += !check_file(argv[i], verbose, &n);
-	printf("%d files, %lu functions: %lu not read, %lu doubtful; %lu instructions: %lu not known by the code, %lu wrong\n", files, n.functions,
-	       n.failed, n.doubtful, n.instructions, n.unknown, n.wrong);
+	printf("%d files, %lu functions: %lu not read, %lu doubtful; %lu instructions: %lu not "
+	       "known by the code, %lu wrong\n",
+	       files, n.functions, n.failed, n.doubtful, n.instructions, n.unknown, n.wrong);
 	return n.wrong || n.failed || !files;
 }

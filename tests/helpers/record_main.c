@@ -1,12 +1,11 @@
-/* record_run from a command line, for tests: record_main [-p PID]... [-a] [-e EVENT]... [-F HZ] [-d
- * SECONDS] [-m threads|cpus]
- * [-s SYSFS] [-u] -o DIR [-- CMD ARG...]; or record_main -R PERF_DATA, which repairs. Prints what was
- * recorded and what it cost as KEY VALUE lines; with -u without counting samples, as the product does.
- */
+/* record_run from a command line, for tests:\n\n  record_main [-p PID]... [-a] [-e EVENT]... [-F
+ * HZ] [-d SECONDS] [-m threads|cpus] [-s SYSFS]\n              [-u] -o DIR [-- CMD ARG...]\n
+ * record_main -R PERF_DATA    repairs the file\n\nPrints the results and costs as KEY VALUE lines.
+ * -u: does not count samples, like the product. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "profcpu/outdir.h"
-#include "profcpu/record.h"
+#include "profcpu/post/outdir.h"
+#include "profcpu/record/record.h"
 #include "recording/perfdata_writer.h"
 
 #include <fcntl.h>
@@ -44,6 +43,19 @@ static double seconds(struct timeval t)
 	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
 }
 
+/* Time that this thread has waited for a CPU so far. */
+static uint64_t delay_ns(void)
+{
+	FILE *f = fopen("/proc/thread-self/schedstat", "re");
+	unsigned long long ns = 0;
+
+	if (f && fscanf(f, "%*u %llu", &ns) != 1)
+		ns = 0;
+	if (f)
+		fclose(f);
+	return ns;
+}
+
 static void print_result(const struct record_result *r)
 {
 	static const char *const ends[] = {"duration", "signal", "target", "error"};
@@ -52,13 +64,15 @@ static void print_result(const struct record_result *r)
 	getrusage(RUSAGE_SELF, &usage);
 	printf("end %s\nstarted %d\nsamples %llu\nlost %llu\nbytes %llu\nevent %s\nmode "
 	       "%s\ndescriptors %zu\nthreads %zu\n"
-	       "ring_kib %zu\nduration_ms %llu\nstatus %d\nuser_s %.6f\nsys_s %.6f\nrss_kib %ld\n",
+	       "ring_kib %zu\nduration_ms %llu\nstatus %d\nuser_s %.6f\nsys_s %.6f\nrss_kib %ld\n"
+	       "delay_ms %llu\n",
 	       ends[r->end], r->started, (unsigned long long)r->samples,
 	       (unsigned long long)r->lost, (unsigned long long)r->data_bytes, r->event,
 	       r->setup.mode == SAMPLER_CPUS ? "cpus" : "threads", r->setup.descriptors,
 	       r->setup.threads, r->setup.ring_bytes >> 10,
 	       (unsigned long long)(r->duration_ns / NS_PER_MS), r->command_status,
-	       seconds(usage.ru_utime), seconds(usage.ru_stime), usage.ru_maxrss);
+	       seconds(usage.ru_utime), seconds(usage.ru_stime), usage.ru_maxrss,
+	       (unsigned long long)(delay_ns() / NS_PER_MS));
 }
 
 int main(int argc, char **argv)
@@ -101,12 +115,12 @@ int main(int argc, char **argv)
 		return 2;
 	if (optind < argc)
 		o.argv = argv + optind;
-	int r = outdir_make(o.dir, &dir);
+	int r = post_outdir_make(o.dir, &dir);
 
 	if (!r) {
 		o.dir_fd = dir.fd;
 		r = record_run(&o, &result);
-		outdir_release(&dir);
+		post_outdir_release(&dir);
 	}
 	print_result(&result);
 	return r ? 1 : 0;

@@ -1,6 +1,6 @@
 /*
- * Runs a command whose stderr is a terminal that nobody reads: it has room for some hundred bytes more. SIGUSR1 makes it
- * read on. Gives the command's exit status.
+ * Runs a command whose stderr is a terminal without a reader: some hundred bytes fit, then it is
+ * full. SIGUSR1 resumes reading. Exits with the command's status.
  *
  * usage: stalled_tty COMMAND ARG...
  */
@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 	printf("%d\n", pid);
 	fflush(stdout);
 	sigwait(&set, &status);
-	while (read(master, bytes, sizeof(bytes)) > 0) /* EIO when nobody has the other side any more */
+	while (read(master, bytes, sizeof(bytes)) > 0) /* EIO when the other side is closed */
 		;
 	waitpid(pid, &status, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 126;

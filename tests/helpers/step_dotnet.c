@@ -1,16 +1,19 @@
 /*
- * Steps threads of a .NET process and holds the rules of its code against where each frame really returns to, at each instruction in
- * JIT-compiled and precompiled code and in stubs.
- * usage: step_dotnet PID STEPS [ROUNDS [NAME]]	ROUNDS (1) times as many steps, each of another thread that runs, whose name begins with NAME
- * Prints a line for each kind of place: how many instructions were right, wrong, and without a rule, and what was wrong; exit 1
- * where something was.
+ * Steps threads of a .NET process. At each instruction in JIT-compiled code, precompiled code and
+ * stubs it compares the rules of the code with the true return address.
+ *
+ * usage: step_dotnet PID STEPS [ROUNDS [NAME]]
+ *
+ * Each of the ROUNDS (1) takes STEPS steps of another running thread whose name begins with NAME.
+ * Prints for each kind of place the number of right and wrong instructions and those without a
+ * rule, and the errors. Exit status 1 if any is wrong.
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hashmap.h"
 #include "symbols/bundle.h"
-#include "symbols/clr_process.h"
+#include "dotnet/coreclr/runtime.h"
 #include "tests/helpers/stepper.h"
 #include "unwind/clr_code.h"
 #include "unwind/r2r_unwind.h"
@@ -34,7 +37,8 @@ enum place {
 	PLACES,
 };
 
-static const char *const place_names[] = {"jit body", "jit edge", "r2r body", "r2r edge", "r2r thunk", "stub"};
+static const char *const place_names[] = {"jit body", "jit edge",  "r2r body",
+					  "r2r edge", "r2r thunk", "stub"};
 
 struct mapping {
 	uint64_t start, end, offset;
@@ -55,8 +59,8 @@ struct stepping {
 	size_t nmaps;
 	struct clr_code_reader *reader;
 	VEC(struct known_code) codes;
-	struct hashmap by_ip; /* -> index into codes */
-	struct hashmap told; /* addrs of examples */
+	struct hashmap by_ip; /* indices into codes */
+	struct hashmap told;  /* addresses of printed examples */
 	unsigned long right[PLACES], wrong[PLACES], none[PLACES], native, reads, moved, hijacked;
 	uint64_t read_ns;
 	int examples;
@@ -77,7 +81,9 @@ static void read_maps(struct stepping *s)
 		unsigned long long start, end, offset;
 		char prot[8], path[512] = "";
 
-		if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %511[^\n]", &start, &end, prot, &offset, path) < 4 || prot[2] != 'x')
+		if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %511[^\n]", &start, &end, prot,
+			   &offset, path) < 4 ||
+		    prot[2] != 'x')
 			continue;
 		*m = (struct mapping){.start = start, .end = end, .offset = offset};
 		snprintf(m->path, sizeof(m->path), "%s", path);
@@ -111,7 +117,7 @@ static struct r2r_unwind *image_of(struct mapping *m)
 	return m->image;
 }
 
-/* Whether an offset has the rule that most of the code has. */
+/* Tells whether an offset has the rule that most of the code has. */
 static bool is_body(const struct code_rules *rules, uint64_t offset, uint64_t len)
 {
 	const struct unwind_rule *rule = code_rules_at(rules, offset);
@@ -147,7 +153,7 @@ static const struct known_code *code_at(struct stepping *s, uint64_t ip)
 	return &s->codes.v[s->codes.len - 1];
 }
 
-/* Whether an address is to be shown: each once. */
+/* Tells whether to print an address: each only once. */
 static bool is_example(struct stepping *s, uint64_t ip)
 {
 	int fresh = 0;
@@ -167,8 +173,9 @@ static void print_code(pid_t pid, uint64_t addr)
 	printf("\n");
 }
 
-/* What is known of the place. False: it is native code, of which nothing is asked. */
-static bool look_up(struct stepping *s, uint64_t ip, enum place *ret_place, const struct code_rules **ret_rules, uint64_t *ret_offset)
+/* The rule at this place. False: native code, which is not checked. */
+static bool look_up(struct stepping *s, uint64_t ip, enum place *ret_place,
+		    const struct code_rules **ret_rules, uint64_t *ret_offset)
 {
 	struct r2r_unwind_function f;
 	const struct known_code *known;
@@ -190,13 +197,16 @@ static bool look_up(struct stepping *s, uint64_t ip, enum place *ret_place, cons
 			return true;
 		*ret_rules = f.rules;
 		*ret_offset = off - f.start;
-		*ret_place = f.is_thunks ? THUNK : is_body(f.rules, off - f.start, f.end - f.start) ? IMAGE_BODY : IMAGE_EDGE;
+		*ret_place = f.is_thunks                                        ? THUNK
+			     : is_body(f.rules, off - f.start, f.end - f.start) ? IMAGE_BODY
+										: IMAGE_EDGE;
 		return true;
 	}
 	known = code_at(s, ip);
 	if (!known || known->error) {
 		if (is_example(s, ip)) {
-			printf("  no rule: error %d at 0x%llx:", known ? -known->error : ENOMEM, (unsigned long long)ip);
+			printf("  no rule: error %d at 0x%llx:", known ? -known->error : ENOMEM,
+			       (unsigned long long)ip);
 			print_code(s->pid, ip);
 		}
 		return true;
@@ -204,37 +214,47 @@ static bool look_up(struct stepping *s, uint64_t ip, enum place *ret_place, cons
 	*ret_rules = &known->code.rules;
 	*ret_offset = ip - known->code.start;
 	if (known->code.kind == CLR_CODE_OF_METHOD)
-		*ret_place = is_body(*ret_rules, *ret_offset, known->code.end - known->code.start) ? JIT_BODY : JIT_EDGE;
+		*ret_place = is_body(*ret_rules, *ret_offset, known->code.end - known->code.start)
+				     ? JIT_BODY
+				     : JIT_EDGE;
 	return true;
 }
 
-static void tell(const struct stepper *t, enum place place, const struct code_rules *rules, uint64_t offset, const struct unwind_regs *regs, int error)
+static void tell(const struct stepper *t, enum place place, const struct code_rules *rules,
+		 uint64_t offset, const struct unwind_regs *regs, int error)
 {
 	const struct stepper_frame *frame = &t->frames.v[t->frames.len - 1];
 	const struct unwind_rule *rule = code_rules_at(rules, offset);
 
-	printf("  wrong: %s at 0x%llx + 0x%llx, error %d: reg%u %+d fp %u %+d; CFA 0x%llx, is 0x%llx, rsp 0x%llx rbp 0x%llx;", place_names[place],
-	       (unsigned long long)(t->regs.v[ARCH_IP] - offset), (unsigned long long)offset, -error, rule->cfa_reg, rule->cfa_add, rule->fp,
-	       rule->fp_at, (unsigned long long)regs->v[ARCH_SP], (unsigned long long)frame->cfa, (unsigned long long)t->regs.v[ARCH_SP],
-	       (unsigned long long)t->regs.v[ARCH_FP]);
+	printf("  wrong: %s at 0x%llx + 0x%llx, error %d: reg%u %+d fp %u %+d; CFA 0x%llx, is "
+	       "0x%llx, rsp 0x%llx rbp 0x%llx;",
+	       place_names[place], (unsigned long long)(t->regs.v[ARCH_IP] - offset),
+	       (unsigned long long)offset, -error, rule->cfa_reg, rule->cfa_add, rule->fp,
+	       rule->fp_at, (unsigned long long)regs->v[ARCH_SP], (unsigned long long)frame->cfa,
+	       (unsigned long long)t->regs.v[ARCH_SP], (unsigned long long)t->regs.v[ARCH_FP]);
 	for (int i = 0; i < ARCH_REGS; i++)
 		if (regs->known & frame->caller.known & 1u << i && regs->v[i] != frame->caller.v[i])
-			printf(" reg%d 0x%llx is 0x%llx;", i, (unsigned long long)regs->v[i], (unsigned long long)frame->caller.v[i]);
+			printf(" reg%d 0x%llx is 0x%llx;", i, (unsigned long long)regs->v[i],
+			       (unsigned long long)frame->caller.v[i]);
 	print_code(t->pid, t->regs.v[ARCH_IP]);
 }
 
 enum verdict {
 	RIGHT,
 	WRONG,
-	MOVED, /* a saved register is not what it was at the call: the garbage collector writes into frames where what it points to went */
-	HIJACKED, /* so is the return address: the runtime leads the thread elsewhere when it returns (vm/threadsuspend.cpp, HijackThread) */
+	MOVED, /* a saved register differs from its value at the call: the garbage collector updates
+		  references in frames */
+	HIJACKED, /* the return address changed too: the runtime redirects the thread when it
+		     returns (vm/threadsuspend.cpp, HijackThread) */
 };
 
 static enum verdict verdict_of(const struct unwind_regs *regs, const struct stepper_frame *frame)
 {
-	const uint32_t needed = 1u << ARCH_SP | 1u << ARCH_IP | (frame->is_signal ? 0 : 1u << ARCH_FP);
+	const uint32_t needed =
+		1u << ARCH_SP | 1u << ARCH_IP | (frame->is_signal ? 0 : 1u << ARCH_FP);
 
-	if (~regs->known & needed || regs->v[ARCH_SP] != frame->cfa || (!frame->is_signal && regs->v[ARCH_FP] != frame->caller.v[ARCH_FP]))
+	if (~regs->known & needed || regs->v[ARCH_SP] != frame->cfa ||
+	    (!frame->is_signal && regs->v[ARCH_FP] != frame->caller.v[ARCH_FP]))
 		return WRONG;
 	if (regs->v[ARCH_IP] != frame->ret)
 		return HIJACKED;
@@ -244,7 +264,7 @@ static enum verdict verdict_of(const struct unwind_regs *regs, const struct step
 	return RIGHT;
 }
 
-static int judge(void *ctx, const struct stepper *t)
+static int check_step(void *ctx, const struct stepper *t)
 {
 	static unsigned char stack[STACK_BYTES];
 	const struct stepper_frame *frame = &t->frames.v[t->frames.len - 1];
@@ -266,7 +286,8 @@ static int judge(void *ctx, const struct stepper *t)
 		s->none[place]++;
 		return 0;
 	}
-	memory.len = frame->cfa - memory.start < STACK_BYTES ? (size_t)(frame->cfa - memory.start) : STACK_BYTES;
+	memory.len = frame->cfa - memory.start < STACK_BYTES ? (size_t)(frame->cfa - memory.start)
+							     : STACK_BYTES;
 	if (memory_read(t->pid, memory.start, stack, memory.len))
 		return 0;
 	r = code_rules_step(rules, offset, &regs, &memory);
@@ -284,7 +305,7 @@ static int judge(void *ctx, const struct stepper *t)
 	return 0;
 }
 
-/* A thread that runs; each time the next one. */
+/* The next running thread, in turn. */
 static pid_t find_thread(pid_t pid, const char *name, pid_t after)
 {
 	pid_t first = 0, next = 0;
@@ -299,7 +320,8 @@ static pid_t find_thread(pid_t pid, const char *name, pid_t after)
 
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
 		AUTO_FCLOSE FILE *f = tid ? fopen(path, "re") : NULL;
-		const char *begin = f && fgets(line, sizeof(line), f) ? strchr(line, '(') : NULL, *end = begin ? strrchr(line, ')') : NULL;
+		const char *begin = f && fgets(line, sizeof(line), f) ? strchr(line, '(') : NULL,
+			   *end = begin ? strrchr(line, ')') : NULL;
 
 		if (!end || end[2] != 'R' || (name && strncmp(begin + 1, name, strlen(name)) != 0))
 			continue;
@@ -315,7 +337,7 @@ static pid_t find_thread(pid_t pid, const char *name, pid_t after)
 
 static int open_reader(struct stepping *s)
 {
-	struct clr_io io = clr_process_io(s->pid);
+	struct clr_io io = clr_runtime_io(s->pid);
 	struct clr_anchors anchors;
 	struct clr_contract contract;
 	struct parse_error err = {.what = "no runtime"};
@@ -323,7 +345,7 @@ static int open_reader(struct stepping *s)
 	int r = io.maps(io.ctx, &maps);
 
 	if (!r)
-		r = clr_contract_locate(&io, maps, &anchors);
+		r = clr_locate_in_process(&io, maps, &anchors);
 	if (!r)
 		r = clr_contract_load(&io, &anchors, &contract, &err);
 	if (!r)
@@ -335,7 +357,7 @@ static int open_reader(struct stepping *s)
 
 int main(int argc, char **argv)
 {
-	static struct stepping s; /* what they have is in use to the end */
+	static struct stepping s; /* in use until the end */
 	static struct stepper t;
 	int rounds = argc > 3 ? atoi(argv[3]) : 1, bad = 0;
 
@@ -351,17 +373,21 @@ int main(int argc, char **argv)
 	for (int i = 0; i < rounds; i++) {
 		t.tid = find_thread(s.pid, argc > 4 ? argv[4] : NULL, t.tid);
 		if (t.tid)
-			(void)stepper_run(&t, (uint64_t)atoll(argv[2]), judge, &s);
+			(void)stepper_run(&t, (uint64_t)atoll(argv[2]), check_step, &s);
 		usleep(20000);
 	}
-	printf("%llu steps, %llu calls, %llu signals, %llu methods replaced, %llu not read; %lu of native code; %.1f us a step; %lu reads of %.1f us; return addresses "
+	printf("%llu steps, %llu calls, %llu signals, %llu methods replaced, %llu not read; %lu of "
+	       "native code; %.1f us a step; %lu reads of %.1f us; return addresses "
 	       "changed at %lu, registers at %lu\n",
-	       (unsigned long long)t.steps, (unsigned long long)t.calls, (unsigned long long)t.signals, (unsigned long long)t.replaced, (unsigned long long)t.unreadable,
-	       s.native, t.steps ? (double)(clock_monotonic_ns() - began) / 1e3 / (double)t.steps : 0.0, s.reads,
-	       s.reads ? (double)s.read_ns / 1e3 / (double)s.reads : 0.0, s.hijacked,
+	       (unsigned long long)t.steps, (unsigned long long)t.calls,
+	       (unsigned long long)t.signals, (unsigned long long)t.replaced,
+	       (unsigned long long)t.unreadable, s.native,
+	       t.steps ? (double)(clock_monotonic_ns() - began) / 1e3 / (double)t.steps : 0.0,
+	       s.reads, s.reads ? (double)s.read_ns / 1e3 / (double)s.reads : 0.0, s.hijacked,
 	       s.moved);
 	for (int i = 0; i < PLACES; i++) {
-		printf("%-9s %8lu right, %lu wrong, %lu without a rule\n", place_names[i], s.right[i], s.wrong[i], s.none[i]);
+		printf("%-9s %8lu right, %lu wrong, %lu without a rule\n", place_names[i],
+		       s.right[i], s.wrong[i], s.none[i]);
 		bad |= s.wrong[i] || s.none[i];
 	}
 	return bad;

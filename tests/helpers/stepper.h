@@ -1,6 +1,7 @@
 /*
- * Steps a thread of a living process through its instructions and knows at each where it will return to, as it saw the call: the truth for whatever
- * unwinds. Nothing of how the code describes itself is used.
+ * Steps a thread of a living process through its instructions. At each one it knows the return
+ * address, because it saw the call: the truth for unwinders. It uses none of the code's own
+ * descriptions.
  */
 #ifndef TESTS_HELPERS_STEPPER_H
 #define TESTS_HELPERS_STEPPER_H
@@ -18,30 +19,32 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A call whose callee has not returned yet. */
+/* A call that has not returned yet. */
 struct stepper_frame {
-	uint64_t cfa; /* the return address is below it */
+	uint64_t cfa; /* CFA; the return address is directly below it */
 	uint64_t ret;
-	struct unwind_regs caller; /* as they have to be after the return, as far as functions preserve them */
-	bool is_signal; /* the kernel made it: only cfa and ret are known */
+	struct unwind_regs
+		caller; /* values required after the return, if functions preserve the register */
+	bool is_signal; /* made by the kernel: only cfa and ret are known */
 };
 
 struct stepper {
 	pid_t pid, tid;
-	VEC(struct stepper_frame) frames; /* the innermost last */
+	VEC(struct stepper_frame) frames; /* the innermost frame is the last */
 	struct unwind_regs regs;
 	uint64_t steps, calls, signals, unreadable, replaced;
-	bool sp_loaded; /* by the last instruction */
+	bool sp_loaded; /* set by the last instruction */
 };
 
-/* Called at each instruction, regs and frames as they are there. What is not 0 ends it and is given back. */
+/* Called at each instruction with its regs and frames. A result other than 0 ends the stepping and
+ * is returned. */
 typedef int stepper_fn(void *ctx, const struct stepper *s);
 
 static inline struct unwind_regs stepper_regs(const struct user_regs_struct *r)
 {
 	return (struct unwind_regs){
-		.v = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8, r->r9, r->r10, r->r11, r->r12, r->r13, r->r14,
-		      r->r15, r->rip},
+		.v = {r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8, r->r9,
+		      r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip},
 		.known = (1u << ARCH_REGS) - 1,
 	};
 }
@@ -64,7 +67,7 @@ static inline int stepper_read_regs(struct stepper *s)
 	return 0;
 }
 
-/* Frames that were returned from, or left by an exception. */
+/* Removes frames that returned or that an exception left. */
 static inline void stepper_drop(struct stepper *s)
 {
 	while (s->frames.len && s->frames.v[s->frames.len - 1].cfa <= s->regs.v[ARCH_SP])
@@ -73,13 +76,15 @@ static inline void stepper_drop(struct stepper *s)
 
 static inline int stepper_push(struct stepper *s, const struct unwind_regs *before, bool is_signal)
 {
-	struct stepper_frame f = {.cfa = s->regs.v[ARCH_SP] + 8, .caller = *before, .is_signal = is_signal};
+	struct stepper_frame f = {
+		.cfa = s->regs.v[ARCH_SP] + 8, .caller = *before, .is_signal = is_signal};
 
 	if (memory_read(s->pid, s->regs.v[ARCH_SP], &f.ret, sizeof(f.ret)))
 		return 0;
 	f.caller.v[ARCH_SP] = f.cfa;
 	f.caller.v[ARCH_IP] = f.ret;
-	f.caller.known = is_signal ? 1u << ARCH_SP | 1u << ARCH_IP : ARCH_PRESERVED | 1u << ARCH_SP | 1u << ARCH_IP;
+	f.caller.known = is_signal ? 1u << ARCH_SP | 1u << ARCH_IP
+				   : ARCH_CALLEE_SAVED | 1u << ARCH_SP | 1u << ARCH_IP;
 	return vec_push(&s->frames, f);
 }
 
@@ -88,22 +93,27 @@ static inline void hide_trap(const struct stepper *s)
 	uint64_t flags;
 
 	if (!memory_read(s->pid, s->regs.v[ARCH_SP], &flags, sizeof(flags)))
-		(void)ptrace(PTRACE_POKEDATA, s->tid, (void *)(uintptr_t)s->regs.v[ARCH_SP], (void *)(uintptr_t)(flags & ~0x100ull));
+		(void)ptrace(PTRACE_POKEDATA, s->tid, (void *)(uintptr_t)s->regs.v[ARCH_SP],
+			     (void *)(uintptr_t)(flags & ~0x100ull));
 }
 
 /*
- * Where the runtime goes on with other registers than those of a call (RtlRestoreContext), at the place on the stack where a call was made, the method that
- * made it goes on as another one (JIT_Patchpoint), which begins as if it were called, and nobody comes back from that call. before: the
- * instruction that was done last.
+ * Handles a replaced method. The runtime may continue with other registers than those of a call
+ * (RtlRestoreContext), at the stack position of a call. Then the calling method continues as
+ * another method (JIT_Patchpoint), which starts as if called. Nobody returns from that call.
+ * before: the last executed instruction.
  */
-static inline void stepper_replaced(struct stepper *s, const struct unwind_regs *before, uint8_t effect)
+static inline void stepper_replaced(struct stepper *s, const struct unwind_regs *before,
+				    uint8_t effect)
 {
-	/* A call that was made where its caller had no frame leads back to there. */
-	bool comes_back = effect == X86_64_RET && s->frames.len && before->v[ARCH_SP] == s->frames.v[s->frames.len - 1].cfa - 8;
+	/* A call whose caller had no frame leads back to that caller. */
+	bool comes_back = effect == X86_64_RET && s->frames.len &&
+			  before->v[ARCH_SP] == s->frames.v[s->frames.len - 1].cfa - 8;
 
 	stepper_drop(s);
 	uint64_t slot = s->frames.len ? s->frames.v[s->frames.len - 1].cfa - 8 : 0;
-	bool jumps = (effect == X86_64_JUMP_FAR && s->sp_loaded) || effect == X86_64_RET || effect == X86_64_STOP /* IRET */;
+	bool jumps = (effect == X86_64_JUMP_FAR && s->sp_loaded) || effect == X86_64_RET ||
+		     effect == X86_64_STOP /* IRET */;
 
 	s->sp_loaded = effect == X86_64_SP_LOST;
 	if (!slot || !jumps || comes_back || s->regs.v[ARCH_SP] != slot)
@@ -112,7 +122,7 @@ static inline void stepper_replaced(struct stepper *s, const struct unwind_regs 
 	s->frames.len--;
 }
 
-/* One instruction. *signal: to be delivered with it, and then the next one. */
+/* Steps one instruction. *signal: signal to deliver with it, then the next one. */
 static inline int stepper_step(struct stepper *s, int *signal)
 {
 	struct unwind_regs before = s->regs;
@@ -120,7 +130,8 @@ static inline int stepper_step(struct stepper *s, int *signal)
 	struct x86_64_insn insn = {.effect = X86_64_NONE};
 	int status, r, sent = *signal;
 
-	if (memory_read_pages(s->pid, before.v[ARCH_IP], code, sizeof(code), NULL) || !x86_64_insn(code, sizeof(code), &insn))
+	if (memory_read_pages(s->pid, before.v[ARCH_IP], code, sizeof(code), NULL) ||
+	    !x86_64_insn(code, sizeof(code), &insn))
 		s->unreadable++;
 	if (ptrace(PTRACE_SINGLESTEP, s->tid, NULL, (void *)(intptr_t)sent) < 0)
 		return -errno;
@@ -129,12 +140,13 @@ static inline int stepper_step(struct stepper *s, int *signal)
 		return r;
 	s->steps++;
 	*signal = WSTOPSIG(status) == SIGTRAP || status >> 16 ? 0 : WSTOPSIG(status);
-	/* A handler begins below what was interrupted, or on a stack of its own, and its return address leads to the kernel. */
+	/* A handler begins below the interrupted frame, or on a stack of its own. Its return
+	 * address leads to the kernel. */
 	if (sent && s->regs.v[ARCH_IP] - before.v[ARCH_IP] > X86_64_INSN_MAX) {
 		s->signals++;
 		return stepper_push(s, &before, true);
 	}
-	if (code[0] == 0x9c) /* PUSHF: the flag that makes it step is nothing that it keeps for later */
+	if (code[0] == 0x9c) /* PUSHF: removes the single-step flag from the saved flags */
 		hide_trap(s);
 	stepper_replaced(s, &before, insn.effect);
 	if (insn.effect == X86_64_CALL && s->regs.v[ARCH_SP] == before.v[ARCH_SP] - 8) {
@@ -145,7 +157,8 @@ static inline int stepper_step(struct stepper *s, int *signal)
 	return 0;
 }
 
-/* Steps for as long, from any moment on. 0; -ESRCH the thread has ended; -errno; what fn gave. */
+/* Steps for this many instructions, from any moment on. Returns 0; -ESRCH if the thread ended;
+ * -errno; or the result of fn. */
 static inline int stepper_run(struct stepper *s, uint64_t steps, stepper_fn *fn, void *ctx)
 {
 	struct user_regs_struct last;
@@ -154,7 +167,7 @@ static inline int stepper_run(struct stepper *s, uint64_t steps, stepper_fn *fn,
 	bool moved = !sched_getaffinity(s->tid, sizeof(was), &was);
 
 	s->frames.len = 0;
-	/* On one CPU both go twenty times faster. */
+	/* On one CPU both run twenty times faster. */
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	if (moved && !sched_setaffinity(0, sizeof(one), &one))
@@ -172,7 +185,7 @@ static inline int stepper_run(struct stepper *s, uint64_t steps, stepper_fn *fn,
 		if (!r)
 			r = stepper_step(s, &signal);
 	}
-	/* After POPF and IRET the kernel takes the flag for the program's own. */
+	/* After POPF and IRET the kernel treats the single-step flag as the program's own. */
 	if (r != -ESRCH && !ptrace(PTRACE_GETREGS, s->tid, NULL, &last)) {
 		last.eflags &= ~0x100ull;
 		(void)ptrace(PTRACE_SETREGS, s->tid, NULL, &last);

@@ -1,15 +1,19 @@
 /*
- * Prints what the symbol sources answer, for comparison with perf and for timing.
+ * Prints the results of symbol sources, for comparison with perf and for timing.
+ *
  * usage: symbols_of [-t] [-m] [-r ROOT] image FILE | kallsyms | perfmap FILE | inlines FILE
- * Reads addresses, one in hexadecimal per line (image: file offsets; inlines: vaddrs, answered as by addr2line -a -i -f -s -C).
- * Each answer is "ADDR NAME+0xOFFSET", names as perf script prints them, "[unknown]" without one. -t: only the time to load.
- * -m: inlines as DWARF has them: one line for an address, "ADDR NAME FILE:LINE ..." of mangled names, innermost first.
+ *
+ * Reads addresses, one in hexadecimal per line: file offsets for image, vaddrs for inlines. Prints
+ * "ADDR NAME+0xOFFSET" for each, with names as in perf script; "[unknown]" without a name. For
+ * inlines prints the format of addr2line -a -i -f -s -C. -t: prints only the time to load. -m:
+ * prints inlines as in DWARF: one line "ADDR NAME FILE:LINE ..." for each address, with mangled
+ * names, innermost first.
  */
-#include "symbols/demangle.h"
-#include "symbols/image.h"
-#include "symbols/inlines.h"
-#include "symbols/kallsyms.h"
-#include "symbols/perfmap.h"
+#include "symbols/names/demangle.h"
+#include "symbols/symtab/image.h"
+#include "elf/inlines.h"
+#include "symbols/symtab/kallsyms.h"
+#include "symbols/jit/perfmap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +53,8 @@ static int load(const char *kind, const char *path, const char *root, struct sym
 		error = perfmap_load(fd, ret, NULL, &err);
 	}
 	if (error)
-		fprintf(stderr, "%s: %s: %s\n", path ? path : kind, strerror(-error), err.what ? err.what : "");
+		fprintf(stderr, "%s: %s: %s\n", path ? path : kind, strerror(-error),
+			err.what ? err.what : "");
 	return error;
 }
 
@@ -73,7 +78,9 @@ static const char *symbol_at(uint64_t vaddr, const char *otherwise)
 	struct symbol s;
 	uint64_t file_off;
 
-	return image->symbols && !image_segments_file_off(image->segments, image->nsegments, vaddr, &file_off) &&
+	return image->symbols &&
+			       !elf_segments_file_off(image->segments, image->nsegments, vaddr,
+						      &file_off) &&
 			       !symbol_provider_find(image->symbols, file_off, 0, &s)
 		       ? s.name
 		       : otherwise;
@@ -89,11 +96,12 @@ static void answer_inlines(uint64_t vaddr)
 	for (size_t i = 0; i < n; i++) {
 		const char *raw = frames[i].function ? frames[i].function : "??";
 
-		if (!i && (!frames[i].function || frames[i].only_plain))
+		if (!i && (!frames[i].function || frames[i].is_unqualified))
 			raw = symbol_at(vaddr, raw);
 		char *demangled = demangle_full(raw);
 
-		printf("%s\n%s:", demangled ? demangled : raw, frames[i].file ? frames[i].file : "??");
+		printf("%s\n%s:", demangled ? demangled : raw,
+		       frames[i].file ? frames[i].file : "??");
 		if (frames[i].line || !frames[i].file)
 			printf("%u\n", frames[i].line);
 		else
@@ -110,8 +118,8 @@ static void answer_raw_inlines(uint64_t vaddr)
 	inlines_find(inlines, vaddr, frames, &n);
 	printf("%llx", (unsigned long long)vaddr);
 	for (size_t i = 0; i < n; i++)
-		printf(" %s %s:%u", frames[i].function ? frames[i].function : "??", frames[i].file ? frames[i].file : "??",
-		       frames[i].line);
+		printf(" %s %s:%u", frames[i].function ? frames[i].function : "??",
+		       frames[i].file ? frames[i].file : "??", frames[i].line);
 	printf("\n");
 }
 

@@ -1,9 +1,15 @@
 /*
- * Holds folded waits (microseconds) against what tests/helpers/waits measured:
- *   waits_check time PERCENT ANSWER FOLDED [WAKEUPS]    each function's time, of its own, or a tenth of a millisecond
- *   waits_check share POINTS ANSWER FOLDED [WAKEUPS]    each function's part of the time of all these functions, of 100
- * With WAKEUPS (the sleeper's stack, "--", the waker's, and more of both) at least 99 % of each blocked function's time is there, below
- * its waker: of "-" that is an interrupt. Prints a table; 1 where something is further off.
+ * Compares folded waits (microseconds) with the measurements of tests/helpers/waits:
+ *
+ *   waits_check time PERCENT MEASURED FOLDED [WAKEUPS [US]]
+ *       each function's time, within PERCENT of it or a tenth of a millisecond
+ *   waits_check share POINTS MEASURED FOLDED [WAKEUPS]
+ *       each function's percentage of the time of all these functions, within POINTS
+ *
+ * WAKEUPS: folded stacks of the sleeper, "--", the waker, and so on. With it, each blocked
+ * function's time without its runnable part is checked with the same limit. At least 99 % of it
+ * must be below its waker; for "-" that is an interrupt. US: microseconds without a known waker,
+ * which may be missing. Prints a table; exit status 1 if a limit is exceeded.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,32 +18,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ANSWERS_MAX 16
+#define MEASURED_MAX 16
 #define NAME_MAX_BYTES 64
 
-struct answer {
+struct measured {
 	char function[NAME_MAX_BYTES], waker[NAME_MAX_BYTES], state[NAME_MAX_BYTES];
-	uint64_t count, us;
+	uint64_t count, us, runnable_us;
 	double got_us, wakeup_us, right_us;
 };
 
 #define DELIMITER ";--;"
 #define INTERRUPT "[interrupt]"
-#define NOISE_US 100 /* microseconds that a clock read before and after may be off, in all */
+#define NOISE_US 100 /* possible error of two clock readings, in microseconds, in total */
 
-/* A frame of that name, with or without an offset, before `end`; NULL: anywhere. */
+/* A frame of that name, with or without an offset, before `end`; NULL: up to the end. */
 static bool has_frame(const char *stack, const char *end, const char *name)
 {
 	size_t len = strlen(name);
 
 	for (const char *p = stack; (p = strstr(p, name)) && (!end || p < end); p += len)
-		if ((p == stack || p[-1] == ';') && (p[len] == ';' || p[len] == ' ' || p[len] == '+'))
+		if ((p == stack || p[-1] == ';') &&
+		    (p[len] == ';' || p[len] == ' ' || p[len] == '+'))
 			return true;
 	return false;
 }
 
-/* Whether the waker is the right one: `stack` begins behind the sleeper's. */
-static bool is_woken(const struct answer *a, const char *stack)
+/* Tells whether the waker is right: `stack` begins after the sleeper's stack. */
+static bool is_woken(const struct measured *a, const char *stack)
 {
 	const char *end = strstr(stack, DELIMITER);
 	bool interrupt = has_frame(stack, end, INTERRUPT);
@@ -45,7 +52,7 @@ static bool is_woken(const struct answer *a, const char *stack)
 	return strcmp(a->waker, "-") ? !interrupt && has_frame(stack, end, a->waker) : interrupt;
 }
 
-static size_t read_answers(const char *path, struct answer *answers)
+static size_t read_measured(const char *path, struct measured *measured)
 {
 	FILE *f = fopen(path, "r");
 	char line[512];
@@ -53,17 +60,18 @@ static size_t read_answers(const char *path, struct answer *answers)
 
 	if (!f)
 		return 0;
-	while (n < ANSWERS_MAX && fgets(line, sizeof(line), f)) {
-		struct answer *a = &answers[n];
+	while (n < MEASURED_MAX && fgets(line, sizeof(line), f)) {
+		struct measured *a = &measured[n];
 
-		*a = (struct answer){0};
-		n += sscanf(line, "%63s %63s %63s %" SCNu64 " %" SCNu64, a->function, a->waker, a->state, &a->count, &a->us) == 5;
+		*a = (struct measured){0};
+		n += sscanf(line, "%63s %63s %63s %" SCNu64 " %" SCNu64 " %" SCNu64, a->function,
+			    a->waker, a->state, &a->count, &a->us, &a->runnable_us) == 6;
 	}
 	fclose(f);
 	return n;
 }
 
-static bool read_folded(const char *path, struct answer *answers, size_t n, bool wakeups)
+static bool read_folded(const char *path, struct measured *measured, size_t n, bool wakeups)
 {
 	FILE *f = fopen(path, "r");
 	char *line = NULL;
@@ -80,13 +88,13 @@ static bool read_folded(const char *path, struct answer *answers, size_t n, bool
 			continue;
 		for (size_t i = 0; i < n; i++) {
 			const char *waker = wakeups ? strstr(line, DELIMITER) : NULL;
-			struct answer *a = &answers[i];
+			struct measured *a = &measured[i];
 			double us = strtod(number, NULL);
 
 			if (!has_frame(line, waker, a->function))
 				continue;
 			*(wakeups ? &a->wakeup_us : &a->got_us) += us;
-			/* Of the last ';' of one the first of the other is part. */
+			/* The last ";" of the delimiter begins the waker's stack. */
 			if (waker && is_woken(a, waker + strlen(DELIMITER) - 1))
 				a->right_us += us;
 		}
@@ -96,37 +104,51 @@ static bool read_folded(const char *path, struct answer *answers, size_t n, bool
 	return true;
 }
 
+static double percent_off(double got, double real)
+{
+	return 100 * (got / (real > 0 ? real : 1) - 1);
+}
+
 int main(int argc, char **argv)
 {
-	struct answer answers[ANSWERS_MAX];
+	struct measured measured[MEASURED_MAX];
 	bool share = argc > 1 && !strcmp(argv[1], "share"), good = true;
-	double all = 0, got = 0;
-	size_t n = argc > 4 ? read_answers(argv[3], answers) : 0;
+	double all = 0, got = 0, unwoken_us = argc > 6 ? strtod(argv[6], NULL) : 0;
+	size_t n = argc > 4 ? read_measured(argv[3], measured) : 0;
 
 	if (!n || (!share && strcmp(argv[1], "time"))) {
-		fprintf(stderr, "waits_check time|share LIMIT ANSWER FOLDED [WAKEUPS]\n");
+		fprintf(stderr, "waits_check time|share LIMIT MEASURED FOLDED [WAKEUPS [US]]\n");
 		return 2;
 	}
-	if (!read_folded(argv[4], answers, n, false) || (argc > 5 && !read_folded(argv[5], answers, n, true)))
+	if (!read_folded(argv[4], measured, n, false) ||
+	    (argc > 5 && !read_folded(argv[5], measured, n, true)))
 		return 2;
 	for (size_t i = 0; i < n; i++) {
-		all += (double)answers[i].us;
-		got += answers[i].got_us;
+		all += (double)measured[i].us;
+		got += measured[i].got_us;
 	}
 	for (size_t i = 0; i < n; i++) {
-		const struct answer *a = &answers[i];
-		double real = (double)a->us, off;
-
-		off = share ? 100 * (a->got_us / (got > 0 ? got : 1) - real / all) : 100 * (a->got_us / (real > 0 ? real : 1) - 1);
+		const struct measured *a = &measured[i];
+		double real = (double)a->us, blocked = real - (double)a->runnable_us,
+		       limit = strtod(argv[2], NULL), off;
 		bool woken = argc > 5 && !strcmp(a->state, "blocked");
-		/* The rest of its time it was only runnable. */
-		bool wrong = (fabs(off) > strtod(argv[2], NULL) && (share || fabs(a->got_us - real) > NOISE_US)) ||
-			     (woken && (a->right_us < 0.99 * a->wakeup_us || a->wakeup_us < 0.9 * a->got_us));
 
-		printf("%-12s %12.0f us are %12.0f us, %+7.2f %s", a->function, a->got_us, real, off, share ? "points" : "%");
+		off = share ? 100 * (a->got_us / (got > 0 ? got : 1) - real / all)
+			    : percent_off(a->got_us, real);
+		bool wrong = fabs(off) > limit && (share || fabs(a->got_us - real) > NOISE_US);
+
 		if (woken)
-			printf(", %.2f %% blocked, of it below %s %.2f %%", 100 * a->wakeup_us / (a->got_us > 0 ? a->got_us : 1),
-			       strcmp(a->waker, "-") ? a->waker : INTERRUPT, a->wakeup_us > 0 ? 100 * a->right_us / a->wakeup_us : 0);
+			wrong = wrong || a->right_us < 0.99 * a->wakeup_us ||
+				a->wakeup_us > blocked * (1 + limit / 100) + NOISE_US ||
+				a->wakeup_us + unwoken_us < blocked * (1 - limit / 100) - NOISE_US;
+		printf("%-12s profile %12.0f us, measured %12.0f us, %+7.2f %s", a->function,
+		       a->got_us, real, off, share ? "points" : "%");
+		if (woken)
+			printf(", blocked: profile %.0f us, measured %.0f us, %+.2f %%, below %s "
+			       "%.2f %%",
+			       a->wakeup_us, blocked, percent_off(a->wakeup_us, blocked),
+			       strcmp(a->waker, "-") ? a->waker : INTERRUPT,
+			       a->wakeup_us > 0 ? 100 * a->right_us / a->wakeup_us : 0);
 		puts(wrong ? "  WRONG" : "");
 		good = good && !wrong;
 	}

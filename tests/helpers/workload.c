@@ -1,12 +1,15 @@
 /*
- * Loads whose profile is known: workload KIND [N] SECONDS, of CPU time of the thread that burns, where nothing else is said.
- * Prints "ready" when all is there.
+ * Loads with a known profile: workload KIND [N] SECONDS. SECONDS are CPU time of the burning thread
+ * unless stated otherwise. Prints "ready" when all threads and processes run.
  *
  *   threads N S     N threads that wait, and one that burns in burn_thread
- *   processes N S   N processes that wait, and the first one burns in burn_parent
- *   children S      for S of elapsed time, one child after the other that burns 20 ms in burn_child; the parent only waits
- *   churn S         for S of elapsed time, one thread after the other that burns 20 ms in burn_short
- *   exec S          burns half of S in burn_before, executes itself again, burns the rest in burn_after
+ *   processes N S   N processes that wait; the first one burns in burn_parent
+ *   children S      for S of elapsed time, one child after the other that burns 20 ms in
+ *                   burn_child; the parent only waits
+ *   churn S         for S of elapsed time, one thread after the other that burns 20 ms in
+ *                   burn_short
+ *   exec S          burns half of S in burn_before, executes itself again, burns the rest in
+ *                   burn_after
  *   after S         the second half of exec
  *   brief           burns 1 ms in burn_brief
  *   deep N S        burns below N calls of burn_deep
@@ -40,14 +43,15 @@ static double elapsed(void)
 	return seconds_of(CLOCK_MONOTONIC);
 }
 
-/* What the calling thread used: a machine with much to do changes how long a load takes, not how many samples it gets. */
+/* CPU time of the calling thread: a busy machine changes the duration of a load, not its number of
+ * samples. */
 static double used(void)
 {
 	return seconds_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Each burner has a loop of its own, so that its name is the leaf's; equal bodies would be merged
- * by the compiler. */
+/* Each burner has a loop of its own, so that its name is the leaf's. The compiler would merge equal
+ * bodies. */
 #define BURN_UNTIL(end, step)                           \
 	do {                                            \
 		for (uint64_t i_ = 0; i_ < 20000; i_++) \

@@ -1,4 +1,5 @@
-/* Calls into libraries that were built without frame pointers, to the vdso and to the kernel, and callbacks out of them. */
+/* Calls into libraries without frame pointers, into the vdso and the kernel, and callbacks from
+ * them. */
 #include "known.h"
 
 #include <math.h>
@@ -7,7 +8,7 @@
 static volatile unsigned sink;
 static volatile double angle = 0.7;
 
-/* A leaf of libm, called by a function without and one with a frame of its own. */
+/* A leaf of libm, called by a function without a frame and by one with a frame. */
 static NOINLINE unsigned sines(unsigned x)
 {
 	double sum = 0;
@@ -29,7 +30,7 @@ static NOINLINE unsigned exponents(unsigned x)
 	return CALL(exponents_inner, x, ROUNDS / 20) ^ x;
 }
 
-/* Strings, by the functions that libc chose for this CPU. */
+/* String functions that libc selected for this CPU. */
 static char from[1 << 15], to[1 << 15];
 static NOINLINE unsigned copies(unsigned x)
 {
@@ -57,7 +58,7 @@ static NOINLINE unsigned clocks(unsigned x)
 		LIBRARY(LIBC ";[vdso]+", clock_gettime(CLOCK_MONOTONIC, &t));
 	return x + (unsigned)t.tv_nsec;
 }
-/* Without libc between. */
+/* Directly, without libc in between. */
 static NOINLINE unsigned system_calls(unsigned x)
 {
 	for (unsigned i = 0; i < ROUNDS / 200; i++) {
@@ -69,7 +70,7 @@ static NOINLINE unsigned system_calls(unsigned x)
 	return x;
 }
 
-/* Out of libc into the program again. */
+/* From libc back into the program. */
 LEAF(compare_leaf, ROUNDS / 10)
 static NOINLINE int compare(const void *a, const void *b)
 {
@@ -79,7 +80,8 @@ static NOINLINE int compare(const void *a, const void *b)
 static NOINLINE unsigned search(unsigned x)
 {
 	static const int sorted[] = {1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233};
-	void *(*volatile find)(const void *, const void *, size_t, size_t, int (*)(const void *, const void *)) = bsearch;
+	void *(*volatile find)(const void *, const void *, size_t, size_t,
+			       int (*)(const void *, const void *)) = bsearch;
 	int key = 34;
 
 	CALL_BACK(LIBC, compare, x += find(&key, sorted, 12, sizeof(*sorted), compare) != NULL);

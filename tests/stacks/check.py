@@ -1,18 +1,23 @@
 """check.py [--row PROGRAM TOOL] [--images DIR] [--examples N] [--cut-ok] [--min PERCENT] KNOWN [SCRIPT]
 
-Compares the user stacks in the text of perf script (perf's own, or perf_script.out of profcpu) with those that a program of tests/stacks
-says it can have (known.h describes KNOWN). Functions are found by address in the images' symbol tables, so that what the tool
-calls them is compared as well and does not matter for the stack. Prints one row, separated by tabs:
+Compares the user stacks in the text of perf script (perf's own, or perf_script.out of profcpu) with the possible stacks that a
+program of tests/stacks prints (known.h describes KNOWN). Functions are found by address in the images' symbol tables. So the
+tool's names for them are compared too and do not affect the stack. Prints one row, separated by tabs:
 
 	PROGRAM TOOL SAMPLES EXACT MAIN CUT MISSING WRONG KERNEL KERNEL-EXACT MISNAMED WORST FUNCTION
 
-SAMPLES were taken in user code. Of these EXACT have each frame of the call path from the thread's start to the sampled function
-and no other; MAIN have all from main or a thread's function on, without the library's frames that called these, or with some of them; CUT are
-right from the sampled function on but end before that; MISSING have frames of a path in
-their order, with some missing; WRONG is all else. KERNEL were taken in the kernel, with a user stack. MISNAMED are exact ones of SAMPLES in which
-the tool has another name for a function of the program. WORST is the share of exact ones, in percent, in that FUNCTION of the program where it is the least, of those
-that have 20 samples. Examples of what is not exact go to stderr. With --cut-ok MAIN and CUT count as exact
-for --min; exit status 1: fewer than PERCENT, or fewer than 100 samples.
+SAMPLES	taken in user code
+EXACT	have each frame of the call path from the thread's start to the sampled function, and no other
+MAIN	have all frames from main or a thread's function on, with only some or none of the library's frames that called these
+CUT	are right from the sampled function on, but end earlier
+MISSING	have frames of a path in their order, but lack some
+WRONG	all others
+KERNEL	taken in the kernel, with a user stack
+MISNAMED	exact ones of SAMPLES in which the tool has another name for a function of the program
+WORST	the smallest percentage of exact ones in a FUNCTION of the program, of those with at least 20 samples
+
+Examples that are not exact go to stderr. With --cut-ok MAIN and CUT count as exact for --min. Exit status 1: fewer than PERCENT,
+or fewer than 100 samples.
 """
 import argparse
 import bisect
@@ -258,7 +263,7 @@ class Stacks:
             return 'main'
         if self.run(frames[1:], self.anywhere(frames[0], self.known.edges)):
             return 'cut'
-        # Is the rest in the order of one path? Libraries are passed over.
+        # Is the rest in the order of one path? Skips libraries.
         names = [f.name for f in frames if f.name in self.known.nodes]
         if not names:
             return 'wrong'
@@ -322,7 +327,7 @@ class Namer:
             return Frame(module, '?')
         if image.in_plt(vaddr):
             return Frame(module, PLT)
-        # Of what was interrupted tools print one more or less than its address, as they do with return addresses, or do not.
+        # For interrupted frames some tools add one to the address and some do not, as they do for return addresses.
         places = {'sampled': (0,), 'caller': (-1,), 'interrupted': (0, -1, 1)}[what]
         return Frame(module, next(filter(None, (image.function(vaddr + i) for i in places)), '?'))
 

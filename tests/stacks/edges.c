@@ -1,6 +1,7 @@
 /*
- * Functions that do hardly more than to make their frames and to take them away, so that most samples are in prologues and epilogues: with
- * pushes, with a frame of some size, realigned, of variable size, with an early way out, and such that end with a jump.
+ * Functions that mostly make and remove their frames, so that most samples are in prologues and
+ * epilogues. Frames with pushes, with a fixed size, realigned, of variable size, with an early
+ * return, and functions that end with a jump.
  */
 #include "known.h"
 
@@ -9,12 +10,12 @@
 static volatile unsigned sink;
 
 /*
- * Something that uses all registers that a callee saves, but the one that some flags make the frame pointer. Each is another one, so that no
- * two functions are folded into one.
+ * Uses all registers that a callee saves, except the frame pointer of some flags. Each use is
+ * different, so that no two functions are merged.
  */
 #define USE_SAVED __asm__ volatile("" : : "i"(__LINE__) : "rbx", "r12", "r13", "r14", "r15")
 
-/* Each level saves all again. */
+/* Each level saves all registers again. */
 static NOINLINE unsigned saves_3(unsigned x)
 {
 	USE_SAVED;
@@ -64,7 +65,7 @@ static NOINLINE unsigned variable(unsigned x)
 	return CALL(variable_leaf, p);
 }
 
-/* Three times out of four without a frame. */
+/* Without a frame in three of four calls. */
 static NOINLINE unsigned early_leaf(unsigned x)
 {
 	__asm__ volatile("" : "+r"(x));
@@ -81,7 +82,7 @@ static NOINLINE unsigned early(unsigned x)
 	return CALL(early_leaf, v[x % 8]);
 }
 
-/* The frame is gone when the jump is made. */
+/* The frame is removed before the jump. */
 static NOINLINE unsigned jump_end(unsigned x)
 {
 	USE_SAVED;

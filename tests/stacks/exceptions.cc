@@ -1,4 +1,4 @@
-/* Exceptions that go through several frames, and work in destructors while they do and in handlers afterwards. */
+/* Exceptions that pass several frames; destructors on the way and handlers afterwards do work. */
 #include "known.h"
 
 #ifdef KNOWN_STATIC
@@ -41,11 +41,11 @@ static NOINLINE unsigned guarded(unsigned x)
 	known::guard g(x);
 
 	KNOWN_EDGE(__func__, "-", "~guard");
-	KNOWN_EDGE(__func__, RUNTIME, "-"); /* goes on with the exception */
+	KNOWN_EDGE(__func__, RUNTIME, "-"); /* rethrows the exception */
 	return CALL(passes, x) + g.x;
 }
 LEAF(handler_leaf, ROUNDS)
-/* The handler throws again, the next one is of a base class. */
+/* The handler throws again; the next one catches a base class. */
 static NOINLINE unsigned rethrows(unsigned x)
 {
 	KNOWN_EDGE(__func__, RUNTIME, "-");

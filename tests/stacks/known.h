@@ -1,17 +1,21 @@
 /*
- * Programs whose stacks are known: each call in them is made through one of these macros, which puts it into a table beside the code, so
- * that nothing is executed for it; and no function has two callers. What the program writes to its standard output before it
- * works is all that its stacks can be, from the start of the thread on; tests/stacks/check.py compares. Lines:
+ * Programs with known stacks. Each call is made through one of these macros, which puts it into a
+ * table beside the code and executes nothing for it. No function has two callers. Before its work
+ * the program writes to standard output all stacks that are possible, from the start of the thread.
+ * tests/stacks/check.py compares.
  *
- *	EDGE CALLER VIA CALLEE		CALLER calls CALLEE; VIA are frames between, or "-"; CALLEE "-": what is called is only in VIA. CALLER "-"
- *					is the start of a thread, "*" anything, for handlers of signals.
- *	TIMES FUNCTION N		a function that calls itself does so until there are N frames of it, and only then calls another one
- *	MAP PID LINE			an executable line of /proc/PID/maps
- *	RESTORER PID ADDR		where handlers of signals return to
- *	READY PID
+ * Lines:
+ *   - EDGE CALLER VIA CALLEE: CALLER calls CALLEE through the frames VIA, or "-".
+ *     CALLEE "-": VIA contains all called functions. CALLER "-": start of a thread; "*": anything,
+ *     for signal handlers.
+ *   - TIMES FUNCTION N: the function calls itself until N frames of it exist, then calls another
+ *     one
+ *   - MAP PID LINE: an executable line of /proc/PID/maps
+ *   - RESTORER PID ADDR: return address of signal handlers
+ *   - READY PID
  *
- * Frames of VIA are separated by ";", alternatives by "|"; "[NAME]" is some frame in the image of that name, [self] of
- * the program's other functions, "+" behind a frame that there are one or more of it.
+ * VIA: ";" separates frames, "|" alternatives. "[NAME]" is any frame in the image of that name,
+ * "[self]" any other function of the program. "+" after a frame: one or more of it.
  */
 #ifndef KNOWN_H
 #define KNOWN_H
@@ -33,61 +37,64 @@ struct known_edge {
 	const char *caller, *via, *callee;
 };
 
-/* The calls of this image, in no order. */
+/* The calls of this image, in any order. */
 extern struct known_edge __start_known_edges[] __attribute__((visibility("hidden")));
 extern struct known_edge __stop_known_edges[] __attribute__((visibility("hidden")));
 
-#define KNOWN_EDGE(caller, via, callee)                                                                                                    \
-	do {                                                                                                                               \
-		static struct known_edge known_edge __attribute__((used, aligned(8), section("known_edges"))) = {caller, via, callee};                 \
-		(void)known_edge;                                                                                                          \
+#define KNOWN_EDGE(caller, via, callee)                                                           \
+	do {                                                                                      \
+		static struct known_edge known_edge                                               \
+			__attribute__((used, aligned(8), section("known_edges"))) = {caller, via, \
+										     callee};     \
+		(void)known_edge;                                                                 \
 	} while (0)
 
-/* The value of f(...), an unsigned; never a jump instead of a call. */
+/* The value of f(...), an unsigned; always a call, never a jump. */
 #define CALL(f, ...) CALL_AS(#f, f, __VA_ARGS__)
-/* The same where f is a pointer to the function of that name. */
-#define CALL_AS(name, f, ...)                                                                                                              \
-	__extension__({                                                                                                                    \
-		KNOWN_EDGE(__func__, "-", name);                                                                                           \
-		unsigned known_ret = f(__VA_ARGS__);                                                                                       \
-		__asm__ volatile("" : "+r"(known_ret));                                                                                    \
-		known_ret;                                                                                                                 \
+/* The same if f is a pointer to the function of that name. */
+#define CALL_AS(name, f, ...)                           \
+	__extension__({                                 \
+		KNOWN_EDGE(__func__, "-", name);        \
+		unsigned known_ret = f(__VA_ARGS__);    \
+		__asm__ volatile("" : "+r"(known_ret)); \
+		known_ret;                              \
 	})
-/* As the last statement of a function that top calls: a jump, so that f has top as its caller. */
+/* The last statement of a function called by top: a jump, so that top becomes the caller of f. */
 #ifdef __OPTIMIZE__
-#define JUMP(top, f, ...)                                                                                                                  \
-	KNOWN_EDGE(#top, "-", #f);                                                                                                         \
+#define JUMP(top, f, ...)          \
+	KNOWN_EDGE(#top, "-", #f); \
 	return f(__VA_ARGS__)
 #else
 #define JUMP(top, f, ...) return CALL(f, __VA_ARGS__)
 #endif
-/* A statement that calls into libraries only, and one that calls f by way of them. */
-#define LIBRARY(via, statement)                                                                                                            \
-	do {                                                                                                                               \
-		KNOWN_EDGE(__func__, via, "-");                                                                                            \
-		statement;                                                                                                                 \
-		__asm__ volatile("" ::: "memory");                                                                                         \
+/* A statement that calls only library functions, and one that calls f through them. */
+#define LIBRARY(via, statement)                    \
+	do {                                       \
+		KNOWN_EDGE(__func__, via, "-");    \
+		statement;                         \
+		__asm__ volatile("" ::: "memory"); \
 	} while (0)
-#define CALL_BACK(via, f, statement)                                                                                                       \
-	do {                                                                                                                               \
-		KNOWN_EDGE(__func__, via, #f);                                                                                             \
-		statement;                                                                                                                 \
-		__asm__ volatile("" ::: "memory");                                                                                         \
+#define CALL_BACK(via, f, statement)               \
+	do {                                       \
+		KNOWN_EDGE(__func__, via, #f);     \
+		statement;                         \
+		__asm__ volatile("" ::: "memory"); \
 	} while (0)
 
-/* Works for n rounds of about a nanosecond in registers alone. Each is code of its own, which is not folded with another. */
-#define BURN(x, n)                                                                                                                         \
-	for (unsigned burn_i = 0; burn_i < (n); burn_i++) {                                                                                \
-		(x) = (x) * 5u + __LINE__;                                                                                                 \
-		__asm__ volatile("" : "+r"(x));                                                                                            \
+/* Works for n rounds of about a nanosecond in registers only. Each use has its own code, which is
+ * not merged with another. */
+#define BURN(x, n)                                          \
+	for (unsigned burn_i = 0; burn_i < (n); burn_i++) { \
+		(x) = (x)*5u + __LINE__;                    \
+		__asm__ volatile("" : "+r"(x));             \
 	}
 #define ROUNDS 20000u
-/* A function that does nothing else. */
-#define LEAF(name, n)                                                                                                                      \
-	static NOINLINE unsigned name(unsigned x)                                                                                          \
-	{                                                                                                                                  \
-		BURN(x, n);                                                                                                                \
-		return x;                                                                                                                  \
+/* A function that does only this. */
+#define LEAF(name, n)                             \
+	static NOINLINE unsigned name(unsigned x) \
+	{                                         \
+		BURN(x, n);                       \
+		return x;                         \
 	}
 
 #ifdef KNOWN_STATIC
@@ -97,10 +104,11 @@ extern struct known_edge __stop_known_edges[] __attribute__((visibility("hidden"
 #define LIBC "[libc.so.6]"
 #define LIBM "[libm.so.6]"
 #endif
-/* Whatever a call into the C library may execute on its way. */
+/* Any functions that a call into the C library may execute. */
 #define LIBC_ANY LIBC "|[ld-linux-x86-64.so.2]"
 #define RESTORER LIBC
-/* Since glibc 2.34 two functions of it are between _start and main, and between the system call and a thread's function. */
+/* Since glibc 2.34 two of its functions are between _start and main, and between the system call
+ * and a thread's function. */
 #define ROOT_MAIN "_start;" LIBC ";" LIBC
 #define ROOT_THREAD LIBC ";" LIBC
 
@@ -109,14 +117,16 @@ static void __attribute__((unused)) known_tell_edges(void)
 	char line[512];
 
 	for (struct known_edge *e = __start_known_edges; e < __stop_known_edges; e++) {
-		int len = snprintf(line, sizeof(line), "EDGE %s %s %s\n", e->caller, e->via, e->callee);
+		int len = snprintf(line, sizeof(line), "EDGE %s %s %s\n", e->caller, e->via,
+				   e->callee);
 
 		if (len <= 0 || write(1, line, (size_t)len) != len)
 			abort();
 	}
 }
 
-/* A library tells its calls when it is loaded; one that comes and goes is asked by known_tell_edges. */
+/* A library prints its calls when it is loaded. For one that is loaded and unloaded,
+ * known_tell_edges is called. */
 #ifndef KNOWN_QUIET
 static void __attribute__((constructor)) known_loaded(void)
 {
@@ -124,7 +134,7 @@ static void __attribute__((constructor)) known_loaded(void)
 }
 #endif
 
-/* Before the work begins. The program ends after ten minutes, whatever happens. */
+/* Call before the work begins. The program always ends after ten minutes. */
 static void __attribute__((unused)) known_ready(void)
 {
 	struct {
@@ -148,7 +158,7 @@ static void __attribute__((unused)) known_ready(void)
 	}
 	if (maps)
 		fclose(maps);
-	/* The library's restorer is set with the first handler. */
+	/* The first handler sets the library's restorer. */
 	any.sa_handler = _exit;
 	sigaction(SIGUSR2, &any, &old);
 	if (syscall(SYS_rt_sigaction, SIGUSR2, NULL, &action, 8) == 0)

@@ -1,4 +1,5 @@
-/* Code without CFI between code that has it: the flags of this file alone leave it out. so_main calls it as its second library. */
+/* Code without CFI between code with CFI: only this file's flags omit it. so_main calls it as its
+ * second library. */
 #include "known.h"
 
 unsigned second_enter(unsigned x);

@@ -1,4 +1,5 @@
-/* Frames of every shape that compilers make: none, many saved registers, variable and large sizes, realigned, and calls that come last. */
+/* Frames of every kind that compilers make: none, many saved registers, variable and large sizes,
+ * realigned, and tail calls. */
 #include "known.h"
 
 #include <alloca.h>
@@ -20,7 +21,7 @@ static NOINLINE unsigned outer(unsigned x)
 	return CALL(middle, x, x * 3) + x;
 }
 
-/* A leaf that keeps its variables in the red zone. */
+/* A leaf whose variables are in the red zone. */
 static NOINLINE unsigned red_leaf(unsigned x)
 {
 	volatile unsigned zone[16] = {x};
@@ -34,7 +35,8 @@ static NOINLINE unsigned red(unsigned x)
 	return CALL(red_leaf, x) + 1;
 }
 
-/* All registers that a callee saves are in use, and the frame pointer is a variable where the flags allow that. */
+/* Uses all registers that a callee saves. The frame pointer is a variable if the flags allow
+ * that. */
 LEAF(pushes_leaf, ROUNDS)
 static NOINLINE unsigned pushes(unsigned x)
 {
@@ -48,7 +50,7 @@ static NOINLINE unsigned pushes(unsigned x)
 	return x + a + b + c + d + e + f;
 }
 
-/* The size of the frame is known at run time only. */
+/* The frame size is known only at run time. */
 static NOINLINE unsigned vla_leaf(volatile unsigned char *p, unsigned x)
 {
 	BURN(x, ROUNDS);
@@ -80,7 +82,7 @@ static NOINLINE unsigned with_alloca(unsigned x)
 	return r;
 }
 
-/* The stack is realigned on entry: by wish, and for a variable that needs it. */
+/* Realigns the stack on entry: by attribute, and for a variable that needs it. */
 LEAF(realigned_leaf, ROUNDS)
 static NOINLINE __attribute__((force_align_arg_pointer)) unsigned realigned(unsigned x)
 {
@@ -100,7 +102,8 @@ static NOINLINE unsigned aligned(unsigned x)
 	BURN(x, ROUNDS / 10);
 	return CALL(aligned_leaf, vector, x) + vector[3];
 }
-/* Realigned, of variable size, and with arguments on the stack: the frame is found by way of another register. */
+/* Realigned, of variable size, and with arguments on the stack: another register locates the
+ * frame. */
 static NOINLINE unsigned both_leaf(volatile unsigned *p, volatile unsigned char *q, unsigned x)
 {
 	BURN(x, ROUNDS);
@@ -108,7 +111,8 @@ static NOINLINE unsigned both_leaf(volatile unsigned *p, volatile unsigned char 
 	q[0] = (unsigned char)x;
 	return x;
 }
-static NOINLINE unsigned both(unsigned x, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f, unsigned g, unsigned h)
+static NOINLINE unsigned both(unsigned x, unsigned b, unsigned c, unsigned d, unsigned e,
+			      unsigned f, unsigned g, unsigned h)
 {
 	volatile unsigned vector[16] __attribute__((aligned(64))) = {x};
 	volatile unsigned char bytes[(b & 255) + 1];
@@ -117,7 +121,7 @@ static NOINLINE unsigned both(unsigned x, unsigned b, unsigned c, unsigned d, un
 	return CALL(both_leaf, vector, bytes, x) + vector[0] + bytes[0] + b + c + d + e + f + g + h;
 }
 
-/* A frame of more than a page, of which the stack protector takes a look at each. */
+/* A frame larger than a page; the stack protector touches each page. */
 static NOINLINE unsigned large_leaf(volatile char *p, unsigned x)
 {
 	BURN(x, ROUNDS);
@@ -132,7 +136,7 @@ static NOINLINE unsigned large(unsigned x)
 	return CALL(large_leaf, bytes, x) + (unsigned)bytes[1];
 }
 
-/* A jump instead of a call: the one that jumped is gone. */
+/* A jump instead of a call: the jumping function has no frame. */
 LEAF(jumped_to, ROUNDS)
 static NOINLINE unsigned jumper(unsigned x)
 {
@@ -144,7 +148,8 @@ static NOINLINE unsigned jump_top(unsigned x)
 	return CALL(jumper, x) + 1;
 }
 
-/* A call that does not return is the last instruction: the return address is in the next function. */
+/* A call that does not return is the last instruction, so the return address is in the next
+ * function. */
 static jmp_buf back;
 static NOINLINE __attribute__((noreturn)) void no_return(unsigned x)
 {
@@ -168,7 +173,7 @@ static NOINLINE unsigned catches(unsigned x)
 	return CALL(after_end, x);
 }
 
-/* What it does is hardly more than to save registers and to restore them. */
+/* Mostly saves and restores registers. */
 static NOINLINE unsigned tiny(unsigned x)
 {
 	__asm__ volatile("inc %0" : "+r"(x) : : "rbx", "r12", "r13", "r14", "r15");
@@ -184,7 +189,7 @@ static NOINLINE unsigned tiny_top(unsigned x)
 {
 	return CALL(tiny_loop, x) ^ 3;
 }
-/* The same with a frame that is made by sub and freed by add, and an early way out before any of that. */
+/* The same with a frame made by sub and removed by add, and an early return before that. */
 static NOINLINE unsigned early_leaf(unsigned x)
 {
 	__asm__ volatile("" : "+r"(x));
@@ -207,7 +212,7 @@ static NOINLINE unsigned early_loop(unsigned x)
 	return x;
 }
 
-/* Written in assembly: a leaf, and a function that moves the stack pointer as it goes; both tell it in their CFI. */
+/* Assembly: a leaf, and a function that moves the stack pointer step by step. Both have CFI. */
 unsigned asm_leaf(unsigned x);
 unsigned asm_moves(unsigned x);
 __asm__(".text\n"

@@ -1,4 +1,4 @@
-/* One of the libraries of plugins.c: NAME is one or two, and the other one has other frames at the same places. */
+/* A library of plugins.c. NAME is one or two; the other one has other frames at the same places. */
 #define KNOWN_QUIET
 #include "known.h"
 

@@ -1,21 +1,22 @@
-/* Two libraries that come and go, by turns at the same addresses. Their paths are the arguments. */
+/* Two libraries, loaded and unloaded in turn at the same addresses. The arguments are their
+ * paths. */
 #include "known.h"
 
 #include <dlfcn.h>
 
 static volatile unsigned sink;
 
-#define WITH(with, name)                                                                                                                   \
-	static NOINLINE unsigned with(const char *path, unsigned x)                                                                        \
-	{                                                                                                                                  \
-		void *library;                                                                                                             \
-		unsigned (*enter)(unsigned);                                                                                               \
-                                                                                                                                           \
-		LIBRARY(LIBC_ANY "+", library = dlopen(path, RTLD_LAZY));                                                                  \
-		LIBRARY(LIBC_ANY "+", enter = (unsigned (*)(unsigned))dlsym(library, name));                                               \
-		x += CALL_AS(name, enter, x);                                                                                              \
-		LIBRARY(LIBC_ANY "+", dlclose(library));                                                                                   \
-		return x;                                                                                                                  \
+#define WITH(with, name)                                                                     \
+	static NOINLINE unsigned with(const char *path, unsigned x)                          \
+	{                                                                                    \
+		void *library;                                                               \
+		unsigned (*enter)(unsigned);                                                 \
+                                                                                             \
+		LIBRARY(LIBC_ANY "+", library = dlopen(path, RTLD_LAZY));                    \
+		LIBRARY(LIBC_ANY "+", enter = (unsigned (*)(unsigned))dlsym(library, name)); \
+		x += CALL_AS(name, enter, x);                                                \
+		LIBRARY(LIBC_ANY "+", dlclose(library));                                     \
+		return x;                                                                    \
 	}
 WITH(with_one, "one_enter")
 WITH(with_two, "two_enter")

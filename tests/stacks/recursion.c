@@ -1,4 +1,4 @@
-/* A function that calls itself until there are as many frames of it as the argument says, and a leaf that works there. */
+/* A function that calls itself for as many frames as the argument, and a leaf that works there. */
 #include "known.h"
 
 static volatile unsigned sink;

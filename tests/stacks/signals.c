@@ -1,6 +1,7 @@
 /*
- * Handlers of signals, called at an instruction that is known (a breakpoint in a leaf that uses its red zone) and at any (a timer), and one
- * within another. With ALTERNATE these two have a stack of their own; what was interrupted is on another one then.
+ * Signal handlers called at a known instruction (a breakpoint in a leaf that uses its red zone), at
+ * any instruction (a timer), and within another handler. With ALTERNATE the first two have a stack
+ * of their own, so the interrupted frame is on another stack.
  */
 #include "known.h"
 
@@ -33,7 +34,7 @@ static NOINLINE unsigned traps(unsigned x)
 #else
 #define ON_STACK 0
 #endif
-/* A handler in which another one is called. */
+/* A handler that another one interrupts. */
 LEAF(inner_leaf, ROUNDS)
 static NOINLINE void on_usr1(int sig)
 {
@@ -63,7 +64,7 @@ static NOINLINE unsigned ills(unsigned x)
 	return CALL(ill_leaf, x) + 2;
 }
 
-/* At any instruction, first ones of functions among them. */
+/* At any instruction, including first ones of functions. */
 LEAF(timer_leaf, ROUNDS * 4)
 static NOINLINE void on_timer(int sig)
 {
@@ -89,8 +90,11 @@ int main(void)
 	sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof(stack)}, NULL);
 	sigaction(SIGTRAP, &(struct sigaction){.sa_handler = on_trap}, NULL);
 	sigaction(SIGUSR1, &(struct sigaction){.sa_handler = on_usr1, .sa_flags = ON_STACK}, NULL);
-	sigaction(SIGILL, &(struct sigaction){.sa_sigaction = on_ill, .sa_flags = ON_STACK | SA_SIGINFO}, NULL);
-	sigaction(SIGPROF, &(struct sigaction){.sa_handler = on_timer, .sa_flags = SA_RESTART}, NULL);
+	sigaction(SIGILL,
+		  &(struct sigaction){.sa_sigaction = on_ill, .sa_flags = ON_STACK | SA_SIGINFO},
+		  NULL);
+	sigaction(SIGPROF, &(struct sigaction){.sa_handler = on_timer, .sa_flags = SA_RESTART},
+		  NULL);
 	known_ready();
 	setitimer(ITIMER_PROF, &(struct itimerval){{0, 4000}, {0, 4000}}, NULL);
 	for (;;) {

@@ -1,10 +1,10 @@
-/* The library that so_main calls and that calls back. */
+/* A library that so_main calls, and that calls back. */
 #include "known.h"
 
 unsigned first_enter(unsigned (*callback)(unsigned), unsigned x);
 unsigned first_middle(unsigned (*callback)(unsigned), unsigned x);
 
-/* Not static, so that it is called by way of the PLT. */
+/* Not static, so that it is called through the PLT. */
 NOINLINE unsigned first_middle(unsigned (*callback)(unsigned), unsigned x)
 {
 	unsigned a = x * 7, b = x + 9;

@@ -1,4 +1,5 @@
-/* From the program into a library, back by a callback, and into another library that the first one does not know. */
+/* From the program into a library, back by a callback, and into another library, unknown to the
+ * first. */
 #include "known.h"
 
 unsigned first_enter(unsigned (*callback)(unsigned), unsigned x);

@@ -1,4 +1,5 @@
-/* The library at the end of so_main's stacks. It calls a leaf often, so that samples are in the PLT. */
+/* The library at the end of so_main's stacks. Calls a leaf often, so that samples are in the
+ * PLT. */
 #include "known.h"
 
 unsigned second_enter(unsigned x);

@@ -1,4 +1,4 @@
-/* Threads: some that live as long as the program and many that live for a moment. */
+/* Some threads that live as long as the program, and many short-lived ones. */
 #include "known.h"
 
 #include <pthread.h>

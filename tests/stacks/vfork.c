@@ -1,6 +1,6 @@
 /*
- * Children by vfork, which work on the parent's stack, execute this program again, work, and end. Those who do so have an
- * argument.
+ * Children of vfork, which work on the parent's stack, execute this program again with an argument,
+ * work, and end.
  */
 #include "known.h"
 
@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 		sink = x += CALL(again_work, x);
 		LIBRARY(LIBC_ANY "+", _exit(0));
 	}
-	/* What the loader does at the start of each. */
+	/* Work of the loader at the start of each. */
 	KNOWN_EDGE("-", "[ld-linux-x86-64.so.2]+", "-");
 	KNOWN_EDGE("-", "[ld-linux-x86-64.so.2]+;" LIBC_ANY "+", "-");
 	KNOWN_EDGE("-", "_start;" LIBC_ANY "+;[self]+;" LIBC_ANY "+", "-");

@@ -1,4 +1,4 @@
-/* ELF images of sections with code, most of which no CFI covers. */
+/* ELF images of sections with code; CFI covers little of it. */
 #ifndef TESTS_BARE_IMAGE_H
 #define TESTS_BARE_IMAGE_H
 
@@ -22,29 +22,35 @@ static inline void bare_image_begin(struct bare_image *b)
 	cfi_put(&b->names, "", 1);
 }
 
-/* Returns the section's file offset, of which the last digit is 0. */
-static inline uint64_t bare_image_add(struct bare_image *b, const char *name, uint32_t type, uint64_t flags, const void *data, size_t len)
+/* Returns the section's file offset; its last digit is 0. */
+static inline uint64_t bare_image_add(struct bare_image *b, const char *name, uint32_t type,
+				      uint64_t flags, const void *data, size_t len)
 {
 	static const unsigned char zero[16] = {0};
 	Elf64_Shdr *h = &b->sections[b->n++];
 
 	cfi_put(&b->bytes, zero, -b->bytes.len & 15);
-	*h = cfi_image_section(&b->bytes, data, len, (uint32_t)b->names.len, BARE_IMAGE_AT + b->bytes.len);
+	*h = cfi_image_section(&b->bytes, data, len, (uint32_t)b->names.len,
+			       BARE_IMAGE_AT + b->bytes.len);
 	h->sh_type = type;
 	h->sh_flags = flags;
 	cfi_put(&b->names, name, strlen(name) + 1);
 	return h->sh_offset;
 }
 
-static inline uint64_t bare_image_code(struct bare_image *b, const char *name, const void *data, size_t len)
+static inline uint64_t bare_image_code(struct bare_image *b, const char *name, const void *data,
+				       size_t len)
 {
 	return bare_image_add(b, name, SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, data, len);
 }
 
-/* .eh_frame with one FDE, whose rows are at the function's start rsp + 8 and as its program says. */
-static inline void bare_image_fde(struct bare_image *b, uint64_t start, uint64_t len, const void *program, size_t program_len)
+/* .eh_frame with one FDE. Its rows: start rsp + 8, then the changes of the FDE's program. */
+static inline void bare_image_fde(struct bare_image *b, uint64_t start, uint64_t len,
+				  const void *program, size_t program_len)
 {
-	static const unsigned char cie[] = {1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1, 0, 0}; /* no augmentation; CFA rsp + 8, rip at CFA - 8 */
+	static const unsigned char cie[] = {
+		1, 0, 1,    0x78, 16, 0x0c,
+		7, 8, 0x90, 1,    0,  0}; /* no augmentation; CFA rsp + 8, rip at CFA - 8 */
 	struct cfi_bytes frame = {0};
 
 	cfi_put_int(&frame, sizeof(cie) + 4, 4);
@@ -63,7 +69,8 @@ static inline void bare_image_fde(struct bare_image *b, uint64_t start, uint64_t
 	free(frame.v);
 }
 
-/* The whole file in b->bytes; one segment with all of it. With no_headers there are no section headers. */
+/* The whole file is in b->bytes, with one segment for all of it. no_headers: without section
+ * headers. */
 static inline void bare_image_end(struct bare_image *b, int no_headers)
 {
 	Elf64_Ehdr ehdr = cfi_image_ehdr();

@@ -1,8 +1,8 @@
-/* Call frame information by hand, and ELF images that have it. */
+/* Hand-made call frame information, and ELF images that contain it. */
 #ifndef TESTS_CFI_IMAGE_H
 #define TESTS_CFI_IMAGE_H
 
-#include "unwind/arch.h"
+#include "base/arch.h"
 
 #include <elf.h>
 #include <stdint.h>
@@ -32,7 +32,7 @@ static inline void cfi_put_int(struct cfi_bytes *b, uint64_t value, size_t bytes
 	cfi_put(b, &value, bytes);
 }
 
-/* The length of an entry that began at `at`. */
+/* Sets the length of an entry that began at `at`. */
 static inline void cfi_end_entry(struct cfi_bytes *b, size_t at)
 {
 	uint32_t len = (uint32_t)(b->len - at - 4);
@@ -40,16 +40,21 @@ static inline void cfi_end_entry(struct cfi_bytes *b, size_t at)
 	memcpy(b->v + at, &len, 4);
 }
 
-/* A section behind what is in the image; 0 bytes: none. */
-static inline Elf64_Shdr cfi_image_section(struct cfi_bytes *image, const void *data, size_t len, uint32_t name, uint64_t vaddr)
+/* Appends a section to the image; 0 bytes: none. */
+static inline Elf64_Shdr cfi_image_section(struct cfi_bytes *image, const void *data, size_t len,
+					   uint32_t name, uint64_t vaddr)
 {
-	Elf64_Shdr h = {.sh_name = name, .sh_type = SHT_PROGBITS, .sh_addr = vaddr, .sh_offset = image->len, .sh_size = len};
+	Elf64_Shdr h = {.sh_name = name,
+			.sh_type = SHT_PROGBITS,
+			.sh_addr = vaddr,
+			.sh_offset = image->len,
+			.sh_size = len};
 
 	cfi_put(image, data, len);
 	return h;
 }
 
-/* Of a shared object that has nothing yet. */
+/* Begins an empty shared object. */
 static inline Elf64_Ehdr cfi_image_ehdr(void)
 {
 	return (Elf64_Ehdr){
@@ -63,8 +68,9 @@ static inline Elf64_Ehdr cfi_image_ehdr(void)
 	};
 }
 
-/* An ELF image with these sections, of which each may be empty. The caller frees v. */
-static inline struct cfi_bytes cfi_image_of(struct cfi_bytes eh_frame, struct cfi_bytes header, struct cfi_bytes debug_frame)
+/* An ELF image with these sections; each may be empty. The caller frees v. */
+static inline struct cfi_bytes cfi_image_of(struct cfi_bytes eh_frame, struct cfi_bytes header,
+					    struct cfi_bytes debug_frame)
 {
 	static const char names[] = "\0.eh_frame\0.eh_frame_hdr\0.debug_frame\0.shstrtab";
 	Elf64_Ehdr ehdr = cfi_image_ehdr();
@@ -75,9 +81,11 @@ static inline struct cfi_bytes cfi_image_of(struct cfi_bytes eh_frame, struct cf
 	cfi_put(&image, &ehdr, sizeof(ehdr));
 	sections[1] = cfi_image_section(&image, names, sizeof(names), 38, 0);
 	if (eh_frame.len)
-		sections[n++] = cfi_image_section(&image, eh_frame.v, eh_frame.len, 1, CFI_IMAGE_EH_FRAME_AT);
+		sections[n++] = cfi_image_section(&image, eh_frame.v, eh_frame.len, 1,
+						  CFI_IMAGE_EH_FRAME_AT);
 	if (header.len)
-		sections[n++] = cfi_image_section(&image, header.v, header.len, 11, CFI_IMAGE_HEADER_AT);
+		sections[n++] =
+			cfi_image_section(&image, header.v, header.len, 11, CFI_IMAGE_HEADER_AT);
 	if (debug_frame.len)
 		sections[n++] = cfi_image_section(&image, debug_frame.v, debug_frame.len, 25, 0);
 	cfi_put(&image, names, (8 - image.len % 8) % 8);

@@ -1,11 +1,12 @@
 /*
- * The memory of a process with a .NET 10 runtime, as small as it can be: a map of code with one code heap, modules, types, methods, bodies.
- * Offsets are those of clr_net10.h. For tests of symbols/clr_heap and for its fuzz target, which then spoils it.
+ * The memory of a process with a .NET 10 runtime, as small as possible: a code map with one code
+ * heap, modules, types, methods, bodies. Offsets are those of clr_net10.h. Used by the tests of
+ * dotnet/coreclr and by its fuzz target, which damages it.
  */
 #ifndef TESTS_UNIT_CLR_IMAGE_H
 #define TESTS_UNIT_CLR_IMAGE_H
 
-#include "symbols/clr_heap.h"
+#include "dotnet/coreclr/jit_code.h"
 #include "tests/unit/clr_net10.h"
 #include "tests/unit/metadata_builder.h"
 
@@ -25,9 +26,9 @@ enum { IMAGE_GENERIC = 0x10, IMAGE_DYNAMIC = 7 };
 
 struct clr_image {
 	unsigned char bytes[CLR_IMAGE_BYTES];
-	size_t used, pieces; /* pieces: read so far */
+	size_t used, pieces; /* pieces read so far */
 	uint64_t descriptor, range_map, slot, fragment, section, node, map;
-	uint64_t hole, hole_end; /* cannot be read */
+	uint64_t hole, hole_end; /* bytes that cannot be read */
 };
 
 static inline void *image_at(struct clr_image *m, uint64_t addr)
@@ -37,7 +38,7 @@ static inline void *image_at(struct clr_image *m, uint64_t addr)
 	return m->bytes + (addr - CLR_IMAGE_BASE);
 }
 
-/* A value of so many bytes. */
+/* A value of `bytes` bytes. */
 static inline void image_set(struct clr_image *m, uint64_t addr, uint64_t value, size_t bytes)
 {
 	memcpy(image_at(m, addr), &value, bytes);
@@ -71,7 +72,8 @@ static inline int image_read(void *ctx, uint64_t addr, void *buf, size_t len)
 	struct clr_image *m = ctx;
 
 	m->pieces++;
-	if (addr < CLR_IMAGE_BASE || addr - CLR_IMAGE_BASE > CLR_IMAGE_BYTES || len > CLR_IMAGE_BYTES - (addr - CLR_IMAGE_BASE) ||
+	if (addr < CLR_IMAGE_BASE || addr - CLR_IMAGE_BASE > CLR_IMAGE_BYTES ||
+	    len > CLR_IMAGE_BYTES - (addr - CLR_IMAGE_BASE) ||
 	    (addr < m->hole_end && addr + len > m->hole))
 		return -EFAULT;
 	memcpy(buf, m->bytes + (addr - CLR_IMAGE_BASE), len);
@@ -81,11 +83,12 @@ static inline int image_read(void *ctx, uint64_t addr, void *buf, size_t len)
 static inline int image_read_pieces(void *ctx, struct memory_piece *pieces, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		pieces[i].ok = !pieces[i].len || !image_read(ctx, pieces[i].addr, pieces[i].buf, pieces[i].len);
+		pieces[i].ok = !pieces[i].len ||
+			       !image_read(ctx, pieces[i].addr, pieces[i].buf, pieces[i].len);
 	return 0;
 }
 
-/* The way down to a fragment; the last table's slot is kept, so that a test can empty it. */
+/* The path to a fragment. Keeps the last table's slot, so that a test can empty it. */
 static inline void image_ranges(struct clr_image *m, uint64_t fragment)
 {
 	uint64_t table = m->range_map;
@@ -101,7 +104,8 @@ static inline void image_ranges(struct clr_image *m, uint64_t fragment)
 
 static inline void image_descriptor(struct clr_image *m)
 {
-	uint64_t text = image_put(m, clr_net10, sizeof(clr_net10) - 1), table = image_alloc(m, 8 * CLR_NET10_POINTERS);
+	uint64_t text = image_put(m, clr_net10, sizeof(clr_net10) - 1),
+		 table = image_alloc(m, 8 * CLR_NET10_POINTERS);
 
 	image_set_u64(m, table + 8 * CLR_NET10_RANGE_MAP, m->range_map);
 	image_set_u64(m, m->descriptor, 0x0043414443434e44);
@@ -136,7 +140,7 @@ static inline void image_begin(struct clr_image *m, unsigned heap_flags)
 	image_set_u64(m, m->node + 40, m->map);
 }
 
-/* The metadata of App.dll with the types 2: App.Plain, 3: App.Pair`2; methods 1: Plain.Run, 2: Pair.Put. */
+/* The metadata of App.dll. Types 2: App.Plain, 3: App.Pair`2; methods 1: Plain.Run, 2: Pair.Put. */
 static inline unsigned char *image_metadata(size_t *ret_len)
 {
 	static const uint8_t run[] = {0, 1, 8, 14}, put[] = {0x20, 1, 1, 0x13, 1};
@@ -149,8 +153,10 @@ static inline unsigned char *image_metadata(size_t *ret_len)
 	metadata_row(&b, CLR_TYPE_DEF, "422222", 0, metadata_string(&b, "<Module>"), 0, 0, 1, 1);
 	metadata_row(&b, CLR_TYPE_DEF, "422222", 0, metadata_string(&b, "Plain"), app, 0, 1, 1);
 	metadata_row(&b, CLR_TYPE_DEF, "422222", 0, metadata_string(&b, "Pair`2"), app, 0, 1, 2);
-	metadata_row(&b, CLR_METHOD_DEF, "422222", 0, 0, 0, metadata_string(&b, "Run"), metadata_blob(&b, run, sizeof(run)), 1);
-	metadata_row(&b, CLR_METHOD_DEF, "422222", 0, 0, 0, metadata_string(&b, "Put"), metadata_blob(&b, put, sizeof(put)), 1);
+	metadata_row(&b, CLR_METHOD_DEF, "422222", 0, 0, 0, metadata_string(&b, "Run"),
+		     metadata_blob(&b, run, sizeof(run)), 1);
+	metadata_row(&b, CLR_METHOD_DEF, "422222", 0, 0, 0, metadata_string(&b, "Put"),
+		     metadata_blob(&b, put, sizeof(put)), 1);
 	return metadata_end(&b, ret_len);
 }
 
@@ -165,16 +171,17 @@ static inline uint64_t image_dynamic_module(struct clr_image *m, const void *met
 	return module;
 }
 
-/* A module out of a file, of which the runtime has the bytes as they are there. */
+/* A module from a file, whose bytes the runtime has in file layout. */
 static inline uint64_t image_file_module(struct clr_image *m, const void *metadata, size_t len)
 {
-	uint64_t module = image_alloc(m, 856), file = image_alloc(m, 64), image = image_alloc(m, 136), layout = image_alloc(m, 24);
+	uint64_t module = image_alloc(m, 856), file = image_alloc(m, 64),
+		 image = image_alloc(m, 136), layout = image_alloc(m, 24);
 	uint64_t pe = image_alloc(m, 0x420 + len), section = pe + 0x84 + 20 + 240;
 
 	memcpy(image_at(m, pe), "MZ", 2);
 	image_set(m, pe + 60, 0x80, 4);
 	memcpy(image_at(m, pe + 0x80), "PE", 2);
-	image_set(m, pe + 0x84 + 2, 1, 2); /* one section */
+	image_set(m, pe + 0x84 + 2, 1, 2);    /* one section */
 	image_set(m, pe + 0x84 + 16, 240, 2); /* optional header */
 	image_set(m, pe + 0x84 + 20, 0x20b, 2);
 	image_set(m, pe + 0x84 + 20 + 112 + 8 * 14, 0x2000, 4); /* CLI header */
@@ -192,10 +199,12 @@ static inline uint64_t image_file_module(struct clr_image *m, const void *metada
 	return module;
 }
 
-/* A type; with arguments it is generic. */
-static inline uint64_t image_type(struct clr_image *m, uint64_t module, uint32_t rid, const uint64_t *args, size_t nargs)
+/* A type; generic if it has arguments. */
+static inline uint64_t image_type(struct clr_image *m, uint64_t module, uint32_t rid,
+				  const uint64_t *args, size_t nargs)
 {
-	uint64_t type = image_alloc(m, 64), dictionaries = image_alloc(m, 24) + 8, dictionary = image_alloc(m, 8 * nargs + 8);
+	uint64_t type = image_alloc(m, 64), dictionaries = image_alloc(m, 24) + 8,
+		 dictionary = image_alloc(m, 8 * nargs + 8);
 
 	image_set(m, type, nargs ? IMAGE_GENERIC : 0, 4);
 	image_set(m, type + 8, (uint64_t)rid << 8, 4);
@@ -209,7 +218,7 @@ static inline uint64_t image_type(struct clr_image *m, uint64_t module, uint32_t
 	return type;
 }
 
-/* An array's type; rank 0: with bounds from 0. Of a pointer or by-ref: its handle. */
+/* The type of an array; rank 0: a vector. For a pointer or by-ref: its handle. */
 static inline uint64_t image_array(struct clr_image *m, uint64_t element, unsigned rank)
 {
 	uint64_t type = image_alloc(m, 64), class = image_alloc(m, 80);
@@ -230,8 +239,9 @@ static inline uint64_t image_pointer(struct clr_image *m, uint64_t to, unsigned 
 	return desc | 2;
 }
 
-/* A method in a chunk of its own, behind others of that chunk. */
-static inline uint64_t image_method(struct clr_image *m, uint64_t type, uint32_t rid, unsigned index)
+/* A method in a chunk of its own, behind other methods of that chunk. */
+static inline uint64_t image_method(struct clr_image *m, uint64_t type, uint32_t rid,
+				    unsigned index)
 {
 	uint64_t chunk = image_alloc(m, 24 + 8 * index + 64), method = chunk + 24 + 8 * index;
 
@@ -242,7 +252,8 @@ static inline uint64_t image_method(struct clr_image *m, uint64_t type, uint32_t
 	return method;
 }
 
-static inline uint64_t image_dynamic_method(struct clr_image *m, uint64_t type, const char *name, const void *sig, size_t len)
+static inline uint64_t image_dynamic_method(struct clr_image *m, uint64_t type, const char *name,
+					    const void *sig, size_t len)
 {
 	uint64_t method = image_method(m, type, 0, 0);
 
@@ -263,8 +274,10 @@ static inline void image_nibble(struct clr_image *m, uint32_t offset, unsigned n
 	image_set(m, word, (value & ~(15u << shift)) | nibble << shift, 4);
 }
 
-/* A method's code at an offset of the heap, with one piece of unwind information and one for each funclet. */
-static inline void image_body(struct clr_image *m, uint32_t offset, uint32_t bytes, uint64_t method, uint32_t funclets)
+/* A method's code at an offset of the heap, with one unwind info for itself and one for each
+ * funclet. */
+static inline void image_body(struct clr_image *m, uint32_t offset, uint32_t bytes, uint64_t method,
+			      uint32_t funclets)
 {
 	uint64_t header = image_alloc(m, 36 + 12 * (funclets + 1));
 	uint32_t each = bytes / (funclets + 1);
@@ -273,15 +286,16 @@ static inline void image_body(struct clr_image *m, uint32_t offset, uint32_t byt
 	image_set(m, header + 32, funclets + 1, 4);
 	for (uint32_t i = 0; i <= funclets; i++) {
 		image_set(m, header + 36 + 12 * i, offset + i * each, 4);
-		image_set(m, header + 40 + 12 * i, i < funclets ? offset + (i + 1) * each : offset + bytes, 4);
+		image_set(m, header + 40 + 12 * i,
+			  i < funclets ? offset + (i + 1) * each : offset + bytes, 4);
 	}
 	image_set_u64(m, CLR_IMAGE_CODE + offset - 8, header);
 	image_nibble(m, offset, 1 + offset % 32 / 4);
 }
 
-/* Unwind information of a body's part (0: itself), which is put at another offset of the heap, and the code of the part. */
-static inline void image_unwind(struct clr_image *m, uint32_t offset, uint32_t part, uint32_t at, const void *info, size_t len, const void *code,
-				size_t bytes)
+/* Moves a part of a body (0: the body itself) and its unwind info to other offsets of the heap. */
+static inline void image_unwind(struct clr_image *m, uint32_t offset, uint32_t part, uint32_t at,
+				const void *info, size_t len, const void *code, size_t bytes)
 {
 	uint64_t header;
 	uint32_t begin;
@@ -293,8 +307,9 @@ static inline void image_unwind(struct clr_image *m, uint32_t offset, uint32_t p
 	memcpy(image_at(m, CLR_IMAGE_CODE + begin), code, bytes);
 }
 
-/* What the runtime keeps of where the code of the body at an offset comes from. */
-static inline void image_debug_info(struct clr_image *m, uint32_t offset, const void *data, size_t len)
+/* The runtime's debug info about the code of the body at an offset. */
+static inline void image_debug_info(struct clr_image *m, uint32_t offset, const void *data,
+				    size_t len)
 {
 	uint64_t header;
 

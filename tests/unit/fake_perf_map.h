@@ -1,11 +1,12 @@
-/* A fake runtime that writes perf maps, other users' processes and marks: for tests of eventpipe/perf_map and of what is left of them. */
+/* A fake runtime that writes perf maps, other users' processes, and marks. Used by tests of
+ * eventpipe/perf_map and its sweep. */
 #ifndef TESTS_UNIT_FAKE_PERF_MAP_H
 #define TESTS_UNIT_FAKE_PERF_MAP_H
 
-#include "eventpipe/perf_map.h"
+#include "dotnet/eventpipe/perf_map.h"
 
 #include "base/clock.h"
-#include "eventpipe/perf_map_undo.h"
+#include "dotnet/eventpipe/perf_map_undo.h"
 #include "tests/unit/fake_runtime.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@
 
 static struct perf_map_error err;
 
-/* In the fake runtime: its map, while that is on. */
+/* In the fake runtime: writes its map while that is on. */
 static int fake_map = -1, fake_info = -1;
 
 static inline void fake_path(char *buf, size_t cap, const char *kind)
@@ -46,7 +47,8 @@ static inline void fake_on(void)
 
 static inline void maps(int fd, const struct fake_request *request)
 {
-	if (request->command == IPC_ENABLE_PERF_MAP && request->len == 4 && request->payload[0] == 3) {
+	if (request->command == IPC_ENABLE_PERF_MAP && request->len == 4 &&
+	    request->payload[0] == 3) {
 		fake_on();
 	} else if (request->command == IPC_DISABLE_PERF_MAP) {
 		close(fake_map);
@@ -99,7 +101,7 @@ static inline void never_disables(int fd, const struct fake_request *request)
 	maps(fd, request);
 }
 
-/* As one that is killed just then: its memory goes before the connection does. */
+/* Ends like a killed process: its memory goes before its connection. */
 static inline void ends_when_asked_to_disable(int fd, const struct fake_request *request)
 {
 	if (request->command == IPC_DISABLE_PERF_MAP)
@@ -107,7 +109,7 @@ static inline void ends_when_asked_to_disable(int fd, const struct fake_request 
 	maps(fd, request);
 }
 
-/* As one that returns from Main. */
+/* Ends like a process that returns from Main. */
 static inline void ends_soon_after_its_port(int fd, const struct fake_request *request)
 {
 	if (request->command == IPC_DISABLE_PERF_MAP) {
@@ -124,7 +126,7 @@ static inline void closes_when_asked_to_disable(int fd, const struct fake_reques
 		maps(fd, request);
 }
 
-/* Whether /tmp/KIND-PIDEND is there. */
+/* Tells whether /tmp/KIND-PIDEND exists. */
 static inline bool there(const struct fake_runtime *fake, const char *kind, const char *end)
 {
 	char path[64];
@@ -141,7 +143,7 @@ static inline bool is_on(const struct fake_runtime *fake)
 	int fd, r;
 
 	perf_map_name(fake->pid, name);
-	r = target_writes(fake->pid, name, &fd, &file);
+	r = target_dir_find_written_file(fake->pid, name, &fd, &file);
 	if (!r)
 		close(fd);
 	return !r;
@@ -165,16 +167,17 @@ static inline int end(struct perf_map *m)
 	return perf_map_end(o, m, clock_monotonic_ns() + LONG_NS, &err);
 }
 
-/* Counts are of the whole /tmp, where others may leave something too. */
-static inline struct perf_map_swept sweep(const struct fake_runtime *fake)
+/* Counts cover the whole /tmp, which others may use too. */
+static inline struct perf_map_sweep_counts sweep(const struct fake_runtime *fake)
 {
-	struct perf_map_swept swept = {0};
+	struct perf_map_sweep_counts swept = {0};
 
-	assert_int_equal(perf_map_sweep(o, fake->pid, clock_monotonic_ns() + LONG_NS, NULL, &swept), 0);
+	assert_int_equal(perf_map_sweep(o, fake->pid, clock_monotonic_ns() + LONG_NS, NULL, &swept),
+			 0);
 	return swept;
 }
 
-/* A process of a user who is not us; with a directory of its own for maps unless that is NULL. */
+/* A process of another user; dir: its own directory for maps, or NULL. */
 static inline pid_t start_other(uid_t uid, const char *dir)
 {
 	pid_t pid = fork();
@@ -183,7 +186,8 @@ static inline pid_t start_other(uid_t uid, const char *dir)
 	assert_true(pid >= 0);
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if ((dir && setenv("DOTNET_PerfMapJitDumpPath", dir, 1)) || setgid(uid) || setuid(uid))
+		if ((dir && setenv("DOTNET_PerfMapJitDumpPath", dir, 1)) || setgid(uid) ||
+		    setuid(uid))
 			_exit(1);
 		execl("/bin/sleep", "sleep", "60", (char *)NULL);
 		_exit(1);

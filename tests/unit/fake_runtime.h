@@ -1,13 +1,13 @@
 /*
- * A process that listens on a diagnostic port of its own as a runtime does, and plays what a test
- * wants: each connection's first request goes to a function of the test, in that process.
+ * A process that listens on a diagnostic port of its own, like a runtime. It passes the first
+ * request of each connection to a function of the test, which runs in that process.
  */
 #ifndef TESTS_UNIT_FAKE_RUNTIME_H
 #define TESTS_UNIT_FAKE_RUNTIME_H
 
 #include "container/opener.h"
 #include "container/proc.h"
-#include "eventpipe/ipc.h"
+#include "dotnet/eventpipe/ipc.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ struct fake_request {
 	size_t len;
 };
 
-/* Answers on fd, which is closed when it returns. */
+/* Answers on fd; the caller closes fd. */
 typedef void fake_serve_fn(int fd, const struct fake_request *request);
 
 struct fake_runtime {
@@ -60,7 +60,7 @@ static inline void fake_write(int fd, const void *data, size_t len)
 	}
 }
 
-/* A whole reply: command 0xff00 OK, 0xffff error. */
+/* A whole reply: command 0xff00 is OK, 0xffff is an error. */
 static inline void fake_reply(int fd, unsigned command, const void *payload, size_t len)
 {
 	unsigned char head[IPC_HEADER_BYTES] = "DOTNET_IPC_V1";
@@ -128,7 +128,7 @@ static inline int fake_bind(char *path, size_t cap, pid_t pid, uint64_t start)
 	return listener;
 }
 
-/* The same of the calling process's own name. */
+/* Does the same under the calling process's own name. */
 static inline int fake_listen(char *path, size_t cap, pid_t pid)
 {
 	uint64_t start;
@@ -138,7 +138,8 @@ static inline int fake_listen(char *path, size_t cap, pid_t pid)
 	return fake_bind(path, cap, pid, start);
 }
 
-/* Whether a process that ended long ago left a perf map of that number, which a runtime would not overwrite for us. */
+/* Tells whether a long ended process left a perf map of that number. A runtime would not overwrite
+ * it for us. */
 static inline bool fake_is_taken(pid_t pid)
 {
 	char path[64];
@@ -158,7 +159,7 @@ static inline struct fake_runtime fake_start(fake_serve_fn *serve)
 	fake.pid = fork();
 	if (!fake.pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* The next one has another number. */
+		/* The next child gets another number. */
 		if (fake_is_taken(getpid()))
 			_exit(FAKE_TAKEN);
 		int listener = fake_listen(fake.path, sizeof(fake.path), getpid());
@@ -168,13 +169,15 @@ static inline struct fake_runtime fake_start(fake_serve_fn *serve)
 		fake_run(listener, serve);
 	}
 	close(ready[1]);
-	bool began = fake.pid > 0 && read(ready[0], fake.path, sizeof(fake.path)) == (ssize_t)sizeof(fake.path);
+	bool began = fake.pid > 0 &&
+		     read(ready[0], fake.path, sizeof(fake.path)) == (ssize_t)sizeof(fake.path);
 	int status;
 
 	close(ready[0]);
 	if (began)
 		return fake;
-	if (fake.pid < 0 || waitpid(fake.pid, &status, 0) != fake.pid || !WIFEXITED(status) || WEXITSTATUS(status) != FAKE_TAKEN)
+	if (fake.pid < 0 || waitpid(fake.pid, &status, 0) != fake.pid || !WIFEXITED(status) ||
+	    WEXITSTATUS(status) != FAKE_TAKEN)
 		abort();
 	return fake_start(serve);
 }

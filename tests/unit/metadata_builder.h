@@ -1,9 +1,10 @@
-/* Builds ECMA-335 metadata in memory, for tests of its reader. What a row looks like is said by the test, not computed. */
+/* Builds ECMA-335 metadata in memory for tests of its reader. The test specifies the layout of
+ * rows; nothing computes it. */
 #ifndef TESTS_UNIT_METADATA_BUILDER_H
 #define TESTS_UNIT_METADATA_BUILDER_H
 
 #include "base/outbuf.h"
-#include "symbols/clr_tables.h"
+#include "dotnet/metadata_tables.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -15,13 +16,16 @@ struct metadata_build {
 	struct outbuf rows[CLR_TABLES];
 	uint32_t nrows[CLR_TABLES];
 	uint64_t sorted;
-	uint8_t heaps; /* of the header: which of their indices are wide */
-	const char *tables_name; /* NULL: #~ */
+	uint8_t heaps;           /* of the header: heaps with wide indices */
+	const char *tables_name; /* name of the table stream; NULL: #~ */
 };
 
 static inline struct metadata_build metadata_begin(void)
 {
-	struct metadata_build b = {.strings = outbuf_to(-1), .blobs = outbuf_to(-1), .guids = outbuf_to(-1), .pdb = outbuf_to(-1)};
+	struct metadata_build b = {.strings = outbuf_to(-1),
+				   .blobs = outbuf_to(-1),
+				   .guids = outbuf_to(-1),
+				   .pdb = outbuf_to(-1)};
 
 	for (size_t i = 0; i < CLR_TABLES; i++)
 		b.rows[i] = outbuf_to(-1);
@@ -50,10 +54,12 @@ static inline uint32_t metadata_blob(struct metadata_build *b, const void *bytes
 	return at;
 }
 
-#define BLOB_OF(b, ...) metadata_blob(b, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
+#define BLOB_OF(b, ...) \
+	metadata_blob(b, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
 
-/* Appends a row whose columns have the widths that the digits say ("4222"); gives its number. */
-static inline uint32_t metadata_row(struct metadata_build *b, enum clr_table table, const char *widths, ...)
+/* Appends a row; the digits give the widths of its columns ("4222"). Returns its number. */
+static inline uint32_t metadata_row(struct metadata_build *b, enum clr_table table,
+				    const char *widths, ...)
 {
 	va_list args;
 
@@ -94,11 +100,13 @@ static inline void metadata_tables(struct metadata_build *b, struct outbuf *tabl
 	}
 }
 
-/* The whole, in memory of exactly its size, so that reading past it is seen. The builder is used up. */
+/* Returns all metadata in memory of exactly its size, so that reads past it are visible. Consumes
+ * the builder. */
 static inline unsigned char *metadata_end(struct metadata_build *b, size_t *ret_len)
 {
 	struct outbuf tables = outbuf_to(-1), out = outbuf_to(-1);
-	const char *names[] = {b->tables_name ? b->tables_name : "#~", "#Strings", "#Blob", "#GUID", "#Pdb"};
+	const char *names[] = {b->tables_name ? b->tables_name : "#~", "#Strings", "#Blob", "#GUID",
+			       "#Pdb"};
 	struct outbuf *streams[] = {&tables, &b->strings, &b->blobs, &b->guids, &b->pdb};
 	uint32_t nstreams = b->pdb.len ? 5 : 4, at = 16 + 8 + 4;
 

@@ -1,9 +1,9 @@
-/* Writes nettrace streams of version 4, as runtimes do and otherwise. */
+/* Writes nettrace streams of version 4, valid ones as runtimes do and invalid ones. */
 #ifndef TESTS_UNIT_NETTRACE_WRITER_H
 #define TESTS_UNIT_NETTRACE_WRITER_H
 
-#include "eventpipe/ipc.h"
-#include "eventpipe/nettrace.h"
+#include "dotnet/eventpipe/ipc.h"
+#include "dotnet/eventpipe/nettrace.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static inline void nt_trace(struct outbuf *out, uint64_t ticks_per_second)
 	ipc_put_u8(out, 6);
 }
 
-/* Takes block's bytes, and frees it. */
+/* Takes and frees block's bytes. */
 static inline void nt_block(struct outbuf *out, const char *type, struct outbuf *block)
 {
 	nt_object(out, type, 2);
@@ -83,8 +83,10 @@ static inline struct outbuf nt_events(bool compressed)
 	return b;
 }
 
-/* An event with everything in its header; last_ticks, last_sequence are those of the event before it in the block (at first 0). */
-static inline void nt_compressed(struct outbuf *b, const struct nettrace_blob *e, uint64_t last_ticks, uint32_t last_sequence)
+/* An event with a complete header. last_ticks and last_sequence belong to the previous event of the
+ * block (first 0). */
+static inline void nt_compressed(struct outbuf *b, const struct nettrace_blob *e,
+				 uint64_t last_ticks, uint32_t last_sequence)
 {
 	ipc_put_u8(b, 0xbf | (e->sorted ? 0x40 : 0));
 	nt_varuint(b, e->metadata_id);
@@ -119,7 +121,8 @@ static inline void nt_plain(struct outbuf *b, const struct nettrace_blob *e)
 }
 
 /* A metadata block of one kind of event without fields. */
-static inline void nt_kind(struct outbuf *out, uint32_t id, const char *provider, uint32_t event_id, const char *name, uint32_t version)
+static inline void nt_kind(struct outbuf *out, uint32_t id, const char *provider, uint32_t event_id,
+			   const char *name, uint32_t version)
 {
 	struct outbuf b = nt_events(true), payload = outbuf_to(-1);
 	struct nettrace_blob e = {0};
@@ -134,7 +137,7 @@ static inline void nt_kind(struct outbuf *out, uint32_t id, const char *provider
 	ipc_put_u32(&payload, 0);
 	e.payload = (const unsigned char *)payload.data;
 	e.payload_len = (uint32_t)payload.len;
-	/* Runtimes set the sequence's bit with a step of -1. */
+	/* Runtimes set the sequence bit with a step of -1. */
 	nt_compressed(&b, &e, 0, 1);
 	outbuf_close(&payload);
 	nt_block(out, "MetadataBlock", &b);

@@ -1,4 +1,4 @@
-/* Builds perf.data in memory, for tests of its reader. All in static functions, so that each test
+/* Builds perf.data in memory for tests of its reader. All functions are static, so each test
  * program has its own. */
 #ifndef TESTS_UNIT_PERFDATA_BUILDER_H
 #define TESTS_UNIT_PERFDATA_BUILDER_H
@@ -22,8 +22,8 @@ struct build_event {
 struct build {
 	unsigned char *bytes;
 	size_t len, cap;
-	size_t record; /* where the open record begins */
-	size_t data;   /* where the data begin */
+	size_t record; /* start of the open record */
+	size_t data;   /* start of the data section */
 	bool pipe;
 };
 
@@ -50,7 +50,7 @@ static inline void build_u32(struct build *b, uint32_t x)
 	build_put(b, &x, sizeof(x));
 }
 
-/* Text with its NUL, filled up with NULs to a multiple of 8. */
+/* Text with its NUL, padded with NULs to a multiple of 8. */
 static inline void build_text(struct build *b, const char *s)
 {
 	static const char zeros[8];
@@ -130,7 +130,7 @@ static inline void build_pipe(struct build *b, const struct build_event *events,
 	b->data = b->len;
 }
 
-/* The header says now that the data end here. */
+/* Sets the header's data size to end here. */
 static inline void build_data_end(struct build *b)
 {
 	uint64_t size = b->len - b->data;
@@ -138,7 +138,7 @@ static inline void build_data_end(struct build *b)
 	memcpy(b->bytes + offsetof(struct perfdata_file_header, data.size), &size, sizeof(size));
 }
 
-/* Ends the data and writes features: contents[i] is that of features[i], in ascending order. */
+/* Ends the data and writes features. contents[i] belongs to features[i], in ascending order. */
 static inline void build_features(struct build *b, const unsigned int *features,
 				  const struct build *contents, size_t n)
 {
@@ -175,7 +175,7 @@ static inline void build_string(struct build *b, const char *s)
 		build_put(b, "", 1);
 }
 
-/* A file of these bytes. */
+/* A file with these bytes. */
 static inline int build_fd_of(const void *bytes, size_t len)
 {
 	int fd = memfd_create("perf.data", MFD_CLOEXEC);

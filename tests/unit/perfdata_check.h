@@ -1,4 +1,4 @@
-/* What the tests of the perf.data reader share: small records and what must come of them. */
+/* Shared by tests of the perf.data reader: small records and their expected results. */
 #ifndef TESTS_UNIT_PERFDATA_CHECK_H
 #define TESTS_UNIT_PERFDATA_CHECK_H
 
@@ -28,7 +28,7 @@ static inline struct perfdata *open_built(struct build *b)
 	return d;
 }
 
-/* Descriptors of memfds are left to the end of the program; there are few of them. */
+/* The memfds stay open until the program ends; there are few. */
 static inline void next_is(struct perfdata *d, struct perfdata_record *r, uint32_t type)
 {
 	struct parse_error err = {0};
@@ -85,7 +85,7 @@ static inline struct perfdata *open_fd(int fd)
 	return d;
 }
 
-/* All samples come with these ips, in this order; then the end, with the given code. */
+/* Checks that all samples come with these ips in this order, then the end with the given code. */
 static inline void samples_are(struct perfdata *d, const uint64_t *ips, size_t n, int end_code)
 {
 	struct perfdata_record r;
@@ -117,8 +117,8 @@ static inline void built_samples_are(struct build *b, const uint64_t *ips, size_
 	build_free(b);
 }
 
-/* Compresses the records of `inner` as one stream, flushed at pieces of `step` bytes, into records
- * of the given type. */
+/* Compresses the records of `inner` into records of the given type: one stream, flushed every
+ * `step` bytes. */
 static inline void put_compressed(struct build *b, const struct build *inner, size_t step,
 				  uint32_t type)
 {

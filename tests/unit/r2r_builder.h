@@ -1,6 +1,7 @@
 /*
- * Builds PE images with ReadyToRun tables in memory, for tests of their reader. Addresses are those of the file plus
- * R2R_RVA, as in images for Linux. What tables hold is written by the test, byte for byte where it matters.
+ * Builds PE images with ReadyToRun tables in memory for tests of their reader. Addresses are file
+ * offsets plus R2R_RVA, as in images for Linux. The test writes the contents of tables, byte for
+ * byte if needed.
  */
 #ifndef TESTS_UNIT_R2R_BUILDER_H
 #define TESTS_UNIT_R2R_BUILDER_H
@@ -12,16 +13,17 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define R2R_RVA 0x10000u /* of the file's first byte */
+#define R2R_RVA 0x10000u   /* rva of the file's first byte */
 #define R2R_HEADERS 0x200u /* bytes before the section */
 #define R2R_KINDS_MAX 16
 
 struct r2r_build {
-	struct outbuf body; /* of the only section, from file offset R2R_HEADERS on */
-	uint32_t kinds[R2R_KINDS_MAX], rvas[R2R_KINDS_MAX], bytes[R2R_KINDS_MAX]; /* sections of the header */
+	struct outbuf body; /* of the only section, which begins at file offset R2R_HEADERS */
+	uint32_t kinds[R2R_KINDS_MAX], rvas[R2R_KINDS_MAX],
+		bytes[R2R_KINDS_MAX]; /* sections of the R2R header */
 	uint32_t n;
 	uint32_t metadata, metadata_bytes, cli, cli_bytes, exports, exports_bytes;
-	uint16_t machine, major; /* as in the file */
+	uint16_t machine, major; /* values as in the file */
 };
 
 static inline struct r2r_build r2r_begin(void)
@@ -29,7 +31,7 @@ static inline struct r2r_build r2r_begin(void)
 	return (struct r2r_build){.body = outbuf_to(-1), .machine = 0x8664 ^ 0x7b79, .major = 16};
 }
 
-/* Where the next byte will be. */
+/* Offset of the next byte. */
 static inline uint32_t r2r_rva(const struct r2r_build *b)
 {
 	return R2R_RVA + R2R_HEADERS + (uint32_t)b->body.len;
@@ -50,7 +52,7 @@ static inline void r2r_u32(struct r2r_build *b, uint32_t x)
 	metadata_u32(&b->body, x);
 }
 
-/* A section of the header, whose data are put here. */
+/* A section of the R2R header, whose data are appended here. */
 static inline uint32_t r2r_section(struct r2r_build *b, uint32_t kind, const void *data, size_t len)
 {
 	uint32_t rva = r2r_rva(b);
@@ -78,7 +80,7 @@ static inline void r2r_metadata(struct r2r_build *b, struct metadata_build *meta
 	free(data);
 }
 
-/* The sections said so far, as a header that a composite image has for each of its assemblies. */
+/* Writes the sections so far as a header, as a composite image has one for each assembly. */
 static inline void r2r_core(struct r2r_build *b, uint32_t *ret_rva, uint32_t *ret_bytes)
 {
 	*ret_rva = r2r_rva(b);
@@ -93,7 +95,7 @@ static inline void r2r_core(struct r2r_build *b, uint32_t *ret_rva, uint32_t *re
 	*ret_bytes = r2r_rva(b) - *ret_rva;
 }
 
-/* The header with its CLI header, or, composite, as an export. */
+/* Writes the header with its CLI header, or, if composite, as an export. */
 static inline void r2r_header(struct r2r_build *b, int composite)
 {
 	uint32_t header = r2r_rva(b), core, bytes;
@@ -143,7 +145,7 @@ static inline void r2r_head_u32(unsigned char *head, size_t at, uint32_t x)
 	r2r_head_u16(head, at + 2, x >> 16);
 }
 
-/* The whole file, allocated. The builder is used up. */
+/* Returns the whole file, allocated. Consumes the builder. */
 static inline unsigned char *r2r_end(struct r2r_build *b, size_t *ret_len)
 {
 	size_t len = R2R_HEADERS + b->body.len, optional = 0x58, table = optional + 112 + 16 * 8;
@@ -175,7 +177,7 @@ static inline unsigned char *r2r_end(struct r2r_build *b, size_t *ret_len)
 	return file;
 }
 
-/* A file with those bytes; data is freed. */
+/* A file with those bytes; frees data. */
 static inline int r2r_file(unsigned char *data, size_t len)
 {
 	int fd = memfd_create("image", MFD_CLOEXEC);

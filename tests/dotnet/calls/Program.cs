@@ -1,5 +1,5 @@
-// All ways in which .NET code is called and leaves again, in short turns: so a thread that is stepped through some hundred thousand instructions meets
-// them all. Those that are turned off by a letter in the second argument need not work everywhere.
+// All ways in which .NET code is called and leaves, in short turns. A thread that is stepped through some hundred
+// thousand instructions meets all. A letter in the second argument turns off a way that does not work everywhere.
 // usage: calls SECONDS [WITHOUT]
 using System.Diagnostics;
 using System.Linq.Expressions;
@@ -295,7 +295,7 @@ static class Unusual
 
     static long done;
 
-    // Costs hundreds of thousands of instructions: not often.
+    // Costs hundreds of thousands of instructions, so it is rare.
     public static long Exceptions(int n)
     {
         try

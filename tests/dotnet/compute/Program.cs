@@ -1,4 +1,4 @@
-// Compiled ahead of time: code of its own, generics, lambdas, local functions and async methods, all busy.
+// Compiled ahead of time. Keeps its own code, generics, lambdas, local functions and async methods busy.
 using System.Diagnostics;
 using System.Runtime.CompilerServices;
 

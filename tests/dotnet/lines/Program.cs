@@ -1,5 +1,5 @@
-// Methods of many shapes, each of which tells where it is: "frame TOKEN IL NATIVE FILE:LINE", as System.Diagnostics.StackTrace has
-// it, and all points of the program's own PDB: "point TOKEN IL FILE:LINE". With an argument: burns so many seconds in Burn.
+// Methods of many shapes. Each prints its place like System.Diagnostics.StackTrace: "frame TOKEN IL NATIVE FILE:LINE". Also prints
+// all points of the program's own PDB: "point TOKEN IL FILE:LINE". With an argument: burns for that many seconds in Burn.
 using System.Diagnostics;
 using System.Reflection;
 using System.Reflection.Metadata;

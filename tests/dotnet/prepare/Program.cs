@@ -1,8 +1,8 @@
-// Has the runtime look up the precompiled code of as many methods as it knows, so that it reports their names and addresses: those
-// of all assemblies that the application came with, generic ones over a few types. Run as a program, or in any other one as
-// DOTNET_STARTUP_HOOKS. Then /proc/self/maps is written to the file that PREPARE_MAPS names, and the process ends.
-// PREPARE_ASSEMBLIES: only those whose name begins with one of these words, in their order; PREPARE_METHODS: at most as many that are
-// not generic, and a quarter as many instances of those that are, most of which have to be compiled now.
+// Makes the runtime look up the precompiled code of methods, so that it reports their names and addresses. Covers all assemblies
+// of the application, and generic methods over a few types. Runs as a program, or in any other one through DOTNET_STARTUP_HOOKS.
+// Then it writes /proc/self/maps to the file PREPARE_MAPS, and the process ends. PREPARE_ASSEMBLIES: only names that begin with one
+// of these words, in their order. PREPARE_METHODS: the maximal number of methods that are not generic, and four times the maximal
+// number of generic instances. Most generic instances have to be compiled at run time.
 using System.Reflection;
 using System.Runtime.CompilerServices;
 
@@ -37,7 +37,7 @@ internal static class StartupHook
         Environment.Exit(0);
     }
 
-    // What the host lists, and what that refers to: of a single file the host lists nothing.
+    // Assemblies that the host lists, and their references. For a single file the host lists nothing.
     private static IEnumerable<string> Names(string[] words)
     {
         var paths = (string?)AppContext.GetData("TRUSTED_PLATFORM_ASSEMBLIES") ?? "";
@@ -56,7 +56,7 @@ internal static class StartupHook
             }
             catch (Exception)
             {
-                // what is native, or not delivered
+                // native, or not delivered
             }
         }
         return found;
@@ -90,7 +90,7 @@ internal static class StartupHook
         }
     }
 
-    // What can be made of a generic definition: all arguments alike, and for two also the mixed pairs with a reference type.
+    // Instantiations of a generic definition: all arguments alike; for two arguments also mixed pairs with a reference type.
     private static IEnumerable<T> Close<T>(int n, Func<Type[], T> make) where T : class
     {
         var lists = Arguments.Select(a => Enumerable.Repeat(a, n).ToArray()).ToList();
@@ -111,7 +111,7 @@ internal static class StartupHook
             }
             catch (Exception)
             {
-                // constraints
+                // violated constraints
             }
             if (closed is not null)
                 yield return closed;

@@ -2,7 +2,7 @@ using System.Runtime.CompilerServices;
 
 namespace Stacks;
 
-/// <summary>Continuations on the thread pool: what awaits goes on below what it awaited.</summary>
+// <summary>Continuations on the thread pool: an awaiting method continues below the method that it awaited.</summary>
 internal static class Asynchronous
 {
     private const string Inner = "Chain+<Inner>d__0::MoveNext", Middle = "Chain+<Middle>d__1::MoveNext", Outer = "Chain+<Outer>d__2::MoveNext";
@@ -13,7 +13,7 @@ internal static class Asynchronous
             Inner + ";...;" + Middle + ";...;" + Outer + "*", Inner + ";...;" + Middle + ";...;" + Outer + ";Work::Burn*") { Comm = ".NET TP Worker" },
     ];
 
-    // This thread only waits; the work is done by the thread pool's.
+    // This thread only waits; threads of the pool do the work.
     private static void Run()
     {
         var all = new Task[2];

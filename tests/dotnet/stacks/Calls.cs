@@ -77,7 +77,7 @@ internal static class Calls
         }
     }
 
-    // Others than an inline cache holds, so that all kinds of stubs have their time.
+    // More types than an inline cache holds, so that all kinds of stubs are used.
     private interface IGet
     {
         long Get(long n);

@@ -2,8 +2,8 @@ using System.Runtime.CompilerServices;
 
 namespace Stacks;
 
-/// <summary>Plain methods: what calls libm, what is nearly nothing but prologue and epilogue, frameless methods, large frames, recursion, loops
-/// that on-stack replacement takes over.</summary>
+// <summary>Plain methods: calls of libm, methods that are mostly prologue and epilogue, frameless methods, large frames, recursion,
+// and loops that on-stack replacement takes over.</summary>
 internal static class Computing
 {
     public static readonly Mode[] Modes =
@@ -38,7 +38,7 @@ internal static class Computing
         [MethodImpl(MethodImplOptions.NoInlining)]
         public static void Middle() => Work.Keep((long)(Leaf(1.1) + Leaf(1.2)));
 
-        // No loop: a small method that tail calls have it easy to remove.
+        // No loop: tail-call optimisation easily removes a small method.
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static double Leaf(double from) => Math.Pow(from, 0.3) + Math.Log(from) + Math.Exp(from);
     }
@@ -54,7 +54,7 @@ internal static class Computing
             Work.Keep(sum);
         }
 
-        // All arguments live across the calls: each method saves every register there is and restores it.
+        // All arguments live across the calls, so each method saves and restores every callee-saved register.
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static long Saves(long a, long b, long c, long d, long e, long f) => Saves2(a, b, c, d, e, f) + a + b + c + d + e + f;
 
@@ -76,7 +76,7 @@ internal static class Computing
             Work.Keep(sum);
         }
 
-        // One call and no loop: the compiler does without a frame pointer.
+        // One call and no loop, so the compiler uses no frame pointer.
         [MethodImpl(MethodImplOptions.NoInlining)]
         private static long One(long a) => Two(a + 1) * 3 + a;
 
@@ -161,7 +161,7 @@ internal static class Computing
         }
     }
 
-    // Both are called once and are left only at the end: in their lowest tier until on-stack replacement comes.
+    // Both are called once and end only with the program, so they stay in the lowest tier until on-stack replacement.
     private static class Osr
     {
         [MethodImpl(MethodImplOptions.NoInlining)]

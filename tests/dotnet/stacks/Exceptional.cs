@@ -2,7 +2,7 @@ using System.Runtime.CompilerServices;
 
 namespace Stacks;
 
-/// <summary>Exceptions through several frames: filters, finally and catch blocks are functions of their own, called below what threw.</summary>
+// <summary>Exceptions through several frames. Filters, finally and catch blocks are functions, called below the throwing frame.</summary>
 internal static class Exceptional
 {
     private const string Down = "Throwing::Middle;Throwing::Catches;Throwing::First;Throwing::Second;Throwing::Throws";
@@ -11,7 +11,7 @@ internal static class Exceptional
     [
         new("exceptions", Throwing.Middle, "Throwing::Middle;Throwing::Catches*", Down + "*", Down + ";...;Throwing::Catches;Throwing::Filter;Work::Burn*",
             Down + ";...;Throwing::Second;Throwing::Finally;Work::Burn*", Down + ";...;Throwing::Catches;Throwing::Caught;Work::Burn*",
-            "Throwing::Middle;Throwing::Catches;...;Throwing::Catches;Throwing::Caught;Work::Burn*") { IsTraced = false }, // the runtime's stack traces leave out what was thrown through
+            "Throwing::Middle;Throwing::Catches;...;Throwing::Catches;Throwing::Caught;Work::Burn*") { IsTraced = false }, // the runtime's stack traces omit the frames that the exception passed
     ];
 
     private static class Throwing

@@ -5,12 +5,12 @@ using System.Text.RegularExpressions;
 
 namespace Stacks;
 
-/// <summary>Precompiled code of the framework between ours: JSON, regular expressions, sorting; in each our code is called back too.</summary>
+// <summary>Precompiled framework code between our frames: JSON, regular expressions, sorting. Each also calls our code back.</summary>
 internal static class Framework
 {
     public static readonly Mode[] Modes =
     [
-        new("json", Json.Middle, "Json::Middle;Json::Serialize*", "Json::Middle;Json::Serialize;Json::Serialize*", // the finally block of what was inlined
+        new("json", Json.Middle, "Json::Middle;Json::Serialize*", "Json::Middle;Json::Serialize;Json::Serialize*", // the finally block of an inlined method
             "Json::Middle;Json::Serialize;...;Json+Converter::Write*;Work::Burn*"),
         new("regex", Regexes.Middle, "Regexes::Middle;Regexes::Replace*",
             "Regexes::Middle;Regexes::Replace;...;Regexes::Found*;Work::Burn*"),

@@ -3,7 +3,7 @@ using System.Runtime.InteropServices;
 
 namespace Stacks;
 
-/// <summary>Into a library without frame pointers, and back into managed code.</summary>
+// <summary>Calls into a library without frame pointers, and back into managed code.</summary>
 internal static unsafe class Native
 {
     private const string Inside = "burn_outer;burn_middle;burn_inner";
@@ -18,7 +18,7 @@ internal static unsafe class Native
 
     private delegate long Back(long n);
 
-    // With the error kept there is a stub between; without it compiled code calls the function itself.
+    // With SetLastError the call goes through a stub; without it compiled code calls the function directly.
     [DllImport("burn", EntryPoint = "burn_outer", SetLastError = true)]
     private static extern long Outer(Back call, long n);
 

@@ -1,14 +1,14 @@
-// Threads whose stacks are known: each goes through one chain of methods for ever, and which that is is written down before, for the test
-// that compares samples with it. Says for each mode:
-//     MODE NAME COMM CHAIN    the thread's name as the kernel has it, and what a stack of it may be from its start on
-//     LEAF NAME CALLER TEXT   a frame of user code at the top whose name or module has TEXT in it must have been called by CALLER
-//     TRACE NAME CHAIN        while working: managed methods from the thread's start to the one that burns, as the runtime's own stack trace
-//                             has them, once for each that is met; names of the framework too
-//     warm                    there was next to nothing new to compile for two seconds, so that what is hot is in its last tier
-// A CHAIN is made of "Type::Method" or names of native functions, separated by ";", which must follow each other with nothing
-// in between; "..." is any number of frames of others (the framework, stubs, the runtime, none at all); "*" behind a name says that this
-// function calls others, which may be anything but what the chain names; "A|B" is one of them; "A{9}" is nine of them. A sample may have been taken
-// anywhere on the way, so a stack may end before its chain does. A mode may have several chains.
+// Threads with known stacks: each runs one chain of methods for ever. The program prints the chains first; tests compare
+// samples with them. Lines for each mode:
+//     MODE NAME COMM CHAIN    the thread's name in the kernel, and a possible stack from the thread's start
+//     LEAF NAME CALLER TEXT   CALLER must have called a leaf frame of user code whose name or module contains TEXT
+//     TRACE NAME CHAIN        while working: managed methods from the thread's start to the burning one, as in the runtime's own
+//                             stack trace, once for each different trace; includes names of the framework
+//     warm                    for two seconds almost nothing new was compiled, so hot methods are in their last tier
+// A CHAIN consists of "Type::Method" or names of native functions, separated by ";". They must follow each other without gaps.
+// "..." is any number of foreign frames (framework, stubs, runtime), or none. "*" after a name: the function calls others,
+// except those that the chain names. "A|B" is one of them, "A{9}" is nine of them. A sample may be taken anywhere on the
+// way, so a stack may end before its chain does. A mode may have several chains.
 // usage: stacks SECONDS [--only NAME[,NAME]] [--except NAME[,NAME]]; BURN_LIBRARY is the path of libburn.so
 using System.Collections.Concurrent;
 using System.Diagnostics;
@@ -23,12 +23,12 @@ namespace Stacks;
 
 internal sealed record Mode(string Name, Action Once, params string[] Chains)
 {
-    /// <summary>What the kernel calls its threads; of thread pools and of the main thread it is not the mode's name.</summary>
+    // <summary>The kernel's name of its threads; threads of pools and the main thread do not have the mode's name.</summary>
     public string Comm { get; init; } = Name;
     public string[] Leaves { get; init; } = [];
     public bool IsTraced { get; init; } = true;
 
-    /// <summary>The first method of its thread that is ours, and the caller of one that on-stack replacement takes over.</summary>
+    // <summary>Our first method on its thread, and the caller of a method that on-stack replacement takes over.</summary>
     [MethodImpl(MethodImplOptions.NoInlining)]
     public void Start()
     {
@@ -92,7 +92,7 @@ internal static class Program
         return 0;
     }
 
-    // The runtime puts off to compile better what there is while new code comes.
+    // The runtime delays optimisation while new code is compiled.
     private static void SayWhenWarm()
     {
         const int Quiet = 4, Most = 60, Few = 2;
@@ -132,7 +132,7 @@ internal static class Work
 {
     private static long kept;
 
-    /// <summary>The leaf of most chains: some microseconds in a loop that nothing is inlined into.</summary>
+    // <summary>The leaf of most chains: some microseconds in a loop without inlined calls.</summary>
     [MethodImpl(MethodImplOptions.NoInlining)]
     public static long Burn(long from)
     {
@@ -147,10 +147,10 @@ internal static class Work
     public static void Keep(long value) => kept += value;
 }
 
-/// <summary>What the runtime itself has for stacks, now and then.</summary>
+// <summary>Prints the runtime's own stack traces now and then.</summary>
 internal static class Trace
 {
-    private const int Rounds = 1499; // of Burn: some 10 ms, and not always the same one of several calls
+    private const int Rounds = 1499; // of Burn: some 10 ms, and not always in the same one of several calls
     private static readonly ConcurrentDictionary<string, bool> Said = new();
     [ThreadStatic] private static string? mode;
     [ThreadStatic] private static int left;
@@ -185,7 +185,7 @@ internal static class Trace
             Console.WriteLine(line);
     }
 
-    /// <summary>Type::Method without type arguments; what the compiler made has the name that it has.</summary>
+    // <summary>Type::Method without type arguments; compiler-generated methods keep their names.</summary>
     public static string NameOf(MethodBase method)
     {
         if (method.DeclaringType is not { } type)

@@ -2,7 +2,7 @@ using System.Runtime.CompilerServices;
 
 namespace Stacks;
 
-/// <summary>What compiled code has the runtime do: write barriers, allocation, casts, static constructors.</summary>
+// <summary>Runtime helpers called by compiled code: write barriers, allocation, casts, static constructors.</summary>
 internal static class Types
 {
     public static readonly Mode[] Modes =
@@ -43,7 +43,7 @@ internal static class Types
         }
     }
 
-    // Into an array of references: a check of the type, then the barrier.
+    // Stores into an array of references: a type check, then the barrier.
     private static class Elements
     {
         private static readonly object[] All = new object[16];
@@ -60,7 +60,7 @@ internal static class Types
         }
     }
 
-    // A struct with references is copied by a helper with a calling convention of its own.
+    // A helper with a special calling convention copies a struct with references.
     private static class ByRef
     {
         private struct Three
@@ -121,7 +121,7 @@ internal static class Types
 
     private struct Wrap<T>
     {
-#pragma warning disable CS0649 // it has a size and no value
+#pragma warning disable CS0649 // it has a size, but its value is never set
         public T? Inner;
 #pragma warning restore CS0649
     }
@@ -151,7 +151,7 @@ internal static class Types
         [MethodImpl(MethodImplOptions.NoInlining)]
         public static void Run()
         {
-            // It makes new code all the time.
+            // Makes new code all the time.
             Program.Warm.Wait();
             foreach (Type seed in Seeds)
                 Loop(seed);

@@ -1,6 +1,7 @@
 /*
- * What the program of known stacks calls through P/Invoke: code without frame pointers, in which rbp is a register like any other, and
- * which is on the stack while it calls back. No call is a tail call, so all are there.
+ * Code that tests/dotnet/stacks calls through P/Invoke. It has no frame pointers, so rbp is an
+ * ordinary register, and it is on the stack while it calls back. No call is a tail call, so all
+ * frames exist.
  */
 #include <math.h>
 
@@ -9,7 +10,7 @@ typedef long (*burn_callback)(long n);
 #define PUBLIC __attribute__((visibility("default"), noinline))
 #define INNER __attribute__((noinline))
 
-/* No frame, nothing saved: at any instruction the return address is at the top of the stack. */
+/* No frame and no saved registers: the return address is always at the top of the stack. */
 static INNER long burn_leaf(long n)
 {
 	unsigned long x = (unsigned long)n;
@@ -33,7 +34,7 @@ static INNER long burn_middle(burn_callback call, long a, long b)
 	return r + burn_inner(call, b, a, r) * a - b;
 }
 
-/* Calls back twice, or burns where there is no one to call. */
+/* Calls back twice, or burns if there is no callback. */
 PUBLIC long burn_outer(burn_callback call, long n);
 PUBLIC long burn_outer(burn_callback call, long n)
 {
@@ -42,14 +43,14 @@ PUBLIC long burn_outer(burn_callback call, long n)
 	return r * low + high;
 }
 
-/* A chain of them that only burns. */
+/* A chain of functions that only burns. */
 PUBLIC long burn_here(long n);
 PUBLIC long burn_here(long n)
 {
 	return burn_outer(0, n) + n;
 }
 
-/* Calls libm: the caller of its frame is this one. */
+/* Calls libm, which makes a frame below this one. */
 PUBLIC double burn_sin(double from);
 PUBLIC double burn_sin(double from)
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What threads of the web API do when there is nothing to do is idle on .NET 8, 9 and 10, and what its routes wait for is not.
-# IDLE_VERSIONS: only these.
+# Idle threads of the web API count as idle on .NET 8, 9 and 10; waits of its routes do not.
+# IDLE_VERSIONS: only these versions.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 # shellcheck source=tests/dotnet/idle.sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# valgrind finds nothing in the unit tests, the corpora, and the commands at work: no wrong access, no leak.
+# valgrind finds no invalid access and no leak in the unit tests, the corpora, and the running commands.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need valgrind
@@ -7,7 +7,7 @@ need_release
 need_sampling
 
 bad=0
-clean() { # COMMAND...: what valgrind finds is printed, and all goes on
+clean() { # COMMAND...: prints valgrind's findings and continues
 	local status=0
 	valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,possible --log-file="$T/vg" \
 		"$@" >"$T/out" 2>&1 </dev/null || status=$?
@@ -15,16 +15,13 @@ clean() { # COMMAND...: what valgrind finds is printed, and all goes on
 	bad=$((bad + 1))
 	echo "$* gave $status"
 	tail -n 10 "$T/out"
-	grep -v '^--' "$T/vg" | head -n 40 # without what valgrind says of system calls that it does not know
+	grep -v '^--' "$T/vg" | head -n 40 # without valgrind's messages about unknown system calls
 }
 
 cd "$ROOT" || exit 1
-for t in "$BUILD"/unit/test_*; do
-	case $t in
-	*.d) ;;
-	*) clean "$t" ;;
-	esac
-done
+while IFS= read -r t; do
+	clean "$t"
+done < <(find "$BUILD/unit" -name 'test_*' -type f -executable | LC_ALL=C sort)
 for t in "$BUILD"/replay/*; do
 	case $t in
 	*.d) ;;

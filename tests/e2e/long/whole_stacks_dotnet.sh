@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Stacks of code of many kinds on .NET 8, 9 and 10 are what the program says they are, and perf's of it beside; those of the web API
-# reach the start of their thread.
-# STACKS_VERSIONS: only these.
+# Stacks of many kinds of code on .NET 8, 9 and 10 are those that the program describes; perf's are printed beside them.
+# Stacks of the web API reach the start of their thread.
+# STACKS_VERSIONS: only these versions.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 # shellcheck source=tests/dotnet/stacks.sh
@@ -41,9 +41,9 @@ for version in $versions; do
 	echo "the web API on .NET $version:"
 	echo 'LEAF others Cpu::SumOfSines libm' >"$T/said"
 	"$TESTS/dotnet/whole_stacks" "$T/said" profcpu="$T/rec/perf_script.out" perf-g="$T/g.out" --examples 5 --least "start=$STACKS_START" || failed=1
-	# What burns CPU is there, and what waits is not.
+	# Frames that burn CPU are present, and frames that wait are not.
 	at_least "$(share_of "$T/rec/folded_stacks.out" 'Cpu::Burn')" 30 || failed=1
 	at_least 1 "$(share_of "$T/rec/folded_stacks.out" 'Waiting::')" || failed=1
 	rm -rf "$T/rec"
 done
-[ "$failed" = 0 ] || fail "stacks are not what they are"
+[ "$failed" = 0 ] || fail "stacks differ from the program's description"

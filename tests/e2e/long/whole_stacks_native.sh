@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The test of native programs' stacks with all programs and flags, 2 s of CPU time each, and perf beside each.
+# The test of native stacks with all programs and flags, 2 s of CPU time each, and perf beside each.
 # shellcheck source=tests/e2e/lib.sh
 programs="plain-O0 plain-Os plain-fp plain-gcc plain-clang plain-lto-gcc plain-lto-clang plain-static plain-static-pie plain-no-pie plain-ibt"
 programs+=" plain-protector plain-avx plain-debug-frame plain-no-hdr plain-gold edges-gcc edges-clang edges-Os edges-fp calls-gcc calls-clang calls-lto-gcc calls-static"
@@ -7,4 +7,4 @@ programs+=" libraries-lazy libraries-now libraries-no-plt libraries-ibt librarie
 programs+=" no-cfi no-cfi-fp exceptions-gcc exceptions-clang exceptions-lto-gcc exceptions-static recursion-10 recursion-100 recursion-100-fp"
 programs+=" recursion-1000 recursion-10000 signals-gcc signals-clang signals-static signals-alternate threads vfork coroutines plugins"
 export STACKS_PROGRAMS=$programs STACKS_PERF=all STACKS_MS=2000
-exec bash "$TESTS/e2e/whole_stacks_native.sh"
+exec bash "$TESTS/e2e/stacks/whole_native.sh"

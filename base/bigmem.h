@@ -1,0 +1,16 @@
+/* Large blocks of memory, on huge pages if the system permits it. */
+#ifndef BASE_BIGMEM_H
+#define BASE_BIGMEM_H
+
+#include <stddef.h>
+
+/*
+ * Like malloc(n * each); the caller frees the block with free. NULL: out of memory, or the product
+ * overflows.
+ *
+ * Page faults took half of the time to load a large perf map. Huge pages cause 512 times fewer
+ * faults.
+ */
+void *bigmem_alloc(size_t n, size_t each);
+
+#endif

@@ -1,0 +1,239 @@
+#include "dotnet/eventpipe/ipc.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char ipc_magic[14] = "DOTNET_IPC_V1";
+
+#define IPC_REPLY_OK 0xff00
+#define IPC_REPLY_ERROR 0xffff
+#define IPC_VERSION_MAJOR_MAX 1000
+
+const char *ipc_hresult_text(uint32_t hresult)
+{
+	static const struct {
+		uint32_t hresult;
+		const char *text;
+	} known[] = {
+		{IPC_E_BAD_ENCODING, "it rejected the request as damaged"},
+		{IPC_E_UNKNOWN_COMMAND, "it does not know this command"},
+		{IPC_E_UNKNOWN_MAGIC, "it does not know this protocol"},
+		{IPC_E_NOT_SUPPORTED, "it does not support this"},
+		{IPC_E_FAIL, "it failed"},
+		{0x8013135bu, "it is not ready for this yet"},
+		{0x80131371u, "it has not started yet"},
+		{0x80070057u, "it rejected the values"},
+		{0x8007000eu, "it has no memory left"},
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (known[i].hresult == hresult)
+			return known[i].text;
+	return "it failed for an unknown reason";
+}
+
+void ipc_put_u8(struct outbuf *o, uint8_t x)
+{
+	outbuf_put(o, &x, 1);
+}
+
+void ipc_put_u32(struct outbuf *o, uint32_t x)
+{
+	unsigned char bytes[4];
+
+	for (int i = 0; i < 4; i++)
+		bytes[i] = (unsigned char)(x >> (8 * i));
+	outbuf_put(o, bytes, sizeof(bytes));
+}
+
+void ipc_put_u64(struct outbuf *o, uint64_t x)
+{
+	ipc_put_u32(o, (uint32_t)x);
+	ipc_put_u32(o, (uint32_t)(x >> 32));
+}
+
+static void ipc_put_u16(struct outbuf *o, uint32_t x)
+{
+	unsigned char bytes[2] = {(unsigned char)x, (unsigned char)(x >> 8)};
+
+	outbuf_put(o, bytes, sizeof(bytes));
+}
+
+/* Reads the next code point of a NUL-terminated text; invalid UTF-8 gives U+FFFD. */
+static uint32_t ipc_code_point(const char **cursor)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *p = (const unsigned char *)*cursor;
+	int n = *p < 0x80                 ? 1
+		: *p >= 0xc2 && *p < 0xe0 ? 2
+		: (*p & 0xf0) == 0xe0     ? 3
+		: (*p & 0xf8) == 0xf0     ? 4
+					  : 0;
+	uint32_t x = n == 1 ? *p : n ? *p & (0x7fu >> n) : 0xfffd;
+
+	for (int i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80) {
+			*cursor += i;
+			return 0xfffd;
+		}
+		x = x << 6 | (p[i] & 0x3f);
+	}
+	*cursor += n ? n : 1;
+	if (n && (x < least[n] || x > 0x10ffff || (x >= 0xd800 && x < 0xe000)))
+		return 0xfffd;
+	return x;
+}
+
+void ipc_put_text(struct outbuf *o, const char *text)
+{
+	uint32_t units = 1;
+
+	for (const char *p = text; *p;)
+		units += ipc_code_point(&p) >= 0x10000 ? 2 : 1;
+	if (units == 1) {
+		ipc_put_u32(o, 0);
+		return;
+	}
+	ipc_put_u32(o, units);
+	for (const char *p = text; *p;) {
+		uint32_t x = ipc_code_point(&p);
+
+		if (x >= 0x10000) {
+			ipc_put_u16(o, 0xd7c0 + (x >> 10));
+			x = 0xdc00 + (x & 0x3ff);
+		}
+		ipc_put_u16(o, x);
+	}
+	ipc_put_u16(o, 0);
+}
+
+int ipc_request(struct outbuf *o, enum ipc_command command, const void *payload, size_t len)
+{
+	if (len > IPC_MESSAGE_MAX - IPC_HEADER_BYTES)
+		return -E2BIG;
+	outbuf_put(o, ipc_magic, sizeof(ipc_magic));
+	ipc_put_u16(o, (uint32_t)(len + IPC_HEADER_BYTES));
+	ipc_put_u8(o, (uint8_t)(command >> 8));
+	ipc_put_u8(o, (uint8_t)command);
+	ipc_put_u16(o, 0);
+	if (len)
+		outbuf_put(o, payload, len);
+	return o->error;
+}
+
+int ipc_header_parse(const void *data, size_t len, struct ipc_header *ret_header,
+		     struct parse_error *err)
+{
+	struct reader r = reader_of(data, len);
+	const void *magic = reader_bytes(&r, sizeof(ipc_magic));
+	uint16_t bytes = reader_u16(&r);
+	unsigned command = (unsigned)reader_u8(&r) << 8;
+
+	command |= reader_u8(&r);
+	if (r.failed)
+		return parse_fail(err, -EBADMSG, "a reply is shorter than its header", r.fail_at);
+	if (memcmp(magic, ipc_magic, sizeof(ipc_magic)))
+		return parse_fail(err, -EBADMSG, "a reply does not follow the diagnostic protocol",
+				  0);
+	if (bytes < IPC_HEADER_BYTES)
+		return parse_fail(err, -EBADMSG, "a reply claims to be shorter than its header",
+				  sizeof(ipc_magic));
+	if (command != IPC_REPLY_OK && command != IPC_REPLY_ERROR)
+		return parse_fail(err, -EBADMSG, "a reply is neither success nor error",
+				  sizeof(ipc_magic) + 2);
+	*ret_header = (struct ipc_header){.bytes = bytes, .ok = command == IPC_REPLY_OK};
+	return 0;
+}
+
+int ipc_hresult_parse(const void *payload, size_t len, uint32_t *ret_hresult,
+		      struct parse_error *err)
+{
+	struct reader r = reader_of(payload, len);
+	uint32_t hresult = reader_u32(&r);
+
+	if (r.failed)
+		return parse_fail(err, -EBADMSG, "a reply is too short for its result",
+				  IPC_HEADER_BYTES);
+	*ret_hresult = hresult;
+	return 0;
+}
+
+/* Reads a text up to its first NUL; the caller frees it. */
+static int ipc_text(struct reader *r, char **ret_text, struct parse_error *err)
+{
+	uint32_t count = reader_u32(r), units = 0;
+
+	if (r->failed)
+		return parse_fail(err, -EBADMSG, "a reply ends within a text", r->fail_at);
+	if (count > IPC_TEXT_MAX)
+		return parse_fail(err, -E2BIG, "a text in a reply is too long", r->pos);
+	const unsigned char *at = reader_bytes(r, (size_t)count * 2);
+
+	if (!at)
+		return parse_fail(err, -EBADMSG, "a reply ends within a text", r->fail_at);
+	while (units < count && (at[2 * units] || at[2 * units + 1]))
+		units++;
+	struct outbuf text = outbuf_to(-1);
+
+	outbuf_utf16(&text, at, units);
+	outbuf_char(&text, 0);
+	if (text.error) {
+		outbuf_close(&text);
+		return parse_fail(err, -ENOMEM, "out of memory", r->pos);
+	}
+	*ret_text = text.data;
+	return 0;
+}
+
+void ipc_process_info_free(struct ipc_process_info *info)
+{
+	char **texts[] = {&info->command_line,   &info->os,      &info->arch,
+			  &info->entry_assembly, &info->version, &info->rid};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		free(*texts[i]);
+		*texts[i] = NULL;
+	}
+}
+
+int ipc_process_info_parse(enum ipc_command command, const void *payload, size_t len,
+			   struct ipc_process_info *ret_info, struct parse_error *err)
+{
+	struct ipc_process_info info = {0};
+	char **texts[] = {&info.command_line,   &info.os,      &info.arch,
+			  &info.entry_assembly, &info.version, &info.rid};
+	size_t ntexts = command == IPC_PROCESS_INFO3 ? 6 : command == IPC_PROCESS_INFO2 ? 5 : 3;
+	struct reader r = reader_of(payload, len);
+	int error = 0;
+
+	if (command == IPC_PROCESS_INFO3)
+		reader_skip(&r, sizeof(uint32_t)); /* the reply's version; later ones add fields */
+	info.pid = reader_u64(&r);
+	const void *cookie = reader_bytes(&r, sizeof(info.cookie));
+
+	if (!cookie)
+		return parse_fail(err, -EBADMSG, "a reply ends before its texts", r.fail_at);
+	memcpy(info.cookie, cookie, sizeof(info.cookie));
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && !error; i++) {
+		if (i < ntexts)
+			error = ipc_text(&r, texts[i], err);
+		else if (!(*texts[i] = strdup("")))
+			error = parse_fail(err, -ENOMEM, "out of memory", r.pos);
+	}
+	if (error) {
+		ipc_process_info_free(&info);
+		return error;
+	}
+	*ret_info = info;
+	return 0;
+}
+
+unsigned ipc_version_major(const char *version)
+{
+	unsigned long major = strtoul(version, NULL, 10);
+
+	return major < IPC_VERSION_MAJOR_MAX ? (unsigned)major : 0;
+}

@@ -1,0 +1,74 @@
+/*
+ * Sends commands to a runtime through its default diagnostic port, in any PID namespace, mount
+ * namespace and TMPDIR. Each function ends by its deadline, whatever the runtime does. A runtime
+ * answers commands one after the other, so a long command of another tool delays ours.
+ */
+#ifndef DOTNET_EVENTPIPE_PORT_H
+#define DOTNET_EVENTPIPE_PORT_H
+
+#include "container/opener.h"
+#include "dotnet/eventpipe/ipc.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PORT_TEXT_BYTES 192
+
+/* An error of the port; port_error_text gives it in words. */
+struct port_error {
+	int code;         /* result of the function */
+	const char *what; /* static; the failed step, or the fault in the reply */
+	uint32_t hresult; /* with -EREMOTEIO and -ENOTSUP */
+};
+
+/*
+ * Writes an error in words, in at most PORT_TEXT_BYTES. Examples: "the runtime did not answer in
+ * time (...)", "the runtime answered: it does not know this command (0x80131385; ...)".
+ */
+void port_error_text(const struct port_error *e, char *buf, size_t cap);
+
+/*
+ * Connects to the process's port; the connection does not block. Checks that this process listens:
+ * by the name, which has its PID and start time, and by the socket's credentials.
+ *   0;
+ *   -ENOENT: no port (not .NET, switched off, or elsewhere);
+ *   -ECONNREFUSED: nobody listens any more;
+ *   -EPERM: another process listens;
+ *   -EACCES; -ETIMEDOUT; errors of opener_hold.
+ */
+int port_connect(struct opener *o, pid_t pid, uint64_t deadline_ns, int *ret_fd,
+		 struct port_error *err);
+
+/*
+ * Send a whole message, or receive exactly len bytes. 0; -ETIMEDOUT; -ENODATA: the connection
+ * ended; -errno.
+ */
+int port_send(int fd, const void *data, size_t len, uint64_t deadline_ns);
+int port_receive(int fd, void *data, size_t len, uint64_t deadline_ns);
+
+/*
+ * Sends a command and receives its reply. On success the caller frees *ret_payload.
+ *   0;
+ *   -ENOTSUP: the runtime does not know the command;
+ *   -EREMOTEIO: the runtime replied with an error, in err->hresult;
+ *   -EBADMSG: invalid or partial reply;
+ *   -ETIMEDOUT; -errno.
+ */
+int port_request(int fd, enum ipc_command command, const void *payload, size_t len,
+		 uint64_t deadline_ns, void **ret_payload, size_t *ret_len, struct port_error *err);
+
+/*
+ * Connects, sends a command whose reply is one HRESULT, and closes. 0; errors of port_connect and
+ * port_request; -EREMOTEIO also for a failure HRESULT in a successful reply.
+ */
+int port_command(struct opener *o, pid_t pid, enum ipc_command command, const void *payload,
+		 size_t len, uint64_t deadline_ns, struct port_error *err);
+
+/*
+ * Gets the runtime's description of itself, by the newest command that it knows. Errors of the
+ * above.
+ */
+int port_info(struct opener *o, pid_t pid, uint64_t deadline_ns, struct ipc_process_info *ret_info,
+	      struct port_error *err);
+
+#endif

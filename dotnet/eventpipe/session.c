@@ -1,0 +1,221 @@
+#include "dotnet/eventpipe/session.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#define SESSION_FORMAT_NETTRACE 1
+#define SESSION_READ_BYTES ((size_t)256 << 10)
+/* Last bytes read from a session that cannot be stopped; more than a socket holds. */
+#define SESSION_REST_BYTES ((size_t)16 << 20)
+#define SESSION_TYPE_STREAM 0
+
+struct session {
+	pid_t pid;
+	int fd;
+	uint64_t id;
+	struct nettrace *trace;
+	bool at_end, has_more;
+	unsigned char buf[SESSION_READ_BYTES];
+};
+
+static int session_fail(struct port_error *err, int code, const char *what)
+{
+	*err = (struct port_error){.code = code, .what = what};
+	return code;
+}
+
+static void session_put_provider(struct outbuf *o, const struct session_provider *p,
+				 enum ipc_command command)
+{
+	ipc_put_u64(o, p->keywords);
+	ipc_put_u32(o, p->level);
+	ipc_put_text(o, p->name);
+	ipc_put_text(o, "");
+	if (command != IPC_COLLECT_TRACING5)
+		return;
+	ipc_put_u8(o, p->ids != NULL);
+	ipc_put_u32(o, p->nids);
+	for (uint32_t i = 0; i < p->nids; i++)
+		ipc_put_u32(o, p->ids[i]);
+}
+
+static void session_put_request(struct outbuf *o, const struct session_request *request,
+				enum ipc_command command)
+{
+	if (command == IPC_COLLECT_TRACING5)
+		ipc_put_u32(o, SESSION_TYPE_STREAM);
+	ipc_put_u32(o, request->buffer_mb);
+	ipc_put_u32(o, SESSION_FORMAT_NETTRACE);
+	if (command >= IPC_COLLECT_TRACING4)
+		ipc_put_u64(o, request->rundown);
+	else
+		ipc_put_u8(o, request->rundown != 0);
+	if (command >= IPC_COLLECT_TRACING3)
+		ipc_put_u8(o, 0); /* no stacks */
+	ipc_put_u32(o, (uint32_t)request->nproviders);
+	for (size_t i = 0; i < request->nproviders; i++)
+		session_put_provider(o, &request->providers[i], command);
+}
+
+static int session_open(struct opener *o, struct session *s, const struct session_request *request,
+			enum ipc_command command, uint64_t deadline_ns, struct port_error *err)
+{
+	struct outbuf payload = outbuf_to(-1);
+	AUTO_FREE void *answer = NULL;
+	AUTO_CLOSE int fd = -1;
+	size_t len = 0;
+
+	session_put_request(&payload, request, command);
+	int r = payload.error ? session_fail(err, payload.error, "cannot create a session")
+			      : port_connect(o, s->pid, deadline_ns, &fd, err);
+
+	if (!r)
+		r = port_request(fd, command, payload.data, payload.len, deadline_ns, &answer, &len,
+				 err);
+	outbuf_close(&payload);
+	if (r)
+		return r;
+	struct reader id = reader_of(answer, len);
+
+	s->id = reader_u64(&id);
+	if (id.failed)
+		return session_fail(err, -EBADMSG, "its reply lacks the id of the session");
+	s->fd = TAKE_FD(fd);
+	return 0;
+}
+
+int session_begin(struct opener *o, pid_t pid, const struct session_request *request,
+		  const struct nettrace_listener *listener, uint64_t deadline_ns,
+		  struct session **ret_session, struct port_error *err)
+{
+	static const enum ipc_command newest_first[] = {IPC_COLLECT_TRACING5, IPC_COLLECT_TRACING4,
+							IPC_COLLECT_TRACING3, IPC_COLLECT_TRACING2};
+	struct session *s;
+	int r = -ENOTSUP;
+
+	if (request->nproviders > SESSION_PROVIDERS_MAX)
+		return session_fail(err, -EINVAL, "too many providers");
+	for (size_t i = 0; i < request->nproviders; i++)
+		if (request->providers[i].nids > SESSION_IDS_MAX)
+			return session_fail(err, -EINVAL, "too many event ids");
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return session_fail(err, -ENOMEM, "cannot create a session");
+	s->pid = pid;
+	s->fd = -1;
+	if (nettrace_new(listener, &s->trace)) {
+		session_free(s);
+		return session_fail(err, -ENOMEM, "cannot create a session");
+	}
+	for (size_t i = 0; i < sizeof(newest_first) / sizeof(newest_first[0]) && r == -ENOTSUP; i++)
+		r = session_open(o, s, request, newest_first[i], deadline_ns, err);
+	if (r) {
+		session_free(s);
+		return r;
+	}
+	*ret_session = s;
+	return 0;
+}
+
+int session_fd(const struct session *s)
+{
+	return s->fd;
+}
+
+struct nettrace_stats session_stats(const struct session *s)
+{
+	return nettrace_stats(s->trace);
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	cleanup_close(&s->fd);
+	nettrace_free(s->trace);
+	free(s);
+}
+
+int session_read(struct session *s, size_t max_bytes, struct port_error *err)
+{
+	s->has_more = false;
+	for (size_t got = 0; got < max_bytes && !s->at_end;) {
+		ssize_t n = recv(s->fd, s->buf, sizeof(s->buf), MSG_DONTWAIT);
+		struct parse_error bad = {.what = "its events cannot be kept"};
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		if (n <= 0) {
+			s->at_end = true;
+			break;
+		}
+		int r = nettrace_feed(s->trace, s->buf, (size_t)n, &bad);
+
+		if (r)
+			return session_fail(err, r, bad.what);
+		got += (size_t)n;
+		s->at_end = nettrace_ended(s->trace);
+		s->has_more = got >= max_bytes && !s->at_end;
+	}
+	return s->at_end ? session_fail(err, -ENODATA, "its events have ended") : 0;
+}
+
+bool session_has_more(const struct session *s)
+{
+	return s->has_more;
+}
+
+/* Reads until the stream ends. The reply to the stop command comes later and is ignored. */
+static int session_drain(struct session *s, uint64_t deadline_ns, struct port_error *err)
+{
+	struct pollfd p = {.fd = s->fd, .events = POLLIN};
+	int r;
+
+	while (!(r = session_read(s, SESSION_READ_BYTES, err))) {
+		uint64_t now = clock_monotonic_ns();
+		uint64_t left_ms = now < deadline_ns ? (deadline_ns - now) / NS_PER_MS + 1 : 0;
+
+		if (!left_ms)
+			return session_fail(err, -ETIMEDOUT, "its events do not end");
+		if (poll(&p, 1, left_ms > INT_MAX ? INT_MAX : (int)left_ms) < 0 && errno != EINTR)
+			return session_fail(err, -errno, "cannot wait for its events");
+	}
+	if (r != -ENODATA)
+		return r;
+	return nettrace_ended(s->trace) ? 0
+					: session_fail(err, -EBADMSG, "its events were cut off");
+}
+
+int session_stop(struct opener *o, struct session *s, uint64_t deadline_ns, struct port_error *err)
+{
+	struct outbuf message = outbuf_to(-1), payload = outbuf_to(-1);
+	AUTO_CLOSE int fd = -1;
+	int r = s->at_end ? 0 : port_connect(o, s->pid, deadline_ns, &fd, err);
+
+	/* Send exactly 8 bytes: the runtime does not check the length. */
+	ipc_put_u64(&payload, s->id);
+	if (!r && fd >= 0) {
+		r = ipc_request(&message, IPC_STOP_TRACING, payload.data, payload.len);
+		if (!r)
+			r = port_send(fd, message.data, message.len, deadline_ns);
+		if (r)
+			session_fail(err, r, "the session cannot be stopped");
+	}
+	outbuf_close(&message);
+	outbuf_close(&payload);
+	if (!r)
+		return session_drain(s, deadline_ns, err);
+	/* Read the events already received, even if the process has ended. */
+	struct port_error read_err;
+
+	(void)session_read(s, SESSION_REST_BYTES, &read_err);
+	return r;
+}

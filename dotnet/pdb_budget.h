@@ -1,0 +1,33 @@
+/*
+ * Memory limit for source lines of .NET code: PDBs, data read from them, and tables of images. A
+ * process never has more than it leaves for all others, so that none takes everything.
+ */
+#ifndef DOTNET_PDB_BUDGET_H
+#define DOTNET_PDB_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PDB_BUDGET_BYTES_MAX ((uint64_t)4 << 30)
+
+/* Limit shared by all processes. Initialise with {PDB_BUDGET_BYTES_MAX}. */
+struct pdb_budget_total {
+	uint64_t left;
+	uint64_t refused; /* PDBs refused, for their own size or for tables of their image */
+	char first[128];  /* name of the first one refused */
+};
+
+/* Share of one process. Initialise with {of}, which is borrowed. */
+struct pdb_budget {
+	struct pdb_budget_total *of;
+	uint64_t taken;
+};
+
+/* Takes memory if enough remains. False: refused. budget NULL: no limit. */
+bool pdb_budget_take(struct pdb_budget *budget, uint64_t bytes);
+void pdb_budget_release(struct pdb_budget *budget, uint64_t bytes);
+
+/* Counts a refused PDB by its name. */
+void pdb_budget_count_refused(struct pdb_budget *budget, const char *name);
+
+#endif

@@ -1,0 +1,153 @@
+#include "elf/dwarf_data.h"
+
+#include "base/cleanup.h"
+#include "elf/elf_file.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ALT_LINK_BYTES_MAX ((uint64_t)PATH_MAX + 64)
+
+static const char *const names[DWARF_SECTIONS] = {
+	[DWARF_INFO] = "info",
+	[DWARF_ABBREV] = "abbrev",
+	[DWARF_STR] = "str",
+	[DWARF_LINE_STR] = "line_str",
+	[DWARF_LINE] = "line",
+	[DWARF_RANGES] = "ranges",
+	[DWARF_RNGLISTS] = "rnglists",
+	[DWARF_ADDR] = "addr",
+	[DWARF_STR_OFFSETS] = "str_offsets",
+	[DWARF_CU_INDEX] = "cu_index",
+};
+
+static int find_section(const struct elf_file *elf, const char *name, bool split,
+			struct elf_pages *s)
+{
+	char full[64];
+	bool old = false;
+
+	snprintf(full, sizeof(full), ".debug_%s%s", name, split ? ".dwo" : "");
+	const struct elf_section *from = elf_file_section(elf, full, 0);
+
+	if (!from && split && !strcmp(name, names[DWARF_CU_INDEX]))
+		from = elf_file_section(elf, ".debug_cu_index", 0);
+	if (!from) {
+		snprintf(full, sizeof(full), ".zdebug_%s%s", name, split ? ".dwo" : "");
+		from = elf_file_section(elf, full, 0);
+		old = true;
+	}
+	if (!from || from->type == SHT_NOBITS)
+		return 0;
+	return elf_pages_of_section(elf, from, old, DWARF_UNPACKED_BYTES_MAX, s);
+}
+
+static int read_alt_link(const struct elf_file *elf, struct dwarf_data *d)
+{
+	const struct elf_section *from = elf_file_section(elf, ".gnu_debugaltlink", 0);
+	AUTO_FREE unsigned char *data = NULL;
+	int r = from ? elf_file_read(elf, from->file_off, from->bytes, ALT_LINK_BYTES_MAX, &data)
+		     : -ENOENT;
+
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	size_t len = strlen((const char *)data),
+	       id = len + 1 < from->bytes ? (size_t)from->bytes - len - 1 : 0;
+
+	if (!len || len >= sizeof(d->alt_path) || !id || id > BUILD_ID_MAX)
+		return 0;
+	memcpy(d->alt_path, data, len + 1);
+	memcpy(d->alt_id.bytes, data + len + 1, id);
+	d->alt_id.len = (uint8_t)id;
+	return 0;
+}
+
+int dwarf_data_open(int fd, bool split, struct dwarf_data **ret_data, struct parse_error *err)
+{
+	struct dwarf_data *d = calloc(1, sizeof(*d));
+	struct elf_file elf;
+
+	if (!d)
+		return -ENOMEM;
+	d->fd = -1;
+	int r = elf_file_open(&elf, fd, NULL, 0, err);
+
+	if (r) {
+		free(d);
+		return r;
+	}
+	for (int i = 0; i < DWARF_SECTIONS && !r; i++)
+		r = find_section(&elf, names[i], split, &d->sections[i]);
+	if (!r)
+		r = read_alt_link(&elf, d);
+	if (!r)
+		r = elf_file_build_id(&elf, &d->build_id) == -ENOMEM ? -ENOMEM : 0;
+	elf_file_close(&elf);
+	if (!r && d->sections[DWARF_INFO].damaged)
+		r = parse_fail(err, -EBADMSG, ".debug_info cannot be read",
+			       d->sections[DWARF_INFO].file_off);
+	if (!r && !d->sections[DWARF_INFO].bytes)
+		r = -ENOENT;
+	if (r) {
+		dwarf_data_free(d);
+		return r;
+	}
+	d->fd = fd;
+	*ret_data = d;
+	return 0;
+}
+
+void dwarf_data_free(struct dwarf_data *d)
+{
+	if (!d)
+		return;
+	for (int i = 0; i < DWARF_SECTIONS; i++)
+		elf_pages_forget(&d->sections[i]);
+	if (d->fd >= 0)
+		close(d->fd);
+	free(d);
+}
+
+void dwarf_data_drop(struct dwarf_data *d)
+{
+	for (int i = 0; i < DWARF_SECTIONS; i++)
+		if (d->sections[i].have)
+			elf_pages_forget(&d->sections[i]);
+	d->resident = 0;
+}
+
+int dwarf_data_need(struct dwarf_data *d, enum dwarf_section_id id, uint64_t off, uint64_t len)
+{
+	struct elf_pages *s = &d->sections[id];
+
+	if (s->packed && !s->data && !s->damaged) {
+		if (s->bytes > DWARF_UNPACKED_BYTES_MAX - d->unpacked) {
+			s->damaged = true;
+			return -EBADMSG;
+		}
+		d->unpacked += s->bytes;
+	}
+	return elf_pages_need(s, d->fd, off, len, &d->resident);
+}
+
+const char *dwarf_data_text(struct dwarf_data *d, enum dwarf_section_id id, uint64_t off)
+{
+	const struct elf_pages *s = &d->sections[id];
+
+	if (off >= s->bytes || dwarf_data_over_limit(d))
+		return NULL;
+	for (uint64_t len = 128;; len *= 4) {
+		len = len < s->bytes - off ? len : s->bytes - off;
+		if (dwarf_data_need(d, id, off, len))
+			return NULL;
+		const unsigned char *at = s->data + off, *nul = memchr(at, 0, (size_t)len);
+
+		d->steps += nul ? (uint64_t)(nul - at) : len;
+		if (nul)
+			return (const char *)at;
+		if (len >= DWARF_TEXT_MAX || len == s->bytes - off)
+			return NULL;
+	}
+}

@@ -1,0 +1,80 @@
+/* The DWARF sections of one ELF file. Only the pages that are needed are read (elf/pages.h). */
+#ifndef ELF_DWARF_DATA_H
+#define ELF_DWARF_DATA_H
+
+#include "base/error.h"
+#include "elf/pages.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes of all compressed sections of a file, unpacked */
+#define DWARF_UNPACKED_BYTES_MAX ((uint64_t)1 << 30)
+/* Bytes of a name; a longer one is ignored */
+#define DWARF_TEXT_MAX ((uint64_t)64 << 10)
+/* Steps for one file: far more than reading all of a large program takes */
+#define DWARF_STEPS_MAX ((uint64_t)4 << 30)
+
+enum dwarf_section_id {
+	DWARF_INFO,
+	DWARF_ABBREV,
+	DWARF_STR,
+	DWARF_LINE_STR,
+	DWARF_LINE,
+	DWARF_RANGES,
+	DWARF_RNGLISTS,
+	DWARF_ADDR,
+	DWARF_STR_OFFSETS,
+	DWARF_CU_INDEX,
+	DWARF_SECTIONS,
+};
+
+struct dwarf_data {
+	int fd;
+	uint64_t resident; /* bytes of the pages that were read */
+	uint64_t unpacked; /* bytes of unpacked sections */
+	/*
+	 * Entries, attributes and table bytes that were read so far, repeated reads included. A
+	 * hostile file can make a few bytes take hours. Above DWARF_STEPS_MAX, reading ends.
+	 */
+	uint64_t steps;
+	struct elf_pages sections[DWARF_SECTIONS];
+	struct build_id build_id;
+	/*
+	 * The file that shares entries and texts with this one (.gnu_debugaltlink): its path, or
+	 * "", and its build id.
+	 */
+	char alt_path[PATH_MAX];
+	struct build_id alt_id;
+};
+
+/*
+ * Opens the DWARF of an ELF file. Takes fd if it succeeds. split: use the sections of a .dwo or
+ * .dwp file. Returns 0, -ENOENT (no .debug_info), -EBADMSG, -E2BIG, -ENOMEM or -errno.
+ */
+int dwarf_data_open(int fd, bool split, struct dwarf_data **ret_data, struct parse_error *err);
+void dwarf_data_free(struct dwarf_data *d);
+
+static inline bool dwarf_data_over_limit(const struct dwarf_data *d)
+{
+	return d->steps > DWARF_STEPS_MAX;
+}
+
+/*
+ * Makes [off, off + len) of a section readable. Returns 0, -EBADMSG (outside the section, or
+ * unreadable) or -ENOMEM.
+ */
+int dwarf_data_need(struct dwarf_data *d, enum dwarf_section_id id, uint64_t off, uint64_t len);
+
+/* The NUL-terminated text at an offset, or NULL. Valid until dwarf_data_drop. */
+const char *dwarf_data_text(struct dwarf_data *d, enum dwarf_section_id id, uint64_t off);
+
+/*
+ * Frees the pages that were read. Keeps unpacked sections, which could only be unpacked again as a
+ * whole.
+ */
+void dwarf_data_drop(struct dwarf_data *d);
+
+#endif

@@ -1,0 +1,312 @@
+#include "elf/dwarf_split.h"
+
+#include "base/cleanup.h"
+#include "elf/debug_file.h"
+#include "elf/dwarf_unit_open.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PACKAGE_COLUMNS_MAX 16
+#define PACKAGE_INDEX_BYTES_MAX ((uint64_t)64 << 20)
+
+void dwarf_package_free(struct dwarf_package *p)
+{
+	dwarf_data_free(p->data);
+	*p = (struct dwarf_package){0};
+}
+
+/* Open a file with DWARF under one root. Returns 0, -ENOENT or -ENOMEM. */
+static int __attribute__((format(printf, 4, 5)))
+open_path(int root, bool split, struct dwarf_data **ret_data, const char *format, ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+
+	va_start(args, format);
+	int n = vsnprintf(path, sizeof(path), format, args);
+	va_end(args);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return -ENOENT;
+	AUTO_CLOSE int fd = debug_file_open_in_root(root, path);
+	int r = fd < 0 ? -ENOENT : dwarf_data_open(fd, split, ret_data, NULL);
+
+	if (!r)
+		TAKE_FD(fd);
+	return r && r != -ENOMEM ? -ENOENT : r;
+}
+
+/* The length of a path's folder, without the last slash. */
+static int folder_len(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return slash ? (int)(slash - path) : 0;
+}
+
+/* Find the unit with this id. A .dwo file rarely has more than one unit. */
+static int unit_of(struct dwarf_data *d, uint64_t id, struct dwarf_unit *ret_unit)
+{
+	dwarf_units units = {0};
+	struct dwarf_entry entry;
+	int r = dwarf_units_list(d, true, &units), found = -ENOENT;
+
+	for (size_t i = 0; i < units.len && !r && found; i++) {
+		struct dwarf_unit u = units.v[i];
+
+		if (u.type == DW_UT_split_type || u.type == DW_UT_type)
+			continue;
+		/* Before version 5, the id is an attribute of the entry. */
+		struct dwarf_unit begun = u;
+		int error = u.version < 5 ? dwarf_unit_begin(&begun, &entry) : 0;
+
+		r = error == -ENOMEM ? error : 0;
+		if (error || begun.dwo_id != id)
+			continue;
+		*ret_unit = u;
+		found = 0;
+	}
+	vec_free(&units);
+	return r ? r : found;
+}
+
+static uint32_t u32_at(const unsigned char *p)
+{
+	uint32_t x;
+
+	memcpy(&x, p, sizeof(x));
+	return x;
+}
+
+/* The section of an index column; DWARF_SECTIONS: not used. */
+static enum dwarf_section_id column_section(uint32_t version, uint32_t column)
+{
+	switch (column) {
+	case DW_SECT_INFO:
+		return DWARF_INFO;
+	case DW_SECT_ABBREV:
+		return DWARF_ABBREV;
+	case DW_SECT_LINE:
+		return DWARF_LINE;
+	case DW_SECT_STR_OFFSETS:
+		return DWARF_STR_OFFSETS;
+	case DW_SECT_RNGLISTS:
+		return version >= 5 ? DWARF_RNGLISTS : DWARF_SECTIONS;
+	default:
+		return DWARF_SECTIONS;
+	}
+}
+
+/*
+ * .debug_cu_index (DWARF 5, 7.3.5.3): a hash table of ids, and a table of the offsets of each
+ * unit's parts.
+ */
+struct package_index {
+	const unsigned char *data;
+	uint32_t version, columns, units, slots;
+	uint64_t ids, rows, table; /* offsets of its parts */
+};
+
+static int open_index(struct dwarf_data *d, struct package_index *ix)
+{
+	const struct elf_pages *s = &d->sections[DWARF_CU_INDEX];
+	int r = s->bytes < 16 || s->bytes > PACKAGE_INDEX_BYTES_MAX || dwarf_data_over_limit(d)
+			? -ENOENT
+			: dwarf_data_need(d, DWARF_CU_INDEX, 0, s->bytes);
+
+	if (r)
+		return r == -ENOMEM ? r : -ENOENT;
+	d->steps += s->bytes / 8; /* steps that a search in it may take */
+	*ix = (struct package_index){s->data,
+				     u32_at(s->data) & 0xffff,
+				     u32_at(s->data + 4),
+				     u32_at(s->data + 8),
+				     u32_at(s->data + 12),
+				     16,
+				     0,
+				     0};
+	ix->rows = ix->ids + (uint64_t)ix->slots * 8;
+	ix->table = ix->rows + (uint64_t)ix->slots * 4;
+	bool sane = (ix->version == 2 || ix->version == 5) && ix->columns <= PACKAGE_COLUMNS_MAX &&
+		    ix->slots && !(ix->slots & (ix->slots - 1)) &&
+		    ix->table + ((uint64_t)ix->units + 1) * ix->columns * 4 <= s->bytes;
+
+	return sane ? 0 : -ENOENT;
+}
+
+/* The row of an id, counted from 1; 0: none. */
+static uint32_t index_row(const struct package_index *ix, uint64_t id)
+{
+	uint64_t mask = ix->slots - 1, slot = id & mask, step = ((id >> 32) & mask) | 1, there;
+
+	for (uint32_t i = 0; i < ix->slots; i++, slot = (slot + step) & mask) {
+		uint32_t row = u32_at(ix->data + ix->rows + slot * 4);
+
+		memcpy(&there, ix->data + ix->ids + slot * 8, sizeof(there));
+		if (!row)
+			return 0;
+		if (there == id)
+			return row <= ix->units ? row : 0;
+	}
+	return 0;
+}
+
+static int find_in_package(struct dwarf_data *d, uint64_t id, struct dwarf_unit *ret_unit)
+{
+	uint64_t bases[DWARF_SECTIONS] = {0};
+	struct package_index ix;
+	int r = open_index(d, &ix);
+	uint32_t row = r ? 0 : index_row(&ix, id);
+
+	if (r || !row)
+		return r ? r : -ENOENT;
+	for (uint32_t c = 0; c < ix.columns; c++) {
+		enum dwarf_section_id section =
+			column_section(ix.version, u32_at(ix.data + ix.table + c * 4));
+
+		if (section != DWARF_SECTIONS)
+			bases[section] =
+				u32_at(ix.data + ix.table + ((uint64_t)row * ix.columns + c) * 4);
+	}
+	r = dwarf_unit_at(d, true, bases[DWARF_INFO], ret_unit);
+	if (r || !ret_unit->version)
+		return r ? r : -ENOENT;
+	memcpy(ret_unit->bases, bases, sizeof(bases));
+	ret_unit->in_package = true;
+	return 0;
+}
+
+static int open_package(const struct dwarf_split_place *place, struct dwarf_package *package)
+{
+	int r = -ENOENT;
+
+	if (package->tried || !place->path)
+		return 0;
+	package->tried = true;
+	for (size_t i = 0; i < place->nroots && r == -ENOENT; i++) {
+		r = open_path(place->roots[i], true, &package->data, "%s.dwp", place->path);
+		if (r == -ENOENT)
+			r = open_path(place->roots[i], true, &package->data, "/usr/lib/debug%s.dwp",
+				      place->path);
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Try one path of a .dwo file. Count its steps in the file that names it. */
+static int try_dwo(int root, const char *folder, int folder_bytes, const char *name,
+		   const struct dwarf_unit *skeleton, struct dwarf_unit *ret_unit,
+		   struct dwarf_data **ret_own)
+{
+	struct dwarf_data *d;
+	int r = open_path(root, true, &d, "%.*s%s%s", folder_bytes, folder ? folder : "",
+			  folder ? "/" : "", name);
+
+	if (r)
+		return r;
+	d->steps = skeleton->data->steps;
+	r = unit_of(d, skeleton->dwo_id, ret_unit);
+	skeleton->data->steps = d->steps;
+	if (r)
+		dwarf_data_free(d);
+	else
+		*ret_own = d;
+	return r;
+}
+
+int dwarf_split_find(const struct dwarf_split_place *place, struct dwarf_package *package,
+		     const struct dwarf_unit *skeleton, const struct dwarf_entry *entry,
+		     struct dwarf_unit *ret_unit, struct dwarf_data **ret_own)
+{
+	const struct dwarf_value *name_at = dwarf_entry_attr(entry, DWARF_DWO_NAME),
+				 *dir_at = dwarf_entry_attr(entry, DWARF_COMP_DIR);
+	const char *name = name_at ? dwarf_form_text(skeleton, NULL, name_at) : NULL;
+	const char *dir = dir_at ? dwarf_form_text(skeleton, NULL, dir_at) : NULL;
+	int r = name ? open_package(place, package) : -ENOENT;
+
+	*ret_own = NULL;
+	if (r)
+		return r;
+	r = package->data ? find_in_package(package->data, skeleton->dwo_id, ret_unit) : -ENOENT;
+	for (size_t i = 0; i < place->nroots && r == -ENOENT; i++) {
+		if (name[0] == '/') {
+			r = try_dwo(place->roots[i], NULL, 0, name, skeleton, ret_unit, ret_own);
+			continue;
+		}
+		if (dir)
+			r = try_dwo(place->roots[i], dir, (int)strlen(dir), name, skeleton,
+				    ret_unit, ret_own);
+		if (r == -ENOENT && place->path)
+			r = try_dwo(place->roots[i], place->path, folder_len(place->path), name,
+				    skeleton, ret_unit, ret_own);
+	}
+	if (r)
+		return r;
+	/* These settings of the skeleton hold for the split unit too. */
+	ret_unit->addr_data = skeleton->addr_data;
+	ret_unit->addr_base = skeleton->addr_base;
+	ret_unit->ranges_base = skeleton->ranges_base;
+	ret_unit->low_pc = skeleton->low_pc;
+	return 0;
+}
+
+/* Try one path of the shared file. */
+static int try_alt(int root, const char *path, const struct dwarf_data *of,
+		   struct dwarf_data **ret_alt)
+{
+	struct dwarf_data *d;
+	int r = open_path(root, false, &d, "%s", path);
+
+	if (r)
+		return r;
+	if (d->build_id.len != of->alt_id.len ||
+	    memcmp(d->build_id.bytes, of->alt_id.bytes, of->alt_id.len) != 0) {
+		dwarf_data_free(d);
+		return -ENOENT;
+	}
+	*ret_alt = d;
+	return 0;
+}
+
+int dwarf_split_find_alt(const struct dwarf_split_place *place, const struct dwarf_data *of,
+			 struct dwarf_data **ret_alt)
+{
+	char hex[2 * BUILD_ID_MAX + 1], path[2 * PATH_MAX];
+	const char *below = of->alt_path;
+	int r = -ENOENT, folder = folder_len(place->path);
+
+	if (!of->alt_path[0])
+		return -ENOENT;
+	while (!strncmp(below, "../", 3))
+		below += 3;
+	build_id_hex(&of->alt_id, hex);
+	for (size_t i = 0; i < place->nroots && r == -ENOENT; i++) {
+		int root = place->roots[i];
+
+		/*
+		 * A relative path starts at the file that names it. Files of packages lie under
+		 * /usr/lib/debug.
+		 */
+		if (of->alt_path[0] == '/') {
+			r = try_alt(root, of->alt_path, of, ret_alt);
+		} else {
+			snprintf(path, sizeof(path), "%.*s/%s", folder,
+				 place->path ? place->path : "", of->alt_path);
+			r = try_alt(root, path, of, ret_alt);
+			snprintf(path, sizeof(path), "/usr/lib/debug%.*s/%s", folder,
+				 place->path ? place->path : "", of->alt_path);
+			if (r == -ENOENT)
+				r = try_alt(root, path, of, ret_alt);
+			snprintf(path, sizeof(path), "/usr/lib/debug/%s", below);
+			if (r == -ENOENT)
+				r = try_alt(root, path, of, ret_alt);
+		}
+		snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%.2s/%s.debug", hex,
+			 hex + 2);
+		if (r == -ENOENT)
+			r = try_alt(root, path, of, ret_alt);
+	}
+	return r;
+}

@@ -1,0 +1,440 @@
+#include "elf/inlines.h"
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "elf/debug_file.h"
+#include "elf/dwarf_unit_open.h"
+#include "elf/inline_unit.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#define ROOTS_MAX 4
+#define ORIGINS_MAX 16 /* entries to follow for one name */
+
+/* A file of DWARF with its units, sorted by offset. */
+struct inline_file {
+	struct dwarf_data *data;
+	dwarf_units units;
+};
+
+struct inline_name {
+	const char *text;
+	bool is_plain; /* lacks namespace and class */
+};
+
+struct inlines {
+	struct inline_file file, alt;
+	bool units_known;
+	dwarf_spans spans;         /* value: unit */
+	struct inline_unit **open; /* by unit */
+	uint32_t *broken;          /* a bit for each unit that is unreadable */
+	struct hashmap name_ids;   /* entry -> index in names */
+	VEC(struct inline_name) names;
+	uint64_t kept; /* estimate of bytes in memory */
+	unsigned int splits;
+	struct dwarf_package package;
+	/* The image and its debug file, inside a root; may be NULL */
+	char *path, *debug_path;
+	int roots[ROOTS_MAX];
+	size_t nroots;
+};
+
+/* Open the image's own DWARF or its debug file's. The latter sets in->debug_path. */
+static int open_data(struct inlines *in, int fd, const char *path, const int *roots, size_t nroots,
+		     struct parse_error *err)
+{
+	struct debug_file debug;
+	struct elf_file image;
+	AUTO_CLOSE int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int r = own < 0 ? -errno : dwarf_data_open(own, false, &in->file.data, err);
+
+	if (!r)
+		TAKE_FD(own);
+	if (r != -ENOENT)
+		return r;
+	r = elf_file_open(&image, fd, NULL, 0, err);
+	if (r)
+		return r;
+	r = debug_file_find(&(struct debug_file_query){.image = &image,
+						       .path = path,
+						       .roots = roots,
+						       .nroots = nroots,
+						       .want = DEBUG_FILE_LINES},
+			    &debug);
+	elf_file_close(&image);
+	if (r)
+		return r;
+	r = dwarf_data_open(debug.fd, false, &in->file.data, err);
+	if (!r) {
+		TAKE_FD(debug.fd);
+		in->debug_path = strdup(debug.path);
+		r = in->debug_path ? 0 : -ENOMEM;
+	}
+	debug_file_close(&debug);
+	return r;
+}
+
+static int keep_place(struct inlines *in, const char *path, const int *roots, size_t nroots)
+{
+	in->path = path ? strdup(path) : NULL;
+	if (path && !in->path)
+		return -ENOMEM;
+	for (size_t i = 0; i < nroots && i < ROOTS_MAX; i++) {
+		int fd = fcntl(roots[i], F_DUPFD_CLOEXEC, 0);
+
+		if (fd < 0)
+			return -errno;
+		in->roots[in->nroots++] = fd;
+	}
+	return 0;
+}
+
+int inlines_open(int fd, const char *path, const int *roots, size_t nroots,
+		 struct inlines **ret_inlines, struct parse_error *err)
+{
+	struct inlines *in = calloc(1, sizeof(*in));
+
+	if (!in)
+		return -ENOMEM;
+	int r = open_data(in, fd, path, roots, nroots, err);
+
+	if (!r)
+		r = keep_place(in, path, roots, nroots);
+	if (r)
+		inlines_free(in);
+	else
+		*ret_inlines = in;
+	return r;
+}
+
+static struct dwarf_split_place place_of(const struct inlines *in)
+{
+	return (struct dwarf_split_place){in->roots, in->nroots, in->path};
+}
+
+static void forget_units(struct inline_file *f)
+{
+	for (size_t i = 0; i < f->units.len; i++)
+		dwarf_unit_forget(&f->units.v[i]);
+}
+
+/* Free everything that can be read again. */
+static void drop_caches(struct inlines *in)
+{
+	for (size_t i = 0; in->open && i < in->file.units.len; i++) {
+		inline_unit_free(in->open[i]);
+		in->open[i] = NULL;
+	}
+	forget_units(&in->file);
+	forget_units(&in->alt);
+	hashmap_free(&in->name_ids);
+	in->names.len = 0;
+	dwarf_data_drop(in->file.data);
+	if (in->alt.data)
+		dwarf_data_drop(in->alt.data);
+	if (in->package.data)
+		dwarf_data_drop(in->package.data);
+	in->kept = 0;
+	in->splits = 0;
+}
+
+void inlines_free(struct inlines *in)
+{
+	if (!in)
+		return;
+	if (in->file.data)
+		drop_caches(in);
+	vec_free(&in->file.units);
+	vec_free(&in->alt.units);
+	dwarf_data_free(in->file.data);
+	dwarf_data_free(in->alt.data);
+	dwarf_package_free(&in->package);
+	vec_free(&in->spans);
+	vec_free(&in->names);
+	free(in->open);
+	free(in->broken);
+	free(in->path);
+	free(in->debug_path);
+	for (size_t i = 0; i < in->nroots; i++)
+		close(in->roots[i]);
+	free(in);
+}
+
+static int add_unit(struct inlines *in, uint32_t index)
+{
+	struct dwarf_unit *u = &in->file.units.v[index];
+	dwarf_ranges ranges = {0};
+	struct dwarf_entry entry;
+
+	if (u->type == DW_UT_type || u->type == DW_UT_partial)
+		return 0;
+	int r = dwarf_unit_begin(u, &entry);
+
+	if (!r && (entry.tag == DW_TAG_compile_unit || entry.tag == DW_TAG_skeleton_unit))
+		r = dwarf_entry_ranges(u, &entry, &ranges);
+	if (!r && in->spans.len + ranges.len > INLINES_SPANS_MAX)
+		r = -E2BIG;
+	for (size_t i = 0; !r && i < ranges.len; i++)
+		r = vec_push(&in->spans, ((struct dwarf_span){.start = ranges.v[i].start,
+							      .end = ranges.v[i].end,
+							      .value = index}));
+	vec_free(&ranges);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Index the units by address. .debug_aranges would be quicker, but clang writes none. */
+static int find_units(struct inlines *in)
+{
+	struct dwarf_split_place place = {in->roots, in->nroots,
+					  in->debug_path ? in->debug_path : in->path};
+	int r = dwarf_units_list(in->file.data, false, &in->file.units);
+
+	if (!r)
+		r = dwarf_split_find_alt(&place, in->file.data, &in->alt.data);
+	if (r == -ENOENT)
+		r = 0;
+	if (!r && in->alt.data)
+		r = dwarf_units_list(in->alt.data, false, &in->alt.units);
+	for (uint32_t i = 0; !r && i < in->file.units.len; i++) {
+		if (in->file.data->resident > INLINES_KEPT_MAX)
+			dwarf_data_drop(in->file.data);
+		r = add_unit(in, i);
+	}
+	in->open = calloc(in->file.units.len + 1, sizeof(*in->open));
+	in->broken = calloc(in->file.units.len / 32 + 1, sizeof(*in->broken));
+	if (!in->open || !in->broken)
+		r = -ENOMEM;
+	dwarf_spans_sort(&in->spans);
+	in->units_known = true;
+	return r;
+}
+
+static int open_unit(struct inlines *in, uint32_t index, struct inline_unit **ret_unit)
+{
+	struct dwarf_split_place place = place_of(in);
+	struct inline_unit *iu = in->open[index];
+
+	if (in->broken[index / 32] >> (index & 31) & 1)
+		return -ENOENT;
+	if (!iu) {
+		int r = inline_unit_new(&in->file.units.v[index], &place, &in->package,
+					in->alt.data, &iu);
+
+		if (r && r != -ENOMEM)
+			in->broken[index / 32] |= 1u << (index & 31);
+		if (r)
+			return r == -ENOMEM ? r : -ENOENT;
+		in->open[index] = iu;
+		in->splits += iu->split_data != NULL;
+	}
+	*ret_unit = iu;
+	return 0;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return slash ? slash + 1 : path;
+}
+
+/* The place of an entry. */
+struct entry_ref {
+	const struct dwarf_unit *unit;
+	uint64_t off;
+};
+
+/* Find and open the unit that holds an offset. Returns 0, -ENOENT or -ENOMEM. */
+static int unit_of(struct inline_file *f, uint64_t off, const struct dwarf_unit **ret_unit)
+{
+	struct dwarf_entry entry;
+	size_t lo = 0, hi = f->units.len;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (f->units.v[mid].off <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || off >= f->units.v[lo - 1].end)
+		return -ENOENT;
+	struct dwarf_unit *u = &f->units.v[lo - 1];
+	int r = u->known ? 0 : dwarf_unit_begin(u, &entry);
+
+	if (!r)
+		r = dwarf_unit_open(u);
+	if (!r)
+		*ret_unit = u;
+	return r && r != -ENOMEM ? -ENOENT : r;
+}
+
+/* Follow a reference of an entry. Returns 0, -ENOENT or -ENOMEM. */
+static int follow(struct inlines *in, const struct dwarf_unit *from, uint64_t off, bool in_alt,
+		  struct entry_ref *ret_ref)
+{
+	int r = 0;
+
+	ret_ref->off = off;
+	if (in_alt || (in->alt.data && from->data == in->alt.data))
+		r = in->alt.data ? unit_of(&in->alt, off, &ret_ref->unit) : -ENOENT;
+	else if (off >= from->dies && off < from->end)
+		ret_ref->unit = from;
+	else
+		r = from->data == in->file.data ? unit_of(&in->file, off, &ret_ref->unit) : -ENOENT;
+	return r;
+}
+
+static int read_name(struct inlines *in, struct entry_ref ref, struct inline_name *ret_name)
+{
+	struct inline_name name = {NULL, true};
+	struct dwarf_entry e;
+	struct dwarf_bytes b;
+	int r = 0;
+
+	for (int i = 0; i < ORIGINS_MAX && !r; i++) {
+		const struct dwarf_value *v;
+
+		r = dwarf_unit_bytes(ref.unit, ref.off, &b);
+		if (!r)
+			r = dwarf_entry_next(ref.unit, &b, NULL, &e);
+		if (r)
+			break;
+		v = dwarf_entry_attr(&e, DWARF_LINKAGE_NAME);
+		if (v) {
+			const char *linkage = dwarf_form_text(ref.unit, in->alt.data, v);
+
+			if (linkage) {
+				name = (struct inline_name){linkage, false};
+				break;
+			}
+		}
+		v = dwarf_entry_attr(&e, DWARF_NAME);
+		if (v && !name.text)
+			name.text = dwarf_form_text(ref.unit, in->alt.data, v);
+		v = dwarf_entry_attr(&e, DWARF_ORIGIN);
+		v = v ? v : dwarf_entry_attr(&e, DWARF_SPECIFICATION);
+		if (!v || (v->kind != DWARF_IS_REF && v->kind != DWARF_IS_REF_ALT))
+			break;
+		r = follow(in, ref.unit, v->u, v->kind == DWARF_IS_REF_ALT, &ref);
+	}
+	*ret_name = name;
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Find the name of a function's entry, in the cache or by reading. */
+static int find_name(struct inlines *in, struct entry_ref ref, struct inline_name *ret_name)
+{
+	uint64_t key = hash_mix(ref.off, (uint64_t)(uintptr_t)ref.unit->data);
+	uint32_t *place;
+	int fresh = 0, r = hashmap_entry(&in->name_ids, key, UINT32_MAX, &place, &fresh);
+
+	if (r)
+		return r;
+	if (*place != UINT32_MAX) {
+		*ret_name = in->names.v[*place];
+		return 0;
+	}
+	r = read_name(in, ref, ret_name);
+	if (!r)
+		r = vec_push(&in->names, *ret_name);
+	if (!r)
+		*place = (uint32_t)in->names.len - 1;
+	return r;
+}
+
+static int name_frame(struct inlines *in, const struct inline_unit *iu, struct entry_ref ref,
+		      struct inline_frame *frame)
+{
+	struct inline_name name;
+	int r = find_name(in, ref, &name);
+
+	if (r)
+		return r;
+	frame->function = name.text;
+	frame->is_unqualified = name.text && name.is_plain && !iu->unmangled;
+	return 0;
+}
+
+/*
+ * Write the frames of nodes, the innermost first, and of the body around them. nodes has the
+ * outermost first.
+ */
+static int name_frames(struct inlines *in, const struct inline_unit *iu,
+		       const struct inline_body *body, const struct inline_node *const *nodes,
+		       size_t n, struct inline_frame *frames)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct inline_node *node = nodes[n - 1 - i];
+		struct entry_ref ref;
+		int r = node->has_origin ? follow(in, iu->unit, node->origin, node->in_alt, &ref)
+					 : -ENOENT;
+
+		if (!r)
+			r = name_frame(in, iu, ref, &frames[i]);
+		if (r == -ENOMEM)
+			return r;
+		const char *file = inline_unit_file(iu, node->call_file);
+
+		frames[i + 1] =
+			(struct inline_frame){.file = base_name(file), .line = node->call_line};
+	}
+	return name_frame(in, iu, (struct entry_ref){iu->unit, body->off}, &frames[n]);
+}
+
+static void own_line(const struct inline_unit *iu, uint64_t vaddr, struct inline_frame *frame)
+{
+	const struct dwarf_row *row = dwarf_lines_find(&iu->lines, vaddr);
+
+	if (!row)
+		return;
+	if (row->file < iu->lines.files.len)
+		frame->file = base_name(iu->lines.files.v[row->file]);
+	frame->line = row->line;
+}
+
+/* Add up the bytes in memory. Called only before a unit is opened, because it visits all units. */
+static void count_kept(struct inlines *in)
+{
+	in->kept = in->file.data->resident + (in->alt.data ? in->alt.data->resident : 0) +
+		   (in->package.data ? in->package.data->resident : 0);
+	for (size_t i = 0; i < in->file.units.len; i++)
+		in->kept += in->open[i] ? inline_unit_bytes(in->open[i]) : 0;
+}
+
+int inlines_find(struct inlines *in, uint64_t vaddr, struct inline_frame *frames, size_t *ret_n)
+{
+	const struct inline_node *nodes[INLINES_DEPTH_MAX - 1];
+	const struct inline_body *body;
+	struct inline_unit *iu;
+	size_t n = 0;
+	int r = in->units_known ? 0 : find_units(in);
+
+	if (r)
+		return r;
+	const struct dwarf_span *span = dwarf_spans_find(&in->spans, vaddr);
+
+	if (!span)
+		return -ENOENT;
+	if (!in->open[span->value]) {
+		count_kept(in);
+		if (in->kept > INLINES_KEPT_MAX || in->splits >= INLINES_SPLIT_MAX)
+			drop_caches(in);
+	}
+	r = open_unit(in, span->value, &iu);
+	if (r)
+		return r;
+	frames[0] = (struct inline_frame){0};
+	own_line(iu, vaddr, &frames[0]);
+	r = inline_unit_find(iu, vaddr, &body, nodes, INLINES_DEPTH_MAX - 1, &n);
+	if (!r)
+		r = name_frames(in, iu, body, nodes, n, frames);
+	if (r == -ENOMEM)
+		return r;
+	*ret_n = n + 1;
+	return 0;
+}

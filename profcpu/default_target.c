@@ -1,0 +1,72 @@
+#include "profcpu/default_target.h"
+
+#include "base/log.h"
+#include "base/outbuf.h"
+#include "container/targets.h"
+#include "profcpu/command.h"
+#include "profcpu/process_table.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Shows assemblies, which tell them apart, and no arguments, which may hold secrets. */
+static void target_print_several(struct target_list *list)
+{
+	struct outbuf out = outbuf_to(STDERR_FILENO);
+	struct process_users users = {0};
+
+	log_error("%zu .NET processes in sight; choose with -p:", list->len);
+	process_users_load(&users);
+	process_table(&out, list, &users, PROCESS_ASSEMBLY);
+	process_users_free(&users);
+	outbuf_close(&out);
+}
+
+static void target_announce(const struct target_list *list, enum target_choice choice, pid_t pid)
+{
+	char why[TARGETS_DENIED_BYTES];
+
+	if (choice == TARGET_PID1)
+		log_note("no .NET process in sight; profiling PID 1 (-p chooses another)");
+	else
+		log_note("profiling the only .NET process in sight: PID %d (%s%s%s)", (int)pid,
+			 list->v[0].comm, list->v[0].dotnet.version[0] ? ", .NET " : "",
+			 list->v[0].dotnet.version);
+	if (!list->denied.count)
+		return;
+	targets_denied_text(&list->denied, why, sizeof(why));
+	log_note("cannot inspect: %s; -p chooses one of them%s", why,
+		 targets_need_ptrace(&list->denied) ? ", and root or CAP_SYS_PTRACE inspects all"
+						    : "");
+}
+
+int default_target(struct options_pids *pids)
+{
+	struct target_list list = {0};
+	struct opener *opener = NULL;
+	enum target_choice choice;
+	pid_t pid;
+	int r = opener_new(&opener);
+
+	if (!r)
+		r = targets_dotnet(opener, &list, &choice, &pid);
+	opener_free(opener);
+	if (r) {
+		log_error("cannot search /proc for .NET processes: %s; name one with -p",
+			  strerror(-r));
+		return EXIT_FAILED;
+	}
+	if (choice == TARGET_SEVERAL) {
+		target_print_several(&list);
+		target_list_free(&list);
+		return EXIT_USAGE;
+	}
+	target_announce(&list, choice, pid);
+	target_list_free(&list);
+	if (vec_push(&pids->list, pid)) {
+		log_error("out of memory");
+		return EXIT_FAILED;
+	}
+	return EXIT_DONE;
+}

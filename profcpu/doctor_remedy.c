@@ -1,0 +1,175 @@
+#include "profcpu/doctor_remedy.h"
+
+#include "profcpu/doctor_row.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+
+/* Set all capabilities at once, because setcap replaces those that the file had. */
+#define DOCTOR_SETCAP "setcap cap_perfmon,cap_sys_ptrace,cap_syslog,cap_ipc_lock+ep PROFCPU"
+
+doctor_remedy doctor_remedy_perfmon = {
+	("run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_paranoid=0"),
+	"run the container with --cap-add PERFMON",
+	"securityContext: {capabilities: {add: [PERFMON]}}",
+};
+doctor_remedy doctor_remedy_own_events = {
+	("run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_paranoid=1"),
+	("run the container with --cap-add PERFMON; or on the host: sysctl "
+	 "kernel.perf_event_paranoid=1"),
+	"securityContext: {capabilities: {add: [PERFMON]}}",
+};
+doctor_remedy doctor_remedy_seccomp = {
+	("allow perf_event_open in the seccomp filter or security module that this process runs "
+	 "under"),
+	("run the container with --security-opt seccomp=unconfined; or with --cap-add SYS_ADMIN, "
+	 "with which default profiles allow perf_event_open"),
+	("securityContext: {seccompProfile: {type: Unconfined}}, or capabilities: {add: "
+	 "[SYS_ADMIN]}"),
+};
+static doctor_remedy remedy_both = {
+	"run it as root (sudo), and allow perf_event_open in the seccomp filter that it runs under",
+	("run the container with --cap-add PERFMON --security-opt seccomp=unconfined, or with "
+	 "--cap-add SYS_ADMIN"),
+	"securityContext: {capabilities: {add: [PERFMON]}, seccompProfile: {type: Unconfined}}",
+};
+doctor_remedy doctor_remedy_user_ns = {
+	"run it as the host's root: capabilities inside a user namespace have no effect here",
+	("run the container as the host's root (sudo podman, not rootless): capabilities inside a "
+	 "user namespace have no effect here"),
+	("hostUsers: true in the pod's spec: capabilities inside a user namespace have no effect "
+	 "here"),
+};
+doctor_remedy doctor_remedy_ptrace = {
+	("run it as root (sudo) or as the target's user, or: " DOCTOR_SETCAP),
+	"run the container with --cap-add SYS_PTRACE",
+	"securityContext: {capabilities: {add: [SYS_PTRACE]}}",
+};
+static doctor_remedy remedy_ptrace_caps = {
+	("run it as root (sudo), or with the capabilities that the target holds, "
+	 "or: " DOCTOR_SETCAP),
+	("run the container with --cap-add SYS_PTRACE, or with the capabilities that the target "
+	 "holds"),
+	"securityContext: {capabilities: {add: [SYS_PTRACE]}}, or those that the target holds",
+};
+static doctor_remedy remedy_ptrace_only = {
+	("run it as root (sudo), or: " DOCTOR_SETCAP),
+	"run the container with --cap-add SYS_PTRACE",
+	"securityContext: {capabilities: {add: [SYS_PTRACE]}}",
+};
+doctor_remedy doctor_remedy_syslog = {
+	("run it as root (sudo), or: " DOCTOR_SETCAP
+	 ", or: sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1"),
+	"run the container with --cap-add SYSLOG",
+	"securityContext: {capabilities: {add: [SYSLOG]}}",
+};
+doctor_remedy doctor_remedy_kptr = {
+	"sysctl kernel.kptr_restrict=1",
+	"on the host: sysctl kernel.kptr_restrict=1; and run the container with --cap-add SYSLOG",
+	("on the node: sysctl kernel.kptr_restrict=1; and securityContext: {capabilities: {add: "
+	 "[SYSLOG]}}"),
+};
+doctor_remedy doctor_remedy_ipc_lock = {
+	("run it as root (sudo), or: " DOCTOR_SETCAP
+	 ", or: sysctl kernel.perf_event_mlock_kb=8192"),
+	"run the container with --cap-add IPC_LOCK",
+	"securityContext: {capabilities: {add: [IPC_LOCK]}}",
+};
+doctor_remedy doctor_remedy_dac = {
+	"run it as root (sudo) or as the target's user",
+	"run the container with --cap-add DAC_OVERRIDE, or with --user UID of the target",
+	"securityContext: {capabilities: {add: [DAC_OVERRIDE]}}, or runAsUser: UID of the target",
+};
+doctor_remedy doctor_remedy_checkpoint = {
+	"run it as root (sudo)",
+	"run the container with --cap-add CHECKPOINT_RESTORE, or SYS_ADMIN",
+	"securityContext: {capabilities: {add: [CHECKPOINT_RESTORE]}}, or SYS_ADMIN",
+};
+doctor_remedy doctor_remedy_files = {
+	"raise the hard limit: ulimit -Hn 4096",
+	"run the container with --ulimit nofile=4096:4096",
+	"raise LimitNOFILE of the node's container runtime",
+};
+doctor_remedy doctor_remedy_user = {
+	NULL,
+	"run the container with --user 0 (podman gives capabilities to other users too)",
+	"securityContext: {runAsUser: 0}",
+};
+doctor_remedy doctor_remedy_pid_ns = {
+	"run it in the target's PID namespace: nsenter -t PID -p -m",
+	"run the container with --pid container:TARGET, or --pid host",
+	"shareProcessNamespace: true in the pod's spec",
+};
+static doctor_remedy remedy_no_tracefs = {
+	"mount -t tracefs tracefs /sys/kernel/tracing",
+	"run the container with -v /sys/kernel/tracing:/sys/kernel/tracing:ro",
+	"mount the host path /sys/kernel/tracing into the container",
+};
+/* Give the files a group: mode=755 would open only the directories, not the files in them. */
+static doctor_remedy remedy_no_tracefs_user = {
+	("as root: mount -t tracefs -o gid=GID,mode=750 tracefs /sys/kernel/tracing, where GID is "
+	 "a "
+	 "group of this user"),
+	"run the container as root (--user 0), with -v /sys/kernel/tracing:/sys/kernel/tracing:ro",
+	("mount the host path /sys/kernel/tracing into the container, and securityContext: "
+	 "{runAsUser: 0}"),
+};
+static doctor_remedy remedy_tracefs_denied = {
+	("run it as root (sudo); or as root: mount -o remount,gid=GID,mode=750 "
+	 "/sys/kernel/tracing, where GID is a group of this user"),
+	"run the container as root (--user 0), with --cap-add DAC_OVERRIDE if it was dropped",
+	("securityContext: {runAsUser: 0}, with capabilities: {add: [DAC_OVERRIDE]} if it was "
+	 "dropped"),
+};
+doctor_remedy doctor_remedy_waking = {
+	("run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_paranoid=-1"),
+	"run the container with --cap-add PERFMON",
+	"securityContext: {capabilities: {add: [PERFMON]}}",
+};
+
+const char *doctor_event_remedy(const struct doctor_facts *f, int error, doctor_remedy without_cap)
+{
+	if (error == -ENOSYS && f->self.seccomp != 2)
+		return "a kernel with CONFIG_PERF_EVENTS";
+	if (error != -EACCES && error != -EPERM && error != -ENOSYS)
+		return NULL;
+	if (error == -ENOSYS)
+		return doctor_remedy_seccomp[f->place];
+	/*
+	 * Up to perf_event_paranoid 2, users may sample their own processes. So a seccomp filter
+	 * blocks the call. Default filters allow it with the capability.
+	 */
+	if (!doctor_has_perfmon(f) && f->self.seccomp == 2 && f->event_user_error &&
+	    f->paranoid != DOCTOR_UNKNOWN && f->paranoid <= 2)
+		return remedy_both[f->place];
+	if (!doctor_has_perfmon(f))
+		return without_cap[f->place];
+	return f->init_user_ns ? doctor_remedy_seccomp[f->place] : doctor_remedy_user_ns[f->place];
+}
+
+const char *doctor_access_remedy(const struct doctor_facts *f, enum access_reason reason)
+{
+	switch (reason) {
+	case ACCESS_OTHER_USER:
+		return doctor_remedy_ptrace[f->place];
+	case ACCESS_NOT_DUMPABLE:
+		return remedy_ptrace_only[f->place];
+	case ACCESS_CAPABILITIES:
+		return remedy_ptrace_caps[f->place];
+	case ACCESS_ELSEWHERE:
+	case ACCESS_REASONS:
+		break;
+	}
+	return f->init_user_ns ? NULL : doctor_remedy_user_ns[f->place];
+}
+
+const char *doctor_tracefs_remedy(const struct doctor_facts *f)
+{
+	if (!f->tracefs_mounted)
+		return f->place != DOCTOR_HOST || doctor_has_cap(f, CAP_SYS_ADMIN)
+			       ? remedy_no_tracefs[f->place]
+			       : remedy_no_tracefs_user[f->place];
+	if (f->tracefs_error != -EACCES && f->tracefs_error != -EPERM)
+		return NULL;
+	return f->init_user_ns ? remedy_tracefs_denied[f->place] : doctor_remedy_user_ns[f->place];
+}

@@ -1,0 +1,57 @@
+/*
+ * Takes the names of JIT-compiled code from the .NET processes of a recording while they run,
+ * because the names are lost later. One thread watches the processes that it is given for
+ * .NET runtimes. It follows each runtime in one of the ways of way.h, and writes the names to
+ * symbols/ of the recording (symbols/jit/methods_file.h) for post-processing.
+ */
+#ifndef PROFCPU_JIT_CAPTURE_H
+#define PROFCPU_JIT_CAPTURE_H
+
+#include "profcpu/jit/names_option.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct jit_capture;
+
+/* dir_fd: the recording; borrowed. Returns 0 or -errno. */
+int jit_capture_new(enum jit_names names, int dir_fd, struct jit_capture **ret_capture);
+
+/* Call it before the start, to capture the source lines of code too, if the way can. */
+void jit_capture_want_lines(struct jit_capture *c);
+
+/*
+ * Starts the thread. Signals that the caller has blocked stay blocked in it. all: watch every
+ * process of the machine. Returns 0 or -errno.
+ */
+int jit_capture_start(struct jit_capture *c, bool all);
+
+/*
+ * Adds a process of the recording. It is probed soon, and again for a while, because a runtime
+ * takes time to start. Any thread may call.
+ */
+void jit_capture_add_process(struct jit_capture *c, pid_t pid);
+
+/*
+ * Ends the capture: all processes get a last step, their settings are restored, and the thread
+ * ends. Processes that hang share JIT_CAPTURE_END_S. A thread blocked in the kernel is left behind
+ * 2 s later. A second call does nothing.
+ */
+#define JIT_CAPTURE_END_S 8
+void jit_capture_end(struct jit_capture *c);
+
+/*
+ * Reports after the end, with one line for each process. log_note gives the source of its names.
+ * log_warn tells why names are missing, or why something stays in the process.
+ */
+void jit_capture_report(const struct jit_capture *c, bool quiet);
+
+/* Whether all names were written to the recording; also true if the thread was left behind. */
+bool jit_capture_is_written(const struct jit_capture *c);
+
+/* Ends the capture first if necessary. */
+void jit_capture_free(struct jit_capture *c);
+
+#endif

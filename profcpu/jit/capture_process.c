@@ -1,0 +1,407 @@
+#include "profcpu/jit/capture_process.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/descriptor_budget.h"
+#include "base/remedy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+/* Shortest time between two probes of a process. Later intervals are half of its age. */
+#define PROCESS_PROBE_MIN_NS (20 * NS_PER_MS)
+#define PROCESS_STEP_MIN_NS (50 * NS_PER_MS)
+/* A step uses at most 1/100 of a CPU. */
+#define PROCESS_STEP_SHARE 100
+/* Factor on that share if code is freed or the process is young, because it may end soon. */
+#define PROCESS_STEP_HURRY 5
+#define PROCESS_FREES_NS (5 * NS_PER_S) /* time after code was freed */
+#define PROCESS_YOUNG_NS (2 * NS_PER_S) /* age since the process was added */
+/* A process that could not be read in time waits 20 times as long as the attempt took. */
+#define PROCESS_LATE_SHARE 20
+/* disk space left for perf.data and the end of a recording */
+#define PROCESS_DISK_BYTES ((uint64_t)1 << 20)
+/* descriptors that one more process must leave to the recording */
+#define PROCESS_SPARE_DESCRIPTORS 32
+
+static const char process_ended[] = "the process ended before they could be taken";
+static const char process_no_time[] = "there was no time";
+
+/* Reads the identity; zeros for a process that has ended. Returns 0 or -errno. */
+static int process_identity(pid_t pid, struct jit_identity *ret_id)
+{
+	AUTO_FREE char *text = NULL;
+	size_t len;
+	int r = proc_read(pid, 0, "stat", PROC_FILE_MAX, &text, &len);
+
+	*ret_id = (struct jit_identity){0};
+	if (r)
+		return r == -ESRCH ? 0 : r;
+	if (proc_stat_field(text, PROC_STAT_START_TICKS, &ret_id->start_ticks) ||
+	    proc_stat_field(text, PROC_STAT_START_STACK, &ret_id->start_stack))
+		*ret_id = (struct jit_identity){0};
+	return 0;
+}
+
+static bool process_is_same(const struct jit_process *p)
+{
+	struct jit_identity id;
+
+	/* If it cannot be read, nothing has changed. */
+	return process_identity(p->pid, &id) || (id.start_ticks == p->identity.start_ticks &&
+						 id.start_stack == p->identity.start_stack);
+}
+
+/*
+ * True only if it is certain. A process that is ending or cannot be read shows no stack address,
+ * and counts as unchanged.
+ */
+static bool process_is_replaced(const struct jit_process *p)
+{
+	struct jit_identity id;
+
+	return !process_identity(p->pid, &id) && id.start_stack &&
+	       (id.start_ticks != p->identity.start_ticks ||
+		id.start_stack != p->identity.start_stack);
+}
+
+static void process_add_why(struct jit_process *p, const char *what, const char *why)
+{
+	size_t len = strlen(p->why);
+
+	snprintf(p->why + len, sizeof(p->why) - len, "%s%s%s%s", len ? "; " : "", what,
+		 what[0] ? ": " : "", why);
+}
+
+static void process_add_failure(struct jit_process *p, const char *why)
+{
+	p->broken = true;
+	process_add_why(p, "", why);
+}
+
+static void process_write_failed(struct jit_process *p, int error)
+{
+	char why[JIT_WAY_WHY_BYTES];
+
+	snprintf(why, sizeof(why), "they cannot all be written to the recording: %s%s",
+		 strerror(-error), remedy_for(error));
+	process_add_failure(p, why);
+	p->unwritten = true;
+}
+
+void jit_process_release(struct jit_process *p, uint64_t until_ns)
+{
+	char why[JIT_WAY_WHY_BYTES] = "";
+
+	if (p->way)
+		p->way->end(p->state, until_ns, why);
+	if (why[0])
+		process_add_failure(p, why);
+	p->way = NULL;
+	p->state = NULL;
+	p->stepped = false;
+	int r = jit_methods_writer_close(p->target.out);
+
+	if (r && !p->unwritten)
+		process_write_failed(p, r);
+	p->target.out = NULL;
+}
+
+/* Writes for post-processing why names are missing. */
+static void process_write_why(struct jit_processes *all, struct jit_process *p)
+{
+	struct jit_methods_writer *w = p->target.out;
+
+	if (!w && jit_methods_writer_open(all->dir_fd, p->pid, &w))
+		return;
+	jit_methods_writer_why(w, p->why);
+	/* A process that is not followed gets no further lines. */
+	if (w != p->target.out)
+		(void)jit_methods_writer_close(w);
+}
+
+/* Releases a process for good. */
+static void process_give_up(struct jit_processes *all, struct jit_process *p, uint64_t until_ns)
+{
+	p->done = true;
+	if (p->why[0])
+		process_write_why(all, p);
+	jit_process_release(p, until_ns);
+}
+
+/*
+ * Follows a process in one way. Returns 0; -EAGAIN: the runtime is not ready; -ESRCH; -errno: this
+ * way fails, and why tells the reason.
+ */
+static int process_begin(struct jit_processes *all, struct jit_process *p,
+			 const struct jit_way *way, char *why)
+{
+	bool is_fresh = !p->target.out;
+	int r = 0;
+
+	/* After the deadline, begin nothing: no caller waits for it. */
+	if (clock_monotonic_ns() >= p->target.until_ns) {
+		snprintf(why, JIT_WAY_WHY_BYTES, "%s", process_no_time);
+		return -ETIMEDOUT;
+	}
+	/* Descriptors that the recording opens later matter more. */
+	if (descriptor_budget_left(PROCESS_SPARE_DESCRIPTORS) < PROCESS_SPARE_DESCRIPTORS) {
+		snprintf(why, JIT_WAY_WHY_BYTES,
+			 "too few files may be open; raise the limit (ulimit -n)");
+		return -EMFILE;
+	}
+	r = process_identity(p->pid, &p->identity);
+	if (r) {
+		snprintf(why, JIT_WAY_WHY_BYTES, "%s", strerror(-r));
+		return r;
+	}
+	if (is_fresh)
+		r = jit_methods_writer_open(all->dir_fd, p->pid, &p->target.out);
+	if (r) {
+		snprintf(why, JIT_WAY_WHY_BYTES, "names cannot be written to the recording: %s",
+			 strerror(-r));
+		p->unwritten = true;
+		return r;
+	}
+	if (is_fresh && p->version[0])
+		jit_methods_writer_runtime(p->target.out, p->version);
+	p->target.pid = p->pid;
+	p->target.opener = all->opener;
+	p->target.maps_on = &all->maps_on;
+	p->target.lines = all->lines;
+	p->target.ended = p->target.replaced = p->target.more = p->target.frees = false;
+	r = way->begin(&p->target, &p->state, why);
+	if (!r) {
+		p->way = way;
+		p->words = way->words;
+		p->why[0] = 0;
+	}
+	return r;
+}
+
+/*
+ * Takes the way that --jit-names names, or the first that works. last: a runtime that is not ready
+ * now never will be.
+ */
+static void process_choose(struct jit_processes *all, struct jit_process *p, uint64_t now,
+			   uint64_t until_ns, bool last)
+{
+	static const struct jit_way *const ways[] = {
+		[JIT_NAMES_MEMORY] = &jit_way_memory,
+		[JIT_NAMES_PERF_MAP] = &jit_way_perf_map,
+		[JIT_NAMES_RUNDOWN] = &jit_way_rundown,
+	};
+	bool is_ready = last || now - p->since_ns > JIT_PROCESS_READY_NS ||
+			now - proc_start_ns(p->pid, now) > JIT_PROCESS_READY_NS;
+	int r = -ENOTSUP;
+
+	p->late = false;
+	p->why[0] = 0;
+	p->target.until_ns = until_ns;
+	for (enum jit_names n = JIT_NAMES_MEMORY; n <= JIT_NAMES_RUNDOWN && r; n++) {
+		char why[JIT_WAY_WHY_BYTES] = "";
+
+		if (all->names != JIT_NAMES_AUTO && all->names != n)
+			continue;
+		r = process_begin(all, p, ways[n], why);
+		/* Try again later; another way would not work now either. */
+		if (r == -EAGAIN && !is_ready)
+			return;
+		if (r == -ESRCH)
+			break;
+		if (r)
+			process_add_why(p, all->names == JIT_NAMES_AUTO ? ways[n]->name : "", why);
+		/*
+		 * On a busy machine, do not send requests to the runtime instead: they can crash
+		 * it.
+		 */
+		p->late = r == -ETIMEDOUT && n == JIT_NAMES_MEMORY && !last;
+		if (r == -ETIMEDOUT && n == JIT_NAMES_MEMORY)
+			break;
+	}
+	p->next_ns = p->late ? now + PROCESS_LATE_SHARE * (clock_monotonic_ns() - now) : now;
+	if (!r || p->late)
+		return;
+	/* The report gives this reason for a process without a file. */
+	if (r == -ESRCH && !p->why[0]) {
+		process_add_why(p, "", process_ended);
+		p->broken |= p->words != NULL;
+		p->done = true;
+		jit_process_release(p, until_ns);
+		return;
+	}
+	/* An earlier program of this PID got its names; this one gets none. */
+	p->broken |= p->words != NULL;
+	process_give_up(all, p, until_ns);
+}
+
+void jit_process_sweep(struct jit_processes *all, struct jit_process *p, uint64_t until_ns,
+		       bool last)
+{
+	struct perf_map_sweep_counts swept = {0};
+
+	p->unswept = false;
+	p->swept = true;
+	if (perf_map_sweep(all->opener, p->pid, until_ns, &all->silent, &swept))
+		return;
+	all->swept += swept.removed;
+	/* A runtime that is still listing its methods replies late. */
+	p->unswept = swept.left > 0;
+	if (!last || !p->unswept)
+		return;
+	all->left.left++;
+	if (swept.pid || !all->left.pid) {
+		all->left.error = swept.error;
+		all->left.pid = swept.pid;
+	}
+}
+
+/* Handles a failed probe. A failure that is not due to the process may be over next time. */
+static void process_probe_failed(struct jit_processes *all, struct jit_process *p, int error,
+				 bool last)
+{
+	bool is_ours = error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+
+	if (is_ours && !last)
+		return;
+	p->done = true;
+	if (p->is_dotnet && !p->words && !p->why[0]) {
+		process_add_why(p, "", error == -ESRCH ? process_ended : strerror(-error));
+		if (error != -ESRCH)
+			process_write_why(all, p);
+	}
+	/* A process without read permission is not part of the recording either. */
+	if (p->is_dotnet || error == -ESRCH || error == -EACCES || error == -EPERM)
+		return;
+	all->unseen++;
+	all->unseen_error = error;
+}
+
+void jit_process_note_missed_step(struct jit_processes *all, struct jit_process *p)
+{
+	if (!p->is_dotnet && !p->way) {
+		all->unseen++;
+		all->unseen_error = -ETIMEDOUT;
+		return;
+	}
+	if (p->way)
+		process_add_failure(p, "there was no time for a last look at it");
+	else if (!p->why[0])
+		process_add_why(p, "", process_no_time);
+	process_write_why(all, p);
+}
+
+void jit_process_probe(struct jit_processes *all, struct jit_process *p, uint64_t now,
+		       uint64_t until_ns, bool last)
+{
+	struct dotnet_runtime runtime;
+	struct proc_status status;
+	int r = dotnet_probe(all->opener, p->pid, &runtime);
+
+	uint64_t age = now - p->since_ns;
+
+	/* Most runtimes are found while they start, and some live only briefly. */
+	if (!r && runtime.is_dotnet && age < PROCESS_YOUNG_NS)
+		age = 0;
+	p->next_ns = now + (age / 2 > PROCESS_PROBE_MIN_NS ? age / 2 : PROCESS_PROBE_MIN_NS);
+	if (r) {
+		process_probe_failed(all, p, r, last);
+		return;
+	}
+	if (!runtime.is_dotnet)
+		return;
+	p->is_dotnet = p->unswept = true;
+	memcpy(p->version, runtime.version, sizeof(p->version));
+	if (!proc_status(p->pid, &status))
+		snprintf(p->comm, sizeof(p->comm), "%s", status.comm);
+	process_choose(all, p, now, until_ns, last);
+}
+
+/* Whether the disk has room for more than perf.data. */
+static bool process_has_room(const struct jit_processes *all)
+{
+	struct statvfs fs;
+
+	/* A file system that counts no blocks, as ramfs, shows no limit. */
+	return fstatvfs(all->dir_fd, &fs) || !fs.f_blocks ||
+	       (uint64_t)fs.f_bavail * fs.f_frsize >= PROCESS_DISK_BYTES;
+}
+
+/*
+ * When the next step is due after one that took so much CPU time. The first step finds all older
+ * code, so its time predicts nothing.
+ */
+static uint64_t process_next(struct jit_process *p, uint64_t took)
+{
+	uint64_t now = clock_monotonic_ns();
+
+	/* A program that freed code frees more, but not between every two steps. */
+	if (p->target.frees)
+		p->frees_until_ns = now + PROCESS_FREES_NS;
+	bool frees = now < p->frees_until_ns, hurry = frees || now - p->since_ns < PROCESS_YOUNG_NS;
+	uint64_t share = hurry ? PROCESS_STEP_SHARE / PROCESS_STEP_HURRY : PROCESS_STEP_SHARE;
+	uint64_t least = frees ? PROCESS_STEP_MIN_NS / PROCESS_STEP_HURRY : PROCESS_STEP_MIN_NS;
+	uint64_t wait = p->stepped ? took * share : 0;
+
+	/* The runtime drops events that are not read in time. */
+	if (p->target.more)
+		return now;
+	if (wait < least)
+		wait = least;
+	return now + (wait > JIT_PROCESS_STEP_MAX_NS ? JIT_PROCESS_STEP_MAX_NS : wait);
+}
+
+static int process_step(struct jit_process *p, uint64_t now, bool last)
+{
+	char why[JIT_WAY_WHY_BYTES] = "";
+	int r = p->way->step(p->state, now, last, why);
+	int flushed = jit_methods_writer_flush(p->target.out);
+
+	if (r && r != -ESRCH)
+		process_add_failure(p, why);
+	else if (!r && *why)
+		process_add_why(p, "", why);
+	if (flushed && !p->unwritten)
+		process_write_failed(p, flushed);
+	return r ? r : flushed;
+}
+
+/* Takes the rest of a process that has ended or executed another program. */
+static void process_end(struct jit_process *p, uint64_t now)
+{
+	p->target.ended = true;
+	p->target.replaced = process_is_replaced(p);
+	if (p->way->outlives)
+		(void)process_step(p, now, true);
+	jit_process_release(p, p->target.until_ns);
+}
+
+void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t now, bool last)
+{
+	if (!process_is_same(p)) {
+		process_end(p, now);
+		/* Probe the program that has this PID now. */
+		p->since_ns = p->next_ns = now;
+		return;
+	}
+	if (!process_has_room(all)) {
+		process_write_failed(p, -ENOSPC);
+		process_give_up(all, p, p->target.until_ns);
+		return;
+	}
+	uint64_t begin_ns = clock_thread_ns();
+	int r = process_step(p, now, last);
+
+	if (r == -ESRCH) {
+		p->done = true;
+		process_end(p, now);
+	} else if (r) {
+		process_give_up(all, p, p->target.until_ns);
+	} else {
+		p->next_ns = process_next(p, clock_thread_ns() - begin_ns);
+		p->stepped = true;
+	}
+}

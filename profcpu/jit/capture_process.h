@@ -1,0 +1,100 @@
+/*
+ * One process of a recording during the capture of names: probes it for .NET, chooses a way, and
+ * takes its steps.
+ */
+#ifndef PROFCPU_JIT_CAPTURE_PROCESS_H
+#define PROFCPU_JIT_CAPTURE_PROCESS_H
+
+#include "container/dotnet.h"
+#include "container/proc.h"
+#include "dotnet/eventpipe/perf_map_undo.h"
+#include "profcpu/jit/names_option.h"
+#include "profcpu/jit/way.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* a runtime that has not replied by then gets another way */
+/* between two steps */
+#define JIT_PROCESS_READY_NS (5 * NS_PER_S)
+#define JIT_PROCESS_STEP_MAX_NS (2 * NS_PER_S)
+#define JIT_PROCESS_WHY_BYTES (3 * JIT_WAY_WHY_BYTES + 64)
+
+/* Identifies a program, not only its PID: after an exec the numbers differ too. */
+struct jit_identity {
+	uint64_t start_ticks, start_stack;
+};
+
+/* A new process is zeroed, except pid, since_ns and next_ns. */
+struct jit_process {
+	pid_t pid;
+	struct jit_identity identity; /* of the program that is followed */
+	/* CLOCK_MONOTONIC: until then the program is expected to free code */
+	uint64_t frees_until_ns;
+	/* CLOCK_MONOTONIC: time of adding; time of the next probe or step */
+	uint64_t since_ns, next_ns;
+	char comm[PROC_COMM_BYTES], version[DOTNET_VERSION_BYTES];
+	const struct jit_way *way; /* NULL: not followed */
+	void *state;
+	struct jit_target target;
+	const char *words; /* words of the last way that worked; NULL: none */
+	char why[JIT_PROCESS_WHY_BYTES];
+	bool is_dotnet, done; /* done: no more names will come */
+	bool forgotten;       /* done, and its PID may be added again */
+	bool broken;          /* something failed after names began to come */
+	bool unwritten;       /* some names could not be written */
+	bool late; /* the last try took too long and will be repeated, at the latest at the end */
+	bool stepped; /* at least one step was taken in the current way */
+	/*
+	 * The place of its perf maps may hold remains of a killed profcpu: it was not searched yet,
+	 * or they are still there.
+	 */
+	bool unswept;
+	bool swept; /* searched at least once */
+};
+
+/* State that the processes of a recording share. */
+struct jit_processes {
+	enum jit_names names;
+	bool lines; /* struct jit_target */
+	int dir_fd; /* symbols/ of the recording */
+	struct opener *opener;
+	size_t swept; /* perf maps of killed profcpus that were switched off */
+	struct perf_map_unresponsive silent;
+	/* Remains of a killed profcpu that are still there; counts directories, not maps. */
+	struct perf_map_sweep_counts left;
+	atomic_uint maps_on; /* struct jit_target; any thread may read it */
+	/* Processes that could not be probed for .NET, the last one because of unseen_error. */
+	size_t unseen;
+	int unseen_error;
+};
+
+/*
+ * Probes a process that is not followed. If it runs .NET, takes the way that --jit-names names, or
+ * the first that works. last: a runtime that is not ready now never will be. Done by until_ns.
+ */
+void jit_process_probe(struct jit_processes *all, struct jit_process *p, uint64_t now_ns,
+		       uint64_t until_ns, bool last);
+
+/*
+ * Takes one step with a followed process, by p->target.until_ns, and sets next_ns. last: the
+ * recording has ended.
+ */
+void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t now_ns, bool last);
+
+/* Notes that a process gets no last step, because the time after the recording is over. */
+void jit_process_note_missed_step(struct jit_processes *all, struct jit_process *p);
+
+/*
+ * Removes what a killed profcpu left where the process has its perf maps, whatever its way. Call it
+ * after names were taken, because it waits for other processes. last: count remains in all->left.
+ */
+void jit_process_sweep(struct jit_processes *all, struct jit_process *p, uint64_t until_ns,
+		       bool last);
+
+/* Stops following a process, by until_ns; the lines written stay. */
+void jit_process_release(struct jit_process *p, uint64_t until_ns);
+
+#endif

@@ -1,0 +1,432 @@
+#include "profcpu/post/import.h"
+
+#include "base/vec.h"
+#include "recording/perfdata_offcpu.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* An event of the file, and its event in the profile. */
+struct import_event {
+	bool known;
+	bool has_samples;
+	bool has_period;
+	bool waker;          /* its samples are wakers; it is no event of the profile */
+	bool lbr_callchains; /* user callchains are in branch records: --call-graph lbr */
+	uint32_t id;
+};
+
+/* samples; about as many as are begun while the names of the kernel are read */
+#define IMPORT_DEFERRED_MAX ((size_t)128 << 10)
+
+/* A deferred sample: its kernel part, or that of an earlier sample, has no names yet. */
+struct import_deferred {
+	struct profile_sample sample;
+	uint64_t file_off;
+	struct symbolizer_sample begun;
+};
+
+struct import {
+	struct perfdata *data;
+	struct symbolizer *symbols;
+	struct stacks *stacks;
+	struct profile *profile;
+	struct import_event *events;
+	size_t nevents;
+	size_t nevents_known; /* events handed to stacks */
+	struct import_result *result;
+	size_t build_ids; /* build ids handed on so far; in pipe mode they come late */
+	uint64_t *lbr;    /* callchain made from branch records */
+	size_t lbr_cap;
+	bool kernel_seen;                /* a sample had a kernel part */
+	const struct offcpu_idx *offcpu; /* borrowed; NULL: none */
+	struct wakeups *wakeups;         /* NULL: without offcpu.idx */
+	bool defers;                     /* samples are deferred, up to IMPORT_DEFERRED_MAX */
+	VEC(struct import_deferred) deferred;
+};
+
+/* The profile's event for event `index` of the file. Makes it for the first sample. */
+static int import_event(struct import *in, uint32_t index, struct import_event **ret_event)
+{
+	const struct perfdata_event *all;
+	struct profile_event event = {0};
+	size_t n;
+	int r;
+
+	all = perfdata_events(in->data, &n);
+	if (index >= n)
+		return -EBADMSG;
+	if (index >= in->nevents) {
+		struct import_event *more = reallocarray(in->events, n, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		memset(more + in->nevents, 0, (n - in->nevents) * sizeof(*more));
+		in->events = more;
+		in->nevents = n;
+	}
+	*ret_event = &in->events[index];
+	if (in->events[index].known)
+		return 0;
+	/*
+	 * perf script prints a period, if necessary the event's fixed one, except for tracepoints.
+	 */
+	event.has_period = all[index].attr.type != PERF_TYPE_TRACEPOINT;
+	event.stackless = !(all[index].attr.sample_type & PERF_SAMPLE_CALLCHAIN);
+	event.has_fields = all[index].attr.type == PERF_TYPE_TRACEPOINT &&
+			   (all[index].attr.sample_type & PERF_SAMPLE_RAW);
+	/* In recordings of perf, offcpu-time is an ordinary event, as in perf's readers. */
+	event.off_cpu = perfdata_offcpu_kind(&all[index].attr) == PERFDATA_OFFCPU_WAIT;
+	in->events[index].waker = perfdata_offcpu_kind(&all[index].attr) == PERFDATA_OFFCPU_WAKER;
+	r = profile_text(in->profile, all[index].name, strlen(all[index].name), &event.name);
+	in->events[index].id = PROFILE_NONE;
+	if (!r && !in->events[index].waker)
+		r = profile_event(in->profile, &event, &in->events[index].id);
+	in->events[index].has_period = event.has_period;
+	in->events[index].lbr_callchains =
+		(all[index].attr.sample_type & PERF_SAMPLE_BRANCH_STACK) &&
+		(all[index].attr.branch_sample_type & PERF_SAMPLE_BRANCH_CALL_STACK);
+	in->events[index].known = !r;
+	return r;
+}
+
+static const struct perfdata_event *import_file_event(const struct import *in, uint32_t index)
+{
+	size_t n;
+
+	return &perfdata_events(in->data, &n)[index];
+}
+
+/*
+ * The callchain of a sample whose user part is in branch records, where the processor kept the
+ * calls. It has the kernel part, the target of the newest call, and the sources of all calls, as in
+ * resolve_lbr_callchain_sample of tools/perf/util/machine.c.
+ */
+static int import_lbr(struct import *in, struct perfdata_sample *sample)
+{
+	size_t kernel = 0, n;
+
+	while (kernel < sample->ncallchain && sample->callchain[kernel] != PERF_CONTEXT_USER)
+		kernel++;
+	if (kernel == sample->ncallchain || !sample->branches || !sample->nbranches ||
+	    sample->nbranches > PERFDATA_CALLCHAIN_MAX)
+		return 0;
+	n = kernel + 1;
+	if (n + 1 + sample->nbranches > in->lbr_cap &&
+	    vec_grow((void **)&in->lbr, &in->lbr_cap, sizeof(*in->lbr),
+		     n + 1 + (size_t)sample->nbranches))
+		return -ENOMEM;
+	memcpy(in->lbr, sample->callchain, n * sizeof(*in->lbr));
+	in->lbr[n++] = sample->branches[1];
+	for (uint64_t i = 0; i < sample->nbranches; i++)
+		in->lbr[n++] = sample->branches[3 * i];
+	sample->callchain = in->lbr;
+	sample->ncallchain = n;
+	return 0;
+}
+
+/* In all outputs, a wait without a stack gets the frame PROFILE_NO_STACK. */
+static int import_stackless_wait(struct import *in, struct profile_sample *sample)
+{
+	if (sample->stack != PROFILE_STACK_EMPTY ||
+	    !profile_event_of(in->profile, sample->event)->off_cpu)
+		return 0;
+	return profile_label(in->profile, PROFILE_NO_STACK, FRAME_LABEL, &sample->stack);
+}
+
+/* wait: the row of offcpu.idx for a wait in the data; NULL: none. */
+static void import_count_wait(struct import_result *result, const struct offcpu_idx_wait *wait)
+{
+	if (wait)
+		result->off_runnable_ns += wait->runnable_ns;
+	else
+		result->waits_missing++;
+}
+
+static int import_end(struct import *in, struct import_deferred *deferred)
+{
+	struct profile_sample *sample = &deferred->sample;
+	int r = symbolizer_end(in->symbols, &deferred->begun, sample->time_ns, &sample->thread,
+			       &sample->stack);
+
+	if (!r && sample->event == PROFILE_NONE)
+		return post_wakeups_waker(in->wakeups, deferred->file_off, sample->thread,
+					  sample->stack);
+	if (!r)
+		r = import_stackless_wait(in, sample);
+	if (!r && in->offcpu && profile_event_of(in->profile, sample->event)->off_cpu)
+		import_count_wait(in->result, offcpu_idx_find(in->offcpu, deferred->file_off));
+	/* wakeups ignores other samples, because the index has only waits. */
+	if (!r && in->wakeups)
+		r = post_wakeups_wait(in->wakeups, deferred->file_off, sample);
+	return r ? r : profile_sample(in->profile, sample);
+}
+
+/* Ends all deferred samples, and defers no more. */
+static int import_end_deferred(struct import *in)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < in->deferred.len && !r; i++)
+		r = import_end(in, &in->deferred.v[i]);
+	vec_free(&in->deferred);
+	in->defers = false;
+	return r;
+}
+
+static int import_sample(struct import *in, struct perfdata_record *record)
+{
+	struct import_deferred deferred = {
+		.sample = {.time_ns = record->time_ns, .cpu = record->cpu},
+		.file_off = record->file_off};
+	struct symbolizer_stack stack;
+	struct import_event *event;
+	int r = import_event(in, record->event, &event);
+
+	if (r)
+		return r == -EBADMSG ? 0 : r;
+	if (event->waker && !in->wakeups)
+		return 0;
+	if (!event->has_samples && !event->waker)
+		in->result->events_with_samples++;
+	event->has_samples = true;
+	deferred.sample.event = event->id;
+	/* A period of 0 counts as 1, as for readers of perf script. */
+	deferred.sample.weight =
+		event->has_period && record->sample.period ? record->sample.period : 1;
+	if (event->lbr_callchains)
+		r = import_lbr(in, &record->sample);
+	if (!r)
+		r = post_stacks_sample(in->stacks, import_file_event(in, record->event), record,
+				       &stack);
+	if (!r)
+		r = symbolizer_begin(in->symbols, record, &stack, &deferred.begun);
+	if (r)
+		return r;
+	if (!in->kernel_seen && deferred.begun.half.kernel != CALLCHAINS_NO_KERNEL) {
+		in->kernel_seen = true;
+		in->defers = symbolizer_prefetch_kernel(in->symbols);
+	}
+	if (!in->defers)
+		return import_end(in, &deferred);
+	if (vec_push(&in->deferred, deferred))
+		return -ENOMEM;
+	return in->deferred.len == IMPORT_DEFERRED_MAX || symbolizer_full(in->symbols)
+		       ? import_end_deferred(in)
+		       : 0;
+}
+
+/* Losses of the rings of switches are no lost samples. */
+static void import_lost(struct import *in, const struct perfdata_record *record)
+{
+	if (perfdata_offcpu_kind(&import_file_event(in, record->event)->attr))
+		in->result->lost_switches += record->lost.lost;
+}
+
+static int import_other(struct import *in, const struct perfdata_record *record)
+{
+	if (record->type == PERF_RECORD_LOST)
+		import_lost(in, record);
+	int r = in->deferred.len && symbolizer_changes_kernel(record) ? import_end_deferred(in) : 0;
+
+	if (!r)
+		r = post_stacks_apply(in->stacks, record);
+	return r ? r : symbolizer_apply(in->symbols, record);
+}
+
+/* Hands on events and build ids that are new since the last call. */
+static int import_news(struct import *in)
+{
+	const struct perfdata_info *info = perfdata_info(in->data);
+	size_t n;
+	const struct perfdata_event *events = perfdata_events(in->data, &n);
+	int r = 0;
+
+	if (n != in->nevents_known)
+		r = post_stacks_events(in->stacks, events, n);
+	in->nevents_known = n;
+	if (!r && info->nbuild_ids > in->build_ids)
+		r = post_stacks_build_ids(in->stacks, info->build_ids + in->build_ids,
+					  info->nbuild_ids - in->build_ids);
+	if (!r && info->nbuild_ids > in->build_ids && in->deferred.len)
+		r = import_end_deferred(in);
+	if (!r && info->nbuild_ids > in->build_ids)
+		r = symbolizer_build_ids(in->symbols, info->build_ids + in->build_ids,
+					 info->nbuild_ids - in->build_ids);
+	in->build_ids = info->nbuild_ids;
+	return r;
+}
+
+static int import_records(struct import *in)
+{
+	struct perfdata_record record;
+	int r, more;
+
+	for (;;) {
+		more = perfdata_next(in->data, &record, &in->result->error);
+		if (more <= 0)
+			break;
+		r = import_news(in);
+		if (!r)
+			r = record.type == PERF_RECORD_SAMPLE ? import_sample(in, &record)
+							      : import_other(in, &record);
+		if (r)
+			return r;
+	}
+	if (more == -ENOMEM)
+		return more;
+	in->result->damaged = more < 0;
+	return import_end_deferred(in);
+}
+
+/* Copies a string; NULL stays NULL. False: out of memory. */
+static bool import_text(const char *text, char **ret_text)
+{
+	*ret_text = text ? strdup(text) : NULL;
+	return !text || *ret_text;
+}
+
+static int import_manifest(const struct import *in, struct recording_manifest *ret_manifest)
+{
+	const struct perfdata_info *info = perfdata_info(in->data);
+	size_t n;
+	const struct perfdata_event *events = perfdata_events(in->data, &n);
+	struct recording_manifest m = {
+		.format = RECORDING_FORMAT,
+		.freq_hz = n && events[0].attr.freq ? (uint32_t)events[0].attr.sample_freq : 0,
+		.finished = !in->result->data.unfinished,
+		.symbols_complete = in->result->store_complete,
+	};
+	/* profcpu writes "profcpu 1.0" there, perf only a number. */
+	const char *prefix =
+		info->perf_version && info->perf_version[0] >= '0' && info->perf_version[0] <= '9'
+			? "perf "
+			: "";
+
+	if (!import_text(info->hostname, &m.host) ||
+	    !import_text(info->os_release, &m.os_release) || !import_text(info->arch, &m.arch) ||
+	    !import_text(n ? events[0].name : NULL, &m.event) ||
+	    (info->perf_version && asprintf(&m.tool, "%s%s", prefix, info->perf_version) < 0)) {
+		recording_manifest_free(&m);
+		return -ENOMEM;
+	}
+	*ret_manifest = m;
+	return 0;
+}
+
+static bool import_is_ours(const char *version)
+{
+	return version && !strncmp(version, "profcpu", strlen("profcpu"));
+}
+
+static void import_offcpu(const struct offcpu_idx *idx, struct import_result *result)
+{
+	for (size_t i = 0; i < idx->nthreads; i++) {
+		result->off_estimated_ns += idx->threads[i].estimated_ns;
+		result->off_unknown_ns += idx->threads[i].unknown_ns;
+	}
+}
+
+static int import_finish(struct import *in, const struct import_options *options)
+{
+	struct import_result *result = in->result;
+
+	result->data = *perfdata_stats(in->data);
+	result->stacks = post_stacks_summary(in->stacks);
+	symbolizer_unread(in->symbols, &result->unread);
+	result->store_complete = symbolizer_from_store(in->symbols);
+	/* Before symbolizer_store, so that unread lines do not count as looked up. */
+	symbolizer_missing_lines(in->symbols, &result->lineless);
+	result->keeps_lines = symbolizer_can_add_lines(in->symbols);
+	result->hides_lines = symbolizer_hides_lines(in->symbols);
+	if ((!result->store_complete || symbolizer_has_improved(in->symbols) ||
+	     symbolizer_has_new_lines(in->symbols)) &&
+	    options->write_store_dir_fd >= 0 && !options->symbols.offline) {
+		result->store_error = symbolizer_store(in->symbols, options->write_store_dir_fd);
+		result->store_complete = !result->store_error &&
+					 symbolizer_can_store_all(in->symbols) &&
+					 !result->unread.sources;
+	}
+	if (!result->store_error && options->write_store_dir_fd >= 0) {
+		result->store_error = post_stacks_keep(in->stacks, options->write_store_dir_fd);
+		result->store_complete &= !result->store_error;
+	}
+	int r = options->ret_images ? symbolizer_images(in->symbols, options->ret_images) : 0;
+
+	if (!r)
+		r = symbolizer_close_sources(in->symbols);
+	if (!r && options->ret_audit)
+		r = symbolizer_audit(in->symbols, result->stacks.known, options->ret_audit);
+	if (!r && options->ret_manifest)
+		r = import_manifest(in, options->ret_manifest);
+	/* After the audit: the stacks of wakeups repeat frames that were counted already. */
+	if (!r && in->wakeups)
+		r = post_wakeups_finish(in->wakeups, &in->result->wakeups);
+	if (options->offcpu)
+		import_offcpu(options->offcpu, result);
+	if (r && options->ret_images)
+		symbolizer_images_free(options->ret_images);
+	if (r && options->ret_audit)
+		audit_free(options->ret_audit);
+	return r;
+}
+
+static int import_stacks(struct import *in, const struct import_options *options)
+{
+	const char *arch = perfdata_info(in->data)->arch;
+	const struct stacks_options stacks = {.recorded = options->samples,
+					      .symbols_fd = options->symbols.store_dir_fd,
+					      .keep = options->write_store_dir_fd >= 0,
+					      .opener = options->symbols.opener,
+					      .offline = options->symbols.offline,
+					      .recorded_elsewhere =
+						      options->symbols.recorded_elsewhere,
+					      .other_arch = arch && strcmp(arch, ARCH_NAME) != 0,
+					      .grades = options->grades,
+					      .max_stack = options->symbols.max_stack};
+
+	return post_stacks_new(&stacks, &in->stacks);
+}
+
+int post_import_perfdata(int fd, const struct import_options *options, struct profile *profile,
+			 struct import_result *ret_result)
+{
+	struct import_result result = {0};
+	struct symbolizer_options symbols = options->symbols;
+	struct import in = {.profile = profile, .result = &result, .offcpu = options->offcpu};
+	int r = perfdata_open(fd, &in.data, &result.error);
+
+	symbols.keep_cache = options->write_store_dir_fd >= 0 || options->ret_images;
+	if (!r)
+		symbols.monotonic = perfdata_info(in.data)->has_clockid &&
+				    perfdata_info(in.data)->clockid == CLOCK_MONOTONIC;
+	if (!r)
+		symbols.by_profcpu = import_is_ours(perfdata_info(in.data)->perf_version);
+	if (!r)
+		r = symbolizer_new(profile, &symbols, &in.symbols);
+	if (!r)
+		r = import_stacks(&in, options);
+	if (!r && options->offcpu)
+		r = post_wakeups_new(profile, options->offcpu, WAKEUPS_NODES_MAX, &in.wakeups);
+	if (!r)
+		r = import_news(&in);
+	if (!r)
+		r = import_records(&in);
+	if (!r)
+		r = import_finish(&in, options);
+	free(in.events);
+	free(in.lbr);
+	vec_free(&in.deferred);
+	post_stacks_free(in.stacks);
+	post_wakeups_free(in.wakeups);
+	symbolizer_free(in.symbols);
+	perfdata_close(in.data);
+	if (r && !result.error.code)
+		parse_fail(&result.error, r, NULL, 0);
+	*ret_result = result;
+	return r;
+}

@@ -1,0 +1,279 @@
+#include "profcpu/post/load.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/remedy.h"
+#include "dotnet/pdb_budget.h"
+#include "symbols/names/managed_name.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+static int load_failed(const char *name, int r, const struct parse_error *err)
+{
+	if (r == -ENOMEM)
+		log_error("cannot read %s: out of memory%s", name, remedy_for(r));
+	else if (r == -ENOSPC || r == -EDQUOT || r == -EFBIG)
+		/* Reading has no such errors, but large profiles use a temporary file. */
+		log_error("cannot read %s: no temporary file for its samples: %s; set TMPDIR to a "
+			  "directory with room",
+			  name, strerror(-r));
+	else if (err->what && !err->offset)
+		log_error("cannot read %s: %s", name, err->what);
+	else if (err->what)
+		log_error("cannot read %s: %s (at byte %llu)", name, err->what,
+			  (unsigned long long)err->offset);
+	else
+		log_error("cannot read %s: %s", name, strerror(-r));
+	return r;
+}
+
+/* Reports damage of the data. A killed recorder is no damage: its recording is whole until then. */
+static void load_report_damage(const struct post_source *source, const char *name, bool no_damage,
+			       struct post_result *result)
+{
+	const struct perfdata_stats *d = &result->data.data;
+	bool ours = source->has_manifest && !source->manifest.finished;
+
+	result->unfinished = d->unfinished || ours;
+	result->data_damaged = (d->truncated_at && !result->unfinished) ||
+			       (result->data.damaged && !(result->unfinished && d->truncated_at)) ||
+			       d->damaged;
+	result->damaged |= result->data_damaged;
+	if (no_damage)
+		return;
+	if (result->unfinished)
+		log_note("%s: its recorder did not finish it; loaded all that %s (%llu samples)",
+			 name, source->damaged ? "is left" : "it wrote",
+			 (unsigned long long)d->samples);
+	if (d->truncated_at && !result->unfinished)
+		log_warn("%s: cut at byte %llu; %llu samples before it were read", name,
+			 (unsigned long long)d->truncated_at, (unsigned long long)d->samples);
+	if (result->data.damaged && !(result->unfinished && d->truncated_at))
+		log_warn("%s: damaged at byte %llu (%s); %llu samples before it were read", name,
+			 (unsigned long long)result->data.error.offset,
+			 result->data.error.what ? result->data.error.what : "unreadable",
+			 (unsigned long long)d->samples);
+	if (d->damaged)
+		log_warn("%s: %llu records with contents that do not fit their size were skipped",
+			 name, (unsigned long long)d->damaged);
+}
+
+/* Whether this machine made the recording. Else its paths and PIDs mean nothing here. */
+static bool load_recorded_here(const struct post_source *source)
+{
+	struct utsname here;
+
+	return source->has_manifest && source->manifest.host && !uname(&here) &&
+	       !strcmp(source->manifest.host, here.nodename);
+}
+
+/* End of the recording in real time; 0: not known. */
+static uint64_t load_recorded_until(const struct post_source *source)
+{
+	const struct recording_manifest *m = &source->manifest;
+
+	return source->has_manifest && m->start_realtime_ns && m->duration_ns
+		       ? m->start_realtime_ns + m->duration_ns
+		       : 0;
+}
+
+static int load_data(struct post_source *source, const char *name,
+		     const struct post_options *options, struct profile *profile,
+		     struct post_result *result)
+{
+	struct opener *own = NULL;
+	int r = options->offline || options->opener ? 0 : opener_new(&own);
+
+	if (r)
+		return load_failed(name, r, &(struct parse_error){0});
+	struct import_options import = {
+		.symbols = {.store_dir_fd = source->store_fd,
+			    .opener = options->opener ? options->opener : own,
+			    .offline = options->offline,
+			    .recorded_until_ns = load_recorded_until(source),
+			    .recorded_from_ns =
+				    source->has_manifest ? source->manifest.start_realtime_ns : 0,
+			    .from_ns =
+				    source->has_manifest ? source->manifest.start_monotonic_ns : 0,
+			    .recorded_here = load_recorded_here(source),
+			    .recorded_elsewhere =
+				    source->has_manifest && !load_recorded_here(source),
+			    .improve = options->improve,
+			    .jit_names_off = source->manifest.jit_names &&
+					     !strcmp(source->manifest.jit_names, "none"),
+			    .raw_names = options->raw_names,
+			    .mangled = options->mangled,
+			    .inlines = options->inlines,
+			    .lines = options->lines,
+			    .by_function = options->functions_only,
+			    .perf_names_only = options->functions_only && options->perf_names_only,
+			    .max_stack = options->max_stack},
+		.samples = source->has_samples ? &source->samples : NULL,
+		.offcpu = source->has_offcpu ? &source->offcpu : NULL,
+		.grades = options->grades,
+		.ret_audit = options->ret_audit,
+		.ret_images = options->ret_images,
+		.ret_manifest = options->ret_manifest,
+		.write_store_dir_fd =
+			options->write_store_dir_fd > 0 ? options->write_store_dir_fd : -1,
+	};
+
+	r = post_import_perfdata(source->fd, &import, profile, &result->data);
+	opener_free(own);
+	if (r)
+		return load_failed(name, r, &result->data.error);
+	load_report_damage(source, name, options->no_damage, result);
+	return 0;
+}
+
+static void load_managed_name(const char *name, size_t len, struct outbuf *out)
+{
+	struct managed_name_part tier, module;
+
+	managed_name_full(name, len, out, &tier, &module);
+}
+
+static int load_text(struct post_source *source, const char *name,
+		     const struct post_options *options, struct profile *profile,
+		     struct post_result *result)
+{
+	struct script_text_options text = options->text;
+	struct parse_error err = {0};
+
+	if (!text.full_name && !options->raw_names)
+		text.full_name = load_managed_name;
+	if (options->inlines || options->lines)
+		log_note("%s has no effect on %s: text keeps its own functions and lines",
+			 options->inlines ? "--inlines" : "--lines", name);
+	if (options->max_stack || options->grades)
+		log_note("%s has no effect on %s: text keeps its own stacks",
+			 options->max_stack ? "--max-stack" : "--grades", name);
+	if (options->mangled)
+		log_note("--mangled has no effect on %s: text keeps its own names", name);
+	int r = script_text_read(source->fd, &text, profile, &result->text, &err);
+
+	if (r)
+		return load_failed(name, r, &err);
+	if (result->text.bad_lines) {
+		result->damaged = true;
+		log_warn("%s: %llu of %llu lines are no lines of perf script and were skipped",
+			 name, (unsigned long long)result->text.bad_lines,
+			 (unsigned long long)result->text.lines);
+	}
+	if (result->text.unended) {
+		result->damaged = true;
+		log_warn("%s: cut inside a sample; %llu samples before it were read", name,
+			 (unsigned long long)result->text.samples);
+	}
+	return 0;
+}
+
+static bool load_rings_free(const struct post_source *source)
+{
+	return source->manifest.ring_memory &&
+	       !strcmp(source->manifest.ring_memory, RECORDING_RINGS_FREE);
+}
+
+int post_load_source(struct post_source *source, const char *name,
+		     const struct post_options *options, struct profile *profile,
+		     struct post_result *ret_result)
+{
+	AUTO_FREE char *inside = NULL;
+
+	*ret_result = (struct post_result){.kind = source->kind,
+					   .damaged = source->damaged,
+					   .rings_free = load_rings_free(source)};
+	if (source->kind == INPUT_TEXT)
+		return load_text(source, name, options, profile, ret_result);
+	/* Messages count bytes in the unpacked file, so name it. */
+	if (source->kind == INPUT_ARCHIVE &&
+	    asprintf(&inside, "%s in %s", RECORDING_PERF_DATA, name) < 0)
+		inside = NULL;
+	return load_data(source, inside ? inside : name, options, profile, ret_result);
+}
+
+/* " and 3 more" to follow the name of the first; "" if it is the only one. */
+static const char *load_more(uint64_t n, char more[64])
+{
+	more[0] = 0;
+	if (n > 1)
+		snprintf(more, 64, " and %llu more", (unsigned long long)n - 1);
+	return more;
+}
+
+/* One note for all processes, because all have the same reason. */
+static void load_note_jit_lines(const struct symbolizer_missing_lines *lineless)
+{
+	bool perf_map = !strcmp(lineless->jit_way, "perfmap");
+	char more[64];
+
+	log_note("process %d%s: JIT-compiled code has no lines: %s", lineless->jit_pid,
+		 load_more(lineless->jits, more),
+		 perf_map ? "a perf map has none; record with `profcpu collect --lines` and "
+			    "--jit-names=memory (.NET 10) or rundown"
+		 : lineless->jit_way[0]
+			 ? "it was recorded without `profcpu collect --lines`, or its "
+			   "runtime gave none; try --jit-names=rundown"
+			 : "its runtime wrote none");
+}
+
+static void load_note_pdbs(const struct symbolizer_missing_lines *lineless)
+{
+	char more[64];
+
+	log_note("%s%s: missing, so .NET code has no lines; `profcpu symbols fetch --lines` "
+		 "downloads PDBs",
+		 lineless->first_pdb, load_more(lineless->pdbs, more));
+}
+
+static void load_note_no_room(const struct symbolizer_missing_lines *lineless)
+{
+	char more[64];
+
+	log_note("%s%s: left out, so their code has no lines: the PDBs of all processes may take "
+		 "%u GiB; record fewer processes (`profcpu collect -p PID`)",
+		 lineless->first_refused, load_more(lineless->pdbs_refused, more),
+		 (unsigned int)(PDB_BUDGET_BYTES_MAX >> 30));
+}
+
+void post_load_report_lines(const struct post_options *options, const char *name,
+			    const struct post_result *result)
+{
+	const char *what = !options->lines     ? "inlined functions"
+			   : !options->inlines ? "lines"
+					       : "inlined functions and lines";
+	const struct symbolizer_missing_lines *lineless = &result->data.lineless;
+	char more[64];
+
+	if (lineless->jits)
+		load_note_jit_lines(lineless);
+	if (lineless->pdbs)
+		load_note_pdbs(lineless);
+	if (lineless->pdbs_refused)
+		load_note_no_room(lineless);
+	if (!lineless->files)
+		return;
+	log_note("%s of %s%s: not in %s, and %s; add them with `profcpu postprocess --inlines "
+		 "--lines` on the machine of the recording",
+		 what, lineless->first, load_more(lineless->files, more), name,
+		 options->offline ? "--offline reads nothing else" : "not on this machine");
+}
+
+int post_load(const char *path, const struct post_options *options, struct profile *profile,
+	      struct post_result *ret_result)
+{
+	struct post_source source;
+	int r = post_open(path, &source);
+
+	if (r)
+		return r;
+	r = post_load_source(&source, post_open_name(path), options, profile, ret_result);
+	/* A caller with ret_images reports for each image what it lacks. */
+	if (!r && !options->ret_images)
+		post_load_report_lines(options, post_open_name(path), ret_result);
+	post_open_close(&source);
+	return r;
+}

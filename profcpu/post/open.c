@@ -1,0 +1,282 @@
+#include "profcpu/post/open.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/remedy.h"
+#include "profcpu/post/open_impl.h"
+#include "recording/perfdata.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define POST_SOURCE_NONE       \
+	((struct post_source){ \
+		.fd = -1, .dir_fd = -1, .store_fd = -1, .samples_fd = -1, .offcpu_fd = -1})
+
+static const char *open_remedy(int error)
+{
+	return error == -EACCES ? "; only its owner may read a recording: run profcpu as that "
+				  "user or as root"
+				: "";
+}
+
+static int open_check_size(const struct post_source *s, const char *path)
+{
+	bool archive = !faccessat(s->dir_fd, RECORDING_ARCHIVE, F_OK, AT_SYMLINK_NOFOLLOW);
+	struct stat st;
+
+	if (fstat(s->fd, &st) || st.st_size)
+		return 0;
+	log_error("cannot read %s/%s: it is empty%s", path, RECORDING_PERF_DATA,
+		  archive ? "; " RECORDING_ARCHIVE " beside it may have its contents" : "");
+	return -EBADMSG;
+}
+
+/* Reports the damage that the recorder or the unpacker noted in the manifest. */
+static void open_report_damage(struct post_source *s, const char *path)
+{
+	if (!s->has_manifest || !s->manifest.damage || !*s->manifest.damage)
+		return;
+	s->damaged = true;
+	log_warn("%s: incomplete: %s", path, s->manifest.damage);
+}
+
+/*
+ * Whether an index file beside perf.data belongs to the same recording and is whole. 0, or -EBADMSG
+ * with *err. The index has no end if the recorder was killed or could not write more.
+ */
+static int open_check_index(const struct post_source *s, const struct idx_file_state *file,
+			    struct parse_error *err)
+{
+	struct perfdata *data = NULL;
+	bool ended = s->has_manifest && s->manifest.finished &&
+		     !(s->manifest.ended && *s->manifest.ended) &&
+		     !(s->manifest.damage && *s->manifest.damage);
+	uint64_t start_ns = 0;
+
+	/* Ignore errors: the reader of perf.data reports them. */
+	if (!perfdata_open(s->fd, &data, NULL)) {
+		start_ns = perfdata_info(data)->start_realtime_ns;
+		ended |= !s->has_manifest && !perfdata_stats(data)->unfinished;
+		perfdata_close(data);
+	}
+	if (start_ns && file->identity != start_ns)
+		return parse_fail(err, -EBADMSG, "it is of another recording", 0);
+	return ended && !file->ended ? parse_fail(err, -EBADMSG, "it is cut", 0) : 0;
+}
+
+/* Opens samples.idx. Without it, samples still have their stacks, but no grades. */
+static void open_samples(struct post_source *s, int dir_fd, const char *path)
+{
+	struct parse_error err = {0};
+	int r = file_open_regular(dir_fd, RECORDING_SAMPLES, &s->samples_fd);
+
+	if (!r)
+		r = samples_idx_read(s->samples_fd, &s->samples, &err);
+	if (!r && (r = open_check_index(s, &s->samples.file, &err)))
+		samples_idx_free(&s->samples);
+	s->has_samples = !r;
+	if (r && r != -ENOENT)
+		log_warn("%s/%s: cannot be used: %s; the grades of stacks are not known", path,
+			 RECORDING_SAMPLES, err.what ? err.what : strerror(-r));
+}
+
+/* Opens offcpu.idx. Without it, waits still have their lengths and stacks. */
+static void open_offcpu(struct post_source *s, int dir_fd, const char *path)
+{
+	struct parse_error err = {0};
+	int r = file_open_regular(dir_fd, RECORDING_OFFCPU, &s->offcpu_fd);
+
+	if (!r)
+		r = offcpu_idx_read(s->offcpu_fd, &s->offcpu, &err);
+	if (!r && (r = open_check_index(s, &s->offcpu.file, &err)))
+		offcpu_idx_free(&s->offcpu);
+	s->has_offcpu = !r;
+	if (r && r != -ENOENT)
+		log_warn("%s/%s: cannot be used: %s; wakers and the times of threads are not known",
+			 path, RECORDING_OFFCPU, err.what ? err.what : strerror(-r));
+}
+
+int post_open_recording(const char *path, struct post_source *s)
+{
+	struct parse_error err = {0};
+
+	int r = file_open_regular(s->dir_fd, RECORDING_PERF_DATA, &s->fd);
+
+	if (r == -EACCES) {
+		log_error("cannot open %s/%s: %s%s", path, RECORDING_PERF_DATA, strerror(-r),
+			  open_remedy(r));
+		return r;
+	}
+	if (r) {
+		log_error("%s is no recording: cannot open its %s: %s", path, RECORDING_PERF_DATA,
+			  r == -EINVAL ? "it is not a regular file" : strerror(-r));
+		return r;
+	}
+	r = open_check_size(s, path);
+	if (r)
+		return r;
+	s->store_fd = openat(s->dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = recording_manifest_read(s->dir_fd, &s->manifest, &err);
+
+	s->has_manifest = !r;
+	s->lacks_manifest = r == -ENOENT;
+	if (r == -ENOTSUP) {
+		log_error(
+			"%s was made by a newer profcpu; open it with that version or a later one",
+			path);
+		return r;
+	}
+	if (r && r != -ENOENT)
+		log_warn("%s/%s: not readable: %s; continuing without it", path, RECORDING_MANIFEST,
+			 err.what ? err.what : strerror(-r));
+	open_report_damage(s, path);
+	open_samples(s, s->dir_fd, path);
+	open_offcpu(s, s->dir_fd, path);
+	return 0;
+}
+
+static int open_check_file(const struct post_source *s, const char *name)
+{
+	if (s->kind == INPUT_PERF_DATA && post_sniff_needs_seeking(s->fd)) {
+		log_error("cannot read %s: this perf.data cannot come through a pipe; give its "
+			  "path, redirect it with `<`, or write it with `perf record -o -`",
+			  name);
+		return -ESPIPE;
+	}
+	if (s->kind == INPUT_TEXT && post_sniff_is_binary(s->fd)) {
+		log_error("cannot read %s: it is no perf.data, no archive and no text", name);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+/* Opens the other files of the recording, if path is its perf.data. */
+static void open_beside(struct post_source *s, const char *path)
+{
+	static const char name[] = RECORDING_PERF_DATA;
+	size_t len = strlen(path), at = len - (sizeof(name) - 1);
+	AUTO_FREE char *dir = NULL;
+	AUTO_CLOSE int dir_fd = -1;
+
+	if (len < sizeof(name) - 1 || strcmp(path + at, name) != 0 || (at && path[at - 1] != '/'))
+		return;
+	dir = at ? strndup(path, at > 1 ? at - 1 : at) : strdup(".");
+	dir_fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (dir_fd < 0 || recording_manifest_read(dir_fd, &s->manifest, NULL))
+		return;
+	s->has_manifest = true;
+	s->store_fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	open_report_damage(s, dir);
+	open_samples(s, dir_fd, dir);
+	open_offcpu(s, dir_fd, dir);
+}
+
+const char *post_open_title(const struct post_source *s)
+{
+	return s->has_manifest && s->manifest.target && *s->manifest.target ? s->manifest.target
+									    : NULL;
+}
+
+int post_open_begin(const char *path, struct post_source *ret_source)
+{
+	bool is_stdin = !strcmp(path, "-");
+	AUTO_CLOSE int fd = is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+				     : open(path, O_RDONLY | O_CLOEXEC);
+	struct post_source s = POST_SOURCE_NONE;
+	int r;
+
+	if (fd < 0) {
+		r = -errno;
+		log_error("cannot open %s: %s%s", post_open_name(path), strerror(-r),
+			  open_remedy(r));
+		return r;
+	}
+	r = post_sniff_kind(fd, &s.kind, &s.packer);
+	if (r) {
+		log_error("cannot read %s: %s", post_open_name(path), strerror(-r));
+		return r;
+	}
+	*(s.kind == INPUT_RECORDING ? &s.dir_fd : &s.fd) = TAKE_FD(fd);
+	*ret_source = s;
+	return 0;
+}
+
+int post_open_finish(struct post_source *s, const char *path, int own_dir_fd)
+{
+	const char *name = post_open_name(path);
+	int r;
+
+	if (s->kind == INPUT_RECORDING)
+		r = post_open_recording(name, s);
+	else if (s->kind == INPUT_ARCHIVE)
+		r = post_open_archive(s, name, own_dir_fd);
+	else
+		r = open_check_file(s, name);
+	if (!r && s->kind == INPUT_PERF_DATA)
+		open_beside(s, path);
+	if (!r && own_dir_fd >= 0 && (s->kind == INPUT_RECORDING || s->kind == INPUT_PERF_DATA))
+		r = post_open_copy(s, name, own_dir_fd);
+	if (!r)
+		return 0;
+	if (own_dir_fd >= 0)
+		file_remove_contents(own_dir_fd);
+	post_open_close(s);
+	return r;
+}
+
+int post_open(const char *path, struct post_source *ret_source)
+{
+	struct post_source s;
+	int r = post_open_begin(path, &s);
+
+	if (!r)
+		r = post_open_finish(&s, path, -1);
+	if (!r)
+		*ret_source = s;
+	return r;
+}
+
+int post_open_dir(int dir_fd, const char *path, struct post_source *ret_source)
+{
+	struct post_source s = POST_SOURCE_NONE;
+
+	s.kind = INPUT_RECORDING;
+	s.dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
+	if (s.dir_fd < 0) {
+		int r = -errno;
+
+		log_error("cannot open %s: %s%s", path, strerror(-r), remedy_for(r));
+		return r;
+	}
+	int r = post_open_finish(&s, path, -1);
+
+	if (!r)
+		*ret_source = s;
+	return r;
+}
+
+void post_open_close(struct post_source *s)
+{
+	if (s->temp_dir) {
+		if (s->dir_fd >= 0)
+			file_remove_contents(s->dir_fd);
+		rmdir(s->temp_dir);
+	}
+	free(s->temp_dir);
+	cleanup_close(&s->fd);
+	cleanup_close(&s->dir_fd);
+	cleanup_close(&s->store_fd);
+	if (s->has_manifest)
+		recording_manifest_free(&s->manifest);
+	cleanup_close(&s->samples_fd);
+	samples_idx_free(&s->samples);
+	cleanup_close(&s->offcpu_fd);
+	offcpu_idx_free(&s->offcpu);
+	*s = POST_SOURCE_NONE;
+}

@@ -1,0 +1,339 @@
+#include "profcpu/post/outputs.h"
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/outbuf.h"
+#include "base/remedy.h"
+#include "base/replace.h"
+#include "flamegraph/collapse.h"
+#include "flamegraph/svg.h"
+#include "flamegraph/tree_profile.h"
+#include "profcpu/post/report_json.h"
+#include "profcpu/post/wall.h"
+#include "recording/archive.h"
+#include "recording/manifest.h"
+#include "recording/script_write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define OUTPUTS_MAX 10 /* files without the archive */
+
+static int outputs_svg(struct profile *profile, const struct outputs_options *options,
+		       struct outbuf *out)
+{
+	struct tree_options from = {.event = PROFILE_NONE};
+	struct svg_options svg = svg_options_default();
+	struct svg_stats stats;
+	struct tree tree;
+	int r = tree_profile_make(&tree, profile, &from);
+
+	if (r)
+		return r;
+	if (tree.event != PROFILE_NONE) {
+		const struct profile_event *event = profile_event_of(profile, tree.event);
+
+		svg_options_set_event(&svg, profile_text_of(profile, event->name, NULL),
+				      event->has_period);
+	}
+	svg.title = options->title;
+	r = svg_write(&tree, &svg, out, &stats);
+	tree_free(&tree);
+	return r;
+}
+
+static int outputs_folded(struct profile *profile, const struct outputs_options *options,
+			  struct outbuf *out)
+{
+	struct collapse_options collapse = {.names = COLLAPSE_PERF, .srcline = options->lines};
+	struct collapse_stats stats = {0};
+
+	collapse.default_event = options->first_event;
+	return collapse_write(profile, &collapse, out, &stats);
+}
+
+static int outputs_waits_svg(struct profile *profile, uint32_t event, const char *title,
+			     enum palette_scheme scheme, bool idle, struct outbuf *out)
+{
+	const struct tree_options from = {.event = event, .show_idle = idle};
+	struct svg_options svg = svg_options_default();
+	struct svg_stats stats;
+	struct tree tree;
+	int r = tree_profile_make(&tree, profile, &from);
+
+	if (r)
+		return r;
+	svg.unit = SVG_UNIT_NS;
+	svg.title = title;
+	svg.palette.scheme = scheme;
+	r = svg_write(&tree, &svg, out, &stats);
+	tree_free(&tree);
+	return r;
+}
+
+static int outputs_off_cpu_svg(struct profile *profile, const struct outputs_options *options,
+			       struct outbuf *out)
+{
+	return outputs_waits_svg(profile, profile_off_cpu_event(profile), "Off-CPU", PALETTE_IO,
+				 options->idle, out);
+}
+
+static int outputs_wakeup_svg(struct profile *profile, const struct outputs_options *options,
+			      struct outbuf *out)
+{
+	return outputs_waits_svg(profile, profile_wakeup_event(profile), "Wakeups", PALETTE_WAKEUP,
+				 options->idle, out);
+}
+
+static int outputs_waits_folded(struct profile *profile, uint32_t of,
+				const struct outputs_options *options, struct outbuf *out)
+{
+	const struct profile_event *event = profile_event_of(profile, of);
+	const struct collapse_options collapse = {
+		.names = COLLAPSE_PERF,
+		.srcline = options->lines,
+		.event_filter = profile_text_of(profile, event->name, NULL),
+		.show_idle = options->idle,
+		.divisor = 1000};
+	struct collapse_stats stats = {0};
+
+	return collapse_write(profile, &collapse, out, &stats);
+}
+
+static int outputs_off_cpu_folded(struct profile *profile, const struct outputs_options *options,
+				  struct outbuf *out)
+{
+	return outputs_waits_folded(profile, profile_off_cpu_event(profile), options, out);
+}
+
+static int outputs_wakeup_folded(struct profile *profile, const struct outputs_options *options,
+				 struct outbuf *out)
+{
+	return outputs_waits_folded(profile, profile_wakeup_event(profile), options, out);
+}
+
+static int outputs_wall_svg(struct profile *profile, const struct outputs_options *options,
+			    struct outbuf *out)
+{
+	struct tree_options from = {
+		.event = profile_off_cpu_event(profile), .with_tids = true, .show_idle = true};
+	struct svg_options svg = svg_options_default();
+	AUTO_FREE struct profile_group *groups = NULL;
+	struct svg_stats stats;
+	struct tree tree;
+	int r = post_wall_groups(profile, options->offcpu, options->idle, &groups, &from.ngroups);
+
+	from.groups = groups;
+	if (!r)
+		r = tree_profile_make(&tree, profile, &from);
+	if (r)
+		return r;
+	svg.unit = SVG_UNIT_NS;
+	svg.title = "Wall clock";
+	r = svg_write(&tree, &svg, out, &stats);
+	tree_free(&tree);
+	return r;
+}
+
+static int outputs_wall_folded(struct profile *profile, const struct outputs_options *options,
+			       struct outbuf *out)
+{
+	const struct profile_event *event =
+		profile_event_of(profile, profile_off_cpu_event(profile));
+	struct collapse_options collapse = {
+		.names = COLLAPSE_PERF,
+		.include_pid = true,
+		.include_tid = true,
+		.srcline = options->lines,
+		.event_filter = profile_text_of(profile, event->name, NULL),
+		/* post_wall_groups has replaced idle stacks if needed. */
+		.show_idle = true,
+		.divisor = 1000};
+	AUTO_FREE struct profile_group *groups = NULL;
+	struct collapse_stats stats = {0};
+	int r = post_wall_groups(profile, options->offcpu, options->idle, &groups,
+				 &collapse.ngroups);
+
+	collapse.groups = groups;
+	return r ? r : collapse_write(profile, &collapse, out, &stats);
+}
+
+static int outputs_script(struct profile *profile, const struct outputs_options *options,
+			  struct outbuf *out)
+{
+	(void)options;
+	return script_text_write(profile, out);
+}
+
+static int outputs_report(struct profile *profile, const struct outputs_options *options,
+			  struct outbuf *out)
+{
+	return post_report_json_write(profile, options->result, options->audit, out);
+}
+
+/* An output. */
+struct outputs_file {
+	const char *name;
+	mode_t mode;
+	int (*write)(struct profile *profile, const struct outputs_options *options,
+		     struct outbuf *out);
+	bool wanted;
+	bool stays; /* keep an older file if this one is not wanted */
+	int error;
+	const char *what; /* explains error; NULL: error is enough */
+};
+
+static void outputs_put(struct profile *profile, const struct outputs_options *options,
+			struct outputs_file *f)
+{
+	struct replace file;
+
+	f->error = replace_open(&file, options->dir_fd, f->name, f->mode);
+	if (f->error)
+		return;
+	struct outbuf out = outbuf_to(file.fd);
+	int closed;
+
+	f->error = f->write(profile, options, &out);
+	closed = outbuf_close(&out);
+	if (!f->error)
+		f->error = closed;
+	if (!f->error)
+		f->error = replace_commit(&file);
+	replace_abort(&file);
+}
+
+/*
+ * The archive has everything that another machine needs, and the outputs, to view them without
+ * profcpu. Files that cannot be made again come first, in case the archive is cut. It leaves out
+ * outputs that could not be written, because older files may have their names.
+ */
+static void outputs_archive(const struct outputs_options *options, const struct outputs_file *files,
+			    size_t nfiles, struct outputs_file *f)
+{
+	static const char *const recorded[] = {RECORDING_MANIFEST, RECORDING_SYMBOLS,
+					       RECORDING_SAMPLES, RECORDING_OFFCPU,
+					       RECORDING_PERF_DATA};
+	const char *members[sizeof(recorded) / sizeof(recorded[0]) + OUTPUTS_MAX + 1] = {NULL};
+	struct parse_error err = {0};
+	struct replace file;
+	struct stat st;
+	size_t n = 0;
+
+	/* Skip missing files: a recording of perf has no manifest. */
+	for (size_t i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++)
+		if (!fstatat(options->dir_fd, recorded[i], &st, AT_SYMLINK_NOFOLLOW))
+			members[n++] = recorded[i];
+	for (size_t i = 0; i < nfiles; i++) {
+		bool is_there = (files[i].wanted || files[i].stays) && !files[i].error &&
+				!fstatat(options->dir_fd, files[i].name, &st, AT_SYMLINK_NOFOLLOW);
+
+		if (is_there && (strcmp(files[i].name, RECORDING_SCRIPT) ||
+				 (uint64_t)st.st_size <= OUTPUTS_SCRIPT_IN_ARCHIVE_MAX))
+			members[n++] = files[i].name;
+		else if (is_there)
+			log_note("%s: not in the archive, because it has %llu MB; `profcpu "
+				 "postprocess %s` makes it again",
+				 RECORDING_SCRIPT, (unsigned long long)st.st_size >> 20,
+				 RECORDING_ARCHIVE);
+	}
+	f->error = replace_open(&file, options->dir_fd, f->name, f->mode);
+	if (!f->error)
+		f->error = archive_write(options->dir_fd, members, "prof", file.fd, &err);
+	if (!f->error)
+		f->error = replace_commit(&file);
+	replace_abort(&file);
+	f->what = err.what;
+}
+
+/*
+ * Reports once all outputs that failed with one error, and the remedy. A recording on a full disk
+ * can have its outputs elsewhere.
+ */
+static void outputs_report_failed(const struct outputs_options *options,
+				  const struct outputs_file *files, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct outbuf names = outbuf_to(-1);
+		bool skip = !files[i].error;
+
+		for (size_t k = 0; k < n && !skip; k++) {
+			bool alike = files[k].error == files[i].error;
+
+			skip = alike && k < i;
+			if (alike)
+				outbuf_printf(&names, "%s%s", names.len ? ", " : "", files[k].name);
+		}
+		outbuf_char(&names, 0);
+		if (!skip && !names.error && options->in_place &&
+		    remedy_is_disk_full(files[i].error))
+			log_error("cannot write %s/%s: %s; free some space, or write elsewhere: "
+				  "`profcpu postprocess -o NEW-DIR %s`",
+				  options->dir, names.data, strerror(-files[i].error),
+				  options->dir);
+		else if (!skip)
+			log_error("cannot write %s/%s: %s%s%s%s", options->dir,
+				  names.error ? files[i].name : names.data,
+				  files[i].what ? files[i].what : "", files[i].what ? ": " : "",
+				  strerror(-files[i].error), remedy_for(files[i].error));
+		(void)outbuf_close(&names);
+	}
+}
+
+int post_outputs_write(struct profile *profile, const struct outputs_options *options,
+		       bool *ret_any)
+{
+	bool waits = profile_off_cpu_event(profile) != PROFILE_NONE,
+	     wakeups = profile_wakeup_event(profile) != PROFILE_NONE;
+	bool threads = waits && options->offcpu && options->offcpu->nthreads,
+	     text = options->result->kind == INPUT_TEXT;
+	/* The largest comes last, in case the disk gets full. */
+	struct outputs_file files[OUTPUTS_MAX + 1] = {
+		{RECORDING_SVG, REPLACE_PUBLIC, outputs_svg, .wanted = true},
+		{RECORDING_FOLDED, REPLACE_PUBLIC, outputs_folded, .wanted = true},
+		{RECORDING_OFFCPU_SVG, REPLACE_PUBLIC, outputs_off_cpu_svg, .wanted = waits,
+		 .stays = text},
+		{RECORDING_OFFCPU_FOLDED, REPLACE_PUBLIC, outputs_off_cpu_folded, .wanted = waits,
+		 .stays = text},
+		{RECORDING_WALL_SVG, REPLACE_PUBLIC, outputs_wall_svg, .wanted = threads,
+		 .stays = text},
+		{RECORDING_WALL_FOLDED, REPLACE_PUBLIC, outputs_wall_folded, .wanted = threads,
+		 .stays = text},
+		{RECORDING_WAKEUP_SVG, REPLACE_PUBLIC, outputs_wakeup_svg, .wanted = wakeups,
+		 .stays = text},
+		{RECORDING_WAKEUP_FOLDED, REPLACE_PUBLIC, outputs_wakeup_folded, .wanted = wakeups,
+		 .stays = text},
+		{RECORDING_REPORT, REPLACE_PRIVATE, outputs_report, .wanted = true},
+		{RECORDING_SCRIPT, REPLACE_PRIVATE, outputs_script, .wanted = options->script,
+		 .stays = true},
+		{RECORDING_ARCHIVE, REPLACE_PRIVATE, NULL, .wanted = options->archive,
+		 .stays = true},
+	};
+	struct outputs_file *archive = &files[OUTPUTS_MAX];
+	const char *names[OUTPUTS_MAX + 2] = {RECORDING_MANIFEST};
+	int r = 0;
+
+	for (size_t i = 0; i <= OUTPUTS_MAX; i++)
+		names[i + 1] = files[i].name;
+	replace_remove_stale(options->dir_fd, names, OUTPUTS_MAX + 2);
+	for (struct outputs_file *f = files; f < archive; f++) {
+		if (f->wanted)
+			outputs_put(profile, options, f);
+		else if (!f->stays)
+			/* Remove an older file: it shows an earlier state of the recording. */
+			(void)unlinkat(options->dir_fd, f->name, 0);
+	}
+	if (archive->wanted)
+		outputs_archive(options, files, OUTPUTS_MAX, archive);
+	*ret_any = false;
+	for (struct outputs_file *f = files; f <= archive; f++) {
+		*ret_any |= f->wanted && !f->error;
+		if (!r)
+			r = f->error;
+	}
+	outputs_report_failed(options, files, OUTPUTS_MAX + 1);
+	return r;
+}

@@ -1,0 +1,368 @@
+#include "profcpu/post/report.h"
+
+#include "base/cleanup.h"
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "profile/idle.h"
+#include "recording/manifest.h"
+#include "symbols/store/jit_damage.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Weight of samples whose leaf is this function. */
+struct report_self {
+	uint32_t name;
+	uint8_t kind;
+	uint64_t weight;
+};
+
+static uint32_t report_main_event(const struct profile *profile, const struct profile_group *groups,
+				  size_t n)
+{
+	uint64_t best = 0;
+	uint32_t event = PROFILE_NONE;
+
+	for (uint32_t e = 0; e < profile_nevents(profile); e++) {
+		uint64_t samples = 0;
+
+		for (size_t i = 0; i < n; i++)
+			samples += groups[i].event == e && !profile_event_of(profile, e)->off_cpu
+					   ? groups[i].samples
+					   : 0;
+		if (samples > best) {
+			best = samples;
+			event = e;
+		}
+	}
+	return event;
+}
+
+static int report_by_weight(const void *a, const void *b, void *profile)
+{
+	const struct report_self *x = a, *y = b;
+
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? 1 : -1;
+	return strcmp(profile_text_of(profile, x->name, NULL),
+		      profile_text_of(profile, y->name, NULL));
+}
+
+int post_report_hottest(struct profile *profile, struct report_function *ret_functions, int max)
+{
+	AUTO_FREE struct profile_group *groups = NULL;
+	AUTO_FREE struct report_self *selves = NULL;
+	struct hashmap by_name = {0};
+	size_t n, nselves = 0;
+	uint64_t total = 0;
+	int r = profile_groups(profile, NULL, &groups, &n);
+
+	if (r)
+		return r;
+	if (!n)
+		return 0;
+	selves = calloc(n, sizeof(*selves));
+	if (!selves)
+		return -ENOMEM;
+	uint32_t event = report_main_event(profile, groups, n);
+
+	for (size_t i = 0; i < n && !r; i++) {
+		uint32_t *place;
+		int fresh;
+
+		if (groups[i].event != event)
+			continue;
+		total += groups[i].weight;
+		if (groups[i].stack == PROFILE_STACK_EMPTY)
+			continue;
+		const struct profile_frame *f =
+			profile_frame_of(profile, profile_stack_frame(profile, groups[i].stack));
+
+		r = hashmap_entry(&by_name, f->name, (uint32_t)nselves, &place, &fresh);
+		if (!r && fresh)
+			selves[nselves++] = (struct report_self){f->name, f->kind, 0};
+		if (!r)
+			selves[*place].weight += groups[i].weight;
+	}
+	hashmap_free(&by_name);
+	if (r)
+		return r;
+	qsort_r(selves, nselves, sizeof(*selves), report_by_weight, profile);
+	int count = nselves < (size_t)max ? (int)nselves : max;
+
+	for (int i = 0; i < count; i++)
+		ret_functions[i] = (struct report_function){selves[i].name, selves[i].kind,
+							    (double)selves[i].weight /
+								    (double)(total ? total : 1)};
+	return count;
+}
+
+void post_report_share(uint64_t n, uint64_t all, char text[REPORT_SHARE_BYTES])
+{
+	uint64_t hundredths = all ? (uint64_t)((double)n * 10000.0 / (double)all + 0.5) : 0;
+
+	if (n && !hundredths)
+		snprintf(text, REPORT_SHARE_BYTES, "<0.01 %%");
+	else if (n < all && hundredths >= 10000)
+		snprintf(text, REPORT_SHARE_BYTES, ">99.99 %%");
+	else
+		snprintf(text, REPORT_SHARE_BYTES, "%llu.%02llu %%",
+			 (unsigned long long)hundredths / 100,
+			 (unsigned long long)hundredths % 100);
+}
+
+/* The last part of a path. */
+static const char *report_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* One line: why a group has no names, and the remedy. */
+static void report_reason(const struct audit_group *g, uint64_t all, bool is_first, const char *dir,
+			  struct outbuf *out)
+{
+	char share[REPORT_SHARE_BYTES], hex[2 * BUILD_ID_MAX + 1];
+
+	post_report_share(audit_unnamed(g), all, share);
+	outbuf_printf(out, "%-9s %8s  ", is_first ? "unnamed" : "", share);
+	if (g->path)
+		outbuf_printable(out, report_base(g->path));
+	else
+		outbuf_printf(out, "%s of process %d",
+			      g->kind == AUDIT_UNMAPPED ? "stacks" : "JIT-compiled code", g->pid);
+	if (!g->path && g->comm) {
+		outbuf_str(out, " (");
+		outbuf_printable(out, g->comm);
+		outbuf_char(out, ')');
+	}
+	outbuf_printf(out, ": %s", audit_reason_text(g->reason));
+	if (g->reason == AUDIT_NO_DEBUG_FILE && g->build_id.len) {
+		build_id_hex(&g->build_id, hex);
+		outbuf_printf(out, " of build id %s", hex);
+	}
+	if (g->detail) {
+		outbuf_str(out, ": ");
+		outbuf_printable(out, g->detail);
+	}
+	if (audit_reason_remedy(g->reason)) {
+		outbuf_str(out, "; ");
+		audit_reason_put_remedy(g->reason, dir, out);
+	}
+	outbuf_char(out, '\n');
+}
+
+static int report_unnamed(const struct audit *a, uint64_t all, const char *dir, struct outbuf *out)
+{
+	AUTO_FREE const struct audit_group **list = NULL;
+	uint64_t rest = 0;
+	size_t n = 0;
+	int r = audit_list_unnamed(a, &list, &n);
+
+	for (size_t i = 0; i < n && !r; i++) {
+		if (i < REPORT_UNNAMED)
+			report_reason(list[i], all, !i, dir, out);
+		else
+			rest += audit_unnamed(list[i]);
+	}
+	if (rest)
+		outbuf_printf(out, "%19s  and %zu other%s; %s has all of them\n", "",
+			      n - REPORT_UNNAMED, n - REPORT_UNNAMED == 1 ? "" : "s",
+			      RECORDING_REPORT);
+	return r;
+}
+
+static int report_audit(const struct audit *a, const char *dir, struct outbuf *out)
+{
+	char share[REPORT_SHARE_BYTES];
+	uint64_t sum = 0;
+
+	outbuf_printf(out, "names     %-9s %12s %8s %8s %8s\n", "code", "frames", "named", "placed",
+		      "unknown");
+	for (enum audit_kind k = 0; k < AUDIT_KINDS; k++) {
+		struct audit_group kind = {0};
+
+		audit_sum(a, k, &kind);
+		if (!audit_frames(&kind))
+			continue;
+		sum += audit_frames(&kind);
+		outbuf_printf(out, "          %-9s %12llu", audit_kind_name(k),
+			      (unsigned long long)audit_frames(&kind));
+		for (int s = FRAME_IS_NAMED; s >= FRAME_IS_UNKNOWN; s--) {
+			post_report_share(kind.frames[s], audit_frames(&kind), share);
+			outbuf_printf(out, " %8s", share);
+		}
+		outbuf_char(out, '\n');
+	}
+	int r = report_unnamed(a, sum, dir, out);
+
+	if (a->notes.damage.n[JIT_DUMPS_EARLY])
+		outbuf_printf(out,
+			      "          %llu jitdump%s ended before the process, as with .NET 10; "
+			      "names of the perf map win\n",
+			      (unsigned long long)a->notes.damage.n[JIT_DUMPS_EARLY],
+			      a->notes.damage.n[JIT_DUMPS_EARLY] > 1 ? "s" : "");
+	if (a->notes.jit_contradictions)
+		outbuf_printf(
+			out,
+			"          %llu JIT-compiled functions have two names; the source with "
+			"times wins\n",
+			(unsigned long long)a->notes.jit_contradictions);
+	return r;
+}
+
+/* Prints the share of one grade or end, unless n is 0. */
+static void report_grade(uint64_t n, uint64_t all, const char *text, bool *is_first,
+			 struct outbuf *out)
+{
+	char share[REPORT_SHARE_BYTES];
+
+	if (!n)
+		return;
+	post_report_share(n, all, share);
+	outbuf_printf(out, "%s%s %s", *is_first ? "" : ", ", share, text);
+	*is_first = false;
+}
+
+static void report_unwound(const struct post_stacks_summary *s, struct outbuf *out)
+{
+	uint64_t all = 0, frames = s->found + s->spliced + s->guessed;
+	bool is_first = true, is_first_end = true;
+
+	for (int g = UNWIND_COMPLETE; g < UNWIND_GRADES; g++)
+		all += s->grades[g];
+	outbuf_str(out, "stacks    ");
+	for (int g = UNWIND_COMPLETE; g < UNWIND_GRADES; g++)
+		report_grade(s->grades[g], all, unwind_grade_text((enum unwind_grade)g), &is_first,
+			     out);
+	if (!all)
+		outbuf_str(out, "none could be unwound");
+	for (int e = 0; e < WALK_ENDS && s->grades[UNWIND_TRUNCATED]; e++) {
+		if (s->ends[e] && is_first_end)
+			outbuf_str(out, ": ");
+		report_grade(s->ends[e], all, walk_end_text((enum walk_end)e), &is_first_end, out);
+	}
+	outbuf_char(out, '\n');
+	if (!s->spliced && !s->guessed)
+		return;
+	is_first = true;
+	outbuf_str(out, "frames    ");
+	report_grade(s->found, frames, "found", &is_first, out);
+	report_grade(s->spliced, frames, "spliced", &is_first, out);
+	report_grade(s->guessed, frames, "guessed", &is_first, out);
+	outbuf_char(out, '\n');
+}
+
+/* Without unwinding, judge whether stacks are complete by the names of their roots. */
+static void report_roots(const struct audit *a, struct outbuf *out)
+{
+	char complete[REPORT_SHARE_BYTES], truncated[REPORT_SHARE_BYTES];
+
+	post_report_share(a->stacks_complete, a->samples, complete);
+	post_report_share(a->stacks_truncated, a->samples, truncated);
+	outbuf_printf(out,
+		      "stacks    %s reach a function that starts threads, %s end before it (not "
+		      "unwound; judged by names)\n",
+		      complete, truncated);
+}
+
+/* A remedy only for recorders that lacked CAP_IPC_LOCK. */
+static const char *report_larger_rings(const struct post_result *input)
+{
+	return input->rings_free ? "" : ", or record with CAP_IPC_LOCK, which gives larger rings";
+}
+
+static void report_losses(const struct post_result *input, struct outbuf *out)
+{
+	const struct perfdata_stats *d = &input->data.data;
+	uint64_t lost = d->lost_events + d->lost_samples - input->data.lost_switches;
+
+	if (input->damaged)
+		outbuf_str(out, " of an incomplete recording");
+	else if (!lost && !d->throttled)
+		outbuf_str(out, ", none lost");
+	if (lost)
+		outbuf_printf(out, ", %llu lost; use a lower -F%s", (unsigned long long)lost,
+			      report_larger_rings(input));
+	if (d->throttled)
+		outbuf_printf(out,
+			      "%s throttled %llu times; use a lower -F, or raise "
+			      "kernel.perf_event_max_sample_rate",
+			      lost ? ";" : ",", (unsigned long long)d->throttled);
+}
+
+static void report_waits(uint64_t waits, uint64_t off_ns, uint64_t idle_ns,
+			 const struct post_result *input, struct outbuf *out)
+{
+	const struct import_result *data = &input->data;
+	const struct wakeups_summary *w = &data->wakeups;
+
+	outbuf_printf(out, "off-CPU   %.6f s in %llu waits", (double)off_ns / 1e9,
+		      (unsigned long long)waits);
+	if (idle_ns)
+		outbuf_printf(out, ", %.6f s (%.2f %%) of them idle", (double)idle_ns / 1e9,
+			      100.0 * (double)idle_ns / (double)off_ns);
+	if (data->off_runnable_ns)
+		outbuf_printf(out, ", %.6f s waiting for a CPU",
+			      (double)data->off_runnable_ns / 1e9);
+	if (w->ended_ns)
+		outbuf_printf(out, "; %.6f s blocked, wakers known for %.2f %% of it%s",
+			      (double)w->ended_ns / 1e9,
+			      100.0 * (double)w->known_ns / (double)w->ended_ns,
+			      data->off_estimated_ns
+				      ? " (none between windows; --max-overhead 100 avoids windows)"
+				      : "");
+	if (w->left_out)
+		outbuf_printf(out,
+			      "; %llu of these waits, %.6f s, are not in %s, because they have too "
+			      "many stacks",
+			      (unsigned long long)w->left_out, (double)w->left_out_ns / 1e9,
+			      RECORDING_WAKEUP_FOLDED);
+	if (data->lost_switches)
+		outbuf_printf(out, "; %llu switches and wakeups lost; use a lower --max-overhead%s",
+			      (unsigned long long)data->lost_switches, report_larger_rings(input));
+	outbuf_char(out, '\n');
+}
+
+int post_report_write(struct profile *profile, const struct post_result *input,
+		      const struct audit *audit, const char *dir, struct outbuf *out)
+{
+	struct report_function hot[REPORT_HOTTEST];
+	uint64_t waits, off_ns, idle_ns = 0;
+	int n = profile_off_cpu_sum(profile, &waits, &off_ns);
+
+	if (!n && waits)
+		n = idle_total_weight(profile, &idle_ns);
+	if (!n)
+		n = post_report_hottest(profile, hot, REPORT_HOTTEST);
+
+	if (n < 0)
+		return n;
+	outbuf_printf(out, "samples   %llu",
+		      (unsigned long long)(profile_nsamples(profile) - waits -
+					   input->data.wakeups.samples));
+	if (input->kind != INPUT_TEXT)
+		report_losses(input, out);
+	outbuf_char(out, '\n');
+	if (waits)
+		report_waits(waits, off_ns, idle_ns, input, out);
+	for (int i = 0; i < n; i++) {
+		uint32_t len;
+		const char *name = profile_text_of(profile, hot[i].name, &len);
+
+		outbuf_printf(out, "%-9s %6.2f %%  ", i ? "" : "hottest", 100.0 * hot[i].share);
+		outbuf_put(out, name, len);
+		outbuf_char(out, '\n');
+	}
+	if (!audit->samples)
+		return out->error;
+	n = report_audit(audit, dir, out);
+	if (input->data.stacks.known)
+		report_unwound(&input->data.stacks, out);
+	else
+		report_roots(audit, out);
+	return n ? n : out->error;
+}

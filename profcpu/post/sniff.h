@@ -1,0 +1,39 @@
+/*
+ * Tells the kind of an input by its first bytes, without consuming them. Works on files, pipes and
+ * sockets.
+ */
+#ifndef PROFCPU_POST_SNIFF_H
+#define PROFCPU_POST_SNIFF_H
+
+#include <stdbool.h>
+
+enum input_kind {
+	/*
+	 * A file or pipe that begins with PERFILE2. If it lies in the directory of a recording,
+	 * that directory gives its names and its manifest.
+	 */
+	INPUT_PERF_DATA,
+	INPUT_RECORDING, /* a directory with perf.data in it */
+	INPUT_ARCHIVE,   /* a tar of such a directory */
+	INPUT_TEXT,      /* anything else: the text of perf script, or folded stacks */
+};
+
+/*
+ * Finds the kind of the input fd. *ret_packer: name of the program that decompresses an archive,
+ * such as "gzip"; static; NULL: not compressed. 0 or -errno.
+ */
+int post_sniff_kind(int fd, enum input_kind *ret_kind, const char **ret_packer);
+
+/* Whether text is folded stacks ("a;b 12") and not the text of perf script, by its first lines. */
+bool post_sniff_text_is_folded(int fd);
+
+/* Whether fd has a NUL in its first bytes. No text that profcpu reads has one. */
+bool post_sniff_is_binary(int fd);
+
+/*
+ * Whether perf.data in fd needs seeking, but fd cannot seek. perf.data has one form for files and
+ * one for pipes, and both begin alike. Reading the form for files needs seeking.
+ */
+bool post_sniff_needs_seeking(int fd);
+
+#endif

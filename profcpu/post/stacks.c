@@ -1,0 +1,350 @@
+#include "profcpu/post/stacks.h"
+
+#include "base/log.h"
+#include "base/vec.h"
+#include "recording/kept_stacks.h"
+
+#include <errno.h>
+#include <string.h>
+
+_Static_assert(SAMPLES_IDX_GRADES == UNWIND_GRADES && SAMPLES_IDX_ENDS == WALK_ENDS,
+	       "samples.idx holds these grades and ends");
+
+struct stacks {
+	struct stacks_options options;
+	struct unwinder *unwinder; /* NULL: no event's samples can be unwound */
+	VEC(uint64_t) words;       /* a changed callchain */
+	bool has_kept;             /* kept was read: an earlier run unwound it */
+	struct kept_stacks kept;   /* else stacks to write */
+	size_t next;               /* next row of kept */
+	bool kept_whole;           /* no stack was left out for a limit */
+	struct post_stacks_summary summary;
+};
+
+static int stacks_read_kept(struct stacks *s)
+{
+	struct parse_error err = {0};
+	int r = kept_stacks_read(s->options.symbols_fd, &s->kept, &err);
+
+	s->has_kept = !r;
+	if (r && r != -ENOENT && r != -ENOMEM)
+		log_warn(
+			"unwound stacks of the recording: cannot be used: %s; unwinding them again "
+			"with the files of this machine",
+			err.what);
+	return r;
+}
+
+int post_stacks_keep(struct stacks *s, int symbols_fd)
+{
+	return s->has_kept || !s->kept.rows.len ? 0
+	       : !s->kept_whole                 ? -E2BIG
+						: kept_stacks_write(&s->kept, symbols_fd);
+}
+
+int post_stacks_new(const struct stacks_options *options, struct stacks **ret_stacks)
+{
+	struct stacks *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->options = *options;
+	s->summary.known = options->recorded;
+	s->kept_whole = true;
+	if (options->symbols_fd >= 0 && stacks_read_kept(s) == -ENOMEM) {
+		post_stacks_free(s);
+		return -ENOMEM;
+	}
+	*ret_stacks = s;
+	return 0;
+}
+
+void post_stacks_free(struct stacks *s)
+{
+	if (!s)
+		return;
+	unwinder_free(s->unwinder);
+	kept_stacks_free(&s->kept);
+	vec_free(&s->words);
+	free(s);
+}
+
+struct post_stacks_summary post_stacks_summary(const struct stacks *s)
+{
+	return s->summary;
+}
+
+static bool stacks_can_unwind(const struct perfdata_event *event)
+{
+	const uint64_t needs =
+		PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+
+	return (event->attr.sample_type & needs) == needs;
+}
+
+int post_stacks_events(struct stacks *s, const struct perfdata_event *events, size_t n)
+{
+	struct unwinder_options options = {.opener = s->options.opener,
+					   .recorded_elsewhere = s->options.recorded_elsewhere,
+					   .frames_max = s->options.max_stack > WALK_FRAMES_MAX
+								 ? s->options.max_stack
+								 : WALK_FRAMES_MAX};
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r && !s->unwinder && !s->options.other_arch; i++)
+		if (stacks_can_unwind(&events[i])) {
+			s->summary.known = true;
+			r = unwinder_new(&options, &s->unwinder);
+		}
+	return r;
+}
+
+int post_stacks_build_ids(struct stacks *s, const struct perfdata_build_id_entry *ids, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && s->unwinder && !r; i++)
+		r = unwinder_add_build_id(s->unwinder, ids[i].filename, &ids[i].build_id);
+	return r;
+}
+
+int post_stacks_apply(struct stacks *s, const struct perfdata_record *record)
+{
+	return s->unwinder ? unwinder_apply(s->unwinder, record) : 0;
+}
+
+/* Number of words before the mark of the user part. */
+static size_t stacks_kernel_words(const uint64_t *words, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && words[i] != PERF_CONTEXT_USER)
+		i++;
+	return i;
+}
+
+/* Number of words after that mark. */
+static size_t stacks_user_words(const uint64_t *words, size_t n)
+{
+	size_t kernel = stacks_kernel_words(words, n);
+
+	return kernel < n ? n - kernel - 1 : 0;
+}
+
+static struct unwound stacks_as_recorded(const uint64_t *callchain, size_t n,
+					 enum unwind_grade grade)
+{
+	return (struct unwound){.callchain = callchain,
+				.ncallchain = n,
+				.grade = (uint8_t)grade,
+				.first_spliced = UINT16_MAX,
+				.first_guess = UINT16_MAX};
+}
+
+/* Unwinds without files: only the sampled frame is known. */
+static int stacks_unwind_offline(struct stacks *s, const struct unwinder_sample *sample,
+				 struct unwound *ret_unwound)
+{
+	size_t kernel = stacks_kernel_words(sample->callchain, sample->ncallchain), reg = 0;
+	uint64_t ip = 0;
+
+	*ret_unwound = stacks_as_recorded(sample->callchain, sample->ncallchain, UNWIND_NO_STACK);
+	for (unsigned bit = 0; sample->regs && bit < 64; bit++)
+		if (sample->regs_mask >> bit & 1) {
+			if (arch_perf_reg[bit] == ARCH_IP)
+				ip = sample->regs[reg];
+			reg++;
+		}
+	if (!ip || sample->abi != PERF_SAMPLE_REGS_ABI_64)
+		return 0;
+	s->words.len = 0;
+	if (vec_reserve(&s->words, kernel + 2))
+		return -ENOMEM;
+	if (kernel)
+		memcpy(s->words.v, sample->callchain, kernel * sizeof(*s->words.v));
+	s->words.len = kernel;
+	s->words.v[s->words.len++] = PERF_CONTEXT_USER;
+	s->words.v[s->words.len++] = ip;
+	*ret_unwound = stacks_as_recorded(s->words.v, s->words.len, UNWIND_TRUNCATED);
+	ret_unwound->end = WALK_NO_RULE;
+	return 0;
+}
+
+/* Takes the next kept stack. 0; -ENOENT: none, or of another record; -ENOMEM. */
+static int stacks_take_kept(struct stacks *s, const struct perfdata_record *record,
+			    const struct unwinder_sample *sample, struct unwound *ret_unwound)
+{
+	const struct kept_stack *row =
+		s->has_kept && s->next < s->kept.rows.len ? &s->kept.rows.v[s->next++] : NULL;
+	size_t kernel = stacks_kernel_words(sample->callchain, sample->ncallchain);
+
+	if (!row || row->file_off != record->file_off)
+		return -ENOENT;
+	if (!row->node) {
+		*ret_unwound = stacks_as_recorded(sample->callchain, sample->ncallchain,
+						  (enum unwind_grade)row->grade);
+		return 0;
+	}
+	s->words.len = 0;
+	if (vec_reserve(&s->words, kernel + 1 + s->kept.nodes.v[row->node - 1].depth))
+		return -ENOMEM;
+	if (kernel)
+		memcpy(s->words.v, sample->callchain, kernel * sizeof(*s->words.v));
+	s->words.v[kernel] = PERF_CONTEXT_USER;
+	s->words.len = kernel + 1;
+	kept_stacks_append_words(&s->kept, row, s->words.v, &s->words.len);
+	*ret_unwound = stacks_as_recorded(s->words.v, s->words.len, (enum unwind_grade)row->grade);
+	ret_unwound->end = row->end;
+	ret_unwound->first_spliced = row->first_spliced;
+	ret_unwound->first_guess = row->first_guess;
+	return 0;
+}
+
+static int stacks_keep_one(struct stacks *s, const struct perfdata_record *record,
+			   const struct unwound *u)
+{
+	struct kept_stack row = {.file_off = record->file_off,
+				 .grade = u->grade,
+				 .end = u->end,
+				 .first_spliced = u->first_spliced,
+				 .first_guess = u->first_guess};
+	size_t n = stacks_user_words(u->callchain, u->ncallchain);
+
+	if (!s->options.keep || s->has_kept || !s->kept_whole)
+		return 0;
+	int r = kept_stacks_add(&s->kept, &row, u->callchain + u->ncallchain - n, n);
+
+	s->kept_whole = r != -E2BIG;
+	return r == -E2BIG ? 0 : r;
+}
+
+/* Unwinds a stack that was not kept, with the files of this machine unless offline. */
+static int stacks_unwind_here(struct stacks *s, const struct perfdata_record *record,
+			      const struct unwinder_sample *sample, struct unwound *ret_unwound)
+{
+	int r = s->options.offline ? stacks_unwind_offline(s, sample, ret_unwound)
+				   : unwinder_sample(s->unwinder, sample, ret_unwound);
+
+	return r || s->options.offline ? r : stacks_keep_one(s, record, ret_unwound);
+}
+
+static int stacks_unwind(struct stacks *s, const struct perfdata_event *event,
+			 const struct perfdata_record *record, struct unwound *ret_unwound)
+{
+	const struct perfdata_sample *p = &record->sample;
+	struct unwinder_sample sample = {
+		.pid = record->pid,
+		.tid = record->tid,
+		.time_ns = record->time_ns,
+		.regs = p->user_regs,
+		.regs_mask = event->attr.sample_regs_user,
+		.abi = p->user_abi,
+		.stack = p->user_stack,
+		.stack_bytes = p->user_stack_bytes,
+		.callchain = p->callchain,
+		/* profcpu as recorder put an unwound stack there, no chain of frame pointers. */
+		.ncallchain = s->options.recorded ? stacks_kernel_words(p->callchain, p->ncallchain)
+						  : p->ncallchain,
+		.last = true,
+	};
+
+	int r = stacks_take_kept(s, record, &sample, ret_unwound);
+
+	return r == -ENOENT ? stacks_unwind_here(s, record, &sample, ret_unwound) : r;
+}
+
+/* Rank of a grade, from worst to best. */
+static int stacks_rank(uint8_t grade)
+{
+	static const uint8_t order[] = {UNWIND_NO_STACK, UNWIND_TRUNCATED, UNWIND_GUESSED,
+					UNWIND_SPLICED, UNWIND_COMPLETE};
+	int i = 0;
+
+	while (order[i] != grade && i < UNWIND_GRADES - 1)
+		i++;
+	return i;
+}
+
+/*
+ * The recorder's stack. If the recorder kept a copy of an unfinished one, unwinds it again, and
+ * takes the better result: more methods may be known now.
+ */
+static int stacks_recorded(struct stacks *s, const struct perfdata_event *event,
+			   struct perfdata_record *record, struct unwound *unwound)
+{
+	const struct samples_idx_row *row = samples_idx_find(s->options.recorded, record->file_off);
+	struct perfdata_sample *p = &record->sample;
+	struct unwound better;
+
+	*unwound = stacks_as_recorded(
+		p->callchain, p->ncallchain,
+		stacks_user_words(p->callchain, p->ncallchain) ? UNWIND_COMPLETE : UNWIND_NO_STACK);
+	if (!row)
+		return 0;
+	unwound->grade = row->grade;
+	unwound->end = row->end;
+	unwound->first_spliced = row->first_spliced;
+	unwound->first_guess = row->first_guess;
+	if (!p->user_regs || !p->user_stack || !stacks_can_unwind(event) ||
+	    stacks_rank(row->grade) >= stacks_rank(UNWIND_SPLICED))
+		return 0;
+	int r = stacks_unwind(s, event, record, &better);
+
+	if (!r && stacks_rank(better.grade) > stacks_rank(row->grade)) {
+		*unwound = better;
+		p->callchain = better.callchain;
+		p->ncallchain = better.ncallchain;
+	}
+	return r;
+}
+
+static void stacks_count(struct stacks *s, const struct unwound *u,
+			 const struct perfdata_sample *sample)
+{
+	size_t n = stacks_user_words(sample->callchain, sample->ncallchain);
+	size_t spliced = u->first_spliced < n ? n - u->first_spliced : 0;
+	size_t guessed = u->first_guess < n - spliced ? n - spliced - u->first_guess : 0;
+
+	s->summary.grades[u->grade]++;
+	if (u->grade == UNWIND_TRUNCATED)
+		s->summary.ends[u->end]++;
+	s->summary.spliced += spliced;
+	s->summary.guessed += guessed;
+	s->summary.found += n - spliced - guessed;
+}
+
+static uint32_t stacks_from_frame(uint16_t first)
+{
+	return first == UINT16_MAX ? CALLCHAIN_NO_FRAME : first;
+}
+
+int post_stacks_sample(struct stacks *s, const struct perfdata_event *event,
+		       struct perfdata_record *record, struct symbolizer_stack *ret_stack)
+{
+	struct symbolizer_stack stack = SYMBOLIZER_STACK_PLAIN;
+	struct unwound unwound = {0};
+	int r = 0;
+
+	*ret_stack = stack;
+	if (!record->sample.callchain ||
+	    (!s->options.recorded && !(s->unwinder && stacks_can_unwind(event))))
+		return 0;
+	if (s->options.recorded) {
+		r = stacks_recorded(s, event, record, &unwound);
+	} else {
+		r = stacks_unwind(s, event, record, &unwound);
+		record->sample.callchain = unwound.callchain;
+		record->sample.ncallchain = unwound.ncallchain;
+	}
+	if (r)
+		return r;
+	stack.at_call_sites = unwound.grade != UNWIND_NO_STACK;
+	stacks_count(s, &unwound, &record->sample);
+	stack.truncated = unwound.grade == UNWIND_TRUNCATED;
+	if (s->options.grades) {
+		stack.first_spliced = stacks_from_frame(unwound.first_spliced);
+		stack.first_guess = stacks_from_frame(unwound.first_guess);
+	}
+	*ret_stack = stack;
+	return 0;
+}

@@ -1,0 +1,42 @@
+/*
+ * The images that `profcpu symbols` handles, from a recording, a process or files, each with its
+ * symbols and its debug file.
+ */
+#ifndef PROFCPU_POST_SYMBOLS_IMAGES_H
+#define PROFCPU_POST_SYMBOLS_IMAGES_H
+
+#include "base/vec.h"
+#include "elf/debug_file.h"
+#include "symbols/core/symbol.h"
+#include "symbols/symbolizer.h"
+
+#include <stdbool.h>
+
+struct symbols_image {
+	char *path;
+	struct build_id build_id; /* len 0: none */
+	/* Best table of the image itself: SYMBOL_SYMTAB, SYMBOL_R2R, SYMBOL_DYNSYM, SYMBOL_NONE. */
+	enum symbol_source own;
+	enum debug_file_place place;     /* of its debug file on this machine */
+	char *debug_path;                /* of its debug file, inside its root; NULL: none */
+	bool elsewhere;                  /* path is in another root than ours */
+	bool stripped;                   /* a debug file would add names */
+	bool recorded;                   /* sampled in a recording; then the next three are set */
+	uint64_t named, placed, unknown; /* addresses */
+};
+
+struct symbols_images {
+	VEC(struct symbols_image) list;
+	VEC(struct symbolizer_pdb) pdbs; /* missing PDBs; only with lines */
+};
+
+/*
+ * Adds the images of `what`: a PID, a recording (DIR, perf.data, prof.tar.gz), or an ELF file. A
+ * recording gives only sampled images. Files of other formats are left out. lines: add the missing
+ * PDBs for the lines of a recording too. 0; -errno after one log_error line.
+ */
+int post_symbols_images_add(struct symbols_images *images, const char *what, bool lines,
+			    bool *ret_is_recording);
+void post_symbols_images_free(struct symbols_images *images);
+
+#endif

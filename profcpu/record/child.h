@@ -1,0 +1,31 @@
+/* Starts a command in two steps, so that recording begins at its first instruction. */
+#ifndef PROFCPU_RECORD_CHILD_H
+#define PROFCPU_RECORD_CHILD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* A zeroed struct is no command. */
+struct record_command {
+	pid_t pid;           /* 0: none */
+	int go_fd, error_fd; /* pipes to and from the child; -1 after use */
+	bool ended;
+	int status; /* from waitpid; valid with ended */
+};
+
+/* Forks; the child waits with the signal mask `mask`. 0 or -errno. */
+int record_child_fork(struct record_command *c, char *const *argv, const sigset_t *mask);
+
+/* Lets the child execute its program. 0, or -errno of the exec; the child has then ended. */
+int record_child_go(struct record_command *c);
+
+/* Whether the command has ended. Sets its status, without waiting. */
+bool record_child_ended(struct record_command *c);
+
+/* Ends a child that has not executed its program, and closes the pipes. A started program
+ * continues.
+ */
+void record_child_release(struct record_command *c);
+
+#endif

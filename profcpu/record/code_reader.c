@@ -1,0 +1,288 @@
+#include "profcpu/record/code_reader.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "base/worker.h"
+#include "container/proc.h"
+#include "dotnet/coreclr/runtime.h"
+#include "unwind/clr_code.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define OPEN_TIMEOUT_NS (2 * NS_PER_S)     /* time limit to find the runtime of a process */
+#define STARTING_RETRY_NS (NS_PER_S / 5)   /* retry interval for a starting process */
+#define NO_RUNTIME_RETRY_NS (5 * NS_PER_S) /* retry interval for a process without a runtime */
+#define CHANGING_RETRY_NS (20 * NS_PER_MS) /* retry interval for code that changes */
+#define BATCH 256                          /* requests read together */
+
+struct code_request {
+	int32_t pid;
+	uint64_t addr;
+};
+
+struct code_requests {
+	struct code_request *v;
+	size_t len, cap;
+};
+
+struct code_result {
+	struct code_request request;
+	bool known;
+	struct jit_code code;
+};
+
+/* State of a process; used by the thread only. */
+struct code_process {
+	int32_t pid;
+	struct clr_code_reader *clr; /* NULL: not open */
+	uint64_t next_ns;            /* CLOCK_MONOTONIC; earliest retry */
+};
+
+struct code_reader {
+	struct worker worker;               /* its lock guards the last three members */
+	VEC(struct code_process) processes; /* used by the thread only */
+	struct hashmap by_pid;
+	struct code_requests retries; /* code that was changing; read again */
+	/* Guarded by the lock */
+	struct code_requests requests;
+	VEC(struct code_result) results;
+	bool busy;
+};
+
+bool code_reader_request(void *ctx, int32_t pid, uint64_t addr)
+{
+	struct code_reader *r = ctx;
+	bool taken;
+
+	worker_lock(&r->worker);
+	taken = r->requests.len < CODE_READER_REQUESTS_MAX && !r->worker.ended &&
+		!vec_push(&r->requests, ((struct code_request){pid, addr}));
+	if (taken && r->requests.len == 1)
+		worker_wake(&r->worker);
+	worker_unlock(&r->worker);
+	return taken;
+}
+
+void code_reader_forget(struct code_reader *r, int32_t pid)
+{
+	(void)code_reader_request(r, pid, 0);
+}
+
+int code_reader_take(struct code_reader *r, struct unwinder *u)
+{
+	uint64_t now = clock_monotonic_ns();
+	int error = 0, n = 0;
+
+	worker_lock(&r->worker);
+	for (size_t i = 0; i < r->results.len; i++, n++) {
+		struct code_result *a = &r->results.v[i];
+
+		if (!error)
+			error = unwinder_add_code(u, a->request.pid, a->request.addr,
+						  a->known ? &a->code : NULL, now);
+		code_rules_free(&a->code.rules);
+	}
+	r->results.len = 0;
+	worker_unlock(&r->worker);
+	return error ? error : n;
+}
+
+void code_reader_wait(struct code_reader *r, uint64_t until_ns)
+{
+	worker_lock(&r->worker);
+	while ((r->requests.len || r->busy) && !r->worker.ended &&
+	       worker_wait(&r->worker, until_ns))
+		;
+	worker_unlock(&r->worker);
+}
+
+/* Opens the runtime of a process. NULL: not readable now. */
+static struct clr_code_reader *open_process(struct code_process *p)
+{
+	struct clr_io io = clr_runtime_io(p->pid);
+	uint64_t now = clock_monotonic_ns();
+	struct clr_contract contract;
+	struct clr_anchors anchors;
+	AUTO_FREE char *maps = NULL;
+	struct parse_error err;
+	size_t len;
+	int r;
+
+	if (p->clr || now < p->next_ns)
+		return p->clr;
+	r = proc_read(p->pid, 0, "maps", PROC_MAPS_MAX, &maps, &len);
+	if (!r)
+		r = clr_runtime_locate(p->pid, now + OPEN_TIMEOUT_NS, maps, &anchors);
+	if (!r)
+		r = clr_contract_load(&io, &anchors, &contract, &err);
+	if (!r)
+		r = clr_code_reader_new(&io, &contract, &p->clr);
+	/* Do not retry a process without a runtime for some time. */
+	p->next_ns = now + (r == -EAGAIN ? STARTING_RETRY_NS : NO_RUNTIME_RETRY_NS);
+	return p->clr;
+}
+
+static struct code_process *process_of(struct code_reader *r, int32_t pid)
+{
+	const uint32_t *known = hashmap_get(&r->by_pid, (uint32_t)pid);
+
+	if (known)
+		return &r->processes.v[*known];
+	if (vec_push(&r->processes, (struct code_process){.pid = pid}))
+		return NULL;
+	if (hashmap_put(&r->by_pid, (uint32_t)pid, (uint32_t)r->processes.len - 1)) {
+		r->processes.len--;
+		return NULL;
+	}
+	return &r->processes.v[r->processes.len - 1];
+}
+
+/* Adds a result and takes its rules; code NULL: unknown. */
+static void add_result(struct code_reader *r, const struct code_request *q, struct clr_code *code)
+{
+	struct code_result result = {.request = *q};
+
+	if (code && code->kind != CLR_CODE_OF_IMAGE) {
+		result.known = true;
+		result.code = (struct jit_code){code->start, code->end, code->movable, code->rules};
+		code->rules = (struct code_rules){0};
+	}
+	worker_lock(&r->worker);
+	/* Out of memory: the sample is unwound without this code. */
+	if (vec_push(&r->results, result))
+		code_rules_free(&result.code.rules);
+	worker_unlock(&r->worker);
+}
+
+static void close_process(struct code_process *p, uint64_t next_ns)
+{
+	clr_code_reader_free(p->clr);
+	p->clr = NULL;
+	p->next_ns = next_ns;
+}
+
+/* Reads the code of n requests of one process. Requests to repeat go to r->retries. */
+static void read_batch(struct code_reader *r, const struct code_request *requests, size_t n)
+{
+	struct code_process *p = process_of(r, requests[0].pid);
+	struct clr_code_reader *clr = p ? open_process(p) : NULL;
+	struct clr_code codes[BATCH] = {0};
+	uint64_t addrs[BATCH];
+	int errors[BATCH], error;
+
+	for (size_t i = 0; i < n; i++)
+		addrs[i] = requests[i].addr;
+	error = clr ? clr_code_read(clr, addrs, n, codes, errors) : -ENOENT;
+	/* The process has ended or executed another program; open it again on the next request. */
+	if (clr && error && error != -ENOMEM)
+		close_process(p, clock_monotonic_ns() + STARTING_RETRY_NS);
+	for (size_t i = 0; i < n; i++) {
+		bool known = !error && !errors[i];
+
+		if (!error && errors[i] == -EAGAIN && !vec_push(&r->retries, requests[i]))
+			continue;
+		add_result(r, &requests[i], known ? &codes[i] : NULL);
+		if (known)
+			clr_code_free(&codes[i]);
+	}
+}
+
+static int by_process(const void *a, const void *b)
+{
+	const struct code_request *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static void read_all(struct code_reader *r, struct code_request *requests, size_t n)
+{
+	if (n)
+		qsort(requests, n, sizeof(*requests), by_process);
+	for (size_t from = 0, to; from < n; from = to) {
+		to = from + 1;
+		if (!requests[from].addr) {
+			struct code_process *p = process_of(r, requests[from].pid);
+
+			if (p)
+				close_process(p, 0);
+			continue;
+		}
+		for (; to < n && to - from < BATCH && requests[to].pid == requests[from].pid;)
+			to++;
+		read_batch(r, requests + from, to - from);
+	}
+}
+
+/* Waits for requests, or for the time to repeat some. The caller frees the list. False: stop. */
+static bool next_requests(struct code_reader *r, struct code_requests *ret_requests)
+{
+	uint64_t retry_ns = clock_monotonic_ns() + CHANGING_RETRY_NS;
+	bool stopping;
+
+	worker_lock(&r->worker);
+	r->busy = r->retries.len > 0;
+	worker_wake(&r->worker);
+	while (!r->worker.stopping && !r->requests.len &&
+	       worker_wait(&r->worker, r->retries.len ? retry_ns : WORKER_FOREVER))
+		;
+	*ret_requests = r->requests;
+	r->requests = (struct code_requests){0};
+	r->busy = true;
+	stopping = r->worker.stopping;
+	worker_unlock(&r->worker);
+	return !stopping;
+}
+
+static void code_reader_main(void *ctx)
+{
+	struct code_reader *r = ctx;
+	struct code_requests now, retries;
+
+	while (next_requests(r, &now)) {
+		retries = r->retries;
+		r->retries = (struct code_requests){0};
+		read_all(r, retries.v, retries.len);
+		read_all(r, now.v, now.len);
+		vec_free(&retries);
+		vec_free(&now);
+	}
+	vec_free(&now);
+}
+
+static void free_all(struct code_reader *r)
+{
+	for (size_t i = 0; i < r->processes.len; i++)
+		clr_code_reader_free(r->processes.v[i].clr);
+	for (size_t i = 0; i < r->results.len; i++)
+		code_rules_free(&r->results.v[i].code.rules);
+	vec_free(&r->processes);
+	hashmap_free(&r->by_pid);
+	vec_free(&r->requests);
+	vec_free(&r->retries);
+	vec_free(&r->results);
+	free(r);
+}
+
+int code_reader_new(struct code_reader **ret_reader)
+{
+	struct code_reader *r = calloc(1, sizeof(*r));
+	int error = r ? worker_start(&r->worker, code_reader_main, r) : -ENOMEM;
+
+	if (error)
+		free(r);
+	else
+		*ret_reader = r;
+	return error;
+}
+
+/* If the kernel blocks the thread in a read, its memory is not freed. */
+void code_reader_free(struct code_reader *r)
+{
+	if (r && worker_end(&r->worker, CODE_READER_END_NS))
+		free_all(r);
+}

@@ -1,0 +1,33 @@
+/*
+ * Reads JIT-compiled code of .NET processes from their memory when the unwinder needs it. A thread
+ * of its own does it, because a process's memory may answer late or never.
+ */
+#ifndef PROFCPU_RECORD_CODE_READER_H
+#define PROFCPU_RECORD_CODE_READER_H
+
+#include "unwind/unwinder.h"
+
+#define CODE_READER_REQUESTS_MAX 65536   /* pending requests */
+#define CODE_READER_END_NS 2000000000ULL /* time for the thread to end before it is abandoned */
+
+struct code_reader;
+
+/* Starts the thread; signals that the caller blocks stay blocked in it. 0 or -errno. */
+int code_reader_new(struct code_reader **ret_reader);
+
+/* The `ask` callback of struct unwinder_options; ctx: the reader. False: too many requests. */
+bool code_reader_request(void *ctx, int32_t pid, uint64_t addr);
+
+/* Forgets a process that has ended or executed another program. */
+void code_reader_forget(struct code_reader *r, int32_t pid);
+
+/* Passes finished lookups to the unwinder. Their number, or -ENOMEM. */
+int code_reader_take(struct code_reader *r, struct unwinder *u);
+
+/* Waits for all pending requests, at most until until_ns (CLOCK_MONOTONIC). */
+void code_reader_wait(struct code_reader *r, uint64_t until_ns);
+
+/* Ends the thread and frees all. NULL is fine. */
+void code_reader_free(struct code_reader *r);
+
+#endif

@@ -1,0 +1,49 @@
+#include "profcpu/record/exit_notice.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* Formatted in advance, because a signal handler may call very few functions. */
+static struct {
+	char text[2 * PATH_MAX + 128];
+	size_t len;
+} exit_notice;
+
+/* Do not block on stderr, which may have no reader; a blocked write would keep the program alive.
+ */
+static void exit_notice_say(int signal_number)
+{
+	static volatile sig_atomic_t said;
+	struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	if (!said && poll(&ready, 1, 0) > 0 && ready.revents & POLLOUT &&
+	    write(STDERR_FILENO, exit_notice.text, exit_notice.len) < 0)
+		exit_notice.len = 0;
+	said = 1;
+	signal(signal_number, SIG_DFL);
+	raise(signal_number); /* the signal is delivered when this returns */
+}
+
+void exit_notice_set(const char *dir)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction act = {.sa_handler = exit_notice_say}, old;
+	/* Start a new line, because the terminal shows ^C. */
+	int n = snprintf(exit_notice.text, sizeof(exit_notice.text),
+			 "%sprofcpu: the samples are in %s; run `profcpu postprocess %s` to make "
+			 "the outputs\n",
+			 isatty(STDERR_FILENO) ? "\n" : "", dir, dir);
+
+	if (n < 0 || (size_t)n >= sizeof(exit_notice.text))
+		return;
+	exit_notice.len = (size_t)n;
+	sigemptyset(&act.sa_mask);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaddset(&act.sa_mask, signals[i]);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (!sigaction(signals[i], NULL, &old) && old.sa_handler == SIG_DFL)
+			sigaction(signals[i], &act, NULL);
+}

@@ -1,0 +1,360 @@
+#include "profcpu/record/offcpu_records_impl.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct offcpu_task *record_offcpu_task(const struct record_offcpu *o, int32_t tid)
+{
+	const uint32_t *index = hashmap_get(&o->tids, (uint32_t)tid);
+
+	return index && *index != UINT32_MAX ? &o->tasks.v[*index] : NULL;
+}
+
+#include "profcpu/record/offcpu_records.h"
+
+#include "base/clock.h"
+#include "base/hashmap.h"
+#include "base/intern.h"
+#include "base/vec.h"
+#include "sampler/offcpu/schedstat.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int record_offcpu_new(const struct record_offcpu_options *options,
+		      struct record_offcpu **ret_offcpu)
+{
+	struct record_offcpu *o = calloc(1, sizeof(*o));
+	struct offcpu_listener listener = {.ctx = o,
+					   .interval = record_offcpu_take_interval,
+					   .unseen = record_offcpu_take_unseen,
+					   .thread = record_offcpu_take_thread};
+
+	if (!o)
+		return -ENOMEM;
+	o->options = *options;
+	int r = offcpu_new(options->begin_ns, options->min_ns, &listener, &o->offcpu);
+
+	/* Without schedstat only threads without switches stay unknown. */
+	if (!r && schedstat_new(options->proc, RECORD_OFFCPU_DESCRIPTORS, &o->stats) == -ENOMEM)
+		r = -ENOMEM;
+	if (r)
+		record_offcpu_free(o);
+	else
+		*ret_offcpu = o;
+	return r;
+}
+
+void record_offcpu_free(struct record_offcpu *o)
+{
+	if (!o)
+		return;
+	offcpu_free(o->offcpu);
+	schedstat_free(o->stats);
+	hashmap_free(&o->tids);
+	vec_free(&o->tasks);
+	vec_free(&o->free);
+	vec_free(&o->words);
+	vec_free(&o->waker_offs);
+	vec_free(&o->ring_times);
+	hashmap_free(&o->first_pids);
+	intern_free(&o->stacks);
+	free(o);
+}
+
+void record_offcpu_to(struct record_offcpu *o, const struct record_offcpu_writer *writer)
+{
+	o->writer = *writer;
+}
+
+bool record_offcpu_wants(const struct record_offcpu *o, int32_t tid)
+{
+	const struct offcpu_task *task = record_offcpu_task(o, tid);
+
+	return task && !task->ended;
+}
+
+size_t record_offcpu_threads(const struct record_offcpu *o)
+{
+	return o->tasks.len - o->free.len;
+}
+
+static int put_task(struct record_offcpu *o, const struct offcpu_task *task)
+{
+	struct offcpu_task *known = record_offcpu_task(o, task->tid);
+	uint32_t index = (uint32_t)o->tasks.len;
+	int r;
+
+	if (known) {
+		*known = *task;
+		return 0;
+	}
+	if (o->free.len) {
+		index = o->free.v[o->free.len - 1];
+		o->tasks.v[index] = *task;
+	} else {
+		r = vec_push(&o->tasks, *task);
+		if (r)
+			return r;
+	}
+	r = hashmap_put(&o->tids, (uint32_t)task->tid, index);
+	if (!r && o->free.len && o->free.v[o->free.len - 1] == index)
+		o->free.len--;
+	return r;
+}
+
+/* Adds a thread that exists or was just created. */
+static int begin(struct record_offcpu *o, const struct perfdata_record *record,
+		 enum offcpu_kind kind)
+{
+	const struct offcpu_task task = {.pid = record->pid,
+					 .tid = record->tid,
+					 .cpu = record->cpu < 0 ? 0 : record->cpu,
+					 .stack = OFFCPU_NO_STACK};
+	uint64_t time_ns = record->time_ns ? record->time_ns : o->options.begin_ns;
+	int r;
+
+	/* 0: in another PID namespace, or idle */
+	if (record->tid <= 0 || record_offcpu_wants(o, record->tid))
+		return 0;
+	r = put_task(o, &task);
+	if (!r)
+		r = offcpu_add(o->offcpu, &(struct offcpu_event){.time_ns = time_ns,
+								 .tid = record->tid,
+								 .kind = (uint8_t)kind});
+	/* Poll only threads that existed before the recording. */
+	if (r || record->time_ns)
+		return r;
+	r = record_offcpu_poll_one(o, record_offcpu_task(o, record->tid), time_ns);
+	return r || !o->writer.request ? r
+				       : o->writer.request(o->writer.ctx, record->pid, record->tid);
+}
+
+static int end(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_ns)
+{
+	task->ended = true;
+	record_offcpu_set_rate(o, task, 0);
+	if (o->stats)
+		schedstat_forget(o->stats, task->tid);
+	return offcpu_add(
+		o->offcpu,
+		&(struct offcpu_event){.time_ns = time_ns, .tid = task->tid, .kind = OFFCPU_END});
+}
+
+/* At an exec the thread becomes the first of its process. The others are gone, not all with an
+ * EXIT. */
+static int take_exec(struct record_offcpu *o, const struct perfdata_record *record)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < o->tasks.len && !r; i++) {
+		struct offcpu_task *task = &o->tasks.v[i];
+
+		if (task->pid == record->pid && task->tid != record->tid &&
+		    record_offcpu_wants(o, task->tid))
+			r = end(o, task, record->time_ns);
+	}
+	return r ? r : begin(o, record, OFFCPU_BEGIN);
+}
+
+static struct stack_head head_of(const struct unwound *unwound)
+{
+	return (struct stack_head){.first_spliced = unwound->first_spliced,
+				   .first_guess = unwound->first_guess,
+				   .grade = unwound->grade,
+				   .end = unwound->end};
+}
+
+/* Interns a stack. *ret_stack is OFFCPU_NO_STACK if there is no room. 0 or -ENOMEM. */
+static int keep_stack(struct record_offcpu *o, const struct stack_head *head,
+		      const struct unwound *unwound, uint32_t *ret_stack)
+{
+	size_t n = unwound->ncallchain + STACK_HEAD_WORDS, known = o->stacks.len;
+
+	*ret_stack = OFFCPU_NO_STACK;
+	o->words.len = 0;
+	if (vec_reserve(&o->words, n))
+		return -ENOMEM;
+	memcpy(o->words.v, head, sizeof(*head));
+	if (unwound->ncallchain)
+		memcpy(o->words.v + STACK_HEAD_WORDS, unwound->callchain, unwound->ncallchain * 8);
+	int r = intern_find(&o->stacks, (const char *)o->words.v, n * 8, ret_stack);
+
+	if (r != -ENOENT)
+		return r;
+	if (o->stacks_bytes + n * 8 > RECORD_OFFCPU_STACKS_BYTES) {
+		o->result.stacks_refused++;
+		return 0;
+	}
+	r = intern_put(&o->stacks, (const char *)o->words.v, n * 8, ret_stack);
+	if (o->stacks.len > known)
+		o->stacks_bytes += n * 8;
+	return r == -E2BIG ? 0 : r;
+}
+
+int record_offcpu_stack(struct record_offcpu *o, const struct perfdata_record *sample,
+			const struct unwound *unwound)
+{
+	struct offcpu_task *task = record_offcpu_task(o, sample->tid);
+	const struct stack_head head = head_of(unwound);
+
+	return task && !task->ended ? keep_stack(o, &head, unwound, &task->stack) : 0;
+}
+
+int record_offcpu_add_stack(struct record_offcpu *o, int32_t tid, uint64_t count,
+			    const struct unwound *unwound)
+{
+	const struct stack_head head = head_of(unwound);
+	uint32_t stack;
+	int r = keep_stack(o, &head, unwound, &stack);
+
+	return r ? r : offcpu_add_stack(o->offcpu, tid, count, stack);
+}
+
+int record_offcpu_learn(struct record_offcpu *o, int32_t first_pid, int32_t tid)
+{
+	uint32_t *known = hashmap_get(&o->first_pids, (uint32_t)first_pid);
+
+	if (o->options.first_pids || first_pid <= 0 || (known && *known == (uint32_t)tid))
+		return 0;
+	return hashmap_put(&o->first_pids, (uint32_t)first_pid, (uint32_t)tid);
+}
+
+int32_t record_offcpu_known(const struct record_offcpu *o, int32_t first_pid)
+{
+	const uint32_t *known =
+		o->options.first_pids ? NULL : hashmap_get(&o->first_pids, (uint32_t)first_pid);
+	int32_t tid = o->options.first_pids ? first_pid : known ? (int32_t)*known : 0;
+
+	return tid > 0 && record_offcpu_wants(o, tid) ? tid : 0;
+}
+
+/* Writes a waker at its first waking. */
+static int put_waker(struct record_offcpu *o, const struct perfdata_record *record,
+		     const struct stack_head *head, const struct unwound *unwound, uint32_t stack)
+{
+	const struct perfdata_offcpu sample = {.pid = head->pid,
+					       .tid = head->tid,
+					       .cpu = record->cpu < 0 ? 0 : record->cpu,
+					       .time_ns = record->time_ns,
+					       .callchain = unwound->callchain,
+					       .ncallchain = unwound->ncallchain};
+
+	while (o->waker_offs.len <= stack)
+		if (vec_push(&o->waker_offs, 0))
+			return -ENOMEM;
+	return o->waker_offs.v[stack]
+		       ? 0
+		       : o->writer.waker(o->writer.ctx, &sample, unwound, &o->waker_offs.v[stack]);
+}
+
+int record_offcpu_waking(struct record_offcpu *o, int32_t tid, const struct perfdata_record *waker,
+			 uint8_t flags, const struct unwound *unwound)
+{
+	bool interrupt = flags & OFFCPU_IDX_INTERRUPT;
+	struct stack_head head = head_of(unwound);
+	struct offcpu_event event = {.time_ns = waker->time_ns,
+				     .tid = tid,
+				     .by = interrupt ? INTERRUPT : waker->tid,
+				     .kind = OFFCPU_WAKING};
+
+	head.is_waker = 1;
+	head.flags = flags;
+	head.pid = interrupt ? 0 : waker->pid;
+	head.tid = interrupt ? 0 : waker->tid;
+	int r = keep_stack(o, &head, unwound, &event.stack);
+
+	if (!r && event.stack != OFFCPU_NO_STACK)
+		r = put_waker(o, waker, &head, unwound, event.stack);
+	return r ? r : offcpu_add(o->offcpu, &event);
+}
+
+static int take_switch(struct record_offcpu *o, const struct perfdata_record *record)
+{
+	struct offcpu_task *task = record_offcpu_task(o, record->tid);
+	struct offcpu_event event = {.time_ns = record->time_ns,
+				     .tid = record->tid,
+				     .kind = OFFCPU_IN,
+				     .stack = OFFCPU_NO_STACK};
+
+	if (!task || task->ended)
+		return 0;
+	if (record->cpu >= 0)
+		task->cpu = record->cpu;
+	if (record->misc & PERF_RECORD_MISC_SWITCH_OUT) {
+		event.kind = OFFCPU_OUT;
+		event.flags =
+			record->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT ? OFFCPU_PREEMPTED : 0;
+		event.stack = task->stack;
+	}
+	task->stack = OFFCPU_NO_STACK;
+	return offcpu_add(o->offcpu, &event);
+}
+
+uint64_t record_offcpu_take_others(struct record_offcpu *o)
+{
+	uint64_t n = o->others;
+
+	o->others = 0;
+	return n;
+}
+
+int record_offcpu_apply(struct record_offcpu *o, const struct perfdata_record *record)
+{
+	struct offcpu_task *task;
+
+	switch (record->type) {
+	case PERF_RECORD_FORK:
+		if (o->options.kthreadd && (record->pid == o->options.kthreadd ||
+					    record->task.ppid == o->options.kthreadd))
+			return 0;
+		return begin(o, record, record->time_ns ? OFFCPU_CREATED : OFFCPU_BEGIN);
+	case PERF_RECORD_COMM:
+		return record->comm.exec ? take_exec(o, record) : 0;
+	case PERF_RECORD_EXIT:
+		task = record_offcpu_task(o, record->tid);
+		return task && !task->ended ? end(o, task, record->time_ns) : 0;
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		return take_switch(o, record);
+	default:
+		return 0;
+	}
+}
+
+int record_offcpu_round(struct record_offcpu *o)
+{
+	int r = record_offcpu_take_full(o, UINT64_MAX);
+
+	/* Polls due after a loss or after throttling. */
+	if (!r && o->due && !o->throttling)
+		r = record_offcpu_poll_next(
+			o, 0, o->due < RECORD_OFFCPU_POLLS ? o->due : RECORD_OFFCPU_POLLS);
+	return r ? r : offcpu_round(o->offcpu);
+}
+
+int record_offcpu_mark(struct record_offcpu *o, enum offcpu_kind kind, uint64_t time_ns)
+{
+	o->throttling = kind != OFFCPU_WHOLE;
+	o->due = o->throttling ? 0 : o->tasks.len;
+	return offcpu_add(o->offcpu,
+			  &(struct offcpu_event){.time_ns = time_ns, .kind = (uint8_t)kind});
+}
+
+int record_offcpu_finish(struct record_offcpu *o, uint64_t end_ns)
+{
+	int r = record_offcpu_take_full(o, end_ns);
+
+	if (!r)
+		r = record_offcpu_poll_next(o, end_ns, SIZE_MAX);
+
+	return r ? r : offcpu_finish(o->offcpu, end_ns);
+}
+
+struct record_offcpu_result record_offcpu_result(const struct record_offcpu *o)
+{
+	return o->result;
+}

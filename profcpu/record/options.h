@@ -1,0 +1,55 @@
+/* Options of a recording: targets, events, stacks, and where it is written. */
+#ifndef PROFCPU_RECORD_OPTIONS_H
+#define PROFCPU_RECORD_OPTIONS_H
+
+#include "container/opener.h"
+#include "profcpu/jit/capture.h"
+#include "profcpu/record/unwind.h"
+#include "sampler/sampler.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define RECORD_MAX_OVERHEAD 0.05
+
+struct record_options {
+	const pid_t *pids; /* processes with all their threads and children */
+	size_t npids;
+	bool system_wide;
+	/* A command to start, ended by NULL; NULL: none. Alone it is the target. With system_wide
+	 * or pids only its end ends the recording. */
+	char *const *argv;
+	const char *const *events; /* perf's names; NULL: sampler_event_default */
+	size_t nevents;
+	uint32_t freq_hz; /* 0 with period 0: 99 */
+	uint64_t period;
+	uint64_t duration_ns; /* 0: until a signal or the end of the targets */
+	/* Borrowed. manifest.json and perf.data in it are replaced; symbols/names and outputs of an
+	 * older recording are removed. */
+	int dir_fd;
+	const char *dir; /* its path, for messages */
+	bool quiet;      /* no progress line, no notes */
+	bool count;      /* counts samples for record_result, at a small cost */
+	bool no_kernel_stacks, no_user_stacks;
+	uint16_t max_stack;   /* frames of the kernel's callchains */
+	uint32_t stack_bytes; /* struct sampler_options; 0: callchains by frame pointers */
+	bool stack_fixed;     /* stack_bytes is constant; else it adapts (unwind/copy_size.h) */
+	size_t frames_max;    /* of an unwound stack; 0: as many as fit into a record */
+	enum keep_stacks keep_stacks;
+	bool off_cpu;            /* also records waits; needs stack_bytes */
+	uint64_t off_cpu_min_ns; /* shorter waits are only counted */
+	/* Limit for off_cpu, recorder and target together: 0.05 for 5 percent; 0:
+	 * RECORD_MAX_OVERHEAD; 1 and more: no limit. */
+	double max_overhead;
+	const char *target;    /* manifest "target", without arguments; NULL: made from the pids */
+	struct opener *opener; /* borrowed; pins target processes; may be NULL */
+	enum jit_names jit_names;    /* how names of JIT-compiled code are captured */
+	bool jit_lines;              /* captures data for its source lines too */
+	size_t reserved_descriptors; /* fails to begin if fewer are left; 0: no check */
+	struct sampler_roots roots;  /* for tests */
+	enum sampler_mode mode;      /* for tests */
+};
+
+#endif

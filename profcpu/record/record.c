@@ -1,0 +1,333 @@
+#include "profcpu/record/record_impl.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/remedy.h"
+#include "profcpu/record/exit_notice.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RECORD_NEWS_MS                                                                         \
+	100 /* Longest delay for noticing new processes, because their code may disappear with \
+	       them. */
+
+/* Checks for signals while recording begins, which takes long with many processes. */
+int record_check_signal(struct record *rec)
+{
+	int signal = record_watch_signal(&rec->watch);
+
+	if (!signal)
+		return 0;
+	rec->result->end = RECORD_END_SIGNAL;
+	rec->result->end_signal = signal;
+	log_error("recording: ended by %s before it began; nothing was kept",
+		  signal == SIGINT    ? "Ctrl-C"
+		  : signal == SIGTERM ? "SIGTERM"
+				      : "SIGHUP");
+	return -EINTR;
+}
+
+static int take_records(void *ctx, int cpu, const void *data, size_t len)
+{
+	struct record *rec = ctx;
+	int r = cpu < 0 ? record_check_signal(rec) : 0; /* -1: from /proc, before the first round */
+
+	if (r)
+		return r;
+	return rec->unwind ? record_unwind_records(rec->unwind, data, len)
+			   : perfdata_writer_records(rec->writer, data, len);
+}
+
+static int take_round(void *ctx)
+{
+	struct record *rec = ctx;
+	int r;
+
+	record_pin_round(&rec->pin);
+	if (!rec->unwind)
+		return perfdata_writer_round(rec->writer);
+	r = record_switches_take(&rec->switches, rec->unwind);
+	if (!r)
+		r = record_unwind_round(rec->unwind, rec->writer, 0);
+	int released = record_switches_release(&rec->switches);
+
+	return r ? r : released;
+}
+
+/* Reads the rings. */
+static int drain(struct record *rec)
+{
+	int r = record_switches_begin_round(&rec->switches);
+
+	if (r)
+		return r < 0 ? r : 0;
+	record_switches_mark(&rec->switches);
+	r = sampler_drain(rec->sampler);
+	return r ? r : record_switches_end_round(&rec->switches);
+}
+
+static int take_process(void *ctx, pid_t pid, enum sampler_news news)
+{
+	struct record *rec = ctx;
+
+	if (news == SAMPLER_PROCESS_DETACHED)
+		record_detached_add(&rec->detached, pid,
+				    pid == rec->command.pid ? rec->options->argv[0] : NULL);
+	/* Pin the command at once, because it may end soon. */
+	else
+		record_pin_news(&rec->pin, pid, news, pid == rec->command.pid);
+	if (rec->capture && (news == SAMPLER_PROCESS_NEW || news == SAMPLER_PROCESS_ELSEWHERE))
+		jit_capture_add_process(rec->capture, pid);
+	return 0;
+}
+
+static int take_event_id(void *ctx, size_t event, uint64_t id)
+{
+	struct record *rec = ctx;
+	int r = rec->unwind ? record_unwind_event_id(rec->unwind, event, id) : 0;
+
+	return r ? r : perfdata_writer_add_id(rec->writer, event, id);
+}
+
+struct sampler_listener record_listener(struct record *rec)
+{
+	return (struct sampler_listener){rec, take_records, take_round, take_process,
+					 take_event_id};
+}
+
+static void pin_targets(struct record *rec)
+{
+	const struct record_options *o = rec->options;
+
+	if (o->system_wide)
+		record_pin_all(&rec->pin);
+	for (size_t i = 0; i < o->npids && !o->system_wide && o->opener; i++)
+		(void)opener_hold(o->opener, o->pids[i]);
+}
+
+/* Starts the capture of JIT names. A failure is not fatal. Its thread inherits the blocked signals.
+ */
+static void begin_capture(struct record *rec)
+{
+	const struct record_options *o = rec->options;
+	int r = o->jit_names == JIT_NAMES_NONE
+			? -ECANCELED
+			: jit_capture_new(o->jit_names, o->dir_fd, &rec->capture);
+
+	if (!r && o->jit_lines)
+		jit_capture_want_lines(rec->capture);
+	for (size_t i = 0; i < o->npids && !r; i++)
+		jit_capture_add_process(rec->capture, o->pids[i]);
+	if (!r && rec->command.pid)
+		jit_capture_add_process(rec->capture, rec->command.pid);
+	if (!r)
+		r = jit_capture_start(rec->capture, o->system_wide);
+	if (r && r != -ECANCELED)
+		log_warn("names of JIT-compiled code: cannot be captured: %s%s", strerror(-r),
+			 remedy_for(r));
+}
+
+static uint64_t lost(const struct sampler_stats *s)
+{
+	return s->lost_records > s->lost_samples ? s->lost_records : s->lost_samples;
+}
+
+static void show_progress(struct record *rec, uint64_t now)
+{
+	const struct sampler_stats *s = sampler_stats(rec->sampler);
+	uint64_t passed = now - rec->result->start_monotonic_ns, whole = rec->options->duration_ns;
+
+	if (whole)
+		progress_show(&rec->progress, "recording: %llu s left, %llu samples, %llu lost",
+			      (unsigned long long)(whole > passed ? (whole - passed + NS_PER_S -
+								     1) / NS_PER_S
+								  : 0),
+			      (unsigned long long)s->samples, (unsigned long long)lost(s));
+	else
+		progress_show(&rec->progress,
+			      "recording: %llu s, %llu samples, %llu lost; Ctrl-C ends it",
+			      (unsigned long long)(passed / NS_PER_S),
+			      (unsigned long long)s->samples, (unsigned long long)lost(s));
+}
+
+/* Milliseconds until the next drain. */
+static int next_timeout(const struct record *rec, uint64_t now)
+{
+	uint64_t end = rec->result->start_monotonic_ns + rec->options->duration_ns;
+	uint64_t left_ms = end > now ? (end - now + NS_PER_MS - 1) / NS_PER_MS : 0;
+
+	uint64_t most_ms = rec->capture ? RECORD_NEWS_MS : SAMPLER_DRAIN_MS;
+
+	return rec->options->duration_ns && left_ms < most_ms ? (int)left_ms : (int)most_ms;
+}
+
+static bool targets_ended(struct record *rec)
+{
+	if (rec->command.pid)
+		return record_child_ended(&rec->command);
+	return !rec->options->system_wide && !record_watch_alive(&rec->watch);
+}
+
+/* Ctrl-C reaches us and the command. We may see the end of the command before the signal. */
+static enum record_end end_of_targets(struct record *rec)
+{
+	(void)record_watch_wait(&rec->watch, 0, &rec->result->end_signal);
+	return rec->result->end_signal ? RECORD_END_SIGNAL : RECORD_END_TARGET;
+}
+
+/* Adapts the size of copied stacks. */
+static void follow_stacks(struct record *rec)
+{
+	uint32_t wanted = rec->unwind ? record_unwind_stack_bytes(rec->unwind) : rec->stack_bytes;
+	int r = 0;
+
+	if (wanted == rec->stack_bytes)
+		return;
+	r = sampler_set_stack_bytes(rec->sampler, wanted);
+	if (!r)
+		rec->stack_bytes = wanted;
+	else
+		record_unwind_keep_stack_bytes(rec->unwind, rec->stack_bytes);
+	if (r && wanted > rec->stack_bytes)
+		log_warn("stacks: truncated at %u bytes: larger copies failed: %s",
+			 rec->stack_bytes, strerror(-r));
+}
+
+static enum record_end record_until_end(struct record *rec)
+{
+	struct record_result *result = rec->result;
+
+	/* Drain first, because a ring that is already full does not wake us. */
+	rec->error = drain(rec);
+	while (!rec->error) {
+		uint64_t now = clock_monotonic_ns();
+
+		if (rec->options->duration_ns &&
+		    now - result->start_monotonic_ns >= rec->options->duration_ns)
+			return RECORD_END_DURATION;
+		if (targets_ended(rec))
+			return end_of_targets(rec);
+		rec->error =
+			record_watch_wait(&rec->watch, next_timeout(rec, now), &result->end_signal);
+		if (!rec->error && !result->end_signal)
+			rec->error = drain(rec);
+		if (!rec->error && !result->end_signal)
+			rec->error = sampler_follow_cpus(rec->sampler);
+		if (!rec->error && result->end_signal)
+			return RECORD_END_SIGNAL;
+		if (rec->error)
+			break;
+		follow_stacks(rec);
+		show_progress(rec, clock_monotonic_ns());
+	}
+	return RECORD_END_ERROR;
+}
+
+/* Ends the recording. From here on a second signal ends the program at once. */
+static int finish(struct record *rec)
+{
+	const struct sampler_stats *s = sampler_stats(rec->sampler);
+	int r;
+
+	rec->result->duration_ns = clock_monotonic_ns() - rec->result->start_monotonic_ns;
+	exit_notice_set(rec->options->dir);
+	record_watch_unmask(&rec->watch);
+	progress_clear(&rec->progress);
+	progress_close(&rec->progress);
+	uint64_t end_ns = record_switches_stop(&rec->switches);
+
+	r = sampler_stop(rec->sampler);
+	if (!rec->error)
+		rec->error = r;
+	/* Thread lifetimes are known now, also after an error. */
+	r = rec->unwind ? record_unwind_round(rec->unwind, rec->writer, end_ns) : 0;
+	if (!rec->error)
+		rec->error = r;
+	r = perfdata_writer_finish(rec->writer, s->first_sample_ns, s->last_sample_ns);
+	if (!rec->error)
+		rec->error = r;
+	/* After perf.data, so that a slow target cannot damage it. */
+	if (rec->capture)
+		jit_capture_end(rec->capture);
+	if (rec->error)
+		rec->result->end = RECORD_END_ERROR;
+	rec->result->names_lost = rec->capture && !jit_capture_is_written(rec->capture);
+	record_report_end(rec);
+	rec->result->detached = rec->detached.count;
+	rec->result->samples = s->samples;
+	rec->result->lost = lost(s);
+	rec->result->data_bytes = perfdata_writer_bytes(rec->writer);
+	rec->manifest.duration_ns = rec->result->duration_ns;
+	rec->manifest.finished = true;
+	r = record_write_manifest(rec);
+	return rec->error ? rec->error : r;
+}
+
+static void end_command(struct record *rec)
+{
+	struct record_result *result = rec->result;
+
+	if (!rec->command.pid)
+		return;
+	if (result->end == RECORD_END_SIGNAL && !record_child_ended(&rec->command))
+		kill(rec->command.pid, result->end_signal);
+	result->command_ended = record_child_ended(&rec->command);
+	result->command_status = rec->command.status;
+	if (!result->command_ended && result->end != RECORD_END_SIGNAL && !rec->options->quiet)
+		log_note("%s: still running as process %d", rec->options->argv[0],
+			 rec->command.pid);
+}
+
+static void release(struct record *rec)
+{
+	progress_close(&rec->progress);
+	jit_capture_free(rec->capture);
+	record_child_release(&rec->command);
+	perfdata_writer_free(rec->writer);
+	record_unwind_free(rec->unwind);
+	record_switches_free(&rec->switches);
+	sampler_close(rec->sampler);
+	record_watch_free(&rec->watch);
+	recording_manifest_free(&rec->manifest);
+	record_pin_free(&rec->pin);
+	if (rec->data_fd >= 0)
+		close(rec->data_fd);
+}
+
+int record_run(const struct record_options *options, struct record_result *ret_result)
+{
+	struct record rec = {.options = options,
+			     .result = ret_result,
+			     .data_fd = -1,
+			     .watch = RECORD_WATCH_NONE,
+			     .stack_bytes = options->stack_bytes};
+	int r;
+
+	*ret_result = (struct record_result){.end = RECORD_END_ERROR};
+	if (!options->npids && !options->system_wide && !options->argv) {
+		log_error("no target; name a process (-p), a command or the whole machine "
+			  "(-a)");
+		return -EINVAL;
+	}
+	rec.progress = progress_to(2, options->quiet);
+	r = record_pin_new(&rec.pin, options->opener, options->system_wide);
+	if (r)
+		log_error("cannot record: out of memory");
+	else
+		r = record_begin(&rec);
+	if (!r) {
+		ret_result->started = true;
+		pin_targets(&rec);
+		begin_capture(&rec);
+		ret_result->end = record_until_end(&rec);
+		r = finish(&rec);
+		end_command(&rec);
+	} else {
+		record_remove_unbegun(&rec);
+	}
+	release(&rec);
+	return r;
+}

@@ -1,0 +1,318 @@
+#include "profcpu/record/switches.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define KTHREADD 2                      /* its pid in the first PID namespace */
+#define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* Linux include/linux/proc_ns.h, PROC_PID_INIT_INO */
+
+static bool in_first_namespace(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino == FIRST_PID_NAMESPACE;
+}
+
+int record_switches_open(struct record_switches *s, const struct record_options *o,
+			 struct sampler_problem *problem)
+{
+	struct switch_rings_options options = {.stack_bytes = o->stack_bytes,
+					       .max_stack = o->max_stack,
+					       .no_kernel_stacks = o->no_kernel_stacks,
+					       .roots = o->roots};
+
+	options.wakings = true;
+	options.first_pids = in_first_namespace();
+	if (!o->stack_fixed && options.stack_bytes > RECORD_SWITCHES_STACK_BYTES)
+		options.stack_bytes = RECORD_SWITCHES_STACK_BYTES;
+	int r = o->off_cpu ? switch_rings_open(&options, &s->switches, problem) : 0;
+
+	if (!r && s->switches && *switch_rings_no_wakings(s->switches))
+		log_warn("off-CPU: wakers are not recorded: %s",
+			 switch_rings_no_wakings(s->switches));
+	return r;
+}
+
+static void turn(void *ctx, bool on)
+{
+	switch_rings_turn(((struct record_switches *)ctx)->switches, on);
+}
+
+static struct switch_rings_load load(void *ctx)
+{
+	return switch_rings_load(((struct record_switches *)ctx)->switches);
+}
+
+static uint64_t others(void *ctx)
+{
+	return record_offcpu_take_others(((struct record_switches *)ctx)->offcpu);
+}
+
+static int mark(void *ctx, enum offcpu_kind kind, uint64_t time_ns)
+{
+	return record_offcpu_mark(((struct record_switches *)ctx)->offcpu, kind, time_ns);
+}
+
+static int poll_threads(void *ctx, uint64_t time_ns, double *ret_width)
+{
+	return record_offcpu_poll(((struct record_switches *)ctx)->offcpu, time_ns, ret_width);
+}
+
+static void alarm_at(void *ctx, uint64_t time_ns)
+{
+	const struct itimerspec at = {.it_value = clock_timespec(time_ns)};
+
+	(void)timerfd_settime(((struct record_switches *)ctx)->timer_fd, TFD_TIMER_ABSTIME, &at,
+			      NULL);
+}
+
+static uint64_t now_ns(void *ctx)
+{
+	(void)ctx;
+	return clock_monotonic_ns();
+}
+
+static uint64_t process_ns(void *ctx)
+{
+	(void)ctx;
+	return clock_process_ns();
+}
+
+static uint64_t thread_ns(void *ctx)
+{
+	(void)ctx;
+	return clock_thread_ns();
+}
+
+static uint64_t work_ns(void *ctx)
+{
+	const struct record_switches *s = ctx;
+
+	return s->unwind ? record_unwind_switches_ns(s->unwind) : 0;
+}
+
+static int begin_throttle(struct record_switches *s, double limit)
+{
+	const struct record_windows_doer doer = {s,          turn,         load,     others,
+						 mark,       poll_threads, alarm_at, now_ns,
+						 process_ns, thread_ns,    work_ns};
+	const struct throttle_options options = {
+		.limit = limit,
+		.room_records = switch_rings_room(s->switches),
+		.cpus = (unsigned)switch_rings_opened(s->switches)->nids,
+		.seed = (uint32_t)clock_monotonic_ns()};
+
+	s->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (s->timer_fd < 0)
+		return -errno;
+	s->throttle = calloc(1, sizeof(*s->throttle));
+	if (!s->throttle) {
+		close(s->timer_fd);
+		return -ENOMEM;
+	}
+	return record_windows_begin(s->throttle, &options, &doer);
+}
+
+int record_switches_begin(struct record_switches *s, const struct record_options *o,
+			  uint64_t begin_ns)
+{
+	const struct record_offcpu_options options = {
+		.begin_ns = begin_ns,
+		.min_ns = o->off_cpu_min_ns,
+		.first_pids = in_first_namespace(),
+		/* Other PID namespaces do not show kernel threads. */
+		.kthreadd = in_first_namespace() ? KTHREADD : 0,
+		.proc = o->roots.proc};
+
+	int r = record_offcpu_new(&options, &s->offcpu);
+
+	if (r || o->max_overhead >= 1)
+		return r;
+	if (!record_offcpu_can_poll(s->offcpu)) {
+		log_warn(
+			"off-CPU: --max-overhead has no effect: the kernel has no schedstat; use a "
+			"kernel with CONFIG_SCHED_INFO");
+		return 0;
+	}
+	return begin_throttle(s, o->max_overhead > 0 ? o->max_overhead : RECORD_MAX_OVERHEAD);
+}
+
+int record_switches_timer(const struct record_switches *s)
+{
+	return s->throttle ? s->timer_fd : -1;
+}
+
+int record_switches_begin_round(struct record_switches *s)
+{
+	int r = s->throttle ? record_windows_turn(s->throttle) : 0;
+
+	if (s->throttle && !r)
+		record_windows_reading(s->throttle);
+	return r;
+}
+
+int record_switches_end_round(struct record_switches *s)
+{
+	return s->throttle ? record_windows_was_read(s->throttle) : 0;
+}
+
+size_t record_switches_opened(const struct record_switches *s, struct sampler_opened *ret_opened,
+			      uint32_t *ret_waking_pid_offset)
+{
+	const struct sampler_opened *wakings =
+		s->switches ? switch_rings_wakings(s->switches, ret_waking_pid_offset) : NULL;
+
+	if (s->switches)
+		ret_opened[0] = *switch_rings_opened(s->switches);
+	if (wakings)
+		ret_opened[1] = *wakings;
+	return (s->switches != NULL) + (wakings != NULL);
+}
+
+size_t record_switches_events(const struct record_switches *s, const struct perf_event_attr *beside,
+			      struct perfdata_writer_event *ret_events)
+{
+	static const enum perfdata_offcpu_kind kinds[RECORD_SWITCHES_EVENTS] = {
+		PERFDATA_OFFCPU_WAIT, PERFDATA_OFFCPU_WAKER};
+	struct sampler_opened opened[RECORD_SWITCHES_EVENTS];
+	uint32_t pid_offset;
+	size_t n = record_switches_opened(s, opened, &pid_offset);
+
+	for (size_t i = 0; i < n; i++)
+		ret_events[i] = (struct perfdata_writer_event){
+			.attr = perfdata_offcpu_attr(beside, kinds[i]),
+			.name = perfdata_offcpu_name(kinds[i]),
+			.ids = opened[i].ids,
+			.nids = opened[i].nids};
+	return n;
+}
+
+void record_switches_mark(struct record_switches *s)
+{
+	if (s->switches)
+		switch_rings_mark(s->switches);
+}
+
+static int take(void *ctx, const void *data, size_t len)
+{
+	return record_unwind_records(ctx, data, len);
+}
+
+static int take_id(void *ctx, uint64_t id)
+{
+	return record_unwind_switches_id(ctx, id);
+}
+
+int record_switches_take(struct record_switches *s, struct record_unwind *unwind)
+{
+	const struct switch_rings_listener listener = {unwind, take, take_id};
+
+	s->unwind = unwind;
+	return s->switches ? switch_rings_take(s->switches, &listener) : 0;
+}
+
+static int full(void *ctx, int cpu)
+{
+	return record_offcpu_full(((struct record_switches *)ctx)->offcpu, cpu,
+				  clock_monotonic_ns());
+}
+
+int record_switches_release(struct record_switches *s)
+{
+	int r = s->switches ? switch_rings_full(s->switches, full, s) : 0;
+
+	if (s->switches)
+		switch_rings_release(s->switches);
+	return r;
+}
+
+uint64_t record_switches_stop(struct record_switches *s)
+{
+	if (s->switches)
+		switch_rings_stop(s->switches);
+	record_switches_mark(s);
+	return clock_monotonic_ns();
+}
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+static double seconds(uint64_t ns)
+{
+	return (double)ns / (double)NS_PER_S;
+}
+
+static void report_throttle(const struct record_windows *throttle, uint64_t estimated_ns)
+{
+	struct record_windows_result r = record_windows_result(throttle);
+
+	log_note("off-CPU: switches were sampled in windows of %.3f s in all during %.3f s "
+		 "(--max-overhead %.6g)",
+		 seconds(r.throttled_ns - r.closed_ns), seconds(r.throttled_ns),
+		 100 * throttle->throttle.options.limit);
+	log_note("off-CPU: the split of %.6f s among stacks is an estimate; the sums per thread "
+		 "are exact",
+		 seconds(estimated_ns));
+}
+
+/* Times whose thread states are unknown, one line for each reason. */
+static void report_unknown(const struct record_offcpu_result *r)
+{
+	uint64_t lost_ns = r->unknown_ns - r->unwatched_ns;
+
+	if (lost_ns)
+		log_note("off-CPU: %.6f s unknown: switches were lost", seconds(lost_ns));
+	if (r->unwatched_ns)
+		log_note("off-CPU: %.6f s unknown: threads began or ended between windows; "
+			 "--max-overhead 100 records all switches",
+			 seconds(r->unwatched_ns));
+}
+
+void record_switches_report(const struct record_switches *s, uint64_t min_ns)
+{
+	bool windows = s->throttle && s->throttle->windows;
+
+	if (!s->offcpu)
+		return;
+	struct record_offcpu_result r = record_offcpu_result(s->offcpu);
+
+	if (windows)
+		report_throttle(s->throttle, r.estimated_ns);
+	if (r.stacks_refused)
+		log_warn("off-CPU: no stack of %llu wait%s or waker%s: distinct stacks exceed %zu "
+			 "MiB; record for a shorter time, or fewer processes (-p)",
+			 (unsigned long long)r.stacks_refused, plural(r.stacks_refused),
+			 plural(r.stacks_refused), RECORD_OFFCPU_STACKS_BYTES >> 20);
+	log_note("off-CPU: %llu wait%s, %.6f s, in %.6f s of thread lifetime",
+		 (unsigned long long)r.waits, plural(r.waits), seconds(r.off_ns),
+		 seconds(r.life_ns));
+	if (r.short_waits)
+		log_note("off-CPU: left out: %llu wait%s shorter than %llu us, %.6f s",
+			 (unsigned long long)r.short_waits, plural(r.short_waits),
+			 (unsigned long long)(min_ns / 1000), seconds(r.short_ns));
+	if (r.no_stack_ns)
+		log_note("off-CPU: %.6f s without a stack: the waits began before the recording or "
+			 "with their thread%s",
+			 seconds(r.no_stack_ns), windows ? ", or between windows" : "");
+	report_unknown(&r);
+}
+
+void record_switches_free(struct record_switches *s)
+{
+	switch_rings_close(s->switches);
+	record_offcpu_free(s->offcpu);
+	if (s->throttle)
+		close(s->timer_fd);
+	free(s->throttle);
+	*s = (struct record_switches){0};
+}

@@ -1,0 +1,87 @@
+/* Shared by the parts of unwind: samples (unwind.c), deferred samples (unwind_deferred.c), waits
+ * (unwind_offcpu.c). */
+#ifndef PROFCPU_RECORD_UNWIND_IMPL_H
+#define PROFCPU_RECORD_UNWIND_IMPL_H
+
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "profcpu/record/blocked_reader.h"
+#include "profcpu/record/code_reader.h"
+#include "profcpu/record/rows.h"
+#include "profcpu/record/unwind.h"
+
+#define RECORD_UNWIND_LAST_NS (NS_PER_S / 2) /* longest wait for code at the end */
+
+/* A record of the round. */
+struct unwind_item {
+	uint64_t time_ns;
+	const struct perf_event_header *header;
+};
+
+/* A deferred sample; its record follows. */
+struct unwind_deferred {
+	uint64_t since_ns; /* CLOCK_MONOTONIC */
+	uint32_t bytes;    /* of the record */
+	bool done;
+};
+
+struct record_unwind {
+	enum keep_stacks keep;
+	struct copy_size copy;
+	struct unwinder *unwinder;
+	struct code_reader *reader; /* NULL: code of processes is not read */
+	struct perfdata *records;   /* decoder of records */
+	VEC(struct unwind_item) items;
+	bool ordered;        /* items are sorted by time so far */
+	unsigned char *part; /* start of an incomplete record; in a block */
+	size_t part_bytes;
+	VEC(unsigned char *) blocks; /* data to be written at the end of the round; reused */
+	size_t block, used;          /* block in use, and its used bytes */
+	unsigned char *deferred; /* buffer of RECORD_UNWIND_DEFERRED_BYTES, used from first to end;
+				    NULL: never used */
+	size_t first, end, ndeferred;
+	struct record_rows *rows;     /* rows of samples.idx and offcpu.idx */
+	struct record_offcpu *offcpu; /* borrowed; NULL: switches are not recorded */
+	uint32_t switches;            /* index of their event */
+	uint64_t switch_rings_id;     /* one of its ids */
+	uint32_t wakings;             /* the same for wakings; UINT32_MAX: not recorded */
+	uint64_t wakings_id;
+	uint32_t waking_pid_offset;
+	int (*synthesize)(void *ctx, int32_t pid,
+			  int (*take)(void *ctx, const void *data, size_t len), void *take_ctx);
+	void *synthesize_ctx;
+	struct hashmap synthesized; /* processes whose state is in the recording */
+	size_t strangers;
+	uint64_t offcpu_rounds;
+	uint64_t switch_rings_ns;       /* CPU time for their records */
+	struct record_blocked *blocked; /* NULL: without switches */
+	struct perfdata_writer *writer; /* of the round */
+	int error;                      /* first write error; later records are only counted */
+	struct record_unwind_stats stats;
+};
+
+/* unwind.c */
+unsigned char *record_unwind_room(struct record_unwind *u, size_t bytes);
+void record_unwind_use_room(struct record_unwind *u, size_t bytes);
+void record_unwind_put(struct record_unwind *u, struct perfdata_writer *w, const void *data,
+		       size_t bytes);
+int record_unwind_take_sample(struct record_unwind *u, struct perfdata_writer *w,
+			      const struct perf_event_header *header, bool last);
+int record_unwind_take_other(struct record_unwind *u, struct perfdata_writer *w,
+			     const struct perf_event_header *header);
+struct unwinder_sample record_unwind_sample(const struct perfdata_record *record, bool last);
+
+/* unwind_offcpu.c */
+int record_unwind_begin_offcpu(struct record_unwind *u, const struct record_unwind_options *o);
+int record_unwind_take_offcpu(struct record_unwind *u, const struct perf_event_header *header);
+int record_unwind_hand_over_waits(struct record_unwind *u, uint64_t end_ns);
+int record_unwind_take_blocked(struct record_unwind *u, bool end);
+
+/* unwind_deferred.c */
+int record_unwind_retry(struct record_unwind *u, struct perfdata_writer *w, bool last);
+int record_unwind_defer(struct record_unwind *u, struct perfdata_writer *w,
+			const struct perf_event_header *header);
+int record_unwind_take_code(struct record_unwind *u, struct perfdata_writer *w);
+int record_unwind_take_last(struct record_unwind *u, struct perfdata_writer *w);
+
+#endif

@@ -1,0 +1,272 @@
+/* Records of switches and wakings, and stacks of blocked threads. */
+#include "profcpu/record/unwind_impl.h"
+
+#include "base/clock.h"
+#include "recording/perfdata_records.h"
+#include "sampler/offcpu/sched_payload.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LAST_READ_NS (2 * NS_PER_S)  /* longest time for reading stacks at the end */
+#define LAST_STALL_NS (NS_PER_S / 4) /* give up if no stack comes in this time */
+
+static int write_offcpu(struct record_unwind *u, const struct perfdata_offcpu *sample,
+			const struct unwound *unwound)
+{
+	unsigned char *out = record_unwind_room(u, PERFDATA_RECORD_BYTES_MAX_OUT);
+	size_t bytes;
+
+	if (!out || record_rows_sample(u->rows, perfdata_writer_next(u->writer), unwound))
+		return -ENOMEM;
+	bytes = perfdata_offcpu_write(sample, out);
+	record_unwind_use_room(u, bytes);
+	if (bytes)
+		record_unwind_put(u, u->writer, out, bytes);
+	return 0;
+}
+
+static int write_wait(void *ctx, const struct perfdata_offcpu *wait, const struct unwound *unwound,
+		      const struct offcpu_idx_wait *row)
+{
+	struct record_unwind *u = ctx;
+	struct perfdata_offcpu sample = *wait;
+	struct offcpu_idx_wait placed = *row;
+
+	placed.file_off = perfdata_writer_next(u->writer);
+	sample.id = u->switch_rings_id;
+	return record_rows_wait(u->rows, &placed) ? -ENOMEM : write_offcpu(u, &sample, unwound);
+}
+
+static int write_waker(void *ctx, const struct perfdata_offcpu *waker,
+		       const struct unwound *unwound, uint64_t *ret_off)
+{
+	struct record_unwind *u = ctx;
+	struct perfdata_offcpu sample = *waker;
+	uint64_t file_off = perfdata_writer_next(u->writer);
+
+	sample.id = u->wakings_id;
+	int r = write_offcpu(u, &sample, unwound);
+
+	if (!r)
+		*ret_off = file_off;
+	return r;
+}
+
+static int write_thread(void *ctx, const struct offcpu_idx_thread *thread)
+{
+	struct record_unwind *u = ctx;
+
+	return record_rows_thread(u->rows, thread);
+}
+
+static int ask_blocked(void *ctx, int32_t pid, int32_t tid)
+{
+	struct record_unwind *u = ctx;
+
+	return record_blocked_request(u->blocked, pid, tid);
+}
+
+static void hurry_blocked(void *ctx)
+{
+	struct record_unwind *u = ctx;
+
+	record_blocked_read_now(u->blocked);
+}
+
+int record_unwind_begin_offcpu(struct record_unwind *u, const struct record_unwind_options *o)
+{
+	u->offcpu = o->offcpu;
+	u->switches = (uint32_t)o->nopened - (o->wakings ? 2 : 1);
+	perfdata_records_assign_unknown_ids(u->records, u->switches);
+	u->switch_rings_id = o->opened[u->switches].nids ? o->opened[u->switches].ids[0] : 0;
+	u->wakings = o->wakings ? u->switches + 1 : UINT32_MAX;
+	u->wakings_id = o->wakings && o->opened[u->wakings].nids ? o->opened[u->wakings].ids[0] : 0;
+	u->waking_pid_offset = o->waking_pid_offset;
+	u->synthesize = o->synthesize;
+	u->synthesize_ctx = o->synthesize_ctx;
+	record_offcpu_to(u->offcpu,
+			 &(struct record_offcpu_writer){u, write_wait, write_thread, write_waker,
+							ask_blocked, hurry_blocked});
+	return record_blocked_new(o->proc, &u->blocked);
+}
+
+/* Unwinds now with the known code, and requests unknown code for the next time. */
+static int unwind_now(struct record_unwind *u, const struct perfdata_record *record,
+		      struct unwound *ret_unwound)
+{
+	struct unwinder_sample sample = record_unwind_sample(record, false);
+	int r = unwinder_sample(u->unwinder, &sample, ret_unwound);
+
+	if (r != -EAGAIN)
+		return r;
+	sample.last = true;
+	return unwinder_sample(u->unwinder, &sample, ret_unwound);
+}
+
+/* Keeps the stack of a thread that is about to leave its CPU. */
+static int take_stack(struct record_unwind *u, const struct perfdata_record *record)
+{
+	struct unwound unwound;
+	int32_t first_pid;
+	int r = 0;
+
+	if (!record->sample.callchain || !record_offcpu_wants(u->offcpu, record->tid))
+		return 0;
+	if (record->sample.raw &&
+	    !sched_payload_current(record->sample.raw, record->sample.raw_bytes, &first_pid))
+		r = record_offcpu_learn(u->offcpu, first_pid, record->tid);
+	if (!r)
+		r = unwind_now(u, record, &unwound);
+	return r ? r : record_offcpu_stack(u->offcpu, record, &unwound);
+}
+
+/* Adds the state of a process that is no target to the recording and the unwinder. */
+static int take_stranger(void *ctx, const void *data, size_t len)
+{
+	struct record_unwind *u = ctx;
+	const unsigned char *at = data, *end = at + len;
+	const struct perf_event_header *header;
+	int r = 0;
+
+	for (; !r && at < end; at += header->size) {
+		header = (const void *)at;
+		unsigned char *out = record_unwind_room(u, header->size);
+
+		if (!out)
+			return -ENOMEM;
+		memcpy(out, at, header->size);
+		record_unwind_use_room(u, header->size);
+		r = record_unwind_take_other(u, u->writer, (const void *)out);
+	}
+	return r;
+}
+
+static int meet_stranger(struct record_unwind *u, const struct perfdata_record *record)
+{
+	if (!u->synthesize || record->pid <= 0 || record_offcpu_wants(u->offcpu, record->tid) ||
+	    u->strangers == RECORD_UNWIND_STRANGERS_MAX ||
+	    hashmap_get(&u->synthesized, (uint32_t)record->pid))
+		return 0;
+	int r = hashmap_put(&u->synthesized, (uint32_t)record->pid, 1);
+
+	u->strangers++;
+	return r ? r : u->synthesize(u->synthesize_ctx, record->pid, take_stranger, u);
+}
+
+static size_t kernel_part(const struct perfdata_sample *sample)
+{
+	size_t n = 0;
+
+	while (n < sample->ncallchain && sample->callchain[n] != PERF_CONTEXT_USER)
+		n++;
+	return n;
+}
+
+/* Handles a waking. An interrupt is its own waker, not the interrupted thread. A softirq runs after
+ * an interrupt or at the end of a system call. The kernel frames tell which, once they have names.
+ */
+static int take_waking(struct record_unwind *u, const struct perfdata_record *record)
+{
+	const struct perfdata_sample *sample = &record->sample;
+	struct unwound unwound = {.grade = UNWIND_NO_STACK,
+				  .end = WALK_START,
+				  .first_spliced = UINT16_MAX,
+				  .first_guess = UINT16_MAX,
+				  .callchain = sample->callchain};
+	struct sched_waking waking;
+
+	if (!sample->raw || !sample->callchain ||
+	    sched_payload_waking(sample->raw, sample->raw_bytes, u->waking_pid_offset, &waking)) {
+		u->stats.damaged++;
+		return 0;
+	}
+	int32_t tid = record_offcpu_known(u->offcpu, waking.pid);
+	size_t kernel = kernel_part(sample);
+	bool interrupt = waking.hardirq || !waking.by || (waking.softirq && !kernel);
+	uint8_t flags = interrupt ? OFFCPU_IDX_INTERRUPT : waking.softirq ? OFFCPU_IDX_SOFTIRQ : 0;
+	int r = 0;
+
+	if (!tid)
+		return 0;
+	unwound.ncallchain = kernel;
+	if (!interrupt)
+		r = meet_stranger(u, record);
+	if (!r && !interrupt)
+		r = unwind_now(u, record, &unwound);
+	return r ? r : record_offcpu_waking(u->offcpu, tid, record, flags, &unwound);
+}
+
+/* Uses a record for waits. 1: done, it is not written; 0: it is written like others; -errno. */
+int record_unwind_take_offcpu(struct record_unwind *u, const struct perf_event_header *header)
+{
+	struct perfdata_record record;
+	int r = 0;
+
+	if (perfdata_records_parse(u->records, header, &record))
+		return 0; /* counted as damaged later */
+	bool is_ours = record.event == u->switches || record.event == u->wakings;
+
+	if (header->type == PERF_RECORD_SAMPLE)
+		r = record.event == u->wakings ? take_waking(u, &record)
+		    : is_ours                  ? take_stack(u, &record)
+					       : 0;
+	else if (header->type == PERF_RECORD_LOST)
+		r = is_ours ? record_offcpu_lost(u->offcpu, record.cpu, record.time_ns) : 0;
+	else
+		r = record_offcpu_apply(u->offcpu, &record);
+	if (header->type == PERF_RECORD_EXIT ||
+	    (header->type == PERF_RECORD_COMM && record.comm.exec))
+		record_blocked_forget(u->blocked, record.tid);
+	is_ours |= header->type == PERF_RECORD_SWITCH_CPU_WIDE;
+	if (!r && is_ours)
+		r = record_offcpu_note_record(u->offcpu, &record);
+	return r ? r : is_ours && header->type != PERF_RECORD_LOST;
+}
+
+/* Writes finished waits. */
+int record_unwind_hand_over_waits(struct record_unwind *u, uint64_t end_ns)
+{
+	uint64_t begin_ns = clock_thread_ns();
+	int r = end_ns ? record_offcpu_finish(u->offcpu, end_ns) : record_offcpu_round(u->offcpu);
+
+	u->switch_rings_ns += clock_thread_ns() - begin_ns;
+	return r;
+}
+
+/* At the end waits a moment for stacks and for the code that they need. */
+static int take_last_blocked(struct record_unwind *u)
+{
+	uint64_t begin_ns = clock_monotonic_ns(), until_ns = begin_ns + LAST_READ_NS, stalled_ns;
+	bool came, last = false;
+	int r = 0, n = 0;
+
+	while (!r && record_blocked_has_work(u->blocked) && clock_monotonic_ns() < until_ns) {
+		r = record_blocked_take(u->blocked, u->unwinder, u->offcpu, last);
+		/* Give up on memory that does not answer; meanwhile the recording cannot end. */
+		stalled_ns = clock_monotonic_ns() + LAST_STALL_NS;
+		came = record_blocked_wait(u->blocked,
+					   stalled_ns < until_ns ? stalled_ns : until_ns);
+		if (!came && clock_monotonic_ns() >= stalled_ns)
+			break;
+		if (u->reader && !came)
+			code_reader_wait(u->reader, begin_ns + RECORD_UNWIND_LAST_NS);
+		n = u->reader && !r ? code_reader_take(u->reader, u->unwinder) : 0;
+		r = !r && n < 0 ? n : r;
+		/* Stacks that wait for code without result take room from others. */
+		last = last || (!came && !n) ||
+		       clock_monotonic_ns() > begin_ns + RECORD_UNWIND_LAST_NS;
+	}
+	return r ? r : record_blocked_take(u->blocked, u->unwinder, u->offcpu, true);
+}
+
+/* Takes and unwinds stacks of blocked threads. */
+int record_unwind_take_blocked(struct record_unwind *u, bool end)
+{
+	if (!u->blocked)
+		return 0;
+	return end ? take_last_blocked(u)
+		   : record_blocked_take(u->blocked, u->unwinder, u->offcpu, false);
+}

@@ -1,6 +1,0 @@
-#ifndef PROFCPU_VERSION_H
-#define PROFCPU_VERSION_H
-
-#define PROFCPU_VERSION "0.1.0"
-
-#endif

@@ -1,0 +1,274 @@
+#include "recording/manifest.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/outbuf.h"
+#include "base/replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MANIFEST_BYTES_MAX ((size_t)1 << 20)
+
+enum field_kind { FIELD_TEXT, FIELD_RARE_TEXT, FIELD_INT, FIELD_U32, FIELD_U64, FIELD_BOOL };
+
+/*
+ * One row for each key, for writing and reading. The last row is never an optional text, because
+ * the last line written has no comma.
+ */
+static const struct field {
+	const char *key;
+	enum field_kind kind;
+	size_t offset;
+} fields[] = {
+	{"format", FIELD_INT, offsetof(struct recording_manifest, format)},
+	{"tool", FIELD_TEXT, offsetof(struct recording_manifest, tool)},
+	{"host", FIELD_TEXT, offsetof(struct recording_manifest, host)},
+	{"os_release", FIELD_TEXT, offsetof(struct recording_manifest, os_release)},
+	{"arch", FIELD_TEXT, offsetof(struct recording_manifest, arch)},
+	{"target", FIELD_TEXT, offsetof(struct recording_manifest, target)},
+	{"event", FIELD_TEXT, offsetof(struct recording_manifest, event)},
+	{"freq_hz", FIELD_U32, offsetof(struct recording_manifest, freq_hz)},
+	{"start_realtime_ns", FIELD_U64, offsetof(struct recording_manifest, start_realtime_ns)},
+	{"start_monotonic_ns", FIELD_U64, offsetof(struct recording_manifest, start_monotonic_ns)},
+	{"duration_ns", FIELD_U64, offsetof(struct recording_manifest, duration_ns)},
+	{"damage", FIELD_RARE_TEXT, offsetof(struct recording_manifest, damage)},
+	{"jit_names", FIELD_RARE_TEXT, offsetof(struct recording_manifest, jit_names)},
+	{"ring_memory", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ring_memory)},
+	{"ended", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ended)},
+	{"finished", FIELD_BOOL, offsetof(struct recording_manifest, finished)},
+	{"symbols_complete", FIELD_BOOL, offsetof(struct recording_manifest, symbols_complete)},
+};
+
+/* An output without addresses. */
+static bool is_picture(const char *name)
+{
+	static const char *const names[] = {RECORDING_SVG,        RECORDING_FOLDED,
+					    RECORDING_OFFCPU_SVG, RECORDING_OFFCPU_FOLDED,
+					    RECORDING_WALL_SVG,   RECORDING_WALL_FOLDED,
+					    RECORDING_WAKEUP_SVG, RECORDING_WAKEUP_FOLDED};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+bool recording_is_public(const char *name)
+{
+	return !strcmp(name, RECORDING_MANIFEST) || is_picture(name);
+}
+
+bool recording_is_derived(const char *name)
+{
+	return is_picture(name) || !strcmp(name, RECORDING_SCRIPT) ||
+	       !strcmp(name, RECORDING_REPORT) || !strcmp(name, RECORDING_ARCHIVE);
+}
+
+#define FIELDS (sizeof(fields) / sizeof(fields[0]))
+
+static void write_field(struct outbuf *out, const struct field *f, const void *at)
+{
+	const char *text;
+
+	switch (f->kind) {
+	case FIELD_TEXT:
+	case FIELD_RARE_TEXT:
+		text = *(char *const *)at;
+		outbuf_char(out, '"');
+		outbuf_json(out, text ? text : "", text ? strlen(text) : 0);
+		outbuf_char(out, '"');
+		break;
+	case FIELD_INT:
+		outbuf_u64(out, (uint64_t) * (const int *)at);
+		break;
+	case FIELD_U32:
+		outbuf_u64(out, *(const uint32_t *)at);
+		break;
+	case FIELD_U64:
+		outbuf_u64(out, *(const uint64_t *)at);
+		break;
+	case FIELD_BOOL:
+		outbuf_str(out, *(const bool *)at ? "true" : "false");
+		break;
+	}
+}
+
+static void write_fields(struct outbuf *out, const struct recording_manifest *m)
+{
+	outbuf_str(out, "{\n");
+	for (size_t i = 0; i < FIELDS; i++) {
+		const void *at = (const char *)m + fields[i].offset;
+		const char *text = fields[i].kind == FIELD_RARE_TEXT ? *(char *const *)at : "-";
+
+		if (!text || !*text)
+			continue;
+		outbuf_printf(out, "  \"%s\": ", fields[i].key);
+		write_field(out, &fields[i], at);
+		outbuf_str(out, i + 1 < FIELDS ? ",\n" : "\n");
+	}
+	outbuf_str(out, "}\n");
+}
+
+/*
+ * Wait for the disk only when the recording is finished. An earlier manifest holds nothing worth
+ * the wait, in which rings fill.
+ */
+static int write_new_file(int dir_fd, const struct outbuf *text, bool durably)
+{
+	struct replace file;
+	int r = replace_open(&file, dir_fd, RECORDING_MANIFEST, REPLACE_PUBLIC);
+
+	if (r)
+		return r;
+	r = file_write_all(file.fd, text->data, text->len);
+	if (!r)
+		r = durably ? replace_commit_durably(&file) : replace_commit(&file);
+	replace_abort(&file);
+	return r;
+}
+
+/* Overwrites our existing manifest if it needs no more disk space. False: the file is unchanged. */
+static bool overwrite_file(int dir_fd, const struct outbuf *text)
+{
+	AUTO_CLOSE int fd =
+		openat(dir_fd, RECORDING_MANIFEST, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+	       st.st_uid == geteuid() && text->len <= (uint64_t)st.st_blocks * 512 &&
+	       !file_pwrite_all(fd, text->data, text->len, 0) && !ftruncate(fd, (off_t)text->len) &&
+	       !file_sync(fd);
+}
+
+int recording_manifest_write(int dir_fd, const struct recording_manifest *m)
+{
+	struct outbuf text = outbuf_to(-1);
+
+	write_fields(&text, m);
+	int r = text.error ? text.error : write_new_file(dir_fd, &text, m->finished);
+
+	/*
+	 * A full disk has no room for a second file. Overwrite the first, so that it tells later
+	 * why the recording ended.
+	 */
+	if ((r == -ENOSPC || r == -EDQUOT) && overwrite_file(dir_fd, &text))
+		r = 0;
+	(void)outbuf_close(&text);
+	return r;
+}
+
+static int read_u64(struct json *j, uint64_t max, uint64_t *ret_x)
+{
+	int r = json_u64(j, ret_x);
+
+	if (!r && *ret_x > max) {
+		j->error = r = -E2BIG;
+		j->what = "a number is too large";
+	}
+	return r;
+}
+
+static int read_field(struct json *j, const struct field *f, void *at)
+{
+	uint64_t x = 0;
+	char *text = NULL;
+	int r;
+
+	switch (f->kind) {
+	case FIELD_TEXT:
+	case FIELD_RARE_TEXT:
+		r = json_string(j, &text);
+		if (!r) {
+			free(*(char **)at);
+			*(char **)at = text;
+		}
+		return r;
+	case FIELD_INT:
+		r = read_u64(j, INT32_MAX, &x);
+		*(int *)at = (int)x;
+		return r;
+	case FIELD_U32:
+		r = read_u64(j, UINT32_MAX, &x);
+		*(uint32_t *)at = (uint32_t)x;
+		return r;
+	case FIELD_U64:
+		return read_u64(j, UINT64_MAX, at);
+	default:
+		return json_bool(j, at);
+	}
+}
+
+static int read_fields(struct json *j, struct recording_manifest *m)
+{
+	char *key;
+	int r = json_object(j);
+
+	while (!r && (r = json_key(j, &key)) > 0) {
+		const struct field *f = NULL;
+
+		for (size_t i = 0; i < FIELDS && !f; i++)
+			if (!strcmp(fields[i].key, key))
+				f = &fields[i];
+		free(key);
+		r = f ? read_field(j, f, (char *)m + f->offset) : json_skip(j);
+	}
+	return r ? r : json_end(j);
+}
+
+int recording_manifest_parse(const char *text, size_t len, struct recording_manifest *ret_m,
+			     struct parse_error *err)
+{
+	struct recording_manifest m = {0};
+	struct json j = json_of(text, len);
+	int r = read_fields(&j, &m);
+
+	if (r)
+		parse_fail(err, r == -E2BIG ? -EBADMSG : r, j.what, j.pos);
+	else if (m.format > RECORDING_FORMAT)
+		r = parse_fail(err, -ENOTSUP, "its format is newer than this profcpu supports", 0);
+	else if (m.format < 1)
+		r = parse_fail(err, -EBADMSG, "it has no format", 0);
+	if (r) {
+		recording_manifest_free(&m);
+		return r == -E2BIG ? -EBADMSG : r;
+	}
+	*ret_m = m;
+	return 0;
+}
+
+int recording_manifest_read(int dir_fd, struct recording_manifest *ret_m, struct parse_error *err)
+{
+	AUTO_FREE char *text = NULL;
+	size_t len;
+	int r = file_read_at(dir_fd, RECORDING_MANIFEST, MANIFEST_BYTES_MAX, &text, &len);
+
+	if (r == -ENOENT)
+		return parse_fail(err, r, "it does not exist", 0);
+	if (r == -E2BIG)
+		return parse_fail(err, -EBADMSG, "it is too large", MANIFEST_BYTES_MAX);
+	if (r)
+		return parse_fail(err, r, "it cannot be read", 0);
+	return recording_manifest_parse(text, len, ret_m, err);
+}
+
+void recording_manifest_free(struct recording_manifest *m)
+{
+	free(m->tool);
+	free(m->host);
+	free(m->os_release);
+	free(m->arch);
+	free(m->target);
+	free(m->event);
+	free(m->damage);
+	free(m->jit_names);
+	free(m->ring_memory);
+	free(m->ended);
+	*m = (struct recording_manifest){0};
+}

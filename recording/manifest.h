@@ -1,0 +1,93 @@
+/*
+ * A recording is a directory. Files only grow while it is written, so that any prefix of it can be
+ * processed:
+ *
+ *   manifest.json  format version, how it was made, whether it is finished
+ *   perf.data      only standard records
+ *   symbols/       data for naming on another machine
+ *
+ * All other files are derived and can be made again: flamegraph.svg, folded_stacks.out, offcpu.svg,
+ * offcpu.folded, wakeup.svg, wakeup.folded, perf_script.out, report.json, prof.tar.gz.
+ */
+#ifndef RECORDING_MANIFEST_H
+#define RECORDING_MANIFEST_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RECORDING_FORMAT 1 /* manifest.json "format" */
+
+#define RECORDING_MANIFEST "manifest.json"
+#define RECORDING_PERF_DATA "perf.data"
+#define RECORDING_SAMPLES "samples.idx"
+#define RECORDING_OFFCPU "offcpu.idx"
+#define RECORDING_SYMBOLS "symbols"
+#define RECORDING_NAMES "names"   /* in symbols/ */
+#define RECORDING_STACKS "stacks" /* in symbols/ */
+#define RECORDING_SVG "flamegraph.svg"
+#define RECORDING_FOLDED "folded_stacks.out"
+#define RECORDING_OFFCPU_SVG "offcpu.svg"
+#define RECORDING_OFFCPU_FOLDED "offcpu.folded"
+#define RECORDING_WALL_SVG "wall.svg"
+#define RECORDING_WALL_FOLDED "wall.folded"
+#define RECORDING_WAKEUP_SVG "wakeup.svg"
+#define RECORDING_WAKEUP_FOLDED "wakeup.folded"
+#define RECORDING_SCRIPT "perf_script.out"
+#define RECORDING_REPORT "report.json"
+#define RECORDING_ARCHIVE "prof.tar.gz"
+
+/*
+ * Returns whether a file of this name contains no addresses. Its mode then follows the umask; other
+ * files are private.
+ */
+bool recording_is_public(const char *name);
+
+/* Returns whether a file of this name is derived: each post-processing makes it again. */
+bool recording_is_derived(const char *name);
+
+/* The recorder was killed, and the recording was repaired later. */
+#define RECORDING_KILLED "killed"
+#define RECORDING_RINGS_FREE "unlimited" /* the recorder had CAP_IPC_LOCK */
+
+/* Contents of manifest.json. The struct owns its texts (recording_manifest_free). */
+struct recording_manifest {
+	int format;
+	char *tool; /* "profcpu 0.1.0" */
+	char *host, *os_release, *arch;
+	char *target; /* the target in words; program names without arguments */
+	char *event;  /* "cpu-clock" */
+	/*
+	 * Description of missing data, after a write error or from a damaged archive; NULL or "":
+	 * none.
+	 */
+	char *damage;
+	char *jit_names;   /* value of --jit-names; NULL or "": the default */
+	char *ring_memory; /* RECORDING_RINGS_FREE; NULL or "": limited, or unknown */
+	char *ended;       /* RECORDING_KILLED; NULL or "": ended normally, or not finished */
+	uint32_t freq_hz;
+	/* duration_ns: 0 until finished */
+	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns;
+	bool finished;         /* the recorder ended normally, or its output was repaired */
+	bool symbols_complete; /* symbols/ has all names that the recording machine could find */
+};
+
+/*
+ * Writes dir/manifest.json as a temporary file and renames it; on a full disk overwrites the
+ * existing file. Waits for the disk if the recording is finished. 0 or -errno.
+ */
+int recording_manifest_write(int dir_fd, const struct recording_manifest *m);
+
+/*
+ * Reads the manifest. 0; -ENOENT: no manifest, only a perf.data; -EBADMSG; -ENOTSUP: a newer
+ * format; -errno.
+ */
+int recording_manifest_read(int dir_fd, struct recording_manifest *ret_m, struct parse_error *err);
+/* Like recording_manifest_read, from a text in memory. */
+int recording_manifest_parse(const char *text, size_t len, struct recording_manifest *ret_m,
+			     struct parse_error *err);
+void recording_manifest_free(struct recording_manifest *m);
+
+#endif

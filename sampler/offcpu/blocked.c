@@ -1,0 +1,145 @@
+#include "sampler/offcpu/blocked.h"
+
+#include "base/cleanup.h"
+#include "container/memory.h"
+#include "sampler/offcpu/schedstat.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLOCKED_TEXT 256 /* /proc/TID/syscall: at most nine numbers of 18 characters */
+#define BLOCKED_PATH 4096
+#define BLOCKED_AUXV 1024 /* about 25 pairs of words */
+
+/* Parses " 0xHEX". 0 or -EBADMSG. */
+static int next_number(const char **at, uint64_t *ret_number)
+{
+	char *end;
+
+	if (strncmp(*at, " 0x", 3) != 0 || !strspn(*at + 3, "0123456789abcdef"))
+		return -EBADMSG;
+	errno = 0;
+	*ret_number = strtoull(*at + 3, &end, 16);
+	*at = end;
+	return errno ? -EBADMSG : 0;
+}
+
+/* Text of a thread that runs: "running"; that waits for a page: "-1 SP IP"; in a system call:
+ * "NUMBER ARGUMENT*6 SP IP". */
+int blocked_parse(const char *text, uint64_t *ret_sp, uint64_t *ret_ip)
+{
+	uint64_t v[8];
+	const char *at = text + (text[0] == '-');
+	size_t n = text[0] == '-' ? 2 : 8, digits = strspn(at, "0123456789");
+
+	if (!strcmp(text, "running\n"))
+		return -EAGAIN;
+	if (!digits || digits > 10)
+		return -EBADMSG;
+	at += digits;
+	for (size_t i = 0; i < n; i++)
+		if (next_number(&at, &v[i]))
+			return -EBADMSG;
+	if (strcmp(at, "\n") != 0)
+		return -EBADMSG;
+	if (!v[n - 2] || !v[n - 1])
+		return -EAGAIN; /* kernel threads have no user registers */
+	*ret_sp = v[n - 2];
+	*ret_ip = v[n - 1];
+	return 0;
+}
+
+/* Reads a file of /proc/TID with one read(2). Returns the length or -errno. */
+static ssize_t read_file(const char *proc, pid_t tid, const char *name, void *data, size_t cap)
+{
+	char path[BLOCKED_PATH];
+	int n = snprintf(path, sizeof(path), "%s/%d/%s", proc ? proc : "/proc", tid, name);
+	AUTO_CLOSE int fd =
+		n < 0 || (size_t)n >= sizeof(path) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, data, cap);
+
+	return len < 0 ? -errno : len;
+}
+
+static int read_text(const char *proc, pid_t tid, const char *name, char *text, size_t cap)
+{
+	ssize_t len = read_file(proc, tid, name, text, cap - 1);
+
+	if (len < 0)
+		return (int)len;
+	text[len] = 0;
+	return 0;
+}
+
+int blocked_count(const char *proc, pid_t tid, uint64_t *ret_count)
+{
+	char text[BLOCKED_TEXT];
+	struct schedstat stat;
+	int r = read_text(proc, tid, "schedstat", text, sizeof(text));
+
+	if (!r)
+		r = schedstat_parse(text, &stat);
+	if (!r)
+		*ret_count = stat.count;
+	return r;
+}
+
+int blocked_read(const char *proc, pid_t tid, uint64_t count, void *stack, size_t bytes,
+		 struct blocked_stack *ret_stack)
+{
+	struct blocked_stack w = {0};
+	char text[BLOCKED_TEXT];
+	uint64_t now;
+	int r = read_text(proc, tid, "syscall", text, sizeof(text));
+
+	if (!r)
+		r = blocked_parse(text, &w.sp, &w.ip);
+	if (!r)
+		r = memory_read_start(tid, w.sp, stack, bytes, &w.bytes);
+	if (!r)
+		r = blocked_count(proc, tid, &now);
+	if (!r && now != count)
+		r = -ESTALE;
+	if (!r)
+		*ret_stack = w;
+	return r;
+}
+
+/* The auxiliary vector has pairs of words of 8 or 4 bytes, like the program. AT_PHENT distinguishes
+ * them (Linux fs/binfmt_elf.c, create_elf_tables). */
+int blocked_parse_auxv(const void *auxv, size_t len, bool *ret_is_32)
+{
+	const unsigned char *at = auxv;
+	uint64_t pair[2];
+	uint32_t pair_32[2];
+
+	for (size_t i = 0; i + sizeof(pair) <= len; i += sizeof(pair)) {
+		memcpy(pair, at + i, sizeof(pair));
+		if (pair[0] != AT_PHENT || pair[1] != sizeof(Elf64_Phdr))
+			continue;
+		*ret_is_32 = false;
+		return 0;
+	}
+	for (size_t i = 0; i + sizeof(pair_32) <= len; i += sizeof(pair_32)) {
+		memcpy(pair_32, at + i, sizeof(pair_32));
+		if (pair_32[0] != AT_PHENT || pair_32[1] != sizeof(Elf32_Phdr))
+			continue;
+		*ret_is_32 = true;
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+int blocked_is_32(const char *proc, pid_t pid, bool *ret_is_32)
+{
+	unsigned char auxv[BLOCKED_AUXV];
+	ssize_t len = read_file(proc, pid, "auxv", auxv, sizeof(auxv));
+
+	return len < 0 ? (int)len : blocked_parse_auxv(auxv, (size_t)len, ret_is_32);
+}

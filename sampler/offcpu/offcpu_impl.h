@@ -1,0 +1,196 @@
+/* Shared by the parts of offcpu: order of events (offcpu.c), states of threads (offcpu_state.c),
+ * estimates (offcpu_estimate.c, offcpu_flush.c). */
+#ifndef SAMPLER_OFFCPU_OFFCPU_IMPL_H
+#define SAMPLER_OFFCPU_OFFCPU_IMPL_H
+
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "sampler/offcpu/offcpu.h"
+
+enum offcpu_state {
+	OFFCPU_UNSURE, /* the next event shows the state */
+	OFFCPU_RUNNING,
+	OFFCPU_OFF_CPU,
+};
+
+/* A wait that is not over. */
+struct offcpu_open {
+	uint64_t out_ns, woken_ns;
+	uint32_t stack, waker_stack;
+	pid_t waker;
+	uint8_t wait; /* enum offcpu_wait */
+	bool cut_begin;
+};
+
+struct offcpu_waking {
+	uint64_t time_ns;
+	uint32_t stack;
+	pid_t by;
+};
+
+/* A finished wait whose stack may still come. */
+struct offcpu_stay {
+	uint64_t count, ns; /* count of schedstat; time from poll to poll */
+};
+/* Finished waits kept per thread, because a stack may come some rounds later. */
+#define OFFCPU_STAYS 4
+
+/* Events of a thread in a window, between two polls. */
+struct offcpu_window {
+	bool seen; /* a switch was recorded */
+	uint64_t ins, on_ns;
+	bool began_waiting;         /* the first switch was a switch in */
+	uint64_t first_in_ns;       /* time from the start of the window to that switch */
+	struct offcpu_waking woken; /* its waking; time_ns 0: unknown */
+	bool waits;                 /* the thread was in `wait` at the end of the window */
+	struct offcpu_open wait;
+	/* Time of `wait` in the window; 0: it began before throttling and is no sample. */
+	uint64_t wait_ns;
+};
+
+struct offcpu_thread {
+	pid_t tid;
+	uint8_t state;      /* enum offcpu_state */
+	bool ended, polled; /* polled: base is valid */
+	uint64_t since_ns;  /* start of the state, or of the part of a wait not accounted for yet */
+	struct offcpu_open open;     /* OFFCPU_OFF_CPU */
+	struct offcpu_waking waking; /* the last one while running */
+	struct offcpu_totals totals;
+	struct schedstat base; /* counters at base_ns; earlier time is accounted for or pending */
+	uint64_t base_ns;
+	struct schedstat latest; /* counters of a later poll, in exact times */
+	bool polled_again;
+	bool counted; /* count is valid: switches in so far */
+	uint64_t count;
+	uint64_t doubt_ns; /* start of doubt, because events are missing; 0: none */
+	/* While throttled */
+	struct offcpu_window now;  /* the present window */
+	struct offcpu_window last; /* the window before the last mark */
+	bool carried;              /* the thread was in `carry` at base_ns */
+	struct offcpu_open carry;
+	uint64_t carry_ns;  /* length of carry so far */
+	bool carry_sample;  /* carry began in a window */
+	uint64_t stayed_ns; /* time in one wait from poll to poll, not carried */
+	struct offcpu_stay stays[OFFCPU_STAYS]; /* earlier ones; ns 0: none */
+	uint8_t next_stay;
+	uint32_t seen_stack; /* stack from offcpu_add_stack, for the wait with seen_count */
+	uint64_t seen_count;
+	/* Time since the epoch began that is not yet divided among waits. [1]: waits that lasted
+	 * from poll to poll; [0]: all others. */
+	uint64_t pending_ns[2];
+	uint64_t pending_runnable_ns;             /* runnable part of both */
+	uint64_t exact_run_ns, exact_runnable_ns; /* totals at the last mark */
+	uint64_t ahead_ns; /* run time beyond the time between polls, because counters lag */
+	struct {
+		bool due[2];
+		uint64_t seen_ns[2];                     /* sum of shares */
+		uint64_t cut_ns[2];                      /* processed part of seen_ns */
+		uint64_t given_ns[2];                    /* time given to the processed shares */
+		uint64_t seen;                           /* number of waits of [0] */
+		uint64_t blocked_ns, runnable_ns, count; /* sums of shares after scaling */
+		uint64_t cut_blocked, cut_runnable, gave_blocked, gave_runnable;
+	} flush;
+};
+
+/* Sums of similar recorded waits. */
+struct offcpu_share {
+	uint32_t thread;
+	uint32_t stack, waker_stack;
+	pid_t waker;
+	uint8_t wait;
+	bool stayed, is_short, flushed;
+	uint64_t count, blocked_ns, runnable_ns;
+};
+
+struct offcpu_queued {
+	struct offcpu_event event;
+	struct schedstat poll; /* of OFFCPU_POLL */
+	uint64_t order;        /* order among equal times */
+};
+
+struct offcpu {
+	struct offcpu_listener listener;
+	uint64_t begin_ns, min_ns;
+	struct offcpu_counts counts;
+	VEC(struct offcpu_queued) queue;
+	uint64_t newest_ns, horizon_ns, done_ns;
+	uint64_t lost_until_ns; /* events may be missing up to here */
+	uint64_t over_from_ns,
+		over_until_ns; /* time range of dropped events; over_until_ns 0: none */
+	uint64_t order;
+	struct hashmap tids; /* tid -> index of its latest thread */
+	VEC(struct offcpu_thread) threads;
+	VEC(uint32_t) free;
+	VEC(uint32_t) gone; /* ended threads whose estimates are to come */
+	/* Throttling */
+	bool open, estimating,
+		whole; /* whole: exact again; polls for the throttled time are to come */
+	bool wakings;  /* wakings are recorded */
+	uint64_t open_ns, mark_ns; /* time of the last OPEN; of the last CLOSE or WHOLE */
+	uint64_t window_ns;        /* between these two */
+	double cycle_ns;           /* average time between marks */
+	uint64_t epoch_ns;
+	VEC(struct offcpu_share) shares;
+	struct hashmap share_of; /* hash of a share's key -> its index + 1 */
+};
+
+/* Subtracts with saturation, because counters lag events. */
+static inline uint64_t offcpu_subtract(uint64_t of, uint64_t by)
+{
+	return of > by ? of - by : 0;
+}
+
+/* offcpu_state.c: hands a wait to the listener, or counts it as short. 0 or the listener's. */
+int offcpu_emit(struct offcpu *o, struct offcpu_thread *t, const struct offcpu_interval *interval);
+/* offcpu_state.c: hands out totals of a thread and frees its place. 0; -ENOMEM; the listener's. */
+int offcpu_release(struct offcpu *o, uint32_t thread);
+/* offcpu_state.c: divides a wait into blocked and runnable time. */
+void offcpu_divide(const struct offcpu_open *open, uint64_t out_ns, uint64_t in_ns,
+		   uint64_t *ret_blocked, uint64_t *ret_runnable);
+
+/* offcpu_state.c: accounts for the time of a thread up to time_ns. cut: its state continues. */
+int offcpu_end_exact(struct offcpu *o, struct offcpu_thread *t, uint64_t time_ns, bool cut);
+
+/* offcpu_state.c */
+int offcpu_begin_thread(struct offcpu *o, const struct offcpu_event *e);
+int offcpu_switch_out(struct offcpu *o, struct offcpu_thread *t, const struct offcpu_event *e);
+int offcpu_switch_in(struct offcpu *o, struct offcpu_thread *t, const struct offcpu_event *e);
+int offcpu_wake(struct offcpu *o, struct offcpu_thread *t, const struct offcpu_event *e);
+int offcpu_end_thread(struct offcpu *o, struct offcpu_thread *t, const struct offcpu_event *e);
+void offcpu_lost_events(struct offcpu *o, const struct offcpu_event *e);
+int offcpu_give_up(struct offcpu *o, struct offcpu_thread *t, uint64_t until_ns,
+		   enum offcpu_state state);
+int offcpu_apply_poll(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *stat,
+		      uint64_t time_ns);
+int offcpu_give_up_all(struct offcpu *o, uint64_t until_ns);
+int offcpu_end_unsure(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *last,
+		      uint64_t end_ns);
+
+/* Adds unknown time that no poll covers, while throttled. */
+static inline void offcpu_add_unwatched(struct offcpu_thread *t, uint64_t ns)
+{
+	t->totals.unknown_ns += ns;
+	t->totals.unwatched_ns += ns;
+}
+
+/* offcpu_estimate.c: marks, polls, and whole waits in a window. 0; -ENOMEM; the listener's. */
+int offcpu_close(struct offcpu *o, uint64_t time_ns);
+int offcpu_open_again(struct offcpu *o, uint64_t time_ns);
+int offcpu_whole(struct offcpu *o, uint64_t time_ns);
+int offcpu_estimate_poll(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *stat);
+int offcpu_estimate_wait(struct offcpu *o, struct offcpu_thread *t, uint64_t in_ns);
+/* Ends the carried wait: it is over or its stack is now known. 0 or -ENOMEM. */
+int offcpu_end_carry(struct offcpu *o, struct offcpu_thread *t);
+
+/* Uses seen_stack for the present or a recent wait. 0 or -ENOMEM. */
+int offcpu_adopt(struct offcpu *o, struct offcpu_thread *t);
+/* Forgets waits whose stack has not come. */
+void offcpu_forget_stays(struct offcpu_thread *t);
+
+/* offcpu_flush.c: adds a recorded part of a wait to the shares. 0 or -ENOMEM. */
+int offcpu_share(struct offcpu *o, const struct offcpu_thread *t, const struct offcpu_share *share);
+/* Turns pending time into intervals. last: no later stack can belong to it. 0; -ENOMEM; the
+ * listener's -errno. */
+int offcpu_flush(struct offcpu *o, uint64_t time_ns, bool last);
+
+#endif

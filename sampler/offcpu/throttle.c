@@ -1,0 +1,149 @@
+#include "sampler/offcpu/throttle.h"
+
+#include "base/clock.h"
+
+#define THROTTLE_MARGIN 0.8 /* of the limit: the rate of the next window is not known yet */
+#define THROTTLE_DUTY_MIN 1e-4
+#define THROTTLE_KEEP 0.75 /* of the former rate, where the new one is lower */
+#define THROTTLE_CALM 10   /* reports */
+#define THROTTLE_CALM_DUTY 1.3
+#define THROTTLE_WORK_NS 5000 /* of the recorder for a record, before that is known */
+#define THROTTLE_WORK_UP                                                                       \
+	2 /* times as much a record may be found to cost as before: what is more is for images \
+	     that are met for the first time */
+#define THROTTLE_ROOM 0.5 /* of the ring that a window may fill */
+#define THROTTLE_OTHER_NS \
+	1e9 /* what is no work for records comes and goes: so long an average is of use */
+#define THROTTLE_LEAST 0.5 /* of the limit is for windows, whatever else the recorder does */
+
+/* From 0 to 1; xorshift. */
+static double next_random(struct throttle *s)
+{
+	s->random ^= s->random << 13;
+	s->random ^= s->random >> 17;
+	s->random ^= s->random << 5;
+	return (double)s->random / 4294967296.0;
+}
+
+/* Up at once, down slowly: what costs too much must end soon, what costs too little may take its
+ * time. */
+static double follow(double before, double now)
+{
+	return now > before ? now : THROTTLE_KEEP * before + (1 - THROTTLE_KEEP) * now;
+}
+
+static double smooth(double before, double now)
+{
+	return before > 0 ? THROTTLE_KEEP * before + (1 - THROTTLE_KEEP) * now : now;
+}
+
+static void learn(struct throttle *s, const struct throttle_report *r)
+{
+	if (r->open_ns) {
+		double open_s = (double)r->open_ns / (double)NS_PER_S;
+
+		s->rate = follow(s->rate, (double)r->records / open_s);
+		s->rate_cpu = follow(s->rate_cpu, (double)r->records_cpu / open_s);
+	}
+	uint64_t once_ns = 0;
+
+	if (r->records) {
+		uint64_t most_ns = (uint64_t)(THROTTLE_WORK_UP * s->work_ns * (double)r->records),
+			 work_ns = r->work_ns < most_ns ? r->work_ns : most_ns;
+		uint64_t others = r->others < r->records ? r->others : r->records;
+
+		s->others = smooth(s->others, (double)others / (double)r->records);
+		s->work_ns = smooth(s->work_ns, (double)work_ns / (double)r->records);
+		once_ns = r->work_ns - work_ns;
+	}
+	if (r->elapsed_ns) {
+		double width = (double)r->target_ns / (double)r->elapsed_ns;
+
+		double elapsed = (double)r->elapsed_ns;
+
+		s->other_work =
+			(s->other_work * THROTTLE_OTHER_NS + (double)(r->other_work_ns + once_ns)) /
+			(THROTTLE_OTHER_NS + elapsed);
+		s->throttle_work =
+			(s->throttle_work * THROTTLE_OTHER_NS + (double)r->throttle_work_ns) /
+			(THROTTLE_OTHER_NS + elapsed);
+		if (r->target_ns)
+			s->width = smooth(s->width, width > 1 ? width : 1);
+	}
+}
+
+/* The part of the time that the limit allows, beside work of so much; over 1: there is that much
+ * more to spare. */
+static double affordable(const struct throttle *s, double work)
+{
+	double limit = s->options.limit * THROTTLE_MARGIN, left = limit - work;
+	double lost_ns = (double)s->options.record_ns *
+			 ((1 - s->others) / s->width + s->others / s->options.cpus);
+	double cost = s->rate * (lost_ns + s->work_ns) / (double)NS_PER_S;
+
+	if (left < limit * THROTTLE_LEAST)
+		left = limit * THROTTLE_LEAST;
+	return cost > 0 ? left / cost : 1e9;
+}
+
+static double between(double x, double min, double max)
+{
+	return x < min ? min : x > max ? max : x;
+}
+
+static struct throttle_plan plan(struct throttle *s)
+{
+	double window = (double)THROTTLE_CYCLE_NS * s->duty, cycle;
+	double room = (double)s->options.room_records * THROTTLE_ROOM * (double)NS_PER_S;
+
+	if (s->options.room_records && window * s->rate_cpu > room)
+		window = room / s->rate_cpu;
+	if (window < (double)THROTTLE_WINDOW_MIN_NS)
+		window = (double)THROTTLE_WINDOW_MIN_NS;
+	cycle = window / s->duty;
+	cycle = between(cycle, (double)THROTTLE_CYCLE_MIN_NS, (double)THROTTLE_CYCLE_MAX_NS);
+	return (struct throttle_plan){.closed_ns =
+					      (uint64_t)((cycle - window) * (0.5 + next_random(s))),
+				      .open_ns = (uint64_t)window};
+}
+
+static struct throttle_plan decide(struct throttle *s)
+{
+	double whole = affordable(s, s->other_work),
+	       duty = affordable(s, s->other_work + s->throttle_work);
+
+	s->calm = whole > THROTTLE_CALM_DUTY ? s->calm + 1 : 0;
+	s->throttling = s->throttling ? s->calm < THROTTLE_CALM : whole < 1;
+	s->duty = s->throttling ? between(duty, THROTTLE_DUTY_MIN, 1 / THROTTLE_CALM_DUTY) : 1;
+	return s->throttling ? plan(s) : (struct throttle_plan){.whole = true};
+}
+
+struct throttle_plan throttle_begin(struct throttle *s, const struct throttle_options *options)
+{
+	*s = (struct throttle){
+		.options = *options, .random = options->seed | 1, .duty = 1, .width = 1};
+	s->options.cpus += !s->options.cpus;
+	if (!s->options.record_ns)
+		s->options.record_ns = THROTTLE_RECORD_NS;
+	s->rate = s->rate_cpu = options->rate;
+	s->work_ns = THROTTLE_WORK_NS;
+	return decide(s);
+}
+
+struct throttle_plan throttle_next(struct throttle *s, const struct throttle_report *report)
+{
+	if (s->throttling) {
+		s->throttled_ns += report->elapsed_ns;
+		s->closed_ns += report->elapsed_ns - report->open_ns;
+	} else if (report->elapsed_ns < THROTTLE_REPORT_MIN_NS) {
+		return (struct throttle_plan){.whole = true};
+	}
+	learn(s, report);
+	return decide(s);
+}
+
+bool throttle_enough(const struct throttle *s, uint64_t records_cpu)
+{
+	return s->throttling && s->options.room_records &&
+	       (double)records_cpu > 1.5 * THROTTLE_ROOM * (double)s->options.room_records;
+}

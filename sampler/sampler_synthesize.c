@@ -1,0 +1,162 @@
+/* State of running processes, as the records that would have created it. */
+#include "sampler/synth_maps.h"
+
+#include "base/cleanup.h"
+#include "container/proc.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SYNTH_STAT_BYTES 512
+#define SYNTH_KTHREAD \
+	0x00200000u /* PF_KTHREAD in the flags of /proc/PID/stat; perf and ps use it too */
+
+/* Bodies of the records, as the kernel writes them (include/uapi/linux/perf_event.h). */
+struct body_task {
+	uint32_t pid, ppid, tid, ptid;
+	uint64_t time_ns;
+};
+struct body_comm {
+	uint32_t pid, tid;
+};
+_Static_assert(sizeof(struct body_task) == 24, "record layout");
+
+static ssize_t read_small(int dir_fd, const char *path, char *buf, size_t cap)
+{
+	AUTO_CLOSE int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, cap - 1);
+
+	if (n >= 0)
+		buf[n] = 0;
+	return n;
+}
+
+static int put_task(struct synth_buf *b, pid_t pid, pid_t tid, pid_t parent, const char *comm,
+		    size_t comm_len)
+{
+	struct body_task task = {(uint32_t)pid, (uint32_t)parent, (uint32_t)tid, (uint32_t)parent,
+				 0};
+	struct body_comm body = {(uint32_t)pid, (uint32_t)tid};
+	/* perf's mark of a made-up FORK: the child does not take over the parent's maps. */
+	int r = synth_buf_put(b, PERF_RECORD_FORK, PERF_RECORD_MISC_FORK_EXEC, &task, sizeof(task),
+			      NULL, 0);
+
+	return r ? r : synth_buf_put(b, PERF_RECORD_COMM, 0, &body, sizeof(body), comm, comm_len);
+}
+
+/* The first thread, whose stat also has the parent. */
+static int put_leader(struct synth_buf *b, int task_fd, pid_t pid, struct synth_maps *maps)
+{
+	char path[64], stat[SYNTH_STAT_BYTES];
+	unsigned flags = 0;
+	int parent = 0;
+
+	snprintf(path, sizeof(path), "%d/stat", pid);
+	if (read_small(task_fd, path, stat, sizeof(stat)) <= 0)
+		return 0;
+	char *name = strchr(stat, '('), *end = strrchr(stat, ')');
+
+	if (!name || !end || end < name ||
+	    sscanf(end + 1, " %*c %d %*d %*d %*d %*d %u", &parent, &flags) != 2)
+		return 0;
+	int r = put_task(b, pid, pid, parent, name + 1, (size_t)(end - name - 1));
+
+	if (r || flags & SYNTH_KTHREAD)
+		return r;
+	return synth_maps_put(maps, b, task_fd, pid);
+}
+
+static int put_thread(struct synth_buf *b, int task_fd, pid_t pid, pid_t tid)
+{
+	char path[64], comm[PROC_COMM_BYTES];
+
+	snprintf(path, sizeof(path), "%d/comm", tid);
+	ssize_t n = read_small(task_fd, path, comm, sizeof(comm));
+
+	if (n <= 0)
+		return 0;
+	if (comm[n - 1] == '\n')
+		n--;
+	return put_task(b, pid, tid, pid, comm, (size_t)n);
+}
+
+static int put_process(struct synth_buf *b, pid_t pid, struct synth_maps *maps)
+{
+	char path[256];
+	struct dirent *e;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%d/task", sampler_proc(&b->s->options), pid);
+	DIR *dir = opendir(path);
+
+	if (!dir)
+		return errno == ENOMEM ? -ENOMEM : 0;
+	r = put_leader(b, dirfd(dir), pid, maps);
+	while (!r && (e = readdir(dir))) {
+		pid_t tid = isdigit((unsigned char)e->d_name[0])
+				    ? (pid_t)strtol(e->d_name, NULL, 10)
+				    : pid;
+
+		if (tid != pid)
+			r = put_thread(b, dirfd(dir), pid, tid);
+	}
+	closedir(dir);
+	return r;
+}
+
+static int put_processes(struct synth_buf *b)
+{
+	const struct sampler *s = b->s;
+	struct target_threads all = {0};
+	struct synth_maps *maps = calloc(1, sizeof(*maps));
+	int r = maps ? 0 : -ENOMEM;
+
+	if (s->options.system_wide && !r)
+		r = targets_all(sampler_proc(&s->options), &all);
+	for (size_t i = 0; i < s->targets.list.len && !r && !s->options.system_wide; i++)
+		r = vec_push(&all, ((struct target_thread){s->targets.list.v[i], 0}));
+	for (size_t i = 0; i < all.len && !r; i++)
+		r = put_process(b, all.v[i].pid, maps);
+	vec_free(&all);
+	synth_maps_free(maps);
+	return r;
+}
+
+int sampler_synthesize_process(struct sampler *s, pid_t pid,
+			       int (*take)(void *ctx, const void *data, size_t len), void *ctx)
+{
+	struct synth_maps *maps = calloc(1, sizeof(*maps));
+	struct synth_buf b;
+	int r = synth_buf_new(&b, s);
+
+	b.take = take;
+	b.ctx = ctx;
+	if (!r)
+		r = maps ? put_process(&b, pid, maps) : -ENOMEM;
+	if (!r)
+		r = synth_buf_flush(&b);
+	synth_buf_free(&b);
+	synth_maps_free(maps);
+	return r;
+}
+
+int sampler_synthesize(struct sampler *s)
+{
+	struct synth_buf b;
+	int r = synth_buf_new(&b, s);
+
+	if (!r)
+		r = synth_kernel(&b);
+	if (!r)
+		r = put_processes(&b);
+	if (!r)
+		r = synth_buf_flush(&b);
+	synth_buf_free(&b);
+	return r;
+}

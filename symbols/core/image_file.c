@@ -1,0 +1,234 @@
+#include "symbols/core/image_file.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "container/proc.h"
+#include "elf/build_id.h"
+#include "elf/debug_cache.h"
+#include "elf/elf_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+/* Tolerated difference between the clock of files and the recording's, which may be long */
+#define CLOCKS_APART_NS (2 * NS_PER_S)
+
+/* Tell whether an open file is the mapped one. Returns 0, -ESTALE (it is not) or -ENOMEM. */
+static int is_same_file(const struct image_key *key, int fd)
+{
+	struct build_id id;
+	struct stat st;
+
+	if (key->build_id.len) {
+		int r = elf_file_build_id_of(fd, &id);
+
+		if (r == -ENOMEM)
+			return r;
+		/* A file without a build id is not the mapped one. */
+		return !r && id.len && id.len <= key->build_id.len &&
+				       !memcmp(id.bytes, key->build_id.bytes, id.len)
+			       ? 0
+			       : -ESTALE;
+	}
+	if (!key->ino || fstat(fd, &st))
+		return 0;
+	/*
+	 * Device numbers of a mapping and of stat differ on some file systems. Then do not compare
+	 * inodes.
+	 */
+	return major(st.st_dev) != key->maj || minor(st.st_dev) != key->min || st.st_ino == key->ino
+		       ? 0
+		       : -ESTALE;
+}
+
+static bool is_deleted(const char *path)
+{
+	size_t len = strlen(path), tail = strlen(" (deleted)");
+
+	return len > tail && !strcmp(path + len - tail, " (deleted)");
+}
+
+/* Tell whether a mapping is of the file at this path. */
+static bool is_at_path(const struct proc_map *map, const char *path)
+{
+	size_t len = strlen(path);
+
+	return !strncmp(map->path, path, len) &&
+	       (!map->path[len] || !strcmp(map->path + len, " (deleted)"));
+}
+
+/*
+ * Tell whether a living process maps this file at the image's place. Returns 1, 0 or -errno
+ * (unknown).
+ */
+static int is_mapped(const struct image_file_place *p, const char *path, const struct stat *st)
+{
+	AUTO_FREE char *text = NULL;
+	struct proc_map map;
+	char *cursor;
+	size_t len;
+	int r = proc_read(p->pid, 0, "maps", PROC_MAPS_MAX, &text, &len);
+
+	if (r)
+		return r;
+	for (cursor = text; proc_map_next(&cursor, &map);) {
+		if (map.start > p->start || p->start >= map.end)
+			continue;
+		/* The process may run another program now. Device numbers: see is_same_file. */
+		if (!is_at_path(&map, path) || major(st->st_dev) != map.maj ||
+		    minor(st->st_dev) != map.min)
+			return -ENODATA;
+		return st->st_ino == map.ino;
+	}
+	return -ENOENT;
+}
+
+/* Tell whether the file at the path is surely the mapped one. Returns 0 or -ESTALE. */
+static int is_exact(const struct image_file_place *p, const struct image_key *key, const char *path,
+		    int fd)
+{
+	struct stat st;
+
+	if (p->elsewhere || fstat(fd, &st))
+		return -ESTALE;
+	int mapped = p->opener && !p->later ? is_mapped(p, path, &st) : -ESRCH;
+
+	if (mapped >= 0)
+		return mapped ? 0 : -ESTALE;
+	if (key->ino && major(st.st_dev) == key->maj && minor(st.st_dev) == key->min &&
+	    st.st_ino != key->ino)
+		return -ESTALE;
+	uint64_t changed = clock_timespec_ns(&st.st_ctim);
+
+	/*
+	 * Compare the time of the last change of status. Unlike the time of the last write, nobody
+	 * can choose it.
+	 */
+	return p->mapped_ns && changed > p->mapped_ns + CLOCKS_APART_NS ? -ESTALE : 0;
+}
+
+/* Ways to open the file of an image. */
+enum step {
+	STEP_ROOT,   /* by path in the target's root */
+	STEP_MAPPED, /* through the mapping, also of a deleted or replaced file */
+	STEP_OWN,    /* by path in our own root, if the process's root is ours or unknown */
+	STEPS,
+};
+
+/* The order in which they are tried. */
+static const enum step any_order[STEPS] = {STEP_ROOT, STEP_MAPPED, STEP_OWN};
+static const enum step exact_order[STEPS] = {STEP_MAPPED, STEP_ROOT, STEP_OWN};
+
+/* Open the file in one way. Returns 0 or -errno. */
+static int open_step(const struct image_file_place *p, const char *path, enum step step,
+		     int *ret_fd)
+{
+	struct opener_process process;
+
+	if (p->later && step != STEP_OWN)
+		return -ENOENT;
+	switch (step) {
+	case STEP_ROOT:
+		if (!p->opener || is_deleted(path))
+			return -ENOENT;
+		return opener_file(p->opener, p->pid, path, IMAGE_FILE_BYTES_MAX, ret_fd);
+	case STEP_MAPPED:
+		if (!p->opener)
+			return -ENOENT;
+		return opener_map_file(p->opener, p->pid, p->start, p->end, IMAGE_FILE_BYTES_MAX,
+				       ret_fd);
+	default:
+		if (is_deleted(path) ||
+		    (p->opener && !opener_process(p->opener, p->pid, &process) &&
+		     process.other_root))
+			return -ENOENT;
+		break;
+	}
+	AUTO_CLOSE int fd = -1;
+	int r = file_open_regular(AT_FDCWD, path, &fd);
+
+	if (!r && opener_is_on_kernel_fs(fd))
+		r = -EACCES;
+	if (!r)
+		*ret_fd = TAKE_FD(fd);
+	return r;
+}
+
+static bool is_regular(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+	       (uint64_t)st.st_size <= IMAGE_FILE_BYTES_MAX;
+}
+
+int image_file_find(const struct image_file_place *p, const struct image_key *key, const char *path,
+		    int *ret_fd)
+{
+	bool denied = false;
+	int r = -ENOENT;
+
+	for (int i = 0; i < STEPS; i++) {
+		enum step step = p->exact ? exact_order[i] : any_order[i];
+		AUTO_CLOSE int fd = -1;
+
+		int error = open_step(p, path, step, &fd);
+
+		if (error == -ENOMEM)
+			return error;
+		/* Few users may open a mapping, so a denial there says nothing about the file. */
+		denied |= step != STEP_MAPPED && (error == -EACCES || error == -EPERM);
+		if (error || !is_regular(fd))
+			continue;
+		r = is_same_file(key, fd);
+		if (!r && p->exact && step != STEP_MAPPED)
+			r = is_exact(p, key, path, fd);
+		if (!r)
+			*ret_fd = TAKE_FD(fd);
+		if (r != -ESTALE)
+			return r;
+	}
+	return r == -ENOENT && denied ? -EACCES : r;
+}
+
+int image_file_perf_cache(const struct image_key *key, int fd)
+{
+	char hex[2 * BUILD_ID_MAX + 1], path[PATH_MAX];
+	struct build_id id = key->build_id, cached_id;
+	const char *home = debug_cache_home();
+	AUTO_CLOSE int cached = -1;
+
+	if (!home || (!id.len && (fd < 0 || elf_file_build_id_of(fd, &id))) || id.len < 2)
+		return -1;
+	build_id_hex(&id, hex);
+	if (snprintf(path, sizeof(path), "%s/.debug/.build-id/%.2s/%s/elf", home, hex, hex + 2) >=
+	    (int)sizeof(path))
+		return -1;
+	if (file_open_regular(AT_FDCWD, path, &cached) || !is_regular(cached) ||
+	    elf_file_build_id_of(cached, &cached_id) || cached_id.len != id.len ||
+	    memcmp(cached_id.bytes, id.bytes, id.len) != 0)
+		return -1;
+	return TAKE_FD(cached);
+}
+
+int image_file_open(const struct image_file_place *p, const char *path, int *ret_fd)
+{
+	int r = -ENOENT;
+
+	for (int i = 0; i < STEPS && r && r != -ENOMEM; i++) {
+		AUTO_CLOSE int fd = -1;
+
+		r = any_order[i] == STEP_MAPPED ? -ENOENT : open_step(p, path, any_order[i], &fd);
+		if (!r && !is_regular(fd))
+			r = -ENOENT;
+		if (!r)
+			*ret_fd = TAKE_FD(fd);
+	}
+	return r;
+}

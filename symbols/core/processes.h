@@ -1,0 +1,83 @@
+/*
+ * Threads, their names and their address spaces over time, from COMM, FORK, EXIT and MMAP records.
+ *
+ * Address spaces are shared as in the kernel. All threads of a process have one; after a fork, the
+ * first change copies it. An exec keeps the earlier maps under the new ones, as in perf. Samples in
+ * the kernel between exec and the first user instruction still have user addresses of the old
+ * program.
+ */
+#ifndef SYMBOLS_CORE_PROCESSES_H
+#define SYMBOLS_CORE_PROCESSES_H
+
+#include "symbols/core/process_maps.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PROCESS_SPACES_KEPT 4096 /* latest address spaces of ended processes that are kept */
+
+/* A thread, from its creation until its tid is used again. */
+struct process_thread {
+	int32_t pid, tid; /* pid -1: unknown */
+	uint32_t comm;    /* the caller's id of the name */
+	bool named;       /* from a COMM of it, or of its parent at the fork */
+	bool exited;
+	bool blank; /* memory ran out before it was filled in; the next call tries again */
+	uint32_t space;
+	uint32_t cached_id; /* the caller's; PROCESS_NO_CACHE after a change of name or pid */
+	int32_t cached_pid;
+};
+#define PROCESS_NO_CACHE UINT32_MAX
+
+struct processes;
+
+/*
+ * Gives the comm id (":TID") of a thread without a known name. Called once for each such thread.
+ * Returns 0 or -errno.
+ */
+typedef int processes_unnamed_fn(void *ctx, int32_t tid, uint32_t *ret_comm);
+
+int processes_new(processes_unnamed_fn *unnamed, void *ctx, struct processes **ret_processes);
+void processes_free(struct processes *p);
+
+/*
+ * Finds the thread with this tid, or makes it. Valid until the next call that can make one. Returns
+ * 0 or -errno.
+ */
+int processes_thread(struct processes *p, int32_t pid, int32_t tid,
+		     struct process_thread **ret_thread);
+
+/* COMM. Returns 0 or -errno. */
+int processes_comm(struct processes *p, int32_t pid, int32_t tid, uint32_t comm);
+
+/*
+ * FORK of a thread (pid == ppid) or of a process. share_maps is false for synthesized records of
+ * processes that already ran; their maps follow as records. Returns 0 or -errno.
+ */
+int processes_fork(struct processes *p, int32_t pid, int32_t tid, int32_t ppid, int32_t ptid,
+		   bool share_maps);
+
+/* EXIT. Samples may still follow. */
+void processes_exit(struct processes *p, int32_t tid);
+
+/*
+ * MMAP or MMAP2 of a process: lays map over earlier ones; its under and under_pgoff are ignored.
+ * Returns 0, -E2BIG (dropped: over PROCESS_MAPS_MAX), -EINVAL (empty or wraps around) or -ENOMEM.
+ */
+int processes_map(struct processes *p, int32_t pid, int32_t tid, const struct process_map *map,
+		  bool anonymous);
+
+/*
+ * The map that covers addr in a thread's address space now, or NULL. Valid until the next change.
+ */
+const struct process_map *processes_find_map(struct processes *p, const struct process_thread *t,
+					     uint64_t addr);
+
+/*
+ * The generation of a thread's address space. While it stays the same, each address gives the same
+ * map or none. Processes that share maps have equal generations; 0: nothing is mapped.
+ */
+uint32_t processes_generation(const struct processes *p, const struct process_thread *t);
+
+#endif

@@ -1,0 +1,245 @@
+/* Looks up symbols in the source of their image: a part of symbols/images.h. */
+#include "symbols/images_impl.h"
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "symbols/symtab/kallsyms.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Opens the bounds of a file's functions, when the first address without a symbol comes. */
+static int images_open_bounds(struct images *im, const struct image_key *key,
+			      struct images_source *s)
+{
+	AUTO_CLOSE int fd = -1;
+
+	if (s->bounds_tried || key->kind != IMAGE_KIND_FILE)
+		return 0;
+	s->bounds_tried = true;
+	int r = images_find_file(im, key, s, &fd);
+
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	return function_bounds_open(fd, &s->bounds) == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* One lookup of an address in the source of its image. */
+struct images_query {
+	struct symbol_provider *symbols; /* NULL: there are none */
+	uint64_t addr;                   /* the address as the provider takes it */
+	bool precompiled; /* symbols is the precompiled provider of the image's source */
+};
+
+/* Why the running kernel gives no names. */
+static enum image_reason images_reason_kernel(enum kernel_map_live live)
+{
+	switch (live) {
+	case KERNEL_MAP_HIDDEN:
+		return IMAGE_REASON_DENIED;
+	case KERNEL_MAP_FOREIGN:
+		return IMAGE_REASON_OTHER_KERNEL;
+	case KERNEL_MAP_FAILED:
+		return IMAGE_REASON_UNREADABLE;
+	default:
+		return IMAGE_REASON_NONE;
+	}
+}
+
+static int images_provider(struct images *im, uint32_t image, uint64_t addr,
+			   struct images_query *ret_query)
+{
+	const struct image_key *key = &im->lookup_cache->images.v[image].key;
+	struct images_query query = {.addr = addr};
+	const struct images_source *source;
+	int r;
+
+	if (key->kind == IMAGE_KIND_KERNEL) {
+		r = kernel_map_load(im->kernel);
+		query.symbols = im->kernel->live == KERNEL_MAP_NAMED ? im->kernel->kallsyms : NULL;
+		query.addr = addr + im->kernel->delta;
+		images_note_why(im, key, images_reason_kernel(im->kernel->live));
+	} else if (key->kind == IMAGE_KIND_JIT) {
+		r = jit_sources_provider(im->jit, key->pid, &query.symbols);
+	} else {
+		r = images_open(im, image);
+		source = &im->sources.v[image];
+		query.symbols = source->elf ? source->elf->symbols : source->precompiled;
+		query.precompiled =
+			source->precompiled &&
+			(!source->elf ||
+			 symbol_provider_piece(source->precompiled, addr, 0) != SYMBOL_NO_PIECE);
+		if (query.precompiled)
+			query.symbols = source->precompiled;
+	}
+	if (!r)
+		*ret_query = query;
+	return r;
+}
+
+/*
+ * Whether the source of an image could not be read, after it was looked for. A source that was read
+ * and has no names does not count.
+ */
+static bool images_is_unread(const struct images *im, uint32_t image,
+			     const struct images_query *query)
+{
+	switch ((enum image_kind)im->lookup_cache->images.v[image].key.kind) {
+	case IMAGE_KIND_FILE:
+		return im->sources.v[image].unread;
+	case IMAGE_KIND_JIT:
+	case IMAGE_KIND_VDSO:
+	case IMAGE_KIND_KERNEL:
+		return !query->symbols;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Makes the symbol of lookup_cache for a function without a name; it is kept by the function's
+ * start. Returns 0, -ENOENT, -ENOMEM, -E2BIG.
+ */
+static int images_lookup_by_bounds(struct images *im, uint32_t image, uint64_t addr,
+				   uint32_t *ret_symbol)
+{
+	struct lookup_cache_symbol found = {.image = image,
+					    .module = LOOKUP_NONE,
+					    .source = SYMBOL_BOUNDS,
+					    .until_ns = UINT64_MAX};
+	struct images_source *source = &im->sources.v[image];
+	uint64_t start, end, vaddr;
+	char buf[24];
+	uint32_t *place;
+	int r = source->elf ? image_vaddr(source->elf, addr, &vaddr) : -ENOENT;
+
+	if (!r)
+		r = images_open_bounds(im, &im->lookup_cache->images.v[image].key, source);
+	if (!r)
+		r = function_bounds_find(&source->bounds, vaddr, &start, &end);
+	if (!r)
+		r = hashmap_entry(&im->bounds_ids, hash_mix(start, image), LOOKUP_NONE, &place,
+				  NULL);
+	if (!r && *place == LOOKUP_NONE) {
+		found.start = start - vaddr + addr;
+		found.end = end - vaddr + addr;
+		snprintf(buf, sizeof(buf), "0x%llx", (unsigned long long)start);
+		r = intern_str(&im->lookup_cache->texts, buf, &found.name);
+		if (!r)
+			r = lookup_cache_symbol(im->lookup_cache, &found, place);
+	}
+	if (!r)
+		*ret_symbol = *place;
+	return r;
+}
+
+/* Makes the symbol of lookup_cache that the provider has for addr. */
+static int images_lookup_by_provider(struct images *im, uint32_t image, uint64_t addr,
+				     const struct images_query *query, uint64_t time_ns,
+				     uint32_t *ret_symbol)
+{
+	struct lookup_cache_symbol found = {.image = image, .module = LOOKUP_NONE};
+	struct symbol s;
+	int r = symbol_provider_find(query->symbols, query->addr, time_ns, &s);
+
+	if (r)
+		return r;
+	found.start = s.base - query->addr + addr;
+	found.end = s.end - query->addr + addr;
+	found.source = (uint32_t)s.source;
+	/*
+	 * No lookup has a time before the first one: a symbol that held then may be kept as if it
+	 * always had.
+	 */
+	found.from_ns = s.from_ns <= im->began_ns ? 0 : s.from_ns;
+	found.until_ns = s.until_ns;
+	r = intern_put(&im->lookup_cache->texts, s.name, s.name_len, &found.name);
+	if (!r && s.source == SYMBOL_KALLSYMS)
+		r = intern_str(&im->lookup_cache->texts,
+			       kallsyms_module(query->symbols, query->addr), &found.module);
+	return r ? r : lookup_cache_symbol(im->lookup_cache, &found, ret_symbol);
+}
+
+/*
+ * The place that keeps symbol id + 1 of a provider's piece. Many addresses share one piece, so most
+ * lookups end here.
+ */
+static int images_piece_place(struct images *im, uint32_t image, const struct images_query *query,
+			      uint32_t piece, uint32_t **ret_place)
+{
+	struct images_source *source = &im->sources.v[image];
+	struct images_pieces *pieces =
+		query->precompiled ? &source->precompiled_pieces : &source->pieces;
+
+	if (im->lookup_cache->images.v[image].key.kind == IMAGE_KIND_JIT)
+		return hashmap_entry(&im->jit_ids, (uint64_t)image << 32 | piece, 0, ret_place,
+				     NULL);
+	if (piece >= pieces->symbols.len) {
+		size_t had = pieces->symbols.len;
+
+		if (vec_reserve(&pieces->symbols, piece + (size_t)1 - had))
+			return -ENOMEM;
+		pieces->symbols.len = pieces->symbols.cap;
+		memset(pieces->symbols.v + had, 0,
+		       (pieces->symbols.len - had) * sizeof(*pieces->symbols.v));
+	}
+	*ret_place = &pieces->symbols.v[piece];
+	return 0;
+}
+
+static int images_lookup_uncached(struct images *im, uint32_t image, uint64_t addr,
+				  uint64_t time_ns, uint32_t *ret_symbol, bool *ret_timed)
+{
+	struct images_query query;
+	uint32_t piece = SYMBOL_NO_PIECE, *place;
+	int r = images_add_source(im, image);
+
+	if (!r)
+		r = images_provider(im, image, addr, &query);
+	if (r)
+		return r;
+	im->lookup_cache->images.v[image].unread = images_is_unread(im, image, &query);
+	if (query.symbols)
+		piece = symbol_provider_piece(query.symbols, query.addr, time_ns);
+	*ret_timed = query.symbols && query.symbols->ops->timed;
+	if (piece == SYMBOL_NO_PIECE)
+		return im->options.no_bounds ? 0
+					     : images_lookup_by_bounds(im, image, addr, ret_symbol);
+	r = images_piece_place(im, image, &query, piece, &place);
+	if (!r && !*place) {
+		r = images_lookup_by_provider(im, image, addr, &query, time_ns, ret_symbol);
+		*place = r ? 0 : *ret_symbol + 1;
+	}
+	if (!r)
+		*ret_symbol = *place - 1;
+	return r;
+}
+
+int images_lookup(struct images *im, uint32_t image, uint64_t addr, uint64_t time_ns,
+		  uint32_t *ret_symbol, bool *ret_timed)
+{
+	uint32_t symbol = LOOKUP_NONE;
+	bool can_be_timed = false, timed;
+	int r;
+
+	if (!im->began) {
+		im->began = true;
+		im->began_ns = time_ns;
+	}
+	r = images_lookup_uncached(im, image, addr, time_ns, &symbol, &can_be_timed);
+
+	if (r != -ENOMEM)
+		r = 0;
+	timed = can_be_timed &&
+		(symbol == LOOKUP_NONE || lookup_cache_is_timed(im->lookup_cache, symbol));
+	/* If a part of the source could not be read, names from the rest are still kept. */
+	if (!r && im->options.keep_cache &&
+	    (symbol != LOOKUP_NONE || (!timed && !im->lookup_cache->images.v[image].unread)))
+		r = lookup_cache_put(im->lookup_cache, image, addr, symbol);
+	if (!r) {
+		*ret_symbol = symbol;
+		*ret_timed = timed;
+	}
+	return r;
+}

@@ -1,0 +1,591 @@
+#include "symbols/jit/methods_file.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/outbuf.h"
+#include "container/proc.h"
+#include "symbols/store/store_text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define JIT_FILE_FORMAT 1
+#define JIT_FILE_HEAD "profcpu-methods "
+#define JIT_FILE_NAME_BYTES 32
+#define JIT_FILE_TAIL ".methods"
+
+#define JIT_FILE_POINT_MAX 18 /* bytes of a point of a map */
+/* bytes of the file up to which maps are written: names are worth more */
+#define JIT_FILE_IL_MAX (JIT_METHODS_FILE_BYTES_MAX / 2)
+/* bytes of a line without its name; each byte of a name can become 4 */
+#define JIT_FILE_LINE_MAX 128
+/* bytes kept free for the reason why nothing more is written */
+#define JIT_FILE_WHY_BYTES (4 * JIT_METHODS_WHY_BYTES + JIT_FILE_LINE_MAX)
+
+struct jit_methods_writer {
+	int fd;
+	uint64_t begun; /* bytes of the file before this writer */
+	uint32_t modules;
+	bool full; /* out.error is that the file has reached its limit */
+	struct outbuf out;
+};
+
+static void jit_file_name(pid_t pid, char *name)
+{
+	snprintf(name, JIT_FILE_NAME_BYTES, "%d" JIT_FILE_TAIL, (int)pid);
+}
+
+/* Writing */
+
+/* Whether a line whose name has so many bytes fits below a limit. */
+static bool jit_writer_has_room(const struct jit_methods_writer *w, uint64_t bytes, uint64_t limit)
+{
+	return w->begun + w->out.written + w->out.len + JIT_FILE_LINE_MAX + bytes <= limit;
+}
+
+/* Stops writing at the limit, because a larger file is not read at all. */
+static void jit_writer_check_limit(struct jit_methods_writer *w, uint64_t len)
+{
+	if (w->out.error ||
+	    jit_writer_has_room(w, 4 * len, JIT_METHODS_FILE_BYTES_MAX - JIT_FILE_WHY_BYTES) ||
+	    outbuf_flush(&w->out))
+		return;
+	w->full = true;
+	w->out.error = -EFBIG;
+}
+
+static void jit_writer_head(struct jit_methods_writer *w, pid_t pid, bool begun)
+{
+	struct proc_status status = {.ns_pid = pid};
+	uint64_t ticks = 0;
+
+	if (proc_start_ticks(pid, &ticks))
+		ticks = 0;
+	if (proc_status(pid, &status) || !status.ns_pid)
+		status.ns_pid = pid;
+	jit_writer_check_limit(w, 0);
+	/* The file may end within a line, so begin a new one. */
+	if (begun)
+		outbuf_char(&w->out, '\n');
+	else
+		outbuf_printf(&w->out, JIT_FILE_HEAD "%d\n", JIT_FILE_FORMAT);
+	outbuf_printf(&w->out, "process %d %d %llx %llx\n", (int)pid, (int)status.ns_pid,
+		      (unsigned long long)ticks, (unsigned long long)clock_monotonic_ns());
+}
+
+int jit_methods_writer_open(int dir_fd, pid_t pid, struct jit_methods_writer **ret_writer)
+{
+	AUTO_FREE struct jit_methods_writer *w = calloc(1, sizeof(*w));
+	char name[JIT_FILE_NAME_BYTES];
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+
+	if (!w)
+		return -ENOMEM;
+	jit_file_name(pid, name);
+	fd = openat(dir_fd, name,
+		    O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK,
+		    0600);
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EEXIST;
+	w->out = outbuf_to(fd);
+	w->fd = TAKE_FD(fd);
+	w->begun = (uint64_t)st.st_size;
+	jit_writer_head(w, pid, st.st_size > 0);
+	*ret_writer = TAKE_PTR(w);
+	return 0;
+}
+
+/* The fields of a line up to its name, each after a blank. */
+static void jit_writer_hex(struct jit_methods_writer *w, uint64_t x)
+{
+	outbuf_char(&w->out, ' ');
+	outbuf_hex(&w->out, x);
+}
+
+static void jit_writer_source(struct jit_methods_writer *w, enum symbol_source source)
+{
+	outbuf_char(&w->out, ' ');
+	outbuf_str(&w->out, symbol_source_name(source));
+}
+
+static void jit_writer_method(struct jit_methods_writer *w, const struct jit_method *method)
+{
+	jit_writer_hex(w, method->start);
+	jit_writer_hex(w, method->bytes);
+	jit_writer_source(w, method->source);
+	outbuf_char(&w->out, ' ');
+	store_text_put_name(&w->out, method->name, method->len);
+}
+
+static void jit_writer_place(struct jit_methods_writer *w, uint64_t start,
+			     enum symbol_source source)
+{
+	jit_writer_hex(w, start);
+	jit_writer_source(w, source);
+	outbuf_char(&w->out, '\n');
+}
+
+void jit_methods_writer_way(struct jit_methods_writer *w, const char *way)
+{
+	jit_writer_check_limit(w, strlen(way));
+	outbuf_printf(&w->out, "way %s\n", way);
+}
+
+void jit_methods_writer_runtime(struct jit_methods_writer *w, const char *version)
+{
+	jit_writer_check_limit(w, strlen(version));
+	outbuf_str(&w->out, "runtime ");
+	store_text_put_name(&w->out, version, strlen(version));
+}
+
+void jit_methods_writer_why(struct jit_methods_writer *w, const char *why)
+{
+	size_t len = strnlen(why, JIT_METHODS_WHY_BYTES - 1);
+
+	if (w->full)
+		w->out.error = 0;
+	else
+		jit_writer_check_limit(w, len);
+	outbuf_str(&w->out, "why ");
+	store_text_put_name(&w->out, why, len);
+	if (w->full && !outbuf_flush(&w->out))
+		w->out.error = -EFBIG;
+}
+
+void jit_methods_writer_scan(struct jit_methods_writer *w, uint64_t time_ns)
+{
+	jit_writer_check_limit(w, 0);
+	outbuf_printf(&w->out, "scan %llx\n", (unsigned long long)time_ns);
+}
+
+void jit_methods_writer_partial(struct jit_methods_writer *w)
+{
+	jit_writer_check_limit(w, 0);
+	outbuf_str(&w->out, "partial\n");
+}
+
+void jit_methods_writer_found(struct jit_methods_writer *w, const struct jit_method *method)
+{
+	jit_writer_check_limit(w, method->len);
+	outbuf_str(&w->out, "found");
+	jit_writer_method(w, method);
+}
+
+void jit_methods_writer_doubt(struct jit_methods_writer *w, enum symbol_source source,
+			      uint64_t start, uint64_t time_ns)
+{
+	jit_writer_check_limit(w, 0);
+	outbuf_printf(&w->out, "doubt %llx", (unsigned long long)time_ns);
+	jit_writer_place(w, start, source);
+}
+
+void jit_methods_writer_lost(struct jit_methods_writer *w, enum symbol_source source,
+			     uint64_t start)
+{
+	jit_writer_check_limit(w, 0);
+	outbuf_str(&w->out, "lost");
+	jit_writer_place(w, start, source);
+}
+
+void jit_methods_writer_add(struct jit_methods_writer *w, const struct jit_method *method)
+{
+	jit_writer_check_limit(w, method->len);
+	outbuf_str(&w->out, "add");
+	jit_writer_hex(w, method->from_ns);
+	jit_writer_method(w, method);
+	if (method->until_ns != UINT64_MAX)
+		jit_methods_writer_gone(w, method->source, method->start, method->until_ns);
+}
+
+void jit_methods_writer_gone(struct jit_methods_writer *w, enum symbol_source source,
+			     uint64_t start, uint64_t time_ns)
+{
+	jit_writer_check_limit(w, 0);
+	outbuf_str(&w->out, "gone");
+	jit_writer_hex(w, time_ns);
+	jit_writer_place(w, start, source);
+}
+
+static const char *const jit_id_kinds[] = {
+	[JIT_IL_NO_ID] = "-", [JIT_IL_MVID] = "mvid", [JIT_IL_PDB] = "pdb"};
+
+uint32_t jit_methods_writer_module(struct jit_methods_writer *w, const struct jit_il_module *module)
+{
+	if (w->modules >= JIT_IL_MODULES_MAX ||
+	    !jit_writer_has_room(w, 4 * (uint64_t)strlen(module->path), JIT_FILE_IL_MAX))
+		return JIT_METHODS_NO_MODULE;
+	outbuf_printf(&w->out, "module %x %s ", (unsigned int)w->modules,
+		      jit_id_kinds[module->kind]);
+	for (size_t i = 0; i < JIT_IL_ID_BYTES && module->kind; i++)
+		outbuf_printf(&w->out, "%02x", module->id[i]);
+	outbuf_str(&w->out, module->kind ? " " : "- ");
+	store_text_put_name(&w->out, module->path, strlen(module->path));
+	return w->modules++;
+}
+
+void jit_methods_writer_il(struct jit_methods_writer *w, enum symbol_source source, uint64_t start,
+			   uint32_t module, uint32_t rid, struct il_point *points, size_t n)
+{
+	size_t most = n < IL_POINTS_METHOD_MAX ? n : IL_POINTS_METHOD_MAX;
+
+	if (module == JIT_METHODS_NO_MODULE ||
+	    !jit_writer_has_room(w, most * JIT_FILE_POINT_MAX, JIT_FILE_IL_MAX))
+		return;
+	outbuf_str(&w->out, "il");
+	jit_writer_hex(w, start);
+	jit_writer_source(w, source);
+	jit_writer_hex(w, module);
+	jit_writer_hex(w, rid);
+	outbuf_char(&w->out, ' ');
+	jit_il_put(&w->out, points, n);
+	outbuf_char(&w->out, '\n');
+}
+
+int jit_methods_writer_flush(struct jit_methods_writer *w)
+{
+	return outbuf_flush(&w->out);
+}
+
+int jit_methods_writer_close(struct jit_methods_writer *w)
+{
+	int r;
+
+	if (!w)
+		return 0;
+	r = outbuf_close(&w->out);
+	if (close(w->fd) && !r)
+		r = -errno;
+	free(w);
+	return r;
+}
+
+/* Reading */
+
+struct jit_parser {
+	struct jit_methods *methods;
+	struct jit_methods_file file;
+	uint64_t prev_scan_ns, scan_ns; /* times of the last two scans */
+	bool scanned, partial;          /* partial: the last scan was not finished */
+	size_t modules;                 /* number of modules in the programs before this one */
+};
+
+static int jit_parse_pid(char **p, pid_t *ret_pid)
+{
+	const char *field = store_text_field(p);
+	char *end;
+	long pid;
+
+	if (!field || *field < '0' || *field > '9')
+		return -EBADMSG;
+	errno = 0;
+	pid = strtol(field, &end, 10);
+	if (errno || *end || pid > INT32_MAX)
+		return -EBADMSG;
+	*ret_pid = (pid_t)pid;
+	return 0;
+}
+
+static int jit_parse_process(struct jit_parser *s, char *p)
+{
+	struct jit_methods_file file = s->file;
+	uint64_t time_ns;
+
+	if (jit_parse_pid(&p, &file.pid) || jit_parse_pid(&p, &file.ns_pid) ||
+	    store_text_hex(&p, &file.start_ticks) || store_text_hex(&p, &time_ns))
+		return -EBADMSG;
+	if (s->file.pid) {
+		jit_methods_end_all(s->methods, time_ns);
+		/* Code found next did not exist before: it is another program's. */
+		s->scan_ns = time_ns;
+		s->scanned = true;
+		s->partial = false;
+	}
+	file.version[0] = file.way[0] = file.why[0] = '\0';
+	s->modules = jit_il_modules(jit_methods_il(s->methods));
+	s->file = file;
+	return 0;
+}
+
+/* Reads the rest of a line, which is one text. */
+static int jit_parse_text(char *p, char *text, size_t bytes)
+{
+	size_t len;
+
+	if (store_text_name(p, &len))
+		return -EBADMSG;
+	snprintf(text, bytes, "%s", p);
+	return 0;
+}
+
+static int jit_parse_scan(struct jit_parser *s, char *p)
+{
+	uint64_t time_ns;
+
+	if (store_text_hex(&p, &time_ns))
+		return -EBADMSG;
+	if (!s->partial)
+		s->prev_scan_ns = s->scanned ? s->scan_ns : 0;
+	s->scan_ns = time_ns;
+	s->scanned = true;
+	s->partial = false;
+	return 0;
+}
+
+/* Reads "found" and, with times of its own, "add". */
+static int jit_parse_method(struct jit_parser *s, char *p, struct jit_method *method)
+{
+	uint64_t bytes;
+	size_t len;
+	int r;
+
+	if (store_text_hex(&p, &method->start) || store_text_hex(&p, &bytes) || bytes > UINT32_MAX)
+		return -EBADMSG;
+	method->source = store_text_source(store_text_field(&p));
+	r = store_text_name(p, &len);
+	if (r || len > UINT32_MAX)
+		return -EBADMSG;
+	method->bytes = (uint32_t)bytes;
+	method->until_ns = UINT64_MAX;
+	method->name = p;
+	method->len = (uint32_t)len;
+	return jit_methods_add(s->methods, method);
+}
+
+/* jit_methods_end or jit_methods_doubt. */
+typedef int jit_until_fn(struct jit_methods *m, enum symbol_source source, uint64_t start,
+			 uint64_t time_ns);
+
+static int jit_parse_end(struct jit_parser *s, char *p, uint64_t time_ns, jit_until_fn *until)
+{
+	enum symbol_source source;
+	uint64_t start;
+
+	if (store_text_hex(&p, &start))
+		return -EBADMSG;
+	source = store_text_source(store_text_field(&p));
+	return until(s->methods, source, start, time_ns);
+}
+
+static int jit_parse_id(const char *hex, unsigned char *id)
+{
+	for (size_t i = 0; i < JIT_IL_ID_BYTES; i++, hex += 2) {
+		int high = store_text_digit(hex[0]), low = high < 0 ? -1 : store_text_digit(hex[1]);
+
+		if (low < 0)
+			return -EBADMSG;
+		id[i] = (unsigned char)(high << 4 | low);
+	}
+	return *hex ? -EBADMSG : 0;
+}
+
+static int jit_parse_module(struct jit_parser *s, char *p)
+{
+	struct jit_il *il = jit_methods_il(s->methods);
+	struct jit_il_module module = {.path = NULL};
+	const char *kind, *id;
+	uint64_t number;
+	uint32_t fresh;
+	size_t len;
+
+	if (store_text_hex(&p, &number) || number != jit_il_modules(il) - s->modules ||
+	    !(kind = store_text_field(&p)) || !(id = store_text_field(&p)))
+		return -EBADMSG;
+	if (!strcmp(kind, jit_id_kinds[JIT_IL_MVID]))
+		module.kind = JIT_IL_MVID;
+	else if (!strcmp(kind, jit_id_kinds[JIT_IL_PDB]))
+		module.kind = JIT_IL_PDB;
+	if ((module.kind && jit_parse_id(id, module.id)) || store_text_name(p, &len))
+		return -EBADMSG;
+	module.path = p;
+	return jit_il_add_module(il, &module, &fresh);
+}
+
+static int jit_parse_il(struct jit_parser *s, char *p)
+{
+	uint64_t start, module, rid;
+	enum symbol_source source;
+	uint32_t map = 0;
+
+	if (store_text_hex(&p, &start))
+		return -EBADMSG;
+	source = store_text_source(store_text_field(&p));
+	if (store_text_hex(&p, &module) || store_text_hex(&p, &rid) ||
+	    module > JIT_IL_MODULES_MAX || rid > UINT32_MAX)
+		return -EBADMSG;
+	int r = jit_il_add(jit_methods_il(s->methods), (uint32_t)(module + s->modules),
+			   (uint32_t)rid, p, &map);
+
+	return r ? r : jit_methods_set_il(s->methods, source, start, map);
+}
+
+/* Reads one line. Returns 0, -ENOMEM; anything else: a bad line. */
+static int jit_parse_line(struct jit_parser *s, char *p)
+{
+	struct jit_method method = {0};
+	const char *word = store_text_field(&p);
+	uint64_t time_ns;
+
+	if (!word)
+		return 0;
+	if (!strcmp(word, "found")) {
+		method.from_ns = s->prev_scan_ns;
+		method.sure_ns = s->scan_ns;
+		return s->scanned ? jit_parse_method(s, p, &method) : -EBADMSG;
+	}
+	if (!strcmp(word, "doubt"))
+		return store_text_hex(&p, &time_ns)
+			       ? -EBADMSG
+			       : jit_parse_end(s, p, time_ns, jit_methods_doubt);
+	if (!strcmp(word, "lost"))
+		return s->scanned ? jit_parse_end(s, p, s->scan_ns, jit_methods_end) : -EBADMSG;
+	if (!strcmp(word, "scan"))
+		return jit_parse_scan(s, p);
+	if (!strcmp(word, "partial")) {
+		s->partial = s->scanned;
+		return s->scanned ? 0 : -EBADMSG;
+	}
+	if (!strcmp(word, "add"))
+		return store_text_hex(&p, &method.from_ns) ? -EBADMSG
+							   : jit_parse_method(s, p, &method);
+	if (!strcmp(word, "gone"))
+		return store_text_hex(&p, &time_ns) ? -EBADMSG
+						    : jit_parse_end(s, p, time_ns, jit_methods_end);
+	if (!strcmp(word, "il"))
+		return jit_parse_il(s, p);
+	if (!strcmp(word, "module"))
+		return jit_parse_module(s, p);
+	if (!strcmp(word, "process"))
+		return jit_parse_process(s, p);
+	if (!strcmp(word, "way"))
+		return jit_parse_text(p, s->file.way, sizeof(s->file.way));
+	if (!strcmp(word, "why"))
+		return jit_parse_text(p, s->file.why, sizeof(s->file.why));
+	return strcmp(word, "runtime")
+		       ? -EBADMSG
+		       : jit_parse_text(p, s->file.version, sizeof(s->file.version));
+}
+
+/* Reads the first line. 0: methods may follow; 1: the file ends within it. */
+static int jit_parse_head(const char *text, size_t len, struct parse_error *err)
+{
+	size_t head = strlen(JIT_FILE_HEAD), n = len < head ? len : head;
+
+	if (strncmp(text, JIT_FILE_HEAD, n))
+		return parse_fail(err, -EBADMSG, "no file of methods", 0);
+	if (!memchr(text, '\n', len))
+		return 1;
+	return atoi(text + head) == JIT_FILE_FORMAT
+		       ? 0
+		       : parse_fail(err, -ENOTSUP, "a file of methods of another version", head);
+}
+
+int jit_methods_parse(char *text, size_t len, struct jit_methods *m,
+		      struct jit_methods_file *ret_file, struct parse_error *err)
+{
+	struct jit_parser s = {.methods = m};
+	char *end = text + len, *newline;
+	int r = jit_parse_head(text, len, err);
+
+	if (r < 0)
+		return r;
+	s.file.cut = r;
+	for (char *line = r ? end : (char *)memchr(text, '\n', len) + 1; line < end;
+	     line = newline + 1) {
+		newline = memchr(line, '\n', (size_t)(end - line));
+		if (!newline) {
+			s.file.cut = true;
+			break;
+		}
+		*newline = '\0';
+		s.file.lines++;
+		r = strlen(line) == (size_t)(newline - line) ? jit_parse_line(&s, line) : -EBADMSG;
+		if (r == -ENOMEM)
+			return r;
+		s.file.bad_lines += r != 0;
+	}
+	*ret_file = s.file;
+	return 0;
+}
+
+int jit_methods_read(int dir_fd, pid_t pid, struct jit_methods *m,
+		     struct jit_methods_file *ret_file, struct parse_error *err)
+{
+	char name[JIT_FILE_NAME_BYTES];
+	AUTO_FREE char *text = NULL;
+	size_t len;
+	int r;
+
+	jit_file_name(pid, name);
+	r = file_read_at(dir_fd, name, JIT_METHODS_FILE_BYTES_MAX, &text, &len);
+	if (r)
+		return parse_fail(err, r, "the file of methods cannot be read", 0);
+	return jit_methods_parse(text, len, m, ret_file, err);
+}
+
+bool jit_methods_has_file(int dir_fd, pid_t pid)
+{
+	char name[JIT_FILE_NAME_BYTES];
+	struct stat st;
+
+	jit_file_name(pid, name);
+	return !fstatat(dir_fd, name, &st, 0) && S_ISREG(st.st_mode);
+}
+
+/* The PID in the name of such a file, or 0. */
+static pid_t jit_file_pid(const char *name)
+{
+	char again[JIT_FILE_NAME_BYTES];
+	long pid = strtol(name, NULL, 10);
+
+	if (pid <= 0 || pid > INT32_MAX)
+		return 0;
+	jit_file_name((pid_t)pid, again);
+	return strcmp(name, again) ? 0 : (pid_t)pid;
+}
+
+int jit_methods_each_file(int dir_fd, int (*fn)(void *ctx, int dir_fd, const char *name, pid_t pid),
+			  void *ctx)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	const struct dirent *entry;
+	DIR *dir;
+
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	while (!r && (entry = readdir(dir))) {
+		pid_t pid = jit_file_pid(entry->d_name);
+
+		if (pid)
+			r = fn(ctx, dir_fd, entry->d_name, pid);
+	}
+	closedir(dir);
+	return r;
+}
+
+static int jit_file_remove(void *ctx, int dir_fd, const char *name, pid_t pid)
+{
+	(void)ctx;
+	(void)pid;
+	return unlinkat(dir_fd, name, 0) && errno != ENOENT ? -errno : 0;
+}
+
+int jit_methods_remove(int dir_fd)
+{
+	return jit_methods_each_file(dir_fd, jit_file_remove, NULL);
+}

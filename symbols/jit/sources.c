@@ -1,0 +1,494 @@
+#include "symbols/jit/sources.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "container/proc.h"
+#include "symbols/jit/methods_file.h"
+#include "symbols/jit/perfmap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define JIT_LATER_NS (2 * NS_PER_S) /* clocks may differ by so much */
+/* Bytes of the perf maps of all processes. One process may take at most half of the bytes left. */
+#define JIT_PERFMAPS_BYTES_MAX ((uint64_t)16 << 30)
+/* Bytes of a hole that cost one byte of the limit: holes are read, but not kept. */
+#define JIT_PERFMAP_HOLES 4
+#define JIT_MARKERS_MAX 4096 /* mapped jitdumps; further ones are not read */
+
+struct jit_process {
+	bool checked, captured; /* checked: captured is known */
+	bool loaded;
+	bool counted; /* struct jit_sources_options */
+	bool named;   /* names were looked up, not lines alone */
+	int32_t pid;
+	struct symbol_provider *names;
+	struct jit_methods_file *file; /* header lines of the capture; NULL: there is none */
+	struct jit_damage damage;
+	/*
+	 * Why its code has no names although a source exists; NULL: it has names, or there is no
+	 * source.
+	 */
+	const char *why;
+	const char *perfmap_why; /* the same for its perf map */
+};
+
+struct jit_marker {
+	int32_t pid;
+	uint32_t file_pid, image;
+};
+
+struct jit_sources {
+	struct jit_sources_options options;
+	struct opener *opener;
+	jit_sources_open_fn *open_image;
+	void *ctx;
+	VEC(struct jit_process) processes;
+	struct hashmap by_pid; /* PID -> index into processes */
+	VEC(struct jit_marker) markers;
+	uint64_t perfmap_bytes; /* bytes charged so far */
+	struct jit_sources_stats stats;
+};
+
+int jit_sources_new(const struct jit_sources_options *options, struct opener *opener,
+		    jit_sources_open_fn *open_image, void *ctx, struct jit_sources **ret_sources)
+{
+	struct jit_sources *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->options = *options;
+	s->opener = opener;
+	s->open_image = open_image;
+	s->ctx = ctx;
+	*ret_sources = s;
+	return 0;
+}
+
+void jit_sources_free(struct jit_sources *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->processes.len; i++) {
+		symbol_provider_free(s->processes.v[i].names);
+		free(s->processes.v[i].file);
+	}
+	vec_free(&s->processes);
+	vec_free(&s->markers);
+	hashmap_free(&s->by_pid);
+	free(s);
+}
+
+/* *ret_process is valid until the next new process. */
+static int jit_process(struct jit_sources *s, int32_t pid, struct jit_process **ret_process)
+{
+	uint32_t *place;
+	int is_new, r = vec_reserve(&s->processes, 1);
+
+	if (!r)
+		r = hashmap_entry(&s->by_pid, (uint32_t)pid, (uint32_t)s->processes.len, &place,
+				  &is_new);
+	if (r)
+		return r;
+	if (is_new)
+		s->processes.v[s->processes.len++] = (struct jit_process){
+			.pid = pid,
+			.counted = s->options.counted &&
+				   lookup_cache_find_process(s->options.counted, pid)};
+	*ret_process = &s->processes.v[*place];
+	return 0;
+}
+
+static bool jit_is_captured(const struct jit_sources *s, struct jit_process *p)
+{
+	if (!p->checked) {
+		p->checked = true;
+		p->captured = s->options.capture_dir_fd >= 0 &&
+			      jit_methods_has_file(s->options.capture_dir_fd, p->pid);
+	}
+	return p->captured;
+}
+
+bool jit_sources_has_capture(struct jit_sources *s, int32_t pid)
+{
+	struct jit_process *p;
+
+	return s->options.capture_dir_fd >= 0 && !jit_process(s, pid, &p) && jit_is_captured(s, p);
+}
+
+int jit_sources_add_jitdump(struct jit_sources *s, int32_t pid, uint32_t file_pid, uint32_t image)
+{
+	for (size_t i = 0; i < s->markers.len; i++)
+		if (s->markers.v[i].pid == pid && s->markers.v[i].image == image)
+			return 0;
+	if (s->markers.len >= JIT_MARKERS_MAX) {
+		struct jit_process *p;
+		int r = jit_process(s, pid, &p);
+
+		if (!r)
+			p->damage.n[JIT_DUMPS_REFUSED]++;
+		return r;
+	}
+	return vec_push(&s->markers, ((struct jit_marker){pid, file_pid, image}));
+}
+
+/*
+ * Opens the perf map of a process that has ended and that no descriptor refers to. Its path is the
+ * one that a process with our root and PIDs would have used, as in perf.
+ */
+static int jit_open_ended_perfmap(int32_t pid, int *ret_fd)
+{
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EBADMSG;
+	if ((uint64_t)st.st_size > PERFMAP_BYTES_MAX)
+		return -E2BIG;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+bool jit_sources_pid_is_reused(const struct jit_sources *s, int32_t pid)
+{
+	struct opener_process process;
+	int root;
+
+	if (!s->opener || !s->options.recorded_until_ns ||
+	    opener_root(s->opener, pid, &root) == -ESRCH ||
+	    opener_process(s->opener, pid, &process))
+		return false;
+	uint64_t begin_ns =
+		clock_realtime_ns() - proc_age_ns(process.start_ticks, clock_boottime_ns());
+
+	return begin_ns > s->options.recorded_until_ns &&
+	       begin_ns - s->options.recorded_until_ns > JIT_LATER_NS;
+}
+
+static int jit_open_perfmap(const struct jit_sources *s, int32_t pid, int *ret_fd)
+{
+	if (jit_sources_pid_is_reused(s, pid))
+		return -ESTALE;
+	int r = s->opener ? opener_perfmap(s->opener, pid, PERFMAP_BYTES_MAX, ret_fd) : -ESRCH;
+
+	return r == -ESRCH ? jit_open_ended_perfmap(pid, ret_fd) : r;
+}
+
+/* Why an existing perf map is not used; NULL: there is none. */
+static const char *jit_reason_no_perfmap(int error)
+{
+	switch (error) {
+	case -ENOENT:
+	case -ESRCH:
+	case -ESTALE:
+		return NULL;
+	case -EACCES:
+	case -EPERM:
+		return "its perf map may not be read: CAP_SYS_PTRACE, CAP_DAC_OVERRIDE";
+	case -E2BIG:
+		return "its perf map is larger than 4 GiB: truncate or remove it";
+	case -EDQUOT:
+		return "there is no room for its perf map, as those of all processes are larger "
+		       "than 16 GiB: truncate or remove the largest";
+	case -EBADMSG:
+		return "its perf map is no regular file, or has no line that can be read";
+	default:
+		return "its perf map cannot be read";
+	}
+}
+
+/* Charges a perf map. Returns 0; -EDQUOT: it takes more than half of what is left; -errno. */
+static int jit_charge_perfmap(struct jit_sources *s, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	uint64_t bytes = (uint64_t)st.st_size, data = file_data_bytes(fd, bytes);
+	uint64_t most = (JIT_PERFMAPS_BYTES_MAX - s->perfmap_bytes) / 2;
+
+	bytes = data + (bytes - data) / JIT_PERFMAP_HOLES;
+	if (bytes > most)
+		return -EDQUOT;
+	s->perfmap_bytes += bytes;
+	return 0;
+}
+
+/* Loads the perf map that a process has now; *ret_map NULL: none. Returns 0 or -ENOMEM. */
+static int jit_load_perfmap(struct jit_sources *s, struct jit_process *p,
+			    struct symbol_provider **ret_map)
+{
+	struct perfmap_stats stats = {0};
+	struct parse_error err;
+	AUTO_CLOSE int fd = -1;
+	int r = jit_open_perfmap(s, p->pid, &fd);
+
+	*ret_map = NULL;
+	if (!r)
+		r = jit_charge_perfmap(s, fd);
+	if (!r) {
+		r = perfmap_load(fd, ret_map, &stats, &err);
+		s->stats.perfmaps += !r;
+		p->damage.n[JIT_PERFMAP_BAD_LINES] += stats.bad_lines;
+	}
+	p->perfmap_why = r ? jit_reason_no_perfmap(r) : NULL;
+	return r == -ENOMEM ? r : 0;
+}
+
+/*
+ * Whether a jitdump belongs to a process. Its name and header must have the process's PID, here or
+ * in the process's own namespace.
+ */
+static bool jit_belongs_to(const struct jit_sources *s, int32_t pid, uint32_t file_pid,
+			   uint32_t header_pid, int32_t ns_pid)
+{
+	struct opener_process process;
+
+	if (header_pid != file_pid)
+		return false;
+	if (file_pid == (uint32_t)pid || (ns_pid > 0 && file_pid == (uint32_t)ns_pid))
+		return true;
+	/* Nothing tells the namespace PID of a process that has ended. */
+	return !s->opener || opener_process(s->opener, pid, &process) ||
+	       file_pid == (uint32_t)process.ns_pid;
+}
+
+/*
+ * Reads one jitdump. Returns 0; -ENOENT: it belongs to another process; -errno: it could not be
+ * read to its end.
+ */
+static int jit_load_marker(struct jit_sources *s, const struct jit_marker *marker, int32_t ns_pid,
+			   struct jit_damage *damage, struct jit_names_sources *names)
+{
+	struct jitdump_stats stats;
+	struct jitdump *dump = NULL;
+	AUTO_CLOSE int fd = -1;
+	int r = s->open_image(s->ctx, marker->image, &fd);
+
+	if (r)
+		return r;
+	r = jitdump_peek(fd, &stats);
+	if (!r && !jit_belongs_to(s, marker->pid, marker->file_pid, stats.pid, ns_pid))
+		r = -ENOENT;
+	if (r) {
+		damage->n[JIT_DUMPS_REFUSED]++;
+		return -ENOENT;
+	}
+	r = jitdump_load(fd, names->methods, &dump, &stats, NULL);
+	damage->n[JIT_DUMPS_REFUSED] += r && r != -ENOMEM;
+	/* Even if it could not be read to its end: its methods so far were added. */
+	names->jitdump_stats = stats;
+	if (r)
+		return r;
+	names->jitdump = dump;
+	s->stats.jitdumps++;
+	damage->n[JIT_DUMPS_UNTIMED] += stats.untimed;
+	damage->n[JIT_DUMP_BAD_RECORDS] += stats.bad;
+	return 0;
+}
+
+/* Loads the jitdump that was mapped last. Returns 0 or -ENOMEM. */
+static int jit_load_jitdump(struct jit_sources *s, struct jit_process *p, int32_t ns_pid,
+			    struct jit_names_sources *names)
+{
+	for (size_t i = s->markers.len; i-- > 0;) {
+		const struct jit_marker *marker = &s->markers.v[i];
+		int r = marker->pid == p->pid
+				? jit_load_marker(s, marker, ns_pid, &p->damage, names)
+				: -ENOENT;
+
+		if (!r || r == -ENOMEM)
+			return r;
+		/* A part of it was added. */
+		if (jit_methods_count(names->methods, SYMBOL_JITDUMP))
+			break;
+	}
+	return 0;
+}
+
+/* Why the captured methods of a process are not used. */
+static const char *jit_reason_not_read(int error)
+{
+	switch (error) {
+	case -E2BIG:
+		return "what was recorded of it is more than is read";
+	case -ENOTSUP:
+		return "what was recorded of it is of a later profcpu: use that one";
+	case -EBADMSG:
+		return "what was recorded of it is damaged";
+	default:
+		return "what was recorded of it cannot be read";
+	}
+}
+
+/* Loads the captured methods of a process. Returns 0 or -ENOMEM. */
+static int jit_load_capture(struct jit_sources *s, struct jit_process *p, struct jit_methods *m,
+			    int32_t *ret_ns_pid)
+{
+	AUTO_FREE struct jit_methods_file *file = NULL;
+	int r;
+
+	if (!jit_is_captured(s, p))
+		return 0;
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return -ENOMEM;
+	r = jit_methods_read(s->options.capture_dir_fd, p->pid, m, file, NULL);
+	if (r)
+		p->why = jit_reason_not_read(r);
+	s->stats.captures += !r;
+	s->stats.il_maps += jit_il_maps(jit_methods_il(m));
+	p->damage.n[JIT_CAPTURES_CUT] += file->cut;
+	p->damage.n[JIT_CAPTURE_BAD_LINES] += file->bad_lines;
+	*ret_ns_pid = file->ns_pid;
+	p->file = TAKE_PTR(file);
+	return r == -ENOMEM ? r : 0;
+}
+
+static int jit_load(struct jit_sources *s, struct jit_process *p)
+{
+	struct jit_names_sources names = {.untimed = s->options.untimed};
+	int32_t ns_pid = 0;
+	int r = jit_methods_new(&names.methods);
+
+	if (!r)
+		r = jit_load_capture(s, p, names.methods, &ns_pid);
+	if (!r && s->options.live)
+		r = jit_load_jitdump(s, p, ns_pid, &names);
+	if (!r && s->options.live)
+		r = jit_load_perfmap(s, p, &names.perfmap);
+	if (!r) {
+		r = jit_methods_finish(names.methods);
+		if (r == -E2BIG) {
+			jit_methods_free(names.methods);
+			names.methods = NULL;
+			p->why = "its methods overlap more than can be";
+			r = 0;
+		}
+	}
+	if (!r)
+		return jit_names_new(&names, &p->names);
+	jit_methods_free(names.methods);
+	jitdump_free(names.jitdump);
+	symbol_provider_free(names.perfmap);
+	return r;
+}
+
+static int jit_provider(struct jit_sources *s, int32_t pid, bool named,
+			struct symbol_provider **ret_names)
+{
+	struct jit_process *p;
+	int r = jit_process(s, pid, &p);
+
+	if (!r && !p->loaded) {
+		r = jit_load(s, p);
+		p->loaded = !r;
+		p->damage.n[JIT_DUMPS_EARLY] += !r && jit_names_stats(p->names).jitdump_early;
+	}
+	if (!r) {
+		p->named |= named;
+		*ret_names = p->names;
+	}
+	return r;
+}
+
+int jit_sources_provider(struct jit_sources *s, int32_t pid, struct symbol_provider **ret_names)
+{
+	return jit_provider(s, pid, true, ret_names);
+}
+
+int jit_sources_lines(struct jit_sources *s, int32_t pid, const struct jit_lines_files *files,
+		      struct line_source **ret_source)
+{
+	struct symbol_provider *names;
+	int r = jit_provider(s, pid, false, &names);
+
+	return r ? r : jit_lines_open(names, files, ret_source);
+}
+
+const char *jit_sources_way(const struct jit_sources *s, int32_t pid)
+{
+	const uint32_t *place = hashmap_get(&s->by_pid, (uint32_t)pid);
+	const struct jit_methods_file *file = place ? s->processes.v[*place].file : NULL;
+
+	return file && file->way[0] ? file->way : NULL;
+}
+
+/* A missing text has no id. */
+static int jit_intern_text(struct lookup_cache *a, const char *text, uint32_t *ret_text)
+{
+	*ret_text = LOOKUP_NONE;
+	return text && *text ? intern_str(&a->texts, text, ret_text) : 0;
+}
+
+int jit_sources_note(const struct jit_sources *s, struct lookup_cache *lookup_cache)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->processes.len && !r; i++) {
+		const struct jit_process *p = &s->processes.v[i];
+		struct jit_names_stats stats = jit_names_stats(p->names);
+		struct lookup_cache_process note = {
+			.pid = p->pid,
+			.ns_pid = p->file ? p->file->ns_pid : 0,
+			.jitdump_early = stats.jitdump_early,
+			.contradictions = stats.contradictions + stats.perfmap_contradictions,
+			.doubts = stats.doubts,
+		};
+		const struct lookup_cache_process *before =
+			lookup_cache_find_process(lookup_cache, p->pid);
+		const char *why = p->file ? p->file->why : NULL;
+
+		if (!p->loaded || !p->named)
+			continue;
+		/* This run may have looked up less than an earlier one. */
+		if (before && before->contradictions > note.contradictions)
+			note.contradictions = before->contradictions;
+		if (before && before->doubts > note.doubts)
+			note.doubts = before->doubts;
+		if (!why || !*why)
+			why = p->why;
+		/* A process with captured names does not need its perf map. */
+		if ((!why || !*why) && !(p->file && p->file->way[0]))
+			why = p->perfmap_why;
+		r = jit_intern_text(lookup_cache, p->file ? p->file->version : NULL, &note.version);
+		if (!r)
+			r = jit_intern_text(lookup_cache, p->file ? p->file->way : NULL, &note.way);
+		if (!r)
+			r = jit_intern_text(lookup_cache, why, &note.why);
+		if (!r)
+			r = lookup_cache_process(lookup_cache, &note);
+	}
+	return r;
+}
+
+struct jit_sources_stats jit_sources_stats(const struct jit_sources *s)
+{
+	struct jit_sources_stats stats = s->stats;
+
+	for (size_t i = 0; i < s->processes.len; i++) {
+		const struct jit_process *p = &s->processes.v[i];
+		struct jit_names_stats n = jit_names_stats(p->names);
+
+		if (!p->named || p->counted)
+			continue;
+		jit_damage_add(&stats.damage, &p->damage);
+		stats.contradictions += n.contradictions + n.perfmap_contradictions;
+		stats.doubts += n.doubts;
+	}
+	return stats;
+}

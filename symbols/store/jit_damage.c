@@ -1,0 +1,27 @@
+#include "symbols/store/jit_damage.h"
+
+static const char *const jit_damage_words[JIT_DAMAGE_KINDS][2] = {
+	[JIT_PERFMAP_BAD_LINES] = {"perfmap_bad_lines", "perf_map_bad_lines"},
+	[JIT_CAPTURE_BAD_LINES] = {"capture_bad_lines", "recorded_bad_lines"},
+	[JIT_CAPTURES_CUT] = {"captures_cut", "recorded_cut_off"},
+	[JIT_DUMPS_REFUSED] = {"jitdumps_refused", "jitdumps_refused"},
+	[JIT_DUMPS_EARLY] = {"jitdumps_early", "jitdumps_stopped_early"},
+	[JIT_DUMPS_UNTIMED] = {"jitdumps_untimed", "jitdumps_without_times"},
+	[JIT_DUMP_BAD_RECORDS] = {"jitdump_bad", "jitdump_bad_records"},
+};
+
+const char *jit_damage_store_key(enum jit_damage_kind kind)
+{
+	return jit_damage_words[kind][0];
+}
+
+const char *jit_damage_report_key(enum jit_damage_kind kind)
+{
+	return jit_damage_words[kind][1];
+}
+
+void jit_damage_add(struct jit_damage *to, const struct jit_damage *more)
+{
+	for (int i = 0; i < JIT_DAMAGE_KINDS; i++)
+		to->n[i] += more->n[i];
+}

@@ -1,0 +1,20 @@
+/* Reads symbols/names of a recording (format: symbols/store/store.h). */
+#ifndef SYMBOLS_STORE_STORE_READ_H
+#define SYMBOLS_STORE_STORE_READ_H
+
+#include "base/error.h"
+#include "symbols/store/store.h"
+
+/*
+ * Adds the content of text to lookup_cache. Overwrites text. Returns 0, -EBADMSG (another format,
+ * or cut off), -ENOTSUP (a newer format), -ENOMEM or -E2BIG. An error sets *err (may be NULL), and
+ * lookup_cache may then hold a part of the content.
+ */
+int store_parse(char *text, size_t len, struct lookup_cache *lookup_cache,
+		struct store_notes *ret_notes, struct parse_error *err);
+
+/* Reads dir/names. Errors: as for store_parse, -ENOENT or -errno. */
+int store_read(int dir_fd, struct lookup_cache *lookup_cache, struct store_notes *ret_notes,
+	       struct parse_error *err);
+
+#endif

@@ -1,0 +1,39 @@
+# shellcheck shell=bash
+# A program that was compiled ahead of time.
+
+# aot_kinds DIR: of each kind of code how many frames there are, named, placed.
+aot_kinds() {
+	python3 -c '
+import json, sys
+for k in json.load(open(sys.argv[1] + "/report.json"))["code"]:
+    print(k["kind"], k["frames"], k["named"], k["placed"])' "$1"
+}
+
+# named LEAST: with its debug file beside it LEAST % of more than 1,000 frames have readable names, also from the archive.
+promise_named() {
+	local name
+	need_sampling
+	cp -r "$APP" app
+	[ -f app/compute.dbg ] || fail "no debug file was made"
+	record rec -F 499 -- app/compute 3
+	"$PROFCPU" fold --names full rec >folded || fail "fold gave $?"
+	for name in Work.Burn 'Boxes<Int32>.Fill' 'Boxes<__Canon>.Fill' 'Work.LaterAsync() [async]' 'Program.Main() [async]' System.Threading.ThreadPoolWorkQueue.Dispatch; do
+		grep -qF ";$name" folded || fail "no $name: $(tr ';' '\n' <folded | sort | uniq -c | sort -rn | head -n 20)"
+	done
+	aot_kinds rec | tee kinds
+	awk -v least="$1" '$1 == "aot" { n = $2; named = $3 } END { exit !(n > 1000 && named >= least / 100 * n) }' kinds || fail "not all of it has names"
+	"$PROFCPU" postprocess -q -o away rec/prof.tar.gz || fail "postprocess gave $?"
+	cmp rec/folded_stacks.out away/folded_stacks.out || fail "other names from the archive"
+}
+
+# placed LEAST: without it LEAST % of more than 1,000 frames are placed in their functions or named, more than 90 % placed, and profcpu
+# says what would name them.
+promise_placed() {
+	need_sampling
+	rm -rf app && cp -r "$APP" app && rm app/compute.dbg
+	record stripped -F 499 -- app/compute 2
+	aot_kinds stripped | tee kinds
+	awk -v least="$1" '$1 == "stripped" { n = $2; named = $3; placed = $4 }
+		END { exit !(n > 1000 && named + placed >= least / 100 * n && placed > 0.9 * n) }' kinds || fail "not all of it is placed"
+	grep -q 'compute: no debug file of build id [0-9a-f]*; `profcpu symbols fetch stripped`' collect.log || fail "no remedy: $(cat collect.log)"
+}

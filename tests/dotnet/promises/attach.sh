@@ -1,0 +1,83 @@
+# shellcheck shell=bash
+# A process with many methods (--latency): how long profcpu holds it up for their names, and what it leaves.
+
+# attach_latency SERIES FROM TO: what is seen from inside, of these seconds: the worst and the middle of the 99th percentiles, in ms.
+attach_latency() {
+	awk -v series="$1" -v from="$2" -v to="$3" '
+		$1 == "latency" && $2 == "second" && $3 >= from && $3 <= to {
+			for (i = 4; i <= NF; i++)
+				if ($i == series) { p99[++n] = $(i + 5) + 0; if ($(i + 7) + 0 > worst) worst = $(i + 7) + 0 }
+		}
+		END {
+			for (i = 1; i <= n; i++) for (k = i + 1; k <= n; k++) if (p99[k] < p99[i]) { x = p99[i]; p99[i] = p99[k]; p99[k] = x }
+			printf "%.2f %.2f\n", worst, p99[int((n + 1) / 2)]
+		}' wide.log
+}
+attach_second() { awk '$1 == "latency" { n = $3 } END { print n + 0 }' wide.log; }
+attach_has_second() { [ "$(attach_second)" -ge "$1" ]; }
+# attach_window NAME COMMAND...: runs it, and prints and keeps in $WORST the requests' worst meanwhile.
+attach_window() {
+	local name=$1 from to requests ticks
+	shift
+	from=$(($(attach_second) + 1))
+	"$@" >collect.log 2>&1 || fail "$* gave $?: $(cat collect.log)"
+	to=$(($(attach_second) + 1)) # the second that has begun is part of it
+	wait_for 10 attach_has_second "$to"
+	requests=$(attach_latency requests "$from" "$to") ticks=$(attach_latency ticks "$from" "$to")
+	printf '%-22s requests: worst %8s, p99 %8s; ticks: worst %8s, p99 %8s ms\n' "$name" \
+		"${requests% *}" "${requests#* }" "${ticks% *}" "${ticks#* }"
+	WORST=${requests% *}
+}
+
+attach_left() { # what is left of profcpu's
+	local fd
+	find /tmp -maxdepth 1 -name "*perf-$PID.map*" -o -maxdepth 1 -name "*profcpu*$PID*"
+	for fd in "/proc/$PID/fd"/*; do
+		readlink "$fd" | grep -E 'perf-[0-9]+\.map|jit-[0-9]+\.dump'
+	done
+	grep -E 'perf-[0-9]+\.map|jit-[0-9]+\.dump' "/proc/$PID/maps"
+}
+attach_clean() { # AFTER-WHAT
+	local found
+	found=$(attach_left)
+	[ -z "$found" ] || fail "after $1 there is: $found; it said: $(cat collect.log)"
+}
+
+# held_up WAY MS METHODS: taking names of METHODS by memory or perfmap delays the process at most MS longer than a recording
+# without names. No file, mapping or setting of profcpu is left.
+promise_held_up() {
+	local none try limit words=$1
+	need_sampling
+	[ "$1" != perfmap ] || words='perf map'
+	grep '^made' wide.log
+	wait_for 30 attach_has_second 3
+	for try in 1 2 3; do
+		rm -rf none names
+		attach_window "sampled, no names" "$PROFCPU" collect --no-download -q -o none -p "$PID" -d 4 --jit-names=none
+		none=$WORST
+		attach_window "sampled, $1" "$PROFCPU" collect --record-only --jit-names="$1" -o names -p "$PID" -d 4
+		grep "process $PID (.*): names come from .*$words" collect.log || fail "not by $1: $(cat collect.log)"
+		# Whatever else runs on the machine holds it up too, so it may try again.
+		limit=$(awk -v none="$none" -v most="$2" 'BEGIN { print none + most }')
+		at_least "$limit" "$WORST" && break
+		echo "again after try $try: $WORST ms, without names $none ms"
+	done
+	at_least "$limit" "$WORST" || fail "held up for $WORST ms, $none without names"
+	attach_clean "the recording"
+	[ "$(grep -c . "names/symbols/$PID.methods")" -ge "$3" ] || fail "fewer than $3 methods: $(grep -c . "names/symbols/$PID.methods")"
+}
+
+# killed [OPTION]: a recorder is killed while the map is on: the next one takes back what it left, also one that needs no map itself.
+promise_killed() {
+	local killed
+	need_sampling
+	rm -rf killed next
+	start killed "$PROFCPU" collect --no-download -q --jit-names=perfmap -o killed -p "$PID" -d 60
+	killed=$STARTED
+	wait_for 30 test -s "/tmp/perf-$PID.map" || fail "no map is switched on: $(cat killed.log)"
+	kill -KILL "$killed"
+	wait "$killed" 2>/dev/null
+	[ -n "$(attach_left)" ] || fail "nothing was left by kill -9, so that nothing is tried"
+	"$PROFCPU" collect --no-download -o next -p "$PID" -d 1 "$@" >collect.log 2>&1 || fail "the next collect: $(cat collect.log)"
+	attach_clean "kill -9 and a new start with $*"
+}

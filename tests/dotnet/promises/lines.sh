@@ -1,0 +1,162 @@
+# shellcheck shell=bash
+# Source lines of JIT-compiled and of precompiled code, of the program tests/dotnet/lines.
+
+lines_source=$TESTS/dotnet/lines/Program.cs
+lines_of() { grep -n "$1" "$lines_source" | cut -d : -f 1; }
+lines_burns=$(lines_of 'the line that burns')
+
+# lines_record DIR SECONDS OPTION...: the program in the copy app, whose loop stays in the first code that was made of it.
+lines_copy() { [ -e app ] || cp -r "$APP" app; }
+lines_record() {
+	local dir=$1 seconds=$2
+	shift 2
+	need_sampling
+	lines_copy
+	record "$dir" "$@" -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec app/lines.dll "$seconds"
+	mv collect.log "$dir.log"
+}
+
+# lines_check FOLDED: each sampled line of the loop belongs to Step, and each call of it is at its line. There are at least 100
+# samples, at most 1 % of them without a line.
+lines_check() {
+	awk -v burns="$lines_burns" -v calls="$(lines_of 'sum += Step(sum, i);')" -v begins="$(lines_of 'return Burning.Burn(')" '
+		match($0, /;Burning\.Step\([^;]*$/) {
+			leaf = substr($0, RSTART + 1); n = $NF; sub(/ [0-9]+$/, "", leaf); all += n
+			line = leaf; if (!sub(/^.*:Program\.cs:/, "", line)) { nowhere += n; next }
+			if (line < burns - 2 || line > burns + 1) { print "Step is at line " line; bad = 1 }
+			if (line != burns && line != burns - 1) next # before its frame is there and after
+			loop += n
+			if ($0 !~ ";Burning\\.Burn\\([^;]*:Program\\.cs:" calls ";Burning\\.Step") { print "called elsewhere: " $0; bad = 1 }
+			if ($0 !~ ";Program\\.Main[^;]*:Program\\.cs:" begins ";Burning\\.Burn") { print "begun elsewhere: " $0; bad = 1 }
+		}
+		END { printf "%d samples of Step, %d in its loop, %d without a line\n", all, loop, nowhere
+			exit bad || all < 100 || loop < 0.8 * all || nowhere > 0.01 * all }' "$1"
+}
+
+# jit WAY: JIT-compiled code has its lines by memory or rundown, and the recording alone, moved, without the program, gives the same.
+promise_jit() {
+	lines_record "$1" 2 --jit-names="$1" --lines
+	"$PROFCPU" fold --names full --lines "$1" >folded 2>err || fail "fold gave $?"
+	lines_check folded >said || fail "$(head -n 5 said) $(cat err)"
+	tail -n 1 said
+	mv "$1" "$1.gone" && mv app away
+	"$PROFCPU" fold --offline --names full --lines "$1.gone" 2>err | cmp folded - || fail "other lines elsewhere"
+	[ ! -s err ] || fail "$(cat err)"
+	mv away app
+}
+
+# short_child LEAST: a program that a command starts, and that is soon gone, has names.
+promise_short_child() {
+	need_sampling
+	lines_copy
+	record short -F 999 -- sh -c 'dotnet exec app/lines.dll 0.3; true'
+	"$PROFCPU" fold --names full short >folded || fail "fold gave $?"
+	at_least "$(share_of folded ';Burning[.]Step[(]')" "$1" || fail "the code of a short-lived child has no names: $(cat collect.log)"
+}
+
+# Without --lines nothing of lines is taken, and who asks for lines is told.
+promise_not_taken() {
+	lines_record plain 1 --jit-names=memory
+	"$PROFCPU" fold --names full --lines plain >folded 2>err || fail "fold gave $?"
+	grep -q 'JIT-compiled code has no lines: it was recorded without .profcpu collect --lines' err || fail "nothing is said: $(cat err)"
+	grep -q 'Step([^;]*:Program' folded && fail "lines that nobody took"
+	ls plain/symbols/*.methods >/dev/null 2>&1 && fail "methods are kept that nobody needs"
+	return 0
+}
+
+# Recorded only, and post-processed without lines first: they can still be had, and postprocess says when the outputs have none.
+promise_later() {
+	lines_record later 2 --jit-names=memory --lines --record-only
+	"$PROFCPU" postprocess -q later || fail "postprocess gave $?"
+	"$PROFCPU" postprocess -q --lines later || fail "postprocess --lines gave $?"
+	"$PROFCPU" fold --offline --names full --lines later >folded || fail "fold gave $?"
+	lines_check folded >said || fail "$(cat said)"
+	"$PROFCPU" postprocess --lines later >said 2>&1 || fail "postprocess --lines gave $?"
+	grep -q 'later: has lines' said && fail "says it of outputs that have them: $(cat said)"
+	"$PROFCPU" postprocess later >said 2>&1 || fail "postprocess gave $?"
+	grep -q 'later: has lines or inlined functions; show them with --lines and --inlines$' said ||
+		fail "does not say that the outputs have no lines: $(cat said)"
+}
+
+# replaced OTHER: another build's assembly in the place of the one that ran gives no lines rather than wrong ones.
+promise_replaced() {
+	lines_record replaced 1 --jit-names=memory --lines --record-only
+	cp "$PUBLISHED/$1"/* app || fail "needs $1"
+	"$PROFCPU" postprocess -q --lines replaced 2>/dev/null || fail "postprocess gave $?"
+	"$PROFCPU" fold --offline --names full --lines replaced >folded 2>/dev/null || fail "fold gave $?"
+	rm -r app
+	grep -q 'Burning.Step' folded || fail "no samples"
+	grep -q ':Program.cs:' folded && fail "lines of another build"
+	return 0
+}
+
+# memory_is_events LEAST: memory and events agree which IL each place comes from, for at least LEAST methods that both know.
+promise_memory_is_events() {
+	local service way
+	need_sampling
+	start many env DOTNET_ReadyToRun=0 dotnet exec "$APP/lines.dll" 60
+	service=$STARTED
+	sleep 1 && wait_for_cpu "$service" 3000
+	for way in rundown memory; do # listening to events compiles more
+		record "$way-il" -p "$service" --jit-names="$way" --lines --record-only -d 1
+		awk -v pid="$service" '$1 == "module" { path[$2] = $5 } $1 == "il" { print $2, path[$4], $5, $6 }' "$way-il/symbols/$service.methods" |
+			sort -u >"$way.il"
+		echo "$way: $(wc -l <"$way.il") methods"
+	done
+	join memory.il rundown.il >both
+	awk -v least="$1" '{ n++; if ($2 == $5 && $3 == $6 && $4 == $7) same++; else if (shown++ < 5) print }
+		END { print n + 0, same + 0; exit n < least || same < n }' both >said || fail "memory and events differ: $(cat said)"
+	echo "of $(tail -n 1 said | cut -d ' ' -f 1) methods that both know all have the same map"
+}
+
+# as_runtime FRAMES POINTS: lines are those that System.Diagnostics.StackTrace and System.Reflection.Metadata have: more than FRAMES
+# frames and POINTS points, by IL, from a PDB beside the assembly or in it.
+promise_as_runtime() {
+	[[ $PROGRAM != *-embedded ]] || [ ! -e "$APP/lines.pdb" ] || fail "the embedded PDB is a file"
+	dotnet exec "$APP/lines.dll" >theirs || fail "lines.dll gave $?"
+	[ "$(grep -c '^frame' theirs)" -gt "$1" ] || fail "too few frames"
+	[ "$(grep -c '^point' theirs)" -gt "$2" ] || fail "too few points"
+	"$BUILD/helpers/managed_lines" "$APP/lines.dll" <theirs >ours || fail "managed_lines gave $?"
+	cmp theirs ours || {
+		diff theirs ours | head
+		fail "other lines than the runtime's"
+	}
+	echo "$(wc -l <ours) places have the runtime's lines"
+}
+
+# other_pdb OTHER: another build's PDB is not taken.
+promise_other_pdb() {
+	mkdir mixed
+	cp "$APP/lines.dll" "$PUBLISHED/$1/lines.pdb" mixed || fail "needs $1"
+	"$BUILD/helpers/managed_lines" mixed/lines.dll </dev/null 2>err && fail "another build's PDB was taken"
+	grep -q 'No such file' err || fail "$(cat err)"
+}
+
+# precompiled_as_runtime LEAST: places in precompiled code have the runtime's lines, at least LEAST that it knows.
+promise_precompiled_as_runtime() {
+	# Instances of generic methods have code of their own each, and the runtime does not say which one a frame is of.
+	DOTNET_TieredCompilation=0 "$APP/lines" >out || fail "lines gave $?"
+	grep '^frame' out | sed 's/^frame/native/' | sort -u >theirs
+	"$BUILD/helpers/managed_lines" "$APP/lines.dll" <theirs >ours || fail "managed_lines gave $?"
+	paste -d ' ' theirs ours |
+		awk -v least="$1" '$10 == "unknown" { next } { n++ } $5 != $10 { print; bad = 1 } END { print n; exit bad || n < least }' >same ||
+		fail "other lines than the runtime's: $(cat same)"
+	echo "$(tail -n 1 same) places in precompiled code have the runtime's lines"
+}
+
+# A recording of precompiled code shows its lines, also without the program.
+promise_precompiled_recorded() {
+	local line hot
+	need_sampling
+	cp -r "$APP" r2r
+	record rec -F 499 --lines -- env DOTNET_TieredCompilation=0 r2r/lines 3
+	"$PROFCPU" fold --names full --lines rec >folded || fail "fold gave $?"
+	hot=$(sed -n 's/.*;Burning\.Step([^;]*):Program\.cs:\([0-9]*\) [0-9]*$/\1/p' folded | sort -u | tr '\n' ' ')
+	[ -n "$hot" ] || fail "no lines of precompiled code: $(grep -m 3 Burning folded)"
+	for line in $hot; do
+		[ $((line - lines_burns)) -ge -3 ] && [ $((line - lines_burns)) -le 2 ] || fail "line $line is none of Step's"
+	done
+	mv r2r gone
+	"$PROFCPU" fold --offline --names full --lines rec 2>err | cmp folded || fail "other lines elsewhere"
+	[ ! -s err ] || fail "$(cat err)"
+}

@@ -1,0 +1,48 @@
+# shellcheck shell=bash
+# Who listens to the runtime's events hears what is compiled and what is freed, with times and modules.
+
+# live_count FILE: how many were seen, loaded, gone, gone after a load that was heard; and loaded in a module that nothing was heard of.
+live_count() {
+	awk '
+		{ heard[$1]++ }
+		$1 == "load" { last[$3] = $2; if (/ \[\?\] /) nameless++ }
+		$1 == "gone" && $3 in last && last[$3] <= $2 { ends++ }
+		END { print heard["seen"] + 0, heard["load"] + 0, heard["gone"] + 0, ends + 0, nameless + 0 }' "$1"
+}
+
+# collectible SECONDS: the listener hears code that is compiled and freed again. CoreCLR may crash over a list of methods
+# while code is freed. The listener requests none, so modules from before are unknown.
+promise_collectible() {
+	local seen loaded gone ends nameless
+	sleep "$1" | "$BUILD/helpers/jit_names" listen "$PID" heard >heard.log || fail "$(cat heard.log)"
+	cat heard.log
+	read -r seen loaded gone ends nameless < <(live_count heard)
+	echo "$seen there, $loaded loaded, $gone gone, $ends of them heard to come; $nameless of unknown modules"
+	[ "$loaded" -gt 20 ] && [ "$gone" -gt 10 ] && [ "$ends" -gt 10 ] && [ "$seen" = 0 ] && [ $((4 * nameless)) -lt "$loaded" ] ||
+		fail "not what a collectible assembly does"
+	grep -qE '^load [0-9]+ 0x[0-9a-f]+ [0-9a-f]+ [^[]*\[(Collected|Plugin)[0-9]+\] ' heard || fail "no method of a collectible assembly"
+}
+
+# other SECONDS: what is there, and what is compiled, each with its module.
+promise_other() {
+	local seen loaded gone ends nameless
+	sleep "$1" | "$BUILD/helpers/jit_names" live "$PID" live >live.log || fail "$(cat live.log)"
+	cat live.log
+	read -r seen loaded gone ends nameless < <(live_count live)
+	echo "$seen there, $loaded loaded, $nameless of unknown modules"
+	[ "$seen" -gt 500 ] && [ "$loaded" -gt 20 ] && [ "$nameless" = 0 ] || fail "not what is there and what is compiled"
+}
+
+# Nothing is left in the target of a listener that is killed, once the target compiles something.
+live_listeners() { cat "/proc/$PID"/task/*/comm | grep -c EventPipe; }
+promise_killed() {
+	local before
+	before=$(live_listeners)
+	mkfifo until
+	start killed bash -c "exec 3<>until; exec '$BUILD/helpers/jit_names' live $PID '$T/killed' <&3"
+	wait_for 30 grep -q '^listening' killed.log || fail "$(cat killed.log)"
+	[ "$(live_listeners)" -gt "$before" ] || fail "nothing listens"
+	kill -KILL "$STARTED"
+	live_alone() { [ "$(live_listeners)" -le "$before" ]; }
+	wait_for 20 live_alone || fail "the runtime still tells a profcpu that was killed"
+}

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Exit statuses: without samples, of a recorded command, after Ctrl-C.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_sampling
+
+# gives STATUS PATTERN COMMAND...: checks the exit status, and that one line on stderr matches; stdout is in out.
+gives() {
+	local want=$1 pattern=$2 status=0
+	shift 2
+	timeout -k 5 60 "$@" >out 2>err </dev/null || status=$?
+	[ "$status" = "$want" ] || fail "$*: exit $status, not $want: $(cat err)"
+	[ -z "$pattern" ] || [ "$(grep -cE "$pattern" err)" = 1 ] || fail "$*: $(cat err)"
+}
+
+# A recording without samples is valid: nothing of the target ran. A line says so, but it is no failure, as with perf
+# record and stackcollapse-perf.pl. Only drawing fails, as with flamegraph.pl.
+start sleeper sleep 60
+gives 0 'warning: .*: no samples; record longer' "$PROFCPU" collect -pid "$STARTED" -frequency 99 -duration 0.2 -output idle
+gives 0 'warning: .*: no samples; record longer' "$PROFCPU" postprocess -dir idle
+gives 0 'warning: .*: no samples; record longer' "$PROFCPU" postprocess idle/perf.data -o again
+gives 0 'warning: idle has no samples' "$PROFCPU" fold idle
+[ ! -s out ] || fail "folded an event without samples"
+gives 1 'error: no stacks in the input' "$PROFCPU" flamegraph idle
+grep -q 'no samples' out || fail "a picture without samples does not say so"
+for dir in idle again; do
+	grep -q 'no samples' $dir/flamegraph.svg || fail "$dir/flamegraph.svg does not say so"
+	[ -e $dir/folded_stacks.out ] || fail "no $dir/folded_stacks.out"
+	[ ! -s $dir/folded_stacks.out ] || fail "$dir/folded_stacks.out is not empty"
+	[ -e $dir/perf_script.out ] || fail "no $dir/perf_script.out"
+done
+printf '# ========\n# captured on : today\n#\n' >comments
+gives 0 'warning: comments has no samples' "$PROFCPU" fold comments
+gives 1 'error: ' "$PROFCPU" flamegraph comments
+gives 0 'warning: .*: no samples; record longer' "$PROFCPU" postprocess comments -o from-comments
+# No sample of the selected event.
+gives 0 "warning: no samples of the event 'cycles'; the input has samples of 'cpu-clock:[a-zA-Z]*'" "$PROFCPU" fold --event-filter cycles "$TESTS/golden/fold/cpp.txt"
+gives 1 "error: no samples of the event 'cycles'" "$PROFCPU" flamegraph --event cycles "$TESTS/golden/fold/cpp.txt"
+# Text that ends within a sample, as after a broken pipe: the rest is used.
+sed '$d' "$TESTS/golden/fold/cpp.txt" >whole
+printf '\n' >>whole
+gives 0 '' "$PROFCPU" fold whole
+for cut in 20 3; do
+	head -c -$cut whole >cut.txt
+	for command in fold flamegraph postprocess; do
+		gives 1 'warning: cut.txt: cut inside a sample; [0-9]* samples before it were read' \
+			"$PROFCPU" $command cut.txt
+		[ -s out ] || fail "$command of a cut text: no output"
+	done
+done
+rm -r profilings
+# Empty input is an error.
+: >nothing
+for command in fold flamegraph postprocess; do
+	gives 1 'error: ' "$PROFCPU" $command nothing
+	gives 1 'error: ' "$PROFCPU" $command -
+done
+
+# The status of a finished command is passed on, as with perf record.
+for want in 0 1 7; do
+	gives $want '' "$PROFCPU" collect -q -o status -- sh -c "exit $want"
+	[ -s status/flamegraph.svg ] || fail "a command with status $want: no picture"
+done
+gives 137 'signal 9 ended the command' "$PROFCPU" collect -q -o status -- sh -c 'kill -KILL $$'
+gives 0 '' "$PROFCPU" collect -q -d 0.2 -o status -- sh -c 'sleep 1; exit 7'
+gives 127 'error: cannot execute no-such-command: No such file' "$PROFCPU" collect -q -o none -- no-such-command
+gives 127 'error: cannot execute \./no/such' "$PROFCPU" collect -q -a -o none -- ./no/such
+gives 126 'error: cannot execute \./err: Permission denied' "$PROFCPU" collect -q -o none -- ./err
+gives 126 'error: cannot execute /: Permission denied' "$PROFCPU" collect -q -o none -- /
+[ ! -e none ] || fail "files remain of a command that cannot be executed"
+# With -p the command only limits the time of the recording and is not recorded itself.
+start_shares 60
+# shellcheck disable=SC2016 # for that shell
+gives 3 '' "$PROFCPU" collect -q -F 999 --pid "$SHARES_PID" -o with -- sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 3'
+stop "$SHARES_PID"
+grep -q '^shares;' with/folded_stacks.out || fail "-p beside a command: the process is not recorded"
+grep -q '^sh;' with/folded_stacks.out && fail "-p beside a command: the command is recorded"
+
+# Only enough descriptors for the events: reported before the recording begins, and the suggested limit suffices.
+start_shares 60
+"$BUILD/helpers/record_main" -q -p "$SHARES_PID" -d 0.1 -o few >out 2>err || fail "$(cat err)"
+few=$(($(sed -n 's/^descriptors //p' out) + 14))
+rm -r few
+(ulimit -n $few && gives 1 "error: cannot record: the limit of $few open files .* or more \\(ulimit -n\\)" \
+	"$PROFCPU" collect -q -p "$SHARES_PID" -d 20 -o few) || exit 1
+[ ! -e few ] || fail "files remain of a recording without descriptors"
+enough=$(sed -n 's/.*raise it to \([0-9]*\) or more.*/\1/p' err)
+(ulimit -n "$enough" && gives 0 '' "$PROFCPU" collect -q -p "$SHARES_PID" -F 999 -d 0.3 -o few) || exit 1
+at_least "$(share_of few/folded_stacks.out ';work;')" 80 || fail "with the suggested limit names are missing"
+stop "$SHARES_PID"
+
+# Ctrl-C reaches the command too. The recording is saved, as the user wants.
+for pause in 0 0.01 0.05 0.1 0.3; do
+	rm -rf both
+	setsid env --default-signal=INT "$PROFCPU" collect -q -F 999 -o both -- sleep 60 >out 2>err </dev/null &
+	group=$!
+	wait_for 20 test -s both/perf.data || fail "Ctrl-C: it did not start: $(cat err)"
+	sleep $pause
+	kill -INT -- -$group
+	status=0
+	wait $group || status=$?
+	[ $status = 0 ] || fail "Ctrl-C: exit $status: $(cat err)"
+	[ -s both/flamegraph.svg ] || fail "Ctrl-C: no picture"
+done
+
+# A second Ctrl-C ends the creation of outputs. Existing outputs are complete, and the others can be made later.
+setsid env --default-signal=INT "$PROFCPU" collect -q -a -F 4999 -o twice -d 60 >out 2>err </dev/null &
+group=$!
+wait_for 20 test -s twice/perf.data || fail "twice: it did not start: $(cat err)"
+sleep 1
+kill -INT $group
+wait_for 20 test -s twice/flamegraph.svg || fail "twice: no picture: $(cat err)"
+kill -INT $group
+status=0
+wait $group || status=$?
+[ $status = 130 ] || [ $status = 0 ] || fail "a second Ctrl-C: exit $status: $(cat err)" # 0: it had finished
+[ $status = 0 ] || [ "$(grep -c '^profcpu: the samples are in twice; run .profcpu postprocess twice. to make the outputs' err)" = 1 ] ||
+	fail "a second Ctrl-C: does not list the missing outputs: $(cat err)"
+tail -c 20 twice/flamegraph.svg | grep -q '</svg>' || fail "a second Ctrl-C: a part of a picture"
+gives 0 '' "$PROFCPU" postprocess -q twice
+[ -s twice/prof.tar.gz ] || fail "a second Ctrl-C: not all outputs can be made later"

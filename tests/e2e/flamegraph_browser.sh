@@ -1,9 +1,0 @@
-#!/usr/bin/env bash
-# The picture in headless Chromium, by click and by key: zoom, tooltip, search and matched share, address, dark mode, size.
-# SHOTS=DIR keeps the screenshots.
-# Runs beside others.
-# shellcheck source=tests/e2e/lib.sh
-. "$TESTS/e2e/lib.sh"
-need python3
-command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || skip "needs chromium"
-python3 "$TESTS/browser/flamegraph.py" "$PROFCPU" "$T" "${SHOTS:-$T}" || fail "see above"

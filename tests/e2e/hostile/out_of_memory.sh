@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Makes every allocation of `fold` and `postprocess` fail once, one after another. The result equals that with enough
+# memory, or the error reports lack of memory; names never change silently. Not tested: reading an archive, which
+# libarchive does not survive.
+# Runs beside others.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_sampling
+need gcc xargs
+[ "$BUILD" = "$ROOT/build" ] || { echo "runs on the release build"; exit 78; }
+gcc -O1 -fPIC -shared -fno-omit-frame-pointer -o "$T/inject.so" "$TESTS/fault/inject.c" -ldl || fail "inject.c does not build"
+record rec --record-only -F 499 -- "$BUILD/examples/shares" 0.5
+export T PROFCPU
+export HOME=$T # no cached files of perf that change names
+
+# run COMMAND OUT: stores the command's output in OUT.
+run() {
+	case $1 in
+	postprocess) cp -r "$T/rec" "$2.rec" && "${@:3}" "$PROFCPU" postprocess -q "$2.rec" && cat "$2.rec"/{folded_stacks.out,perf_script.out} >"$2" ;;
+	text) "${@:3}" "$PROFCPU" fold "$T/text" >"$2" ;;
+	inline) "${@:3}" "$PROFCPU" fold --inline --context "$T/text" >"$2" ;;
+	inlines) "${@:3}" "$PROFCPU" fold --inlines --lines "$T/rec" >"$2" ;;
+	*) "${@:3}" "$PROFCPU" fold "$T/rec" >"$2" ;;
+	esac
+}
+one() { # COMMAND SITE FUNCTION
+	local out=$T/run-$1-$2 status=0
+	run "$1" "$out" timeout -s KILL 30 env LD_PRELOAD="$T/inject.so" INJECT_SITE="$2" 2>"$out.err" </dev/null || status=$?
+	if [ $status -ge 124 ]; then
+		echo "$1 $2 $3: ended with $status"
+	elif [ $status != 0 ]; then
+		grep -qiE 'out of memory|cannot allocate memory|memory is out' "$out.err" ||
+			echo "$1 $2 $3: failed with $status and no reason: $(cat "$out.err")"
+		echo "$1 $2" >>"$T/felt"
+		grep -q 'error: cannot read .*: out of memory; raise the limit of memory' "$out.err" && echo "$1 $2" >>"$T/advised"
+	elif ! cmp -s "$out" "$T/$1.good" && ! grep -q 'memory' "$out.err"; then
+		echo "$1 $2 $3: another result without a message"
+	fi
+	rm -rf "$out" "$out".*
+}
+export -f one run
+
+cp -r rec whole
+"$PROFCPU" postprocess -q whole || fail "postprocess"
+cp whole/perf_script.out text
+: >felt
+for command in ${OUT_OF_MEMORY_COMMANDS:-fold text postprocess}; do # the long test has all commands
+	run $command "$command.good" env LD_PRELOAD="$T/inject.so" INJECT_LIST="$T/sites" || fail "$command does not work without faults"
+	[ -s "$command.good" ] || fail "$command makes nothing"
+	grep -E ' (malloc|calloc|realloc|reallocarray|strdup|mmap|mmap64)$' sites | sed "s/^/$command /" >"$command.sites"
+	rm sites
+	n=$(wc -l <"$command.sites")
+	[ "$n" -gt 30 ] || fail "$command: only $n call sites that allocate were found"
+	xargs -P 2 -n 3 bash -c 'one "$1" "$2" "$3"' _ <"$command.sites" >"$command.bad"
+	sort "$command.bad"
+	echo "$command: $n places, $(wc -l <"$command.bad") bad, $(grep -c "^$command" felt) ended it"
+	[ "$(grep -c "^$command" felt)" -gt $((n / 3)) ] || fail "$command: the faults do not reach profcpu"
+done
+[ -z "$(cat ./*.bad)" ] || fail "see above"
+[ "$(wc -l <advised)" -gt $(($(wc -l <felt) / 4)) ] || fail "only $(wc -l <advised) of $(wc -l <felt) say what to do"

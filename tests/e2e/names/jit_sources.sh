@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# JIT-compiled code has the name that held when it was sampled. Names come from jitdumps of node, of .NET, and of our own writer,
+# which perf inject names alike. If a jitdump stopped early, they come from the perf map.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_sampling
+need perf node awk
+[ "$(uname -m)" = x86_64 ] || skip "the writer of our own makes code for x86-64"
+
+# share DIR PATTERN: of all samples those whose leaf matches, in per cent.
+share() {
+	awk -v leaf="$2" '{ n = $NF; $NF = ""; sub(/ $/, ""); all += n; count = split($0, f, ";"); if (f[count] ~ leaf) hit += n }
+		END { printf "%.1f\n", all ? 100 * hit / all : 0 }' "$1/folded_stacks.out"
+}
+# about NAME GOT EXPECTED TOLERANCE
+about() {
+	awk -v got="$2" -v want="$3" -v by="$4" 'BEGIN { exit !(got >= want - by && got <= want + by) }' ||
+		fail "$1 has $2 % of the samples, not $3 %"
+}
+
+# Addresses are used again while it is recorded.
+record own -F 999 -d 20 -- "$BUILD/helpers/jit_writer" 2
+about jit_first "$(share own '^jit_first$')" 30 4
+about jit_second "$(share own '^jit_second$')" 20 4
+about jit_moving "$(share own '^jit_moving$')" 25 4
+about jit_third "$(share own '^jit_third$')" 25 4
+grep -q ' jitdump - jit_moving$' own/symbols/names || fail "not from the jitdump: $(cat own/symbols/names)"
+
+# The names of perf are the same, of each sample; but for moved code, of which perf looks for a file that it has not made.
+perf inject --jit -i own/perf.data -o injected.data >inject.log 2>&1 || fail "perf inject: $(cat inject.log)"
+perf script -i injected.data -F time,ip,sym 2>/dev/null >theirs.txt
+perf script -i own/perf.data -F time,ip 2>/dev/null | awk '/^ *[0-9]+\.[0-9]+:/ { n++ } END { print n }' >samples
+# leaves FILE: time and leaf of each sample
+leaves() { awk '/^[^ \t].*:$|^ *[0-9]+\.[0-9]+: *$/ { for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+\.[0-9]+:$/) t = $i; first = 1; next }
+	first && NF > 1 { sub(/\+0x.*/, "", $2); print t, $2; first = 0 }' "$1"; }
+leaves theirs.txt | grep -E ' jit_' | grep -v ' jit_moving' >theirs
+perf_ours() { awk '/^[^ \t]/ { for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+\.[0-9]+:$/) t = $i; first = 1; next }
+	first && NF > 1 { sub(/\+0x.*/, "", $2); print t, $2; first = 0 }' own/perf_script.out; }
+perf_ours | grep -E ' jit_' | grep -v ' jit_moving' >ours
+[ "$(wc -l <theirs)" -gt 500 ] || fail "perf names too few: $(wc -l <theirs)"
+cmp theirs ours || { diff theirs ours | head; fail "not the names of perf inject"; }
+
+# The lines are the dump's: of a recording that was made without them too, as long as the file is there, and of one that has them anywhere.
+lines_of() { # FOLDED: samples by function and line, of the loop of each function
+	awk 'match($0, /;jit_[a-z]+[^;]*$/) { leaf = substr($0, RSTART + 1, RLENGTH - 1); sub(/ [0-9]+$/, "", leaf); sum[leaf] += $NF }
+		END { for (f in sum) print f, sum[f] }' "$1" | sort
+}
+"$PROFCPU" fold --lines own >own.lines || fail "fold --lines"
+lines_of own.lines >lines
+for f in jit_first:102 jit_second:202 jit_moving:302 jit_third:402; do
+	name=${f%:*} line=${f#*:}
+	awk -v name="$name" -v loop="$name:made.jit:$line" -v head="$name:made.jit:$((line - 1))" '
+		index($1, name) == 1 { all += $2 } $1 == loop { hit += $2 } $1 == head { other += $2 }
+		END { exit !(hit > 0.9 * all && hit + other == all) }' lines || fail "$name is not at line $line: $(cat lines)"
+done
+"$PROFCPU" postprocess -q --lines own || fail "postprocess --lines"
+mkdir gone && mv jit-*.dump gone
+"$PROFCPU" fold --lines own 2>err | cmp own.lines - || fail "other lines without the jitdump"
+[ ! -s err ] || fail "$(cat err)"
+cp -r own elsewhere
+"$PROFCPU" fold --offline --lines elsewhere 2>/dev/null | cmp own.lines - || fail "other lines elsewhere"
+mv gone/* . && rmdir gone && rm -r elsewhere
+
+# Offline, from what the recording carries, all is the same.
+rm -f jit-*.dump
+"$PROFCPU" fold own >again || fail "fold"
+"$PROFCPU" fold --offline own | cmp again - || fail "not the same offline"
+grep -q 'jit_moving' again || fail "no names without the jitdump"
+
+# Methods captured while recording serve on any machine: the same methods as a file, and any beginning of it can be used.
+pid=$(sed -n 's/^image jit - 0 0 0 0 \([0-9]*\) .*/\1/p' own/symbols/names | head -1)
+{
+	echo "profcpu-methods 1"
+	echo "process $pid $pid 0 0"
+	awk '$1 == "symbol" && $4 == "jitdump" { s = $2; n = $3; name = $6; from = 0; next }
+		s && $1 == "during" { from = $2; until = $3 } s { print "add", from, s, n, "rundown", name; if (until && until != "ffffffffffffffff")
+		print "gone", until, s, "rundown" } { s = until = 0 }' own/symbols/names
+} >methods
+grep -c '^add' methods | grep -qx 5 || fail "not five places: $(cat methods)"
+sed -n 1,2p methods >sorted && sed 1,2d methods | sort -k 2,2 -k 1,1r >>sorted # as they would have been written
+mv own/symbols/names names.kept
+cp sorted "own/symbols/$pid.methods" && printf 'add 0 1000 10 rundown cut' >>"own/symbols/$pid.methods"
+made() { awk 'match($0, /;jit_[a-z]+/) { sum[substr($0, RSTART + 1, RLENGTH - 1)] += $NF } END { for (f in sum) print f, sum[f] }' | sort; }
+"$PROFCPU" fold --offline own | made >captured
+made <again | cmp captured - || fail "not the same from what was captured: $(cat methods)"
+rm "own/symbols/$pid.methods" && mv names.kept own/symbols/names
+
+# With another clock the times mean nothing; the last code at a place names it.
+perf_record other.data -F 499 -g -- "$BUILD/helpers/jit_writer" 0.5
+"$PROFCPU" fold other.data >other.folded || fail "fold of perf's recording"
+grep -q 'jit_second' other.folded || fail "no names with another clock"
+grep -q 'jit_first' other.folded && fail "times of another clock were compared"
+perf_record mono.data -k 1 -F 499 -g -- "$BUILD/helpers/jit_writer" 0.5
+"$PROFCPU" fold mono.data >mono.folded || fail "fold of perf's recording"
+for f in jit_first jit_second jit_moving jit_third; do
+	grep -q "$f" mono.folded || fail "no $f in a recording of perf record -k 1"
+done
+
+# In a PID namespace of its own the file has the number there.
+if [ "$(id -u)" = 0 ] && unshare -pf true 2>/dev/null; then
+	rm -f jit-*.dump
+	record inside -F 499 -d 20 -- unshare -pf "$BUILD/helpers/jit_writer" 0.5
+	[ -e jit-1.dump ] || fail "the writer is not process 1: $(echo jit-*)"
+	grep -q ' jitdump - jit_third$' inside/symbols/names || fail "no names in a PID namespace"
+	start inside unshare -pf "$BUILD/helpers/jit_writer" 6
+	sleep 3
+	record attached -F 499 -d 1 -p "$(pgrep -P "$STARTED")"
+	grep -q ' jitdump - jit_' attached/symbols/names || fail "no names of a running process in a PID namespace"
+	stop "$STARTED"
+else
+	echo "not root: no PID namespace was tried"
+fi
+
+# A jitdump that is another process's is not taken, nor one that was replaced.
+rm -f jit-*.dump
+record strange -F 499 -d 20 -- "$BUILD/helpers/jit_writer" 0.3
+dump=$(echo jit-*.dump)
+rm -rf strange/symbols
+cp "$dump" copy && mv copy "$dump"
+"$PROFCPU" fold strange 2>/dev/null | grep -q ';jit_' && fail "a file that came later was taken"
+rm -f jit-*.dump copy
+
+# node, by both of its ways
+cat >hot.js <<'JS'
+'use strict';
+function knownHot(n) { let x = 0; for (let i = 0; i < n; i++) x = (x * 31 + i) % 1000003; return x; }
+const begun = process.cpuUsage().user; // of CPU time, as the machine may be busy
+let s = 0;
+while (process.cpuUsage().user - begun < 1500000) s += knownHot(100000);
+console.log(s);
+JS
+for way in --perf-basic-prof --perf-prof; do
+	record node -F 499 -d 20 -- node "$way" hot.js
+	T_FILES+=(/tmp/perf-"$(sed -n 's/^image jit - 0 0 0 0 \([0-9]*\) .*/\1/p' node/symbols/names | head -1)".map)
+	awk -v s="$(share node 'JS:.knownHot')" 'BEGIN { exit !(s > 60) }' ||
+		fail "node $way: knownHot has $(share node 'JS:.knownHot') %: $(cat collect.log)"
+	rm -rf node
+done
+grep -q ' jitdump - JS:.*knownHot' <(record node -F 499 -d 20 -- node --perf-prof hot.js; cat node/symbols/names) ||
+	fail "node's jitdump was not used"

@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# perf opens every recording, however it ended: signals, kill -9, a full disk, wrong targets.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need perf
+need_sampling
+R=$BUILD/helpers/record_main
+W=$BUILD/helpers/workload
+value() { sed -n "s/^$1 //p" "$T/out"; }
+opens() { # PERF_DATA
+	perf_agrees "$T/script" script -i "$1" -F comm,tid,time,event,ip,sym
+	perf_agrees /dev/null report -i "$1" --header-only
+}
+samples() { grep -c 'cpu-clock' "$T/script"; }
+load() {
+	start load "$W" deep 10 600
+	wait_for 20 grep -q ready "$T/load.log" || fail "the workload did not start"
+	load_pid=$STARTED
+}
+
+load
+for signal in INT TERM; do
+	echo "SIG$signal"
+	"$R" -q -p "$load_pid" -F 999 -o "sig$signal" >"$T/out" 2>"$T/err" &
+	pid=$!
+	wait_for 20 test -s "sig$signal/perf.data" || fail "it did not start: $(cat "$T/err")"
+	wait_for_cpu "$load_pid" 500
+	kill "-$signal" "$pid"
+	wait "$pid" || fail "SIG$signal: exit $?: $(cat "$T/err")"
+	[ "$(value end)" = signal ] || fail "$(cat "$T/out")"
+	opens "sig$signal/perf.data"
+	at_least "$(samples)" 100 || fail "$(samples) samples in 500 ms of CPU"
+	grep -q '"finished": true' "sig$signal/manifest.json" || fail "the manifest does not say that it is finished"
+done
+
+is_stopped() { grep -q '^State:.[Tt]' "/proc/$1/status"; }
+# Both signals are sent to a stopped recorder, so that it receives them in the order of their numbers. The first ends
+# the recording, the second the program.
+two_signals() { # FIRST SECOND STATUS
+	local pid status=0
+	rm -rf twice
+	env --default-signal=HUP,INT,TERM "$R" -q -p "$load_pid" -F 999 -o twice >"$T/out" 2>"$T/err" &
+	pid=$!
+	wait_for 20 test -s twice/perf.data || fail "it did not start: $(cat "$T/err")"
+	kill -STOP "$pid"
+	wait_for 20 is_stopped "$pid" || fail "it does not stop"
+	kill "-$1" "$pid"
+	kill "-$2" "$pid"
+	kill -CONT "$pid"
+	wait "$pid" || status=$?
+	[ "$status" = "$3" ] || fail "$1 and $2: exit $status, not $3: $(cat "$T/err")"
+	grep -q 'the samples are in twice; run .profcpu postprocess twice.' "$T/err" || fail "$1 and $2: $(cat "$T/err")"
+	"$R" -R twice/perf.data >"$T/out" || fail "$1 and $2: repair: $(cat "$T/out")"
+	opens twice/perf.data
+}
+echo "a second signal ends it at once"
+two_signals INT TERM 143
+two_signals HUP INT 130
+
+echo "kill -9"
+# With real-time priority the recorder does not wait for a CPU. If it did wait, the machine caused that part of the
+# loss.
+first=()
+chrt -f 1 true 2>/dev/null && first=(chrt -f 1)
+"${first[@]}" "$R" -q -p "$load_pid" -F 999 -o killed >"$T/out" 2>"$T/err" &
+pid=$!
+wait_for 20 test -s killed/perf.data || fail "it did not start: $(cat "$T/err")"
+wait_for_cpu "$load_pid" 1500
+ran=$(cpu_ns "$load_pid") # so that samples can be lost
+until [ "$(cpu_ns "$load_pid")" -gt "$ran" ]; do :; done
+late=$(cat "/proc/$pid/task/"*/schedstat | awk '{ ns += $2 } END { printf "%.3f", ns / 1e9 }')
+before=$(awk '{ print $1 }' /proc/uptime)
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+grep -q '"finished": false' killed/manifest.json || fail "the manifest says that it is finished"
+"$R" -R killed/perf.data >"$T/out" || fail "repair: $(cat "$T/out")"
+opens killed/perf.data
+last=$(sed -n 's/^.* \([0-9.]*\): *.*cpu-clock.*/\1/p' "$T/script" | tail -n 1)
+echo "killed at $before, the last sample is of ${last:=0}; it waited $late s for a CPU"
+awk -v last="$last" -v before="$before" -v late="$late" 'BEGIN { exit !(last > 0 && before - last <= 1 + late) }' ||
+	fail "more than a second is lost: killed at $before, last sample $last"
+
+echo "cut at any byte"
+size=$(stat -c %s sigINT/perf.data)
+for i in 1 2 3 4 5 6 7 8; do
+	cut=$((2000 + (size - 2000) * i / 9 + i))
+	head -c "$cut" sigINT/perf.data >cut.data
+	"$R" -R cut.data >"$T/out" 2>&1 || fail "repair of $cut bytes: $(cat "$T/out")"
+	opens cut.data
+done
+
+echo "no space left"
+if [ "$(id -u)" = 0 ] && mkdir full && mount -t tmpfs -o size=2m tmpfs full 2>/dev/null; then
+	T_MOUNTED+=("$T/full")
+	# Not the whole machine: with many processes their state alone could exceed the limit.
+	"$R" -q -p "$load_pid" -F 4999 -d 60 -o full/r >"$T/out" 2>"$T/err" && fail "no space left, and it succeeded"
+	[ "$(wc -l <"$T/err")" = 1 ] || fail "not one line: $(cat "$T/err")"
+	grep -q 'No space left' "$T/err" || fail "$(cat "$T/err")"
+	[ "$(value started)" = 1 ] && [ "$(value end)" = error ] || fail "$(cat "$T/out")"
+	opens full/r/perf.data
+	at_least "$(samples)" 10 || fail "$(samples) samples are kept"
+else
+	echo "(not tried: a tmpfs cannot be mounted)"
+fi
+
+# says PATTERN ARG...: checks that it fails with one line that matches.
+says() {
+	local pattern=$1
+	shift
+	"$R" "$@" >"$T/out" 2>"$T/err" && fail "succeeded: $*"
+	[ "$(wc -l <"$T/err")" = 1 ] || fail "not one line: $*: $(cat "$T/err")"
+	grep -qE "$pattern" "$T/err" || fail "$*: $(cat "$T/err")"
+	cat "$T/err"
+}
+echo "messages"
+says 'process 4194303: no such process' -p 4194303 -o m1
+says "'nosuch': no such event" -p "$load_pid" -e nosuch -o m2
+says "'cpu-clock:x': wrong modifier" -p "$load_pid" -e cpu-clock:x -o m3
+says 'no such tracepoint|tracefs is not mounted|no permission' -p "$load_pid" -e sched:nosuch -o m4
+says 'cannot execute ./nosuch: No such file' -o m5 -- ./nosuch
+touch file
+says 'cannot make the output directory file/x: Not a directory; choose one with -o' -p "$load_pid" -o file/x
+says 'output directory not/there: its parent does not exist; make that first' -p "$load_pid" -o not/there
+[ ! -e not ] || fail "the parents of a mistyped directory were made"
+says 'no target' -o m6
+mkdir pmu # a tree with a PMU: cycles are selected, and dropped if they cannot be opened
+mkdir -p pmu/bus/event_source/devices/cpu pmu/devices/system/cpu
+echo 4 >pmu/bus/event_source/devices/cpu/type
+cp /sys/devices/system/cpu/online pmu/devices/system/cpu/
+"$R" -p "$load_pid" -s "$T/pmu" -F 99 -d 0.3 -o pmu-out >"$T/out" 2>"$T/err" || fail "$(cat "$T/err")"
+case $(value event) in
+cycles | cpu-clock) ;;
+*) fail "event $(value event)" ;;
+esac
+[ "$(value event)" = cycles ] || grep -q 'cpu-clock is used' "$T/err" || fail "did not say that it fell back: $(cat "$T/err")"
+
+echo "more threads than descriptors, and no right to sample whole CPUs"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	start threads "$W" threads 300 20
+	wait_for 20 grep -q ready "$T/threads.log" || fail "the workload did not start"
+	many=$STARTED
+	(
+		ulimit -Sn 128
+		ulimit -Hn 400
+		# mode threads replaces the missing right
+		says '301 threads on .* CPUs need more descriptors than the limit of 400' -p "$many" -m threads -d 1 -o m7
+	) || exit 1
+	stop "$many"
+fi
+
+echo "a user without rights"
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	chmod 777 "$T" && mkdir -m 777 nobody
+	as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all "$@"; }
+	as_nobody "$R" -p "$load_pid" -d 0.2 -o nobody/a >"$T/out" 2>"$T/err" && fail "recorded a process of another user"
+	grep -qE 'CAP_PERFMON is missing' "$T/err" || fail "$(cat "$T/err")"
+	as_nobody "$R" -a -d 0.2 -o nobody/b >"$T/out" 2>"$T/err" && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 0 ] &&
+		fail "recorded the machine"
+	cp "$W" nobody/workload
+	as_nobody "$R" -F 999 -o nobody/c -- nobody/workload deep 5 0.5 >"$T/out" 2>"$T/err" || fail "$(cat "$T/err")"
+	chown "$(id -u)" nobody/c/perf.data # perf refuses files of other users
+	opens nobody/c/perf.data
+	at_least "$(grep -c burn_deep "$T/script")" 20 || fail "no samples of its own command"
+	cat "$T/err"
+fi
+exit 0

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# With 5,000 threads at a hard limit of 1,024 descriptors, and with 2,000 processes, recording starts within a second.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need perf
+need_sampling
+R=$BUILD/helpers/record_main
+W=$BUILD/helpers/workload
+value() { sed -n "s/^$1 //p" "$T/out"; }
+# Time to start: that of a recording of 10 ms minus these 10 ms. Also minus the recorder's wait for a CPU (it has
+# real-time priority if permitted) and the time that the hypervisor took.
+stolen_ms() { awk -v hz="$(getconf CLK_TCK)" '/^cpu / { printf "%.0f\n", $9 * 1000 / hz }' /proc/stat; }
+starts_within_a_second() { # ARG...
+	local begin ms stolen
+	stolen=$(stolen_ms)
+	begin=$(date +%s%N)
+	"${FIRST[@]}" "$R" -q -F 999 -d 0.01 "$@" >"$T/out" 2>&1 || fail "record $*: $(cat "$T/out")"
+	ms=$((($(date +%s%N) - begin) / 1000000 - 10))
+	stolen=$(($(stolen_ms) - stolen))
+	echo "$*: $ms ms, of them waiting for a CPU $(value delay_ms) ms, stolen $stolen ms; CPU $(value user_s) + $(value sys_s) s"
+	[ "$BUILD" != "$ROOT/build" ] || [ $((ms - $(value delay_ms) - stolen)) -lt 1000 ] || fail "it takes longer than a second to start: $*"
+}
+
+start threads "$W" threads 5000 300
+wait_for 90 grep -q ready "$T/threads.log" || skip "5,000 threads cannot be started here: $(cat "$T/threads.log")"
+(
+	ulimit -Sn 256
+	ulimit -Hn 1024
+	starts_within_a_second -p "$STARTED" -o many-start
+	"$R" -q -p "$STARTED" -F 999 -d 3 -o many >"$T/out" 2>&1 || fail "record: $(cat "$T/out")"
+	[ "$(value lost)" = 0 ] || fail "$(value lost) samples lost"
+) || exit 1
+perf_agrees "$T/script" script -i many/perf.data -F ip,sym
+n=$(grep -c burn_thread "$T/script")
+at_least "$n" 50 || fail "$n samples of burn_thread in 3 s"
+comms=$(perf script -i many/perf.data --show-task-events 2>/dev/null | grep -c "PERF_RECORD_COMM.*$STARTED/")
+[ "$comms" -ge 5001 ] || fail "$comms threads have a name, 5001 are there"
+stop "$STARTED"
+
+start processes "$W" processes 2000 300
+wait_for 90 grep -q ready "$T/processes.log" || skip "2,000 processes cannot be started here: $(cat "$T/processes.log")"
+starts_within_a_second -a -o machine-start
+"$R" -q -a -F 999 -d 3 -o machine >"$T/out" 2>&1 || fail "record: $(cat "$T/out")"
+perf_agrees "$T/script" script -i machine/perf.data -F ip,sym
+n=$(grep -c burn_parent "$T/script")
+at_least "$n" 50 || fail "$n samples of burn_parent in 3 s"
+starts_within_a_second -p "$STARTED" -o family-start
+
+echo "a signal while it starts"
+early=0
+for ((try = 1; try <= 60 && early < 3; try++)); do
+	rm -rf early
+	"$PROFCPU" collect -q --record-only -a -F 999 -d 60 -o early >"$T/out" 2>"$T/err" &
+	pid=$!
+	sleep "0.0$((try % 10))$((try / 10))"
+	begin=$(date +%s%N)
+	kill -TERM "$pid" # instead of SIGINT, which background jobs of a shell ignore
+	wait "$pid"
+	status=$?
+	took=$((($(date +%s%N) - begin) / 1000000))
+	grep -q 'before it began' "$T/err" || continue
+	early=$((early + 1))
+	echo "try $try: ended after $took ms"
+	[ "$status" = 1 ] || fail "exit $status: $(cat "$T/err")"
+	[ "$(grep -c . "$T/err")" = 1 ] || fail "not one line: $(cat "$T/err")"
+	[ ! -e early ] || fail "something was left: $(ls -A early)"
+	[ "$took" -lt 2000 ] || fail "it took $took ms to end"
+done
+[ "$early" -gt 0 ] || fail "no signal met it while it started: $(cat "$T/err")"
+exit 0

@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# If threads switch more often than --max-overhead allows, switches are recorded in windows. The cost stays within the
+# limit, shares of stacks are right, and sums are the scheduler's.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_sampling
+need_release
+
+WAITS=$BUILD/helpers/waits
+SEEN='switches were sampled in windows'
+
+# "NS COUNT": run time of all threads of a process, and how often they got a CPU.
+ran() { cat "/proc/$1/task/"*/schedstat 2>/dev/null | awk '{ ns += $1; n += $3 } END { printf "%.0f %.0f\n", ns, n }'; }
+# Switches for each second that its threads ran, within this second, which excludes CPU time of others. Also the CPU use
+# of another process, in percent.
+rate() {
+	local before after used=0 used_after=0
+	before=$(ran "$1")
+	[ -z "${2-}" ] || used=$(ran "$2")
+	sleep 0.6
+	after=$(ran "$1")
+	[ -z "${2-}" ] || used_after=$(ran "$2")
+	echo "$before $after ${used% *} ${used_after% *}" | awk '{ printf "%.1f %.2f\n", ($4 - $2) / ($3 - $1) * 1e9, ($6 - $5) / 0.6e7 }'
+}
+median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+
+# cost WORK: loss of the target's throughput and CPU use of the recorder, in percent: medians of three recordings with
+# the same rate before and after. A busy machine changes the rate by more than this test looks for. If ten recordings
+# have no such three, the median of all.
+cost() {
+	local before with after pid
+	start pong env PONG_WORK="$1" "$WAITS" pong 120
+	pid=$STARTED
+	sleep 1
+	: >pairs
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		before=$(rate "$pid")
+		start collect "$PROFCPU" collect --off-cpu --record-only -q -d 2 -p "$pid" -o cost
+		sleep 0.8
+		with=$(rate "$pid" "$STARTED")
+		wait "$STARTED"
+		after=$(rate "$pid")
+		echo "$before $with $after" | awk '{ base = ($1 + $5) / 2; off = ($1 - $5) / base; steady = off < 0.06 && off > -0.06
+			printf "%.2f %s %.2f %.2f %.0f\n", 100 * (1 - $3 / base) + $4, steady ? "steady" : "unsteady", 100 * (1 - $3 / base), $4, base }' >>pairs
+		[ "$(grep -c ' steady' pairs)" -lt 3 ] || break
+	done
+	stop "$pid"
+	sed "s/^/work $1 ns: percent together, lost, of the recorder, switches for each second that it runs: /" pairs
+	if [ "$(grep -c ' steady' pairs)" -ge 3 ]; then grep ' steady' pairs; else cat pairs; fi | cut -d ' ' -f 1 | median >cost.percent
+}
+
+echo "what it costs"
+# A hundred thousand switches a second, and thirty.
+for work in 5000 30000; do
+	cost "$work"
+	# Without throttling it is 65 % and 40 %. The limit is 5 %; the rest is for the noise of a shared machine.
+	at_least 8 "$(cat cost.percent)" || fail "it costs $(cat cost.percent) %"
+done
+
+echo "the parts of stacks, while programs come and go"
+# shellcheck disable=SC2016 # for the other shell
+"$PROFCPU" collect --off-cpu -o rec -- bash -c 'PONG_WORK=5000 "$1" pong 5 >answer & while kill -0 "$!" 2>/dev/null; do sleep 0.01; done' - "$WAITS" >out 2>err || fail "$(cat err)"
+grep -q "$SEEN" err || fail "nothing was said of windows: $(cat err)"
+grep -q 's unknown: threads began or ended between windows; --max-overhead 100 records all' err ||
+	fail "why is not said: $(cat err)"
+grep -v ready answer >answers
+awk '{ n += $4 } END { print n / 5 " switches a second" }' answers
+"$BUILD/helpers/waits_check" share 3 answers rec/offcpu.folded || fail "other parts than the program counted"
+for f in pong_a pong_b pong_c pong_d; do
+	got=$(weight_of rec/offcpu.folded ";start_thread;run_pong;$f;swap;")
+	all=$(weight_of rec/offcpu.folded ";$f;")
+	awk -v got="$got" -v all="$all" 'BEGIN { exit !(all > 0 && got >= 0.99 * all) }' || fail "$f: of $all us only $got have the whole stack"
+done
+grep -q '"estimated_ns": [1-9]' rec/report.json || fail "report.json has no estimates: $(grep -A9 off_cpu rec/report.json)"
+
+echo "sums are exact"
+# shellcheck disable=SC2016 # for the other shell
+"$PROFCPU" collect --off-cpu -o rec -- bash -c 'PONG_WORK=5000 "$1" pong 4 >answer; times >used' - "$WAITS" >out 2>err || fail "$(cat err)"
+grep -q "$SEEN" err || fail "nothing was said of windows: $(cat err)"
+life=$(sed -n 's/.* in \([0-9.]*\) s of thread lifetime.*/\1/p' err)
+unknown=$(sed -n 's/.*"unknown_ns": \([0-9]*\).*/\1/p' rec/report.json)
+# Time not spent on a CPU is time off it.
+tr 'ms' '  ' <used | awk -v off="$(weight_of rec/offcpu.folded)" -v life="$life" -v unknown="$unknown" '{ on += $1 * 60 + $2 + $3 * 60 + $4 }
+	END { rest = life - on - off / 1e6 - unknown / 1e9; print on " s on, " off / 1e6 " s off of " life " s, " unknown / 1e9 " s unknown"; exit !(rest < 0.01 * life && -rest < 0.01 * life) }' ||
+	fail "$(cat err)"
+# Its first thread waits for the others, in one wait that is longer than any window.
+awk -v us="$(weight_of rec/offcpu.folded ';__pthread_clockjoin_ex;')" 'BEGIN { exit !(us > 3.8e6 && us < 4.3e6) }' || fail "the first thread: $(cat rec/offcpu.folded)"
+at_least 300000000 "$unknown" || fail "$(cat err)"
+
+echo "few switches are all recorded"
+"$PROFCPU" collect --off-cpu -o rec -- "$WAITS" sleep futex 2 >answer 2>err || fail "$(cat err)"
+grep -q "$SEEN" err && fail "windows for 150 switches a second: $(cat err)"
+grep -q '"estimated_ns": 0' rec/report.json || fail "estimates for 150 switches a second"
+
+echo "all of many, if it may cost that"
+PONG_WORK=100000 "$PROFCPU" collect --off-cpu --max-overhead 100 --record-only -o rec -- "$WAITS" pong 1 >answer 2>err || fail "$(cat err)"
+grep -q "$SEEN" err && fail "windows with --max-overhead 100: $(cat err)"
+
+echo "rings that are full at the end: what happened then is unknown, though no record follows with which the kernel would say so"
+start pong env PONG_WORK=5000 "$WAITS" pong 20
+pid=$STARTED
+for _ in 1 2; do
+	start collect "$PROFCPU" collect --off-cpu --max-overhead 100 --record-only -p "$pid" -o rec -d 20
+	sleep 1.2
+	kill -STOP "$STARTED"
+	sleep 0.7
+	kill -INT "$STARTED"
+	kill -CONT "$STARTED"
+	wait "$STARTED"
+	unknown=$(sed -n 's/.*off-CPU: \([0-9.]*\) s unknown: switches were lost.*/\1/p' collect.log)
+	# Two threads that run and wait.
+	awk -v unknown="$unknown" 'BEGIN { exit !(unknown >= 1.2) }' || fail "$(cat collect.log)"
+done
+stop "$pid"
+
+echo "with little memory that may be locked: what does not fit is lost, as switches and not as samples"
+(
+	ulimit -l 64
+	exec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock "$PROFCPU" collect --off-cpu --max-overhead 100 -o rec -- "$WAITS" pong 1 >out 2>err
+) || fail "without CAP_IPC_LOCK: $(cat err)"
+grep -q '^samples .*, none lost$' out || fail "samples are lost: $(head -n 1 out)"
+grep -q '^off-CPU .* [0-9]* switches and wakeups lost; use a lower --max-overhead, or record with CAP_IPC_LOCK,' out || fail "nothing was lost: $(cat out)"
+grep -q '"ring_memory"' rec/manifest.json && fail "the manifest: $(cat rec/manifest.json)"
+# A thread that already has the CPU is not reported as getting it.
+sed -i 's/^\( *\)"finished"/\1"ring_memory": "unlimited",\n&/' rec/manifest.json
+"$PROFCPU" postprocess rec 2>err | grep -q '^off-CPU .* [0-9]* switches and wakeups lost; use a lower --max-overhead$' || fail "$(cat err)"
+grep -q '"lost_switches": [1-9]' rec/report.json || fail "report.json has none: $(grep lost rec/report.json)"
+
+echo "not with all values"
+for value in 0 0.4 100.5 -1 five 5% '' 1e1; do
+	refuses "$PROFCPU" collect --off-cpu --max-overhead "$value" -o no -- true
+done
+refuses "$PROFCPU" collect --max-overhead 5 -o no -- true
+exit 0

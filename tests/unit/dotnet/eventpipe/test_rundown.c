@@ -1,0 +1,611 @@
+#include "dotnet/eventpipe/rundown.h"
+
+#include "base/clock.h"
+#include "dotnet/eventpipe/method_name.h"
+#include "tests/unit/fake_runtime.h"
+#include "tests/unit/nettrace_writer.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define LONG_NS (20 * NS_PER_S)
+#define SHORT_NS (300 * NS_PER_MS)
+#define RUNTIME "Microsoft-Windows-DotNETRuntime"
+#define RUNDOWN RUNTIME "Rundown"
+
+enum { MODULE = 0x700, ASSEMBLY = 0x800 };
+
+static struct port_error err;
+static struct outbuf heard;
+
+static int hear_method(void *ctx, const struct rundown_method *m)
+{
+	(void)ctx;
+	outbuf_printf(&heard, "%s %llu %llx+%x code %llu token %x %s pdb %d: %s\n",
+		      m->loaded ? "load" : "there", (unsigned long long)m->time_ns,
+		      (unsigned long long)m->start, m->bytes, (unsigned long long)m->code_id,
+		      m->token, m->module ? m->module->il_path : "-",
+		      m->module ? m->module->pdb_guid[0] : -1, m->name);
+	return strlen(m->name) == m->len ? 0 : -EINVAL;
+}
+
+static int hear_gone(void *ctx, uint64_t start, uint64_t time_ns)
+{
+	(void)ctx;
+	outbuf_printf(&heard, "gone %llu %llx\n", (unsigned long long)time_ns,
+		      (unsigned long long)start);
+	return 0;
+}
+
+static int hear_il_map(void *ctx, const struct rundown_il_map *map)
+{
+	(void)ctx;
+	outbuf_printf(&heard, "map %llx/%llu %zu: %d at %u\n", (unsigned long long)map->method_id,
+		      (unsigned long long)map->code_id, map->count, (signed char)map->il[0],
+		      map->native[0]);
+	return 0;
+}
+
+static int exact(void *ctx, const struct rundown_module *module, uint32_t token, const char *name,
+		 size_t len, struct outbuf *out)
+{
+	(void)ctx;
+	if (token != 0x06000002 || strcmp(module->il_path, "/app/a.dll"))
+		return -ENOENT;
+	outbuf_printf(out, "exact %.*s()", (int)len, name);
+	return 0;
+}
+
+static struct rundown *begin_rundown(bool with_signature)
+{
+	struct rundown_listener listener = {.method = hear_method,
+					    .gone = hear_gone,
+					    .il_map = hear_il_map,
+					    .signature = with_signature ? exact : NULL};
+	struct rundown *r = NULL;
+
+	outbuf_close(&heard);
+	heard = outbuf_to(-1);
+	assert_int_equal(rundown_new(o, getpid(), &listener, &r), 0);
+	return r;
+}
+
+static const char *heard_text(void)
+{
+	outbuf_char(&heard, 0);
+	heard.len--;
+	return heard.data;
+}
+
+/* Payloads of events. */
+static struct outbuf method(unsigned version, uint64_t start, uint32_t flags, uint32_t token,
+			    const char *signature)
+{
+	struct outbuf p = outbuf_to(-1);
+
+	ipc_put_u64(&p, 0x900);
+	ipc_put_u64(&p, MODULE);
+	ipc_put_u64(&p, start);
+	ipc_put_u32(&p, 0x40);
+	ipc_put_u32(&p, token);
+	ipc_put_u32(&p, flags);
+	nt_text(&p, flags & METHOD_DYNAMIC ? "dynamicClass" : "N.T`1[System.__Canon]");
+	nt_text(&p, "M");
+	nt_text(&p, signature);
+	nt_u16(&p, 1);
+	if (version >= 2)
+		ipc_put_u64(&p, 77);
+	return p;
+}
+
+static struct outbuf module(void)
+{
+	struct outbuf p = outbuf_to(-1);
+
+	ipc_put_u64(&p, MODULE);
+	ipc_put_u64(&p, ASSEMBLY);
+	ipc_put_u32(&p, 8);
+	ipc_put_u32(&p, 0);
+	nt_text(&p, "/app/a.dll");
+	nt_text(&p, "");
+	nt_u16(&p, 1);
+	outbuf_put(&p, "GUIDguidGUIDguid", 16);
+	ipc_put_u32(&p, 1);
+	nt_text(&p, "a.pdb");
+	return p;
+}
+
+static struct outbuf assembly(const char *full_name)
+{
+	struct outbuf p = outbuf_to(-1);
+
+	ipc_put_u64(&p, ASSEMBLY);
+	ipc_put_u64(&p, 1);
+	ipc_put_u64(&p, 2);
+	ipc_put_u32(&p, 0);
+	nt_text(&p, full_name);
+	nt_u16(&p, 1);
+	return p;
+}
+
+static struct outbuf il_map(void)
+{
+	struct outbuf p = outbuf_to(-1);
+
+	ipc_put_u64(&p, 0x900);
+	ipc_put_u64(&p, 77);
+	ipc_put_u8(&p, 0);
+	nt_u16(&p, 1);
+	ipc_put_u32(&p, (uint32_t)-2);
+	ipc_put_u32(&p, 5);
+	nt_u16(&p, 1);
+	return p;
+}
+
+/* Feeds one event; frees its payload. */
+static int take(struct rundown *r, const char *provider, uint32_t event_id, uint32_t version,
+		struct outbuf payload)
+{
+	struct nettrace_kind kind = {
+		.provider = provider, .name = "", .event_id = event_id, .version = version};
+	struct nettrace_event e = {
+		.kind = &kind, .time_ns = 5, .blob = {.payload_len = (uint32_t)payload.len}};
+	unsigned char *copy = malloc(payload.len ? payload.len : 1);
+
+	assert_non_null(copy);
+	if (payload.len)
+		memcpy(copy, payload.data, payload.len);
+	e.blob.payload = copy;
+	int error = rundown_take_event(r, &e);
+
+	free(copy);
+	outbuf_close(&payload);
+	return error;
+}
+
+static void methods_wait_for_their_assembly(void **state)
+{
+	struct rundown *r = begin_rundown(false);
+
+	(void)state;
+	assert_int_equal(take(r, RUNDOWN, 144, 1,
+			      method(1, 0x1000, METHOD_JITTED | 3 << 7, 0x06000001,
+				     "instance void  (int32)")),
+			 0);
+	assert_int_equal(take(r, RUNDOWN, 144, 2,
+			      method(2, 0x2000, 2 << 7, 0x06000002, "class System.String  ()")),
+			 0);
+	assert_int_equal(take(r, RUNDOWN, 154, 2, module()), 0);
+	assert_int_equal(heard.len, 0);
+	assert_int_equal(
+		take(r, RUNDOWN, 156, 1, assembly("A\\,B, Version=1.0.0.0, Culture=neutral")), 0);
+	assert_int_equal(rundown_flush(r), 0);
+	assert_string_equal(heard_text(),
+			    "there 5 1000+40 code 0 token 6000001 /app/a.dll pdb 71: "
+			    "instance void [A,B] N.T`1[System.__Canon]::M(int32)[QuickJitted]\n"
+			    "there 5 2000+40 code 77 token 6000002 /app/a.dll pdb 71: string [A,B] "
+			    "N.T`1[System.__Canon]::M()[PreJIT]\n");
+	assert_true(rundown_stats(r).methods == 2 && rundown_stats(r).precompiled == 1 &&
+		    rundown_stats(r).inexact == 2);
+	rundown_free(r);
+}
+
+static void loads_and_unloads_have_their_time(void **state)
+{
+	struct rundown *r = begin_rundown(true);
+
+	(void)state;
+	assert_int_equal(take(r, RUNTIME, 154, 1, assembly("A")), 0);
+	assert_int_equal(take(r, RUNTIME, 152, 2, module()), 0);
+	assert_int_equal(take(r, RUNTIME, 143, 2,
+			      method(2, 0x1000, METHOD_JITTED | 4 << 7, 0x06000002, "bool  ()")),
+			 0);
+	assert_int_equal(
+		take(r, RUNTIME, 144, 2, method(2, 0x1000, METHOD_JITTED, 0x06000002, "bool  ()")),
+		0);
+	assert_int_equal(take(r, RUNTIME, 190, 1, il_map()), 0);
+	/* Dynamic methods have no metadata. */
+	assert_int_equal(take(r, RUNTIME, 143, 1,
+			      method(1, 0x2000, METHOD_DYNAMIC | METHOD_JITTED | 2 << 7, 0x06000002,
+				     "bool  ()")),
+			 0);
+	assert_string_equal(heard_text(),
+			    "load 5 1000+40 code 77 token 6000002 /app/a.dll pdb 71: exact [A] "
+			    "N.T`1[System.__Canon]::M()[OptimizedTier1]\n"
+			    "gone 5 1000\n"
+			    "map 900/77 1: -2 at 5\n"
+			    "load 5 2000+40 code 0 token 6000002 /app/a.dll pdb 71: bool [A] "
+			    "dynamicClass::M()[Optimized]\n");
+	assert_int_equal(rundown_stats(r).inexact, 1);
+	rundown_free(r);
+}
+
+static void damaged_events_are_counted_and_skipped(void **state)
+{
+	struct rundown *r = begin_rundown(false);
+	struct outbuf whole = method(2, 0x1000, METHOD_JITTED, 1, "bool  ()");
+	uint64_t bad = 0;
+
+	(void)state;
+	for (size_t len = 0; len < whole.len; len++) {
+		struct outbuf cut = method(2, 0x1000, METHOD_JITTED, 1, "bool  ()");
+
+		cut.len = len;
+		assert_int_equal(take(r, RUNDOWN, 144, 2, cut), 0);
+		bad++;
+	}
+	outbuf_close(&whole);
+	/* An IL map that claims more entries than it has. */
+	struct outbuf map = il_map();
+
+	map.data[17] = (char)0xff;
+	assert_int_equal(take(r, RUNDOWN, 150, 1, map), 0);
+	assert_int_equal(rundown_stats(r).bad, bad + 1);
+	assert_int_equal(rundown_flush(r), 0);
+	assert_true(rundown_stats(r).methods == 0 && heard.len == 0);
+	/* Events of other providers are ignored. */
+	assert_int_equal(take(r, "Else", 144, 2, outbuf_to(-1)), 0);
+	assert_int_equal(rundown_stats(r).bad, bad + 1);
+	/* The method is reported even if it has no module. */
+	assert_int_equal(take(r, RUNDOWN, 144, 1, method(1, 0x1000, METHOD_JITTED, 1, "garbage")),
+			 0);
+	assert_int_equal(rundown_flush(r), 0);
+	assert_non_null(strstr(heard_text(), ": [?] N.T`1[System.__Canon]::Mgarbage[Unknown]\n"));
+	assert_int_equal(rundown_stats(r).no_module, 1);
+	rundown_free(r);
+}
+
+/* A hostile runtime cannot make us use unbounded memory. */
+static void endless_modules_and_methods_cost_bounded_memory(void **state)
+{
+	enum { PATH_BYTES = 32000, MODULES = 3000 };
+	static char path[PATH_BYTES + 1];
+	struct rundown *r = begin_rundown(false);
+	struct outbuf last;
+	int error = 0;
+	size_t n = 0;
+
+	(void)state;
+	memset(path, 'x', PATH_BYTES);
+	assert_int_equal(take(r, RUNDOWN, 156, 1, assembly("A")), 0);
+	assert_true((uint64_t)PATH_BYTES * MODULES > RUNDOWN_MODULES_BYTES_MAX);
+	for (int i = 0; i <= MODULES; i++) {
+		struct outbuf p = outbuf_to(-1);
+
+		ipc_put_u64(&p, i < MODULES ? (uint64_t)i + 1 : MODULE);
+		ipc_put_u64(&p, ASSEMBLY);
+		ipc_put_u64(&p, 0);
+		nt_text(&p, path);
+		assert_int_equal(take(r, RUNDOWN, 154, 1, p), 0);
+	}
+	assert_int_equal(take(r, RUNDOWN, 144, 1, method(1, 0x1000, METHOD_JITTED, 1, "bool  ()")),
+			 0);
+	assert_string_equal(heard_text(), "there 5 1000+40 code 0 token 1  pdb 0: bool [A] "
+					  "N.T`1[System.__Canon]::M()[Unknown]\n");
+	/* Methods of a module that never comes, with empty texts. */
+	while (!error && n <= RUNDOWN_PENDING_MAX) {
+		last = outbuf_to(-1);
+		ipc_put_u64(&last, 1);
+		ipc_put_u64(&last, UINT64_MAX);
+		ipc_put_u64(&last, n++);
+		ipc_put_u32(&last, 1);
+		ipc_put_u64(&last, 0);
+		nt_text(&last, "");
+		nt_text(&last, "");
+		nt_text(&last, "");
+		error = take(r, RUNDOWN, 144, 1, last);
+	}
+	assert_int_equal(error, -E2BIG);
+	assert_int_equal(n, RUNDOWN_PENDING_MAX + 1);
+	rundown_free(r);
+}
+
+static void put_module(struct rundown *r, uint64_t id)
+{
+	struct outbuf p = outbuf_to(-1);
+
+	ipc_put_u64(&p, id);
+	ipc_put_u64(&p, ASSEMBLY);
+	ipc_put_u64(&p, 0);
+	nt_text(&p, "/b.dll");
+	assert_int_equal(take(r, RUNTIME, 152, 1, p), 0);
+}
+
+/* In a full table a reused id does not get its old module. */
+static void a_full_table_names_no_wrong_assembly(void **state)
+{
+	struct rundown *r = begin_rundown(false);
+
+	(void)state;
+	assert_int_equal(take(r, RUNTIME, 154, 1, assembly("A")), 0);
+	assert_int_equal(take(r, RUNTIME, 152, 2, module()), 0);
+	for (uint64_t id = 1; id < RUNDOWN_MODULES_MAX; id++)
+		put_module(r, 0x100000 + id);
+	assert_int_equal(take(r, RUNTIME, 143, 1, method(1, 0x1000, METHOD_JITTED, 1, "bool  ()")),
+			 0);
+	put_module(r, MODULE);
+	assert_int_equal(take(r, RUNTIME, 143, 1, method(1, 0x2000, METHOD_JITTED, 1, "bool  ()")),
+			 0);
+	assert_string_equal(heard_text(), "load 5 1000+40 code 0 token 1 /app/a.dll pdb 71: bool "
+					  "[A] N.T`1[System.__Canon]::M()[Unknown]\n"
+					  "load 5 2000+40 code 0 token 1  pdb 0: bool [?] "
+					  "N.T`1[System.__Canon]::M()[Unknown]\n");
+	assert_int_equal(rundown_stats(r).no_module, 1);
+	rundown_free(r);
+}
+
+/* A stream as .NET 5 and 6 write it: the methods with their layout 1, then their module. */
+static void put_old_stream(struct outbuf *s, unsigned methods)
+{
+	struct outbuf payloads[] = {module(), assembly("Old, Version=6.0.0.0")};
+
+	nt_head(s);
+	nt_trace(s, NS_PER_S);
+	nt_kind(s, 1, RUNDOWN, 144, "", 1);
+	nt_kind(s, 2, RUNDOWN, 154, "", 2);
+	nt_kind(s, 3, RUNDOWN, 156, "", 1);
+	for (unsigned i = 0; i < methods + 2; i++) {
+		struct outbuf p = i < methods ? method(1, 0x1000 * (i + 1), METHOD_JITTED,
+						       0x06000001, "void  ()")
+					      : payloads[i - methods];
+		struct outbuf b = nt_events(true);
+		struct nettrace_blob e = {.metadata_id = i < methods ? 1 : 2 + i - methods,
+					  .sequence = i + 1,
+					  .capture_thread = 1,
+					  .ticks = 50,
+					  .payload = (const unsigned char *)p.data,
+					  .payload_len = (uint32_t)p.len};
+
+		nt_compressed(&b, &e, 0, 0);
+		nt_block(s, "EventBlock", &b);
+		outbuf_close(&p);
+	}
+	nt_end(s);
+}
+
+/* In the fake runtime. */
+static int stream_fd = -1;
+static unsigned stream_methods = 10000; /* far more than a socket buffer */
+
+static void collect(int fd, const struct fake_request *request, unsigned known)
+{
+	if (request->command == IPC_STOP_TRACING && request->len == 8 &&
+	    !memcmp(request->payload, "session!", 8)) {
+		struct outbuf s = outbuf_to(-1);
+
+		put_old_stream(&s, stream_methods);
+		/* Acts as a runtime: the reply to the stop comes when all has been read. */
+		fake_write(stream_fd, s.data, s.len);
+		close(stream_fd);
+		outbuf_close(&s);
+		fake_reply(fd, 0xff00, "session!", 8);
+	} else if (request->command == known) {
+		fake_reply(fd, 0xff00, "session!", 8);
+		stream_fd = dup(fd);
+	} else {
+		fake_hresult(fd, IPC_E_UNKNOWN_COMMAND);
+	}
+}
+
+static void collect2(int fd, const struct fake_request *request)
+{
+	collect(fd, request, IPC_COLLECT_TRACING2);
+}
+
+static void collect5(int fd, const struct fake_request *request)
+{
+	collect(fd, request, IPC_COLLECT_TRACING5);
+}
+
+static void never_stops(int fd, const struct fake_request *request)
+{
+	if (request->command == IPC_STOP_TRACING)
+		pause();
+	collect5(fd, request);
+}
+
+static void endless(int fd, const struct fake_request *request)
+{
+	static char junk[65536];
+
+	collect5(fd, request);
+	if (request->command != IPC_COLLECT_TRACING5)
+		return;
+	fake_write(stream_fd, "Nettrace\x14\0\0\0!FastSerialization.1", 32);
+	for (;;)
+		fake_write(stream_fd, junk, sizeof(junk));
+}
+
+static void cut(int fd, const struct fake_request *request)
+{
+	if (request->command == IPC_STOP_TRACING) {
+		struct outbuf s = outbuf_to(-1);
+
+		put_old_stream(&s, 3);
+		fake_write(stream_fd, s.data, s.len - 100);
+		close(stream_fd);
+		outbuf_close(&s);
+		return;
+	}
+	collect5(fd, request);
+}
+
+static void told(int fd, const struct fake_request *request)
+{
+	struct outbuf s = outbuf_to(-1);
+
+	collect5(fd, request);
+	put_old_stream(&s, 3);
+	if (request->command == IPC_COLLECT_TRACING5)
+		fake_write(stream_fd, s.data, s.len - 100);
+	outbuf_close(&s);
+}
+
+static void full_sessions(int fd, const struct fake_request *request)
+{
+	(void)request;
+	fake_hresult(fd, IPC_E_FAIL);
+}
+
+static int snapshot(fake_serve_fn *serve, uint64_t limit_ns, struct rundown_stats *stats)
+{
+	struct rundown_listener listener = {.method = hear_method};
+	struct fake_runtime fake = fake_start(serve);
+	struct rundown *r;
+
+	outbuf_close(&heard);
+	heard = outbuf_to(-1);
+	assert_int_equal(rundown_new(o, fake.pid, &listener, &r), 0);
+	err = (struct port_error){0};
+	int error = rundown_snapshot(r, false, clock_monotonic_ns() + limit_ns, &err);
+
+	*stats = rundown_stats(r);
+	rundown_free(r);
+	fake_stop(&fake);
+	return error;
+}
+
+static void a_session_is_read_during_its_stop(void **state)
+{
+	struct rundown_stats stats;
+
+	(void)state;
+	assert_int_equal(snapshot(collect5, LONG_NS, &stats), 0);
+	assert_true(stats.methods == stream_methods && !stats.stream.lost &&
+		    stats.stream.bytes > (1 << 20));
+	assert_non_null(
+		strstr(heard_text(),
+		       "there 50 1000+40 code 0 token 6000001 /app/a.dll pdb 71: void [Old] "));
+	/* A runtime that supports only the oldest command. */
+	assert_int_equal(snapshot(collect2, LONG_NS, &stats), 0);
+	assert_int_equal(stats.methods, stream_methods);
+}
+
+static void failed_sessions_end_in_time_with_a_reason(void **state)
+{
+	struct rundown_stats stats;
+	char text[PORT_TEXT_BYTES];
+
+	(void)state;
+	assert_int_equal(snapshot(never_stops, SHORT_NS, &stats), -ETIMEDOUT);
+	assert_int_equal(snapshot(endless, LONG_NS, &stats), -EBADMSG);
+	assert_int_equal(snapshot(full_sessions, LONG_NS, &stats), -EREMOTEIO);
+	port_error_text(&err, text, sizeof(text));
+	assert_non_null(strstr(text, "it failed"));
+	/* Methods before the cut are reported. */
+	assert_int_equal(snapshot(cut, LONG_NS, &stats), -EBADMSG);
+	assert_string_equal(err.what, "its events were cut off");
+	assert_int_equal(stats.methods, 3);
+}
+
+static void one_listens_and_takes_a_snapshot_of_the_same_process(void **state)
+{
+	struct rundown_listener listener = {.method = hear_method};
+	struct fake_runtime fake = fake_start(collect5);
+	struct rundown *r;
+
+	(void)state;
+	assert_int_equal(rundown_new(o, fake.pid, &listener, &r), 0);
+	assert_int_equal(rundown_live_fd(r), -1);
+	assert_int_equal(rundown_live_begin(r, false, clock_monotonic_ns() + LONG_NS, &err), 0);
+	assert_true(rundown_live_fd(r) >= 0);
+	assert_int_equal(rundown_live_read(r, &err), 0);
+	assert_int_equal(rundown_live_begin(r, false, clock_monotonic_ns() + LONG_NS, &err),
+			 -EBUSY);
+	assert_int_equal(rundown_live_end(r, clock_monotonic_ns() + LONG_NS, &err), 0);
+	assert_int_equal(rundown_stats(r).methods, stream_methods);
+	assert_int_equal(rundown_live_end(r, clock_monotonic_ns() + LONG_NS, &err), 0);
+	/* A target that ends during a session. */
+	assert_int_equal(rundown_live_begin(r, false, clock_monotonic_ns() + LONG_NS, &err), 0);
+	fake_stop(&fake);
+	assert_int_equal(rundown_live_read(r, &err), -ENODATA);
+	rundown_free(r);
+	outbuf_close(&heard);
+}
+
+static void events_count_when_no_stop_can_be_sent(void **state)
+{
+	struct rundown_listener listener = {.method = hear_method};
+	struct fake_runtime fake = fake_start(told);
+	struct rundown *r;
+
+	(void)state;
+	assert_int_equal(rundown_new(o, fake.pid, &listener, &r), 0);
+	assert_int_equal(rundown_live_begin(r, false, clock_monotonic_ns() + LONG_NS, &err), 0);
+	/* A process that ends and closes its connection last. */
+	assert_int_equal(unlink(fake.path), 0);
+	usleep(100000);
+	assert_int_equal(rundown_live_end(r, clock_monotonic_ns() + LONG_NS, &err), -ENOENT);
+	assert_int_equal(rundown_stats(r).methods, 3);
+	rundown_free(r);
+	outbuf_close(&heard);
+	fake_stop(&fake);
+}
+
+/* Writes the whole stream at once, like a runtime that compiles much. */
+static void talks(int fd, const struct fake_request *request)
+{
+	struct outbuf s = outbuf_to(-1);
+
+	(void)request;
+	put_old_stream(&s, stream_methods);
+	fake_reply(fd, 0xff00, "session!", 8);
+	fake_write(fd, s.data, s.len);
+	outbuf_close(&s);
+}
+
+static int pass(void *ctx, const struct nettrace_event *e)
+{
+	(void)ctx;
+	(void)e;
+	return 0;
+}
+
+static void a_short_read_is_detected(void **state)
+{
+	const struct session_provider provider = {.name = RUNTIME};
+	const struct session_request request = {.providers = &provider, .nproviders = 1};
+	struct nettrace_listener listener = {.event = pass};
+	struct fake_runtime fake = fake_start(talks);
+	struct session *s;
+	int r = 0;
+
+	(void)state;
+	assert_int_equal(session_begin(o, fake.pid, &request, &listener,
+				       clock_monotonic_ns() + LONG_NS, &s, &err),
+			 0);
+	for (int i = 0; i < 1000 && !session_has_more(s) && !r; i++) {
+		r = session_read(s, 1, &err);
+		usleep(1000);
+	}
+	assert_true(session_has_more(s));
+	for (int i = 0; i < 1000 && !r; i++) {
+		r = session_read(s, 1 << 20, &err);
+		usleep(1000);
+	}
+	assert_int_equal(r, -ENODATA);
+	assert_false(session_has_more(s));
+	session_free(s);
+	fake_stop(&fake);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(methods_wait_for_their_assembly),
+		cmocka_unit_test(loads_and_unloads_have_their_time),
+		cmocka_unit_test(damaged_events_are_counted_and_skipped),
+		cmocka_unit_test(endless_modules_and_methods_cost_bounded_memory),
+		cmocka_unit_test(a_full_table_names_no_wrong_assembly),
+		cmocka_unit_test(a_session_is_read_during_its_stop),
+		cmocka_unit_test(failed_sessions_end_in_time_with_a_reason),
+		cmocka_unit_test(a_short_read_is_detected),
+		cmocka_unit_test(one_listens_and_takes_a_snapshot_of_the_same_process),
+		cmocka_unit_test(events_count_when_no_stop_can_be_sent),
+	};
+
+	return cmocka_run_group_tests(tests, fake_set_up, fake_tear_down);
+}

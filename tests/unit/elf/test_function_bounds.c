@@ -1,0 +1,86 @@
+#include "elf/function_bounds.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static int first_base(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	*(uint64_t *)data = info->dlpi_addr;
+	return 1;
+}
+
+static void bounds_of_our_own_functions_are_found(void **state)
+{
+	int fd = open("/proc/self/exe", O_RDONLY);
+	uint64_t here = (uint64_t)(uintptr_t)bounds_of_our_own_functions_are_found, base = 0, start,
+		 end, again;
+	struct function_bounds b;
+
+	(void)state;
+	dl_iterate_phdr(first_base, &base);
+	assert_int_equal(function_bounds_open(fd, &b), 0);
+	close(fd);
+	assert_true(b.entries.len > 10);
+	assert_int_equal(b.bad, 0);
+	assert_int_equal(function_bounds_find(&b, here - base, &start, &end), 0);
+	assert_int_equal(start, here - base);
+	assert_true(end > start + 16);
+	assert_int_equal(function_bounds_find(&b, end - 1, &again, &end), 0);
+	assert_int_equal(again, start);
+	assert_int_equal(function_bounds_find(&b, 0, &start, &end), -ENOENT);
+	assert_int_equal(function_bounds_find(&b, UINT64_MAX, &start, &end), -ENOENT);
+	function_bounds_free(&b);
+}
+
+static void damaged_tables_give_their_readable_rows(void **state)
+{
+	/* A CIE with pc-relative sdata4, a function of 0x20 bytes at 0x1000, then a length past the
+	 * end. */
+	static const unsigned char table[] = {
+		0x0c, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b - 0x1b + 0x00,
+		0,    0, 0,
+	};
+	static const unsigned char good[] = {
+		0x10, 0,    0,    0,    0,    0, 0,    0, 1,    'z',
+		'R',  0,    1,    0x78, 16,   1, 0x1b, 0, 0,    0, /* CIE */
+		0x10, 0,    0,    0,    0x18, 0, 0,    0, 0xe4, 0xff,
+		0xff, 0xff, 0x20, 0,    0,    0, 0,    0, 0,    0, /* at 0x1000 */
+		0x10, 0,    0,    0,    0x99, 0, 0,    0, 0,    0,
+		0,    0,    0x20, 0,    0,    0, 0,    0, 0,    0, /* CIE that does not exist */
+		0xf0, 0xff, 0,    0,
+	};
+	struct function_bounds b;
+	uint64_t start, end;
+
+	(void)state;
+	assert_int_equal(function_bounds_parse(table, sizeof(table), 0, true, &b), 0);
+	assert_int_equal(b.entries.len, 0);
+	function_bounds_free(&b);
+	assert_int_equal(function_bounds_parse(good, sizeof(good), 0x1000, true, &b), 0);
+	assert_int_equal(b.entries.len, 1);
+	assert_int_equal(b.bad, 1);
+	assert_int_equal(function_bounds_find(&b, 0x1005, &start, &end), 0);
+	assert_int_equal(start, 0x1000);
+	assert_int_equal(end, 0x1020);
+	assert_int_equal(function_bounds_find(&b, 0x1020, &start, &end), -ENOENT);
+	function_bounds_free(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bounds_of_our_own_functions_are_found),
+		cmocka_unit_test(damaged_tables_give_their_readable_rows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+#include "base/file.h"
+#include "base/outbuf.h"
+#include "elf/dwarf_unit.h"
+#include "elf/inlines.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dwarf.h>
+#include <elf.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define START 0x1000
+#define BYTES 0x100
+#define SECTIONS 3
+
+static const char *const names[SECTIONS] = {".debug_info", ".debug_abbrev", ".debug_line"};
+
+static void put(struct outbuf *out, uint64_t value, size_t bytes)
+{
+	outbuf_put(out, (const char *)&value, bytes);
+}
+
+/* An ELF file with only these sections. */
+static int elf_of(struct outbuf sections[SECTIONS])
+{
+	Elf64_Ehdr head = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+				       EV_CURRENT},
+			   .e_type = ET_DYN,
+			   .e_machine = EM_X86_64,
+			   .e_version = EV_CURRENT,
+			   .e_ehsize = sizeof(head),
+			   .e_shentsize = sizeof(Elf64_Shdr),
+			   .e_shnum = SECTIONS + 2,
+			   .e_shstrndx = SECTIONS + 1};
+	Elf64_Shdr headers[SECTIONS + 2] = {0};
+	struct outbuf file = outbuf_to(-1), texts = outbuf_to(-1);
+	int fd = memfd_create("elf", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	outbuf_put(&file, (const char *)&head, sizeof(head)); /* the section's place */
+	outbuf_char(&texts, 0);
+	for (int i = 0; i < SECTIONS; i++) {
+		headers[i + 1] = (Elf64_Shdr){.sh_name = (uint32_t)texts.len,
+					      .sh_type = SHT_PROGBITS,
+					      .sh_offset = file.len,
+					      .sh_size = sections[i].len};
+		outbuf_put(&file, sections[i].data, sections[i].len);
+		outbuf_put(&texts, names[i], strlen(names[i]) + 1);
+		outbuf_close(&sections[i]);
+	}
+	headers[SECTIONS + 1] = (Elf64_Shdr){
+		.sh_name = 0, .sh_type = SHT_STRTAB, .sh_offset = file.len, .sh_size = texts.len};
+	outbuf_put(&file, texts.data, texts.len);
+	head.e_shoff = file.len;
+	outbuf_put(&file, (const char *)headers, sizeof(headers));
+	memcpy(file.data, &head, sizeof(head));
+	assert_int_equal(file_write_all(fd, file.data, file.len), 0);
+	outbuf_close(&file);
+	outbuf_close(&texts);
+	return fd;
+}
+
+/* A unit for the code at START, and its address table. */
+static void put_unit(struct outbuf sections[SECTIONS])
+{
+	static const unsigned char abbrevs[] = {1,
+						DW_TAG_compile_unit,
+						DW_CHILDREN_no,
+						DW_AT_low_pc,
+						DW_FORM_addr,
+						DW_AT_high_pc,
+						DW_FORM_data8,
+						DW_AT_stmt_list,
+						DW_FORM_sec_offset,
+						0,
+						0,
+						0};
+	struct outbuf *info = &sections[0];
+
+	put(info, 8 + 1 + 8 + 8 + 4, 4);
+	put(info, 5, 2);
+	put(info, DW_UT_compile, 1);
+	put(info, 8, 1);
+	put(info, 0, 4);
+	put(info, 1, 1);
+	put(info, START, 8);
+	put(info, BYTES, 8);
+	put(info, 0, 4);
+	outbuf_put(&sections[1], (const char *)abbrevs, sizeof(abbrevs));
+}
+
+static void begin(struct outbuf sections[SECTIONS])
+{
+	for (int i = 0; i < SECTIONS; i++)
+		sections[i] = outbuf_to(-1);
+}
+
+/* The result for the code at START. */
+static int ask(struct outbuf sections[SECTIONS], struct inline_frame *frames, size_t *ret_n)
+{
+	int fd = elf_of(sections), r;
+	struct inlines *in = NULL;
+
+	assert_int_equal(inlines_open(fd, NULL, NULL, 0, &in, NULL), 0);
+	r = inlines_find(in, START + 8, frames, ret_n);
+	inlines_free(in);
+	close(fd);
+	return r;
+}
+
+/* Folders in a form that takes no bytes. A count says how many; nothing terminates the table. */
+static void folders_of_zero_bytes_are_bounded(void **state)
+{
+	static const unsigned char table[] = {
+		5,
+		0,
+		8,
+		0,
+		30,
+		0,
+		0,
+		0,
+		1,
+		1,
+		1,
+		0xfb,
+		14,
+		13,
+		0,
+		1,
+		1,
+		1,
+		1,
+		0,
+		0,
+		0,
+		1,
+		0,
+		0,
+		1, /* the bytes before the folders */
+		1,
+		DW_LNCT_path,
+		DW_FORM_flag_present,
+		0xff,
+		0xff,
+		0xff,
+		0xff,
+		0xff,
+		0xff,
+		0xff,
+		0xff,
+		0x7f,
+		0,
+		0,
+	};
+	struct inline_frame frames[INLINES_DEPTH_MAX];
+	struct outbuf sections[SECTIONS];
+	size_t n = 0;
+
+	(void)state;
+	begin(sections);
+	put_unit(sections);
+	put(&sections[2], sizeof(table), 4);
+	outbuf_put(&sections[2], (const char *)table, sizeof(table));
+	alarm(60);
+	assert_int_equal(ask(sections, frames, &n), 0);
+	alarm(0);
+	assert_int_equal(n, 1);
+	assert_int_equal(frames[0].line, 0);
+}
+
+/* The listed units are good. */
+static void more_units_than_are_listed_are_no_failure(void **state)
+{
+	struct inline_frame frames[INLINES_DEPTH_MAX];
+	struct outbuf sections[SECTIONS];
+	size_t n = 0;
+
+	(void)state;
+	begin(sections);
+	put_unit(sections);
+	for (size_t i = 0; i < DWARF_UNITS_MAX; i++) {
+		put(&sections[0], 9, 4);
+		put(&sections[0], 5, 2);
+		put(&sections[0], DW_UT_compile, 1);
+		put(&sections[0], 8, 1);
+		put(&sections[0], 0, 4);
+		put(&sections[0], 0, 1);
+	}
+	assert_int_equal(ask(sections, frames, &n), 0);
+	assert_int_equal(n, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(folders_of_zero_bytes_are_bounded),
+		cmocka_unit_test(more_units_than_are_listed_are_no_failure),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

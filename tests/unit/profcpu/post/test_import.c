@@ -1,0 +1,145 @@
+/* profcpu/import: perf.data into a profile. */
+#include "profcpu/post/import.h"
+
+#include "base/cleanup.h"
+#include "flamegraph/collapse.h"
+#include "profcpu/post/wall.h"
+#include "recording/perfdata_offcpu.h"
+#include "recording/perfdata_writer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define WAITS 98 /* id of the event */
+
+/* As profcpu records: an event without samples, and the waits. */
+static int recorded(const struct perfdata_offcpu *waits, size_t n)
+{
+	static const uint64_t ids[] = {97, WAITS};
+	const struct perf_event_attr clock = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.read_format = PERF_FORMAT_ID,
+		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
+			       PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
+			       PERF_SAMPLE_CALLCHAIN,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC};
+	const struct perfdata_writer_event events[] = {
+		{.attr = clock, .name = "cpu-clock", .ids = &ids[0], .nids = 1},
+		{.attr = perfdata_offcpu_attr(&clock, PERFDATA_OFFCPU_WAIT),
+		 .name = PERFDATA_OFFCPU_NAME,
+		 .ids = &ids[1],
+		 .nids = 1}};
+	const struct perfdata_writer_info info = {.version = "profcpu 1"};
+	_Alignas(8) unsigned char out[PERFDATA_OFFCPU_BYTES + 64];
+	struct perfdata_writer *w;
+	int fd = memfd_create("perf.data", 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(perfdata_writer_new(fd, events, 2, &info, &w), 0);
+	for (size_t i = 0; i < n; i++) {
+		size_t bytes = perfdata_offcpu_write(&waits[i], out);
+
+		assert_int_equal(perfdata_writer_records(w, out, bytes), 0);
+		assert_int_equal(perfdata_writer_round(w), 0);
+	}
+	assert_int_equal(perfdata_writer_finish(w, 1, 9999), 0);
+	perfdata_writer_free(w);
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	return fd;
+}
+
+static void check_folded(struct profile *profile, struct collapse_options *options,
+			 const char *expected)
+{
+	struct outbuf out = outbuf_to(-1);
+	struct collapse_stats stats;
+
+	options->event_filter = PERFDATA_OFFCPU_NAME;
+	assert_int_equal(collapse_write(profile, options, &out, &stats), 0);
+	outbuf_char(&out, 0);
+	assert_string_equal(out.data, expected);
+	outbuf_close(&out);
+}
+
+static void all_outputs_mark_a_wait_without_a_stack(void **state)
+{
+	static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x4000};
+	const struct perfdata_offcpu waits[] = {
+		{.id = WAITS, .pid = 7, .tid = 8, .time_ns = 2000, .off_ns = 700},
+		{.id = WAITS,
+		 .pid = 7,
+		 .tid = 8,
+		 .time_ns = 3000,
+		 .off_ns = 300,
+		 .callchain = chain,
+		 .ncallchain = 2}};
+	struct offcpu_idx_thread row = {.tid = 8,
+					.pid = 7,
+					.begin_ns = 1300,
+					.end_ns = 3000,
+					.running_ns = 700,
+					.blocked_ns = 1000};
+	const struct offcpu_idx idx = {.threads = &row, .nthreads = 1};
+	const struct import_options options = {
+		.symbols = {.store_dir_fd = -1, .offline = true, .by_function = true},
+		.write_store_dir_fd = -1,
+		.offcpu = &idx};
+	struct collapse_options off_cpu = {0}, wall = {.include_pid = true, .include_tid = true};
+	AUTO_FREE struct profile_group *groups = NULL;
+	AUTO_CLOSE int fd = recorded(waits, 2);
+	struct import_result result;
+	struct profile *profile;
+
+	(void)state;
+	assert_int_equal(profile_new(&profile), 0);
+	assert_int_equal(post_import_perfdata(fd, &options, profile, &result), 0);
+	check_folded(profile, &off_cpu, ":8;[no stack] 700\n:8;[unknown] 300\n");
+	assert_int_equal(post_wall_groups(profile, &idx, false, &groups, &wall.ngroups), 0);
+	wall.groups = groups;
+	check_folded(profile, &wall,
+		     ":8-7/8;[no stack] 700\n:8-7/8;[not sampled] 700\n:8-7/8;[unknown] 300\n");
+	profile_free(profile);
+}
+
+/* It is not code that lacks a name. */
+static void samples_without_stack_are_not_audited(void **state)
+{
+	const struct perfdata_offcpu wait = {
+		.id = WAITS, .pid = 7, .tid = 8, .time_ns = 2000, .off_ns = 700};
+	AUTO_CLOSE int fd = recorded(&wait, 1);
+	struct audit audit = {0};
+	const struct import_options options = {.symbols = {.store_dir_fd = -1, .offline = true},
+					       .write_store_dir_fd = -1,
+					       .ret_audit = &audit};
+	struct import_result result;
+	struct profile *profile;
+
+	(void)state;
+	assert_int_equal(profile_new(&profile), 0);
+	assert_int_equal(post_import_perfdata(fd, &options, profile, &result), 0);
+	assert_int_equal(audit.samples, 1);
+	assert_int_equal(audit.groups.len, 0);
+	audit_free(&audit);
+	profile_free(profile);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_outputs_mark_a_wait_without_a_stack),
+		cmocka_unit_test(samples_without_stack_are_not_audited),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

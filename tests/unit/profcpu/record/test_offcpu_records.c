@@ -1,0 +1,362 @@
+/* profcpu/record/offcpu_records: waits from records of switches, threads and wakings. */
+#include "tests/unit/record_offcpu_check.h"
+
+static void a_wait_has_the_stack_with_which_it_began(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	out(&f, 2000, 71, 0x10);
+	in(&f, 2500, 71);
+	out(&f, 2600, 71,
+	    0); /* its sample was lost, and the stack of another wait would be wrong */
+	in(&f, 2700, 71);
+	out(&f, 3000, 71, 0x20);
+	end(&f, 4000);
+	assert_int_equal(f.n, 3);
+	assert_wait(&f.got[0], 71, 2500, 500, 0x10);
+	assert_int_equal(f.got[0].sample.pid, PID);
+	assert_int_equal(f.got[0].sample.cpu, 3);
+	assert_int_equal(f.got[0].unwound.end, 2);
+	assert_int_equal(f.got[0].unwound.first_spliced, 1);
+	assert_wait(&f.got[1], 71, 2700, 100, 0);
+	assert_wait(&f.got[2], 71, 4000, 1000, 0x20);
+	struct record_offcpu_result r = record_offcpu_result(f.o);
+
+	assert_int_equal(r.waits, 3);
+	assert_int_equal(r.off_ns, 1600);
+	assert_int_equal(r.no_stack_ns, 100);
+	assert_int_equal(r.life_ns, 3000);
+	assert_true(f.got[0].row.flags == 0 && f.got[0].row.count == 1 &&
+		    f.got[0].row.runnable_ns == 0);
+	assert_true(f.got[2].row.flags == OFFCPU_IDX_CUT_END);
+	assert_int_equal(f.nthreads, 1);
+	assert_true(f.threads[0].tid == 71 && f.threads[0].pid == PID &&
+		    f.threads[0].begin_ns == BEGIN_NS && f.threads[0].end_ns == 4000 &&
+		    f.threads[0].blocked_ns == 1600 && f.threads[0].running_ns == 1400 &&
+		    f.threads[0].unknown_ns == 0 && f.threads[0].no_stack_ns == 100);
+	record_offcpu_free(f.o);
+}
+
+static void threads_existed_before_or_were_created(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 0, 2, 2, 0); /* kthreadd and a kernel thread */
+	task(&f, PERF_RECORD_FORK, 0, 9, 9, 2);
+	task(&f, PERF_RECORD_FORK, 0, 0, 0, 0); /* in another PID namespace */
+	task(&f, PERF_RECORD_FORK, 2000, PID, 72, PID);
+	assert_false(record_offcpu_wants(f.o, 2));
+	assert_false(record_offcpu_wants(f.o, 9));
+	assert_false(record_offcpu_wants(f.o, 0));
+	assert_false(record_offcpu_wants(f.o, 71));
+	assert_true(record_offcpu_wants(f.o, 72));
+	out(&f, 2050, 71, 0x10);
+	in(&f, 2060, 71);
+	in(&f, 2100, 72); /* its first time on a CPU */
+	out(&f, 2200, 72, 0x10);
+	in(&f, 2300, 72);
+	task(&f, PERF_RECORD_EXIT, 2400, PID, 72, PID);
+	assert_false(record_offcpu_wants(f.o, 72));
+	out(&f, 2500, 72, 0x10); /* for good */
+	end(&f, 4000);
+	assert_int_equal(f.n, 2);
+	assert_wait(&f.got[0], 72, 2100, 100, 0);
+	assert_wait(&f.got[1], 72, 2300, 100, 0x10);
+	assert_true(f.got[0].row.flags == OFFCPU_IDX_PREEMPTED && f.got[0].row.runnable_ns == 100);
+	assert_int_equal(record_offcpu_result(f.o).life_ns, 400);
+	assert_true(f.nthreads == 1 && f.threads[0].tid == 72 && f.threads[0].runnable_ns == 100 &&
+		    f.threads[0].end_ns == 2400);
+	record_offcpu_free(f.o);
+}
+
+static void an_exec_continues_as_the_first_thread(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 2000, PID, 75, PID);
+	in(&f, 2000, 75);
+	exec(&f, 3000, PID);
+	assert_false(record_offcpu_wants(f.o, 75));
+	assert_true(record_offcpu_wants(f.o, PID));
+	out(&f, 3100, PID, 0x30);
+	in(&f, 3300, PID);
+	end(&f, 4000);
+	assert_int_equal(f.n, 1);
+	assert_wait(&f.got[0], PID, 3300, 200, 0x30);
+	assert_int_equal(record_offcpu_result(f.o).life_ns, 2000);
+	record_offcpu_free(f.o);
+}
+
+static void a_reused_id_is_another_thread(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 2000, PID, 71, PID);
+	in(&f, 2000, 71);
+	task(&f, PERF_RECORD_EXIT, 2400, PID, 71, PID);
+	task(&f, PERF_RECORD_FORK, 2500, 80, 71, 80);
+	in(&f, 2500, 71);
+	out(&f, 2600, 71, 0x10);
+	in(&f, 2700, 71);
+	end(&f, 3000);
+	assert_int_equal(f.n, 1);
+	assert_wait(&f.got[0], 71, 2700, 100, 0x10);
+	assert_int_equal(f.got[0].sample.pid, 80);
+	record_offcpu_free(f.o);
+}
+
+static void short_waits_are_counted_only(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 100);
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	out(&f, 2000, 71, 0x10);
+	in(&f, 2099, 71);
+	out(&f, 2200, 71, 0x10);
+	in(&f, 2300, 71);
+	end(&f, 3000);
+	assert_int_equal(f.n, 1);
+	assert_wait(&f.got[0], 71, 2300, 100, 0x10);
+	assert_int_equal(record_offcpu_result(f.o).short_ns, 99);
+	assert_int_equal(record_offcpu_result(f.o).short_waits, 1);
+	record_offcpu_free(f.o);
+}
+
+static void lost_time_is_unknown(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	out(&f, 2000, 71, 0x10);
+	in(&f, 2100, 71);
+	/* Its CPU lost nothing before 2200, other CPUs nothing at all. */
+	met(&f, 3, 2200);
+	assert_int_equal(record_offcpu_lost(f.o, 3, 2500), 0);
+	out(&f, 2600, 71, 0x10);
+	in(&f, 2700, 71);
+	end(&f, 3000);
+	assert_int_equal(f.n, 2);
+	assert_int_equal(record_offcpu_result(f.o).unknown_ns, 400);
+	assert_int_equal(record_offcpu_result(f.o).unwatched_ns, 0);
+	record_offcpu_free(f.o);
+}
+
+/* The last record of CPU 3 has time 2200, of CPU 4 2300. */
+static void losses_of_a_full_ring_make_time_unknown(void **state)
+{
+	static const struct {
+		uint64_t full_ns[2]; /* of CPU 3 and 4; 0: not full */
+		bool before;         /* rounds follow; otherwise it was found full at the end */
+		uint64_t met_ns;     /* on CPU 3, in the next round */
+		uint64_t unknown_ns;
+	} cases[] = {
+		{{0, 0}, true, 0, 0},
+		{{2500, 0}, true, 0, 800},
+		{{2500, 0}, false, 0, 800},
+		{{0, 2500}, false, 0, 700},
+		{{2500, 2500}, false, 0, 800},
+		{{3100, 3100}, false, 0, 800}, /* when rings were given back, after the end */
+		{{2500, 0}, true, 2400, 600},  /* record from before the ring was full */
+		{{2500, 0},
+		 true,
+		 2600,
+		 0}, /* the kernel has already reported the loss before this record */
+		{{9999, 0}, true, 0, 800},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture f;
+
+		begin(&f, 0);
+		task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+		out(&f, 2000, 71, 0x10);
+		in(&f, 2100, 71);
+		met(&f, 3, 2200);
+		met(&f, 4, 2300);
+		assert_int_equal(record_offcpu_round(f.o), 0);
+		for (int32_t cpu = 0; cpu < 2; cpu++)
+			if (cases[i].full_ns[cpu])
+				assert_int_equal(
+					record_offcpu_full(f.o, 3 + cpu, cases[i].full_ns[cpu]), 0);
+		assert_int_equal(record_offcpu_full(f.o, -1, 2500), 0); /* no such sample */
+		if (cases[i].met_ns)
+			met(&f, 3, cases[i].met_ns);
+		for (int n = 0; cases[i].before && n < 3; n++)
+			assert_int_equal(record_offcpu_round(f.o), 0);
+		end(&f, 3000);
+		assert_int_equal(record_offcpu_result(f.o).unknown_ns, cases[i].unknown_ns);
+		record_offcpu_free(f.o);
+	}
+}
+
+static void waking(struct fixture *f, uint64_t time_ns, int32_t tid, int32_t by, uint64_t ip,
+		   uint8_t flags)
+{
+	const uint64_t words[] = {PERF_CONTEXT_KERNEL, ip};
+	const struct unwound unwound = {
+		.callchain = words, .ncallchain = 2, .grade = UNWIND_COMPLETE};
+	const struct perfdata_record record = {
+		.type = PERF_RECORD_SAMPLE, .time_ns = time_ns, .pid = 90, .tid = by, .cpu = 1};
+
+	assert_int_equal(record_offcpu_waking(f->o, tid, &record, flags, &unwound), 0);
+}
+
+/* Samples are in order nevertheless, by the time at which they became known. */
+static void when_a_wait_ended_may_be_known_long_after(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	task(&f, PERF_RECORD_FORK, 0, PID, 72, PID);
+	out(&f, 2000, 71, 0x10);
+	met(&f, 3, 2200);
+	assert_int_equal(record_offcpu_lost(f.o, 3, 2500), 0);
+	for (uint64_t now = 3000; now < 9000; now += 1000) {
+		out(&f, now, 72, 0x20);
+		in(&f, now + 500, 72);
+		assert_int_equal(record_offcpu_round(f.o), 0);
+	}
+	in(&f, 9000, 71);
+	/* A missing switch in. */
+	out(&f, 10000, 71, 0x11);
+	waking(&f, 10100, 71, 90, 0xBB, 0);
+	out(&f, 12000, 71, 0x12);
+	in(&f, 12300, 71);
+	end(&f, 13000);
+	uint64_t last_ns = 0;
+
+	for (size_t i = 0; i < f.n; i++) {
+		const struct got *g = &f.got[i];
+
+		assert_true(g->sample.time_ns >= last_ns);
+		last_ns = g->sample.time_ns;
+		if (g->words[1] == 0x10)
+			assert_true(g->sample.time_ns == 9000 && g->sample.off_ns == 200 &&
+				    g->row.end_ns == 2200);
+		else if (g->words[1] == 0x11)
+			assert_true(g->sample.time_ns == 12000 && g->sample.off_ns == 100 &&
+				    g->row.end_ns == 10100);
+		else
+			assert_int_equal(g->row.end_ns, 0);
+	}
+	assert_int_equal(f.n, 6 + 3);
+	record_offcpu_free(f.o);
+}
+
+static void waits_are_reported_one_round_later(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	assert_int_equal(record_offcpu_round(f.o), 0);
+	out(&f, 2000, 71, 0x10);
+	in(&f, 2100, 71);
+	assert_int_equal(record_offcpu_round(f.o), 0);
+	assert_int_equal(f.n, 0);
+	f.fail_with = -ENOSPC;
+	assert_int_equal(record_offcpu_round(f.o), -ENOSPC);
+	assert_int_equal(f.n, 1);
+	record_offcpu_free(f.o);
+}
+
+static void a_waker_is_stored_once_and_named_by_each_wait(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	for (uint64_t i = 0; i < 3; i++) {
+		out(&f, 2000 + i * 1000, 71, 0x10);
+		waking(&f, 2300 + i * 1000, 71, i < 2 ? 91 : 92, 0x20,
+		       i == 2 ? OFFCPU_IDX_SOFTIRQ
+			      : 0); /* the same twice, then another with the same stack */
+		in(&f, 2400 + i * 1000, 71);
+	}
+	out(&f, 5000, 71, 0x10);
+	waking(&f, 5500, 71, 91, 0x30, OFFCPU_IDX_INTERRUPT);
+	in(&f, 5600, 71);
+	out(&f, 6000, 71, 0x10);
+	in(&f, 6100, 71);
+	end(&f, 7000);
+	assert_int_equal(f.nwakers, 3);
+	assert_true(f.wakers[0].tid == 91 && f.wakers[0].pid == 90 && f.wakers[0].time_ns == 2300 &&
+		    f.wakers[1].tid == 92);
+	assert_true(f.wakers[2].tid == 0 && f.wakers[2].pid == 0); /* not the interrupted thread */
+	assert_int_equal(f.n, 5);
+	assert_true(f.got[0].row.waker == 91 && f.got[0].row.waker_off == WAKER_OFF &&
+		    f.got[0].row.woken_ns == 2300 && f.got[0].row.runnable_ns == 100 &&
+		    f.got[0].row.flags == 0);
+	assert_true(f.got[1].row.waker == 91 && f.got[1].row.waker_off == WAKER_OFF);
+	assert_true(f.got[2].row.waker == 92 && f.got[2].row.waker_off == WAKER_OFF + 1 &&
+		    f.got[2].row.flags == OFFCPU_IDX_SOFTIRQ);
+	assert_true(f.got[3].row.waker == 0 && f.got[3].row.waker_off == WAKER_OFF + 2 &&
+		    f.got[3].row.flags == OFFCPU_IDX_INTERRUPT);
+	assert_true(f.got[4].row.waker == 0 && f.got[4].row.waker_off == 0 &&
+		    f.got[4].row.flags == 0);
+	assert_int_equal(record_offcpu_result(f.o).blocked_ns, 1500);
+	assert_int_equal(record_offcpu_result(f.o).woken_ns, 1400);
+	record_offcpu_free(f.o);
+}
+
+static void pids_of_the_first_namespace_are_learnt(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	assert_int_equal(record_offcpu_known(f.o, 71), 71);
+	assert_int_equal(record_offcpu_known(f.o, 72), 0); /* not one of the threads */
+	record_offcpu_free(f.o);
+
+	begin_with(&f, &(struct record_offcpu_options){.begin_ns = BEGIN_NS, .proc = "/nowhere"});
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	assert_int_equal(record_offcpu_known(f.o, 71), 0);
+	assert_int_equal(record_offcpu_learn(f.o, 4711, 71), 0);
+	assert_int_equal(record_offcpu_learn(f.o, 4712, 72), 0);
+	assert_int_equal(record_offcpu_learn(f.o, 0, 71), 0);
+	assert_int_equal(record_offcpu_known(f.o, 4711), 71);
+	assert_int_equal(record_offcpu_known(f.o, 4712), 0);
+	assert_int_equal(record_offcpu_known(f.o, 0), 0);
+	task(&f, PERF_RECORD_EXIT, 2000, PID, 71, PID);
+	assert_int_equal(record_offcpu_known(f.o, 4711), 0);
+	record_offcpu_free(f.o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_wait_has_the_stack_with_which_it_began),
+		cmocka_unit_test(threads_existed_before_or_were_created),
+		cmocka_unit_test(an_exec_continues_as_the_first_thread),
+		cmocka_unit_test(a_reused_id_is_another_thread),
+		cmocka_unit_test(short_waits_are_counted_only),
+		cmocka_unit_test(lost_time_is_unknown),
+		cmocka_unit_test(when_a_wait_ended_may_be_known_long_after),
+		cmocka_unit_test(losses_of_a_full_ring_make_time_unknown),
+		cmocka_unit_test(waits_are_reported_one_round_later),
+		cmocka_unit_test(a_waker_is_stored_once_and_named_by_each_wait),
+		cmocka_unit_test(pids_of_the_first_namespace_are_learnt),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

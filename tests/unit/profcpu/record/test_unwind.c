@@ -1,0 +1,421 @@
+/* The path of raw records from the rings to perf.data. */
+#include "profcpu/record/unwind.h"
+
+#include "base/cleanup.h"
+#include "recording/manifest.h"
+#include "recording/samples_idx.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#define PID 4711
+#define STACK UINT64_C(0x7ffd00001000)
+#define CODE UINT64_C(0x400000) /* of memory without a file, whose frames have frame pointers */
+#define STACK_WORDS 8
+
+struct fixture {
+	char dir[64];
+	int dir_fd, fd;
+	struct perf_event_attr attr;
+	struct sampler_opened opened;
+	struct perfdata_writer *writer;
+	struct record_unwind *unwind;
+	int idx_fd;         /* owned by the unwind */
+	unsigned char *raw; /* records of one ring */
+	size_t len;
+};
+
+static void begin_with(struct fixture *f, enum keep_stacks keep)
+{
+	struct record_unwind_options options = {.keep = keep, .opened = &f->opened, .nopened = 1};
+	struct perfdata_writer_event event = {.name = "cpu-clock"};
+	struct perfdata_writer_info info = {.version = "profcpu test"};
+
+	f->attr = (struct perf_event_attr){
+		.size = sizeof(f->attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			       PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN |
+			       PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
+		.sample_id_all = 1,
+		.sample_regs_user = ARCH_PERF_REGS,
+		.sample_stack_user = 8 * STACK_WORDS,
+	};
+	f->opened = (struct sampler_opened){.attr = f->attr, .name = "cpu-clock"};
+	options.idx_fd = openat(f->dir_fd, RECORDING_SAMPLES, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	assert_true(options.idx_fd >= 0);
+	f->idx_fd = options.idx_fd;
+	assert_int_equal(record_unwind_new(&options, &f->unwind), 0);
+	event.attr = record_unwind_attr(f->unwind, &f->attr);
+	assert_int_equal(perfdata_writer_new(f->fd, &event, 1, &info, &f->writer), 0);
+}
+
+static int begin(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	strcpy(f->dir, "/tmp/test_record_unwind.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	f->fd = openat(f->dir_fd, RECORDING_PERF_DATA, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	f->raw = calloc(1, 1 << 20);
+	*state = f;
+	return f->fd < 0 || !f->raw;
+}
+
+static int end(void **state)
+{
+	struct fixture *f = *state;
+
+	record_unwind_free(f->unwind);
+	perfdata_writer_free(f->writer);
+	unlinkat(f->dir_fd, RECORDING_PERF_DATA, 0);
+	unlinkat(f->dir_fd, RECORDING_SAMPLES, 0);
+	close(f->fd);
+	close(f->dir_fd);
+	rmdir(f->dir);
+	free(f->raw);
+	free(f);
+	return 0;
+}
+
+static void put(struct fixture *f, const void *data, size_t bytes)
+{
+	memcpy(f->raw + f->len, data, bytes);
+	f->len += bytes;
+}
+
+static void put_word(struct fixture *f, uint64_t word)
+{
+	put(f, &word, 8);
+}
+
+static size_t put_header(struct fixture *f, uint32_t type, uint16_t misc)
+{
+	struct perf_event_header h = {.type = type, .misc = misc};
+
+	put(f, &h, sizeof(h));
+	return f->len - sizeof(h);
+}
+
+static void end_record(struct fixture *f, size_t at)
+{
+	struct perf_event_header *h = (void *)(f->raw + at);
+
+	h->size = (uint16_t)(f->len - at);
+}
+
+static void put_map(struct fixture *f, uint64_t time_ns)
+{
+	size_t at = put_header(f, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER);
+	const char name[8] = "//anon";
+
+	put_word(f, PID | (uint64_t)PID << 32);
+	put_word(f, CODE);
+	put_word(f, 0x10000);
+	for (int i = 0; i < 4; i++)
+		put_word(f, 0);
+	put_word(f, PROT_EXEC | PROT_READ);
+	put(f, name, sizeof(name));
+	put_word(f, PID | (uint64_t)PID << 32);
+	put_word(f, time_ns);
+	put_word(f, 0);
+	end_record(f, at);
+}
+
+/* A sample whose stack has two callers by frame pointers; the outermost frame pointer is 0. */
+static void put_sample(struct fixture *f, uint64_t time_ns, uint64_t ip, size_t stack_words)
+{
+	const uint64_t stack[STACK_WORDS] = {0, 0, STACK + 32, CODE + 0x200, 0, CODE + 0x300, 0, 0};
+	size_t at = put_header(f, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER);
+
+	put_word(f, ip);
+	put_word(f, PID | (uint64_t)PID << 32);
+	put_word(f, time_ns);
+	put_word(f, 1);
+	put_word(f, 1000000);
+	put_word(f, 4); /* a kernel part, then frame pointers as the kernel followed them */
+	put_word(f, PERF_CONTEXT_KERNEL);
+	put_word(f, UINT64_C(0xffffffff81000010));
+	put_word(f, PERF_CONTEXT_USER);
+	put_word(f, ip);
+	put_word(f, PERF_SAMPLE_REGS_ABI_64);
+	for (int bit = 0; bit < 64; bit++)
+		if (ARCH_PERF_REGS >> bit & 1)
+			put_word(f, arch_perf_reg[bit] == ARCH_IP   ? ip
+				    : arch_perf_reg[bit] == ARCH_SP ? STACK
+				    : arch_perf_reg[bit] == ARCH_FP ? STACK + 16
+								    : 0);
+	put_word(f, 8 * stack_words);
+	put(f, stack, 8 * stack_words);
+	put_word(f, 8 * stack_words);
+	end_record(f, at);
+}
+
+static void take(struct fixture *f, size_t from, size_t to)
+{
+	assert_int_equal(record_unwind_records(f->unwind, f->raw + from, to - from), 0);
+}
+
+static void end_round(struct fixture *f, bool last)
+{
+	assert_int_equal(record_unwind_round(f->unwind, f->writer, last ? 2 : 0), 0);
+	if (last)
+		assert_int_equal(perfdata_writer_finish(f->writer, 1, 2), 0);
+}
+
+/* The n-th sample of the file, read by a reader of its own. */
+static struct perfdata *read_sample(const struct fixture *f, int n,
+				    struct perfdata_record *ret_record)
+{
+	struct perfdata *d;
+
+	assert_int_equal(lseek(f->fd, 0, SEEK_SET), 0);
+	assert_int_equal(perfdata_open(f->fd, &d, NULL), 0);
+	while (perfdata_next(d, ret_record, NULL) == 1)
+		if (ret_record->type == PERF_RECORD_SAMPLE && !n--)
+			return d;
+	perfdata_close(d);
+	return NULL;
+}
+
+static const uint64_t whole[] = {PERF_CONTEXT_KERNEL, UINT64_C(0xffffffff81000010),
+				 PERF_CONTEXT_USER,   CODE + 0x100,
+				 CODE + 0x1ff,        CODE + 0x2ff};
+
+static void check_whole(const struct perfdata_record *r, uint64_t time_ns)
+{
+	assert_int_equal(r->sample.ncallchain, 6);
+	assert_memory_equal(r->sample.callchain, whole, sizeof(whole));
+	assert_int_equal(r->time_ns, time_ns);
+	assert_int_equal(r->pid, PID);
+	assert_int_equal(r->sample.period, 1000000);
+	assert_int_equal(r->cpu, 1);
+}
+
+static void test_samples_leave_with_whole_callchains_and_without_stacks(void **state)
+{
+	struct fixture *f = *state;
+	struct perfdata_record r;
+	struct perfdata *d;
+
+	begin_with(f, KEEP_STACKS_NONE);
+	put_map(f, 0);
+	put_sample(f, 100, CODE + 0x100, STACK_WORDS);
+	take(f, 0, f->len);
+	end_round(f, true);
+	d = read_sample(f, 0, &r);
+	assert_non_null(d);
+	check_whole(&r, 100);
+	assert_null(r.sample.user_regs);
+	assert_null(r.sample.user_stack);
+	assert_null(memmem(r.header, r.header->size, &(uint64_t){STACK + 32}, 8));
+	perfdata_close(d);
+	assert_int_equal(record_unwind_stats(f->unwind).unwinder.grades[UNWIND_COMPLETE], 1);
+}
+
+static void test_maps_are_known_before_samples_whichever_ring_is_read_first(void **state)
+{
+	struct fixture *f = *state;
+	struct perfdata_record r;
+	struct perfdata *d;
+	size_t sample;
+
+	begin_with(f, KEEP_STACKS_NONE);
+	put_sample(f, 100, CODE + 0x100, STACK_WORDS);
+	sample = f->len;
+	put_map(f, 99);
+	take(f, 0, sample);
+	take(f, sample, f->len);
+	end_round(f, true);
+	d = read_sample(f, 0, &r);
+	assert_non_null(d);
+	check_whole(&r, 100);
+	perfdata_close(d);
+}
+
+static void test_a_record_in_two_parts_is_joined(void **state)
+{
+	struct fixture *f = *state;
+	struct perfdata_record r;
+	struct perfdata *d;
+	size_t second, third;
+
+	begin_with(f, KEEP_STACKS_NONE);
+	put_map(f, 1);
+	second = f->len;
+	put_sample(f, 100, CODE + 0x100, STACK_WORDS);
+	third = f->len;
+	put_sample(f, 200, CODE + 0x100, STACK_WORDS);
+	take(f, 0, second + 8);
+	take(f, second + 8, second + 80);
+	take(f, second + 80, third + 16);
+	take(f, third + 16, f->len);
+	end_round(f, true);
+	for (int i = 0; i < 2; i++) {
+		d = read_sample(f, i, &r);
+		assert_non_null(d);
+		check_whole(&r, i ? 200 : 100);
+		perfdata_close(d);
+	}
+}
+
+static void test_stacks_are_kept_by_grade(void **state)
+{
+	struct fixture *f = *state;
+	struct perfdata_record r;
+	struct perfdata *d;
+
+	begin_with(f, KEEP_STACKS_FAILED);
+	put_map(f, 1);
+	put_sample(f, 100, CODE + 0x100, STACK_WORDS);
+	put_sample(f, 200, CODE + 0x100, 4); /* the second caller lies beyond its end */
+	take(f, 0, f->len);
+	end_round(f, true);
+	d = read_sample(f, 0, &r);
+	assert_non_null(d);
+	check_whole(&r, 100);
+	assert_null(r.sample.user_stack);
+	perfdata_close(d);
+	d = read_sample(f, 1, &r);
+	assert_non_null(d);
+	assert_int_equal(r.sample.ncallchain, 5);
+	assert_non_null(r.sample.user_regs);
+	assert_int_equal(r.sample.user_stack_bytes, 32);
+	perfdata_close(d);
+}
+
+static void test_incomplete_stacks_are_in_the_index(void **state)
+{
+	const struct samples_idx_row *row;
+	struct fixture *f = *state;
+	struct samples_idx idx;
+	struct perfdata_record r;
+	struct perfdata *d;
+
+	begin_with(f, KEEP_STACKS_NONE);
+	put_map(f, 1);
+	put_sample(f, 100, CODE + 0x100, STACK_WORDS);
+	put_sample(f, 200, CODE + 0x100, 4);
+	take(f, 0, f->len);
+	end_round(f, true);
+	int fd = openat(f->dir_fd, RECORDING_SAMPLES, O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(samples_idx_read(fd, &idx, NULL), 0);
+	close(fd);
+	assert_int_equal(idx.n, 1);
+	d = read_sample(f, 0, &r);
+	assert_non_null(d);
+	assert_null(samples_idx_find(&idx, r.file_off));
+	perfdata_close(d);
+	d = read_sample(f, 1, &r);
+	assert_non_null(d);
+	row = samples_idx_find(&idx, r.file_off);
+	assert_non_null(row);
+	assert_int_equal(row->grade, UNWIND_TRUNCATED);
+	assert_int_equal(row->end, WALK_COPY_END);
+	perfdata_close(d);
+	samples_idx_free(&idx);
+}
+
+static void test_samples_are_written_where_what_is_said_of_them_cannot_be(void **state)
+{
+	struct fixture *f = *state;
+	struct perfdata_record r;
+	struct perfdata *d;
+	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+	begin_with(f, KEEP_STACKS_NONE);
+	assert_true(dup2(full, f->idx_fd) >= 0);
+	close(full);
+	put_map(f, 1);
+	put_sample(f, 100, CODE + 0x100, STACK_WORDS);
+	put_sample(f, 200, CODE + 0x100, 4);
+	take(f, 0, f->len);
+	assert_int_equal(record_unwind_round(f->unwind, f->writer, 0), -ENOSPC);
+	memset(f->raw, 0xff, f->len); /* the kernel may reuse the ring's space */
+	assert_int_equal(perfdata_writer_finish(f->writer, 1, 2), 0);
+	d = read_sample(f, 0, &r);
+	assert_non_null(d);
+	check_whole(&r, 100);
+	perfdata_close(d);
+}
+
+static void test_a_record_without_its_rest_is_no_part_of_the_next(void **state)
+{
+	struct fixture *f = *state;
+	struct perfdata_record r;
+	struct perfdata *d;
+	size_t second, third;
+
+	begin_with(f, KEEP_STACKS_NONE);
+	put_map(f, 1);
+	second = f->len;
+	put_sample(f, 100, CODE + 0x100, STACK_WORDS);
+	third = f->len;
+	put_sample(f, 200, CODE + 0x100, STACK_WORDS);
+	take(f, 0, second + 40);
+	end_round(f, false);
+	take(f, third, f->len);
+	end_round(f, true);
+	d = read_sample(f, 0, &r);
+	assert_non_null(d);
+	check_whole(&r, 200);
+	perfdata_close(d);
+	assert_int_equal(record_unwind_stats(f->unwind).damaged, 1);
+}
+
+static void test_damaged_records_cost_themselves(void **state)
+{
+	struct fixture *f = *state;
+	struct perfdata_record r;
+	struct perfdata *d;
+	size_t at;
+
+	begin_with(f, KEEP_STACKS_NONE);
+	put_map(f, 1);
+	at = put_header(f, PERF_RECORD_SAMPLE, 0);
+	for (int i = 0; i < 6; i++)
+		put_word(f, UINT64_MAX - 5); /* a callchain of more words than the record has */
+	end_record(f, at);
+	put_sample(f, 100, CODE + 0x100, STACK_WORDS);
+	put_word(f, 0); /* a record of size 0 */
+	take(f, 0, f->len);
+	end_round(f, true);
+	d = read_sample(f, 0, &r);
+	assert_non_null(d);
+	check_whole(&r, 100);
+	perfdata_close(d);
+	assert_int_equal(record_unwind_stats(f->unwind).damaged, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_samples_leave_with_whole_callchains_and_without_stacks, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_maps_are_known_before_samples_whichever_ring_is_read_first, begin,
+			end),
+		cmocka_unit_test_setup_teardown(test_a_record_in_two_parts_is_joined, begin, end),
+		cmocka_unit_test_setup_teardown(test_stacks_are_kept_by_grade, begin, end),
+		cmocka_unit_test_setup_teardown(test_incomplete_stacks_are_in_the_index, begin,
+						end),
+		cmocka_unit_test_setup_teardown(
+			test_samples_are_written_where_what_is_said_of_them_cannot_be, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_a_record_without_its_rest_is_no_part_of_the_next, begin, end),
+		cmocka_unit_test_setup_teardown(test_damaged_records_cost_themselves, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

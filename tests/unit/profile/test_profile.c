@@ -1,0 +1,169 @@
+#include "profile/profile.h"
+#include "profile/samples.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct profile_sample sample_of(uint64_t i)
+{
+	/* Every seventh value does not fit into the packed form. */
+	return (struct profile_sample){
+		.time_ns = i * 1001001 + (i % 7 == 1 ? 10000000000ULL : 0),
+		.weight = i % 7 == 2 ? 1ULL << 40 : i,
+		.event = i % 7 == 3 ? 900 : (uint32_t)(i % 3),
+		.thread = i % 7 == 4 ? 1u << 20 : (uint32_t)(i % 1000),
+		.cpu = i % 7 == 5 ? 4000 : (int32_t)(i % 9) - 1,
+		.stack = (uint32_t)(i % 77),
+	};
+}
+
+static int check_sample(void *ctx, const struct profile_sample *s)
+{
+	uint64_t *i = ctx;
+	struct profile_sample want = sample_of((*i)++);
+
+	assert_int_equal(s->time_ns, want.time_ns);
+	assert_int_equal(s->weight, want.weight);
+	assert_int_equal(s->event, want.event);
+	assert_int_equal(s->thread, want.thread);
+	assert_int_equal(s->cpu, want.cpu);
+	assert_int_equal(s->stack, want.stack);
+	return 0;
+}
+
+static void samples_come_back_as_they_went_in(void **state)
+{
+	static const size_t limits[] = {SAMPLES_IN_MEMORY_MAX, 1000, 1};
+
+	(void)state;
+	for (size_t k = 0; k < 3; k++) {
+		struct samples s;
+		uint64_t n = k == 2 ? 500 : 70001, seen = 0;
+
+		samples_init(&s);
+		s.rows_max = limits[k];
+		for (uint64_t i = 0; i < n; i++) {
+			struct profile_sample in = sample_of(i);
+
+			assert_int_equal(samples_add(&s, &in), 0);
+		}
+		assert_int_equal(samples_each(&s, check_sample, &seen), 0);
+		assert_int_equal(seen, n);
+		assert_int_equal(s.in_file > 0, k > 0);
+		samples_free(&s);
+	}
+}
+
+static int stop_at_ten(void *ctx, const struct profile_sample *s)
+{
+	(void)s;
+	return ++*(int *)ctx == 10 ? -EINTR : 0;
+}
+
+static void a_visitor_can_stop(void **state)
+{
+	struct samples s;
+	int seen = 0;
+
+	(void)state;
+	samples_init(&s);
+	for (uint64_t i = 0; i < 100; i++) {
+		struct profile_sample in = sample_of(i);
+
+		assert_int_equal(samples_add(&s, &in), 0);
+	}
+	assert_int_equal(samples_each(&s, stop_at_ten, &seen), -EINTR);
+	assert_int_equal(seen, 10);
+	samples_free(&s);
+}
+
+static void a_missing_temp_dir_is_reported(void **state)
+{
+	struct samples s;
+	struct profile_sample in = sample_of(0);
+
+	(void)state;
+	setenv("TMPDIR", "/nonexistent", 1);
+	samples_init(&s);
+	s.rows_max = 1;
+	assert_int_equal(samples_add(&s, &in), 0);
+	assert_int_equal(samples_add(&s, &in), -ENOENT);
+	samples_free(&s);
+	unsetenv("TMPDIR");
+}
+
+static void equal_parts_have_equal_ids(void **state)
+{
+	struct profile *p;
+	uint32_t a, b, text;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	assert_int_equal(profile_text(p, "main", 4, &text), 0);
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < 3000; i++) {
+			struct profile_frame f = {.addr = i, .name = text, .perf_name = text};
+			struct profile_thread t = {.pid = (int32_t)i, .tid = 7, .comm = text};
+
+			assert_int_equal(profile_frame(p, &f, &a), 0);
+			assert_int_equal(a, i);
+			assert_int_equal(profile_thread(p, &t, &b), 0);
+			assert_int_equal(b, i);
+			assert_int_equal(profile_stack(p, i, a, &b), 0);
+			assert_int_equal(b, i + 1);
+			assert_int_equal(profile_stack_parent(p, b), i);
+			assert_int_equal(profile_stack_frame(p, b), a);
+		}
+	}
+	assert_int_equal(profile_nframes(p), 3000);
+	assert_int_equal(profile_nstacks(p), 3001);
+	profile_free(p);
+}
+
+static void groups_sum_equal_samples(void **state)
+{
+	struct profile *p;
+	struct profile_group *g;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	for (uint32_t i = 0; i < 90000; i++) {
+		struct profile_sample s = {.time_ns = i,
+					   .weight = 3,
+					   .event = i % 2,
+					   .thread = i % 5,
+					   .stack = i % 900,
+					   .cpu = -1};
+
+		assert_int_equal(profile_sample(p, &s), 0);
+	}
+	assert_int_equal(profile_groups(p, NULL, &g, &n), 0);
+	assert_int_equal(n, 900);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(g[i].stack, i);
+		assert_int_equal(g[i].samples, 100);
+		assert_int_equal(g[i].weight, 300);
+	}
+	free(g);
+	profile_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(samples_come_back_as_they_went_in),
+		cmocka_unit_test(a_visitor_can_stop),
+		cmocka_unit_test(a_missing_temp_dir_is_reported),
+		cmocka_unit_test(equal_parts_have_equal_ids),
+		cmocka_unit_test(groups_sum_equal_samples),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

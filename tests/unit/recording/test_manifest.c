@@ -1,0 +1,147 @@
+#include "base/json.h"
+#include "recording/manifest.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+static char text_damage[] = "perf.data was cut off", text_tool[] = "profcpu 0.1.0";
+static char text_host[] = "h\"\\\n\x01\xc3\xa9", text_empty[] = "",
+	    text_rings[] = RECORDING_RINGS_FREE, text_ended[] = RECORDING_KILLED;
+
+static void a_manifest_is_read_as_it_was_written(void **state)
+{
+	(void)state;
+	char dir[] = "/tmp/profcpu-manifest.XXXXXX";
+	struct recording_manifest m =
+					  {
+						  .format = RECORDING_FORMAT,
+						  .tool = text_tool,
+						  .host = text_host,
+						  .ring_memory = text_rings,
+						  .ended = text_ended,
+						  .os_release = text_empty,
+						  .freq_hz = UINT32_MAX,
+						  .start_realtime_ns = UINT64_MAX,
+						  .start_monotonic_ns = 1,
+						  .duration_ns = 0,
+						  .finished = true,
+					  },
+				  back = {0};
+
+	assert_non_null(mkdtemp(dir));
+	AUTO_CLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	assert_int_equal(recording_manifest_read(fd, &back, NULL), -ENOENT);
+	assert_int_equal(recording_manifest_write(fd, &m), 0);
+	m.symbols_complete = true;
+	assert_int_equal(recording_manifest_write(fd, &m), 0);
+	assert_int_equal(recording_manifest_read(fd, &back, NULL), 0);
+	assert_int_equal(back.format, RECORDING_FORMAT);
+	assert_string_equal(back.tool, text_tool);
+	assert_string_equal(back.host, text_host);
+	assert_string_equal(back.target, "");
+	assert_string_equal(back.ring_memory, text_rings);
+	assert_string_equal(back.ended, text_ended);
+	assert_int_equal(back.freq_hz, UINT32_MAX);
+	assert_true(back.start_realtime_ns == UINT64_MAX);
+	assert_true(back.finished && back.symbols_complete);
+	assert_null(back.damage);
+	recording_manifest_free(&back);
+	m.damage = text_damage;
+	assert_int_equal(recording_manifest_write(fd, &m), 0);
+	assert_int_equal(recording_manifest_read(fd, &back, NULL), 0);
+	assert_string_equal(back.damage, text_damage);
+	assert_true(back.finished);
+	recording_manifest_free(&back);
+	assert_int_equal(unlinkat(fd, RECORDING_MANIFEST, 0), 0);
+	assert_int_equal(rmdir(dir), 0); /* no temporary file remains */
+}
+
+static int parse(const char *text, struct recording_manifest *m)
+{
+	return recording_manifest_parse(text, strlen(text), m, NULL);
+}
+
+static void fields_of_later_versions_are_skipped(void **state)
+{
+	(void)state;
+	struct recording_manifest m;
+
+	assert_int_equal(parse("{\"new\": {\"a\": [1, -2.5e3, {}, [], null, \"x\"], \"b\": false}, "
+			       "\"format\": 1, "
+			       "\"host\": \"\\u00e9\\ud83d\\ude00\\/\"}\n",
+			       &m),
+			 0);
+	assert_string_equal(m.host, "\xc3\xa9\xf0\x9f\x98\x80/");
+	recording_manifest_free(&m);
+	assert_int_equal(parse("{\"format\": 2}", &m), -ENOTSUP);
+}
+
+static void damaged_manifests_are_refused(void **state)
+{
+	(void)state;
+	static const char *const wrong[] = {
+		"",
+		"{",
+		"{}",
+		"[]",
+		"{\"format\": 0}",
+		"{\"format\": -1}",
+		"{\"format\": 01}",
+		"{\"format\": 1.0}",
+		"{\"format\": \"1\"}",
+		"{\"format\": 99999999999999999999}",
+		"{\"format\": 4294967297}",
+		"{\"format\": 1,}",
+		"{\"format\": 1 \"host\": \"a\"}",
+		"{,\"format\": 1}",
+		"{\"format\": 1} x",
+		"{\"format\" 1}",
+		"{\"format\": 1, \"host\": 5}",
+		"{\"format\": 1, \"host\": \"a}",
+		"{\"format\": 1, \"host\": \"\\\"}",
+		"{\"format\": 1, \"host\": \"\\x\"}",
+		"{\"format\": 1, \"host\": \"\\u12\"}",
+		"{\"format\": 1, \"host\": \"\\u0000\"}",
+		"{\"format\": 1, \"host\": \"\\ud800\"}",
+		"{\"format\": 1, \"host\": \"\\udc00\\ud800\"}",
+		"{\"format\": 1, \"host\": \"a\nb\"}",
+		"{\"format\": 1, \"finished\": 1}",
+		"{\"format\": 1, \"x\": [1 2]}",
+		"{\"format\": 1, \"x\": [,]}",
+		"{\"format\": 1, \"x\": nul}",
+		"{\"format\": 1, \"x\": }",
+		"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+		"{\"x\": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]",
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct recording_manifest m = {.format = 77};
+		struct parse_error err = {0};
+
+		assert_int_equal(recording_manifest_parse(wrong[i], strlen(wrong[i]), &m, &err),
+				 -EBADMSG);
+		assert_int_equal(m.format, 77);
+		assert_non_null(err.what);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_manifest_is_read_as_it_was_written),
+		cmocka_unit_test(fields_of_later_versions_are_skipped),
+		cmocka_unit_test(damaged_manifests_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,248 @@
+/* Waits while events are off most of the time: estimated shares are compared with the simulated
+ * threads. */
+#include "tests/unit/offcpu_sim.h"
+
+static void a_storm_keeps_its_shares(void **state)
+{
+	struct sim sim;
+
+	(void)state;
+	sim_begin(&sim, 2, ping_pong);
+	run_windows(&sim, BEGIN_NS, BEGIN_NS + 10 * NS_PER_S, 1 * MS, 25 * MS);
+	for (size_t i = 0; i < 2; i++)
+		assert_shares(&sim, i, 1.0);
+	assert_int_equal(sim.totals[0].no_stack_ns, 0);
+	offcpu_free(sim.o);
+}
+
+/* Short waits in a hot loop, longer waits and long waits, each with its own probability. */
+static void mixed(struct sim *sim, size_t i)
+{
+	static const uint64_t means[4] = {50 * US, 3 * MS, 60 * MS, 900 * MS};
+	static const double odds[4] = {0.955, 0.04, 0.004, 0.001};
+	struct sim_thread *t = &sim->threads[i];
+	double x = chance(sim);
+
+	for (t->stack = 0; t->stack < 3 && x > odds[t->stack]; t->stack++)
+		x -= odds[t->stack];
+	t->out_ns = t->now_ns + around(sim, 40 * US);
+	t->woken_ns = t->out_ns + around(sim, means[t->stack]);
+}
+
+static void waits_of_all_lengths_keep_their_shares(void **state)
+{
+	struct sim sim;
+	double real[STACKS] = {0}, got[STACKS + 1] = {0}, all = 0;
+
+	(void)state;
+	sim_begin(&sim, THREADS, mixed);
+	run_windows_polling(&sim, BEGIN_NS, BEGIN_NS + 200 * NS_PER_S, 5 * MS, 100 * MS, 10 * MS);
+	for (size_t i = 0; i < THREADS; i++) {
+		assert_shares(&sim, i, 15.0); /* one thread shows few of the long waits */
+		for (size_t s = 0; s < STACKS; s++) {
+			real[s] += (double)(sim.blocked[i][s] + sim.runnable[i][s]);
+			got[s] += (double)(sim.got_blocked[i][s] + sim.got_runnable[i][s]);
+		}
+		all += (double)(sum(sim.blocked[i]) + sum(sim.runnable[i]));
+	}
+	for (size_t s = 0; s < STACKS; s++)
+		if (fabs(real[s] - got[s]) / all > 0.03)
+			fail_msg("stack %zu: %.2f %% are %.2f %%", s, 100 * got[s] / all,
+				 100 * real[s] / all);
+	offcpu_free(sim.o);
+}
+
+/* The hardest waits are longer than a window, and not longer than the distance of two polls. */
+static void two_lengths(struct sim *sim, size_t i)
+{
+	struct sim_thread *t = &sim->threads[i];
+
+	t->stack = t->n++ % 2;
+	t->out_ns = t->now_ns + around(sim, 100 * US);
+	t->woken_ns = t->out_ns + (t->stack ? 150 * MS : 50 * MS);
+}
+
+static void waits_as_long_as_a_cycle_keep_their_shares(void **state)
+{
+	struct sim sim;
+	double got[2] = {0};
+
+	(void)state;
+	sim_begin(&sim, THREADS, two_lengths);
+	run_windows(&sim, BEGIN_NS, BEGIN_NS + 200 * NS_PER_S, 5 * MS, 100 * MS);
+	for (size_t i = 0; i < THREADS; i++)
+		for (size_t s = 0; s < 2; s++)
+			got[s] += (double)(sim.got_blocked[i][s] + sim.got_runnable[i][s]);
+	assert_true(fabs(got[1] / (got[0] + got[1]) - 0.75) < 0.05);
+	offcpu_free(sim.o);
+}
+
+/* Waits longer than a window, either many between two windows or longer than that distance. */
+static void some_milliseconds(struct sim *sim, size_t i)
+{
+	struct sim_thread *t = &sim->threads[i];
+	uint64_t ms = i % 2 ? 100 : 1;
+
+	t->stack = t->n++ % 2;
+	t->out_ns = t->now_ns + around(sim, 20 * US);
+	t->woken_ns = t->out_ns + (t->stack ? 3 * ms : ms) * MS;
+}
+
+/* Polls like record_windows: soon behind a window, then ever less often. Without these polls the
+ * short waits would be far too long. */
+static void thin_out_polls(bool rounds, uint64_t reply_ns)
+{
+	struct sim sim;
+	uint64_t now = BEGIN_NS, end_ns = BEGIN_NS + 200 * NS_PER_S;
+
+	sim_begin(&sim, 2, some_milliseconds);
+	sim.reply_ns = reply_ns;
+	while (now < end_ns) {
+		uint64_t until = now + (uint64_t)(39 * (double)MS * (0.5 + chance(&sim)));
+
+		for (uint64_t apart = MS / 4; now < until;
+		     apart = apart < 16 * MS ? 2 * apart : apart) {
+			set_open(&sim, now, false);
+			now = until - now < apart ? until : now + apart;
+			if (rounds)
+				advance_all(&sim, now);
+			else
+				advance_only(&sim, now);
+		}
+		set_open(&sim, now, true);
+		advance_all(&sim, now += 8 * MS / 10);
+	}
+	sim_end(&sim, now);
+	for (size_t i = 0; i < 2; i++)
+		assert_shares(&sim, i, 2.0);
+	offcpu_free(sim.o);
+}
+
+static void rarer_polls_make_no_wait_longer_or_shorter(void **state)
+{
+	(void)state;
+	thin_out_polls(true, 0);
+}
+
+/* Rings are read once for each window. By then, and when the reply is there, the wait is over. */
+static void late_stacks_belong_to_the_wait_they_were_read_in(void **state)
+{
+	(void)state;
+	thin_out_polls(false, 200 * MS);
+}
+
+static void the_state_of_a_thread_that_never_switches_is_known(void **state)
+{
+	struct sim sim;
+
+	(void)state;
+	sim_begin(&sim, 2, never);
+	advance_all(&sim, BEGIN_NS + 900 * MS);
+	run_windows(&sim, BEGIN_NS + 900 * MS, BEGIN_NS + 10 * NS_PER_S, 5 * MS, 100 * MS);
+	/* Its begin was seen while everything was recorded. */
+	assert_shares(&sim, 0, 0.1);
+	assert_int_equal(sim.totals[1].running_ns, sim.totals[1].end_ns - BEGIN_NS);
+	offcpu_free(sim.o);
+}
+
+static void without_wakings_the_sums_still_are_right(void **state)
+{
+	struct sim sim;
+
+	(void)state;
+	sim_begin(&sim, 2, ping_pong);
+	sim.wakings = false;
+	run_windows(&sim, BEGIN_NS, BEGIN_NS + 10 * NS_PER_S, 1 * MS, 25 * MS);
+	for (size_t i = 0; i < 2; i++)
+		assert_shares(&sim, i, 1.5);
+	offcpu_free(sim.o);
+}
+
+/* Half of its waits are preemptions. */
+static void preempted(struct sim *sim, size_t i)
+{
+	struct sim_thread *t = &sim->threads[i];
+
+	t->stack = t->n++ % 2;
+	t->preempted = t->stack;
+	t->out_ns = t->now_ns + around(sim, 100 * US);
+	t->woken_ns = t->out_ns + (t->preempted ? 0 : around(sim, 300 * US));
+}
+
+static void runnable_time_is_distinguished_from_blocked_time(void **state)
+{
+	struct sim sim;
+
+	(void)state;
+	sim_begin(&sim, 2, preempted);
+	run_windows(&sim, BEGIN_NS, BEGIN_NS + 20 * NS_PER_S, 5 * MS, 50 * MS);
+	for (size_t i = 0; i < 2; i++) {
+		double off = (double)(sum(sim.blocked[i]) + sum(sim.runnable[i]));
+
+		assert_shares(&sim, i, 1.5);
+		for (size_t s = 0; s < 2; s++)
+			assert_true(
+				fabs((double)sim.got_runnable[i][s] - (double)sim.runnable[i][s]) /
+					off <
+				0.015);
+	}
+	assert_int_equal(sim.got_blocked[0][1], 0);
+	offcpu_free(sim.o);
+}
+
+/* Includes the controller: 100000 switches a second, 5 percent. */
+static void the_controller_keeps_the_limit_and_the_shares(void **state)
+{
+	struct sim sim;
+	struct throttle throttle;
+	struct throttle_plan plan = throttle_begin(
+		&throttle,
+		&(struct throttle_options){.limit = 0.05, .room_records = 240, .rate = 100000});
+	uint64_t now = BEGIN_NS, end_ns = BEGIN_NS + 10 * NS_PER_S, seen = 0;
+
+	(void)state;
+	sim_begin(&sim, 2, ping_pong);
+	assert_false(plan.whole);
+	while (now < end_ns) {
+		uint64_t before;
+
+		assert_false(plan.whole);
+		set_open(&sim, now, false);
+		advance_all(&sim, now += plan.closed_ns);
+		set_open(&sim, now, true);
+		before = sim.switches;
+		advance_all(&sim, now += plan.open_ns);
+		seen += sim.switches - before;
+		plan = throttle_next(
+			&throttle, &(struct throttle_report){
+					   .elapsed_ns = plan.closed_ns + plan.open_ns,
+					   .open_ns = plan.open_ns,
+					   .records = sim.switches - before,
+					   .records_cpu = (sim.switches - before) / 2,
+					   .work_ns = (sim.switches - before) * 8000,
+					   .other_work_ns = (plan.closed_ns + plan.open_ns) / 500});
+	}
+	sim_end(&sim, now);
+	for (size_t i = 0; i < 2; i++)
+		assert_shares(&sim, i, 1.5);
+	assert_in_range(seen * (THROTTLE_RECORD_NS + 8000),
+			(uint64_t)(0.03 * (double)(now - BEGIN_NS)),
+			(uint64_t)(0.048 * (double)(now - BEGIN_NS)));
+	offcpu_free(sim.o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_storm_keeps_its_shares),
+		cmocka_unit_test(waits_of_all_lengths_keep_their_shares),
+		cmocka_unit_test(waits_as_long_as_a_cycle_keep_their_shares),
+		cmocka_unit_test(rarer_polls_make_no_wait_longer_or_shorter),
+		cmocka_unit_test(late_stacks_belong_to_the_wait_they_were_read_in),
+		cmocka_unit_test(the_state_of_a_thread_that_never_switches_is_known),
+		cmocka_unit_test(without_wakings_the_sums_still_are_right),
+		cmocka_unit_test(runnable_time_is_distinguished_from_blocked_time),
+		cmocka_unit_test(the_controller_keeps_the_limit_and_the_shares),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,412 @@
+#include "symbols/core/processes.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+static int unnamed(void *ctx, int32_t tid, uint32_t *ret_comm)
+{
+	(void)ctx;
+	*ret_comm = 1000000u + (uint32_t)tid;
+	return 0;
+}
+
+static struct processes *fresh(void)
+{
+	struct processes *p;
+
+	assert_int_equal(processes_new(unnamed, NULL, &p), 0);
+	return p;
+}
+
+static void lay(struct processes *p, int32_t pid, uint64_t start, uint64_t end, uint32_t image)
+{
+	struct process_map map = {.start = start, .end = end, .image = image};
+
+	assert_int_equal(processes_map(p, pid, pid, &map, false), 0);
+}
+
+static struct process_thread *thread(struct processes *p, int32_t pid, int32_t tid)
+{
+	struct process_thread *t;
+
+	assert_int_equal(processes_thread(p, pid, tid, &t), 0);
+	return t;
+}
+
+/* The image at an address; -1: no image. */
+static int64_t at(struct processes *p, int32_t pid, int32_t tid, uint64_t addr)
+{
+	const struct process_map *m = processes_find_map(p, thread(p, pid, tid), addr);
+
+	return m ? (int64_t)m->image : -1;
+}
+
+static void later_maps_overlay_earlier_ones(void **state)
+{
+	struct processes *p = fresh();
+	const struct process_map *m;
+
+	(void)state;
+	lay(p, 1, 0x1000, 0x5000, 1);
+	lay(p, 1, 0x2000, 0x3000, 2);
+	assert_int_equal(at(p, 1, 1, 0xfff), -1);
+	assert_int_equal(at(p, 1, 1, 0x1000), 1);
+	assert_int_equal(at(p, 1, 1, 0x2fff), 2);
+	m = processes_find_map(p, thread(p, 1, 1), 0x3000);
+	assert_int_equal(m->image, 1);
+	assert_int_equal(m->pgoff, 0x2000);
+	lay(p, 1, 0x0, 0x10000, 3);
+	assert_int_equal(at(p, 1, 1, 0x2000), 3);
+	assert_int_equal(at(p, 1, 1, 0x10000), -1);
+	processes_free(p);
+}
+
+static void threads_share_maps_and_forks_copy_them(void **state)
+{
+	struct processes *p = fresh();
+
+	(void)state;
+	lay(p, 1, 0x1000, 0x2000, 1);
+	assert_int_equal(processes_fork(p, 1, 5, 1, 1, true), 0);
+	assert_int_equal(processes_fork(p, 9, 9, 1, 5, true), 0);
+	assert_int_equal(processes_generation(p, thread(p, 9, 9)),
+			 processes_generation(p, thread(p, 1, 1)));
+	lay(p, 1, 0x3000, 0x4000, 2);
+	assert_int_equal(at(p, 1, 5, 0x3000), 2);
+	assert_int_equal(at(p, 9, 9, 0x3000), -1);
+	assert_int_equal(at(p, 9, 9, 0x1000), 1);
+	assert_int_not_equal(processes_generation(p, thread(p, 9, 9)),
+			     processes_generation(p, thread(p, 1, 1)));
+	/* Processes that ran before get their maps as records of their own. */
+	assert_int_equal(processes_fork(p, 10, 10, 1, 1, false), 0);
+	assert_int_equal(at(p, 10, 10, 0x1000), -1);
+	processes_free(p);
+}
+
+static void generation_changes_whenever_a_lookup_may_change(void **state)
+{
+	struct processes *p = fresh();
+	uint32_t before;
+
+	(void)state;
+	assert_int_equal(processes_generation(p, thread(p, 1, 1)), 0);
+	lay(p, 1, 0x1000, 0x2000, 1);
+	before = processes_generation(p, thread(p, 1, 1));
+	assert_int_not_equal(before, 0);
+	lay(p, 1, 0x8000, 0x9000, 1);
+	assert_int_equal(processes_generation(p, thread(p, 1, 1)), before);
+	assert_int_equal(at(p, 1, 1, 0x6000), -1);
+	lay(p, 1, 0x6000, 0x7000, 1);
+	assert_int_not_equal(processes_generation(p, thread(p, 1, 1)), before);
+	before = processes_generation(p, thread(p, 1, 1));
+	lay(p, 1, 0x6800, 0x7000, 2);
+	assert_int_not_equal(processes_generation(p, thread(p, 1, 1)), before);
+	processes_free(p);
+}
+
+static void names_follow_threads(void **state)
+{
+	struct processes *p = fresh();
+
+	(void)state;
+	assert_int_equal(thread(p, 7, 7)->comm, 1000007);
+	assert_int_equal(processes_comm(p, 7, 7, 1), 0);
+	assert_int_equal(processes_fork(p, 7, 8, 7, 7, true), 0);
+	assert_int_equal(thread(p, 7, 8)->comm, 1);
+	assert_int_equal(processes_comm(p, 7, 8, 2), 0);
+	assert_int_equal(thread(p, 7, 7)->comm, 1);
+	processes_exit(p, 8);
+	assert_int_equal(thread(p, 7, 8)->comm, 2);
+	/* Another process reuses the tid. */
+	assert_int_equal(processes_fork(p, 8, 8, 7, 7, true), 0);
+	assert_int_equal(thread(p, 8, 8)->comm, 1);
+	assert_int_equal(thread(p, 8, 8)->pid, 8);
+	processes_free(p);
+}
+
+static void a_thread_seen_without_its_process_joins_it(void **state)
+{
+	struct processes *p = fresh();
+
+	(void)state;
+	assert_int_equal(thread(p, -1, 21)->pid, -1);
+	lay(p, 20, 0x1000, 0x2000, 4);
+	assert_int_equal(at(p, 20, 21, 0x1000), 4);
+	processes_free(p);
+}
+
+static void code_copied_over_its_file_remembers_it(void **state)
+{
+	struct processes *p = fresh();
+	struct process_map huge = {.start = 0x200000, .end = 0x400000, .image = 2};
+	const struct process_map *m;
+
+	(void)state;
+	lay(p, 1, 0x100000, 0x500000, 1);
+	assert_int_equal(processes_map(p, 1, 1, &huge, true), 0);
+	m = processes_find_map(p, thread(p, 1, 1), 0x300000);
+	assert_int_equal(m->image, 2);
+	assert_int_equal(m->under, 1);
+	assert_int_equal(m->under_pgoff, 0x100000);
+	assert_int_equal(processes_find_map(p, thread(p, 1, 1), 0x150000)->under, PROCESS_NO_IMAGE);
+	processes_free(p);
+}
+
+static void ended_processes_give_their_memory_back(void **state)
+{
+	struct processes *p = fresh();
+
+	(void)state;
+	for (int32_t pid = 10; pid < 10 + PROCESS_SPACES_KEPT + 100; pid++) {
+		assert_int_equal(processes_fork(p, pid, pid, 1, 1, true), 0);
+		lay(p, pid, 0x1000, 0x2000, (uint32_t)pid);
+		processes_exit(p, pid);
+	}
+	assert_int_equal(at(p, 10, 10, 0x1000), -1);
+	assert_int_equal(
+		at(p, 9 + PROCESS_SPACES_KEPT + 100, 9 + PROCESS_SPACES_KEPT + 100, 0x1000),
+		9 + PROCESS_SPACES_KEPT + 100);
+	processes_free(p);
+}
+
+static void bad_maps_are_refused(void **state)
+{
+	struct processes *p = fresh();
+	struct process_map empty = {.start = 5, .end = 5},
+			   wraps = {.start = UINT64_MAX - 5, .end = 3};
+
+	(void)state;
+	assert_int_equal(processes_map(p, 1, 1, &empty, false), -EINVAL);
+	assert_int_equal(processes_map(p, 1, 1, &wraps, false), -EINVAL);
+	processes_exit(p, 12345);
+	processes_free(p);
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return *seed >> 8;
+}
+
+#define NAIVE_END 65536
+#define NAIVE_MAPS 40000
+
+/* Reference model: the same for each address. */
+struct naive {
+	struct naive_addr {
+		uint32_t image, under; /* image 0: not mapped */
+		uint64_t file_off, under_off;
+	} at[NAIVE_END];
+};
+
+static void is_as_naive(struct processes *p, int32_t pid, const struct naive *n, uint64_t addr)
+{
+	const struct process_map *m = processes_find_map(p, thread(p, pid, pid), addr);
+	const struct naive_addr *want = &n->at[addr];
+
+	if (!want->image) {
+		assert_null(m);
+		return;
+	}
+	assert_non_null(m);
+	assert_true(m->start <= addr && addr < m->end);
+	assert_int_equal(m->image, want->image);
+	assert_int_equal(addr - m->start + m->pgoff, want->file_off);
+	assert_int_equal(m->under, want->under);
+	if (m->under != PROCESS_NO_IMAGE)
+		assert_int_equal(addr - m->start + m->under_pgoff, want->under_off);
+}
+
+static void naive_lay(struct naive *n, const struct process_map *map,
+		      const struct process_map *below)
+{
+	for (uint64_t addr = map->start; addr < map->end; addr++) {
+		struct naive_addr *a = &n->at[addr], old = *a;
+
+		*a = (struct naive_addr){.image = map->image,
+					 .under = PROCESS_NO_IMAGE,
+					 .file_off = addr - map->start + map->pgoff};
+		if (!below)
+			continue;
+		a->under = old.under == PROCESS_NO_IMAGE ? old.image : old.under;
+		a->under_off = old.under == PROCESS_NO_IMAGE ? old.file_off : old.under_off;
+	}
+}
+
+/* Most maps are short, so that there are thousands; a few cover many others. */
+static void apply_to_both(struct processes *p, int32_t pid, struct naive *n, uint32_t image,
+			  uint32_t *seed)
+{
+	uint64_t addr = next_random(seed) % NAIVE_END;
+	uint64_t bytes = 1 + next_random(seed) % (next_random(seed) % 1024 ? 4 : NAIVE_END / 4);
+	struct process_map map = {
+		.start = addr, .end = addr + bytes, .pgoff = next_random(seed), .image = image};
+	const struct process_map *below = processes_find_map(p, thread(p, pid, pid), addr);
+	bool anonymous = next_random(seed) % 2;
+	uint32_t generation = processes_generation(p, thread(p, pid, pid));
+	bool within = below && anonymous;
+
+	if (map.end > NAIVE_END)
+		map.end = NAIVE_END;
+	within = within && map.end <= below->end;
+	naive_lay(n, &map, within ? below : NULL);
+	assert_int_equal(processes_map(p, pid, pid, &map, anonymous), 0);
+	if (below)
+		assert_int_not_equal(processes_generation(p, thread(p, pid, pid)), generation);
+}
+
+static void the_later_map_wins_at_each_address(void **state)
+{
+	struct naive *n = calloc(1, sizeof(*n)), *forked = calloc(1, sizeof(*n));
+	struct processes *p = fresh();
+	uint32_t seed = 1;
+
+	(void)state;
+	assert_non_null(n);
+	assert_non_null(forked);
+	for (uint32_t image = 1; image <= NAIVE_MAPS; image++) {
+		if (image == NAIVE_MAPS / 2) {
+			assert_int_equal(processes_fork(p, 2, 2, 1, 1, true), 0);
+			*forked = *n;
+		}
+		apply_to_both(p, 1, n, image, &seed);
+		if (image > NAIVE_MAPS / 2 && image % 2)
+			apply_to_both(p, 2, forked, image, &seed);
+		for (uint64_t addr = image % 1024; addr < NAIVE_END; addr += 1024) {
+			is_as_naive(p, 1, n, addr);
+			if (image >= NAIVE_MAPS / 2)
+				is_as_naive(p, 2, forked, addr);
+		}
+	}
+	processes_free(p);
+	free(forked);
+	free(n);
+}
+
+#define MANY ((size_t)1 << 17)
+#define MANY_CPU_S 3 /* takes a tenth of a second; over ten if each map moved the others */
+
+/* Address of map i: falling, or from the middle outwards. */
+static uint64_t many_addr(size_t i, bool outwards)
+{
+	size_t place = MANY - i;
+
+	if (outwards)
+		place = i % 2 ? MANY / 2 - i / 2 : MANY / 2 + 1 + i / 2;
+	return place * 0x2000;
+}
+
+/* Factor for all times: valgrind is detectable. */
+static clock_t slowed_down(void)
+{
+	const char *preload = getenv("LD_PRELOAD");
+
+#ifdef __SANITIZE_ADDRESS__
+	return 8;
+#endif
+	return preload && strstr(preload, "valgrind") ? 40 : 1;
+}
+
+static void check_many(bool outwards)
+{
+	const clock_t limit = slowed_down() * MANY_CPU_S * CLOCKS_PER_SEC;
+	struct processes *p = fresh();
+	clock_t since = clock();
+
+	for (size_t i = 0; i < MANY; i++) {
+		uint64_t addr = many_addr(i, outwards);
+
+		lay(p, 1, addr, addr + 0x1000, (uint32_t)i);
+		/* With lookups in between. */
+		if (at(p, 1, 1, addr + 0xfff) != (int64_t)i || at(p, 1, 1, addr + 0x1000) != -1)
+			fail();
+		if (i % 4096 == 0)
+			assert_true(clock() - since < limit);
+	}
+	for (size_t i = 0; i < MANY; i++)
+		if (at(p, 1, 1, many_addr(i, outwards)) != (int64_t)i)
+			fail();
+	assert_true(clock() - since < limit);
+	lay(p, 1, 0, UINT64_MAX, 7);
+	for (size_t i = 0; i < MANY; i++)
+		if (at(p, 1, 1, many_addr(i, outwards)) != 7)
+			fail();
+	processes_free(p);
+}
+
+static void many_maps_in_any_order_are_fast(void **state)
+{
+	(void)state;
+	check_many(false);
+	check_many(true);
+}
+
+static void maps_over_the_limit_are_dropped(void **state)
+{
+	struct process_map map = {.image = 1};
+	struct processes *p = fresh();
+
+	(void)state;
+	for (uint64_t i = 0; i < PROCESS_MAPS_MAX; i++)
+		lay(p, 1, i * 2, i * 2 + 1, (uint32_t)i);
+	map.end = 1;
+	assert_int_equal(processes_map(p, 1, 1, &map, false), -E2BIG);
+	assert_int_equal(at(p, 1, 1, 2 * PROCESS_MAPS_MAX - 2), PROCESS_MAPS_MAX - 1);
+	processes_free(p);
+}
+
+static int no_memory(void *ctx, int32_t tid, uint32_t *ret_comm)
+{
+	(void)tid;
+	if (*(bool *)ctx)
+		return -ENOMEM;
+	*ret_comm = 7;
+	return 0;
+}
+
+static void a_thread_lost_to_lack_of_memory_is_made_next_time(void **state)
+{
+	struct process_thread *t = NULL;
+	bool fails = true;
+	struct processes *p;
+
+	(void)state;
+	assert_int_equal(processes_new(no_memory, &fails, &p), 0);
+	assert_int_equal(processes_thread(p, 10, 11, &t), -ENOMEM);
+	assert_int_equal(processes_thread(p, 10, 11, &t), -ENOMEM);
+	processes_exit(p, 11);
+	assert_null(t);
+	fails = false;
+	assert_int_equal(processes_thread(p, 10, 11, &t), 0);
+	assert_true(t->comm == 7 && !t->exited);
+	assert_int_equal(processes_generation(p, t), 0);
+	processes_free(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(later_maps_overlay_earlier_ones),
+		cmocka_unit_test(threads_share_maps_and_forks_copy_them),
+		cmocka_unit_test(generation_changes_whenever_a_lookup_may_change),
+		cmocka_unit_test(names_follow_threads),
+		cmocka_unit_test(a_thread_seen_without_its_process_joins_it),
+		cmocka_unit_test(code_copied_over_its_file_remembers_it),
+		cmocka_unit_test(ended_processes_give_their_memory_back),
+		cmocka_unit_test(bad_maps_are_refused),
+		cmocka_unit_test(the_later_map_wins_at_each_address),
+		cmocka_unit_test(many_maps_in_any_order_are_fast),
+		cmocka_unit_test(maps_over_the_limit_are_dropped),
+		cmocka_unit_test(a_thread_lost_to_lack_of_memory_is_made_next_time),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,260 @@
+#include "symbols/jit/methods_file.h"
+#include "symbols/jit/sources.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PID 0x70000000 /* PID without a process */
+
+struct fixture {
+	char dir[32];
+	int dir_fd;
+	struct jit_sources *sources;
+};
+
+static int open_nothing(void *ctx, uint32_t image, int *ret_fd)
+{
+	(void)ctx;
+	(void)image;
+	(void)ret_fd;
+	return -ENOENT;
+}
+
+static int open_no_path(void *ctx, const char *path, int *ret_fd)
+{
+	(void)path;
+	return open_nothing(ctx, 0, ret_fd);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct jit_sources_options options = {.live = false};
+
+	strcpy(f->dir, "/tmp/test_jit_sources.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY);
+	options.capture_dir_fd = f->dir_fd;
+	assert_int_equal(jit_sources_new(&options, NULL, open_nothing, NULL, &f->sources), 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	jit_sources_free(f->sources);
+	assert_int_equal(jit_methods_remove(f->dir_fd), 0);
+	close(f->dir_fd);
+	assert_int_equal(rmdir(f->dir), 0);
+	free(f);
+	return 0;
+}
+
+static void capture(const struct fixture *f, int32_t pid, const char *text)
+{
+	char name[32];
+	int fd;
+
+	snprintf(name, sizeof(name), "%d.methods", (int)pid);
+	fd = openat(f->dir_fd, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+static void lines_of_many_processes_can_be_looked_up_first(void **state)
+{
+	enum { PROCESSES = 100 };
+	static const char text[] =
+		"profcpu-methods 1\nway memory\nmodule 0 - - /a.dll\nadd 0 1000 10 rundown m\n"
+		"il 1000 rundown 0 1 0+0\n";
+	const struct jit_lines_files files = {.open = open_no_path};
+	struct fixture *f = *state;
+
+	for (int32_t i = 0; i < PROCESSES; i++) {
+		struct line_source *lines = NULL;
+
+		capture(f, PID + i, text);
+		assert_int_equal(jit_sources_lines(f->sources, PID + i, &files, &lines), 0);
+		line_source_free(lines);
+	}
+	for (int32_t i = 0; i < PROCESSES; i++) {
+		const char *way = jit_sources_way(f->sources, PID + i);
+
+		assert_non_null(way);
+		assert_string_equal(way, "memory");
+		assert_true(jit_sources_has_capture(f->sources, PID + i));
+	}
+	assert_int_equal(jit_sources_stats(f->sources).captures, PROCESSES);
+	assert_int_equal(jit_sources_stats(f->sources).il_maps, PROCESSES);
+}
+
+static void ask(const struct fixture *f, int32_t pid)
+{
+	struct symbol_provider *names;
+
+	assert_int_equal(jit_sources_provider(f->sources, pid, &names), 0);
+}
+
+static void unreadable_sources_are_reported(void **state)
+{
+	static const char later[] = "profcpu-methods 2\n", no_capture[] = "what is this\n",
+			  own[] = "profcpu-methods 1\nprocess 12 1 ab 50\nwhy it was not to be\n",
+			  fine[] = "profcpu-methods 1\nadd 0 1000 10 rundown m\n";
+	static const char *const texts[] = {later, no_capture, own, fine};
+	static const char *const whys[] = {
+		"what was recorded of it is of a later profcpu: use that one",
+		"what was recorded of it is damaged", "it was not to be", NULL};
+	struct fixture *f = *state;
+	struct lookup_cache lookup_cache = {0};
+
+	for (int32_t i = 0; i < 4; i++) {
+		capture(f, PID + i, texts[i]);
+		ask(f, PID + i);
+	}
+	assert_int_equal(jit_sources_note(f->sources, &lookup_cache), 0);
+	for (int32_t i = 0; i < 4; i++) {
+		const struct lookup_cache_process *p =
+			lookup_cache_find_process(&lookup_cache, PID + i);
+
+		assert_non_null(p);
+		if (whys[i])
+			assert_string_equal(intern_text(&lookup_cache.texts, p->why), whys[i]);
+		else
+			assert_int_equal(p->why, LOOKUP_NONE);
+	}
+	assert_int_equal(jit_sources_stats(f->sources).captures, 2);
+	lookup_cache_free(&lookup_cache);
+}
+
+/* A process counts with its names; a later lookup of lines adds nothing. */
+static void damage_is_counted_when_names_are_looked_up(void **state)
+{
+	static const char text[] = "profcpu-methods 1\nwhat is this\nmodule 0 - - /a.dll\nadd 0 "
+				   "1000 10 rundown m\nil 1000 rundown 0 1 0+0\nadd";
+	const struct jit_lines_files files = {.open = open_no_path};
+	struct fixture *f = *state;
+	struct line_source *lines;
+	struct jit_damage damage;
+
+	capture(f, PID, text);
+	assert_int_equal(jit_sources_lines(f->sources, PID, &files, &lines), 0);
+	line_source_free(lines);
+	damage = jit_sources_stats(f->sources).damage;
+	assert_int_equal(damage.n[JIT_CAPTURE_BAD_LINES], 0);
+	ask(f, PID);
+	damage = jit_sources_stats(f->sources).damage;
+	assert_int_equal(damage.n[JIT_CAPTURE_BAD_LINES], 1);
+	assert_int_equal(damage.n[JIT_CAPTURES_CUT], 1);
+	assert_int_equal(damage.n[JIT_DUMPS_REFUSED], 0);
+	for (uint32_t i = 0; i < 5000; i++)
+		assert_int_equal(jit_sources_add_jitdump(f->sources, PID, 1, i), 0);
+	damage = jit_sources_stats(f->sources).damage;
+	assert_int_equal(damage.n[JIT_DUMPS_REFUSED], 5000 - 4096);
+}
+
+struct perfmap {
+	const char
+		*text;   /* contents; NULL: a directory; text that begins with / is a link target */
+	off_t bytes;     /* size, made by a hole */
+	const char *why; /* reason why it is not read; NULL: it is read */
+};
+
+/* Files that processes of these PIDs left, read on the recording's machine. */
+static void assert_perfmaps(const struct fixture *f, const struct perfmap *maps, int32_t n)
+{
+	struct jit_sources_options options = {.capture_dir_fd = f->dir_fd, .live = true};
+	struct lookup_cache lookup_cache = {0};
+	struct jit_sources *s;
+	char path[64];
+
+	assert_int_equal(jit_sources_new(&options, NULL, open_nothing, NULL, &s), 0);
+	for (int32_t i = 0; i < n; i++) {
+		struct symbol_provider *names;
+
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map", PID + i);
+		if (!maps[i].text) {
+			assert_int_equal(mkdir(path, 0700), 0);
+		} else if (maps[i].text[0] == '/') {
+			assert_int_equal(symlink(maps[i].text, path), 0);
+		} else {
+			int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+			assert_int_equal(write(fd, maps[i].text, strlen(maps[i].text)),
+					 strlen(maps[i].text));
+			assert_int_equal(maps[i].bytes ? ftruncate(fd, maps[i].bytes) : 0, 0);
+			close(fd);
+		}
+		assert_int_equal(jit_sources_provider(s, PID + i, &names), 0);
+		assert_int_equal(!names, maps[i].why != NULL);
+		assert_int_equal(remove(path), 0);
+	}
+	assert_int_equal(jit_sources_note(s, &lookup_cache), 0);
+	for (int32_t i = 0; i < n; i++) {
+		const struct lookup_cache_process *p =
+			lookup_cache_find_process(&lookup_cache, PID + i);
+
+		if (maps[i].why)
+			assert_string_equal(intern_text(&lookup_cache.texts, p->why), maps[i].why);
+		else
+			assert_int_equal(p->why, LOOKUP_NONE);
+	}
+	jit_sources_free(s);
+	lookup_cache_free(&lookup_cache);
+}
+
+static void a_refused_perf_map_has_a_reason(void **state)
+{
+	static const struct perfmap maps[] = {
+		{"1000 10 f\n", 0, NULL},
+		{NULL, 0, "its perf map is no regular file, or has no line that can be read"},
+		{"", 0, "its perf map is no regular file, or has no line that can be read"},
+		{"1000 10 f\n", (off_t)4 << 30,
+		 "its perf map is larger than 4 GiB: truncate or remove it"},
+		{"/dev/null", 0, "its perf map cannot be read"},
+	};
+
+	assert_perfmaps(*state, maps, 5);
+}
+
+/* Holes cost no disk space. They must not reduce what others may read. */
+static void sparse_perf_maps_leave_room_for_others(void **state)
+{
+	static const struct perfmap maps[] = {
+		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL},
+		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL},
+		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL},
+		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL},
+		{"1000 10 f\n", 0, NULL},
+	};
+
+	assert_perfmaps(*state, maps, 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(lines_of_many_processes_can_be_looked_up_first,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(unreadable_sources_are_reported, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_refused_perf_map_has_a_reason, setup, teardown),
+		cmocka_unit_test_setup_teardown(sparse_perf_maps_leave_room_for_others, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(damage_is_counted_when_names_are_looked_up, setup,
+						teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* Code that processes made: lookups of known code, requests for unknown code, and forgetting. */
+#include "unwind/jit_codes.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define NOW UINT64_C(5000000000)
+
+static int begin(void **state)
+{
+	struct jit_codes *c;
+	int r = jit_codes_new(&c);
+
+	*state = c;
+	return r;
+}
+
+static int end(void **state)
+{
+	jit_codes_free(*state);
+	return 0;
+}
+
+/* Code with one rule, which gives the size of its frame. */
+static struct jit_code code_of(uint64_t start, uint64_t end, int32_t bytes)
+{
+	struct jit_code code = {.start = start, .end = end};
+
+	code.rules.rows = calloc(1, sizeof(*code.rules.rows));
+	assert_non_null(code.rules.rows);
+	code.rules.nrows = 1;
+	code.rules.rows[0].rule =
+		(struct unwind_rule){.kind = UNWIND_PLAIN, .cfa_reg = ARCH_SP, .cfa_add = bytes};
+	return code;
+}
+
+static void put(struct jit_codes *c, int32_t pid, uint64_t start, uint64_t stop, int32_t bytes,
+		bool movable)
+{
+	struct jit_code code = code_of(start, stop, bytes);
+
+	code.movable = movable;
+	assert_int_equal(jit_codes_put(c, pid, start, &code, NOW), 0);
+	assert_null(code.rules.rows); /* owned by the callee */
+}
+
+/* The rule at an address: bytes of its frame, or -errno. */
+static int32_t find(struct jit_codes *c, int32_t pid, uint64_t addr, uint64_t now, bool asks)
+{
+	const struct jit_code *code;
+	bool ask = false;
+	int r = jit_codes_find(c, pid, addr, now, &code, &ask);
+
+	assert_int_equal(ask, asks);
+	return r ? r : code_rules_at(&code->rules, addr - code->start)->cfa_add;
+}
+
+static void test_unknown_code_is_requested_once(void **state)
+{
+	struct jit_codes *c = *state;
+
+	assert_int_equal(find(c, 7, 0x1010, NOW, true), -EAGAIN);
+	assert_int_equal(find(c, 7, 0x1010, NOW + 1, false), -EAGAIN);
+	put(c, 7, 0x1000, 0x1100, 24, false);
+	assert_int_equal(find(c, 7, 0x1010, NOW, false), 24);
+	assert_int_equal(find(c, 7, 0x10ff, NOW, false), 24);
+	assert_int_equal(find(c, 7, 0x1100, NOW, true), -EAGAIN);
+	assert_int_equal(find(c, 8, 0x1010, NOW, true), -EAGAIN); /* another process */
+}
+
+static void test_code_without_an_owner_is_requested_rarely(void **state)
+{
+	struct jit_codes *c = *state;
+
+	assert_int_equal(find(c, 7, 0x1010, NOW, true), -EAGAIN);
+	assert_int_equal(jit_codes_put(c, 7, 0x1010, NULL, NOW), 0);
+	assert_int_equal(find(c, 7, 0x1010, NOW + 1, false), -ENOENT);
+	assert_int_equal(find(c, 7, 0x1010, NOW + 2 * JIT_CODES_UNKNOWN_NS, true), -ENOENT);
+	assert_int_equal(find(c, 7, 0x1010, NOW + 2 * JIT_CODES_UNKNOWN_NS + 1, false), -ENOENT);
+}
+
+static void test_movable_code_is_requested_again(void **state)
+{
+	struct jit_codes *c = *state;
+
+	put(c, 7, 0x1000, 0x1100, 24, true);
+	assert_int_equal(find(c, 7, 0x1010, NOW + 1, false), 24);
+	assert_int_equal(find(c, 7, 0x1010, NOW + 2 * JIT_CODES_MOVABLE_NS, true), 24);
+	assert_int_equal(find(c, 7, 0x1010, NOW + 2 * JIT_CODES_MOVABLE_NS, false), 24);
+	put(c, 7, 0x1000, 0x1080, 40, true);
+	assert_int_equal(find(c, 7, 0x1010, NOW, false), 40);
+	/* The code is gone. */
+	assert_int_equal(jit_codes_put(c, 7, 0x1010, NULL, NOW), 0);
+	assert_int_equal(find(c, 7, 0x1020, NOW, true), -EAGAIN);
+}
+
+static void test_new_code_takes_the_place_of_all_that_it_overlaps(void **state)
+{
+	struct jit_codes *c = *state;
+
+	put(c, 7, 0x1000, 0x1100, 1, false);
+	put(c, 7, 0x1200, 0x1300, 2, false);
+	put(c, 7, 0x1400, 0x1500, 3, false);
+	put(c, 7, 0x1080, 0x1280, 4, false);
+	assert_int_equal(find(c, 7, 0x1000, NOW, true), -EAGAIN);
+	assert_int_equal(find(c, 7, 0x1080, NOW, false), 4);
+	assert_int_equal(find(c, 7, 0x127f, NOW, false), 4);
+	assert_int_equal(find(c, 7, 0x1280, NOW, true), -EAGAIN);
+	assert_int_equal(find(c, 7, 0x1400, NOW, false), 3);
+	jit_codes_forget(c, 7);
+	assert_int_equal(find(c, 7, 0x1400, NOW, true), -EAGAIN);
+}
+
+static void test_an_answer_that_does_not_cover_the_question_is_none(void **state)
+{
+	struct jit_codes *c = *state;
+	struct jit_code code = code_of(0x1000, 0x1100, 24);
+
+	assert_int_equal(find(c, 7, 0x1100, NOW, true), -EAGAIN);
+	assert_int_equal(jit_codes_put(c, 7, 0x1100, &code, NOW), 0);
+	code_rules_free(&code.rules);
+	assert_int_equal(find(c, 7, 0x1100, NOW, false), -ENOENT);
+	assert_int_equal(find(c, 7, 0x1000, NOW, true), -EAGAIN);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_unknown_code_is_requested_once, begin, end),
+		cmocka_unit_test_setup_teardown(test_code_without_an_owner_is_requested_rarely,
+						begin, end),
+		cmocka_unit_test_setup_teardown(test_movable_code_is_requested_again, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_new_code_takes_the_place_of_all_that_it_overlaps, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_an_answer_that_does_not_cover_the_question_is_none, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
