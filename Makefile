@@ -84,6 +84,10 @@ $(B)/libprofcpu.a: $(LIB_OBJS)
 $(B)/profcpu: $(B)/obj/profcpu/main.o $(B)/libprofcpu.a
 	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# Their clock stands still or moves as they say (tests/unit/fake_clock.h).
+$(addprefix $(B)/unit/,dotnet/coreclr/test_jit_code profcpu/jit/test_capture): \
+	override LDFLAGS += -Wl,--wrap=clock_monotonic_ns
+
 # The test searches for a symbol of its own program.
 $(B)/unit/profcpu/jit/test_stubs: override LDFLAGS += -rdynamic
 

@@ -4,7 +4,7 @@
  *
  * Paths are resolved inside the target's root, so that a link in a container cannot lead outside.
  * The kernel does it (openat2 RESOLVE_IN_ROOT). On kernels without openat2 each component is opened
- * separately, and links are resolved inside the root.
+ * separately, and links are resolved inside the root (resolve.h).
  *
  * Only regular files that belong to root or the target's uid are accepted, up to a size that the
  * caller names. "Root" is uid 0 and the uid that is 0 in the target's user namespace. Other kinds

@@ -1,6 +1,7 @@
 /*
- * The data of one DWARF unit that lookups have needed so far: its functions, its lines, and the
- * inlined bodies of the functions that were hit.
+ * Decides which functions of one DWARF unit cover an address, inlined ones included. Reads and
+ * keeps only what lookups need: functions, lines, and the inlined bodies of the functions that were
+ * hit.
  */
 #ifndef ELF_INLINE_UNIT_H
 #define ELF_INLINE_UNIT_H

@@ -2,7 +2,7 @@
  * The bytes of one section of an ELF file. Only the pages that are needed are read. Nothing is
  * mapped, because access to a mapped file that is cut meanwhile ends in SIGBUS. A compressed
  * section (SHF_COMPRESSED with zlib or zstd, and the older .zdebug_*) is unpacked whole at its
- * first use.
+ * first use. The caller limits the unpacked size, for example to DWARF_UNPACKED_BYTES_MAX.
  */
 #ifndef ELF_PAGES_H
 #define ELF_PAGES_H

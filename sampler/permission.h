@@ -1,4 +1,7 @@
-/* Permissions of this process: capabilities, sysctls, and memory for rings. */
+/*
+ * Permissions of this process: capabilities, sysctls, memory for rings, and what to do if one is
+ * missing. sampler_explain.c has the advice after a failed perf_event_open.
+ */
 #ifndef SAMPLER_PERMISSION_H
 #define SAMPLER_PERMISSION_H
 

@@ -1,6 +1,6 @@
 /*
  * Makes a frame of the profile from the facts about an address, in both forms of names (full, and
- * perf's).
+ * perf's). Decides the name of code without a symbol, such as [kernel], and the kind of each frame.
  */
 #ifndef SYMBOLS_FRAMES_H
 #define SYMBOLS_FRAMES_H

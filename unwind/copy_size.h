@@ -1,7 +1,7 @@
 /*
  * Decides how many bytes of a thread's stack each sample copies. It grows if many stacks end at the
  * edge of their copy. It shrinks after a long time in which no sample needed more than half of it.
- * The target pays for each copied byte.
+ * The target pays for each copied byte. The first value is the caller's (--call-graph).
  */
 #ifndef UNWIND_COPY_SIZE_H
 #define UNWIND_COPY_SIZE_H

@@ -1,4 +1,8 @@
-/* The directory that a command writes its outputs to. */
+/*
+ * The directory that a command writes its outputs to. The commands decide what may be in it
+ * already: collect replaces a recording (record_begin.c), postprocess refuses another one
+ * (cmd_postprocess.c).
+ */
 #ifndef PROFCPU_POST_OUTDIR_H
 #define PROFCPU_POST_OUTDIR_H
 

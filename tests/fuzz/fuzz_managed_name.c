@@ -1,6 +1,6 @@
 /* Input: the name of a perf map's line. covers: symbols/names/managed_name.c
  * symbols/names/managed_type.c symbols/names/managed_type_nested.c
- * symbols/names/managed_type_put.c symbols/names/managed_text.c */
+ * symbols/names/managed_type_generated.c symbols/names/managed_text.c */
 #include "symbols/names/managed_name.h"
 
 #include <stdint.h>

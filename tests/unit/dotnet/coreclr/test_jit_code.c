@@ -3,8 +3,8 @@
 #include "dotnet/coreclr/jit_code_impl.h"
 #include "dotnet/coreclr/runtime.h"
 
-#include "base/clock.h"
 #include "tests/unit/clr_image.h"
+#include "tests/unit/fake_clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -251,8 +251,7 @@ static void many_reused_places_are_seen_in_time(void **state)
 
 	for (uint32_t i = 0; i < MANY; i++)
 		image_body(&image, 0x40 + 0x40 * i, 0x20, method, 0);
-	uint64_t began_ns = clock_monotonic_ns();
-
+	fake_clock_stop();
 	scan();
 	assert_int_equal(stats().added, MANY);
 	memcpy(&text, image_at(&image, method + 32), 8);
@@ -260,15 +259,15 @@ static void many_reused_places_are_seen_in_time(void **state)
 	uint64_t before_ns = clock_monotonic_ns();
 
 	for (int i = 0; i < 4; i++) {
+		fake_clock_advance(i ? CLR_JIT_CODE_RECHECK_NS / 3 : NS_PER_MS);
 		scan();
-		if (!i && clock_monotonic_ns() - began_ns < CLR_JIT_CODE_RECHECK_NS / 4)
-			assert_true(stats().rechecked < MANY / 2);
+		assert_true(i || stats().rechecked < MANY / 2);
 		gone += stats().gone;
 		/* A body that was last seen before the previous scan may be gone since then. */
 		assert_true(!stats().gone ||
-			    (i ? last_seen_ns && last_seen_ns < before_ns : !last_seen_ns));
-		usleep(CLR_JIT_CODE_RECHECK_NS / 3 / 1000);
+			    (i ? last_seen_ns && last_seen_ns <= before_ns : !last_seen_ns));
 	}
+	fake_clock_run();
 	assert_int_equal(gone, MANY);
 	strcpy(image_at(&image, text), "Last");
 	clr_jit_code_compare_all(heap);
@@ -569,20 +568,22 @@ static void a_module_may_grow_while_a_name_is_made_of_it(void **state)
 	clr_jit_code_free(heap);
 }
 
-/* Number of reads that succeed before the scan's time is over; the next read blocks until then. */
+#define LATE_NS (3 * NS_PER_MS) /* the time of a scan */
+
+/* Number of reads that succeed before the scan's time is over; it is over after the next read. */
 static int reads_left;
 
 static int late_read(void *ctx, uint64_t addr, void *buf, size_t len)
 {
 	if (!reads_left--)
-		usleep(4000);
+		fake_clock_advance(LATE_NS);
 	return image_read(ctx, addr, buf, len);
 }
 
 static int late_read_pieces(void *ctx, struct memory_piece *pieces, size_t n)
 {
 	if (!reads_left--)
-		usleep(4000);
+		fake_clock_advance(LATE_NS);
 	return image_read_pieces(ctx, pieces, n);
 }
 
@@ -608,6 +609,7 @@ static void a_late_scan_is_finished_by_the_next(void **state)
 	int late = 0, r = -ETIMEDOUT;
 
 	(void)state;
+	fake_clock_stop();
 	snprintf(expected, sizeof(expected),
 		 "-80;-c4;+c0 %s+1000 20 instance void [App] "
 		 "App.Pair`2[App.Plain,App.Plain[,]]::Put(!1);",
@@ -631,7 +633,7 @@ static void a_late_scan_is_finished_by_the_next(void **state)
 		image_body(&image, 0x1000, 0x20, image_method(&image, pair, 2, 0), 0);
 		told[0] = 0;
 		reads_left = reads;
-		r = clr_jit_code_scan(heap, &listener, clock_monotonic_ns() + 3 * NS_PER_MS);
+		r = clr_jit_code_scan(heap, &listener, clock_monotonic_ns() + LATE_NS);
 		assert_true(!r || r == -ETIMEDOUT);
 		reads_left = -1;
 		assert_int_equal(clr_jit_code_scan(heap, &listener, UINT64_MAX), 0);
@@ -639,6 +641,7 @@ static void a_late_scan_is_finished_by_the_next(void **state)
 		assert_int_equal(stats().bodies, 3);
 		clr_jit_code_free(heap);
 	}
+	fake_clock_run();
 	assert_true(late > 5);
 	begin(IMAGE_CODE_HEAP);
 	image_body(&image, 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
@@ -674,6 +677,7 @@ static void a_late_scan_does_not_lose_the_barriers(void **state)
 	int late = 0, r = -ETIMEDOUT;
 
 	(void)state;
+	fake_clock_stop();
 	for (int reads = 0; r; reads++, late++) {
 		begin_late();
 		clr_jit_code_free(heap);
@@ -686,7 +690,7 @@ static void a_late_scan_does_not_lose_the_barriers(void **state)
 		image_body(&image, 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
 		told[0] = 0;
 		reads_left = reads;
-		r = clr_jit_code_scan(heap, &listener, clock_monotonic_ns() + 3 * NS_PER_MS);
+		r = clr_jit_code_scan(heap, &listener, clock_monotonic_ns() + LATE_NS);
 		assert_true(!r || r == -ETIMEDOUT);
 		reads_left = -1;
 		assert_int_equal(clr_jit_code_scan(heap, &listener, UINT64_MAX), 0);
@@ -695,6 +699,7 @@ static void a_late_scan_does_not_lose_the_barriers(void **state)
 					  "+40 20 int32 [App] App.Plain::Run(string);");
 		clr_jit_code_free(heap);
 	}
+	fake_clock_run();
 	assert_true(late > 5);
 }
 

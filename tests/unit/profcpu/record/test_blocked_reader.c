@@ -3,6 +3,7 @@
 #include "profcpu/record/blocked_reader.h"
 
 #include "base/clock.h"
+#include "tests/unit/wait_blocked.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -119,8 +120,8 @@ static void waiting_threads_have_a_stack(void **state)
 		assert_int_equal(pthread_create(&threads[i], NULL, waits, &tids[i]), 0);
 		while (!__atomic_load_n(&tids[i], __ATOMIC_ACQUIRE))
 			usleep(1000);
+		wait_blocked(tids[i]);
 	}
-	usleep(50000);
 	begin(&f, &unwinder);
 	record_offcpu_to(f.offcpu, &(struct record_offcpu_writer){.ctx = &f,
 								  .wait = take_wait,
@@ -189,10 +190,11 @@ static void stacks_without_code_give_way_at_the_end(void **state)
 	begin(&f, &unwinder);
 	for (size_t i = 0; i < MANY; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, waits_deep, &many_tids[i]), 0);
-	for (size_t i = 0; i < MANY; i++)
+	for (size_t i = 0; i < MANY; i++) {
 		while (!__atomic_load_n(&many_tids[i], __ATOMIC_ACQUIRE))
 			usleep(1000);
-	usleep(50000);
+		wait_blocked(many_tids[i]);
+	}
 	for (size_t i = 0; i < MANY; i++)
 		assert_int_equal(record_blocked_request(f.blocked, getpid(), many_tids[i]), 0);
 	begin_ns = clock_monotonic_ns();
@@ -307,7 +309,7 @@ static void a_32_bit_program_has_no_stack_and_says_so(void **state)
 	close(mkstemp(path));
 	pid_t pid = start_32(path);
 
-	usleep(100000);
+	wait_blocked(pid);
 	if (waitpid(pid, NULL, WNOHANG) == pid) {
 		unlink(path);
 		skip(); /* a kernel without 32-bit support */

@@ -1,6 +1,7 @@
 #include "sampler/offcpu/schedstat.h"
 
 #include "base/clock.h"
+#include "tests/unit/wait_blocked.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -90,11 +91,11 @@ static void each_wait_counts_once(void **state)
 
 		assert_int_equal(schedstat_new(NULL, kept, &r), 0);
 		begin_nap(&n);
-		usleep(20000);
+		wait_blocked(n.tid);
 		assert_int_equal(schedstat_read(r, n.tid, &before), 0);
 		for (int i = 0; i < 20; i++) {
 			wake(&n);
-			usleep(2000);
+			wait_blocked(n.tid);
 		}
 		assert_int_equal(schedstat_read(r, n.tid, &after), 0);
 		/* One more for each preemption. */
