@@ -14,7 +14,7 @@
 #define THROTTLE_ROOM 0.5 /* of the ring that a window may fill */
 #define THROTTLE_OTHER_NS \
 	1e9 /* what is no work for records comes and goes: so long an average is of use */
-#define THROTTLE_LEAST 0.5 /* of the limit is for windows, whatever else the recorder does */
+#define THROTTLE_LEAST 0.25 /* of the limit is for windows, whatever else costs */
 
 /* From 0 to 1; xorshift. */
 static double next_random(struct throttle *s)
@@ -35,6 +35,16 @@ static double follow(double before, double now)
 static double smooth(double before, double now)
 {
 	return before > 0 ? THROTTLE_KEEP * before + (1 - THROTTLE_KEEP) * now : now;
+}
+
+/* Averages a part of the time over THROTTLE_OTHER_NS, at first over what has passed. */
+static double average(const struct throttle *s, double before, uint64_t now_ns, double elapsed_ns)
+{
+	double seen_ns = (double)s->seen_ns;
+
+	if (seen_ns > THROTTLE_OTHER_NS)
+		seen_ns = THROTTLE_OTHER_NS;
+	return (before * seen_ns + (double)now_ns) / (seen_ns + elapsed_ns);
 }
 
 static void learn(struct throttle *s, const struct throttle_report *r)
@@ -61,15 +71,31 @@ static void learn(struct throttle *s, const struct throttle_report *r)
 
 		double elapsed = (double)r->elapsed_ns;
 
-		s->other_work =
-			(s->other_work * THROTTLE_OTHER_NS + (double)(r->other_work_ns + once_ns)) /
-			(THROTTLE_OTHER_NS + elapsed);
-		s->throttle_work =
-			(s->throttle_work * THROTTLE_OTHER_NS + (double)r->throttle_work_ns) /
-			(THROTTLE_OTHER_NS + elapsed);
+		s->other_work = average(s, s->other_work, r->other_work_ns + once_ns, elapsed);
+		s->throttle_work = average(s, s->throttle_work, r->throttle_work_ns, elapsed);
+		s->seen_ns += r->elapsed_ns;
 		if (r->target_ns)
 			s->width = smooth(s->width, width > 1 ? width : 1);
 	}
+}
+
+/* Fraction of the targets' time that a record takes for so many ns, at a rate per second. */
+static double lost(const struct throttle *s, double rate, double ns)
+{
+	double spread = (1 - s->others) / s->width + s->others / s->options.cpus;
+
+	return rate * ns * spread / (double)NS_PER_S;
+}
+
+/*
+ * Fraction of the targets' time that events cost while they are off. Threads switch more often
+ * then, because nothing is recorded.
+ */
+static double lost_while_off(const struct throttle *s)
+{
+	double recorded = lost(s, s->rate, (double)s->options.record_ns);
+
+	return lost(s, s->rate, THROTTLE_OFF_NS) / (1 - (recorded < 0.9 ? recorded : 0.9));
 }
 
 /* The part of the time that the limit allows, beside work of so much; over 1: there is that much
@@ -77,9 +103,8 @@ static void learn(struct throttle *s, const struct throttle_report *r)
 static double affordable(const struct throttle *s, double work)
 {
 	double limit = s->options.limit * THROTTLE_MARGIN, left = limit - work;
-	double lost_ns = (double)s->options.record_ns *
-			 ((1 - s->others) / s->width + s->others / s->options.cpus);
-	double cost = s->rate * (lost_ns + s->work_ns) / (double)NS_PER_S;
+	double cost = lost(s, s->rate, (double)s->options.record_ns) +
+		      s->rate * s->work_ns / (double)NS_PER_S;
 
 	if (left < limit * THROTTLE_LEAST)
 		left = limit * THROTTLE_LEAST;
@@ -110,7 +135,7 @@ static struct throttle_plan plan(struct throttle *s)
 static struct throttle_plan decide(struct throttle *s)
 {
 	double whole = affordable(s, s->other_work),
-	       duty = affordable(s, s->other_work + s->throttle_work);
+	       duty = affordable(s, s->other_work + s->throttle_work + lost_while_off(s));
 
 	s->calm = whole > THROTTLE_CALM_DUTY ? s->calm + 1 : 0;
 	s->throttling = s->throttling ? s->calm < THROTTLE_CALM : whole < 1;

@@ -13,6 +13,7 @@
 
 #define RING 500 /* records */
 #define RECORD_NS 5000
+#define RATE 60000 /* records a second while events are on */
 #define WORK_NS 2000
 #define POLL_NS 20000
 
@@ -199,13 +200,15 @@ static void many_are_recorded_in_windows_within_the_limit(void **state)
 
 	for (int percent = 2; percent <= 20; percent += 6) {
 		begin(p, &s, percent / 100.0);
-		run(p, &s, 200000, 2, 0); /* until the controller is stable */
+		run(p, &s, RATE, 2, 0); /* until the controller is stable */
 		uint64_t on_ns = p->on_ns, process = p->process_ns;
 
-		run(p, &s, 200000, 20, 0);
-		double cost = (200000.0 * RECORD_NS / 1e9 * (double)(p->on_ns - on_ns) +
-			       (double)(p->process_ns - process)) /
-			      20e9;
+		run(p, &s, RATE, 20, 0);
+		double on_s = (double)(p->on_ns - on_ns) / 1e9, recorded = RATE * RECORD_NS / 1e9,
+		       off = RATE * THROTTLE_OFF_NS / 1e9;
+		double cost = (recorded * on_s + off / (1 - recorded) * (20 - on_s) +
+			       (double)(p->process_ns - process) / 1e9) /
+			      20;
 
 		assert_true(cost < percent / 100.0);
 		assert_true(cost > 0.6 * percent / 100.0);
@@ -230,7 +233,7 @@ static void polls_come_soon_after_windows_and_then_less_often(void **state)
 	size_t most = 0, n = 0, windows = 0;
 
 	begin(p, &s, 0.05);
-	run(p, &s, 200000, 5, 0);
+	run(p, &s, RATE, 5, 0);
 	check_order(p);
 	for (size_t i = 1; i < p->ntold; i++) {
 		uint64_t apart_ns = p->told[i].time_ns - p->told[i - 1].time_ns;
@@ -254,7 +257,7 @@ static void polls_come_soon_after_windows_and_then_less_often(void **state)
 	assert_in_range(most, 6, 20);
 	/* Each window is followed by at least one. */
 	begin(p, &s, 0.005);
-	run(p, &s, 200000, 20, 0);
+	run(p, &s, RATE, 20, 0);
 	double more_ns = ((double)p->polls - (double)record_windows_result(&s).windows) * POLL_NS;
 
 	assert_true(more_ns < 1.3 * 0.005 * RECORD_WINDOWS_LOOKS * 20e9 &&
@@ -268,7 +271,7 @@ static void after_a_storm_all_switches_are_recorded_again(void **state)
 	struct record_windows s;
 
 	begin(p, &s, 0.05);
-	run(p, &s, 200000, 3, 0);
+	run(p, &s, RATE, 3, 0);
 	run(p, &s, 300, 4, 0);
 	assert_int_equal(p->told[p->ntold - 1].kind, OFFCPU_WHOLE);
 	assert_true(p->on);
@@ -282,7 +285,7 @@ static void after_a_storm_all_switches_are_recorded_again(void **state)
 	run(p, &s, 300, 10, 0);
 	assert_int_equal(p->ntold, before);
 	/* Many switches bring windows back. */
-	run(p, &s, 200000, 1, 0);
+	run(p, &s, RATE, 1, 0);
 	assert_true(p->ntold > before);
 	check_order(p);
 }
@@ -294,7 +297,7 @@ static void windows_continue_when_reading_is_late(void **state)
 	struct record_windows s;
 
 	begin(p, &s, 0.05);
-	run(p, &s, 200000, 3, 20 * NS_PER_MS);
+	run(p, &s, RATE, 3, 20 * NS_PER_MS);
 	assert_true(p->overran);
 	assert_true(record_windows_result(&s).windows > 10);
 	check_order(p);
@@ -308,7 +311,7 @@ static void errors_are_handed_on(void **state)
 
 	begin(p, &s, 0.05);
 	p->error = -12;
-	p->rate = 200000;
+	p->rate = RATE;
 	for (int i = 0; i < 100 && !r; i++) {
 		pass(p, 5 * NS_PER_MS);
 		r = record_windows_turn(&s);
