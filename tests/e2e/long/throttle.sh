@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What recording waits costs stays within --max-overhead, from 16,000 to over 100,000 switches a second.
+# The cost of recording waits stays within --max-overhead, from 16,000 to over 100,000 switches a second.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling
