@@ -59,7 +59,7 @@ ifeq ($(V)$(findstring s,$(firstword -$(MAKEFLAGS))),)
 say = @printf '  %-7s %s\n' '$(1)' '$(2)';
 endif
 
-.PHONY: all check check-long asan tsan fuzz bench lint format install clean unit replay helpers examples
+.PHONY: all check check-long asan tsan fuzz bench lint format install clean unit replay helpers examples objects
 .SECONDARY:
 all: $(B)/profcpu
 
@@ -90,6 +90,8 @@ $(addprefix $(B)/unit/,dotnet/coreclr/test_jit_code profcpu/jit/test_capture): \
 
 # The test searches for a symbol of its own program.
 $(B)/unit/profcpu/jit/test_stubs: override LDFLAGS += -rdynamic
+
+$(B)/obj/tests/unit/%.o: override CFLAGS += -O0
 
 $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libprofcpu.a
 	@mkdir -p $(@D)
@@ -144,6 +146,8 @@ examples: $(B)/examples/shares $(B)/examples/load $(B)/examples/libburn.so
 unit: $(UNIT_BINS)
 replay: $(REPLAY_BINS)
 helpers: $(HELPER_BINS)
+# Compiles everything and links nothing, to see the warnings of another compiler.
+objects: $(patsubst %.c,$(B)/obj/%.o,$(SRCS) $(shell find tests/unit tests/helpers tests/fuzz -name '*.c')) examples
 
 check: all unit replay helpers examples
 	tests/run $(B)

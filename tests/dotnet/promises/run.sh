@@ -10,18 +10,20 @@ declare -A PROMISES_START=() PROMISES_RECORD=() PROMISES_ROWS=() PROMISES_MODE=(
 PROMISES_ORDER=()
 PROMISES_NEEDED=()
 
-# promises_run WHEN: all rows of that kind. Fails if a row fails, and skips if a row was skipped.
+# promises_run WHEN [MODE]: all rows of that kind, or those that run beside others, or alone. Fails if a row fails, and
+# skips if a row was skipped.
 promises_run() {
+	local mode
 	promises_read "$1"
 	[ ${#PROMISES_ORDER[@]} -gt 0 ] || skip "no row of $PROMISES_DIR/table applies: ${PROMISES:-}"
 	promises_prepare
 	: >"$T/verdicts"
-	promises_start_groups beside built
-	promises_wait_publish
-	promises_start_groups beside published
-	promises_leave 0
-	promises_start_groups alone built
-	promises_start_groups alone published
+	for mode in ${2:-beside alone}; do
+		promises_start_groups "$mode" built
+		promises_wait_publish
+		promises_start_groups "$mode" published
+		promises_leave 0
+	done
 	promises_verdict
 }
 
@@ -89,6 +91,7 @@ promises_prepare() {
 promises_wait_publish() {
 	[ -n "$PROMISES_PUBLISH" ] || return 0
 	wait "$PROMISES_PUBLISH"
+	PROMISES_PUBLISH=
 	sed 's/^/not published: /' "$T/publish.log"
 	echo "published ${#PROMISES_NEEDED[@]} programs: $SECONDS s"
 }

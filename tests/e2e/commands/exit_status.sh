@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Exit statuses: without samples, of a recorded command, after Ctrl-C.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling
@@ -104,7 +105,7 @@ for pause in 0 0.01 0.05 0.1 0.3; do
 done
 
 # A second Ctrl-C ends the creation of outputs. Existing outputs are complete, and the others can be made later.
-setsid env --default-signal=INT "$PROFCPU" collect -q -a -F 4999 -o twice -d 60 >out 2>err </dev/null &
+setsid env --default-signal=INT "$PROFCPU" collect -q -a --jit-names=none -F 4999 -o twice -d 60 >out 2>err </dev/null &
 group=$!
 wait_for 20 test -s twice/perf.data || fail "twice: it did not start: $(cat err)"
 sleep 1

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Wrong usage of any command gives status 2, nothing on stdout, and one line that names the help. Options without effect
 # are reported: those of the scripts are accepted, others are wrong usage.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 

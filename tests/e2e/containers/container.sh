@@ -2,6 +2,7 @@
 # A target in a container, seen from the host and from a sidecar: its number inside, its container, its root, its perf
 # map. First in namespaces made by this script, which works everywhere. Then, if podman and runc work, in a real
 # container with its usual limits.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_root

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # A missing right gives one line with the problem and a remedy. Run as root, the test becomes nobody.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need setpriv

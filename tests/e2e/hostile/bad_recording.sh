@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A perf.data cut anywhere or with changed bytes, and other files: no crash, no hang, a clear line, and readable parts
 # are kept.
-# Runs beside others.
+# Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling

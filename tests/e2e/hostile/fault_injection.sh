@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes every allocation and system call of `collect` fail once, one after another: it must not crash or hang, and must
 # report failures.
-# Runs beside others.
+# Runs beside others, from the start.
 . "$TESTS/e2e/lib.sh"
 need_sampling
 need gcc xargs

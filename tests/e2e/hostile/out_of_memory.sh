@@ -2,7 +2,7 @@
 # Makes every allocation of `fold` and `postprocess` fail once, one after another. The result equals that with enough
 # memory, or the error reports lack of memory; names never change silently. Not tested: reading an archive, which
 # libarchive does not survive.
-# Runs beside others.
+# Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Only its owner can read a recording, and files planted at its place are not written to.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every frame of the test's own programs, and of the kernel on the whole machine, has the name, offset and module that perf
 # script prints, line by line. The names that a recording keeps give the same text again without any lookup.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need perf gcc g++ gzip sort

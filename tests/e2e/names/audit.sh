@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Unnamed frames are counted as in perf_script.out, with known reasons. Another machine reports the same, byte for byte.
-# Runs beside others.
+# Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need gcc strip python3 tar ldd

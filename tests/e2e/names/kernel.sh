@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The kernel's names are read on a thread of their own while samples are begun: whoever is faster, the result is the same.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need gcc

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # profcpu switches a perf map on in running .NET 8, 9 and 10 processes, and leaves nothing of it. Cases: two recorders at once,
 # kill -9, the end of the target, other namespaces, a full disk. A map that the user switched on stays on.
-# Runs beside others.
+# Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need dotnet

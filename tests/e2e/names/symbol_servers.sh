@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `profcpu symbols fetch` from servers of both kinds gets the debug file of a stripped C++ library. Its functions then have the
 # names of the unstripped one. Faults of servers never reach the cache, take little time, and do not end the rest.
-# Runs beside others.
+# Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need g++ objcopy strip readelf python3

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Names of addresses in system files, in programs with and without debug files, and in the kernel equal those of perf script,
 # with the same offsets. Recordings with a sample at each address let perf name them.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need perf gcc objcopy strip readelf awk

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A second recording into the same directory equals one into a new directory: only perf.data.old is left of the first. A
 # failed start costs nothing, and two at once are refused.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling

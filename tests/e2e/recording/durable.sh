@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Data are on disk before anything refers to them: samples before the header with their size, the manifest and names
 # before their rename. So a power cut loses no finished recording.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need strace

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # perf opens every recording, however it ended: signals, kill -9, a full disk, wrong targets.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need perf

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # A terminal without a reader, or with stopped output, does not delay the recording.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling
