@@ -22,7 +22,7 @@ endif
 PKGS := libelf zlib libzstd liblzma libarchive libcurl
 # Not linked: only for dwarf.h, which has the numbers of DWARF.
 HEADER_PKGS := libdw
-ifeq ($(CONFIG),asan)
+ifneq ($(filter asan tsan,$(CONFIG)),)
 CFLAGS ?= -O1 -g1
 else
 CFLAGS ?= -O2 -g

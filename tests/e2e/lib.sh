@@ -74,10 +74,11 @@ need_published() {
 	need dotnet
 	"$TESTS/dotnet/publish" "$@" >"$T/publish.log" 2>&1 || skip "needs the .NET 10 SDK and a package source: $(cat "$T/publish.log")"
 }
-# Measurements of instrumented builds are meaningless.
+# Measurements of instrumented builds are meaningless. Other tests find nothing in them that unit tests and fuzz corpora,
+# or other scripts, do not find.
 need_release() {
 	[ "$BUILD" = "$ROOT/build" ] && return
-	echo "measures, so it is for release builds only"
+	echo "is for release builds only"
 	exit 78
 }
 

@@ -10,15 +10,16 @@ declare -A PROMISES_START=() PROMISES_RECORD=() PROMISES_ROWS=() PROMISES_MODE=(
 PROMISES_ORDER=()
 PROMISES_NEEDED=()
 
-# promises_run WHEN [MODE]: all rows of that kind, or those that run beside others, or alone. Fails if a row fails, and
-# skips if a row was skipped.
+# promises_run WHEN [MODE...]: the rows of that kind, of groups of these modes or of all. Fails if a row fails, and skips if
+# a row was skipped.
 promises_run() {
 	local mode
 	promises_read "$1"
 	[ ${#PROMISES_ORDER[@]} -gt 0 ] || skip "no row of $PROMISES_DIR/table applies: ${PROMISES:-}"
 	promises_prepare
 	: >"$T/verdicts"
-	for mode in ${2:-beside alone}; do
+	[ $# -gt 1 ] || set -- "$1" beside alone measures
+	for mode in "${@:2}"; do
 		promises_start_groups "$mode" built
 		promises_wait_publish
 		promises_start_groups "$mode" published
@@ -63,7 +64,8 @@ promises_add() { # PROGRAM START MODE REST
 	PROMISES_ROWS[$group]+="$3 $4"$'\n'
 	promises_applies "$3" || return 0
 	case $3 in
-	alone | measures) PROMISES_MODE[$group]=alone ;;
+	measures) PROMISES_MODE[$group]=measures ;;
+	alone) [ "${PROMISES_MODE[$group]:-}" = measures ] || PROMISES_MODE[$group]=alone ;;
 	*) : "${PROMISES_MODE[$group]:=beside}" ;;
 	esac
 	# An argument may be another published program.
@@ -96,7 +98,7 @@ promises_wait_publish() {
 	echo "published ${#PROMISES_NEEDED[@]} programs: $SECONDS s"
 }
 
-promises_start_groups() { # MODE built|published
+promises_start_groups() { # beside|alone|measures built|published
 	local group jobs=$(($(nproc) + 1)) number=0
 	[ "$1" = beside ] || jobs=1
 	for group in "${PROMISES_ORDER[@]}"; do

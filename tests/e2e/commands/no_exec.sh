@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # profcpu executes no other program while it works.
-# Alone in release builds.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need strace

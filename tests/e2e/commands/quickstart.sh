@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # scripts/quickstart makes a picture and leaves no process running, also after an interrupt.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need dpkg-query setsid pgrep

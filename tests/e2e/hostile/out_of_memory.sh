@@ -44,7 +44,7 @@ cp -r rec whole
 "$PROFCPU" postprocess -q whole || fail "postprocess"
 cp whole/perf_script.out text
 : >felt
-for command in ${OUT_OF_MEMORY_COMMANDS:-fold text postprocess}; do # the long test has all commands
+for command in ${OUT_OF_MEMORY_COMMANDS:-text postprocess}; do # the long test has all commands
 	run $command "$command.good" env LD_PRELOAD="$T/inject.so" INJECT_LIST="$T/sites" || fail "$command does not work without faults"
 	[ -s "$command.good" ] || fail "$command makes nothing"
 	grep -E ' (malloc|calloc|realloc|reallocarray|strdup|mmap|mmap64)$' sites | sed "s/^/$command /" >"$command.sites"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The fault injection test for `collect` with names of .NET 8 and 10 processes from memory.
+# The fault injection test for `collect` of the whole machine, and with names of .NET 8 and 10 processes from memory.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_release
@@ -9,6 +9,7 @@ for version in 10 8; do
 	start_wide "wide-net-net$version" 7200 --threads 0
 	SERVICES+=${SERVICES:+,}$WIDE_PID
 done
+FAULT_INJECTION_WAYS=machine bash "$TESTS/e2e/hostile/fault_injection.sh" || exit
 # Missing names do not make a recording fail.
 export SERVICES FAULT_INJECTION_WAYS=names FAULT_INJECTION_FELT=20
 bash "$TESTS/e2e/hostile/fault_injection.sh"

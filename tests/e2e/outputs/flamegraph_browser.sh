@@ -5,6 +5,7 @@
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
+need_release
 need python3
 command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || skip "needs chromium"
 python3 "$TESTS/browser/flamegraph.py" "$PROFCPU" "$T" "${SHOTS:-$T}" || fail "see above"

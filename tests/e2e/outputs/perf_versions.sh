@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Recordings of perf 5.10, 6.1 and 6.12 fold to the result of their own perf script and stackcollapse-perf.pl.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 checked=0

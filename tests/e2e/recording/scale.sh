@@ -3,6 +3,7 @@
 # Alone in release builds.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
+need_release
 need perf
 need_sampling
 R=$BUILD/helpers/record_main

@@ -6,6 +6,7 @@
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
+need_release
 need dotnet
 
 mapfile -t files < <(find "$(dirname "$(readlink -f "$(command -v dotnet)")")/shared" -name '*.dll')

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 SLICE_S = 0.1
-SETTLE_S = 1.0  # a recording finds its share of the time first
+SETTLE_S = 0.8  # a recording finds its share of the time first
 UNSTEADY = 0.04  # a rate that differs more before and after says nothing
 
 
@@ -58,10 +58,10 @@ def main():
         before = rates(target.pid, 1.0)[0]
         for _ in range(4 * rounds):
             with tempfile.TemporaryDirectory() as to:
-                recorder = subprocess.Popen([profcpu, "collect", "--off-cpu", "--record-only", "-q", "-d", "4", "-p",
+                recorder = subprocess.Popen([profcpu, "collect", "--off-cpu", "--record-only", "-q", "-d", "3", "-p",
                                              str(target.pid), "-o", to + "/rec"])
                 time.sleep(SETTLE_S)
-                during, used = rates(target.pid, 2.4, recorder.pid)
+                during, used = rates(target.pid, 1.6, recorder.pid)
                 if recorder.wait() != 0:
                     sys.exit("collect gave %d" % recorder.returncode)
             after = rates(target.pid, 1.0)[0]
