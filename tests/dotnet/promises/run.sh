@@ -74,7 +74,7 @@ promises_add() { # PROGRAM START MODE REST
 	done
 }
 promises_applies() { # MODE
-	[ "$BUILD" = "$ROOT/build" ] || [[ $1 != release && $1 != measures ]]
+	[ "$BUILD" = "$ROOT/build" ] || [ "$1" = beside ]
 }
 
 # Builds what the Makefile builds, and publishes the rest meanwhile.

@@ -4,6 +4,7 @@
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
+need_release
 need perf gcc objcopy strip readelf awk
 [[ $(perf version) =~ ^perf\ version\ 6\.1\. ]] || skip "perf is not the version whose rules are followed, 6.1"
 perf_script=(perf --buildid-dir "$T/no-cache" script -F "ip,sym,symoff")

@@ -20,16 +20,17 @@ record() { # DIR ARG...
 	recordings+=($!)
 }
 # Samples of an event on CPU 1 between two moments; a change must take effect within three seconds.
-samples_of() { # PERF_DATA EVENT FROM TO
-	perf script -i "$1" -F cpu,time,event 2>/dev/null | awk -v event="$2" -v from="$3" -v to="$4" '{ gsub(/[][]/, "") }
-		$1 + 0 == 1 && $3 == event ":" && $2 + 0 > from && $2 + 0 < to { n++ } END { print n + 0 }'
+samples_of() { # DIR EVENT FROM TO
+	[ -e "$1.script" ] || perf script -i "$1/perf.data" -F cpu,time,event >"$1.script" 2>/dev/null
+	awk -v event="$2" -v from="$3" -v to="$4" '{ gsub(/[][]/, "") }
+		$1 + 0 == 1 && $3 == event ":" && $2 + 0 > from && $2 + 0 < to { n++ } END { print n + 0 }' "$1.script"
 }
 follows() { # DIR EVENT
 	local n=()
-	n+=("$(samples_of "$1/perf.data" "$2" 0 "${times[0]}")")
-	n+=("$(samples_of "$1/perf.data" "$2" "$(awk -v t="${times[1]}" 'BEGIN { printf "%.2f", t + 3 }')" "${times[2]}")")
-	n+=("$(samples_of "$1/perf.data" "$2" "$(awk -v t="${times[2]}" 'BEGIN { printf "%.2f", t + 3 }')" "${times[3]}")")
-	n+=("$(samples_of "$1/perf.data" "$2" "$(awk -v t="${times[3]}" 'BEGIN { printf "%.2f", t + 3 }')" 1e12)")
+	n+=("$(samples_of "$1" "$2" 0 "${times[0]}")")
+	n+=("$(samples_of "$1" "$2" "$(awk -v t="${times[1]}" 'BEGIN { printf "%.2f", t + 3 }')" "${times[2]}")")
+	n+=("$(samples_of "$1" "$2" "$(awk -v t="${times[2]}" 'BEGIN { printf "%.2f", t + 3 }')" "${times[3]}")")
+	n+=("$(samples_of "$1" "$2" "$(awk -v t="${times[3]}" 'BEGIN { printf "%.2f", t + 3 }')" 1e12)")
 	echo "$1, $2 on CPU 1: ${n[*]}"
 	{ [ "${n[0]}" = 0 ] && [ "${n[1]}" -gt 10 ] && [ "${n[2]}" = 0 ] && [ "${n[3]}" -gt 10 ]; } || fail "it does not follow"
 	grep -q '^sampled since it came online: CPU 1$' "$1.err" || fail "does not say so: $(cat "$1.err")"

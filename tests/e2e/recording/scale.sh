@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # With 5,000 threads at a hard limit of 1,024 descriptors, and with 2,000 processes, recording starts within a second.
-# Alone in release builds.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_release

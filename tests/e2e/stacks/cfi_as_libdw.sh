@@ -4,6 +4,7 @@
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
+need_release
 need gcc clang ld.gold objcopy strip dotnet perl
 
 # agree ROWS FILE...: checks that nothing differs, that libdw knows every row, and that there are at least ROWS rows in

@@ -4,6 +4,7 @@
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
+need_release
 need perf gcc g++ python3
 need_sampling
 
