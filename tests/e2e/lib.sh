@@ -157,12 +157,12 @@ start_wide() {
 	started_dotnet
 	wait_for 60 grep -q '^working pid' "$T/wide.log" || fail "$name did not start: $(cat "$T/wide.log")"
 }
-# start_load SECONDS [ROUTE...]: starts a load of 5 connections to each as $LOAD_PID; its table is in $T/load.log at the
-# end.
+# start_load SECONDS [ROUTE...]: starts a load of $LOAD_CONNECTIONS (5) connections to each as $LOAD_PID; its table is in
+# $T/load.log at the end.
 start_load() {
 	local seconds=$1
 	shift
-	start load "$BUILD/examples/load" -d "$seconds" "$API_PORT" "$@"
+	start load "$BUILD/examples/load" -c "${LOAD_CONNECTIONS:-5}" -d "$seconds" "$API_PORT" "$@"
 	LOAD_PID=$STARTED
 }
 

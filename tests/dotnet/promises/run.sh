@@ -257,6 +257,7 @@ promises_start() {
 		case $word in
 		load:*) under=${word#load:} ;;
 		loaded:*) loaded=${word#loaded:} ;;
+		connections:*) export LOAD_CONNECTIONS=${word#connections:} ;;
 		warm:*) warm=${word#warm:} ;;
 		[A-Za-z_]*=*) variables+=("$word") ;;
 		*) arguments+=("$word") ;;

@@ -7,6 +7,8 @@ need dpkg-query setsid pgrep
 need_sampling
 need_release
 cd "$ROOT" || exit 1
+# With the flags of the build, because other tests use what it makes.
+! grep -q -- -Werror build/flags || export WERROR=1
 
 # In a session of its own, with Ctrl-C as from a terminal.
 quick() { # LOG SECONDS
