@@ -63,9 +63,11 @@ endif
 .SECONDARY:
 all: $(B)/profcpu
 
-# Changed flags cause a rebuild: everything depends on the file of flags.
+# Changed flags cause a rebuild: everything in C depends on the file of flags.
 FLAGS_NOW := $(CC) $(CPPFLAGS) $(OURFLAGS) $(CFLAGS) $(SAN) $(LDLIBS)
+ifneq ($(filter-out web-api wide-net prepare lint format clean,$(or $(MAKECMDGOALS),all)),)
 $(shell mkdir -p $(B) && { [ "$$(cat $(B)/flags 2>/dev/null)" = '$(FLAGS_NOW)' ] || printf '%s\n' '$(FLAGS_NOW)' >$(B)/flags; })
+endif
 
 $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
