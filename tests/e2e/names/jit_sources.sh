@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # JIT-compiled code has the name that held when it was sampled. Names come from jitdumps of node, of .NET, and of our own writer,
 # which perf inject names alike. If a jitdump stopped early, they come from the perf map.
-# Runs beside others.
+# Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling

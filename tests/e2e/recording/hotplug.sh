@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # CPUs that come online during a recording are sampled from then on, or a line reports that they are not. A fake tree of
 # /sys lists the online CPUs; those of the machine do not change.
-# Runs beside others.
+# Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need perf taskset

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Our reader of perf.data agrees with `perf report -D` on files of `perf record` in various modes. It gives the same
 # records in the same order, with the same times, contents and callchains.
-# Runs beside others.
+# Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need perf

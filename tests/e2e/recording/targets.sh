@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # record_run records processes, threads, children, commands and the machine; perf reads the results.
-# Runs beside others.
+# Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need perf
