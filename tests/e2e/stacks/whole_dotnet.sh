@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Stacks of many kinds of .NET 10 code are those that the program describes, from the sampled instruction to the start of
 # the thread. The long tests cover .NET 8 and 9 too, beside perf.
-# Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 # shellcheck source=tests/dotnet/stacks.sh
