@@ -8,13 +8,12 @@
 #define THROTTLE_CALM 10   /* reports */
 #define THROTTLE_CALM_DUTY 1.3
 #define THROTTLE_WORK_NS 5000 /* of the recorder for a record, before that is known */
-#define THROTTLE_WORK_UP                                                                       \
-	2 /* times as much a record may be found to cost as before: what is more is for images \
-	     that are met for the first time */
-#define THROTTLE_ROOM 0.5 /* of the ring that a window may fill */
-#define THROTTLE_OTHER_NS \
-	1e9 /* what is no work for records comes and goes: so long an average is of use */
-#define THROTTLE_LEAST 0.25 /* of the limit is for windows, whatever else costs */
+/* A record may seem to cost so many times more than before; images met for the first time cost the
+ * rest. */
+#define THROTTLE_WORK_UP 2
+#define THROTTLE_ROOM 0.5     /* of the ring that a window may fill */
+#define THROTTLE_OTHER_NS 1e9 /* averages other work, which comes in bursts */
+#define THROTTLE_LEAST 0.25   /* of the limit is for windows, whatever else costs */
 
 /* From 0 to 1; xorshift. */
 static double next_random(struct throttle *s)
@@ -79,12 +78,12 @@ static void learn(struct throttle *s, const struct throttle_report *r)
 	}
 }
 
-/* Fraction of the targets' time that a record takes for so many ns, at a rate per second. */
-static double lost(const struct throttle *s, double rate, double ns)
+/* Fraction of their time that the targets lose, if each record takes ns. */
+static double lost(const struct throttle *s, double ns)
 {
 	double spread = (1 - s->others) / s->width + s->others / s->options.cpus;
 
-	return rate * ns * spread / (double)NS_PER_S;
+	return s->rate * ns * spread / (double)NS_PER_S;
 }
 
 /*
@@ -93,9 +92,9 @@ static double lost(const struct throttle *s, double rate, double ns)
  */
 static double lost_while_off(const struct throttle *s)
 {
-	double recorded = lost(s, s->rate, (double)s->options.record_ns);
+	double recorded = lost(s, (double)s->options.record_ns);
 
-	return lost(s, s->rate, THROTTLE_OFF_NS) / (1 - (recorded < 0.9 ? recorded : 0.9));
+	return lost(s, THROTTLE_OFF_NS) / (1 - (recorded < 0.9 ? recorded : 0.9));
 }
 
 /* The part of the time that the limit allows, beside work of so much; over 1: there is that much
@@ -103,8 +102,8 @@ static double lost_while_off(const struct throttle *s)
 static double affordable(const struct throttle *s, double work)
 {
 	double limit = s->options.limit * THROTTLE_MARGIN, left = limit - work;
-	double cost = lost(s, s->rate, (double)s->options.record_ns) +
-		      s->rate * s->work_ns / (double)NS_PER_S;
+	double cost =
+		lost(s, (double)s->options.record_ns) + s->rate * s->work_ns / (double)NS_PER_S;
 
 	if (left < limit * THROTTLE_LEAST)
 		left = limit * THROTTLE_LEAST;

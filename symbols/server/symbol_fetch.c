@@ -16,7 +16,7 @@
 #define FETCH_HEADERS_MAX ((size_t)64 << 10)         /* bytes of DEBUGINFOD_HEADERS_FILE */
 #define FETCH_DEBUGINFOD_BYTES ((uint64_t)100 << 10) /* that must arrive in DEBUGINFOD_TIMEOUT */
 
-/* The state of an item while servers are asked for it. */
+/* The state of an item during the requests to servers. */
 struct symbol_fetch_request {
 	struct download download;
 	struct debug_cache_part part;

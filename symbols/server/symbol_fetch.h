@@ -55,10 +55,10 @@ struct symbol_fetch_options {
 };
 
 /*
- * Fetches items, several at a time. A server that cannot be reached is asked only once, and later
- * runs skip it for 15 minutes. For a day, a server is not asked again for a file that it lacked or
- * that failed the check. Returns 0 and sets the state of each item, or -ENOMEM, -ENOSYS or -errno
- * of the cache (-ENOSPC).
+ * Fetches items, several at a time. A server that cannot be reached gets only one request, and
+ * later runs skip it for 15 minutes. For a day, a server is not asked again for a file that it
+ * lacked or that failed the check. Returns 0 and sets the state of each item, or -ENOMEM, -ENOSYS
+ * or -errno of the cache (-ENOSPC).
  */
 int symbol_fetch(const struct debug_cache *cache, struct symbol_fetch_item *items, size_t n,
 		 const struct symbol_fetch_options *options);

@@ -1,6 +1,6 @@
 /*
- * Servers of debug files: the list of servers, which server is asked for a file, and the file's
- * URL.
+ * Servers of debug files: the list of servers, which server gets the request for a file, and the
+ * file's URL.
  *
  * SSQP servers (Simple Symbol Query Protocol; dotnet/symstore, docs/specs/SSQP_Key_Conventions.md)
  * have files under {server}/{key}; a key is FILE/ID/FILE. debuginfod servers (debuginfod(8) of
@@ -38,7 +38,7 @@ struct symbol_server {
 
 /* A zeroed struct is empty. */
 struct symbol_servers {
-	VEC(struct symbol_server) list; /* in the order in which they are asked */
+	VEC(struct symbol_server) list; /* in the order of the requests */
 };
 
 /*
@@ -60,8 +60,8 @@ int symbol_servers_add_environment(struct symbol_servers *s, const char **ret_va
 void symbol_servers_free(struct symbol_servers *s);
 
 /*
- * Tells whether a server is asked for a file. The kind must fit. The default server is asked only
- * for files of .NET, so names of private programs stay private.
+ * Tells whether a server gets a request for a file. The kind must fit. The default server gets one
+ * only for files of .NET, so names of private programs stay private.
  */
 bool symbol_server_accepts(const struct symbol_server *s, const struct symbol_file *f);
 

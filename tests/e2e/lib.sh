@@ -74,8 +74,8 @@ need_published() {
 	need dotnet
 	"$TESTS/dotnet/publish" "$@" >"$T/publish.log" 2>&1 || skip "needs the .NET 10 SDK and a package source: $(cat "$T/publish.log")"
 }
-# Measurements of instrumented builds are meaningless. Other tests find nothing in them that unit tests and fuzz corpora,
-# or other scripts, do not find.
+# Measurements of instrumented builds are meaningless. Some other tests find nothing there that unit tests, fuzz corpora or
+# other scripts do not find too.
 need_release() {
 	[ "$BUILD" = "$ROOT/build" ] && return
 	echo "is for release builds only"

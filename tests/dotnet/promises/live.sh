@@ -1,7 +1,8 @@
 # shellcheck shell=bash
-# Who listens to the runtime's events hears what is compiled and what is freed, with times and modules.
+# The runtime's events report compiled and freed methods, with times and modules.
 
-# live_count FILE: how many were seen, loaded, gone, gone after a load that was heard; and loaded in a module that nothing was heard of.
+# live_count FILE: the numbers of methods that were there before, loaded, freed, freed after a reported load, and loaded in an
+# unknown module.
 live_count() {
 	awk '
 		{ heard[$1]++ }

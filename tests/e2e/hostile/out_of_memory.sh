@@ -7,7 +7,7 @@
 . "$TESTS/e2e/lib.sh"
 need_sampling
 need gcc xargs
-[ "$BUILD" = "$ROOT/build" ] || { echo "runs on the release build"; exit 78; }
+need_release
 gcc -O1 -fPIC -shared -fno-omit-frame-pointer -o "$T/inject.so" "$TESTS/fault/inject.c" -ldl || fail "inject.c does not build"
 record rec --record-only -F 499 -- "$BUILD/examples/shares" 0.5
 export T PROFCPU

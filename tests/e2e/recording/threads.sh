@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # All threads of profcpu run at once: capture of names, code reader, reader of blocked stacks, the kernel's names. The
 # recording is complete. Under TSan this finds races between them.
-# Alone in release builds.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_dotnet web-api
