@@ -76,8 +76,9 @@ need_published() {
 }
 # Measurements of instrumented builds are meaningless. Some other tests find nothing there that unit tests, fuzz corpora or
 # other scripts do not find too.
+is_release() { [ "$BUILD" = "$ROOT/build" ]; }
 need_release() {
-	[ "$BUILD" = "$ROOT/build" ] && return
+	is_release && return
 	echo "is for release builds only"
 	exit 78
 }
@@ -176,7 +177,7 @@ another_root() {
 		cp -L "$lib" "$R$lib"
 	done
 	# Sanitizers read their options and threads from /proc.
-	if [ "$BUILD" != "$ROOT/build" ]; then
+	if ! is_release; then
 		mkdir "$R/proc"
 		mount --bind /proc "$R/proc" || skip "needs the right to mount"
 		T_MOUNTED+=("$R/proc")

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# One method has one name, whichever way it was learned: perf map, jitdump, rundown, metadata, the runtime's memory.
+# A method has the same name from each source: perf map, jitdump, rundown, metadata, the runtime's memory.
 
 # The same method has the same name in a perf map and in a rundown: start, size, text and tier of at least 5,000 methods.
 # A dynamic method has no metadata. Only the map names the types that its signature holds by address, and their outer types.
@@ -47,7 +47,7 @@ promise_metadata() {
 	[ "$same" -ge 5000 ] || fail "only $same methods were compared"
 	[ "$generic" -ge 1000 ] || fail "only $generic of them are generic types'"
 	[ "$differ" = 0 ] || fail "$differ names differ"
-	[ "$elsewhere" = 0 ] || fail "$elsewhere methods are of assemblies that were not looked into"
+	[ "$elsewhere" = 0 ] || fail "$elsewhere methods belong to assemblies that were not read"
 }
 
 # sources [memory]: perf map, rundown and the runtime's memory have the names of the jitdump, for at least 5,000 methods. The
@@ -61,7 +61,7 @@ promise_sources() {
 		"$BUILD/helpers/clr_methods" "$PID" >memory 2>out || fail "memory: $(cat out)"
 		more=(--memory memory)
 	fi
-	# Now, as the end of the process compiles more.
+	# Before the end of the process, which compiles more methods.
 	cp "jit-$PID.dump" jitdump && cp "perf-$PID.map" map || fail "the runtime wrote no jitdump or map"
 	"$TESTS/dotnet/same_names" "$BUILD/helpers/canonical" jitdump --map map --rundown rundown "${more[@]}" ||
 		fail "names differ, or there are too few"
@@ -85,7 +85,7 @@ promise_memory_map() {
 		!/^0x[0-9a-f]+ [0-9a-f]+ [ -~]+$/ { damaged++; next }
 		/^0x[0-9a-f]+ [0-9a-f]+ stub/ { next }
 		{
-			last[$1] = $2 " " plain($0) # what is written later took the place of what was there
+			last[$1] = $2 " " plain($0) # a later line replaces an earlier one
 		}
 		END {
 			for (addr in last) {
@@ -116,10 +116,10 @@ promise_memory_kinds() {
 	grep -q '<JIT_CopiedWriteBarriers>' memory || fail "no write barriers"
 	grep -q '::計算する(int32)$' memory || fail "no name in another script"
 }
-# memory_scans LEAST: a second scan tells nothing of what stayed, of at least LEAST methods; and what it costs is printed.
+# memory_scans LEAST: of at least LEAST methods a second scan reports no unchanged one. Prints the cost of the scans.
 promise_memory_scans() {
 	"$BUILD/helpers/clr_methods" -n 3 -i 100 "$PID" >memory 2>scans || fail "$(cat scans)"
 	cat scans
-	[ "$(grep -c '^0x' memory)" -ge "$1" ] || fail "fewer methods than were made"
-	[ "$(sort memory | uniq -d | wc -l)" = 0 ] || fail "what stayed was told twice"
+	[ "$(grep -c '^0x' memory)" -ge "$1" ] || fail "fewer methods than the program compiled"
+	[ "$(sort memory | uniq -d | wc -l)" = 0 ] || fail "unchanged methods were reported twice"
 }

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # A program that was compiled ahead of time.
 
-# aot_kinds DIR: of each kind of code how many frames there are, named, placed.
+# aot_kinds DIR: prints for each kind of code the number of frames, of named and of placed ones.
 aot_kinds() {
 	python3 -c '
 import json, sys
@@ -9,7 +9,7 @@ for k in json.load(open(sys.argv[1] + "/report.json"))["code"]:
     print(k["kind"], k["frames"], k["named"], k["placed"])' "$1"
 }
 
-# named LEAST: with its debug file beside it LEAST % of more than 1,000 frames have readable names, also from the archive.
+# named LEAST: with the debug file LEAST % of more than 1,000 frames have readable names. The archive gives the same names.
 promise_named() {
 	local name
 	need_sampling
@@ -21,19 +21,19 @@ promise_named() {
 		grep -qF ";$name" folded || fail "no $name: $(tr ';' '\n' <folded | sort | uniq -c | sort -rn | head -n 20)"
 	done
 	aot_kinds rec | tee kinds
-	awk -v least="$1" '$1 == "aot" { n = $2; named = $3 } END { exit !(n > 1000 && named >= least / 100 * n) }' kinds || fail "not all of it has names"
+	awk -v least="$1" '$1 == "aot" { n = $2; named = $3 } END { exit !(n > 1000 && named >= least / 100 * n) }' kinds || fail "not all of its frames have names"
 	"$PROFCPU" postprocess -q -o away rec/prof.tar.gz || fail "postprocess gave $?"
 	cmp rec/folded_stacks.out away/folded_stacks.out || fail "other names from the archive"
 }
 
-# placed LEAST: without it LEAST % of more than 1,000 frames are placed in their functions or named, more than 90 % placed, and profcpu
-# says what would name them.
+# placed LEAST: without the debug file LEAST % of more than 1,000 frames are placed in their functions or named, more than 90 %
+# placed, and profcpu prints what would name them.
 promise_placed() {
 	need_sampling
 	rm -rf app && cp -r "$APP" app && rm app/compute.dbg
 	record stripped -F 499 -- app/compute 2
 	aot_kinds stripped | tee kinds
 	awk -v least="$1" '$1 == "stripped" { n = $2; named = $3; placed = $4 }
-		END { exit !(n > 1000 && named + placed >= least / 100 * n && placed > 0.9 * n) }' kinds || fail "not all of it is placed"
+		END { exit !(n > 1000 && named + placed >= least / 100 * n && placed > 0.9 * n) }' kinds || fail "not all of its frames are placed"
 	grep -q 'compute: no debug file of build id [0-9a-f]*; `profcpu symbols fetch stripped`' collect.log || fail "no remedy: $(cat collect.log)"
 }

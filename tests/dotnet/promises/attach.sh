@@ -1,7 +1,8 @@
 # shellcheck shell=bash
-# A process with many methods (--latency): how long profcpu holds it up for their names, and what it leaves.
+# A process with many methods (--latency): how long profcpu delays it to read their names, and what profcpu leaves behind.
 
-# attach_latency SERIES FROM TO: what is seen from inside, of these seconds: the worst and the middle of the 99th percentiles, in ms.
+# attach_latency SERIES FROM TO: the process's own latencies of these seconds: the worst, and the median of the 99th
+# percentiles, in ms.
 attach_latency() {
 	awk -v series="$1" -v from="$2" -v to="$3" '
 		$1 == "latency" && $2 == "second" && $3 >= from && $3 <= to {
@@ -15,13 +16,13 @@ attach_latency() {
 }
 attach_second() { awk '$1 == "latency" { n = $3 } END { print n + 0 }' wide.log; }
 attach_has_second() { [ "$(attach_second)" -ge "$1" ]; }
-# attach_window NAME COMMAND...: runs it, and prints and keeps in $WORST the requests' worst meanwhile.
+# attach_window NAME COMMAND...: runs it, prints the latencies meanwhile, and sets $WORST to the requests' worst.
 attach_window() {
 	local name=$1 from to requests ticks
 	shift
 	from=$(($(attach_second) + 1))
 	"$@" >collect.log 2>&1 || fail "$* gave $?: $(cat collect.log)"
-	to=$(($(attach_second) + 1)) # the second that has begun is part of it
+	to=$(($(attach_second) + 1)) # the current second is part of it
 	wait_for 10 attach_has_second "$to"
 	requests=$(attach_latency requests "$from" "$to") ticks=$(attach_latency ticks "$from" "$to")
 	printf '%-22s requests: worst %8s, p99 %8s; ticks: worst %8s, p99 %8s ms\n' "$name" \
@@ -29,7 +30,7 @@ attach_window() {
 	WORST=${requests% *}
 }
 
-attach_left() { # what is left of profcpu's
+attach_left() { # files and mappings that profcpu left behind
 	local fd
 	find /tmp -maxdepth 1 -name "*perf-$PID.map*" -o -maxdepth 1 -name "*profcpu*$PID*"
 	for fd in "/proc/$PID/fd"/*; do
@@ -37,10 +38,10 @@ attach_left() { # what is left of profcpu's
 	done
 	grep -E 'perf-[0-9]+\.map|jit-[0-9]+\.dump' "/proc/$PID/maps"
 }
-attach_clean() { # AFTER-WHAT
+attach_clean() { # EVENT
 	local found
 	found=$(attach_left)
-	[ -z "$found" ] || fail "after $1 there is: $found; it said: $(cat collect.log)"
+	[ -z "$found" ] || fail "left behind after $1: $found; profcpu printed: $(cat collect.log)"
 }
 
 # held_up WAY MS METHODS: taking names of METHODS by memory or perfmap delays the process at most MS longer than a recording
@@ -53,21 +54,22 @@ promise_held_up() {
 	wait_for 30 attach_has_second 3
 	for try in 1 2 3; do
 		rm -rf none names
-		attach_window "sampled, no names" "$PROFCPU" collect --no-download -q -o none -p "$PID" -d 4 --jit-names=none
+		attach_window "sampled, no names" "$PROFCPU" collect --no-download -q -o none -p "$PID" -d 3 --jit-names=none
 		none=$WORST
-		attach_window "sampled, $1" "$PROFCPU" collect --record-only --jit-names="$1" -o names -p "$PID" -d 4
+		attach_window "sampled, $1" "$PROFCPU" collect --record-only --jit-names="$1" -o names -p "$PID" -d 3
 		grep "process $PID (.*): names come from .*$words" collect.log || fail "not by $1: $(cat collect.log)"
-		# Whatever else runs on the machine holds it up too, so it may try again.
+		# Other programs on the machine delay it too, so there are three tries.
 		limit=$(awk -v none="$none" -v most="$2" 'BEGIN { print none + most }')
 		at_least "$limit" "$WORST" && break
 		echo "again after try $try: $WORST ms, without names $none ms"
 	done
-	at_least "$limit" "$WORST" || fail "held up for $WORST ms, $none without names"
+	at_least "$limit" "$WORST" || fail "delayed for $WORST ms, for $none ms without names"
 	attach_clean "the recording"
 	[ "$(grep -c . "names/symbols/$PID.methods")" -ge "$3" ] || fail "fewer than $3 methods: $(grep -c . "names/symbols/$PID.methods")"
 }
 
-# killed [OPTION]: a recorder is killed while the map is on: the next one takes back what it left, also one that needs no map itself.
+# killed [OPTION]: a recorder is killed while the map is on. The next recorder removes what it left, even if that one needs no
+# map itself.
 promise_killed() {
 	local killed
 	need_sampling
@@ -77,7 +79,7 @@ promise_killed() {
 	wait_for 30 test -s "/tmp/perf-$PID.map" || fail "no map is switched on: $(cat killed.log)"
 	kill -KILL "$killed"
 	wait "$killed" 2>/dev/null
-	[ -n "$(attach_left)" ] || fail "nothing was left by kill -9, so that nothing is tried"
+	[ -n "$(attach_left)" ] || fail "kill -9 left nothing behind, so this tests nothing"
 	"$PROFCPU" collect --no-download -o next -p "$PID" -d 1 "$@" >collect.log 2>&1 || fail "the next collect: $(cat collect.log)"
 	attach_clean "kill -9 and a new start with $*"
 }

@@ -1,23 +1,23 @@
 # shellcheck shell=bash
-# All single-file programs have one build id, their host's: what is found by it is the host and not the program. Precompiled code has the
-# names of the file that ran, whatever else has that id.
+# All single-file programs have the same build id, that of their host, so it identifies only the host. Precompiled code has the
+# names of the file that ran, whichever other files have that id.
 
-bundle_first=::RunSingleMatch bundle_second=::RunSimpleMatch # of the program and of $T/other
-bundle_other() { # makes it
+bundle_first=::RunSingleMatch bundle_second=::RunSimpleMatch # in the program, in $T/other
+bundle_other() { # makes $T/other
 	need readelf python3
 	need_sampling
 	[ -e other ] || "$TESTS/dotnet/other_bundle" "$APP/wide-net" other || fail "no other bundle"
-	export DOTNET_TieredCompilation=0 # what is precompiled stays in use
+	export DOTNET_TieredCompilation=0 # precompiled code stays in use
 }
 
-# bundle_start NAME FILE: at a path that is the same for all, each in mounts of its own; $STARTED.
+# bundle_start NAME FILE: starts FILE in its own mount namespace, always at the same path; sets $STARTED.
 bundle_start() {
 	# shellcheck disable=SC2016 # for that shell
 	start "$1" unshare --mount sh -c 'mount --bind "$1" "$2" && exec "$2" 60 --only Regex' - "$2" "$T/app/wide"
 	started_dotnet
 	wait_for 60 grep -q '^working pid' "$1.log" || fail "$1 did not start: $(cat "$1.log")"
 }
-# bundle_has RECORDING PID NAME NOT: the process has frames with the one name and none with the other.
+# bundle_has RECORDING PID NAME NOT: the process has frames named NAME and none named NOT.
 bundle_has() {
 	awk -v pid="$2" -v has="$3" -v not="$4" '
 		/^[^\t ]/ { of = $0 ~ " " pid "/" }
@@ -27,7 +27,7 @@ bundle_has() {
 		fail "$1: process $2 has $(cat counted) frames of $3 and of $4"
 }
 
-# Three containers have another program each at one path: each has its own names, also once neither files nor processes are there.
+# Three containers run different programs at the same path. Each has its own names, also after processes and files are gone.
 promise_containers() {
 	local one two three
 	need unshare
@@ -49,16 +49,16 @@ promise_containers() {
 	stop "$three"
 	cp -r both again
 	"$PROFCPU" postprocess --no-download again >err 2>&1 || fail "postprocess gave $?: $(cat err)"
-	cmp again/perf_script.out both/perf_script.out || fail "other names once the programs are gone"
+	cmp again/perf_script.out both/perf_script.out || fail "names differ after the programs are gone"
 }
 
 bundle_is_named() {
 	"$PROFCPU" fold --names full "$1" >"$1.folded" 2>err || fail "fold gave $?: $(cat err)"
-	at_least "$(share_of "$1.folded" "Regex[.]${bundle_first#::}[(]")" 5 || fail "$1: no names of the program that is mapped"
-	! grep -q "[.]${bundle_second#::}(" "$1.folded" || fail "$1: names of the program that has its place"
+	at_least "$(share_of "$1.folded" "Regex[.]${bundle_first#::}[(]")" 5 || fail "$1: no names of the mapped program"
+	! grep -q "[.]${bundle_second#::}(" "$1.folded" || fail "$1: names of the program that replaced it"
 }
-# Another program is put in the place of one that runs: what is mapped has the names. Once it has ended, nothing has, and profcpu says why;
-# the functions of its host keep theirs.
+# Another file replaces a running program. The mapped file gives the names. After the program's end there are none, and profcpu says
+# why; the functions of the host keep theirs.
 promise_replaced() {
 	local moved
 	bundle_other
@@ -69,7 +69,7 @@ promise_replaced() {
 	moved=$STARTED
 	wait_for 60 grep -q '^working pid' moved.log || fail "the program did not start: $(cat moved.log)"
 	record early --record-only --jit-names=memory -p "$moved" -F 499 -d 3
-	sleep 2 # by which clocks may be apart
+	sleep 2 # tolerance between the clocks of files and records
 	cp other place/new
 	mv place/new place/moved
 	record moved --no-download -p "$moved" -F 499 -d 3
@@ -80,15 +80,15 @@ promise_replaced() {
 	stop "$moved"
 	"$PROFCPU" postprocess --no-download early >said 2>&1 || fail "postprocess gave $?: $(cat said)"
 	"$PROFCPU" fold --names full early >early.folded 2>err || fail "fold gave $?: $(cat err)"
-	! grep -qE "[.](${bundle_first#::}|${bundle_second#::})[(]" early.folded || fail "names out of a file that was put there after the recording"
-	grep -q 'moved: another file has its place now' said || fail "nothing says that the file is another one: $(cat said)"
+	! grep -qE "[.](${bundle_first#::}|${bundle_second#::})[(]" early.folded || fail "names from a file that was put there after the recording"
+	grep -q 'moved: another file has its place now' said || fail "no message that the file was replaced: $(cat said)"
 	mv place/moved place/gone
 	"$PROFCPU" fold --offline --names full early >early.offline 2>err || fail "fold gave $?: $(cat err)"
 	at_least "$(share_of early.offline ';[[]moved[+]0x')" 20 || fail "the host's functions have lost their names"
 }
 
-# kept_by_perf LEAST: perf may hold a copy of another program with the same host, here one with nothing behind it. The copy
-# changes no name: LEAST % of the samples have names of the framework's precompiled code.
+# kept_by_perf LEAST: perf's cache may hold another program with the same host, here the host alone. It changes no name: LEAST %
+# of the samples have names of the framework's precompiled code.
 promise_kept_by_perf() {
 	local id kept program=$APP/wide-net
 	need readelf
@@ -100,7 +100,7 @@ promise_kept_by_perf() {
 	mkdir -p "$kept"
 	head -c "$(readelf -h "$program" | awk '/Start of section headers/ { at = $5 } /Size of section headers/ { each = $5 } /Number of section headers/ { n = $5 }
 		END { print at + each * n }')" "$program" >"$kept/elf"
-	[ "$(stat -c %s "$kept/elf")" -lt "$(($(stat -c %s "$program") / 2))" ] || fail "there is no bundle behind the host"
+	[ "$(stat -c %s "$kept/elf")" -lt "$(($(stat -c %s "$program") / 2))" ] || fail "the program has no bundle after its host"
 	HOME=$T/home "$PROFCPU" fold --names full "$REC" >folded 2>err || fail "fold gave $?: $(cat err)"
-	cmp folded wanted || fail "other names where perf has kept another program with the same host"
+	cmp folded wanted || fail "names differ if perf's cache has another program with the same host"
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Names of a .NET service are in the recording: a root without .NET and without the service makes the same bytes of it.
+# A recording holds the names of a .NET service: in a root without .NET and without the service it gives the same outputs.
 
 # The recording has names of JIT-compiled and of precompiled code.
 promise_has_names() {
@@ -22,26 +22,27 @@ promise_same_there() {
 	cp "$REC/prof.tar.gz" "$R/tmp/$way.tar.gz"
 	there postprocess --inlines --lines -o "/tmp/$way" "/tmp/$way.tar.gz" >there.log 2>&1 || fail "postprocess gave $?: $(cat there.log)"
 	for file in folded_stacks.out perf_script.out flamegraph.svg; do
-		cmp "$REC/$file" "$R/tmp/$way/$file" || fail "$file is another one elsewhere"
+		cmp "$REC/$file" "$R/tmp/$way/$file" || fail "$file differs in the other root"
 	done
 	# The same table of names, which counts every frame.
 	"$PROFCPU" postprocess --inlines --lines "$REC" >here.log 2>&1 || fail "postprocess gave $?: $(cat here.log)"
 	# Remedies have the path of the recording.
 	sed -i "s|$REC|DIR|g" here.log && sed -i "s|/tmp/$way|DIR|g" there.log
 	diff <(grep -A 20 '^names' here.log | grep -v '^written') <(grep -A 20 '^names' there.log | grep -v '^written') ||
-		fail "the names are counted otherwise elsewhere"
+		fail "the counts of names differ in the other root"
 	for options in '' --raw-names --inlines '--inlines --lines'; do
 		# shellcheck disable=SC2086 # several options, or none
 		"$PROFCPU" fold --names full $options "$REC" >here || fail "fold $options here gave $?"
 		# shellcheck disable=SC2086
 		there fold --names full $options "/tmp/$way.tar.gz" >there || fail "fold $options there gave $?"
-		cmp here there || fail "fold $options is another one elsewhere"
+		cmp here there || fail "fold $options differs in the other root"
 	done
 	grep -q 'WebApi.Cpu.IsPrime(int32)' there || fail "no name of JIT-compiled code"
 	grep -q '\[PreJIT\]' "$R/tmp/$way/perf_script.out" || fail "no name of precompiled code"
 }
 
-# After the process has ended, a recording without names gets the same ones by its perf.data, and in another directory.
+# After the process has ended, a recording without names gets the same names in place, from its perf.data alone, and in another
+# directory.
 promise_same_later() {
 	local other
 	program_ends
@@ -49,7 +50,7 @@ promise_same_later() {
 	"$PROFCPU" postprocess -q -o taken "$REC/perf.data" || fail "postprocess of perf.data gave $?"
 	"$PROFCPU" postprocess -q "$REC" || fail "postprocess gave $?"
 	"$PROFCPU" fold --names full "$REC" >here || fail "fold gave $?"
-	grep -q 'WebApi.Cpu.IsPrime(int32)' here || fail "no name of JIT-compiled code in what was only recorded"
+	grep -q 'WebApi.Cpu.IsPrime(int32)' here || fail "no name of JIT-compiled code in a recording of --record-only"
 	for other in moved taken "$REC/perf.data"; do
 		"$PROFCPU" fold --names full "$other" | cmp here - || fail "$other has other names"
 	done

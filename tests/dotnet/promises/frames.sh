@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# How many frames of .NET code have their name: of JIT-compiled and of precompiled code, in profcpu's text and in perf's.
+# How many frames of JIT-compiled and of precompiled .NET code have names, in profcpu's text and in perf's.
 
 # frames_count KIND FIELD FILE: of the table that tests/dotnet/frames prints.
 frames_count() { awk -v kind="$1" -v field="$2" '$2 == kind { print $field }' "$3"; }

@@ -5,7 +5,7 @@ lines_source=$TESTS/dotnet/lines/Program.cs
 lines_of() { grep -n "$1" "$lines_source" | cut -d : -f 1; }
 lines_burns=$(lines_of 'the line that burns')
 
-# lines_record DIR SECONDS OPTION...: the program in the copy app, whose loop stays in the first code that was made of it.
+# lines_record DIR SECONDS OPTION...: records the program in the copy app, whose loop stays in its first compiled code.
 lines_copy() { [ -e app ] || cp -r "$APP" app; }
 lines_record() {
 	local dir=$1 seconds=$2
@@ -24,28 +24,29 @@ lines_check() {
 			leaf = substr($0, RSTART + 1); n = $NF; sub(/ [0-9]+$/, "", leaf); all += n
 			line = leaf; if (!sub(/^.*:Program\.cs:/, "", line)) { nowhere += n; next }
 			if (line < burns - 2 || line > burns + 1) { print "Step is at line " line; bad = 1 }
-			if (line != burns && line != burns - 1) next # before its frame is there and after
+			if (line != burns && line != burns - 1) next # in the prologue or epilogue
 			loop += n
-			if ($0 !~ ";Burning\\.Burn\\([^;]*:Program\\.cs:" calls ";Burning\\.Step") { print "called elsewhere: " $0; bad = 1 }
-			if ($0 !~ ";Program\\.Main[^;]*:Program\\.cs:" begins ";Burning\\.Burn") { print "begun elsewhere: " $0; bad = 1 }
+			if ($0 !~ ";Burning\\.Burn\\([^;]*:Program\\.cs:" calls ";Burning\\.Step") { print "another call: " $0; bad = 1 }
+			if ($0 !~ ";Program\\.Main[^;]*:Program\\.cs:" begins ";Burning\\.Burn") { print "another caller: " $0; bad = 1 }
 		}
 		END { printf "%d samples of Step, %d in its loop, %d without a line\n", all, loop, nowhere
 			exit bad || all < 100 || loop < 0.8 * all || nowhere > 0.01 * all }' "$1"
 }
 
-# jit WAY: JIT-compiled code has its lines by memory or rundown, and the recording alone, moved, without the program, gives the same.
+# jit WAY: JIT-compiled code has its lines from memory or rundown. The recording alone, moved, without the program, gives the
+# same lines.
 promise_jit() {
 	lines_record "$1" 2 --jit-names="$1" --lines
 	"$PROFCPU" fold --names full --lines "$1" >folded 2>err || fail "fold gave $?"
 	lines_check folded >said || fail "$(head -n 5 said) $(cat err)"
 	tail -n 1 said
 	mv "$1" "$1.gone" && mv app away
-	"$PROFCPU" fold --offline --names full --lines "$1.gone" 2>err | cmp folded - || fail "other lines elsewhere"
+	"$PROFCPU" fold --offline --names full --lines "$1.gone" 2>err | cmp folded - || fail "lines differ without the program"
 	[ ! -s err ] || fail "$(cat err)"
 	mv away app
 }
 
-# short_child LEAST: a program that a command starts, and that is soon gone, has names.
+# short_child LEAST: a short-lived program that a command starts has names.
 promise_short_child() {
 	need_sampling
 	lines_copy
@@ -54,17 +55,17 @@ promise_short_child() {
 	at_least "$(share_of folded ';Burning[.]Step[(]')" "$1" || fail "the code of a short-lived child has no names: $(cat collect.log)"
 }
 
-# Without --lines nothing of lines is taken, and who asks for lines is told.
+# Without --lines no lines are recorded, and a later --lines gets a message.
 promise_not_taken() {
 	lines_record plain 1 --jit-names=memory
 	"$PROFCPU" fold --names full --lines plain >folded 2>err || fail "fold gave $?"
-	grep -q 'JIT-compiled code has no lines: it was recorded without .profcpu collect --lines' err || fail "nothing is said: $(cat err)"
-	grep -q 'Step([^;]*:Program' folded && fail "lines that nobody took"
-	ls plain/symbols/*.methods >/dev/null 2>&1 && fail "methods are kept that nobody needs"
+	grep -q 'JIT-compiled code has no lines: it was recorded without .profcpu collect --lines' err || fail "no message: $(cat err)"
+	grep -q 'Step([^;]*:Program' folded && fail "lines that were not recorded"
+	ls plain/symbols/*.methods >/dev/null 2>&1 && fail "a list of methods is kept without need"
 	return 0
 }
 
-# Recorded only, and post-processed without lines first: they can still be had, and postprocess says when the outputs have none.
+# After --record-only, post-processing without lines does not lose them, and postprocess says if the outputs have none.
 promise_later() {
 	lines_record later 2 --jit-names=memory --lines --record-only
 	"$PROFCPU" postprocess -q later || fail "postprocess gave $?"
@@ -72,25 +73,25 @@ promise_later() {
 	"$PROFCPU" fold --offline --names full --lines later >folded || fail "fold gave $?"
 	lines_check folded >said || fail "$(cat said)"
 	"$PROFCPU" postprocess --lines later >said 2>&1 || fail "postprocess --lines gave $?"
-	grep -q 'later: has lines' said && fail "says it of outputs that have them: $(cat said)"
+	grep -q 'later: has lines' said && fail "the message is printed although the outputs have lines: $(cat said)"
 	"$PROFCPU" postprocess later >said 2>&1 || fail "postprocess gave $?"
 	grep -q 'later: has lines or inlined functions; show them with --lines and --inlines$' said ||
 		fail "does not say that the outputs have no lines: $(cat said)"
 }
 
-# replaced OTHER: another build's assembly in the place of the one that ran gives no lines rather than wrong ones.
+# replaced OTHER: if another build replaces the assembly that ran, there are no lines rather than wrong ones.
 promise_replaced() {
-	lines_record replaced 1 --jit-names=memory --lines --record-only
+	lines_record replaced 2 --jit-names=memory --lines --record-only
 	cp "$PUBLISHED/$1"/* app || fail "needs $1"
 	"$PROFCPU" postprocess -q --lines replaced 2>/dev/null || fail "postprocess gave $?"
 	"$PROFCPU" fold --offline --names full --lines replaced >folded 2>/dev/null || fail "fold gave $?"
 	rm -r app
-	grep -q 'Burning.Step' folded || fail "no samples"
+	grep -q 'Burning.Step' folded || fail "no samples: $(cat replaced.log) $(head -n 5 folded)"
 	grep -q ':Program.cs:' folded && fail "lines of another build"
 	return 0
 }
 
-# memory_is_events LEAST: memory and events agree which IL each place comes from, for at least LEAST methods that both know.
+# memory_is_events LEAST: memory and events give the same IL map for at least LEAST methods that both know.
 promise_memory_is_events() {
 	local service way
 	need_sampling
@@ -106,11 +107,11 @@ promise_memory_is_events() {
 	join memory.il rundown.il >both
 	awk -v least="$1" '{ n++; if ($2 == $5 && $3 == $6 && $4 == $7) same++; else if (shown++ < 5) print }
 		END { print n + 0, same + 0; exit n < least || same < n }' both >said || fail "memory and events differ: $(cat said)"
-	echo "of $(tail -n 1 said | cut -d ' ' -f 1) methods that both know all have the same map"
+	echo "$(tail -n 1 said | cut -d ' ' -f 1) methods have the same map from memory and from events"
 }
 
-# as_runtime FRAMES POINTS: lines are those that System.Diagnostics.StackTrace and System.Reflection.Metadata have: more than FRAMES
-# frames and POINTS points, by IL, from a PDB beside the assembly or in it.
+# as_runtime FRAMES POINTS: lines equal those of System.Diagnostics.StackTrace and System.Reflection.Metadata, by IL, from a PDB
+# beside the assembly or in it. More than FRAMES frames and POINTS points are compared.
 promise_as_runtime() {
 	[[ $PROGRAM != *-embedded ]] || [ ! -e "$APP/lines.pdb" ] || fail "the embedded PDB is a file"
 	dotnet exec "$APP/lines.dll" >theirs || fail "lines.dll gave $?"
@@ -124,17 +125,17 @@ promise_as_runtime() {
 	echo "$(wc -l <ours) places have the runtime's lines"
 }
 
-# other_pdb OTHER: another build's PDB is not taken.
+# other_pdb OTHER: another build's PDB is not used.
 promise_other_pdb() {
 	mkdir mixed
 	cp "$APP/lines.dll" "$PUBLISHED/$1/lines.pdb" mixed || fail "needs $1"
-	"$BUILD/helpers/managed_lines" mixed/lines.dll </dev/null 2>err && fail "another build's PDB was taken"
+	"$BUILD/helpers/managed_lines" mixed/lines.dll </dev/null 2>err && fail "another build's PDB was used"
 	grep -q 'No such file' err || fail "$(cat err)"
 }
 
-# precompiled_as_runtime LEAST: places in precompiled code have the runtime's lines, at least LEAST that it knows.
+# precompiled_as_runtime LEAST: addresses in precompiled code have the runtime's lines. At least LEAST are compared.
 promise_precompiled_as_runtime() {
-	# Instances of generic methods have code of their own each, and the runtime does not say which one a frame is of.
+	# Each instance of a generic method has its own code, and the runtime does not say which instance a frame belongs to.
 	DOTNET_TieredCompilation=0 "$APP/lines" >out || fail "lines gave $?"
 	grep '^frame' out | sed 's/^frame/native/' | sort -u >theirs
 	"$BUILD/helpers/managed_lines" "$APP/lines.dll" <theirs >ours || fail "managed_lines gave $?"
@@ -154,9 +155,9 @@ promise_precompiled_recorded() {
 	hot=$(sed -n 's/.*;Burning\.Step([^;]*):Program\.cs:\([0-9]*\) [0-9]*$/\1/p' folded | sort -u | tr '\n' ' ')
 	[ -n "$hot" ] || fail "no lines of precompiled code: $(grep -m 3 Burning folded)"
 	for line in $hot; do
-		[ $((line - lines_burns)) -ge -3 ] && [ $((line - lines_burns)) -le 2 ] || fail "line $line is none of Step's"
+		[ $((line - lines_burns)) -ge -3 ] && [ $((line - lines_burns)) -le 2 ] || fail "line $line is not in Step"
 	done
 	mv r2r gone
-	"$PROFCPU" fold --offline --names full --lines rec 2>err | cmp folded || fail "other lines elsewhere"
+	"$PROFCPU" fold --offline --names full --lines rec 2>err | cmp folded || fail "lines differ without the program"
 	[ ! -s err ] || fail "$(cat err)"
 }

@@ -18,23 +18,23 @@ promise_collectible() {
 	sleep "$1" | "$BUILD/helpers/jit_names" listen "$PID" heard >heard.log || fail "$(cat heard.log)"
 	cat heard.log
 	read -r seen loaded gone ends nameless < <(live_count heard)
-	echo "$seen there, $loaded loaded, $gone gone, $ends of them heard to come; $nameless of unknown modules"
+	echo "$seen from before, $loaded loaded, $gone freed, $ends of them after a reported load; $nameless in unknown modules"
 	[ "$loaded" -gt 20 ] && [ "$gone" -gt 10 ] && [ "$ends" -gt 10 ] && [ "$seen" = 0 ] && [ $((4 * nameless)) -lt "$loaded" ] ||
-		fail "not what a collectible assembly does"
+		fail "these are not the events of a collectible assembly"
 	grep -qE '^load [0-9]+ 0x[0-9a-f]+ [0-9a-f]+ [^[]*\[(Collected|Plugin)[0-9]+\] ' heard || fail "no method of a collectible assembly"
 }
 
-# other SECONDS: what is there, and what is compiled, each with its module.
+# other SECONDS: methods from before and newly compiled ones are reported with their modules.
 promise_other() {
 	local seen loaded gone ends nameless
 	sleep "$1" | "$BUILD/helpers/jit_names" live "$PID" live >live.log || fail "$(cat live.log)"
 	cat live.log
 	read -r seen loaded gone ends nameless < <(live_count live)
-	echo "$seen there, $loaded loaded, $nameless of unknown modules"
-	[ "$seen" -gt 500 ] && [ "$loaded" -gt 20 ] && [ "$nameless" = 0 ] || fail "not what is there and what is compiled"
+	echo "$seen from before, $loaded loaded, $nameless in unknown modules"
+	[ "$seen" -gt 500 ] && [ "$loaded" -gt 20 ] && [ "$nameless" = 0 ] || fail "these are not the methods of that program"
 }
 
-# Nothing is left in the target of a listener that is killed, once the target compiles something.
+# A killed listener leaves nothing in the target, once the target compiles a method.
 live_listeners() { cat "/proc/$PID"/task/*/comm | grep -c EventPipe; }
 promise_killed() {
 	local before
@@ -45,5 +45,5 @@ promise_killed() {
 	[ "$(live_listeners)" -gt "$before" ] || fail "nothing listens"
 	kill -KILL "$STARTED"
 	live_alone() { [ "$(live_listeners)" -le "$before" ]; }
-	wait_for 20 live_alone || fail "the runtime still tells a profcpu that was killed"
+	wait_for 20 live_alone || fail "the runtime still sends events to a killed profcpu"
 }

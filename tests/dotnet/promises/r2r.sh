@@ -2,7 +2,8 @@
 # Names of precompiled code equal the runtime's own names for the same addresses. The runtime writes a jitdump of all methods
 # that tests/dotnet/prepare makes it prepare. Each must be found, with the same name, beginning and end.
 
-# r2r_compare LEAST COMMAND...: what it prepares is named as the runtime does: LEAST methods, at most 0.1 % missing.
+# r2r_compare LEAST COMMAND...: the methods that it prepares have the runtime's names. At least LEAST are compared, at most 0.1 %
+# are missing.
 r2r_compare() {
 	local least=$1 records same missing wrong
 	shift
@@ -23,25 +24,25 @@ promise_framework() {
 	r2r_compare "$2" env PREPARE_METHODS="$1" dotnet exec "$ROOT/build/dotnet/prepare/prepare.dll"
 }
 
-# read_time MS KIB: the tables of at least 100 images of the framework are read; in release builds in so little time and memory.
+# read_time MS KIB: reads the tables of at least 100 images of the framework; a release build takes at most MS and KIB.
 promise_read_time() {
 	local framework files best kib
 	framework=$(dirname "$(awk '/System.Private.CoreLib.dll$/ { print $6; exit }' maps)")
 	files=("$framework"/*.dll "${framework/NETCore/AspNetCore}"/*.dll)
 	for _ in 1 2 3; do
-		"$BUILD/helpers/r2r_names" time "${files[@]}" || fail "the framework's files cannot all be read"
+		"$BUILD/helpers/r2r_names" time "${files[@]}" || fail "not all files of the framework can be read"
 	done >read.times
 	best=$(sort -n read.times | head -n 1)
 	[[ $best =~ ^[0-9.]+\ ms\ [0-9]{3,}\ images ]] || fail "not all of the framework's images: $best"
 	echo "tables of the ${#files[@]} files of the framework: $best"
 	kib=$("$BUILD/helpers/peak_kib" "$BUILD/helpers/r2r_names" time "${files[@]}" 2>&1 >/dev/null | tail -n 1)
-	if [ "$BUILD" = "$ROOT/build" ]; then
+	if is_release; then
 		at_least "$1" "${best%% *}" || fail "reading them took ${best%% *} ms"
 		[ "$kib" -le "$2" ] || fail "reading them took $kib KiB"
 	fi
 }
 
-# program METHODS LEAST: of a program that is not installed beside a runtime; prepare begins in it as a start-up hook.
+# program METHODS LEAST: of a published program, in which prepare runs as a start-up hook.
 promise_program() {
 	local hook=$ROOT/build/dotnet/prepare/prepare.dll shared=${T%/*}/hook
 	if [[ $PROGRAM != *-net10* ]]; then

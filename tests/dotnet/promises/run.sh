@@ -74,7 +74,7 @@ promises_add() { # PROGRAM START MODE REST
 	done
 }
 promises_applies() { # MODE
-	[ "$BUILD" = "$ROOT/build" ] || [ "$1" = beside ]
+	is_release || [ "$1" = beside ]
 }
 
 # Builds what the Makefile builds, and publishes the rest meanwhile.
@@ -190,7 +190,7 @@ promises_say() { # STATUS SECONDS ROW LOG
 	[ "$verdict" != FAIL ] || tail -n 40 "$4" | sed 's/^/     | /' >&3
 }
 
-# In a subshell: the recording, if nobody has made it, and the promise.
+# In a subshell: makes the recording, if no row did, and checks the promise.
 promises_check() { # RECORD PROMISE
 	local options words
 	T_STARTED=() T_FILES=() T_MOUNTED=()
@@ -227,7 +227,7 @@ promises_check_end() {
 	[ ${#T_FILES[@]} -eq 0 ] || rm -f "${T_FILES[@]}"
 }
 
-# For a promise: ends the group's process, for rows at its end.
+# For promises at the end of a group: ends its process.
 program_ends() {
 	[ -z "${LOAD_PID:-}" ] || stop "$LOAD_PID"
 	stop "$PID"
@@ -265,7 +265,7 @@ promises_start() {
 	done
 	case $PROGRAM in
 	web-api*)
-		# shellcheck disable=SC2034 # of start_web_api
+		# shellcheck disable=SC2034 # for start_web_api
 		API=("${COMMAND[@]}" "${arguments[@]}")
 		start_web_api "${variables[@]}"
 		PID=$API_PID

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Names of a service's JIT-compiled code, in each of the ways of --jit-names; nothing of profcpu's stays with the service.
+# Names of a service's JIT-compiled code from each source of --jit-names. profcpu leaves nothing behind in the service.
 
-# service_frames DIR: frames in the runtime's JIT code: named and all.
+# service_frames DIR: prints the number of JIT frames with names, and of all JIT frames.
 service_frames() {
 	awk '/\(\/memfd:doublemapper/ { all++; named += $2 != "[unknown]" } END { print named + 0, all + 0 }' "$1/perf_script.out"
 }
@@ -25,7 +25,7 @@ service_is_clean() {
 	[ -z "$files" ] || fail "left in the target's /tmp: $files"
 }
 
-# named LEAST SOURCE: names come from there, and nothing stays in the target's /tmp.
+# named LEAST SOURCE: LEAST % of the JIT frames have names, from SOURCE, and the target's /tmp is clean.
 promise_named() {
 	local words
 	case $2 in
@@ -34,14 +34,14 @@ promise_named() {
 	rundown) words="process $PID (.*): names come from the runtime's events" ;;
 	*) fail "no source $2" ;;
 	esac
-	grep -q "$words" "$REC.log" || fail "it says: $(cat "$REC.log")"
+	grep -q "$words" "$REC.log" || fail "not from $2: $(cat "$REC.log")"
 	service_is_named "$REC" "$1" "$2"
 	service_is_clean
 }
 
-# Without --lines no list of methods stays in the recording once names are made of it.
+# Without --lines a recording keeps no list of methods once it has its names.
 promise_keeps_no_methods() {
-	[ -z "$(ls "$REC"/symbols/*.methods 2>/dev/null)" ] || fail "what names have been made of stays in the recording"
+	[ -z "$(ls "$REC"/symbols/*.methods 2>/dev/null)" ] || fail "the recording still has a list of methods"
 }
 
 # With --jit-names=none no JIT frame has a name.
@@ -49,7 +49,7 @@ promise_unnamed() {
 	local named all
 	read -r named all < <(service_frames "$REC")
 	[ "$all" -ge 100 ] || fail "only $all JIT frames were sampled"
-	[ "$named" = 0 ] || fail "$named of $all have a name though none was asked for"
+	[ "$named" = 0 ] || fail "$named of $all have a name despite --jit-names=none"
 }
 
 # In a recording of the whole machine the service has names.
@@ -58,30 +58,30 @@ promise_in_machine() {
 		fail "no names in a recording of the whole machine: $(cat "$REC.log")"
 }
 
-# A recorder that is killed has kept the names that it knew until then.
+# A killed recorder has saved the names that it knew.
 promise_killed_keeps() {
 	local recorder
 	start killed "$PROFCPU" collect -p "$PID" -F 499 -d 60 -o killed
 	recorder=$STARTED
-	wait_for 30 grep -q IsPrime "killed/symbols/$PID.methods" || fail "nothing was kept: $(cat killed.log)"
+	wait_for 30 grep -q IsPrime "killed/symbols/$PID.methods" || fail "no name was saved: $(cat killed.log)"
 	sleep 2
 	kill -KILL "$recorder"
 }
-# They name it once the target is gone too, except what was compiled since profcpu last read, at most two seconds before.
+# After the target's end they name its code, except methods compiled in the last two seconds before the kill.
 promise_killed_named() { # LEAST
 	program_ends
 	"$PROFCPU" postprocess killed >killed.log 2>&1 || fail "postprocess: $(cat killed.log)"
 	service_is_named killed "$1" runtime-memory
 }
 
-# A perf map that a killed profcpu left goes with the next recording.
+# The next recording removes the perf map of a killed profcpu.
 promise_next_cleans() {
 	local recorder map=/tmp/perf-$PID.map
 	start left "$PROFCPU" collect -p "$PID" -F 99 -d 60 --jit-names perfmap -o left
 	recorder=$STARTED
 	wait_for 30 test -s "$map" || fail "no perf map: $(cat left.log)"
 	kill -KILL "$recorder"
-	[ -e "$map" ] || fail "the map went with its recorder"
+	[ -e "$map" ] || fail "the map ended with its recorder"
 	record next -p "$PID" -F 99 -d 1
 	grep -q '1 perf map of a killed profcpu: switched off and removed' collect.log || fail "$(cat collect.log)"
 	service_is_clean

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# A service that writes a perf map, or a jitdump too, because its user said so.
+# A service whose user switched on a perf map, or a jitdump too.
 
-# Counts JIT frames in a text of perf script, in the runtime's double mapping or in memory without a file: named ones and all.
-# Frames without a name go to FILE.unnamed, with counts.
+# Prints the number of JIT frames with names, and of all JIT frames, in a text of perf script. JIT frames are in the runtime's
+# double mapping or in memory without a file. Writes frames without a name to FILE.unnamed, with counts.
 user_map_frames() { # FILE
 	awk -v out="$1.unnamed" '
 		/\((\/memfd:doublemapper.*|\/tmp\/perf-[0-9]+\.map|\/\/anon|\[anon.*|\[JIT\].*)\)$/ {
@@ -12,8 +12,8 @@ user_map_frames() { # FILE
 		END { for (u in unnamed) print unnamed[u], u >out; print named + 0, all + 0 }' "$1"
 }
 
-# cpu_share MS: the route that burns MS of CPU for each answer has the share of the samples that it has of the CPU. The load begins and
-# ends within the recording, so that its answers tell what it burnt. Leaves $T/loaded for other rows.
+# cpu_share MS: the route that burns MS of CPU for each answer has the same share of the samples as of the CPU time. The load begins
+# and ends within the recording, so that the number of answers gives its CPU time. Leaves $T/loaded for other rows.
 promise_cpu_share() {
 	local recorder process_ms answers samples burn
 	need_sampling
@@ -21,7 +21,7 @@ promise_cpu_share() {
 	recorder=$STARTED
 	wait_for 30 test -s loaded/perf.data || fail "the recording did not begin: $(cat collect.log)"
 	process_ms=$(cpu_ms "$PID")
-	start_load 10 /cpu /wait
+	start_load 6 /cpu /wait
 	wait "$LOAD_PID" || fail "the load had no answers: $(cat load.log)"
 	process_ms=$(($(cpu_ms "$PID") - process_ms))
 	kill -INT "$recorder"
@@ -52,7 +52,7 @@ promise_named() {
 	at_least "$(awk -v n="$named" -v a="$all" 'BEGIN { print 100 * n / a }')" "$1" || fail "fewer than $1 % have a name"
 }
 
-# precompiled LEAST MOST: at least LEAST frames of precompiled code, which images name and no map; at most MOST % of managed unknown.
+# precompiled LEAST MOST: at least LEAST frames have names of precompiled code; at most MOST % of managed code is unknown.
 promise_precompiled() {
 	local frames unknown
 	frames=$(grep -c '\[PreJIT\]' loaded/perf_script.out)
@@ -76,7 +76,7 @@ promise_perf_names_few() {
 	[ $((named * 100)) -le $((all * $1)) ] || fail "perf names more than $1 %"
 }
 
-# user_map_recorded DIR [NAME=VALUE...]: the web API from its start, under load, with its own perf map and nothing of profcpu's.
+# user_map_recorded DIR [NAME=VALUE...]: records the web API from its start, under load, with its own perf map only.
 user_map_recorded() {
 	local dir=$1 pid recorder
 	shift
@@ -87,21 +87,21 @@ user_map_recorded() {
 	# shellcheck disable=SC2034 # of start_load
 	API_PORT=$(sed -n 's/^listening on .*:\([0-9]*\) pid .*/\1/p' collect.log)
 	pid=$(sed -n 's/^listening on .* pid \([0-9]*\).*/\1/p' collect.log)
-	T_STARTED+=("$pid") # it outlives the recording
+	T_STARTED+=("$pid") # continues after the recording
 	T_FILES+=("/tmp/perf-$pid.map" "/tmp/jit-$pid.dump" "/tmp/perfinfo-$pid.map")
-	start_load 8 /cpu /wait
+	start_load 4 /cpu /wait
 	wait "$LOAD_PID" || fail "the load had no answers: $(cat load.log)"
 	kill -INT "$recorder" && wait "$recorder"
 	mv collect.log "$dir.log"
 	grep -q . "$dir/symbols/names" || fail "no names in the recording: $(cat "$dir.log")"
 }
-user_map_managed() { # DIR: of the frames in JIT code how many have a name, and all
+user_map_managed() { # DIR: prints the number of JIT frames with names, and of all JIT frames
 	awk '/\((\/memfd:doublemapper.*|\/tmp\/perf-[0-9]+\.map|\/\/anon)\)$/ { all++; if ($2 != "[unknown]") named++ }
 		END { print named + 0, all + 0 }' "$1/perf_script.out"
 }
 
-# jitdump_stops LEAST: .NET 10's jitdump stops after a few stubs; then the perf map names more than 1,000 JIT frames, LEAST % of them, and
-# the report says that it stopped. A repaired runtime may have a whole one.
+# jitdump_stops LEAST: .NET 10's jitdump stops after a few stubs. Then the perf map names LEAST % of more than 1,000 JIT frames, and
+# the report says that the jitdump stopped. A repaired runtime may write a whole jitdump.
 promise_jitdump_stops() {
 	local named all
 	user_map_recorded early
@@ -111,16 +111,16 @@ promise_jitdump_stops() {
 	at_least "$(awk -v n="$named" -v a="$all" 'BEGIN { print 100 * n / a }')" "$1" || fail "fewer than $1 % have a name"
 	grep -q ' perf-map - .*Cpu::Burn' early/symbols/names || fail "Burn has no name of the perf map"
 	grep -q ' jitdump - .*Cpu::Burn' early/symbols/names || grep -q 'jitdumps* ended before the process' early.log ||
-		fail "the jitdump that stopped was not noticed"
+		fail "the report does not say that the jitdump stopped"
 }
-# A whole jitdump (DOTNET_PerfMapStubGranularity=4) is used, and names nothing differently from the map.
+# A whole jitdump (DOTNET_PerfMapStubGranularity=4) is used, and its names equal those of the map.
 promise_jitdump_whole() {
 	local named all
 	user_map_recorded whole DOTNET_PerfMapStubGranularity=4
 	read -r named all < <(user_map_managed whole)
 	echo "JIT frames with a name: $named of $all"
 	grep -q ' jitdump - .*Cpu::Burn' whole/symbols/names || fail "Burn has no name of the jitdump"
-	grep -q 'ended before the process' whole.log && fail "a whole jitdump is said to have stopped"
+	grep -q 'ended before the process' whole.log && fail "the report says that a whole jitdump stopped"
 	grep -q 'have two names' whole.log && fail "jitdump and perf map disagree"
 	return 0
 }

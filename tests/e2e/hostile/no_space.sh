@@ -112,11 +112,13 @@ for size in $((needs + needs / 4)) 40; do
 done
 mount -o remount,size=600k "$T/small" || fail "remount"
 
-# More samples than fit into memory.
-awk 'BEGIN { for (i = 0; i < 4300000; i++) print "ab 1 x\n" }' >"$T/many"
-refuses env TMPDIR="$T/small" "$PROFCPU" fold "$T/many"
-grep -q 'No space left.*set TMPDIR' "$T/refused" || fail "does not say which directory is full: $(cat "$T/refused")"
-rm "$T/many"
+# More samples than fit into memory; reading them takes sanitizer builds long.
+if is_release; then
+	awk 'BEGIN { for (i = 0; i < 4300000; i++) print "ab 1 x\n" }' >"$T/many"
+	refuses env TMPDIR="$T/small" "$PROFCPU" fold "$T/many"
+	grep -q 'No space left.*set TMPDIR' "$T/refused" || fail "does not say which directory is full: $(cat "$T/refused")"
+	rm "$T/many"
+fi
 
 for command in fold flamegraph; do
 	"$PROFCPU" "$command" "$T/good" >/dev/full 2>"$T/refused" && fail "$command: success on a full device"

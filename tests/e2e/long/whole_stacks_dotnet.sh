@@ -30,6 +30,7 @@ for version in $versions; do
 		"${STACKS_SAID[@]}" "${STACKS_LEAST[@]}" || failed=1
 	rm -rf "$T/rec"
 
+	# shellcheck disable=SC2034 # for start_web_api
 	API=("$PUBLISHED/web-api-net$version/web-api")
 	start_web_api
 	start_load 60 / /cpu /wait

@@ -33,7 +33,7 @@ lines() { grep -ac '^0x[0-9a-f]* [0-9a-f]* .*::' "$1"; }
 start_service() {
 	start "$@"
 	SERVICE=$STARTED
-	wait_for 30 grep -q '^listening on' "$T/$1.log" || fail "$1 did not start: $(cat "$T/$1.log")"
+	wait_for 60 grep -q '^listening on' "$T/$1.log" || fail "$1 did not start: $(cat "$T/$1.log")"
 	T_FILES+=("/tmp/perf-$SERVICE.map" "/tmp/perfinfo-$SERVICE.map" "/tmp/jit-$SERVICE.dump" "/tmp/perf-$SERVICE.map.profcpu")
 }
 
@@ -116,7 +116,7 @@ if [ "$(id -u)" = 0 ] && unshare --mount --pid --fork true 2>/dev/null; then
 	start inside unshare --mount --pid --fork --mount-proc --kill-child sh -c 'cd / && mount -t tmpfs -o size=4m tmpfs "$2" &&
 		mkdir "$2/service" && mount --bind "$1" "$2/service" && mount --rbind "$2" /tmp && exec dotnet /tmp/service/web-api.dll' - \
 		"$(dirname "$dll")" "$T/small"
-	wait_for 30 grep -q '^listening on' "$T/inside.log" || fail "did not start: $(cat "$T/inside.log")"
+	wait_for 60 grep -q '^listening on' "$T/inside.log" || fail "did not start: $(cat "$T/inside.log")"
 	service=$(pgrep -P "$STARTED" | head -n 1)
 	tmp=/proc/$service/root/tmp
 	hold outside "$service"

@@ -28,21 +28,24 @@ as_perf() { # FILE
 		p"
 }
 
-same_as_perf() { # NAME FILE
-	as_perf "$2" >"$T/perf.txt"
+# same_as_perf NAME FILE [LEAST]: compares at least LEAST samples; sanitizer builds only read them.
+same_as_perf() {
+	local samples
 	"$dump" dump "$2" >"$T/ours.raw" || fail "$1: perfdata_dump gave $?"
 	# A name may end in blanks, or continue in a second line, which as_perf removes.
 	sed -nE 's/ +$//; /^([0-9]+ \[.*|[0-9a-f]+)$/p' "$T/ours.raw" >"$T/ours.txt"
-	cmp -s "$T/perf.txt" "$T/ours.txt" || fail "$1: $(diff "$T/perf.txt" "$T/ours.txt" | head -n 10)"
+	if is_release; then
+		as_perf "$2" >"$T/perf.txt"
+		cmp -s "$T/perf.txt" "$T/ours.txt" || fail "$1: $(diff "$T/perf.txt" "$T/ours.txt" | head -n 10)"
+		perf evlist -i "$2" 2>/dev/null </dev/null | grep -v '^#' | diff - <("$dump" events "$2") ||
+			fail "$1: other names of events than perf evlist"
+	fi
 	"$dump" walk "$2" >"$T/walk.txt"
 	grep -q '^unknown_types 0 damaged 0 unknown_features 0 ' "$T/walk.txt" || fail "$1: $(cat "$T/walk.txt")"
 	grep -q '^truncated_at 0 unfinished 0' "$T/walk.txt" || fail "$1: $(cat "$T/walk.txt")"
-	perf evlist -i "$2" 2>/dev/null </dev/null | grep -v '^#' | diff - <("$dump" events "$2") ||
-		fail "$1: other names of events than perf evlist"
-	local samples
 	samples=$(sed -n 's/^SAMPLE //p' "$T/walk.txt")
 	[ "${samples:-0}" -ge "${3:-50}" ] || fail "$1: only ${samples:-0} samples"
-	echo "$1: $(wc -l <"$T/ours.txt") lines equal, $samples samples"
+	echo "$1: $(wc -l <"$T/ours.txt") lines, $samples samples"
 }
 
 load() { "$BUILD/examples/shares" "$1" >/dev/null; }

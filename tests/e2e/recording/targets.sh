@@ -58,9 +58,9 @@ all_of() { # SYMBOL
 # measure SYMBOL DIR PID ARG...: all_of for the recording of run_measured. Repeats it if samples are missing or too
 # many: a CPU that goes offline (snapshot of a virtual machine) loses its events, and stolen time is reported late.
 measure() {
-	local symbol=$1 try
+	local symbol=$1
 	shift
-	for try in 1 2 3; do
+	for _ in 1 2 3; do
 		rm -rf "$1"
 		run_measured "$@"
 		leaves "$1"

@@ -13,7 +13,7 @@ WORK_MS=${STACKS_MS:-1000}
 HZ=999
 programs=(plain-O0 plain-gcc plain-lto-clang edges-gcc calls-gcc libraries-lazy exceptions-gcc recursion-100 signals-gcc threads)
 [ -z "${STACKS_PROGRAMS:-}" ] || read -ra programs <<<"$STACKS_PROGRAMS"
-read -ra beside_perf <<<"${STACKS_PERF:-plain-O0 plain-gcc calls-gcc}"
+read -ra beside_perf <<<"${STACKS_PERF:-plain-O0 plain-gcc}"
 
 # check TOOL FILE [OPTION...]: prints a row of the table; examples of errors are in NAME.TOOL.bad.
 check() {
