@@ -3,8 +3,9 @@
  * time (60, 30 and 10 % by default). The thread's own CPU clock measures them, not a count of
  * rounds.
  *
- * usage: shares [-t THREADS] [-s A,B,C] [SECONDS]
+ * usage: shares [-t THREADS] [-s A,B,C] [-i IDLE-MS] [SECONDS]
  *
+ * IDLE-MS (0) is a pause after each slice of work, which takes 0.2 to 3 ms.
  * SECONDS (10) are CPU seconds of each thread. At the end prints each path's CPU time and share,
  * for comparison with a profile:
  *
@@ -37,6 +38,7 @@
 static const char *const path_names[PATHS] = {"alpha", "beta", "gamma"};
 static double shares[PATHS] = {60, 30, 10};
 static double seconds = 10;
+static unsigned idle_ms;
 static volatile uint64_t sink;
 
 struct worker {
@@ -169,6 +171,8 @@ static NOINLINE void run_paths(struct worker *w)
 		w->rounds += rounds;
 		now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		w->used_ns[path] += now - then;
+		if (idle_ms)
+			usleep(1000 * idle_ms);
 	}
 	sink = x;
 }
@@ -181,7 +185,7 @@ static void *thread_main(void *arg)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: shares [-t THREADS] [-s A,B,C] [SECONDS]\n");
+	fprintf(stderr, "usage: shares [-t THREADS] [-s A,B,C] [-i IDLE-MS] [SECONDS]\n");
 	return 2;
 }
 
@@ -189,9 +193,11 @@ static int parse(int argc, char **argv, unsigned *ret_threads)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "t:s:")) != -1) {
+	while ((c = getopt(argc, argv, "t:s:i:")) != -1) {
 		if (c == 't')
 			*ret_threads = (unsigned)strtoul(optarg, NULL, 10);
+		else if (c == 'i')
+			idle_ms = (unsigned)strtoul(optarg, NULL, 10);
 		else if (c != 's' ||
 			 sscanf(optarg, "%lf,%lf,%lf", &shares[0], &shares[1], &shares[2]) != 3)
 			return -1;

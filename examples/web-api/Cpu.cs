@@ -4,8 +4,8 @@ using System.Runtime.InteropServices;
 namespace WebApi;
 
 /// <summary>
-// Work on the CPU, measured as the thread's CPU time, not as elapsed time. Nothing is inlined, so that every tier has the
-// same frames. libm's sin has no frame: it hides its caller SumOfSines, never Burn.
+/// Work on the CPU, measured as the thread's CPU time, not as elapsed time. Nothing is inlined, so that every tier has the
+/// same frames. libm's sin has no frame: it hides its caller SumOfSines, never Burn.
 /// </summary>
 internal static class Cpu
 {

@@ -1,6 +1,6 @@
 namespace WebApi;
 
-// <summary>Memory that is never freed, up to a limit, so that an experiment does not exhaust the machine.</summary>
+/// <summary>Memory that is never freed, up to a limit, so that an experiment does not exhaust the machine.</summary>
 internal static class Memory
 {
     private const long BytesMax = 512L << 20;

@@ -2,13 +2,13 @@ using System.Runtime.CompilerServices;
 
 namespace WebApi;
 
-// <summary>Threads that wait: they cost latency and threads, but no CPU. Nothing is inlined, so every tier has the same frames.</summary>
+/// <summary>Threads that wait: they cost latency and threads, but no CPU. Nothing is inlined, so every tier has the same frames.</summary>
 internal static class Waiting
 {
     private const int ThreadsMax = 200;
     private const int MillisecondsMax = 10_000;
 
-    // <summary>The classic mistake: a pool thread blocks until an asynchronous wait ends.</summary>
+    /// <summary>The classic mistake: a pool thread blocks until an asynchronous wait ends.</summary>
     [MethodImpl(MethodImplOptions.NoInlining)]
     public static string BlockOnDelay(int milliseconds)
     {
@@ -16,7 +16,7 @@ internal static class Waiting
         return $"waited {milliseconds} ms\n";
     }
 
-    // <summary>Occupies many pool threads at once; other requests wait until the pool grows.</summary>
+    /// <summary>Occupies many pool threads at once; other requests wait until the pool grows.</summary>
     [MethodImpl(MethodImplOptions.NoInlining)]
     public static string BlockThreads(int threads, int milliseconds)
     {

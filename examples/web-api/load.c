@@ -37,7 +37,7 @@ struct route {
 	size_t request_bytes;
 	uint64_t *times_ns;
 	size_t n_times, room;
-	uint64_t lookup_cache, errors;
+	uint64_t answers, errors;
 };
 
 struct connection {
@@ -157,7 +157,7 @@ static void connection_read(struct connection *c)
 			connection_fail(c);
 			return;
 		}
-		c->route->lookup_cache++;
+		c->route->answers++;
 		route_add_time(c->route, now_ns() - c->sent_ns);
 		connection_ask(c);
 	}
@@ -212,8 +212,8 @@ static void route_print(struct route *r, double seconds)
 	if (r->n_times)
 		qsort(r->times_ns, r->n_times, sizeof(*r->times_ns), compare_times);
 	printf("%-20s %9llu %7llu %10.1f %9.1f %9.1f %9.1f %9.1f\n", r->path,
-	       (unsigned long long)r->lookup_cache, (unsigned long long)r->errors,
-	       (double)r->lookup_cache / seconds, percentile_ms(r, 50), percentile_ms(r, 90),
+	       (unsigned long long)r->answers, (unsigned long long)r->errors,
+	       (double)r->answers / seconds, percentile_ms(r, 50), percentile_ms(r, 90),
 	       percentile_ms(r, 99), percentile_ms(r, 100));
 }
 
@@ -263,7 +263,7 @@ static int load(struct route *routes, size_t n_routes, size_t per_route, double 
 	       "p50_ms", "p90_ms", "p99_ms", "max_ms");
 	for (size_t i = 0; i < n_routes; i++) {
 		route_print(&routes[i], took);
-		if (!routes[i].lookup_cache)
+		if (!routes[i].answers)
 			status = 1;
 		free(routes[i].times_ns);
 	}

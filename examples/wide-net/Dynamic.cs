@@ -9,7 +9,7 @@ using System.Runtime.Loader;
 
 namespace WideNet;
 
-// <summary>The common body of all code made at run time: a loop with the same cost for each maker.</summary>
+/// <summary>The common body of all code made at run time: a loop with the same cost for each maker.</summary>
 internal static class Body
 {
     public const int Rounds = 20_000;
@@ -150,7 +150,7 @@ internal static class EmitPhases
     }
 }
 
-// <summary>Assemblies that are loaded and unloaded, with different names each, so that other methods reuse addresses.</summary>
+/// <summary>Assemblies that are loaded and unloaded, with different names each, so that other methods reuse addresses.</summary>
 internal static class CollectiblePhases
 {
     private const int Names = 32;
@@ -178,7 +178,7 @@ internal static class CollectiblePhases
         return sum;
     }
 
-    // <summary>A DLL with one type Plugins.PluginN and one method WorkN, made here so that a single-file publish has it too.</summary>
+    /// <summary>A DLL with one type Plugins.PluginN and one method WorkN, made here so that a single-file publish has it too.</summary>
     private static byte[] MakeImage(int n)
     {
         var metadata = new MetadataBuilder();
@@ -269,7 +269,7 @@ internal static class TieringPhases
     private static int Depth(Type type) =>
         type.IsGenericType && type.GetGenericTypeDefinition() == typeof(Wrap<>) ? 1 + Depth(type.GetGenericArguments()[0]) : 0;
 
-    // <summary>Every 20,000 calls another method becomes the hot one and passes through the tiers.</summary>
+    /// <summary>Every 20,000 calls another method becomes the hot one and passes through the tiers.</summary>
     [MethodImpl(MethodImplOptions.NoInlining)]
     public static long LateHot(int seed)
     {

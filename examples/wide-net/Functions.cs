@@ -3,7 +3,7 @@ using System.Threading.Tasks.Sources;
 
 namespace WideNet;
 
-// <summary>Runs continuations on the requesting thread, so that their CPU time and stacks belong to the phase.</summary>
+/// <summary>Runs continuations on the requesting thread, so that their CPU time and stacks belong to the phase.</summary>
 internal sealed class Pump : SynchronizationContext
 {
     private readonly Queue<(SendOrPostCallback Call, object? State)> queue = new();
@@ -171,7 +171,7 @@ internal interface IShape<T> where T : struct
     long Default(int n) => n + 1;
 }
 
-// <summary>More types than an inline cache holds, so calls go through resolve stubs.</summary>
+/// <summary>More types than an inline cache holds, so calls go through resolve stubs.</summary>
 internal static class DispatchPhases
 {
     private abstract class Shape(int size) : IShape

@@ -6,8 +6,8 @@ using System.Net.Sockets;
 namespace WideNet;
 
 /// <summary>
-// Delays of the process, measured from inside: by a thread that ticks each millisecond, and by one-byte requests over the
-// loopback interface each millisecond. Prints a line each second, and the totals at the end.
+/// Delays of the process, measured from inside: by a thread that ticks each millisecond, and by one-byte requests over the
+/// loopback interface each millisecond. Prints a line each second, and the totals at the end.
 /// </summary>
 internal sealed class Latency
 {

@@ -4,7 +4,7 @@ using System.Reflection.Emit;
 
 namespace WideNet;
 
-// <summary>Many small compiled methods, as in a big service after some days.</summary>
+/// <summary>Many small compiled methods, as in a big service after some days.</summary>
 internal sealed class ManyMethods
 {
     private const int PerType = 500;
@@ -25,7 +25,7 @@ internal sealed class ManyMethods
         return many;
     }
 
-    // <summary>One type at a time, so that its methods change tiers while those of others are not yet hot.</summary>
+    /// <summary>One type at a time, so that its methods change tiers while those of others are not yet hot.</summary>
     public void Call(int i) => types[i / 64 % types.Count](i);
 
     private void AddType(ModuleBuilder module, int number, int methods)

@@ -3,7 +3,7 @@ using System.Runtime.InteropServices;
 
 namespace WideNet;
 
-// <summary>Native code and back: both kinds of P/Invoke, a delegate as callback, and a method that native code calls directly.</summary>
+/// <summary>Native code and back: both kinds of P/Invoke, a delegate as callback, and a method that native code calls directly.</summary>
 internal static unsafe partial class NativePhases
 {
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)]

@@ -2,7 +2,7 @@ using System.Runtime.CompilerServices;
 
 namespace WideNet;
 
-// <summary>Signatures of every kind that metadata can describe.</summary>
+/// <summary>Signatures of every kind that metadata can describe.</summary>
 internal static unsafe class ShapePhases
 {
     private sealed class Explicit : IShape, IShape<int>, IShape<double>, IComparable<Explicit>

@@ -3,7 +3,7 @@ using System.Runtime.InteropServices;
 
 namespace WideNet;
 
-// <summary>One kind of work. Its method is never inlined, so its frame is the caller of all its work in every tier.</summary>
+/// <summary>One kind of work. Its method is never inlined, so its frame is the caller of all its work in every tier.</summary>
 internal sealed class Phase(Func<int, long> work)
 {
     public Func<int, long> Work { get; } = work;
@@ -13,7 +13,7 @@ internal sealed class Phase(Func<int, long> work)
     public long Result;
 }
 
-// <summary>Threads repeat all phases in short slices, so shares are the same in any window of seconds.</summary>
+/// <summary>Threads repeat all phases in short slices, so shares are the same in any window of seconds.</summary>
 internal static class Workers
 {
     private const long SliceNanoseconds = 4_000_000;

@@ -114,11 +114,12 @@ wait_for() {
 	done
 }
 
-# start_shares SECONDS [OPTION...]: starts the native example; its PID is in $SHARES_PID.
+# start_shares SECONDS [OPTION...]: starts the native example, which is idle for most of the time unless an option says
+# otherwise; its PID is in $SHARES_PID.
 start_shares() {
 	local seconds=$1
 	shift
-	start shares "$BUILD/examples/shares" "$@" "$seconds"
+	start shares "$BUILD/examples/shares" -i 3 "$@" "$seconds"
 	SHARES_PID=$STARTED
 	sleep 0.2
 }

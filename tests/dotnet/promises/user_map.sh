@@ -89,7 +89,7 @@ user_map_recorded() {
 	pid=$(sed -n 's/^listening on .* pid \([0-9]*\).*/\1/p' collect.log)
 	T_STARTED+=("$pid") # continues after the recording
 	T_FILES+=("/tmp/perf-$pid.map" "/tmp/jit-$pid.dump" "/tmp/perfinfo-$pid.map")
-	start_load 4 /cpu /wait
+	LOAD_CONNECTIONS=1 start_load 4 /cpu /wait
 	wait "$LOAD_PID" || fail "the load had no answers: $(cat load.log)"
 	kill -INT "$recorder" && wait "$recorder"
 	mv collect.log "$dir.log"

@@ -2,7 +2,7 @@ using System.Runtime.CompilerServices;
 
 namespace Stacks;
 
-// <summary>Continuations on the thread pool: an awaiting method continues below the method that it awaited.</summary>
+/// <summary>Continuations on the thread pool: an awaiting method continues below the method that it awaited.</summary>
 internal static class Asynchronous
 {
     private const string Inner = "Chain+<Inner>d__0::MoveNext", Middle = "Chain+<Middle>d__1::MoveNext", Outer = "Chain+<Outer>d__2::MoveNext";

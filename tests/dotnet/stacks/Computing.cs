@@ -2,8 +2,8 @@ using System.Runtime.CompilerServices;
 
 namespace Stacks;
 
-// <summary>Plain methods: calls of libm, methods that are mostly prologue and epilogue, frameless methods, large frames, recursion,
-// and loops that on-stack replacement takes over.</summary>
+/// <summary>Plain methods: calls of libm, methods that are mostly prologue and epilogue, frameless methods, large frames, recursion,
+/// and loops that on-stack replacement takes over.</summary>
 internal static class Computing
 {
     public static readonly Mode[] Modes =

@@ -2,7 +2,7 @@ using System.Runtime.CompilerServices;
 
 namespace Stacks;
 
-// <summary>Exceptions through several frames. Filters, finally and catch blocks are functions, called below the throwing frame.</summary>
+/// <summary>Exceptions through several frames. Filters, finally and catch blocks are functions, called below the throwing frame.</summary>
 internal static class Exceptional
 {
     private const string Down = "Throwing::Middle;Throwing::Catches;Throwing::First;Throwing::Second;Throwing::Throws";

@@ -5,7 +5,7 @@ using System.Text.RegularExpressions;
 
 namespace Stacks;
 
-// <summary>Precompiled framework code between our frames: JSON, regular expressions, sorting. Each also calls our code back.</summary>
+/// <summary>Precompiled framework code between our frames: JSON, regular expressions, sorting. Each also calls our code back.</summary>
 internal static class Framework
 {
     public static readonly Mode[] Modes =

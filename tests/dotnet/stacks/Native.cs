@@ -3,7 +3,7 @@ using System.Runtime.InteropServices;
 
 namespace Stacks;
 
-// <summary>Calls into a library without frame pointers, and back into managed code.</summary>
+/// <summary>Calls into a library without frame pointers, and back into managed code.</summary>
 internal static unsafe class Native
 {
     private const string Inside = "burn_outer;burn_middle;burn_inner";

@@ -23,12 +23,12 @@ namespace Stacks;
 
 internal sealed record Mode(string Name, Action Once, params string[] Chains)
 {
-    // <summary>The kernel's name of its threads; threads of pools and the main thread do not have the mode's name.</summary>
+    /// <summary>The kernel's name of its threads; threads of pools and the main thread do not have the mode's name.</summary>
     public string Comm { get; init; } = Name;
     public string[] Leaves { get; init; } = [];
     public bool IsTraced { get; init; } = true;
 
-    // <summary>Our first method on its thread, and the caller of a method that on-stack replacement takes over.</summary>
+    /// <summary>Our first method on its thread, and the caller of a method that on-stack replacement takes over.</summary>
     [MethodImpl(MethodImplOptions.NoInlining)]
     public void Start()
     {
@@ -132,7 +132,7 @@ internal static class Work
 {
     private static long kept;
 
-    // <summary>The leaf of most chains: some microseconds in a loop without inlined calls.</summary>
+    /// <summary>The leaf of most chains: some microseconds in a loop without inlined calls.</summary>
     [MethodImpl(MethodImplOptions.NoInlining)]
     public static long Burn(long from)
     {
@@ -147,7 +147,7 @@ internal static class Work
     public static void Keep(long value) => kept += value;
 }
 
-// <summary>Prints the runtime's own stack traces now and then.</summary>
+/// <summary>Prints the runtime's own stack traces now and then.</summary>
 internal static class Trace
 {
     private const int Rounds = 1499; // of Burn: some 10 ms, and not always in the same one of several calls
@@ -185,7 +185,7 @@ internal static class Trace
             Console.WriteLine(line);
     }
 
-    // <summary>Type::Method without type arguments; compiler-generated methods keep their names.</summary>
+    /// <summary>Type::Method without type arguments; compiler-generated methods keep their names.</summary>
     public static string NameOf(MethodBase method)
     {
         if (method.DeclaringType is not { } type)

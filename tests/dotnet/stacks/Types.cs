@@ -2,7 +2,7 @@ using System.Runtime.CompilerServices;
 
 namespace Stacks;
 
-// <summary>Runtime helpers called by compiled code: write barriers, allocation, casts, static constructors.</summary>
+/// <summary>Runtime helpers called by compiled code: write barriers, allocation, casts, static constructors.</summary>
 internal static class Types
 {
     public static readonly Mode[] Modes =

@@ -12,7 +12,7 @@ T_MOUNTED+=("$T/small")
 mount -t tmpfs -o ro none "$T/frozen" || fail "mount"
 T_MOUNTED+=("$T/frozen")
 
-start_shares 60 -t 4
+start_shares 60 -t 4 -i 0
 survives "$PROFCPU" collect -p "$SHARES_PID" -F 4000 -d 20 -o "$T/small/rec"
 [ "$SURVIVED" = 1 ] || fail "exit $SURVIVED on a full device"
 grep -m 1 'error: ' "$T/refused" | grep -qi 'perf.data: .*: no space' || fail "does not say that the device is full: $(cat "$T/refused")"

@@ -5,7 +5,7 @@
 . "$TESTS/e2e/lib.sh"
 need_sampling
 
-start_shares 30 -t 3
+start_shares 30 -t 3 -i 0
 record "$T/rec" -p "$SHARES_PID" -F 499 -d 3
 cd "$T/rec" || exit 1
 "$PROFCPU" fold perf_script.out >"$T/from_text" || fail "fold perf_script.out gave $?"

@@ -69,7 +69,7 @@ online 0
 few=()
 # Uses timer events: for a software event that several programs sample, Linux gives one id to all.
 for n in {14..22}; do
-	prlimit --nofile="$n:$n" "$R" -F 199 -s "$T/sys" -d 5 -o "few$n" -a -e task-clock -e cpu-clock >"few$n.out" 2>"few$n.err" &
+	prlimit --nofile="$n:$n" "$R" -F 199 -s "$T/sys" -d 8 -o "few$n" -a -e task-clock -e cpu-clock >"few$n.out" 2>"few$n.err" &
 	few+=($!)
 done
 sleep 2

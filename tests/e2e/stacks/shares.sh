@@ -5,7 +5,7 @@
 need_sampling
 need_release
 
-start_shares 60
+start_shares 60 -i 0
 cpu_before=$(cpu_ns "$SHARES_PID")
 record "$T/rec" -p "$SHARES_PID" -F 999 -d 10
 cpu_after=$(cpu_ns "$SHARES_PID")
