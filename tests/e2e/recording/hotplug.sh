@@ -67,9 +67,10 @@ grep -q '^warning: not sampled: CPU 1, which came online later' threads.err || f
 echo "descriptors end somewhere in what a CPU that comes needs: all of it is taken in or nothing, and perf can read the rest"
 online 0
 few=()
-# Uses timer events: for a software event that several programs sample, Linux gives one id to all.
+# Uses timer events: for a software event that several programs sample, Linux gives one id to all. One process is
+# recorded, because names of .NET processes elsewhere on the machine would take descriptors too.
 for n in {14..22}; do
-	prlimit --nofile="$n:$n" "$R" -F 199 -s "$T/sys" -d 8 -o "few$n" -a -e task-clock -e cpu-clock >"few$n.out" 2>"few$n.err" &
+	prlimit --nofile="$n:$n" "$R" -F 199 -s "$T/sys" -d 8 -o "few$n" -p "$busy" -m cpus -e task-clock -e cpu-clock >"few$n.out" 2>"few$n.err" &
 	few+=($!)
 done
 sleep 2

@@ -10,6 +10,11 @@ WAITS=$BUILD/helpers/waits
 SECONDS_OF_WAITS=4
 FUNCTIONS="sleep lock pipe futex fault cpu"
 "$WAITS" fault 0.1 >/dev/null 2>&1 || FUNCTIONS="sleep lock pipe futex cpu" # no userfaultfd
+# no_waits FILE: checks that its samples are of a CPU. A few may be taken there in schedule, shortly before or after a
+# wait; the waits themselves are seconds.
+no_waits() {
+	[ "$(weight_of "$1" ';wait_sleep;.*;schedule ?$')" -lt 100000000 ] || fail "waits for samples: $(cat "$1")"
+}
 
 echo "each function's time"
 # shellcheck disable=SC2086 # several words
@@ -34,7 +39,7 @@ awk -v a="$(cat us)" -v b="$(weight_of rec/offcpu.folded)" 'BEGIN { exit !(a > 0
 
 echo "the time on the CPU by itself"
 grep -q 'offcpu-time' rec/perf_script.out rec/report.json && fail "waits in perf_script.out"
-grep -q 'wait_sleep;.*do_nanosleep;schedule [0-9]*$' rec/folded_stacks.out && fail "waits in folded_stacks.out"
+no_waits rec/folded_stacks.out
 ran=$(awk '/^ran / { print 100 * $2 / $3 }' answer) # less on a busy machine
 within "$(share_of rec/folded_stacks.out ';wait_cpu')" "$ran" 20 || fail "on the CPU, not $ran %: $(head -n 5 rec/folded_stacks.out)"
 grep -q '"off_cpu": {' rec/report.json || fail "nothing of waits in report.json"
@@ -146,10 +151,10 @@ wait "$killed" 2>/dev/null
 "$PROFCPU" fold --event-filter=offcpu-time -o folded killed 2>err || fail "fold: $(cat err)"
 at_least "$(weight_of folded ';wait_sleep;')" 1000000000 || fail "fold has no waits: $(cat folded)"
 "$PROFCPU" fold -o folded killed 2>err || fail "fold: $(cat err)"
-grep -q ';wait_sleep;.*schedule [0-9]*$' folded && fail "waits for samples: $(cat folded)"
+no_waits folded
 "$PROFCPU" postprocess -q --no-download killed 2>err || fail "postprocess: $(cat err)"
 at_least "$(weight_of killed/offcpu.folded ';wait_sleep;')" 1000000 || fail "no waits: $(cat killed/offcpu.folded)"
-grep -q ';wait_sleep;.*schedule [0-9]*$' killed/folded_stacks.out && fail "waits for samples: $(cat killed/folded_stacks.out)"
+no_waits killed/folded_stacks.out
 "$PROFCPU" postprocess -q --offline killed 2>err || fail "postprocess once more: $(cat err)"
 grep -q 'offcpu.idx' err && fail "what was killed is taken for cut: $(cat err)"
 [ ! -e killed/wall.folded ] || fail "the lives of threads were written at no end, and there is a wall.folded"
@@ -167,7 +172,7 @@ rm cut/offcpu.idx
 [ $? = 1 ] || fail "postprocess of a cut recording: $(cat err)"
 [ -z "$(compgen -G 'cut/wall.*')" ] || fail "outputs of the whole recording stay: $(ls cut)"
 part_of_duration rec "$(weight_of cut/offcpu.folded ';wait_sleep;')" 0.15 0.95 || fail "waits of the half: $(cat cut/offcpu.folded)"
-grep -q ';wait_sleep;.*schedule [0-9]*$' cut/folded_stacks.out && fail "waits for samples: $(cat cut/folded_stacks.out)"
+no_waits cut/folded_stacks.out
 
 echo "without it there is nothing of it"
 "$PROFCPU" collect -q -d 0.3 -p "$STARTED" -o rec || fail "collect"
