@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The fault injection test for `collect` of the whole machine, and with names of .NET 8 and 10 processes from memory.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_release

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # valgrind finds no invalid access and no leak in the unit tests, the corpora, and the running commands.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need valgrind
