@@ -213,13 +213,17 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 		if (r == -ESRCH)
 			break;
 		if (r)
-			process_add_why(p, all->names == JIT_NAMES_AUTO ? ways[n]->name : "", why);
+			process_add_why(
+				p,
+				all->names == JIT_NAMES_AUTO && !p->unwritten ? ways[n]->name : "",
+				why);
 		/*
 		 * On a busy machine, do not send requests to the runtime instead: they can crash
 		 * it.
 		 */
 		p->late = r == -ETIMEDOUT && n == JIT_NAMES_MEMORY && !last;
-		if (r == -ETIMEDOUT && n == JIT_NAMES_MEMORY)
+		/* Names that cannot be written need no other way. */
+		if (p->unwritten || (r == -ETIMEDOUT && n == JIT_NAMES_MEMORY))
 			break;
 	}
 	p->next_ns = p->late ? now + PROCESS_LATE_SHARE * (clock_monotonic_ns() - now) : now;
