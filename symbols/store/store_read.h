@@ -6,9 +6,9 @@
 #include "symbols/store/store.h"
 
 /*
- * Adds the content of text to lookup_cache. Overwrites text. Returns 0, -EBADMSG (another format,
- * or cut off), -ENOTSUP (a newer format), -ENOMEM or -E2BIG. An error sets *err (may be NULL), and
- * lookup_cache may then hold a part of the content.
+ * Adds the content of text, len bytes and a NUL, to lookup_cache. Overwrites text. Returns 0,
+ * -EBADMSG (another format, or cut off), -ENOTSUP (a newer format), -ENOMEM or -E2BIG. An error
+ * sets *err (may be NULL), and lookup_cache may then hold a part of the content.
  */
 int store_parse(char *text, size_t len, struct lookup_cache *lookup_cache,
 		struct store_notes *ret_notes, struct parse_error *err);

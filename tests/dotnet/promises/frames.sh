@@ -13,7 +13,7 @@ promise_all_named() {
 	"$TESTS/dotnet/frames" --word profcpu --unnamed unnamed "$REC/perf_script.out" >frames || fail "frames"
 	frames_table frames
 	jit=$(frames_count jit 3 frames) r2r=$(frames_count r2r 3 frames)
-	grep -E '^[0-9]+ (jit|r2r) ' unnamed | head -n 40 | sed 's/^/without a name: /'
+	grep -E '^[0-9]+ (jit|r2r) ' unnamed | head -n 20 | sed 's/^/without a name: /'
 	[ "$jit" -ge 300 ] || fail "only $jit JIT frames were sampled"
 	[ "$r2r" -ge 100 ] || fail "only $r2r R2R frames were sampled"
 	[ "$r2r" = "$(frames_count r2r 4 frames)" ] || fail "R2R frames without a name"

@@ -1,5 +1,7 @@
 #include "symbols/core/processes.h"
 
+#include "tests/unit/cpu_limit.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -304,20 +306,9 @@ static uint64_t many_addr(size_t i, bool outwards)
 	return place * 0x2000;
 }
 
-/* Factor for all times: valgrind is detectable. */
-static clock_t slowed_down(void)
-{
-	const char *preload = getenv("LD_PRELOAD");
-
-#ifdef __SANITIZE_ADDRESS__
-	return 8;
-#endif
-	return preload && strstr(preload, "valgrind") ? 40 : 1;
-}
-
 static void check_many(bool outwards)
 {
-	const clock_t limit = slowed_down() * MANY_CPU_S * CLOCKS_PER_SEC;
+	const clock_t limit = cpu_limit(MANY_CPU_S);
 	struct processes *p = fresh();
 	clock_t since = clock();
 
