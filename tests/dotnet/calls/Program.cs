@@ -1,6 +1,7 @@
 // All ways in which .NET code is called and leaves, in short turns. A thread that is stepped through some hundred
 // thousand instructions meets all. A letter in the second argument turns off a way that does not work everywhere.
-// usage: calls SECONDS [WITHOUT]
+// It may loop for some seconds before its first turn, whose calls are the first of their targets.
+// usage: calls SECONDS [WITHOUT [SECONDS-BEFORE]]
 using System.Diagnostics;
 using System.Linq.Expressions;
 using System.Reflection;
@@ -13,7 +14,10 @@ using System.Text.RegularExpressions;
 
 double seconds = args.Length > 0 ? double.Parse(args[0]) : 2;
 string without = args.Length > 1 ? args[1] : "";
+double before = args.Length > 2 ? double.Parse(args[2]) : 0;
 Stopwatch time = Stopwatch.StartNew();
+while (time.Elapsed.TotalSeconds < before)
+    ;
 (char, Func<int, long>)[] ways =
 [
     ('l', Leaves.Run), ('t', Leaves.TailCalls), ('m', Leaves.Maths), ('s', Leaves.Switches), ('f', Frames.Run), ('v', Frames.Vectors),

@@ -7,13 +7,13 @@ need valgrind
 need_release
 need_sampling
 
-bad=0
+bad=()
 clean() { # COMMAND...: prints valgrind's findings and continues
 	local status=0
 	valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,possible --log-file="$T/vg" \
 		"$@" >"$T/out" 2>&1 </dev/null || status=$?
 	[ "$status" = 0 ] && return
-	bad=$((bad + 1))
+	bad+=("$1")
 	echo "$* gave $status"
 	tail -n 10 "$T/out"
 	grep -v '^--' "$T/vg" | head -n 40 # without valgrind's messages about unknown system calls
@@ -41,4 +41,4 @@ clean "$PROFCPU" flamegraph "$T/rec"
 clean "$PROFCPU" ps
 clean "$PROFCPU" doctor -p "$SHARES_PID"
 clean "$PROFCPU" help collect
-[ "$bad" = 0 ] || fail "$bad of these commands are not clean"
+[ ${#bad[@]} = 0 ] || fail "${#bad[@]} of these commands are not clean: ${bad[*]##*/}"

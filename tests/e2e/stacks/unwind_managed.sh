@@ -15,12 +15,13 @@ read -r _ _ functions _ < <(tail -n 1 "$T/rules")
 [ "$functions" -ge 100000 ] || fail "only $functions functions"
 
 warm_ms=3000 # CPU time after which hot methods are recompiled
+before=0     # seconds before the first calls of the program
 # step STEPS ROUNDS VARIABLE=VALUE...: checks that all rules are right; appends the number of instructions of each kind
 # of place to $T/places.
 step() {
 	local steps=$1 rounds=$2 pid
 	shift 2
-	env "$@" "$PUBLISHED/$name/calls" 300 >"$T/calls.log" 2>&1 &
+	env "$@" "$PUBLISHED/$name/calls" 300 "" "$before" >"$T/calls.log" 2>&1 &
 	pid=$!
 	wait_for_cpu "$pid" "$warm_ms"
 	"$BUILD/helpers/step_dotnet" "$pid" "$steps" "$rounds" >"$T/step"
@@ -45,7 +46,8 @@ for version in ${UNWIND_VERSIONS:-10}; do
 		[ "$try" -lt 3 ] || fail "$name: no method was replaced on the stack"
 	done
 	# Thunks of precompiled code run once each, at the first call of their target, so few steps meet one.
-	[ -z "${UNWIND_FIRST_ROUNDS-}" ] || warm_ms=100 step "${UNWIND_STEPS:-60000}" "$UNWIND_FIRST_ROUNDS" DOTNET_TieredCompilation=0
+	# Stepping begins before them.
+	[ -z "${UNWIND_FIRST_ROUNDS-}" ] || warm_ms=500 before=3 step "${UNWIND_STEPS:-60000}" "$UNWIND_FIRST_ROUNDS" DOTNET_TieredCompilation=0
 	for least in 'jit body:10000' 'jit edge:5000' 'r2r body:5000' 'r2r edge:2000' "r2r thunk:${UNWIND_THUNKS:-0}" 'stub:1000'; do
 		n=$(awk -F: -v place="${least%:*}" '$1 == place { n += $2 } END { print n + 0 }' "$T/places")
 		[ "$n" -ge "${least#*:}" ] || fail "$name: only $n instructions of ${least%:*}"

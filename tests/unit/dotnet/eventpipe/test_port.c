@@ -211,6 +211,7 @@ static int in_a_namespace(bool own_proc, int (*fn)(void *ctx), void *ctx)
 		pid_t first = fork();
 
 		if (!first) {
+			opener_free(o); /* of the other namespace */
 			if (mount("none", "/", "", MS_REC | MS_PRIVATE, NULL) ||
 			    (own_proc && mount("proc", "/proc", "proc", 0, NULL)) || opener_new(&o))
 				_exit(77);
