@@ -10,7 +10,8 @@ need_sampling
 bad=()
 clean() { # COMMAND...: prints valgrind's findings and continues
 	local status=0
-	valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,possible --log-file="$T/vg" \
+	# test_windows has 2 MB and more on its stack.
+	valgrind -q --max-stackframe=8388608 --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,possible --log-file="$T/vg" \
 		"$@" >"$T/out" 2>&1 </dev/null || status=$?
 	[ "$status" = 0 ] && return
 	bad+=("$1")
