@@ -87,7 +87,7 @@ $(B)/profcpu: $(B)/obj/profcpu/main.o $(B)/libprofcpu.a
 	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # Their clock stands still or moves as they say (tests/unit/fake_clock.h).
-$(addprefix $(B)/unit/,dotnet/coreclr/test_jit_code profcpu/jit/test_capture): \
+$(addprefix $(B)/unit/,dotnet/coreclr/test_jit_code profcpu/jit/test_capture unwind/test_clr_code): \
 	override LDFLAGS += -Wl,--wrap=clock_monotonic_ns
 
 # The test searches for a symbol of its own program.

@@ -34,7 +34,8 @@ struct lookup {
 	int error; /* 0: no error so far */
 	bool done; /* no method: nothing more to read for it */
 	const struct known_range *range;
-	uint64_t start; /* of the method */
+	bool may_be_new; /* in no range, but the ranges are old */
+	uint64_t start;  /* of the method */
 	uint64_t header;
 	unsigned char head[HEADER_BYTES], head_again[HEADER_BYTES];
 	uint64_t header_again;
@@ -174,8 +175,10 @@ static int find_ranges(struct clr_code_reader *r, struct lookup *lookups, size_t
 
 	if (missing && may)
 		error = refresh(r);
-	for (size_t i = 0; !error && i < n; i++)
+	for (size_t i = 0; !error && i < n; i++) {
 		lookups[i].range = range_of(r, lookups[i].addr);
+		lookups[i].may_be_new = !lookups[i].range && !may;
+	}
 	return error;
 }
 
@@ -471,7 +474,9 @@ static int make(const struct clr_code_reader *r, const struct lookup *i, struct 
 		return make_method(r, i, code);
 	code->kind = CLR_CODE_OF_STUB;
 	code->movable = true;
-	return clr_code_stub(&i->window, i->addr, &code->start, &code->end, &code->rules);
+	int error = clr_code_stub(&i->window, i->addr, &code->start, &code->end, &code->rules);
+
+	return error == -ENOENT && i->may_be_new ? -EAGAIN : error;
 }
 
 int clr_code_read(struct clr_code_reader *r, const uint64_t *addrs, size_t n, struct clr_code *code,

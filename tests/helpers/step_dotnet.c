@@ -140,14 +140,19 @@ static const struct known_code *code_at(struct stepping *s, uint64_t ip)
 	uint32_t *index = hashmap_get(&s->by_ip, ip);
 	struct known_code known;
 
-	if (index && s->codes.v[*index].error != -EAGAIN)
+	if (index)
 		return &s->codes.v[*index];
-	uint64_t began = clock_monotonic_ns();
+	for (int try = 0; try < 2; try++) {
+		uint64_t began = clock_monotonic_ns();
 
-	if (clr_code_read(s->reader, &ip, 1, &known.code, &known.error))
-		return NULL;
-	s->read_ns += clock_monotonic_ns() - began;
-	s->reads++;
+		if (clr_code_read(s->reader, &ip, 1, &known.code, &known.error))
+			return NULL;
+		s->read_ns += clock_monotonic_ns() - began;
+		s->reads++;
+		if (known.error != -EAGAIN)
+			break;
+		usleep(CLR_CODE_REFRESH_NS / 1000); /* newer than the map of ranges */
+	}
 	if (vec_push(&s->codes, known) || hashmap_put(&s->by_ip, ip, (uint32_t)s->codes.len - 1))
 		return NULL;
 	return &s->codes.v[s->codes.len - 1];

@@ -3,6 +3,7 @@
 #include "unwind/clr_code.h"
 
 #include "tests/unit/clr_image.h"
+#include "tests/unit/fake_clock.h"
 #include "tests/unit/unwind_check.h"
 
 #define BODY 0x1040u /* offsets in the code heap */
@@ -283,6 +284,26 @@ static void many_are_read_at_once_and_each_has_its_error(void **state)
 	end();
 }
 
+static void code_newer_than_the_map_is_read_again(void **state)
+{
+	struct clr_code code;
+
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	put_method(BODY, image_method(&image, plain, 1, 0));
+	fake_clock_stop();
+	image_set_u64(&image, image.slot, 0); /* not yet in the map */
+	assert_int_equal(read_code(BODY, &code), -ENOENT);
+	image_set_u64(&image, image.slot, image.fragment);
+	assert_int_equal(read_code(BODY, &code), -EAGAIN);
+	fake_clock_advance(CLR_CODE_REFRESH_NS);
+	assert_int_equal(read_code(BODY, &code), 0);
+	assert_int_equal(code.kind, CLR_CODE_OF_METHOD);
+	clr_code_free(&code);
+	fake_clock_run();
+	end();
+}
+
 static void concurrent_changes_are_detected(void **state)
 {
 	struct clr_code code;
@@ -370,6 +391,7 @@ int main(void)
 		cmocka_unit_test(the_edge_of_mapped_memory_is_no_obstacle),
 		cmocka_unit_test(precompiled_code_is_of_its_image),
 		cmocka_unit_test(many_are_read_at_once_and_each_has_its_error),
+		cmocka_unit_test(code_newer_than_the_map_is_read_again),
 		cmocka_unit_test(concurrent_changes_are_detected),
 		cmocka_unit_test(impossible_values_are_reported),
 	};
