@@ -3,6 +3,7 @@
 # agree with the analysis of their code. A program with all kinds of calls is stepped through, and its observed calls
 # and returns are the truth. This covers JIT-compiled and precompiled code, thunks and stubs, for UNWIND_VERSIONS of
 # .NET ("10").
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_release

@@ -3,6 +3,7 @@
 # frames from the start of its thread to the sampled function. The printed table compares both kinds of perf's stacks.
 # STACKS_PROGRAMS: other programs than these few. STACKS_PERF: programs that perf records too. STACKS_MS: recorded CPU
 # time of each.
+# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need perf gcc g++ clang python3 c++filt

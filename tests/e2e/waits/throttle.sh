@@ -11,10 +11,13 @@ WAITS=$BUILD/helpers/waits
 SEEN='switches were sampled in windows'
 
 echo "what it costs, at a hundred thousand switches a second"
-# Without windows it is 65 %.
-python3 "$TESTS/e2e/waits/off_cpu_cost.py" "$PROFCPU" "$WAITS" 5000 3 >cost 2>err || fail "$(cat err)"
-cat cost
-at_least 5 "$(tail -n 1 cost)" || fail "it costs $(tail -n 1 cost) %"
+# Without windows it is 65 %. Other guests of the host may make records dearer for some seconds.
+for try in 1 2 3; do
+	python3 "$TESTS/e2e/waits/off_cpu_cost.py" "$PROFCPU" "$WAITS" 5000 3 >cost 2>err || fail "$(cat err)"
+	cat cost
+	! at_least 5 "$(tail -n 1 cost)" || break
+	[ "$try" -lt 3 ] || fail "it costs $(tail -n 1 cost) %"
+done
 
 echo "the parts of stacks, while programs come and go"
 # shellcheck disable=SC2016 # for the other shell
