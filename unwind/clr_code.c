@@ -25,17 +25,17 @@ struct clr_code_reader {
 	struct clr_io io;
 	struct clr_contract contract;
 	VEC(struct known_range) ranges; /* by start */
-	uint64_t read_ns;               /* CLOCK_MONOTONIC, of the last read; 0: never */
+	/* CLOCK_MONOTONIC, of the last read of ranges; 0: never */
+	uint64_t begun_ns, read_ns;
 };
 
 /* The lookup of one address. */
 struct lookup {
-	uint64_t addr;
+	uint64_t addr, seen_ns;
 	int error; /* 0: no error so far */
 	bool done; /* no method: nothing more to read for it */
 	const struct known_range *range;
-	bool may_be_new; /* in no range, but the ranges are old */
-	uint64_t start;  /* of the method */
+	uint64_t start; /* of the method */
 	uint64_t header;
 	unsigned char head[HEADER_BYTES], head_again[HEADER_BYTES];
 	uint64_t header_again;
@@ -131,6 +131,8 @@ static int read_heaps(struct clr_code_reader *r)
 static int refresh(struct clr_code_reader *r)
 {
 	struct clr_code_ranges ranges;
+
+	r->begun_ns = clock_monotonic_ns();
 	int error = clr_code_ranges_read(&r->io, &r->contract, &ranges);
 
 	r->ranges.len = 0;
@@ -175,10 +177,8 @@ static int find_ranges(struct clr_code_reader *r, struct lookup *lookups, size_t
 
 	if (missing && may)
 		error = refresh(r);
-	for (size_t i = 0; !error && i < n; i++) {
+	for (size_t i = 0; !error && i < n; i++)
 		lookups[i].range = range_of(r, lookups[i].addr);
-		lookups[i].may_be_new = !lookups[i].range && !may;
-	}
 	return error;
 }
 
@@ -476,18 +476,21 @@ static int make(const struct clr_code_reader *r, const struct lookup *i, struct 
 	code->movable = true;
 	int error = clr_code_stub(&i->window, i->addr, &code->start, &code->end, &code->rules);
 
-	return error == -ENOENT && i->may_be_new ? -EAGAIN : error;
+	/* A code heap may be newer than the ranges. */
+	return error == -ENOENT && !i->range && i->seen_ns > r->begun_ns ? -EAGAIN : error;
 }
 
-int clr_code_read(struct clr_code_reader *r, const uint64_t *addrs, size_t n, struct clr_code *code,
-		  int *errors)
+int clr_code_read(struct clr_code_reader *r, const struct clr_code_query *queries, size_t n,
+		  struct clr_code *code, int *errors)
 {
 	AUTO_FREE struct lookup *lookups = calloc(n + 1, sizeof(*lookups));
 	int error = lookups ? 0 : -ENOMEM;
 	size_t made = 0;
 
-	for (size_t i = 0; !error && i < n; i++)
-		lookups[i].addr = addrs[i];
+	for (size_t i = 0; !error && i < n; i++) {
+		lookups[i].addr = queries[i].addr;
+		lookups[i].seen_ns = queries[i].seen_ns;
+	}
 	if (!error)
 		error = find_ranges(r, lookups, n);
 	if (!error)

@@ -39,19 +39,25 @@ int clr_code_reader_new(const struct clr_io *io, const struct clr_contract *cont
 			struct clr_code_reader **ret);
 void clr_code_reader_free(struct clr_code_reader *r);
 
+/* seen_ns: CLOCK_MONOTONIC when the process already had code at addr. */
+struct clr_code_query {
+	uint64_t addr, seen_ns;
+};
+
 /*
- * Reads the code at n addrs, which are ips, or return addresses minus 1. Makes about ten system
- * calls for all addrs, and may wait for the target (container/memory.h). Fills code[i] and
+ * Reads the code at n addresses, which are ips, or return addresses minus 1. Makes about ten system
+ * calls for all, and may wait for the target (container/memory.h). Fills code[i] and
  * errors[i]:
  *   0: free code[i] with clr_code_free
  *   -ENOENT: no code of the runtime, or an unknown stub
- *   -EAGAIN: it is changing, or newer than the map of ranges (read again after CLR_CODE_REFRESH_NS)
+ *   -EAGAIN: it is changing, or was seen after the map of ranges was read (read again after
+ *   CLR_CODE_REFRESH_NS)
  *   -EBADMSG, -ENOTSUP, -E2BIG: its data is invalid
  *
  * Returns 0; -ENOMEM; errors of io that end all. After an error, ignore errors[] and free nothing.
  */
-int clr_code_read(struct clr_code_reader *r, const uint64_t *addrs, size_t n, struct clr_code *code,
-		  int *errors);
+int clr_code_read(struct clr_code_reader *r, const struct clr_code_query *queries, size_t n,
+		  struct clr_code *code, int *errors);
 void clr_code_free(struct clr_code *code);
 
 /*

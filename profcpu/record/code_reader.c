@@ -20,7 +20,7 @@
 
 struct code_request {
 	int32_t pid;
-	uint64_t addr;
+	struct clr_code_query query; /* addr 0: forget the process */
 };
 
 struct code_requests {
@@ -45,7 +45,8 @@ struct code_reader {
 	struct worker worker;               /* its lock guards the last three members */
 	VEC(struct code_process) processes; /* used by the thread only */
 	struct hashmap by_pid;
-	struct code_requests retries; /* code that was changing; read again */
+	struct code_requests retries; /* changing or new code; read again at retry_ns */
+	uint64_t retry_ns;
 	/* Guarded by the lock */
 	struct code_requests requests;
 	VEC(struct code_result) results;
@@ -59,7 +60,7 @@ bool code_reader_request(void *ctx, int32_t pid, uint64_t addr)
 
 	worker_lock(&r->worker);
 	taken = r->requests.len < CODE_READER_REQUESTS_MAX && !r->worker.ended &&
-		!vec_push(&r->requests, ((struct code_request){pid, addr}));
+		!vec_push(&r->requests, ((struct code_request){pid, {addr, clock_monotonic_ns()}}));
 	if (taken && r->requests.len == 1)
 		worker_wake(&r->worker);
 	worker_unlock(&r->worker);
@@ -81,7 +82,7 @@ int code_reader_take(struct code_reader *r, struct unwinder *u)
 		struct code_result *a = &r->results.v[i];
 
 		if (!error)
-			error = unwinder_add_code(u, a->request.pid, a->request.addr,
+			error = unwinder_add_code(u, a->request.pid, a->request.query.addr,
 						  a->known ? &a->code : NULL, now);
 		code_rules_free(&a->code.rules);
 	}
@@ -164,25 +165,32 @@ static void close_process(struct code_process *p, uint64_t next_ns)
 	p->next_ns = next_ns;
 }
 
+static bool retry_later(struct code_reader *r, const struct code_request *request)
+{
+	if (!r->retries.len)
+		r->retry_ns = clock_monotonic_ns() + CHANGING_RETRY_NS;
+	return !vec_push(&r->retries, *request);
+}
+
 /* Reads the code of n requests of one process. Requests to repeat go to r->retries. */
 static void read_batch(struct code_reader *r, const struct code_request *requests, size_t n)
 {
 	struct code_process *p = process_of(r, requests[0].pid);
 	struct clr_code_reader *clr = p ? open_process(p) : NULL;
 	struct clr_code codes[BATCH] = {0};
-	uint64_t addrs[BATCH];
+	struct clr_code_query queries[BATCH];
 	int errors[BATCH], error;
 
 	for (size_t i = 0; i < n; i++)
-		addrs[i] = requests[i].addr;
-	error = clr ? clr_code_read(clr, addrs, n, codes, errors) : -ENOENT;
+		queries[i] = requests[i].query;
+	error = clr ? clr_code_read(clr, queries, n, codes, errors) : -ENOENT;
 	/* The process has ended or executed another program; open it again on the next request. */
 	if (clr && error && error != -ENOMEM)
 		close_process(p, clock_monotonic_ns() + STARTING_RETRY_NS);
 	for (size_t i = 0; i < n; i++) {
 		bool known = !error && !errors[i];
 
-		if (!error && errors[i] == -EAGAIN && !vec_push(&r->retries, requests[i]))
+		if (!error && errors[i] == -EAGAIN && retry_later(r, &requests[i]))
 			continue;
 		add_result(r, &requests[i], known ? &codes[i] : NULL);
 		if (known)
@@ -196,7 +204,7 @@ static int by_process(const void *a, const void *b)
 
 	if (x->pid != y->pid)
 		return x->pid < y->pid ? -1 : 1;
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
+	return x->query.addr < y->query.addr ? -1 : x->query.addr > y->query.addr;
 }
 
 static void read_all(struct code_reader *r, struct code_request *requests, size_t n)
@@ -205,7 +213,7 @@ static void read_all(struct code_reader *r, struct code_request *requests, size_
 		qsort(requests, n, sizeof(*requests), by_process);
 	for (size_t from = 0, to; from < n; from = to) {
 		to = from + 1;
-		if (!requests[from].addr) {
+		if (!requests[from].query.addr) {
 			struct code_process *p = process_of(r, requests[from].pid);
 
 			if (p)
@@ -221,14 +229,13 @@ static void read_all(struct code_reader *r, struct code_request *requests, size_
 /* Waits for requests, or for the time to repeat some. The caller frees the list. False: stop. */
 static bool next_requests(struct code_reader *r, struct code_requests *ret_requests)
 {
-	uint64_t retry_ns = clock_monotonic_ns() + CHANGING_RETRY_NS;
 	bool stopping;
 
 	worker_lock(&r->worker);
 	r->busy = r->retries.len > 0;
 	worker_wake(&r->worker);
 	while (!r->worker.stopping && !r->requests.len &&
-	       worker_wait(&r->worker, r->retries.len ? retry_ns : WORKER_FOREVER))
+	       worker_wait(&r->worker, r->retries.len ? r->retry_ns : WORKER_FOREVER))
 		;
 	*ret_requests = r->requests;
 	r->requests = (struct code_requests){0};
@@ -244,11 +251,13 @@ static void code_reader_main(void *ctx)
 	struct code_requests now, retries;
 
 	while (next_requests(r, &now)) {
-		retries = r->retries;
-		r->retries = (struct code_requests){0};
-		read_all(r, retries.v, retries.len);
+		if (clock_monotonic_ns() >= r->retry_ns) {
+			retries = r->retries;
+			r->retries = (struct code_requests){0};
+			read_all(r, retries.v, retries.len);
+			vec_free(&retries);
+		}
 		read_all(r, now.v, now.len);
-		vec_free(&retries);
 		vec_free(&now);
 	}
 	vec_free(&now);

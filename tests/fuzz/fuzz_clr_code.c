@@ -72,21 +72,23 @@ static void read_all(const struct clr_io *io, const struct clr_contract *contrac
 					  0x1003, 0x2008, 0x2014, 0x2040, 0x3000, 0xffff};
 	struct clr_code_reader *reader;
 	struct clr_code code[ADDRS];
-	uint64_t addrs[ADDRS];
+	struct clr_code_query queries[ADDRS] = {0};
 	struct unwind_rule rule;
 	int errors[ADDRS];
 
 	if (clr_code_reader_new(io, contract, &reader))
 		abort();
 	for (size_t i = 0; i < ADDRS; i++)
-		addrs[i] = i < 12 ? CLR_IMAGE_CODE + places[i] : CLR_IMAGE_BASE + i * 0x4321;
-	if (clr_code_read(reader, addrs, ADDRS, code, errors))
+		queries[i].addr = i < 12 ? CLR_IMAGE_CODE + places[i] : CLR_IMAGE_BASE + i * 0x4321;
+	if (clr_code_read(reader, queries, ADDRS, code, errors))
 		abort();
 	for (size_t i = 0; i < ADDRS; i++) {
+		uint64_t addr = queries[i].addr;
+
 		if (errors[i])
 			continue;
-		if (addrs[i] < code[i].start || addrs[i] >= code[i].end ||
-		    (code[i].kind != CLR_CODE_OF_IMAGE && clr_code_rule(&code[i], addrs[i], &rule)))
+		if (addr < code[i].start || addr >= code[i].end ||
+		    (code[i].kind != CLR_CODE_OF_IMAGE && clr_code_rule(&code[i], addr, &rule)))
 			abort();
 		clr_code_free(&code[i]);
 	}

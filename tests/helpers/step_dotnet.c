@@ -142,10 +142,12 @@ static const struct known_code *code_at(struct stepping *s, uint64_t ip)
 
 	if (index)
 		return &s->codes.v[*index];
+	struct clr_code_query query = {ip, clock_monotonic_ns()};
+
 	for (int try = 0; try < 2; try++) {
 		uint64_t began = clock_monotonic_ns();
 
-		if (clr_code_read(s->reader, &ip, 1, &known.code, &known.error))
+		if (clr_code_read(s->reader, &query, 1, &known.code, &known.error))
 			return NULL;
 		s->read_ns += clock_monotonic_ns() - began;
 		s->reads++;

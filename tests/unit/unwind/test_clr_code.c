@@ -11,7 +11,7 @@
 
 static struct clr_image image;
 static struct clr_code_reader *reader;
-static uint64_t module, plain;
+static uint64_t module, plain, seen_ns;
 
 /* Changes that another thread of the target makes between two of our reads. */
 static uint64_t changed_at, reads_before;
@@ -58,10 +58,10 @@ static void put_method(uint32_t offset, uint64_t method)
 
 static int read_code(uint32_t offset, struct clr_code *code)
 {
-	uint64_t addr = CLR_IMAGE_CODE + offset;
+	struct clr_code_query query = {CLR_IMAGE_CODE + offset, seen_ns};
 	int error = 1;
 
-	assert_int_equal(clr_code_read(reader, &addr, 1, code, &error), 0);
+	assert_int_equal(clr_code_read(reader, &query, 1, code, &error), 0);
 	return error;
 }
 
@@ -261,21 +261,21 @@ static void precompiled_code_is_of_its_image(void **state)
 
 static void many_are_read_at_once_and_each_has_its_error(void **state)
 {
-	uint64_t addrs[64];
+	struct clr_code_query queries[64] = {0};
 	struct clr_code code[64];
 	int errors[64];
 
 	(void)state;
 	begin(IMAGE_CODE_HEAP);
 	for (uint32_t i = 0; i < 64; i++) {
-		addrs[i] = CLR_IMAGE_CODE + 0x400 + 0x100 * i + 0x16;
+		queries[i].addr = CLR_IMAGE_CODE + 0x400 + 0x100 * i + 0x16;
 		if (i % 2)
 			put_method(0x400 + 0x100 * i, image_method(&image, plain, 1, 0));
 	}
-	addrs[0] = 0x1000; /* in another place */
+	queries[0].addr = 0x1000; /* in another place */
 	/* The first has no predecessor. Later ones with an even number are far behind the previous
 	 * one. */
-	assert_int_equal(clr_code_read(reader, addrs, 64, code, errors), 0);
+	assert_int_equal(clr_code_read(reader, queries, 64, code, errors), 0);
 	for (int i = 0; i < 64; i++) {
 		assert_int_equal(errors[i], i % 2 ? 0 : -ENOENT);
 		if (!errors[i])
@@ -292,14 +292,19 @@ static void code_newer_than_the_map_is_read_again(void **state)
 	begin(IMAGE_CODE_HEAP);
 	put_method(BODY, image_method(&image, plain, 1, 0));
 	fake_clock_stop();
+	seen_ns = clock_monotonic_ns();
 	image_set_u64(&image, image.slot, 0); /* not yet in the map */
 	assert_int_equal(read_code(BODY, &code), -ENOENT);
 	image_set_u64(&image, image.slot, image.fragment);
+	assert_int_equal(read_code(BODY, &code), -ENOENT);
+	fake_clock_advance(CLR_CODE_REFRESH_NS - 1);
+	seen_ns = clock_monotonic_ns();
 	assert_int_equal(read_code(BODY, &code), -EAGAIN);
-	fake_clock_advance(CLR_CODE_REFRESH_NS);
+	fake_clock_advance(1);
 	assert_int_equal(read_code(BODY, &code), 0);
 	assert_int_equal(code.kind, CLR_CODE_OF_METHOD);
 	clr_code_free(&code);
+	seen_ns = 0;
 	fake_clock_run();
 	end();
 }
@@ -339,8 +344,9 @@ static void impossible_values_are_reported(void **state)
 {
 	static const unsigned char version[] = {2, 0, 0, 0}, chained[] = {0x21, 0, 0, 0};
 	struct clr_contract contract;
-	uint64_t header, addr = CLR_IMAGE_CODE + BODY;
+	const struct clr_code_query query = {CLR_IMAGE_CODE + BODY, 0};
 	struct clr_code code;
+	uint64_t header;
 	int error;
 
 	(void)state;
@@ -375,7 +381,7 @@ static void impossible_values_are_reported(void **state)
 					   &contract, NULL),
 			 0);
 	assert_int_equal(clr_code_reader_new(&none, &contract, &reader), 0);
-	assert_int_equal(clr_code_read(reader, &addr, 1, &code, &error), -ESRCH);
+	assert_int_equal(clr_code_read(reader, &query, 1, &code, &error), -ESRCH);
 	end();
 }
 
