@@ -245,11 +245,9 @@ static void find_ends(const struct clr_jit_code *h, struct clr_candidate *c, siz
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct clr_code_heap *heap = &h->heaps.v[c[i].heap];
-		uint64_t word = (c[i].start - heap->base) / CLR_NIBBLE_MAP_WORD_CODE_BYTES;
 
 		c[i].next = clr_nibble_map_next(heap->words.v, heap->words.len, heap->base,
 						c[i].start, heap->end, ENDS_WORDS);
-		c[i].search_end = heap->base + (word + ENDS_WORDS) * CLR_NIBBLE_MAP_WORD_CODE_BYTES;
 	}
 }
 

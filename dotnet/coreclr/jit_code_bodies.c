@@ -13,6 +13,11 @@
 
 /* Pieces of unwind information of one method: its own, and one for each funclet. */
 #define UNWINDS_MAX 65536
+/*
+ * Bytes of a block of stubs at most. The runtime takes blocks of 4 * SMALL_BLOCK_THRESHOLD from a
+ * code heap (vm/codeman.cpp, CodeFragmentHeap); one of 32 jump stubs is smaller.
+ */
+#define STUB_BLOCK_BYTES 1024
 #define CLASS_MASK 7u /* bits of MethodDesc.Flags */
 #define CLASS_DYNAMIC 7u
 #define TEXT_BYTES 256 /* of the first read of a dynamic method's name */
@@ -74,12 +79,13 @@ static bool check_header(struct clr_jit_code *h, struct clr_candidate *c)
 {
 	c->is_stub = c->header <= h->contract.stub_code_block_last;
 	/*
-	 * The size of a stub block is stored nowhere. End it at the header of the next code, but
-	 * not beyond the part of the map that was searched: code there may already be reported.
+	 * The size of a stub block is stored nowhere. End it at the header of the next code. The
+	 * map does not show a method that is being compiled after the block.
 	 */
 	if (c->is_stub)
-		c->bytes = (uint32_t)((c->next < c->search_end ? c->next : c->search_end) - 8 -
-				      c->start);
+		c->bytes = (uint32_t)(c->next - 8 - c->start < STUB_BLOCK_BYTES
+					      ? c->next - 8 - c->start
+					      : STUB_BLOCK_BYTES);
 	c->fingerprint = hash_mix(c->start, c->header);
 	return c->header && c->next > c->start + 8 &&
 	       c->next - c->start <= CLR_JIT_CODE_BODY_BYTES_MAX;

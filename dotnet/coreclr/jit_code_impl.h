@@ -44,7 +44,6 @@ struct clr_body {
 /* A body that is being read. */
 struct clr_candidate {
 	uint64_t start, next; /* next: start of the next code, or end of the heap */
-	uint64_t search_end;  /* end of the search for the next code */
 	uint32_t heap;
 	bool failed; /* unreadable or inconsistent */
 	bool known;  /* reported before; only compare it */
