@@ -98,12 +98,16 @@ done
 if "$BUILD/helpers/can_sample" >/dev/null 2>&1; then
 	add_program "$BUILD/examples/shares" /bin/only-inside
 	start target unshare --mount --pid --fork --kill-child /bin/sh -c "
-		mount -t tmpfs tmpfs '$T/mnt' && cp -a '$T/root/.' '$T/mnt/' && exec chroot '$T/mnt' /bin/sh -c 'sleep 5; exec /bin/only-inside 1'"
+		mount -t tmpfs tmpfs '$T/mnt' && cp -a '$T/root/.' '$T/mnt/' && exec chroot '$T/mnt' /bin/sh -c 'sleep 1000; exec /bin/only-inside 1'"
 	sleeper=$(sleeper_below "$STARTED")
 	[ -n "$sleeper" ] || fail "the target did not reach its sleep"
 	pid=$(cut -d " " -f 4 "/proc/$sleeper/stat")
 	rm "$T/root/bin/only-inside"
-	record "$T/rec" -p "$pid" -F 499 -d 20
+	start recorder "$PROFCPU" collect -o "$T/rec" -p "$pid" -F 499 -d 60
+	recorder=$STARTED
+	wait_for 30 test -s "$T/rec/perf.data" || fail "the recording did not begin: $(cat "$T/recorder.log")"
+	kill "$sleeper"
+	wait "$recorder" || fail "collect gave $?: $(cat "$T/recorder.log")"
 	[ -e "/proc/$pid" ] && fail "the target did not end during the recording"
 	share=$(share_of "$T/rec/folded_stacks.out" ';main;.*work;(alpha|beta|gamma)')
 	awk -v s="$share" 'BEGIN { exit !(s >= 90) }' || fail "named are $share %: $(head -n 5 "$T/rec/folded_stacks.out")"
