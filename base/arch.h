@@ -1,7 +1,7 @@
 /*
  * The architecture whose stacks are unwound: x86-64. Another architecture needs a version of this
- * file and of unwind/x86_64*.c: register numbers of DWARF and of perf, and instruction patterns at
- * function edges.
+ * module and of unwind/x86_64*.c: register numbers of DWARF and of perf, and instruction patterns
+ * at function edges.
  *
  * Sources: System V ABI, AMD64 supplement, figure 3.36; Linux
  * arch/x86/include/uapi/asm/perf_regs.h.

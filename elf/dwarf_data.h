@@ -1,4 +1,5 @@
-/* The DWARF sections of one ELF file. Only the pages that are needed are read (elf/pages.h). */
+/* The DWARF sections of one ELF file. Only the pages that are needed are read and
+ * unpacked (elf/pages.h). */
 #ifndef ELF_DWARF_DATA_H
 #define ELF_DWARF_DATA_H
 

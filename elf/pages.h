@@ -18,7 +18,7 @@
 struct elf_pages {
 	unsigned char *data; /* NULL: not used yet; zeros follow the section */
 	uint64_t bytes, file_off, file_bytes;
-	uint8_t packed; /* enum packing of elf_pages.c; 0: not packed */
+	uint8_t packed; /* enum packing of pages.c; 0: not packed */
 	bool damaged;
 	uint8_t *have; /* a bit for each page that was read; NULL: all were */
 	size_t mapped;

@@ -20,8 +20,8 @@
  * errors. t->unended is set if the last line has no newline.
  *
  * The annotations _[k] _[j] _[i] _[w] at the end of a name become kind and annotation. Names
- * without one get the kind of kind_guess_of_name (kinds.h). All frames above a kernel frame are
- * kernel too.
+ * without one get the kind of kind_guess_of_name (kind_guess.h). All frames above a kernel frame
+ * are kernel too.
  *
  * Returns 0; -EBADMSG: no line has a count, and err says so; -ENOMEM; -E2BIG; -errno of read.
  */

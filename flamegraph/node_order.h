@@ -1,4 +1,4 @@
-/* Places each frame of a tree in the picture. */
+/* Order of siblings in a picture, and the place of each frame that follows from it. */
 #ifndef FLAMEGRAPH_NODE_ORDER_H
 #define FLAMEGRAPH_NODE_ORDER_H
 

@@ -1,6 +1,7 @@
 /*
  * Packs the tree for the picture's script: every frame in a few bytes, also those too narrow to be
- * drawn.
+ * drawn (svg.c leaves these out of the static picture). Above SVG_DATA_NODES_MAX it omits the
+ * lightest frames.
  */
 #ifndef FLAMEGRAPH_SVG_DATA_H
 #define FLAMEGRAPH_SVG_DATA_H

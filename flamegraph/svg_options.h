@@ -1,4 +1,4 @@
-/* Options of flame graphs: those of flamegraph.pl. */
+/* Options of flame graphs, those of flamegraph.pl, and their defaults. */
 #ifndef FLAMEGRAPH_SVG_OPTIONS_H
 #define FLAMEGRAPH_SVG_OPTIONS_H
 

@@ -21,14 +21,14 @@ static void ps_json_text(struct outbuf *out, const char *key, const char *text)
 	outbuf_char(out, '"');
 }
 
-static void ps_print_json(struct outbuf *out, const struct target_list *list,
+static void ps_print_json(struct outbuf *out, const struct process_list *list,
 			  const struct ps_options *options)
 {
 	char user[PROCESS_USER_BYTES];
 
 	outbuf_str(out, "{\"processes\":[");
 	for (size_t i = 0; i < list->len; i++) {
-		const struct target *t = &list->v[i];
+		const struct process_entry *t = &list->v[i];
 
 		AUTO_FREE char *arguments = options->args ? process_arguments(t->pid) : NULL;
 
@@ -50,10 +50,10 @@ static void ps_print_json(struct outbuf *out, const struct target_list *list,
 	outbuf_printf(out, "\n],\"not_looked_into\":%zu}\n", list->denied.count);
 }
 
-static int ps_print(const struct ps_options *options, struct target_list *list)
+static int ps_print(const struct ps_options *options, struct process_list *list)
 {
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
-	char why[TARGETS_DENIED_BYTES];
+	char why[PROCESS_LIST_DENIED_BYTES];
 
 	if (options->json)
 		ps_print_json(&out, list, options);
@@ -69,10 +69,10 @@ static int ps_print(const struct ps_options *options, struct target_list *list)
 	if (!list->len && !options->json)
 		log_note("no %sprocess in sight", options->dotnet_only ? ".NET " : "");
 	if (list->denied.count) {
-		targets_denied_text(&list->denied, why, sizeof(why));
+		process_list_denied_text(&list->denied, why, sizeof(why));
 		log_note("%zu process%s cannot be inspected for .NET: %s%s", list->denied.count,
 			 list->denied.count == 1 ? "" : "es", why,
-			 targets_need_ptrace(&list->denied)
+			 process_list_need_ptrace(&list->denied)
 				 ? "; run as root or with CAP_SYS_PTRACE (see `profcpu doctor`)"
 				 : "");
 	}
@@ -103,7 +103,7 @@ static int ps_parse(int argc, char **argv, struct ps_options *options)
 static int ps_run(int argc, char **argv)
 {
 	struct ps_options options = {0};
-	struct target_list list = {0};
+	struct process_list list = {0};
 	struct opener *opener = NULL;
 
 	if (ps_parse(argc, argv, &options))
@@ -111,7 +111,7 @@ static int ps_run(int argc, char **argv)
 	int r = opener_new(&opener);
 
 	if (!r)
-		r = targets_list(opener, options.dotnet_only, &list);
+		r = process_list_load(opener, options.dotnet_only, &list);
 	opener_free(opener);
 	if (r) {
 		log_error("cannot list processes in /proc: %s", strerror(-r));
@@ -121,7 +121,7 @@ static int ps_run(int argc, char **argv)
 	int status = ps_print(&options, &list);
 
 	process_users_free(&options.users);
-	target_list_free(&list);
+	process_list_free(&list);
 	return status;
 }
 

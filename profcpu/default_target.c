@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/outbuf.h"
-#include "container/targets.h"
+#include "container/process_list.h"
 #include "profcpu/command.h"
 #include "profcpu/process_table.h"
 
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* Shows assemblies, which tell them apart, and no arguments, which may hold secrets. */
-static void target_print_several(struct target_list *list)
+static void target_print_several(struct process_list *list)
 {
 	struct outbuf out = outbuf_to(STDERR_FILENO);
 	struct process_users users = {0};
@@ -23,11 +23,12 @@ static void target_print_several(struct target_list *list)
 	outbuf_close(&out);
 }
 
-static void target_announce(const struct target_list *list, enum target_choice choice, pid_t pid)
+static void target_announce(const struct process_list *list, enum process_list_choice choice,
+			    pid_t pid)
 {
-	char why[TARGETS_DENIED_BYTES];
+	char why[PROCESS_LIST_DENIED_BYTES];
 
-	if (choice == TARGET_PID1)
+	if (choice == PROCESS_LIST_PID1)
 		log_note("no .NET process in sight; profiling PID 1 (-p chooses another)");
 	else
 		log_note("profiling the only .NET process in sight: PID %d (%s%s%s)", (int)pid,
@@ -35,35 +36,36 @@ static void target_announce(const struct target_list *list, enum target_choice c
 			 list->v[0].dotnet.version);
 	if (!list->denied.count)
 		return;
-	targets_denied_text(&list->denied, why, sizeof(why));
+	process_list_denied_text(&list->denied, why, sizeof(why));
 	log_note("cannot inspect: %s; -p chooses one of them%s", why,
-		 targets_need_ptrace(&list->denied) ? ", and root or CAP_SYS_PTRACE inspects all"
-						    : "");
+		 process_list_need_ptrace(&list->denied)
+			 ? ", and root or CAP_SYS_PTRACE inspects all"
+			 : "");
 }
 
 int default_target(struct options_pids *pids)
 {
-	struct target_list list = {0};
+	struct process_list list = {0};
 	struct opener *opener = NULL;
-	enum target_choice choice;
+	enum process_list_choice choice;
 	pid_t pid;
 	int r = opener_new(&opener);
 
 	if (!r)
-		r = targets_dotnet(opener, &list, &choice, &pid);
+		r = process_list_dotnet(opener, &list, &choice, &pid);
 	opener_free(opener);
 	if (r) {
 		log_error("cannot search /proc for .NET processes: %s; name one with -p",
 			  strerror(-r));
 		return EXIT_FAILED;
 	}
-	if (choice == TARGET_SEVERAL) {
+	if (choice == PROCESS_LIST_SEVERAL) {
 		target_print_several(&list);
-		target_list_free(&list);
+		process_list_free(&list);
 		return EXIT_USAGE;
 	}
 	target_announce(&list, choice, pid);
-	target_list_free(&list);
+	process_list_free(&list);
 	if (vec_push(&pids->list, pid)) {
 		log_error("out of memory");
 		return EXIT_FAILED;

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "container/opener.h"
-#include "container/targets.h"
+#include "container/process_list.h"
 #include "dotnet/coreclr/runtime.h"
 #include "sampler/event.h"
 
@@ -261,14 +261,14 @@ static void doctor_probe_events(struct doctor_facts *f)
 
 static int doctor_probe_processes(struct doctor_facts *f, struct opener *o)
 {
-	struct target_list list = {0};
-	int r = targets_list(o, false, &list);
+	struct process_list list = {0};
+	int r = process_list_load(o, false, &list);
 
 	for (size_t i = 0; i < list.len; i++)
 		f->dotnet += list.v[i].dotnet.is_dotnet;
 	f->processes = list.len;
 	f->denied = list.denied;
-	target_list_free(&list);
+	process_list_free(&list);
 	return r == -ENOMEM ? r : 0;
 }
 

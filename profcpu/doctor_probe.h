@@ -9,7 +9,7 @@
 #include "container/access.h"
 #include "container/dotnet.h"
 #include "container/proc.h"
-#include "container/targets.h"
+#include "container/process_list.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ struct doctor_facts {
 	bool proc_is_ours;        /* /proc shows our PID namespace */
 	int hidepid;              /* mount option of /proc: 0 to 4 */
 	size_t processes, dotnet; /* in sight, without ourselves */
-	struct targets_denied denied;
+	struct process_list_denied denied;
 	struct doctor_target target;
 };
 

@@ -210,7 +210,7 @@ static void doctor_report_caps(const struct doctor_facts *f, struct doctor_repor
 static void doctor_report_sight(const struct doctor_facts *f, struct doctor_report *report)
 {
 	static const char *const seccomp[] = {"none", "strict", "a filter"};
-	char denied[TARGETS_DENIED_BYTES];
+	char denied[PROCESS_LIST_DENIED_BYTES];
 
 	if (f->self.seccomp > 0 && f->self.seccomp < 3)
 		doctor_add_row(report,
@@ -227,11 +227,11 @@ static void doctor_report_sight(const struct doctor_facts *f, struct doctor_repo
 		       "%s: %zu other process%s in sight, %zu of them .NET",
 		       f->init_pid_ns ? "the machine's" : "a container's", f->processes,
 		       f->processes == 1 ? "" : "es", f->dotnet);
-	targets_denied_text(&f->denied, denied, sizeof(denied));
+	process_list_denied_text(&f->denied, denied, sizeof(denied));
 	if (f->denied.count)
 		doctor_add_row(report, DOCTOR_NO, "processes",
 			       "they may or may not run .NET, and their files cannot be read",
-			       doctor_access_remedy(f, targets_need_ptrace(&f->denied)
+			       doctor_access_remedy(f, process_list_need_ptrace(&f->denied)
 							       ? ACCESS_NOT_DUMPABLE
 							       : ACCESS_ELSEWHERE),
 			       "%zu cannot be inspected: %s", f->denied.count, denied);

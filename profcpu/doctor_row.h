@@ -13,9 +13,9 @@ enum doctor_state {
 struct doctor_item {
 	enum doctor_state state;
 	const char *name;
-	char found[TARGETS_DENIED_BYTES + 64]; /* what the probe found */
-	const char *effect;                    /* what a "no" costs; NULL for a yes */
-	const char *remedy;                    /* NULL: none exists, or none is needed */
+	char found[PROCESS_LIST_DENIED_BYTES + 64]; /* what the probe found */
+	const char *effect;                         /* what a "no" costs; NULL for a yes */
+	const char *remedy;                         /* NULL: none exists, or none is needed */
 };
 
 #define DOCTOR_ITEMS_MAX 40

@@ -39,7 +39,7 @@ void process_users_free(struct process_users *users)
 	vec_free(users);
 }
 
-void process_user_name(const struct target *t, const struct process_users *users, char *name)
+void process_user_name(const struct process_entry *t, const struct process_users *users, char *name)
 {
 	snprintf(name, PROCESS_USER_BYTES, "%u", t->uid);
 	for (size_t i = 0; i < users->len && !t->other_root; i++) {
@@ -50,7 +50,7 @@ void process_user_name(const struct target *t, const struct process_users *users
 	}
 }
 
-static const char *process_dotnet(const struct target *t)
+static const char *process_dotnet(const struct process_entry *t)
 {
 	if (t->denied)
 		return "?";
@@ -89,7 +89,7 @@ static bool process_is_assembly(const char *word)
 }
 
 /* The text of PROCESS_ASSEMBLY; the caller frees it. NULL if it only repeats the program's name. */
-static char *process_assembly(const struct target *t)
+static char *process_assembly(const struct process_entry *t)
 {
 	AUTO_FREE char *text = NULL;
 	size_t len;
@@ -113,7 +113,7 @@ static char *process_assembly(const struct target *t)
 	return shown;
 }
 
-static char *process_words(const struct target *t, enum process_words words)
+static char *process_words(const struct process_entry *t, enum process_words words)
 {
 	char *text = words == PROCESS_ARGUMENTS  ? process_arguments(t->pid)
 		     : words == PROCESS_ASSEMBLY ? process_assembly(t)
@@ -131,14 +131,14 @@ static int process_widest(int width, const char *text)
 	return len > (size_t)width && len < INT_MAX ? (int)len : width;
 }
 
-void process_table(struct outbuf *out, struct target_list *list, const struct process_users *users,
+void process_table(struct outbuf *out, struct process_list *list, const struct process_users *users,
 		   enum process_words words)
 {
 	int user_width = 4, dotnet_width = 4;
 	char user[PROCESS_USER_BYTES];
 
 	for (size_t i = 0; i < list->len; i++) {
-		struct target *t = &list->v[i];
+		struct process_entry *t = &list->v[i];
 
 		printable_ascii(t->comm);
 		process_user_name(t, users, user);
@@ -148,7 +148,7 @@ void process_table(struct outbuf *out, struct target_list *list, const struct pr
 	outbuf_printf(out, "%8s %8s  %-*s  %-*s  %-*s  %s\n", "PID", "NSPID", user_width, "USER",
 		      dotnet_width, ".NET", PROCESS_ID_DIGITS, "CONTAINER", "COMMAND");
 	for (size_t i = 0; i < list->len; i++) {
-		const struct target *t = &list->v[i];
+		const struct process_entry *t = &list->v[i];
 		AUTO_FREE char *text = process_words(t, words);
 
 		process_user_name(t, users, user);

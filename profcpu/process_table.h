@@ -3,7 +3,7 @@
 #define PROFCPU_PROCESS_TABLE_H
 
 #include "base/outbuf.h"
-#include "container/targets.h"
+#include "container/process_list.h"
 
 #define PROCESS_USER_BYTES 33
 
@@ -24,7 +24,8 @@ void process_users_free(struct process_users *users);
  * Writes the user's name, at most PROCESS_USER_BYTES. A process with a root of its own has other
  * users than ours, so it gets the number.
  */
-void process_user_name(const struct target *t, const struct process_users *users, char *name);
+void process_user_name(const struct process_entry *t, const struct process_users *users,
+		       char *name);
 
 /*
  * The command line with blanks between its words, other bytes unchanged. The caller frees it. NULL:
@@ -46,7 +47,7 @@ enum process_words {
  * Writes a line of headings and one row for each process. Makes names in the list printable, so
  * that no process can send control sequences to the terminal.
  */
-void process_table(struct outbuf *out, struct target_list *list, const struct process_users *users,
+void process_table(struct outbuf *out, struct process_list *list, const struct process_users *users,
 		   enum process_words words);
 
 #endif

@@ -1,3 +1,4 @@
+/* Unpacks an archive into a directory. Members that would land elsewhere are refused. */
 #include "recording/archive.h"
 
 #include "base/cleanup.h"

@@ -1,4 +1,6 @@
 /*
+ * Reads and writes manifest.json, and names the files of a recording.
+ *
  * A recording is a directory. Files only grow while it is written, so that any prefix of it can be
  * processed:
  *

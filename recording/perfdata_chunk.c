@@ -1,3 +1,4 @@
+/* Pieces of the file in memory, within a limit. */
 #include "recording/perfdata_impl.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Reads the features of a file: host, event names, build ids, clocks. */
 #include "recording/perfdata_impl.h"
 
 #include <errno.h>

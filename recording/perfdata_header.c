@@ -1,3 +1,4 @@
+/* Reads the header, the events with their ids, and where features are. */
 #include "base/file.h"
 #include "recording/perfdata_impl.h"
 

@@ -1,4 +1,12 @@
-/* Private to the perf.data reader: declarations that its files share. */
+/*
+ * Shared by the parts of perfdata, in the order in which data passes them:
+ *   perfdata_input.c, perfdata_unzip.c      records of the file, or of a pipe
+ *   perfdata_chunk.c                        the memory that holds them
+ *   perfdata_header.c, _feature.c, _name.c  events, host, build ids
+ *   perfdata_queue.c                        the order of records by time
+ *   perfdata_parse.c                        the fields of a record
+ *   perfdata.c                              calls the others
+ */
 #ifndef RECORDING_PERFDATA_IMPL_H
 #define RECORDING_PERFDATA_IMPL_H
 

@@ -1,3 +1,4 @@
+/* Cuts the file, or a pipe, into records. */
 #include "base/file.h"
 #include "recording/perfdata_impl.h"
 

@@ -1,3 +1,4 @@
+/* perf's names of events. */
 #include "recording/perfdata_impl.h"
 #include "recording/perfdata_offcpu.h"
 

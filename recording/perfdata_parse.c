@@ -1,3 +1,4 @@
+/* Reads the fields of a record, and finds its event and its time. */
 #include "base/hash.h"
 #include "recording/perfdata_impl.h"
 

@@ -1,3 +1,4 @@
+/* Puts records into the order of their times, by rounds. */
 #include "recording/perfdata_impl.h"
 
 #include <errno.h>

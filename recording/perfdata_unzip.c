@@ -1,3 +1,4 @@
+/* Unpacks compressed records. */
 #include "recording/perfdata_impl.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
-/* Private to the perf.data writer: declarations that its files share. */
+/*
+ * Shared by the parts of perfdata_writer: header and records (perfdata_writer.c), features
+ * (perfdata_writer_features.c), changes to an existing file
+ * (perfdata_writer_repair.c).
+ */
 #ifndef RECORDING_PERFDATA_WRITER_IMPL_H
 #define RECORDING_PERFDATA_WRITER_IMPL_H
 

@@ -40,8 +40,8 @@ long sampler_sysctl(const struct sampler_roots *roots, const char *name, long fa
 	return end == text ? fallback : value;
 }
 
-int sampler_explain_cpu(const struct sampler_roots *roots, int error, const char *what,
-			const char *where, struct sampler_problem *problem)
+int permission_explain_cpu(const struct sampler_roots *roots, int error, const char *what,
+			   const char *where, struct sampler_problem *problem)
 {
 	if (sampler_has_cap(CAP_PERFMON) || sampler_has_cap(CAP_SYS_ADMIN))
 		return sampler_fail(

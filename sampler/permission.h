@@ -1,6 +1,6 @@
 /*
  * Permissions of this process: capabilities, sysctls, memory for rings, and what to do if one is
- * missing. sampler_explain.c has the advice after a failed perf_event_open.
+ * missing. sampler_explain.c has the advice after any other failed perf_event_open.
  */
 #ifndef SAMPLER_PERMISSION_H
 #define SAMPLER_PERMISSION_H
@@ -31,7 +31,7 @@ bool sampler_locks_freely(void);
 size_t sampler_may_lock(const struct sampler_roots *roots, size_t ncpus);
 
 /* Explains a denied event on a whole CPU; `where`: "on CPU 3". Returns error. */
-int sampler_explain_cpu(const struct sampler_roots *roots, int error, const char *what,
-			const char *where, struct sampler_problem *problem);
+int permission_explain_cpu(const struct sampler_roots *roots, int error, const char *what,
+			   const char *where, struct sampler_problem *problem);
 
 #endif

@@ -25,7 +25,7 @@ static int explain_denied(const struct sampler *s, int error, const char *name, 
 	snprintf(on, sizeof(on), "%s on %s", name, where);
 	if (s->setup.mode == SAMPLER_CPUS || sampler_has_cap(CAP_PERFMON) ||
 	    sampler_has_cap(CAP_SYS_ADMIN))
-		return sampler_explain_cpu(&s->options.roots, error, OPEN_WHAT, on, problem);
+		return permission_explain_cpu(&s->options.roots, error, OPEN_WHAT, on, problem);
 	/* Users may normally sample their own processes, so report why this one forbids it. */
 	if (paranoid <= PARANOID_OWN_USER && s->opening && !access_probe(s->opening, &denial)) {
 		access_text(&denial, why, sizeof(why));

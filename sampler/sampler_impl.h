@@ -1,7 +1,16 @@
-/* Shared by the parts of the sampler, sampler_*.c: opening, rings, draining, renewal, hotplug,
- * state from /proc. */
-#ifndef SAMPLER_INTERNAL_H
-#define SAMPLER_INTERNAL_H
+/*
+ * Shared by the parts of sampler:
+ *   sampler.c             targets, limits, setup; what sampler.h offers
+ *   sampler_open.c        events of threads and CPUs
+ *   sampler_renew.c       the same events with other attributes
+ *   sampler_rings.c       one ring for each CPU
+ *   sampler_drain.c       records from the rings to the listeners
+ *   sampler_hotplug.c     CPUs that come and go
+ *   sampler_synthesize.c  records about what ran before, from /proc
+ *   sampler_explain.c     advice after a failure
+ */
+#ifndef SAMPLER_SAMPLER_IMPL_H
+#define SAMPLER_SAMPLER_IMPL_H
 
 #include "base/pidset.h"
 #include "base/vec.h"

@@ -1,4 +1,7 @@
-/* Target processes and their threads, read from /proc. */
+/*
+ * Target processes and their threads, read from /proc. sampler_open.c opens their events, also for
+ * those that begin meanwhile.
+ */
 #ifndef SAMPLER_TARGETS_H
 #define SAMPLER_TARGETS_H
 

@@ -1,4 +1,7 @@
-/* Declarations that the images_*.c files share. */
+/*
+ * Shared by the parts of images: images and their files (images.c), lookups of symbols
+ * (images_lookup.c), lines (images_lines.c), single-file .NET programs (images_bundle.c).
+ */
 #ifndef SYMBOLS_IMAGES_IMPL_H
 #define SYMBOLS_IMAGES_IMPL_H
 

@@ -1,4 +1,7 @@
-/* Makes frames of addresses: finds the image, looks up the name, and adds inlined functions. */
+/*
+ * Makes frames of addresses: finds the image, looks up the name, and adds inlined functions.
+ * Decides whether a stored lookup holds or is done again on this machine.
+ */
 #include "symbols/symbolizer_impl.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
-/* Declarations that the symbolizer_*.c files share. */
+/*
+ * Shared by the parts of symbolizer: records and samples (symbolizer.c), the frame of an address
+ * and the use of stored lookups (symbolizer_frame.c), results for the report
+ * (symbolizer_results.c).
+ */
 #ifndef SYMBOLS_SYMBOLIZER_IMPL_H
 #define SYMBOLS_SYMBOLIZER_IMPL_H
 

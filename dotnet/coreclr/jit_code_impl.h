@@ -1,4 +1,8 @@
-/* Shared by the files of the module heap. */
+/*
+ * Shared by the parts of jit_code: code heaps and the order of a scan (jit_code.c), headers and
+ * sizes of code (jit_code_bodies.c), IL offsets (jit_code_il.c), stubs
+ * (jit_code_stubs.c).
+ */
 #ifndef DOTNET_CORECLR_JIT_CODE_IMPL_H
 #define DOTNET_CORECLR_JIT_CODE_IMPL_H
 

@@ -1,6 +1,6 @@
 /*
  * Built-in layouts of .NET 8 and 9 on x86-64 Linux. .NET 10 and later describe themselves
- * (dotnet/coreclr/contract.h).
+ * (dotnet/coreclr/contract.h). contract.c refuses a version without a layout, with -ENOTSUP.
  */
 #ifndef DOTNET_CORECLR_LAYOUTS_H
 #define DOTNET_CORECLR_LAYOUTS_H

@@ -1,3 +1,4 @@
+/* Names from the runtime's memory (dotnet/coreclr/jit_code.h), without its help. */
 #include "profcpu/jit/way.h"
 
 #include "base/hash.h"

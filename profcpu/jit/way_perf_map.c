@@ -1,3 +1,4 @@
+/* Names from the perf map that the runtime writes on request (dotnet/eventpipe/perf_map.h). */
 #include "profcpu/jit/way.h"
 
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+/* Names from the events with which the runtime lists its methods (dotnet/eventpipe/rundown.h). */
 #include "profcpu/jit/way.h"
 
 #include "profcpu/jit/events.h"

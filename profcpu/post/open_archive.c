@@ -1,3 +1,4 @@
+/* Opens an archive: unpacks it, and keeps what of a damaged one is usable. */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"

@@ -1,3 +1,4 @@
+/* Copies a recording into an empty directory, and opens the copy. */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"

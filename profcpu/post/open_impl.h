@@ -1,4 +1,7 @@
-/* Declarations that open.c, open_archive.c and open_copy.c share. Private to them. */
+/*
+ * Shared by the parts of open: files and recordings (open.c), archives (open_archive.c), copies of
+ * recordings (open_copy.c).
+ */
 #ifndef PROFCPU_POST_OPEN_IMPL_H
 #define PROFCPU_POST_OPEN_IMPL_H
 

@@ -1,5 +1,8 @@
-/* Shared by the parts of offcpu: threads and stacks (offcpu.c), waits (offcpu_waits.c), polls of
- * schedstat (offcpu_add_poll.c), losses (offcpu_lost.c). */
+/*
+ * Shared by the parts of offcpu_records: threads and stacks (offcpu_records.c), waits
+ * (offcpu_records_waits.c), polls of schedstat (offcpu_records_poll.c), losses
+ * (offcpu_records_lost.c).
+ */
 #ifndef PROFCPU_RECORD_OFFCPU_RECORDS_IMPL_H
 #define PROFCPU_RECORD_OFFCPU_RECORDS_IMPL_H
 
@@ -14,9 +17,10 @@ struct offcpu_task {
 	int32_t pid, tid, cpu; /* cpu: where it was seen last */
 	uint32_t stack;        /* of the coming switch out */
 	bool ended;
-	uint64_t run_ns, polled_ns;          /* schedstat at the last poll; 0: not polled */
-	uint64_t count, wait_ns, request_ns; /* count: of schedstat; met_ns: since when; request_ns:
-					   time to stay until the stack is requested */
+	uint64_t run_ns, polled_ns; /* schedstat at the last poll; 0: not polled */
+	uint64_t count;             /* of schedstat, when the thread was first seen in this wait */
+	uint64_t wait_ns;           /* the time of that */
+	uint64_t request_ns;        /* time in the wait after which its stack is requested */
 	uint64_t rate; /* ns run per second, between the last two polls; part of rates */
 };
 
@@ -64,20 +68,20 @@ struct record_offcpu {
 	struct record_offcpu_result result;
 };
 
-/* offcpu.c */
+/* offcpu_records.c */
 struct offcpu_task *record_offcpu_task(const struct record_offcpu *o, int32_t tid);
 
-/* offcpu_waits.c */
+/* offcpu_records_waits.c */
 int record_offcpu_take_interval(void *ctx, const struct offcpu_interval *interval);
 int record_offcpu_take_thread(void *ctx, pid_t tid, const struct offcpu_totals *t);
 int record_offcpu_take_unseen(void *ctx, pid_t tid);
 
-/* offcpu_add_poll.c */
+/* offcpu_records_poll.c */
 void record_offcpu_set_rate(struct record_offcpu *o, struct offcpu_task *task, double rate);
 int record_offcpu_poll_one(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_ns);
 int record_offcpu_poll_next(struct record_offcpu *o, uint64_t time_ns, size_t most);
 
-/* offcpu_lost.c */
+/* offcpu_records_lost.c */
 int record_offcpu_take_full(struct record_offcpu *o, uint64_t end_ns);
 
 #endif

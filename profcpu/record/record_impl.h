@@ -1,5 +1,7 @@
-/* Shared by the parts of record: setup (record_begin.c), the loop (record.c), messages
- * (record_report.c). */
+/*
+ * Shared by the parts of record: setup (record_begin.c), the loop (record.c), messages
+ * (record_messages.c).
+ */
 #ifndef PROFCPU_RECORD_RECORD_IMPL_H
 #define PROFCPU_RECORD_RECORD_IMPL_H
 
@@ -47,7 +49,7 @@ void record_remove_unbegun(const struct record *rec);
 int record_check_signal(struct record *rec);
 struct sampler_listener record_listener(struct record *rec);
 
-/* record_report.c */
+/* record_messages.c */
 /* Logs "cannot VERB DIR/NAME"; returns error. */
 int record_report_io(const struct record *rec, const char *verb, const char *name, int error);
 /* Logs what is missing at the end, and notes damage in the manifest. */

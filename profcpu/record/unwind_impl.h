@@ -1,5 +1,7 @@
-/* Shared by the parts of unwind: samples (unwind.c), deferred samples (unwind_deferred.c), waits
- * (unwind_offcpu.c). */
+/*
+ * Shared by the parts of unwind: samples (unwind.c), deferred samples (unwind_deferred.c), waits
+ * (unwind_offcpu.c).
+ */
 #ifndef PROFCPU_RECORD_UNWIND_IMPL_H
 #define PROFCPU_RECORD_UNWIND_IMPL_H
 

@@ -207,7 +207,7 @@ static int fail_cpu(const struct switch_rings_options *o, int error, int cpu, bo
 				    "kernel.perf_event_mlock_kb=8192",
 				    where, RING_MIN >> 10, strerror(-error));
 	if (error == -EACCES || error == -EPERM)
-		return sampler_explain_cpu(&o->roots, error, SWITCHES_WHAT, where, problem);
+		return permission_explain_cpu(&o->roots, error, SWITCHES_WHAT, where, problem);
 	return sampler_fail(problem, error, SWITCHES_WHAT, "%s: %s", where, strerror(-error));
 }
 

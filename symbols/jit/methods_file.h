@@ -101,7 +101,7 @@ struct jit_methods_file {
 	/* From the last program too, cut to fit; "": not in the file. */
 	char version[JIT_METHODS_WORD_BYTES], way[JIT_METHODS_WORD_BYTES],
 		why[JIT_METHODS_WHY_BYTES];
-	uint64_t lines, bad_lines; /* bad: against the grammar, or over a limit of jit_methods.h */
+	uint64_t lines, bad_lines; /* bad: against the grammar, or over a limit of methods.h */
 	bool cut; /* The last line has no end, because the writer was killed. It is not used. */
 };
 

@@ -1,3 +1,4 @@
+/* Writes readable names of methods and types that compilers generated: lambdas, state machines. */
 #include "symbols/names/managed_type_impl.h"
 
 #include <ctype.h>

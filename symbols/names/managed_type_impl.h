@@ -1,4 +1,7 @@
-/* Declarations that only the files managed_type*.c share. */
+/*
+ * Shared by the parts of managed_type: the grammar (managed_type.c), nested classes and their type
+ * arguments (managed_type_nested.c), names that compilers made (managed_type_generated.c).
+ */
 #ifndef SYMBOLS_NAMES_MANAGED_TYPE_IMPL_H
 #define SYMBOLS_NAMES_MANAGED_TYPE_IMPL_H
 

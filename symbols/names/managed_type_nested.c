@@ -1,3 +1,4 @@
+/* Distributes type arguments to nested classes: A`1+B`1[X,Y] becomes A<X>.B<Y>. */
 #include "symbols/names/managed_type_impl.h"
 
 #include <ctype.h>

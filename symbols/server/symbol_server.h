@@ -1,6 +1,6 @@
 /*
- * Servers of debug files: the list of servers, which server gets the request for a file, and the
- * file's URL.
+ * Servers of debug files: the list of servers, which of them may have a file, and the file's URL.
+ * symbol_fetch.c tries them in the order of the list.
  *
  * SSQP servers (Simple Symbol Query Protocol; dotnet/symstore, docs/specs/SSQP_Key_Conventions.md)
  * have files under {server}/{key}; a key is FILE/ID/FILE. debuginfod servers (debuginfod(8) of

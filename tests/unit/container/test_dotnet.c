@@ -1,4 +1,4 @@
-#include "container/targets.h"
+#include "container/process_list.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -156,7 +156,7 @@ static void write_config(pid_t pid)
 static void processes_are_found_and_distinguished(void **state)
 {
 	struct dotnet_runtime runtime;
-	struct target_list list;
+	struct process_list list;
 	struct opener *o;
 	char path[256];
 	size_t found = 0;
@@ -176,7 +176,7 @@ static void processes_are_found_and_distinguished(void **state)
 	assert_int_equal(dotnet_probe(o, getpid(), &runtime), 0);
 	assert_false(runtime.is_dotnet);
 	assert_int_equal(dotnet_probe(o, 0x7ffffffe, &runtime), -ESRCH);
-	assert_int_equal(targets_list(o, true, &list), 0);
+	assert_int_equal(process_list_load(o, true, &list), 0);
 	for (size_t i = 0; i < list.len; i++) {
 		assert_true(list.v[i].dotnet.is_dotnet);
 		assert_true(!i || list.v[i - 1].pid < list.v[i].pid);
@@ -188,12 +188,12 @@ static void processes_are_found_and_distinguished(void **state)
 		}
 	}
 	assert_int_equal(found, 2);
-	target_list_free(&list);
-	assert_int_equal(targets_list(o, false, &list), 0);
+	process_list_free(&list);
+	assert_int_equal(process_list_load(o, false, &list), 0);
 	assert_true(list.len >= 3);
 	for (size_t i = 0; i < list.len; i++)
 		assert_int_not_equal(list.v[i].pid, getpid());
-	target_list_free(&list);
+	process_list_free(&list);
 	end_child(published);
 	end_child(single);
 	opener_free(o);
@@ -201,25 +201,25 @@ static void processes_are_found_and_distinguished(void **state)
 
 static void without_a_pid_the_only_one_is_meant(void **state)
 {
-	struct target three[3] = {
+	struct process_entry three[3] = {
 		{.pid = 10, .dotnet.is_dotnet = false},
 		{.pid = 20, .dotnet.is_dotnet = true},
 		{.pid = 30, .dotnet.is_dotnet = true},
 	};
-	struct target_list list = {.v = three};
+	struct process_list list = {.v = three};
 	pid_t pid = -1;
 
 	(void)state;
-	assert_int_equal(targets_choose(&list, &pid), TARGET_PID1);
+	assert_int_equal(process_list_choose(&list, &pid), PROCESS_LIST_PID1);
 	assert_int_equal(pid, 1);
 	list.len = 1;
-	assert_int_equal(targets_choose(&list, &pid), TARGET_PID1);
+	assert_int_equal(process_list_choose(&list, &pid), PROCESS_LIST_PID1);
 	assert_int_equal(pid, 1);
 	list.len = 2;
-	assert_int_equal(targets_choose(&list, &pid), TARGET_ONLY);
+	assert_int_equal(process_list_choose(&list, &pid), PROCESS_LIST_ONLY);
 	assert_int_equal(pid, 20);
 	list.len = 3;
-	assert_int_equal(targets_choose(&list, &pid), TARGET_SEVERAL);
+	assert_int_equal(process_list_choose(&list, &pid), PROCESS_LIST_SEVERAL);
 	assert_int_equal(pid, 20);
 }
 

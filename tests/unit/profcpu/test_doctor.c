@@ -425,7 +425,7 @@ static void processes_are_counted_by_the_reason_of_denial(void **state)
 		"6 cannot be inspected: 5 belong to other users (PID 1, 7, 12 and 2 more), "
 		"1 holds capabilities that we lack (PID 80)");
 	assert_non_null(reported(&f, &report, "processes")->remedy);
-	f.denied = (struct targets_denied){.count = 1, .by[ACCESS_ELSEWHERE] = {1, {80}}};
+	f.denied = (struct process_list_denied){.count = 1, .by[ACCESS_ELSEWHERE] = {1, {80}}};
 	assert_null(reported(&f, &report, "processes")->remedy);
 }
 

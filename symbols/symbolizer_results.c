@@ -1,6 +1,6 @@
 /*
- * Facts known after naming: images and the sources of their names, unread sources, notes, the
- * audit.
+ * Results after naming: images and the sources of their names, unread sources, notes, the audit.
+ * Writes the store.
  */
 #include "symbols/symbolizer_impl.h"
 

@@ -1,4 +1,4 @@
-#include "container/targets.h"
+#include "container/process_list.h"
 
 #include "base/cleanup.h"
 #include "base/vec.h"
@@ -7,19 +7,19 @@
 #include <stdio.h>
 #include <string.h>
 
-struct targets_scan {
+struct process_list_scan {
 	struct opener *o;
-	struct target_list list;
+	struct process_list list;
 	bool dotnet_only;
 	pid_t self;
 };
 
-static bool targets_error_is_denial(int r)
+static bool process_list_error_is_denial(int r)
 {
 	return r == -EACCES || r == -EPERM;
 }
 
-static void targets_container(pid_t pid, struct target *t)
+static void process_list_container(pid_t pid, struct process_entry *t)
 {
 	AUTO_FREE char *text = NULL;
 	size_t len;
@@ -28,7 +28,7 @@ static void targets_container(pid_t pid, struct target *t)
 		cgroup_container_id(text, t->container, sizeof(t->container));
 }
 
-static void targets_add_denied(struct targets_denied *denied, pid_t pid)
+static void process_list_add_denied(struct process_list_denied *denied, pid_t pid)
 {
 	struct access_denial denial = {.reason = ACCESS_ELSEWHERE};
 
@@ -37,14 +37,14 @@ static void targets_add_denied(struct targets_denied *denied, pid_t pid)
 	size_t n = denied->by[denial.reason].count++;
 
 	denied->count++;
-	if (n < TARGETS_DENIED_NAMED)
+	if (n < PROCESS_LIST_DENIED_NAMED)
 		denied->by[denial.reason].pids[n] = pid;
 }
 
 /* Writes "PID 1, 7, 12 and 37 more". */
-static void targets_pids_text(const pid_t *pids, size_t n, char *buf, size_t cap)
+static void process_list_pids_text(const pid_t *pids, size_t n, char *buf, size_t cap)
 {
-	size_t named = n < TARGETS_DENIED_NAMED ? n : TARGETS_DENIED_NAMED;
+	size_t named = n < PROCESS_LIST_DENIED_NAMED ? n : PROCESS_LIST_DENIED_NAMED;
 	size_t len = (size_t)snprintf(buf, cap, "PID ");
 
 	for (size_t i = 0; i < named && len < cap; i++)
@@ -53,7 +53,7 @@ static void targets_pids_text(const pid_t *pids, size_t n, char *buf, size_t cap
 		snprintf(buf + len, cap - len, " and %zu more", n - named);
 }
 
-void targets_denied_text(const struct targets_denied *denied, char *buf, size_t cap)
+void process_list_denied_text(const struct process_list_denied *denied, char *buf, size_t cap)
 {
 	static const char *const words[ACCESS_REASONS][2] = {
 		[ACCESS_OTHER_USER] = {"belongs to another user", "belong to other users"},
@@ -73,32 +73,32 @@ void targets_denied_text(const struct targets_denied *denied, char *buf, size_t 
 
 		if (!n || len >= cap)
 			continue;
-		targets_pids_text(denied->by[i].pids, n, pids, sizeof(pids));
+		process_list_pids_text(denied->by[i].pids, n, pids, sizeof(pids));
 		len += (size_t)snprintf(buf + len, cap - len, "%s%zu %s (%s)", len ? ", " : "", n,
 					words[i][n > 1], pids);
 	}
 }
 
-bool targets_need_ptrace(const struct targets_denied *denied)
+bool process_list_need_ptrace(const struct process_list_denied *denied)
 {
 	return denied->count > denied->by[ACCESS_ELSEWHERE].count;
 }
 
 /* Adds one process; skips processes that end meanwhile. */
-static int targets_add(void *ctx, pid_t pid)
+static int process_list_add(void *ctx, pid_t pid)
 {
-	struct targets_scan *scan = ctx;
+	struct process_list_scan *scan = ctx;
 	struct opener_process held;
 	struct proc_status status;
-	struct target t = {.pid = pid};
+	struct process_entry t = {.pid = pid};
 	int r = pid == scan->self ? -ESRCH : proc_status(pid, &status);
 
 	if (r || status.kernel_thread || status.state == 'Z' || status.state == 'X')
 		return r == -ENOMEM ? r : 0;
 	r = dotnet_probe(scan->o, pid, &t.dotnet);
-	t.denied = targets_error_is_denial(r);
+	t.denied = process_list_error_is_denial(r);
 	if (t.denied)
-		targets_add_denied(&scan->list.denied, pid);
+		process_list_add_denied(&scan->list.denied, pid);
 	if (r && !t.denied)
 		return r == -ENOMEM ? r : 0;
 	if (scan->dotnet_only && !t.dotnet.is_dotnet)
@@ -107,7 +107,7 @@ static int targets_add(void *ctx, pid_t pid)
 	t.ns_pid = status.ns_pid;
 	t.uid = status.uid;
 	memcpy(t.comm, status.comm, sizeof(t.comm));
-	targets_container(pid, &t);
+	process_list_container(pid, &t);
 	r = opener_hold(scan->o, pid);
 	t.other_root = !opener_process(scan->o, pid, &held) && held.other_root;
 	if (r == -ENOMEM)
@@ -115,54 +115,55 @@ static int targets_add(void *ctx, pid_t pid)
 	return vec_push(&scan->list, t);
 }
 
-static int targets_by_pid(const void *a, const void *b)
+static int process_list_by_pid(const void *a, const void *b)
 {
-	pid_t x = ((const struct target *)a)->pid, y = ((const struct target *)b)->pid;
+	pid_t x = ((const struct process_entry *)a)->pid,
+	      y = ((const struct process_entry *)b)->pid;
 
 	return (x > y) - (x < y);
 }
 
-int targets_list(struct opener *o, bool dotnet_only, struct target_list *ret_list)
+int process_list_load(struct opener *o, bool dotnet_only, struct process_list *ret_list)
 {
-	struct targets_scan scan = {.o = o, .dotnet_only = dotnet_only, .self = getpid()};
-	int r = proc_each_pid(targets_add, &scan);
+	struct process_list_scan scan = {.o = o, .dotnet_only = dotnet_only, .self = getpid()};
+	int r = proc_each_pid(process_list_add, &scan);
 
 	if (r) {
-		target_list_free(&scan.list);
+		process_list_free(&scan.list);
 		return r;
 	}
 	if (scan.list.len)
-		qsort(scan.list.v, scan.list.len, sizeof(*scan.list.v), targets_by_pid);
+		qsort(scan.list.v, scan.list.len, sizeof(*scan.list.v), process_list_by_pid);
 	*ret_list = scan.list;
 	return 0;
 }
 
-void target_list_free(struct target_list *list)
+void process_list_free(struct process_list *list)
 {
 	vec_free(list);
 }
 
-enum target_choice targets_choose(const struct target_list *list, pid_t *ret_pid)
+enum process_list_choice process_list_choose(const struct process_list *list, pid_t *ret_pid)
 {
-	const struct target *only = NULL;
+	const struct process_entry *only = NULL;
 
 	for (size_t i = 0; i < list->len; i++) {
 		if (!list->v[i].dotnet.is_dotnet)
 			continue;
 		if (only)
-			return TARGET_SEVERAL;
+			return PROCESS_LIST_SEVERAL;
 		only = &list->v[i];
 	}
 	*ret_pid = only ? only->pid : 1;
-	return only ? TARGET_ONLY : TARGET_PID1;
+	return only ? PROCESS_LIST_ONLY : PROCESS_LIST_PID1;
 }
 
-int targets_dotnet(struct opener *o, struct target_list *ret_list, enum target_choice *ret_choice,
-		   pid_t *ret_pid)
+int process_list_dotnet(struct opener *o, struct process_list *ret_list,
+			enum process_list_choice *ret_choice, pid_t *ret_pid)
 {
-	int r = targets_list(o, true, ret_list);
+	int r = process_list_load(o, true, ret_list);
 
 	if (!r)
-		*ret_choice = targets_choose(ret_list, ret_pid);
+		*ret_choice = process_list_choose(ret_list, ret_pid);
 	return r;
 }
