@@ -54,6 +54,7 @@ FUZZ_BINS := $(addprefix $(B)/fuzz/,$(FUZZ_NAMES))
 REPLAY_BINS := $(addprefix $(B)/replay/,$(FUZZ_NAMES))
 HELPER_BINS := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(wildcard tests/helpers/*.c))
 
+comma := ,
 # V=1 shows the commands, -s shows nothing.
 ifeq ($(V)$(findstring s,$(firstword -$(MAKEFLAGS))),)
 say = @printf '  %-7s %s\n' '$(1)' '$(2)';
@@ -89,6 +90,10 @@ $(B)/profcpu: $(B)/obj/profcpu/main.o $(B)/libprofcpu.a
 # Their clock stands still or moves as they say (tests/unit/fake_clock.h).
 $(addprefix $(B)/unit/,dotnet/coreclr/test_jit_code profcpu/jit/test_capture unwind/test_clr_code): \
 	override LDFLAGS += -Wl,--wrap=clock_monotonic_ns
+
+# A fake runtime answers the reader, and the test counts the answers.
+$(B)/unit/profcpu/record/test_code_reader: override LDFLAGS += $(addprefix -Wl$(comma)--wrap=,clr_runtime_locate \
+	clr_contract_load clr_code_reader_new clr_code_reader_free clr_code_read unwinder_add_code)
 
 # The test searches for a symbol of its own program.
 $(B)/unit/profcpu/jit/test_stubs: override LDFLAGS += -rdynamic

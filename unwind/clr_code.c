@@ -25,7 +25,10 @@ struct clr_code_reader {
 	struct clr_io io;
 	struct clr_contract contract;
 	VEC(struct known_range) ranges; /* by start */
-	/* CLOCK_MONOTONIC, of the last read of ranges; 0: never */
+	/*
+	 * The last read of ranges began and ended then, CLOCK_MONOTONIC; 0: never. begun_ns is 0 if
+	 * some ranges could not be read.
+	 */
 	uint64_t begun_ns, read_ns;
 };
 
@@ -130,11 +133,11 @@ static int read_heaps(struct clr_code_reader *r)
 
 static int refresh(struct clr_code_reader *r)
 {
+	uint64_t begun_ns = clock_monotonic_ns();
 	struct clr_code_ranges ranges;
-
-	r->begun_ns = clock_monotonic_ns();
 	int error = clr_code_ranges_read(&r->io, &r->contract, &ranges);
 
+	r->begun_ns = ranges.unread ? 0 : begun_ns;
 	r->ranges.len = 0;
 	if (!error)
 		error = vec_reserve(&r->ranges, ranges.ranges.len);

@@ -50,8 +50,8 @@ struct clr_code_query {
  * errors[i]:
  *   0: free code[i] with clr_code_free
  *   -ENOENT: no code of the runtime, or an unknown stub
- *   -EAGAIN: it is changing, or was seen after the map of ranges was read (read again after
- *   CLR_CODE_REFRESH_NS)
+ *   -EAGAIN: it is changing, or was seen after the map of ranges was read, or a part of that map
+ *   was unreadable (read again after CLR_CODE_REFRESH_NS)
  *   -EBADMSG, -ENOTSUP, -E2BIG: its data is invalid
  *
  * Returns 0; -ENOMEM; errors of io that end all. After an error, ignore errors[] and free nothing.

@@ -116,6 +116,12 @@ static size_t search(const struct jit_process *p, uint64_t addr)
 	return low;
 }
 
+/* Whether more than age_ns passed since then. A sample may be older than the answer. */
+static bool is_past(uint64_t since_ns, uint64_t now_ns, uint64_t age_ns)
+{
+	return now_ns > since_ns && now_ns - since_ns > age_ns;
+}
+
 static int find_request(struct jit_process *p, uint64_t addr, uint64_t now_ns, bool *ret_ask)
 {
 	const uint32_t *known = hashmap_get(&p->asked, addr);
@@ -127,7 +133,7 @@ static int find_request(struct jit_process *p, uint64_t addr, uint64_t now_ns, b
 		return -EAGAIN;
 	/* The old answer holds until a new one arrives. */
 	if (q) {
-		*ret_ask = now_ns - q->since_ns > JIT_CODES_UNKNOWN_NS;
+		*ret_ask = is_past(q->since_ns, now_ns, JIT_CODES_UNKNOWN_NS);
 		if (*ret_ask)
 			q->since_ns = now_ns;
 		return -ENOENT;
@@ -155,7 +161,8 @@ int jit_codes_find(struct jit_codes *c, int32_t pid, uint64_t addr, uint64_t now
 	if (i == p->stretches.len || p->stretches.v[i]->code.start > addr)
 		return find_request(p, addr, now_ns, ret_ask);
 	s = p->stretches.v[i];
-	*ret_ask = s->code.movable && !s->asked && now_ns - s->seen_ns > JIT_CODES_MOVABLE_NS;
+	*ret_ask =
+		s->code.movable && !s->asked && is_past(s->seen_ns, now_ns, JIT_CODES_MOVABLE_NS);
 	s->asked |= *ret_ask;
 	*ret_code = &s->code;
 	return 0;

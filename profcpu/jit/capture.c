@@ -434,7 +434,7 @@ bool jit_capture_is_written(const struct jit_capture *c)
 	if (c->stuck)
 		return true;
 	for (size_t i = 0; i < c->processes.len; i++)
-		if (c->processes.v[i]->unwritten)
+		if (c->processes.v[i]->write_failures)
 			return false;
 	return true;
 }

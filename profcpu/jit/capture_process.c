@@ -89,7 +89,7 @@ static void process_write_failed(struct jit_process *p, int error)
 	snprintf(why, sizeof(why), "they cannot all be written to the recording: %s%s",
 		 strerror(-error), remedy_for(error));
 	process_add_failure(p, why);
-	p->unwritten = true;
+	p->write_failures++;
 }
 
 void jit_process_release(struct jit_process *p, uint64_t until_ns)
@@ -105,7 +105,7 @@ void jit_process_release(struct jit_process *p, uint64_t until_ns)
 	p->stepped = false;
 	int r = jit_methods_writer_close(p->target.out);
 
-	if (r && !p->unwritten)
+	if (r && !p->write_failures)
 		process_write_failed(p, r);
 	p->target.out = NULL;
 }
@@ -163,7 +163,7 @@ static int process_begin(struct jit_processes *all, struct jit_process *p,
 	if (r) {
 		snprintf(why, JIT_WAY_WHY_BYTES, "names cannot be written to the recording: %s",
 			 strerror(-r));
-		p->unwritten = true;
+		p->write_failures++;
 		return r;
 	}
 	if (is_fresh && p->version[0])
@@ -196,6 +196,7 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 	};
 	bool is_ready = last || now - p->since_ns > JIT_PROCESS_READY_NS ||
 			now - proc_start_ns(p->pid, now) > JIT_PROCESS_READY_NS;
+	unsigned failed_before = p->write_failures;
 	int r = -ENOTSUP;
 
 	p->late = false;
@@ -213,17 +214,19 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 		if (r == -ESRCH)
 			break;
 		if (r)
-			process_add_why(
-				p,
-				all->names == JIT_NAMES_AUTO && !p->unwritten ? ways[n]->name : "",
-				why);
+			process_add_why(p,
+					all->names == JIT_NAMES_AUTO &&
+							p->write_failures == failed_before
+						? ways[n]->name
+						: "",
+					why);
 		/*
 		 * On a busy machine, do not send requests to the runtime instead: they can crash
 		 * it.
 		 */
 		p->late = r == -ETIMEDOUT && n == JIT_NAMES_MEMORY && !last;
 		/* Names that cannot be written need no other way. */
-		if (p->unwritten || (r == -ETIMEDOUT && n == JIT_NAMES_MEMORY))
+		if (p->write_failures > failed_before || (r == -ETIMEDOUT && n == JIT_NAMES_MEMORY))
 			break;
 	}
 	p->next_ns = p->late ? now + PROCESS_LATE_SHARE * (clock_monotonic_ns() - now) : now;
@@ -368,7 +371,7 @@ static int process_step(struct jit_process *p, uint64_t now, bool last)
 		process_add_failure(p, why);
 	else if (!r && *why)
 		process_add_why(p, "", why);
-	if (flushed && !p->unwritten)
+	if (flushed && !p->write_failures)
 		process_write_failed(p, flushed);
 	return r ? r : flushed;
 }

@@ -41,10 +41,10 @@ struct jit_process {
 	struct jit_target target;
 	const char *words; /* words of the last way that worked; NULL: none */
 	char why[JIT_PROCESS_WHY_BYTES];
-	bool is_dotnet, done; /* done: no more names will come */
-	bool forgotten;       /* done, and its PID may be added again */
-	bool broken;          /* something failed after names began to come */
-	bool unwritten;       /* some names could not be written */
+	bool is_dotnet, done;    /* done: no more names will come */
+	bool forgotten;          /* done, and its PID may be added again */
+	bool broken;             /* something failed after names began to come */
+	unsigned write_failures; /* names that could not be written, of all programs of this PID */
 	bool late; /* the last try took too long and will be repeated, at the latest at the end */
 	bool stepped; /* at least one step was taken in the current way */
 	/*

@@ -11,11 +11,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define OPEN_TIMEOUT_NS (2 * NS_PER_S)     /* time limit to find the runtime of a process */
 #define STARTING_RETRY_NS (NS_PER_S / 5)   /* retry interval for a starting process */
 #define NO_RUNTIME_RETRY_NS (5 * NS_PER_S) /* retry interval for a process without a runtime */
 #define CHANGING_RETRY_NS (20 * NS_PER_MS) /* retry interval for code that changes */
+#define CHANGING_END_NS NS_PER_S           /* after the request; then the code counts as unknown */
 #define BATCH 256                          /* requests read together */
 
 struct code_request {
@@ -165,10 +167,15 @@ static void close_process(struct code_process *p, uint64_t next_ns)
 	p->next_ns = next_ns;
 }
 
+/* False: it was tried for too long, or memory is exhausted. */
 static bool retry_later(struct code_reader *r, const struct code_request *request)
 {
+	uint64_t now = clock_monotonic_ns();
+
+	if (now - request->query.seen_ns > CHANGING_END_NS)
+		return false;
 	if (!r->retries.len)
-		r->retry_ns = clock_monotonic_ns() + CHANGING_RETRY_NS;
+		r->retry_ns = now + CHANGING_RETRY_NS;
 	return !vec_push(&r->retries, *request);
 }
 
@@ -207,23 +214,55 @@ static int by_process(const void *a, const void *b)
 	return x->query.addr < y->query.addr ? -1 : x->query.addr > y->query.addr;
 }
 
+/* Reads the code of n requests, none of which forgets a process. */
 static void read_all(struct code_reader *r, struct code_request *requests, size_t n)
 {
 	if (n)
 		qsort(requests, n, sizeof(*requests), by_process);
 	for (size_t from = 0, to; from < n; from = to) {
-		to = from + 1;
-		if (!requests[from].query.addr) {
-			struct code_process *p = process_of(r, requests[from].pid);
-
-			if (p)
-				close_process(p, 0);
-			continue;
-		}
-		for (; to < n && to - from < BATCH && requests[to].pid == requests[from].pid;)
+		for (to = from + 1;
+		     to < n && to - from < BATCH && requests[to].pid == requests[from].pid;)
 			to++;
 		read_batch(r, requests + from, to - from);
 	}
+}
+
+static void keep_others(struct code_requests *requests, const struct hashmap *forgotten)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < requests->len; i++)
+		if (!hashmap_get(forgotten, (uint32_t)requests->v[i].pid))
+			requests->v[kept++] = requests->v[i];
+	requests->len = kept;
+}
+
+/*
+ * Closes the runtimes of processes that the list forgets, and drops older requests for them, so
+ * that none is made to the next program of the PID. Out of memory, some are made and fail.
+ */
+static void forget_processes(struct code_reader *r, struct code_requests *now)
+{
+	struct hashmap forgotten = {0};
+	size_t kept = now->len;
+
+	for (size_t i = now->len; i-- > 0;) {
+		const struct code_request *q = &now->v[i];
+		const uint32_t *known = hashmap_get(&r->by_pid, (uint32_t)q->pid);
+
+		if (!q->query.addr) {
+			(void)hashmap_put(&forgotten, (uint32_t)q->pid, 1);
+			if (known)
+				close_process(&r->processes.v[*known], 0);
+		} else if (!hashmap_get(&forgotten, (uint32_t)q->pid)) {
+			now->v[--kept] = *q;
+		}
+	}
+	now->len -= kept;
+	if (kept)
+		memmove(now->v, now->v + kept, now->len * sizeof(*now->v));
+	keep_others(&r->retries, &forgotten);
+	hashmap_free(&forgotten);
 }
 
 /* Waits for requests, or for the time to repeat some. The caller frees the list. False: stop. */
@@ -251,6 +290,7 @@ static void code_reader_main(void *ctx)
 	struct code_requests now, retries;
 
 	while (next_requests(r, &now)) {
+		forget_processes(r, &now);
 		if (clock_monotonic_ns() >= r->retry_ns) {
 			retries = r->retries;
 			r->retries = (struct code_requests){0};

@@ -309,6 +309,27 @@ static void code_newer_than_the_map_is_read_again(void **state)
 	end();
 }
 
+static void code_in_an_unreadable_part_of_the_map_is_read_again(void **state)
+{
+	struct clr_code code;
+
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	put_method(BODY, image_method(&image, plain, 1, 0));
+	fake_clock_stop();
+	seen_ns = clock_monotonic_ns();
+	image.hole = image.fragment;
+	image.hole_end = image.fragment + 8;
+	assert_int_equal(read_code(BODY, &code), -EAGAIN);
+	image.hole = image.hole_end = 0;
+	fake_clock_advance(CLR_CODE_REFRESH_NS);
+	assert_int_equal(read_code(BODY, &code), 0);
+	clr_code_free(&code);
+	seen_ns = 0;
+	fake_clock_run();
+	end();
+}
+
 static void concurrent_changes_are_detected(void **state)
 {
 	struct clr_code code;
@@ -398,6 +419,7 @@ int main(void)
 		cmocka_unit_test(precompiled_code_is_of_its_image),
 		cmocka_unit_test(many_are_read_at_once_and_each_has_its_error),
 		cmocka_unit_test(code_newer_than_the_map_is_read_again),
+		cmocka_unit_test(code_in_an_unreadable_part_of_the_map_is_read_again),
 		cmocka_unit_test(concurrent_changes_are_detected),
 		cmocka_unit_test(impossible_values_are_reported),
 	};

@@ -81,6 +81,8 @@ static void test_code_without_an_owner_is_requested_rarely(void **state)
 	assert_int_equal(find(c, 7, 0x1010, NOW + 1, false), -ENOENT);
 	assert_int_equal(find(c, 7, 0x1010, NOW + 2 * JIT_CODES_UNKNOWN_NS, true), -ENOENT);
 	assert_int_equal(find(c, 7, 0x1010, NOW + 2 * JIT_CODES_UNKNOWN_NS + 1, false), -ENOENT);
+	/* A sample can be older than the answer: it is taken first and looked up later. */
+	assert_int_equal(find(c, 7, 0x1010, NOW, false), -ENOENT);
 }
 
 static void test_movable_code_is_requested_again(void **state)
@@ -88,6 +90,7 @@ static void test_movable_code_is_requested_again(void **state)
 	struct jit_codes *c = *state;
 
 	put(c, 7, 0x1000, 0x1100, 24, true);
+	assert_int_equal(find(c, 7, 0x1010, NOW - 1, false), 24); /* a sample from before */
 	assert_int_equal(find(c, 7, 0x1010, NOW + 1, false), 24);
 	assert_int_equal(find(c, 7, 0x1010, NOW + 2 * JIT_CODES_MOVABLE_NS, true), 24);
 	assert_int_equal(find(c, 7, 0x1010, NOW + 2 * JIT_CODES_MOVABLE_NS, false), 24);
