@@ -131,8 +131,8 @@ void access_text(const struct access_denial *denial, char *buf, size_t cap)
 		break;
 	case ACCESS_NOT_DUMPABLE:
 		snprintf(buf, cap,
-			 "it is not dumpable: it asked for that, or its program has more rights "
-			 "than its user");
+			 "it is not dumpable: it set PR_SET_DUMPABLE to 0, or its program has more "
+			 "rights than its user");
 		break;
 	case ACCESS_CAPABILITIES:
 		access_text_capabilities(denial->lacking, buf, cap);

@@ -124,14 +124,14 @@ static void dotnet_tmpdir(pid_t pid, char *dir, size_t cap)
 		dir[--n] = 0;
 }
 
-/* Opens the socket as an O_PATH descriptor. 0; -ENOENT: no socket; errors of opener_hold. */
+/* Opens the socket as an O_PATH descriptor. 0; -ENOENT: no socket; errors of opener_pin. */
 static int dotnet_port_find(struct opener *o, pid_t pid, char *path, size_t cap, int *ret_fd)
 {
 	struct opener_process process;
 	char dir[PATH_MAX];
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
-	int r = opener_hold(o, pid);
+	int r = opener_pin(o, pid);
 
 	if (opener_process(o, pid, &process))
 		return r;

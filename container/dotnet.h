@@ -21,7 +21,7 @@ struct dotnet_runtime {
 };
 
 /*
- * Finds out whether a process runs .NET, by its memory map. If the map is not readable, looks in
+ * Finds out whether a process runs .NET, by its memory map. If the map is not readable, searches
  * our own /tmp for a diagnostic port with its PID and start time. Returns 0, also for processes
  * without .NET; -EACCES, -EPERM: unknown; -ESRCH; -errno.
  */
@@ -45,7 +45,7 @@ enum dotnet_port_state {
  * Finds the default diagnostic port and tries to connect. The port is
  * ${TMPDIR:-/tmp}/dotnet-diagnostic-NSPID-START-socket in the target's root. path: receives the
  * path in that root, even without a socket there; at least DOTNET_PORT_BYTES. 0 or errors of
- * opener_hold.
+ * opener_pin.
  */
 int dotnet_port(struct opener *o, pid_t pid, enum dotnet_port_state *ret_state, char *path,
 		size_t cap);
@@ -53,7 +53,7 @@ int dotnet_port(struct opener *o, pid_t pid, enum dotnet_port_state *ret_state, 
 /*
  * Connects to the default diagnostic port, without blocking. 0; -ENOENT: no such socket;
  * -ECONNREFUSED: nobody listens; -EAGAIN: its queue is full, try later; -EACCES, -EPERM; errors of
- * opener_hold. The caller closes *ret_fd.
+ * opener_pin. The caller closes *ret_fd.
  */
 int dotnet_port_connect(struct opener *o, pid_t pid, int *ret_fd);
 

@@ -16,14 +16,14 @@
 #include <sys/types.h>
 
 /*
- * Reads all of [addr, addr + len). Returns 0; -ESRCH: the process ended; -EPERM: access.h tells the
+ * Reads all of [addr, addr + len). Returns 0; -ESRCH: the process ended; -EPERM: access.h finds the
  * reason; -EFAULT: not all of it is mapped; -ENOSYS: the kernel or a seccomp filter lacks the call;
  * -errno.
  */
 int memory_read(pid_t pid, uint64_t addr, void *buf, size_t len);
 
 /*
- * Reads the mapped bytes from addr on, at most len; *ret_len tells how many. Errors as memory_read;
+ * Reads the mapped bytes from addr on, at most len; *ret_len: their number. Errors as memory_read;
  * -EFAULT: the first byte is not mapped.
  */
 int memory_read_start(pid_t pid, uint64_t addr, void *buf, size_t len, size_t *ret_len);

@@ -17,7 +17,7 @@
 #include <sys/vfs.h>
 
 #define OPENER_PROC_PATH 96
-#define OPENER_OWN_ROOT 0 /* index of our own root, which is always held */
+#define OPENER_OWN_ROOT 0 /* index of our own root, which is always pinned */
 #define OPENER_NO_ROOT UINT32_MAX
 #define OPENER_UID_MAP_MAX 8192
 
@@ -29,22 +29,22 @@ struct opener_root_key {
 	uint64_t mnt_ns, dev, ino, mnt_id; /* mnt_id: 0 before Linux 5.8 */
 };
 
-struct opener_held_root {
+struct opener_pinned_root {
 	struct opener_root_key key;
 	int root_fd, ns_fd; /* -1: the slot is free. Our own root needs no ns_fd */
 	uid_t uid0;         /* uid 0 of the target's user namespace, as a uid of ours; -1: nobody */
 	uint32_t users;
 };
 
-struct opener_held {
+struct opener_pinned {
 	struct opener_process process;
 	uint32_t root;
 	int root_error; /* error that left it without a root */
 };
 
 struct opener {
-	VEC(struct opener_held_root) roots;
-	VEC(struct opener_held) held;
+	VEC(struct opener_pinned_root) roots;
+	VEC(struct opener_pinned) pinned;
 	struct hashmap by_pid;
 	bool by_steps;
 };
@@ -94,7 +94,7 @@ static uid_t opener_uid0(pid_t pid)
 int opener_new(struct opener **ret_opener)
 {
 	struct opener *o = calloc(1, sizeof(*o));
-	struct opener_held_root own = {.root_fd = -1, .ns_fd = -1, .users = 1};
+	struct opener_pinned_root own = {.root_fd = -1, .ns_fd = -1, .users = 1};
 	struct stat ns = {0};
 
 	if (!o)
@@ -126,7 +126,7 @@ void opener_free(struct opener *o)
 		cleanup_close(&o->roots.v[i].ns_fd);
 	}
 	vec_free(&o->roots);
-	vec_free(&o->held);
+	vec_free(&o->pinned);
 	hashmap_free(&o->by_pid);
 	free(o);
 }
@@ -159,19 +159,19 @@ static void opener_root_drop(struct opener *o, uint32_t index)
 {
 	if (index == OPENER_NO_ROOT)
 		return;
-	struct opener_held_root *root = &o->roots.v[index];
+	struct opener_pinned_root *root = &o->roots.v[index];
 
 	if (--root->users)
 		return;
 	cleanup_close(&root->root_fd);
 	cleanup_close(&root->ns_fd);
-	*root = (struct opener_held_root){.root_fd = -1, .ns_fd = -1};
+	*root = (struct opener_pinned_root){.root_fd = -1, .ns_fd = -1};
 }
 
 /* Returns a free slot for a root, or OPENER_NO_ROOT. */
 static uint32_t opener_free_slot(struct opener *o)
 {
-	static const struct opener_held_root empty = {.root_fd = -1, .ns_fd = -1};
+	static const struct opener_pinned_root empty = {.root_fd = -1, .ns_fd = -1};
 
 	for (uint32_t i = 1; i < o->roots.len; i++)
 		if (!o->roots.v[i].users)
@@ -181,7 +181,7 @@ static uint32_t opener_free_slot(struct opener *o)
 	return (uint32_t)o->roots.len - 1;
 }
 
-static int opener_open_root(pid_t pid, struct opener_held_root *root)
+static int opener_open_root(pid_t pid, struct opener_pinned_root *root)
 {
 	char path[OPENER_PROC_PATH];
 	AUTO_CLOSE int ns_fd = -1, root_fd = -1;
@@ -206,7 +206,7 @@ static int opener_open_root(pid_t pid, struct opener_held_root *root)
 	return 0;
 }
 
-/* Finds the process's root among the held ones, or holds one more. */
+/* Finds the process's root among the pinned ones, or pins it. */
 static int opener_root_take(struct opener *o, pid_t pid, uint32_t *ret_index)
 {
 	struct opener_root_key key;
@@ -231,118 +231,118 @@ static int opener_root_take(struct opener *o, pid_t pid, uint32_t *ret_index)
 	return r;
 }
 
-static struct opener_held *opener_find(const struct opener *o, pid_t pid)
+static struct opener_pinned *opener_find(const struct opener *o, pid_t pid)
 {
 	const uint32_t *at = hashmap_get(&o->by_pid, (uint64_t)pid);
 
-	return at ? &o->held.v[*at] : NULL;
+	return at ? &o->pinned.v[*at] : NULL;
 }
 
 /* Describes the process and takes a reference to its root. 0; -ESRCH: it has ended or is ending. */
-static int opener_describe(struct opener *o, pid_t pid, struct opener_held *ret)
+static int opener_describe(struct opener *o, pid_t pid, struct opener_pinned *ret)
 {
-	struct opener_held h = {.root = OPENER_NO_ROOT};
+	struct opener_pinned p = {.root = OPENER_NO_ROOT};
 	struct proc_status status;
 	uint64_t start;
-	int r = proc_start_ticks(pid, &h.process.start_ticks);
+	int r = proc_start_ticks(pid, &p.process.start_ticks);
 
 	if (!r)
 		r = proc_status(pid, &status);
 	if (r)
 		return r;
-	h.process.ns_pid = status.ns_pid;
-	h.process.uid = status.uid;
-	h.root_error = opener_root_take(o, pid, &h.root);
-	h.process.other_root = h.root != OPENER_NO_ROOT && h.root != OPENER_OWN_ROOT;
+	p.process.ns_pid = status.ns_pid;
+	p.process.uid = status.uid;
+	p.root_error = opener_root_take(o, pid, &p.root);
+	p.process.other_root = p.root != OPENER_NO_ROOT && p.root != OPENER_OWN_ROOT;
 	/* The same process must have supplied all of this data. */
-	r = h.root_error == -ESRCH ? -ESRCH : proc_start_ticks(pid, &start);
-	if (!r && start != h.process.start_ticks)
+	r = p.root_error == -ESRCH ? -ESRCH : proc_start_ticks(pid, &start);
+	if (!r && start != p.process.start_ticks)
 		r = -ESRCH;
 	if (r) {
-		opener_root_drop(o, h.root);
+		opener_root_drop(o, p.root);
 		return r;
 	}
-	*ret = h;
+	*ret = p;
 	return 0;
 }
 
 /* Adds an empty entry for pid to the table. */
-static int opener_add(struct opener *o, pid_t pid, struct opener_held **ret)
+static int opener_add(struct opener *o, pid_t pid, struct opener_pinned **ret)
 {
-	struct opener_held fresh = {.root = OPENER_NO_ROOT};
+	struct opener_pinned fresh = {.root = OPENER_NO_ROOT};
 
-	if (vec_push(&o->held, fresh))
+	if (vec_push(&o->pinned, fresh))
 		return -ENOMEM;
-	if (hashmap_put(&o->by_pid, (uint64_t)pid, (uint32_t)(o->held.len - 1))) {
-		o->held.len--;
+	if (hashmap_put(&o->by_pid, (uint64_t)pid, (uint32_t)(o->pinned.len - 1))) {
+		o->pinned.len--;
 		return -ENOMEM;
 	}
-	*ret = &o->held.v[o->held.len - 1];
+	*ret = &o->pinned.v[o->pinned.len - 1];
 	return 0;
 }
 
-int opener_hold(struct opener *o, pid_t pid)
+int opener_pin(struct opener *o, pid_t pid)
 {
-	struct opener_held *h = opener_find(o, pid), now;
+	struct opener_pinned *p = opener_find(o, pid), now;
 	int r = pid > 0 ? opener_describe(o, pid, &now) : -ESRCH;
 
 	if (r)
-		return h && r == -ESRCH ? h->root_error : r;
+		return p && r == -ESRCH ? p->root_error : r;
 	/*
 	 * The same process became inaccessible: it changed its user or is ending. Keep the old
 	 * data.
 	 */
-	if (h && now.root_error && h->process.start_ticks == now.process.start_ticks &&
-	    h->root != OPENER_NO_ROOT)
+	if (p && now.root_error && p->process.start_ticks == now.process.start_ticks &&
+	    p->root != OPENER_NO_ROOT)
 		return 0;
-	if (!h) {
-		r = opener_add(o, pid, &h);
+	if (!p) {
+		r = opener_add(o, pid, &p);
 		if (r) {
 			opener_root_drop(o, now.root);
 			return r;
 		}
 	}
-	opener_root_drop(o, h->root);
-	*h = now;
-	return h->root_error;
+	opener_root_drop(o, p->root);
+	*p = now;
+	return p->root_error;
 }
 
 int opener_process(struct opener *o, pid_t pid, struct opener_process *ret_process)
 {
-	const struct opener_held *h = opener_find(o, pid);
+	const struct opener_pinned *p = opener_find(o, pid);
 
-	if (!h)
+	if (!p)
 		return -ESRCH;
-	*ret_process = h->process;
+	*ret_process = p->process;
 	return 0;
 }
 
 /*
- * Returns the held process; holds it first if necessary. If its root is inaccessible, fills *ret_h
+ * Returns the pinned process; pins it first if necessary. If its root is inaccessible, fills *ret_p
  * and returns the error.
  */
-static int opener_get(struct opener *o, pid_t pid, struct opener_held **ret_h)
+static int opener_get(struct opener *o, pid_t pid, struct opener_pinned **ret_p)
 {
-	struct opener_held *h = opener_find(o, pid);
+	struct opener_pinned *p = opener_find(o, pid);
 	int r = 0;
 
-	if (!h || (h->root == OPENER_NO_ROOT && h->root_error == -EMFILE)) {
-		r = opener_hold(o, pid);
-		h = opener_find(o, pid);
+	if (!p || (p->root == OPENER_NO_ROOT && p->root_error == -EMFILE)) {
+		r = opener_pin(o, pid);
+		p = opener_find(o, pid);
 	}
-	if (!h)
+	if (!p)
 		return r;
-	*ret_h = h;
-	return h->root_error;
+	*ret_p = p;
+	return p->root_error;
 }
 
 int opener_root(struct opener *o, pid_t pid, int *ret_fd)
 {
-	struct opener_held *h;
-	int r = opener_get(o, pid, &h);
+	struct opener_pinned *p;
+	int r = opener_get(o, pid, &p);
 
 	if (!r)
-		*ret_fd = o->roots.v[h->root].root_fd;
+		*ret_fd = o->roots.v[p->root].root_fd;
 	return r;
 }
 
@@ -418,10 +418,11 @@ static int opener_accept(int path_fd, const struct opener_owners *owners, uint64
 }
 
 /*
- * Opens a root only for this call, because OPENER_ROOTS_MAX roots are held. The process must be
+ * Opens a root only for this call, because OPENER_ROOTS_MAX roots are pinned. The process must be
  * alive.
  */
-static int opener_root_once(const struct opener_held *h, pid_t pid, struct opener_held_root *root)
+static int opener_root_once(const struct opener_pinned *p, pid_t pid,
+			    struct opener_pinned_root *root)
 {
 	uint64_t start;
 	int r = opener_open_root(pid, root);
@@ -429,28 +430,28 @@ static int opener_root_once(const struct opener_held *h, pid_t pid, struct opene
 	if (r)
 		return r;
 	r = proc_start_ticks(pid, &start);
-	if (!r && start == h->process.start_ticks)
+	if (!r && start == p->process.start_ticks)
 		return 0;
 	cleanup_close(&root->root_fd);
 	cleanup_close(&root->ns_fd);
 	return -ESRCH;
 }
 
-/* Opens path in the target's root as O_PATH, and tells its accepted owners. */
+/* Opens path in the target's root as O_PATH. *ret_owners: accepted owners of the file. */
 static int opener_open_path(struct opener *o, pid_t pid, const char *path, int *ret_fd,
 			    struct opener_owners *ret_owners)
 {
-	struct opener_held_root once = {.root_fd = -1, .ns_fd = -1}, *root = &once;
-	struct opener_held *h;
-	int r = opener_get(o, pid, &h);
+	struct opener_pinned_root once = {.root_fd = -1, .ns_fd = -1}, *root = &once;
+	struct opener_pinned *p;
+	int r = opener_get(o, pid, &p);
 
 	if (!r)
-		root = &o->roots.v[h->root];
+		root = &o->roots.v[p->root];
 	else if (r == -EMFILE && opener_find(o, pid))
-		r = opener_root_once(h, pid, &once);
+		r = opener_root_once(p, pid, &once);
 	if (r)
 		return r;
-	*ret_owners = (struct opener_owners){.uid = h->process.uid, .uid0 = root->uid0};
+	*ret_owners = (struct opener_owners){.uid = p->process.uid, .uid0 = root->uid0};
 	r = opener_resolve(o, root->root_fd, path, ret_fd);
 	cleanup_close(&once.root_fd);
 	cleanup_close(&once.ns_fd);
@@ -478,11 +479,11 @@ int opener_map_file(struct opener *o, pid_t pid, uint64_t start, uint64_t end, u
 {
 	static const struct opener_owners anybody = {.any = true};
 	char path[OPENER_PROC_PATH];
-	struct opener_held *h;
+	struct opener_pinned *p;
 	uint64_t ticks;
-	int r = opener_get(o, pid, &h);
+	int r = opener_get(o, pid, &p);
 
-	/* A process that is held without a root is sufficient. */
+	/* A process that is pinned without its root is sufficient. */
 	if (r && !opener_find(o, pid))
 		return r;
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)start,
@@ -492,16 +493,16 @@ int opener_map_file(struct opener *o, pid_t pid, uint64_t start, uint64_t end, u
 	r = path_fd < 0 ? -errno : 0;
 	int alive = proc_start_ticks(pid, &ticks);
 
-	if (alive == -ESRCH || (!alive && ticks != h->process.start_ticks))
+	if (alive == -ESRCH || (!alive && ticks != p->process.start_ticks))
 		return -ESRCH;
 	return r ? r : opener_accept(path_fd, &anybody, max_bytes, ret_fd);
 }
 
-static int opener_own_perfmap(struct opener *o, const struct opener_held *h, pid_t pid,
+static int opener_own_perfmap(struct opener *o, const struct opener_pinned *p, pid_t pid,
 			      uint64_t max_bytes, int *ret_fd)
 {
-	const struct opener_held_root *own = &o->roots.v[OPENER_OWN_ROOT];
-	struct opener_owners owners = {.uid = h->process.uid, .uid0 = own->uid0};
+	const struct opener_pinned_root *own = &o->roots.v[OPENER_OWN_ROOT];
+	struct opener_owners owners = {.uid = p->process.uid, .uid0 = own->uid0};
 	AUTO_CLOSE int path_fd = -1;
 	char path[OPENER_PROC_PATH];
 
@@ -514,24 +515,24 @@ static int opener_own_perfmap(struct opener *o, const struct opener_held *h, pid
 int opener_perfmap(struct opener *o, pid_t pid, uint64_t max_bytes, int *ret_fd)
 {
 	char path[OPENER_PROC_PATH];
-	struct opener_held *h;
-	int entered = opener_get(o, pid, &h);
+	struct opener_pinned *p;
+	int entered = opener_get(o, pid, &p);
 
 	if (entered && !opener_find(o, pid))
 		return entered;
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", h->process.ns_pid);
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", p->process.ns_pid);
 	int first = opener_file(o, pid, path, max_bytes, ret_fd);
 
 	if (!first)
 		return 0;
-	int r = opener_own_perfmap(o, h, pid, max_bytes, ret_fd);
+	int r = opener_own_perfmap(o, p, pid, max_bytes, ret_fd);
 
 	/*
 	 * If the target's root is readable, the map with that number in our /tmp belongs to another
 	 * process.
 	 */
-	if (r && entered && h->process.ns_pid != pid) {
-		int other = opener_own_perfmap(o, h, h->process.ns_pid, max_bytes, ret_fd);
+	if (r && entered && p->process.ns_pid != pid) {
+		int other = opener_own_perfmap(o, p, p->process.ns_pid, max_bytes, ret_fd);
 
 		r = r == -ENOENT || !other ? other : r;
 	}

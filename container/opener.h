@@ -23,8 +23,8 @@
 struct opener;
 
 /*
- * Distinct roots held at once, with two descriptors each. Files of processes with further roots can
- * be opened only while these processes live.
+ * Distinct roots pinned at once, with two descriptors each. Files of processes with further roots
+ * can be opened only while these processes live.
  */
 #define OPENER_ROOTS_MAX 128
 
@@ -33,41 +33,41 @@ int opener_new(struct opener **ret_opener);
 void opener_free(struct opener *o);
 
 /*
- * Holds a process's root directory, uid and innermost PID (NSpid), so that its files can be opened
- * after it has ended. pid is in our PID namespace.
+ * Pins a process: keeps its root directory open, and its uid and innermost PID (NSpid) in memory.
+ * So its files can be opened after it has ended. pid is in our PID namespace.
  *
  * Processes with the same mount namespace and root share descriptors, so thousands of processes
- * cost few. The mount namespace is held too; otherwise the kernel unmounts a container's volumes
+ * cost few. The mount namespace stays open too; otherwise the kernel unmounts a container's volumes
  * when its last process ends.
  *
- * A second call for a held process updates it: the root may have changed, or the PID may belong to
- * another process. If the process has ended, the held data stay.
+ * A second call for a pinned process updates it: the root may have changed, or the PID may belong
+ * to another process. If the process has ended, the old data stay.
  *
- * 0; -ESRCH; -EACCES, -EPERM: access.h tells the reason; -EMFILE. After the last three errors the
- * process is held without a root, and the functions below that need the root return the same error.
+ * 0; -ESRCH; -EACCES, -EPERM: access.h finds the reason; -EMFILE. After the last three errors the
+ * process is pinned without its root, and the functions below that need the root return that error.
  */
-int opener_hold(struct opener *o, pid_t pid);
+int opener_pin(struct opener *o, pid_t pid);
 
-/* A process that is held. */
+/* A pinned process. */
 struct opener_process {
 	pid_t ns_pid;
 	uid_t uid;
 	bool other_root;      /* false: ours, or unknown */
 	uint64_t start_ticks; /* field 22 of /proc/PID/stat */
 };
-/* Returns the data of a held process. 0; -ESRCH: not held. */
+/* Returns the data of a pinned process. 0; -ESRCH: not pinned. */
 int opener_process(struct opener *o, pid_t pid, struct opener_process *ret_process);
 
 /*
- * Returns the descriptor of the root directory (O_PATH), borrowed until pid is held again. Holds
- * pid first if necessary. Errors of opener_hold.
+ * Returns the descriptor of the root directory (O_PATH), borrowed until pid is pinned again. Pins
+ * pid first if necessary. Errors of opener_pin.
  */
 int opener_root(struct opener *o, pid_t pid, int *ret_fd);
 
 /*
- * Opens a regular file of at most max_bytes inside the target's root, for reading. Holds pid first
+ * Opens a regular file of at most max_bytes inside the target's root, for reading. Pins pid first
  * if necessary. 0; -ENOENT, -ENOTDIR, -ELOOP; -EACCES: owner or type not accepted, or no
- * permission; -E2BIG; errors of opener_hold. The caller closes *ret_fd.
+ * permission; -E2BIG; errors of opener_pin. The caller closes *ret_fd.
  */
 int opener_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd);
 

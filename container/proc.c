@@ -71,7 +71,7 @@ int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **r
 	return access(path, F_OK) ? -ESRCH : -ENOENT;
 }
 
-/* For kernels without the line "Kthread": tells kernel threads by a flag in stat. */
+/* Finds out by a flag in stat, for kernels without the line "Kthread". */
 static int proc_status_kthread(pid_t pid, struct proc_status *s)
 {
 	AUTO_FREE char *text = NULL;

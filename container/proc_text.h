@@ -70,7 +70,7 @@ enum {
 unsigned proc_status_scan(const char *text, struct proc_status *s);
 
 /*
- * Parses the text of /proc/PID/status. kernel_thread is false if the text does not tell. 0 or
+ * Parses the text of /proc/PID/status. kernel_thread is false without the line "Kthread". 0 or
  * -EBADMSG.
  */
 int proc_status_parse(const char *text, struct proc_status *ret_status);

@@ -88,7 +88,7 @@ bool process_list_need_ptrace(const struct process_list_denied *denied)
 static int process_list_add(void *ctx, pid_t pid)
 {
 	struct process_list_scan *scan = ctx;
-	struct opener_process held;
+	struct opener_process pinned;
 	struct proc_status status;
 	struct process_entry t = {.pid = pid};
 	int r = pid == scan->self ? -ESRCH : proc_status(pid, &status);
@@ -108,8 +108,8 @@ static int process_list_add(void *ctx, pid_t pid)
 	t.uid = status.uid;
 	memcpy(t.comm, status.comm, sizeof(t.comm));
 	process_list_container(pid, &t);
-	r = opener_hold(scan->o, pid);
-	t.other_root = !opener_process(scan->o, pid, &held) && held.other_root;
+	r = opener_pin(scan->o, pid);
+	t.other_root = !opener_process(scan->o, pid, &pinned) && pinned.other_root;
 	if (r == -ENOMEM)
 		return r;
 	return vec_push(&scan->list, t);

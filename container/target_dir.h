@@ -1,8 +1,8 @@
 /*
  * Creates and removes files of profcpu in a directory of a target, and finds files that a target
  * writes. Completes opener.h, which only reads. The directory is resolved once inside the target's
- * root and then held. Below it only plain names are used, and no link is followed. So a target that
- * owns the directory can only mislead us to its own files.
+ * root and then kept open. Below it only plain names are used, and no link is followed. So a target
+ * that owns the directory can only mislead us to its own files.
  */
 #ifndef CONTAINER_TARGET_DIR_H
 #define CONTAINER_TARGET_DIR_H

@@ -372,7 +372,7 @@ static void collect_find_denied(const struct collect_arguments *a, struct opener
 
 	*text = 0;
 	for (size_t i = 0; i < a->record.npids && !*text; i++) {
-		int r = opener_hold(opener, a->record.pids[i]);
+		int r = opener_pin(opener, a->record.pids[i]);
 
 		if ((r != -EACCES && r != -EPERM) || access_probe(a->record.pids[i], &denial))
 			continue;

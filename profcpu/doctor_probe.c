@@ -289,7 +289,7 @@ static void doctor_probe_memory(struct doctor_target *t)
 
 static void doctor_probe_target(struct doctor_target *t, struct opener *o)
 {
-	struct opener_process held;
+	struct opener_process pinned;
 	AUTO_FREE char *maps = NULL;
 	AUTO_CLOSE int map_fd = -1;
 	struct stat st;
@@ -300,8 +300,8 @@ static void doctor_probe_target(struct doctor_target *t, struct opener *o)
 		return;
 	t->event_user_error = doctor_try_event(t->pid, -1, false);
 	t->event_error = doctor_try_event(t->pid, -1, true);
-	t->root_error = opener_hold(o, t->pid);
-	t->other_root = !opener_process(o, t->pid, &held) && held.other_root;
+	t->root_error = opener_pin(o, t->pid);
+	t->other_root = !opener_process(o, t->pid, &pinned) && pinned.other_root;
 	t->maps_error = proc_read(t->pid, 0, "maps", PROC_MAPS_MAX, &maps, &len);
 	t->denial.reason = ACCESS_ELSEWHERE;
 	(void)access_probe(t->pid, &t->denial); /* fails if the process has ended meanwhile */

@@ -356,7 +356,7 @@ static int perf_map_new(struct opener *o, pid_t pid, struct perf_map **ret_map,
 		return perf_map_fail(err, -ENOMEM, "out of memory");
 	m->pid = pid;
 	m->dir_fd = m->map_fd = m->mark_fd = -1;
-	r = opener_hold(o, pid);
+	r = opener_pin(o, pid);
 	if (!r)
 		r = opener_process(o, pid, &m->process);
 	if (r)

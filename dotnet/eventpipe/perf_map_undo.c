@@ -138,7 +138,7 @@ static bool undo_shares_dir(struct opener *o, int dir_fd, pid_t pid)
 	char dir[PATH_MAX];
 	AUTO_CLOSE int fd = -1;
 
-	return !opener_hold(o, pid) && !perf_map_dir(pid, dir, sizeof(dir)) &&
+	return !opener_pin(o, pid) && !perf_map_dir(pid, dir, sizeof(dir)) &&
 	       !target_dir_open(o, pid, dir, &fd) && !fstat(dir_fd, &ours) && !fstat(fd, &its) &&
 	       ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
 }
@@ -411,7 +411,7 @@ int perf_map_sweep(struct opener *o, pid_t pid, uint64_t deadline_ns,
 	struct opener_process process;
 	AUTO_CLOSE int dir_fd = -1;
 	char dir[PATH_MAX];
-	int r = opener_hold(o, pid);
+	int r = opener_pin(o, pid);
 
 	if (!r)
 		r = perf_map_dir(pid, dir, sizeof(dir));

@@ -35,7 +35,7 @@ void port_error_text(const struct port_error *e, char *buf, size_t cap);
  *   -ENOENT: no port (not .NET, switched off, or elsewhere);
  *   -ECONNREFUSED: nobody listens any more;
  *   -EPERM: another process listens;
- *   -EACCES; -ETIMEDOUT; errors of opener_hold.
+ *   -EACCES; -ETIMEDOUT; errors of opener_pin.
  */
 int port_connect(struct opener *o, pid_t pid, uint64_t deadline_ns, int *ret_fd,
 		 struct port_error *err);

@@ -34,7 +34,7 @@ struct post_options {
 	int write_store_dir_fd;
 	struct recording_manifest *ret_manifest;
 
-	struct opener *opener;           /* holds the targets; NULL: use a new one */
+	struct opener *opener;           /* has pinned the targets; NULL: use a new one */
 	struct script_text_options text; /* for text; post_load sets full_name if it is NULL */
 };
 

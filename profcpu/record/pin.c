@@ -22,7 +22,7 @@ static void defer(struct record_pin *p, pid_t pid)
 		(struct record_pin_pending){pid, clock_monotonic_ns()};
 }
 
-/* An error of opener_hold means that the process has ended, so it is ignored. */
+/* An error of opener_pin means that the process has ended, so it is ignored. */
 void record_pin_news(struct record_pin *p, pid_t pid, enum sampler_news news, bool always)
 {
 	if (!p->opener)
@@ -30,11 +30,11 @@ void record_pin_news(struct record_pin *p, pid_t pid, enum sampler_news news, bo
 	if (news == SAMPLER_PROCESS_ENDED)
 		pidset_remove(&p->alive, pid);
 	else if (always)
-		(void)opener_hold(p->opener, pid);
+		(void)opener_pin(p->opener, pid);
 	else if (p->patient && news == SAMPLER_PROCESS_NEW)
 		defer(p, pid);
 	else if (p->pinned++ < RECORD_PIN_A_ROUND)
-		(void)opener_hold(p->opener, pid);
+		(void)opener_pin(p->opener, pid);
 }
 
 void record_pin_round(struct record_pin *p)
@@ -48,13 +48,13 @@ void record_pin_round(struct record_pin *p)
 		p->first = (p->first + 1) % RECORD_PIN_PENDING;
 		p->count--;
 		if (pidset_remove(&p->alive, pid))
-			(void)opener_hold(p->opener, pid);
+			(void)opener_pin(p->opener, pid);
 	}
 }
 
 static int pin_one(void *ctx, pid_t pid)
 {
-	(void)opener_hold(ctx, pid);
+	(void)opener_pin(ctx, pid);
 	return 0;
 }
 

@@ -105,7 +105,7 @@ static void pin_targets(struct record *rec)
 	if (o->system_wide)
 		record_pin_all(&rec->pin);
 	for (size_t i = 0; i < o->npids && !o->system_wide && o->opener; i++)
-		(void)opener_hold(o->opener, o->pids[i]);
+		(void)opener_pin(o->opener, o->pids[i]);
 }
 
 /* Starts the capture of JIT names. A failure is not fatal. Its thread inherits the blocked signals.

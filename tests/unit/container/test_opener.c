@@ -200,7 +200,7 @@ static void check_links(bool by_steps)
 		opener_without_openat2(o);
 	pid_t pid = start_child(enter_tmpfs_root);
 
-	assert_int_equal(opener_hold(o, pid), 0);
+	assert_int_equal(opener_pin(o, pid), 0);
 	assert_int_equal(opener_process(o, pid, &p), 0);
 	assert_true(p.other_root);
 	assert_int_equal(p.uid, 0);
@@ -235,7 +235,7 @@ static void files_open_after_the_process_has_ended(void **state)
 	assert_int_equal(opener_new(&o), 0);
 	pid_t pid = start_child(enter_tmpfs_root);
 
-	assert_int_equal(opener_hold(o, pid), 0);
+	assert_int_equal(opener_pin(o, pid), 0);
 	end_child(pid);
 	int r = opener_file(o, pid, "/inside", LIMIT, &fd);
 
@@ -246,7 +246,7 @@ static void files_open_after_the_process_has_ended(void **state)
 	assert_int_equal(r, 0);
 	assert_string_equal(read_and_close(r, fd), "1000 10 inside_map");
 	assert_int_equal(opener_root(o, pid, &root), 0);
-	assert_int_equal(opener_hold(o, pid), 0);
+	assert_int_equal(opener_pin(o, pid), 0);
 	assert_int_equal(opener_map_file(o, pid, 0x1000, 0x2000, LIMIT, &fd), -ESRCH);
 	/* Our own root has none of these files. */
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
@@ -292,7 +292,7 @@ static void only_files_of_root_and_of_the_target_are_accepted(void **state)
 	assert_int_equal(opener_new(&o), 0);
 	pid_t pid = start_child(become_target);
 
-	assert_int_equal(opener_hold(o, pid), 0);
+	assert_int_equal(opener_pin(o, pid), 0);
 	assert_int_equal(opener_process(o, pid, &p), 0);
 	assert_int_equal(p.uid, TARGET_UID);
 	assert_false(p.other_root);
@@ -447,7 +447,7 @@ static void thousands_of_processes_cost_few_descriptors(void **state)
 
 	assert_true(made > 100);
 	for (int i = 0; i < made; i++)
-		assert_int_equal(opener_hold(o, pids[i]), 0);
+		assert_int_equal(opener_pin(o, pids[i]), 0);
 	assert_true(count_fds() - before <= 3 + 1);
 	for (int i = 0; i < made; i++)
 		kill(pids[i], SIGKILL);
@@ -481,7 +481,7 @@ static void more_roots_than_descriptors_still_open(void **state)
 	assert_int_equal(opener_new(&o), 0);
 	for (int i = 0; i < N; i++) {
 		pids[i] = start_child(own_namespace);
-		int r = opener_hold(o, pids[i]);
+		int r = opener_pin(o, pids[i]);
 
 		held += !r;
 		refused += r == -EMFILE;
@@ -513,7 +513,7 @@ static void a_reused_pid_is_another_process(void **state)
 	assert_int_equal(opener_new(&o), 0);
 	pid_t pid = start_child(enter_tmpfs_root), next = -1;
 
-	assert_int_equal(opener_hold(o, pid), 0);
+	assert_int_equal(opener_pin(o, pid), 0);
 	end_child(pid);
 	snprintf(number, sizeof(number), "%d", pid - 1);
 	for (int i = 0; i < 50 && next != pid; i++) {
@@ -538,7 +538,7 @@ static void a_reused_pid_is_another_process(void **state)
 	int r = opener_file(o, pid, "/inside", LIMIT, &fd);
 
 	assert_string_equal(read_and_close(r, fd), "in the container");
-	assert_int_equal(opener_hold(o, pid), 0);
+	assert_int_equal(opener_pin(o, pid), 0);
 	assert_int_equal(opener_process(o, pid, &p), 0);
 	assert_false(p.other_root);
 	assert_int_equal(p.uid, TARGET_UID);
@@ -570,12 +570,12 @@ static void a_process_that_changes_its_root_is_followed(void **state)
 			pause();
 	}
 	close(ready[1]); /* so that reads end when the child ends */
-	assert_int_equal(opener_hold(o, pid), 0);
+	assert_int_equal(opener_pin(o, pid), 0);
 	assert_int_equal(opener_process(o, pid, &p), 0);
 	assert_false(p.other_root);
 	assert_int_equal(write(go[1], "x", 1), 1);
 	assert_int_equal(read(ready[0], &c, 1), 1);
-	assert_int_equal(opener_hold(o, pid), 0);
+	assert_int_equal(opener_pin(o, pid), 0);
 	assert_int_equal(opener_process(o, pid, &p), 0);
 	assert_true(p.other_root);
 	end_child(pid);
@@ -596,9 +596,9 @@ static void missing_threads_are_reported_as_missing(void **state)
 
 	(void)state;
 	assert_int_equal(opener_new(&o), 0);
-	assert_int_equal(opener_hold(o, 0x7ffffffe), -ESRCH);
-	assert_int_equal(opener_hold(o, 0), -ESRCH);
-	assert_int_equal(opener_hold(o, -1), -ESRCH);
+	assert_int_equal(opener_pin(o, 0x7ffffffe), -ESRCH);
+	assert_int_equal(opener_pin(o, 0), -ESRCH);
+	assert_int_equal(opener_pin(o, -1), -ESRCH);
 	assert_int_equal(opener_process(o, 0x7ffffffe, &p), -ESRCH);
 	assert_int_equal(opener_file(o, 0x7ffffffe, "/etc/passwd", LIMIT, &fd), -ESRCH);
 	assert_int_equal(opener_root(o, 0x7ffffffe, &fd), -ESRCH);
@@ -610,7 +610,7 @@ static void missing_threads_are_reported_as_missing(void **state)
 	siginfo_t info;
 
 	waitid(P_PID, (id_t)zombie, &info, WEXITED | WNOWAIT);
-	assert_int_equal(opener_hold(o, zombie), -ESRCH);
+	assert_int_equal(opener_pin(o, zombie), -ESRCH);
 	waitpid(zombie, NULL, 0);
 	opener_free(o);
 }
@@ -625,7 +625,7 @@ static int probe_unprivileged(pid_t victim)
 	become_target();
 	if (opener_new(&o))
 		return 1;
-	int r = opener_hold(o, victim);
+	int r = opener_pin(o, victim);
 
 	if (r != -EACCES && r != -EPERM)
 		return 2;

@@ -116,7 +116,7 @@ static void processes_without_a_map_are_not_pinned(void **state)
 
 	snprintf(path, sizeof(path), "%s/perf-1.map.profcpu", dir);
 	write_mark(path, &mark, 0);
-	assert_int_equal(opener_hold(o, own), 0);
+	assert_int_equal(opener_pin(o, own), 0);
 	unsigned before = count_descriptors();
 
 	assert_int_equal(perf_map_sweep(o, own, clock_monotonic_ns() + LONG_NS, NULL, &swept), 0);
