@@ -313,7 +313,7 @@ int offcpu_end_thread(struct offcpu *o, struct offcpu_thread *t, const struct of
 
 /*
  * Marks all threads as doubtful, because their waits may have ended. While switches are throttled,
- * the next poll settles each state, so nothing is marked.
+ * no thread is marked, because the next poll shows each state.
  */
 void offcpu_lost_events(struct offcpu *o, const struct offcpu_event *e)
 {
@@ -379,8 +379,8 @@ static bool still_waits(const struct offcpu_thread *t, const struct schedstat *s
 }
 
 /*
- * Settles a doubtful state by a poll. Time that stays unknown is counted. If events are lost again
- * and again, each poll settles the time since the previous one.
+ * Ends the doubt about a thread's state by a poll. Counts the time that stays unknown. If events
+ * are lost repeatedly, each poll accounts for the time since the previous one.
  */
 static int poll_doubtful(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *stat,
 			 uint64_t time_ns)

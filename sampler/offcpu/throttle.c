@@ -2,20 +2,24 @@
 
 #include "base/clock.h"
 
-#define THROTTLE_MARGIN 0.8 /* of the limit: the rate of the next window is not known yet */
+/* Part of the limit to plan with, because the rate of the next window is not known yet. */
+#define THROTTLE_MARGIN 0.8
 #define THROTTLE_DUTY_MIN 1e-4
-#define THROTTLE_KEEP 0.75 /* of the former rate, where the new one is lower */
-#define THROTTLE_CALM 10   /* reports */
+#define THROTTLE_KEEP 0.75 /* weight of the old value if the new one is lower */
+/* Throttling ends after THROTTLE_CALM reports in a row with a share above THROTTLE_CALM_DUTY. */
+#define THROTTLE_CALM 10
 #define THROTTLE_CALM_DUTY 1.3
-#define THROTTLE_WORK_NS 5000 /* of the recorder for a record, before that is known */
-/* A record may seem to cost so many times more than before; images met for the first time cost the
- * rest. */
+#define THROTTLE_WORK_NS 5000 /* assumed work of the recorder for a record at first */
+/*
+ * Cap on the growth of a record's cost from report to report. The rest counts as one-time cost, as
+ * of images that are read for the first time.
+ */
 #define THROTTLE_WORK_UP 2
-#define THROTTLE_ROOM 0.5     /* of the ring that a window may fill */
-#define THROTTLE_OTHER_NS 1e9 /* averages other work, which comes in bursts */
-#define THROTTLE_LEAST 0.25   /* of the limit is for windows, whatever else costs */
+#define THROTTLE_ROOM 0.5     /* part of the ring that a window may fill */
+#define THROTTLE_OTHER_NS 1e9 /* time over which other work is averaged; it comes in bursts */
+#define THROTTLE_LEAST 0.25   /* least part of the limit that windows get */
 
-/* From 0 to 1; xorshift. */
+/* A random number from 0 to 1, by xorshift. */
 static double next_random(struct throttle *s)
 {
 	s->random ^= s->random << 13;
@@ -24,8 +28,7 @@ static double next_random(struct throttle *s)
 	return (double)s->random / 4294967296.0;
 }
 
-/* Up at once, down slowly: what costs too much must end soon, what costs too little may take its
- * time. */
+/* Follows increases at once and decreases slowly. */
 static double follow(double before, double now)
 {
 	return now > before ? now : THROTTLE_KEEP * before + (1 - THROTTLE_KEEP) * now;
@@ -36,7 +39,7 @@ static double smooth(double before, double now)
 	return before > 0 ? THROTTLE_KEEP * before + (1 - THROTTLE_KEEP) * now : now;
 }
 
-/* Averages a part of the time over THROTTLE_OTHER_NS, at first over what has passed. */
+/* Averages a share of the time over THROTTLE_OTHER_NS, or over the time so far if that is less. */
 static double average(const struct throttle *s, double before, uint64_t now_ns, double elapsed_ns)
 {
 	double seen_ns = (double)s->seen_ns;
@@ -78,7 +81,7 @@ static void learn(struct throttle *s, const struct throttle_report *r)
 	}
 }
 
-/* Fraction of their time that the targets lose, if each record takes ns. */
+/* Share of their time that the targets lose if each record takes ns. */
 static double lost(const struct throttle *s, double ns)
 {
 	double spread = (1 - s->others) / s->width + s->others / s->options.cpus;
@@ -87,8 +90,8 @@ static double lost(const struct throttle *s, double ns)
 }
 
 /*
- * Fraction of the targets' time that events cost while they are off. Threads switch more often
- * then, because nothing is recorded.
+ * Share of the targets' time that events cost while they are off. Threads switch more often then,
+ * because nothing is recorded.
  */
 static double lost_while_off(const struct throttle *s)
 {
@@ -97,8 +100,10 @@ static double lost_while_off(const struct throttle *s)
 	return lost(s, THROTTLE_OFF_NS) / (1 - (recorded < 0.9 ? recorded : 0.9));
 }
 
-/* The part of the time that the limit allows, beside work of so much; over 1: there is that much
- * more to spare. */
+/*
+ * Share of the time that events may be on; above 1 the limit is not reached. work: share of the
+ * time that goes to other work.
+ */
 static double affordable(const struct throttle *s, double work)
 {
 	double limit = s->options.limit * THROTTLE_MARGIN, left = limit - work;

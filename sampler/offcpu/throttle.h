@@ -13,14 +13,14 @@
 #include <stdint.h>
 
 /*
- * Time that a switched or waking thread loses to one record with callchain, registers and stack,
- * and what it loses to the events while they are off. Measured on Linux 6.18 in a virtual machine;
- * a record without a stack takes 1000.
+ * RECORD_NS: cost of one record, with callchain, registers and stack, to the switched or waking
+ * thread. OFF_NS: cost of one switch while events are off. Measured on Linux 6.18 in a virtual
+ * machine; a record without a stack costs 1000.
  */
 #define THROTTLE_RECORD_NS 7500
 #define THROTTLE_OFF_NS 50
 
-/* Shorter windows begin and end in the middle of most waits. */
+/* Most waits are longer than a shorter window. */
 #define THROTTLE_WINDOW_MIN_NS UINT64_C(200000)
 /* Enabling and disabling events costs the recorder about 20 us per CPU. */
 #define THROTTLE_CYCLE_MIN_NS UINT64_C(10000000)
@@ -42,7 +42,7 @@ struct throttle_report {
 	uint64_t elapsed_ns, open_ns; /* time in all; time with events enabled */
 	uint64_t records;
 	uint64_t others;      /* records in other threads, which slow down all CPUs */
-	uint64_t records_cpu; /* the most records of one CPU */
+	uint64_t records_cpu; /* records of the busiest CPU */
 	/* CPU time of the recorder: for records, for windows and polls, and for all else. */
 	uint64_t work_ns, throttle_work_ns, other_work_ns;
 	uint64_t target_ns; /* CPU time of all target threads; 0: unknown */
@@ -52,22 +52,22 @@ struct throttle {
 	struct throttle_options options;
 	uint32_t random;
 	bool throttling;
-	unsigned calm;                    /* reports in a row that allow to stop throttling */
+	unsigned calm;                    /* reports in a row that allow throttling to end */
 	double rate;                      /* records per second while enabled */
-	double rate_cpu;                  /* of one CPU */
-	double work_ns;                   /* of the recorder per record */
-	double other_work, throttle_work; /* fractions of the time */
-	double others;                    /* fraction of records in other threads */
+	double rate_cpu;                  /* of the busiest CPU */
+	double work_ns;                   /* CPU time of the recorder for a record */
+	double other_work, throttle_work; /* shares of the time */
+	double others;                    /* share of records in other threads */
 	double width;                     /* CPUs that the targets keep busy, at least 1 */
-	double duty;                      /* fraction of the time that events may be enabled */
+	double duty;                      /* share of the time that events may be enabled */
 	uint64_t seen_ns, throttled_ns, closed_ns; /* since the start */
 };
 
 /* The next step. */
 struct throttle_plan {
 	bool whole; /* events stay enabled */
-	uint64_t closed_ns,
-		open_ns; /* else disable, then enable them for these times, then report */
+	/* else disable events for closed_ns, enable them for open_ns, then report */
+	uint64_t closed_ns, open_ns;
 };
 
 /* Starts; returns the first step. */
@@ -75,8 +75,8 @@ struct throttle_plan throttle_begin(struct throttle *s, const struct throttle_op
 
 /*
  * Takes a report and returns the next step. Call it after each window, or while events stay enabled
- * after each read of the rings. In the latter case it does nothing within THROTTLE_REPORT_MIN_NS of
- * the last report; add the measurements to the next report then.
+ * after each read of the rings. If events stay enabled, it ignores a report within
+ * THROTTLE_REPORT_MIN_NS of the last one; add those measurements to the next report.
  */
 #define THROTTLE_REPORT_MIN_NS UINT64_C(10000000)
 struct throttle_plan throttle_next(struct throttle *s, const struct throttle_report *report);
