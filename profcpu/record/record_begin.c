@@ -155,7 +155,7 @@ static int open_sampler(struct record *rec)
 
 	if (record_switches_open(&rec->switches, o, &problem))
 		return report_problem(&problem);
-	so.locked_bytes = rec->switches.switches ? switch_rings_locked(rec->switches.switches) : 0;
+	so.locked_bytes = rec->switches.rings ? switch_rings_locked(rec->switches.rings) : 0;
 	if (sampler_open(&so, &rec->sampler, &problem))
 		return report_problem(&problem);
 	rec->result->start_realtime_ns = clock_realtime_ns();
@@ -189,8 +189,8 @@ static void remove_older(const struct record *rec)
 		(void)unlinkat(rec->options->dir_fd, names[i], 0);
 }
 
-static int meet_process(void *ctx, int32_t pid,
-			int (*take)(void *ctx, const void *data, size_t len), void *take_ctx)
+static int synthesize_process(void *ctx, int32_t pid,
+			      int (*take)(void *ctx, const void *data, size_t len), void *take_ctx)
 {
 	struct record *rec = ctx;
 
@@ -221,7 +221,7 @@ static int begin_unwind(struct record *rec, const struct sampler_opened *opened,
 	options.nopened +=
 		record_switches_opened(&rec->switches, all + n, &options.waking_pid_offset);
 	options.wakings = options.nopened == n + RECORD_SWITCHES_EVENTS;
-	options.synthesize = o->system_wide ? NULL : meet_process;
+	options.synthesize = o->system_wide ? NULL : synthesize_process;
 	options.synthesize_ctx = rec;
 	options.offcpu = rec->switches.offcpu;
 	if (!r && o->stack_bytes)
@@ -284,10 +284,9 @@ static int watch_targets(struct record *rec)
 	const struct record_options *o = rec->options;
 	int r = record_watch_sampler(&rec->watch, sampler_poll_fd(rec->sampler));
 
-	if (!r && rec->switches.switches)
-		r = record_watch_switches(&rec->watch,
-					  switch_rings_poll_fd(rec->switches.switches));
-	if (!r && rec->switches.throttle)
+	if (!r && rec->switches.rings)
+		r = record_watch_switches(&rec->watch, switch_rings_poll_fd(rec->switches.rings));
+	if (!r && rec->switches.windows)
 		r = record_watch_switches(&rec->watch, record_switches_timer(&rec->switches));
 	if (!r && rec->command.pid)
 		return record_watch_process(&rec->watch, rec->command.pid);

@@ -33,22 +33,21 @@ int record_switches_open(struct record_switches *s, const struct record_options 
 	options.first_pids = in_first_namespace();
 	if (!o->stack_fixed && options.stack_bytes > RECORD_SWITCHES_STACK_BYTES)
 		options.stack_bytes = RECORD_SWITCHES_STACK_BYTES;
-	int r = o->off_cpu ? switch_rings_open(&options, &s->switches, problem) : 0;
+	int r = o->off_cpu ? switch_rings_open(&options, &s->rings, problem) : 0;
 
-	if (!r && s->switches && *switch_rings_no_wakings(s->switches))
-		log_warn("off-CPU: wakers are not recorded: %s",
-			 switch_rings_no_wakings(s->switches));
+	if (!r && s->rings && *switch_rings_no_wakings(s->rings))
+		log_warn("off-CPU: wakers are not recorded: %s", switch_rings_no_wakings(s->rings));
 	return r;
 }
 
 static void turn(void *ctx, bool on)
 {
-	switch_rings_turn(((struct record_switches *)ctx)->switches, on);
+	switch_rings_turn(((struct record_switches *)ctx)->rings, on);
 }
 
 static struct switch_rings_load load(void *ctx)
 {
-	return switch_rings_load(((struct record_switches *)ctx)->switches);
+	return switch_rings_load(((struct record_switches *)ctx)->rings);
 }
 
 static uint64_t others(void *ctx)
@@ -96,29 +95,29 @@ static uint64_t work_ns(void *ctx)
 {
 	const struct record_switches *s = ctx;
 
-	return s->unwind ? record_unwind_switches_ns(s->unwind) : 0;
+	return s->unwind ? record_unwind_switches_cpu_ns(s->unwind) : 0;
 }
 
 static int begin_throttle(struct record_switches *s, double limit)
 {
-	const struct record_windows_doer doer = {s,          turn,         load,     others,
-						 mark,       poll_threads, alarm_at, now_ns,
-						 process_ns, thread_ns,    work_ns};
+	const struct record_windows_hooks hooks = {s,          turn,         load,     others,
+						   mark,       poll_threads, alarm_at, now_ns,
+						   process_ns, thread_ns,    work_ns};
 	const struct throttle_options options = {
 		.limit = limit,
-		.room_records = switch_rings_room(s->switches),
-		.cpus = (unsigned)switch_rings_opened(s->switches)->nids,
+		.room_records = switch_rings_room(s->rings),
+		.cpus = (unsigned)switch_rings_opened(s->rings)->nids,
 		.seed = (uint32_t)clock_monotonic_ns()};
 
 	s->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (s->timer_fd < 0)
 		return -errno;
-	s->throttle = calloc(1, sizeof(*s->throttle));
-	if (!s->throttle) {
+	s->windows = calloc(1, sizeof(*s->windows));
+	if (!s->windows) {
 		close(s->timer_fd);
 		return -ENOMEM;
 	}
-	return record_windows_begin(s->throttle, &options, &doer);
+	return record_windows_begin(s->windows, &options, &hooks);
 }
 
 int record_switches_begin(struct record_switches *s, const struct record_options *o,
@@ -147,34 +146,34 @@ int record_switches_begin(struct record_switches *s, const struct record_options
 
 int record_switches_timer(const struct record_switches *s)
 {
-	return s->throttle ? s->timer_fd : -1;
+	return s->windows ? s->timer_fd : -1;
 }
 
 int record_switches_begin_round(struct record_switches *s)
 {
-	int r = s->throttle ? record_windows_turn(s->throttle) : 0;
+	int r = s->windows ? record_windows_turn(s->windows) : 0;
 
-	if (s->throttle && !r)
-		record_windows_reading(s->throttle);
+	if (s->windows && !r)
+		record_windows_reading(s->windows);
 	return r;
 }
 
 int record_switches_end_round(struct record_switches *s)
 {
-	return s->throttle ? record_windows_was_read(s->throttle) : 0;
+	return s->windows ? record_windows_was_read(s->windows) : 0;
 }
 
 size_t record_switches_opened(const struct record_switches *s, struct sampler_opened *ret_opened,
 			      uint32_t *ret_waking_pid_offset)
 {
 	const struct sampler_opened *wakings =
-		s->switches ? switch_rings_wakings(s->switches, ret_waking_pid_offset) : NULL;
+		s->rings ? switch_rings_wakings(s->rings, ret_waking_pid_offset) : NULL;
 
-	if (s->switches)
-		ret_opened[0] = *switch_rings_opened(s->switches);
+	if (s->rings)
+		ret_opened[0] = *switch_rings_opened(s->rings);
 	if (wakings)
 		ret_opened[1] = *wakings;
-	return (s->switches != NULL) + (wakings != NULL);
+	return (s->rings != NULL) + (wakings != NULL);
 }
 
 size_t record_switches_events(const struct record_switches *s, const struct perf_event_attr *beside,
@@ -197,8 +196,8 @@ size_t record_switches_events(const struct record_switches *s, const struct perf
 
 void record_switches_mark(struct record_switches *s)
 {
-	if (s->switches)
-		switch_rings_mark(s->switches);
+	if (s->rings)
+		switch_rings_mark(s->rings);
 }
 
 static int take(void *ctx, const void *data, size_t len)
@@ -216,7 +215,7 @@ int record_switches_take(struct record_switches *s, struct record_unwind *unwind
 	const struct switch_rings_listener listener = {unwind, take, take_id};
 
 	s->unwind = unwind;
-	return s->switches ? switch_rings_take(s->switches, &listener) : 0;
+	return s->rings ? switch_rings_take(s->rings, &listener) : 0;
 }
 
 static int full(void *ctx, int cpu)
@@ -227,17 +226,17 @@ static int full(void *ctx, int cpu)
 
 int record_switches_release(struct record_switches *s)
 {
-	int r = s->switches ? switch_rings_full(s->switches, full, s) : 0;
+	int r = s->rings ? switch_rings_full(s->rings, full, s) : 0;
 
-	if (s->switches)
-		switch_rings_release(s->switches);
+	if (s->rings)
+		switch_rings_release(s->rings);
 	return r;
 }
 
 uint64_t record_switches_stop(struct record_switches *s)
 {
-	if (s->switches)
-		switch_rings_stop(s->switches);
+	if (s->rings)
+		switch_rings_stop(s->rings);
 	record_switches_mark(s);
 	return clock_monotonic_ns();
 }
@@ -280,14 +279,14 @@ static void report_unknown(const struct record_offcpu_result *r)
 
 void record_switches_report(const struct record_switches *s, uint64_t min_ns)
 {
-	bool windows = s->throttle && s->throttle->windows;
+	bool windows = s->windows && s->windows->windows;
 
 	if (!s->offcpu)
 		return;
 	struct record_offcpu_result r = record_offcpu_result(s->offcpu);
 
 	if (windows)
-		report_throttle(s->throttle, r.estimated_ns);
+		report_throttle(s->windows, r.estimated_ns);
 	if (r.stacks_refused)
 		log_warn("off-CPU: no stack of %llu wait%s or waker%s: distinct stacks exceed %zu "
 			 "MiB; record for a shorter time, or fewer processes (-p)",
@@ -309,10 +308,10 @@ void record_switches_report(const struct record_switches *s, uint64_t min_ns)
 
 void record_switches_free(struct record_switches *s)
 {
-	switch_rings_close(s->switches);
+	switch_rings_close(s->rings);
 	record_offcpu_free(s->offcpu);
-	if (s->throttle)
+	if (s->windows)
 		close(s->timer_fd);
-	free(s->throttle);
+	free(s->windows);
 	*s = (struct record_switches){0};
 }

@@ -11,10 +11,10 @@
 
 /* Zeroed: without --off-cpu; then only _open and _begin may do something. */
 struct record_switches {
-	struct switches *switches;
+	struct switch_rings *rings;
 	struct record_offcpu *offcpu;
-	struct record_windows *throttle;    /* NULL: events are always on */
-	int timer_fd;                       /* with throttle */
+	struct record_windows *windows;     /* NULL: events are always on */
+	int timer_fd;                       /* with windows */
 	const struct record_unwind *unwind; /* takes the records; borrowed; NULL: none so far */
 };
 

@@ -363,14 +363,14 @@ static int take_items(struct record_unwind *u, struct perfdata_writer *w)
 	u->items.len = 0;
 	u->ordered = true;
 	if (switch_parts)
-		u->switch_rings_ns += (uint64_t)((double)(clock_thread_ns() - begin_ns) *
+		u->switches_cpu_ns += (uint64_t)((double)(clock_thread_ns() - begin_ns) *
 						 (double)switch_parts / (double)parts);
 	return r;
 }
 
-uint64_t record_unwind_switches_ns(const struct record_unwind *u)
+uint64_t record_unwind_switches_cpu_ns(const struct record_unwind *u)
 {
-	return u->switch_rings_ns;
+	return u->switches_cpu_ns;
 }
 
 /* Waits are found up to a round late, so only every second round gets an end mark. */

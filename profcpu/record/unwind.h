@@ -15,8 +15,8 @@
 
 #define RECORD_UNWIND_DEFERRED_BYTES ((size_t)32 << 20) /* memory for deferred samples */
 #define RECORD_UNWIND_DEFERRED_NS 1000000000ULL         /* longest deferral */
-/* Wakers' processes that are not targets; mappings of further ones are unknown. */
-#define RECORD_UNWIND_STRANGERS_MAX 1024
+/* Processes of wakers that are not targets; mappings of further ones are unknown. */
+#define RECORD_UNWIND_WAKER_PROCESSES_MAX 1024
 
 /* Samples that keep registers and stack in perf.data. */
 enum keep_stacks {
@@ -68,7 +68,7 @@ struct perf_event_attr record_unwind_attr(const struct record_unwind *u,
  */
 int record_unwind_records(struct record_unwind *u, const void *data, size_t len);
 int record_unwind_event_id(struct record_unwind *u, size_t event, uint64_t id);
-int record_unwind_switches_id(struct record_unwind *u, uint64_t id); /* the same, of the switches */
+int record_unwind_switches_id(struct record_unwind *u, uint64_t id); /* for the event of switches */
 
 /*
  * Unwinds the samples of this round and writes them. end_ns: the recording ended then, so nothing
@@ -77,7 +77,7 @@ int record_unwind_switches_id(struct record_unwind *u, uint64_t id); /* the same
 int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, uint64_t end_ns);
 
 /* CPU time so far for records of switches and wakings only. */
-uint64_t record_unwind_switches_ns(const struct record_unwind *u);
+uint64_t record_unwind_switches_cpu_ns(const struct record_unwind *u);
 
 /* Wanted size of copied stacks, in bytes. */
 uint32_t record_unwind_stack_bytes(const struct record_unwind *u);

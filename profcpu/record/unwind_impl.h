@@ -45,7 +45,7 @@ struct record_unwind {
 	struct record_rows *rows;     /* rows of samples.idx and offcpu.idx */
 	struct record_offcpu *offcpu; /* borrowed; NULL: switches are not recorded */
 	uint32_t switches;            /* index of their event */
-	uint64_t switch_rings_id;     /* one of its ids */
+	uint64_t switches_id;         /* one of its ids */
 	uint32_t wakings;             /* the same for wakings; UINT32_MAX: not recorded */
 	uint64_t wakings_id;
 	uint32_t waking_pid_offset;
@@ -53,9 +53,9 @@ struct record_unwind {
 			  int (*take)(void *ctx, const void *data, size_t len), void *take_ctx);
 	void *synthesize_ctx;
 	struct hashmap synthesized; /* processes whose state is in the recording */
-	size_t strangers;
+	size_t nsynthesized;
 	uint64_t offcpu_rounds;
-	uint64_t switch_rings_ns;       /* CPU time for their records */
+	uint64_t switches_cpu_ns;       /* CPU time for records of switches and wakings */
 	struct record_blocked *blocked; /* NULL: without switches */
 	struct perfdata_writer *writer; /* of the round */
 	int error;                      /* first write error; later records are only counted */

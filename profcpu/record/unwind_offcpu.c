@@ -36,7 +36,7 @@ static int write_wait(void *ctx, const struct perfdata_offcpu *wait, const struc
 	struct offcpu_idx_wait placed = *row;
 
 	placed.file_off = perfdata_writer_next(u->writer);
-	sample.id = u->switch_rings_id;
+	sample.id = u->switches_id;
 	return record_rows_wait(u->rows, &placed) ? -ENOMEM : write_offcpu(u, &sample, unwound);
 }
 
@@ -62,14 +62,14 @@ static int write_thread(void *ctx, const struct offcpu_idx_thread *thread)
 	return record_rows_thread(u->rows, thread);
 }
 
-static int ask_blocked(void *ctx, int32_t pid, int32_t tid)
+static int request_blocked(void *ctx, int32_t pid, int32_t tid)
 {
 	struct record_unwind *u = ctx;
 
 	return record_blocked_request(u->blocked, pid, tid);
 }
 
-static void hurry_blocked(void *ctx)
+static void read_blocked_now(void *ctx)
 {
 	struct record_unwind *u = ctx;
 
@@ -81,7 +81,7 @@ int record_unwind_begin_offcpu(struct record_unwind *u, const struct record_unwi
 	u->offcpu = o->offcpu;
 	u->switches = (uint32_t)o->nopened - (o->wakings ? 2 : 1);
 	perfdata_records_assign_unknown_ids(u->records, u->switches);
-	u->switch_rings_id = o->opened[u->switches].nids ? o->opened[u->switches].ids[0] : 0;
+	u->switches_id = o->opened[u->switches].nids ? o->opened[u->switches].ids[0] : 0;
 	u->wakings = o->wakings ? u->switches + 1 : UINT32_MAX;
 	u->wakings_id = o->wakings && o->opened[u->wakings].nids ? o->opened[u->wakings].ids[0] : 0;
 	u->waking_pid_offset = o->waking_pid_offset;
@@ -89,7 +89,7 @@ int record_unwind_begin_offcpu(struct record_unwind *u, const struct record_unwi
 	u->synthesize_ctx = o->synthesize_ctx;
 	record_offcpu_to(u->offcpu,
 			 &(struct record_offcpu_writer){u, write_wait, write_thread, write_waker,
-							ask_blocked, hurry_blocked});
+							request_blocked, read_blocked_now});
 	return record_blocked_new(o->proc, &u->blocked);
 }
 
@@ -123,8 +123,8 @@ static int take_stack(struct record_unwind *u, const struct perfdata_record *rec
 	return r ? r : record_offcpu_stack(u->offcpu, record, &unwound);
 }
 
-/* Adds the state of a process that is no target to the recording and the unwinder. */
-static int take_stranger(void *ctx, const void *data, size_t len)
+/* Takes the state of a waker's process, as records, into the recording and the unwinder. */
+static int take_waker_state(void *ctx, const void *data, size_t len)
 {
 	struct record_unwind *u = ctx;
 	const unsigned char *at = data, *end = at + len;
@@ -144,16 +144,17 @@ static int take_stranger(void *ctx, const void *data, size_t len)
 	return r;
 }
 
-static int meet_stranger(struct record_unwind *u, const struct perfdata_record *record)
+/* Adds the state of a waker's process that is no target, once. */
+static int add_waker_process(struct record_unwind *u, const struct perfdata_record *record)
 {
 	if (!u->synthesize || record->pid <= 0 || record_offcpu_wants(u->offcpu, record->tid) ||
-	    u->strangers == RECORD_UNWIND_STRANGERS_MAX ||
+	    u->nsynthesized == RECORD_UNWIND_WAKER_PROCESSES_MAX ||
 	    hashmap_get(&u->synthesized, (uint32_t)record->pid))
 		return 0;
 	int r = hashmap_put(&u->synthesized, (uint32_t)record->pid, 1);
 
-	u->strangers++;
-	return r ? r : u->synthesize(u->synthesize_ctx, record->pid, take_stranger, u);
+	u->nsynthesized++;
+	return r ? r : u->synthesize(u->synthesize_ctx, record->pid, take_waker_state, u);
 }
 
 static size_t kernel_part(const struct perfdata_sample *sample)
@@ -166,7 +167,7 @@ static size_t kernel_part(const struct perfdata_sample *sample)
 }
 
 /* Handles a waking. An interrupt is its own waker, not the interrupted thread. A softirq runs after
- * an interrupt or at the end of a system call. The kernel frames tell which, once they have names.
+ * an interrupt or at the end of a system call. The kernel frames show which, once they have names.
  */
 static int take_waking(struct record_unwind *u, const struct perfdata_record *record)
 {
@@ -193,7 +194,7 @@ static int take_waking(struct record_unwind *u, const struct perfdata_record *re
 		return 0;
 	unwound.ncallchain = kernel;
 	if (!interrupt)
-		r = meet_stranger(u, record);
+		r = add_waker_process(u, record);
 	if (!r && !interrupt)
 		r = unwind_now(u, record, &unwound);
 	return r ? r : record_offcpu_waking(u->offcpu, tid, record, flags, &unwound);
@@ -232,11 +233,11 @@ int record_unwind_hand_over_waits(struct record_unwind *u, uint64_t end_ns)
 	uint64_t begin_ns = clock_thread_ns();
 	int r = end_ns ? record_offcpu_finish(u->offcpu, end_ns) : record_offcpu_round(u->offcpu);
 
-	u->switch_rings_ns += clock_thread_ns() - begin_ns;
+	u->switches_cpu_ns += clock_thread_ns() - begin_ns;
 	return r;
 }
 
-/* At the end waits a moment for stacks and for the code that they need. */
+/* Waits a moment for the last stacks and for the code that they need. */
 static int take_last_blocked(struct record_unwind *u)
 {
 	uint64_t begin_ns = clock_monotonic_ns(), until_ns = begin_ns + LAST_READ_NS, stalled_ns;
@@ -245,7 +246,7 @@ static int take_last_blocked(struct record_unwind *u)
 
 	while (!r && record_blocked_has_work(u->blocked) && clock_monotonic_ns() < until_ns) {
 		r = record_blocked_take(u->blocked, u->unwinder, u->offcpu, last);
-		/* Give up on memory that does not answer; meanwhile the recording cannot end. */
+		/* Give up on memory that cannot be read in time: the recording must end. */
 		stalled_ns = clock_monotonic_ns() + LAST_STALL_NS;
 		came = record_blocked_wait(u->blocked,
 					   stalled_ns < until_ns ? stalled_ns : until_ns);
@@ -255,7 +256,7 @@ static int take_last_blocked(struct record_unwind *u)
 			code_reader_wait(u->reader, begin_ns + RECORD_UNWIND_LAST_NS);
 		n = u->reader && !r ? code_reader_take(u->reader, u->unwinder) : 0;
 		r = !r && n < 0 ? n : r;
-		/* Stacks that wait for code without result take room from others. */
+		/* Stacks whose code does not come take room from others. */
 		last = last || (!came && !n) ||
 		       clock_monotonic_ns() > begin_ns + RECORD_UNWIND_LAST_NS;
 	}

@@ -1,14 +1,15 @@
 /*
  * Records switches for as much time as --max-overhead allows (sampler/offcpu/throttle.h). If that
  * is not all the time, events are on in windows. At the end of each window, events go off, the
- * scheduler's counters of all threads are polled, and the rings are read. The cost decides about
- * the next window.
+ * scheduler's counters of all threads are polled, and the rings are read. The measured cost decides
+ * when the next window begins and how long it is.
  *
  * While events are off, more polls follow at growing intervals, within a part of the limit. A
  * thread without a switch in between two polls is still in the same wait, so the length of that
  * wait is known.
  *
- * Events, threads and clocks are reached through `doer`, so that tests can replace them.
+ * Events, threads and clocks are reached through struct record_windows_hooks, so that tests can
+ * replace them.
  */
 #ifndef PROFCPU_RECORD_WINDOWS_H
 #define PROFCPU_RECORD_WINDOWS_H
@@ -17,31 +18,31 @@
 #include "sampler/offcpu/switch_rings.h"
 #include "sampler/offcpu/throttle.h"
 
-/* Time from a window to its first poll; the interval doubles up to RECORD_WINDOWS_LOOKS_NS. */
-#define RECORD_WINDOWS_LOOK_NS (NS_PER_MS / 4)
-#define RECORD_WINDOWS_LOOKS_NS (16 * NS_PER_MS)
-#define RECORD_WINDOWS_READ_NS (4 * NS_PER_MS) /* from a window to reading its rings */
-#define RECORD_WINDOWS_LOOKS 0.2               /* part of the limit for these polls */
+/* Interval from the end of a window to the first poll. It doubles with each poll. */
+#define RECORD_WINDOWS_FIRST_POLL_NS (NS_PER_MS / 4)
+#define RECORD_WINDOWS_INTERVAL_MAX_NS (16 * NS_PER_MS)
+#define RECORD_WINDOWS_POLLS_SHARE 0.2         /* part of the limit for these polls */
+#define RECORD_WINDOWS_READ_NS (4 * NS_PER_MS) /* from the end of a window to reading its rings */
 /* Last window before events stay on; all thread states are known at its end. */
 #define RECORD_WINDOWS_LAST_NS (10 * NS_PER_MS)
 
-struct record_windows_doer {
+struct record_windows_hooks {
 	void *ctx;
 	void (*turn)(void *ctx, bool on); /* disables or enables events */
 	struct switch_rings_load (*load)(void *ctx);
 	/* Records in other threads, among those read since the last call. */
 	uint64_t (*others)(void *ctx);
-	/* Takes OFFCPU_CLOSE, _OPEN or _WHOLE. 0 or -ENOMEM. */
-	int (*tell)(void *ctx, enum offcpu_kind kind, uint64_t time_ns);
+	/* Adds the mark OFFCPU_CLOSE, _OPEN or _WHOLE to the events. 0 or -ENOMEM. */
+	int (*mark)(void *ctx, enum offcpu_kind kind, uint64_t time_ns);
 	/* Polls threads for time_ns. *ret_width: CPUs kept busy since the last poll; 0: unknown. 0
 	 * or -ENOMEM. */
-	int (*look)(void *ctx, uint64_t time_ns, double *ret_width);
+	int (*poll)(void *ctx, uint64_t time_ns, double *ret_width);
 	/* Sets the time of the next record_windows_turn; 0: none. */
 	void (*alarm)(void *ctx, uint64_t time_ns);
 	uint64_t (*now_ns)(void *ctx);     /* CLOCK_MONOTONIC */
 	uint64_t (*process_ns)(void *ctx); /* CPU time of this process */
 	uint64_t (*thread_ns)(void *ctx);  /* CPU time of the thread that reads rings */
-	uint64_t (*work_ns)(void *ctx);    /* of thread_ns: for records that were read */
+	uint64_t (*work_ns)(void *ctx);    /* part of thread_ns: for records that were read */
 };
 
 enum record_windows_state {
@@ -53,41 +54,41 @@ enum record_windows_state {
 };
 
 struct record_windows {
-	struct record_windows_doer doer;
+	struct record_windows_hooks hooks;
 	struct throttle throttle;
 	enum record_windows_state state;
 	struct throttle_plan plan;
 	uint64_t due_ns;
-	/* While events are off: time of the next poll, and its distance from the last. */
-	uint64_t look_ns, apart_ns;
+	/* While events are off: time of the next poll, and the interval after it. */
+	uint64_t poll_ns, interval_ns;
 	/* Cost of the last poll; budget for polls before the next window. */
 	uint64_t cost_ns, credit_ns;
-	uint64_t opened_ns; /* end of the open time that the report has */
-	uint64_t closed_ns;
-	uint64_t told_ns, told_process_ns; /* time of the last report */
-	struct throttle_report report;     /* since the last report */
+	uint64_t opened_ns; /* start of the time with events on that report lacks */
+	uint64_t closed_ns; /* end of the last window */
+	uint64_t reported_ns, reported_process_ns; /* time and CPU time at the last report */
+	struct throttle_report report;             /* measurements since then */
 	uint64_t reading_ns;
 	double width;
 	uint64_t windows;
 };
 
-/* Starts, with events on. options: of throttle_begin. 0 or the doer's. */
+/* Starts with events on. options: of throttle_begin. 0 or the error of a hook. */
 int record_windows_begin(struct record_windows *s, const struct throttle_options *options,
-			 const struct record_windows_doer *doer);
+			 const struct record_windows_hooks *hooks);
 
 /*
- * Does what is due now; call it before rings are read. 1: they need not be read, because a window
- * has just begun; 0; the doer's.
+ * Does what is due now; call it before rings are read. 1: do not read them now; 0: read them; or
+ * the error of a hook.
  */
 int record_windows_turn(struct record_windows *s);
 
-/* Call these before and after all rings are read and processed. 0 or the doer's. */
+/* Call these before and after all rings are read and processed. 0 or the error of a hook. */
 void record_windows_reading(struct record_windows *s);
 int record_windows_was_read(struct record_windows *s);
 
 struct record_windows_result {
 	uint64_t throttled_ns; /* time in which events were on in windows only */
-	uint64_t closed_ns;    /* of throttled_ns: events were off */
+	uint64_t closed_ns;    /* part of throttled_ns in which events were off */
 	uint64_t windows;
 };
 struct record_windows_result record_windows_result(const struct record_windows *s);

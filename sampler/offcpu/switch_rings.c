@@ -24,7 +24,7 @@
 #define RECORD_OTHER_BYTES 1024 /* largest size of a record without stack and callchain */
 #define CALLCHAIN_DEFAULT 127   /* default of kernel.perf_event_max_stack */
 
-struct switches {
+struct switch_rings {
 	struct perf_event_attr attr;
 	struct sampler_opened opened;
 	struct ring *rings;
@@ -66,7 +66,7 @@ static struct perf_event_attr attr_of_switches(const struct switch_rings_options
 	};
 }
 
-static void forget_wakings(struct switches *s)
+static void forget_wakings(struct switch_rings *s)
 {
 	for (size_t i = 0; i < s->waking_fds.len; i++)
 		close(s->waking_fds.v[i]);
@@ -75,7 +75,7 @@ static void forget_wakings(struct switches *s)
 	s->waking_attr.config = 0;
 }
 
-static void fail_wakings(struct switches *s, int code)
+static void fail_wakings(struct switch_rings *s, int code)
 {
 	sampler_fail(&s->no_wakings, code, "open the event", "sched:sched_waking: %s%s",
 		     strerror(-code),
@@ -98,7 +98,7 @@ static int tracepoint(const struct switch_rings_options *o, const char *name, ui
 
 /* Sets up the event of wakings, if its tracepoint is readable. In a nested PID namespace it also
  * replaces the switch event by one with both pids. */
-static void find_wakings(struct switches *s, const struct switch_rings_options *o)
+static void find_wakings(struct switch_rings *s, const struct switch_rings_options *o)
 {
 	struct sampler_problem *why = &s->no_wakings;
 	AUTO_FREE char *format = NULL;
@@ -136,7 +136,7 @@ static void find_wakings(struct switches *s, const struct switch_rings_options *
 }
 
 /* Opens wakings on the CPU of a ring, which takes them. A failure is not fatal. 0 or -ENOMEM. */
-static int open_wakings(struct switches *s, const struct ring *ring)
+static int open_wakings(struct switch_rings *s, const struct ring *ring)
 {
 	uint64_t id;
 
@@ -163,7 +163,7 @@ static int open_wakings(struct switches *s, const struct ring *ring)
 
 /* Opens the switches of a CPU with the largest ring of up to *bytes that may be locked. *ret_ring
  * is set before mapping, to explain an error. 0; -ENODEV: no such CPU; -errno. */
-static int open_cpu(struct switches *s, int cpu, size_t *bytes, bool *ret_ring)
+static int open_cpu(struct switch_rings *s, int cpu, size_t *bytes, bool *ret_ring)
 {
 	struct perf_event_attr attr = s->attr;
 	struct epoll_event e = {.events = EPOLLIN | EPOLLET};
@@ -211,7 +211,7 @@ static int fail_cpu(const struct switch_rings_options *o, int error, int cpu, bo
 	return sampler_fail(problem, error, SWITCHES_WHAT, "%s: %s", where, strerror(-error));
 }
 
-static int open_all(struct switches *s, const struct switch_rings_options *o,
+static int open_all(struct switch_rings *s, const struct switch_rings_options *o,
 		    struct sampler_problem *problem)
 {
 	AUTO_FREE int *online = NULL;
@@ -246,10 +246,10 @@ static int open_all(struct switches *s, const struct switch_rings_options *o,
 	return 0;
 }
 
-int switch_rings_open(const struct switch_rings_options *options, struct switches **ret_switches,
+int switch_rings_open(const struct switch_rings_options *options, struct switch_rings **ret_rings,
 		      struct sampler_problem *problem)
 {
-	struct switches *s = calloc(1, sizeof(*s));
+	struct switch_rings *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return sampler_fail(problem, -ENOMEM, SWITCHES_WHAT, "on all CPUs: out of memory");
@@ -272,11 +272,11 @@ int switch_rings_open(const struct switch_rings_options *options, struct switche
 					    .name = "sched:sched_waking",
 					    .ids = s->waking_ids.v,
 					    .nids = s->waking_ids.len};
-	*ret_switches = s;
+	*ret_rings = s;
 	return 0;
 }
 
-void switch_rings_close(struct switches *s)
+void switch_rings_close(struct switch_rings *s)
 {
 	if (!s)
 		return;
@@ -291,7 +291,7 @@ void switch_rings_close(struct switches *s)
 	free(s);
 }
 
-size_t switch_rings_locked(const struct switches *s)
+size_t switch_rings_locked(const struct switch_rings *s)
 {
 	size_t bytes = 0;
 
@@ -300,12 +300,12 @@ size_t switch_rings_locked(const struct switches *s)
 	return bytes;
 }
 
-const struct sampler_opened *switch_rings_opened(const struct switches *s)
+const struct sampler_opened *switch_rings_opened(const struct switch_rings *s)
 {
 	return &s->opened;
 }
 
-const struct sampler_opened *switch_rings_wakings(const struct switches *s,
+const struct sampler_opened *switch_rings_wakings(const struct switch_rings *s,
 						  uint32_t *ret_pid_offset)
 {
 	if (!s->waking.nids)
@@ -314,17 +314,17 @@ const struct sampler_opened *switch_rings_wakings(const struct switches *s,
 	return &s->waking;
 }
 
-const char *switch_rings_no_wakings(const struct switches *s)
+const char *switch_rings_no_wakings(const struct switch_rings *s)
 {
 	return s->no_wakings.detail;
 }
 
-int switch_rings_poll_fd(const struct switches *s)
+int switch_rings_poll_fd(const struct switch_rings *s)
 {
 	return s->poll_fd;
 }
 
-void switch_rings_mark(struct switches *s)
+void switch_rings_mark(struct switch_rings *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		s->rings[i].until = ring_head(&s->rings[i]);
@@ -336,7 +336,7 @@ static uint64_t word_at(const struct ring *ring, uint64_t pos)
 }
 
 /* Reports each foreign id once. 0 or the listener's -errno. */
-static int add_foreign_id(struct switches *s, size_t i, uint64_t id,
+static int add_foreign_id(struct switch_rings *s, size_t i, uint64_t id,
 			  const struct switch_rings_listener *listener)
 {
 	if (id == s->ids.v[i] || (i < s->waking_ids.len && id == s->waking_ids.v[i]))
@@ -351,7 +351,8 @@ static int add_foreign_id(struct switches *s, size_t i, uint64_t id,
 }
 
 /* Counts samples. Headers are 8-byte aligned, so no word crosses the end of the ring. */
-static int count_samples(struct switches *s, size_t i, const struct switch_rings_listener *listener)
+static int count_samples(struct switch_rings *s, size_t i,
+			 const struct switch_rings_listener *listener)
 {
 	const struct ring *ring = &s->rings[i];
 	int r = 0;
@@ -388,7 +389,7 @@ static int take(struct ring *ring, const struct switch_rings_listener *listener)
 	return r;
 }
 
-int switch_rings_take(struct switches *s, const struct switch_rings_listener *listener)
+int switch_rings_take(struct switch_rings *s, const struct switch_rings_listener *listener)
 {
 	int r = 0;
 
@@ -401,7 +402,7 @@ int switch_rings_take(struct switches *s, const struct switch_rings_listener *li
 	return r;
 }
 
-int switch_rings_full(const struct switches *s, int (*full)(void *ctx, int cpu), void *ctx)
+int switch_rings_full(const struct switch_rings *s, int (*full)(void *ctx, int cpu), void *ctx)
 {
 	int r = 0;
 
@@ -410,24 +411,24 @@ int switch_rings_full(const struct switches *s, int (*full)(void *ctx, int cpu),
 	return r;
 }
 
-void switch_rings_release(struct switches *s)
+void switch_rings_release(struct switch_rings *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		ring_release(&s->rings[i], s->rings[i].tail);
 }
 
-void switch_rings_turn(struct switches *s, bool on)
+void switch_rings_turn(struct switch_rings *s, bool on)
 {
 	for (size_t i = 0; i < s->n; i++)
 		(void)ioctl(s->rings[i].fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
-void switch_rings_stop(struct switches *s)
+void switch_rings_stop(struct switch_rings *s)
 {
 	switch_rings_turn(s, false);
 }
 
-struct switch_rings_load switch_rings_load(struct switches *s)
+struct switch_rings_load switch_rings_load(struct switch_rings *s)
 {
 	struct switch_rings_load load = {0};
 
@@ -438,15 +439,15 @@ struct switch_rings_load switch_rings_load(struct switches *s)
 		load.records += s->records[i];
 		load.records_cpu =
 			s->records[i] > load.records_cpu ? s->records[i] : load.records_cpu;
-		load.waiting_cpu = bytes / s->record_bytes > load.waiting_cpu
-					   ? bytes / s->record_bytes
-					   : load.waiting_cpu;
+		load.unread_cpu = bytes / s->record_bytes > load.unread_cpu
+					  ? bytes / s->record_bytes
+					  : load.unread_cpu;
 		s->records[i] = 0;
 	}
 	return load;
 }
 
-uint64_t switch_rings_room(const struct switches *s)
+uint64_t switch_rings_room(const struct switch_rings *s)
 {
 	uint64_t least = UINT64_MAX;
 

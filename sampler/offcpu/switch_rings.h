@@ -22,7 +22,7 @@
 #include "sampler/problem.h"
 #include "sampler/sampler.h"
 
-struct switches;
+struct switch_rings;
 
 struct switch_rings_options {
 	uint32_t stack_bytes; /* as in struct sampler_options; not 0 */
@@ -35,31 +35,31 @@ struct switch_rings_options {
 
 /* Starts recording switches. 0, or -errno with *problem: -EACCES, -EPERM (events of
  * whole CPUs need CAP_PERFMON), -ENOMEM, ... */
-int switch_rings_open(const struct switch_rings_options *options, struct switches **ret_switches,
+int switch_rings_open(const struct switch_rings_options *options, struct switch_rings **ret_rings,
 		      struct sampler_problem *problem);
-void switch_rings_close(struct switches *s);
+void switch_rings_close(struct switch_rings *s);
 
 /* Bytes of memory that the rings lock. */
-size_t switch_rings_locked(const struct switches *s);
+size_t switch_rings_locked(const struct switch_rings *s);
 
 /* The event with its ids; lives as long as the switches. */
-const struct sampler_opened *switch_rings_opened(const struct switches *s);
+const struct sampler_opened *switch_rings_opened(const struct switch_rings *s);
 
 /*
  * The event of wakings with its ids, or NULL. *ret_pid_offset: for sched_payload_waking. Lives as
  * long as the switches.
  */
-const struct sampler_opened *switch_rings_wakings(const struct switches *s,
+const struct sampler_opened *switch_rings_wakings(const struct switch_rings *s,
 						  uint32_t *ret_pid_offset);
 
 /* Why wakings are not recorded, with a remedy; "": they are recorded, or were not wanted. */
-const char *switch_rings_no_wakings(const struct switches *s);
+const char *switch_rings_no_wakings(const struct switch_rings *s);
 
 /*
  * Sets the end of the next round. Call it before other rings are read, so that mappings are known
  * before the stacks that need them.
  */
-void switch_rings_mark(struct switches *s);
+void switch_rings_mark(struct switch_rings *s);
 
 struct switch_rings_listener {
 	void *ctx;
@@ -73,35 +73,35 @@ struct switch_rings_listener {
 };
 
 /* Hands over the records before the mark. 0 or the listener's -errno. */
-int switch_rings_take(struct switches *s, const struct switch_rings_listener *listener);
+int switch_rings_take(struct switch_rings *s, const struct switch_rings_listener *listener);
 
 /*
  * Calls `full` for each CPU whose ring has no room for the longest record. Call it before
  * switch_rings_release. Records may be missing there; the kernel reports that only with the next
  * record that fits. 0 or the -errno of full.
  */
-int switch_rings_full(const struct switches *s, int (*full)(void *ctx, int cpu), void *ctx);
+int switch_rings_full(const struct switch_rings *s, int (*full)(void *ctx, int cpu), void *ctx);
 
 /* Gives the room of taken records back to the kernel. */
-void switch_rings_release(struct switches *s);
+void switch_rings_release(struct switch_rings *s);
 
 /* Disables or enables the events, one CPU after the other, 20 us each. */
-void switch_rings_turn(struct switches *s, bool on);
+void switch_rings_turn(struct switch_rings *s, bool on);
 
 struct switch_rings_load {
 	uint64_t records;     /* samples taken since the last call */
-	uint64_t records_cpu; /* the largest number of one CPU among them */
-	uint64_t waiting_cpu; /* samples in the fullest ring now, at least */
+	uint64_t records_cpu; /* those of the busiest CPU */
+	uint64_t unread_cpu;  /* unread samples in the fullest ring, at least */
 };
-struct switch_rings_load switch_rings_load(struct switches *s);
+struct switch_rings_load switch_rings_load(struct switch_rings *s);
 
 /* Number of the longest records that fit into a ring. */
-uint64_t switch_rings_room(const struct switches *s);
+uint64_t switch_rings_room(const struct switch_rings *s);
 
 /* A descriptor to poll: readable if a ring is a quarter full. */
-int switch_rings_poll_fd(const struct switches *s);
+int switch_rings_poll_fd(const struct switch_rings *s);
 
 /* Stops recording; the records in the rings can still be taken. */
-void switch_rings_stop(struct switches *s);
+void switch_rings_stop(struct switch_rings *s);
 
 #endif

@@ -60,7 +60,7 @@ static struct switch_rings_load load(void *ctx)
 {
 	struct play *p = ctx;
 	struct switch_rings_load load = {
-		.records = p->read, .records_cpu = p->read, .waiting_cpu = (uint64_t)p->here};
+		.records = p->read, .records_cpu = p->read, .unread_cpu = (uint64_t)p->here};
 
 	p->read = 0;
 	return load;
@@ -112,19 +112,19 @@ static uint64_t process_ns(void *ctx)
 	return ((struct play *)ctx)->process_ns;
 }
 
-static const struct record_windows_doer player = {NULL,       turn,         load,      others,
-						  tell,       poll_threads, alarm_at,  now_ns,
-						  process_ns, process_ns,   process_ns};
+static const struct record_windows_hooks player = {NULL,       turn,         load,      others,
+						   tell,       poll_threads, alarm_at,  now_ns,
+						   process_ns, process_ns,   process_ns};
 
 static void begin(struct play *p, struct record_windows *s, double limit)
 {
 	const struct throttle_options options = {
 		.limit = limit, .record_ns = RECORD_NS, .room_records = RING, .seed = 7};
-	struct record_windows_doer doer = player;
+	struct record_windows_hooks hooks = player;
 
 	*p = (struct play){.now_ns = NS_PER_S, .on = true};
-	doer.ctx = p;
-	assert_int_equal(record_windows_begin(s, &options, &doer), 0);
+	hooks.ctx = p;
+	assert_int_equal(record_windows_begin(s, &options, &hooks), 0);
 }
 
 /* Runs the loop of a recording. The alarm, a ring that is a quarter full, or a tenth of a second
@@ -246,10 +246,10 @@ static void polls_come_soon_after_windows_and_then_less_often(void **state)
 		n++;
 		most = n > most ? n : most;
 		if (n == 2)
-			assert_in_range(apart_ns, RECORD_WINDOWS_LOOK_NS,
-					RECORD_WINDOWS_LOOK_NS + NS_PER_MS);
+			assert_in_range(apart_ns, RECORD_WINDOWS_FIRST_POLL_NS,
+					RECORD_WINDOWS_FIRST_POLL_NS + NS_PER_MS);
 		if (n > 2)
-			assert_true(apart_ns + NS_PER_MS >= RECORD_WINDOWS_LOOKS_NS ||
+			assert_true(apart_ns + NS_PER_MS >= RECORD_WINDOWS_INTERVAL_MAX_NS ||
 				    apart_ns + NS_PER_MS >=
 					    2 * (p->told[i - 1].time_ns - p->told[i - 2].time_ns));
 	}
@@ -260,8 +260,8 @@ static void polls_come_soon_after_windows_and_then_less_often(void **state)
 	run(p, &s, RATE, 20, 0);
 	double more_ns = ((double)p->polls - (double)record_windows_result(&s).windows) * POLL_NS;
 
-	assert_true(more_ns < 1.3 * 0.005 * RECORD_WINDOWS_LOOKS * 20e9 &&
-		    more_ns > 0.1 * 0.005 * RECORD_WINDOWS_LOOKS * 20e9);
+	assert_true(more_ns < 1.3 * 0.005 * RECORD_WINDOWS_POLLS_SHARE * 20e9 &&
+		    more_ns > 0.1 * 0.005 * RECORD_WINDOWS_POLLS_SHARE * 20e9);
 	check_order(p);
 }
 
