@@ -43,7 +43,7 @@ struct cfi_index {
 	} cies[CFI_CIES];
 };
 
-/* The answer for all addresses in [lo, hi). */
+/* The result for all addresses in [lo, hi). */
 struct cfi_place {
 	uint64_t lo, hi;
 	/* 0: an FDE covers them; -ENOENT: none does; -EBADMSG, -ENOTSUP, -E2BIG: unknown. */
@@ -59,7 +59,7 @@ void cfi_index_close(struct cfi_index *x);
 
 /*
  * Finds the FDE of an address other than UINT64_MAX. Sets *ret_changed if the header proves wrong;
- * earlier answers may then be wrong too. Otherwise leaves it untouched. Returns 0, with *ret_place;
+ * earlier results may then be wrong too. Otherwise leaves it untouched. Returns 0, with *ret_place;
  * -ENOMEM.
  */
 int cfi_index_find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *ret_place,

@@ -2,7 +2,7 @@
  * The rules of an ELF image's call frame information, by address. Opening reads little more than
  * headers. The first lookup in a function compiles its FDE to rows of 16 bytes. .eh_frame takes
  * precedence; .debug_frame covers the rest. Compiled rows and bytes read are limited: when they
- * pass a limit, all are dropped and made again. Answers do not depend on earlier lookups, unless an
+ * pass a limit, all are dropped and made again. Results do not depend on earlier lookups, unless an
  * .eh_frame_hdr is unsorted. One thread uses a table.
  */
 #ifndef UNWIND_CFI_TABLE_H

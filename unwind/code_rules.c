@@ -79,7 +79,7 @@ int code_rules_make(const struct unwind_info *info, const unsigned char *code, s
 			r = add_row(&m, at, &rule);
 		bool known = x86_64_insn(code + at, len - at, &i);
 
-		/* After unknown bytes, decoding soon meets the start of an instruction again. */
+		/* After unknown bytes, decoding soon finds the start of an instruction again. */
 		at += known ? i.len : 1;
 		rules.doubtful |= !known;
 		rules.changes |= known ? changed_by(&i) : 0;

@@ -46,8 +46,7 @@ int code_rules_follow(const unsigned char *code, size_t len, bool stubs,
 
 /*
  * Makes rules for a part of a stub: from the instruction at code to the first jump or return, or
- * until x86_64_ahead has no answer. *ret_len: bytes covered. Returns 0; -ENOENT: no answer;
- * -ENOMEM.
+ * until x86_64_ahead fails. *ret_len: bytes covered. Returns 0; -ENOENT: no rule; -ENOMEM.
  */
 int code_rules_ahead(const unsigned char *code, size_t len, struct code_rules *ret_rules,
 		     size_t *ret_len);

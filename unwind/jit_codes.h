@@ -1,7 +1,7 @@
 /*
- * Cache of the rules of code that processes made at run time, by address. The unwinder looks code
- * up here. Reading a process's memory may take long or never end, so another thread reads requested
- * code, and the unwinder's thread stores the result here. One thread uses the cache.
+ * Cache of the unwinding rules of code that processes made at run time, by address. Reading a
+ * process's memory may take long or never end, so another thread reads requested code. The
+ * unwinder's thread stores the result here. Only that thread uses the cache.
  */
 #ifndef UNWIND_JIT_CODES_H
 #define UNWIND_JIT_CODES_H
@@ -28,17 +28,16 @@ void jit_codes_free(struct jit_codes *c);
 /*
  * Finds the code at addr of a process; valid until the next call.
  *
- * Sets *ret_ask if the caller should request the code now: it is new, or the last answer is too
+ * Sets *ret_request if the caller must request the code now: it is new, or the last result is too
  * old. It is false while a request is pending.
  *
- * Returns 0; -ENOENT: the last answer was that the code is unknown; -EAGAIN: no answer yet;
- * -ENOMEM.
+ * Returns 0; -ENOENT: the last request found no code; -EAGAIN: no result yet; -ENOMEM.
  */
 int jit_codes_find(struct jit_codes *c, int32_t pid, uint64_t addr, uint64_t now_ns,
-		   const struct jit_code **ret_code, bool *ret_ask);
+		   const struct jit_code **ret_code, bool *ret_request);
 
 /*
- * Stores the answer to a request: code that covers addr, whose rules are taken, or NULL if it is
+ * Stores the result of a request: code that covers addr, whose rules are taken, or NULL if it is
  * unknown. Returns 0 or -ENOMEM.
  */
 int jit_codes_put(struct jit_codes *c, int32_t pid, uint64_t addr, struct jit_code *code,

@@ -57,7 +57,7 @@ enum unwind_kind {
 	/* No rule is known. */
 	UNWIND_NONE,
 	/*
-	 * CFA = cfa_reg + cfa_add. The return address is at CFA + ARCH_RETURN_OFF. `fp` tells how
+	 * CFA = cfa_reg + cfa_add. The return address is at CFA + ARCH_RETURN_OFF. `fp` says how
 	 * to get the frame pointer.
 	 */
 	UNWIND_PLAIN,

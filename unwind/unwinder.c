@@ -264,13 +264,13 @@ static int find_code(struct unwinder *u, uint64_t addr, struct image_code **ret_
  */
 static int find_jit(struct unwinder *u, uint64_t addr, const struct jit_code **ret_code)
 {
-	bool ask = false;
+	bool request = false;
 	int r;
 
-	if (!u->options.ask)
+	if (!u->options.request_code)
 		return -ENOENT;
-	r = jit_codes_find(u->jit, u->thread->pid, addr, u->time_ns, ret_code, &ask);
-	if (ask && !u->options.ask(u->options.ctx, u->thread->pid, addr) && r)
+	r = jit_codes_find(u->jit, u->thread->pid, addr, u->time_ns, ret_code, &request);
+	if (request && !u->options.request_code(u->options.ctx, u->thread->pid, addr) && r)
 		return -ENOENT;
 	return r == -EAGAIN && u->last ? -ENOENT : r;
 }
@@ -353,7 +353,7 @@ static int find_call_end(struct unwinder *u, uint64_t addr)
 }
 
 /*
- * Caches the answers, because each reads from a file. Stacks through code without rules need some
+ * Caches the results, because each is read from a file. Stacks through code without rules need some
  * for each sample, at few addresses.
  */
 static int source_is_return(void *ctx, uint64_t addr)

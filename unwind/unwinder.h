@@ -2,7 +2,7 @@
  * Makes whole stacks from samples that carry registers and a copy of their stack. It follows the
  * processes of a recording and finds the code of their images (image_code.h) and of their runtimes
  * (jit_codes.h). Each sample's callchain becomes one from the sampled instruction to the start of
- * the thread. Each stack gets a grade, which tells how far it can be trusted. It works the same
+ * the thread. Each stack gets a grade: how far it can be trusted. It works the same
  * while recording and afterwards. One thread uses it.
  */
 #ifndef UNWIND_UNWINDER_H
@@ -20,10 +20,10 @@ struct unwinder_options {
 	bool recorded_elsewhere; /* on another machine: its vdso is not ours */
 	size_t frames_max;       /* user frames of a stack; 0: WALK_FRAMES_MAX */
 	/*
-	 * Requests the code that a process made at addr. Answer later with unwinder_add_code, never
-	 * inside this call. False: the request cannot be answered. NULL: none can.
+	 * Requests the code that a process made at addr. Pass it to unwinder_add_code later, never
+	 * inside this call. False: it will not come. NULL: such code stays unknown.
 	 */
-	bool (*ask)(void *ctx, int32_t pid, uint64_t addr);
+	bool (*request_code)(void *ctx, int32_t pid, uint64_t addr);
 	void *ctx;
 };
 
@@ -39,7 +39,7 @@ int unwinder_apply(struct unwinder *u, const struct perfdata_record *record);
  */
 int unwinder_add_build_id(struct unwinder *u, const char *path, const struct perfdata_build_id *id);
 
-/* Answers a request of unwinder_options.ask. code: see jit_codes_put. Returns 0 or -ENOMEM. */
+/* Takes the code that was requested at addr. code: see jit_codes_put. Returns 0 or -ENOMEM. */
 int unwinder_add_code(struct unwinder *u, int32_t pid, uint64_t addr, struct jit_code *code,
 		      uint64_t now_ns);
 

@@ -1,6 +1,6 @@
 /*
  * Derives unwinding rules from code alone: for epilogues, which UNWIND_INFO does not describe, and
- * for code without unwind information. Answers are exact or missing. An unknown instruction, a
+ * for code without unwind information. Results are exact or missing. An unknown instruction, a
  * stack pointer from another source, or paths that disagree end the analysis.
  */
 #ifndef UNWIND_X86_64_CODE_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #define X86_64_CODE_BYTES_MAX ((uint32_t)1 << 20) /* of one function that is followed */
-#define X86_64_AHEAD_MAX 256                      /* instructions to look ahead for a return */
+#define X86_64_AHEAD_MAX 256                      /* instructions to follow to a return */
 
 /*
  * Whether a function of .NET's JIT compiler is in an epilogue here: it only releases its frame and

@@ -65,7 +65,7 @@ static bool take_modrm(struct decode *d)
 		if (!take(d, 1))
 			return false;
 		d->base = (uint8_t)((p[1] & 7) | d->b);
-		/* An index. Register 12 looks like none here, but no frame's address uses it. */
+		/* An index. Register 12 counts as none here, but no frame's address uses it. */
 		if ((p[1] >> 3 & 7) != 4)
 			d->base = X86_64_NO_REG;
 		rm = p[1] & 7;

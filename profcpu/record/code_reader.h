@@ -15,7 +15,7 @@ struct code_reader;
 /* Starts the thread; signals that the caller blocks stay blocked in it. 0 or -errno. */
 int code_reader_new(struct code_reader **ret_reader);
 
-/* The `ask` callback of struct unwinder_options; ctx: the reader. False: too many requests. */
+/* For unwinder_options.request_code; ctx: the reader. False: too many requests. */
 bool code_reader_request(void *ctx, int32_t pid, uint64_t addr);
 
 /* Forgets a process that has ended or executed another program. */

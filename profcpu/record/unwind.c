@@ -55,7 +55,7 @@ int record_unwind_new(const struct record_unwind_options *o, struct record_unwin
 	if (!r && o->read_code)
 		r = code_reader_new(&u->reader);
 	if (!r && u->reader) {
-		unwinder.ask = code_reader_request;
+		unwinder.request_code = code_reader_request;
 		unwinder.ctx = u->reader;
 	}
 	if (!r)

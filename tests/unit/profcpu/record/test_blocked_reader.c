@@ -180,7 +180,7 @@ static bool never_answers(void *ctx, int32_t pid, uint64_t addr)
 
 static void stacks_without_code_give_way_at_the_end(void **state)
 {
-	const struct unwinder_options unwinder = {.ask = never_answers};
+	const struct unwinder_options unwinder = {.request_code = never_answers};
 	static pid_t many_tids[MANY];
 	pthread_t threads[MANY];
 	struct fixture f = {0};
