@@ -83,7 +83,7 @@ static void symbols_put_fetched(struct outbuf *out, const struct symbols_image *
 				const struct symbol_fetch_item *item)
 {
 	static const char *const words[SYMBOL_FETCH_STATES] = {
-		[SYMBOL_FETCH_NO_SERVER] = "not asked", [SYMBOL_FETCH_CACHED] = "cached",
+		[SYMBOL_FETCH_NO_SERVER] = "no server", [SYMBOL_FETCH_CACHED] = "cached",
 		[SYMBOL_FETCH_DOWNLOADED] = "fetched",  [SYMBOL_FETCH_ABSENT] = "absent",
 		[SYMBOL_FETCH_FAILED] = "failed",       [SYMBOL_FETCH_NO_ROOM] = "no room",
 	};

@@ -1,4 +1,4 @@
-/* Words of kinds, reasons and remedies: a part of symbols/audit.h. */
+/* Words of kinds, reasons and remedies. Functions of symbols/audit.h. */
 #include "symbols/audit.h"
 
 #include <string.h>
@@ -19,11 +19,11 @@ const char *audit_kind_name(enum audit_kind kind)
 }
 
 static const struct audit_words {
-	const char *word, *text, *mend;
+	const char *word, *text, *remedy;
 } audit_words[AUDIT_REASONS] = {
 	[AUDIT_NAMED] = {"none", "", NULL},
 	[AUDIT_NOT_LOOKED_UP] = {"not-looked",
-				 "nobody has looked for its file where it was recorded",
+				 "its file was not read on the machine of the recording",
 				 "run `profcpu postprocess DIR` on the machine of the recording"},
 	[AUDIT_GONE] =
 		{"gone", "its file is gone",
@@ -31,56 +31,53 @@ static const struct audit_words {
 	[AUDIT_REPLACED] = {"replaced", "another file has its place now",
 			    "put the old one back, then `profcpu postprocess DIR`; or record with "
 			    "CAP_CHECKPOINT_RESTORE while its process runs"},
-	[AUDIT_DENIED] = {"denied", "its file may not be read",
-			  "CAP_SYS_PTRACE and CAP_DAC_OVERRIDE, or the file's own permissions"},
+	[AUDIT_DENIED] = {"denied", "access to its file is denied",
+			  "add CAP_SYS_PTRACE and CAP_DAC_OVERRIDE, or make the file readable"},
 	[AUDIT_UNREADABLE] = {"unreadable", "its file is damaged or cannot be read",
-			      "put a whole one there, then `profcpu postprocess DIR`"},
+			      "replace it with an intact copy, then `profcpu postprocess DIR`"},
 	[AUDIT_NO_FORMAT] = {"no-format", "its file is neither an ELF file nor a .NET image", NULL},
-	[AUDIT_NO_R2R] = {"no-r2r",
-			  "the .NET image has no ReadyToRun tables or metadata that can be read",
+	[AUDIT_NO_R2R] = {"no-r2r", "the .NET image has no readable ReadyToRun tables or metadata",
 			  NULL},
 	[AUDIT_NO_SYMBOLS] = {"no-symbols",
-			      "it has no symbol table, and no build id to find its debug file by",
+			      "it has no symbol table, and no build id to find its debug file with",
 			      "install it with symbols (not stripped, or linked with --build-id)"},
 	[AUDIT_NO_DEBUG_FILE] = {"no-debug-file", "no debug file",
 				 "`profcpu symbols fetch DIR`, then `profcpu postprocess DIR`"},
-	[AUDIT_NOT_COVERED] = {"not-covered", "no symbol of it covers these addresses", NULL},
+	[AUDIT_NOT_COVERED] = {"not-covered", "none of its symbols covers these addresses", NULL},
 	[AUDIT_KERNEL_HIDDEN] =
 		{"hidden", "kernel names are hidden here",
-		 "`profcpu postprocess DIR` as root or with CAP_SYSLOG, or once `profcpu doctor` "
-		 "says yes to kernel names, while this kernel runs"},
-	[AUDIT_KERNEL_OTHER] = {"other-kernel", "another kernel runs than was recorded",
-				"`profcpu postprocess DIR` where that one runs"},
+		 "`profcpu postprocess DIR` as root or with CAP_SYSLOG, or after `profcpu doctor` "
+		 "says yes to kernel names; this kernel must still run"},
+	[AUDIT_KERNEL_OTHER] = {"other-kernel", "the running kernel is not the recorded one",
+				"`profcpu postprocess DIR` while the recorded kernel runs"},
 	[AUDIT_JIT_NOT_WANTED] = {"jit-not-asked", "it was recorded with --jit-names=none",
 				  "record without that option"},
 	[AUDIT_JIT_FAILED] = {"jit-failed", "names could not be taken",
-			      "`profcpu doctor -p PID` says which ways there are"},
+			      "`profcpu doctor -p PID` lists the sources of names"},
 	[AUDIT_JIT_MISSED] = {"jit-missed", "the process ended before its names could be taken",
 			      "record for longer, or while it runs"},
 	[AUDIT_JIT_OTHER_RECORDER] =
 		{"jit-other-recorder",
-		 "it was not recorded by profcpu and has no perf map that can be read",
-		 "record with `profcpu collect`, which takes the names meanwhile"},
-	[AUDIT_JIT_NO_MAP] =
-		{"jit-no-map",
-		 "its runtime writes neither a perf map nor a jitdump that can be read",
-		 "switch that on, for instance `node --perf-basic-prof`"},
-	[AUDIT_JIT_EARLY] =
-		{"jitdump-early",
-		 "its jitdump stopped while the process went on (.NET 10 is known for it)",
-		 "record with `profcpu collect`, which needs no jitdump"},
-	[AUDIT_JIT_FREED] = {"jit-freed", "code that was freed, or made, between two looks",
-			     "--jit-names=rundown sees each method as it comes"},
-	[AUDIT_JIT_UNREPORTED] = {"jit-untold", "code that the runtime did not tell of", NULL},
+		 "it was not recorded by profcpu and has no readable perf map",
+		 "record with `profcpu collect`, which reads the names while it records"},
+	[AUDIT_JIT_NO_MAP] = {"jit-no-map", "its runtime writes no readable perf map or jitdump",
+			      "switch one of them on, for instance by `node --perf-basic-prof`"},
+	[AUDIT_JIT_EARLY] = {"jitdump-early",
+			     "its jitdump ended before the process (a known error of .NET 10)",
+			     "record with `profcpu collect`, which needs no jitdump"},
+	[AUDIT_JIT_FREED] =
+		{"jit-freed", "code that was made or freed between two scans",
+		 "record with --jit-names=rundown, which gets each method as it is compiled"},
+	[AUDIT_JIT_UNREPORTED] = {"jit-untold", "the runtime did not report this code", NULL},
 	[AUDIT_NOT_MAPPED] =
 		{"not-mapped",
-		 "nothing is mapped there: callchains go astray in code without frame pointers",
+		 "nothing is mapped there: callchains are wrong in code without frame pointers",
 		 "record with `profcpu collect --call-graph full`, or build it with "
 		 "-fno-omit-frame-pointer"},
 	/* Frame pointers are used there only beyond the end of a stack copy. */
 	[AUDIT_NOT_MAPPED_UNWOUND] = {"not-mapped",
-				      "nothing is mapped there: it was unmapped by then, or frames "
-				      "are not what they were taken for",
+				      "nothing is mapped there: it was unmapped by then, or the "
+				      "frames are wrong",
 				      "`--grades` shows which were spliced or guessed"},
 };
 
@@ -96,7 +93,7 @@ const char *audit_reason_text(enum audit_reason reason)
 
 const char *audit_reason_remedy(enum audit_reason reason)
 {
-	return audit_words[reason].mend;
+	return audit_words[reason].remedy;
 }
 
 void audit_reason_put_remedy(enum audit_reason reason, const char *dir, struct outbuf *out)

@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define JIT_LATER_NS (2 * NS_PER_S) /* clocks may differ by so much */
+#define JIT_LATER_NS (2 * NS_PER_S) /* tolerated difference between two clocks */
 /* Bytes of the perf maps of all processes. One process may take at most half of the bytes left. */
 #define JIT_PERFMAPS_BYTES_MAX ((uint64_t)16 << 30)
-/* Bytes of a hole that cost one byte of the limit: holes are read, but not kept. */
+/* Bytes of holes that count as one byte of the limit, because they are read but not kept. */
 #define JIT_PERFMAP_HOLES 4
 #define JIT_MARKERS_MAX 4096 /* mapped jitdumps; further ones are not read */
 
@@ -37,7 +37,7 @@ struct jit_process {
 	 * source.
 	 */
 	const char *why;
-	const char *perfmap_why; /* the same for its perf map */
+	const char *perfmap_why; /* why its perf map is not used; NULL: it is, or there is none */
 };
 
 struct jit_marker {
@@ -198,20 +198,20 @@ static const char *jit_reason_no_perfmap(int error)
 		return NULL;
 	case -EACCES:
 	case -EPERM:
-		return "its perf map may not be read: CAP_SYS_PTRACE, CAP_DAC_OVERRIDE";
+		return "access to its perf map is denied; add CAP_SYS_PTRACE and CAP_DAC_OVERRIDE";
 	case -E2BIG:
-		return "its perf map is larger than 4 GiB: truncate or remove it";
+		return "its perf map exceeds 4 GiB; truncate or remove it";
 	case -EDQUOT:
-		return "there is no room for its perf map, as those of all processes are larger "
-		       "than 16 GiB: truncate or remove the largest";
+		return "the perf maps of all processes exceed 16 GiB; truncate or remove the "
+		       "largest";
 	case -EBADMSG:
-		return "its perf map is no regular file, or has no line that can be read";
+		return "its perf map is not a regular file, or has no valid line";
 	default:
 		return "its perf map cannot be read";
 	}
 }
 
-/* Charges a perf map. Returns 0; -EDQUOT: it takes more than half of what is left; -errno. */
+/* Charges a perf map. Returns 0; -EDQUOT: it takes more than half of the bytes left; -errno. */
 static int jit_charge_perfmap(struct jit_sources *s, int fd)
 {
 	struct stat st;
@@ -262,7 +262,7 @@ static bool jit_belongs_to(const struct jit_sources *s, int32_t pid, uint32_t fi
 		return false;
 	if (file_pid == (uint32_t)pid || (ns_pid > 0 && file_pid == (uint32_t)ns_pid))
 		return true;
-	/* Nothing tells the namespace PID of a process that has ended. */
+	/* The namespace PID of an ended process is unknown. */
 	return !s->opener || opener_process(s->opener, pid, &process) ||
 	       file_pid == (uint32_t)process.ns_pid;
 }
@@ -325,13 +325,13 @@ static const char *jit_reason_not_read(int error)
 {
 	switch (error) {
 	case -E2BIG:
-		return "what was recorded of it is more than is read";
+		return "its recorded methods exceed 1 GiB";
 	case -ENOTSUP:
-		return "what was recorded of it is of a later profcpu: use that one";
+		return "a newer profcpu recorded its methods; use that version";
 	case -EBADMSG:
-		return "what was recorded of it is damaged";
+		return "its recorded methods are damaged";
 	default:
-		return "what was recorded of it cannot be read";
+		return "its recorded methods cannot be read";
 	}
 }
 
@@ -376,7 +376,7 @@ static int jit_load(struct jit_sources *s, struct jit_process *p)
 		if (r == -E2BIG) {
 			jit_methods_free(names.methods);
 			names.methods = NULL;
-			p->why = "its methods overlap more than can be";
+			p->why = "too many of its methods overlap";
 			r = 0;
 		}
 	}

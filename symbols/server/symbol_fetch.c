@@ -52,9 +52,9 @@ static bool fetch_is_cached(const struct debug_cache *cache, const struct symbol
 	return fd >= 0 && !symbol_file_check(file, fd, &what);
 }
 
-/* Tell whether a server may be asked for a file. */
-static bool fetch_may_ask(const struct debug_cache *cache, const struct symbol_server *server,
-			  const struct symbol_file *file, const char *key, bool again)
+/* Whether a server may get a request for a file. */
+static bool fetch_is_allowed(const struct debug_cache *cache, const struct symbol_server *server,
+			     const struct symbol_file *file, const char *key, bool again)
 {
 	return symbol_server_accepts(server, file) &&
 	       (again || (!debug_cache_has_failed(cache, server->url, NULL) &&
@@ -71,8 +71,8 @@ bool symbol_fetch_is_due(const struct debug_cache *cache, const struct symbol_fe
 	    fetch_is_cached(cache, &item->file, key))
 		return false;
 	for (size_t i = 0; i < options->servers->list.len && !due; i++)
-		due = fetch_may_ask(cache, &options->servers->list.v[i], &item->file, key,
-				    options->again);
+		due = fetch_is_allowed(cache, &options->servers->list.v[i], &item->file, key,
+				       options->again);
 	return due;
 }
 
@@ -139,7 +139,7 @@ static int fetch_start_download(struct fetch *f, struct symbol_fetch_item *item)
 	return downloads_add(f->downloads, &request->download);
 }
 
-/* Ask the next server that may be asked, or end the item. */
+/* Send a request to the next server that may get one, or end the item. */
 static int fetch_next(struct fetch *f, struct symbol_fetch_item *item)
 {
 	struct symbol_fetch_request *request = item->now;
@@ -154,8 +154,9 @@ static int fetch_next(struct fetch *f, struct symbol_fetch_item *item)
 		 * A note that the server lacked the file counts as absent. A note that it was not
 		 * reached counts as failed.
 		 */
-		if (f->down[request->server] || !fetch_may_ask(f->cache, server, &item->file,
-							       request->key, f->options->again)) {
+		if (f->down[request->server] ||
+		    !fetch_is_allowed(f->cache, server, &item->file, request->key,
+				      f->options->again)) {
 			if (item->state == SYMBOL_FETCH_NO_SERVER &&
 			    debug_cache_has_failed(f->cache, server->url, request->key))
 				item->state = SYMBOL_FETCH_ABSENT;
@@ -164,10 +165,9 @@ static int fetch_next(struct fetch *f, struct symbol_fetch_item *item)
 				item->state = SYMBOL_FETCH_FAILED;
 				item->server = server->shown;
 				snprintf(item->why, sizeof(item->why), "%s",
-					 f->down[request->server]
-						 ? "could not be reached"
-						 : "could not be reached a short while ago; "
-						   "--again asks it now");
+					 f->down[request->server] ? "could not be reached"
+								  : "was unreachable recently; "
+								    "`--again` retries now");
 			}
 			continue;
 		}
@@ -207,7 +207,7 @@ static int fetch_store_file(struct fetch *f, struct symbol_fetch_item *item)
 	return r;
 }
 
-/* Take the end of a download: finish the item or ask the next server. */
+/* Handle the end of a download: finish the item or try the next server. */
 static int fetch_download_ended(struct fetch *f, struct symbol_fetch_item *item)
 {
 	struct symbol_fetch_request *request = item->now;

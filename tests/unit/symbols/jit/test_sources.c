@@ -114,9 +114,9 @@ static void unreadable_sources_are_reported(void **state)
 			  own[] = "profcpu-methods 1\nprocess 12 1 ab 50\nwhy it was not to be\n",
 			  fine[] = "profcpu-methods 1\nadd 0 1000 10 rundown m\n";
 	static const char *const texts[] = {later, no_capture, own, fine};
-	static const char *const whys[] = {
-		"what was recorded of it is of a later profcpu: use that one",
-		"what was recorded of it is damaged", "it was not to be", NULL};
+	static const char *const whys[] = {"a newer profcpu recorded its methods; use that version",
+					   "its recorded methods are damaged", "it was not to be",
+					   NULL};
 	struct fixture *f = *state;
 	struct lookup_cache lookup_cache = {0};
 
@@ -219,10 +219,10 @@ static void a_refused_perf_map_has_a_reason(void **state)
 {
 	static const struct perfmap maps[] = {
 		{"1000 10 f\n", 0, NULL},
-		{NULL, 0, "its perf map is no regular file, or has no line that can be read"},
-		{"", 0, "its perf map is no regular file, or has no line that can be read"},
+		{NULL, 0, "its perf map is not a regular file, or has no valid line"},
+		{"", 0, "its perf map is not a regular file, or has no valid line"},
 		{"1000 10 f\n", (off_t)4 << 30,
-		 "its perf map is larger than 4 GiB: truncate or remove it"},
+		 "its perf map exceeds 4 GiB; truncate or remove it"},
 		{"/dev/null", 0, "its perf map cannot be read"},
 	};
 
