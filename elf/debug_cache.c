@@ -44,7 +44,7 @@ static const char *cache_directory_of(const char *variable)
 }
 
 /*
- * Tell whether root would write into somebody else's directory, or into one that others could have
+ * Whether root would write into another user's directory, or into one that others could have
  * made.
  */
 static bool cache_is_foreign(const char *dir)
@@ -310,7 +310,7 @@ void debug_cache_abort(const struct debug_cache *c, struct debug_cache_part *par
 	unlinkat(c->dir_fd, path, 0);
 }
 
-/* Tell whether a key is at most DIR/DIR/NAME and cannot lead out of the cache. */
+/* Whether a key is at most DIR/DIR/NAME and cannot lead out of the cache. */
 static bool cache_is_key(const char *key)
 {
 	size_t depth = 0;

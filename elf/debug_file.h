@@ -75,7 +75,7 @@ int debug_file_find(const struct debug_file_query *query, struct debug_file *ret
 void debug_file_close(struct debug_file *d);
 
 /*
- * Tells whether an ELF file has the wanted content. A section header without bytes does not count.
+ * Whether an ELF file has the wanted content. A section header without bytes does not count.
  */
 bool debug_file_has(const struct elf_file *f, enum debug_file_want want);
 

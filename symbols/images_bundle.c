@@ -115,7 +115,7 @@ static int bundle_differs(struct images *im, const struct image_key *key, uint32
 		r = bundle_identify(im, key, own);
 	if (r || first->bundle == IMAGES_BUNDLE_NONE)
 		return r;
-	/* If the first file is gone, another one tells only that it is no program of this kind. */
+	/* If the first file is gone, assume that it was of the same kind as this one. */
 	if (first->bundle == IMAGES_BUNDLE_UNKNOWN && own->bundle == IMAGES_BUNDLE_NONE)
 		first->bundle = IMAGES_BUNDLE_NONE;
 	if (first->bundle == own->bundle &&

@@ -40,7 +40,7 @@ struct images_bundle_file {
 	bool is_bundle;
 };
 
-/* The facts that find an image's source, and the source once it was looked for. */
+/* The facts that find an image's source, and the source after the search for it. */
 struct images_source {
 	int32_t pid; /* a process that mapped the image, and its addresses */
 	uint64_t start, end;
@@ -99,7 +99,7 @@ int images_add_source(struct images *im, uint32_t image);
 /* Opens the source of a file's names, once. Returns 0 or -ENOMEM. */
 int images_open(struct images *im, uint32_t image);
 
-/* The place to look for files of the process that mapped an image. */
+/* The place to search for files of the process that mapped an image. */
 struct image_file_place images_place(const struct images *im, const struct images_source *s);
 
 /*

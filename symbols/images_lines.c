@@ -49,22 +49,22 @@ const struct images_pdb *images_pdbs(const struct images *im, size_t *ret_n)
 }
 
 /* Gets the PDB budget of a process, which lives as long as im. */
-static int images_process_budget(struct images *im, int32_t pid, struct pdb_budget **ret_room)
+static int images_process_budget(struct images *im, int32_t pid, struct pdb_budget **ret_budget)
 {
 	const uint32_t *place = hashmap_get(&im->budget_of, (uint32_t)pid);
-	struct pdb_budget *room;
+	struct pdb_budget *budget;
 
 	if (place) {
-		*ret_room = im->process_budgets.v[*place];
+		*ret_budget = im->process_budgets.v[*place];
 		return 0;
 	}
-	room = malloc(sizeof(*room));
-	if (!room || vec_push(&im->process_budgets, room)) {
-		free(room);
+	budget = malloc(sizeof(*budget));
+	if (!budget || vec_push(&im->process_budgets, budget)) {
+		free(budget);
 		return -ENOMEM;
 	}
-	*room = (struct pdb_budget){&im->pdb_budget_total, 0};
-	*ret_room = room;
+	*budget = (struct pdb_budget){&im->pdb_budget_total, 0};
+	*ret_budget = budget;
 	return hashmap_put(&im->budget_of, (uint32_t)pid, (uint32_t)im->process_budgets.len - 1);
 }
 
@@ -80,7 +80,7 @@ static int images_open_managed_lines(struct images *im, struct images_source *s,
 	if (fstat(fd, &st))
 		return 0;
 	file.bytes = (uint64_t)st.st_size;
-	r = images_process_budget(im, s->pid, &places.room);
+	r = images_process_budget(im, s->pid, &places.budget);
 	if (!r)
 		r = r2r_lines_open(&file, s->precompiled, &places, &s->lines);
 
@@ -102,7 +102,7 @@ static int images_open_jit_lines(struct images *im, uint32_t image)
 	struct images_source *s = &im->sources.v[image];
 	struct jit_lines_files files = {.open = images_open_process_file,
 					.missing = images_note_missing_pdb};
-	int r = images_process_budget(im, s->pid, &files.room);
+	int r = images_process_budget(im, s->pid, &files.budget);
 
 	if (r)
 		return r;
@@ -180,7 +180,7 @@ int images_lookup_lines(struct images *im, uint32_t image, uint32_t symbol, uint
 	int r = images_add_source(im, image);
 
 	_Static_assert(INLINES_DEPTH_MAX <= LINE_CACHE_CHAIN_MAX,
-		       "answers hold all frames of an address");
+		       "chains hold all frames of an address");
 	if (!r)
 		r = images_open_lines(im, image);
 	if (r)

@@ -79,8 +79,8 @@ static int images_provider(struct images *im, uint32_t image, uint64_t addr,
 }
 
 /*
- * Whether the source of an image could not be read, after it was looked for. A source that was read
- * and has no names does not count.
+ * Whether the source of an image could not be read, after it was searched for. A source that was
+ * read and has no names does not count.
  */
 static bool images_is_unread(const struct images *im, uint32_t image,
 			     const struct images_query *query)

@@ -19,8 +19,8 @@ struct r2r_lines {
 	uint32_t nfunctions, function_bytes;
 	unsigned char *debug_info_data;
 	struct r2r_debug_info debug_info; /* of debug_info_data */
-	struct pdb_budget *room;
-	uint64_t room_bytes; /* bytes of room that the tables take */
+	struct pdb_budget *budget;
+	uint64_t budget_bytes; /* bytes of it that the tables take */
 };
 
 static uint32_t begin_of(const struct r2r_lines *s, uint32_t function)
@@ -75,7 +75,7 @@ static void r2r_lines_free(struct line_source *base)
 {
 	struct r2r_lines *s = (struct r2r_lines *)base;
 
-	pdb_budget_release(s->room, s->room_bytes);
+	pdb_budget_release(s->budget, s->budget_bytes);
 	portable_pdb_free(s->pdb);
 	free(s->functions);
 	r2r_debug_info_free(&s->debug_info);
@@ -100,17 +100,17 @@ static int read_tables(struct r2r_lines *s, const struct pe *pe, const struct pd
 		return -ENOENT;
 	s->function_bytes = pe->machine == PE_X64 ? 12 : 8;
 	s->nfunctions = functions.bytes / s->function_bytes;
-	if (!pdb_budget_take(places->room, (uint64_t)functions.bytes + debug_info.bytes)) {
+	if (!pdb_budget_take(places->budget, (uint64_t)functions.bytes + debug_info.bytes)) {
 		pdb_find_count_refused(pe, places);
 		return -E2BIG;
 	}
-	s->room = places->room;
-	s->room_bytes = (uint64_t)functions.bytes + debug_info.bytes;
+	s->budget = places->budget;
+	s->budget_bytes = (uint64_t)functions.bytes + debug_info.bytes;
 	r = pe_read(pe, functions, R2R_FUNCTIONS_TABLE_BYTES_MAX, &s->functions, NULL);
 	if (!r)
 		r = pe_read(pe, debug_info, DEBUG_INFO_BYTES_MAX, &s->debug_info_data, NULL);
 	s->debug_info = (struct r2r_debug_info){
-		s->debug_info_data, debug_info.bytes, h.major, {.budget = places->room}};
+		s->debug_info_data, debug_info.bytes, h.major, {.budget = places->budget}};
 	return r;
 }
 

@@ -13,7 +13,7 @@
 /*
  * Opens the lines of the methods in an image's own metadata. file is borrowed during the call. The
  * provider symbols, an r2r_image of the same file, and the budget in places are borrowed for life.
- * places tells where to look for the PDB.
+ * places says where to search for the PDB.
  *
  * Returns 0; -ENOENT: no PDB is found, or the image has no table of places in IL; -EBADMSG,
  * -ENOTSUP, -E2BIG, -ENOMEM, -errno.

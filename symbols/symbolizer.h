@@ -133,7 +133,7 @@ struct symbolizer_unread {
 	char first[256]; /* The name of one source, a file before a perf map; bytes as recorded. */
 	/* /proc/kallsyms is among them: it shows no addresses without permission */
 	bool kernel_hidden;
-	bool looked;    /* all of them were looked for on this machine */
+	bool searched;  /* all of them were searched for on this machine */
 	bool has_store; /* the recording holds names of other sources */
 };
 

@@ -184,7 +184,7 @@ static int symbolizer_place(struct symbolizer *s, const struct callchain_key *ke
  * Whether the lines of an image may be looked up on this machine. Lines may not have been wanted
  * when its names were stored.
  */
-static bool symbolizer_may_look_for_lines(const struct symbolizer *s, uint32_t image)
+static bool symbolizer_may_search_lines(const struct symbolizer *s, uint32_t image)
 {
 	return !s->options.offline && (!s->has_store || s->options.recorded_here ||
 				       s->lookup_cache.images.v[image].key.build_id.len);
@@ -210,7 +210,7 @@ static bool symbolizer_may_have_new_lines(const struct symbolizer *s, uint32_t i
 static int symbolizer_chain(struct symbolizer *s, const struct frames_place *place,
 			    uint64_t time_ns, uint32_t *ret_chain)
 {
-	bool unread = true, known, lineless, look;
+	bool unread = true, known, lineless, may_search;
 	int r = 0;
 
 	*ret_chain = LOOKUP_NONE;
@@ -220,11 +220,12 @@ static int symbolizer_chain(struct symbolizer *s, const struct frames_place *pla
 	if (known && *ret_chain != LOOKUP_NONE)
 		return 0;
 	lineless = s->lookup_cache.images.v[place->image].lineless;
-	look = symbolizer_may_look_for_lines(s, place->image);
+	may_search = symbolizer_may_search_lines(s, place->image);
 	if ((known && !s->has_store) ||
-	    ((known || lineless) && (!look || !symbolizer_may_have_new_lines(s, place->image))))
+	    ((known || lineless) &&
+	     (!may_search || !symbolizer_may_have_new_lines(s, place->image))))
 		return 0;
-	if (look)
+	if (may_search)
 		r = images_lookup_lines(s->images, place->image, place->symbol, place->addr,
 					time_ns, ret_chain, &unread);
 	s->lookup_cache.images.v[place->image].lines_unread |= unread && !lineless && !known;

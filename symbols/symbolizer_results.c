@@ -126,8 +126,8 @@ static void symbolizer_source_name(const struct symbolizer *s,
 
 void symbolizer_unread(const struct symbolizer *s, struct symbolizer_unread *ret_unread)
 {
-	struct symbolizer_unread unread = {.looked = !s->options.offline &&
-						     (!s->has_store || s->options.recorded_here),
+	struct symbolizer_unread unread = {.searched = !s->options.offline &&
+						       (!s->has_store || s->options.recorded_here),
 					   .has_store = s->has_store};
 
 	for (size_t i = 0; i < s->lookup_cache.images.len; i++) {
@@ -201,7 +201,7 @@ bool symbolizer_can_add_lines(const struct symbolizer *s)
 	size_t missing;
 
 	(void)images_pdbs(s->images, &missing);
-	/* With a complete store, missing lines were not looked for in this run. */
+	/* With a complete store, this run did not search for missing lines. */
 	return missing ||
 	       (!s->options.lines && (s->from_store || images_stats(s->images).jit.il_maps));
 }

@@ -57,7 +57,7 @@ static int postprocess_store(int dir_fd, const char *dir)
 static void postprocess_warn_unread(const char *dir, bool offline,
 				    const struct symbolizer_unread *unread)
 {
-	if (unread->files && unread->looked)
+	if (unread->files && unread->searched)
 		log_warn(
 			"cannot read %llu file%s for names, the first is %s; known names stay, and "
 			"`profcpu postprocess %s`%s tries again",

@@ -1,5 +1,5 @@
 /*
- * Tells the kind of an input by its first bytes, without consuming them. Works on files, pipes and
+ * Finds the kind of an input by its first bytes, without consuming them. Works on files, pipes and
  * sockets.
  */
 #ifndef PROFCPU_POST_SNIFF_H

@@ -19,7 +19,7 @@
 /* Tolerated difference between the clock of files and the recording's, which may be long */
 #define CLOCKS_APART_NS (2 * NS_PER_S)
 
-/* Tell whether an open file is the mapped one. Returns 0, -ESTALE (it is not) or -ENOMEM. */
+/* Whether an open file is the mapped one. Returns 0, -ESTALE (it is not) or -ENOMEM. */
 static int is_same_file(const struct image_key *key, int fd)
 {
 	struct build_id id;
@@ -54,7 +54,7 @@ static bool is_deleted(const char *path)
 	return len > tail && !strcmp(path + len - tail, " (deleted)");
 }
 
-/* Tell whether a mapping is of the file at this path. */
+/* Whether a mapping is of the file at this path. */
 static bool is_at_path(const struct proc_map *map, const char *path)
 {
 	size_t len = strlen(path);
@@ -64,7 +64,7 @@ static bool is_at_path(const struct proc_map *map, const char *path)
 }
 
 /*
- * Tell whether a living process maps this file at the image's place. Returns 1, 0 or -errno
+ * Whether a living process maps this file at the image's place. Returns 1, 0 or -errno
  * (unknown).
  */
 static int is_mapped(const struct image_file_place *p, const char *path, const struct stat *st)
@@ -89,7 +89,7 @@ static int is_mapped(const struct image_file_place *p, const char *path, const s
 	return -ENOENT;
 }
 
-/* Tell whether the file at the path is surely the mapped one. Returns 0 or -ESTALE. */
+/* Whether the file at the path is surely the mapped one. Returns 0 or -ESTALE. */
 static int is_exact(const struct image_file_place *p, const struct image_key *key, const char *path,
 		    int fd)
 {

@@ -29,8 +29,8 @@ struct image_key {
 	uint32_t maj, min;
 	uint64_t ino, ino_generation;
 	/*
-	 * Nonzero for three kinds of images: JIT code, files that only the process's root tells
-	 * apart, single-file programs that share path and build id with another one.
+	 * Nonzero for three kinds of images: JIT code, files that differ only by the process's
+	 * root, single-file programs that share path and build id with another one.
 	 */
 	int32_t pid;
 };

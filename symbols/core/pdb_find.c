@@ -45,7 +45,7 @@ void pdb_find_count_refused(const struct pe *pe, const struct pdb_places *places
 {
 	struct portable_pdb_id id;
 
-	pdb_budget_count_refused(places->room,
+	pdb_budget_count_refused(places->budget,
 				 portable_pdb_id(pe, &id) ? "one without a name" : id.name);
 }
 
@@ -56,7 +56,7 @@ int pdb_find(const struct pe *pe, const struct pdb_places *places, struct portab
 
 	if (r)
 		return r;
-	if (!portable_pdb_charge_budget(pdb, places->room)) {
+	if (!portable_pdb_charge_budget(pdb, places->budget)) {
 		pdb_find_count_refused(pe, places);
 		portable_pdb_free(pdb);
 		return -E2BIG;

@@ -15,7 +15,7 @@ struct pdb_places {
 	int (*missing)(void *ctx, const struct portable_pdb_id *id);
 	void *ctx;
 	/* The process's budget, borrowed, also by the PDB that is found; NULL: no limit */
-	struct pdb_budget *room;
+	struct pdb_budget *budget;
 };
 
 /*

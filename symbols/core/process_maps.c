@@ -199,7 +199,7 @@ static struct process_map process_map_tail(const struct process_map *old, uint64
 }
 
 /*
- * Tell whether `old`, the only map below, already gives the same result for all addresses of map.
+ * Whether `old`, the only map below, already gives the same result for all addresses of map.
  */
 static bool process_map_same(const struct process_map *old, const struct process_map *map)
 {

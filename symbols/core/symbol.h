@@ -39,7 +39,7 @@ const char *symbol_source_name(enum symbol_source source);
 #define SYMBOL_NO_PIECE UINT32_MAX
 
 /*
- * Tells whether names of this source are of managed code and its stubs in the syntax of .NET's perf
+ * Whether names of this source are of managed code and its stubs in the syntax of .NET's perf
  * map: `[instance ]RETURN [ASSEMBLY] TYPE::METHOD(ARGS)[TIER]`, or `stub KIND<OWNER>`.
  */
 bool symbol_source_is_managed(enum symbol_source source);

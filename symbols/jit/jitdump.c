@@ -521,23 +521,23 @@ bool jitdump_has_lines(const struct jitdump *d)
 	return d->rows.len > 0;
 }
 
-int jitdump_line(const struct jitdump *d, const struct jit_methods_result *answer, uint64_t addr,
+int jitdump_line(const struct jitdump *d, const struct jit_methods_result *result, uint64_t addr,
 		 struct jitdump_line *ret_line)
 {
 	const struct jitdump_table *table;
 	const struct jitdump_row *rows;
 	uint32_t low = 0, high;
 
-	if (!answer->method || answer->id >= d->table_of.len || !d->table_of.v[answer->id] ||
-	    addr < answer->method->start)
+	if (!result->method || result->id >= d->table_of.len || !d->table_of.v[result->id] ||
+	    addr < result->method->start)
 		return -ENOENT;
-	table = &d->tables.v[d->table_of.v[answer->id] - 1];
+	table = &d->tables.v[d->table_of.v[result->id] - 1];
 	rows = d->rows.v + table->first;
 	high = table->n;
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
-		if (rows[mid].off <= addr - answer->method->start)
+		if (rows[mid].off <= addr - result->method->start)
 			low = mid + 1;
 		else
 			high = mid;

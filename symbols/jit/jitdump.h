@@ -86,7 +86,7 @@ struct jitdump_line {
 bool jitdump_has_lines(const struct jitdump *d);
 
 /* Finds the line of an address in the method of a jit_methods_find result. Returns 0, -ENOENT. */
-int jitdump_line(const struct jitdump *d, const struct jit_methods_result *answer, uint64_t addr,
+int jitdump_line(const struct jitdump *d, const struct jit_methods_result *result, uint64_t addr,
 		 struct jitdump_line *ret_line);
 
 /*

@@ -111,7 +111,7 @@ static int open_pdb(const struct jit_lines *l, const struct jit_il_module *modul
 	const struct pdb_places places = {.open_beside = open_beside,
 					  .missing = note_missing,
 					  .ctx = &beside,
-					  .room = l->files.room};
+					  .budget = l->files.budget};
 
 	return r ? r : pdb_find(&pe, &places, ret_pdb);
 }

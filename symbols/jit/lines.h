@@ -19,7 +19,7 @@ struct jit_lines_files {
 	int (*open)(void *ctx, const char *path, int *ret_fd);
 	int (*missing)(void *ctx, const struct portable_pdb_id *id); /* struct pdb_places */
 	void *ctx;
-	struct pdb_budget *room; /* struct pdb_places */
+	struct pdb_budget *budget; /* struct pdb_places */
 };
 
 /*

@@ -529,7 +529,7 @@ static void jit_node_find(const struct jit_layer *l, uint32_t node, uint64_t tim
 }
 
 void jit_methods_find(const struct jit_methods *m, enum symbol_source source, uint64_t addr,
-		      uint64_t time_ns, struct jit_methods_result *ret_answer)
+		      uint64_t time_ns, struct jit_methods_result *ret_result)
 {
 	const struct jit_layer *l = &m->layers[source];
 	struct jit_methods_result a = {.until_ns = UINT64_MAX};
@@ -543,7 +543,7 @@ void jit_methods_find(const struct jit_methods *m, enum symbol_source source, ui
 		a.from_ns = a.method->from_ns;
 		a.until_ns = a.method->until_ns;
 	}
-	*ret_answer = a;
+	*ret_result = a;
 }
 
 const struct jit_method *jit_methods_get(const struct jit_methods *m, enum symbol_source source,

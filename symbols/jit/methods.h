@@ -106,7 +106,7 @@ struct jit_methods_result {
 
 /* Looks up an address in one layer, after jit_methods_finish. O(log^2 n). */
 void jit_methods_find(const struct jit_methods *m, enum symbol_source source, uint64_t addr,
-		      uint64_t time_ns, struct jit_methods_result *ret_answer);
+		      uint64_t time_ns, struct jit_methods_result *ret_result);
 
 /* Method number id of a source. */
 const struct jit_method *jit_methods_get(const struct jit_methods *m, enum symbol_source source,

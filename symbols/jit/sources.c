@@ -23,7 +23,7 @@
 #define JIT_PERFMAP_HOLES 4
 #define JIT_MARKERS_MAX 4096 /* mapped jitdumps; further ones are not read */
 
-struct jit_process {
+struct jit_sources_process {
 	bool checked, captured; /* checked: captured is known */
 	bool loaded;
 	bool counted; /* struct jit_sources_options */
@@ -50,7 +50,7 @@ struct jit_sources {
 	struct opener *opener;
 	jit_sources_open_fn *open_image;
 	void *ctx;
-	VEC(struct jit_process) processes;
+	VEC(struct jit_sources_process) processes;
 	struct hashmap by_pid; /* PID -> index into processes */
 	VEC(struct jit_marker) markers;
 	uint64_t perfmap_bytes; /* bytes charged so far */
@@ -87,7 +87,8 @@ void jit_sources_free(struct jit_sources *s)
 }
 
 /* *ret_process is valid until the next new process. */
-static int jit_process(struct jit_sources *s, int32_t pid, struct jit_process **ret_process)
+static int jit_sources_process(struct jit_sources *s, int32_t pid,
+			       struct jit_sources_process **ret_process)
 {
 	uint32_t *place;
 	int is_new, r = vec_reserve(&s->processes, 1);
@@ -98,7 +99,7 @@ static int jit_process(struct jit_sources *s, int32_t pid, struct jit_process **
 	if (r)
 		return r;
 	if (is_new)
-		s->processes.v[s->processes.len++] = (struct jit_process){
+		s->processes.v[s->processes.len++] = (struct jit_sources_process){
 			.pid = pid,
 			.counted = s->options.counted &&
 				   lookup_cache_find_process(s->options.counted, pid)};
@@ -106,7 +107,7 @@ static int jit_process(struct jit_sources *s, int32_t pid, struct jit_process **
 	return 0;
 }
 
-static bool jit_is_captured(const struct jit_sources *s, struct jit_process *p)
+static bool jit_is_captured(const struct jit_sources *s, struct jit_sources_process *p)
 {
 	if (!p->checked) {
 		p->checked = true;
@@ -118,9 +119,10 @@ static bool jit_is_captured(const struct jit_sources *s, struct jit_process *p)
 
 bool jit_sources_has_capture(struct jit_sources *s, int32_t pid)
 {
-	struct jit_process *p;
+	struct jit_sources_process *p;
 
-	return s->options.capture_dir_fd >= 0 && !jit_process(s, pid, &p) && jit_is_captured(s, p);
+	return s->options.capture_dir_fd >= 0 && !jit_sources_process(s, pid, &p) &&
+	       jit_is_captured(s, p);
 }
 
 int jit_sources_add_jitdump(struct jit_sources *s, int32_t pid, uint32_t file_pid, uint32_t image)
@@ -129,8 +131,8 @@ int jit_sources_add_jitdump(struct jit_sources *s, int32_t pid, uint32_t file_pi
 		if (s->markers.v[i].pid == pid && s->markers.v[i].image == image)
 			return 0;
 	if (s->markers.len >= JIT_MARKERS_MAX) {
-		struct jit_process *p;
-		int r = jit_process(s, pid, &p);
+		struct jit_sources_process *p;
+		int r = jit_sources_process(s, pid, &p);
 
 		if (!r)
 			p->damage.n[JIT_DUMPS_REFUSED]++;
@@ -229,7 +231,7 @@ static int jit_charge_perfmap(struct jit_sources *s, int fd)
 }
 
 /* Loads the perf map that a process has now; *ret_map NULL: none. Returns 0 or -ENOMEM. */
-static int jit_load_perfmap(struct jit_sources *s, struct jit_process *p,
+static int jit_load_perfmap(struct jit_sources *s, struct jit_sources_process *p,
 			    struct symbol_provider **ret_map)
 {
 	struct perfmap_stats stats = {0};
@@ -302,7 +304,7 @@ static int jit_load_marker(struct jit_sources *s, const struct jit_marker *marke
 }
 
 /* Loads the jitdump that was mapped last. Returns 0 or -ENOMEM. */
-static int jit_load_jitdump(struct jit_sources *s, struct jit_process *p, int32_t ns_pid,
+static int jit_load_jitdump(struct jit_sources *s, struct jit_sources_process *p, int32_t ns_pid,
 			    struct jit_names_sources *names)
 {
 	for (size_t i = s->markers.len; i-- > 0;) {
@@ -336,8 +338,8 @@ static const char *jit_reason_not_read(int error)
 }
 
 /* Loads the captured methods of a process. Returns 0 or -ENOMEM. */
-static int jit_load_capture(struct jit_sources *s, struct jit_process *p, struct jit_methods *m,
-			    int32_t *ret_ns_pid)
+static int jit_load_capture(struct jit_sources *s, struct jit_sources_process *p,
+			    struct jit_methods *m, int32_t *ret_ns_pid)
 {
 	AUTO_FREE struct jit_methods_file *file = NULL;
 	int r;
@@ -359,7 +361,7 @@ static int jit_load_capture(struct jit_sources *s, struct jit_process *p, struct
 	return r == -ENOMEM ? r : 0;
 }
 
-static int jit_load(struct jit_sources *s, struct jit_process *p)
+static int jit_load(struct jit_sources *s, struct jit_sources_process *p)
 {
 	struct jit_names_sources names = {.untimed = s->options.untimed};
 	int32_t ns_pid = 0;
@@ -391,8 +393,8 @@ static int jit_load(struct jit_sources *s, struct jit_process *p)
 static int jit_provider(struct jit_sources *s, int32_t pid, bool named,
 			struct symbol_provider **ret_names)
 {
-	struct jit_process *p;
-	int r = jit_process(s, pid, &p);
+	struct jit_sources_process *p;
+	int r = jit_sources_process(s, pid, &p);
 
 	if (!r && !p->loaded) {
 		r = jit_load(s, p);
@@ -440,7 +442,7 @@ int jit_sources_note(const struct jit_sources *s, struct lookup_cache *lookup_ca
 	int r = 0;
 
 	for (size_t i = 0; i < s->processes.len && !r; i++) {
-		const struct jit_process *p = &s->processes.v[i];
+		const struct jit_sources_process *p = &s->processes.v[i];
 		struct jit_names_stats stats = jit_names_stats(p->names);
 		struct lookup_cache_process note = {
 			.pid = p->pid,
@@ -481,7 +483,7 @@ struct jit_sources_stats jit_sources_stats(const struct jit_sources *s)
 	struct jit_sources_stats stats = s->stats;
 
 	for (size_t i = 0; i < s->processes.len; i++) {
-		const struct jit_process *p = &s->processes.v[i];
+		const struct jit_sources_process *p = &s->processes.v[i];
 		struct jit_names_stats n = jit_names_stats(p->names);
 
 		if (!p->named || p->counted)

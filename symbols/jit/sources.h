@@ -2,7 +2,7 @@
  * Finds the sources of names for each process's JIT-compiled code: the methods captured in the
  * recording, and on the machine of the recording its jitdump and its perf map. A jitdump is found
  * by its executable mapping, as in perf. Sources are opened at the first lookup. names.h chooses
- * among their answers.
+ * among their results.
  */
 #ifndef SYMBOLS_JIT_SOURCES_H
 #define SYMBOLS_JIT_SOURCES_H

@@ -52,7 +52,7 @@ enum managed_name_kind managed_name_full(const char *text, size_t len, struct ou
 					 struct managed_name_part *ret_module);
 
 /*
- * Tells whether it is the name of a stub: "stub MAKER<KIND>", or "stub<12> MAKER<KIND>" from a
+ * Whether it is the name of a stub: "stub MAKER<KIND>", or "stub<12> MAKER<KIND>" from a
  * runtime that counts stubs.
  */
 bool managed_name_is_stub(const char *text, size_t len);

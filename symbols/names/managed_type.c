@@ -81,7 +81,7 @@ static void skip_namespace(struct managed_text *t)
 }
 
 /*
- * Tell whether type arguments begin here. [], [0...,0...] and [,] are arrays; [System.Int32] is a
+ * Whether type arguments begin here. [], [0...,0...] and [,] are arrays; [System.Int32] is a
  * list of arguments.
  */
 static bool at_arguments(const struct managed_text *t)
@@ -256,11 +256,11 @@ static const char *behind_captured(const struct managed_text *t, char closer, co
 void managed_types_put(struct managed_text *t, char closer, struct outbuf *out, int depth)
 {
 	bool comma = false, captures = depth == 0 && t->p < t->end && has_closure(t->p, t->end);
-	const char *looked = t->p; /* end of the text that was checked for closures */
+	const char *checked = t->p; /* end of the text that was checked for closures */
 
 	while (t->p < t->end && *t->p != closer) {
-		const char *behind = captures && t->p >= looked
-					     ? behind_captured(t, closer, &looked)
+		const char *behind = captures && t->p >= checked
+					     ? behind_captured(t, closer, &checked)
 					     : NULL,
 			   *before = t->p;
 

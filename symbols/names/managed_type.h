@@ -75,7 +75,7 @@ void managed_nested_put(const struct managed_nested *n, bool of_lambda,
 
 /* Names that compilers of .NET languages make */
 
-/* Tells whether a type is a state machine: <Run>d__5, or <<Run>b__0>d of a lambda. */
+/* Whether a type is a state machine: <Run>d__5, or <<Run>b__0>d of a lambda. */
 bool managed_generated_is_state_machine(struct managed_span name);
 
 /*

@@ -29,7 +29,7 @@ static bool split_generated(struct managed_span s, struct managed_span *ret_inne
 	return true;
 }
 
-/* Tell whether rest is this letter, alone or before "_". */
+/* Whether rest is this letter, alone or before "_". */
 static bool is_kind(struct managed_span rest, char kind)
 {
 	return rest.n && rest.p[0] == kind && (rest.n == 1 || rest.p[1] == '_');

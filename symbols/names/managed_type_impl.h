@@ -14,7 +14,7 @@ size_t managed_nested_arity(const struct managed_nested *n);
 void managed_arguments_put(struct managed_arguments args, struct outbuf *out, int depth);
 
 /*
- * Tells whether a class holds lambdas and the variables that they capture: <>c,
+ * Whether a class holds lambdas and the variables that they capture: <>c,
  * <>c__DisplayClass5_0.
  */
 bool managed_generated_is_closure(struct managed_span name);

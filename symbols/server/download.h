@@ -61,7 +61,7 @@ struct downloads_options {
 	 * result than 0 ends all downloads.
 	 */
 	int (*ended)(void *ctx, struct download *d);
-	/* Tells whether more may be written; called each DOWNLOAD_ROOM_BYTES. May be NULL. */
+	/* Whether more may be written; called each DOWNLOAD_ROOM_BYTES. May be NULL. */
 	bool (*has_room)(void *ctx);
 	/* Called several times a second. May be NULL. */
 	void (*meanwhile)(void *ctx);

@@ -14,7 +14,7 @@
 #define SYMBOL_FETCH_ROOM_BYTES ((uint64_t)64 << 20)
 
 enum symbol_fetch_state {
-	SYMBOL_FETCH_NO_SERVER, /* no server may be asked for it */
+	SYMBOL_FETCH_NO_SERVER, /* no server may get a request for it */
 	SYMBOL_FETCH_CACHED,    /* it was in the cache before */
 	SYMBOL_FETCH_DOWNLOADED,
 	SYMBOL_FETCH_ABSENT, /* no server has it */
@@ -56,7 +56,7 @@ struct symbol_fetch_options {
 
 /*
  * Fetches items, several at a time. A server that cannot be reached gets only one request, and
- * later runs skip it for 15 minutes. For a day, a server is not asked again for a file that it
+ * later runs skip it for 15 minutes. For a day, a server gets no further request for a file that it
  * lacked or that failed the check. Returns 0 and sets the state of each item, or -ENOMEM, -ENOSYS
  * or -errno of the cache (-ENOSPC).
  */
@@ -64,8 +64,8 @@ int symbol_fetch(const struct debug_cache *cache, struct symbol_fetch_item *item
 		 const struct symbol_fetch_options *options);
 
 /*
- * Tells whether an item needs a download: it is not in the cache, and a server may be asked that is
- * not known to lack it.
+ * Whether an item needs a download: it is not in the cache, and a server that is not known to
+ * lack it may get a request.
  */
 bool symbol_fetch_is_due(const struct debug_cache *cache, const struct symbol_fetch_item *item,
 			 const struct symbol_fetch_options *options);

@@ -33,7 +33,7 @@ struct symbol_server {
 	enum symbol_server_kind kind;
 	char *url;     /* without a slash at its end */
 	char *shown;   /* the same without user name and password */
-	bool built_in; /* the default server: asked only for files of .NET */
+	bool built_in; /* the default server: gets requests only for files of .NET */
 };
 
 /* A zeroed struct is empty. */
@@ -60,7 +60,7 @@ int symbol_servers_add_environment(struct symbol_servers *s, const char **ret_va
 void symbol_servers_free(struct symbol_servers *s);
 
 /*
- * Tells whether a server gets a request for a file. The kind must fit. The default server gets one
+ * Whether a server gets a request for a file. The kind must fit. The default server gets one
  * only for files of .NET, so names of private programs stay private.
  */
 bool symbol_server_accepts(const struct symbol_server *s, const struct symbol_file *f);

@@ -25,7 +25,7 @@
 
 /* Why the source of an image gives no names, or not all. Recordings hold the text of each. */
 enum image_reason {
-	IMAGE_REASON_NONE, /* it does, or nobody has tried */
+	IMAGE_REASON_NONE, /* it gives names, or was not tried */
 	IMAGE_REASON_GONE,
 	IMAGE_REASON_REPLACED, /* another file has its path */
 	IMAGE_REASON_DENIED,   /* access is denied */
@@ -135,7 +135,7 @@ const struct lookup_cache_process *lookup_cache_find_process(const struct lookup
 int lookup_cache_find_image(const struct lookup_cache *cache, const struct image_key *key,
 			    uint32_t *ret_image);
 
-/* Tells whether a result holds only at some times. */
+/* Whether a result holds only at some times. */
 static inline bool lookup_cache_is_timed(const struct lookup_cache *cache, uint32_t symbol)
 {
 	return symbol != LOOKUP_NONE && (cache->symbols.v[symbol].from_ns ||

@@ -73,7 +73,7 @@ bool kernel_map_start_loading(struct kernel_map *k);
 int kernel_map_load(struct kernel_map *k);
 
 /*
- * Tells whether the running kernel is the recorded one, by build id or by the address of its first
+ * Whether the running kernel is the recorded one, by build id or by the address of its first
  * symbol. Returns 1, 0 or -ENOMEM.
  */
 int kernel_map_is_running(const struct kernel_map *k);

@@ -123,7 +123,7 @@ static bool first_name_wins(struct order *o, const char *a, const char *b)
 	return strncmp(a, "SyS", 3) && strncmp(a, "compat_SyS", 10);
 }
 
-/* Tell whether a wins. It was added before b at the same address (choose_best_symbol). */
+/* Whether a wins. It was added before b at the same address (choose_best_symbol). */
 static bool first_wins(struct order *o, const struct ranked *ra, const struct ranked *rb)
 {
 	int64_t len_a = (int64_t)(ra->end - ra->start), len_b = (int64_t)(rb->end - rb->start);

@@ -407,7 +407,7 @@ static void tables_for_lines_take_room(void **state)
 	static const uint8_t debug_info[4096];
 	struct pdb_budget_total rooms = {.left = 2 * (sizeof(debug_info) + 5 * 12)};
 	struct pdb_budget room = {&rooms, 0};
-	struct pdb_places places = {.open_beside = open_no_pdb, .room = &room};
+	struct pdb_places places = {.open_beside = open_no_pdb, .budget = &room};
 	struct line_source *lines = NULL;
 	struct symbol_provider *p = NULL;
 	uint32_t code;
