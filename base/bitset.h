@@ -1,6 +1,6 @@
 /*
- * An ordered set of small numbers. Each lookup of a neighbour takes one step for each factor of 64
- * in the range.
+ * An ordered set of numbers below n. Finding the next or previous number takes about log64(n)
+ * steps.
  */
 #ifndef BASE_BITSET_H
 #define BASE_BITSET_H
@@ -13,7 +13,7 @@
 
 /* A zeroed struct may only be passed to bitset_free. */
 struct bitset {
-	/* Each bit of a level tells whether a word of the level below is not 0. */
+	/* A bit of a level is set if a word of the level below is not 0. */
 	uint64_t *levels[BITSET_LEVELS];
 	size_t nlevels;
 	uint32_t n;

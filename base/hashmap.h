@@ -24,7 +24,7 @@ uint32_t *hashmap_get(const struct hashmap *m, uint64_t key);
 int hashmap_put(struct hashmap *m, uint64_t key, uint32_t value);
 
 /*
- * Finds the key's value or adds one that holds `fresh`; *ret_new (may be NULL) tells which.
+ * Finds the key's value or adds one that holds `fresh`; *ret_new (may be NULL): it was added.
  * *ret_value is valid until the next put. 0 or -ENOMEM.
  */
 int hashmap_entry(struct hashmap *m, uint64_t key, uint32_t fresh, uint32_t **ret_value,

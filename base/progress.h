@@ -24,7 +24,10 @@ struct progress progress_to(int fd, bool quiet);
 void progress_show(struct progress *p, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Erases the line, so that other output can follow. */
+/*
+ * Erases the line. Call it after the last progress_show and before other output to the terminal.
+ * Neither progress_close nor base/log.h does it.
+ */
 void progress_clear(struct progress *p);
 
 /*

@@ -40,8 +40,8 @@ void worker_wake(struct worker *w);
 bool worker_wait(struct worker *w, uint64_t until_ns);
 
 /*
- * Asks run to return and waits at most in_ns. True: it returned, and the thread is gone. False: the
- * thread is abandoned and continues to use *w and all its data.
+ * Makes run return and waits at most in_ns for it. True: it returned, and the thread is gone.
+ * False: the thread is abandoned and continues to use *w and all its data.
  */
 bool worker_end(struct worker *w, uint64_t in_ns);
 
