@@ -1,6 +1,6 @@
 /*
  * Memory limit for source lines of .NET code: PDBs, data read from them, and tables of images. A
- * process never has more than it leaves for all others, so that none takes everything.
+ * process may take at most as much as stays left for all others.
  */
 #ifndef DOTNET_PDB_BUDGET_H
 #define DOTNET_PDB_BUDGET_H

@@ -12,8 +12,8 @@
 #define BARRIERS_BYTES_MAX 65536
 /* Bytes that must equal the runtime's own code. */
 #define BARRIER_BYTES 32
-/* Bytes compared from the start of the copy, at steps of 16. The runtime patches some of them. */
-#define BARRIER_LOOK 80
+/* Bytes from the start of the copy that are compared, in steps of 16. The runtime patches some. */
+#define BARRIER_COMPARED_BYTES 80
 /* Ranges compared with the runtime's code; each comparison takes some milliseconds. */
 #define BARRIER_TRIES_MAX 16
 
@@ -53,7 +53,7 @@ static void read_code(struct clr_barriers *b, const struct clr_io *io, const cha
 bool clr_barriers_is_copy(struct clr_barriers *b, const struct clr_io *io, const char *maps,
 			  uint64_t module, uint64_t start, uint64_t end)
 {
-	unsigned char code[BARRIER_LOOK];
+	unsigned char code[BARRIER_COMPARED_BYTES];
 
 	if (end - start > BARRIERS_BYTES_MAX || end - start < sizeof(code) ||
 	    b->tries >= BARRIER_TRIES_MAX || io->read(io->ctx, start, code, sizeof(code)))

@@ -43,7 +43,7 @@ static int read_heads(struct clr_jit_code *h, struct clr_candidate *c, size_t n,
 
 /*
  * Offset of the head of the bounds in the debug information of .NET 10 (dotnet/runtime,
- * src/coreclr/vm/debuginfostore.cpp). The first byte tells which data precedes it. A patchpoint has
+ * src/coreclr/vm/debuginfostore.cpp). The first byte says which data precedes it. A patchpoint has
  * fixed members and four bytes for each local (src/coreclr/inc/patchpointinfo.h). Inlining data
  * exists only on request, which nobody makes. 0: no known head.
  */

@@ -195,8 +195,8 @@ static bool is_coreclr(const struct proc_map *map)
 }
 
 /*
- * Looks at mappings where an ELF module may begin. Prefers libcoreclr.so, otherwise takes the first
- * with the symbol.
+ * Reads the mappings at which an ELF module may begin. Prefers libcoreclr.so, otherwise takes the
+ * first with the symbol.
  */
 int clr_locate_in_process(const struct clr_io *io, char *maps, struct clr_anchors *ret_anchors)
 {

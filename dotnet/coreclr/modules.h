@@ -70,7 +70,7 @@ int clr_modules_check(struct clr_modules_cache *m);
 int clr_modules_get(struct clr_modules_cache *m, uint64_t addr, enum clr_table table, uint32_t rid,
 		    const struct clr_metadata **ret_metadata);
 
-/* Number of modules looked up that have no metadata. */
+/* Number of modules without metadata among those looked up. */
 size_t clr_modules_failed(const struct clr_modules_cache *m);
 
 /*

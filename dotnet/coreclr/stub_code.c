@@ -138,7 +138,7 @@ static bool match_shuffle(struct cursor *r)
 
 	if (!match(r, "488bc4 4989fb"))
 		return false;
-	/* The last move looks like a move of an argument. */
+	/* The last move has the form of a move of an argument. */
 	for (int n = 0; n < STUB_MOVES_MAX; n++) {
 		p = r->p;
 		if (match(r, "4d8b53.. 4983c3.. 49ffe2") ||

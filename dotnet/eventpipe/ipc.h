@@ -79,7 +79,7 @@ struct ipc_process_info {
 	uint64_t pid;                         /* in the runtime's own PID namespace */
 	unsigned char cookie[16];             /* constant for the life of the runtime */
 	char *command_line, *os, *arch;       /* UTF-8, never NULL; arch: "x64", "arm64" */
-	char *entry_assembly, *version, *rid; /* empty if the runtime is too old to tell */
+	char *entry_assembly, *version, *rid; /* empty if the runtime is too old to report it */
 };
 
 /*

@@ -16,9 +16,9 @@
 
 /* Age after which an empty mark counts as left by a killed profcpu. */
 #define UNDO_MAKING_S 10
-/* Time in which a runtime that has closed its port to end has ended. */
+/* Time for a process to end after its runtime has closed the port. */
 #define UNDO_ENDING_NS (200 * NS_PER_MS)
-#define UNDO_LOOK_NS (5 * NS_PER_MS)
+#define UNDO_POLL_NS (5 * NS_PER_MS) /* interval of checks whether it has ended */
 
 int perf_map_dir(pid_t pid, char *buf, size_t cap)
 {
@@ -114,7 +114,7 @@ static bool undo_is_ending(int error)
 static int undo_switch_off(struct opener *o, const struct perf_map_undo *undo, uint64_t deadline_ns,
 			   struct port_error *err)
 {
-	struct timespec pause = {.tv_nsec = UNDO_LOOK_NS};
+	struct timespec pause = {.tv_nsec = UNDO_POLL_NS};
 
 	if (undo->replaced || !undo_can_act(undo) || !undo_is_on(undo))
 		return 0;
