@@ -64,7 +64,7 @@ const char *debug_cache_home(void);
 /*
  * Opens profcpu's cache and creates it if needed. Root never writes into another user's home; if
  * HOME is not root's, root's own home is used. Deletes expired files from .part, .missing and
- * .down. Returns 0, -ENOENT (no home to put it in), -EPERM (somebody else made the directory),
+ * .down. Returns 0, -ENOENT (no home to put it in), -EPERM (another user made the directory),
  * -ENOMEM or -errno.
  */
 int debug_cache_open(struct debug_cache **ret_cache);

@@ -12,7 +12,7 @@
 #define SECTION_NAME_MAX 256 /* bytes that are searched */
 
 /*
- * Choose the error. libelf reports only failure; errno tells if memory ran out. elf_file_open has
+ * Choose the error. libelf reports only failure; errno shows if memory ran out. elf_file_open has
  * cleared errno.
  */
 static int failed(int otherwise)
@@ -252,25 +252,25 @@ static int build_id_in(const struct elf_file *f, uint64_t file_off, uint64_t byt
 
 int elf_file_build_id(const struct elf_file *f, struct build_id *ret_build_id)
 {
-	size_t n, looked = 0;
+	size_t n, searched = 0;
 	int r = -ENOENT;
 
-	for (size_t i = 0; r == -ENOENT && i < f->nsections && looked < ELF_FILE_NOTES_MAX; i++) {
+	for (size_t i = 0; r == -ENOENT && i < f->nsections && searched < ELF_FILE_NOTES_MAX; i++) {
 		const struct elf_section *s = &f->sections[i];
 
 		if (s->type != SHT_NOTE)
 			continue;
-		looked++;
+		searched++;
 		r = build_id_in(f, s->file_off, s->bytes, ret_build_id);
 	}
 	if (r != -ENOENT || elf_getphdrnum(f->elf, &n) || n > ELF_FILE_HEADERS_MAX)
 		return r;
-	for (size_t i = 0; r == -ENOENT && i < n && looked < ELF_FILE_NOTES_MAX; i++) {
+	for (size_t i = 0; r == -ENOENT && i < n && searched < ELF_FILE_NOTES_MAX; i++) {
 		GElf_Phdr h;
 
 		if (!gelf_getphdr(f->elf, (int)i, &h) || h.p_type != PT_NOTE)
 			continue;
-		looked++;
+		searched++;
 		r = build_id_in(f, h.p_offset, h.p_filesz, ret_build_id);
 	}
 	return r;

@@ -53,7 +53,7 @@ void elf_file_close(struct elf_file *f);
 
 /*
  * The first section of that name, or NULL. If type is not 0 and that section has another type, NULL
- * too, because perf looks only at the first one.
+ * too, because perf reads only the first one.
  */
 const struct elf_section *elf_file_section(const struct elf_file *f, const char *name,
 					   uint32_t type);

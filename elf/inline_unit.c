@@ -26,7 +26,7 @@ static bool is_unmangled(uint64_t language)
 	}
 }
 
-/* Skip the children of an entry, if it tells where its sibling is. False: it does not. */
+/* Skip the children of an entry by its attribute DWARF_SIBLING. False: it has none. */
 static bool skip_children(const struct dwarf_unit *u, const struct dwarf_entry *e,
 			  struct dwarf_bytes *b)
 {

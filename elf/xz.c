@@ -25,7 +25,7 @@ static int xz_grow(unsigned char **out, size_t *cap, size_t max_bytes)
 {
 	size_t more = *cap ? *cap * 2 : XZ_FIRST_BYTES;
 
-	/* One byte more than the limit tells output that ends there from longer output. */
+	/* Allow one byte more than the limit, to detect longer output. */
 	if (*cap > max_bytes)
 		return -E2BIG;
 	if (more > max_bytes)

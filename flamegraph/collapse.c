@@ -74,16 +74,16 @@ static int collapse_choose_events(struct collapse *c)
 {
 	const char *filter = c->options->event_filter;
 
-	bool asked = filter && *filter;
+	bool requested = filter && *filter;
 
 	c->has_stacks = profile_has_stacks(c->profile);
-	if (!asked)
+	if (!requested)
 		filter = collapse_first_event(c);
 	c->stats->event = filter;
 	for (uint32_t e = 0; e < profile_nevents(c->profile); e++) {
 		struct script_part name = collapse_event_name(c, e);
 
-		if (c->has_stacks && !asked && profile_event_of(c->profile, e)->stackless)
+		if (c->has_stacks && !requested && profile_event_of(c->profile, e)->stackless)
 			c->events[e] = COLLAPSE_EVENT_FILTERED;
 		else if (!name.at)
 			c->events[e] = COLLAPSE_EVENT_UNSEEN;

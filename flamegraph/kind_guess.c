@@ -172,7 +172,7 @@ static bool kinds_is_managed(const char *name, size_t len)
 	return kinds_is_dotted_method(name, len) || kinds_is_perf_dotnet(name, len);
 }
 
-/* Whether a short name looks like no function. "-PID" or "-PID/TID" may follow. */
+/* Whether a short name has no form of a function's name. "-PID" or "-PID/TID" may follow. */
 static bool kinds_may_be_comm(const char *name, size_t len)
 {
 	static const char *const functions[] = {"main",   "_start",       "clone",

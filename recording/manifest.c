@@ -155,7 +155,7 @@ int recording_manifest_write(int dir_fd, const struct recording_manifest *m)
 	int r = text.error ? text.error : write_new_file(dir_fd, &text, m->finished);
 
 	/*
-	 * A full disk has no room for a second file. Overwrite the first, so that it tells later
+	 * A full disk has no room for a second file. Overwrite the first, so that it shows later
 	 * why the recording ended.
 	 */
 	if ((r == -ENOSPC || r == -EDQUOT) && overwrite_file(dir_fd, &text))

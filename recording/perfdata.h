@@ -66,7 +66,7 @@ struct perfdata_mmap {
 };
 
 /*
- * A parsed record. `type` (PERF_RECORD_*) tells which union member is valid. Pointers point into
+ * A parsed record. `type` (PERF_RECORD_*) selects the valid union member. Pointers point into
  * the reader's buffers and are valid until the next perfdata_next.
  */
 struct perfdata_record {
@@ -157,7 +157,7 @@ void perfdata_close(struct perfdata *d);
  * Reads the next record in the order of time. Returns 1: *ret_record is filled; 0: end of the data;
  * -errno with *err: reading failed, and all readable records were returned before.
  *
- * FINISHED_ROUND records bound how far the reader looks ahead, as in perf. The reader handles
+ * FINISHED_ROUND records limit how far the reader reads ahead, as in perf. The reader handles
  * FINISHED_ROUND, COMPRESSED, HEADER_*, ID_INDEX and similar records itself and does not return
  * them.
  *

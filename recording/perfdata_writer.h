@@ -61,7 +61,7 @@ int perfdata_writer_new(int fd, const struct perfdata_writer_event *events, size
 /*
  * Adds an id that records of `event` carry from now on. Returns 0; -E2BIG: a file with several
  * events has no room for it; -errno of the write, which stays. A file with one event needs no ids,
- * because its records need not be told apart.
+ * because all its records are of that event.
  */
 int perfdata_writer_add_id(struct perfdata_writer *w, size_t event, uint64_t id);
 

@@ -51,7 +51,7 @@ struct script_text_stats {
 
 /*
  * Reads from fd (a file or a pipe, borrowed) to its end. Returns 0; -EBADMSG: not perf script's
- * text, or it cannot be folded; -ENOMEM; -E2BIG; -errno of read. *err tells the reason of -EBADMSG.
+ * text, or it cannot be folded; -ENOMEM; -E2BIG; -errno of read. *err has the reason of -EBADMSG.
  *
  * Memory grows with distinct frames, stacks and threads. Known lines of frames are found by a
  * 64-bit hash: lines with equal hashes count as equal.
