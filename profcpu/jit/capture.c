@@ -19,14 +19,14 @@
 
 #define CAPTURE_PROCESSES_MAX 65536 /* processes not yet known to run .NET or not */
 #define CAPTURE_YOUNG_NS (10 * NS_PER_S)
-/* time for the thread to notice that its time is over */
+/* Time for the thread to end after its deadline. */
 #define CAPTURE_JOIN_NS (2 * NS_PER_S)
-/* others wait so long while remains of a killed profcpu are searched */
+/* Limit of a search for remains of a killed profcpu; other processes get no steps meanwhile. */
 #define CAPTURE_SWEEP_NS (NS_PER_S / 2)
 #define CAPTURE_SWEEP_LAST_NS (3 * NS_PER_S)
 
 struct jit_capture {
-	/* The thread's until it has ended, as is everything down to known. */
+	/* The members from shared to known belong to the thread until it has ended. */
 	struct jit_processes shared;
 	VEC(struct jit_process *) processes;
 	struct pidset known;
@@ -93,7 +93,7 @@ static void capture_forget(struct jit_capture *c)
 	c->processes.len = kept;
 }
 
-/* Whether a process needs a last probe: an older one was probed not long ago. */
+/* Whether a process needs a last probe because it is young. An older one was probed recently. */
 static bool capture_is_young(const struct jit_process *p, uint64_t now)
 {
 	return now - p->since_ns < CAPTURE_YOUNG_NS;
@@ -108,14 +108,15 @@ static bool capture_is_stopping(struct jit_capture *c)
 	return stopping;
 }
 
-/* The deadline of one of left processes, so that one that hangs costs the others no time. */
+/* Deadline for one of `left` processes: its share of the time until until_ns. */
 static uint64_t capture_deadline(uint64_t now, uint64_t until_ns, size_t left)
 {
 	return now + (until_ns > now ? (until_ns - now) / (left ? left : 1) : 0);
 }
 
 /*
- * At the end, every process is due that is followed or may have started .NET since its last probe.
+ * Whether a process is due. At the end, all followed processes are, and all that may have started
+ * .NET since their last probe.
  */
 static bool capture_is_due(const struct jit_process *p, uint64_t now, bool last)
 {
@@ -147,7 +148,7 @@ static void capture_visit(struct jit_capture *c, struct jit_process *p, uint64_t
 }
 
 /*
- * Searches what a killed profcpu left, once for each process, and at the end again if something is
+ * Searches for remains of a killed profcpu: once for each process, and at the end again if some are
  * still there.
  */
 static void capture_sweep(struct jit_capture *c, bool last)
@@ -169,8 +170,8 @@ static void capture_sweep(struct jit_capture *c, bool last)
 }
 
 /*
- * Visits every process that is due, and returns when the next one is. After a stop only the last
- * round goes on.
+ * Visits every process that is due. Returns the time at which the next one is due. After a stop,
+ * only the last round continues.
  */
 static uint64_t capture_round(struct jit_capture *c, bool last)
 {
@@ -232,8 +233,8 @@ static void capture_take(struct jit_capture *c, pid_t pid, uint64_t now)
 }
 
 /*
- * Takes a process that was there before the recording. It is probed once, and then as rarely as its
- * age suggests: among thousands, none is young.
+ * Takes a process that existed before the recording. It is probed once, then at intervals that grow
+ * with its age.
  */
 static int capture_take_one(void *ctx, pid_t pid)
 {
@@ -373,7 +374,7 @@ static void capture_report_left(const struct perf_map_sweep_counts *left)
 						    : strerror(-left->error);
 
 	if (left->pid)
-		log_warn("process %d: the perf map that a killed profcpu left on stays on: %s; the "
+		log_warn("process %d: the perf map of a killed profcpu is still on: %s; the "
 			 "next `profcpu collect` switches it off",
 			 left->pid, why);
 	else if (left->left)

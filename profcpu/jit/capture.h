@@ -44,7 +44,7 @@ void jit_capture_end(struct jit_capture *c);
 
 /*
  * Reports after the end, with one line for each process. log_note gives the source of its names.
- * log_warn tells why names are missing, or why something stays in the process.
+ * log_warn gives the reason for missing names, or for remains in the process.
  */
 void jit_capture_report(const struct jit_capture *c, bool quiet);
 

@@ -16,10 +16,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* a runtime that has not replied by then gets another way */
-/* between two steps */
-#define JIT_PROCESS_READY_NS (5 * NS_PER_S)
-#define JIT_PROCESS_STEP_MAX_NS (2 * NS_PER_S)
+#define JIT_PROCESS_READY_NS (5 * NS_PER_S)    /* limit for a reply; then the next way is tried */
+#define JIT_PROCESS_STEP_MAX_NS (2 * NS_PER_S) /* longest time between two steps */
 #define JIT_PROCESS_WHY_BYTES (3 * JIT_WAY_WHY_BYTES + 64)
 
 /* Identifies a program, not only its PID: after an exec the numbers differ too. */
@@ -48,8 +46,8 @@ struct jit_process {
 	bool late; /* the last try took too long and will be repeated, at the latest at the end */
 	bool stepped; /* at least one step was taken in the current way */
 	/*
-	 * The place of its perf maps may hold remains of a killed profcpu: it was not searched yet,
-	 * or they are still there.
+	 * The directory of its perf maps may hold remains of a killed profcpu: it was not searched
+	 * yet, or they are still there.
 	 */
 	bool unswept;
 	bool swept; /* searched at least once */
@@ -88,8 +86,8 @@ void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t
 void jit_process_note_missed_step(struct jit_processes *all, struct jit_process *p);
 
 /*
- * Removes what a killed profcpu left where the process has its perf maps, whatever its way. Call it
- * after names were taken, because it waits for other processes. last: count remains in all->left.
+ * Removes remains of a killed profcpu from the directory of the process's perf maps. Call it after
+ * names were taken, because it waits for other processes. last: count remains in all->left.
  */
 void jit_process_sweep(struct jit_processes *all, struct jit_process *p, uint64_t until_ns,
 		       bool last);

@@ -14,7 +14,8 @@
 #include <sys/mman.h>
 
 #define STUBS_CHUNK ((size_t)1 << 20)
-/* bytes that the chunk holds beyond the place where a search goes on */
+/* Bytes that the chunk must hold from the place where the search continues; else it is read anew.
+ */
 #define STUBS_SEEN (2 * (size_t)CLR_STUB_CODE_MAX)
 
 /* State of one search. */
@@ -253,7 +254,7 @@ void jit_stubs_report(const struct jit_stubs *s, const struct jit_known *known, 
 	char text[128];
 
 	if (s->error && s->error != -ESRCH) {
-		snprintf(text, sizeof(text), "the runtime's stubs could not be looked for: %s",
+		snprintf(text, sizeof(text), "the runtime's stubs could not be searched: %s",
 			 strerror(-s->error));
 		jit_way_add_why(why, text);
 	}

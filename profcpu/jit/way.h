@@ -26,8 +26,8 @@ struct jit_target {
 	atomic_uint *maps_on;
 	uint64_t until_ns; /* CLOCK_MONOTONIC: deadline of each step */
 	bool lines;        /* capture the IL of the code too */
-	bool ended;        /* the process has ended, as far as is known: contact it no more */
-	/* certain: it runs another program, in which nothing may be restored */
+	bool ended;        /* the process has probably ended: contact it no more */
+	/* It certainly runs another program now, so restore nothing in it. */
 	bool replaced;
 	bool more; /* out: the last step left some of the data */
 	/* Out: code was freed since the last step, so code may come and go between two steps. */

@@ -163,8 +163,8 @@ static void a_failed_search_reports_its_error_and_counts(void **state)
 	assert_true(s.tried);
 	assert_true(!s.searched_ns);
 	jit_stubs_report(&s, &known, why);
-	snprintf(expected, sizeof(expected),
-		 "first; the runtime's stubs could not be looked for: %s", strerror(-r));
+	snprintf(expected, sizeof(expected), "first; the runtime's stubs could not be searched: %s",
+		 strerror(-r));
 	assert_string_equal(why, expected);
 	/* The next search finds the stubs. */
 	t.pid = getpid();
