@@ -544,7 +544,7 @@ const struct command command_collect = {
 		 "outputs:\n"
 		 "  -o, --output DIR        write to DIR; its parent must exist. A recording in\n"
 		 "                          DIR is replaced: its samples stay as perf.data.old,\n"
-		 "                          its outputs go\n"
+		 "                          its outputs are removed\n"
 		 "      --record-only       make no outputs; `profcpu postprocess DIR` makes them\n"
 		 "                          later. Not with --title, --raw-names, --mangled,\n"
 		 "                          --inlines, --max-stack, --grades, --idle\n"

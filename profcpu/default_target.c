@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Shows assemblies, which tell them apart, and no arguments, which may hold secrets. */
+/* Shows assemblies, by which processes differ, and no arguments, which may hold secrets. */
 static void target_print_several(struct process_list *list)
 {
 	struct outbuf out = outbuf_to(STDERR_FILENO);

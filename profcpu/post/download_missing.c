@@ -280,7 +280,7 @@ static size_t fetch_due(const struct debug_cache *cache, struct fetch_list *list
 	return got;
 }
 
-size_t download_missing_missing(struct fetch_options *o, const struct symbolizer_images *images)
+size_t download_missing_files(struct fetch_options *o, const struct symbolizer_images *images)
 {
 	struct symbol_fetch_options how = {.connect_ms = FETCH_CONNECT_MS, .retries = 1};
 	struct debug_cache *cache = NULL;

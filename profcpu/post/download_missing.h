@@ -62,6 +62,6 @@ int download_missing_run(const struct debug_cache *cache, struct fetch_list *lis
  * that lines need. One note announces it. Takes at most FETCH_LIMIT_S. Returns the number of new
  * files. A failed download is no failure.
  */
-size_t download_missing_missing(struct fetch_options *o, const struct symbolizer_images *images);
+size_t download_missing_files(struct fetch_options *o, const struct symbolizer_images *images);
 
 #endif

@@ -307,7 +307,7 @@ static int postprocess_load(struct post_source *source, const char *name,
 	int r = postprocess_load_once(source, name, input, ret_profile, result);
 
 	if (!r && may_fetch && !result->data.store_error &&
-	    download_missing_missing(options->fetch, &images)) {
+	    download_missing_files(options->fetch, &images)) {
 		struct symbolizer_unread unread = result->data.unread;
 
 		if (source->store_fd < 0)

@@ -256,7 +256,7 @@ static void report_unwound(const struct post_stacks_summary *s, struct outbuf *o
 	outbuf_char(out, '\n');
 }
 
-/* Without unwinding, judge whether stacks are complete by the names of their roots. */
+/* Without unwinding, the names of their roots show whether stacks are complete. */
 static void report_roots(const struct audit *a, struct outbuf *out)
 {
 	char complete[REPORT_SHARE_BYTES], truncated[REPORT_SHARE_BYTES];
@@ -265,7 +265,7 @@ static void report_roots(const struct audit *a, struct outbuf *out)
 	post_report_share(a->stacks_truncated, a->samples, truncated);
 	outbuf_printf(out,
 		      "stacks    %s reach a function that starts threads, %s end before it (not "
-		      "unwound; judged by names)\n",
+		      "unwound; by function names)\n",
 		      complete, truncated);
 }
 

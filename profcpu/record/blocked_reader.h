@@ -1,8 +1,8 @@
 /*
  * Stacks of threads that are blocked when recording begins, or whose switch out was not recorded. A
  * thread of its own reads them from outside (sampler/offcpu/blocked.h), because a target's memory
- * may answer late or never. They are unwound between rounds. Only two registers are known, so a
- * caller that needs another register is found by scanning the stack.
+ * may take long or never be readable. They are unwound between rounds. Only two registers are
+ * known, so a caller that needs another register is found by scanning the stack.
  */
 #ifndef PROFCPU_RECORD_BLOCKED_READER_H
 #define PROFCPU_RECORD_BLOCKED_READER_H

@@ -1,6 +1,6 @@
 /*
  * Reads JIT-compiled code of .NET processes from their memory when the unwinder needs it. A thread
- * of its own does it, because a process's memory may answer late or never.
+ * of its own does it, because such a read may take long or never end.
  */
 #ifndef PROFCPU_RECORD_CODE_READER_H
 #define PROFCPU_RECORD_CODE_READER_H

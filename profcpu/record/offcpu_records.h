@@ -1,6 +1,6 @@
 /*
  * Off-CPU times of threads from raw records. Switches come as in sampler/offcpu/switch_rings.h: a
- * sample with the stack, then the switch out. FORK, COMM and EXIT tell which threads exist. Each
+ * sample with the stack, then the switch out. FORK, COMM and EXIT show which threads exist. Each
  * finished wait goes to a writer.
  */
 #ifndef PROFCPU_RECORD_OFFCPU_RECORDS_H

@@ -38,7 +38,7 @@ struct record_result {
  * (exit_notice.h). Logs errors, warnings and notes.
  *
  * 0, or -errno, already logged. -EINTR: a signal came before the recording began; nothing is kept.
- * ret_result->started tells whether there is a recording to post-process.
+ * ret_result->started: there is a recording to post-process.
  *
  * Blocks these signals while it runs and restores the signal mask. SIGPIPE and SIGXFSZ stay
  * ignored, and so does SIGHUP after one came.

@@ -123,7 +123,7 @@ audit unwound
 python3 -c 'import json, sys; s = json.load(open("unwound/report.json"))["stacks"]; sys.exit(s["by"] != "unwinding" or s["complete"] < 100 * s["truncated"])' ||
 	fail "stacks that are not whole: $(cat unwound/report.json)"
 grep -qE '^stacks +[>]?[0-9.]+ % complete' unwound.said || fail "stacks: $(cat unwound.said)"
-grep -qE '^stacks +[0-9.]+ % reach a function that starts threads, [0-9.]+ % end before it \(not unwound; judged by names\)$' truncated.said || fail "stacks: $(cat truncated.said)"
+grep -qE '^stacks +[0-9.]+ % reach a function that starts threads, [0-9.]+ % end before it \(not unwound; by function names\)$' truncated.said || fail "stacks: $(cat truncated.said)"
 
 # .NET: with names, without, and with a precompiled image that is another one now.
 if command -v dotnet >/dev/null && "$TESTS/dotnet/publish" wide-net-net10 >publish.log 2>&1; then

@@ -49,12 +49,12 @@ cp -r rec bad
 printf '\377' | dd of=bad/samples.idx bs=1 seek=24 conv=notrunc status=none
 "$PROFCPU" postprocess --no-download bad >bad.said 2>&1 || fail "postprocess with a damaged samples.idx: $(cat bad.said)"
 [ "$(grep -c 'samples.idx: cannot be used' bad.said)" = 1 ] || fail "not said once: $(cat bad.said)"
-grep -q 'judged by names' bad.said || fail "grades of nothing: $(cat bad.said)"
+grep -q 'by function names' bad.said || fail "grades of nothing: $(cat bad.said)"
 cmp rec/folded_stacks.out bad/folded_stacks.out || fail "a damaged samples.idx changes stacks"
 truncate -s -5 rec/samples.idx
 "$PROFCPU" postprocess --no-download rec >cut.said 2>&1 || fail "postprocess with a samples.idx that was cut: $(cat cut.said)"
 [ "$(grep -c 'samples.idx: cannot be used: it is cut' cut.said)" = 1 ] || fail "not said once: $(cat cut.said)"
-grep -q 'judged by names' cut.said || fail "grades of what was cut: $(cat cut.said)"
+grep -q 'by function names' cut.said || fail "grades of what was cut: $(cat cut.said)"
 rm rec/samples.idx
 "$PROFCPU" postprocess --no-download rec >none.said 2>&1 || fail "postprocess without samples.idx"
-grep -q 'judged by names' none.said || fail "grades from nowhere: $(cat none.said)"
+grep -q 'by function names' none.said || fail "grades from nowhere: $(cat none.said)"
