@@ -275,16 +275,16 @@ static int doctor_probe_processes(struct doctor_facts *f, struct opener *o)
 /* Whether names of JIT-compiled code can be read from the runtime's memory. */
 static void doctor_probe_memory(struct doctor_target *t)
 {
-	struct clr_jit_code *heap = NULL;
+	struct clr_jit_code *jit = NULL;
 	struct parse_error err = {0};
 
 	t->memory_error =
 		t->dotnet.is_dotnet
-			? clr_runtime_open(t->pid, clock_monotonic_ns() + DOCTOR_MEMORY_NS, &heap,
+			? clr_runtime_open(t->pid, clock_monotonic_ns() + DOCTOR_MEMORY_NS, &jit,
 					   &err)
 			: -ENOENT;
 	t->memory_what = err.what;
-	clr_jit_code_free(heap);
+	clr_jit_code_free(jit);
 }
 
 static void doctor_probe_target(struct doctor_target *t, struct opener *o)

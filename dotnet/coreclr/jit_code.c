@@ -22,38 +22,38 @@ struct pending {
 };
 
 struct scan {
-	struct clr_jit_code *h;
+	struct clr_jit_code *j;
 	const struct clr_jit_code_listener *listener;
 	VEC(struct pending) pending;
 	/* The map of ranges was read completely: heaps not in it are gone. */
 	bool whole;
-	/* Becomes recheck_at of the heap when the scan succeeds. */
+	/* Becomes clr_jit_code.recheck_at when the scan succeeds. */
 	size_t recheck_at;
 	uint64_t code_bytes; /* of the heaps found so far */
 };
 
-bool clr_jit_code_is_late(const struct clr_jit_code *h)
+bool clr_jit_code_is_late(const struct clr_jit_code *j)
 {
-	return clock_monotonic_ns() >= h->until_ns;
+	return clock_monotonic_ns() >= j->until_ns;
 }
 
 static int timed_read(void *ctx, uint64_t addr, void *buf, size_t len)
 {
-	const struct clr_jit_code *h = ctx;
+	const struct clr_jit_code *j = ctx;
 
-	return clr_jit_code_is_late(h) ? -ETIMEDOUT : h->target.read(h->target.ctx, addr, buf, len);
+	return clr_jit_code_is_late(j) ? -ETIMEDOUT : j->target.read(j->target.ctx, addr, buf, len);
 }
 
 static int timed_read_pieces(void *ctx, struct memory_piece *pieces, size_t n)
 {
-	const struct clr_jit_code *h = ctx;
+	const struct clr_jit_code *j = ctx;
 	int r = 0;
 
 	for (size_t done = 0, some; !r && done < n; done += some) {
 		some = n - done < PIECES_AT_ONCE ? n - done : PIECES_AT_ONCE;
-		r = clr_jit_code_is_late(h)
+		r = clr_jit_code_is_late(j)
 			    ? -ETIMEDOUT
-			    : h->target.read_pieces(h->target.ctx, pieces + done, some);
+			    : j->target.read_pieces(j->target.ctx, pieces + done, some);
 	}
 	return r;
 }
@@ -61,74 +61,74 @@ static int timed_read_pieces(void *ctx, struct memory_piece *pieces, size_t n)
 int clr_jit_code_new(const struct clr_io *io, const struct clr_anchors *anchors,
 		     struct clr_jit_code **ret, struct parse_error *err)
 {
-	struct clr_jit_code *h = calloc(1, sizeof(*h));
+	struct clr_jit_code *j = calloc(1, sizeof(*j));
 	int r;
 
-	if (!h)
+	if (!j)
 		return parse_fail(err, -ENOMEM, "out of memory", 0);
-	h->target = *io;
-	h->io = (struct clr_io){.read = timed_read, .read_pieces = timed_read_pieces, .ctx = h};
-	h->anchor = clr_anchors_any(anchors);
-	r = clr_contract_load(io, anchors, &h->contract, err);
+	j->target = *io;
+	j->io = (struct clr_io){.read = timed_read, .read_pieces = timed_read_pieces, .ctx = j};
+	j->anchor = clr_anchors_any(anchors);
+	r = clr_contract_load(io, anchors, &j->contract, err);
 	if (r) {
-		free(h);
+		free(j);
 		return r;
 	}
-	h->modules.io = h->types.io = &h->io;
-	h->modules.contract = h->types.contract = &h->contract;
-	h->types.modules = &h->modules;
-	*ret = h;
+	j->modules.io = j->types.io = &j->io;
+	j->modules.contract = j->types.contract = &j->contract;
+	j->types.modules = &j->modules;
+	*ret = j;
 	return 0;
 }
 
-void clr_jit_code_free(struct clr_jit_code *h)
+void clr_jit_code_free(struct clr_jit_code *j)
 {
-	if (!h)
+	if (!j)
 		return;
-	for (size_t i = 0; i < h->heaps.len; i++)
-		vec_free(&h->heaps.v[i].words);
-	vec_free(&h->heaps);
-	hashmap_free(&h->heaps_by_list);
-	vec_free(&h->bodies);
-	vec_free(&h->stubs);
-	clr_barriers_free(&h->barriers);
-	hashmap_free(&h->bodies_by_start);
-	vec_free(&h->points);
-	intern_free(&h->names);
-	clr_types_free(&h->types);
-	clr_modules_free(&h->modules);
-	free(h);
+	for (size_t i = 0; i < j->heaps.len; i++)
+		vec_free(&j->heaps.v[i].words);
+	vec_free(&j->heaps);
+	hashmap_free(&j->heaps_by_list);
+	vec_free(&j->bodies);
+	vec_free(&j->stubs);
+	clr_barriers_free(&j->barriers);
+	hashmap_free(&j->bodies_by_start);
+	vec_free(&j->points);
+	intern_free(&j->names);
+	clr_types_free(&j->types);
+	clr_modules_free(&j->modules);
+	free(j);
 }
 
-void clr_jit_code_stats(const struct clr_jit_code *h, struct clr_jit_code_stats *ret_stats)
+void clr_jit_code_stats(const struct clr_jit_code *j, struct clr_jit_code_stats *ret_stats)
 {
-	*ret_stats = h->stats;
-	ret_stats->bodies += h->stubs.len;
-	ret_stats->stubs += h->stubs.len;
-	ret_stats->modules = h->modules.modules.len;
-	ret_stats->modules_failed = clr_modules_failed(&h->modules);
+	*ret_stats = j->stats;
+	ret_stats->bodies += j->stubs.len;
+	ret_stats->stubs += j->stubs.len;
+	ret_stats->modules = j->modules.modules.len;
+	ret_stats->modules_failed = clr_modules_failed(&j->modules);
 }
 
-void clr_jit_code_request_il(struct clr_jit_code *h)
+void clr_jit_code_request_il(struct clr_jit_code *j)
 {
-	h->wants_il = true;
+	j->wants_il = true;
 }
 
-void clr_jit_code_compare_all(struct clr_jit_code *h)
+void clr_jit_code_compare_all(struct clr_jit_code *j)
 {
-	h->compares_all = true;
+	j->compares_all = true;
 }
 
-bool clr_jit_code_is_described(const struct clr_jit_code *h)
+bool clr_jit_code_is_described(const struct clr_jit_code *j)
 {
-	return h->contract.described;
+	return j->contract.described;
 }
 
-static struct clr_body *find_body(struct clr_jit_code *h, uint64_t start)
+static struct clr_body *find_body(struct clr_jit_code *j, uint64_t start)
 {
-	const uint32_t *index = hashmap_get(&h->bodies_by_start, start);
+	const uint32_t *index = hashmap_get(&j->bodies_by_start, start);
 
-	return index && h->bodies.v[*index].here ? &h->bodies.v[*index] : NULL;
+	return index && j->bodies.v[*index].here ? &j->bodies.v[*index] : NULL;
 }
 
 /*
@@ -137,23 +137,23 @@ static struct clr_body *find_body(struct clr_jit_code *h, uint64_t start)
  */
 static int report_gone(struct scan *s, uint32_t heap, uint64_t start)
 {
-	struct clr_body *body = find_body(s->h, start);
+	struct clr_body *body = find_body(s->j, start);
 
 	if (!body || body->heap != heap)
 		return 0;
 	body->here = false;
-	s->h->nmovable -= body->movable;
-	s->h->stats.gone++;
-	s->h->stats.bodies--;
-	s->h->stats.stubs -= body->is_stub;
+	s->j->nmovable -= body->movable;
+	s->j->stats.gone++;
+	s->j->stats.bodies--;
+	s->j->stats.stubs -= body->is_stub;
 	return s->listener->gone(s->listener->ctx, start,
-				 body->movable && body->seen_ns < s->h->before_ns ? body->seen_ns
+				 body->movable && body->seen_ns < s->j->before_ns ? body->seen_ns
 										  : 0);
 }
 
 static int forget_words(struct scan *s, uint32_t index, size_t from)
 {
-	struct clr_code_heap *heap = &s->h->heaps.v[index];
+	struct clr_code_heap *heap = &s->j->heaps.v[index];
 	uint64_t starts[CLR_NIBBLE_MAP_STARTS_MAX];
 	int r = 0;
 
@@ -161,7 +161,7 @@ static int forget_words(struct scan *s, uint32_t index, size_t from)
 		int n = clr_nibble_map_starts(
 			heap->words.v[i], heap->base + i * CLR_NIBBLE_MAP_WORD_CODE_BYTES, starts);
 
-		if (i % WORDS_AT_ONCE == 0 && clr_jit_code_is_late(s->h))
+		if (i % WORDS_AT_ONCE == 0 && clr_jit_code_is_late(s->j))
 			r = -ETIMEDOUT;
 		for (int k = 0; !r && k < n; k++)
 			r = report_gone(s, index, starts[k]);
@@ -179,9 +179,9 @@ static int forget_words(struct scan *s, uint32_t index, size_t from)
 
 static int add_pending(struct scan *s, uint64_t start, uint32_t heap, bool known)
 {
-	if (s->h->bodies.len + s->pending.len >= CLR_JIT_CODE_BODIES_MAX) {
-		s->h->stats.over = true;
-		s->h->stats.unread++;
+	if (s->j->bodies.len + s->pending.len >= CLR_JIT_CODE_BODIES_MAX) {
+		s->j->stats.over = true;
+		s->j->stats.unread++;
 		return 0;
 	}
 	return vec_push(&s->pending,
@@ -210,7 +210,7 @@ static int compare_word(struct scan *s, uint32_t heap, uint64_t base, uint32_t o
 
 static int compare_map(struct scan *s, uint32_t index, const uint32_t *words, size_t n)
 {
-	struct clr_code_heap *heap = &s->h->heaps.v[index];
+	struct clr_code_heap *heap = &s->j->heaps.v[index];
 	size_t had = heap->words.len;
 	int r = n < had ? forget_words(s, index, n) : 0;
 
@@ -221,7 +221,7 @@ static int compare_map(struct scan *s, uint32_t index, const uint32_t *words, si
 	for (; heap->words.len < n; heap->words.len++)
 		heap->words.v[heap->words.len] = 0;
 	for (size_t i = 0; !r && i < n; i++) {
-		if (i % WORDS_AT_ONCE == 0 && clr_jit_code_is_late(s->h))
+		if (i % WORDS_AT_ONCE == 0 && clr_jit_code_is_late(s->j))
 			r = -ETIMEDOUT;
 		if (!r && words[i] != heap->words.v[i])
 			r = compare_word(s, index, heap->base + i * CLR_NIBBLE_MAP_WORD_CODE_BYTES,
@@ -233,36 +233,36 @@ static int compare_map(struct scan *s, uint32_t index, const uint32_t *words, si
 }
 
 /* Clears the nibble of a start in our copy of the map, so the next scan finds it as new. */
-static void mark_unreported(struct clr_jit_code *h, uint64_t start, uint32_t index)
+static void mark_unreported(struct clr_jit_code *j, uint64_t start, uint32_t index)
 {
-	struct clr_code_heap *heap = &h->heaps.v[index];
+	struct clr_code_heap *heap = &j->heaps.v[index];
 
 	clr_nibble_map_clear(heap->words.v, heap->words.len, heap->base, start);
 }
 
 /* Finds the next start after each candidate. Its code ends there at the latest. */
-static void find_ends(const struct clr_jit_code *h, struct clr_candidate *c, size_t n)
+static void find_ends(const struct clr_jit_code *j, struct clr_candidate *c, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct clr_code_heap *heap = &h->heaps.v[c[i].heap];
+		const struct clr_code_heap *heap = &j->heaps.v[c[i].heap];
 
 		c[i].next = clr_nibble_map_next(heap->words.v, heap->words.len, heap->base,
 						c[i].start, heap->end, ENDS_WORDS);
 	}
 }
 
-static int keep_body(struct clr_jit_code *h, const struct clr_candidate *c, uint32_t name)
+static int keep_body(struct clr_jit_code *j, const struct clr_candidate *c, uint32_t name)
 {
 	uint32_t *index;
-	int fresh, r = vec_reserve(&h->bodies, 1); /* before the table refers to it */
+	int fresh, r = vec_reserve(&j->bodies, 1); /* before the table refers to it */
 
 	if (!r)
-		r = hashmap_entry(&h->bodies_by_start, c->start, (uint32_t)h->bodies.len, &index,
+		r = hashmap_entry(&j->bodies_by_start, c->start, (uint32_t)j->bodies.len, &index,
 				  &fresh);
 	if (r)
 		return r;
-	h->bodies.len += fresh != 0;
-	h->bodies.v[*index] = (struct clr_body){
+	j->bodies.len += fresh != 0;
+	j->bodies.v[*index] = (struct clr_body){
 		.start = c->start,
 		.fingerprint = c->fingerprint,
 		.bytes = c->bytes,
@@ -270,59 +270,59 @@ static int keep_body(struct clr_jit_code *h, const struct clr_candidate *c, uint
 		.here = true,
 		.is_stub = c->is_stub,
 		.heap = c->heap,
-		.movable = clr_jit_code_bodies_is_movable(h, c),
-		.seen_ns = h->began_ns,
+		.movable = clr_jit_code_bodies_is_movable(j, c),
+		.seen_ns = j->began_ns,
 	};
-	h->nmovable += h->bodies.v[*index].movable;
-	h->stats.bodies++;
-	h->stats.stubs += c->is_stub;
-	h->stats.added++;
+	j->nmovable += j->bodies.v[*index].movable;
+	j->stats.bodies++;
+	j->stats.stubs += c->is_stub;
+	j->stats.added++;
 	return 0;
 }
 
 static int report_body(struct scan *s, const struct clr_candidate *c)
 {
-	struct clr_jit_code *h = s->h;
-	struct clr_body *body = find_body(h, c->start);
+	struct clr_jit_code *j = s->j;
+	struct clr_body *body = find_body(j, c->start);
 	struct clr_jit_code_il il;
 	uint32_t name;
 	int r = 0;
 
-	h->stats.unread += c->failed;
+	j->stats.unread += c->failed;
 	if (c->known && !body)
 		return 0;
 	if (c->known && !c->failed && body->fingerprint == c->fingerprint) {
-		body->seen_ns = h->began_ns;
+		body->seen_ns = j->began_ns;
 		return 0;
 	}
 	if (body)
 		r = report_gone(s, body->heap, c->start);
 	if (!r)
-		r = c->failed ? -ENOENT : clr_jit_code_bodies_name(h, c, &name);
+		r = c->failed ? -ENOENT : clr_jit_code_bodies_name(j, c, &name);
 	if (r == -ENOENT) {
-		h->stats.unnamed += !c->failed;
-		mark_unreported(h, c->start, c->heap);
+		j->stats.unnamed += !c->failed;
+		mark_unreported(j, c->start, c->heap);
 		return 0;
 	}
-	bool wants_il = h->wants_il && !c->is_stub;
-	int no_il = wants_il && !r ? clr_jit_code_il_decode(h, c, &il) : -ENOENT;
+	bool wants_il = j->wants_il && !c->is_stub;
+	int no_il = wants_il && !r ? clr_jit_code_il_decode(j, c, &il) : -ENOENT;
 
 	if (!r && no_il != -ENOENT)
 		r = no_il;
 	/* Keep it last, because kept bodies count as reported. */
 	if (!r)
-		r = keep_body(h, c, name);
+		r = keep_body(j, c, name);
 	if (r)
 		return r;
-	h->stats.with_il += !no_il;
-	h->stats.without_il += no_il && wants_il;
-	struct clr_jit_code_code code = {
+	j->stats.with_il += !no_il;
+	j->stats.without_il += no_il && wants_il;
+	struct clr_jit_code_body code = {
 		.il = no_il ? NULL : &il,
 		.start = c->start,
 		.bytes = c->bytes,
 		.is_stub = c->is_stub,
-		.name = intern_text(&h->names, name),
-		.name_len = intern_len(&h->names, name),
+		.name = intern_text(&j->names, name),
+		.name_len = intern_len(&j->names, name),
 	};
 
 	return s->listener->code(s->listener->ctx, &code);
@@ -338,12 +338,12 @@ static int report_some(struct scan *s, const struct pending *pending, size_t n,
 		c[i] = (struct clr_candidate){.start = pending[i].start,
 					      .heap = pending[i].heap,
 					      .known = pending[i].known};
-	find_ends(s->h, c, n);
-	r = clr_jit_code_bodies_read(s->h, c, n, &texts);
-	if (!r && s->h->wants_il)
-		r = clr_jit_code_il_read(s->h, c, n, &texts);
+	find_ends(s->j, c, n);
+	r = clr_jit_code_bodies_read(s->j, c, n, &texts);
+	if (!r && s->j->wants_il)
+		r = clr_jit_code_il_read(s->j, c, n, &texts);
 	for (size_t i = 0; !r && i < n; i++)
-		r = clr_jit_code_is_late(s->h) ? -ETIMEDOUT : report_body(s, &c[i]);
+		r = clr_jit_code_is_late(s->j) ? -ETIMEDOUT : report_body(s, &c[i]);
 	arena_free(&texts);
 	return r;
 }
@@ -367,12 +367,12 @@ static int report_pending(struct scan *s)
  * independent of the number of scans. Comparing costs more than finding new bodies, which may be
  * gone soon.
  */
-static size_t recheck_count(const struct clr_jit_code *h)
+static size_t recheck_count(const struct clr_jit_code *j)
 {
-	uint64_t passed = h->began_ns - h->before_ns;
-	size_t n = h->nmovable;
+	uint64_t passed = j->began_ns - j->before_ns;
+	size_t n = j->nmovable;
 
-	if (h->compares_all)
+	if (j->compares_all)
 		return SIZE_MAX;
 	if (passed < CLR_JIT_CODE_RECHECK_NS)
 		n = (size_t)((uint64_t)n * passed / CLR_JIT_CODE_RECHECK_NS) +
@@ -386,18 +386,18 @@ static size_t recheck_count(const struct clr_jit_code *h)
  */
 static int add_rechecks(struct scan *s)
 {
-	struct clr_jit_code *h = s->h;
-	size_t n = h->bodies.len, at = h->recheck_at < n ? h->recheck_at : 0,
-	       most = recheck_count(h);
+	struct clr_jit_code *j = s->j;
+	size_t n = j->bodies.len, at = j->recheck_at < n ? j->recheck_at : 0,
+	       most = recheck_count(j);
 	int r = 0;
 
-	for (size_t i = 0; !r && i < n && h->stats.rechecked < most;
+	for (size_t i = 0; !r && i < n && j->stats.rechecked < most;
 	     i++, at = at + 1 < n ? at + 1 : 0) {
-		const struct clr_body *body = &h->bodies.v[at];
+		const struct clr_body *body = &j->bodies.v[at];
 
-		if (!body->here || !body->movable || h->heaps.v[body->heap].seen != h->scan)
+		if (!body->here || !body->movable || j->heaps.v[body->heap].seen != j->scan)
 			continue;
-		h->stats.rechecked++;
+		j->stats.rechecked++;
 		r = add_pending(s, body->start, body->heap, true);
 	}
 	s->recheck_at = at;
@@ -407,25 +407,25 @@ static int add_rechecks(struct scan *s)
 /* Reads the maps of all heaps of this scan and compares each with its last state. */
 static int read_maps(struct scan *s)
 {
-	struct clr_jit_code *h = s->h;
+	struct clr_jit_code *j = s->j;
 	int r = 0;
 
-	for (uint32_t i = 0; !r && i < h->heaps.len; i++) {
-		struct clr_code_heap *heap = &h->heaps.v[i];
+	for (uint32_t i = 0; !r && i < j->heaps.len; i++) {
+		struct clr_code_heap *heap = &j->heaps.v[i];
 		size_t n = (size_t)((heap->end - heap->base + CLR_NIBBLE_MAP_WORD_CODE_BYTES - 1) /
 				    CLR_NIBBLE_MAP_WORD_CODE_BYTES);
 
-		if (heap->seen != h->scan)
+		if (heap->seen != j->scan)
 			continue;
 		AUTO_FREE uint32_t *words = malloc(n * sizeof(*words) + 1);
 
 		if (!words)
 			return -ENOMEM;
-		r = h->io.read(h->io.ctx, heap->map, words, n * sizeof(*words));
+		r = j->io.read(j->io.ctx, heap->map, words, n * sizeof(*words));
 		if (!r)
 			r = compare_map(s, i, words, n);
 		else if (r == -EFAULT) {
-			h->stats.unread++;
+			j->stats.unread++;
 			r = 0;
 		}
 	}
@@ -434,8 +434,8 @@ static int read_maps(struct scan *s)
 
 static int add_heap(struct scan *s, const struct clr_code_range *range, const unsigned char *node)
 {
-	struct clr_jit_code *h = s->h;
-	const uint32_t *at = h->contract.at;
+	struct clr_jit_code *j = s->j;
+	const uint32_t *at = j->contract.at;
 	uint64_t base = clr_u64(node, at[CLR_JIT_CODE_MAP_BASE]),
 		 end = clr_u64(node, at[CLR_JIT_CODE_END]);
 	uint64_t start = clr_u64(node, at[CLR_JIT_CODE_START]),
@@ -446,24 +446,24 @@ static int add_heap(struct scan *s, const struct clr_code_range *range, const un
 	if (base > start || start - base > 65536 || start > end || start < range->start ||
 	    end > range->end || !map || base < 65536 ||
 	    end - base > CLR_JIT_CODE_CODE_BYTES_MAX - s->code_bytes) {
-		h->stats.unread++;
+		j->stats.unread++;
 		return 0;
 	}
-	if (h->heaps.len >= CLR_CODE_RANGES_MAX &&
-	    !hashmap_get(&h->heaps_by_list, range->heap_list)) {
-		h->stats.unread++;
+	if (j->heaps.len >= CLR_CODE_RANGES_MAX &&
+	    !hashmap_get(&j->heaps_by_list, range->heap_list)) {
+		j->stats.unread++;
 		return 0;
 	}
 	s->code_bytes += end - base;
-	r = vec_reserve(&h->heaps, 1); /* before the table refers to it */
+	r = vec_reserve(&j->heaps, 1); /* before the table refers to it */
 	if (!r)
-		r = hashmap_entry(&h->heaps_by_list, range->heap_list, (uint32_t)h->heaps.len,
+		r = hashmap_entry(&j->heaps_by_list, range->heap_list, (uint32_t)j->heaps.len,
 				  &index, &fresh);
 	if (r)
 		return r;
 	if (fresh)
-		h->heaps.v[h->heaps.len++] = (struct clr_code_heap){.list = range->heap_list};
-	struct clr_code_heap *heap = &h->heaps.v[*index];
+		j->heaps.v[j->heaps.len++] = (struct clr_code_heap){.list = range->heap_list};
+	struct clr_code_heap *heap = &j->heaps.v[*index];
 
 	if (heap->base != base || heap->map != map || heap->section != range->start)
 		r = forget_words(s, *index, 0);
@@ -474,15 +474,15 @@ static int add_heap(struct scan *s, const struct clr_code_range *range, const un
 	heap->map = map;
 	heap->section = range->start;
 	heap->collectible = range->flags & CLR_RANGE_COLLECTIBLE;
-	heap->seen = h->scan;
+	heap->seen = j->scan;
 	return 0;
 }
 
 static int read_heaps(struct scan *s, const struct clr_code_ranges *ranges)
 {
-	struct clr_jit_code *h = s->h;
-	const uint32_t *at = h->contract.at;
-	struct clr_batch batch = {.io = &h->io};
+	struct clr_jit_code *j = s->j;
+	const uint32_t *at = j->contract.at;
+	struct clr_batch batch = {.io = &j->io};
 	size_t n = ranges->ranges.len, bytes = 0;
 	int r = 0;
 
@@ -518,52 +518,52 @@ static int read_heaps(struct scan *s, const struct clr_code_ranges *ranges)
  */
 static int drop_heaps(struct scan *s)
 {
-	struct clr_jit_code *h = s->h;
+	struct clr_jit_code *j = s->j;
 	uint64_t bytes = s->code_bytes;
 	int r = 0;
 
-	for (size_t i = 0; i < h->heaps.len; i++)
-		if (h->heaps.v[i].seen != h->scan)
-			bytes += h->heaps.v[i].words.len * (uint64_t)CLR_NIBBLE_MAP_WORD_CODE_BYTES;
+	for (size_t i = 0; i < j->heaps.len; i++)
+		if (j->heaps.v[i].seen != j->scan)
+			bytes += j->heaps.v[i].words.len * (uint64_t)CLR_NIBBLE_MAP_WORD_CODE_BYTES;
 	if (!s->whole && bytes <= CLR_JIT_CODE_CODE_BYTES_MAX)
 		return 0;
-	for (uint32_t i = 0; !r && i < h->heaps.len; i++) {
-		if (h->heaps.v[i].seen == h->scan)
+	for (uint32_t i = 0; !r && i < j->heaps.len; i++) {
+		if (j->heaps.v[i].seen == j->scan)
 			continue;
 		r = forget_words(s, i, 0);
 		if (!r)
-			vec_free(&h->heaps.v[i].words);
+			vec_free(&j->heaps.v[i].words);
 	}
 	return r;
 }
 
-int clr_jit_code_scan(struct clr_jit_code *h, const struct clr_jit_code_listener *l,
+int clr_jit_code_scan(struct clr_jit_code *j, const struct clr_jit_code_listener *l,
 		      uint64_t until_ns)
 {
-	struct clr_jit_code_stats *stats = &h->stats;
-	struct scan s = {.h = h, .listener = l, .whole = true};
+	struct clr_jit_code_stats *stats = &j->stats;
+	struct scan s = {.j = j, .listener = l, .whole = true};
 	struct clr_code_ranges ranges = {0};
 	AUTO_FREE char *maps = NULL;
 	int r = 0;
 
-	h->before_ns = h->began_ns;
-	h->began_ns = clock_monotonic_ns();
+	j->before_ns = j->began_ns;
+	j->began_ns = clock_monotonic_ns();
 	/* Only stubs need the list, which takes a quarter of a scan's time. */
-	if (h->contract.described && h->target.maps)
-		r = h->target.maps(h->target.ctx, &maps);
-	h->until_ns = until_ns;
-	h->scan++;
-	h->modules.scan = h->types.scan = h->scan;
+	if (j->contract.described && j->target.maps)
+		r = j->target.maps(j->target.ctx, &maps);
+	j->until_ns = until_ns;
+	j->scan++;
+	j->modules.scan = j->types.scan = j->scan;
 	stats->added = stats->gone = stats->unread = stats->unnamed = stats->rechecked = 0;
 	if (r != -ENOMEM && r != -ESRCH) /* an unreadable list costs only some stubs */
-		r = clr_code_ranges_read(&h->io, &h->contract, &ranges);
+		r = clr_code_ranges_read(&j->io, &j->contract, &ranges);
 	if (!r) {
 		s.whole = !ranges.unread;
 		stats->unread += ranges.unread;
 		r = read_heaps(&s, &ranges);
 	}
-	if (!r && s.whole && h->contract.described)
-		r = clr_jit_code_stubs_scan(h, &ranges, maps, l);
+	if (!r && s.whole && j->contract.described)
+		r = clr_jit_code_stubs_scan(j, &ranges, maps, l);
 	clr_code_ranges_free(&ranges);
 	if (!r)
 		r = drop_heaps(&s);
@@ -574,13 +574,13 @@ int clr_jit_code_scan(struct clr_jit_code *h, const struct clr_jit_code_listener
 	if (!r)
 		r = report_pending(&s);
 	if (!r)
-		h->recheck_at = s.recheck_at;
+		j->recheck_at = s.recheck_at;
 	for (size_t i = 0; r && i < s.pending.len; i++) {
 		const struct pending *p = &s.pending.v[i];
-		const struct clr_body *body = find_body(h, p->start);
+		const struct clr_body *body = find_body(j, p->start);
 
 		if (!body || body->heap != p->heap)
-			mark_unreported(h, p->start, p->heap);
+			mark_unreported(j, p->start, p->heap);
 	}
 	vec_free(&s.pending);
 	return r;

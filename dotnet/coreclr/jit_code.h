@@ -38,13 +38,13 @@ struct clr_jit_code;
 /* Opens a runtime; io is copied. Errors of clr_contract_load. */
 int clr_jit_code_new(const struct clr_io *io, const struct clr_anchors *anchors,
 		     struct clr_jit_code **ret, struct parse_error *err);
-void clr_jit_code_free(struct clr_jit_code *h);
+void clr_jit_code_free(struct clr_jit_code *j);
 
 /*
  * A body of code as reported. Borrowed for the call. name: as in .NET's perf map, without tier and
  * without a generic method's own type arguments; NUL-terminated.
  */
-struct clr_jit_code_code {
+struct clr_jit_code_body {
 	uint64_t start;
 	uint32_t bytes; /* including funclets */
 	bool is_stub;
@@ -66,17 +66,17 @@ struct clr_jit_code_il {
 
 struct clr_jit_code_listener {
 	/* Code now at its start. Follows `gone` if it replaced other code. */
-	int (*code)(void *ctx, const struct clr_jit_code_code *code);
+	int (*code)(void *ctx, const struct clr_jit_code_body *code);
 	/* seen_ns: begin of the last scan that saw it, CLOCK_MONOTONIC; 0: the previous scan. */
 	int (*gone)(void *ctx, uint64_t start, uint64_t seen_ns);
 	void *ctx; /* passed to both; a result other than 0 ends the scan */
 };
 
 /* Makes each later scan compare all movable bodies, as the last scan of a recording should. */
-void clr_jit_code_compare_all(struct clr_jit_code *h);
+void clr_jit_code_compare_all(struct clr_jit_code *j);
 
 /* Makes later scans report IL offsets where the runtime has them. */
-void clr_jit_code_request_il(struct clr_jit_code *h);
+void clr_jit_code_request_il(struct clr_jit_code *j);
 
 /*
  * Scans once, until until_ns (CLOCK_MONOTONIC). May end later only while the kernel waits for the
@@ -85,7 +85,7 @@ void clr_jit_code_request_il(struct clr_jit_code *h);
  * a listener's result; -ENOMEM. After an error all reports stay valid. Code not read is not
  * reported as gone. The next scan reports the rest.
  */
-int clr_jit_code_scan(struct clr_jit_code *h, const struct clr_jit_code_listener *l,
+int clr_jit_code_scan(struct clr_jit_code *j, const struct clr_jit_code_listener *l,
 		      uint64_t until_ns);
 
 /* Counts: of the last scan from added to rechecked, then totals. */
@@ -106,11 +106,11 @@ struct clr_jit_code_stats {
 	/* Modules whose metadata was needed, and those for which it was unavailable. */
 	size_t modules, modules_failed;
 };
-void clr_jit_code_stats(const struct clr_jit_code *h, struct clr_jit_code_stats *ret_stats);
+void clr_jit_code_stats(const struct clr_jit_code *j, struct clr_jit_code_stats *ret_stats);
 
 /*
  * Whether the runtime describes its own layout. Only then do scans find stubs outside code heaps.
  */
-bool clr_jit_code_is_described(const struct clr_jit_code *h);
+bool clr_jit_code_is_described(const struct clr_jit_code *j);
 
 #endif

@@ -18,9 +18,9 @@
  * Reads the first bytes of debug information. at_end: retry those whose full read failed, up to the
  * end of their page.
  */
-static int read_heads(struct clr_jit_code *h, struct clr_candidate *c, size_t n, bool at_end)
+static int read_heads(struct clr_jit_code *j, struct clr_candidate *c, size_t n, bool at_end)
 {
-	struct clr_batch batch = {.io = &h->io};
+	struct clr_batch batch = {.io = &j->io};
 	int r = 0;
 
 	for (size_t i = 0; !r && i < n; i++) {
@@ -72,10 +72,10 @@ static void move_to_head(struct clr_candidate *c)
 }
 
 /* Reads bounds that do not fit into the bytes read with the head. */
-static int read_bounds(struct clr_jit_code *h, struct clr_candidate *c, size_t n,
+static int read_bounds(struct clr_jit_code *j, struct clr_candidate *c, size_t n,
 		       struct arena *texts)
 {
-	struct clr_batch batch = {.io = &h->io};
+	struct clr_batch batch = {.io = &j->io};
 	size_t all = 0;
 	int r = 0;
 
@@ -107,30 +107,30 @@ static int read_bounds(struct clr_jit_code *h, struct clr_candidate *c, size_t n
 	return r;
 }
 
-int clr_jit_code_il_read(struct clr_jit_code *h, struct clr_candidate *c, size_t n,
+int clr_jit_code_il_read(struct clr_jit_code *j, struct clr_candidate *c, size_t n,
 			 struct arena *texts)
 {
-	uint32_t at = h->contract.at[CLR_CODE_DEBUG_INFO];
+	uint32_t at = j->contract.at[CLR_CODE_DEBUG_INFO];
 	int r = 0;
 
 	for (size_t i = 0; i < n; i++)
 		c[i].debug = at == CLR_NONE || c[i].failed || c[i].is_stub ||
-					     clr_jit_code_bodies_is_dynamic(h, &c[i])
+					     clr_jit_code_bodies_is_dynamic(j, &c[i])
 				     ? 0
 				     : clr_u64(c[i].code, at);
 	/* The first pass finds the heads, the second reads them. */
 	for (int i = 0; i < 2 && !r; i++) {
-		r = read_heads(h, c, n, false);
+		r = read_heads(j, c, n, false);
 		if (!r)
-			r = read_heads(h, c, n, true);
+			r = read_heads(j, c, n, true);
 		for (size_t k = 0; k < n && !r && !i; k++)
 			move_to_head(&c[k]);
 	}
-	return r ? r : read_bounds(h, c, n, texts);
+	return r ? r : read_bounds(j, c, n, texts);
 }
 
 struct point_sink {
-	struct clr_jit_code *h;
+	struct clr_jit_code *j;
 	uint32_t code_bytes;
 	int error;
 };
@@ -141,35 +141,35 @@ static bool take_point(void *ctx, uint32_t native, uint32_t il)
 
 	if (native > t->code_bytes)
 		t->error = -ENOENT; /* another method's bounds, or damaged */
-	else if (t->h->points.len >= IL_POINTS_METHOD_MAX)
+	else if (t->j->points.len >= IL_POINTS_METHOD_MAX)
 		t->error = -E2BIG;
 	else
-		t->error = vec_push(&t->h->points, ((struct il_point){native, il}));
+		t->error = vec_push(&t->j->points, ((struct il_point){native, il}));
 	return !t->error;
 }
 
-int clr_jit_code_il_decode(struct clr_jit_code *h, const struct clr_candidate *c,
+int clr_jit_code_il_decode(struct clr_jit_code *j, const struct clr_candidate *c,
 			   struct clr_jit_code_il *ret_il)
 {
-	struct point_sink point_sink = {.h = h, .code_bytes = c->bytes};
+	struct point_sink point_sink = {.j = j, .code_bytes = c->bytes};
 	const struct clr_metadata *metadata;
 	struct clr_jit_code_il il = {0};
-	int r = c->bounds ? clr_jit_code_bodies_method(h, c, &il.rid, &il.module) : -ENOENT;
+	int r = c->bounds ? clr_jit_code_bodies_method(j, c, &il.rid, &il.module) : -ENOENT;
 
-	h->points.len = 0;
+	j->points.len = 0;
 	if (!r)
 		r = r2r_debug_info_decode_bounds(c->bounds, c->bounds_bytes, R2R_BOUNDS_PACKED,
 						 take_point, &point_sink);
 	if (!r && point_sink.error != -E2BIG)
 		r = point_sink.error;
 	if (!r)
-		r = clr_modules_get(&h->modules, il.module, CLR_METHOD_DEF, il.rid, &metadata);
+		r = clr_modules_get(&j->modules, il.module, CLR_METHOD_DEF, il.rid, &metadata);
 	if (!r)
-		r = clr_modules_path(&h->modules, il.module, &il.path);
+		r = clr_modules_path(&j->modules, il.module, &il.path);
 	if (!r) {
 		il.mvid = clr_metadata_mvid(metadata);
-		il.points = h->points.v;
-		il.npoints = h->points.len;
+		il.points = j->points.v;
+		il.npoints = j->points.len;
 		*ret_il = il;
 	}
 	if (!r && (!il.mvid || !il.npoints))

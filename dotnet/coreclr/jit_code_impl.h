@@ -1,7 +1,6 @@
 /*
  * Shared by the parts of jit_code: code heaps and the order of a scan (jit_code.c), headers and
- * sizes of code (jit_code_bodies.c), IL offsets (jit_code_il.c), stubs
- * (jit_code_stubs.c).
+ * sizes of code (jit_code_bodies.c), IL offsets (jit_code_il.c), stubs (jit_code_stubs.c).
  */
 #ifndef DOTNET_CORECLR_JIT_CODE_IMPL_H
 #define DOTNET_CORECLR_JIT_CODE_IMPL_H
@@ -106,41 +105,41 @@ struct clr_jit_code {
 };
 
 /* Whether the time of the scan is over. Call it in loops that may run long without reading. */
-bool clr_jit_code_is_late(const struct clr_jit_code *h);
+bool clr_jit_code_is_late(const struct clr_jit_code *j);
 
 /*
  * Reads the description of candidates and marks invalid ones as failed. 0; -ENOMEM; errors of io.
  */
-int clr_jit_code_bodies_read(struct clr_jit_code *h, struct clr_candidate *c, size_t n,
+int clr_jit_code_bodies_read(struct clr_jit_code *j, struct clr_candidate *c, size_t n,
 			     struct arena *texts);
 
-/* Makes the name of a candidate, in h->names. 0; -ENOENT: unavailable; -ENOMEM; errors of io. */
-int clr_jit_code_bodies_name(struct clr_jit_code *h, const struct clr_candidate *c,
+/* Makes the name of a candidate: an id of clr_jit_code.names. 0; -ENOENT; -ENOMEM; errors of io. */
+int clr_jit_code_bodies_name(struct clr_jit_code *j, const struct clr_candidate *c,
 			     uint32_t *ret_name);
 
 /* Reads the IL offsets of candidates. Those unreadable get none. 0; -ENOMEM; errors of io. */
-int clr_jit_code_il_read(struct clr_jit_code *h, struct clr_candidate *c, size_t n,
+int clr_jit_code_il_read(struct clr_jit_code *j, struct clr_candidate *c, size_t n,
 			 struct arena *texts);
 
 /* Decodes the IL offsets read. 0; -ENOENT: none; -ENOMEM; errors of io. */
-int clr_jit_code_il_decode(struct clr_jit_code *h, const struct clr_candidate *c,
+int clr_jit_code_il_decode(struct clr_jit_code *j, const struct clr_candidate *c,
 			   struct clr_jit_code_il *ret_il);
 
 /* The row of the candidate's method, and the addr of its module. 0; -ENOENT: none. */
-int clr_jit_code_bodies_method(struct clr_jit_code *h, const struct clr_candidate *c,
+int clr_jit_code_bodies_method(struct clr_jit_code *j, const struct clr_candidate *c,
 			       uint32_t *ret_rid, uint64_t *ret_module);
 
 /*
  * Reports new and vanished ranges of stubs. maps: text of /proc/PID/maps, or NULL. It must be older
  * than ranges, so that each mapped code heap is in a range.
  */
-int clr_jit_code_stubs_scan(struct clr_jit_code *h, const struct clr_code_ranges *ranges,
+int clr_jit_code_stubs_scan(struct clr_jit_code *j, const struct clr_code_ranges *ranges,
 			    const char *maps, const struct clr_jit_code_listener *l);
 
 /* Whether the method has no metadata: made by DynamicMethod, or an IL stub of the runtime. */
-bool clr_jit_code_bodies_is_dynamic(const struct clr_jit_code *h, const struct clr_candidate *c);
+bool clr_jit_code_bodies_is_dynamic(const struct clr_jit_code *j, const struct clr_candidate *c);
 
 /* Whether the candidate's heap frees single bodies. */
-bool clr_jit_code_bodies_is_movable(const struct clr_jit_code *h, const struct clr_candidate *c);
+bool clr_jit_code_bodies_is_movable(const struct clr_jit_code *j, const struct clr_candidate *c);
 
 #endif

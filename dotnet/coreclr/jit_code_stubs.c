@@ -40,19 +40,19 @@ struct precode {
 	unsigned char bytes[PRECODE_MAX], ignored[PRECODE_MAX], size;
 };
 
-static bool read_precode(const struct clr_jit_code *h, enum clr_field bytes, enum clr_field ignored,
+static bool read_precode(const struct clr_jit_code *j, enum clr_field bytes, enum clr_field ignored,
 			 enum clr_field size, struct precode *p)
 {
-	const struct clr_contract *c = &h->contract;
+	const struct clr_contract *c = &j->contract;
 
 	if (!c->platform_metadata || c->at[CLR_PRECODE] == CLR_NONE || c->at[bytes] == CLR_NONE ||
 	    c->at[ignored] == CLR_NONE || c->at[size] == CLR_NONE)
 		return false;
 	uint64_t addr = c->platform_metadata + c->at[CLR_PRECODE];
 
-	return !h->io.read(h->io.ctx, addr + c->at[bytes], p->bytes, sizeof(p->bytes)) &&
-	       !h->io.read(h->io.ctx, addr + c->at[ignored], p->ignored, sizeof(p->ignored)) &&
-	       !h->io.read(h->io.ctx, addr + c->at[size], &p->size, 1) && p->size &&
+	return !j->io.read(j->io.ctx, addr + c->at[bytes], p->bytes, sizeof(p->bytes)) &&
+	       !j->io.read(j->io.ctx, addr + c->at[ignored], p->ignored, sizeof(p->ignored)) &&
+	       !j->io.read(j->io.ctx, addr + c->at[size], &p->size, 1) && p->size &&
 	       p->size <= PRECODE_MAX;
 }
 
@@ -64,18 +64,18 @@ static bool is_precode(const struct precode *p, const unsigned char *code)
 	return p->size;
 }
 
-static int add_precode(struct clr_jit_code *h, const struct clr_code_ranges *ranges,
+static int add_precode(struct clr_jit_code *j, const struct clr_code_ranges *ranges,
 		       struct found *f)
 {
 	struct precode fixup = {.size = 0}, stub = {.size = 0};
 	size_t n = ranges->ranges.len;
 	AUTO_FREE unsigned char *code = calloc(n + 1, PRECODE_MAX);
-	struct clr_batch batch = {.io = &h->io};
+	struct clr_batch batch = {.io = &j->io};
 	int r = code ? 0 : -ENOMEM;
 
-	if (!read_precode(h, CLR_FIXUP_BYTES, CLR_FIXUP_IGNORED, CLR_FIXUP_SIZE, &fixup))
+	if (!read_precode(j, CLR_FIXUP_BYTES, CLR_FIXUP_IGNORED, CLR_FIXUP_SIZE, &fixup))
 		fixup.size = 0;
-	if (!read_precode(h, CLR_STUB_BYTES, CLR_STUB_IGNORED, CLR_STUB_SIZE, &stub))
+	if (!read_precode(j, CLR_STUB_BYTES, CLR_STUB_IGNORED, CLR_STUB_SIZE, &stub))
 		stub.size = 0;
 	for (size_t i = 0; !r && i < n; i++)
 		r = clr_batch_add(&batch, ranges->ranges.v[i].start, code + i * PRECODE_MAX,
@@ -105,21 +105,21 @@ static int compare_ranges(const void *a, const void *b)
 }
 
 /* Adds a range without a section. The copy of the barriers exists once and is searched once. */
-static int add_unlisted_range(struct clr_jit_code *h, const char *maps, uint64_t start,
+static int add_unlisted_range(struct clr_jit_code *j, const char *maps, uint64_t start,
 			      uint64_t end, struct found *f)
 {
 	struct clr_stub_range range = {.start = start, .end = end, .name = loader_heap};
 	const struct clr_stub_range *known =
-		h->stubs.len
-			? bsearch(&range, h->stubs.v, h->stubs.len, sizeof(range), compare_ranges)
+		j->stubs.len
+			? bsearch(&range, j->stubs.v, j->stubs.len, sizeof(range), compare_ranges)
 			: NULL;
 
 	if (known)
 		range.name = known->name;
-	else if (!h->has_barriers &&
-		 clr_barriers_is_copy(&h->barriers, &h->io, maps, h->anchor, start, end))
+	else if (!j->has_barriers &&
+		 clr_barriers_is_copy(&j->barriers, &j->io, maps, j->anchor, start, end))
 		range.name = barriers;
-	h->has_barriers |= range.name == barriers;
+	j->has_barriers |= range.name == barriers;
 	return add_range(f, start, end, range.name);
 }
 
@@ -134,7 +134,7 @@ static int by_start(const void *a, const void *b)
  * Adds the parts of an executable mapping outside all range sections. sorted: by start. Ranges
  * before *first end before the mapping.
  */
-static int add_gaps(struct clr_jit_code *h, const char *maps, const struct proc_map *map,
+static int add_gaps(struct clr_jit_code *j, const char *maps, const struct proc_map *map,
 		    const struct clr_code_ranges *sorted, size_t *first, struct found *f)
 {
 	uint64_t at = map->start;
@@ -150,13 +150,13 @@ static int add_gaps(struct clr_jit_code *h, const char *maps, const struct proc_
 		if (range->start >= map->end)
 			break;
 		if (range->start > at && range->start - at >= GAP_MIN)
-			r = add_unlisted_range(h, maps, at, range->start, f);
+			r = add_unlisted_range(j, maps, at, range->start, f);
 		at = range->end;
 	}
-	return !r && at < map->end ? add_unlisted_range(h, maps, at, map->end, f) : r;
+	return !r && at < map->end ? add_unlisted_range(j, maps, at, map->end, f) : r;
 }
 
-static int add_unlisted(struct clr_jit_code *h, const struct clr_code_ranges *ranges,
+static int add_unlisted(struct clr_jit_code *j, const struct clr_code_ranges *ranges,
 			const char *maps, struct found *f)
 {
 	static const char mapping[] = "/memfd:doublemapper";
@@ -173,16 +173,16 @@ static int add_unlisted(struct clr_jit_code *h, const struct clr_code_ranges *ra
 	}
 	for (char *cursor = text; !r && proc_map_next(&cursor, &map);)
 		if (map.prot & PROT_EXEC && !strncmp(map.path, mapping, strlen(mapping)))
-			r = clr_jit_code_is_late(h) ? -ETIMEDOUT
-						    : add_gaps(h, maps, &map, &sorted, &first, f);
+			r = clr_jit_code_is_late(j) ? -ETIMEDOUT
+						    : add_gaps(j, maps, &map, &sorted, &first, f);
 	clr_code_ranges_free(&sorted);
 	return r;
 }
 
-static int report_range(struct clr_jit_code *h, const struct clr_stub_range *range,
+static int report_range(struct clr_jit_code *j, const struct clr_stub_range *range,
 			const struct clr_jit_code_listener *l)
 {
-	struct clr_jit_code_code code = {
+	struct clr_jit_code_body code = {
 		.start = range->start,
 		.bytes = (uint32_t)(range->end - range->start),
 		.is_stub = true,
@@ -190,64 +190,64 @@ static int report_range(struct clr_jit_code *h, const struct clr_stub_range *ran
 		.name_len = (uint32_t)strlen(range->name),
 	};
 
-	h->stats.added++;
+	j->stats.added++;
 	return l->code(l->ctx, &code);
 }
 
 /* Compares two sorted lists. A range in only one of them is gone or new. */
-static int report_changes(struct clr_jit_code *h, struct found *f,
+static int report_changes(struct clr_jit_code *j, struct found *f,
 			  const struct clr_jit_code_listener *l)
 {
 	int r = 0;
 
-	for (size_t i = 0, k = 0; !r && i < h->stubs.len; i++) {
-		const struct clr_stub_range *old = &h->stubs.v[i];
+	for (size_t i = 0, k = 0; !r && i < j->stubs.len; i++) {
+		const struct clr_stub_range *old = &j->stubs.v[i];
 
 		while (k < f->ranges.len && compare_ranges(&f->ranges.v[k], old) < 0)
 			k++;
 		if (k < f->ranges.len && !compare_ranges(&f->ranges.v[k], old) &&
 		    f->ranges.v[k].name == old->name)
 			continue;
-		h->stats.gone++;
+		j->stats.gone++;
 		r = l->gone(l->ctx, old->start, 0);
 	}
 	for (size_t i = 0, k = 0; !r && i < f->ranges.len; i++) {
 		const struct clr_stub_range *new = &f->ranges.v[i];
 
-		while (k < h->stubs.len && compare_ranges(&h->stubs.v[k], new) < 0)
+		while (k < j->stubs.len && compare_ranges(&j->stubs.v[k], new) < 0)
 			k++;
-		if (k >= h->stubs.len || compare_ranges(&h->stubs.v[k], new) ||
-		    h->stubs.v[k].name != new->name)
-			r = report_range(h, new, l);
+		if (k >= j->stubs.len || compare_ranges(&j->stubs.v[k], new) ||
+		    j->stubs.v[k].name != new->name)
+			r = report_range(j, new, l);
 	}
 	return r;
 }
 
-int clr_jit_code_stubs_scan(struct clr_jit_code *h, const struct clr_code_ranges *ranges,
+int clr_jit_code_stubs_scan(struct clr_jit_code *j, const struct clr_code_ranges *ranges,
 			    const char *maps, const struct clr_jit_code_listener *l)
 {
 	struct found f = {0};
-	bool had_barriers = h->has_barriers;
-	int r = add_precode(h, ranges, &f);
+	bool had_barriers = j->has_barriers;
+	int r = add_precode(j, ranges, &f);
 
 	if (!r && maps)
-		r = add_unlisted(h, ranges, maps, &f);
+		r = add_unlisted(j, ranges, maps, &f);
 	/* Stop here: ranges not read in time would get a wrong name. */
-	if (!r && clr_jit_code_is_late(h))
+	if (!r && clr_jit_code_is_late(j))
 		r = -ETIMEDOUT;
 	if (!r && f.ranges.len)
 		qsort(f.ranges.v, f.ranges.len, sizeof(*f.ranges.v), compare_ranges);
 	if (!r)
-		r = report_changes(h, &f, l);
+		r = report_changes(j, &f, l);
 	if (r) {
 		/* Forget what was found, to find it again. */
-		h->has_barriers = had_barriers;
+		j->has_barriers = had_barriers;
 		vec_free(&f.ranges);
 		return r;
 	}
-	free(h->stubs.v);
-	h->stubs.v = f.ranges.v;
-	h->stubs.len = f.ranges.len;
-	h->stubs.cap = f.ranges.cap;
+	free(j->stubs.v);
+	j->stubs.v = f.ranges.v;
+	j->stubs.len = f.ranges.len;
+	j->stubs.cap = f.ranges.cap;
 	return 0;
 }

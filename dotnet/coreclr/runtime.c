@@ -40,7 +40,7 @@ struct clr_io clr_runtime_io(pid_t pid)
 			       .ctx = (void *)(intptr_t)pid};
 }
 
-static int ignore_code(void *ctx, const struct clr_jit_code_code *code)
+static int ignore_code(void *ctx, const struct clr_jit_code_body *code)
 {
 	(void)ctx;
 	(void)code;
@@ -56,7 +56,7 @@ static int ignore_gone(void *ctx, uint64_t start, uint64_t seen_ns)
 }
 
 /* Checks a built-in layout. It is right if nearly all data read with it is consistent. */
-static int check_layout(struct clr_jit_code *heap, uint64_t until_ns, struct parse_error *err)
+static int check_layout(struct clr_jit_code *jit, uint64_t until_ns, struct parse_error *err)
 {
 	struct clr_jit_code_listener listener = {.code = ignore_code, .gone = ignore_gone};
 	struct clr_jit_code_stats stats = {0};
@@ -66,8 +66,8 @@ static int check_layout(struct clr_jit_code *heap, uint64_t until_ns, struct par
 	 * Data that changes during the read fails once. Data with another layout fails each time.
 	 */
 	for (int i = 0; i < LAYOUT_SCANS && !r; i++) {
-		r = clr_jit_code_scan(heap, &listener, until_ns);
-		clr_jit_code_stats(heap, &stats);
+		r = clr_jit_code_scan(jit, &listener, until_ns);
+		clr_jit_code_stats(jit, &stats);
 		if (!stats.unread)
 			break;
 	}

@@ -16,14 +16,14 @@
 
 struct way {
 	struct jit_target *target;
-	struct clr_jit_code *heap;
+	struct clr_jit_code *jit;
 	struct hashmap modules; /* module and MVID -> number in the file */
 	/* methods, if stubs are found by their code in the memory between them */
 	struct jit_known known;
 	struct jit_stubs stubs;
 };
 
-static int put_il(struct way *w, const struct clr_jit_code_code *code)
+static int put_il(struct way *w, const struct clr_jit_code_body *code)
 {
 	const struct clr_jit_code_il *il = code->il;
 	struct jit_il_module module = {.path = il->path, .kind = JIT_IL_MVID};
@@ -46,7 +46,7 @@ static int put_il(struct way *w, const struct clr_jit_code_code *code)
 	return 0;
 }
 
-static int take_code(void *ctx, const struct clr_jit_code_code *code)
+static int take_code(void *ctx, const struct clr_jit_code_body *code)
 {
 	struct way *w = ctx;
 	struct jit_method method = {
@@ -58,7 +58,7 @@ static int take_code(void *ctx, const struct clr_jit_code_code *code)
 	};
 
 	jit_methods_writer_found(w->target->out, &method);
-	if (!clr_jit_code_is_described(w->heap))
+	if (!clr_jit_code_is_described(w->jit))
 		jit_known_add(&w->known, code->start, code->bytes);
 	return code->il ? put_il(w, code) : 0;
 }
@@ -77,7 +77,7 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 {
 	struct way *w = calloc(1, sizeof(*w));
 	struct parse_error err = {0};
-	int r = w ? clr_runtime_open(t->pid, t->until_ns, &w->heap, &err) : -ENOMEM;
+	int r = w ? clr_runtime_open(t->pid, t->until_ns, &w->jit, &err) : -ENOMEM;
 
 	if (r) {
 		snprintf(why, JIT_WAY_WHY_BYTES, "%s", err.what ? err.what : strerror(-r));
@@ -86,7 +86,7 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 	}
 	w->target = t;
 	if (t->lines)
-		clr_jit_code_request_il(w->heap);
+		clr_jit_code_request_il(w->jit);
 	jit_methods_writer_way(t->out, jit_way_memory.name);
 	*ret_state = w;
 	return 0;
@@ -118,7 +118,7 @@ static void report_missing(const struct way *w, const struct clr_jit_code_stats 
 			 stats->plain, stats->plain == 1 ? " is" : "s are");
 		jit_way_add_why(why, text);
 	}
-	if (!clr_jit_code_is_described(w->heap))
+	if (!clr_jit_code_is_described(w->jit))
 		jit_stubs_report(&w->stubs, &w->known, why);
 }
 
@@ -130,16 +130,16 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 	int r;
 
 	if (last)
-		clr_jit_code_compare_all(w->heap);
+		clr_jit_code_compare_all(w->jit);
 	jit_methods_writer_scan(w->target->out, now_ns);
-	r = clr_jit_code_scan(w->heap, &listener, w->target->until_ns);
+	r = clr_jit_code_scan(w->jit, &listener, w->target->until_ns);
 	if (r == -ETIMEDOUT)
 		jit_methods_writer_partial(w->target->out);
 	if (r == -ETIMEDOUT && !last)
 		r = 0; /* the next step takes the rest */
-	clr_jit_code_stats(w->heap, &stats);
+	clr_jit_code_stats(w->jit, &stats);
 	w->target->frees = stats.gone > 0;
-	if (!r && !clr_jit_code_is_described(w->heap) && (last || !w->stubs.tried)) {
+	if (!r && !clr_jit_code_is_described(w->jit) && (last || !w->stubs.tried)) {
 		jit_known_flush(&w->known);
 		/* Methods are enough without stubs. */
 		if (jit_stubs_search(&w->stubs, w->target, &w->known, now_ns) == -ESRCH)
@@ -161,7 +161,7 @@ static void end(void *state, uint64_t until_ns, char *why)
 	(void)why;
 	if (!w)
 		return;
-	clr_jit_code_free(w->heap);
+	clr_jit_code_free(w->jit);
 	hashmap_free(&w->modules);
 	jit_known_free(&w->known);
 	jit_stubs_free(&w->stubs);

@@ -53,7 +53,7 @@ static void build(struct clr_image *m)
 	image_body(m, 0x5000, 0x20, image_method(m, grown, 2, 0), 0);
 }
 
-static int on_code(void *ctx, const struct clr_jit_code_code *code)
+static int on_code(void *ctx, const struct clr_jit_code_body *code)
 {
 	(void)ctx;
 	if (!code->bytes || code->bytes > CLR_JIT_CODE_BODY_BYTES_MAX ||

@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static int code(void *ctx, const struct clr_jit_code_code *c)
+static int code(void *ctx, const struct clr_jit_code_body *c)
 {
 	(void)ctx;
 	printf("0x%llx %x %s\n", (unsigned long long)c->start, c->bytes, c->name);

@@ -19,7 +19,7 @@ static char told[65536]; /* "+OFFSET SIZE NAME;" and "-OFFSET;" in the order of 
 static int listener_error;
 static uint64_t last_seen_ns; /* last_seen_ns of the body that was reported as gone last */
 
-static int on_code(void *ctx, const struct clr_jit_code_code *code)
+static int on_code(void *ctx, const struct clr_jit_code_body *code)
 {
 	(void)ctx;
 	assert_int_equal(strlen(code->name), code->name_len);
@@ -113,7 +113,7 @@ static void stubs_do_not_cover_code_being_compiled(void **state)
 
 static char il_text[512];
 
-static int on_code_with_il(void *ctx, const struct clr_jit_code_code *code)
+static int on_code_with_il(void *ctx, const struct clr_jit_code_body *code)
 {
 	(void)ctx;
 	char *p = il_text + strlen(il_text);
