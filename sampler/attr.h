@@ -17,7 +17,7 @@
 	 PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN)
 #define ATTR_SAMPLE_STACK (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
 
-/* A sample's first fields, behind the header and the identifier. */
+/* A sample's first fields, after the header and the identifier. */
 struct attr_sample {
 	uint64_t ip;
 	uint32_t pid, tid;

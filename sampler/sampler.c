@@ -270,10 +270,9 @@ int sampler_open(const struct sampler_options *options, struct sampler **ret_sam
 {
 	if (!options->nevents || options->nevents > SAMPLER_EVENTS_MAX ||
 	    options->npids > SAMPLER_PIDS_MAX)
-		return sampler_fail(
-			problem, -E2BIG, "record",
-			"so many targets: the limits are 1 to %d events and %d processes",
-			SAMPLER_EVENTS_MAX, SAMPLER_PIDS_MAX);
+		return sampler_fail(problem, -E2BIG, "record",
+				    "the targets: the limits are 1 to %d events and %d processes",
+				    SAMPLER_EVENTS_MAX, SAMPLER_PIDS_MAX);
 	if (options->stack_bytes > SAMPLER_STACK_BYTES_MAX || options->stack_bytes % 8)
 		return sampler_fail(
 			problem, -EINVAL, "record",

@@ -34,7 +34,7 @@ _Static_assert(sizeof(struct sampler_task) <= RING_START &&
 			       RING_START,
 	       "the filter sees no more");
 
-static int tell_records(struct sampler *s, int cpu, const void *data, size_t len)
+static int hand_records(struct sampler *s, int cpu, const void *data, size_t len)
 {
 	int r = 0;
 
@@ -45,7 +45,7 @@ static int tell_records(struct sampler *s, int cpu, const void *data, size_t len
 	return r;
 }
 
-static int tell_process(struct sampler *s, uint32_t pid, enum sampler_news news)
+static int announce_process(struct sampler *s, uint32_t pid, enum sampler_news news)
 {
 	int r = 0;
 
@@ -55,16 +55,16 @@ static int tell_process(struct sampler *s, uint32_t pid, enum sampler_news news)
 	return r;
 }
 
-static int tell_new(struct sampler *s, uint32_t pid)
+static int announce_new(struct sampler *s, uint32_t pid)
 {
-	return tell_process(s, pid,
-			    pidset_has(&s->elsewhere, (pid_t)pid) ? SAMPLER_PROCESS_ELSEWHERE
-								  : SAMPLER_PROCESS_NEW);
+	return announce_process(s, pid,
+				pidset_has(&s->elsewhere, (pid_t)pid) ? SAMPLER_PROCESS_ELSEWHERE
+								      : SAMPLER_PROCESS_NEW);
 }
 
 int sampler_send_synthesized(struct sampler *s, const void *data, size_t len)
 {
-	return len ? tell_records(s, -1, data, len) : 0;
+	return len ? hand_records(s, -1, data, len) : 0;
 }
 
 int sampler_send_round(struct sampler *s)
@@ -225,17 +225,17 @@ static int note_process(struct sampler *s, const struct perf_event_header *h)
 		/* The child has its parent's mount namespace until a record reports another. */
 		if (pidset_has(&s->elsewhere, (pid_t)task->ppid))
 			pidset_add(&s->elsewhere, (pid_t)task->pid);
-		return tell_new(s, task->pid);
+		return announce_new(s, task->pid);
 	case PERF_RECORD_EXIT:
 		if (h->size < sizeof(*task) || task->pid != task->tid)
 			return 0;
 		pidset_remove(&s->elsewhere, (pid_t)task->pid);
 		/* A program without a mapping cannot have ended normally. */
-		return tell_process(s, task->pid,
-				    s->executing.len &&
-						    pidset_remove(&s->executing, (pid_t)task->pid)
-					    ? SAMPLER_PROCESS_DETACHED
-					    : SAMPLER_PROCESS_ENDED);
+		return announce_process(
+			s, task->pid,
+			s->executing.len && pidset_remove(&s->executing, (pid_t)task->pid)
+				? SAMPLER_PROCESS_DETACHED
+				: SAMPLER_PROCESS_ENDED);
 	case PERF_RECORD_NAMESPACES:
 		if (h->size >= sizeof(*ns))
 			note_namespaces(s, ns);
@@ -245,7 +245,7 @@ static int note_process(struct sampler *s, const struct perf_event_header *h)
 			return 0;
 		if (s->executing.words)
 			pidset_add(&s->executing, (pid_t)((const struct record_pid *)h)->pid);
-		return tell_new(s, ((const struct record_pid *)h)->pid);
+		return announce_new(s, ((const struct record_pid *)h)->pid);
 	}
 }
 
@@ -315,11 +315,11 @@ static int drain_whole(struct sampler *s, struct ring *ring)
 		r = note_record(s, h, &last);
 		if (straddles) {
 			if (!r && pos != start)
-				r = tell_records(s, ring->cpu,
+				r = hand_records(s, ring->cpu,
 						 ring->data + (start & (ring->size - 1)),
 						 pos - start);
 			if (!r)
-				r = tell_records(s, ring->cpu, h, size);
+				r = hand_records(s, ring->cpu, h, size);
 			note_times(s, last);
 			last = NULL; /* the next record overwrites the copy */
 		}
@@ -328,13 +328,13 @@ static int drain_whole(struct sampler *s, struct ring *ring)
 			start = pos;
 		if (straddles || (pos & (ring->size - 1)) || r)
 			continue;
-		r = tell_records(s, ring->cpu, ring->data + (start & (ring->size - 1)),
+		r = hand_records(s, ring->cpu, ring->data + (start & (ring->size - 1)),
 				 pos - start);
 		start = pos;
 	}
 	note_times(s, last);
 	if (!r && pos != start)
-		r = tell_records(s, ring->cpu, ring->data + (start & (ring->size - 1)),
+		r = hand_records(s, ring->cpu, ring->data + (start & (ring->size - 1)),
 				 pos - start);
 	if (pos != head && !r)
 		skip_damaged(s, ring, head);
@@ -351,13 +351,13 @@ struct run {
 
 static int hand_over(struct sampler *s, int cpu, struct run *run)
 {
-	int r = run->len ? tell_records(s, cpu, run->data, run->len) : 0;
+	int r = run->len ? hand_records(s, cpu, run->data, run->len) : 0;
 
 	*run = (struct run){0};
 	return r;
 }
 
-/* Keeps the record at pos: in place if it is long, else copied behind earlier ones. */
+/* Keeps the record at pos: in place if it is long, else copied after earlier ones. */
 static int keep(struct sampler *s, struct ring *ring, uint64_t pos, size_t *kept, struct run *run,
 		const struct attr_sample **last)
 {
@@ -430,9 +430,9 @@ static int drain_unseen(struct sampler *s, struct ring *ring)
 		skip_damaged(s, ring, ring->until);
 		return 0;
 	}
-	r = tell_records(s, ring->cpu, ring->data + off, first);
+	r = hand_records(s, ring->cpu, ring->data + off, first);
 	if (!r && len > first)
-		r = tell_records(s, ring->cpu, ring->data, len - first);
+		r = hand_records(s, ring->cpu, ring->data, len - first);
 	ring->tail = ring->until;
 	s->stats.last_sample_ns = clock_monotonic_ns();
 	return r;

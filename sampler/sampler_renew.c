@@ -191,8 +191,10 @@ static int open_threads(struct renewal *n)
 		s->rings[i].scanned = s->rings[i].tail;
 	for (int pass = 0; !r && pass < PASSES_MAX; pass++) {
 		n->last_pass = pass == PASSES_MAX - 1;
-		/* Before the first list: who has events; after each: who began, which is written a
-		 * moment after they show. */
+		/*
+		 * Records before the first list show the threads with events. Records after each
+		 * list show new threads: they come a moment after a thread is in /proc.
+		 */
 		r = pass ? 0 : sampler_scan(s, take_record, n);
 		if (!r)
 			r = list_threads(n, !pass);

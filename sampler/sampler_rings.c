@@ -51,7 +51,7 @@ static size_t ring_wanted(const struct sampler *s, size_t ncpus)
 }
 
 /* Size of an event-only ring: copied stacks do not enlarge it. */
-static size_t side_wanted(const struct sampler *s)
+static size_t event_ring_bytes(const struct sampler *s)
 {
 	return s->options.stack_bytes && !s->options.ring_bytes &&
 			       s->setup.ring_bytes > RING_LOCKED_MAX
@@ -133,11 +133,13 @@ int sampler_open_rings(struct sampler *s, struct sampler_problem *problem)
 					  "for any CPU: none is online");
 }
 
-/* Opens an event-only ring at full size or not at all, because many short processes fill it before
- * the first read. */
-static int open_side(const struct sampler *s, struct ring *ring, int cpu)
+/*
+ * Opens an event-only ring at full size or not at all, because many short processes fill it before
+ * the first read.
+ */
+static int open_event_ring(const struct sampler *s, struct ring *ring, int cpu)
 {
-	size_t bytes = side_wanted(s);
+	size_t bytes = event_ring_bytes(s);
 	bool map;
 
 	return open_ring(s, ring, cpu, &bytes, bytes, &map);
@@ -157,7 +159,7 @@ void sampler_open_event_rings(struct sampler *s)
 		return;
 	s->event_rings = calloc(s->cpus.len, sizeof(*s->event_rings));
 	for (size_t i = 0; s->event_rings && i < s->cpus.len && !r; i++)
-		r = open_side(s, &s->event_rings[i], s->cpus.v[i]);
+		r = open_event_ring(s, &s->event_rings[i], s->cpus.v[i]);
 	if (!s->event_rings || r)
 		sampler_close_event_rings(s);
 }
@@ -196,7 +198,7 @@ int sampler_add_ring(struct sampler *s, int cpu)
 		r = grow(&s->event_rings, index);
 	if (!r)
 		r = open_ring(s, &s->rings[index], cpu, &bytes, RING_MIN, &map);
-	if (!r && s->event_rings && (r = open_side(s, &s->event_rings[index], cpu)))
+	if (!r && s->event_rings && (r = open_event_ring(s, &s->event_rings[index], cpu)))
 		ring_unmap(&s->rings[index]);
 	if (r)
 		return r == -ENODEV ? 0 : r;

@@ -70,7 +70,7 @@ static int put_all(struct outbuf *out, const char *root, const struct sampler_ev
 	static const char magic[] = "\x17\x08\x44tracing0.5";
 	int r;
 
-	outbuf_put(out, magic, sizeof(magic)); /* with the NUL behind the version */
+	outbuf_put(out, magic, sizeof(magic)); /* with the NUL after the version */
 	outbuf_char(out, __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 	outbuf_char(out, (char)sizeof(long));
 	put_u32(out, (uint32_t)sysconf(_SC_PAGESIZE));

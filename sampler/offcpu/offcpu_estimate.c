@@ -37,7 +37,7 @@ static int leave_exact(struct offcpu *o, struct offcpu_thread *t, uint64_t time_
 {
 	int r;
 
-	/* The poll at the begin of the state still holds, because no event followed. */
+	/* The poll at the start of the state is still valid, because no event followed. */
 	if (t->state == OFFCPU_UNSURE && t->polled && t->base_ns == t->since_ns)
 		return 0;
 	r = offcpu_end_exact(o, t, time_ns, true);
