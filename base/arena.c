@@ -32,7 +32,7 @@ static void *arena_take(struct arena *a, size_t size, size_t align)
 	a->total_bytes += cap;
 	if (b && cap != ARENA_BLOCK_BYTES) {
 		/*
-		 * A large object gets its own block behind the newest block, which still has room.
+		 * A large object gets its own block after the newest block, which still has room.
 		 */
 		fresh->next = b->next;
 		b->next = fresh;

@@ -12,7 +12,7 @@ void dwarf_unit_forget(struct dwarf_unit *u)
 	u->abbrevs = NULL;
 }
 
-/* Set the defaults of a split unit: each base lies behind the header of its table. */
+/* Set the defaults of a split unit: each base lies after the header of its table. */
 static void split_bases(struct dwarf_unit *u)
 {
 	uint64_t longer = u->off_bytes == 8 ? 8 : 0;

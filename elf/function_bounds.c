@@ -120,7 +120,7 @@ static int cie_encoding(struct function_bounds_parser *p, size_t at)
 }
 
 /*
- * Read a function's record. r is behind the CIE pointer, which was at id_at. Returns 1 and fills
+ * Read a function's record. r is after the CIE pointer, which was at id_at. Returns 1 and fills
  * *ret_entry, or 0 if it is unreadable.
  */
 static int read_fde(struct function_bounds_parser *p, struct reader *r, size_t id_at,

@@ -1,7 +1,7 @@
 /*
  * Decides which functions of one DWARF unit cover an address, inlined ones included. Reads and
- * keeps only what lookups need: functions, lines, and the inlined bodies of the functions that were
- * hit.
+ * keeps only what lookups need: functions, lines, and the inlined bodies of functions that a lookup
+ * has found.
  */
 #ifndef ELF_INLINE_UNIT_H
 #define ELF_INLINE_UNIT_H

@@ -11,7 +11,7 @@ struct layout {
 
 /*
  * Sets node.start in a finished tree and returns the drawing order. Children are in byte order of
- * their names, ties in order of their kinds, behind their parent's self weight. An in_order tree
+ * their names, ties in order of their kinds, after their parent's self weight. An in_order tree
  * keeps its order. Returns 0 or -ENOMEM.
  */
 int node_order_make(struct tree *t, struct layout *ret_layout);

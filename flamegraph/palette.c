@@ -79,7 +79,7 @@ enum palette_slot palette_node_slot(const struct tree *t, uint32_t node)
 	return n->kind < FRAME_KINDS ? (enum palette_slot)slots[n->kind] : PALETTE_UNKNOWN;
 }
 
-/* Reads the character at *at and moves behind it. Invalid UTF-8 counts byte by byte. */
+/* Reads the character at *at and moves after it. Invalid UTF-8 counts byte by byte. */
 static uint32_t palette_char(const char *name, size_t len, size_t *at)
 {
 	unsigned char c = (unsigned char)name[*at];
@@ -302,7 +302,7 @@ uint32_t palette_delta_color(double delta, double max)
 	return delta > 0 ? 0xff0000 | rest << 8 | rest : rest << 16 | rest << 8 | 0xff;
 }
 
-/* Reads a number up to 255 and the character behind it. */
+/* Reads a number up to 255 and the character after it. */
 static bool palette_take_channel(const char **at, const char *end, char stop, uint32_t *color)
 {
 	const char *p = *at;

@@ -244,7 +244,7 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 	}
 }
 
-/* Rejects a word that is no option and not behind "--": a command, or a PID. */
+/* Rejects a word that is no option and not after "--": a command, or a PID. */
 static void collect_report_stray(const char *word, bool has_pids)
 {
 	bool is_pid = *word && strspn(word, "0123456789,") == strlen(word);
@@ -257,11 +257,11 @@ static void collect_report_stray(const char *word, bool has_pids)
 		log_error("'%s' is no option; name a process with -p: `profcpu collect -p %s`",
 			  word, word);
 	else
-		log_error("'%s' is no option; put a command behind --: `profcpu collect -- %s`",
+		log_error("'%s' is no option; put a command after --: `profcpu collect -- %s`",
 			  word, word);
 }
 
-/* Takes a command only behind "--", so that a stray word is never executed. */
+/* Takes a command only after "--", so that a stray word is never executed. */
 static int collect_parse_command(int argc, char **argv, struct collect_arguments *a)
 {
 	bool marked = optind > 1 && !strcmp(argv[optind - 1], "--");
@@ -271,7 +271,7 @@ static int collect_parse_command(int argc, char **argv, struct collect_arguments
 		return -EINVAL;
 	}
 	if (optind == argc && marked) {
-		log_error("a command is missing behind --");
+		log_error("a command is missing after --");
 		return -EINVAL;
 	}
 	if (optind < argc)
@@ -506,8 +506,8 @@ const struct command command_collect = {
 		 "stacks and names:\n"
 		 "      --call-graph HOW    full: copy each stack and unwind it to the start of\n"
 		 "                          its thread, the default on x86-64; full,BYTES: copy\n"
-		 "                          so many bytes of each, 1024 to 65528, not as many as\n"
-		 "                          needed; fp: follow frame pointers; no: no stacks\n"
+		 "                          a fixed number of bytes, 1024 to 65528, not as many\n"
+		 "                          as needed; fp: follow frame pointers; no: no stacks\n"
 		 "      --keep-stacks WHICH\n"
 		 "                          keep copies of stacks in perf.data; they may hold\n"
 		 "                          secrets. none: no copies, the default; failed: of\n"
@@ -530,7 +530,7 @@ const struct command command_collect = {
 		 "                          scale; wakeup.svg and wakeup.folded, with wakers, if\n"
 		 "                          tracefs is readable. The folded files count\n"
 		 "                          microseconds. Needs CAP_PERFMON and --call-graph full\n"
-		 "      --off-cpu-min US    leave out waits shorter than so many microseconds;\n"
+		 "      --off-cpu-min US    leave out waits shorter than this many microseconds;\n"
 		 "                          their number and sum are printed\n"
 		 "      --max-overhead PERCENT\n"
 		 "                          limit the overhead of --off-cpu: CPU time of profcpu,\n"

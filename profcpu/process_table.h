@@ -33,7 +33,7 @@ void process_user_name(const struct process_entry *t, const struct process_users
  */
 char *process_arguments(pid_t pid);
 
-/* Text behind the name of the program. */
+/* Text after the name of the program. */
 enum process_words {
 	PROCESS_NO_WORDS,
 	PROCESS_ARGUMENTS, /* the command line, which may hold secrets */

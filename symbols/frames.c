@@ -71,10 +71,10 @@ static int frames_image_names(struct frames *f, const struct lookup_cache_image 
 		n.kind = frames_image_kind(image, path, buf.data);
 	n.identity = image->key.kind == IMAGE_KIND_OTHER ||
 		     (image->key.kind == IMAGE_KIND_JIT && !frames_starts(path, "/memfd:"));
-	/* perf cannot name JIT code in a memfd; perf's form has our names for it all the same. */
+	/* perf cannot name JIT code in a memfd. Nevertheless perf's form has our names for it. */
 	n.perf_blind = image->key.kind == IMAGE_KIND_FILE && deleted;
 	buf.len = 0;
-	/* perf's stand-in for memory without a file is the file that would name it. */
+	/* For memory without a file, perf shows the path of the perf map. */
 	if (image->key.kind == IMAGE_KIND_JIT && n.identity)
 		outbuf_printf(&buf, "/tmp/perf-%d.map", image->key.pid);
 	else

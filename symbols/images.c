@@ -301,7 +301,7 @@ static int images_open_file(struct images *im, const struct image_key *key, stru
 	}
 	r = image_open(cached < 0 ? fd : cached, path, roots, images_roots(im, s, roots, &own_root),
 		       &s->elf, &err);
-	/* perf's copy at least shows whether the file holds more. */
+	/* Without the file, perf's copy shows whether it had precompiled code too. */
 	if ((fd >= 0 || s->elf) && (!r || r == -EBADMSG))
 		r = images_open_precompiled(im, key, s, fd < 0 ? cached : fd);
 	if (r == -ENOMEM)

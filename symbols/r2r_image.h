@@ -18,7 +18,7 @@
  * of its descriptor for later reads. Addresses are offsets in that descriptor's file, file->offset
  * included. Names are the raw ones of .NET's perf map, with the tier that the runtime's jitdump has
  * for such code: "instance bool [System.Linq] System.Linq.Enumerable::F(int32)[PreJIT]". Code
- * behind the image's delay loading is named "stub ReadyToRun<MethodCallThunk>". A method without
+ * of the image's delay loading is named "stub ReadyToRun<MethodCallThunk>". A method without
  * readable metadata gets its place as a name, as SYMBOL_BOUNDS does. Addresses outside of runtime
  * functions have no symbol. Returns 0; -EBADMSG: no PE image, no precompiled code, or damaged;
  * -ENOTSUP: unknown version or machine; -E2BIG; -ENOMEM; -errno.

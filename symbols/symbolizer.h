@@ -21,8 +21,8 @@ struct symbolizer;
 struct symbolizer_options {
 	/*
 	 * The symbols/ directory of a recording, or -1. Borrowed. A complete store there is the
-	 * only source, because this machine's files may have changed. Only what could not be read
-	 * when it was written is looked up again.
+	 * only source, because this machine's files may have changed. Only sources that could not
+	 * be read when it was written are read again.
 	 */
 	int store_dir_fd;
 	/* this is the machine of the recording: its paths and PIDs mean the same */

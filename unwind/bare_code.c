@@ -71,7 +71,7 @@ static bool begins_slot(const unsigned char *code)
 	       !memcmp(code, "\xff\x25", 2) || !memcmp(code, "\xf2\xff\x25", 3);
 }
 
-/* Follows one slot. Callers enter it at its start, the dynamic linker behind its jump. */
+/* Follows one slot. Callers enter it at its start, the dynamic linker after its jump. */
 static int slot_rule(const struct bare_section *s, const struct code_bytes *bytes, uint64_t offset,
 		     struct unwind_rule *ret_rule)
 {

@@ -6,7 +6,7 @@
 #include "dotnet/coreclr/stub_code.h"
 #include "unwind/code_rules.h"
 
-#define CLR_CODE_AHEAD 256 /* bytes of a stub to read behind an address */
+#define CLR_CODE_AHEAD 256 /* bytes of a stub to read after an address */
 #define CLR_CODE_WINDOW (CLR_STUB_CODE_MAX + CLR_CODE_AHEAD)
 
 /*

@@ -23,7 +23,7 @@ enum op {
 	SET_FPREG_LARGE, /* CoreCLR only */
 };
 
-/* Reads the second half of a code and the 16-bit values behind it. */
+/* Reads the second half of a code and the 16-bit values after it. */
 static int read_op(struct reader *r, uint8_t kind, uint8_t bits, uint8_t fpreg,
 		   struct unwind_info_op *op)
 {

@@ -46,7 +46,7 @@ int unwind_info_add(struct unwind_info *info, const unsigned char *data, size_t 
 		    uint32_t *ret_chain);
 
 /*
- * The rule after the first `offset` bytes of the function; behind the prologue, the rule of its
+ * The rule after the first `offset` bytes of the function; after the prologue, the rule of its
  * body. Returns 0; -EBADMSG.
  */
 int unwind_info_rule(const struct unwind_info *info, uint64_t offset, struct unwind_rule *ret_rule);

@@ -19,7 +19,7 @@
 #define RULE_CACHE 8192u     /* cached rules, a power of two */
 #define CALL_END_CACHE 4096u /* cached addresses at which a call may end, a power of two */
 #define VDSO_BYTES_MAX ((size_t)256 << 10)
-#define SPARE_DESCRIPTORS 64 /* that images leave for all other uses */
+#define RESERVED_DESCRIPTORS 64 /* descriptors that images leave for other uses */
 
 /* An image; its index is its number in lookup_cache. */
 struct unwind_image {
@@ -214,7 +214,7 @@ static int open_file(struct unwinder *u, const struct image_key *key, struct unw
 	 * Each sampled image keeps one or two descriptors open. Leave some for the end of the
 	 * recording.
 	 */
-	if (!r && file_descriptor_numbers_above(fd) < SPARE_DESCRIPTORS) {
+	if (!r && file_descriptor_numbers_above(fd) < RESERVED_DESCRIPTORS) {
 		close(fd);
 		r = -EMFILE;
 	}

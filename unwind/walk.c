@@ -134,7 +134,7 @@ static int step_full(struct walker *k, uint64_t addr, const struct unwind_rule *
 		return STEP_END(WALK_NO_PROGRESS);
 	*ret_at = signal ? 0 : k->regs.v[ARCH_SP] + (uint64_t)(int64_t)ARCH_RETURN_OFF;
 	k->exact = signal;
-	/* Signal handlers return to the first instruction of the restorer, after no call. */
+	/* Signal handlers return to the first instruction of the restorer, without a call. */
 	k->w->frames[k->w->n - 1].exact |= signal;
 	return 0;
 }
@@ -201,7 +201,7 @@ static int step_without_rule(struct walker *k, struct walk_frame *caller)
 
 /*
  * Steps by a rule of kind UNWIND_AHEAD. The rule is wrong if a call in the code never returns: the
- * instructions behind it belong to another function.
+ * instructions after it belong to another function.
  */
 static int step_ahead(struct walker *k, const struct unwind_rule *rule, struct walk_frame *caller)
 {

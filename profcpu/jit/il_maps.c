@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* outdated starts, beyond twice the number of bodies, that are kept */
-#define STARTS_SPARE 1024
+/* Drop outdated starts when the starts exceed twice the bodies by this number. */
+#define STARTS_EXTRA 1024
 
 void jit_il_maps_free(struct jit_il_maps *m)
 {
@@ -109,7 +109,7 @@ int jit_il_maps_method(struct jit_il_maps *m, const struct rundown_method *metho
 		jit_methods_writer_il(m->out, SYMBOL_RUNDOWN, b->start, module, rid, b->points,
 				      b->npoints);
 	b->points = NULL;
-	if (m->by_start.len > 2 * m->bodies.len + STARTS_SPARE)
+	if (m->by_start.len > 2 * m->bodies.len + STARTS_EXTRA)
 		r = renew_starts(m);
 	return r ? r : hashmap_put(&m->by_start, b->start, (uint32_t)(b - m->bodies.v));
 }

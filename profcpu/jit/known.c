@@ -28,7 +28,7 @@ void jit_known_flush(struct jit_known *k)
 	k->pieces = pieces;
 }
 
-/* The first piece that ends behind addr. */
+/* The first piece that ends after addr. */
 static size_t find_piece(const struct jit_known *k, uint64_t addr)
 {
 	size_t low = 0, high = k->pieces.pieces.len;

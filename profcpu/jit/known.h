@@ -17,7 +17,7 @@ struct jit_known {
 void jit_known_free(struct jit_known *k);
 void jit_known_add(struct jit_known *k, uint64_t start, uint32_t bytes);
 
-/* Makes the methods added so far count. */
+/* Makes jit_known_find_gap see the methods added so far. */
 void jit_known_flush(struct jit_known *k);
 
 /* Finds the first part of [start, end) that no method covers. False: there is none. */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAY_UNREAD_SHARE 100 /* one unreadable part in so many methods is not reported */
+#define WAY_UNREAD_SHARE 100 /* unreadable parts are reported above one in this many methods */
 
 struct way {
 	struct jit_target *target;

@@ -22,7 +22,7 @@ struct way {
 	struct perf_map *map;
 	char *chunk;      /* WAY_CHUNK bytes and one more */
 	size_t held;      /* bytes of an unfinished line at the start of chunk */
-	uint64_t offset;  /* in the map, behind the held bytes */
+	uint64_t offset;  /* in the map, after the held bytes */
 	bool skipping;    /* within a line that is too long */
 	uint64_t damaged; /* lines of methods for which the map has no complete line */
 	struct jit_known known;

@@ -60,7 +60,7 @@ int post_open_begin(const char *path, struct post_source *ret_source);
  * The manifest of an unpacked recording keeps what is missing. So an archive made from it again
  * still reports the damage.
  *
- * 0, also for an archive that was cut behind a part of perf.data. -errno after one log_error line:
+ * 0, also for an archive that was cut after a part of perf.data. -errno after one log_error line:
  * then the source is closed and own_dir_fd is empty again.
  */
 int post_open_finish(struct post_source *s, const char *path, int own_dir_fd);

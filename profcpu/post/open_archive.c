@@ -73,7 +73,7 @@ static int archive_check(struct post_source *s, const char *path, const struct a
 }
 
 /*
- * Whether a cut archive lost only outputs, which can be made again. profcpu puts them behind all
+ * Whether a cut archive lost only outputs, which can be made again. profcpu puts them after all
  * other members.
  */
 static bool archive_lost_outputs_only(const struct post_source *s,

@@ -10,7 +10,7 @@ struct waker {
 	uint64_t file_off;
 	uint32_t thread, stack;
 	/*
-	 * The last node, from the leaf, of the waker's own stack: the frames behind it are of the
+	 * The last node, from the leaf, of the waker's own stack: the frames after it are of the
 	 * interrupted thread. PROFILE_STACK_EMPTY: all frames are its own.
 	 */
 	uint32_t last;
@@ -165,7 +165,7 @@ static bool wakeups_is_interrupt_entry(const struct profile *profile, uint32_t f
 }
 
 /*
- * Finds the waker's own part of its stack: behind the entry of an interrupt follows the interrupted
+ * Finds the waker's own part of its stack: after the entry of an interrupt follows the interrupted
  * thread. If a soft interrupt ran right after a hardware interrupt, that interrupt is the waker.
  * Otherwise the thread that raised it is.
  */

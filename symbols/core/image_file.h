@@ -48,7 +48,7 @@ int image_file_open(const struct image_file_place *p, const char *path, int *ret
  * file, because it may have symbols that the file has lost. Pass the file as fd, or -1.
  *
  * Only the ELF part is surely equal. All single-file .NET programs have the build id of their host,
- * with different assemblies behind it. Returns a descriptor, which the caller closes, or -1.
+ * with different assemblies after it. Returns a descriptor, which the caller closes, or -1.
  */
 int image_file_perf_cache(const struct image_key *key, int fd);
 

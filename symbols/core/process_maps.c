@@ -105,7 +105,7 @@ static struct process_maps_place process_maps_at(const struct process_maps *m, u
 	return (struct process_maps_place){(size_t)(b - m->blocks.v), (size_t)(map - b->maps.v)};
 }
 
-/* The map at a place, or NULL behind the last one. */
+/* The map at a place, or NULL after the last one. */
 static struct process_map *process_maps_map_at(const struct process_maps *m,
 					       struct process_maps_place at)
 {

@@ -17,13 +17,13 @@
 #define JITDUMP_VERSION 1
 #define JITDUMP_HEADER_BYTES 40
 #define JITDUMP_RECORD_BYTES 16
-#define JITDUMP_LOAD_BYTES 40 /* of the record behind its head, up to the name */
+#define JITDUMP_LOAD_BYTES 40 /* of the record after its head, up to the name */
 #define JITDUMP_MOVE_BYTES 48
 #define JITDUMP_DEBUG_BYTES 16
 #define JITDUMP_ENTRY_BYTES 16 /* up to the file name */
 #define JITDUMP_ARCH_TIMESTAMP 1u
 #define JITDUMP_V8_PAD 0xdeadbeefu
-#define JITDUMP_V8_TEXT 64 /* perf puts code behind an ELF header of so many bytes */
+#define JITDUMP_V8_TEXT 64 /* bytes of the ELF header that perf puts before code */
 #define JITDUMP_WINDOW ((size_t)256 << 10)
 
 enum {

@@ -6,18 +6,16 @@
  * Known writers differ from the specification.
  *
  * - .NET writes loads only, R2R methods among them ("[PreJIT]"). .NET 10 can fail in the middle of
- *   a record. It then writes nothing
- *   more while its process goes on, so the file ends within a record.
+ *   a record. It then writes nothing more while its process continues, so the file ends within a
+ *   record.
  * - V8 (node --perf-prof) marks the header with 0xdeadbeef. Its addresses in debug entries are 64
- *   bytes too high: they
- *   are places in the file that perf makes of the code.
+ *   bytes too high: they are places in the file that perf makes of the code.
  * - Some versions of V8 write file names that are gone from memory. A table with addresses outside
  *   of its function is not used.
  * - A file name of the one byte 0xff stands for the name in the entry before (perf's Java agent).
- * - Entries name files and lines only, so inlined code shows by nothing but its file. Java's agent
- *   writes the innermost
- *   line. GraalVM writes all lines at one address, the innermost last. The last of several entries
- * with one address counts, as in perf.
+ * - Entries name only files and lines, so only the file shows that code was inlined. Java's agent
+ *   writes the innermost line. GraalVM writes all lines at one address, the innermost last. The
+ *   last of several entries with one address counts, as in perf.
  */
 #ifndef SYMBOLS_JIT_JITDUMP_H
 #define SYMBOLS_JIT_JITDUMP_H
@@ -91,7 +89,7 @@ int jitdump_line(const struct jitdump *d, const struct jit_methods_result *resul
 
 /*
  * Whether a path has the name that perf expects, "jit-N.dump", and N. Directories before and "
- * (deleted)" behind are allowed.
+ * (deleted)" after are allowed.
  */
 bool jitdump_is_name(const char *path, uint32_t *ret_pid);
 

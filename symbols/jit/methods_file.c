@@ -44,7 +44,7 @@ static void jit_file_name(pid_t pid, char *name)
 
 /* Writing */
 
-/* Whether a line whose name has so many bytes fits below a limit. */
+/* Whether a line whose name has `bytes` bytes fits below a limit. */
 static bool jit_writer_has_room(const struct jit_methods_writer *w, uint64_t bytes, uint64_t limit)
 {
 	return w->begun + w->out.written + w->out.len + JIT_FILE_LINE_MAX + bytes <= limit;

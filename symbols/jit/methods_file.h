@@ -113,7 +113,7 @@ struct jit_methods_file {
 int jit_methods_read(int dir_fd, pid_t pid, struct jit_methods *m,
 		     struct jit_methods_file *ret_file, struct parse_error *err);
 
-/* The same from memory. text has a NUL behind len bytes, and is overwritten. */
+/* The same from memory. text has a NUL after len bytes, and is overwritten. */
 int jit_methods_parse(char *text, size_t len, struct jit_methods *m,
 		      struct jit_methods_file *ret_file, struct parse_error *err);
 

@@ -82,7 +82,7 @@ static bool names_is_argument(const char *text, size_t len, size_t i)
 	       text[i + 1] != ',';
 }
 
-/* The offset behind the bracket that closes the one at i. */
+/* The offset after the bracket that closes the one at i. */
 static size_t names_skip_brackets(const char *text, size_t len, size_t i, char open, char close)
 {
 	size_t depth = 0;

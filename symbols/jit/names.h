@@ -8,10 +8,10 @@
  * jitdump stopped early if it ends within a record, or lacks code that another source saw made
  * after its last record.
  *
- * A name is completed by another source that has the same body (same start) under a name that
- * differs only in type arguments and tier: the longer form is used. Two sources that name an
- * address at one time differently contradict each other. Contradictions are counted for each
- * function that is looked up, as are results in doubt (symbols/jit/methods.h).
+ * A source with the same body (same start) can complete a name. If the two names differ only in
+ * type arguments and tier, the longer one is used. Two sources contradict each other if they name
+ * an address at one time differently. Contradictions are counted for each function that is looked
+ * up, as are results in doubt (symbols/jit/methods.h).
  */
 #ifndef SYMBOLS_JIT_NAMES_H
 #define SYMBOLS_JIT_NAMES_H

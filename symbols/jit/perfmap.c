@@ -80,7 +80,7 @@ static const uint8_t digit_value[256] = {
 };
 
 /*
- * Reads a number and the blanks behind it. NULL: no number, over 64 bits, or nothing behind it.
+ * Reads a number and the blanks after it. NULL: no number, over 64 bits, or nothing after it.
  * *end is a newline.
  */
 static const char *read_number(const char *p, const char *end, uint64_t *ret_value)

@@ -7,7 +7,7 @@
  * newline is bad too: the runtime is still writing it. A size of 0 covers the one address START, as
  * in perf.
  *
- * A name is everything behind the second number and its blanks, up to a NUL if there is one,
+ * A name is everything after the second number and its blanks, up to a NUL if there is one,
  * without the CR of a CRLF. Unlike here, perf 6.1 drops names of one or two characters, and finds
  * any of several overlapping ranges.
  */

@@ -115,7 +115,7 @@ static void put_arguments(struct managed_text t, const char *program, struct out
 	outbuf_char(out, '>');
 }
 
-/* Write the first part of a type's name with its arguments. Move t->p behind them. */
+/* Write the first part of a type's name with its arguments. Move t->p after them. */
 static void put_type_part(struct managed_text *t, const char *program, struct outbuf *out,
 			  int depth)
 {

@@ -15,7 +15,7 @@
 #define MANAGED_TYPE_DEPTH_MAX 24 /* type arguments nested deeper are copied unchanged */
 
 /*
- * Writes one type without namespaces, assemblies, arity and modifiers, and moves t->p behind it.
+ * Writes one type without namespaces, assemblies, arity and modifiers, and moves t->p after it.
  * Reads the syntax of ECMA-335's ilasm and that of reflection:
  *
  *	class [System.Collections]System.Collections.Generic.Dictionary`2<!0,valuetype A.P>&

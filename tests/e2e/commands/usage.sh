@@ -82,7 +82,7 @@ wrong "'2' is no option; $commas" collect -p 1 2
 wrong "'4,5' is no option; $commas" collect -p 1 -p 2,3 -d 5 4,5
 wrong "',2' is no option; $commas" collect -p 1 ,2
 wrong "'2' is no option; name a process with -p: \`profcpu collect -p 2\`" collect 2
-wrong "'ls' is no option; put a command behind --: \`profcpu collect -- ls\`" collect -p 1 ls
+wrong "'ls' is no option; put a command after --: \`profcpu collect -- ls\`" collect -p 1 ls
 
 for command in ps doctor version; do
 	wrong "$command takes no argument 'x'$(see $command)" $command x
