@@ -143,7 +143,7 @@ static void frame_names_put(struct outbuf *out, const char *s, size_t len)
 }
 
 /*
- * Names a frame that is no code. perf never prints these, so the script's rules do not apply.
+ * Names a frame that is not code. perf never prints these, so the script's rules do not apply.
  * Wakers get the form of process names at the root.
  */
 static int frame_names_label(struct frame_names *f, const struct profile_frame *frame,

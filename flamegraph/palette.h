@@ -39,7 +39,7 @@ enum palette_slot {
 	PALETTE_INLINED,
 	PALETTE_THREAD,
 	PALETTE_ALL,
-	PALETTE_IDLE, /* idle waits; other frames that are no code are THREAD or UNKNOWN */
+	PALETTE_IDLE, /* idle waits; other frames that are not code are THREAD or UNKNOWN */
 	PALETTE_SLOTS,
 };
 #define PALETTE_SHADES 5u

@@ -52,7 +52,7 @@ void svg_options_set_event(struct svg_options *options, const char *event, bool 
 /* Returns 0; -EINVAL: an option's value is not usable; *ret_why says which. */
 int svg_options_check(const struct svg_options *options, const char **ret_why);
 
-/* Whether browsers and XML readers are known to read this encoding. False is no error. */
+/* Whether browsers and XML readers are known to read this encoding. False is not an error. */
 bool svg_options_encoding_is_known(const char *name);
 
 /*

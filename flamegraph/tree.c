@@ -10,7 +10,7 @@
 /* tag is the upper half of the hash. It shows most misses without access to the node. */
 struct tree_slot {
 	uint32_t tag;
-	uint32_t node; /* 0: free; the root is no child */
+	uint32_t node; /* 0: free; the root is not a child */
 };
 
 static uint8_t tree_kind_of(const struct tree_node *n)

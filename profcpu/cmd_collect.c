@@ -244,20 +244,20 @@ static int collect_parse_one(struct collect_arguments *a, int c)
 	}
 }
 
-/* Rejects a word that is no option and not after "--": a command, or a PID. */
+/* Rejects a word that is not an option and not after "--": a command, or a PID. */
 static void collect_report_stray(const char *word, bool has_pids)
 {
 	bool is_pid = *word && strspn(word, "0123456789,") == strlen(word);
 
 	if (is_pid && has_pids)
-		log_error("'%s' is no option; separate several processes by commas, without "
+		log_error("'%s' is not an option; separate several processes by commas, without "
 			  "blanks: `profcpu collect -p PID,PID`",
 			  word);
 	else if (is_pid)
-		log_error("'%s' is no option; name a process with -p: `profcpu collect -p %s`",
+		log_error("'%s' is not an option; name a process with -p: `profcpu collect -p %s`",
 			  word, word);
 	else
-		log_error("'%s' is no option; put a command after --: `profcpu collect -- %s`",
+		log_error("'%s' is not an option; put a command after --: `profcpu collect -- %s`",
 			  word, word);
 }
 

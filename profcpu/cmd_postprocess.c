@@ -299,7 +299,7 @@ static int postprocess_one(const struct postprocess_arguments *a,
 	if (ret_dir->fd >= 0 || !postprocess_out_dir(a, there, &source, ret_dir))
 		status = postprocess_run(&source, post_open_name(a->input), ret_dir, &a->options,
 					 ret_wrote);
-	/* The copy is no recording after all, or has no outputs: remove it. */
+	/* The copy is not a recording, or has no outputs: remove it. */
 	if (!*ret_wrote && ret_dir->fd >= 0 && postprocess_is_copied(a, there, &source))
 		file_remove_contents(ret_dir->fd);
 	post_open_close(&source);

@@ -29,8 +29,8 @@ struct doctor_report {
 
 /*
  * Adds a row; format gives the text of `found`. effect and remedy are borrowed, static strings,
- * kept only if state is no yes. DOCTOR_FATAL clears can_record. Beyond DOCTOR_ITEMS_MAX it does
- * nothing.
+ * kept only if state is not DOCTOR_YES. DOCTOR_FATAL clears can_record. Beyond DOCTOR_ITEMS_MAX it
+ * does nothing.
  */
 void __attribute__((format(printf, 6, 7)))
 doctor_add_row(struct doctor_report *report, enum doctor_state state, const char *name,

@@ -98,12 +98,12 @@ int options_next(const struct command *command, int argc, char **argv, const cha
 
 	if (!failed && !is_stray)
 		return c;
-	const char *what = is_stray                                  ? "is no option"
+	const char *what = is_stray                                  ? "is not an option"
 			   : c == ':'                                ? "lacks its value"
 			   : options_knows(longs, shorts, optopt)    ? "takes no value"
 			   : !optopt && options_matches(longs, text) ? "is ambiguous"
-								     : "is no option";
-	const char *hint = strcmp(what, "is no option") ? "" : options_of_perf(command, text);
+								     : "is not an option";
+	const char *hint = strcmp(what, "is not an option") ? "" : options_of_perf(command, text);
 
 	log_error("'%s' %s%s; `profcpu help %s` shows the options", text, what, hint,
 		  command->name);

@@ -20,7 +20,7 @@
  * when they came; profcpu by the sample's last process.
  *
  * The profile also contains samples of other events. Frames without a module (no dso field) are
- * kept without one. In the perf form, as in the script, they are no frames.
+ * kept without one. In the perf form, as in the script, they are not frames.
  */
 #ifndef RECORDING_SCRIPT_READ_H
 #define RECORDING_SCRIPT_READ_H

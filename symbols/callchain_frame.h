@@ -10,7 +10,7 @@
 
 /* The meaning of a symbol for the stack it is in, known by its name. */
 enum callchain_frame_flag {
-	/* entry code of interrupts and faults: the address of its caller is no return address */
+	/* entry code of interrupts and faults: the address of its caller is not a return address */
 	CALLCHAIN_FRAME_INTERRUPTED = 1,
 	/* signal return code: entered by a return, at its first instruction */
 	CALLCHAIN_FRAME_TRAMPOLINE = 2,

@@ -39,7 +39,7 @@ static uint32_t callchains_space(const struct callchains *c, const struct callch
 	bool kernel = place->mode == CALLCHAIN_KERNEL;
 	uint32_t generation =
 		kernel ? c->kernel_generation : processes_generation(c->processes, place->thread);
-	/* the idle task is no single process and has lookups of its own */
+	/* the idle task is not a single process; it has lookups of its own */
 	uint32_t idle = !kernel && !place->thread->tid;
 
 	if (generation >= CALLCHAINS_GENERATIONS_MAX)

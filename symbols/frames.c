@@ -339,7 +339,7 @@ static int frames_full_part(struct frames *f, const struct frames_place *full,
 }
 
 /*
- * Whether the offsets in functions of this module can be left out. If the module's name is no
+ * Whether the offsets in functions of this module can be left out. If the module's name is not a
  * single word ("/memfd:doublemapper (deleted)"), stackcollapse-perf.pl takes offsets as a part of
  * names without parameters.
  */

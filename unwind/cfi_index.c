@@ -181,7 +181,7 @@ static int scan(struct cfi_index *x)
 		x->error = 0;
 		return r;
 	}
-	/* Bytes after the section in its segment are no damage. */
+	/* Bytes after the section in its segment are not damage. */
 	if (r && r != -ENOENT && !(r == -EBADMSG && x->section->open_end) && !x->error)
 		x->error = r;
 	if (x->entries.len)

@@ -40,7 +40,7 @@ struct walk_frame {
 	uint64_t sp, fp; /* the frame's registers */
 	uint64_t fp_at;  /* stack address of fp; 0: not read from the stack */
 	uint8_t how;     /* enum walk_how */
-	bool exact;      /* ip executes or was interrupted; it is no return address */
+	bool exact;      /* ip executes or was interrupted; it is not a return address */
 	bool has_fp;     /* fp is known */
 	bool lost;       /* the callee's other registers are unknown in this frame */
 	/* Depends only on sp, ip and fp of the callee, and on the words at `at` and fp_at. */

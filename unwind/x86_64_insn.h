@@ -1,6 +1,6 @@
 /*
  * Decodes one instruction of x86-64: its length, and its effect on the stack pointer, the frame
- * pointer and the flow of control. It is no disassembler: for all other instructions only the
+ * pointer and the flow of control. It is not a disassembler: for all other instructions only the
  * length is known. Format: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2,
  * chapter 2 and appendix A.
  */

@@ -22,7 +22,7 @@ static int fetch_bad_server(const char *where, const char *bad, int error)
 		bad = user + 1;
 	}
 	if (error == -EINVAL)
-		log_error("%s: '%s%.*s' is no address of a server; it must begin with http:// or "
+		log_error("%s: '%s%.*s' is not the URL of a server; begin it with http:// or "
 			  "https://",
 			  where, user ? "...@" : "", (int)len, bad);
 	else if (error == -E2BIG)

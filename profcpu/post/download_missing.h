@@ -60,7 +60,7 @@ int download_missing_run(const struct debug_cache *cache, struct fetch_list *lis
 /*
  * Downloads for post-processing: debug files of images that have addresses without a name, and PDBs
  * that lines need. One note announces it. Takes at most FETCH_LIMIT_S. Returns the number of new
- * files. A failed download is no failure.
+ * files. A failed download is not an error.
  */
 size_t download_missing_files(struct fetch_options *o, const struct symbolizer_images *images);
 

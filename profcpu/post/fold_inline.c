@@ -105,7 +105,7 @@ static bool fold_inline_is_wanted(struct script_part module)
 	return true;
 }
 
-/* Opens the module at a path. A missing or unreadable one is no failure. */
+/* Opens the module at a path. A missing or unreadable one is not a failure. */
 static int fold_inline_open(struct fold_inline *in, const char *path,
 			    struct fold_inline_module *ret_module)
 {

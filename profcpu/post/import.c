@@ -15,7 +15,7 @@ struct import_event {
 	bool known;
 	bool has_samples;
 	bool has_period;
-	bool waker;          /* its samples are wakers; it is no event of the profile */
+	bool waker;          /* its samples are wakers; it is not an event of the profile */
 	bool lbr_callchains; /* user callchains are in branch records: --call-graph lbr */
 	uint32_t id;
 };
@@ -220,7 +220,7 @@ static int import_sample(struct import *in, struct perfdata_record *record)
 		       : 0;
 }
 
-/* Losses of the rings of switches are no lost samples. */
+/* Losses of the rings of switches are not lost samples. */
 static void import_lost(struct import *in, const struct perfdata_record *record)
 {
 	if (perfdata_offcpu_kind(&import_file_event(in, record->event)->attr))

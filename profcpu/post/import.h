@@ -63,9 +63,9 @@ struct import_result {
  * The weight of a sample is its period if perf script prints one, else 1. perf script prints one,
  * if necessary the event's fixed period, except for tracepoints.
  *
- * 0, also for data damaged after a good start (ret_result->damaged). -EBADMSG if it is no perf.data
- * at all; -ENOMEM; -errno. On failure ret_result->error is filled; its text is NULL if the code
- * alone explains the failure.
+ * 0, also for data damaged after a good start (ret_result->damaged). -EBADMSG if it is not
+ * perf.data at all; -ENOMEM; -errno. On failure ret_result->error is filled; its text is NULL if
+ * the code alone explains the failure.
  */
 int post_import_perfdata(int fd, const struct import_options *options, struct profile *profile,
 			 struct import_result *ret_result);

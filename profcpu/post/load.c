@@ -30,7 +30,8 @@ static int load_failed(const char *name, int r, const struct parse_error *err)
 	return r;
 }
 
-/* Reports damage of the data. A killed recorder is no damage: its recording is whole until then. */
+/* Reports damage of the data. A killed recorder is not damage: its recording is whole until then.
+ */
 static void load_report_damage(const struct post_source *source, const char *name, bool no_damage,
 			       struct post_result *result)
 {
@@ -159,7 +160,7 @@ static int load_text(struct post_source *source, const char *name,
 		return load_failed(name, r, &err);
 	if (result->text.bad_lines) {
 		result->damaged = true;
-		log_warn("%s: %llu of %llu lines are no lines of perf script and were skipped",
+		log_warn("%s: %llu of %llu lines are not lines of perf script and were skipped",
 			 name, (unsigned long long)result->text.bad_lines,
 			 (unsigned long long)result->text.lines);
 	}

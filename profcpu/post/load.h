@@ -55,7 +55,7 @@ struct post_result {
 /*
  * Loads path ("-": stdin) into the profile. 0; -errno after one log_error line.
  *
- * Damage is no failure: ret_result->damaged is set, and the command makes its outputs and exits
+ * Damage is not a failure: ret_result->damaged is set, and the command makes its outputs and exits
  * with EXIT_FAILED.
  */
 int post_load(const char *path, const struct post_options *options, struct profile *profile,

@@ -114,7 +114,8 @@ int post_open_recording(const char *path, struct post_source *s)
 		return r;
 	}
 	if (r) {
-		log_error("%s is no recording: cannot open its %s: %s", path, RECORDING_PERF_DATA,
+		log_error("%s is not a recording: cannot open its %s: %s", path,
+			  RECORDING_PERF_DATA,
 			  r == -EINVAL ? "it is not a regular file" : strerror(-r));
 		return r;
 	}
@@ -150,7 +151,7 @@ static int open_check_file(const struct post_source *s, const char *name)
 		return -ESPIPE;
 	}
 	if (s->kind == INPUT_TEXT && post_sniff_is_binary(s->fd)) {
-		log_error("cannot read %s: it is no perf.data, no archive and no text", name);
+		log_error("cannot read %s: it is not perf.data, an archive or text", name);
 		return -EBADMSG;
 	}
 	return 0;

@@ -43,7 +43,7 @@ static int archive_check(struct post_source *s, const char *path, const struct a
 	const char *why = err->what ? err->what : strerror(-r);
 
 	if (stats->refused_names || stats->refused_types || stats->refused_duplicates)
-		log_warn("%s: members left out: %llu with unsafe names, %llu that are no plain "
+		log_warn("%s: members left out: %llu with unsafe names, %llu that are not plain "
 			 "files, %llu duplicates",
 			 path, (unsigned long long)stats->refused_names,
 			 (unsigned long long)stats->refused_types,

@@ -35,7 +35,7 @@ void post_stacks_free(struct stacks *s);
 
 /*
  * Feed these before the samples they concern: events and build ids as they become known, and each
- * record that is no sample. They do nothing if no event's samples can be unwound. 0, -ENOMEM.
+ * record that is not a sample. They do nothing if no event's samples can be unwound. 0, -ENOMEM.
  */
 int post_stacks_events(struct stacks *s, const struct perfdata_event *events, size_t n);
 int post_stacks_build_ids(struct stacks *s, const struct perfdata_build_id_entry *ids, size_t n);

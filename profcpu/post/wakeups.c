@@ -250,7 +250,7 @@ static const struct wait *wakeups_cause_of(const struct wakeups *w, const struct
 {
 	const struct wait *before = NULL;
 
-	/* Estimates are no single waits, so they have no cause. */
+	/* Estimates are not single waits, so they have no cause. */
 	if (wait->waker_tid > 0 && wait->woken_ns &&
 	    !(wait->flags & (OFFCPU_IDX_ESTIMATED | OFFCPU_IDX_INTERRUPT)))
 		before = wakeups_wait_before(w, wait->waker_tid, wait->woken_ns);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* A zeroed struct is no command. */
+/* A zeroed struct means no command. */
 struct record_command {
 	pid_t pid;           /* 0: none */
 	int go_fd, error_fd; /* pipes to and from the child; -1 after use */

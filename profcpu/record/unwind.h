@@ -44,7 +44,7 @@ struct record_unwind_options {
 	struct record_offcpu *offcpu;
 	bool wakings;               /* wakings follow the switches in `opened` */
 	uint32_t waking_pid_offset; /* for sched_payload_waking */
-	/* Gives the state of a process that is no target, as records with times 0. 0 or -errno.
+	/* Gives the state of a process that is not a target, as records with times 0. 0 or -errno.
 	 * NULL: all processes are targets. */
 	int (*synthesize)(void *ctx, int32_t pid,
 			  int (*take)(void *ctx, const void *data, size_t len), void *take_ctx);

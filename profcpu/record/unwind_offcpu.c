@@ -144,7 +144,7 @@ static int take_waker_state(void *ctx, const void *data, size_t len)
 	return r;
 }
 
-/* Adds the state of a waker's process that is no target, once. */
+/* Adds the state of a waker's process that is not a target, once. */
 static int add_waker_process(struct record_unwind *u, const struct perfdata_record *record)
 {
 	if (!u->synthesize || record->pid <= 0 || record_offcpu_wants(u->offcpu, record->tid) ||

@@ -44,7 +44,7 @@ struct offcpu_window {
 	struct offcpu_waking woken; /* its waking; time_ns 0: unknown */
 	bool waits;                 /* the thread was in `wait` at the end of the window */
 	struct offcpu_open wait;
-	/* Time of `wait` in the window; 0: it began before throttling and is no sample. */
+	/* Time of `wait` in the window; 0: it began before throttling, so it is not a sample. */
 	uint64_t wait_ns;
 };
 

@@ -45,8 +45,8 @@ void jit_il_free(struct jit_il *il);
 int jit_il_add_module(struct jit_il *il, const struct jit_il_module *module, uint32_t *ret_module);
 
 /*
- * Adds a map; text is copied. Returns 0; -EBADMSG: text is no map; -EINVAL: no such module; -E2BIG;
- * -ENOMEM.
+ * Adds a map; text is copied. Returns 0; -EBADMSG: text is not a map; -EINVAL: no such module;
+ * -E2BIG; -ENOMEM.
  */
 int jit_il_add(struct jit_il *il, uint32_t module, uint32_t rid, const char *text,
 	       uint32_t *ret_map);

@@ -176,7 +176,7 @@ static void names_narrow(struct names_candidates *c, uint64_t from_ns, uint64_t 
 static void names_collect_layer(const struct names *n, int layer, uint64_t addr, uint64_t time_ns,
 				struct names_candidates *c)
 {
-	struct names_candidate *v = &c->by_source[layer];
+	struct names_candidate *candidate = &c->by_source[layer];
 	struct jit_methods_result a;
 	const struct jit_method *m;
 
@@ -185,15 +185,16 @@ static void names_collect_layer(const struct names *n, int layer, uint64_t addr,
 	m = a.method;
 	if (!m)
 		return;
-	*v = (struct names_candidate){m->name,
-				      m->len,
-				      a.id,
-				      m->source,
-				      m->start,
-				      m->start + m->bytes,
-				      time_ns >= m->doubt_ns};
+	*candidate = (struct names_candidate){m->name,
+					      m->len,
+					      a.id,
+					      m->source,
+					      m->start,
+					      m->start + m->bytes,
+					      time_ns >= m->doubt_ns};
 	if (m->doubt_ns != UINT64_MAX)
-		names_narrow(c, v->doubt ? m->doubt_ns : 0, v->doubt ? UINT64_MAX : m->doubt_ns);
+		names_narrow(c, candidate->doubt ? m->doubt_ns : 0,
+			     candidate->doubt ? UINT64_MAX : m->doubt_ns);
 }
 
 static void names_collect_perfmap(const struct names *n, uint64_t addr, uint64_t time_ns,
@@ -254,17 +255,18 @@ static struct names_result names_resolve(const struct names *n, const struct nam
 	bool contradicted = false, by_perfmap = false, doubt = false, completed = false;
 
 	for (int i = 0; i < NAMES_SOURCES; i++) {
-		const struct names_candidate *v = &c->by_source[n->order[i]];
+		const struct names_candidate *candidate = &c->by_source[n->order[i]];
 
-		doubt |= v->doubt;
-		if (!v->name || v == best)
+		doubt |= candidate->doubt;
+		if (!candidate->name || candidate == best)
 			continue;
-		if (!jit_names_agree(best->name, best->len, v->name, v->len)) {
+		if (!jit_names_agree(best->name, best->len, candidate->name, candidate->len)) {
 			*(n->order[i] == NAMES_PERFMAP ? &by_perfmap : &contradicted) = true;
-		} else if (v->start == best->start &&
-			   names_detail(v->name, v->len) > names_detail(a.name, a.len)) {
-			a.name = v->name;
-			a.len = v->len;
+		} else if (candidate->start == best->start &&
+			   names_detail(candidate->name, candidate->len) >
+				   names_detail(a.name, a.len)) {
+			a.name = candidate->name;
+			a.len = candidate->len;
 			completed = true;
 		}
 	}
@@ -447,10 +449,12 @@ struct jit_names_stats jit_names_stats(const struct symbol_provider *names)
  * Whether the lines of a source are for the code that was named: the same body, not code that was
  * there before.
  */
-static bool names_is_same_code(const struct names_candidate *v, const struct names_candidate *best)
+static bool names_is_same_code(const struct names_candidate *candidate,
+			       const struct names_candidate *best)
 {
-	return v == best || (v->name && v->start == best->start &&
-			     jit_names_agree(best->name, best->len, v->name, v->len));
+	return candidate == best ||
+	       (candidate->name && candidate->start == best->start &&
+		jit_names_agree(best->name, best->len, candidate->name, candidate->len));
 }
 
 int jit_names_il(const struct symbol_provider *names, uint64_t addr, uint64_t time_ns,
@@ -464,11 +468,13 @@ int jit_names_il(const struct symbol_provider *names, uint64_t addr, uint64_t ti
 		return -ENOENT;
 	best = names_collect(n, addr, time_ns, &candidates);
 	for (int i = 0; best && i < NAMES_LAYERS; i++) {
-		const struct names_candidate *v = &candidates.by_source[i];
+		const struct names_candidate *candidate = &candidates.by_source[i];
 		const struct jit_method *m =
-			v->name ? jit_methods_get(n->methods, names_layers[i], v->id) : NULL;
+			candidate->name
+				? jit_methods_get(n->methods, names_layers[i], candidate->id)
+				: NULL;
 
-		if (m && m->il && names_is_same_code(v, best))
+		if (m && m->il && names_is_same_code(candidate, best))
 			return jit_il_find(jit_methods_il(n->methods), m->il - 1,
 					   (uint32_t)(addr - m->start), ret_place);
 	}

@@ -18,9 +18,9 @@ shows() { echo "; \`profcpu help $1\` shows the options"; }
 see() { echo "; see \`profcpu help $1\`"; }
 
 for command in collect postprocess fold flamegraph ps doctor; do
-	wrong "'--nonsense' is no option$(shows $command)" $command --nonsense
-	wrong "'-nonsense' is no option$(shows $command)" $command -nonsense
-	wrong "'-z' is no option$(shows $command)" $command -z
+	wrong "'--nonsense' is not an option$(shows $command)" $command --nonsense
+	wrong "'-nonsense' is not an option$(shows $command)" $command -nonsense
+	wrong "'-z' is not an option$(shows $command)" $command -z
 	"$PROFCPU" help $command | head -n 1 | grep -q "^usage: profcpu $command" || fail "no help for $command"
 done
 for command in postprocess fold flamegraph; do
@@ -32,8 +32,8 @@ done
 wrong "postprocess takes one input$(see postprocess)" postprocess
 wrong "postprocess takes no argument 'two'$(see postprocess)" postprocess -dir one two
 for letter in z t D; do
-	wrong "'-$letter' is no option$(shows postprocess)" postprocess -q$letter one
-	wrong "'-$letter' is no option$(shows postprocess)" postprocess -q${letter}x one
+	wrong "'-$letter' is not an option$(shows postprocess)" postprocess -q$letter one
+	wrong "'-$letter' is not an option$(shows postprocess)" postprocess -q${letter}x one
 done
 wrong "'--fo' is ambiguous$(shows flamegraph)" flamegraph --fo
 wrong "'-d' lacks its value$(shows collect)" collect -a -d
@@ -41,7 +41,7 @@ wrong "'-d' lacks its value$(shows collect)" collect -a -d
 # A single letter is a short option or none, never the begin of a long one, because it differs elsewhere. Some lines
 # suggest an option.
 stray() { # HINT COMMAND LETTER ARGUMENT...
-	wrong "'$3' is no option$1$(shows "$2")" "${@:2}"
+	wrong "'$3' is not an option$1$(shows "$2")" "${@:2}"
 }
 threads=": -p PID records all threads of a process"
 stray "$threads" collect -t 12504
@@ -49,7 +49,7 @@ stray "$threads" collect -t
 stray "$threads" collect -t=12504
 stray "$threads" collect -t12504
 stray ": callchains are always recorded; see --call-graph" collect -g
-wrong "'-g' is no option: callchains are always recorded; see --call-graph$(shows collect)" collect -ag
+wrong "'-g' is not an option: callchains are always recorded; see --call-graph$(shows collect)" collect -ag
 wrong "--call-graph: 'lbr' is none of full, full,BYTES, fp and no" collect --call-graph lbr
 wrong "--call-graph: 'fp,8192' is none of full, full,BYTES, fp and no" collect --call-graph=fp,8192
 wrong "--keep-stacks: 'some' is none of none, failed and all" collect --keep-stacks some
@@ -78,11 +78,11 @@ wrong "--pid: needs a whole number from 1 to 2147483647, not 'x'" doctor -json -
 
 # For a single word the line suggests its likely meaning.
 commas="separate several processes by commas, without blanks: \`profcpu collect -p PID,PID\`"
-wrong "'2' is no option; $commas" collect -p 1 2
-wrong "'4,5' is no option; $commas" collect -p 1 -p 2,3 -d 5 4,5
-wrong "',2' is no option; $commas" collect -p 1 ,2
-wrong "'2' is no option; name a process with -p: \`profcpu collect -p 2\`" collect 2
-wrong "'ls' is no option; put a command after --: \`profcpu collect -- ls\`" collect -p 1 ls
+wrong "'2' is not an option; $commas" collect -p 1 2
+wrong "'4,5' is not an option; $commas" collect -p 1 -p 2,3 -d 5 4,5
+wrong "',2' is not an option; $commas" collect -p 1 ,2
+wrong "'2' is not an option; name a process with -p: \`profcpu collect -p 2\`" collect 2
+wrong "'ls' is not an option; put a command after --: \`profcpu collect -- ls\`" collect -p 1 ls
 
 for command in ps doctor version; do
 	wrong "$command takes no argument 'x'$(see $command)" $command x
