@@ -1,4 +1,4 @@
-"""Drives a headless Chromium by its DevTools protocol over two pipes: nothing but Python's own library is needed."""
+"""Drives a headless Chromium by its DevTools protocol over two pipes. Needs only Python's own library."""
 import json
 import os
 import select
@@ -19,7 +19,7 @@ def find_browser():
 
 
 class Browser:
-    """One browser with one page. Requests to the network and messages on the console are collected."""
+    """One browser with one page. Collects requests to the network and messages on the console."""
 
     def __init__(self, width=1200, height=800):
         self.profile = tempfile.mkdtemp(prefix="profcpu-browser-")
@@ -52,7 +52,7 @@ class Browser:
     def read_message(self, deadline):
         while b"\0" not in self.buffer:
             if time.monotonic() > deadline:
-                raise TimeoutError("the browser does not answer")
+                raise TimeoutError("the browser does not respond")
             if not select.select([self.from_read], [], [], 1)[0]:
                 continue
             piece = os.read(self.from_read, 1 << 20)
@@ -75,7 +75,7 @@ class Browser:
             self.console.append(params["entry"]["text"])
 
     def call(self, method, **params):
-        """The answer to one command; events that come before it are noted."""
+        """The response to one command; records events that come before it."""
         self.last_id += 1
         message = {"id": self.last_id, "method": method, "params": params}
         if self.session:
@@ -85,12 +85,12 @@ class Browser:
             data = data[os.write(self.to_write, data):]
         deadline = time.monotonic() + 60
         while True:
-            answer = self.read_message(deadline)
-            if answer.get("id") == self.last_id:
-                if "error" in answer:
-                    raise RuntimeError("%s: %s" % (method, answer["error"]))
-                return answer["result"]
-            self.note(answer)
+            response = self.read_message(deadline)
+            if response.get("id") == self.last_id:
+                if "error" in response:
+                    raise RuntimeError("%s: %s" % (method, response["error"]))
+                return response["result"]
+            self.note(response)
 
     def size(self, width, height):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
@@ -103,7 +103,7 @@ class Browser:
         return result["result"].get("value")
 
     def open(self, path, fragment=""):
-        """Loads a file anew, also where only the fragment differs from the page before."""
+        """Loads a file again, also if only the fragment differs from the page before."""
         self.call("Page.navigate", url="about:blank")
         self.wait("location.href === 'about:blank'")
         self.call("Page.navigate", url="file://" + os.path.abspath(path) + fragment)
@@ -116,17 +116,17 @@ class Browser:
                 if self.run(expression):
                     return
             except RuntimeError:
-                pass  # the page is just being exchanged
+                pass  # the page is being replaced
             if time.monotonic() > deadline:
-                raise AssertionError("never came true: " + expression)
+                raise AssertionError("still false after %d s: %s" % (seconds, expression))
             time.sleep(0.02)
 
-    def settle(self):
-        """Until what was asked for is on the screen."""
+    def wait_drawn(self):
+        """Waits until all changes are on the screen."""
         self.run("new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(1))))")
 
     def cpu_ms(self):
-        """CPU time of the browser's processes so far: what it takes to draw, also where the CPUs have more to do."""
+        """CPU time of the browser's processes so far, which measures drawing also on a busy machine."""
         ticks = 0
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -140,16 +140,16 @@ class Browser:
 
     def move(self, x, y):
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-        self.settle()
+        self.wait_drawn()
 
     def click(self, x, y):
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-        self.settle()
+        self.wait_drawn()
 
     def key(self, key, control=False, shift=False):
-        """A key as it is named in KeyboardEvent.key; one character also types it."""
+        """Presses a key by its KeyboardEvent.key; a single character is typed too."""
         codes = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowUp": 38, "ArrowDown": 40, "ArrowLeft": 37,
                  "ArrowRight": 39, "Home": 36, "Backspace": 8, " ": 32}
         code = codes.get(key) or (ord(key.upper()) if len(key) == 1 and key.isalnum() and key.isascii() else 0)
@@ -161,7 +161,7 @@ class Browser:
             down["text"] = text
         self.call("Input.dispatchKeyEvent", **down)
         self.call("Input.dispatchKeyEvent", **dict(params, type="keyUp"))
-        self.settle()
+        self.wait_drawn()
 
     def type(self, text):
         for c in text:
@@ -172,7 +172,7 @@ class Browser:
                   features=[{"name": "prefers-color-scheme", "value": "dark" if on else "light"}])
 
     def screenshot(self, path=None):
-        """PNG bytes, base64; written to path where one is given."""
+        """PNG bytes, base64; also writes them to path if it is given."""
         import base64
         data = self.call("Page.captureScreenshot", format="png")["data"]
         if path:

@@ -1,6 +1,6 @@
-"""A flame graph in a real browser, by real clicks and keys. What must come out is computed here from the folded text.
+"""A flame graph in a real browser, by real clicks and keys. Expected values are computed from the folded text.
 
-usage: flamegraph.py PROFCPU DIRECTORY [SHOTS]    the directory is for files; SHOTS: where screenshots are kept
+usage: flamegraph.py PROFCPU DIRECTORY [SHOTS]    DIRECTORY: for files; SHOTS: directory of screenshots
 """
 import os
 import random
@@ -34,7 +34,7 @@ def check(condition, what):
 
 
 def check_soon(condition, what):
-    """For what comes after typing: the search waits for more keys."""
+    """A check that may become true later, as after typing: the search waits for more keys."""
     deadline = time.monotonic() + 20
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -65,7 +65,7 @@ def matched(stacks, pattern, inside=()):
 
 
 def frames():
-    """What is drawn with a text: full or cut text, and its box on the screen."""
+    """Frames that are drawn with a text: full or cut text, and its box on the screen."""
     return browser.run("""[...document.querySelectorAll('.frames g')].filter((g) => g.style.display !== 'none' &&
         g.querySelector(':scope > rect') && g.querySelector(':scope > text').textContent).map((g) => {
         const r = g.querySelector('rect').getBoundingClientRect();
@@ -104,12 +104,12 @@ def shot(name):
 
 def test_first_view(path):
     browser.open(path)
-    browser.settle()
+    browser.wait_drawn()
     full = WIDTH - 20
     check(near(frame("all")["w"], full, 1), "the root is as wide as the window")
     check(near(frame("gc")["w"], full * 200 / 1000, 1), "a frame is as wide as its share")
     check(near(frame("Shop.Orders")["w"], full * 600 / 1000, 1), "a frame is as wide as its share")
-    check(fragment() == "", "the address is as it was")
+    check(fragment() == "", "the address is unchanged")
     shot("first")
 
 
@@ -120,10 +120,10 @@ def test_tooltip():
     check("Shop.Pricing.Compute(Order)" in tip and "400 counts, 40.00%" in tip, "name, count and share: " + tip)
     check("itself 100 counts, 10.00%" in tip and "managed" in tip, "own count and kind: " + tip)
     check("40.00%" in text_of(".details"), "the line below: " + text_of(".details"))
-    check(browser.run("getComputedStyle(document.querySelector('.tip')).display") != "none", "the tip is to be seen")
+    check(browser.run("getComputedStyle(document.querySelector('.tip')).display") != "none", "the tip is visible")
     shot("tooltip")
     browser.move(3, 3)
-    check(browser.run("document.querySelector('.tip').style.display") == "none", "the tip goes away")
+    check(browser.run("document.querySelector('.tip').style.display") == "none", "the tip disappears")
 
 
 def test_zoom_and_back():
@@ -132,12 +132,12 @@ def test_zoom_and_back():
     check(near(frame("Shop.Orders")["w"], full, 1), "the zoomed frame has the full width")
     check(near(frame("Json.Write")["w"], full * 200 / 600, 1), "its callees are as wide as their shares of it")
     check(frame("main")["above"] and near(frame("main")["w"], full, 1), "its callers are below it, over the full width")
-    check(not [f for f in frames() if f["text"].startswith("gc")], "others are not drawn")
+    check(not [f for f in frames() if f["text"].startswith("gc")], "other frames are not drawn")
     f = frame("Json.Write")
     browser.move(f["x"] + 5, f["y"] + 5)
     check("20.00% of all, 33.33% of the zoomed" in text_of(".tip"), "both shares: " + text_of(".tip"))
     zoomed = fragment()
-    check("x=" in zoomed and "y=" in zoomed, "the address says where: " + zoomed)
+    check("x=" in zoomed and "y=" in zoomed, "the address has the zoomed frame: " + zoomed)
     click_frame("Json.Write")
     check(near(frame("Json.Write")["w"], full, 1), "zoomed further")
     click_frame("Shop.Orders")
@@ -149,7 +149,7 @@ def test_zoom_and_back():
     browser.call("Page.navigateToHistoryEntry",
                  entryId=browser.call("Page.getNavigationHistory")["entries"][-2]["id"])
     browser.wait("location.hash === '%s'" % zoomed)
-    browser.settle()
+    browser.wait_drawn()
     check(near(frame("Shop.Orders")["w"], full, 1), "the browser's way back works")
     browser.key("Escape")
     check(near(frame("gc")["w"], full * 0.2, 1), "Escape shows everything")
@@ -162,10 +162,10 @@ def test_search(stacks):
     browser.type("^Json|mark")
     want = "Matched: %.1f%%" % matched(stacks, "^Json|mark")
     check_soon(lambda: text_of(".matched") == want, lambda: "%s, not %s" % (want, text_of(".matched")))
-    browser.settle()
+    browser.wait_drawn()
     hits = sorted(f["text"] for f in frames() if f["hit"])
     check(len(hits) == 4 and all(re.search("^Json|mark", h) for h in hits), "the hits are marked: %s" % hits)
-    check("s=%5EJson%7Cmark" in fragment(), "the address has it: " + fragment())
+    check("s=%5EJson%7Cmark" in fragment(), "the address has the search: " + fragment())
     shot("search")
     click_frame("Shop.Orders")
     want = "%.1f%% of the zoomed" % matched(stacks, "^Json|mark", ["web", "main", "Shop.Orders.Process(Order)"])
@@ -177,7 +177,7 @@ def test_search(stacks):
     check(fragment() in ("", "#"), "the address is clean: " + fragment())
     browser.key("f", control=True)
     browser.type("JSON")
-    check_soon(lambda: text_of(".matched") == "Matched: 0.0%", lambda: "case counts: " + text_of(".matched"))
+    check_soon(lambda: text_of(".matched") == "Matched: 0.0%", lambda: "case matters: " + text_of(".matched"))
     click_button(".ignorecase")
     want = "Matched: %.1f%%" % matched(stacks, "(?i)JSON")
     check(text_of(".matched") == want, "%s, not %s" % (want, text_of(".matched")))
@@ -185,7 +185,7 @@ def test_search(stacks):
     click_button(".search")
     browser.run("document.querySelector('.search').select()")
     browser.type("(")
-    check_soon(lambda: "not a regular" in text_of(".matched"), lambda: "a wrong expression is said: " + text_of(".matched"))
+    check_soon(lambda: "not a regular" in text_of(".matched"), lambda: "a wrong expression is reported: " + text_of(".matched"))
     browser.key("Escape")
     check(text_of(".matched") == "", "Escape empties the search")
     return both
@@ -193,16 +193,16 @@ def test_search(stacks):
 
 def test_address(path, fragment_of_both):
     browser.open(path, fragment_of_both)
-    browser.settle()
+    browser.wait_drawn()
     check(near(frame("Shop.Orders")["w"], WIDTH - 20, 1), "the view of the address")
     check("of the zoomed" in text_of(".matched"), "the search of the address")
     check(browser.run("document.querySelector('.search').value") == "^Json|mark", "the search's text")
     browser.run("location.hash = ''")
-    browser.settle()
+    browser.wait_drawn()
     check([f for f in frames() if f["text"].startswith("gc")], "an address typed in by hand is followed")
     for odd in ("#x=1e99&y=3", "#x=-1&y=-1", "#s=(((", "#y=1", "#%"):
         browser.open(path, odd)
-        browser.settle()
+        browser.wait_drawn()
         check(near(frame("all")["w"], WIDTH - 20, 1), "the odd address %s does no harm" % odd)
 
 
@@ -217,10 +217,10 @@ def ring():
 
 def test_keys(path):
     browser.open(path)
-    browser.settle()
+    browser.wait_drawn()
     browser.key("Tab")
     check(browser.run("document.activeElement.classList.contains('frames')"), "Tab goes to the frames")
-    check(ring() is not None and " all " in focused(), "the focus is to be seen: " + focused())
+    check(ring() is not None and " all " in focused(), "the focus is visible: " + focused())
     browser.key("ArrowUp")
     check(" web " in focused(), "up is the heaviest callee: " + focused())
     browser.key("ArrowLeft")
@@ -251,23 +251,23 @@ def test_keys(path):
     browser.key("Tab")
     check(browser.run("document.activeElement.classList.contains('search')"), "Tab goes on to the tools")
     browser.key("Tab")
-    check(browser.run("document.activeElement.classList.contains('ignorecase')"), "and to the next")
+    check(browser.run("document.activeElement.classList.contains('ignorecase')"), "Tab goes on to the next button")
     browser.key(" ")
     check(browser.run("document.activeElement.getAttribute('aria-pressed')") == "true", "the button works by key")
 
 
 def test_modes(path):
     browser.open(path)
-    browser.settle()
+    browser.wait_drawn()
     light = shot("light")
     browser.dark(True)
-    browser.settle()
+    browser.wait_drawn()
     check(shot("dark") != light, "dark mode looks different")
     fill = browser.run("getComputedStyle(document.querySelector('.bg')).fill")
     check(sum(int(c) for c in re.findall(r"\d+", fill)[:3]) < 120, "the background is dark: " + fill)
     browser.dark(False)
     browser.size(700, 500)
-    browser.settle()
+    browser.wait_drawn()
     check(near(frame("all")["w"], 680, 1), "the picture follows the window")
     shot("narrow")
     browser.size(WIDTH, HEIGHT)
@@ -280,11 +280,11 @@ def test_without_script(path):
         f.write("<body style='margin:0'><img src='%s'>" % os.path.basename(path))
     browser.size(1200, 300)
     browser.open(page)
-    browser.settle()
+    browser.wait_drawn()
     static = shot("static")
     browser.open(path)
     browser.run("document.querySelector('.tools').style.visibility = 'hidden'")
-    browser.settle()
+    browser.wait_drawn()
     drawn = shot("drawn")
     browser.size(WIDTH, HEIGHT)
     check(static == drawn, "with and without script the picture is the same")
@@ -293,20 +293,20 @@ def test_without_script(path):
 def test_inverted():
     path = draw("inverted", STACKS, "--inverted", "--colors", "hot", "--width", "1000")
     browser.open(path)
-    browser.settle()
+    browser.wait_drawn()
     check(frame("all")["y"] < frame("web")["y"] < frame("main")["y"], "the root is at the top")
     check(near(frame("all")["w"], 980, 1), "a fixed width stays")
     click_frame("Shop.Cache")
     check(near(frame("Shop.Cache")["w"], 980, 1), "zoom works there too")
     browser.key("Tab")
     browser.key("ArrowUp")
-    check(" main " in focused(), "up is the caller where the root is at the top: " + focused())
+    check(" main " in focused(), "up is the caller if the root is at the top: " + focused())
 
 
 def test_change():
     path = draw("change", "a;b 100 150\na;c 100 50\na;d 5 5\n")
     browser.open(path)
-    browser.settle()
+    browser.wait_drawn()
     fills = browser.run("""Object.fromEntries([...document.querySelectorAll('.frames g')].filter((g) => g.querySelector(':scope > text'))
         .map((g) => [g.querySelector('text').textContent, g.querySelector('rect').getAttribute('fill')]))""")
     check(fills["b"] == "#ff0000" and fills["c"] == "#0000ff" and fills["d"] == "#ffffff", "red grew, blue shrank: %s" % fills)
@@ -321,7 +321,7 @@ def test_hostile():
              "constructor", "__proto__", "\u202eevil\u2066", "${1+1}", "\\u0041"]
     path = draw("hostile", "".join("app;%s;x 10\n" % n for n in names))
     browser.open(path)
-    browser.settle()
+    browser.wait_drawn()
     check(browser.run("document.querySelectorAll('script').length") == 1, "one script")
     check(browser.run("document.title") != "owned", "no name ran")
     browser.key("/")
@@ -345,7 +345,7 @@ def many_stacks(n):
 
 
 def timed(action):
-    """Milliseconds of an action that says how many passed; or of CPU, if those are fewer, as on a machine with more to do."""
+    """Milliseconds of an action that returns its duration, or CPU time if that is less, as on a busy machine."""
     before = browser.cpu_ms()
     passed = browser.run(action)
     return min(passed, browser.cpu_ms() - before)
@@ -359,10 +359,10 @@ def test_large():
     size = os.path.getsize(path)
     check(size < 8 << 20, "a few MB for 100,000 stacks, not %d" % size)
     browser.open(path)
-    browser.settle()
+    browser.wait_drawn()
     shot("large")
     browser.run("window.scrollTo(0, 1e6)")
-    browser.settle()
+    browser.wait_drawn()
     click = """new Promise((done) => { const t = performance.now(); %s;
         requestAnimationFrame(() => { const c = new MessageChannel(); c.port1.onmessage = () => done(performance.now() - t);
         c.port2.postMessage(0) }) })"""
@@ -402,7 +402,7 @@ try:
     test_hostile()
     test_large()
     outside = [u for u in browser.requests if not u.startswith(("file://", "about:"))]
-    check(not outside, "requests to elsewhere: %s" % outside)
+    check(not outside, "requests to the network: %s" % outside)
     check(not browser.console, "messages on the console")
 finally:
     browser.close()

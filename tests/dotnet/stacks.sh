@@ -13,13 +13,13 @@ stub_of_hijacks() { # VERSION
 }
 
 # start_stacks VERSION SECONDS [NAME=VALUE...]: starts the publish for that .NET as $STACKS_PID, and waits until its
-# methods are in their last tier. Its description of its stacks is in $T/stacks.log, further arguments of whole_stacks
-# are in $STACKS_SAID.
+# methods are in their last tier. Its description of its stacks is in $T/stacks.log, further arguments of whole_stacks are
+# in $STACKS_ARGUMENTS.
 start_stacks() {
 	local version=$1 seconds=$2
 	shift 2
 	start stacks env BURN_LIBRARY="$BUILD/examples/libburn.so" "$@" "$PUBLISHED/stacks-net$version/stacks" "$seconds"
-	STACKS_PID=$STARTED STACKS_SAID=(--hijack "$(stub_of_hijacks "$version")")
+	STACKS_PID=$STARTED STACKS_ARGUMENTS=(--hijack "$(stub_of_hijacks "$version")")
 	started_dotnet
 	wait_for 90 grep -q '^warm' "$T/stacks.log" || fail "stacks of .NET $version: $(grep -vE '^(MODE|LEAF|TRACE)' "$T/stacks.log")"
 }

@@ -1,6 +1,6 @@
-# shellcheck shell=bash disable=SC2034 # what it sets is used by the tests
+# shellcheck shell=bash disable=SC2034 # tests use these variables
 # Helpers of the end-to-end tests, sourced first: `. "$TESTS/e2e/lib.sh"`. $T is an empty directory and the working
-# directory. At the end it is removed, and every process begun by start is stopped.
+# directory. The exit removes it and stops every process that `start` began.
 set -u
 : "${PROFCPU:?run it through tests/run}" "${BUILD:?}" "${TESTS:?}" "${ROOT:?}"
 export LC_ALL=C
@@ -87,7 +87,7 @@ need_release() {
 start() {
 	local name=$1
 	shift
-	: >"$T/$name.log" # removes the output of an earlier one
+	: >"$T/$name.log" # removes earlier output
 	"$@" >"$T/$name.log" 2>&1 </dev/null &
 	STARTED=$!
 	T_STARTED+=("$STARTED")
@@ -114,8 +114,8 @@ wait_for() {
 	done
 }
 
-# start_shares SECONDS [OPTION...]: starts the native example, which is idle for most of the time unless an option says
-# otherwise; its PID is in $SHARES_PID.
+# start_shares SECONDS [OPTION...]: starts the native example; its PID is in $SHARES_PID. It is idle for most of the
+# time, unless an option changes that.
 start_shares() {
 	local seconds=$1
 	shift
@@ -126,8 +126,8 @@ start_shares() {
 
 # cpu_ns PID: CPU time of its main thread so far.
 cpu_ns() { cut -d ' ' -f 1 "/proc/$1/schedstat"; }
-# cpu_ms PID: CPU time of all its threads and ended children so far. Samples are compared with it, because the machine
-# may be busy.
+# cpu_ms PID: CPU time of all its threads and ended children so far. Compare samples with it, because the machine may
+# be busy.
 cpu_ms() { awk '{ sub(/^.*\) /, ""); print ($12 + $13 + $14 + $15) * 10 }' "/proc/$1/stat"; }
 # wait_for_cpu PID MS: waits until it has used that much more CPU time, or has ended.
 wait_for_cpu() {
@@ -202,14 +202,14 @@ record() {
 # FIRST COMMAND...: runs it before all other processes on a CPU, if this user may; its children have normal priority.
 FIRST=()
 ! chrt -R -f 1 true 2>/dev/null || FIRST=(chrt -R -f 1)
-# record_waits DIR COMMAND...: COMMAND records waits into DIR; stdout and stderr are in said and err. Repeats at most
+# record_waits DIR COMMAND...: COMMAND records waits into DIR; stdout and stderr are in out and err. Repeats at most
 # five times if the kernel lost switches because of other processes. Then the state of threads is unknown, and the
 # recording reports that.
 record_waits() {
 	local dir=$1 try unknown
 	shift
 	for try in 1 2 3 4 5; do
-		"$@" >said 2>err || fail "$*: $(cat err)"
+		"$@" >out 2>err || fail "$*: $(cat err)"
 		unknown=$(report_number "$dir" unknown_ns)
 		awk -v unknown="$unknown" -v off="$(report_number "$dir" ns)" 'BEGIN { exit !(unknown <= 0.0005 * off) }' && return
 		echo "try $try: $(report_number "$dir" lost_switches) switches are lost, $unknown ns unknown"
@@ -240,7 +240,7 @@ perf_record() {
 		134 | 139) ;;
 		*) break ;;
 		esac
-		echo "perf record $*: not as requested in try $try, exit $status"
+		echo "perf record $*: try $try is not usable, exit $status"
 		sleep "$try"
 	done
 	case $status in
@@ -248,13 +248,13 @@ perf_record() {
 	esac
 	fail "perf record $*: exit $status: $(tail -n 5 "$T/record.log")"
 }
-# perf_agrees OUT ARG...: checks that perf succeeds with these arguments without complaints; its output is in OUT.
-# Ignores its message about a chroot, which it leaves to visit another process's mount namespace.
+# perf_agrees OUT ARG...: checks that perf succeeds with these arguments and without messages; its output is in OUT.
+# Ignores its message about a chroot, which it leaves to enter another process's mount namespace.
 perf_agrees() {
 	local out=$1
 	shift
 	perf "$@" >"$out" 2>"$T/perf.err" </dev/null || fail "perf $*: $(cat "$T/perf.err")"
-	grep -v '^assertion failed at util/namespaces\.c' "$T/perf.err" && fail "perf $* printed that"
+	grep -v '^assertion failed at util/namespaces\.c' "$T/perf.err" && fail "perf $*: unexpected messages, see above"
 	return 0
 }
 
@@ -328,7 +328,7 @@ start_symbol_server() {
 	wait_for 20 test -s "$T/server.port" || fail "the symbol server did not start: $(cat "$T/symbol_server.log")"
 	SYMBOL_SERVER=http://127.0.0.1:$(cat "$T/server.port")
 }
-# serve ROOT IMAGE DEBUG-FILE: puts it at the paths of servers of both kinds; its build id is in $BUILD_ID.
+# serve ROOT IMAGE DEBUG-FILE: puts the debug file at the paths of both kinds of servers; its build id is in $BUILD_ID.
 serve() {
 	BUILD_ID=$(readelf -n "$2" | sed -n 's/.*Build ID: //p')
 	[ ${#BUILD_ID} = 40 ] || fail "$2 has no build id"

@@ -4,7 +4,7 @@
  *
  *   INJECT_LIST=FILE   appends "SITE FUNCTION" for each call site, at its first call
  *   INJECT_SITE=SITE   fails the first call from that site
- *   INJECT_SKIP=N      fails the one after N successful calls instead
+ *   INJECT_SKIP=N      fails the call after N successful ones instead
  *   INJECT_TRACE=1     prints the site's return addresses, for addr2line
  *
  * A site is a hash of the return addresses up the stack, relative to their modules. So it is the
@@ -118,7 +118,7 @@ static void inject_note(uint64_t site, const char *function)
 	syscall(SYS_write, inject_list_fd, line, (size_t)len);
 }
 
-static void inject_say_where(void)
+static void inject_print_site(void)
 {
 	void *up[INJECT_DEPTH + 2];
 
@@ -142,14 +142,14 @@ static __attribute__((noinline)) bool inject_fails(const char *function)
 		if (site == inject_wanted && inject_skip-- <= 0)
 			fails = inject_done = true;
 		if (fails && inject_trace)
-			inject_say_where();
+			inject_print_site();
 	}
 	inject_busy = false;
 	errno = saved;
 	return fails;
 }
 
-/* Defines NAME to fail with ERR, or to do what the next library does. */
+/* Defines NAME to fail with ERR, or to call the next library's NAME. */
 #define INJECT(type, name, params, args, failure, err)             \
 	type name params                                           \
 	{                                                          \

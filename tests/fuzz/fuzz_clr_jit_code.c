@@ -18,7 +18,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct clr_image image, fresh;
-static size_t told, gone;
+static size_t reported, gone;
 static int reads_left; /* negative: unlimited */
 
 /* One of each kind of structure. */
@@ -63,7 +63,7 @@ static int on_code(void *ctx, const struct clr_jit_code_body *code)
 		if (code->il->points[i].native > code->bytes ||
 		    strlen(code->il->path) > 4 * CLR_MODULE_PATH_MAX || !code->il->rid)
 			abort();
-	told++;
+	reported++;
 	return 0;
 }
 
@@ -138,7 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!fresh.used)
 		build(&fresh);
 	image = fresh;
-	told = gone = 0;
+	reported = gone = 0;
 	reads_left = -1;
 	if (clr_jit_code_new(&io, &(struct clr_anchors){.descriptor = image.descriptor}, &heap,
 			     NULL))
@@ -156,7 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct clr_jit_code_stats stats;
 
 	clr_jit_code_stats(heap, &stats);
-	if (told - gone != stats.bodies || stats.stubs > stats.bodies)
+	if (reported - gone != stats.bodies || stats.stubs > stats.bodies)
 		abort();
 	clr_jit_code_free(heap);
 	return 0;

@@ -30,7 +30,7 @@ static inline void fuzz_dir_remove(void)
 	nftw(fuzz_dir_path, fuzz_dir_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The directory, made by the first call; fuzz_dir_path then holds its path. */
+/* The directory, made by the first call, which stores its path in fuzz_dir_path. */
 static inline int fuzz_dir(void)
 {
 	static int fd = -1;

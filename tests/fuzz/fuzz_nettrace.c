@@ -52,14 +52,14 @@ static int event(void *ctx, const struct nettrace_event *e)
 static struct seen run(const uint8_t *data, size_t size, size_t step)
 {
 	struct seen s = {0};
-	struct rundown_listener told = {
+	struct rundown_listener methods = {
 		.method = method, .gone = gone, .il_map = il_map, .ctx = &s};
-	struct nettrace_listener heard = {.event = event, .ctx = &s};
+	struct nettrace_listener events = {.event = event, .ctx = &s};
 	struct parse_error err = {0};
 	struct nettrace *n;
 	int r = 0;
 
-	if (rundown_new(NULL, 1, &told, &s.rundown) || nettrace_new(&heard, &n))
+	if (rundown_new(NULL, 1, &methods, &s.rundown) || nettrace_new(&events, &n))
 		abort();
 	for (size_t at = 0; at < size && !r; at += step)
 		r = nettrace_feed(n, data + at, size - at < step ? size - at : step, &err);

@@ -12,7 +12,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A found function covers the place. */
-static void ask(struct r2r_unwind *u, uint64_t at)
+static void look_up(struct r2r_unwind *u, uint64_t at)
 {
 	unsigned char stack[64] = {0};
 	const struct unwind_memory memory = {0x1000, stack, sizeof(stack)};
@@ -38,9 +38,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!r2r_unwind_open(&file, &u, NULL)) {
 		for (uint32_t i = 0; i < r2r_unwind_function_count(u) && i < FUNCTIONS_MAX; i++)
 			if (!r2r_unwind_file_off(u, i, &at))
-				ask(u, at);
+				look_up(u, at);
 		for (at = 0; at < size && at < 4096; at++)
-			ask(u, at);
+			look_up(u, at);
 		if (!r2r_unwind_bytes(u))
 			abort();
 		r2r_unwind_free(u);

@@ -19,7 +19,7 @@ static void check_rule(const struct unwind_rule *rule)
 }
 
 /* Rows are in order and inside the code. */
-static int see(void *ctx, size_t offset, const struct unwind_rule *rule)
+static int check_row(void *ctx, size_t offset, const struct unwind_rule *rule)
 {
 	struct seen *s = ctx;
 
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			check_rule(&rule);
 	}
 	for (int many = 0; many < 2; many++)
-		if (x86_64_follow(data, size, many, see, &(struct seen){.size = size}) &&
+		if (x86_64_follow(data, size, many, check_row, &(struct seen){.size = size}) &&
 		    size <= X86_64_CODE_BYTES_MAX)
 			abort();
 	return 0;

@@ -109,10 +109,10 @@ static bool value_of(const struct comparison *c, const Dwarf_Op *ops, size_t n, 
 	return true;
 }
 
-enum answer { UNDECIDED, UNDEFINED, SAME, VALUE };
+enum libdw_value { UNDECIDED, UNDEFINED, SAME, VALUE };
 
-static enum answer ask_register(const struct comparison *c, Dwarf_Frame *frame, int reg,
-				uint64_t cfa, uint64_t *ret_value)
+static enum libdw_value register_by_libdw(const struct comparison *c, Dwarf_Frame *frame, int reg,
+					  uint64_t cfa, uint64_t *ret_value)
 {
 	Dwarf_Op mem[3], *ops;
 	bool is_value;
@@ -162,21 +162,22 @@ static void compare_rule(struct comparison *c, uint64_t vaddr, const struct unwi
 	c->plt += rule.kind == UNWIND_PLT;
 	c->ends += rule.kind == UNWIND_END;
 	if (rule.kind == UNWIND_END && caller->known)
-		differs(c, vaddr, "an end that goes on", 0, 0, caller->known);
+		differs(c, vaddr, "an end before libdw's", 0, 0, caller->known);
 	if (rule.kind != UNWIND_PLAIN && rule.kind != UNWIND_PLT)
 		return;
 	uint64_t cfa = c->regs.v[rule.cfa_reg] + (uint64_t)rule.cfa_add, fp = 0;
 
 	cfa += rule.kind == UNWIND_PLT && (vaddr & 15) >= 11 ? 8 : 0;
 	if (caller->v[ARCH_SP] != cfa)
-		differs(c, vaddr, "the rule's CFA", 0, caller->v[ARCH_SP], cfa);
+		differs(c, vaddr, "another CFA by the rule:", 0, caller->v[ARCH_SP], cfa);
 	bool known = rule.fp == UNWIND_FP_SAME ||
 		     (rule.fp == UNWIND_FP_AT &&
 		      unwind_saved(&c->memory, &c->regs, ARCH_FP, cfa + (uint64_t)rule.fp_at, &fp));
 
 	fp = rule.fp == UNWIND_FP_SAME ? c->regs.v[ARCH_FP] : fp;
 	if (known != (caller->known >> ARCH_FP & 1) || (known && fp != caller->v[ARCH_FP]))
-		differs(c, vaddr, "the rule's frame pointer", ARCH_FP, caller->v[ARCH_FP], fp);
+		differs(c, vaddr, "another frame pointer by the rule:", ARCH_FP, caller->v[ARCH_FP],
+			fp);
 	for (int i = 0; i < ARCH_REGS && !rule.saves; i++)
 		if (i != ARCH_FP && i != ARCH_SP && i != ARCH_IP &&
 		    (!(caller->known >> i & 1) || caller->v[i] != c->regs.v[i]))
@@ -190,12 +191,11 @@ static void compare_register(struct comparison *c, uint64_t vaddr, Dwarf_Frame *
 	uint64_t value = 0;
 	bool known = caller->known >> reg & 1;
 
-	switch (ask_register(c, frame, reg, cfa, &value)) {
+	switch (register_by_libdw(c, frame, reg, cfa, &value)) {
 	case UNDECIDED:
 		c->undecided++;
 		if (known)
-			differs(c, vaddr, "register that libdw does not have", reg, 0,
-				caller->v[reg]);
+			differs(c, vaddr, "a register unknown to libdw:", reg, 0, caller->v[reg]);
 		break;
 	case UNDEFINED:
 		/* libdw treats registers without a rule as undefined; here they keep their
@@ -208,8 +208,8 @@ static void compare_register(struct comparison *c, uint64_t vaddr, Dwarf_Frame *
 		/* fall through */
 	case VALUE:
 		if (!known || caller->v[reg] != value)
-			differs(c, vaddr, known ? "register" : "register that is not known", reg,
-				value, caller->v[reg]);
+			differs(c, vaddr, known ? "register" : "an unknown register:", reg, value,
+				caller->v[reg]);
 	}
 }
 
@@ -225,7 +225,7 @@ static void compare_at(struct comparison *c, uint64_t vaddr, Dwarf_Frame *frame,
 	int r = cfi_table_step(c->table, vaddr, &caller, &c->memory, &ours_signal);
 	bool has_cfa =
 		!dwarf_frame_cfa(frame, &ops, &n) && n && value_of(c, ops, n, 0, &cfa, &is_value);
-	enum answer ra = ask_register(c, frame, ARCH_IP, cfa, &ip);
+	enum libdw_value ra = register_by_libdw(c, frame, ARCH_IP, cfa, &ip);
 
 	if (ra == UNDEFINED) {
 		if (r || caller.known)
@@ -264,7 +264,7 @@ static void compare_fde(struct comparison *c, uint64_t start, uint64_t end)
 		if (!frame || dwarf_frame_info(frame, &row_start, &row_end, &signal) < 0 ||
 		    row_end <= at) {
 			if (!cfi_table_find(c->table, at, &rule))
-				differs(c, at, "row that libdw does not have", rule.kind, 0, 0);
+				differs(c, at, "a row unknown to libdw: kind", rule.kind, 0, 0);
 			free(frame);
 			return;
 		}

@@ -4,7 +4,7 @@
  *   jit_names info PID           prints the runtime's process info
  *   jit_names map PID FILE       switches the perf map on; at the end of stdin copies it to FILE
  *                                and switches it off
- *   jit_names hold PID FILE      the same until SIGTERM
+ *   jit_names keep PID FILE      the same, but until SIGTERM
  *   jit_names sweep PID          removes maps of a killed process
  *   jit_names rundown PID FILE   all methods as lines of a perf map; precompiled ones in FILE.r2r
  *   jit_names live PID FILE      existing methods, then those compiled or freed until the end of
@@ -60,7 +60,7 @@ static int info(struct opener *o, pid_t pid)
 	return 0;
 }
 
-static int map(struct opener *o, pid_t pid, const char *path, bool hold)
+static int map(struct opener *o, pid_t pid, const char *path, bool keep)
 {
 	struct perf_map_error e = {0};
 	struct perf_map *m;
@@ -71,7 +71,7 @@ static int map(struct opener *o, pid_t pid, const char *path, bool hold)
 
 	sigemptyset(&end);
 	sigaddset(&end, SIGTERM);
-	sigprocmask(SIG_BLOCK, hold ? &end : NULL, NULL);
+	sigprocmask(SIG_BLOCK, keep ? &end : NULL, NULL);
 	if (perf_map_begin(o, pid, deadline(), &m, &e)) {
 		fprintf(stderr, "%s\n", e.text);
 		return 1;
@@ -80,9 +80,9 @@ static int map(struct opener *o, pid_t pid, const char *path, bool hold)
 	printf("on %s %.1f ms %lld bytes\n", perf_map_way(m) == PERF_MAP_OURS ? "ours" : "users",
 	       (double)perf_map_enable_ns(m) / 1e6, (long long)st.st_size);
 	fflush(stdout);
-	if (hold)
+	if (keep)
 		sigwait(&end, &r);
-	while (!hold && read(0, buf, sizeof(buf)) > 0)
+	while (!keep && read(0, buf, sizeof(buf)) > 0)
 		;
 	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	r = fd < 0 ? -errno : file_copy(perf_map_fd(m), fd);
@@ -218,8 +218,8 @@ int main(int argc, char **argv)
 
 	if (!strcmp(argv[1], "info"))
 		status = info(o, pid);
-	else if ((!strcmp(argv[1], "map") || !strcmp(argv[1], "hold")) && argc == 4)
-		status = map(o, pid, argv[3], argv[1][0] == 'h');
+	else if ((!strcmp(argv[1], "map") || !strcmp(argv[1], "keep")) && argc == 4)
+		status = map(o, pid, argv[3], argv[1][0] == 'k');
 	else if (!strcmp(argv[1], "sweep"))
 		status = sweep(o, pid);
 	else if ((!strcmp(argv[1], "rundown") || !strcmp(argv[1], "live") ||

@@ -56,8 +56,8 @@ static uint64_t place_of(uint32_t rid, uint32_t native)
 	return found ? found + native : 0;
 }
 
-static void answer(struct portable_pdb *pdb, struct line_source *lines, const char *kind,
-		   uint32_t token, uint32_t il, uint32_t native)
+static void print_line(struct portable_pdb *pdb, struct line_source *lines, const char *kind,
+		       uint32_t token, uint32_t il, uint32_t native)
 {
 	struct inline_frame frame = {0};
 	uint64_t at = strcmp(kind, "native") ? 0 : place_of(token & 0xffffff, native - 1);
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
 			       &lines);
 	while (fgets(line, sizeof(line), stdin))
 		if (sscanf(line, "%31s %x %x %x", kind, &token, &il, &native) == 4)
-			answer(pdb, lines, kind, token, il, native);
+			print_line(pdb, lines, kind, token, il, native);
 	portable_pdb_free(pdb);
 	line_source_free(lines);
 	symbol_provider_free(symbols);

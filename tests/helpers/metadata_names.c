@@ -5,7 +5,7 @@
  *
  * ASSEMBLY is a file; methods of other assemblies do not count. Each method of the map must equal a
  * method of its assembly by its text without tier. Generic types take the instantiation from the
- * map. Prints at most 100 differences. Last line: "same N generic G differ D dynamic Y elsewhere
+ * map. Prints at most 100 differences. Last line: "same N generic G differ D dynamic Y unread
  * E"; G is a part of N. With -t in place of MAP, prints the times to open an assembly and to name
  * all its methods.
  */
@@ -37,7 +37,7 @@ static VEC(struct {
 	size_t metadata;
 	uint32_t rid;
 }) places;
-static size_t same, generic, differ, dynamic, elsewhere;
+static size_t same, generic, differ, dynamic, unread;
 
 static double now_ms(void)
 {
@@ -219,7 +219,7 @@ static void check(char *name)
 		return;
 	}
 	if (intern_find(&assemblies, assembly, (size_t)(close - assembly), &id)) {
-		elsewhere++;
+		unread++;
 		return;
 	}
 	const char *instantiation = find_instantiation(close + 2, &len);
@@ -261,7 +261,7 @@ int main(int argc, char **argv)
 			check(name + 1);
 	}
 	fclose(map);
-	printf("same %zu generic %zu differ %zu dynamic %zu elsewhere %zu\n", same, generic, differ,
-	       dynamic, elsewhere);
+	printf("same %zu generic %zu differ %zu dynamic %zu unread %zu\n", same, generic, differ,
+	       dynamic, unread);
 	return differ != 0;
 }

@@ -25,7 +25,7 @@ struct checking {
 	const char *name;
 };
 
-/* Tells whether both rules lead to the same place. The frame pointer may be both unchanged and
+/* Whether both rules lead to the same place. The frame pointer may be both unchanged and
  * saved. */
 static int check(void *ctx, size_t offset, const struct unwind_rule *followed)
 {

@@ -57,7 +57,7 @@ static int dump_sample(void *ctx, const struct profile_sample *s)
 	return 0;
 }
 
-static void dump_said(enum log_level level, const char *text, unsigned long repeats)
+static void print_message(enum log_level level, const char *text, unsigned long repeats)
 {
 	(void)level;
 	fprintf(stderr, "script_dump: %s (%lu more)\n", text, repeats);
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 	struct dump d = {.out = outbuf_to(1)};
 	int fd = argc > 1 ? open(argv[1], O_RDONLY) : -1, r;
 
-	log_set_sink(dump_said);
+	log_set_sink(print_message);
 	if (fd < 0 || dump_options(argc, argv, &options, &d)) {
 		fprintf(stderr, "usage: script_dump perf.data [full] [store DIR | offline DIR]\n");
 		return 2;

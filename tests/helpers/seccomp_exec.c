@@ -1,5 +1,5 @@
-/* seccomp_exec SYSCALL-NUMBER ERRNO CMD ARG...: runs a command under a filter that answers one
- * system call with an error, like the profiles of container runtimes. */
+/* seccomp_exec SYSCALL-NUMBER ERRNO CMD ARG...: runs a command under a filter that makes one
+ * system call fail, like the profiles of container runtimes. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

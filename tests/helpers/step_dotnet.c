@@ -4,7 +4,7 @@
  *
  * usage: step_dotnet PID STEPS [ROUNDS [NAME]]
  *
- * Each of the ROUNDS (1) takes STEPS steps of another running thread whose name begins with NAME.
+ * Each of the ROUNDS (1) takes STEPS steps of the next running thread whose name begins with NAME.
  * Prints for each kind of place the number of right and wrong instructions and those without a
  * rule, and the errors. Exit status 1 if any is wrong.
  */
@@ -59,8 +59,8 @@ struct stepping {
 	size_t nmaps;
 	struct clr_code_reader *reader;
 	VEC(struct known_code) codes;
-	struct hashmap by_ip; /* indices into codes */
-	struct hashmap told;  /* addresses of printed examples */
+	struct hashmap by_ip;   /* indices into codes */
+	struct hashmap printed; /* addresses of printed examples */
 	unsigned long right[PLACES], wrong[PLACES], none[PLACES], native, reads, moved, hijacked;
 	uint64_t read_ns;
 	int examples;
@@ -117,7 +117,7 @@ static struct r2r_unwind *image_of(struct mapping *m)
 	return m->image;
 }
 
-/* Tells whether an offset has the rule that most of the code has. */
+/* Whether an offset has the rule that most of the code has. */
 static bool is_body(const struct code_rules *rules, uint64_t offset, uint64_t len)
 {
 	const struct unwind_rule *rule = code_rules_at(rules, offset);
@@ -160,12 +160,12 @@ static const struct known_code *code_at(struct stepping *s, uint64_t ip)
 	return &s->codes.v[s->codes.len - 1];
 }
 
-/* Tells whether to print an address: each only once. */
+/* Whether to print an address: each only once. */
 static bool is_example(struct stepping *s, uint64_t ip)
 {
 	int fresh = 0;
 
-	if (hashmap_entry(&s->told, ip, 0, &(uint32_t *){NULL}, &fresh) || !fresh)
+	if (hashmap_entry(&s->printed, ip, 0, &(uint32_t *){NULL}, &fresh) || !fresh)
 		return false;
 	return s->examples++ < EXAMPLES;
 }
@@ -227,8 +227,8 @@ static bool look_up(struct stepping *s, uint64_t ip, enum place *ret_place,
 	return true;
 }
 
-static void tell(const struct stepper *t, enum place place, const struct code_rules *rules,
-		 uint64_t offset, const struct unwind_regs *regs, int error)
+static void print_wrong(const struct stepper *t, enum place place, const struct code_rules *rules,
+			uint64_t offset, const struct unwind_regs *regs, int error)
 {
 	const struct stepper_frame *frame = &t->frames.v[t->frames.len - 1];
 	const struct unwind_rule *rule = code_rules_at(rules, offset);
@@ -308,7 +308,7 @@ static int check_step(void *ctx, const struct stepper *t)
 	}
 	s->wrong[place]++;
 	if (is_example(s, t->regs.v[ARCH_IP]))
-		tell(t, place, rules, offset, &regs, r);
+		print_wrong(t, place, rules, offset, &regs, r);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /*
  * Steps a thread of a living process through its instructions. At each one it knows the return
- * address, because it saw the call: the truth for unwinders. It uses none of the code's own
- * descriptions.
+ * address, because it observed the call. Unwinders must find that address. Uses no description of
+ * the code.
  */
 #ifndef TESTS_HELPERS_STEPPER_H
 #define TESTS_HELPERS_STEPPER_H
@@ -100,7 +100,7 @@ static inline void hide_trap(const struct stepper *s)
 /*
  * Handles a replaced method. The runtime may continue with other registers than those of a call
  * (RtlRestoreContext), at the stack position of a call. Then the calling method continues as
- * another method (JIT_Patchpoint), which starts as if called. Nobody returns from that call.
+ * another method (JIT_Patchpoint), which starts as if called. This call never returns.
  * before: the last executed instruction.
  */
 static inline void stepper_replaced(struct stepper *s, const struct unwind_regs *before,

@@ -58,7 +58,7 @@ static int load(const char *kind, const char *path, const char *root, struct sym
 	return error;
 }
 
-static void answer(struct symbol_provider *p, uint64_t addr)
+static void print_symbol(struct symbol_provider *p, uint64_t addr)
 {
 	struct symbol s;
 
@@ -86,7 +86,7 @@ static const char *symbol_at(uint64_t vaddr, const char *otherwise)
 		       : otherwise;
 }
 
-static void answer_inlines(uint64_t vaddr)
+static void print_inlines(uint64_t vaddr)
 {
 	struct inline_frame frames[INLINES_DEPTH_MAX] = {{0}};
 	size_t n = 1;
@@ -110,7 +110,7 @@ static void answer_inlines(uint64_t vaddr)
 	}
 }
 
-static void answer_raw_inlines(uint64_t vaddr)
+static void print_raw_inlines(uint64_t vaddr)
 {
 	struct inline_frame frames[INLINES_DEPTH_MAX] = {{0}};
 	size_t n = 1;
@@ -148,11 +148,11 @@ int main(int argc, char **argv)
 	}
 	while (fgets(line, sizeof(line), stdin)) {
 		if (inlines && raw)
-			answer_raw_inlines(strtoull(line, NULL, 16));
+			print_raw_inlines(strtoull(line, NULL, 16));
 		else if (inlines)
-			answer_inlines(strtoull(line, NULL, 16));
+			print_inlines(strtoull(line, NULL, 16));
 		else
-			answer(p, strtoull(line, NULL, 16));
+			print_symbol(p, strtoull(line, NULL, 16));
 	}
 	if (!image)
 		symbol_provider_free(p);

@@ -25,7 +25,7 @@
  *     between, in ns. PONG_LOG names a file for the begin of each wait of one of them: times of
  *     CLOCK_MONOTONIC in ns, uint64_t each, written at the end; SIGTERM ends it. Only elapsed
  *     time is measured, because reading the CPU time would cost as much as a switch.
- *   - all: all but pong
+ *   - all: all except pong
  */
 #include <dirent.h>
 #include <errno.h>
@@ -324,7 +324,7 @@ static void *run_chain(void *arg)
 	return NULL;
 }
 
-/* Ends with the program, like the next one. */
+/* Ends with the program, like the next function. */
 static void __attribute__((noreturn)) * relay_chain(void *arg)
 {
 	(void)arg;
@@ -572,7 +572,7 @@ static pthread_t begin_counted(void *(*fn)(void *), void *arg)
 	return begin(run_counted, t);
 }
 
-static void say(const struct measured *a)
+static void print_measured(const struct measured *a)
 {
 	printf("%s %s %s %llu %llu %llu\n", a->function, a->waker, a->state,
 	       (unsigned long long)a->count, (unsigned long long)(a->ns / 1000),
@@ -580,7 +580,7 @@ static void say(const struct measured *a)
 }
 
 /* Includes running threads. */
-static void say_threads(void)
+static void print_threads(void)
 {
 	uint64_t ns = ended_runnable_ns;
 	DIR *tasks = opendir("/proc/self/task");
@@ -649,9 +649,10 @@ static int run_pongs(double seconds)
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
 	for (int i = 0; i < 4; i++)
-		say(&(struct measured){names[i], "-", "blocked",
-				       sides[0].measured[i].count + sides[1].measured[i].count,
-				       sides[0].measured[i].ns + sides[1].measured[i].ns, 0, 0});
+		print_measured(&(struct measured){
+			names[i], "-", "blocked",
+			sides[0].measured[i].count + sides[1].measured[i].count,
+			sides[0].measured[i].ns + sides[1].measured[i].ns, 0, 0});
 	return log && !write_log(&sides[0], log);
 }
 
@@ -687,9 +688,9 @@ static int run_kinds(const bool *chosen)
 			kinds[i].measured.count += second.count;
 		}
 		if (chosen[i])
-			say(&kinds[i].measured);
+			print_measured(&kinds[i].measured);
 	}
-	say_threads();
+	print_threads();
 	return 0;
 }
 

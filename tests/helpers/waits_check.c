@@ -43,7 +43,7 @@ static bool has_frame(const char *stack, const char *end, const char *name)
 	return false;
 }
 
-/* Tells whether the waker is right: `stack` begins after the sleeper's stack. */
+/* Whether the waker is right: `stack` begins after the sleeper's stack. */
 static bool is_woken(const struct measured *a, const char *stack)
 {
 	const char *end = strstr(stack, DELIMITER);

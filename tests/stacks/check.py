@@ -1,8 +1,8 @@
 """check.py [--row PROGRAM TOOL] [--images DIR] [--examples N] [--cut-ok] [--min PERCENT] KNOWN [SCRIPT]
 
 Compares the user stacks in the text of perf script (perf's own, or perf_script.out of profcpu) with the possible stacks that a
-program of tests/stacks prints (known.h describes KNOWN). Functions are found by address in the images' symbol tables. So the
-tool's names for them are compared too and do not affect the stack. Prints one row, separated by tabs:
+program of tests/stacks prints (known.h describes KNOWN). Functions are looked up by address in the images' symbol tables. The
+tool's names for them are compared too, and do not affect the stack. Prints one row, separated by tabs:
 
 	PROGRAM TOOL SAMPLES EXACT MAIN CUT MISSING WRONG KERNEL KERNEL-EXACT MISNAMED WORST FUNCTION
 
@@ -94,7 +94,7 @@ def bare(name):
 
 
 def module_of(path):
-    """How images are called in rules: no directory, no version of a library."""
+    """The name of an image in rules: no directory, no version of a library."""
     return '[' + re.sub(r'\.so[.0-9]*$', '.so', os.path.basename(path)) + ']'
 
 
@@ -103,7 +103,7 @@ PLT = object()
 
 
 class Known:
-    """What a program says of itself."""
+    """A program's description of its stacks."""
 
     def __init__(self, path, images_dir):
         self.edges = collections.defaultdict(list)  # caller -> [(tokens, callee or None)]
@@ -138,10 +138,10 @@ class Known:
             elif kind == 'READY':
                 ready = True
         if not ready:
-            fail(f'{path} does not say that the program worked')
+            fail(f'{path} has no READY line')
         for callee, by in callers.items():
             if len(by) > 1:
-                fail(f'{callee} has the callers {" ".join(sorted(by))}, so that its stack is not known')
+                fail(f'{callee} has the callers {" ".join(sorted(by))}, so its stack is not known')
         self.nodes = set(callers)
 
     @staticmethod
@@ -165,8 +165,8 @@ class Known:
 
 
 class Stacks:
-    """Matches frames, root first, against a program's calls. A state is (edge, index of token or None at the callee, count of the callee's
-    frames so far; below 0 where there may be more of it before the first frame)."""
+    """Matches frames, root first, against a program's calls. A state is (edge, index, count). index: of the token; None: at the
+    callee. count: frames of the callee so far, below 0 if there may be more of it before the first frame."""
 
     def __init__(self, known):
         self.known = known
@@ -184,7 +184,7 @@ class Stacks:
         return frame.name in names
 
     def enter(self, edge, index, frame, count=1):
-        """The states after frame where edge's token of that index, or its callee, comes next."""
+        """The states after frame, if edge's token of that index, or its callee, comes next."""
         tokens, callee = edge
         if index < len(tokens):
             return {(edge, index, 0)} if self.is_token(tokens[index], frame) else set()
@@ -232,7 +232,7 @@ class Stacks:
         return ret
 
     def anywhere(self, frame, callers):
-        """All states that end in this frame, wherever it is in a path from one of these callers to what it calls."""
+        """All states that end in this frame, at any position of a path from one of these callers to its callees."""
         ret = set()
         for caller in callers:
             for edge in self.known.edges.get(caller, ()):
@@ -250,10 +250,10 @@ class Stacks:
 
     def verdict(self, frames):
         if frames not in self.cache:
-            self.cache[frames] = self.judge(frames)
+            self.cache[frames] = self.classify(frames)
         return self.cache[frames]
 
-    def judge(self, frames):
+    def classify(self, frames):
         if not frames:
             return 'wrong'
         if self.run(frames[1:], self.starts(frames[0])):
@@ -311,7 +311,7 @@ class Script:
 
 
 class Namer:
-    """Frames out of what perf script prints: offsets in files, and the files."""
+    """Frames by the text of perf script: offsets in files, and the files."""
 
     def __init__(self, known):
         self.known = known
@@ -338,14 +338,14 @@ class Namer:
         return self.cache[key]
 
     def frames(self, script_frames):
-        """Those of user code, root first, and how many of the kernel are above them."""
+        """Frames of user code, root first, and the number of kernel frames above them."""
         kernel = 0
         while kernel < len(script_frames) and script_frames[kernel][0] >= KERNEL_START:
             kernel += 1
         ret = []
         what = 'sampled'
-        for addr, said, where in script_frames[kernel:]:
-            if said.startswith('[truncated'):
+        for addr, printed, where in script_frames[kernel:]:
+            if printed.startswith('[truncated'):
                 continue
             path = where.removesuffix(' (deleted)')
             if what != 'sampled' and {(path, addr), (path, addr + 1)} & self.restorers:
@@ -372,8 +372,8 @@ def shown(frames):
 
 
 def misnamed(nodes, frames, script_frames):
-    for frame, (_, said, _) in zip(reversed(frames), script_frames):
-        if frame.name in nodes and bare(re.sub(r'\+0x[0-9a-f]+$', '', said)) != frame.name:
+    for frame, (_, printed, _) in zip(reversed(frames), script_frames):
+        if frame.name in nodes and bare(re.sub(r'\+0x[0-9a-f]+$', '', printed)) != frame.name:
             return True
     return False
 
@@ -426,11 +426,11 @@ def main():
         print(f'{" ".join(args.row)}: {n} {verdict}: {text}', file=sys.stderr)
         if leaf:
             print(f'    {leaf} has the callers {";".join(stacks.below(leaf.split(" x ")[0])[:-1])}', file=sys.stderr)
-        for addr, said, where in example[verdict, text][:12]:
-            print(f'    {addr:16x} {said} ({where})', file=sys.stderr)
+        for addr, printed, where in example[verdict, text][:12]:
+            print(f'    {addr:16x} {printed} ({where})', file=sys.stderr)
     good = counts['exact'] + (counts['main'] + counts['cut'] if args.cut_ok else 0)
     if args.min and (counts['samples'] < 100 or good * 100 < args.min * counts['samples']):
-        print(f'{" ".join(args.row)}: {good} of {counts["samples"]} stacks are as they should be', file=sys.stderr)
+        print(f'{" ".join(args.row)}: {good} of {counts["samples"]} stacks are exact', file=sys.stderr)
         return 1
     return 0
 

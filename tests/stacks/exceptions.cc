@@ -11,17 +11,20 @@ static volatile unsigned sink;
 
 LEAF(destructor_leaf, ROUNDS)
 
-namespace known {
+namespace known
+{
 struct guard {
 	unsigned x;
-	explicit guard(unsigned v) : x(v) {}
+	explicit guard(unsigned v) : x(v)
+	{
+	}
 	NOINLINE ~guard();
 };
 guard::~guard()
 {
 	sink = CALL(destructor_leaf, x) + 1;
 }
-}
+} // namespace known
 
 LEAF(throw_leaf, ROUNDS)
 static NOINLINE unsigned thrower(unsigned x)
@@ -45,7 +48,7 @@ static NOINLINE unsigned guarded(unsigned x)
 	return CALL(passes, x) + g.x;
 }
 LEAF(handler_leaf, ROUNDS)
-/* The handler throws again; the next one catches a base class. */
+/* The handler throws again; the next handler catches a base class. */
 static NOINLINE unsigned rethrows(unsigned x)
 {
 	KNOWN_EDGE(__func__, RUNTIME, "-");
@@ -78,7 +81,10 @@ struct second_base {
 };
 LEAF(virtual_leaf, ROUNDS)
 struct derived final : first_base, second_base {
-	unsigned first_virtual(unsigned x) override { return x + a; }
+	unsigned first_virtual(unsigned x) override
+	{
+		return x + a;
+	}
 	NOINLINE unsigned second_virtual(unsigned x) override;
 };
 unsigned derived::second_virtual(unsigned x)

@@ -9,7 +9,7 @@
  *     CALLEE "-": VIA contains all called functions. CALLER "-": start of a thread; "*": anything,
  *     for signal handlers.
  *   - TIMES FUNCTION N: the function calls itself until N frames of it exist, then calls another
- *     one
+ *     function
  *   - MAP PID LINE: an executable line of /proc/PID/maps
  *   - RESTORER PID ADDR: return address of signal handlers
  *   - READY PID
@@ -112,7 +112,7 @@ extern struct known_edge __stop_known_edges[] __attribute__((visibility("hidden"
 #define ROOT_MAIN "_start;" LIBC ";" LIBC
 #define ROOT_THREAD LIBC ";" LIBC
 
-static void __attribute__((unused)) known_tell_edges(void)
+static void __attribute__((unused)) known_print_edges(void)
 {
 	char line[512];
 
@@ -125,12 +125,12 @@ static void __attribute__((unused)) known_tell_edges(void)
 	}
 }
 
-/* A library prints its calls when it is loaded. For one that is loaded and unloaded,
- * known_tell_edges is called. */
+/* A library prints its calls when it is loaded. If it is loaded several times, its user calls
+ * known_print_edges once instead. */
 #ifndef KNOWN_QUIET
 static void __attribute__((constructor)) known_loaded(void)
 {
-	known_tell_edges();
+	known_print_edges();
 }
 #endif
 

@@ -1,4 +1,4 @@
-/* A library of plugins.c. NAME is one or two; the other one has other frames at the same places. */
+/* A library of plugins.c. NAME is one or two; the other has other frames at the same addresses. */
 #define KNOWN_QUIET
 #include "known.h"
 
@@ -11,7 +11,7 @@
 #define STRING(x) STRING_OF(x)
 
 unsigned ENTER(unsigned x);
-void plugin_tell(void);
+void plugin_print_edges(void);
 
 static NOINLINE unsigned DEEPEST(unsigned x)
 {
@@ -29,7 +29,7 @@ NOINLINE unsigned ENTER(unsigned x)
 	return CALL_AS(STRING(MIDDLE), MIDDLE, x) + 1;
 }
 
-void plugin_tell(void)
+void plugin_print_edges(void)
 {
-	known_tell_edges();
+	known_print_edges();
 }

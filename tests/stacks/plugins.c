@@ -29,11 +29,12 @@ int main(int argc, char **argv)
 		return 2;
 	for (int i = 1; i < 3; i++) {
 		void *library = dlopen(argv[i], RTLD_LAZY);
-		void (*tell)(void) = library ? (void (*)(void))dlsym(library, "plugin_tell") : NULL;
+		void (*print)(void) =
+			library ? (void (*)(void))dlsym(library, "plugin_print_edges") : NULL;
 
-		if (!tell)
+		if (!print)
 			return 1;
-		tell();
+		print();
 		dlclose(library);
 	}
 	known_ready();

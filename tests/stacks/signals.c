@@ -34,7 +34,7 @@ static NOINLINE unsigned traps(unsigned x)
 #else
 #define ON_STACK 0
 #endif
-/* A handler that another one interrupts. */
+/* A handler that another handler interrupts. */
 LEAF(inner_leaf, ROUNDS)
 static NOINLINE void on_usr1(int sig)
 {

@@ -1,4 +1,4 @@
-/* Limits of CPU time that hold under sanitizers and valgrind too. */
+/* Limits of CPU time that are valid under sanitizers and valgrind too. */
 #ifndef TESTS_UNIT_CPU_LIMIT_H
 #define TESTS_UNIT_CPU_LIMIT_H
 

@@ -1,6 +1,7 @@
 /*
- * Replaces clock_monotonic_ns in a test, so that deadlines pass when the test says so and not when
- * the machine is busy. A test that includes this header is linked with --wrap; see the Makefile.
+ * Replaces clock_monotonic_ns in a test, so that deadlines pass when the test moves the clock and
+ * not when the machine is busy. A test that includes this header is linked with --wrap; see the
+ * Makefile.
  */
 #ifndef TESTS_UNIT_FAKE_CLOCK_H
 #define TESTS_UNIT_FAKE_CLOCK_H

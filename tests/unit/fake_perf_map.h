@@ -102,7 +102,7 @@ static inline void never_disables(int fd, const struct fake_request *request)
 }
 
 /* Ends like a killed process: its memory goes before its connection. */
-static inline void ends_when_asked_to_disable(int fd, const struct fake_request *request)
+static inline void ends_on_disable(int fd, const struct fake_request *request)
 {
 	if (request->command == IPC_DISABLE_PERF_MAP)
 		_exit(0);
@@ -120,14 +120,14 @@ static inline void ends_soon_after_its_port(int fd, const struct fake_request *r
 	maps(fd, request);
 }
 
-static inline void closes_when_asked_to_disable(int fd, const struct fake_request *request)
+static inline void closes_on_disable(int fd, const struct fake_request *request)
 {
 	if (request->command != IPC_DISABLE_PERF_MAP)
 		maps(fd, request);
 }
 
-/* Tells whether /tmp/KIND-PIDEND exists. */
-static inline bool there(const struct fake_runtime *fake, const char *kind, const char *end)
+/* Whether /tmp/KIND-PIDEND exists. */
+static inline bool tmp_has(const struct fake_runtime *fake, const char *kind, const char *end)
 {
 	char path[64];
 	struct stat st;
@@ -151,9 +151,9 @@ static inline bool is_on(const struct fake_runtime *fake)
 
 static inline void assert_nothing_left(const struct fake_runtime *fake)
 {
-	assert_false(there(fake, "perf", ".map"));
-	assert_false(there(fake, "perfinfo", ".map"));
-	assert_false(there(fake, "perf", ".map.profcpu"));
+	assert_false(tmp_has(fake, "perf", ".map"));
+	assert_false(tmp_has(fake, "perfinfo", ".map"));
+	assert_false(tmp_has(fake, "perf", ".map.profcpu"));
 }
 
 static inline int begin(const struct fake_runtime *fake, uint64_t limit_ns, struct perf_map **m)

@@ -40,7 +40,7 @@ struct fake_request {
 	size_t len;
 };
 
-/* Answers on fd; the caller closes fd. */
+/* Replies on fd; the caller closes fd. */
 typedef void fake_serve_fn(int fd, const struct fake_request *request);
 
 struct fake_runtime {
@@ -138,7 +138,7 @@ static inline int fake_listen(char *path, size_t cap, pid_t pid)
 	return fake_bind(path, cap, pid, start);
 }
 
-/* Tells whether a long ended process left a perf map of that number. A runtime would not overwrite
+/* Whether a long ended process left a perf map of that number. A runtime would not overwrite
  * it for us. */
 static inline bool fake_is_taken(pid_t pid)
 {

@@ -34,7 +34,7 @@ struct sim_thread {
 	unsigned n;
 	struct schedstat stat;            /* state at now_ns */
 	uint64_t polled_count, polled_ns; /* first poll that found it in this wait */
-	bool asked;
+	bool requested;
 };
 
 /* A stack that was read from outside. */
@@ -53,7 +53,7 @@ struct sim {
 	bool open, wakings, reads_blocked;
 	uint64_t tick_ns; /* 0: no ticks */
 	struct sim_reply
-		come[REPLIES]; /* from next_reply on; each arrives reply_ns after it was read */
+		replies[REPLIES]; /* from next_reply on; each arrives reply_ns after it was read */
 	size_t nreplies, next_reply;
 	uint64_t reply_ns;
 	uint64_t switches;
@@ -97,24 +97,24 @@ static inline void note_poll(struct sim *sim, size_t i, uint64_t time_ns)
 	if (!t->polled_ns || t->polled_count != t->stat.count) {
 		t->polled_count = t->stat.count;
 		t->polled_ns = time_ns;
-		t->asked = false;
+		t->requested = false;
 	}
-	if (!sim->reads_blocked || t->asked || !t->in_ns ||
+	if (!sim->reads_blocked || t->requested || !t->in_ns ||
 	    time_ns - t->polled_ns < OFFCPU_STAY_NS ||
 	    !offcpu_wants_stack(sim->o, (pid_t)i, t->polled_count))
 		return;
 	assert_true(sim->nreplies - sim->next_reply < REPLIES);
-	sim->come[sim->nreplies++ % REPLIES] =
+	sim->replies[sim->nreplies++ % REPLIES] =
 		(struct sim_reply){time_ns + sim->reply_ns, t->polled_count, (pid_t)i, t->stack};
-	t->asked = true;
+	t->requested = true;
 }
 
-static inline void tell_replies(struct sim *sim, uint64_t now_ns)
+static inline void send_replies(struct sim *sim, uint64_t now_ns)
 {
 	for (; sim->next_reply < sim->nreplies &&
-	       sim->come[sim->next_reply % REPLIES].due_ns <= now_ns;
+	       sim->replies[sim->next_reply % REPLIES].due_ns <= now_ns;
 	     sim->next_reply++) {
-		const struct sim_reply *a = &sim->come[sim->next_reply % REPLIES];
+		const struct sim_reply *a = &sim->replies[sim->next_reply % REPLIES];
 
 		assert_int_equal(offcpu_add_stack(sim->o, a->tid, a->count, a->stack), 0);
 	}
@@ -128,8 +128,8 @@ static inline int take_thread(void *ctx, pid_t tid, const struct offcpu_totals *
 	return 0;
 }
 
-static inline void tell(struct sim *sim, enum offcpu_kind kind, uint64_t time_ns, size_t tid,
-			uint32_t stack, bool preempted)
+static inline void send_event(struct sim *sim, enum offcpu_kind kind, uint64_t time_ns, size_t tid,
+			      uint32_t stack, bool preempted)
 {
 	const struct offcpu_event e = {.time_ns = time_ns,
 				       .tid = (pid_t)tid,
@@ -155,14 +155,15 @@ static inline void advance(struct sim *sim, size_t i, uint64_t until_ns)
 			t->now_ns = t->out_ns;
 			t->in_ns = t->woken_ns + around(sim, 20 * US);
 			if (sim->open)
-				tell(sim, OFFCPU_OUT, t->out_ns, i, t->stack, t->preempted);
+				send_event(sim, OFFCPU_OUT, t->out_ns, i, t->stack, t->preempted);
 			sim->switches++;
 		}
 		if (!t->preempted && t->woken_ns > t->now_ns && t->woken_ns < until_ns) {
 			sim->blocked[i][t->stack] += t->woken_ns - t->now_ns;
 			t->now_ns = t->woken_ns;
 			if (sim->open && sim->wakings)
-				tell(sim, OFFCPU_WAKING, t->woken_ns, i, t->stack + 100, false);
+				send_event(sim, OFFCPU_WAKING, t->woken_ns, i, t->stack + 100,
+					   false);
 		}
 		if (t->in_ns >= until_ns)
 			return;
@@ -171,7 +172,7 @@ static inline void advance(struct sim *sim, size_t i, uint64_t until_ns)
 		t->stat.count++;
 		t->now_ns = t->in_ns;
 		if (sim->open)
-			tell(sim, OFFCPU_IN, t->in_ns, i, 0, false);
+			send_event(sim, OFFCPU_IN, t->in_ns, i, 0, false);
 		t->in_ns = 0;
 		t->preempted = false;
 		sim->next(sim, i);
@@ -205,7 +206,7 @@ static inline void advance_all(struct sim *sim, uint64_t until_ns)
 {
 	advance_only(sim, until_ns);
 	assert_int_equal(offcpu_round(sim->o), 0);
-	tell_replies(sim, until_ns);
+	send_replies(sim, until_ns);
 }
 
 /* The unfinished time at the end. */
@@ -238,7 +239,7 @@ static inline void sim_begin(struct sim *sim, size_t nthreads,
 	assert_int_equal(offcpu_new(BEGIN_NS, 0, &listener, &sim->o), 0);
 	for (size_t i = 0; i < nthreads; i++) {
 		sim->threads[i].now_ns = BEGIN_NS;
-		tell(sim, OFFCPU_BEGIN, BEGIN_NS, i, 0, false);
+		send_event(sim, OFFCPU_BEGIN, BEGIN_NS, i, 0, false);
 		next(sim, i);
 	}
 	poll_all(sim, BEGIN_NS);
@@ -247,7 +248,7 @@ static inline void sim_begin(struct sim *sim, size_t nthreads,
 static inline void set_open(struct sim *sim, uint64_t at_ns, bool open)
 {
 	sim->open = open;
-	tell(sim, open ? OFFCPU_OPEN : OFFCPU_CLOSE, at_ns, 0, 0, false);
+	send_event(sim, open ? OFFCPU_OPEN : OFFCPU_CLOSE, at_ns, 0, 0, false);
 	if (!open)
 		poll_all(sim, at_ns);
 }

@@ -39,8 +39,8 @@ struct fixture {
 	struct perfdata_offcpu wakers[GOT_MAX];
 	size_t nwakers;
 	int fail_with;
-	int32_t asked;
-	size_t nasked;
+	int32_t requested;
+	size_t nrequested;
 };
 
 static inline int take_wait(void *ctx, const struct perfdata_offcpu *sample,
@@ -79,13 +79,13 @@ static inline int take_waker(void *ctx, const struct perfdata_offcpu *sample,
 	return 0;
 }
 
-static inline int take_ask(void *ctx, int32_t pid, int32_t tid)
+static inline int take_request(void *ctx, int32_t pid, int32_t tid)
 {
 	struct fixture *f = ctx;
 
 	assert_int_equal(pid, PID);
-	f->asked = tid;
-	f->nasked++;
+	f->requested = tid;
+	f->nrequested++;
 	return 0;
 }
 
@@ -94,7 +94,7 @@ static inline void begin_with(struct fixture *f, const struct record_offcpu_opti
 	*f = (struct fixture){0};
 	assert_int_equal(record_offcpu_new(options, &f->o), 0);
 	record_offcpu_to(f->o, &(struct record_offcpu_writer){f, take_wait, take_thread, take_waker,
-							      take_ask, NULL});
+							      take_request, NULL});
 }
 
 static inline void begin(struct fixture *f, uint64_t min_ns)
@@ -182,7 +182,7 @@ static inline void assert_wait(const struct got *g, int32_t tid, uint64_t time_n
 	assert_int_equal(g->unwound.grade, ip ? UNWIND_SPLICED : UNWIND_NO_STACK);
 }
 
-static inline void met(struct fixture *f, int32_t cpu, uint64_t time_ns)
+static inline void record_seen(struct fixture *f, int32_t cpu, uint64_t time_ns)
 {
 	assert_int_equal(record_offcpu_note_record(
 				 f->o, &(struct perfdata_record){.cpu = cpu, .time_ns = time_ns}),

@@ -1,4 +1,4 @@
-/* Whether valgrind runs this test. Then code runs elsewhere and many times slower. */
+/* Whether valgrind runs this test. Then code runs at other addresses and many times slower. */
 #ifndef TESTS_UNIT_UNDER_VALGRIND_H
 #define TESTS_UNIT_UNDER_VALGRIND_H
 

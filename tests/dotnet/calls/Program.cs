@@ -1,5 +1,5 @@
-// All ways in which .NET code is called and leaves, in short turns. A thread that is stepped through some hundred
-// thousand instructions meets all. A letter in the second argument turns off a way that does not work everywhere.
+// All ways in which .NET code is called and returns, in short turns. Some hundred thousand steps of a thread reach all of
+// them. A letter in the second argument turns off a way that some runtimes lack.
 // It may loop for some seconds before its first turn, whose calls are the first of their targets.
 // usage: calls SECONDS [WITHOUT [SECONDS-BEFORE]]
 using System.Diagnostics;

@@ -1,5 +1,5 @@
 // Makes the runtime look up the precompiled code of methods, so that it reports their names and addresses. Covers all assemblies
-// of the application, and generic methods over a few types. Runs as a program, or in any other one through DOTNET_STARTUP_HOOKS.
+// of the application, and generic methods over a few types. Runs as a program, or in another program through DOTNET_STARTUP_HOOKS.
 // Then it writes /proc/self/maps to the file PREPARE_MAPS, and the process ends. PREPARE_ASSEMBLIES: only names that begin with one
 // of these words, in their order. PREPARE_METHODS: the maximal number of methods that are not generic, and four times the maximal
 // number of generic instances. Most generic instances have to be compiled at run time.

@@ -2,7 +2,7 @@
 # A method has the same name from each source: perf map, jitdump, rundown, metadata, the runtime's memory.
 
 # The same method has the same name in a perf map and in a rundown: start, size, text and tier of at least 5,000 methods.
-# A dynamic method has no metadata. Only the map names the types that its signature holds by address, and their outer types.
+# A dynamic method has no metadata. Only the map names the types that its signature contains by address, and their outer types.
 # Leaves $T/map.
 promise_rundown_map() {
 	"$BUILD/helpers/jit_names" rundown "$PID" rundown || fail "no rundown"
@@ -27,7 +27,7 @@ promise_rundown_map() {
 			if (other++ < 5) print "rundown:", text($0) "\nmap:    ", map[$1]
 		}
 		END {
-			printf "%d in both: %d sizes, %d names, %d names of dynamic methods but for types in their arguments, %d tiers alike; %d not in the map\n",
+			printf "%d in both: %d sizes, %d names, %d names of dynamic methods except types in their arguments, %d tiers alike; %d not in the map\n",
 				both, sizes, same, nearly, tiers, alone
 			exit !(both >= least && sizes == both && same + nearly == both && nearly <= both / 100 && !other && tiers >= 0.999 * both && alone <= both / 1000)
 		}' map rundown || fail "names differ"
@@ -36,26 +36,26 @@ promise_rundown_map() {
 # metadata: names from assemblies' metadata equal the runtime's text in that map. At least 5,000 methods are compared, 1,000 of
 # them of generic types. No method belongs to an assembly that was not read.
 promise_metadata() {
-	local framework version same generic differ elsewhere
+	local framework version same generic differ not_read
 	# The loaded assemblies: its own, and the shared frameworks of the version that it ran on.
 	framework=$(dirname "$(readlink -f "$(command -v dotnet)")")/shared
 	version=$(dotnet --list-runtimes | awk '$1 == "Microsoft.AspNetCore.App" && $2 ~ /^10\./ { v = $2 } END { print v }')
 	"$BUILD/helpers/metadata_names" map "$APP/web-api.dll" "$framework"/Microsoft.*.App/"$version"/*.dll >compared ||
 		fail "names differ: $(cat compared)"
 	tail -n 1 compared
-	read -r _ same _ generic _ differ _ _ _ elsewhere < <(tail -n 1 compared)
+	read -r _ same _ generic _ differ _ _ _ not_read < <(tail -n 1 compared)
 	[ "$same" -ge 5000 ] || fail "only $same methods were compared"
-	[ "$generic" -ge 1000 ] || fail "only $generic of them are generic types'"
+	[ "$generic" -ge 1000 ] || fail "only $generic of them belong to generic types"
 	[ "$differ" = 0 ] || fail "$differ names differ"
-	[ "$elsewhere" = 0 ] || fail "$elsewhere methods belong to assemblies that were not read"
+	[ "$not_read" = 0 ] || fail "$not_read methods belong to assemblies that were not read"
 }
 
 # sources [memory]: perf map, rundown and the runtime's memory have the names of the jitdump, for at least 5,000 methods. The
 # runtime can damage its perf map; the other sources then still have the name.
 promise_sources() {
 	local more=()
-	wait_for 120 grep -q '^quiet' wide.log || fail "it does not come to rest: $(cat wide.log)"
-	wait_for 60 promises_rests # what waits to be compiled at a higher tier
+	wait_for 120 grep -q '^quiet' wide.log || fail "the program does not become quiet: $(cat wide.log)"
+	wait_for 60 promises_is_idle # until no method waits for a higher tier
 	"$BUILD/helpers/jit_names" rundown "$PID" rundown >out 2>&1 || fail "rundown: $(cat out)"
 	if [ "${1:-}" = memory ]; then
 		"$BUILD/helpers/clr_methods" "$PID" >memory 2>out || fail "memory: $(cat out)"
@@ -100,9 +100,9 @@ promise_memory_map() {
 			}
 			print same + 0, wrong + 0, missing + 0, freed + 0, damaged + 0
 		}' memory stopped.after stopped >counts
-	[ "$(wc -l <stopped.after)" -ge "$least" ] || fail "the runtime did not list its methods once more"
+	[ "$(wc -l <stopped.after)" -ge "$least" ] || fail "the runtime's second list of methods is too short"
 	read -r same wrong missing freed damaged <counts
-	echo "$same methods are the same, $wrong others, $missing missing, $freed freed; $damaged damaged lines; $(cat scan)"
+	echo "$same methods are the same, $wrong differ, $missing missing, $freed freed; $damaged damaged lines; $(cat scan)"
 	[ ! -s differ ] || head -n 20 differ
 	[ "$wrong" = 0 ] || fail "$wrong methods have another name or size"
 	at_least "$(awk -v s="$same" -v m="$missing" 'BEGIN { print 100 * s / (s + m) }')" 99.9 || fail "$missing are missing"
@@ -117,7 +117,7 @@ promise_memory_kinds() {
 	grep -q '<JIT_CopiedWriteBarriers>' memory || fail "no write barriers"
 	grep -q '::計算する(int32)$' memory || fail "no name in another script"
 }
-# memory_scans LEAST: of at least LEAST methods a second scan reports no unchanged one. Prints the cost of the scans.
+# memory_scans LEAST: a second scan of at least LEAST methods reports no unchanged method. Prints the cost of the scans.
 promise_memory_scans() {
 	"$BUILD/helpers/clr_methods" -n 3 -i 100 "$PID" >memory 2>scans || fail "$(cat scans)"
 	cat scans

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# A program that was compiled ahead of time.
+# A program compiled ahead of time.
 
 # aot_kinds DIR: prints for each kind of code the number of frames, of named and of placed ones.
 aot_kinds() {
@@ -23,11 +23,11 @@ promise_named() {
 	aot_kinds rec | tee kinds
 	awk -v least="$1" '$1 == "aot" { n = $2; named = $3 } END { exit !(n > 1000 && named >= least / 100 * n) }' kinds || fail "not all of its frames have names"
 	"$PROFCPU" postprocess -q -o away rec/prof.tar.gz || fail "postprocess gave $?"
-	cmp rec/folded_stacks.out away/folded_stacks.out || fail "other names from the archive"
+	cmp rec/folded_stacks.out away/folded_stacks.out || fail "names of the archive differ"
 }
 
-# placed LEAST: without the debug file LEAST % of more than 1,000 frames are placed in their functions or named, more than 90 %
-# placed, and profcpu prints what would name them.
+# placed LEAST: without the debug file LEAST % of more than 1,000 frames are placed in their functions or named. More than 90 %
+# are placed, and profcpu prints the remedy.
 promise_placed() {
 	need_sampling
 	rm -rf app && cp -r "$APP" app && rm app/compute.dbg

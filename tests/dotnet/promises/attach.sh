@@ -44,9 +44,9 @@ attach_clean() { # EVENT
 	[ -z "$found" ] || fail "left behind after $1: $found; profcpu printed: $(cat collect.log)"
 }
 
-# held_up WAY MS METHODS: taking names of METHODS by memory or perfmap delays the process at most MS longer than a recording
-# without names. No file, mapping or setting of profcpu is left.
-promise_held_up() {
+# delays_little WAY MS METHODS: reading names of METHODS by memory or perfmap delays the process at most MS longer than a
+# recording without names. No file, mapping or setting of profcpu remains.
+promise_delays_little() {
 	local none try limit words=$1
 	need_sampling
 	[ "$1" != perfmap ] || words='perf map'
@@ -57,7 +57,7 @@ promise_held_up() {
 		attach_window "sampled, no names" "$PROFCPU" collect --no-download -q -o none -p "$PID" -d 3 --jit-names=none
 		none=$WORST
 		attach_window "sampled, $1" "$PROFCPU" collect --record-only --jit-names="$1" -o names -p "$PID" -d 3
-		grep "process $PID (.*): names come from .*$words" collect.log || fail "not by $1: $(cat collect.log)"
+		grep "process $PID (.*): names come from .*$words" collect.log || fail "names do not come from $1: $(cat collect.log)"
 		# Other programs on the machine delay it too, so there are three tries.
 		limit=$(awk -v none="$none" -v most="$2" 'BEGIN { print none + most }')
 		at_least "$limit" "$WORST" && break
@@ -68,9 +68,9 @@ promise_held_up() {
 	[ "$(grep -c . "names/symbols/$PID.methods")" -ge "$3" ] || fail "fewer than $3 methods: $(grep -c . "names/symbols/$PID.methods")"
 }
 
-# killed [OPTION]: a recorder is killed while the map is on. The next recorder removes what it left, even if that one needs no
-# map itself.
-promise_killed() {
+# next_cleans [OPTION]: a recorder is killed while the map is on. The next recorder removes the files, even if it needs no map
+# itself.
+promise_next_cleans() {
 	local killed
 	need_sampling
 	rm -rf killed next

@@ -57,8 +57,8 @@ bundle_is_named() {
 	at_least "$(share_of "$1.folded" "Regex[.]${bundle_first#::}[(]")" 5 || fail "$1: no names of the mapped program"
 	! grep -q "[.]${bundle_second#::}(" "$1.folded" || fail "$1: names of the program that replaced it"
 }
-# Another file replaces a running program. The mapped file gives the names. After the program's end there are none, and profcpu says
-# why; the functions of the host keep theirs.
+# Another file replaces a running program. The mapped file gives the names. After the program's end there are none, and profcpu
+# reports why; the functions of the host keep theirs.
 promise_replaced() {
 	local moved
 	bundle_other
@@ -78,17 +78,17 @@ promise_replaced() {
 	"$PROFCPU" postprocess --no-download living >err 2>&1 || fail "postprocess gave $?: $(cat err)"
 	bundle_is_named living
 	stop "$moved"
-	"$PROFCPU" postprocess --no-download early >said 2>&1 || fail "postprocess gave $?: $(cat said)"
+	"$PROFCPU" postprocess --no-download early >out 2>&1 || fail "postprocess gave $?: $(cat out)"
 	"$PROFCPU" fold --names full early >early.folded 2>err || fail "fold gave $?: $(cat err)"
-	! grep -qE "[.](${bundle_first#::}|${bundle_second#::})[(]" early.folded || fail "names from a file that was put there after the recording"
-	grep -q 'moved: another file has its place now' said || fail "no message that the file was replaced: $(cat said)"
+	! grep -qE "[.](${bundle_first#::}|${bundle_second#::})[(]" early.folded || fail "names from a file that is newer than the recording"
+	grep -q 'moved: another file has its place now' out || fail "no message that the file was replaced: $(cat out)"
 	mv place/moved place/gone
 	"$PROFCPU" fold --offline --names full early >early.offline 2>err || fail "fold gave $?: $(cat err)"
 	at_least "$(share_of early.offline ';[[]moved[+]0x')" 20 || fail "the host's functions have lost their names"
 }
 
-# kept_by_perf LEAST: perf's cache may hold another program with the same host, here the host alone. It changes no name: LEAST %
-# of the samples have names of the framework's precompiled code.
+# kept_by_perf LEAST: perf's cache may contain another program with the same host, here the host alone. It changes no name:
+# LEAST % of the samples have names of the framework's precompiled code.
 promise_kept_by_perf() {
 	local id kept program=$APP/wide-net
 	need readelf

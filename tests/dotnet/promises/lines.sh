@@ -26,8 +26,8 @@ lines_check() {
 			if (line < burns - 2 || line > burns + 1) { print "Step is at line " line; bad = 1 }
 			if (line != burns && line != burns - 1) next # in the prologue or epilogue
 			loop += n
-			if ($0 !~ ";Burning\\.Burn\\([^;]*:Program\\.cs:" calls ";Burning\\.Step") { print "another call: " $0; bad = 1 }
-			if ($0 !~ ";Program\\.Main[^;]*:Program\\.cs:" begins ";Burning\\.Burn") { print "another caller: " $0; bad = 1 }
+			if ($0 !~ ";Burning\\.Burn\\([^;]*:Program\\.cs:" calls ";Burning\\.Step") { print "wrong line of the call: " $0; bad = 1 }
+			if ($0 !~ ";Program\\.Main[^;]*:Program\\.cs:" begins ";Burning\\.Burn") { print "wrong line of the caller: " $0; bad = 1 }
 		}
 		END { printf "%d samples of Step, %d in its loop, %d without a line\n", all, loop, nowhere
 			exit bad || all < 100 || loop < 0.8 * all || nowhere > 0.01 * all }' "$1"
@@ -38,8 +38,8 @@ lines_check() {
 promise_jit() {
 	lines_record "$1" 2 --jit-names="$1" --lines
 	"$PROFCPU" fold --names full --lines "$1" >folded 2>err || fail "fold gave $?"
-	lines_check folded >said || fail "$(head -n 5 said) $(cat err)"
-	tail -n 1 said
+	lines_check folded >out || fail "$(head -n 5 out) $(cat err)"
+	tail -n 1 out
 	mv "$1" "$1.gone" && mv app away
 	"$PROFCPU" fold --offline --names full --lines "$1.gone" 2>err | cmp folded - || fail "lines differ without the program"
 	[ ! -s err ] || fail "$(cat err)"
@@ -56,7 +56,7 @@ promise_short_child() {
 }
 
 # Without --lines no lines are recorded, and a later --lines gets a message.
-promise_not_taken() {
+promise_only_on_request() {
 	lines_record plain 1 --jit-names=memory
 	"$PROFCPU" fold --names full --lines plain >folded 2>err || fail "fold gave $?"
 	grep -q 'JIT-compiled code has no lines: it was recorded without .profcpu collect --lines' err || fail "no message: $(cat err)"
@@ -65,18 +65,18 @@ promise_not_taken() {
 	return 0
 }
 
-# After --record-only, post-processing without lines does not lose them, and postprocess says if the outputs have none.
-promise_later() {
+# After --record-only, post-processing without lines does not lose them, and postprocess reports if the outputs have none.
+promise_shown_later() {
 	lines_record later 2 --jit-names=memory --lines --record-only
 	"$PROFCPU" postprocess -q later || fail "postprocess gave $?"
 	"$PROFCPU" postprocess -q --lines later || fail "postprocess --lines gave $?"
 	"$PROFCPU" fold --offline --names full --lines later >folded || fail "fold gave $?"
-	lines_check folded >said || fail "$(cat said)"
-	"$PROFCPU" postprocess --lines later >said 2>&1 || fail "postprocess --lines gave $?"
-	grep -q 'later: has lines' said && fail "the message is printed although the outputs have lines: $(cat said)"
-	"$PROFCPU" postprocess later >said 2>&1 || fail "postprocess gave $?"
-	grep -q 'later: has lines or inlined functions; show them with --lines and --inlines$' said ||
-		fail "does not say that the outputs have no lines: $(cat said)"
+	lines_check folded >out || fail "$(cat out)"
+	"$PROFCPU" postprocess --lines later >out 2>&1 || fail "postprocess --lines gave $?"
+	grep -q 'later: has lines' out && fail "the message is printed although the outputs have lines: $(cat out)"
+	"$PROFCPU" postprocess later >out 2>&1 || fail "postprocess gave $?"
+	grep -q 'later: has lines or inlined functions; show them with --lines and --inlines$' out ||
+		fail "missing lines in the outputs are not reported: $(cat out)"
 }
 
 # replaced OTHER: if another build replaces the assembly that ran, there are no lines rather than wrong ones.
@@ -106,8 +106,8 @@ promise_memory_is_events() {
 	done
 	join memory.il rundown.il >both
 	awk -v least="$1" '{ n++; if ($2 == $5 && $3 == $6 && $4 == $7) same++; else if (shown++ < 5) print }
-		END { print n + 0, same + 0; exit n < least || same < n }' both >said || fail "memory and events differ: $(cat said)"
-	echo "$(tail -n 1 said | cut -d ' ' -f 1) methods have the same map from memory and from events"
+		END { print n + 0, same + 0; exit n < least || same < n }' both >out || fail "memory and events differ: $(cat out)"
+	echo "$(tail -n 1 out | cut -d ' ' -f 1) methods have the same map from memory and from events"
 }
 
 # as_runtime FRAMES POINTS: lines equal those of System.Diagnostics.StackTrace and System.Reflection.Metadata, by IL, from a PDB
@@ -120,7 +120,7 @@ promise_as_runtime() {
 	"$BUILD/helpers/managed_lines" "$APP/lines.dll" <theirs >ours || fail "managed_lines gave $?"
 	cmp theirs ours || {
 		diff theirs ours | head
-		fail "other lines than the runtime's"
+		fail "lines differ from the runtime's"
 	}
 	echo "$(wc -l <ours) places have the runtime's lines"
 }
@@ -135,13 +135,13 @@ promise_other_pdb() {
 
 # precompiled_as_runtime LEAST: addresses in precompiled code have the runtime's lines. At least LEAST are compared.
 promise_precompiled_as_runtime() {
-	# Each instance of a generic method has its own code, and the runtime does not say which instance a frame belongs to.
+	# Each instance of a generic method has its own code, and the runtime does not report which instance a frame belongs to.
 	DOTNET_TieredCompilation=0 "$APP/lines" >out || fail "lines gave $?"
 	grep '^frame' out | sed 's/^frame/native/' | sort -u >theirs
 	"$BUILD/helpers/managed_lines" "$APP/lines.dll" <theirs >ours || fail "managed_lines gave $?"
 	paste -d ' ' theirs ours |
 		awk -v least="$1" '$10 == "unknown" { next } { n++ } $5 != $10 { print; bad = 1 } END { print n; exit bad || n < least }' >same ||
-		fail "other lines than the runtime's: $(cat same)"
+		fail "lines differ from the runtime's: $(cat same)"
 	echo "$(tail -n 1 same) places in precompiled code have the runtime's lines"
 }
 

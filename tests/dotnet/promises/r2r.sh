@@ -13,9 +13,9 @@ r2r_compare() {
 	"$BUILD/helpers/r2r_names" compare maps dump/jit-*.dump >compare.log || fail "r2r_names compare gave $?"
 	rm -rf dump
 	read -r _ records _ same _ missing _ wrong < <(grep '^records ' compare.log)
-	echo "$(tail -n 1 prepare.log); $records of the runtime's names: $same the same, $missing missing, $wrong other ones"
-	[ "$wrong" = 0 ] || fail "other names than the runtime's: $(cat compare.log)"
-	[ $((missing * 1000)) -le "$records" ] || fail "less than 99.9 % are there: $(cat compare.log)"
+	echo "$(tail -n 1 prepare.log); $records of the runtime's names: $same the same, $missing missing, $wrong differ"
+	[ "$wrong" = 0 ] || fail "names differ from the runtime's: $(cat compare.log)"
+	[ $((missing * 1000)) -le "$records" ] || fail "less than 99.9 % are found: $(cat compare.log)"
 	[ "$records" -ge "$least" ] || fail "only $records methods were reported"
 }
 
@@ -47,11 +47,11 @@ promise_program() {
 	local hook=$ROOT/build/dotnet/prepare/prepare.dll shared=${T%/*}/hook
 	if [[ $PROGRAM != *-net10* ]]; then
 		hook=$shared/prepare.dll
-		# A copy: beside the source is a nuget.config that lets nothing be restored.
+		# Build a copy, because nuget.config beside the source forbids to restore.
 		[ -e "$hook" ] || {
 			mkdir -p source && cp "$ROOT"/tests/dotnet/prepare/*.cs* source &&
 				flock "${T%/*}/hook.lock" dotnet build -nologo -v quiet -c Release -p:TargetNet=8.0 -o "$shared" source >hook.log 2>&1
-		} || skip "needs what .NET 8 programs are compiled with: $(grep -m 1 error hook.log)"
+		} || skip "needs the .NET 8 reference packs: $(grep -m 1 error hook.log)"
 	fi
 	r2r_compare "$2" env PREPARE_METHODS="$1" DOTNET_STARTUP_HOOKS="$hook" \
 		PREPARE_ASSEMBLIES="wide-net System.Linq System.Text System.Collections System.Private.CoreLib" "$APP/wide-net"

@@ -107,7 +107,7 @@ promises_start_groups() { # beside|alone|measures built|published
 		[[ ${group%% *} == *-net[0-9]* ]] && [ "$2" = built ] && continue
 		[[ ${group%% *} != *-net[0-9]* ]] && [ "$2" = published ] && continue
 		promises_leave $((jobs - 1))
-		(promises_group "$group" "$T/$number") >"$T/$number.said" 2>&1 </dev/null &
+		(promises_group "$group" "$T/$number") >"$T/$number.out" 2>&1 </dev/null &
 		PROMISES_PIDS[$!]=$number
 		T_STARTED+=("$!")
 	done
@@ -118,7 +118,7 @@ promises_leave() { # N: waits until at most N groups run
 	while [ ${#PROMISES_PIDS[@]} -gt "$1" ]; do
 		pid=
 		wait -n -p pid "${!PROMISES_PIDS[@]}"
-		cat "$T/${PROMISES_PIDS[$pid]}.said"
+		cat "$T/${PROMISES_PIDS[$pid]}.out"
 		unset "PROMISES_PIDS[$pid]"
 	done
 }
@@ -149,7 +149,7 @@ promises_group() {
 	trap promises_group_end EXIT
 	trap 'exit 143' TERM
 	trap 'exit 130' INT
-	exec 3>&1 >start.log 2>&1 # what fails before the first row is in the log
+	exec 3>&1 >start.log 2>&1 # errors before the first row are in the log
 	[ -z "${PROMISES_MODE[$1]:-}" ] || promises_start
 	while [ ${#PROMISES_LEFT[@]} -gt 0 ]; do
 		read -r mode record promise <<<"${PROMISES_LEFT[0]}"
@@ -161,7 +161,7 @@ promises_group() {
 promises_group_end() {
 	local status=$? row
 	for row in "${PROMISES_LEFT[@]}"; do
-		promises_say "$status" 0 "${row#* }" start.log
+		promises_report "$status" 0 "${row#* }" start.log
 	done
 	t_clean_up
 }
@@ -169,13 +169,13 @@ promises_group_end() {
 promises_row() { # MODE RECORD PROMISE
 	local begun=$SECONDS status=0
 	if ! promises_applies "$1"; then
-		promises_say 78 0 "$2 $3" /dev/null
+		promises_report 78 0 "$2 $3" /dev/null
 		return
 	fi
 	(promises_check "$2" "$3") >row.log 2>&1 || status=$?
-	promises_say "$status" $((SECONDS - begun)) "$2 $3" row.log
+	promises_report "$status" $((SECONDS - begun)) "$2 $3" row.log
 }
-promises_say() { # STATUS SECONDS ROW LOG
+promises_report() { # STATUS SECONDS ROW LOG
 	local verdict=FAIL line
 	case $1 in
 	0) verdict='ok  ' ;;
@@ -233,12 +233,12 @@ program_ends() {
 	stop "$PID"
 }
 
-promises_rests() {
+promises_is_idle() {
 	local used
 	used=$(cpu_ms "$PID") && sleep 1 && [ $(($(cpu_ms "$PID") - used)) -le 50 ]
 }
 
-# Starts PROGRAM as START says: $PID, for a service $API_PID and $API_PORT; $APP is its directory, $COMMAND what runs it.
+# Starts PROGRAM with the words of START: $PID, for a service $API_PID and $API_PORT; $APP is its directory, $COMMAND its command.
 promises_start() {
 	local word variables=() arguments=() warm=0 loaded='' under=''
 	[[ $PROGRAM != *-net[0-9]* ]] || grep -qs . "$PUBLISHED/$PROGRAM.made" || skip "needs the .NET 10 SDK and a package source: $(tail -n 1 "$PUBLISHED/$PROGRAM.log")"
@@ -283,7 +283,7 @@ promises_start() {
 		# shellcheck disable=SC2046 # several routes
 		start_load "${loaded%%:*}" $(tr , ' ' <<<"${loaded#*:}")
 		wait "$LOAD_PID"
-		wait_for 60 promises_rests
+		wait_for 60 promises_is_idle
 	fi
 	if [ -n "$under" ] && [ -n "${API_PORT:-}" ]; then
 		# shellcheck disable=SC2046 # several routes

@@ -22,7 +22,7 @@ service_is_named() {
 service_is_clean() {
 	local files
 	files=$(ls -d "/tmp/perf-$PID".* "/tmp/perfinfo-$PID".* 2>/dev/null)
-	[ -z "$files" ] || fail "left in the target's /tmp: $files"
+	[ -z "$files" ] || fail "files remain in the target's /tmp: $files"
 }
 
 # named LEAST SOURCE: LEAST % of the JIT frames have names, from SOURCE, and the target's /tmp is clean.
@@ -34,7 +34,7 @@ promise_named() {
 	rundown) words="process $PID (.*): names come from the runtime's events" ;;
 	*) fail "no source $2" ;;
 	esac
-	grep -q "$words" "$REC.log" || fail "not from $2: $(cat "$REC.log")"
+	grep -q "$words" "$REC.log" || fail "names do not come from $2: $(cat "$REC.log")"
 	service_is_named "$REC" "$1" "$2"
 	service_is_clean
 }
@@ -67,7 +67,7 @@ promise_killed_keeps() {
 	sleep 2
 	kill -KILL "$recorder"
 }
-# After the target's end they name its code, except methods compiled in the last two seconds before the kill.
+# After the target's end its code has names, except methods compiled in the last two seconds before the kill.
 promise_killed_named() { # LEAST
 	program_ends
 	"$PROFCPU" postprocess killed >killed.log 2>&1 || fail "postprocess: $(cat killed.log)"

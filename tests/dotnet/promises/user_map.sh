@@ -12,31 +12,31 @@ user_map_frames() { # FILE
 		END { for (u in unnamed) print unnamed[u], u >out; print named + 0, all + 0 }' "$1"
 }
 
-# cpu_share MS: the route that burns MS of CPU for each answer has the same share of the samples as of the CPU time. The load begins
-# and ends within the recording, so that the number of answers gives its CPU time. Leaves $T/loaded for other rows.
+# cpu_share MS: the route that burns MS of CPU for each response has the same share of the samples as of the CPU time. The load
+# begins and ends within the recording, so the number of responses gives its CPU time. Leaves $T/loaded for other rows.
 promise_cpu_share() {
-	local recorder process_ms answers samples burn
+	local recorder process_ms responses samples burn
 	need_sampling
 	start collect "$PROFCPU" collect -o loaded -F 499 -d 120 -p "$PID"
 	recorder=$STARTED
 	wait_for 30 test -s loaded/perf.data || fail "the recording did not begin: $(cat collect.log)"
 	process_ms=$(cpu_ms "$PID")
 	start_load 6 /cpu /wait
-	wait "$LOAD_PID" || fail "the load had no answers: $(cat load.log)"
+	wait "$LOAD_PID" || fail "the load got no responses: $(cat load.log)"
 	process_ms=$(($(cpu_ms "$PID") - process_ms))
 	kill -INT "$recorder"
 	wait "$recorder" || fail "collect gave $?: $(cat collect.log)"
 	mv collect.log loaded.log
-	answers=$(awk '$1 == "/cpu" { print $2 }' load.log)
+	responses=$(awk '$1 == "/cpu" { print $2 }' load.log)
 	samples=$(awk '$1 == "samples" { print $2 + 0 }' loaded.log)
-	# The rest of the CPU time is tiered compilation, more or less from run to run, and the requests themselves. Samples err by chance;
-	# requests that had begun before, or were not answered at the end, add at most one for each of the 5 connections.
+	# The rest of the CPU time is tiered compilation, which varies from run to run, and the requests themselves. Samples err by
+	# chance. Requests that began before, or had no response at the end, add at most one for each of the 5 connections.
 	burn=$(share_of loaded/folded_stacks.out 'Cpu::Burn')
-	echo "below Burn: $burn % of $samples samples; $answers answers of $1 ms of CPU each in $process_ms ms of the process"
-	awk -v burn="$burn" -v answers="$answers" -v each="$1" -v all="$process_ms" -v samples="$samples" 'BEGIN {
-		least = 100 * answers * each / all; most = 100 * (answers + 10) * each / all; chance = 5 + 200 / sqrt(samples)
+	echo "below Burn: $burn % of $samples samples; $responses responses of $1 ms of CPU each in $process_ms ms of the process"
+	awk -v burn="$burn" -v responses="$responses" -v each="$1" -v all="$process_ms" -v samples="$samples" 'BEGIN {
+		least = 100 * responses * each / all; most = 100 * (responses + 10) * each / all; chance = 5 + 200 / sqrt(samples)
 		printf "at least %.1f %%, at most %.1f %%, within %.1f points\n", least, most, chance
-		exit !(burn >= least - chance && burn <= most + chance) }' || fail "the share of Burn is not that of its CPU time"
+		exit !(burn >= least - chance && burn <= most + chance) }' || fail "the share of Burn differs from that of its CPU time"
 	grep -qE 'Burn[^;]*;[^;]*CountPrimes[^;]*;[^;]*IsPrime' loaded/folded_stacks.out || fail "no stack Burn > CountPrimes > IsPrime"
 	# Pictures have the readable form of the names.
 	grep -q 'WebApi.Cpu.Burn(' loaded/flamegraph.svg || fail "the picture has no WebApi.Cpu.Burn(...)"
@@ -84,13 +84,13 @@ user_map_recorded() {
 	start collect "$PROFCPU" collect -o "$dir" -F 499 -d 120 --jit-names=none -- env DOTNET_PerfMapEnabled=1 "$@" "${COMMAND[@]}"
 	recorder=$STARTED
 	wait_for 60 grep -q '^listening on' collect.log || fail "the web API did not start: $(cat collect.log)"
-	# shellcheck disable=SC2034 # of start_load
+	# shellcheck disable=SC2034 # for start_load
 	API_PORT=$(sed -n 's/^listening on .*:\([0-9]*\) pid .*/\1/p' collect.log)
 	pid=$(sed -n 's/^listening on .* pid \([0-9]*\).*/\1/p' collect.log)
 	T_STARTED+=("$pid") # continues after the recording
 	T_FILES+=("/tmp/perf-$pid.map" "/tmp/jit-$pid.dump" "/tmp/perfinfo-$pid.map")
 	LOAD_CONNECTIONS=1 start_load "$seconds" /cpu /wait
-	wait "$LOAD_PID" || fail "the load had no answers: $(cat load.log)"
+	wait "$LOAD_PID" || fail "the load got no responses: $(cat load.log)"
 	kill -INT "$recorder" && wait "$recorder"
 	mv collect.log "$dir.log"
 	grep -q . "$dir/symbols/names" || fail "no names in the recording: $(cat "$dir.log")"
@@ -101,7 +101,7 @@ user_map_managed() { # DIR: prints the number of JIT frames with names, and of a
 }
 
 # jitdump_stops LEAST: .NET 10's jitdump stops after a few stubs. Then the perf map names LEAST % of more than 1,000 JIT frames, and
-# the report says that the jitdump stopped. A repaired runtime may write a whole jitdump.
+# the report mentions the stopped jitdump. A repaired runtime may write a whole jitdump.
 promise_jitdump_stops() {
 	local named all
 	# The runtime puts some stubs into no map. They run mostly in the first seconds: 1 of 2,000 frames, 1 of 900 on a busy host.
@@ -112,7 +112,7 @@ promise_jitdump_stops() {
 	at_least "$(awk -v n="$named" -v a="$all" 'BEGIN { print 100 * n / a }')" "$1" || fail "fewer than $1 % have a name"
 	grep -q ' perf-map - .*Cpu::Burn' early/symbols/names || fail "Burn has no name of the perf map"
 	grep -q ' jitdump - .*Cpu::Burn' early/symbols/names || grep -q 'jitdumps* ended before the process' early.log ||
-		fail "the report does not say that the jitdump stopped"
+		fail "the stopped jitdump is not reported"
 }
 # A whole jitdump (DOTNET_PerfMapStubGranularity=4) is used, and its names equal those of the map.
 promise_jitdump_whole() {
@@ -121,7 +121,7 @@ promise_jitdump_whole() {
 	read -r named all < <(user_map_managed whole)
 	echo "JIT frames with a name: $named of $all"
 	grep -q ' jitdump - .*Cpu::Burn' whole/symbols/names || fail "Burn has no name of the jitdump"
-	grep -q 'ended before the process' whole.log && fail "the report says that a whole jitdump stopped"
+	grep -q 'ended before the process' whole.log && fail "a whole jitdump is reported as stopped"
 	grep -q 'have two names' whole.log && fail "jitdump and perf map disagree"
 	return 0
 }

@@ -77,14 +77,14 @@ internal static class Program
         Mode[] modes = All.Where(mode => Chosen(mode.Name)).ToArray();
 
         foreach (Mode mode in modes)
-            Say(mode);
+            Describe(mode);
         if (Chosen("main"))
-            Say(new Mode("main", Run, "Program::Main;Program::Run;Program::Middle;Work::Burn*") { Comm = "-" });
+            Describe(new Mode("main", Run, "Program::Main;Program::Run;Program::Middle;Work::Burn*") { Comm = "-" });
         Console.WriteLine($"working pid {Environment.ProcessId}");
         foreach (Mode mode in modes)
             new Thread(mode.Start) { Name = mode.Name, IsBackground = true }.Start();
         using var end = new Timer(_ => Stop = true, null, TimeSpan.FromSeconds(seconds), Timeout.InfiniteTimeSpan);
-        new Thread(SayWhenWarm) { IsBackground = true }.Start();
+        new Thread(PrintWhenWarm) { IsBackground = true }.Start();
         if (Chosen("main"))
             Run();
         while (!Stop)
@@ -93,7 +93,7 @@ internal static class Program
     }
 
     // The runtime delays optimisation while new code is compiled.
-    private static void SayWhenWarm()
+    private static void PrintWhenWarm()
     {
         const int Quiet = 4, Most = 60, Few = 2;
         long before = 0;
@@ -108,7 +108,7 @@ internal static class Program
         Console.WriteLine("warm");
     }
 
-    private static void Say(Mode mode)
+    private static void Describe(Mode mode)
     {
         foreach (string chain in mode.Chains)
             Console.WriteLine($"MODE {mode.Name} {mode.Comm.Replace(' ', '_')} {(mode.Comm == mode.Name ? "Mode::Start;Mode::Repeat;" : "")}{chain}");
@@ -151,7 +151,7 @@ internal static class Work
 internal static class Trace
 {
     private const int Rounds = 1499; // of Burn: some 10 ms, and not always in the same one of several calls
-    private static readonly ConcurrentDictionary<string, bool> Said = new();
+    private static readonly ConcurrentDictionary<string, bool> Printed = new();
     [ThreadStatic] private static string? mode;
     [ThreadStatic] private static int left;
 
@@ -181,7 +181,7 @@ internal static class Trace
             if (frames[i].GetMethod() is { } method && (method.Attributes & MethodAttributes.PinvokeImpl) == 0)
                 text.Append(text.Length > 0 ? ";" : "").Append(NameOf(method));
         string line = $"TRACE {mode} {text}";
-        if (Said.TryAdd(line, true))
+        if (Printed.TryAdd(line, true))
             Console.WriteLine(line);
     }
 

@@ -14,7 +14,7 @@ gives() {
 	[ -z "$pattern" ] || [ "$(grep -cE "$pattern" err)" = 1 ] || fail "$*: $(cat err)"
 }
 
-# A recording without samples is valid: nothing of the target ran. A line says so, but it is no failure, as with perf
+# A recording without samples is valid: the target did not run. A warning reports it, and the status is 0, as with perf
 # record and stackcollapse-perf.pl. Only drawing fails, as with flamegraph.pl.
 start sleeper sleep 60
 gives 0 'warning: .*: no samples; record longer' "$PROFCPU" collect -pid "$STARTED" -frequency 99 -duration 0.2 -output idle
@@ -23,9 +23,9 @@ gives 0 'warning: .*: no samples; record longer' "$PROFCPU" postprocess idle/per
 gives 0 'warning: idle has no samples' "$PROFCPU" fold idle
 [ ! -s out ] || fail "folded an event without samples"
 gives 1 'error: no stacks in the input' "$PROFCPU" flamegraph idle
-grep -q 'no samples' out || fail "a picture without samples does not say so"
+grep -q 'no samples' out || fail "the picture lacks the words 'no samples'"
 for dir in idle again; do
-	grep -q 'no samples' $dir/flamegraph.svg || fail "$dir/flamegraph.svg does not say so"
+	grep -q 'no samples' $dir/flamegraph.svg || fail "$dir/flamegraph.svg lacks the words 'no samples'"
 	[ -e $dir/folded_stacks.out ] || fail "no $dir/folded_stacks.out"
 	[ ! -s $dir/folded_stacks.out ] || fail "$dir/folded_stacks.out is not empty"
 	[ -e $dir/perf_script.out ] || fail "no $dir/perf_script.out"
@@ -37,7 +37,7 @@ gives 0 'warning: .*: no samples; record longer' "$PROFCPU" postprocess comments
 # No sample of the selected event.
 gives 0 "warning: no samples of the event 'cycles'; the input has samples of 'cpu-clock:[a-zA-Z]*'" "$PROFCPU" fold --event-filter cycles "$TESTS/golden/fold/cpp.txt"
 gives 1 "error: no samples of the event 'cycles'" "$PROFCPU" flamegraph --event cycles "$TESTS/golden/fold/cpp.txt"
-# Text that ends within a sample, as after a broken pipe: the rest is used.
+# Text that ends within a sample, as after a broken pipe: the samples before it are used.
 sed '$d' "$TESTS/golden/fold/cpp.txt" >whole
 printf '\n' >>whole
 gives 0 '' "$PROFCPU" fold whole
@@ -68,7 +68,7 @@ gives 127 'error: cannot execute no-such-command: No such file' "$PROFCPU" colle
 gives 127 'error: cannot execute \./no/such' "$PROFCPU" collect -q -a -o none -- ./no/such
 gives 126 'error: cannot execute \./err: Permission denied' "$PROFCPU" collect -q -o none -- ./err
 gives 126 'error: cannot execute /: Permission denied' "$PROFCPU" collect -q -o none -- /
-[ ! -e none ] || fail "files remain of a command that cannot be executed"
+[ ! -e none ] || fail "a command that cannot be executed leaves files"
 # With -p the command only limits the time of the recording and is not recorded itself.
 start_shares 60
 # shellcheck disable=SC2016 # for that shell
@@ -77,25 +77,25 @@ stop "$SHARES_PID"
 grep -q '^shares;' with/folded_stacks.out || fail "-p beside a command: the process is not recorded"
 grep -q '^sh;' with/folded_stacks.out && fail "-p beside a command: the command is recorded"
 
-# Only enough descriptors for the events: reported before the recording begins, and the suggested limit suffices.
+# Only enough descriptors for the events: the error comes before the recording, and the suggested limit suffices.
 start_shares 60
 "$BUILD/helpers/record_main" -q -p "$SHARES_PID" -d 0.1 -o few >out 2>err || fail "$(cat err)"
 few=$(($(sed -n 's/^descriptors //p' out) + 14))
 rm -r few
 (ulimit -n $few && gives 1 "error: cannot record: the limit of $few open files .* or more \\(ulimit -n\\)" \
 	"$PROFCPU" collect -q -p "$SHARES_PID" -d 20 -o few) || exit 1
-[ ! -e few ] || fail "files remain of a recording without descriptors"
+[ ! -e few ] || fail "a recording without descriptors leaves files"
 enough=$(sed -n 's/.*raise it to \([0-9]*\) or more.*/\1/p' err)
 (ulimit -n "$enough" && gives 0 '' "$PROFCPU" collect -q -p "$SHARES_PID" -F 999 -d 0.3 -o few) || exit 1
 at_least "$(share_of few/folded_stacks.out ';work;')" 80 || fail "with the suggested limit names are missing"
 stop "$SHARES_PID"
 
-# Ctrl-C reaches the command too. The recording is saved, as the user wants.
+# Ctrl-C reaches the command too, and the recording is saved.
 for pause in 0 0.01 0.05 0.1 0.3; do
 	rm -rf both
 	setsid env --default-signal=INT "$PROFCPU" collect -q -F 999 -o both -- sleep 60 >out 2>err </dev/null &
 	group=$!
-	wait_for 20 test -s both/perf.data || fail "Ctrl-C: it did not start: $(cat err)"
+	wait_for 20 test -s both/perf.data || fail "Ctrl-C: the recording did not start: $(cat err)"
 	sleep $pause
 	kill -INT -- -$group
 	status=0
@@ -107,16 +107,16 @@ done
 # A second Ctrl-C ends the creation of outputs. Existing outputs are complete, and the others can be made later.
 setsid env --default-signal=INT "$PROFCPU" collect -q -a --jit-names=none -F 4999 -o twice -d 60 >out 2>err </dev/null &
 group=$!
-wait_for 20 test -s twice/perf.data || fail "twice: it did not start: $(cat err)"
+wait_for 20 test -s twice/perf.data || fail "a second Ctrl-C: the recording did not start: $(cat err)"
 sleep 1
 kill -INT $group
-wait_for 20 test -s twice/flamegraph.svg || fail "twice: no picture: $(cat err)"
+wait_for 20 test -s twice/flamegraph.svg || fail "a second Ctrl-C: no picture: $(cat err)"
 kill -INT $group
 status=0
 wait $group || status=$?
 [ $status = 130 ] || [ $status = 0 ] || fail "a second Ctrl-C: exit $status: $(cat err)" # 0: it had finished
 [ $status = 0 ] || [ "$(grep -c '^profcpu: the samples are in twice; run .profcpu postprocess twice. to make the outputs' err)" = 1 ] ||
 	fail "a second Ctrl-C: does not list the missing outputs: $(cat err)"
-tail -c 20 twice/flamegraph.svg | grep -q '</svg>' || fail "a second Ctrl-C: a part of a picture"
+tail -c 20 twice/flamegraph.svg | grep -q '</svg>' || fail "a second Ctrl-C: flamegraph.svg is cut"
 gives 0 '' "$PROFCPU" postprocess -q twice
-[ -s twice/prof.tar.gz ] || fail "a second Ctrl-C: not all outputs can be made later"
+[ -s twice/prof.tar.gz ] || fail "a second Ctrl-C: postprocess made no prof.tar.gz"

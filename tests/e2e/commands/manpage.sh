@@ -25,7 +25,7 @@ in_page() {
 }
 
 "$PROFCPU" help | sed -n 's/^  \([a-z]*\)  .*/\1/p' >"$dir/commands"
-[ -s "$dir/commands" ] || complain "profcpu help lists nothing"
+[ -s "$dir/commands" ] || complain "profcpu help lists no commands"
 while read -r command; do
 	grep -q "^\.Ss .*profcpu $command" "$page" || complain "no section on '$command'"
 	in_usage "$command" >"$dir/usage"
@@ -39,9 +39,9 @@ done <"$dir/commands"
 
 # Doctor, the page and docs/permissions.md explain the same capabilities.
 capabilities=$(grep -o '"CAP_[A-Z_]*"' "$ROOT/profcpu/doctor_report.c" | tr -d '"' | sort -u)
-[ "$(wc -w <<<"$capabilities")" -ge 6 ] || complain "doctor knows no capabilities"
+[ "$(wc -w <<<"$capabilities")" -ge 6 ] || complain "fewer than 6 capabilities in doctor_report.c"
 for capability in $capabilities; do
-	grep -q "$capability" "$page" || complain "the page does not say what $capability is good for"
+	grep -q "$capability" "$page" || complain "the page does not explain $capability"
 	grep -q "$capability" "$ROOT/docs/permissions.md" || complain "docs/permissions.md does not explain $capability"
 done
 

@@ -15,7 +15,7 @@ only_itself() {
 	strace -f -qq -e trace=execve,execveat -o "$T/trace" "$@" >"$T/out" 2>"$T/err" || status=$?
 	[ "$status" = 0 ] || fail "$* gave $status: $(cat "$T/err")"
 	n=$(grep -cE 'execve(at)?\(' "$T/trace")
-	[ "$n" = "$allowed" ] || fail "$* executed others: $(cat "$T/trace")"
+	[ "$n" = "$allowed" ] || fail "$* executed other programs: $(cat "$T/trace")"
 }
 
 start_shares 60
@@ -28,5 +28,5 @@ only_itself 1 "$PROFCPU" fold --pid --kernel --jit "$T/rec"
 only_itself 1 "$PROFCPU" flamegraph "$T/rec"
 only_itself 1 "$PROFCPU" ps
 only_itself 1 "$PROFCPU" doctor -p "$SHARES_PID"
-# The command that it has to start is the only other program.
+# The command to record is the only other program.
 only_itself 2 "$PROFCPU" collect -o "$T/rec-c" -- "$BUILD/examples/shares" 1

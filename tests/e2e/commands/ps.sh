@@ -21,8 +21,8 @@ sleep 1000 &
 pids+=($!)
 sleeper=$!
 [ "$(row "$sleeper")" = "$sleeper $(awk '/^NSpid/ { print $NF }' "/proc/$sleeper/status") $(id -un) - - sleep" ] ||
-	fail "a plain process: $(row "$sleeper")"
-row $$ | grep -q bash || fail "this shell: $(row $$)"
+	fail "row of a plain process: $(row "$sleeper")"
+row $$ | grep -q bash || fail "row of this shell: $(row $$)"
 
 # Shows arguments only on request, and without control characters for the terminal.
 bash -c 'exec -a "$(printf "pass\033word")" sleep 1001' &
@@ -30,23 +30,23 @@ pids+=($!)
 secret=$!
 for _ in $(seq 50); do [ "$(cat "/proc/$secret/comm")" = sleep ] && break; sleep 0.1; done
 "$PROFCPU" ps 2>/dev/null | grep -q word && fail "arguments are shown"
-"$PROFCPU" ps --args 2>/dev/null | grep -q 'sleep: pass?word 1001' || fail "arguments are not shown, or raw"
+"$PROFCPU" ps --args 2>/dev/null | grep -q 'sleep: pass?word 1001' || fail "arguments are missing or not escaped"
 "$PROFCPU" ps --json 2>/dev/null | python3 -c '
 import json, sys
 l = json.load(sys.stdin)
 me = [p for p in l["processes"] if p["pid"] == int(sys.argv[1])]
 assert len(me) == 1 and me[0]["command"] == "sleep" and me[0]["dotnet"] is False and "arguments" not in me[0], me
-' "$sleeper" || fail "--json"
+' "$sleeper" || fail "--json: wrong entry"
 
-"$PROFCPU" ps nonsense 2>/dev/null && fail "an argument is accepted"
+"$PROFCPU" ps nonsense 2>/dev/null && fail "ps accepts an argument"
 status=0; "$PROFCPU" ps --nonsense >/dev/null 2>&1 || status=$?
 [ "$status" = 2 ] || fail "exit status $status of wrong usage"
 status=0; "$PROFCPU" ps >/dev/full 2>"$dir/err" || status=$?
 [ "$status" = 1 ] || fail "exit status $status on a full disk"
-grep -q 'No space' "$dir/err" || fail "a full disk is not named: $(cat "$dir/err")"
+grep -q 'No space' "$dir/err" || fail "the full disk is not reported: $(cat "$dir/err")"
 
 if [ "$(id -u)" = 0 ]; then
-	# A user without rights is informed that more processes exist; its own processes are complete.
+	# A user without rights gets a note that more processes exist; the rows of its own processes are complete.
 	chmod 755 "$dir"
 	cp "$PROFCPU" "$dir/profcpu"
 	setpriv --reuid 12345 --regid 12345 --clear-groups "$dir/profcpu" ps >"$dir/out" 2>"$dir/err"
@@ -90,9 +90,9 @@ status=0; "$PROFCPU" collect -o "$dir/rec" >"$dir/out" 2>"$dir/err" || status=$?
 [ "$status" = 2 ] || fail "several .NET processes: exit status $status: $(cat "$dir/err")"
 grep -q 'error: [0-9]* .NET processes in sight; choose with -p:$' "$dir/err" || fail "$(cat "$dir/err")"
 grep -Eq '^ +PID +NSPID +USER +.NET +CONTAINER +COMMAND$' "$dir/err" || fail "no headings: $(cat "$dir/err")"
-grep -Eq "^ *${pids[-2]} .* $(id -un) +9.8.7 .* python3[0-9.]*: /srv/shop/Shop.dll\$" "$dir/err" || fail "the assembly: $(cat "$dir/err")"
-grep -Eq "^ *${pids[-1]} .* python3[0-9.]*: \.\.\.(ng)?(long)*/App\$" "$dir/err" || fail "the program's path, cut: $(cat "$dir/err")"
-[ ! -s "$dir/out" ] && [ ! -e "$dir/rec" ] || fail "several .NET processes: a recording was begun"
+grep -Eq "^ *${pids[-2]} .* $(id -un) +9.8.7 .* python3[0-9.]*: /srv/shop/Shop.dll\$" "$dir/err" || fail "the assembly is not listed: $(cat "$dir/err")"
+grep -Eq "^ *${pids[-1]} .* python3[0-9.]*: \.\.\.(ng)?(long)*/App\$" "$dir/err" || fail "the program's path is not shortened: $(cat "$dir/err")"
+[ ! -s "$dir/out" ] && [ ! -e "$dir/rec" ] || fail "several .NET processes: a recording was started"
 
 command -v dotnet >/dev/null || exit 0
 # Any .NET program will do: the compiler server of the SDK waits for work.
@@ -108,14 +108,14 @@ for _ in $(seq 100); do
 	sleep 0.1
 done
 dotnet --list-runtimes | grep -q "^Microsoft.NETCore.App $version " || fail "version '$version' of $(row "$net")"
-"$PROFCPU" ps --dotnet 2>/dev/null | tr -s ' ' | grep -q "^ $net .* $version - dotnet" || fail "--dotnet misses it"
-"$PROFCPU" ps --dotnet 2>/dev/null | grep -q sleep && fail "--dotnet shows others"
-"$PROFCPU" ps --dotnet --json 2>/dev/null | grep -q "\"dotnet\":true,\"dotnet_version\":\"$version\"" || fail "--dotnet --json"
+"$PROFCPU" ps --dotnet 2>/dev/null | tr -s ' ' | grep -q "^ $net .* $version - dotnet" || fail "--dotnet does not list the process"
+"$PROFCPU" ps --dotnet 2>/dev/null | grep -q sleep && fail "--dotnet lists a process without .NET"
+"$PROFCPU" ps --dotnet --json 2>/dev/null | grep -q "\"dotnet\":true,\"dotnet_version\":\"$version\"" || fail "--dotnet --json: wrong entry"
 if [ "$(id -u)" = 0 ]; then
 	# Without rights its port in /tmp identifies it.
 	for _ in $(seq 50); do
 		setpriv --reuid 12345 --regid 12345 --clear-groups "$dir/profcpu" ps --dotnet 2>/dev/null | grep -q " $net " && exit 0
 		sleep 0.1
 	done
-	fail "unprivileged: the .NET process is not known by its port"
+	fail "without rights: the .NET process is not found by its port"
 fi

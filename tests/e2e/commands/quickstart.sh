@@ -23,7 +23,7 @@ quick whole 2
 wait "$QUICK" || fail "exit $?: $(cat "$T/whole")"
 picture=$(picture_of whole)
 [ -s "$picture" ] || fail "no picture: $(cat "$T/whole")"
-grep -qE 'alpha_leaf|Cpu' "$picture" || fail "the picture shows something else"
+grep -qE 'alpha_leaf|Cpu' "$picture" || fail "the picture lacks the example's functions"
 T_FILES+=("$(dirname "$picture")"/*)
 wait_for 5 nothing_left || fail "left running: $(pgrep -a -s "$QUICK")"
 rm -r "$(dirname "$picture")"

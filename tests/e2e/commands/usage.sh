@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # Wrong usage of any command gives status 2, nothing on stdout, and one line that names the help. Options without effect
-# are reported: those of the scripts are accepted, others are wrong usage.
+# are reported. Those of stackcollapse-perf.pl and flamegraph.pl are accepted, others are wrong usage.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 
-# wrong WHAT COMMAND ARGUMENT...: checks that the line contains WHAT.
+# wrong MESSAGE COMMAND ARGUMENT...: checks that the line is MESSAGE.
 wrong() {
-	local what=$1 status=0
+	local message=$1 status=0
 	shift
 	timeout 20 "$PROFCPU" "$@" >out 2>err </dev/null || status=$?
 	[ "$status" = 2 ] || fail "$*: exit $status: $(cat err)"
-	[ "$(cat err)" = "profcpu: error: $what" ] || fail "$*: $(cat err)"
-	[ ! -s out ] || fail "$*: something on stdout"
+	[ "$(cat err)" = "profcpu: error: $message" ] || fail "$*: $(cat err)"
+	[ ! -s out ] || fail "$*: output on stdout"
 }
 shows() { echo "; \`profcpu help $1\` shows the options"; }
 see() { echo "; see \`profcpu help $1\`"; }
@@ -38,8 +38,8 @@ done
 wrong "'--fo' is ambiguous$(shows flamegraph)" flamegraph --fo
 wrong "'-d' lacks its value$(shows collect)" collect -a -d
 
-# A single letter is a short option or none, never the begin of a long one, because it differs elsewhere. Some lines
-# suggest an option.
+# A single letter is a short option, never the start of a long one, because other tools use it differently. Some
+# messages suggest an option.
 stray() { # HINT COMMAND LETTER ARGUMENT...
 	wrong "'$3' is not an option$1$(shows "$2")" "${@:2}"
 }
@@ -93,8 +93,8 @@ wrong "no command 'nonsense'; \`profcpu help\` lists the commands" help nonsense
 status=0
 "$PROFCPU" >out 2>err || status=$?
 [ "$status" = 2 ] || fail "no command: exit $status"
-[ ! -s out ] || fail "no command: something on stdout"
-"$PROFCPU" help | cmp - err || fail "no command: not the text of help on stderr"
+[ ! -s out ] || fail "no command: output on stdout"
+"$PROFCPU" help | cmp - err || fail "no command: stderr is not the text of help"
 for time in 0 0ms 0.0001 8785h -1 inf nan 1h30 10x 10sec; do
 	wrong "-d: needs a time from 1ms to 366 days, such as 10, 0.5, 500ms or 2m, not '$time'" \
 		collect -a "-d$time"
@@ -116,24 +116,25 @@ for option in --event=cycles --tid --raw-names --mangled; do
 		flamegraph "$option" folded
 done
 
-# idle NOTE OPTION COMMAND ARGUMENT...: checks that the option is accepted, changes nothing, and is reported in a line.
-idle() {
+# without_effect NOTE OPTION COMMAND ARGUMENT...: checks that the option is accepted, changes nothing, and is reported in
+# a line.
+without_effect() {
 	local note=$1 option=$2
 	shift 2
 	timeout 20 "$PROFCPU" "$@" >plain 2>/dev/null || fail "$*: exit $?"
 	timeout 20 "$PROFCPU" "$@" "$option" >out 2>err || fail "$* $option: exit $?: $(cat err)"
 	grep -qxF "profcpu: $note" err || fail "$* $option: $(cat err)"
 	sed -i 's/ data-negate="."//' plain out # the script contains the option
-	cmp plain out || fail "$* $option: has an effect"
+	cmp plain out || fail "$* $option: the option changes the output"
 }
-idle "--context has no effect without --inline" --context fold text
-idle "--context has no effect with --names full" --context fold --names full --inline text
-idle "--mangled has no effect on text: text keeps its own names" --mangled fold --names full text
-idle "--mangled has no effect on text: text keeps its own names" --mangled flamegraph text
-idle "--srcline has no effect here: it is for the text of \`perf script -F +srcline\`; use --lines for a recording" --srcline \
+without_effect "--context has no effect without --inline" --context fold text
+without_effect "--context has no effect with --names full" --context fold --names full --inline text
+without_effect "--mangled has no effect on text: text keeps its own names" --mangled fold --names full text
+without_effect "--mangled has no effect on text: text keeps its own names" --mangled flamegraph text
+without_effect "--srcline has no effect here: it is for the text of \`perf script -F +srcline\`; use --lines for a recording" --srcline \
 	fold "$TESTS/golden/perf/6.1-g"
 printf 'a;b 100\n' >one
-idle "--negate has no effect: the input has one count on each line" --negate flamegraph one
+without_effect "--negate has no effect: the input has one count on each line" --negate flamegraph one
 "$PROFCPU" flamegraph --encoding bogus folded >out 2>err || fail "--encoding bogus: exit $?"
 grep -q "^profcpu: --encoding: viewers may not know 'bogus'" err || fail "--encoding bogus is not reported: $(cat err)"
 for encoding in utf-8 ISO-8859-1 windows-1252; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A target in a container, seen from the host and from a sidecar: its number inside, its container, its root, its perf
-# map. First in namespaces made by this script, which works everywhere. Then, if podman and runc work, in a real
-# container with its usual limits.
+# A target in a container, seen from the host and from a sidecar: its PID inside, its container, its root, its perf map.
+# First in namespaces that this script makes, which works everywhere. Then, if podman and runc work, in a real container
+# with its usual limits.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -36,7 +36,7 @@ end() {
 	wait "$1" 2>/dev/null || true
 }
 
-# The one process named "sleep" below a process.
+# The only descendant of a process that is named "sleep".
 sleeper_below() { # ANCESTOR
 	local pid
 	for _ in $(seq 200); do
@@ -56,7 +56,7 @@ print(*[p["pid"] for p in all.values() if p["command"] == "sleep" and below(p)])
 	done
 	cat "$T/target.log" >&2
 }
-doctor_says() { # PATTERN ARGUMENTS...
+doctor_prints() { # PATTERN ARGUMENTS...
 	local pattern=$1
 	shift
 	"$PROFCPU" doctor "$@" >"$T/doctor" 2>&1 || true
@@ -65,12 +65,12 @@ doctor_says() { # PATTERN ARGUMENTS...
 # Checks a target in a root of its own, with a perf map that exists only there.
 check_target() { # PID
 	local pid=$1
-	[ -n "$pid" ] || fail "there is no target"
+	[ -n "$pid" ] || fail "no target found"
 	[ "$("$PROFCPU" ps --json 2>/dev/null | sed -n "s/.*\"pid\":$pid,\"ns_pid\":\([0-9]*\),.*/\1/p")" = 1 ] ||
-		fail "the number in its namespace is not 1"
-	doctor_says '^yes +target files +in a root of its own' -p "$pid"
-	doctor_says '^yes +target perf map +/tmp/perf-1.map, 1 KiB' -p "$pid"
-	doctor_says '^yes +target maps +readable' -p "$pid"
+		fail "its PID in its namespace is not 1"
+	doctor_prints '^yes +target files +in a root of its own' -p "$pid"
+	doctor_prints '^yes +target perf map +/tmp/perf-1.map, 1 KiB' -p "$pid"
+	doctor_prints '^yes +target maps +readable' -p "$pid"
 }
 
 inside='echo "1000 10 inside" >/tmp/perf-1.map; exec sleep 1000'
@@ -88,7 +88,7 @@ for plant in 'mkfifo /tmp/perf-1.map' ':'; do
 	planted=$STARTED
 	pid=$(sleeper_below "$planted")
 	sleep 0.1
-	doctor_says '^yes +target files' -p "$pid"
+	doctor_prints '^yes +target files' -p "$pid"
 	grep -Eq '^yes +target perf map' "$T/doctor" && fail "a planted perf map is used: $plant"
 	end "$planted"
 	rm "$T/root/tmp/perf-1.map"
@@ -110,7 +110,7 @@ if "$BUILD/helpers/can_sample" >/dev/null 2>&1; then
 	wait "$recorder" || fail "collect gave $?: $(cat "$T/recorder.log")"
 	[ -e "/proc/$pid" ] && fail "the target did not end during the recording"
 	share=$(share_of "$T/rec/folded_stacks.out" ';main;.*work;(alpha|beta|gamma)')
-	awk -v s="$share" 'BEGIN { exit !(s >= 90) }' || fail "named are $share %: $(head -n 5 "$T/rec/folded_stacks.out")"
+	awk -v s="$share" 'BEGIN { exit !(s >= 90) }' || fail "only $share % of the samples have names: $(head -n 5 "$T/rec/folded_stacks.out")"
 fi
 
 if ! command -v podman >/dev/null || ! command -v runc >/dev/null; then
@@ -127,7 +127,7 @@ t_remove_container() {
 }
 trap t_remove_container EXIT
 if ! tar -C "$T/root" -c . | podman import -q - "$image" >/dev/null 2>&1 || ! podman_run --rm "$image" /bin/sh -c : 2>"$T/podman"; then
-	echo "podman does not work here ($(tail -n 1 "$T/podman" 2>/dev/null)); namespaces by hand were tried"
+	echo "podman does not work here ($(tail -n 1 "$T/podman" 2>/dev/null)); only hand-made namespaces were tested"
 	exit 0
 fi
 
@@ -137,29 +137,29 @@ check_target "$pid"
 "$PROFCPU" ps 2>/dev/null | tr -s ' ' | grep -q "^ *$pid 1 0 - ${id:0:12} sleep$" ||
 	fail "ps of the container: $("$PROFCPU" ps 2>/dev/null | grep " $pid ")"
 
-# A sidecar in its PID namespace: its rights depend on its capabilities, and the suggested additions are right.
+# A sidecar in its PID namespace: the suggested capabilities give it the missing rights.
 sidecar() { # STATUS ARGUMENTS...
 	local wanted=$1 status=0
 	shift
 	podman_run --rm --pid "container:$name" "$@" "$image" /bin/profcpu doctor -p 1 >"$T/sidecar" 2>&1 || status=$?
 	[ "$status" = "$wanted" ] || fail "sidecar $*: exit status $status instead of $wanted: $(cat "$T/sidecar")"
 }
-sidecar_says() { grep -Eq "$1" "$T/sidecar" || fail "the output in the sidecar lacks '$1': $(cat "$T/sidecar")"; }
+sidecar_prints() { grep -Eq "$1" "$T/sidecar" || fail "the output in the sidecar lacks '$1': $(cat "$T/sidecar")"; }
 sidecar 1
-sidecar_says '^NO +perf_event_open'
-sidecar_says 'remedy: .*--cap-add PERFMON --security-opt seccomp=unconfined'
-sidecar_says 'remedy: .*--cap-add SYS_PTRACE'
-sidecar_says '^yes +target +PID 1: sleep'
+sidecar_prints '^NO +perf_event_open'
+sidecar_prints 'remedy: .*--cap-add PERFMON --security-opt seccomp=unconfined'
+sidecar_prints 'remedy: .*--cap-add SYS_PTRACE'
+sidecar_prints '^yes +target +PID 1: sleep'
 podman_run --rm "$image" /bin/profcpu doctor >"$T/sidecar" 2>&1
-sidecar_says 'remedy: .*--pid container:TARGET'
+sidecar_prints 'remedy: .*--pid container:TARGET'
 grep -q CAP_PERFMON "$T/sidecar" || fail "CAP_PERFMON is not mentioned"
 # Root with every right that perf_event_open requires.
 if "$BUILD/helpers/can_sample" >/dev/null 2>&1; then
 	sidecar 0 --cap-add SYS_ADMIN --cap-add SYS_PTRACE
-	sidecar_says '^yes +target perf map +/tmp/perf-1.map'
-	sidecar_says '^yes +target samples'
+	sidecar_prints '^yes +target perf map +/tmp/perf-1.map'
+	sidecar_prints '^yes +target samples'
 	sidecar 0 --cap-add PERFMON --cap-add SYS_PTRACE --security-opt seccomp=unconfined
-	sidecar_says '^yes +target samples'
+	sidecar_prints '^yes +target samples'
 
 	# Waits of a target inside and their wakers, with the options for sidecars in docs/containers.md.
 	podman rm -f -t 0 "$name" >/dev/null 2>&1
@@ -171,10 +171,10 @@ if "$BUILD/helpers/can_sample" >/dev/null 2>&1; then
 		--security-opt seccomp=unconfined "${tracefs[@]}" -v "$T/out:/out" "$image" \
 		/bin/profcpu collect --off-cpu --max-overhead 100 -p 1 -d 2 -o /out/rec >"$T/waits.out" 2>&1 || fail "sidecar: $(cat "$T/waits.out")"
 	part_of_duration "$T/out/rec" "$(weight_of "$T/out/rec/offcpu.folded" ';run_pipe;wait_pipe;')" 0.9 1.02 ||
-		fail "wait_pipe: $(cat "$T/out/rec/offcpu.folded")"
+		fail "wait_pipe does not have the whole duration: $(cat "$T/out/rec/offcpu.folded")"
 	if [ -n "${tracefs[*]}" ]; then
-		# The first wait of each thread has no waker, because that wait reveals the thread's number outside.
-		at_least "$(weight_of "$T/out/rec/wakeup.folded" ';wait_pipe;[^-]*;--;[^-]*;wake_pipe;end_pipe;')" 1700000 || fail "who woke wait_pipe: $(cat "$T/out/rec/wakeup.folded")"
+		# The first wait of each thread has no waker, because that wait reveals the thread's TID outside.
+		at_least "$(weight_of "$T/out/rec/wakeup.folded" ';wait_pipe;[^-]*;--;[^-]*;wake_pipe;end_pipe;')" 1700000 || fail "wait_pipe lacks wakers: $(cat "$T/out/rec/wakeup.folded")"
 	else
 		grep -q 'wakers are not recorded: .*tracefs' "$T/waits.out" || fail "tracefs is not mentioned: $(cat "$T/waits.out")"
 	fi

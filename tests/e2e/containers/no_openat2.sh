@@ -7,7 +7,7 @@ for error in 38 1; do # ENOSYS, EPERM
 	for test in symbols/symtab/test_image container/test_opener; do
 		"$BUILD/helpers/seccomp_exec" 437 "$error" "$BUILD/unit/$test" >"$T/out" 2>&1 || {
 			tail -n 20 "$T/out"
-			fail "$test, openat2 giving error $error"
+			fail "$test fails if openat2 fails with error $error"
 		}
 	done
 done

@@ -28,13 +28,13 @@ if [ "$paranoid" -ge 1 ]; then
 		fail "--off-cpu: no remedy: $(cat "$T/refused")"
 	survives "${nobody[@]}" "$T/profcpu" doctor
 	grep -A 2 'whole CPUs' "$T/refused.out" | grep -q 'remedy: .*perf_event_paranoid=0$\|remedy: .*--cap-add PERFMON\|remedy: .*PERFMON\]' ||
-		fail "a remedy different from collect's: $(cat "$T/refused.out")"
+		fail "doctor's remedy differs from collect's: $(cat "$T/refused.out")"
 	grep -A 2 'off-CPU  ' "$T/refused.out" | grep -q 'remedy: .*perf_event_paranoid=0$\|remedy: .*--cap-add PERFMON\|remedy: .*PERFMON\]' ||
 		fail "doctor does not mention --off-cpu: $(cat "$T/refused.out")"
 	grep -q 'can work here, without --off-cpu\.$\|cannot work here' "$T/refused.out" || fail "doctor: $(cat "$T/refused.out")"
 fi
 
-# Its own process works, without kernel frames.
+# Recording its own process works, without kernel frames.
 if [ "$paranoid" -le 2 ]; then
 	survives "${nobody[@]}" "$T/profcpu" collect -F 199 -o "$T/ours/own" -- "$T/shares" 1
 	[ "$SURVIVED" = 0 ] || fail "cannot profile its own process: $(cat "$T/refused")"
@@ -55,36 +55,36 @@ if [ "$paranoid" -le 2 ]; then
 	for program in "${others[@]}"; do
 		survives "${nobody[@]}" "$T/profcpu" collect -F 199 -o "$T/ours/$program" -- "$T/$program" 0.3
 		grep -q "the command .*/$program: no longer sampled: executed a program that is set-uid.*run profcpu as root" "$T/refused" ||
-			fail "$program: does not say why there are no samples: $(cat "$T/refused")"
+			fail "$program: no reason for the missing samples: $(cat "$T/refused")"
 		grep -q 'event did not happen' "$T/refused" && fail "$program: reports a wrong reason: $(cat "$T/refused")"
 		survives "$T/profcpu" collect -F 199 -o "$T/root-$program" -- "$T/$program" 0.3
 		grep -q 'set-uid' "$T/refused" && fail "$program as root: $(cat "$T/refused")"
 		grep -q ';main;.*alpha_leaf' "$T/root-$program/folded_stacks.out" || fail "$program: no samples as root"
 	done
 	survives "${nobody[@]}" "$T/profcpu" collect -F 199 -o "$T/ours/among" -- sh -c "$T/shares 0.3; $T/shares_unread 2; exit 0" # longer than a round, so that its name can be read
-	grep -q '^profcpu: warning: process [0-9]* ([a-z_]*): no longer sampled: executed a program' "$T/refused" || fail "does not mention the child: $(cat "$T/refused")"
+	grep -q '^profcpu: warning: process [0-9]* ([a-z_]*): no longer sampled: executed a program' "$T/refused" || fail "the child is not reported: $(cat "$T/refused")"
 	grep -q ';main;.*alpha_leaf' "$T/ours/among/folded_stacks.out" || fail "the other child has no samples"
 fi
 
 # A directory that is not writable.
 mkdir "$T/theirs"
 refuses "${nobody[@]}" "$T/profcpu" collect -d 1 -o "$T/theirs/rec" -- "$T/shares" 1
-grep -q "theirs" "$T/refused" || fail "does not say where: $(cat "$T/refused")"
+grep -q "theirs" "$T/refused" || fail "the message lacks the directory: $(cat "$T/refused")"
 
 # A recording that is not readable.
 mkdir "$T/secret"
 : >"$T/secret/perf.data"
 chmod 600 "$T/secret/perf.data"
-whose='only its owner may read a recording: run profcpu as that user or as root$'
+owner_only='only its owner may read a recording: run profcpu as that user or as root$'
 for command in fold flamegraph postprocess; do
 	for input in secret secret/perf.data; do
 		refuses "${nobody[@]}" "$T/profcpu" $command "$T/$input"
-		grep -q "cannot open $T/secret/perf.data: Permission denied; $whose" "$T/refused" || fail "$command: $(cat "$T/refused")"
+		grep -q "cannot open $T/secret/perf.data: Permission denied; $owner_only" "$T/refused" || fail "$command: $(cat "$T/refused")"
 	done
 done
 chmod 700 "$T/secret"
 refuses "${nobody[@]}" "$T/profcpu" postprocess "$T/secret"
-grep -q "cannot open $T/secret: Permission denied; $whose" "$T/refused" || fail "a directory: $(cat "$T/refused")"
+grep -q "cannot open $T/secret: Permission denied; $owner_only" "$T/refused" || fail "a directory: $(cat "$T/refused")"
 
 # doctor reports missing rights for any user.
 survives "${nobody[@]}" "$T/profcpu" doctor -p "$SHARES_PID"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Hostile archives: names that lead out, links, devices, bombs. Nothing is written outside the target directory. Each is
+# Hostile archives: paths that lead out, links, devices, bombs. Nothing is written outside the target directory. Each is
 # refused, or its recording is processed without the hostile members.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
@@ -16,7 +16,7 @@ export TMPDIR=$T/work/deep/deeper
 cd "$TMPDIR" || exit 1
 echo canary >"$T/pack/evil"
 
-# Packed files that are no archive: the line names the remedy for each kind of packing.
+# Compressed files without an archive: the message has the remedy for each kind of compression.
 for packer in gzip zstd xz bzip2; do
 	command -v $packer >/dev/null || continue
 	for file in "$TESTS/golden/fold/cpp.txt" "$TESTS/golden/perf/6.1-g/perf.data"; do
@@ -29,14 +29,14 @@ for packer in gzip zstd xz bzip2; do
 	done
 done
 
-# says_it_lacks DIR WORDS: checks that every later command reports the missing parts of the damaged recording in DIR.
-says_it_lacks() {
+# reports_missing DIR WORDS: checks that every later command reports the missing parts of the damaged recording in DIR.
+reports_missing() {
 	local i
 	for i in "fold $1" "postprocess $1" "fold $1/prof.tar.gz" "postprocess $1/prof.tar.gz -o $1.2" "flamegraph $1.2/prof.tar.gz"; do
 		# shellcheck disable=SC2086 # words
 		survives "$PROFCPU" $i
-		[ "$SURVIVED" = 1 ] || fail "$i: exit $SURVIVED, as if it were whole"
-		[ "$(grep -c ": incomplete: .*$2" "$T/refused")" = 1 ] || fail "$i does not say what it lacks: $(cat "$T/refused")"
+		[ "$SURVIVED" = 1 ] || fail "$i: exit $SURVIVED instead of 1"
+		[ "$(grep -c ": incomplete: .*$2" "$T/refused")" = 1 ] || fail "$i does not report the missing parts: $(cat "$T/refused")"
 	done
 	rm -r "$1.2"
 }
@@ -54,7 +54,7 @@ try() { # NAME TAR-ARGUMENTS...
 	grep -q "$name.tar.gz: members left out" "$T/refused" || fail "$name: accepted without a message"
 	[ "$(weight_of "$T/refused.out")" -gt 0 ] || fail "$name: its recording was not processed"
 	survives "$PROFCPU" postprocess -o "$T/out/$name" "$T/$name.tar.gz"
-	says_it_lacks "$T/out/$name" 'members were left out'
+	reports_missing "$T/out/$name" 'members were left out'
 	find "$T" /tmp -maxdepth 4 -name 'escaped*' -print -quit 2>/dev/null | grep -q . && fail "$name: a file escaped"
 	return 0
 }
@@ -98,11 +98,11 @@ for at in 1 2 10 100 $(seq $((size / 10)) $((size / 10)) $((size - 1))) $((size 
 	[ "$w" -le "$all" ] || fail "more weight in the first $at bytes than in the whole"
 	[ "$w" -eq 0 ] || kept=$((kept + 1))
 	[ "$w" -eq 0 ] || share=$(share_of "$T/refused.out" ';main;')
-	[ "$w" -eq 0 ] || at_least "$share" 90 || fail "cut at $at it has lost its names: $share %"
+	[ "$w" -eq 0 ] || at_least "$share" 90 || fail "cut at $at: only $share % of the samples have names"
 done
-echo "$kept cuts of an archive of $size bytes had samples in them"
-[ "$kept" -ge 8 ] || fail "too little of cut archives is readable"
-cmp "$T/whole" "$T/refused.out" || fail "without its last byte the whole perf.data is there"
+echo "$kept of the cut archives have readable samples; the whole has $size bytes"
+[ "$kept" -ge 8 ] || fail "only $kept cut archives have readable samples"
+cmp "$T/whole" "$T/refused.out" || fail "stacks differ in an archive without its last byte"
 head -c $((size / 2)) "$T/rec/prof.tar.gz" >"$T/cut.tar.gz"
 survives "$PROFCPU" postprocess -o "$T/out/cut" "$T/cut.tar.gz"
 [ "$SURVIVED" = 1 ] || fail "postprocess of a cut archive gave $SURVIVED"
@@ -110,8 +110,8 @@ for file in flamegraph.svg folded_stacks.out perf_script.out report.json; do
 	[ -s "$T/out/cut/$file" ] || fail "no $file from the readable part"
 done
 
-# Missing parts stay known: for a complete recording, for one of a killed recorder, and for one without a manifest. In
-# the last two nothing else shows them.
+# Later commands report missing parts: of a complete recording, of one of a killed recorder, and of one without a
+# manifest. In the last two nothing else reveals them.
 mkdir "$T/pack/killed" "$T/pack/bare"
 cp -r "$T/pack/rec/manifest.json" "$T/pack/rec/perf.data" "$T/pack/killed"
 sed -i 's/"finished": true/"finished": false/; s/"symbols_complete": true/"symbols_complete": false/' "$T/pack/killed/manifest.json"
@@ -123,8 +123,8 @@ for what in rec killed bare; do
 	head -c $(($(stat -c %s "$T/$what.tar") * 7 / 10)) "$T/$what.tar" >"$T/cut.tar"
 	survives "$PROFCPU" postprocess -q -o "$T/out/$what" "$T/cut.tar"
 	[ "$SURVIVED" = 1 ] || fail "$what: exit $SURVIVED"
-	grep -q 'all that it wrote' "$T/refused" && fail "$what: says that all is there: $(cat "$T/refused")"
-	says_it_lacks "$T/out/$what" 'cut off, and of perf.data [0-9]* of [0-9]* bytes were left'
+	grep -q 'all that it wrote' "$T/refused" && fail "$what: reports a complete recording: $(cat "$T/refused")"
+	reports_missing "$T/out/$what" 'cut off, and of perf.data [0-9]* of [0-9]* bytes were left'
 done
 # A manifest cannot send control characters to a terminal.
 sed -i 's/"damage": "/&\\u001b[31m/' "$T/out/rec/manifest.json"
@@ -136,14 +136,14 @@ tar -C "$T/pack/rec" -cf "$T/cut.tar" manifest.json symbols perf.data perf_scrip
 truncate -s -20000 "$T/cut.tar"
 survives "$PROFCPU" postprocess -q -o "$T/out/outputs" "$T/cut.tar"
 [ "$SURVIVED" = 1 ] || fail "cut outputs: exit $SURVIVED"
-"$PROFCPU" fold "$T/out/outputs/prof.tar.gz" >"$T/again" 2>"$T/err" || fail "exit $?, though nothing is missing: $(cat "$T/err")"
+"$PROFCPU" fold "$T/out/outputs/prof.tar.gz" >"$T/again" 2>"$T/err" || fail "exit $?, although nothing is missing: $(cat "$T/err")"
 [ ! -s "$T/err" ] || fail "$(cat "$T/err")"
-cmp "$T/again" "$T/whole" || fail "other stacks"
+cmp "$T/again" "$T/whole" || fail "stacks differ after new outputs"
 if command -v bzip2 >/dev/null; then
 	gzip -dc "$T/rec/prof.tar.gz" | bzip2 >"$T/rec.tar.bz2"
-	"$PROFCPU" fold "$T/rec.tar.bz2" | cmp - "$T/whole" || fail "another compression, another result"
+	"$PROFCPU" fold "$T/rec.tar.bz2" | cmp - "$T/whole" || fail "stacks differ with bzip2"
 fi
 
-# No temporary files remain in the place of unpacking.
+# No temporary files remain in TMPDIR.
 left=$(find "$TMPDIR" -mindepth 1 | head -n 3)
 [ -z "$left" ] || fail "left behind: $left"

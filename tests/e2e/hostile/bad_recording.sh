@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A perf.data cut anywhere or with changed bytes, and other files: no crash, no hang, a clear line, and readable parts
-# are kept.
+# A perf.data cut anywhere or with changed bytes, and other files: no crash, no hang, one clear message, and readable
+# parts are kept.
 # Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -11,7 +11,7 @@ record "$T/rec" -p "$SHARES_PID" -F 499 -d 1
 stop "$SHARES_PID"
 data=$T/rec/perf.data
 size=$(stat -c %s "$data")
-"$PROFCPU" fold "$data" >"$T/whole" || fail "fold of the whole gave $?"
+"$PROFCPU" fold "$data" >"$T/whole" || fail "fold of the uncut perf.data gave $?"
 all=$(weight_of "$T/whole")
 [ "$all" -gt 0 ] || fail "the recording is empty"
 
@@ -27,27 +27,27 @@ for at in 0 1 {8..112..8} $(seq 120 $((size / 40 + 1)) $((size - 1))) $((size - 
 	fi
 	[ "$w" -eq 0 ] || kept=$((kept + 1))
 done
-echo "$kept cuts had something readable in them"
-[ "$kept" -ge 15 ] || fail "too little of cut files is readable"
+echo "$kept cut files have readable samples"
+[ "$kept" -ge 15 ] || fail "only $kept cut files have readable samples"
 
 # A file cut in half still gives all outputs, with a nonzero status.
 mkdir "$T/half"
 cp -r "$T/rec/symbols" "$T/rec/manifest.json" "$T/half" 2>/dev/null
 head -c $((size / 2)) "$data" >"$T/half/perf.data"
 survives "$PROFCPU" postprocess "$T/half"
-[ "$SURVIVED" = 1 ] || fail "postprocess of a half gave $SURVIVED"
+[ "$SURVIVED" = 1 ] || fail "postprocess of half a perf.data gave $SURVIVED"
 for file in flamegraph.svg folded_stacks.out perf_script.out; do
-	[ -s "$T/half/$file" ] || fail "no $file from the half that is readable"
+	[ -s "$T/half/$file" ] || fail "no $file from the readable half"
 done
 
-# Changed: up to 8 bytes each time, always the same ones. Sanitizers find most.
+# Up to 8 changed bytes each time, the same ones in each run. Sanitizers detect most faults.
 changes=150
 ! is_release || changes=50
 RANDOM=1
 for ((i = 0; i < changes; i++)); do
 	cp "$data" "$T/changed"
 	for ((n = RANDOM % 8; n >= 0; n--)); do
-		# Half of them in the first 512 bytes, which hold the header.
+		# Half of them in the first 512 bytes, which contain the header.
 		at=$(((RANDOM << 15 | RANDOM) % (n % 2 ? 512 : size)))
 		printf '%b' "\\x$(printf %02x $((RANDOM % 256)))" |
 			dd of="$T/changed" bs=1 seek="$at" conv=notrunc status=none
@@ -69,7 +69,7 @@ done
 ln -s /dev/zero "$T/endless"
 refuses "$PROFCPU" fold "$T/endless"
 
-# Pipes in place of files: nobody writes to them, and profcpu does not block.
+# Pipes without a writer in place of files: profcpu does not block.
 mkdir "$T/pipes"
 mkfifo "$T/pipes/perf.data"
 refuses "$PROFCPU" fold "$T/pipes"
@@ -79,4 +79,4 @@ cp "$data" "$T/pipes/perf.data"
 mkdir "$T/pipes/symbols"
 mkfifo "$T/pipes/manifest.json" "$T/pipes/symbols/names"
 timeout 20 "$PROFCPU" fold "$T/pipes" >"$T/out" 2>"$T/err" || fail "pipes beside perf.data: exit $?"
-[ -s "$T/out" ] || fail "nothing was folded"
+[ -s "$T/out" ] || fail "no stacks with pipes beside perf.data"

@@ -11,7 +11,7 @@ sleep 0.01 &
 gone=$!
 wait "$gone"
 refuses "$PROFCPU" collect -p "$gone" -d 1 -o "$T/gone"
-grep -q "$gone" "$T/refused" || fail "does not say which PID: $(cat "$T/refused")"
+grep -q "$gone" "$T/refused" || fail "the message lacks the PID: $(cat "$T/refused")"
 [ ! -e "$T/gone/perf.data" ] || fail "made a recording without a target"
 
 # Wrong usage is status 2.
@@ -26,9 +26,9 @@ done
 
 # A command that ends within a millisecond, one that fails, one that does not exist.
 survives "$PROFCPU" collect -o "$T/true" -- /bin/true
-[ -e "$T/true/perf.data" ] || fail "no recording of a command that is over at once: $(cat "$T/refused")"
+[ -e "$T/true/perf.data" ] || fail "no recording of a command that ends at once: $(cat "$T/refused")"
 refuses "$PROFCPU" collect -o "$T/none" -- "$T/no/such/program"
-grep -q 'no/such/program' "$T/refused" || fail "does not say what could not be started: $(cat "$T/refused")"
+grep -q 'no/such/program' "$T/refused" || fail "the message lacks the program: $(cat "$T/refused")"
 
 # The target ends during the recording: the recording ends with it, long before the duration.
 start_shares 1
@@ -57,7 +57,7 @@ for sig in INT TERM; do
 	before=$SECONDS
 	wait "$pid"
 	status=$?
-	[ $((SECONDS - before)) -le 10 ] || fail "SIG$sig: saved after $((SECONDS - before)) s only"
+	[ $((SECONDS - before)) -le 10 ] || fail "SIG$sig: took $((SECONDS - before)) s to save"
 	[ "$status" = 0 ] || fail "SIG$sig: exit $status: $(cat "$T/collect.log")"
 	[ -s "$T/$sig/flamegraph.svg" ] || fail "SIG$sig: no picture"
 	stop "$SHARES_PID"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes allocations and system calls of `collect` fail once, one after another: it must not crash or hang, and must
-# report failures. This takes every second place; the long test takes all, also with the whole machine and .NET processes.
+# report failures. This test covers every second call site. The long test covers all, also with the whole machine and
+# .NET processes.
 # Runs beside others, from the start.
 . "$TESTS/e2e/lib.sh"
 need_sampling
@@ -52,8 +53,8 @@ awk -v every="${FAULT_INJECTION_EVERY:-2}" 'NR % every == 0' "$T/sites" >"$T/tri
 n=$(wc -l <"$T/tried")
 xargs -P 2 -n 3 bash -c 'one "$1" "$2" "$3"' _ <"$T/tried" >"$T/bad"
 cat "$T/bad"
-echo "$n places, $(grep -c '^[0-9a-f]' "$T/bad") bad"
-[ ! -s "$T/bad" ] || fail "see above"
+echo "$n call sites, $(grep -c '^[0-9a-f]' "$T/bad") bad"
+[ ! -s "$T/bad" ] || fail "crashes or missing messages, see above"
 failed=$(wc -l <"$T/failed")
 echo "$failed made collect fail"
-[ "$failed" -gt $((n / ${FAULT_INJECTION_FELT:-4})) ] || fail "only $failed of $n faults had an effect: they do not reach profcpu"
+[ "$failed" -gt $((n / ${FAULT_INJECTION_FAIL_EVERY:-4})) ] || fail "only $failed of $n faults had an effect: they do not reach profcpu"

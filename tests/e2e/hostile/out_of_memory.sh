@@ -31,10 +31,10 @@ one() { # COMMAND SITE FUNCTION
 	elif [ $status != 0 ]; then
 		grep -qiE 'out of memory|cannot allocate memory|memory is out' "$out.err" ||
 			echo "$1 $2 $3: failed with $status and no reason: $(cat "$out.err")"
-		echo "$1 $2" >>"$T/felt"
-		grep -q 'error: cannot read .*: out of memory; raise the limit of memory' "$out.err" && echo "$1 $2" >>"$T/advised"
+		echo "$1 $2" >>"$T/failed"
+		grep -q 'error: cannot read .*: out of memory; raise the limit of memory' "$out.err" && echo "$1 $2" >>"$T/with_remedy"
 	elif ! cmp -s "$out" "$T/$1.good" && ! grep -q 'memory' "$out.err"; then
-		echo "$1 $2 $3: another result without a message"
+		echo "$1 $2 $3: the result differs without a message"
 	fi
 	rm -rf "$out" "$out".*
 }
@@ -43,18 +43,18 @@ export -f one run
 cp -r rec whole
 "$PROFCPU" postprocess -q whole || fail "postprocess"
 cp whole/perf_script.out text
-: >felt
+: >failed
 for command in ${OUT_OF_MEMORY_COMMANDS:-text postprocess}; do # the long test has all commands
 	run $command "$command.good" env LD_PRELOAD="$T/inject.so" INJECT_LIST="$T/sites" || fail "$command does not work without faults"
-	[ -s "$command.good" ] || fail "$command makes nothing"
+	[ -s "$command.good" ] || fail "$command prints nothing"
 	grep -E ' (malloc|calloc|realloc|reallocarray|strdup|mmap|mmap64)$' sites | sed "s/^/$command /" >"$command.sites"
 	rm sites
 	n=$(wc -l <"$command.sites")
 	[ "$n" -gt 30 ] || fail "$command: only $n call sites that allocate were found"
 	xargs -P 2 -n 3 bash -c 'one "$1" "$2" "$3"' _ <"$command.sites" >"$command.bad"
 	sort "$command.bad"
-	echo "$command: $n places, $(wc -l <"$command.bad") bad, $(grep -c "^$command" felt) ended it"
-	[ "$(grep -c "^$command" felt)" -gt $((n / 3)) ] || fail "$command: the faults do not reach profcpu"
+	echo "$command: $n call sites, $(wc -l <"$command.bad") bad, $(grep -c "^$command" failed) made it fail"
+	[ "$(grep -c "^$command" failed)" -gt $((n / 3)) ] || fail "$command: the faults do not reach profcpu"
 done
-[ -z "$(cat ./*.bad)" ] || fail "see above"
-[ "$(wc -l <advised)" -gt $(($(wc -l <felt) / 4)) ] || fail "only $(wc -l <advised) of $(wc -l <felt) say what to do"
+[ -z "$(cat ./*.bad)" ] || fail "crashes, or failures without a reason, see above"
+[ "$(wc -l <with_remedy)" -gt $(($(wc -l <failed) / 4)) ] || fail "only $(wc -l <with_remedy) of $(wc -l <failed) failures have a remedy"

@@ -39,7 +39,7 @@ for f in victim.*; do
 done
 [ ! -L planted/perf.data ] && [ -s planted/perf.data ] || fail "perf.data is still the link"
 
-echo "a directory that is moved while it is recorded, and another one in its place"
+echo "a directory that is moved and replaced during the recording"
 "$PROFCPU" collect -q -p "$SHARES_PID" -d 60 -o moving >"$T/moving.log" 2>&1 </dev/null &
 pid=$!
 wait_for 10 [ -s moving/manifest.json ] || fail "the recording did not begin: $(cat "$T/moving.log")"
@@ -47,23 +47,23 @@ mv moving moved && mkdir decoy && echo precious >decoy/perf.data && ln -s decoy 
 sleep 0.5
 kill -INT "$pid"
 wait "$pid" || fail "collect: exit $?: $(cat "$T/moving.log")"
-[ "$(ls -A decoy)" = perf.data ] && [ "$(cat decoy/perf.data)" = precious ] || fail "wrote into another directory: $(ls -A decoy)"
+[ "$(ls -A decoy)" = perf.data ] && [ "$(cat decoy/perf.data)" = precious ] || fail "wrote into the replacement: $(ls -A decoy)"
 for f in perf.data manifest.json flamegraph.svg folded_stacks.out perf_script.out prof.tar.gz symbols/names; do
 	[ -s "moved/$f" ] || fail "$f is missing"
 done
-at_least "$(share_of moved/folded_stacks.out ';work;')" 80 || fail "it has other stacks"
+at_least "$(share_of moved/folded_stacks.out ';work;')" 80 || fail "stacks of the workload are missing"
 
-echo "a directory of somebody else"
+echo "a directory of another user"
 if [ "$(id -u)" = 0 ]; then
 	mkdir shared && cd shared && mkdir profilings && chown 12345 profilings || fail "chown"
 	refuses "$PROFCPU" collect -p "$SHARES_PID" -d 0.5
 	grep -q 'user 12345 owns it' "$T/refused" || fail "$(cat "$T/refused")"
-	[ -z "$(ls profilings)" ] || fail "it was used nevertheless"
+	[ -z "$(ls profilings)" ] || fail "wrote into a directory of another user"
 	rmdir profilings && mkdir away && ln -s away profilings && chown -h 12345 profilings
 	refuses "$PROFCPU" collect -p "$SHARES_PID" -d 0.5
-	[ -z "$(ls away)" ] || fail "a link of somebody else was followed"
-	# The owner of the working directory could put anything there in any case.
-	chown 12345 . && "$PROFCPU" collect -q -p "$SHARES_PID" -d 0.5 || fail "refused the working directory's owner"
+	[ -z "$(ls away)" ] || fail "followed a link of another user"
+	# The owner of the working directory could replace everything in it anyway.
+	chown 12345 . && "$PROFCPU" collect -q -p "$SHARES_PID" -d 0.5 || fail "refused a link of the working directory's owner"
 	[ -n "$(ls away)" ] || fail "nothing was written"
 fi
 exit 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An endless download does not fill the disk: some space stays free, one line reports it, and nothing of the file is
+# An endless download does not fill the disk: some space stays free, one line reports it, and no part of the file is
 # kept.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
@@ -22,13 +22,13 @@ before=$(room)
 [ "$before" -gt 90000 ] || fail "the disk is too small: $before KiB"
 symbols bomb/ && fail "the download that fills the disk gave 0"
 [ "$(cat err)" = "profcpu: warning: no debug file for one.so and 1 other: less than 64 MiB would stay free at \
-$XDG_CACHE_HOME/profcpu/symbols; free some space, or set XDG_CACHE_HOME to another disk" ] || fail "its output: $(cat err)"
-[ "$(grep -c '^no room ' out)" = 2 ] || fail "its output for each file: $(cat out)"
+$XDG_CACHE_HOME/profcpu/symbols; free some space, or set XDG_CACHE_HOME to another disk" ] || fail "wrong warning: $(cat err)"
+[ "$(grep -c '^no room ' out)" = 2 ] || fail "not a line for each file: $(cat out)"
 [ -z "$(ls "$XDG_CACHE_HOME/profcpu/symbols/.part")" ] || fail "files remain"
 [ "$(room)" -gt $((before - 100)) ] || fail "$before KiB were free before, $(room) are now"
 # Files that fit are downloaded while there is space.
 symbols "" || fail "exit $?: $(cat out err)"
-[ "$(grep -c '^fetched ' out)" = 2 ] || fail "the files did not come: $(cat out)"
+[ "$(grep -c '^fetched ' out)" = 2 ] || fail "the files were not downloaded: $(cat out)"
 rm -r "$XDG_CACHE_HOME"
 head -c 40M /dev/zero >small/ballast
 : >server.log

@@ -8,7 +8,7 @@
 need_sampling
 need_release
 versions=${IDLE_VERSIONS:-10 9 8}
-# shellcheck disable=SC2046,SC2086 # words are what is wanted
+# shellcheck disable=SC2046,SC2086 # several words
 need_published $(printf 'web-api-net%s ' $versions)
 
 for version in $versions; do
@@ -18,7 +18,7 @@ for version in $versions; do
 	load=$STARTED
 	sleep 2
 	record "rec$version" --off-cpu -d 8 -p "$API_PID"
-	wait "$load" || fail "the load had no answers: $(cat load.log)"
+	wait "$load" || fail "the load got no responses: $(cat load.log)"
 	echo ".NET $version: $(grep '^off-CPU' collect.log)"
 	check_idle "rec$version/offcpu.folded" web-api
 	awk -v us="$(weight_of "rec$version/offcpu.folded" BlockOnDelay)" 'BEGIN { exit !(us > 2 * 8e6 * 0.9) }' || fail "two connections to /wait do not wait all the time"

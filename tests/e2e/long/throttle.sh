@@ -9,6 +9,6 @@ need python3
 for work in 5000 15000 30000 60000; do
 	python3 "$TESTS/e2e/waits/off_cpu_cost.py" "$PROFCPU" "$BUILD/helpers/waits" "$work" 9 >cost 2>err || fail "$(cat err)"
 	cat cost
-	at_least 5 "$(tail -n 1 cost)" || fail "work $work ns: it costs $(tail -n 1 cost) %"
+	at_least 5 "$(tail -n 1 cost)" || fail "work $work ns: the cost is $(tail -n 1 cost) %"
 done
 exit 0

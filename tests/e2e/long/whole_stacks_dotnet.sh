@@ -19,15 +19,15 @@ for version in $versions; do
 	start_stacks "$version" 300
 	record "$T/rec" --no-download -p "$STACKS_PID" -F 999 -d 30
 	stop "$STACKS_PID"
-	mv "$T/stacks.log" "$T/said"
+	mv "$T/stacks.log" "$T/described"
 	start_stacks "$version" 300 "${PERF_NAMES[@]}"
 	perf_g "$STACKS_PID" 10
 	perf_dwarf "$STACKS_PID" 10
 	stop "$STACKS_PID"
-	cat "$T/stacks.log" >>"$T/said"
+	cat "$T/stacks.log" >>"$T/described"
 	echo ".NET $version:"
-	"$TESTS/dotnet/whole_stacks" "$T/said" profcpu="$T/rec/perf_script.out" perf-g="$T/g.out" perf-dwarf="$T/dwarf.txt" --examples 2 \
-		"${STACKS_SAID[@]}" "${STACKS_LEAST[@]}" || failed=1
+	"$TESTS/dotnet/whole_stacks" "$T/described" profcpu="$T/rec/perf_script.out" perf-g="$T/g.out" perf-dwarf="$T/dwarf.txt" --examples 2 \
+		"${STACKS_ARGUMENTS[@]}" "${STACKS_LEAST[@]}" || failed=1
 	rm -rf "$T/rec"
 
 	# shellcheck disable=SC2034 # for start_web_api
@@ -40,8 +40,8 @@ for version in $versions; do
 	stop "$LOAD_PID"
 	stop "$API_PID"
 	echo "the web API on .NET $version:"
-	echo 'LEAF others Cpu::SumOfSines libm' >"$T/said"
-	"$TESTS/dotnet/whole_stacks" "$T/said" profcpu="$T/rec/perf_script.out" perf-g="$T/g.out" --examples 5 --least "start=$STACKS_START" || failed=1
+	echo 'LEAF others Cpu::SumOfSines libm' >"$T/described"
+	"$TESTS/dotnet/whole_stacks" "$T/described" profcpu="$T/rec/perf_script.out" perf-g="$T/g.out" --examples 5 --least "start=$STACKS_START" || failed=1
 	# Frames that burn CPU are present, and frames that wait are not.
 	at_least "$(share_of "$T/rec/folded_stacks.out" 'Cpu::Burn')" 30 || failed=1
 	at_least 1 "$(share_of "$T/rec/folded_stacks.out" 'Waiting::')" || failed=1

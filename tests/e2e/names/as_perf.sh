@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every frame of the test's own programs, and of the kernel on the whole machine, has the name, offset and module that perf
-# script prints, line by line. The names that a recording keeps give the same text again without any lookup.
+# Every frame of the test's programs, and of the kernel on the whole machine, has the name, offset and module of perf script,
+# line by line. Names stored in a recording give the same text again without any lookup.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -9,7 +9,7 @@ need perf gcc g++ gzip sort
 need_sampling
 need_root
 
-# perf looks for copies of images there: only the files themselves are to be read.
+# Keep perf from cached copies of images.
 # -B: perf 6.1 stops at build ids of more than 20 bytes, which other programs here may have.
 export HOME=$T
 dump=$BUILD/helpers/script_dump
@@ -61,7 +61,7 @@ echo ended >end
 done
 END
 
-# With single blanks, and without the names where perf is known to have none: the vdso when it is not in perf's cache.
+# Squeezes blanks, and drops names in the vdso, which perf lacks outside its cache.
 squeezed() { # FILE
 	sed -E 's/[ \t]+/ /g; s/ $//; s/^( [0-9a-f]+) .* (\(\[vdso\]\))/\1 - \2/' "$1"
 }
@@ -72,26 +72,26 @@ same_names() { # NAME FILE SAMPLES
 		fail "$1: perf script gave $?: $(tail -n 3 perf.err)"
 	rm -rf symbols
 	mkdir symbols
-	"$dump" "$2" store symbols >ours.txt 2>said.txt || fail "$1: not read: $(tail -n 1 said.txt)"
+	"$dump" "$2" store symbols >ours.txt 2>audit.txt || fail "$1: cannot be read: $(tail -n 1 audit.txt)"
 	squeezed perf.txt >perf.squeezed
 	squeezed ours.txt >ours.squeezed
 	samples=$(grep -c '^$' perf.squeezed)
 	[ "$samples" -ge "$3" ] || fail "$1: only $samples samples"
 	if ! cmp -s perf.squeezed ours.squeezed; then
 		diff perf.squeezed ours.squeezed | head -n 20
-		fail "$1: $(diff perf.squeezed ours.squeezed | grep -c '^<') lines are not what perf script prints"
+		fail "$1: $(diff perf.squeezed ours.squeezed | grep -c '^<') lines differ from perf script's"
 	fi
-	"$dump" "$2" offline symbols >again.txt 2>said-again.txt || fail "$1: the kept names are not read"
+	"$dump" "$2" offline symbols >again.txt 2>audit-again.txt || fail "$1: the stored names cannot be read"
 	cmp ours.txt again.txt || fail "$1: names differ without this machine's files"
-	cmp said.txt said-again.txt || fail "$1: the audit differs without this machine's files"
+	cmp audit.txt audit-again.txt || fail "$1: the audit differs without this machine's files"
 	"$dump" "$2" full store symbols >ours-full.txt 2>/dev/null
 	"$dump" "$2" full offline symbols >again-full.txt 2>/dev/null
 	cmp ours-full.txt again-full.txt || fail "$1: full names differ without this machine's files"
 	echo "$1: $samples samples as perf script prints them"
 }
 
-# Programs of this test only, two begun before the recording and the others in it. Others may live in another root, or have had
-# their files replaced: perf names them by what has the same path now, profcpu refuses to.
+# Record only programs of this test: two start before the recording, the others during it. Other programs may be in another
+# root or have replaced files. perf reads the file that has the same path now, profcpu does not.
 mkfifo go end
 start before ./cxx 100000
 before=$STARTED
@@ -102,6 +102,6 @@ same_names "own programs" own.data 200
 grep -q 'work::sum<long>' ours-full.txt || fail "the template's name is missing"
 grep -q '\[cxx-stripped+0x[0-9a-f]*\]' ours-full.txt || fail "functions of the stripped program are not placed"
 
-# The kernel is the same for all.
+# All programs have the same kernel.
 perf_record kernel.data -q -B -F 999 -a -e cpu-clock:k -g --kernel-callchains -- sh -c 'head -c 2G /dev/zero | cat >/dev/null'
 same_names "kernel, the whole machine" kernel.data 100

@@ -1,7 +1,7 @@
 """audit.py RECORDING [KIND NAME REASON]...
 
-Checks the numbers of report.json against perf_script.out, and that what has no name has that reason: NAME is the last part of an
-image's path, or the command of a process; REASON "-" says that everything of it has a name.
+Checks the numbers of report.json against perf_script.out, and the reasons of unnamed frames. NAME is the last part of an
+image's path, or the command of a process. REASON "-": all frames of it have names.
 """
 import collections
 import json
@@ -29,28 +29,28 @@ for line in open(f'{sys.argv[1]}/perf_script.out', encoding='utf-8', errors='rep
 if report['format'] != 1:
     fail(f"format {report['format']}")
 if samples != report['samples'] or samples < 20:
-    fail(f"{report['samples']} samples, {samples} in the text")
+    fail(f"{report['samples']} samples, {samples} in perf_script.out")
 if sum(report['stacks'].get(grade, 0) for grade in ('complete', 'spliced', 'guessed', 'truncated', 'none')) != samples:
-    fail(f"{report['stacks']} of {samples} stacks")
+    fail(f"{report['stacks']} do not sum to {samples} stacks")
 code = {c['kind']: c for c in report['code']}
 if sum(c['frames'] for c in report['code']) != frames:
-    fail(f'{frames} frames in the text, not those of {report["code"]}')
+    fail(f'{frames} frames in perf_script.out differ from {report["code"]}')
 if kernel != code.get('kernel', {'frames': 0})['frames']:
-    fail(f'{kernel} kernel frames in the text')
+    fail(f'{kernel} kernel frames in perf_script.out')
 for c in report['code'] + report['images']:
     if c['named'] + c['placed'] + c['unknown'] != c['frames'] or sum(c['sources'].values()) != c['named'] + c['placed']:
-        fail(f'does not add up: {c}')
+        fail(f'sums differ: {c}')
     if c['sources'].get('bounds', 0) != c['placed']:
-        fail(f'placed by other than bounds: {c}')
+        fail(f'placed frames with another source than bounds: {c}')
 paths = collections.Counter()
 for i in report['images']:
     paths[i['path']] += i['frames']
 for path, n in paths.items():
     if path.startswith('/') and modules[path] != n:
-        fail(f'{n} frames of {path}, in the text {modules[path]}')
+        fail(f'{n} frames of {path}, {modules[path]} in perf_script.out')
 unnamed = report['unnamed']
 if sum(u['placed'] + u['unknown'] for u in unnamed) != sum(c['placed'] + c['unknown'] for c in report['code']):
-    fail('not everything without a name has a reason')
+    fail('the sums of unnamed frames with and without reasons differ')
 if any(not u['text'] or u['reason'] == 'none' for u in unnamed):
     fail(f'without a reason: {unnamed}')
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A recording of the web API places the functions of a real libcoreclr.so, which has no symbols. With a debug file of its build
-# id on a symbol server, each has the name that this file has for the same function.
+# A recording of the web API places the functions of a real libcoreclr.so, which has no symbols. With a debug file of its
+# build id on a symbol server, each function gets its name from that file.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -10,7 +10,7 @@ need_dotnet web-api
 export HOME=$T/home DOTNET_CLI_HOME=$T/home
 mkdir -p "$HOME" www
 
-# Its debug file has a function coreclr_ADDR at each address at which its unwind table has one begin.
+# Its debug file has a function coreclr_ADDR for each function in its unwind table.
 start_web_api
 lib=$(sed -n 's/.* \(\/.*\/libcoreclr\.so\)$/\1/p' "/proc/$API_PID/maps" | head -n 1)
 [ -n "$lib" ] || fail "no libcoreclr.so is mapped"
@@ -28,7 +28,7 @@ start_load 60
 sleep 1
 record rec -p "$API_PID" -d 5 -F 999
 stop "$LOAD_PID"
-# leaves RECORDING: the weight of each function of libcoreclr.so at the end of a stack, by where it begins.
+# leaves RECORDING: the weight of each leaf function of libcoreclr.so, by its address.
 leaves() {
 	"$PROFCPU" fold --names full "$1" 2>/dev/null | sed -n 's/^.*;\([^;]*\) \([0-9]*\)$/\1 \2/p' |
 		sed -n 's/^\[libcoreclr\.so+0x\([0-9a-f]*\)\] /\1 /p; s/^coreclr_\([0-9a-f]*\) /\1 /p' |
@@ -37,18 +37,18 @@ leaves() {
 frames() { "$PROFCPU" fold --names full "$1" 2>/dev/null | tr ';' '\n' | sed 's/ [0-9]*$//' | sort -u; }
 frames rec >before
 leaves rec >placed
-grep -q '^\[libcoreclr\.so+0x' before || fail "nothing of libcoreclr.so is placed"
+grep -q '^\[libcoreclr\.so+0x' before || fail "no function of libcoreclr.so is placed"
 [ "$(grep -c '^\[libcoreclr\.so+0x' before)" -ge 20 ] || fail "only $(grep -c '^\[libcoreclr\.so+0x' before) functions were sampled"
-[ "$(wc -l <placed)" -ge 5 ] || fail "only $(wc -l <placed) functions are at the end of a stack"
+[ "$(wc -l <placed)" -ge 5 ] || fail "only $(wc -l <placed) functions are leaves"
 
 DOTNET_SYMBOL_SERVER=$SYMBOL_SERVER/ssqp "$PROFCPU" postprocess rec >report 2>err || fail "postprocess: exit $?: $(cat err)"
-grep -q '^profcpu: downloaded 1 debug file, ' err || fail "not fetched: $(cat err)"
+grep -q '^profcpu: downloaded 1 debug file, ' err || fail "not downloaded: $(cat err)"
 frames rec >after
 leaves rec >named
-grep '^\[libcoreclr\.so' after && fail "that has no name still"
-diff placed named >difference || fail "other functions than were placed: $(head -n 5 difference)"
+grep '^\[libcoreclr\.so' after && fail "functions still have no names, see above"
+diff placed named >difference || fail "leaf functions differ from the placed ones: $(head -n 5 difference)"
 diff <(sed -n 's/^\[libcoreclr\.so+0x\(.*\)\]$/\1/p' before) <(sed -n 's/^coreclr_//p' after) >difference ||
-	fail "other functions than were placed: $(head -n 5 difference)"
+	fail "functions differ from the placed ones: $(head -n 5 difference)"
 # Nothing else has changed.
 diff <(grep -v '^\[libcoreclr\.so' before) <(grep -v '^coreclr_' after) >difference || fail "other frames changed: $(head -n 5 difference)"
 awk '$1 == "runtime"' report

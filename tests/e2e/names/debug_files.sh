@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A stripped library gets the names of the unstripped one from its debug file. The file lies beside it, in a cache (profcpu, .NET's
-# debuggers, debuginfod, perf), or packed in it. A damaged file, or one of another build, gives no names.
+# A stripped library gets the names of the unstripped one from its debug file. The file is beside it, in a cache (profcpu, .NET's
+# debuggers, debuginfod, perf), or compressed in it. A damaged file, or one of another build, gives no names.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -20,7 +20,7 @@ objcopy --only-keep-debug whole.so parts.dbg && strip lib/parts.so || fail "cann
 id=$(readelf -n whole.so | sed -n 's/.*Build ID: //p')
 [ ${#id} = 40 ] || fail "no build id"
 
-# Every fourth byte of .text, as file offsets, which are its addresses in such a library or not.
+# Every fourth byte of .text, as file offsets.
 read -r vaddr off size < <(readelf -SW whole.so | sed -n 's/.* \.text *PROGBITS *\([0-9a-f]*\) \([0-9a-f]*\) \([0-9a-f]*\) .*/\1 \2 \3/p')
 [ -n "$size" ] && [ "$vaddr" ] || fail "no .text"
 for ((a = 0x$off; a < 0x$off + 0x$size; a += 4)); do printf '%x\n' "$a"; done >addresses
@@ -28,10 +28,10 @@ names() { "$BUILD/helpers/symbols_of" image "$1" <addresses || fail "symbols_of 
 names "$T/whole.so" >wanted
 grep -q ' hidden_8+0x' wanted || fail "the whole library has no names"
 names "$T/lib/parts.so" >stripped
-grep -q hidden_ stripped && fail "the stripped library names what it does not have"
+grep -q hidden_ stripped && fail "the stripped library has names of hidden functions"
 grep -q ' shown_8+0x' stripped || fail "the stripped library has lost its exports"
 
-# at PLACE: with the debug file there all names are the whole library's; without it, as before.
+# at PLACE: checks that a debug file at PLACE gives the names of the unstripped library, and that a bad file gives none.
 at() {
 	mkdir -p "$(dirname "$1")"
 	cp parts.dbg "$1"
@@ -61,18 +61,18 @@ export XDG_CACHE_HOME=$T/xdg
 at "$T/xdg/profcpu/symbols/_.debug/elf-buildid-sym-$id/_.debug"
 at "$T/xdg/debuginfod_client/$id/debuginfo"
 
-# MiniDebugInfo, made as distributions make it: what .dynsym lacks, packed.
+# MiniDebugInfo as in distributions: the symbols that .dynsym lacks, compressed.
 nm -D whole.so --format=posix --defined-only | cut -d ' ' -f 1 | sort >exports
 nm whole.so --format=posix --defined-only | awk '$2 ~ /^[tT]$/ { print $1 }' | sort >functions
 comm -13 exports functions >kept
-grep -q '^hidden_8$' kept || fail "nothing to keep"
+grep -q '^hidden_8$' kept || fail "hidden_8 is not among the symbols to keep"
 objcopy -S --remove-section .gdb_index --remove-section .comment --keep-symbols=kept parts.dbg mini || fail "objcopy gave $?"
 xz -k mini
 objcopy --add-section .gnu_debugdata=mini.xz lib/parts.so lib/mini.so || fail "objcopy gave $?"
 names "$T/lib/mini.so" >got
 diff wanted got >difference || fail "with MiniDebugInfo: $(head -n 5 difference)"
 echo "MiniDebugInfo: named"
-# Damaged, it names nothing, and what has no end is not unpacked to it.
+# Damaged MiniDebugInfo gives no names, and a bomb is not unpacked to its end.
 head -c "$(($(stat -c %s mini.xz) - 9))" mini.xz >cut.xz
 objcopy --add-section .gnu_debugdata=cut.xz lib/parts.so lib/mini.so
 names "$T/lib/mini.so" >got
@@ -83,7 +83,7 @@ objcopy --add-section .gnu_debugdata=bomb.xz lib/parts.so lib/mini.so
 diff stripped got >difference || fail "with a bomb: $(head -n 5 difference)"
 [ "$(tail -n 1 peak)" -lt 400000 ] || fail "a bomb took $(tail -n 1 peak) KiB"
 
-# A file with symbols of its own keeps to them, as perf does.
+# Symbols in the file itself win over those of a debug file, as in perf.
 cp whole.so lib/parts.so && cp other.so lib/parts.so.dbg
 names "$T/lib/parts.so" >got
 diff wanted got >difference || fail "a whole library: $(head -n 5 difference)"

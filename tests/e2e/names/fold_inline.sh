@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# fold --inline shows the functions that were inlined at an address, and --context where they stand.
+# fold --inline shows the functions that were inlined at an address, and --context their source lines.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -21,7 +21,7 @@ done >text
 grep -q '^app;main;hot;shallow;deep [0-9]*$' out || fail "no inlined functions: $(cat out)"
 "$PROFCPU" fold --inline --context text >out || fail "fold --context gave $?"
 grep -q '^app;main;hot:app.c:3;shallow:app.c:2;deep:app.c:1 [0-9]*$' out || fail "no source lines: $(cat out)"
-# An address that is none of the file's: by symbol and offset.
+# Addresses outside the file: lookup by symbol and offset.
 printf 'app 1/1 [000] 1.5: 1 cycles:\n\t1 main+0x0 (%s)\n\t2 no_such+0x1 (%s)\n\t3 k+0x1 ([kernel.kallsyms])\n\n' "$T/app" "$T/app" >text
 "$PROFCPU" fold --inline text >out || fail "fold --inline gave $?"
 [ "$(cat out)" = "app;k;no_such;main 1" ] || fail "by symbol: $(cat out)"

@@ -22,21 +22,21 @@ extern "C" __attribute__((noinline)) int plain(int x) { return x * 7; }
 int main(int c, char **) { shop::Box b{1.0}; return (int)shop::spin(b, c) + plain(c); }
 EOF
 g++ -O2 -g -fno-pie -no-pie -o shop shop.cc || fail "g++"
-# Each address of the functions; padding between them belongs to nobody.
+# Addresses in the functions, without the padding between them.
 nm -S shop | awk '$3 ~ /[tT]/ && /spin|plain|main/ { print $1, $2 }' | while read -r at bytes; do
 	for ((a = 0x$at; a < 0x$at + 0x$bytes; a += 3)); do printf '%x\n' "$a"; done
 done >addresses
 [ "$(wc -l <addresses)" -gt 50 ] || fail "too few addresses"
-while read -r at; do # one by one: its answers hang on what it was asked before
+while read -r at; do # one by one, because earlier addresses change its output
 	addr2line -a "$at" -e shop -i -f -s -C | sed 's/ (discriminator .*)//'
 done <addresses >theirs
 grep -q 'shop::Box::grow' theirs || fail "nothing was inlined"
 "$BUILD/helpers/symbols_of" inlines "$T/shop" <addresses >ours
-cmp theirs ours || { diff theirs ours | head -20; fail "not as addr2line"; }
+cmp theirs ours || { diff theirs ours | head -20; fail "differs from addr2line"; }
 
 objcopy --only-keep-debug shop shop.debug && strip -o shop2 shop && objcopy --add-gnu-debuglink=shop.debug shop2 && rm shop
-"$BUILD/helpers/symbols_of" inlines "$T/shop2" <addresses | cmp theirs || fail "not the same from the debug file"
+"$BUILD/helpers/symbols_of" inlines "$T/shop2" <addresses | cmp theirs || fail "differs with the debug file"
 
 printf 'int main(void) { return 0; }' >bare.c && gcc -o bare bare.c && strip bare
-"$BUILD/helpers/symbols_of" inlines "$T/bare" </dev/null 2>err && fail "DWARF where there is none"
+"$BUILD/helpers/symbols_of" inlines "$T/bare" </dev/null 2>err && fail "found DWARF in a stripped program"
 grep -q 'No such file' err || fail "$(cat err)"

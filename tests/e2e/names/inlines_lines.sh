@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Inlined functions and lines of a C++ library equal those of eu-addr2line -fi. Compares every sampled address, and every third
-# address of its functions, for all shapes of DWARF. A recording carries them.
+# address of its functions, for all shapes of DWARF. A recording contains them.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -68,7 +68,7 @@ int main(int, char **argv)
 }
 EOF
 
-# eu FILE: its answers for the addresses on stdin, "ADDR FUNCTION FILE:LINE ..." on one line each.
+# eu FILE: prints eu-addr2line's results for the addresses on stdin, "ADDR FUNCTION FILE:LINE ..." on one line each.
 eu() {
 	sed 's/^/0x/' | eu-addr2line -a -f -i -s -e "$1" | awk '
 		/^0x[0-9a-f]+$/ { if (line) print line; sub(/^0x0*/, ""); line = $0; named = 0; next }
@@ -76,7 +76,7 @@ eu() {
 		{ sub(/ \(.*/, ""); split($0, p, ":"); file = p[1]; sub(/.*\//, "", file); line = line " " file ":" p[2]; named = 0 }
 		END { print line }'
 }
-# llvm FILE: the same by LLVM.
+# llvm FILE: the same with LLVM.
 llvm() {
 	sed 's/^/0x/' | llvm-symbolizer --obj="$1" --no-demangle --inlines -s --output-style=LLVM -a | awk '
 		/^0x[0-9a-f]+$/ { sub(/^0x0*/, ""); line = $0; named = 0; next }
@@ -84,9 +84,10 @@ llvm() {
 		!named { line = line " " $0; named = 1; next }
 		{ split($0, p, ":"); line = line " " p[1] ":" p[2]; named = 0 }'
 }
-# same NAME FILE ADDRESSES [ANSWERS]: ours equal eu-addr2line's, or its earlier results. If they differ, LLVM must agree with
-# us, because elfutils 0.188 contradicts itself: it prints "mix inlined at shape.h:9", and then a wrong function around it or
-# none. For code in several ranges of DWARF 4, and for most code of clang, it prints the outermost function alone.
+# same NAME FILE ADDRESSES [RESULTS]: checks that ours equal eu-addr2line's, or the earlier RESULTS. If they differ, LLVM
+# must agree with us, because elfutils 0.188 contradicts itself. It prints "mix inlined at shape.h:9", and then a wrong
+# function around it or none. For code in several ranges of DWARF 4, and for most code of clang, it prints only the
+# outermost function.
 same() {
 	local name=$1 file=$2 addresses=$3 all differ
 	if [ -n "${4:-}" ]; then
@@ -96,26 +97,26 @@ same() {
 	fi
 	"$BUILD/helpers/symbols_of" -m inlines "$file" <"$addresses" >"$name.ours" || fail "$name: symbols_of gave $?"
 	all=$(wc -l <"$addresses")
-	[ "$(wc -l <"$name.theirs")" = "$all" ] || fail "$name: eu-addr2line did not answer all"
+	[ "$(wc -l <"$name.theirs")" = "$all" ] || fail "$name: eu-addr2line lacks addresses"
 	paste -d '\n' "$name.theirs" "$name.ours" | awk 'NR % 2 { theirs = $0; next } theirs != $0' >"$name.differ"
 	differ=$(wc -l <"$name.differ")
 	if [ "$differ" -gt 0 ] && [ -n "${4:-}" ]; then
 		diff "$name.theirs" "$name.ours" | head
-		fail "$name: not as before"
+		fail "$name: differs from the earlier results"
 	elif [ "$differ" -gt 0 ]; then
 		cut -d ' ' -f 1 "$name.differ" | llvm "$file" >"$name.llvm"
 		cmp "$name.differ" "$name.llvm" || {
 			diff "$name.llvm" "$name.differ" | head
-			fail "$name: neither as eu-addr2line nor as LLVM has them"
+			fail "$name: differs from eu-addr2line and from LLVM"
 		}
 	fi
 	case $name in
-	dwarf5 | zlib | sampled) [ $((differ * 10)) -le "$all" ] || fail "$name: $differ of $all are not as eu-addr2line has them" ;;
+	dwarf5 | zlib | sampled) [ $((differ * 10)) -le "$all" ] || fail "$name: $differ of $all differ from eu-addr2line" ;;
 	esac
-	echo "$name: $all addresses, $differ of them as LLVM and not as eu-addr2line has them"
+	echo "$name: $all addresses, $differ of them agree only with LLVM"
 	head -n 2 "$name.differ" | sed 's/^/    ours: /'
 }
-# addresses FILE: each third of its functions' of ours.
+# addresses FILE: every third address of our functions in it.
 addresses() {
 	nm -S "$1" | awk 'NF == 4 && $3 ~ /[tTW]/ && /shape/ { print $1, $2 }' | sort -u | while read -r at bytes; do
 		for ((a = 0x$at; a < 0x$at + 0x$bytes; a += 3)); do printf '%x\n' "$a"; done
@@ -142,19 +143,19 @@ build zlib g++ -g -gz=zlib
 for name in dwarf5 dwarf4 dwarf2 clang clang4 zlib; do
 	same "$name" "$T/$name/libshape.so" "$name/addresses"
 done
-same types "$T/types/libshape.so" types/addresses dwarf5.ours # eu-addr2line loses its way in these
+same types "$T/types/libshape.so" types/addresses dwarf5.ours # eu-addr2line fails with type units
 grep -q 'mix.*near.*blur' dwarf5.ours || fail "nothing was inlined over several levels"
 for how in zstd zlib-gnu; do
 	objcopy --compress-debug-sections=$how dwarf5/libshape.so dwarf5/$how.so || fail "objcopy cannot compress by $how"
 	same "$how" "$T/dwarf5/$how.so" dwarf5/addresses dwarf5.ours
 done
 
-# Split DWARF: beside its objects, in a package, and where neither is there the lines alone.
+# Split DWARF: beside its objects, in a package, and without both, where only lines remain.
 build split g++ -gdwarf-5 -gsplit-dwarf
 build split4 g++ -gdwarf-4 -gsplit-dwarf
 build clangsplit clang++ -gdwarf-5 -gsplit-dwarf -gdwarf-aranges
 build clangsplit4 clang++ -gdwarf-4 -gsplit-dwarf -gdwarf-aranges
-while read -r name whole; do # the same code, of which the others find next to nothing
+while read -r name whole; do # the same code, in which the other tools find almost nothing
 	same "$name" "$T/$name/libshape.so" "$name/addresses" "$whole.ours"
 done <<<$'split dwarf5\nsplit4 dwarf4\nclangsplit clang\nclangsplit4 clang4'
 for name in split split4; do
@@ -166,15 +167,15 @@ for name in split split4; do
 	grep -qE '^[0-9a-f]+ \?\? shape.h:[0-9]+$' alone || fail "$name: no lines without its .dwo: $(head -n 1 alone)"
 done
 
-# Entries that two files share, and a debug file of its own.
+# DWARF entries that two files share, and a separate debug file.
 { cp dwarf4/libshape.so one.so && cp dwarf4/libshape.so two.so && dwz -m shared.debug one.so two.so; } || fail "dwz"
-readelf -S one.so | grep -q gnu_debugaltlink || fail "dwz shares nothing"
+readelf -S one.so | grep -q gnu_debugaltlink || fail "dwz made no shared file"
 same dwz "$T/one.so" dwarf4/addresses dwarf4.ours
 { objcopy --only-keep-debug dwarf5/libshape.so lib.debug && strip -o lib.so dwarf5/libshape.so &&
 	objcopy --add-gnu-debuglink=lib.debug lib.so; } || fail "objcopy"
 same debuglink "$T/lib.so" dwarf5/addresses dwarf5.ours
 
-# A recording: what was sampled, and what another machine says of it.
+# A recording: every sampled address, and the same frames on another machine.
 g++ -O2 -g -fno-omit-frame-pointer -o app main.cc dwarf5/libshape.so -Wl,-rpath,"$T/dwarf5" || fail "app"
 record rec --inlines --lines -F 999 -- ./app 2000
 awk '/^image / { on = /libshape/ } on && $1 == "symbol" { start = $2 } on && $1 == "of" { for (i = 2; i <= NF; i++) print start, $i }' \
@@ -185,38 +186,38 @@ same sampled "$T/dwarf5/libshape.so" sampled
 grep -q 'shape::blur:blur.cc:[0-9]*;.*near_\[i\]:blur.cc:[0-9]*;shape::Grid<double>::at_\[i\]:shape.h:[0-9]* ' here ||
 	fail "no inlined frames: $(grep -m 3 blur here)"
 "$PROFCPU" fold --inlines rec >inlines || fail "fold gave $?"
-grep -q ';shape::blur;.*near;shape::Grid<double>::mix' inlines || fail "perf's form: $(grep -m 3 blur inlines)"
-grep -qE '^\s+[0-9a-f]+ shape::Grid<double>::mix\+0x[0-9a-f]+ \(inlined\)$' rec/perf_script.out || fail "not in perf_script.out"
-# The frames that a fold without the options has do not change.
+grep -q ';shape::blur;.*near;shape::Grid<double>::mix' inlines || fail "no inlined frames in perf's form: $(grep -m 3 blur inlines)"
+grep -qE '^\s+[0-9a-f]+ shape::Grid<double>::mix\+0x[0-9a-f]+ \(inlined\)$' rec/perf_script.out || fail "no inlined frames in perf_script.out"
+# Without the options the frames do not change.
 "$PROFCPU" fold rec >plain || fail "fold gave $?"
 grep -q 'Grid<double>::mix' plain && fail "inlined functions without --inlines"
 for file in dwarf5/libshape.so app; do mv "$file" "$file.gone"; done
-mv rec elsewhere
+mv rec moved
 for options in "" "--inlines" "--lines" "--names full --inlines --lines"; do
 	# shellcheck disable=SC2086
-	"$PROFCPU" fold --offline $options elsewhere >there 2>err || fail "fold --offline $options gave $?"
-	[ ! -s err ] || fail "fold --offline $options says $(cat err)"
+	"$PROFCPU" fold --offline $options moved >there 2>err || fail "fold --offline $options gave $?"
+	[ ! -s err ] || fail "fold --offline $options printed $(cat err)"
 	case $options in
-	*full*) cmp here there || fail "other frames on another machine" ;;
-	--inlines) cmp inlines there || fail "other inlined functions on another machine" ;;
+	*full*) cmp here there || fail "frames differ on another machine" ;;
+	--inlines) cmp inlines there || fail "inlined functions differ on another machine" ;;
 	esac
 done
 
-# A recording whose lines nobody asked for says so, and gets them later.
+# A recording without lines: fold reports it, and postprocess adds them.
 for file in dwarf5/libshape.so app; do mv "$file.gone" "$file"; done
 record late -F 999 -- ./app 300
 "$PROFCPU" fold --offline --inlines late >out 2>err || fail "fold --offline --inlines gave $?"
-grep -q 'postprocess --inlines --lines' err || fail "nothing is said of lines that are missing: $(cat err)"
-[ "$(wc -l <err)" = 1 ] || fail "more than a line is said: $(cat err)"
+grep -q 'postprocess --inlines --lines' err || fail "missing lines are not reported: $(cat err)"
+[ "$(wc -l <err)" = 1 ] || fail "more than one message: $(cat err)"
 "$PROFCPU" postprocess -q --inlines --lines late || fail "postprocess gave $?"
 "$PROFCPU" fold --offline --inlines late >out 2>err || fail "fold --offline --inlines gave $?"
-[ ! -s err ] || fail "lines did not come later: $(cat err)"
-grep -q 'near;shape' out || fail "no inlined functions later"
-# Recordings from before lines were kept are read unchanged.
+[ ! -s err ] || fail "postprocess did not add lines: $(cat err)"
+grep -q 'near;shape' out || fail "postprocess did not add inlined functions"
+# Older recordings, which contain no lines, are still read.
 sed -i -e '/^text /d; /^lines/d; /^of /d; /^lineless$/d; 1s/2/1/' late/symbols/names
 "$PROFCPU" fold --offline late >old 2>err || fail "an older store: exit $?"
 [ ! -s err ] || fail "an older store: $(cat err)"
-[ -s old ] || fail "an older store gives nothing"
+[ -s old ] || fail "an older store gives no stacks"
 sed -i '1s/1/9/' late/symbols/names
 "$PROFCPU" fold --offline late 2>err >/dev/null
 grep -q 'has an unknown version' err || fail "a newer store: $(cat err)"

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# JIT-compiled code has the name that held when it was sampled. Names come from jitdumps of node, of .NET, and of our own writer,
-# which perf inject names alike. If a jitdump stopped early, they come from the perf map.
+# JIT-compiled code has the name that was valid when it was sampled. Names come from jitdumps of node, of .NET, and of our
+# own writer, and equal those of perf inject. If a jitdump stopped early, they come from the perf map.
 # Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling
 need perf node awk
-[ "$(uname -m)" = x86_64 ] || skip "the writer of our own makes code for x86-64"
+[ "$(uname -m)" = x86_64 ] || skip "needs x86-64, because jit_writer makes code for it"
 
-# share DIR PATTERN: of all samples those whose leaf matches, in per cent.
+# share DIR PATTERN: percentage of the samples with a leaf that matches.
 share() {
 	awk -v leaf="$2" '{ n = $NF; $NF = ""; sub(/ $/, ""); all += n; count = split($0, f, ";"); if (f[count] ~ leaf) hit += n }
 		END { printf "%.1f\n", all ? 100 * hit / all : 0 }' "$1/folded_stacks.out"
@@ -19,15 +19,15 @@ about() {
 		fail "$1 has $2 % of the samples, not $3 %"
 }
 
-# Addresses are used again while it is recorded.
+# The program reuses addresses during the recording.
 record own -F 999 -d 20 -- "$BUILD/helpers/jit_writer" 2
 about jit_first "$(share own '^jit_first$')" 30 4
 about jit_second "$(share own '^jit_second$')" 20 4
 about jit_moving "$(share own '^jit_moving$')" 25 4
 about jit_third "$(share own '^jit_third$')" 25 4
-grep -q ' jitdump - jit_moving$' own/symbols/names || fail "not from the jitdump: $(cat own/symbols/names)"
+grep -q ' jitdump - jit_moving$' own/symbols/names || fail "names do not come from the jitdump: $(cat own/symbols/names)"
 
-# The names of perf are the same, of each sample; but for moved code, of which perf looks for a file that it has not made.
+# Each sample has perf's name. Exclude moved code, because perf inject makes no file for it.
 perf inject --jit -i own/perf.data -o injected.data >inject.log 2>&1 || fail "perf inject: $(cat inject.log)"
 perf script -i injected.data -F time,ip,sym 2>/dev/null >theirs.txt
 perf script -i own/perf.data -F time,ip 2>/dev/null | awk '/^ *[0-9]+\.[0-9]+:/ { n++ } END { print n }' >samples
@@ -38,11 +38,11 @@ leaves theirs.txt | grep -E ' jit_' | grep -v ' jit_moving' >theirs
 perf_ours() { awk '/^[^ \t]/ { for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+\.[0-9]+:$/) t = $i; first = 1; next }
 	first && NF > 1 { sub(/\+0x.*/, "", $2); print t, $2; first = 0 }' own/perf_script.out; }
 perf_ours | grep -E ' jit_' | grep -v ' jit_moving' >ours
-[ "$(wc -l <theirs)" -gt 500 ] || fail "perf names too few: $(wc -l <theirs)"
-cmp theirs ours || { diff theirs ours | head; fail "not the names of perf inject"; }
+[ "$(wc -l <theirs)" -gt 500 ] || fail "perf inject names only $(wc -l <theirs) samples"
+cmp theirs ours || { diff theirs ours | head; fail "names differ from perf inject's"; }
 
-# The lines are the dump's: of a recording that was made without them too, as long as the file is there, and of one that has them anywhere.
-lines_of() { # FOLDED: samples by function and line, of the loop of each function
+# Lines come from the jitdump while the file exists, and from the recording after postprocess --lines.
+lines_of() { # FOLDED: samples of each leaf function by line
 	awk 'match($0, /;jit_[a-z]+[^;]*$/) { leaf = substr($0, RSTART + 1, RLENGTH - 1); sub(/ [0-9]+$/, "", leaf); sum[leaf] += $NF }
 		END { for (f in sum) print f, sum[f] }' "$1" | sort
 }
@@ -56,19 +56,19 @@ for f in jit_first:102 jit_second:202 jit_moving:302 jit_third:402; do
 done
 "$PROFCPU" postprocess -q --lines own || fail "postprocess --lines"
 mkdir gone && mv jit-*.dump gone
-"$PROFCPU" fold --lines own 2>err | cmp own.lines - || fail "other lines without the jitdump"
+"$PROFCPU" fold --lines own 2>err | cmp own.lines - || fail "lines differ without the jitdump"
 [ ! -s err ] || fail "$(cat err)"
-cp -r own elsewhere
-"$PROFCPU" fold --offline --lines elsewhere 2>/dev/null | cmp own.lines - || fail "other lines elsewhere"
-mv gone/* . && rmdir gone && rm -r elsewhere
+cp -r own copied
+"$PROFCPU" fold --offline --lines copied 2>/dev/null | cmp own.lines - || fail "lines differ in a copy"
+mv gone/* . && rmdir gone && rm -r copied
 
-# Offline, from what the recording carries, all is the same.
+# The recording alone gives the same names.
 rm -f jit-*.dump
 "$PROFCPU" fold own >again || fail "fold"
-"$PROFCPU" fold --offline own | cmp again - || fail "not the same offline"
+"$PROFCPU" fold --offline own | cmp again - || fail "stacks differ offline"
 grep -q 'jit_moving' again || fail "no names without the jitdump"
 
-# Methods captured while recording serve on any machine: the same methods as a file, and any beginning of it can be used.
+# Captured methods give names on any machine: the same methods as a file, also if the file is cut.
 pid=$(sed -n 's/^image jit - 0 0 0 0 \([0-9]*\) .*/\1/p' own/symbols/names | head -1)
 {
 	echo "profcpu-methods 1"
@@ -77,16 +77,16 @@ pid=$(sed -n 's/^image jit - 0 0 0 0 \([0-9]*\) .*/\1/p' own/symbols/names | hea
 		s && $1 == "during" { from = $2; until = $3 } s { print "add", from, s, n, "rundown", name; if (until && until != "ffffffffffffffff")
 		print "gone", until, s, "rundown" } { s = until = 0 }' own/symbols/names
 } >methods
-grep -c '^add' methods | grep -qx 5 || fail "not five places: $(cat methods)"
-sed -n 1,2p methods >sorted && sed 1,2d methods | sort -k 2,2 -k 1,1r >>sorted # as they would have been written
+grep -c '^add' methods | grep -qx 5 || fail "not five methods: $(cat methods)"
+sed -n 1,2p methods >sorted && sed 1,2d methods | sort -k 2,2 -k 1,1r >>sorted # in the order of a capture
 mv own/symbols/names names.kept
 cp sorted "own/symbols/$pid.methods" && printf 'add 0 1000 10 rundown cut' >>"own/symbols/$pid.methods"
 made() { awk 'match($0, /;jit_[a-z]+/) { sum[substr($0, RSTART + 1, RLENGTH - 1)] += $NF } END { for (f in sum) print f, sum[f] }' | sort; }
 "$PROFCPU" fold --offline own | made >captured
-made <again | cmp captured - || fail "not the same from what was captured: $(cat methods)"
+made <again | cmp captured - || fail "names differ with captured methods: $(cat methods)"
 rm "own/symbols/$pid.methods" && mv names.kept own/symbols/names
 
-# With another clock the times mean nothing; the last code at a place names it.
+# Times of another clock cannot be compared; the last code at an address gives the name.
 perf_record other.data -F 499 -g -- "$BUILD/helpers/jit_writer" 0.5
 "$PROFCPU" fold other.data >other.folded || fail "fold of perf's recording"
 grep -q 'jit_second' other.folded || fail "no names with another clock"
@@ -97,7 +97,7 @@ for f in jit_first jit_second jit_moving jit_third; do
 	grep -q "$f" mono.folded || fail "no $f in a recording of perf record -k 1"
 done
 
-# In a PID namespace of its own the file has the number there.
+# In its own PID namespace the file name has the PID inside.
 if [ "$(id -u)" = 0 ] && unshare -pf true 2>/dev/null; then
 	rm -f jit-*.dump
 	record inside -F 499 -d 20 -- unshare -pf "$BUILD/helpers/jit_writer" 0.5
@@ -109,19 +109,19 @@ if [ "$(id -u)" = 0 ] && unshare -pf true 2>/dev/null; then
 	grep -q ' jitdump - jit_' attached/symbols/names || fail "no names of a running process in a PID namespace"
 	stop "$STARTED"
 else
-	echo "not root: no PID namespace was tried"
+	echo "not root: PID namespaces are not tested"
 fi
 
-# A jitdump that is another process's is not taken, nor one that was replaced.
+# A replaced jitdump is ignored.
 rm -f jit-*.dump
 record strange -F 499 -d 20 -- "$BUILD/helpers/jit_writer" 0.3
 dump=$(echo jit-*.dump)
 rm -rf strange/symbols
 cp "$dump" copy && mv copy "$dump"
-"$PROFCPU" fold strange 2>/dev/null | grep -q ';jit_' && fail "a file that came later was taken"
+"$PROFCPU" fold strange 2>/dev/null | grep -q ';jit_' && fail "a replaced jitdump was used"
 rm -f jit-*.dump copy
 
-# node, by both of its ways
+# node, with a perf map and with a jitdump
 cat >hot.js <<'JS'
 'use strict';
 function knownHot(n) { let x = 0; for (let i = 0; i < n; i++) x = (x * 31 + i) % 1000003; return x; }

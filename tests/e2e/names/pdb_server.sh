@@ -40,32 +40,32 @@ no_lines() { grep -q ';Burning\.Step(' "$1" && ! grep -q ';Burning\.Step([^;]*:P
 
 record rec --jit-names=memory --lines --no-download -F 499 -- env DOTNET_TC_QuickJitForLoops=0 dotnet exec app/lines.dll 2
 folded rec >before
-grep -q '\.pdb.*: missing, so .NET code has no lines' collect.log || fail "nothing is said: $(cat collect.log)"
-no_lines before || fail "lines from nowhere: $(grep -m 1 Step before)"
-ls rec/symbols/*.methods >/dev/null || fail "what lines could come by later is gone"
-"$PROFCPU" symbols fetch --lines --symbol-server "$SYMBOL_SERVER/html/ssqp" rec >out 2>err && fail "HTML is a PDB"
+grep -q '\.pdb.*: missing, so .NET code has no lines' collect.log || fail "the missing PDB is not reported: $(cat collect.log)"
+no_lines before || fail "lines without a PDB: $(grep -m 1 Step before)"
+ls rec/symbols/*.methods >/dev/null || fail "no .methods files for later lines"
+"$PROFCPU" symbols fetch --lines --symbol-server "$SYMBOL_SERVER/html/ssqp" rec >out 2>err && fail "fetch accepts HTML as a PDB"
 grep -q "no debug file for .*: $SYMBOL_SERVER/html/ssqp sent a file that is not a portable PDB" err || fail "$(cat err)"
 "$PROFCPU" symbols fetch --lines --again --symbol-server "$SYMBOL_SERVER/ssqp" rec >out 2>err || fail "fetch gave $?: $(cat out err)"
 grep -qE '^fetched +[0-9a-f]{32} +lines.pdb \(' out || fail "$(cat out err)"
-cmp "$cached" lines.pdb || fail "another file is in the cache"
+cmp "$cached" lines.pdb || fail "the cached file differs from the PDB"
 "$PROFCPU" symbols verify >out || fail "verify: $(cat out)"
 grep -qx "ok   $cached" out || fail "verify: $(cat out)"
 "$PROFCPU" postprocess -q --lines --no-download rec || fail "postprocess gave $?"
 folded rec >after
 has_lines after || fail "no lines with the PDB: $(grep -m 3 Step after)"
 
-# By itself, and again from the recording alone.
+# Automatically, and later from the recording alone.
 rm -rf "$XDG_CACHE_HOME"
 DOTNET_SYMBOL_SERVER=$SYMBOL_SERVER/ssqp record auto --jit-names=memory --lines -F 499 -- \
 	env DOTNET_TC_QuickJitForLoops=0 dotnet exec app/lines.dll 2
-cmp "$cached" lines.pdb || fail "it was not fetched: $(cat collect.log)"
+cmp "$cached" lines.pdb || fail "the PDB was not downloaded: $(cat collect.log)"
 rm -rf "$XDG_CACHE_HOME"
 folded auto >after
-has_lines after || fail "no lines of what was fetched: $(grep -m 3 Step after)"
-# Nobody who wants no lines asks for PDBs.
+has_lines after || fail "no lines of the downloaded PDB: $(grep -m 3 Step after)"
+# Without --lines no PDB is requested.
 : >server.log
 DOTNET_SYMBOL_SERVER=$SYMBOL_SERVER/ssqp record plain --jit-names=memory -F 499 -- dotnet exec app/lines.dll 0.5
-grep -q '\.pdb' server.log && fail "asked for PDBs: $(cat server.log)"
+grep -q '\.pdb' server.log && fail "requested PDBs: $(cat server.log)"
 # Another build's PDB under the name of this one.
 cp "$PUBLISHED"/lines-net10-other/lines.pdb "www/ssqp/$key"
 DOTNET_SYMBOL_SERVER=$SYMBOL_SERVER/ssqp record wrong --jit-names=memory --lines -F 499 -- dotnet exec app/lines.dll 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# profcpu switches a perf map on in running .NET 8, 9 and 10 processes, and leaves nothing of it. Cases: two recorders at once,
-# kill -9, the end of the target, other namespaces, a full disk. A map that the user switched on stays on.
+# profcpu switches a perf map on in running .NET 8, 9 and 10 processes, and removes it completely. Cases: two recorders at
+# once, kill -9, the end of the target, other namespaces, a full disk. A map that the user switched on stays on.
 # Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -8,23 +8,23 @@ need dotnet
 need_dotnet web-api
 names=$BUILD/helpers/jit_names
 
-# hold NAME PID: has the map on until `stop $HOLDER`; what it says is in NAME.log, the copy in NAME.map.
-hold() {
+# keep_on NAME PID: switches the map on until `stop $KEEPER`; its output is in NAME.log, the copy in NAME.map.
+keep_on() {
 	rm -f "$T/$1.log"
-	start "$1" "$names" hold "$2" "$T/$1.map"
-	HOLDER=$STARTED
-	wait_for 30 test -s "$T/$1.log" || fail "$1 says nothing"
+	start "$1" "$names" keep "$2" "$T/$1.map"
+	KEEPER=$STARTED
+	wait_for 30 test -s "$T/$1.log" || fail "$1: no output"
 }
 # is_on PID
 is_on() {
-	# shellcheck disable=SC2010 # what descriptors are of
+	# shellcheck disable=SC2010 # targets of descriptors
 	ls -l "/proc/$1/fd" | grep -q '/perf-[0-9]*\.map'
 }
-# clean PID [NSPID DIRECTORY]: no file, and the process writes none.
+# clean PID [NSPID DIRECTORY]: checks that no file remains and the process writes none.
 clean() {
 	local files
 	files=$(find "${3:-/tmp}" -maxdepth 1 -name "perf*-${2:-$1}.*")
-	[ -z "$files" ] || fail "left: $files"
+	[ -z "$files" ] || fail "files remain: $files"
 	! is_on "$1" || fail "process $1 still writes a map"
 }
 lines() { grep -ac '^0x[0-9a-f]* [0-9a-f]* .*::' "$1"; }
@@ -44,34 +44,34 @@ lives_and_dies() { # NAME COMMAND...
 	pid=$SERVICE
 	"$names" info "$pid" | grep -q "^pid [0-9]* version [0-9.]* rid linux-x64 arch x64 entry web-api " || fail "$name: no information"
 
-	hold one "$pid"
-	grep -q '^on ours' "$T/one.log" || fail "$name: not ours: $(cat "$T/one.log")"
-	first=$HOLDER
-	hold two "$pid"
-	grep -q '^on ours 0.0 ms' "$T/two.log" || fail "$name: not shared: $(cat "$T/two.log")"
+	keep_on one "$pid"
+	grep -q '^on ours' "$T/one.log" || fail "$name: profcpu did not switch the map on: $(cat "$T/one.log")"
+	first=$KEEPER
+	keep_on two "$pid"
+	grep -q '^on ours 0.0 ms' "$T/two.log" || fail "$name: the two recorders do not share the map: $(cat "$T/two.log")"
 	stop "$first"
 	grep -q '^ended' "$T/one.log" || fail "$name: $(cat "$T/one.log")"
-	is_on "$pid" && [ -e "/tmp/perf-$pid.map" ] || fail "$name: the first took the second's map away"
-	stop "$HOLDER"
+	is_on "$pid" && [ -e "/tmp/perf-$pid.map" ] || fail "$name: the end of the first recorder removed the second's map"
+	stop "$KEEPER"
 	clean "$pid"
 	[ "$(lines "$T/one.map")" -ge 100 ] && [ "$(lines "$T/two.map")" -ge 100 ] || fail "$name: no methods in the copies"
 
-	hold killed "$pid"
-	kill -KILL "$HOLDER"
-	wait "$HOLDER" 2>/dev/null
+	keep_on killed "$pid"
+	kill -KILL "$KEEPER"
+	wait "$KEEPER" 2>/dev/null
 	is_on "$pid" && [ -e "/tmp/perf-$pid.map.profcpu" ] || fail "$name: no mark is left after a kill"
-	"$names" sweep "$pid" >"$T/sweep" # which may fail on what others left in /tmp
-	# Another recorder on the machine may be at it, and has it locked until it is done.
+	"$names" sweep "$pid" >"$T/sweep" # may fail on files of other programs in /tmp
+	# Another recorder on the machine may remove it at the same time, under a lock.
 	grep -qE '^removed ([1-9]|0 in use [1-9])' "$T/sweep" || fail "$name: $(cat "$T/sweep")"
-	grep -q '^removed [1-9]' "$T/sweep" || wait_for 20 test ! -e "/tmp/perf-$pid.map.profcpu" || fail "$name: $(cat "$T/sweep"), and it stays"
+	grep -q '^removed [1-9]' "$T/sweep" || wait_for 20 test ! -e "/tmp/perf-$pid.map.profcpu" || fail "$name: $(cat "$T/sweep"); the mark remains"
 	clean "$pid"
 
-	hold orphan "$pid"
+	keep_on orphan "$pid"
 	kill -KILL "$pid"
 	wait "$pid" 2>/dev/null
-	stop "$HOLDER"
+	stop "$KEEPER"
 	grep -q '^ended' "$T/orphan.log" || fail "$name: $(cat "$T/orphan.log")"
-	[ -z "$(find /tmp -maxdepth 1 -name "perf*-$pid.*")" ] || fail "$name: files of a target that ended are left"
+	[ -z "$(find /tmp -maxdepth 1 -name "perf*-$pid.*")" ] || fail "$name: files of an ended target remain"
 }
 
 dll=$ROOT/build/examples/web-api/web-api.dll
@@ -84,21 +84,21 @@ grep -q '^on users' "$T/users.out" || fail "not the user's: $(cat "$T/users.out"
 is_on "$SERVICE" && [ -e "/tmp/perf-$SERVICE.map" ] || fail "the user's map was switched off"
 stop "$SERVICE"
 start_service dump env DOTNET_PerfMapEnabled=2 DOTNET_PerfMapStubGranularity=4 dotnet "$dll"
-"$names" map "$SERVICE" "$T/dump.map" </dev/null 2>"$T/dump.err" && fail "a map beside a jitdump"
+"$names" map "$SERVICE" "$T/dump.map" </dev/null 2>"$T/dump.err" && fail "a map although the process writes a jitdump"
 grep -q 'writes a jitdump' "$T/dump.err" || fail "$(cat "$T/dump.err")"
 grep -q "/jit-$SERVICE.dump" "/proc/$SERVICE/maps" || fail "the jitdump was ended"
 stop "$SERVICE"
 
-# The runtime's own variables say where the map and the port are.
+# Variables of the runtime set the directories of the map and of the port.
 mkdir "$T/maps" "$T/ports"
-start_service elsewhere env "TMPDIR=$T/ports" "DOTNET_PerfMapJitDumpPath=$T/maps" dotnet "$dll"
-hold there "$SERVICE"
+start_service directories env "TMPDIR=$T/ports" "DOTNET_PerfMapJitDumpPath=$T/maps" dotnet "$dll"
+keep_on there "$SERVICE"
 [ -e "$T/maps/perf-$SERVICE.map" ] && [ -e "$T/maps/perf-$SERVICE.map.profcpu" ] || fail "not in DOTNET_PerfMapJitDumpPath"
-stop "$HOLDER"
+stop "$KEEPER"
 clean "$SERVICE" "$SERVICE" "$T/maps"
 stop "$SERVICE"
 
-# A stopped process costs the time limit; nothing is left once it goes on.
+# A stopped process costs the time limit; no file remains after it continues.
 start_service stopped dotnet "$dll"
 kill -STOP "$SERVICE"
 "$names" map "$SERVICE" "$T/stopped.map" </dev/null 2>"$T/stopped.err" && fail "a stopped process has a map"
@@ -108,7 +108,7 @@ kill -CONT "$SERVICE"
 clean "$SERVICE"
 stop "$SERVICE"
 
-# In another mount and PID namespace, where /tmp is a small file system: seen from outside, and full.
+# From outside a mount and PID namespace with a small /tmp, and with a full /tmp.
 if [ "$(id -u)" = 0 ] && unshare --mount --pid --fork true 2>/dev/null; then
 	# The new /tmp hides the checkout if that lies below /tmp: take the service along.
 	mkdir "$T/small"
@@ -119,14 +119,14 @@ if [ "$(id -u)" = 0 ] && unshare --mount --pid --fork true 2>/dev/null; then
 	wait_for 60 grep -q '^listening on' "$T/inside.log" || fail "did not start: $(cat "$T/inside.log")"
 	service=$(pgrep -P "$STARTED" | head -n 1)
 	tmp=/proc/$service/root/tmp
-	hold outside "$service"
-	[ -e "$tmp/perf-1.map" ] && [ -e "$tmp/perf-1.map.profcpu" ] || fail "no map of number 1: $(cat "$T/outside.log")"
-	kill -KILL "$HOLDER"
-	wait "$HOLDER" 2>/dev/null
-	"$names" sweep "$service" | grep -q '^removed 1 ' || fail "what was left in another namespace is not found"
+	keep_on outside "$service"
+	[ -e "$tmp/perf-1.map" ] && [ -e "$tmp/perf-1.map.profcpu" ] || fail "no map of PID 1: $(cat "$T/outside.log")"
+	kill -KILL "$KEEPER"
+	wait "$KEEPER" 2>/dev/null
+	"$names" sweep "$service" | grep -q '^removed 1 ' || fail "files of a killed recorder in another namespace are not found"
 	clean "$service" 1 "$tmp"
-	hold outside "$service"
-	stop "$HOLDER"
+	keep_on outside "$service"
+	stop "$KEEPER"
 	clean "$service" 1 "$tmp"
 	head -c 8M /dev/zero >"$tmp/full" 2>/dev/null
 	"$names" map "$service" "$T/full.map" </dev/null 2>"$T/full.err" && fail "a map on a full disk"
@@ -134,7 +134,7 @@ if [ "$(id -u)" = 0 ] && unshare --mount --pid --fork true 2>/dev/null; then
 	clean "$service" 1 "$tmp"
 	kill -KILL "$service"
 else
-	echo "other namespaces are left out: needs root"
+	echo "not root: other namespaces are not tested"
 fi
 
 "$ROOT/tests/dotnet/publish" web-api-net8 web-api-net9 >"$T/publish.log" 2>&1 ||

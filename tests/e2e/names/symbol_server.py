@@ -2,9 +2,9 @@
 """Plays symbol server and debuginfod on 127.0.0.1, with all that can go wrong.
 
 usage: symbol_server.py ROOT PORT-FILE LOG
-Files are under ROOT as the servers have them: /ssqp/FILE/ID/FILE, /dbg/buildid/ID/debuginfo. A first part of the path that is
-a word of WAYS says how the rest is answered: /half/ssqp/... gives the first half of what /ssqp/... gives. Each request is a line
-of LOG. Asked as a proxy it does the same, and says PROXY.
+Files are under ROOT as on the servers: /ssqp/FILE/ID/FILE, /dbg/buildid/ID/debuginfo. If the first part of a path is a key of
+WAYS, it selects the response to the rest. So /half/ssqp/... sends the first half of the file at /ssqp/.... Each request is a
+line of LOG. A request to it as a proxy gets the same response, and its line begins with PROXY.
 """
 import gzip
 import http.server
@@ -31,7 +31,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with lock, open(LOG, "a", encoding="utf-8") as log:
             log.write(line + "\n")
 
-    def answer(self, status, body=b"", **headers):
+    def respond(self, status, body=b"", **headers):
         self.send_response(status)
         length = headers.pop("Content_Length", len(body))
         if length is not None:
@@ -75,23 +75,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def plain(self, _, body):
         if body is None:
-            self.answer(404, b"<html>not found</html>", Content_Type="text/html")
+            self.respond(404, b"<html>not found</html>", Content_Type="text/html")
         else:
-            self.answer(200, body)
+            self.respond(200, body)
 
     def html(self, *_):
-        self.answer(200, b"<html><body>Sign in to continue</body></html>", Content_Type="text/html")
+        self.respond(200, b"<html><body>Sign in to continue</body></html>", Content_Type="text/html")
 
     def half(self, _, body):
-        self.answer(200, body[: len(body) // 2], Content_Length=len(body))
+        self.respond(200, body[: len(body) // 2], Content_Length=len(body))
 
-    def cut(self, _, body):  # half of it without saying how much there is
-        self.answer(200, body[: len(body) // 2], Content_Length=None)
+    def cut(self, _, body):  # half of the file, without Content-Length
+        self.respond(200, body[: len(body) // 2], Content_Length=None)
 
     def large(self, *_):
-        self.answer(200, b"\x7fELF", Content_Length=10 * GIB)
+        self.respond(200, b"\x7fELF", Content_Length=10 * GIB)
 
-    def bomb(self, *_):  # little that unpacks to 10 GiB
+    def bomb(self, *_):  # a small body that unpacks to 10 GiB
         self.send_response(200)
         self.send_header("Content-Encoding", "gzip")
         self.send_header("Connection", "close")
@@ -109,33 +109,33 @@ class Handler(http.server.BaseHTTPRequestHandler):
         time.sleep(3600)
 
     def circle(self, rest, _):
-        self.answer(302, Location="/circle" + rest)
+        self.respond(302, Location="/circle" + rest)
 
     def away(self, *_):
-        self.answer(302, Location="file:///etc/passwd")
+        self.respond(302, Location="file:///etc/passwd")
 
     def hop(self, rest, _):
-        self.answer(302, Location=rest)
+        self.respond(302, Location=rest)
 
     def flaky(self, rest, body):
         with lock:
             tries[rest] = tries.get(rest, 0) + 1
         if tries[rest] < 3:
-            self.answer(503 if tries[rest] == 1 else 408, b"later")
+            self.respond(503 if tries[rest] == 1 else 408, b"later")
         else:
             self.plain(rest, body)
 
     def busy(self, *_):
-        self.answer(503, b"later")
+        self.respond(503, b"later")
 
     def refused(self, *_):
-        self.answer(403, b"no")
+        self.respond(403, b"no")
 
     def gzip(self, _, body):
-        self.answer(200, gzip.compress(body), Content_Encoding="gzip")
+        self.respond(200, gzip.compress(body), Content_Encoding="gzip")
 
     def deflate(self, _, body):
-        self.answer(200, zlib.compress(body), Content_Encoding="deflate")
+        self.respond(200, zlib.compress(body), Content_Encoding="deflate")
 
     def hangup(self, *_):
         self.close_connection = True

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `profcpu symbols fetch` from servers of both kinds gets the debug file of a stripped C++ library. Its functions then have the
-# names of the unstripped one. Faults of servers never reach the cache, take little time, and do not end the rest.
+# names of the unstripped one. Faults of servers never reach the cache, take little time, and do not stop other downloads.
 # Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -36,35 +36,35 @@ for ((a = 0x$off; a < 0x$off + 0x$size; a += 2)); do printf '%x\n' "$a"; done >a
 names() { "$BUILD/helpers/symbols_of" image "$1" <addresses || fail "symbols_of $1 gave $?"; }
 names "$T/whole-shop.so" >wanted
 names "$T/lib/shop.so" >stripped
-grep -q 'shop::Box<double>::grow+0x' wanted && ! grep -q 'shop::' stripped || fail "the library is not what it should be"
+grep -q 'shop::Box<double>::grow+0x' wanted && ! grep -q 'shop::' stripped || fail "the library has unexpected names"
 fresh() { rm -rf "$XDG_CACHE_HOME" && : >server.log; }
-# fetched WAY SERVER-OPTION...: the debug file came, and nothing else did.
-got() {
-	cmp -s "$file" shop.so.dbg || fail "$1: the cache holds no such file: $(cat out err)"
+# is_cached CASE: checks that the cache has the debug file, and no part of another.
+is_cached() {
+	cmp -s "$file" shop.so.dbg || fail "$1: the debug file is not in the cache: $(cat out err)"
 	names "$T/lib/shop.so" >now
-	diff wanted now >difference || fail "$1: other names: $(head -n 5 difference)"
-	[ -z "$(ls "$cache/.part" 2>/dev/null)" ] || fail "$1: something is left in .part"
+	diff wanted now >difference || fail "$1: names differ: $(head -n 5 difference)"
+	[ -z "$(ls "$cache/.part" 2>/dev/null)" ] || fail "$1: files remain in .part"
 	echo "$1: $(cat out)"
 }
 fetch() { timeout 60 "$PROFCPU" symbols fetch "$@" >out 2>err; }
 
-# Both kinds of servers, what they may send, and redirects that lead somewhere.
+# Both kinds of servers, their kinds of responses, and redirects.
 for way in "" hop/ gzip/ deflate/ flaky/; do
 	fresh
 	fetch --symbol-server "$SYMBOL_SERVER/${way}ssqp" lib/shop.so || fail "SSQP $way: exit $?: $(cat out err)"
 	grep -q "^fetched  *$id shop.so (" out || fail "SSQP $way: $(cat out)"
-	got "SSQP $way"
+	is_cached "SSQP $way"
 done
-[ "$(grep -c flaky server.log)" = 3 ] || fail "not three tries: $(cat server.log)"
+[ "$(grep -c flaky server.log)" = 3 ] || fail "not three requests: $(cat server.log)"
 fresh
 DEBUGINFOD_URLS="$SYMBOL_SERVER/none $SYMBOL_SERVER/dbg" fetch lib/shop.so || fail "debuginfod: exit $?: $(cat out err)"
-got debuginfod
+is_cached debuginfod
 [ "$(cat server.log)" = "/none/buildid/$id/debuginfo 
-/dbg/buildid/$id/debuginfo " ] || fail "other requests: $(cat server.log)"
-# It is there now, and nothing is asked again.
+/dbg/buildid/$id/debuginfo " ] || fail "unexpected requests: $(cat server.log)"
+# A cached file is not requested again.
 : >server.log
 DEBUGINFOD_URLS="$SYMBOL_SERVER/dbg" fetch lib/shop.so || fail "again: exit $?"
-[ ! -s server.log ] || fail "asked again: $(cat server.log)"
+[ ! -s server.log ] || fail "requested again: $(cat server.log)"
 grep -q '^cached ' out || fail "again: $(cat out)"
 "$PROFCPU" symbols list lib/shop.so whole-shop.so >out 2>err || fail "list: exit $?: $(cat err)"
 grep -qE "^(none|dynsym) +cached +$id +- +- +- $T/lib/shop.so$" out || fail "list: $(cat out)"
@@ -79,38 +79,39 @@ assert d["cache"]["files"] == 1 and d["cache"]["bytes"] > 1000, d' "$id" "$file"
 "$PROFCPU" symbols verify >out || fail "verify: exit $?: $(cat out)"
 grep -qx "ok   $file" out || fail "verify: $(cat out)"
 "$PROFCPU" symbols verify lib/shop.so lib/shop.so >out || fail "verify FILE: exit $?"
-[ "$(cat out)" = "ok   $file" ] || fail "verify says it twice: $(cat out)"
-# One that stands beside the image is the one that its debug link names too.
+[ "$(cat out)" = "ok   $file" ] || fail "verify lists the file twice: $(cat out)"
+# A debug file beside the image, which its debug link names too, is listed once.
 cp whole-shop.so linked.so && objcopy --only-keep-debug linked.so linked.so.debug && strip linked.so && objcopy --add-gnu-debuglink=linked.so.debug linked.so
 "$PROFCPU" symbols verify linked.so >out || fail "verify a link: exit $?"
 [ "$(sort out)" = "$(printf 'ok   %s\n' "$file" "$T/linked.so.debug" | sort)" ] || fail "verify a link: $(cat out)"
 rm linked.so.debug
-# Whoever named a library steers no terminal with it.
+# Control characters in the name of a library do not reach the terminal.
 odd=$(printf 'odd\033]0;x\007.so')
 cp linked.so "$odd"
 for verb in list verify; do
 	"$PROFCPU" symbols $verb "$odd" >out || fail "$verb of an odd name: exit $?"
 	grep -q 'odd?]0;x?.so' out || [ $verb = verify ] || fail "$verb: $(cat -v out)"
-	grep -q "$(printf '\033')" out && fail "$verb steers the terminal"
+	grep -q "$(printf '\033')" out && fail "$verb prints control characters"
 done
 cp other.so "$file" 2>/dev/null || cp libother.so.dbg "$file"
-"$PROFCPU" symbols verify >out && fail "verify finds no wrong file"
+"$PROFCPU" symbols verify >out && fail "verify accepts a wrong file"
 grep -qx "bad  $file: it has another build id" out || fail "verify: $(cat out)"
 names "$T/lib/shop.so" >now
-diff stripped now >difference || fail "a wrong file in the cache names something"
-# A wrong file is no reason not to fetch the right one.
+diff stripped now >difference || fail "a wrong file in the cache gives names"
+# A download replaces a wrong file in the cache.
 fetch --symbol-server "$SYMBOL_SERVER/ssqp" lib/shop.so || fail "over a wrong file: exit $?: $(cat out err)"
-got "over a wrong file"
+is_cached "over a wrong file"
 
-# Several servers: in their order, and the first that has it.
+# Several servers: the first one that has the file is used.
 fresh
 DOTNET_SYMBOL_SERVER="$SYMBOL_SERVER/none;$SYMBOL_SERVER/ssqp" fetch lib/shop.so || fail "two servers: exit $?"
-got "two servers"
+is_cached "two servers"
 fresh
 fetch --symbol-server "$SYMBOL_SERVER/html/ssqp" --symbol-server "$SYMBOL_SERVER/ssqp/" lib/shop.so || fail "two options: exit $?: $(cat out err)"
-got "two options"
+is_cached "two options"
 
-# failure WAY WHY: one line that says so, exit 1, nothing in the cache; and the other file, from another server, comes all the same.
+# failure WAY WHY: checks for one line with WHY, exit 1 and an empty cache. The files of another server are downloaded
+# nevertheless.
 failure() {
 	local way=$1 why=$2
 	shift 2
@@ -118,16 +119,16 @@ failure() {
 	local begin=$SECONDS status=0
 	DEBUGINFOD_URLS=$SYMBOL_SERVER/dbg timeout 60 "$PROFCPU" symbols fetch --symbol-server "$SYMBOL_SERVER/$way/ssqp" "$@" \
 		lib/shop.so lib/libother.so >out 2>err || status=$?
-	[ "$status" = 0 ] || fail "$way, where another server has it: exit $status: $(cat out err)"
-	[ "$(grep -c ^fetched out)" = 2 ] || fail "$way: the rest did not come: $(cat out err)"
+	[ "$status" = 0 ] || fail "$way, and a server that has the files: exit $status: $(cat out err)"
+	[ "$(grep -c ^fetched out)" = 2 ] || fail "$way: the other server's files were not downloaded: $(cat out err)"
 	fresh
 	status=0
 	fetch --symbol-server "$SYMBOL_SERVER/$way/ssqp" "$@" lib/shop.so lib/libother.so || status=$?
 	[ "$status" = 1 ] || fail "$way: exit $status: $(cat out err)"
 	grep -qE "^profcpu: warning: no debug file for shop.so( and 1 other)?: $SYMBOL_SERVER/$way/ssqp $why$" err || fail "$way: $(cat err)"
-	[ "$(wc -l <err)" = 1 ] || fail "$way: more than a line: $(cat err)"
-	[ ! -e "$cache/_.debug" ] || fail "$way: something is in the cache"
-	[ -z "$(ls "$cache/.part" 2>/dev/null)" ] || fail "$way: something is left in .part"
+	[ "$(wc -l <err)" = 1 ] || fail "$way: more than one line: $(cat err)"
+	[ ! -e "$cache/_.debug" ] || fail "$way: the cache has files"
+	[ -z "$(ls "$cache/.part" 2>/dev/null)" ] || fail "$way: files remain in .part"
 	[ $((SECONDS - begin)) -lt 50 ] || fail "$way took $((SECONDS - begin)) s"
 	echo "$way: $why ($((SECONDS - begin)) s)"
 }
@@ -140,7 +141,7 @@ failure away 'redirects to a URL that is not allowed'
 failure busy 'answers with status 503'
 failure refused 'refuses it \(status 403\)'
 failure hangup 'closed the connection early'
-# The wrong build id: what is served for one is another's.
+# A wrong build id: the server sends the file of another library.
 mkdir -p www/wrong
 cp -r www/ssqp www/wrong/
 cp libcoreclr.so.dbg "www/wrong/ssqp/_.debug/elf-buildid-sym-$id/_.debug"
@@ -152,11 +153,11 @@ grep -q '^absent .*libother.so: no server has it' out || fail "wrong: $(cat out)
 # Wrong or absent files are not requested again soon, except with --again.
 : >server.log
 fetch --symbol-server "$SYMBOL_SERVER/wrong/ssqp" lib/shop.so lib/libother.so
-[ ! -s server.log ] || fail "asked again: $(cat server.log)"
+[ ! -s server.log ] || fail "requested again: $(cat server.log)"
 fetch --again --symbol-server "$SYMBOL_SERVER/wrong/ssqp" lib/shop.so lib/libother.so
-[ "$(wc -l <server.log)" = 2 ] || fail "--again does not ask again: $(cat server.log)"
+[ "$(wc -l <server.log)" = 2 ] || fail "--again does not request again: $(cat server.log)"
 
-# Slow ones end with the time that they are given; an archive that unpacks to 10 GiB ends at the limit.
+# Slow servers end at the time limit, a file that unpacks to 10 GiB at the size limit.
 for way in drip silent; do
 	fresh
 	begin=$SECONDS
@@ -175,16 +176,16 @@ printf 'X-Team: profilers\n' >headers
 DEBUGINFOD_HEADERS_FILE=$T/headers DEBUGINFOD_URLS=$SYMBOL_SERVER/dbg fetch lib/shop.so || fail "headers: exit $?"
 grep -q ' profilers$' server.log || fail "no header: $(cat server.log)"
 
-# Nobody listens, and a name that does not exist: one line for all files.
+# A closed port and an unknown host: one line for all files.
 fresh
-fetch --symbol-server http://127.0.0.1:1/x lib/shop.so lib/libother.so && fail "refused gave 0"
+fetch --symbol-server http://127.0.0.1:1/x lib/shop.so lib/libother.so && fail "a closed port gave 0"
 [ "$(cat err)" = "profcpu: warning: no debug file for shop.so and 1 other: http://127.0.0.1:1/x cannot be reached" ] ||
-	grep -q 'could not be reached' err || fail "refused: $(cat err)"
-fetch --symbol-server http://127.0.0.1:1/x lib/shop.so && fail "refused before gave 0"
-grep -q 'http://127.0.0.1:1/x was unreachable recently; `--again` retries now$' err || fail "refused before: $(cat err)"
+	grep -q 'could not be reached' err || fail "a closed port: $(cat err)"
+fetch --symbol-server http://127.0.0.1:1/x lib/shop.so && fail "a port that was closed before gave 0"
+grep -q 'http://127.0.0.1:1/x was unreachable recently; `--again` retries now$' err || fail "a port that was closed before: $(cat err)"
 fresh
-fetch --timeout 20 --symbol-server http://does-not-exist.invalid/x lib/shop.so && fail "no such name gave 0"
-grep -q 'does-not-exist.invalid/x ' err || fail "no such name: $(cat err)"
+fetch --timeout 20 --symbol-server http://does-not-exist.invalid/x lib/shop.so && fail "an unknown host gave 0"
+grep -q 'does-not-exist.invalid/x ' err || fail "an unknown host: $(cat err)"
 
 # A password in an address is sent and not shown.
 fresh
@@ -195,21 +196,21 @@ grep -q secret out err && fail "a password is shown"
 fresh
 http_proxy=$SYMBOL_SERVER no_proxy='' fetch --symbol-server http://symbols.invalid/ssqp lib/shop.so || fail "proxy: exit $?: $(cat out err)"
 grep -q '^PROXY /ssqp/' server.log || fail "proxy: $(cat server.log)"
-got proxy
+is_cached proxy
 
-# Privacy: where nobody named a server, Microsoft's (here: a proxy that sees what goes to it) is asked for files of .NET only.
+# Privacy: without a configured server only files of .NET are requested from Microsoft's (here a proxy that logs requests).
 fresh
 unset DOTNET_SYMBOL_SERVER
 https_proxy=$SYMBOL_SERVER no_proxy='' fetch --timeout 10 lib/shop.so lib/libother.so || fail "private: exit $?: $(cat out err)"
 [ "$(grep -c '^no server .*no server is allowed for it' out)" = 2 ] || fail "private: $(cat out)"
-[ ! -s server.log ] || fail "something was asked: $(cat server.log)"
-https_proxy=http://127.0.0.1:1 fetch --timeout 10 lib/shop.so lib/libcoreclr.so && fail "libcoreclr.so was not asked for"
+[ ! -s server.log ] || fail "requests were sent: $(cat server.log)"
+https_proxy=http://127.0.0.1:1 fetch --timeout 10 lib/shop.so lib/libcoreclr.so && fail "libcoreclr.so was not requested"
 [ "$(grep -c 'https://msdl.microsoft.com/download/symbols ' err)" = 1 ] || fail "libcoreclr.so: $(cat err)"
 export DOTNET_SYMBOL_SERVER=
 fetch lib/libcoreclr.so || fail "no server at all: exit $?: $(cat err)"
 grep -q '^no server .*libcoreclr.so' out || fail "no server at all: $(cat out)"
 
-# A hundred libraries do not take a descriptor each.
+# A hundred libraries need fewer descriptors.
 fresh
 mkdir many
 python3 - "$id" <<'PYTHON'
@@ -232,19 +233,19 @@ DEBUGINFOD_URLS="what" refuses "$PROFCPU" symbols fetch lib/shop.so
 refuses "$PROFCPU" symbols fetch --symbol-server http://// lib/shop.so
 XDG_CACHE_HOME=/proc refuses "$PROFCPU" symbols fetch --symbol-server "$SYMBOL_SERVER/ssqp" lib/shop.so
 
-# A process: what it has mapped.
+# A process: the libraries that it has mapped.
 fresh
-g++ -o holder -xc++ - -Llib -l:shop.so -Wl,-rpath,"$T/lib" <<<'#include <unistd.h>
-int main() { sleep(300); }' -Wl,--no-as-needed,-l:shop.so || fail "the holder does not build"
-start holder ./holder
-wait_for 10 grep -q shop.so "/proc/$STARTED/maps" || fail "the holder has not mapped it"
+g++ -o mapper -xc++ - -Llib -l:shop.so -Wl,-rpath,"$T/lib" <<<'#include <unistd.h>
+int main() { sleep(300); }' -Wl,--no-as-needed,-l:shop.so || fail "the program does not build"
+start mapper ./mapper
+wait_for 10 grep -q shop.so "/proc/$STARTED/maps" || fail "the program has not mapped shop.so"
 fetch --symbol-server "$SYMBOL_SERVER/ssqp" "$STARTED" || true
-grep -q "^fetched  *$id shop.so" out || fail "of a process: $(cat out err)"
+grep -q "^fetched  *$id shop.so" out || fail "a library of a process: $(cat out err)"
 
-# Two at once fetch one file, and both have it.
+# Two runs at once download the same files, and both succeed.
 fresh
 fetch --symbol-server "$SYMBOL_SERVER/ssqp" lib/shop.so lib/libcoreclr.so &
 first=$!
 "$PROFCPU" symbols fetch --symbol-server "$SYMBOL_SERVER/ssqp" lib/shop.so lib/libcoreclr.so >out2 2>err2 || fail "the second of two: $(cat out2 err2)"
 wait $first || fail "the first of two: $(cat out err)"
-got "two at once"
+is_cached "two at once"

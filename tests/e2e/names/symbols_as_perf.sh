@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Names of addresses in system files, in programs with and without debug files, and in the kernel equal those of perf script,
-# with the same offsets. Recordings with a sample at each address let perf name them.
+# Names and offsets equal those of perf script, for addresses in system files, in programs with and without debug files, and
+# in the kernel. The recordings for perf have a sample at each address.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_release
 need perf gcc objcopy strip readelf awk
-[[ $(perf version) =~ ^perf\ version\ 6\.1\. ]] || skip "perf is not the version whose rules are followed, 6.1"
+[[ $(perf version) =~ ^perf\ version\ 6\.1\. ]] || skip "needs perf 6.1, whose rules profcpu follows"
 perf_script=(perf --buildid-dir "$T/no-cache" script -F "ip,sym,symoff")
 
-# offsets FILE STEP: file offsets in what is executable, STEP apart, and each slot of procedure linkage tables.
+# offsets FILE STEP: file offsets in executable segments, STEP apart, and each slot of procedure linkage tables.
 offsets() {
 	readelf -lW "$1" | awk -v step="$2" '
 		function hex(s, i, n) { n = 0; s = tolower(substr(s, 3)); for (i = 1; i <= length(s); i++) n = n * 16 + index("0123456789abcdef", substr(s, i, 1)) - 1; return n }
@@ -19,31 +19,31 @@ offsets() {
 	done
 }
 
-# ask_perf: the samples of p.data, with the base of probe_perfdata's addresses taken off.
-ask_perf() {
+# names_by_perf: writes perf's names of the samples in p.data to $T/perf, without the base of probe_perfdata's addresses.
+names_by_perf() {
 	"${perf_script[@]}" -i p.data >perf.raw 2>perf.err </dev/null || fail "perf script gave $?: $(tail -n 3 perf.err)"
 	sed 's/^ *10000//; s/^ *0*\([0-9a-f]\)/\1/' perf.raw >perf
 }
 
-# agree NAME: perf's answers in $T/perf (addresses less $2) are ours in $T/ours, at 99.9 % of the addresses at least.
+# agree NAME: checks that $T/perf and $T/ours have the same names at 99.9 % of the addresses at least.
 agree() {
 	local lines differ
 	lines=$(wc -l <ours)
 	[ "$lines" -ge 10 ] || fail "$1: only $lines addresses"
-	[ "$lines" = "$(wc -l <addresses)" ] || fail "$1: symbols_of answered for $lines of $(wc -l <addresses) addresses"
+	[ "$lines" = "$(wc -l <addresses)" ] || fail "$1: symbols_of has $lines of $(wc -l <addresses) addresses"
 	[ "$lines" = "$(wc -l <perf)" ] || {
 		diff <(cut -d ' ' -f 1 perf) addresses | head -n 20
-		fail "$1: perf answered for $(wc -l <perf) of $lines addresses: $(head -n 3 perf.err)"
+		fail "$1: perf has $(wc -l <perf) of $lines addresses: $(head -n 3 perf.err)"
 	}
 	differ=$(paste -d '\n' perf ours | awk 'NR % 2 { p = $0; next } p != $0 { n++; if (n < 4) print p " | " $0 >"/dev/stderr" } END { print n + 0 }')
 	echo "$1: $lines addresses, $differ differ"
-	[ $((differ * 1000)) -le "$lines" ] || fail "$1: names are not perf's"
+	[ $((differ * 1000)) -le "$lines" ] || fail "$1: names differ from perf's"
 }
 
 check_file() { # FILE STEP
 	offsets "$1" "$2" >addresses
 	"$BUILD/helpers/probe_perfdata" p.data "$1" <addresses || fail "probe_perfdata gave $?"
-	ask_perf
+	names_by_perf
 	"$BUILD/helpers/symbols_of" image "$1" <addresses >ours || fail "symbols_of image $1 gave $?"
 	agree "$1"
 }
@@ -82,7 +82,7 @@ if [ "$(awk '$3 == "_text" { print $1 }' /proc/kallsyms | tr -d 0)" ]; then
 	start=$(awk '$3 == "_text" { print $1; exit }' /proc/kallsyms) end=$(awk '$3 == "_etext" { print $1; exit }' /proc/kallsyms)
 	for ((a = 0x$start; a < 0x$end; a += 1009)); do printf '%x\n' "$a"; done >addresses
 	"$BUILD/helpers/probe_perfdata" -k "$start" "$end" p.data <addresses || fail "probe_perfdata gave $?"
-	ask_perf
+	names_by_perf
 	"$BUILD/helpers/symbols_of" kallsyms <addresses >ours || fail "symbols_of kallsyms gave $?"
 	agree kernel
 fi

@@ -24,7 +24,7 @@ same() { # NAME
 	if [ "${BLESS:-}" = 1 ]; then
 		cp "$1.body" "$golden/$1.svg"
 	fi
-	diff "$golden/$1.svg" "$1.body" || fail "$1 is not the stored picture"
+	diff "$golden/$1.svg" "$1.body" || fail "$1 differs from the stored picture"
 }
 
 draw service 0 --title "Orders & more" --subtitle "10 s" "$golden/service.folded"
@@ -43,14 +43,14 @@ same hostile
 draw again 0 -title="Orders & more" -subtitle "10 s" "$golden/service.folded"
 cmp service.svg again.svg || fail "a second drawing differs"
 "$PROFCPU" flamegraph --title "Orders & more" --subtitle="10 s" <"$golden/service.folded" >again.svg || fail "stdin"
-cmp service.svg again.svg || fail "from stdin it differs"
+cmp service.svg again.svg || fail "the picture from stdin differs"
 sort -r "$golden/service.folded" | "$PROFCPU" flamegraph --title "Orders & more" --subtitle "10 s" - >again.svg || fail "-"
-cmp service.svg again.svg || fail "lines in another order make another picture"
+cmp service.svg again.svg || fail "the order of lines changes the picture"
 printf 'a 5\n' | "$PROFCPU" flamegraph --random --colors hot 2>/dev/null >one.svg
 printf 'a 5\n' | "$PROFCPU" flamegraph --random --colors hot 2>/dev/null >two.svg
 cmp -s one.svg two.svg && fail "--random is not random"
 
-# Nothing from outside: the only addresses are names of XML vocabularies.
+# Pictures refer to nothing outside: the only addresses are names of XML vocabularies.
 for svg in *.svg; do
 	xmllint --noout --nonet "$svg" || fail "$svg is not well-formed"
 	grep -aoE '[a-z]+://[^"'"'"' ]*' "$svg" | grep -vxE 'http://www\.w3\.org/(2000/svg|1999/xhtml)|http://example\.org/x\).*' &&
@@ -64,11 +64,11 @@ iconv -f UTF-8 -t UTF-8 hostile.svg >/dev/null || fail "not UTF-8"
 
 # Folded stacks do not name their unit. A recording does, and its target is the title, as in its own picture.
 draw units 0 - <"$golden/service.folded"
-grep -q '<title>all ([0-9,]* counts, 100%)' units.svg || fail "counts without a unit have one"
+grep -q '<title>all ([0-9,]* counts, 100%)' units.svg || fail "counts without a unit are drawn with one"
 draw units 0 --countname ns - <"$golden/service.folded"
 grep -q '<title>all ([0-9,]* ns, 100%)' units.svg || fail "--countname has no effect"
 draw units 0 "$TESTS/golden/fold/cpp.txt"
-grep -q '<title>all ([0-9.]* m\?s, 100%)' units.svg || fail "the time of a clock is not shown as one"
+grep -q '<title>all ([0-9.]* m\?s, 100%)' units.svg || fail "the weight of cpu-clock is not shown as time"
 "$PROFCPU" postprocess -q "$TESTS/golden/perf/6.1-g" -o rec || fail "postprocess gave $?"
 cp "$TESTS/golden/perf/6.1-g/perf.data" rec
 for target in '' 'process 12 (webapp)'; do
@@ -119,10 +119,10 @@ LC_ALL=C sort -c palette.map || fail "palette.map is not sorted"
 # Written completely or not at all.
 echo before >out.svg
 "$PROFCPU" flamegraph -o out.svg "$golden/service.folded" || fail "-o"
-xmllint --noout out.svg || fail "-o wrote something else"
+xmllint --noout out.svg || fail "-o wrote no valid SVG"
 [ "$(stat -c %a out.svg)" = "$(printf '%o' $((0666 & ~0$(umask))))" ] || fail "the file's mode does not follow the umask"
 "$PROFCPU" flamegraph -o no/such/dir/out.svg "$golden/service.folded" 2>err && fail "wrote to a missing directory"
-grep -q 'cannot write no/such/dir/out.svg' err || fail "not reported: $(cat err)"
+grep -q 'cannot write no/such/dir/out.svg' err || fail "the missing directory is not reported: $(cat err)"
 "$PROFCPU" flamegraph "$golden/service.folded" >/dev/full 2>err && fail "accepts /dev/full"
 [ "$(find . -name 'out.svg*' | wc -l)" = 1 ] || fail "temporary files remain"
 

@@ -19,23 +19,23 @@ done < <("$G/cases")
 [ "$cases" -gt 30 ] || fail "only $cases cases"
 
 sed 's/$/\r/' "$G/cpp.txt" >"$T/crlf.txt"
-"$PROFCPU" fold "$T/crlf.txt" | cmp - "$G/cpp.plain.folded" || fail "lines that end in CR LF"
+"$PROFCPU" fold "$T/crlf.txt" | cmp - "$G/cpp.plain.folded" || fail "lines that end in CR LF fold differently"
 
-says() { # PATTERN FILE: fold fails on it with one line that has the pattern
+fails_with() { # PATTERN FILE: checks that fold of FILE fails with one line that matches
 	"$PROFCPU" fold "$2" >"$T/out" 2>"$T/err" && fail "fold $2 gave 0"
-	[ -s "$T/out" ] && fail "fold $2 wrote something"
-	grep -q "$1" "$T/err" || fail "fold $2 said: $(cat "$T/err")"
-	[ "$(wc -l <"$T/err")" = 1 ] || fail "fold $2 said more than one line: $(cat "$T/err")"
+	[ -s "$T/out" ] && fail "fold $2 wrote output"
+	grep -q "$1" "$T/err" || fail "fold $2 printed: $(cat "$T/err")"
+	[ "$(wc -l <"$T/err")" = 1 ] || fail "fold $2 printed more than one line: $(cat "$T/err")"
 }
-says "folded stacks already" "$G/cpp.plain.folded"
+fails_with "folded stacks already" "$G/cpp.plain.folded"
 printf 'It was a bright cold day in April.\nThe clocks were striking thirteen.\n' >"$T/prose"
-says "not the text of perf script" "$T/prose"
+fails_with "not the text of perf script" "$T/prose"
 : >"$T/empty"
-says "empty" "$T/empty"
+fails_with "empty" "$T/empty"
 printf '   app  12 [000] 1.5: 10 cycles:  7f00 f+0x1 (/bin/x)\n   app  12 [000] 1.6: 10 cycles:  7f00 f (/bin/x)\n' >"$T/flat"
-says "perf record -g" "$T/flat"
+fails_with "perf record -g" "$T/flat"
 printf '\t  7f0012 f+0x1 (/bin/x)\n\t  7f0013 g+0x1 (/bin/x)\n\n' >"$T/threadless"
-says "comm" "$T/threadless"
+fails_with "comm" "$T/threadless"
 
 "$PROFCPU" fold --names sideways "$G/cpp.txt" 2>/dev/null
 [ $? = 2 ] || fail "a wrong --names is no usage error"

@@ -55,11 +55,11 @@ for command in fold flamegraph; do
 		grep -q 'error: cannot write' "$T/err" || fail "$command: '$bad': $(cat "$T/err")"
 	done
 	ln -s loop loop
-	into loop && fail "$command: a link to itself"
+	into loop && fail "$command: wrote to a link to itself"
 	[ -z "$(find . -name '*.tmp')" ] || fail "$command: left behind: $(find . -name '*.tmp')"
 
 	if [ "$(id -u)" = 0 ]; then
-		echo "$command: planted by somebody else"
+		echo "$command: files planted by another user"
 		mkdir -m 1777 world && echo precious >victim && chmod 600 victim
 		for path in world/out world/nothing; do
 			case $path in world/out) to=../victim ;; *) to=../missing ;; esac
@@ -70,7 +70,7 @@ for command in fold flamegraph; do
 		[ "$(cat victim)" = precious ] && [ ! -e missing ] || fail "$command: wrote through a planted link"
 		echo theirs >world/file && chown 12345 world/file && chmod 666 world/file
 		into world/file && same world/file "over a planted file"
-		[ "$(stat -c %u:%a world/file)" = 0:644 ] || fail "$command: a planted file stays its owner's"
+		[ "$(stat -c %u:%a world/file)" = 0:644 ] || fail "$command: a planted file keeps its owner"
 	fi
 	cd "$T" || exit 1
 done
@@ -81,7 +81,7 @@ if [ "$(id -u)" = 0 ] && mkdir small && mount -t tmpfs -o size=64k tmpfs small 2
 	awk 'BEGIN { for (i = 0; i < 9000; i++) printf "app %d 1.0: 1 cycles: \n\t1 work_%d (app)\n\n", i, i }' >many.script
 	echo old >small/out
 	for command in fold flamegraph; do
-		"$PROFCPU" $command -o small/out many.script 2>err && fail "$command: no room, and it succeeded"
+		"$PROFCPU" $command -o small/out many.script 2>err && fail "$command: succeeded without space"
 		grep -q 'cannot write small/out: No space' err || fail "$command: $(cat err)"
 		[ "$(cat small/out)" = old ] && [ "$(ls small)" = out ] || fail "$command: left $(ls -l small)"
 	done

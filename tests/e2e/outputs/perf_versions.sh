@@ -19,4 +19,4 @@ for dir in "$TESTS"/golden/perf/*/; do
 		checked=$((checked + 1))
 	done
 done
-[ "$checked" -ge 13 ] || fail "only $checked were there"
+[ "$checked" -ge 13 ] || fail "only $checked recordings"

@@ -25,7 +25,7 @@ for input in one one/perf.data one/perf_script.out one/prof.tar.gz one.tar.gz co
 	rm one/flamegraph.svg
 	"$PROFCPU" postprocess -q "$input" -o one 2>err || fail "$input: exit $?: $(cat err)"
 	[ -s one/flamegraph.svg ] || fail "$input: no picture"
-	cmp one/folded_stacks.out copy/folded_stacks.out || fail "$input: other stacks"
+	cmp one/folded_stacks.out copy/folded_stacks.out || fail "$input: stacks differ"
 done
 for input in one.tar.gz alone.data copy; do
 	for time in first second; do
@@ -34,7 +34,7 @@ for input in one.tar.gz alone.data copy; do
 done
 # Other inputs become a recording with a manifest, names and an archive; the input stays unchanged.
 for dir in again-one.tar.gz again-alone.data again-copy; do
-	cmp one/folded_stacks.out $dir/folded_stacks.out || fail "$dir has other stacks than the recording"
+	cmp one/folded_stacks.out $dir/folded_stacks.out || fail "stacks of $dir differ from the recording's"
 	grep -q '"symbols_complete": true' $dir/manifest.json || fail "$dir has no manifest of complete names"
 	[ "$(stat -c %a $dir/perf.data $dir/symbols $dir/prof.tar.gz | xargs)" = "600 700 600" ] || fail "modes in $dir"
 	"$PROFCPU" fold --offline $dir/prof.tar.gz | cmp - one/folded_stacks.out || fail "the archive in $dir has no names"
@@ -45,10 +45,10 @@ for left in prof.tar.gz flamegraph.svg manifest.json symbols/names; do
 done
 "$PROFCPU" postprocess -q again-copy || fail "exit $?"
 [ -z "$(find again-copy -name '*.tmp')" ] || fail "left behind: $(find again-copy -name '*.tmp')"
-cmp one/manifest.json again-copy/manifest.json || fail "a copy of a recording has another manifest"
-cmp again-alone.data/perf.data alone.data || fail "another perf.data"
+cmp one/manifest.json again-copy/manifest.json || fail "the manifest of a copy differs"
+cmp again-alone.data/perf.data alone.data || fail "perf.data differs from the input"
 for key in host os_release arch event; do
-	grep "\"$key\"" one/manifest.json | diff - <(grep "\"$key\"" again-alone.data/manifest.json) || fail "the manifest of a perf.data"
+	grep "\"$key\"" one/manifest.json | diff - <(grep "\"$key\"" again-alone.data/manifest.json) || fail "the $key of the manifest differs"
 done
 "$PROFCPU" postprocess -q "$TESTS/golden/perf/6.1-pipe/perf.data" -o of-perf || fail "perf's perf.data: exit $?"
 grep -q '"tool": "perf 6\.1' of-perf/manifest.json || fail "the manifest of perf's perf.data: $(cat of-perf/manifest.json)"
@@ -61,24 +61,24 @@ echo '{"name": "a web page"}' >busy/manifest.json
 for input in one.tar.gz alone.data one; do
 	refuses "$PROFCPU" postprocess $input -o busy
 	grep -q 'busy: not empty.*-o' "$T/refused" || fail "$input: $(cat "$T/refused")"
-	[ "$(ls busy)" = manifest.json ] || fail "$input: something was put into it: $(ls busy)"
+	[ "$(ls busy)" = manifest.json ] || fail "$input: files were added to busy: $(ls busy)"
 done
 for time in first second; do
-	"$PROFCPU" postprocess -q text.out -o busy || fail "outputs beside somebody's file, $time time: exit $?"
+	"$PROFCPU" postprocess -q text.out -o busy || fail "outputs beside a foreign file, $time time: exit $?"
 done
-[ "$(ls busy)" = $'flamegraph.svg\nfolded_stacks.out\nmanifest.json\nperf_script.out\nreport.json' ] || fail "of a text: $(ls busy)"
+[ "$(ls busy)" = $'flamegraph.svg\nfolded_stacks.out\nmanifest.json\nperf_script.out\nreport.json' ] || fail "unexpected outputs of a text: $(ls busy)"
 
 # From a pipe: archives work as from a file, perf.data only in pipe format.
 # shellcheck disable=SC2002 # it is to be a pipe
 cat one.tar.gz | "$PROFCPU" postprocess -q - -o piped || fail "an archive through a pipe: exit $?"
-[ -s piped/perf.data ] || fail "of an archive through a pipe no recording stays"
+[ -s piped/perf.data ] || fail "no recording from an archive through a pipe"
 for command in postprocess fold flamegraph; do
 	status=0
 	# shellcheck disable=SC2002
 	cat alone.data | "$PROFCPU" "$command" - >out 2>err || status=$?
 	[ "$status" = 1 ] || fail "$command of a perf.data through a pipe: exit $status"
 	[ "$(wc -l <err)" = 1 ] || fail "not one line: $(cat err)"
-	grep -q 'stdin: .* pipe; give its path' err || fail "does not say what to do: $(cat err)"
+	grep -q 'stdin: .* pipe; give its path' err || fail "no remedy: $(cat err)"
 done
 "$PROFCPU" postprocess -q - -o redirected <alone.data || fail "a redirected perf.data: exit $?"
 
@@ -93,12 +93,12 @@ head -c 200 alone.data >header
 mkdir mine
 for input in cut.tar.gz hello header missing; do
 	refuses "$PROFCPU" postprocess "$input"
-	[ ! -e profilings ] || fail "$input: a directory stays behind"
+	[ ! -e profilings ] || fail "$input: profilings remains"
 	refuses "$PROFCPU" postprocess "$input" -o new
-	[ ! -e new ] || fail "$input: new stays behind"
+	[ ! -e new ] || fail "$input: new remains"
 	refuses "$PROFCPU" postprocess "$input" -o mine
-	[ -d mine ] || fail "$input: took the user's directory away"
-	[ -z "$(ls mine)" ] || fail "$input: left in it: $(ls mine)"
+	[ -d mine ] || fail "$input: removed the user's directory"
+	[ -z "$(ls mine)" ] || fail "$input: files remain in the user's directory: $(ls mine)"
 done
 
 # Samples that the kernel lost are counted, and the line has a remedy. The record contains 12.
@@ -111,7 +111,7 @@ grep -q '^samples   98, 12 lost; use a lower -F, or record with CAP_IPC_LOCK, wh
 mkdir bare
 cp alone.data bare/perf.data
 "$PROFCPU" postprocess -q bare 2>err || fail "a directory without a manifest: exit $?: $(cat err)"
-"$PROFCPU" fold bare/prof.tar.gz | cmp - bare/folded_stacks.out || fail "its archive holds something else"
+"$PROFCPU" fold bare/prof.tar.gz | cmp - bare/folded_stacks.out || fail "stacks of its archive differ"
 grep -q '"format": 1' bare/manifest.json || fail "it got no manifest"
 
 # A damaged perf.data does not replace the archive, which may be older and complete. Outputs that were not written are
@@ -129,70 +129,70 @@ grep -q '^written   hurt$' out || fail "$(cat out)"
 cmp healed/folded_stacks.out one/folded_stacks.out || fail "the archive beside a cut perf.data has other stacks"
 rm hurt/prof.tar.gz
 "$PROFCPU" postprocess -q hurt 2>err
-[ -s hurt/prof.tar.gz ] || fail "no archive of what is left"
+[ -s hurt/prof.tar.gz ] || fail "no archive of a cut perf.data"
 cp whole.tar.gz hurt/prof.tar.gz
 : >hurt/perf.data
 ls -l --time-style=full-iso hurt >before
 refuses "$PROFCPU" postprocess hurt
 grep -q 'cannot read hurt/perf.data: it is empty; prof.tar.gz beside it may have its contents' "$T/refused" || fail "$(cat "$T/refused")"
-grep written "$T/refused.out" && fail "nothing was written"
-ls -l --time-style=full-iso hurt | cmp - before || fail "something was written"
+grep written "$T/refused.out" && fail "lists outputs although none was written"
+ls -l --time-style=full-iso hurt | cmp - before || fail "files of hurt were changed"
 printf 'PERFILE2 and no more' >hurt/perf.data
 refuses "$PROFCPU" postprocess hurt
-grep written "$T/refused.out" && fail "nothing was written"
+grep written "$T/refused.out" && fail "lists outputs although none was written"
 
-# Names of unreadable files are missing for that run only, whatever other commands run meanwhile.
-says() { # complete|incomplete DIR
+# Names of unreadable files are missing for that run only, independent of other commands.
+names_are() { # complete|incomplete DIR
 	local complete=false
 	[ "$1" = incomplete ] || complete=true
-	grep -q "\"symbols_complete\": $complete" "$2/manifest.json" || fail "$2 is not $1: $(cat "$2/manifest.json")"
+	grep -q "\"symbols_complete\": $complete" "$2/manifest.json" || fail "names of $2 are not $1: $(cat "$2/manifest.json")"
 }
 export HOME=$T # perf may have cached the program in ~/.debug
 mkdir app
 cp "$BUILD/examples/shares" app/shares
 record later --record-only -F 499 -- app/shares 0.3
-says incomplete later
+names_are incomplete later
 mv app/shares app/away
 for time in first second; do
 	"$PROFCPU" postprocess -q --offline later 2>err || fail "offline: exit $?"
 	[ "$(grep -c 'later: no names in symbols/, and --offline reads no other files' err)" = 1 ] || fail "offline, $time time: $(cat err)"
-	says incomplete later
+	names_are incomplete later
 	"$PROFCPU" postprocess -q later 2>err || fail "without the program: exit $?"
 	[ "$(grep -c "warning: cannot read 1 file for names, the first is .*/app/shares; .*profcpu postprocess later" err)" = 1 ] ||
 		fail "without the program, $time time: $(cat err)"
 	[ "$(wc -l <err)" = 1 ] || fail "not one line: $(cat err)"
-	says incomplete later
+	names_are incomplete later
 	[ "$time" = second ] || cp later/symbols/names names
-	cmp names later/symbols/names || fail "what is known was not kept as it is"
+	cmp names later/symbols/names || fail "stored names changed"
 	rm later/symbols/names
 done
 cp names later/symbols
-grep -q 'start_call_main\|start_main' later/folded_stacks.out || fail "no names of what could be read: $(head -n 3 later/folded_stacks.out)"
-# On another machine the archive stays unchanged; there a file of that name may be a different one.
+grep -q 'start_call_main\|start_main' later/folded_stacks.out || fail "no names of readable files: $(head -n 3 later/folded_stacks.out)"
+# Another machine adds no names, because a file of the same path may differ there.
 sed 's/"host": "/&not-/' later/manifest.json >manifest.json
 cp -r later moved && cp manifest.json moved
-"$PROFCPU" postprocess -q moved 2>err || fail "elsewhere: exit $?"
-[ ! -s err ] || fail "elsewhere: $(cat err)"
-says incomplete moved
-cmp later/folded_stacks.out moved/folded_stacks.out || fail "elsewhere there are other stacks"
-cmp names moved/symbols/names || fail "elsewhere there are other names"
+"$PROFCPU" postprocess -q moved 2>err || fail "on another machine: exit $?"
+[ ! -s err ] || fail "on another machine: $(cat err)"
+names_are incomplete moved
+cmp later/folded_stacks.out moved/folded_stacks.out || fail "stacks differ on another machine"
+cmp names moved/symbols/names || fail "stored names differ on another machine"
 mv app/away app/shares
 "$PROFCPU" postprocess -q later 2>err || fail "with the program: exit $?"
 [ ! -s err ] || fail "with the program: $(cat err)"
-says complete later
-at_least "$(share_of later/folded_stacks.out ';main;run_paths;work;')" 90 || fail "its names are lost: $(head -n 3 later/folded_stacks.out)"
+names_are complete later
+at_least "$(share_of later/folded_stacks.out ';main;run_paths;work;')" 90 || fail "names of the program are missing: $(head -n 3 later/folded_stacks.out)"
 rm -r app
 cp later/folded_stacks.out folded
 for option in -q --offline; do
 	"$PROFCPU" postprocess -q $option later 2>err || fail "complete: exit $?"
 	[ ! -s err ] || fail "complete: $(cat err)"
-	says complete later
-	cmp folded later/folded_stacks.out || fail "complete, and yet other stacks"
+	names_are complete later
+	cmp folded later/folded_stacks.out || fail "stacks of a complete recording changed"
 done
 rm -r later/symbols
 "$PROFCPU" postprocess -q --offline later 2>err || fail "without symbols/: exit $?"
 grep -q 'later: no names in symbols/' err || fail "without symbols/: $(cat err)"
-says incomplete later
+names_are incomplete later
 
 # The perf.data of a killed `perf record` is read to its end and stays unchanged, because we cannot finish perf's files.
 mkdir foreign
@@ -204,5 +204,5 @@ cp foreign/perf.data unfinished
 "$PROFCPU" postprocess foreign >out 2>err || fail "an unfinished perf.data of perf: exit $?: $(cat err)"
 grep -qE 'its recorder did not finish it; loaded all that it wrote \([1-9][0-9]* samples\)' err || fail "unfinished: $(cat err)"
 grep -q '^profcpu: foreign/perf.data: unfinished, and not repaired because another program recorded it' err || fail "unfinished: $(cat err)"
-grep -q "cannot repair" err && fail "tried to repair what is not ours: $(cat err)"
+grep -q "cannot repair" err && fail "tried to repair a perf.data of perf: $(cat err)"
 cmp foreign/perf.data unfinished || fail "a perf.data of perf was changed"

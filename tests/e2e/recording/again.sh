@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A second recording into the same directory equals one into a new directory: only perf.data.old is left of the first. A
-# failed start costs nothing, and two at once are refused.
+# A second recording into the same directory equals one into a new directory, except that perf.data.old is left of the
+# first. A failed start changes nothing, and two recordings at once are refused.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -21,10 +21,10 @@ grep -q 'another profcpu writes there' "$T/refused" || fail "refused for another
 refuses "$PROFCPU" postprocess busy
 kill -INT "$LONG"
 wait "$LONG" || fail "the recording gave $?: $(cat long.log)"
-[ "$(weight_of busy/folded_stacks.out ';work;')" -gt 0 ] || fail "the first recording is not what it should be"
+[ "$(weight_of busy/folded_stacks.out ';work;')" -gt 0 ] || fail "the first recording lacks stacks of the workload"
 "$PROFCPU" collect --record-only -F 999 -p "$SHARES_PID" -d 1 -o again || fail "collect into the same directory"
 for f in flamegraph.svg folded_stacks.out perf_script.out report.json prof.tar.gz; do
-	[ ! -e "again/$f" ] || fail "$f of the older recording stands beside the new perf.data"
+	[ ! -e "again/$f" ] || fail "$f of the older recording remains beside the new perf.data"
 done
 cmp first.data again/perf.data.old || fail "the older samples are not kept"
 "$PROFCPU" postprocess -q again || fail "postprocess"

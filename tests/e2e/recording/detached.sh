@@ -18,7 +18,7 @@ whole() { # DIR
 echo "closed descriptors"
 "$PROFCPU" collect -q --record-only -p "$SHARES_PID" -d 60 -o closed <&- >&- 2>&- &
 pid=$!
-wait_for 20 test -s closed/manifest.json || fail "it did not start"
+wait_for 20 test -s closed/manifest.json || fail "the recording did not start"
 for fd in 0 1 2; do
 	[ "$(readlink "/proc/$pid/fd/$fd")" = /dev/null ] || fail "its descriptor $fd is $(readlink "/proc/$pid/fd/$fd")"
 done
@@ -28,7 +28,7 @@ wait "$pid" || fail "exit $?"
 whole deaf
 "$PROFCPU" fold deaf >&- 2>"$T/err" && fail "output to a closed stdout was no error"
 
-echo "a terminal that was stopped"
+echo "a stopped terminal"
 python3 - "$PROFCPU" "$SHARES_PID" <<'EOF' || fail "the recorder waits for its terminal"
 import os, pty, subprocess, sys, termios, time
 master, slave = pty.openpty()
@@ -48,7 +48,7 @@ EOF
 echo "the terminal goes away"
 "$PROFCPU" collect -p "$SHARES_PID" -d 60 -o hangup >out 2>"$T/err" &
 pid=$!
-wait_for 20 test -s hangup/manifest.json || fail "it did not start"
+wait_for 20 test -s hangup/manifest.json || fail "the recording did not start"
 sleep 1
 kill -HUP "$pid" && kill -HUP "$pid" 2>/dev/null # the kernel sends one, the shell another
 for ((i = 0; i < 100; i++)); do kill -HUP "$pid" 2>/dev/null || break; sleep 0.01; done
@@ -57,13 +57,13 @@ whole hangup
 begun=$SECONDS
 nohup "$PROFCPU" collect -p "$SHARES_PID" -d 3 -o nohup >out 2>"$T/err" &
 pid=$!
-wait_for 20 test -s nohup/manifest.json || fail "it did not start"
+wait_for 20 test -s nohup/manifest.json || fail "the recording did not start"
 kill -HUP "$pid"
 wait "$pid" || fail "nohup: exit $?"
 whole nohup
-[ $((SECONDS - begun)) -ge 3 ] || fail "SIGHUP ended what nohup started"
+[ $((SECONDS - begun)) -ge 3 ] || fail "SIGHUP ended a recording under nohup"
 
-echo "nobody reads"
+echo "pipes without a reader"
 status=0
 "$PROFCPU" collect -F 100000 -p "$SHARES_PID" -d 1 -o unread 2>&1 | true
 status=${PIPESTATUS[0]}
@@ -73,12 +73,12 @@ whole unread
 ignored=$((16#$(sed -n 's/^SigIgn:[[:space:]]*//p' out)))
 [ $((ignored >> 12 & 1)) = 0 ] || fail "the command inherited that SIGPIPE is ignored"
 
-echo "a limit of sizes"
+echo "a limit of the file size"
 status=0
 (ulimit -f 2000 && exec "$PROFCPU" collect -F 20000 -a --jit-names=none -d 20 -o limited) >out 2>"$T/err" || status=$?
 [ "$status" = 1 ] || fail "over the limit: exit $status"
 grep -q 'perf.data: cannot be written further after [0-9.]* of 20 s: File too large; raise the limit' "$T/err" || fail "$(cat "$T/err")"
 status=0
 "$PROFCPU" fold limited >folded 2>"$T/err" || status=$?
-[ "$status" = 1 ] && grep -q 'limited: incomplete: the recording ended after' "$T/err" || fail "as if it were whole: exit $status: $(cat "$T/err")"
-[ -s folded ] || fail "what was written until then cannot be opened: $(cat "$T/err")"
+[ "$status" = 1 ] && grep -q 'limited: incomplete: the recording ended after' "$T/err" || fail "the early end is not reported: exit $status: $(cat "$T/err")"
+[ -s folded ] || fail "the written part cannot be read: $(cat "$T/err")"

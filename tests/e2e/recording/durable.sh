@@ -39,12 +39,12 @@ traced "$PROFCPU" collect -q -p "$SHARES_PID" -F 199 -d 0.5 -o rec
 data_is_safe rec
 replaced_safely rec manifest.json
 replaced_safely rec symbols/names
-grep -qE 'fdatasync.*(svg|folded|script|tar)' trace && fail "waits for what can be made again: $(cat trace)"
+grep -qE 'fdatasync.*(svg|folded|script|tar)' trace && fail "syncs outputs that can be made again: $(cat trace)"
 
-echo "a recorder that was killed"
+echo "a killed recorder"
 "$PROFCPU" collect -q --record-only -p "$SHARES_PID" -F 199 -d 60 -o killed &
 pid=$!
-wait_for 20 [ -s killed/manifest.json ] || fail "it did not begin"
+wait_for 20 [ -s killed/manifest.json ] || fail "the recording did not begin"
 sleep 1
 kill -KILL "$pid"
 wait "$pid" 2>/dev/null

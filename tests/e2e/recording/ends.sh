@@ -24,14 +24,14 @@ for signal in INT TERM; do
 	echo "SIG$signal"
 	"$R" -q -p "$load_pid" -F 999 -o "sig$signal" >"$T/out" 2>"$T/err" &
 	pid=$!
-	wait_for 20 test -s "sig$signal/perf.data" || fail "it did not start: $(cat "$T/err")"
+	wait_for 20 test -s "sig$signal/perf.data" || fail "the recording did not start: $(cat "$T/err")"
 	wait_for_cpu "$load_pid" 500
 	kill "-$signal" "$pid"
 	wait "$pid" || fail "SIG$signal: exit $?: $(cat "$T/err")"
 	[ "$(value end)" = signal ] || fail "$(cat "$T/out")"
 	opens "sig$signal/perf.data"
 	at_least "$(samples)" 100 || fail "$(samples) samples in 500 ms of CPU"
-	grep -q '"finished": true' "sig$signal/manifest.json" || fail "the manifest does not say that it is finished"
+	grep -q '"finished": true' "sig$signal/manifest.json" || fail "the manifest is not marked as finished"
 done
 
 is_stopped() { grep -q '^State:.[Tt]' "/proc/$1/status"; }
@@ -42,9 +42,9 @@ two_signals() { # FIRST SECOND STATUS
 	rm -rf twice
 	env --default-signal=HUP,INT,TERM "$R" -q -p "$load_pid" -F 999 -o twice >"$T/out" 2>"$T/err" &
 	pid=$!
-	wait_for 20 test -s twice/perf.data || fail "it did not start: $(cat "$T/err")"
+	wait_for 20 test -s twice/perf.data || fail "the recording did not start: $(cat "$T/err")"
 	kill -STOP "$pid"
-	wait_for 20 is_stopped "$pid" || fail "it does not stop"
+	wait_for 20 is_stopped "$pid" || fail "the recorder does not stop"
 	kill "-$1" "$pid"
 	kill "-$2" "$pid"
 	kill -CONT "$pid"
@@ -65,7 +65,7 @@ first=()
 chrt -f 1 true 2>/dev/null && first=(chrt -f 1)
 "${first[@]}" "$R" -q -p "$load_pid" -F 999 -o killed >"$T/out" 2>"$T/err" &
 pid=$!
-wait_for 20 test -s killed/perf.data || fail "it did not start: $(cat "$T/err")"
+wait_for 20 test -s killed/perf.data || fail "the recording did not start: $(cat "$T/err")"
 wait_for_cpu "$load_pid" 1500
 ran=$(cpu_ns "$load_pid") # so that samples can be lost
 until [ "$(cpu_ns "$load_pid")" -gt "$ran" ]; do :; done
@@ -73,7 +73,7 @@ late=$(cat "/proc/$pid/task/"*/schedstat | awk '{ ns += $2 } END { printf "%.3f"
 before=$(awk '{ print $1 }' /proc/uptime)
 kill -KILL "$pid"
 wait "$pid" 2>/dev/null
-grep -q '"finished": false' killed/manifest.json || fail "the manifest says that it is finished"
+grep -q '"finished": false' killed/manifest.json || fail "the manifest of a killed recording is marked as finished"
 "$R" -R killed/perf.data >"$T/out" || fail "repair: $(cat "$T/out")"
 opens killed/perf.data
 last=$(sed -n 's/^.* \([0-9.]*\): *.*cpu-clock.*/\1/p' "$T/script" | tail -n 1)
@@ -94,7 +94,7 @@ echo "no space left"
 if [ "$(id -u)" = 0 ] && mkdir full && mount -t tmpfs -o size=2m tmpfs full 2>/dev/null; then
 	T_MOUNTED+=("$T/full")
 	# Not the whole machine: with many processes their state alone could exceed the limit.
-	"$R" -q -p "$load_pid" -F 4999 -d 60 -o full/r >"$T/out" 2>"$T/err" && fail "no space left, and it succeeded"
+	"$R" -q -p "$load_pid" -F 4999 -d 60 -o full/r >"$T/out" 2>"$T/err" && fail "succeeded without space"
 	[ "$(wc -l <"$T/err")" = 1 ] || fail "not one line: $(cat "$T/err")"
 	grep -q 'No space left' "$T/err" || fail "$(cat "$T/err")"
 	[ "$(value started)" = 1 ] && [ "$(value end)" = error ] || fail "$(cat "$T/out")"
@@ -104,8 +104,8 @@ else
 	echo "(not tried: a tmpfs cannot be mounted)"
 fi
 
-# says PATTERN ARG...: checks that it fails with one line that matches.
-says() {
+# fails_with PATTERN ARG...: checks that the recorder fails with one line that matches.
+fails_with() {
 	local pattern=$1
 	shift
 	"$R" "$@" >"$T/out" 2>"$T/err" && fail "succeeded: $*"
@@ -114,16 +114,16 @@ says() {
 	cat "$T/err"
 }
 echo "messages"
-says 'process 4194303: no such process' -p 4194303 -o m1
-says "'nosuch': no such event" -p "$load_pid" -e nosuch -o m2
-says "'cpu-clock:x': wrong modifier" -p "$load_pid" -e cpu-clock:x -o m3
-says 'no such tracepoint|tracefs is not mounted|no permission' -p "$load_pid" -e sched:nosuch -o m4
-says 'cannot execute ./nosuch: No such file' -o m5 -- ./nosuch
+fails_with 'process 4194303: no such process' -p 4194303 -o m1
+fails_with "'nosuch': no such event" -p "$load_pid" -e nosuch -o m2
+fails_with "'cpu-clock:x': wrong modifier" -p "$load_pid" -e cpu-clock:x -o m3
+fails_with 'no such tracepoint|tracefs is not mounted|no permission' -p "$load_pid" -e sched:nosuch -o m4
+fails_with 'cannot execute ./nosuch: No such file' -o m5 -- ./nosuch
 touch file
-says 'cannot make the output directory file/x: Not a directory; choose one with -o' -p "$load_pid" -o file/x
-says 'output directory not/there: its parent does not exist; make that first' -p "$load_pid" -o not/there
+fails_with 'cannot make the output directory file/x: Not a directory; choose one with -o' -p "$load_pid" -o file/x
+fails_with 'output directory not/there: its parent does not exist; make that first' -p "$load_pid" -o not/there
 [ ! -e not ] || fail "the parents of a mistyped directory were made"
-says 'no target' -o m6
+fails_with 'no target' -o m6
 mkdir pmu # a tree with a PMU: cycles are selected, and dropped if they cannot be opened
 mkdir -p pmu/bus/event_source/devices/cpu pmu/devices/system/cpu
 echo 4 >pmu/bus/event_source/devices/cpu/type
@@ -133,7 +133,7 @@ case $(value event) in
 cycles | cpu-clock) ;;
 *) fail "event $(value event)" ;;
 esac
-[ "$(value event)" = cycles ] || grep -q 'cpu-clock is used' "$T/err" || fail "did not say that it fell back: $(cat "$T/err")"
+[ "$(value event)" = cycles ] || grep -q 'cpu-clock is used' "$T/err" || fail "the fallback to cpu-clock is not reported: $(cat "$T/err")"
 
 echo "more threads than descriptors, and no right to sample whole CPUs"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
@@ -144,7 +144,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 		ulimit -Sn 128
 		ulimit -Hn 400
 		# mode threads replaces the missing right
-		says '301 threads on .* CPUs need more descriptors than the limit of 400' -p "$many" -m threads -d 1 -o m7
+		fails_with '301 threads on .* CPUs need more descriptors than the limit of 400' -p "$many" -m threads -d 1 -o m7
 	) || exit 1
 	stop "$many"
 fi

@@ -33,8 +33,8 @@ follows() { # DIR EVENT
 	n+=("$(samples_of "$1" "$2" "$(awk -v t="${times[2]}" 'BEGIN { printf "%.2f", t + 3 }')" "${times[3]}")")
 	n+=("$(samples_of "$1" "$2" "$(awk -v t="${times[3]}" 'BEGIN { printf "%.2f", t + 3 }')" 1e12)")
 	echo "$1, $2 on CPU 1: ${n[*]}"
-	{ [ "${n[0]}" = 0 ] && [ "${n[1]}" -gt 10 ] && [ "${n[2]}" = 0 ] && [ "${n[3]}" -gt 10 ]; } || fail "it does not follow"
-	grep -q '^sampled since it came online: CPU 1$' "$1.err" || fail "does not say so: $(cat "$1.err")"
+	{ [ "${n[0]}" = 0 ] && [ "${n[1]}" -gt 10 ] && [ "${n[2]}" = 0 ] && [ "${n[3]}" -gt 10 ]; } || fail "CPU 1 is not sampled exactly while it is online"
+	grep -q '^sampled since it came online: CPU 1$' "$1.err" || fail "the new CPU is not reported: $(cat "$1.err")"
 }
 
 online 0
@@ -61,14 +61,14 @@ follows one cpu-clock
 follows two cpu-clock
 follows some "$(sed -n 's/^event //p' some.out)"
 perf script -i two/perf.data >/dev/null 2>perf.err
-[ ! -s perf.err ] || fail "perf says: $(cat perf.err)"
-grep -q '^warning: not sampled: CPU 1, which came online later' threads.err || fail "does not say so: $(cat threads.err)"
+[ ! -s perf.err ] || fail "perf printed: $(cat perf.err)"
+grep -q '^warning: not sampled: CPU 1, which came online later' threads.err || fail "the missing CPU is not reported: $(cat threads.err)"
 
-echo "descriptors end somewhere in what a CPU that comes needs: all of it is taken in or nothing, and perf can read the rest"
+echo "with too few descriptors a new CPU is sampled fully or not at all"
 online 0
 few=()
-# Uses timer events: for a software event that several programs sample, Linux gives one id to all. One process is
-# recorded, because names of .NET processes elsewhere on the machine would take descriptors too.
+# Use timer events: for a software event that several programs sample, Linux gives one id to all. Record one process,
+# because names of other .NET processes would take descriptors too.
 for n in {14..22}; do
 	prlimit --nofile="$n:$n" "$R" -F 199 -s "$T/sys" -d 8 -o "few$n" -p "$busy" -m cpus -e task-clock -e cpu-clock >"few$n.out" 2>"few$n.err" &
 	few+=($!)
@@ -80,10 +80,10 @@ taken=0 missed=0
 for n in {14..22}; do
 	grep -q '^end duration$' "few$n.out" || continue
 	perf script -i "few$n/perf.data" >/dev/null 2>perf.err
-	[ ! -s perf.err ] || fail "$n descriptors: perf says: $(cat perf.err)"
+	[ ! -s perf.err ] || fail "$n descriptors: perf printed: $(cat perf.err)"
 	taken=$((taken + $(grep -c '^sampled since it came online: CPU 1$' "few$n.err")))
 	missed=$((missed + $(grep -c '^warning: not sampled: CPU 1' "few$n.err")))
 done
-echo "$taken took it in, $missed did not"
-{ [ "$taken" -gt 0 ] && [ "$missed" -gt 0 ]; } || fail "that is not where the descriptors end"
+echo "$taken recordings sample it, $missed do not"
+{ [ "$taken" -gt 0 ] && [ "$missed" -gt 0 ]; } || fail "these numbers of descriptors are not around the limit"
 exit 0

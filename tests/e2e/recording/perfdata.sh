@@ -38,7 +38,7 @@ same_as_perf() {
 		as_perf "$2" >"$T/perf.txt"
 		cmp -s "$T/perf.txt" "$T/ours.txt" || fail "$1: $(diff "$T/perf.txt" "$T/ours.txt" | head -n 10)"
 		perf evlist -i "$2" 2>/dev/null </dev/null | grep -v '^#' | diff - <("$dump" events "$2") ||
-			fail "$1: other names of events than perf evlist"
+			fail "$1: names of events differ from perf evlist's"
 	fi
 	"$dump" walk "$2" >"$T/walk.txt"
 	grep -q '^unknown_types 0 damaged 0 unknown_features 0 ' "$T/walk.txt" || fail "$1: $(cat "$T/walk.txt")"
@@ -66,7 +66,7 @@ same_as_perf "a group" group.data
 # The leader's samples count for each member by the change of its counter.
 perf_record read.data -F 999 -e '{cpu-clock,page-faults,task-clock}:S' -- "$BUILD/examples/shares" 0.5
 perf script --ns -F time,period,event -i read.data 2>/dev/null | sed -E 's/^ +//; s/  +/ /g; s/ +$//' >"$T/perf.txt"
-"$dump" periods read.data | cmp - "$T/perf.txt" || fail "a group that is read: other periods than perf's"
+"$dump" periods read.data | cmp - "$T/perf.txt" || fail "a group that is read: periods differ from perf's"
 [ "$(wc -l <"$T/perf.txt")" -ge 300 ] || fail "a group that is read: few samples"
 perf_record user.data -F 999 -e cpu-clock:u -g -- "$BUILD/examples/shares" 0.5
 same_as_perf "cpu-clock:u" user.data
@@ -81,18 +81,18 @@ perf_record many.data -F 999 -g -d --phys-data --code-page-size --data-page-size
 same_as_perf "addresses, page sizes, weights" many.data
 perf_record clock.data -F 999 -k CLOCK_MONOTONIC -g -- "$BUILD/examples/shares" 0.3
 same_as_perf "-k" clock.data
-"$dump" info clock.data | grep -qx 'clockid 1' || fail "the clock is not told"
+"$dump" info clock.data | grep -qx 'clockid 1' || fail "no clock in the header"
 if perf record -z -o /dev/null -- true >"$T/record.log" 2>&1; then
 	perf_record z.data -z -F 4999 -a -g -- "$BUILD/examples/shares" 0.3
 	same_as_perf "-z" z.data
-	"$dump" info z.data | grep -qx 'compressed 1' || fail "-z is not told"
+	"$dump" info z.data | grep -qx 'compressed 1' || fail "-z: no compression in the header"
 else
 	echo "this perf has no zstd: $(cat "$T/record.log")"
 fi
 perf_record data.pipe -F 999 -a -g -- "$BUILD/examples/shares" 0.5
 same_as_perf "pipe mode, as a file" data.pipe
 "$dump" dump - < <(cat data.pipe) | cmp - "$T/ours.raw" || fail "pipe mode through a pipe differs"
-"$dump" info data.pipe | grep -qx 'pipe 1' || fail "pipe mode is not told"
+"$dump" info data.pipe | grep -qx 'pipe 1' || fail "pipe mode is not recognized"
 
 # Contents of the header.
 perf report --header-only -i g.data >"$T/header.txt" 2>/dev/null
@@ -101,9 +101,9 @@ for line in 'hostname:hostname' 'os release:os_release' 'perf version:version' '
 	want=$(sed -n "s/^# ${line%%:*} : //p" "$T/header.txt")
 	grep -qxF "${line##*:} $want" "$T/info.txt" || fail "${line%%:*} is $want for perf: $(cat "$T/info.txt")"
 done
-# Only of one root: perf keeps one build id for each path.
+# Programs of one root only, because perf keeps one build id for each path.
 perf buildid-list -i g.data 2>/dev/null | sort >"$T/list.txt"
-grep -E '^[0-9a-f]{40} ' "$T/info.txt" | sort | cmp - "$T/list.txt" || fail "other build ids than perf's"
+grep -E '^[0-9a-f]{40} ' "$T/info.txt" | sort | cmp - "$T/list.txt" || fail "build ids differ from perf's"
 
 # Tracepoints: each context switch with its payload, in a mount namespace of our own.
 cat >"$T/tracepoint" <<'EOF'

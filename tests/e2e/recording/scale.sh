@@ -19,7 +19,7 @@ starts_within_a_second() { # ARG...
 	ms=$((($(date +%s%N) - begin) / 1000000 - 10))
 	stolen=$(($(stolen_ms) - stolen))
 	echo "$*: $ms ms, of them waiting for a CPU $(value delay_ms) ms, stolen $stolen ms; CPU $(value user_s) + $(value sys_s) s"
-	[ $((ms - $(value delay_ms) - stolen)) -lt 1000 ] || fail "it takes longer than a second to start: $*"
+	[ $((ms - $(value delay_ms) - stolen)) -lt 1000 ] || fail "the start takes longer than a second: $*"
 }
 
 start threads "$W" threads 5000 300
@@ -35,7 +35,7 @@ perf_agrees "$T/script" script -i many/perf.data -F ip,sym
 n=$(grep -c burn_thread "$T/script")
 at_least "$n" 50 || fail "$n samples of burn_thread in 3 s"
 comms=$(perf script -i many/perf.data --show-task-events 2>/dev/null | grep -c "PERF_RECORD_COMM.*$STARTED/")
-[ "$comms" -ge 5001 ] || fail "$comms threads have a name, 5001 are there"
+[ "$comms" -ge 5001 ] || fail "$comms of 5001 threads have a name"
 stop "$STARTED"
 
 start processes "$W" processes 2000 300
@@ -47,7 +47,7 @@ n=$(grep -c burn_parent "$T/script")
 at_least "$n" 50 || fail "$n samples of burn_parent in 3 s"
 starts_within_a_second -p "$STARTED" -o family-start
 
-echo "a signal while it starts"
+echo "a signal during the start"
 early=0
 for ((try = 1; try <= 60 && early < 3; try++)); do
 	rm -rf early
@@ -64,8 +64,8 @@ for ((try = 1; try <= 60 && early < 3; try++)); do
 	echo "try $try: ended after $took ms"
 	[ "$status" = 1 ] || fail "exit $status: $(cat "$T/err")"
 	[ "$(grep -c . "$T/err")" = 1 ] || fail "not one line: $(cat "$T/err")"
-	[ ! -e early ] || fail "something was left: $(ls -A early)"
-	[ "$took" -lt 2000 ] || fail "it took $took ms to end"
+	[ ! -e early ] || fail "files remain: $(ls -A early)"
+	[ "$took" -lt 2000 ] || fail "the recorder took $took ms to end"
 done
-[ "$early" -gt 0 ] || fail "no signal met it while it started: $(cat "$T/err")"
+[ "$early" -gt 0 ] || fail "no signal arrived during the start: $(cat "$T/err")"
 exit 0

@@ -56,7 +56,7 @@ all_of() { # SYMBOL
 	[ "$all" -le $((CPU_MS_MOST * 110 / 100 + 30)) ] && at_least "$all" $((CPU_MS * 85 / 100 - 30)) && [ "$(value lost)" = 0 ]
 }
 # measure SYMBOL DIR PID ARG...: all_of for the recording of run_measured. Repeats it if samples are missing or too
-# many: a CPU that goes offline (snapshot of a virtual machine) loses its events, and stolen time is reported late.
+# many. A CPU that goes offline (snapshot of a virtual machine) loses its events, and stolen time is reported late.
 measure() {
 	local symbol=$1
 	shift
@@ -79,7 +79,7 @@ measure burn_thread threads "$STARTED"
 [ "$(value mode)" = threads ] && [ "$(value threads)" = 4 ] || fail "not one event for each of 4 threads: $(cat "$T/out")"
 stop "$STARTED"
 
-echo "new threads while recording: each is there, none twice"
+echo "new threads while recording: each is recorded once"
 for mode in threads cpus; do
 	launch churn 120
 	measure burn_short "churn-$mode" "$STARTED" -m "$mode"
@@ -99,11 +99,11 @@ target=$STARTED
 start other "$W" deep 5 120
 measure burn_thread filtered "$target" -m cpus
 [ "$(count burn_deep)" = 0 ] || fail "samples of another process"
-[ "$(awk 'NF == 2 && $2 ~ /^[0-9]+$/ { print $2 }' "$T/script" | sort -u)" = "$target" ] || fail "other processes in it"
+[ "$(awk 'NF == 2 && $2 ~ /^[0-9]+$/ { print $2 }' "$T/script" | sort -u)" = "$target" ] || fail "samples of other processes: $(wc -l <"$T/script") lines"
 stop "$STARTED"
 stop "$target"
 
-echo "children that were there before"
+echo "children that exist before the recording"
 launch processes 3 120
 child=$(awk '{ print $1 }' "/proc/$STARTED/task/$STARTED/children")
 run family -p "$STARTED" -F 99 -d 0.3

@@ -15,9 +15,9 @@ pid=$(head -n 1 tty.log)
 for ((i = 0; i < 6; i++)); do
 	before=$(size)
 	sleep 1.2
-	[ "$(size)" -gt "$before" ] || fail "nothing more was recorded after $i looks: it waits for the terminal"
+	[ "$(size)" -gt "$before" ] || fail "perf.data does not grow in round $i: the recorder waits for the terminal"
 done
 kill -INT "$pid"
 kill -USR1 "$tty"
 wait "$tty" || fail "collect: exit $?"
-at_least "$(share_of rec/folded_stacks.out ';work;')" 80 || fail "it has other stacks"
+at_least "$(share_of rec/folded_stacks.out ';work;')" 80 || fail "stacks of the workload are missing"

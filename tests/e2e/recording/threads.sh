@@ -24,7 +24,7 @@ cat collect.log
 expected=4
 case $BUILD in *tsan) expected=5 ;; esac
 [ "$most" -ge "$expected" ] || fail "the recorder had $most threads at most, $expected are expected"
-python3 - rec/report.json <<'PY' || fail "the threads left something out"
+python3 - rec/report.json <<'PY' || fail "the recording is incomplete"
 import json, sys
 report = json.load(open(sys.argv[1], encoding="utf-8"))
 jit = next(row for row in report["code"] if row["kind"] == "jit")

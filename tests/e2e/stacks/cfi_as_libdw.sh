@@ -12,17 +12,17 @@ need gcc clang ld.gold objcopy strip dotnet perl
 agree() {
 	local least=$1 rows
 	shift
-	"$BUILD/helpers/cfi_as_libdw" "$@" >said || fail "$(grep -v ' 0 differ$' said | head -n 20)"
-	grep -v ' 0 only here; 0 differ$' said && fail "libdw does not have that"
-	rows=$(sed 's/.* \([0-9]*\) rows;.*/\1/' said | awk '{ n += $1 } END { print n + 0 }')
-	cat said
+	"$BUILD/helpers/cfi_as_libdw" "$@" >out || fail "$(grep -v ' 0 differ$' out | head -n 20)"
+	grep -v ' 0 only here; 0 differ$' out && fail "libdw does not have the rows above"
+	rows=$(sed 's/.* \([0-9]*\) rows;.*/\1/' out | awk '{ n += $1 } END { print n + 0 }')
+	cat out
 	[ "$rows" -ge "$least" ] || fail "only $rows rows in $*"
 }
 # has KIND...: checks that the last file has places of these kinds.
 has() {
 	local kind
 	for kind in "$@"; do
-		grep -qE "[, ][1-9][0-9]* $kind" said || fail "no $kind: $(cat said)"
+		grep -qE "[, ][1-9][0-9]* $kind" out || fail "no $kind: $(cat out)"
 	done
 }
 
@@ -93,7 +93,7 @@ odd clang-debug-frame clang -O2 -g -fno-asynchronous-unwind-tables
 odd compressed gcc -O2 -g -gz=zlib -fno-asynchronous-unwind-tables
 objcopy --only-keep-debug compressed compressed.debug || fail "no debug file"
 agree 10 compressed.debug
-[ "$(sed 's/.* \([0-9]*\) FDEs.*/\1/' said)" -ge 4 ] || fail "the debug file lost FDEs: $(cat said)"
+[ "$(sed 's/.* \([0-9]*\) FDEs.*/\1/' out)" -ge 4 ] || fail "the debug file lost FDEs: $(cat out)"
 
 # Without section headers: e_shoff, e_shnum and e_shstrndx are 0.
 for f in plain "$runtime"/*/libcoreclr.so; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A recording keeps the grade of each stack: counted, shown frame by frame, and archived. Damage to grades damages
-# nothing else.
+# A recording keeps the grade of each stack: counted, shown frame by frame, and archived. Damage to grades changes nothing
+# else.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -17,10 +17,10 @@ gcc -O2 -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -fno-optimize-sibli
 start deep ./deep
 record rec --record-only --call-graph full,1024 -F 999 -d 2 -p "$STARTED"
 stop "$STARTED"
-[ "$(stat -c %a rec/samples.idx)" = 600 ] || fail "samples.idx is not its owner's alone"
-[ "$(stat -c %s rec/samples.idx)" -gt 1000 ] || fail "samples.idx says nothing of stacks that are not whole"
-"$PROFCPU" postprocess --no-download rec >said || fail "postprocess: $(cat said)"
-grep -qE '^frames +[0-9.]+ % found, [0-9.]+ % spliced' said || fail "frames that were spliced are not counted: $(cat said)"
+[ "$(stat -c %a rec/samples.idx)" = 600 ] || fail "samples.idx is readable for others"
+[ "$(stat -c %s rec/samples.idx)" -gt 1000 ] || fail "samples.idx has no rows of incomplete stacks"
+"$PROFCPU" postprocess --no-download rec >out || fail "postprocess: $(cat out)"
+grep -qE '^frames +[0-9.]+ % found, [0-9.]+ % spliced' out || fail "spliced frames are not counted: $(cat out)"
 python3 -c 'import json; s = json.load(open("rec/report.json")); assert s["stacks"]["by"] == "unwinding" and s["stacks"]["frames"]["spliced"] > 10 * s["samples"]' ||
 	fail "report.json: $(cat rec/report.json)"
 
@@ -28,11 +28,11 @@ python3 -c 'import json; s = json.load(open("rec/report.json")); assert s["stack
 "$PROFCPU" fold --names full rec >plain || fail "fold"
 "$PROFCPU" fold --names full --grades rec >graded || fail "fold --grades"
 "$PROFCPU" fold --names full --grades rec/perf.data >beside || fail "fold --grades of perf.data"
-cmp graded beside || fail "perf.data by itself has not what lies beside it"
+cmp graded beside || fail "grades are missing if perf.data is the input"
 grep -qE '^deep;.*;main_\[s\];deep_\[s\];.*deep_\[s\];deep;.*leaf ' graded || fail "no spliced frames: $(head -n 1 graded)"
 diff <(sed 's/_\[[sg]\]//g' graded | sort) <(sort plain) >/dev/null ||
 	[ "$(weight_of graded)" = "$(weight_of plain)" ] || fail "stacks differ by more than their marks"
-grep -q '_\[' plain && fail "marks that nobody asked for"
+grep -q '_\[' plain && fail "marks without --grades"
 "$PROFCPU" flamegraph --grades rec >graded.svg || fail "flamegraph --grades"
 grep -q 'deep_\[s\]' graded.svg || fail "no marks in the picture"
 
@@ -44,17 +44,17 @@ for input in rec rec/prof.tar.gz rec/perf.data; do
 	rm -r copy
 done
 
-# A damaged or cut file loses only grades, with one report.
+# A damaged or cut file loses only grades, and one line reports it.
 cp -r rec bad
 printf '\377' | dd of=bad/samples.idx bs=1 seek=24 conv=notrunc status=none
-"$PROFCPU" postprocess --no-download bad >bad.said 2>&1 || fail "postprocess with a damaged samples.idx: $(cat bad.said)"
-[ "$(grep -c 'samples.idx: cannot be used' bad.said)" = 1 ] || fail "not said once: $(cat bad.said)"
-grep -q 'by function names' bad.said || fail "grades of nothing: $(cat bad.said)"
+"$PROFCPU" postprocess --no-download bad >bad.out 2>&1 || fail "postprocess with a damaged samples.idx: $(cat bad.out)"
+[ "$(grep -c 'samples.idx: cannot be used' bad.out)" = 1 ] || fail "the damage is not reported once: $(cat bad.out)"
+grep -q 'by function names' bad.out || fail "grades from a damaged samples.idx: $(cat bad.out)"
 cmp rec/folded_stacks.out bad/folded_stacks.out || fail "a damaged samples.idx changes stacks"
 truncate -s -5 rec/samples.idx
-"$PROFCPU" postprocess --no-download rec >cut.said 2>&1 || fail "postprocess with a samples.idx that was cut: $(cat cut.said)"
-[ "$(grep -c 'samples.idx: cannot be used: it is cut' cut.said)" = 1 ] || fail "not said once: $(cat cut.said)"
-grep -q 'by function names' cut.said || fail "grades of what was cut: $(cat cut.said)"
+"$PROFCPU" postprocess --no-download rec >cut.out 2>&1 || fail "postprocess with a cut samples.idx: $(cat cut.out)"
+[ "$(grep -c 'samples.idx: cannot be used: it is cut' cut.out)" = 1 ] || fail "the cut is not reported once: $(cat cut.out)"
+grep -q 'by function names' cut.out || fail "grades from a cut samples.idx: $(cat cut.out)"
 rm rec/samples.idx
-"$PROFCPU" postprocess --no-download rec >none.said 2>&1 || fail "postprocess without samples.idx"
-grep -q 'by function names' none.said || fail "grades from nowhere: $(cat none.said)"
+"$PROFCPU" postprocess --no-download rec >none.out 2>&1 || fail "postprocess without samples.idx"
+grep -q 'by function names' none.out || fail "grades without a samples.idx: $(cat none.out)"

@@ -32,4 +32,4 @@ samples=$(grep -c '^shares ' "$T/rec/perf_script.out")
 wanted=$(awk -v ns="$((cpu_after - cpu_before))" 'BEGIN { printf "%d", ns * 999 / 1e9 }')
 echo "samples: $samples, $wanted by the clock"
 within "$samples" "$wanted" $((wanted / 20 + 50)) || fail "$samples samples where $wanted were expected"
-grep -q 'none lost' "$T/collect.log" || fail "lost some: $(cat "$T/collect.log")"
+grep -q 'none lost' "$T/collect.log" || fail "samples were lost: $(cat "$T/collect.log")"

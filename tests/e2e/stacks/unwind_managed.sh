@@ -29,7 +29,7 @@ step() {
 	status=$?
 	kill "$pid" && wait "$pid" 2>/dev/null
 	echo "$name $*:" && cat "$T/step"
-	[ $status = 0 ] || fail "$name $*: not all is right: $(cat "$T/calls.log")"
+	[ $status = 0 ] || fail "$name $*: wrong return addresses, see above: $(cat "$T/calls.log")"
 	sed -n 's/ *\([0-9]*\) right,.*/:\1/p' "$T/step" >>"$T/places"
 }
 
@@ -46,7 +46,7 @@ for version in ${UNWIND_VERSIONS:-10}; do
 		! grep -q ', [1-9][0-9]* methods replaced' "$T/step" || break
 		[ "$try" -lt 3 ] || fail "$name: no method was replaced on the stack"
 	done
-	# Thunks of precompiled code run once each, at the first call of their target, so few steps meet one.
+	# Thunks of precompiled code run once each, at the first call of their target, so few steps reach one.
 	# Stepping begins before them.
 	[ -z "${UNWIND_FIRST_ROUNDS-}" ] || warm_ms=500 before=3 step "${UNWIND_STEPS:-60000}" "$UNWIND_FIRST_ROUNDS" DOTNET_TieredCompilation=0
 	for least in 'jit body:10000' 'jit edge:5000' 'r2r body:5000' 'r2r edge:2000' "r2r thunk:${UNWIND_THUNKS:-0}" 'stub:1000'; do

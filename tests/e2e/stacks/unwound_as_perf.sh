@@ -65,8 +65,8 @@ gcc -g -O2 -fomit-frame-pointer -fno-optimize-sibling-calls -o work work.c || fa
 g++ -g -O2 -fomit-frame-pointer -o objects objects.cc || fail "the C++ program does not build"
 gcc -O2 -fomit-frame-pointer -fno-optimize-sibling-calls -static-pie -o static work.c || fail "the static program does not build"
 
-# For each sample of perf we have a sample, if its stack reaches main. Handlers return to the first instruction of
-# __restore_rt; perf looks up the byte before it. Other tests cover samples that perf gives up on.
+# Each sample of perf whose stack reaches main equals one of ours. Handlers return to the first instruction of
+# __restore_rt; perf looks up the byte before it. Other tests cover samples that perf cannot unwind.
 cat >same.py <<'PY'
 import re, sys
 
@@ -112,12 +112,12 @@ as_perf() {
 	share=$(share_of "$name.ours" ';main[; ]')
 	echo "$name: $(weight_of "$name.ours") ns, $share % under main; perf: $(share_of "$name.perf" ';main[; ]') %"
 	at_least "$share" 97 || fail "$name: only $share % of the samples are under main"
-	"$PROFCPU" postprocess --no-download -o "$name.rec" "$name.data" >"$name.said" 2>&1 || fail "postprocess of $name: $(cat "$name.said")"
+	"$PROFCPU" postprocess --no-download -o "$name.rec" "$name.data" >"$name.out" 2>&1 || fail "postprocess of $name: $(cat "$name.out")"
 	perf script --no-inline -F comm,pid,tid,time,period,event,ip,sym,symoff,dso -i "$name.data" 2>"$T/perf.err" </dev/null >"$name.frames" ||
 		fail "perf script of frames: $(cat "$T/perf.err")"
-	python3 same.py "$name.frames" "$name.rec/perf_script.out" || fail "$name is not as perf has it"
-	grep -qE '^stacks +[>0-9.]+ % complete' "$name.said" || fail "$name: no grades: $(cat "$name.said")"
-	grep -qE '^_start|;_start;' "$name.ours" || fail "$name: nothing from the start of the thread"
+	python3 same.py "$name.frames" "$name.rec/perf_script.out" || fail "stacks of $name differ from perf's"
+	grep -qE '^stacks +[>0-9.]+ % complete' "$name.out" || fail "$name: no grades: $(cat "$name.out")"
+	grep -qE '^_start|;_start;' "$name.ours" || fail "$name: no stack reaches the start of the thread"
 }
 as_perf work ./work 400
 as_perf objects ./objects 60000
@@ -128,8 +128,8 @@ done
 
 # Deeper than the copy: the known part below a mark, which perf's form omits.
 perf_record cut.data -q -B -F 999 -e cpu-clock:u --call-graph dwarf,1024 -- ./work 200 300
-"$PROFCPU" postprocess --no-download -o cut "$T/cut.data" >cut.said 2>&1 || fail "postprocess of stacks that are cut: $(cat cut.said)"
-grep -qE '^stacks .* truncated: .*copy-end' cut.said || fail "not said why stacks end: $(cat cut.said)"
+"$PROFCPU" postprocess --no-download -o cut "$T/cut.data" >cut.out 2>&1 || fail "postprocess of truncated stacks: $(cat cut.out)"
+grep -qE '^stacks .* truncated: .*copy-end' cut.out || fail "the reason of truncated stacks is not reported: $(cat cut.out)"
 python3 - cut/report.json <<'PY' || fail "report.json: $(cat cut/report.json)"
 import json, sys
 s = json.load(open(sys.argv[1]))['stacks']
@@ -140,7 +140,7 @@ assert sum(s[g] for g in grades) == json.load(open(sys.argv[1]))['samples']
 assert s['frames']['found'] > 10 * s['truncated']
 PY
 grep -q 'truncated' cut/perf_script.out cut/folded_stacks.out && fail "perf's form has a mark"
-"$PROFCPU" fold --names full cut.data >cut.full || fail "fold of stacks that are cut"
+"$PROFCPU" fold --names full cut.data >cut.full || fail "fold of truncated stacks"
 grep -q '^work;\[truncated\];deep;deep;.*;middle;leaf ' cut.full || fail "no mark: $(cut -c 1-200 cut.full)"
 grep -q '\[truncated\]' cut/flamegraph.svg || fail "no mark in the picture"
 [ "$(weight_of cut.full)" = "$(weight_of cut/folded_stacks.out)" ] || fail "weights differ between the forms of names"
@@ -148,27 +148,27 @@ grep -q '\[truncated\]' cut/flamegraph.svg || fail "no mark in the picture"
 # A limit cuts at the root, like perf script's; only the full form marks it.
 perf script --no-inline --max-stack 5 -i work.data 2>/dev/null </dev/null | "$PROFCPU" fold - >five.perf
 "$PROFCPU" fold --max-stack 5 work.data >five.ours || fail "fold --max-stack"
-diff <(grep ';leaf' five.perf | grep -v on_signal) <(grep ';leaf' five.ours | grep -v on_signal) >diff.txt || fail "not cut as perf cuts: $(head -n 20 diff.txt)"
+diff <(grep ';leaf' five.perf | grep -v on_signal) <(grep ';leaf' five.ours | grep -v on_signal) >diff.txt || fail "--max-stack cuts differently from perf: $(head -n 20 diff.txt)"
 "$PROFCPU" fold --max-stack 5 --names full work.data >five.full || fail "fold --max-stack --names full"
-grep -qE '^work;\[truncated\](;[^;]*){5} ' five.full || fail "no mark where the limit cut: $(cat five.full)"
+grep -qE '^work;\[truncated\](;[^;]*){5} ' five.full || fail "no mark at the limit: $(cat five.full)"
 refuses "$PROFCPU" fold --max-stack 0 work.data
 refuses "$PROFCPU" fold --grades work.data
 
 # Unwound stacks stay in the recording: the result is the same without the files used for unwinding.
 mv work work.away
 for input in work.rec work.rec/prof.tar.gz; do
-	"$PROFCPU" postprocess -q --offline -o there "$input" >there.said 2>&1 || fail "postprocess of $input elsewhere: $(cat there.said)"
+	"$PROFCPU" postprocess -q --offline -o there "$input" >there.out 2>&1 || fail "postprocess of $input without the program: $(cat there.out)"
 	for file in flamegraph.svg folded_stacks.out perf_script.out report.json; do
-		cmp "work.rec/$file" "there/$file" || fail "$file of $input is another one elsewhere"
+		cmp "work.rec/$file" "there/$file" || fail "$file of $input differs without the program"
 	done
 	rm -r there
 done
 cp -r work.rec damaged
 printf 'x' | dd of=damaged/symbols/stacks bs=1 seek=20 conv=notrunc status=none
 mv work.away work
-"$PROFCPU" postprocess -q damaged >damaged.said 2>&1 || fail "postprocess with damaged stacks: $(cat damaged.said)"
-grep -q 'unwound stacks .*: cannot be used' damaged.said || fail "damage is not said: $(cat damaged.said)"
-cmp work.rec/folded_stacks.out damaged/folded_stacks.out || fail "unwound again it is another one"
+"$PROFCPU" postprocess -q damaged >damaged.out 2>&1 || fail "postprocess with damaged stacks: $(cat damaged.out)"
+grep -q 'unwound stacks .*: cannot be used' damaged.out || fail "damage is not reported: $(cat damaged.out)"
+cmp work.rec/folded_stacks.out damaged/folded_stacks.out || fail "stacks differ when they are unwound again"
 
 # Without this machine's files only the sampled frame is known.
 "$PROFCPU" fold --offline --names full work.data >offline.full 2>/dev/null || fail "fold --offline"

@@ -13,8 +13,8 @@ need_published stacks-net10
 start_stacks 10 120
 record "$T/rec" --no-download -p "$STACKS_PID" -F 999 -d 6
 stop "$STACKS_PID"
-"$TESTS/dotnet/whole_stacks" "$T/stacks.log" profcpu="$T/rec/perf_script.out" --examples 1 "${STACKS_SAID[@]}" "${STACKS_LEAST[@]}" >"$T/table" || {
+"$TESTS/dotnet/whole_stacks" "$T/stacks.log" profcpu="$T/rec/perf_script.out" --examples 1 "${STACKS_ARGUMENTS[@]}" "${STACKS_LEAST[@]}" >"$T/table" || {
 	cat "$T/table"
-	fail "stacks are not what they are"
+	fail "stacks differ from the program's description"
 }
 cat "$T/table"

@@ -31,8 +31,9 @@ share() {
 		END { printf "%.2f\n", share }' rows
 }
 
-# A recording ends when the program has used its CPU time, however busy the machine is. Just before libgcc enters a handler,
-# it overwrites what leads to its callers: 2 of 1,000 samples of exceptions, but of few samples by chance more.
+# A recording ends when the program has used its CPU time, however busy the machine is. Just before libgcc enters a
+# handler, it overwrites the frames of its callers. This affects 2 of 1,000 samples of exceptions, and by chance more of
+# few samples, so exceptions are recorded longer.
 export -f cpu_ms wait_for_cpu
 until_worked() {
 	local ms=$WORK_MS
@@ -69,7 +70,7 @@ start_program() {
 		;;
 	plugins) start_known "bin/$name" bin/plugin-one.so bin/plugin-two.so ;;
 	libraries-gone | libraries-replaced)
-		rm -rf run && cp -r bin run # known data of them stay
+		rm -rf run && cp -r bin run # keep their known data
 		start_known "run/$name"
 		rm "run/$lib" "run/$name"
 		[ "$name" = libraries-gone ] || cp "run/lib$name-first.so" "run/$lib"
@@ -130,7 +131,7 @@ done
 [ "${STACKS_PERF:-}" ] && exit
 at_least "$(share plain-gcc perf-dwarf exact)" 95 || fail "perf's stacks by CFI: $(cat plain-gcc.perf-dwarf.bad)"
 at_least "$(share plain-O0 perf-fp exact main)" 80 || fail "perf's stacks by frame pointers: $(cat plain-O0.perf-fp.bad)"
-within "$(share plain-gcc perf-fp exact main)" 0 5 || fail "stacks by frame pointers that are not there: $(grep plain-gcc rows)"
+within "$(share plain-gcc perf-fp exact main)" 0 5 || fail "frame pointers find the caller of a frameless leaf: $(grep plain-gcc rows)"
 # The check detects missing and additional frames: each second frame removed, one frame doubled, and another function's
 # name.
 name=plain-gcc
@@ -142,5 +143,5 @@ for edit in 'n == 2 { next } 1' '1; n == 2' 'n == 2 { held = $0; next } 1; n == 
 done
 sed 's/ outer+/ other+/' plain-gcc.perf-dwarf >edited
 check edited edited
-at_least "$(share plain-gcc edited misnamed)" 1 || fail "names do not matter: $(grep edited rows)"
-at_least "$(share plain-gcc edited exact)" 95 || fail "names matter for stacks: $(grep edited rows)"
+at_least "$(share plain-gcc edited misnamed)" 1 || fail "a wrong name is not detected: $(grep edited rows)"
+at_least "$(share plain-gcc edited exact)" 95 || fail "a wrong name counts as a wrong stack: $(grep edited rows)"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Waits of known length by their stacks; the time on the CPU is the same as without them.
+# Waits of known length by their stacks; on-CPU outputs are the same as without waits.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need perf
@@ -13,38 +13,38 @@ FUNCTIONS="sleep lock pipe futex fault cpu"
 # no_waits FILE: checks that its samples are of a CPU. A few may be taken there in schedule, shortly before or after a
 # wait; the waits themselves are seconds.
 no_waits() {
-	[ "$(weight_of "$1" ';wait_sleep;.*;schedule ?$')" -lt 100000000 ] || fail "waits for samples: $(cat "$1")"
+	[ "$(weight_of "$1" ';wait_sleep;.*;schedule ?$')" -lt 100000000 ] || fail "waits count as samples: $(cat "$1")"
 }
 
 echo "each function's time"
 # shellcheck disable=SC2086 # several words
 record_waits rec "${FIRST[@]}" "$PROFCPU" collect --off-cpu --max-overhead 100 -q -o rec -- "$WAITS" $FUNCTIONS $SECONDS_OF_WAITS
-mv said answer
+mv out answer
 grep -v ready answer >answers
-"$BUILD/helpers/waits_check" time 1 answers rec/offcpu.folded || fail "other times than the program measured"
+"$BUILD/helpers/waits_check" time 1 answers rec/offcpu.folded || fail "times differ from the program's measurements"
 for f in $FUNCTIONS; do
 	got=$(weight_of rec/offcpu.folded ";start_thread;run_counted;run_$f;wait_$f;")
 	[ "$f" = cpu ] && got=$(weight_of rec/offcpu.folded ";start_thread;run_counted;run_cpu;wait_cpu;.*;schedule ?$")
 	all=$(weight_of rec/offcpu.folded ";wait_$f;")
-	awk -v got="$got" -v all="$all" 'BEGIN { exit !(all > 0 && got >= 0.995 * all) }' || fail "wait_$f: of $all us only $got have the whole stack"
+	awk -v got="$got" -v all="$all" 'BEGIN { exit !(all > 0 && got >= 0.995 * all) }' || fail "only $got of $all us of wait_$f have the whole stack"
 done
 
-echo "in perf"
+echo "perf reads the waits"
 perf script -i rec/perf.data -F comm,tid,time,period,event,ip,sym >script 2>perf.err || fail "perf script: $(cat perf.err)"
-grep -qi 'order\|invalid\|unknown' perf.err && fail "perf script says: $(cat perf.err)"
+grep -qi 'order\|invalid\|unknown' perf.err && fail "perf script printed: $(cat perf.err)"
 perf report -i rec/perf.data --stdio >/dev/null 2>perf.err || fail "perf report: $(cat perf.err)"
 awk '/ offcpu-time:/ { for (i = 1; i <= NF; i++) if ($i == "offcpu-time:") ns += $(i - 1) } END { printf "%.0f\n", ns / 1000 }' script >us
 awk -v a="$(cat us)" -v b="$(weight_of rec/offcpu.folded)" 'BEGIN { exit !(a > 0 && a - b < 100 && b - a < 100) }' ||
 	fail "perf's samples are $(cat us) us, offcpu.folded has $(weight_of rec/offcpu.folded)"
 
-echo "the time on the CPU by itself"
+echo "on-CPU outputs have no waits"
 grep -q 'offcpu-time' rec/perf_script.out rec/report.json && fail "waits in perf_script.out"
 no_waits rec/folded_stacks.out
 ran=$(awk '/^ran / { print 100 * $2 / $3 }' answer) # less on a busy machine
-within "$(share_of rec/folded_stacks.out ';wait_cpu')" "$ran" 20 || fail "on the CPU, not $ran %: $(head -n 5 rec/folded_stacks.out)"
-grep -q '"off_cpu": {' rec/report.json || fail "nothing of waits in report.json"
-# The kernel counts the time for which each thread waits for a CPU, some microseconds after its waking. If wakings
-# cannot be recorded, only the waits of preempted threads are known.
+within "$(share_of rec/folded_stacks.out ';wait_cpu')" "$ran" 20 || fail "wait_cpu does not have $ran % of the samples: $(head -n 5 rec/folded_stacks.out)"
+grep -q '"off_cpu": {' rec/report.json || fail "report.json has no waits"
+# The kernel counts the time for which each thread waits for a CPU, some microseconds after its waking. Without recorded
+# wakings only the waits of preempted threads are known.
 awk -v got="$(report_number rec runnable_ns)" -v waits="$(report_number rec waits)" \
 	-v real="$(sed -n 's/^threads //p' answer)" -v cpu="$(sed -n 's/^wait_cpu .* //p' answer)" -v wakings="$(report_number rec known_waker_ns)" 'BEGIN {
 		got /= 1e3; most = 1.01 * real + 20 * waits; least = wakings ? 0.99 * real - 20 * waits : 0.99 * cpu
@@ -52,24 +52,24 @@ awk -v got="$(report_number rec runnable_ns)" -v waits="$(report_number rec wait
 	fail "waiting for a CPU: $(grep runnable_ns rec/report.json), the kernel counts $(sed -n 's/^threads //p' answer) us"
 grep -q '>Off-CPU<' rec/offcpu.svg || fail "offcpu.svg has another title"
 
-echo "elsewhere"
+echo "the archive has the same waits"
 tar -tzf rec/prof.tar.gz | grep -q 'offcpu.folded' || fail "not in the archive"
 "$PROFCPU" postprocess -q --offline -o away rec/prof.tar.gz || fail "postprocess"
 for file in offcpu.folded offcpu.svg folded_stacks.out offcpu.idx; do
-	cmp "rec/$file" "away/$file" || fail "$file is another one"
+	cmp "rec/$file" "away/$file" || fail "$file of the archive differs"
 done
 
-echo "what the recorder knew of waits and threads"
-[ "$(stat -c %a rec/offcpu.idx)" = 600 ] || fail "offcpu.idx is not its owner's alone"
+echo "offcpu.idx is private, and damage to it is reported"
+[ "$(stat -c %a rec/offcpu.idx)" = 600 ] || fail "offcpu.idx is readable for others"
 at_least "$(stat -c %s rec/offcpu.idx)" 10000 || fail "offcpu.idx has few rows"
 "$PROFCPU" postprocess -q --offline -o copy rec || fail "postprocess of the directory"
 cmp rec/offcpu.idx copy/offcpu.idx || fail "a copy lost its offcpu.idx"
 printf '\377' | dd of=copy/offcpu.idx bs=1 seek=16 conv=notrunc status=none
-"$PROFCPU" postprocess --offline copy >said 2>&1 || fail "postprocess with a damaged offcpu.idx: $(cat said)"
-[ "$(grep -c 'offcpu.idx: cannot be used' said)" = 1 ] || fail "not said once: $(cat said)"
+"$PROFCPU" postprocess --offline copy >out 2>&1 || fail "postprocess with a damaged offcpu.idx: $(cat out)"
+[ "$(grep -c 'offcpu.idx: cannot be used' out)" = 1 ] || fail "the damage is not reported once: $(cat out)"
 cmp rec/offcpu.folded copy/offcpu.folded || fail "a damaged offcpu.idx changes waits"
-# A file cut between rows, changed within a row, of another recording, or missing: reported once, without wrong results,
-# and the archive stays.
+# A file cut between rows, changed within a row, of another recording, or missing: one warning, no wrong results, and the
+# archive stays.
 "$PROFCPU" collect --off-cpu --max-overhead 100 -q -o other -- "$WAITS" sleep 1 >/dev/null 2>err || fail "$(cat err)"
 # flip FILE OFFSET
 flip() {
@@ -78,20 +78,20 @@ flip() {
 	# shellcheck disable=SC2059 # an octal escape
 	printf "\\$(printf %o $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
-# damage SAID COMMAND...: COMMAND damages a copy of $whole; checks that one warning matches SAID and other outputs are
-# unchanged.
+# damage WARNING COMMAND...: COMMAND damages a copy of $whole; checks that one warning matches WARNING and other outputs
+# are unchanged.
 whole=rec
 damage() {
-	local said=$1
+	local warning=$1
 	shift
 	rm -rf copy
 	cp -a "$whole" copy
 	"$@" || fail "$*"
-	"$PROFCPU" postprocess -q --offline copy >said 2>&1 || fail "$*: $(cat said)"
-	[ "$(grep -c "warning: copy/$said" said)" = 1 ] || fail "$*: not said once: $(cat said)"
-	[ "$(grep -c 'warning: ' said)" = 1 ] || fail "$*: more is said: $(cat said)"
-	cmp "$whole/prof.tar.gz" copy/prof.tar.gz || fail "$*: the archive with the whole one is lost"
-	cmp "$whole/offcpu.folded" copy/offcpu.folded || fail "$*: it changes waits"
+	"$PROFCPU" postprocess -q --offline copy >out 2>&1 || fail "$*: $(cat out)"
+	[ "$(grep -c "warning: copy/$warning" out)" = 1 ] || fail "$*: not one warning of $warning: $(cat out)"
+	[ "$(grep -c 'warning: ' out)" = 1 ] || fail "$*: more than one warning: $(cat out)"
+	cmp "$whole/prof.tar.gz" copy/prof.tar.gz || fail "$*: the archive with the undamaged file is lost"
+	cmp "$whole/offcpu.folded" copy/offcpu.folded || fail "$*: waits changed"
 }
 no_row=$((24 + 48 * 60))
 for how in 'is cut:truncate -s '$no_row' copy/offcpu.idx' "a row is damaged:flip copy/offcpu.idx $((no_row + 17))" \
@@ -112,39 +112,39 @@ for how in 'is cut:truncate -s -8 copy/samples.idx' "a row is damaged:flip copy/
 	grep -q 'wall.folded' <(ls copy) || fail "$how: wall.folded is missing"
 done
 
-echo "short ones are left out, and it is said"
+echo "short waits are left out and counted"
 "$PROFCPU" collect --off-cpu --off-cpu-min 3600000000 -o none -- true >answer 2>err || fail "$(cat err)"
-[ ! -e none/offcpu.folded ] || fail "waits of an hour: $(cat none/offcpu.folded)"
-grep -q '^profcpu: none: no offcpu\.\*, wall\.\* and wakeup\.\*, because no wait' err || fail "why there is none is not said: $(cat err)"
+[ ! -e none/offcpu.folded ] || fail "offcpu.folded has waits shorter than an hour: $(cat none/offcpu.folded)"
+grep -q '^profcpu: none: no offcpu\.\*, wall\.\* and wakeup\.\*, because no wait' err || fail "the reason of missing outputs is not reported: $(cat err)"
 # sleep waits at least 20 ms on any machine. On a busy one, more waits of futex (10 ms) become that long.
 record_waits rec "${FIRST[@]}" "$PROFCPU" collect --off-cpu --max-overhead 100 --off-cpu-min 15000 -o rec -- "$WAITS" sleep futex 2
-grep '^wait_sleep ' said >answers
+grep '^wait_sleep ' out >answers
 "$BUILD/helpers/waits_check" time 1 answers rec/offcpu.folded || fail "waits of 20 ms are left out"
 grep -Eq 'left out: [1-9][0-9]* waits? shorter than 15000 us, [0-9.]* s' err || fail "$(cat err)"
 # Longer than a second: only the first thread waits that long. Excluded are the program's own measurements and the sleep
 # of end_futex.
 record_waits few "${FIRST[@]}" "$PROFCPU" collect --off-cpu --max-overhead 100 --off-cpu-min 1000000 -o few -- "$WAITS" sleep futex 2
-[ "$(weight_of few/offcpu.folded ';wait_')" = 0 ] || fail "waits of 10 and 20 ms are there: $(cat few/offcpu.folded)"
-at_least "$(weight_of few/offcpu.folded ';main;.*pthread_.*join')" 1900000 || fail "the wait of 2 s is not there: $(cat few/offcpu.folded)"
+[ "$(weight_of few/offcpu.folded ';wait_')" = 0 ] || fail "waits of 10 and 20 ms are not left out: $(cat few/offcpu.folded)"
+at_least "$(weight_of few/offcpu.folded ';main;.*pthread_.*join')" 1900000 || fail "the wait of 2 s is missing: $(cat few/offcpu.folded)"
 awk -v left="$(sed -n 's/.*left out: [0-9]* waits* shorter than 1000000 us, \([0-9.]*\) s.*/\1/p' err)" '/^wait_/ { n++; real += $5 / 1e6; if ($1 == "wait_futex") both = $5 / 1e6 }
-	END { print "left out are " left " s, the program measured " real; exit !(n == 2 && left >= 0.99 * real && left <= 1.05 * (real + both)) }' said ||
-	fail "$(cat said err)"
+	END { print "left out are " left " s, the program measured " real; exit !(n == 2 && left >= 0.99 * real && left <= 1.05 * (real + both)) }' out ||
+	fail "$(cat out err)"
 
-echo "of running processes"
+echo "waits of running processes"
 start waiting "$WAITS" sleep pipe 60
-wait_for 20 grep -q ready waiting.log || fail "it did not start"
+wait_for 20 grep -q ready waiting.log || fail "the program did not start"
 record_waits rec "${FIRST[@]}" "$PROFCPU" collect --off-cpu --max-overhead 100 -q -d 2 -p "$STARTED" -o rec
-part_of_duration rec "$(weight_of rec/offcpu.folded ';wait_sleep;')" 0.95 1.01 || fail "not $(duration_us rec) us: $(cat rec/offcpu.folded)"
-# Its first thread only joins others, and its wait began before the recording: its stack is read during the wait. For
-# other threads this concerns only the first wait.
+part_of_duration rec "$(weight_of rec/offcpu.folded ';wait_sleep;')" 0.95 1.01 || fail "wait_sleep does not have $(duration_us rec) us: $(cat rec/offcpu.folded)"
+# The wait of its first thread, which joins the others, began before the recording, so its stack is read during the
+# wait. For other threads this concerns only the first wait.
 part_of_duration rec "$(weight_of rec/offcpu.folded ';__libc_start_main[^;]*;[^;]*;main;.*pthread_.*join[^;]*;[^;]*futex[^;]* ?$')" 0.95 1.1 ||
-	fail "the first thread is not there: $(cat rec/offcpu.folded)"
+	fail "the wait of the first thread is missing: $(cat rec/offcpu.folded)"
 awk -v us="$(weight_of rec/offcpu.folded ';[[]no stack[]] ?$')" 'BEGIN { exit !(us < 0.1e6) }' || fail "stacks are missing: $(cat rec/offcpu.folded)"
 
-echo "of a recorder that was killed, before the events have names in the file"
+echo "waits of a killed recorder, whose file has no names of events yet"
 "$PROFCPU" collect --off-cpu --max-overhead 100 -q -d 30 -p "$STARTED" -o killed &
 killed=$!
-wait_for 60 test -s killed/perf.data || fail "it did not start"
+wait_for 60 test -s killed/perf.data || fail "the recording did not start"
 sleep 2.5
 kill -KILL "$killed"
 wait "$killed" 2>/dev/null
@@ -156,30 +156,30 @@ no_waits folded
 at_least "$(weight_of killed/offcpu.folded ';wait_sleep;')" 1000000 || fail "no waits: $(cat killed/offcpu.folded)"
 no_waits killed/folded_stacks.out
 "$PROFCPU" postprocess -q --offline killed 2>err || fail "postprocess once more: $(cat err)"
-grep -q 'offcpu.idx' err && fail "what was killed is taken for cut: $(cat err)"
-[ ! -e killed/wall.folded ] || fail "the lives of threads were written at no end, and there is a wall.folded"
+grep -q 'offcpu.idx' err && fail "a killed recording is reported as cut: $(cat err)"
+[ ! -e killed/wall.folded ] || fail "wall.folded exists although thread sums are missing"
 rows=$(stat -c %s killed/offcpu.idx)
 flip killed/offcpu.idx $((rows / 2))
 "$PROFCPU" postprocess -q --offline killed 2>err || fail "postprocess with a damaged index: $(cat err)"
-grep -q 'offcpu.idx: cannot be used: a row is damaged' err || fail "damage in what was killed is not said: $(cat err)"
+grep -q 'offcpu.idx: cannot be used: a row is damaged' err || fail "damage in a killed recording is not reported: $(cat err)"
 
-echo "and of one that was cut: nothing stays of what it was before"
+echo "outputs of a cut recording are replaced"
 cp -r rec cut
 truncate -s $(($(stat -c %s rec/perf.data) / 2)) cut/perf.data
 rm cut/offcpu.idx
 [ -s cut/wall.folded ] && [ -s cut/wall.svg ] || fail "no wall.folded before"
 "$PROFCPU" postprocess -q --offline cut 2>err
 [ $? = 1 ] || fail "postprocess of a cut recording: $(cat err)"
-[ -z "$(compgen -G 'cut/wall.*')" ] || fail "outputs of the whole recording stay: $(ls cut)"
-part_of_duration rec "$(weight_of cut/offcpu.folded ';wait_sleep;')" 0.15 0.95 || fail "waits of the half: $(cat cut/offcpu.folded)"
+[ -z "$(compgen -G 'cut/wall.*')" ] || fail "outputs of the whole recording remain: $(ls cut)"
+part_of_duration rec "$(weight_of cut/offcpu.folded ';wait_sleep;')" 0.15 0.95 || fail "waits of the remaining half are wrong: $(cat cut/offcpu.folded)"
 no_waits cut/folded_stacks.out
 
-echo "without it there is nothing of it"
+echo "no off-CPU output without --off-cpu"
 "$PROFCPU" collect -q -d 0.3 -p "$STARTED" -o rec || fail "collect"
-compgen -G 'rec/offcpu*' && fail "left from another recording: $(ls rec)"
+compgen -G 'rec/offcpu*' && fail "outputs of another recording remain: $(ls rec)"
 stop "$STARTED"
 
-echo "not with all options"
+echo "options that --off-cpu excludes or requires"
 refuses "$PROFCPU" collect --off-cpu --call-graph fp -o no -- true
 refuses "$PROFCPU" collect --off-cpu-min 5 -o no -- true
 exit 0

@@ -3,8 +3,8 @@
 
 Throughput is switches for each second that the program ran, so CPU time of other programs does not count. Each
 round compares a recording with the times before and after it. Within each of these times the median of short
-slices counts, so bursts of other work do not. Rounds that differ much show other work too: then there are up to
-three times as many.
+slices counts, so bursts of other work do not. If rounds differ much because of other work, up to three times as
+many are made.
 usage: off_cpu_cost.py PROFCPU WAITS WORK-NS ROUNDS   prints a line for each round; the last line is the median
        of the cost in percent
 """
@@ -17,9 +17,9 @@ import tempfile
 import time
 
 SLICE_S = 0.1
-SETTLE_S = 0.8  # a recording finds its share of the time first
-UNSTEADY = 0.04  # a rate that differs more before and after says nothing
-SPREAD = 4  # rounds whose costs differ more, in points of percent, are too few
+WARM_UP_S = 0.8  # time in which a recording finds its share of windows
+UNSTEADY = 0.04  # largest difference of the rates before and after a usable round
+SPREAD = 4  # largest difference of costs, in points of percent, that needs no more rounds
 
 
 def ran(pid):
@@ -62,7 +62,7 @@ def main():
             with tempfile.TemporaryDirectory() as to:
                 recorder = subprocess.Popen([profcpu, "collect", "--off-cpu", "--record-only", "-q", "-d", "3", "-p",
                                              str(target.pid), "-o", to + "/rec"])
-                time.sleep(SETTLE_S)
+                time.sleep(WARM_UP_S)
                 during, used = rates(target.pid, 1.6, recorder.pid)
                 if recorder.wait() != 0:
                     sys.exit("collect gave %d" % recorder.returncode)

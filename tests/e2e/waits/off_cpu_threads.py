@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""What a recording with --off-cpu says of threads, held against itself, the clock and what the kernel counts.
+"""Compares the times of threads in a recording with --off-cpu with each other, the clock and the kernel's counts.
 
 usage: off_cpu_threads.py wall DIR WAITS_FOLDED
        off_cpu_threads.py schedstat DIR BEFORE AFTER
 
-wall: the lines of each thread in DIR/wall.folded sum up to its life in offcpu.idx, and to the clock for those that lived all the time; what of
-that is not in WAITS_FOLDED (profcpu fold --pid --tid --idle --event-filter offcpu-time) or said to be a short wait is what it ran.
-schedstat: what each thread ran is what the kernel counted between BEFORE and AFTER, lines "TID RUN_NS WAIT_NS COUNT"; where wakings were
-recorded also how long it was ready to run. All within 1 % and 20 ms, what is unknown as switches were lost, and 30 us for each time that it got
-a CPU: what a switch costs, and its recording, the kernel counts as the next thread's; and it counts a thread as ready only when the CPU
-that is to run it is awake and has it in its queue.
+wall: the lines of each thread in DIR/wall.folded sum up to its lifetime in offcpu.idx. For threads that lived all the
+time they sum up to the clock. The lines minus WAITS_FOLDED (profcpu fold --pid --tid --idle --event-filter offcpu-time)
+and minus short waits are its running time.
+schedstat: the running time of each thread is what the kernel counted between BEFORE and AFTER, lines "TID RUN_NS WAIT_NS
+COUNT". If wakings were recorded, its runnable time agrees too. Tolerances are 1 % and 20 ms, the unknown time because of
+lost switches, and 30 us for each time that the thread got a CPU. The kernel counts the cost of a switch, and of its
+recording, as the next thread's. It counts a thread as runnable only when the CPU that will run it is awake and has it in
+its queue.
 """
 import re
 import struct
@@ -38,7 +40,7 @@ def threads_of(directory):
 
 
 def folded_of(path):
-    """Sums of a folded file by (pid, tid), of all and by each frame that stands for what has no stack."""
+    """Sums of a folded file by (pid, tid), of all lines and of each mark in place of a stack."""
     sums = {}
     with open(path, encoding="utf-8") as file:
         for line in file:
@@ -55,7 +57,7 @@ def folded_of(path):
 def near(what, got, wanted, slack):
     if abs(got - wanted) <= 0.01 * wanted + slack:
         return 0
-    print(f"{what}: {got / 1e9:.6f} s, and not {wanted / 1e9:.6f} s")
+    print(f"{what}: {got / 1e9:.6f} s instead of {wanted / 1e9:.6f} s")
     return 1
 
 
@@ -70,12 +72,12 @@ def check_wall(directory, waits_path):
         got = wall.get(key, {"all": 0})
         off = waits.get(key, {"all": 0})["all"] + (got.get("[short waits]", 0) + got.get("[unknown state]", 0)) * 1000
         bad += near(f"life of {key}", got["all"] * 1000, life, 20000)
-        bad += near(f"its states {key}", t["running"] + t["blocked"] + t["runnable"] + t["unknown"], life, 0)
+        bad += near(f"states of {key}", t["running"] + t["blocked"] + t["runnable"] + t["unknown"], life, 0)
         bad += near(f"on the CPU, {key}", got["all"] * 1000 - off, t["running"], 20000)
         if t["begin"] == begin and t["end"] == end:
             lasting += 1
             bad += near(f"all the time, {key}", got["all"] * 1000, end - begin, 20000)
-    print(f"{len(threads)} threads, {lasting} of them there all the {(end - begin) / 1e9:.3f} s")
+    print(f"{len(threads)} threads, {lasting} of them lived all the {(end - begin) / 1e9:.3f} s")
     return bad or not lasting
 
 
@@ -100,7 +102,7 @@ def check_schedstat(directory, before_path, after_path):
         if runnable:
             bad += near(f"thread {t['tid']} waited for a CPU", t["runnable"], waited, slack + unknown)  # lost switches include wakings
     if not runnable:
-        print("wakings were not recorded, so that nobody knows when a thread was ready to run")
+        print("wakings were not recorded, so runnable time is not compared")
     print("%d threads: the kernel counted %.6f s on a CPU, the recording %.6f s; ready to run %.6f s and %.6f s"
           % (compared, *(s / 1e9 for s in sums)))
     bad += near("all threads ran", sums[1], sums[0], 0.005 * sums[0] + unknown)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # If threads switch more often than --max-overhead allows, switches are recorded in windows. The cost stays within the
-# limit, shares of stacks are right, and sums are the scheduler's.
+# limit, shares of stacks are right, and sums equal the scheduler's.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling
@@ -10,43 +10,43 @@ need python3
 WAITS=$BUILD/helpers/waits
 SEEN='switches were sampled in windows'
 
-echo "what it costs, at a hundred thousand switches a second"
-# Without windows it is 65 %. Other guests of the host may make records dearer for some seconds.
+echo "the cost at 100,000 switches a second"
+# Without windows it is 65 %. Other guests of the host may raise the cost of records for some seconds.
 for try in 1 2 3; do
 	python3 "$TESTS/e2e/waits/off_cpu_cost.py" "$PROFCPU" "$WAITS" 5000 3 >cost 2>err || fail "$(cat err)"
 	cat cost
 	! at_least 5 "$(tail -n 1 cost)" || break
-	[ "$try" -lt 3 ] || fail "it costs $(tail -n 1 cost) %"
+	[ "$try" -lt 3 ] || fail "the cost is $(tail -n 1 cost) %"
 done
 
-echo "the parts of stacks, while programs come and go"
+echo "shares of stacks while programs start and end"
 # shellcheck disable=SC2016 # for the other shell
 "$PROFCPU" collect --off-cpu -o rec -- bash -c 'PONG_WORK=5000 "$1" pong 5 >answer & while kill -0 "$!" 2>/dev/null; do sleep 0.01; done' - "$WAITS" >out 2>err || fail "$(cat err)"
-grep -q "$SEEN" err || fail "nothing was said of windows: $(cat err)"
+grep -q "$SEEN" err || fail "windows are not reported: $(cat err)"
 grep -q 's unknown: threads began or ended between windows; --max-overhead 100 records all' err ||
-	fail "why is not said: $(cat err)"
+	fail "the reason of unknown time is not reported: $(cat err)"
 grep -v ready answer >answers
 awk '{ n += $4 } END { print n / 5 " switches a second" }' answers
-"$BUILD/helpers/waits_check" share 3 answers rec/offcpu.folded || fail "other parts than the program counted"
+"$BUILD/helpers/waits_check" share 3 answers rec/offcpu.folded || fail "shares differ from the program's counts"
 for f in pong_a pong_b pong_c pong_d; do
 	got=$(weight_of rec/offcpu.folded ";start_thread;run_pong;$f;swap;")
 	all=$(weight_of rec/offcpu.folded ";$f;")
-	awk -v got="$got" -v all="$all" 'BEGIN { exit !(all > 0 && got >= 0.99 * all) }' || fail "$f: of $all us only $got have the whole stack"
+	awk -v got="$got" -v all="$all" 'BEGIN { exit !(all > 0 && got >= 0.99 * all) }' || fail "only $got of $all us of $f have the whole stack"
 done
 grep -q '"estimated_ns": [1-9]' rec/report.json || fail "report.json has no estimates: $(grep -A9 off_cpu rec/report.json)"
 
 echo "sums are exact"
 # shellcheck disable=SC2016 # for the other shell
 "$PROFCPU" collect --off-cpu -o rec -- bash -c 'PONG_WORK=5000 "$1" pong 4 >answer; times >used' - "$WAITS" >out 2>err || fail "$(cat err)"
-grep -q "$SEEN" err || fail "nothing was said of windows: $(cat err)"
+grep -q "$SEEN" err || fail "windows are not reported: $(cat err)"
 life=$(sed -n 's/.* in \([0-9.]*\) s of thread lifetime.*/\1/p' err)
 unknown=$(sed -n 's/.*"unknown_ns": \([0-9]*\).*/\1/p' rec/report.json)
 # Time not spent on a CPU is time off it.
 tr 'ms' '  ' <used | awk -v off="$(weight_of rec/offcpu.folded)" -v life="$life" -v unknown="$unknown" '{ on += $1 * 60 + $2 + $3 * 60 + $4 }
 	END { rest = life - on - off / 1e6 - unknown / 1e9; print on " s on, " off / 1e6 " s off of " life " s, " unknown / 1e9 " s unknown"; exit !(rest < 0.01 * life && -rest < 0.01 * life) }' ||
 	fail "$(cat err)"
-# Its first thread waits for the others, in one wait that is longer than any window.
-awk -v us="$(weight_of rec/offcpu.folded ';__pthread_clockjoin_ex;')" 'BEGIN { exit !(us > 3.8e6 && us < 4.3e6) }' || fail "the first thread: $(cat rec/offcpu.folded)"
+# Its first thread joins the others, in one wait that is longer than any window.
+awk -v us="$(weight_of rec/offcpu.folded ';__pthread_clockjoin_ex;')" 'BEGIN { exit !(us > 3.8e6 && us < 4.3e6) }' || fail "the first thread does not wait for 4 s: $(cat rec/offcpu.folded)"
 at_least 300000000 "$unknown" || fail "$(cat err)"
 
 echo "few switches are all recorded"
@@ -54,11 +54,12 @@ echo "few switches are all recorded"
 grep -q "$SEEN" err && fail "windows for 150 switches a second: $(cat err)"
 grep -q '"estimated_ns": 0' rec/report.json || fail "estimates for 150 switches a second"
 
-echo "all of many, if it may cost that"
+echo "--max-overhead 100 records all switches"
 PONG_WORK=100000 "$PROFCPU" collect --off-cpu --max-overhead 100 --record-only -o rec -- "$WAITS" pong 1 >answer 2>err || fail "$(cat err)"
 grep -q "$SEEN" err && fail "windows with --max-overhead 100: $(cat err)"
 
-echo "rings that are full at the end: what happened then is unknown, though no record follows with which the kernel would say so"
+echo "a ring full at the end counts as unknown time"
+# The kernel reports lost records only in a later record, and none follows.
 start pong env PONG_WORK=5000 "$WAITS" pong 20
 pid=$STARTED
 for _ in 1 2; do
@@ -75,20 +76,20 @@ for _ in 1 2; do
 done
 stop "$pid"
 
-echo "with little memory that may be locked: what does not fit is lost, as switches and not as samples"
+echo "with little lockable memory switches are lost, and samples are not"
 (
 	ulimit -l 64
 	exec setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock "$PROFCPU" collect --off-cpu --max-overhead 100 -o rec -- "$WAITS" pong 1 >out 2>err
 ) || fail "without CAP_IPC_LOCK: $(cat err)"
 grep -q '^samples .*, none lost$' out || fail "samples are lost: $(head -n 1 out)"
 grep -q '^off-CPU .* [0-9]* switches and wakeups lost; use a lower --max-overhead, or record with CAP_IPC_LOCK,' out || fail "nothing was lost: $(cat out)"
-grep -q '"ring_memory"' rec/manifest.json && fail "the manifest: $(cat rec/manifest.json)"
-# A thread that already has the CPU is not reported as getting it.
+grep -q '"ring_memory"' rec/manifest.json && fail "the manifest has ring_memory: $(cat rec/manifest.json)"
+# The remedy CAP_IPC_LOCK is not printed if the recorder had it.
 sed -i 's/^\( *\)"finished"/\1"ring_memory": "unlimited",\n&/' rec/manifest.json
 "$PROFCPU" postprocess rec 2>err | grep -q '^off-CPU .* [0-9]* switches and wakeups lost; use a lower --max-overhead$' || fail "$(cat err)"
 grep -q '"lost_switches": [1-9]' rec/report.json || fail "report.json has none: $(grep lost rec/report.json)"
 
-echo "not with all values"
+echo "invalid values"
 for value in 0 0.4 100.5 -1 five 5% '' 1e1; do
 	refuses "$PROFCPU" collect --off-cpu --max-overhead "$value" -o no -- true
 done

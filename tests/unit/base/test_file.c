@@ -38,7 +38,7 @@ static void put(const char *name, const char *text)
 	assert_int_equal(file_write_all(fd, text, strlen(text)), 0);
 }
 
-static void holds(const char *name, const char *text)
+static void contains(const char *name, const char *text)
 {
 	AUTO_FREE char *got = NULL;
 	size_t len;
@@ -62,7 +62,7 @@ static void create_over(const char *name)
 	assert_int_equal(fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW), 0);
 	assert_true(S_ISREG(st.st_mode));
 	assert_int_equal(st.st_mode & 07777, 0600);
-	holds(name, "new");
+	contains(name, "new");
 	drop(name);
 }
 
@@ -81,7 +81,7 @@ static void a_planted_file_is_not_written_to(void **state)
 	create_over("hard");
 	assert_int_equal(mkfifoat(dir_fd, "fifo", 0666), 0);
 	create_over("fifo");
-	holds("victim", "precious");
+	contains("victim", "precious");
 	drop("victim");
 }
 
@@ -109,16 +109,16 @@ static void a_replaced_file_is_whole_or_the_old_one(void **state)
 	put("out", "old");
 	assert_int_equal(replace_open(&r, dir_fd, "out", REPLACE_PRIVATE), 0);
 	assert_int_equal(file_write_all(r.fd, "new", 3), 0);
-	holds("out", "old");
+	contains("out", "old");
 	assert_int_equal(replace_commit(&r), 0);
 	replace_abort(&r);
-	holds("out", "new");
+	contains("out", "new");
 	assert_int_equal(fstatat(dir_fd, "out", &st, 0), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(replace_open(&r, dir_fd, "out", REPLACE_PUBLIC), 0);
 	replace_abort(&r);
-	holds("out", "new");
-	holds("victim", "precious");
+	contains("out", "new");
+	contains("victim", "precious");
 	drop("out");
 	drop("victim");
 }
@@ -144,16 +144,16 @@ static void only_files_of_killed_writers_are_removed(void **state)
 	put("other.4194304.tmp", "left");
 	assert_int_equal(symlinkat("out.12", dir_fd, "out.13.tmp"), 0);
 	assert_int_equal(mkfifoat(dir_fd, "out.14.tmp", 0600), 0);
-	/* A temporary file stays while somebody writes it, until it gets its name. */
+	/* A temporary file stays while a process writes it, until it gets its name. */
 	assert_int_equal(replace_open(&r, dir_fd, "other", REPLACE_PRIVATE), 0);
 	replace_remove_stale(dir_fd, names, 2);
 	assert_false(is_there("out.12.tmp") || is_there("other.4194304.tmp"));
 	assert_true(is_there("out.13.tmp") && is_there("out.14.tmp") && is_there(r.temp));
 	assert_int_equal(file_write_all(r.fd, "new", 3), 0);
 	assert_int_equal(replace_commit(&r), 0);
-	holds("other", "new");
+	contains("other", "new");
 	for (size_t i = 0; i < sizeof(stay) / sizeof(stay[0]); i++) {
-		holds(stay[i], "stays");
+		contains(stay[i], "stays");
 		drop(stay[i]);
 	}
 	drop("other");
@@ -189,7 +189,7 @@ static void positioned_io_is_complete_or_reports_why(void **state)
 	assert_int_equal(file_pwrite_all(fd, "abc", 3, 8), 0);
 	assert_int_equal(file_pread_all(fd, got, 5, 6), 0);
 	assert_string_equal(got, "67abc");
-	holds("at", "01234567abc");
+	contains("at", "01234567abc");
 	assert_int_equal(file_pread_all(fd, got, 5, 7), -ENODATA);
 	assert_int_equal(file_pread_all(dir_fd, got, 1, 0), -EISDIR);
 	assert_int_equal(file_pwrite_all(full, "abc", 3, 0), -ENOSPC);
@@ -210,7 +210,7 @@ static void removal_is_recursive_and_follows_no_link(void **state)
 
 	file_remove_contents(fd);
 	assert_int_equal(unlinkat(dir_fd, "below", AT_REMOVEDIR), 0);
-	holds("kept", "precious");
+	contains("kept", "precious");
 	drop("kept");
 }
 
@@ -229,13 +229,13 @@ static void a_copy_begins_at_the_file_position_also_for_a_pipe(void **state)
 
 	assert_int_equal(lseek(from, 9, SEEK_SET), 9);
 	assert_int_equal(file_copy(from, to), 0);
-	holds("to", "copied");
+	contains("to", "copied");
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
 	assert_int_equal(file_write_all(pipes[1], " piped", 6), 0);
 	close(pipes[1]);
 	assert_int_equal(file_copy(pipes[0], to), 0);
 	close(pipes[0]);
-	holds("to", "copied piped");
+	contains("to", "copied piped");
 	assert_false(file_equal(from, to));
 	assert_false(file_equal(from, other));
 	assert_false(file_equal(full, full));

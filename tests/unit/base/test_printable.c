@@ -27,7 +27,7 @@ static void messages_keep_text_of_all_scripts(void **state)
 	       "Größe 計算する \xf0\x9f\x98\x80 \xc2\xa0");
 }
 
-static void messages_steer_no_terminal(void **state)
+static void messages_contain_no_terminal_control(void **state)
 {
 	(void)state;
 	expect(printable_message, "\x1b[31m\n\t\x7f", "?[31m???");
@@ -46,13 +46,13 @@ static void tables_have_a_byte_a_column(void **state)
 	expect(printable_ascii, "a \x1b[m \xc3\xb6 ~\x7f", "a ?[m ?? ~?");
 }
 
-static char said[8][64];
-static size_t said_len;
+static char logged[8][64];
+static size_t nlogged;
 
 static void listen(enum log_level level, const char *text, unsigned long repeats)
 {
 	(void)level, (void)repeats;
-	snprintf(said[said_len++ % 8], sizeof(said[0]), "%s", text);
+	snprintf(logged[nlogged++ % 8], sizeof(logged[0]), "%s", text);
 }
 
 static void all_logged_text_is_printable(void **state)
@@ -65,18 +65,18 @@ static void all_logged_text_is_printable(void **state)
 		log_warn("w%s", "\xc2\x9b");
 	log_summarize();
 	log_set_sink(NULL);
-	assert_int_equal(said_len, 2 + LOG_WARN_SHOWN + 1);
-	assert_string_equal(said[0], "e?");
-	assert_string_equal(said[1], "n?");
-	for (size_t i = 2; i < said_len; i++)
-		assert_string_equal(said[i], "w?");
+	assert_int_equal(nlogged, 2 + LOG_WARN_SHOWN + 1);
+	assert_string_equal(logged[0], "e?");
+	assert_string_equal(logged[1], "n?");
+	for (size_t i = 2; i < nlogged; i++)
+		assert_string_equal(logged[i], "w?");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_keep_text_of_all_scripts),
-		cmocka_unit_test(messages_steer_no_terminal),
+		cmocka_unit_test(messages_contain_no_terminal_control),
 		cmocka_unit_test(tables_have_a_byte_a_column),
 		cmocka_unit_test(all_logged_text_is_printable),
 	};

@@ -76,7 +76,7 @@ static void a_terminal_without_a_reader_does_not_block(void **state)
 		progress_show(
 			&p, "line %d that is as long as they are when many samples were taken", i);
 	}
-	/* The same holds when somebody else fills the terminal between poll and write. */
+	/* The same is true if another process fills the terminal between poll and write. */
 	assert_true(p.own && fcntl(p.fd, F_GETFL) & O_NONBLOCK);
 	while (write(p.fd, "x", 1) == 1)
 		;

@@ -22,7 +22,7 @@
 #define R " r--p 00000000 08:01 99   "
 #define X " r-xp 00010000 08:01 99   "
 
-static void the_map_tells_the_runtime_and_its_version(void **state)
+static void the_maps_show_the_runtime_and_its_version(void **state)
 {
 	static const struct {
 		const char *maps, *version;
@@ -199,7 +199,7 @@ static void processes_are_found_and_distinguished(void **state)
 	opener_free(o);
 }
 
-static void without_a_pid_the_only_one_is_meant(void **state)
+static void without_a_pid_the_only_dotnet_process_is_chosen(void **state)
 {
 	struct process_entry three[3] = {
 		{.pid = 10, .dotnet.is_dotnet = false},
@@ -284,7 +284,7 @@ static int probe_unprivileged(pid_t victim, int expected)
 	return expected ? r || !runtime.is_dotnet : r != -EACCES && r != -EPERM;
 }
 
-static void a_foreign_process_is_known_by_its_port(void **state)
+static void a_foreign_process_is_found_by_its_port(void **state)
 {
 	enum dotnet_port_state port;
 	char path[DOTNET_PORT_BYTES];
@@ -333,12 +333,12 @@ static int teardown(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_map_tells_the_runtime_and_its_version),
+		cmocka_unit_test(the_maps_show_the_runtime_and_its_version),
 		cmocka_unit_test(the_version_of_an_own_runtime_is_in_its_config),
 		cmocka_unit_test(processes_are_found_and_distinguished),
-		cmocka_unit_test(without_a_pid_the_only_one_is_meant),
+		cmocka_unit_test(without_a_pid_the_only_dotnet_process_is_chosen),
 		cmocka_unit_test(the_port_is_found_and_its_state_reported),
-		cmocka_unit_test(a_foreign_process_is_known_by_its_port),
+		cmocka_unit_test(a_foreign_process_is_found_by_its_port),
 	};
 
 	/* /proc shows the environment at the time of exec. */

@@ -473,7 +473,7 @@ static void more_roots_than_descriptors_still_open(void **state)
 	static pid_t pids[N];
 	struct opener_process p;
 	struct opener *o;
-	int fd, held = 0, refused = 0, before = count_fds();
+	int fd, pinned = 0, refused = 0, before = count_fds();
 
 	(void)state;
 	skip_unless_root();
@@ -483,10 +483,10 @@ static void more_roots_than_descriptors_still_open(void **state)
 		pids[i] = start_child(own_namespace);
 		int r = opener_pin(o, pids[i]);
 
-		held += !r;
+		pinned += !r;
 		refused += r == -EMFILE;
 	}
-	assert_int_equal(held, OPENER_ROOTS_MAX);
+	assert_int_equal(pinned, OPENER_ROOTS_MAX);
 	assert_int_equal(refused, N - OPENER_ROOTS_MAX);
 	assert_int_equal(opener_process(o, pids[N - 1], &p), 0);
 	int r = open_in_dir(o, pids[N - 1], "shared", &fd);
@@ -642,7 +642,7 @@ static int probe_unprivileged(pid_t victim)
 	return 0;
 }
 
-static void without_rights_there_is_still_a_perf_map(void **state)
+static void without_rights_the_perf_map_opens(void **state)
 {
 	char path[64];
 	int status;
@@ -691,7 +691,7 @@ int main(void)
 		cmocka_unit_test(a_reused_pid_is_another_process),
 		cmocka_unit_test(a_process_that_changes_its_root_is_followed),
 		cmocka_unit_test(missing_threads_are_reported_as_missing),
-		cmocka_unit_test(without_rights_there_is_still_a_perf_map),
+		cmocka_unit_test(without_rights_the_perf_map_opens),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -104,7 +104,7 @@ static void status_reports_our_ids(void **state)
 	assert_int_equal(proc_status(0x7ffffffe, &s), -ESRCH);
 }
 
-static void status_of_other_kernels_is_understood(void **state)
+static void status_of_other_kernels_is_parsed(void **state)
 {
 	struct proc_status s;
 
@@ -308,7 +308,7 @@ int main(void)
 		cmocka_unit_test(our_own_maps_cover_our_own_code),
 		cmocka_unit_test(a_missing_file_is_not_a_missing_process),
 		cmocka_unit_test(status_reports_our_ids),
-		cmocka_unit_test(status_of_other_kernels_is_understood),
+		cmocka_unit_test(status_of_other_kernels_is_parsed),
 		cmocka_unit_test(kernel_threads_are_distinguished_from_processes),
 		cmocka_unit_test(listing_finds_us_and_stops_on_request),
 		cmocka_unit_test(only_numeric_names_are_listed),

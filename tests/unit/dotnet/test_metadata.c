@@ -492,7 +492,7 @@ static void circles_and_depth_are_bounded(void **state)
 	close_built(&o);
 }
 
-/* Whatever is cut off or changed, reads stay within the bytes (asan, valgrind). The result is an
+/* With any cut or change reads stay within the bytes (asan, valgrind). The result is an
  * error or a name. */
 static void damage_is_an_error_or_another_name(void **state)
 {

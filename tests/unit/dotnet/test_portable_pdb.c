@@ -165,7 +165,7 @@ static void points_have_a_limit(void **state)
 }
 
 /* The limits are for each process: others get as much, in any order. */
-static void no_process_takes_more_than_it_leaves(void **state)
+static void each_process_leaves_half_of_the_room(void **state)
 {
 	struct pdb_budget_total rooms = {.left = 64};
 	struct pdb_budget a = {&rooms, 0}, b = {&rooms, 0};
@@ -247,7 +247,7 @@ int main(void)
 		cmocka_unit_test(the_last_visible_point_gives_the_line),
 		cmocka_unit_test(documents_without_a_name_have_no_lines),
 		cmocka_unit_test(points_have_a_limit),
-		cmocka_unit_test(no_process_takes_more_than_it_leaves),
+		cmocka_unit_test(each_process_leaves_half_of_the_room),
 		cmocka_unit_test(a_pdb_costs_only_the_memory_that_is_read),
 		cmocka_unit_test(a_hollow_pdb_is_refused),
 	};

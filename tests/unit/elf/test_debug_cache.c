@@ -68,7 +68,7 @@ static void put(struct debug_cache *c, const char *key, const char *text)
 	assert_int_equal(part.fd, -1);
 }
 
-static void assert_holds(int file, const char *text)
+static void assert_contains(int file, const char *text)
 {
 	AUTO_CLOSE int fd = file;
 	AUTO_FREE char *data = NULL;
@@ -91,13 +91,13 @@ static void the_cache_directory_follows_xdg(void **state)
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0700);
 	debug_cache_free(c);
-	snprintf(path, sizeof(path), "%s/elsewhere", home);
+	snprintf(path, sizeof(path), "%s/other", home);
 	setenv("XDG_CACHE_HOME", path, 1);
 	c = opened();
 	assert_int_equal(strncmp(debug_cache_path(c), path, strlen(path)), 0);
 	debug_cache_free(c);
 	/* A relative path is ignored. */
-	setenv("XDG_CACHE_HOME", "elsewhere", 1);
+	setenv("XDG_CACHE_HOME", "other", 1);
 	c = opened();
 	assert_int_equal(strncmp(debug_cache_path(c), home, strlen(home)), 0);
 	debug_cache_free(c);
@@ -112,11 +112,11 @@ static void cached_files_are_found_by_key_and_build_id(void **state)
 	assert_int_equal(debug_cache_open_key(c, KEY), -ENOENT);
 	assert_int_equal(debug_cache_open_build_id(DEBUG_CACHE_OWN, &short_id, path), -ENOENT);
 	put(c, KEY, "one");
-	assert_holds(debug_cache_open_key(c, KEY), "one");
-	assert_holds(debug_cache_open_build_id(DEBUG_CACHE_OWN, &short_id, path), "one");
+	assert_contains(debug_cache_open_key(c, KEY), "one");
+	assert_contains(debug_cache_open_build_id(DEBUG_CACHE_OWN, &short_id, path), "one");
 	assert_int_equal(strcmp(path + strlen(path) - strlen(KEY), KEY), 0);
 	put(c, KEY, "two");
-	assert_holds(debug_cache_open_key(c, KEY), "two");
+	assert_contains(debug_cache_open_key(c, KEY), "two");
 	debug_cache_free(c);
 }
 
@@ -133,17 +133,17 @@ static void caches_of_other_tools_are_searched(void **state)
 	    home, home);
 	run("mkdir -p %s/.debug/.build-id/01/0203 && printf p >%s/.debug/.build-id/01/0203/debug",
 	    home, home);
-	assert_holds(debug_cache_open_build_id(DEBUG_CACHE_DOTNET, &short_id, path), "d");
-	assert_holds(debug_cache_open_build_id(DEBUG_CACHE_DEBUGINFOD, &short_id, path), "i");
-	assert_holds(debug_cache_open_build_id(DEBUG_CACHE_PERF, &short_id, path), "p");
+	assert_contains(debug_cache_open_build_id(DEBUG_CACHE_DOTNET, &short_id, path), "d");
+	assert_contains(debug_cache_open_build_id(DEBUG_CACHE_DEBUGINFOD, &short_id, path), "i");
+	assert_contains(debug_cache_open_build_id(DEBUG_CACHE_PERF, &short_id, path), "p");
 	run("mv %s/.cache/debuginfod_client %s/.debuginfod_client_cache", home, home);
-	assert_holds(debug_cache_open_build_id(DEBUG_CACHE_DEBUGINFOD, &short_id, path), "i");
+	assert_contains(debug_cache_open_build_id(DEBUG_CACHE_DEBUGINFOD, &short_id, path), "i");
 	run("mv %s/.debuginfod_client_cache %s/third", home, home);
 	assert_int_equal(debug_cache_open_build_id(DEBUG_CACHE_DEBUGINFOD, &short_id, path),
 			 -ENOENT);
 	snprintf(path, sizeof(path), "%s/third", home);
 	setenv("DEBUGINFOD_CACHE_PATH", path, 1);
-	assert_holds(debug_cache_open_build_id(DEBUG_CACHE_DEBUGINFOD, &short_id, path), "i");
+	assert_contains(debug_cache_open_build_id(DEBUG_CACHE_DEBUGINFOD, &short_id, path), "i");
 	/* A pipe in place of a file does not block. */
 	run("rm %s/.debug/.build-id/01/0203/debug && mkfifo %s/.debug/.build-id/01/0203/debug",
 	    home, home);
@@ -230,7 +230,7 @@ static void a_miss_on_a_server_is_cached_for_a_time(void **state)
 	debug_cache_free(c);
 }
 
-static void a_directory_of_somebody_else_is_not_used(void **state)
+static void a_directory_of_another_user_is_not_used(void **state)
 {
 	struct debug_cache *c = NULL;
 
@@ -346,7 +346,7 @@ int main(void)
 						remove_home),
 		cmocka_unit_test_setup_teardown(a_miss_on_a_server_is_cached_for_a_time, make_home,
 						remove_home),
-		cmocka_unit_test_setup_teardown(a_directory_of_somebody_else_is_not_used, make_home,
+		cmocka_unit_test_setup_teardown(a_directory_of_another_user_is_not_used, make_home,
 						remove_home),
 		cmocka_unit_test_setup_teardown(root_does_not_write_into_another_home, make_home,
 						remove_home),

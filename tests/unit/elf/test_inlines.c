@@ -101,7 +101,7 @@ static void begin(struct outbuf sections[SECTIONS])
 }
 
 /* The result for the code at START. */
-static int ask(struct outbuf sections[SECTIONS], struct inline_frame *frames, size_t *ret_n)
+static int look_up(struct outbuf sections[SECTIONS], struct inline_frame *frames, size_t *ret_n)
 {
 	int fd = elf_of(sections), r;
 	struct inlines *in = NULL;
@@ -113,7 +113,7 @@ static int ask(struct outbuf sections[SECTIONS], struct inline_frame *frames, si
 	return r;
 }
 
-/* Folders in a form that takes no bytes. A count says how many; nothing terminates the table. */
+/* Folders in a form that takes no bytes. Only a count bounds the table. */
 static void folders_of_zero_bytes_are_bounded(void **state)
 {
 	static const unsigned char table[] = {
@@ -168,14 +168,14 @@ static void folders_of_zero_bytes_are_bounded(void **state)
 	put(&sections[2], sizeof(table), 4);
 	outbuf_put(&sections[2], (const char *)table, sizeof(table));
 	alarm(60);
-	assert_int_equal(ask(sections, frames, &n), 0);
+	assert_int_equal(look_up(sections, frames, &n), 0);
 	alarm(0);
 	assert_int_equal(n, 1);
 	assert_int_equal(frames[0].line, 0);
 }
 
 /* The listed units are good. */
-static void more_units_than_are_listed_are_no_failure(void **state)
+static void units_without_an_address_table_are_found(void **state)
 {
 	struct inline_frame frames[INLINES_DEPTH_MAX];
 	struct outbuf sections[SECTIONS];
@@ -192,7 +192,7 @@ static void more_units_than_are_listed_are_no_failure(void **state)
 		put(&sections[0], 0, 4);
 		put(&sections[0], 0, 1);
 	}
-	assert_int_equal(ask(sections, frames, &n), 0);
+	assert_int_equal(look_up(sections, frames, &n), 0);
 	assert_int_equal(n, 1);
 }
 
@@ -200,7 +200,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(folders_of_zero_bytes_are_bounded),
-		cmocka_unit_test(more_units_than_are_listed_are_no_failure),
+		cmocka_unit_test(units_without_an_address_table_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,7 +137,7 @@ static void names_with_semicolons_sort_and_merge_by_their_text(void **state)
 	profile_free(f.p);
 }
 
-static void inlined_names_and_frames_without_one_fall_into_place(void **state)
+static void inlined_and_unnamed_frames_fold_in_place(void **state)
 {
 	struct fixture f = fixture_new();
 
@@ -156,7 +156,7 @@ static void inlined_names_and_frames_without_one_fall_into_place(void **state)
 	profile_free(f.p);
 }
 
-static void processes_are_named_as_the_script_reads_them(void **state)
+static void names_of_processes_are_those_that_the_script_reads(void **state)
 {
 	static const char *const comms[] = {"two words", "a",     "Thread 1", "new\nline", "java",
 					    "",          " lead", "#hash",    "t\tb"};
@@ -333,7 +333,7 @@ static void empty_input_gives_no_output(void **state)
 	profile_free(f.p);
 }
 
-static void time_off_the_cpu_is_folded_when_asked_for(void **state)
+static void waits_are_folded_on_request(void **state)
 {
 	const struct collapse_options us = {.event_filter = "offcpu-time", .divisor = 1000};
 	struct fixture f = fixture_new();
@@ -363,11 +363,11 @@ static void time_off_the_cpu_is_folded_when_asked_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(time_off_the_cpu_is_folded_when_asked_for),
+		cmocka_unit_test(waits_are_folded_on_request),
 		cmocka_unit_test(equal_texts_are_one_line_and_lines_are_sorted_by_bytes),
 		cmocka_unit_test(names_with_semicolons_sort_and_merge_by_their_text),
-		cmocka_unit_test(inlined_names_and_frames_without_one_fall_into_place),
-		cmocka_unit_test(processes_are_named_as_the_script_reads_them),
+		cmocka_unit_test(inlined_and_unnamed_frames_fold_in_place),
+		cmocka_unit_test(names_of_processes_are_those_that_the_script_reads),
 		cmocka_unit_test(namespaces_are_distinguished_in_the_full_form),
 		cmocka_unit_test(one_event_is_folded_and_others_are_counted),
 		cmocka_unit_test(events_with_stacks_are_preferred),

@@ -227,7 +227,7 @@ static void test_names_are_cut_to_their_frames(void **state)
 	BECOMES("\xe5\x87\xbd\xe6\x95\xb0\xe5\x90\x8d", 5, "\xe5\x87\xbd..");
 }
 
-static void test_numbers_read_well(void **state)
+static void test_numbers_have_separators_and_units(void **state)
 {
 	struct outbuf o = outbuf_to(-1);
 
@@ -408,7 +408,7 @@ static void test_idle_waits_have_their_own_entry(void **state)
 	free(svg);
 }
 
-static void test_a_larger_total_leaves_room(void **state)
+static void test_a_larger_total_leaves_a_gap(void **state)
 {
 	struct svg_options o = svg_options_default();
 
@@ -467,12 +467,12 @@ int main(void)
 		cmocka_unit_test(test_palette_map_keeps_colours),
 		cmocka_unit_test(test_names_cannot_leave_their_element),
 		cmocka_unit_test(test_names_are_cut_to_their_frames),
-		cmocka_unit_test(test_numbers_read_well),
+		cmocka_unit_test(test_numbers_have_separators_and_units),
 		cmocka_unit_test(test_the_packed_tree_is_the_tree),
 		cmocka_unit_test(test_too_large_a_tree_loses_its_lightest_frames),
 		cmocka_unit_test(test_narrow_frames_are_pruned_and_kept_for_zooming),
 		cmocka_unit_test(test_idle_waits_have_their_own_entry),
-		cmocka_unit_test(test_a_larger_total_leaves_room),
+		cmocka_unit_test(test_a_larger_total_leaves_a_gap),
 		cmocka_unit_test(test_bad_options_are_refused),
 	};
 

@@ -217,7 +217,7 @@ static void test_flame_chart_keeps_the_order(void **state)
 	tree_free(&t);
 }
 
-static void test_odd_text_is_taken_as_it_stands(void **state)
+static void test_odd_text_is_unchanged(void **state)
 {
 	static const char text[] = "p;a\0b;\xff\xfe 2\r\np;;x 3\n;y 4\np;z;; 5\n 6\n";
 	struct tree t;
@@ -415,7 +415,7 @@ int main(void)
 		cmocka_unit_test(test_kinds_are_found_by_name),
 		cmocka_unit_test(test_reverse_puts_leaves_at_the_root),
 		cmocka_unit_test(test_flame_chart_keeps_the_order),
-		cmocka_unit_test(test_odd_text_is_taken_as_it_stands),
+		cmocka_unit_test(test_odd_text_is_unchanged),
 		cmocka_unit_test(test_reading_in_pieces_gives_the_same),
 		cmocka_unit_test(test_lines_over_the_limit_are_skipped),
 		cmocka_unit_test(test_a_stack_too_deep_is_a_bad_line),

@@ -132,7 +132,7 @@ static void a_refused_event_names_its_cause(void **state)
 			       "sysctl kernel.perf_event_paranoid=0"));
 	f.event_cpu_error = 0;
 	f.event_user_error = -EACCES;
-	/* A filter that answers "no such system call", and a kernel that lacks the call. */
+	/* A filter that returns "no such system call", and a kernel that lacks the call. */
 	f.event_user_error = -ENOSYS;
 	assert_non_null(strstr(reported(&f, &report, "perf_event_open")->remedy, "seccomp"));
 	f.self.seccomp = 0;
@@ -212,7 +212,7 @@ static void hidden_kernel_names_report_the_setting_that_hides_them(void **state)
 	assert_null(strstr(reported(&f, &report, "kernel names")->found, "-922"));
 }
 
-static void a_sidecar_without_its_target_is_told_the_flag(void **state)
+static void doctor_prints_the_flag_for_the_target_pid_namespace(void **state)
 {
 	struct doctor_facts f = good_facts();
 	struct doctor_report report;
@@ -256,7 +256,7 @@ static void few_descriptors_and_small_rings_are_named(void **state)
 	assert_true(report.can_record);
 }
 
-static void waits_and_their_wakers_have_lines_of_their_own(void **state)
+static void waits_and_wakers_have_separate_rows(void **state)
 {
 	struct doctor_facts f = good_facts();
 	struct doctor_report report;
@@ -473,9 +473,9 @@ int main(void)
 		cmocka_unit_test(a_refused_event_names_its_cause),
 		cmocka_unit_test(each_capability_has_its_effect_and_flag),
 		cmocka_unit_test(hidden_kernel_names_report_the_setting_that_hides_them),
-		cmocka_unit_test(a_sidecar_without_its_target_is_told_the_flag),
+		cmocka_unit_test(doctor_prints_the_flag_for_the_target_pid_namespace),
 		cmocka_unit_test(few_descriptors_and_small_rings_are_named),
-		cmocka_unit_test(waits_and_their_wakers_have_lines_of_their_own),
+		cmocka_unit_test(waits_and_wakers_have_separate_rows),
 		cmocka_unit_test(an_unreadable_tracefs_has_the_remedy_for_its_reason),
 		cmocka_unit_test(a_target_is_examined_completely),
 		cmocka_unit_test(the_denial_decides_the_remedy),

@@ -249,7 +249,7 @@ static void assert_folded(bool show_idle, const char *expected)
 	outbuf_close(&out);
 }
 
-static void folded_as_one_frame_below_the_thread(void **state)
+static void idle_waits_fold_to_one_frame_below_the_thread(void **state)
 {
 	uint64_t ns;
 
@@ -296,7 +296,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_waiting_main_thread_is_idle, begin, end),
 		cmocka_unit_test_setup_teardown(runtime_threads_without_managed_code_are_idle,
 						begin, end),
-		cmocka_unit_test_setup_teardown(folded_as_one_frame_below_the_thread, begin, end),
+		cmocka_unit_test_setup_teardown(idle_waits_fold_to_one_frame_below_the_thread,
+						begin, end),
 		cmocka_unit_test(methods_are_found_by_name),
 	};
 

@@ -37,7 +37,7 @@ static int check_sample(void *ctx, const struct profile_sample *s)
 	return 0;
 }
 
-static void samples_come_back_as_they_went_in(void **state)
+static void samples_are_read_back_unchanged(void **state)
 {
 	static const size_t limits[] = {SAMPLES_IN_MEMORY_MAX, 1000, 1};
 
@@ -158,7 +158,7 @@ static void groups_sum_equal_samples(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(samples_come_back_as_they_went_in),
+		cmocka_unit_test(samples_are_read_back_unchanged),
 		cmocka_unit_test(a_visitor_can_stop),
 		cmocka_unit_test(a_missing_temp_dir_is_reported),
 		cmocka_unit_test(equal_parts_have_equal_ids),

@@ -301,7 +301,7 @@ static void names_without_end_are_refused(void **state)
 	close(to);
 }
 
-static void a_common_first_folder_is_taken_off(void **state)
+static void a_common_first_folder_is_removed(void **state)
 {
 	static const struct member same[] = {{.name = "p", .type = AE_IFDIR},
 					     {.name = "p/p/p", .text = "x"},
@@ -600,7 +600,7 @@ static void the_end_mark_of_compression_counts(void **state)
 	close(to);
 }
 
-static void other_files_are_no_cut_tar(void **state)
+static void other_files_are_not_reported_as_cut(void **state)
 {
 	static const char packed_hello[] = {
 		0x1f,       (char)0x8b, 8,    0,          0,          0,          0, 0, 0,
@@ -663,13 +663,13 @@ int main(void)
 		cmocka_unit_test(failed_writes_report_the_reason),
 		cmocka_unit_test(no_member_escapes_the_directory),
 		cmocka_unit_test(names_without_end_are_refused),
-		cmocka_unit_test(a_common_first_folder_is_taken_off),
+		cmocka_unit_test(a_common_first_folder_is_removed),
 		cmocka_unit_test(bombs_are_stopped),
 		cmocka_unit_test(too_many_members_are_stopped),
 		cmocka_unit_test(odd_headers_are_refused),
 		cmocka_unit_test(a_cut_archive_keeps_its_beginning),
 		cmocka_unit_test(the_end_mark_of_compression_counts),
-		cmocka_unit_test(other_files_are_no_cut_tar),
+		cmocka_unit_test(other_files_are_not_reported_as_cut),
 		cmocka_unit_test(an_archive_may_come_through_a_pipe),
 	};
 

@@ -81,7 +81,7 @@ static off_t size_of(int fd)
 	return st.st_size;
 }
 
-static void rows_come_as_they_were_written(void **state)
+static void rows_are_read_back_unchanged(void **state)
 {
 	struct idx_file_state got;
 
@@ -152,7 +152,7 @@ static void copy_rows(int from, int to, size_t index, size_t to_index, size_t n)
 			 0);
 }
 
-static void rows_of_elsewhere_are_none(void **state)
+static void rows_of_other_files_and_places_are_refused(void **state)
 {
 	struct idx_file_state got;
 	int other = file_of(IDENTITY + 1, ROWS, true), fd = file_of(IDENTITY, ROWS, true);
@@ -206,10 +206,10 @@ static void torn_rows_are_left_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_come_as_they_were_written),
+		cmocka_unit_test(rows_are_read_back_unchanged),
 		cmocka_unit_test(each_changed_bit_is_detected),
 		cmocka_unit_test(cut_files_lack_the_end_mark),
-		cmocka_unit_test(rows_of_elsewhere_are_none),
+		cmocka_unit_test(rows_of_other_files_and_places_are_refused),
 		cmocka_unit_test(torn_rows_are_left_out),
 	};
 

@@ -164,7 +164,7 @@ static void check_sample(const struct perf_event_attr *a, const struct perfdata_
 	check_sample_tail(a, s);
 }
 
-static void one_sample_comes_back(uint64_t type, uint64_t read_format, uint64_t branch_type)
+static void a_sample_is_read_back(uint64_t type, uint64_t read_format, uint64_t branch_type)
 {
 	struct build_event e = {.ids = {100}, .nids = 1};
 	struct build b = {0};
@@ -200,29 +200,29 @@ static void one_sample_comes_back(uint64_t type, uint64_t read_format, uint64_t 
 	build_free(&b);
 }
 
-static void every_sample_type_comes_back(void **state)
+static void every_sample_type_is_read_back(void **state)
 {
 	uint64_t x = 88172645463325252ULL;
 
 	(void)state;
 	for (unsigned int bit = 0; bit < 25; bit++)
-		one_sample_comes_back(1ULL << bit, 0, 0);
-	one_sample_comes_back(ALL_SAMPLE_BITS, PERF_FORMAT_GROUP,
+		a_sample_is_read_back(1ULL << bit, 0, 0);
+	a_sample_is_read_back(ALL_SAMPLE_BITS, PERF_FORMAT_GROUP,
 			      PERF_SAMPLE_BRANCH_HW_INDEX | BRANCH_COUNTERS);
 	for (unsigned int i = 0; i < 1000; i++) {
 		x ^= x << 13;
 		x ^= x >> 7;
 		x ^= x << 17;
-		one_sample_comes_back(x & ALL_SAMPLE_BITS, 0,
+		a_sample_is_read_back(x & ALL_SAMPLE_BITS, 0,
 				      x >> 40 & PERF_SAMPLE_BRANCH_HW_INDEX);
 	}
 }
 
-static void every_read_format_comes_back(void **state)
+static void every_read_format_is_read_back(void **state)
 {
 	(void)state;
 	for (uint64_t format = 0; format < PERF_FORMAT_MAX; format++)
-		one_sample_comes_back(PERF_SAMPLE_READ | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN,
+		a_sample_is_read_back(PERF_SAMPLE_READ | PERF_SAMPLE_TIME | PERF_SAMPLE_CALLCHAIN,
 				      format, 0);
 }
 
@@ -418,7 +418,7 @@ static void check_others(struct perfdata *d, uint64_t t, bool trailers)
 	assert_int_equal(perfdata_stats(d)->throttled, 1);
 }
 
-static void other_records_come_back_with_every_trailer(void **state)
+static void other_records_are_read_back_with_every_trailer(void **state)
 {
 	static const uint64_t bits[] = {PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
 					PERF_SAMPLE_ID,  PERF_SAMPLE_STREAM_ID,
@@ -448,7 +448,7 @@ static void other_records_come_back_with_every_trailer(void **state)
 	}
 }
 
-static void events_of_different_shape_are_told_apart(uint64_t id_bit)
+static void events_of_different_shape_are_distinguished(uint64_t id_bit)
 {
 	struct build_event e[3] = {
 		{.ids = {7, 8}, .nids = 2}, {.ids = {9}, .nids = 1}, {.ids = {10}, .nids = 1}};
@@ -497,14 +497,14 @@ static void events_of_different_shape_are_told_apart(uint64_t id_bit)
 static void events_are_distinguished_by_id_and_by_identifier(void **state)
 {
 	(void)state;
-	events_of_different_shape_are_told_apart(PERF_SAMPLE_IDENTIFIER);
-	events_of_different_shape_are_told_apart(PERF_SAMPLE_ID);
+	events_of_different_shape_are_distinguished(PERF_SAMPLE_IDENTIFIER);
+	events_of_different_shape_are_distinguished(PERF_SAMPLE_ID);
 }
 
 /* A kernel that sets the flag for all listeners because one of them wants build ids. */
 static void a_build_id_flag_without_a_build_id_is_ignored(void **state)
 {
-	for (int asked = 0; asked < 2; asked++) {
+	for (int requested = 0; requested < 2; requested++) {
 		struct build_event e = {
 			.attr = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(e.attr)}};
 		struct perfdata_record record;
@@ -512,7 +512,7 @@ static void a_build_id_flag_without_a_build_id_is_ignored(void **state)
 		struct build b = {0};
 
 		(void)state;
-		e.attr.build_id = asked ? 1 : 0;
+		e.attr.build_id = requested ? 1 : 0;
 		build_file(&b, &e, 1);
 		build_record(&b, PERF_RECORD_MMAP2,
 			     PERF_RECORD_MISC_USER | PERF_RECORD_MISC_MMAP_BUILD_ID);
@@ -531,9 +531,9 @@ static void a_build_id_flag_without_a_build_id_is_ignored(void **state)
 
 		assert_int_equal(perfdata_open(fd, &d, NULL), 0);
 		assert_int_equal(perfdata_next(d, &record, NULL), 1);
-		assert_int_equal(record.mmap.build_id.len, asked ? 8 : 0);
-		assert_int_equal(record.mmap.maj, asked ? 0 : 8);
-		assert_int_equal(record.mmap.ino, asked ? 0 : 4242);
+		assert_int_equal(record.mmap.build_id.len, requested ? 8 : 0);
+		assert_int_equal(record.mmap.maj, requested ? 0 : 8);
+		assert_int_equal(record.mmap.ino, requested ? 0 : 4242);
 		perfdata_close(d);
 		close(fd);
 		build_free(&b);
@@ -543,10 +543,10 @@ static void a_build_id_flag_without_a_build_id_is_ignored(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_sample_type_comes_back),
-		cmocka_unit_test(every_read_format_comes_back),
+		cmocka_unit_test(every_sample_type_is_read_back),
+		cmocka_unit_test(every_read_format_is_read_back),
 		cmocka_unit_test(counters_of_a_group_become_samples_of_their_events),
-		cmocka_unit_test(other_records_come_back_with_every_trailer),
+		cmocka_unit_test(other_records_are_read_back_with_every_trailer),
 		cmocka_unit_test(a_build_id_flag_without_a_build_id_is_ignored),
 		cmocka_unit_test(events_are_distinguished_by_id_and_by_identifier),
 	};

@@ -118,7 +118,7 @@ static int open_code(const void *bytes, size_t len, struct parse_error *err)
 	return r;
 }
 
-static void other_files_are_no_perf_data(void **state)
+static void other_files_are_refused(void **state)
 {
 	struct parse_error err = {0};
 
@@ -247,7 +247,7 @@ int main(void)
 		cmocka_unit_test(an_impossible_size_ends_reading_and_keeps_earlier_records),
 		cmocka_unit_test(an_unfinished_file_is_read_to_its_end),
 		cmocka_unit_test(zeros_at_the_end_of_an_unfinished_file_are_cut_off),
-		cmocka_unit_test(other_files_are_no_perf_data),
+		cmocka_unit_test(other_files_are_refused),
 		cmocka_unit_test(file_mode_through_a_pipe_is_refused),
 		cmocka_unit_test(a_stream_cut_at_any_byte_gives_its_complete_blocks),
 		cmocka_unit_test(any_changed_byte_leaves_the_reading_bounded),

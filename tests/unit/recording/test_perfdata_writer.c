@@ -151,7 +151,7 @@ static void ids_can_be_added_while_it_is_written(void **state)
 	perfdata_close(d);
 }
 
-static void written_rows_come_back(void **state)
+static void written_rows_are_read_back(void **state)
 {
 	(void)state;
 	AUTO_CLOSE int fd = memory_file();
@@ -462,7 +462,7 @@ static void the_place_of_a_record_is_known_before_it_is_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(written_rows_come_back),
+		cmocka_unit_test(written_rows_are_read_back),
 		cmocka_unit_test(the_place_of_a_record_is_known_before_it_is_written),
 		cmocka_unit_test(ids_can_be_added_while_it_is_written),
 		cmocka_unit_test(any_prefix_can_be_read_and_repaired),

@@ -268,12 +268,12 @@ static void put_short(struct fixture *f, int ring, uint32_t type, uint16_t misc,
 	assert_true(ring_put(f, ring, &r, sizeof(r)));
 }
 
-struct told {
+struct reported {
 	int pid;
 	enum sampler_news news;
 };
 
-static void assert_told(struct fixture *f, const struct told *wanted, size_t n)
+static void assert_reported(struct fixture *f, const struct reported *wanted, size_t n)
 {
 	assert_int_equal(sampler_drain(&f->s), 0);
 	assert_int_equal(f->nprocesses, n);
@@ -286,7 +286,7 @@ static void assert_told(struct fixture *f, const struct told *wanted, size_t n)
 static void processes_are_listed_with_their_container(void **state)
 {
 	struct fixture *f = *state;
-	static const struct told wanted[] = {
+	static const struct reported wanted[] = {
 		{10, SAMPLER_PROCESS_NEW},       {10, SAMPLER_PROCESS_NEW},
 		{11, SAMPLER_PROCESS_NEW},       {11, SAMPLER_PROCESS_ELSEWHERE},
 		{12, SAMPLER_PROCESS_ELSEWHERE}, {11, SAMPLER_PROCESS_ENDED},
@@ -304,7 +304,7 @@ static void processes_are_listed_with_their_container(void **state)
 	put_fork(f, 0, 12, 11);
 	put_short(f, 0, PERF_RECORD_EXIT, 0, 11);
 	put_fork(f, 0, 11, 1); /* the same id again */
-	assert_told(f, wanted, sizeof(wanted) / sizeof(wanted[0]));
+	assert_reported(f, wanted, sizeof(wanted) / sizeof(wanted[0]));
 }
 
 /* The kernel writes these records for a set-uid program: its exec, then the end of its events,
@@ -312,7 +312,7 @@ static void processes_are_listed_with_their_container(void **state)
 static void a_process_that_loses_its_events_at_exec_is_reported(void **state)
 {
 	struct fixture *f = *state;
-	static const struct told wanted[] = {
+	static const struct reported wanted[] = {
 		{20, SAMPLER_PROCESS_NEW},      {21, SAMPLER_PROCESS_NEW},
 		{20, SAMPLER_PROCESS_ENDED},    {21, SAMPLER_PROCESS_DETACHED},
 		{22, SAMPLER_PROCESS_NEW},      {22, SAMPLER_PROCESS_NEW},
@@ -330,7 +330,7 @@ static void a_process_that_loses_its_events_at_exec_is_reported(void **state)
 		  22); /* now it runs another program */
 	put_short(f, 0, PERF_RECORD_EXIT, 0, 22);
 	put_short(f, 0, PERF_RECORD_EXIT, 0, 22);
-	assert_told(f, wanted, sizeof(wanted) / sizeof(wanted[0]));
+	assert_reported(f, wanted, sizeof(wanted) / sizeof(wanted[0]));
 }
 
 static size_t put_lost(struct fixture *f, int ring, uint64_t n)
@@ -377,8 +377,8 @@ static void have_event_rings(struct fixture *f)
 static void lone_samples_are_passed_on_unread(void **state)
 {
 	struct fixture *f = *state;
-	static const struct told wanted[] = {{10, SAMPLER_PROCESS_NEW},
-					     {10, SAMPLER_PROCESS_ENDED}};
+	static const struct reported wanted[] = {{10, SAMPLER_PROCESS_NEW},
+						 {10, SAMPLER_PROCESS_ENDED}};
 	uint64_t written = 0, read = 0;
 
 	have_event_rings(f);
@@ -410,7 +410,7 @@ static void lone_samples_are_passed_on_unread(void **state)
 	put_fork(f, SIDE(1), 10, 1);
 	assert_int_equal(sampler_drain(&f->s), 0);
 	put_short(f, SIDE(0), PERF_RECORD_EXIT, 0, 10);
-	assert_told(f, wanted, 2);
+	assert_reported(f, wanted, 2);
 }
 
 static void samples_are_counted_on_request(void **state)
@@ -507,7 +507,7 @@ static void peeked_forks_stay_in_the_ring(void **state)
 	pidset_free(&f->s.attached);
 }
 
-static void a_pidset_holds_every_possible_pid(void **state)
+static void a_pidset_contains_every_possible_pid(void **state)
 {
 	(void)state;
 	struct pidset set;
@@ -553,7 +553,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_listeners_error_ends_the_drain_and_keeps_the_records, setup, teardown),
 		cmocka_unit_test_setup_teardown(peeked_forks_stay_in_the_ring, setup, teardown),
-		cmocka_unit_test(a_pidset_holds_every_possible_pid),
+		cmocka_unit_test(a_pidset_contains_every_possible_pid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

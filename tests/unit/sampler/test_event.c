@@ -174,7 +174,7 @@ static void tracepoints_have_their_id_from_tracefs(void **state)
 	tree_remove(&t);
 }
 
-static void cycles_are_chosen_where_sysfs_shows_a_pmu(void **state)
+static void cycles_are_chosen_if_sysfs_shows_a_pmu(void **state)
 {
 	(void)state;
 	struct sampler_event e[SAMPLER_DEFAULT_MAX];
@@ -237,7 +237,7 @@ int main(void)
 		cmocka_unit_test(modifiers_choose_levels_and_precision),
 		cmocka_unit_test(wrong_names_list_the_valid_ones),
 		cmocka_unit_test(tracepoints_have_their_id_from_tracefs),
-		cmocka_unit_test(cycles_are_chosen_where_sysfs_shows_a_pmu),
+		cmocka_unit_test(cycles_are_chosen_if_sysfs_shows_a_pmu),
 		cmocka_unit_test(lists_of_cpus_are_read_as_sysfs_writes_them),
 	};
 

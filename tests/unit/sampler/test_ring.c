@@ -153,7 +153,7 @@ static void a_long_record_of_others_is_not_touched_behind_its_start(void **state
 	assert_int_equal(f->s.stats.damaged, 0);
 }
 
-static void long_records_of_targets_are_handed_on_in_place_and_in_order(void **state)
+static void long_records_of_targets_are_passed_on_in_place_and_in_order(void **state)
 {
 	struct fixture *f = *state;
 
@@ -219,7 +219,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_long_record_of_others_is_not_touched_behind_its_start, setup, teardown),
 		cmocka_unit_test_setup_teardown(
-			long_records_of_targets_are_handed_on_in_place_and_in_order, setup,
+			long_records_of_targets_are_passed_on_in_place_and_in_order, setup,
 			teardown),
 		cmocka_unit_test_setup_teardown(a_ring_is_full_when_a_record_does_not_fit, setup,
 						teardown),

@@ -373,7 +373,7 @@ static void assert_each_thread_is_sampled_once(struct sampler *s, pid_t pid, str
 			     FREQ_HZ / 1e9;
 
 		if ((double)seen->of[i] < 0.7 * due - 5 || (double)seen->of[i] > 1.4 * due + 5)
-			fail_msg("thread %u of %u: %llu samples, %.0f are due", i, n,
+			fail_msg("thread %u of %u: %llu samples, %.0f are expected", i, n,
 				 (unsigned long long)seen->of[i], due);
 	}
 }
@@ -393,13 +393,13 @@ static void sizes_change_while_threads_come_and_go(void **state)
 
 		begin_threads(child, 2); /* these events inherit */
 		for (uint32_t i = 0; i < LATE; i++) {
-			size_t n, told = seen.ids;
+			size_t n, ids_before = seen.ids;
 
 			atomic_fetch_add(&child->wanted, 1);
 			assert_int_equal(sampler_set_stack_bytes(s, 2048 + 8 * i), 0);
 			assert_int_equal(sampler_opened(s, &n)->attr.sample_stack_user,
 					 2048 + 8 * i);
-			assert_true(seen.ids > told);
+			assert_true(seen.ids > ids_before);
 			begin_threads(child, 0);
 		}
 		atomic_store(&child->busy, true);

@@ -193,7 +193,7 @@ static void the_kernel_and_its_modules_are_mapped_as_perf_does(void **state)
 	assert_string_equal(synthesized(false, 99), "");
 }
 
-static void the_running_kernels_answer_agrees_with_the_text(void **state)
+static void queried_maps_agree_with_the_text_of_maps(void **state)
 {
 	(void)state;
 	if (under_valgrind())
@@ -248,7 +248,7 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(the_kernel_and_its_modules_are_mapped_as_perf_does,
 						setup, teardown),
-		cmocka_unit_test(the_running_kernels_answer_agrees_with_the_text),
+		cmocka_unit_test(queried_maps_agree_with_the_text_of_maps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

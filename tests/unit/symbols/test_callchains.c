@@ -17,7 +17,7 @@ struct fixture {
 	struct profile *profile;
 	struct processes *processes;
 	struct callchains chains;
-	unsigned int asked;
+	unsigned int nlookups;
 	int fail_at;                       /* number of the lookup that fails; 0: none */
 	struct symbol_provider *rewritten; /* called too, if not NULL */
 	uint64_t time_ns;                  /* of check */
@@ -94,14 +94,14 @@ static void text_of(const struct fixture *f, const struct process_thread *t,
 		 (unsigned long long)ip, rewritten_name(f->rewritten, ip, time_ns, &timed));
 }
 
-static int answer(void *ctx, const struct callchain_key *place, struct callchain_frame *ret_frame)
+static int look_up(void *ctx, const struct callchain_key *place, struct callchain_frame *ret_frame)
 {
 	struct fixture *f = ctx;
 	struct profile_frame frame = {
 		.perf_name = PROFILE_NONE, .module = PROFILE_NONE, .srcline = PROFILE_NONE};
 	char buf[64];
 
-	if (++f->asked == (unsigned int)f->fail_at)
+	if (++f->nlookups == (unsigned int)f->fail_at)
 		return -ENOMEM;
 	text_of(f, place->thread, place->mode, place->ip, place->exact, place->time_ns, buf,
 		sizeof(buf));
@@ -138,7 +138,7 @@ static void set_up(struct fixture *f)
 	assert_int_equal(profile_new(&f->profile), 0);
 	assert_int_equal(processes_new(unnamed, NULL, &f->processes), 0);
 	f->chains = (struct callchains){
-		.profile = f->profile, .processes = f->processes, .frame = answer, .ctx = f};
+		.profile = f->profile, .processes = f->processes, .frame = look_up, .ctx = f};
 }
 
 static void tear_down(struct fixture *f)
@@ -261,17 +261,17 @@ static void recent_code_is_not_requested_again(void **state)
 	(void)state;
 	set_up(&f);
 	check(&f, 7, CALLCHAIN_USER, a, 7);
-	assert_int_equal(f.asked, 5);
+	assert_int_equal(f.nlookups, 5);
 	check(&f, 7, CALLCHAIN_USER, a, 7);
-	assert_int_equal(f.asked, 5);
+	assert_int_equal(f.nlookups, 5);
 	check(&f, 7, CALLCHAIN_USER, b, 4);
-	assert_int_equal(f.asked, 6);
+	assert_int_equal(f.nlookups, 6);
 	change(&f, 7, 1); /* now the same addresses have another meaning */
 	check(&f, 7, CALLCHAIN_USER, a, 7);
-	assert_int_equal(f.asked, 9);
+	assert_int_equal(f.nlookups, 9);
 	f.chains.kernel_generation++;
 	check(&f, 7, CALLCHAIN_USER, a, 7);
-	assert_int_equal(f.asked, 11);
+	assert_int_equal(f.nlookups, 11);
 	tear_down(&f);
 }
 
@@ -288,7 +288,7 @@ static void one_address_can_be_several_frames(void **state)
 	stack_text(&f, check(&f, 7, CALLCHAIN_USER, words, 4).stack, got, sizeof(got));
 	assert_string_equal(got, "u0=1005/2 u0=1005/1 u0=1005 u0-1001 u0-1003/1 u0-1003 ");
 	check(&f, 7, CALLCHAIN_USER, again, 4);
-	assert_int_equal(f.asked, 4);
+	assert_int_equal(f.nlookups, 4);
 	check(&f, 7, CALLCHAIN_NEITHER, words + 1, 3);
 	tear_down(&f);
 }
@@ -324,13 +324,14 @@ static void kernel_parts_can_be_ended_later(void **state)
 	set_up(&f);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(begin(&f, 1 + i, CALLCHAIN_USER, words, 5, 1, &half[i]), 0);
-	assert_int_equal(f.asked, 1); /* the user part: three spaces without maps have one state */
+	assert_int_equal(f.nlookups,
+			 1); /* the user part: three spaces without maps have one state */
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(callchains_end(&f.chains, &half[i], f.time_ns, &stack), 0);
 		assert_true(stack.idle);
 		assert_true(stack.user);
 	}
-	assert_int_equal(f.asked, 3);
+	assert_int_equal(f.nlookups, 3);
 	tear_down(&f);
 }
 
@@ -442,10 +443,10 @@ static void stacks_with_other_facts_differ(void **state)
 	check_unwound(&f, &chain, "u0=1010 u0-1020 u0-1030 u0-1040 ");
 	chain.truncated = true;
 	check_unwound(&f, &chain, "u0=1010 u0-1020 u0-1030 u0-1040 [truncated] ");
-	assert_int_equal(f.asked, 4);
+	assert_int_equal(f.nlookups, 4);
 	chain.truncated = false;
 	check_unwound(&f, &chain, "u0=1010 u0-1020 u0-1030 u0-1040 ");
-	assert_int_equal(f.asked, 4);
+	assert_int_equal(f.nlookups, 4);
 	chain.at_call_sites = true;
 	check_unwound(&f, &chain, "u0=1010 u0=1020 u0=1030 u0=1040 ");
 	chain.first_guess = 1;
@@ -456,13 +457,13 @@ static void stacks_with_other_facts_differ(void **state)
 	check_unwound(&f, &chain, "u0=1010 u0=1020 u0=1030/s u0=1040/s ");
 	/* The same from the root on, because only the leaf differs. */
 	uint64_t longer[] = {PERF_CONTEXT_USER, 0x1011, 0x1010, 0x1020, 0x1030, 0x1040};
-	unsigned int asked = f.asked;
+	unsigned int nlookups = f.nlookups;
 
 	chain.words = longer;
 	chain.n = 6;
 	chain.first_spliced = 3;
 	check_unwound(&f, &chain, "u0=1011 u0=1010 u0=1020 u0=1030/s u0=1040/s ");
-	assert_int_equal(f.asked, asked + 1);
+	assert_int_equal(f.nlookups, nlookups + 1);
 	/* Without frames no caller is missing. */
 	chain.truncated = true;
 	chain.n = 1;
@@ -492,7 +493,7 @@ static void deep_stacks_keep_their_callers(void **state)
 	}
 	assert_int_equal(profile_nstacks(f.profile), DEPTH + 100);
 	assert_int_equal(profile_nframes(f.profile), DEPTH + 99);
-	assert_in_range(f.asked, DEPTH + 99, DEPTH + 99);
+	assert_in_range(f.nlookups, DEPTH + 99, DEPTH + 99);
 	assert_int_equal(begin(&f, 7, CALLCHAIN_USER, words, DEPTH + 2, 1, &half), 0);
 	uint32_t depth = 0, root = half.stack;
 
@@ -554,7 +555,7 @@ static void check_random_callchains(struct symbol_provider *provider, size_t kep
 			assert_int_equal(f.chains.odd.len, f.chains.odd_ids.len);
 		}
 	}
-	assert_true(f.asked > CALLCHAINS_CACHE);
+	assert_true(f.nlookups > CALLCHAINS_CACHE);
 	tear_down(&f);
 }
 
@@ -586,7 +587,7 @@ static void a_cached_lookup_is_kept_while_it_is_valid(void **state)
 		check(&f, 7, CALLCHAIN_USER, words, 7);
 		check(&f, 7, CALLCHAIN_USER, odd, 3);
 		/* Only changed addresses are looked up again: one in each callchain. */
-		assert_int_equal(f.asked, 6 + i * 3);
+		assert_int_equal(f.nlookups, 6 + i * 3);
 	}
 	tear_down(&f);
 }

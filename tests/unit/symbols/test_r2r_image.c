@@ -175,7 +175,7 @@ static void methods_and_funclets_have_names_and_gaps_have_none(void **state)
 	symbol_provider_free(p);
 }
 
-static void arm64_functions_end_where_their_unwind_information_says(void **state)
+static void arm64_functions_end_by_their_unwind_information(void **state)
 {
 	uint32_t code, words[6];
 	struct r2r_build b = begin_app(&code);
@@ -300,7 +300,7 @@ static void assembly_of_another_build_gives_no_names(void **state)
 	symbol_provider_free(p);
 }
 
-static void a_missing_assembly_leaves_the_place(void **state)
+static void code_of_a_missing_assembly_is_placed(void **state)
 {
 	uint32_t code;
 	struct r2r_build b = begin_composite(MVID, &code);
@@ -402,7 +402,7 @@ static int open_no_pdb(void *ctx, const char *name, int *ret_fd)
 	return -ENOENT;
 }
 
-static void tables_for_lines_take_room(void **state)
+static void tables_for_lines_count_for_the_limit(void **state)
 {
 	static const uint8_t debug_info[4096];
 	struct pdb_budget_total rooms = {.left = 2 * (sizeof(debug_info) + 5 * 12)};
@@ -491,7 +491,7 @@ static void an_image_cut_anywhere_does_no_harm(void **state)
 		struct symbol_provider *p = NULL;
 
 		assert_int_equal(ftruncate(fd, (off_t)n), 0);
-		/* A file that says so, and a file that was truncated after its size was read. */
+		/* A file of that size, and one that was truncated after its size was read. */
 		for (int late = 0; late < 2; late++) {
 			struct pe_file file = {fd, 0, late ? len : n};
 			int error =
@@ -680,15 +680,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(methods_and_funclets_have_names_and_gaps_have_none),
-		cmocka_unit_test(arm64_functions_end_where_their_unwind_information_says),
+		cmocka_unit_test(arm64_functions_end_by_their_unwind_information),
 		cmocka_unit_test(cold_parts_belong_to_their_methods),
 		cmocka_unit_test(composite_images_take_names_from_the_assemblies_beside),
 		cmocka_unit_test(assembly_of_another_build_gives_no_names),
-		cmocka_unit_test(a_missing_assembly_leaves_the_place),
+		cmocka_unit_test(code_of_a_missing_assembly_is_placed),
 		cmocka_unit_test(unknown_things_are_reported),
 		cmocka_unit_test(oversized_instance_tables_are_refused),
 		cmocka_unit_test(hollow_images_give_no_metadata),
-		cmocka_unit_test(tables_for_lines_take_room),
+		cmocka_unit_test(tables_for_lines_count_for_the_limit),
 		cmocka_unit_test(places_have_the_il_of_the_last_point_before_them),
 		cmocka_unit_test(an_image_cut_anywhere_does_no_harm),
 		cmocka_unit_test(numbers_of_all_lengths_are_read),

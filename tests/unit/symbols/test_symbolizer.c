@@ -199,7 +199,7 @@ static void signal_returns_and_interrupted_code_are_where_they_are(void **state)
 	check_stack(f, stack, true, "copy_user<neighbour");
 }
 
-static void unknown_and_placed_code_is_said_to_be_so(void **state)
+static void unknown_and_placed_code_is_marked(void **state)
 {
 	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x401050, 0x401064, 0x999999};
 	struct fixture *f = *state;
@@ -297,7 +297,7 @@ static void pid_0_with_user_code_is_never_swapper(void **state)
 	assert_int_equal(profile_thread_of(f->profile, t)->other_pid_ns, 1);
 }
 
-static void damaged_callchains_are_given_up(void **state)
+static void damaged_callchains_have_no_stack(void **state)
 {
 	const uint64_t bad[] = {PERF_CONTEXT_KERNEL, KERNEL + 0x10, PERF_CONTEXT_GUEST, 0x401018};
 	uint64_t deep[500];
@@ -374,7 +374,7 @@ static void retry(struct fixture *f, bool offline, const char *expected, uint64_
 		assert_int_equal(symbolizer_store(f->s, f->dir_fd), 0);
 }
 
-static void a_perf_map_that_could_not_be_read_is_tried_until_it_can(void **state)
+static void an_unreadable_perf_map_is_retried_until_it_is_read(void **state)
 {
 	static const char perfmap[] = "/tmp/perf-99999999.map";
 	struct fixture *f = *state;
@@ -546,8 +546,8 @@ static void damage_is_counted_once_and_offline_too(void **state)
 	}
 }
 
-/* A failed lookup of lines is cached; nobody can have these lines. */
-static void lines_that_are_not_there_are_not_hidden(void **state)
+/* A failed lookup of lines is cached; these lines do not exist. */
+static void missing_lines_are_not_reported_as_hidden(void **state)
 {
 	static const char *const lines[] = {"lines\nof 4\n", "text a.c\nlines - 0 7\nof 4\n"};
 	struct fixture *f = *state;
@@ -643,17 +643,17 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_return_address_belongs_to_the_call_before_it),
 		TEST(signal_returns_and_interrupted_code_are_where_they_are),
-		TEST(unknown_and_placed_code_is_said_to_be_so),
+		TEST(unknown_and_placed_code_is_marked),
 		TEST(jit_code_is_named_by_the_perf_map),
 		TEST(equal_callchains_are_one_stack_also_after_fork),
 		TEST(pid_0_with_user_code_is_never_swapper),
-		TEST(damaged_callchains_are_given_up),
+		TEST(damaged_callchains_have_no_stack),
 		TEST(code_that_the_kernel_makes_has_its_record_s_name),
-		TEST(a_perf_map_that_could_not_be_read_is_tried_until_it_can),
+		TEST(an_unreadable_perf_map_is_retried_until_it_is_read),
 		TEST(a_process_that_began_after_the_recording_names_nothing_in_it),
 		TEST_CAPTURED(lookups_that_the_store_dropped_are_repeated),
 		TEST_CAPTURED(damage_is_counted_once_and_offline_too),
-		TEST(lines_that_are_not_there_are_not_hidden),
+		TEST(missing_lines_are_not_reported_as_hidden),
 		TEST(the_audit_weighs_frames_by_samples),
 		TEST(the_remedy_for_unmapped_frames_is_another_unwinding),
 	};

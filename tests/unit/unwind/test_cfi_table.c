@@ -347,7 +347,7 @@ static void complicated_rules_need_a_full_step(void **state)
 	cfi_table_free(t);
 }
 
-static void damage_is_found_where_it_is(void **state)
+static void damage_is_reported_with_its_offset(void **state)
 {
 	unsigned char deep[CFI_REMEMBERED_MAX + 1];
 
@@ -523,7 +523,7 @@ static struct cfi_bytes header_with(uint8_t version, uint8_t table_encoding, uin
 	return h;
 }
 
-static void the_sorted_table_is_used_where_it_is_right(void **state)
+static void the_sorted_table_is_used_if_it_is_right(void **state)
 {
 	static const struct {
 		uint8_t version, encoding;
@@ -747,11 +747,11 @@ int main(void)
 		cmocka_unit_test(missing_inputs_of_a_step_are_distinguished),
 		cmocka_unit_test(slots_of_linkage_tables_have_a_rule),
 		cmocka_unit_test(complicated_rules_need_a_full_step),
-		cmocka_unit_test(damage_is_found_where_it_is),
+		cmocka_unit_test(damage_is_reported_with_its_offset),
 		cmocka_unit_test(unknown_cies_are_refused),
 		cmocka_unit_test(misleading_entries_are_bounded),
 		cmocka_unit_test(the_last_of_overlapping_functions_counts),
-		cmocka_unit_test(the_sorted_table_is_used_where_it_is_right),
+		cmocka_unit_test(the_sorted_table_is_used_if_it_is_right),
 		cmocka_unit_test(debug_frame_covers_gaps_of_eh_frame),
 		cmocka_unit_test(compiled_tables_are_bounded),
 		cmocka_unit_test(other_files_are_distinguished),

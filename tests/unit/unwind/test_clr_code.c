@@ -334,7 +334,7 @@ static void concurrent_changes_are_detected(void **state)
 {
 	struct clr_code code;
 	uint64_t header;
-	int told = 0, whole = 0;
+	int reported = 0, whole = 0;
 
 	(void)state;
 	for (uint64_t before = 0; before < 24; before++) {
@@ -345,14 +345,14 @@ static void concurrent_changes_are_detected(void **state)
 		reads_before = before;
 		int error = read_code(BODY, &code);
 
-		told += error == -EAGAIN;
+		reported += error == -EAGAIN;
 		whole += !error;
 		if (!error)
 			clr_code_free(&code);
 		end();
 	}
-	assert_true(told >= 5);
-	assert_int_equal(told + whole, 24);
+	assert_true(reported >= 5);
+	assert_int_equal(reported + whole, 24);
 }
 
 static int read_nothing(void *ctx, struct memory_piece *pieces, size_t n)

@@ -136,7 +136,7 @@ static void decoded_code_has_rows_too(void **state)
 	assert_int_equal(regs.v[ARCH_IP], 0x401000);
 	assert_int_equal(regs.known, ARCH_CALLEE_SAVED | 1u << ARCH_SP | 1u << ARCH_IP);
 	code_rules_free(&rules);
-	/* Nothing tells which registers a function saves. */
+	/* Nothing shows which registers a function saves. */
 	assert_int_equal(code_rules_follow(stubs, sizeof(stubs), false, &rules), 0);
 	assert_int_equal(rules.nrows, 2);
 	regs = regs_at(0x1040);

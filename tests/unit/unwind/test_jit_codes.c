@@ -49,13 +49,14 @@ static void put(struct jit_codes *c, int32_t pid, uint64_t start, uint64_t stop,
 }
 
 /* The rule at an address: bytes of its frame, or -errno. */
-static int32_t find(struct jit_codes *c, int32_t pid, uint64_t addr, uint64_t now, bool asks)
+static int32_t find(struct jit_codes *c, int32_t pid, uint64_t addr, uint64_t now,
+		    bool wants_request)
 {
 	const struct jit_code *code;
-	bool ask = false;
-	int r = jit_codes_find(c, pid, addr, now, &code, &ask);
+	bool request = false;
+	int r = jit_codes_find(c, pid, addr, now, &code, &request);
 
-	assert_int_equal(ask, asks);
+	assert_int_equal(request, wants_request);
 	return r ? r : code_rules_at(&code->rules, addr - code->start)->cfa_add;
 }
 
@@ -118,7 +119,7 @@ static void test_new_code_takes_the_place_of_all_that_it_overlaps(void **state)
 	assert_int_equal(find(c, 7, 0x1400, NOW, true), -EAGAIN);
 }
 
-static void test_an_answer_that_does_not_cover_the_question_is_none(void **state)
+static void test_code_of_another_address_is_not_used(void **state)
 {
 	struct jit_codes *c = *state;
 	struct jit_code code = code_of(0x1000, 0x1100, 24);
@@ -139,8 +140,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_movable_code_is_requested_again, begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_new_code_takes_the_place_of_all_that_it_overlaps, begin, end),
-		cmocka_unit_test_setup_teardown(
-			test_an_answer_that_does_not_cover_the_question_is_none, begin, end),
+		cmocka_unit_test_setup_teardown(test_code_of_another_address_is_not_used, begin,
+						end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

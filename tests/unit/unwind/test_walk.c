@@ -509,7 +509,7 @@ static void test_a_hijacked_return_address_is_restored(void **state)
 	walk_free(&w);
 }
 
-static void test_a_caller_that_was_hijacked_and_is_not_known_is_missed_openly(void **state)
+static void test_the_caller_of_an_unknown_hijacked_return_is_guessed(void **state)
 {
 	struct walk w = {0};
 
@@ -755,8 +755,8 @@ int main(void)
 		cmocka_unit_test_setup(test_data_makes_no_frame, begin),
 		cmocka_unit_test_setup(test_unknown_code_defers_the_sample, begin),
 		cmocka_unit_test_setup(test_a_hijacked_return_address_is_restored, begin),
-		cmocka_unit_test_setup(
-			test_a_caller_that_was_hijacked_and_is_not_known_is_missed_openly, begin),
+		cmocka_unit_test_setup(test_the_caller_of_an_unknown_hijacked_return_is_guessed,
+				       begin),
 		cmocka_unit_test_setup(
 			test_the_stub_of_hijacked_returns_has_its_return_address_late, begin),
 		cmocka_unit_test_setup(test_a_hijacked_return_that_leads_to_itself_ends, begin),

@@ -75,7 +75,7 @@ struct seen {
 	char text[1024];
 };
 
-static int see(void *ctx, size_t offset, const struct unwind_rule *rule)
+static int take_row(void *ctx, size_t offset, const struct unwind_rule *rule)
 {
 	struct seen *s = ctx;
 
@@ -88,7 +88,7 @@ static void assert_followed(const unsigned char *code, size_t len, bool many, co
 {
 	struct seen s = {.text = ""};
 
-	assert_int_equal(x86_64_follow(code, len, many, see, &s), 0);
+	assert_int_equal(x86_64_follow(code, len, many, take_row, &s), 0);
 	assert_string_equal(s.text, expected);
 }
 
@@ -112,12 +112,12 @@ static void code_is_decoded_from_its_start(void **state)
 }
 
 /* test; je 0x8; push rax; jmp rax; 0x8: ret; bytes in between are unreachable */
-static void all_branches_are_followed(void **state)
+static void all_branches_are_decoded(void **state)
 {
 	(void)state;
 	assert_followed(CODE(0x85, 0xc0, 0x74, 0x04, 0x50, 0xff, 0xe0, 0x90, 0xc3), false,
 			"0 sp+8 same;2 sp+8 same;4 sp+8 same;5 sp+16 same;8 sp+8 same;");
-	/* One path has pushed, the other has not: the state at 6, where they meet, is unknown. */
+	/* One path has pushed, the other has not: the state at 6, on both paths, is unknown. */
 	assert_followed(CODE(0x74, 0x01, 0x50, 0x90, 0xc3), false,
 			"0 sp+8 same;2 sp+8 same;3 none;4 none;");
 	/* A loop that pushes. */
@@ -221,7 +221,7 @@ int main(void)
 		cmocka_unit_test(a_tail_call_ends_a_frame),
 		cmocka_unit_test(other_instructions_are_no_epilogue),
 		cmocka_unit_test(code_is_decoded_from_its_start),
-		cmocka_unit_test(all_branches_are_followed),
+		cmocka_unit_test(all_branches_are_decoded),
 		cmocka_unit_test(code_behind_a_removed_frame_is_unknown),
 		cmocka_unit_test(a_sequence_of_stubs_is_decoded_one_by_one),
 		cmocka_unit_test(an_error_of_the_caller_ends_it),

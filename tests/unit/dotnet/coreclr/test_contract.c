@@ -140,7 +140,7 @@ static int load(uint64_t magic, uint32_t flags, uint32_t len, uint32_t npointers
 	return clr_contract_load(&io, &(struct clr_anchors){.descriptor = 0x2000}, &contract, &err);
 }
 
-static void out_of_memory_of_a_process(void **state)
+static void a_descriptor_is_read_from_a_process(void **state)
 {
 	const uint64_t magic = 0x0043414443434e44;
 	const uint32_t len = sizeof(clr_net10) - 1;
@@ -296,7 +296,7 @@ int main(void)
 		cmocka_unit_test(dotnet_10),
 		cmocka_unit_test(other_spellings_are_accepted),
 		cmocka_unit_test(bad_input_is_refused),
-		cmocka_unit_test(out_of_memory_of_a_process),
+		cmocka_unit_test(a_descriptor_is_read_from_a_process),
 		cmocka_unit_test(a_runtime_is_found_despite_many_hostile_files),
 	};
 

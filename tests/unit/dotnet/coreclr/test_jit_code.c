@@ -15,7 +15,7 @@
 
 static struct clr_image image;
 static struct clr_jit_code *heap;
-static char told[65536]; /* "+OFFSET SIZE NAME;" and "-OFFSET;" in the order of the reports */
+static char reports[65536]; /* "+OFFSET SIZE NAME;" and "-OFFSET;" in the order of the reports */
 static int listener_error;
 static uint64_t last_seen_ns; /* last_seen_ns of the body that was reported as gone last */
 
@@ -23,7 +23,7 @@ static int on_code(void *ctx, const struct clr_jit_code_body *code)
 {
 	(void)ctx;
 	assert_int_equal(strlen(code->name), code->name_len);
-	sprintf(told + strlen(told), "+%llx %x %s;",
+	sprintf(reports + strlen(reports), "+%llx %x %s;",
 		(unsigned long long)(code->start - CLR_IMAGE_CODE), code->bytes, code->name);
 	return listener_error;
 }
@@ -32,7 +32,7 @@ static int on_gone(void *ctx, uint64_t start, uint64_t seen_ns)
 {
 	(void)ctx;
 	last_seen_ns = seen_ns;
-	sprintf(told + strlen(told), "-%llx;", (unsigned long long)(start - CLR_IMAGE_CODE));
+	sprintf(reports + strlen(reports), "-%llx;", (unsigned long long)(start - CLR_IMAGE_CODE));
 	return 0;
 }
 
@@ -40,9 +40,9 @@ static const char *scan(void)
 {
 	static const struct clr_jit_code_listener listener = {.code = on_code, .gone = on_gone};
 
-	told[0] = 0;
+	reports[0] = 0;
 	assert_int_equal(clr_jit_code_scan(heap, &listener, UINT64_MAX), 0);
-	return told;
+	return reports;
 }
 
 static uint64_t module, plain;
@@ -222,7 +222,7 @@ static void methods_without_metadata_have_their_signature(void **state)
 }
 
 /* In a heap that frees single bodies, the next body may take the same place. */
-static void a_reused_place_is_seen(void **state)
+static void a_reused_place_is_detected(void **state)
 {
 	static const uint8_t sig[] = {0, 0, 1};
 
@@ -244,7 +244,7 @@ static void a_reused_place_is_seen(void **state)
 
 /* With many bodies the checks are spread: each body is checked in turn within
  * CLR_JIT_CODE_RECHECK_NS. */
-static void many_reused_places_are_seen_in_time(void **state)
+static void many_reused_places_are_detected_in_time(void **state)
 {
 	enum { MANY = 400 };
 	static const uint8_t sig[] = {0, 0, 1};
@@ -283,7 +283,7 @@ static void many_reused_places_are_seen_in_time(void **state)
 }
 
 /* A name may be longer than the first read. */
-static void long_names_are_whole(void **state)
+static void long_names_are_complete(void **state)
 {
 	static const uint8_t sig[] = {0, 0, 1};
 	char name[1001], expected[1100];
@@ -310,7 +310,7 @@ static void image_replace(const char *text, const char *by)
 }
 
 /* A new assembly can have all its structures at the addresses of an unloaded one. */
-static void a_module_in_the_place_of_another_is_seen(void **state)
+static void a_module_in_the_place_of_another_is_detected(void **state)
 {
 	(void)state;
 	begin(IMAGE_CODE_HEAP | IMAGE_COLLECTIBLE);
@@ -357,7 +357,7 @@ static void a_name_comes_from_the_present_module(void **state)
 }
 
 /* Two methods that differ only in their row. */
-static void another_row_at_the_same_place_is_seen(void **state)
+static void another_row_at_the_same_place_is_detected(void **state)
 {
 	(void)state;
 	begin(IMAGE_CODE_HEAP | IMAGE_COLLECTIBLE);
@@ -436,7 +436,7 @@ static void a_cut_chain_of_ranges_loses_no_body(void **state)
 }
 
 /* The flag stays set later, when earlier bodies may be gone. */
-static void an_overflow_is_remembered(void **state)
+static void an_overflow_stays_reported(void **state)
 {
 	(void)state;
 	begin(IMAGE_CODE_HEAP);
@@ -540,10 +540,10 @@ static void a_listener_ends_the_scan_and_loses_nothing(void **state)
 	begin(IMAGE_CODE_HEAP);
 	for (uint32_t i = 0; i < 3; i++)
 		image_body(&image, 0x40 + i * 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
-	told[0] = 0;
+	reports[0] = 0;
 	listener_error = -ENOSPC;
 	assert_int_equal(clr_jit_code_scan(heap, &listener, UINT64_MAX), -ENOSPC);
-	assert_string_equal(told, "+40 20 int32 [App] App.Plain::Run(string);");
+	assert_string_equal(reports, "+40 20 int32 [App] App.Plain::Run(string);");
 	listener_error = 0;
 	assert_string_equal(scan(), "+80 20 int32 [App] App.Plain::Run(string);+c0 20 int32 [App] "
 				    "App.Plain::Run(string);");
@@ -552,7 +552,7 @@ static void a_listener_ends_the_scan_and_loses_nothing(void **state)
 
 /* Type arguments of a method may belong to the method's own module. They may come from a later copy
  * of its metadata. */
-static void a_module_may_grow_while_a_name_is_made_of_it(void **state)
+static void a_module_may_grow_during_the_lookup_of_a_name(void **state)
 {
 	size_t len;
 	unsigned char *bytes = image_metadata(&len);
@@ -637,13 +637,13 @@ static void a_late_scan_is_finished_by_the_next(void **state)
 			   0); /* in place of the third */
 		image_debug_info(&image, 0xc0, plain_info, sizeof(plain_info));
 		image_body(&image, 0x1000, 0x20, image_method(&image, pair, 2, 0), 0);
-		told[0] = 0;
+		reports[0] = 0;
 		reads_left = reads;
 		r = clr_jit_code_scan(heap, &listener, clock_monotonic_ns() + LATE_NS);
 		assert_true(!r || r == -ETIMEDOUT);
 		reads_left = -1;
 		assert_int_equal(clr_jit_code_scan(heap, &listener, UINT64_MAX), 0);
-		assert_string_equal(told, expected);
+		assert_string_equal(reports, expected);
 		assert_int_equal(stats().bodies, 3);
 		clr_jit_code_free(heap);
 	}
@@ -651,9 +651,9 @@ static void a_late_scan_is_finished_by_the_next(void **state)
 	assert_true(late > 5);
 	begin(IMAGE_CODE_HEAP);
 	image_body(&image, 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
-	told[0] = 0;
+	reports[0] = 0;
 	assert_int_equal(clr_jit_code_scan(heap, &listener, 0), -ETIMEDOUT);
-	assert_string_equal(told, "");
+	assert_string_equal(reports, "");
 	clr_jit_code_free(heap);
 }
 
@@ -694,15 +694,16 @@ static void a_late_scan_does_not_lose_the_barriers(void **state)
 		memcpy(image_at(&image, CLR_IMAGE_BASE + 0x70000),
 		       image_at(&image, image.descriptor + 0xe00), 0x80);
 		image_body(&image, 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
-		told[0] = 0;
+		reports[0] = 0;
 		reads_left = reads;
 		r = clr_jit_code_scan(heap, &listener, clock_monotonic_ns() + LATE_NS);
 		assert_true(!r || r == -ETIMEDOUT);
 		reads_left = -1;
 		assert_int_equal(clr_jit_code_scan(heap, &listener, UINT64_MAX), 0);
-		assert_string_equal(told, "+ffffffffffff0000 80 stub "
-					  "InitThreadManagerPerfMapData<JIT_CopiedWriteBarriers>;"
-					  "+40 20 int32 [App] App.Plain::Run(string);");
+		assert_string_equal(reports,
+				    "+ffffffffffff0000 80 stub "
+				    "InitThreadManagerPerfMapData<JIT_CopiedWriteBarriers>;"
+				    "+40 20 int32 [App] App.Plain::Run(string);");
 		clr_jit_code_free(heap);
 	}
 	fake_clock_run();
@@ -731,21 +732,21 @@ int main(void)
 		cmocka_unit_test(instantiations_are_spelled),
 		cmocka_unit_test(arguments_of_a_changing_type_take_no_more_memory),
 		cmocka_unit_test(methods_without_metadata_have_their_signature),
-		cmocka_unit_test(a_reused_place_is_seen),
-		cmocka_unit_test(many_reused_places_are_seen_in_time),
-		cmocka_unit_test(long_names_are_whole),
-		cmocka_unit_test(a_module_in_the_place_of_another_is_seen),
+		cmocka_unit_test(a_reused_place_is_detected),
+		cmocka_unit_test(many_reused_places_are_detected_in_time),
+		cmocka_unit_test(long_names_are_complete),
+		cmocka_unit_test(a_module_in_the_place_of_another_is_detected),
 		cmocka_unit_test(a_name_comes_from_the_present_module),
-		cmocka_unit_test(another_row_at_the_same_place_is_seen),
+		cmocka_unit_test(another_row_at_the_same_place_is_detected),
 		cmocka_unit_test(a_freed_heap_loses_its_bodies),
 		cmocka_unit_test(a_heap_in_the_place_of_another_keeps_its_bodies),
 		cmocka_unit_test(a_cut_chain_of_ranges_loses_no_body),
-		cmocka_unit_test(an_overflow_is_remembered),
+		cmocka_unit_test(an_overflow_stays_reported),
 		cmocka_unit_test(unfinished_methods_are_reported_later),
 		cmocka_unit_test(modules_that_grow_are_read_again),
 		cmocka_unit_test(false_counts_are_bounded),
 		cmocka_unit_test(a_listener_ends_the_scan_and_loses_nothing),
-		cmocka_unit_test(a_module_may_grow_while_a_name_is_made_of_it),
+		cmocka_unit_test(a_module_may_grow_during_the_lookup_of_a_name),
 		cmocka_unit_test(a_late_scan_is_finished_by_the_next),
 		cmocka_unit_test(a_late_scan_does_not_lose_the_barriers),
 	};

@@ -123,14 +123,14 @@ static void test_every_instruction_counts(void **state)
 	assert_true(changed > 200 && kept > 200);
 }
 
-static struct clr_stub_code told[8];
-static size_t ntold;
+static struct clr_stub_code reported[8];
+static size_t nreported;
 
 static int take(void *ctx, const struct clr_stub_code *stub)
 {
 	(void)ctx;
-	assert_true(ntold < sizeof(told) / sizeof(*told));
-	told[ntold++] = *stub;
+	assert_true(nreported < sizeof(reported) / sizeof(*reported));
+	reported[nreported++] = *stub;
 	return 0;
 }
 
@@ -152,16 +152,16 @@ static void test_a_scan_joins_equal_rules(void **state)
 	n += bytes_of(FIXUP, code + n);
 	/* Its last instructions alone equal a jump stub. They must not match as one. */
 	n += bytes_of(RESOLVE RESOLVE, code + n);
-	ntold = 0;
+	nreported = 0;
 	assert_int_equal(clr_stub_code_scan(code, n, 0x10000, take, NULL), 0);
-	assert_int_equal(ntold, 3);
-	assert_int_equal(told[0].start, 0x10010);
-	assert_int_equal(told[0].bytes, 72);
-	assert_int_equal(told[1].start, 0x10060);
-	assert_int_equal(told[1].bytes, 24);
-	assert_string_equal(told[2].name, "stub ReportStubBlock<VSD_ResolveStub>");
-	assert_int_equal(told[2].start, 0x10078);
-	assert_int_equal(told[2].start + told[2].bytes, 0x10000 + n);
+	assert_int_equal(nreported, 3);
+	assert_int_equal(reported[0].start, 0x10010);
+	assert_int_equal(reported[0].bytes, 72);
+	assert_int_equal(reported[1].start, 0x10060);
+	assert_int_equal(reported[1].bytes, 24);
+	assert_string_equal(reported[2].name, "stub ReportStubBlock<VSD_ResolveStub>");
+	assert_int_equal(reported[2].start, 0x10078);
+	assert_int_equal(reported[2].start + reported[2].bytes, 0x10000 + n);
 	assert_int_equal(clr_stub_code_scan(code, n, 0x10000, refuse, NULL), -E2BIG);
 	assert_int_equal(clr_stub_code_scan(code, 0, 0x10000, refuse, NULL), 0);
 }

@@ -12,8 +12,8 @@ static struct outbuf out;
 
 static void put_info(size_t texts, int version3)
 {
-	static const char *const said[] = {"dotnet run",    "Linux",   "x64",
-					   "web\xc3\xa4pi", "10.0.12", "linux-x64"};
+	static const char *const values[] = {"dotnet run",    "Linux",   "x64",
+					     "web\xc3\xa4pi", "10.0.12", "linux-x64"};
 
 	out = outbuf_to(-1);
 	if (version3)
@@ -21,7 +21,7 @@ static void put_info(size_t texts, int version3)
 	ipc_put_u64(&out, 0x100000002ULL);
 	outbuf_put(&out, "0123456789abcdef", 16);
 	for (size_t i = 0; i < texts; i++)
-		ipc_put_text(&out, said[i]);
+		ipc_put_text(&out, values[i]);
 }
 
 static void a_request_has_magic_size_command_and_payload(void **state)
@@ -143,7 +143,7 @@ static void a_cut_process_info_is_refused_wherever_it_is_cut(void **state)
 	outbuf_close(&out);
 }
 
-static void versions_and_results_have_words(void **state)
+static void versions_and_results_have_texts(void **state)
 {
 	uint32_t hresult = 7;
 
@@ -169,7 +169,7 @@ int main(void)
 		cmocka_unit_test(invalid_headers_are_refused),
 		cmocka_unit_test(each_process_info_has_its_fields),
 		cmocka_unit_test(a_cut_process_info_is_refused_wherever_it_is_cut),
-		cmocka_unit_test(versions_and_results_have_words),
+		cmocka_unit_test(versions_and_results_have_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

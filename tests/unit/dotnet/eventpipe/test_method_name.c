@@ -52,7 +52,7 @@ static void signatures_of_events_take_the_form_of_the_perf_map(void **state)
 		       "? /* MT: 0x7fc970dfd3a8 */ [A] T::M(? /* MT: 0x7fc96fa77f70 */<object>)");
 }
 
-static void other_text_than_signatures_stays(void **state)
+static void text_without_a_signature_is_unchanged(void **state)
 {
 	static const char *const bad[] = {"",
 					  "void",
@@ -91,7 +91,7 @@ static void depth_has_a_limit(void **state)
 	outbuf_close(&text);
 }
 
-static void tiers_have_the_words_of_the_perf_map(void **state)
+static void tiers_have_the_names_of_the_perf_map(void **state)
 {
 	(void)state;
 	assert_string_equal(method_name_tier(METHOD_JITTED), "Unknown");
@@ -107,9 +107,9 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(signatures_of_events_take_the_form_of_the_perf_map),
-		cmocka_unit_test(other_text_than_signatures_stays),
+		cmocka_unit_test(text_without_a_signature_is_unchanged),
 		cmocka_unit_test(depth_has_a_limit),
-		cmocka_unit_test(tiers_have_the_words_of_the_perf_map),
+		cmocka_unit_test(tiers_have_the_names_of_the_perf_map),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

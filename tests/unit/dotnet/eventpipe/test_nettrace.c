@@ -11,25 +11,26 @@
 #include <cmocka.h>
 
 /* Received events, as text. */
-static struct outbuf heard;
+static struct outbuf received;
 
-static int hear_trace(void *ctx, const struct nettrace_trace *t)
+static int on_trace(void *ctx, const struct nettrace_trace *t)
 {
 	(void)ctx;
-	outbuf_printf(&heard, "trace %u %u %u %u\n", t->pointer_bytes, t->pid, t->cpus, t->utc[0]);
+	outbuf_printf(&received, "trace %u %u %u %u\n", t->pointer_bytes, t->pid, t->cpus,
+		      t->utc[0]);
 	return 0;
 }
 
-static int hear_event(void *ctx, const struct nettrace_event *e)
+static int on_event(void *ctx, const struct nettrace_event *e)
 {
-	outbuf_printf(&heard,
+	outbuf_printf(&received,
 		      "%s/%u/%s v%u at %llu by %llu of %llu cpu %u seq %u act %u %u sorted %d",
 		      e->kind->provider, e->kind->event_id, e->kind->name, e->kind->version,
 		      (unsigned long long)e->time_ns, (unsigned long long)e->blob.capture_thread,
 		      (unsigned long long)e->blob.thread, e->blob.processor, e->blob.sequence,
 		      e->blob.activity[0], e->blob.related_activity[0], e->blob.sorted);
-	outbuf_printf(&heard, " stack %zu:%u", e->stack_bytes, e->stack ? e->stack[0] : 0);
-	outbuf_printf(&heard, " \"%.*s\"\n", (int)e->blob.payload_len,
+	outbuf_printf(&received, " stack %zu:%u", e->stack_bytes, e->stack ? e->stack[0] : 0);
+	outbuf_printf(&received, " \"%.*s\"\n", (int)e->blob.payload_len,
 		      (const char *)e->blob.payload);
 	return ctx ? *(int *)ctx : 0;
 }
@@ -38,16 +39,16 @@ static struct nettrace_stats stats;
 static struct parse_error err;
 static bool ended;
 
-/* Feeds a stream in pieces of `step` bytes; `heard` holds the received events. */
+/* Feeds a stream in pieces of `step` bytes; `received` gets the events. */
 static int read_stream(const struct outbuf *o, size_t len, size_t step, int *give)
 {
 	const struct nettrace_listener listener = {
-		.trace = hear_trace, .event = hear_event, .ctx = give};
+		.trace = on_trace, .event = on_event, .ctx = give};
 	struct nettrace *n;
 	int r = 0;
 
-	outbuf_close(&heard);
-	heard = outbuf_to(-1);
+	outbuf_close(&received);
+	received = outbuf_to(-1);
 	err = (struct parse_error){0};
 	assert_int_equal(nettrace_new(&listener, &n), 0);
 	for (size_t at = 0; at < len && !r; at += step) {
@@ -60,7 +61,7 @@ static int read_stream(const struct outbuf *o, size_t len, size_t step, int *giv
 		r = nettrace_feed(n, copy, piece, &err);
 		free(copy);
 	}
-	outbuf_char(&heard, 0);
+	outbuf_char(&received, 0);
 	stats = nettrace_stats(n);
 	ended = nettrace_ended(n);
 	nettrace_free(n);
@@ -118,7 +119,7 @@ static void both_forms_of_headers_give_the_same(void **state)
 		struct outbuf o = make(compressed, NS_PER_S);
 
 		assert_int_equal(read_stream(&o, o.len, o.len, NULL), 0);
-		assert_string_equal(heard.data, want);
+		assert_string_equal(received.data, want);
 		assert_true(ended && stats.events == 2 && !stats.lost && !stats.unknown &&
 			    stats.bytes == o.len);
 		outbuf_close(&o);
@@ -132,7 +133,7 @@ static void pieces_of_any_size_give_the_same(void **state)
 	(void)state;
 	for (size_t step = 1; step < 50; step++) {
 		assert_int_equal(read_stream(&o, o.len, step, NULL), 0);
-		assert_string_equal(heard.data, want);
+		assert_string_equal(received.data, want);
 		assert_true(ended);
 	}
 	outbuf_close(&o);
@@ -146,7 +147,7 @@ static void a_cut_stream_gives_its_whole_blocks(void **state)
 	for (size_t len = 0; len < o.len; len++) {
 		assert_int_equal(read_stream(&o, len, 4096, NULL), 0);
 		assert_false(ended);
-		assert_memory_equal(heard.data, want, heard.len - 1);
+		assert_memory_equal(received.data, want, received.len - 1);
 	}
 	outbuf_close(&o);
 }
@@ -157,7 +158,7 @@ static void other_clocks_are_converted_to_nanoseconds(void **state)
 
 	(void)state;
 	assert_int_equal(read_stream(&o, o.len, o.len, NULL), 0);
-	assert_non_null(strstr(heard.data, " at 700000000 "));
+	assert_non_null(strstr(received.data, " at 700000000 "));
 	outbuf_close(&o);
 	o = make(true, 0);
 	assert_int_equal(read_stream(&o, o.len, o.len, NULL), -EBADMSG);
@@ -200,7 +201,7 @@ static void put_sequence_point(struct outbuf *o, uint32_t sequence)
 	nt_block(o, "SPBlock", &b);
 }
 
-static void stacks_hold_until_a_sequence_point(void **state)
+static void stacks_are_valid_until_a_sequence_point(void **state)
 {
 	struct outbuf o = outbuf_to(-1);
 
@@ -216,7 +217,7 @@ static void stacks_hold_until_a_sequence_point(void **state)
 	put_event(&o, 1, 5, 4);
 	nt_end(&o);
 	assert_int_equal(read_stream(&o, o.len, o.len, NULL), 0);
-	const char *p = heard.data;
+	const char *p = received.data;
 	static const char *const stacks[] = {"stack 16:17", "stack 0:0", "stack 0:0", "stack 0:0"};
 
 	for (int i = 0; i < 4; i++) {
@@ -267,7 +268,7 @@ static void blocks_of_unknown_types_are_skipped(void **state)
 	outbuf_close(&o);
 }
 
-static void other_bytes_are_no_stream(void **state)
+static void other_bytes_are_refused(void **state)
 {
 	struct outbuf o = outbuf_to(-1);
 
@@ -338,7 +339,7 @@ static void an_error_of_the_listener_ends_the_reading(void **state)
 	assert_int_equal(read_stream(&o, o.len, o.len, &give), -ENOSPC);
 	assert_int_equal(stats.events, 1);
 	outbuf_close(&o);
-	outbuf_close(&heard);
+	outbuf_close(&received);
 }
 
 int main(void)
@@ -348,10 +349,10 @@ int main(void)
 		cmocka_unit_test(pieces_of_any_size_give_the_same),
 		cmocka_unit_test(a_cut_stream_gives_its_whole_blocks),
 		cmocka_unit_test(other_clocks_are_converted_to_nanoseconds),
-		cmocka_unit_test(stacks_hold_until_a_sequence_point),
+		cmocka_unit_test(stacks_are_valid_until_a_sequence_point),
 		cmocka_unit_test(dropped_records_are_counted),
 		cmocka_unit_test(blocks_of_unknown_types_are_skipped),
-		cmocka_unit_test(other_bytes_are_no_stream),
+		cmocka_unit_test(other_bytes_are_refused),
 		cmocka_unit_test(damage_and_excessive_sizes_end_the_reading),
 		cmocka_unit_test(an_error_of_the_listener_ends_the_reading),
 	};

@@ -35,10 +35,10 @@ static void a_map_that_was_on_stays_on(void **state)
 			 0);
 	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
 	assert_int_equal(perf_map_way(m), PERF_MAP_USERS);
-	assert_false(there(&fake, "perf", ".map.profcpu"));
+	assert_false(tmp_has(&fake, "perf", ".map.profcpu"));
 	assert_int_equal(end(m), 0);
 	assert_true(is_on(&fake));
-	assert_true(there(&fake, "perf", ".map"));
+	assert_true(tmp_has(&fake, "perf", ".map"));
 	/* Includes a map whose file was removed meanwhile. */
 	char path[64];
 
@@ -68,7 +68,7 @@ static void a_file_without_a_writer_is_not_touched(void **state)
 	assert_non_null(strstr(err.text, path));
 	sweep(&fake);
 	assert_int_equal(lseek(fd, 0, SEEK_END), 3);
-	assert_true(there(&fake, "perf", ".map"));
+	assert_true(tmp_has(&fake, "perf", ".map"));
 	assert_false(is_on(&fake));
 	close(fd);
 	unlink(path);
@@ -89,7 +89,7 @@ static void the_last_of_two_switches_it_off(void **state)
 		assert_true(perf_map_enable_ns(m[1]) == 0);
 		assert_int_equal(end(m[first]), 0);
 		assert_true(is_on(&fake));
-		assert_true(there(&fake, "perf", ".map"));
+		assert_true(tmp_has(&fake, "perf", ".map"));
 		assert_true(sweep(&fake).in_use >= 1);
 		assert_int_equal(end(m[!first]), 0);
 		assert_false(is_on(&fake));
@@ -131,7 +131,7 @@ static void the_next_recorder_removes_a_killed_ones_map(void **state)
 	(void)state;
 	killed_profcpu(&fake, 0);
 	assert_true(is_on(&fake));
-	assert_true(there(&fake, "perf", ".map.profcpu"));
+	assert_true(tmp_has(&fake, "perf", ".map.profcpu"));
 	sweep(&fake);
 	assert_false(is_on(&fake));
 	assert_nothing_left(&fake);
@@ -154,7 +154,7 @@ static void a_recorder_killed_while_switching_on_leaves_nothing(void **state)
 
 	(void)state;
 	killed_profcpu(&fake, 300);
-	assert_true(there(&fake, "perf", ".map.profcpu"));
+	assert_true(tmp_has(&fake, "perf", ".map.profcpu"));
 	sweep(&fake);
 	assert_false(is_on(&fake));
 	assert_nothing_left(&fake);
@@ -180,7 +180,7 @@ static void files_of_an_ended_target_are_removed(void **state)
 	fake = fake_start(maps);
 	killed_profcpu(&fake, 0);
 	fake_stop(&fake);
-	assert_true(there(&fake, "perf", ".map"));
+	assert_true(tmp_has(&fake, "perf", ".map"));
 	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, NULL, &swept),
 			 0);
 	assert_true(swept.removed >= 1);
@@ -190,7 +190,7 @@ static void files_of_an_ended_target_are_removed(void **state)
 /* Its parent does not reap it, so its PID and start time remain in /proc. */
 static void a_process_that_ends_on_the_request_leaves_nothing(void **state)
 {
-	fake_serve_fn *const serve[] = {ends_when_asked_to_disable, ends_soon_after_its_port};
+	fake_serve_fn *const serve[] = {ends_on_disable, ends_soon_after_its_port};
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
@@ -206,7 +206,7 @@ static void a_process_that_ends_on_the_request_leaves_nothing(void **state)
 
 static void a_process_without_a_reply_keeps_its_map(void **state)
 {
-	struct fake_runtime fake = fake_start(closes_when_asked_to_disable);
+	struct fake_runtime fake = fake_start(closes_on_disable);
 	struct perf_map *m;
 	struct perf_map_sweep_counts swept;
 
@@ -214,8 +214,8 @@ static void a_process_without_a_reply_keeps_its_map(void **state)
 	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
 	assert_int_equal(end(m), -EBADMSG);
 	assert_true(is_on(&fake));
-	assert_true(there(&fake, "perf", ".map"));
-	assert_true(there(&fake, "perf", ".map.profcpu"));
+	assert_true(tmp_has(&fake, "perf", ".map"));
+	assert_true(tmp_has(&fake, "perf", ".map.profcpu"));
 	fake_stop(&fake);
 	assert_int_equal(perf_map_sweep(o, getpid(), clock_monotonic_ns() + LONG_NS, NULL, &swept),
 			 0);
@@ -253,7 +253,7 @@ static void a_map_switched_on_too_late_is_switched_off_later(void **state)
 	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
 	assert_int_equal(perf_map_end(o, m, clock_monotonic_ns() + SHORT_NS, &err), -ETIMEDOUT);
 	assert_non_null(strstr(err.text, "stays until the next profcpu collect"));
-	assert_true(there(&fake, "perf", ".map.profcpu"));
+	assert_true(tmp_has(&fake, "perf", ".map.profcpu"));
 	fake_stop(&fake);
 	struct perf_map_sweep_counts swept;
 

@@ -1,7 +1,7 @@
 #include "tests/unit/fake_perf_map.h"
 
 /* Replaces the mark of a fake that has no map on, and sweeps. */
-static void assert_not_believed(const struct fake_runtime *fake, const char *mark,
+static void assert_mark_refused(const struct fake_runtime *fake, const char *mark,
 				const char *victim)
 {
 	struct stat st;
@@ -30,11 +30,11 @@ static void foreign_marks_remove_nothing(void **state)
 	close(fd);
 	/* A link to a mark, and text that is not a mark. */
 	assert_int_equal(symlink("/etc/passwd", mark), 0);
-	assert_not_believed(&fake, mark, victim);
+	assert_mark_refused(&fake, mark, victim);
 	fd = open(mark, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	assert_int_equal(write(fd, "perf", 4), 4);
 	close(fd);
-	assert_not_believed(&fake, mark, victim);
+	assert_mark_refused(&fake, mark, victim);
 	/* A file of the same name, but not the marked one. */
 	forged.start_ticks = start;
 	forged.map = (struct target_file){.dev = st.st_dev, .ino = st.st_ino + 1};
@@ -53,7 +53,7 @@ static void foreign_marks_remove_nothing(void **state)
 		assert_int_equal(write(fd, text, len), len);
 		assert_int_equal(fchown(fd, 4711, 4711), 0);
 		close(fd);
-		assert_not_believed(&fake, mark, victim);
+		assert_mark_refused(&fake, mark, victim);
 	}
 	unlink(victim);
 	assert_nothing_left(&fake);
@@ -209,9 +209,9 @@ static void a_map_written_by_a_later_process_stays(void **state)
 	assert_int_equal(perf_map_way(m), PERF_MAP_USERS);
 	assert_int_equal(end(m), 0);
 	assert_true(is_on(&fake));
-	assert_true(there(&fake, "perf", ".map"));
-	assert_true(there(&fake, "perfinfo", ".map"));
-	assert_false(there(&fake, "perf", ".map.profcpu"));
+	assert_true(tmp_has(&fake, "perf", ".map"));
+	assert_true(tmp_has(&fake, "perfinfo", ".map"));
+	assert_false(tmp_has(&fake, "perf", ".map.profcpu"));
 	/* Nobody writes it any more. */
 	fake_stop(&fake);
 	write_mark(mark_path, &mark, geteuid());
@@ -234,9 +234,9 @@ static void the_map_of_a_program_after_exec_stays(void **state)
 	perf_map_set_replaced(m);
 	assert_int_equal(end(m), 0);
 	assert_true(is_on(&fake));
-	assert_true(there(&fake, "perf", ".map"));
-	assert_true(there(&fake, "perfinfo", ".map"));
-	assert_false(there(&fake, "perf", ".map.profcpu"));
+	assert_true(tmp_has(&fake, "perf", ".map"));
+	assert_true(tmp_has(&fake, "perfinfo", ".map"));
+	assert_false(tmp_has(&fake, "perf", ".map.profcpu"));
 	assert_int_equal(begin(&fake, LONG_NS, &m), 0);
 	assert_int_equal(perf_map_way(m), PERF_MAP_USERS);
 	assert_int_equal(end(m), 0);
@@ -249,9 +249,9 @@ static void the_map_of_a_program_after_exec_stays(void **state)
 	}
 }
 
-/* Even root's mark is refused if its process keeps maps elsewhere, or if its number differs from
- * the name. */
-static void a_mark_is_about_its_own_directory_and_number(void **state)
+/* Even root's mark is refused if its process keeps maps in another directory, or if its number
+ * differs from the name. */
+static void a_mark_covers_only_its_own_directory_and_number(void **state)
 {
 	enum { NOBODYS = 2147480001 };
 	struct fake_runtime fake = fake_start(on_already);
@@ -350,7 +350,7 @@ int main(void)
 		cmocka_unit_test(a_users_mark_removes_and_makes_only_the_users_files),
 		cmocka_unit_test(a_map_written_by_a_later_process_stays),
 		cmocka_unit_test(the_map_of_a_program_after_exec_stays),
-		cmocka_unit_test(a_mark_is_about_its_own_directory_and_number),
+		cmocka_unit_test(a_mark_covers_only_its_own_directory_and_number),
 		cmocka_unit_test(marks_are_read_as_written),
 	};
 

@@ -79,11 +79,11 @@ static void half_and_silent(int fd, const struct fake_request *request)
 
 static void drips(int fd, const struct fake_request *request)
 {
-	static const char answer[] = "DOTNET_IPC_V1\0\x18\0\xff\0\0\0\0\0\0";
+	static const char reply[] = "DOTNET_IPC_V1\0\x18\0\xff\0\0\0\0\0\0";
 
 	(void)request;
-	for (size_t i = 0; i < sizeof(answer); i++) {
-		fake_write(fd, answer + i, 1);
+	for (size_t i = 0; i < sizeof(reply); i++) {
+		fake_write(fd, reply + i, 1);
 		usleep(100000);
 	}
 }
@@ -223,7 +223,7 @@ static int in_a_namespace(bool own_proc, int (*fn)(void *ctx), void *ctx)
 	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 99;
 }
 
-static int ask_runtime(void *ctx)
+static int request_runtime(void *ctx)
 {
 	const struct fake_runtime *fake = ctx;
 
@@ -234,7 +234,7 @@ static int ask_runtime(void *ctx)
 }
 
 /* Reports its process number to the outside, and sends a request once a listener has its name. */
-static int ask_neighbour(void *ctx)
+static int request_neighbour(void *ctx)
 {
 	const int *fds = ctx;
 	pid_t victim = fork();
@@ -265,7 +265,7 @@ static void an_invisible_listener_counts_as_another_process(void **state)
 	int fds[4];
 
 	(void)state;
-	int r = in_a_namespace(false, ask_runtime, &fake);
+	int r = in_a_namespace(false, request_runtime, &fake);
 
 	fake_stop(&fake);
 	if (r == 77)
@@ -274,20 +274,20 @@ static void an_invisible_listener_counts_as_another_process(void **state)
 	assert_int_equal(r, 0);
 	assert_int_equal(pipe(fds), 0);
 	assert_int_equal(pipe(fds + 2), 0);
-	pid_t asks = fork();
+	pid_t requester = fork();
 
-	if (!asks)
-		_exit(in_a_namespace(true, ask_neighbour, fds));
+	if (!requester)
+		_exit(in_a_namespace(true, request_neighbour, fds));
 	close(fds[1]);
 	if (read(fds[0], &name, sizeof(name)) != (ssize_t)sizeof(name)) {
-		assert_int_equal(waitpid(asks, &r, 0), asks);
+		assert_int_equal(waitpid(requester, &r, 0), requester);
 		assert_int_equal(WEXITSTATUS(r), 77);
 		skip(); /* no right to mount a /proc */
 	}
 	int listener = fake_bind(path, sizeof(path), name.pid, name.start);
 
 	assert_int_equal(write(fds[3], "x", 1), 1);
-	assert_int_equal(waitpid(asks, &r, 0), asks);
+	assert_int_equal(waitpid(requester, &r, 0), requester);
 	assert_int_equal(WEXITSTATUS(r), EPERM);
 	close(listener);
 	unlink(path);

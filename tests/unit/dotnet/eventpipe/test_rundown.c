@@ -19,12 +19,12 @@
 enum { MODULE = 0x700, ASSEMBLY = 0x800 };
 
 static struct port_error err;
-static struct outbuf heard;
+static struct outbuf received;
 
-static int hear_method(void *ctx, const struct rundown_method *m)
+static int on_method(void *ctx, const struct rundown_method *m)
 {
 	(void)ctx;
-	outbuf_printf(&heard, "%s %llu %llx+%x code %llu token %x %s pdb %d: %s\n",
+	outbuf_printf(&received, "%s %llu %llx+%x code %llu token %x %s pdb %d: %s\n",
 		      m->loaded ? "load" : "there", (unsigned long long)m->time_ns,
 		      (unsigned long long)m->start, m->bytes, (unsigned long long)m->code_id,
 		      m->token, m->module ? m->module->il_path : "-",
@@ -32,20 +32,20 @@ static int hear_method(void *ctx, const struct rundown_method *m)
 	return strlen(m->name) == m->len ? 0 : -EINVAL;
 }
 
-static int hear_gone(void *ctx, uint64_t start, uint64_t time_ns)
+static int on_gone(void *ctx, uint64_t start, uint64_t time_ns)
 {
 	(void)ctx;
-	outbuf_printf(&heard, "gone %llu %llx\n", (unsigned long long)time_ns,
+	outbuf_printf(&received, "gone %llu %llx\n", (unsigned long long)time_ns,
 		      (unsigned long long)start);
 	return 0;
 }
 
-static int hear_il_map(void *ctx, const struct rundown_il_map *map)
+static int on_il_map(void *ctx, const struct rundown_il_map *map)
 {
 	(void)ctx;
-	outbuf_printf(&heard, "map %llx/%llu %zu: %d at %u\n", (unsigned long long)map->method_id,
-		      (unsigned long long)map->code_id, map->count, (signed char)map->il[0],
-		      map->native[0]);
+	outbuf_printf(&received, "map %llx/%llu %zu: %d at %u\n",
+		      (unsigned long long)map->method_id, (unsigned long long)map->code_id,
+		      map->count, (signed char)map->il[0], map->native[0]);
 	return 0;
 }
 
@@ -61,23 +61,23 @@ static int exact(void *ctx, const struct rundown_module *module, uint32_t token,
 
 static struct rundown *begin_rundown(bool with_signature)
 {
-	struct rundown_listener listener = {.method = hear_method,
-					    .gone = hear_gone,
-					    .il_map = hear_il_map,
+	struct rundown_listener listener = {.method = on_method,
+					    .gone = on_gone,
+					    .il_map = on_il_map,
 					    .signature = with_signature ? exact : NULL};
 	struct rundown *r = NULL;
 
-	outbuf_close(&heard);
-	heard = outbuf_to(-1);
+	outbuf_close(&received);
+	received = outbuf_to(-1);
 	assert_int_equal(rundown_new(o, getpid(), &listener, &r), 0);
 	return r;
 }
 
-static const char *heard_text(void)
+static const char *received_text(void)
 {
-	outbuf_char(&heard, 0);
-	heard.len--;
-	return heard.data;
+	outbuf_char(&received, 0);
+	received.len--;
+	return received.data;
 }
 
 /* Payloads of events. */
@@ -179,11 +179,11 @@ static void methods_wait_for_their_assembly(void **state)
 			      method(2, 0x2000, 2 << 7, 0x06000002, "class System.String  ()")),
 			 0);
 	assert_int_equal(take(r, RUNDOWN, 154, 2, module()), 0);
-	assert_int_equal(heard.len, 0);
+	assert_int_equal(received.len, 0);
 	assert_int_equal(
 		take(r, RUNDOWN, 156, 1, assembly("A\\,B, Version=1.0.0.0, Culture=neutral")), 0);
 	assert_int_equal(rundown_flush(r), 0);
-	assert_string_equal(heard_text(),
+	assert_string_equal(received_text(),
 			    "there 5 1000+40 code 0 token 6000001 /app/a.dll pdb 71: "
 			    "instance void [A,B] N.T`1[System.__Canon]::M(int32)[QuickJitted]\n"
 			    "there 5 2000+40 code 77 token 6000002 /app/a.dll pdb 71: string [A,B] "
@@ -212,7 +212,7 @@ static void loads_and_unloads_have_their_time(void **state)
 			      method(1, 0x2000, METHOD_DYNAMIC | METHOD_JITTED | 2 << 7, 0x06000002,
 				     "bool  ()")),
 			 0);
-	assert_string_equal(heard_text(),
+	assert_string_equal(received_text(),
 			    "load 5 1000+40 code 77 token 6000002 /app/a.dll pdb 71: exact [A] "
 			    "N.T`1[System.__Canon]::M()[OptimizedTier1]\n"
 			    "gone 5 1000\n"
@@ -245,7 +245,7 @@ static void damaged_events_are_counted_and_skipped(void **state)
 	assert_int_equal(take(r, RUNDOWN, 150, 1, map), 0);
 	assert_int_equal(rundown_stats(r).bad, bad + 1);
 	assert_int_equal(rundown_flush(r), 0);
-	assert_true(rundown_stats(r).methods == 0 && heard.len == 0);
+	assert_true(rundown_stats(r).methods == 0 && received.len == 0);
 	/* Events of other providers are ignored. */
 	assert_int_equal(take(r, "Else", 144, 2, outbuf_to(-1)), 0);
 	assert_int_equal(rundown_stats(r).bad, bad + 1);
@@ -253,7 +253,8 @@ static void damaged_events_are_counted_and_skipped(void **state)
 	assert_int_equal(take(r, RUNDOWN, 144, 1, method(1, 0x1000, METHOD_JITTED, 1, "garbage")),
 			 0);
 	assert_int_equal(rundown_flush(r), 0);
-	assert_non_null(strstr(heard_text(), ": [?] N.T`1[System.__Canon]::Mgarbage[Unknown]\n"));
+	assert_non_null(
+		strstr(received_text(), ": [?] N.T`1[System.__Canon]::Mgarbage[Unknown]\n"));
 	assert_int_equal(rundown_stats(r).no_module, 1);
 	rundown_free(r);
 }
@@ -283,8 +284,8 @@ static void endless_modules_and_methods_cost_bounded_memory(void **state)
 	}
 	assert_int_equal(take(r, RUNDOWN, 144, 1, method(1, 0x1000, METHOD_JITTED, 1, "bool  ()")),
 			 0);
-	assert_string_equal(heard_text(), "there 5 1000+40 code 0 token 1  pdb 0: bool [A] "
-					  "N.T`1[System.__Canon]::M()[Unknown]\n");
+	assert_string_equal(received_text(), "there 5 1000+40 code 0 token 1  pdb 0: bool [A] "
+					     "N.T`1[System.__Canon]::M()[Unknown]\n");
 	/* Methods of a module that never comes, with empty texts. */
 	while (!error && n <= RUNDOWN_PENDING_MAX) {
 		last = outbuf_to(-1);
@@ -329,10 +330,11 @@ static void a_full_table_names_no_wrong_assembly(void **state)
 	put_module(r, MODULE);
 	assert_int_equal(take(r, RUNTIME, 143, 1, method(1, 0x2000, METHOD_JITTED, 1, "bool  ()")),
 			 0);
-	assert_string_equal(heard_text(), "load 5 1000+40 code 0 token 1 /app/a.dll pdb 71: bool "
-					  "[A] N.T`1[System.__Canon]::M()[Unknown]\n"
-					  "load 5 2000+40 code 0 token 1  pdb 0: bool [?] "
-					  "N.T`1[System.__Canon]::M()[Unknown]\n");
+	assert_string_equal(received_text(),
+			    "load 5 1000+40 code 0 token 1 /app/a.dll pdb 71: bool "
+			    "[A] N.T`1[System.__Canon]::M()[Unknown]\n"
+			    "load 5 2000+40 code 0 token 1  pdb 0: bool [?] "
+			    "N.T`1[System.__Canon]::M()[Unknown]\n");
 	assert_int_equal(rundown_stats(r).no_module, 1);
 	rundown_free(r);
 }
@@ -433,7 +435,7 @@ static void cut(int fd, const struct fake_request *request)
 	collect5(fd, request);
 }
 
-static void told(int fd, const struct fake_request *request)
+static void sends_stream(int fd, const struct fake_request *request)
 {
 	struct outbuf s = outbuf_to(-1);
 
@@ -452,12 +454,12 @@ static void full_sessions(int fd, const struct fake_request *request)
 
 static int snapshot(fake_serve_fn *serve, uint64_t limit_ns, struct rundown_stats *stats)
 {
-	struct rundown_listener listener = {.method = hear_method};
+	struct rundown_listener listener = {.method = on_method};
 	struct fake_runtime fake = fake_start(serve);
 	struct rundown *r;
 
-	outbuf_close(&heard);
-	heard = outbuf_to(-1);
+	outbuf_close(&received);
+	received = outbuf_to(-1);
 	assert_int_equal(rundown_new(o, fake.pid, &listener, &r), 0);
 	err = (struct port_error){0};
 	int error = rundown_snapshot(r, false, clock_monotonic_ns() + limit_ns, &err);
@@ -477,7 +479,7 @@ static void a_session_is_read_during_its_stop(void **state)
 	assert_true(stats.methods == stream_methods && !stats.stream.lost &&
 		    stats.stream.bytes > (1 << 20));
 	assert_non_null(
-		strstr(heard_text(),
+		strstr(received_text(),
 		       "there 50 1000+40 code 0 token 6000001 /app/a.dll pdb 71: void [Old] "));
 	/* A runtime that supports only the oldest command. */
 	assert_int_equal(snapshot(collect2, LONG_NS, &stats), 0);
@@ -501,9 +503,9 @@ static void failed_sessions_end_in_time_with_a_reason(void **state)
 	assert_int_equal(stats.methods, 3);
 }
 
-static void one_listens_and_takes_a_snapshot_of_the_same_process(void **state)
+static void a_live_session_lists_methods_at_its_end(void **state)
 {
-	struct rundown_listener listener = {.method = hear_method};
+	struct rundown_listener listener = {.method = on_method};
 	struct fake_runtime fake = fake_start(collect5);
 	struct rundown *r;
 
@@ -523,13 +525,13 @@ static void one_listens_and_takes_a_snapshot_of_the_same_process(void **state)
 	fake_stop(&fake);
 	assert_int_equal(rundown_live_read(r, &err), -ENODATA);
 	rundown_free(r);
-	outbuf_close(&heard);
+	outbuf_close(&received);
 }
 
-static void events_count_when_no_stop_can_be_sent(void **state)
+static void events_count_if_no_stop_can_be_sent(void **state)
 {
-	struct rundown_listener listener = {.method = hear_method};
-	struct fake_runtime fake = fake_start(told);
+	struct rundown_listener listener = {.method = on_method};
+	struct fake_runtime fake = fake_start(sends_stream);
 	struct rundown *r;
 
 	(void)state;
@@ -541,12 +543,12 @@ static void events_count_when_no_stop_can_be_sent(void **state)
 	assert_int_equal(rundown_live_end(r, clock_monotonic_ns() + LONG_NS, &err), -ENOENT);
 	assert_int_equal(rundown_stats(r).methods, 3);
 	rundown_free(r);
-	outbuf_close(&heard);
+	outbuf_close(&received);
 	fake_stop(&fake);
 }
 
 /* Writes the whole stream at once, like a runtime that compiles much. */
-static void talks(int fd, const struct fake_request *request)
+static void sends_whole_stream(int fd, const struct fake_request *request)
 {
 	struct outbuf s = outbuf_to(-1);
 
@@ -569,7 +571,7 @@ static void a_short_read_is_detected(void **state)
 	const struct session_provider provider = {.name = RUNTIME};
 	const struct session_request request = {.providers = &provider, .nproviders = 1};
 	struct nettrace_listener listener = {.event = pass};
-	struct fake_runtime fake = fake_start(talks);
+	struct fake_runtime fake = fake_start(sends_whole_stream);
 	struct session *s;
 	int r = 0;
 
@@ -603,8 +605,8 @@ int main(void)
 		cmocka_unit_test(a_session_is_read_during_its_stop),
 		cmocka_unit_test(failed_sessions_end_in_time_with_a_reason),
 		cmocka_unit_test(a_short_read_is_detected),
-		cmocka_unit_test(one_listens_and_takes_a_snapshot_of_the_same_process),
-		cmocka_unit_test(events_count_when_no_stop_can_be_sent),
+		cmocka_unit_test(a_live_session_lists_methods_at_its_end),
+		cmocka_unit_test(events_count_if_no_stop_can_be_sent),
 	};
 
 	return cmocka_run_group_tests(tests, fake_set_up, fake_tear_down);

@@ -22,7 +22,7 @@
 
 static char dir[] = "/tmp/jit_capture.XXXXXX";
 static int dir_fd = -1;
-static char said[4096];
+static char logged[4096];
 
 static int set_up(void **state)
 {
@@ -105,18 +105,18 @@ static void wait_for_methods(pid_t pid)
 	assert_true(st.st_size >= 100);
 }
 
-static void hear(enum log_level level, const char *text, unsigned long more)
+static void log_to_text(enum log_level level, const char *text, unsigned long more)
 {
-	size_t len = strlen(said);
+	size_t len = strlen(logged);
 
 	if ((level == LOG_WARN || level == LOG_NOTE) && !more)
-		snprintf(said + len, sizeof(said) - len, "%s\n", text);
+		snprintf(logged + len, sizeof(logged) - len, "%s\n", text);
 }
 
-static void say(const struct jit_capture *c, bool quiet)
+static void report(const struct jit_capture *c, bool quiet)
 {
-	said[0] = 0;
-	log_set_sink(hear);
+	logged[0] = 0;
+	log_set_sink(log_to_text);
 	jit_capture_report(c, quiet);
 	log_summarize();
 	log_set_sink(NULL);
@@ -143,13 +143,13 @@ static void targets_that_hang_share_one_time_limit(void **state)
 
 	jit_capture_end(c);
 	assert_true(clock_monotonic_ns() - begin < 2 * JIT_CAPTURE_END_S * NS_PER_S);
-	say(c, true);
+	report(c, true);
 	/* Replies that arrive in time count, even the last one. */
 	assert_false(there(fakes[HUNG].pid, ".map"));
 	assert_false(there(fakes[HUNG].pid, ".map.profcpu"));
 	size_t stay = 0;
 
-	for (const char *p = said;
+	for (const char *p = logged;
 	     (p = strstr(p, "stays until the next profcpu collect on process ")); p++)
 		stay++;
 	assert_int_equal(stay, LOG_WARN_SHOWN);
@@ -196,9 +196,9 @@ static void unwritable_names_are_reported(void **state)
 	assert_int_equal(jit_capture_start(c, false), 0);
 	jit_capture_end(c);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-	say(c, true);
+	report(c, true);
 	assert_non_null(
-		strstr(said, "they cannot all be written to the recording: File too large"));
+		strstr(logged, "they cannot all be written to the recording: File too large"));
 	assert_false(there(fake.pid, ".map"));
 	jit_capture_free(c);
 	fake_stop(&fake);
@@ -215,9 +215,9 @@ static void names_that_cannot_be_written_are_taken_in_no_other_way(void **state)
 	assert_int_equal(mkdirat(dir_fd, name, 0700), 0);
 	assert_int_equal(jit_capture_start(c, false), 0);
 	jit_capture_end(c);
-	say(c, true);
+	report(c, true);
 	assert_non_null(
-		strstr(said, "auto: names cannot be written to the recording: Is a directory\n"));
+		strstr(logged, "auto: names cannot be written to the recording: Is a directory\n"));
 	assert_false(jit_capture_is_written(c));
 	jit_capture_free(c);
 	fake_stop(&fake);
@@ -243,9 +243,9 @@ static void methods_before_the_end_of_a_process_are_kept(void **state)
 	close(fd);
 	assert_non_null(strstr(text, "T::M()"));
 	assert_non_null(strstr(text, "T::AtTheEnd()"));
-	say(c, false);
-	assert_non_null(strstr(said, "come from its perf map"));
-	assert_null(strstr(said, "ended before"));
+	report(c, false);
+	assert_non_null(strstr(logged, "come from its perf map"));
+	assert_null(strstr(logged, "ended before"));
 	assert_false(there(fake.pid, ".map"));
 	assert_false(there(fake.pid, ".map.profcpu"));
 	jit_capture_free(c);
@@ -301,11 +301,11 @@ static void a_foreign_process_that_hangs_costs_no_names(void **state)
 		assert_true(st.st_size >= 100);
 		assert_false(there(fakes[i].pid, ".map"));
 	}
-	say(c, true);
+	report(c, true);
 	snprintf(text, sizeof(text), "process %d: the perf map", hung.pid);
-	assert_non_null(strstr(said, text));
-	assert_non_null(strstr(said, "is it stopped?"));
-	assert_null(strchr(strchr(said, '\n') + 1, '\n')); /* one line */
+	assert_non_null(strstr(logged, text));
+	assert_non_null(strstr(logged, "is it stopped?"));
+	assert_null(strchr(strchr(logged, '\n') + 1, '\n')); /* one line */
 	jit_capture_free(c);
 	/* Once it replies, the next profcpu removes the map. */
 	kill(hung.pid, SIGCONT);
@@ -316,8 +316,8 @@ static void a_foreign_process_that_hangs_costs_no_names(void **state)
 		usleep(20000);
 	jit_capture_end(c);
 	assert_false(there(hung.pid, ".map.profcpu"));
-	say(c, false);
-	assert_non_null(strstr(said, "1 perf map of a killed profcpu: switched off and removed"));
+	report(c, false);
+	assert_non_null(strstr(logged, "1 perf map of a killed profcpu: switched off and removed"));
 	jit_capture_free(c);
 	for (size_t i = 0; i < 3; i++)
 		fake_stop(&fakes[i]);

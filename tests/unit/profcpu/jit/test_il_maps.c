@@ -17,7 +17,7 @@ static const unsigned char il[] = {0xfe, 0xff, 0xff, 0xff, 3, 0, 0, 0},
 static const struct rundown_module module = {.id = 5, .il_path = "/app/a.dll", .pdb_guid = {1, 2}},
 				   nowhere = {.id = 6, .il_path = ""};
 
-static void tell_method(struct jit_il_maps *m, uint64_t start, uint64_t id, uint64_t code_id,
+static void send_method(struct jit_il_maps *m, uint64_t start, uint64_t id, uint64_t code_id,
 			const struct rundown_module *of)
 {
 	struct jit_method method = {.start = start,
@@ -26,18 +26,18 @@ static void tell_method(struct jit_il_maps *m, uint64_t start, uint64_t id, uint
 				    .until_ns = UINT64_MAX,
 				    .name = "a",
 				    .len = 1};
-	struct rundown_method told = {.start = start,
-				      .bytes = 0x40,
-				      .token = 0x06000007,
-				      .id = id,
-				      .code_id = code_id,
-				      .module = of};
+	struct rundown_method event = {.start = start,
+				       .bytes = 0x40,
+				       .token = 0x06000007,
+				       .id = id,
+				       .code_id = code_id,
+				       .module = of};
 
 	jit_methods_writer_add(m->out, &method);
-	assert_int_equal(jit_il_maps_method(m, &told), 0);
+	assert_int_equal(jit_il_maps_method(m, &event), 0);
 }
 
-static void tell_map(struct jit_il_maps *m, uint64_t id, uint64_t code_id)
+static void send_map(struct jit_il_maps *m, uint64_t id, uint64_t code_id)
 {
 	struct rundown_il_map map = {
 		.method_id = id, .code_id = code_id, .count = 2, .il = il, .native = native};
@@ -87,16 +87,16 @@ static void freed_code_does_not_affect_its_successor(void **state)
 	int fd = begin_file(dir, &maps);
 
 	(void)state;
-	tell_method(&maps, 0x1000, 1, 0, &module);
-	tell_map(&maps, 1, 0);
-	tell_method(&maps, 0x2000, 2, 0, &module);
+	send_method(&maps, 0x1000, 1, 0, &module);
+	send_map(&maps, 1, 0);
+	send_method(&maps, 0x2000, 2, 0, &module);
 	jit_il_maps_gone(&maps, 0x1000);
 	jit_il_maps_gone(&maps, 0x2000);
 	jit_il_maps_gone(&maps, 0x7000); /* was never reported */
-	tell_method(&maps, 0x2000, 8, 0,
+	send_method(&maps, 0x2000, 8, 0,
 		    &nowhere); /* has no module: the next line is of the previous body */
-	tell_map(&maps, 2, 0);
-	tell_method(&maps, 0x3000, 2, 0, &next);
+	send_map(&maps, 2, 0);
+	send_method(&maps, 0x3000, 2, 0, &next);
 	struct jit_methods *m = end_file(fd, &maps);
 
 	assert_int_equal(jit_il_modules(jit_methods_il(m)), 2);
@@ -125,17 +125,17 @@ static void stale_starts_are_not_kept(void **state)
 	uint64_t last = 0x10000 + 16 * (uint64_t)100000;
 
 	(void)state;
-	tell_method(&maps, 0x1000, 1, 0, &module);
-	tell_method(&maps, 0x2000, 2, 0, &module);
+	send_method(&maps, 0x1000, 1, 0, &module);
+	send_method(&maps, 0x2000, 2, 0, &module);
 	jit_il_maps_gone(&maps, 0x2000);
 	for (uint64_t start = 0x10000; start <= last; start += 16) {
-		struct rundown_method told = {.start = start,
-					      .bytes = 0x10,
-					      .token = 0x06000007,
-					      .id = 3,
-					      .module = &module};
+		struct rundown_method event = {.start = start,
+					       .bytes = 0x10,
+					       .token = 0x06000007,
+					       .id = 3,
+					       .module = &module};
 
-		assert_int_equal(jit_il_maps_method(&maps, &told), 0);
+		assert_int_equal(jit_il_maps_method(&maps, &event), 0);
 	}
 	assert_int_equal(maps.bodies.len, 3);
 	assert_true(maps.by_start.len < 10000);
@@ -158,16 +158,16 @@ static void maps_and_methods_match_in_either_order(void **state)
 	int fd = begin_file(dir, &maps);
 
 	(void)state;
-	tell_map(&maps, 1, 2);
-	tell_map(&maps, 9, 9); /* method that never comes */
-	tell_method(&maps, 0x1000, 1, 2, &module);
-	tell_method(&maps, 0x2000, 1, 3, &module); /* another body of that method */
-	tell_map(&maps, 1, 3);
-	tell_map(&maps, 4, 0);
-	tell_method(&maps, 0x3000, 4, 0, &module);
-	tell_method(&maps, 0x4000, 7, 0, &module); /* without a map */
-	tell_map(&maps, 8, 0);
-	tell_method(&maps, 0x5000, 8, 0, &nowhere); /* without a file */
+	send_map(&maps, 1, 2);
+	send_map(&maps, 9, 9); /* method that never comes */
+	send_method(&maps, 0x1000, 1, 2, &module);
+	send_method(&maps, 0x2000, 1, 3, &module); /* another body of that method */
+	send_map(&maps, 1, 3);
+	send_map(&maps, 4, 0);
+	send_method(&maps, 0x3000, 4, 0, &module);
+	send_method(&maps, 0x4000, 7, 0, &module); /* without a map */
+	send_map(&maps, 8, 0);
+	send_method(&maps, 0x5000, 8, 0, &nowhere); /* without a file */
 	struct jit_methods *m = end_file(fd, &maps);
 
 	assert_int_equal(jit_il_modules(jit_methods_il(m)), 1);

@@ -174,7 +174,7 @@ static void unwound_frames_are_at_their_calls(void **state)
 }
 
 /* A stack that profcpu's recorder kept is unwound again only if that can improve it. */
-static void registers_of_another_architecture_are_left_alone(void **state)
+static void registers_of_another_architecture_are_ignored(void **state)
 {
 	const uint64_t words[] = {PERF_CONTEXT_USER, 0x401000}, regs[] = {0x7ffe0000, 0x401000},
 		       stack[8] = {0};
@@ -219,7 +219,7 @@ int main(void)
 		cmocka_unit_test(without_registers_nothing_is_done),
 		cmocka_unit_test(samples_without_unwinding_keep_the_sampled_frame),
 		cmocka_unit_test(unwound_frames_are_at_their_calls),
-		cmocka_unit_test(registers_of_another_architecture_are_left_alone),
+		cmocka_unit_test(registers_of_another_architecture_are_ignored),
 		cmocka_unit_test(finished_stacks_are_not_unwound_again),
 	};
 

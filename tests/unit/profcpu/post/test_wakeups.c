@@ -282,7 +282,7 @@ static void circles_and_long_chains_end(void **state)
 	end(&f);
 }
 
-static void beyond_the_limit_waits_are_left_out_and_counted(void **state)
+static void waits_over_the_limit_are_left_out_and_counted(void **state)
 {
 	static const char *const sleepers[] = {"main;a", "main;b", "main;c", "main;a"};
 	struct fixture f;
@@ -415,7 +415,7 @@ int main(void)
 		cmocka_unit_test(a_waker_that_waited_has_its_own_waker),
 		cmocka_unit_test(names_of_threads_are_the_same_in_all_places),
 		cmocka_unit_test(circles_and_long_chains_end),
-		cmocka_unit_test(beyond_the_limit_waits_are_left_out_and_counted),
+		cmocka_unit_test(waits_over_the_limit_are_left_out_and_counted),
 		cmocka_unit_test(an_interrupted_thread_is_no_waker),
 		cmocka_unit_test(senseless_words_are_no_chain),
 		cmocka_unit_test(an_event_with_the_same_name_is_not_a_wait),

@@ -32,7 +32,7 @@ struct fixture {
 	struct record_offcpu *offcpu;
 	struct record_blocked *blocked;
 	struct unwinder *unwinder;
-	uint64_t asked, ips[THREADS]; /* offset of the stack of waits that have one */
+	uint64_t requested, ips[THREADS]; /* offset of the stack of waits that have one */
 	size_t with_stack, waits;
 };
 
@@ -70,11 +70,11 @@ static int take_thread(void *ctx, const struct offcpu_idx_thread *thread)
 	return 0;
 }
 
-static int take_ask(void *ctx, int32_t pid, int32_t tid)
+static int take_request(void *ctx, int32_t pid, int32_t tid)
 {
 	struct fixture *f = ctx;
 
-	f->asked++;
+	f->requested++;
 	return record_blocked_request(f->blocked, pid, tid);
 }
 
@@ -127,14 +127,14 @@ static void waiting_threads_have_a_stack(void **state)
 	record_offcpu_to(f.offcpu, &(struct record_offcpu_writer){.ctx = &f,
 								  .wait = take_wait,
 								  .thread = take_thread,
-								  .request = take_ask});
+								  .request = take_request});
 	for (size_t i = 0; i < THREADS; i++) {
 		const struct perfdata_record record = {
 			.type = PERF_RECORD_FORK, .pid = getpid(), .tid = tids[i], .cpu = -1};
 
 		assert_int_equal(record_offcpu_apply(f.offcpu, &record), 0);
 	}
-	assert_int_equal(f.asked, THREADS);
+	assert_int_equal(f.requested, THREADS);
 	for (int i = 0; i < 1000 && record_blocked_stats(f.blocked).requested < THREADS; i++)
 		round_of(&f);
 	if (!record_blocked_stats(f.blocked).read)
@@ -172,15 +172,15 @@ static void *waits_deep(void *arg)
 	return deep[0] ? waits(arg) : NULL;
 }
 
-static bool never_answers(void *ctx, int32_t pid, uint64_t addr)
+static bool never_replies(void *ctx, int32_t pid, uint64_t addr)
 {
 	(void)ctx, (void)pid, (void)addr;
 	return true;
 }
 
-static void stacks_without_code_give_way_at_the_end(void **state)
+static void stacks_without_code_are_reported_at_the_end(void **state)
 {
-	const struct unwinder_options unwinder = {.request_code = never_answers};
+	const struct unwinder_options unwinder = {.request_code = never_replies};
 	static pid_t many_tids[MANY];
 	pthread_t threads[MANY];
 	struct fixture f = {0};
@@ -295,12 +295,12 @@ static int take_wait_32(void *ctx, const struct perfdata_offcpu *sample,
 	return 0;
 }
 
-static int take_ask_32(void *ctx, int32_t pid, int32_t tid)
+static int take_request_32(void *ctx, int32_t pid, int32_t tid)
 {
 	return record_blocked_request(((struct program_32 *)ctx)->blocked, pid, tid);
 }
 
-static void a_32_bit_program_has_no_stack_and_says_so(void **state)
+static void a_32_bit_program_waits_without_a_stack(void **state)
 {
 	const struct record_offcpu_options options = {.begin_ns = clock_monotonic_ns()};
 	char path[] = "/tmp/test_record_waiting.XXXXXX";
@@ -323,7 +323,7 @@ static void a_32_bit_program_has_no_stack_and_says_so(void **state)
 	record_offcpu_to(offcpu, &(struct record_offcpu_writer){.ctx = &p,
 								.wait = take_wait_32,
 								.thread = take_thread,
-								.request = take_ask_32});
+								.request = take_request_32});
 	assert_int_equal(
 		record_offcpu_apply(offcpu, &(struct perfdata_record){.type = PERF_RECORD_FORK,
 								      .pid = pid,
@@ -412,7 +412,7 @@ static void one_wait_is_requested_once(void **state)
 }
 
 /* More threads than fit, none of which exists. */
-static void the_end_hurries_and_counts_the_rest(void **state)
+static void the_end_skips_pauses_and_counts_the_rest(void **state)
 {
 	const int32_t n = RECORD_BLOCKED_THREADS_MAX + 20000;
 	uint64_t begin_ns, spent_ns, until_ns;
@@ -449,10 +449,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waiting_threads_have_a_stack),
-		cmocka_unit_test(stacks_without_code_give_way_at_the_end),
-		cmocka_unit_test(a_32_bit_program_has_no_stack_and_says_so),
+		cmocka_unit_test(stacks_without_code_are_reported_at_the_end),
+		cmocka_unit_test(a_32_bit_program_waits_without_a_stack),
 		cmocka_unit_test(one_wait_is_requested_once),
-		cmocka_unit_test(the_end_hurries_and_counts_the_rest),
+		cmocka_unit_test(the_end_skips_pauses_and_counts_the_rest),
 		cmocka_unit_test(the_end_does_not_wait_for_requests),
 	};
 

@@ -133,7 +133,7 @@ static void short_waits_are_counted_only(void **state)
 	record_offcpu_free(f.o);
 }
 
-static void lost_time_is_unknown(void **state)
+static void time_of_lost_records_is_unknown(void **state)
 {
 	struct fixture f;
 
@@ -143,7 +143,7 @@ static void lost_time_is_unknown(void **state)
 	out(&f, 2000, 71, 0x10);
 	in(&f, 2100, 71);
 	/* Its CPU lost nothing before 2200, other CPUs nothing at all. */
-	met(&f, 3, 2200);
+	record_seen(&f, 3, 2200);
 	assert_int_equal(record_offcpu_lost(f.o, 3, 2500), 0);
 	out(&f, 2600, 71, 0x10);
 	in(&f, 2700, 71);
@@ -160,7 +160,7 @@ static void losses_of_a_full_ring_make_time_unknown(void **state)
 	static const struct {
 		uint64_t full_ns[2]; /* of CPU 3 and 4; 0: not full */
 		bool before;         /* rounds follow; otherwise it was found full at the end */
-		uint64_t met_ns;     /* on CPU 3, in the next round */
+		uint64_t seen_ns;    /* on CPU 3, in the next round */
 		uint64_t unknown_ns;
 	} cases[] = {
 		{{0, 0}, true, 0, 0},
@@ -185,16 +185,16 @@ static void losses_of_a_full_ring_make_time_unknown(void **state)
 		task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
 		out(&f, 2000, 71, 0x10);
 		in(&f, 2100, 71);
-		met(&f, 3, 2200);
-		met(&f, 4, 2300);
+		record_seen(&f, 3, 2200);
+		record_seen(&f, 4, 2300);
 		assert_int_equal(record_offcpu_round(f.o), 0);
 		for (int32_t cpu = 0; cpu < 2; cpu++)
 			if (cases[i].full_ns[cpu])
 				assert_int_equal(
 					record_offcpu_full(f.o, 3 + cpu, cases[i].full_ns[cpu]), 0);
 		assert_int_equal(record_offcpu_full(f.o, -1, 2500), 0); /* no such sample */
-		if (cases[i].met_ns)
-			met(&f, 3, cases[i].met_ns);
+		if (cases[i].seen_ns)
+			record_seen(&f, 3, cases[i].seen_ns);
 		for (int n = 0; cases[i].before && n < 3; n++)
 			assert_int_equal(record_offcpu_round(f.o), 0);
 		end(&f, 3000);
@@ -216,7 +216,7 @@ static void waking(struct fixture *f, uint64_t time_ns, int32_t tid, int32_t by,
 }
 
 /* Samples are in order nevertheless, by the time at which they became known. */
-static void when_a_wait_ended_may_be_known_long_after(void **state)
+static void the_end_of_a_wait_may_be_known_late(void **state)
 {
 	struct fixture f;
 
@@ -225,7 +225,7 @@ static void when_a_wait_ended_may_be_known_long_after(void **state)
 	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
 	task(&f, PERF_RECORD_FORK, 0, PID, 72, PID);
 	out(&f, 2000, 71, 0x10);
-	met(&f, 3, 2200);
+	record_seen(&f, 3, 2200);
 	assert_int_equal(record_offcpu_lost(f.o, 3, 2500), 0);
 	for (uint64_t now = 3000; now < 9000; now += 1000) {
 		out(&f, now, 72, 0x20);
@@ -350,8 +350,8 @@ int main(void)
 		cmocka_unit_test(an_exec_continues_as_the_first_thread),
 		cmocka_unit_test(a_reused_id_is_another_thread),
 		cmocka_unit_test(short_waits_are_counted_only),
-		cmocka_unit_test(lost_time_is_unknown),
-		cmocka_unit_test(when_a_wait_ended_may_be_known_long_after),
+		cmocka_unit_test(time_of_lost_records_is_unknown),
+		cmocka_unit_test(the_end_of_a_wait_may_be_known_late),
 		cmocka_unit_test(losses_of_a_full_ring_make_time_unknown),
 		cmocka_unit_test(waits_are_reported_one_round_later),
 		cmocka_unit_test(a_waker_is_stored_once_and_named_by_each_wait),

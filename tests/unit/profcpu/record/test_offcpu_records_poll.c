@@ -57,7 +57,7 @@ static void a_wait_goes_on_whatever_was_lost(void **state)
 		in(&f, now + 1000, 71);
 		out(&f, now + 2000, 71, 0x10);
 		write_stat(dir, more ? "510 20 9\n" : "510 20 8\n");
-		met(&f, 3, now + 3000);
+		record_seen(&f, 3, now + 3000);
 		assert_int_equal(record_offcpu_lost(f.o, 3, now + 4000), 0);
 		assert_int_equal(record_offcpu_round(f.o), 0);
 		in(&f, clock_monotonic_ns() + 5000, 71);
@@ -101,12 +101,12 @@ static void a_loss_counts_in_the_window_of_its_ring(void **state)
 		assert_int_equal(record_offcpu_mark(f.o, OFFCPU_CLOSE, 2000), 0);
 		assert_int_equal(record_offcpu_poll(f.o, 2000, &width), 0);
 		assert_int_equal(record_offcpu_round(f.o), 0);
-		/* If more records may have followed, nobody knows whether this wait continues up to
-		 * the next window. */
+		/* If more records may have followed, it is unknown whether this wait continues up
+		 * to the next window. */
 		window(&f, dir, 5000, 6000, "600 20 8\n");
 		in(&f, 5100, 71);
 		out(&f, 5200, 71, 0x10);
-		met(&f, 3, 5200);
+		record_seen(&f, 3, 5200);
 		assert_int_equal(record_offcpu_round(f.o), 0);
 		if (is_full)
 			assert_int_equal(record_offcpu_full(f.o, 3, 6100), 0);
@@ -139,11 +139,11 @@ static void a_thread_that_always_sleeps_is_one_wait(void **state)
 
 		begin_with(&f, &(struct record_offcpu_options){.begin_ns = BEGIN_NS, .proc = dir});
 		task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
-		assert_true(f.nasked == 1 && f.asked == 71);
+		assert_true(f.nrequested == 1 && f.requested == 71);
 		task(&f, PERF_RECORD_FORK, 1500, PID, 72,
 		     PID); /* threads that begin later are seen completely */
 		task(&f, PERF_RECORD_EXIT, 1500, PID, 72, PID);
-		assert_int_equal(f.nasked, 1);
+		assert_int_equal(f.nrequested, 1);
 		assert_false(record_offcpu_round(f.o) || record_offcpu_round(f.o));
 		if (how)
 			assert_int_equal(
@@ -160,7 +160,7 @@ static void a_thread_that_always_sleeps_is_one_wait(void **state)
 /* By the time polls are processed the wait could be over. */
 static void a_thread_in_one_wait_while_events_are_off_is_read_at_once(void **state)
 {
-	static const uint64_t ms[] = {1, 4, 6, 8, 40, 42}, asked[] = {1, 1, 2, 2, 2, 3};
+	static const uint64_t ms[] = {1, 4, 6, 8, 40, 42}, requested[] = {1, 1, 2, 2, 2, 3};
 	char dir[] = "/tmp/test_record_offcpu.XXXXXX";
 	struct fixture f;
 	double width;
@@ -173,7 +173,7 @@ static void a_thread_in_one_wait_while_events_are_off_is_read_at_once(void **sta
 	for (size_t i = 0; i < sizeof(ms) / sizeof(ms[0]); i++) {
 		assert_false(record_offcpu_mark(f.o, OFFCPU_CLOSE, ms[i] * NS_PER_MS) ||
 			     record_offcpu_poll(f.o, ms[i] * NS_PER_MS, &width));
-		assert_int_equal(f.nasked, asked[i]);
+		assert_int_equal(f.nrequested, requested[i]);
 	}
 	record_offcpu_free(f.o);
 	remove_proc(dir);
@@ -185,8 +185,8 @@ static void a_thread_in_one_wait_while_events_are_off_is_read_at_once(void **sta
 struct crowd {
 	struct record_offcpu *o;
 	uint64_t begin_ns;
-	bool asked[CROWD];
-	size_t nasked;
+	bool requested[CROWD];
+	size_t nrequested;
 };
 
 static int take_crowd_wait(void *ctx, const struct perfdata_offcpu *sample,
@@ -202,13 +202,13 @@ static int take_crowd_thread(void *ctx, const struct offcpu_idx_thread *thread)
 	return 0;
 }
 
-static int take_crowd_ask(void *ctx, int32_t pid, int32_t tid)
+static int take_crowd_request(void *ctx, int32_t pid, int32_t tid)
 {
 	struct crowd *c = ctx;
 
 	assert_int_equal(pid, PID);
-	c->nasked += !c->asked[tid - CROWD_TID];
-	c->asked[tid - CROWD_TID] = true;
+	c->nrequested += !c->requested[tid - CROWD_TID];
+	c->requested[tid - CROWD_TID] = true;
 	return 0;
 }
 
@@ -223,7 +223,7 @@ static void begin_crowd(struct crowd *c, const char *dir)
 					   &c->o),
 			 0);
 	record_offcpu_to(c->o, &(struct record_offcpu_writer){c, take_crowd_wait, take_crowd_thread,
-							      NULL, take_crowd_ask, NULL});
+							      NULL, take_crowd_request, NULL});
 	for (int32_t i = 0; i < CROWD; i++) {
 		const struct perfdata_record record = {
 			.type = PERF_RECORD_FORK, .pid = PID, .tid = CROWD_TID + i, .cpu = -1};
@@ -256,17 +256,17 @@ static void all_threads_are_polled_after_losses(void **state)
 	(void)state;
 	make_proc(dir);
 	begin_crowd(&c, dir);
-	assert_int_equal(c.nasked, CROWD);
-	memset(c.asked, 0, sizeof(c.asked));
-	c.nasked = 0;
+	assert_int_equal(c.nrequested, CROWD);
+	memset(c.requested, 0, sizeof(c.requested));
+	c.nrequested = 0;
 	for (int round = 0; round < 4; round++) {
 		assert_int_equal(record_offcpu_lost(c.o, -1, clock_monotonic_ns()), 0);
 		assert_int_equal(record_offcpu_round(c.o), 0);
 		/* The first round leaves some threads for later. */
 		if (!round)
-			assert_true(c.nasked < CROWD);
+			assert_true(c.nrequested < CROWD);
 	}
-	assert_int_equal(c.nasked, CROWD);
+	assert_int_equal(c.nrequested, CROWD);
 	end_crowd(&c, dir);
 }
 

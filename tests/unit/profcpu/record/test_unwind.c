@@ -327,7 +327,7 @@ static void test_incomplete_stacks_are_in_the_index(void **state)
 	samples_idx_free(&idx);
 }
 
-static void test_samples_are_written_where_what_is_said_of_them_cannot_be(void **state)
+static void test_samples_are_written_if_their_rows_cannot_be(void **state)
 {
 	struct fixture *f = *state;
 	struct perfdata_record r;
@@ -410,8 +410,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stacks_are_kept_by_grade, begin, end),
 		cmocka_unit_test_setup_teardown(test_incomplete_stacks_are_in_the_index, begin,
 						end),
-		cmocka_unit_test_setup_teardown(
-			test_samples_are_written_where_what_is_said_of_them_cannot_be, begin, end),
+		cmocka_unit_test_setup_teardown(test_samples_are_written_if_their_rows_cannot_be,
+						begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_a_record_without_its_rest_is_no_part_of_the_next, begin, end),
 		cmocka_unit_test_setup_teardown(test_damaged_records_cost_themselves, begin, end),

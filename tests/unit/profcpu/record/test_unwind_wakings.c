@@ -37,12 +37,12 @@ struct fixture {
 	struct perfdata_writer *writer;
 	unsigned char *raw;
 	size_t len;
-	int met; /* the foreign thread that was reported */
-	size_t nmet;
+	int reported; /* the foreign thread that was reported */
+	size_t nreported;
 };
 
-static int meet(void *ctx, int32_t pid, int (*take)(void *ctx, const void *data, size_t len),
-		void *take_ctx)
+static int report_thread(void *ctx, int32_t pid,
+			 int (*take)(void *ctx, const void *data, size_t len), void *take_ctx)
 {
 	struct fixture *f = ctx;
 	struct {
@@ -60,8 +60,8 @@ static int meet(void *ctx, int32_t pid, int (*take)(void *ctx, const void *data,
 		    .tid = (uint32_t)pid,
 		    .comm = "strange"};
 
-	f->met = pid;
-	f->nmet++;
+	f->reported = pid;
+	f->nreported++;
 	return take(take_ctx, &record, sizeof(record));
 }
 
@@ -104,7 +104,7 @@ static int begin(void **state)
 						.wakings = true,
 						.waking_pid_offset = PID_OFFSET,
 						.proc = "/nowhere",
-						.synthesize = meet,
+						.synthesize = report_thread,
 						.synthesize_ctx = f};
 
 	f->raw = calloc(1, RECORDS_BYTES);
@@ -261,7 +261,7 @@ static struct offcpu_idx_wait first_wait(const struct fixture *f)
 	return wait;
 }
 
-static void the_waker_has_a_sample_and_the_wait_its_place(void **state)
+static void a_wait_refers_to_the_sample_of_its_waker(void **state)
 {
 	struct fixture *f = *state;
 	struct offcpu_idx_wait wait;
@@ -293,8 +293,8 @@ static void the_waker_has_a_sample_and_the_wait_its_place(void **state)
 	assert_int_equal(r.file_off, wait.file_off);
 	perfdata_close(d);
 	/* Recorded once; its name comes before it in the recording. */
-	assert_int_equal(f->met, STRANGER);
-	assert_int_equal(f->nmet, 1);
+	assert_int_equal(f->reported, STRANGER);
+	assert_int_equal(f->nreported, 1);
 	assert_int_equal(record_unwind_stats(f->unwind).damaged, 0);
 }
 
@@ -318,7 +318,7 @@ static void an_interrupt_belongs_to_no_thread(void **state)
 	assert_int_equal(r.sample.ncallchain,
 			 2); /* without the user part of the interrupted thread */
 	perfdata_close(d);
-	assert_int_equal(f->nmet, 0);
+	assert_int_equal(f->nreported, 0);
 }
 
 static void cut_payloads_are_counted(void **state)
@@ -340,8 +340,8 @@ static void cut_payloads_are_counted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_waker_has_a_sample_and_the_wait_its_place,
-						begin, end),
+		cmocka_unit_test_setup_teardown(a_wait_refers_to_the_sample_of_its_waker, begin,
+						end),
 		cmocka_unit_test_setup_teardown(an_interrupt_belongs_to_no_thread, begin, end),
 		cmocka_unit_test_setup_teardown(cut_payloads_are_counted, begin, end),
 	};

@@ -28,11 +28,11 @@ struct play {
 		enum offcpu_kind kind;
 		uint64_t time_ns;
 		bool on; /* whether events were on at that moment */
-	} told[100000];
-	size_t ntold, polls;
+	} reported[100000];
+	size_t nreported, polls;
 	bool overran; /* whether the ring was full */
 	uint64_t on_ns;
-	int error; /* result of tell */
+	int error; /* result of report */
 };
 
 static void pass(struct play *p, uint64_t ns)
@@ -72,14 +72,14 @@ static uint64_t others(void *ctx)
 	return 0;
 }
 
-static int tell(void *ctx, enum offcpu_kind kind, uint64_t time_ns)
+static int report(void *ctx, enum offcpu_kind kind, uint64_t time_ns)
 {
 	struct play *p = ctx;
 
-	assert_true(p->ntold < sizeof(p->told) / sizeof(p->told[0]));
-	p->told[p->ntold].kind = kind;
-	p->told[p->ntold].on = p->on;
-	p->told[p->ntold++].time_ns = time_ns;
+	assert_true(p->nreported < sizeof(p->reported) / sizeof(p->reported[0]));
+	p->reported[p->nreported].kind = kind;
+	p->reported[p->nreported].on = p->on;
+	p->reported[p->nreported++].time_ns = time_ns;
 	return p->error;
 }
 
@@ -88,8 +88,8 @@ static int poll_threads(void *ctx, uint64_t time_ns, double *ret_width)
 	struct play *p = ctx;
 
 	/* The time is that of the last CLOSE or WHOLE. */
-	assert_int_equal(time_ns, p->told[p->ntold - 1].time_ns);
-	assert_true(p->told[p->ntold - 1].kind != OFFCPU_OPEN);
+	assert_int_equal(time_ns, p->reported[p->nreported - 1].time_ns);
+	assert_true(p->reported[p->nreported - 1].kind != OFFCPU_OPEN);
 	p->polls++;
 	p->process_ns += POLL_NS;
 	pass(p, POLL_NS);
@@ -113,7 +113,7 @@ static uint64_t process_ns(void *ctx)
 }
 
 static const struct record_windows_hooks player = {NULL,       turn,         load,      others,
-						   tell,       poll_threads, alarm_at,  now_ns,
+						   report,     poll_threads, alarm_at,  now_ns,
 						   process_ns, process_ns,   process_ns};
 
 static void begin(struct play *p, struct record_windows *s, double limit)
@@ -165,17 +165,17 @@ static void check_order(const struct play *p)
 {
 	bool closed = false;
 
-	for (size_t i = 0; i < p->ntold; i++) {
-		assert_true(!i || p->told[i].time_ns >= p->told[i - 1].time_ns);
-		if (p->told[i].kind == OFFCPU_CLOSE) {
-			assert_false(p->told[i].on);
+	for (size_t i = 0; i < p->nreported; i++) {
+		assert_true(!i || p->reported[i].time_ns >= p->reported[i - 1].time_ns);
+		if (p->reported[i].kind == OFFCPU_CLOSE) {
+			assert_false(p->reported[i].on);
 			closed = true;
-		} else if (p->told[i].kind == OFFCPU_OPEN) {
-			assert_true(closed && p->told[i].on);
+		} else if (p->reported[i].kind == OFFCPU_OPEN) {
+			assert_true(closed && p->reported[i].on);
 			closed = false;
 		} else {
-			assert_int_equal(p->told[i].kind, OFFCPU_WHOLE);
-			assert_true(!closed && p->told[i].on);
+			assert_int_equal(p->reported[i].kind, OFFCPU_WHOLE);
+			assert_true(!closed && p->reported[i].on);
 		}
 	}
 }
@@ -187,7 +187,7 @@ static void few_switches_are_all_recorded(void **state)
 
 	begin(p, &s, 0.05);
 	run(p, &s, 1000, 20, 0);
-	assert_int_equal(p->ntold, 0);
+	assert_int_equal(p->nreported, 0);
 	assert_int_equal(record_windows_result(&s).windows, 0);
 	assert_true(p->on);
 }
@@ -215,7 +215,7 @@ static void many_are_recorded_in_windows_within_the_limit(void **state)
 		check_order(p);
 		assert_false(p->overran);
 		/* One poll at each CLOSE. */
-		assert_true(p->polls >= p->ntold / 2);
+		assert_true(p->polls >= p->nreported / 2);
 		result = record_windows_result(&s);
 		assert_true(result.windows > 300);
 		/* The result agrees with what happened. */
@@ -235,10 +235,10 @@ static void polls_come_soon_after_windows_and_then_less_often(void **state)
 	begin(p, &s, 0.05);
 	run(p, &s, RATE, 5, 0);
 	check_order(p);
-	for (size_t i = 1; i < p->ntold; i++) {
-		uint64_t apart_ns = p->told[i].time_ns - p->told[i - 1].time_ns;
+	for (size_t i = 1; i < p->nreported; i++) {
+		uint64_t apart_ns = p->reported[i].time_ns - p->reported[i - 1].time_ns;
 
-		if (p->told[i].kind == OFFCPU_OPEN) {
+		if (p->reported[i].kind == OFFCPU_OPEN) {
 			windows++;
 			n = 0;
 			continue;
@@ -250,8 +250,8 @@ static void polls_come_soon_after_windows_and_then_less_often(void **state)
 					RECORD_WINDOWS_FIRST_POLL_NS + NS_PER_MS);
 		if (n > 2)
 			assert_true(apart_ns + NS_PER_MS >= RECORD_WINDOWS_INTERVAL_MAX_NS ||
-				    apart_ns + NS_PER_MS >=
-					    2 * (p->told[i - 1].time_ns - p->told[i - 2].time_ns));
+				    apart_ns + NS_PER_MS >= 2 * (p->reported[i - 1].time_ns -
+								 p->reported[i - 2].time_ns));
 	}
 	assert_true(windows > 50);
 	assert_in_range(most, 6, 20);
@@ -273,20 +273,20 @@ static void after_a_storm_all_switches_are_recorded_again(void **state)
 	begin(p, &s, 0.05);
 	run(p, &s, RATE, 3, 0);
 	run(p, &s, 300, 4, 0);
-	assert_int_equal(p->told[p->ntold - 1].kind, OFFCPU_WHOLE);
+	assert_int_equal(p->reported[p->nreported - 1].kind, OFFCPU_WHOLE);
 	assert_true(p->on);
 	/* It came with a poll and after a window. */
-	assert_int_equal(p->told[p->ntold - 2].kind, OFFCPU_OPEN);
-	assert_true(p->told[p->ntold - 1].time_ns - p->told[p->ntold - 2].time_ns >=
+	assert_int_equal(p->reported[p->nreported - 2].kind, OFFCPU_OPEN);
+	assert_true(p->reported[p->nreported - 1].time_ns - p->reported[p->nreported - 2].time_ns >=
 		    RECORD_WINDOWS_LAST_NS);
 	check_order(p);
-	size_t before = p->ntold;
+	size_t before = p->nreported;
 
 	run(p, &s, 300, 10, 0);
-	assert_int_equal(p->ntold, before);
+	assert_int_equal(p->nreported, before);
 	/* Many switches bring windows back. */
 	run(p, &s, RATE, 1, 0);
-	assert_true(p->ntold > before);
+	assert_true(p->nreported > before);
 	check_order(p);
 }
 
@@ -303,7 +303,7 @@ static void windows_continue_when_reading_is_late(void **state)
 	check_order(p);
 }
 
-static void errors_are_handed_on(void **state)
+static void errors_are_returned(void **state)
 {
 	struct play *p = *state;
 	struct record_windows s;
@@ -347,7 +347,7 @@ int main(void)
 						new_play, free_play),
 		cmocka_unit_test_setup_teardown(windows_continue_when_reading_is_late, new_play,
 						free_play),
-		cmocka_unit_test_setup_teardown(errors_are_handed_on, new_play, free_play),
+		cmocka_unit_test_setup_teardown(errors_are_returned, new_play, free_play),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,7 +145,7 @@ static void the_state_of_a_thread_that_never_switches_is_known(void **state)
 	offcpu_free(sim.o);
 }
 
-static void without_wakings_the_sums_still_are_right(void **state)
+static void sums_are_right_without_wakings(void **state)
 {
 	struct sim sim;
 
@@ -240,7 +240,7 @@ int main(void)
 		cmocka_unit_test(rarer_polls_make_no_wait_longer_or_shorter),
 		cmocka_unit_test(late_stacks_belong_to_the_wait_they_were_read_in),
 		cmocka_unit_test(the_state_of_a_thread_that_never_switches_is_known),
-		cmocka_unit_test(without_wakings_the_sums_still_are_right),
+		cmocka_unit_test(sums_are_right_without_wakings),
 		cmocka_unit_test(runnable_time_is_distinguished_from_blocked_time),
 		cmocka_unit_test(the_controller_keeps_the_limit_and_the_shares),
 	};

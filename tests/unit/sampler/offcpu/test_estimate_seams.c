@@ -36,7 +36,7 @@ static uint64_t second_of_windows(struct sim *sim, uint64_t now)
 		set_open(sim, now, true);
 		advance_all(sim, now += 1 * MS);
 	}
-	tell(sim, OFFCPU_WHOLE, now, 0, 0, false);
+	send_event(sim, OFFCPU_WHOLE, now, 0, 0, false);
 	return now;
 }
 
@@ -130,7 +130,7 @@ static void a_sleepers_state_is_known_after_windows_despite_losses(void **state)
 		set_open(&sim, now, true);
 	}
 	advance_all(&sim, now += MS);
-	tell(&sim, OFFCPU_WHOLE, now, 0, 0, false);
+	send_event(&sim, OFFCPU_WHOLE, now, 0, 0, false);
 	poll_all(&sim, now);
 	advance_all(&sim, now += 10 * MS);
 	lost.time_ns = now;
@@ -145,9 +145,9 @@ static void a_sleepers_state_is_known_after_windows_despite_losses(void **state)
 	offcpu_free(sim.o);
 }
 
-static void tell_us(struct sim *sim, enum offcpu_kind kind, uint64_t us, uint32_t stack)
+static void send_at_us(struct sim *sim, enum offcpu_kind kind, uint64_t us, uint32_t stack)
 {
-	tell(sim, kind, BEGIN_NS + us * US, 0, stack, false);
+	send_event(sim, kind, BEGIN_NS + us * US, 0, stack, false);
 }
 
 static void poll_us(struct sim *sim, uint64_t us, uint64_t run_us, uint64_t count)
@@ -165,19 +165,19 @@ static void time_on_cpu_before_a_loss_is_no_wait(void **state)
 
 	(void)state;
 	sim_begin(&sim, 1, never);
-	tell_us(&sim, OFFCPU_CLOSE, 1000, 0);
+	send_at_us(&sim, OFFCPU_CLOSE, 1000, 0);
 	poll_us(&sim, 1000, 1000, 0);
-	tell_us(&sim, OFFCPU_OPEN, 2000, 0);
-	tell_us(&sim, OFFCPU_OUT, 2200, 2);
-	tell_us(&sim, OFFCPU_IN, 2400, 0);
-	tell_us(&sim, OFFCPU_OUT, 2900, 1);
-	tell_us(&sim, OFFCPU_CLOSE, 3000, 0);
+	send_at_us(&sim, OFFCPU_OPEN, 2000, 0);
+	send_at_us(&sim, OFFCPU_OUT, 2200, 2);
+	send_at_us(&sim, OFFCPU_IN, 2400, 0);
+	send_at_us(&sim, OFFCPU_OUT, 2900, 1);
+	send_at_us(&sim, OFFCPU_CLOSE, 3000, 0);
 	poll_us(&sim, 3000, 2700, 1);
 	/* In at 3500 and out at 3900, both unseen. */
-	tell_us(&sim, OFFCPU_OPEN, 4000, 0);
-	tell_us(&sim, OFFCPU_IN, 4100, 0);
-	tell_us(&sim, OFFCPU_LOST, 4900, 0);
-	tell_us(&sim, OFFCPU_CLOSE, 5000, 0);
+	send_at_us(&sim, OFFCPU_OPEN, 4000, 0);
+	send_at_us(&sim, OFFCPU_IN, 4100, 0);
+	send_at_us(&sim, OFFCPU_LOST, 4900, 0);
+	send_at_us(&sim, OFFCPU_CLOSE, 5000, 0);
 	poll_us(&sim, 5000, 4000, 3);
 	assert_int_equal(offcpu_finish(sim.o, BEGIN_NS + 5000 * US), 0);
 	assert_int_equal(sim.totals[0].running_ns, 4000 * US);
@@ -194,15 +194,15 @@ static void a_wait_that_spans_windows_keeps_its_stack(void **state)
 
 	(void)state;
 	sim_begin(&sim, 1, never);
-	tell_us(&sim, OFFCPU_CLOSE, 1000, 0);
+	send_at_us(&sim, OFFCPU_CLOSE, 1000, 0);
 	poll_us(&sim, 1000, 1000, 0);
 	for (uint64_t us = 2000; us <= 8000; us += 3000) {
-		tell_us(&sim, OFFCPU_CLOSE, us, 0);
+		send_at_us(&sim, OFFCPU_CLOSE, us, 0);
 		poll_us(&sim, us, 1500, 1);
 	}
-	tell_us(&sim, OFFCPU_CLOSE, 9000, 0);
+	send_at_us(&sim, OFFCPU_CLOSE, 9000, 0);
 	poll_us(&sim, 9000, 2000, 2);
-	tell_us(&sim, OFFCPU_CLOSE, 10000, 0);
+	send_at_us(&sim, OFFCPU_CLOSE, 10000, 0);
 	assert_int_equal(offcpu_round(sim.o), 0);
 	assert_int_equal(offcpu_round(sim.o), 0);
 	assert_int_equal(offcpu_add_stack(sim.o, 0, 1, 3), 0);

@@ -169,7 +169,7 @@ static void waits_are_cut_to_the_recording(void **state)
 	offcpu_free(f.o);
 }
 
-/* No event of them is seen. The scheduler's own numbers tell how they spent their time. */
+/* No event of them is seen. The scheduler's own numbers show how they spent their time. */
 static void threads_without_events_are_known_by_their_polls(void **state)
 {
 	struct fixture f;
@@ -458,7 +458,7 @@ static void a_woken_thread_counts_as_having_run(void **state)
 	offcpu_free(f.o);
 }
 
-static void errors_of_the_listener_are_handed_on(void **state)
+static void errors_of_the_listener_are_returned(void **state)
 {
 	struct fixture f;
 
@@ -554,7 +554,7 @@ int main(void)
 		cmocka_unit_test(running_threads_are_not_blocked),
 		cmocka_unit_test(waits_that_begin_during_losses_are_doubtful),
 		cmocka_unit_test(a_woken_thread_counts_as_having_run),
-		cmocka_unit_test(errors_of_the_listener_are_handed_on),
+		cmocka_unit_test(errors_of_the_listener_are_returned),
 		cmocka_unit_test(places_of_threads_are_used_again),
 		cmocka_unit_test(overflow_of_the_queue_is_lost_and_unknown),
 	};

@@ -75,7 +75,7 @@ static void a_waking_records_the_waker_and_its_stack(void **state)
 }
 
 /* Each in memory of exactly its size, so that an overread is visible. */
-static void short_payloads_are_no_payloads(void **state)
+static void short_payloads_are_refused(void **state)
 {
 	struct sched_waking waking = {.pid = -7};
 	unsigned char raw[36];
@@ -104,7 +104,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_field_is_found_by_its_whole_name),
 		cmocka_unit_test(a_waking_records_the_waker_and_its_stack),
-		cmocka_unit_test(short_payloads_are_no_payloads),
+		cmocka_unit_test(short_payloads_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,7 +161,7 @@ static void a_file_that_differs_from_the_mapping_is_refused(void **state)
 	assert_int_equal(find(&place), second);
 }
 
-static void a_file_that_came_after_an_ended_process_had_mapped_its_own_is_none(void **state)
+static void a_file_newer_than_the_mapping_of_an_ended_process_is_refused(void **state)
 {
 	struct image_file_place place = living();
 	struct stat st;
@@ -192,8 +192,7 @@ int main(void)
 		cmocka_unit_test(a_build_id_is_enough_for_most),
 		cmocka_unit_test(a_mapped_file_is_exact),
 		cmocka_unit_test(a_file_that_differs_from_the_mapping_is_refused),
-		cmocka_unit_test(
-			a_file_that_came_after_an_ended_process_had_mapped_its_own_is_none),
+		cmocka_unit_test(a_file_newer_than_the_mapping_of_an_ended_process_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

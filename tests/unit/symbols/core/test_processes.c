@@ -145,7 +145,7 @@ static void a_thread_seen_without_its_process_joins_it(void **state)
 	processes_free(p);
 }
 
-static void code_copied_over_its_file_remembers_it(void **state)
+static void code_copied_over_its_file_keeps_that_image(void **state)
 {
 	struct processes *p = fresh();
 	struct process_map huge = {.start = 0x200000, .end = 0x400000, .image = 2};
@@ -162,7 +162,7 @@ static void code_copied_over_its_file_remembers_it(void **state)
 	processes_free(p);
 }
 
-static void ended_processes_give_their_memory_back(void **state)
+static void ended_processes_free_their_memory(void **state)
 {
 	struct processes *p = fresh();
 
@@ -363,7 +363,7 @@ static int no_memory(void *ctx, int32_t tid, uint32_t *ret_comm)
 	return 0;
 }
 
-static void a_thread_lost_to_lack_of_memory_is_made_next_time(void **state)
+static void a_thread_that_found_no_memory_is_made_at_the_next_record(void **state)
 {
 	struct process_thread *t = NULL;
 	bool fails = true;
@@ -390,13 +390,13 @@ int main(void)
 		cmocka_unit_test(generation_changes_whenever_a_lookup_may_change),
 		cmocka_unit_test(names_follow_threads),
 		cmocka_unit_test(a_thread_seen_without_its_process_joins_it),
-		cmocka_unit_test(code_copied_over_its_file_remembers_it),
-		cmocka_unit_test(ended_processes_give_their_memory_back),
+		cmocka_unit_test(code_copied_over_its_file_keeps_that_image),
+		cmocka_unit_test(ended_processes_free_their_memory),
 		cmocka_unit_test(bad_maps_are_refused),
 		cmocka_unit_test(the_later_map_wins_at_each_address),
 		cmocka_unit_test(many_maps_in_any_order_are_fast),
 		cmocka_unit_test(maps_over_the_limit_are_dropped),
-		cmocka_unit_test(a_thread_lost_to_lack_of_memory_is_made_next_time),
+		cmocka_unit_test(a_thread_that_found_no_memory_is_made_at_the_next_record),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,7 @@ static void assert_place(const struct jit_il *il, uint32_t map, uint32_t native,
 	assert_int_equal(place.module, 0);
 }
 
-static void a_place_is_of_the_last_point_before_it(void **state)
+static void a_place_belongs_to_the_last_point_before_it(void **state)
 {
 	struct jit_il_place place;
 	struct jit_il *il;
@@ -80,7 +80,7 @@ static void a_place_is_of_the_last_point_before_it(void **state)
 	jit_il_free(il);
 }
 
-static void other_texts_are_no_map(void **state)
+static void other_texts_are_refused(void **state)
 {
 	static const char *const bad[] = {"",         "0",           "0+",         "+0",
 					  "0+0,",     ",0+0",        "0+0 ",       "0*0",
@@ -131,8 +131,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_map_has_a_point_where_the_offset_changes),
-		cmocka_unit_test(a_place_is_of_the_last_point_before_it),
-		cmocka_unit_test(other_texts_are_no_map),
+		cmocka_unit_test(a_place_belongs_to_the_last_point_before_it),
+		cmocka_unit_test(other_texts_are_refused),
 		cmocka_unit_test(points_have_a_limit),
 	};
 

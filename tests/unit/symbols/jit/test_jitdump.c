@@ -371,7 +371,7 @@ static void times_of_a_processor_clock_are_ignored(void **state)
 	free_read(&r);
 }
 
-static void other_files_are_no_jitdump(void **state)
+static void other_files_are_refused(void **state)
 {
 	struct dump d = begin(false, 0, 0);
 	struct jitdump_stats stats;
@@ -518,7 +518,7 @@ int main(void)
 		cmocka_unit_test(bad_records_are_counted_and_the_rest_is_read),
 		cmocka_unit_test(the_end_may_be_missing),
 		cmocka_unit_test(times_of_a_processor_clock_are_ignored),
-		cmocka_unit_test(other_files_are_no_jitdump),
+		cmocka_unit_test(other_files_are_refused),
 		cmocka_unit_test(names_of_jitdumps_equal_perfs),
 		cmocka_unit_test(lines_of_replaced_code_are_not_used),
 		cmocka_unit_test(a_bad_load_takes_its_table_with_it),

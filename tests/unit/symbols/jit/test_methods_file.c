@@ -53,7 +53,7 @@ static void written_rows_are_read_back(void **state)
 	assert_at(m, 0x1000, 199, "a\nb\\ c", 0, 200);
 	assert_at(m, 0x2000, 99, NULL, 0, 100);
 	assert_non_null(at(m, 0x2000, 100).method);
-	/* The second header says that the program may be another one. */
+	/* After the second header the program may have changed. */
 	assert_true(at(m, 0x2000, 100).until_ns != UINT64_MAX);
 	jit_methods_free(m);
 
@@ -82,7 +82,7 @@ static void assert_il(const struct jit_methods *m, enum symbol_source source, ui
 	assert_int_equal(place.il, il);
 }
 
-static void the_file_says_which_il_code_comes_from(void **state)
+static void code_has_the_il_of_its_rows(void **state)
 {
 	static const char bad[] = "profcpu-methods 1\nscan 10\nfound 1000 10 runtime-memory a\nil "
 				  "1000 runtime-memory 0 5 0+0\nmodule 1 - - /b\n"
@@ -171,7 +171,7 @@ static void repeated_methods_keep_their_il(void **state)
 }
 
 /* Methods that a poll did not reach may have existed before it. */
-static void a_partial_poll_dates_nothing(void **state)
+static void a_partial_poll_gives_no_begin(void **state)
 {
 	char text[] = "profcpu-methods 1\nprocess 12 1 ab 10\nscan 100\nfound 1000 10 "
 		      "runtime-memory one\npartial\n"
@@ -266,7 +266,7 @@ static void any_prefix_of_a_file_is_usable(void **state)
 	assert_int_equal(methods, 3);
 }
 
-static void the_last_program_s_words_are_kept(void **state)
+static void rows_of_the_last_program_are_kept(void **state)
 {
 	static const char text[] = "profcpu-methods 1\nprocess 12 1 ab 10\nruntime 9.0.1\nway "
 				   "perfmap\nwhy gone\\x0aaway\n";
@@ -493,12 +493,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(written_rows_are_read_back),
-		cmocka_unit_test(the_file_says_which_il_code_comes_from),
+		cmocka_unit_test(code_has_the_il_of_its_rows),
 		cmocka_unit_test(repeated_methods_keep_their_il),
-		cmocka_unit_test(a_partial_poll_dates_nothing),
+		cmocka_unit_test(a_partial_poll_gives_no_begin),
 		cmocka_unit_test(code_unseen_for_some_time_is_doubtful),
 		cmocka_unit_test(any_prefix_of_a_file_is_usable),
-		cmocka_unit_test(the_last_program_s_words_are_kept),
+		cmocka_unit_test(rows_of_the_last_program_are_kept),
 		cmocka_unit_test(code_of_a_later_program_is_invalid_before_its_exec),
 		cmocka_unit_test(damaged_lines_are_counted),
 		cmocka_unit_test(other_formats_are_refused),

@@ -158,7 +158,7 @@ static void later_lines_win_and_earlier_ones_keep_the_rest(void **state)
 	symbol_provider_free(map);
 }
 
-static void binary_noise_is_not_a_map(void **state)
+static void binary_noise_is_refused(void **state)
 {
 	struct symbol_provider *map = NULL;
 	struct parse_error err = {0};
@@ -321,7 +321,7 @@ int main(void)
 		cmocka_unit_test(bad_lines_are_counted_and_the_rest_is_used),
 		cmocka_unit_test(the_line_after_a_damaged_one_is_read),
 		cmocka_unit_test(later_lines_win_and_earlier_ones_keep_the_rest),
-		cmocka_unit_test(binary_noise_is_not_a_map),
+		cmocka_unit_test(binary_noise_is_refused),
 		cmocka_unit_test(a_name_ends_at_a_nul_byte),
 		cmocka_unit_test(monstrous_lines_are_skipped),
 		cmocka_unit_test(a_file_is_read_up_to_its_size_at_the_start),

@@ -101,7 +101,7 @@ static void lines_of_many_processes_can_be_looked_up_first(void **state)
 	assert_int_equal(jit_sources_stats(f->sources).il_maps, PROCESSES);
 }
 
-static void ask(const struct fixture *f, int32_t pid)
+static void look_up(const struct fixture *f, int32_t pid)
 {
 	struct symbol_provider *names;
 
@@ -122,7 +122,7 @@ static void unreadable_sources_are_reported(void **state)
 
 	for (int32_t i = 0; i < 4; i++) {
 		capture(f, PID + i, texts[i]);
-		ask(f, PID + i);
+		look_up(f, PID + i);
 	}
 	assert_int_equal(jit_sources_note(f->sources, &lookup_cache), 0);
 	for (int32_t i = 0; i < 4; i++) {
@@ -154,7 +154,7 @@ static void damage_is_counted_when_names_are_looked_up(void **state)
 	line_source_free(lines);
 	damage = jit_sources_stats(f->sources).damage;
 	assert_int_equal(damage.n[JIT_CAPTURE_BAD_LINES], 0);
-	ask(f, PID);
+	look_up(f, PID);
 	damage = jit_sources_stats(f->sources).damage;
 	assert_int_equal(damage.n[JIT_CAPTURE_BAD_LINES], 1);
 	assert_int_equal(damage.n[JIT_CAPTURES_CUT], 1);

@@ -61,7 +61,7 @@ static void generated_code_has_the_name_of_its_method(void **state)
 	check("shop_app_Acme_P___c___Main_b__2_0", "Acme.P.Main.lambda0");
 }
 
-static void other_symbols_stay(void **state)
+static void other_symbols_are_unchanged(void **state)
 {
 	static const char *const odd[] = {
 		"",  "main",    "RhpNewArray",      "__",     "a__",   "__x",    "<",
@@ -99,7 +99,7 @@ int main(void)
 		cmocka_unit_test(methods_read_as_written),
 		cmocka_unit_test(type_arguments_lose_their_namespaces),
 		cmocka_unit_test(generated_code_has_the_name_of_its_method),
-		cmocka_unit_test(other_symbols_stay),
+		cmocka_unit_test(other_symbols_are_unchanged),
 		cmocka_unit_test(names_without_end_are_read_once),
 	};
 

@@ -59,7 +59,7 @@ static void full_names_have_parameters(void **state)
 	free(text);
 }
 
-static void monstrous_names_stay_as_they_are(void **state)
+static void monstrous_names_are_unchanged(void **state)
 {
 	char *name = malloc(DEMANGLE_NAME_MAX + 16);
 
@@ -112,7 +112,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_read_as_in_perf_script),
 		cmocka_unit_test(full_names_have_parameters),
-		cmocka_unit_test(monstrous_names_stay_as_they_are),
+		cmocka_unit_test(monstrous_names_are_unchanged),
 		cmocka_unit_test(memory_of_expanded_text_is_counted),
 		cmocka_unit_test(native_names_have_two_forms),
 	};

@@ -269,7 +269,7 @@ static const char *const corners[][2] = {
 	 "[stub] Delegate_Invoke(!0)"},
 };
 
-static void seldom_constructs_have_their_names(void **state)
+static void rare_constructs_have_their_names(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(corners) / sizeof(corners[0]); i++)
@@ -437,7 +437,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_construct_of_a_program_has_its_name),
-		cmocka_unit_test(seldom_constructs_have_their_names),
+		cmocka_unit_test(rare_constructs_have_their_names),
 		cmocka_unit_test(other_spellings_of_the_runtime_are_read),
 		cmocka_unit_test(stubs_are_distinguished_from_foreign_names),
 		cmocka_unit_test(damaged_and_hostile_names_give_some_text),

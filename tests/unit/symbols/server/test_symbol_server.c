@@ -228,7 +228,7 @@ static int check(const struct symbol_file *f, const void *data, size_t len)
 	return r;
 }
 
-static void a_pdb_is_known_by_its_guid(void **state)
+static void a_pdb_is_identified_by_its_guid(void **state)
 {
 	/* A metadata root with two streams, #~ and #Pdb; #Pdb is at 64. */
 	unsigned char pdb[64 + 20] = {
@@ -250,7 +250,7 @@ static void a_pdb_is_known_by_its_guid(void **state)
 	assert_int_equal(check(&corelib, "<html>", 6), -EBADMSG);
 }
 
-static void a_map_is_known_by_its_signature(void **state)
+static void a_map_is_identified_by_its_signature(void **state)
 {
 	static const char good[] = "FFFFFFFF 00 0123456789ABCDEF0123456789ABCDEF\nFFFFFFFE 00 1\n";
 
@@ -263,7 +263,7 @@ static void a_map_is_known_by_its_signature(void **state)
 	assert_int_equal(check(&map, "<html>", 6), -EBADMSG);
 }
 
-static void limits_of_debuginfod_are_its_own(void **state)
+static void debuginfod_has_limits_of_its_own(void **state)
 {
 	(void)state;
 	unsetenv("DEBUGINFOD_TIMEOUT");
@@ -286,9 +286,9 @@ int main(void)
 		cmocka_unit_test(addresses_have_the_layout_of_their_servers),
 		cmocka_unit_test(servers_come_from_the_environment),
 		cmocka_unit_test(the_built_in_server_is_used_for_dotnet_files_only),
-		cmocka_unit_test(a_pdb_is_known_by_its_guid),
-		cmocka_unit_test(a_map_is_known_by_its_signature),
-		cmocka_unit_test(limits_of_debuginfod_are_its_own),
+		cmocka_unit_test(a_pdb_is_identified_by_its_guid),
+		cmocka_unit_test(a_map_is_identified_by_its_signature),
+		cmocka_unit_test(debuginfod_has_limits_of_its_own),
 	};
 
 	return cmocka_run_group_tests_name("symbol_server", tests, NULL, NULL);

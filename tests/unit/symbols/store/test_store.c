@@ -187,7 +187,7 @@ static void the_times_of_an_address_have_a_limit(void **state)
 	lookup_cache_free(&a);
 }
 
-static void reasons_come_back_and_old_stores_have_none(void **state)
+static void reasons_are_read_back_and_old_stores_have_none(void **state)
 {
 	static const char old[] = "profcpu-symbols 1\nimage file - 0 0 7 0 0 "
 				  "/bin/app\nunread\nnote of_later 7 8\nnote why of-later\nend 0\n";
@@ -233,7 +233,7 @@ static void reasons_come_back_and_old_stores_have_none(void **state)
 	lookup_cache_free(&c);
 }
 
-static void segments_of_stripped_images_come_back(void **state)
+static void segments_of_stripped_images_are_read_back(void **state)
 {
 	static const struct elf_segment segments[] = {{0x1000, 0, 0x800, 0x900, 5},
 						      {UINT64_MAX - 1, 0x800, 1, 1, 6}};
@@ -277,7 +277,7 @@ static void segments_of_stripped_images_come_back(void **state)
 	lookup_cache_free(&c);
 }
 
-static void a_better_answer_takes_the_place_of_the_old_one(void **state)
+static void a_better_lookup_replaces_the_old_one(void **state)
 {
 	struct lookup_cache a = {0};
 	struct lookup_cache_symbol s = {.start = 0x2000,
@@ -303,7 +303,7 @@ static void a_better_answer_takes_the_place_of_the_old_one(void **state)
 	lookup_cache_free(&a);
 }
 
-static void lines_come_back_as_they_were(void **state)
+static void lines_are_read_back_unchanged(void **state)
 {
 	struct lookup_cache a = {0}, b = {0};
 	struct store_notes notes = {0}, read;
@@ -423,10 +423,10 @@ int main(void)
 		cmocka_unit_test(lookups_are_read_back_unchanged),
 		cmocka_unit_test(lookups_with_times_are_read_back_with_them),
 		cmocka_unit_test(the_times_of_an_address_have_a_limit),
-		cmocka_unit_test(segments_of_stripped_images_come_back),
-		cmocka_unit_test(reasons_come_back_and_old_stores_have_none),
-		cmocka_unit_test(a_better_answer_takes_the_place_of_the_old_one),
-		cmocka_unit_test(lines_come_back_as_they_were),
+		cmocka_unit_test(segments_of_stripped_images_are_read_back),
+		cmocka_unit_test(reasons_are_read_back_and_old_stores_have_none),
+		cmocka_unit_test(a_better_lookup_replaces_the_old_one),
+		cmocka_unit_test(lines_are_read_back_unchanged),
 		cmocka_unit_test(a_cut_store_is_refused),
 		cmocka_unit_test(other_versions_and_nonsense_are_refused),
 	};

@@ -226,7 +226,7 @@ static void assert_vaddr(const struct image *image, uint64_t file_off, uint64_t 
 
 /* Overlapping segments in each order: one name and one vaddr for each file offset. For code the
  * executable segment decides. */
-static void overlapping_segments_give_one_answer_in_any_order(void **state)
+static void overlapping_segments_give_one_result_in_any_order(void **state)
 {
 	static const struct elf_segment all[] = {
 		{.vaddr = 0,
@@ -454,14 +454,14 @@ static void links_do_not_lead_out_of_the_root(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(outside));
 	put_file("opt/lib.so", &elf64_link);
-	put_file("elsewhere.debug", &debug);
-	/* Absolute inside the root: there, this path is elsewhere.debug. */
+	put_file("linked.debug", &debug);
+	/* The root of an absolute link inside the root is that root. */
 	snprintf(inside, sizeof(inside), "%s/opt/lib.debug", root);
-	assert_int_equal(symlink("/elsewhere.debug", inside), 0);
+	assert_int_equal(symlink("/linked.debug", inside), 0);
 	assert_debug_file(true);
 	assert_int_equal(unlink(inside), 0);
 	/* The same path outside it is not visible. */
-	snprintf(command, sizeof(command), "mv %s/elsewhere.debug %s/lib.debug", root, outside);
+	snprintf(command, sizeof(command), "mv %s/linked.debug %s/lib.debug", root, outside);
 	assert_int_equal(system(command), 0);
 	snprintf(path, sizeof(path), "%s/lib.debug", outside);
 	assert_int_equal(symlink(path, inside), 0);
@@ -537,7 +537,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_symbols_equal_perfs),
 		cmocka_unit_test(slots_have_names_without_a_stated_size),
-		cmocka_unit_test(overlapping_segments_give_one_answer_in_any_order),
+		cmocka_unit_test(overlapping_segments_give_one_result_in_any_order),
 		cmocka_unit_test(the_first_of_overlapping_segments_places_symbols),
 		cmocka_unit_test(segments_at_the_end_of_the_address_space_are_harmless),
 		cmocka_unit_test(images_of_32_bits_are_read_too),

@@ -262,7 +262,7 @@ static void the_build_id_is_found_among_notes(void **state)
 		assert_int_equal(kernel_map_notes_build_id(notes, len, &id), -ENOENT);
 }
 
-static void another_kernel_s_names_are_not_taken(void **state)
+static void names_of_another_kernel_are_not_used(void **state)
 {
 	struct kernel_map k = {.build_id = {.len = 20}};
 
@@ -285,7 +285,7 @@ int main(void)
 		cmocka_unit_test(the_later_record_wins_at_each_address),
 		cmocka_unit_test(many_records_in_any_order_are_fast),
 		cmocka_unit_test(the_build_id_is_found_among_notes),
-		cmocka_unit_test(another_kernel_s_names_are_not_taken),
+		cmocka_unit_test(names_of_another_kernel_are_not_used),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

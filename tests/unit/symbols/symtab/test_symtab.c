@@ -53,7 +53,7 @@ static const char *name_at(uint64_t addr)
 	return s.name;
 }
 
-static void an_empty_table_answers_nothing(void **state)
+static void an_empty_table_finds_nothing(void **state)
 {
 	(void)state;
 	assert_int_equal(symtab_finish(table, 0), 0);
@@ -61,7 +61,7 @@ static void an_empty_table_answers_nothing(void **state)
 	assert_string_equal(name_at(UINT64_MAX), "");
 }
 
-static void gaps_belong_to_nobody(void **state)
+static void gaps_have_no_symbol(void **state)
 {
 	(void)state;
 	add(0x2000, 0x10, "b", STB_GLOBAL);
@@ -144,7 +144,7 @@ static void one_address_keeps_the_best_symbol(void **state)
 	}
 }
 
-static void overlaps_answer_by_the_shape_of_the_tree(void **state)
+static void the_shape_of_the_tree_decides_overlaps(void **state)
 {
 	struct symbol s;
 
@@ -234,7 +234,7 @@ static void names_can_be_borrowed_and_measured_late(void **state)
 
 /* Clusters, gaps of all sizes and one distant symbol: the search agrees with a scan of all
  * symbols. */
-static void steps_find_what_a_search_of_all_finds(void **state)
+static void steps_agree_with_a_search_of_all_symbols(void **state)
 {
 	enum { N = 3000 };
 	static uint64_t starts[N], ends[N];
@@ -254,18 +254,18 @@ static void steps_find_what_a_search_of_all_finds(void **state)
 	assert_int_equal(symtab_finish(table, 0), 0);
 	assert_true(table->nstarts > 1);
 	for (size_t i = 0; i < N; i++) {
-		const uint64_t asked[] = {starts[i] - 1, starts[i], ends[i] - 1, ends[i],
+		const uint64_t addrs[] = {starts[i] - 1, starts[i], ends[i] - 1, ends[i],
 					  (starts[i] + ends[i]) / 2};
 
-		for (size_t k = 0; k < sizeof(asked) / sizeof(*asked); k++) {
+		for (size_t k = 0; k < sizeof(addrs) / sizeof(*addrs); k++) {
 			size_t found = 0;
 
-			while (found < N && !(starts[found] <= asked[k] && asked[k] < ends[found]))
+			while (found < N && !(starts[found] <= addrs[k] && addrs[k] < ends[found]))
 				found++;
 			name[0] = 0;
 			if (found < N)
 				snprintf(name, sizeof(name), "%zu", found);
-			assert_string_equal(name_at(asked[k]), name);
+			assert_string_equal(name_at(addrs[k]), name);
 		}
 	}
 	assert_string_equal(name_at(0), "");
@@ -350,7 +350,7 @@ static void put_doubling_name(char *name, size_t cap, char first, int steps)
 	snprintf(name + n, cap - (size_t)n, "EvT_");
 }
 
-static void names_that_stand_for_endless_texts_are_soon_compared_as_they_are(void **state)
+static void names_of_endless_expansion_are_compared_mangled(void **state)
 {
 	char f[512], g[512];
 
@@ -387,17 +387,17 @@ static void every_source_has_a_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TABLE_TEST(an_empty_table_answers_nothing),
-		TABLE_TEST(gaps_belong_to_nobody),
+		TABLE_TEST(an_empty_table_finds_nothing),
+		TABLE_TEST(gaps_have_no_symbol),
 		TABLE_TEST(a_symbol_without_size_reaches_to_the_next),
 		TABLE_TEST(a_symbol_without_size_ends_where_another_group_begins),
 		TABLE_TEST(one_address_keeps_the_best_symbol),
-		TABLE_TEST(overlaps_answer_by_the_shape_of_the_tree),
+		TABLE_TEST(the_shape_of_the_tree_decides_overlaps),
 		TABLE_TEST(passes_without_fixing_up_keep_duplicates),
 		TABLE_TEST(hostile_sizes_are_harmless),
 		TABLE_TEST(names_can_be_borrowed_and_measured_late),
-		TABLE_TEST(steps_find_what_a_search_of_all_finds),
-		TABLE_TEST(names_that_stand_for_endless_texts_are_soon_compared_as_they_are),
+		TABLE_TEST(steps_agree_with_a_search_of_all_symbols),
+		TABLE_TEST(names_of_endless_expansion_are_compared_mangled),
 		cmocka_unit_test(keys_keep_the_order_of_equals),
 		cmocka_unit_test(the_tree_stays_a_balanced_search_tree),
 		cmocka_unit_test(every_source_has_a_name),

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# A recording holds the names of a .NET service: in a root without .NET and without the service it gives the same outputs.
+# A recording contains the names of a .NET service: in a root without .NET and without the service it gives the same outputs.
 
 # The recording has names of JIT-compiled and of precompiled code.
 promise_has_names() {
@@ -9,8 +9,8 @@ promise_has_names() {
 
 promise_recorded() { [ -s "$REC/perf.data" ] || fail "nothing was recorded"; }
 
-# After the process has ended, prof.tar.gz in another root gives the same outputs, table of names, and folded stacks with each
-# option: precompiled code, inlined functions and lines included.
+# After the end of the process, prof.tar.gz in another root gives the same outputs and table of names. Folded stacks are the
+# same with each option, including precompiled code, inlined functions and lines.
 promise_same_there() {
 	local file options way=${REC##*/}
 	need tar ldd
@@ -52,6 +52,6 @@ promise_same_later() {
 	"$PROFCPU" fold --names full "$REC" >here || fail "fold gave $?"
 	grep -q 'WebApi.Cpu.IsPrime(int32)' here || fail "no name of JIT-compiled code in a recording of --record-only"
 	for other in moved taken "$REC/perf.data"; do
-		"$PROFCPU" fold --names full "$other" | cmp here - || fail "$other has other names"
+		"$PROFCPU" fold --names full "$other" | cmp here - || fail "names of $other differ"
 	done
 }
