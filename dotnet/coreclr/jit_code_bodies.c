@@ -79,8 +79,8 @@ static bool check_header(struct clr_jit_code *h, struct clr_candidate *c)
 {
 	c->is_stub = c->header <= h->contract.stub_code_block_last;
 	/*
-	 * The size of a stub block is stored nowhere. End it at the header of the next code. The
-	 * map does not show a method that is being compiled after the block.
+	 * The size of a stub block is stored nowhere. End it at the header of the next code, or at
+	 * its largest size, because the map lacks a method that is being compiled after it.
 	 */
 	if (c->is_stub)
 		c->bytes = (uint32_t)(c->next - 8 - c->start < STUB_BLOCK_BYTES

@@ -3,10 +3,11 @@
 #define TESTS_UNIT_WAIT_BLOCKED_H
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* tid: a thread or process. Returns when it sleeps, has ended, or after about 60 s. */
+/* tid: a thread or process. Returns when it sleeps or has ended; aborts the test after 60 s. */
 static inline void wait_blocked(pid_t tid)
 {
 	char path[64], line[512], state = 'R';
@@ -22,6 +23,10 @@ static inline void wait_blocked(pid_t tid)
 		state = end && end[1] ? end[2] : 'R';
 		fclose(file);
 		usleep(1000);
+	}
+	if (!strchr("SZX", state)) {
+		fprintf(stderr, "thread %d does not block\n", tid);
+		abort();
 	}
 }
 

@@ -74,7 +74,7 @@ promises_add() { # PROGRAM START MODE REST
 	done
 }
 promises_applies() { # MODE
-	is_release || [ "$1" = beside ]
+	is_release || [[ " beside ${PROMISES_SANITIZED:-} " == *" $1 "* ]]
 }
 
 # Builds what the Makefile builds, and publishes the rest meanwhile.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes every allocation of `fold` and `postprocess` fail once, one after another. The result equals that with enough
-# memory, or the error reports lack of memory; names never change silently. Not tested: reading an archive, which
-# libarchive does not survive.
+# Makes every allocation of `fold` of a text and of `postprocess` fail once, one after another; the long test also those of
+# `fold` of a recording. The result equals that with enough memory, or the error reports lack of memory; names never change
+# silently. Not tested: reading an archive, which libarchive does not survive.
 # Runs beside others, from the start.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"

@@ -94,7 +94,7 @@ static void bodies_are_reported_once(void **state)
 
 /* The heap ends after a method that is being compiled, which the map does not show yet. Stubs
  * before it must not have its place. */
-static void stubs_do_not_cover_code_being_compiled(void **state)
+static void a_block_of_stubs_ends_at_its_largest_size(void **state)
 {
 	(void)state;
 	begin(IMAGE_CODE_HEAP);
@@ -726,7 +726,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bodies_are_reported_once),
-		cmocka_unit_test(stubs_do_not_cover_code_being_compiled),
+		cmocka_unit_test(a_block_of_stubs_ends_at_its_largest_size),
 		cmocka_unit_test(a_process_scan_has_a_time_limit),
 		cmocka_unit_test(code_comes_with_its_il_if_requested),
 		cmocka_unit_test(instantiations_are_spelled),

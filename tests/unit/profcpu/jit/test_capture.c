@@ -142,7 +142,8 @@ static void targets_that_hang_share_one_time_limit(void **state)
 	uint64_t begin = clock_monotonic_ns();
 
 	jit_capture_end(c);
-	assert_true(clock_monotonic_ns() - begin < 2 * JIT_CAPTURE_END_S * NS_PER_S);
+	/* The thread ended by itself. It would be abandoned 2 s after its limit. */
+	assert_true(clock_monotonic_ns() - begin < (JIT_CAPTURE_END_S + 2) * NS_PER_S);
 	report(c, true);
 	/* Replies that arrive in time count, even the last one. */
 	assert_false(there(fakes[HUNG].pid, ".map"));

@@ -226,7 +226,7 @@ static void the_controller_keeps_the_limit_and_the_shares(void **state)
 	for (size_t i = 0; i < 2; i++)
 		assert_shares(&sim, i, 1.5);
 	assert_in_range(seen * (THROTTLE_RECORD_NS + 8000),
-			(uint64_t)(0.02 * (double)(now - BEGIN_NS)),
+			(uint64_t)(0.03 * (double)(now - BEGIN_NS)),
 			(uint64_t)(0.048 * (double)(now - BEGIN_NS)));
 	offcpu_free(sim.o);
 }
