@@ -37,22 +37,22 @@ static const char *const stub_kinds[] = {
  * `got` checks it.
  */
 struct round {
-	uint32_t (*read)(struct clr_jit_code *h, struct clr_candidate *c, uint64_t *ret_addr,
+	uint32_t (*read)(struct clr_jit_code *j, struct clr_candidate *c, uint64_t *ret_addr,
 			 void **ret_buf);
-	bool (*got)(struct clr_jit_code *h, struct clr_candidate *c); /* false: invalid */
+	bool (*got)(struct clr_jit_code *j, struct clr_candidate *c); /* false: invalid */
 };
 
-static int run_round(struct clr_jit_code *h, const struct round *round, struct clr_candidate *c,
+static int run_round(struct clr_jit_code *j, const struct round *round, struct clr_candidate *c,
 		     size_t n)
 {
-	struct clr_batch batch = {.io = &h->io};
+	struct clr_batch batch = {.io = &j->io};
 	size_t piece = 0;
 	int r = 0;
 
 	for (size_t i = 0; !r && i < n; i++) {
 		uint64_t addr = 0;
 		void *buf = NULL;
-		uint32_t len = c[i].failed ? 0 : round->read(h, &c[i], &addr, &buf);
+		uint32_t len = c[i].failed ? 0 : round->read(j, &c[i], &addr, &buf);
 
 		r = clr_batch_add(&batch, addr, buf, len);
 	}
@@ -60,24 +60,24 @@ static int run_round(struct clr_jit_code *h, const struct round *round, struct c
 		r = clr_batch_run(&batch);
 	for (size_t i = 0; !r && i < n; i++, piece++)
 		if (!c[i].failed &&
-		    (!clr_batch_ok(&batch, piece) || (round->got && !round->got(h, &c[i]))))
+		    (!clr_batch_ok(&batch, piece) || (round->got && !round->got(j, &c[i]))))
 			c[i].failed = true;
 	clr_batch_free(&batch);
 	return r;
 }
 
-static uint32_t want_header(struct clr_jit_code *h, struct clr_candidate *c, uint64_t *ret_addr,
+static uint32_t want_header(struct clr_jit_code *j, struct clr_candidate *c, uint64_t *ret_addr,
 			    void **ret_buf)
 {
-	(void)h;
+	(void)j;
 	*ret_addr = c->start - 8;
 	*ret_buf = &c->header;
 	return sizeof(c->header);
 }
 
-static bool check_header(struct clr_jit_code *h, struct clr_candidate *c)
+static bool check_header(struct clr_jit_code *j, struct clr_candidate *c)
 {
-	c->is_stub = c->header <= h->contract.stub_code_block_last;
+	c->is_stub = c->header <= j->contract.stub_code_block_last;
 	/*
 	 * The size of a stub block is stored nowhere. End it at the header of the next code, or at
 	 * its largest size, because the map lacks a method that is being compiled after it.
@@ -91,25 +91,25 @@ static bool check_header(struct clr_jit_code *h, struct clr_candidate *c)
 	       c->next - c->start <= CLR_JIT_CODE_BODY_BYTES_MAX;
 }
 
-static uint32_t want_code(struct clr_jit_code *h, struct clr_candidate *c, uint64_t *ret_addr,
+static uint32_t want_code(struct clr_jit_code *j, struct clr_candidate *c, uint64_t *ret_addr,
 			  void **ret_buf)
 {
 	*ret_addr = c->header;
 	*ret_buf = c->code;
 	return c->is_stub ? 0
-			  : h->contract.at[CLR_CODE_UNWIND] +
-				    h->contract.at[CLR_RUNTIME_FUNCTION_BYTES];
+			  : j->contract.at[CLR_CODE_UNWIND] +
+				    j->contract.at[CLR_RUNTIME_FUNCTION_BYTES];
 }
 
-static uint32_t unwind_count(const struct clr_jit_code *h, const struct clr_candidate *c)
+static uint32_t unwind_count(const struct clr_jit_code *j, const struct clr_candidate *c)
 {
-	return clr_u32(c->code, h->contract.at[CLR_CODE_UNWINDS]);
+	return clr_u32(c->code, j->contract.at[CLR_CODE_UNWINDS]);
 }
 
-static bool check_code(struct clr_jit_code *h, struct clr_candidate *c)
+static bool check_code(struct clr_jit_code *j, struct clr_candidate *c)
 {
-	const uint32_t *at = h->contract.at;
-	uint32_t n = unwind_count(h, c);
+	const uint32_t *at = j->contract.at;
+	uint32_t n = unwind_count(j, c);
 
 	if (c->is_stub)
 		return true;
@@ -120,106 +120,106 @@ static bool check_code(struct clr_jit_code *h, struct clr_candidate *c)
 	return n && n <= UNWINDS_MAX && c->method;
 }
 
-static uint32_t want_last_unwind(struct clr_jit_code *h, struct clr_candidate *c,
+static uint32_t want_last_unwind(struct clr_jit_code *j, struct clr_candidate *c,
 				 uint64_t *ret_addr, void **ret_buf)
 {
-	const uint32_t *at = h->contract.at;
+	const uint32_t *at = j->contract.at;
 
 	*ret_addr = c->header + at[CLR_CODE_UNWIND] +
-		    (uint64_t)(unwind_count(h, c) - 1) * at[CLR_RUNTIME_FUNCTION_BYTES];
+		    (uint64_t)(unwind_count(j, c) - 1) * at[CLR_RUNTIME_FUNCTION_BYTES];
 	*ret_buf = c->last;
 	/* The first piece was read together with the header. */
-	return c->is_stub || unwind_count(h, c) == 1 ? 0 : at[CLR_RUNTIME_FUNCTION_BYTES];
+	return c->is_stub || unwind_count(j, c) == 1 ? 0 : at[CLR_RUNTIME_FUNCTION_BYTES];
 }
 
 /*
  * Finds the size. Pieces of unwind information are in code order, the method's own first, so the
  * code reaches from the first begin to the last end.
  */
-static bool check_last_unwind(struct clr_jit_code *h, struct clr_candidate *c)
+static bool check_last_unwind(struct clr_jit_code *j, struct clr_candidate *c)
 {
-	const uint32_t *at = h->contract.at;
+	const uint32_t *at = j->contract.at;
 
 	if (c->is_stub)
 		return true;
 	const unsigned char *first = c->code + at[CLR_CODE_UNWIND],
-			    *last = unwind_count(h, c) == 1 ? first : c->last;
+			    *last = unwind_count(j, c) == 1 ? first : c->last;
 	uint32_t begin = clr_u32(first, at[CLR_RUNTIME_FUNCTION_BEGIN]),
 		 end = clr_u32(last, at[CLR_RUNTIME_FUNCTION_END]);
 
 	c->bytes = end - begin;
-	return h->heaps.v[c->heap].section + begin == c->start && end > begin &&
+	return j->heaps.v[c->heap].section + begin == c->start && end > begin &&
 	       c->bytes <= c->next - c->start;
 }
 
-static uint32_t want_desc(struct clr_jit_code *h, struct clr_candidate *c, uint64_t *ret_addr,
+static uint32_t want_desc(struct clr_jit_code *j, struct clr_candidate *c, uint64_t *ret_addr,
 			  void **ret_buf)
 {
 	*ret_addr = c->method;
 	*ret_buf = c->desc;
-	return c->is_stub ? 0 : h->contract.at[CLR_METHOD_BYTES];
+	return c->is_stub ? 0 : j->contract.at[CLR_METHOD_BYTES];
 }
 
-static uint32_t want_chunk(struct clr_jit_code *h, struct clr_candidate *c, uint64_t *ret_addr,
+static uint32_t want_chunk(struct clr_jit_code *j, struct clr_candidate *c, uint64_t *ret_addr,
 			   void **ret_buf)
 {
-	const uint32_t *at = h->contract.at;
+	const uint32_t *at = j->contract.at;
 
 	*ret_addr = c->method - at[CLR_CHUNK_BYTES] -
-		    h->contract.method_alignment * c->desc[at[CLR_METHOD_CHUNK_INDEX]];
+		    j->contract.method_alignment * c->desc[at[CLR_METHOD_CHUNK_INDEX]];
 	*ret_buf = c->chunk;
 	return c->is_stub ? 0 : at[CLR_CHUNK_BYTES];
 }
 
-static bool check_chunk(struct clr_jit_code *h, struct clr_candidate *c)
+static bool check_chunk(struct clr_jit_code *j, struct clr_candidate *c)
 {
-	c->type = c->is_stub ? 0 : clr_u64(c->chunk, h->contract.at[CLR_CHUNK_TYPE]);
+	c->type = c->is_stub ? 0 : clr_u64(c->chunk, j->contract.at[CLR_CHUNK_TYPE]);
 	c->fingerprint = hash_mix(c->fingerprint, c->type);
 	return c->is_stub || c->type;
 }
 
-bool clr_jit_code_bodies_is_dynamic(const struct clr_jit_code *h, const struct clr_candidate *c)
+bool clr_jit_code_bodies_is_dynamic(const struct clr_jit_code *j, const struct clr_candidate *c)
 {
 	return !c->is_stub &&
-	       (clr_u16(c->desc, h->contract.at[CLR_METHOD_FLAGS]) & CLASS_MASK) == CLASS_DYNAMIC;
+	       (clr_u16(c->desc, j->contract.at[CLR_METHOD_FLAGS]) & CLASS_MASK) == CLASS_DYNAMIC;
 }
 
-bool clr_jit_code_bodies_is_movable(const struct clr_jit_code *h, const struct clr_candidate *c)
+bool clr_jit_code_bodies_is_movable(const struct clr_jit_code *j, const struct clr_candidate *c)
 {
-	return h->heaps.v[c->heap].collectible || clr_jit_code_bodies_is_dynamic(h, c);
+	return j->heaps.v[c->heap].collectible || clr_jit_code_bodies_is_dynamic(j, c);
 }
 
-static uint32_t want_dynamic(struct clr_jit_code *h, struct clr_candidate *c, uint64_t *ret_addr,
+static uint32_t want_dynamic(struct clr_jit_code *j, struct clr_candidate *c, uint64_t *ret_addr,
 			     void **ret_buf)
 {
 	*ret_addr = c->method;
 	*ret_buf = c->dynamic;
-	return clr_jit_code_bodies_is_dynamic(h, c) ? h->contract.at[CLR_DYNAMIC_BYTES] : 0;
+	return clr_jit_code_bodies_is_dynamic(j, c) ? j->contract.at[CLR_DYNAMIC_BYTES] : 0;
 }
 
-static uint32_t sig_bytes(const struct clr_jit_code *h, const struct clr_candidate *c)
+static uint32_t sig_bytes(const struct clr_jit_code *j, const struct clr_candidate *c)
 {
-	return clr_jit_code_bodies_is_dynamic(h, c)
-		       ? clr_u32(c->dynamic, h->contract.at[CLR_STORED_SIG_LEN])
+	return clr_jit_code_bodies_is_dynamic(j, c)
+		       ? clr_u32(c->dynamic, j->contract.at[CLR_STORED_SIG_LEN])
 		       : 0;
 }
 
-static bool check_dynamic(struct clr_jit_code *h, struct clr_candidate *c)
+static bool check_dynamic(struct clr_jit_code *j, struct clr_candidate *c)
 {
-	return sig_bytes(h, c) <= SIG_BYTES_MAX;
+	return sig_bytes(j, c) <= SIG_BYTES_MAX;
 }
 
-static uint32_t want_sig(struct clr_jit_code *h, struct clr_candidate *c, uint64_t *ret_addr,
+static uint32_t want_sig(struct clr_jit_code *j, struct clr_candidate *c, uint64_t *ret_addr,
 			 void **ret_buf)
 {
-	*ret_addr = clr_u64(c->dynamic, h->contract.at[CLR_STORED_SIG]);
+	*ret_addr = clr_u64(c->dynamic, j->contract.at[CLR_STORED_SIG]);
 	*ret_buf = c->sig;
-	return sig_bytes(h, c);
+	return sig_bytes(j, c);
 }
 
-static uint64_t text_addr(const struct clr_jit_code *h, const struct clr_candidate *c)
+static uint64_t text_addr(const struct clr_jit_code *j, const struct clr_candidate *c)
 {
-	return clr_u64(c->dynamic, h->contract.at[CLR_DYNAMIC_NAME]);
+	return clr_u64(c->dynamic, j->contract.at[CLR_DYNAMIC_NAME]);
 }
 
 /*
@@ -231,15 +231,15 @@ static size_t text_step(uint64_t addr)
 	return TEXT_BYTES - addr % TEXT_BYTES;
 }
 
-static uint32_t want_text(struct clr_jit_code *h, struct clr_candidate *c, uint64_t *ret_addr,
+static uint32_t want_text(struct clr_jit_code *j, struct clr_candidate *c, uint64_t *ret_addr,
 			  void **ret_buf)
 {
-	*ret_addr = text_addr(h, c);
+	*ret_addr = text_addr(j, c);
 	*ret_buf = c->text;
 	return c->text ? (uint32_t)text_step(*ret_addr) : 0;
 }
 
-static int read_text(struct clr_jit_code *h, uint64_t addr, struct arena *texts,
+static int read_text(struct clr_jit_code *j, uint64_t addr, struct arena *texts,
 		     unsigned char **ret)
 {
 	char text[TEXT_BYTES_MAX + 1];
@@ -250,7 +250,7 @@ static int read_text(struct clr_jit_code *h, uint64_t addr, struct arena *texts,
 		int r;
 
 		step = step < TEXT_BYTES_MAX - len ? step : TEXT_BYTES_MAX - len;
-		r = h->io.read(h->io.ctx, addr + len, text + len, step);
+		r = j->io.read(j->io.ctx, addr + len, text + len, step);
 		if (r)
 			return r;
 		size_t n = strnlen(text + len, step);
@@ -264,36 +264,36 @@ static int read_text(struct clr_jit_code *h, uint64_t addr, struct arena *texts,
 }
 
 /* Reads the rest of a name longer than the first read. */
-static int read_rest(struct clr_jit_code *h, struct clr_candidate *c, struct arena *texts)
+static int read_rest(struct clr_jit_code *j, struct clr_candidate *c, struct arena *texts)
 {
-	int r = strlen((char *)c->text) < text_step(text_addr(h, c))
+	int r = strlen((char *)c->text) < text_step(text_addr(j, c))
 			? 0
-			: read_text(h, text_addr(h, c), texts, &c->text);
+			: read_text(j, text_addr(j, c), texts, &c->text);
 
 	c->failed = r == -EFAULT;
 	return c->failed ? 0 : r;
 }
 
-static int read_dynamic(struct clr_jit_code *h, struct clr_candidate *c, size_t n,
+static int read_dynamic(struct clr_jit_code *j, struct clr_candidate *c, size_t n,
 			struct arena *texts)
 {
 	static const struct round rounds[] = {
 		{want_dynamic, check_dynamic}, {want_sig, NULL}, {want_text, NULL}};
-	int r = run_round(h, &rounds[0], c, n);
+	int r = run_round(j, &rounds[0], c, n);
 
 	for (size_t i = 0; !r && i < n; i++) {
-		if (c[i].failed || !clr_jit_code_bodies_is_dynamic(h, &c[i]))
+		if (c[i].failed || !clr_jit_code_bodies_is_dynamic(j, &c[i]))
 			continue;
-		c[i].sig = arena_alloc_text(texts, sig_bytes(h, &c[i]) + 1u);
+		c[i].sig = arena_alloc_text(texts, sig_bytes(j, &c[i]) + 1u);
 		c[i].text = arena_alloc(texts, TEXT_BYTES + 1);
 		r = c[i].sig && c[i].text ? 0 : -ENOMEM;
 	}
 	for (size_t k = 1; !r && k < sizeof(rounds) / sizeof(rounds[0]); k++)
-		r = run_round(h, &rounds[k], c, n);
+		r = run_round(j, &rounds[k], c, n);
 	for (size_t i = 0; !r && i < n; i++) {
 		if (c[i].failed || !c[i].text)
 			continue;
-		r = read_rest(h, &c[i], texts);
+		r = read_rest(j, &c[i], texts);
 		if (!r && !c[i].failed)
 			c[i].fingerprint = hash_mix(
 				c[i].fingerprint, hash_bytes(c[i].text, strlen((char *)c[i].text)));
@@ -301,9 +301,9 @@ static int read_dynamic(struct clr_jit_code *h, struct clr_candidate *c, size_t 
 	return r;
 }
 
-static uint32_t method_rid(const struct clr_jit_code *h, const struct clr_candidate *c)
+static uint32_t method_rid(const struct clr_jit_code *j, const struct clr_candidate *c)
 {
-	const struct clr_contract *k = &h->contract;
+	const struct clr_contract *k = &j->contract;
 	unsigned bits = (unsigned)k->token_remainder_bits;
 	uint32_t low = clr_u16(c->desc, k->at[CLR_METHOD_TOKEN]) & ((1u << bits) - 1);
 	uint32_t high = clr_u16(c->chunk, k->at[CLR_CHUNK_TOKEN]) & ((1u << (24 - bits)) - 1);
@@ -315,11 +315,11 @@ static uint32_t method_rid(const struct clr_jit_code *h, const struct clr_candid
  * Hashes the method's row and names into its fingerprint. They distinguish it from a later method
  * whose structures all have the same addresses. Uses the modules as they are now.
  */
-static int add_names_to_fingerprint(struct clr_jit_code *h, struct clr_candidate *c)
+static int add_names_to_fingerprint(struct clr_jit_code *j, struct clr_candidate *c)
 {
-	const struct clr_type *type = clr_types_get(&h->types, c->type);
-	bool dynamic = clr_jit_code_bodies_is_dynamic(h, c);
-	uint32_t rid = dynamic ? 0 : method_rid(h, c);
+	const struct clr_type *type = clr_types_get(&j->types, c->type);
+	bool dynamic = clr_jit_code_bodies_is_dynamic(j, c);
+	uint32_t rid = dynamic ? 0 : method_rid(j, c);
 	const struct clr_metadata *metadata = NULL;
 	const char *names[CLR_TYPE_ARGS_MAX];
 	size_t n = 0;
@@ -328,20 +328,20 @@ static int add_names_to_fingerprint(struct clr_jit_code *h, struct clr_candidate
 	c->fingerprint = hash_mix(c->fingerprint, rid);
 	if (!type || type->kind != CLR_TYPE_DEFINED)
 		return 0;
-	r = clr_modules_get(&h->modules, type->raw[3], dynamic ? CLR_TYPE_DEF : CLR_METHOD_DEF,
+	r = clr_modules_get(&j->modules, type->raw[3], dynamic ? CLR_TYPE_DEF : CLR_METHOD_DEF,
 			    dynamic ? 1 : rid, &metadata);
 	const unsigned char *mvid = r ? NULL : clr_metadata_mvid(metadata);
 
 	if (mvid)
 		c->fingerprint = hash_mix(c->fingerprint, hash_bytes(mvid, CLR_MVID_BYTES));
 	if (!r)
-		r = clr_types_arguments(&h->types, c->type, names, &n);
+		r = clr_types_arguments(&j->types, c->type, names, &n);
 	for (size_t i = 0; !r && i < n; i++)
 		c->fingerprint = hash_mix(c->fingerprint, hash_bytes(names[i], strlen(names[i])));
 	return r == -ENOENT ? 0 : r;
 }
 
-int clr_jit_code_bodies_read(struct clr_jit_code *h, struct clr_candidate *c, size_t n,
+int clr_jit_code_bodies_read(struct clr_jit_code *j, struct clr_candidate *c, size_t n,
 			     struct arena *texts)
 {
 	static const struct round rounds[] = {
@@ -351,21 +351,21 @@ int clr_jit_code_bodies_read(struct clr_jit_code *h, struct clr_candidate *c, si
 		{want_desc, NULL},
 		{want_chunk, check_chunk},
 	};
-	int r = clr_modules_check(&h->modules);
+	int r = clr_modules_check(&j->modules);
 
 	for (size_t i = 0; !r && i < sizeof(rounds) / sizeof(rounds[0]); i++)
-		r = run_round(h, &rounds[i], c, n);
+		r = run_round(j, &rounds[i], c, n);
 	if (!r)
-		r = read_dynamic(h, c, n, texts);
+		r = read_dynamic(j, c, n, texts);
 	for (size_t i = 0; !r && i < n; i++)
 		if (!c[i].failed && !c[i].is_stub)
-			r = clr_types_request(&h->types, c[i].type);
+			r = clr_types_request(&j->types, c[i].type);
 	if (!r)
-		r = clr_types_load(&h->types);
+		r = clr_types_load(&j->types);
 	for (size_t i = 0; !r && i < n; i++)
-		if (!c[i].failed && !c[i].is_stub && clr_jit_code_bodies_is_movable(h, &c[i]))
-			r = clr_jit_code_is_late(h) ? -ETIMEDOUT
-						    : add_names_to_fingerprint(h, &c[i]);
+		if (!c[i].failed && !c[i].is_stub && clr_jit_code_bodies_is_movable(j, &c[i]))
+			r = clr_jit_code_is_late(j) ? -ETIMEDOUT
+						    : add_names_to_fingerprint(j, &c[i]);
 	return r;
 }
 
@@ -381,7 +381,7 @@ static int name_stub(const struct clr_candidate *c, struct outbuf *out)
 
 /* Context of the callbacks for a dynamic method's name. */
 struct dynamic {
-	struct clr_jit_code *h;
+	struct clr_jit_code *j;
 	const struct clr_candidate *c;
 	const struct clr_metadata *metadata;
 };
@@ -393,14 +393,14 @@ static int put_handle(void *ctx, struct clr_text *t, uint64_t addr, enum clr_tex
 	const struct clr_metadata *metadata;
 	const struct clr_type *type;
 	char note[48];
-	int r = clr_types_request(&d->h->types, addr);
+	int r = clr_types_request(&d->j->types, addr);
 
 	if (!r)
-		r = clr_types_load(&d->h->types);
-	type = r ? NULL : clr_types_get(&d->h->types, addr);
+		r = clr_types_load(&d->j->types);
+	type = r ? NULL : clr_types_get(&d->j->types, addr);
 	if (!type || type->kind != CLR_TYPE_DEFINED)
 		return r ? r : -EBADMSG;
-	r = clr_modules_get(&d->h->modules, type->raw[3], CLR_TYPE_DEF, type->rid, &metadata);
+	r = clr_modules_get(&d->j->modules, type->raw[3], CLR_TYPE_DEF, type->rid, &metadata);
 	if (r)
 		return r;
 	clr_text_put_token(t, metadata, clr_token(CLR_TYPE_DEF, type->rid), style);
@@ -425,27 +425,27 @@ static void put_dynamic_name(struct clr_text *t, const void *ctx)
 	clr_text_put(t, (const char *)d->c->text);
 }
 
-static int name_dynamic(struct clr_jit_code *h, const struct clr_candidate *c,
+static int name_dynamic(struct clr_jit_code *j, const struct clr_candidate *c,
 			const struct clr_metadata *metadata, struct outbuf *out)
 {
-	struct dynamic d = {.h = h, .c = c, .metadata = metadata};
+	struct dynamic d = {.j = j, .c = c, .metadata = metadata};
 	struct clr_type_resolver modules = {.handle = put_handle, .ctx = &d};
-	struct reader sig = reader_of(c->sig, sig_bytes(h, c));
+	struct reader sig = reader_of(c->sig, sig_bytes(j, c));
 	struct clr_text text = clr_text_begin(out, &modules);
 
 	clr_text_put_method(&text, metadata, &sig, put_dynamic_name, &d);
 	return clr_text_end(&text);
 }
 
-static int name_method(struct clr_jit_code *h, const struct clr_candidate *c,
+static int name_method(struct clr_jit_code *j, const struct clr_candidate *c,
 		       const struct clr_metadata *metadata, uint32_t rid, struct outbuf *out)
 {
 	const char *names[CLR_TYPE_ARGS_MAX];
 	struct clr_instantiation inst = {.type_args = names};
-	int r = clr_types_arguments(&h->types, c->type, names, &inst.ntype_args);
+	int r = clr_types_arguments(&j->types, c->type, names, &inst.ntype_args);
 
 	if (r == -ENOENT) {
-		h->stats.plain++;
+		j->stats.plain++;
 		r = 0;
 	}
 	return r ? r
@@ -453,25 +453,25 @@ static int name_method(struct clr_jit_code *h, const struct clr_candidate *c,
 					    NULL, out);
 }
 
-int clr_jit_code_bodies_method(struct clr_jit_code *h, const struct clr_candidate *c,
+int clr_jit_code_bodies_method(struct clr_jit_code *j, const struct clr_candidate *c,
 			       uint32_t *ret_rid, uint64_t *ret_module)
 {
-	const struct clr_type *type = c->is_stub || clr_jit_code_bodies_is_dynamic(h, c)
+	const struct clr_type *type = c->is_stub || clr_jit_code_bodies_is_dynamic(j, c)
 					      ? NULL
-					      : clr_types_get(&h->types, c->type);
+					      : clr_types_get(&j->types, c->type);
 
 	if (!type || type->kind != CLR_TYPE_DEFINED)
 		return -ENOENT;
-	*ret_rid = method_rid(h, c);
+	*ret_rid = method_rid(j, c);
 	*ret_module = type->raw[3];
 	return 0;
 }
 
-int clr_jit_code_bodies_name(struct clr_jit_code *h, const struct clr_candidate *c,
+int clr_jit_code_bodies_name(struct clr_jit_code *j, const struct clr_candidate *c,
 			     uint32_t *ret_name)
 {
-	const struct clr_type *type = c->is_stub ? NULL : clr_types_get(&h->types, c->type);
-	bool dynamic = clr_jit_code_bodies_is_dynamic(h, c);
+	const struct clr_type *type = c->is_stub ? NULL : clr_types_get(&j->types, c->type);
+	bool dynamic = clr_jit_code_bodies_is_dynamic(j, c);
 	const struct clr_metadata *metadata = NULL;
 	struct outbuf out = outbuf_to(-1);
 	int r = c->is_stub || (type && (type->kind == CLR_TYPE_DEFINED ||
@@ -480,9 +480,9 @@ int clr_jit_code_bodies_name(struct clr_jit_code *h, const struct clr_candidate 
 			: -ENOENT;
 
 	if (!r && !c->is_stub)
-		r = clr_modules_get(&h->modules, type->raw[3],
+		r = clr_modules_get(&j->modules, type->raw[3],
 				    dynamic ? CLR_TYPE_DEF : CLR_METHOD_DEF,
-				    dynamic ? 1 : method_rid(h, c), &metadata);
+				    dynamic ? 1 : method_rid(j, c), &metadata);
 	/*
 	 * A dynamic method has a name of its own. Its module is made at run time, and its metadata
 	 * may be unreadable.
@@ -491,16 +491,16 @@ int clr_jit_code_bodies_name(struct clr_jit_code *h, const struct clr_candidate 
 		r = 0;
 	if (!r)
 		r = c->is_stub ? name_stub(c, &out)
-		    : dynamic  ? name_dynamic(h, c, metadata, &out)
-			       : name_method(h, c, metadata, method_rid(h, c), &out);
+		    : dynamic  ? name_dynamic(j, c, metadata, &out)
+			       : name_method(j, c, metadata, method_rid(j, c), &out);
 	/* Dynamic methods may have a new name in each scan, so limit the memory for names. */
-	if (!r && out.len > CLR_JIT_CODE_NAME_BYTES_MAX - h->name_bytes)
-		r = intern_find(&h->names, out.data, out.len, ret_name);
+	if (!r && out.len > CLR_JIT_CODE_NAME_BYTES_MAX - j->name_bytes)
+		r = intern_find(&j->names, out.data, out.len, ret_name);
 	else if (!r)
-		r = intern_put(&h->names, out.data, out.len, ret_name);
-	if (!r && *ret_name >= h->named) {
-		h->named = *ret_name + 1;
-		h->name_bytes += out.len;
+		r = intern_put(&j->names, out.data, out.len, ret_name);
+	if (!r && *ret_name >= j->named) {
+		j->named = *ret_name + 1;
+		j->name_bytes += out.len;
 	}
 	(void)outbuf_close(&out);
 	return r == -EBADMSG || r == -E2BIG ? -ENOENT : r;
