@@ -1,4 +1,4 @@
-/* Words of kinds, reasons and remedies. Functions of symbols/audit.h. */
+/* Words of kinds, reasons and remedies: a part of symbols/audit.h. */
 #include "symbols/audit.h"
 
 #include <string.h>

@@ -41,11 +41,11 @@ int clr_code_find_start(const struct clr_io *io, uint64_t base, uint64_t map, ui
 {
 	uint32_t words[WORDS_MAX];
 	uint64_t limit = addr - base, end = limit / WORD_CODE_BYTES + 1, first = end, offset,
-		 looked = 0;
+		 searched = 0;
 
 	if (addr < base)
 		return -ENOENT;
-	for (size_t most = FIRST_WORDS; first && looked < CLR_CODE_METHOD_BYTES_MAX;
+	for (size_t most = FIRST_WORDS; first && searched < CLR_CODE_METHOD_BYTES_MAX;
 	     most = WORDS_MAX, end = first) {
 		size_t n = end < most ? (size_t)end : most;
 
@@ -59,7 +59,7 @@ int clr_code_find_start(const struct clr_io *io, uint64_t base, uint64_t map, ui
 				*ret_start = base + offset;
 				return 0;
 			}
-		looked += n * WORD_CODE_BYTES;
+		searched += n * WORD_CODE_BYTES;
 	}
 	return -ENOENT;
 }

@@ -15,14 +15,14 @@ struct request {
 struct stretch {
 	struct jit_code code;
 	uint64_t seen_ns;
-	bool asked; /* requested again */
+	bool requested; /* requested again */
 };
 
 struct jit_process {
 	int32_t pid;
 	VEC(struct stretch *) stretches; /* sorted, without overlaps */
 	VEC(struct request) requests;
-	struct hashmap asked; /* addr -> index into requests */
+	struct hashmap requested; /* addr -> index into requests */
 };
 
 struct jit_codes {
@@ -55,7 +55,7 @@ static void forget(struct jit_codes *c, struct jit_process *p)
 		free_stretch(c, p->stretches.v[i]);
 	vec_free(&p->stretches);
 	vec_free(&p->requests);
-	hashmap_free(&p->asked);
+	hashmap_free(&p->requested);
 }
 
 void jit_codes_free(struct jit_codes *c)
@@ -122,35 +122,35 @@ static bool is_past(uint64_t since_ns, uint64_t now_ns, uint64_t age_ns)
 	return now_ns > since_ns && now_ns - since_ns > age_ns;
 }
 
-static int find_request(struct jit_process *p, uint64_t addr, uint64_t now_ns, bool *ret_ask)
+static int find_request(struct jit_process *p, uint64_t addr, uint64_t now_ns, bool *ret_request)
 {
-	const uint32_t *known = hashmap_get(&p->asked, addr);
+	const uint32_t *known = hashmap_get(&p->requested, addr);
 	struct request *q = known ? &p->requests.v[*known] : NULL;
 	int r = 0;
 
-	*ret_ask = !q;
+	*ret_request = !q;
 	if (q && !q->is_unknown)
 		return -EAGAIN;
 	/* The old answer holds until a new one arrives. */
 	if (q) {
-		*ret_ask = is_past(q->since_ns, now_ns, JIT_CODES_UNKNOWN_NS);
-		if (*ret_ask)
+		*ret_request = is_past(q->since_ns, now_ns, JIT_CODES_UNKNOWN_NS);
+		if (*ret_request)
 			q->since_ns = now_ns;
 		return -ENOENT;
 	}
 	if (p->requests.len >= JIT_CODES_MAX) {
 		p->requests.len = 0;
-		hashmap_free(&p->asked);
+		hashmap_free(&p->requested);
 	}
 	if (vec_push(&p->requests, ((struct request){.addr = addr, .since_ns = now_ns})))
 		r = -ENOMEM;
 	if (!r)
-		r = hashmap_put(&p->asked, addr, (uint32_t)p->requests.len - 1);
+		r = hashmap_put(&p->requested, addr, (uint32_t)p->requests.len - 1);
 	return r ? r : -EAGAIN;
 }
 
 int jit_codes_find(struct jit_codes *c, int32_t pid, uint64_t addr, uint64_t now_ns,
-		   const struct jit_code **ret_code, bool *ret_ask)
+		   const struct jit_code **ret_code, bool *ret_request)
 {
 	struct jit_process *p = make_process(c, pid);
 	size_t i = p ? search(p, addr) : 0;
@@ -159,11 +159,11 @@ int jit_codes_find(struct jit_codes *c, int32_t pid, uint64_t addr, uint64_t now
 	if (!p)
 		return -ENOMEM;
 	if (i == p->stretches.len || p->stretches.v[i]->code.start > addr)
-		return find_request(p, addr, now_ns, ret_ask);
+		return find_request(p, addr, now_ns, ret_request);
 	s = p->stretches.v[i];
-	*ret_ask =
-		s->code.movable && !s->asked && is_past(s->seen_ns, now_ns, JIT_CODES_MOVABLE_NS);
-	s->asked |= *ret_ask;
+	*ret_request = s->code.movable && !s->requested &&
+		       is_past(s->seen_ns, now_ns, JIT_CODES_MOVABLE_NS);
+	s->requested |= *ret_request;
 	*ret_code = &s->code;
 	return 0;
 }
@@ -209,7 +209,7 @@ int jit_codes_put(struct jit_codes *c, int32_t pid, uint64_t addr, struct jit_co
 		  uint64_t now_ns)
 {
 	struct jit_process *p = make_process(c, pid);
-	const uint32_t *known = p ? hashmap_get(&p->asked, addr) : NULL;
+	const uint32_t *known = p ? hashmap_get(&p->requested, addr) : NULL;
 
 	if (!p)
 		return -ENOMEM;

@@ -295,7 +295,7 @@ void jit_process_note_missed_step(struct jit_processes *all, struct jit_process 
 		return;
 	}
 	if (p->way)
-		process_add_failure(p, "there was no time for a last look at it");
+		process_add_failure(p, "the last read did not finish in time");
 	else if (!p->why[0])
 		process_add_why(p, "", process_no_time);
 	process_write_why(all, p);

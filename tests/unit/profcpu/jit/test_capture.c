@@ -389,7 +389,7 @@ static void unreadable_parts_are_counted(void **state)
 	/* When the time is over, some processes miss their last poll. */
 	jit_process_note_missed_step(&all, &followed);
 	assert_true(followed.broken);
-	assert_non_null(strstr(followed.why, "no time for a last look"));
+	assert_non_null(strstr(followed.why, "the last read did not finish in time"));
 	p = (struct jit_process){.pid = getpid()};
 	jit_process_note_missed_step(&all, &p);
 	assert_int_equal(all.unseen, 2);
