@@ -5,7 +5,32 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
 #include <sys/resource.h>
+
+size_t descriptor_budget_raise(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return 1024;
+	if (limit.rlim_cur < limit.rlim_max) {
+		struct rlimit raised = {limit.rlim_max, limit.rlim_max};
+
+		if (!setrlimit(RLIMIT_NOFILE, &raised))
+			limit = raised;
+	}
+	return limit.rlim_cur > SIZE_MAX ? SIZE_MAX : (size_t)limit.rlim_cur;
+}
+
+size_t descriptor_budget_above(int fd)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return SIZE_MAX;
+	return limit.rlim_cur > (rlim_t)fd + 1 ? (size_t)limit.rlim_cur - (size_t)fd - 1 : 0;
+}
 
 /*
  * Counts from the top, because the free numbers are there. Opening descriptors to count them would

@@ -280,15 +280,6 @@ int file_mkdirs(const char *path)
 	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
-size_t file_descriptor_numbers_above(int fd)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return SIZE_MAX;
-	return limit.rlim_cur > (rlim_t)fd + 1 ? (size_t)limit.rlim_cur - (size_t)fd - 1 : 0;
-}
-
 char *file_join(const char *dir, const char *name)
 {
 	char *path = NULL;

@@ -1,4 +1,5 @@
-/* Files and directories of profcpu itself. container/opener.h opens files of a target. */
+/* Opens, reads, copies and compares files of profcpu itself. container/opener.h opens files of a
+ * target. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -76,12 +77,6 @@ void file_remove_contents(int dir_fd);
 
 /* Like mkdir -p, with mode 0777 reduced by the umask. 0 or -errno. */
 int file_mkdirs(const char *path);
-
-/*
- * Returns how many descriptor numbers above fd the limit (RLIMIT_NOFILE) permits. A module that
- * keeps many files open uses it to leave some for others.
- */
-size_t file_descriptor_numbers_above(int fd);
 
 /* Returns dir + "/" + name, which the caller frees; NULL: out of memory. */
 char *file_join(const char *dir, const char *name);

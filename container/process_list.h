@@ -4,7 +4,7 @@
 
 #include "container/access.h"
 #include "container/cgroup.h"
-#include "container/dotnet.h"
+#include "container/dotnet_process.h"
 #include "container/proc.h"
 
 struct process_entry {

@@ -1,5 +1,7 @@
-/* The DWARF sections of one ELF file. Only the pages that are needed are read and
- * unpacked (elf/pages.h). */
+/*
+ * Reads the DWARF sections of one ELF file, only the pages that are needed (elf/pages.h unpacks
+ * them). Counts the work on them: hostile input ends at DWARF_STEPS_MAX.
+ */
 #ifndef ELF_DWARF_DATA_H
 #define ELF_DWARF_DATA_H
 

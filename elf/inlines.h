@@ -1,7 +1,7 @@
 /*
  * Finds inlined functions and source lines at an address, in an image's DWARF. Only what lookups
  * need is read. A unit is read at the first lookup in it, the inlined bodies of a function at the
- * first hit in the function.
+ * first hit in the function. DWARF_STEPS_MAX (dwarf_data.h) limits the time.
  */
 #ifndef ELF_INLINES_H
 #define ELF_INLINES_H

@@ -2,10 +2,10 @@
 #include "base/outbuf.h"
 #include "base/printable.h"
 #include "base/remedy.h"
+#include "profcpu/arguments.h"
 #include "profcpu/command.h"
 #include "profcpu/doctor_probe.h"
 #include "profcpu/doctor_report.h"
-#include "profcpu/options.h"
 
 #include <limits.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #include "flamegraph/folded.h"
 #include "flamegraph/svg.h"
 #include "flamegraph/tree_profile.h"
+#include "profcpu/arguments.h"
 #include "profcpu/command.h"
-#include "profcpu/options.h"
 #include "profcpu/post/load.h"
 #include "profcpu/post/outfile.h"
 

@@ -1,7 +1,7 @@
 #include "base/log.h"
 #include "flamegraph/collapse.h"
+#include "profcpu/arguments.h"
 #include "profcpu/command.h"
-#include "profcpu/options.h"
 #include "profcpu/post/fold_inline.h"
 #include "profcpu/post/load.h"
 #include "profcpu/post/outfile.h"

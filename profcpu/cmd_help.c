@@ -1,6 +1,6 @@
 #include "base/log.h"
+#include "profcpu/arguments.h"
 #include "profcpu/command.h"
-#include "profcpu/options.h"
 
 #include <stdio.h>
 

@@ -2,8 +2,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "profcpu/arguments.h"
 #include "profcpu/command.h"
-#include "profcpu/options.h"
 #include "profcpu/post/outdir.h"
 #include "profcpu/post/postprocess.h"
 

@@ -2,8 +2,8 @@
 #include "base/log.h"
 #include "base/outbuf.h"
 #include "base/remedy.h"
+#include "profcpu/arguments.h"
 #include "profcpu/command.h"
-#include "profcpu/options.h"
 #include "profcpu/process_table.h"
 
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "base/outbuf.h"
 #include "base/remedy.h"
+#include "profcpu/arguments.h"
 #include "profcpu/command.h"
-#include "profcpu/options.h"
 #include "profcpu/post/download_missing.h"
 #include "profcpu/post/symbols_images.h"
 

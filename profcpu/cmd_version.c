@@ -1,6 +1,6 @@
 #include "base/version.h"
+#include "profcpu/arguments.h"
 #include "profcpu/command.h"
-#include "profcpu/options.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,9 @@
-/* The target of `collect` if the command line names none. */
+/* Takes and prints the target of `collect` if the command line names none (process_list.h chooses).
+ */
 #ifndef PROFCPU_DEFAULT_TARGET_H
 #define PROFCPU_DEFAULT_TARGET_H
 
-#include "profcpu/options.h"
+#include "profcpu/arguments.h"
 
 /*
  * Appends the PID of the only .NET process in sight to pids, or PID 1 if none is in sight. One note

@@ -7,7 +7,7 @@
 #define PROFCPU_DOCTOR_PROBE_H
 
 #include "container/access.h"
-#include "container/dotnet.h"
+#include "container/dotnet_process.h"
 #include "container/proc.h"
 #include "container/process_list.h"
 

@@ -1,7 +1,7 @@
 /*
- * Files of rows beside perf.data: samples.idx and offcpu.idx. All values are little-endian. A file
- * has a header of 24 bytes and rows of one size. If the recorder ended normally, a last row of all
- * ones follows.
+ * Reads and writes files of rows beside perf.data: samples.idx and offcpu.idx. All values are
+ * little-endian. A file has a header of 24 bytes and rows of one size. If the recorder ended
+ * normally, a last row of all ones follows.
  *
  * Each row contains a 16-bit check of its contents, its place and its recording. It detects rows
  * that were changed, moved or added. The last row detects files that were cut off.

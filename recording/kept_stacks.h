@@ -1,8 +1,8 @@
 /*
- * The file symbols/stacks of a recording: the stacks that were unwound from its samples' registers
- * and stack copies. A machine without the recording machine's files can use them. Rows are in the
- * order in which samples are read. Stacks share their callers. Little-endian: a header, rows,
- * nodes.
+ * Reads and writes symbols/stacks of a recording: the stacks that were unwound from its samples'
+ * registers and stack copies. A machine without the recording machine's files can use them. Rows
+ * are in the order in which samples are read. Stacks share their callers. Little-endian: a header,
+ * rows, nodes.
  */
 #ifndef RECORDING_KEPT_STACKS_H
 #define RECORDING_KEPT_STACKS_H

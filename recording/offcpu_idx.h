@@ -1,8 +1,9 @@
 /*
- * offcpu.idx of a recording: data about waits and threads that perf.data cannot hold. Each wait has
- * a row, which names the place of its offcpu-time sample in perf.data (perfdata_offcpu.h). Each
- * thread has a row, written at its end. A wait's row is on disk before its sample. The file format
- * is that of idx_file.h. A thread takes two rows, as does a wait with an end of its own.
+ * Reads and writes offcpu.idx of a recording: data about waits and threads that perf.data cannot
+ * hold. Each wait has a row, which names the place of its offcpu-time sample in perf.data
+ * (perfdata_offcpu.h). Each thread has a row, written at its end. A wait's row is on disk before
+ * its sample. The file format is that of idx_file.h. A thread takes two rows, as does a wait with
+ * an end of its own.
  */
 #ifndef RECORDING_OFFCPU_IDX_H
 #define RECORDING_OFFCPU_IDX_H

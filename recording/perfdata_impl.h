@@ -5,7 +5,7 @@
  *   perfdata_header.c, _feature.c, _name.c  events, host, build ids
  *   perfdata_queue.c                        the order of records by time
  *   perfdata_parse.c                        the fields of a record
- *   perfdata.c                              calls the others
+ *   perfdata.c                              calls the others, counts samples and losses
  */
 #ifndef RECORDING_PERFDATA_IMPL_H
 #define RECORDING_PERFDATA_IMPL_H

@@ -1,8 +1,8 @@
 /*
- * The event offcpu-time, as `perf record --off-cpu` has it. Each time that a thread did not run is
- * one sample, at the end of that time (or later, when the end became known: offcpu_idx.h). Its
- * stack is the one with which the thread left its CPU; its period is the time in ns. Source: Linux
- * tools/perf/util/bpf_off_cpu.c, off_cpu_write.
+ * Describes the event offcpu-time in perf.data, as `perf record --off-cpu` has it. Each time that a
+ * thread did not run is one sample, at the end of that time (or later, when the end became known:
+ * offcpu_idx.h). Its stack is the one with which the thread left its CPU; its period is the time in
+ * ns. Source: Linux tools/perf/util/bpf_off_cpu.c, off_cpu_write.
  */
 #ifndef RECORDING_PERFDATA_OFFCPU_H
 #define RECORDING_PERFDATA_OFFCPU_H

@@ -1,7 +1,7 @@
 /*
- * samples.idx of a recording: data about samples that perf.data cannot hold. Each row names the
- * place of its sample's record in perf.data. Only samples whose stack is not complete have rows.
- * Each row is on disk before its sample. The file format is that of idx_file.h.
+ * Reads and writes samples.idx of a recording: data about samples that perf.data cannot hold. Each
+ * row names the place of its sample's record in perf.data. Only samples whose stack is not complete
+ * have rows. Each row is on disk before its sample. The file format is that of idx_file.h.
  */
 #ifndef RECORDING_SAMPLES_IDX_H
 #define RECORDING_SAMPLES_IDX_H
@@ -13,7 +13,7 @@
 
 #define SAMPLES_IDX_ROWS_MAX ((size_t)1 << 28)
 #define SAMPLES_IDX_GRADES 5 /* UNWIND_GRADES */
-#define SAMPLES_IDX_ENDS 8   /* WALK_ENDS */
+#define SAMPLES_IDX_ENDS 8   /* enum walk_end, unwind/walk_state.h */
 
 struct samples_idx_row {
 	uint64_t file_off;                   /* offset of the record in perf.data */

@@ -36,6 +36,9 @@ struct sampler_event {
 int sampler_event_parse(const struct sampler_roots *roots, const char *text,
 			struct sampler_event *ret_event, struct sampler_problem *problem);
 
+/* The event for machines whose hardware events cannot be opened: cpu-clock. */
+struct sampler_event sampler_event_fallback(void);
+
 /*
  * The default events: hardware cycles if sysfs shows a CPU PMU, else cpu-clock. CPUs of two kinds
  * get one event per kind. Events have the highest precision; opening lowers it if needed. *ret_n is

@@ -1,4 +1,7 @@
-/* The default events, by the PMUs that sysfs shows. */
+/*
+ * The default events, by the PMUs that sysfs shows. If these cannot be opened, sampler_open.c takes
+ * sampler_event_fallback instead.
+ */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "sampler/event.h"
@@ -66,6 +69,12 @@ static bool has_cpu_pmu(const struct sampler_roots *roots)
 	return false;
 }
 
+struct sampler_event sampler_event_fallback(void)
+{
+	return (struct sampler_event){
+		.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK};
+}
+
 void sampler_event_default(const struct sampler_roots *roots, struct sampler_event *ret_events,
 			   size_t *ret_n, const char **why)
 {
@@ -81,9 +90,7 @@ void sampler_event_default(const struct sampler_roots *roots, struct sampler_eve
 		text = "the CPU's PMU counts cycles";
 	}
 	if (!n) {
-		ret_events[n++] = (struct sampler_event){.name = "cpu-clock",
-							 .type = PERF_TYPE_SOFTWARE,
-							 .config = PERF_COUNT_SW_CPU_CLOCK};
+		ret_events[n++] = sampler_event_fallback();
 		text = "there is no PMU that counts cycles, as in most virtual machines";
 	}
 	*ret_n = n;

@@ -1,6 +1,7 @@
 #include "sampler/sampler.h"
 
 #include "base/cleanup.h"
+#include "base/descriptor_budget.h"
 #include "sampler/sampler_impl.h"
 
 #include <errno.h>
@@ -95,21 +96,6 @@ static int add_targets(struct sampler *s, const struct sampler_options *options,
 	return r;
 }
 
-static size_t raise_descriptors(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return 1024;
-	if (limit.rlim_cur < limit.rlim_max) {
-		struct rlimit raised = {limit.rlim_max, limit.rlim_max};
-
-		if (!setrlimit(RLIMIT_NOFILE, &raised))
-			limit = raised;
-	}
-	return limit.rlim_cur > SIZE_MAX ? SIZE_MAX : (size_t)limit.rlim_cur;
-}
-
 /* Counts threads of the targets; may stop once there are `enough`. */
 static int count_threads(struct sampler *s, size_t enough, size_t *ret_n)
 {
@@ -130,7 +116,7 @@ static int count_threads(struct sampler *s, size_t enough, size_t *ret_n)
  */
 static int choose_mode(struct sampler *s, struct sampler_problem *problem)
 {
-	size_t limit = s->fd_limit = raise_descriptors();
+	size_t limit = s->fd_limit = descriptor_budget_raise();
 
 	s->setup.mode = s->options.system_wide ? SAMPLER_CPUS : SAMPLER_THREADS;
 	if (s->options.mode != SAMPLER_AUTO)

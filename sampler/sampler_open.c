@@ -1,4 +1,4 @@
-/* Opens events. If that fails, tries again with fewer features. */
+/* Opens events. If that fails, tries again with fewer features, at last with cpu-clock. */
 #include "sampler/sampler_impl.h"
 
 #include "base/cleanup.h"
@@ -224,8 +224,7 @@ static bool all_events(const struct sampler *s, uint32_t type)
 static void fall_back(struct sampler *s)
 {
 	s->options.nevents = 1;
-	s->events[0] = (struct sampler_event){
-		.name = "cpu-clock", .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_CPU_CLOCK};
+	s->events[0] = sampler_event_fallback();
 	s->setup.fell_back = true;
 }
 

@@ -29,7 +29,7 @@ int synth_buf_put(struct synth_buf *b, uint32_t type, uint16_t misc, const void 
 /* Hands on what is left, and ends the round. 0 or the listener's -errno. */
 int synth_buf_flush(struct synth_buf *b);
 
-/* kernel_maps.c: MMAP of the kernel and its modules, where /proc/kallsyms and /proc/modules show
+/* synth_kernel.c: MMAP of the kernel and its modules, where /proc/kallsyms and /proc/modules show
  * addresses. */
 int synth_kernel(struct synth_buf *b);
 

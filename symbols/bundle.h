@@ -1,8 +1,9 @@
 /*
- * Single-file .NET programs: an ELF host with the files of the application appended. Uncompressed
- * assemblies are mapped from that file. Their precompiled code is named by offset in the program's
- * file. Format: dotnet/runtime, src/native/corehost/bundle (header, manifest, file_entry) and
- * docs/design/features/ (single-file bundler.md, host-error-codes); version 6, since .NET 6.
+ * Finds assemblies in single-file .NET programs: an ELF host with the files of the application
+ * appended. Uncompressed assemblies are mapped from that file. Their precompiled code is named by
+ * offset in the program's file. Format: dotnet/runtime, src/native/corehost/bundle (header,
+ * manifest, file_entry) and docs/design/features/ (single-file bundler.md, host-error-codes);
+ * version 6, since .NET 6.
  */
 #ifndef SYMBOLS_BUNDLE_H
 #define SYMBOLS_BUNDLE_H

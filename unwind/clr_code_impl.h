@@ -1,4 +1,7 @@
-/* Shared by the files of clr_code: the search for method starts, and stubs. */
+/*
+ * Shared by the parts of clr_code: ranges of code and methods (clr_code.c), the start of a method
+ * by the nibble map, and stubs (clr_code_find.c).
+ */
 #ifndef UNWIND_CLR_CODE_IMPL_H
 #define UNWIND_CLR_CODE_IMPL_H
 

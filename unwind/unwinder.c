@@ -1,5 +1,6 @@
 #include "unwind/unwinder.h"
 
+#include "base/descriptor_budget.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/vec.h"
@@ -214,7 +215,7 @@ static int open_file(struct unwinder *u, const struct image_key *key, struct unw
 	 * Each sampled image keeps one or two descriptors open. Leave some for the end of the
 	 * recording.
 	 */
-	if (!r && file_descriptor_numbers_above(fd) < RESERVED_DESCRIPTORS) {
+	if (!r && descriptor_budget_above(fd) < RESERVED_DESCRIPTORS) {
 		close(fd);
 		r = -EMFILE;
 	}

@@ -2,8 +2,8 @@
  * Makes whole stacks from samples that carry registers and a copy of their stack. It follows the
  * processes of a recording and finds the code of their images (image_code.h) and of their runtimes
  * (jit_codes.h). Each sample's callchain becomes one from the sampled instruction to the start of
- * the thread. Each stack gets a grade: how far it can be trusted. It works the same
- * while recording and afterwards. One thread uses it.
+ * the thread. Each stack gets a grade, how far it can be trusted, and the reason of its end
+ * (walk.h). It works the same while recording and afterwards. One thread uses it.
  */
 #ifndef UNWIND_UNWINDER_H
 #define UNWIND_UNWINDER_H

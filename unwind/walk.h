@@ -1,8 +1,10 @@
 /*
  * Walks one stack from a sample's registers and stack copy to the start of the thread. A
- * walk_source supplies the rules of the code. After the end of the rules or of the copy, the walk
- * continues on the kernel's chain of frame pointers, from a frame that both know. Registers, stack
- * and rules are hostile input: each step must lead up the stack, and frames are limited.
+ * walk_source supplies the rules of the code. Without a rule, it tries the frame pointer, and then
+ * guesses: it scans the stack for a return address. It decides why a stack ends (enum walk_end).
+ * After the end of the rules or of the copy, the walk continues on the kernel's chain of frame
+ * pointers, from a frame that both know. Registers, stack and rules are hostile input: each step
+ * must lead up the stack, and frames are limited.
  */
 #ifndef UNWIND_WALK_H
 #define UNWIND_WALK_H

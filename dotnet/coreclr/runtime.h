@@ -1,4 +1,5 @@
-/* Opens the JIT code of a running .NET process: clr_jit_code over its memory. */
+/* Finds the runtime in a .NET process and reads its memory, for jit_code.h and unwind/clr_code.h.
+ */
 #ifndef DOTNET_CORECLR_RUNTIME_H
 #define DOTNET_CORECLR_RUNTIME_H
 

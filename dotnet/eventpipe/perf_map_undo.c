@@ -2,7 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "container/dotnet.h"
+#include "container/dotnet_process.h"
 #include "container/proc.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /*
  * Sends commands to a runtime through its default diagnostic port, in any PID namespace, mount
- * namespace and TMPDIR (container/dotnet.h finds its socket). Each function ends by its deadline,
- * whatever the runtime does. A runtime answers commands one after the other, so a long command of
- * another tool delays ours.
+ * namespace and TMPDIR (container/dotnet_process.h finds its socket). Each function ends by its
+ * deadline, whatever the runtime does. A runtime answers commands one after the other, so a long
+ * command of another tool delays ours.
  */
 #ifndef DOTNET_EVENTPIPE_PORT_H
 #define DOTNET_EVENTPIPE_PORT_H

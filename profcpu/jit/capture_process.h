@@ -1,11 +1,11 @@
 /*
- * One process of a recording during the capture of names: probes it for .NET, chooses a way, and
- * takes its steps.
+ * One process of a recording during the capture of names: probes it for .NET, chooses a way, takes
+ * its steps, and notices when it executes another program.
  */
 #ifndef PROFCPU_JIT_CAPTURE_PROCESS_H
 #define PROFCPU_JIT_CAPTURE_PROCESS_H
 
-#include "container/dotnet.h"
+#include "container/dotnet_process.h"
 #include "container/proc.h"
 #include "dotnet/eventpipe/perf_map_undo.h"
 #include "profcpu/jit/names_option.h"

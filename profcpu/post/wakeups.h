@@ -1,5 +1,5 @@
 /*
- * Stacks that show the waker of each blocked wait. Such a stack has, from its root:
+ * Makes stacks that show the waker of each blocked wait. Such a stack has, from its root:
  *
  *   the sleeper, from its root to the place where it waited; "--";
  *   the waker, from the place where it woke the sleeper back to its root; the waker's thread name

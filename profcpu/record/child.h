@@ -1,6 +1,6 @@
 /*
- * Starts a command in two steps, so that recording begins at its first instruction. cmd_collect.c
- * makes its exit status that of profcpu.
+ * Starts a command in two steps, so that recording begins at its first instruction. Notices its
+ * end. cmd_collect.c makes its exit status that of profcpu.
  */
 #ifndef PROFCPU_RECORD_CHILD_H
 #define PROFCPU_RECORD_CHILD_H

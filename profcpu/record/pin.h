@@ -1,4 +1,4 @@
-/* Processes that the opener pins while recording, so that files of ended ones can be read. */
+/* Pins processes in the opener while recording, so that files of ended ones can be read. */
 #ifndef PROFCPU_RECORD_PIN_H
 #define PROFCPU_RECORD_PIN_H
 

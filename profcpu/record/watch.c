@@ -1,5 +1,6 @@
 #include "profcpu/record/watch.h"
 
+#include "base/descriptor_budget.h"
 #include "base/file.h"
 
 #include <errno.h>
@@ -98,7 +99,7 @@ int record_watch_process(struct record_watch *w, pid_t pid)
 		return 0;
 	/* Poll instead: no pidfd_open, few descriptors, or the limit of epoll watches is reached.
 	 */
-	if (fd < 0 || file_descriptor_numbers_above(fd) < WATCH_FD_RESERVE || add_fd(w, fd)) {
+	if (fd < 0 || descriptor_budget_above(fd) < WATCH_FD_RESERVE || add_fd(w, fd)) {
 		if (fd >= 0)
 			close(fd);
 		w->polled.v[w->polled.len++] = pid;

@@ -1,4 +1,4 @@
-/* Ends of a recording: signals, and the end of the targets. */
+/* Notices signals and the ends of processes; record.c decides what ends the recording. */
 #ifndef PROFCPU_RECORD_WATCH_H
 #define PROFCPU_RECORD_WATCH_H
 

@@ -1,6 +1,7 @@
 #include "sampler/offcpu/schedstat.h"
 
 #include "base/cleanup.h"
+#include "base/descriptor_budget.h"
 #include "base/file.h"
 #include "base/hashmap.h"
 
@@ -111,7 +112,7 @@ static bool keep(struct schedstat_reader *r, pid_t tid, int fd)
 	bool again = r->nfreed;
 
 	if ((!again && r->unused == r->nfds) ||
-	    file_descriptor_numbers_above(fd) < SCHEDSTAT_RESERVED_DESCRIPTORS)
+	    descriptor_budget_above(fd) < SCHEDSTAT_RESERVED_DESCRIPTORS)
 		return false;
 	uint32_t slot = again ? r->freed[r->nfreed - 1] : (uint32_t)r->unused;
 

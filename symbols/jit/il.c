@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "dotnet/il_points.h"
-#include "symbols/store/store_text.h"
+#include "symbols/store/store_fields.h"
 
 #include <errno.h>
 #include <stdbool.h>

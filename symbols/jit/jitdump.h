@@ -1,5 +1,5 @@
 /*
- * jit-PID.dump: the file in which runtimes record for perf the code that they make, and when.
+ * Reads jit-PID.dump, the file in which runtimes record for perf the code that they make, and when.
  * Source: Linux tools/perf/Documentation/jitdump-specification.txt and tools/perf/util/jitdump.h.
  * Both byte orders are read; records of other types are skipped.
  *

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/outbuf.h"
 #include "container/proc.h"
-#include "symbols/store/store_text.h"
+#include "symbols/store/store_fields.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,6 @@
 /*
- * symbols/PID.methods of a recording: the JIT-compiled code of one process, recorded while it ran.
+ * Reads and writes symbols/PID.methods of a recording: the JIT-compiled code of one process,
+ * recorded while it ran.
  * The file is a text that only grows, and any beginning of it is valid. Naming no longer needs it
  * once symbols/names (symbols/store/store.h) is complete.
  *

@@ -1,6 +1,6 @@
 /*
- * /tmp/perf-PID.map: lines "START SIZE name", hexadecimal with or without 0x, appended while the
- * runtime runs. Source: Linux tools/perf/Documentation/jit-interface.txt.
+ * Reads /tmp/perf-PID.map: lines "START SIZE name", hexadecimal with or without 0x, appended while
+ * the runtime runs. Source: Linux tools/perf/Documentation/jit-interface.txt.
  *
  * A line is bad if it is longer than PERFMAP_LINE_MAX or its start is over 64 bits. It is also bad
  * if its size is over PERFMAP_SIZE_MAX, its end over 2^64, or its name empty. A last line without

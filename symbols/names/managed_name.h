@@ -1,6 +1,7 @@
 /*
  * Converts names of managed methods to the form that pictures and reports show. Names that
- * compilers make (lambdas, local functions, state machines) are in managed_type_generated.c.
+ * compilers make (lambdas, local functions, state machines) are in managed_type_generated.c, except
+ * MoveNext, whose name becomes "[async]" or "[iterator]" here.
  */
 #ifndef SYMBOLS_NAMES_MANAGED_NAME_H
 #define SYMBOLS_NAMES_MANAGED_NAME_H

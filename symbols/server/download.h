@@ -2,7 +2,7 @@
  * Downloads over http and https, several at a time, with limits of time, speed, size and redirects.
  * This is the only code that uses the network. libcurl's variables for proxies apply (http_proxy,
  * https_proxy, all_proxy, no_proxy; libcurl-env(3)). A download checks only the announced length;
- * the caller checks the content.
+ * the caller checks the content. symbol_fetch.c decides what a failure means for the server.
  */
 #ifndef SYMBOLS_SERVER_DOWNLOAD_H
 #define SYMBOLS_SERVER_DOWNLOAD_H

@@ -1,6 +1,6 @@
 /*
  * Downloads debug files from servers into the cache. Each comes from the first server that has it,
- * and is checked before it enters the cache.
+ * and is checked before it enters the cache. Gives up servers that cannot be reached.
  */
 #ifndef SYMBOLS_SERVER_SYMBOL_FETCH_H
 #define SYMBOLS_SERVER_SYMBOL_FETCH_H

@@ -4,8 +4,8 @@
 #include "base/outbuf.h"
 #include "base/replace.h"
 #include "symbols/core/symbol.h"
+#include "symbols/store/store_fields.h"
 #include "symbols/store/store_lines.h"
-#include "symbols/store/store_text.h"
 #include "symbols/store/store_words.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 #include "symbols/store/store_lines.h"
 
-#include "symbols/store/store_text.h"
+#include "symbols/store/store_fields.h"
 
 #include <errno.h>
 #include <stdlib.h>

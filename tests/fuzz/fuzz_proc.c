@@ -1,6 +1,6 @@
 /* covers: container/proc_text.c container/cgroup.c container/dotnet_text.c */
 #include "container/cgroup.h"
-#include "container/dotnet.h"
+#include "container/dotnet_process.h"
 #include "container/proc.h"
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "profcpu/options.h"
+#include "profcpu/arguments.h"
 
 #include "base/clock.h"
 #include "base/log.h"

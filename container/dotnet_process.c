@@ -1,4 +1,4 @@
-#include "container/dotnet.h"
+#include "container/dotnet_process.h"
 
 #include "base/cleanup.h"
 #include "base/file.h"

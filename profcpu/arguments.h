@@ -2,8 +2,8 @@
  * Command lines: the next option, numbers and lists in arguments, and one form for all complaints
  * about them.
  */
-#ifndef PROFCPU_OPTIONS_H
-#define PROFCPU_OPTIONS_H
+#ifndef PROFCPU_ARGUMENTS_H
+#define PROFCPU_ARGUMENTS_H
 
 #include "base/vec.h"
 

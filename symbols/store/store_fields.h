@@ -1,9 +1,10 @@
 /*
- * Lines of the text files in a recording's symbols/: fields separated by one blank, hexadecimal
- * numbers, and a name at the end. Control characters and backslashes in a name are written \xNN.
+ * Splits and escapes lines of the text files in a recording's symbols/. A line has fields separated
+ * by one blank, hexadecimal numbers, and a name at the end. Control characters and backslashes in a
+ * name are written \xNN. store.h lists the kinds of line.
  */
-#ifndef SYMBOLS_STORE_STORE_TEXT_H
-#define SYMBOLS_STORE_STORE_TEXT_H
+#ifndef SYMBOLS_STORE_STORE_FIELDS_H
+#define SYMBOLS_STORE_STORE_FIELDS_H
 
 #include "base/outbuf.h"
 #include "symbols/core/symbol.h"

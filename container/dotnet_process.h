@@ -3,8 +3,8 @@
  * Source for the port: dotnet/diagnostics documentation/design-docs/ipc-protocol.md. The rest was
  * observed on .NET 10.
  */
-#ifndef CONTAINER_DOTNET_H
-#define CONTAINER_DOTNET_H
+#ifndef CONTAINER_DOTNET_PROCESS_H
+#define CONTAINER_DOTNET_PROCESS_H
 
 #include "container/dotnet_text.h"
 #include "container/opener.h"

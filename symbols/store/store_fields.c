@@ -1,4 +1,4 @@
-#include "symbols/store/store_text.h"
+#include "symbols/store/store_fields.h"
 
 #include <errno.h>
 #include <string.h>
