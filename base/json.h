@@ -1,6 +1,6 @@
 /*
  * Strict reader of small JSON documents (RFC 8259): our own files and output of other programs.
- * Both may be damaged.
+ * Both may be damaged. outbuf.h writes JSON.
  */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H

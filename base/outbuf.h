@@ -1,4 +1,7 @@
-/* Buffered output to a descriptor or to memory. The caller checks for errors once, at the end. */
+/*
+ * Buffered output to a descriptor or to memory, and how texts are escaped in JSON and XML. The
+ * caller checks for errors once, at the end.
+ */
 #ifndef BASE_OUTBUF_H
 #define BASE_OUTBUF_H
 

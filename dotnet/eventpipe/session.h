@@ -1,8 +1,8 @@
 /*
- * A session of runtime events. Begins with the newest command that the runtime knows. Stopping
- * reads events until the end, because the runtime replies to the stop only after all events were
- * read. No session is left behind. If profcpu is killed, its session ends with the runtime's next
- * event.
+ * A session of runtime events. rundown.c chooses the providers and keywords. Begins with the newest
+ * command that the runtime knows. Stopping reads events until the end, because the runtime replies
+ * to the stop only after all events were read. No session is left behind. If profcpu is killed, its
+ * session ends with the runtime's next event.
  */
 #ifndef DOTNET_EVENTPIPE_SESSION_H
 #define DOTNET_EVENTPIPE_SESSION_H

@@ -278,7 +278,7 @@ static const char *report_larger_rings(const struct post_result *input)
 static void report_losses(const struct post_result *input, struct outbuf *out)
 {
 	const struct perfdata_stats *d = &input->data.data;
-	uint64_t lost = d->lost_events + d->lost_samples - input->data.lost_switches;
+	uint64_t lost = import_lost_samples(&input->data);
 
 	if (input->damaged)
 		outbuf_str(out, " of an incomplete recording");

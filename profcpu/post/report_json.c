@@ -329,9 +329,7 @@ int post_report_json_write(struct profile *profile, const struct post_result *in
 		json_end(&off, '}');
 	}
 	if (input->kind != INPUT_TEXT) {
-		json_number(&top, "lost",
-			    input->data.data.lost_events + input->data.data.lost_samples -
-				    input->data.lost_switches);
+		json_number(&top, "lost", import_lost_samples(&input->data));
 		json_number(&top, "throttled", input->data.data.throttled);
 		json_bool(&top, "damaged", input->damaged);
 		r = r ? r : json_audit(&top, input, audit);

@@ -69,6 +69,7 @@ struct offcpu_event {
 	uint8_t kind, flags; /* enum offcpu_kind */
 };
 
+/* From the record's flags, in profcpu/record/offcpu_records.c. */
 enum offcpu_wait { OFFCPU_BLOCKED, OFFCPU_RUNNABLE };
 
 /* A wait, or an estimate for many similar waits. */
