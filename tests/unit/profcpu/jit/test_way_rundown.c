@@ -121,8 +121,13 @@ static void dropped_events_are_reported(void **state)
 	/* The report is appended to earlier reports. */
 	strcpy(why, "first");
 	assert_int_equal(jit_way_rundown.step(f.state, clock_monotonic_ns(), true, why), 0);
-	assert_string_equal(
-		why, "first; 3 of its events were lost and 0 were damaged: names may be missing");
+	assert_int_equal(strncmp(why, "first; ", strlen("first; ")), 0);
+	/* On a busy machine, the search for stubs in valgrind's memory gives a reason too. */
+	const char *lost = strstr(why, "; 3 of its events were lost");
+
+	assert_non_null(lost);
+	assert_string_equal(lost,
+			    "; 3 of its events were lost and 0 were damaged: names may be missing");
 	/* If the process ended just then, nothing more is read. */
 	f.target.ended = true;
 	assert_int_equal(jit_way_rundown.step(f.state, clock_monotonic_ns(), true, why), 0);
