@@ -284,15 +284,28 @@ static void many_are_read_at_once_and_each_has_its_error(void **state)
 	end();
 }
 
+/* One method, seen at the time at which the clock stands. */
+static void begin_with_stopped_clock(void)
+{
+	begin(IMAGE_CODE_HEAP);
+	put_method(BODY, image_method(&image, plain, 1, 0));
+	fake_clock_stop();
+	seen_ns = clock_monotonic_ns();
+}
+
+static void end_with_running_clock(void)
+{
+	seen_ns = 0;
+	fake_clock_run();
+	end();
+}
+
 static void code_newer_than_the_map_is_read_again(void **state)
 {
 	struct clr_code code;
 
 	(void)state;
-	begin(IMAGE_CODE_HEAP);
-	put_method(BODY, image_method(&image, plain, 1, 0));
-	fake_clock_stop();
-	seen_ns = clock_monotonic_ns();
+	begin_with_stopped_clock();
 	image_set_u64(&image, image.slot, 0); /* not yet in the map */
 	assert_int_equal(read_code(BODY, &code), -ENOENT);
 	image_set_u64(&image, image.slot, image.fragment);
@@ -304,9 +317,7 @@ static void code_newer_than_the_map_is_read_again(void **state)
 	assert_int_equal(read_code(BODY, &code), 0);
 	assert_int_equal(code.kind, CLR_CODE_OF_METHOD);
 	clr_code_free(&code);
-	seen_ns = 0;
-	fake_clock_run();
-	end();
+	end_with_running_clock();
 }
 
 static void code_in_an_unreadable_part_of_the_map_is_read_again(void **state)
@@ -314,10 +325,7 @@ static void code_in_an_unreadable_part_of_the_map_is_read_again(void **state)
 	struct clr_code code;
 
 	(void)state;
-	begin(IMAGE_CODE_HEAP);
-	put_method(BODY, image_method(&image, plain, 1, 0));
-	fake_clock_stop();
-	seen_ns = clock_monotonic_ns();
+	begin_with_stopped_clock();
 	image.hole = image.fragment;
 	image.hole_end = image.fragment + 8;
 	assert_int_equal(read_code(BODY, &code), -EAGAIN);
@@ -325,9 +333,7 @@ static void code_in_an_unreadable_part_of_the_map_is_read_again(void **state)
 	fake_clock_advance(CLR_CODE_REFRESH_NS);
 	assert_int_equal(read_code(BODY, &code), 0);
 	clr_code_free(&code);
-	seen_ns = 0;
-	fake_clock_run();
-	end();
+	end_with_running_clock();
 }
 
 static void concurrent_changes_are_detected(void **state)
