@@ -362,6 +362,25 @@ static void a_late_process_is_retried_without_a_command(void **state)
 	fake_stop(&fake);
 }
 
+/* Names of an earlier program could not be written. The next program of this PID gets all ways. */
+static void a_failed_write_concerns_one_program_of_a_pid(void **state)
+{
+	struct fake_runtime fake = fake_start(maps);
+	struct jit_processes all = {.names = JIT_NAMES_AUTO, .dir_fd = dir_fd, .opener = o};
+	struct jit_process p = {.pid = fake.pid, .write_failures = 1};
+	uint64_t now = clock_monotonic_ns();
+
+	(void)state;
+	p.since_ns = p.next_ns = now - 2 * JIT_PROCESS_READY_NS;
+	/* Its memory shows no runtime, so the next way is used. */
+	jit_process_probe(&all, &p, now, now + JIT_PROCESS_READY_NS, true);
+	assert_ptr_equal(p.way, &jit_way_perf_map);
+	assert_int_equal(p.write_failures, 1);
+	jit_process_release(&p, clock_monotonic_ns() + JIT_PROCESS_READY_NS);
+	assert_false(there(fake.pid, ".map"));
+	fake_stop(&fake);
+}
+
 /* A lack of descriptors does not mean that the process ended. It may be over next time. */
 static void unreadable_parts_are_counted(void **state)
 {
@@ -406,6 +425,7 @@ int main(void)
 		cmocka_unit_test(unreadable_parts_are_counted),
 		cmocka_unit_test(a_foreign_process_that_hangs_costs_no_names),
 		cmocka_unit_test(a_late_process_is_retried_without_a_command),
+		cmocka_unit_test(a_failed_write_concerns_one_program_of_a_pid),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
