@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -297,37 +298,53 @@ static void release(struct record *rec)
 		close(rec->data_fd);
 }
 
-int record_run(const struct record_options *options, struct record_result *ret_result)
+static int run(struct record *rec)
 {
-	struct record rec = {.options = options,
-			     .result = ret_result,
-			     .data_fd = -1,
-			     .watch = RECORD_WATCH_NONE,
-			     .stack_bytes = options->stack_bytes};
+	const struct record_options *options = rec->options;
 	int r;
 
+	rec->progress = progress_to(2, options->quiet);
+	r = record_pin_new(&rec->pin, options->opener, options->system_wide);
+	if (r)
+		log_error("cannot record: out of memory");
+	else
+		r = record_begin(rec);
+	if (!r) {
+		rec->result->started = true;
+		pin_targets(rec);
+		begin_capture(rec);
+		rec->result->end = record_until_end(rec);
+		r = finish(rec);
+		end_command(rec);
+	} else {
+		record_remove_unbegun(rec);
+	}
+	release(rec);
+	return r;
+}
+
+int record_run(const struct record_options *options, struct record_result *ret_result)
+{
 	*ret_result = (struct record_result){.end = RECORD_END_ERROR};
 	if (!options->npids && !options->system_wide && !options->argv) {
 		log_error("no target; name a process (-p), a command or the whole machine "
 			  "(-a)");
 		return -EINVAL;
 	}
-	rec.progress = progress_to(2, options->quiet);
-	r = record_pin_new(&rec.pin, options->opener, options->system_wide);
-	if (r)
+	/* Not on the stack: with -a, this thread's own stack is copied for its samples. */
+	struct record *rec = malloc(sizeof(*rec));
+
+	if (!rec) {
 		log_error("cannot record: out of memory");
-	else
-		r = record_begin(&rec);
-	if (!r) {
-		ret_result->started = true;
-		pin_targets(&rec);
-		begin_capture(&rec);
-		ret_result->end = record_until_end(&rec);
-		r = finish(&rec);
-		end_command(&rec);
-	} else {
-		record_remove_unbegun(&rec);
+		return -ENOMEM;
 	}
-	release(&rec);
+	*rec = (struct record){.options = options,
+			       .result = ret_result,
+			       .data_fd = -1,
+			       .watch = RECORD_WATCH_NONE,
+			       .stack_bytes = options->stack_bytes};
+	int r = run(rec);
+
+	free(rec);
 	return r;
 }

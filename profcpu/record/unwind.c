@@ -46,6 +46,7 @@ int record_unwind_new(const struct record_unwind_options *o, struct record_unwin
 	if (!r) {
 		u->keep = o->keep;
 		u->copy = (struct copy_size){.bytes = o->stack_bytes, .fixed = o->stack_fixed};
+		u->self = getpid();
 		u->ordered = true;
 		r = perfdata_records_new(attrs, o->nopened, &u->records);
 	}
@@ -302,7 +303,7 @@ int record_unwind_take_sample(struct record_unwind *u, struct perfdata_writer *w
 
 	r = unwinder_sample(u->unwinder, &sample, &unwound);
 	/* A copy much shorter than requested has the whole stack, so a larger one is useless. */
-	if (!r && unwound.grade != UNWIND_NO_STACK)
+	if (!r && unwound.grade != UNWIND_NO_STACK && record.pid != u->self)
 		copy_size_note(&u->copy, unwound.reached,
 			       unwound.edge && sample.stack_bytes + COPY_SLACK >= u->copy.bytes);
 	return r ? r : write_sample(u, w, &record, &unwound);

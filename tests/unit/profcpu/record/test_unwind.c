@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -32,6 +33,7 @@ struct fixture {
 	int idx_fd;         /* owned by the unwind */
 	unsigned char *raw; /* records of one ring */
 	size_t len;
+	int32_t pid; /* of maps and samples */
 };
 
 static void begin_with(struct fixture *f, enum keep_stacks keep)
@@ -68,6 +70,7 @@ static int begin(void **state)
 	f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	f->fd = openat(f->dir_fd, RECORDING_PERF_DATA, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	f->raw = calloc(1, 1 << 20);
+	f->pid = PID;
 	*state = f;
 	return f->fd < 0 || !f->raw;
 }
@@ -119,14 +122,14 @@ static void put_map(struct fixture *f, uint64_t time_ns)
 	size_t at = put_header(f, PERF_RECORD_MMAP2, PERF_RECORD_MISC_USER);
 	const char name[8] = "//anon";
 
-	put_word(f, PID | (uint64_t)PID << 32);
+	put_word(f, (uint32_t)f->pid | (uint64_t)f->pid << 32);
 	put_word(f, CODE);
 	put_word(f, 0x10000);
 	for (int i = 0; i < 4; i++)
 		put_word(f, 0);
 	put_word(f, PROT_EXEC | PROT_READ);
 	put(f, name, sizeof(name));
-	put_word(f, PID | (uint64_t)PID << 32);
+	put_word(f, (uint32_t)f->pid | (uint64_t)f->pid << 32);
 	put_word(f, time_ns);
 	put_word(f, 0);
 	end_record(f, at);
@@ -139,7 +142,7 @@ static void put_sample(struct fixture *f, uint64_t time_ns, uint64_t ip, size_t 
 	size_t at = put_header(f, PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER);
 
 	put_word(f, ip);
-	put_word(f, PID | (uint64_t)PID << 32);
+	put_word(f, (uint32_t)f->pid | (uint64_t)f->pid << 32);
 	put_word(f, time_ns);
 	put_word(f, 1);
 	put_word(f, 1000000);
@@ -398,6 +401,31 @@ static void test_damaged_records_cost_themselves(void **state)
 	assert_int_equal(record_unwind_stats(f->unwind).damaged, 2);
 }
 
+static uint32_t stack_bytes_after_samples_of(struct fixture *f, int32_t pid)
+{
+	f->pid = pid;
+	put_map(f, 0);
+	for (uint64_t i = 0; i < 10; i++)
+		put_sample(f, 100 + i, CODE + 0x100,
+			   4); /* the copy ends before the second caller */
+	take(f, 0, f->len);
+	end_round(f, false);
+	f->len = 0;
+	return record_unwind_stack_bytes(f->unwind);
+}
+
+/* Otherwise profcpu would make the copies of all threads of the machine larger for itself. */
+static void test_own_stacks_do_not_enlarge_copies(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_with(f, KEEP_STACKS_NONE);
+	uint32_t before = record_unwind_stack_bytes(f->unwind);
+
+	assert_int_equal(stack_bytes_after_samples_of(f, getpid()), before);
+	assert_true(stack_bytes_after_samples_of(f, PID) > before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,6 +443,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_a_record_without_its_rest_is_no_part_of_the_next, begin, end),
 		cmocka_unit_test_setup_teardown(test_damaged_records_cost_themselves, begin, end),
+		cmocka_unit_test_setup_teardown(test_own_stacks_do_not_enlarge_copies, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
