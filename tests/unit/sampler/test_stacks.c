@@ -355,6 +355,16 @@ static void begin_threads(struct child *child, uint32_t n)
 		usleep(100);
 }
 
+/* Stops all threads of the child, so that run times and samples are those of one moment. */
+static void halt(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGSTOP);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+}
+
 /* Each thread has samples for its whole run time: none lacks events on any CPU, and none has them
  * twice. */
 static void assert_each_thread_is_sampled_once(struct sampler *s, pid_t pid, struct child *child,
@@ -363,11 +373,15 @@ static void assert_each_thread_is_sampled_once(struct sampler *s, pid_t pid, str
 	uint32_t n = atomic_load(&child->n);
 	uint64_t ran[THREADS_MAX] = {0};
 
+	halt(pid);
 	assert_int_equal(sampler_drain(s), 0);
 	memset(seen->of, 0, sizeof(seen->of));
 	for (uint32_t i = 0; i < n; i++)
 		ran[i] = ran_ns(pid, atomic_load(&child->tids[i]));
+	kill(pid, SIGCONT);
 	record_ms(s, 2500);
+	halt(pid);
+	assert_int_equal(sampler_drain(s), 0);
 	for (uint32_t i = 1; i < n; i++) {
 		double due = (double)(ran_ns(pid, atomic_load(&child->tids[i])) - ran[i]) *
 			     FREQ_HZ / 1e9;
