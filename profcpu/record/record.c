@@ -331,18 +331,18 @@ int record_run(const struct record_options *options, struct record_result *ret_r
 			  "(-a)");
 		return -EINVAL;
 	}
-	/* Not on the stack: with -a, this thread's own stack is copied for its samples. */
-	struct record *rec = malloc(sizeof(*rec));
+	/* Not on the stack: profcpu may sample itself, as with -a, and then copies this stack. */
+	struct record *rec = calloc(1, sizeof(*rec));
 
 	if (!rec) {
 		log_error("cannot record: out of memory");
 		return -ENOMEM;
 	}
-	*rec = (struct record){.options = options,
-			       .result = ret_result,
-			       .data_fd = -1,
-			       .watch = RECORD_WATCH_NONE,
-			       .stack_bytes = options->stack_bytes};
+	rec->options = options;
+	rec->result = ret_result;
+	rec->data_fd = -1;
+	rec->watch = RECORD_WATCH_NONE;
+	rec->stack_bytes = options->stack_bytes;
 	int r = run(rec);
 
 	free(rec);

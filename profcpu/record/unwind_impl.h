@@ -30,7 +30,7 @@ struct unwind_deferred {
 struct record_unwind {
 	enum keep_stacks keep;
 	struct copy_size copy;
-	pid_t self; /* our process, whose stacks do not decide the size of copies */
+	pid_t self; /* PID of profcpu, whose stacks do not change the size of copies */
 	struct unwinder *unwinder;
 	struct code_reader *reader; /* NULL: code of processes is not read */
 	struct perfdata *records;   /* decoder of records */
