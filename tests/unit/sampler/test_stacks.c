@@ -355,12 +355,12 @@ static void begin_threads(struct child *child, uint32_t n)
 		usleep(100);
 }
 
-/* Stops all threads of the child, so that run times and samples are those of one moment. */
+/* Stops all threads of the child, so that run times and samples cover the same period. */
 static void halt(pid_t pid)
 {
 	int status;
 
-	kill(pid, SIGSTOP);
+	assert_int_equal(kill(pid, SIGSTOP), 0);
 	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
 	assert_true(WIFSTOPPED(status));
 }
@@ -378,7 +378,7 @@ static void assert_each_thread_is_sampled_once(struct sampler *s, pid_t pid, str
 	memset(seen->of, 0, sizeof(seen->of));
 	for (uint32_t i = 0; i < n; i++)
 		ran[i] = ran_ns(pid, atomic_load(&child->tids[i]));
-	kill(pid, SIGCONT);
+	assert_int_equal(kill(pid, SIGCONT), 0);
 	record_ms(s, 2500);
 	halt(pid);
 	assert_int_equal(sampler_drain(s), 0);

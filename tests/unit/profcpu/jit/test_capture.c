@@ -362,7 +362,8 @@ static void a_late_process_is_retried_without_a_command(void **state)
 	fake_stop(&fake);
 }
 
-/* Names of an earlier program could not be written. The next program of this PID gets all ways. */
+/* Names of an earlier program could not be written. Each way is tried for the next program of its
+ * PID. */
 static void a_failed_write_concerns_one_program_of_a_pid(void **state)
 {
 	struct fake_runtime fake = fake_start(maps);

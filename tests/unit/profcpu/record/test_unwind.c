@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#define PID 4711
+#define PID 0x3fffffff /* above any real PID */
 #define STACK UINT64_C(0x7ffd00001000)
 #define CODE UINT64_C(0x400000) /* of memory without a file, whose frames have frame pointers */
 #define STACK_WORDS 8
@@ -414,7 +414,7 @@ static uint32_t stack_bytes_after_samples_of(struct fixture *f, int32_t pid)
 	return record_unwind_stack_bytes(f->unwind);
 }
 
-/* Otherwise profcpu would make the copies of all threads of the machine larger for itself. */
+/* profcpu's own stacks must not enlarge the copies of other threads' stacks. */
 static void test_own_stacks_do_not_enlarge_copies(void **state)
 {
 	struct fixture *f = *state;
