@@ -40,7 +40,7 @@ done
 [ ! -L planted/perf.data ] && [ -s planted/perf.data ] || fail "perf.data is still the link"
 
 echo "a directory that is moved and replaced during the recording"
-"$PROFCPU" collect -q -p "$SHARES_PID" -d 60 -o moving >"$T/moving.log" 2>&1 </dev/null &
+"$PROFCPU" collect -q -p "$SHARES_PID" -F 999 -d 60 -o moving >"$T/moving.log" 2>&1 </dev/null &
 pid=$!
 wait_for 10 [ -s moving/manifest.json ] || fail "the recording did not begin: $(cat "$T/moving.log")"
 mv moving moved && mkdir decoy && echo precious >decoy/perf.data && ln -s decoy moving || fail "mv"
