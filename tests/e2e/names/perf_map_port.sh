@@ -27,6 +27,14 @@ clean() {
 	[ -z "$files" ] || fail "files remain: $files"
 	! is_on "$1" || fail "process $1 still writes a map"
 }
+# sweep PID NSPID DIRECTORY: removes the files of a killed recorder. Another recorder of the whole machine may remove them
+# first, or do so now, under a lock. May fail on files of other programs.
+sweep() {
+	"$names" sweep "$1" >"$T/sweep"
+	grep -q '^removed [1-9]' "$T/sweep" || wait_for 20 test ! -e "$3/perf-$2.map.profcpu" ||
+		fail "the mark of a killed recorder of $1 remains: $(cat "$T/sweep")"
+	clean "$@"
+}
 lines() { grep -ac '^0x[0-9a-f]* [0-9a-f]* .*::' "$1"; }
 
 # start_service NAME COMMAND...: PID in $SERVICE.
@@ -60,11 +68,7 @@ lives_and_dies() { # NAME COMMAND...
 	kill -KILL "$KEEPER"
 	wait "$KEEPER" 2>/dev/null
 	is_on "$pid" && [ -e "/tmp/perf-$pid.map.profcpu" ] || fail "$name: no mark is left after a kill"
-	"$names" sweep "$pid" >"$T/sweep" # may fail on files of other programs in /tmp
-	# Another recorder on the machine may remove it at the same time, under a lock.
-	grep -qE '^removed ([1-9]|0 in use [1-9])' "$T/sweep" || fail "$name: $(cat "$T/sweep")"
-	grep -q '^removed [1-9]' "$T/sweep" || wait_for 20 test ! -e "/tmp/perf-$pid.map.profcpu" || fail "$name: $(cat "$T/sweep"); the mark remains"
-	clean "$pid"
+	sweep "$pid" "$pid" /tmp
 
 	keep_on orphan "$pid"
 	kill -KILL "$pid"
@@ -123,8 +127,7 @@ if [ "$(id -u)" = 0 ] && unshare --mount --pid --fork true 2>/dev/null; then
 	[ -e "$tmp/perf-1.map" ] && [ -e "$tmp/perf-1.map.profcpu" ] || fail "no map of PID 1: $(cat "$T/outside.log")"
 	kill -KILL "$KEEPER"
 	wait "$KEEPER" 2>/dev/null
-	"$names" sweep "$service" | grep -q '^removed 1 ' || fail "files of a killed recorder in another namespace are not found"
-	clean "$service" 1 "$tmp"
+	sweep "$service" 1 "$tmp"
 	keep_on outside "$service"
 	stop "$KEEPER"
 	clean "$service" 1 "$tmp"
