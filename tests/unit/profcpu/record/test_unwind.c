@@ -401,13 +401,15 @@ static void test_damaged_records_cost_themselves(void **state)
 	assert_int_equal(record_unwind_stats(f->unwind).damaged, 2);
 }
 
+#define SHORT_COPIES 10
+
 static uint32_t stack_bytes_after_samples_of(struct fixture *f, int32_t pid)
 {
 	f->pid = pid;
 	put_map(f, 0);
-	for (uint64_t i = 0; i < 10; i++)
-		put_sample(f, 100 + i, CODE + 0x100,
-			   4); /* the copy ends before the second caller */
+	/* Each copy ends before the second caller. */
+	for (uint64_t i = 0; i < SHORT_COPIES; i++)
+		put_sample(f, 100 + i, CODE + 0x100, 4);
 	take(f, 0, f->len);
 	end_round(f, false);
 	f->len = 0;
@@ -423,6 +425,8 @@ static void test_own_stacks_do_not_enlarge_copies(void **state)
 	uint32_t before = record_unwind_stack_bytes(f->unwind);
 
 	assert_int_equal(stack_bytes_after_samples_of(f, getpid()), before);
+	assert_int_equal(record_unwind_stats(f->unwind).unwinder.grades[UNWIND_TRUNCATED],
+			 SHORT_COPIES);
 	assert_true(stack_bytes_after_samples_of(f, PID) > before);
 }
 
