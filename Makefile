@@ -19,15 +19,13 @@ ifeq ($(WERROR),1)
 WARN += -Werror
 endif
 
-PKGS := libelf zlib libzstd liblzma libarchive libcurl
-# Not linked: only for dwarf.h, which has the numbers of DWARF.
-HEADER_PKGS := libdw
+PKGS := libelf libdw libunwind-generic zlib libzstd liblzma libarchive libcurl
 ifneq ($(filter asan tsan,$(CONFIG)),)
 CFLAGS ?= -O1 -g1
 else
 CFLAGS ?= -O2 -g
 endif
-CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -I$(B)/gen $(shell $(PKG_CONFIG) --cflags $(PKGS) $(HEADER_PKGS))
+CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -I$(B)/gen $(shell $(PKG_CONFIG) --cflags $(PKGS))
 OURFLAGS := -std=gnu17 $(WARN) -fno-common -fno-omit-frame-pointer -fno-strict-aliasing -MMD -MP
 LDLIBS += $(shell $(PKG_CONFIG) --libs $(PKGS)) -liberty -lpthread -lm
 
@@ -88,12 +86,15 @@ $(B)/profcpu: $(B)/obj/profcpu/main.o $(B)/libprofcpu.a
 	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # Their clock stands still or moves as they say (tests/unit/fake_clock.h).
-$(addprefix $(B)/unit/,dotnet/coreclr/test_jit_code profcpu/jit/test_capture unwind/test_clr_code): \
+$(addprefix $(B)/unit/,dotnet/coreclr/test_jit_code unwind/test_clr_code): \
 	override LDFLAGS += -Wl,--wrap=clock_monotonic_ns
 
 # A fake runtime answers the reader, and the test counts the answers.
 $(B)/unit/profcpu/record/test_code_reader: override LDFLAGS += $(addprefix -Wl$(comma)--wrap=,clr_runtime_locate \
 	clr_contract_load clr_code_reader_new clr_code_reader_free clr_code_read unwinder_add_code)
+
+# Probes take no time, and the test counts them.
+$(B)/unit/profcpu/jit/test_capture_cost: override LDFLAGS += -Wl,--wrap=jit_process_probe
 
 # The test searches for a symbol of its own program.
 $(B)/unit/profcpu/jit/test_stubs: override LDFLAGS += -rdynamic
@@ -109,9 +110,6 @@ $(B)/unit/%: $(B)/obj/tests/unit/%.o $(B)/libprofcpu.a
 $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(B)/libprofcpu.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(SAN) $(LDFLAGS) -o $@ $^ $(LDLIBS)
-
-# Only this helper links to libdw, which it compares our CFI with.
-$(B)/helpers/cfi_as_libdw: override LDLIBS += $(shell $(PKG_CONFIG) --libs libdw)
 
 # A fuzz target is LLVMFuzzerTestOneInput in tests/fuzz/fuzz_NAME.c with seeds in tests/fuzz/corpus/NAME/.
 $(B)/fuzz/%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/libprofcpu.a

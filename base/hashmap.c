@@ -66,6 +66,26 @@ int hashmap_put(struct hashmap *m, uint64_t key, uint32_t value)
 	return r;
 }
 
+/* Later keys that the slot kept from their own place move up, so a search never meets a gap. */
+void hashmap_remove(struct hashmap *m, uint64_t key)
+{
+	size_t mask = m->nslots - 1;
+	struct hashmap_slot *gap = m->nslots ? hashmap_slot(m->slots, m->nslots, key) : NULL;
+
+	if (!gap || !gap->used)
+		return;
+	for (size_t i = (size_t)(gap - m->slots + 1) & mask; m->slots[i].used; i = (i + 1) & mask) {
+		size_t home = hash_u64(m->slots[i].key) & mask;
+
+		if (((i - home) & mask) < ((i - (size_t)(gap - m->slots)) & mask))
+			continue;
+		*gap = m->slots[i];
+		gap = &m->slots[i];
+	}
+	gap->used = 0;
+	m->len--;
+}
+
 void hashmap_free(struct hashmap *m)
 {
 	free(m->slots);

@@ -30,6 +30,9 @@ int hashmap_put(struct hashmap *m, uint64_t key, uint32_t value);
 int hashmap_entry(struct hashmap *m, uint64_t key, uint32_t fresh, uint32_t **ret_value,
 		  int *ret_new);
 
+/* Removes the key, if it is there. Pointers to values become invalid. */
+void hashmap_remove(struct hashmap *m, uint64_t key);
+
 void hashmap_free(struct hashmap *m);
 
 #endif

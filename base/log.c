@@ -21,6 +21,20 @@ void log_set_sink(log_sink_fn *sink)
 	log_sink = sink;
 }
 
+/* Formats one printable line of less than cap bytes. */
+static void __attribute__((format(printf, 3, 0)))
+log_format(char *text, size_t cap, const char *format, va_list args)
+{
+	char raw[LOG_TEXT_BYTES];
+	int n = vsnprintf(raw, sizeof(raw), format, args);
+	size_t len = n < 0 ? 0 : (size_t)n;
+	bool cut;
+
+	if (len >= sizeof(raw))
+		len = sizeof(raw) - 1;
+	text[printable_copy(raw, len, cap - 1, text, &cut)] = 0;
+}
+
 static void __attribute__((format(printf, 2, 0)))
 log_send(enum log_level level, const char *format, va_list args)
 {
@@ -28,8 +42,7 @@ log_send(enum log_level level, const char *format, va_list args)
 
 	if (!log_sink)
 		return;
-	vsnprintf(text, sizeof(text), format, args);
-	printable_message(text);
+	log_format(text, sizeof(text), format, args);
 	log_sink(level, text, 0);
 }
 
@@ -74,8 +87,7 @@ void log_warn(const char *format, ...)
 		va_list again;
 
 		va_copy(again, args);
-		vsnprintf(kind->first, sizeof(kind->first), format, again);
-		printable_message(kind->first);
+		log_format(kind->first, sizeof(kind->first), format, again);
 		va_end(again);
 	}
 	log_send(LOG_WARN, format, args);

@@ -15,7 +15,7 @@ enum log_level {
 
 /*
  * Receives one message. text: one line without a newline, made fit for a terminal by
- * printable_message; valid during the call. repeats: the number of similar messages that were not
+ * printable_copy; valid during the call. repeats: the number of similar messages that were not
  * shown.
  */
 typedef void log_sink_fn(enum log_level level, const char *text, unsigned long repeats);

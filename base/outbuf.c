@@ -15,19 +15,6 @@ struct outbuf outbuf_to(int fd)
 	return (struct outbuf){.fd = fd};
 }
 
-void outbuf_printable(struct outbuf *o, const char *text)
-{
-	char *fit = strdup(text);
-
-	if (!fit) {
-		o->error = o->error ? o->error : -ENOMEM;
-		return;
-	}
-	printable_message(fit);
-	outbuf_str(o, fit);
-	free(fit);
-}
-
 static void outbuf_code_point(struct outbuf *o, uint32_t x)
 {
 	if (x < 0x80) {
@@ -135,6 +122,16 @@ static void outbuf_digits(struct outbuf *o, uint64_t x, unsigned base)
 	outbuf_put(o, buf + at, sizeof(buf) - at);
 }
 
+void outbuf_printable(struct outbuf *o, const char *text, size_t len, size_t max)
+{
+	size_t need = len <= max / 4 ? 4 * len : max;
+	char *p = outbuf_room(o, need);
+	bool cut;
+
+	if (p)
+		o->len += printable_copy(text, len, max, p, &cut);
+}
+
 void outbuf_u64(struct outbuf *o, uint64_t x)
 {
 	outbuf_digits(o, x, 10);
@@ -168,6 +165,14 @@ void outbuf_printf(struct outbuf *o, const char *format, ...)
 	va_end(args);
 }
 
+/* The UTF-16 unit of a valid sequence of 1 to 3 bytes. */
+static unsigned outbuf_code_unit(const unsigned char *p, size_t n)
+{
+	return n == 1   ? p[0]
+	       : n == 2 ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)
+			: (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+}
+
 void outbuf_json(struct outbuf *o, const char *text, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)text;
@@ -179,17 +184,23 @@ void outbuf_json(struct outbuf *o, const char *text, size_t len)
 			outbuf_str(o, "\\ufffd");
 		else if (p[i] == '"' || p[i] == '\\')
 			outbuf_printf(o, "\\%c", p[i]);
-		else if (p[i] < 0x20 || p[i] == 0x7f)
-			outbuf_printf(o, "\\u%04x", p[i]);
+		else if (printable_is_control(p + i, n))
+			outbuf_printf(o, "\\u%04x", outbuf_code_unit(p + i, n));
 		else
 			outbuf_put(o, p + i, n);
 		i += n ? n : 1;
 	}
 }
 
-static const char *xml_entity(unsigned char c)
+#define XML_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+/* The replacement of a valid sequence of n bytes; NULL: none. */
+static const char *xml_entity(const unsigned char *p, size_t n)
 {
-	switch (c) {
+	/* U+FFFE and U+FFFF are valid UTF-8, but XML forbids them. */
+	if (n == 3 && p[0] == 0xef && p[1] == 0xbf && p[2] >= 0xbe)
+		return XML_REPLACEMENT;
+	switch (*p) {
 	case '&':
 		return "&amp;";
 	case '<':
@@ -200,8 +211,12 @@ static const char *xml_entity(unsigned char c)
 		return "&quot;";
 	case '\'':
 		return "&#39;";
+	case '\t':
+	case '\n':
+	case '\r':
+		return NULL;
 	default:
-		return c < 0x20 && c != '\t' && c != '\n' && c != '\r' ? "\xef\xbf\xbd" : NULL;
+		return printable_is_control(p, n) ? XML_REPLACEMENT : NULL;
 	}
 }
 
@@ -211,12 +226,10 @@ void outbuf_xml(struct outbuf *o, const char *text, size_t len)
 
 	for (size_t i = 0; i < len;) {
 		size_t n = utf8_len(p + i, len - i);
-		const char *entity = n ? xml_entity(p[i]) : "\xef\xbf\xbd";
-		/* U+FFFE and U+FFFF are valid UTF-8, but XML forbids them. */
-		bool nonchar = n == 3 && p[i] == 0xef && p[i + 1] == 0xbf && p[i + 2] >= 0xbe;
+		const char *entity = n ? xml_entity(p + i, n) : XML_REPLACEMENT;
 
-		if (entity || nonchar)
-			outbuf_str(o, nonchar ? "\xef\xbf\xbd" : entity);
+		if (entity)
+			outbuf_str(o, entity);
 		else
 			outbuf_put(o, p + i, n);
 		i += n ? n : 1;

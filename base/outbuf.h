@@ -32,8 +32,8 @@ void outbuf_u64(struct outbuf *o, uint64_t x); /* decimal */
 void outbuf_hex(struct outbuf *o, uint64_t x); /* lower case, no prefix */
 void outbuf_printf(struct outbuf *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts text from outside after printable_message has made it fit for a terminal. */
-void outbuf_printable(struct outbuf *o, const char *text);
+/* Puts text from outside as printable_copy writes it, in at most max bytes. */
+void outbuf_printable(struct outbuf *o, const char *text, size_t len, size_t max);
 
 /*
  * Puts text inside a JSON string, without the quotes. Escapes ", \ and control characters, and
@@ -43,7 +43,7 @@ void outbuf_json(struct outbuf *o, const char *text, size_t len);
 
 /*
  * Puts text inside XML or HTML, in an element or an attribute. Escapes & < > " '. Replaces invalid
- * UTF-8 and characters that XML 1.0 forbids by U+FFFD.
+ * UTF-8, characters that XML 1.0 forbids, and control characters except white space by U+FFFD.
  */
 void outbuf_xml(struct outbuf *o, const char *text, size_t len);
 

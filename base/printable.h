@@ -1,10 +1,10 @@
 /*
- * Makes text from outside fit for a terminal, so that it cannot control the terminal. Both
- * printable_ functions change the text in place; it never becomes longer.
+ * Makes text from outside fit for a terminal, so that it cannot control the terminal or fill it.
  */
 #ifndef BASE_PRINTABLE_H
 #define BASE_PRINTABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -14,12 +14,29 @@
 size_t utf8_len(const unsigned char *p, size_t left);
 
 /*
- * For messages: replaces control characters (C1 in UTF-8 too) and bytes that are not UTF-8 by '?'.
+ * Whether a valid sequence of n bytes controls a terminal: C0, DEL, C1, the ends of lines and
+ * paragraphs of Unicode, and the marks that change the direction of writing. Sources: ECMA-48;
+ * Unicode Standard Annex 9, table 4.
  */
-void printable_message(char *text);
+bool printable_is_control(const unsigned char *p, size_t n);
+
+/* Whether text is valid UTF-8 without control characters except tabs, so that printable_copy keeps
+ * it. */
+bool printable_is(const char *text, size_t len);
+
+#define PRINTABLE_CUT "..."
 
 /*
- * For tables, in which one byte is one column: replaces everything except printable ASCII by '?'.
+ * Copies len bytes of text to `to`, without a NUL, and returns the number of written bytes: at most
+ * max, which is at least strlen(PRINTABLE_CUT). Each byte of control characters except
+ * tabs and of invalid UTF-8 becomes "\x1b". A text that does not fit is cut and ends in
+ * PRINTABLE_CUT; *ret_cut tells it. The areas do not overlap.
+ */
+size_t printable_copy(const char *text, size_t len, size_t max, char *to, bool *ret_cut);
+
+/*
+ * For tables, in which one byte is one column: replaces everything except printable ASCII by '?',
+ * in place.
  */
 void printable_ascii(char *text);
 

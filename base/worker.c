@@ -1,6 +1,7 @@
 #include "base/worker.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 static void *worker_main(void *ctx)
 {
@@ -20,7 +21,7 @@ static void destroy(struct worker *w)
 	pthread_mutex_destroy(&w->lock);
 }
 
-int worker_start(struct worker *w, void (*run)(void *ctx), void *ctx)
+int worker_start(struct worker *w, const char *name, void (*run)(void *ctx), void *ctx)
 {
 	pthread_condattr_t attr;
 
@@ -30,11 +31,11 @@ int worker_start(struct worker *w, void (*run)(void *ctx), void *ctx)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->wake, &attr);
 	pthread_condattr_destroy(&attr);
-	int error = pthread_create(&w->thread, NULL, worker_main, w);
+	int r = thread_start(&w->thread, name, worker_main, w);
 
-	if (error)
+	if (r)
 		destroy(w);
-	return -error;
+	return r;
 }
 
 void worker_lock(struct worker *w)

@@ -21,11 +21,8 @@ struct worker {
 	bool ended;    /* run has returned */
 };
 
-/*
- * Calls run(ctx) in a new thread. Signals that the caller has blocked stay blocked in it. *w must
- * not move. 0 or -errno.
- */
-int worker_start(struct worker *w, void (*run)(void *ctx), void *ctx);
+/* Calls run(ctx) in a new thread (thread_start). *w must not move. 0 or -errno. */
+int worker_start(struct worker *w, const char *name, void (*run)(void *ctx), void *ctx);
 
 void worker_lock(struct worker *w);
 void worker_unlock(struct worker *w);

@@ -96,7 +96,31 @@ int dotnet_probe(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime
 	return 0;
 }
 
-int dotnet_env(pid_t pid, const char *name, char *buf, size_t cap)
+int dotnet_loader_file(pid_t pid, const char **ret_file)
+{
+	static const char *const files[] = {"System.Runtime.Loader.dll",
+					    "System.Reflection.Emit.dll"};
+	AUTO_FREE char *text = NULL;
+	size_t len;
+	int r = proc_read(pid, 0, "maps", PROC_MAPS_MAX, &text, &len);
+
+	if (r)
+		return r;
+	if (!strstr(text, "/System.Private.CoreLib.dll"))
+		return -ENODATA;
+	*ret_file = NULL;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && !*ret_file; i++)
+		for (const char *at = text; (at = strstr(at, files[i])) && !*ret_file; at++)
+			if (at[-1] == '/')
+				*ret_file = files[i];
+	return 0;
+}
+
+/*
+ * Reads an environment variable that the process was started with. 0; -ENOENT; -ENAMETOOLONG;
+ * errors of proc_read.
+ */
+static int dotnet_env(pid_t pid, const char *name, char *buf, size_t cap)
 {
 	AUTO_FREE char *env = NULL;
 	size_t len, n = strlen(name);

@@ -28,10 +28,14 @@ struct dotnet_runtime {
 int dotnet_probe(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime);
 
 /*
- * Reads an environment variable that the process was started with. 0; -ENOENT; -ENAMETOOLONG;
- * errors of proc_read.
+ * Searches the memory map for assemblies that a program needs to load collectible assemblies:
+ * System.Runtime.Loader (AssemblyLoadContext) and System.Reflection.Emit (AssemblyBuilder). A
+ * program that uses one of them keeps it mapped. *ret_file: its file name, static; NULL: none.
+ *
+ * 0; -ENODATA: no assembly is mapped as a file of its own, as in a single-file program; errors of
+ * proc_read.
  */
-int dotnet_env(pid_t pid, const char *name, char *buf, size_t cap);
+int dotnet_loader_file(pid_t pid, const char **ret_file);
 
 enum dotnet_port_state {
 	DOTNET_PORT_OPEN, /* the runtime listens, and we may connect */

@@ -54,24 +54,59 @@ static bool cache_is_foreign(const char *dir)
 	return !geteuid() && !stat(dir, &st) && st.st_uid;
 }
 
+/*
+ * A directory that a variable names, after the check of its owner. Each image asks for it, so the
+ * result is kept until the variable changes.
+ */
+struct cache_checked {
+	bool known, foreign;
+	char dir[PATH_MAX];
+};
+
+/* Returns dir, or NULL if it is NULL or foreign. */
+static const char *cache_check(struct cache_checked *c, const char *dir)
+{
+	if (!dir || strlen(dir) >= sizeof(c->dir))
+		return NULL;
+	if (!c->known || strcmp(c->dir, dir) != 0) {
+		c->foreign = cache_is_foreign(dir);
+		c->known = true;
+		strcpy(c->dir, dir);
+	}
+	return c->foreign ? NULL : dir;
+}
+
+/* The home directory that the user database gives, or "". Valid in this thread. */
+static const char *cache_database_home(void)
+{
+	static _Thread_local char home[PATH_MAX];
+	static _Thread_local bool known;
+	const struct passwd *pw = known ? NULL : getpwuid(geteuid());
+
+	if (pw && pw->pw_dir && pw->pw_dir[0] == '/' && strlen(pw->pw_dir) < sizeof(home))
+		strcpy(home, pw->pw_dir);
+	known = true;
+	return home;
+}
+
 const char *debug_cache_home(void)
 {
-	const char *home = cache_directory_of("HOME");
-	const struct passwd *pw;
+	static _Thread_local struct cache_checked checked;
+	const char *home = cache_check(&checked, cache_directory_of("HOME"));
 
-	if (home && !cache_is_foreign(home))
-		return home;
-	pw = getpwuid(geteuid());
-	return pw && pw->pw_dir && pw->pw_dir[0] == '/' ? pw->pw_dir : NULL;
+	if (!home)
+		home = cache_database_home();
+	return home[0] ? home : NULL;
 }
 
 /* Give DIR/NAME in this user's place for caches. Returns 0, -ENOENT or -ENAMETOOLONG. */
 static int cache_xdg(const char *name, char *path)
 {
-	const char *dir = cache_directory_of("XDG_CACHE_HOME");
+	static _Thread_local struct cache_checked checked;
+	const char *dir = cache_check(&checked, cache_directory_of("XDG_CACHE_HOME"));
 	char home_cache[PATH_MAX];
 
-	if (!dir || cache_is_foreign(dir)) {
+	if (!dir) {
 		const char *home = debug_cache_home();
 
 		if (!home)

@@ -33,7 +33,7 @@ struct inlines {
 	uint32_t *broken;          /* a bit for each unit that is unreadable */
 	struct hashmap name_ids;   /* entry -> index in names */
 	VEC(struct inline_name) names;
-	uint64_t kept; /* estimate of bytes in memory */
+	uint64_t units_kept; /* estimate of bytes of open units */
 	unsigned int splits;
 	struct dwarf_package package;
 	/* The image and its debug file, inside a root; may be NULL */
@@ -137,7 +137,7 @@ static void drop_caches(struct inlines *in)
 		dwarf_data_drop(in->alt.data);
 	if (in->package.data)
 		dwarf_data_drop(in->package.data);
-	in->kept = 0;
+	in->units_kept = 0;
 	in->splits = 0;
 }
 
@@ -397,13 +397,12 @@ static void own_line(const struct inline_unit *iu, uint64_t vaddr, struct inline
 	frame->line = row->line;
 }
 
-/* Add up the bytes in memory. Called only before a unit is opened, because it visits all units. */
-static void count_kept(struct inlines *in)
+/* Estimate of all bytes in memory. */
+static uint64_t kept_bytes(const struct inlines *in)
 {
-	in->kept = in->file.data->resident + (in->alt.data ? in->alt.data->resident : 0) +
-		   (in->package.data ? in->package.data->resident : 0);
-	for (size_t i = 0; i < in->file.units.len; i++)
-		in->kept += in->open[i] ? inline_unit_bytes(in->open[i]) : 0;
+	return in->units_kept + in->file.data->resident +
+	       (in->alt.data ? in->alt.data->resident : 0) +
+	       (in->package.data ? in->package.data->resident : 0);
 }
 
 int inlines_find(struct inlines *in, uint64_t vaddr, struct inline_frame *frames, size_t *ret_n)
@@ -411,7 +410,7 @@ int inlines_find(struct inlines *in, uint64_t vaddr, struct inline_frame *frames
 	const struct inline_node *nodes[INLINES_DEPTH_MAX - 1];
 	const struct inline_body *body;
 	struct inline_unit *iu;
-	size_t n = 0;
+	size_t n = 0, had = 0;
 	int r = in->units_known ? 0 : find_units(in);
 
 	if (r)
@@ -420,17 +419,18 @@ int inlines_find(struct inlines *in, uint64_t vaddr, struct inline_frame *frames
 
 	if (!span)
 		return -ENOENT;
-	if (!in->open[span->value]) {
-		count_kept(in);
-		if (in->kept > INLINES_KEPT_MAX || in->splits >= INLINES_SPLIT_MAX)
-			drop_caches(in);
-	}
+	if (in->open[span->value])
+		had = inline_unit_bytes(in->open[span->value]);
+	else if (kept_bytes(in) > INLINES_KEPT_MAX || in->splits >= INLINES_SPLIT_MAX)
+		drop_caches(in);
 	r = open_unit(in, span->value, &iu);
 	if (r)
 		return r;
 	frames[0] = (struct inline_frame){0};
 	own_line(iu, vaddr, &frames[0]);
 	r = inline_unit_find(iu, vaddr, &body, nodes, INLINES_DEPTH_MAX - 1, &n);
+	/* Only this unit has changed. */
+	in->units_kept += inline_unit_bytes(iu) - had;
 	if (!r)
 		r = name_frames(in, iu, body, nodes, n, frames);
 	if (r == -ENOMEM)

@@ -43,7 +43,8 @@ static struct script_part collapse_event_name(struct collapse *c, uint32_t event
 
 		return (struct script_part){name, len};
 	}
-	outbuf_char(&c->scratch, ':');
+	if (!e->timeless)
+		outbuf_char(&c->scratch, ':');
 	script_line_put_event(&c->scratch, c->profile, e, 1);
 	if (c->scratch.error || !script_line_event(c->scratch.data, c->scratch.len, &seen))
 		return (struct script_part){0};
@@ -102,19 +103,14 @@ static void collapse_put_full_comm(struct collapse *c, const struct profile_thre
 	struct outbuf *out = &c->scratch;
 
 	if (thread->other_pid_ns)
-		outbuf_str(out, "[other pid namespace]");
+		outbuf_str(out, PROFILE_OTHER_PID_NS);
 	else
-		outbuf_put(out, comm, len);
-	for (size_t i = 0; !out->error && i < out->len; i++) {
-		if (out->data[i] == ';')
-			out->data[i] = ':';
-		if (out->data[i] == '\n')
-			out->data[i] = '?';
-	}
+		frame_names_put_full(out, comm, len);
 	if (c->options->include_tid)
 		outbuf_printf(out, "-%d/%d", thread->pid, thread->tid);
 	else if (c->options->include_pid)
 		outbuf_printf(out, "-%d", thread->pid);
+	frame_names_end_full(out);
 }
 
 static void collapse_put_part(struct outbuf *out, char before, struct script_part part)
@@ -223,16 +219,6 @@ static uint64_t collapse_add(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &a) ? UINT64_MAX : a;
 }
 
-/* Adds to stats->others. Equal texts of a profile have equal pointers. */
-static void collapse_other(struct collapse_stats *stats, const char *name)
-{
-	for (size_t i = 0; i < stats->nothers; i++)
-		if (stats->others[i] == name)
-			return;
-	if (stats->nothers < COLLAPSE_OTHERS_MAX)
-		stats->others[stats->nothers++] = name;
-}
-
 /*
  * Keeps the groups to fold. Replaces each group's event with its root, and its weight with its
  * count.
@@ -248,8 +234,6 @@ static void collapse_select(struct collapse *c)
 		uint8_t kind = c->events[g->event];
 		uint32_t root = c->root_of[g->thread];
 
-		if (kind == COLLAPSE_EVENT_FILTERED)
-			collapse_other(stats, profile_text_of(c->profile, event->name, NULL));
 		if (kind == COLLAPSE_EVENT_FILTERED && event->wakeup)
 			continue; /* wakeups repeat the waits of another event */
 		if (kind == COLLAPSE_EVENT_FILTERED) {

@@ -14,25 +14,20 @@
  *   only frame. We also do so if the user requests such an event.
  * - Counts stop at 2^64 - 1; the script changes to floating point.
  * - If a thread's name has newlines, we take the part after the last one.
- * - If perf prints a thread without a pid (-1), the script takes the line up to the time as the
- *   name. We take the name alone. The same holds for names of one byte with tids of five or more
- *   digits (perf 6.5 and later: seven), because only one space follows the name.
+ * - For names of one byte with tids of five or more digits (perf 6.5 and later: seven), the script
+ *   takes the line up to the time as the name, because only one space follows it. We take the name
+ *   alone.
  */
 #ifndef FLAMEGRAPH_COLLAPSE_H
 #define FLAMEGRAPH_COLLAPSE_H
 
 #include "flamegraph/collapse_options.h"
 
-#define COLLAPSE_OTHERS_MAX 16
-
 /* The chosen event, and the samples that were left out. */
 struct collapse_stats {
 	/* Name of the folded event, from the profile or the options; NULL: none. */
 	const char *event;
-	const char *other_event; /* an event that was not folded; NULL: none */
-	/* Events with samples that were not folded, in the order of their first sample. */
-	const char *others[COLLAPSE_OTHERS_MAX];
-	size_t nothers;
+	const char *other_event;   /* an event that was not folded; NULL: none */
 	uint64_t samples, weight;  /* in the lines */
 	uint64_t filtered_samples; /* of other events */
 	uint64_t nameless_samples; /* left out because of their thread's name */

@@ -19,9 +19,9 @@ enum collapse_names {
 /*
  * All zero is the default of stackcollapse-perf.pl.
  *
- * In the full form, names have ':' for ';' and '?' for a newline. Annotations depend on the frame's
- * kind. srcline appends ":file.c:12". include_addrs adds " <address>" to frames without a name,
- * inside their brackets.
+ * In the full form, names have ':' for ';' and '?' for a newline, and '_' for a blank before a
+ * number at their end. Annotations depend on the frame's kind. srcline appends ":file.c:12".
+ * include_addrs adds " <address>" to frames without a name, inside their brackets.
  */
 struct collapse_options {
 	enum collapse_names names;

@@ -128,8 +128,7 @@ static int frame_names_perf(struct frame_names *f, const struct profile_frame *f
 	return frame_names_split(f, ret_value);
 }
 
-/* Appends a text with ':' in place of ';' and '?' in place of newlines. */
-static void frame_names_put(struct outbuf *out, const char *s, size_t len)
+void frame_names_put_full(struct outbuf *out, const char *s, size_t len)
 {
 	size_t from = out->len;
 
@@ -140,6 +139,24 @@ static void frame_names_put(struct outbuf *out, const char *s, size_t len)
 		if (out->data[i] == '\n')
 			out->data[i] = '?';
 	}
+}
+
+static size_t frame_names_digits(const struct outbuf *out, size_t end)
+{
+	while (end && out->data[end - 1] >= '0' && out->data[end - 1] <= '9')
+		end--;
+	return end;
+}
+
+void frame_names_end_full(struct outbuf *out)
+{
+	size_t at = out->error ? 0 : frame_names_digits(out, out->len);
+
+	if (at && out->data[at - 1] == '.')
+		at = frame_names_digits(out, at - 1);
+	if (at && at < out->len && out->data[at] != '.' &&
+	    (out->data[at - 1] == ' ' || out->data[at - 1] == '\t'))
+		out->data[at - 1] = '_';
 }
 
 /*
@@ -154,10 +171,11 @@ static int frame_names_label(struct frame_names *f, const struct profile_frame *
 	struct outbuf *out = &f->text;
 
 	out->len = 0;
-	frame_names_put(out, s, len);
+	frame_names_put_full(out, s, len);
 	for (size_t i = 0; frame->kind == FRAME_WAKEUP && !out->error && i < out->len; i++)
 		if (out->data[i] == ' ')
 			out->data[i] = '_';
+	frame_names_end_full(out);
 	return out->error ? out->error : frame_names_split(f, ret_value);
 }
 
@@ -211,20 +229,21 @@ static int frame_names_full(struct frame_names *f, const struct profile_frame *f
 	    !frame->addr_is_text) {
 		bool bracket = len && s[len - 1] == ']';
 
-		frame_names_put(out, s, len - bracket);
+		frame_names_put_full(out, s, len - bracket);
 		outbuf_str(out, " <");
 		outbuf_hex(out, frame->addr);
 		outbuf_str(out, bracket ? ">]" : ">");
 	} else {
-		frame_names_put(out, s, len);
+		frame_names_put_full(out, s, len);
 	}
 	outbuf_str(out, profile_grade_mark(frame->grade));
 	frame_names_mark(f, frame);
 	if (f->options->srcline && frame->srcline != PROFILE_NONE) {
 		s = profile_text_of(f->profile, frame->srcline, &len);
 		outbuf_char(out, ':');
-		frame_names_put(out, s, len);
+		frame_names_put_full(out, s, len);
 	}
+	frame_names_end_full(out);
 	return out->error ? out->error : frame_names_split(f, ret_value);
 }
 

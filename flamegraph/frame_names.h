@@ -50,4 +50,12 @@ static inline uint32_t frame_names_single(const struct frame_names *f, uint32_t 
 int frame_names_find(struct frame_names *f, uint32_t frame, const uint32_t **ret_names,
 		     size_t *ret_n);
 
+/*
+ * Write a name in the full form for folded text: frame_names_put_full appends its parts, with ':'
+ * for ';' and '?' between source lines. frame_names_end_full ends the name, which is all that out
+ * holds. A number after white space at its end would read as a count, so '_' replaces that.
+ */
+void frame_names_put_full(struct outbuf *out, const char *s, size_t len);
+void frame_names_end_full(struct outbuf *out);
+
 #endif

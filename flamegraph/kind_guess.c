@@ -31,6 +31,7 @@ static const struct kinds_word kinds_kernel_prefixes[] = {
 	WORD("ret_from_fork"),
 	WORD("secondary_startup"),
 	WORD("[kernel."),
+	WORD("[kernel]"),
 	WORD("el0t_64_"),
 	WORD("el0t_32_"),
 	WORD("el0_sync"),
@@ -126,14 +127,14 @@ static bool kinds_is_word(unsigned char c)
 
 /*
  * "Namespace.Type.Method(int32,string)" and "Type.Method() [async]": a dot after a word before the
- * first parenthesis.
+ * first parenthesis. Not "main.(*T).Method", which is Go.
  */
 static bool kinds_is_dotted_method(const char *name, size_t len)
 {
 	const char *paren = memchr(name, '(', len);
 	bool dotted = false;
 
-	if (!paren || paren == name)
+	if (!paren || paren == name || paren[-1] == '.')
 		return false;
 	for (const char *p = name + 1; p < paren; p++) {
 		if (*p == ':' || *p == '/' || *p == ' ')
@@ -163,13 +164,31 @@ bool kind_guess_is_java(const char *name, size_t len)
 	       memmem(name, len, ":::", 3);
 }
 
+/* Code without a name in an assembly, "[Shop.dll+0x1230]" or "[Shop.dll]". */
+static bool kinds_is_assembly_code(const char *name, size_t len)
+{
+	const char *dll = *name == '[' ? memmem(name, len, ".dll", 4) : NULL;
+
+	return dll && dll + 4 < name + len && (dll[4] == ']' || dll[4] == '+');
+}
+
+/* "[dynamic] lambda_method2(object)", and stubs that are compiled from IL: "[stub] PInvoke(int32)".
+ */
+static bool kinds_is_made_method(const char *name, size_t len)
+{
+	static const struct kinds_word made[] = {WORD("[dynamic] "), WORD("[stub] ")};
+
+	return HAS_PREFIX(made, name, len) && memchr(name, '(', len);
+}
+
 static bool kinds_is_managed(const char *name, size_t len)
 {
 	if (kind_guess_is_java(name, len))
 		return true;
 	if (name[0] == '/' && memmem(name, len, ".js", 3))
 		return true;
-	return kinds_is_dotted_method(name, len) || kinds_is_perf_dotnet(name, len);
+	return kinds_is_dotted_method(name, len) || kinds_is_perf_dotnet(name, len) ||
+	       kinds_is_assembly_code(name, len) || kinds_is_made_method(name, len);
 }
 
 /* Whether a short name has no form of a function's name. "-PID" or "-PID/TID" may follow. */
@@ -177,8 +196,11 @@ static bool kinds_may_be_comm(const char *name, size_t len)
 {
 	static const char *const functions[] = {"main",   "_start",       "clone",
 						"clone3", "start_thread", "all"};
+	static const struct kinds_word worker[] = {WORD("kworker/")};
 	size_t n = len;
 
+	if (HAS_PREFIX(worker, name, len))
+		return true; /* the kernel makes these names longer */
 	while (n && ((name[n - 1] >= '0' && name[n - 1] <= '9') || name[n - 1] == '/'))
 		n--;
 	if (n && n < len && name[n - 1] == '-')
@@ -200,12 +222,14 @@ struct kind_guess kind_guess_of_name(const char *name, size_t len)
 		return g;
 	if (HAS_PREFIX(kinds_kernel_prefixes, name, len))
 		g.kind = FRAME_KERNEL;
-	else if (HAS_PREFIX(kinds_runtime_prefixes, name, len))
+	else if (HAS_PREFIX(kinds_runtime_prefixes, name, len) && !kinds_is_made_method(name, len))
 		g.kind = FRAME_RUNTIME;
 	else if (kinds_is_unknown(name, len))
 		g.kind = FRAME_UNKNOWN;
 	else if (len == sizeof(IDLE_NAME) - 1 && !memcmp(name, IDLE_NAME, len))
 		g.kind = FRAME_IDLE;
+	else if (len == sizeof(PROFILE_RUNNABLE) - 1 && !memcmp(name, PROFILE_RUNNABLE, len))
+		g.kind = FRAME_RUNNABLE;
 	else if (kinds_is_managed(name, len))
 		g.kind = FRAME_MANAGED;
 	return g;

@@ -7,9 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-const char palette_slot_letters[PALETTE_SLOTS + 1] = "uknrmitad";
+const char palette_slot_letters[PALETTE_SLOTS + 1] = "uknrmitadw";
 const char *const palette_slot_words[PALETTE_SLOTS] = {
-	"unknown", "kernel", "native", "runtime", "managed", "inlined", "thread", "all", "idle",
+	"unknown", "kernel", "native", "runtime", "managed",
+	"inlined", "thread", "all",    "idle",    "waiting for a CPU",
 };
 
 static const char *const palette_names[] = {
@@ -42,11 +43,11 @@ static const struct palette_channel palette_channels[][3] = {
 static const struct palette_hsl {
 	int16_t h, s, l, dark_s, dark_l;
 } palette_hsl[PALETTE_SLOTS] = {
-	[PALETTE_UNKNOWN] = {220, 6, 78, 5, 40},   [PALETTE_KERNEL] = {27, 80, 70, 46, 40},
-	[PALETTE_NATIVE] = {47, 76, 68, 46, 34},   [PALETTE_RUNTIME] = {268, 56, 79, 32, 46},
-	[PALETTE_MANAGED] = {134, 42, 66, 36, 34}, [PALETTE_INLINED] = {184, 48, 68, 42, 33},
+	[PALETTE_UNKNOWN] = {220, 6, 78, 5, 40},   [PALETTE_KERNEL] = {27, 80, 70, 46, 37},
+	[PALETTE_NATIVE] = {47, 76, 68, 46, 30},   [PALETTE_RUNTIME] = {268, 56, 79, 32, 46},
+	[PALETTE_MANAGED] = {134, 42, 66, 36, 33}, [PALETTE_INLINED] = {184, 48, 68, 42, 33},
 	[PALETTE_THREAD] = {212, 22, 82, 14, 33},  [PALETTE_ALL] = {212, 14, 86, 10, 28},
-	[PALETTE_IDLE] = {205, 34, 88, 20, 24},
+	[PALETTE_IDLE] = {205, 34, 88, 20, 24},    [PALETTE_WAITING] = {352, 78, 76, 50, 40},
 };
 
 int palette_scheme_find(const char *name, enum palette_scheme *ret_scheme)
@@ -63,10 +64,11 @@ int palette_scheme_find(const char *name, enum palette_scheme *ret_scheme)
 enum palette_slot palette_node_slot(const struct tree *t, uint32_t node)
 {
 	static const uint8_t slots[FRAME_KINDS] = {
-		[FRAME_UNKNOWN] = PALETTE_UNKNOWN, [FRAME_KERNEL] = PALETTE_KERNEL,
-		[FRAME_NATIVE] = PALETTE_NATIVE,   [FRAME_RUNTIME] = PALETTE_RUNTIME,
-		[FRAME_MANAGED] = PALETTE_MANAGED, [FRAME_IDLE] = PALETTE_IDLE,
-		[FRAME_LABEL] = PALETTE_UNKNOWN,   [FRAME_WAKEUP] = PALETTE_THREAD,
+		[FRAME_UNKNOWN] = PALETTE_UNKNOWN,  [FRAME_KERNEL] = PALETTE_KERNEL,
+		[FRAME_NATIVE] = PALETTE_NATIVE,    [FRAME_RUNTIME] = PALETTE_RUNTIME,
+		[FRAME_MANAGED] = PALETTE_MANAGED,  [FRAME_IDLE] = PALETTE_IDLE,
+		[FRAME_LABEL] = PALETTE_UNKNOWN,    [FRAME_WAKEUP] = PALETTE_THREAD,
+		[FRAME_RUNNABLE] = PALETTE_WAITING,
 	};
 	const struct tree_node *n = &t->nodes.v[node];
 
@@ -175,6 +177,8 @@ static enum palette_scheme palette_of_frame(const struct palette *p, const struc
 	bool kernel = f->annotation == 'k' || (known && f->slot == PALETTE_KERNEL);
 	const char *slash;
 
+	if (known && f->slot == PALETTE_WAITING)
+		return PALETTE_RED;
 	switch (p->scheme) {
 	case PALETTE_JAVA:
 		if (jit || (!inlined && kind_guess_is_java(f->name, f->len)))
@@ -300,6 +304,22 @@ uint32_t palette_delta_color(double delta, double max)
 	uint32_t rest = delta == 0 ? 255 : (uint32_t)(210 * (1 - (part > 1 ? 1 : part)));
 
 	return delta > 0 ? 0xff0000 | rest << 8 | rest : rest << 16 | rest << 8 | 0xff;
+}
+
+static double palette_linear(uint32_t channel)
+{
+	double c = channel / 255.0;
+
+	return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
+}
+
+bool palette_needs_white(uint32_t color)
+{
+	/* Both contrasts are equal at sqrt(0.05 * 1.05) - 0.05. */
+	return 0.2126 * palette_linear(color >> 16 & 0xff) +
+		       0.7152 * palette_linear(color >> 8 & 0xff) +
+		       0.0722 * palette_linear(color & 0xff) <
+	       0.179129;
 }
 
 /* Reads a number up to 255 and the character after it. */

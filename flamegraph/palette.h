@@ -39,7 +39,8 @@ enum palette_slot {
 	PALETTE_INLINED,
 	PALETTE_THREAD,
 	PALETTE_ALL,
-	PALETTE_IDLE, /* idle waits; other frames that are not code are THREAD or UNKNOWN */
+	PALETTE_IDLE,    /* idle waits; other frames that are not code are THREAD or UNKNOWN */
+	PALETTE_WAITING, /* time without a CPU */
 	PALETTE_SLOTS,
 };
 #define PALETTE_SHADES 5u
@@ -96,6 +97,12 @@ int palette_color(struct palette *p, const struct palette_frame *frame, uint32_t
 
 /* Red for delta > 0, blue for delta < 0, white for 0. max: the largest |delta|. 0xRRGGBB. */
 uint32_t palette_delta_color(double delta, double max);
+
+/*
+ * Whether white letters are easier to read on 0xRRGGBB than black ones; the better ones have a
+ * contrast of at least 4.58. Source: WCAG 2.2, relative luminance and contrast ratio.
+ */
+bool palette_needs_white(uint32_t color);
 
 /* For each slot, its letter in the script's data and its word in the legend. */
 extern const char palette_slot_letters[PALETTE_SLOTS + 1];

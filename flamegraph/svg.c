@@ -14,7 +14,6 @@
 #define SVG_ELEMENT_PX 6.0 /* narrower frames share one path for each colour */
 #define SVG_GAP_PX 0.5     /* between frames that are wide enough */
 #define SVG_TOUCH_PX 0.05  /* frames at a smaller distance are neighbours */
-#define SVG_DEEP 110u      /* on a darker colour (brightness 0 to 255) letters are light */
 
 /* The script is one function in three files; this order matters. */
 static const char svg_js[] = {
@@ -283,32 +282,28 @@ static uint32_t svg_color(const struct svg *s, uint32_t node)
 	return s->data.labels.v[s->data.label_of[node]].color;
 }
 
-/* Whether dark letters are hard to read on the frame. Only colours of changes can be so dark. */
-static bool svg_is_deep(const struct svg *s, uint32_t node)
-{
-	uint32_t c = s->tree->differential ? svg_color(s, node) : 0xffffff;
-
-	return 3 * (c >> 16) + 6 * (c >> 8 & 0xff) + (c & 0xff) < 10 * SVG_DEEP;
-}
-
 static void svg_element(struct svg *s, uint32_t node, double x, double width)
 {
 	const struct tree_node *n = &s->tree->nodes.v[node];
 	double y = svg_y(s, n->depth), fh = s->options->frame_height;
 	double cells = (width - 6) / (s->options->font_size * s->options->font_width);
+	uint32_t color = svg_color(s, node);
 
 	svg_str(s, "<g>");
 	if (cells >= 3)
 		svg_tip(s, node);
 	svg_str(s, "<rect");
-	svg_fill(s, svg_color(s, node));
+	svg_fill(s, color);
 	svg_attr(s, "x", x);
 	svg_attr(s, "y", y);
 	svg_attr(s, "width", width - SVG_GAP_PX);
 	svg_attr(s, "height", fh - 1);
 	svg_str(s, "/>");
 	if (cells >= 3) {
-		svg_str(s, svg_is_deep(s, node) ? "<text class=\"light\"" : "<text");
+		/* The style sheet knows the colours of classes. */
+		svg_str(s, !(color & PALETTE_CLASS) && palette_needs_white(color)
+				   ? "<text class=\"light\""
+				   : "<text");
 		svg_attr(s, "x", x + 3);
 		svg_attr(s, "y", y + fh / 2 - 0.5 + s->options->font_size * 0.35);
 		outbuf_char(s->out, '>');

@@ -348,8 +348,8 @@ function listen() {
 	});
 	reset.addEventListener('click', () => zoomTo(0));
 	window.addEventListener('keydown', onKey);
+	/* No popstate: the browser sends it too, so the picture would be drawn twice. Each entry has an address of its own. */
 	window.addEventListener('hashchange', recall);
-	window.addEventListener('popstate', recall);
 	window.addEventListener('scroll', follow, {passive: true});
 	window.addEventListener('resize', () => {
 		if (set.fluid === '1')

@@ -49,10 +49,13 @@ function deltaColor(i) {
 	return '#' + hex.toString(16).padStart(6, '0');
 }
 
-/* Whether letters on this colour must be light. */
+/* Whether letters on this colour must be white, as in palette.c. Style sheets decide for classes. */
 function deep(color) {
-	const c = parseInt(color.slice(1), 16);
-	return 3 * (c >> 16) + 6 * (c >> 8 & 255) + (c & 255) < 1100;
+	if (color[0] !== '#')
+		return false;
+	const c = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16) / 255)
+		.map((x) => x <= 0.04045 ? x / 12.92 : Math.pow((x + 0.055) / 1.055, 2.4));
+	return 0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2] < 0.179129;
 }
 
 const colorOf = (i) => hits && hits[label[i]] ? 'hit' : diff ? deltaColor(i) : colors[label[i]];
@@ -90,11 +93,12 @@ const yOf = (d) => inverted ? top + d * fh : height - bottom - (d + 1) * fh;
 const round = (x) => Math.round(x * 100) / 100;
 
 function put(b, i, x, w, y) {
-	paint(b.rect, colorOf(i));
+	const color = colorOf(i);
+	paint(b.rect, color);
 	b.rect.setAttribute('x', round(x));
 	b.rect.setAttribute('y', y);
 	b.rect.setAttribute('width', round(w - GAP));
-	b.text.setAttribute('class', diff && deep(b.rect.getAttribute('fill')) ? 'light' : '');
+	b.text.setAttribute('class', deep(color) ? 'light' : '');
 	b.words.data = fit(label[i], Math.floor((w - 6) / cell));
 	b.text.setAttribute('x', round(x + 3));
 	b.text.setAttribute('y', round(y + fh / 2 - 0.5 + fs * 0.35));

@@ -23,6 +23,7 @@ struct tree_builder {
 	struct profile *profile;
 	const struct tree_options *options;
 	uint32_t event;
+	bool has_stacks; /* some event has them, so the default is such an event */
 	struct tree_label *frames, *threads;
 	struct tree_memo *memo; /* by stack: its node under its first thread name */
 	struct hashmap nodes;   /* comm node and stack -> node, for further thread names */
@@ -80,7 +81,10 @@ static int tree_thread_label(struct tree_builder *b, uint32_t thread, struct tre
 		const char *comm = profile_text_of(b->profile, t->comm, &len);
 		struct outbuf text = outbuf_to(-1);
 
-		outbuf_put(&text, comm, len);
+		if (t->other_pid_ns)
+			outbuf_str(&text, PROFILE_OTHER_PID_NS);
+		else
+			outbuf_put(&text, comm, len);
 		if (b->options->with_tids)
 			outbuf_printf(&text, "-%d/%d", t->pid, t->tid);
 		int r = text.error ? text.error
@@ -180,7 +184,9 @@ static int tree_put(struct tree_builder *b, uint32_t event, uint32_t thread, uin
 	struct tree_label comm;
 	uint32_t node;
 
-	if (b->event == PROFILE_NONE && !profile_event_of(b->profile, event)->off_cpu)
+	const struct profile_event *e = profile_event_of(b->profile, event);
+
+	if (b->event == PROFILE_NONE && !e->off_cpu && !(e->stackless && b->has_stacks))
 		b->event = event;
 	if (event != b->event)
 		return 0;
@@ -244,6 +250,7 @@ int tree_profile_make(struct tree *t, struct profile *profile, const struct tree
 		.profile = profile,
 		.options = options,
 		.event = options->event,
+		.has_stacks = profile_has_stacks(profile),
 		.frames = tree_labels_new(profile_nframes(profile)),
 		.threads = tree_labels_new(profile_nthreads(profile)),
 		.memo = calloc(profile_nstacks(profile), sizeof(*b.memo)),

@@ -184,6 +184,26 @@ int options_duration(const char *option, const char *text, uint64_t *ret_ns)
 	return -EINVAL;
 }
 
+int options_size(const char *option, const char *text, uint64_t *ret_bytes)
+{
+	static const char units[] = "BKMG";
+	char *end;
+
+	errno = 0;
+	unsigned long long value = strtoull(text, &end, 10);
+	const char *unit = *end ? strchr(units, *end) : NULL;
+	unsigned int shift = unit ? 10 * (unsigned int)(unit - units) : 0;
+
+	if (*text < '0' || *text > '9' || !unit || end[1] || errno || !value ||
+	    value > (unsigned long long)INT64_MAX >> shift) {
+		log_error("%s: needs a size with a unit, such as 512K, 100M or 2G, not '%s'",
+			  option, text);
+		return -EINVAL;
+	}
+	*ret_bytes = value << shift;
+	return 0;
+}
+
 int options_pids(const char *option, const char *text, struct options_pids *pids)
 {
 	const char *at = text;

@@ -53,6 +53,12 @@ int options_decimal(const char *option, const char *what, const char *text, doub
  */
 int options_duration(const char *option, const char *text, uint64_t *ret_ns);
 
+/*
+ * A size as perf's --max-size takes it: a number with the unit B, K, M or G ("100M"), from 1 byte
+ * to 2^63 - 1. 0; -EINVAL after one log_error line.
+ */
+int options_size(const char *option, const char *text, uint64_t *ret_bytes);
+
 /* The argument of --max-stack: frames of a stack. 0; -EINVAL after one log_error line. */
 int options_max_stack(const char *text, size_t *ret_frames);
 

@@ -53,6 +53,7 @@ enum collect_option {
 	COLLECT_OFF_CPU,
 	COLLECT_OFF_CPU_MIN,
 	COLLECT_MAX_OVERHEAD,
+	COLLECT_MAX_SIZE,
 };
 
 static const struct option collect_longopts[] = {
@@ -82,6 +83,7 @@ static const struct option collect_longopts[] = {
 	{"off-cpu", no_argument, NULL, COLLECT_OFF_CPU},
 	{"off-cpu-min", required_argument, NULL, COLLECT_OFF_CPU_MIN},
 	{"max-overhead", required_argument, NULL, COLLECT_MAX_OVERHEAD},
+	{"max-size", required_argument, NULL, COLLECT_MAX_SIZE},
 	{NULL, 0, NULL, 0},
 };
 
@@ -165,6 +167,8 @@ static int collect_option_value(struct collect_arguments *a, int c)
 	case 'o':
 		a->out = optarg;
 		return 0;
+	case COLLECT_MAX_SIZE:
+		return options_size("--max-size", optarg, &a->record.max_bytes);
 	case COLLECT_MAX_STACK:
 		return options_max_stack(optarg, &a->post.load.max_stack);
 	case COLLECT_TITLE:
@@ -173,8 +177,7 @@ static int collect_option_value(struct collect_arguments *a, int c)
 	case COLLECT_JIT_NAMES:
 		r = jit_names_option_parse(optarg, &a->record.jit_names);
 		if (r)
-			log_error("--jit-names: '%s' is none of auto, memory, perfmap, rundown and "
-				  "none",
+			log_error("--jit-names: '%s' is none of auto, memory, rundown and none",
 				  optarg);
 		return r;
 	case COLLECT_SYMBOL_SERVER:
@@ -484,8 +487,9 @@ const struct command command_collect = {
 		 "if none is in sight. If several are in sight, they are listed and the exit\n"
 		 "status is 2.\n"
 		 "\n"
-		 "Ctrl-C, SIGTERM or the end of the terminal ends the recording. Then the outputs\n"
-		 "are made. After a second Ctrl-C, `profcpu postprocess DIR` makes them.\n"
+		 "Ctrl-C, SIGTERM, SIGUSR1, SIGALRM, SIGXCPU or the end of the terminal ends the\n"
+		 "recording. Then the outputs are made. After a second Ctrl-C,\n"
+		 "`profcpu postprocess DIR` makes them.\n"
 		 "\n"
 		 "what to record:\n"
 		 "  -p, --pid PID,...       these processes, with all their threads and children\n"
@@ -501,6 +505,8 @@ const struct command command_collect = {
 		 "                          cpu-clock, an event is a nanosecond\n"
 		 "  -d, --duration SECONDS  how long: 10, 0.5, 500ms, 2m, 24h; from 1ms to 366\n"
 		 "                          days (30 seconds; a command: to its end)\n"
+		 "      --max-size SIZE     end the recording when perf.data has this size: 512K,\n"
+		 "                          100M, 2G (no limit)\n"
 		 "      --no-kernel         leave kernel frames out of the stacks\n"
 		 "\n"
 		 "stacks and names:\n"
@@ -514,10 +520,10 @@ const struct command command_collect = {
 		 "                          guessed and truncated stacks; all\n"
 		 "      --jit-names WAY     how to take names of JIT-compiled .NET code. memory:\n"
 		 "                          from the runtime's memory (.NET 8 and later);\n"
-		 "                          perfmap: from the runtime's perf map (.NET 8 and\n"
-		 "                          later); rundown: from the runtime's events (.NET 5\n"
-		 "                          and later); none; auto: the first that works, the\n"
-		 "                          default\n"
+		 "                          rundown: from the runtime's events (.NET 5 and\n"
+		 "                          later), may crash programs that unload assemblies;\n"
+		 "                          none; auto, the default: memory, or rundown if\n"
+		 "                          memory fails and no such assembly is found\n"
 		 "      --no-download       download no debug files; else missing ones of sampled\n"
 		 "                          libraries are downloaded, for at most 60 s\n"
 		 "      --symbol-server URL\n"

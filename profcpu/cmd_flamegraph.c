@@ -336,7 +336,8 @@ static int flamegraph_from_folded(struct flamegraph_arguments *a, int fd, const 
 	return tree->bad_lines > 0;
 }
 
-static int flamegraph_find_event(struct profile *profile, const char *wanted, uint32_t *ret_event)
+static int flamegraph_find_event(const struct profile *profile, const char *name,
+				 const char *wanted, uint32_t *ret_event)
 {
 	*ret_event = PROFILE_NONE;
 	if (!wanted)
@@ -348,9 +349,7 @@ static int flamegraph_find_event(struct profile *profile, const char *wanted, ui
 			return 0;
 		}
 	}
-	log_error("no samples of the event '%s' in the input; without --event the first event is "
-		  "drawn",
-		  wanted);
+	post_load_report_event(profile, name, wanted);
 	return -ENOENT;
 }
 
@@ -366,7 +365,7 @@ static int flamegraph_from_profile(struct flamegraph_arguments *a, struct post_s
 	/* Use the title of the recording's own picture. */
 	if (!a->svg.title)
 		a->svg.title = post_open_title(source);
-	r = flamegraph_find_event(profile, a->event, &a->tree.event);
+	r = flamegraph_find_event(profile, name, a->event, &a->tree.event);
 	if (r)
 		return r;
 	r = tree_profile_make(tree, profile, &a->tree);

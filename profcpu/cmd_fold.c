@@ -14,7 +14,8 @@ struct fold_arguments {
 	const char *input, *out;
 	struct post_options load;
 	struct collapse_options collapse;
-	bool show_inline, show_context;
+	bool show_inline, show_context, srcline;
+	bool own_names; /* --names was given */
 };
 
 enum fold_option {
@@ -65,12 +66,14 @@ static const struct option fold_longopts[] = {
 
 static int fold_names(struct fold_arguments *a, const char *text)
 {
-	if (!strcmp(text, "full")) {
-		a->collapse.names = COLLAPSE_FULL;
-	} else if (strcmp(text, "perf") != 0) {
+	bool full = !strcmp(text, "full");
+
+	if (!full && strcmp(text, "perf") != 0) {
 		log_error("--names: '%s' is neither perf nor full", text);
 		return -EINVAL;
 	}
+	a->collapse.names = full ? COLLAPSE_FULL : COLLAPSE_PERF;
+	a->own_names = true;
 	return 0;
 }
 
@@ -107,7 +110,7 @@ static int fold_collapse_option(struct fold_arguments *a, int option)
 		a->show_context = true;
 		return 0;
 	case FOLD_SRCLINE:
-		o->srcline = a->load.text.srcline = true;
+		a->srcline = o->srcline = a->load.text.srcline = true;
 		return 0;
 	case FOLD_LINES:
 		o->srcline = a->load.lines = true;
@@ -151,6 +154,24 @@ static int fold_option(struct fold_arguments *a, int option)
 }
 
 /*
+ * Completes the options by the kind of the input. Text has the names that perf printed, and folds
+ * as stackcollapse-perf.pl folds it. With the full names of recordings, the options --inline and
+ * --srcline of that script mean --inlines and --lines.
+ */
+static void fold_settle(struct fold_arguments *a, enum input_kind kind)
+{
+	if (!a->own_names)
+		a->collapse.names = kind == INPUT_TEXT ? COLLAPSE_PERF : COLLAPSE_FULL;
+	if (a->collapse.names == COLLAPSE_FULL && kind != INPUT_TEXT) {
+		a->load.inlines |= a->show_inline;
+		a->load.lines |= a->srcline;
+		a->show_inline = false;
+	}
+	a->load.functions_only = !a->collapse.include_addrs && !a->show_inline;
+	a->load.perf_names_only = a->collapse.names == COLLAPSE_PERF;
+}
+
+/*
  * Rejects combinations of options that have no meaning. Combinations that stackcollapse-perf.pl
  * accepts silently get only a note.
  */
@@ -188,35 +209,24 @@ static int fold_parse(int argc, char **argv, struct fold_arguments *a)
 	optind = 0;
 	while (!r && (c = options_next(&command_fold, argc, argv, ":o:", fold_longopts)) != -1)
 		r = fold_option(a, c);
-	if (!r)
-		r = options_one_argument(&command_fold, argc, argv, "-", &a->input);
-	return r ? r : fold_check(a);
+	return r ? r : options_one_argument(&command_fold, argc, argv, "-", &a->input);
 }
 
-static void fold_warn_events(const struct collapse_stats *stats)
+/* Reports what the lines do not show. -ENOENT: no sample has the requested event. */
+static int fold_report(const struct fold_arguments *a, const struct profile *profile,
+		       const struct post_result *input, const struct collapse_stats *stats)
 {
-	struct outbuf names = outbuf_to(-1);
+	const char *name = post_open_name(a->input), *wanted = a->collapse.event_filter;
+	bool none_wanted = wanted && *wanted && !stats->samples && !stats->nameless_samples;
 
-	for (size_t i = 0; i < stats->nothers; i++)
-		outbuf_printf(&names, "%s'%s'", i ? ", " : "", stats->others[i]);
-	outbuf_char(&names, '\0');
-	log_warn("no samples of the event '%s'; the input has samples of %s%s",
-		 stats->event ? stats->event : "", names.error ? "others" : names.data,
-		 stats->nothers == COLLAPSE_OTHERS_MAX ? " and maybe more" : "");
-	outbuf_close(&names);
-}
-
-/* Reports what the lines do not show. */
-static void fold_report(const struct fold_arguments *a, const struct post_result *input,
-			const struct collapse_stats *stats)
-{
-	const char *wanted = a->collapse.event_filter;
-
-	if (!stats->samples && stats->nothers)
-		fold_warn_events(stats);
+	if (none_wanted)
+		post_load_report_event(profile, name, wanted);
+	else if (!stats->samples && stats->other_event)
+		log_warn("%s: only off-CPU samples, so the output has no stacks; give "
+			 "--event-filter=%s",
+			 name, stats->other_event);
 	else if (!stats->samples)
-		log_warn("%s has no samples, so the output has no stacks",
-			 strcmp(a->input, "-") ? a->input : "stdin");
+		log_warn("%s has no samples, so the output has no stacks", name);
 	else if (stats->other_event && (!wanted || !*wanted))
 		log_note("several events in the input; took the samples of %s and left out %llu "
 			 "of others such as %s; choose with --event-filter",
@@ -230,6 +240,7 @@ static void fold_report(const struct fold_arguments *a, const struct post_result
 	if (a->collapse.srcline && !a->load.lines && input->kind != INPUT_TEXT)
 		log_note("--srcline has no effect here: it is for the text of `perf script -F "
 			 "+srcline`; use --lines for a recording");
+	return none_wanted ? -ENOENT : 0;
 }
 
 static int fold_collapse(struct fold_arguments *a, struct profile *profile, struct outbuf *out,
@@ -267,31 +278,42 @@ static int fold_write(struct fold_arguments *a, struct profile *profile,
 	}
 	if (r)
 		post_outfile_failed(a->out, "the folded stacks", r);
+	return r ? r : fold_report(a, profile, input, &stats);
+}
+
+static int fold_source(struct fold_arguments *a, struct post_source *source)
+{
+	const char *name = post_open_name(a->input);
+	struct profile *profile = NULL;
+	struct post_result input;
+	int r = profile_new(&profile);
+
+	if (r)
+		log_error("out of memory");
 	else
-		fold_report(a, input, &stats);
-	return r;
+		r = post_load_source(source, name, &a->load, profile, &input);
+	if (!r) {
+		post_load_report_lines(&a->load, name, &input);
+		r = fold_write(a, profile, &input);
+	}
+	profile_free(profile);
+	return r || input.damaged ? EXIT_FAILED : EXIT_DONE;
 }
 
 static int fold_run(int argc, char **argv)
 {
 	struct fold_arguments a = {.load = {.write_store_dir_fd = -1}};
-	struct profile *profile = NULL;
-	struct post_result input;
-	int r;
+	struct post_source source;
 
 	if (fold_parse(argc, argv, &a))
 		return EXIT_USAGE;
-	a.load.functions_only = !a.collapse.include_addrs && !a.show_inline;
-	a.load.perf_names_only = a.collapse.names == COLLAPSE_PERF;
-	r = profile_new(&profile);
-	if (r)
-		log_error("out of memory");
-	if (!r)
-		r = post_load(a.input, &a.load, profile, &input);
-	if (!r)
-		r = fold_write(&a, profile, &input);
-	profile_free(profile);
-	return r || input.damaged ? EXIT_FAILED : EXIT_DONE;
+	if (post_open(a.input, &source))
+		return EXIT_FAILED;
+	fold_settle(&a, source.kind);
+	int status = fold_check(&a) ? EXIT_USAGE : fold_source(&a, &source);
+
+	post_open_close(&source);
+	return status;
 }
 
 const struct command command_fold = {
@@ -303,51 +325,45 @@ const struct command command_fold = {
 		 "INPUT is the directory of a recording, perf.data, prof.tar.gz, or the text of\n"
 		 "perf script with stacks. - or nothing is stdin.\n"
 		 "\n"
-		 "By default the lines are those of `perf script | stackcollapse-perf.pl`. For\n"
-		 "perf.data, they also have the PIDs and the names of JIT-compiled code that\n"
-		 "the text of perf lacks.\n"
+		 "Names are those of the picture. The text of perf script keeps its own names;\n"
+		 "its lines are those of `perf script | stackcollapse-perf.pl`.\n"
 		 "\n"
 		 "as in stackcollapse-perf.pl:\n"
 		 "      --pid              print comm-PID instead of comm\n"
 		 "      --tid              print comm-PID/TID instead of comm\n"
 		 "      --kernel           mark kernel functions with _[k]\n"
-		 "      --jit              mark JIT-compiled functions with _[j]. perf's form of\n"
-		 "                         names marks only functions of perf maps, so for .NET\n"
-		 "                         use --names full\n"
+		 "      --jit              mark JIT-compiled functions with _[j]; with --names\n"
+		 "                         perf, only functions of perf maps\n"
 		 "      --all              --kernel and --jit\n"
 		 "      --addrs            print addresses of frames without a name\n"
-		 "      --srcline          print source lines of `perf script -F +srcline`\n"
-		 "      --inline           print the functions inlined at each address, from\n"
-		 "                         files of this machine; with --names full, mark inlined\n"
-		 "                         functions of the input with _[i]\n"
-		 "      --context          with --inline: add :file.c:12 to each\n"
 		 "      --event-filter=EVENT\n"
 		 "                         take samples of this event, not of the first one\n"
 		 "\n"
 		 "for recordings and perf.data:\n"
-		 "      --inlines          give inlined functions frames of their own; with\n"
-		 "                         --names full, mark them with _[i]\n"
+		 "      --inlines          give inlined functions frames of their own, marked\n"
+		 "                         with _[i]\n"
 		 "      --lines            add :file.c:12 to each frame\n"
 		 "      --max-stack N      at most N frames of a stack: 1 to 65536 (10000; perf\n"
-		 "                         script: 127). With --names full, [truncated] stands at\n"
-		 "                         the root of cut and truncated stacks\n"
+		 "                         script: 127). [truncated] stands at the root of cut\n"
+		 "                         and truncated stacks\n"
 		 "      --idle             show idle waits with their stacks, not as [idle]; for\n"
 		 "                         --event-filter=offcpu-time\n"
-		 "      --grades           mark spliced frames with _[s], guessed ones with _[g];\n"
-		 "                         with --names full\n"
+		 "      --grades           mark spliced frames with _[s], guessed ones with _[g]\n"
 		 "      --offline          take names only from the recording\n"
 		 "\n"
 		 "others:\n"
-		 "      --names perf|full  the form of names in perf (the default), or the full\n"
-		 "                         one with the arguments of methods\n"
-		 "      --raw-names        with --names full: print names of .NET methods as the\n"
-		 "                         runtime spells them\n"
-		 "      --mangled          with --names full: print native names mangled\n"
+		 "      --names full|perf  the form of names: that of the picture, or that of\n"
+		 "                         `perf script | stackcollapse-perf.pl`, in which\n"
+		 "                         methods lack their arguments\n"
+		 "      --raw-names        print names of .NET methods as the runtime spells\n"
+		 "                         them; with --names full\n"
+		 "      --mangled          print native names mangled; with --names full\n"
 		 "  -o, --output FILE      write to FILE, not to stdout\n"
 		 "\n"
 		 "exit status:\n"
 		 "  0  done\n"
-		 "  1  failed, or the input is damaged; the output has its readable part\n"
+		 "  1  failed, or the input is damaged; the output has its readable part. Also\n"
+		 "     if no sample has the EVENT of --event-filter\n"
 		 "  2  wrong usage\n",
 	.run = fold_run,
 };

@@ -139,15 +139,17 @@ static bool postprocess_dir_is_empty(int dir_fd)
 	return n <= 2;
 }
 
-static void postprocess_dir_probe(const char *path, struct postprocess_dir *d)
+/* 0, also if the directory cannot be opened; -EPERM after one log_error line: another owner. */
+static int postprocess_dir_probe(const char *path, struct postprocess_dir *d)
 {
 	struct parse_error err;
+	int r;
 
-	*d = (struct postprocess_dir){.fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-						 : -1};
-	if (d->fd < 0)
-		return;
-	int r = recording_manifest_read(d->fd, &d->manifest, &err);
+	*d = (struct postprocess_dir){.fd = -1};
+	r = path ? post_outdir_open(path, &d->fd) : -ENOENT;
+	if (r)
+		return r == -EPERM ? r : 0;
+	r = recording_manifest_read(d->fd, &d->manifest, &err);
 
 	/* A broken manifest does not count: other programs have files of that name too. */
 	d->has_manifest = !r;
@@ -155,6 +157,7 @@ static void postprocess_dir_probe(const char *path, struct postprocess_dir *d)
 			   !faccessat(d->fd, RECORDING_PERF_DATA, F_OK, AT_SYMLINK_NOFOLLOW) ||
 			   !faccessat(d->fd, RECORDING_ARCHIVE, F_OK, AT_SYMLINK_NOFOLLOW);
 	d->is_empty = postprocess_dir_is_empty(d->fd);
+	return 0;
 }
 
 static void postprocess_dir_release(struct postprocess_dir *d)
@@ -316,9 +319,11 @@ static int postprocess_main(int argc, char **argv)
 		download_missing_options_free(&a.fetch);
 		return EXIT_USAGE;
 	}
-	postprocess_dir_probe(a.out, &there);
-	bool wrote;
-	int status = postprocess_one(&a, &there, &dir, &wrote);
+	bool wrote = false;
+	int status = EXIT_FAILED;
+
+	if (!postprocess_dir_probe(a.out, &there))
+		status = postprocess_one(&a, &there, &dir, &wrote);
 
 	if (status != EXIT_DONE && there.fd < 0)
 		post_outdir_remove_empty(&dir);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/outbuf.h"
 #include "base/remedy.h"
+#include "base/shell_word.h"
 #include "profcpu/arguments.h"
 #include "profcpu/command.h"
 #include "profcpu/post/download_missing.h"
@@ -76,6 +77,11 @@ static void symbols_put_id(struct outbuf *out, const struct build_id *id)
 	outbuf_printf(out, "%-40s", hex);
 }
 
+static void symbols_put_path(struct outbuf *out, const char *path)
+{
+	outbuf_printable(out, path, strlen(path), PATH_MAX);
+}
+
 /* fetch */
 
 /* Prints the result for an image. item: its download; NULL: none was needed or possible. */
@@ -96,14 +102,15 @@ static void symbols_put_fetched(struct outbuf *out, const struct symbols_image *
 	outbuf_printf(out, "%-16s ", word);
 	symbols_put_id(out, &image->build_id);
 	outbuf_char(out, ' ');
-	outbuf_printable(out, symbols_base(image->path));
+	symbols_put_path(out, symbols_base(image->path));
 	if (item && item->state == SYMBOL_FETCH_DOWNLOADED)
 		outbuf_printf(out, " (%.1f MiB)", (double)item->bytes / (1 << 20));
 	if (item && item->state == SYMBOL_FETCH_NO_SERVER)
 		outbuf_str(out, ": no server is allowed for it; name one with --symbol-server or "
 				"DEBUGINFOD_URLS");
 	if (item && item->state == SYMBOL_FETCH_ABSENT)
-		outbuf_str(out, ": no server has it");
+		outbuf_str(out, ": no server has it; install it, or name another server with "
+				"--symbol-server");
 	if (!item && image->stripped)
 		outbuf_str(out, ": has no build id, which a download needs");
 	outbuf_char(out, '\n');
@@ -146,7 +153,8 @@ static int symbols_fetch_all(struct symbols_arguments *a, const struct symbols_i
 					   .connect_ms = SYMBOLS_CONNECT_MS,
 					   .retries = SYMBOLS_RETRIES,
 					   .until_ns = clock_monotonic_ns() + a->timeout_ns,
-					   .again = a->again};
+					   .again = a->again,
+					   .unreachable = true};
 	AUTO_FREE size_t *places = calloc(images->list.len + 1, sizeof(*places));
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
 	struct debug_cache *cache = NULL;
@@ -177,8 +185,11 @@ static int symbols_fetch_all(struct symbols_arguments *a, const struct symbols_i
 		got |= list.items.v[i].state == SYMBOL_FETCH_DOWNLOADED ||
 		       list.items.v[i].state == SYMBOL_FETCH_CACHED;
 	}
-	if (got && recording && !a->fetch.quiet)
-		outbuf_printf(&out, "next: profcpu postprocess %s\n", recording);
+	if (got && recording && !a->fetch.quiet) {
+		AUTO_FREE char *word = shell_word(recording);
+
+		outbuf_printf(&out, "next: profcpu postprocess %s\n", word ? word : "DIR");
+	}
 	download_missing_list_free(&list);
 	debug_cache_free(cache);
 	int status = symbols_end(&out, *failed);
@@ -270,7 +281,7 @@ static void symbols_list_text(struct outbuf *out, const struct symbols_images *i
 		else
 			outbuf_printf(out, " %7s %7s %7s", "-", "-", "-");
 		outbuf_char(out, ' ');
-		outbuf_printable(out, image->path);
+		symbols_put_path(out, image->path);
 		outbuf_char(out, '\n');
 	}
 	outbuf_printf(out, "cache: %s, %llu files, %.1f MiB\n", cache,
@@ -327,7 +338,7 @@ static void symbols_put_verdict(struct symbols_verify *v, const char *verdict, c
 				const char *what)
 {
 	outbuf_printf(&v->out, "%-4s ", verdict);
-	outbuf_printable(&v->out, path);
+	symbols_put_path(&v->out, path);
 	if (what)
 		outbuf_printf(&v->out, ": it %s", what);
 	outbuf_char(&v->out, '\n');
@@ -553,8 +564,7 @@ const struct command command_symbols = {
 		 "      --symbol-server URL  a symbol server (SSQP); repeat it, or separate\n"
 		 "                           several by ;\n"
 		 "      --timeout SECONDS    limit for all downloads (600)\n"
-		 "      --again              try also files and servers that were missing a short\n"
-		 "                           while ago\n"
+		 "      --again              request also files that a server lacked within a day\n"
 		 "      --lines              download also the PDBs for the lines of .NET code in\n"
 		 "                           a recording; on the machine of the recording\n"
 		 "      --json               print JSON\n"

@@ -22,7 +22,8 @@ const struct command *command_find(const char *name)
 
 int command_end(int status)
 {
-	if (!fflush(stdout))
+	/* The commands that ignore SIGPIPE have their results in files. */
+	if (!fflush(stdout) || errno == EPIPE)
 		return status;
 	if (status != EXIT_FAILED)
 		log_error("cannot write to stdout: %s%s", strerror(errno),

@@ -23,8 +23,9 @@ extern const struct command command_collect, command_postprocess, command_fold, 
 const struct command *command_find(const char *name);
 
 /*
- * Flushes stdout at the end of a command. Returns status, or EXIT_FAILED if flushing fails.
- * log_error reports that, unless status is EXIT_FAILED already.
+ * Flushes stdout at the end of a command. Returns status, or EXIT_FAILED if flushing fails for
+ * another reason than a missing reader. log_error reports that, unless status is EXIT_FAILED
+ * already.
  */
 int command_end(int status);
 

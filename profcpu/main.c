@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "profcpu/command.h"
+#include "profcpu/crash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -48,6 +49,7 @@ int main(int argc, char **argv)
 	mallopt(M_MMAP_THRESHOLD, MAIN_MMAP_BYTES);
 	if (main_fill_standard_descriptors())
 		return EXIT_FAILED;
+	crash_begin();
 	log_set_sink(main_sink);
 	if (argc < 2) {
 		help_overview(stderr);

@@ -28,7 +28,6 @@ void process_users_load(struct process_users *users)
 		struct process_user user = {.uid = pw->pw_uid};
 
 		snprintf(user.name, sizeof(user.name), "%s", pw->pw_name);
-		printable_ascii(user.name);
 		if (vec_push(users, user))
 			return;
 	}
@@ -119,8 +118,6 @@ static char *process_words(const struct process_entry *t, enum process_words wor
 		     : words == PROCESS_ASSEMBLY ? process_assembly(t)
 						 : NULL;
 
-	if (text)
-		printable_ascii(text);
 	return text;
 }
 
@@ -131,16 +128,16 @@ static int process_widest(int width, const char *text)
 	return len > (size_t)width && len < INT_MAX ? (int)len : width;
 }
 
-void process_table(struct outbuf *out, struct process_list *list, const struct process_users *users,
-		   enum process_words words)
+void process_table(struct outbuf *out, const struct process_list *list,
+		   const struct process_users *users, enum process_words words)
 {
 	int user_width = 4, dotnet_width = 4;
+	struct outbuf row = outbuf_to(-1);
 	char user[PROCESS_USER_BYTES];
 
 	for (size_t i = 0; i < list->len; i++) {
-		struct process_entry *t = &list->v[i];
+		const struct process_entry *t = &list->v[i];
 
-		printable_ascii(t->comm);
 		process_user_name(t, users, user);
 		user_width = process_widest(user_width, user);
 		dotnet_width = process_widest(dotnet_width, process_dotnet(t));
@@ -152,9 +149,20 @@ void process_table(struct outbuf *out, struct process_list *list, const struct p
 		AUTO_FREE char *text = process_words(t, words);
 
 		process_user_name(t, users, user);
-		outbuf_printf(out, "%8d %8d  %-*s  %-*s  %-*.*s  %s%s%s\n", t->pid, t->ns_pid,
+		row.len = 0;
+		outbuf_printf(&row, "%8d %8d  %-*s  %-*s  %-*.*s  %s%s%s", t->pid, t->ns_pid,
 			      user_width, user, dotnet_width, process_dotnet(t), PROCESS_ID_DIGITS,
 			      PROCESS_ID_DIGITS, t->container[0] ? t->container : "-", t->comm,
 			      text && *text ? ": " : "", text ? text : "");
+		outbuf_char(&row, '\0');
+		if (row.error)
+			break;
+		/* The process chose most of these texts. */
+		printable_ascii(row.data);
+		row.data[row.len - 1] = '\n';
+		outbuf_put(out, row.data, row.len);
 	}
+	if (row.error)
+		out->error = row.error;
+	(void)outbuf_close(&row);
 }

@@ -44,10 +44,10 @@ enum process_words {
 };
 
 /*
- * Writes a line of headings and one row for each process. Makes names in the list printable, so
+ * Writes a line of headings and one row for each process. Rows are printable ASCII, so
  * that no process can send control sequences to the terminal.
  */
-void process_table(struct outbuf *out, struct process_list *list, const struct process_users *users,
-		   enum process_words words);
+void process_table(struct outbuf *out, const struct process_list *list,
+		   const struct process_users *users, enum process_words words);
 
 #endif

@@ -11,7 +11,7 @@ enum idle_part {
 	PART_JIT,    /* the thread compiles a method */
 	PART_WAITS,  /* managed code that only waits */
 	PART_LOOP,   /* a thread that runs this is idle when it waits */
-	PART_OTHER,  /* other managed code, so the wait is not idle */
+	PART_OTHER,  /* other managed code, or time without a CPU, so the wait is not idle */
 };
 
 /*
@@ -190,6 +190,8 @@ static enum idle_part classify_frame(const struct idle *idle, uint32_t number)
 	const struct profile_frame *frame = profile_frame_of(idle->profile, number);
 	const uint32_t texts[] = {frame->perf_name, frame->name};
 
+	if (frame->kind == FRAME_RUNNABLE)
+		return PART_OTHER; /* the thread has work */
 	if (frame->is_mark || frame->kind == FRAME_KERNEL)
 		return PART_NATIVE;
 	if (frame->kind != FRAME_MANAGED)

@@ -3,7 +3,8 @@
  * work.
  *
  * A wait is idle by its stack: nothing except waiting code is above the method that the thread
- * runs. A wait in user code is never idle, because user methods are on the stack. Threads of the
+ * runs. A wait in user code is never idle, because user methods are on the stack. The part of a
+ * wait in which the thread waits for a CPU (FRAME_RUNNABLE) is never idle either. Threads of the
  * runtime without managed code are recognised by their names and by the place where they wait.
  */
 #ifndef PROFILE_IDLE_H

@@ -4,10 +4,12 @@
 #include "base/hash.h"
 #include "base/hashmap.h"
 #include "base/intern.h"
+#include "base/printable.h"
 #include "base/vec.h"
 #include "profile/samples.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 _Static_assert(sizeof(struct profile_frame) == 40,
 	       "frames are compared as bytes: no hidden padding");
@@ -23,6 +25,7 @@ struct profile_stack_node {
 
 struct profile {
 	struct intern texts;
+	struct profile_text_changes text_changes;
 	VEC(struct profile_event) events;
 	VEC(struct profile_thread) threads;
 	VEC(struct profile_frame) frames;
@@ -66,9 +69,42 @@ void profile_free(struct profile *p)
 	free(p);
 }
 
-int profile_text(struct profile *p, const char *text, size_t len, uint32_t *ret_text)
+int profile_lines(struct profile *p, const char *text, size_t len, uint32_t *ret_text)
 {
 	return intern_put(&p->texts, text, len, ret_text);
+}
+
+static int profile_text_changed(struct profile *p, const char *text, size_t len, bool escaped,
+				uint32_t *ret_text)
+{
+	char shown[PROFILE_TEXT_MAX + sizeof("12345678")];
+	bool cut;
+	size_t had = p->texts.len, n = printable_copy(text, len, PROFILE_TEXT_MAX, shown, &cut);
+
+	if (cut)
+		n += (size_t)snprintf(shown + n, sizeof(shown) - n, "%08x",
+				      (uint32_t)hash_bytes(text, len));
+	int r = intern_put(&p->texts, shown, n, ret_text);
+
+	if (!r && p->texts.len > had) {
+		p->text_changes.escaped += escaped;
+		p->text_changes.cut += cut;
+	}
+	return r;
+}
+
+int profile_text(struct profile *p, const char *text, size_t len, uint32_t *ret_text)
+{
+	bool escaped = !printable_is(text, len);
+
+	if (escaped || len > PROFILE_TEXT_MAX)
+		return profile_text_changed(p, text, len, escaped, ret_text);
+	return intern_put(&p->texts, text, len, ret_text);
+}
+
+struct profile_text_changes profile_text_changes(const struct profile *p)
+{
+	return p->text_changes;
 }
 
 const char *profile_text_of(const struct profile *p, uint32_t text, uint32_t *ret_len)
@@ -84,6 +120,7 @@ int profile_event(struct profile *p, const struct profile_event *event, uint32_t
 		if (p->events.v[i].name == event->name &&
 		    p->events.v[i].has_period == event->has_period &&
 		    p->events.v[i].has_fields == event->has_fields &&
+		    p->events.v[i].timeless == event->timeless &&
 		    p->events.v[i].stackless == event->stackless &&
 		    p->events.v[i].off_cpu == event->off_cpu &&
 		    p->events.v[i].wakeup == event->wakeup) {
@@ -393,6 +430,22 @@ int profile_label(struct profile *p, const char *name, uint8_t kind, uint32_t *r
 	int r = profile_label_frame(p, name, strlen(name), kind, &frame);
 
 	return r ? r : profile_stack(p, PROFILE_STACK_EMPTY, frame, ret_stack);
+}
+
+int profile_mark(struct profile *p, uint32_t parent, const char *name, uint8_t kind,
+		 uint32_t *ret_stack)
+{
+	struct profile_frame mark = {.perf_name = PROFILE_NONE,
+				     .module = PROFILE_NONE,
+				     .srcline = PROFILE_NONE,
+				     .kind = kind,
+				     .is_mark = true};
+	uint32_t frame;
+	int r = profile_text(p, name, strlen(name), &mark.name);
+
+	if (!r)
+		r = profile_frame(p, &mark, &frame);
+	return r ? r : profile_stack(p, parent, frame, ret_stack);
 }
 
 static uint32_t profile_wait_event(const struct profile *p, bool wakeup)

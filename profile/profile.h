@@ -33,8 +33,9 @@ enum frame_kind {
 	/* Methods, JIT-compiled or precompiled (R2R); JIT-compiled code of other runtimes too. */
 	FRAME_MANAGED,
 	/* Not code, only names: */
-	FRAME_IDLE,   /* stands for the stacks of idle waits */
-	FRAME_LABEL,  /* stands for a missing stack */
+	FRAME_IDLE,     /* stands for the stacks of idle waits */
+	FRAME_LABEL,    /* stands for a missing stack */
+	FRAME_RUNNABLE, /* above the stack of a wait: its time without a CPU */
 	FRAME_WAKEUP, /* separates sleepers from wakers, or names these (profcpu/post/wakeups.h) */
 	FRAME_KINDS,
 };
@@ -95,6 +96,9 @@ struct profile_frame {
 /* Returns the suffix of a grade in the full form: "_[s]", "_[g]" or "". Static text. */
 const char *profile_grade_mark(uint8_t grade);
 
+/* Stands for the name of a process of another PID namespace. */
+#define PROFILE_OTHER_PID_NS "[other pid namespace]"
+
 /*
  * A thread while it had one name; exec and prctl make a new entry. pid is the process (thread
  * group); -1: unknown.
@@ -104,7 +108,7 @@ struct profile_thread {
 	uint32_t comm; /* text */
 	/*
 	 * 1: pid 0 stands for a process of another PID namespace, not for the idle task. The perf
-	 * form prints "swapper" (comm), the full form "[other pid namespace]". Otherwise 0.
+	 * form prints "swapper" (comm), the full form PROFILE_OTHER_PID_NS. Otherwise 0.
 	 */
 	uint32_t other_pid_ns;
 	/*
@@ -123,6 +127,11 @@ struct profile_event {
 	 * each filter.
 	 */
 	bool has_fields;
+	/*
+	 * Sampled without times, as by perf record --per-thread. Then perf script prints none, so
+	 * stackcollapse-perf.pl finds no event either.
+	 */
+	bool timeless;
 	/*
 	 * Sampled without callchains: the stack is only the ip. perf script prints such samples in
 	 * one line each, which stackcollapse-perf.pl ignores.
@@ -148,10 +157,24 @@ int profile_new(struct profile **ret_profile);
 void profile_free(struct profile *p);
 
 /*
- * Interns text; equal texts have equal ids. 0, -ENOMEM, -E2BIG (more than 1 MiB, or too many
- * texts).
+ * Interns text in the form in which outputs show it; equal texts have equal ids. Texts come from
+ * targets, so all of them pass here: bytes that a terminal must not get become "\x1b"
+ * (base/printable.h). A text of more than PROFILE_TEXT_MAX bytes is cut to this size. Then "..."
+ * and a hash of the whole text are its end, so that different texts stay different. 0, -ENOMEM,
+ * -E2BIG (too many texts).
  */
+#define PROFILE_TEXT_MAX 4096
 int profile_text(struct profile *p, const char *text, size_t len, uint32_t *ret_text);
+
+/* Interns printable lines, separated by '\n', as they are. 0, -ENOMEM, -E2BIG. */
+int profile_lines(struct profile *p, const char *text, size_t len, uint32_t *ret_text);
+
+/* Numbers of distinct texts that profile_text changed. A text can be in both. */
+struct profile_text_changes {
+	uint32_t escaped, cut;
+};
+struct profile_text_changes profile_text_changes(const struct profile *p);
+
 /* Returns the text of an id. ret_len may be NULL. */
 const char *profile_text_of(const struct profile *p, uint32_t text, uint32_t *ret_len);
 
@@ -172,6 +195,16 @@ int profile_label_frame(struct profile *p, const char *name, size_t len, uint8_t
 
 /* Finds or adds a stack of one such frame, for example "[idle]". Errors as profile_stack. */
 int profile_label(struct profile *p, const char *name, uint8_t kind, uint32_t *ret_stack);
+
+/*
+ * Finds or adds the stack of a mark above `parent`: a frame that is not code and that the perf form
+ * omits. kind: enum frame_kind. Errors as profile_stack.
+ */
+int profile_mark(struct profile *p, uint32_t parent, const char *name, uint8_t kind,
+		 uint32_t *ret_stack);
+
+/* Name of the FRAME_RUNNABLE, a mark. */
+#define PROFILE_RUNNABLE "[waiting for a CPU]"
 
 /* Name of a FRAME_LABEL: waits with an unknown stack, and samples on a CPU in wall.folded. */
 #define PROFILE_NO_STACK "[no stack]"

@@ -75,7 +75,7 @@ static bool samples_pack(const struct samples *s, const struct profile_sample *i
 			 struct samples_row *out)
 {
 	int64_t delta = (int64_t)(in->time_ns - s->last_time_ns);
-	uint32_t cpu = (uint32_t)(in->cpu + 1);
+	uint32_t cpu = (uint32_t)in->cpu + 1;
 
 	if (delta != (int32_t)delta || in->weight > UINT32_MAX ||
 	    in->thread >= 1u << SAMPLES_THREAD_BITS || in->event >= 1u << SAMPLES_EVENT_BITS ||

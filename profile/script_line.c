@@ -183,18 +183,11 @@ bool script_line_hex(struct script_part text, uint64_t *ret_value)
 	return true;
 }
 
-/* Writes a text with '?' for newlines, which would end the line. */
 static void script_put_text(struct outbuf *out, const struct profile *profile, uint32_t text)
 {
 	uint32_t len;
 	const char *s = profile_text_of(profile, text, &len);
 
-	for (const char *end = s + len, *nl; (nl = memchr(s, '\n', (size_t)(end - s)));
-	     s = nl + 1) {
-		outbuf_put(out, s, (size_t)(nl - s));
-		outbuf_char(out, '?');
-		len -= (uint32_t)(nl + 1 - s);
-	}
 	outbuf_put(out, s, len);
 }
 
@@ -243,13 +236,7 @@ void script_line_put_frame(struct outbuf *out, const struct profile *profile,
 void script_line_put_thread(struct outbuf *out, const struct profile *profile,
 			    const struct profile_thread *thread)
 {
-	uint32_t len;
-	const char *comm = profile_text_of(profile, thread->comm, &len);
-	const char *newline = memrchr(comm, '\n', len);
-	size_t skip = newline ? (size_t)(newline + 1 - comm) : 0;
-
-	/* For a comm with newlines, a line reader sees only the part after the last one. */
-	outbuf_put(out, comm + skip, len - skip);
+	script_put_text(out, profile, thread->comm);
 	outbuf_put(out, "  ", 2);
 	if (thread->ids_text) {
 		script_put_text(out, profile, thread->ids_text - 1);

@@ -9,6 +9,7 @@
 #include "recording/samples_idx.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -153,6 +154,20 @@ static int check_rows(const struct kept_stacks *k, struct parse_error *err)
 	return 0;
 }
 
+static int by_place(const void *a, const void *b)
+{
+	const struct kept_stack *x = a, *y = b;
+
+	return (x->file_off > y->file_off) - (x->file_off < y->file_off);
+}
+
+const struct kept_stack *kept_stacks_find(const struct kept_stacks *k, uint64_t file_off)
+{
+	const struct kept_stack key = {.file_off = file_off};
+
+	return k->rows.len ? bsearch(&key, k->rows.v, k->rows.len, sizeof(key), by_place) : NULL;
+}
+
 static int read_all(int fd, struct kept_stacks *k, struct parse_error *err)
 {
 	struct kept_header h;
@@ -171,7 +186,11 @@ static int read_all(int fd, struct kept_stacks *k, struct parse_error *err)
 	k->rows.len = h.rows;
 	k->nodes.len = h.nodes;
 	r = check_nodes(k, err);
-	return r ? r : check_rows(k, err);
+	if (!r)
+		r = check_rows(k, err);
+	if (!r && h.rows)
+		qsort(k->rows.v, k->rows.len, sizeof(*k->rows.v), by_place);
+	return r;
 }
 
 int kept_stacks_read(int symbols_fd, struct kept_stacks *ret_kept, struct parse_error *err)

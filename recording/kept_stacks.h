@@ -1,8 +1,7 @@
 /*
  * Reads and writes symbols/stacks of a recording: the stacks that were unwound from its samples'
- * registers and stack copies. A machine without the recording machine's files can use them. Rows
- * are in the order in which samples are read. Stacks share their callers. Little-endian: a header,
- * rows, nodes.
+ * registers and stack copies. A machine without the recording machine's files can use them. Stacks
+ * share their callers. Little-endian: a header, rows, nodes.
  */
 #ifndef RECORDING_KEPT_STACKS_H
 #define RECORDING_KEPT_STACKS_H
@@ -37,7 +36,7 @@ _Static_assert(sizeof(struct kept_node) == 16, "on-disk layout");
 
 /* A zeroed struct is empty. */
 struct kept_stacks {
-	VEC(struct kept_stack) rows;
+	VEC(struct kept_stack) rows; /* after kept_stacks_read sorted by file_off */
 	VEC(struct kept_node) nodes; /* the first node has number 1 */
 	struct hashmap ids;          /* private */
 };
@@ -64,6 +63,9 @@ int kept_stacks_write(const struct kept_stacks *k, int symbols_fd);
  * -errno.
  */
 int kept_stacks_read(int symbols_fd, struct kept_stacks *ret_kept, struct parse_error *err);
+
+/* Returns the row of a record after kept_stacks_read, or NULL. */
+const struct kept_stack *kept_stacks_find(const struct kept_stacks *k, uint64_t file_off);
 void kept_stacks_free(struct kept_stacks *k);
 
 #endif

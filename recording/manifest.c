@@ -42,6 +42,7 @@ static const struct field {
 	{"jit_names", FIELD_RARE_TEXT, offsetof(struct recording_manifest, jit_names)},
 	{"ring_memory", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ring_memory)},
 	{"ended", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ended)},
+	{"unwound", FIELD_BOOL, offsetof(struct recording_manifest, unwound)},
 	{"finished", FIELD_BOOL, offsetof(struct recording_manifest, finished)},
 	{"symbols_complete", FIELD_BOOL, offsetof(struct recording_manifest, symbols_complete)},
 };

@@ -72,6 +72,7 @@ struct recording_manifest {
 	uint32_t freq_hz;
 	/* duration_ns: 0 until finished */
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns;
+	bool unwound;          /* the recorder made the stacks; their callers are call sites */
 	bool finished;         /* the recorder ended normally, or its output was repaired */
 	bool symbols_complete; /* symbols/ has all names that the recording machine could find */
 };

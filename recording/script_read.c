@@ -49,7 +49,7 @@ struct script_reader {
 	/* Source lines of the newest frame: how many are missing, and those that came. */
 	size_t sources_left;
 	bool has_source;
-	struct outbuf sources;
+	struct outbuf source, sources;
 	struct profile_frame sourced;
 	uint64_t sourced_key;
 
@@ -95,7 +95,7 @@ static int script_add_sourced(struct script_reader *s)
 	for (size_t i = 0; i < text->len; i++)
 		blank = blank && text->data[i] == '\n';
 	if (!blank) {
-		r = profile_text(s->profile, text->data, text->len, &s->sourced.srcline);
+		r = profile_lines(s->profile, text->data, text->len, &s->sourced.srcline);
 		if (r)
 			return r;
 	}
@@ -112,7 +112,11 @@ static int script_source_line(struct script_reader *s, const char *line, size_t 
 	s->has_source = true;
 	size_t at = s->sources.len;
 
-	script_names_put_source((struct script_part){line, len}, &s->sources);
+	s->source.len = 0;
+	script_names_put_source((struct script_part){line, len}, &s->source);
+	if (s->source.error)
+		return s->source.error;
+	outbuf_printable(&s->sources, s->source.data, s->source.len, PROFILE_TEXT_MAX);
 	if (s->sources.len > at)
 		s->sourced_key = hash_mix(s->sourced_key,
 					  hash_bytes(s->sources.data + at, s->sources.len - at));
@@ -490,6 +494,7 @@ static void script_reader_free(struct script_reader *s)
 	hashmap_free(&s->threads);
 	hashmap_free(&s->events);
 	outbuf_close(&s->filter);
+	outbuf_close(&s->source);
 	outbuf_close(&s->sources);
 }
 
@@ -502,6 +507,7 @@ int script_text_read(int fd, const struct script_text_options *options, struct p
 		.options = options,
 		.stats = &stats,
 		.filter = outbuf_to(-1),
+		.source = outbuf_to(-1),
 		.sources = outbuf_to(-1),
 	};
 	const char *filter = options->event_filter;

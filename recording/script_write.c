@@ -85,6 +85,7 @@ static void script_write_padded(struct outbuf *out, uint64_t x, int digits)
 
 static int script_write_header(struct script_writer *w, const struct profile_sample *sample)
 {
+	const struct profile_event *event = profile_event_of(w->profile, sample->event);
 	struct outbuf *out = w->out;
 	int r = script_write_thread(w, sample->thread);
 
@@ -95,12 +96,13 @@ static int script_write_header(struct script_writer *w, const struct profile_sam
 		script_write_padded(out, (uint64_t)sample->cpu, 3);
 		outbuf_put(out, "] ", 2);
 	}
-	outbuf_u64(out, sample->time_ns / 1000000000);
-	outbuf_char(out, '.');
-	script_write_padded(out, sample->time_ns % 1000000000 / 1000, 6);
-	outbuf_char(out, ':');
-	script_line_put_event(out, w->profile, profile_event_of(w->profile, sample->event),
-			      sample->weight);
+	if (!event->timeless) {
+		outbuf_u64(out, sample->time_ns / 1000000000);
+		outbuf_char(out, '.');
+		script_write_padded(out, sample->time_ns % 1000000000 / 1000, 6);
+		outbuf_char(out, ':');
+	}
+	script_line_put_event(out, w->profile, event, sample->weight);
 	return 0;
 }
 

@@ -249,8 +249,10 @@ static enum audit_reason audit_jit_reason(const struct audit_work *w, const stru
 
 	if (p && p->why != LOOKUP_NONE)
 		return AUDIT_JIT_FAILED;
+	if (p && p->open)
+		return AUDIT_JIT_OPEN;
 	if (p && p->jitdump_early)
-		return AUDIT_JIT_EARLY;
+		return pid && pid->is_dotnet ? AUDIT_JIT_EARLY : AUDIT_JIT_CUT;
 	if (p && p->way != LOOKUP_NONE &&
 	    !strcmp(intern_text(&w->in->lookup_cache->texts, p->way), "rundown"))
 		return AUDIT_JIT_UNREPORTED;
@@ -360,6 +362,7 @@ static int audit_add_process(struct audit_work *w, int32_t pid)
 		out.ns_pid = p->ns_pid;
 		out.is_dotnet |= p->version != LOOKUP_NONE;
 		out.jitdump_early = p->jitdump_early;
+		out.open = p->open;
 		out.contradictions = p->contradictions;
 		out.doubts = p->doubts;
 		r = audit_text(w->in->lookup_cache, p->version, &out.version);

@@ -57,6 +57,8 @@ enum audit_reason {
 	AUDIT_JIT_OTHER_RECORDER,
 	AUDIT_JIT_NO_MAP,
 	AUDIT_JIT_EARLY,
+	AUDIT_JIT_CUT, /* the same of other runtimes than .NET */
+	AUDIT_JIT_OPEN,
 	AUDIT_JIT_FREED,
 	AUDIT_JIT_UNREPORTED,
 	AUDIT_NOT_MAPPED,
@@ -98,8 +100,8 @@ struct audit_process {
 	int32_t pid, ns_pid; /* ns_pid 0: not known */
 	char *comm;          /* NULL: it has no sample */
 	bool is_dotnet;
-	char *version, *way, *why; /* struct lookup_cache_process; NULL: not known */
-	bool jitdump_early;
+	char *version, *way, *why;       /* struct lookup_cache_process; NULL: not known */
+	bool jitdump_early, open;        /* struct lookup_cache_process */
 	uint64_t contradictions, doubts; /* struct jit_names_stats */
 };
 

@@ -1,6 +1,9 @@
 /* Words of kinds, reasons and remedies: a part of symbols/audit.h. */
 #include "symbols/audit.h"
 
+#include "base/cleanup.h"
+#include "base/shell_word.h"
+
 #include <string.h>
 
 #define AUDIT_DIR "DIR" /* in a remedy: the recording's directory */
@@ -65,6 +68,13 @@ static const struct audit_words {
 	[AUDIT_JIT_EARLY] = {"jitdump-early",
 			     "its jitdump ended before the process (a known error of .NET 10)",
 			     "record with `profcpu collect`, which needs no jitdump"},
+	[AUDIT_JIT_CUT] = {"jitdump-cut",
+			   "its jitdump ends within a record: it was stopped before it wrote the "
+			   "rest",
+			   "let the program end by itself, not by a signal, then record again"},
+	[AUDIT_JIT_OPEN] = {"jit-open",
+			    "its runtime had not yet written all names to its jitdump or perf map",
+			    "`profcpu postprocess DIR` after the process has ended"},
 	[AUDIT_JIT_FREED] =
 		{"jit-freed", "code that was made or freed between two scans",
 		 "record with --jit-names=rundown, which gets each method as it is compiled"},
@@ -99,10 +109,11 @@ const char *audit_reason_remedy(enum audit_reason reason)
 void audit_reason_put_remedy(enum audit_reason reason, const char *dir, struct outbuf *out)
 {
 	const char *text = audit_reason_remedy(reason), *place;
+	AUTO_FREE char *word = text ? shell_word(dir) : NULL;
 
 	for (; text && (place = strstr(text, AUDIT_DIR)); text = place + strlen(AUDIT_DIR)) {
 		outbuf_put(out, text, (size_t)(place - text));
-		outbuf_printable(out, dir);
+		outbuf_str(out, word ? word : AUDIT_DIR);
 	}
 	if (text)
 		outbuf_str(out, text);

@@ -24,8 +24,6 @@ void callchains_free(struct callchains *c)
 	vec_free(&c->runs);
 	hashmap_free(&c->run_ids);
 	hashmap_free(&c->under_ids);
-	hashmap_free(&c->odd_ids);
-	vec_free(&c->odd);
 	vec_free(&c->refs);
 	*c = (struct callchains){0};
 }
@@ -293,16 +291,23 @@ static void callchains_forget_kernels(struct callchains *c)
 static int callchains_kernel(struct callchains *c, const uint64_t *words, size_t n,
 			     uint32_t *ret_index)
 {
-	uint64_t key = hash_words(words, n, c->kernel_generation);
-	const uint32_t *known = hashmap_get(&c->kernel_ids, key);
-	struct callchain_kernel kernel = {.n = (uint32_t)n};
+	uint64_t hash = hash_words(words, n, c->kernel_generation), key = hash;
+	struct callchain_kernel kernel = {.n = (uint32_t)n, .generation = c->kernel_generation};
+	const uint32_t *known;
 
-	if (known) {
-		*ret_index = *known;
-		return 0;
+	for (; (known = hashmap_get(&c->kernel_ids, key)); key++) {
+		const struct callchain_kernel *k = &c->kernels.v[*known];
+
+		if (k->n == n && k->generation == c->kernel_generation &&
+		    !memcmp(c->kernel_words.v + k->first, words, n * sizeof(*words))) {
+			*ret_index = *known;
+			return 0;
+		}
 	}
-	if (callchains_full(c) && !c->begun)
+	if (callchains_full(c) && !c->begun) {
 		callchains_forget_kernels(c);
+		key = hash;
+	}
 	kernel.first = (uint32_t)c->kernel_words.len;
 	if (c->kernel_words.len + n > INT32_MAX)
 		return -E2BIG;
@@ -352,24 +357,11 @@ static size_t callchains_frames_max(const struct callchains *c)
 /* The first stack: the empty one, or the mark for missing callers. */
 static int callchains_root(struct callchains *c, bool truncated, uint32_t *ret_stack)
 {
-	struct profile_frame mark = {.perf_name = PROFILE_NONE,
-				     .module = PROFILE_NONE,
-				     .srcline = PROFILE_NONE,
-				     .kind = FRAME_UNKNOWN,
-				     .is_mark = true};
 	int r = 0;
 
-	if (truncated && c->truncated_root == PROFILE_STACK_EMPTY) {
-		r = profile_text(c->profile, PROFILE_TRUNCATED, strlen(PROFILE_TRUNCATED),
-				 &mark.name);
-		uint32_t frame;
-
-		if (!r)
-			r = profile_frame(c->profile, &mark, &frame);
-		if (!r)
-			r = profile_stack(c->profile, PROFILE_STACK_EMPTY, frame,
-					  &c->truncated_root);
-	}
+	if (truncated && c->truncated_root == PROFILE_STACK_EMPTY)
+		r = profile_mark(c->profile, PROFILE_STACK_EMPTY, PROFILE_TRUNCATED, FRAME_UNKNOWN,
+				 &c->truncated_root);
 	if (!r)
 		*ret_stack = truncated ? c->truncated_root : PROFILE_STACK_EMPTY;
 	return r;
@@ -392,16 +384,24 @@ static bool callchains_split(const struct callchains *c, const struct callchain 
 	bool marks = false;
 
 	p.user.n = 0;
-	if (n && words[0] == PERF_CONTEXT_KERNEL) {
-		p.kernel = words + 1;
-		for (i = 1; i < n && words[i] < PERF_CONTEXT_MAX; i++)
+	enum callchain_mode mode = chain->mode;
+
+	if (words[0] == PERF_CONTEXT_KERNEL) {
+		mode = CALLCHAIN_KERNEL;
+		i++;
+	}
+	if (mode == CALLCHAIN_KERNEL) {
+		p.kernel = words + i;
+		for (; i < n && words[i] < PERF_CONTEXT_MAX; i++)
 			p.nkernel++;
 	}
 	if (i < n) {
-		if (words[i] != PERF_CONTEXT_USER)
+		if (words[i] == PERF_CONTEXT_USER)
+			i++;
+		else if (mode != CALLCHAIN_USER)
 			return false;
-		p.user.words = words + i + 1;
-		p.user.n = n - i - 1;
+		p.user.words = words + i;
+		p.user.n = n - i;
 	}
 	for (size_t k = 0; k < p.user.n; k++)
 		marks |= p.user.words[k] >= PERF_CONTEXT_MAX;
@@ -525,8 +525,8 @@ static int callchains_build_stack(struct callchains *c, const struct callchain_w
 }
 
 /*
- * Makes the stack of any other callchain, which is cached whole. No unwinder makes such callchains,
- * so they have no grades.
+ * Makes the stack of any other callchain. They are rare, so only their frames are cached. No
+ * unwinder makes such callchains, so they have no grades.
  */
 static int callchains_odd(struct callchains *c, const struct process_thread *t,
 			  const struct callchain *chain, uint64_t time_ns,
@@ -534,30 +534,9 @@ static int callchains_odd(struct callchains *c, const struct process_thread *t,
 {
 	struct callchain_walk w = {
 		.place = {.thread = t, .mode = chain->mode, .exact = true, .time_ns = time_ns}};
-	uint64_t space = (uint64_t)processes_generation(c->processes, t) << 8 |
-			 (uint64_t)chain->truncated << 5 | (uint64_t)!t->tid << 4 |
-			 (uint64_t)chain->mode;
-	uint64_t key = hash_words(chain->words, chain->n, hash_mix(space, c->kernel_generation));
-	const uint32_t *known = hashmap_get(&c->odd_ids, key);
-	int r;
+	int r = callchains_walk(c, chain->words, chain->n, &w);
 
-	if (known) {
-		*ret_stack = c->odd.v[*known];
-		return 0;
-	}
-	c->timed = false;
-	r = callchains_walk(c, chain->words, chain->n, &w);
-	if (!r)
-		r = callchains_build_stack(c, &w, chain->truncated, ret_stack);
-	if (r || c->timed)
-		return r;
-	if (c->odd.len >= callchains_kept_max(c)) {
-		hashmap_free(&c->odd_ids);
-		c->odd.len = 0;
-	}
-	if (vec_push(&c->odd, *ret_stack))
-		return -ENOMEM;
-	return hashmap_put(&c->odd_ids, key, (uint32_t)c->odd.len - 1);
+	return r ? r : callchains_build_stack(c, &w, chain->truncated, ret_stack);
 }
 
 int callchains_begin(struct callchains *c, const struct process_thread *thread,

@@ -25,8 +25,8 @@
 #define CALLCHAINS_CACHE 32768u
 
 /*
- * Words of kernel parts, and stacks of callchains, that are kept. At the limit the cache is
- * emptied: common entries come back at once. A recording in which no callchain repeats costs 12
+ * Words of kernel parts, and stacks of callchains with one, that are kept. At the limit the cache
+ * is emptied: common entries come back at once. A recording in which no callchain repeats costs 12
  * bytes a word, up to this limit.
  */
 #define CALLCHAINS_KEPT_MAX ((size_t)4 << 20)
@@ -118,7 +118,8 @@ struct callchain_recent {
 
 /* A kernel part: its words leaf first, and once they are looked up its frames root first. */
 struct callchain_kernel {
-	uint32_t first, n; /* index in kernel_words and kernel_frames */
+	uint32_t first, n;   /* index in kernel_words and kernel_frames */
+	uint32_t generation; /* kernel_generation of its lookups */
 	bool made, idle;
 	bool timed; /* made for one time only */
 };
@@ -154,8 +155,6 @@ struct callchains {
 	VEC(uint32_t) runs;
 	struct hashmap run_ids;   /* hash of a run -> its index */
 	struct hashmap under_ids; /* stack of the user part and index into kernels -> whole stack */
-	struct hashmap odd_ids;   /* other callchains: hash of the words -> index into odd */
-	VEC(struct callchain_stack) odd;
 	VEC(uint32_t) refs; /* scratch for one odd callchain while it becomes frames, leaf first */
 };
 

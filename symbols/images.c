@@ -1,6 +1,7 @@
 #include "symbols/images_impl.h"
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "symbols/jit/jitdump.h"
 #include "symbols/jit/sources.h"
 #include "symbols/r2r_image.h"
@@ -68,8 +69,8 @@ void images_free(struct images *im)
 	jit_sources_free(im->jit);
 	vec_free(&im->sources);
 	map_record_ids_free(&im->header_ids);
+	hashmap_free(&im->by_name);
 	hashmap_free(&im->jit_ids);
-	hashmap_free(&im->bounds_ids);
 	vec_free(&im->bundle_files);
 	hashmap_free(&im->bundle_file_ids);
 	hashmap_free(&im->same_bundles);
@@ -104,6 +105,36 @@ int images_add_source(struct images *im, uint32_t image)
 	return 0;
 }
 
+static const char *images_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static uint64_t images_name_key(int32_t pid, const char *name)
+{
+	return hash_mix(hash_bytes(name, strlen(name)), (uint32_t)pid);
+}
+
+/* Adds an image to the list of those that its process mapped from files of this name. */
+static int images_add_name(struct images *im, uint32_t image)
+{
+	struct images_source *s = im->sources.v;
+	const char *path =
+		intern_text(&im->lookup_cache->texts, im->lookup_cache->images.v[image].key.path);
+	uint64_t key = images_name_key(s[image].pid, images_base_name(path));
+	uint32_t *first;
+	int r = hashmap_entry(&im->by_name, key, image, &first, NULL);
+
+	if (r)
+		return r;
+	if (*first != image)
+		s[s[*first].last_of_name - 1].next_of_name = image + 1;
+	s[*first].last_of_name = image + 1;
+	return 0;
+}
+
 int images_add_record(struct images *im, const struct perfdata_record *record, uint32_t *ret_image,
 		      bool *ret_anonymous)
 {
@@ -129,6 +160,8 @@ int images_add_record(struct images *im, const struct perfdata_record *record, u
 		im->sources.v[*ret_image].start = m->addr;
 		im->sources.v[*ret_image].end = m->addr + m->len;
 		im->sources.v[*ret_image].mapped_ns = record->time_ns;
+		if (!r && key.kind == IMAGE_KIND_FILE)
+			r = images_add_name(im, *ret_image);
 	}
 	return r;
 }
@@ -174,14 +207,17 @@ int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 	if (slash && snprintf(other, sizeof(other), "%.*s/%s", (int)(slash - path), path, name) <
 			     (int)sizeof(other))
 		r = image_file_open(&place, other, &fd);
-	for (uint32_t i = 0;
-	     r && r != -ENOMEM && i < im->lookup_cache->images.len && i < im->sources.len; i++) {
-		const struct image_key *key = &im->lookup_cache->images.v[i].key;
+	const uint32_t *first = hashmap_get(&im->by_name, images_name_key(place.pid, name));
 
-		slash = strrchr(intern_text(&im->lookup_cache->texts, key->path), '/');
-		if (key->kind == IMAGE_KIND_FILE && im->sources.v[i].pid == place.pid && slash &&
-		    !strcmp(slash + 1, name))
-			r = images_find_file(im, key, &im->sources.v[i], &fd);
+	for (uint32_t i = first ? *first + 1 : 0; r && r != -ENOMEM && i;
+	     i = im->sources.v[i - 1].next_of_name) {
+		const struct image_key *key = &im->lookup_cache->images.v[i - 1].key;
+
+		/* Names and processes can share a hash. */
+		if (im->sources.v[i - 1].pid == place.pid &&
+		    !strcmp(images_base_name(intern_text(&im->lookup_cache->texts, key->path)),
+			    name))
+			r = images_find_file(im, key, &im->sources.v[i - 1], &fd);
 	}
 	if (r)
 		return r;
@@ -387,6 +423,11 @@ void images_jit_way(const struct images *im, int32_t pid, char *text, size_t len
 	if (!way && process && process->way != LOOKUP_NONE)
 		way = intern_text(&im->lookup_cache->texts, process->way);
 	snprintf(text, len, "%s", way ? way : "");
+}
+
+bool images_has_closed(const struct images *im, uint32_t image)
+{
+	return jit_sources_has_closed(im->jit, im->lookup_cache->images.v[image].key.pid);
 }
 
 bool images_is_captured(const struct images *im, uint32_t image)

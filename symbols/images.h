@@ -87,6 +87,12 @@ int images_note_processes(struct images *im);
  */
 void images_jit_way(const struct images *im, int32_t pid, char *text, size_t len);
 
+/*
+ * Whether the names of a JIT image were read while its process ran, which has ended since
+ * (jit_sources_has_closed).
+ */
+bool images_has_closed(const struct images *im, uint32_t image);
+
 /* Whether the recording holds names of the code of a JIT image's process. */
 bool images_is_captured(const struct images *im, uint32_t image);
 

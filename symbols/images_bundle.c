@@ -44,21 +44,25 @@ static int bundle_find_file(const struct images *im, const struct image_key *key
 static int bundle_probe(struct images *im, int fd, enum images_bundle *ret_bundle,
 			uint64_t *ret_identity)
 {
-	struct images_bundle_file file = {0};
-	const uint32_t *known;
+	const uint32_t *place;
 	struct stat st;
 	int r;
 
 	*ret_bundle = IMAGES_BUNDLE_UNKNOWN;
 	if (fstat(fd, &st))
 		return 0;
-	uint64_t id = hash_mix(hash_mix(st.st_dev, st.st_ino), clock_timespec_ns(&st.st_ctim));
+	struct images_bundle_file file = {
+		.dev = st.st_dev, .ino = st.st_ino, .changed_ns = clock_timespec_ns(&st.st_ctim)};
+	uint64_t key = hash_mix(hash_mix(file.dev, file.ino), file.changed_ns);
 
-	known = hashmap_get(&im->bundle_file_ids, id);
-	if (known) {
-		*ret_bundle = im->bundle_files.v[*known].is_bundle ? IMAGES_BUNDLE_IS
-								   : IMAGES_BUNDLE_NONE;
-		*ret_identity = im->bundle_files.v[*known].identity;
+	for (; (place = hashmap_get(&im->bundle_file_ids, key)); key++) {
+		const struct images_bundle_file *known = &im->bundle_files.v[*place];
+
+		if (known->dev != file.dev || known->ino != file.ino ||
+		    known->changed_ns != file.changed_ns)
+			continue;
+		*ret_bundle = known->is_bundle ? IMAGES_BUNDLE_IS : IMAGES_BUNDLE_NONE;
+		*ret_identity = known->identity;
 		return 0;
 	}
 	r = bundle_identity(fd, &file.identity);
@@ -69,7 +73,7 @@ static int bundle_probe(struct images *im, int fd, enum images_bundle *ret_bundl
 		return -ENOMEM;
 	*ret_bundle = file.is_bundle ? IMAGES_BUNDLE_IS : IMAGES_BUNDLE_NONE;
 	*ret_identity = file.identity;
-	return hashmap_put(&im->bundle_file_ids, id, (uint32_t)im->bundle_files.len - 1);
+	return hashmap_put(&im->bundle_file_ids, key, (uint32_t)im->bundle_files.len - 1);
 }
 
 /*

@@ -36,6 +36,7 @@ enum images_bundle {
 
 /* A file that was searched for a bundle. */
 struct images_bundle_file {
+	uint64_t dev, ino, changed_ns;
 	uint64_t identity; /* valid with is_bundle */
 	bool is_bundle;
 };
@@ -56,6 +57,11 @@ struct images_source {
 	enum images_bundle bundle;
 	uint64_t bundle_identity; /* with IMAGES_BUNDLE_IS */
 	struct images_beside *beside;
+	/*
+	 * The next image that its process mapped from a file of the same name, and the last one of
+	 * the first one's list. Each is an image id + 1.
+	 */
+	uint32_t next_of_name, last_of_name;
 	struct images_pieces pieces; /* of files and the kernel */
 	struct images_pieces precompiled_pieces;
 };
@@ -69,13 +75,14 @@ struct images {
 	struct jit_sources *jit;
 	uint64_t began_ns; /* time of the first lookup; later lookups have later times */
 	bool began;
+	struct hashmap by_name; /* hash of PID and name of the file -> first such image */
 	struct map_record_ids header_ids;
 	VEC(struct images_pdb) pdbs; /* PDBs that lines need and that this machine lacks */
 	struct pdb_budget_total pdb_budget_total;
 	VEC(struct pdb_budget *) process_budgets;
 	struct hashmap budget_of; /* PID -> index into process_budgets */
 	VEC(struct images_bundle_file) bundle_files;
-	/* hash of device, inode and change time -> index into bundle_files */
+	/* hash of device, inode and change time -> index; collisions use key + 1 */
 	struct hashmap bundle_file_ids;
 	/*
 	 * Image and PID: the process maps the same program as the image's first process, or that is
@@ -89,8 +96,6 @@ struct images {
 	 * perf map.
 	 */
 	struct hashmap jit_ids;
-	/* image and start of a function without a name -> symbol of lookup_cache */
-	struct hashmap bounds_ids;
 };
 
 /* Makes an entry in sources for an image, if there is none. Returns 0 or -ENOMEM. */

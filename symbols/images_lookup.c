@@ -2,7 +2,6 @@
 #include "symbols/images_impl.h"
 
 #include "base/cleanup.h"
-#include "base/hash.h"
 #include "symbols/symtab/kallsyms.h"
 
 #include <errno.h>
@@ -80,15 +79,21 @@ static int images_provider(struct images *im, uint32_t image, uint64_t addr,
 
 /*
  * Whether the source of an image could not be read, after it was searched for. A source that was
- * read and has no names does not count.
+ * read and has no names does not count, except if a runtime could still add one for an address.
  */
-static bool images_is_unread(const struct images *im, uint32_t image,
-			     const struct images_query *query)
+static bool images_is_unread(struct images *im, uint32_t image, const struct images_query *query,
+			     uint32_t piece)
 {
-	switch ((enum image_kind)im->lookup_cache->images.v[image].key.kind) {
-	case IMAGE_KIND_FILE:
-		return im->sources.v[image].unread;
+	const struct image_key *key = &im->lookup_cache->images.v[image].key;
+	struct images_source *source = &im->sources.v[image];
+
+	switch ((enum image_kind)key->kind) {
 	case IMAGE_KIND_JIT:
+		source->unread |= !query->symbols || (piece == SYMBOL_NO_PIECE &&
+						      jit_sources_was_open(im->jit, key->pid));
+		return source->unread;
+	case IMAGE_KIND_FILE:
+		return source->unread;
 	case IMAGE_KIND_VDSO:
 	case IMAGE_KIND_KERNEL:
 		return !query->symbols;
@@ -98,8 +103,8 @@ static bool images_is_unread(const struct images *im, uint32_t image,
 }
 
 /*
- * Makes the symbol of lookup_cache for a function without a name; it is kept by the function's
- * start. Returns 0, -ENOENT, -ENOMEM, -E2BIG.
+ * Makes the symbol of lookup_cache for a function without a name. Returns 0, -ENOENT, -ENOMEM,
+ * -E2BIG.
  */
 static int images_lookup_by_bounds(struct images *im, uint32_t image, uint64_t addr,
 				   uint32_t *ret_symbol)
@@ -111,27 +116,19 @@ static int images_lookup_by_bounds(struct images *im, uint32_t image, uint64_t a
 	struct images_source *source = &im->sources.v[image];
 	uint64_t start, end, vaddr;
 	char buf[24];
-	uint32_t *place;
 	int r = source->elf ? image_vaddr(source->elf, addr, &vaddr) : -ENOENT;
 
 	if (!r)
 		r = images_open_bounds(im, &im->lookup_cache->images.v[image].key, source);
 	if (!r)
 		r = function_bounds_find(&source->bounds, vaddr, &start, &end);
-	if (!r)
-		r = hashmap_entry(&im->bounds_ids, hash_mix(start, image), LOOKUP_NONE, &place,
-				  NULL);
-	if (!r && *place == LOOKUP_NONE) {
-		found.start = start - vaddr + addr;
-		found.end = end - vaddr + addr;
-		snprintf(buf, sizeof(buf), "0x%llx", (unsigned long long)start);
-		r = intern_str(&im->lookup_cache->texts, buf, &found.name);
-		if (!r)
-			r = lookup_cache_symbol(im->lookup_cache, &found, place);
-	}
-	if (!r)
-		*ret_symbol = *place;
-	return r;
+	if (r)
+		return r;
+	found.start = start - vaddr + addr;
+	found.end = end - vaddr + addr;
+	snprintf(buf, sizeof(buf), "0x%llx", (unsigned long long)start);
+	r = intern_str(&im->lookup_cache->texts, buf, &found.name);
+	return r ? r : lookup_cache_symbol(im->lookup_cache, &found, ret_symbol);
 }
 
 /* Makes the symbol of lookup_cache that the provider has for addr. */
@@ -199,9 +196,9 @@ static int images_lookup_uncached(struct images *im, uint32_t image, uint64_t ad
 		r = images_provider(im, image, addr, &query);
 	if (r)
 		return r;
-	im->lookup_cache->images.v[image].unread = images_is_unread(im, image, &query);
 	if (query.symbols)
 		piece = symbol_provider_piece(query.symbols, query.addr, time_ns);
+	im->lookup_cache->images.v[image].unread = images_is_unread(im, image, &query, piece);
 	*ret_timed = query.symbols && query.symbols->ops->timed;
 	if (piece == SYMBOL_NO_PIECE)
 		return im->options.no_bounds ? 0

@@ -79,7 +79,9 @@ static int symbolizer_init(struct symbolizer *s)
 	if (!r)
 		r = lookup_cache_image(&s->lookup_cache, &kernel, &s->kernel_image);
 	if (!r)
-		r = processes_new(symbolizer_default_comm, s, &s->processes);
+		r = processes_new(
+			&(struct processes_options){.unnamed = symbolizer_default_comm, .ctx = s},
+			&s->processes);
 	s->callchains = (struct callchains){.profile = s->profile,
 					    .processes = s->processes,
 					    .frame = symbolizer_frame,

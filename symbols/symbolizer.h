@@ -131,6 +131,8 @@ struct symbolizer_unread {
 		/* All sources, and those other than perf maps, which many programs never write. */
 		files;
 	char first[256]; /* The name of one source, a file before a perf map; bytes as recorded. */
+	/* A jitdump or perf map was read before its process ended; it has ended since. */
+	bool closed;
 	/* /proc/kallsyms is among them: it shows no addresses without permission */
 	bool kernel_hidden;
 	bool searched;  /* all of them were searched for on this machine */
@@ -152,9 +154,7 @@ struct symbolizer_missing_lines {
 	char first_refused[128]; /* the name of one */
 	uint64_t jits;           /* processes whose JIT-compiled code has no lines */
 	int32_t jit_pid;         /* one of these processes */
-	/*
-	 * How its names were taken: "memory", "perfmap", "rundown"; "": profcpu did not take them.
-	 */
+	/* How its names were taken: "memory", "rundown"; "": profcpu did not take them. */
 	char jit_way[16];
 };
 
@@ -175,6 +175,9 @@ bool symbolizer_has_new_lines(const struct symbolizer *s);
  * debug files with improve.
  */
 bool symbolizer_from_store(const struct symbolizer *s);
+
+/* Kernel modules and symbols of records over KERNEL_RANGES_MAX, whose addresses have no names. */
+uint64_t symbolizer_refused_kernel(const struct symbolizer *s);
 
 /* Whether a store can hold every symbol that was found. */
 bool symbolizer_can_store_all(const struct symbolizer *s);

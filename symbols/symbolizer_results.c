@@ -14,6 +14,11 @@ bool symbolizer_from_store(const struct symbolizer *s)
 	return s->from_store;
 }
 
+uint64_t symbolizer_refused_kernel(const struct symbolizer *s)
+{
+	return s->kernel.refused;
+}
+
 bool symbolizer_can_store_all(const struct symbolizer *s)
 {
 	return !s->lookup_cache.unkept;
@@ -139,6 +144,7 @@ void symbolizer_unread(const struct symbolizer *s, struct symbolizer_unread *ret
 		if (!unread.sources++ || (is_file && !unread.files))
 			symbolizer_source_name(s, image, unread.first, sizeof(unread.first));
 		unread.files += is_file;
+		unread.closed |= !is_file && images_has_closed(s->images, (uint32_t)i);
 		unread.kernel_hidden |=
 			image->key.kind == IMAGE_KIND_KERNEL && image->why == IMAGE_REASON_DENIED;
 	}

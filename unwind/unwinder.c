@@ -24,9 +24,11 @@
 
 /* An image; its index is its number in lookup_cache. */
 struct unwind_image {
-	struct image_file_place place; /* the first process that mapped it */
+	struct image_file_place place; /* the process that mapped it first, or gave its file */
 	struct image_code *code;
-	bool tried;
+	uint64_t used_ns;      /* the last sample that asked for it */
+	bool tried;            /* code is the answer */
+	bool counted, missing; /* in stats */
 };
 
 /* The cached rule of an address in one state of one address space. */
@@ -58,6 +60,8 @@ struct unwinder {
 	struct unwinder_stats stats;
 	const struct process_thread *thread; /* of the current sample */
 	uint64_t time_ns;
+	uint64_t swept_ns; /* the time of the last sweep of images */
+	size_t unswept;    /* samples since */
 	bool last;
 };
 
@@ -81,7 +85,10 @@ static int thread_has_no_name(void *ctx, int32_t tid, uint32_t *ret_comm)
 int unwinder_new(const struct unwinder_options *options, struct unwinder **ret_unwinder)
 {
 	struct unwinder *u = calloc(1, sizeof(*u));
-	int r = u ? processes_new(thread_has_no_name, NULL, &u->processes) : -ENOMEM;
+	int r = u ? processes_new(&(struct processes_options){.unnamed = thread_has_no_name,
+							      .forget_ended = true},
+				  &u->processes)
+		  : -ENOMEM;
 
 	if (!r)
 		r = jit_codes_new(&u->jit);
@@ -205,14 +212,32 @@ static int open_vdso(struct unwinder *u, const struct image_key *key, struct unw
 	return len > VDSO_BYTES_MAX ? 0 : image_code_from_memory(head, len, &image->code);
 }
 
-static int open_file(struct unwinder *u, const struct image_key *key, struct unwind_image *image)
+/* Opens the file of an image. If its first process gives none, the sampled one may. */
+static int find_file(struct unwinder *u, const struct image_key *key, struct unwind_image *image,
+		     const struct process_map *map, int *ret_fd)
 {
-	int fd = -1, r;
+	const char *path = intern_text(&u->lookup_cache.texts, key->path);
+	struct image_file_place sampled = {.opener = u->options.opener,
+					   .pid = u->thread->pid,
+					   .start = map->start,
+					   .end = map->end};
+	int r = image_file_find(&image->place, key, path, ret_fd);
 
-	r = image_file_find(&image->place, key, intern_text(&u->lookup_cache.texts, key->path),
-			    &fd);
+	if (!r || r == -ENOMEM || !sampled.opener || sampled.pid == image->place.pid)
+		return r;
+	r = image_file_find(&sampled, key, path, ret_fd);
+	if (!r)
+		image->place = sampled;
+	return r;
+}
+
+static int open_file(struct unwinder *u, const struct image_key *key, struct unwind_image *image,
+		     const struct process_map *map)
+{
+	int fd = -1, r = find_file(u, key, image, map, &fd);
+
 	/*
-	 * Each sampled image keeps one or two descriptors open. Leave some for the end of the
+	 * Each image in use keeps one or two descriptors open. Leave some for the end of the
 	 * recording.
 	 */
 	if (!r && descriptor_budget_above(fd) < RESERVED_DESCRIPTORS) {
@@ -221,20 +246,54 @@ static int open_file(struct unwinder *u, const struct image_key *key, struct unw
 	}
 	if (!r && (r = image_code_open(fd, &image->code)))
 		close(fd);
-	u->stats.images++;
-	u->stats.images_missing += !image->code;
+	u->stats.images += !image->counted;
+	u->stats.images_missing += !image->code && !image->missing;
+	image->counted = true;
+	image->missing |= !image->code;
 	return r == -ENOMEM ? r : 0;
 }
 
-/* The code of an image; NULL: unavailable. Returns 0 or -ENOMEM. */
-static int code_of(struct unwinder *u, uint32_t number, struct image_code **ret_code)
+/* The time from then to now; 0 if then is later, because samples of two CPUs may be out of order.
+ */
+static uint64_t passed_ns(uint64_t now_ns, uint64_t then_ns)
+{
+	return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
+/*
+ * Closes the images that no sample asked for in a while, also those that are missing. They are
+ * opened again when they are needed. So a long recording of processes that come and go does not
+ * collect descriptors, and does not keep deleted files. Rules in the caches are copies.
+ */
+static void sweep_images(struct unwinder *u)
+{
+	/* Count samples too, so that the cost for each stays constant. */
+	if (u->unswept++ < u->images.len ||
+	    passed_ns(u->time_ns, u->swept_ns) < UNWINDER_IMAGE_IDLE_NS / 4)
+		return;
+	for (size_t i = 0; i < u->images.len; i++) {
+		struct unwind_image *image = &u->images.v[i];
+
+		if (passed_ns(u->time_ns, image->used_ns) < UNWINDER_IMAGE_IDLE_NS)
+			continue;
+		image_code_free(image->code);
+		image->code = NULL;
+		image->tried = false;
+	}
+	u->swept_ns = u->time_ns;
+	u->unswept = 0;
+}
+
+/* The code of the mapped image number; NULL: unavailable. Returns 0 or -ENOMEM. */
+static int code_of(struct unwinder *u, uint32_t number, const struct process_map *map,
+		   struct image_code **ret_code)
 {
 	struct unwind_image *image = &u->images.v[number];
 	const struct image_key *key = &u->lookup_cache.images.v[number].key;
 	int r = 0;
 
 	if (!image->tried && key->kind == IMAGE_KIND_FILE)
-		r = open_file(u, key, image);
+		r = open_file(u, key, image, map);
 	else if (!image->tried && key->kind == IMAGE_KIND_VDSO)
 		r = open_vdso(u, key, image);
 	if (r == -ENOMEM)
@@ -242,6 +301,7 @@ static int code_of(struct unwinder *u, uint32_t number, struct image_code **ret_
 	if (!image->tried && image->code && image_code_has_hijack_stub(image->code) && !u->returns)
 		r = return_cache_new(&u->returns);
 	image->tried = true;
+	image->used_ns = u->time_ns;
 	*ret_code = image->code;
 	return r;
 }
@@ -257,7 +317,7 @@ static int find_code(struct unwinder *u, uint64_t addr, struct image_code **ret_
 	bool under = map->under != PROCESS_NO_IMAGE;
 
 	*ret_file_off = addr - map->start + (under ? map->under_pgoff : map->pgoff);
-	return code_of(u, under ? map->under : map->image, ret_code);
+	return code_of(u, under ? map->under : map->image, map, ret_code);
 }
 
 /*
@@ -496,6 +556,7 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 	u->thread = thread;
 	u->time_ns = s->time_ns;
 	u->last = s->last;
+	sweep_images(u);
 	u->walk.in_kernel = s->in_kernel || nkernel > 0;
 	u->walk.thread = (uint32_t)s->tid;
 	u->walk.space = processes_generation(u->processes, thread);

@@ -8,10 +8,14 @@
 #ifndef UNWIND_UNWINDER_H
 #define UNWIND_UNWINDER_H
 
+#include "base/clock.h"
 #include "container/opener.h"
 #include "recording/perfdata.h"
 #include "unwind/jit_codes.h"
 #include "unwind/walk.h"
+
+/* An image that no sample asked for in this time is closed. Samples give the time. */
+#define UNWINDER_IMAGE_IDLE_NS (60 * NS_PER_S)
 
 struct unwinder;
 
@@ -98,7 +102,7 @@ struct unwinder_stats {
 	uint64_t grades[UNWIND_GRADES], ends[WALK_ENDS]; /* samples */
 	uint64_t frames[WALK_GUESS + 1];                 /* by enum walk_how */
 	uint64_t steps_full;                             /* steps that plain rules could not make */
-	uint64_t images, images_missing; /* images whose code was needed; those unreadable */
+	uint64_t images, images_missing; /* images whose code was needed; those once unreadable */
 };
 struct unwinder_stats unwinder_stats(const struct unwinder *u);
 

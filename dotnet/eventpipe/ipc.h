@@ -34,12 +34,8 @@ enum ipc_command {
 	IPC_COLLECT_TRACING5 = 0x0206, /* 10: selection of events by id */
 	IPC_PROCESS_INFO = 0x0400,     /* 5 */
 	IPC_PROCESS_INFO2 = 0x0404,    /* 6 */
-	IPC_ENABLE_PERF_MAP = 0x0405,  /* 8 */
-	IPC_DISABLE_PERF_MAP = 0x0406, /* 8 */
 	IPC_PROCESS_INFO3 = 0x0408,    /* 8 */
 };
-
-#define IPC_PERF_MAP_ONLY 3 /* type of EnablePerfMap: perf-PID.map without a jitdump */
 
 /* Errors of runtimes (HRESULT). */
 #define IPC_E_BAD_ENCODING 0x80131384u

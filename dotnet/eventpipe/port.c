@@ -202,25 +202,6 @@ int port_request(int fd, enum ipc_command command, const void *payload, size_t l
 			 "a command", hresult);
 }
 
-int port_command(struct opener *o, pid_t pid, enum ipc_command command, const void *payload,
-		 size_t len, uint64_t deadline_ns, struct port_error *err)
-{
-	AUTO_FREE void *answer = NULL;
-	AUTO_CLOSE int fd = -1;
-	struct parse_error bad;
-	size_t answer_len = 0;
-	uint32_t hresult;
-	int r = port_connect(o, pid, deadline_ns, &fd, err);
-
-	if (!r)
-		r = port_request(fd, command, payload, len, deadline_ns, &answer, &answer_len, err);
-	if (r)
-		return r;
-	if (ipc_hresult_parse(answer, answer_len, &hresult, &bad))
-		return port_fail(err, bad.code, bad.what, 0);
-	return hresult >> 31 ? port_fail(err, -EREMOTEIO, "a command", hresult) : 0;
-}
-
 int port_info(struct opener *o, pid_t pid, uint64_t deadline_ns, struct ipc_process_info *ret_info,
 	      struct port_error *err)
 {

@@ -59,13 +59,6 @@ int port_request(int fd, enum ipc_command command, const void *payload, size_t l
 		 uint64_t deadline_ns, void **ret_payload, size_t *ret_len, struct port_error *err);
 
 /*
- * Connects, sends a command whose reply is one HRESULT, and closes. 0; errors of port_connect and
- * port_request; -EREMOTEIO also for a failure HRESULT in a successful reply.
- */
-int port_command(struct opener *o, pid_t pid, enum ipc_command command, const void *payload,
-		 size_t len, uint64_t deadline_ns, struct port_error *err);
-
-/*
  * Gets the runtime's description of itself, by the newest command that it knows. Errors of the
  * above.
  */

@@ -24,6 +24,8 @@
 #define KEYWORD_IL_MAPS 0x20000ULL
 #define LEVEL_VERBOSE 5 /* at level 4 the runtime reports no methods */
 
+#define ASSEMBLY_COLLECTIBLE 0x8 /* in the flags of an assembly */
+
 #define NO_ROOM UINT32_MAX /* no room in the table for what has this id */
 
 /* Events of the runtime's own provider. */
@@ -176,7 +178,8 @@ static int rundown_assembly(struct rundown *r, struct reader *event)
 	size_t len = 0;
 	int error = 0;
 
-	reader_skip(event, 8 + 8 + 4);
+	reader_skip(event, 8 + 8);
+	r->stats.collectible += (reader_u32(event) & ASSEMBLY_COLLECTIBLE) != 0;
 	rundown_utf8(event, &text);
 	if (!event->failed && r->assemblies.len >= RUNDOWN_MODULES_MAX) {
 		rundown_forget(&r->assembly_by_id, id);
@@ -474,7 +477,7 @@ static int rundown_flush_fail(struct rundown *r, struct port_error *err)
 }
 
 /* Runs a session that sends only a rundown. */
-static int rundown_once(struct rundown *r, uint64_t keywords, uint64_t deadline_ns,
+static int rundown_once(struct rundown *r, uint64_t keywords, bool exact, uint64_t deadline_ns,
 			struct port_error *err)
 {
 	/* Runtimes refuse a session without a provider. No provider has this name. */
@@ -482,6 +485,7 @@ static int rundown_once(struct rundown *r, uint64_t keywords, uint64_t deadline_
 	const struct session_request request = {.providers = &nobody,
 						.nproviders = 1,
 						.rundown = keywords,
+						.rundown_exact = exact,
 						.buffer_mb = RUNDOWN_BUFFER_MB};
 	const struct nettrace_listener listener = {.event = rundown_event, .ctx = r};
 	struct session *s;
@@ -498,12 +502,17 @@ static int rundown_once(struct rundown *r, uint64_t keywords, uint64_t deadline_
 	return error ? error : flushed;
 }
 
+int rundown_count_collectible(struct rundown *r, uint64_t deadline_ns, struct port_error *err)
+{
+	return rundown_once(r, KEYWORD_LOADER | KEYWORD_RUNDOWN_END, true, deadline_ns, err);
+}
+
 int rundown_snapshot(struct rundown *r, bool il_maps, uint64_t deadline_ns, struct port_error *err)
 {
 	return rundown_once(r,
 			    KEYWORD_LOADER | KEYWORD_JIT | KEYWORD_RUNDOWN_END |
 				    (il_maps ? KEYWORD_IL_MAPS : 0),
-			    deadline_ns, err);
+			    false, deadline_ns, err);
 }
 
 int rundown_live_begin(struct rundown *r, bool il_maps, uint64_t deadline_ns,

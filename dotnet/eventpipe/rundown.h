@@ -72,9 +72,10 @@ struct rundown_listener {
 
 struct rundown_stats {
 	uint64_t methods, precompiled, gone, il_maps;
-	uint64_t inexact;   /* signatures made from the event's text */
-	uint64_t no_module; /* methods without an assembly's name, excluding dynamic ones */
-	uint64_t bad;       /* damaged events */
+	uint64_t collectible; /* events of assemblies that can be unloaded */
+	uint64_t inexact;     /* signatures made from the event's text */
+	uint64_t no_module;   /* methods without an assembly's name, excluding dynamic ones */
+	uint64_t bad;         /* damaged events */
 	struct nettrace_stats stream;
 };
 
@@ -86,7 +87,15 @@ int rundown_new(struct opener *o, pid_t pid, const struct rundown_listener *list
 void rundown_free(struct rundown *r);
 
 /*
- * Reports all methods compiled now. il_maps: with their IL maps, which are many. Before .NET 9
+ * Counts the collectible assemblies that are loaded now in stats.collectible. Lists no methods, so
+ * it is safe while the process unloads assemblies. 0; -ENOTSUP: also before .NET 9, whose runtimes
+ * always list all methods; errors of session_begin and session_stop.
+ */
+int rundown_count_collectible(struct rundown *r, uint64_t deadline_ns, struct port_error *err);
+
+/*
+ * Reports all methods compiled now. This can crash a runtime that unloads a collectible assembly at
+ * that moment. il_maps: with their IL maps, which are many. Before .NET 9
  * runtimes always send them. 0; errors of session_begin and session_stop.
  */
 int rundown_snapshot(struct rundown *r, bool il_maps, uint64_t deadline_ns, struct port_error *err);

@@ -113,7 +113,11 @@ int session_begin(struct opener *o, pid_t pid, const struct session_request *req
 		session_free(s);
 		return session_fail(err, -ENOMEM, "cannot create a session");
 	}
-	for (size_t i = 0; i < sizeof(newest_first) / sizeof(newest_first[0]) && r == -ENOTSUP; i++)
+	size_t known = sizeof(newest_first) / sizeof(newest_first[0]);
+
+	while (request->rundown_exact && newest_first[known - 1] < IPC_COLLECT_TRACING4)
+		known--;
+	for (size_t i = 0; i < known && r == -ENOTSUP; i++)
 		r = session_open(o, s, request, newest_first[i], deadline_ns, err);
 	if (r) {
 		session_free(s);

@@ -30,6 +30,7 @@ struct session_request {
 	 * maps included.
 	 */
 	uint64_t rundown;
+	bool rundown_exact; /* fail if not only these keywords apply */
 	uint32_t buffer_mb; /* limit of the runtime's buffer, in MB */
 };
 
@@ -37,7 +38,8 @@ struct session;
 
 /*
  * Begins a session. listener: as for nettrace_new; called by the functions below. 0; errors of
- * port_connect and port_request; -EINVAL: over the limits above.
+ * port_connect and port_request; -ENOTSUP: also for rundown_exact before .NET 9; -EINVAL: over the
+ * limits above.
  */
 int session_begin(struct opener *o, pid_t pid, const struct session_request *request,
 		  const struct nettrace_listener *listener, uint64_t deadline_ns,

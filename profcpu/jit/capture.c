@@ -2,10 +2,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/pidset.h"
+#include "base/thread.h"
 #include "base/vec.h"
 #include "container/proc.h"
-#include "profcpu/jit/capture_process.h"
+#include "profcpu/jit/queue.h"
 #include "recording/manifest.h"
 
 #include <errno.h>
@@ -17,24 +17,28 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CAPTURE_PROCESSES_MAX 65536 /* processes not yet known to run .NET or not */
+/* Processes that are watched, or kept for the report because they ran .NET. */
+#define CAPTURE_PROCESSES_MAX 65536
 #define CAPTURE_YOUNG_NS (10 * NS_PER_S)
 /* Time for the thread to end after its deadline. */
 #define CAPTURE_JOIN_NS (2 * NS_PER_S)
-/* Limit of a search for remains of a killed profcpu; other processes get no steps meanwhile. */
-#define CAPTURE_SWEEP_NS (NS_PER_S / 2)
-#define CAPTURE_SWEEP_LAST_NS (3 * NS_PER_S)
+
+struct capture_inbox {
+	VEC(pid_t) pids;
+};
 
 struct jit_capture {
-	/* The members from shared to known belong to the thread until it has ended. */
+	/* The members from shared to taken belong to the thread until it has ended. */
 	struct jit_processes shared;
-	VEC(struct jit_process *) processes;
-	struct pidset known;
+	struct jit_queue watched;
+	/* For the report: .NET processes that get no more names; in the end by PID. */
+	VEC(struct jit_process *) finished;
+	struct capture_inbox taken; /* empty except while it is taken */
 	bool started, all;
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects everything below */
 	pthread_cond_t wake;
-	VEC(pid_t) inbox;
+	struct capture_inbox inbox;
 	size_t dropped; /* processes without room in inbox */
 	bool stopping, ended;
 	uint64_t until_ns; /* valid once stopping */
@@ -57,8 +61,6 @@ int jit_capture_new(enum jit_names names, int dir_fd, struct jit_capture **ret_c
 	pthread_cond_init(&c->wake, &attr);
 	pthread_condattr_destroy(&attr);
 	r = opener_new(&c->shared.opener);
-	if (!r)
-		r = pidset_new(&c->known);
 	if (!r && mkdirat(dir_fd, RECORDING_SYMBOLS, 0700) && errno != EEXIST)
 		r = -errno;
 	if (!r) {
@@ -74,23 +76,57 @@ int jit_capture_new(enum jit_names names, int dir_fd, struct jit_capture **ret_c
 	return 0;
 }
 
-/* Forgets processes that are known not to run .NET, or have ended. */
-static void capture_forget(struct jit_capture *c)
+/*
+ * Takes a process; its PID may be known from another program. since_ns: when its program started,
+ * at the latest.
+ */
+static void capture_take(struct jit_capture *c, pid_t pid, uint64_t since_ns, uint64_t now)
 {
-	size_t kept = 0;
+	struct jit_process *p = jit_queue_find(&c->watched, pid);
+	size_t n = c->watched.heap.len + c->finished.len;
 
-	for (size_t i = 0; i < c->processes.len; i++) {
-		struct jit_process *p = c->processes.v[i];
-
-		if (p->done && !p->forgotten)
-			pidset_remove(&c->known, p->pid);
-		p->forgotten = p->done;
-		if (p->done && !p->is_dotnet)
-			free(p);
-		else
-			c->processes.v[kept++] = p;
+	if (p) {
+		if (!p->way)
+			p->since_ns = since_ns;
+		/* A process that is followed may be another program now. */
+		p->next_ns = now;
+		jit_queue_update(&c->watched, p);
+		return;
 	}
-	c->processes.len = kept;
+	p = n >= CAPTURE_PROCESSES_MAX || vec_reserve(&c->finished, c->watched.heap.len + 1)
+		    ? NULL
+		    : calloc(1, sizeof(*p));
+	if (p) {
+		p->pid = pid;
+		p->since_ns = since_ns;
+		p->next_ns = now;
+	}
+	if (!p || jit_queue_add(&c->watched, p)) {
+		free(p);
+		c->shared.unseen++;
+		c->shared.unseen_error = -EOVERFLOW;
+	}
+}
+
+/*
+ * Stops watching a process, which is kept for the report if it ran .NET. Its PID may execute
+ * another program, which is watched instead.
+ */
+static void capture_retire(struct jit_capture *c, struct jit_process *p)
+{
+	uint64_t now = clock_monotonic_ns();
+
+	jit_queue_remove(&c->watched, p);
+	if (!p->is_dotnet) {
+		free(p);
+		return;
+	}
+	/* A process that ended while it was starting up still has its file open. */
+	if (p->done)
+		jit_process_release(p, p->target.until_ns);
+	c->finished.v[c->finished.len++] = p; /* capture_take made room */
+	if (p->replaced)
+		capture_take(c, p->pid, now, now);
 }
 
 /* Whether a process needs a last probe because it is young. An older one was probed recently. */
@@ -115,22 +151,12 @@ static uint64_t capture_deadline(uint64_t now, uint64_t until_ns, size_t left)
 }
 
 /*
- * Whether a process is due. At the end, all followed processes are, and all that may have started
- * .NET since their last probe.
+ * Whether a process is due at the end: all that are followed, and all that may have started .NET
+ * since their last probe.
  */
-static bool capture_is_due(const struct jit_process *p, uint64_t now, bool last)
+static bool capture_is_last_due(const struct jit_process *p, uint64_t now)
 {
-	return !p->done &&
-	       (p->next_ns <= now || (last && (p->way || p->late || capture_is_young(p, now))));
-}
-
-static size_t capture_count_due(const struct jit_capture *c, uint64_t now, bool last)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < c->processes.len; i++)
-		n += capture_is_due(c->processes.v[i], now, last);
-	return n;
+	return p->next_ns <= now || p->way || p->late || capture_is_young(p, now);
 }
 
 static void capture_visit(struct jit_capture *c, struct jit_process *p, uint64_t now,
@@ -147,89 +173,51 @@ static void capture_visit(struct jit_capture *c, struct jit_process *p, uint64_t
 		jit_process_step(&c->shared, p, clock_monotonic_ns(), last);
 }
 
-/*
- * Searches for remains of a killed profcpu: once for each process, and at the end again if some are
- * still there.
- */
-static void capture_sweep(struct jit_capture *c, bool last)
+/* Visits the processes that are due now, until a stop. Returns the time of the next round. */
+static uint64_t capture_round(struct jit_capture *c)
 {
-	uint64_t until = clock_monotonic_ns() + CAPTURE_SWEEP_LAST_NS;
+	const uint64_t begin = clock_monotonic_ns();
+	const struct jit_queue *q = &c->watched;
 
-	if (last)
-		c->shared.silent.n = 0; /* a runtime that was late before may reply now */
-	for (size_t i = 0; i < c->processes.len && (last || !capture_is_stopping(c)); i++) {
-		struct jit_process *p = c->processes.v[i];
+	while (q->heap.len && q->heap.v[0]->next_ns <= begin && !capture_is_stopping(c)) {
+		struct jit_process *p = q->heap.v[0];
+		uint64_t now = clock_monotonic_ns();
 
-		if (!last)
-			until = clock_monotonic_ns() + CAPTURE_SWEEP_NS;
-		else if (until > c->until_ns)
-			until = c->until_ns;
-		if (p->unswept && (last || !p->swept))
-			jit_process_sweep(&c->shared, p, until, last);
+		capture_visit(c, p, now, now + JIT_PROCESS_READY_NS, false);
+		/* One visit in each round, so that all others and new ones get theirs. */
+		if (p->next_ns <= begin)
+			p->next_ns = begin + 1;
+		if (p->done)
+			capture_retire(c, p);
+		else
+			jit_queue_update(&c->watched, p);
 	}
+	return q->heap.len ? q->heap.v[0]->next_ns : begin + JIT_PROCESS_STEP_MAX_NS;
 }
 
-/*
- * Visits every process that is due. Returns the time at which the next one is due. After a stop,
- * only the last round continues.
- */
-static uint64_t capture_round(struct jit_capture *c, bool last)
+/* The last round, after a stop: retires all processes, and visits those that are due then. */
+static void capture_last_round(struct jit_capture *c)
 {
-	uint64_t now = clock_monotonic_ns(), next = now + JIT_PROCESS_STEP_MAX_NS;
-	uint64_t half = last ? capture_deadline(now, c->until_ns, 2)
-			     : 0; /* the other half is for restoring the processes */
-	size_t left = last ? capture_count_due(c, now, last) : 0;
+	uint64_t now = clock_monotonic_ns();
+	/* The other half of the time is for ending what runs in them. */
+	uint64_t half = capture_deadline(now, c->until_ns, 2);
+	const struct jit_queue *q = &c->watched;
+	size_t left = 0;
 
-	for (size_t i = 0; i < c->processes.len && (last || !capture_is_stopping(c)); i++) {
-		struct jit_process *p = c->processes.v[i];
+	for (size_t i = 0; i < q->heap.len; i++)
+		left += capture_is_last_due(q->heap.v[i], now);
+	for (; q->heap.len; now = clock_monotonic_ns()) {
+		struct jit_process *p = q->heap.v[q->heap.len - 1];
+		bool is_due = capture_is_last_due(p, now);
 
-		if (capture_is_due(p, now, last)) {
-			if (!last)
-				capture_visit(c, p, now, now + JIT_PROCESS_READY_NS, last);
-			else if (now < half)
-				capture_visit(c, p, now, capture_deadline(now, half, left), last);
-			else
-				jit_process_note_missed_step(&c->shared, p);
-			left -= left > 0;
-			now = clock_monotonic_ns();
-		}
-		if (!p->done && p->next_ns < next)
-			next = p->next_ns;
+		if (is_due && now < half)
+			capture_visit(c, p, now, capture_deadline(now, half, left), true);
+		else if (is_due)
+			jit_process_note_missed_step(&c->shared, p);
+		left += p->replaced;
+		left -= is_due && left;
+		capture_retire(c, p);
 	}
-	if (!last)
-		capture_sweep(c, last);
-	capture_forget(c);
-	return next;
-}
-
-/* Takes a process from the inbox; its PID may be known from another program. */
-static void capture_take(struct jit_capture *c, pid_t pid, uint64_t now)
-{
-	struct jit_process *p;
-	bool is_new = pidset_add(&c->known, pid);
-
-	for (size_t i = 0; i < c->processes.len && !is_new; i++) {
-		p = c->processes.v[i];
-		if (p->pid != pid || p->done)
-			continue;
-		if (!p->way)
-			p->since_ns = now;
-		/* A process that is followed may be another program now. */
-		p->next_ns = now;
-		return;
-	}
-	p = c->processes.len >= CAPTURE_PROCESSES_MAX || vec_reserve(&c->processes, 1)
-		    ? NULL
-		    : calloc(1, sizeof(*p));
-	if (!p) {
-		pidset_remove(&c->known, pid);
-		c->shared.unseen++;
-		c->shared.unseen_error = -EOVERFLOW;
-		return;
-	}
-	p->pid = pid;
-	p->since_ns = p->next_ns = now;
-	c->processes.v[c->processes.len++] = p;
 }
 
 /*
@@ -240,11 +228,8 @@ static int capture_take_one(void *ctx, pid_t pid)
 {
 	struct jit_capture *c = ctx;
 	uint64_t now = clock_monotonic_ns();
-	size_t had = c->processes.len;
 
-	capture_take(c, pid, now);
-	if (c->processes.len > had)
-		c->processes.v[had]->since_ns = proc_start_ns(pid, now);
+	capture_take(c, pid, proc_start_ns(pid, now), now);
 	return capture_is_stopping(c);
 }
 
@@ -252,45 +237,65 @@ static int capture_take_one(void *ctx, pid_t pid)
 static bool capture_wait(struct jit_capture *c, uint64_t until_ns)
 {
 	struct timespec until = clock_timespec(until_ns);
-	uint64_t now;
+	struct capture_inbox inbox;
 	bool stopping;
 
 	pthread_mutex_lock(&c->lock);
-	while (!c->stopping && !c->inbox.len)
+	while (!c->stopping && !c->inbox.pids.len)
 		if (pthread_cond_timedwait(&c->wake, &c->lock, &until))
 			break;
-	now = clock_monotonic_ns();
-	for (size_t i = 0; i < c->inbox.len; i++)
-		capture_take(c, c->inbox.v[i], now);
-	c->inbox.len = 0;
+	/* The thread that drains the rings must not wait until the processes are taken. */
+	inbox = c->inbox;
+	c->inbox = c->taken;
 	stopping = c->stopping;
 	pthread_mutex_unlock(&c->lock);
+	uint64_t now = clock_monotonic_ns();
+
+	for (size_t i = 0; i < inbox.pids.len; i++)
+		capture_take(c, inbox.pids.v[i], now, now);
+	inbox.pids.len = 0;
+	c->taken = inbox;
 	return stopping;
 }
 
-static void *capture_main(void *ctx)
+static int capture_compare(const void *x, const void *y)
 {
-	struct jit_capture *c = ctx;
-	bool stopping = false;
+	const struct jit_process *a = *(struct jit_process *const *)x,
+				 *b = *(struct jit_process *const *)y;
 
-	if (c->all)
-		(void)proc_each_pid(capture_take_one, c);
-	for (uint64_t next = 0; !stopping;) {
-		stopping = capture_wait(c, next);
-		next = capture_round(c, stopping);
-	}
+	return a->pid != b->pid ? (a->pid > b->pid) - (a->pid < b->pid)
+				: (a->since_ns > b->since_ns) - (a->since_ns < b->since_ns);
+}
+
+/* Ends what runs in the processes after the last round, and sorts them for the report. */
+static void capture_finish(struct jit_capture *c)
+{
 	size_t left = 0;
 
-	for (size_t i = 0; i < c->processes.len; i++)
-		left += c->processes.v[i]->way != NULL;
-	for (size_t i = 0; i < c->processes.len; i++) {
-		struct jit_process *p = c->processes.v[i];
+	for (size_t i = 0; i < c->finished.len; i++)
+		left += c->finished.v[i]->way != NULL;
+	for (size_t i = 0; i < c->finished.len; i++) {
+		struct jit_process *p = c->finished.v[i];
 		bool followed = p->way;
 
 		jit_process_release(p, capture_deadline(clock_monotonic_ns(), c->until_ns, left));
 		left -= followed;
 	}
-	capture_sweep(c, true);
+	if (c->finished.len)
+		qsort(c->finished.v, c->finished.len, sizeof(struct jit_process *),
+		      capture_compare);
+}
+
+static void *capture_main(void *ctx)
+{
+	struct jit_capture *c = ctx;
+
+	if (c->all)
+		(void)proc_each_pid(capture_take_one, c);
+	for (uint64_t next = 0; !capture_wait(c, next);)
+		next = capture_round(c);
+	capture_last_round(c);
+	capture_finish(c);
 	pthread_mutex_lock(&c->lock);
 	if (c->dropped) {
 		c->shared.unseen += c->dropped;
@@ -314,17 +319,17 @@ int jit_capture_start(struct jit_capture *c, bool all)
 	if (c->shared.names == JIT_NAMES_NONE || c->started)
 		return 0;
 	c->all = all;
-	r = pthread_create(&c->thread, NULL, capture_main, c);
+	r = thread_start(&c->thread, "jit-capture", capture_main, c);
 	c->started = !r;
-	return -r;
+	return r;
 }
 
 void jit_capture_add_process(struct jit_capture *c, pid_t pid)
 {
 	pthread_mutex_lock(&c->lock);
-	if (c->inbox.len >= CAPTURE_PROCESSES_MAX || vec_push(&c->inbox, pid))
+	if (c->inbox.pids.len >= CAPTURE_PROCESSES_MAX || vec_push(&c->inbox.pids, pid))
 		c->dropped++;
-	else if (c->inbox.len == 1)
+	else if (c->inbox.pids.len == 1)
 		pthread_cond_signal(&c->wake);
 	pthread_mutex_unlock(&c->lock);
 }
@@ -368,39 +373,18 @@ static const char *capture_unseen_reason(int error)
 				     : strerror(-error);
 }
 
-static void capture_report_left(const struct perf_map_sweep_counts *left)
-{
-	const char *why = left->error == -ETIMEDOUT ? "it did not answer in time; is it stopped?"
-						    : strerror(-left->error);
-
-	if (left->pid)
-		log_warn("process %d: the perf map of a killed profcpu is still on: %s; the "
-			 "next `profcpu collect` switches it off",
-			 left->pid, why);
-	else if (left->left)
-		log_warn("perf map of a killed profcpu: cannot be removed: %s; the next `profcpu "
-			 "collect` tries again",
-			 left->error == -ETIMEDOUT ? "there was no time" : why);
-}
-
 void jit_capture_report(const struct jit_capture *c, bool quiet)
 {
 	size_t noted = 0;
 
 	if (c->stuck) {
-		unsigned int on = atomic_load(&c->shared.maps_on);
-
-		if (on)
-			log_warn("%u perf map%s of other processes: still switched on; the next "
-				 "`profcpu collect` of these processes switches %s off",
-				 on, on == 1 ? "" : "s", on == 1 ? "it" : "them");
 		log_warn("JIT-compiled code: a process did not answer within %d s; names may be "
 			 "missing",
 			 JIT_CAPTURE_END_S);
 		return;
 	}
-	for (size_t i = 0; i < c->processes.len; i++) {
-		const struct jit_process *p = c->processes.v[i];
+	for (size_t i = 0; i < c->finished.len; i++) {
+		const struct jit_process *p = c->finished.v[i];
 		const char *version = p->version[0] ? p->version : "of an unknown version",
 			   *comm = p->comm[0] ? p->comm : "?";
 
@@ -416,10 +400,6 @@ void jit_capture_report(const struct jit_capture *c, bool quiet)
 			log_note("process %d (%s, .NET %s): names come from %s%s%s", p->pid, comm,
 				 version, p->words, p->why[0] ? "; " : "", p->why);
 	}
-	if (c->shared.swept && !quiet)
-		log_note("%zu perf map%s of a killed profcpu: switched off and removed",
-			 c->shared.swept, c->shared.swept == 1 ? "" : "s");
-	capture_report_left(&c->shared.left);
 	if (c->shared.unseen)
 		log_warn("%zu process%s: not known whether %s .NET: %s", c->shared.unseen,
 			 c->shared.unseen == 1 ? "" : "es",
@@ -434,8 +414,8 @@ bool jit_capture_is_written(const struct jit_capture *c)
 	/* The thread still owns the processes; its blocking was reported. */
 	if (c->stuck)
 		return true;
-	for (size_t i = 0; i < c->processes.len; i++)
-		if (c->processes.v[i]->write_failures)
+	for (size_t i = 0; i < c->finished.len; i++)
+		if (c->finished.v[i]->write_failed)
 			return false;
 	return true;
 }
@@ -447,11 +427,12 @@ void jit_capture_free(struct jit_capture *c)
 	jit_capture_end(c);
 	if (c->stuck)
 		return;
-	for (size_t i = 0; i < c->processes.len; i++)
-		free(c->processes.v[i]);
-	vec_free(&c->processes);
-	vec_free(&c->inbox);
-	pidset_free(&c->known);
+	for (size_t i = 0; i < c->finished.len; i++)
+		free(c->finished.v[i]);
+	vec_free(&c->finished);
+	vec_free(&c->inbox.pids);
+	vec_free(&c->taken.pids);
+	jit_queue_free(&c->watched);
 	opener_free(c->shared.opener);
 	if (c->shared.dir_fd >= 0)
 		close(c->shared.dir_fd);

@@ -35,7 +35,7 @@ int jit_capture_start(struct jit_capture *c, bool all);
 void jit_capture_add_process(struct jit_capture *c, pid_t pid);
 
 /*
- * Ends the capture: all processes get a last step, their settings are restored, and the thread
+ * Ends the capture: all processes get a last step, sessions in them end, and the thread
  * ends. Processes that hang share JIT_CAPTURE_END_S. A thread blocked in the kernel is left behind
  * 2 s later. A second call does nothing.
  */
@@ -44,7 +44,7 @@ void jit_capture_end(struct jit_capture *c);
 
 /*
  * Reports after the end, with one line for each process. log_note gives the source of its names.
- * log_warn gives the reason for missing names, or for remains in the process.
+ * log_warn gives the reason for missing names.
  */
 void jit_capture_report(const struct jit_capture *c, bool quiet);
 

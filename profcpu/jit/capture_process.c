@@ -55,19 +55,6 @@ static bool process_is_same(const struct jit_process *p)
 						 id.start_stack == p->identity.start_stack);
 }
 
-/*
- * True only if it is certain. A process that is ending or cannot be read shows no stack address,
- * and counts as unchanged.
- */
-static bool process_is_replaced(const struct jit_process *p)
-{
-	struct jit_identity id;
-
-	return !process_identity(p->pid, &id) && id.start_stack &&
-	       (id.start_ticks != p->identity.start_ticks ||
-		id.start_stack != p->identity.start_stack);
-}
-
 static void process_add_why(struct jit_process *p, const char *what, const char *why)
 {
 	size_t len = strlen(p->why);
@@ -89,23 +76,19 @@ static void process_write_failed(struct jit_process *p, int error)
 	snprintf(why, sizeof(why), "they cannot all be written to the recording: %s%s",
 		 strerror(-error), remedy_for(error));
 	process_add_failure(p, why);
-	p->write_failures++;
+	p->write_failed = true;
 }
 
 void jit_process_release(struct jit_process *p, uint64_t until_ns)
 {
-	char why[JIT_WAY_WHY_BYTES] = "";
-
 	if (p->way)
-		p->way->end(p->state, until_ns, why);
-	if (why[0])
-		process_add_failure(p, why);
+		p->way->end(p->state, until_ns);
 	p->way = NULL;
 	p->state = NULL;
 	p->stepped = false;
 	int r = jit_methods_writer_close(p->target.out);
 
-	if (r && !p->write_failures)
+	if (r && !p->write_failed)
 		process_write_failed(p, r);
 	p->target.out = NULL;
 }
@@ -163,16 +146,16 @@ static int process_begin(struct jit_processes *all, struct jit_process *p,
 	if (r) {
 		snprintf(why, JIT_WAY_WHY_BYTES, "names cannot be written to the recording: %s",
 			 strerror(-r));
-		p->write_failures++;
+		p->write_failed = true;
 		return r;
 	}
 	if (is_fresh && p->version[0])
 		jit_methods_writer_runtime(p->target.out, p->version);
 	p->target.pid = p->pid;
 	p->target.opener = all->opener;
-	p->target.maps_on = &all->maps_on;
 	p->target.lines = all->lines;
-	p->target.ended = p->target.replaced = p->target.more = p->target.frees = false;
+	p->target.automatic = all->names == JIT_NAMES_AUTO;
+	p->target.ended = p->target.more = p->target.frees = false;
 	r = way->begin(&p->target, &p->state, why);
 	if (!r) {
 		p->way = way;
@@ -183,20 +166,18 @@ static int process_begin(struct jit_processes *all, struct jit_process *p,
 }
 
 /*
- * Takes the way that --jit-names names, or the first that works. last: a runtime that is not ready
- * now never will be.
+ * Takes the way that --jit-names names, or the first that works and is safe. last: a runtime that
+ * is not ready now never will be.
  */
 static void process_choose(struct jit_processes *all, struct jit_process *p, uint64_t now,
 			   uint64_t until_ns, bool last)
 {
 	static const struct jit_way *const ways[] = {
 		[JIT_NAMES_MEMORY] = &jit_way_memory,
-		[JIT_NAMES_PERF_MAP] = &jit_way_perf_map,
 		[JIT_NAMES_RUNDOWN] = &jit_way_rundown,
 	};
 	bool is_ready = last || now - p->since_ns > JIT_PROCESS_READY_NS ||
 			now - proc_start_ns(p->pid, now) > JIT_PROCESS_READY_NS;
-	unsigned failed_before = p->write_failures;
 	int r = -ENOTSUP;
 
 	p->late = false;
@@ -215,8 +196,7 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 			break;
 		if (r)
 			process_add_why(p,
-					all->names == JIT_NAMES_AUTO &&
-							p->write_failures == failed_before
+					all->names == JIT_NAMES_AUTO && !p->write_failed
 						? ways[n]->name
 						: "",
 					why);
@@ -226,7 +206,7 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 		 */
 		p->late = r == -ETIMEDOUT && n == JIT_NAMES_MEMORY && !last;
 		/* Names that cannot be written need no other way. */
-		if (p->write_failures > failed_before || (r == -ETIMEDOUT && n == JIT_NAMES_MEMORY))
+		if (p->write_failed || (r == -ETIMEDOUT && n == JIT_NAMES_MEMORY))
 			break;
 	}
 	p->next_ns = p->late ? now + PROCESS_LATE_SHARE * (clock_monotonic_ns() - now) : now;
@@ -235,35 +215,11 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 	/* The report gives this reason for a process without a file. */
 	if (r == -ESRCH && !p->why[0]) {
 		process_add_why(p, "", process_ended);
-		p->broken |= p->words != NULL;
 		p->done = true;
 		jit_process_release(p, until_ns);
 		return;
 	}
-	/* An earlier program of this PID got its names; this one gets none. */
-	p->broken |= p->words != NULL;
 	process_give_up(all, p, until_ns);
-}
-
-void jit_process_sweep(struct jit_processes *all, struct jit_process *p, uint64_t until_ns,
-		       bool last)
-{
-	struct perf_map_sweep_counts swept = {0};
-
-	p->unswept = false;
-	p->swept = true;
-	if (perf_map_sweep(all->opener, p->pid, until_ns, &all->silent, &swept))
-		return;
-	all->swept += swept.removed;
-	/* A runtime that is still listing its methods replies late. */
-	p->unswept = swept.left > 0;
-	if (!last || !p->unswept)
-		return;
-	all->left.left++;
-	if (swept.pid || !all->left.pid) {
-		all->left.error = swept.error;
-		all->left.pid = swept.pid;
-	}
 }
 
 /* Handles a failed probe. A failure that is not due to the process may be over next time. */
@@ -275,7 +231,7 @@ static void process_probe_failed(struct jit_processes *all, struct jit_process *
 	if (is_ours && !last)
 		return;
 	p->done = true;
-	if (p->is_dotnet && !p->words && !p->why[0]) {
+	if (p->is_dotnet && !p->why[0]) {
 		process_add_why(p, "", error == -ESRCH ? process_ended : strerror(-error));
 		if (error != -ESRCH)
 			process_write_why(all, p);
@@ -320,7 +276,7 @@ void jit_process_probe(struct jit_processes *all, struct jit_process *p, uint64_
 	}
 	if (!runtime.is_dotnet)
 		return;
-	p->is_dotnet = p->unswept = true;
+	p->is_dotnet = true;
 	memcpy(p->version, runtime.version, sizeof(p->version));
 	if (!proc_status(p->pid, &status))
 		snprintf(p->comm, sizeof(p->comm), "%s", status.comm);
@@ -371,7 +327,7 @@ static int process_step(struct jit_process *p, uint64_t now, bool last)
 		process_add_failure(p, why);
 	else if (!r && *why)
 		process_add_why(p, "", why);
-	if (flushed && !p->write_failures)
+	if (flushed && !p->write_failed)
 		process_write_failed(p, flushed);
 	return r ? r : flushed;
 }
@@ -380,7 +336,6 @@ static int process_step(struct jit_process *p, uint64_t now, bool last)
 static void process_end(struct jit_process *p, uint64_t now)
 {
 	p->target.ended = true;
-	p->target.replaced = process_is_replaced(p);
 	if (p->way->outlives)
 		(void)process_step(p, now, true);
 	jit_process_release(p, p->target.until_ns);
@@ -390,8 +345,7 @@ void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t
 {
 	if (!process_is_same(p)) {
 		process_end(p, now);
-		/* Probe the program that has this PID now. */
-		p->since_ns = p->next_ns = now;
+		p->done = p->replaced = true;
 		return;
 	}
 	if (!process_has_room(all)) {

@@ -7,7 +7,6 @@
 
 #include "container/dotnet_process.h"
 #include "container/proc.h"
-#include "dotnet/eventpipe/perf_map_undo.h"
 #include "profcpu/jit/names_option.h"
 #include "profcpu/jit/way.h"
 
@@ -25,7 +24,10 @@ struct jit_identity {
 	uint64_t start_ticks, start_stack;
 };
 
-/* A new process is zeroed, except pid, since_ns and next_ns. */
+/*
+ * One program of a process: after exec, its PID gets another struct. A new one is zeroed, except
+ * pid, since_ns and next_ns.
+ */
 struct jit_process {
 	pid_t pid;
 	struct jit_identity identity; /* of the program that is followed */
@@ -39,18 +41,12 @@ struct jit_process {
 	struct jit_target target;
 	const char *words; /* words of the last way that worked; NULL: none */
 	char why[JIT_PROCESS_WHY_BYTES];
-	bool is_dotnet, done;    /* done: no more names will come */
-	bool forgotten;          /* done, and its PID may be added again */
-	bool broken;             /* something failed after names began to come */
-	unsigned write_failures; /* names that could not be written, of all programs of this PID */
+	bool is_dotnet, done; /* done: no more names will come */
+	bool replaced;        /* done, because its PID executes another program */
+	bool broken;          /* something failed after names began to come */
+	bool write_failed;    /* names could not be written */
 	bool late; /* the last try took too long and will be repeated, at the latest at the end */
 	bool stepped; /* at least one step was taken in the current way */
-	/*
-	 * The directory of its perf maps may hold remains of a killed profcpu: it was not searched
-	 * yet, or they are still there.
-	 */
-	bool unswept;
-	bool swept; /* searched at least once */
 };
 
 /* State that the processes of a recording share. */
@@ -59,11 +55,6 @@ struct jit_processes {
 	bool lines; /* struct jit_target */
 	int dir_fd; /* symbols/ of the recording */
 	struct opener *opener;
-	size_t swept; /* perf maps of killed profcpus that were switched off */
-	struct perf_map_unresponsive silent;
-	/* Remains of a killed profcpu that are still there; counts directories, not maps. */
-	struct perf_map_sweep_counts left;
-	atomic_uint maps_on; /* struct jit_target; any thread may read it */
 	/* Processes that could not be probed for .NET, the last one because of unseen_error. */
 	size_t unseen;
 	int unseen_error;
@@ -71,7 +62,8 @@ struct jit_processes {
 
 /*
  * Probes a process that is not followed. If it runs .NET, takes the way that --jit-names names, or
- * the first that works. last: a runtime that is not ready now never will be. Done by until_ns.
+ * the first that works and is safe. last: a runtime that is not ready now never will be. Done by
+ * until_ns.
  */
 void jit_process_probe(struct jit_processes *all, struct jit_process *p, uint64_t now_ns,
 		       uint64_t until_ns, bool last);
@@ -84,13 +76,6 @@ void jit_process_step(struct jit_processes *all, struct jit_process *p, uint64_t
 
 /* Notes that a process gets no last step, because the time after the recording is over. */
 void jit_process_note_missed_step(struct jit_processes *all, struct jit_process *p);
-
-/*
- * Removes remains of a killed profcpu from the directory of the process's perf maps. Call it after
- * names were taken, because it waits for other processes. last: count remains in all->left.
- */
-void jit_process_sweep(struct jit_processes *all, struct jit_process *p, uint64_t until_ns,
-		       bool last);
 
 /* Stops following a process, by until_ns; the lines written stay. */
 void jit_process_release(struct jit_process *p, uint64_t until_ns);

@@ -4,8 +4,9 @@
 #include <string.h>
 
 static const char *const names_words[] = {
-	[JIT_NAMES_AUTO] = "auto",        [JIT_NAMES_MEMORY] = "memory",
-	[JIT_NAMES_PERF_MAP] = "perfmap", [JIT_NAMES_RUNDOWN] = "rundown",
+	[JIT_NAMES_AUTO] = "auto",
+	[JIT_NAMES_MEMORY] = "memory",
+	[JIT_NAMES_RUNDOWN] = "rundown",
 	[JIT_NAMES_NONE] = "none",
 };
 

@@ -3,16 +3,15 @@
 #define PROFCPU_JIT_NAMES_OPTION_H
 
 enum jit_names {
-	/* The first that works, in the order of this enumeration */
+	/* memory; if that fails, rundown, unless it could crash the process (way.h) */
 	JIT_NAMES_AUTO,
 	JIT_NAMES_MEMORY,
-	JIT_NAMES_PERF_MAP,
 	JIT_NAMES_RUNDOWN,
 	/* contact no runtime; a perf map or jitdump that exists is still read */
 	JIT_NAMES_NONE,
 };
 
-/* Parses "auto", "memory", "perfmap", "rundown" or "none". Returns 0 or -EINVAL. */
+/* Parses "auto", "memory", "rundown" or "none". Returns 0 or -EINVAL. */
 int jit_names_option_parse(const char *text, enum jit_names *ret_names);
 
 /* The word that jit_names_option_parse reads. Static. */

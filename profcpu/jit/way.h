@@ -1,6 +1,6 @@
 /*
- * One way to take the names of a .NET process's JIT-compiled code during a recording: from memory,
- * perf map or events.
+ * One way to take the names of a .NET process's JIT-compiled code during a recording: from memory
+ * or events.
  */
 #ifndef PROFCPU_JIT_WAY_H
 #define PROFCPU_JIT_WAY_H
@@ -8,7 +8,6 @@
 #include "container/opener.h"
 #include "symbols/jit/methods_file.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,14 +21,11 @@ struct jit_target {
 	pid_t pid;
 	struct opener *opener; /* the capture's own: only its thread uses it */
 	struct jit_methods_writer *out;
-	/* number of perf maps, of all processes, that are switched on and not yet off */
-	atomic_uint *maps_on;
 	uint64_t until_ns; /* CLOCK_MONOTONIC: deadline of each step */
 	bool lines;        /* capture the IL of the code too */
+	bool automatic;    /* the user did not choose the way, so it must be safe */
 	bool ended;        /* the process has probably ended: contact it no more */
-	/* It certainly runs another program now, so restore nothing in it. */
-	bool replaced;
-	bool more; /* out: the last step left some of the data */
+	bool more;         /* out: the last step left some of the data */
 	/* Out: code was freed since the last step, so code may come and go between two steps. */
 	bool frees;
 };
@@ -44,8 +40,8 @@ struct jit_way {
 	/*
 	 * Begins to follow the process. why gets the reason of a failure, to end a sentence.
 	 *
-	 * Returns 0; -ESRCH: the process has ended; -EAGAIN: a runtime that is still starting may
-	 * be ready later; other -errno: this way fails.
+	 * 0; -ESRCH: the process has ended; -EAGAIN: a starting runtime may be ready later;
+	 * -EBUSY: t->automatic, and it could crash the process; other -errno: this way fails.
 	 */
 	int (*begin)(struct jit_target *t, void **ret_state, char *why);
 	/*
@@ -56,11 +52,8 @@ struct jit_way {
 	 * Returns 0; -ESRCH: the process has ended; -errno.
 	 */
 	int (*step)(void *state, uint64_t now_ns, bool last, char *why);
-	/*
-	 * Restores everything in the target by until_ns, or adds to why what stays. state may be
-	 * NULL.
-	 */
-	void (*end)(void *state, uint64_t until_ns, char *why);
+	/* Ends what runs in the target, by until_ns. state may be NULL. */
+	void (*end)(void *state, uint64_t until_ns);
 };
 
 /* Appends a clause. */
@@ -71,6 +64,6 @@ static inline void jit_way_add_why(char *why, const char *text)
 	snprintf(why + len, JIT_WAY_WHY_BYTES - len, "%s%s", len ? "; " : "", text);
 }
 
-extern const struct jit_way jit_way_memory, jit_way_perf_map, jit_way_rundown;
+extern const struct jit_way jit_way_memory, jit_way_rundown;
 
 #endif

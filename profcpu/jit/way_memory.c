@@ -153,12 +153,11 @@ static int step(void *state, uint64_t now_ns, bool last, char *why)
 	return r;
 }
 
-static void end(void *state, uint64_t until_ns, char *why)
+static void end(void *state, uint64_t until_ns)
 {
 	struct way *w = state;
 
 	(void)until_ns;
-	(void)why;
 	if (!w)
 		return;
 	clr_jit_code_free(w->jit);

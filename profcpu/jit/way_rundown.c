@@ -1,6 +1,7 @@
 /* Names from the events with which the runtime lists its methods (dotnet/eventpipe/rundown.h). */
 #include "profcpu/jit/way.h"
 
+#include "container/dotnet_process.h"
 #include "profcpu/jit/events.h"
 #include "profcpu/jit/stubs.h"
 
@@ -19,12 +20,11 @@ struct way {
 	bool cut; /* its events have ended, though the process seemed to live */
 };
 
-static void end(void *state, uint64_t until_ns, char *why)
+static void end(void *state, uint64_t until_ns)
 {
 	struct way *w = state;
 	struct port_error err;
 
-	(void)why;
 	if (!w)
 		return;
 	/* A session also ends with its connection. */
@@ -34,6 +34,39 @@ static void end(void *state, uint64_t until_ns, char *why)
 	jit_known_free(&w->known);
 	jit_stubs_free(&w->stubs);
 	free(w);
+}
+
+/*
+ * Whether a list of all methods could crash the process, because it unloads assemblies. The memory
+ * map shows programs that can do so, also while none is loaded. The runtime's list of assemblies
+ * shows those loaded now, also in a single-file program. Returns 0; -EBUSY: it could, or none of
+ * them is available; -errno.
+ */
+static int check_collectible(struct way *w, struct port_error *err, char *why)
+{
+	const char *file = NULL;
+	int mapped = dotnet_loader_file(w->target->pid, &file), listed = 0;
+	char what[96];
+
+	if (mapped || !file)
+		listed = rundown_count_collectible(w->rundown, w->target->until_ns, err);
+	if (listed && listed != -ENOTSUP)
+		return listed;
+	unsigned long long n = rundown_stats(w->rundown).collectible;
+
+	if (file)
+		snprintf(what, sizeof(what), "it has loaded %s, so it may unload assemblies", file);
+	else if (n)
+		snprintf(what, sizeof(what), "it can unload %llu of its assemblies", n);
+	else if (mapped && listed)
+		snprintf(what, sizeof(what), "it may unload assemblies");
+	else
+		return 0;
+	snprintf(why, JIT_WAY_WHY_BYTES,
+		 "%s, and listing its methods could crash it then; --jit-names=rundown lists them "
+		 "in any case, for 2 to 9 ms of its CPU time per thousand methods",
+		 what);
+	return -EBUSY;
 }
 
 /*
@@ -56,12 +89,16 @@ static int begin(struct jit_target *t, void **ret_state, char *why)
 	if (!r) {
 		w->target = t;
 		w->rundown = jit_events_rundown(w->events);
+		r = t->automatic ? check_collectible(w, &err, why) : 0;
+	}
+	if (!r) {
 		jit_methods_writer_way(t->out, jit_way_rundown.name);
 		r = begin_listening(w, &err);
 	}
 	if (r) {
-		end(w, t->until_ns, why);
-		(void)jit_events_explain(r, &err, why);
+		end(w, t->until_ns);
+		if (r != -EBUSY)
+			(void)jit_events_explain(r, &err, why);
 		/* A starting runtime has no port yet. */
 		return r == -ENOENT || r == -ECONNREFUSED ? -EAGAIN : r;
 	}

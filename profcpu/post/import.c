@@ -45,6 +45,8 @@ struct import {
 	bool kernel_seen;                /* a sample had a kernel part */
 	const struct offcpu_idx *offcpu; /* borrowed; NULL: none */
 	struct wakeups *wakeups;         /* NULL: without offcpu.idx */
+	bool perf_threads;               /* as in struct import_options */
+	int perf_tid_width;              /* of the column of tids in perf script's lines */
 	bool defers;                     /* samples are deferred, up to IMPORT_DEFERRED_MAX */
 	VEC(struct import_deferred) deferred;
 };
@@ -76,6 +78,7 @@ static int import_event(struct import *in, uint32_t index, struct import_event *
 	 * perf script prints a period, if necessary the event's fixed one, except for tracepoints.
 	 */
 	event.has_period = all[index].attr.type != PERF_TYPE_TRACEPOINT;
+	event.timeless = !(all[index].attr.sample_type & PERF_SAMPLE_TIME);
 	event.stackless = !(all[index].attr.sample_type & PERF_SAMPLE_CALLCHAIN);
 	event.has_fields = all[index].attr.type == PERF_TYPE_TRACEPOINT &&
 			   (all[index].attr.sample_type & PERF_SAMPLE_RAW);
@@ -138,13 +141,57 @@ static int import_stackless_wait(struct import *in, struct profile_sample *sampl
 	return profile_label(in->profile, PROFILE_NO_STACK, FRAME_LABEL, &sample->stack);
 }
 
-/* wait: the row of offcpu.idx for a wait in the data; NULL: none. */
-static void import_count_wait(struct import_result *result, const struct offcpu_idx_wait *wait)
+/*
+ * Adds the time in which a thread waited for a CPU as a sample of its own, and leaves the rest of
+ * the wait in *sample.
+ */
+static int import_wait(struct import *in, uint64_t file_off, struct profile_sample *sample)
 {
-	if (wait)
-		result->off_runnable_ns += wait->runnable_ns;
-	else
-		result->waits_missing++;
+	const struct offcpu_idx_wait *wait = offcpu_idx_find(in->offcpu, file_off);
+	struct profile_sample runnable = *sample;
+
+	in->result->waits_missing += !wait;
+	if (!wait || !wait->runnable_ns)
+		return 0;
+	if (runnable.weight > wait->runnable_ns)
+		runnable.weight = wait->runnable_ns;
+	in->result->off_runnable_ns += runnable.weight;
+	sample->weight -= runnable.weight;
+	in->result->waits_split += sample->weight > 0;
+	int r = profile_mark(in->profile, sample->stack, PROFILE_RUNNABLE, FRAME_RUNNABLE,
+			     &runnable.stack);
+
+	return r ? r : profile_sample(in->profile, &runnable);
+}
+
+/*
+ * A task that is ending has tid -1. stackcollapse-perf.pl skips this tid as it looks for the number
+ * after the name. So it takes the period as the tid, and all before it as the name, with the CPU
+ * and the time.
+ */
+static int import_dead_thread(struct import *in, struct profile_sample *sample)
+{
+	const struct profile_event *event = profile_event_of(in->profile, sample->event);
+	struct profile_thread thread = *profile_thread_of(in->profile, sample->thread);
+	char text[128], period[24];
+	int r, n;
+
+	if (!in->perf_threads || thread.tid != -1 || !event->has_period || event->off_cpu)
+		return 0;
+	n = snprintf(text, sizeof(text), "%.32s %*d",
+		     profile_text_of(in->profile, thread.comm, NULL), in->perf_tid_width, -1);
+	if (sample->cpu >= 0)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, " [%03d]", sample->cpu);
+	if (!event->timeless)
+		n += snprintf(text + n, sizeof(text) - (size_t)n,
+			      " %5llu.%06llu:", (unsigned long long)(sample->time_ns / 1000000000),
+			      (unsigned long long)(sample->time_ns / 1000 % 1000000));
+	r = profile_text(in->profile, text, (size_t)n, &thread.comm);
+	n = snprintf(period, sizeof(period), "%llu", (unsigned long long)sample->weight);
+	if (!r)
+		r = profile_text(in->profile, period, (size_t)n, &thread.ids_text);
+	thread.ids_text++;
+	return r ? r : profile_thread(in->profile, &thread, &sample->thread);
 }
 
 static int import_end(struct import *in, struct import_deferred *deferred)
@@ -158,12 +205,14 @@ static int import_end(struct import *in, struct import_deferred *deferred)
 					  sample->stack);
 	if (!r)
 		r = import_stackless_wait(in, sample);
-	if (!r && in->offcpu && profile_event_of(in->profile, sample->event)->off_cpu)
-		import_count_wait(in->result, offcpu_idx_find(in->offcpu, deferred->file_off));
+	if (!r)
+		r = import_dead_thread(in, sample);
 	/* wakeups ignores other samples, because the index has only waits. */
 	if (!r && in->wakeups)
 		r = post_wakeups_wait(in->wakeups, deferred->file_off, sample);
-	return r ? r : profile_sample(in->profile, sample);
+	if (!r && in->offcpu && profile_event_of(in->profile, sample->event)->off_cpu)
+		r = import_wait(in, deferred->file_off, sample);
+	return r || !sample->weight ? r : profile_sample(in->profile, sample);
 }
 
 /* Ends all deferred samples, and defers no more. */
@@ -323,6 +372,16 @@ static bool import_is_ours(const char *version)
 	return version && !strncmp(version, "profcpu", strlen("profcpu"));
 }
 
+/* Width of the column of tids in perf script's lines: 5, and 7 since perf 6.5. */
+static int import_tid_width(const char *perf_version)
+{
+	unsigned int major, minor;
+
+	if (!perf_version || sscanf(perf_version, "%u.%u", &major, &minor) != 2)
+		return 7;
+	return major > 6 || (major == 6 && minor >= 5) ? 7 : 5;
+}
+
 static void import_offcpu(const struct offcpu_idx *idx, struct import_result *result)
 {
 	for (size_t i = 0; i < idx->nthreads; i++) {
@@ -338,6 +397,7 @@ static int import_finish(struct import *in, const struct import_options *options
 	result->data = *perfdata_stats(in->data);
 	result->stacks = post_stacks_summary(in->stacks);
 	symbolizer_unread(in->symbols, &result->unread);
+	result->refused_kernel = symbolizer_refused_kernel(in->symbols);
 	result->store_complete = symbolizer_from_store(in->symbols);
 	/* Before symbolizer_store, so that unread lines do not count as looked up. */
 	symbolizer_missing_lines(in->symbols, &result->lineless);
@@ -379,6 +439,7 @@ static int import_stacks(struct import *in, const struct import_options *options
 {
 	const char *arch = perfdata_info(in->data)->arch;
 	const struct stacks_options stacks = {.recorded = options->samples,
+					      .at_call_sites = options->at_call_sites,
 					      .symbols_fd = options->symbols.store_dir_fd,
 					      .keep = options->write_store_dir_fd >= 0,
 					      .opener = options->symbols.opener,
@@ -397,7 +458,10 @@ int post_import_perfdata(int fd, const struct import_options *options, struct pr
 {
 	struct import_result result = {0};
 	struct symbolizer_options symbols = options->symbols;
-	struct import in = {.profile = profile, .result = &result, .offcpu = options->offcpu};
+	struct import in = {.profile = profile,
+			    .result = &result,
+			    .offcpu = options->offcpu,
+			    .perf_threads = options->perf_threads};
 	int r = perfdata_open(fd, &in.data, &result.error);
 
 	symbols.keep_cache = options->write_store_dir_fd >= 0 || options->ret_images;
@@ -406,6 +470,8 @@ int post_import_perfdata(int fd, const struct import_options *options, struct pr
 				    perfdata_info(in.data)->clockid == CLOCK_MONOTONIC;
 	if (!r)
 		symbols.by_profcpu = import_is_ours(perfdata_info(in.data)->perf_version);
+	if (!r)
+		in.perf_tid_width = import_tid_width(perfdata_info(in.data)->perf_version);
 	if (!r)
 		r = symbolizer_new(profile, &symbols, &in.symbols);
 	if (!r)

@@ -21,9 +21,11 @@ struct import_options {
 	struct symbolizer_options symbols;
 	/* samples.idx, with the grades of stacks. Borrowed; NULL: none. */
 	const struct samples_idx *samples;
+	bool at_call_sites; /* struct stacks_options */
 	/* offcpu.idx, with details of waits and threads. Borrowed; NULL: none. */
 	const struct offcpu_idx *offcpu;
-	bool grades; /* frames carry how they were found */
+	bool perf_threads; /* names of threads as in the perf form, also of ending ones */
+	bool grades;       /* frames carry how they were found */
 	/*
 	 * The writable symbols/ of a recording, which gets the data that names need on another
 	 * machine. -1: none. Borrowed. Not written if a complete store gave all names unchanged,
@@ -52,9 +54,12 @@ struct import_result {
 	/* Part of all waits in which threads waited for a CPU: struct offcpu_idx_wait. */
 	uint64_t off_runnable_ns;
 	uint64_t off_estimated_ns, off_unknown_ns; /* of all threads: struct offcpu_idx_thread */
-	uint64_t waits_missing; /* waits that offcpu.idx lacks; 0 without offcpu.idx */
-	uint64_t lost_switches; /* part of data.lost_events: lost switches and wakeups */
-	int store_error;        /* -errno of writing the store; 0: written or not wanted */
+	/* Waits that are two samples in the profile: the thread also waited for a CPU. */
+	uint64_t waits_split;
+	uint64_t waits_missing;  /* waits that offcpu.idx lacks; 0 without offcpu.idx */
+	uint64_t refused_kernel; /* symbolizer_refused_kernel */
+	uint64_t lost_switches;  /* part of data.lost_events: lost switches and wakeups */
+	int store_error;         /* -errno of writing the store; 0: written or not wanted */
 };
 
 /*

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/outbuf.h"
 #include "base/remedy.h"
 #include "dotnet/pdb_budget.h"
 #include "symbols/names/managed_name.h"
@@ -10,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
+
+#define LOAD_EVENTS_SHOWN 16 /* names of events in a message */
 
 static int load_failed(const char *name, int r, const struct parse_error *err)
 {
@@ -81,6 +84,21 @@ static uint64_t load_recorded_until(const struct post_source *source)
 		       : 0;
 }
 
+/* Warns if names differ from those of the target. */
+static void load_report_texts(const char *name, const struct profile *profile)
+{
+	struct profile_text_changes changes = profile_text_changes(profile);
+
+	if (changes.escaped)
+		log_warn("%s: %u names have control characters or invalid UTF-8, which are shown "
+			 "as \\x and two digits",
+			 name, changes.escaped);
+	if (changes.cut)
+		log_warn("%s: %u names have more than %d bytes and are cut; their last 8 digits "
+			 "tell them apart",
+			 name, changes.cut, PROFILE_TEXT_MAX);
+}
+
 static int load_data(struct post_source *source, const char *name,
 		     const struct post_options *options, struct profile *profile,
 		     struct post_result *result)
@@ -113,7 +131,9 @@ static int load_data(struct post_source *source, const char *name,
 			    .perf_names_only = options->functions_only && options->perf_names_only,
 			    .max_stack = options->max_stack},
 		.samples = source->has_samples ? &source->samples : NULL,
+		.at_call_sites = source->manifest.unwound,
 		.offcpu = source->has_offcpu ? &source->offcpu : NULL,
+		.perf_threads = options->perf_names_only,
 		.grades = options->grades,
 		.ret_audit = options->ret_audit,
 		.ret_images = options->ret_images,
@@ -187,13 +207,17 @@ int post_load_source(struct post_source *source, const char *name,
 	*ret_result = (struct post_result){.kind = source->kind,
 					   .damaged = source->damaged,
 					   .rings_free = load_rings_free(source)};
-	if (source->kind == INPUT_TEXT)
-		return load_text(source, name, options, profile, ret_result);
 	/* Messages count bytes in the unpacked file, so name it. */
 	if (source->kind == INPUT_ARCHIVE &&
 	    asprintf(&inside, "%s in %s", RECORDING_PERF_DATA, name) < 0)
 		inside = NULL;
-	return load_data(source, inside ? inside : name, options, profile, ret_result);
+	int r = source->kind == INPUT_TEXT
+			? load_text(source, name, options, profile, ret_result)
+			: load_data(source, inside ? inside : name, options, profile, ret_result);
+
+	if (!r)
+		load_report_texts(name, profile);
+	return r;
 }
 
 /* " and 3 more" to follow the name of the first; "" if it is the only one. */
@@ -208,17 +232,13 @@ static const char *load_more(uint64_t n, char more[64])
 /* One note for all processes, because all have the same reason. */
 static void load_note_jit_lines(const struct symbolizer_missing_lines *lineless)
 {
-	bool perf_map = !strcmp(lineless->jit_way, "perfmap");
 	char more[64];
 
 	log_note("process %d%s: JIT-compiled code has no lines: %s", lineless->jit_pid,
 		 load_more(lineless->jits, more),
-		 perf_map ? "a perf map has none; record with `profcpu collect --lines` and "
-			    "--jit-names=memory (.NET 10) or rundown"
-		 : lineless->jit_way[0]
-			 ? "it was recorded without `profcpu collect --lines`, or its "
-			   "runtime gave none; try --jit-names=rundown"
-			 : "its runtime wrote none");
+		 lineless->jit_way[0] ? "it was recorded without `profcpu collect --lines`, or its "
+					"runtime gave none; try --jit-names=rundown"
+				      : "its runtime wrote none");
 }
 
 static void load_note_pdbs(const struct symbolizer_missing_lines *lineless)
@@ -261,6 +281,26 @@ void post_load_report_lines(const struct post_options *options, const char *name
 		 "--lines` on the machine of the recording",
 		 what, lineless->first, load_more(lineless->files, more), name,
 		 options->offline ? "--offline reads nothing else" : "not on this machine");
+}
+
+void post_load_report_event(const struct profile *profile, const char *name, const char *wanted)
+{
+	uint32_t n = profile_nevents(profile),
+		 shown = n < LOAD_EVENTS_SHOWN ? n : LOAD_EVENTS_SHOWN;
+	struct outbuf events = outbuf_to(-1);
+
+	for (uint32_t i = 0; i < shown; i++)
+		outbuf_printf(&events, "%s'%s'", i ? ", " : "",
+			      profile_text_of(profile, profile_event_of(profile, i)->name, NULL));
+	if (n > shown)
+		outbuf_printf(&events, " and %u more", n - shown);
+	outbuf_char(&events, '\0');
+	log_error("%s: no samples of the event '%s'; %s%s", name, wanted,
+		  n ? "choose from " : "it has no samples of any event",
+		  !n             ? ""
+		  : events.error ? "its events"
+				 : events.data);
+	outbuf_close(&events);
 }
 
 int post_load(const char *path, const struct post_options *options, struct profile *profile,

@@ -69,6 +69,12 @@ int post_load_source(struct post_source *source, const char *name,
 		     const struct post_options *options, struct profile *profile,
 		     struct post_result *ret_result);
 
+/*
+ * Logs the error that no sample of the profile has the event `wanted`, and which events have
+ * samples. name: of the input.
+ */
+void post_load_report_event(const struct profile *profile, const char *name, const char *wanted);
+
 /* Notes which requested inlined functions and lines are missing, and why. */
 void post_load_report_lines(const struct post_options *options, const char *name,
 			    const struct post_result *result);

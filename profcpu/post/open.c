@@ -70,7 +70,10 @@ static int open_check_index(const struct post_source *s, const struct idx_file_s
 	return ended && !file->ended ? parse_fail(err, -EBADMSG, "it is cut", 0) : 0;
 }
 
-/* Opens samples.idx. Without it, samples still have their stacks, but no grades. */
+/*
+ * Opens samples.idx, after the manifest. Without it, samples still have their stacks, but no
+ * grades.
+ */
 static void open_samples(struct post_source *s, int dir_fd, const char *path)
 {
 	struct parse_error err = {0};
@@ -81,7 +84,7 @@ static void open_samples(struct post_source *s, int dir_fd, const char *path)
 	if (!r && (r = open_check_index(s, &s->samples.file, &err)))
 		samples_idx_free(&s->samples);
 	s->has_samples = !r;
-	if (r && r != -ENOENT)
+	if (r && (r != -ENOENT || s->manifest.unwound))
 		log_warn("%s/%s: cannot be used: %s; the grades of stacks are not known", path,
 			 RECORDING_SAMPLES, err.what ? err.what : strerror(-r));
 }

@@ -28,44 +28,70 @@ static int outdir_failed(const char *path, int error)
 }
 
 /*
- * Refuses a parent of another user, who could put links in the place of our files. In /tmp, for
- * example, anybody may have made it. The owner of the working directory is trusted, because he can
- * do that anyway.
+ * Refuses a directory, or a link to one, of a user who could replace our files. In /tmp, for
+ * example, anybody may have made it. The owner of the directory above is trusted, because that user
+ * can replace everything anyway.
  */
-static int outdir_check_owner(int fd)
+static int outdir_check_owner(int fd, const struct stat *above, const char *shown)
 {
-	struct stat here, parent;
+	struct stat st;
 
-	if (stat(".", &here) || fstat(fd, &parent))
-		return outdir_failed(OUTDIR_PARENT, -errno);
-	if (!parent.st_uid || parent.st_uid == geteuid() || parent.st_uid == here.st_uid)
+	if (fstat(fd, &st))
+		return -errno;
+	if (!st.st_uid || st.st_uid == geteuid() || st.st_uid == above->st_uid)
 		return 0;
 	log_error("cannot write to %s: user %lu owns it and could replace the outputs; choose "
 		  "another directory with -o",
-		  OUTDIR_PARENT, (unsigned long)parent.st_uid);
+		  shown, (unsigned long)st.st_uid);
 	return -EPERM;
 }
 
-/* Opens the parent. If it is a link, opens the target of the same link whose owner was checked. */
-static int outdir_open_parent(int *ret_fd)
+/* Splits a path into the directory above and the last name. Both are in buf, or static. */
+static void outdir_split(char *buf, const char **ret_above, const char **ret_name)
 {
-	AUTO_CLOSE int fd = open(OUTDIR_PARENT, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	char target[PATH_MAX];
-	struct stat st;
+	for (size_t n = strlen(buf); n > 1 && buf[n - 1] == '/';)
+		buf[--n] = 0;
+	char *slash = strrchr(buf, '/');
 
-	if (fd < 0 || fstat(fd, &st))
-		return outdir_failed(OUTDIR_PARENT, -errno);
-	if (outdir_check_owner(fd))
-		return -EPERM;
-	if (S_ISLNK(st.st_mode)) {
-		ssize_t n = readlinkat(fd, "", target, sizeof(target) - 1);
+	*ret_above = !slash ? "." : slash == buf ? "/" : buf;
+	*ret_name = !slash ? buf : slash[1] ? slash + 1 : ".";
+	if (slash)
+		*slash = 0;
+}
 
-		target[n < 0 ? 0 : n] = 0;
-		*ret_fd = n < 0 ? -1 : open(target, OUTDIR_FLAGS);
-	} else {
-		*ret_fd = openat(fd, ".", OUTDIR_FLAGS);
-	}
-	return *ret_fd < 0 ? outdir_failed(OUTDIR_PARENT, -errno) : 0;
+int post_outdir_open(const char *path, int *ret_fd)
+{
+	char target[PATH_MAX], buf[PATH_MAX];
+	const char *above_path, *name;
+	struct stat above, st;
+
+	if (strlen(path) >= sizeof(buf))
+		return -ENAMETOOLONG;
+	strcpy(buf, path);
+	if (!*buf)
+		return -ENOENT;
+	outdir_split(buf, &above_path, &name);
+	AUTO_CLOSE int above_fd = open(above_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int fd =
+		above_fd < 0 ? -1 : openat(above_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 || fstat(above_fd, &above) || fstat(fd, &st))
+		return errno == EPERM ? -EACCES : -errno;
+	int r = outdir_check_owner(fd, &above, path);
+
+	if (r)
+		return r;
+	/* Open the target of the same link whose owner was checked. */
+	ssize_t n = S_ISLNK(st.st_mode) ? readlinkat(fd, "", target, sizeof(target) - 1) : 0;
+
+	target[n < 0 ? 0 : n] = 0;
+	AUTO_CLOSE int dir =
+		n ? openat(above_fd, target, OUTDIR_FLAGS) : openat(fd, ".", OUTDIR_FLAGS);
+
+	r = dir < 0 ? (errno == EPERM ? -EACCES : -errno) : outdir_check_owner(dir, &above, path);
+	if (!r)
+		*ret_fd = TAKE_FD(dir);
+	return r;
 }
 
 /*
@@ -109,9 +135,9 @@ static int outdir_make_new(struct outdir *ret_dir)
 
 	if (r)
 		return outdir_failed(OUTDIR_PARENT, r);
-	r = outdir_open_parent(&parent_fd);
+	r = post_outdir_open(OUTDIR_PARENT, &parent_fd);
 	if (r)
-		return r;
+		return r == -EPERM ? r : outdir_failed(OUTDIR_PARENT, r);
 	clock_dir_name(clock_realtime_ns(), name, sizeof(name));
 	size_t len = strlen(name);
 
@@ -148,13 +174,14 @@ int post_outdir_make(const char *wanted, struct outdir *ret_dir)
 			  "several files");
 		return -EINVAL;
 	}
-	int r = outdir_make_wanted(wanted);
+	int fd = -1, r = outdir_make_wanted(wanted);
 
 	if (r)
 		return r;
-	char *path = strdup(wanted);
-
-	return outdir_take(open(wanted, OUTDIR_FLAGS), path, wanted, ret_dir);
+	r = post_outdir_open(wanted, &fd);
+	if (r)
+		return r == -EPERM ? r : outdir_failed(wanted, r);
+	return outdir_take(fd, strdup(wanted), wanted, ret_dir);
 }
 
 int post_outdir_use(int dir_fd, const char *path, struct outdir *ret_dir)

@@ -24,6 +24,13 @@ struct outdir {
  */
 int post_outdir_make(const char *wanted, struct outdir *ret_dir);
 
+/*
+ * Opens an existing directory, or the one that it links to. The owners of both must be root, this
+ * user, or the owner of the directory above. 0; -EPERM after one log_error line: another owner.
+ * -errno: it cannot be opened. The caller closes *ret_fd.
+ */
+int post_outdir_open(const char *path, int *ret_fd);
+
 /* Uses a copy of dir_fd, the descriptor of an open directory. Like post_outdir_make. */
 int post_outdir_use(int dir_fd, const char *path, struct outdir *ret_dir);
 

@@ -5,6 +5,7 @@
 #include "base/outbuf.h"
 #include "base/remedy.h"
 #include "base/replace.h"
+#include "base/shell_word.h"
 #include "flamegraph/collapse.h"
 #include "flamegraph/svg.h"
 #include "flamegraph/tree_profile.h"
@@ -45,29 +46,41 @@ static int outputs_svg(struct profile *profile, const struct outputs_options *op
 	return r;
 }
 
+/* Text keeps the names that perf printed. */
+static enum collapse_names outputs_names(const struct outputs_options *options)
+{
+	return options->result->kind == INPUT_TEXT ? COLLAPSE_PERF : COLLAPSE_FULL;
+}
+
 static int outputs_folded(struct profile *profile, const struct outputs_options *options,
 			  struct outbuf *out)
 {
-	struct collapse_options collapse = {.names = COLLAPSE_PERF, .srcline = options->lines};
+	struct collapse_options collapse = {.names = outputs_names(options),
+					    .srcline = options->lines};
 	struct collapse_stats stats = {0};
 
 	collapse.default_event = options->first_event;
 	return collapse_write(profile, &collapse, out, &stats);
 }
 
-static int outputs_waits_svg(struct profile *profile, uint32_t event, const char *title,
-			     enum palette_scheme scheme, bool idle, struct outbuf *out)
+/* Draws a picture of times. kind: stands before the title of the recording. */
+static int outputs_times_svg(struct profile *profile, const struct outputs_options *options,
+			     const struct tree_options *from, const char *kind,
+			     enum palette_scheme scheme, struct outbuf *out)
 {
-	const struct tree_options from = {.event = event, .show_idle = idle};
 	struct svg_options svg = svg_options_default();
+	AUTO_FREE char *title = NULL;
 	struct svg_stats stats;
 	struct tree tree;
-	int r = tree_profile_make(&tree, profile, &from);
+
+	if (options->title && asprintf(&title, "%s: %s", kind, options->title) < 0)
+		return -ENOMEM;
+	int r = tree_profile_make(&tree, profile, from);
 
 	if (r)
 		return r;
 	svg.unit = SVG_UNIT_NS;
-	svg.title = title;
+	svg.title = title ? title : kind;
 	svg.palette.scheme = scheme;
 	r = svg_write(&tree, &svg, out, &stats);
 	tree_free(&tree);
@@ -77,15 +90,19 @@ static int outputs_waits_svg(struct profile *profile, uint32_t event, const char
 static int outputs_off_cpu_svg(struct profile *profile, const struct outputs_options *options,
 			       struct outbuf *out)
 {
-	return outputs_waits_svg(profile, profile_off_cpu_event(profile), "Off-CPU", PALETTE_IO,
-				 options->idle, out);
+	const struct tree_options from = {.event = profile_off_cpu_event(profile),
+					  .show_idle = options->idle};
+
+	return outputs_times_svg(profile, options, &from, "Off-CPU", PALETTE_IO, out);
 }
 
 static int outputs_wakeup_svg(struct profile *profile, const struct outputs_options *options,
 			      struct outbuf *out)
 {
-	return outputs_waits_svg(profile, profile_wakeup_event(profile), "Wakeups", PALETTE_WAKEUP,
-				 options->idle, out);
+	const struct tree_options from = {.event = profile_wakeup_event(profile),
+					  .show_idle = options->idle};
+
+	return outputs_times_svg(profile, options, &from, "Wakeups", PALETTE_WAKEUP, out);
 }
 
 static int outputs_waits_folded(struct profile *profile, uint32_t of,
@@ -93,7 +110,7 @@ static int outputs_waits_folded(struct profile *profile, uint32_t of,
 {
 	const struct profile_event *event = profile_event_of(profile, of);
 	const struct collapse_options collapse = {
-		.names = COLLAPSE_PERF,
+		.names = outputs_names(options),
 		.srcline = options->lines,
 		.event_filter = profile_text_of(profile, event->name, NULL),
 		.show_idle = options->idle,
@@ -120,22 +137,11 @@ static int outputs_wall_svg(struct profile *profile, const struct outputs_option
 {
 	struct tree_options from = {
 		.event = profile_off_cpu_event(profile), .with_tids = true, .show_idle = true};
-	struct svg_options svg = svg_options_default();
 	AUTO_FREE struct profile_group *groups = NULL;
-	struct svg_stats stats;
-	struct tree tree;
 	int r = post_wall_groups(profile, options->offcpu, options->idle, &groups, &from.ngroups);
 
 	from.groups = groups;
-	if (!r)
-		r = tree_profile_make(&tree, profile, &from);
-	if (r)
-		return r;
-	svg.unit = SVG_UNIT_NS;
-	svg.title = "Wall clock";
-	r = svg_write(&tree, &svg, out, &stats);
-	tree_free(&tree);
-	return r;
+	return r ? r : outputs_times_svg(profile, options, &from, "Wall clock", PALETTE_KIND, out);
 }
 
 static int outputs_wall_folded(struct profile *profile, const struct outputs_options *options,
@@ -144,7 +150,7 @@ static int outputs_wall_folded(struct profile *profile, const struct outputs_opt
 	const struct profile_event *event =
 		profile_event_of(profile, profile_off_cpu_event(profile));
 	struct collapse_options collapse = {
-		.names = COLLAPSE_PERF,
+		.names = outputs_names(options),
 		.include_pid = true,
 		.include_tid = true,
 		.srcline = options->lines,
@@ -256,6 +262,8 @@ static void outputs_archive(const struct outputs_options *options, const struct 
 static void outputs_report_failed(const struct outputs_options *options,
 				  const struct outputs_file *files, size_t n)
 {
+	AUTO_FREE char *word = shell_word(options->dir);
+
 	for (size_t i = 0; i < n; i++) {
 		struct outbuf names = outbuf_to(-1);
 		bool skip = !files[i].error;
@@ -273,7 +281,7 @@ static void outputs_report_failed(const struct outputs_options *options,
 			log_error("cannot write %s/%s: %s; free some space, or write elsewhere: "
 				  "`profcpu postprocess -o NEW-DIR %s`",
 				  options->dir, names.data, strerror(-files[i].error),
-				  options->dir);
+				  word ? word : "DIR");
 		else if (!skip)
 			log_error("cannot write %s/%s: %s%s%s%s", options->dir,
 				  names.error ? files[i].name : names.data,

@@ -18,7 +18,7 @@
 struct outputs_options {
 	const char *dir;   /* for messages */
 	int dir_fd;        /* directory for the outputs; borrowed */
-	const char *title; /* of the picture */
+	const char *title; /* of the pictures; NULL: not known */
 	/* Event to fold for an input of text. NULL: the first one with samples. */
 	const char *first_event;
 	const struct post_result *result; /* for the report; borrowed */

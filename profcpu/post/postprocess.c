@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/remedy.h"
 #include "base/replace.h"
+#include "base/shell_word.h"
 #include "profcpu/post/outputs.h"
 #include "profcpu/post/report.h"
 #include "recording/perfdata_writer.h"
@@ -12,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -57,12 +59,14 @@ static int postprocess_store(int dir_fd, const char *dir)
 static void postprocess_warn_unread(const char *dir, bool offline,
 				    const struct symbolizer_unread *unread)
 {
+	AUTO_FREE char *word = shell_word(dir);
+
 	if (unread->files && unread->searched)
 		log_warn(
 			"cannot read %llu file%s for names, the first is %s; known names stay, and "
 			"`profcpu postprocess %s`%s tries again",
 			(unsigned long long)unread->files, unread->files == 1 ? "" : "s",
-			unread->first, dir,
+			unread->first, word ? word : "DIR",
 			unread->kernel_hidden ? " as root or with CAP_SYSLOG, because kernel names "
 						"are hidden,"
 					      : "");
@@ -154,11 +158,7 @@ static void postprocess_manifest(struct post_source *source, const char *dir,
 static const char *postprocess_title(const struct post_source *source,
 				     const struct postprocess_options *options)
 {
-	const char *recorded = post_open_title(source);
-
-	if (options->title)
-		return options->title;
-	return recorded ? recorded : "Flame Graph";
+	return options->title ? options->title : post_open_title(source);
 }
 
 static int postprocess_report(struct profile *profile, const struct post_result *result,
@@ -169,6 +169,9 @@ static int postprocess_report(struct profile *profile, const struct post_result 
 	int closed = outbuf_close(&out);
 
 	r = r ? r : closed;
+	/* A reader such as `head -1` may leave. The report is in report.json too. */
+	if (r == -EPIPE)
+		return 0;
 	if (r)
 		log_error("cannot print the report: %s%s", strerror(-r), remedy_for_stdout(r));
 	return r;
@@ -185,9 +188,11 @@ static bool postprocess_keeps_archive(const struct post_source *source, const st
 
 	if (!lost || faccessat(dir->fd, RECORDING_ARCHIVE, F_OK, AT_SYMLINK_NOFOLLOW))
 		return false;
+	AUTO_FREE char *word = shell_word(dir->path);
+
 	log_note("%s/%s: kept, because it may hold data that %s has lost; try `profcpu postprocess "
 		 "-o NEW-DIR %s/%s`",
-		 dir->path, RECORDING_ARCHIVE, lost, dir->path, RECORDING_ARCHIVE);
+		 dir->path, RECORDING_ARCHIVE, lost, word ? word : "DIR", RECORDING_ARCHIVE);
 	return true;
 }
 
@@ -206,7 +211,7 @@ static bool postprocess_waits_are_whole(const struct post_source *source, const 
 		log_warn("%s/%s: lacks %llu of %llu waits; wall.* is not made, wakeup.* is "
 			 "incomplete",
 			 dir, RECORDING_OFFCPU, (unsigned long long)missing,
-			 (unsigned long long)waits);
+			 (unsigned long long)(waits - result->data.waits_split));
 	else if (source->offcpu_fd < 0)
 		log_warn("%s/%s: missing; wakers and the times of threads are not known", dir,
 			 RECORDING_OFFCPU);
@@ -292,7 +297,8 @@ static int postprocess_load_once(struct post_source *source, const char *name,
 
 /*
  * Loads with the names of this machine. If functions have no name, downloads the debug files of
- * their images, and loads once more, with the names that the first load kept in symbols/.
+ * their images. Loads once more after a download, or if a process has ended whose names were still
+ * being written, with the names that the first load kept in symbols/.
  */
 static int postprocess_load(struct post_source *source, const char *name,
 			    const struct postprocess_options *options, struct post_options *input,
@@ -306,8 +312,12 @@ static int postprocess_load(struct post_source *source, const char *name,
 	input->ret_images = may_fetch ? &images : NULL;
 	int r = postprocess_load_once(source, name, input, ret_profile, result);
 
-	if (!r && may_fetch && !result->data.store_error &&
-	    download_missing_files(options->fetch, &images)) {
+	bool can_repeat = !r && input->write_store_dir_fd >= 0 && !result->data.store_error;
+	bool repeats = can_repeat && result->data.unread.closed;
+
+	if (can_repeat && may_fetch)
+		repeats |= download_missing_files(options->fetch, &images);
+	if (repeats) {
 		struct symbolizer_unread unread = result->data.unread;
 
 		if (source->store_fd < 0)
@@ -335,6 +345,8 @@ int postprocess_run(struct post_source *source, const char *name, const struct o
 	struct audit audit = {0};
 	bool in_place = postprocess_in_place(source, dir->fd), wrote = false;
 
+	/* A reader of stdout that leaves must not end this program before the outputs are made. */
+	signal(SIGPIPE, SIG_IGN);
 	if (in_place && !input.offline)
 		store_fd = postprocess_store(dir->fd, dir->path);
 	input.write_store_dir_fd = store_fd;

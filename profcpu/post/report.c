@@ -6,6 +6,7 @@
 #include "profile/idle.h"
 #include "recording/manifest.h"
 #include "symbols/store/jit_damage.h"
+#include "symbols/symtab/kernel_ranges.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -121,6 +122,11 @@ static const char *report_base(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
+static void report_name(const char *name, struct outbuf *out)
+{
+	outbuf_printable(out, name, strlen(name), REPORT_NAME_BYTES);
+}
+
 /* One line: why a group has no names, and the remedy. */
 static void report_reason(const struct audit_group *g, uint64_t all, bool is_first, const char *dir,
 			  struct outbuf *out)
@@ -130,13 +136,13 @@ static void report_reason(const struct audit_group *g, uint64_t all, bool is_fir
 	post_report_share(audit_unnamed(g), all, share);
 	outbuf_printf(out, "%-9s %8s  ", is_first ? "unnamed" : "", share);
 	if (g->path)
-		outbuf_printable(out, report_base(g->path));
+		report_name(report_base(g->path), out);
 	else
 		outbuf_printf(out, "%s of process %d",
 			      g->kind == AUDIT_UNMAPPED ? "stacks" : "JIT-compiled code", g->pid);
 	if (!g->path && g->comm) {
 		outbuf_str(out, " (");
-		outbuf_printable(out, g->comm);
+		report_name(g->comm, out);
 		outbuf_char(out, ')');
 	}
 	outbuf_printf(out, ": %s", audit_reason_text(g->reason));
@@ -146,7 +152,7 @@ static void report_reason(const struct audit_group *g, uint64_t all, bool is_fir
 	}
 	if (g->detail) {
 		outbuf_str(out, ": ");
-		outbuf_printable(out, g->detail);
+		report_name(g->detail, out);
 	}
 	if (audit_reason_remedy(g->reason)) {
 		outbuf_str(out, "; ");
@@ -175,7 +181,8 @@ static int report_unnamed(const struct audit *a, uint64_t all, const char *dir, 
 	return r;
 }
 
-static int report_audit(const struct audit *a, const char *dir, struct outbuf *out)
+static int report_audit(const struct audit *a, uint64_t refused_kernel, const char *dir,
+			struct outbuf *out)
 {
 	char share[REPORT_SHARE_BYTES];
 	uint64_t sum = 0;
@@ -201,10 +208,16 @@ static int report_audit(const struct audit *a, const char *dir, struct outbuf *o
 
 	if (a->notes.damage.n[JIT_DUMPS_EARLY])
 		outbuf_printf(out,
-			      "          %llu jitdump%s ended before the process, as with .NET 10; "
-			      "names of the perf map win\n",
+			      "          %llu jitdump%s ended before the process; names of other "
+			      "sources win\n",
 			      (unsigned long long)a->notes.damage.n[JIT_DUMPS_EARLY],
 			      a->notes.damage.n[JIT_DUMPS_EARLY] > 1 ? "s" : "");
+	if (refused_kernel)
+		outbuf_printf(
+			out,
+			"          %llu kernel modules and symbols were left out: the limit is "
+			"%zu\n",
+			(unsigned long long)refused_kernel, KERNEL_RANGES_MAX);
 	if (a->notes.jit_contradictions)
 		outbuf_printf(
 			out,
@@ -348,18 +361,15 @@ int post_report_write(struct profile *profile, const struct post_result *input,
 		report_losses(input, out);
 	outbuf_char(out, '\n');
 	if (waits)
-		report_waits(waits, off_ns, idle_ns, input, out);
+		report_waits(waits - input->data.waits_split, off_ns, idle_ns, input, out);
 	for (int i = 0; i < n; i++) {
-		uint32_t len;
-		const char *name = profile_text_of(profile, hot[i].name, &len);
-
 		outbuf_printf(out, "%-9s %6.2f %%  ", i ? "" : "hottest", 100.0 * hot[i].share);
-		outbuf_put(out, name, len);
+		report_name(profile_text_of(profile, hot[i].name, NULL), out);
 		outbuf_char(out, '\n');
 	}
 	if (!audit->samples)
 		return out->error;
-	n = report_audit(audit, dir, out);
+	n = report_audit(audit, input->data.refused_kernel, dir, out);
 	if (input->data.stacks.known)
 		report_unwound(&input->data.stacks, out);
 	else

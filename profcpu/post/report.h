@@ -9,8 +9,9 @@
 #include "profcpu/post/load.h"
 #include "profile/profile.h"
 
-#define REPORT_HOTTEST 5 /* lines of functions */
-#define REPORT_UNNAMED 5 /* lines of images and processes with unnamed frames */
+#define REPORT_HOTTEST 5      /* lines of functions */
+#define REPORT_UNNAMED 5      /* lines of images and processes with unnamed frames */
+#define REPORT_NAME_BYTES 200 /* longer names are cut */
 #define REPORT_SHARE_BYTES 24
 
 /* A function and its own share, without callees. Frames with one full name are one function. */

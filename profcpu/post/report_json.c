@@ -225,6 +225,7 @@ static void json_processes(struct json_place *p, const struct audit *audit)
 		json_text(&item, "way", process->way);
 		json_text(&item, "why_not", process->why);
 		json_bool(&item, "jitdump_stopped_early", process->jitdump_early);
+		json_bool(&item, "names_still_written", process->open);
 		json_number(&item, "contradictions", process->contradictions);
 		json_number(&item, "doubts", process->doubts);
 		json_process_code(&item, audit, process->pid);
@@ -297,6 +298,7 @@ int post_report_json_write(struct profile *profile, const struct post_result *in
 {
 	struct json_place top = {out, 0, true};
 	const struct wakeups_summary *w = &input->data.wakeups;
+	const struct profile_text_changes texts = profile_text_changes(profile);
 	uint64_t waits, off_ns, idle_ns = 0;
 	int r = profile_off_cpu_sum(profile, &waits, &off_ns);
 
@@ -307,11 +309,13 @@ int post_report_json_write(struct profile *profile, const struct post_result *in
 	json_number(&top, "format", REPORT_JSON_FORMAT);
 	json_number(&top, "samples",
 		    profile_nsamples(profile) - waits - input->data.wakeups.samples);
+	json_number(&top, "escaped_names", texts.escaped);
+	json_number(&top, "cut_names", texts.cut);
 	if (waits) {
 		json_key(&top, "off_cpu");
 		struct json_place off = json_begin(&top, '{');
 
-		json_number(&off, "waits", waits);
+		json_number(&off, "waits", waits - input->data.waits_split);
 		json_number(&off, "ns", off_ns);
 		json_number(&off, "idle_ns", idle_ns);
 		json_number(&off, "runnable_ns", input->data.off_runnable_ns);
@@ -332,6 +336,7 @@ int post_report_json_write(struct profile *profile, const struct post_result *in
 		json_number(&top, "lost", import_lost_samples(&input->data));
 		json_number(&top, "throttled", input->data.data.throttled);
 		json_bool(&top, "damaged", input->damaged);
+		json_number(&top, "kernel_symbols_left_out", input->data.refused_kernel);
 		r = r ? r : json_audit(&top, input, audit);
 	}
 	json_end(&top, '}');

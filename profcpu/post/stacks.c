@@ -16,7 +16,6 @@ struct stacks {
 	VEC(uint64_t) words;       /* a changed callchain */
 	bool has_kept;             /* kept was read: an earlier run unwound it */
 	struct kept_stacks kept;   /* else stacks to write */
-	size_t next;               /* next row of kept */
 	bool kept_whole;           /* no stack was left out for a limit */
 	struct post_stacks_summary summary;
 };
@@ -170,15 +169,15 @@ static int stacks_unwind_offline(struct stacks *s, const struct unwinder_sample 
 	return 0;
 }
 
-/* Takes the next kept stack. 0; -ENOENT: none, or of another record; -ENOMEM. */
+/* Takes the kept stack of a record. 0; -ENOENT; -ENOMEM. */
 static int stacks_take_kept(struct stacks *s, const struct perfdata_record *record,
 			    const struct unwinder_sample *sample, struct unwound *ret_unwound)
 {
 	const struct kept_stack *row =
-		s->has_kept && s->next < s->kept.rows.len ? &s->kept.rows.v[s->next++] : NULL;
+		s->has_kept ? kept_stacks_find(&s->kept, record->file_off) : NULL;
 	size_t kernel = stacks_kernel_words(sample->callchain, sample->ncallchain);
 
-	if (!row || row->file_off != record->file_off)
+	if (!row)
 		return -ENOENT;
 	if (!row->node) {
 		*ret_unwound = stacks_as_recorded(sample->callchain, sample->ncallchain,
@@ -325,6 +324,9 @@ int post_stacks_sample(struct stacks *s, const struct perfdata_event *event,
 	struct unwound unwound = {0};
 	int r = 0;
 
+	stack.at_call_sites =
+		s->options.at_call_sites &&
+		stacks_user_words(record->sample.callchain, record->sample.ncallchain);
 	*ret_stack = stack;
 	if (!record->sample.callchain ||
 	    (!s->options.recorded && !(s->unwinder && stacks_can_unwind(event))))

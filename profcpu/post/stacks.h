@@ -14,7 +14,9 @@
 struct stacks;
 
 struct stacks_options {
-	const struct samples_idx *recorded; /* borrowed; NULL: the recorder did not unwind */
+	/* Grades of the recorder's stacks. Borrowed; NULL: unknown, or it did not unwind. */
+	const struct samples_idx *recorded;
+	bool at_call_sites; /* the recorder unwound, so addresses of callers are in their calls */
 	/*
 	 * symbols/ of the recording. Stacks kept there are not unwound again. -1: none. Borrowed.
 	 */

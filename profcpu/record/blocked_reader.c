@@ -307,7 +307,7 @@ int record_blocked_new(const char *proc, struct record_blocked **ret_blocked)
 
 	if (!error) {
 		w->proc = proc;
-		error = worker_start(&w->worker, reader_main, w);
+		error = worker_start(&w->worker, "blocked-reader", reader_main, w);
 	}
 	if (!error)
 		*ret_blocked = w;

@@ -320,7 +320,7 @@ static void free_all(struct code_reader *r)
 int code_reader_new(struct code_reader **ret_reader)
 {
 	struct code_reader *r = calloc(1, sizeof(*r));
-	int error = r ? worker_start(&r->worker, code_reader_main, r) : -ENOMEM;
+	int error = r ? worker_start(&r->worker, "code-reader", code_reader_main, r) : -ENOMEM;
 
 	if (error)
 		free(r);

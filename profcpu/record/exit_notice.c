@@ -1,5 +1,9 @@
 #include "profcpu/record/exit_notice.h"
 
+#include "base/cleanup.h"
+#include "base/shell_word.h"
+#include "profcpu/record/watch.h"
+
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -8,7 +12,7 @@
 
 /* Formatted in advance, because a signal handler may call very few functions. */
 static struct {
-	char text[2 * PATH_MAX + 128];
+	char text[4 * PATH_MAX + 128];
 	size_t len;
 } exit_notice;
 
@@ -29,21 +33,21 @@ static void exit_notice_say(int signal_number)
 
 void exit_notice_set(const char *dir)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction act = {.sa_handler = exit_notice_say}, old;
+	AUTO_FREE char *word = shell_word(dir);
 	/* Start a new line, because the terminal shows ^C. */
 	int n = snprintf(exit_notice.text, sizeof(exit_notice.text),
 			 "%sprofcpu: the samples are in %s; run `profcpu postprocess %s` to make "
 			 "the outputs\n",
-			 isatty(STDERR_FILENO) ? "\n" : "", dir, dir);
+			 isatty(STDERR_FILENO) ? "\n" : "", word ? word : dir, word ? word : "DIR");
 
 	if (n < 0 || (size_t)n >= sizeof(exit_notice.text))
 		return;
 	exit_notice.len = (size_t)n;
 	sigemptyset(&act.sa_mask);
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		sigaddset(&act.sa_mask, signals[i]);
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		if (!sigaction(signals[i], NULL, &old) && old.sa_handler == SIG_DFL)
-			sigaction(signals[i], &act, NULL);
+	for (size_t i = 0; i < RECORD_WATCH_SIGNALS; i++)
+		sigaddset(&act.sa_mask, record_watch_signals[i]);
+	for (size_t i = 0; i < RECORD_WATCH_SIGNALS; i++)
+		if (!sigaction(record_watch_signals[i], NULL, &old) && old.sa_handler == SIG_DFL)
+			sigaction(record_watch_signals[i], &act, NULL);
 }

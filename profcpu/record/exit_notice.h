@@ -3,8 +3,9 @@
 #define PROFCPU_RECORD_EXIT_NOTICE_H
 
 /*
- * From now on SIGINT, SIGTERM and SIGHUP print where the samples are and how to make outputs. Then
- * they end the program with the same status as before. Only signals with the default action change.
+ * From now on the signals of record_watch_signals print where the samples are and how to make
+ * outputs. Then they end the program with the same status as before. Only signals with the default
+ * action change.
  */
 void exit_notice_set(const char *dir);
 

@@ -1,7 +1,5 @@
 #include "profcpu/record/offcpu_records_impl.h"
 
-#include "base/clock.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,18 +10,6 @@ struct offcpu_task *record_offcpu_task(const struct record_offcpu *o, int32_t ti
 
 	return index && *index != UINT32_MAX ? &o->tasks.v[*index] : NULL;
 }
-
-#include "profcpu/record/offcpu_records.h"
-
-#include "base/clock.h"
-#include "base/hashmap.h"
-#include "base/intern.h"
-#include "base/vec.h"
-#include "sampler/offcpu/schedstat.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 int record_offcpu_new(const struct record_offcpu_options *options,
 		      struct record_offcpu **ret_offcpu)
@@ -58,6 +44,7 @@ void record_offcpu_free(struct record_offcpu *o)
 	hashmap_free(&o->tids);
 	vec_free(&o->tasks);
 	vec_free(&o->free);
+	vec_free(&o->switched);
 	vec_free(&o->words);
 	vec_free(&o->waker_offs);
 	vec_free(&o->ring_times);
@@ -292,6 +279,11 @@ static int take_switch(struct record_offcpu *o, const struct perfdata_record *re
 		event.stack = task->stack;
 	}
 	task->stack = OFFCPU_NO_STACK;
+	if (event.kind == OFFCPU_IN && !task->switched) {
+		if (vec_push(&o->switched, (uint32_t)(task - o->tasks.v)))
+			return -ENOMEM;
+		task->switched = true;
+	}
 	return offcpu_add(o->offcpu, &event);
 }
 
@@ -333,6 +325,8 @@ int record_offcpu_round(struct record_offcpu *o)
 	if (!r && o->due && !o->throttling)
 		r = record_offcpu_poll_next(
 			o, 0, o->due < RECORD_OFFCPU_POLLS ? o->due : RECORD_OFFCPU_POLLS);
+	if (!r)
+		r = record_offcpu_poll_switched(o);
 	return r ? r : offcpu_round(o->offcpu);
 }
 

@@ -132,6 +132,7 @@ struct record_offcpu_result {
 	uint64_t stacks_refused;        /* stacks over RECORD_OFFCPU_STACKS_BYTES */
 	uint64_t life_ns;               /* of all threads together, in the recording */
 	uint64_t estimated_ns;          /* of off_ns and short_ns: while throttled */
+	uint64_t unsettled;             /* waits; struct offcpu_totals */
 	uint64_t blocked_ns;            /* of off_ns */
 	uint64_t woken_ns;              /* of blocked_ns: waits with a known waker */
 };

@@ -17,6 +17,7 @@ struct offcpu_task {
 	int32_t pid, tid, cpu; /* cpu: where it was seen last */
 	uint32_t stack;        /* of the coming switch out */
 	bool ended;
+	bool switched;              /* in record_offcpu.switched */
 	uint64_t run_ns, polled_ns; /* schedstat at the last poll; 0: not polled */
 	uint64_t count;             /* of schedstat, when the thread was first seen in this wait */
 	uint64_t wait_ns;           /* the time of that */
@@ -51,11 +52,12 @@ struct record_offcpu {
 	struct schedstat_reader *stats; /* NULL: the kernel has no schedstat */
 	struct hashmap tids;            /* tid to index of tasks; UINT32_MAX: none */
 	VEC(struct offcpu_task) tasks;
-	VEC(uint32_t) free;   /* of tasks */
-	size_t next_poll;     /* next task to poll, round robin */
-	size_t due;           /* number of tasks that later rounds must poll */
-	uint64_t rates;       /* sum over all tasks */
-	struct intern stacks; /* struct stack_head and words */
+	VEC(uint32_t) free;     /* of tasks */
+	VEC(uint32_t) switched; /* tasks that got a CPU since their last poll */
+	size_t next_poll;       /* next task to poll, round robin */
+	size_t due;             /* number of tasks that later rounds must poll */
+	uint64_t rates;         /* sum over all tasks */
+	struct intern stacks;   /* struct stack_head and words */
 	size_t stacks_bytes;
 	VEC(uint64_t) waker_offs;          /* offset of the sample of each stack; 0: no waker */
 	struct hashmap first_pids;         /* pids of the first PID namespace to ours */
@@ -80,6 +82,7 @@ int record_offcpu_take_unseen(void *ctx, pid_t tid);
 void record_offcpu_set_rate(struct record_offcpu *o, struct offcpu_task *task, double rate);
 int record_offcpu_poll_one(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_ns);
 int record_offcpu_poll_next(struct record_offcpu *o, uint64_t time_ns, size_t most);
+int record_offcpu_poll_switched(struct record_offcpu *o);
 
 /* offcpu_records_lost.c */
 int record_offcpu_take_full(struct record_offcpu *o, uint64_t end_ns);

@@ -69,6 +69,28 @@ int record_offcpu_poll_next(struct record_offcpu *o, uint64_t time_ns, size_t mo
 	return r;
 }
 
+/* Polls threads that got a CPU, so that their finished waits are settled. */
+int record_offcpu_poll_switched(struct record_offcpu *o)
+{
+	size_t n = o->switched.len < RECORD_OFFCPU_POLLS ? o->switched.len : RECORD_OFFCPU_POLLS;
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i++) {
+		struct offcpu_task *task = &o->tasks.v[o->switched.v[i]];
+		struct schedstat stat;
+		uint64_t now_ns = clock_monotonic_ns();
+
+		if (task->switched && !task->ended && o->stats && !o->throttling &&
+		    !schedstat_read(o->stats, task->tid, &stat))
+			r = offcpu_add_poll(o->offcpu, task->tid, now_ns, &stat);
+		task->switched = false;
+	}
+	o->switched.len -= n;
+	if (o->switched.len)
+		memmove(o->switched.v, o->switched.v + n, o->switched.len * sizeof(*o->switched.v));
+	return r;
+}
+
 bool record_offcpu_can_poll(const struct record_offcpu *o)
 {
 	return o->stats;

@@ -40,15 +40,17 @@ int record_offcpu_take_interval(void *ctx, const struct offcpu_interval *interva
 		.pid = task ? task->pid : interval->tid,
 		.tid = interval->tid,
 		.cpu = task ? task->cpu : 0,
-		/* The end of a wait may be found late, but perf needs samples in order of time. */
-		.time_ns = offcpu_done(o->offcpu),
+		.time_ns = interval->in_ns,
 		.off_ns = interval->blocked_ns + interval->runnable_ns,
 	};
 
 	if (!sample.off_ns)
 		return 0;
-	if (!interval->estimated && interval->in_ns != sample.time_ns)
-		row.end_ns = interval->in_ns;
+	/* The end of a wait may be found late, but perf needs rounds in order of time. */
+	if (sample.time_ns < offcpu_round_ns(o->offcpu)) {
+		sample.time_ns = offcpu_round_ns(o->offcpu);
+		row.end_ns = interval->estimated ? 0 : interval->in_ns;
+	}
 	if (interval->stack != OFFCPU_NO_STACK) {
 		size_t n = intern_len(&o->stacks, interval->stack) / 8;
 		struct stack_head head;
@@ -96,6 +98,7 @@ int record_offcpu_take_thread(void *ctx, pid_t tid, const struct offcpu_totals *
 	o->result.unknown_ns += t->unknown_ns;
 	o->result.unwatched_ns += t->unwatched_ns;
 	o->result.estimated_ns += t->estimated_ns;
+	o->result.unsettled += t->unsettled;
 	o->result.life_ns += t->end_ns - t->begin_ns;
 	/* Frees the task, unless a new thread has the id. */
 	if (r || !task || !task->ended)

@@ -26,6 +26,9 @@ struct record_options {
 	uint32_t freq_hz; /* 0 with period 0: 99 */
 	uint64_t period;
 	uint64_t duration_ns; /* 0: until a signal or the end of the targets */
+	/* Ends the recording when its records have these bytes; 0: no limit. Records that are in
+	 * the rings at that moment are still written. */
+	uint64_t max_bytes;
 	/* Borrowed. manifest.json and perf.data in it are replaced; symbols/names and outputs of an
 	 * older recording are removed. */
 	int dir_fd;

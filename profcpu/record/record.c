@@ -24,10 +24,9 @@ int record_check_signal(struct record *rec)
 		return 0;
 	rec->result->end = RECORD_END_SIGNAL;
 	rec->result->end_signal = signal;
-	log_error("recording: ended by %s before it began; nothing was kept",
-		  signal == SIGINT    ? "Ctrl-C"
-		  : signal == SIGTERM ? "SIGTERM"
-				      : "SIGHUP");
+	log_error("recording: ended by %s%s before it began; nothing was kept",
+		  signal == SIGINT ? "" : "SIG",
+		  signal == SIGINT ? "Ctrl-C" : sigabbrev_np(signal));
 	return -EINTR;
 }
 
@@ -209,6 +208,9 @@ static enum record_end record_until_end(struct record *rec)
 		if (rec->options->duration_ns &&
 		    now - result->start_monotonic_ns >= rec->options->duration_ns)
 			return RECORD_END_DURATION;
+		if (rec->options->max_bytes &&
+		    perfdata_writer_bytes(rec->writer) >= rec->options->max_bytes)
+			return RECORD_END_SIZE;
 		if (targets_ended(rec))
 			return end_of_targets(rec);
 		rec->error =
@@ -267,6 +269,12 @@ static int finish(struct record *rec)
 	return rec->error ? rec->error : r;
 }
 
+/* Other signals have a meaning only for us: the command may use SIGUSR1 for something else. */
+static int command_signal(int signal)
+{
+	return signal == SIGINT || signal == SIGHUP ? signal : SIGTERM;
+}
+
 static void end_command(struct record *rec)
 {
 	struct record_result *result = rec->result;
@@ -274,7 +282,7 @@ static void end_command(struct record *rec)
 	if (!rec->command.pid)
 		return;
 	if (result->end == RECORD_END_SIGNAL && !record_child_ended(&rec->command))
-		kill(rec->command.pid, result->end_signal);
+		kill(rec->command.pid, command_signal(result->end_signal));
 	result->command_ended = record_child_ended(&rec->command);
 	result->command_status = rec->command.status;
 	if (!result->command_ended && result->end != RECORD_END_SIGNAL && !rec->options->quiet)

@@ -10,7 +10,8 @@
 
 enum record_end {
 	RECORD_END_DURATION,
-	RECORD_END_SIGNAL, /* one SIGINT, SIGTERM or SIGHUP */
+	RECORD_END_SIGNAL, /* one of record_watch_signals */
+	RECORD_END_SIZE,   /* max_bytes */
 	RECORD_END_TARGET, /* all target processes, or the command, have ended */
 	RECORD_END_ERROR,  /* such as a full disk; earlier data are on disk */
 };
@@ -33,15 +34,15 @@ struct record_result {
 };
 
 /*
- * Records until the duration is over, the targets have ended, or SIGINT, SIGTERM or SIGHUP comes. A
- * second SIGINT or SIGTERM ends the process at once, also after the return, with the exit notice
- * (exit_notice.h). Logs errors, warnings and notes.
+ * Records until the duration is over, the targets have ended, or a signal of record_watch_signals
+ * comes. A second one ends the process at once, also after the return, with the exit notice
+ * (exit_notice.h), except a second SIGHUP or SIGXCPU. Logs errors, warnings and notes.
  *
  * 0, or -errno, already logged. -EINTR: a signal came before the recording began; nothing is kept.
  * ret_result->started: there is a recording to post-process.
  *
  * Blocks these signals while it runs and restores the signal mask. SIGPIPE and SIGXFSZ stay
- * ignored, and so does SIGHUP after one came.
+ * ignored, and so do SIGHUP and SIGXCPU after one came.
  */
 int record_run(const struct record_options *options, struct record_result *ret_result);
 

@@ -115,6 +115,7 @@ static int begin_manifest(struct record *rec)
 					     : RECORD_FREQ_HZ;
 	m->start_realtime_ns = rec->result->start_realtime_ns;
 	m->start_monotonic_ns = rec->result->start_monotonic_ns;
+	m->unwound = rec->options->stack_bytes > 0;
 	if (rec->options->jit_names != JIT_NAMES_AUTO)
 		m->jit_names = strdup(jit_names_option_word(rec->options->jit_names));
 	if (sampler_locks_freely())

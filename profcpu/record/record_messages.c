@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/remedy.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,24 @@ static void report_early_end(struct record *rec)
 	keep_damage(rec, damage);
 }
 
+/* Reports a limit that ended the recording. Its samples are complete until then. */
+static void report_limit(const struct record *rec)
+{
+	const struct record_result *result = rec->result;
+	double after = (double)result->duration_ns / (double)NS_PER_S;
+
+	if (result->end == RECORD_END_SIGNAL && result->end_signal == SIGXCPU)
+		log_warn("recording: ended after %.2f s: profcpu used up its CPU time; raise the "
+			 "limit (ulimit -t)",
+			 after);
+	if (result->end == RECORD_END_SIZE)
+		log_warn("recording: ended after %.2f s: %s has %.1f MiB, the limit of --max-size "
+			 "is %.1f MiB; raise it, or record fewer processes (-p) or samples (-F)",
+			 after, RECORDING_PERF_DATA,
+			 (double)perfdata_writer_bytes(rec->writer) / 0x1p20,
+			 (double)rec->options->max_bytes / 0x1p20);
+}
+
 /* Reports stacks and records that the recording lacks. */
 static void report_unwinding(const struct record *rec)
 {
@@ -95,6 +114,7 @@ void record_report_end(struct record *rec)
 {
 	if (rec->error)
 		report_early_end(rec);
+	report_limit(rec);
 	record_detached_report(&rec->detached);
 	if (rec->capture)
 		jit_capture_report(rec->capture, rec->options->quiet);

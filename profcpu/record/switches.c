@@ -303,6 +303,10 @@ void record_switches_report(const struct record_switches *s, uint64_t min_ns)
 		log_note("off-CPU: %.6f s without a stack: the waits began before the recording or "
 			 "with their thread%s",
 			 seconds(r.no_stack_ns), windows ? ", or between windows" : "");
+	if (r.unsettled)
+		log_note("off-CPU: the time waiting for a CPU is unknown in %llu wait%s of threads "
+			 "that ended",
+			 (unsigned long long)r.unsettled, plural(r.unsettled));
 	report_unknown(&r);
 }
 

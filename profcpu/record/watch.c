@@ -16,6 +16,15 @@
 #define WATCH_EVENTS 16
 #define WATCH_FD_RESERVE 64 /* descriptors left for other uses */
 
+const int record_watch_signals[RECORD_WATCH_SIGNALS] = {SIGINT,  SIGTERM, SIGHUP, SIGUSR1,
+							SIGUSR2, SIGALRM, SIGXCPU};
+
+/* A shell ignores SIGINT for commands in the background, but then `kill -INT` still means us. */
+static bool ends_though_ignored(int signal)
+{
+	return signal == SIGINT || signal == SIGTERM;
+}
+
 /* nohup ignores SIGHUP; then closing the terminal must not end the recording. */
 static bool is_ignored(int signal)
 {
@@ -37,10 +46,10 @@ int record_watch_new(struct record_watch *w)
 
 	*w = RECORD_WATCH_NONE;
 	sigemptyset(&mask);
-	sigaddset(&mask, SIGINT);
-	sigaddset(&mask, SIGTERM);
-	if (!is_ignored(SIGHUP))
-		sigaddset(&mask, SIGHUP);
+	for (size_t i = 0; i < RECORD_WATCH_SIGNALS; i++)
+		if (ends_though_ignored(record_watch_signals[i]) ||
+		    !is_ignored(record_watch_signals[i]))
+			sigaddset(&mask, record_watch_signals[i]);
 	if (sigprocmask(SIG_BLOCK, &mask, &w->old_mask))
 		return -errno;
 	w->masked = true;
@@ -136,8 +145,8 @@ int record_watch_signal(struct record_watch *w)
 
 	if (read(w->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return 0;
-	if (info.ssi_signo == SIGHUP)
-		signal(SIGHUP, SIG_IGN);
+	if (info.ssi_signo == SIGHUP || info.ssi_signo == SIGXCPU)
+		signal((int)info.ssi_signo, SIG_IGN);
 	return (int)info.ssi_signo;
 }
 

@@ -19,8 +19,14 @@ struct record_watch {
 
 #define RECORD_WATCH_NONE ((struct record_watch){.epoll_fd = -1, .signal_fd = -1, .sampler_fd = -1})
 
-/* Blocks SIGINT, SIGTERM and, unless it is ignored (nohup), SIGHUP, and makes them readable. 0 or
- * -errno. */
+/* Signals that end a recording, which is then saved. SIGXCPU comes from RLIMIT_CPU. */
+#define RECORD_WATCH_SIGNALS 7
+extern const int record_watch_signals[RECORD_WATCH_SIGNALS];
+
+/*
+ * Blocks these signals and makes them readable. Those that are ignored, as SIGHUP under nohup, stay
+ * ignored, except SIGINT and SIGTERM. 0 or -errno.
+ */
 int record_watch_new(struct record_watch *w);
 
 /*
@@ -42,7 +48,7 @@ int record_watch_process(struct record_watch *w, pid_t pid);
 
 /*
  * Returns the pending signal or 0, without waiting. After one SIGHUP, others are ignored, because
- * the kernel and the shell both send one.
+ * the kernel and the shell both send one. So is SIGXCPU, because the kernel repeats it each second.
  */
 int record_watch_signal(struct record_watch *w);
 

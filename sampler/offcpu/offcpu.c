@@ -32,6 +32,8 @@ void offcpu_free(struct offcpu *o)
 	vec_free(&o->free);
 	vec_free(&o->gone);
 	vec_free(&o->shares);
+	vec_free(&o->held);
+	vec_free(&o->sizes);
 	hashmap_free(&o->share_of);
 	free(o);
 }
@@ -41,9 +43,9 @@ const struct offcpu_counts *offcpu_counts(const struct offcpu *o)
 	return &o->counts;
 }
 
-uint64_t offcpu_done(const struct offcpu *o)
+uint64_t offcpu_round_ns(const struct offcpu *o)
 {
-	return o->done_ns;
+	return o->round_ns;
 }
 
 static bool is_of_a_state(uint8_t kind)
@@ -89,6 +91,7 @@ int offcpu_add(struct offcpu *o, const struct offcpu_event *event)
 
 int offcpu_add_poll(struct offcpu *o, pid_t tid, uint64_t time_ns, const struct schedstat *stat)
 {
+	o->polled = true;
 	return enqueue(o,
 		       &(struct offcpu_event){.time_ns = time_ns, .tid = tid, .kind = OFFCPU_POLL},
 		       stat);
@@ -234,6 +237,7 @@ static int deal_until(struct offcpu *o, uint64_t until_ns)
 
 int offcpu_round(struct offcpu *o)
 {
+	o->round_ns = o->done_ns;
 	int r = deal_until(o, o->horizon_ns);
 
 	if (!r && o->whole && o->done_ns > o->mark_ns + ALL_POLLED_NS)
@@ -265,10 +269,7 @@ static int deal_last_poll(struct offcpu *o, const struct offcpu_queued *q)
 {
 	struct offcpu_thread *t = q->event.kind == OFFCPU_POLL ? thread_of(o, q->event.tid) : NULL;
 
-	if (!t)
-		return 0;
-	return o->estimating ? offcpu_estimate_poll(o, t, &q->poll)
-			     : offcpu_apply_poll(o, t, &q->poll, q->event.time_ns);
+	return t ? offcpu_apply_poll(o, t, &q->poll, q->event.time_ns) : 0;
 }
 
 static int deal_last_polls(struct offcpu *o)
@@ -282,6 +283,7 @@ static int deal_last_polls(struct offcpu *o)
 
 int offcpu_finish(struct offcpu *o, uint64_t end_ns)
 {
+	o->round_ns = o->done_ns;
 	int r = deal_until(o, end_ns - 1);
 
 	if (end_ns < o->done_ns)

@@ -7,7 +7,12 @@
  * - blocked: from a voluntary switch out to its waking (sched_waking).
  * - runnable: from the waking, an involuntary switch out or its creation, to the switch in.
  * - unknown: records are missing. While throttled, also times that no poll covers.
- * Without recorded wakings, blocked ends at the switch in.
+ * Without recorded wakings, the end of blocked is unknown.
+ *
+ * The scheduler's counters (schedstat) tell how long a thread was runnable. The caller polls each
+ * thread after its switches in. A finished wait is handed out at the next poll of its thread, with
+ * a runnable time that makes the sum exact. Waits without a recorded waking change first, each by
+ * the same time.
  *
  * While throttled, events are off between OFFCPU_CLOSE and OFFCPU_OPEN. Waits of that time are
  * estimated from the waits that began while events were on. Their sums are exact, because the
@@ -31,6 +36,7 @@
 #define OFFCPU_NO_STACK UINT32_MAX
 #define OFFCPU_THREADS_MAX ((size_t)1 << 20) /* alive at once */
 #define OFFCPU_QUEUE_MAX ((size_t)1 << 20)   /* events of two rounds */
+#define OFFCPU_HELD_MAX ((size_t)1 << 16)    /* finished waits until the next poll */
 #define OFFCPU_SHARES_MAX ((size_t)1 << 18)  /* distinct threads, stacks and wakers per epoch */
 #define OFFCPU_EPOCH_NS UINT64_C(5000000000) /* time after which estimates become intervals */
 /*
@@ -94,14 +100,16 @@ struct offcpu_totals {
 	uint64_t estimated_ns;          /* while throttled */
 	uint64_t short_ns, short_count; /* waits below min_ns, which are not intervals */
 	uint64_t no_stack_ns;           /* waits whose begin was not recorded */
+	/* Waits without a recorded waking and a later poll; runnable time may count as blocked. */
+	uint64_t unsettled;
 };
 
 /* Each callback may be NULL. A non-zero result (-errno) ends the call and is returned by it. */
 struct offcpu_listener {
 	void *ctx;
 	/*
-	 * A wait has ended, at offcpu_done. It comes late if events are missing. Estimates come at
-	 * the end of their epoch.
+	 * A wait has ended. It comes late if events are missing. Estimates come at the end of their
+	 * epoch.
 	 */
 	int (*interval)(void *ctx, const struct offcpu_interval *interval);
 	/*
@@ -139,8 +147,8 @@ int offcpu_add(struct offcpu *o, const struct offcpu_event *event);
 
 /*
  * Adds the scheduler's counters of a thread: at its BEGIN (CREATED implies zeros), after each CLOSE
- * with the time of the CLOSE, and after WHOLE. After LOST, and for late polls after WHOLE, time_ns
- * is the time of the read. Errors of offcpu_add.
+ * with the time of the CLOSE, and after WHOLE. After LOST, for late polls after WHOLE, and after
+ * switches in, time_ns is the time of the read. Errors of offcpu_add.
  */
 int offcpu_add_poll(struct offcpu *o, pid_t tid, uint64_t time_ns, const struct schedstat *stat);
 
@@ -169,8 +177,8 @@ int offcpu_round(struct offcpu *o);
  */
 int offcpu_finish(struct offcpu *o, uint64_t end_ns);
 
-/* Time of the last event processed. */
-uint64_t offcpu_done(const struct offcpu *o);
+/* Time up to which earlier rounds processed events; waits of this round may have ended earlier. */
+uint64_t offcpu_round_ns(const struct offcpu *o);
 
 const struct offcpu_counts *offcpu_counts(const struct offcpu *o);
 

@@ -40,7 +40,9 @@ static int leave_exact(struct offcpu *o, struct offcpu_thread *t, uint64_t time_
 	/* The poll at the start of the state is still valid, because no event followed. */
 	if (t->state == OFFCPU_UNSURE && t->polled && t->base_ns == t->since_ns)
 		return 0;
+	t->cut_ns = t->totals.runnable_ns;
 	r = offcpu_end_exact(o, t, time_ns, true);
+	t->cut_ns = t->totals.runnable_ns - t->cut_ns;
 	t->now.waits = t->state == OFFCPU_OFF_CPU;
 	t->now.wait = t->open;
 	t->now.wait_ns = 0;
@@ -254,6 +256,16 @@ static int divide_gap(struct offcpu *o, struct offcpu_thread *t, uint64_t len, u
 	return offcpu_end_carry(o, t);
 }
 
+/* Adds the runnable time since the last poll. */
+static void count_runnable(struct offcpu_thread *t, uint64_t ns)
+{
+	t->owed_ns += (int64_t)ns;
+	if (t->owed_ns <= 0)
+		return;
+	t->pending_runnable_ns += (uint64_t)t->owed_ns;
+	t->owed_ns = 0;
+}
+
 static void begin_carry(struct offcpu_thread *t)
 {
 	const struct offcpu_window *w = &t->last;
@@ -277,7 +289,7 @@ int offcpu_estimate_poll(struct offcpu *o, struct offcpu_thread *t, const struct
 		t->ahead_ns = run > len ? run - len : 0;
 		run -= t->ahead_ns;
 		t->totals.running_ns += run;
-		t->pending_runnable_ns += offcpu_subtract(stat->wait_ns, t->base.wait_ns);
+		count_runnable(t, offcpu_subtract(stat->wait_ns, t->base.wait_ns));
 		r = divide_gap(o, t, len, len - run, count);
 	} else {
 		offcpu_add_unwatched(t, len); /* the thread was created while events were off */

@@ -129,28 +129,37 @@ static void scale_times(struct offcpu *o)
 		s->blocked_ns = ns - s->runnable_ns;
 		t->flush.runnable_ns += s->runnable_ns;
 		t->flush.blocked_ns += s->blocked_ns;
-		t->flush.count += s->count;
+		t->flush.count += s->wait == OFFCPU_BLOCKED ? s->count : 0;
 	}
 }
 
-/* Corrects blocked and runnable time, because the sum of runnable time is exact too. */
+/*
+ * Corrects blocked and runnable time, because the sum of runnable time is exact too. With wakings,
+ * all runnable times are scaled alike. Without them, the rest beyond the waits of preempted threads
+ * is divided by the number of the other waits.
+ */
 static void scale_kinds(struct offcpu *o, struct offcpu_share *s)
 {
 	struct offcpu_thread *t = &o->threads.v[s->thread];
 	uint64_t all = t->flush.runnable_ns + t->flush.blocked_ns,
 		 runnable = t->pending_runnable_ns < all ? t->pending_runnable_ns : all;
-	bool by_count = (!t->flush.runnable_ns || !o->wakings) && t->flush.count;
+	bool by_count = t->flush.count && runnable > t->flush.runnable_ns &&
+			(!o->wakings || !t->flush.runnable_ns);
+	/* Without a recorded wait of one kind, each wait has the same part of that kind. */
+	uint64_t own = share_ns(s), blocked_all = t->flush.blocked_ns ? t->flush.blocked_ns : all,
+		 runnable_all = t->flush.runnable_ns ? t->flush.runnable_ns : all;
+	uint64_t blocked = t->flush.blocked_ns ? s->blocked_ns : own;
 
-	if (!by_count && !t->flush.runnable_ns)
-		return;
-	if (!t->flush.blocked_ns)
-		runnable = all;
-	s->blocked_ns = cut(all - runnable, &t->flush.cut_blocked, s->blocked_ns,
-			    t->flush.blocked_ns, &t->flush.gave_blocked);
-	s->runnable_ns = by_count ? cut(runnable, &t->flush.cut_runnable, s->count, t->flush.count,
-					&t->flush.gave_runnable)
-				  : cut(runnable, &t->flush.cut_runnable, s->runnable_ns,
-					t->flush.runnable_ns, &t->flush.gave_runnable);
+	s->blocked_ns = cut(all - runnable, &t->flush.cut_blocked, blocked, blocked_all,
+			    &t->flush.gave_blocked);
+	if (by_count)
+		s->runnable_ns += cut(runnable - t->flush.runnable_ns, &t->flush.cut_runnable,
+				      s->wait == OFFCPU_BLOCKED ? s->count : 0, t->flush.count,
+				      &t->flush.gave_runnable);
+	else
+		s->runnable_ns = cut(runnable, &t->flush.cut_runnable,
+				     t->flush.runnable_ns ? s->runnable_ns : own, runnable_all,
+				     &t->flush.gave_runnable);
 }
 
 static int emit(struct offcpu *o, struct offcpu_thread *t, const struct offcpu_share *s,

@@ -1,5 +1,5 @@
 /* Shared by the parts of offcpu: order of events (offcpu.c), states of threads (offcpu_state.c),
- * estimates (offcpu_estimate.c, offcpu_flush.c). */
+ * exact runnable time (offcpu_settle.c), estimates (offcpu_estimate.c, offcpu_flush.c). */
 #ifndef SAMPLER_OFFCPU_OFFCPU_IMPL_H
 #define SAMPLER_OFFCPU_OFFCPU_IMPL_H
 
@@ -35,6 +35,12 @@ struct offcpu_stay {
 /* Finished waits kept per thread, because a stack may come some rounds later. */
 #define OFFCPU_STAYS 4
 
+/* A finished wait until the next poll of its thread. */
+struct offcpu_held {
+	struct offcpu_interval interval;
+	uint32_t next; /* index + 1; 0: none */
+};
+
 /* Events of a thread in a window, between two polls. */
 struct offcpu_window {
 	bool seen; /* a switch was recorded */
@@ -63,6 +69,12 @@ struct offcpu_thread {
 	bool counted; /* count is valid: switches in so far */
 	uint64_t count;
 	uint64_t doubt_ns; /* start of doubt, because events are missing; 0: none */
+	/* Finished waits since the poll `settled`, if settles; index + 1 in held, oldest first */
+	uint32_t held_first, held_last, nheld;
+	bool settles;
+	struct schedstat settled;
+	int64_t owed_ns; /* runnable time that the next waits get, or give back */
+	uint64_t cut_ns; /* part of a wait that was handed out before the counters have it */
 	/* While throttled */
 	struct offcpu_window now;  /* the present window */
 	struct offcpu_window last; /* the window before the last mark */
@@ -118,7 +130,12 @@ struct offcpu {
 	uint64_t over_from_ns,
 		over_until_ns; /* time range of dropped events; over_until_ns 0: none */
 	uint64_t order;
-	struct hashmap tids; /* tid -> index of its latest thread */
+	uint64_t round_ns; /* done_ns when the present round began */
+	bool polled;       /* the caller polls */
+	VEC(struct offcpu_held) held;
+	uint32_t held_unused; /* index + 1; 0: none */
+	VEC(uint64_t) sizes;  /* scratch */
+	struct hashmap tids;  /* tid -> index of its latest thread */
 	VEC(struct offcpu_thread) threads;
 	VEC(uint32_t) free;
 	VEC(uint32_t) gone; /* ended threads whose estimates are to come */
@@ -172,6 +189,14 @@ static inline void offcpu_add_unwatched(struct offcpu_thread *t, uint64_t ns)
 	t->totals.unknown_ns += ns;
 	t->totals.unwatched_ns += ns;
 }
+
+/* offcpu_settle.c: each 0; -ENOMEM; the listener's. */
+/* Keeps a finished wait until the next poll of its thread. */
+int offcpu_hold(struct offcpu *o, struct offcpu_thread *t, const struct offcpu_interval *interval);
+/* Hands out the held waits, corrected by a poll. */
+int offcpu_settle(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *stat);
+/* Hands out the held waits as they are, because no poll follows. */
+int offcpu_unhold(struct offcpu *o, struct offcpu_thread *t);
 
 /* offcpu_estimate.c: marks, polls, and whole waits in a window. 0; -ENOMEM; the listener's. */
 int offcpu_close(struct offcpu *o, uint64_t time_ns);

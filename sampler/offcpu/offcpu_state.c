@@ -64,7 +64,8 @@ static int emit_open(struct offcpu *o, struct offcpu_thread *t, uint64_t in_ns, 
 	};
 
 	offcpu_divide(&t->open, i.out_ns, i.in_ns, &i.blocked_ns, &i.runnable_ns);
-	return offcpu_emit(o, t, &i);
+	/* The scheduler counts a wait when it ends. */
+	return o->polled && t->settles && !cut_end ? offcpu_hold(o, t, &i) : offcpu_emit(o, t, &i);
 }
 
 static int place_of(struct offcpu *o, uint32_t *ret_index)
@@ -129,6 +130,7 @@ int offcpu_begin_thread(struct offcpu *o, const struct offcpu_event *e)
 	if (e->kind != OFFCPU_CREATED)
 		return 0;
 	t->polled = t->counted = true; /* its counters are zero */
+	t->settles = !o->estimating;
 	t->state = OFFCPU_OFF_CPU;
 	t->open = (struct offcpu_open){.out_ns = e->time_ns,
 				       .stack = OFFCPU_NO_STACK,
@@ -141,11 +143,11 @@ int offcpu_release(struct offcpu *o, uint32_t thread)
 {
 	struct offcpu_thread *t = &o->threads.v[thread];
 	uint32_t *index = hashmap_get(&o->tids, (uint32_t)t->tid);
-	int r = 0;
+	int r = offcpu_unhold(o, t);
 
 	if (index && *index == thread)
 		*index = UINT32_MAX;
-	if (o->listener.thread)
+	if (!r && o->listener.thread)
 		r = o->listener.thread(o->listener.ctx, t->tid, &t->totals);
 	t->ended = true;
 	return r ? r : vec_push(&o->free, thread);
@@ -435,7 +437,10 @@ int offcpu_apply_poll(struct offcpu *o, struct offcpu_thread *t, const struct sc
 		      uint64_t time_ns)
 {
 	bool polled_since_mark = t->counted && t->base_ns >= o->mark_ns;
+	int r = offcpu_settle(o, t, stat);
 
+	if (r)
+		return r;
 	if (o->estimating || (o->whole && !(t->doubt_ns && polled_since_mark))) {
 		const struct schedstat then = o->whole ? at_mark(o, t, stat) : *stat;
 
@@ -446,8 +451,10 @@ int offcpu_apply_poll(struct offcpu *o, struct offcpu_thread *t, const struct sc
 	}
 	if (t->doubt_ns)
 		return poll_doubtful(o, t, stat, time_ns);
+	/* Later, recorded switches count: they are in the order of polls. */
+	if (!t->counted)
+		t->count = stat->count;
 	t->counted = true;
-	t->count = stat->count;
 	t->polled_again = t->polled;
 	if (t->polled)
 		t->latest = *stat;

@@ -5,40 +5,47 @@
 
 #include <errno.h>
 
+/* One address space. Unused ones form a list. */
 struct process_space {
 	struct process_maps *maps; /* NULL: nothing mapped */
 	uint32_t threads;          /* that have not exited */
-	uint32_t exits; /* times that the last thread exited; detects stale entries of `ended` */
+	uint32_t refs;             /* threads that refer to it; 0: unused */
+	uint32_t next;             /* the next unused one + 1 */
 };
 
+/* An ended thread, unless its tid was used again since. */
 struct process_ended {
-	uint32_t space, exits;
+	uint32_t thread, ended;
 };
 
 struct processes {
-	processes_unnamed_fn *unnamed;
-	void *ctx;
+	struct processes_options options;
 	VEC(struct process_thread) threads;
 	VEC(struct process_space) spaces;
-	struct hashmap by_tid; /* tid -> index into threads */
-	uint32_t generations;
-	struct process_ended *ended; /* ring of PROCESS_SPACES_KEPT */
-	size_t nended;
+	uint32_t unused_thread; /* the first unused one + 1; its space links to the next */
+	uint32_t unused_space;  /* likewise */
+	struct hashmap by_tid;  /* tid -> index into threads */
+	struct process_maps_pool maps;
+	/* Ring of PROCESSES_ENDED_KEPT with the numbers from ended_first to ended_next. */
+	struct process_ended *ended;
+	uint32_t ended_first, ended_next;
+	uint64_t dropped_maps;
 };
 
-int processes_new(processes_unnamed_fn *unnamed, void *ctx, struct processes **ret_processes)
+int processes_new(const struct processes_options *options, struct processes **ret_processes)
 {
 	struct processes *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return -ENOMEM;
-	p->ended = calloc(PROCESS_SPACES_KEPT, sizeof(*p->ended));
+	p->ended = calloc(PROCESSES_ENDED_KEPT, sizeof(*p->ended));
 	if (!p->ended) {
 		free(p);
 		return -ENOMEM;
 	}
-	p->unnamed = unnamed;
-	p->ctx = ctx;
+	p->options = *options;
+	p->ended_first = p->ended_next = 1;
+	p->maps.trees.nodes_max = PROCESSES_MAPS_BYTES_MAX / sizeof(struct map_tree_node);
 	*ret_processes = p;
 	return 0;
 }
@@ -48,7 +55,8 @@ void processes_free(struct processes *p)
 	if (!p)
 		return;
 	for (size_t i = 0; i < p->spaces.len; i++)
-		process_maps_put(p->spaces.v[i].maps);
+		process_maps_put(&p->maps, p->spaces.v[i].maps);
+	map_trees_free(&p->maps.trees);
 	vec_free(&p->spaces);
 	vec_free(&p->threads);
 	hashmap_free(&p->by_tid);
@@ -58,10 +66,42 @@ void processes_free(struct processes *p)
 
 static int process_space_new(struct processes *p, uint32_t *ret_space)
 {
+	if (p->unused_space) {
+		*ret_space = p->unused_space - 1;
+		p->unused_space = p->spaces.v[*ret_space].next;
+		p->spaces.v[*ret_space] = (struct process_space){0};
+		return 0;
+	}
 	if (vec_push(&p->spaces, ((struct process_space){0})))
 		return -ENOMEM;
 	*ret_space = (uint32_t)p->spaces.len - 1;
 	return 0;
+}
+
+static void process_space_drop_maps(struct processes *p, struct process_space *space)
+{
+	process_maps_put(&p->maps, space->maps);
+	space->maps = NULL;
+}
+
+/* Add the reference of a thread. */
+static void process_space_enter(struct processes *p, const struct process_thread *t)
+{
+	p->spaces.v[t->space].refs++;
+	p->spaces.v[t->space].threads += !t->exited;
+}
+
+/* Drop the reference of a thread. */
+static void process_space_leave(struct processes *p, const struct process_thread *t)
+{
+	struct process_space *space = &p->spaces.v[t->space];
+
+	space->threads -= !t->exited;
+	if (--space->refs)
+		return;
+	process_space_drop_maps(p, space);
+	space->next = p->unused_space;
+	p->unused_space = t->space + 1;
 }
 
 /* Find the address space of a thread of pid: its leader's. Make the leader if it was not seen. */
@@ -91,11 +131,9 @@ static int process_thread_join(struct processes *p, uint32_t index, int32_t pid)
 	r = process_space_of(p, pid, p->threads.v[index].tid, &space);
 	if (r)
 		return r;
-	if (!p->threads.v[index].exited) {
-		p->spaces.v[p->threads.v[index].space].threads--;
-		p->spaces.v[space].threads++;
-	}
+	process_space_leave(p, &p->threads.v[index]);
 	p->threads.v[index].space = space;
+	process_space_enter(p, &p->threads.v[index]);
 	return 0;
 }
 
@@ -103,14 +141,32 @@ static int process_thread_join(struct processes *p, uint32_t index, int32_t pid)
 static int process_thread_init(struct processes *p, uint32_t index, int32_t pid, int32_t tid)
 {
 	struct process_thread t = {.pid = pid, .tid = tid, .cached_id = PROCESS_NO_CACHE};
-	int r = p->unnamed(p->ctx, tid, &t.comm);
+	int r = p->options.unnamed(p->options.ctx, tid, &t.comm);
 
 	if (!r)
 		r = process_space_of(p, pid, tid, &t.space);
 	if (r)
 		return r;
-	p->spaces.v[t.space].threads++;
+	process_space_enter(p, &t);
 	p->threads.v[index] = t;
+	return 0;
+}
+
+/* Make an entry for a tid that has none. Mark it as exited, so that it counts nowhere yet. */
+static int process_thread_entry(struct processes *p, int32_t pid, int32_t tid, uint32_t *ret_index)
+{
+	const struct process_thread blank = {.pid = pid, .tid = tid, .exited = true, .blank = true};
+	uint32_t index = p->unused_thread ? p->unused_thread - 1 : (uint32_t)p->threads.len;
+
+	if ((!p->unused_thread && vec_reserve(&p->threads, 1)) ||
+	    hashmap_put(&p->by_tid, (uint32_t)tid, index))
+		return -ENOMEM;
+	if (p->unused_thread)
+		p->unused_thread = p->threads.v[index].space;
+	else
+		p->threads.len++;
+	p->threads.v[index] = blank;
+	*ret_index = index;
 	return 0;
 }
 
@@ -118,27 +174,18 @@ static int process_thread_init(struct processes *p, uint32_t index, int32_t pid,
 static int process_thread_make(struct processes *p, int32_t pid, int32_t tid, uint32_t *ret_index)
 {
 	uint32_t *known = hashmap_get(&p->by_tid, (uint32_t)tid);
-	uint32_t index = known ? *known : (uint32_t)p->threads.len;
-	int r;
+	uint32_t index = known ? *known : 0;
+	int r = known ? 0 : process_thread_entry(p, pid, tid, &index);
 
-	if (!known) {
-		/* Mark it as exited, so that it counts nowhere until it is filled in. */
-		struct process_thread blank = {
-			.pid = pid, .tid = tid, .exited = true, .blank = true};
-
-		if (vec_push(&p->threads, blank))
-			return -ENOMEM;
-		r = hashmap_put(&p->by_tid, (uint32_t)tid, index);
-		if (r) {
-			p->threads.len--;
-			return r;
-		}
-	} else {
-		processes_exit(p, tid);
+	if (known && !p->threads.v[index].blank) {
 		/* The old thread is gone even if memory for the new one runs out. */
+		processes_exit(p, tid);
+		process_space_leave(p, &p->threads.v[index]);
 		p->threads.v[index].blank = true;
+		p->threads.v[index].ended = 0;
 	}
-	r = process_thread_init(p, index, pid, tid);
+	if (!r)
+		r = process_thread_init(p, index, pid, tid);
 	if (!r)
 		*ret_index = index;
 	return r;
@@ -205,32 +252,66 @@ int processes_fork(struct processes *p, int32_t pid, int32_t tid, int32_t ppid, 
 	return 0;
 }
 
-/* Remember an ended process. Free the address space of a process that ended long ago. */
-static void process_space_ended(struct processes *p, uint32_t space)
+/* Forget the thread that ended first. The maps of its process stay while other threads run. */
+static void process_forget_first(struct processes *p)
 {
-	struct process_ended *e = &p->ended[p->nended++ % PROCESS_SPACES_KEPT];
+	const struct process_ended *e = &p->ended[p->ended_first++ % PROCESSES_ENDED_KEPT];
+	struct process_thread *t = &p->threads.v[e->thread];
+	bool last = t->pid == t->tid || t->pid == -1; /* after all others of its process */
 
-	if (p->nended > PROCESS_SPACES_KEPT) {
-		struct process_space *old = &p->spaces.v[e->space];
+	if (t->ended != e->ended)
+		return;
+	t->ended = 0;
+	if (last && p->spaces.v[t->space].threads)
+		return;
+	if (last)
+		process_space_drop_maps(p, &p->spaces.v[t->space]);
+	if (!p->options.forget_ended)
+		return;
+	process_space_leave(p, t);
+	hashmap_remove(&p->by_tid, (uint32_t)t->tid);
+	t->space = p->unused_thread;
+	p->unused_thread = e->thread + 1;
+}
 
-		if (!old->threads && old->exits == e->exits) {
-			process_maps_put(old->maps);
-			old->maps = NULL;
-		}
-	}
-	*e = (struct process_ended){space, ++p->spaces.v[space].exits};
+/* Remember that a thread ended. */
+static void process_note_end(struct processes *p, uint32_t index)
+{
+	if (p->ended_next - p->ended_first == PROCESSES_ENDED_KEPT)
+		process_forget_first(p);
+	p->threads.v[index].ended = p->ended_next;
+	p->ended[p->ended_next % PROCESSES_ENDED_KEPT] =
+		(struct process_ended){index, p->ended_next};
+	p->ended_next++;
 }
 
 void processes_exit(struct processes *p, int32_t tid)
 {
-	uint32_t *index = hashmap_get(&p->by_tid, (uint32_t)tid);
+	uint32_t *index = hashmap_get(&p->by_tid, (uint32_t)tid), *leader;
 	struct process_thread *t = index ? &p->threads.v[*index] : NULL;
 
 	if (!t || t->exited)
 		return;
 	t->exited = true;
-	if (!--p->spaces.v[t->space].threads)
-		process_space_ended(p, t->space);
+	p->spaces.v[t->space].threads--;
+	leader = t->pid == -1 ? NULL : hashmap_get(&p->by_tid, (uint32_t)t->pid);
+	if (t->pid != t->tid)
+		process_note_end(p, *index);
+	/* Threads find their address space at the first thread of the process, so it ends last. */
+	if (leader && p->threads.v[*leader].space == t->space && !p->spaces.v[t->space].threads)
+		process_note_end(p, *leader);
+}
+
+/* Make room for a change of maps, if necessary instead of maps of ended processes. */
+static int process_make_room(struct processes *p)
+{
+	int r = map_trees_reserve(&p->maps.trees);
+
+	while (r == -E2BIG && p->ended_first != p->ended_next) {
+		process_forget_first(p);
+		r = map_trees_reserve(&p->maps.trees);
+	}
+	return r;
 }
 
 int processes_map(struct processes *p, int32_t pid, int32_t tid, const struct process_map *map,
@@ -241,18 +322,27 @@ int processes_map(struct processes *p, int32_t pid, int32_t tid, const struct pr
 
 	if (map->end <= map->start)
 		return -EINVAL;
-	r = processes_thread(p, pid, tid, &t);
-	return r ? r
-		 : process_maps_add(&p->spaces.v[t->space].maps, &p->generations, map, anonymous);
+	r = process_make_room(p);
+	if (!r)
+		r = processes_thread(p, pid, tid, &t);
+	if (!r)
+		r = process_maps_add(&p->maps, &p->spaces.v[t->space].maps, map, anonymous);
+	p->dropped_maps += r == -E2BIG;
+	return r;
 }
 
 const struct process_map *processes_find_map(struct processes *p, const struct process_thread *t,
 					     uint64_t addr)
 {
-	return process_maps_find(p->spaces.v[t->space].maps, addr);
+	return process_maps_find(&p->maps, p->spaces.v[t->space].maps, addr);
 }
 
 uint32_t processes_generation(const struct processes *p, const struct process_thread *t)
 {
 	return process_maps_generation(p->spaces.v[t->space].maps);
+}
+
+uint64_t processes_dropped_maps(const struct processes *p)
+{
+	return p->dropped_maps;
 }

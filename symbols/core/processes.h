@@ -1,10 +1,10 @@
 /*
  * Threads, their names and their address spaces over time, from COMM, FORK, EXIT and MMAP records.
  *
- * Address spaces are shared as in the kernel. All threads of a process have one; after a fork, the
- * first change copies it. An exec keeps the earlier maps under the new ones, as in perf. Samples in
- * the kernel between exec and the first user instruction still have user addresses of the old
- * program.
+ * Address spaces are shared as in the kernel. All threads of a process have one; after a fork, a
+ * change copies only what it changes. All of them have one memory budget. An exec keeps the earlier
+ * maps under the new ones, as in perf. Samples in the kernel between exec and the first user
+ * instruction still have user addresses of the old program.
  */
 #ifndef SYMBOLS_CORE_PROCESSES_H
 #define SYMBOLS_CORE_PROCESSES_H
@@ -15,7 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PROCESS_SPACES_KEPT 4096 /* latest address spaces of ended processes that are kept */
+#define PROCESSES_ENDED_KEPT 8192 /* latest ended threads whose maps are kept */
+/* Memory for the maps of all processes. If it is full, maps of ended processes go first. */
+#define PROCESSES_MAPS_BYTES_MAX ((size_t)24 << 20)
 
 /* A thread, from its creation until its tid is used again. */
 struct process_thread {
@@ -25,6 +27,7 @@ struct process_thread {
 	bool exited;
 	bool blank; /* memory ran out before it was filled in; the next call tries again */
 	uint32_t space;
+	uint32_t ended;     /* number of its end; 0: runs, or forgotten */
 	uint32_t cached_id; /* the caller's; PROCESS_NO_CACHE after a change of name or pid */
 	int32_t cached_pid;
 };
@@ -38,7 +41,16 @@ struct processes;
  */
 typedef int processes_unnamed_fn(void *ctx, int32_t tid, uint32_t *ret_comm);
 
-int processes_new(processes_unnamed_fn *unnamed, void *ctx, struct processes **ret_processes);
+struct processes_options {
+	processes_unnamed_fn *unnamed;
+	void *ctx;
+	/* Forget threads that ended long ago, not only their maps. Memory is bounded for any time.
+	 */
+	bool forget_ended;
+};
+
+/* Returns 0 or -ENOMEM. */
+int processes_new(const struct processes_options *options, struct processes **ret_processes);
 void processes_free(struct processes *p);
 
 /*
@@ -63,7 +75,8 @@ void processes_exit(struct processes *p, int32_t tid);
 
 /*
  * MMAP or MMAP2 of a process: lays map over earlier ones; its under and under_pgoff are ignored.
- * Returns 0, -E2BIG (dropped: over PROCESS_MAPS_MAX), -EINVAL (empty or wraps around) or -ENOMEM.
+ * Returns 0, -E2BIG (dropped and counted: over PROCESS_MAPS_MAX or PROCESSES_MAPS_BYTES_MAX),
+ * -EINVAL (empty or wraps around) or -ENOMEM.
  */
 int processes_map(struct processes *p, int32_t pid, int32_t tid, const struct process_map *map,
 		  bool anonymous);
@@ -79,5 +92,8 @@ const struct process_map *processes_find_map(struct processes *p, const struct p
  * map or none. Processes that share maps have equal generations; 0: nothing is mapped.
  */
 uint32_t processes_generation(const struct processes *p, const struct process_thread *t);
+
+/* Maps that were dropped for a limit. */
+uint64_t processes_dropped_maps(const struct processes *p);
 
 #endif

@@ -12,7 +12,7 @@
  *                                       its innermost namespace, field 22 of /proc/PID/stat.
  *                                       Code of the program before it has ended.
  *   runtime VERSION                     The .NET version of that program.
- *   way WORD                            Source of the code below: memory, perfmap, rundown.
+ *   way WORD                            Source of the code below: memory, rundown.
  *   why TEXT                            Why names could not be taken, or no longer.
  *   scan TIME                           A scan of all code begins; its results follow.
  *   partial                             That scan was not finished: code that the next one

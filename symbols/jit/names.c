@@ -395,7 +395,7 @@ static bool names_is_early(const struct jit_names_sources *s)
 {
 	if (!s->methods || !jit_methods_count(s->methods, SYMBOL_JITDUMP))
 		return false;
-	return s->jitdump_stats.cut ||
+	return (s->jitdump_stats.cut && !s->open) ||
 	       (!s->jitdump_stats.untimed && names_saw_later(s->methods, &s->jitdump_stats));
 }
 

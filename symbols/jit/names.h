@@ -29,6 +29,7 @@ struct jit_names_sources {
 	struct jitdump *jitdump;
 	struct jitdump_stats jitdump_stats;
 	struct symbol_provider *perfmap;
+	bool open;    /* the process may still add names, so a jitdump may end within a record */
 	bool untimed; /* Lookups use another clock, so each gets the code that was there last. */
 };
 

@@ -14,6 +14,13 @@
 #define SAMPLE_BYTES ((size_t)64 << 10)
 #define READ_BYTES ((size_t)1 << 20)
 
+/* One line of a map. */
+struct perfmap_entry {
+	uint64_t start;
+	uint32_t bytes;   /* at least 1 */
+	const char *name; /* in the line, NUL-terminated */
+};
+
 struct perfmap {
 	struct symbol_provider provider;
 	char *text;              /* the file's bytes, with a NUL at the end of each good line */
@@ -108,7 +115,8 @@ static const char *read_number(const char *p, const char *end, uint64_t *ret_val
 	return p;
 }
 
-bool perfmap_parse_line(const char *p, char *eol, struct perfmap_entry *ret_entry)
+/* Parses the line [p, eol). *eol is its newline, which is overwritten. False: the line is bad. */
+static bool perfmap_parse_line(const char *p, char *eol, struct perfmap_entry *ret_entry)
 {
 	uint64_t start, size;
 
@@ -130,7 +138,12 @@ bool perfmap_parse_line(const char *p, char *eol, struct perfmap_entry *ret_entr
 	return true;
 }
 
-bool perfmap_parse_damaged_line(const char *p, char *eol, struct perfmap_entry *ret_line)
+/*
+ * Finds a good line at the end of a bad one. CoreCLR counts characters instead of bytes. So a line
+ * whose name is not all ASCII lacks its last bytes and the newline, and in .NET 10 its first bytes
+ * too. The next line then follows in the same line, complete.
+ */
+static bool perfmap_parse_damaged_line(const char *p, char *eol, struct perfmap_entry *ret_line)
 {
 	for (const char *x = eol; (x = memrchr(p, 'x', (size_t)(x - p)));) {
 		if (x > p && x[-1] == '0' && perfmap_parse_line(x - 1, eol, ret_line))

@@ -47,21 +47,4 @@ int perfmap_load(int fd, struct symbol_provider **ret_map, struct perfmap_stats 
 int perfmap_parse(const char *text, size_t len, struct symbol_provider **ret_map,
 		  struct perfmap_stats *ret_stats, struct parse_error *err);
 
-/* One line of a map. */
-struct perfmap_entry {
-	uint64_t start;
-	uint32_t bytes;   /* at least 1 */
-	const char *name; /* in the line, NUL-terminated */
-};
-
-/* Parses the line [p, eol). *eol is its newline, which is overwritten. False: the line is bad. */
-bool perfmap_parse_line(const char *p, char *eol, struct perfmap_entry *ret_entry);
-
-/*
- * Finds a good line at the end of a bad one. CoreCLR counts characters instead of bytes. So a line
- * whose name is not all ASCII lacks its last bytes and the newline, and in .NET 10 its first bytes
- * too. The next line then follows in the same line, complete.
- */
-bool perfmap_parse_damaged_line(const char *p, char *eol, struct perfmap_entry *ret_entry);
-
 #endif

@@ -8,6 +8,7 @@
 #include "container/proc.h"
 #include "symbols/jit/methods_file.h"
 #include "symbols/jit/perfmap.h"
+#include "symbols/jit/pids.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +27,7 @@
 struct jit_sources_process {
 	bool checked, captured; /* checked: captured is known */
 	bool loaded;
+	bool open;    /* jit_sources_was_open */
 	bool counted; /* struct jit_sources_options */
 	bool named;   /* names were looked up, not lines alone */
 	int32_t pid;
@@ -53,6 +55,7 @@ struct jit_sources {
 	VEC(struct jit_sources_process) processes;
 	struct hashmap by_pid; /* PID -> index into processes */
 	VEC(struct jit_marker) markers;
+	struct jit_pids pids;
 	uint64_t perfmap_bytes; /* bytes charged so far */
 	struct jit_sources_stats stats;
 };
@@ -82,6 +85,7 @@ void jit_sources_free(struct jit_sources *s)
 	}
 	vec_free(&s->processes);
 	vec_free(&s->markers);
+	jit_pids_free(&s->pids);
 	hashmap_free(&s->by_pid);
 	free(s);
 }
@@ -107,12 +111,12 @@ static int jit_sources_process(struct jit_sources *s, int32_t pid,
 	return 0;
 }
 
-static bool jit_is_captured(const struct jit_sources *s, struct jit_sources_process *p)
+static bool jit_is_captured(struct jit_sources *s, struct jit_sources_process *p)
 {
 	if (!p->checked) {
 		p->checked = true;
 		p->captured = s->options.capture_dir_fd >= 0 &&
-			      jit_methods_has_file(s->options.capture_dir_fd, p->pid);
+			      jit_pids_is_captured(&s->pids, s->options.capture_dir_fd, p->pid);
 	}
 	return p->captured;
 }
@@ -181,8 +185,19 @@ bool jit_sources_pid_is_reused(const struct jit_sources *s, int32_t pid)
 	       begin_ns - s->options.recorded_until_ns > JIT_LATER_NS;
 }
 
-static int jit_open_perfmap(const struct jit_sources *s, int32_t pid, int *ret_fd)
+/* Whether a process runs, so that its runtime may add to its jitdump or perf map. */
+static bool jit_is_running(const struct jit_sources *s, int32_t pid)
 {
+	struct proc_status status;
+
+	return !proc_status(pid, &status) && status.state != 'Z' && status.state != 'X' &&
+	       !jit_sources_pid_is_reused(s, pid);
+}
+
+static int jit_open_perfmap(struct jit_sources *s, int32_t pid, int *ret_fd)
+{
+	if (!jit_pids_may_have_perfmap(&s->pids, pid))
+		return -ENOENT;
 	if (jit_sources_pid_is_reused(s, pid))
 		return -ESTALE;
 	int r = s->opener ? opener_perfmap(s->opener, pid, PERFMAP_BYTES_MAX, ret_fd) : -ESRCH;
@@ -230,20 +245,20 @@ static int jit_charge_perfmap(struct jit_sources *s, int fd)
 	return 0;
 }
 
-/* Loads the perf map that a process has now; *ret_map NULL: none. Returns 0 or -ENOMEM. */
+/* Loads the perf map that a process has now, if there is one. Returns 0 or -ENOMEM. */
 static int jit_load_perfmap(struct jit_sources *s, struct jit_sources_process *p,
-			    struct symbol_provider **ret_map)
+			    struct jit_names_sources *names)
 {
 	struct perfmap_stats stats = {0};
 	struct parse_error err;
 	AUTO_CLOSE int fd = -1;
 	int r = jit_open_perfmap(s, p->pid, &fd);
 
-	*ret_map = NULL;
+	names->open |= !r;
 	if (!r)
 		r = jit_charge_perfmap(s, fd);
 	if (!r) {
-		r = perfmap_load(fd, ret_map, &stats, &err);
+		r = perfmap_load(fd, &names->perfmap, &stats, &err);
 		s->stats.perfmaps += !r;
 		p->damage.n[JIT_PERFMAP_BAD_LINES] += stats.bad_lines;
 	}
@@ -283,6 +298,7 @@ static int jit_load_marker(struct jit_sources *s, const struct jit_marker *marke
 
 	if (r)
 		return r;
+	names->open = true;
 	r = jitdump_peek(fd, &stats);
 	if (!r && !jit_belongs_to(s, marker->pid, marker->file_pid, stats.pid, ns_pid))
 		r = -ENOENT;
@@ -369,10 +385,15 @@ static int jit_load(struct jit_sources *s, struct jit_sources_process *p)
 
 	if (!r)
 		r = jit_load_capture(s, p, names.methods, &ns_pid);
+	/* Before the files are read: what a process wrote before its end is in them. */
+	bool may_write =
+		!r && s->options.live && !(p->file && p->file->way[0]) && jit_is_running(s, p->pid);
 	if (!r && s->options.live)
 		r = jit_load_jitdump(s, p, ns_pid, &names);
 	if (!r && s->options.live)
-		r = jit_load_perfmap(s, p, &names.perfmap);
+		r = jit_load_perfmap(s, p, &names);
+	names.open &= may_write && !names.jitdump_stats.closed;
+	p->open = names.open;
 	if (!r) {
 		r = jit_methods_finish(names.methods);
 		if (r == -E2BIG) {
@@ -413,6 +434,18 @@ int jit_sources_provider(struct jit_sources *s, int32_t pid, struct symbol_provi
 	return jit_provider(s, pid, true, ret_names);
 }
 
+bool jit_sources_was_open(const struct jit_sources *s, int32_t pid)
+{
+	const uint32_t *place = hashmap_get(&s->by_pid, (uint32_t)pid);
+
+	return place && s->processes.v[*place].open;
+}
+
+bool jit_sources_has_closed(const struct jit_sources *s, int32_t pid)
+{
+	return jit_sources_was_open(s, pid) && !jit_is_running(s, pid);
+}
+
 int jit_sources_lines(struct jit_sources *s, int32_t pid, const struct jit_lines_files *files,
 		      struct line_source **ret_source)
 {
@@ -448,6 +481,7 @@ int jit_sources_note(const struct jit_sources *s, struct lookup_cache *lookup_ca
 			.pid = p->pid,
 			.ns_pid = p->file ? p->file->ns_pid : 0,
 			.jitdump_early = stats.jitdump_early,
+			.open = p->open,
 			.contradictions = stats.contradictions + stats.perfmap_contradictions,
 			.doubts = stats.doubts,
 		};

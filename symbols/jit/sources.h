@@ -63,6 +63,15 @@ int jit_sources_add_jitdump(struct jit_sources *s, int32_t pid, uint32_t file_pi
  */
 bool jit_sources_pid_is_reused(const struct jit_sources *s, int32_t pid);
 
+/*
+ * Whether the runtime of a process could still add names when its jitdump or perf map was read.
+ * False before jit_sources_provider, and for captured names.
+ */
+bool jit_sources_was_open(const struct jit_sources *s, int32_t pid);
+
+/* Whether that process has ended since, so that all its names can be read. */
+bool jit_sources_has_closed(const struct jit_sources *s, int32_t pid);
+
 /* Whether the recording holds captured methods of a process. */
 bool jit_sources_has_capture(struct jit_sources *s, int32_t pid);
 

@@ -54,11 +54,13 @@ static bool fetch_is_cached(const struct debug_cache *cache, const struct symbol
 
 /* Whether a server may get a request for a file. */
 static bool fetch_is_allowed(const struct debug_cache *cache, const struct symbol_server *server,
-			     const struct symbol_file *file, const char *key, bool again)
+			     const struct symbol_file *file, const char *key,
+			     const struct symbol_fetch_options *o)
 {
-	return symbol_server_accepts(server, file) &&
-	       (again || (!debug_cache_has_failed(cache, server->url, NULL) &&
-			  !debug_cache_has_failed(cache, server->url, key)));
+	if (!symbol_server_accepts(server, file))
+		return false;
+	return o->again || ((o->unreachable || !debug_cache_has_failed(cache, server->url, NULL)) &&
+			    !debug_cache_has_failed(cache, server->url, key));
 }
 
 bool symbol_fetch_is_due(const struct debug_cache *cache, const struct symbol_fetch_item *item,
@@ -72,7 +74,7 @@ bool symbol_fetch_is_due(const struct debug_cache *cache, const struct symbol_fe
 		return false;
 	for (size_t i = 0; i < options->servers->list.len && !due; i++)
 		due = fetch_is_allowed(cache, &options->servers->list.v[i], &item->file, key,
-				       options->again);
+				       options);
 	return due;
 }
 
@@ -155,19 +157,20 @@ static int fetch_next(struct fetch *f, struct symbol_fetch_item *item)
 		 * reached counts as failed.
 		 */
 		if (f->down[request->server] ||
-		    !fetch_is_allowed(f->cache, server, &item->file, request->key,
-				      f->options->again)) {
+		    !fetch_is_allowed(f->cache, server, &item->file, request->key, f->options)) {
 			if (item->state == SYMBOL_FETCH_NO_SERVER &&
 			    debug_cache_has_failed(f->cache, server->url, request->key))
 				item->state = SYMBOL_FETCH_ABSENT;
 			if (f->down[request->server] ||
-			    debug_cache_has_failed(f->cache, server->url, NULL)) {
+			    (!f->options->unreachable &&
+			     debug_cache_has_failed(f->cache, server->url, NULL))) {
 				item->state = SYMBOL_FETCH_FAILED;
 				item->server = server->shown;
 				snprintf(item->why, sizeof(item->why), "%s",
 					 f->down[request->server] ? "could not be reached"
 								  : "was unreachable recently; "
-								    "`--again` retries now");
+								    "`profcpu symbols fetch` "
+								    "tries again");
 			}
 			continue;
 		}

@@ -48,7 +48,8 @@ struct symbol_fetch_options {
 	uint64_t until_ns; /* CLOCK_MONOTONIC deadline of all downloads; 0: none */
 	uint32_t connect_ms;
 	unsigned int retries;
-	bool again; /* ignore the notes about absent files and unreachable servers */
+	bool again;       /* ignore the notes about absent files */
+	bool unreachable; /* ignore the notes about unreachable servers; again does it too */
 	/* Called several times a second; may be NULL */
 	void (*meanwhile)(void *ctx, const struct symbol_fetch_progress *progress);
 	void *ctx;

@@ -90,6 +90,7 @@ struct lookup_cache_process {
 	uint32_t way;                    /* a word of --jit-names */
 	uint32_t why;                    /* why its names could not be obtained */
 	bool jitdump_early;              /* its jitdump stopped early */
+	bool open;                       /* its runtime could still add names when they were read */
 	uint64_t contradictions, doubts; /* struct jit_names_stats */
 };
 

@@ -143,8 +143,8 @@ static void store_put_processes(struct outbuf *out, const struct lookup_cache *c
 		const char *why = store_text_of(cache, p->why);
 
 		outbuf_printf(out, "note process %d %d %d %llx %llx ", p->pid, p->ns_pid,
-			      p->jitdump_early, (unsigned long long)p->contradictions,
-			      (unsigned long long)p->doubts);
+			      p->jitdump_early | p->open << 1,
+			      (unsigned long long)p->contradictions, (unsigned long long)p->doubts);
 		store_text_put_field(out, store_text_of(cache, p->version));
 		store_text_put_field(out, store_text_of(cache, p->way));
 		store_text_put_name(out, why ? why : "-", why ? strlen(why) : 1);

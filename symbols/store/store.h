@@ -12,8 +12,9 @@
  *		kallsyms hidden, perfmap_bad_lines N and others. Readers ignore unknown keys.
  *	note why WORD
  *		Why the source of the image above does not name all of it.
- *	note process PID NSPID EARLY CONTRADICTIONS DOUBTS VERSION WAY WHY
- *		struct lookup_cache_process. PIDs are decimal; "-": unknown.
+ *	note process PID NSPID STATE CONTRADICTIONS DOUBTS VERSION WAY WHY
+ *		struct lookup_cache_process. PIDs are decimal; "-": unknown. STATE is the sum of 1
+ *		(jitdump_early) and 2 (open).
  *	image KIND BUILD-ID MAJ MIN INO GENERATION PID PATH
  *		The image of the records below. BUILD-ID "-": none. PID is decimal.
  *	symbol START LENGTH SOURCE MODULE NAME

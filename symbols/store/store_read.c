@@ -229,15 +229,16 @@ static int store_process(struct store_parser *s, char *p)
 {
 	struct lookup_cache_process process = {0};
 	const char *version, *way;
-	int32_t early;
+	int32_t state;
 	size_t len;
 	int r;
 
 	if (store_pid(&p, &process.pid) || store_pid(&p, &process.ns_pid) ||
-	    store_pid(&p, &early) || store_text_hex(&p, &process.contradictions) ||
+	    store_pid(&p, &state) || store_text_hex(&p, &process.contradictions) ||
 	    store_text_hex(&p, &process.doubts))
 		return -EBADMSG;
-	process.jitdump_early = early != 0;
+	process.jitdump_early = state & 1;
+	process.open = state >> 1 & 1;
 	version = store_text_field(&p);
 	way = store_text_field(&p);
 	if (!version || !way || store_text_name(p, &len))

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/reader.h"
+#include "base/thread.h"
 #include "symbols/symtab/kallsyms.h"
 
 #include <elf.h>
@@ -53,7 +54,8 @@ static int kernel_map_add_range(struct kernel_map *k, const struct kernel_range 
 	int r = kernel_ranges_add(&k->ranges, range);
 
 	k->generation += !r;
-	return r;
+	k->refused += r == -E2BIG;
+	return r == -E2BIG ? 0 : r;
 }
 
 /*
@@ -144,25 +146,35 @@ int kernel_map_notes_build_id(const void *notes, size_t len, struct build_id *re
 	return -ENOENT;
 }
 
+/* Reads the running kernel's build id, once. */
+static void kernel_map_read_running(struct kernel_map *k)
+{
+	AUTO_FREE char *notes = NULL;
+	size_t len;
+
+	if (k->has_running)
+		return;
+	k->has_running = true;
+	if (!file_read_at(AT_FDCWD, "/sys/kernel/notes", KERNEL_MAP_NOTES_MAX, &notes, &len))
+		kernel_map_notes_build_id(notes, len, &k->running);
+}
+
 /*
  * Returns 1 if the running kernel has the recorded build id, 0 if it has another, -ENOENT if one of
  * them is unknown.
  */
-static int kernel_map_same_build(const struct kernel_map *k)
+static int kernel_map_same_build(struct kernel_map *k)
 {
-	struct build_id running;
-	AUTO_FREE char *notes = NULL;
-	size_t len;
-
-	if (!k->build_id.len ||
-	    file_read_at(AT_FDCWD, "/sys/kernel/notes", KERNEL_MAP_NOTES_MAX, &notes, &len) ||
-	    kernel_map_notes_build_id(notes, len, &running))
+	if (!k->build_id.len)
 		return -ENOENT;
-	return running.len == k->build_id.len &&
-	       !memcmp(running.bytes, k->build_id.bytes, running.len);
+	kernel_map_read_running(k);
+	if (!k->running.len)
+		return -ENOENT;
+	return k->running.len == k->build_id.len &&
+	       !memcmp(k->running.bytes, k->build_id.bytes, k->running.len);
 }
 
-int kernel_map_is_running(const struct kernel_map *k)
+int kernel_map_is_running(struct kernel_map *k)
 {
 	int same = kernel_map_same_build(k), r;
 	uint64_t running = 0;
@@ -197,7 +209,7 @@ bool kernel_map_start_loading(struct kernel_map *k)
 		return false;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before); /* the main thread handles signals */
-	r = pthread_create(&k->loading->thread, NULL, kernel_map_thread, k->loading);
+	r = thread_start(&k->loading->thread, "kernel-map", kernel_map_thread, k->loading);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r)
 		free(TAKE_PTR(k->loading));
@@ -207,11 +219,12 @@ bool kernel_map_start_loading(struct kernel_map *k)
 int kernel_map_load(struct kernel_map *k)
 {
 	struct kernel_map_loading loaded = {0};
-	int same = kernel_map_same_build(k);
 	uint64_t running;
+	int same;
 
 	if (k->live != KERNEL_MAP_NOT_TRIED)
 		return 0;
+	same = kernel_map_same_build(k);
 	k->live = KERNEL_MAP_FAILED;
 	if (!same) {
 		k->live = KERNEL_MAP_FOREIGN;

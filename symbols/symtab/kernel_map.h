@@ -29,6 +29,7 @@ enum kernel_map_live {
 struct kernel_map {
 	struct intern names;         /* "[kernel.kallsyms]", "[ext4]", or a KSYMBOL's name */
 	struct kernel_ranges ranges; /* their names are in names */
+	uint64_t refused;            /* ranges that were not added: over KERNEL_RANGES_MAX */
 	uint32_t generation;         /* changes whenever an address may get another symbol */
 	bool has_kernel;             /* a record gave the place of the kernel image */
 	uint64_t ref_addr;           /* recorded address of the symbol ref_name; 0: unknown */
@@ -39,6 +40,9 @@ struct kernel_map {
 	struct symbol_provider *kallsyms;
 	/* Private: a thread that reads kallsyms; NULL: none */
 	struct kernel_map_loading *loading;
+	/* Private: the running kernel's; valid if has_running. Its len is 0 if it is unknown. */
+	struct build_id running;
+	bool has_running;
 	uint64_t delta; /* running address less recorded address */
 };
 
@@ -46,13 +50,13 @@ void kernel_map_free(struct kernel_map *k);
 
 /*
  * Adds a map record of kernel mode. name is "[kernel.kallsyms]_text" for the kernel image (pgoff is
- * that symbol's address), or "/lib/modules/.../ext4.ko.xz" or "[ext4]" for a module. Returns 0,
- * -E2BIG or -ENOMEM.
+ * that symbol's address), or "/lib/modules/.../ext4.ko.xz" or "[ext4]" for a module. Ranges over
+ * KERNEL_RANGES_MAX are refused and counted. Returns 0, -E2BIG (the name is too long) or -ENOMEM.
  */
 int kernel_map_add(struct kernel_map *k, uint64_t addr, uint64_t len, uint64_t pgoff,
 		   const char *name);
 
-/* Adds a KSYMBOL record. Returns 0, -E2BIG or -ENOMEM. */
+/* Adds a KSYMBOL record. As kernel_map_add. */
 int kernel_map_symbol(struct kernel_map *k, uint64_t addr, uint32_t len, bool unregistered,
 		      const char *name);
 
@@ -76,7 +80,7 @@ int kernel_map_load(struct kernel_map *k);
  * Whether the running kernel is the recorded one, by build id or by the address of its first
  * symbol. Returns 1, 0 or -ENOMEM.
  */
-int kernel_map_is_running(const struct kernel_map *k);
+int kernel_map_is_running(struct kernel_map *k);
 
 /* Finds the GNU build id in ELF notes (the content of /sys/kernel/notes). Returns 0 or -ENOENT. */
 int kernel_map_notes_build_id(const void *notes, size_t len, struct build_id *ret_build_id);

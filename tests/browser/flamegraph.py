@@ -146,10 +146,15 @@ def test_zoom_and_back():
     shot("zoomed")
     click_button(".reset")
     check(near(frame("gc")["w"], full * 0.2, 1), "everything is shown again")
+    # Each drawing sets the place of the line below.
+    browser.run("""window.drawings = 0; new MutationObserver((all) => { window.drawings += all.length }).observe(
+        document.querySelector('.details'), {attributes: true, attributeFilter: ['y']})""")
     browser.call("Page.navigateToHistoryEntry",
                  entryId=browser.call("Page.getNavigationHistory")["entries"][-2]["id"])
     browser.wait("location.hash === '%s'" % zoomed)
     browser.wait_drawn()
+    drawings = browser.run("window.drawings")
+    check(drawings == 1, "one drawing on the way back, not %d" % drawings)
     check(near(frame("Shop.Orders")["w"], full, 1), "the browser's way back works")
     browser.key("Escape")
     check(near(frame("gc")["w"], full * 0.2, 1), "Escape shows everything")
@@ -290,6 +295,60 @@ def test_without_script(path):
     check(static == drawn, "with and without script the picture is the same")
 
 
+def contrasts():
+    """Of each frame with a text, its contrast by WCAG 2.2 and its colours, as the browser computes them."""
+    fills = browser.run("""[...document.querySelectorAll('.frames g')].filter((g) => g.style.display !== 'none' &&
+        g.querySelector(':scope > rect') && g.querySelector(':scope > text').textContent).map((g) => {
+        let opacity = 1;
+        for (let e = g; e.parentElement; e = e.parentElement)
+            opacity *= Number(getComputedStyle(e).opacity);
+        return [...['rect', 'text'].map((name) => getComputedStyle(g.querySelector(name)).fill), String(opacity)]})""")
+    found = []
+    for fill in fills:
+        light = []
+        check(fill[2] == "1", "no frame is translucent: %s" % fill)
+        for color in fill[:2]:
+            c = [int(x) / 255 for x in re.findall(r"\d+", color)[:3]]
+            c = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in c]
+            light.append(0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2] + 0.05)
+        found.append((max(light) / min(light), fill))
+    return found
+
+
+def test_contrast():
+    """Texts have a contrast of 4.5 on the frames of each palette: as drawn, zoomed, found, in light and dark mode."""
+    names = ["%s%s%s" % (word, n, mark) for n in range(12) for word in ("do_sys_", "Ns.Type.M", "a::b", "x/y.js", "libcoreclr.so`")
+             for mark in ("", "_[k]", "_[j]", "_[i]")]
+    text = "".join("app;%s;leaf_%d 10\n" % (name, i % 5) for i, name in enumerate(names))
+    change = "".join("app;%s 10 %d\n" % (name, i) for i, name in enumerate(names[:60]))
+    worst = {}
+    schemes = "kind hot mem io wakeup chain java js perl red green blue aqua yellow purple orange".split()
+    for name, folded, options in [(s, text, ("--colors", s)) for s in schemes] + [("change", change, ())]:
+        path = draw("contrast-" + name, folded, "--width", "20000", *options)
+        seen = []
+        for dark in (False, True):
+            browser.dark(dark)
+            browser.open(path)
+            browser.wait_drawn()
+            seen += contrasts()
+            check(len(seen) >= 50, "texts to look at in %s, not %d" % (name, len(seen)))
+            # A zoomed frame, its callers, and hits among both
+            browser.run("document.querySelector('.frames').dispatchEvent(new MouseEvent('click', {bubbles: true, "
+                        "clientX: %f, clientY: %f}))" % max((f["w"], f["x"] + 5, f["y"] + 5) for f in frames()
+                                                             if f["text"] not in ("all", "app"))[1:])
+            browser.wait_drawn()
+            seen += contrasts()
+            check([f for f in frames() if f["above"]], "callers of the zoomed frame in " + name)
+            browser.run("location.hash += '&s=leaf_|app|do_'")
+            browser.wait_drawn()
+            seen += contrasts()
+            check([f for f in frames() if f["hit"]], "hits in " + name)
+        worst[name] = min(seen)
+    browser.dark(False)
+    for name, (ratio, fill) in worst.items():
+        check(ratio >= 4.5, "text on a frame of %s has a contrast of %.2f: %s" % (name, ratio, fill))
+
+
 def test_inverted():
     path = draw("inverted", STACKS, "--inverted", "--colors", "hot", "--width", "1000")
     browser.open(path)
@@ -398,6 +457,7 @@ try:
     test_modes(svg)
     test_without_script(svg)
     test_inverted()
+    test_contrast()
     test_change()
     test_hostile()
     test_large()

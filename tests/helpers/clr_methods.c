@@ -9,8 +9,8 @@
  * second map after the scan, MAP.after, lacks code that was freed before the stop.
  */
 #include "base/clock.h"
-#include "dotnet/eventpipe/perf_map.h"
 #include "dotnet/coreclr/runtime.h"
+#include "tests/helpers/runtime_map.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -81,23 +81,19 @@ static int copy_map(int from, const char *path)
 /* Copies the runtime's own perf map to path. With h, scans its memory directly after that. */
 static int list(struct opener *o, struct clr_jit_code *h, pid_t pid, const char *path)
 {
-	struct perf_map_error why = {0};
-	struct perf_map *map = NULL;
-	int r = perf_map_begin(o, pid, clock_monotonic_ns() + 30 * NS_PER_S, &map, &why);
+	int map, r = runtime_map_begin(o, pid, clock_monotonic_ns() + 30 * NS_PER_S, &map);
 
-	if (r) {
-		fprintf(stderr, "clr_methods: no perf map: %s\n", why.text);
+	if (r)
 		return r;
-	}
 	if (h) {
 		kill(pid, SIGSTOP);
 		usleep(50000);
 	}
-	r = copy_map(perf_map_fd(map), path);
+	r = copy_map(map, path);
 	if (h && !r)
 		r = scan(h, 1);
 	kill(pid, SIGCONT);
-	if (perf_map_end(o, map, clock_monotonic_ns() + 30 * NS_PER_S, &why))
+	if (runtime_map_end(o, pid, clock_monotonic_ns() + 30 * NS_PER_S, map))
 		r = -1;
 	return r;
 }

@@ -2,10 +2,7 @@
  * Runs functions of eventpipe/ on a running .NET process, for tests and measurements:
  *
  *   jit_names info PID           prints the runtime's process info
- *   jit_names map PID FILE       switches the perf map on; at the end of stdin copies it to FILE
- *                                and switches it off
- *   jit_names keep PID FILE      the same, but until SIGTERM
- *   jit_names sweep PID          removes maps of a killed process
+ *   jit_names map PID FILE       the perf map that the runtime writes on request
  *   jit_names rundown PID FILE   all methods as lines of a perf map; precompiled ones in FILE.r2r
  *   jit_names live PID FILE      existing methods, then those compiled or freed until the end of
  *                                stdin: "seen TIME LINE", "load TIME LINE", "gone TIME START"
@@ -15,11 +12,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "dotnet/eventpipe/perf_map.h"
 #include "dotnet/eventpipe/method_name.h"
-#include "dotnet/eventpipe/perf_map_undo.h"
 #include "dotnet/eventpipe/rundown.h"
 #include "dotnet/eventpipe/event_signatures.h"
+#include "tests/helpers/runtime_map.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -60,52 +56,19 @@ static int info(struct opener *o, pid_t pid)
 	return 0;
 }
 
-static int map(struct opener *o, pid_t pid, const char *path, bool keep)
+static int map(struct opener *o, pid_t pid, const char *path)
 {
-	struct perf_map_error e = {0};
-	struct perf_map *m;
-	sigset_t end;
-	char buf[256];
-	struct stat st;
-	int r;
+	int r, end, map;
 
-	sigemptyset(&end);
-	sigaddset(&end, SIGTERM);
-	sigprocmask(SIG_BLOCK, keep ? &end : NULL, NULL);
-	if (perf_map_begin(o, pid, deadline(), &m, &e)) {
-		fprintf(stderr, "%s\n", e.text);
+	if (runtime_map_begin(o, pid, deadline(), &map))
 		return 1;
-	}
-	fstat(perf_map_fd(m), &st);
-	printf("on %s %.1f ms %lld bytes\n", perf_map_way(m) == PERF_MAP_OURS ? "ours" : "users",
-	       (double)perf_map_enable_ns(m) / 1e6, (long long)st.st_size);
-	fflush(stdout);
-	if (keep)
-		sigwait(&end, &r);
-	while (!keep && read(0, buf, sizeof(buf)) > 0)
-		;
-	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	r = fd < 0 ? -errno : file_copy(perf_map_fd(m), fd);
+	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
-	if (r)
-		fprintf(stderr, "%s: %s\n", path, strerror(-r));
-	if (perf_map_end(o, m, deadline(), &e)) {
-		fprintf(stderr, "%s\n", e.text);
-		return 1;
-	}
-	puts("ended");
-	return r ? 1 : 0;
-}
-
-static int sweep(struct opener *o, pid_t pid)
-{
-	struct perf_map_sweep_counts s = {0};
-	int r = perf_map_sweep(o, pid, deadline(), NULL, &s);
-
-	printf("removed %u in use %u left %u\n", s.removed, s.in_use, s.left);
-	if (r || s.error)
-		fprintf(stderr, "%s\n", strerror(r ? -r : -s.error));
-	return r || s.error;
+	r = fd < 0 ? -errno : file_copy(map, fd);
+	end = runtime_map_end(o, pid, deadline(), map);
+	if (r || end)
+		fprintf(stderr, "%s: %s\n", path, strerror(r ? -r : -end));
+	return r || end;
 }
 
 struct sink {
@@ -218,10 +181,8 @@ int main(int argc, char **argv)
 
 	if (!strcmp(argv[1], "info"))
 		status = info(o, pid);
-	else if ((!strcmp(argv[1], "map") || !strcmp(argv[1], "keep")) && argc == 4)
-		status = map(o, pid, argv[3], argv[1][0] == 'k');
-	else if (!strcmp(argv[1], "sweep"))
-		status = sweep(o, pid);
+	else if (!strcmp(argv[1], "map") && argc == 4)
+		status = map(o, pid, argv[3]);
 	else if ((!strcmp(argv[1], "rundown") || !strcmp(argv[1], "live") ||
 		  !strcmp(argv[1], "listen")) &&
 		 argc == 4)

@@ -2,7 +2,7 @@
  * A miniature JIT: writes machine code into memory, describes it in ./jit-PID.dump like perf's
  * agents, and burns CPU time in it.
  *
- * usage: jit_writer SECONDS
+ * usage: jit_writer SECONDS [NAME]   NAME replaces jit_first
  *
  *   30 %  jit_first at A           20 %  jit_second at A, over it
  *   10 %  jit_moving at B          15 %  jit_moving at C, moved there
@@ -147,16 +147,16 @@ static void run(unsigned char *at, double seconds)
 
 int main(int argc, char **argv)
 {
-	double seconds = argc == 2 ? strtod(argv[1], NULL) : 0;
+	double seconds = argc == 2 || argc == 3 ? strtod(argv[1], NULL) : 0;
 
 	if (seconds <= 0) {
-		fprintf(stderr, "usage: jit_writer SECONDS\n");
+		fprintf(stderr, "usage: jit_writer SECONDS [NAME]\n");
 		return 2;
 	}
 	begin();
 	unsigned char *a = code, *b = code + PLACE_BYTES, *c = code + 2 * PLACE_BYTES;
 
-	load(a, "jit_first");
+	load(a, argc == 3 ? argv[2] : "jit_first");
 	run(a, 0.3 * seconds);
 	load(a, "jit_second");
 	run(a, 0.2 * seconds);

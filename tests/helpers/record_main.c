@@ -58,7 +58,7 @@ static uint64_t delay_ns(void)
 
 static void print_result(const struct record_result *r)
 {
-	static const char *const ends[] = {"duration", "signal", "target", "error"};
+	static const char *const ends[] = {"duration", "signal", "size", "target", "error"};
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);

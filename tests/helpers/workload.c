@@ -13,14 +13,17 @@
  *   after S         the second half of exec
  *   brief           burns 1 ms in burn_brief
  *   deep N S        burns below N calls of burn_deep
+ *   maps S          for S of elapsed time, maps and unmaps its own program as fast as it can
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -204,6 +207,26 @@ static int run_exec(const char *self, double seconds)
 	return 1;
 }
 
+static int run_maps(double seconds)
+{
+	double end = elapsed() + seconds;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0) {
+		perror("/proc/self/exe");
+		return 1;
+	}
+	ready();
+	while (elapsed() < end) {
+		void *p = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+
+		if (p == MAP_FAILED)
+			return 1;
+		munmap(p, 4096);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *kind = argc > 1 ? argv[1] : "";
@@ -233,6 +256,8 @@ int main(int argc, char **argv)
 		burn_deep(n, used() + seconds);
 		return 0;
 	}
+	if (!strcmp(kind, "maps"))
+		return run_maps(seconds);
 	fprintf(stderr, "usage: workload KIND [N] SECONDS\n");
 	return 2;
 }

@@ -138,17 +138,6 @@ static inline int fake_listen(char *path, size_t cap, pid_t pid)
 	return fake_bind(path, cap, pid, start);
 }
 
-/* Whether a long ended process left a perf map of that number. A runtime would not overwrite
- * it for us. */
-static inline bool fake_is_taken(pid_t pid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", (int)pid);
-	return !access(path, F_OK);
-}
-
-#define FAKE_TAKEN 3
 static inline struct fake_runtime fake_start(fake_serve_fn *serve)
 {
 	struct fake_runtime fake = {0};
@@ -159,9 +148,6 @@ static inline struct fake_runtime fake_start(fake_serve_fn *serve)
 	fake.pid = fork();
 	if (!fake.pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* The next child gets another number. */
-		if (fake_is_taken(getpid()))
-			_exit(FAKE_TAKEN);
 		int listener = fake_listen(fake.path, sizeof(fake.path), getpid());
 
 		if (write(ready[1], fake.path, sizeof(fake.path)) != (ssize_t)sizeof(fake.path))
@@ -169,17 +155,11 @@ static inline struct fake_runtime fake_start(fake_serve_fn *serve)
 		fake_run(listener, serve);
 	}
 	close(ready[1]);
-	bool began = fake.pid > 0 &&
-		     read(ready[0], fake.path, sizeof(fake.path)) == (ssize_t)sizeof(fake.path);
-	int status;
-
-	close(ready[0]);
-	if (began)
-		return fake;
-	if (fake.pid < 0 || waitpid(fake.pid, &status, 0) != fake.pid || !WIFEXITED(status) ||
-	    WEXITSTATUS(status) != FAKE_TAKEN)
+	if (fake.pid < 0 ||
+	    read(ready[0], fake.path, sizeof(fake.path)) != (ssize_t)sizeof(fake.path))
 		abort();
-	return fake_start(serve);
+	close(ready[0]);
+	return fake;
 }
 
 static inline void fake_stop(struct fake_runtime *fake)

@@ -3,7 +3,7 @@
 
 # The recording has names of JIT-compiled and of precompiled code.
 promise_has_names() {
-	grep -q 'WebApi.Cpu.IsPrime(int32)' <("$PROFCPU" fold --names full "$REC") || fail "no name of JIT-compiled code"
+	grep -q 'WebApi.Cpu.IsPrime(int32)' <("$PROFCPU" fold "$REC") || fail "no name of JIT-compiled code"
 	grep -q '\[PreJIT\]' "$REC/perf_script.out" || fail "no name of precompiled code"
 }
 
@@ -32,9 +32,9 @@ promise_same_there() {
 		fail "the counts of names differ in the other root"
 	for options in '' --raw-names --inlines '--inlines --lines'; do
 		# shellcheck disable=SC2086 # several options, or none
-		"$PROFCPU" fold --names full $options "$REC" >here || fail "fold $options here gave $?"
+		"$PROFCPU" fold $options "$REC" >here || fail "fold $options here gave $?"
 		# shellcheck disable=SC2086
-		there fold --names full $options "/tmp/$way.tar.gz" >there || fail "fold $options there gave $?"
+		there fold $options "/tmp/$way.tar.gz" >there || fail "fold $options there gave $?"
 		cmp here there || fail "fold $options differs in the other root"
 	done
 	grep -q 'WebApi.Cpu.IsPrime(int32)' there || fail "no name of JIT-compiled code"
@@ -49,9 +49,9 @@ promise_same_later() {
 	"$PROFCPU" postprocess -q -o moved "$REC" || fail "postprocess -o gave $?"
 	"$PROFCPU" postprocess -q -o taken "$REC/perf.data" || fail "postprocess of perf.data gave $?"
 	"$PROFCPU" postprocess -q "$REC" || fail "postprocess gave $?"
-	"$PROFCPU" fold --names full "$REC" >here || fail "fold gave $?"
+	"$PROFCPU" fold "$REC" >here || fail "fold gave $?"
 	grep -q 'WebApi.Cpu.IsPrime(int32)' here || fail "no name of JIT-compiled code in a recording of --record-only"
 	for other in moved taken "$REC/perf.data"; do
-		"$PROFCPU" fold --names full "$other" | cmp here - || fail "names of $other differ"
+		"$PROFCPU" fold "$other" | cmp here - || fail "names of $other differ"
 	done
 }

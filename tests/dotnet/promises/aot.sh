@@ -16,7 +16,7 @@ promise_named() {
 	cp -r "$APP" app
 	[ -f app/compute.dbg ] || fail "no debug file was made"
 	record rec -F 499 -- app/compute 3
-	"$PROFCPU" fold --names full rec >folded || fail "fold gave $?"
+	"$PROFCPU" fold rec >folded || fail "fold gave $?"
 	for name in Work.Burn 'Boxes<Int32>.Fill' 'Boxes<__Canon>.Fill' 'Work.LaterAsync() [async]' 'Program.Main() [async]' System.Threading.ThreadPoolWorkQueue.Dispatch; do
 		grep -qF ";$name" folded || fail "no $name: $(tr ';' '\n' <folded | sort | uniq -c | sort -rn | head -n 20)"
 	done

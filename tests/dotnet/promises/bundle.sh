@@ -53,7 +53,7 @@ promise_containers() {
 }
 
 bundle_is_named() {
-	"$PROFCPU" fold --names full "$1" >"$1.folded" 2>err || fail "fold gave $?: $(cat err)"
+	"$PROFCPU" fold "$1" >"$1.folded" 2>err || fail "fold gave $?: $(cat err)"
 	at_least "$(share_of "$1.folded" "Regex[.]${bundle_first#::}[(]")" 5 || fail "$1: no names of the mapped program"
 	! grep -q "[.]${bundle_second#::}(" "$1.folded" || fail "$1: names of the program that replaced it"
 }
@@ -79,11 +79,11 @@ promise_replaced() {
 	bundle_is_named living
 	stop "$moved"
 	"$PROFCPU" postprocess --no-download early >out 2>&1 || fail "postprocess gave $?: $(cat out)"
-	"$PROFCPU" fold --names full early >early.folded 2>err || fail "fold gave $?: $(cat err)"
+	"$PROFCPU" fold early >early.folded 2>err || fail "fold gave $?: $(cat err)"
 	! grep -qE "[.](${bundle_first#::}|${bundle_second#::})[(]" early.folded || fail "names from a file that is newer than the recording"
 	grep -q 'moved: another file has its place now' out || fail "no message that the file was replaced: $(cat out)"
 	mv place/moved place/gone
-	"$PROFCPU" fold --offline --names full early >early.offline 2>err || fail "fold gave $?: $(cat err)"
+	"$PROFCPU" fold --offline early >early.offline 2>err || fail "fold gave $?: $(cat err)"
 	at_least "$(share_of early.offline ';[[]moved[+]0x')" 20 || fail "the host's functions have lost their names"
 }
 
@@ -93,7 +93,7 @@ promise_kept_by_perf() {
 	local id kept program=$APP/wide-net
 	need readelf
 	program_ends
-	"$PROFCPU" fold --names full "$REC" >wanted 2>err || fail "fold gave $?: $(cat err)"
+	"$PROFCPU" fold "$REC" >wanted 2>err || fail "fold gave $?: $(cat err)"
 	at_least "$(share_of wanted ';System[.][A-Za-z.]*[.<]')" "$1" || fail "precompiled code of a single-file program has no names"
 	id=$(readelf -n "$program" 2>/dev/null | sed -n 's/.*Build ID: //p')
 	kept=home/.debug/.build-id/${id:0:2}/${id:2}
@@ -101,6 +101,6 @@ promise_kept_by_perf() {
 	head -c "$(readelf -h "$program" | awk '/Start of section headers/ { at = $5 } /Size of section headers/ { each = $5 } /Number of section headers/ { n = $5 }
 		END { print at + each * n }')" "$program" >"$kept/elf"
 	[ "$(stat -c %s "$kept/elf")" -lt "$(($(stat -c %s "$program") / 2))" ] || fail "the program has no bundle after its host"
-	HOME=$T/home "$PROFCPU" fold --names full "$REC" >folded 2>err || fail "fold gave $?: $(cat err)"
+	HOME=$T/home "$PROFCPU" fold "$REC" >folded 2>err || fail "fold gave $?: $(cat err)"
 	cmp folded wanted || fail "names differ if perf's cache has another program with the same host"
 }

@@ -37,11 +37,11 @@ lines_check() {
 # same lines.
 promise_jit() {
 	lines_record "$1" 2 --jit-names="$1" --lines
-	"$PROFCPU" fold --names full --lines "$1" >folded 2>err || fail "fold gave $?"
+	"$PROFCPU" fold --lines "$1" >folded 2>err || fail "fold gave $?"
 	lines_check folded >out || fail "$(head -n 5 out) $(cat err)"
 	tail -n 1 out
 	mv "$1" "$1.gone" && mv app away
-	"$PROFCPU" fold --offline --names full --lines "$1.gone" 2>err | cmp folded - || fail "lines differ without the program"
+	"$PROFCPU" fold --offline --lines "$1.gone" 2>err | cmp folded - || fail "lines differ without the program"
 	[ ! -s err ] || fail "$(cat err)"
 	mv away app
 }
@@ -51,14 +51,14 @@ promise_short_child() {
 	need_sampling
 	lines_copy
 	record short -F 999 -- sh -c 'dotnet exec app/lines.dll 0.3; true'
-	"$PROFCPU" fold --names full short >folded || fail "fold gave $?"
+	"$PROFCPU" fold short >folded || fail "fold gave $?"
 	at_least "$(share_of folded ';Burning[.]Step[(]')" "$1" || fail "the code of a short-lived child has no names: $(cat collect.log)"
 }
 
 # Without --lines no lines are recorded, and a later --lines gets a message.
 promise_only_on_request() {
 	lines_record plain 1 --jit-names=memory
-	"$PROFCPU" fold --names full --lines plain >folded 2>err || fail "fold gave $?"
+	"$PROFCPU" fold --lines plain >folded 2>err || fail "fold gave $?"
 	grep -q 'JIT-compiled code has no lines: it was recorded without .profcpu collect --lines' err || fail "no message: $(cat err)"
 	grep -q 'Step([^;]*:Program' folded && fail "lines that were not recorded"
 	ls plain/symbols/*.methods >/dev/null 2>&1 && fail "a list of methods is kept without need"
@@ -70,7 +70,7 @@ promise_shown_later() {
 	lines_record later 2 --jit-names=memory --lines --record-only
 	"$PROFCPU" postprocess -q later || fail "postprocess gave $?"
 	"$PROFCPU" postprocess -q --lines later || fail "postprocess --lines gave $?"
-	"$PROFCPU" fold --offline --names full --lines later >folded || fail "fold gave $?"
+	"$PROFCPU" fold --offline --lines later >folded || fail "fold gave $?"
 	lines_check folded >out || fail "$(cat out)"
 	"$PROFCPU" postprocess --lines later >out 2>&1 || fail "postprocess --lines gave $?"
 	grep -q 'later: has lines' out && fail "the message is printed although the outputs have lines: $(cat out)"
@@ -84,7 +84,7 @@ promise_replaced() {
 	lines_record replaced 2 --jit-names=memory --lines --record-only
 	cp "$PUBLISHED/$1"/* app || fail "needs $1"
 	"$PROFCPU" postprocess -q --lines replaced 2>/dev/null || fail "postprocess gave $?"
-	"$PROFCPU" fold --offline --names full --lines replaced >folded 2>/dev/null || fail "fold gave $?"
+	"$PROFCPU" fold --offline --lines replaced >folded 2>/dev/null || fail "fold gave $?"
 	rm -r app
 	grep -q 'Burning.Step' folded || fail "no samples: $(cat replaced.log) $(head -n 5 folded)"
 	grep -q ':Program.cs:' folded && fail "lines of another build"
@@ -151,13 +151,13 @@ promise_precompiled_recorded() {
 	need_sampling
 	cp -r "$APP" r2r
 	record rec -F 499 --lines -- env DOTNET_TieredCompilation=0 r2r/lines 3
-	"$PROFCPU" fold --names full --lines rec >folded || fail "fold gave $?"
+	"$PROFCPU" fold --lines rec >folded || fail "fold gave $?"
 	hot=$(sed -n 's/.*;Burning\.Step([^;]*):Program\.cs:\([0-9]*\) [0-9]*$/\1/p' folded | sort -u | tr '\n' ' ')
 	[ -n "$hot" ] || fail "no lines of precompiled code: $(grep -m 3 Burning folded)"
 	for line in $hot; do
 		[ $((line - lines_burns)) -ge -3 ] && [ $((line - lines_burns)) -le 2 ] || fail "line $line is not in Step"
 	done
 	mv r2r gone
-	"$PROFCPU" fold --offline --names full --lines rec 2>err | cmp folded || fail "lines differ without the program"
+	"$PROFCPU" fold --offline --lines rec 2>err | cmp folded || fail "lines differ without the program"
 	[ ! -s err ] || fail "$(cat err)"
 }

@@ -47,3 +47,24 @@ promise_killed_ends() {
 	live_alone() { [ "$(live_listeners)" -le "$before" ]; }
 	wait_for 20 live_alone || fail "the runtime still sends events to a killed profcpu"
 }
+
+# live_auto: records $PID with --jit-names=auto, without permission to read its memory.
+live_auto() {
+	need_sampling
+	# Number 310 is process_vm_readv.
+	"$BUILD/helpers/seccomp_exec" 310 1 "$PROFCPU" collect --no-download -o auto -p "$PID" -F 99 -d 2 >auto.log 2>&1 ||
+		fail "$(cat auto.log)"
+	kill -0 "$PID" || fail "the recording ended the program"
+}
+# auto_lists_methods: a program without collectible assemblies lists its methods.
+promise_auto_lists_methods() {
+	live_auto
+	grep -q "process $PID (.*): names come from the runtime's events" auto.log || fail "$(cat auto.log)"
+}
+# auto_lists_none REASON...: a program that may unload assemblies lists none. Recorder and report print the option for it.
+promise_auto_lists_none() {
+	live_auto
+	grep -q "process $PID (.*): no names .* rundown: $*.*--jit-names=rundown" auto.log || fail "$(cat auto.log)"
+	"$PROFCPU" postprocess --no-download auto >auto.report 2>&1 || fail "$(cat auto.report)"
+	grep -q -e '--jit-names=rundown' auto.report || fail "the report lacks the option: $(cat auto.report)"
+}

@@ -30,7 +30,6 @@ promise_named() {
 	local words
 	case $2 in
 	runtime-memory) words="process $PID (.*, .NET 10[^)]*): names come from the runtime's memory" ;;
-	perf-map) words="process $PID (.*): names come from its perf map" ;;
 	rundown) words="process $PID (.*): names come from the runtime's events" ;;
 	*) fail "no source $2" ;;
 	esac
@@ -54,7 +53,7 @@ promise_unnamed() {
 
 # In a recording of the whole machine the service has names.
 promise_in_machine() {
-	"$PROFCPU" fold --pid --names full "$REC" | grep -- "-$PID;" | grep -q 'WebApi\.Cpu\.IsPrime(int32)' ||
+	"$PROFCPU" fold --pid "$REC" | grep -- "-$PID;" | grep -q 'WebApi\.Cpu\.IsPrime(int32)' ||
 		fail "no names in a recording of the whole machine: $(cat "$REC.log")"
 }
 
@@ -72,17 +71,4 @@ promise_killed_named() { # LEAST
 	program_ends
 	"$PROFCPU" postprocess killed >killed.log 2>&1 || fail "postprocess: $(cat killed.log)"
 	service_is_named killed "$1" runtime-memory
-}
-
-# The next recording removes the perf map of a killed profcpu.
-promise_next_cleans() {
-	local recorder map=/tmp/perf-$PID.map
-	start left "$PROFCPU" collect -p "$PID" -F 99 -d 60 --jit-names perfmap -o left
-	recorder=$STARTED
-	wait_for 30 test -s "$map" || fail "no perf map: $(cat left.log)"
-	kill -KILL "$recorder"
-	[ -e "$map" ] || fail "the map ended with its recorder"
-	record next -p "$PID" -F 99 -d 1
-	grep -q '1 perf map of a killed profcpu: switched off and removed' collect.log || fail "$(cat collect.log)"
-	service_is_clean
 }

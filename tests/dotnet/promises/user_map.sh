@@ -31,7 +31,7 @@ promise_cpu_share() {
 	samples=$(awk '$1 == "samples" { print $2 + 0 }' loaded.log)
 	# The rest of the CPU time is tiered compilation, which varies from run to run, and the requests themselves. Samples err by
 	# chance. Requests that began before, or had no response at the end, add at most one for each of the 5 connections.
-	burn=$(share_of loaded/folded_stacks.out 'Cpu::Burn')
+	burn=$(share_of loaded/folded_stacks.out 'Cpu[.]Burn')
 	echo "below Burn: $burn % of $samples samples; $responses responses of $1 ms of CPU each in $process_ms ms of the process"
 	awk -v burn="$burn" -v responses="$responses" -v each="$1" -v all="$process_ms" -v samples="$samples" 'BEGIN {
 		least = 100 * responses * each / all; most = 100 * (responses + 10) * each / all; chance = 5 + 200 / sqrt(samples)

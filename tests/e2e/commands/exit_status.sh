@@ -22,6 +22,7 @@ gives 0 'warning: .*: no samples; record longer' "$PROFCPU" postprocess -dir idl
 gives 0 'warning: .*: no samples; record longer' "$PROFCPU" postprocess idle/perf.data -o again
 gives 0 'warning: idle has no samples' "$PROFCPU" fold idle
 [ ! -s out ] || fail "folded an event without samples"
+gives 1 "error: idle: no samples of the event 'cycles'; it has no samples of any event" "$PROFCPU" fold --event-filter=cycles idle
 gives 1 'error: no stacks in the input' "$PROFCPU" flamegraph idle
 grep -q 'no samples' out || fail "the picture lacks the words 'no samples'"
 for dir in idle again; do
@@ -35,8 +36,9 @@ gives 0 'warning: comments has no samples' "$PROFCPU" fold comments
 gives 1 'error: ' "$PROFCPU" flamegraph comments
 gives 0 'warning: .*: no samples; record longer' "$PROFCPU" postprocess comments -o from-comments
 # No sample of the selected event.
-gives 0 "warning: no samples of the event 'cycles'; the input has samples of 'cpu-clock:[a-zA-Z]*'" "$PROFCPU" fold --event-filter cycles "$TESTS/golden/fold/cpp.txt"
-gives 1 "error: no samples of the event 'cycles'" "$PROFCPU" flamegraph --event cycles "$TESTS/golden/fold/cpp.txt"
+gives 1 "error: .*/cpp.txt: no samples of the event 'cycles'; choose from 'cpu-clock:[a-zA-Z]*'$" "$PROFCPU" fold --event-filter cycles "$TESTS/golden/fold/cpp.txt"
+[ ! -s out ] || fail "folded an event without samples"
+gives 1 "error: .*/cpp.txt: no samples of the event 'cycles'; choose from 'cpu-clock:[a-zA-Z]*'$" "$PROFCPU" flamegraph --event cycles "$TESTS/golden/fold/cpp.txt"
 # Text that ends within a sample, as after a broken pipe: the samples before it are used.
 sed '$d' "$TESTS/golden/fold/cpp.txt" >whole
 printf '\n' >>whole
@@ -76,6 +78,25 @@ gives 3 '' "$PROFCPU" collect -q -F 999 --pid "$SHARES_PID" -o with -- sh -c 'i=
 stop "$SHARES_PID"
 grep -q '^shares;' with/folded_stacks.out || fail "-p beside a command: the process is not recorded"
 grep -q '^sh;' with/folded_stacks.out && fail "-p beside a command: the command is recorded"
+
+# A reader of the report that leaves is no failure; a full device is one. Filters end by SIGPIPE.
+without_reader() {
+	{
+		"$@" 2>err
+		echo $? >status.out
+	} | true
+	cat status.out
+}
+for _ in 1 2 3; do
+	[ "$(without_reader "$PROFCPU" collect -d 0.2 -o deaf -- sleep 0.1)" = 0 ] || fail "collect without a reader: exit $(cat status.out): $(cat err)"
+	[ -s deaf/prof.tar.gz ] || fail "collect without a reader: no archive"
+	[ "$(without_reader "$PROFCPU" postprocess deaf)" = 0 ] || fail "postprocess without a reader: exit $(cat status.out): $(cat err)"
+	grep -i 'stdout\|pipe' err && fail "a missing reader is reported"
+	"$PROFCPU" collect -F 999 -o deaf -- sleep 0.1 2>err | head -n 1 >first
+	[ "${PIPESTATUS[0]}" = 0 ] || fail "collect | head -n 1 failed: $(cat err)"
+done
+[ "$(without_reader "$PROFCPU" ps)" = 141 ] || fail "ps without a reader: exit $(cat status.out)"
+gives 1 'cannot (write to stdout|print the report)' sh -c "'$PROFCPU' postprocess deaf >/dev/full"
 
 # Only enough descriptors for the events: the error comes before the recording, and the suggested limit suffices.
 start_shares 60

@@ -76,6 +76,10 @@ for option in '-d x' '-duration x' '--duration x' -duration=x '--dur x'; do
 done
 wrong "--pid: needs a whole number from 1 to 2147483647, not 'x'" doctor -json -pid x
 
+for size in 100 0K 1.5M 5MB M -1M 9223372036854775808B 8589934592G ''; do
+	wrong "--max-size: needs a size with a unit, such as 512K, 100M or 2G, not '$size'" collect --max-size "$size"
+done
+
 # For a single word the line suggests its likely meaning.
 commas="separate several processes by commas, without blanks: \`profcpu collect -p PID,PID\`"
 wrong "'2' is not an option; $commas" collect -p 1 2
@@ -132,7 +136,7 @@ without_effect "--context has no effect with --names full" --context fold --name
 without_effect "--mangled has no effect on text: text keeps its own names" --mangled fold --names full text
 without_effect "--mangled has no effect on text: text keeps its own names" --mangled flamegraph text
 without_effect "--srcline has no effect here: it is for the text of \`perf script -F +srcline\`; use --lines for a recording" --srcline \
-	fold "$TESTS/golden/perf/6.1-g"
+	fold --names perf "$TESTS/golden/perf/6.1-g"
 printf 'a;b 100\n' >one
 without_effect "--negate has no effect: the input has one count on each line" --negate flamegraph one
 "$PROFCPU" flamegraph --encoding bogus folded >out 2>err || fail "--encoding bogus: exit $?"

@@ -132,8 +132,8 @@ survives "$PROFCPU" fold "$T/out/rec"
 grep -q ': incomplete: ?\[31m' "$T/refused" || fail "$(cat -v "$T/refused")"
 
 # New outputs replace missing ones, so nothing is missing afterwards.
-tar -C "$T/pack/rec" -cf "$T/cut.tar" manifest.json symbols perf.data perf_script.out
-truncate -s -20000 "$T/cut.tar"
+tar -b 1 -C "$T/pack/rec" -cf "$T/cut.tar" manifest.json symbols samples.idx perf.data perf_script.out
+truncate -s -$(($(stat -c %s "$T/pack/rec/perf_script.out") / 2 + 1024)) "$T/cut.tar"
 survives "$PROFCPU" postprocess -q -o "$T/out/outputs" "$T/cut.tar"
 [ "$SURVIVED" = 1 ] || fail "cut outputs: exit $SURVIVED"
 "$PROFCPU" fold "$T/out/outputs/prof.tar.gz" >"$T/again" 2>"$T/err" || fail "exit $?, although nothing is missing: $(cat "$T/err")"

@@ -65,5 +65,20 @@ if [ "$(id -u)" = 0 ]; then
 	# The owner of the working directory could replace everything in it anyway.
 	chown 12345 . && "$PROFCPU" collect -q -p "$SHARES_PID" -d 0.5 || fail "refused a link of the working directory's owner"
 	[ -n "$(ls away)" ] || fail "nothing was written"
+
+	echo "a directory of -o of another user"
+	mkdir "$T/o" && cd "$T/o" && mkdir theirs ours && ln -s ours link && chown -h 12345 theirs link || fail "chown"
+	for dir in theirs theirs/ "$T/o/theirs" link; do
+		refuses "$PROFCPU" collect -p "$SHARES_PID" -d 0.5 -o "$dir"
+		grep -q "cannot write to $dir: user 12345 owns it" "$T/refused" || fail "collect: $(cat "$T/refused")"
+		refuses "$PROFCPU" postprocess -o "$dir" "$T/mine"
+		grep -q "cannot write to $dir: user 12345 owns it" "$T/refused" || fail "postprocess: $(cat "$T/refused")"
+	done
+	ln -s theirs ours.link
+	refuses "$PROFCPU" collect -p "$SHARES_PID" -d 0.5 -o ours.link
+	[ -z "$(ls theirs)$(ls ours)" ] || fail "wrote into a directory of another user"
+	# The owner of the directory above could replace it anyway.
+	chown 12345 . && "$PROFCPU" collect -q -p "$SHARES_PID" -d 0.5 -o theirs || fail "refused the directory in the user's own"
+	[ -s theirs/perf.data ] || fail "nothing was written"
 fi
 exit 0

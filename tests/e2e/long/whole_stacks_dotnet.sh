@@ -43,8 +43,8 @@ for version in $versions; do
 	echo 'LEAF others Cpu::SumOfSines libm' >"$T/described"
 	"$TESTS/dotnet/whole_stacks" "$T/described" profcpu="$T/rec/perf_script.out" perf-g="$T/g.out" --examples 5 --least "start=$STACKS_START" || failed=1
 	# Frames that burn CPU are present, and frames that wait are not.
-	at_least "$(share_of "$T/rec/folded_stacks.out" 'Cpu::Burn')" 30 || failed=1
-	at_least 1 "$(share_of "$T/rec/folded_stacks.out" 'Waiting::')" || failed=1
+	at_least "$(share_of "$T/rec/folded_stacks.out" 'Cpu.Burn')" 30 || failed=1
+	at_least 1 "$(share_of "$T/rec/folded_stacks.out" 'Waiting[.]')" || failed=1
 	rm -rf "$T/rec"
 done
 [ "$failed" = 0 ] || fail "stacks differ from the program's description"

@@ -64,6 +64,32 @@ audit stripped stripped libwork.so no-debug-file
 id=$(readelf -n libwork.so | sed -n 's/.*Build ID: //p')
 grep -qE "^unnamed +[0-9.]+ %  libwork\.so: no debug file of build id $id; .profcpu symbols fetch stripped.," stripped.out || fail "stripped: $(cat stripped.out)"
 grep -qE '^          stripped +[0-9]+ ' stripped.out || fail "no row for stripped code: $(cat stripped.out)"
+# The remedy works: it tries also a server that was unreachable before, and says what to do if no server has the file.
+fetches() { # STATUS PATTERN OPTION...: the result of symbols fetch
+	local want=$1 pattern=$2 status=0
+	shift 2
+	"$PROFCPU" symbols fetch "$@" stripped >fetch.out 2>&1 || status=$?
+	[ "$status" = "$want" ] || fail "symbols fetch: exit $status, not $want: $(cat fetch.out)"
+	grep -qE "$pattern" fetch.out || fail "symbols fetch: $(cat fetch.out)"
+}
+post() { "$PROFCPU" postprocess "$@" stripped >stripped.out 2>&1 || fail "postprocess: $(cat stripped.out)"; }
+post --symbol-server http://127.0.0.1:1/x
+fetches 0 '^no server .*libwork.so: no server is allowed for it; name one with --symbol-server'
+for _ in 1 2; do
+	fetches 1 'no debug file for libwork.so: http://127.0.0.1:1/x could not be reached|cannot be reached' --symbol-server http://127.0.0.1:1/x
+done
+if command -v python3 >/dev/null; then
+	mkdir www
+	start_symbol_server www
+	post --symbol-server "$SYMBOL_SERVER/ssqp"
+	fetches 0 '^absent .*libwork.so: no server has it; install it, or name another server' --symbol-server "$SYMBOL_SERVER/ssqp"
+	serve www whole.so whole.so
+	fetches 0 '^fetched .*libwork.so' --again --symbol-server "$SYMBOL_SERVER/ssqp"
+	grep -qx 'next: profcpu postprocess stripped' fetch.out || fail "no next step: $(cat fetch.out)"
+	post
+	grep -q 'libwork.so' stripped.out && fail "the fetched file gives no names: $(cat stripped.out)"
+	rm -rf "$XDG_CACHE_HOME"
+fi
 record_and gone rm libwork.so
 audit gone native libwork.so gone native app -
 cp whole.so libwork.so

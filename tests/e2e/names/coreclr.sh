@@ -30,11 +30,11 @@ record rec -p "$API_PID" -d 5 -F 999
 stop "$LOAD_PID"
 # leaves RECORDING: the weight of each leaf function of libcoreclr.so, by its address.
 leaves() {
-	"$PROFCPU" fold --names full "$1" 2>/dev/null | sed -n 's/^.*;\([^;]*\) \([0-9]*\)$/\1 \2/p' |
+	"$PROFCPU" fold "$1" 2>/dev/null | sed -n 's/^.*;\([^;]*\) \([0-9]*\)$/\1 \2/p' |
 		sed -n 's/^\[libcoreclr\.so+0x\([0-9a-f]*\)\] /\1 /p; s/^coreclr_\([0-9a-f]*\) /\1 /p' |
 		awk '{ w[$1] += $2 } END { for (a in w) printf "%s %.0f\n", a, w[a] }' | sort
 }
-frames() { "$PROFCPU" fold --names full "$1" 2>/dev/null | tr ';' '\n' | sed 's/ [0-9]*$//' | sort -u; }
+frames() { "$PROFCPU" fold "$1" 2>/dev/null | tr ';' '\n' | sed 's/ [0-9]*$//' | sort -u; }
 frames rec >before
 leaves rec >placed
 grep -q '^\[libcoreclr\.so+0x' before || fail "no function of libcoreclr.so is placed"

@@ -11,8 +11,8 @@ recordings=0 with_thread=0
 for dir in "$TESTS"/golden/perf/*/; do
 	name=$(basename "$dir")
 	cp "$dir/perf.data" "$T/perf.data"
-	expected=$dir/expected fold=(fold)
-	[ -e "$expected" ] || expected=$dir/cpu-clock.expected fold=(fold --event-filter cpu-clock)
+	expected=$dir/expected fold=(fold --names perf)
+	[ -e "$expected" ] || expected=$dir/cpu-clock.expected fold=(fold --names perf --event-filter cpu-clock)
 	"$PROFCPU" "${fold[@]}" "$T/perf.data" >"$T/out" 2>"$T/err" || fail "$name: fold gave $?: $(cat "$T/err")"
 	[ "$(weight_of "$T/out")" = "$(weight_of "$expected")" ] || fail "$name: the weight differs from perf's"
 	recordings=$((recordings + 1))

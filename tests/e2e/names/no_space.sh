@@ -36,7 +36,7 @@ mount -o remount,size=4M small || fail "remount"
 rm -r small/rec
 record small/rec --jit-names=memory --record-only -F 199 -- "${program[@]}"
 grep -q 'warning' collect.log && fail "a warning although all names fit: $(cat collect.log)"
-"$PROFCPU" fold --names full small/rec >folded 2>err || fail "fold gave $?: $(cat err)"
+"$PROFCPU" fold small/rec >folded 2>err || fail "fold gave $?: $(cat err)"
 at_least "$(share_of folded ';Burning[.]Step[(]')" 50 || fail "names are missing with enough space"
 
 # A file system that counts no blocks is not full.
@@ -44,5 +44,5 @@ mkdir uncounted
 mount -t ramfs none uncounted || fail "mount"
 T_MOUNTED+=("$T/uncounted")
 record uncounted/rec --jit-names=memory --record-only -F 199 -- "${program[@]}"
-"$PROFCPU" fold --names full uncounted/rec >folded 2>err || fail "fold gave $?: $(cat err)"
+"$PROFCPU" fold uncounted/rec >folded 2>err || fail "fold gave $?: $(cat err)"
 at_least "$(share_of folded ';Burning[.]Step[(]')" 50 || fail "names are missing on a file system without block counts"

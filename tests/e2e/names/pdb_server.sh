@@ -29,7 +29,7 @@ mkdir -p "www/ssqp/${key%/*}" && cp lines.pdb "www/ssqp/$key"
 start_symbol_server www
 cached=$XDG_CACHE_HOME/profcpu/symbols/$key
 
-folded() { "$PROFCPU" fold --offline --names full --lines "$1" 2>fold.err || fail "fold gave $?: $(cat fold.err)"; }
+folded() { "$PROFCPU" fold --offline --lines "$1" 2>fold.err || fail "fold gave $?: $(cat fold.err)"; }
 has_lines() { # FOLDED: all of Step has lines, and they are Step's
 	awk -v burns="$burns" 'match($0, /;Burning\.Step\([^;]*$/) {
 			n = $NF; line = substr($0, RSTART); sub(/ [0-9]+$/, "", line); all += n

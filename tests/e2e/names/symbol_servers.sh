@@ -90,7 +90,7 @@ odd=$(printf 'odd\033]0;x\007.so')
 cp linked.so "$odd"
 for verb in list verify; do
 	"$PROFCPU" symbols $verb "$odd" >out || fail "$verb of an odd name: exit $?"
-	grep -q 'odd?]0;x?.so' out || [ $verb = verify ] || fail "$verb: $(cat -v out)"
+	grep -qF 'odd\x1b]0;x\x07.so' out || [ $verb = verify ] || fail "$verb: $(cat -v out)"
 	grep -q "$(printf '\033')" out && fail "$verb prints control characters"
 done
 cp other.so "$file" 2>/dev/null || cp libother.so.dbg "$file"
@@ -182,7 +182,7 @@ fetch --symbol-server http://127.0.0.1:1/x lib/shop.so lib/libother.so && fail "
 [ "$(cat err)" = "profcpu: warning: no debug file for shop.so and 1 other: http://127.0.0.1:1/x cannot be reached" ] ||
 	grep -q 'could not be reached' err || fail "a closed port: $(cat err)"
 fetch --symbol-server http://127.0.0.1:1/x lib/shop.so && fail "a port that was closed before gave 0"
-grep -q 'http://127.0.0.1:1/x was unreachable recently; `--again` retries now$' err || fail "a port that was closed before: $(cat err)"
+grep -q 'recently' err && fail "a server that was unreachable before was not tried: $(cat err)"
 fresh
 fetch --timeout 20 --symbol-server http://does-not-exist.invalid/x lib/shop.so && fail "an unknown host gave 0"
 grep -q 'does-not-exist.invalid/x ' err || fail "an unknown host: $(cat err)"

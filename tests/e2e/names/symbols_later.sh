@@ -32,7 +32,7 @@ start_symbol_server www
 serve www lib/libshop.so libshop.dbg
 serve www lib/libcoreclr.so libcoreclr.dbg
 functions() { # RECORDING: functions of the libraries, in the full form
-	"$PROFCPU" fold --names full "$1" 2>/dev/null | tr ';' '\n' | sed 's/ [0-9]*$//' | grep -E 'lib(shop|coreclr)' | sort -u
+	"$PROFCPU" fold "$1" 2>/dev/null | tr ';' '\n' | sed 's/ [0-9]*$//' | grep -E 'lib(shop|coreclr)' | sort -u
 }
 all=$(for stem in libcoreclr libshop; do for f in deep middle other shown; do echo "${stem}_$f"; done; done)
 
@@ -55,7 +55,7 @@ grep -qE "^dynsym +none +[0-9a-f]{40} +[1-9][0-9]* +[1-9][0-9]* +0 $T/lib/libsho
 named() {
 	functions "$1" >got
 	[ "$(cat got)" = "$all" ] || fail "$1: not named: $(cat got)"
-	"$PROFCPU" fold "$1" 2>/dev/null | tr ';' '\n' | sed 's/ [0-9]*$//' | grep -E '^lib(shop|coreclr)_' | sort -u >perf_form
+	"$PROFCPU" fold --names perf "$1" 2>/dev/null | tr ';' '\n' | sed 's/ [0-9]*$//' | grep -E '^lib(shop|coreclr)_' | sort -u >perf_form
 	[ "$(cat perf_form)" = "$all" ] || fail "$1: not named in perf's form: $(cat perf_form)"
 	grep -q '^stripped ' "$1/symbols/names" && fail "$1 still has 'stripped' lines"
 	grep -q ' debug-file - libshop_deep$' "$1/symbols/names" || fail "$1: the names were not stored: $(cat "$1/symbols/names")"
@@ -66,7 +66,7 @@ named() {
 [ "$(grep -c '^fetched ' out)" = 2 ] && grep -qx 'next: profcpu postprocess plain' out || fail "fetch: $(cat out err)"
 mv lib away
 cp plain/prof.tar.gz .
-"$PROFCPU" fold --names full plain | cmp - <("$PROFCPU" fold --names full prof.tar.gz) || fail "fold changes names"
+"$PROFCPU" fold plain | cmp - <("$PROFCPU" fold prof.tar.gz) || fail "fold changes names"
 "$PROFCPU" postprocess -q -o later prof.tar.gz || fail "postprocess of the archive: exit $?"
 named later
 "$PROFCPU" postprocess -q plain || fail "postprocess of the recording: exit $?"

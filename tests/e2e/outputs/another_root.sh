@@ -42,7 +42,7 @@ cmp "$T/dd/folded_stacks.out" "$T/there.folded" || { diff "$T/dd/folded_stacks.o
 [ ! -s "$T/err" ] || fail "with the kernel's names: $(cat "$T/err")"
 at_least "$(share_of "$T/dd/folded_stacks.out" 'read_zero')" 50 || fail "the kernel's names are lost: $(cat "$T/dd/folded_stacks.out")"
 
-for options in '' --pid --tid --kernel --addrs --all; do
+for options in '' '--names perf' --pid --tid --kernel --addrs --all; do
 	# shellcheck disable=SC2086 # no option at all is one case
 	"$PROFCPU" fold $options "$T/rec" >"$T/here.folded" || fail "fold $options here gave $?"
 	# shellcheck disable=SC2086

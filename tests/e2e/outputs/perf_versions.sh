@@ -11,10 +11,10 @@ for dir in "$TESTS"/golden/perf/*/; do
 		event=${event%expected}
 		event=${event%.}
 		[ -z "$event" ] || filter=(--event-filter "$event")
-		"$PROFCPU" fold --offline "${filter[@]}" "$dir" >"$T/folded" 2>"$T/err" || fail "$dir: $(cat "$T/err")"
+		"$PROFCPU" fold --offline --names perf "${filter[@]}" "$dir" >"$T/folded" 2>"$T/err" || fail "$dir: $(cat "$T/err")"
 		cmp "$T/folded" "$expected" || fail "$dir $event: $(diff "$T/folded" "$expected" | head -n 5)"
 		# Samples contain PIDs although perf's text does not, for which the script writes -?.
-		"$PROFCPU" fold --offline --pid "${filter[@]}" "$dir" >"$T/pids" 2>"$T/err" || fail "$dir --pid: $(cat "$T/err")"
+		"$PROFCPU" fold --offline --names perf --pid "${filter[@]}" "$dir" >"$T/pids" 2>"$T/err" || fail "$dir --pid: $(cat "$T/err")"
 		grep -vE '^[^;]*-[0-9]+(;| )' "$T/pids" && fail "$dir --pid: lines without a PID"
 		checked=$((checked + 1))
 	done

@@ -20,9 +20,10 @@ load() {
 }
 
 load
-for signal in INT TERM; do
+for signal in INT TERM HUP USR1 USR2 ALRM XCPU; do
 	echo "SIG$signal"
-	"$R" -q -p "$load_pid" -F 999 -o "sig$signal" >"$T/out" 2>"$T/err" &
+	# Not ignored, as by a shell or nohup.
+	env --default-signal=HUP,USR1,USR2,ALRM,XCPU "$R" -q -p "$load_pid" -F 999 -o "sig$signal" >"$T/out" 2>"$T/err" &
 	pid=$!
 	wait_for 20 test -s "sig$signal/perf.data" || fail "the recording did not start: $(cat "$T/err")"
 	wait_for_cpu "$load_pid" 500
@@ -57,6 +58,31 @@ two_signals() { # FIRST SECOND STATUS
 echo "a second signal ends it at once"
 two_signals INT TERM 143
 two_signals HUP INT 130
+two_signals ALRM TERM 143
+two_signals USR1 USR2 140
+
+echo "the limit of CPU time"
+# The kernel repeats SIGXCPU each second, also while the outputs are made.
+limited=0
+(
+	ulimit -St 1
+	exec "$PROFCPU" collect -q -a -F 20000 -d 120 -o limit
+) >"$T/out" 2>"$T/err" || limited=$?
+[ "$limited" = 0 ] || fail "RLIMIT_CPU: exit $limited: $(cat "$T/err")"
+[ "$(grep -c 'recording: ended after [0-9.]* s: profcpu used up its CPU time; raise the limit' "$T/err")" = 1 ] || fail "$(cat "$T/err")"
+grep -q '"finished": true' limit/manifest.json || fail "the manifest is not marked as finished"
+[ -s limit/flamegraph.svg ] || fail "no picture"
+grep -q burn_deep limit/folded_stacks.out || fail "no samples of the load up to the limit"
+stop "$load_pid"
+load
+
+echo "the command gets SIGTERM, not a signal with a meaning of its own"
+env --default-signal=USR1 "$R" -q -F 99 -o command -- bash -c 'trap "echo usr1; exit 1" USR1; trap "echo term >term; exit 0" TERM; echo ready >ready; while :; do sleep 0.05; done' >"$T/out" 2>"$T/err" &
+pid=$!
+wait_for 20 test -s ready || fail "the command did not start: $(cat "$T/err")"
+kill -USR1 "$pid"
+wait "$pid" || fail "USR1 with a command: exit $?: $(cat "$T/err")"
+wait_for 20 test -s term || fail "the command did not get SIGTERM: $(cat "$T/out")"
 
 echo "kill -9"
 # With real-time priority the recorder does not wait for a CPU. If it did wait, the machine caused that part of the

@@ -108,7 +108,7 @@ as_perf() {
 	perf_record "$name.data" -q -B -F 999 -e cpu-clock:u --call-graph dwarf,16384 -- "$@"
 	perf script --no-inline -i "$name.data" 2>"$T/perf.err" </dev/null >"$name.txt" || fail "perf script: $(cat "$T/perf.err")"
 	"$PROFCPU" fold "$name.txt" >"$name.perf" || fail "perf's text of $name"
-	"$PROFCPU" fold "$name.data" >"$name.ours" || fail "fold of $name gave $?"
+	"$PROFCPU" fold --names perf "$name.data" >"$name.ours" || fail "fold of $name gave $?"
 	share=$(share_of "$name.ours" ';main[; ]')
 	echo "$name: $(weight_of "$name.ours") ns, $share % under main; perf: $(share_of "$name.perf" ';main[; ]') %"
 	at_least "$share" 97 || fail "$name: only $share % of the samples are under main"
@@ -139,20 +139,21 @@ assert sum(s['truncated_by'].values()) == s['truncated']
 assert sum(s[g] for g in grades) == json.load(open(sys.argv[1]))['samples']
 assert s['frames']['found'] > 10 * s['truncated']
 PY
-grep -q 'truncated' cut/perf_script.out cut/folded_stacks.out && fail "perf's form has a mark"
-"$PROFCPU" fold --names full cut.data >cut.full || fail "fold of truncated stacks"
+cp cut/folded_stacks.out cut.full
+"$PROFCPU" fold --names perf cut.data >cut.perf || fail "fold of truncated stacks"
+grep -q 'truncated' cut/perf_script.out cut.perf && fail "perf's form has a mark"
 grep -q '^work;\[truncated\];deep;deep;.*;middle;leaf ' cut.full || fail "no mark: $(cut -c 1-200 cut.full)"
 grep -q '\[truncated\]' cut/flamegraph.svg || fail "no mark in the picture"
-[ "$(weight_of cut.full)" = "$(weight_of cut/folded_stacks.out)" ] || fail "weights differ between the forms of names"
+[ "$(weight_of cut.full)" = "$(weight_of cut.perf)" ] || fail "weights differ between the forms of names"
 
 # A limit cuts at the root, like perf script's; only the full form marks it.
 perf script --no-inline --max-stack 5 -i work.data 2>/dev/null </dev/null | "$PROFCPU" fold - >five.perf
-"$PROFCPU" fold --max-stack 5 work.data >five.ours || fail "fold --max-stack"
+"$PROFCPU" fold --names perf --max-stack 5 work.data >five.ours || fail "fold --max-stack"
 diff <(grep ';leaf' five.perf | grep -v on_signal) <(grep ';leaf' five.ours | grep -v on_signal) >diff.txt || fail "--max-stack cuts differently from perf: $(head -n 20 diff.txt)"
-"$PROFCPU" fold --max-stack 5 --names full work.data >five.full || fail "fold --max-stack --names full"
+"$PROFCPU" fold --max-stack 5 work.data >five.full || fail "fold --max-stack"
 grep -qE '^work;\[truncated\](;[^;]*){5} ' five.full || fail "no mark at the limit: $(cat five.full)"
 refuses "$PROFCPU" fold --max-stack 0 work.data
-refuses "$PROFCPU" fold --grades work.data
+refuses "$PROFCPU" fold --names perf --grades work.data
 
 # Unwound stacks stay in the recording: the result is the same without the files used for unwinding.
 mv work work.away
@@ -171,5 +172,5 @@ grep -q 'unwound stacks .*: cannot be used' damaged.out || fail "damage is not r
 cmp work.rec/folded_stacks.out damaged/folded_stacks.out || fail "stacks differ when they are unwound again"
 
 # Without this machine's files only the sampled frame is known.
-"$PROFCPU" fold --offline --names full work.data >offline.full 2>/dev/null || fail "fold --offline"
+"$PROFCPU" fold --offline work.data >offline.full 2>/dev/null || fail "fold --offline"
 grep -q '^work;\[truncated\];[^;]* [0-9]*$' offline.full || fail "offline: $(head -n 3 offline.full)"

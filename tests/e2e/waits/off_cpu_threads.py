@@ -3,15 +3,18 @@
 
 usage: off_cpu_threads.py wall DIR WAITS_FOLDED
        off_cpu_threads.py schedstat DIR BEFORE AFTER
+       off_cpu_threads.py delay DIR COUNTS
 
 wall: the lines of each thread in DIR/wall.folded sum up to its lifetime in offcpu.idx. For threads that lived all the
 time they sum up to the clock. The lines minus WAITS_FOLDED (profcpu fold --pid --tid --idle --event-filter offcpu-time)
 and minus short waits are its running time.
 schedstat: the running time of each thread is what the kernel counted between BEFORE and AFTER, lines "TID RUN_NS WAIT_NS
-COUNT". If wakings were recorded, its runnable time agrees too. Tolerances are 1 % and 20 ms, the unknown time because of
+COUNT". Its runnable time agrees too. Tolerances are 1 % and 20 ms, the unknown time because of
 lost switches, and 30 us for each time that the thread got a CPU. The kernel counts the cost of a switch, and of its
 recording, as the next thread's. It counts a thread as runnable only when the CPU that will run it is awake and has it in
 its queue.
+delay: each thread of COUNTS, lines "TID RUN_NS WAIT_NS COUNT", began in the recording. It waited for a CPU as long as the
+kernel counted, within 1 %, and the unknown time because of lost switches.
 """
 import re
 import struct
@@ -87,7 +90,6 @@ def counts_of(path):
 
 
 def check_schedstat(directory, before_path, after_path):
-    runnable = any(row[0] == WAIT and row[6] for row in rows_of(directory))
     before, after = counts_of(before_path), counts_of(after_path)
     bad = compared = 0
     sums, unknown = [0, 0, 0, 0], sum(t["unknown"] for t in threads_of(directory))
@@ -99,19 +101,28 @@ def check_schedstat(directory, before_path, after_path):
         sums = [a + b for a, b in zip(sums, (ran, t["running"], waited, t["runnable"]))]
         compared += 1
         bad += near(f"thread {t['tid']} ran", t["running"], ran, slack)
-        if runnable:
-            bad += near(f"thread {t['tid']} waited for a CPU", t["runnable"], waited, slack + unknown)  # lost switches include wakings
-    if not runnable:
-        print("wakings were not recorded, so runnable time is not compared")
+        bad += near(f"thread {t['tid']} waited for a CPU", t["runnable"], waited, slack + unknown)  # lost switches include wakings
     print("%d threads: the kernel counted %.6f s on a CPU, the recording %.6f s; ready to run %.6f s and %.6f s"
           % (compared, *(s / 1e9 for s in sums)))
     bad += near("all threads ran", sums[1], sums[0], 0.005 * sums[0] + unknown)
     return bad or compared < 10 or sums[0] < 1e9
 
 
+def check_delay(directory, counts_path):
+    counts, bad = counts_of(counts_path), 0
+    threads = [t for t in threads_of(directory) if t["tid"] in counts]
+    for t in threads:
+        bad += near(f"thread {t['tid']} waited for a CPU", t["runnable"], counts[t["tid"]][1], t["unknown"])
+    print("%d threads: the kernel counted %.6f s ready to run, the recording %.6f s; %d threads differ"
+          % (len(counts), sum(c[1] for c in counts.values()) / 1e9, sum(t["runnable"] for t in threads) / 1e9, bad))
+    return bad or len(threads) != len(counts)
+
+
 def main():
     if sys.argv[1:2] == ["wall"]:
         sys.exit(1 if check_wall(sys.argv[2], sys.argv[3]) else 0)
+    if sys.argv[1:2] == ["delay"]:
+        sys.exit(1 if check_delay(sys.argv[2], sys.argv[3]) else 0)
     sys.exit(1 if check_schedstat(sys.argv[2], sys.argv[3], sys.argv[4]) else 0)
 
 

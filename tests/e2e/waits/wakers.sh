@@ -34,7 +34,7 @@ wakers_are_right() {
 
 echo "each wait has its waker"
 wakers_are_right rec
-grep -q '>Wakeups<' rec/wakeup.svg || fail "wakeup.svg has another title"
+grep -q '>Wakeups: ' rec/wakeup.svg || fail "wakeup.svg has another title"
 grep -q 'wakeup\|wake_lock;.*;waits;--' rec/folded_stacks.out rec/offcpu.folded rec/perf_script.out && fail "wakers in other outputs"
 # A timer's interrupt has no waker, whichever thread was running.
 all=$(weight_of rec/wakeup.folded ';wait_sleep;[^-]*;--;')

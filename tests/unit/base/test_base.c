@@ -70,6 +70,39 @@ static void hashmap_keeps_every_key(void **state)
 	hashmap_free(&m);
 }
 
+/* Keys whose places collide, removed and added in many orders. */
+static void hashmap_forgets_only_removed_keys(void **state)
+{
+	enum { KEYS = 300 };
+	struct hashmap m = {0};
+	bool there[KEYS] = {0};
+	uint32_t seed = 1;
+	size_t n = 0;
+
+	(void)state;
+	hashmap_remove(&m, 1);
+	for (int i = 0; i < 100000; i++) {
+		uint32_t k = (seed = seed * 1664525u + 1013904223u) >> 8;
+		bool add = k / KEYS % 2;
+
+		k %= KEYS;
+		n += (size_t)(add && !there[k]);
+		n -= (size_t)(!add && there[k]);
+		there[k] = add;
+		if (add)
+			assert_int_equal(hashmap_put(&m, k, k), 0);
+		else
+			hashmap_remove(&m, k);
+		assert_int_equal(m.len, n);
+		for (uint32_t j = i % 16; j < KEYS; j += 16) {
+			const uint32_t *value = hashmap_get(&m, j);
+
+			assert_true(there[j] ? value && *value == j : !value);
+		}
+	}
+	hashmap_free(&m);
+}
+
 static void reader_never_passes_its_end(void **state)
 {
 	const unsigned char data[] = {1, 2, 0, 3, 0, 0, 0, 'h', 'i', 0, 'x'};
@@ -130,6 +163,7 @@ int main(void)
 		cmocka_unit_test(arena_memory_is_zeroed_and_aligned),
 		cmocka_unit_test(intern_gives_equal_texts_equal_ids),
 		cmocka_unit_test(hashmap_keeps_every_key),
+		cmocka_unit_test(hashmap_forgets_only_removed_keys),
 		cmocka_unit_test(reader_never_passes_its_end),
 		cmocka_unit_test(outbuf_escapes_characters_forbidden_in_json_and_xml),
 		cmocka_unit_test(outbuf_remembers_a_full_device),

@@ -38,7 +38,7 @@ static void a_worker_serves_requests_until_its_end(void **state)
 	uint64_t begin_ns = clock_monotonic_ns();
 
 	(void)state;
-	assert_int_equal(worker_start(&b.worker, serve, &b), 0);
+	assert_int_equal(worker_start(&b.worker, "serve", serve, &b), 0);
 	for (int i = 1; i <= 100; i++) {
 		worker_lock(&b.worker);
 		b.requested = i;
@@ -67,7 +67,7 @@ static void a_worker_that_hangs_is_abandoned(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(b.block), 0);
-	assert_int_equal(worker_start(&b.worker, hangs, &b), 0);
+	assert_int_equal(worker_start(&b.worker, "hangs", hangs, &b), 0);
 	begin_ns = clock_monotonic_ns();
 	assert_false(worker_end(&b.worker, 50 * NS_PER_MS));
 	assert_true(clock_monotonic_ns() - begin_ns >= 50 * NS_PER_MS);

@@ -12,11 +12,13 @@
 #include <elf.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define START 0x1000
 #define BYTES 0x100
 #define SECTIONS 3
+#define UNITS 8000 /* the smaller number of time_is_linear_in_units */
 
 static const char *const names[SECTIONS] = {".debug_info", ".debug_abbrev", ".debug_line"};
 
@@ -65,8 +67,8 @@ static int elf_of(struct outbuf sections[SECTIONS])
 	return fd;
 }
 
-/* A unit for the code at START, and its address table. */
-static void put_unit(struct outbuf sections[SECTIONS])
+/* A unit for the code at an address. */
+static void put_unit(struct outbuf sections[SECTIONS], uint64_t start)
 {
 	static const unsigned char abbrevs[] = {1,
 						DW_TAG_compile_unit,
@@ -88,10 +90,11 @@ static void put_unit(struct outbuf sections[SECTIONS])
 	put(info, 8, 1);
 	put(info, 0, 4);
 	put(info, 1, 1);
-	put(info, START, 8);
+	put(info, start, 8);
 	put(info, BYTES, 8);
 	put(info, 0, 4);
-	outbuf_put(&sections[1], (const char *)abbrevs, sizeof(abbrevs));
+	if (!sections[1].len)
+		outbuf_put(&sections[1], (const char *)abbrevs, sizeof(abbrevs));
 }
 
 static void begin(struct outbuf sections[SECTIONS])
@@ -164,7 +167,7 @@ static void folders_of_zero_bytes_are_bounded(void **state)
 
 	(void)state;
 	begin(sections);
-	put_unit(sections);
+	put_unit(sections, START);
 	put(&sections[2], sizeof(table), 4);
 	outbuf_put(&sections[2], (const char *)table, sizeof(table));
 	alarm(60);
@@ -183,7 +186,7 @@ static void units_without_an_address_table_are_found(void **state)
 
 	(void)state;
 	begin(sections);
-	put_unit(sections);
+	put_unit(sections, START);
 	for (size_t i = 0; i < DWARF_UNITS_MAX; i++) {
 		put(&sections[0], 9, 4);
 		put(&sections[0], 5, 2);
@@ -196,11 +199,48 @@ static void units_without_an_address_table_are_found(void **state)
 	assert_int_equal(n, 1);
 }
 
+/* CPU seconds to look up one address of each of n units. */
+static double look_up_all(size_t n)
+{
+	struct inline_frame frames[INLINES_DEPTH_MAX];
+	struct outbuf sections[SECTIONS];
+	struct inlines *in = NULL;
+	double began;
+	size_t depth;
+	int fd;
+
+	begin(sections);
+	for (size_t i = 0; i < n; i++)
+		put_unit(sections, START + i * BYTES);
+	fd = elf_of(sections);
+	began = (double)clock() / CLOCKS_PER_SEC;
+	assert_int_equal(inlines_open(fd, NULL, NULL, 0, &in, NULL), 0);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(inlines_find(in, START + i * BYTES, frames, &depth), 0);
+	began = (double)clock() / CLOCKS_PER_SEC - began;
+	inlines_free(in);
+	close(fd);
+	return began;
+}
+
+/* Eight times the units take about eight times as long. */
+static void time_is_linear_in_units(void **state)
+{
+	double few, many;
+
+	(void)state;
+	few = look_up_all(UNITS);
+	many = look_up_all(8 * UNITS);
+	print_message("%d units: %.3f s; %d units: %.3f s\n", UNITS, few, 8 * UNITS, many);
+	assert_true(many < 20 * few + 0.05);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(folders_of_zero_bytes_are_bounded),
 		cmocka_unit_test(units_without_an_address_table_are_found),
+		cmocka_unit_test(time_is_linear_in_units),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

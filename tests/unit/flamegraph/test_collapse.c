@@ -170,21 +170,44 @@ static void names_of_processes_are_those_that_the_script_reads(void **state)
 		add(&f, "La/b", "/a.so");
 	}
 	stats = check(&f, &perf,
-		      "Thread;La/b 1\na_;La/b 1\njava;a/b 1\nline;La/b 1\nt\tb;La/b "
+		      "Thread;La/b 1\na_;La/b 1\njava;a/b 1\nnew\\x0aline;La/b 1\nt\tb;La/b "
 		      "1\ntwo_words;La/b 1\n");
 	assert_int_equal(stats.nameless_samples, 3);
 	assert_int_equal(stats.samples, 6);
 	check(&f, &pid,
-	      "Thread-?;La/b 1\na_-12;La/b 1\njava-12;a/b 1\nline-12;La/b 1\nt\tb-12;La/b "
+	      "Thread-?;La/b 1\na_-12;La/b 1\njava-12;a/b 1\nnew\\x0aline-12;La/b 1\nt\tb-12;La/b "
 	      "1\ntwo_words-12;La/b 1\n");
 	check(&f, &tid,
-	      "Thread-?/1;La/b 1\na_-12/34;La/b 1\njava-12/34;a/b 1\nline-12/34;La/b "
+	      "Thread-?/1;La/b 1\na_-12/34;La/b 1\njava-12/34;a/b 1\nnew\\x0aline-12/34;La/b "
 	      "1\nt\tb-12/34;La/b 1\n"
 	      "two_words-12/34;La/b 1\n");
 	check(&f, &full,
-	      " lead;La/b 1\n#hash;La/b 1\n;La/b 1\nThread 1;La/b 1\na;La/b 1\njava;La/b "
-	      "1\nnew?line;La/b 1\nt\tb;La/b 1\n"
+	      " lead;La/b 1\n#hash;La/b 1\n;La/b 1\nThread_1;La/b 1\na;La/b 1\njava;La/b "
+	      "1\nnew\\x0aline;La/b 1\nt\tb;La/b 1\n"
 	      "two words;La/b 1\n");
+	profile_free(f.p);
+}
+
+static void numbers_at_the_end_of_full_names_are_no_counts(void **state)
+{
+	static const char *const comms[] = {"a 1",  "b 1.5", "c\t2", "d 1.", "e  3",
+					    "f .5", "g 1x",  "4",    " 5",   "h 1 6"};
+	const struct collapse_options tid = {.names = COLLAPSE_FULL, .include_tid = true};
+	struct fixture f = fixture_new();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(comms) / sizeof(*comms); i++) {
+		set_comm(&f, comms[i]);
+		add(&f, "", "/a.so");
+	}
+	check(&f, &full,
+	      "4 1\n_5 1\na_1 1\nb_1.5 1\nc_2 1\nd_1. 1\ne _3 1\nf .5 1\ng 1x 1\nh 1_6 1\n");
+	profile_free(f.p);
+	f = fixture_new();
+	set_comm(&f, "a 1");
+	add(&f, "x\t7 y", "/a.so");
+	check(&f, &full, "a_1;x_7;y 1\n");
+	check(&f, &tid, "a 1-12/34;x_7;y 1\n");
 	profile_free(f.p);
 }
 
@@ -230,10 +253,7 @@ static void one_event_is_folded_and_others_are_counted(void **state)
 	assert_int_equal(stats.weight, 7);
 	check(&f, &faults, "app;f 1\napp;m 1\napp;s 1\n");
 	check(&f, &first, "app;f 1\napp;m 1\napp;s 1\n");
-	stats = check(&f, &none, "app;m 1\napp;s 1\n");
-	assert_int_equal(stats.nothers, 2);
-	assert_string_equal(stats.others[0], "cycles");
-	assert_string_equal(stats.others[1], "faults");
+	check(&f, &none, "app;m 1\napp;s 1\n");
 	stats = check(&f, &full, "app;c 5\n");
 	assert_int_equal(stats.filtered_samples, 3);
 	profile_free(f.p);
@@ -368,6 +388,7 @@ int main(void)
 		cmocka_unit_test(names_with_semicolons_sort_and_merge_by_their_text),
 		cmocka_unit_test(inlined_and_unnamed_frames_fold_in_place),
 		cmocka_unit_test(names_of_processes_are_those_that_the_script_reads),
+		cmocka_unit_test(numbers_at_the_end_of_full_names_are_no_counts),
 		cmocka_unit_test(namespaces_are_distinguished_in_the_full_form),
 		cmocka_unit_test(one_event_is_folded_and_others_are_counted),
 		cmocka_unit_test(events_with_stacks_are_preferred),

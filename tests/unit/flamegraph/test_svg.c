@@ -7,6 +7,7 @@
 #include "flamegraph/tree_profile.h"
 
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -151,6 +152,50 @@ static void test_kinds_have_their_own_classes(void **state)
 	assert_int_equal(palette_scheme_find("aqua", &scheme), 0);
 	assert_int_equal(scheme, PALETTE_AQUA);
 	assert_int_equal(palette_scheme_find("mauve", &scheme), -ENOENT);
+}
+
+static double luminance(uint32_t color)
+{
+	static const double weights[] = {0.2126, 0.7152, 0.0722};
+	double sum = 0;
+
+	for (int i = 0; i < 3; i++) {
+		double c = (color >> (16 - 8 * i) & 0xff) / 255.0;
+
+		sum += weights[i] * (c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4));
+	}
+	return sum;
+}
+
+static double contrast(uint32_t color, bool white)
+{
+	return white ? 1.05 / (luminance(color) + 0.05) : (luminance(color) + 0.05) / 0.05;
+}
+
+static void test_letters_are_readable_on_every_colour(void **state)
+{
+	static const char rule[] = "{fill:#";
+	struct outbuf css = outbuf_to(-1);
+	unsigned classes = 0;
+
+	(void)state;
+	for (uint32_t color = 0; color < 0x1000000; color += color % 3 ? 0x010203 : 0x000107)
+		assert_true(contrast(color, palette_needs_white(color)) >= 4.5);
+	for (int step = -100; step <= 100; step++) {
+		uint32_t color = palette_delta_color(step, 100);
+
+		assert_true(contrast(color, palette_needs_white(color)) >= 4.5);
+	}
+	/* Kinds have black letters in light mode, which is first, and white ones in dark mode. */
+	palette_css(&css, true);
+	outbuf_char(&css, '\0');
+	for (const char *at = css.data; (at = strstr(at, rule)); classes++) {
+		at += strlen(rule);
+		assert_true(contrast((uint32_t)strtoul(at, NULL, 16),
+				     classes >= PALETTE_SLOTS * PALETTE_SHADES) >= 4.5);
+	}
+	assert_int_equal(classes, 2 * PALETTE_SLOTS * PALETTE_SHADES);
+	outbuf_close(&css);
 }
 
 static void test_palette_map_keeps_colours(void **state)
@@ -464,6 +509,7 @@ int main(void)
 		cmocka_unit_test(test_a_flame_chart_is_not_sorted),
 		cmocka_unit_test(test_palettes_are_those_of_flamegraph_pl),
 		cmocka_unit_test(test_kinds_have_their_own_classes),
+		cmocka_unit_test(test_letters_are_readable_on_every_colour),
 		cmocka_unit_test(test_palette_map_keeps_colours),
 		cmocka_unit_test(test_names_cannot_leave_their_element),
 		cmocka_unit_test(test_names_are_cut_to_their_frames),

@@ -185,6 +185,17 @@ static void test_kinds_are_found_by_name(void **state)
 	assert_int_equal(kind_guess_of_name("[unknown state]", 15).kind, FRAME_UNKNOWN);
 	assert_int_equal(kind_guess_of_name("[unknown state", 14).kind, FRAME_NATIVE);
 	assert_int_equal(kind_guess_of_name("[idle]", 6).kind, FRAME_IDLE);
+	assert_int_equal(kind_guess_of_name("[waiting for a CPU]", 19).kind, FRAME_RUNNABLE);
+	assert_int_equal(kind_guess_of_name("[dynamic] lambda_method2(Closure)", 33).kind,
+			 FRAME_MANAGED);
+	assert_int_equal(kind_guess_of_name("[stub] PInvoke(int32)", 21).kind, FRAME_MANAGED);
+	assert_int_equal(kind_guess_of_name("[stub] MethodCallThunk", 22).kind, FRAME_RUNTIME);
+	assert_int_equal(kind_guess_of_name("[Shop.dll+0x1230]", 17).kind, FRAME_MANAGED);
+	assert_int_equal(kind_guess_of_name("[Shop.dll]", 10).kind, FRAME_MANAGED);
+	assert_int_equal(kind_guess_of_name("[Shop.dllx]", 11).kind, FRAME_NATIVE);
+	assert_int_equal(kind_guess_of_name("main.(*Server).Run(int)", 23).kind, FRAME_NATIVE);
+	assert_int_equal(kind_guess_of_name("[kernel]", 8).kind, FRAME_KERNEL);
+	assert_true(kind_guess_of_name("kworker/u8:3-kvfree_rcu_reclaim", 31).comm);
 	assert_true(kind_guess_of_name("worker-12/34", 12).comm);
 	assert_false(kind_guess_of_name("main", 4).comm);
 }
@@ -330,8 +341,8 @@ static uint32_t profile_letter(struct profile *p, char c)
 static void profile_put(struct profile *p, const char *event, const char *comm, int tid,
 			const char *stack, uint64_t weight)
 {
-	struct profile_event e = {.has_period = true};
-	struct profile_thread t = {.pid = 1, .tid = tid};
+	struct profile_event e = {.has_period = true, .stackless = !strcmp(event, "flat")};
+	struct profile_thread t = {.pid = 1, .tid = tid, .other_pid_ns = !strcmp(comm, "swapper")};
 	struct profile_sample s = {.weight = weight, .cpu = -1};
 
 	assert_int_equal(profile_text(p, event, strlen(event), &e.name), 0);
@@ -379,6 +390,25 @@ static void test_profile_is_one_event_by_comm(void **state)
 	profile_free(p);
 }
 
+static void test_profile_prefers_events_with_stacks(void **state)
+{
+	struct profile *p;
+	struct tree t;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	profile_put(p, "flat", "x", 7, "m", 10);
+	assert_int_equal(tree_profile_make(&t, p, &plain), 0);
+	assert_int_equal(AT(&t, "x", "m")->self, 10);
+	tree_free(&t);
+	profile_put(p, "cpu-clock", "swapper", 0, "mA", 1);
+	assert_int_equal(tree_profile_make(&t, p, &plain), 0);
+	assert_int_equal(t.nodes.v[TREE_ROOT].total, 1);
+	assert_int_equal(AT(&t, PROFILE_OTHER_PID_NS, "m", "A")->self, 1);
+	tree_free(&t);
+	profile_free(p);
+}
+
 static void test_profile_with_tids_reversed_and_in_order(void **state)
 {
 	struct profile *p = some_profile();
@@ -420,6 +450,7 @@ int main(void)
 		cmocka_unit_test(test_lines_over_the_limit_are_skipped),
 		cmocka_unit_test(test_a_stack_too_deep_is_a_bad_line),
 		cmocka_unit_test(test_profile_is_one_event_by_comm),
+		cmocka_unit_test(test_profile_prefers_events_with_stacks),
 		cmocka_unit_test(test_profile_with_tids_reversed_and_in_order),
 	};
 

@@ -107,6 +107,33 @@ static bool is_idle(const char *comm, const char *const *frames)
 #define FUTEX "n /lib/libc.so.6 pthread_cond_wait", "k [kernel] futex_wait", "k [kernel] schedule"
 #define START "n /lib/libc.so.6 clone3", "r /x/libcoreclr.so [libcoreclr.so+0x10]"
 
+static void a_thread_that_waits_for_a_cpu_is_not_idle(void **state)
+{
+	uint32_t t = thread(".NET TP Worker"), waiting,
+		 stack = stack_of(STACK(START, WORKER,
+					"m jit bool System.Threading.LowLevelLifoSemaphore::Wait()",
+					FUTEX));
+	struct idle *idle;
+
+	(void)state;
+	assert_int_equal(profile_mark(profile, stack, PROFILE_RUNNABLE, FRAME_RUNNABLE, &waiting),
+			 0);
+	assert_int_equal(idle_new(profile, &idle), 0);
+	assert_true(idle_is(idle, t, stack));
+	assert_false(idle_is(idle, t, waiting));
+	assert_int_equal(idle_stack(idle, waits, t, waiting), waiting);
+	idle_free(idle);
+	/* Threads of the runtime are recognised by name. */
+	stack = stack_of(STACK("r /x/libcoreclr.so [libcoreclr.so+0x10]", FUTEX));
+	t = thread(".NET Finalizer");
+	assert_int_equal(profile_mark(profile, stack, PROFILE_RUNNABLE, FRAME_RUNNABLE, &waiting),
+			 0);
+	assert_int_equal(idle_new(profile, &idle), 0);
+	assert_true(idle_is(idle, t, stack));
+	assert_false(idle_is(idle, t, waiting));
+	idle_free(idle);
+}
+
 static void pool_threads_without_work_are_idle(void **state)
 {
 	(void)state;
@@ -292,6 +319,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(pool_threads_without_work_are_idle, begin, end),
+		cmocka_unit_test_setup_teardown(a_thread_that_waits_for_a_cpu_is_not_idle, begin,
+						end),
 		cmocka_unit_test_setup_teardown(waits_of_user_code_are_not_idle, begin, end),
 		cmocka_unit_test_setup_teardown(a_waiting_main_thread_is_idle, begin, end),
 		cmocka_unit_test_setup_teardown(runtime_threads_without_managed_code_are_idle,

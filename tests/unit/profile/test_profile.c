@@ -60,6 +60,30 @@ static void samples_are_read_back_unchanged(void **state)
 	}
 }
 
+static int check_cpu(void *ctx, const struct profile_sample *s)
+{
+	const int32_t **cpu = ctx;
+
+	assert_int_equal(s->cpu, *(*cpu)++);
+	return 0;
+}
+
+static void any_cpu_number_is_kept(void **state)
+{
+	static const int32_t cpus[] = {INT32_MAX, INT32_MIN, -1, -2, 0, 1022, 1023, INT32_MAX - 1};
+	const size_t n = sizeof(cpus) / sizeof(*cpus);
+	const int32_t *next = cpus;
+	struct samples s;
+
+	(void)state;
+	samples_init(&s);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(samples_add(&s, &(struct profile_sample){.cpu = cpus[i]}), 0);
+	assert_int_equal(samples_each(&s, check_cpu, &next), 0);
+	assert_ptr_equal(next, cpus + n);
+	samples_free(&s);
+}
+
 static int stop_at_ten(void *ctx, const struct profile_sample *s)
 {
 	(void)s;
@@ -96,6 +120,43 @@ static void a_missing_temp_dir_is_reported(void **state)
 	assert_int_equal(samples_add(&s, &in), -ENOENT);
 	samples_free(&s);
 	unsetenv("TMPDIR");
+}
+
+static const char *shown(struct profile *p, const char *text, size_t len)
+{
+	uint32_t id;
+
+	assert_int_equal(profile_text(p, text, len, &id), 0);
+	return profile_text_of(p, id, NULL);
+}
+
+static void texts_of_targets_are_printable_and_bounded(void **state)
+{
+	static char a[60000], b[60000];
+	struct profile *p;
+
+	(void)state;
+	memset(a, 'a', sizeof(a));
+	memcpy(b, a, sizeof(b));
+	b[sizeof(b) - 1] = 'b';
+	assert_int_equal(profile_new(&p), 0);
+	assert_string_equal(shown(p, "void Größe(計算)", strlen("void Größe(計算)")),
+			    "void Größe(計算)");
+	assert_string_equal(shown(p, "evil\033[2J\0\xff", 10), "evil\\x1b[2J\\x00\\xff");
+	assert_int_equal(strlen(shown(p, a, PROFILE_TEXT_MAX)), PROFILE_TEXT_MAX);
+	assert_int_equal(profile_text_changes(p).cut, 0);
+
+	const char *cut_a = shown(p, a, sizeof(a)), *cut_b = shown(p, b, sizeof(b));
+
+	assert_int_equal(strlen(cut_a), PROFILE_TEXT_MAX + 8);
+	assert_int_equal(strspn(cut_a, "a"), PROFILE_TEXT_MAX - 3);
+	assert_memory_equal(cut_a + PROFILE_TEXT_MAX - 3, "...", 3);
+	/* Different texts stay different, equal ones equal. */
+	assert_string_not_equal(cut_a, cut_b);
+	assert_ptr_equal(shown(p, a, sizeof(a)), cut_a);
+	assert_int_equal(profile_text_changes(p).escaped, 1);
+	assert_int_equal(profile_text_changes(p).cut, 2);
+	profile_free(p);
 }
 
 static void equal_parts_have_equal_ids(void **state)
@@ -159,8 +220,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples_are_read_back_unchanged),
+		cmocka_unit_test(any_cpu_number_is_kept),
 		cmocka_unit_test(a_visitor_can_stop),
 		cmocka_unit_test(a_missing_temp_dir_is_reported),
+		cmocka_unit_test(texts_of_targets_are_printable_and_bounded),
 		cmocka_unit_test(equal_parts_have_equal_ids),
 		cmocka_unit_test(groups_sum_equal_samples),
 	};

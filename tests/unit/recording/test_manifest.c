@@ -33,6 +33,7 @@ static void a_manifest_is_read_as_it_was_written(void **state)
 						  .start_realtime_ns = UINT64_MAX,
 						  .start_monotonic_ns = 1,
 						  .duration_ns = 0,
+						  .unwound = true,
 						  .finished = true,
 					  },
 				  back = {0};
@@ -53,7 +54,7 @@ static void a_manifest_is_read_as_it_was_written(void **state)
 	assert_string_equal(back.ended, text_ended);
 	assert_int_equal(back.freq_hz, UINT32_MAX);
 	assert_true(back.start_realtime_ns == UINT64_MAX);
-	assert_true(back.finished && back.symbols_complete);
+	assert_true(back.unwound && back.finished && back.symbols_complete);
 	assert_null(back.damage);
 	recording_manifest_free(&back);
 	m.damage = text_damage;

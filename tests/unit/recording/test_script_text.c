@@ -380,11 +380,11 @@ static void texts_of_a_recording_cannot_break_lines(void **state)
 	assert_int_equal(script_text_write(p, &out), 0);
 	outbuf_char(&out, '\0');
 	assert_string_equal(
-		out.data,
-		"line  0 0.000000: 00 cycles: \n"
-		"\t              10 new?line (new?line)\n"
-		"\n"
-		"     line  0 0.000000: cycles: \t              10 new?line (new?line)\n");
+		out.data, "new\\x0aline  0 0.000000: 00 cycles: \n"
+			  "\t              10 new\\x0aline (new\\x0aline)\n"
+			  "\n"
+			  "     new\\x0aline  0 0.000000: cycles: \t              10 new\\x0aline "
+			  "(new\\x0aline)\n");
 	outbuf_close(&out);
 	profile_free(p);
 }

@@ -5,18 +5,24 @@
 #include "tests/unit/bare_image.h"
 
 #include <setjmp.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define MAPPED_AT UINT64_C(0x7f0000400000)
 #define STACK_AT UINT64_C(0x7ffd00000000)
+#define MAPPED_BYTES UINT64_C(0x10000)
 #define WORDS 16
+#define PID INT32_MAX /* no process has it */
 
 /* push rbx; mov ebx, edi; call; add eax, ebx; pop rbx; jmp rax. No CFI, and no fixed jump
  * target. */
@@ -46,26 +52,30 @@ static int write_image(const unsigned char *code, char path[32], uint64_t *ret_c
 	return fd;
 }
 
-static void map(struct unwinder *u, const char *path)
+static void map_at(struct unwinder *u, const char *path, uint64_t addr)
 {
 	const struct perfdata_record r = {
 		.type = PERF_RECORD_MMAP,
-		.pid = 7,
-		.tid = 7,
-		.mmap = {.addr = MAPPED_AT, .len = 0x10000, .filename = path}};
+		.pid = PID,
+		.tid = PID,
+		.mmap = {.addr = addr, .len = MAPPED_BYTES, .filename = path}};
 
 	assert_int_equal(unwinder_apply(u, &r), 0);
 }
 
-/* A sample in that code, whose caller's frame pointer and return address are on the stack. */
-static uint8_t grade(struct unwinder *u, uint64_t code)
+static void map(struct unwinder *u, const char *path)
 {
-	const uint64_t regs[] = {STACK_AT + 32, STACK_AT,
-				 MAPPED_AT + code + SAMPLED}; /* rbp, rsp, rip */
-	const uint64_t stack[WORDS] = {[4] = 0, [5] = MAPPED_AT + code + BEHIND_CALL};
-	const struct unwinder_sample s = {.pid = 7,
-					  .tid = 7,
-					  .time_ns = 1,
+	map_at(u, path, MAPPED_AT);
+}
+
+/* A sample in code at addr, whose caller's frame pointer and return address are on the stack. */
+static uint8_t grade_at(struct unwinder *u, int32_t pid, uint64_t addr, uint64_t time_ns)
+{
+	const uint64_t regs[] = {STACK_AT + 32, STACK_AT, addr + SAMPLED}; /* rbp, rsp, rip */
+	const uint64_t stack[WORDS] = {[4] = 0, [5] = addr + BEHIND_CALL};
+	const struct unwinder_sample s = {.pid = pid,
+					  .tid = pid,
+					  .time_ns = time_ns,
 					  .regs = regs,
 					  .regs_mask = 7 << 6,
 					  .abi = PERF_SAMPLE_REGS_ABI_64,
@@ -76,6 +86,11 @@ static uint8_t grade(struct unwinder *u, uint64_t code)
 
 	assert_int_equal(unwinder_sample(u, &s, &unwound), 0);
 	return unwound.grade;
+}
+
+static uint8_t grade(struct unwinder *u, uint64_t code)
+{
+	return grade_at(u, PID, MAPPED_AT + code, 1);
 }
 
 static void the_code_before_a_return_address_is_read_once(void **state)
@@ -103,10 +118,95 @@ static void the_code_before_a_return_address_is_read_once(void **state)
 	unlink(other);
 }
 
+/* The number of our descriptors that are open on the file of fd, without fd. */
+static size_t descriptors_of(int fd)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct stat wanted, st;
+	size_t n = 0;
+
+	assert_non_null(dir);
+	assert_int_equal(fstat(fd, &wanted), 0);
+	for (struct dirent *e; (e = readdir(dir));)
+		n += !fstatat(dirfd(dir), e->d_name, &st, 0) && st.st_dev == wanted.st_dev &&
+		     st.st_ino == wanted.st_ino;
+	closedir(dir);
+	return n - 1;
+}
+
+static void images_that_no_sample_needs_are_closed_and_opened_again(void **state)
+{
+	const struct unwinder_options options = {0};
+	const uint64_t other_at = MAPPED_AT + MAPPED_BYTES, later_ns = 1 + UNWINDER_IMAGE_IDLE_NS;
+	char path[32], other[32];
+	uint64_t code;
+	AUTO_CLOSE int fd = write_image(calls, path, &code);
+	AUTO_CLOSE int other_fd = write_image(calls, other, &code);
+	struct unwinder *u;
+
+	(void)state;
+	assert_int_equal(unwinder_new(&options, &u), 0);
+	map(u, path);
+	map_at(u, other, other_at);
+	assert_int_equal(grade(u, code), UNWIND_COMPLETE);
+	assert_true(descriptors_of(fd) > 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(grade_at(u, PID, other_at + code, later_ns - 1), UNWIND_COMPLETE);
+	assert_true(descriptors_of(fd) > 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(grade_at(u, PID, other_at + code,
+					  later_ns - 1 + UNWINDER_IMAGE_IDLE_NS / 2),
+				 UNWIND_COMPLETE);
+	assert_int_equal(descriptors_of(fd), 0);
+	assert_true(descriptors_of(other_fd) > 0);
+	/* Another mapping has no cached rules. */
+	map_at(u, path, MAPPED_AT + 2 * MAPPED_BYTES);
+	assert_int_equal(grade_at(u, PID, MAPPED_AT + 2 * MAPPED_BYTES + code, 3 * later_ns),
+			 UNWIND_COMPLETE);
+	assert_true(descriptors_of(fd) > 0);
+	assert_int_equal(unwinder_stats(u).images, 2);
+	assert_int_equal(unwinder_stats(u).images_missing, 0);
+	unwinder_free(u);
+	unlink(path);
+	unlink(other);
+}
+
+/*
+ * A deleted library, whose first process has ended. Its code shows that the stack cannot go on. If
+ * it could not be read, frame pointers would be trusted.
+ */
+static void a_sampled_process_gives_the_file_of_an_ended_one(void **state)
+{
+	struct opener *opener;
+	struct unwinder_options options = {0};
+	struct perfdata_record fork = {.type = PERF_RECORD_FORK, .pid = getpid(), .tid = getpid()};
+	char path[32];
+	uint64_t code;
+	AUTO_CLOSE int fd = write_image(tests, path, &code);
+	struct unwinder *u;
+	void *at = mmap(NULL, MAPPED_BYTES, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	(void)state;
+	assert_ptr_not_equal(at, MAP_FAILED);
+	assert_int_equal(opener_new(&opener), 0);
+	options.opener = opener;
+	assert_int_equal(unwinder_new(&options, &u), 0);
+	unlink(path);
+	map_at(u, path, (uintptr_t)at);
+	fork.task.ppid = fork.task.ptid = PID;
+	assert_int_equal(unwinder_apply(u, &fork), 0);
+	assert_int_equal(grade_at(u, getpid(), (uintptr_t)at + code, 1), UNWIND_TRUNCATED);
+	unwinder_free(u);
+	opener_free(opener);
+	munmap(at, MAPPED_BYTES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(the_code_before_a_return_address_is_read_once),
+		cmocka_unit_test(images_that_no_sample_needs_are_closed_and_opened_again),
+		cmocka_unit_test(a_sampled_process_gives_the_file_of_an_ended_one),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

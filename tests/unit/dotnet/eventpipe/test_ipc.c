@@ -26,16 +26,16 @@ static void put_info(size_t texts, int version3)
 
 static void a_request_has_magic_size_command_and_payload(void **state)
 {
-	static const unsigned char want[] = "DOTNET_IPC_V1\0\x18\0\x04\x05\0\0\x03\0\0";
+	static const unsigned char want[] = "DOTNET_IPC_V1\0\x18\0\x02\x01\0\0\x03\0\0";
 
 	(void)state;
 	out = outbuf_to(-1);
-	assert_int_equal(ipc_request(&out, IPC_ENABLE_PERF_MAP, "\3\0\0\0", 4), 0);
+	assert_int_equal(ipc_request(&out, IPC_STOP_TRACING, "\3\0\0\0", 4), 0);
 	assert_int_equal(out.len, 24);
 	assert_memory_equal(out.data, want, 24);
 	outbuf_close(&out);
 	out = outbuf_to(-1);
-	assert_int_equal(ipc_request(&out, IPC_ENABLE_PERF_MAP, "", IPC_MESSAGE_MAX), -E2BIG);
+	assert_int_equal(ipc_request(&out, IPC_STOP_TRACING, "", IPC_MESSAGE_MAX), -E2BIG);
 	outbuf_close(&out);
 }
 

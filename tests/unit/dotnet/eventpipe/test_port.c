@@ -1,6 +1,7 @@
 #include "dotnet/eventpipe/port.h"
 
 #include "base/clock.h"
+#include "tests/port_command.h"
 #include "tests/unit/fake_runtime.h"
 
 #include <errno.h>

@@ -1,9 +1,8 @@
 #include "dotnet/eventpipe/rundown.h"
 
 #include "base/clock.h"
-#include "dotnet/eventpipe/method_name.h"
+#include "tests/unit/fake_events.h"
 #include "tests/unit/fake_runtime.h"
-#include "tests/unit/nettrace_writer.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -13,11 +12,6 @@
 
 #define LONG_NS (20 * NS_PER_S)
 #define SHORT_NS (300 * NS_PER_MS)
-#define RUNTIME "Microsoft-Windows-DotNETRuntime"
-#define RUNDOWN RUNTIME "Rundown"
-
-enum { MODULE = 0x700, ASSEMBLY = 0x800 };
-
 static struct port_error err;
 static struct outbuf received;
 
@@ -80,57 +74,6 @@ static const char *received_text(void)
 	return received.data;
 }
 
-/* Payloads of events. */
-static struct outbuf method(unsigned version, uint64_t start, uint32_t flags, uint32_t token,
-			    const char *signature)
-{
-	struct outbuf p = outbuf_to(-1);
-
-	ipc_put_u64(&p, 0x900);
-	ipc_put_u64(&p, MODULE);
-	ipc_put_u64(&p, start);
-	ipc_put_u32(&p, 0x40);
-	ipc_put_u32(&p, token);
-	ipc_put_u32(&p, flags);
-	nt_text(&p, flags & METHOD_DYNAMIC ? "dynamicClass" : "N.T`1[System.__Canon]");
-	nt_text(&p, "M");
-	nt_text(&p, signature);
-	nt_u16(&p, 1);
-	if (version >= 2)
-		ipc_put_u64(&p, 77);
-	return p;
-}
-
-static struct outbuf module(void)
-{
-	struct outbuf p = outbuf_to(-1);
-
-	ipc_put_u64(&p, MODULE);
-	ipc_put_u64(&p, ASSEMBLY);
-	ipc_put_u32(&p, 8);
-	ipc_put_u32(&p, 0);
-	nt_text(&p, "/app/a.dll");
-	nt_text(&p, "");
-	nt_u16(&p, 1);
-	outbuf_put(&p, "GUIDguidGUIDguid", 16);
-	ipc_put_u32(&p, 1);
-	nt_text(&p, "a.pdb");
-	return p;
-}
-
-static struct outbuf assembly(const char *full_name)
-{
-	struct outbuf p = outbuf_to(-1);
-
-	ipc_put_u64(&p, ASSEMBLY);
-	ipc_put_u64(&p, 1);
-	ipc_put_u64(&p, 2);
-	ipc_put_u32(&p, 0);
-	nt_text(&p, full_name);
-	nt_u16(&p, 1);
-	return p;
-}
-
 static struct outbuf il_map(void)
 {
 	struct outbuf p = outbuf_to(-1);
@@ -171,17 +114,19 @@ static void methods_wait_for_their_assembly(void **state)
 	struct rundown *r = begin_rundown(false);
 
 	(void)state;
-	assert_int_equal(take(r, RUNDOWN, 144, 1,
-			      method(1, 0x1000, METHOD_JITTED | 3 << 7, 0x06000001,
-				     "instance void  (int32)")),
+	assert_int_equal(take(r, FAKE_RUNDOWN, 144, 1,
+			      fake_method(1, 0x1000, METHOD_JITTED | 3 << 7, 0x06000001,
+					  "instance void  (int32)")),
 			 0);
-	assert_int_equal(take(r, RUNDOWN, 144, 2,
-			      method(2, 0x2000, 2 << 7, 0x06000002, "class System.String  ()")),
-			 0);
-	assert_int_equal(take(r, RUNDOWN, 154, 2, module()), 0);
-	assert_int_equal(received.len, 0);
 	assert_int_equal(
-		take(r, RUNDOWN, 156, 1, assembly("A\\,B, Version=1.0.0.0, Culture=neutral")), 0);
+		take(r, FAKE_RUNDOWN, 144, 2,
+		     fake_method(2, 0x2000, 2 << 7, 0x06000002, "class System.String  ()")),
+		0);
+	assert_int_equal(take(r, FAKE_RUNDOWN, 154, 2, fake_module()), 0);
+	assert_int_equal(received.len, 0);
+	assert_int_equal(take(r, FAKE_RUNDOWN, 156, 1,
+			      fake_assembly("A\\,B, Version=1.0.0.0, Culture=neutral", 0)),
+			 0);
 	assert_int_equal(rundown_flush(r), 0);
 	assert_string_equal(received_text(),
 			    "there 5 1000+40 code 0 token 6000001 /app/a.dll pdb 71: "
@@ -198,19 +143,20 @@ static void loads_and_unloads_have_their_time(void **state)
 	struct rundown *r = begin_rundown(true);
 
 	(void)state;
-	assert_int_equal(take(r, RUNTIME, 154, 1, assembly("A")), 0);
-	assert_int_equal(take(r, RUNTIME, 152, 2, module()), 0);
-	assert_int_equal(take(r, RUNTIME, 143, 2,
-			      method(2, 0x1000, METHOD_JITTED | 4 << 7, 0x06000002, "bool  ()")),
-			 0);
+	assert_int_equal(take(r, FAKE_RUNTIME, 154, 1, fake_assembly("A", 0)), 0);
+	assert_int_equal(take(r, FAKE_RUNTIME, 152, 2, fake_module()), 0);
 	assert_int_equal(
-		take(r, RUNTIME, 144, 2, method(2, 0x1000, METHOD_JITTED, 0x06000002, "bool  ()")),
+		take(r, FAKE_RUNTIME, 143, 2,
+		     fake_method(2, 0x1000, METHOD_JITTED | 4 << 7, 0x06000002, "bool  ()")),
 		0);
-	assert_int_equal(take(r, RUNTIME, 190, 1, il_map()), 0);
+	assert_int_equal(take(r, FAKE_RUNTIME, 144, 2,
+			      fake_method(2, 0x1000, METHOD_JITTED, 0x06000002, "bool  ()")),
+			 0);
+	assert_int_equal(take(r, FAKE_RUNTIME, 190, 1, il_map()), 0);
 	/* Dynamic methods have no metadata. */
-	assert_int_equal(take(r, RUNTIME, 143, 1,
-			      method(1, 0x2000, METHOD_DYNAMIC | METHOD_JITTED | 2 << 7, 0x06000002,
-				     "bool  ()")),
+	assert_int_equal(take(r, FAKE_RUNTIME, 143, 1,
+			      fake_method(1, 0x2000, METHOD_DYNAMIC | METHOD_JITTED | 2 << 7,
+					  0x06000002, "bool  ()")),
 			 0);
 	assert_string_equal(received_text(),
 			    "load 5 1000+40 code 77 token 6000002 /app/a.dll pdb 71: exact [A] "
@@ -226,15 +172,15 @@ static void loads_and_unloads_have_their_time(void **state)
 static void damaged_events_are_counted_and_skipped(void **state)
 {
 	struct rundown *r = begin_rundown(false);
-	struct outbuf whole = method(2, 0x1000, METHOD_JITTED, 1, "bool  ()");
+	struct outbuf whole = fake_method(2, 0x1000, METHOD_JITTED, 1, "bool  ()");
 	uint64_t bad = 0;
 
 	(void)state;
 	for (size_t len = 0; len < whole.len; len++) {
-		struct outbuf cut = method(2, 0x1000, METHOD_JITTED, 1, "bool  ()");
+		struct outbuf cut = fake_method(2, 0x1000, METHOD_JITTED, 1, "bool  ()");
 
 		cut.len = len;
-		assert_int_equal(take(r, RUNDOWN, 144, 2, cut), 0);
+		assert_int_equal(take(r, FAKE_RUNDOWN, 144, 2, cut), 0);
 		bad++;
 	}
 	outbuf_close(&whole);
@@ -242,7 +188,7 @@ static void damaged_events_are_counted_and_skipped(void **state)
 	struct outbuf map = il_map();
 
 	map.data[17] = (char)0xff;
-	assert_int_equal(take(r, RUNDOWN, 150, 1, map), 0);
+	assert_int_equal(take(r, FAKE_RUNDOWN, 150, 1, map), 0);
 	assert_int_equal(rundown_stats(r).bad, bad + 1);
 	assert_int_equal(rundown_flush(r), 0);
 	assert_true(rundown_stats(r).methods == 0 && received.len == 0);
@@ -250,8 +196,9 @@ static void damaged_events_are_counted_and_skipped(void **state)
 	assert_int_equal(take(r, "Else", 144, 2, outbuf_to(-1)), 0);
 	assert_int_equal(rundown_stats(r).bad, bad + 1);
 	/* The method is reported even if it has no module. */
-	assert_int_equal(take(r, RUNDOWN, 144, 1, method(1, 0x1000, METHOD_JITTED, 1, "garbage")),
-			 0);
+	assert_int_equal(
+		take(r, FAKE_RUNDOWN, 144, 1, fake_method(1, 0x1000, METHOD_JITTED, 1, "garbage")),
+		0);
 	assert_int_equal(rundown_flush(r), 0);
 	assert_non_null(
 		strstr(received_text(), ": [?] N.T`1[System.__Canon]::Mgarbage[Unknown]\n"));
@@ -271,19 +218,20 @@ static void endless_modules_and_methods_cost_bounded_memory(void **state)
 
 	(void)state;
 	memset(path, 'x', PATH_BYTES);
-	assert_int_equal(take(r, RUNDOWN, 156, 1, assembly("A")), 0);
+	assert_int_equal(take(r, FAKE_RUNDOWN, 156, 1, fake_assembly("A", 0)), 0);
 	assert_true((uint64_t)PATH_BYTES * MODULES > RUNDOWN_MODULES_BYTES_MAX);
 	for (int i = 0; i <= MODULES; i++) {
 		struct outbuf p = outbuf_to(-1);
 
-		ipc_put_u64(&p, i < MODULES ? (uint64_t)i + 1 : MODULE);
-		ipc_put_u64(&p, ASSEMBLY);
+		ipc_put_u64(&p, i < MODULES ? (uint64_t)i + 1 : FAKE_MODULE);
+		ipc_put_u64(&p, FAKE_ASSEMBLY);
 		ipc_put_u64(&p, 0);
 		nt_text(&p, path);
-		assert_int_equal(take(r, RUNDOWN, 154, 1, p), 0);
+		assert_int_equal(take(r, FAKE_RUNDOWN, 154, 1, p), 0);
 	}
-	assert_int_equal(take(r, RUNDOWN, 144, 1, method(1, 0x1000, METHOD_JITTED, 1, "bool  ()")),
-			 0);
+	assert_int_equal(
+		take(r, FAKE_RUNDOWN, 144, 1, fake_method(1, 0x1000, METHOD_JITTED, 1, "bool  ()")),
+		0);
 	assert_string_equal(received_text(), "there 5 1000+40 code 0 token 1  pdb 0: bool [A] "
 					     "N.T`1[System.__Canon]::M()[Unknown]\n");
 	/* Methods of a module that never comes, with empty texts. */
@@ -297,7 +245,7 @@ static void endless_modules_and_methods_cost_bounded_memory(void **state)
 		nt_text(&last, "");
 		nt_text(&last, "");
 		nt_text(&last, "");
-		error = take(r, RUNDOWN, 144, 1, last);
+		error = take(r, FAKE_RUNDOWN, 144, 1, last);
 	}
 	assert_int_equal(error, -E2BIG);
 	assert_int_equal(n, RUNDOWN_PENDING_MAX + 1);
@@ -309,10 +257,10 @@ static void put_module(struct rundown *r, uint64_t id)
 	struct outbuf p = outbuf_to(-1);
 
 	ipc_put_u64(&p, id);
-	ipc_put_u64(&p, ASSEMBLY);
+	ipc_put_u64(&p, FAKE_ASSEMBLY);
 	ipc_put_u64(&p, 0);
 	nt_text(&p, "/b.dll");
-	assert_int_equal(take(r, RUNTIME, 152, 1, p), 0);
+	assert_int_equal(take(r, FAKE_RUNTIME, 152, 1, p), 0);
 }
 
 /* In a full table a reused id does not get its old module. */
@@ -321,15 +269,17 @@ static void a_full_table_names_no_wrong_assembly(void **state)
 	struct rundown *r = begin_rundown(false);
 
 	(void)state;
-	assert_int_equal(take(r, RUNTIME, 154, 1, assembly("A")), 0);
-	assert_int_equal(take(r, RUNTIME, 152, 2, module()), 0);
+	assert_int_equal(take(r, FAKE_RUNTIME, 154, 1, fake_assembly("A", 0)), 0);
+	assert_int_equal(take(r, FAKE_RUNTIME, 152, 2, fake_module()), 0);
 	for (uint64_t id = 1; id < RUNDOWN_MODULES_MAX; id++)
 		put_module(r, 0x100000 + id);
-	assert_int_equal(take(r, RUNTIME, 143, 1, method(1, 0x1000, METHOD_JITTED, 1, "bool  ()")),
-			 0);
-	put_module(r, MODULE);
-	assert_int_equal(take(r, RUNTIME, 143, 1, method(1, 0x2000, METHOD_JITTED, 1, "bool  ()")),
-			 0);
+	assert_int_equal(
+		take(r, FAKE_RUNTIME, 143, 1, fake_method(1, 0x1000, METHOD_JITTED, 1, "bool  ()")),
+		0);
+	put_module(r, FAKE_MODULE);
+	assert_int_equal(
+		take(r, FAKE_RUNTIME, 143, 1, fake_method(1, 0x2000, METHOD_JITTED, 1, "bool  ()")),
+		0);
 	assert_string_equal(received_text(),
 			    "load 5 1000+40 code 0 token 1 /app/a.dll pdb 71: bool "
 			    "[A] N.T`1[System.__Canon]::M()[Unknown]\n"
@@ -339,38 +289,11 @@ static void a_full_table_names_no_wrong_assembly(void **state)
 	rundown_free(r);
 }
 
-/* A stream as .NET 5 and 6 write it: the methods with their layout 1, then their module. */
-static void put_old_stream(struct outbuf *s, unsigned methods)
-{
-	struct outbuf payloads[] = {module(), assembly("Old, Version=6.0.0.0")};
-
-	nt_head(s);
-	nt_trace(s, NS_PER_S);
-	nt_kind(s, 1, RUNDOWN, 144, "", 1);
-	nt_kind(s, 2, RUNDOWN, 154, "", 2);
-	nt_kind(s, 3, RUNDOWN, 156, "", 1);
-	for (unsigned i = 0; i < methods + 2; i++) {
-		struct outbuf p = i < methods ? method(1, 0x1000 * (i + 1), METHOD_JITTED,
-						       0x06000001, "void  ()")
-					      : payloads[i - methods];
-		struct outbuf b = nt_events(true);
-		struct nettrace_blob e = {.metadata_id = i < methods ? 1 : 2 + i - methods,
-					  .sequence = i + 1,
-					  .capture_thread = 1,
-					  .ticks = 50,
-					  .payload = (const unsigned char *)p.data,
-					  .payload_len = (uint32_t)p.len};
-
-		nt_compressed(&b, &e, 0, 0);
-		nt_block(s, "EventBlock", &b);
-		outbuf_close(&p);
-	}
-	nt_end(s);
-}
-
 /* In the fake runtime. */
 static int stream_fd = -1;
-static unsigned stream_methods = 10000; /* far more than a socket buffer */
+#define STREAM_METHODS 10000 /* far more than a socket buffer */
+static unsigned stream_methods = STREAM_METHODS;
+static uint32_t assembly_flags;
 
 static void collect(int fd, const struct fake_request *request, unsigned known)
 {
@@ -378,7 +301,7 @@ static void collect(int fd, const struct fake_request *request, unsigned known)
 	    !memcmp(request->payload, "session!", 8)) {
 		struct outbuf s = outbuf_to(-1);
 
-		put_old_stream(&s, stream_methods);
+		fake_put_list(&s, stream_methods, assembly_flags);
 		/* Acts as a runtime: the reply to the stop comes when all has been read. */
 		fake_write(stream_fd, s.data, s.len);
 		close(stream_fd);
@@ -426,7 +349,7 @@ static void cut(int fd, const struct fake_request *request)
 	if (request->command == IPC_STOP_TRACING) {
 		struct outbuf s = outbuf_to(-1);
 
-		put_old_stream(&s, 3);
+		fake_put_list(&s, 3, 0);
 		fake_write(stream_fd, s.data, s.len - 100);
 		close(stream_fd);
 		outbuf_close(&s);
@@ -440,7 +363,7 @@ static void sends_stream(int fd, const struct fake_request *request)
 	struct outbuf s = outbuf_to(-1);
 
 	collect5(fd, request);
-	put_old_stream(&s, 3);
+	fake_put_list(&s, 3, 0);
 	if (request->command == IPC_COLLECT_TRACING5)
 		fake_write(stream_fd, s.data, s.len - 100);
 	outbuf_close(&s);
@@ -484,6 +407,40 @@ static void a_session_is_read_during_its_stop(void **state)
 	/* A runtime that supports only the oldest command. */
 	assert_int_equal(snapshot(collect2, LONG_NS, &stats), 0);
 	assert_int_equal(stats.methods, stream_methods);
+}
+
+/* Lists the assemblies of a runtime that knows the commands up to `known`. */
+static int count_collectible(fake_serve_fn *serve, struct rundown_stats *stats)
+{
+	struct rundown_listener listener = {.method = on_method};
+	struct fake_runtime fake = fake_start(serve);
+	struct rundown *r;
+
+	assert_int_equal(rundown_new(o, fake.pid, &listener, &r), 0);
+	err = (struct port_error){0};
+	int error = rundown_count_collectible(r, clock_monotonic_ns() + LONG_NS, &err);
+
+	*stats = rundown_stats(r);
+	rundown_free(r);
+	fake_stop(&fake);
+	return error;
+}
+
+/* The older command would list all methods, which can crash a runtime that unloads assemblies. */
+static void assemblies_are_listed_without_methods(void **state)
+{
+	struct rundown_stats stats;
+
+	(void)state;
+	stream_methods = 0;
+	assert_int_equal(count_collectible(collect5, &stats), 0);
+	assert_int_equal(stats.collectible, 0);
+	assembly_flags = FAKE_COLLECTIBLE;
+	assert_int_equal(count_collectible(collect5, &stats), 0);
+	assert_int_equal(stats.collectible, 1);
+	assert_int_equal(count_collectible(collect2, &stats), -ENOTSUP);
+	assembly_flags = 0;
+	stream_methods = STREAM_METHODS;
 }
 
 static void failed_sessions_end_in_time_with_a_reason(void **state)
@@ -553,7 +510,7 @@ static void sends_whole_stream(int fd, const struct fake_request *request)
 	struct outbuf s = outbuf_to(-1);
 
 	(void)request;
-	put_old_stream(&s, stream_methods);
+	fake_put_list(&s, stream_methods, assembly_flags);
 	fake_reply(fd, 0xff00, "session!", 8);
 	fake_write(fd, s.data, s.len);
 	outbuf_close(&s);
@@ -568,7 +525,7 @@ static int pass(void *ctx, const struct nettrace_event *e)
 
 static void a_short_read_is_detected(void **state)
 {
-	const struct session_provider provider = {.name = RUNTIME};
+	const struct session_provider provider = {.name = FAKE_RUNTIME};
 	const struct session_request request = {.providers = &provider, .nproviders = 1};
 	struct nettrace_listener listener = {.event = pass};
 	struct fake_runtime fake = fake_start(sends_whole_stream);
@@ -603,6 +560,7 @@ int main(void)
 		cmocka_unit_test(endless_modules_and_methods_cost_bounded_memory),
 		cmocka_unit_test(a_full_table_names_no_wrong_assembly),
 		cmocka_unit_test(a_session_is_read_during_its_stop),
+		cmocka_unit_test(assemblies_are_listed_without_methods),
 		cmocka_unit_test(failed_sessions_end_in_time_with_a_reason),
 		cmocka_unit_test(a_short_read_is_detected),
 		cmocka_unit_test(a_live_session_lists_methods_at_its_end),

@@ -1,15 +1,15 @@
 #include "profcpu/jit/capture.h"
 
 #include "base/log.h"
-#include "dotnet/eventpipe/perf_map.h"
 #include "profcpu/jit/capture_process.h"
-#include "tests/unit/fake_clock.h"
+#include "tests/unit/fake_events.h"
 #include "tests/unit/fake_runtime.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -18,19 +18,36 @@
 #include <cmocka.h>
 
 #define HUNG 4
-#define ROOM 4096 /* for the mark beside the map */
+#define ROOM 4096
 
 static char dir[] = "/tmp/jit_capture.XXXXXX";
 static int dir_fd = -1;
 static char logged[4096];
 
-static int set_up(void **state)
+/* Shared with the fake runtimes. */
+static struct shared {
+	char sessions[64]; /* each session: 'l' live, 'm' a list of methods, 'a' of assemblies */
+	atomic_uint nsessions;
+	uint32_t assembly_flags;
+	bool is_old; /* the runtime does not know which events a list needs */
+} * shared;
+
+/* Makes this process look like .NET. Its children inherit the mappings. */
+static int look_like_dotnet(void)
 {
-	/* Fakes inherit this mapping, so they look like .NET processes. */
 	int fd = memfd_create("doublemapper", MFD_CLOEXEC);
 
-	if (!mkdtemp(dir) || fd < 0 || ftruncate(fd, 4096) ||
+	if (fd < 0 || ftruncate(fd, 4096) ||
 	    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0) == MAP_FAILED)
+		return -1;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	return shared == MAP_FAILED ? -1 : 0;
+}
+
+static int set_up(void **state)
+{
+	if (!mkdtemp(dir) || look_like_dotnet())
 		return -1;
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fake_set_up(state);
@@ -46,52 +63,123 @@ static int tear_down(void **state)
 }
 
 /* In the fake runtime. */
-static void maps(int fd, const struct fake_request *request)
-{
-	static int map = -1;
-	char path[64];
+static int streams[128], live_fd = -1;
 
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
-	if (request->command == IPC_ENABLE_PERF_MAP) {
-		map = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-		if (write(map, "0x1000 10 void [A] T::M()[Optimized]\n", 37) != 37)
-			abort();
-	} else if (request->command == IPC_DISABLE_PERF_MAP) {
-		close(map);
+static char session_kind(const struct fake_request *request)
+{
+	uint64_t keywords;
+
+	if (request->command == IPC_COLLECT_TRACING3)
+		return request->payload[8] ? 'm' : 'l';
+	memcpy(&keywords, request->payload + 12, sizeof(keywords));
+	return !keywords ? 'l' : keywords & 0x10 ? 'm' : 'a';
+}
+
+static void begin_live(int fd)
+{
+	struct outbuf s = outbuf_to(-1);
+
+	live_fd = fd;
+	nt_head(&s);
+	nt_trace(&s, NS_PER_S);
+	nt_kind(&s, 1, FAKE_RUNTIME, 143, "", 1);
+	fake_write(fd, s.data, s.len);
+	outbuf_close(&s);
+}
+
+static void stop_session(int fd, char kind)
+{
+	struct outbuf s = outbuf_to(-1);
+	char id[] = "sessionX";
+
+	id[7] = kind;
+	if (kind == 'l')
+		nt_end(&s);
+	else
+		fake_put_list(&s, kind == 'm', shared->assembly_flags);
+	fake_write(streams[(unsigned)kind], s.data, s.len);
+	close(streams[(unsigned)kind]);
+	outbuf_close(&s);
+	fake_reply(fd, 0xff00, id, 8);
+}
+
+static void events(int fd, const struct fake_request *request)
+{
+	char id[] = "sessionX";
+
+	if (request->command == IPC_STOP_TRACING) {
+		stop_session(fd, (char)request->payload[7]);
+		return;
 	}
-	fake_hresult(fd, 0);
+	if (request->command != (shared->is_old ? IPC_COLLECT_TRACING3 : IPC_COLLECT_TRACING5)) {
+		fake_hresult(fd, IPC_E_UNKNOWN_COMMAND);
+		return;
+	}
+	id[7] = session_kind(request);
+	shared->sessions[atomic_fetch_add(&shared->nsessions, 1) % sizeof(shared->sessions)] =
+		id[7];
+	streams[(unsigned)id[7]] = dup(fd);
+	fake_reply(fd, 0xff00, id, 8);
+	if (id[7] == 'l')
+		begin_live(streams['l']);
 }
 
-static void write_and_exit(int signal)
+/* Reports one more method to the session that is live. */
+static void compile(void)
 {
-	char path[64];
+	struct outbuf method = fake_method(1, 0x9000, METHOD_JITTED, 0x06000002, "void  ()"),
+		      block = nt_events(true), s = outbuf_to(-1);
+	struct nettrace_blob e = {.metadata_id = 1,
+				  .sequence = 1,
+				  .capture_thread = 1,
+				  .ticks = 60,
+				  .payload = (const unsigned char *)method.data,
+				  .payload_len = (uint32_t)method.len};
 
+	nt_compressed(&block, &e, 0, 0);
+	nt_block(&s, "EventBlock", &block);
+	fake_write(live_fd, s.data, s.len);
+}
+
+static void compile_and_exit(int signal)
+{
 	(void)signal;
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
-	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-
-	_exit(write(fd, "0x2000 10 void [A] T::AtTheEnd()[Optimized]\n", 44) != 44);
+	compile();
+	_exit(0);
 }
 
-static void maps_until_a_signal(int fd, const struct fake_request *request)
+static void events_until_a_signal(int fd, const struct fake_request *request)
 {
-	signal(SIGUSR1, write_and_exit);
-	maps(fd, request);
+	signal(SIGUSR1, compile_and_exit);
+	events(fd, request);
 }
 
-static bool there(pid_t pid, const char *end)
-{
-	char path[64];
+#define NEXT_PROGRAM "the-next-program-of-this-pid"
 
-	snprintf(path, sizeof(path), "/tmp/perf-%d%s", pid, end);
-	return !access(path, F_OK);
+static void compile_and_execute(int signal)
+{
+	(void)signal;
+	compile();
+	close(live_fd);
+	execl("/proc/self/exe", "test_capture", NEXT_PROGRAM, dir, (char *)NULL);
+	_exit(1);
 }
 
-static void wait_for_map(pid_t pid)
+static void events_until_exec(int fd, const struct fake_request *request)
 {
-	for (int i = 0; i < 3000 && !there(pid, ".map"); i++)
-		usleep(20000);
-	assert_true(there(pid, ".map"));
+	signal(SIGUSR1, compile_and_execute);
+	events(fd, request);
+}
+
+static const char *sessions(void)
+{
+	return shared->sessions;
+}
+
+static void forget_sessions(void)
+{
+	memset(shared->sessions, 0, sizeof(shared->sessions));
+	atomic_store(&shared->nsessions, 0);
 }
 
 static void wait_for_methods(pid_t pid)
@@ -127,11 +215,12 @@ static void targets_that_hang_share_one_time_limit(void **state)
 {
 	struct fake_runtime fakes[HUNG + 1];
 	struct jit_capture *c = NULL;
+	size_t late = 0;
 
 	(void)state;
-	assert_int_equal(jit_capture_new(JIT_NAMES_PERF_MAP, dir_fd, &c), 0);
+	assert_int_equal(jit_capture_new(JIT_NAMES_RUNDOWN, dir_fd, &c), 0);
 	for (int i = 0; i <= HUNG; i++) {
-		fakes[i] = fake_start(maps);
+		fakes[i] = fake_start(events);
 		jit_capture_add_process(c, fakes[i].pid);
 	}
 	assert_int_equal(jit_capture_start(c, false), 0);
@@ -145,25 +234,13 @@ static void targets_that_hang_share_one_time_limit(void **state)
 	/* The thread ended by itself. It would be abandoned 2 s after its limit. */
 	assert_true(clock_monotonic_ns() - begin < (JIT_CAPTURE_END_S + 2) * NS_PER_S);
 	report(c, true);
+	for (const char *p = logged; (p = strstr(p, "did not answer in time")); p++)
+		late++;
 	/* Replies that arrive in time count, even the last one. */
-	assert_false(there(fakes[HUNG].pid, ".map"));
-	assert_false(there(fakes[HUNG].pid, ".map.profcpu"));
-	size_t stay = 0;
-
-	for (const char *p = logged;
-	     (p = strstr(p, "stays until the next profcpu collect on process ")); p++)
-		stay++;
-	assert_int_equal(stay, LOG_WARN_SHOWN);
+	assert_int_equal(late, LOG_WARN_SHOWN < HUNG ? LOG_WARN_SHOWN : HUNG);
 	jit_capture_free(c);
-	for (int i = 0; i <= HUNG; i++) {
-		char path[64];
-
+	for (int i = 0; i <= HUNG; i++)
 		fake_stop(&fakes[i]);
-		snprintf(path, sizeof(path), "/tmp/perf-%d.map", fakes[i].pid);
-		unlink(path);
-		snprintf(path, sizeof(path), "/tmp/perf-%d.map.profcpu", fakes[i].pid);
-		unlink(path);
-	}
 }
 
 /* A capture of one process; methods becomes the name of its file in dir. */
@@ -177,42 +254,77 @@ static struct jit_capture *capture_of(enum jit_names names, pid_t pid, char meth
 	return c;
 }
 
+static void limit_files(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
 static void unwritable_names_are_reported(void **state)
 {
-	struct rlimit before, none = {0};
-	struct fake_runtime fake = fake_start(maps);
+	struct fake_runtime fake = fake_start(events);
 	char name[64];
-	struct jit_capture *c = capture_of(JIT_NAMES_PERF_MAP, fake.pid, name);
+	struct jit_capture *c = capture_of(JIT_NAMES_RUNDOWN, fake.pid, name);
 
 	(void)state;
 	int fd = openat(dir_fd, name, O_WRONLY | O_CREAT, 0600);
 
 	assert_int_equal(ftruncate(fd, ROOM), 0);
 	close(fd);
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-	signal(SIGXFSZ, SIG_IGN);
-	none.rlim_max = before.rlim_max;
-	none.rlim_cur = ROOM;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	limit_files(ROOM);
 	assert_int_equal(jit_capture_start(c, false), 0);
 	jit_capture_end(c);
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	limit_files(RLIM_INFINITY);
 	report(c, true);
 	assert_non_null(
 		strstr(logged, "they cannot all be written to the recording: File too large"));
-	assert_false(there(fake.pid, ".map"));
 	jit_capture_free(c);
 	fake_stop(&fake);
 }
 
-/* A second way would switch on perf maps of the process, and hide the failure of the first. */
+/* The first program fails when it executes the second one, which fails on its own. */
+static void each_program_of_a_pid_reports_its_failed_writes(void **state)
+{
+	static const char why[] = "they cannot all be written to the recording: File too large";
+	struct fake_runtime fake = fake_start(events_until_exec);
+	char name[64];
+	struct jit_capture *c = capture_of(JIT_NAMES_RUNDOWN, fake.pid, name);
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(jit_capture_start(c, false), 0);
+	wait_for_methods(fake.pid);
+	assert_int_equal(fstatat(dir_fd, name, &st, 0), 0);
+	limit_files((rlim_t)st.st_size);
+	kill(fake.pid, SIGUSR1);
+	for (int i = 0; i < 500 && faccessat(dir_fd, NEXT_PROGRAM, F_OK, 0); i++)
+		usleep(20000);
+	jit_capture_add_process(c, fake.pid);
+	jit_capture_end(c);
+	limit_files(RLIM_INFINITY);
+	report(c, true);
+	char *first = strstr(logged, why), *second = first ? strstr(first + 1, why) : NULL;
+
+	if (!first || !second)
+		fail_msg("not one reason for each program:\n%s", logged);
+	assert_false(jit_capture_is_written(c));
+	jit_capture_free(c);
+	fake_stop(&fake);
+}
+
+/* A second way would contact the process, and hide the failure of the first. */
 static void names_that_cannot_be_written_are_taken_in_no_other_way(void **state)
 {
-	struct fake_runtime fake = fake_start(maps);
+	struct fake_runtime fake = fake_start(events);
 	char name[64];
 	struct jit_capture *c = capture_of(JIT_NAMES_AUTO, fake.pid, name);
 
 	(void)state;
+	forget_sessions();
 	assert_int_equal(mkdirat(dir_fd, name, 0700), 0);
 	assert_int_equal(jit_capture_start(c, false), 0);
 	jit_capture_end(c);
@@ -220,120 +332,60 @@ static void names_that_cannot_be_written_are_taken_in_no_other_way(void **state)
 	assert_non_null(
 		strstr(logged, "auto: names cannot be written to the recording: Is a directory\n"));
 	assert_false(jit_capture_is_written(c));
+	assert_string_equal(sessions(), "");
 	jit_capture_free(c);
 	fake_stop(&fake);
 }
 
 static void methods_before_the_end_of_a_process_are_kept(void **state)
 {
-	struct fake_runtime fake = fake_start(maps_until_a_signal);
+	struct fake_runtime fake = fake_start(events_until_a_signal);
 	char name[64], text[512] = "";
-	struct jit_capture *c = capture_of(JIT_NAMES_PERF_MAP, fake.pid, name);
+	struct jit_capture *c = capture_of(JIT_NAMES_RUNDOWN, fake.pid, name);
 
 	(void)state;
 	assert_int_equal(jit_capture_start(c, false), 0);
 	wait_for_methods(fake.pid);
 	/* The process becomes a zombie between two steps. */
 	kill(fake.pid, SIGUSR1);
-	for (int i = 0; i < 100 && there(fake.pid, ".map"); i++)
-		usleep(20000);
+	siginfo_t info;
+
+	assert_int_equal(waitid(P_PID, (id_t)fake.pid, &info, WEXITED | WNOWAIT), 0);
 	jit_capture_end(c);
 	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
 
 	assert_true(read(fd, text, sizeof(text) - 1) > 0);
 	close(fd);
-	assert_non_null(strstr(text, "T::M()"));
-	assert_non_null(strstr(text, "T::AtTheEnd()"));
+	assert_non_null(strstr(text, " 1000 40 rundown "));
+	assert_non_null(strstr(text, " 9000 40 rundown "));
 	report(c, false);
-	assert_non_null(strstr(logged, "come from its perf map"));
+	assert_non_null(strstr(logged, "come from the runtime's events"));
 	assert_null(strstr(logged, "ended before"));
-	assert_false(there(fake.pid, ".map"));
-	assert_false(there(fake.pid, ".map.profcpu"));
 	jit_capture_free(c);
 	fake_stop(&fake);
 }
 
-/* A profcpu that is killed while it has the perf map of a process on. */
-static void leave_map(pid_t pid)
+/* A probe of a fake runtime that is old enough for rundown. Its memory shows no runtime. */
+static void probe(struct jit_processes *all, struct jit_process *p, pid_t pid)
 {
-	struct perf_map_error err;
-	struct perf_map *m;
-	int status;
-	pid_t killed = fork();
+	uint64_t now = clock_monotonic_ns();
 
-	if (!killed)
-		_exit(perf_map_begin(o, pid, clock_monotonic_ns() + JIT_PROCESS_READY_NS, &m,
-				     &err) != 0);
-	assert_int_equal(waitpid(killed, &status, 0), killed);
-	assert_int_equal(status, 0);
-	assert_true(there(pid, ".map.profcpu"));
-}
-
-/* The remains of a killed profcpu are removed after names are taken. A process that hangs costs one
- * wait. */
-static void a_foreign_process_that_hangs_costs_no_names(void **state)
-{
-	struct fake_runtime hung = fake_start(maps), fakes[3];
-	struct jit_capture *c = NULL;
-	char text[64], name[64];
-	struct stat st;
-
-	(void)state;
-	leave_map(hung.pid);
-	kill(hung.pid, SIGSTOP);
-	assert_int_equal(jit_capture_new(JIT_NAMES_PERF_MAP, dir_fd, &c), 0);
-	for (size_t i = 0; i < 3; i++) {
-		fakes[i] = fake_start(maps);
-		jit_capture_add_process(c, fakes[i].pid);
-	}
-	/* Maps are on before anybody waits: while the clock stands still, a wait does not end. */
-	fake_clock_stop();
-	assert_int_equal(jit_capture_start(c, false), 0);
-	for (size_t i = 0; i < 3; i++)
-		wait_for_map(fakes[i].pid);
-	fake_clock_run();
-	uint64_t begin = clock_monotonic_ns();
-
-	jit_capture_end(c);
-	assert_true(clock_monotonic_ns() - begin < JIT_CAPTURE_END_S * NS_PER_S);
-	for (size_t i = 0; i < 3; i++) {
-		snprintf(name, sizeof(name), "symbols/%d.methods", fakes[i].pid);
-		assert_int_equal(fstatat(dir_fd, name, &st, 0), 0);
-		assert_true(st.st_size >= 100);
-		assert_false(there(fakes[i].pid, ".map"));
-	}
-	report(c, true);
-	snprintf(text, sizeof(text), "process %d: the perf map", hung.pid);
-	assert_non_null(strstr(logged, text));
-	assert_non_null(strstr(logged, "is it stopped?"));
-	assert_null(strchr(strchr(logged, '\n') + 1, '\n')); /* one line */
-	jit_capture_free(c);
-	/* Once it replies, the next profcpu removes the map. */
-	kill(hung.pid, SIGCONT);
-	assert_int_equal(jit_capture_new(JIT_NAMES_PERF_MAP, dir_fd, &c), 0);
-	jit_capture_add_process(c, fakes[0].pid);
-	assert_int_equal(jit_capture_start(c, false), 0);
-	for (int i = 0; i < 200 && there(hung.pid, ".map.profcpu"); i++)
-		usleep(20000);
-	jit_capture_end(c);
-	assert_false(there(hung.pid, ".map.profcpu"));
-	report(c, false);
-	assert_non_null(strstr(logged, "1 perf map of a killed profcpu: switched off and removed"));
-	jit_capture_free(c);
-	for (size_t i = 0; i < 3; i++)
-		fake_stop(&fakes[i]);
-	fake_stop(&hung);
+	*p = (struct jit_process){.pid = pid, .since_ns = now - 2 * JIT_PROCESS_READY_NS};
+	forget_sessions();
+	jit_process_probe(all, p, now, now + JIT_PROCESS_READY_NS, true);
+	assert_true(p->is_dotnet);
 }
 
 /* A busy machine is no reason to send a command to a runtime, which can crash it. */
 static void a_late_process_is_retried_without_a_command(void **state)
 {
-	struct fake_runtime fake = fake_start(maps);
+	struct fake_runtime fake = fake_start(events);
 	struct jit_processes all = {.names = JIT_NAMES_AUTO, .dir_fd = dir_fd, .opener = o};
 	struct jit_process p = {.pid = fake.pid};
 	uint64_t now = clock_monotonic_ns();
 
 	(void)state;
+	forget_sessions();
 	/* Old enough for another way to be used. */
 	p.since_ns = p.next_ns = now - 2 * JIT_PROCESS_READY_NS;
 	jit_process_probe(&all, &p, now, now, false);
@@ -342,44 +394,90 @@ static void a_late_process_is_retried_without_a_command(void **state)
 	assert_null(p.way);
 	assert_true(p.next_ns > now);
 	assert_string_equal(p.why, "memory: there was no time");
-	assert_false(there(fake.pid, ".map"));
+	assert_string_equal(sessions(), "");
 	/* With enough time, its memory shows no runtime, and the next way is used. */
 	now = clock_monotonic_ns();
 	jit_process_probe(&all, &p, now, now + JIT_PROCESS_READY_NS, true);
-	assert_ptr_equal(p.way, &jit_way_perf_map);
-	assert_int_equal(all.maps_on, 1);
+	assert_ptr_equal(p.way, &jit_way_rundown);
 	assert_false(p.late);
-	assert_true(there(fake.pid, ".map"));
+	assert_string_equal(sessions(), "alm");
 	jit_process_release(&p, clock_monotonic_ns() + JIT_PROCESS_READY_NS);
-	assert_false(there(fake.pid, ".map"));
-	assert_int_equal(all.maps_on, 0);
 	/* Nothing is retried at the end. */
+	forget_sessions();
 	now = clock_monotonic_ns();
 	jit_process_probe(&all, &p, now, now, true);
 	assert_true(p.done);
 	assert_false(p.late);
-	assert_false(there(fake.pid, ".map"));
+	assert_string_equal(sessions(), "");
 	fake_stop(&fake);
 }
 
-/* Names of an earlier program could not be written. Each way is tried for the next program of its
- * PID. */
-static void a_failed_write_concerns_one_program_of_a_pid(void **state)
+/* Maps an empty file with this name. Fakes started from now on have it too. */
+static void *map_file(const char *name)
 {
-	struct fake_runtime fake = fake_start(maps);
+	int fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	void *map;
+
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	map = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_true(map != MAP_FAILED);
+	close(fd);
+	return map;
+}
+
+static void assert_refused(const struct jit_process *p, const char *why)
+{
+	assert_null(p->way);
+	assert_non_null(strstr(p->why, why));
+	assert_non_null(strstr(p->why, "--jit-names=rundown lists them"));
+	assert_null(strchr(sessions(), 'm'));
+	assert_null(strchr(sessions(), 'l'));
+}
+
+/* A list of the methods can crash a runtime that unloads assemblies. */
+static void methods_are_listed_unasked_only_without_collectible_assemblies(void **state)
+{
 	struct jit_processes all = {.names = JIT_NAMES_AUTO, .dir_fd = dir_fd, .opener = o};
-	struct jit_process p = {.pid = fake.pid, .write_failures = 1};
-	uint64_t now = clock_monotonic_ns();
+	struct fake_runtime fake = fake_start(events);
+	struct jit_process p;
 
 	(void)state;
-	p.since_ns = p.next_ns = now - 2 * JIT_PROCESS_READY_NS;
-	/* Its memory shows no runtime, so the next way is used. */
-	jit_process_probe(&all, &p, now, now + JIT_PROCESS_READY_NS, true);
-	assert_ptr_equal(p.way, &jit_way_perf_map);
-	assert_int_equal(p.write_failures, 1);
+	shared->assembly_flags = FAKE_COLLECTIBLE;
+	probe(&all, &p, fake.pid);
+	assert_refused(&p, "it can unload 1 of its assemblies");
+	assert_string_equal(sessions(), "a");
+	/* It is the user's choice. */
+	all.names = JIT_NAMES_RUNDOWN;
+	probe(&all, &p, fake.pid);
+	assert_ptr_equal(p.way, &jit_way_rundown);
+	assert_string_equal(sessions(), "lm");
 	jit_process_release(&p, clock_monotonic_ns() + JIT_PROCESS_READY_NS);
-	assert_false(there(fake.pid, ".map"));
+	all.names = JIT_NAMES_AUTO;
+	shared->assembly_flags = 0;
+	/* An old runtime cannot list its assemblies alone, and no file shows them. */
+	shared->is_old = true;
+	probe(&all, &p, fake.pid);
+	assert_refused(&p, "it may unload assemblies");
 	fake_stop(&fake);
+	/* Now files show them. */
+	void *core = map_file("System.Private.CoreLib.dll");
+
+	fake = fake_start(events);
+	probe(&all, &p, fake.pid);
+	assert_ptr_equal(p.way, &jit_way_rundown);
+	assert_string_equal(sessions(), "lm");
+	jit_process_release(&p, clock_monotonic_ns() + JIT_PROCESS_READY_NS);
+	fake_stop(&fake);
+	shared->is_old = false;
+	void *loader = map_file("System.Runtime.Loader.dll");
+
+	fake = fake_start(events);
+	probe(&all, &p, fake.pid);
+	assert_refused(&p, "it has loaded System.Runtime.Loader.dll");
+	assert_string_equal(sessions(), "");
+	fake_stop(&fake);
+	munmap(loader, 4096);
+	munmap(core, 4096);
 }
 
 /* A lack of descriptors does not mean that the process ended. It may be over next time. */
@@ -416,17 +514,33 @@ static void unreadable_parts_are_counted(void **state)
 	assert_int_equal(all.unseen_error, -ETIMEDOUT);
 }
 
-int main(void)
+/* Serves as the program that compile_and_execute starts. Makes a file when it is ready. */
+static void run_next_program(const char *in_dir)
 {
+	char path[108];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	int listener = fake_listen(path, sizeof(path), getpid());
+
+	if (look_like_dotnet() || chdir(in_dir) ||
+	    open(NEXT_PROGRAM, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) < 0)
+		abort();
+	fake_run(listener, events);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && !strcmp(argv[1], NEXT_PROGRAM))
+		run_next_program(argv[2]);
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(targets_that_hang_share_one_time_limit),
 		cmocka_unit_test(unwritable_names_are_reported),
+		cmocka_unit_test(each_program_of_a_pid_reports_its_failed_writes),
 		cmocka_unit_test(names_that_cannot_be_written_are_taken_in_no_other_way),
 		cmocka_unit_test(methods_before_the_end_of_a_process_are_kept),
 		cmocka_unit_test(unreadable_parts_are_counted),
-		cmocka_unit_test(a_foreign_process_that_hangs_costs_no_names),
 		cmocka_unit_test(a_late_process_is_retried_without_a_command),
-		cmocka_unit_test(a_failed_write_concerns_one_program_of_a_pid),
+		cmocka_unit_test(methods_are_listed_unasked_only_without_collectible_assemblies),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

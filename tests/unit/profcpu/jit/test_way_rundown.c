@@ -97,9 +97,7 @@ static void follow(struct followed *f)
 
 static void unfollow(struct followed *f)
 {
-	char why[JIT_WAY_WHY_BYTES];
-
-	jit_way_rundown.end(f->state, f->target.until_ns, why);
+	jit_way_rundown.end(f->state, f->target.until_ns);
 	fake_stop(&f->fake);
 	assert_int_equal(jit_methods_writer_close(f->target.out), 0);
 	assert_int_equal(jit_methods_remove(f->dir_fd), 0);

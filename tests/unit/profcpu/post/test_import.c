@@ -20,8 +20,8 @@
 
 #define WAITS 98 /* id of the event */
 
-/* As profcpu records: an event without samples, and the waits. */
-static int recorded(const struct perfdata_offcpu *waits, size_t n)
+/* As profcpu records: an event without samples, and the waits, each at ret_offs[i]; may be NULL. */
+static int recorded(const struct perfdata_offcpu *waits, size_t n, uint64_t *ret_offs)
 {
 	static const uint64_t ids[] = {97, WAITS};
 	const struct perf_event_attr clock = {
@@ -50,6 +50,8 @@ static int recorded(const struct perfdata_offcpu *waits, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		size_t bytes = perfdata_offcpu_write(&waits[i], out);
 
+		if (ret_offs)
+			ret_offs[i] = perfdata_writer_next(w);
 		assert_int_equal(perfdata_writer_records(w, out, bytes), 0);
 		assert_int_equal(perfdata_writer_round(w), 0);
 	}
@@ -97,7 +99,7 @@ static void all_outputs_mark_a_wait_without_a_stack(void **state)
 		.offcpu = &idx};
 	struct collapse_options off_cpu = {0}, wall = {.include_pid = true, .include_tid = true};
 	AUTO_FREE struct profile_group *groups = NULL;
-	AUTO_CLOSE int fd = recorded(waits, 2);
+	AUTO_CLOSE int fd = recorded(waits, 2, NULL);
 	struct import_result result;
 	struct profile *profile;
 
@@ -112,12 +114,60 @@ static void all_outputs_mark_a_wait_without_a_stack(void **state)
 	profile_free(profile);
 }
 
+static void time_without_a_cpu_has_a_frame_of_its_own(void **state)
+{
+	static const uint64_t chain[] = {PERF_CONTEXT_USER, 0x4000};
+	struct perfdata_offcpu waits[4];
+	uint64_t offs[4];
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		waits[i] = (struct perfdata_offcpu){.id = WAITS,
+						    .pid = 7,
+						    .tid = 8,
+						    .time_ns = 2000 + 1000 * i,
+						    .off_ns = 300,
+						    .callchain = chain,
+						    .ncallchain = i < 3 ? 2 : 0};
+	AUTO_CLOSE int fd = recorded(waits, 4, offs);
+	/* Woken, blocked only, preempted; one without a stack. */
+	struct offcpu_idx_wait rows[] = {{.file_off = offs[0], .runnable_ns = 120, .count = 1},
+					 {.file_off = offs[1], .count = 1},
+					 {.file_off = offs[2],
+					  .runnable_ns = 300,
+					  .count = 1,
+					  .flags = OFFCPU_IDX_PREEMPTED},
+					 {.file_off = offs[3], .runnable_ns = 1000, .count = 1}};
+	const struct offcpu_idx idx = {.waits = rows, .nwaits = 4};
+	const struct import_options options = {
+		.symbols = {.store_dir_fd = -1, .offline = true, .by_function = true},
+		.write_store_dir_fd = -1,
+		.offcpu = &idx};
+	struct import_result result;
+	struct profile *profile;
+	uint64_t samples, ns;
+
+	assert_int_equal(profile_new(&profile), 0);
+	assert_int_equal(post_import_perfdata(fd, &options, profile, &result), 0);
+	assert_int_equal(profile_off_cpu_sum(profile, &samples, &ns), 0);
+	assert_int_equal(ns, 4 * 300);
+	assert_int_equal(samples - result.waits_split, 4);
+	assert_int_equal(result.off_runnable_ns, 120 + 300 + 300);
+	check_folded(profile, &(struct collapse_options){.names = COLLAPSE_FULL},
+		     ":8;[no stack];[waiting for a CPU] 300\n:8;[unknown] 480\n"
+		     ":8;[unknown];[waiting for a CPU] 420\n");
+	/* As perf script prints the waits. */
+	check_folded(profile, &(struct collapse_options){0},
+		     ":8;[no stack] 300\n:8;[unknown] 900\n");
+	profile_free(profile);
+}
+
 /* It is not code that lacks a name. */
 static void samples_without_stack_are_not_audited(void **state)
 {
 	const struct perfdata_offcpu wait = {
 		.id = WAITS, .pid = 7, .tid = 8, .time_ns = 2000, .off_ns = 700};
-	AUTO_CLOSE int fd = recorded(&wait, 1);
+	AUTO_CLOSE int fd = recorded(&wait, 1, NULL);
 	struct audit audit = {0};
 	const struct import_options options = {.symbols = {.store_dir_fd = -1, .offline = true},
 					       .write_store_dir_fd = -1,
@@ -138,6 +188,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_outputs_mark_a_wait_without_a_stack),
+		cmocka_unit_test(time_without_a_cpu_has_a_frame_of_its_own),
 		cmocka_unit_test(samples_without_stack_are_not_audited),
 	};
 

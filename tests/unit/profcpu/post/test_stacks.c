@@ -1,12 +1,17 @@
 #include "profcpu/post/stacks.h"
 
 #include "base/vec.h"
+#include "recording/kept_stacks.h"
+#include "recording/manifest.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -212,6 +217,49 @@ static void finished_stacks_are_not_unwound_again(void **state)
 	post_stacks_free(s);
 }
 
+/* Keeps a stack for each of three records, then removes none or the sample of the second. */
+static void kept_stacks_belong_to_their_records(void **state)
+{
+	const uint64_t regs[] = {0x7ffe0000, 0x401000}, stack[8] = {5};
+	char dir[] = "/tmp/test_stacks.XXXXXX";
+	struct symbolizer_stack known;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	int fd = open(dir, O_RDONLY | O_DIRECTORY);
+	struct kept_stacks kept = {0};
+
+	for (uint64_t i = 3; i >= 1; i--) {
+		const uint64_t word = 0x5000 + i;
+		const struct kept_stack row = {.file_off = 100 * i,
+					       .grade = UNWIND_SPLICED,
+					       .first_spliced = UINT16_MAX,
+					       .first_guess = UINT16_MAX};
+
+		assert_int_equal(kept_stacks_add(&kept, &row, &word, 1), 0);
+	}
+	assert_int_equal(kept_stacks_write(&kept, fd), 0);
+	kept_stacks_free(&kept);
+	struct stacks *s = stacks_of(&(struct stacks_options){.symbols_fd = fd, .offline = true},
+				     &with_stacks);
+
+	/* The row of record 200 is not used; record 250 has none. */
+	for (uint64_t at = 100; at <= 300; at += at == 100 ? 150 : 50) {
+		const uint64_t chain = PERF_CONTEXT_USER;
+		struct perfdata_record r = with_registers(&chain, 1, regs, stack);
+
+		r.file_off = at;
+		assert_int_equal(post_stacks_sample(s, &with_stacks, &r, &known), 0);
+		assert_int_equal(r.sample.ncallchain, 2);
+		assert_int_equal(r.sample.callchain[1], at == 250 ? regs[1] : 0x5000 + at / 100);
+	}
+	assert_int_equal(post_stacks_summary(s).grades[UNWIND_SPLICED], 2);
+	post_stacks_free(s);
+	unlinkat(fd, RECORDING_STACKS, 0);
+	close(fd);
+	rmdir(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +269,7 @@ int main(void)
 		cmocka_unit_test(unwound_frames_are_at_their_calls),
 		cmocka_unit_test(registers_of_another_architecture_are_ignored),
 		cmocka_unit_test(finished_stacks_are_not_unwound_again),
+		cmocka_unit_test(kept_stacks_belong_to_their_records),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,6 +41,38 @@ static void remove_proc(const char *dir)
 	rmdir(dir);
 }
 
+/* No waking is recorded. The scheduler counts 300 ns without a CPU, between the round's records. */
+static void threads_are_polled_after_they_got_a_cpu(void **state)
+{
+	char dir[] = "/tmp/test_record_offcpu.XXXXXX";
+	uint64_t now = clock_monotonic_ns();
+	struct fixture f;
+
+	(void)state;
+	make_proc(dir);
+	begin_with(&f, &(struct record_offcpu_options){.begin_ns = now, .proc = dir});
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	in(&f, now + 10, 71);
+	assert_false(record_offcpu_round(f.o) || record_offcpu_round(f.o));
+	now = clock_monotonic_ns();
+	out(&f, now, 71, 0x10);
+	in(&f, now + 2000, 71);
+	write_stat(dir, "510 320 8\n");
+	assert_int_equal(record_offcpu_round(f.o), 0);
+	/* A later count does not change them. */
+	write_stat(dir, "520 9320 8\n");
+	assert_int_equal(record_offcpu_round(f.o), 0);
+	assert_int_equal(f.n, 2);
+	assert_int_equal(f.got[1].sample.time_ns, now + 2000);
+	assert_int_equal(f.got[1].sample.off_ns, 2000);
+	assert_int_equal(f.got[1].row.runnable_ns, 300);
+	assert_int_equal(f.got[1].row.end_ns, 0);
+	end(&f, clock_monotonic_ns());
+	assert_int_equal(record_offcpu_result(f.o).unsettled, 0);
+	record_offcpu_free(f.o);
+	remove_proc(dir);
+}
+
 static void a_wait_goes_on_whatever_was_lost(void **state)
 {
 	char dir[] = "/tmp/test_record_offcpu.XXXXXX";
@@ -320,6 +352,7 @@ static void all_threads_are_polled_after_windows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(threads_are_polled_after_they_got_a_cpu),
 		cmocka_unit_test(a_loss_counts_in_the_window_of_its_ring),
 		cmocka_unit_test(a_wait_goes_on_whatever_was_lost),
 		cmocka_unit_test(a_thread_that_always_sleeps_is_one_wait),

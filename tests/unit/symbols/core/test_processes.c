@@ -24,7 +24,7 @@ static struct processes *fresh(void)
 {
 	struct processes *p;
 
-	assert_int_equal(processes_new(unnamed, NULL, &p), 0);
+	assert_int_equal(processes_new(&(struct processes_options){.unnamed = unnamed}, &p), 0);
 	return p;
 }
 
@@ -167,15 +167,15 @@ static void ended_processes_free_their_memory(void **state)
 	struct processes *p = fresh();
 
 	(void)state;
-	for (int32_t pid = 10; pid < 10 + PROCESS_SPACES_KEPT + 100; pid++) {
+	for (int32_t pid = 10; pid < 10 + PROCESSES_ENDED_KEPT + 100; pid++) {
 		assert_int_equal(processes_fork(p, pid, pid, 1, 1, true), 0);
 		lay(p, pid, 0x1000, 0x2000, (uint32_t)pid);
 		processes_exit(p, pid);
 	}
 	assert_int_equal(at(p, 10, 10, 0x1000), -1);
 	assert_int_equal(
-		at(p, 9 + PROCESS_SPACES_KEPT + 100, 9 + PROCESS_SPACES_KEPT + 100, 0x1000),
-		9 + PROCESS_SPACES_KEPT + 100);
+		at(p, 9 + PROCESSES_ENDED_KEPT + 100, 9 + PROCESSES_ENDED_KEPT + 100, 0x1000),
+		9 + PROCESSES_ENDED_KEPT + 100);
 	processes_free(p);
 }
 
@@ -354,6 +354,126 @@ static void maps_over_the_limit_are_dropped(void **state)
 	processes_free(p);
 }
 
+#define CHAIN_FORKS 10000
+#define CHAIN_MAPS 20000
+#define CHAIN_CPU_S 3 /* takes a tenth of a second */
+
+/* A copy of all maps for each fork would take 8 GB, and the time to make it. */
+static void a_fork_and_a_change_cost_only_the_change(void **state)
+{
+	const clock_t limit = cpu_limit(CHAIN_CPU_S);
+	struct processes *p = fresh();
+	clock_t since = clock();
+
+	(void)state;
+	for (uint32_t i = 0; i < CHAIN_MAPS; i++)
+		lay(p, 1, i * 2, i * 2 + 1, i);
+	for (int32_t pid = 2; pid < 2 + CHAIN_FORKS; pid++) {
+		assert_int_equal(processes_fork(p, pid, pid, pid - 1, pid - 1, true), 0);
+		lay(p, pid, 1 + (uint64_t)pid * 2, 2 + (uint64_t)pid * 2,
+		    CHAIN_MAPS + (uint32_t)pid);
+		assert_true(clock() - since < limit);
+	}
+	for (int32_t pid = 1; pid < 2 + CHAIN_FORKS; pid += 100) {
+		assert_int_equal(at(p, pid, pid, 2 * (CHAIN_MAPS - 1)), CHAIN_MAPS - 1);
+		assert_int_equal(at(p, pid, pid, 1 + (uint64_t)pid * 2),
+				 pid == 1 ? -1 : CHAIN_MAPS + pid);
+		assert_int_equal(at(p, pid, pid, 3 + (uint64_t)pid * 2), -1);
+	}
+	assert_int_equal(processes_dropped_maps(p), 0);
+	processes_free(p);
+}
+
+/* Fills the memory with maps of processes that run or have ended. Returns the number of them. */
+static int32_t fill(struct processes *p, bool ends)
+{
+	struct process_map map;
+	int32_t pid = 100;
+	int r = 0;
+
+	for (; !r && pid < 200; pid++) {
+		for (uint64_t i = 0; !r && i < 10000; i++) {
+			map = (struct process_map){i * 2, i * 2 + 1, 0, (uint32_t)i, 0, 0};
+			r = processes_map(p, pid, pid, &map, false);
+		}
+		if (ends)
+			processes_exit(p, pid);
+	}
+	assert_int_equal(r, ends ? 0 : -E2BIG);
+	return pid - 100;
+}
+
+static void all_processes_share_one_limit(void **state)
+{
+	const size_t room = PROCESSES_MAPS_BYTES_MAX / 10000 / sizeof(struct map_tree_node);
+	struct process_map map = {.start = 1, .end = 2, .image = 7};
+	struct processes *p = fresh();
+	int32_t n;
+
+	(void)state;
+	lay(p, 1, 0, 1, 5);
+	n = fill(p, false);
+	assert_in_range(n, room - 1, room + 1);
+	assert_int_equal(processes_map(p, 1, 1, &map, false), -E2BIG);
+	assert_int_equal(processes_dropped_maps(p), 2);
+	assert_int_equal(at(p, 1, 1, 0), 5);
+	assert_int_equal(at(p, 100, 100, 0), 0);
+	/* An end makes room. */
+	processes_exit(p, 100);
+	assert_int_equal(at(p, 100, 100, 0), 0);
+	assert_int_equal(processes_map(p, 1, 1, &map, false), 0);
+	assert_int_equal(at(p, 100, 100, 0), -1);
+	assert_int_equal(at(p, 1, 1, 1), 7);
+	assert_int_equal(processes_dropped_maps(p), 2);
+	processes_free(p);
+}
+
+static void ended_processes_make_room_in_their_order(void **state)
+{
+	struct processes *p = fresh();
+	int32_t n;
+
+	(void)state;
+	lay(p, 1, 0, 1, 5);
+	n = fill(p, true);
+	assert_int_equal(processes_dropped_maps(p), 0);
+	assert_int_equal(at(p, 1, 1, 0), 5);
+	assert_int_equal(at(p, 100, 100, 0), -1);
+	assert_int_equal(at(p, 99 + n, 99 + n, 2), 1);
+	processes_free(p);
+}
+
+static void ended_threads_are_forgotten_if_wanted(void **state)
+{
+	const struct processes_options options = {.unnamed = unnamed, .forget_ended = true};
+	struct processes *p;
+
+	(void)state;
+	assert_int_equal(processes_new(&options, &p), 0);
+	assert_int_equal(processes_comm(p, 1, 1, 3), 0);
+	lay(p, 1, 0x1000, 0x2000, 9);
+	/* The first thread ends before its process. */
+	processes_fork(p, 1, 2, 1, 1, true);
+	processes_exit(p, 1);
+	for (int32_t i = 0; i < 3 * PROCESSES_ENDED_KEPT; i++) {
+		int32_t pid = 10 + i;
+
+		assert_int_equal(processes_fork(p, pid, pid, 1, 2, true), 0);
+		assert_int_equal(processes_fork(p, 1, 1000000 + pid, 1, 2, true), 0);
+		assert_int_equal(at(p, pid, pid, 0x1000), 9);
+		lay(p, pid, 0x1000, 0x1800, (uint32_t)pid);
+		processes_exit(p, pid);
+		processes_exit(p, 1000000 + pid);
+		if (i % 1000 == 999)
+			assert_int_equal(thread(p, pid - 100, pid - 100)->comm, 3);
+	}
+	assert_int_equal(thread(p, 10, 10)->comm, 1000010);
+	assert_int_equal(thread(p, 1, 1)->comm, 3);
+	assert_int_equal(at(p, 1, 2, 0x1000), 9);
+	assert_int_equal(at(p, 1, 77, 0x1000), 9);
+	processes_free(p);
+}
+
 static int no_memory(void *ctx, int32_t tid, uint32_t *ret_comm)
 {
 	(void)tid;
@@ -370,7 +490,9 @@ static void a_thread_that_found_no_memory_is_made_at_the_next_record(void **stat
 	struct processes *p;
 
 	(void)state;
-	assert_int_equal(processes_new(no_memory, &fails, &p), 0);
+	assert_int_equal(
+		processes_new(&(struct processes_options){.unnamed = no_memory, .ctx = &fails}, &p),
+		0);
 	assert_int_equal(processes_thread(p, 10, 11, &t), -ENOMEM);
 	assert_int_equal(processes_thread(p, 10, 11, &t), -ENOMEM);
 	processes_exit(p, 11);
@@ -396,6 +518,10 @@ int main(void)
 		cmocka_unit_test(the_later_map_wins_at_each_address),
 		cmocka_unit_test(many_maps_in_any_order_are_fast),
 		cmocka_unit_test(maps_over_the_limit_are_dropped),
+		cmocka_unit_test(a_fork_and_a_change_cost_only_the_change),
+		cmocka_unit_test(all_processes_share_one_limit),
+		cmocka_unit_test(ended_processes_make_room_in_their_order),
+		cmocka_unit_test(ended_threads_are_forgotten_if_wanted),
 		cmocka_unit_test(a_thread_that_found_no_memory_is_made_at_the_next_record),
 	};
 

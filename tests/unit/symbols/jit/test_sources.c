@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -83,10 +86,11 @@ static void lines_of_many_processes_can_be_looked_up_first(void **state)
 	const struct jit_lines_files files = {.open = open_no_path};
 	struct fixture *f = *state;
 
+	for (int32_t i = 0; i < PROCESSES; i++)
+		capture(f, PID + i, text);
 	for (int32_t i = 0; i < PROCESSES; i++) {
 		struct line_source *lines = NULL;
 
-		capture(f, PID + i, text);
 		assert_int_equal(jit_sources_lines(f->sources, PID + i, &files, &lines), 0);
 		line_source_free(lines);
 	}
@@ -120,10 +124,10 @@ static void unreadable_sources_are_reported(void **state)
 	struct fixture *f = *state;
 	struct lookup_cache lookup_cache = {0};
 
-	for (int32_t i = 0; i < 4; i++) {
+	for (int32_t i = 0; i < 4; i++)
 		capture(f, PID + i, texts[i]);
+	for (int32_t i = 0; i < 4; i++)
 		look_up(f, PID + i);
-	}
 	assert_int_equal(jit_sources_note(f->sources, &lookup_cache), 0);
 	for (int32_t i = 0; i < 4; i++) {
 		const struct lookup_cache_process *p =
@@ -243,6 +247,116 @@ static void sparse_perf_maps_leave_room_for_others(void **state)
 	assert_perfmaps(*state, maps, 5);
 }
 
+/* A jitdump of one record: code without a name at the end, or the mark of a closed file. */
+struct dump {
+	uint32_t magic, version, header_bytes, machine, pad, pid;
+	uint64_t header_time_ns, flags;
+	uint32_t type, bytes;
+	uint64_t time_ns;
+	uint32_t load_pid, load_tid;
+	uint64_t load_vaddr, load_addr, load_bytes, load_index;
+	char load_name[2], load_code[6];
+	uint32_t next_type, next_bytes; /* of a second record, which is not there yet */
+};
+
+static int open_dump(void *ctx, uint32_t image, int *ret_fd)
+{
+	(void)image;
+	*ret_fd = dup(*(const int *)ctx);
+	return *ret_fd < 0 ? -errno : 0;
+}
+
+/* Reads the names of a process that has a jitdump. The caller frees the sources. */
+static struct jit_sources *read_dump(const struct fixture *f, pid_t pid, bool closed)
+{
+	struct jit_sources_options options = {.capture_dir_fd = f->dir_fd, .live = true};
+	struct dump dump = {
+		.magic = 0x4A695444,
+		.version = 1,
+		.header_bytes = 40,
+		.pid = (uint32_t)pid,
+		.bytes = 16 + 40 + 8,
+		.time_ns = 5,
+		.load_pid = (uint32_t)pid,
+		.load_addr = 0x1000,
+		.load_bytes = 6,
+		.load_name = "f",
+		.next_type = closed ? 3 : 0,
+		.next_bytes = closed ? 16 : 1000,
+	};
+	char path[] = "/tmp/test_jit_sources_dump.XXXXXX";
+	int fd = mkstemp(path);
+	struct jit_sources *s;
+
+	assert_true(fd >= 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(write(fd, &dump, sizeof(dump)), sizeof(dump));
+	/* The time of the second record */
+	assert_int_equal(ftruncate(fd, sizeof(dump) + 8), 0);
+	assert_int_equal(jit_sources_new(&options, NULL, open_dump, &fd, &s), 0);
+	assert_int_equal(jit_sources_add_jitdump(s, pid, (uint32_t)pid, 0), 0);
+	assert_false(jit_sources_was_open(s, pid));
+	look_up(&(struct fixture){.sources = s}, pid);
+	assert_int_equal(jit_sources_stats(s).jitdumps, 1);
+	close(fd);
+	return s;
+}
+
+static void assert_noted(const struct jit_sources *s, pid_t pid, bool open, bool early)
+{
+	struct lookup_cache lookup_cache = {0};
+
+	assert_int_equal(jit_sources_was_open(s, pid), open);
+	assert_int_equal(jit_sources_note(s, &lookup_cache), 0);
+	const struct lookup_cache_process *p = lookup_cache_find_process(&lookup_cache, pid);
+
+	assert_int_equal(p->open, open);
+	assert_int_equal(p->jitdump_early, early);
+	lookup_cache_free(&lookup_cache);
+}
+
+/* A runtime writes names in pieces, and the last ones when it ends. */
+static void names_of_a_running_process_may_grow(void **state)
+{
+	struct fixture *f = *state;
+	pid_t pid = fork();
+	siginfo_t ended;
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	struct jit_sources *open = read_dump(f, pid, false), *closed = read_dump(f, pid, true);
+
+	assert_noted(open, pid, true, false);
+	assert_false(jit_sources_has_closed(open, pid));
+	assert_noted(closed, pid, false, false);
+	jit_sources_free(closed);
+	kill(pid, SIGKILL);
+	/* It has ended, although it still has its PID. */
+	assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
+	assert_true(jit_sources_has_closed(open, pid));
+	jit_sources_free(open);
+	closed = read_dump(f, pid, false);
+	assert_noted(closed, pid, false, true);
+	assert_false(jit_sources_has_closed(closed, pid));
+	jit_sources_free(closed);
+	waitpid(pid, NULL, 0);
+}
+
+/* The capture took the names of the whole recording. */
+static void captured_names_are_not_open(void **state)
+{
+	struct fixture *f = *state;
+
+	capture(f, getpid(), "profcpu-methods 1\nway memory\nadd 0 2000 10 memory m\n");
+	struct jit_sources *s = read_dump(f, getpid(), false);
+
+	assert_noted(s, getpid(), false, true);
+	jit_sources_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +366,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_refused_perf_map_has_a_reason, setup, teardown),
 		cmocka_unit_test_setup_teardown(sparse_perf_maps_leave_room_for_others, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(names_of_a_running_process_may_grow, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(captured_names_are_not_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(damage_is_counted_when_names_are_looked_up, setup,
 						teardown),
 	};

@@ -211,15 +211,20 @@ static void reasons_are_read_back_and_old_stores_have_none(void **state)
 	p.why = text_of(&a, "memory: not\nthis way");
 	assert_int_equal(lookup_cache_process(&a, &p), 0);
 	assert_int_equal(lookup_cache_process(&a, &p), 0);
+	p.pid = 43;
+	p.open = true;
+	p.jitdump_early = false;
+	assert_int_equal(lookup_cache_process(&a, &p), 0);
 	text = written(&a, &notes, &len);
 	assert_int_equal(store_parse(text, len, &b, &read, NULL), 0);
 	free(text);
 	assert_int_equal(b.images.len, 1);
 	assert_int_equal(b.images.v[0].why, IMAGE_REASON_REPLACED);
-	assert_int_equal(b.processes.len, 1);
+	assert_int_equal(b.processes.len, 2);
+	assert_true(b.processes.v[1].open && !b.processes.v[1].jitdump_early);
 	q = &b.processes.v[0];
-	assert_true(q->pid == 42 && q->ns_pid == 7 && q->jitdump_early && q->contradictions == 3 &&
-		    q->doubts == 17);
+	assert_true(q->pid == 42 && q->ns_pid == 7 && q->jitdump_early && !q->open &&
+		    q->contradictions == 3 && q->doubts == 17);
 	assert_string_equal(intern_text(&b.texts, q->version), "10.0_(odd)");
 	assert_true(q->way == LOOKUP_NONE);
 	assert_string_equal(intern_text(&b.texts, q->why), "memory: not\nthis way");

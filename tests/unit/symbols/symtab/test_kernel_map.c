@@ -244,6 +244,26 @@ static void many_records_in_any_order_are_fast(void **state)
 	check_many(1 << 17, true);
 }
 
+static void ranges_over_the_limit_are_counted(void **state)
+{
+	struct kernel_map k = {0};
+
+	(void)state;
+	for (size_t i = 0; i < KERNEL_RANGES_MAX; i++)
+		if (kernel_map_symbol(&k, MANY_BASE + i * 0x100, 0x80, false, "bpf_prog"))
+			fail();
+	assert_int_equal(k.refused, 0);
+	uint32_t generation = k.generation;
+
+	assert_int_equal(kernel_map_symbol(&k, 0x1000, 0x80, false, "bpf_prog"), 0);
+	assert_int_equal(kernel_map_add(&k, 0x3000, 0x1000, 0, "[xfs]"), 0);
+	assert_int_equal(k.refused, 2);
+	assert_int_equal(k.generation, generation);
+	assert_string_equal(at(&k, 0x1000), "-");
+	assert_string_equal(at(&k, MANY_BASE), "bpf_prog");
+	kernel_map_free(&k);
+}
+
 static void the_build_id_is_found_among_notes(void **state)
 {
 	static const unsigned char notes[] = {
@@ -284,6 +304,7 @@ int main(void)
 		cmocka_unit_test(symbols_come_and_go),
 		cmocka_unit_test(the_later_record_wins_at_each_address),
 		cmocka_unit_test(many_records_in_any_order_are_fast),
+		cmocka_unit_test(ranges_over_the_limit_are_counted),
 		cmocka_unit_test(the_build_id_is_found_among_notes),
 		cmocka_unit_test(names_of_another_kernel_are_not_used),
 	};

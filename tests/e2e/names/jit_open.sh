@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# node writes its jitdump in pieces. Names that it wrote after the recording are read when it has ended; until then the
+# recording does not claim to have all names. If it was killed, the report says that the rest is missing.
+# Runs beside others, from the start.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_sampling
+need node awk python3
+
+cat >late.js <<'JS'
+'use strict';
+const fs = require('fs');
+function knownHot(n) { let x = 0; for (let i = 0; i < n; i++) x = (x * 31 + i) % 1000003; return x; }
+let s = 0;
+while (!fs.existsSync('stop')) for (let i = 0; i < 50; i++) s += knownHot(100000);
+JS
+# share_of_hot DIR: percentage of the samples in knownHot
+share_of_hot() { awk '{ all += $NF } /JS:.knownHot/ { hit += $NF } END { print all ? 100 * hit / all : 0 }' "$1/folded_stacks.out"; }
+complete() { grep -q "\"symbols_complete\": $2" "$1/manifest.json" || fail "$3: $(cat "$1/manifest.json" "$T/collect.log")"; }
+# record_open DIR: records a node whose jitdump lacks the name of its hot function. node runs on as $STARTED.
+record_open() {
+	for _ in 1 2 3 4 5; do
+		rm -rf "$1" stop
+		start node node --perf-prof late.js
+		wait_for_cpu "$STARTED" 700
+		record "$1" -F 499 -d 1 -p "$STARTED"
+		at_least 20 "$(share_of_hot "$1")" && return
+		touch stop
+		wait "$STARTED"
+	done
+	fail "node wrote all names at once, five times"
+}
+
+record_open open
+complete open false "all names are claimed while node may write more"
+grep -q "had not yet written all names.*profcpu postprocess open. after" collect.log || fail "no reason: $(cat collect.log)"
+grep -q '\.NET' collect.log && fail "advice about .NET: $(cat collect.log)"
+"$PROFCPU" postprocess open >collect.log 2>&1 || fail "postprocess: $(cat collect.log)"
+complete open false "all names are claimed while node still runs"
+[ "$(python3 -c 'import json; print([p["names_still_written"] for p in json.load(open("open/report.json"))["processes"]])')" = "[True]" ] ||
+	fail "report.json: $(cat open/report.json)"
+touch stop
+wait "$STARTED"
+"$PROFCPU" postprocess open >collect.log 2>&1 || fail "postprocess after the end: $(cat collect.log)"
+at_least "$(share_of_hot open)" 60 || fail "knownHot has $(share_of_hot open) %: $(cat collect.log)"
+complete open true "names are not complete after node's end"
+rm -f jit-*.dump
+"$PROFCPU" postprocess open >collect.log 2>&1 || fail "postprocess without the jitdump: $(cat collect.log)"
+at_least "$(share_of_hot open)" 60 || fail "names were not kept: $(cat collect.log)"
+
+# node ends while profcpu still works on the recording: names are read again, at once or by postprocess.
+rm -f stop
+start node node --perf-prof late.js
+wait_for_cpu "$STARTED" 700
+(sleep 1.1 && touch stop) &
+record last -F 499 -d 1 -p "$STARTED"
+wait "$STARTED" "$!"
+grep -q '"symbols_complete": true' last/manifest.json || "$PROFCPU" postprocess -q last || fail "postprocess"
+at_least "$(share_of_hot last)" 60 || fail "knownHot has $(share_of_hot last) %: $(cat collect.log)"
+complete last true "names are not complete"
+
+# A signal ends node before it writes the rest, which nobody can read.
+record_open killed
+kill -KILL "$STARTED"
+wait "$STARTED" 2>/dev/null
+"$PROFCPU" postprocess killed >collect.log 2>&1 || fail "postprocess: $(cat collect.log)"
+complete killed true "names of a killed process cannot come later"
+grep -q 'it was stopped before it wrote the rest; let the program end by itself' collect.log || fail "no reason: $(cat collect.log)"
+grep -q '\.NET' collect.log && fail "advice about .NET: $(cat collect.log)"
+exit 0

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# A crash in any thread of profcpu prints its own functions, its version and build id, and the status is the signal's.
+# The recording up to then can be read.
+# Runs beside others.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need python3
+need_sampling
+need_release # sanitizers handle crashes themselves
+
+# crash THREAD SIGNAL COMMAND...: runs profcpu, and sends the signal to its thread of this name, $DELAY s after its start.
+crash() {
+	local thread=$1 signal=$2 status=0
+	shift 2
+	start crashed "$PROFCPU" "$@"
+	python3 - "$STARTED" "$thread" "$signal" "$DELAY" <<'PY' || fail "$thread: no such thread: $(cat crashed.log)"
+import ctypes, os, signal, sys, time
+pid, name, number, delay = int(sys.argv[1]), sys.argv[2], getattr(signal, sys.argv[3]), float(sys.argv[4])
+libc = ctypes.CDLL(None)
+end = time.monotonic() + 30
+while time.monotonic() < end:
+    for tid in map(int, os.listdir(f'/proc/{pid}/task')):
+        try:
+            found = open(f'/proc/{pid}/task/{tid}/comm').read().strip() == name
+        except OSError:
+            continue
+        if found:
+            time.sleep(delay)
+            if libc.syscall(234, pid, tid, int(number)):  # tgkill
+                sys.exit('the thread ended before the signal')
+            sys.exit(0)
+sys.exit(1)
+PY
+	wait "$STARTED" || status=$?
+	[ "$status" = $((128 + $(kill -l "${signal#SIG}"))) ] || fail "$thread: $signal gave $status: $(cat crashed.log)"
+	grep -qE "^profcpu: thread $thread \(TID [0-9]+\): crashed: $signal from PID [0-9]+; " crashed.log ||
+		fail "$thread: no line of the crash: $(cat crashed.log)"
+	grep -qE "^profcpu: version [0-9.]+, build id [0-9a-f]{40}$" crashed.log || fail "$thread: no build id: $(cat crashed.log)"
+}
+# prints FUNCTION: the printed stack has it.
+prints() { grep -qE "^profcpu: #[0-9]+ $1\+0x[0-9a-f]+$" crashed.log || fail "$1 is not in: $(cat crashed.log)"; }
+reads() { # DIR
+	"$PROFCPU" fold "$1" >folded 2>fold.log || fail "$1: fold gave $?: $(cat fold.log)"
+	grep -q . folded || fail "$1: no sample can be read: $(cat fold.log)"
+}
+
+start_shares 60 -i 0
+DELAY=1.5
+for thread in profcpu:record_run code-reader:code_reader_main blocked-reader:reader_main jit-capture:capture_main; do
+	for signal in SIGSEGV SIGABRT; do
+		crash "${thread%:*}" "$signal" collect --off-cpu -F 499 -d 30 -o rec -p "$SHARES_PID"
+		prints "${thread#*:}"
+		reads rec
+		rm -rf rec
+	done
+done
+crash profcpu SIGSYS collect -F 499 -d 30 -o rec -p "$SHARES_PID"
+prints main
+reads rec
+
+# This thread lives for some milliseconds.
+DELAY=0
+for ((i = 0; i < 10; i++)); do
+	(crash kernel-map SIGBUS collect -F 499 -d 0.5 -o "whole$i" -p "$SHARES_PID" && prints kernel_map_thread) >try.log 2>&1 && break
+done
+[ "$i" -lt 10 ] || fail "kernel-map: $(cat try.log)"
+reads "whole$i"
+echo "functions of each thread are printed"

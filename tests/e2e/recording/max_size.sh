@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# collect --max-size ends a recording when perf.data has this size, also while a target maps memory as fast as it can.
+# The recording is saved and its outputs are made.
+# Runs beside others.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need perf
+need_sampling
+W=$BUILD/helpers/workload
+LINE='warning: recording: ended after [0-9.]* s: perf.data has [0-9.]* MiB, the limit of --max-size is'
+
+# The kernel's buffers, which are added, have 4 MiB, and more on machines with many CPUs.
+RINGS=$((4 << 20 | $(nproc) << 20))
+
+# limited DIR LIMIT ARG...: a recording of at most 60 s ends at LIMIT bytes, with one line, and is whole.
+limited() {
+	local dir=$1 limit=$2 status=0 bytes seconds
+	shift 2
+	timeout -k 5 100 "$PROFCPU" collect -d 60 -o "$dir" "$@" >out 2>err || status=$?
+	[ "$status" = 0 ] || fail "$*: exit $status: $(cat err)"
+	[ "$(grep -cE "$LINE" err)" = 1 ] || fail "$*: $(cat err)"
+	seconds=$(sed -n 's/.*recording: ended after \([0-9.]*\) s: .*/\1/p' err)
+	at_least 50 "$seconds" || fail "$*: ended after $seconds s"
+	bytes=$(stat -c %s "$dir/perf.data")
+	at_least "$bytes" "$limit" && at_least $((limit + RINGS)) "$bytes" || fail "$*: $bytes bytes"
+	grep -q '"finished": true' "$dir/manifest.json" || fail "$*: the manifest is not marked as finished"
+	[ -s "$dir/flamegraph.svg" ] && [ -s "$dir/prof.tar.gz" ] || fail "$*: no outputs"
+	perf_agrees script.txt script -i "$dir/perf.data" -F comm,tid,time,event
+	echo "$*: $bytes bytes after $seconds s"
+}
+
+start storm "$W" maps 600
+storm=$STARTED
+wait_for 20 grep -q ready storm.log || fail "the workload did not start: $(cat storm.log)"
+limited storm 4194304 -p "$storm" --max-size 4M
+grep -q "^workload;" storm/folded_stacks.out || fail "the storm has no samples"
+limited fp 4194304 -p "$storm" --max-size=4096K --call-graph fp
+limited all 4194304 -a --max-size 4194304B
+"$PROFCPU" postprocess storm >out 2>err || fail "postprocess: $(cat err)"
+"$PROFCPU" postprocess storm/prof.tar.gz -o unpacked >out 2>err || fail "postprocess of the archive: $(cat err)"
+cmp storm/folded_stacks.out unpacked/folded_stacks.out || fail "the archive has other stacks"
+stop "$storm"
+
+# A command keeps running, as after -d.
+limited command 65536 -F 20000 --max-size 64K -- "$W" maps 30
+pid=$(sed -n 's/.*: still running as process \([0-9]*\)$/\1/p' err)
+[ -n "$pid" ] && kill "$pid" || fail "the command ended: $(cat err)"
+
+# A limit that is not reached changes nothing.
+"$PROFCPU" collect --max-size 1G -o whole -- "$W" deep 5 0.2 >out 2>err || fail "$(cat err)"
+grep -q 'max-size' err && fail "a limit that was not reached: $(cat err)"
+exit 0

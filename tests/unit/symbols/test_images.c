@@ -1,0 +1,114 @@
+#include "symbols/images.h"
+
+#include "base/file.h"
+#include "base/hash.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Copies this program without its symbol tables. */
+static void write_stripped(const char *path)
+{
+	char *data;
+	size_t len;
+
+	assert_int_equal(file_read_at(AT_FDCWD, "/proc/self/exe", (size_t)1 << 28, &data, &len), 0);
+	const ElfW(Ehdr) *ehdr = (const void *)data;
+	ElfW(Shdr) *sections = (void *)(data + ehdr->e_shoff);
+
+	for (int i = 0; i < ehdr->e_shnum; i++)
+		if (sections[i].sh_type == SHT_SYMTAB || sections[i].sh_type == SHT_DYNSYM)
+			sections[i].sh_type = SHT_PROGBITS;
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	assert_int_equal(file_write_all(fd, data, len), 0);
+	close(fd);
+	free(data);
+}
+
+static int first_base(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	*(uint64_t *)data = info->dlpi_addr;
+	return 1;
+}
+
+/* Finds the segment with code, as the kernel's record of its map has it. */
+static int find_code(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct perfdata_record *r = data;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X) {
+			r->mmap.addr = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+			r->mmap.len = info->dlpi_phdr[i].p_memsz;
+			r->mmap.pgoff = info->dlpi_phdr[i].p_offset;
+		}
+	return 1;
+}
+
+/* Two programs have a nameless function at one address, and the hashes of both are equal. */
+static void functions_without_names_keep_their_image(void **state)
+{
+	char dir[] = "/tmp/test_images.XXXXXX", path[2][40];
+	struct perfdata_record r = {
+		.type = PERF_RECORD_MMAP2, .misc = PERF_RECORD_MISC_USER, .pid = 7, .tid = 7};
+	struct images_options options = {.recorded_from_ns = 1};
+	struct lookup_cache cache = {0};
+	struct kernel_map kernel = {0};
+	const uint64_t secret = hash_secret[0];
+	uint32_t image[2], symbol;
+	uint64_t base = 0;
+	struct images *im;
+	bool anonymous, timed;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	dl_iterate_phdr(first_base, &base);
+	dl_iterate_phdr(find_code, &r);
+	uint64_t here = (uint64_t)(uintptr_t)functions_without_names_keep_their_image;
+
+	assert_int_equal(images_new(&cache, &kernel, NULL, &options, &im), 0);
+	r.mmap.prot = PROT_READ | PROT_EXEC;
+	/* Function bounds give this function's first vaddr as the first word of the hash. */
+	hash_secret[0] = here - base;
+	for (int i = 0; i < 2; i++) {
+		snprintf(path[i], sizeof(path[i]), "%s/%d", dir, i);
+		write_stripped(path[i]);
+		r.mmap.filename = path[i];
+		assert_int_equal(images_add_record(im, &r, &image[i], &anonymous), 0);
+		assert_int_equal(images_lookup(im, image[i], here - r.mmap.addr + r.mmap.pgoff, 1,
+					       &symbol, &timed),
+				 0);
+		assert_int_not_equal(symbol, LOOKUP_NONE);
+		assert_int_equal(cache.symbols.v[symbol].source, SYMBOL_BOUNDS);
+		assert_int_equal(cache.symbols.v[symbol].image, image[i]);
+		unlink(path[i]);
+	}
+	hash_secret[0] = secret;
+	images_free(im);
+	lookup_cache_free(&cache);
+	kernel_map_free(&kernel);
+	rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(functions_without_names_keep_their_image),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
