@@ -129,7 +129,7 @@ done
 # A manifest cannot send control characters to a terminal.
 sed -i 's/"damage": "/&\\u001b[31m/' "$T/out/rec/manifest.json"
 survives "$PROFCPU" fold "$T/out/rec"
-grep -q ': incomplete: ?\[31m' "$T/refused" || fail "$(cat -v "$T/refused")"
+grep -qF ': incomplete: \x1b[31m' "$T/refused" || fail "$(cat -v "$T/refused")"
 
 # New outputs replace missing ones, so nothing is missing afterwards.
 tar -b 1 -C "$T/pack/rec" -cf "$T/cut.tar" manifest.json symbols samples.idx perf.data perf_script.out
