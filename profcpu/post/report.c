@@ -208,10 +208,9 @@ static int report_audit(const struct audit *a, uint64_t refused_kernel, const ch
 
 	if (a->notes.damage.n[JIT_DUMPS_EARLY])
 		outbuf_printf(out,
-			      "          %llu jitdump%s ended before the process; names of other "
-			      "sources win\n",
+			      "          %llu jitdump%s incomplete; names of other sources win\n",
 			      (unsigned long long)a->notes.damage.n[JIT_DUMPS_EARLY],
-			      a->notes.damage.n[JIT_DUMPS_EARLY] > 1 ? "s" : "");
+			      a->notes.damage.n[JIT_DUMPS_EARLY] > 1 ? "s are" : " is");
 	if (refused_kernel)
 		outbuf_printf(
 			out,

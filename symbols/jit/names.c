@@ -395,7 +395,8 @@ static bool names_is_early(const struct jit_names_sources *s)
 {
 	if (!s->methods || !jit_methods_count(s->methods, SYMBOL_JITDUMP))
 		return false;
-	return (s->jitdump_stats.cut && !s->open) ||
+	/* A runtime that writes in pieces also cuts records, but then has no other source. */
+	return (s->jitdump_stats.cut && (!s->open || s->perfmap)) ||
 	       (!s->jitdump_stats.untimed && names_saw_later(s->methods, &s->jitdump_stats));
 }
 
