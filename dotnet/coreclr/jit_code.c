@@ -90,6 +90,7 @@ void clr_jit_code_free(struct clr_jit_code *j)
 	vec_free(&j->heaps);
 	hashmap_free(&j->heaps_by_list);
 	vec_free(&j->bodies);
+	vec_free(&j->movable);
 	vec_free(&j->stubs);
 	clr_barriers_free(&j->barriers);
 	hashmap_free(&j->bodies_by_start);
@@ -254,7 +255,8 @@ static void find_ends(const struct clr_jit_code *j, struct clr_candidate *c, siz
 static int keep_body(struct clr_jit_code *j, const struct clr_candidate *c, uint32_t name)
 {
 	uint32_t *index;
-	int fresh, r = vec_reserve(&j->bodies, 1); /* before the table refers to it */
+	/* Reserve before the tables refer to it. */
+	int fresh, r = vec_reserve(&j->bodies, 1) ? -ENOMEM : vec_reserve(&j->movable, 1);
 
 	if (!r)
 		r = hashmap_entry(&j->bodies_by_start, c->start, (uint32_t)j->bodies.len, &index,
@@ -262,6 +264,11 @@ static int keep_body(struct clr_jit_code *j, const struct clr_candidate *c, uint
 	if (r)
 		return r;
 	j->bodies.len += fresh != 0;
+	bool movable = clr_jit_code_bodies_is_movable(j, c),
+	     was_listed = !fresh && j->bodies.v[*index].is_listed;
+
+	if (movable && !was_listed)
+		j->movable.v[j->movable.len++] = *index;
 	j->bodies.v[*index] = (struct clr_body){
 		.start = c->start,
 		.fingerprint = c->fingerprint,
@@ -270,10 +277,11 @@ static int keep_body(struct clr_jit_code *j, const struct clr_candidate *c, uint
 		.here = true,
 		.is_stub = c->is_stub,
 		.heap = c->heap,
-		.movable = clr_jit_code_bodies_is_movable(j, c),
+		.movable = movable,
+		.is_listed = movable || was_listed,
 		.seen_ns = j->began_ns,
 	};
-	j->nmovable += j->bodies.v[*index].movable;
+	j->nmovable += movable;
 	j->stats.bodies++;
 	j->stats.stubs += c->is_stub;
 	j->stats.added++;
@@ -381,24 +389,29 @@ static size_t recheck_count(const struct clr_jit_code *j)
 }
 
 /*
- * Adds movable bodies to compare, in turns. Heaps that free single bodies may place another one at
- * the same address.
+ * Adds movable bodies to compare, in turns, and drops those that are gone from the list. Heaps that
+ * free single bodies may place another one at the same address.
  */
 static int add_rechecks(struct scan *s)
 {
 	struct clr_jit_code *j = s->j;
-	size_t n = j->bodies.len, at = j->recheck_at < n ? j->recheck_at : 0,
-	       most = recheck_count(j);
+	size_t at = j->recheck_at, most = recheck_count(j);
 	int r = 0;
 
-	for (size_t i = 0; !r && i < n && j->stats.rechecked < most;
-	     i++, at = at + 1 < n ? at + 1 : 0) {
-		const struct clr_body *body = &j->bodies.v[at];
-
-		if (!body->here || !body->movable || j->heaps.v[body->heap].seen != j->scan)
+	for (size_t visited = 0; !r && visited < j->movable.len && j->stats.rechecked < most;) {
+		at = at < j->movable.len ? at : 0;
+		struct clr_body *body = &j->bodies.v[j->movable.v[at]];
+		if (!body->here || !body->movable) {
+			body->is_listed = false;
+			j->movable.v[at] = j->movable.v[--j->movable.len];
 			continue;
-		j->stats.rechecked++;
-		r = add_pending(s, body->start, body->heap, true);
+		}
+		visited++;
+		at++;
+		bool is_seen = j->heaps.v[body->heap].seen == j->scan;
+
+		j->stats.rechecked += is_seen;
+		r = is_seen ? add_pending(s, body->start, body->heap, true) : 0;
 	}
 	s->recheck_at = at;
 	return r;

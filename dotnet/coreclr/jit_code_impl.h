@@ -36,7 +36,8 @@ struct clr_body {
 	uint32_t name; /* in clr_jit_code.names */
 	uint32_t heap;
 	bool here, is_stub;
-	bool movable; /* its heap frees single bodies */
+	bool movable;   /* its heap frees single bodies */
+	bool is_listed; /* in clr_jit_code.movable */
 	/*
 	 * Begin of the last scan that saw it. Valid only if movable; other bodies are seen by
 	 * every scan.
@@ -93,9 +94,10 @@ struct clr_jit_code {
 	uint64_t began_ns, before_ns;
 	bool has_barriers; /* the barriers were found */
 	struct clr_barriers barriers;
-	size_t nmovable;   /* number of movable bodies present */
-	bool compares_all; /* compare all movable bodies in each scan */
-	size_t recheck_at; /* first body of the next comparison */
+	VEC(uint32_t) movable; /* indexes of movable bodies, and of some that are gone */
+	size_t nmovable;       /* number of movable bodies present */
+	bool compares_all;     /* compare all movable bodies in each scan */
+	size_t recheck_at;     /* index into movable at which the next comparison begins */
 	bool wants_il;
 	VEC(struct il_point) points; /* of the code being reported */
 	struct intern names;

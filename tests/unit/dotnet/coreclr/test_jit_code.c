@@ -242,6 +242,33 @@ static void a_reused_place_is_detected(void **state)
 	clr_jit_code_free(heap);
 }
 
+/* Each scan visits only bodies that may have been replaced: no others, and each of them once. */
+static void only_movable_bodies_are_visited(void **state)
+{
+	static const uint8_t sig[] = {0, 0, 1};
+	enum { TIMES = 20 };
+
+	(void)state;
+	begin(IMAGE_CODE_HEAP | IMAGE_COLLECTIBLE);
+	uint64_t method = image_dynamic_method(&image, plain, "Made", sig, sizeof(sig));
+
+	for (uint32_t i = 0; i < TIMES; i++) {
+		image_body(&image, 0x40, 0x20 + 0x10 * (i % 2), method, 0);
+		scan();
+	}
+	scan();
+	assert_int_equal(stats().bodies, 1);
+	assert_int_equal(stats().rechecked, 1);
+	assert_int_equal(heap->movable.len, 1);
+	clr_jit_code_free(heap);
+	begin(IMAGE_CODE_HEAP);
+	image_body(&image, 0x40, 0x20, image_method(&image, plain, 1, 0), 0);
+	scan();
+	assert_int_equal(stats().bodies, 1);
+	assert_int_equal(heap->movable.len, 0);
+	clr_jit_code_free(heap);
+}
+
 /* With many bodies the checks are spread: each body is checked in turn within
  * CLR_JIT_CODE_RECHECK_NS. */
 static void many_reused_places_are_detected_in_time(void **state)
@@ -733,6 +760,7 @@ int main(void)
 		cmocka_unit_test(arguments_of_a_changing_type_take_no_more_memory),
 		cmocka_unit_test(methods_without_metadata_have_their_signature),
 		cmocka_unit_test(a_reused_place_is_detected),
+		cmocka_unit_test(only_movable_bodies_are_visited),
 		cmocka_unit_test(many_reused_places_are_detected_in_time),
 		cmocka_unit_test(long_names_are_complete),
 		cmocka_unit_test(a_module_in_the_place_of_another_is_detected),
