@@ -30,6 +30,7 @@ void offcpu_free(struct offcpu *o)
 	hashmap_free(&o->tids);
 	vec_free(&o->threads);
 	vec_free(&o->free);
+	vec_free(&o->trusted);
 	vec_free(&o->gone);
 	vec_free(&o->shares);
 	vec_free(&o->held);

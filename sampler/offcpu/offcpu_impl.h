@@ -58,6 +58,7 @@ struct offcpu_thread {
 	pid_t tid;
 	uint8_t state;      /* enum offcpu_state */
 	bool ended, polled; /* polled: base is valid */
+	bool is_listed;     /* in offcpu.trusted */
 	uint64_t since_ns;  /* start of the state, or of the part of a wait not accounted for yet */
 	struct offcpu_open open;     /* OFFCPU_OFF_CPU */
 	struct offcpu_waking waking; /* the last one while running */
@@ -138,7 +139,8 @@ struct offcpu {
 	struct hashmap tids;  /* tid -> index of its latest thread */
 	VEC(struct offcpu_thread) threads;
 	VEC(uint32_t) free;
-	VEC(uint32_t) gone; /* ended threads whose estimates are to come */
+	VEC(uint32_t) trusted; /* threads without doubt_ns, and some others */
+	VEC(uint32_t) gone;    /* ended threads whose estimates are to come */
 	/* Throttling */
 	bool open, estimating,
 		whole; /* whole: exact again; polls for the throttled time are to come */

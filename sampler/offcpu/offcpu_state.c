@@ -78,6 +78,9 @@ static int place_of(struct offcpu *o, uint32_t *ret_index)
 		return -E2BIG;
 	int r = vec_push(&o->threads, ((struct offcpu_thread){0}));
 
+	/* Each thread has room in the list. */
+	if (!r)
+		r = vec_reserve(&o->trusted, o->threads.len - o->trusted.len);
 	if (!r)
 		*ret_index = (uint32_t)o->threads.len - 1;
 	return r;
@@ -89,8 +92,16 @@ static void doubt(struct offcpu *o, struct offcpu_thread *t, uint64_t from_ns)
 	t->doubt_ns = from_ns;
 }
 
+static void list_trusted(struct offcpu *o, struct offcpu_thread *t)
+{
+	if (!t->is_listed)
+		o->trusted.v[o->trusted.len++] = (uint32_t)(t - o->threads.v);
+	t->is_listed = true;
+}
+
 static void trust(struct offcpu *o, struct offcpu_thread *t)
 {
+	list_trusted(o, t);
 	o->counts.doubtful -= t->doubt_ns != 0;
 	t->doubt_ns = 0;
 }
@@ -124,7 +135,9 @@ int offcpu_begin_thread(struct offcpu *o, const struct offcpu_event *e)
 	*t = (struct offcpu_thread){.tid = e->tid,
 				    .since_ns = e->time_ns,
 				    .base_ns = e->time_ns,
+				    .is_listed = t->is_listed,
 				    .seen_stack = OFFCPU_NO_STACK};
+	list_trusted(o, t);
 	t->totals.begin_ns = e->time_ns;
 	doubt_new_state(o, t);
 	if (e->kind != OFFCPU_CREATED)
@@ -313,26 +326,31 @@ int offcpu_end_thread(struct offcpu *o, struct offcpu_thread *t, const struct of
 	return r ? r : vec_push(&o->gone, index);
 }
 
+static void lost_in_window(struct offcpu *o, struct offcpu_thread *t, uint64_t time_ns)
+{
+	if (o->open && t->state == OFFCPU_RUNNING && time_ns > t->since_ns)
+		t->now.on_ns += time_ns - t->since_ns;
+	t->state = OFFCPU_UNSURE;
+	t->since_ns = o->done_ns;
+	t->waking.time_ns = 0;
+}
+
 /*
- * Marks all threads as doubtful, because their waits may have ended. While switches are throttled,
- * no thread is marked, because the next poll shows each state.
+ * Marks all threads as doubtful, because their waits may have ended. Visits only those that are not
+ * marked yet, because losses are many when threads are many. While switches are throttled, no
+ * thread is marked, because the next poll shows each state.
  */
 void offcpu_lost_events(struct offcpu *o, const struct offcpu_event *e)
 {
-	for (size_t i = 0; i < o->threads.len; i++) {
-		struct offcpu_thread *t = &o->threads.v[i];
+	for (size_t i = 0; o->estimating && i < o->threads.len; i++)
+		if (!o->threads.v[i].ended)
+			lost_in_window(o, &o->threads.v[i], e->time_ns);
+	while (!o->estimating && o->trusted.len) {
+		struct offcpu_thread *t = &o->threads.v[o->trusted.v[--o->trusted.len]];
 
-		if (t->ended)
-			continue;
-		if (o->estimating) {
-			if (o->open && t->state == OFFCPU_RUNNING && e->time_ns > t->since_ns)
-				t->now.on_ns += e->time_ns - t->since_ns;
-			t->state = OFFCPU_UNSURE;
-			t->since_ns = o->done_ns;
-			t->waking.time_ns = 0;
-		} else if (!t->doubt_ns) {
+		t->is_listed = false;
+		if (!t->ended && !t->doubt_ns)
 			doubt(o, t, e->time_ns > t->since_ns ? e->time_ns : t->since_ns);
-		}
 	}
 	if (e->until_ns > o->lost_until_ns)
 		o->lost_until_ns = e->until_ns;

@@ -1,5 +1,6 @@
 /* Waits from events while all events are recorded. */
 #include "sampler/offcpu/offcpu.h"
+#include "tests/unit/cpu_limit.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -354,6 +355,29 @@ static void lose(struct fixture *f, uint64_t from_ns, uint64_t until_ns)
 			 0);
 }
 
+/* The time for many losses among many threads is that of their events, not their product. */
+static void losses_visit_only_threads_with_events(void **state)
+{
+	enum { THREADS = 20000, LOSSES = 20000 };
+	struct fixture f = {0};
+	clock_t begun = clock();
+
+	(void)state;
+	assert_int_equal(offcpu_new(1000, 0, &(struct offcpu_listener){0}, &f.o), 0);
+	for (pid_t tid = 1; tid <= THREADS; tid++)
+		add(&f, OFFCPU_BEGIN, 1000, tid);
+	for (int i = 1; i <= LOSSES; i++) {
+		add(&f, i % 2 ? OFFCPU_OUT : OFFCPU_IN, 1000 + 10 * (uint64_t)i, 7);
+		add(&f, OFFCPU_LOST, 1005 + 10 * (uint64_t)i, 0);
+		if (i % 1000 == 0)
+			assert_int_equal(offcpu_round(f.o), 0);
+	}
+	end(&f, 1000 + 11 * LOSSES);
+	assert_int_equal(offcpu_counts(f.o)->doubtful, 0);
+	assert_true(clock() - begun < cpu_limit(1));
+	offcpu_free(f.o);
+}
+
 static void a_thread_without_running_time_waits_on_despite_losses(void **state)
 {
 	enum {
@@ -551,6 +575,7 @@ int main(void)
 		cmocka_unit_test(events_are_processed_in_order_of_time),
 		cmocka_unit_test(a_waker_may_be_early),
 		cmocka_unit_test(missing_images_are_counted_and_unknown),
+		cmocka_unit_test(losses_visit_only_threads_with_events),
 		cmocka_unit_test(a_thread_without_running_time_waits_on_despite_losses),
 		cmocka_unit_test(running_threads_are_not_blocked),
 		cmocka_unit_test(waits_that_begin_during_losses_are_doubtful),
