@@ -122,12 +122,23 @@ int sampler_listen(struct sampler *s, const struct sampler_listener *listener);
  */
 int sampler_synthesize(struct sampler *s);
 
+/* Takes synthesized records. 0 or -errno. */
+typedef int (*sampler_synthesized)(void *ctx, const void *data, size_t len);
+
+/* The state of processes is read from here, in this form. */
+struct sampler_synthesis {
+	const char *proc; /* path of /proc; of struct sampler_options */
+	bool identified;  /* records end with the id of their event */
+};
+struct sampler_synthesis sampler_synthesis(const struct sampler *s);
+
 /*
  * Hands the state of one process, target or not, to `take` instead of the listeners. An ended
- * process has no records. 0, -ENOMEM, or take's -errno.
+ * process has no records. May run in any thread, also after sampler_free. 0, -ENOMEM, or take's
+ * -errno.
  */
-int sampler_synthesize_process(struct sampler *s, pid_t pid,
-			       int (*take)(void *ctx, const void *data, size_t len), void *ctx);
+int sampler_synthesize_process(const struct sampler_synthesis *from, pid_t pid,
+			       sampler_synthesized take, void *ctx);
 
 /*
  * A descriptor to poll for POLLIN: a ring is half full, or a quarter full with copied stacks. Drain

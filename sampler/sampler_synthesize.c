@@ -92,7 +92,7 @@ static int put_process(struct synth_buf *b, pid_t pid, struct synth_maps *maps)
 	struct dirent *e;
 	int r;
 
-	snprintf(path, sizeof(path), "%s/%d/task", sampler_proc(&b->s->options), pid);
+	snprintf(path, sizeof(path), "%s/%d/task", b->from.proc, pid);
 	DIR *dir = opendir(path);
 
 	if (!dir)
@@ -128,12 +128,17 @@ static int put_processes(struct synth_buf *b)
 	return r;
 }
 
-int sampler_synthesize_process(struct sampler *s, pid_t pid,
-			       int (*take)(void *ctx, const void *data, size_t len), void *ctx)
+struct sampler_synthesis sampler_synthesis(const struct sampler *s)
+{
+	return (struct sampler_synthesis){sampler_proc(&s->options), s->identified};
+}
+
+int sampler_synthesize_process(const struct sampler_synthesis *from, pid_t pid,
+			       sampler_synthesized take, void *ctx)
 {
 	struct synth_maps *maps = calloc(1, sizeof(*maps));
 	struct synth_buf b;
-	int r = synth_buf_new(&b, s);
+	int r = synth_buf_new(&b, NULL, from);
 
 	b.take = take;
 	b.ctx = ctx;
@@ -148,8 +153,9 @@ int sampler_synthesize_process(struct sampler *s, pid_t pid,
 
 int sampler_synthesize(struct sampler *s)
 {
+	const struct sampler_synthesis from = sampler_synthesis(s);
 	struct synth_buf b;
-	int r = synth_buf_new(&b, s);
+	int r = synth_buf_new(&b, s, &from);
 
 	if (!r)
 		r = synth_kernel(&b);

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-int synth_buf_new(struct synth_buf *b, struct sampler *s)
+int synth_buf_new(struct synth_buf *b, struct sampler *s, const struct sampler_synthesis *from)
 {
-	*b = (struct synth_buf){.s = s, .data = malloc(SYNTH_BUF_BYTES)};
+	*b = (struct synth_buf){.s = s, .from = *from, .data = malloc(SYNTH_BUF_BYTES)};
 	return b->data ? 0 : -ENOMEM;
 }
 
@@ -32,7 +32,7 @@ int synth_buf_put(struct synth_buf *b, uint32_t type, uint16_t misc, const void 
 		text_len = SYNTH_TEXT_MAX;
 	size_t text_bytes = text ? (text_len + 8) & ~(size_t)7 : 0;
 	size_t size = sizeof(struct perf_event_header) + body_bytes + text_bytes +
-		      sizeof(struct attr_sample_id) + (b->s->identified ? sizeof(uint64_t) : 0);
+		      sizeof(struct attr_sample_id) + (b->from.identified ? sizeof(uint64_t) : 0);
 	struct perf_event_header header = {.type = type, .misc = misc, .size = (uint16_t)size};
 
 	if (b->len + size > SYNTH_BUF_BYTES) {

@@ -7,15 +7,16 @@
 #define SYNTH_BUF_BYTES ((size_t)256 << 10)
 
 struct synth_buf {
-	struct sampler *s;
+	struct sampler *s; /* NULL: `take` gets the records */
+	struct sampler_synthesis from;
 	unsigned char *data; /* SYNTH_BUF_BYTES */
 	size_t len;
-	int (*take)(void *ctx, const void *data,
-		    size_t len); /* gets the records; NULL: the listeners do */
+	sampler_synthesized take; /* NULL: the listeners of s get the records */
 	void *ctx;
 };
 
-int synth_buf_new(struct synth_buf *b, struct sampler *s); /* 0 or -ENOMEM */
+/* 0 or -ENOMEM */
+int synth_buf_new(struct synth_buf *b, struct sampler *s, const struct sampler_synthesis *from);
 void synth_buf_free(struct synth_buf *b);
 
 /*

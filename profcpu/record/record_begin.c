@@ -190,14 +190,6 @@ static void remove_older(const struct record *rec)
 		(void)unlinkat(rec->options->dir_fd, names[i], 0);
 }
 
-static int synthesize_process(void *ctx, int32_t pid,
-			      int (*take)(void *ctx, const void *data, size_t len), void *take_ctx)
-{
-	struct record *rec = ctx;
-
-	return sampler_synthesize_process(rec->sampler, pid, take, take_ctx);
-}
-
 static int begin_unwind(struct record *rec, const struct sampler_opened *opened, size_t n)
 {
 	const struct record_options *o = rec->options;
@@ -222,8 +214,9 @@ static int begin_unwind(struct record *rec, const struct sampler_opened *opened,
 	options.nopened +=
 		record_switches_opened(&rec->switches, all + n, &options.waking_pid_offset);
 	options.wakings = options.nopened == n + RECORD_SWITCHES_EVENTS;
-	options.synthesize = o->system_wide ? NULL : synthesize_process;
-	options.synthesize_ctx = rec;
+	options.read_waker = o->system_wide ? NULL : sampler_synthesize_process;
+	options.waker_wait_ns = RECORD_UNWIND_WAKER_WAIT_NS;
+	options.synthesis = sampler_synthesis(rec->sampler);
 	options.offcpu = rec->switches.offcpu;
 	if (!r && o->stack_bytes)
 		r = file_create(o->dir_fd, RECORD_IDX_BEGUN, O_WRONLY, REPLACE_PRIVATE,

@@ -80,7 +80,7 @@ void record_unwind_free(struct record_unwind *u)
 	vec_free(&u->blocks);
 	vec_free(&u->items);
 	record_rows_free(u->rows);
-	hashmap_free(&u->synthesized);
+	waker_processes_free(u->wakers);
 	perfdata_close(u->records);
 	record_blocked_free(u->blocked);
 	code_reader_free(u->reader);
@@ -133,6 +133,8 @@ struct record_unwind_stats record_unwind_stats(const struct record_unwind *u)
 		stats.refused = blocked.refused;
 		stats.dropped = blocked.dropped;
 	}
+	if (u->wakers)
+		stats.wakers_left_out = waker_processes_left_out(u->wakers);
 	return stats;
 }
 
@@ -322,10 +324,9 @@ int record_unwind_take_other(struct record_unwind *u, struct perfdata_writer *w,
 		r = record_unwind_retry(u, w, true);
 	if (!r && !perfdata_records_parse(u->records, header, &record)) {
 		r = unwinder_apply(u->unwinder, &record);
-		if (!r && u->synthesize &&
-		    (header->type == PERF_RECORD_FORK || header->type == PERF_RECORD_COMM) &&
-		    !hashmap_get(&u->synthesized, (uint32_t)record.pid))
-			r = hashmap_put(&u->synthesized, (uint32_t)record.pid, 1);
+		if (!r && u->wakers &&
+		    (header->type == PERF_RECORD_FORK || header->type == PERF_RECORD_COMM))
+			r = waker_processes_know(u->wakers, record.pid);
 		if (u->reader && (other_program ||
 				  (header->type == PERF_RECORD_EXIT && record.pid == record.tid)))
 			code_reader_forget(u->reader, record.pid);
@@ -385,6 +386,8 @@ static int take_round(struct record_unwind *u, struct perfdata_writer *w, uint64
 {
 	int r = record_unwind_take_code(u, w);
 
+	if (!r)
+		r = record_unwind_take_wakers(u, false);
 	if (!r)
 		r = take_items(u, w);
 	if (!r && end_ns)

@@ -8,6 +8,7 @@
 #define PROFCPU_RECORD_UNWIND_H
 
 #include "profcpu/record/offcpu_records.h"
+#include "profcpu/record/waker_processes.h"
 #include "recording/perfdata_writer.h"
 #include "sampler/sampler.h"
 #include "unwind/copy_size.h"
@@ -15,8 +16,8 @@
 
 #define RECORD_UNWIND_DEFERRED_BYTES ((size_t)32 << 20) /* memory for deferred samples */
 #define RECORD_UNWIND_DEFERRED_NS 1000000000ULL         /* longest deferral */
-/* Processes of wakers that are not targets; mappings of further ones are unknown. */
-#define RECORD_UNWIND_WAKER_PROCESSES_MAX 1024
+/* Longest wait in a round for the state of processes of wakers. */
+#define RECORD_UNWIND_WAKER_WAIT_NS 5000000ULL
 
 /* Samples that keep registers and stack in perf.data. */
 enum keep_stacks {
@@ -42,17 +43,15 @@ struct record_unwind_options {
 	/* Takes switches and wakings; borrowed. The switches are then the last of `opened`, or the
 	 * last but one with wakings. NULL: none. */
 	struct record_offcpu *offcpu;
-	bool wakings;               /* wakings follow the switches in `opened` */
-	uint32_t waking_pid_offset; /* for sched_payload_waking */
-	/* Gives the state of a process that is not a target, as records with times 0. 0 or -errno.
-	 * NULL: all processes are targets. */
-	int (*synthesize)(void *ctx, int32_t pid,
-			  int (*take)(void *ctx, const void *data, size_t len), void *take_ctx);
-	void *synthesize_ctx;
-	const char *proc;  /* with offcpu: NULL: "/proc"; borrowed */
-	uint64_t identity; /* of the recording, as in struct idx_file */
-	int idx_fd;        /* the empty samples.idx; taken, also on failure */
-	int offcpu_idx_fd; /* the empty offcpu.idx, with offcpu; taken likewise */
+	bool wakings;                    /* wakings follow the switches in `opened` */
+	uint32_t waking_pid_offset;      /* for sched_payload_waking */
+	waker_processes_read read_waker; /* NULL: all processes are targets */
+	struct sampler_synthesis synthesis;
+	uint64_t waker_wait_ns; /* longest wait in a round for the state of such processes */
+	const char *proc;       /* with offcpu: NULL: "/proc"; borrowed */
+	uint64_t identity;      /* of the recording, as in struct idx_file */
+	int idx_fd;             /* the empty samples.idx; taken, also on failure */
+	int offcpu_idx_fd;      /* the empty offcpu.idx, with offcpu; taken likewise */
 };
 
 /* 0, -ENOMEM, -errno of writing samples.idx or offcpu.idx. */
@@ -92,6 +91,7 @@ struct record_unwind_stats {
 	uint64_t damaged;       /* invalid records */
 	uint64_t refused;       /* blocked threads whose stack may not be read */
 	uint64_t dropped;       /* blocked threads whose stack was not read, too many or too slow */
+	uint64_t wakers_left_out; /* processes of wakers over WAKER_PROCESSES_MAX */
 };
 struct record_unwind_stats record_unwind_stats(const struct record_unwind *u);
 

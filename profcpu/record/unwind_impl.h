@@ -50,11 +50,8 @@ struct record_unwind {
 	uint32_t wakings;             /* the same for wakings; UINT32_MAX: not recorded */
 	uint64_t wakings_id;
 	uint32_t waking_pid_offset;
-	int (*synthesize)(void *ctx, int32_t pid,
-			  int (*take)(void *ctx, const void *data, size_t len), void *take_ctx);
-	void *synthesize_ctx;
-	struct hashmap synthesized; /* processes whose state is in the recording */
-	size_t nsynthesized;
+	struct waker_processes *wakers;          /* NULL: all processes are targets */
+	uint64_t waker_wait_ns, waker_waited_ns; /* longest wait in a round; wait in this round */
 	uint64_t offcpu_rounds;
 	uint64_t switches_cpu_ns;       /* CPU time for records of switches and wakings */
 	struct record_blocked *blocked; /* NULL: without switches */
@@ -79,6 +76,7 @@ int record_unwind_begin_offcpu(struct record_unwind *u, const struct record_unwi
 int record_unwind_take_offcpu(struct record_unwind *u, const struct perf_event_header *header);
 int record_unwind_hand_over_waits(struct record_unwind *u, uint64_t end_ns);
 int record_unwind_take_blocked(struct record_unwind *u, bool end);
+int record_unwind_take_wakers(struct record_unwind *u, bool now);
 
 /* unwind_deferred.c */
 int record_unwind_retry(struct record_unwind *u, struct perfdata_writer *w, bool last);

@@ -85,12 +85,14 @@ int record_unwind_begin_offcpu(struct record_unwind *u, const struct record_unwi
 	u->wakings = o->wakings ? u->switches + 1 : UINT32_MAX;
 	u->wakings_id = o->wakings && o->opened[u->wakings].nids ? o->opened[u->wakings].ids[0] : 0;
 	u->waking_pid_offset = o->waking_pid_offset;
-	u->synthesize = o->synthesize;
-	u->synthesize_ctx = o->synthesize_ctx;
+	u->waker_wait_ns = o->waker_wait_ns;
 	record_offcpu_to(u->offcpu,
 			 &(struct record_offcpu_writer){u, write_wait, write_thread, write_waker,
 							request_blocked, read_blocked_now});
-	return record_blocked_new(o->proc, &u->blocked);
+	int r = record_blocked_new(o->proc, &u->blocked);
+
+	return r || !o->read_waker ? r
+				   : waker_processes_new(&o->synthesis, o->read_waker, &u->wakers);
 }
 
 /* Unwinds now with the known code, and requests unknown code for the next time. */
@@ -144,17 +146,33 @@ static int take_waker_state(void *ctx, const void *data, size_t len)
 	return r;
 }
 
+/* Takes the state of wakers' processes that was read. now: waits for the rest, within the limit. */
+int record_unwind_take_wakers(struct record_unwind *u, bool now)
+{
+	uint64_t begin_ns = clock_monotonic_ns();
+
+	if (!u->wakers)
+		return 0;
+	if (!now)
+		u->waker_waited_ns = 0; /* a new round */
+	bool may_wait = now && u->waker_waited_ns < u->waker_wait_ns;
+	int r = waker_processes_take(u->wakers,
+				     may_wait ? u->waker_wait_ns - u->waker_waited_ns : 0,
+				     take_waker_state, u);
+
+	if (now)
+		u->waker_waited_ns += clock_monotonic_ns() - begin_ns;
+	return r;
+}
+
 /* Adds the state of a waker's process that is not a target, once. */
 static int add_waker_process(struct record_unwind *u, const struct perfdata_record *record)
 {
-	if (!u->synthesize || record->pid <= 0 || record_offcpu_wants(u->offcpu, record->tid) ||
-	    u->nsynthesized == RECORD_UNWIND_WAKER_PROCESSES_MAX ||
-	    hashmap_get(&u->synthesized, (uint32_t)record->pid))
+	if (!u->wakers || record_offcpu_wants(u->offcpu, record->tid))
 		return 0;
-	int r = hashmap_put(&u->synthesized, (uint32_t)record->pid, 1);
+	int r = waker_processes_request(u->wakers, record->pid);
 
-	u->nsynthesized++;
-	return r ? r : u->synthesize(u->synthesize_ctx, record->pid, take_waker_state, u);
+	return r > 0 ? record_unwind_take_wakers(u, true) : r;
 }
 
 static size_t kernel_part(const struct perfdata_sample *sample)

@@ -46,7 +46,8 @@ reads() { # DIR
 
 start_shares 60 -i 0
 DELAY=1.5
-for thread in profcpu:record_run code-reader:code_reader_main blocked-reader:reader_main jit-capture:capture_main; do
+for thread in profcpu:record_run code-reader:code_reader_main blocked-reader:reader_main waker-reader:read_requests \
+	jit-capture:capture_main; do
 	for signal in SIGSEGV SIGABRT; do
 		crash "${thread%:*}" "$signal" collect --off-cpu -F 499 -d 30 -o rec -p "$SHARES_PID"
 		prints "${thread#*:}"

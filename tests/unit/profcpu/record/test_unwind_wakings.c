@@ -37,14 +37,15 @@ struct fixture {
 	struct perfdata_writer *writer;
 	unsigned char *raw;
 	size_t len;
-	int reported; /* the foreign thread that was reported */
-	size_t nreported;
 };
 
-static int report_thread(void *ctx, int32_t pid,
-			 int (*take)(void *ctx, const void *data, size_t len), void *take_ctx)
+/* The foreign process that was read last; the count of reads */
+static int reported;
+static size_t nreported;
+
+static int report_thread(const struct sampler_synthesis *from, pid_t pid, sampler_synthesized take,
+			 void *ctx)
 {
-	struct fixture *f = ctx;
 	struct {
 		struct perf_event_header h;
 		uint32_t pid, tid;
@@ -60,9 +61,10 @@ static int report_thread(void *ctx, int32_t pid,
 		    .tid = (uint32_t)pid,
 		    .comm = "strange"};
 
-	f->reported = pid;
-	f->nreported++;
-	return take(take_ctx, &record, sizeof(record));
+	assert_string_equal(from->proc, "/nowhere");
+	reported = pid;
+	nreported++;
+	return take(ctx, &record, sizeof(record));
 }
 
 static struct perf_event_attr attr_of(uint64_t more)
@@ -99,13 +101,17 @@ static int begin(void **state)
 	const struct record_offcpu_options offcpu = {
 		.begin_ns = 1, .first_pids = true, .proc = "/nowhere"};
 	struct fixture *f = calloc(1, sizeof(*f));
+
+	reported = 0;
+	nreported = 0;
 	struct record_unwind_options options = {.opened = opened,
 						.nopened = 3,
 						.wakings = true,
 						.waking_pid_offset = PID_OFFSET,
 						.proc = "/nowhere",
-						.synthesize = report_thread,
-						.synthesize_ctx = f};
+						.read_waker = report_thread,
+						.waker_wait_ns = 10 * NS_PER_S,
+						.synthesis = {.proc = "/nowhere"}};
 
 	f->raw = calloc(1, RECORDS_BYTES);
 	f->fd = memfd_create("perf.data", MFD_CLOEXEC);
@@ -293,8 +299,8 @@ static void a_wait_refers_to_the_sample_of_its_waker(void **state)
 	assert_int_equal(r.file_off, wait.file_off);
 	perfdata_close(d);
 	/* Recorded once; its name comes before it in the recording. */
-	assert_int_equal(f->reported, STRANGER);
-	assert_int_equal(f->nreported, 1);
+	assert_int_equal(reported, STRANGER);
+	assert_int_equal(nreported, 1);
 	assert_int_equal(record_unwind_stats(f->unwind).damaged, 0);
 }
 
@@ -318,7 +324,7 @@ static void an_interrupt_belongs_to_no_thread(void **state)
 	assert_int_equal(r.sample.ncallchain,
 			 2); /* without the user part of the interrupted thread */
 	perfdata_close(d);
-	assert_int_equal(f->nreported, 0);
+	assert_int_equal(nreported, 0);
 }
 
 static void cut_payloads_are_counted(void **state)
