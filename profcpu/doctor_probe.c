@@ -21,8 +21,7 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 
-#define DOCTOR_INIT_USER_NS 0xEFFFFFFDU /* linux/proc_ns.h */
-#define DOCTOR_INIT_PID_NS 0xEFFFFFFCU
+#define DOCTOR_INIT_PID_NS 0xEFFFFFFCU /* linux/proc_ns.h */
 #define DOCTOR_INIT_CGROUP_NS 0xEFFFFFFBU
 #define DOCTOR_INIT_UTS_NS 0xEFFFFFFEU
 #define DOCTOR_INIT_IPC_NS 0xEFFFFFFFU
@@ -105,19 +104,6 @@ static size_t doctor_largest_ring(long cpus)
 	return bytes >= page ? bytes : 0;
 }
 
-static int64_t doctor_sysctl(const char *path)
-{
-	AUTO_FREE char *text = NULL;
-	char *end;
-	size_t len;
-
-	if (file_read_at(AT_FDCWD, path, 256, &text, &len))
-		return DOCTOR_UNKNOWN;
-	int64_t value = strtoll(text, &end, 10);
-
-	return end == text ? DOCTOR_UNKNOWN : value;
-}
-
 static bool doctor_kallsyms_shown(void)
 {
 	AUTO_CLOSE int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
@@ -194,7 +180,7 @@ static bool doctor_is_contained(const struct doctor_facts *f)
 {
 	struct stat own, init;
 
-	if (!f->init_pid_ns || !f->init_user_ns ||
+	if (!f->init_pid_ns || !f->rights.init_user_ns ||
 	    !doctor_ns_is("/proc/self/ns/uts", DOCTOR_INIT_UTS_NS) ||
 	    !doctor_ns_is("/proc/self/ns/ipc", DOCTOR_INIT_IPC_NS) ||
 	    !doctor_ns_is("/proc/self/ns/cgroup", DOCTOR_INIT_CGROUP_NS))
@@ -328,11 +314,10 @@ int doctor_probe(pid_t pid, struct doctor_facts *ret_facts)
 	proc_status(getpid(), &f.self);
 	getrlimit(RLIMIT_NOFILE, &nofile);
 	f.nofile_hard = nofile.rlim_max;
-	f.paranoid = doctor_sysctl("/proc/sys/kernel/perf_event_paranoid");
-	f.mlock_kb = doctor_sysctl("/proc/sys/kernel/perf_event_mlock_kb");
-	f.kptr_restrict = doctor_sysctl("/proc/sys/kernel/kptr_restrict");
+	permission_probe(NULL, &f.rights);
+	f.mlock_kb = sampler_sysctl(NULL, "perf_event_mlock_kb", DOCTOR_UNKNOWN);
+	f.kptr_restrict = sampler_sysctl(NULL, "kptr_restrict", DOCTOR_UNKNOWN);
 	f.kallsyms_shown = doctor_kallsyms_shown();
-	f.init_user_ns = doctor_ns_is("/proc/self/ns/user", DOCTOR_INIT_USER_NS);
 	f.init_pid_ns = doctor_ns_is("/proc/self/ns/pid", DOCTOR_INIT_PID_NS);
 	f.proc_is_ours = doctor_proc_is_ours();
 	f.hidepid = doctor_hidepid();

@@ -10,13 +10,14 @@
 #include "container/dotnet_process.h"
 #include "container/proc.h"
 #include "container/process_list.h"
+#include "sampler/permission.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define DOCTOR_UNKNOWN INT64_MIN             /* a sysctl that cannot be read */
+#define DOCTOR_UNKNOWN PERMISSION_UNKNOWN    /* a sysctl that cannot be read */
 #define DOCTOR_RING_WANTED ((size_t)2 << 20) /* bytes for each CPU; ring_bytes of sampler.h */
 
 enum doctor_place {
@@ -58,8 +59,9 @@ struct doctor_facts {
 	 */
 	int event_user_error, event_kernel_error, event_cpu_error;
 	size_t ring_bytes; /* largest ring that can be mapped, up to DOCTOR_RING_WANTED; 0: none */
-	int64_t paranoid, mlock_kb, kptr_restrict; /* sysctls; DOCTOR_UNKNOWN */
-	bool kallsyms_shown;                       /* addresses in /proc/kallsyms are not all 0 */
+	struct permission_facts rights;
+	int64_t mlock_kb, kptr_restrict; /* sysctls; DOCTOR_UNKNOWN */
+	bool kallsyms_shown;             /* addresses in /proc/kallsyms are not all 0 */
 	struct proc_status self;
 	uint64_t nofile_hard;
 	long cpus;
@@ -69,7 +71,7 @@ struct doctor_facts {
 	bool tracefs_mounted;
 	/* Opening the tracepoint of wakers on a whole CPU; only if tracefs_error is 0. */
 	int waking_error;
-	bool init_user_ns, init_pid_ns;
+	bool init_pid_ns;
 	bool proc_is_ours;        /* /proc shows our PID namespace */
 	int hidepid;              /* mount option of /proc: 0 to 4 */
 	size_t processes, dotnet; /* in sight, without ourselves */

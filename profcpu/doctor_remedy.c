@@ -6,18 +6,29 @@
 #include <linux/capability.h>
 
 /* Set all capabilities at once, because setcap replaces those that the file had. */
-#define DOCTOR_SETCAP "setcap cap_perfmon,cap_sys_ptrace,cap_syslog,cap_ipc_lock+ep PROFCPU"
+#define SETCAP(cap) "setcap " cap ",cap_sys_ptrace,cap_syslog,cap_ipc_lock+ep PROFCPU"
+#define DOCTOR_SETCAP SETCAP("cap_perfmon")
+/* Ways to one capability, or without it to a lower perf_event_paranoid. */
+#define WAYS(file_cap, cap, paranoid)                                                      \
+	{                                                                                  \
+		("run it as root (sudo), or: " SETCAP(                                     \
+			file_cap) ", or: sysctl kernel.perf_event_paranoid=" paranoid),    \
+			("run the container with --cap-add " cap                           \
+			 "; or on the host: sysctl kernel.perf_event_paranoid=" paranoid), \
+			"securityContext: {capabilities: {add: [" cap "]}}"                \
+	}
+#define WAYS_OF_USE(paranoid)                                                     \
+	{                                                                         \
+		[PERMISSION_PERFMON] = WAYS("cap_perfmon", "PERFMON", paranoid),  \
+		[PERMISSION_ADMIN] = WAYS("cap_sys_admin", "SYS_ADMIN", paranoid) \
+	}
 
-doctor_remedy doctor_remedy_perfmon = {
-	("run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_paranoid=0"),
-	"run the container with --cap-add PERFMON",
-	"securityContext: {capabilities: {add: [PERFMON]}}",
-};
-doctor_remedy doctor_remedy_own_events = {
-	("run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_paranoid=1"),
-	("run the container with --cap-add PERFMON; or on the host: sysctl "
-	 "kernel.perf_event_paranoid=1"),
-	"securityContext: {capabilities: {add: [PERFMON]}}",
+/* The numbers are those of permission_paranoid. */
+static doctor_remedy remedy_events[PERMISSION_USES][PERMISSION_LACKS] = {
+	[PERMISSION_USER] = WAYS_OF_USE("2"),
+	[PERMISSION_KERNEL] = WAYS_OF_USE("1"),
+	[PERMISSION_CPU] = WAYS_OF_USE("0"),
+	[PERMISSION_RAW] = WAYS_OF_USE("-1"),
 };
 doctor_remedy doctor_remedy_seccomp = {
 	("allow perf_event_open in the seccomp filter or security module that this process runs "
@@ -121,30 +132,31 @@ static doctor_remedy remedy_tracefs_denied = {
 	("securityContext: {runAsUser: 0}, with capabilities: {add: [DAC_OVERRIDE]} if it was "
 	 "dropped"),
 };
-doctor_remedy doctor_remedy_waking = {
-	("run it as root (sudo), or: " DOCTOR_SETCAP ", or: sysctl kernel.perf_event_paranoid=-1"),
-	"run the container with --cap-add PERFMON",
-	"securityContext: {capabilities: {add: [PERFMON]}}",
-};
+const char *doctor_cap_remedy(const struct doctor_facts *f, enum permission_use use,
+			      enum permission_lack lack)
+{
+	return remedy_events[use][lack][f->place];
+}
 
-const char *doctor_event_remedy(const struct doctor_facts *f, int error, doctor_remedy without_cap)
+const char *doctor_event_remedy(const struct doctor_facts *f, int error, enum permission_use use)
 {
 	if (error == -ENOSYS && f->self.seccomp != 2)
 		return "a kernel with CONFIG_PERF_EVENTS";
-	if (error != -EACCES && error != -EPERM && error != -ENOSYS)
-		return NULL;
 	if (error == -ENOSYS)
 		return doctor_remedy_seccomp[f->place];
-	/*
-	 * Up to perf_event_paranoid 2, users may sample their own processes. So a seccomp filter
-	 * blocks the call. Default filters allow it with the capability.
-	 */
-	if (!doctor_has_perfmon(f) && f->self.seccomp == 2 && f->event_user_error &&
-	    f->paranoid != DOCTOR_UNKNOWN && f->paranoid <= 2)
-		return remedy_both[f->place];
-	if (!doctor_has_perfmon(f))
-		return without_cap[f->place];
-	return f->init_user_ns ? doctor_remedy_seccomp[f->place] : doctor_remedy_user_ns[f->place];
+	if (!doctor_is_denial(error))
+		return NULL;
+	/* Default filters allow the call with the capability. */
+	if (f->event_user_error &&
+	    permission_missing(&f->rights, PERMISSION_USER) == PERMISSION_BLOCKED)
+		return doctor_has_cap(f, CAP_PERFMON) || doctor_has_cap(f, CAP_SYS_ADMIN)
+			       ? doctor_remedy_seccomp[f->place]
+			       : remedy_both[f->place];
+	enum permission_lack lack = permission_missing(&f->rights, use);
+
+	return lack == PERMISSION_BLOCKED   ? doctor_remedy_seccomp[f->place]
+	       : lack == PERMISSION_USER_NS ? doctor_remedy_user_ns[f->place]
+					    : doctor_cap_remedy(f, use, lack);
 }
 
 const char *doctor_access_remedy(const struct doctor_facts *f, enum access_reason reason)
@@ -160,7 +172,7 @@ const char *doctor_access_remedy(const struct doctor_facts *f, enum access_reaso
 	case ACCESS_REASONS:
 		break;
 	}
-	return f->init_user_ns ? NULL : doctor_remedy_user_ns[f->place];
+	return f->rights.init_user_ns ? NULL : doctor_remedy_user_ns[f->place];
 }
 
 const char *doctor_tracefs_remedy(const struct doctor_facts *f)
@@ -171,5 +183,6 @@ const char *doctor_tracefs_remedy(const struct doctor_facts *f)
 			       : remedy_no_tracefs_user[f->place];
 	if (f->tracefs_error != -EACCES && f->tracefs_error != -EPERM)
 		return NULL;
-	return f->init_user_ns ? remedy_tracefs_denied[f->place] : doctor_remedy_user_ns[f->place];
+	return f->rights.init_user_ns ? remedy_tracefs_denied[f->place]
+				      : doctor_remedy_user_ns[f->place];
 }

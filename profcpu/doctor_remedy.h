@@ -10,9 +10,6 @@
 /* Remedies of one problem, by the place where profcpu runs. */
 typedef const char *const doctor_remedy[DOCTOR_PLACES];
 
-extern doctor_remedy doctor_remedy_perfmon;    /* CAP_PERFMON */
-extern doctor_remedy doctor_remedy_own_events; /* sampling our own processes */
-extern doctor_remedy doctor_remedy_waking;     /* tracepoints of whole CPUs */
 extern doctor_remedy doctor_remedy_seccomp;    /* a filter that blocks perf_event_open */
 extern doctor_remedy doctor_remedy_user_ns;    /* capabilities count only in a user namespace */
 extern doctor_remedy doctor_remedy_ptrace;     /* CAP_SYS_PTRACE, or the target's user */
@@ -25,8 +22,12 @@ extern doctor_remedy doctor_remedy_files;      /* more open files */
 extern doctor_remedy doctor_remedy_user;       /* a container that does not run as root */
 extern doctor_remedy doctor_remedy_pid_ns;     /* the target's PID namespace */
 
-/* Remedy for perf_event_open failing with error. without_cap: the one if CAP_PERFMON is missing. */
-const char *doctor_event_remedy(const struct doctor_facts *f, int error, doctor_remedy without_cap);
+/* The way to a right that perf_event_open lacks: lack is PERMISSION_PERFMON or PERMISSION_ADMIN. */
+const char *doctor_cap_remedy(const struct doctor_facts *f, enum permission_use use,
+			      enum permission_lack lack);
+
+/* Remedy for perf_event_open failing with error for a use. */
+const char *doctor_event_remedy(const struct doctor_facts *f, int error, enum permission_use use);
 
 /* Remedy for a process that we may not inspect for this reason. */
 const char *doctor_access_remedy(const struct doctor_facts *f, enum access_reason reason);

@@ -8,9 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifndef CAP_PERFMON
-#define CAP_PERFMON 38 /* Linux 5.8 */
-#endif
 #ifndef CAP_CHECKPOINT_RESTORE
 #define CAP_CHECKPOINT_RESTORE 40 /* Linux 5.9 */
 #endif
@@ -24,8 +21,8 @@
 static const char *doctor_paranoid(const struct doctor_facts *f, char *buf, size_t cap)
 {
 	buf[0] = 0;
-	if (f->paranoid != DOCTOR_UNKNOWN)
-		snprintf(buf, cap, "; perf_event_paranoid is %lld", (long long)f->paranoid);
+	if (f->rights.paranoid != DOCTOR_UNKNOWN)
+		snprintf(buf, cap, "; perf_event_paranoid is %lld", (long long)f->rights.paranoid);
 	return buf;
 }
 
@@ -53,20 +50,19 @@ static void doctor_report_events(const struct doctor_facts *f, struct doctor_rep
 
 	doctor_paranoid(f, paranoid, sizeof(paranoid));
 	doctor_add_row(report, e ? DOCTOR_FATAL : DOCTOR_YES, "perf_event_open",
-		       "nothing can be sampled",
-		       doctor_event_remedy(f, e, doctor_remedy_own_events), "%s%s",
-		       e ? strerror(-e) : "works", e ? paranoid : "");
+		       "nothing can be sampled", doctor_event_remedy(f, e, PERMISSION_KERNEL),
+		       "%s%s", e ? strerror(-e) : "works", e ? paranoid : "");
 	if (e)
 		return;
 	e = f->event_kernel_error;
 	doctor_add_row(report, doctor_yes_or_no(!e), "kernel frames",
 		       "stacks end where they enter the kernel",
-		       doctor_event_remedy(f, e, doctor_remedy_own_events), "%s%s",
+		       doctor_event_remedy(f, e, PERMISSION_KERNEL), "%s%s",
 		       e ? strerror(-e) : "can be sampled", e ? paranoid : "");
 	e = f->event_cpu_error;
 	doctor_add_row(report, doctor_yes_or_no(!e), "whole CPUs",
 		       "no -a, and no target with more threads than the limit of open files",
-		       doctor_event_remedy(f, e, doctor_remedy_perfmon), "%s%s",
+		       doctor_event_remedy(f, e, PERMISSION_CPU), "%s%s",
 		       e ? strerror(-e) : "can be sampled", e ? paranoid : "");
 	doctor_add_row(
 		report, doctor_yes_or_no(f->pmu), "hardware counters",
@@ -96,7 +92,7 @@ static void doctor_report_rings(const struct doctor_facts *f, struct doctor_repo
  */
 static const char *doctor_kallsyms_paranoid(const struct doctor_facts *f)
 {
-	return f->paranoid != DOCTOR_UNKNOWN && f->paranoid > 1
+	return f->rights.paranoid != DOCTOR_UNKNOWN && f->rights.paranoid > 1
 		       ? ", which has an effect only with perf_event_paranoid 1 or less, or with "
 			 "CAP_SYSLOG"
 		       : "";
@@ -104,9 +100,9 @@ static const char *doctor_kallsyms_paranoid(const struct doctor_facts *f)
 
 static void doctor_report_kallsyms(const struct doctor_facts *f, struct doctor_report *report)
 {
-	const char *remedy = f->kptr_restrict >= 2 ? doctor_remedy_kptr[f->place]
-			     : !f->init_user_ns    ? doctor_remedy_user_ns[f->place]
-						   : doctor_remedy_syslog[f->place];
+	const char *remedy = f->kptr_restrict >= 2     ? doctor_remedy_kptr[f->place]
+			     : !f->rights.init_user_ns ? doctor_remedy_user_ns[f->place]
+						       : doctor_remedy_syslog[f->place];
 
 	if (f->kptr_restrict == DOCTOR_UNKNOWN)
 		doctor_add_row(report, doctor_yes_or_no(f->kallsyms_shown), "kernel names",
@@ -142,13 +138,12 @@ static void doctor_report_off_cpu(const struct doctor_facts *f, struct doctor_re
 		       "%s", doctor_tracefs_found(f));
 	doctor_add_row(report, doctor_yes_or_no(!e), "off-CPU",
 		       "no --off-cpu, because it records switches of whole CPUs",
-		       doctor_event_remedy(f, e, doctor_remedy_perfmon), "%s%s",
+		       doctor_event_remedy(f, e, PERMISSION_CPU), "%s%s",
 		       e ? strerror(-e) : "switches can be recorded", e ? paranoid : "");
 	doctor_add_row(report, doctor_yes_or_no(good), "off-CPU wakers",
 		       "--off-cpu records no wakers and makes no wakeup.*",
-		       f->tracefs_error
-			       ? doctor_tracefs_remedy(f)
-			       : doctor_event_remedy(f, f->waking_error, doctor_remedy_waking),
+		       f->tracefs_error ? doctor_tracefs_remedy(f)
+					: doctor_event_remedy(f, f->waking_error, PERMISSION_RAW),
 		       "%s%s",
 		       good               ? "wakeups can be recorded"
 		       : f->tracefs_error ? doctor_tracefs_found(f)
@@ -160,13 +155,20 @@ static void doctor_report_off_cpu(const struct doctor_facts *f, struct doctor_re
 static void doctor_report_caps(const struct doctor_facts *f, struct doctor_report *report)
 {
 	bool admin = doctor_has_cap(f, CAP_SYS_ADMIN);
+	bool all_may = f->rights.paranoid != DOCTOR_UNKNOWN &&
+		       f->rights.paranoid <= permission_paranoid(PERMISSION_RAW);
+	bool cpus = f->rights.paranoid != DOCTOR_UNKNOWN &&
+		    f->rights.paranoid <= permission_paranoid(PERMISSION_CPU);
+	const char *more =
+		doctor_cap_remedy(f, cpus ? PERMISSION_RAW : PERMISSION_CPU,
+				  f->rights.admin_only ? PERMISSION_ADMIN : PERMISSION_PERFMON);
 	const struct {
 		int cap;
 		const char *name, *effect, *remedy;
 		bool not_needed; /* something else gives the same */
 	} caps[] = {
 		{CAP_PERFMON, "CAP_PERFMON", "only what perf_event_paranoid allows can be sampled",
-		 doctor_remedy_perfmon[f->place], admin},
+		 more, admin || all_may},
 		{CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
 		 "files and maps only of this user's processes, if they have no capability that "
 		 "profcpu lacks",
@@ -182,8 +184,7 @@ static void doctor_report_caps(const struct doctor_facts *f, struct doctor_repor
 		{CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE",
 		 "images that were deleted or replaced have no names",
 		 doctor_remedy_checkpoint[f->place], admin},
-		{CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "as CAP_PERFMON and CAP_CHECKPOINT_RESTORE",
-		 doctor_remedy_perfmon[f->place],
+		{CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "as CAP_PERFMON and CAP_CHECKPOINT_RESTORE", more,
 		 doctor_has_cap(f, CAP_PERFMON) && doctor_has_cap(f, CAP_CHECKPOINT_RESTORE)},
 	};
 
@@ -194,16 +195,19 @@ static void doctor_report_caps(const struct doctor_facts *f, struct doctor_repor
 			       f->self.uid);
 	for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++) {
 		bool has = doctor_has_cap(f, caps[i].cap);
+		bool ignored = has && caps[i].cap == CAP_PERFMON && f->rights.admin_only;
 
 		/* If it is missing, the narrower capabilities above say enough. */
 		if (caps[i].cap == CAP_SYS_ADMIN && !has)
 			continue;
-		doctor_add_row(report, doctor_yes_or_no(has || caps[i].not_needed), caps[i].name,
-			       caps[i].effect, caps[i].remedy, "%s%s",
+		doctor_add_row(report, doctor_yes_or_no((has && !ignored) || caps[i].not_needed),
+			       caps[i].name, caps[i].effect, caps[i].remedy, "%s%s",
 			       has                  ? "effective"
 			       : caps[i].not_needed ? "not there, not needed"
 						    : "not there",
-			       has && !f->init_user_ns ? ", in a user namespace" : "");
+			       ignored ? ", without effect at this perf_event_paranoid"
+			       : has && !f->rights.init_user_ns ? ", in a user namespace"
+								: "");
 	}
 }
 

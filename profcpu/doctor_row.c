@@ -1,13 +1,8 @@
 #include "profcpu/doctor_row.h"
 
 #include <errno.h>
-#include <linux/capability.h>
 #include <stdarg.h>
 #include <stdio.h>
-
-#ifndef CAP_PERFMON
-#define CAP_PERFMON 38 /* Linux 5.8 */
-#endif
 
 void doctor_add_row(struct doctor_report *report, enum doctor_state state, const char *name,
 		    const char *effect, const char *remedy, const char *format, ...)
@@ -37,12 +32,7 @@ enum doctor_state doctor_yes_or_no(bool good)
 
 bool doctor_has_cap(const struct doctor_facts *f, int cap)
 {
-	return f->self.cap_effective >> cap & 1;
-}
-
-bool doctor_has_perfmon(const struct doctor_facts *f)
-{
-	return doctor_has_cap(f, CAP_PERFMON) || doctor_has_cap(f, CAP_SYS_ADMIN);
+	return permission_has(&f->rights, cap);
 }
 
 bool doctor_is_denial(int error)

@@ -42,9 +42,6 @@ enum doctor_state doctor_yes_or_no(bool good);
 /* Whether our effective capabilities have cap. */
 bool doctor_has_cap(const struct doctor_facts *f, int cap);
 
-/* CAP_PERFMON, or CAP_SYS_ADMIN, which includes it. */
-bool doctor_has_perfmon(const struct doctor_facts *f);
-
 /* Whether error means that access was denied. */
 bool doctor_is_denial(int error);
 

@@ -22,17 +22,18 @@ static void doctor_report_target_events(const struct doctor_facts *f, struct doc
 {
 	const struct doctor_target *t = &f->target;
 	char why[sizeof(((struct doctor_item *)0)->found)];
-	int e = t->event_user_error;
+	bool by_cpus = t->event_user_error && !f->event_cpu_error; /* as recording chooses */
+	int e = by_cpus ? 0 : t->event_user_error;
 
-	/* Without CAP_PERFMON, sampling a process needs the same right as inspecting it. */
-	bool denied =
-		!doctor_has_perfmon(f) && !f->event_user_error && doctor_is_denial(t->root_error);
+	/* Without the right to whole CPUs, sampling a process needs the right to inspect it. */
+	bool denied = permission_missing(&f->rights, PERMISSION_CPU) != PERMISSION_BLOCKED &&
+		      !f->event_user_error && doctor_is_denial(t->root_error);
 
 	doctor_add_row(report, e ? DOCTOR_FATAL : DOCTOR_YES, "target samples",
-		       "it cannot be sampled", doctor_event_remedy(f, e, doctor_remedy_perfmon),
-		       "%s",
+		       "it cannot be sampled", doctor_event_remedy(f, e, PERMISSION_CPU), "%s",
 		       e && denied      ? doctor_access_found(t, e, why, sizeof(why))
 		       : e              ? strerror(-e)
+		       : by_cpus        ? "may be taken, by events of whole CPUs"
 		       : t->event_error ? "without kernel frames"
 					: "may be taken");
 	e = t->root_error;

@@ -37,21 +37,21 @@ static void add_note(struct sampler *s, const char *text)
 /* Keeps options within the kernel's limits, because it refuses larger ones. */
 static void keep_to_limits(struct sampler *s)
 {
-	long rate = sampler_sysctl(&s->options.roots, "perf_event_max_sample_rate", 100000);
-	long depth = sampler_sysctl(&s->options.roots, "perf_event_max_stack", 127);
+	int64_t rate = sampler_sysctl(&s->options.roots, "perf_event_max_sample_rate", 100000);
+	int64_t depth = sampler_sysctl(&s->options.roots, "perf_event_max_stack", 127);
 	char text[128];
 
-	if (rate > 0 && s->options.freq_hz > (unsigned long)rate) {
+	if (rate > 0 && s->options.freq_hz > (uint64_t)rate) {
 		snprintf(text, sizeof(text),
-			 "%u Hz exceeds kernel.perf_event_max_sample_rate; %ld Hz is used",
-			 s->options.freq_hz, rate);
+			 "%u Hz exceeds kernel.perf_event_max_sample_rate; %lld Hz is used",
+			 s->options.freq_hz, (long long)rate);
 		add_note(s, text);
 		s->options.freq_hz = (uint32_t)rate;
 	}
 	if (depth > 0 && s->options.max_stack > depth) {
 		snprintf(text, sizeof(text),
-			 "%u frames exceed kernel.perf_event_max_stack; %ld are recorded",
-			 s->options.max_stack, depth);
+			 "%u frames exceed kernel.perf_event_max_stack; %lld are recorded",
+			 s->options.max_stack, (long long)depth);
 		add_note(s, text);
 		s->options.max_stack = (uint16_t)depth;
 	}
@@ -172,28 +172,36 @@ static void name_events(struct sampler *s)
 	sampler_show_ids(s);
 }
 
+/* One note for all that lacks the same right. */
+static void note_denied(struct sampler *s)
+{
+	char text[SAMPLER_DETAIL_BYTES], why[PERMISSION_TEXT_BYTES], threads[96] = "";
+
+	if (!s->setup.kernel_excluded && !s->cpus_denied && !s->denied)
+		return;
+	if (s->denied)
+		snprintf(threads, sizeof(threads), "%zu thread%s of other users not sampled",
+			 s->denied, s->denied == 1 ? " is" : "s are");
+	permission_text(&s->permission,
+			s->cpus_denied || s->denied ? PERMISSION_CPU : PERMISSION_KERNEL, NULL, "",
+			why, sizeof(why));
+	snprintf(text, sizeof(text), "%s%s%s%s%s: %s",
+		 s->setup.kernel_excluded ? "kernel frames are not recorded" : "",
+		 s->setup.kernel_excluded && s->cpus_denied ? ", " : "",
+		 s->cpus_denied ? "each thread has an event per CPU" : "",
+		 *threads && (s->setup.kernel_excluded || s->cpus_denied) ? ", " : "", threads,
+		 why);
+	add_note(s, text);
+}
+
 static void describe_setup(struct sampler *s)
 {
-	char text[128];
-
 	s->setup.descriptors = s->fds.len + sampler_nrings(s);
 	s->setup.processes = s->targets.list.len;
 	s->setup.filtered = s->setup.mode == SAMPLER_CPUS && !s->options.system_wide;
 	if (s->setup.fell_back)
 		add_note(s, "hardware cycles cannot be sampled here; cpu-clock is used");
-	if (s->setup.kernel_excluded)
-		add_note(s,
-			 "kernel frames are not recorded: kernel.perf_event_paranoid forbids it; "
-			 "add CAP_PERFMON");
-	if (s->cpus_denied)
-		add_note(s, "one event per thread and CPU is used: events of whole CPUs need "
-			    "CAP_PERFMON");
-	if (s->denied) {
-		snprintf(text, sizeof(text),
-			 "not sampled: %zu thread%s of other users: no permission; add CAP_PERFMON",
-			 s->denied, s->denied == 1 ? "" : "s");
-		add_note(s, text);
-	}
+	note_denied(s);
 }
 
 static int begin_namespaces(struct sampler *s)
@@ -219,6 +227,7 @@ static int attach_command(struct sampler *s)
 static int open_all(struct sampler *s, const struct sampler_options *options,
 		    struct sampler_problem *problem)
 {
+	permission_probe(&options->roots, &s->permission);
 	int r = attr_probe(&s->features);
 
 	if (r)

@@ -1,4 +1,5 @@
 /* Messages for errors of perf_event_open, with remedies. */
+#include "base/cleanup.h"
 #include "container/access.h"
 #include "sampler/sampler_impl.h"
 
@@ -13,44 +14,59 @@
 #include <unistd.h>
 
 #define OPEN_WHAT "open the event"
-#define PARANOID_OWN_USER 2 /* largest value with which users may sample their own processes */
 
-static int explain_denied(const struct sampler *s, int error, const char *name, const char *where,
+/* Whether the target denies an event that this process may open on itself. */
+static bool target_denies(const struct sampler *s, struct access_denial *ret_denial)
+{
+	const struct perf_event_attr attr = attr_ring_owner();
+
+	if (!s->opening)
+		return false;
+	AUTO_CLOSE int fd = attr_open(&attr, s->opening, -1);
+
+	return (fd == -EACCES || fd == -EPERM) && !access_probe(s->opening, ret_denial);
+}
+
+/* The first use that was wanted and is not permitted. */
+static enum permission_use denied_use(const struct sampler *s, size_t event)
+{
+	/* Without rings, even the first event was denied, which needs only this right. */
+	if (!s->setup.cpus &&
+	    permission_missing(&s->permission, PERMISSION_USER) == PERMISSION_BLOCKED)
+		return PERMISSION_USER;
+	if (s->options.system_wide || s->setup.mode == SAMPLER_CPUS)
+		return PERMISSION_CPU;
+	return s->events[event].exclude_kernel ? PERMISSION_USER : PERMISSION_KERNEL;
+}
+
+static int explain_denied(const struct sampler *s, int error, size_t event, const char *where,
 			  struct sampler_problem *problem)
 {
-	long paranoid = sampler_sysctl(&s->options.roots, "perf_event_paranoid", 2);
+	enum permission_use use = denied_use(s, event);
 	struct access_denial denial;
-	char why[ACCESS_TEXT_BYTES], on[256];
+	char why[ACCESS_TEXT_BYTES], text[PERMISSION_TEXT_BYTES];
+	bool target = s->setup.mode == SAMPLER_THREADS && target_denies(s, &denial);
 
-	snprintf(on, sizeof(on), "%s on %s", name, where);
-	if (s->setup.mode == SAMPLER_CPUS || sampler_has_cap(CAP_PERFMON) ||
-	    sampler_has_cap(CAP_SYS_ADMIN))
-		return permission_explain_cpu(&s->options.roots, error, OPEN_WHAT, on, problem);
-	/* Users may normally sample their own processes, so report why this one forbids it. */
-	if (paranoid <= PARANOID_OWN_USER && s->opening && !access_probe(s->opening, &denial)) {
+	if (target)
 		access_text(&denial, why, sizeof(why));
-		return sampler_fail(
-			problem, error, OPEN_WHAT,
-			"%s on %s: %s: %s, and CAP_PERFMON is missing; run as root%s, or in "
-			"a container with --cap-add PERFMON",
-			name, where, strerror(-error), why,
-			denial.reason == ACCESS_OTHER_USER     ? " or its user"
+	permission_text(&s->permission, target ? PERMISSION_CPU : use, target ? why : NULL,
+			!target                                ? ""
+			: denial.reason == ACCESS_OTHER_USER   ? " or its user"
 			: denial.reason == ACCESS_CAPABILITIES ? " or with these too"
-							       : "");
-	}
-	return sampler_fail(problem, error, OPEN_WHAT,
-			    "%s on %s: %s: kernel.perf_event_paranoid (%ld) forbids it, and "
-			    "CAP_PERFMON is missing; run as root, or in a container "
-			    "with --cap-add PERFMON, or "
-			    "set sysctl kernel.perf_event_paranoid=1",
-			    name, where, strerror(-error), paranoid);
+							       : "",
+			text, sizeof(text));
+	return sampler_fail(problem, error, OPEN_WHAT, "%s on %s: %s: %s", s->events[event].name,
+			    where, strerror(-error), text);
 }
 
 static int explain_descriptors(const struct sampler *s, int error, const char *name,
 			       struct sampler_problem *problem)
 {
 	struct rlimit limit = {0};
+	char why[PERMISSION_TEXT_BYTES] = "";
 
+	if (s->cpus_denied)
+		permission_text(&s->permission, PERMISSION_CPU, NULL, "", why, sizeof(why));
 	getrlimit(RLIMIT_NOFILE, &limit);
 	if (s->setup.mode == SAMPLER_CPUS)
 		return sampler_fail(
@@ -61,11 +77,11 @@ static int explain_descriptors(const struct sampler *s, int error, const char *n
 			(unsigned long long)limit.rlim_max);
 	return sampler_fail(
 		problem, error, OPEN_WHAT,
-		"%s: %s%zu threads on %zu CPUs need more descriptors than the limit of %llu%s; "
-		"raise it (ulimit -Hn), or add CAP_PERFMON (--cap-add PERFMON) to need fewer",
+		"%s: %s%zu threads on %zu CPUs need more descriptors than the limit of %llu; "
+		"raise it (ulimit -Hn)%s%s",
 		name, s->wanted_threads < SAMPLER_THREAD_FDS ? "" : "at least ", s->wanted_threads,
 		s->cpus.len, (unsigned long long)limit.rlim_max,
-		s->cpus_denied ? ", and events of whole CPUs need CAP_PERFMON" : "");
+		*why ? "; events of whole CPUs need fewer, but " : "", why);
 }
 
 int sampler_explain(const struct sampler *s, int error, size_t event, const char *where,
@@ -76,7 +92,7 @@ int sampler_explain(const struct sampler *s, int error, size_t event, const char
 	switch (-error) {
 	case EACCES:
 	case EPERM:
-		return explain_denied(s, error, name, where, problem);
+		return explain_denied(s, error, event, where, problem);
 	case EMFILE:
 		return explain_descriptors(s, error, name, problem);
 	case ENFILE:

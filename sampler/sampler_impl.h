@@ -61,6 +61,7 @@ struct sampler {
 	struct sampler_event_ids *ids; /* ids of each event */
 	size_t nids;                   /* elements of ids: options.nevents at first */
 	struct attr_features features;
+	struct permission_facts permission;
 	struct sampler_setup setup;
 	struct sampler_stats stats;
 	struct targets targets;

@@ -111,6 +111,28 @@ static int open_on_cpus(struct sampler *s, pid_t tid, struct open_place *place)
 	return r;
 }
 
+static bool is_denied(int error)
+{
+	return error == -EACCES || error == -EPERM;
+}
+
+static bool is_permitted(const struct sampler *s, enum permission_use use)
+{
+	return permission_missing(&s->permission, use) == PERMISSION_BLOCKED;
+}
+
+/* Whether the sampler chooses between events of threads and of whole CPUs. */
+static bool is_free_mode(const struct sampler *s)
+{
+	return s->options.mode == SAMPLER_AUTO && !s->options.system_wide && !s->options.command;
+}
+
+/* Whether events of whole CPUs may take the place of denied ones of threads. */
+static bool may_use_cpus(const struct sampler *s)
+{
+	return is_free_mode(s) && !s->cpus_denied && is_permitted(s, PERMISSION_CPU);
+}
+
 static int open_thread(struct sampler *s, struct target_thread t, struct open_place *place)
 {
 	if (!pidset_add(&s->attached, t.tid))
@@ -122,7 +144,7 @@ static int open_thread(struct sampler *s, struct target_thread t, struct open_pl
 
 	if (r == -ESRCH)
 		return 0; /* ended */
-	if ((r == -EACCES || r == -EPERM) && s->fds.len) {
+	if (is_denied(r) && s->fds.len && !may_use_cpus(s)) {
 		s->denied++;
 		return 0;
 	}
@@ -228,32 +250,53 @@ static void fall_back(struct sampler *s)
 	s->setup.fell_back = true;
 }
 
+/* Whether the event happens in the kernel, so that excluding the kernel leaves nothing. */
+static bool needs_kernel(const struct sampler_event *e)
+{
+	bool scheduler =
+		e->type == PERF_TYPE_SOFTWARE && (e->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
+						  e->config == PERF_COUNT_SW_CPU_MIGRATIONS);
+
+	return !e->exclude_kernel && (e->type == PERF_TYPE_TRACEPOINT || scheduler);
+}
+
+/* Drops one feature after a denial. False: none is left to drop. */
+static bool reduce_demands(struct sampler *s)
+{
+	if (s->setup.mode == SAMPLER_CPUS) {
+		if (!is_free_mode(s) || s->cpus_denied)
+			return false;
+		s->cpus_denied = true;
+		s->setup.mode = SAMPLER_THREADS;
+		sampler_close_event_rings(s);
+		return true;
+	}
+	if (may_use_cpus(s)) {
+		s->setup.mode = SAMPLER_CPUS;
+		return true;
+	}
+	if (s->setup.kernel_excluded || is_permitted(s, PERMISSION_KERNEL))
+		return false;
+	for (size_t i = 0; i < s->options.nevents; i++)
+		if (needs_kernel(&s->events[i]))
+			return false;
+	s->setup.kernel_excluded = true;
+	return true;
+}
+
 /* Drops one feature after an error. False: none is left to drop. */
 static bool reduce_features(struct sampler *s, int error)
 {
-	bool free_mode =
-		s->options.mode == SAMPLER_AUTO && !s->options.system_wide && !s->options.command;
-
 	switch (-error) {
 	case EACCES:
 	case EPERM:
-		if (s->setup.mode == SAMPLER_CPUS && free_mode && !s->cpus_denied) {
-			s->cpus_denied = true;
-			s->setup.mode = SAMPLER_THREADS;
-			sampler_close_event_rings(s);
-			return true;
-		}
-		if (s->setup.mode == SAMPLER_THREADS && !s->setup.kernel_excluded) {
-			s->setup.kernel_excluded = true;
-			return true;
-		}
-		return false;
+		return reduce_demands(s);
 	case EMFILE:
 		if (s->event_rings) {
 			sampler_close_event_rings(s);
 			return true;
 		}
-		if (s->setup.mode != SAMPLER_THREADS || !free_mode || s->cpus_denied)
+		if (s->setup.mode != SAMPLER_THREADS || !is_free_mode(s) || s->cpus_denied)
 			return false;
 		s->setup.mode = SAMPLER_CPUS;
 		return true;

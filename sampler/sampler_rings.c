@@ -33,7 +33,7 @@ static size_t ring_share(size_t least, size_t most, size_t n, size_t total)
 
 static size_t ring_wanted(const struct sampler *s, size_t ncpus)
 {
-	bool locked = sampler_locks_freely();
+	bool locked = sampler_locks_freely(&s->options.roots);
 	size_t least = RING_PLAIN_MAX, may = sampler_may_lock(&s->options.roots, ncpus),
 	       others = s->options.locked_bytes;
 

@@ -118,7 +118,7 @@ static int begin_manifest(struct record *rec)
 	m->unwound = rec->options->stack_bytes > 0;
 	if (rec->options->jit_names != JIT_NAMES_AUTO)
 		m->jit_names = strdup(jit_names_option_word(rec->options->jit_names));
-	if (sampler_locks_freely())
+	if (sampler_locks_freely(NULL))
 		m->ring_memory = strdup(RECORDING_RINGS_FREE);
 	if (!m->tool || !m->host || !m->os_release || !m->arch || !m->target || !m->event) {
 		log_error("cannot record: out of memory");

@@ -25,6 +25,7 @@
 #define CALLCHAIN_DEFAULT 127   /* default of kernel.perf_event_max_stack */
 
 struct switch_rings {
+	struct sampler_roots roots;
 	struct perf_event_attr attr;
 	struct sampler_opened opened;
 	struct ring *rings;
@@ -77,11 +78,12 @@ static void forget_wakings(struct switch_rings *s)
 
 static void fail_wakings(struct switch_rings *s, int code)
 {
-	sampler_fail(&s->no_wakings, code, "open the event", "sched:sched_waking: %s%s",
-		     strerror(-code),
-		     code == -EACCES || code == -EPERM
-			     ? "; add CAP_PERFMON, or set sysctl kernel.perf_event_paranoid=-1"
-			     : "");
+	static const char what[] = "open the event", where[] = "sched:sched_waking";
+
+	if (code == -EACCES || code == -EPERM)
+		permission_explain(&s->roots, PERMISSION_RAW, code, what, where, &s->no_wakings);
+	else
+		sampler_fail(&s->no_wakings, code, what, "%s: %s", where, strerror(-code));
 	forget_wakings(s);
 }
 
@@ -207,7 +209,8 @@ static int fail_cpu(const struct switch_rings_options *o, int error, int cpu, bo
 				    "kernel.perf_event_mlock_kb=8192",
 				    where, RING_MIN >> 10, strerror(-error));
 	if (error == -EACCES || error == -EPERM)
-		return permission_explain_cpu(&o->roots, error, SWITCHES_WHAT, where, problem);
+		return permission_explain(&o->roots, PERMISSION_CPU, error, SWITCHES_WHAT, where,
+					  problem);
 	return sampler_fail(problem, error, SWITCHES_WHAT, "%s: %s", where, strerror(-error));
 }
 
@@ -254,6 +257,7 @@ int switch_rings_open(const struct switch_rings_options *options, struct switch_
 	if (!s)
 		return sampler_fail(problem, -ENOMEM, SWITCHES_WHAT, "on all CPUs: out of memory");
 	s->poll_fd = -1;
+	s->roots = options->roots;
 	s->attr = attr_of_switches(options);
 	s->record_bytes =
 		options->stack_bytes + RECORD_OTHER_BYTES +

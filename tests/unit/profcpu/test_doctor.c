@@ -20,16 +20,17 @@ static struct doctor_facts good_facts(void)
 	return (struct doctor_facts){
 		.release = "6.1.0-37-amd64",
 		.ring_bytes = DOCTOR_RING_WANTED,
-		.paranoid = 2,
+		.rights = {.paranoid = 2,
+			   .caps = CAPS_ALL,
+			   .init_user_ns = true,
+			   .has_perfmon = true},
 		.mlock_kb = 516,
 		.kptr_restrict = 0,
 		.kallsyms_shown = true,
-		.self = {.cap_effective = CAPS_ALL},
 		.nofile_hard = 1024,
 		.cpus = 8,
 		.pmu = true,
 		.event = "cycles",
-		.init_user_ns = true,
 		.init_pid_ns = true,
 		.proc_is_ours = true,
 		.tracefs_mounted = true,
@@ -113,17 +114,28 @@ static void a_refused_event_names_its_cause(void **state)
 	f.place = DOCTOR_KUBERNETES;
 	assert_non_null(strstr(reported(&f, &report, "perf_event_open")->remedy, "seccompProfile"));
 	/* No capability either: seccomp and capability are possible. */
-	f.self.cap_effective = 0;
+	f.rights.caps = 0;
 	assert_non_null(strstr(reported(&f, &report, "perf_event_open")->remedy,
 			       "add: [PERFMON]}, seccompProfile"));
 	/* No capability, and perf_event_paranoid forbids everything: that is reported first. */
-	f.paranoid = 3;
+	f.rights.paranoid = 3;
 	f.event_user_error = -EACCES;
 	assert_non_null(strstr(reported(&f, &report, "perf_event_open")->remedy, "add: [PERFMON]"));
 	f.place = DOCTOR_HOST;
 	item = reported(&f, &report, "perf_event_open");
 	assert_non_null(strstr(item->remedy, "sysctl kernel.perf_event_paranoid"));
 	assert_non_null(strstr(item->found, "perf_event_paranoid is 3"));
+	/* Such kernels of Debian and Ubuntu ignore CAP_PERFMON. */
+	f.rights.admin_only = true;
+	f.rights.caps = PERFMON;
+	assert_non_null(
+		strstr(reported(&f, &report, "perf_event_open")->remedy, "setcap cap_sys_admin,"));
+	item = reported(&f, &report, "CAP_PERFMON");
+	assert_int_equal(item->state, DOCTOR_NO);
+	assert_non_null(strstr(item->found, "without effect"));
+	assert_non_null(strstr(item->remedy, "cap_sys_admin"));
+	f.rights.admin_only = false;
+	f.rights.caps = 0;
 	/* From 0 down the kernel allows events for whole CPUs to everybody, and collect reports the
 	 * same. */
 	f.event_user_error = 0;
@@ -140,7 +152,7 @@ static void a_refused_event_names_its_cause(void **state)
 		strstr(reported(&f, &report, "perf_event_open")->remedy, "CONFIG_PERF_EVENTS"));
 	/* Capabilities that have no effect here. */
 	f = good_facts();
-	f.init_user_ns = false;
+	f.rights.init_user_ns = false;
 	f.place = DOCTOR_DOCKER;
 	f.event_cpu_error = f.event_kernel_error = -EACCES;
 	assert_non_null(strstr(reported(&f, &report, "whole CPUs")->remedy, "rootless"));
@@ -165,7 +177,7 @@ static void each_capability_has_its_effect_and_flag(void **state)
 		struct doctor_facts f = good_facts();
 
 		f.place = DOCTOR_DOCKER;
-		f.self.cap_effective = CAPS_ALL & ~CAP(caps[i].bit) & ~CAP(21);
+		f.rights.caps = CAPS_ALL & ~CAP(caps[i].bit) & ~CAP(21);
 		f.kallsyms_shown = false;
 		f.ring_bytes = 256 << 10;
 		const struct doctor_item *item = reported(&f, &report, caps[i].name);
@@ -179,11 +191,11 @@ static void each_capability_has_its_effect_and_flag(void **state)
 	/* SYS_ADMIN includes its narrower capabilities. */
 	struct doctor_facts f = good_facts();
 
-	f.self.cap_effective = CAP(21) | PTRACE;
+	f.rights.caps = CAP(21) | PTRACE;
 	assert_int_equal(reported(&f, &report, "CAP_PERFMON")->state, DOCTOR_YES);
 	assert_int_equal(reported(&f, &report, "CAP_CHECKPOINT_RESTORE")->state, DOCTOR_YES);
 	/* Docker's capabilities do not reach processes of other users. */
-	f.self.cap_effective = 0;
+	f.rights.caps = 0;
 	f.self.uid = 1000;
 	f.place = DOCTOR_DOCKER;
 	assert_non_null(strstr(reported(&f, &report, "user")->remedy, "--user 0"));
@@ -198,7 +210,7 @@ static void hidden_kernel_names_report_the_setting_that_hides_them(void **state)
 
 	(void)state;
 	f.kallsyms_shown = false;
-	f.self.cap_effective = PERFMON;
+	f.rights.caps = PERFMON;
 	assert_non_null(strstr(reported(&f, &report, "kernel names")->remedy,
 			       "kptr_restrict=0 kernel.perf_event_paranoid=1"));
 	assert_non_null(strstr(reported(&f, &report, "kernel names")->found,
@@ -234,7 +246,7 @@ static void doctor_prints_the_flag_for_the_target_pid_namespace(void **state)
 	f = good_facts();
 	f.hidepid = 2;
 	assert_int_equal(reported(&f, &report, "/proc hidepid")->state, DOCTOR_YES);
-	f.self.cap_effective = 0;
+	f.rights.caps = 0;
 	assert_int_equal(reported(&f, &report, "/proc hidepid")->state, DOCTOR_NO);
 }
 
@@ -264,7 +276,7 @@ static void waits_and_wakers_have_separate_rows(void **state)
 	(void)state;
 	doctor_report_facts(&f, &report);
 	assert_true(report.can_off_cpu);
-	f.self.cap_effective = 0;
+	f.rights.caps = 0;
 	f.event_cpu_error = f.waking_error = -EACCES;
 	assert_non_null(strstr(reported(&f, &report, "off-CPU")->remedy,
 			       "sysctl kernel.perf_event_paranoid=0"));
@@ -274,7 +286,7 @@ static void waits_and_wakers_have_separate_rows(void **state)
 	assert_true(report.can_record);
 	/* At 0 they can be recorded, but the tracepoint needs more
 	 * (kernel/trace/trace_event_perf.c). */
-	f.paranoid = 0;
+	f.rights.paranoid = 0;
 	f.event_cpu_error = 0;
 	assert_int_equal(reported(&f, &report, "off-CPU")->state, DOCTOR_YES);
 	assert_non_null(strstr(reported(&f, &report, "off-CPU wakers")->remedy,
@@ -303,10 +315,10 @@ static void an_unreadable_tracefs_has_the_remedy_for_its_reason(void **state)
 		f.tracefs_mounted = false;
 		assert_string_equal(reported(&f, &report, name)->remedy,
 				    "mount -t tracefs tracefs /sys/kernel/tracing");
-		f.self.cap_effective = 0;
+		f.rights.caps = 0;
 		assert_non_null(strstr(reported(&f, &report, name)->remedy,
 				       "as root: mount -t tracefs -o gid=GID,mode=750 "));
-		f.self.cap_effective = CAPS_ALL;
+		f.rights.caps = CAPS_ALL;
 	}
 	f.place = DOCTOR_DOCKER;
 	assert_non_null(strstr(reported(&f, &report, "off-CPU wakers")->remedy,
@@ -367,6 +379,9 @@ static void a_target_is_examined_completely(void **state)
 	assert_int_equal(reported(&f, &report, "target maps")->state, DOCTOR_NO);
 	assert_true(report.can_record);
 	f.target.event_user_error = -EACCES;
+	assert_int_equal(reported(&f, &report, "target samples")->state, DOCTOR_YES);
+	assert_non_null(strstr(reported(&f, &report, "target samples")->found, "whole CPUs"));
+	f.event_cpu_error = -EACCES;
 	assert_int_equal(reported(&f, &report, "target samples")->state, DOCTOR_FATAL);
 	assert_false(report.can_record);
 }
@@ -377,7 +392,8 @@ static void the_denial_decides_the_remedy(void **state)
 	struct doctor_report report;
 
 	(void)state;
-	f.self.cap_effective = 0;
+	f.rights.caps = 0;
+	f.event_cpu_error = -EACCES;
 	f.target.root_error = f.target.maps_error = f.target.dotnet_error =
 		f.target.event_user_error = -EACCES;
 	f.target.denial = (struct access_denial){.reason = ACCESS_CAPABILITIES, .lacking = CAP(13)};
@@ -403,9 +419,9 @@ static void the_denial_decides_the_remedy(void **state)
 	/* No capability is a remedy here. */
 	f.target.denial = (struct access_denial){.reason = ACCESS_ELSEWHERE};
 	f.place = DOCTOR_DOCKER;
-	f.self.cap_effective = CAPS_ALL;
+	f.rights.caps = CAPS_ALL;
 	assert_null(reported(&f, &report, "target files")->remedy);
-	f.init_user_ns = false;
+	f.rights.init_user_ns = false;
 	assert_non_null(strstr(reported(&f, &report, "target files")->remedy, "rootless"));
 }
 
