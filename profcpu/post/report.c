@@ -3,7 +3,8 @@
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
-#include "profile/idle.h"
+#include "profcpu/post/report_text.h"
+#include "profcpu/post/report_waits.h"
 #include "recording/manifest.h"
 #include "symbols/store/jit_damage.h"
 #include "symbols/symtab/kernel_ranges.h"
@@ -100,20 +101,6 @@ int post_report_hottest(struct profile *profile, struct report_function *ret_fun
 	return count;
 }
 
-void post_report_share(uint64_t n, uint64_t all, char text[REPORT_SHARE_BYTES])
-{
-	uint64_t hundredths = all ? (uint64_t)((double)n * 10000.0 / (double)all + 0.5) : 0;
-
-	if (n && !hundredths)
-		snprintf(text, REPORT_SHARE_BYTES, "<0.01 %%");
-	else if (n < all && hundredths >= 10000)
-		snprintf(text, REPORT_SHARE_BYTES, ">99.99 %%");
-	else
-		snprintf(text, REPORT_SHARE_BYTES, "%llu.%02llu %%",
-			 (unsigned long long)hundredths / 100,
-			 (unsigned long long)hundredths % 100);
-}
-
 /* The last part of a path. */
 static const char *report_base(const char *path)
 {
@@ -122,27 +109,22 @@ static const char *report_base(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-static void report_name(const char *name, struct outbuf *out)
-{
-	outbuf_printable(out, name, strlen(name), REPORT_NAME_BYTES);
-}
-
 /* One line: why a group has no names, and the remedy. */
 static void report_reason(const struct audit_group *g, uint64_t all, bool is_first, const char *dir,
 			  struct outbuf *out)
 {
 	char share[REPORT_SHARE_BYTES], hex[2 * BUILD_ID_MAX + 1];
 
-	post_report_share(audit_unnamed(g), all, share);
+	report_text_share(audit_unnamed(g), all, share);
 	outbuf_printf(out, "%-9s %8s  ", is_first ? "unnamed" : "", share);
 	if (g->path)
-		report_name(report_base(g->path), out);
+		report_text_name(report_base(g->path), out);
 	else
 		outbuf_printf(out, "%s of process %d",
 			      g->kind == AUDIT_UNMAPPED ? "stacks" : "JIT-compiled code", g->pid);
 	if (!g->path && g->comm) {
 		outbuf_str(out, " (");
-		report_name(g->comm, out);
+		report_text_name(g->comm, out);
 		outbuf_char(out, ')');
 	}
 	outbuf_printf(out, ": %s", audit_reason_text(g->reason));
@@ -152,7 +134,7 @@ static void report_reason(const struct audit_group *g, uint64_t all, bool is_fir
 	}
 	if (g->detail) {
 		outbuf_str(out, ": ");
-		report_name(g->detail, out);
+		report_text_name(g->detail, out);
 	}
 	if (audit_reason_remedy(g->reason)) {
 		outbuf_str(out, "; ");
@@ -199,7 +181,7 @@ static int report_audit(const struct audit *a, uint64_t refused_kernel, const ch
 		outbuf_printf(out, "          %-9s %12llu", audit_kind_name(k),
 			      (unsigned long long)audit_frames(&kind));
 		for (int s = FRAME_IS_NAMED; s >= FRAME_IS_UNKNOWN; s--) {
-			post_report_share(kind.frames[s], audit_frames(&kind), share);
+			report_text_share(kind.frames[s], audit_frames(&kind), share);
 			outbuf_printf(out, " %8s", share);
 		}
 		outbuf_char(out, '\n');
@@ -234,7 +216,7 @@ static void report_grade(uint64_t n, uint64_t all, const char *text, bool *is_fi
 
 	if (!n)
 		return;
-	post_report_share(n, all, share);
+	report_text_share(n, all, share);
 	outbuf_printf(out, "%s%s %s", *is_first ? "" : ", ", share, text);
 	*is_first = false;
 }
@@ -273,18 +255,12 @@ static void report_roots(const struct audit *a, struct outbuf *out)
 {
 	char complete[REPORT_SHARE_BYTES], truncated[REPORT_SHARE_BYTES];
 
-	post_report_share(a->stacks_complete, a->samples, complete);
-	post_report_share(a->stacks_truncated, a->samples, truncated);
+	report_text_share(a->stacks_complete, a->samples, complete);
+	report_text_share(a->stacks_truncated, a->samples, truncated);
 	outbuf_printf(out,
 		      "stacks    %s reach a function that starts threads, %s end before it (not "
 		      "unwound; by function names)\n",
 		      complete, truncated);
-}
-
-/* A remedy only for recorders that lacked CAP_IPC_LOCK. */
-static const char *report_larger_rings(const struct post_result *input)
-{
-	return input->rings_free ? "" : ", or record with CAP_IPC_LOCK, which gives larger rings";
 }
 
 static void report_losses(const struct post_result *input, struct outbuf *out)
@@ -298,7 +274,7 @@ static void report_losses(const struct post_result *input, struct outbuf *out)
 		outbuf_str(out, ", none lost");
 	if (lost)
 		outbuf_printf(out, ", %llu lost; use a lower -F%s", (unsigned long long)lost,
-			      report_larger_rings(input));
+			      report_text_larger_rings(input->rings_free));
 	if (d->throttled)
 		outbuf_printf(out,
 			      "%s throttled %llu times; use a lower -F, or raise "
@@ -306,48 +282,13 @@ static void report_losses(const struct post_result *input, struct outbuf *out)
 			      lost ? ";" : ",", (unsigned long long)d->throttled);
 }
 
-static void report_waits(uint64_t waits, uint64_t off_ns, uint64_t idle_ns,
-			 const struct post_result *input, struct outbuf *out)
-{
-	const struct import_result *data = &input->data;
-	const struct wakeups_summary *w = &data->wakeups;
-
-	outbuf_printf(out, "off-CPU   %.6f s in %llu waits", (double)off_ns / 1e9,
-		      (unsigned long long)waits);
-	if (idle_ns)
-		outbuf_printf(out, ", %.6f s (%.2f %%) of them idle", (double)idle_ns / 1e9,
-			      100.0 * (double)idle_ns / (double)off_ns);
-	if (data->off_runnable_ns)
-		outbuf_printf(out, ", %.6f s waiting for a CPU",
-			      (double)data->off_runnable_ns / 1e9);
-	if (w->ended_ns)
-		outbuf_printf(out, "; %.6f s blocked, wakers known for %.2f %% of it%s",
-			      (double)w->ended_ns / 1e9,
-			      100.0 * (double)w->known_ns / (double)w->ended_ns,
-			      data->off_estimated_ns
-				      ? " (none between windows; --max-overhead 100 avoids windows)"
-				      : "");
-	if (w->left_out)
-		outbuf_printf(out,
-			      "; %llu of these waits, %.6f s, are not in %s, because they have too "
-			      "many stacks",
-			      (unsigned long long)w->left_out, (double)w->left_out_ns / 1e9,
-			      RECORDING_WAKEUP_FOLDED);
-	if (data->lost_switches)
-		outbuf_printf(out, "; %llu switches and wakeups lost; use a lower --max-overhead%s",
-			      (unsigned long long)data->lost_switches, report_larger_rings(input));
-	outbuf_char(out, '\n');
-}
-
 int post_report_write(struct profile *profile, const struct post_result *input,
 		      const struct audit *audit, const char *dir, struct outbuf *out)
 {
 	struct report_function hot[REPORT_HOTTEST];
-	uint64_t waits, off_ns, idle_ns = 0;
+	uint64_t waits, off_ns;
 	int n = profile_off_cpu_sum(profile, &waits, &off_ns);
 
-	if (!n && waits)
-		n = idle_total_weight(profile, &idle_ns);
 	if (!n)
 		n = post_report_hottest(profile, hot, REPORT_HOTTEST);
 
@@ -359,11 +300,15 @@ int post_report_write(struct profile *profile, const struct post_result *input,
 	if (input->kind != INPUT_TEXT)
 		report_losses(input, out);
 	outbuf_char(out, '\n');
-	if (waits)
-		report_waits(waits - input->data.waits_split, off_ns, idle_ns, input, out);
+	if (waits) {
+		int r = report_waits_write(profile, waits - input->data.waits_split, input, out);
+
+		if (r)
+			return r;
+	}
 	for (int i = 0; i < n; i++) {
 		outbuf_printf(out, "%-9s %6.2f %%  ", i ? "" : "hottest", 100.0 * hot[i].share);
-		report_name(profile_text_of(profile, hot[i].name, NULL), out);
+		report_text_name(profile_text_of(profile, hot[i].name, NULL), out);
 		outbuf_char(out, '\n');
 	}
 	if (!audit->samples)

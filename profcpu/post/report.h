@@ -9,10 +9,8 @@
 #include "profcpu/post/load.h"
 #include "profile/profile.h"
 
-#define REPORT_HOTTEST 5      /* lines of functions */
-#define REPORT_UNNAMED 5      /* lines of images and processes with unnamed frames */
-#define REPORT_NAME_BYTES 200 /* longer names are cut */
-#define REPORT_SHARE_BYTES 24
+#define REPORT_HOTTEST 5 /* lines of functions */
+#define REPORT_UNNAMED 5 /* lines of images and processes with unnamed frames */
 
 /* A function and its own share, without callees. Frames with one full name are one function. */
 struct report_function {
@@ -26,9 +24,6 @@ struct report_function {
  * most max, or -errno.
  */
 int post_report_hottest(struct profile *profile, struct report_function *ret_functions, int max);
-
-/* n of all as "12.34 %", never rounded up to 100 % or down to 0 %: ">99.99 %", "<0.01 %". */
-void post_report_share(uint64_t n, uint64_t all, char text[REPORT_SHARE_BYTES]);
 
 /*
  * Writes the report as text. audit is empty for an input of text. dir: path of the recording, for

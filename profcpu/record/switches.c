@@ -251,7 +251,7 @@ static double seconds(uint64_t ns)
 	return (double)ns / (double)NS_PER_S;
 }
 
-static void report_throttle(const struct record_windows *throttle, uint64_t estimated_ns)
+static void report_throttle(const struct record_windows *throttle)
 {
 	struct record_windows_result r = record_windows_result(throttle);
 
@@ -259,9 +259,6 @@ static void report_throttle(const struct record_windows *throttle, uint64_t esti
 		 "(--max-overhead %.6g)",
 		 seconds(r.throttled_ns - r.closed_ns), seconds(r.throttled_ns),
 		 100 * throttle->throttle.options.limit);
-	log_note("off-CPU: the split of %.6f s among stacks is an estimate; the sums per thread "
-		 "are exact",
-		 seconds(estimated_ns));
 }
 
 /* Times whose thread states are unknown, one line for each reason. */
@@ -272,8 +269,7 @@ static void report_unknown(const struct record_offcpu_result *r)
 	if (lost_ns)
 		log_note("off-CPU: %.6f s unknown: switches were lost", seconds(lost_ns));
 	if (r->unwatched_ns)
-		log_note("off-CPU: %.6f s unknown: threads began or ended between windows; "
-			 "--max-overhead 100 records all switches",
+		log_note("off-CPU: %.6f s unknown: threads began or ended between windows",
 			 seconds(r->unwatched_ns));
 }
 
@@ -286,7 +282,7 @@ void record_switches_report(const struct record_switches *s, uint64_t min_ns)
 	struct record_offcpu_result r = record_offcpu_result(s->offcpu);
 
 	if (windows)
-		report_throttle(s->windows, r.estimated_ns);
+		report_throttle(s->windows);
 	if (r.stacks_refused)
 		log_warn("off-CPU: no stack of %llu wait%s or waker%s: distinct stacks exceed %zu "
 			 "MiB; record for a shorter time, or fewer processes (-p)",
