@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -676,6 +677,31 @@ static void bundles_have_an_identity(void **state)
 	close(fd);
 }
 
+static uint64_t bytes_read(void)
+{
+	char *text = NULL;
+	size_t len;
+
+	assert_int_equal(file_read_at(AT_FDCWD, "/proc/self/io", 4096, &text, &len), 0);
+	uint64_t n = strtoull(strchr(text, ':') + 1, NULL, 10);
+
+	free(text);
+	return n;
+}
+
+static void files_that_end_with_their_sections_are_not_searched(void **state)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	uint64_t identity, began = bytes_read();
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(bundle_identity(fd, &identity), -ENOENT);
+	assert_true(bytes_read() - began < (uint64_t)st.st_size / 4);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -695,6 +721,7 @@ int main(void)
 		cmocka_unit_test(arrays_contain_exactly_the_elements_that_were_put),
 		cmocka_unit_test(assemblies_in_a_single_file_have_their_names),
 		cmocka_unit_test(bundles_have_an_identity),
+		cmocka_unit_test(files_that_end_with_their_sections_are_not_searched),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
