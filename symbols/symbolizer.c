@@ -136,6 +136,7 @@ void symbolizer_free(struct symbolizer *s)
 	lookup_cache_free(&s->lookup_cache);
 	kernel_map_free(&s->kernel);
 	callchains_free(&s->callchains);
+	free(s->known);
 	free(s);
 }
 

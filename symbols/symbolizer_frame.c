@@ -4,7 +4,10 @@
  */
 #include "symbols/symbolizer_impl.h"
 
+#include "base/hash.h"
+
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -125,10 +128,27 @@ static int symbolizer_place_under(struct symbolizer *s, const struct process_map
 	return r;
 }
 
+/* As processes_find_map. Neighbouring frames are often in one map. */
+static const struct process_map *symbolizer_map(struct symbolizer *s,
+						const struct process_thread *t, uint64_t ip)
+{
+	uint32_t generation = processes_generation(s->processes, t);
+	const struct process_map *map;
+
+	if (generation && generation == s->map_generation && ip >= s->map.start && ip < s->map.end)
+		return &s->map;
+	map = processes_find_map(s->processes, t, ip);
+	if (!map)
+		return NULL;
+	s->map = *map;
+	s->map_generation = generation;
+	return &s->map;
+}
+
 static int symbolizer_place_user(struct symbolizer *s, const struct process_thread *t, uint64_t ip,
 				 uint64_t time_ns, bool full, struct frames_place *place)
 {
-	const struct process_map *map = processes_find_map(s->processes, t, ip);
+	const struct process_map *map = symbolizer_map(s, t, ip);
 	const struct frames_image_names *names;
 	const struct lookup_cache_image *image;
 	int r;
@@ -233,9 +253,42 @@ static int symbolizer_chain(struct symbolizer *s, const struct frames_place *pla
 	return r;
 }
 
-int symbolizer_frame(void *ctx, const struct callchain_key *key, struct callchain_frame *ret_frame)
+/*
+ * Finds the entry for an address in a file, which may hold another one; *ret_entry NULL: it has
+ * none. Sets the part of *ret_key that identifies the address.
+ */
+static int symbolizer_find_known(struct symbolizer *s, const struct callchain_key *key,
+				 struct symbolizer_known *ret_key,
+				 struct symbolizer_known **ret_entry)
 {
-	struct symbolizer *s = ctx;
+	const struct process_map *map;
+	uint64_t file_off;
+
+	*ret_entry = NULL;
+	/* PID 0 is several processes. */
+	if (key->mode != CALLCHAIN_USER || !key->thread->tid)
+		return 0;
+	map = symbolizer_map(s, key->thread, key->ip);
+	/* The call before a return address must be in the same map. */
+	if (!map || map->under != PROCESS_NO_IMAGE || (!key->exact && key->ip == map->start) ||
+	    s->lookup_cache.images.v[map->image].key.kind != IMAGE_KIND_FILE)
+		return 0;
+	file_off = key->ip - map->start + map->pgoff;
+	if (file_off > UINT64_MAX >> 3)
+		return 0;
+	if (!s->known)
+		s->known = calloc(SYMBOLIZER_KNOWN, sizeof(*s->known));
+	if (!s->known)
+		return -ENOMEM;
+	ret_key->place = file_off << 3 | (uint64_t)key->grade << 1 | key->exact;
+	ret_key->image = map->image + 1;
+	*ret_entry = &s->known[hash_mix(ret_key->place, ret_key->image) & (SYMBOLIZER_KNOWN - 1)];
+	return 0;
+}
+
+static int symbolizer_make_frame(struct symbolizer *s, const struct callchain_key *key,
+				 struct callchain_frame *ret_frame)
+{
 	struct frames_place here, full;
 	uint32_t chain = LOOKUP_NONE;
 	int r;
@@ -260,4 +313,25 @@ int symbolizer_frame(void *ctx, const struct callchain_key *key, struct callchai
 		r = frames_make(&s->frames, &here, &full, chain, ret_frame);
 	ret_frame->timed = s->timed;
 	return r;
+}
+
+int symbolizer_frame(void *ctx, const struct callchain_key *key, struct callchain_frame *ret_frame)
+{
+	struct symbolizer *s = ctx;
+	struct symbolizer_known wanted, *known;
+	int r = symbolizer_find_known(s, key, &wanted, &known);
+
+	if (r)
+		return r;
+	if (known && known->image == wanted.image && known->place == wanted.place) {
+		ret_frame->frame = known->frame;
+		ret_frame->flags = s->callchains.frame_flags.v[known->frame];
+		return 0;
+	}
+	r = symbolizer_make_frame(s, key, ret_frame);
+	if (r || !known || ret_frame->timed || ret_frame->ninlined)
+		return r;
+	wanted.frame = ret_frame->frame;
+	*known = wanted;
+	return 0;
 }

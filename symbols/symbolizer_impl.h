@@ -19,6 +19,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/*
+ * The frame of an address in a file, which is the same in all processes. Short processes of one
+ * program share these results. The newest entry of a slot replaces the older one.
+ */
+struct symbolizer_known {
+	uint64_t place; /* the offset in the file, enum frame_grade and exact */
+	uint32_t image; /* in lookup_cache, + 1; 0: free */
+	uint32_t frame;
+};
+
+#define SYMBOLIZER_KNOWN 131072u /* entries, 2 MB; a power of two */
+
 struct symbolizer {
 	struct profile *profile;
 	struct symbolizer_options options;
@@ -41,8 +53,12 @@ struct symbolizer {
 	bool from_store; /* names of all images are stored: nothing is looked up on this machine */
 	bool improved;   /* a better symbol replaced one of the store */
 	bool new_lines;
-	bool timed;               /* a symbol of the current frame holds at some times only */
-	struct store_notes notes; /* with has_store */
+	/* The map that a lookup found last, and the state of its address space; 0: none. */
+	struct process_map map;
+	uint32_t map_generation;
+	struct symbolizer_known *known; /* SYMBOLIZER_KNOWN entries; NULL: not made yet */
+	bool timed;                     /* a symbol of the current frame holds at some times only */
+	struct store_notes notes;       /* with has_store */
 };
 
 /* callchains_frame_fn: makes the frame of an address. */

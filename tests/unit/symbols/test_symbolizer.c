@@ -276,6 +276,31 @@ static void equal_callchains_are_one_stack_also_after_fork(void **state)
 	check_stack(f, after, false, "-<-");
 }
 
+/* A file's frames are shared between processes: by file, place, and whether it is a call. */
+static void frames_of_a_file_are_the_same_in_all_processes(void **state)
+{
+	const uint64_t leaf[] = {PERF_CONTEXT_USER, 0x401010},
+		       caller[] = {PERF_CONTEXT_USER, 0x401018, 0x401010},
+		       moved[] = {PERF_CONTEXT_USER, 0x7f0000001018, 0x7f0000001010},
+		       first[] = {PERF_CONTEXT_USER, 0x401018, 0x401018},
+		       split[] = {PERF_CONTEXT_USER, 0x501018, 0x501018};
+	struct fixture *f = *state;
+	uint32_t stack;
+
+	map(f, 5, 0x400000, 0, 7, "/bin/app");
+	check_stack(f, sample(f, 5, 5, leaf, ARRAY_LEN(leaf), NULL), true, "g");
+	stack = sample(f, 5, 5, caller, ARRAY_LEN(caller), NULL);
+	check_stack(f, stack, true, "g<app::f");
+	map(f, 6, 0x7f0000000000, 0, 7, "/bin/app");
+	assert_int_equal(sample(f, 6, 6, moved, ARRAY_LEN(moved), NULL), stack);
+	map(f, 7, 0x400000, 0, 8, "/bin/app");
+	check_stack(f, sample(f, 7, 7, caller, ARRAY_LEN(caller), NULL), true, "[app]<[app]");
+	/* Nothing is mapped at the byte before the second map, where the call would be. */
+	check_stack(f, sample(f, 5, 5, first, ARRAY_LEN(first), NULL), true, "g<g");
+	map(f, 8, 0x501018, 0x1018, 7, "/bin/app");
+	check_stack(f, sample(f, 8, 8, split, ARRAY_LEN(split), NULL), true, "g<[unknown]");
+}
+
 static void pid_0_with_user_code_is_never_swapper(void **state)
 {
 	const uint64_t user[] = {PERF_CONTEXT_KERNEL, KERNEL + 0x210, PERF_CONTEXT_USER, 0x401018};
@@ -646,6 +671,7 @@ int main(void)
 		TEST(unknown_and_placed_code_is_marked),
 		TEST(jit_code_is_named_by_the_perf_map),
 		TEST(equal_callchains_are_one_stack_also_after_fork),
+		TEST(frames_of_a_file_are_the_same_in_all_processes),
 		TEST(pid_0_with_user_code_is_never_swapper),
 		TEST(damaged_callchains_have_no_stack),
 		TEST(code_that_the_kernel_makes_has_its_record_s_name),
