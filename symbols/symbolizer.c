@@ -18,6 +18,23 @@ int symbolizer_default_comm(void *ctx, int32_t tid, uint32_t *ret_comm)
 	return profile_text(s->profile, buf, (size_t)n, ret_comm);
 }
 
+/* tracker_image_fn */
+static int symbolizer_image(void *ctx, const struct perfdata_record *record, uint32_t *ret_image,
+			    bool *ret_anonymous)
+{
+	struct symbolizer *s = ctx;
+
+	return images_add_record(s->images, record, ret_image, ret_anonymous);
+}
+
+/* tracker_comm_fn */
+static int symbolizer_comm(void *ctx, const char *name, uint32_t *ret_comm)
+{
+	struct symbolizer *s = ctx;
+
+	return profile_text(s->profile, name, strlen(name), ret_comm);
+}
+
 static int symbolizer_read_store(struct symbolizer *s)
 {
 	struct parse_error err = {0};
@@ -79,11 +96,14 @@ static int symbolizer_init(struct symbolizer *s)
 	if (!r)
 		r = lookup_cache_image(&s->lookup_cache, &kernel, &s->kernel_image);
 	if (!r)
-		r = processes_new(
-			&(struct processes_options){.unnamed = symbolizer_default_comm, .ctx = s},
-			&s->processes);
+		r = tracker_new(&(struct tracker_options){.lookup_cache = &s->lookup_cache,
+							  .image = symbolizer_image,
+							  .comm = symbolizer_comm,
+							  .unnamed = symbolizer_default_comm,
+							  .ctx = s},
+				&s->tracker);
 	s->callchains = (struct callchains){.profile = s->profile,
-					    .processes = s->processes,
+					    .processes = r ? NULL : s->tracker->processes,
 					    .frame = symbolizer_frame,
 					    .ctx = s,
 					    .frames_max = s->options.max_stack};
@@ -129,7 +149,7 @@ void symbolizer_free(struct symbolizer *s)
 {
 	if (!s)
 		return;
-	processes_free(s->processes);
+	tracker_free(s->tracker);
 	images_free(s->images);
 	stripped_free(s->stripped);
 	frames_free(&s->frames);
@@ -157,54 +177,24 @@ int symbolizer_build_ids(struct symbolizer *s, const struct perfdata_build_id_en
 	return r;
 }
 
-static int symbolizer_apply_map(struct symbolizer *s, const struct perfdata_record *record)
+const struct tracker *symbolizer_tracker(const struct symbolizer *s)
 {
-	unsigned int mode = record->misc & PERF_RECORD_MISC_CPUMODE_MASK;
-	const struct perfdata_mmap *m = &record->mmap;
-	struct process_map map = {.start = m->addr, .end = m->addr + m->len, .pgoff = m->pgoff};
-	bool anonymous;
-	int r;
-
-	if (mode == PERF_RECORD_MISC_KERNEL)
-		return kernel_map_add(&s->kernel, m->addr, m->len, m->pgoff, m->filename);
-	if (mode == PERF_RECORD_MISC_GUEST_KERNEL)
-		return 0;
-	r = images_add_record(s->images, record, &map.image, &anonymous);
-	if (r)
-		return r;
-	return processes_map(s->processes, record->pid, record->tid, &map, anonymous);
+	return s->tracker;
 }
 
 int symbolizer_apply(struct symbolizer *s, const struct perfdata_record *record)
 {
-	uint32_t comm;
-	int r = 0;
+	const struct perfdata_mmap *m = &record->mmap;
+	int r;
 
-	switch (record->type) {
-	case PERF_RECORD_MMAP:
-	case PERF_RECORD_MMAP2:
-		r = symbolizer_apply_map(s, record);
-		break;
-	case PERF_RECORD_COMM:
-		r = profile_text(s->profile, record->comm.name, strlen(record->comm.name), &comm);
-		if (!r)
-			r = processes_comm(s->processes, record->pid, record->tid, comm);
-		break;
-	case PERF_RECORD_FORK:
-		r = processes_fork(s->processes, record->pid, record->tid, record->task.ppid,
-				   record->task.ptid, !(record->misc & PERF_RECORD_MISC_FORK_EXEC));
-		break;
-	case PERF_RECORD_EXIT:
-		processes_exit(s->processes, record->tid);
-		break;
-	case PERF_RECORD_KSYMBOL:
-		r = kernel_map_symbol(&s->kernel, record->ksymbol.addr, record->ksymbol.len,
-				      record->ksymbol.flags & PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER,
-				      record->ksymbol.name);
-		break;
-	default:
-		break;
-	}
+	if (!symbolizer_changes_kernel(record))
+		return tracker_apply(s->tracker, record);
+	r = record->type == PERF_RECORD_KSYMBOL
+		    ? kernel_map_symbol(&s->kernel, record->ksymbol.addr, record->ksymbol.len,
+					record->ksymbol.flags &
+						PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER,
+					record->ksymbol.name)
+		    : kernel_map_add(&s->kernel, m->addr, m->len, m->pgoff, m->filename);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -269,7 +259,7 @@ int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record,
 	struct symbolizer_sample sample = {
 		.pid = record->pid, .tid = record->tid, .thread = PROFILE_NONE};
 	struct process_thread *t;
-	int r = processes_thread(s->processes, record->pid, record->tid, &t);
+	int r = processes_thread(s->tracker->processes, record->pid, record->tid, &t);
 
 	if (r)
 		return r;

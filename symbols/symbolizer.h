@@ -13,6 +13,7 @@
 #include "symbols/audit.h"
 #include "symbols/callchains.h"
 #include "symbols/symtab/image.h"
+#include "symbols/tracker.h"
 
 #include <stdbool.h>
 
@@ -89,6 +90,9 @@ void symbolizer_free(struct symbolizer *s);
  * Returns 0 or -ENOMEM.
  */
 int symbolizer_apply(struct symbolizer *s, const struct perfdata_record *record);
+
+/* Follows the processes of the records. Borrowed; unwinding uses it too. */
+const struct tracker *symbolizer_tracker(const struct symbolizer *s);
 
 /* Adds build ids of the header, for images whose map records carry none. */
 int symbolizer_build_ids(struct symbolizer *s, const struct perfdata_build_id_entry *ids, size_t n);

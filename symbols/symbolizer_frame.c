@@ -132,12 +132,12 @@ static int symbolizer_place_under(struct symbolizer *s, const struct process_map
 static const struct process_map *symbolizer_map(struct symbolizer *s,
 						const struct process_thread *t, uint64_t ip)
 {
-	uint32_t generation = processes_generation(s->processes, t);
+	uint32_t generation = processes_generation(s->tracker->processes, t);
 	const struct process_map *map;
 
 	if (generation && generation == s->map_generation && ip >= s->map.start && ip < s->map.end)
 		return &s->map;
-	map = processes_find_map(s->processes, t, ip);
+	map = processes_find_map(s->tracker->processes, t, ip);
 	if (!map)
 		return NULL;
 	s->map = *map;

@@ -7,7 +7,6 @@
 #define SYMBOLS_SYMBOLIZER_IMPL_H
 
 #include "symbols/callchains.h"
-#include "symbols/core/processes.h"
 #include "symbols/frames.h"
 #include "symbols/images.h"
 #include "symbols/store/lookup_cache.h"
@@ -34,7 +33,7 @@ struct symbolizer_known {
 struct symbolizer {
 	struct profile *profile;
 	struct symbolizer_options options;
-	struct processes *processes;
+	struct tracker *tracker;
 	struct lookup_cache lookup_cache;
 	struct images *images;
 	struct stripped *stripped; /* NULL: the names of the store are not improved */

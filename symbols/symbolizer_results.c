@@ -251,7 +251,7 @@ static int symbolizer_main_comm(void *ctx, int32_t pid, uint32_t *ret_comm)
 	struct symbolizer *s = ctx;
 	struct process_thread *t;
 	uint32_t unnamed;
-	int r = processes_thread(s->processes, pid, pid, &t);
+	int r = processes_thread(s->tracker->processes, pid, pid, &t);
 
 	if (!r)
 		r = symbolizer_default_comm(s, pid, &unnamed);

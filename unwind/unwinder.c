@@ -5,9 +5,6 @@
 #include "base/hash.h"
 #include "base/vec.h"
 #include "symbols/core/image_file.h"
-#include "symbols/core/processes.h"
-#include "symbols/map_record.h"
-#include "symbols/store/lookup_cache.h"
 #include "unwind/image_code.h"
 #include "unwind/return_cache.h"
 
@@ -22,9 +19,9 @@
 #define VDSO_BYTES_MAX ((size_t)256 << 10)
 #define RESERVED_DESCRIPTORS 64 /* descriptors that images leave for other uses */
 
-/* An image; its index is its number in lookup_cache. */
+/* An image; its index is its number in the tracker's lookup_cache. */
 struct unwind_image {
-	struct image_file_place place; /* the process that mapped it first, or gave its file */
+	struct tracker_place place; /* a process that gave its file; end 0: none yet */
 	struct image_code *code;
 	uint64_t used_ns;      /* the last sample that asked for it */
 	bool tried;            /* code is the answer */
@@ -47,10 +44,10 @@ struct cached_call_end {
 
 struct unwinder {
 	struct unwinder_options options;
-	struct lookup_cache lookup_cache; /* only its texts and images */
-	VEC(struct unwind_image) images;
-	struct map_record_ids build_ids;
-	struct processes *processes;
+	struct tracker *own_tracker;     /* without options.tracker */
+	struct lookup_cache own_cache;   /* its texts and images */
+	const struct tracker *tracker;   /* the one in use */
+	VEC(struct unwind_image) images; /* those that samples asked for */
 	struct jit_codes *jit;
 	struct cached_rule *rule_cache;
 	struct cached_call_end *call_end_cache;
@@ -73,25 +70,16 @@ const char *unwind_grade_text(enum unwind_grade grade)
 	return grade < UNWIND_GRADES ? texts[grade] : "?";
 }
 
-/* Thread names do not matter here. */
-static int thread_has_no_name(void *ctx, int32_t tid, uint32_t *ret_comm)
-{
-	(void)ctx;
-	(void)tid;
-	*ret_comm = 0;
-	return 0;
-}
-
 int unwinder_new(const struct unwinder_options *options, struct unwinder **ret_unwinder)
 {
 	struct unwinder *u = calloc(1, sizeof(*u));
-	int r = u ? processes_new(&(struct processes_options){.unnamed = thread_has_no_name,
-							      .forget_ended = true},
-				  &u->processes)
-		  : -ENOMEM;
+	int r = u ? jit_codes_new(&u->jit) : -ENOMEM;
 
-	if (!r)
-		r = jit_codes_new(&u->jit);
+	if (!r && !options->tracker)
+		r = tracker_new(&(struct tracker_options){.lookup_cache = &u->own_cache,
+							  .opener = options->opener,
+							  .forget_ended = true},
+				&u->own_tracker);
 	if (!r && (!(u->rule_cache = calloc(RULE_CACHE, sizeof(*u->rule_cache))) ||
 		   !(u->call_end_cache = calloc(CALL_END_CACHE, sizeof(*u->call_end_cache)))))
 		r = -ENOMEM;
@@ -100,6 +88,7 @@ int unwinder_new(const struct unwinder_options *options, struct unwinder **ret_u
 		return r;
 	}
 	u->options = *options;
+	u->tracker = options->tracker ? options->tracker : u->own_tracker;
 	u->walk.max = options->frames_max;
 	*ret_unwinder = u;
 	return 0;
@@ -113,9 +102,8 @@ void unwinder_free(struct unwinder *u)
 		image_code_free(u->images.v[i].code);
 	vec_free(&u->images);
 	vec_free(&u->words);
-	map_record_ids_free(&u->build_ids);
-	lookup_cache_free(&u->lookup_cache);
-	processes_free(u->processes);
+	tracker_free(u->own_tracker);
+	lookup_cache_free(&u->own_cache);
 	jit_codes_free(u->jit);
 	walk_free(&u->walk);
 	return_cache_free(u->returns);
@@ -129,74 +117,23 @@ struct unwinder_stats unwinder_stats(const struct unwinder *u)
 	return u->stats;
 }
 
-int unwinder_add_build_id(struct unwinder *u, const char *path, const struct perfdata_build_id *id)
-{
-	uint32_t text;
-	int r = intern_str(&u->lookup_cache.texts, path, &text);
-
-	return r ? r : map_record_ids_put(&u->build_ids, text, id);
-}
-
-static int image_of(struct unwinder *u, const struct perfdata_record *record, uint32_t *ret_image,
-		    bool *ret_anonymous)
-{
-	const struct perfdata_mmap *m = &record->mmap;
-	struct image_key key;
-	int r = map_record_key(record, &u->lookup_cache.texts, &u->build_ids, u->options.opener,
-			       &key, ret_anonymous);
-
-	if (r)
-		return r;
-	r = lookup_cache_image(&u->lookup_cache, &key, ret_image);
-	while (!r && u->images.len <= *ret_image)
-		r = vec_push(&u->images, (struct unwind_image){0});
-	if (!r && !u->images.v[*ret_image].place.end)
-		u->images.v[*ret_image].place =
-			(struct image_file_place){.opener = u->options.opener,
-						  .pid = record->pid,
-						  .start = m->addr,
-						  .end = m->addr + m->len};
-	return r;
-}
-
-static int apply_map(struct unwinder *u, const struct perfdata_record *record)
-{
-	struct process_map map = {.start = record->mmap.addr,
-				  .end = record->mmap.addr + record->mmap.len,
-				  .pgoff = record->mmap.pgoff};
-	bool anonymous;
-	int r;
-
-	if ((record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
-		return 0;
-	r = image_of(u, record, &map.image, &anonymous);
-	if (!r)
-		r = processes_map(u->processes, record->pid, record->tid, &map, anonymous);
-	return r == -E2BIG || r == -EINVAL ? 0 : r;
-}
-
 int unwinder_apply(struct unwinder *u, const struct perfdata_record *record)
 {
-	switch (record->type) {
-	case PERF_RECORD_MMAP:
-	case PERF_RECORD_MMAP2:
-		return apply_map(u, record);
-	case PERF_RECORD_COMM:
-		if (record->comm.exec)
-			jit_codes_forget(u->jit, record->pid);
-		return processes_comm(u->processes, record->pid, record->tid, 0);
-	case PERF_RECORD_FORK:
-		return processes_fork(u->processes, record->pid, record->tid, record->task.ppid,
-				      record->task.ptid,
-				      !(record->misc & PERF_RECORD_MISC_FORK_EXEC));
-	case PERF_RECORD_EXIT:
-		processes_exit(u->processes, record->tid);
-		if (record->pid == record->tid)
-			jit_codes_forget(u->jit, record->pid);
-		return 0;
-	default:
-		return 0;
-	}
+	if ((record->type == PERF_RECORD_COMM && record->comm.exec) ||
+	    (record->type == PERF_RECORD_EXIT && record->pid == record->tid))
+		jit_codes_forget(u->jit, record->pid);
+	return tracker_apply(u->own_tracker, record);
+}
+
+/* The key of an image. */
+static const struct image_key *key_of(const struct unwinder *u, uint32_t image)
+{
+	return &u->tracker->options.lookup_cache->images.v[image].key;
+}
+
+static const char *path_of(const struct unwinder *u, const struct image_key *key)
+{
+	return intern_text(&u->tracker->options.lookup_cache->texts, key->path);
 }
 
 /* Opens the vdso, which the running kernel maps into every process, also into ours. */
@@ -205,36 +142,46 @@ static int open_vdso(struct unwinder *u, const struct image_key *key, struct unw
 	const Elf64_Ehdr *head = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
 	size_t len;
 
-	if (!head || u->options.recorded_elsewhere ||
-	    strcmp(intern_text(&u->lookup_cache.texts, key->path), "[vdso]") != 0)
+	if (!head || u->options.recorded_elsewhere || strcmp(path_of(u, key), "[vdso]") != 0)
 		return 0;
 	len = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
 	return len > VDSO_BYTES_MAX ? 0 : image_code_from_memory(head, len, &image->code);
 }
 
-/* Opens the file of an image. If its first process gives none, the sampled one may. */
-static int find_file(struct unwinder *u, const struct image_key *key, struct unwind_image *image,
-		     const struct process_map *map, int *ret_fd)
+static int find_file_at(struct unwinder *u, const struct image_key *key,
+			const struct tracker_place *place, int *ret_fd)
 {
-	const char *path = intern_text(&u->lookup_cache.texts, key->path);
-	struct image_file_place sampled = {.opener = u->options.opener,
-					   .pid = u->thread->pid,
-					   .start = map->start,
-					   .end = map->end};
-	int r = image_file_find(&image->place, key, path, ret_fd);
+	const struct image_file_place at = {.opener = u->options.opener,
+					    .pid = place->pid,
+					    .start = place->start,
+					    .end = place->end};
 
-	if (!r || r == -ENOMEM || !sampled.opener || sampled.pid == image->place.pid)
+	return image_file_find(&at, key, path_of(u, key), ret_fd);
+}
+
+/* Opens the file of an image. If its first process gives none, the sampled one may. */
+static int find_file(struct unwinder *u, uint32_t number, const struct process_map *map,
+		     int *ret_fd)
+{
+	struct unwind_image *image = &u->images.v[number];
+	const struct tracker_place sampled = {u->thread->pid, map->start, map->end};
+	int r;
+
+	if (!image->place.end)
+		image->place = u->tracker->places.v[number];
+	r = find_file_at(u, key_of(u, number), &image->place, ret_fd);
+	if (!r || r == -ENOMEM || !u->options.opener || sampled.pid == image->place.pid)
 		return r;
-	r = image_file_find(&sampled, key, path, ret_fd);
+	r = find_file_at(u, key_of(u, number), &sampled, ret_fd);
 	if (!r)
 		image->place = sampled;
 	return r;
 }
 
-static int open_file(struct unwinder *u, const struct image_key *key, struct unwind_image *image,
-		     const struct process_map *map)
+static int open_file(struct unwinder *u, uint32_t number, const struct process_map *map)
 {
-	int fd = -1, r = find_file(u, key, image, map, &fd);
+	struct unwind_image *image = &u->images.v[number];
+	int fd = -1, r = find_file(u, number, map, &fd);
 
 	/*
 	 * Each image in use keeps one or two descriptors open. Leave some for the end of the
@@ -288,12 +235,16 @@ static void sweep_images(struct unwinder *u)
 static int code_of(struct unwinder *u, uint32_t number, const struct process_map *map,
 		   struct image_code **ret_code)
 {
-	struct unwind_image *image = &u->images.v[number];
-	const struct image_key *key = &u->lookup_cache.images.v[number].key;
+	const struct image_key *key = key_of(u, number);
+	struct unwind_image *image;
 	int r = 0;
 
+	while (u->images.len <= number)
+		if (vec_push(&u->images, (struct unwind_image){0}))
+			return -ENOMEM;
+	image = &u->images.v[number];
 	if (!image->tried && key->kind == IMAGE_KIND_FILE)
-		r = open_file(u, key, image, map);
+		r = open_file(u, number, map);
 	else if (!image->tried && key->kind == IMAGE_KIND_VDSO)
 		r = open_vdso(u, key, image);
 	if (r == -ENOMEM)
@@ -310,7 +261,7 @@ static int code_of(struct unwinder *u, uint32_t number, const struct process_map
 static int find_code(struct unwinder *u, uint64_t addr, struct image_code **ret_code,
 		     uint64_t *ret_file_off)
 {
-	const struct process_map *map = processes_find_map(u->processes, u->thread, addr);
+	const struct process_map *map = processes_find_map(u->tracker->processes, u->thread, addr);
 
 	if (!map)
 		return -ENOENT;
@@ -362,7 +313,7 @@ static int find_rule(struct unwinder *u, uint64_t addr, struct unwind_rule *ret_
 static int source_rule(void *ctx, uint64_t addr, struct unwind_rule *ret_rule)
 {
 	struct unwinder *u = ctx;
-	uint32_t space = processes_generation(u->processes, u->thread);
+	uint32_t space = processes_generation(u->tracker->processes, u->thread);
 	struct cached_rule *cached = &u->rule_cache[hash_mix(addr, space) & (RULE_CACHE - 1)];
 	bool keep;
 
@@ -420,7 +371,7 @@ static int find_call_end(struct unwinder *u, uint64_t addr)
 static int source_is_return(void *ctx, uint64_t addr)
 {
 	struct unwinder *u = ctx;
-	uint32_t space = processes_generation(u->processes, u->thread);
+	uint32_t space = processes_generation(u->tracker->processes, u->thread);
 	struct cached_call_end *cached =
 		&u->call_end_cache[hash_mix(addr, space) & (CALL_END_CACHE - 1)];
 
@@ -548,7 +499,7 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 		u->stats.grades[UNWIND_NO_STACK]++;
 		return 0;
 	}
-	r = processes_thread(u->processes, s->pid, s->tid, &thread);
+	r = processes_thread(u->tracker->processes, s->pid, s->tid, &thread);
 	if (r)
 		return r;
 	regs_of(s, &regs);
@@ -559,7 +510,7 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 	sweep_images(u);
 	u->walk.in_kernel = s->in_kernel || nkernel > 0;
 	u->walk.thread = (uint32_t)s->tid;
-	u->walk.space = processes_generation(u->processes, thread);
+	u->walk.space = processes_generation(u->tracker->processes, thread);
 	r = walk_stack(&u->walk, &source, &regs, &memory,
 		       s->callchain + (user < s->ncallchain ? user : 0),
 		       user < s->ncallchain ? s->ncallchain - user : 0);

@@ -1,6 +1,6 @@
 /*
- * Makes whole stacks from samples that carry registers and a copy of their stack. It follows the
- * processes of a recording and finds the code of their images (image_code.h) and of their runtimes
+ * Makes whole stacks from samples that carry registers and a copy of their stack. It finds the code
+ * of the images of processes (symbols/tracker.h, image_code.h) and of their runtimes
  * (jit_codes.h). Each sample's callchain becomes one from the sampled instruction to the start of
  * the thread. Each stack gets a grade, how far it can be trusted, and the reason of its end
  * (walk.h). It works the same while recording and afterwards. One thread uses it.
@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "container/opener.h"
 #include "recording/perfdata.h"
+#include "symbols/tracker.h"
 #include "unwind/jit_codes.h"
 #include "unwind/walk.h"
 
@@ -20,6 +21,8 @@
 struct unwinder;
 
 struct unwinder_options {
+	/* Borrowed. NULL: the unwinder follows the processes itself, by unwinder_apply. */
+	const struct tracker *tracker;
 	struct opener *opener;   /* borrowed; NULL: open files by path in our own root */
 	bool recorded_elsewhere; /* on another machine: its vdso is not ours */
 	size_t frames_max;       /* user frames of a stack; 0: WALK_FRAMES_MAX */
@@ -35,13 +38,8 @@ struct unwinder_options {
 int unwinder_new(const struct unwinder_options *options, struct unwinder **ret_unwinder);
 void unwinder_free(struct unwinder *u);
 
-/* Applies an MMAP, MMAP2, COMM, FORK or EXIT record; ignores others. Returns 0 or -ENOMEM. */
+/* Only without options.tracker. Applies a record as tracker_apply. Returns 0 or -ENOMEM. */
 int unwinder_apply(struct unwinder *u, const struct perfdata_record *record);
-
-/*
- * Adds a build id of the recording's header, for map records that carry none. Returns 0, -ENOMEM.
- */
-int unwinder_add_build_id(struct unwinder *u, const char *path, const struct perfdata_build_id *id);
 
 /* Takes the code that was requested at addr. code: see jit_codes_put. Returns 0 or -ENOMEM. */
 int unwinder_add_code(struct unwinder *u, int32_t pid, uint64_t addr, struct jit_code *code,

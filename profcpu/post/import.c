@@ -282,8 +282,6 @@ static int import_other(struct import *in, const struct perfdata_record *record)
 		import_lost(in, record);
 	int r = in->deferred.len && symbolizer_changes_kernel(record) ? import_end_deferred(in) : 0;
 
-	if (!r)
-		r = post_stacks_apply(in->stacks, record);
 	return r ? r : symbolizer_apply(in->symbols, record);
 }
 
@@ -298,9 +296,6 @@ static int import_news(struct import *in)
 	if (n != in->nevents_known)
 		r = post_stacks_events(in->stacks, events, n);
 	in->nevents_known = n;
-	if (!r && info->nbuild_ids > in->build_ids)
-		r = post_stacks_build_ids(in->stacks, info->build_ids + in->build_ids,
-					  info->nbuild_ids - in->build_ids);
 	if (!r && info->nbuild_ids > in->build_ids && in->deferred.len)
 		r = import_end_deferred(in);
 	if (!r && info->nbuild_ids > in->build_ids)
@@ -442,6 +437,7 @@ static int import_stacks(struct import *in, const struct import_options *options
 					      .at_call_sites = options->at_call_sites,
 					      .symbols_fd = options->symbols.store_dir_fd,
 					      .keep = options->write_store_dir_fd >= 0,
+					      .tracker = symbolizer_tracker(in->symbols),
 					      .opener = options->symbols.opener,
 					      .offline = options->symbols.offline,
 					      .recorded_elsewhere =
@@ -487,6 +483,7 @@ int post_import_perfdata(int fd, const struct import_options *options, struct pr
 	free(in.events);
 	free(in.lbr);
 	vec_free(&in.deferred);
+	/* It uses the tracker of symbols. */
 	post_stacks_free(in.stacks);
 	post_wakeups_free(in.wakeups);
 	symbolizer_free(in.symbols);

@@ -83,7 +83,8 @@ static bool stacks_can_unwind(const struct perfdata_event *event)
 
 int post_stacks_events(struct stacks *s, const struct perfdata_event *events, size_t n)
 {
-	struct unwinder_options options = {.opener = s->options.opener,
+	struct unwinder_options options = {.tracker = s->options.tracker,
+					   .opener = s->options.opener,
 					   .recorded_elsewhere = s->options.recorded_elsewhere,
 					   .frames_max = s->options.max_stack > WALK_FRAMES_MAX
 								 ? s->options.max_stack
@@ -96,20 +97,6 @@ int post_stacks_events(struct stacks *s, const struct perfdata_event *events, si
 			r = unwinder_new(&options, &s->unwinder);
 		}
 	return r;
-}
-
-int post_stacks_build_ids(struct stacks *s, const struct perfdata_build_id_entry *ids, size_t n)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < n && s->unwinder && !r; i++)
-		r = unwinder_add_build_id(s->unwinder, ids[i].filename, &ids[i].build_id);
-	return r;
-}
-
-int post_stacks_apply(struct stacks *s, const struct perfdata_record *record)
-{
-	return s->unwinder ? unwinder_apply(s->unwinder, record) : 0;
 }
 
 /* Number of words before the mark of the user part. */

@@ -21,8 +21,9 @@ struct stacks_options {
 	 * symbols/ of the recording. Stacks kept there are not unwound again. -1: none. Borrowed.
 	 */
 	int symbols_fd;
-	bool keep;             /* the caller will call post_stacks_keep */
-	struct opener *opener; /* for struct unwinder_options; borrowed */
+	bool keep;                     /* the caller will call post_stacks_keep */
+	const struct tracker *tracker; /* for struct unwinder_options; borrowed */
+	struct opener *opener;         /* likewise */
 	/* Read no file of this machine. Then only the sampled frame is known. */
 	bool offline;
 	bool recorded_elsewhere; /* on another machine */
@@ -35,13 +36,8 @@ struct stacks_options {
 int post_stacks_new(const struct stacks_options *options, struct stacks **ret_stacks);
 void post_stacks_free(struct stacks *s);
 
-/*
- * Feed these before the samples they concern: events and build ids as they become known, and each
- * record that is not a sample. They do nothing if no event's samples can be unwound. 0, -ENOMEM.
- */
+/* Call it before the first sample of these events. Returns 0 or -ENOMEM. */
 int post_stacks_events(struct stacks *s, const struct perfdata_event *events, size_t n);
-int post_stacks_build_ids(struct stacks *s, const struct perfdata_build_id_entry *ids, size_t n);
-int post_stacks_apply(struct stacks *s, const struct perfdata_record *record);
 
 /*
  * Gives a sample its whole callchain, valid until the next call, and its grade in *ret_stack. 0 or

@@ -201,12 +201,48 @@ static void a_sampled_process_gives_the_file_of_an_ended_one(void **state)
 	munmap(at, MAPPED_BYTES);
 }
 
+/* Naming applies the records of a recording; unwinding uses the maps that it tracks. */
+static void a_tracker_of_others_gives_the_maps(void **state)
+{
+	struct lookup_cache cache = {0};
+	struct unwinder_options options = {0};
+	struct perfdata_record fork = {.type = PERF_RECORD_FORK, .pid = PID - 1, .tid = PID - 1};
+	char path[32];
+	uint64_t code;
+	AUTO_CLOSE int fd = write_image(calls, path, &code);
+	const struct perfdata_record r = {
+		.type = PERF_RECORD_MMAP,
+		.pid = PID,
+		.tid = PID,
+		.mmap = {.addr = MAPPED_AT, .len = MAPPED_BYTES, .filename = path}};
+	struct tracker *tracker;
+	struct unwinder *u;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(tracker_new(&(struct tracker_options){.lookup_cache = &cache}, &tracker),
+			 0);
+	options.tracker = tracker;
+	assert_int_equal(unwinder_new(&options, &u), 0);
+	assert_int_equal(grade(u, code), UNWIND_TRUNCATED);
+	assert_int_equal(tracker_apply(tracker, &r), 0);
+	assert_int_equal(grade(u, code), UNWIND_COMPLETE);
+	fork.task.ppid = fork.task.ptid = PID;
+	assert_int_equal(tracker_apply(tracker, &fork), 0);
+	assert_int_equal(grade_at(u, PID - 1, MAPPED_AT + code, 1), UNWIND_COMPLETE);
+	unwinder_free(u);
+	tracker_free(tracker);
+	lookup_cache_free(&cache);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(the_code_before_a_return_address_is_read_once),
 		cmocka_unit_test(images_that_no_sample_needs_are_closed_and_opened_again),
 		cmocka_unit_test(a_sampled_process_gives_the_file_of_an_ended_one),
+		cmocka_unit_test(a_tracker_of_others_gives_the_maps),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

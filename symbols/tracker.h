@@ -1,0 +1,61 @@
+/*
+ * Follows the processes of a recording: threads, names, and maps with the images behind them.
+ * Naming and unwinding share one tracker, so each record is applied once and both see the same
+ * images. One thread uses it.
+ */
+#ifndef SYMBOLS_TRACKER_H
+#define SYMBOLS_TRACKER_H
+
+#include "base/vec.h"
+#include "container/opener.h"
+#include "recording/perfdata.h"
+#include "symbols/core/processes.h"
+#include "symbols/store/lookup_cache.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Gets the image that a MMAP or MMAP2 record maps. *ret_anonymous: memory without a file. Returns
+ * 0, -ENOMEM, -E2BIG.
+ */
+typedef int tracker_image_fn(void *ctx, const struct perfdata_record *record, uint32_t *ret_image,
+			     bool *ret_anonymous);
+
+/* Gets the id of a thread's name. Returns 0 or -errno. */
+typedef int tracker_comm_fn(void *ctx, const char *name, uint32_t *ret_comm);
+
+struct tracker_options {
+	struct lookup_cache *lookup_cache; /* gets texts and images; borrowed */
+	struct opener *opener;             /* tells roots of processes apart; borrowed, or NULL */
+	tracker_image_fn *image;           /* NULL: as the record says (symbols/map_record.h) */
+	tracker_comm_fn *comm;             /* NULL: names of threads do not matter */
+	processes_unnamed_fn *unnamed;     /* with comm */
+	void *ctx;
+	bool forget_ended; /* struct processes_options */
+};
+
+/* The first process that mapped an image, and where. end 0: none did. */
+struct tracker_place {
+	int32_t pid;
+	uint64_t start, end;
+};
+
+/* Other modules read it; only this module changes it, except through processes_thread. */
+struct tracker {
+	struct tracker_options options;
+	struct processes *processes;
+	VEC(struct tracker_place) places; /* by image of lookup_cache; may be shorter */
+};
+
+/* Returns 0 or -ENOMEM. */
+int tracker_new(const struct tracker_options *options, struct tracker **ret_tracker);
+void tracker_free(struct tracker *t);
+
+/*
+ * Applies an MMAP, MMAP2, COMM, FORK or EXIT record; ignores others, and maps of kernels. Maps over
+ * a limit of processes_map are dropped and counted there. Returns 0 or -ENOMEM.
+ */
+int tracker_apply(struct tracker *t, const struct perfdata_record *record);
+
+#endif

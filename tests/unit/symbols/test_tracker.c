@@ -1,0 +1,184 @@
+#include "symbols/tracker.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#define IMAGE_NONE (-1)
+
+/* Counts what a tracker asks of its owner. */
+struct owner {
+	struct lookup_cache cache;
+	struct tracker *tracker;
+	uint32_t images, comms; /* given so far */
+	int error;              /* of the next image */
+};
+
+static int image(void *ctx, const struct perfdata_record *record, uint32_t *ret_image,
+		 bool *ret_anonymous)
+{
+	struct owner *o = ctx;
+
+	(void)record;
+	*ret_image = o->images++;
+	*ret_anonymous = false;
+	return o->error;
+}
+
+static int comm(void *ctx, const char *name, uint32_t *ret_comm)
+{
+	struct owner *o = ctx;
+
+	(void)name;
+	*ret_comm = 100 + o->comms++;
+	return 0;
+}
+
+static int unnamed(void *ctx, int32_t tid, uint32_t *ret_comm)
+{
+	(void)ctx;
+	*ret_comm = (uint32_t)tid;
+	return 0;
+}
+
+static void begin(struct owner *o, bool named)
+{
+	*o = (struct owner){0};
+	struct tracker_options options = {.lookup_cache = &o->cache, .ctx = o};
+
+	if (named) {
+		options.image = image;
+		options.comm = comm;
+		options.unnamed = unnamed;
+	}
+	assert_int_equal(tracker_new(&options, &o->tracker), 0);
+}
+
+static void end(struct owner *o)
+{
+	tracker_free(o->tracker);
+	lookup_cache_free(&o->cache);
+}
+
+static struct perfdata_record map(int32_t pid, uint64_t addr, const char *name)
+{
+	return (struct perfdata_record){
+		.type = PERF_RECORD_MMAP2,
+		.misc = PERF_RECORD_MISC_USER,
+		.pid = pid,
+		.tid = pid,
+		.mmap = {.addr = addr, .len = 0x1000, .prot = PROT_EXEC, .filename = name}};
+}
+
+/* The image that a process has mapped at an address, or IMAGE_NONE. */
+static int64_t at(const struct owner *o, int32_t pid, uint64_t addr)
+{
+	struct process_thread *t;
+	const struct process_map *m;
+
+	assert_int_equal(processes_thread(o->tracker->processes, pid, pid, &t), 0);
+	m = processes_find_map(o->tracker->processes, t, addr);
+	return m ? (int64_t)m->image : IMAGE_NONE;
+}
+
+static void one_record_changes_maps_once(void **state)
+{
+	struct owner o;
+	struct perfdata_record r = map(7, 0x1000, "/a");
+
+	(void)state;
+	begin(&o, true);
+	assert_int_equal(tracker_apply(o.tracker, &r), 0);
+	assert_int_equal(o.images, 1);
+	assert_int_equal(at(&o, 7, 0x1800), 0);
+	/* No image without memory, no map without its image. */
+	o.error = -E2BIG;
+	r = map(7, 0x5000, "/b");
+	assert_int_equal(tracker_apply(o.tracker, &r), 0);
+	assert_int_equal(at(&o, 7, 0x5000), IMAGE_NONE);
+	o.error = -ENOMEM;
+	assert_int_equal(tracker_apply(o.tracker, &r), -ENOMEM);
+	end(&o);
+}
+
+static void maps_of_kernels_are_no_maps_of_processes(void **state)
+{
+	static const uint16_t modes[] = {PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_GUEST_KERNEL};
+	struct perfdata_record r = map(7, 0x1000, "[kernel.kallsyms]_text");
+	struct owner o;
+
+	(void)state;
+	begin(&o, true);
+	for (int i = 0; i < 2; i++) {
+		r.misc = modes[i];
+		assert_int_equal(tracker_apply(o.tracker, &r), 0);
+	}
+	assert_int_equal(o.images, 0);
+	assert_int_equal(at(&o, 7, 0x1000), IMAGE_NONE);
+	end(&o);
+}
+
+static void an_image_keeps_its_first_place(void **state)
+{
+	struct perfdata_record r = map(7, 0x1000, "/a"), again = map(8, 0x9000, "/a"),
+			       other = map(8, 0x3000, "/b");
+	struct owner o;
+
+	(void)state;
+	begin(&o, false);
+	assert_int_equal(tracker_apply(o.tracker, &r), 0);
+	assert_int_equal(tracker_apply(o.tracker, &again), 0);
+	assert_int_equal(tracker_apply(o.tracker, &other), 0);
+	assert_int_equal(at(&o, 7, 0x1000), at(&o, 8, 0x9000));
+	assert_int_equal(o.cache.images.len, 2);
+	assert_int_equal(o.tracker->places.v[at(&o, 8, 0x9000)].pid, 7);
+	assert_int_equal(o.tracker->places.v[at(&o, 8, 0x9000)].start, 0x1000);
+	assert_int_equal(o.tracker->places.v[at(&o, 8, 0x3000)].pid, 8);
+	assert_int_equal(o.tracker->places.v[at(&o, 8, 0x3000)].end, 0x4000);
+	end(&o);
+}
+
+static void forks_take_maps_and_names_except_synthesized_ones(void **state)
+{
+	struct perfdata_record r = map(7, 0x1000, "/a"),
+			       name = {.type = PERF_RECORD_COMM, .pid = 7, .tid = 7},
+			       fork = {.type = PERF_RECORD_FORK, .pid = 8, .tid = 8};
+	struct process_thread *t;
+	struct owner o;
+
+	(void)state;
+	begin(&o, true);
+	name.comm.name = "first";
+	fork.task.ppid = fork.task.ptid = 7;
+	assert_int_equal(tracker_apply(o.tracker, &name), 0);
+	assert_int_equal(tracker_apply(o.tracker, &r), 0);
+	assert_int_equal(tracker_apply(o.tracker, &fork), 0);
+	assert_int_equal(at(&o, 8, 0x1000), 0);
+	assert_int_equal(processes_thread(o.tracker->processes, 8, 8, &t), 0);
+	assert_int_equal(t->comm, 100);
+	fork.pid = fork.tid = 9;
+	fork.misc = PERF_RECORD_MISC_FORK_EXEC;
+	assert_int_equal(tracker_apply(o.tracker, &fork), 0);
+	assert_int_equal(at(&o, 9, 0x1000), IMAGE_NONE);
+	assert_int_equal(processes_thread(o.tracker->processes, 10, 10, &t), 0);
+	assert_int_equal(t->comm, 10);
+	end(&o);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_record_changes_maps_once),
+		cmocka_unit_test(maps_of_kernels_are_no_maps_of_processes),
+		cmocka_unit_test(an_image_keeps_its_first_place),
+		cmocka_unit_test(forks_take_maps_and_names_except_synthesized_ones),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
