@@ -163,7 +163,24 @@ static int report_unnamed(const struct audit *a, uint64_t all, const char *dir, 
 	return r;
 }
 
-static int report_audit(const struct audit *a, uint64_t refused_kernel, const char *dir,
+/* Code without names because its map or module was over a limit. */
+static void report_left_out(const struct import_result *data, struct outbuf *out)
+{
+	if (data->refused_kernel)
+		outbuf_printf(
+			out,
+			"          %llu kernel modules and symbols were left out: the limit is "
+			"%zu\n",
+			(unsigned long long)data->refused_kernel, KERNEL_RANGES_MAX);
+	if (data->dropped_maps)
+		outbuf_printf(out,
+			      "          %llu maps of code were left out: the limits are %zu for "
+			      "each process and %zu MiB for all\n",
+			      (unsigned long long)data->dropped_maps, PROCESS_MAPS_MAX,
+			      PROCESSES_MAPS_BYTES_MAX >> 20);
+}
+
+static int report_audit(const struct audit *a, const struct import_result *data, const char *dir,
 			struct outbuf *out)
 {
 	char share[REPORT_SHARE_BYTES];
@@ -193,12 +210,7 @@ static int report_audit(const struct audit *a, uint64_t refused_kernel, const ch
 			      "          %llu jitdump%s incomplete; names of other sources win\n",
 			      (unsigned long long)a->notes.damage.n[JIT_DUMPS_EARLY],
 			      a->notes.damage.n[JIT_DUMPS_EARLY] > 1 ? "s are" : " is");
-	if (refused_kernel)
-		outbuf_printf(
-			out,
-			"          %llu kernel modules and symbols were left out: the limit is "
-			"%zu\n",
-			(unsigned long long)refused_kernel, KERNEL_RANGES_MAX);
+	report_left_out(data, out);
 	if (a->notes.jit_contradictions)
 		outbuf_printf(
 			out,
@@ -313,7 +325,7 @@ int post_report_write(struct profile *profile, const struct post_result *input,
 	}
 	if (!audit->samples)
 		return out->error;
-	n = report_audit(audit, input->data.refused_kernel, dir, out);
+	n = report_audit(audit, &input->data, dir, out);
 	if (input->data.stacks.known)
 		report_unwound(&input->data.stacks, out);
 	else

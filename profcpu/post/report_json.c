@@ -337,6 +337,7 @@ int post_report_json_write(struct profile *profile, const struct post_result *in
 		json_number(&top, "throttled", input->data.data.throttled);
 		json_bool(&top, "damaged", input->damaged);
 		json_number(&top, "kernel_symbols_left_out", input->data.refused_kernel);
+		json_number(&top, "maps_left_out", input->data.dropped_maps);
 		r = r ? r : json_audit(&top, input, audit);
 	}
 	json_end(&top, '}');

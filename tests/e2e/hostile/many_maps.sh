@@ -33,3 +33,20 @@ folds chain 20000 2000
 # As many maps as a process may have, over one another.
 folds overlap 250000
 [ "$(weight_of folded)" = 2500 ] || fail "$(weight_of folded) of 2500 samples"
+
+# report MAPS: writes the report of that many overlapping maps; sets $LEFT_OUT to the maps that it left out.
+report() {
+	"$BUILD/helpers/many_processes" many.data overlap "$1" || fail "many_processes overlap $1"
+	measured "$PROFCPU" postprocess many.data -o "report.$1" >"report.$1.txt" 2>err || fail "postprocess: exit $?: $(cat err)"
+	LEFT_OUT=$(report_number "report.$1" maps_left_out)
+	echo "$1 maps: $MB MB, $MS ms, $LEFT_OUT left out"
+	[ "$MB" -le 150 ] || fail "$1 maps took $MB MB"
+	[ "$MS" -le 5000 ] || fail "$1 maps took $MS ms"
+}
+report 100000
+[ "$LEFT_OUT" = 0 ] || fail "maps below the limit were left out"
+! grep 'maps of code' report.100000.txt || fail "the report counts maps that were not left out"
+report 300000
+[ "$LEFT_OUT" -gt 10000 ] || fail "$LEFT_OUT maps were left out"
+grep -q "^ *$LEFT_OUT maps of code were left out: the limits are 262144 for each process and 24 MiB for all$" report.300000.txt ||
+	fail "the report does not say what was left out: $(cat report.300000.txt)"
