@@ -175,12 +175,12 @@ static bool postprocess_is_file_of(const struct stat *input, int dir_fd, const c
 	       st.st_ino == input->st_ino;
 }
 
-/* Whether the input is a perf.data with the same bytes as the one in d. */
+/* Whether the input is, or was merged to, a perf.data with the same bytes as the one in d. */
 static bool postprocess_is_copy(const struct post_source *source, const struct postprocess_dir *d)
 {
 	AUTO_CLOSE int fd = -1;
 
-	return source->kind == INPUT_PERF_DATA &&
+	return (source->kind == INPUT_PERF_DATA || source->kind == INPUT_PERF_DIR) &&
 	       !file_open_regular(d->fd, RECORDING_PERF_DATA, &fd) && file_equal(source->fd, fd);
 }
 
@@ -348,7 +348,8 @@ const struct command command_postprocess = {
 		 "\n"
 		 "INPUT is one of these:\n"
 		 "  DIR              a recording; the outputs go into it\n"
-		 "  perf.data        of profcpu or perf\n"
+		 "  perf.data        of profcpu or perf: a file, or the directory of a perf\n"
+		 "                   that recorded with threads\n"
 		 "  prof.tar.gz      an archived recording\n"
 		 "  perf_script.out  text of perf script\n"
 		 "  -                stdin: any of the above files; perf.data only as\n"

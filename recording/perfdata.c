@@ -102,8 +102,7 @@ static void perfdata_take_feature(struct perfdata *d, const struct perfdata_raw 
 		d->stats.unknown_features++;
 }
 
-/* Skips the payload of an AUXTRACE or HEADER_TRACING_DATA record. */
-static int perfdata_skip_payload(struct perfdata *d, const struct perfdata_raw *raw)
+int perfdata_skip_payload(struct perfdata *d, const struct perfdata_raw *raw)
 {
 	struct reader r = reader_of(raw->bytes, raw->size);
 	uint64_t size;

@@ -153,6 +153,24 @@ struct perfdata_stats {
 int perfdata_open(int fd, struct perfdata **ret_data, struct parse_error *err);
 void perfdata_close(struct perfdata *d);
 
+/* Result of perfdata_merge. */
+struct perfdata_merged {
+	uint64_t files;         /* that were read, without records too */
+	uint64_t damaged;       /* of them: missing, cut or damaged */
+	char first_damaged[16]; /* name of the first of these; "": none */
+};
+
+/*
+ * Merges a directory of `perf record --threads` into one perf.data in file mode. The directory has
+ * `data`, with the header, and data.0, data.1 and so on, with records only. dir_fd is borrowed.
+ * out_fd is an empty file for reading and writing. The readable part of a damaged file is merged.
+ *
+ * 0; -EBADMSG: `data` is not perf.data; -E2BIG: too many or too large files; -ENOMEM, -errno. After
+ * an error *err (may be NULL) is filled.
+ */
+int perfdata_merge(int dir_fd, int out_fd, struct perfdata_merged *ret_merged,
+		   struct parse_error *err);
+
 /*
  * Reads the next record in the order of time. Returns 1: *ret_record is filled; 0: end of the data;
  * -errno with *err: reading failed, and all readable records were returned before.

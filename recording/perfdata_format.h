@@ -60,6 +60,7 @@ enum perfdata_feature {
 	PERFDATA_SAMPLE_TIME = 21,
 	/* Only the clock's resolution. The attrs and CLOCK_DATA name the clock. */
 	PERFDATA_CLOCKID = 23,
+	PERFDATA_DIR_FORMAT = 24, /* the data is in the files of a directory */
 	PERFDATA_COMPRESSED = 27,
 	PERFDATA_CLOCK_DATA = 29,
 	PERFDATA_FEATURE_LAST_KNOWN = 33, /* PMU_CAPS is 31, CPU_DOMAIN_INFO 32, E_MACHINE 33 */

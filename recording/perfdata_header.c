@@ -261,18 +261,14 @@ static int perfdata_read_file_header(struct perfdata *d, uint64_t size, struct p
 	return 0;
 }
 
-/*
- * Small files get small chunks. A chunk must hold a record, the rest of another one and new
- * records.
- */
+/* Small files get small chunks. */
 static size_t perfdata_chunk_size(const struct perfdata_input *in)
 {
 	uint64_t bytes = in->seekable ? in->stop_off - in->read_off : PERFDATA_CHUNK_BYTES;
-	size_t least = (size_t)4 * (PERFDATA_RECORD_BYTES_MAX + 1);
 
-	return bytes >= PERFDATA_CHUNK_BYTES ? PERFDATA_CHUNK_BYTES
-	       : bytes < least               ? least
-					     : (bytes + 7) & ~(uint64_t)7;
+	return bytes >= PERFDATA_CHUNK_BYTES  ? PERFDATA_CHUNK_BYTES
+	       : bytes < PERFDATA_CHUNK_LEAST ? PERFDATA_CHUNK_LEAST
+					      : (bytes + 7) & ~(uint64_t)7;
 }
 
 int perfdata_read_header(struct perfdata *d, struct parse_error *err)

@@ -6,6 +6,7 @@
  *   perfdata_queue.c                        the order of records by time
  *   perfdata_parse.c                        the fields of a record
  *   perfdata.c                              calls the others, counts samples and losses
+ *   perfdata_merge.c                        the files of `perf record --threads`, as one file
  */
 #ifndef RECORDING_PERFDATA_IMPL_H
 #define RECORDING_PERFDATA_IMPL_H
@@ -21,6 +22,8 @@
 
 /* Limits on the memory that a file can make the reader use. */
 #define PERFDATA_CHUNK_BYTES ((size_t)1 << 20) /* bytes read at once */
+/* Bytes of the smallest chunk: it must hold a record, the rest of another one and new records. */
+#define PERFDATA_CHUNK_LEAST ((size_t)4 * (PERFDATA_RECORD_BYTES_MAX + 1))
 /* Bytes of chunks in memory; above, records are read again or returned early. */
 #define PERFDATA_HELD_BYTES_MAX ((size_t)64 << 20)
 /* Records in the queue; above, the older half is returned early. */
@@ -63,6 +66,7 @@ struct perfdata_raw {
 /* Decompression of COMPRESSED records. One zstd stream spans all of them. */
 struct perfdata_unzip {
 	ZSTD_DStream *stream;
+	int window_log;               /* limit on the stream's window, as a power of 2; 0: zstd's */
 	ZSTD_inBuffer in;             /* points into the input's chunk */
 	struct perfdata_chunk *chunk; /* output */
 	size_t pos;                   /* next record in chunk */
@@ -187,6 +191,9 @@ int perfdata_input_skip(struct perfdata *d, uint64_t n);
 /* Makes `need` bytes at in->pos available. 1; 0: end; -errno. */
 int perfdata_input_fill(struct perfdata *d, size_t need);
 void perfdata_input_free(struct perfdata *d);
+
+/* perfdata.c. Skips the payload of an AUXTRACE or HEADER_TRACING_DATA record. 0 or -errno. */
+int perfdata_skip_payload(struct perfdata *d, const struct perfdata_raw *raw);
 
 /* perfdata_unzip.c */
 void perfdata_unzip_begin(struct perfdata *d, const void *data, size_t len, uint64_t file_off);

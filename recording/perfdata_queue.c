@@ -38,9 +38,9 @@ int perfdata_queue_add(struct perfdata *d, const struct perfdata_raw *raw, uint6
 	return 0;
 }
 
-static void perfdata_merge(const struct perfdata_entry *a, const struct perfdata_entry *a_end,
-			   const struct perfdata_entry *b, const struct perfdata_entry *b_end,
-			   struct perfdata_entry *out)
+static void perfdata_merge_runs(const struct perfdata_entry *a, const struct perfdata_entry *a_end,
+				const struct perfdata_entry *b, const struct perfdata_entry *b_end,
+				struct perfdata_entry *out)
 {
 	while (a < a_end && b < b_end)
 		*out++ = b->time_ns < a->time_ns ? *b++ : *a++;
@@ -60,7 +60,7 @@ static void perfdata_merge_pass(struct perfdata_queue *q)
 		size_t b = i + 1 < nruns ? q->runs.v[i + 1] : n;
 		size_t end = i + 2 < nruns ? q->runs.v[i + 2] : n;
 
-		perfdata_merge(v + a, v + b, v + b, v + end, q->merge_buffer.v + a);
+		perfdata_merge_runs(v + a, v + b, v + b, v + end, q->merge_buffer.v + a);
 		q->runs.v[out++] = (uint32_t)a;
 	}
 	q->runs.len = out;

@@ -17,7 +17,9 @@ static bool perfdata_unzip_start(struct perfdata_unzip *z, const void *data, siz
 		return false;
 	if (!z->stream)
 		z->stream = ZSTD_createDStream();
-	z->broken = !z->stream || ZSTD_isError(ZSTD_initDStream(z->stream));
+	z->broken = !z->stream || ZSTD_isError(ZSTD_initDStream(z->stream)) ||
+		    (z->window_log && ZSTD_isError(ZSTD_DCtx_setParameter(
+					      z->stream, ZSTD_d_windowLogMax, z->window_log)));
 	return !z->broken;
 }
 

@@ -208,7 +208,7 @@ int post_load_source(struct post_source *source, const char *name,
 					   .damaged = source->damaged,
 					   .rings_free = load_rings_free(source)};
 	/* Messages count bytes in the unpacked file, so name it. */
-	if (source->kind == INPUT_ARCHIVE &&
+	if ((source->kind == INPUT_ARCHIVE || source->kind == INPUT_PERF_DIR) &&
 	    asprintf(&inside, "%s in %s", RECORDING_PERF_DATA, name) < 0)
 		inside = NULL;
 	int r = source->kind == INPUT_TEXT

@@ -220,6 +220,8 @@ int post_open_finish(struct post_source *s, const char *path, int own_dir_fd)
 		r = post_open_recording(name, s);
 	else if (s->kind == INPUT_ARCHIVE)
 		r = post_open_archive(s, name, own_dir_fd);
+	else if (s->kind == INPUT_PERF_DIR)
+		r = post_open_perf_dir(s, name, own_dir_fd);
 	else
 		r = open_check_file(s, name);
 	if (!r && s->kind == INPUT_PERF_DATA)

@@ -1,10 +1,14 @@
-/* Opens an archive: unpacks it, and keeps what of a damaged one is usable. */
+/*
+ * Opens an archive or a directory of `perf record --threads`: makes a recording of it in another
+ * directory, and keeps what of a damaged one is usable.
+ */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/remedy.h"
 #include "profcpu/post/open_impl.h"
 #include "recording/archive.h"
+#include "recording/perfdata.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -127,13 +131,10 @@ static char *archive_damage(const struct post_source *s, const struct archive_st
 	return text;
 }
 
-/* Writes the damage to the manifest. Makes a manifest if there is none. */
-static void archive_keep_damage(struct post_source *s, const char *name,
-				const struct archive_stats *stats, int error)
+/* Writes the damage to the manifest, and frees its text. Makes a manifest if there is none. */
+static void archive_keep_damage(struct post_source *s, const char *name, char *damage_take)
 {
-	char *damage = archive_damage(s, stats, error);
-
-	if (!damage)
+	if (!damage_take)
 		return;
 	if (!s->has_manifest)
 		s->manifest =
@@ -141,7 +142,7 @@ static void archive_keep_damage(struct post_source *s, const char *name,
 	s->has_manifest = true;
 	s->lacks_manifest = false;
 	free(s->manifest.damage);
-	s->manifest.damage = damage;
+	s->manifest.damage = damage_take;
 	int r = recording_manifest_write(s->dir_fd, &s->manifest);
 
 	if (r)
@@ -149,11 +150,9 @@ static void archive_keep_damage(struct post_source *s, const char *name,
 			 strerror(-r), remedy_for(r));
 }
 
-int post_open_archive(struct post_source *s, const char *name, int unpack_dir_fd)
+/* Opens the directory in which the input becomes a recording. -1: a temporary one. */
+static int archive_open_dir(struct post_source *s, const char *name, int unpack_dir_fd)
 {
-	struct parse_error err = {0};
-	struct archive_stats stats = {0};
-	AUTO_CLOSE int fd = TAKE_FD(s->fd);
 	int r = unpack_dir_fd < 0 ? archive_make_temp_dir(&s->temp_dir) : 0;
 
 	if (r)
@@ -161,18 +160,73 @@ int post_open_archive(struct post_source *s, const char *name, int unpack_dir_fd
 	s->dir_fd = unpack_dir_fd < 0
 			    ? open(s->temp_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 			    : fcntl(unpack_dir_fd, F_DUPFD_CLOEXEC, 0);
-	if (s->dir_fd < 0) {
-		r = -errno;
-		log_error("cannot open the directory to unpack %s into: %s%s", name, strerror(-r),
-			  remedy_for(r));
+	if (s->dir_fd >= 0)
+		return 0;
+	r = -errno;
+	log_error("cannot open the directory to unpack %s into: %s%s", name, strerror(-r),
+		  remedy_for(r));
+	return r;
+}
+
+/* Merges into the perf.data of s->dir_fd. */
+static int perf_dir_merge(struct post_source *s, const char *name, int perf_dir_fd,
+			  struct perfdata_merged *merged)
+{
+	AUTO_CLOSE int out_fd = -1;
+	struct parse_error err = {0};
+	int r = file_create(s->dir_fd, RECORDING_PERF_DATA, O_RDWR, 0600, &out_fd);
+
+	if (!r)
+		r = perfdata_merge(perf_dir_fd, out_fd, merged, &err);
+	if (r == -EBADMSG || r == -E2BIG)
+		log_error("cannot read %s: %s", name, err.what);
+	else if (r)
+		log_error("cannot merge the files of %s: %s%s%s%s", name, err.what ? err.what : "",
+			  err.what ? ": " : "", strerror(-r),
+			  s->temp_dir && remedy_is_disk_full(r)
+				  ? "; set TMPDIR to a directory with room"
+				  : remedy_for(r));
+	return r;
+}
+
+int post_open_perf_dir(struct post_source *s, const char *name, int unpack_dir_fd)
+{
+	AUTO_CLOSE int fd = TAKE_FD(s->fd);
+	struct perfdata_merged merged = {0};
+	char *damage = NULL;
+	int r = archive_open_dir(s, name, unpack_dir_fd);
+
+	if (!r)
+		r = perf_dir_merge(s, name, fd, &merged);
+	if (!r)
+		r = post_open_recording(name, s);
+	if (r || !merged.damaged)
 		return r;
-	}
+	s->damaged = true;
+	log_warn("%s: %llu of its files are missing, cut or damaged, %s the first; continuing "
+		 "with the readable part",
+		 name, (unsigned long long)merged.damaged, merged.first_damaged);
+	if (asprintf(&damage, "%llu files of its directory were missing, cut or damaged",
+		     (unsigned long long)merged.damaged) > 0)
+		archive_keep_damage(s, name, damage);
+	return 0;
+}
+
+int post_open_archive(struct post_source *s, const char *name, int unpack_dir_fd)
+{
+	struct parse_error err = {0};
+	struct archive_stats stats = {0};
+	AUTO_CLOSE int fd = TAKE_FD(s->fd);
+	int r = archive_open_dir(s, name, unpack_dir_fd);
+
+	if (r)
+		return r;
 	int error = archive_read(fd, s->dir_fd, &stats, &err);
 
 	r = archive_check(s, name, &stats, error, &err);
 	if (!r)
 		r = post_open_recording(name, s);
 	if (!r)
-		archive_keep_damage(s, name, &stats, error);
+		archive_keep_damage(s, name, archive_damage(s, &stats, error));
 	return r;
 }

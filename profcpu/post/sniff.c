@@ -70,6 +70,15 @@ static bool sniff_is_tar(const unsigned char *m, size_t n)
 	return n >= 262 && !memcmp(m + 257, "ustar", 5);
 }
 
+/* `perf record --threads` writes the file `data`, where a recording has perf.data. */
+static bool sniff_is_perf_dir(int fd)
+{
+	struct stat st;
+
+	return fstatat(fd, "perf.data", &st, 0) && !fstatat(fd, "data", &st, 0) &&
+	       S_ISREG(st.st_mode);
+}
+
 int post_sniff_kind(int fd, enum input_kind *ret_kind, const char **ret_packer)
 {
 	unsigned char m[SNIFF_MAGIC_BYTES];
@@ -79,7 +88,7 @@ int post_sniff_kind(int fd, enum input_kind *ret_kind, const char **ret_packer)
 		return -errno;
 	*ret_packer = NULL;
 	if (S_ISDIR(st.st_mode)) {
-		*ret_kind = INPUT_RECORDING;
+		*ret_kind = sniff_is_perf_dir(fd) ? INPUT_PERF_DIR : INPUT_RECORDING;
 		return 0;
 	}
 	ssize_t n = sniff_peek(fd, m, sizeof(m));

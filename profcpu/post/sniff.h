@@ -14,6 +14,7 @@ enum input_kind {
 	 */
 	INPUT_PERF_DATA,
 	INPUT_RECORDING, /* a directory with perf.data in it */
+	INPUT_PERF_DIR,  /* a directory of `perf record --threads` */
 	INPUT_ARCHIVE,   /* a tar of such a directory */
 	INPUT_TEXT,      /* anything else: the text of perf script, or folded stacks */
 };
