@@ -5,8 +5,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The kernel's own limit (UIO_MAXIOV). */
-#define PIECES_MAX 1024
+/* Pieces of one call: few enough for the stack of a thread. The kernel's limit is 1,024. */
+#define PIECES_MAX 256
 
 /*
  * Returns whether a read failed because of the memory, not of the process. EIO: the file behind a

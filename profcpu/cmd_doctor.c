@@ -1,3 +1,4 @@
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/outbuf.h"
 #include "base/printable.h"
@@ -7,7 +8,9 @@
 #include "profcpu/doctor_probe.h"
 #include "profcpu/doctor_report.h"
 
+#include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -104,28 +107,29 @@ static int doctor_parse(int argc, char **argv, struct doctor_options *options)
 static int doctor_run(int argc, char **argv)
 {
 	struct doctor_options options = {0};
-	struct doctor_facts facts;
-	struct doctor_report report;
+	/* Too large for the stack. */
+	AUTO_FREE struct doctor_facts *facts = calloc(1, sizeof(*facts));
+	AUTO_FREE struct doctor_report *report = calloc(1, sizeof(*report));
 
 	if (doctor_parse(argc, argv, &options))
 		return EXIT_USAGE;
-	int r = doctor_probe(options.pid, &facts);
+	int r = facts && report ? doctor_probe(options.pid, facts) : -ENOMEM;
 
 	if (r) {
 		log_error("cannot probe this machine: %s", strerror(-r));
 		return EXIT_FAILED;
 	}
-	doctor_report_facts(&facts, &report);
+	doctor_report_facts(facts, report);
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
 
 	if (options.json)
-		doctor_print_json(&out, &report);
+		doctor_print_json(&out, report);
 	else
-		doctor_print(&out, &report);
+		doctor_print(&out, report);
 	r = outbuf_close(&out);
 	if (r)
 		log_error("cannot write to stdout: %s%s", strerror(-r), remedy_for_stdout(r));
-	return r || !report.can_record ? EXIT_FAILED : EXIT_DONE;
+	return r || !report->can_record ? EXIT_FAILED : EXIT_DONE;
 }
 
 const struct command command_doctor = {

@@ -247,7 +247,8 @@ static void doctor_report_sight(const struct doctor_facts *f, struct doctor_repo
 
 void doctor_report_facts(const struct doctor_facts *f, struct doctor_report *ret_report)
 {
-	*ret_report = (struct doctor_report){.can_record = true};
+	memset(ret_report, 0, sizeof(*ret_report));
+	ret_report->can_record = true;
 	doctor_report_kernel(f, ret_report);
 	doctor_report_events(f, ret_report);
 	doctor_report_rings(f, ret_report);

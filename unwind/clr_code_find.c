@@ -14,7 +14,7 @@
 #define NIBBLES 8
 #define POINTER_ABOVE 8u
 #define FIRST_WORDS 64
-#define WORDS_MAX 4096
+#define WORDS_MAX 1024
 #define PAGE 4096u
 
 /* Finds the last start in a word at or before limit. Results are offsets from base. */

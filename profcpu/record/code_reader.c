@@ -43,9 +43,17 @@ struct code_process {
 	uint64_t next_ns;            /* CLOCK_MONOTONIC; earliest retry */
 };
 
+/* One read. It is too large for the stack of a thread. */
+struct code_batch {
+	struct clr_code codes[BATCH];
+	struct clr_code_query queries[BATCH];
+	int errors[BATCH];
+};
+
 struct code_reader {
-	struct worker worker;               /* its lock guards the last three members */
-	VEC(struct code_process) processes; /* used by the thread only */
+	struct worker worker;    /* its lock guards the last three members */
+	struct code_batch batch; /* this one and the next four are used by the thread only */
+	VEC(struct code_process) processes;
 	struct hashmap by_pid;
 	struct code_requests retries; /* changing or new code; read again at retry_ns */
 	uint64_t retry_ns;
@@ -184,24 +192,24 @@ static void read_batch(struct code_reader *r, const struct code_request *request
 {
 	struct code_process *p = process_of(r, requests[0].pid);
 	struct clr_code_reader *clr = p ? open_process(p) : NULL;
-	struct clr_code codes[BATCH] = {0};
-	struct clr_code_query queries[BATCH];
-	int errors[BATCH], error;
+	struct code_batch *b = &r->batch;
+	int error;
 
+	memset(b->codes, 0, n * sizeof(*b->codes));
 	for (size_t i = 0; i < n; i++)
-		queries[i] = requests[i].query;
-	error = clr ? clr_code_read(clr, queries, n, codes, errors) : -ENOENT;
+		b->queries[i] = requests[i].query;
+	error = clr ? clr_code_read(clr, b->queries, n, b->codes, b->errors) : -ENOENT;
 	/* The process has ended or executed another program; open it again on the next request. */
 	if (clr && error && error != -ENOMEM)
 		close_process(p, clock_monotonic_ns() + STARTING_RETRY_NS);
 	for (size_t i = 0; i < n; i++) {
-		bool known = !error && !errors[i];
+		bool known = !error && !b->errors[i];
 
-		if (!error && errors[i] == -EAGAIN && retry_later(r, &requests[i]))
+		if (!error && b->errors[i] == -EAGAIN && retry_later(r, &requests[i]))
 			continue;
-		add_result(r, &requests[i], known ? &codes[i] : NULL);
+		add_result(r, &requests[i], known ? &b->codes[i] : NULL);
 		if (known)
-			clr_code_free(&codes[i]);
+			clr_code_free(&b->codes[i]);
 	}
 }
 
