@@ -12,6 +12,8 @@
 #define PROGRESS_COLUMNS 79
 #define PROGRESS_INTERVAL_NS (200 * NS_PER_MS)
 
+static struct progress *on_screen; /* has a line there; NULL: none */
+
 struct progress progress_to(int fd, bool quiet)
 {
 	struct progress p = {.fd = fd, .shown = !quiet && isatty(fd)};
@@ -51,8 +53,10 @@ static void progress_write(struct progress *p, const char *text, int columns)
 	size_t len = (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1;
 
 	if (n > 0 && poll(&ready, 1, 0) > 0 && ready.revents & POLLOUT &&
-	    write(p->fd, line, len) > 0)
+	    write(p->fd, line, len) > 0) {
 		p->width = columns;
+		on_screen = columns ? p : NULL;
+	}
 }
 
 void progress_show(struct progress *p, const char *format, ...)
@@ -70,14 +74,18 @@ void progress_show(struct progress *p, const char *format, ...)
 	progress_write(p, text, (int)strlen(text));
 }
 
-void progress_clear(struct progress *p)
+void progress_clear(void)
 {
-	if (p->shown && p->width)
-		progress_write(p, "", 0);
+	if (on_screen)
+		progress_write(on_screen, "", 0);
 }
 
 void progress_close(struct progress *p)
 {
+	if (on_screen == p) {
+		progress_clear();
+		on_screen = NULL;
+	}
 	if (p->own)
 		close(p->fd);
 	*p = (struct progress){0};

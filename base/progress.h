@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A zeroed struct shows nothing. */
+/* A zeroed struct shows nothing. Do not move it between progress_show and progress_close. */
 struct progress {
 	int fd;
 	bool own;   /* progress_to opened fd, without blocking */
@@ -25,14 +25,14 @@ void progress_show(struct progress *p, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * Erases the line. Call it after the last progress_show and before other output to the terminal.
- * Neither progress_close nor base/log.h does it.
+ * Erases the line that is on the screen, whichever struct it is of. profcpu/main.c calls it before
+ * each message, so that no message stands behind a line. Call it from the thread that shows.
  */
-void progress_clear(struct progress *p);
+void progress_clear(void);
 
 /*
- * Closes the descriptor that progress_to opened; nothing is shown afterwards. Accepts a zeroed
- * struct.
+ * Erases the line and closes the descriptor that progress_to opened; nothing is shown afterwards.
+ * Accepts a zeroed struct.
  */
 void progress_close(struct progress *p);
 

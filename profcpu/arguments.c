@@ -61,7 +61,10 @@ static const char *options_of_perf(const struct command *command, const char *te
 		const char *command, *option, *hint;
 	} table[] = {
 		{"collect", "t", ": -p PID records all threads of a process"},
-		{"collect", "g", ": callchains are always recorded; see --call-graph"},
+		{"collect", "g", ": stacks are always recorded; see --call-graph"},
+		{"postprocess", "g", ": stacks are always read"},
+		{"fold", "g", ": stacks are always read"},
+		{"flamegraph", "g", ": stacks are always read"},
 		{"postprocess", "i", ": give the input without an option"},
 		{"fold", "i", ": give the input without an option"},
 		{"flamegraph", "i", ": give the input without an option"},

@@ -126,7 +126,8 @@ static int collect_call_graph(struct record_options *record)
 	uint64_t bytes = COLLECT_STACK_BYTES;
 
 	if ((!full && strcmp(optarg, "fp") != 0 && strcmp(optarg, "no") != 0)) {
-		log_error("--call-graph: '%s' is none of full, full,BYTES, fp and no", optarg);
+		log_error("--call-graph: '%s' is none of full, full,BYTES, dwarf, fp and no",
+			  optarg);
 		return -EINVAL;
 	}
 	if (full && !ARCH_CAN_RECORD) {
@@ -513,7 +514,8 @@ const struct command command_collect = {
 		 "      --call-graph HOW    full: copy each stack and unwind it to the start of\n"
 		 "                          its thread, the default on x86-64; full,BYTES: copy\n"
 		 "                          a fixed number of bytes, 1024 to 65528, not as many\n"
-		 "                          as needed; fp: follow frame pointers; no: no stacks\n"
+		 "                          as needed; dwarf: as full; fp: follow frame pointers;\n"
+		 "                          no: no stacks\n"
 		 "      --keep-stacks WHICH\n"
 		 "                          keep copies of stacks in perf.data; they may hold\n"
 		 "                          secrets. none: no copies, the default; failed: of\n"

@@ -298,6 +298,10 @@ static int symbols_list(struct symbols_arguments *a)
 	bool failed;
 	int r = symbols_gather(a, &images, &recording, &failed);
 
+	if (!r && failed && !images.list.len) { /* the errors said all */
+		post_symbols_images_free(&images);
+		return symbols_end(&out, true);
+	}
 	/* A missing cache counts as empty. */
 	if (!r && !debug_cache_open(&cache))
 		r = debug_cache_each(cache, symbols_count, &size);

@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "base/progress.h"
 #include "profcpu/command.h"
 #include "profcpu/crash.h"
 
@@ -17,6 +18,7 @@ static void main_sink(enum log_level level, const char *text, unsigned long repe
 	static const char *const words[] = {
 		[LOG_ERROR] = "error: ", [LOG_WARN] = "warning: ", [LOG_NOTE] = ""};
 
+	progress_clear();
 	fprintf(stderr, "profcpu: %s%s", words[level], text);
 	if (repeats)
 		fprintf(stderr, " (and %lu more like it)", repeats);

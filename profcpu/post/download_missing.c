@@ -206,7 +206,6 @@ int download_missing_run(const struct debug_cache *cache, struct fetch_list *lis
 	how->ctx = &progress;
 	int r = symbol_fetch(cache, list->items.v, list->items.len, how);
 
-	progress_clear(&progress);
 	progress_close(&progress);
 	if (r) {
 		log_error("cannot download debug files to %s: %s%s", debug_cache_path(cache),

@@ -238,7 +238,6 @@ static int finish(struct record *rec)
 	rec->result->duration_ns = clock_monotonic_ns() - rec->result->start_monotonic_ns;
 	exit_notice_set(rec->options->dir);
 	record_watch_unmask(&rec->watch);
-	progress_clear(&rec->progress);
 	progress_close(&rec->progress);
 	uint64_t end_ns = record_switches_stop(&rec->switches);
 

@@ -48,10 +48,16 @@ stray "$threads" collect -t 12504
 stray "$threads" collect -t
 stray "$threads" collect -t=12504
 stray "$threads" collect -t12504
-stray ": callchains are always recorded; see --call-graph" collect -g
-wrong "'-g' is not an option: callchains are always recorded; see --call-graph$(shows collect)" collect -ag
-wrong "--call-graph: 'lbr' is none of full, full,BYTES, fp and no" collect --call-graph lbr
-wrong "--call-graph: 'fp,8192' is none of full, full,BYTES, fp and no" collect --call-graph=fp,8192
+stray ": stacks are always recorded; see --call-graph" collect -g
+wrong "'-g' is not an option: stacks are always recorded; see --call-graph$(shows collect)" collect -ag
+for command in postprocess fold flamegraph; do
+	wrong "'-g' is not an option: stacks are always read$(shows $command)" $command -g
+done
+"$PROFCPU" help collect | grep -q 'dwarf: as full' || fail "the help lacks --call-graph dwarf"
+"$PROFCPU" symbols list "$T/nosuch" >out 2>err && fail "symbols list of no file: exit 0"
+[ "$(cat err)" = "profcpu: error: cannot open $T/nosuch: No such file or directory" ] && [ ! -s out ] || fail "symbols list of no file: $(cat err out)"
+wrong "--call-graph: 'lbr' is none of full, full,BYTES, dwarf, fp and no" collect --call-graph lbr
+wrong "--call-graph: 'fp,8192' is none of full, full,BYTES, dwarf, fp and no" collect --call-graph=fp,8192
 wrong "--keep-stacks: 'some' is none of none, failed and all" collect --keep-stacks some
 stray "" collect -n
 stray "" collect -r

@@ -56,12 +56,21 @@ static void a_line_replaces_the_one_before_and_is_wiped(void **state)
 	memset(got, 0, sizeof(got));
 	assert_true(read(t->master, got, sizeof(got) - 1) > 0);
 	assert_string_equal(got, "\r7            \r7");
-	progress_clear(&p);
+	/* Before a message, and only once. */
+	progress_clear();
+	progress_clear();
 	memset(got, 0, sizeof(got));
 	assert_true(read(t->master, got, sizeof(got) - 1) > 0);
 	assert_string_equal(got, "\r \r");
+	p.last_ns = 1;
+	progress_show(&p, "8");
 	progress_close(&p);
 	progress_show(&p, "no more");
+	progress_clear();
+	assert_int_equal(write(t->slave, "end", 3), 3);
+	memset(got, 0, sizeof(got));
+	assert_true(read(t->master, got, sizeof(got) - 1) > 0);
+	assert_string_equal(got, "\r8\r8\r \rend");
 }
 
 static void a_terminal_without_a_reader_does_not_block(void **state)
@@ -82,7 +91,6 @@ static void a_terminal_without_a_reader_does_not_block(void **state)
 		;
 	/* Other writers of the same terminal see its flags unchanged. */
 	assert_int_equal(fcntl(t->slave, F_GETFL), flags);
-	progress_clear(&p);
 	progress_close(&p);
 	alarm(0);
 }
@@ -97,7 +105,6 @@ static void pipes_and_quiet_show_no_progress(void **state)
 	p = progress_to(pipes[1], false);
 	assert_false(quiet.shown || p.shown);
 	progress_show(&p, "x");
-	progress_clear(&p);
 	progress_close(&p);
 	progress_close(&quiet);
 	assert_int_equal(write(pipes[1], "y", 1), 1); /* the pipe is still open */
