@@ -16,11 +16,19 @@
 
 #define MANIFEST_BYTES_MAX ((size_t)1 << 20)
 
-enum field_kind { FIELD_TEXT, FIELD_RARE_TEXT, FIELD_INT, FIELD_U32, FIELD_U64, FIELD_BOOL };
+enum field_kind {
+	FIELD_TEXT,
+	FIELD_RARE_TEXT,
+	FIELD_INT,
+	FIELD_U32,
+	FIELD_U64,
+	FIELD_RARE_U64,
+	FIELD_BOOL
+};
 
 /*
- * One row for each key, for writing and reading. The last row is never an optional text, because
- * the last line written has no comma.
+ * One row for each key, for writing and reading. The last row is never a rare one, because the last
+ * line written has no comma.
  */
 static const struct field {
 	const char *key;
@@ -42,7 +50,12 @@ static const struct field {
 	{"jit_names", FIELD_RARE_TEXT, offsetof(struct recording_manifest, jit_names)},
 	{"ring_memory", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ring_memory)},
 	{"ended", FIELD_RARE_TEXT, offsetof(struct recording_manifest, ended)},
-	{"unwound", FIELD_BOOL, offsetof(struct recording_manifest, unwound)},
+#define LIMIT_FIELD(id, key, cost_text, remedy) \
+	{"limit_" key, FIELD_RARE_U64,          \
+	 offsetof(struct recording_manifest, limits.cost[LIMIT_##id])},
+	RECORDING_LIMITS(LIMIT_FIELD)
+#undef LIMIT_FIELD
+		{"unwound", FIELD_BOOL, offsetof(struct recording_manifest, unwound)},
 	{"finished", FIELD_BOOL, offsetof(struct recording_manifest, finished)},
 	{"symbols_complete", FIELD_BOOL, offsetof(struct recording_manifest, symbols_complete)},
 };
@@ -93,6 +106,7 @@ static void write_field(struct outbuf *out, const struct field *f, const void *a
 		outbuf_u64(out, *(const uint32_t *)at);
 		break;
 	case FIELD_U64:
+	case FIELD_RARE_U64:
 		outbuf_u64(out, *(const uint64_t *)at);
 		break;
 	case FIELD_BOOL:
@@ -101,14 +115,21 @@ static void write_field(struct outbuf *out, const struct field *f, const void *a
 	}
 }
 
+/* Whether the field is left out while it is empty. */
+static bool is_left_out(const struct field *f, const void *at)
+{
+	const char *text = f->kind == FIELD_RARE_TEXT ? *(char *const *)at : "-";
+
+	return !text || !*text || (f->kind == FIELD_RARE_U64 && !*(const uint64_t *)at);
+}
+
 static void write_fields(struct outbuf *out, const struct recording_manifest *m)
 {
 	outbuf_str(out, "{\n");
 	for (size_t i = 0; i < FIELDS; i++) {
 		const void *at = (const char *)m + fields[i].offset;
-		const char *text = fields[i].kind == FIELD_RARE_TEXT ? *(char *const *)at : "-";
 
-		if (!text || !*text)
+		if (is_left_out(&fields[i], at))
 			continue;
 		outbuf_printf(out, "  \"%s\": ", fields[i].key);
 		write_field(out, &fields[i], at);
@@ -200,6 +221,7 @@ static int read_field(struct json *j, const struct field *f, void *at)
 		*(uint32_t *)at = (uint32_t)x;
 		return r;
 	case FIELD_U64:
+	case FIELD_RARE_U64:
 		return read_u64(j, UINT64_MAX, at);
 	default:
 		return json_bool(j, at);

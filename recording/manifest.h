@@ -15,6 +15,7 @@
 #define RECORDING_MANIFEST_H
 
 #include "base/error.h"
+#include "recording/limits.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,6 +73,7 @@ struct recording_manifest {
 	uint32_t freq_hz;
 	/* duration_ns: 0 until finished */
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns;
+	struct recording_limits limits; /* what limits cost the recorder */
 	bool unwound;          /* the recorder made the stacks; their callers are call sites */
 	bool finished;         /* the recorder ended normally, or its output was repaired */
 	bool symbols_complete; /* symbols/ has all names that the recording machine could find */

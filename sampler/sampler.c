@@ -48,6 +48,8 @@ static void keep_to_limits(struct sampler *s)
 		add_note(s, text);
 		s->options.freq_hz = (uint32_t)rate;
 	}
+	if (depth > 0 && depth <= UINT16_MAX && !s->options.max_stack)
+		s->options.max_stack = (uint16_t)depth; /* perf.data then has it */
 	if (depth > 0 && s->options.max_stack > depth) {
 		snprintf(text, sizeof(text),
 			 "%u frames exceed kernel.perf_event_max_stack; %lld are recorded",

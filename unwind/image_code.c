@@ -33,6 +33,7 @@ struct image_code {
 	struct precompiled *precompiled;
 	size_t nprecompiled;
 	bool bundle_tried;
+	bool over_limit;
 };
 
 void image_code_free(struct image_code *c)
@@ -167,6 +168,7 @@ static int finish(struct image_code *c, struct image_code **ret_code)
 		image_code_free(c);
 		return r;
 	}
+	c->over_limit = r == -E2BIG;
 	*ret_code = c;
 	return 0;
 }
@@ -191,6 +193,11 @@ int image_code_from_memory(const void *data, size_t len, struct image_code **ret
 	c->bytes.memory = data;
 	c->bytes.bytes = len;
 	return finish(c, ret_code);
+}
+
+bool image_code_over_limit(const struct image_code *c)
+{
+	return c->over_limit;
 }
 
 bool image_code_has_hijack_stub(const struct image_code *c)

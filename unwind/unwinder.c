@@ -26,6 +26,7 @@ struct unwind_image {
 	uint64_t used_ns;      /* the last sample that asked for it */
 	bool tried;            /* code is the answer */
 	bool counted, missing; /* in stats */
+	uint8_t limit;         /* enum recording_limit that left it without rules; LIMITS: none */
 };
 
 /* The cached rule of an address in one state of one address space. */
@@ -59,6 +60,7 @@ struct unwinder {
 	uint64_t time_ns;
 	uint64_t swept_ns; /* the time of the last sweep of images */
 	size_t unswept;    /* samples since */
+	bool has_limited;  /* an image lacks rules for a limit */
 	bool last;
 };
 
@@ -193,6 +195,10 @@ static int open_file(struct unwinder *u, uint32_t number, const struct process_m
 	}
 	if (!r && (r = image_code_open(fd, &image->code)))
 		close(fd);
+	image->limit = r == -EMFILE                                        ? LIMIT_OPEN_FILES
+		       : image->code && image_code_over_limit(image->code) ? LIMIT_FILE_SIZE
+									   : LIMITS;
+	u->has_limited |= image->limit < LIMITS;
 	u->stats.images += !image->counted;
 	u->stats.images_missing += !image->code && !image->missing;
 	image->counted = true;
@@ -240,7 +246,7 @@ static int code_of(struct unwinder *u, uint32_t number, const struct process_map
 	int r = 0;
 
 	while (u->images.len <= number)
-		if (vec_push(&u->images, (struct unwind_image){0}))
+		if (vec_push(&u->images, (struct unwind_image){.limit = LIMITS}))
 			return -ENOMEM;
 	image = &u->images.v[number];
 	if (!image->tried && key->kind == IMAGE_KIND_FILE)
@@ -438,6 +444,24 @@ static uint16_t frame_number(size_t i)
 }
 
 /* Appends the frames of the walk to the kernel's part of the callchain. */
+/* Counts a stack that has a frame in a file without rules for a limit. */
+static void count_limit(struct unwinder *u)
+{
+	for (size_t i = 0; i < u->walk.n; i++) {
+		const struct process_map *map =
+			processes_find_map(u->tracker->processes, u->thread,
+					   u->walk.frames[i].ip - !u->walk.frames[i].exact);
+		uint32_t number = !map                             ? PROCESS_NO_IMAGE
+				  : map->under != PROCESS_NO_IMAGE ? map->under
+								   : map->image;
+
+		if (number < u->images.len && u->images.v[number].limit < LIMITS) {
+			u->stats.limits.cost[u->images.v[number].limit]++;
+			return;
+		}
+	}
+}
+
 static int put_callchain(struct unwinder *u, const struct unwinder_sample *s, uint64_t memory_start,
 			 size_t nkernel, struct unwound *ret_unwound)
 {
@@ -471,6 +495,8 @@ static int put_callchain(struct unwinder *u, const struct unwinder_sample *s, ui
 	out.callchain = u->words.v;
 	out.ncallchain = u->words.len;
 	u->stats.grades[out.grade]++;
+	if (u->has_limited && out.grade != UNWIND_COMPLETE)
+		count_limit(u);
 	u->stats.ends[w->end]++;
 	u->stats.steps_full += w->steps_full;
 	*ret_unwound = out;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "container/opener.h"
+#include "recording/limits.h"
 #include "recording/perfdata.h"
 #include "symbols/tracker.h"
 #include "unwind/jit_codes.h"
@@ -101,6 +102,9 @@ struct unwinder_stats {
 	uint64_t frames[WALK_GUESS + 1];                 /* by enum walk_how */
 	uint64_t steps_full;                             /* steps that plain rules could not make */
 	uint64_t images, images_missing; /* images whose code was needed; those once unreadable */
+	/* Incomplete stacks with frames in files that lack rules for a limit: LIMIT_OPEN_FILES and
+	 * LIMIT_FILE_SIZE. */
+	struct recording_limits limits;
 };
 struct unwinder_stats unwinder_stats(const struct unwinder *u);
 

@@ -215,6 +215,9 @@ int post_load_source(struct post_source *source, const char *name,
 			? load_text(source, name, options, profile, ret_result)
 			: load_data(source, inside ? inside : name, options, profile, ret_result);
 
+	ret_result->limits = source->manifest.limits;
+	for (int i = 0; i < LIMITS; i++)
+		ret_result->limits.cost[i] += ret_result->data.stacks.limits.cost[i];
 	if (!r)
 		load_report_texts(name, profile);
 	return r;

@@ -48,8 +48,9 @@ struct post_result {
 	bool unfinished;
 	/* Rings had the size that the recorder wanted, by CAP_IPC_LOCK. False if unknown. */
 	bool rings_free;
-	struct import_result data;     /* zero for text */
-	struct script_text_stats text; /* zero for other inputs */
+	struct recording_limits limits; /* of the recorder and of this load */
+	struct import_result data;      /* zero for text */
+	struct script_text_stats text;  /* zero for other inputs */
 };
 
 /*

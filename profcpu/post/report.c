@@ -294,6 +294,22 @@ static void report_losses(const struct post_result *input, struct outbuf *out)
 			      lost ? ";" : ",", (unsigned long long)d->throttled);
 }
 
+/* One line for each limit that cost something. */
+static void report_limits(const struct recording_limits *limits, struct outbuf *out)
+{
+	bool is_first = true;
+
+	for (enum recording_limit i = 0; i < LIMITS; i++) {
+		struct recording_limit_text text = recording_limit_text(i);
+
+		if (!limits->cost[i])
+			continue;
+		outbuf_printf(out, "%-9s %8llu  %s; %s\n", is_first ? "limits" : "",
+			      (unsigned long long)limits->cost[i], text.cost, text.remedy);
+		is_first = false;
+	}
+}
+
 int post_report_write(struct profile *profile, const struct post_result *input,
 		      const struct audit *audit, const char *dir, struct outbuf *out)
 {
@@ -330,5 +346,6 @@ int post_report_write(struct profile *profile, const struct post_result *input,
 		report_unwound(&input->data.stacks, out);
 	else
 		report_roots(audit, out);
+	report_limits(&input->limits, out);
 	return n ? n : out->error;
 }

@@ -293,6 +293,17 @@ static int json_audit(struct json_place *p, const struct post_result *input,
 	return r;
 }
 
+static void json_limits(struct json_place *p, const struct recording_limits *limits)
+{
+	json_key(p, "limits");
+	struct json_place list = json_begin(p, '{');
+
+	for (enum recording_limit i = 0; i < LIMITS; i++)
+		if (limits->cost[i])
+			json_number(&list, recording_limit_text(i).key, limits->cost[i]);
+	json_end(&list, '}');
+}
+
 int post_report_json_write(struct profile *profile, const struct post_result *input,
 			   const struct audit *audit, struct outbuf *out)
 {
@@ -338,6 +349,7 @@ int post_report_json_write(struct profile *profile, const struct post_result *in
 		json_bool(&top, "damaged", input->damaged);
 		json_number(&top, "kernel_symbols_left_out", input->data.refused_kernel);
 		json_number(&top, "maps_left_out", input->data.dropped_maps);
+		json_limits(&top, &input->limits);
 		r = r ? r : json_audit(&top, input, audit);
 	}
 	json_end(&top, '}');

@@ -70,7 +70,12 @@ void post_stacks_free(struct stacks *s)
 
 struct post_stacks_summary post_stacks_summary(const struct stacks *s)
 {
-	return s->summary;
+	struct post_stacks_summary summary = s->summary;
+
+	if (s->unwinder)
+		for (int i = 0; i < LIMITS; i++)
+			summary.limits.cost[i] += unwinder_stats(s->unwinder).limits.cost[i];
+	return summary;
 }
 
 static bool stacks_can_unwind(const struct perfdata_event *event)
@@ -299,6 +304,18 @@ static void stacks_count(struct stacks *s, const struct unwound *u,
 	s->summary.found += n - spliced - guessed;
 }
 
+/* Counts a callchain of the kernel's largest size: callers may be missing. */
+static void stacks_count_depth(struct stacks *s, const struct perfdata_event *event,
+			       const struct perfdata_sample *sample)
+{
+	size_t frames = 0;
+
+	for (size_t i = 0; i < sample->ncallchain; i++)
+		frames += sample->callchain[i] < PERF_CONTEXT_MAX;
+	s->summary.limits.cost[LIMIT_MAX_STACK] +=
+		event->attr.sample_max_stack && frames >= event->attr.sample_max_stack;
+}
+
 static uint32_t stacks_from_frame(uint16_t first)
 {
 	return first == UINT16_MAX ? CALLCHAIN_NO_FRAME : first;
@@ -315,9 +332,12 @@ int post_stacks_sample(struct stacks *s, const struct perfdata_event *event,
 		s->options.at_call_sites &&
 		stacks_user_words(record->sample.callchain, record->sample.ncallchain);
 	*ret_stack = stack;
-	if (!record->sample.callchain ||
-	    (!s->options.recorded && !(s->unwinder && stacks_can_unwind(event))))
+	if (!record->sample.callchain)
 		return 0;
+	if (!s->options.recorded && !(s->unwinder && stacks_can_unwind(event))) {
+		stacks_count_depth(s, event, &record->sample);
+		return 0;
+	}
 	if (s->options.recorded) {
 		r = stacks_recorded(s, event, record, &unwound);
 	} else {

@@ -58,6 +58,7 @@ struct post_stacks_summary {
 	uint64_t grades[UNWIND_GRADES];
 	uint64_t ends[WALK_ENDS];         /* why truncated stacks end */
 	uint64_t found, spliced, guessed; /* user frames */
+	struct recording_limits limits;   /* of unwinding now, and LIMIT_MAX_STACK */
 };
 struct post_stacks_summary post_stacks_summary(const struct stacks *s);
 

@@ -190,8 +190,9 @@ static void follow_stacks(struct record *rec)
 	if (!r)
 		rec->stack_bytes = wanted;
 	else
-		record_unwind_keep_stack_bytes(rec->unwind, rec->stack_bytes);
-	if (r && wanted > rec->stack_bytes)
+		record_unwind_keep_stack_bytes(rec->unwind, rec->stack_bytes, r == -EMFILE);
+	/* The report has the number of stacks for which descriptors were missing. */
+	if (r && r != -EMFILE && wanted > rec->stack_bytes)
 		log_warn("stacks: truncated at %u bytes: larger copies failed: %s",
 			 rec->stack_bytes, strerror(-r));
 }
@@ -229,6 +230,22 @@ static enum record_end record_until_end(struct record *rec)
 	return RECORD_END_ERROR;
 }
 
+static struct recording_limits limits_of(const struct record *rec)
+{
+	struct recording_limits limits = {0};
+	size_t n;
+	const struct sampler_opened *opened = sampler_opened(rec->sampler, &n);
+	uint64_t wanted_hz = rec->manifest.freq_hz;
+
+	if (rec->unwind)
+		limits = record_unwind_stats(rec->unwind).limits;
+	if (rec->switches.rings)
+		limits.cost[LIMIT_EVENT_IDS] = switch_rings_left_out(rec->switches.rings);
+	if (opened->attr.freq && opened->attr.sample_freq < wanted_hz)
+		limits.cost[LIMIT_SAMPLE_RATE] = wanted_hz - opened->attr.sample_freq;
+	return limits;
+}
+
 /* Ends the recording. From here on a second signal ends the program at once. */
 static int finish(struct record *rec)
 {
@@ -263,6 +280,7 @@ static int finish(struct record *rec)
 	rec->result->lost = lost(s);
 	rec->result->data_bytes = perfdata_writer_bytes(rec->writer);
 	rec->manifest.duration_ns = rec->result->duration_ns;
+	rec->manifest.limits = limits_of(rec);
 	rec->manifest.finished = true;
 	r = record_write_manifest(rec);
 	return rec->error ? rec->error : r;

@@ -108,11 +108,6 @@ static void report_unwinding(const struct record *rec)
 		log_warn("off-CPU: no stack of %llu blocked thread%s: too many threads, or their "
 			 "memory was not read in time; record fewer processes (-p)",
 			 (unsigned long long)unwind.dropped, unwind.dropped == 1 ? "" : "s");
-	if (unwind.wakers_left_out)
-		log_warn("off-CPU: no user stack of wakers in %llu process%s: the limit is %d; "
-			 "record fewer processes (-p)",
-			 (unsigned long long)unwind.wakers_left_out,
-			 unwind.wakers_left_out == 1 ? "" : "es", WAKER_PROCESSES_MAX);
 }
 
 void record_report_end(struct record *rec)

@@ -117,8 +117,9 @@ uint32_t record_unwind_stack_bytes(const struct record_unwind *u)
 	return u->copy.bytes;
 }
 
-void record_unwind_keep_stack_bytes(struct record_unwind *u, uint32_t bytes)
+void record_unwind_keep_stack_bytes(struct record_unwind *u, uint32_t bytes, bool limited)
 {
+	u->copy_limited = limited;
 	u->copy = (struct copy_size){.bytes = bytes, .fixed = true};
 }
 
@@ -133,8 +134,10 @@ struct record_unwind_stats record_unwind_stats(const struct record_unwind *u)
 		stats.refused = blocked.refused;
 		stats.dropped = blocked.dropped;
 	}
+	for (int i = 0; i < LIMITS; i++)
+		stats.limits.cost[i] += stats.unwinder.limits.cost[i];
 	if (u->wakers)
-		stats.wakers_left_out = waker_processes_left_out(u->wakers);
+		stats.limits.cost[LIMIT_WAKER_PROCESSES] = waker_processes_left_out(u->wakers);
 	return stats;
 }
 
@@ -304,6 +307,8 @@ int record_unwind_take_sample(struct record_unwind *u, struct perfdata_writer *w
 	struct unwinder_sample sample = record_unwind_sample(&record, last);
 
 	r = unwinder_sample(u->unwinder, &sample, &unwound);
+	if (!r && u->copy_limited && unwound.edge)
+		u->stats.limits.cost[LIMIT_STACK_COPIES]++;
 	/* A copy much shorter than requested has the whole stack, so a larger one is useless. */
 	if (!r && unwound.grade != UNWIND_NO_STACK && record.pid != u->self)
 		copy_size_note(&u->copy, unwound.reached,

@@ -81,8 +81,8 @@ uint64_t record_unwind_switches_cpu_ns(const struct record_unwind *u);
 /* Wanted size of copied stacks, in bytes. */
 uint32_t record_unwind_stack_bytes(const struct record_unwind *u);
 
-/* Fixes the size, because it cannot be changed. */
-void record_unwind_keep_stack_bytes(struct record_unwind *u, uint32_t bytes);
+/* Fixes the size, because it cannot be changed; limited: for lack of descriptors. */
+void record_unwind_keep_stack_bytes(struct record_unwind *u, uint32_t bytes, bool limited);
 
 struct record_unwind_stats {
 	struct unwinder_stats unwinder;
@@ -91,7 +91,7 @@ struct record_unwind_stats {
 	uint64_t damaged;       /* invalid records */
 	uint64_t refused;       /* blocked threads whose stack may not be read */
 	uint64_t dropped;       /* blocked threads whose stack was not read, too many or too slow */
-	uint64_t wakers_left_out; /* processes of wakers over WAKER_PROCESSES_MAX */
+	struct recording_limits limits; /* those of the unwinder included */
 };
 struct record_unwind_stats record_unwind_stats(const struct record_unwind *u);
 

@@ -55,8 +55,10 @@ int record_unwind_defer(struct record_unwind *u, struct perfdata_writer *w,
 
 	if (!u->deferred && !(u->deferred = malloc(RECORD_UNWIND_DEFERRED_BYTES)))
 		return record_unwind_take_sample(u, w, header, true);
-	if (u->end + deferred_bytes(&deferred) > RECORD_UNWIND_DEFERRED_BYTES)
+	if (u->end + deferred_bytes(&deferred) > RECORD_UNWIND_DEFERRED_BYTES) {
+		u->stats.limits.cost[LIMIT_DEFERRED] += u->ndeferred;
 		r = record_unwind_retry(u, w, true);
+	}
 	if (r)
 		return r;
 	memcpy(u->deferred + u->end, &deferred, sizeof(deferred));

@@ -30,7 +30,8 @@ struct unwind_deferred {
 struct record_unwind {
 	enum keep_stacks keep;
 	struct copy_size copy;
-	pid_t self; /* PID of profcpu, whose stacks do not change the size of copies */
+	bool copy_limited; /* record_unwind_keep_stack_bytes, limited */
+	pid_t self;        /* PID of profcpu, whose stacks do not change the size of copies */
 	struct unwinder *unwinder;
 	struct code_reader *reader; /* NULL: code of processes is not read */
 	struct perfdata *records;   /* decoder of records */

@@ -40,6 +40,7 @@ struct switch_rings {
 	struct sampler_problem no_wakings;
 	uint64_t foreign[FOREIGN_MAX]; /* ids of other recorders' events */
 	size_t nforeign;
+	uint64_t left_out;   /* records of further ones */
 	uint64_t *records;   /* per ring: samples since switch_rings_load */
 	size_t record_bytes; /* size of the longest record */
 };
@@ -323,6 +324,11 @@ const char *switch_rings_no_wakings(const struct switch_rings *s)
 	return s->no_wakings.detail;
 }
 
+uint64_t switch_rings_left_out(const struct switch_rings *s)
+{
+	return s->left_out;
+}
+
 int switch_rings_poll_fd(const struct switch_rings *s)
 {
 	return s->poll_fd;
@@ -348,8 +354,10 @@ static int add_foreign_id(struct switch_rings *s, size_t i, uint64_t id,
 	for (size_t k = 0; k < s->nforeign; k++)
 		if (s->foreign[k] == id)
 			return 0;
-	if (s->nforeign == FOREIGN_MAX)
+	if (s->nforeign == FOREIGN_MAX) {
+		s->left_out++;
 		return 0;
+	}
 	s->foreign[s->nforeign++] = id;
 	return listener->id(listener->ctx, id);
 }

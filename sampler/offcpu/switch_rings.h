@@ -82,6 +82,9 @@ int switch_rings_take(struct switch_rings *s, const struct switch_rings_listener
  */
 int switch_rings_full(const struct switch_rings *s, int (*full)(void *ctx, int cpu), void *ctx);
 
+/* Switches with ids of other recorders beyond the first 1024 ids, which cannot be decoded. */
+uint64_t switch_rings_left_out(const struct switch_rings *s);
+
 /* Gives the room of taken records back to the kernel. */
 void switch_rings_release(struct switch_rings *s);
 

@@ -33,6 +33,7 @@ static void a_manifest_is_read_as_it_was_written(void **state)
 						  .start_realtime_ns = UINT64_MAX,
 						  .start_monotonic_ns = 1,
 						  .duration_ns = 0,
+						  .limits.cost[LIMIT_DEFERRED] = 7,
 						  .unwound = true,
 						  .finished = true,
 					  },
@@ -56,6 +57,8 @@ static void a_manifest_is_read_as_it_was_written(void **state)
 	assert_true(back.start_realtime_ns == UINT64_MAX);
 	assert_true(back.unwound && back.finished && back.symbols_complete);
 	assert_null(back.damage);
+	for (int i = 0; i < LIMITS; i++)
+		assert_int_equal(back.limits.cost[i], i == LIMIT_DEFERRED ? 7 : 0);
 	recording_manifest_free(&back);
 	m.damage = text_damage;
 	assert_int_equal(recording_manifest_write(fd, &m), 0);

@@ -4,6 +4,7 @@
 
 #include "tests/unit/bare_image.h"
 #include "tests/unit/unwind_check.h"
+#include "unwind/cfi_section.h"
 #include "unwind/clr_hijack.h"
 
 #include <errno.h>
@@ -150,6 +151,27 @@ static void without_section_headers_only_later_code_is_known(void **state)
 	assert_int_equal(rule_at(c, code + 1).kind, UNWIND_AHEAD);
 	check_rule(c, b.bytes.len + 5, "none");
 	image_code_free(c);
+	bare_image_free(&b);
+}
+
+static void a_file_over_a_limit_is_known(void **state)
+{
+	static unsigned char large[CFI_IMAGE_BYTES_MAX + 1];
+	struct bare_image b;
+
+	(void)state;
+	bare_image_begin(&b);
+	(void)bare_image_code(&b, ".text", text, sizeof(text));
+	bare_image_end(&b, BARE_IMAGE_SECTIONS);
+	memcpy(large, b.bytes.v, b.bytes.len);
+	for (int over = 0; over < 2; over++) {
+		struct image_code *c;
+
+		assert_int_equal(
+			image_code_from_memory(large, over ? sizeof(large) : b.bytes.len, &c), 0);
+		assert_int_equal(image_code_over_limit(c), over);
+		image_code_free(c);
+	}
 	bare_image_free(&b);
 }
 
@@ -300,6 +322,7 @@ int main(void)
 		cmocka_unit_test(slots_of_linkage_tables_have_their_rules),
 		cmocka_unit_test(functions_of_several_pieces_and_leaves_have_rules),
 		cmocka_unit_test(without_section_headers_only_later_code_is_known),
+		cmocka_unit_test(a_file_over_a_limit_is_known),
 		cmocka_unit_test(a_step_follows_its_rule),
 		cmocka_unit_test(the_stub_of_hijacked_returns_has_no_return_address_of_its_own),
 		cmocka_unit_test(only_a_runtimes_single_stub_matches),

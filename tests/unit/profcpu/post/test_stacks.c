@@ -131,6 +131,27 @@ static struct perfdata_record with_registers(const uint64_t *callchain, size_t n
 	return r;
 }
 
+static void callchains_of_the_largest_size_are_counted(void **state)
+{
+	const struct stacks_options options = {.symbols_fd = -1};
+	const uint64_t words[] = {PERF_CONTEXT_KERNEL, KERNEL, PERF_CONTEXT_USER, 1, 2, 3};
+	struct perfdata_event event = without_stacks;
+	struct symbolizer_stack stack;
+
+	(void)state;
+	for (uint16_t most = 0; most < 7; most++) {
+		struct perfdata_record r = sample_of(100, words, 6);
+
+		event.attr.sample_max_stack = most;
+		struct stacks *s = stacks_of(&options, &event);
+
+		assert_int_equal(post_stacks_sample(s, &event, &r, &stack), 0);
+		assert_int_equal(post_stacks_summary(s).limits.cost[LIMIT_MAX_STACK],
+				 most && most <= 4);
+		post_stacks_free(s);
+	}
+}
+
 static void samples_without_unwinding_keep_the_sampled_frame(void **state)
 {
 	const uint64_t words[] = {PERF_CONTEXT_KERNEL, KERNEL, PERF_CONTEXT_USER},
@@ -265,6 +286,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(grades_of_the_recorder_are_used),
 		cmocka_unit_test(without_registers_nothing_is_done),
+		cmocka_unit_test(callchains_of_the_largest_size_are_counted),
 		cmocka_unit_test(samples_without_unwinding_keep_the_sampled_frame),
 		cmocka_unit_test(unwound_frames_are_at_their_calls),
 		cmocka_unit_test(registers_of_another_architecture_are_ignored),

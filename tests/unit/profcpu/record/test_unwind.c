@@ -1,5 +1,5 @@
 /* The path of raw records from the rings to perf.data. */
-#include "profcpu/record/unwind.h"
+#include "profcpu/record/unwind_impl.h"
 
 #include "base/cleanup.h"
 #include "recording/manifest.h"
@@ -430,9 +430,50 @@ static void test_own_stacks_do_not_enlarge_copies(void **state)
 	assert_true(stack_bytes_after_samples_of(f, PID) > before);
 }
 
+static void test_copies_that_cannot_grow_are_counted(void **state)
+{
+	struct fixture *f = *state;
+
+	begin_with(f, KEEP_STACKS_NONE);
+	put_map(f, 1);
+	put_sample(f, 100, CODE + 0x100, STACK_WORDS);
+	put_sample(f, 200, CODE + 0x100, 4);
+	record_unwind_keep_stack_bytes(f->unwind, 8 * STACK_WORDS, false);
+	take(f, 0, f->len);
+	end_round(f, false);
+	assert_int_equal(record_unwind_stats(f->unwind).limits.cost[LIMIT_STACK_COPIES], 0);
+	record_unwind_keep_stack_bytes(f->unwind, 8 * STACK_WORDS, true);
+	take(f, 0, f->len);
+	end_round(f, true);
+	assert_int_equal(record_unwind_stats(f->unwind).limits.cost[LIMIT_STACK_COPIES], 1);
+}
+
+static void test_samples_over_the_room_of_deferred_ones_are_counted(void **state)
+{
+	struct fixture *f = *state;
+	struct perf_event_header *h = (void *)f->raw;
+	uint64_t n = 0;
+
+	begin_with(f, KEEP_STACKS_NONE);
+	put_sample(f, 100, CODE + 0x100, STACK_WORDS);
+	h->size = 60000; /* the rest is zeros, which the decoder ignores */
+	while (!f->unwind->stats.limits.cost[LIMIT_DEFERRED] && n < 10000) {
+		assert_int_equal(record_unwind_defer(f->unwind, f->writer, h), 0);
+		n++;
+	}
+	assert_int_equal(record_unwind_stats(f->unwind).limits.cost[LIMIT_DEFERRED], n - 1);
+	assert_int_equal(n - 1,
+			 RECORD_UNWIND_DEFERRED_BYTES / (h->size + sizeof(struct unwind_deferred)));
+	end_round(f, true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_copies_that_cannot_grow_are_counted, begin,
+						end),
+		cmocka_unit_test_setup_teardown(
+			test_samples_over_the_room_of_deferred_ones_are_counted, begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_samples_leave_with_whole_callchains_and_without_stacks, begin, end),
 		cmocka_unit_test_setup_teardown(

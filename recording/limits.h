@@ -1,0 +1,54 @@
+/*
+ * Limits that cost a recording something, and how much. The recorder counts, manifest.json keeps
+ * the counts, and the report names them.
+ */
+#ifndef RECORDING_LIMITS_H
+#define RECORDING_LIMITS_H
+
+#include <stdint.h>
+
+/* One row for each: id, key in JSON, what the count is, remedy. */
+#define RECORDING_LIMITS(ROW)                                                                   \
+	ROW(OPEN_FILES, "open_files",                                                           \
+	    "stacks lack rules of files that were not opened: too many open files",             \
+	    LIMITS_OPEN_FILES_REMEDY)                                                           \
+	ROW(STACK_COPIES, "stack_copies",                                                       \
+	    "stacks are longer than their copies, which did not grow: too many open files",     \
+	    LIMITS_OPEN_FILES_REMEDY)                                                           \
+	ROW(FILE_SIZE, "file_size", "stacks lack rules of files that are too large to unwind",  \
+	    "use --call-graph fp for such programs")                                            \
+	ROW(DEFERRED, "deferred_stacks",                                                        \
+	    "stacks were unwound before their code was known: 32 MiB for such stacks was full", \
+	    "use a lower -F, or record fewer processes (-p)")                                   \
+	ROW(MAX_STACK, "max_stack", "stacks end at the kernel's largest number of frames",      \
+	    "raise it: sysctl kernel.perf_event_max_stack=1024")                                \
+	ROW(SAMPLE_RATE, "sample_rate_hz", "Hz fewer than requested with -F",                   \
+	    "raise sysctl kernel.perf_event_max_sample_rate")                                   \
+	ROW(WAKER_PROCESSES, "waker_processes",                                                 \
+	    "processes that woke targets have no user stacks: 1024 have them",                  \
+	    "record fewer processes (-p)")                                                      \
+	ROW(EVENT_IDS, "event_ids",                                                             \
+	    "switches were left out, as other recorders' events took them: 1024 are known",     \
+	    "end the other recorders")
+
+#define LIMITS_OPEN_FILES_REMEDY "raise the hard limit as root, for example: ulimit -n 4096"
+
+enum recording_limit {
+#define LIMITS_ID(id, key, cost, remedy) LIMIT_##id,
+	RECORDING_LIMITS(LIMITS_ID)
+#undef LIMITS_ID
+		LIMITS,
+};
+
+/* Counts; 0: the limit cost nothing. */
+struct recording_limits {
+	uint64_t cost[LIMITS];
+};
+
+/* Key in JSON, what the count is, and the remedy. Static. */
+struct recording_limit_text {
+	const char *key, *cost, *remedy;
+};
+struct recording_limit_text recording_limit_text(enum recording_limit limit);
+
+#endif
