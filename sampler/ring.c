@@ -66,7 +66,7 @@ static void prefetch(const struct ring *r, uint64_t pos, size_t size)
 		__builtin_prefetch(r->data + (at & (r->size - 1)));
 }
 
-static void copy_out(const struct ring *r, uint64_t pos, unsigned char *to, size_t n)
+void ring_copy(const struct ring *r, uint64_t pos, unsigned char *to, size_t n)
 {
 	size_t off = pos & (r->size - 1), first = n < r->size - off ? n : r->size - off;
 
@@ -84,7 +84,7 @@ const struct perf_event_header *ring_start(const struct ring *r, uint64_t pos, u
 	prefetch(r, pos, h->size);
 	if (!ring_straddles(r, pos, h->size))
 		return h;
-	copy_out(r, pos, buf->bytes, h->size < RING_START ? h->size : RING_START);
+	ring_copy(r, pos, buf->bytes, h->size < RING_START ? h->size : RING_START);
 	return (const void *)buf->bytes;
 }
 
@@ -106,6 +106,6 @@ const struct perf_event_header *ring_record(struct ring *r, uint64_t pos, uint64
 	*ret_error = -ENOMEM;
 	if (!r->straddle)
 		return NULL;
-	copy_out(r, pos, r->straddle, size);
+	ring_copy(r, pos, r->straddle, size);
 	return (const void *)r->straddle;
 }

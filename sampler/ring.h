@@ -78,6 +78,9 @@ static inline bool ring_straddles(const struct ring *r, uint64_t pos, size_t siz
 	return (pos & (r->size - 1)) + size > r->size;
 }
 
+/* Copies n bytes from pos on. */
+void ring_copy(const struct ring *r, uint64_t pos, unsigned char *to, size_t n);
+
 #define RING_START 64 /* bytes of a record that ring_start shows */
 
 /* Room for the start of a record that goes over the end. */

@@ -128,10 +128,11 @@ static int choose_mode(struct sampler *s, struct sampler_problem *problem)
 			  &s->wanted_threads))
 		return sampler_fail(problem, -ENOMEM, "record",
 				    "the threads of the targets: out of memory");
-	size_t need = s->wanted_threads * s->cpus.len * s->options.nevents;
+	size_t each = s->wanted_threads * s->cpus.len, need = each * s->options.nevents;
 
+	/* Until sampler_start each thread and CPU has an event-only event too. */
 	if (s->options.mode == SAMPLER_AUTO &&
-	    (need > SAMPLER_THREAD_FDS || need + s->cpus.len + SAMPLER_FD_RESERVE > limit))
+	    (need > SAMPLER_THREAD_FDS || need + each + s->cpus.len + SAMPLER_FD_RESERVE > limit))
 		s->setup.mode = SAMPLER_CPUS;
 	return 0;
 }
@@ -366,6 +367,7 @@ void sampler_close(struct sampler *s)
 		return;
 	for (size_t i = 0; i < s->fds.len; i++)
 		close(s->fds.v[i].fd);
+	sampler_free_early(s);
 	sampler_close_event_rings(s);
 	for (size_t i = 0; i < s->cpus.len; i++)
 		ring_unmap(&s->rings[i]);

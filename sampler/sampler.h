@@ -104,13 +104,20 @@ struct sampler_opened {
 };
 
 /*
- * Opens events and rings. Sampling has begun when it returns; for a command it begins at the exec.
- * Raises the soft RLIMIT_NOFILE to the hard one. 0, or -errno with *problem: -ESRCH (no such
- * process), -EACCES, -EPERM, -EMFILE, -ENOENT (unsupported event), -EINVAL (event or stack_bytes),
- * -ENOMEM, -ENOSYS.
+ * Opens events and rings. Records other than samples run from then on; samples begin with
+ * sampler_start. Raises the soft RLIMIT_NOFILE to the hard one. 0, or -errno with *problem: -ESRCH
+ * (no such process), -EACCES, -EPERM, -EMFILE, -ENOENT (unsupported event), -EINVAL (event or
+ * stack_bytes), -ENOMEM, -ENOSYS.
  */
 int sampler_open(const struct sampler_options *options, struct sampler **ret_sampler,
 		 struct sampler_problem *problem);
+
+/*
+ * Begins sampling; for a command in SAMPLER_THREADS, lets its exec begin it. Returns a time
+ * (CLOCK_MONOTONIC) that is not later than any sample. If descriptors were short, sampling began in
+ * sampler_open.
+ */
+uint64_t sampler_start(struct sampler *s);
 
 /* Adds a listener (copied). 0 or -E2BIG. */
 int sampler_listen(struct sampler *s, const struct sampler_listener *listener);
@@ -118,8 +125,10 @@ int sampler_listen(struct sampler *s, const struct sampler_listener *listener);
 /*
  * Hands the state of running processes to the listeners, as one round with times 0. It has MMAP of
  * the kernel and its modules, then FORK, COMM and executable MMAP2 of the targets. Call it before
- * the first drain. 0 or -errno.
+ * the first drain. Rings that fill meanwhile are emptied into memory, up to SAMPLER_EARLY_MAX; the
+ * first drain hands over those records. 0 or -errno.
  */
+#define SAMPLER_EARLY_MAX ((size_t)64 << 20)
 int sampler_synthesize(struct sampler *s);
 
 /* Takes synthesized records. 0 or -errno. */

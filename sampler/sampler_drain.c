@@ -105,11 +105,14 @@ static int scan_ring(struct ring *ring, int (*fn)(void *ctx, const struct perf_e
 int sampler_scan(struct sampler *s, int (*fn)(void *ctx, const struct perf_event_header *h),
 		 void *ctx)
 {
-	struct ring *rings = s->event_rings ? s->event_rings : s->rings;
+	size_t first = s->event_rings ? s->cpus.len : 0;
 	int r = 0;
 
-	for (size_t i = 0; i < s->cpus.len && !r; i++)
-		r = scan_ring(&rings[i], fn, ctx);
+	for (size_t i = first; i < first + s->cpus.len && !r; i++) {
+		r = s->early && s->early[i].ring.size ? scan_ring(&s->early[i].ring, fn, ctx) : 0;
+		if (!r)
+			r = scan_ring(sampler_ring(s, i), fn, ctx);
+	}
 	return r;
 }
 
@@ -446,15 +449,13 @@ static bool may_pass(const struct sampler *s)
 	       s->stats.first_sample_ns && !s->stopping;
 }
 
-static int drain(struct sampler *s, size_t i)
+static int drain(struct sampler *s, struct ring *ring, bool event_only)
 {
-	struct ring *ring = sampler_ring(s, i);
-
 	if (ring->until == ring->tail)
 		return 0;
 	if (s->setup.filtered)
 		return drain_filtered(s, ring);
-	return i < s->cpus.len && may_pass(s) ? drain_unseen(s, ring) : drain_whole(s, ring);
+	return !event_only && may_pass(s) ? drain_unseen(s, ring) : drain_whole(s, ring);
 }
 
 /*
@@ -474,8 +475,11 @@ int sampler_drain(struct sampler *s)
 	if (s->setup.filtered)
 		r = sampler_scan(s, follow_fork, s);
 	/* Event-only rings first: if the disk gets full, earlier samples have their names. */
-	for (size_t i = n; i-- > 0 && !r;)
-		r = drain(s, i);
+	for (size_t i = n; i-- > 0 && !r;) {
+		r = s->early ? drain(s, &s->early[i].ring, true) : 0;
+		if (!r)
+			r = drain(s, sampler_ring(s, i), i >= s->cpus.len);
+	}
 	for (size_t i = 0; i < s->ended.len; i++)
 		pidset_remove(&s->attached, s->ended.v[i]);
 	s->ended.len = 0;
@@ -488,5 +492,7 @@ int sampler_drain(struct sampler *s)
 
 		ring_release(ring, ring->tail);
 	}
+	if (!r)
+		sampler_free_early(s);
 	return r;
 }

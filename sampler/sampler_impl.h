@@ -2,6 +2,7 @@
  * Shared by the parts of sampler:
  *   sampler.c             targets, limits, setup; what sampler.h offers
  *   sampler_open.c        events of threads and CPUs
+ *   sampler_start.c       from opened to sampling
  *   sampler_renew.c       the same events with other attributes
  *   sampler_rings.c       one ring for each CPU
  *   sampler_drain.c       records from the rings to the listeners
@@ -49,6 +50,12 @@ struct sampler_task {
 	uint64_t time_ns;
 };
 
+/* Records taken from a ring before the first drain, as a ring in our memory. */
+struct sampler_early {
+	struct perf_event_mmap_page page;
+	struct ring ring;
+};
+
 struct sampler_cpus {
 	int *v;
 	size_t len, cap;
@@ -67,12 +74,15 @@ struct sampler {
 	struct targets targets;
 	/* Threads with events, opened or inherited; SAMPLER_THREADS only. */
 	struct pidset attached;
-	VEC(int) cpus;            /* CPUs with a ring */
-	struct ring *rings;       /* one per CPU of cpus */
-	struct ring *event_rings; /* event-only rings; NULL: rings take all records */
-	bool no_event_rings;      /* opening event-only rings failed */
-	size_t fd_limit;          /* RLIMIT_NOFILE after raising */
-	bool identified;          /* records carry the id of their event */
+	VEC(int) cpus;               /* CPUs with a ring */
+	struct ring *rings;          /* one per CPU of cpus */
+	struct ring *event_rings;    /* event-only rings; NULL: rings take all records */
+	struct sampler_early *early; /* one per ring of sampler_ring; NULL: none */
+	size_t early_bytes;          /* of their memory */
+	bool no_event_rings;         /* opening event-only rings failed */
+	size_t fd_limit;             /* RLIMIT_NOFILE after raising */
+	bool identified;             /* records carry the id of their event */
+	uint64_t started_ns;         /* sampling events are enabled since; 0: not yet */
 	bool stopping;
 	bool awaiting_exec; /* the command has not called exec yet */
 	/* New events are opened disabled beside the old ones, without event-only ones. */
@@ -98,6 +108,11 @@ struct sampler {
 
 /* sampler_open.c: opens the events of the targets in s->setup.mode, or with reduced features. */
 int sampler_open_events(struct sampler *s, struct sampler_problem *problem);
+
+/* sampler_start.c: takes the records out of rings that are half full, before the first drain. 0 or
+ * -ENOMEM. */
+int sampler_take_early(struct sampler *s);
+void sampler_free_early(struct sampler *s);
 
 /* sampler_rings.c: opens rings for all CPUs that are online. */
 int sampler_open_rings(struct sampler *s, struct sampler_problem *problem);

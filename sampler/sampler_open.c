@@ -2,6 +2,7 @@
 #include "sampler/sampler_impl.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <linux/capability.h>
@@ -28,6 +29,11 @@ static void close_events(struct sampler *s)
 		ring_skip(sampler_ring(s, i));
 }
 
+static bool applies(const struct sampler *s, size_t event, int cpu)
+{
+	return !s->events[event].cpus[0] || cpulist_has(s->events[event].cpus, cpu);
+}
+
 /* Opens an event that writes into the ring, and adds its id to those of s->opened[event]. */
 static int open_one(struct sampler *s, const struct perf_event_attr *attr, size_t event, pid_t tid,
 		    const struct ring *ring, bool event_only)
@@ -49,6 +55,13 @@ static int open_one(struct sampler *s, const struct perf_event_attr *attr, size_
 	return r;
 }
 
+static int open_event_only(struct sampler *s, size_t event, pid_t tid, const struct ring *ring)
+{
+	const struct perf_event_attr attr = attr_event_only(&s->opened[event].attr, &s->features);
+
+	return open_one(s, &attr, event, tid, ring, true);
+}
+
 /* Event and object of a failure, for the message. */
 struct open_place {
 	size_t event;
@@ -62,14 +75,11 @@ static int open_event(struct sampler *s, size_t event, pid_t tid, size_t c, bool
 	struct perf_event_attr attr = s->opened[event].attr;
 	int r = 0;
 
+	if (first && s->event_rings && !s->renewing)
+		r = open_event_only(s, event, tid, &s->event_rings[c]);
 	attr_set_side_band(&attr, first && !s->event_rings ? &s->features : NULL);
-	if (s->renewing)
+	if (s->renewing || !s->started_ns)
 		attr.disabled = 1;
-	if (first && s->event_rings && !s->renewing) {
-		struct perf_event_attr other_records = attr_event_only(&attr, &s->features);
-
-		r = open_one(s, &other_records, event, tid, &s->event_rings[c], true);
-	}
 	return r ? r : open_one(s, &attr, event, tid, &s->rings[c], false);
 }
 
@@ -79,7 +89,7 @@ static int open_on_cpu(struct sampler *s, pid_t tid, size_t c, struct open_place
 	bool first = true;
 
 	for (size_t e = 0; e < s->options.nevents; e++) {
-		if (s->events[e].cpus[0] && !cpulist_has(s->events[e].cpus, s->cpus.v[c]))
+		if (!applies(s, e, s->cpus.v[c]))
 			continue;
 		int r = open_event(s, e, tid, c, first);
 
@@ -102,12 +112,30 @@ int sampler_open_on_cpu(struct sampler *s, pid_t tid, size_t cpu_index)
 	return open_on_cpu(s, tid, cpu_index, &place);
 }
 
+/*
+ * Opens the event-only event of a CPU that runs until sampler_start. All sampling events of the
+ * thread exist already. So if it records a FORK, the new thread inherited them.
+ */
+static int open_early(struct sampler *s, pid_t tid, size_t c)
+{
+	size_t e = 0;
+
+	while (e < s->options.nevents && !applies(s, e, s->cpus.v[c]))
+		e++;
+	int r = e < s->options.nevents ? open_event_only(s, e, tid, &s->rings[c]) : 0;
+
+	return r == -ENODEV && !cpulist_is_online(s->options.roots.sysfs, s->cpus.v[c]) ? 0 : r;
+}
+
 static int open_on_cpus(struct sampler *s, pid_t tid, struct open_place *place)
 {
+	bool early = !s->event_rings && !s->started_ns && !s->opened[0].attr.enable_on_exec;
 	int r = 0;
 
 	for (size_t c = 0; c < s->cpus.len && !r; c++)
 		r = open_on_cpu(s, tid, c, place);
+	for (size_t c = 0; c < s->cpus.len && !r && early; c++)
+		r = open_early(s, tid, c);
 	return r;
 }
 
@@ -296,9 +324,16 @@ static bool reduce_features(struct sampler *s, int error)
 			sampler_close_event_rings(s);
 			return true;
 		}
-		if (s->setup.mode != SAMPLER_THREADS || !is_free_mode(s) || s->cpus_denied)
+		if (s->setup.mode != SAMPLER_THREADS || s->options.command)
 			return false;
-		s->setup.mode = SAMPLER_CPUS;
+		if (is_free_mode(s) && !s->cpus_denied) {
+			s->setup.mode = SAMPLER_CPUS;
+			return true;
+		}
+		if (s->started_ns)
+			return false;
+		/* Do without the events that run until sampler_start. */
+		s->started_ns = clock_monotonic_ns();
 		return true;
 	case ENOENT:
 	case ENODEV:

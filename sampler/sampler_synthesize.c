@@ -121,8 +121,11 @@ static int put_processes(struct synth_buf *b)
 		r = targets_all(sampler_proc(&s->options), &all);
 	for (size_t i = 0; i < s->targets.list.len && !r && !s->options.system_wide; i++)
 		r = vec_push(&all, ((struct target_thread){s->targets.list.v[i], 0}));
-	for (size_t i = 0; i < all.len && !r; i++)
+	for (size_t i = 0; i < all.len && !r; i++) {
 		r = put_process(b, all.v[i].pid, maps);
+		if (!r)
+			r = sampler_take_early(b->s);
+	}
 	vec_free(&all);
 	synth_maps_free(maps);
 	return r;

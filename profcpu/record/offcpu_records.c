@@ -15,15 +15,11 @@ int record_offcpu_new(const struct record_offcpu_options *options,
 		      struct record_offcpu **ret_offcpu)
 {
 	struct record_offcpu *o = calloc(1, sizeof(*o));
-	struct offcpu_listener listener = {.ctx = o,
-					   .interval = record_offcpu_take_interval,
-					   .unseen = record_offcpu_take_unseen,
-					   .thread = record_offcpu_take_thread};
 
 	if (!o)
 		return -ENOMEM;
 	o->options = *options;
-	int r = offcpu_new(options->begin_ns, options->min_ns, &listener, &o->offcpu);
+	int r = options->begin_ns ? record_offcpu_begin(o, options->begin_ns) : 0;
 
 	/* Without schedstat only threads without switches stay unknown. */
 	if (!r && schedstat_new(options->proc, RECORD_OFFCPU_DESCRIPTORS, &o->stats) == -ENOMEM)
@@ -94,6 +90,34 @@ static int put_task(struct record_offcpu *o, const struct offcpu_task *task)
 	return r;
 }
 
+/* Begins the accounting of a thread that existed before the recording. */
+static int begin_existing(struct record_offcpu *o, struct offcpu_task *task)
+{
+	const struct offcpu_event event = {
+		.time_ns = o->options.begin_ns, .tid = task->tid, .kind = OFFCPU_BEGIN};
+	int32_t pid = task->pid, tid = task->tid;
+	int r = offcpu_add(o->offcpu, &event);
+
+	if (!r)
+		r = record_offcpu_poll_one(o, task, event.time_ns);
+	return r || !o->writer.request ? r : o->writer.request(o->writer.ctx, pid, tid);
+}
+
+int record_offcpu_begin(struct record_offcpu *o, uint64_t begin_ns)
+{
+	const struct offcpu_listener listener = {.ctx = o,
+						 .interval = record_offcpu_take_interval,
+						 .unseen = record_offcpu_take_unseen,
+						 .thread = record_offcpu_take_thread};
+	int r = offcpu_new(begin_ns, o->options.min_ns, &listener, &o->offcpu);
+
+	o->options.begin_ns = begin_ns;
+	for (size_t i = 0; i < o->tasks.len && !r; i++)
+		if (record_offcpu_task(o, o->tasks.v[i].tid) == &o->tasks.v[i])
+			r = begin_existing(o, &o->tasks.v[i]);
+	return r;
+}
+
 /* Adds a thread that exists or was just created. */
 static int begin(struct record_offcpu *o, const struct perfdata_record *record,
 		 enum offcpu_kind kind)
@@ -102,23 +126,25 @@ static int begin(struct record_offcpu *o, const struct perfdata_record *record,
 					 .tid = record->tid,
 					 .cpu = record->cpu < 0 ? 0 : record->cpu,
 					 .stack = OFFCPU_NO_STACK};
-	uint64_t time_ns = record->time_ns ? record->time_ns : o->options.begin_ns;
 	int r;
 
 	/* 0: in another PID namespace, or idle */
 	if (record->tid <= 0 || record_offcpu_wants(o, record->tid))
 		return 0;
 	r = put_task(o, &task);
-	if (!r)
-		r = offcpu_add(o->offcpu, &(struct offcpu_event){.time_ns = time_ns,
-								 .tid = record->tid,
-								 .kind = (uint8_t)kind});
-	/* Poll only threads that existed before the recording. */
-	if (r || record->time_ns)
+	if (r || !o->offcpu)
 		return r;
-	r = record_offcpu_poll_one(o, record_offcpu_task(o, record->tid), time_ns);
-	return r || !o->writer.request ? r
-				       : o->writer.request(o->writer.ctx, record->pid, record->tid);
+	if (record->time_ns <= o->options.begin_ns)
+		return begin_existing(o, record_offcpu_task(o, record->tid));
+	return offcpu_add(o->offcpu, &(struct offcpu_event){.time_ns = record->time_ns,
+							    .tid = record->tid,
+							    .kind = (uint8_t)kind});
+}
+
+int record_offcpu_drop(struct record_offcpu *o, struct offcpu_task *task)
+{
+	*hashmap_get(&o->tids, (uint32_t)task->tid) = UINT32_MAX;
+	return vec_push(&o->free, (uint32_t)(task - o->tasks.v));
 }
 
 static int end(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_ns)
@@ -127,6 +153,8 @@ static int end(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_
 	record_offcpu_set_rate(o, task, 0);
 	if (o->stats)
 		schedstat_forget(o->stats, task->tid);
+	if (!o->offcpu)
+		return record_offcpu_drop(o, task);
 	return offcpu_add(
 		o->offcpu,
 		&(struct offcpu_event){.time_ns = time_ns, .tid = task->tid, .kind = OFFCPU_END});
@@ -319,6 +347,8 @@ int record_offcpu_apply(struct record_offcpu *o, const struct perfdata_record *r
 
 int record_offcpu_round(struct record_offcpu *o)
 {
+	if (!o->offcpu)
+		return 0;
 	int r = record_offcpu_take_full(o, UINT64_MAX);
 
 	/* Polls due after a loss or after throttling. */
@@ -340,11 +370,12 @@ int record_offcpu_mark(struct record_offcpu *o, enum offcpu_kind kind, uint64_t 
 
 int record_offcpu_finish(struct record_offcpu *o, uint64_t end_ns)
 {
+	if (!o->offcpu)
+		return 0;
 	int r = record_offcpu_take_full(o, end_ns);
 
 	if (!r)
 		r = record_offcpu_poll_next(o, end_ns, SIZE_MAX);
-
 	return r ? r : offcpu_finish(o->offcpu, end_ns);
 }
 

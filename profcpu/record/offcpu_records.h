@@ -19,7 +19,7 @@
 struct record_offcpu;
 
 struct record_offcpu_options {
-	uint64_t begin_ns; /* of the recording, CLOCK_MONOTONIC */
+	uint64_t begin_ns; /* of the recording, CLOCK_MONOTONIC; 0: see record_offcpu_begin */
 	uint64_t min_ns;   /* shorter waits are only counted */
 	bool first_pids;   /* our PID namespace is the first: pids in payloads are ours */
 	pid_t kthreadd;    /* parent of kernel threads, which are not recorded; 0: none here */
@@ -30,6 +30,13 @@ struct record_offcpu_options {
 int record_offcpu_new(const struct record_offcpu_options *options,
 		      struct record_offcpu **ret_offcpu);
 void record_offcpu_free(struct record_offcpu *o);
+
+/*
+ * Begins the recording, if begin_ns was 0. Until then records only show which threads exist, and no
+ * other function does anything. Call it when switches are recorded. Polls all threads. 0, -ENOMEM,
+ * the writer's.
+ */
+int record_offcpu_begin(struct record_offcpu *o, uint64_t begin_ns);
 
 /* Callbacks; a non-zero result (-errno) ends the call and is returned by it. */
 struct record_offcpu_writer {

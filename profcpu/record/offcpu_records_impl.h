@@ -48,7 +48,7 @@ struct ring_times {
 struct record_offcpu {
 	struct record_offcpu_options options;
 	struct record_offcpu_writer writer;
-	struct offcpu *offcpu;
+	struct offcpu *offcpu;          /* NULL: the recording has not begun */
 	struct schedstat_reader *stats; /* NULL: the kernel has no schedstat */
 	struct hashmap tids;            /* tid to index of tasks; UINT32_MAX: none */
 	VEC(struct offcpu_task) tasks;
@@ -72,6 +72,7 @@ struct record_offcpu {
 
 /* offcpu_records.c */
 struct offcpu_task *record_offcpu_task(const struct record_offcpu *o, int32_t tid);
+int record_offcpu_drop(struct record_offcpu *o, struct offcpu_task *task);
 
 /* offcpu_records_waits.c */
 int record_offcpu_take_interval(void *ctx, const struct offcpu_interval *interval);

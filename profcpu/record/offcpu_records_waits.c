@@ -100,11 +100,8 @@ int record_offcpu_take_thread(void *ctx, pid_t tid, const struct offcpu_totals *
 	o->result.estimated_ns += t->estimated_ns;
 	o->result.unsettled += t->unsettled;
 	o->result.life_ns += t->end_ns - t->begin_ns;
-	/* Frees the task, unless a new thread has the id. */
-	if (r || !task || !task->ended)
-		return r;
-	*hashmap_get(&o->tids, (uint32_t)tid) = UINT32_MAX;
-	return vec_push(&o->free, (uint32_t)(task - o->tasks.v));
+	/* A new thread may have the id. */
+	return r || !task || !task->ended ? r : record_offcpu_drop(o, task);
 }
 
 int record_offcpu_take_unseen(void *ctx, pid_t tid)

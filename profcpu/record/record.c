@@ -57,8 +57,7 @@ static int take_round(void *ctx)
 	return r ? r : released;
 }
 
-/* Reads the rings. */
-static int drain(struct record *rec)
+int record_drain(struct record *rec)
 {
 	int r = record_switches_begin_round(&rec->switches);
 
@@ -96,38 +95,6 @@ struct sampler_listener record_listener(struct record *rec)
 {
 	return (struct sampler_listener){rec, take_records, take_round, take_process,
 					 take_event_id};
-}
-
-static void pin_targets(struct record *rec)
-{
-	const struct record_options *o = rec->options;
-
-	if (o->system_wide)
-		record_pin_all(&rec->pin);
-	for (size_t i = 0; i < o->npids && !o->system_wide && o->opener; i++)
-		(void)opener_pin(o->opener, o->pids[i]);
-}
-
-/* Starts the capture of JIT names. A failure is not fatal. Its thread inherits the blocked signals.
- */
-static void begin_capture(struct record *rec)
-{
-	const struct record_options *o = rec->options;
-	int r = o->jit_names == JIT_NAMES_NONE
-			? -ECANCELED
-			: jit_capture_new(o->jit_names, o->dir_fd, &rec->capture);
-
-	if (!r && o->jit_lines)
-		jit_capture_want_lines(rec->capture);
-	for (size_t i = 0; i < o->npids && !r; i++)
-		jit_capture_add_process(rec->capture, o->pids[i]);
-	if (!r && rec->command.pid)
-		jit_capture_add_process(rec->capture, rec->command.pid);
-	if (!r)
-		r = jit_capture_start(rec->capture, o->system_wide);
-	if (r && r != -ECANCELED)
-		log_warn("names of JIT-compiled code: cannot be captured: %s%s", strerror(-r),
-			 remedy_for(r));
 }
 
 static uint64_t lost(const struct sampler_stats *s)
@@ -202,7 +169,8 @@ static enum record_end record_until_end(struct record *rec)
 	struct record_result *result = rec->result;
 
 	/* Drain first, because a ring that is already full does not wake us. */
-	rec->error = drain(rec);
+	if (!rec->error)
+		rec->error = record_drain(rec);
 	while (!rec->error) {
 		uint64_t now = clock_monotonic_ns();
 
@@ -217,7 +185,7 @@ static enum record_end record_until_end(struct record *rec)
 		rec->error =
 			record_watch_wait(&rec->watch, next_timeout(rec, now), &result->end_signal);
 		if (!rec->error && !result->end_signal)
-			rec->error = drain(rec);
+			rec->error = record_drain(rec);
 		if (!rec->error && !result->end_signal)
 			rec->error = sampler_follow_cpus(rec->sampler);
 		if (!rec->error && result->end_signal)
@@ -334,10 +302,10 @@ static int run(struct record *rec)
 		log_error("cannot record: out of memory");
 	else
 		r = record_begin(rec);
+	if (!r)
+		r = record_start(rec);
 	if (!r) {
 		rec->result->started = true;
-		pin_targets(rec);
-		begin_capture(rec);
 		rec->result->end = record_until_end(rec);
 		r = finish(rec);
 		end_command(rec);

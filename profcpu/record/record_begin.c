@@ -1,4 +1,4 @@
-/* Begins a recording: opens events, sampler and files, and starts the command. */
+/* Begins a recording: opens events, sampler and files. */
 #include "profcpu/record/record_impl.h"
 
 #include "base/cleanup.h"
@@ -26,10 +26,6 @@
 #define RECORD_FREQ_HZ 99
 #define RECORD_IDS_ROOM 64 /* ids of each event, for CPUs that come online */
 #define RECORD_TOOL "profcpu " PROFCPU_VERSION
-#define RECORD_BEGUN RECORDING_PERF_DATA ".new" /* name until the recording has begun */
-#define RECORD_IDX_BEGUN RECORDING_SAMPLES ".new"
-#define RECORD_OFFCPU_IDX_BEGUN RECORDING_OFFCPU ".new"
-#define RECORD_OLDER RECORDING_PERF_DATA ".old" /* the name that perf record uses too */
 
 int record_write_manifest(struct record *rec)
 {
@@ -169,27 +165,6 @@ static int open_sampler(struct record *rec)
 	return 0;
 }
 
-/* Removes files of an older recording, which do not match this one. */
-static void remove_older(const struct record *rec)
-{
-	static const char *const names[] = {
-		RECORDING_SVG,           RECORDING_FOLDED,     RECORDING_SCRIPT,
-		RECORDING_REPORT,        RECORDING_ARCHIVE,    RECORDING_SAMPLES,
-		RECORDING_OFFCPU_FOLDED, RECORDING_OFFCPU_SVG, RECORDING_OFFCPU,
-		RECORDING_WALL_FOLDED,   RECORDING_WALL_SVG,   RECORDING_WAKEUP_FOLDED,
-		RECORDING_WAKEUP_SVG};
-	AUTO_CLOSE int symbols_fd = openat(rec->options->dir_fd, RECORDING_SYMBOLS,
-					   O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (symbols_fd >= 0) {
-		(void)unlinkat(symbols_fd, RECORDING_NAMES, 0);
-		(void)unlinkat(symbols_fd, RECORDING_STACKS, 0);
-		(void)jit_methods_remove(symbols_fd);
-	}
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		(void)unlinkat(rec->options->dir_fd, names[i], 0);
-}
-
 static int begin_unwind(struct record *rec, const struct sampler_opened *opened, size_t n)
 {
 	const struct record_options *o = rec->options;
@@ -206,9 +181,7 @@ static int begin_unwind(struct record *rec, const struct sampler_opened *opened,
 						.identity = rec->result->start_realtime_ns,
 						.idx_fd = -1,
 						.offcpu_idx_fd = -1};
-	int r = o->off_cpu
-			? record_switches_begin(&rec->switches, o, rec->result->start_monotonic_ns)
-			: 0;
+	int r = o->off_cpu ? record_switches_begin(&rec->switches, o) : 0;
 
 	memcpy(all, opened, n * sizeof(*all));
 	options.nopened +=
@@ -280,46 +253,13 @@ static int watch_targets(struct record *rec)
 
 	if (!r && rec->switches.rings)
 		r = record_watch_switches(&rec->watch, switch_rings_poll_fd(rec->switches.rings));
-	if (!r && rec->switches.windows)
+	if (!r && record_switches_timer(&rec->switches) >= 0)
 		r = record_watch_switches(&rec->watch, record_switches_timer(&rec->switches));
 	if (!r && rec->command.pid)
 		return record_watch_process(&rec->watch, rec->command.pid);
 	for (size_t i = 0; i < o->npids && !o->system_wide && !r; i++)
 		r = record_watch_process(&rec->watch, o->pids[i]);
 	return r;
-}
-
-static int start_command(struct record *rec)
-{
-	int r = rec->command.pid ? record_child_go(&rec->command) : 0;
-
-	rec->result->command_error = r;
-	if (r)
-		log_error("cannot execute %s: %s", rec->options->argv[0], strerror(-r));
-	return r;
-}
-
-/* Replaces an older recording only now, so that a failed start keeps it. */
-static int take_place(struct record *rec)
-{
-	const struct record_options *o = rec->options;
-	bool older = !renameat(o->dir_fd, RECORDING_PERF_DATA, o->dir_fd, RECORD_OLDER);
-
-	if (!older && errno != ENOENT)
-		return record_report_io(rec, "move aside", RECORDING_PERF_DATA, -errno);
-	if (renameat(o->dir_fd, RECORD_BEGUN, o->dir_fd, RECORDING_PERF_DATA))
-		return record_report_io(rec, "write", RECORDING_PERF_DATA, -errno);
-	rec->in_place = true;
-	remove_older(rec);
-	if (rec->unwind && renameat(o->dir_fd, RECORD_IDX_BEGUN, o->dir_fd, RECORDING_SAMPLES))
-		return record_report_io(rec, "write", RECORDING_SAMPLES, -errno);
-	if (rec->unwind && rec->switches.offcpu &&
-	    renameat(o->dir_fd, RECORD_OFFCPU_IDX_BEGUN, o->dir_fd, RECORDING_OFFCPU))
-		return record_report_io(rec, "write", RECORDING_OFFCPU, -errno);
-	if (older && !o->quiet)
-		log_note("%s: replaces an older recording; its samples are kept in " RECORD_OLDER,
-			 o->dir);
-	return record_write_manifest(rec);
 }
 
 int record_begin(struct record *rec)
@@ -346,13 +286,7 @@ int record_begin(struct record *rec)
 		r = descriptor_budget_check(rec->options->reserved_descriptors);
 	if (!r && (r = sampler_synthesize(rec->sampler)) && r != -EINTR)
 		record_report_io(rec, "write", RECORDING_PERF_DATA, r);
-	if (!r)
-		r = record_check_signal(rec);
-	if (!r)
-		r = start_command(rec);
-	if (!r && (r = take_place(rec)) && rec->command.pid)
-		kill(rec->command.pid, SIGTERM);
-	return r;
+	return r ? r : record_check_signal(rec);
 }
 
 /* Removes files of a recording that never began. */

@@ -1,6 +1,6 @@
 /*
- * Shared by the parts of record: setup (record_begin.c), the loop (record.c), messages
- * (record_messages.c).
+ * Shared by the parts of record: setup (record_begin.c), the start of sampling (record_start.c),
+ * the loop (record.c), messages (record_messages.c).
  */
 #ifndef PROFCPU_RECORD_RECORD_IMPL_H
 #define PROFCPU_RECORD_RECORD_IMPL_H
@@ -14,6 +14,11 @@
 #include "profcpu/record/watch.h"
 #include "recording/manifest.h"
 #include "recording/perfdata_writer.h"
+
+/* Names until the recording has begun. */
+#define RECORD_BEGUN RECORDING_PERF_DATA ".new"
+#define RECORD_IDX_BEGUN RECORDING_SAMPLES ".new"
+#define RECORD_OFFCPU_IDX_BEGUN RECORDING_OFFCPU ".new"
 
 struct record {
 	const struct record_options *options;
@@ -38,13 +43,19 @@ struct record {
 };
 
 /* record_begin.c */
-/* Opens all and starts the command. 0 or -errno, logged. */
+/* Opens all. 0 or -errno, logged. */
 int record_begin(struct record *rec);
 int record_write_manifest(struct record *rec);
 /* Removes the files of a recording that never began. */
 void record_remove_unbegun(const struct record *rec);
 
+/* record_start.c: begins sampling and starts the command. 0; -errno, logged: nothing is kept.
+ * rec->error is set if sampling began but records could not be written. */
+int record_start(struct record *rec);
+
 /* record.c */
+/* Reads the rings. 0 or -errno. */
+int record_drain(struct record *rec);
 /* -EINTR, logged: a signal came before the recording began. Else 0. */
 int record_check_signal(struct record *rec);
 struct sampler_listener record_listener(struct record *rec);

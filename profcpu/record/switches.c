@@ -98,33 +98,31 @@ static uint64_t work_ns(void *ctx)
 	return s->unwind ? record_unwind_switches_cpu_ns(s->unwind) : 0;
 }
 
-static int begin_throttle(struct record_switches *s, double limit)
+int record_switches_start(struct record_switches *s, uint64_t begin_ns)
 {
+	if (!s->offcpu)
+		return 0;
+	switch_rings_turn(s->rings, true);
+	int r = record_offcpu_begin(s->offcpu, begin_ns);
+
+	if (r || s->max_overhead <= 0)
+		return r;
 	const struct record_windows_hooks hooks = {s,          turn,         load,     others,
 						   mark,       poll_threads, alarm_at, now_ns,
 						   process_ns, thread_ns,    work_ns};
 	const struct throttle_options options = {
-		.limit = limit,
+		.limit = s->max_overhead,
 		.room_records = switch_rings_room(s->rings),
 		.cpus = (unsigned)switch_rings_opened(s->rings)->nids,
 		.seed = (uint32_t)clock_monotonic_ns()};
 
-	s->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (s->timer_fd < 0)
-		return -errno;
 	s->windows = calloc(1, sizeof(*s->windows));
-	if (!s->windows) {
-		close(s->timer_fd);
-		return -ENOMEM;
-	}
-	return record_windows_begin(s->windows, &options, &hooks);
+	return !s->windows ? -ENOMEM : record_windows_begin(s->windows, &options, &hooks);
 }
 
-int record_switches_begin(struct record_switches *s, const struct record_options *o,
-			  uint64_t begin_ns)
+int record_switches_begin(struct record_switches *s, const struct record_options *o)
 {
 	const struct record_offcpu_options options = {
-		.begin_ns = begin_ns,
 		.min_ns = o->off_cpu_min_ns,
 		.first_pids = in_first_namespace(),
 		/* Other PID namespaces do not show kernel threads. */
@@ -141,12 +139,16 @@ int record_switches_begin(struct record_switches *s, const struct record_options
 			"kernel with CONFIG_SCHED_INFO");
 		return 0;
 	}
-	return begin_throttle(s, o->max_overhead > 0 ? o->max_overhead : RECORD_MAX_OVERHEAD);
+	s->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (s->timer_fd < 0)
+		return -errno;
+	s->max_overhead = o->max_overhead > 0 ? o->max_overhead : RECORD_MAX_OVERHEAD;
+	return 0;
 }
 
 int record_switches_timer(const struct record_switches *s)
 {
-	return s->windows ? s->timer_fd : -1;
+	return s->max_overhead > 0 ? s->timer_fd : -1;
 }
 
 int record_switches_begin_round(struct record_switches *s)
@@ -310,7 +312,7 @@ void record_switches_free(struct record_switches *s)
 {
 	switch_rings_close(s->rings);
 	record_offcpu_free(s->offcpu);
-	if (s->windows)
+	if (s->max_overhead > 0)
 		close(s->timer_fd);
 	free(s->windows);
 	*s = (struct record_switches){0};

@@ -13,8 +13,9 @@
 struct record_switches {
 	struct switch_rings *rings;
 	struct record_offcpu *offcpu;
-	struct record_windows *windows;     /* NULL: events are always on */
-	int timer_fd;                       /* with windows */
+	struct record_windows *windows; /* NULL: events are always on, or not begun */
+	double max_overhead;            /* share of CPU time; 0: no limit, and no timer */
+	int timer_fd;
 	const struct record_unwind *unwind; /* takes the records; borrowed; NULL: none so far */
 };
 
@@ -22,9 +23,11 @@ struct record_switches {
 int record_switches_open(struct record_switches *s, const struct record_options *options,
 			 struct sampler_problem *problem);
 
-/* Starts the accounting, and throttling if there is a limit. 0 or -errno. */
-int record_switches_begin(struct record_switches *s, const struct record_options *options,
-			  uint64_t begin_ns);
+/* Prepares the accounting, and throttling if there is a limit. 0 or -errno. */
+int record_switches_begin(struct record_switches *s, const struct record_options *options);
+
+/* Records switches from now on. Records of existing threads were taken before. 0 or -errno. */
+int record_switches_start(struct record_switches *s, uint64_t begin_ns);
 
 /* The opened events: switches, then wakings if recorded. Returns their number. */
 #define RECORD_SWITCHES_EVENTS 2

@@ -246,7 +246,6 @@ static int open_all(struct switch_rings *s, const struct switch_rings_options *o
 	}
 	if (!s->n)
 		return sampler_fail(problem, -ENODEV, SWITCHES_WHAT, "on any CPU: none is online");
-	switch_rings_turn(s, true);
 	return 0;
 }
 

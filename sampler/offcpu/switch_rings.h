@@ -33,8 +33,8 @@ struct switch_rings_options {
 	struct sampler_roots roots;
 };
 
-/* Starts recording switches. 0, or -errno with *problem: -EACCES, -EPERM (events of
- * whole CPUs need CAP_PERFMON), -ENOMEM, ... */
+/* Opens the events, disabled until switch_rings_turn. 0, or -errno with *problem: -EACCES, -EPERM
+ * (events of whole CPUs need CAP_PERFMON), -ENOMEM, ... */
 int switch_rings_open(const struct switch_rings_options *options, struct switch_rings **ret_rings,
 		      struct sampler_problem *problem);
 void switch_rings_close(struct switch_rings *s);

@@ -237,6 +237,72 @@ static void only_targets_and_their_children_pass_the_filter(void **state)
 	assert_int_equal(f->s.stats.samples, 3);
 }
 
+/* Before the first drain, records of full rings are kept in memory. */
+static void records_before_the_first_drain_come_in_order(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t pid = 1000, nth = 1000;
+
+	for (int i = 0; i < 500; i++) {
+		put_fork(f, 1, pid + 1, pid);
+		put_fork(f, 0, pid, pid - 1);
+		pid += 2;
+		assert_int_equal(sampler_take_early(&f->s), 0);
+	}
+	assert_true(f->s.early_bytes > 4 * (size_t)RING_BYTES);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->rounds, 1);
+	assert_int_equal(f->s.stats.records, 1000);
+	assert_int_equal(f->s.stats.damaged, 0);
+	/* Ring 1 is handed over first. */
+	for (size_t pos = 0; pos < f->taken_bytes; nth += 2) {
+		const struct sampler_task *fork = (const void *)(f->taken + pos);
+
+		if (nth == pid)
+			nth = 999;
+		assert_int_equal(fork->pid, nth + 1);
+		pos += fork->header.size;
+	}
+	assert_int_equal(f->s.early_bytes, 0);
+	assert_null(f->s.early);
+}
+
+/* Children that were found in such records are targets. */
+static void forks_before_the_first_drain_make_targets(void **state)
+{
+	struct fixture *f = *state;
+
+	f->s.setup.filtered = true;
+	assert_int_equal(targets_add(&f->s.targets, 100), 0);
+	put_fork(f, 0, 101, 100);
+	for (int i = 0; i < 40; i++)
+		put_fork(f, 0, 500, 499);
+	assert_int_equal(sampler_take_early(&f->s), 0);
+	assert_int_equal(f->pages[0].data_tail, f->pages[0].data_head);
+	put_fork(f, 0, 102, 101);
+	put_sample(f, 1, 102, 5, 3);
+	put_sample(f, 1, 500, 5, 3);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.samples, 1);
+	assert_int_equal(f->s.stats.dropped, 41);
+}
+
+/* Beyond the limit, records stay in the rings, whose kernel counts what it cannot write. */
+static void memory_for_records_before_the_first_drain_is_limited(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t put = 0;
+
+	f->s.early_bytes = SAMPLER_EARLY_MAX;
+	while (put_sample(f, 0, 5, put + 1, 3)) {
+		put++;
+		assert_int_equal(sampler_take_early(&f->s), 0);
+	}
+	assert_int_equal(put, RING_BYTES / (sizeof(struct sample) + 24));
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.samples, put);
+}
+
 static void put_namespaces(struct fixture *f, int ring, uint32_t pid, uint64_t mount_ns)
 {
 	struct {
@@ -535,6 +601,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(positions_may_pass_32_bits, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_targets_and_their_children_pass_the_filter,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(records_before_the_first_drain_come_in_order, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(forks_before_the_first_drain_make_targets, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			memory_for_records_before_the_first_drain_is_limited, setup, teardown),
 		cmocka_unit_test_setup_teardown(processes_are_listed_with_their_container, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_process_that_loses_its_events_at_exec_is_reported,

@@ -234,6 +234,7 @@ static struct sampler *sample_with(struct sampler_options options, struct seen *
 	if (r)
 		fail_msg("cannot %s: %s", problem.what, problem.detail);
 	assert_int_equal(sampler_listen(s, &listener), 0);
+	sampler_start(s);
 	return s;
 }
 

@@ -114,6 +114,52 @@ static void a_reused_id_is_another_thread(void **state)
 	record_offcpu_free(f.o);
 }
 
+/* Records of processes are taken before switches are recorded. */
+static void threads_of_earlier_records_begin_with_the_recording(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin_with(&f, &(struct record_offcpu_options){.first_pids = true, .proc = "/nowhere"});
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	task(&f, PERF_RECORD_FORK, 0, PID, 72, PID);
+	task(&f, PERF_RECORD_FORK, 400, PID, 73, PID); /* created */
+	task(&f, PERF_RECORD_EXIT, 500, PID, 72, PID);
+	task(&f, PERF_RECORD_FORK, 600, PID, 74, PID);
+	exec(&f, 700, 80);
+	assert_int_equal(record_offcpu_round(f.o), 0);
+	assert_int_equal(record_offcpu_threads(f.o), 4);
+	assert_int_equal(f.nrequested, 0);
+	task(&f, PERF_RECORD_EXIT, 800, 80, 80, PID);
+	assert_int_equal(record_offcpu_begin(f.o, BEGIN_NS), 0);
+	assert_int_equal(f.nrequested, 3);
+	/* Drained after the begin. */
+	task(&f, PERF_RECORD_FORK, 900, PID, 75, PID);
+	assert_int_equal(f.requested, 75);
+	out(&f, 1500, 73, 0x10);
+	in(&f, 1600, 73);
+	end(&f, 2000);
+	assert_int_equal(f.n, 1);
+	assert_wait(&f.got[0], 73, 1600, 100, 0x10);
+	assert_int_equal(f.nthreads, 4);
+	for (size_t i = 0; i < f.nthreads; i++)
+		assert_int_equal(f.threads[i].begin_ns, BEGIN_NS);
+	assert_int_equal(record_offcpu_result(f.o).life_ns, 4000);
+	record_offcpu_free(f.o);
+}
+
+static void a_recording_that_never_began_has_no_threads(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin_with(&f, &(struct record_offcpu_options){.proc = "/nowhere"});
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	end(&f, 2000);
+	assert_int_equal(f.n + f.nthreads, 0);
+	record_offcpu_free(f.o);
+}
+
 static void short_waits_are_counted_only(void **state)
 {
 	struct fixture f;
@@ -356,6 +402,8 @@ int main(void)
 		cmocka_unit_test(threads_existed_before_or_were_created),
 		cmocka_unit_test(an_exec_continues_as_the_first_thread),
 		cmocka_unit_test(a_reused_id_is_another_thread),
+		cmocka_unit_test(threads_of_earlier_records_begin_with_the_recording),
+		cmocka_unit_test(a_recording_that_never_began_has_no_threads),
 		cmocka_unit_test(short_waits_are_counted_only),
 		cmocka_unit_test(time_of_lost_records_is_unknown),
 		cmocka_unit_test(the_end_of_a_wait_may_be_known_late),
