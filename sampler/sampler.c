@@ -377,6 +377,7 @@ void sampler_close(struct sampler *s)
 		close(s->poll_fd);
 	vec_free(&s->fds);
 	vec_free(&s->ended);
+	vec_free(&s->forks);
 	vec_free(&s->missed);
 	vec_free(&s->added);
 	cpulist_online_close(&s->online);

@@ -132,19 +132,48 @@ int sampler_peek_forks(struct sampler *s)
 	return sampler_scan(s, attach_fork, s);
 }
 
-/* Children of targets become targets. An id with another parent was reused. */
-static int follow_fork(void *ctx, const struct perf_event_header *h)
+static int take_fork(void *ctx, const struct perf_event_header *h)
 {
-	struct pidset *pids = &((struct sampler *)ctx)->targets.pids;
+	struct sampler *s = ctx;
 	const struct sampler_task *task = sampler_fork_of(h);
 
-	if (!task || task->pid == task->ppid)
-		return 0;
-	if (pidset_has(pids, (pid_t)task->ppid))
-		pidset_add(pids, (pid_t)task->pid);
-	else
-		pidset_remove(pids, (pid_t)task->pid);
-	return 0;
+	return !task || task->pid == task->ppid ? 0 : vec_push(&s->forks, *task);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct sampler_task *x = a, *y = b;
+
+	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+}
+
+/*
+ * Children of targets become targets. An id with another parent was reused. FORKs of several rings
+ * are handled in the order of time, because a grandchild's may be in the ring that is read first.
+ * If it came during the scan, its parent's may be found by the next one.
+ */
+static int follow_forks(struct sampler *s)
+{
+	struct pidset *pids = &s->targets.pids;
+	uint64_t begin_ns = clock_monotonic_ns();
+	int r = sampler_scan(s, take_fork, s);
+	size_t kept = 0;
+
+	if (s->forks.len)
+		qsort(s->forks.v, s->forks.len, sizeof(*s->forks.v), by_time);
+	for (size_t i = 0; i < s->forks.len; i++) {
+		struct sampler_task fork = s->forks.v[i];
+
+		if (pidset_has(pids, (pid_t)fork.ppid)) {
+			pidset_add(pids, (pid_t)fork.pid);
+			continue;
+		}
+		pidset_remove(pids, (pid_t)fork.pid);
+		if (fork.time_ns >= begin_ns)
+			s->forks.v[kept++] = fork;
+	}
+	s->forks.len = kept;
+	return r;
 }
 
 static bool wanted(const struct sampler *s, const struct perf_event_header *h)
@@ -473,7 +502,7 @@ int sampler_drain(struct sampler *s)
 		ring->until = ring_head(ring);
 	}
 	if (s->setup.filtered)
-		r = sampler_scan(s, follow_fork, s);
+		r = follow_forks(s);
 	/* Event-only rings first: if the disk gets full, earlier samples have their names. */
 	for (size_t i = n; i-- > 0 && !r;) {
 		r = s->early ? drain(s, &s->early[i].ring, true) : 0;

@@ -97,10 +97,11 @@ struct sampler {
 	struct pidset executing;
 	/* Threads that ended in this round; their FORK may be in a ring that is read later. */
 	VEC(pid_t) ended;
-	size_t wanted_threads; /* threads of the targets when opening began */
-	size_t denied;         /* threads of other users, not sampled */
-	bool cpus_denied;      /* CPU-wide events are not permitted */
-	pid_t opening;         /* process whose threads get events now; 0: none */
+	VEC(struct sampler_task) forks; /* of this round, with a filter */
+	size_t wanted_threads;          /* threads of the targets when opening began */
+	size_t denied;                  /* threads of other users, not sampled */
+	bool cpus_denied;               /* CPU-wide events are not permitted */
+	pid_t opening;                  /* process whose threads get events now; 0: none */
 	int poll_fd;
 	struct sampler_listener listeners[SAMPLER_LISTENERS_MAX];
 	size_t nlisteners;

@@ -1,9 +1,11 @@
 /* Rings in memory, written like the kernel's, drained by the sampler. */
+#include "base/clock.h"
 #include "sampler/sampler_impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,6 +101,7 @@ static int teardown(void **state)
 	for (int i = 0; i < 2 * RINGS; i++)
 		ring_unmap(&f->rings[i]);
 	vec_free(&f->s.cpus);
+	vec_free(&f->s.forks);
 	targets_free(&f->s.targets);
 	pidset_free(&f->s.elsewhere);
 	pidset_free(&f->s.executing);
@@ -137,7 +140,8 @@ static bool put_sample(struct fixture *f, int ring, uint32_t pid, uint64_t time_
 	return ring_put(f, ring, &sample, size);
 }
 
-static void put_fork(struct fixture *f, int ring, uint32_t pid, uint32_t parent)
+static void put_fork_at(struct fixture *f, uint32_t ring, uint32_t pid, uint32_t parent,
+			uint64_t time_ns)
 {
 	struct {
 		struct perf_event_header header;
@@ -148,9 +152,15 @@ static void put_fork(struct fixture *f, int ring, uint32_t pid, uint32_t parent)
 		  .pid = pid,
 		  .ppid = parent,
 		  .tid = pid,
-		  .ptid = parent};
+		  .ptid = parent,
+		  .time_ns = time_ns};
 
-	assert_true(ring_put(f, ring, &fork, sizeof(fork)));
+	assert_true(ring_put(f, (int)ring, &fork, sizeof(fork)));
+}
+
+static void put_fork(struct fixture *f, uint32_t ring, uint32_t pid, uint32_t parent)
+{
+	put_fork_at(f, ring, pid, parent, 0);
 }
 
 static void every_record_comes_whole_and_once_however_it_lies_in_the_ring(void **state)
@@ -235,6 +245,39 @@ static void only_targets_and_their_children_pass_the_filter(void **state)
 	put_sample(f, 0, 101, 7, 3);
 	assert_int_equal(sampler_drain(&f->s), 0);
 	assert_int_equal(f->s.stats.samples, 3);
+}
+
+/* Each generation runs on the other CPU, so its FORK is in another ring. */
+static void grandchildren_are_found_in_whichever_ring(void **state)
+{
+	struct fixture *f = *state;
+
+	f->s.setup.filtered = true;
+	assert_int_equal(targets_add(&f->s.targets, 100), 0);
+	for (uint32_t i = 0; i < 9; i++) {
+		put_fork_at(f, (i + 1) % RINGS, 101 + i, 100 + i, 10 + i);
+		put_sample(f, i % RINGS, 101 + i, 20 + i, 3);
+	}
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.samples, 9);
+	assert_int_equal(f->nprocesses, 9);
+	/* The id of a child is reused by another parent, then again by a target. */
+	put_fork_at(f, 0, 101, 100, 60);
+	put_fork_at(f, 1, 101, 999, 50);
+	put_sample(f, 1, 101, 70, 3);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.samples, 10);
+	/* The FORK of a grandchild is found one scan before that of its parent. */
+	uint64_t soon_ns = clock_monotonic_ns() + NS_PER_MS;
+
+	put_fork_at(f, 0, 202, 201, soon_ns + 1);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	put_fork_at(f, 1, 201, 100, soon_ns);
+	put_sample(f, 0, 202, soon_ns + 2, 3);
+	usleep(2000);
+	assert_int_equal(sampler_drain(&f->s), 0);
+	assert_int_equal(f->s.stats.samples, 11);
+	assert_int_equal(f->s.forks.len, 0);
 }
 
 /* Before the first drain, records of full rings are kept in memory. */
@@ -601,6 +644,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(positions_may_pass_32_bits, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_targets_and_their_children_pass_the_filter,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(grandchildren_are_found_in_whichever_ring, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(records_before_the_first_drain_come_in_order, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(forks_before_the_first_drain_make_targets, setup,
