@@ -21,6 +21,7 @@ struct audit_pid {
 	uint32_t comm;     /* profile text */
 	bool comm_is_main; /* comm is that of the main thread */
 	bool is_dotnet;
+	enum jit_runtime runtime;
 	uint32_t groups[AUDIT_KINDS - AUDIT_PROCESS_KINDS]; /* index + 1; 0: none yet */
 };
 
@@ -149,7 +150,10 @@ static int audit_classify_frame(struct audit_work *w, uint32_t id)
 static int audit_get_pid(struct audit_work *w, uint32_t thread, struct audit_pid **ret_pid)
 {
 	const struct profile_thread *t = profile_thread_of(w->in->profile, thread);
-	struct audit_pid fresh = {.pid = t->pid, .comm = t->comm, .comm_is_main = t->pid == t->tid},
+	struct audit_pid fresh = {.pid = t->pid,
+				  .comm = t->comm,
+				  .comm_is_main = t->pid == t->tid,
+				  .runtime = jit_runtimes_find(w->in->runtimes, t->pid)},
 			 *p;
 	uint32_t *place;
 	int is_new, r = vec_reserve(&w->pids, 1);
@@ -159,6 +163,7 @@ static int audit_get_pid(struct audit_work *w, uint32_t thread, struct audit_pid
 				  &is_new);
 	if (r)
 		return r;
+	fresh.is_dotnet = fresh.runtime == JIT_RUNTIME_DOTNET;
 	if (is_new)
 		w->pids.v[w->pids.len++] = fresh;
 	p = &w->pids.v[*place];
@@ -207,6 +212,8 @@ static int audit_stack(struct audit_work *w, const struct profile_group *samples
 			break;
 		flags |= f->flags;
 		p->is_dotnet |= f->kind == AUDIT_RUNTIME || f->kind == AUDIT_R2R;
+		if (f->kind == AUDIT_AOT && !p->runtime)
+			p->runtime = JIT_RUNTIME_NATIVE_AOT;
 		w->audit->groups.v[group].frames[f->status] += samples->samples;
 		if (f->status != FRAME_IS_UNKNOWN)
 			w->audit->groups.v[group].sources[f->source] += samples->samples;
@@ -246,20 +253,27 @@ static enum audit_reason audit_jit_reason(const struct audit_work *w, const stru
 					  const struct lookup_cache_process *p)
 {
 	const struct audit_pid *pid = audit_find_pid(w, g->pid);
+	bool is_dotnet = pid && pid->is_dotnet;
 
 	if (p && p->why != LOOKUP_NONE)
 		return AUDIT_JIT_FAILED;
+	/* A JVM writes its perf map when it is told to. */
+	if (g->runtime == JIT_RUNTIME_JAVA && !g->sources[SYMBOL_JITDUMP] &&
+	    ((p && p->open) || g->frames[FRAME_IS_NAMED]))
+		return AUDIT_JIT_OLD_MAP;
 	if (p && p->open)
 		return AUDIT_JIT_OPEN;
 	if (p && p->jitdump_early)
-		return pid && pid->is_dotnet ? AUDIT_JIT_EARLY : AUDIT_JIT_CUT;
+		return is_dotnet ? AUDIT_JIT_EARLY : AUDIT_JIT_CUT;
 	if (p && p->way != LOOKUP_NONE &&
 	    !strcmp(intern_text(&w->in->lookup_cache->texts, p->way), "rundown"))
 		return AUDIT_JIT_UNREPORTED;
-	if ((p && p->way != LOOKUP_NONE) || g->frames[FRAME_IS_NAMED])
+	if ((p && p->way != LOOKUP_NONE) || (is_dotnet && g->frames[FRAME_IS_NAMED]))
 		return AUDIT_JIT_FREED;
-	if (!pid || !pid->is_dotnet)
-		return AUDIT_JIT_NO_MAP;
+	if (g->frames[FRAME_IS_NAMED])
+		return AUDIT_JIT_UNREPORTED;
+	if (!is_dotnet)
+		return g->runtime == JIT_RUNTIME_NATIVE_AOT ? AUDIT_JIT_THUNKS : AUDIT_JIT_NO_MAP;
 	if (!w->in->by_profcpu)
 		return AUDIT_JIT_OTHER_RECORDER;
 	return w->in->jit_names_off ? AUDIT_JIT_NOT_WANTED : AUDIT_JIT_MISSED;
@@ -278,6 +292,7 @@ static enum audit_reason audit_image_reason(const struct audit_work *w,
 		[IMAGE_REASON_NO_SYMBOLS] = AUDIT_NO_SYMBOLS,
 		[IMAGE_REASON_OTHER_KERNEL] = AUDIT_KERNEL_OTHER,
 	};
+	bool is_stripped = audit_stripped(w->in->lookup_cache, image);
 
 	/* Older recordings have only the note. */
 	if (image->key.kind == IMAGE_KIND_KERNEL &&
@@ -287,7 +302,9 @@ static enum audit_reason audit_image_reason(const struct audit_work *w,
 		return reasons[image->why];
 	if (image->unread)
 		return AUDIT_NOT_LOOKED_UP;
-	return audit_stripped(w->in->lookup_cache, image) ? AUDIT_NO_DEBUG_FILE : AUDIT_NOT_COVERED;
+	if (is_stripped)
+		return image->why == IMAGE_REASON_NO_DBG ? AUDIT_NO_DBG : AUDIT_NO_DEBUG_FILE;
+	return AUDIT_NOT_COVERED;
 }
 
 static int audit_text(const struct lookup_cache *a, uint32_t text, char **ret_text)
@@ -326,6 +343,7 @@ static int audit_explain(struct audit_work *w)
 	for (size_t i = 0; i < w->audit->groups.len && !r; i++) {
 		struct audit_group *g = &w->audit->groups.v[i];
 		const struct lookup_cache_process *p;
+		const struct audit_pid *pid;
 
 		if (g->kind < AUDIT_PROCESS_KINDS)
 			continue;
@@ -333,6 +351,8 @@ static int audit_explain(struct audit_work *w)
 		if (!audit_unnamed(g))
 			continue;
 		p = lookup_cache_find_process(a, g->pid);
+		pid = audit_find_pid(w, g->pid);
+		g->runtime = pid ? pid->runtime : JIT_RUNTIME_UNKNOWN;
 		g->reason = g->kind != AUDIT_UNMAPPED ? audit_jit_reason(w, g, p)
 			    : w->in->unwound          ? AUDIT_NOT_MAPPED_UNWOUND
 						      : AUDIT_NOT_MAPPED;

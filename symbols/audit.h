@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "profile/profile.h"
 #include "symbols/core/symbol.h"
+#include "symbols/jit/runtime.h"
 #include "symbols/store/lookup_cache.h"
 #include "symbols/store/store.h"
 
@@ -48,6 +49,7 @@ enum audit_reason {
 	AUDIT_NO_R2R,
 	AUDIT_NO_SYMBOLS,
 	AUDIT_NO_DEBUG_FILE,
+	AUDIT_NO_DBG, /* the same of .NET native AOT */
 	AUDIT_NOT_COVERED,
 	AUDIT_KERNEL_HIDDEN,
 	AUDIT_KERNEL_OTHER,
@@ -56,6 +58,8 @@ enum audit_reason {
 	AUDIT_JIT_MISSED,
 	AUDIT_JIT_OTHER_RECORDER,
 	AUDIT_JIT_NO_MAP,
+	AUDIT_JIT_OLD_MAP,
+	AUDIT_JIT_THUNKS,
 	AUDIT_JIT_EARLY,
 	AUDIT_JIT_CUT, /* the same of other runtimes than .NET */
 	AUDIT_JIT_OPEN,
@@ -72,12 +76,6 @@ const char *audit_reason_word(enum audit_reason reason);
 /* The reason in words. Static. */
 const char *audit_reason_text(enum audit_reason reason);
 
-/* The remedy in words, with DIR for the recording's directory; NULL: there is none. Static. */
-const char *audit_reason_remedy(enum audit_reason reason);
-
-/* Writes the remedy with the directory's path instead of DIR; without a remedy it does nothing. */
-void audit_reason_put_remedy(enum audit_reason reason, const char *dir, struct outbuf *out);
-
 /*
  * The frames of one kind, in one image or process. Each frame of each sample counts once; inlined
  * frames do not count.
@@ -89,11 +87,21 @@ struct audit_group {
 	struct build_id build_id; /* len 0: not known */
 	int32_t pid;              /* other kinds; else 0 */
 	char *comm;
+	enum jit_runtime runtime;            /* of AUDIT_JIT */
 	uint64_t frames[FRAME_IS_NAMED + 1]; /* by enum frame_status */
 	uint64_t sources[SYMBOL_SOURCES];    /* of the placed and named frames */
 	enum audit_reason reason;
 	char *detail; /* AUDIT_JIT_FAILED: why; else NULL */
 };
+
+/*
+ * The remedy in words, with DIR for the recording's directory and PID for the process; NULL: there
+ * is none. Static.
+ */
+const char *audit_remedy(const struct audit_group *g);
+
+/* Writes the remedy with the directory's path and the PID; without a remedy it does nothing. */
+void audit_put_remedy(const struct audit_group *g, const char *dir, struct outbuf *out);
 
 /* A process that runs .NET, or whose JIT-compiled code was looked up. */
 struct audit_process {
@@ -130,6 +138,7 @@ struct audit_input {
 	 */
 	int (*comm)(void *ctx, int32_t pid, uint32_t *ret_comm);
 	void *ctx;
+	const struct jit_runtimes *runtimes;
 	struct store_notes notes;
 	bool by_profcpu;    /* profcpu made the recording */
 	bool jit_names_off; /* recorded with --jit-names=none */

@@ -6,7 +6,10 @@
 
 #include <string.h>
 
-#define AUDIT_DIR "DIR" /* in a remedy: the recording's directory */
+/* Placeholders in a remedy: the recording's directory, the process; and how they begin. */
+#define AUDIT_DIR "DIR"
+#define AUDIT_PID "PID"
+#define AUDIT_DIR_OR_PID "DP"
 
 const char *audit_kind_name(enum audit_kind kind)
 {
@@ -46,6 +49,9 @@ static const struct audit_words {
 			      "install it with symbols (not stripped, or linked with --build-id)"},
 	[AUDIT_NO_DEBUG_FILE] = {"no-debug-file", "no debug file",
 				 "`profcpu symbols fetch DIR`, then `profcpu postprocess DIR`"},
+	[AUDIT_NO_DBG] = {"no-dbg", "no debug file",
+			  "`dotnet publish` made its .dbg file: put it beside the program, then "
+			  "`profcpu postprocess DIR`"},
 	[AUDIT_NOT_COVERED] = {"not-covered", "none of its symbols covers these addresses", NULL},
 	[AUDIT_KERNEL_HIDDEN] =
 		{"hidden", "kernel names are hidden here",
@@ -64,7 +70,11 @@ static const struct audit_words {
 		 "it was not recorded by profcpu and has no readable perf map",
 		 "record with `profcpu collect`, which reads the names while it records"},
 	[AUDIT_JIT_NO_MAP] = {"jit-no-map", "its runtime writes no readable perf map or jitdump",
-			      "switch one of them on, for instance by `node --perf-basic-prof`"},
+			      NULL},
+	[AUDIT_JIT_OLD_MAP] = {"jit-old-map", "it was compiled after the perf map was written",
+			       NULL},
+	[AUDIT_JIT_THUNKS] = {"jit-thunks", "the runtime makes small stubs, and names none of them",
+			      NULL},
 	[AUDIT_JIT_EARLY] = {"jitdump-early",
 			     "its jitdump ended before the process (a known error of .NET 10)",
 			     "record with `profcpu collect`, which needs no jitdump"},
@@ -101,20 +111,31 @@ const char *audit_reason_text(enum audit_reason reason)
 	return audit_words[reason].text;
 }
 
-const char *audit_reason_remedy(enum audit_reason reason)
+const char *audit_remedy(const struct audit_group *g)
 {
-	return audit_words[reason].remedy;
+	return g->reason == AUDIT_JIT_NO_MAP || g->reason == AUDIT_JIT_OLD_MAP
+		       ? jit_runtime_remedy(g->runtime)
+		       : audit_words[g->reason].remedy;
 }
 
-void audit_reason_put_remedy(enum audit_reason reason, const char *dir, struct outbuf *out)
+void audit_put_remedy(const struct audit_group *g, const char *dir, struct outbuf *out)
 {
-	const char *text = audit_reason_remedy(reason), *place;
+	const char *text = audit_remedy(g);
 	AUTO_FREE char *word = text ? shell_word(dir) : NULL;
 
-	for (; text && (place = strstr(text, AUDIT_DIR)); text = place + strlen(AUDIT_DIR)) {
-		outbuf_put(out, text, (size_t)(place - text));
-		outbuf_str(out, word ? word : AUDIT_DIR);
+	while (text && *text) {
+		size_t n = strcspn(text, AUDIT_DIR_OR_PID);
+
+		outbuf_put(out, text, n);
+		text += n;
+		if (!strncmp(text, AUDIT_DIR, strlen(AUDIT_DIR))) {
+			outbuf_str(out, word ? word : AUDIT_DIR);
+			text += strlen(AUDIT_DIR);
+		} else if (!strncmp(text, AUDIT_PID, strlen(AUDIT_PID))) {
+			outbuf_printf(out, "%d", g->pid);
+			text += strlen(AUDIT_PID);
+		} else if (*text) {
+			outbuf_char(out, *text++);
+		}
 	}
-	if (text)
-		outbuf_str(out, text);
 }

@@ -160,8 +160,10 @@ int images_add_record(struct images *im, const struct perfdata_record *record, u
 		im->sources.v[*ret_image].start = m->addr;
 		im->sources.v[*ret_image].end = m->addr + m->len;
 		im->sources.v[*ret_image].mapped_ns = record->time_ns;
-		if (!r && key.kind == IMAGE_KIND_FILE)
+		if (!r && key.kind == IMAGE_KIND_FILE) {
+			im->sources.v[*ret_image].runtime = jit_runtime_of(m->filename);
 			r = images_add_name(im, *ret_image);
+		}
 	}
 	return r;
 }
@@ -170,6 +172,11 @@ struct image_file_place images_place(const struct images *im, const struct image
 {
 	return (struct image_file_place){
 		.opener = im->opener, .pid = s->pid, .start = s->start, .end = s->end};
+}
+
+enum jit_runtime images_runtime(const struct images *im, uint32_t image)
+{
+	return im->sources.v[image].runtime;
 }
 
 int images_find_file(const struct images *im, const struct image_key *key,
@@ -307,10 +314,12 @@ static enum image_reason images_reason_nameless(const char *path, const struct i
 
 	if (s->precompiled)
 		return IMAGE_REASON_NONE;
+	if (s->elf && (s->elf->has_symtab || s->elf->debug_place))
+		return IMAGE_REASON_NONE;
 	if (s->elf)
-		return s->elf->has_symtab || s->elf->debug_place || s->elf->build_id.len
-			       ? IMAGE_REASON_NONE
-			       : IMAGE_REASON_NO_SYMBOLS;
+		return s->elf->native_aot     ? IMAGE_REASON_NO_DBG
+		       : s->elf->build_id.len ? IMAGE_REASON_NONE
+					      : IMAGE_REASON_NO_SYMBOLS;
 	return dot && (!strcmp(dot, ".dll") || !strcmp(dot, ".exe")) ? IMAGE_REASON_NO_R2R
 								     : IMAGE_REASON_NO_FORMAT;
 }

@@ -7,6 +7,7 @@
 
 #include "container/opener.h"
 #include "recording/perfdata.h"
+#include "symbols/jit/runtime.h"
 #include "symbols/jit/sources.h"
 #include "symbols/store/lookup_cache.h"
 #include "symbols/symtab/kernel_map.h"
@@ -64,6 +65,9 @@ int images_build_id(struct images *im, const char *path, const struct perfdata_b
  */
 int images_add_record(struct images *im, const struct perfdata_record *record, uint32_t *ret_image,
 		      bool *ret_anonymous);
+
+/* The runtime that the file of an image belongs to. */
+enum jit_runtime images_runtime(const struct images *im, uint32_t image);
 
 /*
  * Looks up the symbol that covers an address at a time, in this machine's source. The address has

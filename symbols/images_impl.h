@@ -47,6 +47,7 @@ struct images_source {
 	uint64_t start, end;
 	uint64_t mapped_ns; /* time of that map; 0: not known, or before the recording */
 	bool tried, unread;
+	enum jit_runtime runtime; /* that the file belongs to */
 	struct image *elf;
 	bool bounds_tried;
 	struct function_bounds bounds;

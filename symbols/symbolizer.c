@@ -23,8 +23,11 @@ static int symbolizer_image(void *ctx, const struct perfdata_record *record, uin
 			    bool *ret_anonymous)
 {
 	struct symbolizer *s = ctx;
+	int r = images_add_record(s->images, record, ret_image, ret_anonymous);
 
-	return images_add_record(s->images, record, ret_image, ret_anonymous);
+	return r ? r
+		 : jit_runtimes_map(&s->runtimes, record->pid,
+				    images_runtime(s->images, *ret_image));
 }
 
 /* tracker_comm_fn */
@@ -150,6 +153,7 @@ void symbolizer_free(struct symbolizer *s)
 	if (!s)
 		return;
 	tracker_free(s->tracker);
+	jit_runtimes_free(&s->runtimes);
 	images_free(s->images);
 	stripped_free(s->stripped);
 	frames_free(&s->frames);
@@ -182,13 +186,25 @@ const struct tracker *symbolizer_tracker(const struct symbolizer *s)
 	return s->tracker;
 }
 
+/* Children have the runtimes of their parents until they execute a program. */
+static int symbolizer_follow_runtime(struct symbolizer *s, const struct perfdata_record *record)
+{
+	if (record->type == PERF_RECORD_FORK)
+		return jit_runtimes_fork(&s->runtimes, record->pid, record->task.ppid);
+	if (record->type == PERF_RECORD_COMM && (record->misc & PERF_RECORD_MISC_COMM_EXEC))
+		jit_runtimes_exec(&s->runtimes, record->pid);
+	return 0;
+}
+
 int symbolizer_apply(struct symbolizer *s, const struct perfdata_record *record)
 {
 	const struct perfdata_mmap *m = &record->mmap;
 	int r;
 
-	if (!symbolizer_changes_kernel(record))
-		return tracker_apply(s->tracker, record);
+	if (!symbolizer_changes_kernel(record)) {
+		r = symbolizer_follow_runtime(s, record);
+		return r ? r : tracker_apply(s->tracker, record);
+	}
 	r = record->type == PERF_RECORD_KSYMBOL
 		    ? kernel_map_symbol(&s->kernel, record->ksymbol.addr, record->ksymbol.len,
 					record->ksymbol.flags &

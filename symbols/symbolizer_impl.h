@@ -9,6 +9,7 @@
 #include "symbols/callchains.h"
 #include "symbols/frames.h"
 #include "symbols/images.h"
+#include "symbols/jit/runtime.h"
 #include "symbols/store/lookup_cache.h"
 #include "symbols/store/store.h"
 #include "symbols/stripped.h"
@@ -36,6 +37,7 @@ struct symbolizer {
 	struct tracker *tracker;
 	struct lookup_cache lookup_cache;
 	struct images *images;
+	struct jit_runtimes runtimes;
 	struct stripped *stripped; /* NULL: the names of the store are not improved */
 	struct kernel_map kernel;
 	struct frames frames;

@@ -289,6 +289,7 @@ int symbolizer_audit(struct symbolizer *s, bool unwound, struct audit *ret_audit
 		.nframe_flags = s->callchains.frame_flags.len,
 		.comm = symbolizer_main_comm,
 		.ctx = s,
+		.runtimes = &s->runtimes,
 		.notes = symbolizer_notes(s),
 		.by_profcpu = s->options.by_profcpu,
 		.jit_names_off = s->options.jit_names_off,

@@ -128,7 +128,7 @@ static void report_reason(const struct audit_group *g, uint64_t all, bool is_fir
 		outbuf_char(out, ')');
 	}
 	outbuf_printf(out, ": %s", audit_reason_text(g->reason));
-	if (g->reason == AUDIT_NO_DEBUG_FILE && g->build_id.len) {
+	if ((g->reason == AUDIT_NO_DEBUG_FILE || g->reason == AUDIT_NO_DBG) && g->build_id.len) {
 		build_id_hex(&g->build_id, hex);
 		outbuf_printf(out, " of build id %s", hex);
 	}
@@ -136,9 +136,9 @@ static void report_reason(const struct audit_group *g, uint64_t all, bool is_fir
 		outbuf_str(out, ": ");
 		report_text_name(g->detail, out);
 	}
-	if (audit_reason_remedy(g->reason)) {
+	if (audit_remedy(g)) {
 		outbuf_str(out, "; ");
-		audit_reason_put_remedy(g->reason, dir, out);
+		audit_put_remedy(g, dir, out);
 	}
 	outbuf_char(out, '\n');
 }

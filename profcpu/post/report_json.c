@@ -157,7 +157,7 @@ static int json_unnamed(struct json_place *p, const struct audit *audit)
 		json_text(&item, "text", audit_reason_text(g->reason));
 		if (g->detail)
 			json_text(&item, "detail", g->detail);
-		json_text(&item, "mend", audit_reason_remedy(g->reason));
+		json_text(&item, "mend", audit_remedy(g));
 		json_end(&item, '}');
 	}
 	json_end(&list, ']');

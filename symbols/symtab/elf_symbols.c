@@ -334,14 +334,13 @@ int elf_symbols_load(const struct elf_file *image, const struct elf_file *debug,
 		     struct elf_symbols *ret_symbols)
 {
 	struct elf_symbols s = {0};
-	struct loading l = {.image = image,
-			    .from = debug ? debug : image,
-			    .source = source,
-			    .kind = kind,
-			    .managed = {elf_file_section(image, "__managedcode", 0),
-					elf_file_section(image, "__unbox", 0)}};
+	struct loading l = {
+		.image = image, .from = debug ? debug : image, .source = source, .kind = kind};
 	int error = symtab_new(&s.table);
 
+	/* A debug file has the headers of all sections, also if the image is not here. */
+	l.managed[0] = elf_file_section(l.from, ELF_SYMBOLS_AOT_SECTION, 0);
+	l.managed[1] = elf_file_section(l.from, "__unbox", 0);
 	if (!error) {
 		l.table = s.table;
 		error = load_all(&l, &s);

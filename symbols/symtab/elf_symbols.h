@@ -9,6 +9,9 @@
 #include "elf/elf_file.h"
 #include "symbols/symtab/symtab.h"
 
+/* The section with the code of .NET native AOT. */
+#define ELF_SYMBOLS_AOT_SECTION "__managedcode"
+
 struct elf_symbols {
 	struct symtab *table;      /* by file offset */
 	unsigned char *strings[2]; /* the names of .symtab and .dynsym; the table borrows them */

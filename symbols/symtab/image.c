@@ -38,6 +38,7 @@ static int make_image(struct elf_file *f, const char *path, const int *roots, si
 		return -ENOMEM;
 	image->is_elf = true;
 	image->has_symtab = debug_file_has(f, DEBUG_FILE_SYMBOLS);
+	image->native_aot = elf_file_section(f, ELF_SYMBOLS_AOT_SECTION, 0);
 	int error = elf_file_build_id(f, &image->build_id);
 
 	if (error)

@@ -24,6 +24,7 @@ struct image {
 	size_t nsegments;
 	bool is_elf;     /* false: another format, nothing is known */
 	bool has_symtab; /* in the image itself */
+	bool native_aot; /* .NET code that was compiled ahead of time */
 	/* enum debug_file_place: the place of the debug file, if there is one */
 	int debug_place;
 	unsigned char *strings[2]; /* private: memory of the symbols' names */

@@ -35,5 +35,11 @@ promise_placed() {
 	aot_kinds stripped | tee kinds
 	awk -v least="$1" '$1 == "stripped" { n = $2; named = $3; placed = $4 }
 		END { exit !(n > 1000 && named + placed >= least / 100 * n && placed > 0.9 * n) }' kinds || fail "not all of its frames are placed"
-	grep -q 'compute: no debug file of build id [0-9a-f]*; `profcpu symbols fetch stripped`' collect.log || fail "no remedy: $(cat collect.log)"
+	grep -q 'compute: no debug file of build id [0-9a-f]*; `dotnet publish` made its .dbg file: put it beside the program' collect.log ||
+		fail "no remedy: $(cat collect.log)"
+	cp "$APP/compute.dbg" app/
+	"$PROFCPU" postprocess -q stripped || fail "postprocess gave $?"
+	aot_kinds stripped | tee kinds
+	awk -v least="$1" '$1 == "aot" { n = $2; named = $3 } END { exit !(n > 1000 && named >= least / 100 * n) }' kinds || fail "the remedy gave no names"
+	"$PROFCPU" fold stripped | grep -qF ';Work.LaterAsync() [async]' || fail "the remedy gave no readable names"
 }

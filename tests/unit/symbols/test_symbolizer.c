@@ -652,10 +652,56 @@ static void the_remedy_for_unmapped_frames_is_another_unwinding(void **state)
 		assert_int_equal(symbolizer_audit(f->s, unwound, &audit), 0);
 		assert_int_equal(audit.groups.len, 1);
 		assert_int_equal(audit.groups.v[0].kind, AUDIT_UNMAPPED);
-		const char *remedy = audit_reason_remedy(audit.groups.v[0].reason);
+		const char *remedy = audit_remedy(&audit.groups.v[0]);
 
 		assert_int_equal(strstr(remedy, "-fno-omit-frame-pointer") == NULL, unwound);
 		assert_string_equal(audit_reason_word(audit.groups.v[0].reason), "not-mapped");
+		audit_free(&audit);
+	}
+}
+
+/* The runtime is known by what a process or its parent maps, also if none of that was sampled. */
+static void the_remedy_for_jit_code_is_that_of_its_runtime(void **state)
+{
+	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x7f2000000010};
+	static const struct {
+		const char *path, *remedy, *word;
+	} runtimes[] = {
+		{"/usr/lib/libjvm.so",
+		 "`jcmd 60 Compiler.perfmap` before it ends, then `profcpu "
+		 "postprocess 'my DIR'`; or start java",
+		 "jit-no-map"},
+		{"/usr/bin/node", "start it with `node --perf-basic-prof`", "jit-no-map"},
+		{"/usr/lib/llvmjit.so", "set jit_profiling_support = on", "jit-no-map"},
+		{"/usr/lib/libcoreclr.so", "`profcpu collect`", "jit-other-recorder"},
+		{"/usr/bin/app", "switch one of them on", "jit-no-map"},
+	};
+	struct fixture *f = *state;
+
+	for (uint32_t i = 0; i < ARRAY_LEN(runtimes); i++) {
+		int32_t pid = 60 + (int32_t)i, parent = pid + 100;
+		struct profile_sample s = {.weight = 1, .cpu = -1};
+		struct profile_event event = {0};
+		struct outbuf out = outbuf_to(-1);
+		struct audit audit;
+
+		map(f, parent, 0x400000, 0, 100 + i, runtimes[i].path);
+		map(f, parent, 0x7f2000000000, 0, 0, "//anon");
+		fork_of(f, pid, pid, parent);
+		s.stack = sample(f, pid, pid, chain, ARRAY_LEN(chain), &s.thread);
+		assert_int_equal(profile_text(f->profile, "cycles", 6, &event.name), 0);
+		assert_int_equal(profile_event(f->profile, &event, &s.event), 0);
+		assert_int_equal(profile_sample(f->profile, &s), 0);
+		assert_int_equal(symbolizer_audit(f->s, false, &audit), 0);
+		assert_int_equal(audit.groups.len, i + 1);
+		const struct audit_group *g = &audit.groups.v[i];
+
+		assert_int_equal(g->pid, pid);
+		assert_string_equal(audit_reason_word(g->reason), runtimes[i].word);
+		audit_put_remedy(g, "my DIR", &out);
+		outbuf_char(&out, '\0');
+		assert_non_null(strstr(out.data, runtimes[i].remedy));
+		assert_int_equal(outbuf_close(&out), 0);
 		audit_free(&audit);
 	}
 }
@@ -682,6 +728,7 @@ int main(void)
 		TEST(missing_lines_are_not_reported_as_hidden),
 		TEST(the_audit_weighs_frames_by_samples),
 		TEST(the_remedy_for_unmapped_frames_is_another_unwinding),
+		TEST(the_remedy_for_jit_code_is_that_of_its_runtime),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
