@@ -113,6 +113,10 @@ const char *audit_reason_text(enum audit_reason reason)
 
 const char *audit_remedy(const struct audit_group *g)
 {
+	/* A reason may have its own remedy; profcpu doctor knows those of .NET. */
+	if (g->reason == AUDIT_JIT_FAILED && g->runtime != JIT_RUNTIME_DOTNET && g->detail &&
+	    strchr(g->detail, ';'))
+		return NULL;
 	return g->reason == AUDIT_JIT_NO_MAP || g->reason == AUDIT_JIT_OLD_MAP
 		       ? jit_runtime_remedy(g->runtime)
 		       : audit_words[g->reason].remedy;

@@ -4,12 +4,15 @@
 #include "base/clock.h"
 #include "base/descriptor_budget.h"
 #include "base/remedy.h"
+#include "symbols/jit/users.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 /* Shortest time between two probes of a process. Later intervals are half of its age. */
 #define PROCESS_PROBE_MIN_NS (20 * NS_PER_MS)
@@ -222,6 +225,20 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 	process_give_up(all, p, until_ns);
 }
 
+/* Writes whose process it is, so that its perf map can be trusted after its end. */
+static void process_note_user(const struct jit_processes *all, struct jit_process *p)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d", p->pid);
+	if (stat(path, &st) || !st.st_uid || st.st_uid == geteuid() || st.st_uid == p->uid)
+		return;
+	p->uid = st.st_uid;
+	/* Without the entry, the report says that the perf map belongs to another user. */
+	(void)jit_users_add(all->dir_fd, &(struct jit_user){p->pid, st.st_uid});
+}
+
 /* Handles a failed probe. A failure that is not due to the process may be over next time. */
 static void process_probe_failed(struct jit_processes *all, struct jit_process *p, int error,
 				 bool last)
@@ -264,6 +281,7 @@ void jit_process_probe(struct jit_processes *all, struct jit_process *p, uint64_
 	struct proc_status status;
 	int r = dotnet_probe(all->opener, p->pid, &runtime);
 
+	process_note_user(all, p);
 	uint64_t age = now - p->since_ns;
 
 	/* Most runtimes are found while they start, and some live only briefly. */

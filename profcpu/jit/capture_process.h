@@ -30,6 +30,7 @@ struct jit_identity {
  */
 struct jit_process {
 	pid_t pid;
+	uid_t uid;                    /* that was written to symbols/users; 0: none */
 	struct jit_identity identity; /* of the program that is followed */
 	/* CLOCK_MONOTONIC: until then the program is expected to free code */
 	uint64_t frees_until_ns;

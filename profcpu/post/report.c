@@ -180,6 +180,32 @@ static void report_left_out(const struct import_result *data, struct outbuf *out
 			      PROCESSES_MAPS_BYTES_MAX >> 20);
 }
 
+/* Sources of names of JIT-compiled code that were not used, or not all of them. */
+static void report_jit_damage(const struct jit_damage *damage, struct outbuf *out)
+{
+	static const struct {
+		enum jit_damage_kind kind;
+		const char *one, *more, *text;
+	} lines[] = {
+		{JIT_DUMPS_EARLY, "jitdump is", "jitdumps are",
+		 "incomplete; names of other sources win"},
+		{JIT_DUMPS_REFUSED, "jitdump was", "jitdumps were",
+		 "refused: damaged, or of another process or user"},
+		{JIT_PERFMAPS_REFUSED, "perf map was", "perf maps were",
+		 "refused; " RECORDING_REPORT " gives the reason for each process"},
+		{JIT_PERFMAP_BYTES_CUT, "byte", "bytes",
+		 "of perf maps were left out: too little memory; old code may lack names"},
+	};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		uint64_t n = damage->n[lines[i].kind];
+
+		if (n)
+			outbuf_printf(out, "          %llu %s %s\n", (unsigned long long)n,
+				      n == 1 ? lines[i].one : lines[i].more, lines[i].text);
+	}
+}
+
 static int report_audit(const struct audit *a, const struct import_result *data, const char *dir,
 			struct outbuf *out)
 {
@@ -205,11 +231,7 @@ static int report_audit(const struct audit *a, const struct import_result *data,
 	}
 	int r = report_unnamed(a, sum, dir, out);
 
-	if (a->notes.damage.n[JIT_DUMPS_EARLY])
-		outbuf_printf(out,
-			      "          %llu jitdump%s incomplete; names of other sources win\n",
-			      (unsigned long long)a->notes.damage.n[JIT_DUMPS_EARLY],
-			      a->notes.damage.n[JIT_DUMPS_EARLY] > 1 ? "s are" : " is");
+	report_jit_damage(&a->notes.damage, out);
 	report_left_out(data, out);
 	if (a->notes.jit_contradictions)
 		outbuf_printf(

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/remedy.h"
 #include "symbols/jit/methods_file.h"
+#include "symbols/jit/users.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +36,7 @@ static void remove_older(const struct record *rec)
 	if (symbols_fd >= 0) {
 		(void)unlinkat(symbols_fd, RECORDING_NAMES, 0);
 		(void)unlinkat(symbols_fd, RECORDING_STACKS, 0);
+		(void)unlinkat(symbols_fd, JIT_USERS_FILE, 0);
 		(void)jit_methods_remove(symbols_fd);
 	}
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SAMPLE_BYTES ((size_t)64 << 10)
 #define READ_BYTES ((size_t)1 << 20)
 
 /* One line of a map. */
@@ -152,11 +151,11 @@ static bool perfmap_parse_damaged_line(const char *p, char *eol, struct perfmap_
 	return false;
 }
 
-static int read_lines(struct perfmap *m, size_t len, struct perfmap_stats *stats)
+static int read_lines(struct perfmap *m, char *begin, char *end, struct perfmap_stats *stats)
 {
-	char *end = m->text + len, *eol;
+	char *eol;
 
-	for (char *p = m->text; p < end; p = eol + 1) {
+	for (char *p = begin; p < end; p = eol + 1) {
 		struct perfmap_entry line;
 
 		eol = memchr(p, '\n', (size_t)(end - p));
@@ -164,10 +163,6 @@ static int read_lines(struct perfmap *m, size_t len, struct perfmap_stats *stats
 		if (!eol) {
 			stats->bad_lines++;
 			break;
-		}
-		if (m->lines.len >= PERFMAP_ENTRIES_MAX) {
-			stats->bad_lines++;
-			continue;
 		}
 		if (!perfmap_parse_line(p, eol, &line)) {
 			stats->bad_lines++;
@@ -182,33 +177,29 @@ static int read_lines(struct perfmap *m, size_t len, struct perfmap_stats *stats
 	return 0;
 }
 
-/*
- * Reserves room for all lines, if they are about as long as the first ones: growing means copying.
- */
-static int reserve_lines(struct perfmap *m, size_t len)
+/* Reserves room for all lines but those before *begin, which it moves on for the limit. */
+static int reserve_lines(struct perfmap *m, const char *end, uint64_t lines_max, char **begin)
 {
-	size_t sample = len < SAMPLE_BYTES ? len : SAMPLE_BYTES, lines = 1;
+	size_t n = 0, most = lines_max < PERFMAP_ENTRIES_MAX ? lines_max : PERFMAP_ENTRIES_MAX;
 
-	for (size_t i = 0; i < sample; i++)
-		lines += m->text[i] == '\n';
-	double expected = (double)lines * (double)len / (double)(sample ? sample : 1) * 1.1;
-	size_t n =
-		expected < (double)PERFMAP_ENTRIES_MAX ? (size_t)expected + 1 : PERFMAP_ENTRIES_MAX;
-
+	for (const char *p = *begin; (p = memchr(p, '\n', (size_t)(end - p))); p++)
+		n++;
+	for (; n > most; n--)
+		*begin = (char *)memchr(*begin, '\n', (size_t)(end - *begin)) + 1;
 	m->lines.v = bigmem_alloc(n, sizeof(*m->lines.v));
 	m->lines.cap = m->lines.v ? n : 0;
 	return m->lines.v ? 0 : -ENOMEM;
 }
 
 /*
- * Makes the provider and takes text, of len bytes and a NUL, from which skipped bad lines were left
- * out.
+ * Makes the provider and takes text, of len bytes and a NUL. *stats holds what was left out of the
+ * text so far. If that is its beginning, the first line may be a part of one.
  */
-static int perfmap_new(char *text, size_t len, uint64_t skipped, struct symbol_provider **ret_map,
-		       struct perfmap_stats *ret_stats, struct parse_error *err)
+static int perfmap_new(char *text, size_t len, uint64_t lines_max, struct perfmap_stats *stats,
+		       struct symbol_provider **ret_map, struct parse_error *err)
 {
-	struct perfmap_stats stats = {.lines = skipped, .bad_lines = skipped};
 	struct perfmap *m = calloc(1, sizeof(*m));
+	char *begin = text;
 
 	if (!m) {
 		free(text);
@@ -216,17 +207,19 @@ static int perfmap_new(char *text, size_t len, uint64_t skipped, struct symbol_p
 	}
 	m->provider.ops = &perfmap_ops;
 	m->text = text;
-	int error = reserve_lines(m, len);
+	if (stats->cut_bytes)
+		begin = memchr(text, '\n', len) ? (char *)memchr(text, '\n', len) + 1 : text + len;
+	int error = reserve_lines(m, text + len, lines_max, &begin);
 
+	stats->cut_bytes += (uint64_t)(begin - text);
+	stats->memory_bytes = len + m->lines.cap * PERFMAP_LINE_MEMORY;
 	if (!error)
-		error = read_lines(m, len, &stats);
+		error = read_lines(m, begin, text + len, stats);
 	if (!error && !m->lines.len)
 		error = parse_fail(err, -EBADMSG, "no line of a perf map", 0);
 	if (!error)
 		error = ranges_split(m->lines.v, m->lines.len, &m->pieces);
-	stats.overwritten = m->pieces.covered;
-	if (ret_stats && (!error || error == -EBADMSG))
-		*ret_stats = stats;
+	stats->overwritten = m->pieces.covered;
 	if (error) {
 		perfmap_free(&m->provider);
 		return error;
@@ -246,82 +239,120 @@ int perfmap_parse(const char *text, size_t len, struct symbol_provider **ret_map
 		return -ENOMEM;
 	memcpy(copy, text, len);
 	copy[len] = 0;
-	return perfmap_new(copy, len, 0, ret_map, ret_stats, err);
+	struct perfmap_stats stats = {0};
+	int r = perfmap_new(copy, len, UINT64_MAX, &stats, ret_map, err);
+
+	if (ret_stats && (!r || r == -EBADMSG))
+		*ret_stats = stats;
+	return r;
+}
+
+/* A text that is being read from a file, up to `end` of the file. */
+struct reading {
+	char *text;
+	size_t len, cap;
+	size_t line; /* start of the last line in text */
+	uint64_t at, end;
+	bool skipping; /* the rest of a line is left out */
+};
+
+/* Takes n more bytes of the text. True: its last line is too long, and is left out. */
+static bool take_bytes(struct reading *r, size_t n)
+{
+	char *fresh = r->text + r->len;
+	const char *eol;
+
+	r->at += n;
+	if (r->skipping) {
+		eol = memchr(fresh, '\n', n);
+		if (!eol)
+			return false;
+		n -= (size_t)(eol + 1 - fresh);
+		memmove(fresh, eol + 1, n);
+		r->skipping = false;
+	}
+	eol = memrchr(fresh, '\n', n);
+	r->len += n;
+	r->line = eol ? (size_t)(eol + 1 - r->text) : r->line;
+	r->skipping = r->len - r->line > PERFMAP_LINE_MAX;
+	if (r->skipping)
+		r->len = r->line;
+	return r->skipping;
 }
 
 /*
- * Reads up to max bytes, and leaves out lines that are too long. Such a line can be a hole in the
- * file, which costs its writer nothing, so it must cost nothing here either. *ret_skipped: the
- * number of lines left out.
+ * Reads the text, and leaves out lines that are too long. Such a line can be a hole in the file,
+ * which costs its writer nothing, so it must cost nothing here either. *ret_skipped: the number of
+ * lines left out.
  */
-static int read_text(int fd, char *text, size_t max, size_t *ret_len, uint64_t *ret_skipped)
+static int read_text(int fd, struct reading *r, uint64_t *ret_skipped)
 {
-	size_t at = 0, len = 0, line = 0; /* line: start of the last line */
-	bool skipping = false;
 	uint64_t skipped = 0;
 
-	while (at < max) {
-		off_t data = skipping ? lseek(fd, (off_t)at, SEEK_DATA) : -1;
+	while (r->at < r->end && r->len < r->cap) {
+		off_t data = r->skipping ? lseek(fd, (off_t)r->at, SEEK_DATA) : -1;
 
 		/* No line ends in a hole. */
-		if (skipping && data < 0 && errno == ENXIO)
+		if (r->skipping && data < 0 && errno == ENXIO)
 			break;
-		if (data > (off_t)at)
-			at = (size_t)data < max ? (size_t)data : max;
-		size_t want = max - at < READ_BYTES ? max - at : READ_BYTES;
-		ssize_t n = pread(fd, text + len, want, (off_t)at);
-		const char *end;
+		if (data > (off_t)r->at)
+			r->at = (uint64_t)data < r->end ? (uint64_t)data : r->end;
+		size_t want = r->end - r->at < READ_BYTES ? r->end - r->at : READ_BYTES;
+
+		want = want < r->cap - r->len ? want : r->cap - r->len;
+		ssize_t n = pread(fd, r->text + r->len, want, (off_t)r->at);
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (!n)
 			break; /* the file was truncated meanwhile */
-		if (n < 0)
-			continue;
-		at += (size_t)n;
-		if (skipping) {
-			end = memchr(text + len, '\n', (size_t)n);
-			if (!end)
-				continue;
-			n -= end + 1 - (text + len);
-			memmove(text + len, end + 1, (size_t)n);
-			skipping = false;
-		}
-		end = memrchr(text + len, '\n', (size_t)n);
-		len += (size_t)n;
-		line = end ? (size_t)(end + 1 - text) : line;
-		if (len - line > PERFMAP_LINE_MAX) {
-			len = line;
-			skipping = true;
-			skipped++;
-		}
+		if (n > 0)
+			skipped += take_bytes(r, (size_t)n);
 	}
-	*ret_len = len;
 	*ret_skipped = skipped;
 	return 0;
 }
 
-int perfmap_load(int fd, struct symbol_provider **ret_map, struct perfmap_stats *ret_stats,
-		 struct parse_error *err)
+/* One half of the memory is for the text, one for its lines. */
+int perfmap_load(int fd, uint64_t memory_max, struct symbol_provider **ret_map,
+		 struct perfmap_stats *ret_stats, struct parse_error *err)
 {
+	struct perfmap_stats stats = {0};
 	struct stat st;
-	uint64_t skipped = 0;
-	size_t len = 0;
 
 	if (fstat(fd, &st))
 		return parse_fail(err, -errno, "cannot read the perf map", 0);
 	if (!S_ISREG(st.st_mode))
 		return parse_fail(err, -EBADMSG, "not a regular file", 0);
-	if ((uint64_t)st.st_size > PERFMAP_BYTES_MAX)
+	uint64_t bytes = (uint64_t)st.st_size;
+
+	if (bytes > PERFMAP_BYTES_MAX)
 		return parse_fail(err, -E2BIG, "perf map too large", 0);
-	AUTO_FREE char *text = bigmem_alloc((size_t)st.st_size + 1, 1);
+	struct reading text = {.end = bytes, .cap = bytes};
 
-	if (!text)
+	if (bytes > memory_max / 2) {
+		text.cap = memory_max / 2;
+		/* The end of a file may be one hole. */
+		if (file_data_bytes(fd, bytes) > text.cap)
+			text.at = bytes - text.cap;
+	}
+	stats.cut_bytes = text.at;
+	text.text = bigmem_alloc(text.cap + 1, 1);
+	if (!text.text)
 		return -ENOMEM;
-	int r = read_text(fd, text, (size_t)st.st_size, &len, &skipped);
+	int r = read_text(fd, &text, &stats.lines);
 
-	if (r)
+	if (r) {
+		free(text.text);
 		return parse_fail(err, r, "cannot read the perf map", 0);
-	text[len] = 0;
-	return perfmap_new(TAKE_PTR(text), len, skipped, ret_map, ret_stats, err);
+	}
+	stats.bad_lines = stats.lines;
+	text.text[text.len] = 0;
+	r = perfmap_new(text.text, text.len, memory_max / 2 / PERFMAP_LINE_MEMORY, &stats, ret_map,
+			err);
+	if (text.len == text.cap)
+		stats.cut_bytes += text.end - text.at;
+	if (ret_stats && (!r || r == -EBADMSG))
+		*ret_stats = stats;
+	return r;
 }

@@ -23,14 +23,17 @@
 
 #define PERFMAP_LINE_MAX ((size_t)64 << 10) /* longer lines are skipped and counted */
 #define PERFMAP_BYTES_MAX (((uint64_t)4 << 30) - 1)
-#define PERFMAP_ENTRIES_MAX ((size_t)32 << 20) /* further lines are counted as bad */
+#define PERFMAP_ENTRIES_MAX ((size_t)32 << 20) /* earlier lines are left out */
 #define PERFMAP_SIZE_MAX UINT32_MAX            /* of one range, bytes */
+#define PERFMAP_LINE_MEMORY 72 /* bytes of memory for a line besides its text, at most */
 
 struct perfmap_stats {
 	uint64_t lines,
 		/* bad: against the grammar, over a limit, or cut at the end of the file */
 		bad_lines;
-	uint64_t overwritten; /* entries that later ones cover entirely */
+	uint64_t overwritten;  /* entries that later ones cover entirely */
+	uint64_t cut_bytes;    /* of the file, left out for the limit of memory */
+	uint64_t memory_bytes; /* taken at most */
 };
 
 /*
@@ -38,12 +41,15 @@ struct perfmap_stats {
  * wins and the earlier one keeps the rest. The file fd is borrowed and a regular file. ret_stats
  * may be NULL; it is set on -EBADMSG too. The provider looks up by addr.
  *
+ * memory_max limits the memory. A file that needs more is read from its end, because later lines
+ * win: an old line without the newer ones could give a wrong name.
+ *
  * Returns 0; -EBADMSG: no good line; -E2BIG: over PERFMAP_BYTES_MAX; -ENOMEM; -errno.
  */
-int perfmap_load(int fd, struct symbol_provider **ret_map, struct perfmap_stats *ret_stats,
-		 struct parse_error *err);
+int perfmap_load(int fd, uint64_t memory_max, struct symbol_provider **ret_map,
+		 struct perfmap_stats *ret_stats, struct parse_error *err);
 
-/* The same from memory, which is borrowed during the call only. */
+/* The same from memory, which is borrowed during the call only, without a limit of memory. */
 int perfmap_parse(const char *text, size_t len, struct symbol_provider **ret_map,
 		  struct perfmap_stats *ret_stats, struct parse_error *err);
 

@@ -7,7 +7,7 @@
 #include "base/vec.h"
 #include "container/proc.h"
 #include "symbols/jit/methods_file.h"
-#include "symbols/jit/perfmap.h"
+#include "symbols/jit/perfmaps.h"
 #include "symbols/jit/pids.h"
 
 #include <errno.h>
@@ -18,11 +18,7 @@
 #include <unistd.h>
 
 #define JIT_LATER_NS (2 * NS_PER_S) /* tolerated difference between two clocks */
-/* Bytes of the perf maps of all processes. One process may take at most half of the bytes left. */
-#define JIT_PERFMAPS_BYTES_MAX ((uint64_t)16 << 30)
-/* Bytes of holes that count as one byte of the limit, because they are read but not kept. */
-#define JIT_PERFMAP_HOLES 4
-#define JIT_MARKERS_MAX 4096 /* mapped jitdumps; further ones are not read */
+#define JIT_MARKERS_MAX 4096        /* mapped jitdumps; further ones are not read */
 
 struct jit_sources_process {
 	bool checked, captured; /* checked: captured is known */
@@ -56,7 +52,8 @@ struct jit_sources {
 	struct hashmap by_pid; /* PID -> index into processes */
 	VEC(struct jit_marker) markers;
 	struct jit_pids pids;
-	uint64_t perfmap_bytes; /* bytes charged so far */
+	struct jit_perfmaps perfmaps;
+	struct jit_users users;
 	struct jit_sources_stats stats;
 };
 
@@ -69,6 +66,11 @@ int jit_sources_new(const struct jit_sources_options *options, struct opener *op
 		return -ENOMEM;
 	s->options = *options;
 	s->opener = opener;
+	s->users.dir_fd = options->capture_dir_fd;
+	s->perfmaps = (struct jit_perfmaps){.opener = opener,
+					    .users = &s->users,
+					    .memory = options->perfmap_memory,
+					    .memory_set = options->perfmap_memory};
 	s->open_image = open_image;
 	s->ctx = ctx;
 	*ret_sources = s;
@@ -86,6 +88,7 @@ void jit_sources_free(struct jit_sources *s)
 	vec_free(&s->processes);
 	vec_free(&s->markers);
 	jit_pids_free(&s->pids);
+	jit_users_free(&s->users);
 	hashmap_free(&s->by_pid);
 	free(s);
 }
@@ -145,30 +148,6 @@ int jit_sources_add_jitdump(struct jit_sources *s, int32_t pid, uint32_t file_pi
 	return vec_push(&s->markers, ((struct jit_marker){pid, file_pid, image}));
 }
 
-/*
- * Opens the perf map of a process that has ended and that no descriptor refers to. Its path is the
- * one that a process with our root and PIDs would have used, as in perf.
- */
-static int jit_open_ended_perfmap(int32_t pid, int *ret_fd)
-{
-	AUTO_CLOSE int fd = -1;
-	struct stat st;
-	char path[32];
-
-	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st))
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EBADMSG;
-	if ((uint64_t)st.st_size > PERFMAP_BYTES_MAX)
-		return -E2BIG;
-	*ret_fd = TAKE_FD(fd);
-	return 0;
-}
-
 bool jit_sources_pid_is_reused(const struct jit_sources *s, int32_t pid)
 {
 	struct opener_process process;
@@ -194,76 +173,20 @@ static bool jit_is_running(const struct jit_sources *s, int32_t pid)
 	       !jit_sources_pid_is_reused(s, pid);
 }
 
-static int jit_open_perfmap(struct jit_sources *s, int32_t pid, int *ret_fd)
-{
-	if (!jit_pids_may_have_perfmap(&s->pids, pid))
-		return -ENOENT;
-	if (jit_sources_pid_is_reused(s, pid))
-		return -ESTALE;
-	int r = s->opener ? opener_perfmap(s->opener, pid, PERFMAP_BYTES_MAX, ret_fd) : -ESRCH;
-
-	return r == -ESRCH ? jit_open_ended_perfmap(pid, ret_fd) : r;
-}
-
-/* Why an existing perf map is not used; NULL: there is none. */
-static const char *jit_reason_no_perfmap(int error)
-{
-	switch (error) {
-	case -ENOENT:
-	case -ESRCH:
-	case -ESTALE:
-		return NULL;
-	case -EACCES:
-	case -EPERM:
-		return "access to its perf map is denied; add CAP_SYS_PTRACE and CAP_DAC_OVERRIDE";
-	case -E2BIG:
-		return "its perf map exceeds 4 GiB; truncate or remove it";
-	case -EDQUOT:
-		return "the perf maps of all processes exceed 16 GiB; truncate or remove the "
-		       "largest";
-	case -EBADMSG:
-		return "its perf map is not a regular file, or has no valid line";
-	default:
-		return "its perf map cannot be read";
-	}
-}
-
-/* Charges a perf map. Returns 0; -EDQUOT: it takes more than half of the bytes left; -errno. */
-static int jit_charge_perfmap(struct jit_sources *s, int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return -errno;
-	uint64_t bytes = (uint64_t)st.st_size, data = file_data_bytes(fd, bytes);
-	uint64_t most = (JIT_PERFMAPS_BYTES_MAX - s->perfmap_bytes) / 2;
-
-	bytes = data + (bytes - data) / JIT_PERFMAP_HOLES;
-	if (bytes > most)
-		return -EDQUOT;
-	s->perfmap_bytes += bytes;
-	return 0;
-}
-
 /* Loads the perf map that a process has now, if there is one. Returns 0 or -ENOMEM. */
 static int jit_load_perfmap(struct jit_sources *s, struct jit_sources_process *p,
 			    struct jit_names_sources *names)
 {
-	struct perfmap_stats stats = {0};
-	struct parse_error err;
-	AUTO_CLOSE int fd = -1;
-	int r = jit_open_perfmap(s, p->pid, &fd);
+	struct jit_perfmap map = {0};
+	int r = 0;
 
-	names->open |= !r;
-	if (!r)
-		r = jit_charge_perfmap(s, fd);
-	if (!r) {
-		r = perfmap_load(fd, &names->perfmap, &stats, &err);
-		s->stats.perfmaps += !r;
-		p->damage.n[JIT_PERFMAP_BAD_LINES] += stats.bad_lines;
-	}
-	p->perfmap_why = r ? jit_reason_no_perfmap(r) : NULL;
-	return r == -ENOMEM ? r : 0;
+	if (jit_pids_may_have_perfmap(&s->pids, p->pid) && !jit_sources_pid_is_reused(s, p->pid))
+		r = jit_perfmaps_load(&s->perfmaps, p->pid, &p->damage, &map);
+	names->perfmap = map.names;
+	names->open |= map.found;
+	s->stats.perfmaps += map.names != NULL;
+	p->perfmap_why = map.why;
+	return r;
 }
 
 /*
@@ -284,6 +207,15 @@ static bool jit_belongs_to(const struct jit_sources *s, int32_t pid, uint32_t fi
 	       file_pid == (uint32_t)process.ns_pid;
 }
 
+/* Whether the runtime of a process still holds its jitdump open, or the file may be its own. */
+static bool jit_may_use_dump(struct jit_sources *s, int32_t pid, int fd)
+{
+	struct stat st;
+
+	return jit_is_running(s, pid) ||
+	       (!fstat(fd, &st) && jit_users_may_own(&s->users, pid, &st));
+}
+
 /*
  * Reads one jitdump. Returns 0; -ENOENT: it belongs to another process; -errno: it could not be
  * read to its end.
@@ -300,7 +232,8 @@ static int jit_load_marker(struct jit_sources *s, const struct jit_marker *marke
 		return r;
 	names->open = true;
 	r = jitdump_peek(fd, &stats);
-	if (!r && !jit_belongs_to(s, marker->pid, marker->file_pid, stats.pid, ns_pid))
+	if (!r && (!jit_belongs_to(s, marker->pid, marker->file_pid, stats.pid, ns_pid) ||
+		   !jit_may_use_dump(s, marker->pid, fd)))
 		r = -ENOENT;
 	if (r) {
 		damage->n[JIT_DUMPS_REFUSED]++;

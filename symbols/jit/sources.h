@@ -28,6 +28,8 @@ struct jit_sources_options {
 	 */
 	const struct lookup_cache *counted;
 	bool untimed; /* times of the recording are not CLOCK_MONOTONIC */
+	/* Memory that the perf maps of all processes may take; 0: half of what is left. */
+	uint64_t perfmap_memory;
 };
 
 struct jit_sources_stats {

@@ -2,6 +2,8 @@
 
 static const char *const jit_damage_words[JIT_DAMAGE_KINDS][2] = {
 	[JIT_PERFMAP_BAD_LINES] = {"perfmap_bad_lines", "perf_map_bad_lines"},
+	[JIT_PERFMAPS_REFUSED] = {"perfmaps_refused", "perf_maps_refused"},
+	[JIT_PERFMAP_BYTES_CUT] = {"perfmap_bytes_cut", "perf_map_bytes_left_out"},
 	[JIT_CAPTURE_BAD_LINES] = {"capture_bad_lines", "recorded_bad_lines"},
 	[JIT_CAPTURES_CUT] = {"captures_cut", "recorded_cut_off"},
 	[JIT_DUMPS_REFUSED] = {"jitdumps_refused", "jitdumps_refused"},

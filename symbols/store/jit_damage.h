@@ -6,6 +6,8 @@
 
 enum jit_damage_kind {
 	JIT_PERFMAP_BAD_LINES,
+	JIT_PERFMAPS_REFUSED,  /* by owner, kind, size or access */
+	JIT_PERFMAP_BYTES_CUT, /* of maps that would take too much memory */
 	JIT_CAPTURE_BAD_LINES,
 	JIT_CAPTURES_CUT,  /* profcpu was killed while it wrote them */
 	JIT_DUMPS_REFUSED, /* of another process, not a jitdump, damaged, or too many */

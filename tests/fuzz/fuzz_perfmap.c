@@ -15,16 +15,23 @@ static void probe(struct symbol_provider *map, uint64_t addr)
 		abort();
 }
 
-/* Reads the same bytes from a file, as users do. */
+/* Reads the same bytes from a file, as users do, with much and with little memory. */
 static void load_file(const uint8_t *data, size_t size)
 {
+	static const uint64_t memory[] = {UINT64_MAX, 2048};
 	int fd = memfd_create("perfmap", MFD_CLOEXEC);
+	struct perfmap_stats stats;
 	struct symbol_provider *map;
 
 	if (fd < 0)
 		return;
-	if (write(fd, data, size) == (ssize_t)size && !perfmap_load(fd, &map, NULL, NULL))
+	for (int i = 0; i < 2 && write(fd, data, size) == (ssize_t)size; i++) {
+		if (perfmap_load(fd, memory[i], &map, &stats, NULL))
+			continue;
+		if (stats.memory_bytes > memory[i] || stats.cut_bytes > 2 * size)
+			abort();
 		symbol_provider_free(map);
+	}
 	close(fd);
 }
 

@@ -50,7 +50,7 @@ static int load(const char *kind, const char *path, const char *root, struct sym
 	} else if (!strcmp(kind, "kallsyms")) {
 		error = kallsyms_load(ret, &err);
 	} else if (!strcmp(kind, "perfmap")) {
-		error = perfmap_load(fd, ret, NULL, &err);
+		error = perfmap_load(fd, UINT64_MAX, ret, NULL, &err);
 	}
 	if (error)
 		fprintf(stderr, "%s: %s: %s\n", path ? path : kind, strerror(-error),

@@ -226,17 +226,17 @@ static void a_file_is_read_up_to_its_size_at_the_start(void **state)
 	(void)state;
 	assert_true(fd >= 0);
 	unlink(path);
-	assert_int_equal(perfmap_load(fd, &map, &stats, NULL), -EBADMSG);
+	assert_int_equal(perfmap_load(fd, UINT64_MAX, &map, &stats, NULL), -EBADMSG);
 	for (int i = 0; i < 100000; i++)
 		dprintf(fd, "%x 10 method %d\n", 0x1000 + i * 16, i);
-	assert_int_equal(perfmap_load(fd, &map, &stats, NULL), 0);
+	assert_int_equal(perfmap_load(fd, UINT64_MAX, &map, &stats, NULL), 0);
 	assert_int_equal(stats.lines, 100000);
 	assert_name(map, 0x1000 + 77777 * 16 + 5, "method 77777");
 	symbol_provider_free(map);
 	close(fd);
-	assert_int_equal(perfmap_load(fd, &map, &stats, NULL), -EBADF);
+	assert_int_equal(perfmap_load(fd, UINT64_MAX, &map, &stats, NULL), -EBADF);
 	assert_int_equal(pipe(pipes), 0);
-	assert_int_equal(perfmap_load(pipes[0], &map, &stats, NULL), -EBADMSG);
+	assert_int_equal(perfmap_load(pipes[0], UINT64_MAX, &map, &stats, NULL), -EBADMSG);
 	close(pipes[0]);
 	close(pipes[1]);
 }
@@ -259,7 +259,7 @@ static void holes_of_a_file_are_not_kept(void **state)
 	assert_int_equal(pwrite(fd, before, strlen(before), 0), strlen(before));
 	assert_int_equal(pwrite(fd, after, strlen(after), hole + 12345), strlen(after));
 	getrusage(RUSAGE_SELF, &usage[0]);
-	assert_int_equal(perfmap_load(fd, &map, &stats, NULL), 0);
+	assert_int_equal(perfmap_load(fd, UINT64_MAX, &map, &stats, NULL), 0);
 	getrusage(RUSAGE_SELF, &usage[1]);
 	assert_true(usage[1].ru_maxrss - usage[0].ru_maxrss < hole / 1024 / 2);
 	assert_name(map, 0x1000, "before");
@@ -271,10 +271,62 @@ static void holes_of_a_file_are_not_kept(void **state)
 	symbol_provider_free(map);
 	/* Holes at the end are accepted too. */
 	assert_int_equal(ftruncate(fd, hole), 0);
-	assert_int_equal(perfmap_load(fd, &map, &stats, NULL), 0);
+	assert_int_equal(perfmap_load(fd, UINT64_MAX, &map, &stats, NULL), 0);
 	assert_name(map, 0x1000, "before");
 	assert_int_equal(stats.bad_lines, 1);
 	symbol_provider_free(map);
+	close(fd);
+}
+
+/* Reads a file with a limit of memory. The result stays within it. */
+static struct symbol_provider *load_within(int fd, uint64_t memory)
+{
+	struct symbol_provider *map = NULL;
+
+	assert_int_equal(perfmap_load(fd, memory, &map, &stats, NULL), 0);
+	assert_true(stats.memory_bytes <= memory);
+	return map;
+}
+
+/* Newer lines win, so a part of them is right, and a part of the older ones is not. */
+static void with_little_memory_the_end_of_a_file_is_read(void **state)
+{
+	enum { LINES = 100000, BYTES = 32 };
+	char path[] = "/tmp/test_perfmap.XXXXXX";
+	int fd = mkstemp(path);
+	struct symbol_provider *map = NULL;
+	static char text[LINES * BYTES + 1];
+
+	(void)state;
+	assert_true(fd >= 0);
+	unlink(path);
+	for (int i = 0; i < LINES; i++)
+		snprintf(text + i * BYTES, BYTES + 1, "%08x 10 method %012d\n", 0x1000 + i * 16, i);
+	assert_int_equal(write(fd, text, LINES * BYTES), LINES * BYTES);
+	map = load_within(fd, LINES * (uint64_t)(BYTES + PERFMAP_LINE_MEMORY) * 2);
+	assert_int_equal(stats.lines, LINES);
+	assert_int_equal(stats.cut_bytes, 0);
+	symbol_provider_free(map);
+	/* Half of the memory is for what lines take besides their text. */
+	map = load_within(fd, 1000 * 2 * PERFMAP_LINE_MEMORY);
+	assert_int_equal(stats.lines, 1000);
+	assert_int_equal(stats.bad_lines, 0);
+	assert_int_equal(stats.cut_bytes, (LINES - 1000) * BYTES);
+	assert_name(map, 0x1000 + (LINES - 1) * 16, "method 000000099999");
+	assert_name(map, 0x1000 + (LINES - 1000) * 16, "method 000000099000");
+	assert_name(map, 0x1000 + (LINES - 1001) * 16, NULL);
+	symbol_provider_free(map);
+	/* Half of it is for the text: the last of these lines are long. */
+	memset(text, 'x', 3000 * BYTES);
+	text[3000 * BYTES] = 0;
+	for (int i = 0; i < 3; i++)
+		dprintf(fd, "%x 10 long%.*s\n", 0x9000000 + i * 16, 60000, text);
+	map = load_within(fd, 2 * 100000);
+	assert_int_equal(stats.lines, 1);
+	assert_int_equal(symbol_provider_find(map, 0x9000020, 0, &(struct symbol){0}), 0);
+	symbol_provider_free(map);
+	assert_int_equal(perfmap_load(fd, 100000, &map, &stats, NULL), -EBADMSG);
+	assert_int_equal(perfmap_load(fd, 0, &map, &stats, NULL), -EBADMSG);
 	close(fd);
 }
 
@@ -326,6 +378,7 @@ int main(void)
 		cmocka_unit_test(monstrous_lines_are_skipped),
 		cmocka_unit_test(a_file_is_read_up_to_its_size_at_the_start),
 		cmocka_unit_test(holes_of_a_file_are_not_kept),
+		cmocka_unit_test(with_little_memory_the_end_of_a_file_is_read),
 		cmocka_unit_test(cutting_equals_painting),
 	};
 

@@ -1,5 +1,6 @@
 #include "symbols/jit/methods_file.h"
 #include "symbols/jit/sources.h"
+#include "symbols/jit/users.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -174,6 +175,8 @@ struct perfmap {
 		*text;   /* contents; NULL: a directory; text that begins with / is a link target */
 	off_t bytes;     /* size, made by a hole */
 	const char *why; /* reason why it is not read; NULL: it is read */
+	uid_t uid;       /* owner; 0: this user */
+	bool linked;     /* it has a second name */
 };
 
 /* Files that processes of these PIDs left, read on the recording's machine. */
@@ -182,7 +185,8 @@ static void assert_perfmaps(const struct fixture *f, const struct perfmap *maps,
 	struct jit_sources_options options = {.capture_dir_fd = f->dir_fd, .live = true};
 	struct lookup_cache lookup_cache = {0};
 	struct jit_sources *s;
-	char path[64];
+	char path[64], second[] = "/tmp/test_jit_sources.link";
+	uint64_t refused = 0;
 
 	assert_int_equal(jit_sources_new(&options, NULL, open_nothing, NULL, &s), 0);
 	for (int32_t i = 0; i < n; i++) {
@@ -199,12 +203,17 @@ static void assert_perfmaps(const struct fixture *f, const struct perfmap *maps,
 			assert_int_equal(write(fd, maps[i].text, strlen(maps[i].text)),
 					 strlen(maps[i].text));
 			assert_int_equal(maps[i].bytes ? ftruncate(fd, maps[i].bytes) : 0, 0);
+			assert_int_equal(maps[i].uid ? fchown(fd, maps[i].uid, (gid_t)-1) : 0, 0);
+			assert_int_equal(maps[i].linked ? link(path, second) : 0, 0);
 			close(fd);
 		}
 		assert_int_equal(jit_sources_provider(s, PID + i, &names), 0);
 		assert_int_equal(!names, maps[i].why != NULL);
 		assert_int_equal(remove(path), 0);
+		assert_int_equal(maps[i].linked ? remove(second) : 0, 0);
+		refused += maps[i].why != NULL;
 	}
+	assert_int_equal(jit_sources_stats(s).damage.n[JIT_PERFMAPS_REFUSED], refused);
 	assert_int_equal(jit_sources_note(s, &lookup_cache), 0);
 	for (int32_t i = 0; i < n; i++) {
 		const struct lookup_cache_process *p =
@@ -222,26 +231,111 @@ static void assert_perfmaps(const struct fixture *f, const struct perfmap *maps,
 static void a_refused_perf_map_has_a_reason(void **state)
 {
 	static const struct perfmap maps[] = {
-		{"1000 10 f\n", 0, NULL},
-		{NULL, 0, "its perf map is not a regular file, or has no valid line"},
-		{"", 0, "its perf map is not a regular file, or has no valid line"},
-		{"1000 10 f\n", (off_t)4 << 30,
-		 "its perf map exceeds 4 GiB; truncate or remove it"},
-		{"/dev/null", 0, "its perf map cannot be read"},
+		{"1000 10 f\n", 0, NULL, 0, false},
+		{NULL, 0, "its perf map is not a regular file, or has no valid line", 0, false},
+		{"", 0, "its perf map is not a regular file, or has no valid line", 0, false},
+		{"1000 10 f\n", (off_t)4 << 30, "its perf map exceeds 4 GiB; truncate or remove it",
+		 0, false},
+		{"/dev/null", 0, "its perf map cannot be read", 0, false},
 	};
 
 	assert_perfmaps(*state, maps, 5);
+}
+
+#define NOT_ITS_OWN                                                                              \
+	"its perf map belongs to another user; if you trust it, give it to root with chown and " \
+	"run `profcpu postprocess` again"
+
+/* After the end of a process anybody can leave a file with its PID. */
+static void a_perf_map_of_another_user_is_refused(void **state)
+{
+	static const struct perfmap maps[] = {
+		{"1000 10 recorded\n", 0, NULL, 4321, false},
+		{"1000 10 other\n", 0, NOT_ITS_OWN, 4322, false},
+		{"1000 10 unknown\n", 0, NOT_ITS_OWN, 4321, false},
+		{"1000 10 later\n", 0, NULL, 4323, false},
+		{"1000 10 linked\n", 0, NOT_ITS_OWN, 0, true},
+		{"1000 10 ours\n", 0, NULL, 0, false},
+	};
+	static const struct jit_user users[] = {
+		{PID, 4321}, {PID + 1, 4321}, {PID + 3, 4322}, {PID + 3, 4323}};
+	struct fixture *f = *state;
+
+	if (geteuid())
+		skip(); /* only root can give files away */
+	for (size_t i = 0; i < sizeof(users) / sizeof(*users); i++)
+		assert_int_equal(jit_users_add(f->dir_fd, &users[i]), 0);
+	assert_perfmaps(f, maps, 6);
+	/* Without the file only root's and our own count. A part of an entry is none. */
+	assert_int_equal(unlinkat(f->dir_fd, JIT_USERS_FILE, 0), 0);
+	assert_perfmaps(f, maps + 1, 1);
+	int fd = openat(f->dir_fd, JIT_USERS_FILE, O_WRONLY | O_CREAT, 0600);
+
+	assert_int_equal(write(fd, &(struct jit_user){PID, 4322}, 7), 7);
+	close(fd);
+	assert_perfmaps(f, maps + 1, 1);
+	assert_int_equal(unlinkat(f->dir_fd, JIT_USERS_FILE, 0), 0);
+}
+
+/* The first map may take half of the memory, and the next ones half of what it leaves. */
+static void perf_maps_share_the_memory(void **state)
+{
+	enum { LINES = 2000, BYTES = 24 };
+	const struct fixture *f = *state;
+	const uint64_t memory = (uint64_t)1 << 20;
+	struct jit_sources_options options = {
+		.capture_dir_fd = f->dir_fd, .live = true, .perfmap_memory = memory};
+	struct lookup_cache lookup_cache = {0};
+	struct jit_sources *s;
+	uint64_t cut = 0;
+	char path[64];
+	int32_t i;
+
+	assert_int_equal(jit_sources_new(&options, NULL, open_nothing, NULL, &s), 0);
+	for (i = 0; i < 9; i++) {
+		struct symbol_provider *names;
+
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map", PID + i);
+		FILE *file = fopen(path, "wx");
+
+		for (int n = 0; n < LINES; n++)
+			fprintf(file, "%06x 10 method %06d\n", n * 16, n);
+		fclose(file);
+		assert_int_equal(jit_sources_provider(s, PID + i, &names), 0);
+		assert_int_equal(remove(path), 0);
+		struct jit_damage damage = jit_sources_stats(s).damage;
+
+		assert_true(damage.n[JIT_PERFMAP_BYTES_CUT] >= cut);
+		assert_true(damage.n[JIT_PERFMAP_BYTES_CUT] - cut < (uint64_t)LINES * BYTES);
+		cut = damage.n[JIT_PERFMAP_BYTES_CUT];
+		if (!names)
+			break;
+	}
+	/* Some were read in part, then no memory was left. */
+	assert_in_range(i, 2, 8);
+	assert_true(cut > 0);
+	assert_int_equal(jit_sources_stats(s).damage.n[JIT_PERFMAPS_REFUSED], 1);
+	assert_int_equal(jit_sources_note(s, &lookup_cache), 0);
+	assert_non_null(strstr(intern_text(&lookup_cache.texts,
+					   lookup_cache_find_process(&lookup_cache, PID + i)->why),
+			       "too little memory is left for its perf map; "));
+	assert_non_null(
+		strstr(intern_text(&lookup_cache.texts,
+				   lookup_cache_find_process(&lookup_cache, PID + i - 1)->why),
+		       "only the end of its perf map was read"));
+	jit_sources_free(s);
+	lookup_cache_free(&lookup_cache);
 }
 
 /* Holes cost no disk space. They must not reduce what others may read. */
 static void sparse_perf_maps_leave_room_for_others(void **state)
 {
 	static const struct perfmap maps[] = {
-		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL},
-		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL},
-		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL},
-		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL},
-		{"1000 10 f\n", 0, NULL},
+		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL, 0, false},
+		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL, 0, false},
+		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL, 0, false},
+		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL, 0, false},
+		{"1000 10 f\n", 0, NULL, 0, false},
 	};
 
 	assert_perfmaps(*state, maps, 5);
@@ -366,6 +460,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_refused_perf_map_has_a_reason, setup, teardown),
 		cmocka_unit_test_setup_teardown(sparse_perf_maps_leave_room_for_others, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_perf_map_of_another_user_is_refused, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(perf_maps_share_the_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(names_of_a_running_process_may_grow, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(captured_names_are_not_open, setup, teardown),

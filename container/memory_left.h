@@ -1,0 +1,17 @@
+/*
+ * The memory that this process may still take: what the machine has, and what the limits of its
+ * control groups leave. Sources: Linux Documentation/filesystems/proc.rst (MemAvailable),
+ * admin-guide/cgroup-v2.rst and admin-guide/cgroup-v1/memory.rst.
+ */
+#ifndef CONTAINER_MEMORY_LEFT_H
+#define CONTAINER_MEMORY_LEFT_H
+
+#include <stdint.h>
+
+/* Returns bytes; UINT64_MAX if nothing is known. Cached files that can be dropped count as free. */
+uint64_t memory_left(void);
+
+/* The same with other directories than /proc and /sys/fs/cgroup, for tests. */
+uint64_t memory_left_in(const char *proc_dir, const char *cgroup_dir);
+
+#endif

@@ -1,0 +1,54 @@
+#include "symbols/jit/users.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+int jit_users_add(int dir_fd, const struct jit_user *user)
+{
+	AUTO_CLOSE int fd = openat(dir_fd, JIT_USERS_FILE,
+				   O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if ((uint64_t)st.st_size >= JIT_USERS_MAX * sizeof(*user))
+		return -E2BIG;
+	return file_write_all(fd, user, sizeof(*user));
+}
+
+/* Without the file, no process has a known user. */
+static void users_read(struct jit_users *users)
+{
+	AUTO_FREE char *data = NULL;
+	struct jit_user user;
+	size_t len;
+	int r = file_read_at(users->dir_fd, JIT_USERS_FILE, JIT_USERS_MAX * sizeof(user), &data,
+			     &len);
+
+	/* A recorder that was killed may have left a part of an entry. */
+	for (size_t at = 0; !r && at + sizeof(user) <= len; at += sizeof(user)) {
+		memcpy(&user, data + at, sizeof(user));
+		r = hashmap_put(&users->uids, (uint32_t)user.pid, user.uid);
+	}
+}
+
+bool jit_users_may_own(struct jit_users *users, int32_t pid, const struct stat *st)
+{
+	if (!users->read && users->dir_fd >= 0)
+		users_read(users);
+	users->read = true;
+	const uint32_t *uid = hashmap_get(&users->uids, (uint32_t)pid);
+
+	return st->st_nlink <= 1 &&
+	       (!st->st_uid || st->st_uid == geteuid() || (uid && st->st_uid == *uid));
+}
+
+void jit_users_free(struct jit_users *users)
+{
+	hashmap_free(&users->uids);
+}

@@ -1,0 +1,48 @@
+/*
+ * Reads and writes symbols/users of a recording: the user of each process that belongs to neither
+ * root nor the recorder. After the end of a process, only this shows whose perf map is its own.
+ *
+ * The file is an array of struct jit_user in the recorder's byte order, because only the machine of
+ * the recording uses it. It only grows. The last entry of a PID counts.
+ */
+#ifndef SYMBOLS_JIT_USERS_H
+#define SYMBOLS_JIT_USERS_H
+
+#include "base/hashmap.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#define JIT_USERS_FILE "users"
+#define JIT_USERS_MAX ((size_t)128 << 10) /* entries; further processes have no known user */
+
+struct jit_user {
+	int32_t pid;
+	uint32_t uid;
+};
+_Static_assert(sizeof(struct jit_user) == 8, "the file's layout");
+
+/*
+ * Appends an entry to the file in a recording's symbols/. Returns 0; -E2BIG: the file has
+ * JIT_USERS_MAX; -errno.
+ */
+int jit_users_add(int dir_fd, const struct jit_user *user);
+
+/* The users of a recording. With dir_fd (borrowed; -1: none) set, it is read at the first use. */
+struct jit_users {
+	int dir_fd;
+	bool read;
+	struct hashmap uids; /* by PID */
+};
+
+/*
+ * Whether the file of a process that has ended may be its own. Anyone can leave a file in /tmp.
+ * Accepts root's and ours, and that of the recorded user. Refuses a second name of a file: its
+ * owner may not have made it.
+ */
+bool jit_users_may_own(struct jit_users *users, int32_t pid, const struct stat *st);
+
+void jit_users_free(struct jit_users *users);
+
+#endif
