@@ -152,6 +152,9 @@ void jit_methods_writer_why(struct jit_methods_writer *w, const char *why)
 {
 	size_t len = strnlen(why, JIT_METHODS_WHY_BYTES - 1);
 
+	/* Programs of the same PID before may have used the room for it. */
+	if (w->full && !jit_writer_has_room(w, 4 * len, JIT_METHODS_FILE_BYTES_MAX))
+		return;
 	if (w->full)
 		w->out.error = 0;
 	else

@@ -421,6 +421,12 @@ static void a_file_grows_no_larger_than_the_read_limit(void **state)
 				 4 + JIT_METHODS_WHY_BYTES);
 		assert_memory_equal(end, "why x", 5);
 		assert_int_equal(end[3 + JIT_METHODS_WHY_BYTES], '\n');
+		/* Further programs of the PID get a reason as long as there is room for it. */
+		for (int i = 0; i < 8; i++) {
+			assert_int_equal(jit_methods_writer_open(dir_fd, getpid(), &w), 0);
+			jit_methods_writer_why(w, why);
+			assert_int_equal(jit_methods_writer_close(w), -EFBIG);
+		}
 		assert_int_equal(fstat(fd, &st), 0);
 		assert_true((uint64_t)st.st_size <= JIT_METHODS_FILE_BYTES_MAX);
 		close(fd);
