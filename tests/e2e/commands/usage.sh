@@ -59,6 +59,7 @@ done
 wrong "--call-graph: 'lbr' is none of full, full,BYTES, dwarf, fp and no" collect --call-graph lbr
 wrong "--call-graph: 'fp,8192' is none of full, full,BYTES, dwarf, fp and no" collect --call-graph=fp,8192
 wrong "--keep-stacks: 'some' is none of none, failed and all" collect --keep-stacks some
+wrong "--jit-names: 'perfmap' is none of auto, memory, rundown and none" collect --jit-names=perfmap
 stray "" collect -n
 stray "" collect -r
 stray "" collect --d 1

@@ -15,7 +15,7 @@ let s = 0;
 while (!fs.existsSync('stop')) for (let i = 0; i < 50; i++) s += knownHot(100000);
 JS
 # Percentage of the samples: in knownHot, and in code without a name.
-share_of_hot() { awk '{ all += $NF } /JS:.knownHot/ { hit += $NF } END { print all ? 100 * hit / all : 0 }' "$1/folded_stacks.out"; }
+share_of_hot() { awk '{ all += $NF } /(JS|LazyCompile):.knownHot/ { hit += $NF } END { print all ? 100 * hit / all : 0 }' "$1/folded_stacks.out"; }
 share_of_unknown() { awk '{ all += $NF } /;\[unknown\] [0-9]+$/ { hit += $NF } END { print all ? 100 * hit / all : 0 }' "$1/folded_stacks.out"; }
 complete() { grep -q "\"symbols_complete\": $2" "$1/manifest.json" || fail "$3: $(cat "$1/manifest.json" "$T/collect.log")"; }
 # record_open DIR: records a node whose jitdump lacks the name of hot code. node runs on as $STARTED. The length of the

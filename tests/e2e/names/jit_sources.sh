@@ -133,9 +133,9 @@ JS
 for way in --perf-basic-prof --perf-prof; do
 	record node -F 499 -d 20 -- node "$way" hot.js
 	T_FILES+=(/tmp/perf-"$(sed -n 's/^image jit - 0 0 0 0 \([0-9]*\) .*/\1/p' node/symbols/names | head -1)".map)
-	awk -v s="$(share node 'JS:.knownHot')" 'BEGIN { exit !(s > 60) }' ||
-		fail "node $way: knownHot has $(share node 'JS:.knownHot') %: $(cat collect.log)"
+	awk -v s="$(share node '(JS|LazyCompile):.knownHot')" 'BEGIN { exit !(s > 60) }' ||
+		fail "node $way: knownHot has $(share node '(JS|LazyCompile):.knownHot') %: $(cat collect.log)"
 	rm -rf node
 done
-grep -q ' jitdump - JS:.*knownHot' <(record node -F 499 -d 20 -- node --perf-prof hot.js; cat node/symbols/names) ||
+grep -qE ' jitdump - (JS|LazyCompile):.*knownHot' <(record node -F 499 -d 20 -- node --perf-prof hot.js; cat node/symbols/names) ||
 	fail "node's jitdump was not used"
