@@ -10,9 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #define DOTNET_ENVIRON_MAX ((size_t)4 << 20)
 
@@ -148,71 +146,48 @@ static void dotnet_tmpdir(pid_t pid, char *dir, size_t cap)
 		dir[--n] = 0;
 }
 
-/* Opens the socket as an O_PATH descriptor. 0; -ENOENT: no socket; errors of opener_pin. */
-static int dotnet_port_find(struct opener *o, pid_t pid, char *path, size_t cap, int *ret_fd)
+/* Connects to the port. *ret_pin: 0 or the error of opener_pin. */
+static int dotnet_port_open(struct opener *o, pid_t pid, char *path, size_t cap, int *ret_pin,
+			    int *ret_fd)
 {
 	struct opener_process process;
 	char dir[PATH_MAX];
-	AUTO_CLOSE int fd = -1;
-	struct stat st;
-	int r = opener_pin(o, pid);
 
+	*ret_pin = opener_pin(o, pid);
 	if (opener_process(o, pid, &process))
-		return r;
+		return *ret_pin;
 	dotnet_tmpdir(pid, dir, sizeof(dir));
 	int len = snprintf(path, cap, "%s/dotnet-diagnostic-%d-%llu-socket", dir, process.ns_pid,
 			   (unsigned long long)process.start_ticks);
 
+	if (*ret_pin)
+		return *ret_pin;
 	/* The path is too long for a socket's address, so the runtime cannot have it either. */
-	if (!r && (len < 0 || (size_t)len >= cap))
-		return -ENOENT;
-	if (!r)
-		r = opener_path(o, pid, path, &fd);
-	if (r == -ENOTDIR || (!r && (fstat(fd, &st) || !S_ISSOCK(st.st_mode))))
-		return -ENOENT;
-	if (!r)
-		*ret_fd = TAKE_FD(fd);
-	return r;
-}
+	int r = len < 0 || (size_t)len >= cap ? -ENOENT : opener_socket(o, pid, path, ret_fd);
 
-static int dotnet_connect(int path_fd, int *ret_fd)
-{
-	AUTO_CLOSE int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-
-	if (s < 0)
-		return -errno;
-	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d", path_fd);
-	if (connect(s, (struct sockaddr *)&a, sizeof(a)))
-		return -errno;
-	*ret_fd = TAKE_FD(s);
-	return 0;
+	return r == -ENOTDIR ? -ENOENT : r;
 }
 
 int dotnet_port_connect(struct opener *o, pid_t pid, int *ret_fd)
 {
 	char path[DOTNET_PORT_BYTES];
-	AUTO_CLOSE int fd = -1;
-	int r = dotnet_port_find(o, pid, path, sizeof(path), &fd);
+	int pin;
 
-	return r ? r : dotnet_connect(fd, ret_fd);
+	return dotnet_port_open(o, pid, path, sizeof(path), &pin, ret_fd);
 }
 
 int dotnet_port(struct opener *o, pid_t pid, enum dotnet_port_state *ret_state, char *path,
 		size_t cap)
 {
-	AUTO_CLOSE int fd = -1, s = -1;
-	int r = dotnet_port_find(o, pid, path, cap, &fd);
+	AUTO_CLOSE int fd = -1;
+	int pin, r = dotnet_port_open(o, pid, path, cap, &pin, &fd);
 
-	if (r == -ENOENT) {
-		*ret_state = DOTNET_PORT_NONE;
-		return 0;
-	}
-	if (r)
-		return r;
-	r = dotnet_connect(fd, &s);
+	if (pin)
+		return pin;
 	if (!r || r == -EAGAIN) /* -EAGAIN: its queue is full, so the runtime listens */
 		*ret_state = DOTNET_PORT_OPEN;
+	else if (r == -ENOENT)
+		*ret_state = DOTNET_PORT_NONE;
 	else
 		*ret_state = r == -EACCES || r == -EPERM ? DOTNET_PORT_DENIED : DOTNET_PORT_DEAD;
 	return 0;

@@ -6,10 +6,10 @@
  * The kernel does it (openat2 RESOLVE_IN_ROOT). On kernels without openat2 each component is opened
  * separately, and links are resolved inside the root (resolve.h).
  *
- * Only regular files that belong to root or the target's uid are accepted, up to a size that the
- * caller names. "Root" is uid 0 and the uid that is 0 in the target's user namespace. Other kinds
- * of files are never opened for reading, so a FIFO cannot block and a device cannot have side
- * effects. Files of /proc, /sys and similar file systems are refused.
+ * A file is opened with the rights of the target, not with ours (rights.h), because a target can
+ * put links to files that it may not read. Only regular files are accepted, up to a size that the
+ * caller names. Other kinds of files are never opened for reading, so a FIFO cannot block and a
+ * device cannot have side effects. Files of /proc, /sys and similar file systems are refused.
  *
  * Limit: a FUSE file system of the target that does not respond blocks the call.
  */
@@ -66,21 +66,26 @@ int opener_root(struct opener *o, pid_t pid, int *ret_fd);
 
 /*
  * Opens a regular file of at most max_bytes inside the target's root, for reading. Pins pid first
- * if necessary. 0; -ENOENT, -ENOTDIR, -ELOOP; -EACCES: owner or type not accepted, or no
- * permission; -E2BIG; errors of opener_pin. The caller closes *ret_fd.
+ * if necessary. 0; -ENOENT, -ENOTDIR, -ELOOP; -EACCES: type not accepted, or the target itself may
+ * not read it; -E2BIG; errors of opener_pin. The caller closes *ret_fd.
  */
 int opener_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd);
 
 /*
- * Opens anything inside the target's root as an O_PATH descriptor, for fstat or to connect to a
- * socket through /proc/self/fd. Accepts each type, owner and size. Follows links inside the root.
- * Errors as opener_file.
+ * Like opener_file, inside our own root. If pid is not pinned, the file is opened with our rights.
  */
-int opener_path(struct opener *o, pid_t pid, const char *path, int *ret_fd);
+int opener_own_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd);
+
+/*
+ * Connects to a stream socket inside the target's root, without blocking. 0; -ENOENT: no socket;
+ * -EACCES: the target itself may not connect; errors of opener_file and connect(2). The caller
+ * closes *ret_fd.
+ */
+int opener_socket(struct opener *o, pid_t pid, const char *path, int *ret_fd);
 
 /*
  * Opens the file that is mapped at [start, end) through /proc/PID/map_files, even if it was deleted
- * or replaced. Accepts each owner, because the target itself runs the file. Needs
+ * or replaced. The target's rights do not matter, because it has the file mapped. Needs
  * CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN (-EPERM) and a living process (-ESRCH). -ENOENT: no such
  * mapping. Other errors as opener_file.
  */
@@ -88,19 +93,20 @@ int opener_map_file(struct opener *o, pid_t pid, uint64_t start, uint64_t end, u
 		    int *ret_fd);
 
 /*
- * Opens the target's perf map: first /tmp/perf-NSPID.map in the target's root, then
- * /tmp/perf-PID.map in ours. If the target's root is inaccessible, it also tries
- * /tmp/perf-NSPID.map in ours. Errors as opener_file; if several places fail, the first error that
- * is not -ENOENT.
+ * Opens the program that a living process runs, through /proc/PID/exe, if its path is `path`. The
+ * target's rights do not matter: a program with mode 0711 runs, though its user may not read it.
+ * 0; -ENOENT: it runs another program; errors of opener_map_file.
  */
-int opener_perfmap(struct opener *o, pid_t pid, uint64_t max_bytes, int *ret_fd);
+int opener_program(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd);
 
 /*
- * Opens the file behind an O_PATH descriptor for reading, even if its name now belongs to another
- * file. The caller has checked that it is a regular file. 0; -EACCES; -errno. The caller closes
- * *ret_fd.
+ * Opens the target's perf map: first /tmp/perf-NSPID.map in the target's root, then
+ * /tmp/perf-PID.map in ours. If the target's root is inaccessible, it also tries
+ * /tmp/perf-NSPID.map in ours. Everybody may put files there, so the owner must be the target's
+ * user or root: uid 0, or the uid that is 0 in the target's user namespace. Errors as opener_file;
+ * if several places fail, the first error that is not -ENOENT.
  */
-int opener_reopen(int path_fd, int *ret_fd);
+int opener_perfmap(struct opener *o, pid_t pid, uint64_t max_bytes, int *ret_fd);
 
 /*
  * Returns whether a descriptor's file is on a kernel file system (/proc, /sys, ...). Reading such a
@@ -113,5 +119,7 @@ bool opener_is_on_kernel_fs(int fd);
  * that rejects it).
  */
 void opener_without_openat2(struct opener *o);
+/* For tests: checks rights as without CAP_SETUID. */
+void opener_without_setuid(struct opener *o);
 
 #endif

@@ -6,14 +6,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #define RESOLVE_TRIES 16 /* after -EAGAIN: another process renamed a file during the walk */
 
-int resolve_openat2(int root_fd, const char *path, int *ret_fd)
+static int resolve_openat2(int root_fd, const char *path, int *ret_fd)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC,
@@ -42,13 +42,26 @@ int resolve_openat2(int root_fd, const char *path, int *ret_fd)
  * path.
  */
 struct resolve_walk {
-	int root_fd, cur;
+	const struct resolve_place *place;
+	int cur;
 	unsigned links;
 	char done[PATH_MAX], todo[PATH_MAX];
 };
 
-static int resolve_open_step(int dir, const char *name, int *ret_fd)
+/* Whether the rights allow a search of dir. The kernel rejects what is no directory. */
+static bool resolve_may_search(const struct resolve_walk *w, int dir)
 {
+	const struct rights *judge = w->place->judge;
+	struct stat st;
+
+	return !judge ||
+	       (!fstat(dir, &st) && (!S_ISDIR(st.st_mode) || rights_may(judge, dir, &st, X_OK)));
+}
+
+static int resolve_open_step(const struct resolve_walk *w, int dir, const char *name, int *ret_fd)
+{
+	if (!resolve_may_search(w, dir))
+		return -EACCES;
 	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
@@ -66,7 +79,7 @@ static void resolve_set_cur(struct resolve_walk *w, int fd)
 
 static int resolve_to_root(struct resolve_walk *w)
 {
-	int fd = -1, r = resolve_open_step(w->root_fd, ".", &fd);
+	int fd = -1, r = resolve_open_step(w, w->place->root_fd, ".", &fd);
 
 	if (r)
 		return r;
@@ -90,7 +103,7 @@ static int resolve_up(struct resolve_walk *w)
 	r = resolve_to_root(w);
 	for (char *name = strtok_r(names, "/", &save); name && !r;
 	     name = strtok_r(NULL, "/", &save)) {
-		r = resolve_open_step(w->cur, name, &fd);
+		r = resolve_open_step(w, w->cur, name, &fd);
 		if (r)
 			break;
 		resolve_set_cur(w, fd);
@@ -141,7 +154,7 @@ static int resolve_step(struct resolve_walk *w, const char *name)
 	struct stat st;
 	bool up = !strcmp(name, "..");
 	/* Open ".", so that it fails below a file. */
-	int r = resolve_open_step(w->cur, up ? "." : name, &fd);
+	int r = resolve_open_step(w, w->cur, up ? "." : name, &fd);
 
 	if (r)
 		return r;
@@ -161,9 +174,9 @@ static int resolve_step(struct resolve_walk *w, const char *name)
 	return 0;
 }
 
-int resolve_by_steps(int root_fd, const char *path, int *ret_fd)
+static int resolve_by_steps(const struct resolve_place *place, const char *path, int *ret_fd)
 {
-	struct resolve_walk w = {.root_fd = root_fd, .cur = -1};
+	struct resolve_walk w = {.place = place, .cur = -1};
 	char name[PATH_MAX];
 	int r;
 
@@ -186,4 +199,12 @@ int resolve_by_steps(int root_fd, const char *path, int *ret_fd)
 	}
 	*ret_fd = w.cur;
 	return 0;
+}
+
+int resolve(const struct resolve_place *place, const char *path, int *ret_fd)
+{
+	int r = place->by_steps || place->judge ? -ENOSYS
+						: resolve_openat2(place->root_fd, path, ret_fd);
+
+	return r == -ENOSYS ? resolve_by_steps(place, path, ret_fd) : r;
 }

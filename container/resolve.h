@@ -5,20 +5,25 @@
 #ifndef CONTAINER_RESOLVE_H
 #define CONTAINER_RESOLVE_H
 
+#include "container/rights.h"
+
+#include <stdbool.h>
+
 #define RESOLVE_LINKS_MAX 40 /* symbolic links in one path, like the kernel's limit */
 
-/*
- * Opens path below root_fd as an O_PATH descriptor, which the caller closes. root_fd is a
- * directory, possibly O_PATH; a leading "/" stands for it. Uses openat2 with RESOLVE_IN_ROOT and
- * RESOLVE_NO_MAGICLINKS. 0; -ENOENT, -ENOTDIR, -ELOOP, -EACCES, -ENAMETOOLONG, -errno; -ENOSYS: the
- * kernel or a seccomp filter lacks openat2.
- */
-int resolve_openat2(int root_fd, const char *path, int *ret_fd);
+/* A root, and the way to resolve paths below it. */
+struct resolve_place {
+	int root_fd;                /* a directory, possibly O_PATH; a leading "/" stands for it */
+	bool by_steps;              /* do not use openat2 */
+	const struct rights *judge; /* check these rights; NULL: only the kernel checks */
+};
 
 /*
- * Like resolve_openat2, for kernels without openat2. Opens one component at a time and never lets
- * the kernel follow a link.
+ * Opens path as an O_PATH descriptor, which the caller closes. Uses openat2 with RESOLVE_IN_ROOT
+ * and RESOLVE_NO_MAGICLINKS. Without openat2, or with rights to check, it opens one component at a
+ * time, and the kernel never follows a link. 0; -ENOENT, -ENOTDIR, -ELOOP, -EACCES, -ENAMETOOLONG,
+ * -errno.
  */
-int resolve_by_steps(int root_fd, const char *path, int *ret_fd);
+int resolve(const struct resolve_place *place, const char *path, int *ret_fd);
 
 #endif

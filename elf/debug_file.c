@@ -25,12 +25,8 @@ int debug_file_open_in_root(int root_fd, const char *path)
 	char reached[32];
 	struct stat st;
 
-	while (*path == '/')
-		path++;
-	int r = resolve_openat2(root_fd, path, &at);
+	int r = resolve(&(struct resolve_place){.root_fd = root_fd}, path, &at);
 
-	if (r == -ENOSYS)
-		r = resolve_by_steps(root_fd, path, &at);
 	if (r)
 		return r;
 	if (fstat(at, &st))

@@ -38,7 +38,8 @@ static const struct audit_words {
 			    "put the old one back, then `profcpu postprocess DIR`; or record with "
 			    "CAP_CHECKPOINT_RESTORE while its process runs"},
 	[AUDIT_DENIED] = {"denied", "access to its file is denied",
-			  "add CAP_SYS_PTRACE and CAP_DAC_OVERRIDE, or make the file readable"},
+			  "make the file readable, or add CAP_SYS_PTRACE, CAP_DAC_OVERRIDE and "
+			  "CAP_CHECKPOINT_RESTORE"},
 	[AUDIT_UNREADABLE] = {"unreadable", "its file is damaged or cannot be read",
 			      "replace it with an intact copy, then `profcpu postprocess DIR`"},
 	[AUDIT_NO_FORMAT] = {"no-format", "its file is neither an ELF file nor a .NET image", NULL},

@@ -115,15 +115,21 @@ static int is_exact(const struct image_file_place *p, const struct image_key *ke
 
 /* Ways to open the file of an image. */
 enum step {
-	STEP_ROOT,   /* by path in the target's root */
-	STEP_MAPPED, /* through the mapping, also of a deleted or replaced file */
-	STEP_OWN,    /* by path in our own root, if the process's root is ours or unknown */
+	STEP_ROOT,    /* by path in the target's root */
+	STEP_MAPPED,  /* through the mapping, also of a deleted or replaced file */
+	STEP_PROGRAM, /* as the program that the process runs */
+	STEP_OWN,     /* by path in our own root, if the process's root is ours or unknown */
 	STEPS,
 };
 
 /* The order in which they are tried. */
-static const enum step any_order[STEPS] = {STEP_ROOT, STEP_MAPPED, STEP_OWN};
-static const enum step exact_order[STEPS] = {STEP_MAPPED, STEP_ROOT, STEP_OWN};
+static const enum step any_order[STEPS] = {STEP_ROOT, STEP_MAPPED, STEP_PROGRAM, STEP_OWN};
+static const enum step exact_order[STEPS] = {STEP_MAPPED, STEP_PROGRAM, STEP_ROOT, STEP_OWN};
+
+static bool is_of_mapping(enum step step)
+{
+	return step == STEP_MAPPED || step == STEP_PROGRAM;
+}
 
 /* Open the file in one way. Returns 0 or -errno. */
 static int open_step(const struct image_file_place *p, const char *path, enum step step,
@@ -131,18 +137,18 @@ static int open_step(const struct image_file_place *p, const char *path, enum st
 {
 	struct opener_process process;
 
-	if (p->later && step != STEP_OWN)
+	if ((p->later || !p->opener) && step != STEP_OWN)
 		return -ENOENT;
 	switch (step) {
 	case STEP_ROOT:
-		if (!p->opener || is_deleted(path))
+		if (is_deleted(path))
 			return -ENOENT;
 		return opener_file(p->opener, p->pid, path, IMAGE_FILE_BYTES_MAX, ret_fd);
 	case STEP_MAPPED:
-		if (!p->opener)
-			return -ENOENT;
 		return opener_map_file(p->opener, p->pid, p->start, p->end, IMAGE_FILE_BYTES_MAX,
 				       ret_fd);
+	case STEP_PROGRAM:
+		return opener_program(p->opener, p->pid, path, IMAGE_FILE_BYTES_MAX, ret_fd);
 	default:
 		if (is_deleted(path) ||
 		    (p->opener && !opener_process(p->opener, p->pid, &process) &&
@@ -150,13 +156,13 @@ static int open_step(const struct image_file_place *p, const char *path, enum st
 			return -ENOENT;
 		break;
 	}
-	AUTO_CLOSE int fd = -1;
-	int r = file_open_regular(AT_FDCWD, path, &fd);
+	struct opener *alone = NULL;
+	int r = p->opener ? 0 : opener_new(&alone);
 
-	if (!r && opener_is_on_kernel_fs(fd))
-		r = -EACCES;
 	if (!r)
-		*ret_fd = TAKE_FD(fd);
+		r = opener_own_file(p->opener ? p->opener : alone, p->later ? 0 : p->pid, path,
+				    IMAGE_FILE_BYTES_MAX, ret_fd);
+	opener_free(alone);
 	return r;
 }
 
@@ -183,11 +189,11 @@ int image_file_find(const struct image_file_place *p, const struct image_key *ke
 		if (error == -ENOMEM)
 			return error;
 		/* Few users may open a mapping, so a denial there says nothing about the file. */
-		denied |= step != STEP_MAPPED && (error == -EACCES || error == -EPERM);
+		denied |= !is_of_mapping(step) && (error == -EACCES || error == -EPERM);
 		if (error || !is_regular(fd))
 			continue;
 		r = is_same_file(key, fd);
-		if (!r && p->exact && step != STEP_MAPPED)
+		if (!r && p->exact && !is_of_mapping(step))
 			r = is_exact(p, key, path, fd);
 		if (!r)
 			*ret_fd = TAKE_FD(fd);
@@ -224,7 +230,7 @@ int image_file_open(const struct image_file_place *p, const char *path, int *ret
 	for (int i = 0; i < STEPS && r && r != -ENOMEM; i++) {
 		AUTO_CLOSE int fd = -1;
 
-		r = any_order[i] == STEP_MAPPED ? -ENOENT : open_step(p, path, any_order[i], &fd);
+		r = is_of_mapping(any_order[i]) ? -ENOENT : open_step(p, path, any_order[i], &fd);
 		if (!r && !is_regular(fd))
 			r = -ENOENT;
 		if (!r)

@@ -52,7 +52,8 @@ static const char *perfmaps_reason(int error)
 		return NULL;
 	case -EACCES:
 	case -EPERM:
-		return "access to its perf map is denied; add CAP_SYS_PTRACE and CAP_DAC_OVERRIDE";
+		return "access to its perf map is denied; its own user must be able to read it, "
+		       "and profcpu needs CAP_SYS_PTRACE and CAP_DAC_OVERRIDE";
 	case -E2BIG:
 		return "its perf map exceeds 4 GiB; truncate or remove it";
 	case -EDQUOT:

@@ -1,0 +1,56 @@
+/* State of the opener. opener.c pins processes and their roots, opener_open.c opens files. */
+#ifndef CONTAINER_OPENER_IMPL_H
+#define CONTAINER_OPENER_IMPL_H
+
+#include "base/hashmap.h"
+#include "base/vec.h"
+#include "container/opener.h"
+#include "container/rights.h"
+
+#define OPENER_PROC_PATH 96
+#define OPENER_OWN_ROOT 0 /* index of our own root, which is always pinned */
+#define OPENER_NO_ROOT UINT32_MAX
+
+/*
+ * Identity of a root. Two mounts of one directory differ, because different file systems may be
+ * mounted below them.
+ */
+struct opener_root_key {
+	uint64_t mnt_ns, dev, ino, mnt_id; /* mnt_id: 0 before Linux 5.8 */
+};
+
+struct opener_pinned_root {
+	struct opener_root_key key;
+	int root_fd, ns_fd; /* -1: the slot is free. Our own root needs no ns_fd */
+	uid_t uid0;         /* uid 0 of the target's user namespace, as a uid of ours; -1: nobody */
+	uint32_t users;
+};
+
+struct opener_pinned {
+	struct opener_process process;
+	struct rights rights;
+	uint32_t root;
+	int root_error; /* error that left it without a root */
+};
+
+struct opener {
+	VEC(struct opener_pinned_root) roots;
+	VEC(struct opener_pinned) pinned;
+	struct hashmap by_pid;
+	bool by_steps, by_mode;
+};
+
+/* Returns the pinned process, or NULL. */
+struct opener_pinned *opener_find(const struct opener *o, pid_t pid);
+
+/*
+ * Returns the pinned process; pins it first if necessary. If its root is inaccessible, fills *ret_p
+ * and returns the error.
+ */
+int opener_get(struct opener *o, pid_t pid, struct opener_pinned **ret_p);
+
+/* Opens the root of a living process. 0, -ESRCH, -errno. */
+int opener_open_root(pid_t pid, struct opener_pinned_root *root);
+void opener_close_root(struct opener_pinned_root *root);
+
+#endif

@@ -1,0 +1,304 @@
+/* Opens files of pinned processes: a part of container/opener.h. */
+#include "base/cleanup.h"
+#include "container/opener_impl.h"
+#include "container/proc.h"
+#include "container/resolve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define OPENER_PERFMAP "/tmp/perf-%d.map"
+
+bool opener_is_on_kernel_fs(int fd)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs))
+		return true;
+	switch ((unsigned long)fs.f_type) {
+	case PROC_SUPER_MAGIC:
+	case SYSFS_MAGIC:
+	case DEBUGFS_MAGIC:
+	case TRACEFS_MAGIC:
+	case CGROUP_SUPER_MAGIC:
+	case CGROUP2_SUPER_MAGIC:
+	case SECURITYFS_MAGIC:
+	case BPF_FS_MAGIC:
+	case PSTOREFS_MAGIC:
+	case EFIVARFS_MAGIC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The request for one file. */
+struct opener_request {
+	const struct opener_pinned_root *root;
+	const struct rights *rights; /* NULL: ours */
+	const char *path;
+	uint64_t max_bytes;
+	bool socket;  /* connect to it, instead of a regular file */
+	bool planted; /* others may put files there: only root's and the target's are accepted */
+};
+
+/* Opens the file behind path_fd for reading, even if its name now belongs to another file. */
+static int opener_reopen(int path_fd, int *ret_fd)
+{
+	char path[OPENER_PROC_PATH];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Checks the file behind path_fd, then opens it for reading. judge: as in resolve_place. */
+static int opener_accept(int path_fd, const struct opener_request *q, const struct rights *judge,
+			 int *ret_fd)
+{
+	struct stat st;
+
+	if (fstat(path_fd, &st))
+		return -errno;
+	if (!S_ISREG(st.st_mode) || opener_is_on_kernel_fs(path_fd) ||
+	    (judge && !rights_may(judge, path_fd, &st, R_OK)))
+		return -EACCES;
+	if (q->planted && st.st_uid && st.st_uid != q->rights->uid && st.st_uid != q->root->uid0)
+		return -EACCES;
+	if (st.st_size < 0 || (uint64_t)st.st_size > q->max_bytes)
+		return -E2BIG;
+	return opener_reopen(path_fd, ret_fd);
+}
+
+/* Connects to the socket behind path_fd without blocking. */
+static int opener_connect(int path_fd, const struct rights *judge, int *ret_fd)
+{
+	AUTO_CLOSE int s = -1;
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	struct stat st;
+
+	if (fstat(path_fd, &st))
+		return -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -ENOENT;
+	if (judge && !rights_may(judge, path_fd, &st, W_OK))
+		return -EACCES;
+	s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s < 0)
+		return -errno;
+	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d", path_fd);
+	if (connect(s, (struct sockaddr *)&a, sizeof(a)))
+		return -errno;
+	*ret_fd = TAKE_FD(s);
+	return 0;
+}
+
+/* Carries out a request, with no more rights than it allows. */
+static int opener_open(const struct opener *o, const struct opener_request *q, int *ret_fd)
+{
+	struct resolve_place place = {.root_fd = q->root->root_fd, .by_steps = o->by_steps};
+	struct rights_saved *saved = NULL;
+	AUTO_CLOSE int path_fd = -1;
+	int r = !q->rights ? 0 : o->by_mode ? -EPERM : rights_assume(q->rights, &saved);
+
+	if (r == -EPERM) {
+		place.judge = q->rights;
+		r = 0;
+	}
+	if (!r)
+		r = resolve(&place, q->path, &path_fd);
+	if (!r)
+		r = q->socket ? opener_connect(path_fd, place.judge, ret_fd)
+			      : opener_accept(path_fd, q, place.judge, ret_fd);
+	rights_restore(saved);
+	return r;
+}
+
+/*
+ * Opens a root only for this call, because OPENER_ROOTS_MAX roots are pinned. The process must be
+ * alive.
+ */
+static int opener_root_once(const struct opener_pinned *p, pid_t pid,
+			    struct opener_pinned_root *root)
+{
+	uint64_t start;
+	int r = opener_open_root(pid, root);
+
+	if (r)
+		return r;
+	r = proc_start_ticks(pid, &start);
+	if (!r && start == p->process.start_ticks)
+		return 0;
+	opener_close_root(root);
+	return -ESRCH;
+}
+
+/*
+ * Reads the rights again, because a process can give them up after it was pinned. If it has ended,
+ * the last ones stay.
+ */
+static void opener_refresh(struct opener_pinned *p, pid_t pid)
+{
+	struct proc_status status;
+	struct rights rights;
+	uint64_t start;
+
+	if (rights_read(pid, &status, &rights))
+		return;
+	if (proc_start_ticks(pid, &start) || start != p->process.start_ticks) {
+		rights_free(&rights);
+		return;
+	}
+	rights_free(&p->rights);
+	p->rights = rights;
+	p->process.uid = status.uid;
+}
+
+/* Fills in root and rights of a target's request and carries it out. */
+static int opener_open_in_target(struct opener *o, pid_t pid, struct opener_request *q, int *ret_fd)
+{
+	struct opener_pinned_root once = {.root_fd = -1, .ns_fd = -1};
+	struct opener_pinned *p;
+	int r = opener_get(o, pid, &p);
+
+	q->root = &once;
+	if (!r)
+		q->root = &o->roots.v[p->root];
+	else if (r == -EMFILE && opener_find(o, pid))
+		r = opener_root_once(p, pid, &once);
+	if (r)
+		return r;
+	opener_refresh(p, pid);
+	q->rights = &p->rights;
+	r = opener_open(o, q, ret_fd);
+	opener_close_root(&once);
+	return r;
+}
+
+int opener_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd)
+{
+	struct opener_request q = {.path = path, .max_bytes = max_bytes};
+
+	return opener_open_in_target(o, pid, &q, ret_fd);
+}
+
+int opener_socket(struct opener *o, pid_t pid, const char *path, int *ret_fd)
+{
+	struct opener_request q = {.path = path, .socket = true};
+
+	return opener_open_in_target(o, pid, &q, ret_fd);
+}
+
+int opener_own_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd)
+{
+	struct opener_pinned *p = opener_find(o, pid);
+	struct opener_request q = {
+		.root = &o->roots.v[OPENER_OWN_ROOT], .path = path, .max_bytes = max_bytes};
+
+	if (p) {
+		opener_refresh(p, pid);
+		q.rights = &p->rights;
+	}
+	return opener_open(o, &q, ret_fd);
+}
+
+/* Opens a link in /proc/PID to a file that the process has mapped. path: the link's text, or NULL.
+ */
+static int opener_open_mapped(struct opener *o, pid_t pid, const char *link, const char *path,
+			      uint64_t max_bytes, int *ret_fd)
+{
+	struct opener_request q = {.max_bytes = max_bytes};
+	char place[OPENER_PROC_PATH], text[PATH_MAX];
+	struct opener_pinned *p;
+	uint64_t ticks;
+	int r = opener_get(o, pid, &p);
+
+	/* A process that is pinned without its root is sufficient. */
+	if (r && !opener_find(o, pid))
+		return r;
+	snprintf(place, sizeof(place), "/proc/%d/%s", pid, link);
+	ssize_t n = path ? readlink(place, text, sizeof(text)) : 0;
+
+	if (n < 0 || (path && ((size_t)n != strlen(path) || memcmp(text, path, (size_t)n) != 0)))
+		return n < 0 ? -errno : -ENOENT;
+	AUTO_CLOSE int path_fd = open(place, O_PATH | O_CLOEXEC);
+
+	r = path_fd < 0 ? -errno : 0;
+	int alive = proc_start_ticks(pid, &ticks);
+
+	if (alive == -ESRCH || (!alive && ticks != p->process.start_ticks))
+		return -ESRCH;
+	return r ? r : opener_accept(path_fd, &q, NULL, ret_fd);
+}
+
+int opener_map_file(struct opener *o, pid_t pid, uint64_t start, uint64_t end, uint64_t max_bytes,
+		    int *ret_fd)
+{
+	char link[OPENER_PROC_PATH / 2];
+
+	snprintf(link, sizeof(link), "map_files/%llx-%llx", (unsigned long long)start,
+		 (unsigned long long)end);
+	return opener_open_mapped(o, pid, link, NULL, max_bytes, ret_fd);
+}
+
+int opener_program(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd)
+{
+	return opener_open_mapped(o, pid, "exe", path, max_bytes, ret_fd);
+}
+
+/* Opens the perf map with this number in our own root. */
+static int opener_own_perfmap(struct opener *o, const struct opener_pinned *p, pid_t number,
+			      uint64_t max_bytes, int *ret_fd)
+{
+	char path[OPENER_PROC_PATH];
+	struct opener_request q = {.root = &o->roots.v[OPENER_OWN_ROOT],
+				   .rights = &p->rights,
+				   .path = path,
+				   .max_bytes = max_bytes,
+				   .planted = true};
+
+	snprintf(path, sizeof(path), OPENER_PERFMAP, number);
+	return opener_open(o, &q, ret_fd);
+}
+
+int opener_perfmap(struct opener *o, pid_t pid, uint64_t max_bytes, int *ret_fd)
+{
+	char path[OPENER_PROC_PATH];
+	struct opener_request q = {.path = path, .max_bytes = max_bytes, .planted = true};
+	struct opener_pinned *p;
+	int entered = opener_get(o, pid, &p);
+
+	if (entered && !opener_find(o, pid))
+		return entered;
+	snprintf(path, sizeof(path), OPENER_PERFMAP, p->process.ns_pid);
+	int first = opener_open_in_target(o, pid, &q, ret_fd);
+
+	if (!first)
+		return 0;
+	opener_refresh(p, pid);
+	int r = opener_own_perfmap(o, p, pid, max_bytes, ret_fd);
+
+	/*
+	 * If the target's root is readable, the map with that number in our /tmp belongs to another
+	 * process.
+	 */
+	if (r && entered && p->process.ns_pid != pid) {
+		int other = opener_own_perfmap(o, p, p->process.ns_pid, max_bytes, ret_fd);
+
+		r = r == -ENOENT || !other ? other : r;
+	}
+	return r && first != -ENOENT ? first : r;
+}

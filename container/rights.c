@@ -1,0 +1,259 @@
+#include "container/rights.h"
+
+#include "base/cleanup.h"
+#include "container/proc.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define RIGHTS_DAC (1U << CAP_DAC_OVERRIDE | 1U << CAP_DAC_READ_SEARCH)
+#define RIGHTS_SET_IDS (1U << CAP_SETUID | 1U << CAP_SETGID)
+#define RIGHTS_ACL_BYTES_MAX 4096 /* larger lists are refused */
+
+static bool rights_in_our_user_namespace(pid_t pid)
+{
+	struct stat ours, its;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	return !stat("/proc/self/ns/user", &ours) && !stat(path, &its) &&
+	       ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
+}
+
+/* Parses the line "Groups:" of /proc/PID/status. */
+static int rights_groups(const char *text, struct rights *r)
+{
+	const char *line = strstr(text, "\nGroups:"), *p;
+	uint64_t group;
+	int n = 0;
+
+	if (!line)
+		return 0;
+	line += strlen("\nGroups:");
+	line += strspn(line, "\t ");
+	for (p = line; n < RIGHTS_GROUPS_MAX && proc_number(&p, 10, &group); p += *p == ' ')
+		n++;
+	r->groups = n ? calloc((size_t)n, sizeof(*r->groups)) : NULL;
+	if (n && !r->groups)
+		return -ENOMEM;
+	for (p = line; r->ngroups < n && proc_number(&p, 10, &group); p += *p == ' ')
+		r->groups[r->ngroups++] = (gid_t)group;
+	return 0;
+}
+
+int rights_read(pid_t pid, struct proc_status *ret_status, struct rights *ret_rights)
+{
+	struct proc_status s;
+	AUTO_FREE char *text = NULL;
+	size_t len;
+	int r = proc_read(pid, 0, "status", PROC_FILE_MAX, &text, &len);
+
+	if (!r)
+		r = proc_status_parse(text, &s);
+	if (r)
+		return r;
+	/* Root's programs drop rights by their other ids. */
+	bool root = !s.uids.real;
+	struct rights rights = {.uid = root ? s.uids.fs : s.uids.real,
+				.gid = root ? s.gids.fs : s.gids.real,
+				.all = root && (s.cap_effective & RIGHTS_DAC) &&
+				       rights_in_our_user_namespace(pid)};
+
+	r = rights_groups(text, &rights);
+	if (r)
+		return r;
+	*ret_status = s;
+	*ret_rights = rights;
+	return 0;
+}
+
+void rights_free(struct rights *r)
+{
+	free(r->groups);
+	*r = (struct rights){0};
+}
+
+struct rights_saved {
+	uid_t uid;
+	gid_t gid;
+	bool same_ids; /* the ids were not changed */
+	int dumpable, ngroups;
+	gid_t groups[RIGHTS_GROUPS_MAX];
+	struct __user_cap_header_struct header;
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+};
+
+static bool rights_save(struct rights_saved *s)
+{
+	/* An invalid id changes nothing. */
+	s->uid = (uid_t)setfsuid((uid_t)-1);
+	s->gid = (gid_t)setfsgid((gid_t)-1);
+	s->dumpable = prctl(PR_GET_DUMPABLE);
+	s->ngroups = getgroups(RIGHTS_GROUPS_MAX, s->groups);
+	s->header = (struct __user_cap_header_struct){.version = _LINUX_CAPABILITY_VERSION_3};
+	return s->ngroups >= 0 && !syscall(SYS_capget, &s->header, s->caps);
+}
+
+/* Unlike the function of the C library, the system call changes this thread only. */
+static bool rights_set_groups(int n, const gid_t *groups)
+{
+	return !syscall(SYS_setgroups, (size_t)n, groups);
+}
+
+static bool rights_set_ids(uid_t uid, gid_t gid)
+{
+	setfsgid(gid);
+	setfsuid(uid);
+	return (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid;
+}
+
+void rights_restore(struct rights_saved *s)
+{
+	if (!s)
+		return;
+	if ((!s->same_ids &&
+	     (!rights_set_ids(s->uid, s->gid) || !rights_set_groups(s->ngroups, s->groups))) ||
+	    syscall(SYS_capset, &s->header, s->caps))
+		abort();
+	/* The kernel clears it when these ids change. */
+	if (s->dumpable == 1)
+		prctl(PR_SET_DUMPABLE, 1);
+	free(s);
+}
+
+/* Changes the ids. False: nothing changed. */
+static bool rights_take_ids(const struct rights *r, struct rights_saved *s,
+			    const struct __user_cap_data_struct *caps)
+{
+	/* In a user namespace, perhaps not even our own groups can be set again. */
+	if ((caps[0].effective & RIGHTS_SET_IDS) != RIGHTS_SET_IDS ||
+	    !rights_set_groups(s->ngroups, s->groups) || !rights_set_groups(r->ngroups, r->groups))
+		return false;
+	if (rights_set_ids(r->uid, r->gid))
+		return true;
+	if (!rights_set_ids(s->uid, s->gid) || !rights_set_groups(s->ngroups, s->groups))
+		abort();
+	return false;
+}
+
+int rights_assume(const struct rights *r, struct rights_saved **ret_saved)
+{
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+	AUTO_FREE struct rights_saved *s = NULL;
+
+	*ret_saved = NULL;
+	if (r->all)
+		return 0;
+	s = malloc(sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	if (!rights_save(s))
+		return -EPERM;
+	memcpy(caps, s->caps, sizeof(caps));
+	caps[0].effective &= ~RIGHTS_DAC;
+	s->same_ids = r->uid == s->uid && r->gid == s->gid && r->ngroups == s->ngroups &&
+		      (!r->ngroups ||
+		       !memcmp(r->groups, s->groups, (size_t)r->ngroups * sizeof(*r->groups)));
+	if (s->same_ids && caps[0].effective == s->caps[0].effective)
+		return 0;
+	if (!s->same_ids && !rights_take_ids(r, s, caps))
+		return -EPERM;
+	*ret_saved = TAKE_PTR(s);
+	if (!syscall(SYS_capset, &(*ret_saved)->header, caps))
+		return 0;
+	rights_restore(*ret_saved);
+	*ret_saved = NULL;
+	return -EPERM;
+}
+
+static bool rights_in_group(const struct rights *r, gid_t gid)
+{
+	bool in = r->gid == gid;
+
+	for (int i = 0; i < r->ngroups && !in; i++)
+		in = r->groups[i] == gid;
+	return in;
+}
+
+/* Access control list of a file. Returns its entries, 0 without a list, or -1. */
+static int rights_read_acl(int fd, struct posix_acl_xattr_entry *entries)
+{
+	char path[32], bytes[RIGHTS_ACL_BYTES_MAX];
+	struct posix_acl_xattr_header header;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ssize_t n = getxattr(path, "system.posix_acl_access", bytes, sizeof(bytes));
+
+	if (n < 0)
+		return errno == ENODATA || errno == EOPNOTSUPP ? 0 : -1;
+	if ((size_t)n < sizeof(header))
+		return -1;
+	memcpy(&header, bytes, sizeof(header));
+	if (le32toh(header.a_version) != POSIX_ACL_XATTR_VERSION)
+		return -1;
+	memcpy(entries, bytes + sizeof(header), (size_t)n - sizeof(header));
+	return (int)(((size_t)n - sizeof(header)) / sizeof(*entries));
+}
+
+/*
+ * Applies an ACL to a user who is not the owner. The order of the entries is: users, groups, mask,
+ * others.
+ */
+static bool rights_acl_allows(const struct rights *r, const struct posix_acl_xattr_entry *entries,
+			      int n, gid_t file_gid, int want)
+{
+	bool member = false, found = false;
+	int allowed = 0, others = 0, mask = want;
+
+	for (int i = 0; i < n; i++) {
+		int tag = le16toh(entries[i].e_tag), perm = le16toh(entries[i].e_perm);
+		uint32_t id = le32toh(entries[i].e_id);
+
+		if (tag == ACL_USER && id == r->uid) {
+			allowed = perm;
+			found = true;
+		} else if (tag == ACL_GROUP_OBJ || tag == ACL_GROUP) {
+			bool in = rights_in_group(r, tag == ACL_GROUP ? id : file_gid);
+
+			member |= in;
+			if (in && !found && (perm & want) == want) {
+				allowed = perm;
+				found = true;
+			}
+		} else if (tag == ACL_MASK) {
+			mask = perm;
+		} else if (tag == ACL_OTHER) {
+			others = perm;
+		}
+	}
+	if (!found)
+		return !member && (others & want) == want;
+	return (allowed & mask & want) == want;
+}
+
+bool rights_may(const struct rights *r, int fd, const struct stat *st, int want)
+{
+	struct posix_acl_xattr_entry entries[RIGHTS_ACL_BYTES_MAX / 8];
+
+	if (r->all)
+		return true;
+	if (st->st_uid == r->uid)
+		return ((int)(st->st_mode >> 6) & want) == want;
+	int n = rights_read_acl(fd, entries);
+
+	if (n)
+		return n > 0 && rights_acl_allows(r, entries, n, st->st_gid, want);
+	unsigned shift = rights_in_group(r, st->st_gid) ? 3 : 0;
+
+	return ((int)(st->st_mode >> shift) & want) == want;
+}
