@@ -20,6 +20,7 @@ same() { # DIR OPTION...: records and compares
 	"$PROFCPU" fold --names perf "$dir" >as_data 2>err || fail "$*: $(cat err)"
 	[ -s as_text ] || fail "$*: nothing to compare"
 	grep -v ": several events in the input; " err && fail "$*: unexpected messages, see above"
+	only_ours as_text as_data
 	cmp -s as_text as_data || fail "$*: $(diff as_text as_data | head -n 6)"
 	echo "$*: $(wc -l <as_data) lines"
 }
@@ -71,5 +72,5 @@ for command in fold flamegraph postprocess; do
 	status=0
 	"$PROFCPU" "$command" wrong >part 2>err || status=$?
 	[ "$status" = 1 ] || fail "$command of a wrong directory: exit $status"
-	grep -qx 'profcpu: cannot read wrong: this is not perf.data' err || fail "$command: $(cat err)"
+	grep -qx 'profcpu: error: cannot read wrong: this is not perf.data' err || fail "$command: $(cat err)"
 done

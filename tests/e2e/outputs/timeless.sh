@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# fold --names perf counts as `perf script | fold` does for samples without times, as of perf record --per-thread, and for
-# tasks that have tid -1 because they are ending.
+# fold --names perf counts as `perf script | fold` does for all ways of perf to choose tasks, for samples without times,
+# as of perf record --per-thread, and for tasks that have tid -1 because they are ending.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -29,6 +29,7 @@ same() { # FILE
 	"$PROFCPU" fold script.txt >as_text 2>err || fail "$1: $(cat err)"
 	"$PROFCPU" fold --names perf "$1" >as_data 2>err || fail "$1: $(cat err)"
 	[ -s as_text ] || fail "$1: nothing to compare"
+	only_ours as_text as_data
 	cmp -s as_text as_data || fail "$1: $(diff as_text as_data | head -n 6)"
 }
 checked() { # OPTION...
@@ -51,3 +52,14 @@ checked --per-thread -T
 checked --per-thread -e cpu-clock,page-faults
 checked --no-timestamp --sample-cpu
 checked --sample-cpu
+"$W" deep 5 60 >target.log &
+target=$!
+for _ in {1..50}; do
+	! grep -q ready target.log || break
+	sleep 0.1
+done
+checked -p "$target"
+checked -p "$target" --per-thread
+checked -t "$target"
+kill "$target"
+checked -a
