@@ -248,8 +248,8 @@ perf_record() {
 	esac
 	fail "perf record $*: exit $status: $(tail -n 5 "$T/record.log")"
 }
-# only_ours FOLDED...: keeps the stacks of a test's own programs. perf record -a also catches others, such as .NET and
-# 32-bit programs, for which profcpu has names that perf lacks, or the reverse.
+# only_ours FOLDED...: keeps the stacks of a test's own programs. Others, from perf record -a, may differ: only profcpu
+# names .NET methods, and only perf names the vDSO of 32-bit programs.
 only_ours() { sed -i -E '/^(workload|swapper|perf|:-1)[-;_ ]/!d' "$@"; }
 # perf_agrees OUT ARG...: checks that perf succeeds with these arguments and without messages; its output is in OUT.
 # Ignores its message about a chroot, which it leaves to enter another process's mount namespace.
