@@ -1,4 +1,5 @@
 #include "base/cleanup.h"
+#include "base/json_writer.h"
 #include "base/log.h"
 #include "base/outbuf.h"
 #include "base/printable.h"
@@ -49,36 +50,28 @@ static void doctor_print(struct outbuf *out, struct doctor_report *report)
 					    : "Recording can work here, without --off-cpu.");
 }
 
-static void doctor_json_text(struct outbuf *out, const char *key, const char *text)
-{
-	outbuf_printf(out, ",\"%s\":", key);
-	if (!text) {
-		outbuf_str(out, "null");
-		return;
-	}
-	outbuf_char(out, '"');
-	outbuf_json(out, text, strlen(text));
-	outbuf_char(out, '"');
-}
-
 static void doctor_print_json(struct outbuf *out, const struct doctor_report *report)
 {
-	outbuf_printf(out, "{\"can_record\":%s,\"can_off_cpu\":%s,\"items\":[",
-		      report->can_record ? "true" : "false",
-		      report->can_record && report->can_off_cpu ? "true" : "false");
+	struct json_writer top = json_put_document(out, 2);
+
+	json_put_bool(&top, "can_record", report->can_record);
+	json_put_bool(&top, "can_off_cpu", report->can_record && report->can_off_cpu);
+	struct json_writer items = json_put_array(&top, "items");
+
 	for (size_t i = 0; i < report->len; i++) {
 		const struct doctor_item *item = &report->items[i];
+		struct json_writer w = json_put_object(&items, NULL);
 
-		outbuf_printf(out, "%s\n{\"ok\":%s,\"fatal\":%s", i ? "," : "",
-			      item->state == DOCTOR_YES ? "true" : "false",
-			      item->state == DOCTOR_FATAL ? "true" : "false");
-		doctor_json_text(out, "name", item->name);
-		doctor_json_text(out, "found", item->found);
-		doctor_json_text(out, "effect", item->effect);
-		doctor_json_text(out, "mend", item->remedy);
-		outbuf_char(out, '}');
+		json_put_bool(&w, "ok", item->state == DOCTOR_YES);
+		json_put_bool(&w, "fatal", item->state == DOCTOR_FATAL);
+		json_put_text(&w, "name", item->name);
+		json_put_text(&w, "found", item->found);
+		json_put_text(&w, "effect", item->effect);
+		json_put_text(&w, "mend", item->remedy);
+		json_put_end(&w);
 	}
-	outbuf_str(out, "\n]}\n");
+	json_put_end(&items);
+	json_put_end(&top);
 }
 
 static int doctor_parse(int argc, char **argv, struct doctor_options *options)

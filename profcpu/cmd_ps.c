@@ -1,4 +1,5 @@
 #include "base/cleanup.h"
+#include "base/json_writer.h"
 #include "base/log.h"
 #include "base/outbuf.h"
 #include "base/remedy.h"
@@ -14,40 +15,39 @@ struct ps_options {
 	struct process_users users;
 };
 
-static void ps_json_text(struct outbuf *out, const char *key, const char *text)
-{
-	outbuf_printf(out, ",\"%s\":\"", key);
-	outbuf_json(out, text, strlen(text));
-	outbuf_char(out, '"');
-}
-
 static void ps_print_json(struct outbuf *out, const struct process_list *list,
 			  const struct ps_options *options)
 {
+	struct json_writer top = json_put_document(out, 2);
+	struct json_writer processes = json_put_array(&top, "processes");
 	char user[PROCESS_USER_BYTES];
 
-	outbuf_str(out, "{\"processes\":[");
 	for (size_t i = 0; i < list->len; i++) {
 		const struct process_entry *t = &list->v[i];
 
 		AUTO_FREE char *arguments = options->args ? process_arguments(t->pid) : NULL;
+		struct json_writer item = json_put_object(&processes, NULL);
 
 		process_user_name(t, &options->users, user);
-		outbuf_printf(out, "%s\n{\"pid\":%d,\"ns_pid\":%d,\"ppid\":%d,\"uid\":%u",
-			      i ? "," : "", t->pid, t->ns_pid, t->ppid, t->uid);
-		ps_json_text(out, "user", user);
-		ps_json_text(out, "command", t->comm);
+		json_put_i32(&item, "pid", t->pid);
+		json_put_i32(&item, "ns_pid", t->ns_pid);
+		json_put_i32(&item, "ppid", t->ppid);
+		json_put_u64(&item, "uid", t->uid);
+		json_put_text(&item, "user", user);
+		json_put_text(&item, "command", t->comm);
 		if (arguments)
-			ps_json_text(out, "arguments", arguments);
-		ps_json_text(out, "container", t->container);
-		outbuf_printf(out, ",\"dotnet\":%s",
-			      t->denied             ? "null"
-			      : t->dotnet.is_dotnet ? "true"
-						    : "false");
-		ps_json_text(out, "dotnet_version", t->dotnet.version);
-		outbuf_char(out, '}');
+			json_put_text(&item, "arguments", arguments);
+		json_put_text(&item, "container", t->container);
+		if (t->denied)
+			json_put_text(&item, "dotnet", NULL);
+		else
+			json_put_bool(&item, "dotnet", t->dotnet.is_dotnet);
+		json_put_text(&item, "dotnet_version", t->dotnet.version);
+		json_put_end(&item);
 	}
-	outbuf_printf(out, "\n],\"not_looked_into\":%zu}\n", list->denied.count);
+	json_put_end(&processes);
+	json_put_u64(&top, "not_looked_into", list->denied.count);
+	json_put_end(&top);
 }
 
 static int ps_print(const struct ps_options *options, struct process_list *list)

@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/intern.h"
+#include "base/json_writer.h"
 #include "base/log.h"
 #include "base/outbuf.h"
 #include "base/remedy.h"
@@ -230,35 +231,39 @@ static int symbols_count(void *ctx, const char *key, uint64_t bytes)
 static void symbols_list_json(struct outbuf *out, const struct symbols_images *images,
 			      const char *cache, const struct symbols_size *size)
 {
+	struct json_writer top = json_put_document(out, 2);
+	struct json_writer list = json_put_array(&top, "images");
 	char hex[2 * BUILD_ID_MAX + 1];
 
-	outbuf_str(out, "{\"images\":[");
 	for (size_t i = 0; i < images->list.len; i++) {
 		const struct symbols_image *image = &images->list.v[i];
+		struct json_writer w = json_put_object(&list, NULL);
 
-		outbuf_printf(out, "%s\n{\"path\":\"", i ? "," : "");
-		outbuf_json(out, image->path, strlen(image->path));
 		build_id_hex(&image->build_id, hex);
-		outbuf_printf(out,
-			      "\",\"build_id\":\"%s\",\"symbols\":\"%s\",\"debug_file\":\"%s\","
-			      "\"debug_path\":\"",
-			      hex, symbol_source_name(image->own),
-			      debug_file_place_name(image->place));
-		if (image->debug_path)
-			outbuf_json(out, image->debug_path, strlen(image->debug_path));
-		outbuf_printf(out, "\",\"stripped\":%s", image->stripped ? "true" : "false");
-		if (image->recorded)
-			outbuf_printf(
-				out,
-				",\"addresses\":{\"named\":%llu,\"placed\":%llu,\"unknown\":%llu}",
-				(unsigned long long)image->named, (unsigned long long)image->placed,
-				(unsigned long long)image->unknown);
-		outbuf_char(out, '}');
+		json_put_text(&w, "path", image->path);
+		json_put_text(&w, "build_id", hex);
+		json_put_text(&w, "symbols", symbol_source_name(image->own));
+		json_put_text(&w, "debug_file", debug_file_place_name(image->place));
+		json_put_text(&w, "debug_path", image->debug_path ? image->debug_path : "");
+		json_put_bool(&w, "stripped", image->stripped);
+		if (image->recorded) {
+			struct json_writer addresses = json_put_object(&w, "addresses");
+
+			json_put_u64(&addresses, "named", image->named);
+			json_put_u64(&addresses, "placed", image->placed);
+			json_put_u64(&addresses, "unknown", image->unknown);
+			json_put_end(&addresses);
+		}
+		json_put_end(&w);
 	}
-	outbuf_str(out, "\n],\"cache\":{\"path\":\"");
-	outbuf_json(out, cache, strlen(cache));
-	outbuf_printf(out, "\",\"files\":%llu,\"bytes\":%llu}}\n", (unsigned long long)size->files,
-		      (unsigned long long)size->bytes);
+	json_put_end(&list);
+	struct json_writer c = json_put_object(&top, "cache");
+
+	json_put_text(&c, "path", cache);
+	json_put_u64(&c, "files", size->files);
+	json_put_u64(&c, "bytes", size->bytes);
+	json_put_end(&c);
+	json_put_end(&top);
 }
 
 static void symbols_list_text(struct outbuf *out, const struct symbols_images *images,

@@ -3,7 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/outbuf.h"
+#include "base/json_writer.h"
 #include "base/replace.h"
 
 #include <errno.h>
@@ -87,7 +87,7 @@ bool recording_is_derived(const char *name)
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
 
-static void write_field(struct outbuf *out, const struct field *f, const void *at)
+static void write_field(struct json_writer *w, const struct field *f, const void *at)
 {
 	const char *text;
 
@@ -95,47 +95,26 @@ static void write_field(struct outbuf *out, const struct field *f, const void *a
 	case FIELD_TEXT:
 	case FIELD_RARE_TEXT:
 		text = *(char *const *)at;
-		outbuf_char(out, '"');
-		outbuf_json(out, text ? text : "", text ? strlen(text) : 0);
-		outbuf_char(out, '"');
+		if (f->kind == FIELD_TEXT || (text && *text))
+			json_put_text(w, f->key, text ? text : "");
 		break;
 	case FIELD_INT:
-		outbuf_u64(out, (uint64_t) * (const int *)at);
+		json_put_i32(w, f->key, *(const int *)at);
 		break;
 	case FIELD_U32:
-		outbuf_u64(out, *(const uint32_t *)at);
+		json_put_u64(w, f->key, *(const uint32_t *)at);
 		break;
 	case FIELD_U64:
+		json_put_u64(w, f->key, *(const uint64_t *)at);
+		break;
 	case FIELD_RARE_U64:
-		outbuf_u64(out, *(const uint64_t *)at);
+		if (*(const uint64_t *)at)
+			json_put_u64(w, f->key, *(const uint64_t *)at);
 		break;
 	case FIELD_BOOL:
-		outbuf_str(out, *(const bool *)at ? "true" : "false");
+		json_put_bool(w, f->key, *(const bool *)at);
 		break;
 	}
-}
-
-/* Whether the field is left out while it is empty. */
-static bool is_left_out(const struct field *f, const void *at)
-{
-	const char *text = f->kind == FIELD_RARE_TEXT ? *(char *const *)at : "-";
-
-	return !text || !*text || (f->kind == FIELD_RARE_U64 && !*(const uint64_t *)at);
-}
-
-static void write_fields(struct outbuf *out, const struct recording_manifest *m)
-{
-	outbuf_str(out, "{\n");
-	for (size_t i = 0; i < FIELDS; i++) {
-		const void *at = (const char *)m + fields[i].offset;
-
-		if (is_left_out(&fields[i], at))
-			continue;
-		outbuf_printf(out, "  \"%s\": ", fields[i].key);
-		write_field(out, &fields[i], at);
-		outbuf_str(out, i + 1 < FIELDS ? ",\n" : "\n");
-	}
-	outbuf_str(out, "}\n");
 }
 
 /*
@@ -173,7 +152,11 @@ int recording_manifest_write(int dir_fd, const struct recording_manifest *m)
 {
 	struct outbuf text = outbuf_to(-1);
 
-	write_fields(&text, m);
+	struct json_writer w = json_put_document(&text, JSON_LINES_ALL);
+
+	for (size_t i = 0; i < FIELDS; i++)
+		write_field(&w, &fields[i], (const char *)m + fields[i].offset);
+	json_put_end(&w);
 	int r = text.error ? text.error : write_new_file(dir_fd, &text, m->finished);
 
 	/*
