@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /*
  * After the first read past the end, `failed` is set, fail_at holds the offset, and all reads
@@ -20,13 +21,38 @@ struct reader {
 
 struct reader reader_of(const void *data, size_t len);
 
-uint8_t reader_u8(struct reader *r);
-uint16_t reader_u16(struct reader *r);
-uint32_t reader_u32(struct reader *r);
-uint64_t reader_u64(struct reader *r);
+/* Sets the flag. Returns NULL. */
+const void *reader_fail(struct reader *r);
 
 /* Returns n bytes in place (not aligned), or NULL. */
-const void *reader_bytes(struct reader *r, size_t n);
+static inline const void *reader_bytes(struct reader *r, size_t n)
+{
+	const void *p = r->data + r->pos;
+
+	if (__builtin_expect(r->failed || n > r->len - r->pos, 0))
+		return reader_fail(r);
+	r->pos += n;
+	return p;
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "the formats read here are little-endian");
+
+#define READER_INT(name, type)                                 \
+	static inline type name(struct reader *r)              \
+	{                                                      \
+		const void *p = reader_bytes(r, sizeof(type)); \
+		type x = 0;                                    \
+                                                               \
+		if (p)                                         \
+			memcpy(&x, p, sizeof(x));              \
+		return x;                                      \
+	}
+
+READER_INT(reader_u8, uint8_t)
+READER_INT(reader_u16, uint16_t)
+READER_INT(reader_u32, uint32_t)
+READER_INT(reader_u64, uint64_t)
 
 /*
  * Returns a NUL-terminated text in place and moves past its NUL. The text has at most max bytes

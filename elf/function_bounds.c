@@ -1,6 +1,8 @@
 #include "elf/function_bounds.h"
 
+#include "base/bigmem.h"
 #include "base/cleanup.h"
+#include "base/radix_sort.h"
 #include "base/reader.h"
 #include "elf/elf_file.h"
 
@@ -143,11 +145,29 @@ static int read_fde(struct function_bounds_parser *p, struct reader *r, size_t i
 	return 1;
 }
 
-static int function_bounds_compare(const void *x, const void *y)
+/* Sort the entries by start. Linkers write nearly all of them in order. */
+static int function_bounds_sort(struct function_bounds *b)
 {
-	const struct function_bounds_entry *a = x, *b = y;
+	size_t n = b->entries.len;
+	AUTO_FREE uint64_t *starts = bigmem_alloc(n, sizeof(*starts));
+	AUTO_FREE uint32_t *order = bigmem_alloc(n, sizeof(*order));
+	struct function_bounds_entry *sorted = bigmem_alloc(n, sizeof(*sorted));
+	int r = starts && order && sorted ? 0 : -ENOMEM;
 
-	return (a->start > b->start) - (a->start < b->start);
+	for (size_t i = 0; i < n && !r; i++)
+		starts[i] = b->entries.v[i].start;
+	if (!r)
+		r = radix_sort(starts, (uint32_t)n, order);
+	if (r) {
+		free(sorted);
+		return r;
+	}
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = b->entries.v[order[i]];
+	free(b->entries.v);
+	b->entries.v = sorted;
+	b->entries.cap = n;
+	return 0;
 }
 
 int function_bounds_parse(const void *data, size_t len, uint64_t addr, bool is_64,
@@ -186,8 +206,14 @@ int function_bounds_parse(const void *data, size_t len, uint64_t addr, bool is_6
 		r.failed = false;
 		r.pos = next;
 	}
-	if (b.entries.len)
-		qsort(b.entries.v, b.entries.len, sizeof(*b.entries.v), function_bounds_compare);
+	bool sorted = true;
+
+	for (size_t i = 1; i < b.entries.len && sorted; i++)
+		sorted = b.entries.v[i - 1].start <= b.entries.v[i].start;
+	if (!sorted && function_bounds_sort(&b)) {
+		function_bounds_free(&b);
+		return -ENOMEM;
+	}
 	*ret_bounds = b;
 	return 0;
 }

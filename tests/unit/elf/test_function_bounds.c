@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -75,10 +76,37 @@ static void damaged_tables_give_their_readable_rows(void **state)
 	function_bounds_free(&b);
 }
 
+static void functions_in_any_order_are_found(void **state)
+{
+	static const unsigned char cie[] = {0x10, 0, 0, 0,    0,  0, 0,    0, 1, 'z',
+					    'R',  0, 1, 0x78, 16, 1, 0x1b, 0, 0, 0};
+	static const int32_t starts[] = {0x5000, 0x3000, 0x7000, 0x1000};
+	unsigned char table[sizeof(cie) + 4 * 20] = {0};
+	struct function_bounds b;
+	uint64_t start, end;
+
+	(void)state;
+	memcpy(table, cie, sizeof(cie));
+	for (int32_t i = 0; i < 4; i++) {
+		int32_t at = 20 + 20 * i, fde[] = {16, at + 4, starts[i] - (at + 8), 0x10 + i, 0};
+
+		memcpy(table + at, fde, sizeof(fde));
+	}
+	assert_int_equal(function_bounds_parse(table, sizeof(table), 0, true, &b), 0);
+	for (uint64_t i = 0; i < 4; i++) {
+		assert_int_equal(
+			function_bounds_find(&b, (uint64_t)starts[i] + 0xf + i, &start, &end), 0);
+		assert_int_equal(start, starts[i]);
+		assert_int_equal(end, start + 0x10 + i);
+	}
+	function_bounds_free(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bounds_of_our_own_functions_are_found),
+		cmocka_unit_test(functions_in_any_order_are_found),
 		cmocka_unit_test(damaged_tables_give_their_readable_rows),
 	};
 
