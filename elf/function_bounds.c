@@ -245,22 +245,19 @@ void function_bounds_free(struct function_bounds *b)
 	*b = (struct function_bounds){0};
 }
 
-int function_bounds_find(const struct function_bounds *b, uint64_t vaddr, uint64_t *ret_start,
-			 uint64_t *ret_end)
+const struct function_bounds_entry *function_bounds_find(const struct function_bounds *b,
+							 uint64_t vaddr)
 {
+	const struct function_bounds_entry *v = b->entries.v;
 	size_t low = 0, high = b->entries.len;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (b->entries.v[mid].start <= vaddr)
+		if (v[mid].start <= vaddr)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	if (!low || vaddr - b->entries.v[low - 1].start >= b->entries.v[low - 1].bytes)
-		return -ENOENT;
-	*ret_start = b->entries.v[low - 1].start;
-	*ret_end = *ret_start + b->entries.v[low - 1].bytes;
-	return 0;
+	return low && vaddr - v[low - 1].start < v[low - 1].bytes ? &v[low - 1] : NULL;
 }

@@ -39,8 +39,8 @@ int function_bounds_open(int fd, struct function_bounds *ret_bounds);
 
 void function_bounds_free(struct function_bounds *b);
 
-/* Finds the function that covers vaddr. Returns 0 or -ENOENT. */
-int function_bounds_find(const struct function_bounds *b, uint64_t vaddr, uint64_t *ret_start,
-			 uint64_t *ret_end);
+/* The function that covers vaddr, or NULL. */
+const struct function_bounds_entry *function_bounds_find(const struct function_bounds *b,
+							 uint64_t vaddr);
 
 #endif

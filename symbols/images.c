@@ -51,6 +51,7 @@ void images_free(struct images *im)
 		return;
 	for (size_t i = 0; i < im->sources.len; i++) {
 		function_bounds_free(&im->sources.v[i].bounds);
+		vec_free(&im->sources.v[i].bounds_pieces.symbols);
 		line_source_free(im->sources.v[i].lines);
 		image_free(im->sources.v[i].elf);
 		if (!im->sources.v[i].precompiled_shared)

@@ -51,6 +51,7 @@ struct images_source {
 	struct image *elf;
 	bool bounds_tried;
 	struct function_bounds bounds;
+	struct images_pieces bounds_pieces; /* by entry of bounds */
 	bool lines_tried, lines_unread;
 	struct line_source *lines;           /* NULL: there are none */
 	struct symbol_provider *precompiled; /* .NET code in the file, also beside elf */

@@ -103,6 +103,25 @@ static bool images_is_unread(struct images *im, uint32_t image, const struct ima
 }
 
 /*
+ * The place that keeps symbol id + 1 of a piece. Many addresses share one piece, so most lookups
+ * end here. Returns 0 or -ENOMEM.
+ */
+static int images_pieces_place(struct images_pieces *pieces, size_t piece, uint32_t **ret_place)
+{
+	size_t had = pieces->symbols.len;
+
+	if (piece >= had) {
+		if (vec_reserve(&pieces->symbols, piece + 1 - had))
+			return -ENOMEM;
+		pieces->symbols.len = pieces->symbols.cap;
+		memset(pieces->symbols.v + had, 0,
+		       (pieces->symbols.len - had) * sizeof(*pieces->symbols.v));
+	}
+	*ret_place = &pieces->symbols.v[piece];
+	return 0;
+}
+
+/*
  * Makes the symbol of lookup_cache for a function without a name. Returns 0, -ENOENT, -ENOMEM,
  * -E2BIG.
  */
@@ -113,22 +132,36 @@ static int images_lookup_by_bounds(struct images *im, uint32_t image, uint64_t a
 					    .module = LOOKUP_NONE,
 					    .source = SYMBOL_BOUNDS,
 					    .until_ns = UINT64_MAX};
+	const struct lookup_cache *cache = im->lookup_cache;
 	struct images_source *source = &im->sources.v[image];
-	uint64_t start, end, vaddr;
+	const struct function_bounds_entry *e;
+	uint64_t vaddr;
+	uint32_t *place;
 	char buf[24];
 	int r = source->elf ? image_vaddr(source->elf, addr, &vaddr) : -ENOENT;
 
 	if (!r)
-		r = images_open_bounds(im, &im->lookup_cache->images.v[image].key, source);
+		r = images_open_bounds(im, &cache->images.v[image].key, source);
+	e = r ? NULL : function_bounds_find(&source->bounds, vaddr);
+	if (!e)
+		return r ? r : -ENOENT;
+	found.start = e->start - vaddr + addr;
+	found.end = found.start + e->bytes;
+	r = images_pieces_place(&source->bounds_pieces, (size_t)(e - source->bounds.entries.v),
+				&place);
+	/* Overlapping segments can hold a function twice. */
+	if (!r && *place && cache->symbols.v[*place - 1].start == found.start) {
+		*ret_symbol = *place - 1;
+		return 0;
+	}
+	snprintf(buf, sizeof(buf), "0x%llx", (unsigned long long)e->start);
 	if (!r)
-		r = function_bounds_find(&source->bounds, vaddr, &start, &end);
-	if (r)
-		return r;
-	found.start = start - vaddr + addr;
-	found.end = end - vaddr + addr;
-	snprintf(buf, sizeof(buf), "0x%llx", (unsigned long long)start);
-	r = intern_str(&im->lookup_cache->texts, buf, &found.name);
-	return r ? r : lookup_cache_symbol(im->lookup_cache, &found, ret_symbol);
+		r = intern_str(&im->lookup_cache->texts, buf, &found.name);
+	if (!r)
+		r = lookup_cache_symbol(im->lookup_cache, &found, ret_symbol);
+	if (!r)
+		*place = *ret_symbol + 1;
+	return r;
 }
 
 /* Makes the symbol of lookup_cache that the provider has for addr. */
@@ -158,31 +191,17 @@ static int images_lookup_by_provider(struct images *im, uint32_t image, uint64_t
 	return r ? r : lookup_cache_symbol(im->lookup_cache, &found, ret_symbol);
 }
 
-/*
- * The place that keeps symbol id + 1 of a provider's piece. Many addresses share one piece, so most
- * lookups end here.
- */
 static int images_piece_place(struct images *im, uint32_t image, const struct images_query *query,
 			      uint32_t piece, uint32_t **ret_place)
 {
 	struct images_source *source = &im->sources.v[image];
-	struct images_pieces *pieces =
-		query->precompiled ? &source->precompiled_pieces : &source->pieces;
 
 	if (im->lookup_cache->images.v[image].key.kind == IMAGE_KIND_JIT)
 		return hashmap_entry(&im->jit_ids, (uint64_t)image << 32 | piece, 0, ret_place,
 				     NULL);
-	if (piece >= pieces->symbols.len) {
-		size_t had = pieces->symbols.len;
-
-		if (vec_reserve(&pieces->symbols, piece + (size_t)1 - had))
-			return -ENOMEM;
-		pieces->symbols.len = pieces->symbols.cap;
-		memset(pieces->symbols.v + had, 0,
-		       (pieces->symbols.len - had) * sizeof(*pieces->symbols.v));
-	}
-	*ret_place = &pieces->symbols.v[piece];
-	return 0;
+	return images_pieces_place(query->precompiled ? &source->precompiled_pieces
+						      : &source->pieces,
+				   piece, ret_place);
 }
 
 static int images_lookup_uncached(struct images *im, uint32_t image, uint64_t addr,

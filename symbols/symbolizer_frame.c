@@ -145,10 +145,11 @@ static const struct process_map *symbolizer_map(struct symbolizer *s,
 	return &s->map;
 }
 
-static int symbolizer_place_user(struct symbolizer *s, const struct process_thread *t, uint64_t ip,
-				 uint64_t time_ns, bool full, struct frames_place *place)
+/* map: the thread's map at ip; NULL: none. */
+static int symbolizer_place_user(struct symbolizer *s, const struct process_thread *t,
+				 const struct process_map *map, uint64_t ip, uint64_t time_ns,
+				 bool full, struct frames_place *place)
 {
-	const struct process_map *map = symbolizer_map(s, t, ip);
 	const struct frames_image_names *names;
 	const struct lookup_cache_image *image;
 	int r;
@@ -184,13 +185,14 @@ static int symbolizer_place_user(struct symbolizer *s, const struct process_thre
 	return r;
 }
 
-static int symbolizer_place(struct symbolizer *s, const struct callchain_key *key, uint64_t ip,
-			    bool full, struct frames_place *place)
+static int symbolizer_place(struct symbolizer *s, const struct callchain_key *key,
+			    const struct process_map *map, uint64_t ip, bool full,
+			    struct frames_place *place)
 {
 	if (key->mode == CALLCHAIN_KERNEL)
 		return symbolizer_place_kernel(s, ip, key->time_ns, place);
 	if (key->mode == CALLCHAIN_USER)
-		return symbolizer_place_user(s, key->thread, ip, key->time_ns, full, place);
+		return symbolizer_place_user(s, key->thread, map, ip, key->time_ns, full, place);
 	*place = (struct frames_place){.image = LOOKUP_NONE,
 				       .symbol = LOOKUP_NONE,
 				       .addr = ip,
@@ -258,19 +260,15 @@ static int symbolizer_chain(struct symbolizer *s, const struct frames_place *pla
  * none. Sets the part of *ret_key that identifies the address.
  */
 static int symbolizer_find_known(struct symbolizer *s, const struct callchain_key *key,
-				 struct symbolizer_known *ret_key,
+				 const struct process_map *map, struct symbolizer_known *ret_key,
 				 struct symbolizer_known **ret_entry)
 {
-	const struct process_map *map;
 	uint64_t file_off;
 
 	*ret_entry = NULL;
-	/* PID 0 is several processes. */
-	if (key->mode != CALLCHAIN_USER || !key->thread->tid)
-		return 0;
-	map = symbolizer_map(s, key->thread, key->ip);
-	/* The call before a return address must be in the same map. */
-	if (!map || map->under != PROCESS_NO_IMAGE || (!key->exact && key->ip == map->start) ||
+	/* PID 0 is several processes. The call before a return address must be in the same map. */
+	if (!map || !key->thread->tid || map->under != PROCESS_NO_IMAGE ||
+	    (!key->exact && key->ip == map->start) ||
 	    s->lookup_cache.images.v[map->image].key.kind != IMAGE_KIND_FILE)
 		return 0;
 	file_off = key->ip - map->start + map->pgoff;
@@ -287,14 +285,14 @@ static int symbolizer_find_known(struct symbolizer *s, const struct callchain_ke
 }
 
 static int symbolizer_make_frame(struct symbolizer *s, const struct callchain_key *key,
-				 struct callchain_frame *ret_frame)
+				 const struct process_map *map, struct callchain_frame *ret_frame)
 {
 	struct frames_place here, full;
 	uint32_t chain = LOOKUP_NONE;
 	int r;
 
 	s->timed = false;
-	r = symbolizer_place(s, key, key->ip, false, &here);
+	r = symbolizer_place(s, key, map, key->ip, false, &here);
 
 	if (r)
 		return r;
@@ -304,7 +302,9 @@ static int symbolizer_make_frame(struct symbolizer *s, const struct callchain_ke
 	} else {
 		bool exact = key->exact || !key->ip || frames_is_trampoline(&s->frames, &here);
 
-		r = symbolizer_place(s, key, exact ? key->ip : key->ip - 1, true, &full);
+		if (!exact && key->mode == CALLCHAIN_USER)
+			map = symbolizer_map(s, key->thread, key->ip - 1);
+		r = symbolizer_place(s, key, map, exact ? key->ip : key->ip - 1, true, &full);
 	}
 	full.grade = key->grade;
 	if (!r && (s->options.inlines || s->options.lines))
@@ -318,8 +318,10 @@ static int symbolizer_make_frame(struct symbolizer *s, const struct callchain_ke
 int symbolizer_frame(void *ctx, const struct callchain_key *key, struct callchain_frame *ret_frame)
 {
 	struct symbolizer *s = ctx;
+	const struct process_map *map =
+		key->mode == CALLCHAIN_USER ? symbolizer_map(s, key->thread, key->ip) : NULL;
 	struct symbolizer_known wanted, *known;
-	int r = symbolizer_find_known(s, key, &wanted, &known);
+	int r = symbolizer_find_known(s, key, map, &wanted, &known);
 
 	if (r)
 		return r;
@@ -328,7 +330,7 @@ int symbolizer_frame(void *ctx, const struct callchain_key *key, struct callchai
 		ret_frame->flags = s->callchains.frame_flags.v[known->frame];
 		return 0;
 	}
-	r = symbolizer_make_frame(s, key, ret_frame);
+	r = symbolizer_make_frame(s, key, map, ret_frame);
 	if (r || !known || ret_frame->timed || ret_frame->ninlined)
 		return r;
 	wanted.frame = ret_frame->frame;

@@ -23,9 +23,9 @@ static int open_file(const uint8_t *data, size_t size, struct function_bounds *r
 /* Found bounds cover the address. */
 static void probe(const struct function_bounds *b, uint64_t vaddr)
 {
-	uint64_t start, end;
+	const struct function_bounds_entry *e = function_bounds_find(b, vaddr);
 
-	if (!function_bounds_find(b, vaddr, &start, &end) && vaddr - start >= end - start)
+	if (e && vaddr - e->start >= e->bytes)
 		abort();
 }
 

@@ -22,8 +22,8 @@ static int first_base(struct dl_phdr_info *info, size_t size, void *data)
 static void bounds_of_our_own_functions_are_found(void **state)
 {
 	int fd = open("/proc/self/exe", O_RDONLY);
-	uint64_t here = (uint64_t)(uintptr_t)bounds_of_our_own_functions_are_found, base = 0, start,
-		 end, again;
+	uint64_t here = (uint64_t)(uintptr_t)bounds_of_our_own_functions_are_found, base = 0;
+	const struct function_bounds_entry *e;
 	struct function_bounds b;
 
 	(void)state;
@@ -32,13 +32,13 @@ static void bounds_of_our_own_functions_are_found(void **state)
 	close(fd);
 	assert_true(b.entries.len > 10);
 	assert_int_equal(b.bad, 0);
-	assert_int_equal(function_bounds_find(&b, here - base, &start, &end), 0);
-	assert_int_equal(start, here - base);
-	assert_true(end > start + 16);
-	assert_int_equal(function_bounds_find(&b, end - 1, &again, &end), 0);
-	assert_int_equal(again, start);
-	assert_int_equal(function_bounds_find(&b, 0, &start, &end), -ENOENT);
-	assert_int_equal(function_bounds_find(&b, UINT64_MAX, &start, &end), -ENOENT);
+	e = function_bounds_find(&b, here - base);
+	assert_non_null(e);
+	assert_int_equal(e->start, here - base);
+	assert_true(e->bytes > 16);
+	assert_ptr_equal(function_bounds_find(&b, e->start + e->bytes - 1), e);
+	assert_null(function_bounds_find(&b, 0));
+	assert_null(function_bounds_find(&b, UINT64_MAX));
 	function_bounds_free(&b);
 }
 
@@ -60,7 +60,6 @@ static void damaged_tables_give_their_readable_rows(void **state)
 		0xf0, 0xff, 0,    0,
 	};
 	struct function_bounds b;
-	uint64_t start, end;
 
 	(void)state;
 	assert_int_equal(function_bounds_parse(table, sizeof(table), 0, true, &b), 0);
@@ -69,10 +68,9 @@ static void damaged_tables_give_their_readable_rows(void **state)
 	assert_int_equal(function_bounds_parse(good, sizeof(good), 0x1000, true, &b), 0);
 	assert_int_equal(b.entries.len, 1);
 	assert_int_equal(b.bad, 1);
-	assert_int_equal(function_bounds_find(&b, 0x1005, &start, &end), 0);
-	assert_int_equal(start, 0x1000);
-	assert_int_equal(end, 0x1020);
-	assert_int_equal(function_bounds_find(&b, 0x1020, &start, &end), -ENOENT);
+	assert_int_equal(function_bounds_find(&b, 0x1005)->start, 0x1000);
+	assert_int_equal(function_bounds_find(&b, 0x1005)->bytes, 0x20);
+	assert_null(function_bounds_find(&b, 0x1020));
 	function_bounds_free(&b);
 }
 
@@ -82,8 +80,8 @@ static void functions_in_any_order_are_found(void **state)
 					    'R',  0, 1, 0x78, 16, 1, 0x1b, 0, 0, 0};
 	static const int32_t starts[] = {0x5000, 0x3000, 0x7000, 0x1000};
 	unsigned char table[sizeof(cie) + 4 * 20] = {0};
+	const struct function_bounds_entry *e;
 	struct function_bounds b;
-	uint64_t start, end;
 
 	(void)state;
 	memcpy(table, cie, sizeof(cie));
@@ -94,10 +92,10 @@ static void functions_in_any_order_are_found(void **state)
 	}
 	assert_int_equal(function_bounds_parse(table, sizeof(table), 0, true, &b), 0);
 	for (uint64_t i = 0; i < 4; i++) {
-		assert_int_equal(
-			function_bounds_find(&b, (uint64_t)starts[i] + 0xf + i, &start, &end), 0);
-		assert_int_equal(start, starts[i]);
-		assert_int_equal(end, start + 0x10 + i);
+		e = function_bounds_find(&b, (uint64_t)starts[i] + 0xf + i);
+		assert_non_null(e);
+		assert_int_equal(e->start, starts[i]);
+		assert_int_equal(e->bytes, 0x10 + i);
 	}
 	function_bounds_free(&b);
 }
