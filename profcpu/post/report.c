@@ -191,6 +191,8 @@ static void report_jit_damage(const struct jit_damage *damage, struct outbuf *ou
 		 "incomplete; names of other sources win"},
 		{JIT_DUMPS_REFUSED, "jitdump was", "jitdumps were",
 		 "refused: damaged, or of another process or user"},
+		{JIT_DUMP_BAD_RECORDS, "record", "records",
+		 "of jitdumps were left out: damaged, or over a limit"},
 		{JIT_PERFMAPS_REFUSED, "perf map was", "perf maps were",
 		 "refused; " RECORDING_REPORT " gives the reason for each process"},
 		{JIT_PERFMAP_BYTES_CUT, "byte", "bytes",

@@ -38,6 +38,7 @@ struct jit_layer {
 
 struct jit_methods {
 	struct arena names;
+	uint64_t names_left; /* bytes that further names may take */
 	struct jit_il *il;
 	struct jit_layer layers[SYMBOL_SOURCES];
 };
@@ -47,10 +48,12 @@ int jit_methods_new(struct jit_methods **ret_methods)
 	struct jit_methods *m = calloc(1, sizeof(*m));
 	int r = m ? jit_il_new(&m->il) : -ENOMEM;
 
-	if (r)
+	if (r) {
 		free(m);
-	else
-		*ret_methods = m;
+		return r;
+	}
+	m->names_left = UINT64_MAX;
+	*ret_methods = m;
 	return r;
 }
 
@@ -118,11 +121,13 @@ static int jit_layer_add(struct jit_methods *m, const struct jit_method *method,
 	    method->until_ns <= method->from_ns)
 		return -EINVAL;
 	l = &m->layers[method->source];
-	if (l->methods.len >= JIT_METHODS_MAX)
-		return jit_layer_refuse(l, method->start);
 	fresh.len = jit_name_len(method->name, method->len);
-	if (!name)
+	if (l->methods.len >= JIT_METHODS_MAX || (!name && fresh.len > m->names_left))
+		return jit_layer_refuse(l, method->start);
+	if (!name) {
 		name = arena_strndup(&m->names, method->name, fresh.len);
+		m->names_left -= fresh.len;
+	}
 	if (!name)
 		return -ENOMEM;
 	fresh.name = name;
@@ -133,6 +138,16 @@ static int jit_layer_add(struct jit_methods *m, const struct jit_method *method,
 	if (vec_push(&l->methods, fresh))
 		return -ENOMEM;
 	return l->by_start ? hashmap_put(&l->open, fresh.start, (uint32_t)l->methods.len - 1) : 0;
+}
+
+void jit_methods_limit_names(struct jit_methods *m, uint64_t bytes)
+{
+	m->names_left = bytes;
+}
+
+uint64_t jit_methods_names_left(const struct jit_methods *m)
+{
+	return m->names_left;
 }
 
 int jit_methods_add(struct jit_methods *m, const struct jit_method *method)

@@ -53,9 +53,16 @@ struct jit_methods;
 int jit_methods_new(struct jit_methods **ret_methods); /* Returns 0 or -ENOMEM */
 void jit_methods_free(struct jit_methods *m);
 
+/* Lets names that are added from now on take at most these bytes. */
+void jit_methods_limit_names(struct jit_methods *m, uint64_t bytes);
+
+/* The bytes that jit_methods_limit_names still leaves. */
+uint64_t jit_methods_names_left(const struct jit_methods *m);
+
 /*
  * Adds code; the name is copied. Returns 0; -EINVAL: no bytes, past 2^64, an empty time, or no
- * source; -E2BIG: over JIT_METHODS_MAX; -ENOMEM. Code that is refused is not added.
+ * source; -E2BIG: over JIT_METHODS_MAX or the limit of names; -ENOMEM. Code that is refused is not
+ * added.
  */
 int jit_methods_add(struct jit_methods *m, const struct jit_method *method);
 

@@ -89,6 +89,14 @@ static int perfmaps_charge(struct jit_perfmaps *maps, int fd)
 	return 0;
 }
 
+uint64_t jit_perfmaps_memory(struct jit_perfmaps *maps)
+{
+	if (!maps->memory_set)
+		maps->memory = memory_left() / 2;
+	maps->memory_set = true;
+	return maps->memory / 2;
+}
+
 /* Reads a map into at most half of the memory that is left for all. */
 static int perfmaps_read(struct jit_perfmaps *maps, int fd, struct symbol_provider **ret_names,
 			 struct perfmap_stats *stats)
@@ -98,12 +106,9 @@ static int perfmaps_read(struct jit_perfmaps *maps, int fd, struct symbol_provid
 
 	if (r)
 		return r;
-	if (!maps->memory_set)
-		maps->memory = memory_left() / 2;
-	maps->memory_set = true;
-	if (maps->memory / 2 < JIT_PERFMAP_MEMORY_MIN)
+	if (jit_perfmaps_memory(maps) < JIT_PERFMAP_MEMORY_MIN)
 		return -ENOSPC;
-	r = perfmap_load(fd, maps->memory / 2, ret_names, stats, &err);
+	r = perfmap_load(fd, jit_perfmaps_memory(maps), ret_names, stats, &err);
 	maps->memory -= stats->memory_bytes;
 	return r;
 }

@@ -239,7 +239,11 @@ static int jit_load_marker(struct jit_sources *s, const struct jit_marker *marke
 		damage->n[JIT_DUMPS_REFUSED]++;
 		return -ENOENT;
 	}
+	uint64_t memory = jit_perfmaps_memory(&s->perfmaps);
+
+	jit_methods_limit_names(names->methods, memory);
 	r = jitdump_load(fd, names->methods, &dump, &stats, NULL);
+	s->perfmaps.memory -= memory - jit_methods_names_left(names->methods);
 	damage->n[JIT_DUMPS_REFUSED] += r && r != -ENOMEM;
 	/* Even if it could not be read to its end: its methods so far were added. */
 	names->jitdump_stats = stats;
