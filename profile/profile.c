@@ -77,13 +77,16 @@ int profile_lines(struct profile *p, const char *text, size_t len, uint32_t *ret
 static int profile_text_changed(struct profile *p, const char *text, size_t len, bool escaped,
 				uint32_t *ret_text)
 {
-	char shown[PROFILE_TEXT_MAX + sizeof("12345678")];
-	bool cut;
+	static const size_t hash_len = 8;
+	char shown[PROFILE_TEXT_MAX + 1];
+	bool cut, ignored;
 	size_t had = p->texts.len, n = printable_copy(text, len, PROFILE_TEXT_MAX, shown, &cut);
 
-	if (cut)
+	if (cut) {
+		n = printable_copy(text, len, PROFILE_TEXT_MAX - hash_len, shown, &ignored);
 		n += (size_t)snprintf(shown + n, sizeof(shown) - n, "%08x",
 				      (uint32_t)hash_bytes(text, len));
+	}
 	int r = intern_put(&p->texts, shown, n, ret_text);
 
 	if (!r && p->texts.len > had) {

@@ -159,9 +159,10 @@ void profile_free(struct profile *p);
 /*
  * Interns text in the form in which outputs show it; equal texts have equal ids. Texts come from
  * targets, so all of them pass here: bytes that a terminal must not get become "\x1b"
- * (base/printable.h). A text of more than PROFILE_TEXT_MAX bytes is cut to this size. Then "..."
- * and a hash of the whole text are its end, so that different texts stay different. 0, -ENOMEM,
- * -E2BIG (too many texts).
+ * (base/printable.h). A text of more than PROFILE_TEXT_MAX bytes is cut to this size. Its end is
+ * then
+ * "..." and a hash of the whole text, so that different texts stay different. A shown text stays as
+ * it is if it is interned again. 0, -ENOMEM, -E2BIG (too many texts).
  */
 #define PROFILE_TEXT_MAX 4096
 int profile_text(struct profile *p, const char *text, size_t len, uint32_t *ret_text);

@@ -9,7 +9,7 @@ need objcopy python3
 shopt -s nullglob
 esc=$'\e[2J'
 
-# clean FILE...: no control characters except tab and newline, valid UTF-8, no name of more than 4104 bytes.
+# clean FILE...: no control characters except tab and newline, valid UTF-8, no name of more than 4096 bytes.
 clean() {
 	python3 - "$@" <<'PY' || fail "control characters or endless names, see above"
 import re, sys
@@ -20,7 +20,7 @@ for path in sys.argv[1:]:
     for what, found in (
             ('control', re.search('[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]', text)),
             ('invalid UTF-8', '\ufffd' in text and re.search('\ufffd', text)),
-            ('long', re.search('L{4105}', text))):
+            ('long', re.search('L{4097}', text))):
         if found:
             print(path, what, ascii(text[max(0, found.start() - 60):found.end() + 60][:300]))
             bad = True
@@ -53,7 +53,7 @@ record all --off-cpu -F 999 -- "$prog" 1.5
 clean collect.log
 outputs all
 mapfile -t -O ${#T_FILES[@]} T_FILES < <(grep -ao '/tmp/perf-[0-9]*\.map' all/perf_script.out | sort -u)
-for name in 'elf\\x1b\[2J\\x0aname' 'map\\x1b\[2J\\x1b\]0:title\\x07' 'c1\\xc2\\x9b2J\\x9b' 'order\\xe2\\x80\\xae' 'L\{4093\}\.\.\.[0-9a-f]\{8\}'; do
+for name in 'elf\\x1b\[2J\\x0aname' 'map\\x1b\[2J\\x1b\]0:title\\x07' 'c1\\xc2\\x9b2J\\x9b' 'order\\xe2\\x80\\xae' 'L\{4085\}\.\.\.[0-9a-f]\{8\}'; do
 	grep -q ";$name" all.full || fail "no frame $name: $(cut -c -200 all.full | tail)"
 done
 grep -q '^co\\x1b\[2Jmm\\x0a\\xff' all.full || fail "no thread name"

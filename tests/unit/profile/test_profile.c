@@ -148,12 +148,14 @@ static void texts_of_targets_are_printable_and_bounded(void **state)
 
 	const char *cut_a = shown(p, a, sizeof(a)), *cut_b = shown(p, b, sizeof(b));
 
-	assert_int_equal(strlen(cut_a), PROFILE_TEXT_MAX + 8);
-	assert_int_equal(strspn(cut_a, "a"), PROFILE_TEXT_MAX - 3);
-	assert_memory_equal(cut_a + PROFILE_TEXT_MAX - 3, "...", 3);
+	assert_int_equal(strlen(cut_a), PROFILE_TEXT_MAX);
+	assert_int_equal(strspn(cut_a, "a"), PROFILE_TEXT_MAX - 11);
+	assert_memory_equal(cut_a + PROFILE_TEXT_MAX - 11, "...", 3);
 	/* Different texts stay different, equal ones equal. */
 	assert_string_not_equal(cut_a, cut_b);
 	assert_ptr_equal(shown(p, a, sizeof(a)), cut_a);
+	/* A text that an output showed is read again unchanged. */
+	assert_ptr_equal(shown(p, cut_a, strlen(cut_a)), cut_a);
 	assert_int_equal(profile_text_changes(p).escaped, 1);
 	assert_int_equal(profile_text_changes(p).cut, 2);
 	profile_free(p);
