@@ -183,9 +183,6 @@ bool symbolizer_from_store(const struct symbolizer *s);
 /* Kernel modules and symbols of records over KERNEL_RANGES_MAX, whose addresses have no names. */
 uint64_t symbolizer_refused_kernel(const struct symbolizer *s);
 
-/* Maps of processes over a limit, whose addresses have no names (tracker_dropped_maps). */
-uint64_t symbolizer_dropped_maps(const struct symbolizer *s);
-
 /* Whether a store can hold every symbol that was found. */
 bool symbolizer_can_store_all(const struct symbolizer *s);
 

@@ -19,11 +19,6 @@ uint64_t symbolizer_refused_kernel(const struct symbolizer *s)
 	return s->kernel.refused;
 }
 
-uint64_t symbolizer_dropped_maps(const struct symbolizer *s)
-{
-	return processes_dropped_maps(s->tracker->processes);
-}
-
 bool symbolizer_can_store_all(const struct symbolizer *s)
 {
 	return !s->lookup_cache.unkept;

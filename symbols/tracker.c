@@ -1,10 +1,16 @@
 #include "symbols/tracker.h"
 
+#include "base/cleanup.h"
+#include "container/memory_left.h"
 #include "symbols/map_record.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Maps and images to visit for each record, at most, to find images that no process maps. */
+#define TRACKER_VISITS 16
 
 /* processes_unnamed_fn, if names do not matter. */
 static int tracker_no_comm(void *ctx, int32_t tid, uint32_t *ret_comm)
@@ -15,6 +21,17 @@ static int tracker_no_comm(void *ctx, int32_t tid, uint32_t *ret_comm)
 	return 0;
 }
 
+static void tracker_set_limits(struct tracker *t)
+{
+	uint64_t part =
+		(t->options.bytes ? t->options.bytes : memory_left()) / TRACKER_PART_OF_MEMORY;
+	size_t images =
+		t->options.forget_ended ? TRACKER_MAPPED_BYTES_MAX : TRACKER_IMAGES_BYTES_MAX;
+
+	t->maps_bytes = part < PROCESSES_MAPS_BYTES_MAX ? (size_t)part : PROCESSES_MAPS_BYTES_MAX;
+	t->images_bytes_max = part < images ? (size_t)part : images;
+}
+
 int tracker_new(const struct tracker_options *options, struct tracker **ret_tracker)
 {
 	struct tracker *t = calloc(1, sizeof(*t));
@@ -23,10 +40,12 @@ int tracker_new(const struct tracker_options *options, struct tracker **ret_trac
 	if (!t)
 		return -ENOMEM;
 	t->options = *options;
+	tracker_set_limits(t);
 	r = processes_new(&(struct processes_options){.unnamed = options->comm ? options->unnamed
 									       : tracker_no_comm,
 						      .ctx = options->ctx,
-						      .forget_ended = options->forget_ended},
+						      .forget_ended = options->forget_ended,
+						      .maps_bytes = t->maps_bytes},
 			  &t->processes);
 	if (r)
 		tracker_free(t);
@@ -57,11 +76,113 @@ static int tracker_image(struct tracker *t, const struct perfdata_record *record
 	return r ? r : lookup_cache_image(cache, &key, ret_image);
 }
 
+/* Counts the memory of a new image. */
+static void tracker_count_image(struct tracker *t, size_t path_len)
+{
+	struct lookup_cache *cache = t->options.lookup_cache;
+
+	t->images_bytes += TRACKER_IMAGE_BYTES + path_len;
+	cache->full = t->images_bytes >= t->images_bytes_max;
+}
+
+/* Copies the images that get a number into a new cache, and sets their numbers. */
+static int tracker_copy_images(const struct lookup_cache *old, uint32_t *numbers,
+			       struct lookup_cache *fresh)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < old->images.len && !r; i++) {
+		struct image_key key = old->images.v[i].key;
+
+		if (numbers[i] == LOOKUP_NONE)
+			continue;
+		r = intern_put(&fresh->texts, intern_text(&old->texts, key.path),
+			       intern_len(&old->texts, key.path), &key.path);
+		if (!r)
+			r = lookup_cache_image(fresh, &key, &numbers[i]);
+	}
+	return r;
+}
+
+/* Uses the images of `fresh`, whose numbers are at most as large as before. */
+static void tracker_renumber(struct tracker *t, const uint32_t *numbers,
+			     const struct lookup_cache *fresh)
+{
+	struct lookup_cache *cache = t->options.lookup_cache;
+	struct process_map *map;
+
+	for (uint32_t at = 0; (map = processes_next_map(t->processes, &at));) {
+		map->image = numbers[map->image];
+		if (map->under != PROCESS_NO_IMAGE)
+			map->under = numbers[map->under];
+	}
+	for (uint32_t i = 0; i < t->places.len; i++)
+		if (numbers[i] != LOOKUP_NONE)
+			t->places.v[numbers[i]] = t->places.v[i];
+	t->places.len = fresh->images.len;
+	lookup_cache_free(cache);
+	*cache = *fresh;
+	t->images_bytes = 0;
+	for (uint32_t i = 0; i < cache->images.len; i++)
+		tracker_count_image(t, intern_len(&cache->texts, cache->images.v[i].key.path));
+	t->renumbered++;
+}
+
+/* Forgets images that no process maps, or only ended ones. */
+static int tracker_forget_images(struct tracker *t)
+{
+	struct lookup_cache fresh = {0}, *cache = t->options.lookup_cache;
+	AUTO_FREE uint32_t *numbers = calloc(cache->images.len, sizeof(*numbers));
+	const struct process_map *map;
+	int r;
+
+	if (!numbers)
+		return -ENOMEM;
+	t->records = 0;
+	t->visits = cache->images.len;
+	processes_forget_ended(t->processes);
+	for (size_t i = 0; i < cache->images.len; i++)
+		numbers[i] = LOOKUP_NONE;
+	for (uint32_t at = 0; (map = processes_next_map(t->processes, &at));) {
+		t->visits++;
+		numbers[map->image] = 0;
+		if (map->under != PROCESS_NO_IMAGE)
+			numbers[map->under] = 0;
+	}
+	r = tracker_copy_images(cache, numbers, &fresh);
+	if (r)
+		lookup_cache_free(&fresh);
+	else
+		tracker_renumber(t, numbers, &fresh);
+	return r;
+}
+
+/* Makes room for the image of a record, which may be new. Returns 0, -E2BIG or -ENOMEM. */
+static int tracker_make_room(struct tracker *t, const struct perfdata_record *record)
+{
+	struct lookup_cache *cache = t->options.lookup_cache;
+	const char *name = record->mmap.filename;
+	uint32_t path;
+	int r = 0;
+
+	t->records++;
+	if (!cache->full)
+		return 0;
+	if (t->options.forget_ended && t->records >= t->visits / TRACKER_VISITS)
+		r = tracker_forget_images(t);
+	/* An image that is not added needs no text. */
+	return r                                                                      ? r
+	       : cache->full && intern_find(&cache->texts, name, strlen(name), &path) ? -E2BIG
+										      : 0;
+}
+
 static int tracker_note_place(struct tracker *t, const struct perfdata_record *record,
 			      uint32_t image)
 {
 	const struct perfdata_mmap *m = &record->mmap;
 
+	if (t->places.len <= image)
+		tracker_count_image(t, strlen(m->filename));
 	while (t->places.len <= image)
 		if (vec_push(&t->places, (struct tracker_place){0}))
 			return -ENOMEM;
@@ -81,11 +202,24 @@ static int tracker_map(struct tracker *t, const struct perfdata_record *record)
 
 	if (mode == PERF_RECORD_MISC_KERNEL || mode == PERF_RECORD_MISC_GUEST_KERNEL)
 		return 0;
-	r = t->options.image ? t->options.image(t->options.ctx, record, &map.image, &anonymous)
-			     : tracker_image(t, record, &map.image, &anonymous);
+	r = tracker_make_room(t, record);
+	if (!r)
+		r = t->options.image
+			    ? t->options.image(t->options.ctx, record, &map.image, &anonymous)
+			    : tracker_image(t, record, &map.image, &anonymous);
+	t->dropped += r == -E2BIG;
 	if (!r)
 		r = tracker_note_place(t, record, map.image);
 	return r ? r : processes_map(t->processes, record->pid, record->tid, &map, anonymous);
+}
+
+struct tracker_dropped tracker_dropped(const struct tracker *t)
+{
+	return (struct tracker_dropped){
+		.maps = t->dropped + processes_dropped_maps(t->processes),
+		.maps_bytes = t->maps_bytes,
+		.images_bytes = t->images_bytes_max,
+	};
 }
 
 static int tracker_comm(struct tracker *t, const struct perfdata_record *record)

@@ -16,6 +16,17 @@
 #include <stdint.h>
 
 /*
+ * Memory for the maps of processes, and for the images of a recording. Each is at most this part of
+ * the memory that is left when tracking begins.
+ */
+#define TRACKER_PART_OF_MEMORY 8
+#define TRACKER_IMAGES_BYTES_MAX ((size_t)64 << 20)
+/* The same if images without maps are forgotten. */
+#define TRACKER_MAPPED_BYTES_MAX ((size_t)16 << 20)
+/* The memory of an image, its source and its code, without its name; about. */
+#define TRACKER_IMAGE_BYTES ((size_t)384)
+
+/*
  * Gets the image that a MMAP or MMAP2 record maps. *ret_anonymous: memory without a file. Returns
  * 0, -ENOMEM, -E2BIG.
  */
@@ -32,7 +43,12 @@ struct tracker_options {
 	tracker_comm_fn *comm;             /* NULL: names of threads do not matter */
 	processes_unnamed_fn *unnamed;     /* with comm */
 	void *ctx;
-	bool forget_ended; /* struct processes_options */
+	/*
+	 * Forget threads that ended (struct processes_options), and images that no process maps.
+	 * Needs image NULL.
+	 */
+	bool forget_ended;
+	uint64_t bytes; /* memory that is left, which may shrink the limits; 0: memory_left() */
 };
 
 /* The first process that mapped an image, and where. end 0: none did. */
@@ -46,6 +62,11 @@ struct tracker {
 	struct tracker_options options;
 	struct processes *processes;
 	VEC(struct tracker_place) places; /* by image of lookup_cache; may be shorter */
+	uint32_t renumbered;              /* how often images got other numbers */
+	/* The rest is private. */
+	size_t maps_bytes, images_bytes, images_bytes_max;
+	size_t records, visits; /* records of maps since images were forgotten; the cost of that */
+	uint64_t dropped;
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -53,9 +74,16 @@ int tracker_new(const struct tracker_options *options, struct tracker **ret_trac
 void tracker_free(struct tracker *t);
 
 /*
- * Applies an MMAP, MMAP2, COMM, FORK or EXIT record; ignores others, and maps of kernels. Maps over
- * a limit of processes_map are dropped and counted there. Returns 0 or -ENOMEM.
+ * Applies an MMAP, MMAP2, COMM, FORK or EXIT record; ignores others, and maps of kernels. Drops and
+ * counts maps over a limit. Returns 0 or -ENOMEM.
  */
 int tracker_apply(struct tracker *t, const struct perfdata_record *record);
+
+/* Maps that were dropped for a limit: PROCESS_MAPS_MAX for each process, or the bytes for all. */
+struct tracker_dropped {
+	uint64_t maps;
+	size_t maps_bytes, images_bytes; /* the limits */
+};
+struct tracker_dropped tracker_dropped(const struct tracker *t);
 
 #endif

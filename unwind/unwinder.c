@@ -58,9 +58,10 @@ struct unwinder {
 	struct unwinder_stats stats;
 	const struct process_thread *thread; /* of the current sample */
 	uint64_t time_ns;
-	uint64_t swept_ns; /* the time of the last sweep of images */
-	size_t unswept;    /* samples since */
-	bool has_limited;  /* an image lacks rules for a limit */
+	uint32_t renumbered; /* of the tracker, when images were numbered */
+	uint64_t swept_ns;   /* the time of the last sweep of images */
+	size_t unswept;      /* samples since */
+	bool has_limited;    /* an image lacks rules for a limit */
 	bool last;
 };
 
@@ -70,6 +71,13 @@ const char *unwind_grade_text(enum unwind_grade grade)
 							 "truncated"};
 
 	return grade < UNWIND_GRADES ? texts[grade] : "?";
+}
+
+static void close_images(struct unwinder *u)
+{
+	for (size_t i = 0; i < u->images.len; i++)
+		image_code_free(u->images.v[i].code);
+	u->images.len = 0;
 }
 
 int unwinder_new(const struct unwinder_options *options, struct unwinder **ret_unwinder)
@@ -100,8 +108,7 @@ void unwinder_free(struct unwinder *u)
 {
 	if (!u)
 		return;
-	for (size_t i = 0; i < u->images.len; i++)
-		image_code_free(u->images.v[i].code);
+	close_images(u);
 	vec_free(&u->images);
 	vec_free(&u->words);
 	tracker_free(u->own_tracker);
@@ -220,6 +227,10 @@ static uint64_t passed_ns(uint64_t now_ns, uint64_t then_ns)
  */
 static void sweep_images(struct unwinder *u)
 {
+	/* Images that samples still need are opened again by their new numbers. */
+	if (u->renumbered != u->tracker->renumbered)
+		close_images(u);
+	u->renumbered = u->tracker->renumbered;
 	/* Count samples too, so that the cost for each stays constant. */
 	if (u->unswept++ < u->images.len ||
 	    passed_ns(u->time_ns, u->swept_ns) < UNWINDER_IMAGE_IDLE_NS / 4)

@@ -393,7 +393,7 @@ static int import_finish(struct import *in, const struct import_options *options
 	result->stacks = post_stacks_summary(in->stacks);
 	symbolizer_unread(in->symbols, &result->unread);
 	result->refused_kernel = symbolizer_refused_kernel(in->symbols);
-	result->dropped_maps = symbolizer_dropped_maps(in->symbols);
+	result->dropped = tracker_dropped(symbolizer_tracker(in->symbols));
 	result->store_complete = symbolizer_from_store(in->symbols);
 	/* Before symbolizer_store, so that unread lines do not count as looked up. */
 	symbolizer_missing_lines(in->symbols, &result->lineless);

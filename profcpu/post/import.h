@@ -58,9 +58,9 @@ struct import_result {
 	uint64_t waits_split;
 	uint64_t waits_missing;  /* waits that offcpu.idx lacks; 0 without offcpu.idx */
 	uint64_t refused_kernel; /* symbolizer_refused_kernel */
-	uint64_t dropped_maps;   /* symbolizer_dropped_maps */
-	uint64_t lost_switches;  /* part of data.lost_events: lost switches and wakeups */
-	int store_error;         /* -errno of writing the store; 0: written or not wanted */
+	struct tracker_dropped dropped;
+	uint64_t lost_switches; /* part of data.lost_events: lost switches and wakeups */
+	int store_error;        /* -errno of writing the store; 0: written or not wanted */
 };
 
 /*

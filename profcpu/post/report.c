@@ -172,12 +172,13 @@ static void report_left_out(const struct import_result *data, struct outbuf *out
 			"          %llu kernel modules and symbols were left out: the limit is "
 			"%zu\n",
 			(unsigned long long)data->refused_kernel, KERNEL_RANGES_MAX);
-	if (data->dropped_maps)
+	if (data->dropped.maps)
 		outbuf_printf(out,
-			      "          %llu maps of code were left out: the limits are %zu for "
-			      "each process and %zu MiB for all\n",
-			      (unsigned long long)data->dropped_maps, PROCESS_MAPS_MAX,
-			      PROCESSES_MAPS_BYTES_MAX >> 20);
+			      "          %llu maps of code were left out: the limits are %zu maps "
+			      "for each process, %.1f MiB for all, %.1f MiB for their files\n",
+			      (unsigned long long)data->dropped.maps, PROCESS_MAPS_MAX,
+			      (double)data->dropped.maps_bytes / (1 << 20),
+			      (double)data->dropped.images_bytes / (1 << 20));
 }
 
 /* Sources of names of JIT-compiled code that were not used, or not all of them. */

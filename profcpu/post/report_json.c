@@ -270,7 +270,7 @@ int post_report_json_write(struct profile *profile, const struct post_result *in
 		json_put_u64(&top, "throttled", input->data.data.throttled);
 		json_put_bool(&top, "damaged", input->damaged);
 		json_put_u64(&top, "kernel_symbols_left_out", input->data.refused_kernel);
-		json_put_u64(&top, "maps_left_out", input->data.dropped_maps);
+		json_put_u64(&top, "maps_left_out", input->data.dropped.maps);
 		json_limits(&top, &input->limits);
 		r = r ? r : json_audit(&top, input, audit);
 	}

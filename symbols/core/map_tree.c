@@ -154,6 +154,14 @@ static uint32_t join(struct map_trees *t, uint32_t below, uint32_t middle, uint3
 	return balance(t, top, side);
 }
 
+struct process_map *map_trees_next(struct map_trees *t, uint32_t *at)
+{
+	while (++*at < t->nodes.len)
+		if (t->nodes.v[*at].refs)
+			return &t->nodes.v[*at].map;
+	return NULL;
+}
+
 struct process_map map_tree_tail(const struct process_map *old, uint64_t start)
 {
 	struct process_map tail = *old;

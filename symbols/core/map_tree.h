@@ -82,6 +82,12 @@ static inline const struct process_map *map_tree_find(const struct map_trees *t,
 	return found;
 }
 
+/*
+ * The next map of any tree after *at, which is 0 before the first one, or NULL. Shared ones come
+ * once. The caller may change its images.
+ */
+struct process_map *map_trees_next(struct map_trees *t, uint32_t *at);
+
 /* The part of `old` from `start` on. */
 struct process_map map_tree_tail(const struct process_map *old, uint64_t start);
 

@@ -45,7 +45,9 @@ int processes_new(const struct processes_options *options, struct processes **re
 	}
 	p->options = *options;
 	p->ended_first = p->ended_next = 1;
-	p->maps.trees.nodes_max = PROCESSES_MAPS_BYTES_MAX / sizeof(struct map_tree_node);
+	p->maps.trees.nodes_max =
+		(options->maps_bytes ? options->maps_bytes : PROCESSES_MAPS_BYTES_MAX) /
+		sizeof(struct map_tree_node);
 	*ret_processes = p;
 	return 0;
 }
@@ -340,6 +342,17 @@ const struct process_map *processes_find_map(struct processes *p, const struct p
 uint32_t processes_generation(const struct processes *p, const struct process_thread *t)
 {
 	return process_maps_generation(p->spaces.v[t->space].maps);
+}
+
+void processes_forget_ended(struct processes *p)
+{
+	while (p->ended_first != p->ended_next)
+		process_forget_first(p);
+}
+
+struct process_map *processes_next_map(struct processes *p, uint32_t *at)
+{
+	return map_trees_next(&p->maps.trees, at);
 }
 
 uint64_t processes_dropped_maps(const struct processes *p)

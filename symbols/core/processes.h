@@ -47,6 +47,7 @@ struct processes_options {
 	/* Forget threads that ended long ago, not only their maps. Memory is bounded for any time.
 	 */
 	bool forget_ended;
+	size_t maps_bytes; /* replaces PROCESSES_MAPS_BYTES_MAX; 0: that limit */
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -95,5 +96,11 @@ uint32_t processes_generation(const struct processes *p, const struct process_th
 
 /* Maps that were dropped for a limit. */
 uint64_t processes_dropped_maps(const struct processes *p);
+
+/* Drops the maps of processes that ended, to make room. */
+void processes_forget_ended(struct processes *p);
+
+/* The next map of any process, as map_trees_next. */
+struct process_map *processes_next_map(struct processes *p, uint32_t *at);
 
 #endif

@@ -54,7 +54,7 @@ int lookup_cache_image(struct lookup_cache *cache, const struct image_key *key, 
 
 	if (!lookup_cache_find_image(cache, key, ret_image))
 		return 0;
-	if (cache->images.len >= LOOKUP_IDS_MAX)
+	if (cache->full || cache->images.len >= LOOKUP_IDS_MAX)
 		return -E2BIG;
 	if (vec_push(&cache->images, image))
 		return -ENOMEM;

@@ -108,11 +108,12 @@ struct lookup_cache {
 	struct hashmap process_ids;                      /* pid -> index */
 	/* Results beyond LOOKUP_TIMES_MAX that were dropped; their sources are needed again */
 	uint64_t unkept;
+	bool full; /* no image is added */
 };
 
 void lookup_cache_free(struct lookup_cache *cache);
 
-/* Each finds an equal element or adds it. Returns 0, -ENOMEM or -E2BIG. */
+/* Each finds an equal element or adds it. Returns 0, -ENOMEM or -E2BIG (an image: it is full). */
 int lookup_cache_image(struct lookup_cache *cache, const struct image_key *key,
 		       uint32_t *ret_image);
 int lookup_cache_symbol(struct lookup_cache *cache, const struct lookup_cache_symbol *symbol,

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 #include <cmocka.h>
@@ -85,6 +86,11 @@ static int64_t at(const struct owner *o, int32_t pid, uint64_t addr)
 	assert_int_equal(processes_thread(o->tracker->processes, pid, pid, &t), 0);
 	m = processes_find_map(o->tracker->processes, t, addr);
 	return m ? (int64_t)m->image : IMAGE_NONE;
+}
+
+static const char *path(const struct owner *o, uint32_t number)
+{
+	return intern_text(&o->cache.texts, o->cache.images.v[number].key.path);
 }
 
 static void one_record_changes_maps_once(void **state)
@@ -171,6 +177,80 @@ static void forks_take_maps_and_names_except_synthesized_ones(void **state)
 	end(&o);
 }
 
+#define STORM 20000 /* names, more than fit into SMALL bytes */
+#define SMALL (TRACKER_PART_OF_MEMORY * ((uint64_t)1 << 20))
+
+static void map_new_name(struct owner *o, int32_t pid, uint64_t addr, int number)
+{
+	char name[40];
+
+	snprintf(name, sizeof(name), "/memfd:%d (deleted)", number);
+	struct perfdata_record r = map(pid, addr, name);
+
+	assert_int_equal(tracker_apply(o->tracker, &r), 0);
+}
+
+/* While a recording runs, a process that maps ever new files costs bounded memory and no maps. */
+static void images_without_maps_are_forgotten(void **state)
+{
+	struct perfdata_record kept = map(7, 0x1000, "/kept"), anon = map(7, 0x9200, "//anon");
+	struct owner o = {0};
+
+	(void)state;
+	anon.mmap.len = 0x100;
+	assert_int_equal(tracker_new(&(struct tracker_options){.lookup_cache = &o.cache,
+							       .forget_ended = true,
+							       .bytes = SMALL},
+				     &o.tracker),
+			 0);
+	map_new_name(&o, 7, 0x7000, -1);
+	assert_int_equal(tracker_apply(o.tracker, &kept), 0);
+	kept = map(7, 0x9000, "/under");
+	assert_int_equal(tracker_apply(o.tracker, &kept), 0);
+	assert_int_equal(tracker_apply(o.tracker, &anon), 0);
+	for (int i = 0; i < STORM; i++) {
+		map_new_name(&o, 8, 0x1000, i);
+		/* The newest map of each process is known. */
+		assert_int_equal(o.tracker->places.v[at(&o, 8, 0x1000)].pid, 8);
+	}
+	assert_true(o.tracker->renumbered > 0);
+	assert_true(o.cache.images.len < STORM / 2);
+	assert_int_equal(tracker_dropped(o.tracker).maps, 0);
+	/* Maps from before the storm still have their images. */
+	const struct process_map *m;
+	struct process_thread *t;
+
+	assert_int_equal(processes_thread(o.tracker->processes, 7, 7, &t), 0);
+	m = processes_find_map(o.tracker->processes, t, 0x9200);
+	assert_string_equal(path(&o, m->image), "//anon");
+	assert_string_equal(path(&o, m->under), "/under");
+	assert_string_equal(path(&o, (uint32_t)at(&o, 7, 0x1000)), "/kept");
+	assert_int_equal(o.tracker->places.v[at(&o, 7, 0x1000)].start, 0x1000);
+	assert_string_equal(path(&o, (uint32_t)at(&o, 7, 0x7000)), "/memfd:-1 (deleted)");
+	end(&o);
+}
+
+/* Names of a recording refer to images, so all of them stay, and further ones are counted. */
+static void images_over_the_limit_are_dropped(void **state)
+{
+	struct owner o = {0};
+
+	(void)state;
+	assert_int_equal(
+		tracker_new(&(struct tracker_options){.lookup_cache = &o.cache, .bytes = SMALL},
+			    &o.tracker),
+		0);
+	for (int i = 0; i < STORM; i++)
+		map_new_name(&o, 8, 0x1000 * (uint64_t)(1 + i), i);
+	assert_true(o.cache.images.len > 1000);
+	assert_int_equal(tracker_dropped(o.tracker).maps, STORM - o.cache.images.len);
+	assert_int_equal(o.cache.texts.len, o.cache.images.len);
+	/* Known images still count. */
+	map_new_name(&o, 8, 0, 5);
+	assert_string_equal(path(&o, (uint32_t)at(&o, 8, 0)), "/memfd:5 (deleted)");
+	end(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +258,8 @@ int main(void)
 		cmocka_unit_test(maps_of_kernels_are_no_maps_of_processes),
 		cmocka_unit_test(an_image_keeps_its_first_place),
 		cmocka_unit_test(forks_take_maps_and_names_except_synthesized_ones),
+		cmocka_unit_test(images_without_maps_are_forgotten),
+		cmocka_unit_test(images_over_the_limit_are_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

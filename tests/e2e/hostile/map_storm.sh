@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# A target without rights forks and maps as fast as it can. In a control group of 64 MiB, profcpu takes at most 48 MiB.
+# The recording is saved, and can be read.
+# Runs alone.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_release
+need_root
+need_sampling
+need setpriv
+
+LIMIT_MIB=64 OWN_MIB=48
+
+# A control group of that size for memory, of version 2 or 1; its directory is in $GROUP.
+group_at() { # DIRECTORY FILE
+	mkdir "$1" 2>/dev/null || return
+	[ -f "$1/$2" ] && echo $((LIMIT_MIB << 20)) >"$1/$2" && GROUP=$1 && return
+	rmdir "$1"
+	return 1
+}
+group_at "/sys/fs/cgroup/profcpu-test.$$" memory.max ||
+	group_at "/sys/fs/cgroup/memory/profcpu-test.$$" memory.limit_in_bytes ||
+	skip "needs a control group for memory that this user may make"
+clean_up() {
+	t_clean_up
+	rmdir "$GROUP"
+}
+trap clean_up EXIT
+
+# storm KIND MAPS: records such a target; profcpu's largest memory in MiB is in $MIB.
+storm() {
+	local status
+	start "storm.$1" setpriv --reuid=65534 --regid=65534 --clear-groups "$BUILD/helpers/map_storm" "$1" 9 "$2"
+	local target=$STARTED
+	sleep 1
+	# shellcheck disable=SC2016 # for the other shell
+	"$BUILD/helpers/peak_kib" sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$GROUP" \
+		"$PROFCPU" collect -q -p "$target" -F 499 -d 6 -o "$1" 2>"$1.err"
+	status=$?
+	MIB=$(($(tail -n 1 "$1.err") / 1024))
+	[ "$status" = 0 ] || fail "$1: exit $status: $(cat "$1.err")"
+	echo "$1: $MIB MiB; $(stat -c %s "$1/perf.data") bytes; $(report_number "$1" samples) samples"
+	stop "$target"
+	[ "$MIB" -le "$OWN_MIB" ] || fail "profcpu took $MIB MiB of $LIMIT_MIB"
+	[ "$(report_number "$1" samples)" -gt 0 ] || fail "$1: no samples"
+	"$PROFCPU" fold "$1" >"$1.folded" 2>"$1.fold.err" || fail "fold of $1: exit $?: $(cat "$1.fold.err")"
+	[ -s "$1.folded" ] || fail "$1: nothing was recorded"
+}
+
+storm chain 20000
+storm names 0
+# The target mapped more files than the limit allows. The report counts those that were left out.
+[ "$(stat -c %s names/perf.data)" -lt 20000000 ] || [ "$(report_number names maps_left_out)" -gt 0 ] ||
+	fail "names: no map was left out"
+storm threads 0

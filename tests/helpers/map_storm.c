@@ -1,0 +1,168 @@
+/*
+ * Maps and forks as fast as it can, to fill the memory of a recorder:
+ * map_storm KIND SECONDS [MAPS]. Each process burns CPU in its newest map, so that it is sampled.
+ *
+ *   chain   a process with MAPS maps begins chains of forks; each child maps 32 files more, at
+ *           random places, and forks the next one; 16 of them live at a time
+ *   names   one process maps files of ever new long names
+ *   threads a process starts threads, each with a new name, and forks; nothing is mapped
+ */
+#include <err.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE 4096ul
+#define FIRST UINT64_C(0x100000000000)
+#define LIVING 16
+#define CHILD_MAPS 32
+
+static double end_s;
+static int program = -1;
+static uint64_t state = 88172645463325252u;
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static uint64_t next_random(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	return state ^= state << 17;
+}
+
+/* xorl %eax, %eax; then dec and jnz back: about 2^20 rounds; ret */
+static const unsigned char spin[] = {0xb8, 0, 0, 4, 0, 0xff, 0xc8, 0x75, 0xfc, 0xc3};
+
+/* A file with that code, without a name in a file system. */
+static int code_file(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, spin, sizeof(spin)) != sizeof(spin))
+		err(1, "memfd_create");
+	return fd;
+}
+
+static void *map_at(int fd, uint64_t page)
+{
+	void *at = mmap((void *)(FIRST + page * PAGE), PAGE, PROT_READ | PROT_EXEC,
+			MAP_PRIVATE | MAP_FIXED, fd, 0);
+
+	if (at == MAP_FAILED)
+		err(1, "mmap");
+	return at;
+}
+
+static void run(void *code)
+{
+	void (*f)(void);
+
+	memcpy(&f, &code, sizeof(f));
+	f();
+}
+
+static void map_some(size_t maps)
+{
+	void *at = NULL;
+
+	for (int i = 0; i < CHILD_MAPS; i++)
+		at = map_at(program, next_random() % (2 * maps) * 2);
+	run(at);
+}
+
+/* Each process ends when its descendants have. */
+static void chain(size_t maps)
+{
+	while (now_s() < end_s) {
+		int living = 0;
+		pid_t pid = 0;
+
+		while (!pid && living++ < LIVING && now_s() < end_s) {
+			pid = fork();
+			state += (uint64_t)pid;
+			if (!pid)
+				map_some(maps);
+		}
+		if (pid > 0)
+			waitpid(pid, NULL, 0);
+		if (living > 1)
+			_exit(0);
+	}
+}
+
+static void names(void)
+{
+	char name[240];
+	uint64_t n = 0;
+
+	for (; now_s() < end_s; n++) {
+		snprintf(name, sizeof(name), "%0*llu", (int)sizeof(name) - 1,
+			 (unsigned long long)n);
+		int fd = code_file(name);
+		void *at = map_at(fd, n % 1024 * 2);
+
+		close(fd);
+		if (!(n % 64))
+			run(at);
+	}
+	printf("%llu names\n", (unsigned long long)n);
+}
+
+static void *thread(void *arg)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "t%zu", (size_t)arg);
+	prctl(PR_SET_NAME, name);
+	return NULL;
+}
+
+static void threads(void)
+{
+	pthread_t t;
+	size_t n = 0;
+
+	for (; now_s() < end_s; n++) {
+		if (!(n % 8) && !fork())
+			_exit(0);
+		if (!pthread_create(&t, NULL, thread, (void *)n))
+			pthread_join(t, NULL);
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+	}
+	printf("%zu threads\n", n);
+}
+
+int main(int argc, char **argv)
+{
+	size_t maps = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
+
+	if (argc < 3)
+		return 2;
+	program = code_file("storm");
+	for (size_t i = 0; i < maps; i++)
+		map_at(program, i * 2);
+	end_s = now_s() + atof(argv[2]);
+	if (!strcmp(argv[1], "chain") && maps)
+		chain(maps);
+	else if (!strcmp(argv[1], "names"))
+		names();
+	else if (!strcmp(argv[1], "threads"))
+		threads();
+	else
+		return 2;
+	return 0;
+}
