@@ -217,13 +217,16 @@ static int json_audit(struct json_writer *p, const struct post_result *input,
 	return r;
 }
 
-static void json_limits(struct json_writer *p, const struct recording_limits *limits)
+static void json_limits(struct json_writer *p, const struct post_result *input)
 {
+	uint64_t lost = import_lost_samples(&input->data);
 	struct json_writer list = json_put_object(p, "limits");
 
+	if (lost && !input->rings_free)
+		json_put_u64(&list, "ring_memory", lost);
 	for (enum recording_limit i = 0; i < LIMITS; i++)
-		if (limits->cost[i])
-			json_put_u64(&list, recording_limit_text(i).key, limits->cost[i]);
+		if (input->limits.cost[i])
+			json_put_u64(&list, recording_limit_text(i).key, input->limits.cost[i]);
 	json_put_end(&list);
 }
 
@@ -271,7 +274,7 @@ int post_report_json_write(struct profile *profile, const struct post_result *in
 		json_put_bool(&top, "damaged", input->damaged);
 		json_put_u64(&top, "kernel_symbols_left_out", input->data.refused_kernel);
 		json_put_u64(&top, "maps_left_out", input->data.dropped.maps);
-		json_limits(&top, &input->limits);
+		json_limits(&top, input);
 		r = r ? r : json_audit(&top, input, audit);
 	}
 	json_put_end(&top);

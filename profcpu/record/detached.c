@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "container/proc.h"
+#include "sampler/permission.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -25,14 +26,18 @@ void record_detached_add(struct record_detached *d, pid_t pid, const char *comma
 
 void record_detached_report(const struct record_detached *d)
 {
+	struct permission_facts rights;
 	char more[48] = "";
 
 	if (!d->count)
 		return;
+	permission_probe(NULL, &rights);
+	bool may = permission_missing(&rights, PERMISSION_CPU) == PERMISSION_BLOCKED;
+
 	if (d->count > 1)
 		snprintf(more, sizeof(more), " and %zu more", d->count - 1);
 	log_warn("%s%s: no longer sampled: executed a program that is set-uid, has file "
 		 "capabilities or is not readable; run profcpu as root, or record the whole "
-		 "machine (-a) with CAP_PERFMON",
-		 d->first, more);
+		 "machine (-a)%s%s",
+		 d->first, more, may ? "" : " with ", may ? "" : permission_cap(&rights));
 }

@@ -110,6 +110,7 @@ cp "$TESTS/golden/perf/6.1-pipe/perf.data" lossy.data
 printf '\2\0\0\0\0\0\60\0%b\14\0\0\0\0\0\0\0%b' '\0\0\0\0\0\0\0\0' '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >>lossy.data
 "$PROFCPU" postprocess lossy.data -o lossy >out || fail "lost samples: exit $?"
 grep -q '^samples   98, 12 lost; use a lower -F, or record with CAP_IPC_LOCK, which gives larger rings$' out || fail "lost samples: $(head -n 1 out)"
+[ "$(report_number lossy ring_memory)" = 12 ] || fail "the limit of rings has no cost: $(grep -A 3 limits lossy/report.json)"
 
 # A directory that contains only a perf.data is a recording too.
 mkdir bare
