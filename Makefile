@@ -177,7 +177,14 @@ FUZZ_SECONDS ?= 60
 fuzz:
 	$(MAKE) CONFIG=fuzz fuzz-bins
 	scripts/fuzz-run build/fuzz $(FUZZ_SECONDS) $(FUZZ_NAMES)
-.PHONY: fuzz-bins
+
+# Mutates seeds, MUTATIONS of each kind, and runs the corpus replays and the commands with sanitizers. Findings are kept
+# in build/asan/mutate.
+MUTATIONS ?= 1000
+mutate:
+	$(MAKE) CONFIG=asan all replay
+	tests/fuzz/mutate build/asan $(MUTATIONS)
+.PHONY: fuzz-bins mutate
 fuzz-bins: $(FUZZ_BINS)
 
 bench: all examples helpers
