@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
@@ -20,4 +21,11 @@ void *bigmem_alloc(size_t n, size_t each)
 	if (p)
 		madvise(p, bytes, MADV_HUGEPAGE); /* a hint; the kernel may ignore it */
 	return p;
+}
+
+void *bigmem_zeroed(size_t n, size_t each)
+{
+	void *p = bigmem_alloc(n, each);
+
+	return p ? memset(p, 0, n * each) : NULL;
 }

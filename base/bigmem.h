@@ -13,4 +13,10 @@
  */
 void *bigmem_alloc(size_t n, size_t each);
 
+/*
+ * The same, zeroed by writing. For hash tables, which are read before they are written. Memory of
+ * calloc takes two faults a page then: one for the shared page of zeros, one for its copy.
+ */
+void *bigmem_zeroed(size_t n, size_t each);
+
 #endif

@@ -1,5 +1,6 @@
 #include "base/hashmap.h"
 
+#include "base/bigmem.h"
 #include "base/hash.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ uint32_t *hashmap_get(const struct hashmap *m, uint64_t key)
 static int hashmap_rehash(struct hashmap *m)
 {
 	size_t n = m->nslots ? m->nslots * 2 : 64;
-	struct hashmap_slot *slots = calloc(n, sizeof(*slots));
+	struct hashmap_slot *slots = bigmem_zeroed(n, sizeof(*slots));
 
 	if (!slots)
 		return -ENOMEM;

@@ -1,5 +1,6 @@
 #include "base/intern.h"
 
+#include "base/bigmem.h"
 #include "base/hash.h"
 #include "base/vec.h"
 
@@ -25,7 +26,7 @@ static size_t intern_slot(const struct intern *t, const char *text, size_t len, 
 static int intern_rehash(struct intern *t)
 {
 	size_t n = t->nslots ? t->nslots * 2 : 256;
-	uint32_t *slots = calloc(n, sizeof(*slots));
+	uint32_t *slots = bigmem_zeroed(n, sizeof(*slots));
 
 	if (!slots)
 		return -ENOMEM;

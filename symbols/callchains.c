@@ -1,5 +1,6 @@
 #include "symbols/callchains.h"
 
+#include "base/bigmem.h"
 #include "base/hash.h"
 
 #include <errno.h>
@@ -551,7 +552,7 @@ int callchains_begin(struct callchains *c, const struct process_thread *thread,
 		free(c->recent);
 		free(c->cache);
 		c->recent = calloc(CALLCHAINS_RECENT, sizeof(*c->recent));
-		c->cache = calloc(CALLCHAINS_CACHE, sizeof(*c->cache));
+		c->cache = bigmem_zeroed(CALLCHAINS_CACHE, sizeof(*c->cache));
 		if (!c->recent || !c->cache)
 			return -ENOMEM;
 	}

@@ -4,10 +4,10 @@
  */
 #include "symbols/symbolizer_impl.h"
 
+#include "base/bigmem.h"
 #include "base/hash.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -275,7 +275,7 @@ static int symbolizer_find_known(struct symbolizer *s, const struct callchain_ke
 	if (file_off > UINT64_MAX >> 3)
 		return 0;
 	if (!s->known)
-		s->known = calloc(SYMBOLIZER_KNOWN, sizeof(*s->known));
+		s->known = bigmem_zeroed(SYMBOLIZER_KNOWN, sizeof(*s->known));
 	if (!s->known)
 		return -ENOMEM;
 	ret_key->place = file_off << 3 | (uint64_t)key->grade << 1 | key->exact;
