@@ -8,7 +8,7 @@ struct offcpu_task *record_offcpu_task(const struct record_offcpu *o, int32_t ti
 {
 	const uint32_t *index = hashmap_get(&o->tids, (uint32_t)tid);
 
-	return index && *index != UINT32_MAX ? &o->tasks.v[*index] : NULL;
+	return index ? &o->tasks.v[*index] : NULL;
 }
 
 int record_offcpu_new(const struct record_offcpu_options *options,
@@ -38,6 +38,7 @@ void record_offcpu_free(struct record_offcpu *o)
 	offcpu_free(o->offcpu);
 	schedstat_free(o->stats);
 	hashmap_free(&o->tids);
+	hashmap_free(&o->pids);
 	vec_free(&o->tasks);
 	vec_free(&o->free);
 	vec_free(&o->switched);
@@ -66,26 +67,62 @@ size_t record_offcpu_threads(const struct record_offcpu *o)
 	return o->tasks.len - o->free.len;
 }
 
+/* Take a task out of the list of its process. */
+static void unlink_task(struct record_offcpu *o, const struct offcpu_task *task)
+{
+	if (task->after)
+		o->tasks.v[task->after - 1].before = task->before;
+	if (task->before)
+		o->tasks.v[task->before - 1].after = task->after;
+	else if (task->after)
+		*hashmap_get(&o->pids, (uint32_t)task->pid) = task->after - 1;
+	else
+		hashmap_remove(&o->pids, (uint32_t)task->pid);
+}
+
+/* Put a task first in the list of its process. */
+static int link_task(struct record_offcpu *o, uint32_t index)
+{
+	struct offcpu_task *task = &o->tasks.v[index];
+	uint32_t *first;
+	int is_new, r = hashmap_entry(&o->pids, (uint32_t)task->pid, index, &first, &is_new);
+
+	if (r || is_new)
+		return r;
+	task->after = *first + 1;
+	o->tasks.v[*first].before = index + 1;
+	*first = index;
+	return 0;
+}
+
+int record_offcpu_remove(struct record_offcpu *o, const struct offcpu_task *task)
+{
+	int r = vec_push(&o->free, (uint32_t)(task - o->tasks.v));
+
+	if (r)
+		return r;
+	unlink_task(o, task);
+	hashmap_remove(&o->tids, (uint32_t)task->tid);
+	return 0;
+}
+
 static int put_task(struct record_offcpu *o, const struct offcpu_task *task)
 {
 	struct offcpu_task *known = record_offcpu_task(o, task->tid);
+	int r = known ? record_offcpu_remove(o, known) : 0;
 	uint32_t index = (uint32_t)o->tasks.len;
-	int r;
 
-	if (known) {
-		*known = *task;
-		return 0;
-	}
-	if (o->free.len) {
+	if (!r && o->free.len) {
 		index = o->free.v[o->free.len - 1];
 		o->tasks.v[index] = *task;
-	} else {
+	} else if (!r) {
 		r = vec_push(&o->tasks, *task);
-		if (r)
-			return r;
 	}
-	r = hashmap_put(&o->tids, (uint32_t)task->tid, index);
-	if (!r && o->free.len && o->free.v[o->free.len - 1] == index)
+	if (!r)
+		r = link_task(o, index);
+	if (!r)
+		r = hashmap_put(&o->tids, (uint32_t)task->tid, index);
+	if (!r && o->free.len)
 		o->free.len--;
 	return r;
 }
@@ -141,12 +178,6 @@ static int begin(struct record_offcpu *o, const struct perfdata_record *record,
 							    .kind = (uint8_t)kind});
 }
 
-int record_offcpu_drop(struct record_offcpu *o, struct offcpu_task *task)
-{
-	*hashmap_get(&o->tids, (uint32_t)task->tid) = UINT32_MAX;
-	return vec_push(&o->free, (uint32_t)(task - o->tasks.v));
-}
-
 static int end(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_ns)
 {
 	task->ended = true;
@@ -154,7 +185,7 @@ static int end(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_
 	if (o->stats)
 		schedstat_forget(o->stats, task->tid);
 	if (!o->offcpu)
-		return record_offcpu_drop(o, task);
+		return record_offcpu_remove(o, task);
 	return offcpu_add(
 		o->offcpu,
 		&(struct offcpu_event){.time_ns = time_ns, .tid = task->tid, .kind = OFFCPU_END});
@@ -164,13 +195,13 @@ static int end(struct record_offcpu *o, struct offcpu_task *task, uint64_t time_
  * EXIT. */
 static int take_exec(struct record_offcpu *o, const struct perfdata_record *record)
 {
+	const uint32_t *first = hashmap_get(&o->pids, (uint32_t)record->pid);
+	struct offcpu_task *task;
 	int r = 0;
 
-	for (size_t i = 0; i < o->tasks.len && !r; i++) {
-		struct offcpu_task *task = &o->tasks.v[i];
-
-		if (task->pid == record->pid && task->tid != record->tid &&
-		    record_offcpu_wants(o, task->tid))
+	for (uint32_t i = first ? *first + 1 : 0; i && !r; i = task->after) {
+		task = &o->tasks.v[i - 1];
+		if (task->tid != record->tid && !task->ended)
 			r = end(o, task, record->time_ns);
 	}
 	return r ? r : begin(o, record, OFFCPU_BEGIN);

@@ -22,7 +22,8 @@ struct offcpu_task {
 	uint64_t count;             /* of schedstat, when the thread was first seen in this wait */
 	uint64_t wait_ns;           /* the time of that */
 	uint64_t request_ns;        /* time in the wait after which its stack is requested */
-	uint64_t rate; /* ns run per second, between the last two polls; part of rates */
+	uint64_t rate;          /* ns run per second, between the last two polls; part of rates */
+	uint32_t before, after; /* neighbours among the tasks of the process; index + 1, 0: none */
 };
 
 /* Head of an interned stack; the callchain follows. */
@@ -50,7 +51,8 @@ struct record_offcpu {
 	struct record_offcpu_writer writer;
 	struct offcpu *offcpu;          /* NULL: the recording has not begun */
 	struct schedstat_reader *stats; /* NULL: the kernel has no schedstat */
-	struct hashmap tids;            /* tid to index of tasks; UINT32_MAX: none */
+	struct hashmap tids;            /* tid to index of tasks */
+	struct hashmap pids;            /* pid to index of its first task */
 	VEC(struct offcpu_task) tasks;
 	VEC(uint32_t) free;     /* of tasks */
 	VEC(uint32_t) switched; /* tasks that got a CPU since their last poll */
@@ -72,7 +74,7 @@ struct record_offcpu {
 
 /* offcpu_records.c */
 struct offcpu_task *record_offcpu_task(const struct record_offcpu *o, int32_t tid);
-int record_offcpu_drop(struct record_offcpu *o, struct offcpu_task *task);
+int record_offcpu_remove(struct record_offcpu *o, const struct offcpu_task *task);
 
 /* offcpu_records_waits.c */
 int record_offcpu_take_interval(void *ctx, const struct offcpu_interval *interval);

@@ -101,7 +101,7 @@ int record_offcpu_take_thread(void *ctx, pid_t tid, const struct offcpu_totals *
 	o->result.unsettled += t->unsettled;
 	o->result.life_ns += t->end_ns - t->begin_ns;
 	/* A new thread may have the id. */
-	return r || !task || !task->ended ? r : record_offcpu_drop(o, task);
+	return r || !task || !task->ended ? r : record_offcpu_remove(o, task);
 }
 
 int record_offcpu_take_unseen(void *ctx, pid_t tid)

@@ -1,4 +1,5 @@
 /* profcpu/record/offcpu_records: waits from records of switches, threads and wakings. */
+#include "tests/unit/cpu_limit.h"
 #include "tests/unit/record_offcpu_check.h"
 
 static void a_wait_has_the_stack_with_which_it_began(void **state)
@@ -91,6 +92,49 @@ static void an_exec_continues_as_the_first_thread(void **state)
 	assert_int_equal(f.n, 1);
 	assert_wait(&f.got[0], PID, 3300, 200, 0x30);
 	assert_int_equal(record_offcpu_result(f.o).life_ns, 2000);
+	record_offcpu_free(f.o);
+}
+
+/* The cost of an exec depends on the threads of its process, not on all threads. */
+static void execs_are_fast_beside_many_threads(void **state)
+{
+	const int32_t first = 100000, n = 50000;
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	for (int32_t i = 0; i < n; i++)
+		task(&f, PERF_RECORD_FORK, 2000, first + i, first + i, PID);
+	/* One more process, whose second thread an exec ends. */
+	task(&f, PERF_RECORD_FORK, 2000, first, first + n, first);
+	clock_t begin_clock = clock();
+
+	for (int32_t i = 0; i < n; i++)
+		exec(&f, 3000, first + i);
+	assert_true(clock() - begin_clock < cpu_limit(1));
+	assert_false(record_offcpu_wants(f.o, first + n));
+	assert_true(record_offcpu_wants(f.o, first));
+	record_offcpu_free(f.o);
+}
+
+/* An id that a thread of another process had does not belong to that process any more. */
+static void an_exec_ends_only_its_own_threads(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	begin(&f, 0);
+	task(&f, PERF_RECORD_FORK, 2000, PID, 75, PID);
+	task(&f, PERF_RECORD_FORK, 2000, PID, 76, PID);
+	task(&f, PERF_RECORD_FORK, 2000, PID, 77, PID);
+	task(&f, PERF_RECORD_EXIT, 2100, PID, 76, PID);
+	task(&f, PERF_RECORD_FORK, 2200, 80, 76, 80);
+	exec(&f, 3000, PID);
+	assert_false(record_offcpu_wants(f.o, 75));
+	assert_true(record_offcpu_wants(f.o, 76));
+	assert_false(record_offcpu_wants(f.o, 77));
+	exec(&f, 3100, 80);
+	assert_false(record_offcpu_wants(f.o, 76));
 	record_offcpu_free(f.o);
 }
 
@@ -401,6 +445,8 @@ int main(void)
 		cmocka_unit_test(a_wait_has_the_stack_with_which_it_began),
 		cmocka_unit_test(threads_existed_before_or_were_created),
 		cmocka_unit_test(an_exec_continues_as_the_first_thread),
+		cmocka_unit_test(execs_are_fast_beside_many_threads),
+		cmocka_unit_test(an_exec_ends_only_its_own_threads),
 		cmocka_unit_test(a_reused_id_is_another_thread),
 		cmocka_unit_test(threads_of_earlier_records_begin_with_the_recording),
 		cmocka_unit_test(a_recording_that_never_began_has_no_threads),
