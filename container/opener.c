@@ -6,8 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/nsfs.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -55,10 +58,21 @@ static uid_t opener_uid0(pid_t pid)
 	return (uid_t)-1;
 }
 
-int opener_new(struct opener **ret_opener)
+/* Learns the devices that are always permitted. */
+static void opener_know_devices(struct opener *o)
+{
+	struct opener_pinned_root *own = &o->roots.v[OPENER_OWN_ROOT];
+	AUTO_CLOSE int memory = memfd_create("profcpu", MFD_CLOEXEC);
+	struct mount *m = own->root_fd < 0 ? NULL : mounts_of(&own->mounts, own->root_fd);
+
+	o->own_dev = m ? m->dev : own->root_fd < 0 ? 0 : mounts_device(own->root_fd);
+	o->memory_dev = memory < 0 ? 0 : mounts_device(memory);
+}
+
+int opener_new_in(int root_fd, struct opener **ret_opener)
 {
 	struct opener *o = calloc(1, sizeof(*o));
-	struct opener_pinned_root own = {.root_fd = -1, .ns_fd = -1, .users = 1};
+	struct opener_pinned_root own = OPENER_CLOSED_ROOT;
 	struct stat ns = {0};
 
 	if (!o)
@@ -67,18 +81,29 @@ int opener_new(struct opener **ret_opener)
 	 * If this fails, our own root never equals a target's root, which is then only opened once
 	 * more.
 	 */
-	own.root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	own.root_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
 	if (own.root_fd >= 0 && (stat("/proc/self/ns/mnt", &ns) ||
 				 opener_root_key_of(own.root_fd, ns.st_ino, &own.key)))
 		own.key = (struct opener_root_key){0};
 	own.uid0 = opener_uid0(getpid());
+	own.trusted = true;
+	own.users = 1;
+	(void)mounts_open(0, &own.mounts);
 	if (vec_push(&o->roots, own)) {
-		cleanup_close(&own.root_fd);
+		opener_close_root(&own);
 		free(o);
 		return -ENOMEM;
 	}
+	opener_know_devices(o);
 	*ret_opener = o;
 	return 0;
+}
+
+int opener_new(struct opener **ret_opener)
+{
+	AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return opener_new_in(root, ret_opener);
 }
 
 void opener_free(struct opener *o)
@@ -127,8 +152,8 @@ static int opener_identify_root(pid_t pid, struct opener_root_key *key)
 void opener_close_root(struct opener_pinned_root *root)
 {
 	cleanup_close(&root->root_fd);
-	cleanup_close(&root->ns_fd);
-	*root = (struct opener_pinned_root){.root_fd = -1, .ns_fd = -1};
+	mounts_close(&root->mounts);
+	*root = (struct opener_pinned_root)OPENER_CLOSED_ROOT;
 }
 
 static void opener_root_drop(struct opener *o, uint32_t index)
@@ -145,7 +170,7 @@ static void opener_root_drop(struct opener *o, uint32_t index)
 /* Returns a free slot for a root, or OPENER_NO_ROOT. */
 static uint32_t opener_free_slot(struct opener *o)
 {
-	static const struct opener_pinned_root empty = {.root_fd = -1, .ns_fd = -1};
+	static const struct opener_pinned_root empty = OPENER_CLOSED_ROOT;
 
 	for (uint32_t i = 1; i < o->roots.len; i++)
 		if (!o->roots.v[i].users)
@@ -155,10 +180,25 @@ static uint32_t opener_free_slot(struct opener *o)
 	return (uint32_t)o->roots.len - 1;
 }
 
-int opener_open_root(pid_t pid, struct opener_pinned_root *root)
+/*
+ * Whether a mount namespace belongs to our user namespace or to one above. The kernel tells the
+ * owner only of namespaces below ours.
+ */
+static bool opener_trusts_mounts(int ns_fd)
 {
+	AUTO_CLOSE int owner = ioctl(ns_fd, NS_GET_USERNS);
+	struct stat ours, its;
+
+	return owner < 0 ? errno == EPERM
+			 : !stat("/proc/self/ns/user", &ours) && !fstat(owner, &its) &&
+				   ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
+}
+
+int opener_open_root(pid_t pid, struct opener_pinned_root *ret_root)
+{
+	struct opener_pinned_root root = OPENER_CLOSED_ROOT;
 	char path[OPENER_PROC_PATH];
-	AUTO_CLOSE int ns_fd = -1, root_fd = -1;
+	AUTO_CLOSE int ns_fd = -1;
 	struct stat ns;
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
@@ -166,17 +206,22 @@ int opener_open_root(pid_t pid, struct opener_pinned_root *root)
 	if (ns_fd < 0 || fstat(ns_fd, &ns))
 		return errno == ENOENT ? -ESRCH : errno == ENFILE ? -EMFILE : -errno;
 	snprintf(path, sizeof(path), "/proc/%d/root", pid);
-	root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0)
-		return errno == ENOENT ? -ESRCH : errno == ENFILE ? -EMFILE : -errno;
-	int r = opener_root_key_of(root_fd, ns.st_ino, &root->key);
+	root.root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = root.root_fd >= 0 ? opener_root_key_of(root.root_fd, ns.st_ino, &root.key)
+		: errno == ENOENT ? -ESRCH
+		: errno == ENFILE ? -EMFILE
+				  : -errno;
 
-	if (r)
+	if (!r)
+		r = mounts_open(pid, &root.mounts);
+	if (r) {
+		opener_close_root(&root);
 		return r;
-	root->uid0 = opener_uid0(pid);
-	root->root_fd = TAKE_FD(root_fd);
-	root->ns_fd = TAKE_FD(ns_fd);
-	root->users = 1;
+	}
+	root.trusted = opener_trusts_mounts(ns_fd);
+	root.uid0 = opener_uid0(pid);
+	root.users = 1;
+	*ret_root = root;
 	return 0;
 }
 

@@ -9,9 +9,11 @@
  * A file is opened with the rights of the target, not with ours (rights.h), because a target can
  * put links to files that it may not read. Only regular files are accepted, up to a size that the
  * caller names. Other kinds of files are never opened for reading, so a FIFO cannot block and a
- * device cannot have side effects. Files of /proc, /sys and similar file systems are refused.
+ * device cannot have side effects.
  *
- * Limit: a FUSE file system of the target that does not respond blocks the call.
+ * A path enters only mounts of file systems that answer: those of disks and memory, and those that
+ * the user permits (file_systems.h). Network and FUSE file systems are not entered, and their files
+ * are counted. Files of /proc, /sys and similar file systems are refused.
  */
 #ifndef CONTAINER_OPENER_H
 #define CONTAINER_OPENER_H
@@ -28,8 +30,12 @@ struct opener;
  */
 #define OPENER_ROOTS_MAX 128
 
-/* 0 or -ENOMEM. */
+/*
+ * An opener whose own root is that of profcpu, or the directory root_fd, which stays the caller's.
+ * 0 or -ENOMEM.
+ */
 int opener_new(struct opener **ret_opener);
+int opener_new_in(int root_fd, struct opener **ret_opener);
 void opener_free(struct opener *o);
 
 /*
@@ -66,8 +72,10 @@ int opener_root(struct opener *o, pid_t pid, int *ret_fd);
 
 /*
  * Opens a regular file of at most max_bytes inside the target's root, for reading. Pins pid first
- * if necessary. 0; -ENOENT, -ENOTDIR, -ELOOP; -EACCES: type not accepted, or the target itself may
- * not read it; -E2BIG; errors of opener_pin. The caller closes *ret_fd.
+ * if necessary. The caller closes *ret_fd.
+ *
+ * 0; -ENOENT, -ENOTDIR, -ELOOP; -EACCES: type not accepted, or the target itself may not read it;
+ * -EXDEV: on a file system that is not entered; -E2BIG; errors of opener_pin.
  */
 int opener_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd);
 
@@ -82,6 +90,19 @@ int opener_own_file(struct opener *o, pid_t pid, const char *path, uint64_t max_
  * closes *ret_fd.
  */
 int opener_socket(struct opener *o, pid_t pid, const char *path, int *ret_fd);
+
+/* A root in which debug files are searched. */
+struct opener_place {
+	struct opener *opener; /* borrowed */
+	pid_t pid;             /* the process whose rights hold; 0: ours */
+	bool own;              /* our own root, not the process's */
+};
+
+/*
+ * Like opener_file or opener_own_file, for a file that may not exist. Accepts each size, and counts
+ * no skipped file.
+ */
+int opener_place_open(const struct opener_place *place, const char *path, int *ret_fd);
 
 /*
  * Opens the file that is mapped at [start, end) through /proc/PID/map_files, even if it was deleted
@@ -107,12 +128,6 @@ int opener_program(struct opener *o, pid_t pid, const char *path, uint64_t max_b
  * if several places fail, the first error that is not -ENOENT.
  */
 int opener_perfmap(struct opener *o, pid_t pid, uint64_t max_bytes, int *ret_fd);
-
-/*
- * Returns whether a descriptor's file is on a kernel file system (/proc, /sys, ...). Reading such a
- * file may block, or may show data that the target may not see. True if unknown.
- */
-bool opener_is_on_kernel_fs(int fd);
 
 /*
  * For tests: resolves paths as on a kernel without openat2 (before 5.6, or with a seccomp filter

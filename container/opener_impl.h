@@ -4,6 +4,7 @@
 
 #include "base/hashmap.h"
 #include "base/vec.h"
+#include "container/mounts.h"
 #include "container/opener.h"
 #include "container/rights.h"
 
@@ -21,10 +22,18 @@ struct opener_root_key {
 
 struct opener_pinned_root {
 	struct opener_root_key key;
-	int root_fd, ns_fd; /* -1: the slot is free. Our own root needs no ns_fd */
-	uid_t uid0;         /* uid 0 of the target's user namespace, as a uid of ours; -1: nobody */
+	int root_fd; /* -1: the slot is free */
+	struct mounts mounts;
+	bool trusted; /* only a user with rights in our user namespace could mount there */
+	uid_t uid0;   /* uid 0 of the target's user namespace, as a uid of ours; -1: nobody */
 	uint32_t users;
 };
+
+/* A slot without a root. */
+#define OPENER_CLOSED_ROOT                     \
+	{                                      \
+		.root_fd = -1, .mounts.fd = -1 \
+	}
 
 struct opener_pinned {
 	struct opener_process process;
@@ -38,6 +47,7 @@ struct opener {
 	VEC(struct opener_pinned) pinned;
 	struct hashmap by_pid;
 	bool by_steps, by_mode;
+	dev_t own_dev, memory_dev; /* devices of our own root and of files in memory (memfd) */
 };
 
 /* Returns the pinned process, or NULL. */
@@ -52,5 +62,14 @@ int opener_get(struct opener *o, pid_t pid, struct opener_pinned **ret_p);
 /* Opens the root of a living process. 0, -ESRCH, -errno. */
 int opener_open_root(pid_t pid, struct opener_pinned_root *root);
 void opener_close_root(struct opener_pinned_root *root);
+
+/* Whether a path that reached fd may be used; see enter in resolve_place. In opener_enter.c. */
+struct opener_visit {
+	struct opener *o;
+	struct opener_pinned_root *root;
+	const char *path; /* counted if it is skipped; NULL: do not count */
+	bool is_layer;    /* it looks for a layer of an overlay */
+};
+int opener_enter(void *visit, int fd);
 
 #endif

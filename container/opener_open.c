@@ -7,47 +7,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #define OPENER_PERFMAP "/tmp/perf-%d.map"
 
-bool opener_is_on_kernel_fs(int fd)
-{
-	struct statfs fs;
-
-	if (fstatfs(fd, &fs))
-		return true;
-	switch ((unsigned long)fs.f_type) {
-	case PROC_SUPER_MAGIC:
-	case SYSFS_MAGIC:
-	case DEBUGFS_MAGIC:
-	case TRACEFS_MAGIC:
-	case CGROUP_SUPER_MAGIC:
-	case CGROUP2_SUPER_MAGIC:
-	case SECURITYFS_MAGIC:
-	case BPF_FS_MAGIC:
-	case PSTOREFS_MAGIC:
-	case EFIVARFS_MAGIC:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* The request for one file. */
 struct opener_request {
-	const struct opener_pinned_root *root;
+	struct opener_pinned_root *root;
 	const struct rights *rights; /* NULL: ours */
 	const char *path;
 	uint64_t max_bytes;
 	bool socket;  /* connect to it, instead of a regular file */
+	bool probed;  /* a skipped file does not count, because perhaps there is none */
 	bool planted; /* others may put files there: only root's and the target's are accepted */
 };
 
@@ -73,8 +49,7 @@ static int opener_accept(int path_fd, const struct opener_request *q, const stru
 
 	if (fstat(path_fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode) || opener_is_on_kernel_fs(path_fd) ||
-	    (judge && !rights_may(judge, path_fd, &st, R_OK)))
+	if (!S_ISREG(st.st_mode) || (judge && !rights_may(judge, path_fd, &st, R_OK)))
 		return -EACCES;
 	if (q->planted && st.st_uid && st.st_uid != q->rights->uid && st.st_uid != q->root->uid0)
 		return -EACCES;
@@ -107,12 +82,22 @@ static int opener_connect(int path_fd, const struct rights *judge, int *ret_fd)
 }
 
 /* Carries out a request, with no more rights than it allows. */
-static int opener_open(const struct opener *o, const struct opener_request *q, int *ret_fd)
+static int opener_open(struct opener *o, const struct opener_request *q, int *ret_fd)
 {
-	struct resolve_place place = {.root_fd = q->root->root_fd, .by_steps = o->by_steps};
+	struct opener_visit visit = {.o = o, .root = q->root, .path = q->probed ? NULL : q->path};
+	struct resolve_place place = {.root_fd = q->root->root_fd,
+				      .by_steps = o->by_steps,
+				      .enter = opener_enter,
+				      .ctx = &visit};
 	struct rights_saved *saved = NULL;
 	AUTO_CLOSE int path_fd = -1;
-	int r = !q->rights ? 0 : o->by_mode ? -EPERM : rights_assume(q->rights, &saved);
+	/* Our own rights find the layers of an overlay. */
+	int r = opener_enter(&visit, place.root_fd);
+
+	if (r)
+		return r;
+	if (q->rights)
+		r = o->by_mode ? -EPERM : rights_assume(q->rights, &saved);
 
 	if (r == -EPERM) {
 		place.judge = q->rights;
@@ -170,7 +155,7 @@ static void opener_refresh(struct opener_pinned *p, pid_t pid)
 /* Fills in root and rights of a target's request and carries it out. */
 static int opener_open_in_target(struct opener *o, pid_t pid, struct opener_request *q, int *ret_fd)
 {
-	struct opener_pinned_root once = {.root_fd = -1, .ns_fd = -1};
+	struct opener_pinned_root once = OPENER_CLOSED_ROOT;
 	struct opener_pinned *p;
 	int r = opener_get(o, pid, &p);
 
@@ -202,17 +187,32 @@ int opener_socket(struct opener *o, pid_t pid, const char *path, int *ret_fd)
 	return opener_open_in_target(o, pid, &q, ret_fd);
 }
 
-int opener_own_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd)
+/* The same in our own root, with the rights of a pinned process. */
+static int opener_open_in_own(struct opener *o, pid_t pid, struct opener_request *q, int *ret_fd)
 {
 	struct opener_pinned *p = opener_find(o, pid);
-	struct opener_request q = {
-		.root = &o->roots.v[OPENER_OWN_ROOT], .path = path, .max_bytes = max_bytes};
 
+	q->root = &o->roots.v[OPENER_OWN_ROOT];
 	if (p) {
 		opener_refresh(p, pid);
-		q.rights = &p->rights;
+		q->rights = &p->rights;
 	}
-	return opener_open(o, &q, ret_fd);
+	return opener_open(o, q, ret_fd);
+}
+
+int opener_own_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd)
+{
+	struct opener_request q = {.path = path, .max_bytes = max_bytes};
+
+	return opener_open_in_own(o, pid, &q, ret_fd);
+}
+
+int opener_place_open(const struct opener_place *place, const char *path, int *ret_fd)
+{
+	struct opener_request q = {.path = path, .max_bytes = UINT64_MAX, .probed = true};
+
+	return place->own ? opener_open_in_own(place->opener, place->pid, &q, ret_fd)
+			  : opener_open_in_target(place->opener, place->pid, &q, ret_fd);
 }
 
 /* Opens a link in /proc/PID to a file that the process has mapped. path: the link's text, or NULL.
@@ -221,6 +221,7 @@ static int opener_open_mapped(struct opener *o, pid_t pid, const char *link, con
 			      uint64_t max_bytes, int *ret_fd)
 {
 	struct opener_request q = {.max_bytes = max_bytes};
+	struct opener_visit visit = {.o = o};
 	char place[OPENER_PROC_PATH], text[PATH_MAX];
 	struct opener_pinned *p;
 	uint64_t ticks;
@@ -230,17 +231,24 @@ static int opener_open_mapped(struct opener *o, pid_t pid, const char *link, con
 	if (r && !opener_find(o, pid))
 		return r;
 	snprintf(place, sizeof(place), "/proc/%d/%s", pid, link);
-	ssize_t n = path ? readlink(place, text, sizeof(text)) : 0;
+	ssize_t n = readlink(place, text, sizeof(text) - 1);
 
-	if (n < 0 || (path && ((size_t)n != strlen(path) || memcmp(text, path, (size_t)n) != 0)))
-		return n < 0 ? -errno : -ENOENT;
-	AUTO_CLOSE int path_fd = open(place, O_PATH | O_CLOEXEC);
+	r = n < 0 ? -errno : 0;
+	text[n < 0 ? 0 : n] = 0;
+	AUTO_CLOSE int path_fd = r ? -1 : open(place, O_PATH | O_CLOEXEC);
 
-	r = path_fd < 0 ? -errno : 0;
+	if (!r && path && strcmp(text, path) != 0)
+		r = -ENOENT;
+	else if (!r && path_fd < 0)
+		r = -errno;
 	int alive = proc_start_ticks(pid, &ticks);
 
 	if (alive == -ESRCH || (!alive && ticks != p->process.start_ticks))
 		return -ESRCH;
+	visit.root = &o->roots.v[p->root == OPENER_NO_ROOT ? OPENER_OWN_ROOT : p->root];
+	visit.path = text;
+	if (!r)
+		r = opener_enter(&visit, path_fd);
 	return r ? r : opener_accept(path_fd, &q, NULL, ret_fd);
 }
 

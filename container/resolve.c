@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -13,16 +14,13 @@
 
 #define RESOLVE_TRIES 16 /* after -EAGAIN: another process renamed a file during the walk */
 
-static int resolve_openat2(int root_fd, const char *path, int *ret_fd)
+static int resolve_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve, int *ret_fd)
 {
-	struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC | flags, .resolve = resolve};
 	int fd = -1;
 
 	for (int i = 0; i < RESOLVE_TRIES; i++) {
-		fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+		fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
 			break;
 	}
@@ -60,14 +58,24 @@ static bool resolve_may_search(const struct resolve_walk *w, int dir)
 
 static int resolve_open_step(const struct resolve_walk *w, int dir, const char *name, int *ret_fd)
 {
+	const struct resolve_place *place = w->place;
+	AUTO_CLOSE int fd = -1;
+
 	if (!resolve_may_search(w, dir))
 		return -EACCES;
-	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int r = place->by_steps ? -ENOSYS
+				: resolve_openat2(dir, name, O_NOFOLLOW, RESOLVE_NO_XDEV, ret_fd);
 
+	if (r != -EXDEV && r != -ENOSYS)
+		return r;
+	/* Perhaps another mount. Opening its root makes no request to its file system. */
+	fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	*ret_fd = fd;
-	return 0;
+	r = place->enter(place->ctx, fd);
+	if (!r)
+		*ret_fd = TAKE_FD(fd);
+	return r;
 }
 
 static void resolve_set_cur(struct resolve_walk *w, int fd)
@@ -203,8 +211,14 @@ static int resolve_by_steps(const struct resolve_place *place, const char *path,
 
 int resolve(const struct resolve_place *place, const char *path, int *ret_fd)
 {
-	int r = place->by_steps || place->judge ? -ENOSYS
-						: resolve_openat2(place->root_fd, path, ret_fd);
+	int r = place->enter(place->ctx, place->root_fd);
 
-	return r == -ENOSYS ? resolve_by_steps(place, path, ret_fd) : r;
+	if (r)
+		return r;
+	r = place->by_steps || place->judge
+		    ? -ENOSYS
+		    : resolve_openat2(place->root_fd, path, 0,
+				      RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+				      ret_fd);
+	return r == -ENOSYS || r == -EXDEV ? resolve_by_steps(place, path, ret_fd) : r;
 }

@@ -16,13 +16,19 @@ struct resolve_place {
 	int root_fd;                /* a directory, possibly O_PATH; a leading "/" stands for it */
 	bool by_steps;              /* do not use openat2 */
 	const struct rights *judge; /* check these rights; NULL: only the kernel checks */
+	/*
+	 * Returns 0 if the mount of fd, which the path reaches, may be used, or -errno. Called at
+	 * least once for each mount, before any request to its file system.
+	 */
+	int (*enter)(void *ctx, int fd);
+	void *ctx;
 };
 
 /*
  * Opens path as an O_PATH descriptor, which the caller closes. Uses openat2 with RESOLVE_IN_ROOT
- * and RESOLVE_NO_MAGICLINKS. Without openat2, or with rights to check, it opens one component at a
- * time, and the kernel never follows a link. 0; -ENOENT, -ENOTDIR, -ELOOP, -EACCES, -ENAMETOOLONG,
- * -errno.
+ * and RESOLVE_NO_MAGICLINKS while the path stays on the mount of the root. In other cases it opens
+ * one component at a time, and the kernel never follows a link. 0; errors of enter; -ENOENT,
+ * -ENOTDIR, -ELOOP, -EACCES, -ENAMETOOLONG, -errno.
  */
 int resolve(const struct resolve_place *place, const char *path, int *ret_fd);
 

@@ -1,47 +1,19 @@
 #include "elf/debug_file.h"
 
 #include "base/cleanup.h"
-#include "container/opener.h"
-#include "container/resolve.h"
 #include "elf/debug_cache.h"
 #include "elf/xz.h"
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <zlib.h>
 
 #define LINK_BYTES_MAX ((uint64_t)NAME_MAX + 16)
 #define CRC_CHUNK ((size_t)256 << 10)
-
-int debug_file_open_in_root(int root_fd, const char *path)
-{
-	AUTO_CLOSE int at = -1;
-	char reached[32];
-	struct stat st;
-
-	int r = resolve(&(struct resolve_place){.root_fd = root_fd}, path, &at);
-
-	if (r)
-		return r;
-	if (fstat(at, &st))
-		return -errno;
-	/*
-	 * The owner of the root may have put a device or a kernel file there. Opening or reading
-	 * one can have side effects.
-	 */
-	if (!S_ISREG(st.st_mode) || opener_is_on_kernel_fs(at))
-		return -EACCES;
-	snprintf(reached, sizeof(reached), "/proc/self/fd/%d", at);
-	int fd = open(reached, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-
-	return fd < 0 ? -errno : fd;
-}
 
 const char *debug_file_place_name(enum debug_file_place place)
 {
@@ -75,7 +47,7 @@ struct search {
 	char link[NAME_MAX + 1];     /* debug link; "": none */
 	uint32_t link_crc;
 	uint64_t crc_bytes; /* bytes read for checksums */
-	int root;
+	const struct opener_place *root;
 	enum debug_file_place place; /* the one being searched */
 	bool no_memory;              /* ends the search */
 	struct debug_file *ret_debug;
@@ -175,7 +147,9 @@ try_path(struct search *s, bool by_link, const char *format, ...)
 	va_end(args);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return false;
-	return try_file(s, debug_file_open_in_root(s->root, path), by_link, path);
+	int fd = -1, r = opener_place_open(s->root, path, &fd);
+
+	return try_file(s, r ? r : fd, by_link, path);
 }
 
 static bool try_link(struct search *s, const char *path, int dir_len)
@@ -218,7 +192,7 @@ static bool try_roots(struct search *s, const char *path)
 {
 	s->place = DEBUG_FILE_INSTALLED;
 	for (size_t i = 0; i < s->query->nroots && !s->no_memory; i++) {
-		s->root = s->query->roots[i];
+		s->root = &s->query->roots[i];
 		if (try_root(s, path))
 			return true;
 	}
@@ -226,7 +200,7 @@ static bool try_roots(struct search *s, const char *path)
 		return false;
 	s->place = DEBUG_FILE_BESIDE;
 	for (size_t i = 0; path && i < s->query->nroots && !s->no_memory; i++) {
-		s->root = s->query->roots[i];
+		s->root = &s->query->roots[i];
 		if (try_path(s, false, "%s.dbg", path) || try_path(s, false, "%s.debug", path))
 			return true;
 	}

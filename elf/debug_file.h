@@ -2,6 +2,7 @@
 #ifndef ELF_DEBUG_FILE_H
 #define ELF_DEBUG_FILE_H
 
+#include "container/opener.h"
 #include "elf/elf_file.h"
 
 #include <limits.h>
@@ -52,10 +53,10 @@ struct debug_file {
  * checksum matches.
  */
 struct debug_file_query {
-	const struct elf_file *image; /* NULL: only its build id is known */
-	struct build_id build_id;     /* used without an image */
-	const char *path;             /* the image's, absolute inside a root; may be NULL */
-	const int *roots;             /* O_PATH descriptors, borrowed: the target's and ours */
+	const struct elf_file *image;     /* NULL: only its build id is known */
+	struct build_id build_id;         /* used without an image */
+	const char *path;                 /* the image's, absolute inside a root; may be NULL */
+	const struct opener_place *roots; /* borrowed: the target's and ours */
 	size_t nroots;
 	enum debug_file_want want;
 };
@@ -78,11 +79,5 @@ void debug_file_close(struct debug_file *d);
  * Whether an ELF file has the wanted content. A section header without bytes does not count.
  */
 bool debug_file_has(const struct elf_file *f, enum debug_file_want want);
-
-/*
- * Opens a regular file for reading. path is resolved inside root_fd, and links cannot lead out of
- * it. Returns a descriptor or -errno.
- */
-int debug_file_open_in_root(int root_fd, const char *path);
 
 #endif

@@ -1,7 +1,6 @@
 #include "elf/dwarf_split.h"
 
 #include "base/cleanup.h"
-#include "elf/debug_file.h"
 #include "elf/dwarf_unit_open.h"
 
 #include <dwarf.h>
@@ -21,7 +20,8 @@ void dwarf_package_free(struct dwarf_package *p)
 
 /* Open a file with DWARF under one root. Returns 0, -ENOENT or -ENOMEM. */
 static int __attribute__((format(printf, 4, 5)))
-open_path(int root, bool split, struct dwarf_data **ret_data, const char *format, ...)
+open_path(const struct opener_place *root, bool split, struct dwarf_data **ret_data,
+	  const char *format, ...)
 {
 	char path[PATH_MAX];
 	va_list args;
@@ -31,8 +31,9 @@ open_path(int root, bool split, struct dwarf_data **ret_data, const char *format
 	va_end(args);
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return -ENOENT;
-	AUTO_CLOSE int fd = debug_file_open_in_root(root, path);
-	int r = fd < 0 ? -ENOENT : dwarf_data_open(fd, split, ret_data, NULL);
+	AUTO_CLOSE int fd = -1;
+	int r = opener_place_open(root, path, &fd) ? -ENOENT
+						   : dwarf_data_open(fd, split, ret_data, NULL);
 
 	if (!r)
 		TAKE_FD(fd);
@@ -187,17 +188,17 @@ static int open_package(const struct dwarf_split_place *place, struct dwarf_pack
 		return 0;
 	package->tried = true;
 	for (size_t i = 0; i < place->nroots && r == -ENOENT; i++) {
-		r = open_path(place->roots[i], true, &package->data, "%s.dwp", place->path);
+		r = open_path(&place->roots[i], true, &package->data, "%s.dwp", place->path);
 		if (r == -ENOENT)
-			r = open_path(place->roots[i], true, &package->data, "/usr/lib/debug%s.dwp",
-				      place->path);
+			r = open_path(&place->roots[i], true, &package->data,
+				      "/usr/lib/debug%s.dwp", place->path);
 	}
 	return r == -ENOMEM ? r : 0;
 }
 
 /* Try one path of a .dwo file. Count its steps in the file that names it. */
-static int try_dwo(int root, const char *folder, int folder_bytes, const char *name,
-		   const struct dwarf_unit *skeleton, struct dwarf_unit *ret_unit,
+static int try_dwo(const struct opener_place *root, const char *folder, int folder_bytes,
+		   const char *name, const struct dwarf_unit *skeleton, struct dwarf_unit *ret_unit,
 		   struct dwarf_data **ret_own)
 {
 	struct dwarf_data *d;
@@ -232,14 +233,14 @@ int dwarf_split_find(const struct dwarf_split_place *place, struct dwarf_package
 	r = package->data ? find_in_package(package->data, skeleton->dwo_id, ret_unit) : -ENOENT;
 	for (size_t i = 0; i < place->nroots && r == -ENOENT; i++) {
 		if (name[0] == '/') {
-			r = try_dwo(place->roots[i], NULL, 0, name, skeleton, ret_unit, ret_own);
+			r = try_dwo(&place->roots[i], NULL, 0, name, skeleton, ret_unit, ret_own);
 			continue;
 		}
 		if (dir)
-			r = try_dwo(place->roots[i], dir, (int)strlen(dir), name, skeleton,
+			r = try_dwo(&place->roots[i], dir, (int)strlen(dir), name, skeleton,
 				    ret_unit, ret_own);
 		if (r == -ENOENT && place->path)
-			r = try_dwo(place->roots[i], place->path, folder_len(place->path), name,
+			r = try_dwo(&place->roots[i], place->path, folder_len(place->path), name,
 				    skeleton, ret_unit, ret_own);
 	}
 	if (r)
@@ -253,7 +254,7 @@ int dwarf_split_find(const struct dwarf_split_place *place, struct dwarf_package
 }
 
 /* Try one path of the shared file. */
-static int try_alt(int root, const char *path, const struct dwarf_data *of,
+static int try_alt(const struct opener_place *root, const char *path, const struct dwarf_data *of,
 		   struct dwarf_data **ret_alt)
 {
 	struct dwarf_data *d;
@@ -283,7 +284,7 @@ int dwarf_split_find_alt(const struct dwarf_split_place *place, const struct dwa
 		below += 3;
 	build_id_hex(&of->alt_id, hex);
 	for (size_t i = 0; i < place->nroots && r == -ENOENT; i++) {
-		int root = place->roots[i];
+		const struct opener_place *root = &place->roots[i];
 
 		/*
 		 * A relative path starts at the file that names it. Files of packages lie under

@@ -5,11 +5,12 @@
 #ifndef ELF_DWARF_SPLIT_H
 #define ELF_DWARF_SPLIT_H
 
+#include "container/opener.h"
 #include "elf/dwarf_entry.h"
 
 /* The places of such files. All members are borrowed. */
 struct dwarf_split_place {
-	const int *roots; /* O_PATH descriptors of directories */
+	const struct opener_place *roots;
 	size_t nroots;
 	const char *path; /* the image's path inside a root, or NULL */
 };

@@ -38,13 +38,13 @@ struct inlines {
 	struct dwarf_package package;
 	/* The image and its debug file, inside a root; may be NULL */
 	char *path, *debug_path;
-	int roots[ROOTS_MAX];
+	struct opener_place roots[ROOTS_MAX];
 	size_t nroots;
 };
 
 /* Open the image's own DWARF or its debug file's. The latter sets in->debug_path. */
-static int open_data(struct inlines *in, int fd, const char *path, const int *roots, size_t nroots,
-		     struct parse_error *err)
+static int open_data(struct inlines *in, int fd, const char *path, const struct opener_place *roots,
+		     size_t nroots, struct parse_error *err)
 {
 	struct debug_file debug;
 	struct elf_file image;
@@ -77,22 +77,18 @@ static int open_data(struct inlines *in, int fd, const char *path, const int *ro
 	return r;
 }
 
-static int keep_place(struct inlines *in, const char *path, const int *roots, size_t nroots)
+static int keep_place(struct inlines *in, const char *path, const struct opener_place *roots,
+		      size_t nroots)
 {
 	in->path = path ? strdup(path) : NULL;
 	if (path && !in->path)
 		return -ENOMEM;
-	for (size_t i = 0; i < nroots && i < ROOTS_MAX; i++) {
-		int fd = fcntl(roots[i], F_DUPFD_CLOEXEC, 0);
-
-		if (fd < 0)
-			return -errno;
-		in->roots[in->nroots++] = fd;
-	}
+	for (size_t i = 0; i < nroots && i < ROOTS_MAX; i++)
+		in->roots[in->nroots++] = roots[i];
 	return 0;
 }
 
-int inlines_open(int fd, const char *path, const int *roots, size_t nroots,
+int inlines_open(int fd, const char *path, const struct opener_place *roots, size_t nroots,
 		 struct inlines **ret_inlines, struct parse_error *err)
 {
 	struct inlines *in = calloc(1, sizeof(*in));
@@ -158,8 +154,6 @@ void inlines_free(struct inlines *in)
 	free(in->broken);
 	free(in->path);
 	free(in->debug_path);
-	for (size_t i = 0; i < in->nroots; i++)
-		close(in->roots[i]);
 	free(in);
 }
 

@@ -7,6 +7,7 @@
 #define ELF_INLINES_H
 
 #include "base/error.h"
+#include "container/opener.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,11 +41,11 @@ struct inline_frame {
 
 /*
  * Opens the DWARF of an ELF image, or of its debug file. For path, roots and nroots see image_open.
- * The caller may close fd and roots after the call; duplicates are kept. Split units (.dwo and
- * .dwp) and shared entries (.gnu_debugaltlink) are searched under roots later, when they are
- * needed. Returns 0, -ENOENT (no DWARF), -EBADMSG, -E2BIG, -ENOMEM or -errno.
+ * The caller may close fd after the call; a duplicate is kept. The openers of roots must outlive
+ * it. Split units (.dwo and .dwp) and shared entries (.gnu_debugaltlink) are searched under roots
+ * later, when they are needed. Returns 0, -ENOENT (no DWARF), -EBADMSG, -E2BIG, -ENOMEM or -errno.
  */
-int inlines_open(int fd, const char *path, const int *roots, size_t nroots,
+int inlines_open(int fd, const char *path, const struct opener_place *roots, size_t nroots,
 		 struct inlines **ret_inlines, struct parse_error *err);
 void inlines_free(struct inlines *in);
 

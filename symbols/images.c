@@ -67,6 +67,7 @@ void images_free(struct images *im)
 		free(im->process_budgets.v[i]);
 	vec_free(&im->process_budgets);
 	hashmap_free(&im->budget_of);
+	opener_free(im->alone);
 	jit_sources_free(im->jit);
 	vec_free(&im->sources);
 	map_record_ids_free(&im->header_ids);
@@ -260,16 +261,20 @@ static int images_open_precompiled(struct images *im, const struct image_key *ke
 	return r2r_image_open(&file, &beside, &s->precompiled, &err);
 }
 
-size_t images_roots(const struct images *im, const struct images_source *s, int roots[2],
-		    int *ret_own)
+size_t images_roots(struct images *im, const struct images_source *s, struct opener_place roots[2])
 {
 	size_t n = 0;
+	int root;
 
-	if (im->opener && !opener_root(im->opener, s->pid, &roots[n]))
-		n++;
-	*ret_own = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (*ret_own >= 0)
-		roots[n++] = *ret_own;
+	if (!im->opener && !im->alone)
+		(void)opener_new(&im->alone);
+
+	if (im->opener && !opener_root(im->opener, s->pid, &root))
+		roots[n++] = (struct opener_place){im->opener, s->pid, false};
+	if (im->opener)
+		roots[n++] = (struct opener_place){im->opener, s->pid, true};
+	else if (im->alone)
+		roots[n++] = (struct opener_place){im->alone, 0, true};
 	return n;
 }
 
@@ -328,11 +333,11 @@ static enum image_reason images_reason_nameless(const char *path, const struct i
 static int images_open_file(struct images *im, const struct image_key *key, struct images_source *s)
 {
 	const char *path = intern_text(&im->lookup_cache->texts, key->path);
-	AUTO_CLOSE int own_root = -1;
 	AUTO_CLOSE int fd = -1;
 	AUTO_CLOSE int cached = -1;
 	struct parse_error err;
-	int roots[2], r;
+	struct opener_place roots[2];
+	int r;
 
 	r = images_find_file(im, key, s, &fd);
 	if (r == -ENOMEM)
@@ -345,8 +350,8 @@ static int images_open_file(struct images *im, const struct image_key *key, stru
 		images_note_why(im, key, images_reason_not_found(r));
 		return 0;
 	}
-	r = image_open(cached < 0 ? fd : cached, path, roots, images_roots(im, s, roots, &own_root),
-		       &s->elf, &err);
+	r = image_open(cached < 0 ? fd : cached, path, roots, images_roots(im, s, roots), &s->elf,
+		       &err);
 	/* Without the file, perf's copy shows whether it had precompiled code too. */
 	if ((fd >= 0 || s->elf) && (!r || r == -EBADMSG))
 		r = images_open_precompiled(im, key, s, fd < 0 ? cached : fd);

@@ -71,7 +71,8 @@ struct images_source {
 struct images {
 	struct lookup_cache *lookup_cache;
 	struct kernel_map *kernel;
-	struct opener *opener;
+	struct opener *opener; /* borrowed, or NULL: use no process */
+	struct opener *alone;  /* without that one: for debug files in our own root */
 	/* by image id; may be shorter than lookup_cache->images */
 	VEC(struct images_source) sources;
 	struct jit_sources *jit;
@@ -138,11 +139,9 @@ int images_open_bundle(struct images *im, const struct image_key *key, struct im
 int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file);
 
 /*
- * Gets the roots to search for debug files: the target's and ours. The caller closes *ret_own, our
- * root.
+ * Gets the roots to search for debug files: the target's and ours. Returns their number.
  */
-size_t images_roots(const struct images *im, const struct images_source *s, int roots[2],
-		    int *ret_own);
+size_t images_roots(struct images *im, const struct images_source *s, struct opener_place roots[2]);
 
 /*
  * Notes why an image's source gives no names. key is that of an image in lookup_cache. A reason

@@ -123,9 +123,9 @@ static int images_open_lines(struct images *im, uint32_t image)
 	const struct image_key *key = &im->lookup_cache->images.v[image].key;
 	struct images_source *s = &im->sources.v[image];
 	const char *path = intern_text(&im->lookup_cache->texts, key->path);
-	AUTO_CLOSE int own_root = -1;
 	AUTO_CLOSE int fd = -1;
-	int roots[2], r;
+	struct opener_place roots[2];
+	int r;
 
 	if (s->lines_tried)
 		return 0;
@@ -147,8 +147,8 @@ static int images_open_lines(struct images *im, uint32_t image)
 	}
 	if (!s->elf)
 		return images_open_managed_lines(im, s, fd);
-	r = line_source_dwarf(fd, path, roots, images_roots(im, s, roots, &own_root),
-			      s->elf->segments, s->elf->nsegments, &s->lines);
+	r = line_source_dwarf(fd, path, roots, images_roots(im, s, roots), s->elf->segments,
+			      s->elf->nsegments, &s->lines);
 	return r == -ENOMEM ? r : 0;
 }
 

@@ -1,6 +1,7 @@
 #include "symbols/stripped.h"
 
 #include "base/cleanup.h"
+#include "container/opener.h"
 #include "symbols/symtab/image.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ static int stripped_open(struct stripped *s, const struct lookup_cache_image *ca
 			 struct image **ret_debug)
 {
 	struct lookup_cache_stripped *stripped = &s->lookup_cache->stripped.v[cached->stripped - 1];
-	AUTO_CLOSE int root = -1;
+	struct opener_place root = {.own = true};
 	int r = 0;
 
 	while (s->images.len < cached->stripped)
@@ -55,10 +56,13 @@ static int stripped_open(struct stripped *s, const struct lookup_cache_image *ca
 
 	if (!image->tried) {
 		image->tried = true;
-		root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		r = image_open_debug(
-			&stripped->build_id, intern_text(&s->lookup_cache->texts, cached->key.path),
-			&root, root >= 0, stripped->segments, stripped->nsegments, &image->debug);
+		r = opener_new(&root.opener);
+		if (!r)
+			r = image_open_debug(&stripped->build_id,
+					     intern_text(&s->lookup_cache->texts, cached->key.path),
+					     &root, 1, stripped->segments, stripped->nsegments,
+					     &image->debug);
+		opener_free(root.opener);
 		stripped->named = !r;
 	}
 	*ret_debug = image->debug;

@@ -25,7 +25,7 @@ struct fold_inline_module {
 
 struct fold_inline {
 	bool context;
-	int root_fd;
+	struct opener *opener;
 	struct intern paths;
 	VEC(struct fold_inline_module) modules; /* the index is the id of the path */
 };
@@ -37,9 +37,13 @@ int post_fold_inline_new(bool context, struct fold_inline **ret_inline)
 	if (!in)
 		return -ENOMEM;
 	in->context = context;
-	in->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	*ret_inline = in;
-	return 0;
+	int r = opener_new(&in->opener);
+
+	if (r)
+		free(in);
+	else
+		*ret_inline = in;
+	return r;
 }
 
 void post_fold_inline_free(struct fold_inline *in)
@@ -56,8 +60,7 @@ void post_fold_inline_free(struct fold_inline *in)
 	}
 	vec_free(&in->modules);
 	intern_free(&in->paths);
-	if (in->root_fd >= 0)
-		close(in->root_fd);
+	opener_free(in->opener);
 	free(in);
 }
 
@@ -110,13 +113,13 @@ static int fold_inline_open(struct fold_inline *in, const char *path,
 			    struct fold_inline_module *ret_module)
 {
 	struct fold_inline_module m = {.fd = -1};
-	size_t nroots = in->root_fd >= 0;
+	struct opener_place root = {in->opener, 0, true};
 	int r = 0;
 
 	if (!file_open_regular(AT_FDCWD, path, &m.fd))
-		r = image_open(m.fd, path, &in->root_fd, nroots, &m.image, NULL);
+		r = image_open(m.fd, path, &root, 1, &m.image, NULL);
 	if (m.image)
-		r = inlines_open(m.fd, path, &in->root_fd, nroots, &m.inlines, NULL);
+		r = inlines_open(m.fd, path, &root, 1, &m.inlines, NULL);
 	*ret_module = m;
 	return r == -ENOMEM ? r : 0;
 }

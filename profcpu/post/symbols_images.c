@@ -61,7 +61,7 @@ static int symbols_find(const struct debug_file_query *query, struct symbols_ima
 
 /* Adds an ELF file. -EBADMSG: it is none. */
 static int symbols_add_elf(struct symbols_images *images, int fd, const char *path, bool elsewhere,
-			   const int *roots, size_t nroots)
+			   const struct opener_place *roots, size_t nroots)
 {
 	struct symbols_image image = {.elsewhere = elsewhere};
 	struct elf_file elf;
@@ -86,12 +86,15 @@ static int symbols_add_elf(struct symbols_images *images, int fd, const char *pa
 static int symbols_add_file(struct symbols_images *images, const char *path)
 {
 	AUTO_FREE char *real = realpath(path, NULL);
-	AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct opener_place root = {.own = true};
 	AUTO_CLOSE int fd = -1;
 	int r = real ? file_open_regular(AT_FDCWD, real, &fd) : -errno;
 
 	if (!r)
-		r = symbols_add_elf(images, fd, real, false, &root, root >= 0);
+		r = opener_new(&root.opener);
+	if (!r)
+		r = symbols_add_elf(images, fd, real, false, &root, 1);
+	opener_free(root.opener);
 	if (r == -EBADMSG)
 		log_error("%s: neither an ELF file nor a recording", path);
 	else if (r)
@@ -104,10 +107,9 @@ static int symbols_add_file(struct symbols_images *images, const char *path)
 static int symbols_add_map(struct symbols_images *images, struct opener *opener, pid_t pid,
 			   const struct proc_map *m)
 {
-	AUTO_CLOSE int own = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct opener_place roots[2] = {{opener, pid, false}, {opener, pid, true}};
 	AUTO_CLOSE int fd = -1;
 	struct opener_process process;
-	int roots[2], nroots = 0;
 	int r = opener_file(opener, pid, m->path, IMAGE_FILE_BYTES_MAX, &fd);
 
 	if (r)
@@ -116,13 +118,9 @@ static int symbols_add_map(struct symbols_images *images, struct opener *opener,
 		log_warn("cannot read %s of process %d: %s", m->path, (int)pid, strerror(-r));
 		return 0;
 	}
-	if (!opener_root(opener, pid, &roots[nroots]))
-		nroots++;
-	if (own >= 0)
-		roots[nroots++] = own;
 	bool elsewhere = opener_process(opener, pid, &process) || process.other_root;
 
-	r = symbols_add_elf(images, fd, m->path, elsewhere, roots, (size_t)nroots);
+	r = symbols_add_elf(images, fd, m->path, elsewhere, roots, 2);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -159,9 +157,10 @@ static int symbols_add_process(struct symbols_images *images, pid_t pid)
 
 /* Recordings */
 
-static int symbols_add_recorded(struct symbols_images *images, const struct symbolizer_image *from)
+static int symbols_add_recorded(struct symbols_images *images, struct opener *opener,
+				const struct symbolizer_image *from)
 {
-	AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct opener_place root = {opener, 0, true};
 	struct symbols_image image = {.build_id = from->build_id,
 				      .recorded = true,
 				      .stripped = from->stripped,
@@ -183,7 +182,7 @@ static int symbols_add_recorded(struct symbols_images *images, const struct symb
 			? symbols_find(&(struct debug_file_query){.build_id = from->build_id,
 								  .path = from->path,
 								  .roots = &root,
-								  .nroots = root >= 0},
+								  .nroots = 1},
 				       &image)
 			: 0;
 
@@ -196,20 +195,25 @@ static int symbols_add_recording(struct symbols_images *images, const char *path
 	struct post_options options = {.ret_images = &found, .improve = true, .lines = lines};
 	struct post_result result = {0};
 	struct profile *profile = NULL;
+	struct opener *opener = NULL;
 	int r = profile_new(&profile);
+
+	if (!r)
+		r = opener_new(&opener);
 
 	if (r)
 		log_error("out of memory");
 	else
 		r = post_load(path, &options, profile, &result);
 	for (size_t i = 0; i < found.list.len && !r; i++)
-		r = symbols_add_recorded(images, &found.list.v[i]);
+		r = symbols_add_recorded(images, opener, &found.list.v[i]);
 	for (size_t i = 0; i < found.pdbs.len && !r; i++) {
 		r = vec_push(&images->pdbs, found.pdbs.v[i]);
 		found.pdbs.v[i].name = r ? found.pdbs.v[i].name : NULL;
 	}
 	symbolizer_images_free(&found);
 	profile_free(profile);
+	opener_free(opener);
 	return r;
 }
 

@@ -31,7 +31,7 @@ static void dwarf_free(struct line_source *base)
 
 static const struct line_source_ops dwarf_ops = {.find = dwarf_find, .free = dwarf_free};
 
-int line_source_dwarf(int fd, const char *path, const int *roots, size_t nroots,
+int line_source_dwarf(int fd, const char *path, const struct opener_place *roots, size_t nroots,
 		      const struct elf_segment *segments, size_t nsegments,
 		      struct line_source **ret_source)
 {

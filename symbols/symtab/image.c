@@ -28,8 +28,8 @@ static int load_symbols(struct image *image, const struct elf_file *f,
 }
 
 /* Make an image from an open file. Takes the file's segments. */
-static int make_image(struct elf_file *f, const char *path, const int *roots, size_t nroots,
-		      enum symbol_source source, struct image **ret_image)
+static int make_image(struct elf_file *f, const char *path, const struct opener_place *roots,
+		      size_t nroots, enum symbol_source source, struct image **ret_image)
 {
 	struct image *image = calloc(1, sizeof(*image));
 	struct debug_file debug;
@@ -66,8 +66,9 @@ static int make_image(struct elf_file *f, const char *path, const int *roots, si
 	return 0;
 }
 
-int image_open_debug(const struct build_id *id, const char *path, const int *roots, size_t nroots,
-		     const struct elf_segment *segments, size_t nsegments, struct image **ret_image)
+int image_open_debug(const struct build_id *id, const char *path, const struct opener_place *roots,
+		     size_t nroots, const struct elf_segment *segments, size_t nsegments,
+		     struct image **ret_image)
 {
 	struct debug_file debug;
 	struct image *image;
@@ -109,8 +110,8 @@ int image_open_debug(const struct build_id *id, const char *path, const int *roo
 	return error;
 }
 
-int image_open(int fd, const char *path, const int *roots, size_t nroots, struct image **ret_image,
-	       struct parse_error *err)
+int image_open(int fd, const char *path, const struct opener_place *roots, size_t nroots,
+	       struct image **ret_image, struct parse_error *err)
 {
 	struct elf_file f;
 	int error = elf_file_open(&f, fd, NULL, 0, err);

@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+struct opener_place;
+
 /*
  * An image follows perf 6.1 in its set of symbols and in the choice among them
  * (tools/perf/util/symbol.c dso__load, symbol-elf.c dso__load_sym and dso__synthesize_plt_symbols).
@@ -35,22 +37,22 @@ struct image {
 /*
  * Reads an ELF image from fd (borrowed, at any position; only pread is used).
  *
- * The directories `roots` (O_PATH descriptors, borrowed) are searched for debug files in this order
+ * The roots (borrowed) are searched for debug files in this order
  * (elf/debug_file.h); nroots may be 0. The debug link needs path, the image's absolute path inside
  * a root. If path is NULL, only the build id is used.
  *
  * Returns 0, -EBADMSG (not ELF, or too damaged), -E2BIG, -ENOMEM or -errno.
  */
-int image_open(int fd, const char *path, const int *roots, size_t nroots, struct image **ret_image,
-	       struct parse_error *err);
+int image_open(int fd, const char *path, const struct opener_place *roots, size_t nroots,
+	       struct image **ret_image, struct parse_error *err);
 
 /*
  * Opens an absent image through its debug file, found by build id. The caller passes the image's
  * own segments, because a debug file's have no file offsets. For path and roots see image_open.
  * Returns 0, -ENOENT (no debug file) or -ENOMEM.
  */
-int image_open_debug(const struct build_id *id, const char *path, const int *roots, size_t nroots,
-		     const struct elf_segment *segments, size_t nsegments,
+int image_open_debug(const struct build_id *id, const char *path, const struct opener_place *roots,
+		     size_t nroots, const struct elf_segment *segments, size_t nsegments,
 		     struct image **ret_image);
 
 /*

@@ -77,12 +77,15 @@ static void read_image(const uint8_t *data, size_t size)
 static void find_debug_file(const uint8_t *image_data, size_t image_size, const uint8_t *debug,
 			    size_t debug_size)
 {
-	int fd = file_of(image_data, image_size), root = fuzz_dir();
+	int fd = file_of(image_data, image_size);
+	static struct opener_place root = {.own = true};
 	struct image *image;
 	struct parse_error err;
 
 	fuzz_dir_put("usr/lib/debug/opt/app.debug", debug, debug_size);
 	fuzz_dir_put("opt/.debug/lib.debug", debug, debug_size);
+	if (!root.opener && opener_new_in(fuzz_dir(), &root.opener))
+		abort();
 	if (!image_open(fd, "/opt/app", &root, 1, &image, &err)) {
 		probe_image(image);
 		image_free(image);

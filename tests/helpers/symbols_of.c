@@ -38,15 +38,20 @@ static int load(const char *kind, const char *path, const char *root, struct sym
 {
 	struct parse_error err = {0};
 	int fd = path ? open(path, O_RDONLY) : -1;
-	int roots[1] = {open(root, O_PATH | O_DIRECTORY)}, error = -EINVAL;
+	static struct opener_place roots[1] = {{.own = true}};
+	int root_fd = open(root, O_PATH | O_DIRECTORY), error = -EINVAL;
+
+	if (root_fd < 0 || opener_new_in(root_fd, &roots[0].opener))
+		exit(2);
+	close(root_fd);
 
 	if (!strcmp(kind, "image")) {
-		error = image_open(fd, path, roots, roots[0] >= 0, &image, &err);
+		error = image_open(fd, path, roots, 1, &image, &err);
 		*ret = error ? NULL : image->symbols;
 	} else if (!strcmp(kind, "inlines")) {
-		error = inlines_open(fd, path, roots, roots[0] >= 0, &inlines, &err);
+		error = inlines_open(fd, path, roots, 1, &inlines, &err);
 		if (!error)
-			error = image_open(fd, path, roots, roots[0] >= 0, &image, &err);
+			error = image_open(fd, path, roots, 1, &image, &err);
 	} else if (!strcmp(kind, "kallsyms")) {
 		error = kallsyms_load(ret, &err);
 	} else if (!strcmp(kind, "perfmap")) {

@@ -1,3 +1,4 @@
+#include "container/opener.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "elf/elf_file.h"
@@ -97,9 +98,12 @@ static struct image *open_in_root(void)
 	struct image *image = NULL;
 	AUTO_CLOSE int root_fd = open(root, O_PATH | O_DIRECTORY);
 	AUTO_CLOSE int fd = openat(root_fd, "opt/lib.so", O_RDONLY);
+	struct opener_place place = {.own = true};
 
 	assert_true(fd >= 0);
-	assert_int_equal(image_open(fd, "/opt/lib.so", &root_fd, 1, &image, NULL), 0);
+	assert_int_equal(opener_new_in(root_fd, &place.opener), 0);
+	assert_int_equal(image_open(fd, "/opt/lib.so", &place, 1, &image, NULL), 0);
+	opener_free(place.opener);
 	return image;
 }
 

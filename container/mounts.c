@@ -1,0 +1,185 @@
+#include "container/mounts.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+int mounts_open(pid_t pid, struct mounts *ret_mounts)
+{
+	char path[48];
+
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
+	else
+		snprintf(path, sizeof(path), "/proc/self/mountinfo");
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : errno == ENFILE ? -EMFILE : -errno;
+	*ret_mounts = (struct mounts){.fd = fd};
+	return 0;
+}
+
+static void mounts_forget(struct mounts *m)
+{
+	for (size_t i = 0; i < m->list.len; i++) {
+		free(m->list.v[i].type);
+		free(m->list.v[i].layers);
+	}
+	vec_free(&m->list);
+	m->read = false;
+}
+
+void mounts_close(struct mounts *m)
+{
+	mounts_forget(m);
+	cleanup_close(&m->fd);
+	m->fd = -1;
+}
+
+bool mounts_parse(char *line, struct mount *ret_mount)
+{
+	unsigned int major, minor;
+	struct mount m = {0};
+	char *fields[3], *save, *dash = strstr(line, " - ");
+
+	if (!dash || sscanf(line, "%d %*d %u:%u", &m.id, &major, &minor) != 3)
+		return false;
+	m.dev = makedev(major, minor);
+	fields[0] = strtok_r(dash + 3, " \n", &save);
+	for (int i = 1; i < 3; i++)
+		fields[i] = fields[i - 1] ? strtok_r(NULL, " \n", &save) : NULL;
+	if (!fields[0])
+		return false;
+	m.kind = file_system_kind(fields[0]);
+	m.type = m.kind == FILE_SYSTEM_PERMITTED ? NULL : strdup(fields[0]);
+	m.layers = m.kind == FILE_SYSTEM_OVERLAY && fields[2] ? strdup(fields[2]) : NULL;
+	*ret_mount = m;
+	return true;
+}
+
+static void mounts_read(struct mounts *m)
+{
+	AUTO_FREE char *line = NULL;
+	AUTO_CLOSE int copy = fcntl(m->fd, F_DUPFD_CLOEXEC, 0);
+	AUTO_FCLOSE FILE *f = copy < 0 || lseek(copy, 0, SEEK_SET) ? NULL : fdopen(copy, "r");
+	struct mount mount;
+	size_t cap = 0;
+
+	mounts_forget(m);
+	if (!f)
+		return;
+	TAKE_FD(copy);
+	while (m->list.len < MOUNTS_MAX && getline(&line, &cap, f) > 0)
+		if (mounts_parse(line, &mount) && vec_push(&m->list, mount)) {
+			free(mount.type);
+			free(mount.layers);
+			break;
+		}
+	m->read = true;
+}
+
+/* The kernel reports each change once. A change while we read is reported at the next call. */
+static void mounts_refresh(struct mounts *m)
+{
+	struct pollfd p = {.fd = m->fd, .events = POLLPRI};
+
+	if (m->fd >= 0 && ((poll(&p, 1, 0) > 0 && (p.revents & POLLPRI)) || !m->read))
+		mounts_read(m);
+}
+
+/* Reads the id of a file's mount; unlike statx, this needs no new kernel. Returns -1: unknown. */
+static int mounts_id(int fd)
+{
+	AUTO_FCLOSE FILE *f = NULL;
+	char path[48], line[128];
+	int id = -1;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	while (f && id < 0 && fgets(line, sizeof(line), f))
+		if (sscanf(line, "mnt_id: %d", &id) != 1)
+			id = -1;
+	return id;
+}
+
+struct mount *mounts_of(struct mounts *m, int fd)
+{
+	int id = mounts_id(fd);
+
+	mounts_refresh(m);
+	for (size_t i = 0; i < m->list.len; i++)
+		if (m->list.v[i].id == id)
+			return &m->list.v[i];
+	return NULL;
+}
+
+dev_t mounts_device(int fd)
+{
+	struct statx stx;
+
+	/* With no field requested, FUSE and network file systems answer from memory. */
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &stx))
+		return 0;
+	return makedev(stx.stx_dev_major, stx.stx_dev_minor);
+}
+
+struct mount *mounts_of_device(struct mounts *m, int fd)
+{
+	dev_t dev = mounts_device(fd);
+
+	mounts_refresh(m);
+	for (size_t i = 0; i < m->list.len; i++)
+		if (m->list.v[i].dev == dev)
+			return &m->list.v[i];
+	return NULL;
+}
+
+static bool mounts_is_octal(const char *p)
+{
+	return p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] >= '0' && p[2] <= '7' &&
+	       p[3] >= '0' && p[3] <= '7';
+}
+
+/* Copies text and decodes \NNN. False: no room. */
+static bool mounts_decode(const char *text, size_t len, char *buf, size_t cap)
+{
+	size_t n = 0;
+
+	for (const char *p = text; p < text + len && n + 1 < cap; n++) {
+		bool octal = mounts_is_octal(p);
+
+		buf[n] = octal ? (char)((p[1] - '0') * 64 + (p[2] - '0') * 8 + p[3] - '0') : *p;
+		p += octal ? 4 : 1;
+	}
+	buf[n] = 0;
+	return n + 1 < cap;
+}
+
+bool mounts_next_layer(const char **options, char *path, size_t cap)
+{
+	static const char *const names[] = {"lowerdir=", "lowerdir+=", "datadir+=", "upperdir="};
+
+	while (**options) {
+		const char *word = *options, *layer = *word == ':' ? word + 1 : NULL;
+
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !layer; i++)
+			if (!strncmp(word, names[i], strlen(names[i])))
+				layer = word + strlen(names[i]);
+		size_t len = layer ? strcspn(layer, ":,") : strcspn(word, ",");
+		const char *end = (layer ? layer : word) + len;
+
+		/* The next layer of the same option begins at the colon. */
+		*options = *end == ',' ? end + 1 : end;
+		if (layer && len && mounts_decode(layer, len, path, cap))
+			return true;
+	}
+	return false;
+}

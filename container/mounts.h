@@ -1,0 +1,54 @@
+/*
+ * Mounts of a mount namespace, by descriptors of files on them. No function here makes a request
+ * to a file system that was not permitted yet. Source: proc(5), /proc/PID/mountinfo.
+ */
+#ifndef CONTAINER_MOUNTS_H
+#define CONTAINER_MOUNTS_H
+
+#include "base/vec.h"
+#include "container/file_systems.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define MOUNTS_MAX 8192 /* further mounts of a namespace stay unknown */
+
+struct mount {
+	int id;
+	dev_t dev;
+	bool judged, permitted; /* for the caller; false when the mounts changed */
+	enum file_system_kind kind;
+	char *type;   /* NULL for a permitted type */
+	char *layers; /* options of an overlay, or NULL */
+};
+
+struct mounts {
+	int fd; /* of mountinfo; keeps the mount namespace alive. -1: closed */
+	bool read;
+	VEC(struct mount) list;
+};
+
+/* Opens the mounts that a process sees; pid 0: those that we see. 0, -ESRCH or -errno. */
+int mounts_open(pid_t pid, struct mounts *ret_mounts);
+void mounts_close(struct mounts *m);
+
+/*
+ * Finds the mount of an open file, by id or by device. Reads the mounts again if they changed.
+ * NULL: unknown. The result is valid until the next call.
+ */
+struct mount *mounts_of(struct mounts *m, int fd);
+struct mount *mounts_of_device(struct mounts *m, int fd);
+
+/* Returns the device of an open file without a request to its file system; 0: unknown. */
+dev_t mounts_device(int fd);
+
+/* Parses one line of mountinfo, which it changes. False: none. The caller frees both texts. */
+bool mounts_parse(char *line, struct mount *ret_mount);
+
+/*
+ * Copies the path of the next layer in the options of an overlay, and moves *options on. False: no
+ * further layer. Paths with a colon come in pieces.
+ */
+bool mounts_next_layer(const char **options, char *path, size_t cap);
+
+#endif

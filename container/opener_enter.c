@@ -1,0 +1,98 @@
+/* Decides which mounts a target's path may enter: a part of container/opener.h. */
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "container/opener_impl.h"
+#include "container/resolve.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+/* Finds the mount of fd in the target's mounts, or in ours if the target's do not have it. */
+static struct mount *opener_mount_of(const struct opener_visit *v, int fd,
+				     struct mounts **ret_mounts)
+{
+	struct opener_pinned_root *own = &v->o->roots.v[OPENER_OWN_ROOT];
+	struct mount *m = mounts_of(&v->root->mounts, fd);
+
+	*ret_mounts = &v->root->mounts;
+	if (!m && v->root != own)
+		m = mounts_of(&own->mounts, fd);
+	if (!m)
+		m = mounts_of_device(&own->mounts, fd);
+	if (m && (v->root == own || m < v->root->mounts.list.v ||
+		  m >= v->root->mounts.list.v + v->root->mounts.list.len))
+		*ret_mounts = &own->mounts;
+	return m;
+}
+
+/*
+ * Whether all layers of an overlay are on permitted file systems. Their paths are those of the
+ * process that mounted it. If they do not exist in our root, the overlay of an administrator is
+ * trusted. Limit: a user who mounts in a user namespace can state the path of another directory.
+ */
+static bool opener_layers_permitted(const struct opener_visit *v, const char *options)
+{
+	struct opener_visit layer = {
+		.o = v->o, .root = &v->o->roots.v[OPENER_OWN_ROOT], .is_layer = true};
+	struct resolve_place place = {.root_fd = layer.root->root_fd,
+				      .by_steps = v->o->by_steps,
+				      .enter = opener_enter,
+				      .ctx = &layer};
+	char path[PATH_MAX];
+	size_t found = 0;
+
+	while (mounts_next_layer(&options, path, sizeof(path))) {
+		AUTO_CLOSE int fd = -1;
+		int r = resolve(&place, path, &fd);
+
+		if (r == -EXDEV || (r && !v->root->trusted))
+			return false;
+		found++;
+	}
+	return found || v->root->trusted;
+}
+
+/* The same for one overlay, which is judged once until mounts change. */
+static bool opener_overlay_permitted(const struct opener_visit *v, struct mount *m,
+				     struct mounts *mounts, int fd)
+{
+	/* The layers of an overlay may be on another one, which is ours. */
+	if (v->is_layer)
+		return true;
+	if (m->judged)
+		return m->permitted;
+	AUTO_FREE char *options = strdup(m->layers ? m->layers : "");
+	bool permitted = options && opener_layers_permitted(v, options);
+
+	m = mounts_of(mounts, fd);
+	if (m) {
+		m->judged = true;
+		m->permitted = permitted;
+	}
+	return permitted;
+}
+
+int opener_enter(void *visit, int fd)
+{
+	const struct opener_visit *v = visit;
+	struct mounts *mounts;
+	struct mount *m = opener_mount_of(v, fd, &mounts);
+	dev_t dev = m ? m->dev : mounts_device(fd);
+	char type[FILE_SYSTEMS_TYPE_BYTES] = "unknown";
+
+	/* profcpu itself runs on its root, so requests there are answered. */
+	if ((m && m->kind == FILE_SYSTEM_PERMITTED) || (dev && dev == v->o->own_dev) ||
+	    (dev && dev == v->o->memory_dev))
+		return 0;
+	if (m && m->kind == FILE_SYSTEM_KERNEL)
+		return -EACCES;
+	if (m && m->type)
+		snprintf(type, sizeof(type), "%s", m->type);
+	if (m && m->kind == FILE_SYSTEM_OVERLAY && opener_overlay_permitted(v, m, mounts, fd))
+		return 0;
+	if (v->path)
+		file_systems_note_skipped(
+			type, hash_mix(hash_bytes(v->path, strlen(v->path)), v->root->key.mnt_ns));
+	return -EXDEV;
+}

@@ -1,0 +1,277 @@
+/* container/opener: a path enters no file system that may never answer. */
+#include "container/mounts.h"
+#include "container/opener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define LIMIT ((uint64_t)1 << 20)
+#define NEVER_S 60 /* a hanging test ends then */
+
+static char dir[] = "/tmp/profcpu-mounts-XXXXXX";
+
+static void lines_of_mountinfo_are_parsed(void **state)
+{
+	static const struct {
+		const char *line;
+		int id;
+		enum file_system_kind kind;
+	} cases[] = {
+		{"36 35 98:0 /a /b rw,noatime master:1 - ext3 /dev/root rw", 36,
+		 FILE_SYSTEM_PERMITTED},
+		{"37 35 0:5 / /with\\040blank\\040-\\040x rw - fuse.sshfs host rw", 37,
+		 FILE_SYSTEM_OTHER},
+		{"38 35 0:6 / /c rw shared:1 master:2 - overlay none rw,lowerdir=/l", 38,
+		 FILE_SYSTEM_OVERLAY},
+		{"39 35 0:7 / /proc rw - proc proc rw", 39, FILE_SYSTEM_KERNEL},
+		{"40 35 0:8 / /n rw - nfs4 host:/x rw", 40, FILE_SYSTEM_OTHER},
+		{"41 35 0:8 / /n rw - extended x rw", 41, FILE_SYSTEM_OTHER},
+		{"x 35 0:8 / /n rw - ext4 x rw", 0, 0},
+		{"42 35 0:8 / /n rw ext4 x rw", 0, 0},
+		{"42 35 0:8 / /n rw - ", 0, 0},
+		{"", 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *line = strdup(cases[i].line);
+		struct mount m;
+
+		assert_int_equal(mounts_parse(line, &m), cases[i].id != 0);
+		if (cases[i].id) {
+			assert_int_equal(m.id, cases[i].id);
+			assert_int_equal(m.kind, cases[i].kind);
+			assert_int_equal(!m.type, m.kind == FILE_SYSTEM_PERMITTED);
+			free(m.type);
+			free(m.layers);
+		}
+		free(line);
+	}
+}
+
+static void layers_of_overlays_are_listed(void **state)
+{
+	static const struct {
+		const char *options, *layers;
+	} cases[] = {
+		{"rw,lowerdir=/a:/b,upperdir=/c,workdir=/d", "/a|/b|/c|"},
+		{"rw,lowerdir+=/a,lowerdir+=/b,datadir+=/c,xino=off", "/a|/b|/c|"},
+		{"rw,lowerdir=/a::/data", "/a|/data|"},
+		{"rw,lowerdir=/with\\040blank\\054x", "/with blank,x|"},
+		{"rw,nolowerdir=/a", ""},
+		{"", ""},
+		{":,:", ""},
+		{"lowerdir=", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *options = cases[i].options;
+		char found[256] = "", path[64];
+
+		while (mounts_next_layer(&options, path, sizeof(path)))
+			snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s|", path);
+		assert_string_equal(found, cases[i].layers);
+	}
+}
+
+static void only_sensible_types_can_be_permitted(void **state)
+{
+	(void)state;
+	assert_int_equal(file_systems_permit(""), -EINVAL);
+	assert_int_equal(file_systems_permit("proc"), -EINVAL);
+	assert_int_equal(file_systems_permit("a b"), -EINVAL);
+	assert_int_equal(file_systems_permit("fuse.with-a-name-that-is-much-too-long"), -EINVAL);
+	assert_int_equal(file_system_kind("virtiofs"), FILE_SYSTEM_OTHER);
+	assert_int_equal(file_systems_permit("virtiofs"), 0);
+	assert_int_equal(file_system_kind("virtiofs"), FILE_SYSTEM_PERMITTED);
+}
+
+static void must(int r)
+{
+	if (r)
+		_exit(99);
+}
+
+static void put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	must(fd < 0 || write(fd, text, strlen(text)) < 0 || close(fd));
+}
+
+/* A target with a FUSE file system whose server never answers, a tmpfs and an overlay. */
+static pid_t start_target(void)
+{
+	int ready[2];
+	char c, options[512];
+	struct stat st;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid_t pid = fork();
+
+	if (pid) {
+		close(ready[1]);
+		assert_int_equal(read(ready[0], &c, 1), 1);
+		close(ready[0]);
+		return pid;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	must(chdir(dir) || unshare(CLONE_NEWNS) ||
+	     mount("none", "/", "", MS_REC | MS_PRIVATE, NULL));
+	must(mount("tmpfs", "memory", "tmpfs", 0, "size=1m"));
+	must(mkdir("memory/lower", 0755) || mkdir("memory/upper", 0755) ||
+	     mkdir("memory/work", 0755));
+	put("memory/file", "memory");
+	put("memory/lower/file", "overlay");
+	snprintf(options, sizeof(options),
+		 "lowerdir=memory/lower,upperdir=memory/upper,workdir=memory/work");
+	must(mount("overlay", "overlay", "overlay", 0, options));
+	int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fuse);
+	must(fuse < 0 || mount("silent", "fuse", "fuse.silent", 0, options));
+	/* A mount of the test's own would hang with the server's end, but never here. */
+	must(stat("memory", &st) || write(ready[1], "x", 1) != 1);
+	for (;;)
+		pause();
+}
+
+static uint64_t skipped(const char *type)
+{
+	struct file_system_skipped list[FILE_SYSTEMS_MAX];
+	size_t n = file_systems_skipped(list);
+
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(list[i].type, type))
+			return list[i].files;
+	return 0;
+}
+
+static int try(struct opener *o, pid_t pid, const char *name, const char *expected)
+{
+	char path[256], text[64] = "";
+	int fd, r;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	r = opener_file(o, pid, path, LIMIT, &fd);
+	if (!r) {
+		assert_true(pread(fd, text, sizeof(text) - 1, 0) > 0);
+		assert_string_equal(text, expected);
+		close(fd);
+	}
+	return r;
+}
+
+static void a_silent_file_system_is_not_entered(void **state)
+{
+	char path[256];
+	int fd;
+
+	(void)state;
+	if (geteuid() || access("/dev/fuse", W_OK))
+		skip();
+	alarm(NEVER_S);
+	pid_t pid = start_target();
+
+	for (int way = 0; way < 4; way++) {
+		struct opener *o;
+
+		assert_int_equal(opener_new(&o), 0);
+		if (way & 1)
+			opener_without_openat2(o);
+		if (way & 2)
+			opener_without_setuid(o);
+		assert_int_equal(try(o, pid, "fuse/file", ""), -EXDEV);
+		assert_int_equal(try(o, pid, "fuse/deep/../file", ""), -EXDEV);
+		assert_int_equal(try(o, pid, "link/file", ""), -EXDEV);
+		assert_int_equal(try(o, pid, "fuse", ""), -EXDEV);
+		assert_int_equal(try(o, pid, "memory/file", "memory"), 0);
+		assert_int_equal(try(o, pid, "memory/none", ""), -ENOENT);
+		assert_int_equal(try(o, pid, "overlay/file", "overlay"), 0);
+		assert_int_equal(try(o, pid, "disk", "disk"), 0);
+		snprintf(path, sizeof(path), "%s/fuse/socket", dir);
+		assert_int_equal(opener_socket(o, pid, path, &fd), -EXDEV);
+		snprintf(path, sizeof(path), "%s/fuse/lib.debug", dir);
+		assert_int_equal(
+			opener_place_open(&(struct opener_place){o, pid, false}, path, &fd),
+			-EXDEV);
+		opener_free(o);
+	}
+	/* Each file counts once; one that may not exist does not count. */
+	assert_int_equal(skipped("fuse.silent"), 5);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	alarm(0);
+}
+
+static void a_mount_of_later_is_noticed(void **state)
+{
+	struct opener *o;
+	char path[256];
+
+	(void)state;
+	if (geteuid() || unshare(CLONE_NEWNS) || mount("none", "/", "", MS_REC | MS_PRIVATE, NULL))
+		skip();
+	assert_int_equal(opener_new(&o), 0);
+	assert_int_equal(try(o, getpid(), "disk", "disk"), 0);
+	snprintf(path, sizeof(path), "%s/memory", dir);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(try(o, getpid(), "memory/file", ""), -ENOENT);
+		assert_int_equal(mount("proc", path, i & 1 ? "sysfs" : "proc", 0, NULL), 0);
+		assert_int_equal(try(o, getpid(), "memory/file", ""), -EACCES);
+		assert_int_equal(umount(path), 0);
+	}
+	opener_free(o);
+}
+
+static int setup(void **state)
+{
+	char path[64];
+
+	(void)state;
+	if (!mkdtemp(dir) || chmod(dir, 0755) || chdir(dir))
+		return -1;
+	put("disk", "disk");
+	snprintf(path, sizeof(path), "%s/fuse", dir);
+	return mkdir("fuse", 0755) | mkdir("memory", 0755) | mkdir("overlay", 0755) |
+	       symlink(path, "link");
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lines_of_mountinfo_are_parsed),
+		cmocka_unit_test(layers_of_overlays_are_listed),
+		cmocka_unit_test(only_sensible_types_can_be_permitted),
+		cmocka_unit_test(a_silent_file_system_is_not_entered),
+		cmocka_unit_test(a_mount_of_later_is_noticed),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
