@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "elf/vdso32.h"
 #include "symbols/jit/jitdump.h"
 #include "symbols/jit/sources.h"
 #include "symbols/r2r_image.h"
@@ -377,24 +378,40 @@ static int images_note_stripped(struct images *im, uint32_t image)
 				     elf->nsegments);
 }
 
-/* Opens the vdso that the running kernel maps into every process, this one included. */
-static int images_open_vdso(struct images *im, const struct image_key *key, struct images_source *s)
+/*
+ * Reads a vdso of the running kernel: that of 64 bits is mapped here too. *ret_copy: free it.
+ * False: there is none.
+ */
+static bool images_read_vdso(const char *name, const void **ret_data, size_t *ret_len,
+			     void **ret_copy)
 {
 	const Elf64_Ehdr *head = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
-	const struct build_id *header = map_record_ids_get(&im->header_ids, key->path);
-	struct parse_error err;
-	size_t len;
-	int r;
 
-	if (!head || strcmp(intern_text(&im->lookup_cache->texts, key->path), "[vdso]"))
-		return 0;
-	len = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
-	if (len > IMAGES_VDSO_BYTES_MAX)
-		return 0;
-	r = header ? 1 : kernel_map_is_running(im->kernel);
-	if (r <= 0)
-		return r;
-	r = image_from_memory(head, len, SYMBOL_VDSO, &s->elf, &err);
+	if (!strcmp(name, "[vdso32]") && !vdso32_read(ret_copy, ret_len)) {
+		*ret_data = *ret_copy;
+		return true;
+	}
+	if (!head || strcmp(name, "[vdso]"))
+		return false;
+	*ret_data = head;
+	*ret_len = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
+	return *ret_len <= IMAGES_VDSO_BYTES_MAX;
+}
+
+/* Opens a vdso, if the running kernel is the recorded one. */
+static int images_open_vdso(struct images *im, const struct image_key *key, struct images_source *s)
+{
+	const struct build_id *header = map_record_ids_get(&im->header_ids, key->path);
+	AUTO_FREE void *copy = NULL;
+	struct parse_error err;
+	const void *data;
+	size_t len;
+	int r = header ? 1 : kernel_map_is_running(im->kernel);
+
+	if (r <= 0 ||
+	    !images_read_vdso(intern_text(&im->lookup_cache->texts, key->path), &data, &len, &copy))
+		return r < 0 ? r : 0;
+	r = image_from_memory(data, len, SYMBOL_VDSO, &s->elf, &err);
 	if (r)
 		return r == -ENOMEM ? r : 0;
 	if (header && memcmp(header, &s->elf->build_id, sizeof(s->elf->build_id))) {

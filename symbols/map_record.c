@@ -105,7 +105,12 @@ int map_record_key(const struct perfdata_record *record, struct intern *texts,
 {
 	bool anonymous = is_anonymous(&record->mmap);
 	struct image_key key = {.kind = (uint8_t)image_kind_of(record, anonymous)};
-	int r = intern_str(texts, record->mmap.filename, &key.path);
+	const char *path = record->mmap.filename;
+
+	/* The kernel has two, and one name for both. */
+	if (!strcmp(path, "[vdso]") && record->mmap.addr <= UINT32_MAX)
+		path = "[vdso32]";
+	int r = intern_str(texts, path, &key.path);
 
 	if (r)
 		return r;
