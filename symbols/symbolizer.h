@@ -162,8 +162,9 @@ struct symbolizer_missing_lines {
 	char jit_way[16];
 };
 
-void symbolizer_missing_lines(const struct symbolizer *s,
-			      struct symbolizer_missing_lines *ret_lineless);
+/* Returns 0 or -ENOMEM. */
+int symbolizer_missing_lines(const struct symbolizer *s,
+			     struct symbolizer_missing_lines *ret_lineless);
 
 /* Whether the recording can give lines of JIT-compiled code that a later run may look up. */
 bool symbolizer_can_add_lines(const struct symbolizer *s);

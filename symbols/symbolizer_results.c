@@ -151,38 +151,41 @@ void symbolizer_unread(const struct symbolizer *s, struct symbolizer_unread *ret
 	*ret_unread = unread;
 }
 
-/* Several images can belong to one process: only the first counts. */
-static void symbolizer_add_jit_lineless(const struct symbolizer *s,
-					const struct lookup_cache_image *image,
-					struct symbolizer_missing_lines *l)
+/* Several images can belong to one process: only the first counts. Returns 0 or -ENOMEM. */
+static int symbolizer_add_jit_lineless(const struct symbolizer *s,
+				       const struct lookup_cache_image *image, struct hashmap *pids,
+				       struct symbolizer_missing_lines *l)
 {
-	const struct lookup_cache_image *images = s->lookup_cache.images.v;
+	uint32_t *place;
+	int is_new = 0, r = 0;
 
-	if (!s->options.lines || !(image->lineless || image->lines_unread))
-		return;
-	for (const struct lookup_cache_image *i = images; i < image; i++)
-		if (i->key.kind == IMAGE_KIND_JIT && i->key.pid == image->key.pid &&
-		    (i->lineless || i->lines_unread))
-			return;
-	if (l->jits++)
-		return;
+	if (s->options.lines && (image->lineless || image->lines_unread))
+		r = hashmap_entry(pids, (uint32_t)image->key.pid, 0, &place, &is_new);
+	if (r || !is_new || l->jits++)
+		return r;
 	l->jit_pid = image->key.pid;
 	images_jit_way(s->images, image->key.pid, l->jit_way, sizeof(l->jit_way));
+	return 0;
 }
 
-void symbolizer_missing_lines(const struct symbolizer *s,
-			      struct symbolizer_missing_lines *ret_lineless)
+int symbolizer_missing_lines(const struct symbolizer *s,
+			     struct symbolizer_missing_lines *ret_lineless)
 {
 	struct symbolizer_missing_lines lineless = {0};
+	struct hashmap pids = {0};
+	int r = 0;
 
-	for (size_t i = 0; i < s->lookup_cache.images.len; i++) {
+	for (size_t i = 0; i < s->lookup_cache.images.len && !r; i++) {
 		const struct lookup_cache_image *image = &s->lookup_cache.images.v[i];
 
 		if (image->key.kind == IMAGE_KIND_JIT)
-			symbolizer_add_jit_lineless(s, image, &lineless);
+			r = symbolizer_add_jit_lineless(s, image, &pids, &lineless);
 		else if (image->lines_unread && !lineless.files++)
 			symbolizer_source_name(s, image, lineless.first, sizeof(lineless.first));
 	}
+	hashmap_free(&pids);
+	if (r)
+		return r;
 	size_t missing;
 	const struct images_pdb *pdbs = images_pdbs(s->images, &missing);
 
@@ -194,6 +197,7 @@ void symbolizer_missing_lines(const struct symbolizer *s,
 	if (missing)
 		snprintf(lineless.first_pdb, sizeof(lineless.first_pdb), "%s", pdbs[0].name);
 	*ret_lineless = lineless;
+	return 0;
 }
 
 bool symbolizer_hides_lines(const struct symbolizer *s)

@@ -396,7 +396,10 @@ static int import_finish(struct import *in, const struct import_options *options
 	result->dropped = tracker_dropped(symbolizer_tracker(in->symbols));
 	result->store_complete = symbolizer_from_store(in->symbols);
 	/* Before symbolizer_store, so that unread lines do not count as looked up. */
-	symbolizer_missing_lines(in->symbols, &result->lineless);
+	int r = symbolizer_missing_lines(in->symbols, &result->lineless);
+
+	if (r)
+		return r;
 	result->keeps_lines = symbolizer_can_add_lines(in->symbols);
 	result->hides_lines = symbolizer_hides_lines(in->symbols);
 	if ((!result->store_complete || symbolizer_has_improved(in->symbols) ||
@@ -411,7 +414,7 @@ static int import_finish(struct import *in, const struct import_options *options
 		result->store_error = post_stacks_keep(in->stacks, options->write_store_dir_fd);
 		result->store_complete &= !result->store_error;
 	}
-	int r = options->ret_images ? symbolizer_images(in->symbols, options->ret_images) : 0;
+	r = options->ret_images ? symbolizer_images(in->symbols, options->ret_images) : 0;
 
 	if (!r)
 		r = symbolizer_close_sources(in->symbols);

@@ -3,7 +3,8 @@
 #include "profile/profile.h"
 #include "symbols/jit/methods_file.h"
 #include "symbols/store/store.h"
-#include "symbols/symbolizer.h"
+#include "symbols/symbolizer_impl.h"
+#include "tests/unit/cpu_limit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -590,6 +591,33 @@ static void missing_lines_are_not_reported_as_hidden(void **state)
 	}
 }
 
+/* Each process with JIT-compiled code without lines counts once, in linear time. */
+static void missing_lines_of_many_processes_are_counted(void **state)
+{
+	const int32_t n = 40000;
+	struct fixture *f = *state;
+	struct lookup_cache *cache = &f->s->lookup_cache;
+	struct symbolizer_missing_lines missing;
+	uint32_t image;
+
+	f->s->options.lines = true;
+	for (int32_t i = 0; i < n; i++) {
+		struct image_key key = {.kind = IMAGE_KIND_JIT, .pid = 100 + i % (n - 1)};
+
+		assert_int_equal(
+			intern_str(&cache->texts, i == n - 1 ? "/memfd:x" : "//anon", &key.path),
+			0);
+		assert_int_equal(lookup_cache_image(cache, &key, &image), 0);
+		cache->images.v[image].lineless = true;
+	}
+	clock_t begin = clock();
+
+	assert_int_equal(symbolizer_missing_lines(f->s, &missing), 0);
+	assert_true(clock() - begin < cpu_limit(1) / 4);
+	assert_int_equal(missing.jits, n - 1);
+	assert_int_equal(missing.jit_pid, 100);
+}
+
 /* A process with an image has that callchain in this many samples. */
 static struct profile_sample mapped_and_sampled(struct fixture *f, const uint64_t *chain,
 						uint32_t n, int times)
@@ -726,6 +754,7 @@ int main(void)
 		TEST_CAPTURED(lookups_that_the_store_dropped_are_repeated),
 		TEST_CAPTURED(damage_is_counted_once_and_offline_too),
 		TEST(missing_lines_are_not_reported_as_hidden),
+		TEST(missing_lines_of_many_processes_are_counted),
 		TEST(the_audit_weighs_frames_by_samples),
 		TEST(the_remedy_for_unmapped_frames_is_another_unwinding),
 		TEST(the_remedy_for_jit_code_is_that_of_its_runtime),
