@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "container/file_systems.h"
 #include "profcpu/command.h"
 #include "symbols/callchains.h"
 
@@ -130,6 +131,20 @@ int options_no_argument(const struct command *command, int argc, char **argv)
 	log_error("%s takes no argument '%s'; see `profcpu help %s`", command->name, argv[optind],
 		  command->name);
 	return -EINVAL;
+}
+
+int options_allow_fs(const char *type)
+{
+	int r = file_systems_permit(type);
+
+	if (r == -E2BIG)
+		log_error("--allow-fs %s: at most %d types; leave out the others", type,
+			  FILE_SYSTEMS_MAX);
+	else if (r)
+		log_error("--allow-fs: '%s' is no file system with files of programs; use a name "
+			  "that the report or /proc/mounts shows",
+			  type);
+	return r ? -EINVAL : 0;
 }
 
 int options_u64(const char *option, const char *text, uint64_t min, uint64_t max,

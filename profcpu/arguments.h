@@ -36,6 +36,14 @@ int options_one_argument(const struct command *command, int argc, char **argv,
 /* Takes no argument. 0; -EINVAL after one log_error line. */
 int options_no_argument(const struct command *command, int argc, char **argv);
 
+/* The value of the option --allow-fs, which several commands share. */
+#define OPTIONS_ALLOW_FS 512
+/*
+ * Permits a type of file system for files of targets (container/file_systems.h). 0; -EINVAL after
+ * one log_error line.
+ */
+int options_allow_fs(const char *type);
+
 /* A whole number from min to max. 0; -EINVAL after one log_error line that names the option. */
 int options_u64(const char *option, const char *text, uint64_t min, uint64_t max,
 		uint64_t *ret_value);

@@ -58,6 +58,7 @@ enum collect_option {
 
 static const struct option collect_longopts[] = {
 	{"pid", required_argument, NULL, 'p'},
+	{"allow-fs", required_argument, NULL, OPTIONS_ALLOW_FS},
 	{"all-cpus", no_argument, NULL, 'a'},
 	{"event", required_argument, NULL, 'e'},
 	{"frequency", required_argument, NULL, 'F'},
@@ -207,6 +208,8 @@ static int collect_option_value(struct collect_arguments *a, int c)
 static int collect_parse_one(struct collect_arguments *a, int c)
 {
 	switch (c) {
+	case OPTIONS_ALLOW_FS:
+		return options_allow_fs(optarg);
 	case 'a':
 		a->record.system_wide = true;
 		return 0;
@@ -526,6 +529,9 @@ const struct command command_collect = {
 		 "                          later), may crash programs that unload assemblies;\n"
 		 "                          none; auto, the default: memory, or rundown if\n"
 		 "                          memory fails and no such assembly is found\n"
+		 "      --allow-fs TYPE     read files of targets on this type of file system too,\n"
+		 "                          for instance virtiofs, nfs4 or 9p; repeat it. profcpu\n"
+		 "                          waits for such a file system if it does not answer\n"
 		 "      --no-download       download no debug files; else missing ones of sampled\n"
 		 "                          libraries are downloaded, for at most 60 s\n"
 		 "      --symbol-server URL\n"

@@ -41,6 +41,7 @@ enum fold_option {
 };
 
 static const struct option fold_longopts[] = {
+	{"allow-fs", required_argument, NULL, OPTIONS_ALLOW_FS},
 	{"pid", no_argument, NULL, FOLD_PID},
 	{"tid", no_argument, NULL, FOLD_TID},
 	{"kernel", no_argument, NULL, FOLD_KERNEL},
@@ -129,6 +130,8 @@ static int fold_collapse_option(struct fold_arguments *a, int option)
 static int fold_option(struct fold_arguments *a, int option)
 {
 	switch (option) {
+	case OPTIONS_ALLOW_FS:
+		return options_allow_fs(optarg);
 	case 'o':
 		a->out = optarg;
 		return 0;
@@ -349,6 +352,8 @@ const struct command command_fold = {
 		 "      --idle             show idle waits with their stacks, not as [idle]; for\n"
 		 "                         --event-filter=offcpu-time\n"
 		 "      --grades           mark spliced frames with _[s], guessed ones with _[g]\n"
+		 "      --allow-fs TYPE    read files on this type of file system too; repeat it\n"
+		 "                         (`profcpu help collect`)\n"
 		 "      --offline          take names only from the recording\n"
 		 "\n"
 		 "others:\n"

@@ -37,6 +37,7 @@ enum postprocess_option {
 
 static const struct option postprocess_longopts[] = {
 	{"dir", required_argument, NULL, POSTPROCESS_DIR},
+	{"allow-fs", required_argument, NULL, OPTIONS_ALLOW_FS},
 	{"output", required_argument, NULL, 'o'},
 	{"quiet", no_argument, NULL, 'q'},
 	{"title", required_argument, NULL, POSTPROCESS_TITLE},
@@ -56,6 +57,8 @@ static const struct option postprocess_longopts[] = {
 static int postprocess_parse_one(struct postprocess_arguments *a, int c)
 {
 	switch (c) {
+	case OPTIONS_ALLOW_FS:
+		return options_allow_fs(optarg);
 	case POSTPROCESS_DIR:
 		a->input = optarg;
 		return 0;
@@ -367,6 +370,9 @@ const struct command command_postprocess = {
 		 "                     recording\n"
 		 "      --title TEXT   title of the picture\n"
 		 "      --offline      take names only from the recording\n"
+		 "      --allow-fs TYPE\n"
+		 "                     read files on this type of file system too; repeat it\n"
+		 "                     (`profcpu help collect`)\n"
 		 "      --no-download  download no debug files; else missing ones of sampled\n"
 		 "                     libraries are downloaded, for at most 60 s\n"
 		 "      --symbol-server URL\n"

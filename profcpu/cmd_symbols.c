@@ -469,6 +469,8 @@ enum symbols_option {
 static int symbols_parse_one(struct symbols_arguments *a, int c)
 {
 	switch (c) {
+	case OPTIONS_ALLOW_FS:
+		return options_allow_fs(optarg);
 	case SYMBOLS_SERVER:
 		return download_missing_add_server(&a->fetch, optarg);
 	case SYMBOLS_TIMEOUT:
@@ -504,6 +506,7 @@ static int symbols_parse(int argc, char **argv, struct symbols_arguments *a,
 			 const struct symbols_verb **ret_verb)
 {
 	static const struct option longopts[] = {
+		{"allow-fs", required_argument, NULL, OPTIONS_ALLOW_FS},
 		{"symbol-server", required_argument, NULL, SYMBOLS_SERVER},
 		{"timeout", required_argument, NULL, SYMBOLS_TIMEOUT},
 		{"again", no_argument, NULL, SYMBOLS_AGAIN},
@@ -570,6 +573,8 @@ const struct command command_symbols = {
 		 "is set, Microsoft's server is used, only for files of .NET. An empty\n"
 		 "DOTNET_SYMBOL_SERVER means none.\n"
 		 "\n"
+		 "      --allow-fs TYPE      read files on this type of file system too; repeat\n"
+		 "                           it (`profcpu help collect`)\n"
 		 "      --symbol-server URL  a symbol server (SSQP); repeat it, or separate\n"
 		 "                           several by ;\n"
 		 "      --timeout SECONDS    limit for all downloads (600)\n"

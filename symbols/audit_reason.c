@@ -40,6 +40,8 @@ static const struct audit_words {
 	[AUDIT_DENIED] = {"denied", "access to its file is denied",
 			  "make the file readable, or add CAP_SYS_PTRACE, CAP_DAC_OVERRIDE and "
 			  "CAP_CHECKPOINT_RESTORE"},
+	[AUDIT_FILE_SYSTEM] = {"file-system", "its file system may not answer, so it was skipped",
+			       "`profcpu postprocess --allow-fs TYPE DIR`"},
 	[AUDIT_UNREADABLE] = {"unreadable", "its file is damaged or cannot be read",
 			      "replace it with an intact copy, then `profcpu postprocess DIR`"},
 	[AUDIT_NO_FORMAT] = {"no-format", "its file is neither an ELF file nor a .NET image", NULL},

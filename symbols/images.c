@@ -301,6 +301,8 @@ static enum image_reason images_reason_not_found(int error)
 		return IMAGE_REASON_REPLACED;
 	case -EACCES:
 		return IMAGE_REASON_DENIED;
+	case -EXDEV:
+		return IMAGE_REASON_FILE_SYSTEM;
 	default:
 		return IMAGE_REASON_GONE;
 	}
@@ -309,7 +311,7 @@ static enum image_reason images_reason_not_found(int error)
 /* Why a file that was found gives no names. */
 static enum image_reason images_reason_unread(int error)
 {
-	return error == -ESTALE || error == -EACCES || error == -ENOENT
+	return error == -ESTALE || error == -EACCES || error == -ENOENT || error == -EXDEV
 		       ? images_reason_not_found(error)
 		       : IMAGE_REASON_UNREADABLE;
 }

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
+#include "container/file_systems.h"
 #include "profcpu/post/report_text.h"
 #include "profcpu/post/report_waits.h"
 #include "recording/manifest.h"
@@ -163,6 +164,21 @@ static int report_unnamed(const struct audit *a, uint64_t all, const char *dir, 
 	return r;
 }
 
+/* Files that were not opened because their file system may not answer. */
+static void report_skipped(struct outbuf *out)
+{
+	struct file_system_skipped skipped[FILE_SYSTEMS_MAX];
+	size_t n = file_systems_skipped(skipped);
+
+	for (size_t i = 0; i < n; i++)
+		outbuf_printf(out,
+			      "          %llu file%s on %s %s skipped: it may never answer; use "
+			      "--allow-fs %s\n",
+			      (unsigned long long)skipped[i].files,
+			      skipped[i].files == 1 ? "" : "s", skipped[i].type,
+			      skipped[i].files == 1 ? "was" : "were", skipped[i].type);
+}
+
 /* Code without names because its map or module was over a limit. */
 static void report_left_out(const struct import_result *data, struct outbuf *out)
 {
@@ -236,6 +252,7 @@ static int report_audit(const struct audit *a, const struct import_result *data,
 
 	report_jit_damage(&a->notes.damage, out);
 	report_left_out(data, out);
+	report_skipped(out);
 	if (a->notes.jit_contradictions)
 		outbuf_printf(
 			out,

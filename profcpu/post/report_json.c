@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/json_writer.h"
+#include "container/file_systems.h"
 #include "profile/idle.h"
 #include "symbols/store/jit_damage.h"
 
@@ -162,6 +163,23 @@ static void json_processes(struct json_writer *p, const struct audit *audit)
 	json_put_end(&list);
 }
 
+/* Files that were not opened because their file system may not answer. */
+static void json_skipped(struct json_writer *p)
+{
+	struct file_system_skipped skipped[FILE_SYSTEMS_MAX];
+	size_t n = file_systems_skipped(skipped);
+	struct json_writer list = json_put_array(p, "skipped_files");
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_writer item = json_put_object(&list, NULL);
+
+		json_put_text(&item, "file_system", skipped[i].type);
+		json_put_u64(&item, "files", skipped[i].files);
+		json_put_end(&item);
+	}
+	json_put_end(&list);
+}
+
 /* Stacks by grade, and user frames by how they were found. */
 static void json_unwound(struct json_writer *p, const struct post_stacks_summary *s)
 {
@@ -275,6 +293,7 @@ int post_report_json_write(struct profile *profile, const struct post_result *in
 		json_put_u64(&top, "kernel_symbols_left_out", input->data.refused_kernel);
 		json_put_u64(&top, "maps_left_out", input->data.dropped.maps);
 		json_limits(&top, input);
+		json_skipped(&top);
 		r = r ? r : json_audit(&top, input, audit);
 	}
 	json_put_end(&top);

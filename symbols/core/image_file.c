@@ -177,7 +177,7 @@ static bool is_regular(int fd)
 int image_file_find(const struct image_file_place *p, const struct image_key *key, const char *path,
 		    int *ret_fd)
 {
-	bool denied = false;
+	bool denied = false, skipped = false;
 	int r = -ENOENT;
 
 	for (int i = 0; i < STEPS; i++) {
@@ -190,6 +190,7 @@ int image_file_find(const struct image_file_place *p, const struct image_key *ke
 			return error;
 		/* Few users may open a mapping, so a denial there says nothing about the file. */
 		denied |= !is_of_mapping(step) && (error == -EACCES || error == -EPERM);
+		skipped |= error == -EXDEV;
 		if (error || !is_regular(fd))
 			continue;
 		r = is_same_file(key, fd);
@@ -200,7 +201,9 @@ int image_file_find(const struct image_file_place *p, const struct image_key *ke
 		if (r != -ESTALE)
 			return r;
 	}
-	return r == -ENOENT && denied ? -EACCES : r;
+	if (r == -ENOENT)
+		r = skipped ? -EXDEV : denied ? -EACCES : r;
+	return r;
 }
 
 int image_file_perf_cache(const struct image_key *key, int fd)

@@ -54,6 +54,9 @@ static const char *perfmaps_reason(int error)
 	case -EPERM:
 		return "access to its perf map is denied; its own user must be able to read it, "
 		       "and profcpu needs CAP_SYS_PTRACE and CAP_DAC_OVERRIDE";
+	case -EXDEV:
+		return "its perf map is on a file system that may not answer; permit it with "
+		       "--allow-fs TYPE";
 	case -E2BIG:
 		return "its perf map exceeds 4 GiB; truncate or remove it";
 	case -EDQUOT:

@@ -35,6 +35,7 @@ enum image_reason {
 	IMAGE_REASON_NO_SYMBOLS,   /* stripped, and without a build id to find its debug file by */
 	IMAGE_REASON_OTHER_KERNEL, /* another kernel runs now */
 	IMAGE_REASON_NO_DBG,       /* stripped .NET native AOT: its publish made a debug file */
+	IMAGE_REASON_FILE_SYSTEM,  /* on one that may never answer */
 	IMAGE_REASONS,
 };
 

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Programs on file systems that may not answer: skipped and counted, and read with --allow-fs. One that never answers stops
+# nothing.
+# Runs beside others.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_root
+need_sampling
+[ -w /dev/fuse ] || skip "needs /dev/fuse"
+mkdir program silent
+
+start server "$BUILD/helpers/fuse_mount" "$T/program" "$BUILD/examples/shares"
+T_MOUNTED+=("$T/program")
+wait_for 10 grep -q mounted server.log || fail "no FUSE file system: $(cat server.log)"
+start target "$T/program/program" 60
+target=$STARTED
+wait_for_cpu "$target" 300
+timeout 60 "$PROFCPU" collect -p "$target" -F 499 -d 1 -o skipped >collect.log 2>&1 || fail "collect: $(cat collect.log)"
+grep -q '1 file on fuse.test was skipped' collect.log || fail "the report does not count the file: $(cat collect.log)"
+grep -q 'its file system may not answer' collect.log || fail "no reason: $(cat collect.log)"
+grep -q 'alpha_leaf' skipped/folded_stacks.out && fail "read a file of FUSE"
+python3 - skipped/report.json <<'PY' || fail "report.json: $(grep -A3 skipped_files skipped/report.json)"
+import json, sys
+sys.exit(json.load(open(sys.argv[1]))['skipped_files'] != [{'file_system': 'fuse.test', 'files': 1}])
+PY
+
+timeout 60 "$PROFCPU" postprocess -q --allow-fs fuse.test skipped >post.log 2>&1 || fail "postprocess: $(cat post.log)"
+grep -q 'alpha_leaf' skipped/folded_stacks.out || fail "no names with --allow-fs: $(cat post.log)"
+timeout 60 "$PROFCPU" collect -p "$target" --allow-fs fuse.test -F 499 -d 1 -o allowed >collect.log 2>&1 || fail "collect: $(cat collect.log)"
+grep -q 'alpha_leaf' allowed/folded_stacks.out || fail "no names with --allow-fs: $(cat collect.log)"
+grep -q 'fuse.test' collect.log && fail "counts a file that was read: $(cat collect.log)"
+
+echo "a server that never answers"
+start silent "$BUILD/helpers/fuse_mount" "$T/silent" silent
+T_MOUNTED+=("$T/silent")
+wait_for 10 grep -q mounted silent.log || fail "no FUSE file system: $(cat silent.log)"
+map=/tmp/perf-$target.map
+T_FILES+=("$map")
+ln -s "$T/silent/map" "$map"
+for command in "collect -p $target -F 499 -d 1 --allow-fs fuse.other -o out" "doctor -p $target" "postprocess out" "symbols list out"; do
+	# shellcheck disable=SC2086 # words
+	timeout 60 "$PROFCPU" $command >log 2>&1
+	[ $? -lt 124 ] || fail "$command: did not end: $(cat log)"
+done
+[ -s out/folded_stacks.out ] || fail "no outputs"
+
+echo "wrong types"
+for type in '' proc 'a b' "$(printf 'x%.0s' {1..40})"; do
+	survives "$PROFCPU" collect --allow-fs "$type" -p "$target" -d 1 -o usage
+	[ "$SURVIVED" = 2 ] || fail "--allow-fs '$type' gave $SURVIVED: $(cat "$T/refused")"
+	grep -q -- '--allow-fs' "$T/refused" || fail "$(cat "$T/refused")"
+done
+stop "$target"
+exit 0
