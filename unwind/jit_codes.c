@@ -78,10 +78,17 @@ static struct jit_process *process_of(const struct jit_codes *c, int32_t pid)
 
 void jit_codes_forget(struct jit_codes *c, int32_t pid)
 {
-	struct jit_process *p = process_of(c, pid);
+	struct jit_process *p = process_of(c, pid), *last;
 
-	if (p)
-		forget(c, p);
+	if (!p)
+		return;
+	forget(c, p);
+	hashmap_remove(&c->by_pid, (uint32_t)pid);
+	last = &c->processes.v[--c->processes.len];
+	if (p == last)
+		return;
+	*p = *last;
+	*hashmap_get(&c->by_pid, (uint32_t)p->pid) = (uint32_t)(p - c->processes.v);
 }
 
 /* Finds or adds a process. NULL: out of memory. */
@@ -138,7 +145,7 @@ static int find_request(struct jit_process *p, uint64_t addr, uint64_t now_ns, b
 			q->since_ns = now_ns;
 		return -ENOENT;
 	}
-	if (p->requests.len >= JIT_CODES_MAX) {
+	if (p->requests.len >= JIT_CODES_REQUESTS_MAX) {
 		p->requests.len = 0;
 		hashmap_free(&p->requested);
 	}
@@ -208,11 +215,11 @@ static int add_stretch(struct jit_codes *c, struct jit_process *p, struct jit_co
 int jit_codes_put(struct jit_codes *c, int32_t pid, uint64_t addr, struct jit_code *code,
 		  uint64_t now_ns)
 {
-	struct jit_process *p = make_process(c, pid);
+	struct jit_process *p = process_of(c, pid);
 	const uint32_t *known = p ? hashmap_get(&p->requested, addr) : NULL;
 
 	if (!p)
-		return -ENOMEM;
+		return 0;
 	if (known) {
 		p->requests.v[*known].is_unknown = true;
 		p->requests.v[*known].since_ns = now_ns;

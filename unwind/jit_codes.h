@@ -11,6 +11,7 @@
 #define JIT_CODES_MAX ((size_t)1 << 20) /* stretches of code, of all processes */
 /* Bytes of rules. Over it, all rules are forgotten and requested again. */
 #define JIT_CODES_BYTES_MAX ((size_t)64 << 20)
+#define JIT_CODES_REQUESTS_MAX 65536 /* kept requests of a process; over it, all are forgotten */
 #define JIT_CODES_MOVABLE_NS 500000000ULL  /* until movable code is requested again */
 #define JIT_CODES_UNKNOWN_NS 1000000000ULL /* until a failed lookup is requested again */
 
@@ -38,7 +39,7 @@ int jit_codes_find(struct jit_codes *c, int32_t pid, uint64_t addr, uint64_t now
 
 /*
  * Stores the result of a request: code that covers addr, whose rules are taken, or NULL if it is
- * unknown. Returns 0 or -ENOMEM.
+ * unknown. Ignores results for a process that was forgotten. Returns 0 or -ENOMEM.
  */
 int jit_codes_put(struct jit_codes *c, int32_t pid, uint64_t addr, struct jit_code *code,
 		  uint64_t now_ns);

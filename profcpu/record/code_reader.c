@@ -175,6 +175,20 @@ static void close_process(struct code_process *p, uint64_t next_ns)
 	p->next_ns = next_ns;
 }
 
+static void drop_process(struct code_reader *r, int32_t pid)
+{
+	const uint32_t *known = hashmap_get(&r->by_pid, (uint32_t)pid);
+	struct code_process *p = known ? &r->processes.v[*known] : NULL;
+
+	if (!p)
+		return;
+	clr_code_reader_free(p->clr);
+	hashmap_remove(&r->by_pid, (uint32_t)pid);
+	*p = r->processes.v[--r->processes.len];
+	if (p->pid != pid)
+		*hashmap_get(&r->by_pid, (uint32_t)p->pid) = (uint32_t)(p - r->processes.v);
+}
+
 /* False: it was tried for too long, or memory is exhausted. */
 static bool retry_later(struct code_reader *r, const struct code_request *request)
 {
@@ -256,12 +270,10 @@ static void forget_processes(struct code_reader *r, struct code_requests *now)
 
 	for (size_t i = now->len; i-- > 0;) {
 		const struct code_request *q = &now->v[i];
-		const uint32_t *known = hashmap_get(&r->by_pid, (uint32_t)q->pid);
 
 		if (!q->query.addr) {
 			(void)hashmap_put(&forgotten, (uint32_t)q->pid, 1);
-			if (known)
-				close_process(&r->processes.v[*known], 0);
+			drop_process(r, q->pid);
 		} else if (!hashmap_get(&forgotten, (uint32_t)q->pid)) {
 			now->v[--kept] = *q;
 		}

@@ -1,4 +1,6 @@
 /* Code that processes made: lookups of known code, requests for unknown code, and forgetting. */
+#include "tests/unit/allocated_bytes.h"
+#include "tests/unit/under_valgrind.h"
 #include "unwind/jit_codes.h"
 
 #include <errno.h>
@@ -42,7 +44,11 @@ static void put(struct jit_codes *c, int32_t pid, uint64_t start, uint64_t stop,
 		bool movable)
 {
 	struct jit_code code = code_of(start, stop, bytes);
+	const struct jit_code *known;
+	bool request;
 
+	/* Results are for processes with requests. */
+	(void)jit_codes_find(c, pid, 1, NOW, &known, &request);
 	code.movable = movable;
 	assert_int_equal(jit_codes_put(c, pid, start, &code, NOW), 0);
 	assert_null(code.rules.rows); /* owned by the callee */
@@ -119,6 +125,42 @@ static void test_new_code_takes_the_place_of_all_that_it_overlaps(void **state)
 	assert_int_equal(find(c, 7, 0x1400, NOW, true), -EAGAIN);
 }
 
+static void test_results_for_forgotten_processes_are_ignored(void **state)
+{
+	struct jit_codes *c = *state;
+	struct jit_code code = code_of(0x1000, 0x1100, 24);
+
+	put(c, 6, 0x1000, 0x1100, 1, false);
+	assert_int_equal(find(c, 7, 0x1010, NOW, true), -EAGAIN);
+	put(c, 8, 0x1000, 0x1100, 3, false);
+	jit_codes_forget(c, 6);
+	jit_codes_forget(c, 7);
+	assert_int_equal(jit_codes_put(c, 7, 0x1010, &code, NOW), 0);
+	assert_non_null(code.rules.rows);
+	code_rules_free(&code.rules);
+	assert_int_equal(find(c, 7, 0x1010, NOW, true), -EAGAIN);
+	assert_int_equal(find(c, 8, 0x1010, NOW, false), 3);
+	jit_codes_forget(c, 9); /* unknown */
+}
+
+static void test_ended_processes_and_old_requests_take_no_memory(void **state)
+{
+	struct jit_codes *c = *state;
+	size_t before = allocated_bytes();
+
+	if (under_valgrind())
+		skip(); /* its allocations are not counted */
+	for (int32_t pid = 1; pid <= 100000; pid++) {
+		put(c, pid, 0x1000, 0x1100, 24, false);
+		if (pid > 10)
+			jit_codes_forget(c, pid - 10);
+	}
+	assert_true(allocated_bytes() < before + 100000);
+	for (uint64_t i = 0; i < 1000000; i++)
+		(void)find(c, 7, 0x100000 + i, NOW, true);
+	assert_true(allocated_bytes() < before + (8 << 20));
+}
+
 static void test_code_of_another_address_is_not_used(void **state)
 {
 	struct jit_codes *c = *state;
@@ -140,6 +182,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_movable_code_is_requested_again, begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_new_code_takes_the_place_of_all_that_it_overlaps, begin, end),
+		cmocka_unit_test_setup_teardown(test_results_for_forgotten_processes_are_ignored,
+						begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_ended_processes_and_old_requests_take_no_memory, begin, end),
 		cmocka_unit_test_setup_teardown(test_code_of_another_address_is_not_used, begin,
 						end),
 	};

@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "dotnet/coreclr/runtime.h"
+#include "tests/unit/allocated_bytes.h"
+#include "tests/unit/under_valgrind.h"
 #include "unwind/clr_code.h"
 
 #include <errno.h>
@@ -20,6 +22,7 @@
 #define CHANGING 0x1000 /* addresses: always changing, steady, unknown */
 #define STEADY 0x2000
 #define UNKNOWN 0x3000
+#define FIRST_GONE (1 << 24)    /* no process has this id or one above */
 #define LONG_NS (20 * NS_PER_S) /* longer than any limit, also on a busy machine */
 
 static atomic_uint changing_reads, closed;
@@ -87,7 +90,7 @@ int __wrap_unwinder_add_code(struct unwinder *u, int32_t pid, uint64_t addr, str
 			     uint64_t now_ns)
 {
 	(void)u, (void)now_ns;
-	assert_int_equal(pid, getpid());
+	assert_true(pid == getpid() || pid >= FIRST_GONE);
 	if (code)
 		assert_int_equal(code->start, addr);
 	known += code != NULL;
@@ -169,9 +172,29 @@ static void a_forgotten_process_has_no_more_requests(void **state)
 	assert_int_equal(changing_reads, reads);
 }
 
+static void forgotten_processes_take_no_memory(void **state)
+{
+	const int32_t first = FIRST_GONE, n = 32768;
+	size_t before = 0;
+
+	if (under_valgrind())
+		skip(); /* its allocations are not counted */
+	for (int32_t i = 0; i < 4 * n; i += n) {
+		for (int32_t pid = first + i; pid < first + i + n; pid++)
+			assert_true(code_reader_request(*state, pid, UNKNOWN));
+		assert_int_equal(finish(*state), n);
+		for (int32_t pid = first + i; pid < first + i + n; pid++)
+			code_reader_forget(*state, pid);
+		assert_int_equal(finish(*state), 0);
+		before = before ? before : allocated_bytes();
+	}
+	assert_true(allocated_bytes() < before + 1000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(forgotten_processes_take_no_memory, begin, end),
 		cmocka_unit_test_setup_teardown(each_request_is_answered, begin, end),
 		cmocka_unit_test_setup_teardown(changing_code_is_read_again_and_then_unknown, begin,
 						end),
