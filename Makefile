@@ -19,13 +19,13 @@ ifeq ($(WERROR),1)
 WARN += -Werror
 endif
 
-PKGS := libelf libdw libunwind-generic zlib libzstd liblzma libarchive libcurl
+PKGS := libelf libdw libunwind-generic zlib libzstd liblzma libarchive
 ifneq ($(filter asan tsan,$(CONFIG)),)
 CFLAGS ?= -O1 -g1
 else
 CFLAGS ?= -O2 -g
 endif
-CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -I$(B)/gen $(shell $(PKG_CONFIG) --cflags $(PKGS))
+CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -I$(B)/gen $(shell $(PKG_CONFIG) --cflags $(PKGS) libcurl)
 OURFLAGS := -std=gnu17 $(WARN) -fno-common -fno-omit-frame-pointer -fno-strict-aliasing -MMD -MP
 LDLIBS += $(shell $(PKG_CONFIG) --libs $(PKGS)) -liberty -lpthread -lm
 

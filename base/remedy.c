@@ -19,6 +19,8 @@ const char *remedy_for(int error)
 	case EROFS:
 	case EPERM:
 		return "; choose a writable directory with -o";
+	case ELIBACC:
+		return "; install libcurl.so.4 (package libcurl4)";
 	default:
 		return "";
 	}

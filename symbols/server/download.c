@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/vec.h"
+#include "symbols/server/libcurl.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -46,6 +46,8 @@ struct downloads {
 	uint64_t unchecked; /* bytes written since the last call of has_room */
 };
 
+static const struct libcurl *curl; /* set while a struct downloads exists */
+
 int downloads_new(const struct downloads_options *options, struct downloads **ret_downloads)
 {
 	struct downloads *d = calloc(1, sizeof(*d));
@@ -53,13 +55,14 @@ int downloads_new(const struct downloads_options *options, struct downloads **re
 	if (!d)
 		return -ENOMEM;
 	d->options = *options;
-	if (curl_global_init(CURL_GLOBAL_DEFAULT)) {
+	curl = libcurl_load();
+	if (!curl || curl->global_init(CURL_GLOBAL_DEFAULT)) {
 		free(d);
-		return -ENOSYS;
+		return -ELIBACC;
 	}
-	d->multi = curl_multi_init();
+	d->multi = curl->multi_init();
 	if (!d->multi) {
-		curl_global_cleanup();
+		curl->global_cleanup();
 		free(d);
 		return -ENOMEM;
 	}
@@ -75,11 +78,11 @@ static void download_drop(struct downloads *d, struct download *file)
 	if (!t)
 		return;
 	if (t->running) {
-		curl_multi_remove_handle(d->multi, t->easy);
+		curl->multi_remove_handle(d->multi, t->easy);
 		d->running--;
 	}
-	curl_easy_cleanup(t->easy);
-	curl_slist_free_all(t->headers);
+	curl->easy_cleanup(t->easy);
+	curl->slist_free_all(t->headers);
 	free(t);
 	file->now = NULL;
 }
@@ -91,8 +94,8 @@ void downloads_free(struct downloads *d)
 	for (size_t i = 0; i < d->files.len; i++)
 		download_drop(d, d->files.v[i]);
 	vec_free(&d->files);
-	curl_multi_cleanup(d->multi);
-	curl_global_cleanup();
+	curl->multi_cleanup(d->multi);
+	curl->global_cleanup();
 	free(d);
 }
 
@@ -146,7 +149,7 @@ static int download_headers(struct download_try *t, const char *text)
 
 		if (len && strspn(text, " \t") < len && len < sizeof(line)) {
 			snprintf(line, sizeof(line), "%.*s", (int)len, text);
-			struct curl_slist *more = curl_slist_append(t->headers, line);
+			struct curl_slist *more = curl->slist_append(t->headers, line);
 
 			if (!more)
 				return -ENOMEM;
@@ -162,23 +165,23 @@ static int download_headers(struct download_try *t, const char *text)
 static CURLcode download_protocols(CURL *easy, bool secure)
 {
 #if LIBCURL_VERSION_NUM >= 0x075500
-	CURLcode r = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+	CURLcode r = curl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 
 	return r ? r
-		 : curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR,
-				    secure ? "https" : "http,https");
+		 : curl->easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR,
+				     secure ? "https" : "http,https");
 #else
-	CURLcode r =
-		curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+	CURLcode r = curl->easy_setopt(easy, CURLOPT_PROTOCOLS,
+				       (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 
 	return r ? r
-		 : curl_easy_setopt(
+		 : curl->easy_setopt(
 			   easy, CURLOPT_REDIR_PROTOCOLS,
 			   (long)(secure ? CURLPROTO_HTTPS : CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 }
 
-#define SET(option, value) (r = r ? r : curl_easy_setopt(easy, option, value))
+#define SET(option, value) (r = r ? r : curl->easy_setopt(easy, option, value))
 
 static CURLcode download_options(const struct downloads *d, struct download *file)
 {
@@ -224,7 +227,7 @@ int downloads_add(struct downloads *d, struct download *file)
 	file->bytes = file->of_bytes = 0;
 	file->now = t;
 	t->all = d;
-	t->easy = curl_easy_init();
+	t->easy = curl->easy_init();
 	if (!t->easy || download_headers(t, file->headers) || download_options(d, file) ||
 	    vec_push(&d->files, file)) {
 		download_drop(d, file);
@@ -268,7 +271,7 @@ static void download_classify_timeout(struct download *file)
 {
 	double connected = 0;
 
-	curl_easy_getinfo(file->now->easy, CURLINFO_CONNECT_TIME, &connected);
+	curl->easy_getinfo(file->now->easy, CURLINFO_CONNECT_TIME, &connected);
 	if (connected > 0)
 		download_set_outcome(file, DOWNLOAD_FAILED, "is too slow");
 	else
@@ -298,7 +301,7 @@ static bool download_classify(struct download *file, CURLcode code)
 	long status = 0;
 	char why[DOWNLOAD_WHY_BYTES];
 
-	curl_easy_getinfo(file->now->easy, CURLINFO_RESPONSE_CODE, &status);
+	curl->easy_getinfo(file->now->easy, CURLINFO_RESPONSE_CODE, &status);
 	switch (code) {
 	case CURLE_OK:
 		download_set_outcome(file, DOWNLOAD_DONE, "");
@@ -339,7 +342,7 @@ static bool download_classify(struct download *file, CURLcode code)
 		bool refused =
 			code == CURLE_SSL_CONNECT_ERROR || code == CURLE_PEER_FAILED_VERIFICATION;
 
-		snprintf(why, sizeof(why), "failed: %s", curl_easy_strerror(code));
+		snprintf(why, sizeof(why), "failed: %s", curl->easy_strerror(code));
 		download_set_outcome(file, refused ? DOWNLOAD_UNREACHABLE : DOWNLOAD_FAILED, why);
 		return false;
 	}
@@ -364,7 +367,7 @@ static int downloads_try_ended(struct downloads *d, struct download *file, CURLc
 	struct download_try *t = file->now;
 	bool passing = download_classify(file, code);
 
-	curl_multi_remove_handle(d->multi, t->easy);
+	curl->multi_remove_handle(d->multi, t->easy);
 	t->running = false;
 	d->running--;
 	if (!passing || t->tries > file->retries)
@@ -382,7 +385,7 @@ static int download_begin(struct downloads *d, struct download *file)
 	t->tries++;
 	if (ftruncate(file->fd, 0) || lseek(file->fd, 0, SEEK_SET))
 		return -errno;
-	if (curl_multi_add_handle(d->multi, t->easy))
+	if (curl->multi_add_handle(d->multi, t->easy))
 		return -ENOMEM;
 	t->running = true;
 	d->running++;
@@ -412,12 +415,12 @@ static int downloads_collect_ended(struct downloads *d)
 	CURLMsg *message;
 	int left, r = 0;
 
-	while (!r && (message = curl_multi_info_read(d->multi, &left))) {
+	while (!r && (message = curl->multi_info_read(d->multi, &left))) {
 		char *file = NULL;
 		CURLcode code = message->data.result;
 
 		if (message->msg == CURLMSG_DONE &&
-		    !curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &file) && file)
+		    !curl->easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &file) && file)
 			r = downloads_try_ended(d, (struct download *)(void *)file, code);
 	}
 	return r;
@@ -434,15 +437,15 @@ static int downloads_step(struct downloads *d)
 
 	if (r)
 		return r;
-	if (curl_multi_perform(d->multi, &running))
+	if (curl->multi_perform(d->multi, &running))
 		return -ENOMEM;
 	r = downloads_collect_ended(d);
 	if (r)
 		return r;
 	if (d->options.meanwhile)
 		d->options.meanwhile(d->options.ctx);
-	return d->files.len && curl_multi_poll(d->multi, NULL, 0, DOWNLOAD_POLL_MS, NULL) ? -ENOMEM
-											  : 0;
+	return d->files.len && curl->multi_poll(d->multi, NULL, 0, DOWNLOAD_POLL_MS, NULL) ? -ENOMEM
+											   : 0;
 }
 
 int downloads_run(struct downloads *d)

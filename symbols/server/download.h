@@ -68,7 +68,7 @@ struct downloads_options {
 	void *ctx;
 };
 
-/* Returns 0, -ENOMEM or -ENOSYS (libcurl does not start). */
+/* Returns 0, -ENOMEM or -ELIBACC (libcurl is missing or does not start). */
 int downloads_new(const struct downloads_options *options, struct downloads **ret_downloads);
 void downloads_free(struct downloads *d);
 
