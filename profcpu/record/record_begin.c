@@ -25,6 +25,7 @@
 
 #define RECORD_FREQ_HZ 99
 #define RECORD_IDS_ROOM 64 /* ids of each event, for CPUs that come online */
+#define BEGIN_DESCRIPTORS 16 /* for files of the recording, signals and timers */
 #define RECORD_TOOL "profcpu " PROFCPU_VERSION
 
 int record_write_manifest(struct record *rec)
@@ -276,14 +277,14 @@ int record_begin(struct record *rec)
 		r = open_sampler(rec);
 	if (!r)
 		r = record_check_signal(rec);
+	if (!r && o->reserved_descriptors)
+		r = descriptor_budget_check(BEGIN_DESCRIPTORS + o->reserved_descriptors);
 	if (!r)
 		r = open_writer(rec);
 	if (!r)
 		r = begin_manifest(rec);
 	if (!r && (r = watch_targets(rec)))
 		log_error("cannot watch the targets: %s%s", strerror(-r), remedy_for(r));
-	if (!r)
-		r = descriptor_budget_check(rec->options->reserved_descriptors);
 	if (!r && (r = sampler_synthesize(rec->sampler)) && r != -EINTR)
 		record_report_io(rec, "write", RECORDING_PERF_DATA, r);
 	return r ? r : record_check_signal(rec);
