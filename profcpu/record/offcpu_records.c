@@ -95,6 +95,15 @@ static int link_task(struct record_offcpu *o, uint32_t index)
 	return 0;
 }
 
+/* A new thread may have the id. */
+static void forget_first_pid(struct record_offcpu *o, const struct offcpu_task *task)
+{
+	const uint32_t *tid = hashmap_get(&o->first_pids, (uint32_t)task->first_pid);
+
+	if (tid && *tid == (uint32_t)task->tid)
+		hashmap_remove(&o->first_pids, (uint32_t)task->first_pid);
+}
+
 int record_offcpu_remove(struct record_offcpu *o, const struct offcpu_task *task)
 {
 	int r = vec_push(&o->free, (uint32_t)(task - o->tasks.v));
@@ -103,6 +112,7 @@ int record_offcpu_remove(struct record_offcpu *o, const struct offcpu_task *task
 		return r;
 	unlink_task(o, task);
 	hashmap_remove(&o->tids, (uint32_t)task->tid);
+	forget_first_pid(o, task);
 	return 0;
 }
 
@@ -263,10 +273,12 @@ int record_offcpu_add_stack(struct record_offcpu *o, int32_t tid, uint64_t count
 
 int record_offcpu_learn(struct record_offcpu *o, int32_t first_pid, int32_t tid)
 {
-	uint32_t *known = hashmap_get(&o->first_pids, (uint32_t)first_pid);
+	struct offcpu_task *task = record_offcpu_task(o, tid);
 
-	if (o->options.first_pids || first_pid <= 0 || (known && *known == (uint32_t)tid))
+	if (o->options.first_pids || first_pid <= 0 || !task || task->first_pid == first_pid)
 		return 0;
+	forget_first_pid(o, task);
+	task->first_pid = first_pid;
 	return hashmap_put(&o->first_pids, (uint32_t)first_pid, (uint32_t)tid);
 }
 

@@ -15,6 +15,7 @@
 /* A thread whose waits are not all written. */
 struct offcpu_task {
 	int32_t pid, tid, cpu; /* cpu: where it was seen last */
+	int32_t first_pid;     /* id in the first PID namespace, as learnt; 0: none */
 	uint32_t stack;        /* of the coming switch out */
 	bool ended;
 	bool switched;              /* in record_offcpu.switched */

@@ -101,7 +101,7 @@ int offcpu_add_poll(struct offcpu *o, pid_t tid, uint64_t time_ns, const struct 
 int offcpu_add_stack(struct offcpu *o, pid_t tid, uint64_t count, uint32_t stack)
 {
 	const uint32_t *index = hashmap_get(&o->tids, (uint32_t)tid);
-	struct offcpu_thread *t = index && *index != UINT32_MAX ? &o->threads.v[*index] : NULL;
+	struct offcpu_thread *t = index ? &o->threads.v[*index] : NULL;
 
 	if (!t || t->ended)
 		return 0;
@@ -117,8 +117,7 @@ int offcpu_add_stack(struct offcpu *o, pid_t tid, uint64_t count, uint32_t stack
 bool offcpu_wants_stack(const struct offcpu *o, pid_t tid, uint64_t count)
 {
 	const uint32_t *index = hashmap_get(&o->tids, (uint32_t)tid);
-	const struct offcpu_thread *t =
-		index && *index != UINT32_MAX ? &o->threads.v[*index] : NULL;
+	const struct offcpu_thread *t = index ? &o->threads.v[*index] : NULL;
 
 	if (!t || t->ended || (t->seen_stack != OFFCPU_NO_STACK && t->seen_count == count))
 		return false;
@@ -129,7 +128,7 @@ static struct offcpu_thread *thread_of(struct offcpu *o, pid_t tid)
 {
 	const uint32_t *index = hashmap_get(&o->tids, (uint32_t)tid);
 
-	if (!index || *index == UINT32_MAX || o->threads.v[*index].ended) {
+	if (!index || o->threads.v[*index].ended) {
 		o->counts.others++;
 		return NULL;
 	}

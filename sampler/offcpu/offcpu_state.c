@@ -119,7 +119,7 @@ int offcpu_begin_thread(struct offcpu *o, const struct offcpu_event *e)
 	uint32_t index;
 	int r;
 
-	if (known && *known != UINT32_MAX && !o->threads.v[*known].ended)
+	if (known && !o->threads.v[*known].ended)
 		return 0;
 	r = place_of(o, &index);
 	if (r == -E2BIG) {
@@ -155,11 +155,12 @@ int offcpu_begin_thread(struct offcpu *o, const struct offcpu_event *e)
 int offcpu_release(struct offcpu *o, uint32_t thread)
 {
 	struct offcpu_thread *t = &o->threads.v[thread];
-	uint32_t *index = hashmap_get(&o->tids, (uint32_t)t->tid);
+	const uint32_t *index = hashmap_get(&o->tids, (uint32_t)t->tid);
 	int r = offcpu_unhold(o, t);
 
+	/* A new thread may have the id. */
 	if (index && *index == thread)
-		*index = UINT32_MAX;
+		hashmap_remove(&o->tids, (uint32_t)t->tid);
 	if (!r && o->listener.thread)
 		r = o->listener.thread(o->listener.ctx, t->tid, &t->totals);
 	t->ended = true;

@@ -126,14 +126,14 @@ static bool keep(struct schedstat_reader *r, pid_t tid, int fd)
 
 void schedstat_forget(struct schedstat_reader *r, pid_t tid)
 {
-	uint32_t *slot = hashmap_get(&r->slots, (uint64_t)tid);
+	const uint32_t *slot = hashmap_get(&r->slots, (uint64_t)tid);
 
-	if (!slot || *slot == UINT32_MAX)
+	if (!slot)
 		return;
 	close(r->fds[*slot]);
 	r->fds[*slot] = -1;
 	r->freed[r->nfreed++] = *slot;
-	*slot = UINT32_MAX;
+	hashmap_remove(&r->slots, (uint64_t)tid);
 }
 
 int schedstat_read(struct schedstat_reader *r, pid_t tid, struct schedstat *ret_stat)
@@ -141,7 +141,7 @@ int schedstat_read(struct schedstat_reader *r, pid_t tid, struct schedstat *ret_
 	const uint32_t *slot = hashmap_get(&r->slots, (uint64_t)tid);
 	char of[16];
 
-	if (slot && *slot != UINT32_MAX) {
+	if (slot) {
 		int error = read_stat(r->fds[*slot], ret_stat);
 
 		if (error != -ESRCH)

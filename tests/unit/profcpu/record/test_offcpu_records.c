@@ -1,6 +1,8 @@
 /* profcpu/record/offcpu_records: waits from records of switches, threads and wakings. */
 #include "tests/unit/cpu_limit.h"
+#include "tests/unit/allocated_bytes.h"
 #include "tests/unit/record_offcpu_check.h"
+#include "tests/unit/under_valgrind.h"
 
 static void a_wait_has_the_stack_with_which_it_began(void **state)
 {
@@ -189,6 +191,46 @@ static void threads_of_earlier_records_begin_with_the_recording(void **state)
 	for (size_t i = 0; i < f.nthreads; i++)
 		assert_int_equal(f.threads[i].begin_ns, BEGIN_NS);
 	assert_int_equal(record_offcpu_result(f.o).life_ns, 4000);
+	record_offcpu_free(f.o);
+}
+
+static int ignore_thread(void *ctx, const struct offcpu_idx_thread *thread)
+{
+	(void)ctx, (void)thread;
+	return 0;
+}
+
+static int ignore_wait(void *ctx, const struct perfdata_offcpu *sample,
+		       const struct unwound *unwound, const struct offcpu_idx_wait *row)
+{
+	(void)ctx, (void)sample, (void)unwound, (void)row;
+	return 0;
+}
+
+static void ended_threads_take_no_memory(void **state)
+{
+	struct fixture f;
+	size_t before = 0;
+
+	(void)state;
+	if (under_valgrind())
+		skip(); /* its allocations are not counted */
+	begin_with(&f, &(struct record_offcpu_options){.begin_ns = BEGIN_NS, .proc = "/nowhere"});
+	record_offcpu_to(f.o, &(struct record_offcpu_writer){
+				      .ctx = &f, .wait = ignore_wait, .thread = ignore_thread});
+	for (int32_t i = 1; i <= 300000; i++) {
+		uint64_t time_ns = BEGIN_NS + 10 * (uint64_t)i;
+
+		task(&f, PERF_RECORD_FORK, time_ns, i, i, PID);
+		assert_int_equal(record_offcpu_learn(f.o, 1000000 + i, i), 0);
+		assert_int_equal(record_offcpu_known(f.o, 1000000 + i), i);
+		task(&f, PERF_RECORD_EXIT, time_ns + 5, i, i, PID);
+		if (!(i % 1000))
+			assert_int_equal(record_offcpu_round(f.o), 0);
+		if (i == 10000)
+			before = allocated_bytes();
+	}
+	assert_true(allocated_bytes() < before + 100000);
 	record_offcpu_free(f.o);
 }
 
@@ -449,6 +491,7 @@ int main(void)
 		cmocka_unit_test(an_exec_ends_only_its_own_threads),
 		cmocka_unit_test(a_reused_id_is_another_thread),
 		cmocka_unit_test(threads_of_earlier_records_begin_with_the_recording),
+		cmocka_unit_test(ended_threads_take_no_memory),
 		cmocka_unit_test(a_recording_that_never_began_has_no_threads),
 		cmocka_unit_test(short_waits_are_counted_only),
 		cmocka_unit_test(time_of_lost_records_is_unknown),
