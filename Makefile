@@ -1,5 +1,5 @@
 # Targets: all examples web-api wide-net check check-long asan tsan fuzz bench lint format install clean.
-# V=1 shows commands. CONFIG: release (default), asan, tsan, cov. WERROR=1 makes warnings errors. CC=clang works too.
+# V=1 shows commands. CONFIG: release (default), asan, tsan, cov. WERROR=1 makes warnings errors. CC=clang works too. LIBDW=0: without libdw.
 
 CONFIG ?= release
 CC = gcc
@@ -19,7 +19,9 @@ ifeq ($(WERROR),1)
 WARN += -Werror
 endif
 
-PKGS := libelf libdw libunwind-generic zlib libzstd liblzma libarchive
+# LIBDW=0 leaves libdw out. Then stacks of 32-bit programs and of other architectures are not unwound.
+LIBDW ?= 1
+PKGS := libelf $(if $(filter 0,$(LIBDW)),,libdw) libunwind-generic zlib libzstd liblzma libarchive
 ifneq ($(filter asan tsan,$(CONFIG)),)
 CFLAGS ?= -O1 -g1
 else
@@ -44,7 +46,8 @@ CC := clang
 endif
 
 FOLDERS := base container dotnet elf flamegraph profcpu profile recording sampler symbols unwind
-SRCS := $(shell find $(FOLDERS) -name '*.c' | LC_ALL=C sort)
+SRCS := $(filter-out $(if $(filter 0,$(LIBDW)),unwind/libdw_child.c unwind/libdw_walk.c,unwind/libdw_child_none.c), \
+	$(shell find $(FOLDERS) -name '*.c' | LC_ALL=C sort))
 LIB_OBJS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out profcpu/main.c,$(SRCS)))
 UNIT_BINS := $(patsubst tests/unit/%.c,$(B)/unit/%,$(shell find tests/unit -name 'test_*.c' | LC_ALL=C sort))
 FUZZ_NAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))

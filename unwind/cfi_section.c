@@ -110,11 +110,24 @@ static int find_all(const struct elf_file *elf, struct cfi_sections *s)
 	return r ? r : find_by_header(elf, &s->header, &s->eh_frame);
 }
 
-int cfi_sections_open(int fd, const void *memory, size_t len, struct cfi_sections *ret_sections,
-		      struct parse_error *err)
+int cfi_sections_of(const struct elf_file *elf, struct cfi_sections *ret_sections)
 {
 	struct cfi_sections s = {
 		.header = {.fd = -1}, .eh_frame = {.fd = -1}, .debug_frame = {.fd = -1}};
+	int r = find_all(elf, &s);
+
+	if (!r && !s.eh_frame.pages.bytes && !s.debug_frame.pages.bytes)
+		r = -ENOENT;
+	if (r)
+		cfi_sections_close(&s);
+	else
+		*ret_sections = s;
+	return r;
+}
+
+int cfi_sections_open(int fd, const void *memory, size_t len, struct cfi_sections *ret_sections,
+		      struct parse_error *err)
+{
 	struct elf_file elf;
 
 	if (fd < 0 && len > CFI_IMAGE_BYTES_MAX)
@@ -126,14 +139,8 @@ int cfi_sections_open(int fd, const void *memory, size_t len, struct cfi_section
 	if (!elf.is_64 || elf.machine != ARCH_ELF_MACHINE)
 		r = parse_fail(err, -EBADMSG, "the ELF file is for another architecture", 0);
 	else
-		r = find_all(&elf, &s);
+		r = cfi_sections_of(&elf, ret_sections);
 	elf_file_close(&elf);
-	if (!r && !s.eh_frame.pages.bytes && !s.debug_frame.pages.bytes)
-		r = -ENOENT;
-	if (r)
-		cfi_sections_close(&s);
-	else
-		*ret_sections = s;
 	return r;
 }
 

@@ -32,6 +32,10 @@ struct cfi_sections {
  */
 int cfi_sections_open(int fd, const void *memory, size_t len, struct cfi_sections *ret_sections,
 		      struct parse_error *err);
+
+/* Opens the sections of a file of any architecture, which stays open until cfi_sections_close. */
+int cfi_sections_of(const struct elf_file *elf, struct cfi_sections *ret_sections);
+
 void cfi_sections_close(struct cfi_sections *s);
 
 /*

@@ -1,12 +1,8 @@
-#include "unwind/unwinder.h"
+#include "unwind/unwinder_impl.h"
 
 #include "base/descriptor_budget.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/vec.h"
-#include "symbols/core/image_file.h"
-#include "unwind/image_code.h"
-#include "unwind/return_cache.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -19,52 +15,6 @@
 #define VDSO_BYTES_MAX ((size_t)256 << 10)
 #define RESERVED_DESCRIPTORS 64 /* descriptors that images leave for other uses */
 
-/* An image; its index is its number in the tracker's lookup_cache. */
-struct unwind_image {
-	struct tracker_place place; /* a process that gave its file; end 0: none yet */
-	struct image_code *code;
-	uint64_t used_ns;      /* the last sample that asked for it */
-	bool tried;            /* code is the answer */
-	bool counted, missing; /* in stats */
-	uint8_t limit;         /* enum recording_limit that left it without rules; LIMITS: none */
-};
-
-/* The cached rule of an address in one state of one address space. */
-struct cached_rule {
-	uint64_t addr;
-	uint32_t space; /* processes_generation; 0: free */
-	struct unwind_rule rule;
-};
-
-/* The cached result of walk_source.is_return for an address, likewise. */
-struct cached_call_end {
-	uint64_t addr;
-	uint32_t space;
-	int8_t ends; /* 1, 0 or -1 */
-};
-
-struct unwinder {
-	struct unwinder_options options;
-	struct tracker *own_tracker;     /* without options.tracker */
-	struct lookup_cache own_cache;   /* its texts and images */
-	const struct tracker *tracker;   /* the one in use */
-	VEC(struct unwind_image) images; /* those that samples asked for */
-	struct jit_codes *jit;
-	struct cached_rule *rule_cache;
-	struct cached_call_end *call_end_cache;
-	struct return_cache *returns; /* NULL: no runtime that hijacks returns was seen */
-	struct walk walk;
-	VEC(uint64_t) words;
-	struct unwinder_stats stats;
-	const struct process_thread *thread; /* of the current sample */
-	uint64_t time_ns;
-	uint32_t renumbered; /* of the tracker, when images were numbered */
-	uint64_t swept_ns;   /* the time of the last sweep of images */
-	size_t unswept;      /* samples since */
-	bool has_limited;    /* an image lacks rules for a limit */
-	bool last;
-};
-
 const char *unwind_grade_text(enum unwind_grade grade)
 {
 	static const char *const texts[UNWIND_GRADES] = {"none", "complete", "spliced", "guessed",
@@ -75,6 +25,7 @@ const char *unwind_grade_text(enum unwind_grade grade)
 
 static void close_images(struct unwinder *u)
 {
+	unwinder_drop_libdw(u);
 	for (size_t i = 0; i < u->images.len; i++)
 		image_code_free(u->images.v[i].code);
 	u->images.len = 0;
@@ -109,12 +60,14 @@ void unwinder_free(struct unwinder *u)
 	if (!u)
 		return;
 	close_images(u);
+	libdw_child_free(u->libdw);
 	vec_free(&u->images);
 	vec_free(&u->words);
 	tracker_free(u->own_tracker);
 	lookup_cache_free(&u->own_cache);
 	jit_codes_free(u->jit);
 	walk_free(&u->walk);
+	walk_free(&u->other);
 	return_cache_free(u->returns);
 	free(u->rule_cache);
 	free(u->call_end_cache);
@@ -135,12 +88,12 @@ int unwinder_apply(struct unwinder *u, const struct perfdata_record *record)
 }
 
 /* The key of an image. */
-static const struct image_key *key_of(const struct unwinder *u, uint32_t image)
+const struct image_key *unwinder_key(const struct unwinder *u, uint32_t image)
 {
 	return &u->tracker->options.lookup_cache->images.v[image].key;
 }
 
-static const char *path_of(const struct unwinder *u, const struct image_key *key)
+const char *unwinder_path(const struct unwinder *u, const struct image_key *key)
 {
 	return intern_text(&u->tracker->options.lookup_cache->texts, key->path);
 }
@@ -151,7 +104,7 @@ static int open_vdso(struct unwinder *u, const struct image_key *key, struct unw
 	const Elf64_Ehdr *head = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
 	size_t len;
 
-	if (!head || u->options.recorded_elsewhere || strcmp(path_of(u, key), "[vdso]") != 0)
+	if (!head || u->options.recorded_elsewhere || strcmp(unwinder_path(u, key), "[vdso]") != 0)
 		return 0;
 	len = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
 	return len > VDSO_BYTES_MAX ? 0 : image_code_from_memory(head, len, &image->code);
@@ -165,7 +118,7 @@ static int find_file_at(struct unwinder *u, const struct image_key *key,
 					    .start = place->start,
 					    .end = place->end};
 
-	return image_file_find(&at, key, path_of(u, key), ret_fd);
+	return image_file_find(&at, key, unwinder_path(u, key), ret_fd);
 }
 
 /* Opens the file of an image. If its first process gives none, the sampled one may. */
@@ -178,18 +131,18 @@ static int find_file(struct unwinder *u, uint32_t number, const struct process_m
 
 	if (!image->place.end)
 		image->place = u->tracker->places.v[number];
-	r = find_file_at(u, key_of(u, number), &image->place, ret_fd);
+	r = find_file_at(u, unwinder_key(u, number), &image->place, ret_fd);
 	if (!r || r == -ENOMEM || !u->options.opener || sampled.pid == image->place.pid)
 		return r;
-	r = find_file_at(u, key_of(u, number), &sampled, ret_fd);
+	r = find_file_at(u, unwinder_key(u, number), &sampled, ret_fd);
 	if (!r)
 		image->place = sampled;
 	return r;
 }
 
-static int open_file(struct unwinder *u, uint32_t number, const struct process_map *map)
+int unwinder_open_file(struct unwinder *u, uint32_t number, const struct process_map *map,
+		       int *ret_fd)
 {
-	struct unwind_image *image = &u->images.v[number];
 	int fd = -1, r = find_file(u, number, map, &fd);
 
 	/*
@@ -200,17 +153,42 @@ static int open_file(struct unwinder *u, uint32_t number, const struct process_m
 		close(fd);
 		r = -EMFILE;
 	}
+	if (!r)
+		*ret_fd = fd;
+	return r;
+}
+
+void unwinder_count_image(struct unwinder *u, struct unwind_image *image, bool missing,
+			  enum recording_limit limit)
+{
+	image->limit = (uint8_t)limit;
+	u->has_limited |= limit < LIMITS;
+	u->stats.images += !image->counted;
+	u->stats.images_missing += missing && !image->missing;
+	image->counted = true;
+	image->missing |= missing;
+}
+
+static int open_code(struct unwinder *u, uint32_t number, const struct process_map *map)
+{
+	struct unwind_image *image = &u->images.v[number];
+	int fd = -1, r = unwinder_open_file(u, number, map, &fd);
+
 	if (!r && (r = image_code_open(fd, &image->code)))
 		close(fd);
-	image->limit = r == -EMFILE                                        ? LIMIT_OPEN_FILES
-		       : image->code && image_code_over_limit(image->code) ? LIMIT_FILE_SIZE
-									   : LIMITS;
-	u->has_limited |= image->limit < LIMITS;
-	u->stats.images += !image->counted;
-	u->stats.images_missing += !image->code && !image->missing;
-	image->counted = true;
-	image->missing |= !image->code;
+	unwinder_count_image(u, image, !image->code,
+			     r == -EMFILE                                        ? LIMIT_OPEN_FILES
+			     : image->code && image_code_over_limit(image->code) ? LIMIT_FILE_SIZE
+										 : LIMITS);
 	return r == -ENOMEM ? r : 0;
+}
+
+struct unwind_image *unwinder_image(struct unwinder *u, uint32_t number)
+{
+	while (u->images.len <= number)
+		if (vec_push(&u->images, (struct unwind_image){.limit = LIMITS}))
+			return NULL;
+	return &u->images.v[number];
 }
 
 /* The time from then to now; 0 if then is later, because samples of two CPUs may be out of order.
@@ -252,16 +230,14 @@ static void sweep_images(struct unwinder *u)
 static int code_of(struct unwinder *u, uint32_t number, const struct process_map *map,
 		   struct image_code **ret_code)
 {
-	const struct image_key *key = key_of(u, number);
-	struct unwind_image *image;
+	const struct image_key *key = unwinder_key(u, number);
+	struct unwind_image *image = unwinder_image(u, number);
 	int r = 0;
 
-	while (u->images.len <= number)
-		if (vec_push(&u->images, (struct unwind_image){.limit = LIMITS}))
-			return -ENOMEM;
-	image = &u->images.v[number];
+	if (!image)
+		return -ENOMEM;
 	if (!image->tried && key->kind == IMAGE_KIND_FILE)
-		r = open_file(u, number, map);
+		r = open_code(u, number, map);
 	else if (!image->tried && key->kind == IMAGE_KIND_VDSO)
 		r = open_vdso(u, key, image);
 	if (r == -ENOMEM)
@@ -454,14 +430,12 @@ static uint16_t frame_number(size_t i)
 	return i < UINT16_MAX ? (uint16_t)i : UINT16_MAX - 1;
 }
 
-/* Appends the frames of the walk to the kernel's part of the callchain. */
 /* Counts a stack that has a frame in a file without rules for a limit. */
-static void count_limit(struct unwinder *u)
+static void count_limit(struct unwinder *u, const struct walk *w)
 {
-	for (size_t i = 0; i < u->walk.n; i++) {
-		const struct process_map *map =
-			processes_find_map(u->tracker->processes, u->thread,
-					   u->walk.frames[i].ip - !u->walk.frames[i].exact);
+	for (size_t i = 0; i < w->n; i++) {
+		const struct process_map *map = processes_find_map(
+			u->tracker->processes, u->thread, w->frames[i].ip - !w->frames[i].exact);
 		uint32_t number = !map                             ? PROCESS_NO_IMAGE
 				  : map->under != PROCESS_NO_IMAGE ? map->under
 								   : map->image;
@@ -473,10 +447,10 @@ static void count_limit(struct unwinder *u)
 	}
 }
 
-static int put_callchain(struct unwinder *u, const struct unwinder_sample *s, uint64_t memory_start,
-			 size_t nkernel, struct unwound *ret_unwound)
+/* Appends the frames of a walk to the kernel's part of the callchain. */
+static int put_callchain(struct unwinder *u, const struct unwinder_sample *s, const struct walk *w,
+			 uint64_t memory_start, size_t nkernel, struct unwound *ret_unwound)
 {
-	const struct walk *w = &u->walk;
 	struct unwound out = {
 		.first_spliced = UINT16_MAX, .first_guess = UINT16_MAX, .end = w->end};
 
@@ -491,7 +465,8 @@ static int put_callchain(struct unwinder *u, const struct unwinder_sample *s, ui
 		const struct walk_frame *f = &w->frames[i];
 
 		u->stats.frames[f->how]++;
-		if (f->at - memory_start < s->stack_bytes && f->at - memory_start + 8 > out.reached)
+		if (f->at && f->at - memory_start < s->stack_bytes &&
+		    f->at - memory_start + 8 > out.reached)
 			out.reached = (uint32_t)(f->at - memory_start + 8);
 		if (f->how == WALK_SPLICE && out.first_spliced == UINT16_MAX)
 			out.first_spliced = frame_number(i);
@@ -507,11 +482,31 @@ static int put_callchain(struct unwinder *u, const struct unwinder_sample *s, ui
 	out.ncallchain = u->words.len;
 	u->stats.grades[out.grade]++;
 	if (u->has_limited && out.grade != UNWIND_COMPLETE)
-		count_limit(u);
+		count_limit(u, w);
 	u->stats.ends[w->end]++;
 	u->stats.steps_full += w->steps_full;
 	*ret_unwound = out;
 	return 0;
+}
+
+static bool has_own_rules(const struct unwinder_sample *s)
+{
+	return s->abi == PERF_SAMPLE_REGS_ABI_64 &&
+	       (!s->libdw_arch || !strcmp(s->libdw_arch, ARCH_NAME));
+}
+
+bool unwinder_sampled_ip(const struct unwinder_sample *s, uint64_t *ret_ip)
+{
+	const struct machine *machine = s->libdw_arch ? machine_of(s->libdw_arch, s->abi) : NULL;
+	struct unwind_regs regs;
+
+	if (machine)
+		return machine_register(s->regs, s->regs_mask, machine->perf_ip, ret_ip);
+	if (!has_own_rules(s))
+		return false;
+	regs_of(s, &regs);
+	*ret_ip = regs.v[ARCH_IP];
+	return regs.known >> ARCH_IP & 1;
 }
 
 int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
@@ -521,12 +516,13 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 					   source_hijacked};
 	struct unwind_memory memory = {.data = s->stack, .len = s->stack ? s->stack_bytes : 0};
 	size_t nkernel = kernel_words(s), user = nkernel + 1;
+	const struct machine *machine = s->libdw_arch ? machine_of(s->libdw_arch, s->abi) : NULL;
 	struct process_thread *thread;
 	struct unwind_regs regs;
 	int r;
 
-	/* A kernel thread, or a 32-bit program, whose registers our rules do not cover. */
-	if (!s->regs || s->abi != PERF_SAMPLE_REGS_ABI_64) {
+	/* A kernel thread, or a program whose registers no rules cover. */
+	if (!s->regs || !(machine || has_own_rules(s))) {
 		*ret_unwound = (struct unwound){
 			.callchain = s->callchain,
 			.ncallchain = s->ncallchain,
@@ -539,12 +535,16 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 	r = processes_thread(u->tracker->processes, s->pid, s->tid, &thread);
 	if (r)
 		return r;
-	regs_of(s, &regs);
-	memory.start = regs.v[ARCH_SP];
 	u->thread = thread;
 	u->time_ns = s->time_ns;
 	u->last = s->last;
 	sweep_images(u);
+	if (machine) {
+		r = unwinder_walk_libdw(u, s, machine);
+		return r ? r : put_callchain(u, s, &u->other, 0, nkernel, ret_unwound);
+	}
+	regs_of(s, &regs);
+	memory.start = regs.v[ARCH_SP];
 	u->walk.in_kernel = s->in_kernel || nkernel > 0;
 	u->walk.thread = (uint32_t)s->tid;
 	u->walk.space = processes_generation(u->tracker->processes, thread);
@@ -557,5 +557,5 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 		return -EAGAIN;
 	if (u->returns)
 		return_cache_put(u->returns, s->tid, u->walk.frames, u->walk.n);
-	return put_callchain(u, s, memory.start, nkernel, ret_unwound);
+	return put_callchain(u, s, &u->walk, memory.start, nkernel, ret_unwound);
 }

@@ -70,7 +70,12 @@ struct unwinder_sample {
 	const uint64_t *callchain; /* as recorded, with context marks; may be empty */
 	size_t ncallchain;
 	bool in_kernel; /* from the kernel, although its callchain has no kernel part */
-	bool last;      /* do not wait for unknown code: the sample does not come again */
+	/*
+	 * The architecture of the registers, as uname(2) names it. Stacks without own rules are
+	 * then walked by libdw, slowly. NULL: ARCH_NAME, and only own rules.
+	 */
+	const char *libdw_arch;
+	bool last; /* do not wait for unknown code: the sample does not come again */
 };
 
 struct unwound {
@@ -92,6 +97,9 @@ struct unwound {
 	uint32_t reached; /* bytes of the stack copy that were needed */
 	bool edge;        /* the copy ended before the stack did */
 };
+
+/* The sampled instruction of the user part. False: its registers lack it, or are unknown here. */
+bool unwinder_sampled_ip(const struct unwinder_sample *sample, uint64_t *ret_ip);
 
 /* Returns 0; -EAGAIN: the code of a frame is not known yet, and sample->last is false; -ENOMEM. */
 int unwinder_sample(struct unwinder *u, const struct unwinder_sample *sample,

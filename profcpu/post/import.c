@@ -296,6 +296,8 @@ static int import_news(struct import *in)
 	if (n != in->nevents_known)
 		r = post_stacks_events(in->stacks, events, n);
 	in->nevents_known = n;
+	if (info->arch)
+		post_stacks_arch(in->stacks, info->arch);
 	if (!r && info->nbuild_ids > in->build_ids && in->deferred.len)
 		r = import_end_deferred(in);
 	if (!r && info->nbuild_ids > in->build_ids)
@@ -436,7 +438,6 @@ static int import_finish(struct import *in, const struct import_options *options
 
 static int import_stacks(struct import *in, const struct import_options *options)
 {
-	const char *arch = perfdata_info(in->data)->arch;
 	const struct stacks_options stacks = {.recorded = options->samples,
 					      .at_call_sites = options->at_call_sites,
 					      .symbols_fd = options->symbols.store_dir_fd,
@@ -446,7 +447,6 @@ static int import_stacks(struct import *in, const struct import_options *options
 					      .offline = options->symbols.offline,
 					      .recorded_elsewhere =
 						      options->symbols.recorded_elsewhere,
-					      .other_arch = arch && strcmp(arch, ARCH_NAME) != 0,
 					      .grades = options->grades,
 					      .max_stack = options->symbols.max_stack};
 

@@ -9,6 +9,7 @@
 #include "recording/manifest.h"
 #include "symbols/store/jit_damage.h"
 #include "symbols/symtab/kernel_ranges.h"
+#include "unwind/libdw_child.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -279,6 +280,7 @@ static void report_unwound(const struct post_stacks_summary *s, struct outbuf *o
 {
 	uint64_t all = 0, frames = s->found + s->spliced + s->guessed;
 	bool is_first = true, is_first_end = true;
+	char share[REPORT_SHARE_BYTES];
 
 	for (int g = UNWIND_COMPLETE; g < UNWIND_GRADES; g++)
 		all += s->grades[g];
@@ -294,6 +296,13 @@ static void report_unwound(const struct post_stacks_summary *s, struct outbuf *o
 		report_grade(s->ends[e], all, walk_end_text((enum walk_end)e), &is_first_end, out);
 	}
 	outbuf_char(out, '\n');
+	if (s->by_libdw) {
+		report_text_share(s->by_libdw, all, share);
+		outbuf_printf(out, "%10s%s of 32-bit programs or another architecture: %s\n", "",
+			      share,
+			      libdw_child_works() ? "unwound by libdw"
+						  : "not unwound: built without libdw");
+	}
 	if (!s->spliced && !s->guessed)
 		return;
 	is_first = true;

@@ -186,6 +186,8 @@ static void json_unwound(struct json_writer *p, const struct post_stacks_summary
 	for (int g = UNWIND_COMPLETE; g < UNWIND_GRADES; g++)
 		json_put_u64(p, unwind_grade_text((enum unwind_grade)g), s->grades[g]);
 	json_put_u64(p, unwind_grade_text(UNWIND_NO_STACK), s->grades[UNWIND_NO_STACK]);
+	if (s->by_libdw)
+		json_put_u64(p, "by_libdw", s->by_libdw);
 	struct json_writer ends = json_put_object(p, "truncated_by");
 
 	for (int e = 0; e < WALK_ENDS; e++)

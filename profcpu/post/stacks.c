@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "recording/kept_stacks.h"
+#include "unwind/libdw_child.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,6 +13,7 @@ _Static_assert(SAMPLES_IDX_GRADES == UNWIND_GRADES && SAMPLES_IDX_ENDS == WALK_E
 
 struct stacks {
 	struct stacks_options options;
+	const char *arch;          /* of the recording */
 	struct unwinder *unwinder; /* NULL: no event's samples can be unwound */
 	VEC(uint64_t) words;       /* a changed callchain */
 	bool has_kept;             /* kept was read: an earlier run unwound it */
@@ -36,9 +38,11 @@ static int stacks_read_kept(struct stacks *s)
 
 int post_stacks_keep(struct stacks *s, int symbols_fd)
 {
-	return s->has_kept || !s->kept.rows.len ? 0
-	       : !s->kept_whole                 ? -E2BIG
-						: kept_stacks_write(&s->kept, symbols_fd);
+	bool unknown = s->summary.by_libdw && !libdw_child_works();
+
+	return s->has_kept || !s->kept.rows.len || unknown ? 0
+	       : !s->kept_whole                            ? -E2BIG
+				: kept_stacks_write(&s->kept, symbols_fd);
 }
 
 int post_stacks_new(const struct stacks_options *options, struct stacks **ret_stacks)
@@ -48,6 +52,7 @@ int post_stacks_new(const struct stacks_options *options, struct stacks **ret_st
 	if (!s)
 		return -ENOMEM;
 	s->options = *options;
+	s->arch = ARCH_NAME;
 	s->summary.known = options->recorded;
 	s->kept_whole = true;
 	if (options->symbols_fd >= 0 && stacks_read_kept(s) == -ENOMEM) {
@@ -78,12 +83,23 @@ struct post_stacks_summary post_stacks_summary(const struct stacks *s)
 	return summary;
 }
 
-static bool stacks_can_unwind(const struct perfdata_event *event)
+static bool stacks_has_copies(const struct perfdata_event *event)
 {
 	const uint64_t needs =
 		PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 
 	return (event->attr.sample_type & needs) == needs;
+}
+
+static bool stacks_can_unwind(const struct stacks *s, const struct perfdata_event *event)
+{
+	return s->unwinder && stacks_has_copies(event) &&
+	       (!strcmp(s->arch, ARCH_NAME) || machine_of(s->arch, PERF_SAMPLE_REGS_ABI_64));
+}
+
+void post_stacks_arch(struct stacks *s, const char *arch)
+{
+	s->arch = arch;
 }
 
 int post_stacks_events(struct stacks *s, const struct perfdata_event *events, size_t n)
@@ -96,11 +112,9 @@ int post_stacks_events(struct stacks *s, const struct perfdata_event *events, si
 								 : WALK_FRAMES_MAX};
 	int r = 0;
 
-	for (size_t i = 0; i < n && !r && !s->unwinder && !s->options.other_arch; i++)
-		if (stacks_can_unwind(&events[i])) {
-			s->summary.known = true;
+	for (size_t i = 0; i < n && !r && !s->unwinder; i++)
+		if (stacks_has_copies(&events[i]))
 			r = unwinder_new(&options, &s->unwinder);
-		}
 	return r;
 }
 
@@ -136,17 +150,11 @@ static struct unwound stacks_as_recorded(const uint64_t *callchain, size_t n,
 static int stacks_unwind_offline(struct stacks *s, const struct unwinder_sample *sample,
 				 struct unwound *ret_unwound)
 {
-	size_t kernel = stacks_kernel_words(sample->callchain, sample->ncallchain), reg = 0;
+	size_t kernel = stacks_kernel_words(sample->callchain, sample->ncallchain);
 	uint64_t ip = 0;
 
 	*ret_unwound = stacks_as_recorded(sample->callchain, sample->ncallchain, UNWIND_NO_STACK);
-	for (unsigned bit = 0; sample->regs && bit < 64; bit++)
-		if (sample->regs_mask >> bit & 1) {
-			if (arch_perf_reg[bit] == ARCH_IP)
-				ip = sample->regs[reg];
-			reg++;
-		}
-	if (!ip || sample->abi != PERF_SAMPLE_REGS_ABI_64)
+	if (!sample->regs || !unwinder_sampled_ip(sample, &ip))
 		return 0;
 	s->words.len = 0;
 	if (vec_reserve(&s->words, kernel + 2))
@@ -236,9 +244,11 @@ static int stacks_unwind(struct stacks *s, const struct perfdata_event *event,
 		/* profcpu as recorder put an unwound stack there, no chain of frame pointers. */
 		.ncallchain = s->options.recorded ? stacks_kernel_words(p->callchain, p->ncallchain)
 						  : p->ncallchain,
+		.libdw_arch = s->arch,
 		.last = true,
 	};
 
+	s->summary.by_libdw += sample.regs && machine_of(s->arch, sample.abi);
 	int r = stacks_take_kept(s, record, &sample, ret_unwound);
 
 	return r == -ENOENT ? stacks_unwind_here(s, record, &sample, ret_unwound) : r;
@@ -276,7 +286,7 @@ static int stacks_recorded(struct stacks *s, const struct perfdata_event *event,
 	unwound->end = row->end;
 	unwound->first_spliced = row->first_spliced;
 	unwound->first_guess = row->first_guess;
-	if (!p->user_regs || !p->user_stack || !stacks_can_unwind(event) ||
+	if (!p->user_regs || !p->user_stack || !stacks_can_unwind(s, event) ||
 	    stacks_rank(row->grade) >= stacks_rank(UNWIND_SPLICED))
 		return 0;
 	int r = stacks_unwind(s, event, record, &better);
@@ -334,10 +344,11 @@ int post_stacks_sample(struct stacks *s, const struct perfdata_event *event,
 	*ret_stack = stack;
 	if (!record->sample.callchain)
 		return 0;
-	if (!s->options.recorded && !(s->unwinder && stacks_can_unwind(event))) {
+	if (!s->options.recorded && !stacks_can_unwind(s, event)) {
 		stacks_count_depth(s, event, &record->sample);
 		return 0;
 	}
+	s->summary.known = true;
 	if (s->options.recorded) {
 		r = stacks_recorded(s, event, record, &unwound);
 	} else {

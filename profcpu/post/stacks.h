@@ -27,7 +27,6 @@ struct stacks_options {
 	/* Read no file of this machine. Then only the sampled frame is known. */
 	bool offline;
 	bool recorded_elsewhere; /* on another machine */
-	bool other_arch;         /* registers are not those of arch.h: unwind nothing */
 	bool grades;             /* frames carry how they were found */
 	size_t max_stack;        /* frames of a stack; 0: no limit */
 };
@@ -38,6 +37,8 @@ void post_stacks_free(struct stacks *s);
 
 /* Call it before the first sample of these events. Returns 0 or -ENOMEM. */
 int post_stacks_events(struct stacks *s, const struct perfdata_event *events, size_t n);
+/* arch: of the recording, as uname(2) names it; borrowed. Until it is known, it is ours. */
+void post_stacks_arch(struct stacks *s, const char *arch);
 
 /*
  * Gives a sample its whole callchain, valid until the next call, and its grade in *ret_stack. 0 or
@@ -59,6 +60,7 @@ struct post_stacks_summary {
 	uint64_t ends[WALK_ENDS];         /* why truncated stacks end */
 	uint64_t found, spliced, guessed; /* user frames */
 	struct recording_limits limits;   /* of unwinding now, and LIMIT_MAX_STACK */
+	uint64_t by_libdw;                /* samples whose registers only libdw can follow */
 };
 struct post_stacks_summary post_stacks_summary(const struct stacks *s);
 

@@ -1,0 +1,263 @@
+/* Stacks of AArch64 by libdw in its child process, with good and hostile call frame information. */
+#include "unwind/libdw_child.h"
+
+#include "tests/unit/cfi_image.h"
+#include "unwind/walk.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <dwarf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define BYTES(...) \
+	((const unsigned char[]){__VA_ARGS__}), sizeof((const unsigned char[]){__VA_ARGS__})
+#define CODE UINT64_C(0x400000) /* vaddr 0 is there; [0x1000, 0x2000) is mapped */
+#define STACK UINT64_C(0x7ffc00001000)
+#define LEAF (CODE + 0x1010) /* functions have 0x100 bytes */
+#define MIDDLE (CODE + 0x1110)
+#define FIRST (CODE + 0x1210)
+#define HOSTILE (CODE + 0x1310)
+#define LONG (CODE + 0x1410)
+#define BARE (CODE + 0x1810) /* without CFI */
+#define LR 30
+#define SP 31
+#define REGS UINT64_C(0x1ffffffff) /* x0 to x29, lr, sp, pc */
+
+static struct cfi_bytes frame;
+static struct libdw_image *image;
+static unsigned finds;
+
+static void fde_of(uint64_t start, const void *program, size_t len)
+{
+	size_t at = frame.len;
+
+	cfi_put_int(&frame, 0, 4);
+	cfi_put_int(&frame, frame.len, 4);
+	cfi_put_int(&frame, start - CODE - 0x10, 8);
+	cfi_put_int(&frame, 0x100, 8);
+	cfi_put_int(&frame, 0, 1);
+	cfi_put(&frame, program, len);
+	cfi_end_entry(&frame, at);
+}
+
+/* CFA = sp + 16, the return address at CFA - 8. */
+static void put_cie(void)
+{
+	cfi_put_int(&frame, 0, 8);
+	cfi_put(&frame, BYTES(1, 'z', 'R', 0, 1, 0x78, LR, 1, 0));
+	cfi_put(&frame, BYTES(DW_CFA_def_cfa, SP, 16, DW_CFA_offset | LR, 1));
+	cfi_end_entry(&frame, 0);
+}
+
+/* The least number divided by -1: libdw 0.188 divides without a check. */
+static void put_hostile(void)
+{
+	fde_of(HOSTILE, BYTES(DW_CFA_val_expression, LR, 12, DW_OP_const8s, 0, 0, 0, 0, 0, 0, 0,
+			      0x80, DW_OP_const1s, 0xff, DW_OP_div));
+}
+
+static struct cfi_bytes file_of(void)
+{
+	struct cfi_bytes none = {0}, file = cfi_image_of(frame, none, none);
+	Elf64_Phdr load = {.p_type = PT_LOAD,
+			   .p_flags = PF_R | PF_X,
+			   .p_offset = 0x1000,
+			   .p_vaddr = 0x1000,
+			   .p_filesz = 0x1000,
+			   .p_memsz = 0x1000};
+	Elf64_Ehdr *head;
+
+	cfi_put(&file, none.v, 0);
+	size_t at = file.len;
+
+	cfi_put(&file, &load, sizeof(load));
+	while (file.len < 0x2000)
+		cfi_put_int(&file, 0, 8);
+	head = (Elf64_Ehdr *)(void *)file.v;
+	head->e_machine = EM_AARCH64;
+	head->e_phoff = at;
+	head->e_phnum = 1;
+	head->e_phentsize = sizeof(load);
+	return file;
+}
+
+static int begin(void **state)
+{
+	static const unsigned char undefined[] = {DW_CFA_undefined, LR};
+	struct parse_error err;
+
+	(void)state;
+	put_cie();
+	fde_of(LEAF, NULL, 0);
+	fde_of(MIDDLE, NULL, 0);
+	fde_of(FIRST, undefined, sizeof(undefined));
+	put_hostile();
+	struct cfi_bytes file = file_of();
+	int r = libdw_image_new(-1, file.v, file.len, EM_AARCH64, &image, &err);
+
+	free(file.v);
+	return r;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	libdw_image_free(image);
+	free(frame.v);
+	return 0;
+}
+
+static int find_code(void *ctx, uint64_t addr, struct libdw_child_code *ret_code)
+{
+	(void)ctx;
+	finds++;
+	if (addr < CODE + 0x1000 || addr >= CODE + 0x2000)
+		return -ENOENT;
+	*ret_code = (struct libdw_child_code){CODE + 0x1000, CODE + 0x2000, 0x1000, 7, image};
+	return 0;
+}
+
+/* Walks from ip, with the return addresses in frames of two words. */
+static void walk_from(struct libdw_child *c, uint64_t ip, const uint64_t *stack, size_t words,
+		      struct walk *walk)
+{
+	uint64_t regs[33] = {[SP] = STACK, [32] = ip};
+	const struct libdw_sample sample = {
+		.machine = machine_of("aarch64", PERF_SAMPLE_REGS_ABI_64),
+		.space = 3,
+		.regs = regs,
+		.regs_mask = REGS,
+		.memory = {.data = (const unsigned char *)stack, .len = 8 * words}};
+
+	assert_int_equal(libdw_child_walk(c, &sample, walk), 0);
+	assert_true(walk->n > 0);
+	assert_true(walk->frames[0].ip == ip);
+	assert_true(walk->frames[0].exact);
+}
+
+static void whole_stacks_are_walked(void **state)
+{
+	const uint64_t stack[] = {0, MIDDLE, 0, MIDDLE, 0, FIRST, 0, 0};
+	struct libdw_child *c;
+	struct walk walk = {0};
+
+	(void)state;
+	assert_int_equal(libdw_child_new(find_code, NULL, &c), 0);
+	for (int i = 0; i < 3; i++) {
+		walk_from(c, LEAF, stack, 8, &walk);
+		assert_int_equal(walk.n, 4);
+		assert_int_equal(walk.end, WALK_START);
+		assert_true(walk.frames[1].ip == MIDDLE && !walk.frames[1].exact);
+		assert_true(walk.frames[3].ip == FIRST);
+	}
+	/* The child remembers the mapping. */
+	assert_int_equal(finds, 1);
+	/* A signed return address. */
+	const uint64_t with_signature[] = {0, MIDDLE | UINT64_C(0x2b) << 48, 0, FIRST};
+
+	walk_from(c, LEAF, with_signature, 4, &walk);
+	assert_int_equal(walk.n, 3);
+	assert_true(walk.frames[1].ip == MIDDLE);
+	walk_from(c, LEAF, stack, 4, &walk);
+	assert_int_equal(walk.n, 3);
+	assert_int_equal(walk.end, WALK_COPY_END);
+	const uint64_t away[] = {0, 0x1234, 0, 0};
+
+	walk_from(c, LEAF, away, 4, &walk);
+	assert_int_equal(walk.n, 1);
+	assert_int_equal(walk.end, WALK_NOT_CODE);
+	walk.max = 2;
+	walk_from(c, LEAF, stack, 8, &walk);
+	assert_int_equal(walk.n, 2);
+	assert_int_equal(walk.end, WALK_FRAME_LIMIT);
+	walk_free(&walk);
+	libdw_child_free(c);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+/* No CFI: steps by the frame pointer, also if the caller has none. */
+static void frame_pointers_continue(void **state)
+{
+	uint64_t regs[33] = {[29] = STACK + 16, [SP] = STACK, [32] = BARE};
+	const uint64_t stack[] = {1, 2, 0x77, MIDDLE, 0, FIRST};
+	const struct libdw_sample sample = {
+		.machine = machine_of("aarch64", PERF_SAMPLE_REGS_ABI_64),
+		.space = 3,
+		.regs = regs,
+		.regs_mask = REGS,
+		.memory = {.data = (const unsigned char *)stack, .len = sizeof(stack)}};
+	struct libdw_child *c;
+	struct walk walk = {0};
+
+	(void)state;
+	assert_int_equal(libdw_child_new(find_code, NULL, &c), 0);
+	regs[LR] = MIDDLE;
+	assert_int_equal(libdw_child_walk(c, &sample, &walk), 0);
+	assert_true(walk.n >= 3);
+	assert_true(walk.frames[1].ip == MIDDLE && !walk.frames[1].exact);
+	assert_int_equal(walk.end, WALK_START);
+	walk_free(&walk);
+	libdw_child_free(c);
+}
+
+/* The child crashes, the walk ends with its sampled frame, and later walks succeed, up to a limit.
+ */
+static void hostile_rules_end_only_the_child(void **state)
+{
+	const uint64_t stack[] = {0, MIDDLE, 0, FIRST, 0, HOSTILE, 0, 0};
+	struct libdw_child *c;
+	struct walk walk = {0};
+
+	(void)state;
+	assert_int_equal(libdw_child_new(find_code, NULL, &c), 0);
+	for (int i = 0; i <= LIBDW_CHILD_FAILURES_MAX; i++) {
+		walk_from(c, LEAF, stack, 8, &walk);
+		assert_int_equal(walk.n, 3);
+		assert_int_equal(walk.end, WALK_START);
+		walk_from(c, HOSTILE, stack, 8, &walk);
+		assert_int_equal(walk.n, 1);
+		assert_int_equal(walk.end, WALK_DAMAGED);
+	}
+	walk_from(c, LEAF, stack, 8, &walk);
+	assert_int_equal(walk.n, 1);
+	assert_int_equal(walk.end, WALK_DAMAGED);
+	walk_free(&walk);
+	libdw_child_free(c);
+}
+
+static void long_entries_are_refused(void **state)
+{
+	static unsigned char program[LIBDW_ENTRY_BYTES_MAX + 1];
+	struct libdw_image *other;
+	struct parse_error err;
+
+	(void)state;
+	memset(program, DW_CFA_nop, sizeof(program));
+	fde_of(LONG, program, sizeof(program));
+	struct cfi_bytes file = file_of();
+
+	assert_int_equal(libdw_image_new(-1, file.v, file.len, EM_AARCH64, &other, &err), -E2BIG);
+	assert_int_equal(libdw_image_new(-1, file.v, file.len, EM_386, &other, &err), -EBADMSG);
+	free(file.v);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whole_stacks_are_walked),
+		cmocka_unit_test(frame_pointers_continue),
+		cmocka_unit_test(hostile_rules_end_only_the_child),
+		cmocka_unit_test(long_entries_are_refused),
+	};
+
+	if (!libdw_child_works())
+		return 77;
+	return cmocka_run_group_tests(tests, begin, end);
+}

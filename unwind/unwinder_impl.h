@@ -1,0 +1,90 @@
+/* Shared by the parts of unwinder: own rules (unwinder.c), other architectures (unwinder_libdw.c).
+ */
+#ifndef UNWIND_UNWINDER_IMPL_H
+#define UNWIND_UNWINDER_IMPL_H
+
+#include "base/vec.h"
+#include "symbols/core/image_file.h"
+#include "unwind/image_code.h"
+#include "unwind/libdw_child.h"
+#include "unwind/return_cache.h"
+#include "unwind/unwinder.h"
+
+/* An image; its index is its number in the tracker's lookup_cache. */
+struct unwind_image {
+	struct tracker_place place; /* a process that gave its file; end 0: none yet */
+	struct image_code *code;
+	uint64_t used_ns; /* the last sample that asked for it */
+	bool tried;       /* code is the answer */
+	struct libdw_image *libdw;
+	bool libdw_tried;      /* libdw is the answer */
+	bool counted, missing; /* in stats */
+	uint8_t limit;         /* enum recording_limit that left it without rules; LIMITS: none */
+};
+
+/* The cached rule of an address in one state of one address space. */
+struct cached_rule {
+	uint64_t addr;
+	uint32_t space; /* processes_generation; 0: free */
+	struct unwind_rule rule;
+};
+
+/* The cached result of walk_source.is_return for an address, likewise. */
+struct cached_call_end {
+	uint64_t addr;
+	uint32_t space;
+	int8_t ends; /* 1, 0 or -1 */
+};
+
+struct unwinder {
+	struct unwinder_options options;
+	struct tracker *own_tracker;     /* without options.tracker */
+	struct lookup_cache own_cache;   /* its texts and images */
+	const struct tracker *tracker;   /* the one in use */
+	VEC(struct unwind_image) images; /* those that samples asked for */
+	struct jit_codes *jit;
+	struct cached_rule *rule_cache;
+	struct cached_call_end *call_end_cache;
+	struct return_cache *returns; /* NULL: no runtime that hijacks returns was seen */
+	struct walk walk;
+	struct walk other;             /* of a stack walked by libdw */
+	struct libdw_child *libdw;     /* NULL: not needed yet */
+	uint64_t libdw_bytes;          /* of the images for it */
+	const struct machine *machine; /* of the current sample, if libdw walks it */
+	VEC(uint64_t) words;
+	struct unwinder_stats stats;
+	const struct process_thread *thread; /* of the current sample */
+	uint64_t time_ns;
+	uint32_t renumbered; /* of the tracker, when images were numbered */
+	uint64_t swept_ns;   /* the time of the last sweep of images */
+	size_t unswept;      /* samples since */
+	bool has_limited;    /* an image lacks rules for a limit */
+	bool last;
+};
+
+/* unwinder.c */
+
+const struct image_key *unwinder_key(const struct unwinder *u, uint32_t image);
+const char *unwinder_path(const struct unwinder *u, const struct image_key *key);
+
+/* The image of a number; it moves when another one is added. NULL: out of memory. */
+struct unwind_image *unwinder_image(struct unwinder *u, uint32_t number);
+
+/*
+ * Opens the file of an image within the budget of descriptors. Returns 0; -ENOENT, -EMFILE, -errno.
+ */
+int unwinder_open_file(struct unwinder *u, uint32_t number, const struct process_map *map,
+		       int *ret_fd);
+/* Counts an image whose code was needed. limit: left it without rules; LIMITS: none. */
+void unwinder_count_image(struct unwinder *u, struct unwind_image *image, bool missing,
+			  enum recording_limit limit);
+
+/* unwinder_libdw.c */
+
+/* Walks a sample of u->thread into u->other. Returns 0 or -ENOMEM. */
+int unwinder_walk_libdw(struct unwinder *u, const struct unwinder_sample *s,
+			const struct machine *machine);
+/* Frees what libdw has of images; they can be read again. */
+void unwinder_drop_libdw(struct unwinder *u);
+
+#endif

@@ -1,0 +1,123 @@
+/* Stacks of other architectures: gives libdw the code of the images that the unwinder follows. */
+#include "unwind/unwinder_impl.h"
+
+#include "base/cleanup.h"
+#include "elf/vdso32.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <unistd.h>
+
+/* Memory for images; more than this is dropped before the next walk. */
+#define LIBDW_BYTES_KEPT ((uint64_t)192 << 20)
+#define LIBDW_BYTES_MAX (LIBDW_BYTES_KEPT + LIBDW_IMAGE_BYTES_MAX)
+
+void unwinder_drop_libdw(struct unwinder *u)
+{
+	if (u->libdw)
+		libdw_child_forget(u->libdw);
+	for (size_t i = 0; i < u->images.len; i++) {
+		libdw_image_free(u->images.v[i].libdw);
+		u->images.v[i].libdw = NULL;
+		u->images.v[i].libdw_tried = false;
+	}
+	u->libdw_bytes = 0;
+}
+
+/* The vdso of 32-bit programs of the running kernel. 0; -ENOENT; -ENOMEM. */
+static int open_vdso32(struct unwinder *u, const struct image_key *key, struct unwind_image *image)
+{
+	AUTO_FREE void *data = NULL;
+	struct parse_error err;
+	size_t len;
+
+	if (u->options.recorded_elsewhere || u->machine->elf != EM_386 ||
+	    strcmp(unwinder_path(u, key), "[vdso32]") != 0 || vdso32_read(&data, &len))
+		return -ENOENT;
+	return libdw_image_new(-1, data, len, EM_386, &image->libdw, &err);
+}
+
+static int open_file(struct unwinder *u, uint32_t number, const struct process_map *map)
+{
+	struct unwind_image *image = unwinder_image(u, number);
+	struct parse_error err;
+	int fd = -1, r = -E2BIG;
+
+	if (u->libdw_bytes + LIBDW_IMAGE_BYTES_MAX <= LIBDW_BYTES_MAX)
+		r = unwinder_open_file(u, number, map, &fd);
+	bool missing = r;
+
+	if (!r) {
+		r = libdw_image_new(fd, NULL, 0, u->machine->elf, &image->libdw, &err);
+		close(fd);
+	}
+	unwinder_count_image(u, image, missing,
+			     r == -EMFILE  ? LIMIT_OPEN_FILES
+			     : r == -E2BIG ? LIMIT_FILE_SIZE
+					   : LIMITS);
+	return r;
+}
+
+static size_t image_bytes(const struct libdw_image *image)
+{
+	size_t bytes;
+
+	libdw_image_file(image, &bytes);
+	return bytes;
+}
+
+/* Reads the CFI of an image once. Returns 0, also if there is none; -ENOMEM. */
+static int open_image(struct unwinder *u, uint32_t number, const struct process_map *map)
+{
+	struct unwind_image *image = unwinder_image(u, number);
+	const struct image_key *key = unwinder_key(u, number);
+	int r;
+
+	if (!image || image->libdw_tried)
+		return image ? 0 : -ENOMEM;
+	r = key->kind == IMAGE_KIND_FILE   ? open_file(u, number, map)
+	    : key->kind == IMAGE_KIND_VDSO ? open_vdso32(u, key, image)
+					   : -ENOENT;
+	u->libdw_bytes += r ? 0 : image_bytes(image->libdw);
+	image->libdw_tried = r != -ENOMEM;
+	return r == -ENOMEM ? r : 0;
+}
+
+static int find_code(void *ctx, uint64_t addr, struct libdw_child_code *ret_code)
+{
+	struct unwinder *u = ctx;
+	const struct process_map *map = processes_find_map(u->tracker->processes, u->thread, addr);
+
+	if (!map)
+		return -ENOENT;
+	bool under = map->under != PROCESS_NO_IMAGE;
+	uint32_t number = under ? map->under : map->image;
+	int r = open_image(u, number, map);
+
+	if (r)
+		return r;
+	*ret_code = (struct libdw_child_code){.start = map->start,
+					      .end = map->end,
+					      .file_off = under ? map->under_pgoff : map->pgoff,
+					      .number = number,
+					      .image = unwinder_image(u, number)->libdw};
+	return 0;
+}
+
+int unwinder_walk_libdw(struct unwinder *u, const struct unwinder_sample *s,
+			const struct machine *machine)
+{
+	const struct libdw_sample sample = {
+		.machine = machine,
+		.space = processes_generation(u->tracker->processes, u->thread),
+		.regs = s->regs,
+		.regs_mask = s->regs_mask,
+		.memory = {.data = s->stack, .len = s->stack ? s->stack_bytes : 0}};
+	int r = u->libdw ? 0 : libdw_child_new(find_code, u, &u->libdw);
+
+	if (u->libdw_bytes > LIBDW_BYTES_KEPT)
+		unwinder_drop_libdw(u);
+	u->machine = machine;
+	u->other.max = u->options.frames_max;
+	return r ? r : libdw_child_walk(u->libdw, &sample, &u->other);
+}
