@@ -10,6 +10,7 @@
 #include "base/replace.h"
 #include "base/version.h"
 #include "container/proc.h"
+#include "sampler/offcpu/blocked.h"
 #include "sampler/permission.h"
 #include "sampler/tracing_data.h"
 #include "symbols/jit/methods_file.h"
@@ -166,6 +167,16 @@ static int open_sampler(struct record *rec)
 	return 0;
 }
 
+/* Whether 32-bit programs may be sampled. Children of targets are expected to be like these. */
+static bool may_have_32bit(const struct record_options *o)
+{
+	bool is_32 = o->system_wide || o->argv || !o->npids;
+
+	for (size_t i = 0; i < o->npids && !is_32; i++)
+		(void)blocked_is_32(o->roots.proc ? o->roots.proc : "/proc", o->pids[i], &is_32);
+	return is_32;
+}
+
 static int begin_unwind(struct record *rec, const struct sampler_opened *opened, size_t n)
 {
 	const struct record_options *o = rec->options;
@@ -175,6 +186,7 @@ static int begin_unwind(struct record *rec, const struct sampler_opened *opened,
 						.stack_fixed = o->stack_fixed,
 						.read_code = true,
 						.keep = o->keep_stacks,
+						.keep_32bit = may_have_32bit(o),
 						.frames_max = o->frames_max,
 						.opened = all,
 						.nopened = n,

@@ -45,6 +45,7 @@ int record_unwind_new(const struct record_unwind_options *o, struct record_unwin
 		attrs[i] = o->opened[i].attr;
 	if (!r) {
 		u->keep = o->keep;
+		u->keep_32bit = o->keep_32bit;
 		u->copy = (struct copy_size){.bytes = o->stack_bytes, .fixed = o->stack_fixed};
 		u->self = getpid();
 		u->ordered = true;
@@ -94,7 +95,7 @@ struct perf_event_attr record_unwind_attr(const struct record_unwind *u,
 {
 	struct perf_event_attr attr = *opened;
 
-	if (u->keep != KEEP_STACKS_NONE)
+	if (u->keep != KEEP_STACKS_NONE || u->keep_32bit)
 		return attr;
 	attr.sample_type &= ~(uint64_t)(PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER);
 	attr.sample_regs_user = 0;
@@ -231,14 +232,34 @@ static int by_time(const void *a, const void *b)
 	return x->header < y->header ? -1 : x->header > y->header;
 }
 
-static enum perfdata_stack stack_of(const struct record_unwind *u, const struct unwound *unwound)
+/* Whether a sample is unwound afterwards, because its program has 32 bits. */
+static bool is_for_later(const struct record_unwind *u, const struct perfdata_record *record)
 {
-	if (u->keep == KEEP_STACKS_NONE)
-		return PERFDATA_STACK_OMITTED;
-	if (u->keep == KEEP_STACKS_ALL || unwound->grade == UNWIND_GUESSED ||
-	    unwound->grade == UNWIND_TRUNCATED)
+	return u->keep_32bit && record->sample.user_abi == PERF_SAMPLE_REGS_ABI_32 &&
+	       record->sample.user_stack;
+}
+
+static enum perfdata_stack stack_of(const struct record_unwind *u,
+				    const struct perfdata_record *record,
+				    const struct unwound *unwound)
+{
+	if (is_for_later(u, record) || u->keep == KEEP_STACKS_ALL)
 		return PERFDATA_STACK_KEPT;
-	return PERFDATA_STACK_EMPTY;
+	if (u->keep == KEEP_STACKS_NONE)
+		return u->keep_32bit ? PERFDATA_STACK_EMPTY : PERFDATA_STACK_OMITTED;
+	return unwound->grade == UNWIND_GUESSED || unwound->grade == UNWIND_TRUNCATED
+		       ? PERFDATA_STACK_KEPT
+		       : PERFDATA_STACK_EMPTY;
+}
+
+/* The words of a callchain before its user part. */
+static size_t kernel_words(const struct unwound *unwound)
+{
+	size_t n = 0;
+
+	while (n < unwound->ncallchain && unwound->callchain[n] != PERF_CONTEXT_USER)
+		n++;
+	return n;
 }
 
 /* Writes a record. After a write error, later records are still accounted for. */
@@ -255,17 +276,18 @@ static int write_sample(struct record_unwind *u, struct perfdata_writer *w,
 			const struct perfdata_record *record, const struct unwound *unwound)
 {
 	unsigned char *out = record_unwind_room(u, PERFDATA_RECORD_BYTES_MAX_OUT);
-	size_t bytes;
+	/* Readers append what they unwind to the callchain, so leave its user part out. */
+	size_t bytes, n = is_for_later(u, record) ? kernel_words(unwound) : unwound->ncallchain;
+	enum perfdata_stack stack = stack_of(u, record, unwound);
 
 	if (!out || record_rows_sample(u->rows, perfdata_writer_next(w), unwound))
 		return -ENOMEM;
-	bytes = perfdata_records_rewrite(record, unwound->callchain, unwound->ncallchain,
-					 stack_of(u, unwound), out);
+	bytes = perfdata_records_rewrite(record, unwound->callchain, n, stack, out);
 	/* The callchain does not fit beside the kept stack, so leave the stack out. */
 	if (!bytes)
 		bytes = perfdata_records_rewrite(
 			record, unwound->callchain, unwound->ncallchain,
-			u->keep ? PERFDATA_STACK_EMPTY : PERFDATA_STACK_OMITTED, out);
+			stack ? PERFDATA_STACK_EMPTY : PERFDATA_STACK_OMITTED, out);
 	if (!bytes) {
 		u->stats.damaged++;
 		return 0;

@@ -36,8 +36,13 @@ struct record_unwind_options {
 	enum keep_stacks keep;
 	uint32_t stack_bytes; /* initial size of copied stacks */
 	bool stack_fixed;     /* the size is constant */
-	bool read_code;       /* reads JIT-compiled code from the memory of processes */
-	size_t frames_max;    /* struct unwinder_options */
+	/*
+	 * 32-bit programs may be sampled. Their samples keep registers and stack, and are unwound
+	 * afterwards. This costs each other sample 16 bytes.
+	 */
+	bool keep_32bit;
+	bool read_code;    /* reads JIT-compiled code from the memory of processes */
+	size_t frames_max; /* struct unwinder_options */
 	const struct sampler_opened *opened; /* borrowed for the call */
 	size_t nopened;
 	/* Takes switches and wakings; borrowed. The switches are then the last of `opened`, or the

@@ -29,6 +29,7 @@ struct unwind_deferred {
 
 struct record_unwind {
 	enum keep_stacks keep;
+	bool keep_32bit;
 	struct copy_size copy;
 	bool copy_limited; /* record_unwind_keep_stack_bytes, limited */
 	pid_t self;        /* PID of profcpu, whose stacks do not change the size of copies */

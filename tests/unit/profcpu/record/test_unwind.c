@@ -34,11 +34,14 @@ struct fixture {
 	unsigned char *raw; /* records of one ring */
 	size_t len;
 	int32_t pid; /* of maps and samples */
+	bool keep_32bit;
+	uint64_t abi; /* of samples; 0: 64 bits */
 };
 
 static void begin_with(struct fixture *f, enum keep_stacks keep)
 {
-	struct record_unwind_options options = {.keep = keep, .opened = &f->opened, .nopened = 1};
+	struct record_unwind_options options = {
+		.keep = keep, .keep_32bit = f->keep_32bit, .opened = &f->opened, .nopened = 1};
 	struct perfdata_writer_event event = {.name = "cpu-clock"};
 	struct perfdata_writer_info info = {.version = "profcpu test"};
 
@@ -151,7 +154,7 @@ static void put_sample(struct fixture *f, uint64_t time_ns, uint64_t ip, size_t 
 	put_word(f, UINT64_C(0xffffffff81000010));
 	put_word(f, PERF_CONTEXT_USER);
 	put_word(f, ip);
-	put_word(f, PERF_SAMPLE_REGS_ABI_64);
+	put_word(f, f->abi ? f->abi : PERF_SAMPLE_REGS_ABI_64);
 	for (int bit = 0; bit < 64; bit++)
 		if (ARCH_PERF_REGS >> bit & 1)
 			put_word(f, arch_perf_reg[bit] == ARCH_IP   ? ip
@@ -292,6 +295,37 @@ static void test_stacks_are_kept_by_grade(void **state)
 	d = read_sample(f, 1, &r);
 	assert_non_null(d);
 	assert_int_equal(r.sample.ncallchain, 5);
+	assert_non_null(r.sample.user_regs);
+	assert_int_equal(r.sample.user_stack_bytes, 32);
+	perfdata_close(d);
+}
+
+/* They are unwound afterwards, so what the kernel found of their callers is left out. */
+static void test_stacks_of_32_bit_programs_are_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct perfdata_record r;
+	struct perfdata *d;
+
+	f->keep_32bit = true;
+	begin_with(f, KEEP_STACKS_NONE);
+	put_map(f, 1);
+	put_sample(f, 100, CODE + 0x100, STACK_WORDS);
+	f->abi = PERF_SAMPLE_REGS_ABI_32;
+	put_sample(f, 200, CODE + 0x100, 4);
+	take(f, 0, f->len);
+	end_round(f, true);
+	d = read_sample(f, 0, &r);
+	assert_non_null(d);
+	check_whole(&r, 100);
+	assert_null(r.sample.user_regs);
+	assert_null(r.sample.user_stack);
+	perfdata_close(d);
+	d = read_sample(f, 1, &r);
+	assert_non_null(d);
+	assert_int_equal(r.sample.ncallchain, 2);
+	assert_memory_equal(r.sample.callchain, whole, 2 * sizeof(*whole));
+	assert_int_equal(r.sample.user_abi, PERF_SAMPLE_REGS_ABI_32);
 	assert_non_null(r.sample.user_regs);
 	assert_int_equal(r.sample.user_stack_bytes, 32);
 	perfdata_close(d);
@@ -481,6 +515,8 @@ int main(void)
 			end),
 		cmocka_unit_test_setup_teardown(test_a_record_in_two_parts_is_joined, begin, end),
 		cmocka_unit_test_setup_teardown(test_stacks_are_kept_by_grade, begin, end),
+		cmocka_unit_test_setup_teardown(test_stacks_of_32_bit_programs_are_kept, begin,
+						end),
 		cmocka_unit_test_setup_teardown(test_incomplete_stacks_are_in_the_index, begin,
 						end),
 		cmocka_unit_test_setup_teardown(test_samples_are_written_if_their_rows_cannot_be,
