@@ -55,7 +55,7 @@ static NOINLINE unsigned clocks(unsigned x)
 	struct timespec t;
 
 	for (unsigned i = 0; i < ROUNDS / 50; i++)
-		LIBRARY(LIBC ";[vdso]+", clock_gettime(CLOCK_MONOTONIC, &t));
+		LIBRARY(LIBC "+;" VDSO "+", clock_gettime(CLOCK_MONOTONIC, &t));
 	return x + (unsigned)t.tv_nsec;
 }
 /* Directly, without libc in between. */
@@ -64,7 +64,15 @@ static NOINLINE unsigned system_calls(unsigned x)
 	for (unsigned i = 0; i < ROUNDS / 200; i++) {
 		long ret = SYS_getppid;
 
+#if defined(__x86_64__)
 		__asm__ volatile("syscall" : "+a"(ret) : : "rcx", "r11", "memory");
+#elif defined(__i386__)
+		__asm__ volatile("int $0x80" : "+a"(ret) : : "memory");
+#else
+		register long number __asm__("x8") = ret;
+
+		__asm__ volatile("svc #0" : "=r"(ret) : "r"(number) : "x0", "memory");
+#endif
 		x += (unsigned)ret;
 	}
 	return x;

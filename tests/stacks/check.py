@@ -40,13 +40,16 @@ class Image:
 
     def __init__(self, path):
         data = open(path, 'rb').read()
-        if data[:5] != b'\x7fELF\x02':
-            fail(f'{path} is no ELF file of 64 bits')
-        phoff, shoff = struct.unpack_from('<QQ', data, 32)
-        phentsize, phnum, shentsize, shnum, shstrndx = struct.unpack_from('<5H', data, 54)
-        segments = [struct.unpack_from('<IIQQQQQQ', data, phoff + i * phentsize) for i in range(phnum)]
-        self.loads = [(off, vaddr, filesz) for kind, _, off, vaddr, _, filesz, _, _ in segments if kind == 1]
-        sections = [struct.unpack_from('<IIQQQQIIQQ', data, shoff + i * shentsize) for i in range(shnum)]
+        if data[:4] != b'\x7fELF' or data[4] not in (1, 2):
+            fail(f'{path} is no ELF file')
+        wide = data[4] == 2
+        phoff, shoff = struct.unpack_from('<QQ' if wide else '<II', data, 32 if wide else 28)
+        phentsize, phnum, shentsize, shnum, shstrndx = struct.unpack_from('<5H', data, 54 if wide else 42)
+        segments = [struct.unpack_from('<IIQQQQQQ' if wide else '<8I', data, phoff + i * phentsize) for i in range(phnum)]
+        # type, offset, vaddr and size in the file
+        at = (0, 2, 3, 5) if wide else (0, 1, 2, 4)
+        self.loads = [tuple(s[i] for i in at[1:]) for s in segments if s[0] == 1]
+        sections = [struct.unpack_from('<IIQQQQIIQQ' if wide else '<10I', data, shoff + i * shentsize) for i in range(shnum)]
 
         def text(table, at):
             at += sections[table][4]
@@ -57,8 +60,11 @@ class Image:
         for s in sections:
             if s[1] not in (2, 11):
                 continue
-            for i in range(s[5] // 24):
-                name, info, _, shndx, value, size = struct.unpack_from('<IBBHQQ', data, s[4] + i * 24)
+            for i in range(s[5] // s[9]):
+                if wide:
+                    name, info, _, shndx, value, size = struct.unpack_from('<IBBHQQ', data, s[4] + i * 24)
+                else:
+                    name, value, size, info, _, shndx = struct.unpack_from('<IIIBBH', data, s[4] + i * 16)
                 if info & 15 in (2, 10) and shndx:
                     symbols.setdefault(value, (value + size, text(s[6], name)))
         mangled = [name for _, name in symbols.values() if name.startswith('_Z')]
@@ -313,6 +319,8 @@ class Script:
 class Namer:
     """Frames by the text of perf script: offsets in files, and the files."""
 
+    RESTORER32 = re.compile(r'__kernel_(rt_)?sigreturn\b')  # in the vdso of 32-bit programs
+
     def __init__(self, known):
         self.known = known
         self.cache = {}
@@ -347,8 +355,12 @@ class Namer:
         for addr, printed, where in script_frames[kernel:]:
             if printed.startswith('[truncated'):
                 continue
+            # Code of 32 bits calls this function to learn its own address, wherever it needs it.
+            if what == 'sampled' and printed.startswith('__x86.get_pc_thunk.'):
+                what = 'caller'
+                continue
             path = where.removesuffix(' (deleted)')
-            if what != 'sampled' and {(path, addr), (path, addr + 1)} & self.restorers:
+            if what != 'sampled' and ({(path, addr), (path, addr + 1)} & self.restorers or self.RESTORER32.match(printed)):
                 ret.append(self.frame(addr, 'interrupted', path))
                 what = 'interrupted'
             else:

@@ -4,6 +4,7 @@
  * return, and functions that end with a jump.
  */
 #include "known.h"
+#include "saved.h"
 
 #include <alloca.h>
 
@@ -13,7 +14,7 @@ static volatile unsigned sink;
  * Uses all registers that a callee saves, except the frame pointer of some flags. Each use is
  * different, so that no two functions are merged.
  */
-#define USE_SAVED __asm__ volatile("" : : "i"(__LINE__) : "rbx", "r12", "r13", "r14", "r15")
+#define USE_SAVED __asm__ volatile("" : : "i"(__LINE__) : SAVED)
 
 /* Each level saves all registers again. */
 static NOINLINE unsigned saves_3(unsigned x)

@@ -41,12 +41,12 @@ struct known_edge {
 extern struct known_edge __start_known_edges[] __attribute__((visibility("hidden")));
 extern struct known_edge __stop_known_edges[] __attribute__((visibility("hidden")));
 
-#define KNOWN_EDGE(caller, via, callee)                                                           \
-	do {                                                                                      \
-		static struct known_edge known_edge                                               \
-			__attribute__((used, aligned(8), section("known_edges"))) = {caller, via, \
-										     callee};     \
-		(void)known_edge;                                                                 \
+#define KNOWN_EDGE(caller, via, callee)                                                            \
+	do {                                                                                       \
+		static struct known_edge known_edge                                                \
+			__attribute__((used, aligned(sizeof(void *)), section("known_edges"))) = { \
+				caller, via, callee};                                              \
+		(void)known_edge;                                                                  \
 	} while (0)
 
 /* The value of f(...), an unsigned; always a call, never a jump. */
@@ -104,9 +104,28 @@ extern struct known_edge __stop_known_edges[] __attribute__((visibility("hidden"
 #define LIBC "[libc.so.6]"
 #define LIBM "[libm.so.6]"
 #endif
-/* Any functions that a call into the C library may execute. */
-#define LIBC_ANY LIBC "|[ld-linux-x86-64.so.2]"
+/* Any functions that a call into the C library may execute, and the return of signal handlers. */
+#if defined(__x86_64__)
+#define LOADER "[ld-linux-x86-64.so.2]"
+#define LIBC_ANY LIBC "|" LOADER
 #define RESTORER LIBC
+#elif defined(__i386__)
+#define LOADER "[ld-linux.so.2]"
+#define LIBC_ANY LIBC "|" LOADER "|[vdso32]"
+#define RESTORER "[vdso32]"
+#else
+#define LOADER "[ld-linux-aarch64.so.1]"
+#define LIBC_ANY LIBC "|" LOADER
+#define RESTORER "[vdso]"
+#endif
+/* A call into the C library that enters the kernel. */
+#ifdef __i386__
+#define LIBC_KERNEL LIBC "+;[vdso32]"
+#define VDSO "[vdso32]"
+#else
+#define LIBC_KERNEL LIBC "+"
+#define VDSO "[vdso]"
+#endif
 /* Since glibc 2.34 two of its functions are between _start and main, and between the system call
  * and a thread's function. */
 #define ROOT_MAIN "_start;" LIBC ";" LIBC
@@ -141,7 +160,7 @@ static void __attribute__((unused)) known_ready(void)
 		void *handler;
 		unsigned long flags;
 		void *restorer;
-		unsigned long mask;
+		unsigned long long mask;
 	} action;
 	struct sigaction any = {}, old;
 	char line[1024], out[1100];

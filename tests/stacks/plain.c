@@ -1,6 +1,8 @@
 /* Frames of every kind that compilers make: none, many saved registers, variable and large sizes,
  * realigned, and tail calls. */
 #include "known.h"
+#include "plain_asm.h"
+#include "saved.h"
 
 #include <alloca.h>
 #include <setjmp.h>
@@ -176,8 +178,8 @@ static NOINLINE unsigned catches(unsigned x)
 /* Mostly saves and restores registers. */
 static NOINLINE unsigned tiny(unsigned x)
 {
-	__asm__ volatile("inc %0" : "+r"(x) : : "rbx", "r12", "r13", "r14", "r15");
-	return x;
+	__asm__ volatile("" : "+r"(x) : : SAVED);
+	return x + 1;
 }
 static NOINLINE unsigned tiny_loop(unsigned x)
 {
@@ -202,7 +204,7 @@ static NOINLINE unsigned early(unsigned x)
 	if (__builtin_expect(x % 4 == 0, 1))
 		return x + 1;
 	v[x % 8] = x;
-	__asm__ volatile("" : : : "rbx", "r12");
+	__asm__ volatile("" : : : SOME_SAVED);
 	return CALL(early_leaf, v[x % 8]);
 }
 static NOINLINE unsigned early_loop(unsigned x)
@@ -212,48 +214,6 @@ static NOINLINE unsigned early_loop(unsigned x)
 	return x;
 }
 
-/* Assembly: a leaf, and a function that moves the stack pointer step by step. Both have CFI. */
-unsigned asm_leaf(unsigned x);
-unsigned asm_moves(unsigned x);
-__asm__(".text\n"
-	".globl asm_leaf, asm_moves\n"
-	".type asm_leaf, @function\n"
-	".type asm_moves, @function\n"
-	"asm_leaf:\n"
-	"	.cfi_startproc\n"
-	"	mov $20000, %ecx\n"
-	"1:	imul $5, %edi, %edi\n"
-	"	inc %edi\n"
-	"	dec %ecx\n"
-	"	jnz 1b\n"
-	"	mov %edi, %eax\n"
-	"	ret\n"
-	"	.cfi_endproc\n"
-	"	.size asm_leaf, . - asm_leaf\n"
-	"asm_moves:\n"
-	"	.cfi_startproc\n"
-	"	mov $3000, %ecx\n"
-	"2:	push %rbx\n"
-	"	.cfi_adjust_cfa_offset 8\n"
-	"	imul $5, %edi, %edi\n"
-	"	push %rcx\n"
-	"	.cfi_adjust_cfa_offset 8\n"
-	"	imul $7, %edi, %edi\n"
-	"	sub $40, %rsp\n"
-	"	.cfi_adjust_cfa_offset 40\n"
-	"	imul $9, %edi, %edi\n"
-	"	add $40, %rsp\n"
-	"	.cfi_adjust_cfa_offset -40\n"
-	"	pop %rcx\n"
-	"	.cfi_adjust_cfa_offset -8\n"
-	"	pop %rbx\n"
-	"	.cfi_adjust_cfa_offset -8\n"
-	"	dec %ecx\n"
-	"	jnz 2b\n"
-	"	mov %edi, %eax\n"
-	"	ret\n"
-	"	.cfi_endproc\n"
-	"	.size asm_moves, . - asm_moves\n");
 static NOINLINE unsigned asm_top(unsigned x)
 {
 	x += CALL(asm_leaf, x);

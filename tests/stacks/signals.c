@@ -7,6 +7,12 @@
 
 #include <sys/time.h>
 
+#ifdef __x86_64__
+#define INSTRUCTION_POINTER 16 /* REG_RIP */
+#else
+#define INSTRUCTION_POINTER 14 /* REG_EIP */
+#endif
+
 static volatile unsigned sink;
 
 LEAF(handler_leaf, ROUNDS)
@@ -46,9 +52,9 @@ static NOINLINE void on_ill(int sig, siginfo_t *info, void *context)
 	ucontext_t *c = (ucontext_t *)context;
 
 	(void)info;
-	c->uc_mcontext.gregs[16 /* rip */] += 2;
+	c->uc_mcontext.gregs[INSTRUCTION_POINTER] += 2;
 	BURN(x, ROUNDS / 4);
-	KNOWN_EDGE(__func__, LIBC "+;" RESTORER, "on_usr1");
+	KNOWN_EDGE(__func__, LIBC_KERNEL ";" RESTORER, "on_usr1");
 	LIBRARY(LIBC "+", raise(SIGUSR1));
 	sink = x;
 }

@@ -45,8 +45,8 @@ int main(int argc, char **argv)
 		LIBRARY(LIBC_ANY "+", _exit(0));
 	}
 	/* Work of the loader at the start of each. */
-	KNOWN_EDGE("-", "[ld-linux-x86-64.so.2]+", "-");
-	KNOWN_EDGE("-", "[ld-linux-x86-64.so.2]+;" LIBC_ANY "+", "-");
+	KNOWN_EDGE("-", LOADER "+", "-");
+	KNOWN_EDGE("-", LOADER "+;" LIBC_ANY "+", "-");
 	KNOWN_EDGE("-", "_start;" LIBC_ANY "+;[self]+;" LIBC_ANY "+", "-");
 	known_ready();
 	for (;;)

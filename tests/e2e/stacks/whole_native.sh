@@ -65,6 +65,7 @@ start_program() {
 	case $name in
 	recursion-*)
 		depth=${name#recursion-}
+		depth=${depth%-m32}
 		[ "${depth%-fp}" -lt 300 ] || bytes=65528
 		start_known "bin/$name" "${depth%-fp}"
 		;;
@@ -110,12 +111,12 @@ awk '
 		printf "%-20s %18s %18s %18s\n", p, of(p, "profcpu"), of(p, "perf-fp"), of(p, "perf-dwarf") } }' rows
 echo
 { echo "$COLUMNS_OF_ROWS" && cat rows; } | column -t
-[ -z "${STACKS_KEEP:-}" ] || { mkdir -p "$STACKS_KEEP" && cp -r ./*.log ./*.perf-* ./*.profcpu* rows bin "$STACKS_KEEP"; }
+[ -z "${STACKS_KEEP:-}" ] || { mkdir -p "$STACKS_KEEP" && cp -r ./*.log ./*.p* rows bin "$STACKS_KEEP"; }
 
 # Each stack is complete, unless the copy is too short; then its part is right. Without CFI the sampled function's
 # caller is known only if that function has a frame pointer. Without frame pointers too, everything is guessed.
 for name in "${programs[@]}"; do
-	case $name in
+	case ${name%-m32} in
 	recursion-10000 | signals-alternate) wanted=(exact main cut) ;;
 	no-cfi-fp) wanted=(exact missing) ;;
 	no-cfi) continue ;;
