@@ -88,7 +88,9 @@ extern struct known_edge __stop_known_edges[] __attribute__((visibility("hidden"
 		(x) = (x)*5u + __LINE__;                    \
 		__asm__ volatile("" : "+r"(x));             \
 	}
+#ifndef ROUNDS
 #define ROUNDS 20000u
+#endif
 /* A function that does only this. */
 #define LEAF(name, n)                             \
 	static NOINLINE unsigned name(unsigned x) \

@@ -84,9 +84,14 @@ static NOINLINE unsigned with_alloca(unsigned x)
 	return r;
 }
 
+#ifdef __aarch64__
+#define REALIGNS
+#else
+#define REALIGNS __attribute__((force_align_arg_pointer))
+#endif
 /* Realigns the stack on entry: by attribute, and for a variable that needs it. */
 LEAF(realigned_leaf, ROUNDS)
-static NOINLINE __attribute__((force_align_arg_pointer)) unsigned realigned(unsigned x)
+static NOINLINE REALIGNS unsigned realigned(unsigned x)
 {
 	BURN(x, ROUNDS / 10);
 	return CALL(realigned_leaf, x) + x;
