@@ -209,8 +209,9 @@ static int take_exec(struct record_offcpu *o, const struct perfdata_record *reco
 	struct offcpu_task *task;
 	int r = 0;
 
-	for (uint32_t i = first ? *first + 1 : 0; i && !r; i = task->after) {
+	for (uint32_t i = first ? *first + 1 : 0; i && !r;) {
 		task = &o->tasks.v[i - 1];
+		i = task->after; /* end may drop the task */
 		if (task->tid != record->tid && !task->ended)
 			r = end(o, task, record->time_ns);
 	}
