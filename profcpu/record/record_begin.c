@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 
 #define RECORD_FREQ_HZ 99
-#define RECORD_IDS_ROOM 64 /* ids of each event, for CPUs that come online */
+#define RECORD_IDS_ROOM 64   /* ids of each event, for CPUs that come online */
 #define BEGIN_DESCRIPTORS 16 /* for files of the recording, signals and timers */
 #define RECORD_TOOL "profcpu " PROFCPU_VERSION
 

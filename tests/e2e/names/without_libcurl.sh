@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# libcurl is loaded only to download. Where it is missing, profcpu says so, and all else works.
+# libcurl is loaded only to download. If it is missing, profcpu says so, and all else works.
 . "$(dirname "$0")/../lib.sh"
 need_root
 need unshare strace
