@@ -173,6 +173,14 @@ static bool jit_is_running(const struct jit_sources *s, int32_t pid)
 	       !jit_sources_pid_is_reused(s, pid);
 }
 
+static bool jit_has_marker(const struct jit_sources *s, int32_t pid)
+{
+	for (size_t i = 0; i < s->markers.len; i++)
+		if (s->markers.v[i].pid == pid)
+			return true;
+	return false;
+}
+
 /* Loads the perf map that a process has now, if there is one. Returns 0 or -ENOMEM. */
 static int jit_load_perfmap(struct jit_sources *s, struct jit_sources_process *p,
 			    struct jit_names_sources *names)
@@ -180,7 +188,7 @@ static int jit_load_perfmap(struct jit_sources *s, struct jit_sources_process *p
 	struct jit_perfmap map = {0};
 	int r = 0;
 
-	if (jit_pids_may_have_perfmap(&s->pids, p->pid) && !jit_sources_pid_is_reused(s, p->pid))
+	if (!jit_sources_pid_is_reused(s, p->pid))
 		r = jit_perfmaps_load(&s->perfmaps, p->pid, &p->damage, &map);
 	names->perfmap = map.names;
 	names->open |= map.found;
@@ -322,12 +330,18 @@ static int jit_load(struct jit_sources *s, struct jit_sources_process *p)
 
 	if (!r)
 		r = jit_load_capture(s, p, names.methods, &ns_pid);
-	/* Before the files are read: what a process wrote before its end is in them. */
-	bool may_write =
-		!r && s->options.live && !(p->file && p->file->way[0]) && jit_is_running(s, p->pid);
-	if (!r && s->options.live)
+	bool live = !r && s->options.live;
+	bool may_have_perfmap = live && jit_pids_may_have_perfmap(&s->pids, p->pid);
+	/*
+	 * Before the files are read: what a process wrote before its end is in them. Not for the
+	 * thousands of ended processes that have none.
+	 */
+	bool may_write = live && !(p->file && p->file->way[0]) &&
+			 (may_have_perfmap || jit_has_marker(s, p->pid)) &&
+			 jit_is_running(s, p->pid);
+	if (live)
 		r = jit_load_jitdump(s, p, ns_pid, &names);
-	if (!r && s->options.live)
+	if (!r && may_have_perfmap)
 		r = jit_load_perfmap(s, p, &names);
 	names.open &= may_write && !names.jitdump_stats.closed;
 	p->open = names.open;
