@@ -61,6 +61,7 @@ static void handle(const struct fuse_in_header *in)
 	struct fuse_entry_out entry = {.nodeid = 2, .entry_valid = 60, .attr_valid = 60};
 	struct fuse_attr_out attr = {.attr_valid = 60, .attr = attr_of(in->nodeid)};
 	struct fuse_open_out opened = {0};
+	struct fuse_statfs_out statfs = {.st = {.bsize = 4096, .frsize = 4096, .namelen = 255}};
 
 	switch (in->opcode) {
 	case FUSE_INIT:
@@ -75,6 +76,9 @@ static void handle(const struct fuse_in_header *in)
 		break;
 	case FUSE_GETATTR:
 		answer(in, 0, &attr, sizeof(attr));
+		break;
+	case FUSE_STATFS:
+		answer(in, 0, &statfs, sizeof(statfs));
 		break;
 	case FUSE_OPEN:
 		answer(in, 0, &opened, sizeof(opened));

@@ -30,6 +30,19 @@ timeout 60 "$PROFCPU" collect -p "$target" --allow-fs fuse.test -F 499 -d 1 -o a
 grep -q 'alpha_leaf' allowed/folded_stacks.out || fail "no names with --allow-fs: $(cat collect.log)"
 grep -q 'fuse.test' collect.log && fail "counts a file that was read: $(cat collect.log)"
 
+echo "an overlay with such a layer"
+mkdir merged other
+mount -t overlay -o "lowerdir=$T/program:$T/other" none "$T/merged" || fail "no overlay of FUSE"
+T_MOUNTED=("$T/merged" "${T_MOUNTED[@]}")
+start target "$T/merged/program" 60
+wait_for_cpu "$STARTED" 300
+timeout 60 "$PROFCPU" collect -p "$STARTED" -F 499 -d 1 -o layer >collect.log 2>&1 || fail "collect: $(cat collect.log)"
+grep -q '1 file on overlay was skipped' collect.log || fail "entered an overlay of FUSE: $(cat collect.log)"
+timeout 60 "$PROFCPU" collect -p "$STARTED" --allow-fs fuse.test -F 499 -d 1 -o layer.allowed >collect.log 2>&1 ||
+	fail "collect: $(cat collect.log)"
+grep -q 'alpha_leaf' layer.allowed/folded_stacks.out || fail "--allow-fs does not permit the layer: $(cat collect.log)"
+stop "$STARTED"
+
 echo "a server that never answers"
 start silent "$BUILD/helpers/fuse_mount" "$T/silent" silent
 T_MOUNTED+=("$T/silent")
