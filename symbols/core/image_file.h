@@ -32,9 +32,8 @@ struct image_file_place {
 /*
  * Opens the file that was mapped, in the first way that works. The caller closes *ret_fd.
  *
- * 0; -ENOENT; -ESTALE: another file is there now; -ENOMEM.
- * -EACCES: access to the file, or to its place, is denied.
- * -EXDEV: it is on a file system that may not answer.
+ * Returns 0, -ENOENT, -ENOMEM or one of these errors. -ESTALE: another file is there now. -EACCES:
+ * access to the file, or to its place, is denied. -EXDEV: its file system may not answer.
  */
 int image_file_find(const struct image_file_place *p, const struct image_key *key, const char *path,
 		    int *ret_fd);
