@@ -316,51 +316,75 @@ struct unwinder_sample record_unwind_sample(const struct perfdata_record *record
 
 /* Unwinds a sample and writes it. 0; -EAGAIN: defer it; -errno. */
 int record_unwind_take_sample(struct record_unwind *u, struct perfdata_writer *w,
-			      const struct perf_event_header *header, bool last)
+			      const struct perfdata_record *record, bool last)
 {
-	struct perfdata_record record;
 	struct unwound unwound;
-	int r = perfdata_records_parse(u->records, header, &record);
 
-	if (r || !record.sample.callchain) {
+	if (!record->sample.callchain) {
 		u->stats.damaged++;
 		return 0;
 	}
-	struct unwinder_sample sample = record_unwind_sample(&record, last);
+	struct unwinder_sample sample = record_unwind_sample(record, last);
+	int r = unwinder_sample(u->unwinder, &sample, &unwound);
 
-	r = unwinder_sample(u->unwinder, &sample, &unwound);
 	if (!r && u->copy_limited && unwound.edge)
 		u->stats.limits.cost[LIMIT_STACK_COPIES]++;
 	/* A copy much shorter than requested has the whole stack, so a larger one is useless. */
-	if (!r && unwound.grade != UNWIND_NO_STACK && record.pid != u->self)
+	if (!r && unwound.grade != UNWIND_NO_STACK && record->pid != u->self)
 		copy_size_note(&u->copy, unwound.reached,
 			       unwound.edge && sample.stack_bytes + COPY_SLACK >= u->copy.bytes);
-	return r ? r : write_sample(u, w, &record, &unwound);
+	return r ? r : write_sample(u, w, record, &unwound);
+}
+
+/* Applies a record that is no sample. */
+static int take_state(struct record_unwind *u, struct perfdata_writer *w,
+		      const struct perfdata_record *record)
+{
+	bool other_program = record->type == PERF_RECORD_COMM && record->comm.exec;
+	/* Deferred samples belong to the old program. */
+	int r = other_program && u->ndeferred ? record_unwind_retry(u, w, true) : 0;
+
+	if (!r)
+		r = unwinder_apply(u->unwinder, record);
+	if (!r && u->wakers &&
+	    (record->type == PERF_RECORD_FORK || record->type == PERF_RECORD_COMM))
+		r = waker_processes_know(u->wakers, record->pid);
+	if (!r && u->reader &&
+	    (other_program || (record->type == PERF_RECORD_EXIT && record->pid == record->tid)))
+		code_reader_forget(u->reader, record->pid);
+	return r;
 }
 
 int record_unwind_take_other(struct record_unwind *u, struct perfdata_writer *w,
-			     const struct perf_event_header *header)
+			     const struct perf_event_header *header,
+			     const struct perfdata_record *record)
 {
-	struct perfdata_record record;
-	bool other_program =
-		header->type == PERF_RECORD_COMM && header->misc & PERF_RECORD_MISC_COMM_EXEC;
-	int r = 0;
+	int r = record ? take_state(u, w, record) : 0;
 
-	/* Deferred samples belong to the old program. */
-	if (other_program && u->ndeferred)
-		r = record_unwind_retry(u, w, true);
-	if (!r && !perfdata_records_parse(u->records, header, &record)) {
-		r = unwinder_apply(u->unwinder, &record);
-		if (!r && u->wakers &&
-		    (header->type == PERF_RECORD_FORK || header->type == PERF_RECORD_COMM))
-			r = waker_processes_know(u->wakers, record.pid);
-		if (u->reader && (other_program ||
-				  (header->type == PERF_RECORD_EXIT && record.pid == record.tid)))
-			code_reader_forget(u->reader, record.pid);
-	}
 	if (!r)
 		record_unwind_put(u, w, header, header->size);
 	return r;
+}
+
+/* *ret_taken: the record is one of switches and wakings. */
+static int take_item(struct record_unwind *u, struct perfdata_writer *w,
+		     const struct perf_event_header *header, bool *ret_taken)
+{
+	struct perfdata_record record;
+	bool damaged = perfdata_records_parse(u->records, header, &record);
+	int r = u->offcpu && !damaged ? record_unwind_take_offcpu(u, &record) : 0;
+
+	*ret_taken = r != 0;
+	if (r)
+		return r < 0 ? r : 0;
+	if (header->type != PERF_RECORD_SAMPLE)
+		return record_unwind_take_other(u, w, header, damaged ? NULL : &record);
+	if (damaged) {
+		u->stats.damaged++;
+		return 0;
+	}
+	r = record_unwind_take_sample(u, w, &record, false);
+	return r == -EAGAIN ? record_unwind_defer(u, w, header) : r;
 }
 
 static int take_items(struct record_unwind *u, struct perfdata_writer *w)
@@ -372,22 +396,12 @@ static int take_items(struct record_unwind *u, struct perfdata_writer *w)
 		qsort(u->items.v, u->items.len, sizeof(*u->items.v), by_time);
 	for (size_t i = 0; i < u->items.len && !r; i++) {
 		const struct perf_event_header *header = u->items.v[i].header;
-		int taken = u->offcpu ? record_unwind_take_offcpu(u, header) : 0,
-		    part = header->type == PERF_RECORD_SAMPLE ? SAMPLE_PARTS : 1;
+		int part = header->type == PERF_RECORD_SAMPLE ? SAMPLE_PARTS : 1;
+		bool taken;
 
+		r = take_item(u, w, header, &taken);
 		parts += (uint64_t)part;
 		switch_parts += taken ? (uint64_t)part : 0;
-		if (taken) {
-			r = taken < 0 ? taken : 0;
-			continue;
-		}
-		if (header->type != PERF_RECORD_SAMPLE) {
-			r = record_unwind_take_other(u, w, header);
-			continue;
-		}
-		r = record_unwind_take_sample(u, w, header, false);
-		if (r == -EAGAIN)
-			r = record_unwind_defer(u, w, header);
 	}
 	u->items.len = 0;
 	u->ordered = true;

@@ -2,6 +2,7 @@
 #include "profcpu/record/unwind_impl.h"
 
 #include "base/clock.h"
+#include "recording/perfdata_records.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +31,11 @@ int record_unwind_retry(struct record_unwind *u, struct perfdata_writer *w, bool
 
 		if (deferred->done)
 			continue;
-		r = record_unwind_take_sample(u, w, (const void *)(deferred + 1), give_up);
+		struct perfdata_record record;
+
+		/* It was parsed before. */
+		r = perfdata_records_parse(u->records, (const void *)(deferred + 1), &record);
+		r = r ? 0 : record_unwind_take_sample(u, w, &record, give_up);
 		if (r == -EAGAIN) {
 			r = 0;
 			continue;
@@ -51,10 +56,13 @@ int record_unwind_defer(struct record_unwind *u, struct perfdata_writer *w,
 			const struct perf_event_header *header)
 {
 	struct unwind_deferred deferred = {.since_ns = clock_monotonic_ns(), .bytes = header->size};
+	struct perfdata_record record;
 	int r = 0;
 
 	if (!u->deferred && !(u->deferred = malloc(RECORD_UNWIND_DEFERRED_BYTES)))
-		return record_unwind_take_sample(u, w, header, true);
+		return perfdata_records_parse(u->records, header, &record)
+			       ? 0
+			       : record_unwind_take_sample(u, w, &record, true);
 	if (u->end + deferred_bytes(&deferred) > RECORD_UNWIND_DEFERRED_BYTES) {
 		u->stats.limits.cost[LIMIT_DEFERRED] += u->ndeferred;
 		r = record_unwind_retry(u, w, true);

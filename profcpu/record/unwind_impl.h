@@ -68,14 +68,16 @@ void record_unwind_use_room(struct record_unwind *u, size_t bytes);
 void record_unwind_put(struct record_unwind *u, struct perfdata_writer *w, const void *data,
 		       size_t bytes);
 int record_unwind_take_sample(struct record_unwind *u, struct perfdata_writer *w,
-			      const struct perf_event_header *header, bool last);
+			      const struct perfdata_record *record, bool last);
+/* record: the parsed header; NULL: it is damaged. */
 int record_unwind_take_other(struct record_unwind *u, struct perfdata_writer *w,
-			     const struct perf_event_header *header);
+			     const struct perf_event_header *header,
+			     const struct perfdata_record *record);
 struct unwinder_sample record_unwind_sample(const struct perfdata_record *record, bool last);
 
 /* unwind_offcpu.c */
 int record_unwind_begin_offcpu(struct record_unwind *u, const struct record_unwind_options *o);
-int record_unwind_take_offcpu(struct record_unwind *u, const struct perf_event_header *header);
+int record_unwind_take_offcpu(struct record_unwind *u, const struct perfdata_record *record);
 int record_unwind_hand_over_waits(struct record_unwind *u, uint64_t end_ns);
 int record_unwind_take_blocked(struct record_unwind *u, bool end);
 int record_unwind_take_wakers(struct record_unwind *u, bool now);

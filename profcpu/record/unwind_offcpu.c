@@ -141,7 +141,11 @@ static int take_waker_state(void *ctx, const void *data, size_t len)
 			return -ENOMEM;
 		memcpy(out, at, header->size);
 		record_unwind_use_room(u, header->size);
-		r = record_unwind_take_other(u, u->writer, (const void *)out);
+		struct perfdata_record record;
+		bool damaged = perfdata_records_parse(u->records, (const void *)out, &record);
+
+		r = record_unwind_take_other(u, u->writer, (const void *)out,
+					     damaged ? NULL : &record);
 	}
 	return r;
 }
@@ -219,30 +223,26 @@ static int take_waking(struct record_unwind *u, const struct perfdata_record *re
 }
 
 /* Uses a record for waits. 1: done, it is not written; 0: it is written like others; -errno. */
-int record_unwind_take_offcpu(struct record_unwind *u, const struct perf_event_header *header)
+int record_unwind_take_offcpu(struct record_unwind *u, const struct perfdata_record *record)
 {
-	struct perfdata_record record;
-	int r = 0;
+	bool is_ours = record->event == u->switches || record->event == u->wakings;
+	int r;
 
-	if (perfdata_records_parse(u->records, header, &record))
-		return 0; /* counted as damaged later */
-	bool is_ours = record.event == u->switches || record.event == u->wakings;
-
-	if (header->type == PERF_RECORD_SAMPLE)
-		r = record.event == u->wakings ? take_waking(u, &record)
-		    : is_ours                  ? take_stack(u, &record)
-					       : 0;
-	else if (header->type == PERF_RECORD_LOST)
-		r = is_ours ? record_offcpu_lost(u->offcpu, record.cpu, record.time_ns) : 0;
+	if (record->type == PERF_RECORD_SAMPLE)
+		r = record->event == u->wakings ? take_waking(u, record)
+		    : is_ours                   ? take_stack(u, record)
+						: 0;
+	else if (record->type == PERF_RECORD_LOST)
+		r = is_ours ? record_offcpu_lost(u->offcpu, record->cpu, record->time_ns) : 0;
 	else
-		r = record_offcpu_apply(u->offcpu, &record);
-	if (header->type == PERF_RECORD_EXIT ||
-	    (header->type == PERF_RECORD_COMM && record.comm.exec))
-		record_blocked_forget(u->blocked, record.tid);
-	is_ours |= header->type == PERF_RECORD_SWITCH_CPU_WIDE;
+		r = record_offcpu_apply(u->offcpu, record);
+	if (record->type == PERF_RECORD_EXIT ||
+	    (record->type == PERF_RECORD_COMM && record->comm.exec))
+		record_blocked_forget(u->blocked, record->tid);
+	is_ours |= record->type == PERF_RECORD_SWITCH_CPU_WIDE;
 	if (!r && is_ours)
-		r = record_offcpu_note_record(u->offcpu, &record);
-	return r ? r : is_ours && header->type != PERF_RECORD_LOST;
+		r = record_offcpu_note_record(u->offcpu, record);
+	return r ? r : is_ours && record->type != PERF_RECORD_LOST;
 }
 
 /* Writes finished waits. */
