@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "container/proc.h"
 
 #include <errno.h>
@@ -32,9 +33,7 @@ static void dotnet_own_version(struct opener *o, pid_t pid, const char *dir, cha
 	if (n <= 0)
 		return;
 	exe[n] = 0;
-	const char *slash = strrchr(exe, '/');
-	int used = snprintf(path, sizeof(path), "%s/%s.runtimeconfig.json", dir,
-			    slash ? slash + 1 : exe);
+	int used = snprintf(path, sizeof(path), "%s/%s.runtimeconfig.json", dir, path_base(exe));
 
 	if (used < 0 || (size_t)used >= sizeof(path) ||
 	    opener_file(o, pid, path, DOTNET_CONFIG_MAX, &fd) ||

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/path.h"
 #include "elf/debug_file.h"
 #include "elf/dwarf_unit_open.h"
 #include "elf/inline_unit.h"
@@ -230,9 +231,7 @@ static int open_unit(struct inlines *in, uint32_t index, struct inline_unit **re
 
 static const char *base_name(const char *path)
 {
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	return slash ? slash + 1 : path;
+	return path ? path_base(path) : NULL;
 }
 
 /* The place of an entry. */

@@ -5,6 +5,7 @@
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "base/outbuf.h"
+#include "base/path.h"
 #include "base/remedy.h"
 #include "base/shell_word.h"
 #include "profcpu/arguments.h"
@@ -28,13 +29,6 @@ struct symbols_arguments {
 	char **what;
 	int nwhat;
 };
-
-static const char *symbols_base(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
 
 /*
  * Reads all arguments of the command line. Reports and leaves out unreadable ones; then *ret_failed
@@ -103,7 +97,7 @@ static void symbols_put_fetched(struct outbuf *out, const struct symbols_image *
 	outbuf_printf(out, "%-16s ", word);
 	symbols_put_id(out, &image->build_id);
 	outbuf_char(out, ' ');
-	symbols_put_path(out, symbols_base(image->path));
+	symbols_put_path(out, path_base(image->path));
 	if (item && item->state == SYMBOL_FETCH_DOWNLOADED)
 		outbuf_printf(out, " (%.1f MiB)", (double)item->bytes / (1 << 20));
 	if (item && item->state == SYMBOL_FETCH_NO_SERVER)
@@ -399,7 +393,7 @@ static int symbols_verify_image(struct symbols_verify *v, const struct symbols_i
 {
 	static const char *const suffixes[] = {".dbg", ".debug"};
 	struct symbol_file file = {.kind = SYMBOL_FILE_ELF,
-				   .name = symbols_base(image->path),
+				   .name = path_base(image->path),
 				   .build_id = image->build_id};
 	bool any = image->place == DEBUG_FILE_INSTALLED;
 	char path[PATH_MAX];

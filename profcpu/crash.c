@@ -1,5 +1,6 @@
 #include "profcpu/crash.h"
 
+#include "base/path.h"
 #include "base/thread.h"
 #include "base/version.h"
 #include "profcpu/crash_symbols.h"
@@ -374,15 +375,13 @@ static void take_build_id(const struct crash_object *object, const ElfW(Phdr) * 
 static int add_object(struct dl_phdr_info *info, size_t size, void *ctx)
 {
 	struct crash_object *object = &crash.objects[crash.nobjects];
-	const char *base = strrchr(info->dlpi_name, '/');
 
 	(void)size;
 	(void)ctx;
 	if (crash.nobjects == CRASH_OBJECTS_MAX)
 		return 1;
-	*object = (struct crash_object){.bias = info->dlpi_addr,
-					.start = UINT64_MAX,
-					.name = base ? base + 1 : info->dlpi_name};
+	*object = (struct crash_object){
+		.bias = info->dlpi_addr, .start = UINT64_MAX, .name = path_base(info->dlpi_name)};
 	for (size_t i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		uint64_t start = info->dlpi_addr + p->p_vaddr;

@@ -1,6 +1,7 @@
 #include "profcpu/process_table.h"
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "base/printable.h"
 #include "base/vec.h"
 
@@ -73,13 +74,6 @@ char *process_arguments(pid_t pid)
 	return text;
 }
 
-static const char *process_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static bool process_is_assembly(const char *word)
 {
 	size_t len = strlen(word);
@@ -97,7 +91,7 @@ static char *process_assembly(const struct process_entry *t)
 		return NULL;
 	const char *word = text, *end = text + len;
 
-	if (!strcmp(process_base_name(text), "dotnet"))
+	if (!strcmp(path_base(text), "dotnet"))
 		while (word < end && !process_is_assembly(word))
 			word += strlen(word) + 1;
 	if (word >= end)

@@ -1,5 +1,7 @@
 #include "profile/idle.h"
 
+#include "base/path.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,9 +182,8 @@ static const char *module_file_name(const struct idle *idle, const struct profil
 	const char *path = frame->module == PROFILE_NONE
 				   ? ""
 				   : profile_text_of(idle->profile, frame->module, NULL);
-	const char *slash = strrchr(path, '/');
 
-	return slash ? slash + 1 : path;
+	return path_base(path);
 }
 
 static enum idle_part classify_frame(const struct idle *idle, uint32_t number)

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/vec.h"
 #include "recording/manifest.h"
 
@@ -115,16 +116,15 @@ static bool archive_ok(la_ssize_t r)
 static int archive_put_header(struct archive_writer *w, const char *name, const struct stat *st)
 {
 	struct archive_entry *e = archive_entry_new();
-	const char *base = strrchr(name, '/');
 	int r = 0;
 
 	if (!e)
 		return archive_fail(w, -ENOMEM, "out of memory");
 	archive_entry_set_pathname(e, name);
 	archive_entry_set_filetype(e, S_ISDIR(st->st_mode) ? AE_IFDIR : AE_IFREG);
-	archive_entry_set_perm(e, S_ISDIR(st->st_mode)                          ? 0700
-				  : recording_is_public(base ? base + 1 : name) ? 0644
-										: 0600);
+	archive_entry_set_perm(e, S_ISDIR(st->st_mode)                   ? 0700
+				  : recording_is_public(path_base(name)) ? 0644
+									 : 0600);
 	archive_entry_set_size(e, S_ISDIR(st->st_mode) ? 0 : st->st_size);
 	archive_entry_set_mtime(e, st->st_mtime, 0);
 	archive_entry_set_uid(e, 0);

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/path.h"
 #include "elf/vdso32.h"
 #include "symbols/jit/jitdump.h"
 #include "symbols/jit/sources.h"
@@ -108,13 +109,6 @@ int images_add_source(struct images *im, uint32_t image)
 	return 0;
 }
 
-static const char *images_base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static uint64_t images_name_key(int32_t pid, const char *name)
 {
 	return hash_mix(hash_bytes(name, strlen(name)), (uint32_t)pid);
@@ -126,7 +120,7 @@ static int images_add_name(struct images *im, uint32_t image)
 	struct images_source *s = im->sources.v;
 	const char *path =
 		intern_text(&im->lookup_cache->texts, im->lookup_cache->images.v[image].key.path);
-	uint64_t key = images_name_key(s[image].pid, images_base_name(path));
+	uint64_t key = images_name_key(s[image].pid, path_base(path));
 	uint32_t *first;
 	int r = hashmap_entry(&im->by_name, key, image, &first, NULL);
 
@@ -225,8 +219,7 @@ int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file)
 
 		/* Names and processes can share a hash. */
 		if (im->sources.v[i - 1].pid == place.pid &&
-		    !strcmp(images_base_name(intern_text(&im->lookup_cache->texts, key->path)),
-			    name))
+		    !strcmp(path_base(intern_text(&im->lookup_cache->texts, key->path)), name))
 			r = images_find_file(im, key, &im->sources.v[i - 1], &fd);
 	}
 	if (r)

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/progress.h"
 #include "base/remedy.h"
 
@@ -53,13 +54,6 @@ void download_missing_options_free(struct fetch_options *o)
 	symbol_servers_free(&o->servers);
 }
 
-static const char *fetch_base(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Adds a file, unless one with this key is in the list. */
 static int fetch_put(struct fetch_list *list, const struct symbol_file *file, const void *key,
 		     size_t len, size_t *ret_item)
@@ -78,7 +72,7 @@ int download_missing_add(struct fetch_list *list, const char *path, const struct
 			 size_t *ret_item)
 {
 	struct symbol_file file = {
-		.kind = SYMBOL_FILE_ELF, .name = fetch_base(path), .build_id = *build_id};
+		.kind = SYMBOL_FILE_ELF, .name = path_base(path), .build_id = *build_id};
 
 	return fetch_put(list, &file, build_id->bytes, build_id->len, ret_item);
 }

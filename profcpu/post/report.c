@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/hashmap.h"
+#include "base/path.h"
 #include "base/vec.h"
 #include "container/file_systems.h"
 #include "profcpu/post/report_text.h"
@@ -103,14 +104,6 @@ int post_report_hottest(struct profile *profile, struct report_function *ret_fun
 	return count;
 }
 
-/* The last part of a path. */
-static const char *report_base(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* One line: why a group has no names, and the remedy. */
 static void report_reason(const struct audit_group *g, uint64_t all, bool is_first, const char *dir,
 			  struct outbuf *out)
@@ -120,7 +113,7 @@ static void report_reason(const struct audit_group *g, uint64_t all, bool is_fir
 	report_text_share(audit_unnamed(g), all, share);
 	outbuf_printf(out, "%-9s %8s  ", is_first ? "unnamed" : "", share);
 	if (g->path)
-		report_text_name(report_base(g->path), out);
+		report_text_name(path_base(g->path), out);
 	else
 		outbuf_printf(out, "%s of process %d",
 			      g->kind == AUDIT_UNMAPPED ? "stacks" : "JIT-compiled code", g->pid);

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/hashmap.h"
 #include "base/intern.h"
+#include "base/path.h"
 #include "base/radix_sort.h"
 #include "base/vec.h"
 
@@ -551,11 +552,10 @@ int jitdump_line(const struct jitdump *d, const struct jit_methods_result *resul
 
 bool jitdump_is_name(const char *path, uint32_t *ret_pid)
 {
-	const char *base = strrchr(path, '/');
+	const char *base = path_base(path);
 	unsigned long long pid;
 	char *end;
 
-	base = base ? base + 1 : path;
 	if (strncmp(base, "jit-", 4) || base[4] < '0' || base[4] > '9')
 		return false;
 	errno = 0;

@@ -1,6 +1,7 @@
 #include "symbols/jit/lines.h"
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "dotnet/metadata.h"
 #include "elf/inlines.h"
 #include "symbols/jit/names.h"
@@ -141,9 +142,7 @@ static int lines_find(struct line_source *base, uint64_t addr, uint64_t time_ns,
 	int r = jit_names_line(l->names, addr, time_ns, &line);
 
 	if (!r) {
-		const char *slash = strrchr(line.file, '/');
-
-		frame.file = slash && slash[1] ? slash + 1 : line.file;
+		frame.file = path_base(line.file);
 		frame.line = line.line;
 	} else {
 		r = l->il ? jit_names_il(l->names, addr, time_ns, &place) : -ENOENT;

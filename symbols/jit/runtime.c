@@ -1,5 +1,7 @@
 #include "symbols/jit/runtime.h"
 
+#include "base/path.h"
+
 #include <stdbool.h>
 #include <string.h>
 
@@ -58,7 +60,7 @@ static bool jit_is_version(const char *text)
 
 enum jit_runtime jit_runtime_of(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name = path_base(path);
 	size_t len = strcspn(name, " "); /* " (deleted)" may follow */
 
 	for (size_t i = 0; i < sizeof(jit_runtime_files) / sizeof(*jit_runtime_files); i++) {

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/reader.h"
 #include "base/thread.h"
 #include "symbols/symtab/kallsyms.h"
@@ -64,11 +65,10 @@ static int kernel_map_add_range(struct kernel_map *k, const struct kernel_range 
  */
 static int kernel_map_module_name(struct kernel_map *k, const char *path, uint32_t *ret_name)
 {
-	const char *base = strrchr(path, '/');
+	const char *base = path_base(path);
 	char buf[256];
 	size_t n;
 
-	base = base ? base + 1 : path;
 	if (base[0] == '[')
 		return intern_str(&k->names, base, ret_name);
 	for (n = 0; base[n] && n < sizeof(buf) - 3; n++) {
