@@ -330,9 +330,12 @@ int record_unwind_take_sample(struct record_unwind *u, struct perfdata_writer *w
 	if (!r && u->copy_limited && unwound.edge)
 		u->stats.limits.cost[LIMIT_STACK_COPIES]++;
 	/* A copy much shorter than requested has the whole stack, so a larger one is useless. */
+	bool is_full = sample.stack_bytes + COPY_SLACK >= u->copy.bytes;
+
 	if (!r && unwound.grade != UNWIND_NO_STACK && record->pid != u->self)
-		copy_size_note(&u->copy, unwound.reached,
-			       unwound.edge && sample.stack_bytes + COPY_SLACK >= u->copy.bytes);
+		copy_size_note(&u->copy, unwound.reached, unwound.edge && is_full);
+	else if (!r && is_for_later(u, record))
+		copy_size_note(&u->copy, (uint32_t)sample.stack_bytes, is_full);
 	return r ? r : write_sample(u, w, record, &unwound);
 }
 

@@ -331,6 +331,27 @@ static void test_stacks_of_32_bit_programs_are_kept(void **state)
 	perfdata_close(d);
 }
 
+/* They are unwound later, so only a full copy shows that it may be too short. */
+static void test_full_copies_of_32_bit_programs_grow(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t bytes[2];
+
+	f->keep_32bit = true;
+	f->abi = PERF_SAMPLE_REGS_ABI_32;
+	begin_with(f, KEEP_STACKS_NONE);
+	for (int round = 0; round < 2; round++) {
+		for (uint64_t i = 0; i < 8; i++)
+			put_sample(f, 100 + i, CODE + 0x100, STACK_WORDS);
+		take(f, 0, f->len);
+		end_round(f, round == 1);
+		f->len = 0;
+		bytes[round] = record_unwind_stack_bytes(f->unwind);
+	}
+	assert_true(bytes[0] > 8 * STACK_WORDS);
+	assert_int_equal(bytes[1], bytes[0]); /* the copies are shorter than that */
+}
+
 static void test_incomplete_stacks_are_in_the_index(void **state)
 {
 	const struct samples_idx_row *row;
@@ -516,6 +537,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_record_in_two_parts_is_joined, begin, end),
 		cmocka_unit_test_setup_teardown(test_stacks_are_kept_by_grade, begin, end),
 		cmocka_unit_test_setup_teardown(test_stacks_of_32_bit_programs_are_kept, begin,
+						end),
+		cmocka_unit_test_setup_teardown(test_full_copies_of_32_bit_programs_grow, begin,
 						end),
 		cmocka_unit_test_setup_teardown(test_incomplete_stacks_are_in_the_index, begin,
 						end),
