@@ -178,7 +178,8 @@ static void name_events(struct sampler *s)
 /* One note for all that lacks the same right. */
 static void note_denied(struct sampler *s)
 {
-	char text[SAMPLER_DETAIL_BYTES], why[PERMISSION_TEXT_BYTES], threads[96] = "";
+	char text[SAMPLER_DETAIL_BYTES + PERMISSION_TEXT_BYTES], why[PERMISSION_TEXT_BYTES],
+		threads[96] = "";
 
 	if (!s->setup.kernel_excluded && !s->cpus_denied && !s->denied)
 		return;
