@@ -10,5 +10,5 @@ gcc -m32 -o m32 m32.c 2>m32.err || skip "needs gcc-12-multilib, g++-12-multilib 
 programs="plain-O0 plain-gcc plain-clang plain-fp plain-static edges-gcc calls-gcc libraries-lazy exceptions-gcc recursion-100"
 programs+=" signals-gcc threads vfork coroutines"
 STACKS_PROGRAMS=$(printf '%s-m32 ' $programs)
-export STACKS_PROGRAMS STACKS_PERF=none STACKS_MS=${STACKS_MS:-600}
+export STACKS_PROGRAMS STACKS_PERF=none STACKS_MS=${STACKS_MS:-600} STACKS_CHANCE=yes
 bash "$TESTS/e2e/stacks/whole_native.sh"
