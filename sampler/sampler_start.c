@@ -87,7 +87,7 @@ int sampler_take_early(struct sampler *s)
 	size_t n = sampler_nrings(s);
 	int r = 0;
 
-	if (!s->early && !(s->early = calloc(n, sizeof(*s->early))))
+	if (n && !s->early && !(s->early = calloc(n, sizeof(*s->early))))
 		return -ENOMEM;
 	for (size_t i = 0; i < n && !r; i++)
 		r = take_early(s, sampler_ring(s, i), &s->early[i]);

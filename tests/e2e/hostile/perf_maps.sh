@@ -3,6 +3,7 @@
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_root
+need_release # sanitizers take several times the memory of the test's group
 need_sampling
 need node awk python3 setpriv
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Names that a target chooses reach no terminal and no output as control characters, and none is endless.
-# Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
 need_sampling

@@ -2,6 +2,7 @@
 # libcurl is loaded only to download. If it is missing, profcpu says so, and all else works.
 . "$(dirname "$0")/../lib.sh"
 need_root
+need_release # strace and the leak sanitizer exclude each other
 need unshare strace
 lib=$(ldconfig -p | awk '$1 == "libcurl.so.4" { print $NF; exit }')
 [ -n "$lib" ] || skip "no libcurl.so.4"

@@ -60,6 +60,8 @@ static void put_header(uint64_t ip, uint64_t time_ns)
 	build_file(&b, &e, 1);
 	put_plain(&b, ip, time_ns);
 	build_features(&b, bits, contents, 2);
+	build_free(&contents[0]);
+	build_free(&contents[1]);
 	put_file("data", &b);
 }
 

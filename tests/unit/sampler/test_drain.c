@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
+#define PROCESSES_MAX 1024 /* new processes of a test */
 #define RING_BYTES 4096
 #define RINGS 2
 #define TAKEN_BYTES (1 << 20)
@@ -28,8 +29,8 @@ struct fixture {
 	struct ring rings[2 * RINGS]; /* the second half is for the event-only rings */
 	unsigned char *taken;         /* everything that the listener received */
 	size_t taken_bytes, chunks, rounds;
-	int processes[64];
-	enum sampler_news news[64];
+	int processes[PROCESSES_MAX];
+	enum sampler_news news[PROCESSES_MAX];
 	size_t nprocesses;
 	int fail_with;
 	bool unseen; /* chunks contain complete records only if joined */
@@ -66,6 +67,7 @@ static int take_process(void *ctx, pid_t pid, enum sampler_news news)
 {
 	struct fixture *f = ctx;
 
+	assert_true(f->nprocesses < PROCESSES_MAX);
 	f->news[f->nprocesses] = news;
 	f->processes[f->nprocesses++] = pid;
 	return 0;
