@@ -16,14 +16,14 @@ calls() {
 }
 
 # grows_not WHAT SMALL LARGE BYTES: no kind of call is more frequent in LARGE. LARGE has BYTES more of input and output.
-# A few more images may cost 50 calls, and reads and writes may take one for each 16 KiB. Memory may take one for each
+# A few more images may cost 200 calls, and reads and writes may take one for each 16 KiB. Memory may take one for each
 # 4 KiB.
 grows_not() {
 	awk -v what="$1" -v bytes="$4" '
 		NR == FNR { small[$1] = $2; next }
 		{
 			more = $2 - small[$1]
-			most = 50
+			most = 200
 			if ($1 ~ /^p?(read|write)v?(64)?$/)
 				most += bytes / 16384
 			if ($1 ~ /^(brk|mmap|munmap|mremap|madvise)$/)
