@@ -91,7 +91,7 @@ grep -q '^ *[1-9][0-9]* switches and wakeups lost; use a lower --max-overhead, o
 grep -q '"ring_memory"' rec/manifest.json && fail "the manifest has ring_memory: $(cat rec/manifest.json)"
 # The remedy CAP_IPC_LOCK is not printed if the recorder had it.
 sed -i 's/^\( *\)"finished"/\1"ring_memory": "unlimited",\n&/' rec/manifest.json
-"$PROFCPU" postprocess rec 2>err | grep -q '^off-CPU .* [0-9]* switches and wakeups lost; use a lower --max-overhead$' || fail "$(cat err)"
+"$PROFCPU" postprocess rec 2>err | grep -q '^ *[1-9][0-9]* switches and wakeups lost; use a lower --max-overhead$' || fail "$(cat err)"
 grep -q '"lost_switches": [1-9]' rec/report.json || fail "report.json has none: $(grep lost rec/report.json)"
 
 echo "invalid values"
