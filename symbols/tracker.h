@@ -24,7 +24,7 @@
 /* The same if images without maps are forgotten. */
 #define TRACKER_MAPPED_BYTES_MAX ((size_t)16 << 20)
 /* The memory of an image, its source and its code, without its name; about. */
-#define TRACKER_IMAGE_BYTES ((size_t)384)
+#define TRACKER_IMAGE_BYTES ((size_t)704)
 
 /*
  * Gets the image that a MMAP or MMAP2 record maps. *ret_anonymous: memory without a file. Returns
