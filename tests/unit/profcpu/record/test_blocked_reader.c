@@ -437,11 +437,16 @@ static void the_end_skips_pauses_and_counts_the_rest(void **state)
 	assert_true(clock_monotonic_ns() - begin_ns < 8 * spent_ns + NS_PER_S / 10);
 	assert_true(stats.dropped > 0 && stats.dropped <= 20000);
 	assert_int_equal(stats.requested + stats.dropped, n);
-	/* A repeated request finds room. */
-	assert_int_equal(record_blocked_request(w, getpid(), NOBODY + n - 1), 0);
+	/* Repeated requests find room. A slow machine may have dropped others than the last. */
+	for (int32_t i = 0; i < n; i++) {
+		assert_int_equal(record_blocked_request(w, getpid(), NOBODY + i), 0);
+		while (i % 20000 == 0 && record_blocked_has_work(w) &&
+		       clock_monotonic_ns() < until_ns)
+			assert_false(record_blocked_wait(w, until_ns));
+	}
 	while (record_blocked_has_work(w) && clock_monotonic_ns() < until_ns)
 		assert_false(record_blocked_wait(w, until_ns));
-	assert_int_equal(record_blocked_stats(w).dropped, stats.dropped - 1);
+	assert_int_equal(record_blocked_stats(w).dropped, 0);
 	record_blocked_free(w);
 }
 
