@@ -95,8 +95,8 @@ static void mounts_refresh(struct mounts *m)
 		mounts_read(m);
 }
 
-/* Reads the id of a file's mount; unlike statx, this needs no new kernel. Returns -1: unknown. */
-static int mounts_id(int fd)
+/* Linux before 5.8 has no STATX_MNT_ID. */
+static int mounts_id_in_proc(int fd)
 {
 	AUTO_FCLOSE FILE *f = NULL;
 	char path[48], line[128];
@@ -108,6 +108,17 @@ static int mounts_id(int fd)
 		if (sscanf(line, "mnt_id: %d", &id) != 1)
 			id = -1;
 	return id;
+}
+
+/* Reads the id of a file's mount, and asks no file system. Returns -1: unknown. */
+static int mounts_id(int fd)
+{
+	struct statx stx;
+
+	if (!statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &stx) &&
+	    (stx.stx_mask & STATX_MNT_ID))
+		return (int)stx.stx_mnt_id;
+	return mounts_id_in_proc(fd);
 }
 
 struct mount *mounts_of(struct mounts *m, int fd)

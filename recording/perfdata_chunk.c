@@ -1,4 +1,5 @@
 /* Pieces of the file in memory, within a limit. */
+#include "base/bigmem.h"
 #include "recording/perfdata_impl.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ int perfdata_chunk_get(struct perfdata_pool *pool, struct perfdata_chunk **ret_c
 		if (!c)
 			return -ENOMEM;
 		c->cap = pool->chunk_bytes;
-		c->bytes = malloc(c->cap);
+		c->bytes = bigmem_alloc(c->cap, 1);
 		if (!c->bytes) {
 			free(c);
 			return -ENOMEM;

@@ -21,7 +21,7 @@
 #include <zstd.h>
 
 /* Limits on the memory that a file can make the reader use. */
-#define PERFDATA_CHUNK_BYTES ((size_t)1 << 20) /* bytes read at once */
+#define PERFDATA_CHUNK_BYTES ((size_t)2 << 20) /* bytes read at once: a huge page */
 /* Bytes of the smallest chunk: it must hold a record, the rest of another one and new records. */
 #define PERFDATA_CHUNK_LEAST ((size_t)4 * (PERFDATA_RECORD_BYTES_MAX + 1))
 /* Bytes of chunks in memory; above, records are read again or returned early. */

@@ -1,5 +1,6 @@
 #include "profcpu/post/import.h"
 
+#include "base/bigmem.h"
 #include "base/vec.h"
 #include "recording/perfdata_offcpu.h"
 
@@ -227,6 +228,14 @@ static int import_end_deferred(struct import *in)
 	return r;
 }
 
+/* Takes address space for all deferred samples at once; memory follows with the samples. */
+static int import_make_room(struct import *in)
+{
+	in->deferred.v = bigmem_alloc(IMPORT_DEFERRED_MAX, sizeof(*in->deferred.v));
+	in->deferred.cap = in->deferred.v ? IMPORT_DEFERRED_MAX : 0;
+	return in->deferred.v ? 0 : -ENOMEM;
+}
+
 static int import_sample(struct import *in, struct perfdata_record *record)
 {
 	struct import_deferred deferred = {
@@ -259,6 +268,8 @@ static int import_sample(struct import *in, struct perfdata_record *record)
 	if (!in->kernel_seen && deferred.begun.half.kernel != CALLCHAINS_NO_KERNEL) {
 		in->kernel_seen = true;
 		in->defers = symbolizer_prefetch_kernel(in->symbols);
+		if (in->defers && import_make_room(in))
+			return -ENOMEM;
 	}
 	if (!in->defers)
 		return import_end(in, &deferred);
