@@ -25,6 +25,7 @@ struct loading {
 	enum elf_symbols_debug kind;
 	/* Sections of the image with code that .NET compiled ahead of time; NULL: none */
 	const struct elf_section *managed[2];
+	unsigned char *dynsym; /* the image's, if it was read; its names are in strings */
 };
 
 static uint8_t tag(const struct loading *l, enum symbol_source source)
@@ -154,27 +155,35 @@ static int take_symbol(struct loading *l, Elf64_Sym *sym, uint8_t source)
 			  0);
 }
 
-/*
- * Read one symbol table as one of perf's passes. *ret_strings holds the names, also after an error.
- */
-static int load_table(struct loading *l, const struct elf_section *section, uint8_t source,
-		      unsigned char **ret_strings)
+/* Read a symbol table and its names. Both are set after an error too, if they were read. */
+static int read_table(const struct elf_file *f, const struct elf_section *section,
+		      unsigned char **ret_symbols, unsigned char **ret_strings)
 {
-	AUTO_FREE unsigned char *data = NULL;
-	const struct elf_file *f = l->from;
-	int error = -EBADMSG;
-
 	if (!section->link || section->link >= f->nsections)
 		return -EBADMSG;
 	const struct elf_section *strings = &f->sections[section->link];
+	int error = elf_file_read(f, section->file_off, section->bytes, ELF_FILE_SECTION_BYTES_MAX,
+				  ret_symbols);
 
-	error = elf_file_read(f, section->file_off, section->bytes, ELF_FILE_SECTION_BYTES_MAX,
-			      &data);
-	if (!error)
-		error = elf_file_read(f, strings->file_off, strings->bytes,
-				      ELF_FILE_SECTION_BYTES_MAX, ret_strings);
+	return error ? error
+		     : elf_file_read(f, strings->file_off, strings->bytes,
+				     ELF_FILE_SECTION_BYTES_MAX, ret_strings);
+}
+
+/*
+ * Read one symbol table as one of perf's passes. *ret_symbols and *ret_strings hold what was read,
+ * also after an error.
+ */
+static int load_table(struct loading *l, const struct elf_section *section, uint8_t source,
+		      unsigned char **ret_symbols, unsigned char **ret_strings)
+{
+	const struct elf_file *f = l->from;
+	int error = read_table(f, section, ret_symbols, ret_strings);
+
 	if (error)
 		return error;
+	const unsigned char *data = *ret_symbols;
+	const struct elf_section *strings = &f->sections[section->link];
 	uint64_t n = section->bytes / symbol_bytes(f);
 
 	l->strings = (const char *)*ret_strings;
@@ -251,18 +260,21 @@ static uint64_t relocation_bytes(const struct elf_file *f, uint32_t type)
 static int add_slots(struct loading *l, const struct elf_section *dynsym,
 		     const struct elf_section *relocs, const struct elf_section *plt)
 {
-	AUTO_FREE unsigned char *syms = NULL;
-	AUTO_FREE unsigned char *strings = NULL;
+	AUTO_FREE unsigned char *other_syms = NULL;
+	AUTO_FREE unsigned char *other_strings = NULL;
 	AUTO_FREE unsigned char *rels = NULL;
 	const struct elf_file *f = l->image;
 	const struct elf_section *str = &f->sections[dynsym->link];
 	uint64_t at, slot, step = relocation_bytes(f, relocs->type);
-	int error = elf_file_read(f, dynsym->file_off, dynsym->bytes, ELF_FILE_SECTION_BYTES_MAX,
-				  &syms);
+	const unsigned char *syms = l->dynsym;
+	const char *strings = l->strings;
+	int error = 0;
 
-	if (!error)
-		error = elf_file_read(f, str->file_off, str->bytes, ELF_FILE_SECTION_BYTES_MAX,
-				      &strings);
+	if (!syms) {
+		error = read_table(f, dynsym, &other_syms, &other_strings);
+		syms = other_syms;
+		strings = (const char *)other_strings;
+	}
 	if (!error)
 		error = elf_file_read(f, relocs->file_off, relocs->bytes,
 				      ELF_FILE_SECTION_BYTES_MAX, &rels);
@@ -276,7 +288,7 @@ static int add_slots(struct loading *l, const struct elf_section *dynsym,
 		Elf64_Sym sym = symbol_at(f, syms, which);
 
 		if (sym.st_name < str->bytes)
-			error = add_slot(l, (const char *)strings + sym.st_name, at, slot);
+			error = add_slot(l, strings + sym.st_name, at, slot);
 	}
 	return error == -ENOMEM ? error : 0;
 }
@@ -314,16 +326,22 @@ static int load_all(struct loading *l, struct elf_symbols *s)
 		[ELF_SYMBOLS_MINI] = SYMBOL_MINI_DEBUG,
 	};
 	const struct elf_section *symtab = elf_file_section(l->from, ".symtab", SHT_SYMTAB);
+	AUTO_FREE unsigned char *dynamic = NULL;
 	int error = -ENOENT;
 
-	if (symtab)
-		error = load_table(l, symtab, tag(l, sources[l->kind]), &s->strings[0]);
+	if (symtab) {
+		AUTO_FREE unsigned char *symbols = NULL;
+
+		error = load_table(l, symtab, tag(l, sources[l->kind]), &symbols, &s->strings[0]);
+	}
 	if (l->kind == ELF_SYMBOLS_MINI)
 		l->from = l->image;
 	const struct elf_section *dynsym = elf_file_section(l->from, ".dynsym", SHT_DYNSYM);
 
 	if (dynsym && (!error || error == -ENOENT))
-		error = load_table(l, dynsym, tag(l, SYMBOL_DYNSYM), &s->strings[1]);
+		error = load_table(l, dynsym, tag(l, SYMBOL_DYNSYM), &dynamic, &s->strings[1]);
+	if (dynsym && !error && l->from == l->image)
+		l->dynsym = dynamic;
 	if (!error && l->table->entries.len)
 		error = load_plt(l);
 	return error;
