@@ -1,5 +1,6 @@
 #include "elf/elf_file.h"
 
+#include "base/bigmem.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 
@@ -191,7 +192,7 @@ int elf_file_read(const struct elf_file *f, uint64_t file_off, uint64_t bytes, u
 		return -E2BIG;
 	if (file_off > f->bytes || bytes > f->bytes - file_off)
 		return -EBADMSG;
-	AUTO_FREE unsigned char *data = malloc((size_t)bytes + 1);
+	AUTO_FREE unsigned char *data = bigmem_alloc((size_t)bytes + 1, 1);
 
 	if (!data)
 		return -ENOMEM;
