@@ -56,6 +56,7 @@ static const struct field {
 	RECORDING_LIMITS(LIMIT_FIELD)
 #undef LIMIT_FIELD
 		{"unwound", FIELD_BOOL, offsetof(struct recording_manifest, unwound)},
+	{"blanks_copies", FIELD_BOOL, offsetof(struct recording_manifest, blanks_copies)},
 	{"finished", FIELD_BOOL, offsetof(struct recording_manifest, finished)},
 	{"symbols_complete", FIELD_BOOL, offsetof(struct recording_manifest, symbols_complete)},
 };

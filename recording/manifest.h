@@ -74,7 +74,9 @@ struct recording_manifest {
 	/* duration_ns: 0 until finished */
 	uint64_t start_realtime_ns, start_monotonic_ns, duration_ns;
 	struct recording_limits limits; /* what limits cost the recorder */
-	bool unwound;          /* the recorder made the stacks; their callers are call sites */
+	bool unwound; /* the recorder made the stacks; their callers are call sites */
+	/* perf.data has copies of stacks of 32-bit programs, to be blanked after unwinding. */
+	bool blanks_copies;
 	bool finished;         /* the recorder ended normally, or its output was repaired */
 	bool symbols_complete; /* symbols/ has all names that the recording machine could find */
 };

@@ -114,4 +114,11 @@ bool perfdata_is_ours(int fd);
  */
 int perfdata_repair(int fd, uint64_t *ret_cut_bytes, struct parse_error *err);
 
+/*
+ * Overwrites the registers and stack copies of 32-bit programs with zeros, in a finished file of
+ * profcpu, opened for reading and writing. Each copy then has no valid bytes. 0; -EBADMSG: not such
+ * a file, or damaged; -ENOMEM; -errno.
+ */
+int perfdata_blank_copies(int fd, struct parse_error *err);
+
 #endif

@@ -1,8 +1,13 @@
-/* Changes to existing files: finishes a file that was cut off, and adds build ids. */
+/*
+ * Changes to existing files: finishes a file that was cut off, adds build ids, and blanks copies of
+ * stacks.
+ */
 #include "recording/perfdata_writer_impl.h"
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "recording/perfdata.h"
+#include "recording/perfdata_records.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -280,4 +285,52 @@ int perfdata_set_build_ids(int fd, const struct perfdata_build_id_entry *entries
 		r = file_sync(fd);
 	(void)outbuf_close(&out);
 	return r ? parse_fail(err, r, "the build ids could not be written", section.offset) : 0;
+}
+
+/* Overwrites a part of a record with zeros. Returns 0 or -errno. */
+static int blank_part(int fd, const struct perfdata_record *record, const void *part, size_t bytes)
+{
+	static const unsigned char zeros[PERFDATA_RECORD_BYTES_MAX_OUT];
+	size_t at = (size_t)((const unsigned char *)part - (const unsigned char *)record->header);
+
+	return file_pwrite_all(fd, zeros, bytes, record->file_off + at);
+}
+
+/* Blanks a sample's registers, copy, and the number of its valid bytes. */
+static int blank_sample(int fd, const struct perfdata_record *record)
+{
+	const struct perfdata_sample *s = &record->sample;
+	const unsigned char *copy = s->user_stack;
+	struct perf_event_header here;
+	uint64_t room;
+
+	if (s->user_abi != PERF_SAMPLE_REGS_ABI_32 || !copy || !s->user_regs)
+		return 0;
+	/* The record of a compressed block is not at that place. */
+	if (file_pread_all(fd, &here, sizeof(here), record->file_off) ||
+	    memcmp(&here, record->header, sizeof(here)))
+		return -EBADMSG;
+	memcpy(&room, copy - sizeof(room), sizeof(room));
+	int r = blank_part(fd, record, s->user_regs,
+			   (size_t)(copy - sizeof(room) - (const unsigned char *)s->user_regs));
+
+	return r ? r : blank_part(fd, record, copy, (size_t)room + sizeof(room));
+}
+
+int perfdata_blank_copies(int fd, struct parse_error *err)
+{
+	struct perfdata_record record;
+	struct perfdata *d;
+	int more = 0, r;
+
+	if (!perfdata_is_ours(fd))
+		return parse_fail(err, -EBADMSG, "this perf.data was not recorded by profcpu", 0);
+	r = perfdata_open(fd, &d, err);
+	if (r)
+		return r;
+	while (!r && (more = perfdata_next(d, &record, err)) > 0)
+		if (record.type == PERF_RECORD_SAMPLE)
+			r = blank_sample(fd, &record);
+	perfdata_close(d);
+	return r ? parse_fail(err, r, "the file could not be written", record.file_off) : more;
 }

@@ -424,7 +424,8 @@ static int import_finish(struct import *in, const struct import_options *options
 					 !result->unread.sources;
 	}
 	if (!result->store_error && options->write_store_dir_fd >= 0) {
-		result->store_error = post_stacks_keep(in->stacks, options->write_store_dir_fd);
+		result->store_error = post_stacks_keep(in->stacks, options->write_store_dir_fd,
+						       &result->stacks_kept);
 		result->store_complete &= !result->store_error;
 	}
 	r = options->ret_images ? symbolizer_images(in->symbols, options->ret_images) : 0;

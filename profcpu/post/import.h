@@ -61,6 +61,7 @@ struct import_result {
 	struct tracker_dropped dropped;
 	uint64_t lost_switches; /* part of data.lost_events: lost switches and wakeups */
 	int store_error;        /* -errno of writing the store; 0: written or not wanted */
+	bool stacks_kept;       /* the store has the stacks of all copies */
 };
 
 /*

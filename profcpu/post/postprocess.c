@@ -139,14 +139,46 @@ static void postprocess_repair(struct post_source *source, const char *dir, stru
 		source->manifest.duration_ns = span.last_ns - span.first_ns;
 }
 
+/*
+ * Blanks the copies of stacks that the recorder kept only to unwind them here. Returns whether none
+ * are left.
+ */
+static bool postprocess_blank_copies(const struct post_source *source, const char *dir,
+				     const struct post_result *result)
+{
+	struct parse_error err = {0};
+
+	if (!result->data.stacks.by_libdw)
+		return true;
+	if (!result->data.stacks_kept) {
+		log_note("%s/%s: still has copies of stacks of 32-bit programs, because %s", dir,
+			 RECORDING_PERF_DATA,
+			 result->data.store_error ? "their callers could not be kept"
+						  : "libdw cannot unwind them here");
+		return false;
+	}
+	AUTO_CLOSE int fd =
+		openat(source->dir_fd, RECORDING_PERF_DATA, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	int r = fd < 0 ? -errno : perfdata_blank_copies(fd, &err);
+
+	if (r)
+		log_warn("%s/%s: cannot blank the copies of stacks of 32-bit programs: %s%s%s%s",
+			 dir, RECORDING_PERF_DATA, err.what ? err.what : "", err.what ? ": " : "",
+			 strerror(-r), remedy_for(r));
+	return !r;
+}
+
 static void postprocess_manifest(struct post_source *source, const char *dir,
-				 const struct post_result *result)
+				 const struct post_result *result, bool offline)
 {
 	struct recording_manifest *m = &source->manifest;
+	bool blanked = source->has_manifest && m->blanks_copies && !offline &&
+		       postprocess_blank_copies(source, dir, result);
 
 	if (!source->has_manifest || (m->symbols_complete == result->data.store_complete &&
-				      !result->unfinished && !source->lacks_manifest))
+				      !result->unfinished && !source->lacks_manifest && !blanked))
 		return;
+	m->blanks_copies &= !blanked;
 	source->lacks_manifest = false;
 	m->symbols_complete = result->data.store_complete;
 	int r = recording_manifest_write(source->dir_fd, m);
@@ -269,7 +301,7 @@ static int postprocess_outputs(struct post_source *source, struct profile *profi
 	if (in_place && result->unfinished)
 		postprocess_repair(source, dir->path, profile, options->quiet);
 	if (in_place)
-		postprocess_manifest(source, dir->path, result);
+		postprocess_manifest(source, dir->path, result, options->load.offline);
 	postprocess_note_waits(source, dir->path, profile);
 	int r = post_outputs_write(profile, &outputs, ret_wrote);
 	int reported = options->quiet ? 0 : postprocess_report(profile, result, audit, dir->path);

@@ -36,13 +36,15 @@ static int stacks_read_kept(struct stacks *s)
 	return r;
 }
 
-int post_stacks_keep(struct stacks *s, int symbols_fd)
+int post_stacks_keep(struct stacks *s, int symbols_fd, bool *ret_kept)
 {
 	bool unknown = s->summary.by_libdw && !libdw_child_works();
+	int r = s->has_kept || !s->kept.rows.len || unknown ? 0
+		: !s->kept_whole                            ? -E2BIG
+				 : kept_stacks_write(&s->kept, symbols_fd);
 
-	return s->has_kept || !s->kept.rows.len || unknown ? 0
-	       : !s->kept_whole                            ? -E2BIG
-				: kept_stacks_write(&s->kept, symbols_fd);
+	*ret_kept = !r && (s->has_kept || !unknown);
+	return r;
 }
 
 int post_stacks_new(const struct stacks_options *options, struct stacks **ret_stacks)
@@ -276,6 +278,8 @@ static int stacks_recorded(struct stacks *s, const struct perfdata_event *event,
 	const struct samples_idx_row *row = samples_idx_find(s->options.recorded, record->file_off);
 	struct perfdata_sample *p = &record->sample;
 	struct unwound better;
+	/* A blanked copy has registers, all 0. */
+	bool kept = s->has_kept && p->user_regs && kept_stacks_find(&s->kept, record->file_off);
 
 	*unwound = stacks_as_recorded(
 		p->callchain, p->ncallchain,
@@ -286,7 +290,7 @@ static int stacks_recorded(struct stacks *s, const struct perfdata_event *event,
 	unwound->end = row->end;
 	unwound->first_spliced = row->first_spliced;
 	unwound->first_guess = row->first_guess;
-	if (!p->user_regs || !p->user_stack || !stacks_can_unwind(s, event) ||
+	if (!p->user_regs || !(p->user_stack || kept) || !stacks_can_unwind(s, event) ||
 	    stacks_rank(row->grade) >= stacks_rank(UNWIND_SPLICED))
 		return 0;
 	int r = stacks_unwind(s, event, record, &better);

@@ -47,8 +47,11 @@ void post_stacks_arch(struct stacks *s, const char *arch);
 int post_stacks_sample(struct stacks *s, const struct perfdata_event *event,
 		       struct perfdata_record *record, struct symbolizer_stack *ret_stack);
 
-/* Writes unwound stacks, if any, to symbols/ of a recording. 0 or -errno; -E2BIG: over a limit. */
-int post_stacks_keep(struct stacks *s, int symbols_fd);
+/*
+ * Writes unwound stacks, if any, to symbols/ of a recording. *ret_kept: the file now has the stacks
+ * of all copies. 0 or -errno; -E2BIG: over a limit.
+ */
+int post_stacks_keep(struct stacks *s, int symbols_fd, bool *ret_kept);
 
 /*
  * Counts of samples with callchains: grades and ends of their user parts, and their user frames by

@@ -213,6 +213,8 @@ static int begin_unwind(struct record *rec, const struct sampler_opened *opened,
 		if (r)
 			close(options.idx_fd);
 	}
+	rec->manifest.blanks_copies =
+		o->stack_bytes && options.keep == KEEP_STACKS_NONE && options.keep_32bit;
 	return r || !o->stack_bytes ? r : record_unwind_new(&options, &rec->unwind);
 }
 

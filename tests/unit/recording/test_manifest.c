@@ -35,6 +35,7 @@ static void a_manifest_is_read_as_it_was_written(void **state)
 						  .duration_ns = 0,
 						  .limits.cost[LIMIT_DEFERRED] = 7,
 						  .unwound = true,
+						  .blanks_copies = true,
 						  .finished = true,
 					  },
 				  back = {0};
@@ -56,6 +57,7 @@ static void a_manifest_is_read_as_it_was_written(void **state)
 	assert_int_equal(back.freq_hz, UINT32_MAX);
 	assert_true(back.start_realtime_ns == UINT64_MAX);
 	assert_true(back.unwound && back.finished && back.symbols_complete);
+	assert_true(back.blanks_copies);
 	assert_null(back.damage);
 	for (int i = 0; i < LIMITS; i++)
 		assert_int_equal(back.limits.cost[i], i == LIMIT_DEFERRED ? 7 : 0);
