@@ -34,7 +34,7 @@ static void shell_word_put_escaped(struct outbuf *out, const char *text)
 	for (; *text; text++)
 		if (*text == '\'' || *text == '\\')
 			outbuf_printf(out, "\\%c", *text);
-		else if (*text < ' ' || *text == 0x7f)
+		else if ((unsigned char)*text < ' ' || (unsigned char)*text >= 0x7f)
 			outbuf_printf(out, "\\%03o", (unsigned char)*text);
 		else
 			outbuf_char(out, *text);

@@ -3,6 +3,7 @@
 #include "base/path.h"
 #include "base/thread.h"
 #include "base/version.h"
+#include "profcpu/crash_registers.h"
 #include "profcpu/crash_symbols.h"
 
 #include <errno.h>
@@ -112,7 +113,7 @@ static int crash_access_reg(unw_addr_space_t as, unw_regnum_t reg, unw_word_t *v
 	const unw_word_t *regs = ctx;
 
 	(void)as;
-	if (is_write || reg < 0 || reg > UNW_X86_64_RIP)
+	if (is_write || reg < 0 || reg >= CRASH_REGISTERS)
 		return -UNW_EBADREG;
 	*value = regs[reg];
 	return 0;
@@ -216,40 +217,43 @@ static void print_frame(const struct crash_symbols *symbols, unsigned number, ui
 	line_print(&line);
 }
 
-/* A call through a bad pointer leaves the return address on top of the stack. */
+/*
+ * A call through a bad pointer leaves the return address in the link register or on top of the
+ * stack.
+ */
 static void return_from_bad_call(unw_word_t *regs)
 {
-	unw_word_t back;
+	unw_word_t back = 0;
+	size_t pushed = 0;
 
-	if (!crash_object_at(regs[UNW_X86_64_RIP]) &&
-	    crash_read(regs[UNW_X86_64_RSP], &back, sizeof(back)) && crash_object_at(back - 1)) {
-		regs[UNW_X86_64_RIP] = back;
-		regs[UNW_X86_64_RSP] += sizeof(back);
-	}
+	if (crash_object_at(regs[CRASH_IP]))
+		return;
+#ifdef CRASH_LINK
+	back = regs[CRASH_LINK];
+#else
+	pushed = sizeof(back);
+	if (!crash_read(regs[CRASH_SP], &back, sizeof(back)))
+		return;
+#endif
+	if (!crash_object_at(back - 1))
+		return;
+	regs[CRASH_IP] = back;
+	regs[CRASH_SP] += pushed;
 }
 
 static void print_stack(const ucontext_t *context)
 {
-	/* REG_* of each DWARF number. */
-	static const uint8_t numbers[] = {
-		[UNW_X86_64_RAX] = REG_RAX, [UNW_X86_64_RDX] = REG_RDX, [UNW_X86_64_RCX] = REG_RCX,
-		[UNW_X86_64_RBX] = REG_RBX, [UNW_X86_64_RSI] = REG_RSI, [UNW_X86_64_RDI] = REG_RDI,
-		[UNW_X86_64_RBP] = REG_RBP, [UNW_X86_64_RSP] = REG_RSP, [UNW_X86_64_R8] = REG_R8,
-		[UNW_X86_64_R9] = REG_R9,   [UNW_X86_64_R10] = REG_R10, [UNW_X86_64_R11] = REG_R11,
-		[UNW_X86_64_R12] = REG_R12, [UNW_X86_64_R13] = REG_R13, [UNW_X86_64_R14] = REG_R14,
-		[UNW_X86_64_R15] = REG_R15, [UNW_X86_64_RIP] = REG_RIP,
-	};
-	unw_word_t regs[UNW_X86_64_RIP + 1], addr;
+	unw_word_t regs[CRASH_REGISTERS], addr;
+	bool exact = true, known = crash_registers(context, regs);
 	struct crash_symbols symbols;
 	unw_cursor_t cursor;
-	bool exact = true;
 	unsigned n = 0;
 
-	for (size_t i = 0; i < sizeof(regs) / sizeof(*regs); i++)
-		regs[i] = (unw_word_t)context->uc_mcontext.gregs[numbers[i]];
+	if (!known)
+		return;
 	crash_symbols_open(&symbols);
-	if (!crash_object_at(regs[UNW_X86_64_RIP]))
-		print_frame(&symbols, n++, regs[UNW_X86_64_RIP], true);
+	if (!crash_object_at(regs[CRASH_IP]))
+		print_frame(&symbols, n++, regs[CRASH_IP], true);
 	return_from_bad_call(regs);
 	if (unw_init_remote(&cursor, crash.space, regs))
 		return;
