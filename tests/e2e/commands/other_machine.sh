@@ -10,27 +10,27 @@ need aarch64-linux-gnu-gcc-12 pkg-config
 mkdir inc
 common=$(dirname "$(find /usr/include -name libunwind-common.h | head -n 1)")
 cp "$common"/libunwind-common.h "$common"/libunwind-dynamic.h inc
-cat >inc/libunwind.h <<'H'
-#pragma once
-#include <stddef.h>
-#include <stdint.h>
-#include <ucontext.h>
-#define UNW_TARGET aarch64
-#define UNW_TARGET_AARCH64 1
-#define UNW_TDEP_CURSOR_LEN 4096
-#define UNW_TDEP_IP 30
-#define UNW_TDEP_SP 31
-#define UNW_TDEP_EH 0
-#define UNW_TDEP_NUM_EH_REGS 4
-#define UNW_TDEP_LAST_REG 32
+sed 's/^@/#/' >inc/libunwind.h <<'H'
+@pragma once
+@include <stddef.h>
+@include <stdint.h>
+@include <ucontext.h>
+@define UNW_TARGET aarch64
+@define UNW_TARGET_AARCH64 1
+@define UNW_TDEP_CURSOR_LEN 4096
+@define UNW_TDEP_IP 30
+@define UNW_TDEP_SP 31
+@define UNW_TDEP_EH 0
+@define UNW_TDEP_NUM_EH_REGS 4
+@define UNW_TDEP_LAST_REG 32
 enum { UNW_AARCH64_X0, UNW_AARCH64_X30 = 30, UNW_AARCH64_SP, UNW_AARCH64_PC };
 typedef uint64_t unw_word_t;
 typedef int64_t unw_sword_t;
 typedef long double unw_tdep_fpreg_t;
 typedef ucontext_t unw_tdep_context_t;
 typedef struct { char unused; } unw_tdep_save_loc_t, unw_tdep_proc_info_t;
-#include "libunwind-common.h"
-#include "libunwind-dynamic.h"
+@include "libunwind-common.h"
+@include "libunwind-dynamic.h"
 H
 # shellcheck disable=SC2046 # words
 headers=$(pkg-config --cflags libelf libdw zlib libzstd liblzma libarchive libcurl | sed 's/-I/-idirafter/g')
