@@ -74,6 +74,15 @@ bool jit_pids_is_captured(struct jit_pids *pids, int dir_fd, int32_t pid)
 	return jit_methods_has_file(dir_fd, pid);
 }
 
+/* Whether a process, even after its end, is pinned with a perf map that our /tmp does not show. */
+static bool pids_is_elsewhere(const struct jit_pids *pids, int32_t pid)
+{
+	struct opener_process process;
+
+	return pids->opener && !opener_process(pids->opener, pid, &process) &&
+	       (process.other_root || process.ns_pid != pid);
+}
+
 bool jit_pids_may_have_perfmap(struct jit_pids *pids, int32_t pid)
 {
 	if (pids->lives == JIT_PIDS_UNREAD) {
@@ -83,5 +92,6 @@ bool jit_pids_may_have_perfmap(struct jit_pids *pids, int32_t pid)
 
 		pids->lives = pids_list_of(r ? r : pids_add_perfmaps(pids));
 	}
-	return pids->lives == JIT_PIDS_UNREADABLE || hashmap_get(&pids->live, (uint32_t)pid);
+	return pids->lives == JIT_PIDS_UNREADABLE || hashmap_get(&pids->live, (uint32_t)pid) ||
+	       pids_is_elsewhere(pids, pid);
 }

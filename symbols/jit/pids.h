@@ -6,6 +6,7 @@
 #define SYMBOLS_JIT_PIDS_H
 
 #include "base/hashmap.h"
+#include "container/opener.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,8 +14,9 @@
 /* Processes after which the directories are read. They can have many entries. */
 #define JIT_PIDS_UNLISTED 16
 
-/* A zeroed struct has read nothing. */
+/* A zeroed struct has read nothing. opener may be NULL; it is borrowed. */
 struct jit_pids {
+	struct opener *opener;
 	struct hashmap captured; /* PIDs with a file of methods in the recording */
 	struct hashmap live;     /* PIDs in /proc, or with a perf map in /tmp */
 	enum jit_pids_list { JIT_PIDS_UNREAD, JIT_PIDS_READ, JIT_PIDS_UNREADABLE } captures, lives;
@@ -30,8 +32,9 @@ void jit_pids_free(struct jit_pids *pids);
 bool jit_pids_is_captured(struct jit_pids *pids, int dir_fd, int32_t pid);
 
 /*
- * Whether the process lives, or a perf map of that PID is in /tmp. True if that is not known. A
- * process that starts or a map that is made later may be missed.
+ * Whether the process lives, or a perf map of that PID is in /tmp, or may be elsewhere, because the
+ * opener pinned the process with another root or PID. True if that is not known. A process that
+ * starts or a map that is made later may be missed.
  */
 bool jit_pids_may_have_perfmap(struct jit_pids *pids, int32_t pid);
 

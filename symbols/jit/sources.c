@@ -66,6 +66,7 @@ int jit_sources_new(const struct jit_sources_options *options, struct opener *op
 		return -ENOMEM;
 	s->options = *options;
 	s->opener = opener;
+	s->pids.opener = opener;
 	s->users.dir_fd = options->capture_dir_fd;
 	s->perfmaps = (struct jit_perfmaps){.opener = opener,
 					    .users = &s->users,

@@ -1,4 +1,5 @@
 #include "symbols/jit/methods_file.h"
+#include "symbols/jit/pids.h"
 #include "symbols/jit/sources.h"
 #include "symbols/jit/users.h"
 
@@ -327,6 +328,59 @@ static void perf_maps_share_the_memory(void **state)
 	lookup_cache_free(&lookup_cache);
 }
 
+/* Looks up a process that was pinned, had a root of its own with a perf map, and has ended. */
+static void look_up_in_another_root(const char *root, int32_t lookups_before)
+{
+	struct jit_sources_options options = {.capture_dir_fd = -1, .live = true};
+	struct symbol_provider *names = NULL;
+	struct opener *opener;
+	struct jit_sources *s;
+	struct symbol found;
+	char path[64];
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (!chroot(root) && !chdir("/"))
+			raise(SIGSTOP);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+	snprintf(path, sizeof(path), "%s/tmp/perf-%d.map", root, pid);
+	FILE *file = fopen(path, "wx");
+
+	assert_non_null(file);
+	fputs("1000 100 hot\n", file);
+	fclose(file);
+	assert_int_equal(opener_new(&opener), 0);
+	assert_int_equal(opener_pin(opener, pid), 0);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(jit_sources_new(&options, opener, open_nothing, NULL, &s), 0);
+	for (int32_t i = 0; i < lookups_before; i++)
+		assert_int_equal(jit_sources_provider(s, PID + i, &names), 0);
+	assert_int_equal(jit_sources_provider(s, pid, &names), 0);
+	assert_non_null(names);
+	assert_int_equal(symbol_provider_find(names, 0x1010, 0, &found), 0);
+	assert_string_equal(found.name, "hot");
+	jit_sources_free(s);
+	opener_free(opener);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void names_in_another_root_do_not_depend_on_earlier_lookups(void **state)
+{
+	const struct fixture *f = *state;
+	char tmp[48];
+
+	if (geteuid())
+		skip(); /* only root can change its root */
+	snprintf(tmp, sizeof(tmp), "%s/tmp", f->dir);
+	assert_int_equal(mkdir(tmp, 0700), 0);
+	look_up_in_another_root(f->dir, 0);
+	look_up_in_another_root(f->dir, JIT_PIDS_UNLISTED);
+	assert_int_equal(rmdir(tmp), 0);
+}
+
 /* Holes cost no disk space. They must not reduce what others may read. */
 static void sparse_perf_maps_leave_room_for_others(void **state)
 {
@@ -463,6 +517,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_perf_map_of_another_user_is_refused, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(perf_maps_share_the_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			names_in_another_root_do_not_depend_on_earlier_lookups, setup, teardown),
 		cmocka_unit_test_setup_teardown(names_of_a_running_process_may_grow, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(captured_names_are_not_open, setup, teardown),
