@@ -201,7 +201,7 @@ static void report_jit_damage(const struct jit_damage *damage, struct outbuf *ou
 		{JIT_DUMPS_EARLY, "jitdump is", "jitdumps are",
 		 "incomplete; names of other sources win"},
 		{JIT_DUMPS_REFUSED, "jitdump was", "jitdumps were",
-		 "refused: damaged, or of another process or user"},
+		 "refused: damaged, of another process or user, or too many"},
 		{JIT_DUMP_BAD_RECORDS, "record", "records",
 		 "of jitdumps were left out: damaged, or over a limit"},
 		{JIT_PERFMAPS_REFUSED, "perf map was", "perf maps were",

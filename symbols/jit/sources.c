@@ -14,11 +14,16 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define JIT_LATER_NS (2 * NS_PER_S) /* tolerated difference between two clocks */
-#define JIT_MARKERS_MAX 4096        /* mapped jitdumps; further ones are not read */
+#define JIT_MARKERS_MAX 16          /* mapped jitdumps of a process; older ones are not read */
+
+struct jit_marker {
+	uint32_t file_pid, image;
+};
 
 struct jit_sources_process {
 	bool checked, captured; /* checked: captured is known */
@@ -27,6 +32,7 @@ struct jit_sources_process {
 	bool counted; /* struct jit_sources_options */
 	bool named;   /* names were looked up, not lines alone */
 	int32_t pid;
+	VEC(struct jit_marker) markers; /* oldest first */
 	struct symbol_provider *names;
 	struct jit_methods_file *file; /* header lines of the capture; NULL: there is none */
 	struct jit_damage damage;
@@ -38,11 +44,6 @@ struct jit_sources_process {
 	const char *perfmap_why; /* why its perf map is not used; NULL: it is, or there is none */
 };
 
-struct jit_marker {
-	int32_t pid;
-	uint32_t file_pid, image;
-};
-
 struct jit_sources {
 	struct jit_sources_options options;
 	struct opener *opener;
@@ -50,7 +51,6 @@ struct jit_sources {
 	void *ctx;
 	VEC(struct jit_sources_process) processes;
 	struct hashmap by_pid; /* PID -> index into processes */
-	VEC(struct jit_marker) markers;
 	struct jit_pids pids;
 	struct jit_perfmaps perfmaps;
 	struct jit_users users;
@@ -84,10 +84,10 @@ void jit_sources_free(struct jit_sources *s)
 		return;
 	for (size_t i = 0; i < s->processes.len; i++) {
 		symbol_provider_free(s->processes.v[i].names);
+		vec_free(&s->processes.v[i].markers);
 		free(s->processes.v[i].file);
 	}
 	vec_free(&s->processes);
-	vec_free(&s->markers);
 	jit_pids_free(&s->pids);
 	jit_users_free(&s->users);
 	hashmap_free(&s->by_pid);
@@ -135,18 +135,18 @@ bool jit_sources_has_capture(struct jit_sources *s, int32_t pid)
 
 int jit_sources_add_jitdump(struct jit_sources *s, int32_t pid, uint32_t file_pid, uint32_t image)
 {
-	for (size_t i = 0; i < s->markers.len; i++)
-		if (s->markers.v[i].pid == pid && s->markers.v[i].image == image)
-			return 0;
-	if (s->markers.len >= JIT_MARKERS_MAX) {
-		struct jit_sources_process *p;
-		int r = jit_sources_process(s, pid, &p);
+	struct jit_sources_process *p;
+	int r = jit_sources_process(s, pid, &p);
 
-		if (!r)
-			p->damage.n[JIT_DUMPS_REFUSED]++;
-		return r;
+	for (size_t i = 0; !r && i < p->markers.len; i++)
+		if (p->markers.v[i].image == image)
+			return 0;
+	if (!r && p->markers.len == JIT_MARKERS_MAX) {
+		p->markers.len--;
+		memmove(p->markers.v, p->markers.v + 1, p->markers.len * sizeof(*p->markers.v));
+		p->damage.n[JIT_DUMPS_REFUSED]++;
 	}
-	return vec_push(&s->markers, ((struct jit_marker){pid, file_pid, image}));
+	return r ? r : vec_push(&p->markers, ((struct jit_marker){file_pid, image}));
 }
 
 bool jit_sources_pid_is_reused(const struct jit_sources *s, int32_t pid)
@@ -172,14 +172,6 @@ static bool jit_is_running(const struct jit_sources *s, int32_t pid)
 
 	return !proc_status(pid, &status) && status.state != 'Z' && status.state != 'X' &&
 	       !jit_sources_pid_is_reused(s, pid);
-}
-
-static bool jit_has_marker(const struct jit_sources *s, int32_t pid)
-{
-	for (size_t i = 0; i < s->markers.len; i++)
-		if (s->markers.v[i].pid == pid)
-			return true;
-	return false;
 }
 
 /* Loads the perf map that a process has now, if there is one. Returns 0 or -ENOMEM. */
@@ -229,9 +221,11 @@ static bool jit_may_use_dump(struct jit_sources *s, int32_t pid, int fd)
  * Reads one jitdump. Returns 0; -ENOENT: it belongs to another process; -errno: it could not be
  * read to its end.
  */
-static int jit_load_marker(struct jit_sources *s, const struct jit_marker *marker, int32_t ns_pid,
-			   struct jit_damage *damage, struct jit_names_sources *names)
+static int jit_load_marker(struct jit_sources *s, struct jit_sources_process *p,
+			   const struct jit_marker *marker, int32_t ns_pid,
+			   struct jit_names_sources *names)
 {
+	struct jit_damage *damage = &p->damage;
 	struct jitdump_stats stats;
 	struct jitdump *dump = NULL;
 	AUTO_CLOSE int fd = -1;
@@ -241,8 +235,8 @@ static int jit_load_marker(struct jit_sources *s, const struct jit_marker *marke
 		return r;
 	names->open = true;
 	r = jitdump_peek(fd, &stats);
-	if (!r && (!jit_belongs_to(s, marker->pid, marker->file_pid, stats.pid, ns_pid) ||
-		   !jit_may_use_dump(s, marker->pid, fd)))
+	if (!r && (!jit_belongs_to(s, p->pid, marker->file_pid, stats.pid, ns_pid) ||
+		   !jit_may_use_dump(s, p->pid, fd)))
 		r = -ENOENT;
 	if (r) {
 		damage->n[JIT_DUMPS_REFUSED]++;
@@ -269,11 +263,8 @@ static int jit_load_marker(struct jit_sources *s, const struct jit_marker *marke
 static int jit_load_jitdump(struct jit_sources *s, struct jit_sources_process *p, int32_t ns_pid,
 			    struct jit_names_sources *names)
 {
-	for (size_t i = s->markers.len; i-- > 0;) {
-		const struct jit_marker *marker = &s->markers.v[i];
-		int r = marker->pid == p->pid
-				? jit_load_marker(s, marker, ns_pid, &p->damage, names)
-				: -ENOENT;
+	for (size_t i = p->markers.len; i-- > 0;) {
+		int r = jit_load_marker(s, p, &p->markers.v[i], ns_pid, names);
 
 		if (!r || r == -ENOMEM)
 			return r;
@@ -338,8 +329,7 @@ static int jit_load(struct jit_sources *s, struct jit_sources_process *p)
 	 * thousands of ended processes that have none.
 	 */
 	bool may_write = live && !(p->file && p->file->way[0]) &&
-			 (may_have_perfmap || jit_has_marker(s, p->pid)) &&
-			 jit_is_running(s, p->pid);
+			 (may_have_perfmap || p->markers.len) && jit_is_running(s, p->pid);
 	if (live)
 		r = jit_load_jitdump(s, p, ns_pid, &names);
 	if (!r && may_have_perfmap)

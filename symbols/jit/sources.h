@@ -55,7 +55,8 @@ int jit_sources_new(const struct jit_sources_options *options, struct opener *op
 void jit_sources_free(struct jit_sources *s);
 
 /*
- * Notes that a process maps an image named jit-FILE_PID.dump for execution. Returns 0 or -ENOMEM.
+ * Notes that a process maps an image named jit-FILE_PID.dump for execution. The newest 16 of a
+ * process count; older ones are counted as refused. Returns 0 or -ENOMEM.
  */
 int jit_sources_add_jitdump(struct jit_sources *s, int32_t pid, uint32_t file_pid, uint32_t image);
 

@@ -165,10 +165,45 @@ static void damage_is_counted_when_names_are_looked_up(void **state)
 	assert_int_equal(damage.n[JIT_CAPTURE_BAD_LINES], 1);
 	assert_int_equal(damage.n[JIT_CAPTURES_CUT], 1);
 	assert_int_equal(damage.n[JIT_DUMPS_REFUSED], 0);
-	for (uint32_t i = 0; i < 5000; i++)
-		assert_int_equal(jit_sources_add_jitdump(f->sources, PID, 1, i), 0);
-	damage = jit_sources_stats(f->sources).damage;
-	assert_int_equal(damage.n[JIT_DUMPS_REFUSED], 5000 - 4096);
+}
+
+struct opened {
+	uint32_t images[64];
+	size_t n;
+};
+
+static int note_image(void *ctx, uint32_t image, int *ret_fd)
+{
+	struct opened *opened = ctx;
+
+	(void)ret_fd;
+	assert_true(opened->n < sizeof(opened->images) / sizeof(*opened->images));
+	opened->images[opened->n++] = image;
+	return -ENOENT;
+}
+
+/* A process with many jitdumps does not displace those of others, and keeps its newest ones. */
+static void each_process_has_room_for_jitdumps(void **state)
+{
+	enum { MANY = 5000, OTHER = MANY + 1 };
+	struct jit_sources_options options = {.capture_dir_fd = -1, .live = true};
+	struct opened opened = {.n = 0};
+	struct jit_sources *s;
+
+	(void)state;
+	assert_int_equal(jit_sources_new(&options, NULL, note_image, &opened, &s), 0);
+	for (uint32_t i = 0; i < MANY; i++)
+		assert_int_equal(jit_sources_add_jitdump(s, PID, PID, i), 0);
+	for (int twice = 0; twice < 2; twice++)
+		assert_int_equal(jit_sources_add_jitdump(s, PID + 1, PID + 1, OTHER), 0);
+	look_up(&(struct fixture){.sources = s}, PID + 1);
+	assert_int_equal(opened.n, 1);
+	assert_int_equal(opened.images[0], OTHER);
+	assert_int_equal(jit_sources_stats(s).damage.n[JIT_DUMPS_REFUSED], 0);
+	look_up(&(struct fixture){.sources = s}, PID);
+	assert_int_equal(opened.images[1], MANY - 1);
+	assert_int_equal(jit_sources_stats(s).damage.n[JIT_DUMPS_REFUSED], MANY - (opened.n - 1));
+	jit_sources_free(s);
 }
 
 struct perfmap {
@@ -524,6 +559,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(captured_names_are_not_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(damage_is_counted_when_names_are_looked_up, setup,
 						teardown),
+		cmocka_unit_test(each_process_has_room_for_jitdumps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
