@@ -37,15 +37,18 @@ static int unhold(struct offcpu *o, struct offcpu_thread *t)
 	return r;
 }
 
+/* Accounts for a wait that is handed out before the poll that counts it. */
+static void count_unsettled(struct offcpu_thread *t, const struct offcpu_interval *wait)
+{
+	t->totals.unsettled += tier_of(wait) == TIER_UNKNOWN;
+	t->owed_ns -= (int64_t)wait->runnable_ns;
+	t->settled.count++;
+}
+
 int offcpu_unhold(struct offcpu *o, struct offcpu_thread *t)
 {
-	for (uint32_t at = t->held_first; at; at = o->held.v[at - 1].next) {
-		const struct offcpu_interval *wait = &o->held.v[at - 1].interval;
-
-		t->totals.unsettled += tier_of(wait) == TIER_UNKNOWN;
-		t->owed_ns -= (int64_t)wait->runnable_ns;
-	}
-	t->settled.count += t->nheld;
+	for (uint32_t at = t->held_first; at; at = o->held.v[at - 1].next)
+		count_unsettled(t, &o->held.v[at - 1].interval);
 	return unhold(o, t);
 }
 
@@ -58,8 +61,12 @@ int offcpu_hold(struct offcpu *o, struct offcpu_thread *t, const struct offcpu_i
 		o->counts.overflow++;
 		r = offcpu_unhold(o, t);
 		at = o->held_unused;
+		if (!r && !at) { /* other threads hold them all */
+			count_unsettled(t, interval);
+			r = offcpu_emit(o, t, interval);
+		}
 		if (r || !at)
-			return r ? r : offcpu_emit(o, t, interval);
+			return r;
 	}
 	if (at)
 		o->held_unused = o->held.v[at - 1].next;
