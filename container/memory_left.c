@@ -57,8 +57,8 @@ static bool read_number(const char *dir, const char *name, uint64_t *ret_value)
 	return true;
 }
 
-/* The number after a key at the start of a line; 0: there is none. */
-static uint64_t number_of(const char *text, const char *key)
+/* The number after a key at the start of a line; `none` without the key. text may be NULL. */
+static uint64_t number_of(const char *text, const char *key, uint64_t none)
 {
 	size_t len = strlen(key);
 
@@ -67,7 +67,7 @@ static uint64_t number_of(const char *text, const char *key)
 		if (!strncmp(text, key, len) && strchr(": \t", text[len]))
 			return strtoull(text + len + 1, NULL, 10);
 	}
-	return 0;
+	return none;
 }
 
 /* The bytes that one group's own limit leaves. */
@@ -79,7 +79,7 @@ static uint64_t left_in_group(const struct hierarchy *h, const char *dir)
 	if (!read_number(dir, h->limit, &limit) || !read_number(dir, h->used, &used))
 		return UINT64_MAX;
 	stat = read_text(dir, "memory.stat");
-	uint64_t droppable = stat ? number_of(stat, h->droppable) : 0;
+	uint64_t droppable = number_of(stat, h->droppable, 0);
 
 	used -= droppable < used ? droppable : used;
 	return limit > used ? limit - used : 0;
@@ -129,9 +129,9 @@ uint64_t memory_left_in(const char *proc_dir, const char *cgroup_dir)
 {
 	AUTO_FREE char *meminfo = read_text(proc_dir, "meminfo");
 	AUTO_FREE char *groups = read_text(proc_dir, "self/cgroup");
-	uint64_t left = meminfo ? number_of(meminfo, "MemAvailable") * KIB : 0;
+	uint64_t kib = number_of(meminfo, "MemAvailable", UINT64_MAX),
+		 left = kib < UINT64_MAX / KIB ? kib * KIB : UINT64_MAX;
 
-	left = left ? left : UINT64_MAX;
 	/* "ID:CONTROLLERS:PATH"; version 2 has no controllers here. */
 	for (char *line = groups, *next; line && *line; line = next) {
 		char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;

@@ -21,15 +21,20 @@ static int tracker_no_comm(void *ctx, int32_t tid, uint32_t *ret_comm)
 	return 0;
 }
 
+static size_t tracker_limit(uint64_t part, size_t most)
+{
+	return part > most ? most : part < TRACKER_BYTES_MIN ? TRACKER_BYTES_MIN : (size_t)part;
+}
+
 static void tracker_set_limits(struct tracker *t)
 {
 	uint64_t part =
 		(t->options.bytes ? t->options.bytes : memory_left()) / TRACKER_PART_OF_MEMORY;
-	size_t images =
-		t->options.forget_ended ? TRACKER_MAPPED_BYTES_MAX : TRACKER_IMAGES_BYTES_MAX;
 
-	t->maps_bytes = part < PROCESSES_MAPS_BYTES_MAX ? (size_t)part : PROCESSES_MAPS_BYTES_MAX;
-	t->images_bytes_max = part < images ? (size_t)part : images;
+	t->maps_bytes = tracker_limit(part, PROCESSES_MAPS_BYTES_MAX);
+	t->images_bytes_max =
+		tracker_limit(part, t->options.forget_ended ? TRACKER_MAPPED_BYTES_MAX
+							    : TRACKER_IMAGES_BYTES_MAX);
 }
 
 int tracker_new(const struct tracker_options *options, struct tracker **ret_tracker)

@@ -45,9 +45,7 @@ int processes_new(const struct processes_options *options, struct processes **re
 	}
 	p->options = *options;
 	p->ended_first = p->ended_next = 1;
-	p->maps.trees.nodes_max =
-		(options->maps_bytes ? options->maps_bytes : PROCESSES_MAPS_BYTES_MAX) /
-		sizeof(struct map_tree_node);
+	p->maps.trees.nodes_max = options->maps_bytes / sizeof(struct map_tree_node);
 	*ret_processes = p;
 	return 0;
 }

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define PROCESSES_ENDED_KEPT 8192 /* latest ended threads whose maps are kept */
-/* Memory for the maps of all processes. If it is full, maps of ended processes go first. */
+/* The most memory for the maps of all processes. If it is full, maps of ended ones go first. */
 #define PROCESSES_MAPS_BYTES_MAX ((size_t)24 << 20)
 
 /* A thread, from its creation until its tid is used again. */
@@ -47,7 +47,7 @@ struct processes_options {
 	/* Forget threads that ended long ago, not only their maps. Memory is bounded for any time.
 	 */
 	bool forget_ended;
-	size_t maps_bytes; /* replaces PROCESSES_MAPS_BYTES_MAX; 0: that limit */
+	size_t maps_bytes; /* for the maps of all processes; PROCESSES_MAPS_BYTES_MAX at most */
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -76,7 +76,7 @@ void processes_exit(struct processes *p, int32_t tid);
 
 /*
  * MMAP or MMAP2 of a process: lays map over earlier ones; its under and under_pgoff are ignored.
- * Returns 0, -E2BIG (dropped and counted: over PROCESS_MAPS_MAX or PROCESSES_MAPS_BYTES_MAX),
+ * Returns 0, -E2BIG (dropped and counted: over PROCESS_MAPS_MAX or maps_bytes),
  * -EINVAL (empty or wraps around) or -ENOMEM.
  */
 int processes_map(struct processes *p, int32_t pid, int32_t tid, const struct process_map *map,

@@ -77,6 +77,8 @@ static void without_groups_the_machine_is_the_limit(void **state)
 	assert_int_equal(left(f), 2 * MIB);
 	put(f, "proc/self/cgroup", "nonsense\n:\n::\n3:memory\n\n");
 	assert_int_equal(left(f), 2 * MIB);
+	put(f, "proc/meminfo", "MemAvailable:       0 kB\n");
+	assert_int_equal(left(f), 0);
 	/* This process has some memory left, and not more than a machine can have. */
 	assert_true(memory_left() > MIB && memory_left() < (uint64_t)1 << 50);
 }

@@ -139,7 +139,10 @@ static void set_up(struct fixture *f)
 	*f = (struct fixture){.time_ns = 1};
 	assert_int_equal(profile_new(&f->profile), 0);
 	assert_int_equal(
-		processes_new(&(struct processes_options){.unnamed = unnamed}, &f->processes), 0);
+		processes_new(&(struct processes_options){.unnamed = unnamed,
+							  .maps_bytes = PROCESSES_MAPS_BYTES_MAX},
+			      &f->processes),
+		0);
 	f->chains = (struct callchains){
 		.profile = f->profile, .processes = f->processes, .frame = look_up, .ctx = f};
 }

@@ -251,6 +251,26 @@ static void images_over_the_limit_are_dropped(void **state)
 	end(&o);
 }
 
+/* The images and maps of an ordinary program are known even if no memory is left. */
+static void without_memory_the_limits_are_the_smallest(void **state)
+{
+	struct owner o = {0};
+	struct tracker_dropped dropped;
+
+	(void)state;
+	assert_int_equal(
+		tracker_new(&(struct tracker_options){.lookup_cache = &o.cache, .bytes = 1},
+			    &o.tracker),
+		0);
+	for (int i = 0; i < 2 * STORM; i++)
+		map_new_name(&o, 8, 0x2000 * (uint64_t)(1 + i), 5);
+	dropped = tracker_dropped(o.tracker);
+	assert_true(dropped.maps > STORM / 2 && dropped.maps < 3 * STORM / 2);
+	assert_int_equal(dropped.maps_bytes, TRACKER_BYTES_MIN);
+	assert_int_equal(dropped.images_bytes, TRACKER_BYTES_MIN);
+	end(&o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +280,7 @@ int main(void)
 		cmocka_unit_test(forks_take_maps_and_names_except_synthesized_ones),
 		cmocka_unit_test(images_without_maps_are_forgotten),
 		cmocka_unit_test(images_over_the_limit_are_dropped),
+		cmocka_unit_test(without_memory_the_limits_are_the_smallest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

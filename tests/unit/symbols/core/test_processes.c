@@ -24,7 +24,11 @@ static struct processes *fresh(void)
 {
 	struct processes *p;
 
-	assert_int_equal(processes_new(&(struct processes_options){.unnamed = unnamed}, &p), 0);
+	assert_int_equal(
+		processes_new(&(struct processes_options){.unnamed = unnamed,
+							  .maps_bytes = PROCESSES_MAPS_BYTES_MAX},
+			      &p),
+		0);
 	return p;
 }
 
@@ -445,7 +449,8 @@ static void ended_processes_make_room_in_their_order(void **state)
 
 static void ended_threads_are_forgotten_if_wanted(void **state)
 {
-	const struct processes_options options = {.unnamed = unnamed, .forget_ended = true};
+	const struct processes_options options = {
+		.unnamed = unnamed, .forget_ended = true, .maps_bytes = PROCESSES_MAPS_BYTES_MAX};
 	struct processes *p;
 
 	(void)state;
