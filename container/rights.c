@@ -8,6 +8,7 @@
 #include <linux/capability.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/fsuid.h>
@@ -83,11 +84,38 @@ void rights_free(struct rights *r)
 	*r = (struct rights){0};
 }
 
+/*
+ * Threads with other rights. When one changes its ids, the kernel makes the process not dumpable,
+ * so that no core dump becomes a file of these ids. The last one restores the state from before
+ * the first one.
+ */
+static struct {
+	pthread_mutex_t lock;
+	unsigned threads;
+	bool dumpable;
+} rights_changed = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void rights_begin_change(void)
+{
+	pthread_mutex_lock(&rights_changed.lock);
+	if (!rights_changed.threads++)
+		rights_changed.dumpable = prctl(PR_GET_DUMPABLE) == 1;
+	pthread_mutex_unlock(&rights_changed.lock);
+}
+
+static void rights_end_change(void)
+{
+	pthread_mutex_lock(&rights_changed.lock);
+	if (!--rights_changed.threads && rights_changed.dumpable)
+		prctl(PR_SET_DUMPABLE, 1);
+	pthread_mutex_unlock(&rights_changed.lock);
+}
+
 struct rights_saved {
 	uid_t uid;
 	gid_t gid;
 	bool same_ids; /* the ids were not changed */
-	int dumpable, ngroups;
+	int ngroups;
 	gid_t groups[RIGHTS_GROUPS_MAX];
 	struct __user_cap_header_struct header;
 	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
@@ -98,7 +126,6 @@ static bool rights_save(struct rights_saved *s)
 	/* An invalid id changes nothing. */
 	s->uid = (uid_t)setfsuid((uid_t)-1);
 	s->gid = (gid_t)setfsgid((gid_t)-1);
-	s->dumpable = prctl(PR_GET_DUMPABLE);
 	s->ngroups = getgroups(RIGHTS_GROUPS_MAX, s->groups);
 	s->header = (struct __user_cap_header_struct){.version = _LINUX_CAPABILITY_VERSION_3};
 	return s->ngroups >= 0 && !syscall(SYS_capget, &s->header, s->caps);
@@ -125,9 +152,7 @@ void rights_restore(struct rights_saved *s)
 	     (!rights_set_ids(s->uid, s->gid) || !rights_set_groups(s->ngroups, s->groups))) ||
 	    syscall(SYS_capset, &s->header, s->caps))
 		abort();
-	/* The kernel clears it when these ids change. */
-	if (s->dumpable == 1)
-		prctl(PR_SET_DUMPABLE, 1);
+	rights_end_change();
 	free(s);
 }
 
@@ -166,8 +191,11 @@ int rights_assume(const struct rights *r, struct rights_saved **ret_saved)
 		       !memcmp(r->groups, s->groups, (size_t)r->ngroups * sizeof(*r->groups)));
 	if (s->same_ids && caps[0].effective == s->caps[0].effective)
 		return 0;
-	if (!s->same_ids && !rights_take_ids(r, s, caps))
+	rights_begin_change();
+	if (!s->same_ids && !rights_take_ids(r, s, caps)) {
+		rights_end_change();
 		return -EPERM;
+	}
 	*ret_saved = TAKE_PTR(s);
 	if (!syscall(SYS_capset, &(*ret_saved)->header, caps))
 		return 0;

@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -571,6 +572,49 @@ static void our_own_rights_stay(void **state)
 	opener_free(o);
 }
 
+/* Opens a file of the target often. Returns NULL if that worked. */
+static void *open_often(void *pid)
+{
+	struct opener *o;
+	char path[64];
+	int fd;
+
+	if (opener_new(&o))
+		return pid;
+	bool failed = false;
+
+	snprintf(path, sizeof(path), "%s/own", dir);
+	for (int i = 0; i < 1000 && !failed; i++) {
+		failed = opener_file(o, *(pid_t *)pid, path, LIMIT, &fd);
+		if (!failed)
+			close(fd);
+	}
+	opener_free(o);
+	return failed ? pid : NULL;
+}
+
+/* Both threads may find it cleared, because the kernel clears it while a thread has other ids. */
+static void two_threads_leave_profcpu_dumpable(void **state)
+{
+	struct child c = start_child(become_target, be_root);
+	pthread_t other;
+	void *failed;
+
+	(void)state;
+	assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0);
+	assert_int_equal(pthread_create(&other, NULL, open_often, &c.pid), 0);
+	assert_null(open_often(&c.pid));
+	assert_int_equal(pthread_join(other, &failed), 0);
+	assert_null(failed);
+	assert_int_equal(prctl(PR_GET_DUMPABLE), 1);
+	/* A process that was not dumpable stays so. */
+	assert_int_equal(prctl(PR_SET_DUMPABLE, 0), 0);
+	assert_null(open_often(&c.pid));
+	assert_int_equal(prctl(PR_GET_DUMPABLE), 0);
+	assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0);
+	end_child(&c);
+}
+
 /* As a user without capabilities, who profiles a process of his own. */
 static int open_own_files(void)
 {
@@ -631,6 +675,7 @@ int main(void)
 		cmocka_unit_test(a_mapped_image_needs_no_rights),
 		cmocka_unit_test(a_running_program_needs_no_rights),
 		cmocka_unit_test(our_own_rights_stay),
+		cmocka_unit_test(two_threads_leave_profcpu_dumpable),
 		cmocka_unit_test(a_user_opens_files_of_his_own_processes),
 	};
 
