@@ -8,22 +8,20 @@
 #include <limits.h>
 #include <string.h>
 
-/* Finds the mount of fd in the target's mounts, or in ours if the target's do not have it. */
+/*
+ * Finds the mount of fd in the target's mounts, or in ours if the target's do not have it.
+ * *ret_mounts: those that have it.
+ */
 static struct mount *opener_mount_of(const struct opener_visit *v, int fd,
 				     struct mounts **ret_mounts)
 {
-	struct opener_pinned_root *own = &v->o->roots.v[OPENER_OWN_ROOT];
+	struct mounts *own = &v->o->roots.v[OPENER_OWN_ROOT].mounts;
 	struct mount *m = mounts_of(&v->root->mounts, fd);
 
-	*ret_mounts = &v->root->mounts;
-	if (!m && v->root != own)
-		m = mounts_of(&own->mounts, fd);
-	if (!m)
-		m = mounts_of_device(&own->mounts, fd);
-	if (m && (v->root == own || m < v->root->mounts.list.v ||
-		  m >= v->root->mounts.list.v + v->root->mounts.list.len))
-		*ret_mounts = &own->mounts;
-	return m;
+	*ret_mounts = m ? &v->root->mounts : own;
+	if (!m && &v->root->mounts != own)
+		m = mounts_of(own, fd);
+	return m ? m : mounts_of_device(own, fd);
 }
 
 /*

@@ -63,7 +63,8 @@ int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **r
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, tid, name);
 	else
 		snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	int r = file_read_at(AT_FDCWD, path, max_bytes, ret_text, ret_len);
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : file_read_fd(fd, max_bytes, ret_text, ret_len);
 
 	if (r != -ENOENT)
 		return r;

@@ -211,14 +211,11 @@ static int resolve_by_steps(const struct resolve_place *place, const char *path,
 
 int resolve(const struct resolve_place *place, const char *path, int *ret_fd)
 {
-	int r = place->enter(place->ctx, place->root_fd);
+	int r = place->by_steps || place->judge
+			? -ENOSYS
+			: resolve_openat2(place->root_fd, path, 0,
+					  RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+					  ret_fd);
 
-	if (r)
-		return r;
-	r = place->by_steps || place->judge
-		    ? -ENOSYS
-		    : resolve_openat2(place->root_fd, path, 0,
-				      RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
-				      ret_fd);
 	return r == -ENOSYS || r == -EXDEV ? resolve_by_steps(place, path, ret_fd) : r;
 }

@@ -13,12 +13,13 @@
 
 /* A root, and the way to resolve paths below it. */
 struct resolve_place {
-	int root_fd;                /* a directory, possibly O_PATH; a leading "/" stands for it */
+	/* A directory, possibly O_PATH; enter has permitted it. A leading "/" stands for it. */
+	int root_fd;
 	bool by_steps;              /* do not use openat2 */
 	const struct rights *judge; /* check these rights; NULL: only the kernel checks */
 	/*
 	 * Returns 0 if the mount of fd, which the path reaches, may be used, or -errno. Called at
-	 * least once for each mount, before any request to its file system.
+	 * least once for each further mount, before any request to its file system.
 	 */
 	int (*enter)(void *ctx, int fd);
 	void *ctx;
