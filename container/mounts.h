@@ -16,7 +16,7 @@
 struct mount {
 	int id;
 	dev_t dev;
-	bool judged, permitted; /* for the caller; false when the mounts changed */
+	bool checked, permitted; /* for the caller; false when the mounts changed */
 	enum file_system_kind kind;
 	char *type;   /* NULL for a permitted type */
 	char *layers; /* options of an overlay, or NULL */

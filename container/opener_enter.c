@@ -51,21 +51,21 @@ static bool opener_layers_permitted(const struct opener_visit *v, const char *op
 	return found || v->root->trusted;
 }
 
-/* The same for one overlay, which is judged once until mounts change. */
+/* The same for one overlay, which is checked once until mounts change. */
 static bool opener_overlay_permitted(const struct opener_visit *v, struct mount *m,
 				     struct mounts *mounts, int fd)
 {
 	/* The layers of an overlay may be on another one, which is ours. */
 	if (v->is_layer)
 		return true;
-	if (m->judged)
+	if (m->checked)
 		return m->permitted;
 	AUTO_FREE char *options = strdup(m->layers ? m->layers : "");
 	bool permitted = options && opener_layers_permitted(v, options);
 
 	m = mounts_of(mounts, fd);
 	if (m) {
-		m->judged = true;
+		m->checked = true;
 		m->permitted = permitted;
 	}
 	return permitted;

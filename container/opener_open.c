@@ -23,7 +23,7 @@ struct opener_request {
 	const char *path;
 	uint64_t max_bytes;
 	bool socket;  /* connect to it, instead of a regular file */
-	bool probed;  /* a skipped file does not count, because perhaps there is none */
+	bool probed;  /* do not count it as skipped: the file may not exist */
 	bool planted; /* others may put files there: only root's and the target's are accepted */
 };
 
@@ -41,15 +41,15 @@ static int opener_reopen(int path_fd, int *ret_fd)
 	return 0;
 }
 
-/* Checks the file behind path_fd, then opens it for reading. judge: as in resolve_place. */
-static int opener_accept(int path_fd, const struct opener_request *q, const struct rights *judge,
+/* Checks the file behind path_fd, then opens it for reading. rights: as in resolve_place. */
+static int opener_accept(int path_fd, const struct opener_request *q, const struct rights *rights,
 			 int *ret_fd)
 {
 	struct stat st;
 
 	if (fstat(path_fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode) || (judge && !rights_may(judge, path_fd, &st, R_OK)))
+	if (!S_ISREG(st.st_mode) || (rights && !rights_may(rights, path_fd, &st, R_OK)))
 		return -EACCES;
 	if (q->planted && st.st_uid && st.st_uid != q->rights->uid && st.st_uid != q->root->uid0)
 		return -EACCES;
@@ -59,7 +59,7 @@ static int opener_accept(int path_fd, const struct opener_request *q, const stru
 }
 
 /* Connects to the socket behind path_fd without blocking. */
-static int opener_connect(int path_fd, const struct rights *judge, int *ret_fd)
+static int opener_connect(int path_fd, const struct rights *rights, int *ret_fd)
 {
 	AUTO_CLOSE int s = -1;
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -69,7 +69,7 @@ static int opener_connect(int path_fd, const struct rights *judge, int *ret_fd)
 		return -errno;
 	if (!S_ISSOCK(st.st_mode))
 		return -ENOENT;
-	if (judge && !rights_may(judge, path_fd, &st, W_OK))
+	if (rights && !rights_may(rights, path_fd, &st, W_OK))
 		return -EACCES;
 	s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s < 0)
@@ -100,14 +100,14 @@ static int opener_open(struct opener *o, const struct opener_request *q, int *re
 		r = o->by_mode ? -EPERM : rights_assume(q->rights, &saved);
 
 	if (r == -EPERM) {
-		place.judge = q->rights;
+		place.rights = q->rights;
 		r = 0;
 	}
 	if (!r)
 		r = resolve(&place, q->path, &path_fd);
 	if (!r)
-		r = q->socket ? opener_connect(path_fd, place.judge, ret_fd)
-			      : opener_accept(path_fd, q, place.judge, ret_fd);
+		r = q->socket ? opener_connect(path_fd, place.rights, ret_fd)
+			      : opener_accept(path_fd, q, place.rights, ret_fd);
 	rights_restore(saved);
 	return r;
 }

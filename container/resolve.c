@@ -49,11 +49,11 @@ struct resolve_walk {
 /* Whether the rights allow a search of dir. The kernel rejects what is no directory. */
 static bool resolve_may_search(const struct resolve_walk *w, int dir)
 {
-	const struct rights *judge = w->place->judge;
+	const struct rights *rights = w->place->rights;
 	struct stat st;
 
-	return !judge ||
-	       (!fstat(dir, &st) && (!S_ISDIR(st.st_mode) || rights_may(judge, dir, &st, X_OK)));
+	return !rights ||
+	       (!fstat(dir, &st) && (!S_ISDIR(st.st_mode) || rights_may(rights, dir, &st, X_OK)));
 }
 
 static int resolve_open_step(const struct resolve_walk *w, int dir, const char *name, int *ret_fd)
@@ -211,7 +211,7 @@ static int resolve_by_steps(const struct resolve_place *place, const char *path,
 
 int resolve(const struct resolve_place *place, const char *path, int *ret_fd)
 {
-	int r = place->by_steps || place->judge
+	int r = place->by_steps || place->rights
 			? -ENOSYS
 			: resolve_openat2(place->root_fd, path, 0,
 					  RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,

@@ -15,8 +15,8 @@
 struct resolve_place {
 	/* A directory, possibly O_PATH; enter has permitted it. A leading "/" stands for it. */
 	int root_fd;
-	bool by_steps;              /* do not use openat2 */
-	const struct rights *judge; /* check these rights; NULL: only the kernel checks */
+	bool by_steps;               /* do not use openat2 */
+	const struct rights *rights; /* check these rights; NULL: only the kernel checks */
 	/*
 	 * Returns 0 if the mount of fd, which the path reaches, may be used, or -errno. Called at
 	 * least once for each further mount, before any request to its file system.

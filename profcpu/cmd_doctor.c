@@ -67,7 +67,7 @@ static void doctor_print_json(struct outbuf *out, const struct doctor_report *re
 		json_put_text(&w, "name", item->name);
 		json_put_text(&w, "found", item->found);
 		json_put_text(&w, "effect", item->effect);
-		json_put_text(&w, "mend", item->remedy);
+		json_put_text(&w, "remedy", item->remedy);
 		json_put_end(&w);
 	}
 	json_put_end(&items);

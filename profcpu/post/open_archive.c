@@ -114,17 +114,18 @@ static char *archive_damage(const struct post_source *s, const struct archive_st
 	char cut[256] = "", *text = NULL;
 
 	if (error && !archive_lost_outputs_only(s, stats)) {
-		int n = snprintf(cut, sizeof(cut), "the archive it came from was %s",
+		int n = snprintf(cut, sizeof(cut), "its archive was %s",
 				 stats->cut ? "cut off" : "damaged");
 
 		if (*stats->cut_member)
 			snprintf(cut + n, sizeof(cut) - (size_t)n,
-				 ", and of %.64s %llu of %llu bytes were left", stats->cut_member,
+				 ": it has %llu of the %llu bytes of %.64s",
 				 (unsigned long long)stats->cut_bytes,
-				 (unsigned long long)stats->cut_of_bytes);
+				 (unsigned long long)stats->cut_of_bytes, stats->cut_member);
 	} else if (refused) {
-		snprintf(cut, sizeof(cut), "of the archive it came from %llu members were left out",
-			 (unsigned long long)refused);
+		snprintf(cut, sizeof(cut), "%llu member%s of its archive %s left out",
+			 (unsigned long long)refused, refused == 1 ? "" : "s",
+			 refused == 1 ? "was" : "were");
 	}
 	if (!*cut || asprintf(&text, "%s%s%s", before, *before ? "; " : "", cut) < 0)
 		return NULL;

@@ -166,7 +166,8 @@ static void report_skipped(struct outbuf *out)
 
 	for (size_t i = 0; i < n; i++)
 		outbuf_printf(out,
-			      "          %llu file%s on %s %s skipped: it may never answer; use "
+			      "          %llu file%s on %s %s skipped: that file system may never "
+			      "answer; use "
 			      "--allow-fs %s\n",
 			      (unsigned long long)skipped[i].files,
 			      skipped[i].files == 1 ? "" : "s", skipped[i].type,

@@ -91,7 +91,7 @@ static int json_unnamed(struct json_writer *p, const struct audit *audit)
 		json_put_text(&item, "text", audit_reason_text(g->reason));
 		if (g->detail)
 			json_put_text(&item, "detail", g->detail);
-		json_put_text(&item, "mend", audit_remedy(g));
+		json_put_text(&item, "remedy", audit_remedy(g));
 		json_put_end(&item);
 	}
 	json_put_end(&list);

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The most nodes that a change takes; the last ones of the limit stay unused. */
+/* Upper bound of nodes for one change. So the last 1,024 nodes of a limit stay unused. */
 #define MAP_TREE_CHANGE_NODES ((size_t)1024)
 
 /* One mapping. The file offset of addr is addr - start + pgoff. */
