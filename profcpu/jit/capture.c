@@ -316,7 +316,7 @@ int jit_capture_start(struct jit_capture *c, bool all)
 {
 	int r;
 
-	if (c->shared.names == JIT_NAMES_NONE || c->started)
+	if (c->started)
 		return 0;
 	c->all = all;
 	r = thread_start(&c->thread, "jit-capture", capture_main, c);
@@ -400,7 +400,7 @@ void jit_capture_report(const struct jit_capture *c, bool quiet)
 			log_note("process %d (%s, .NET %s): names come from %s%s%s", p->pid, comm,
 				 version, p->words, p->why[0] ? "; " : "", p->why);
 	}
-	if (c->shared.unseen)
+	if (c->shared.unseen && c->shared.names != JIT_NAMES_NONE)
 		log_warn("%zu process%s: not known whether %s .NET: %s", c->shared.unseen,
 			 c->shared.unseen == 1 ? "" : "es",
 			 c->shared.unseen == 1 ? "it runs" : "they run",

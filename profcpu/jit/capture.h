@@ -2,7 +2,8 @@
  * Takes the names of JIT-compiled code from the .NET processes of a recording while they run,
  * because the names are lost later. One thread watches the processes that it is given for
  * .NET runtimes. It follows each runtime in one of the ways of way.h, and writes the names to
- * symbols/ of the recording (symbols/jit/methods_file.h) for post-processing.
+ * symbols/ of the recording (symbols/jit/methods_file.h) for post-processing. It also notes the
+ * user of each process, with JIT_NAMES_NONE nothing else.
  */
 #ifndef PROFCPU_JIT_CAPTURE_H
 #define PROFCPU_JIT_CAPTURE_H

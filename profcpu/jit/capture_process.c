@@ -225,18 +225,24 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 	process_give_up(all, p, until_ns);
 }
 
-/* Writes whose process it is, so that its perf map can be trusted after its end. */
-static void process_note_user(const struct jit_processes *all, struct jit_process *p)
+/*
+ * Writes whose process it is, so that its perf map can be trusted after its end. Returns 0, -ESRCH,
+ * -errno.
+ */
+static int process_note_user(const struct jit_processes *all, struct jit_process *p)
 {
 	char path[32];
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/%d", p->pid);
-	if (stat(path, &st) || !st.st_uid || st.st_uid == geteuid() || st.st_uid == p->uid)
-		return;
+	if (stat(path, &st))
+		return errno == ENOENT ? -ESRCH : -errno;
+	if (!st.st_uid || st.st_uid == geteuid() || st.st_uid == p->uid)
+		return 0;
 	p->uid = st.st_uid;
-	/* Without the entry, the report says that the perf map belongs to another user. */
+	/* Without the entry, the report says that the perf map may belong to another user. */
 	(void)jit_users_add(all->dir_fd, &(struct jit_user){p->pid, st.st_uid});
+	return 0;
 }
 
 /* Handles a failed probe. A failure that is not due to the process may be over next time. */
@@ -277,11 +283,12 @@ void jit_process_note_missed_step(struct jit_processes *all, struct jit_process 
 void jit_process_probe(struct jit_processes *all, struct jit_process *p, uint64_t now,
 		       uint64_t until_ns, bool last)
 {
-	struct dotnet_runtime runtime;
+	struct dotnet_runtime runtime = {.is_dotnet = false};
 	struct proc_status status;
-	int r = dotnet_probe(all->opener, p->pid, &runtime);
+	int r = process_note_user(all, p);
 
-	process_note_user(all, p);
+	if (all->names != JIT_NAMES_NONE)
+		r = dotnet_probe(all->opener, p->pid, &runtime);
 	uint64_t age = now - p->since_ns;
 
 	/* Most runtimes are found while they start, and some live only briefly. */

@@ -62,9 +62,9 @@ struct jit_processes {
 };
 
 /*
- * Probes a process that is not followed. If it runs .NET, takes the way that --jit-names names, or
- * the first that works and is safe. last: a runtime that is not ready now never will be. Done by
- * until_ns.
+ * Probes a process that is not followed, and notes its user; with JIT_NAMES_NONE that is all. If it
+ * runs .NET, takes the way that --jit-names names, or the first that works and is safe. last: a
+ * runtime that is not ready now never will be. Done by until_ns.
  */
 void jit_process_probe(struct jit_processes *all, struct jit_process *p, uint64_t now_ns,
 		       uint64_t until_ns, bool last);

@@ -91,9 +91,7 @@ static void pin_targets(struct record *rec)
 static void begin_capture(struct record *rec)
 {
 	const struct record_options *o = rec->options;
-	int r = o->jit_names == JIT_NAMES_NONE
-			? -ECANCELED
-			: jit_capture_new(o->jit_names, o->dir_fd, &rec->capture);
+	int r = jit_capture_new(o->jit_names, o->dir_fd, &rec->capture);
 
 	if (!r && o->jit_lines)
 		jit_capture_want_lines(rec->capture);
@@ -103,7 +101,7 @@ static void begin_capture(struct record *rec)
 		jit_capture_add_process(rec->capture, rec->command.pid);
 	if (!r)
 		r = jit_capture_start(rec->capture, o->system_wide);
-	if (r && r != -ECANCELED)
+	if (r)
 		log_warn("names of JIT-compiled code: cannot be captured: %s%s", strerror(-r),
 			 remedy_for(r));
 }

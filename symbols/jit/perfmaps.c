@@ -63,7 +63,7 @@ static const char *perfmaps_reason(int error)
 		return "the perf maps of all processes exceed 16 GiB; truncate or remove the "
 		       "largest";
 	case -EKEYREJECTED:
-		return "its perf map belongs to another user; if you trust it, give it to root "
+		return "its perf map may belong to another user; if you trust it, give it to root "
 		       "with chown and run `profcpu postprocess` again";
 	case -ENOSPC:
 		return "too little memory is left for its perf map; free some, or raise the limit "

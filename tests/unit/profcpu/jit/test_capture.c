@@ -337,6 +337,25 @@ static void names_that_cannot_be_written_are_taken_in_no_other_way(void **state)
 	fake_stop(&fake);
 }
 
+/* The capture runs all the same, because it notes the users of processes. */
+static void no_runtime_is_contacted_without_a_way(void **state)
+{
+	struct fake_runtime fake = fake_start(events);
+	char name[64];
+	struct jit_capture *c = capture_of(JIT_NAMES_NONE, fake.pid, name);
+
+	(void)state;
+	forget_sessions();
+	assert_int_equal(jit_capture_start(c, false), 0);
+	jit_capture_end(c);
+	report(c, false);
+	assert_string_equal(logged, "");
+	assert_string_equal(sessions(), "");
+	assert_int_equal(faccessat(dir_fd, name, F_OK, 0), -1);
+	jit_capture_free(c);
+	fake_stop(&fake);
+}
+
 static void methods_before_the_end_of_a_process_are_kept(void **state)
 {
 	struct fake_runtime fake = fake_start(events_until_a_signal);
@@ -537,6 +556,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(unwritable_names_are_reported),
 		cmocka_unit_test(each_program_of_a_pid_reports_its_failed_writes),
 		cmocka_unit_test(names_that_cannot_be_written_are_taken_in_no_other_way),
+		cmocka_unit_test(no_runtime_is_contacted_without_a_way),
 		cmocka_unit_test(methods_before_the_end_of_a_process_are_kept),
 		cmocka_unit_test(unreadable_parts_are_counted),
 		cmocka_unit_test(a_late_process_is_retried_without_a_command),

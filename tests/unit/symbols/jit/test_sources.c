@@ -278,8 +278,9 @@ static void a_refused_perf_map_has_a_reason(void **state)
 	assert_perfmaps(*state, maps, 5);
 }
 
-#define NOT_ITS_OWN                                                                              \
-	"its perf map belongs to another user; if you trust it, give it to root with chown and " \
+#define NOT_ITS_OWN                                                                             \
+	"its perf map may belong to another user; if you trust it, give it to root with chown " \
+	"and "                                                                                  \
 	"run `profcpu postprocess` again"
 
 /* After the end of a process anybody can leave a file with its PID. */
