@@ -15,6 +15,7 @@
 #include <sys/sysmacros.h>
 
 #define OPENER_UID_MAP_MAX 8192
+#define OPENER_TRIES 8 /* places that are examined for one that is free */
 
 static int opener_root_key_of(int root_fd, uint64_t mnt_ns, struct opener_root_key *key)
 {
@@ -167,6 +168,36 @@ static void opener_root_drop(struct opener *o, uint32_t index)
 	opener_close_root(root);
 }
 
+/* Whether a process has ended. Each end is found once, so frequent calls cost little. */
+static bool opener_has_ended(struct opener_pinned *p)
+{
+	uint64_t start = 0;
+	int r = p->ended ? 0 : proc_start_ticks(p->pid, &start);
+
+	p->ended |= r == -ESRCH || (!r && start != p->process.start_ticks);
+	return p->ended;
+}
+
+static bool opener_root_is_alive(struct opener *o, uint32_t index)
+{
+	for (size_t i = 0; i < o->pinned.len; i++)
+		if (o->pinned.v[i].root == index && !opener_has_ended(&o->pinned.v[i]))
+			return true;
+	return false;
+}
+
+/* Takes a root from its processes, all of which have ended. */
+static void opener_root_take_back(struct opener *o, uint32_t index)
+{
+	for (size_t i = 0; i < o->pinned.len; i++) {
+		if (o->pinned.v[i].root != index)
+			continue;
+		o->pinned.v[i].root = OPENER_NO_ROOT;
+		o->pinned.v[i].root_error = -ESRCH;
+	}
+	opener_close_root(&o->roots.v[index]);
+}
+
 /* Returns a free slot for a root, or OPENER_NO_ROOT. */
 static uint32_t opener_free_slot(struct opener *o)
 {
@@ -175,9 +206,18 @@ static uint32_t opener_free_slot(struct opener *o)
 	for (uint32_t i = 1; i < o->roots.len; i++)
 		if (!o->roots.v[i].users)
 			return i;
-	if (o->roots.len > OPENER_ROOTS_MAX || vec_push(&o->roots, empty))
-		return OPENER_NO_ROOT;
-	return (uint32_t)o->roots.len - 1;
+	if (o->roots.len <= OPENER_ROOTS_MAX)
+		return vec_push(&o->roots, empty) ? OPENER_NO_ROOT : (uint32_t)o->roots.len - 1;
+	for (int i = 0; i < OPENER_TRIES; i++) {
+		uint32_t index = 1 + o->next_root;
+
+		o->next_root = index % OPENER_ROOTS_MAX;
+		if (opener_root_is_alive(o, index))
+			continue;
+		opener_root_take_back(o, index);
+		return index;
+	}
+	return OPENER_NO_ROOT;
 }
 
 /*
@@ -266,7 +306,7 @@ static void opener_unpin(struct opener *o, struct opener_pinned *p)
 /* Describes the process and takes a reference to its root. 0; -ESRCH: it has ended or is ending. */
 static int opener_describe(struct opener *o, pid_t pid, struct opener_pinned *ret)
 {
-	struct opener_pinned p = {.root = OPENER_NO_ROOT};
+	struct opener_pinned p = {.pid = pid, .root = OPENER_NO_ROOT};
 	struct proc_status status;
 	uint64_t start;
 	int r = proc_start_ticks(pid, &p.process.start_ticks);
@@ -290,18 +330,38 @@ static int opener_describe(struct opener *o, pid_t pid, struct opener_pinned *re
 	return r;
 }
 
+/* Chooses the entry that is used again: an old one, of a process that has ended if possible. */
+static uint32_t opener_oldest(struct opener *o)
+{
+	uint32_t index = 0;
+
+	for (int i = 0; i < OPENER_TRIES; i++) {
+		index = o->next_pinned;
+		o->next_pinned = (index + 1) % OPENER_PINNED_MAX;
+		if (opener_has_ended(&o->pinned.v[index]))
+			break;
+	}
+	return index;
+}
+
 /* Adds an empty entry for pid to the table. */
 static int opener_add(struct opener *o, pid_t pid, struct opener_pinned **ret)
 {
-	struct opener_pinned fresh = {.root = OPENER_NO_ROOT};
+	bool full = o->pinned.len == OPENER_PINNED_MAX;
+	uint32_t index = full ? opener_oldest(o) : (uint32_t)o->pinned.len;
 
-	if (vec_push(&o->pinned, fresh))
+	if ((!full && vec_reserve(&o->pinned, 1)) || hashmap_put(&o->by_pid, (uint64_t)pid, index))
 		return -ENOMEM;
-	if (hashmap_put(&o->by_pid, (uint64_t)pid, (uint32_t)(o->pinned.len - 1))) {
-		o->pinned.len--;
-		return -ENOMEM;
+	struct opener_pinned *p = &o->pinned.v[index];
+
+	if (full) {
+		hashmap_remove(&o->by_pid, (uint64_t)p->pid);
+		opener_unpin(o, p);
+	} else {
+		o->pinned.len++;
 	}
-	*ret = &o->pinned.v[o->pinned.len - 1];
+	*p = (struct opener_pinned){.pid = pid, .root = OPENER_NO_ROOT};
+	*ret = p;
 	return 0;
 }
 

@@ -25,10 +25,13 @@
 struct opener;
 
 /*
- * Distinct roots pinned at once, with two descriptors each. Files of processes with further roots
- * can be opened only while these processes live.
+ * Distinct roots pinned at once, with two descriptors each. A further root replaces an old one
+ * whose processes have all ended. If there is none, files of its processes can be opened only while
+ * these processes live.
  */
 #define OPENER_ROOTS_MAX 128
+/* Processes pinned at once. A further one replaces an old one, if possible one that has ended. */
+#define OPENER_PINNED_MAX 8192
 
 /*
  * An opener whose own root is that of profcpu, or the directory root_fd, which stays the caller's.
@@ -40,7 +43,8 @@ void opener_free(struct opener *o);
 
 /*
  * Pins a process: keeps its root directory open, and its uid and innermost PID (NSpid) in memory.
- * So its files can be opened after it has ended. pid is in our PID namespace.
+ * So its files can be opened after it has ended, up to the limits above. pid is in our PID
+ * namespace.
  *
  * Processes with the same mount namespace and root share descriptors, so thousands of processes
  * cost few. The mount namespace stays open too; otherwise the kernel unmounts a container's volumes

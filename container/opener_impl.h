@@ -36,6 +36,8 @@ struct opener_pinned_root {
 	}
 
 struct opener_pinned {
+	pid_t pid;
+	bool ended; /* known to have ended */
 	struct opener_process process;
 	struct rights rights;
 	uint32_t root;
@@ -46,6 +48,8 @@ struct opener {
 	VEC(struct opener_pinned_root) roots;
 	VEC(struct opener_pinned) pinned;
 	struct hashmap by_pid;
+	/* Once a limit is reached, places are used again in turn, so the next one is the oldest. */
+	uint32_t next_root, next_pinned;
 	bool by_steps, by_mode;
 	dev_t own_dev, memory_dev; /* devices of our own root and of files in memory (memfd) */
 };

@@ -303,7 +303,7 @@ int opener_perfmap(struct opener *o, pid_t pid, uint64_t max_bytes, int *ret_fd)
 	 * If the target's root is readable, the map with that number in our /tmp belongs to another
 	 * process.
 	 */
-	if (r && entered && p->process.ns_pid != pid) {
+	if (r && entered && !p->process.other_root && p->process.ns_pid != pid) {
 		int other = opener_own_perfmap(o, p, p->process.ns_pid, max_bytes, ret_fd);
 
 		r = r == -ENOENT || !other ? other : r;

@@ -475,6 +475,68 @@ static void more_roots_than_descriptors_still_open(void **state)
 	assert_int_equal(count_fds(), before);
 }
 
+static void roots_of_ended_processes_make_room(void **state)
+{
+	enum { N = OPENER_ROOTS_MAX + 20 };
+	static pid_t pids[N];
+	struct opener *o;
+	int fd, before = count_fds();
+
+	(void)state;
+	skip_unless_root();
+	give_file("shared", 0);
+	assert_int_equal(opener_new(&o), 0);
+	int fixed = count_fds();
+	pid_t alive = start_child(own_namespace);
+
+	assert_int_equal(opener_pin(o, alive), 0);
+	for (int i = 0; i < N; i++) {
+		pids[i] = start_child(own_namespace);
+		assert_int_equal(opener_pin(o, pids[i]), 0);
+		end_child(pids[i]);
+		assert_true(count_fds() - fixed <= 2 * OPENER_ROOTS_MAX);
+	}
+	/* The oldest are gone. */
+	assert_int_equal(open_in_dir(o, pids[0], "shared", &fd), -ESRCH);
+	int r = open_in_dir(o, pids[N - 1], "shared", &fd);
+
+	assert_string_equal(read_and_close(r, fd), "shared");
+	r = open_in_dir(o, pids[N - OPENER_ROOTS_MAX + 1], "shared", &fd);
+	assert_string_equal(read_and_close(r, fd), "shared");
+	end_child(alive);
+	r = open_in_dir(o, alive, "shared", &fd);
+	assert_string_equal(read_and_close(r, fd), "shared");
+	opener_free(o);
+	assert_int_equal(count_fds(), before);
+}
+
+static void ended_processes_leave_bounded_memory(void **state)
+{
+	struct opener_process p;
+	struct opener *o;
+	pid_t alive = start_child(NULL), first = 0, last = 0;
+
+	(void)state;
+	assert_int_equal(opener_new(&o), 0);
+	assert_int_equal(opener_pin(o, alive), 0);
+	for (int i = 0; i < OPENER_PINNED_MAX + 10; i++) {
+		last = fork();
+		if (!last)
+			for (;;)
+				pause();
+		assert_int_equal(opener_pin(o, last), 0);
+		end_child(last);
+		if (!i)
+			first = last;
+	}
+	assert_int_equal(opener_process(o, first, &p), -ESRCH);
+	assert_int_equal(opener_process(o, last, &p), 0);
+	assert_int_equal(p.ns_pid, last);
+	assert_int_equal(opener_process(o, alive, &p), 0);
+	end_child(alive);
+	opener_free(o);
+}
+
 static void a_reused_pid_is_another_process(void **state)
 {
 	char number[32];
@@ -661,6 +723,8 @@ int main(void)
 		cmocka_unit_test(a_deleted_image_opens_by_its_mapping),
 		cmocka_unit_test(thousands_of_processes_cost_few_descriptors),
 		cmocka_unit_test(more_roots_than_descriptors_still_open),
+		cmocka_unit_test(roots_of_ended_processes_make_room),
+		cmocka_unit_test(ended_processes_leave_bounded_memory),
 		cmocka_unit_test(a_reused_pid_is_another_process),
 		cmocka_unit_test(a_process_that_changes_its_root_is_followed),
 		cmocka_unit_test(missing_threads_are_reported_as_missing),
