@@ -393,12 +393,11 @@ int unwinder_add_code(struct unwinder *u, int32_t pid, uint64_t addr, struct jit
 	return jit_codes_put(u->jit, pid, addr, code, now_ns);
 }
 
-/* The number of words before the mark of a callchain's user part. */
-static size_t kernel_words(const struct unwinder_sample *s)
+size_t unwinder_kernel_words(const uint64_t *callchain, size_t n)
 {
 	size_t i = 0;
 
-	while (i < s->ncallchain && s->callchain[i] != PERF_CONTEXT_USER)
+	while (i < n && callchain[i] != PERF_CONTEXT_USER)
 		i++;
 	return i;
 }
@@ -515,7 +514,7 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 	const struct walk_source source = {u, source_rule, source_step, source_is_return,
 					   source_hijacked};
 	struct unwind_memory memory = {.data = s->stack, .len = s->stack ? s->stack_bytes : 0};
-	size_t nkernel = kernel_words(s), user = nkernel + 1;
+	size_t nkernel = unwinder_kernel_words(s->callchain, s->ncallchain), user = nkernel + 1;
 	const struct machine *machine = s->libdw_arch ? machine_of(s->libdw_arch, s->abi) : NULL;
 	struct process_thread *thread;
 	struct unwind_regs regs;

@@ -98,6 +98,9 @@ struct unwound {
 	bool edge;        /* the copy ended before the stack did */
 };
 
+/* The number of words before the mark of a callchain's user part; n: it has none. */
+size_t unwinder_kernel_words(const uint64_t *callchain, size_t n);
+
 /* The sampled instruction of the user part. False: its registers lack it, or are unknown here. */
 bool unwinder_sampled_ip(const struct unwinder_sample *sample, uint64_t *ret_ip);
 

@@ -120,20 +120,10 @@ int post_stacks_events(struct stacks *s, const struct perfdata_event *events, si
 	return r;
 }
 
-/* Number of words before the mark of the user part. */
-static size_t stacks_kernel_words(const uint64_t *words, size_t n)
-{
-	size_t i = 0;
-
-	while (i < n && words[i] != PERF_CONTEXT_USER)
-		i++;
-	return i;
-}
-
-/* Number of words after that mark. */
+/* Number of words after the mark of the user part. */
 static size_t stacks_user_words(const uint64_t *words, size_t n)
 {
-	size_t kernel = stacks_kernel_words(words, n);
+	size_t kernel = unwinder_kernel_words(words, n);
 
 	return kernel < n ? n - kernel - 1 : 0;
 }
@@ -152,7 +142,7 @@ static struct unwound stacks_as_recorded(const uint64_t *callchain, size_t n,
 static int stacks_unwind_offline(struct stacks *s, const struct unwinder_sample *sample,
 				 struct unwound *ret_unwound)
 {
-	size_t kernel = stacks_kernel_words(sample->callchain, sample->ncallchain);
+	size_t kernel = unwinder_kernel_words(sample->callchain, sample->ncallchain);
 	uint64_t ip = 0;
 
 	*ret_unwound = stacks_as_recorded(sample->callchain, sample->ncallchain, UNWIND_NO_STACK);
@@ -177,7 +167,7 @@ static int stacks_take_kept(struct stacks *s, const struct perfdata_record *reco
 {
 	const struct kept_stack *row =
 		s->has_kept ? kept_stacks_find(&s->kept, record->file_off) : NULL;
-	size_t kernel = stacks_kernel_words(sample->callchain, sample->ncallchain);
+	size_t kernel = unwinder_kernel_words(sample->callchain, sample->ncallchain);
 
 	if (!row)
 		return -ENOENT;
@@ -244,8 +234,9 @@ static int stacks_unwind(struct stacks *s, const struct perfdata_event *event,
 		.stack_bytes = p->user_stack_bytes,
 		.callchain = p->callchain,
 		/* profcpu as recorder put an unwound stack there, no chain of frame pointers. */
-		.ncallchain = s->options.recorded ? stacks_kernel_words(p->callchain, p->ncallchain)
-						  : p->ncallchain,
+		.ncallchain = s->options.recorded
+				      ? unwinder_kernel_words(p->callchain, p->ncallchain)
+				      : p->ncallchain,
 		.libdw_arch = s->arch,
 		.last = true,
 	};

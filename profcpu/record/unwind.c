@@ -252,16 +252,6 @@ static enum perfdata_stack stack_of(const struct record_unwind *u,
 		       : PERFDATA_STACK_EMPTY;
 }
 
-/* The words of a callchain before its user part. */
-static size_t kernel_words(const struct unwound *unwound)
-{
-	size_t n = 0;
-
-	while (n < unwound->ncallchain && unwound->callchain[n] != PERF_CONTEXT_USER)
-		n++;
-	return n;
-}
-
 /* Writes a record. After a write error, later records are still accounted for. */
 void record_unwind_put(struct record_unwind *u, struct perfdata_writer *w, const void *data,
 		       size_t bytes)
@@ -277,7 +267,9 @@ static int write_sample(struct record_unwind *u, struct perfdata_writer *w,
 {
 	unsigned char *out = record_unwind_room(u, PERFDATA_RECORD_BYTES_MAX_OUT);
 	/* Readers append what they unwind to the callchain, so leave its user part out. */
-	size_t bytes, n = is_for_later(u, record) ? kernel_words(unwound) : unwound->ncallchain;
+	size_t bytes, n = is_for_later(u, record)
+				  ? unwinder_kernel_words(unwound->callchain, unwound->ncallchain)
+				  : unwound->ncallchain;
 	enum perfdata_stack stack = stack_of(u, record, unwound);
 
 	if (!out || record_rows_sample(u->rows, perfdata_writer_next(w), unwound))

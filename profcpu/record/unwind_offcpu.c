@@ -179,15 +179,6 @@ static int add_waker_process(struct record_unwind *u, const struct perfdata_reco
 	return r > 0 ? record_unwind_take_wakers(u, true) : r;
 }
 
-static size_t kernel_part(const struct perfdata_sample *sample)
-{
-	size_t n = 0;
-
-	while (n < sample->ncallchain && sample->callchain[n] != PERF_CONTEXT_USER)
-		n++;
-	return n;
-}
-
 /* Handles a waking. An interrupt is its own waker, not the interrupted thread. A softirq runs after
  * an interrupt or at the end of a system call. The kernel frames show which, once they have names.
  */
@@ -207,7 +198,7 @@ static int take_waking(struct record_unwind *u, const struct perfdata_record *re
 		return 0;
 	}
 	int32_t tid = record_offcpu_known(u->offcpu, waking.pid);
-	size_t kernel = kernel_part(sample);
+	size_t kernel = unwinder_kernel_words(sample->callchain, sample->ncallchain);
 	bool interrupt = waking.hardirq || !waking.by || (waking.softirq && !kernel);
 	uint8_t flags = interrupt ? OFFCPU_IDX_INTERRUPT : waking.softirq ? OFFCPU_IDX_SOFTIRQ : 0;
 	int r = 0;
