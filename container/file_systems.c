@@ -27,8 +27,9 @@ static char file_systems_permitted[FILE_SYSTEMS_MAX][FILE_SYSTEMS_TYPE_BYTES];
 static size_t file_systems_npermitted;
 
 static pthread_mutex_t file_systems_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct file_system_skipped file_systems_counts[FILE_SYSTEMS_MAX];
-static size_t file_systems_ncounts;
+static struct file_system_skipped file_systems_counts[FILE_SYSTEMS_SKIPPED_MAX - 1];
+static size_t file_systems_ncounts, file_systems_nsubtypes;
+static uint64_t file_systems_others;
 static struct hashmap file_systems_seen;
 
 static bool file_systems_has(const char *const *list, size_t n, const char *type)
@@ -53,13 +54,18 @@ enum file_system_kind file_system_kind(const char *type)
 	return FILE_SYSTEMS_HAS(file_systems_kernel, type) ? FILE_SYSTEM_KERNEL : FILE_SYSTEM_OTHER;
 }
 
-int file_systems_permit(const char *type)
+static bool file_systems_may_permit(const char *type)
 {
 	static const char usual[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
-	if (!*type || strlen(type) >= FILE_SYSTEMS_TYPE_BYTES ||
-	    strspn(type, usual) != strlen(type) || file_system_kind(type) == FILE_SYSTEM_KERNEL)
+	return *type && strlen(type) < FILE_SYSTEMS_TYPE_BYTES &&
+	       strspn(type, usual) == strlen(type) && file_system_kind(type) != FILE_SYSTEM_KERNEL;
+}
+
+int file_systems_permit(const char *type)
+{
+	if (!file_systems_may_permit(type))
 		return -EINVAL;
 	if (file_systems_npermitted == FILE_SYSTEMS_MAX)
 		return -E2BIG;
@@ -67,26 +73,29 @@ int file_systems_permit(const char *type)
 	return 0;
 }
 
-/* Returns the count of a type; the last one has all types that find no room. */
-static struct file_system_skipped *file_systems_count(const char *type)
+/* Returns the count of a type, or the one of all types that find no room. */
+static uint64_t *file_systems_count(const char *type)
 {
 	struct file_system_skipped *c = file_systems_counts;
+	/* The server of a FUSE file system chooses the part after the point. */
+	bool subtype = strchr(type, '.');
 	char text[FILE_SYSTEMS_TYPE_BYTES];
 
-	snprintf(text, sizeof(text), "%s",
-		 file_systems_ncounts < FILE_SYSTEMS_MAX - 1 ? type : "others");
-	/* The server of a FUSE file system chooses a part of the name. */
+	snprintf(text, sizeof(text), "%s", *type ? type : "unknown");
 	for (char *p = text; *p; p++)
 		if (*p <= ' ' || *p > '~')
 			*p = '?';
 	for (size_t i = 0; i < file_systems_ncounts; i++, c++)
 		if (!strcmp(c->type, text))
-			return c;
-	if (file_systems_ncounts == FILE_SYSTEMS_MAX)
-		return c - 1;
+			return &c->files;
+	if (file_systems_ncounts == FILE_SYSTEMS_SKIPPED_MAX - 1 ||
+	    (subtype && file_systems_nsubtypes == FILE_SYSTEMS_SUBTYPES_MAX))
+		return &file_systems_others;
 	file_systems_ncounts++;
+	file_systems_nsubtypes += subtype;
 	strcpy(c->type, text);
-	return c;
+	c->may_permit = file_systems_may_permit(type);
+	return &c->files;
 }
 
 void file_systems_note_skipped(const char *type, uint64_t key)
@@ -100,7 +109,7 @@ void file_systems_note_skipped(const char *type, uint64_t key)
 				    hash_mix(key, hash_bytes(type, strlen(type))), 1, &value,
 				    &is_new);
 	if (is_new)
-		file_systems_count(type)->files++;
+		++*file_systems_count(type);
 	pthread_mutex_unlock(&file_systems_lock);
 }
 
@@ -110,6 +119,9 @@ size_t file_systems_skipped(struct file_system_skipped *ret_skipped)
 	size_t n = file_systems_ncounts;
 
 	memcpy(ret_skipped, file_systems_counts, n * sizeof(*ret_skipped));
+	if (file_systems_others)
+		ret_skipped[n++] = (struct file_system_skipped){.type = "others",
+								.files = file_systems_others};
 	pthread_mutex_unlock(&file_systems_lock);
 	return n;
 }

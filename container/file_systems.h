@@ -8,11 +8,15 @@
 #ifndef CONTAINER_FILE_SYSTEMS_H
 #define CONTAINER_FILE_SYSTEMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define FILE_SYSTEMS_TYPE_BYTES 32
-#define FILE_SYSTEMS_MAX 32 /* types that the user permits, and types that are counted */
+#define FILE_SYSTEMS_MAX 32          /* types that the user permits */
+#define FILE_SYSTEMS_SKIPPED_MAX 128 /* types that are counted; more than any kernel has */
+/* FUSE subtypes among them. Users choose them, so they must leave room for the kernel's types. */
+#define FILE_SYSTEMS_SUBTYPES_MAX 24
 #define FILE_SYSTEMS_FILES_MAX (1 << 16) /* files that are told apart; others count each time */
 
 enum file_system_kind {
@@ -29,14 +33,19 @@ enum file_system_kind file_system_kind(const char *type);
  */
 int file_systems_permit(const char *type);
 
-/* Notes that a file was skipped. key identifies the file. Any thread may call it. */
+/*
+ * Notes that a file was skipped. type: "" if not known. key identifies the file. Any thread may
+ * call it.
+ */
 void file_systems_note_skipped(const char *type, uint64_t key);
 
 struct file_system_skipped {
-	char type[FILE_SYSTEMS_TYPE_BYTES]; /* printable */
+	/* Printable; "unknown"; or "others": all types without an entry of their own */
+	char type[FILE_SYSTEMS_TYPE_BYTES];
+	bool may_permit; /* file_systems_permit accepts it */
 	uint64_t files;
 };
-/* Fills at most FILE_SYSTEMS_MAX entries. Returns their number. */
+/* Fills at most FILE_SYSTEMS_SKIPPED_MAX entries. Returns their number. */
 size_t file_systems_skipped(struct file_system_skipped *ret_skipped);
 
 #endif

@@ -77,7 +77,8 @@ int opener_enter(void *visit, int fd)
 	struct mounts *mounts;
 	struct mount *m = opener_mount_of(v, fd, &mounts);
 	dev_t dev = m ? m->dev : mounts_device(fd);
-	char type[FILE_SYSTEMS_TYPE_BYTES] = "unknown";
+	/* One byte more, so that a cut type is still too long to be permitted */
+	char type[FILE_SYSTEMS_TYPE_BYTES + 1] = "";
 
 	/* profcpu itself runs on its root, so requests there are answered. */
 	if ((m && m->kind == FILE_SYSTEM_PERMITTED) || (dev && dev == v->o->own_dev) ||

@@ -161,17 +161,22 @@ static int report_unnamed(const struct audit *a, uint64_t all, const char *dir, 
 /* Files that were not opened because their file system may not answer. */
 static void report_skipped(struct outbuf *out)
 {
-	struct file_system_skipped skipped[FILE_SYSTEMS_MAX];
+	struct file_system_skipped skipped[FILE_SYSTEMS_SKIPPED_MAX];
 	size_t n = file_systems_skipped(skipped);
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		const struct file_system_skipped *s = &skipped[i];
+
 		outbuf_printf(out,
 			      "          %llu file%s on %s %s skipped: that file system may never "
-			      "answer; use "
-			      "--allow-fs %s\n",
-			      (unsigned long long)skipped[i].files,
-			      skipped[i].files == 1 ? "" : "s", skipped[i].type,
-			      skipped[i].files == 1 ? "was" : "were", skipped[i].type);
+			      "answer; ",
+			      (unsigned long long)s->files, s->files == 1 ? "" : "s", s->type,
+			      s->files == 1 ? "was" : "were");
+		if (s->may_permit)
+			outbuf_printf(out, "use --allow-fs %s\n", s->type);
+		else
+			outbuf_printf(out, "--allow-fs cannot name it\n");
+	}
 }
 
 /* Code without names because its map or module was over a limit. */

@@ -166,7 +166,7 @@ static void json_processes(struct json_writer *p, const struct audit *audit)
 /* Files that were not opened because their file system may not answer. */
 static void json_skipped(struct json_writer *p)
 {
-	struct file_system_skipped skipped[FILE_SYSTEMS_MAX];
+	struct file_system_skipped skipped[FILE_SYSTEMS_SKIPPED_MAX];
 	size_t n = file_systems_skipped(skipped);
 	struct json_writer list = json_put_array(p, "skipped_files");
 

@@ -153,15 +153,52 @@ static pid_t start_target(void)
 		pause();
 }
 
-static uint64_t skipped(const char *type)
+static struct file_system_skipped skipped(const char *type)
 {
-	struct file_system_skipped list[FILE_SYSTEMS_MAX];
+	struct file_system_skipped list[FILE_SYSTEMS_SKIPPED_MAX];
 	size_t n = file_systems_skipped(list);
 
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(list[i].type, type))
-			return list[i].files;
-	return 0;
+			return list[i];
+	return (struct file_system_skipped){.files = 0};
+}
+
+static void note_skipped(const char *type, uint64_t files)
+{
+	for (uint64_t key = 0; key < files; key++)
+		file_systems_note_skipped(type, key);
+}
+
+/* Anybody can mount FUSE file systems of many types in a user namespace. */
+static void many_fuse_types_leave_room_for_those_of_the_kernel(void **state)
+{
+	enum { MANY = 200 };
+	char type[FILE_SYSTEMS_TYPE_BYTES];
+
+	(void)state;
+	note_skipped("nfs4", 1);
+	note_skipped("fuse.a b", 3);
+	note_skipped("", 2);
+	for (int i = 0; i < MANY; i++) {
+		snprintf(type, sizeof(type), "fuse.x%d", i);
+		note_skipped(type, 1);
+	}
+	note_skipped("nfs4", 50);
+	note_skipped("ceph", 4);
+	assert_int_equal(skipped("nfs4").files, 50);
+	assert_int_equal(skipped("ceph").files, 4);
+	assert_true(skipped("nfs4").may_permit && skipped("ceph").may_permit);
+	assert_true(skipped("fuse.x0").may_permit);
+	assert_int_equal(skipped("fuse.x199").files, 0);
+	/* An earlier test may have noted one more. */
+	uint64_t subtypes = MANY + 1 + (skipped("fuse.silent").files ? 1 : 0);
+
+	assert_int_equal(skipped("others").files, subtypes - FILE_SYSTEMS_SUBTYPES_MAX);
+	assert_int_equal(skipped("fuse.a?b").files, 3);
+	assert_int_equal(skipped("unknown").files, 2);
+	assert_false(skipped("others").may_permit || skipped("fuse.a?b").may_permit ||
+		     skipped("unknown").may_permit);
 }
 
 static int try(struct opener *o, pid_t pid, const char *name, const char *expected)
@@ -215,7 +252,7 @@ static void a_silent_file_system_is_not_entered(void **state)
 		opener_free(o);
 	}
 	/* Each file counts once; one that may not exist does not count. */
-	assert_int_equal(skipped("fuse.silent"), 5);
+	assert_int_equal(skipped("fuse.silent").files, 5);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	alarm(0);
@@ -271,6 +308,7 @@ int main(void)
 		cmocka_unit_test(only_sensible_types_can_be_permitted),
 		cmocka_unit_test(a_silent_file_system_is_not_entered),
 		cmocka_unit_test(a_mount_of_later_is_noticed),
+		cmocka_unit_test(many_fuse_types_leave_room_for_those_of_the_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
