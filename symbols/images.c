@@ -3,25 +3,21 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/path.h"
-#include "elf/vdso32.h"
+#include "container/vdso.h"
 #include "symbols/jit/jitdump.h"
 #include "symbols/jit/sources.h"
 #include "symbols/r2r_image.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
-
-#define IMAGES_VDSO_BYTES_MAX ((size_t)256 << 10)
 
 static jit_sources_open_fn images_open_marker;
 
@@ -373,38 +369,16 @@ static int images_note_stripped(struct images *im, uint32_t image)
 				     elf->nsegments);
 }
 
-/*
- * Reads a vdso of the running kernel: that of 64 bits is mapped here too. *ret_copy: free it.
- * False: there is none.
- */
-static bool images_read_vdso(const char *name, const void **ret_data, size_t *ret_len,
-			     void **ret_copy)
-{
-	const Elf64_Ehdr *head = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
-
-	if (!strcmp(name, "[vdso32]") && !vdso32_read(ret_copy, ret_len)) {
-		*ret_data = *ret_copy;
-		return true;
-	}
-	if (!head || strcmp(name, "[vdso]"))
-		return false;
-	*ret_data = head;
-	*ret_len = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
-	return *ret_len <= IMAGES_VDSO_BYTES_MAX;
-}
-
 /* Opens a vdso, if the running kernel is the recorded one. */
 static int images_open_vdso(struct images *im, const struct image_key *key, struct images_source *s)
 {
 	const struct build_id *header = map_record_ids_get(&im->header_ids, key->path);
-	AUTO_FREE void *copy = NULL;
 	struct parse_error err;
 	const void *data;
 	size_t len;
 	int r = header ? 1 : kernel_map_is_running(im->kernel);
 
-	if (r <= 0 ||
-	    !images_read_vdso(intern_text(&im->lookup_cache->texts, key->path), &data, &len, &copy))
+	if (r <= 0 || vdso_find(intern_text(&im->lookup_cache->texts, key->path), &data, &len))
 		return r < 0 ? r : 0;
 	r = image_from_memory(data, len, SYMBOL_VDSO, &s->elf, &err);
 	if (r)

@@ -3,16 +3,14 @@
 #include "base/descriptor_budget.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "container/vdso.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
-#define RULE_CACHE 8192u     /* cached rules, a power of two */
-#define CALL_END_CACHE 4096u /* cached addresses at which a call may end, a power of two */
-#define VDSO_BYTES_MAX ((size_t)256 << 10)
+#define RULE_CACHE 8192u        /* cached rules, a power of two */
+#define CALL_END_CACHE 4096u    /* cached addresses at which a call may end, a power of two */
 #define RESERVED_DESCRIPTORS 64 /* descriptors that images leave for other uses */
 
 const char *unwind_grade_text(enum unwind_grade grade)
@@ -98,16 +96,17 @@ const char *unwinder_path(const struct unwinder *u, const struct image_key *key)
 	return intern_text(&u->tracker->options.lookup_cache->texts, key->path);
 }
 
-/* Opens the vdso, which the running kernel maps into every process, also into ours. */
+/* Opens the vdso of the running kernel. */
 static int open_vdso(struct unwinder *u, const struct image_key *key, struct unwind_image *image)
 {
-	const Elf64_Ehdr *head = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
+	const char *name = unwinder_path(u, key);
+	const void *data;
 	size_t len;
 
-	if (!head || u->options.recorded_elsewhere || strcmp(unwinder_path(u, key), "[vdso]") != 0)
+	if (u->options.recorded_elsewhere || strcmp(name, "[vdso]") != 0 ||
+	    vdso_find(name, &data, &len))
 		return 0;
-	len = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
-	return len > VDSO_BYTES_MAX ? 0 : image_code_from_memory(head, len, &image->code);
+	return image_code_from_memory(data, len, &image->code);
 }
 
 static int find_file_at(struct unwinder *u, const struct image_key *key,

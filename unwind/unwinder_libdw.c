@@ -2,7 +2,7 @@
 #include "unwind/unwinder_impl.h"
 
 #include "base/cleanup.h"
-#include "elf/vdso32.h"
+#include "container/vdso.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -27,12 +27,13 @@ void unwinder_drop_libdw(struct unwinder *u)
 /* The vdso of 32-bit programs of the running kernel. 0; -ENOENT; -ENOMEM. */
 static int open_vdso32(struct unwinder *u, const struct image_key *key, struct unwind_image *image)
 {
-	AUTO_FREE void *data = NULL;
+	const char *name = unwinder_path(u, key);
 	struct parse_error err;
+	const void *data;
 	size_t len;
 
 	if (u->options.recorded_elsewhere || u->machine->elf != EM_386 ||
-	    strcmp(unwinder_path(u, key), "[vdso32]") != 0 || vdso32_read(&data, &len))
+	    strcmp(name, "[vdso32]") != 0 || vdso_find(name, &data, &len))
 		return -ENOENT;
 	return libdw_image_new(-1, data, len, EM_386, &image->libdw, &err);
 }

@@ -1,14 +1,13 @@
-#include "elf/vdso32.h"
+#include "container/vdso.h"
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "container/proc.h"
 
 #include <elf.h>
 #include <errno.h>
-#include <limits.h>
-#include <stdlib.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -73,12 +72,30 @@ static int write_vdso(const struct own_maps *own, int fd)
 	return ENOTSUP;
 }
 
-int vdso32_read(void **ret_data, size_t *ret_bytes)
+/* Maps the bytes that the child wrote. */
+static int map_copy(int fd, const void **ret_data, size_t *ret_bytes)
+{
+	off_t bytes = lseek(fd, 0, SEEK_END);
+
+	if (bytes <= 0)
+		return bytes ? -errno : -ENOTSUP;
+	if ((size_t)bytes > VDSO_BYTES_MAX)
+		return -E2BIG;
+	void *data = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	if (data == MAP_FAILED)
+		return -errno;
+	*ret_data = data;
+	*ret_bytes = (size_t)bytes;
+	return 0;
+}
+
+/* Maps the vdso in a child process, which has none of its own, and copies it. */
+static int read_vdso32(const void **ret_data, size_t *ret_bytes)
 {
 	AUTO_CLOSE int fd = memfd_create("vdso32", MFD_CLOEXEC);
-	AUTO_FREE void *data = malloc(VDSO32_BYTES_MAX);
 	struct own_maps own = {0};
-	int status = 0, r = fd < 0 ? -errno : data ? find_own(&own) : -ENOMEM;
+	int status = 0, r = fd < 0 ? -errno : find_own(&own);
 	pid_t pid = r ? -1 : fork();
 
 	if (!pid)
@@ -90,11 +107,40 @@ int vdso32_read(void **ret_data, size_t *ret_bytes)
 		;
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		return WIFEXITED(status) && WEXITSTATUS(status) == EIO ? -EIO : -ENOTSUP;
-	ssize_t n = pread(fd, data, VDSO32_BYTES_MAX, 0);
+	return map_copy(fd, ret_data, ret_bytes);
+}
 
-	if (n <= 0)
-		return n < 0 ? -errno : -ENOTSUP;
-	*ret_bytes = (size_t)n;
-	*ret_data = TAKE_PTR(data);
+static struct {
+	pthread_once_t once;
+	int error;
+	const void *data;
+	size_t bytes;
+} vdso32 = {.once = PTHREAD_ONCE_INIT};
+
+static void read_vdso32_once(void)
+{
+	vdso32.error = read_vdso32(&vdso32.data, &vdso32.bytes);
+}
+
+int vdso_find(const char *name, const void **ret_data, size_t *ret_bytes)
+{
+	const Elf64_Ehdr *own = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
+
+	if (!strcmp(name, "[vdso32]")) {
+		pthread_once(&vdso32.once, read_vdso32_once);
+		if (vdso32.error)
+			return vdso32.error;
+		*ret_data = vdso32.data;
+		*ret_bytes = vdso32.bytes;
+		return 0;
+	}
+	if (!own || strcmp(name, "[vdso]") != 0)
+		return -ENOENT;
+	size_t bytes = own->e_shoff + (size_t)own->e_shnum * own->e_shentsize;
+
+	if (bytes > VDSO_BYTES_MAX)
+		return -E2BIG;
+	*ret_data = own;
+	*ret_bytes = bytes;
 	return 0;
 }
