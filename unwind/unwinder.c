@@ -79,10 +79,19 @@ struct unwinder_stats unwinder_stats(const struct unwinder *u)
 
 int unwinder_apply(struct unwinder *u, const struct perfdata_record *record)
 {
-	if ((record->type == PERF_RECORD_COMM && record->comm.exec) ||
-	    (record->type == PERF_RECORD_EXIT && record->pid == record->tid))
+	int r = tracker_apply(u->own_tracker, record);
+
+	if (unwinder_forgets_code(u, record))
 		jit_codes_forget(u->jit, record->pid);
-	return tracker_apply(u->own_tracker, record);
+	return r;
+}
+
+bool unwinder_forgets_code(const struct unwinder *u, const struct perfdata_record *record)
+{
+	return (record->type == PERF_RECORD_COMM && record->comm.exec) ||
+	       (record->type == PERF_RECORD_EXIT &&
+		(record->pid == record->tid ||
+		 processes_has_ended(u->tracker->processes, record->pid)));
 }
 
 /* The key of an image. */
@@ -271,7 +280,8 @@ static int find_jit(struct unwinder *u, uint64_t addr, const struct jit_code **r
 	bool request = false;
 	int r;
 
-	if (!u->options.request_code)
+	/* Samples may follow the end of a process, whose code cannot be read any more. */
+	if (!u->options.request_code || processes_has_ended(u->tracker->processes, u->thread->pid))
 		return -ENOENT;
 	r = jit_codes_find(u->jit, u->thread->pid, addr, u->time_ns, ret_code, &request);
 	if (request && !u->options.request_code(u->options.ctx, u->thread->pid, addr) && r)

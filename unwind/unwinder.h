@@ -42,6 +42,12 @@ void unwinder_free(struct unwinder *u);
 /* Only without options.tracker. Applies a record as tracker_apply. Returns 0 or -ENOMEM. */
 int unwinder_apply(struct unwinder *u, const struct perfdata_record *record);
 
+/*
+ * Whether the process of a record has no more use for code that it made: it has ended, or executes
+ * another program. Call it after unwinder_apply, which forgets the code.
+ */
+bool unwinder_forgets_code(const struct unwinder *u, const struct perfdata_record *record);
+
 /* Takes the code that was requested at addr. code: see jit_codes_put. Returns 0 or -ENOMEM. */
 int unwinder_add_code(struct unwinder *u, int32_t pid, uint64_t addr, struct jit_code *code,
 		      uint64_t now_ns);

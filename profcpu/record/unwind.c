@@ -344,8 +344,7 @@ static int take_state(struct record_unwind *u, struct perfdata_writer *w,
 	if (!r && u->wakers &&
 	    (record->type == PERF_RECORD_FORK || record->type == PERF_RECORD_COMM))
 		r = waker_processes_know(u->wakers, record->pid);
-	if (!r && u->reader &&
-	    (other_program || (record->type == PERF_RECORD_EXIT && record->pid == record->tid)))
+	if (!r && u->reader && unwinder_forgets_code(u->unwinder, record))
 		code_reader_forget(u->reader, record->pid);
 	return r;
 }

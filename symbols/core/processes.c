@@ -302,6 +302,14 @@ void processes_exit(struct processes *p, int32_t tid)
 		process_note_end(p, *leader);
 }
 
+bool processes_has_ended(const struct processes *p, int32_t pid)
+{
+	const uint32_t *leader = hashmap_get(&p->by_tid, (uint32_t)pid);
+
+	return leader && !p->threads.v[*leader].blank &&
+	       !p->spaces.v[p->threads.v[*leader].space].threads;
+}
+
 /* Make room for a change of maps, if necessary instead of maps of ended processes. */
 static int process_make_room(struct processes *p)
 {

@@ -74,6 +74,9 @@ int processes_fork(struct processes *p, int32_t pid, int32_t tid, int32_t ppid, 
 /* EXIT. Samples may still follow. */
 void processes_exit(struct processes *p, int32_t tid);
 
+/* Whether all threads of a process have ended. False: some run, or it is unknown. */
+bool processes_has_ended(const struct processes *p, int32_t pid);
+
 /*
  * MMAP or MMAP2 of a process: lays map over earlier ones; its under and under_pgoff are ignored.
  * Returns 0, -E2BIG (dropped and counted: over PROCESS_MAPS_MAX or maps_bytes),

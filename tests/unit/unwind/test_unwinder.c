@@ -201,6 +201,51 @@ static void a_sampled_process_gives_the_file_of_an_ended_one(void **state)
 	munmap(at, MAPPED_BYTES);
 }
 
+static bool count_request(void *ctx, int32_t pid, uint64_t addr)
+{
+	size_t *requests = ctx;
+
+	(void)pid;
+	(void)addr;
+	++*requests;
+	return true;
+}
+
+static void apply(struct unwinder *u, uint32_t type, int32_t tid)
+{
+	const struct perfdata_record r = {
+		.type = type, .pid = PID, .tid = tid, .task = {.ppid = PID, .ptid = PID}};
+
+	assert_int_equal(unwinder_apply(u, &r), 0);
+}
+
+/* Samples may be deferred, or come from other CPUs. */
+static void an_ended_process_has_no_more_code_to_request(void **state)
+{
+	size_t requests = 0;
+	const struct unwinder_options options = {.request_code = count_request, .ctx = &requests};
+	struct unwinder *u;
+
+	(void)state;
+	assert_int_equal(unwinder_new(&options, &u), 0);
+	map(u, "/nowhere");
+	apply(u, PERF_RECORD_FORK, PID - 1);
+	(void)grade(u, 0);
+	assert_true(requests > 0);
+	requests = 0;
+	(void)grade(u, 0);
+	assert_int_equal(requests, 0);
+	/* The process lives on without its first thread. */
+	apply(u, PERF_RECORD_EXIT, PID);
+	(void)grade(u, 0);
+	assert_true(requests > 0);
+	apply(u, PERF_RECORD_EXIT, PID - 1);
+	requests = 0;
+	(void)grade(u, 0);
+	assert_int_equal(requests, 0);
+	unwinder_free(u);
+}
+
 /* Naming applies the records of a recording; unwinding uses the maps that it tracks. */
 static void a_tracker_of_others_gives_the_maps(void **state)
 {
@@ -242,6 +287,7 @@ int main(void)
 		cmocka_unit_test(the_code_before_a_return_address_is_read_once),
 		cmocka_unit_test(images_that_no_sample_needs_are_closed_and_opened_again),
 		cmocka_unit_test(a_sampled_process_gives_the_file_of_an_ended_one),
+		cmocka_unit_test(an_ended_process_has_no_more_code_to_request),
 		cmocka_unit_test(a_tracker_of_others_gives_the_maps),
 	};
 
