@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define BLOCK_BYTES ((size_t)256 << 10)
+#define BLOCKS_KEPT 4   /* for the next round */
 #define COPY_SLACK 64   /* the kernel may copy up to this many bytes less than requested */
 #define SAMPLE_PARTS 4  /* least cost of a sample, in units of other records */
 #define FRAMES_MAX 8000 /* frames that fit into a record */
@@ -452,6 +453,8 @@ int record_unwind_round(struct record_unwind *u, struct perfdata_writer *w, uint
 		u->error = rows ? rows : written;
 	if (end_ns && (rows = record_rows_end(u->rows)) && !u->error)
 		u->error = rows;
+	while (u->blocks.len > BLOCKS_KEPT)
+		free(u->blocks.v[--u->blocks.len]);
 	u->block = u->used = 0;
 	/* An incomplete record: its ring is damaged. */
 	u->stats.damaged += u->part != NULL;

@@ -1,6 +1,7 @@
 /* Samples that wait for code which the unwinder does not know yet. */
 #include "profcpu/record/unwind_impl.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "recording/perfdata_records.h"
 
@@ -8,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define DEFERRED_KEPT_BYTES ((size_t)1 << 20) /* a buffer used so far is used again */
 
 static struct unwind_deferred *deferred_at(const struct record_unwind *u, size_t at)
 {
@@ -46,8 +49,12 @@ int record_unwind_retry(struct record_unwind *u, struct perfdata_writer *w, bool
 	}
 	while (u->first < u->end && deferred_at(u, u->first)->done)
 		u->first += deferred_bytes(deferred_at(u, u->first));
-	if (u->first == u->end)
-		u->first = u->end = 0;
+	if (u->first < u->end)
+		return r;
+	/* Such a burst is rare, so a long recording must not keep its memory. */
+	if (u->end > DEFERRED_KEPT_BYTES)
+		free(TAKE_PTR(u->deferred));
+	u->first = u->end = 0;
 	return r;
 }
 
@@ -59,16 +66,16 @@ int record_unwind_defer(struct record_unwind *u, struct perfdata_writer *w,
 	struct perfdata_record record;
 	int r = 0;
 
-	if (!u->deferred && !(u->deferred = malloc(RECORD_UNWIND_DEFERRED_BYTES)))
-		return perfdata_records_parse(u->records, header, &record)
-			       ? 0
-			       : record_unwind_take_sample(u, w, &record, true);
 	if (u->end + deferred_bytes(&deferred) > RECORD_UNWIND_DEFERRED_BYTES) {
 		u->stats.limits.cost[LIMIT_DEFERRED] += u->ndeferred;
 		r = record_unwind_retry(u, w, true);
 	}
 	if (r)
 		return r;
+	if (!u->deferred && !(u->deferred = malloc(RECORD_UNWIND_DEFERRED_BYTES)))
+		return perfdata_records_parse(u->records, header, &record)
+			       ? 0
+			       : record_unwind_take_sample(u, w, &record, true);
 	memcpy(u->deferred + u->end, &deferred, sizeof(deferred));
 	memcpy(u->deferred + u->end + sizeof(deferred), header, header->size);
 	u->end += deferred_bytes(&deferred);

@@ -43,7 +43,7 @@ struct record_unwind {
 	VEC(unsigned char *) blocks; /* data to be written at the end of the round; reused */
 	size_t block, used;          /* block in use, and its used bytes */
 	unsigned char *deferred; /* buffer of RECORD_UNWIND_DEFERRED_BYTES, used from first to end;
-				    NULL: never used */
+				    or NULL */
 	size_t first, end, ndeferred;
 	struct record_rows *rows;     /* rows of samples.idx and offcpu.idx */
 	struct record_offcpu *offcpu; /* borrowed; NULL: switches are not recorded */

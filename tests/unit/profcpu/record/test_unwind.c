@@ -522,6 +522,41 @@ static void test_samples_over_the_room_of_deferred_ones_are_counted(void **state
 	end_round(f, true);
 }
 
+/* Bursts that a long recording meets now and then. */
+static void test_memory_of_a_burst_is_freed_after_it(void **state)
+{
+	struct fixture *f = *state;
+	struct perf_event_header *h = (void *)f->raw;
+
+	begin_with(f, KEEP_STACKS_ALL);
+	put_map(f, 1);
+	take(f, 0, f->len);
+	end_round(f, false);
+	f->len = 0;
+	put_sample(f, 100, CODE + 0x100, STACK_WORDS);
+	assert_int_equal(record_unwind_defer(f->unwind, f->writer, h), 0);
+	assert_int_equal(record_unwind_retry(f->unwind, f->writer, true), 0);
+	/* A short deferral keeps the buffer for the next one. */
+	assert_non_null(f->unwind->deferred);
+	h->size = 60000;
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(record_unwind_defer(f->unwind, f->writer, h), 0);
+	assert_int_equal(f->unwind->ndeferred, 100);
+	assert_int_equal(record_unwind_retry(f->unwind, f->writer, true), 0);
+	assert_null(f->unwind->deferred);
+	for (int i = 0; i < 100; i++) {
+		assert_non_null(record_unwind_room(f->unwind, 60000));
+		record_unwind_use_room(f->unwind, 60000);
+	}
+	assert_true(f->unwind->blocks.len > 10);
+	end_round(f, false);
+	assert_true(f->unwind->blocks.len < 10);
+	assert_int_equal(record_unwind_defer(f->unwind, f->writer, h), 0);
+	assert_non_null(f->unwind->deferred);
+	end_round(f, true);
+	assert_int_equal(f->unwind->ndeferred, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -547,6 +582,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_a_record_without_its_rest_is_no_part_of_the_next, begin, end),
 		cmocka_unit_test_setup_teardown(test_damaged_records_cost_themselves, begin, end),
+		cmocka_unit_test_setup_teardown(test_memory_of_a_burst_is_freed_after_it, begin,
+						end),
 		cmocka_unit_test_setup_teardown(test_own_stacks_do_not_enlarge_copies, begin, end),
 	};
 
