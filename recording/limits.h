@@ -25,7 +25,7 @@
 	ROW(SAMPLE_RATE, "sample_rate_hz", "Hz fewer than requested with -F",                   \
 	    "raise sysctl kernel.perf_event_max_sample_rate")                                   \
 	ROW(WAKER_PROCESSES, "waker_processes",                                                 \
-	    "processes that woke targets have no user stacks: 1024 have them",                  \
+	    "processes that woke targets have no user stacks: over 1024, or not read in time",  \
 	    "record fewer processes (-p)")                                                      \
 	ROW(EVENT_IDS, "event_ids",                                                             \
 	    "switches were left out, as other recorders' events took them: 1024 are known",     \

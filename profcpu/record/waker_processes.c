@@ -15,7 +15,7 @@ struct waker_processes {
 	/* Used by the caller only */
 	struct hashmap known; /* processes that are known or were requested */
 	size_t nrequested;
-	uint64_t left_out;
+	uint64_t over_limit;
 	VEC(unsigned char) taken; /* records being handed over */
 	/* Used by the thread only */
 	struct sampler_synthesis from;
@@ -23,7 +23,8 @@ struct waker_processes {
 	VEC(unsigned char) reading;
 	struct worker worker;  /* its lock guards the members below */
 	VEC(int32_t) requests; /* from `next` on */
-	size_t next, done;     /* done: requests that were read */
+	size_t next, done;     /* done: requests that were read, or could not be */
+	size_t failed;         /* those that could not be */
 	VEC(unsigned char) records;
 };
 
@@ -42,7 +43,9 @@ static int keep(void *ctx, const void *data, size_t len)
 /* Adds the records of one process; the caller has the lock. */
 static void publish(struct waker_processes *w, int error)
 {
-	if (!error && w->reading.len && !vec_reserve(&w->records, w->reading.len)) {
+	if (error || vec_reserve(&w->records, w->reading.len)) {
+		w->failed++;
+	} else if (w->reading.len) {
 		memcpy(w->records.v + w->records.len, w->reading.v, w->reading.len);
 		w->records.len += w->reading.len;
 	}
@@ -120,7 +123,7 @@ int waker_processes_request(struct waker_processes *w, int32_t pid)
 	if (r)
 		return r;
 	if (w->nrequested == WAKER_PROCESSES_MAX) {
-		w->left_out++;
+		w->over_limit++;
 		return 0;
 	}
 	w->nrequested++;
@@ -155,7 +158,11 @@ int waker_processes_take(struct waker_processes *w, uint64_t wait_ns, sampler_sy
 	return r;
 }
 
-uint64_t waker_processes_left_out(const struct waker_processes *w)
+uint64_t waker_processes_left_out(struct waker_processes *w)
 {
-	return w->left_out;
+	worker_lock(&w->worker);
+	uint64_t unread = w->failed + (w->requests.len - w->done);
+
+	worker_unlock(&w->worker);
+	return w->over_limit + unread;
 }

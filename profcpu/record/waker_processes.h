@@ -41,7 +41,7 @@ int waker_processes_request(struct waker_processes *w, int32_t pid);
 int waker_processes_take(struct waker_processes *w, uint64_t wait_ns, sampler_synthesized take,
 			 void *ctx);
 
-/* Processes over WAKER_PROCESSES_MAX. */
-uint64_t waker_processes_left_out(const struct waker_processes *w);
+/* Processes over WAKER_PROCESSES_MAX, and those that could not be read, or not in time. */
+uint64_t waker_processes_left_out(struct waker_processes *w);
 
 #endif

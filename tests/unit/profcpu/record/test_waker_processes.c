@@ -93,8 +93,10 @@ static void a_slow_read_does_not_stop_the_caller(void **state)
 	assert_int_equal(waker_processes_take(w, 0, take, &got), 0);
 	assert_int_equal(waker_processes_take(w, NS_PER_MS, take, &got), 0);
 	assert_int_equal(got.n, 0);
+	assert_int_equal(waker_processes_left_out(w), 2);
 	assert_int_equal(write(gate[1], "x", 1), 1);
 	assert_int_equal(waker_processes_take(w, WAIT_NS, take, &got), 0);
+	assert_int_equal(waker_processes_left_out(w), 0);
 	assert_true(got.n == 4 && got.v[0] == 7 && got.v[3] == 9);
 	end(w);
 }
@@ -109,6 +111,7 @@ static void failures_are_handed_on_or_cost_one_process(void **state)
 	assert_int_equal(waker_processes_request(w, 9), 1);
 	assert_int_equal(waker_processes_take(w, WAIT_NS, take, &got), -ENOSPC);
 	assert_true(got.n == 2 && got.v[0] == 9);
+	assert_int_equal(waker_processes_left_out(w), 1);
 	end(w);
 }
 
@@ -120,8 +123,8 @@ static void processes_over_the_limit_are_counted(void **state)
 	(void)state;
 	for (int32_t pid = 100; pid < 100 + WAKER_PROCESSES_MAX + 3; pid++)
 		assert_int_equal(waker_processes_request(w, pid), pid < 100 + WAKER_PROCESSES_MAX);
-	assert_int_equal(waker_processes_left_out(w), 3);
 	assert_int_equal(waker_processes_take(w, WAIT_NS, take, &got), 0);
+	assert_int_equal(waker_processes_left_out(w), 3);
 	assert_int_equal(got.n, 2 * WAKER_PROCESSES_MAX);
 	end(w);
 }
