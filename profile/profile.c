@@ -491,7 +491,9 @@ int profile_off_cpu_sum(struct profile *p, uint64_t *ret_samples, uint64_t *ret_
 	struct profile_sum sum = {.event = profile_off_cpu_event(p)};
 	int r = sum.event == PROFILE_NONE ? 0 : profile_each_sample(p, profile_sum_add, &sum);
 
+	if (r)
+		return r;
 	*ret_samples = sum.samples;
 	*ret_weight = sum.weight;
-	return r;
+	return 0;
 }

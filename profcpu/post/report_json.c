@@ -260,6 +260,8 @@ int post_report_json_write(struct profile *profile, const struct post_result *in
 
 	if (!r && waits)
 		r = idle_total_weight(profile, &idle_ns);
+	if (r)
+		return r;
 
 	struct json_writer top = json_put_document(out, JSON_LINES_ALL);
 
@@ -296,7 +298,7 @@ int post_report_json_write(struct profile *profile, const struct post_result *in
 		json_put_u64(&top, "maps_left_out", input->data.dropped.maps);
 		json_limits(&top, input);
 		json_skipped(&top);
-		r = r ? r : json_audit(&top, input, audit);
+		r = json_audit(&top, input, audit);
 	}
 	json_put_end(&top);
 	return r ? r : out->error;
