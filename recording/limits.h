@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-/* One row for each: id, key in JSON, what the count is, remedy. */
+/* One row for each: id, key in JSON, what the count is, remedy. Append; symbols/stacks has numbers.
+ */
 #define RECORDING_LIMITS(ROW)                                                                   \
 	ROW(OPEN_FILES, "open_files",                                                           \
 	    "stacks lack rules of files that were not opened: too many open files",             \
@@ -29,7 +30,13 @@
 	    "record fewer processes (-p)")                                                      \
 	ROW(EVENT_IDS, "event_ids",                                                             \
 	    "switches were left out, as other recorders' events took them: 1024 are known",     \
-	    "end the other recorders")
+	    "end the other recorders")                                                          \
+	ROW(LIBDW_RULES, "libdw_rules",                                                         \
+	    "stacks lack rules of files on which libdw failed or took too long",                \
+	    "use --call-graph fp for such programs")                                            \
+	ROW(LIBDW_PROCESS, "libdw_process",                                                     \
+	    "stacks were not unwound: the process for libdw failed",                            \
+	    "free memory or processes, and run `profcpu postprocess` again")
 
 #define LIMITS_OPEN_FILES_REMEDY "raise the hard limit as root, for example: ulimit -n 4096"
 

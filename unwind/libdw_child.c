@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -38,6 +39,7 @@ struct child_message {
 	uint8_t end;   /* done: enum walk_end */
 	int32_t error; /* done: of the walk */
 	uint64_t n;    /* done: frames that follow; else the address */
+	struct libdw_cost cost;
 };
 struct find_answer {
 	int32_t error;
@@ -53,7 +55,9 @@ struct libdw_child {
 	pid_t pid;           /* 0: not started */
 	int fd;              /* -1: not started */
 	struct hashmap sent; /* numbers of images that the child has */
-	uint64_t failures;
+	bool has_walked;     /* it made other walks */
+	/* Shared with the child; outlives it: the image whose rules are being read. */
+	volatile uint32_t *now_in;
 };
 
 /* Sends or receives all of it, until a time of CLOCK_MONOTONIC (0: none). 0; -EPIPE; -ETIME;
@@ -127,6 +131,7 @@ static int child_find_code(void *ctx, uint64_t addr, struct libdw_code *ret_code
 	index = answer.has_image ? hashmap_get(&c->numbers, answer.number) : NULL;
 	*ret_code = (struct libdw_code){.start = answer.start,
 					.end = answer.end,
+					.number = answer.number,
 					.elf = index ? c->elves.v[*index] : NULL,
 					.elf_start = answer.elf_start};
 	return 0;
@@ -143,7 +148,7 @@ static void child_walk(struct child *c, struct walk *walk, const struct walk_req
 	struct child_message message = {.done = true};
 
 	walk->max = request->frames_max;
-	message.error = libdw_walk_stack(c->walk, &sample, walk);
+	message.error = libdw_walk_stack(c->walk, &sample, walk, &message.cost);
 	message.end = walk->end;
 	message.n = walk->n;
 	if (transfer(CHILD_FD, &message, sizeof(message), true, 0) ||
@@ -177,14 +182,14 @@ static void child_limit(int fd)
 #endif
 }
 
-static _Noreturn void child_main(int fd)
+static _Noreturn void child_main(int fd, volatile uint32_t *now_in)
 {
 	struct walk_request request;
 	struct child c = {0};
 	struct walk walk = {0};
 
 	child_limit(fd);
-	if (libdw_walk_new(child_find_code, &c, &c.walk))
+	if (libdw_walk_new(child_find_code, &c, now_in, &c.walk))
 		_exit(EXIT_FAILURE);
 	while (!transfer(CHILD_FD, &request, sizeof(request), false, 0)) {
 		uint64_t regs[64];
@@ -206,9 +211,15 @@ int libdw_child_new(libdw_child_find_fn *find_code, void *ctx, struct libdw_chil
 {
 	struct libdw_child *c = calloc(1, sizeof(*c));
 
-	if (!c)
+	void *shared = c ? mmap(NULL, sizeof(*c->now_in), PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0)
+			 : MAP_FAILED;
+
+	if (shared == MAP_FAILED) {
+		free(c);
 		return -ENOMEM;
-	*c = (struct libdw_child){.find_code = find_code, .ctx = ctx, .fd = -1};
+	}
+	*c = (struct libdw_child){.find_code = find_code, .ctx = ctx, .fd = -1, .now_in = shared};
 	*ret_child = c;
 	return 0;
 }
@@ -224,12 +235,15 @@ void libdw_child_forget(struct libdw_child *c)
 	hashmap_free(&c->sent);
 	c->fd = -1;
 	c->pid = 0;
+	c->has_walked = false;
 }
 
 void libdw_child_free(struct libdw_child *c)
 {
-	if (c)
-		libdw_child_forget(c);
+	if (!c)
+		return;
+	libdw_child_forget(c);
+	munmap((void *)(uintptr_t)c->now_in, sizeof(*c->now_in));
 	free(c);
 }
 
@@ -239,15 +253,14 @@ static int start(struct libdw_child *c)
 
 	if (c->pid)
 		return 0;
-	if (c->failures > LIBDW_CHILD_FAILURES_MAX)
-		return -EPIPE;
+	*c->now_in = LIBDW_NO_IMAGE;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
 		return -errno;
 	pid_t pid = fork();
 	int r = pid < 0 ? -errno : 0;
 
 	if (!pid)
-		child_main(fds[1]);
+		child_main(fds[1], c->now_in);
 	close(fds[1]);
 	if (r) {
 		close(fds[0]);
@@ -265,6 +278,8 @@ static int answer_find(struct libdw_child *c, uint64_t addr, uint64_t until_ns)
 	const void *file = NULL;
 	size_t bytes = 0;
 
+	if (answer.error == -ENOMEM)
+		return -ENOMEM;
 	if (!answer.error) {
 		answer.number = code.number;
 		answer.start = code.start;
@@ -299,7 +314,8 @@ static int take_frames(struct libdw_child *c, const struct child_message *messag
 }
 
 /* 0; -ENOMEM of this process; other errors: the child failed. */
-static int try_walk(struct libdw_child *c, const struct libdw_sample *sample, struct walk *walk)
+static int try_walk(struct libdw_child *c, const struct libdw_sample *sample, struct walk *walk,
+		    struct libdw_cost *ret_cost)
 {
 	struct walk_request request = {.machine = sample->machine,
 				       .regs_mask = sample->regs_mask,
@@ -328,18 +344,32 @@ static int try_walk(struct libdw_child *c, const struct libdw_sample *sample, st
 	/* Too little memory in the child is a failure of the child. */
 	if (!r && message.error)
 		r = -EPIPE;
+	*ret_cost = message.done ? message.cost : (struct libdw_cost){.slowest = *c->now_in};
 	return r ? r : take_frames(c, &message, walk, until_ns);
 }
 
-int libdw_child_walk(struct libdw_child *c, const struct libdw_sample *sample, struct walk *walk)
+int libdw_child_walk(struct libdw_child *c, const struct libdw_sample *sample, struct walk *walk,
+		     struct libdw_cost *ret_cost, bool *ret_failed)
 {
-	walk->max = walk->max ? walk->max : WALK_FRAMES_MAX;
-	int r = try_walk(c, sample, walk);
+	uint64_t begin_ns = clock_monotonic_ns(), failed_ns = 0;
+	bool again;
+	int r;
 
+	walk->max = walk->max ? walk->max : WALK_FRAMES_MAX;
+	do {
+		again = c->has_walked;
+		r = try_walk(c, sample, walk, ret_cost);
+		c->has_walked = true;
+		if (!r)
+			break;
+		/* The child may be in the middle of a walk. */
+		libdw_child_forget(c);
+		failed_ns = clock_monotonic_ns() - begin_ns;
+	} while (again && r != -ENOMEM);
+	*ret_failed = r;
+	ret_cost->cpu_ns += failed_ns;
 	if (!r || r == -ENOMEM)
 		return r;
-	c->failures++;
-	libdw_child_forget(c);
 	return machine_walk_sampled(sample->machine, sample->regs, sample->regs_mask, WALK_DAMAGED,
 				    walk);
 }

@@ -1,8 +1,7 @@
 /*
  * Walks stacks by libdw (libdw_walk.h) in a child process. libdw was not written for hostile files:
- * a damaged one can crash it, keep it busy, or make it take memory. The child has limits for both,
- * and if it ends, it is started again a few times. It executes no other program. One thread uses
- * this.
+ * a damaged one can crash it, keep it busy, or make it take memory. The child has limits for all,
+ * and if it ends, another one is started. It executes no other program. One thread uses this.
  */
 #ifndef UNWIND_LIBDW_CHILD_H
 #define UNWIND_LIBDW_CHILD_H
@@ -10,7 +9,6 @@
 #include "unwind/libdw_image.h"
 #include "unwind/libdw_walk.h"
 
-#define LIBDW_CHILD_FAILURES_MAX 16         /* then it is started no more */
 #define LIBDW_CHILD_MS_MAX 10000            /* of one walk */
 #define LIBDW_CHILD_BYTES ((size_t)1 << 30) /* memory beyond that of this process */
 
@@ -35,10 +33,13 @@ void libdw_child_free(struct libdw_child *c);
 void libdw_child_forget(struct libdw_child *c);
 
 /*
- * Walks a stack as libdw_walk_stack does. If the child ends or takes too long, *walk has only the
+ * Walks a stack as libdw_walk_stack does. A child that has made other walks may fail because of
+ * them. So a failed walk is repeated once in a new child. *ret_failed: that one also failed, by the
+ * rules of the image ret_cost->slowest; LIBDW_NO_IMAGE: not by an image. Then *walk has only the
  * sampled frame, with the end WALK_DAMAGED. Returns 0 or -ENOMEM.
  */
-int libdw_child_walk(struct libdw_child *c, const struct libdw_sample *sample, struct walk *walk);
+int libdw_child_walk(struct libdw_child *c, const struct libdw_sample *sample, struct walk *walk,
+		     struct libdw_cost *ret_cost, bool *ret_failed);
 
 /* Whether this build has libdw. Without it each stack has only its sampled frame, WALK_NO_RULE. */
 bool libdw_child_works(void);

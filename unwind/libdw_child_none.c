@@ -31,9 +31,12 @@ void libdw_child_forget(struct libdw_child *c)
 	(void)c;
 }
 
-int libdw_child_walk(struct libdw_child *c, const struct libdw_sample *sample, struct walk *walk)
+int libdw_child_walk(struct libdw_child *c, const struct libdw_sample *sample, struct walk *walk,
+		     struct libdw_cost *ret_cost, bool *ret_failed)
 {
 	(void)c;
+	*ret_cost = (struct libdw_cost){.slowest = LIBDW_NO_IMAGE};
+	*ret_failed = false;
 	return machine_walk_sampled(sample->machine, sample->regs, sample->regs_mask, WALK_NO_RULE,
 				    walk);
 }

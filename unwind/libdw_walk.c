@@ -1,5 +1,6 @@
 #include "unwind/libdw_walk.h"
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "unwind/libdw_image.h"
 #include "unwind/walk.h"
@@ -12,10 +13,14 @@
 #include <stdlib.h>
 
 #define WORKER_TID 1 /* any; libdw walks one thread */
+#define NO_RANGE SIZE_MAX
 
 /* A mapping: [start, end). */
 struct range {
 	uint64_t start, end;
+	uint32_t number; /* of the image */
+	uint64_t walk;   /* the last walk through it */
+	uint64_t cpu_ns; /* of that walk */
 };
 
 /* An address space for libdw. */
@@ -23,13 +28,14 @@ struct space {
 	uint32_t id; /* 0: free */
 	const struct machine *machine;
 	Dwfl *dwfl;
-	VEC(struct range) reported; /* mappings that libdw knows */
+	VEC(struct range) reported; /* mappings that libdw knows, by address */
 	uint64_t used;              /* number of the last walk */
 };
 
 struct libdw_walk {
 	libdw_find_code_fn *find_code;
 	void *ctx;
+	volatile uint32_t *now_in; /* number of the image of the current range */
 	struct {
 		struct libdw_image *image; /* names the machine */
 		Elf *elf;
@@ -45,6 +51,10 @@ struct libdw_walk {
 	bool outside, below; /* the last step needed memory above or below the copy */
 	int error;           /* -ENOMEM */
 	int end;             /* enum walk_end; -1: not known yet */
+	size_t range;        /* index of the mapping that is being walked; NO_RANGE */
+	uint64_t since_ns;   /* CPU time that was charged so far */
+	uint64_t slowest_ns; /* of cost.slowest */
+	struct libdw_cost cost;
 };
 
 static bool sample_register(const struct libdw_sample *s, uint8_t bit, uint64_t *ret_value)
@@ -52,7 +62,8 @@ static bool sample_register(const struct libdw_sample *s, uint8_t bit, uint64_t 
 	return machine_register(s->regs, s->regs_mask, bit, ret_value);
 }
 
-int libdw_walk_new(libdw_find_code_fn *find_code, void *ctx, struct libdw_walk **ret_walk)
+int libdw_walk_new(libdw_find_code_fn *find_code, void *ctx, volatile uint32_t *now_in,
+		   struct libdw_walk **ret_walk)
 {
 	struct libdw_walk *w = calloc(1, sizeof(*w));
 	int r = w ? 0 : -ENOMEM;
@@ -74,6 +85,7 @@ int libdw_walk_new(libdw_find_code_fn *find_code, void *ctx, struct libdw_walk *
 	}
 	w->find_code = find_code;
 	w->ctx = ctx;
+	w->now_in = now_in;
 	*ret_walk = w;
 	return 0;
 }
@@ -239,21 +251,78 @@ static int find_space(struct libdw_walk *w)
 	return r;
 }
 
+/* Ends the charge to the current mapping and begins that to another one. */
+static void enter_range(struct libdw_walk *w, size_t range)
+{
+	uint64_t now_ns = clock_thread_ns(), ns = now_ns - w->since_ns;
+	struct range *last = w->range == NO_RANGE ? NULL : &w->space->reported.v[w->range];
+
+	w->since_ns = now_ns;
+	w->cost.cpu_ns += ns;
+	if (last) {
+		last->cpu_ns = (last->walk == w->walks ? last->cpu_ns : 0) + ns;
+		last->walk = w->walks;
+	}
+	if (last && last->cpu_ns >= w->slowest_ns) {
+		w->slowest_ns = last->cpu_ns;
+		w->cost.slowest = last->number;
+	}
+	w->range = range;
+	*w->now_in = range == NO_RANGE ? LIBDW_NO_IMAGE : w->space->reported.v[range].number;
+}
+
+/* The index of the first mapping that ends above addr. */
+static size_t range_at(const struct space *s, uint64_t addr)
+{
+	size_t low = 0, high = s->reported.len;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s->reported.v[middle].end <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static int add_range(struct space *s, const struct libdw_code *code, size_t *ret_at)
+{
+	size_t at = range_at(s, code->start);
+	struct range range = {.start = code->start, .end = code->end, .number = code->number};
+
+	if (vec_push(&s->reported, range))
+		return -ENOMEM;
+	memmove(&s->reported.v[at + 1], &s->reported.v[at],
+		(s->reported.len - 1 - at) * sizeof(range));
+	s->reported.v[at] = range;
+	*ret_at = at;
+	return 0;
+}
+
 /* Reports the image that is mapped at addr to libdw, once. Returns 0; -ENOENT: no code; -ENOMEM. */
 static int report_code(struct libdw_walk *w, uint64_t addr)
 {
 	struct space *s = w->space;
+	size_t at = range_at(s, addr);
 	struct libdw_code code;
 	void **elf;
 	char name[24];
 
-	for (size_t i = 0; i < s->reported.len; i++)
-		if (addr >= s->reported.v[i].start && addr < s->reported.v[i].end)
-			return 0;
+	if (at < s->reported.len && addr >= s->reported.v[at].start) {
+		if (at != w->range)
+			enter_range(w, at);
+		return 0;
+	}
+	enter_range(w, NO_RANGE);
 	int r = w->find_code(w->ctx, addr, &code);
 
+	w->since_ns = clock_thread_ns();
 	if (!r)
-		r = vec_push(&s->reported, ((struct range){code.start, code.end}));
+		r = add_range(s, &code, &at);
+	if (!r)
+		enter_range(w, at);
 	if (r || !code.elf || code.elf_start > code.start)
 		return r;
 	snprintf(name, sizeof(name), "%llx", (unsigned long long)code.start);
@@ -367,12 +436,18 @@ static enum walk_end end_of(const struct libdw_walk *w, bool libdw_ends)
 	return last && w->out->n > 1 && last->has_fp && !last->fp ? WALK_START : WALK_NO_RULE;
 }
 
-int libdw_walk_stack(struct libdw_walk *w, const struct libdw_sample *sample, struct walk *out)
+int libdw_walk_stack(struct libdw_walk *w, const struct libdw_sample *sample, struct walk *out,
+		     struct libdw_cost *ret_cost)
 {
 	uint64_t regs[3];
 
 	w->out = out;
 	w->sample = *sample;
+	w->cost = *ret_cost = (struct libdw_cost){.slowest = LIBDW_NO_IMAGE};
+	w->range = NO_RANGE;
+	w->slowest_ns = 0;
+	w->since_ns = clock_thread_ns();
+	*w->now_in = LIBDW_NO_IMAGE;
 	if (!sample_register(sample, sample->machine->perf_sp, &w->sample.memory.start))
 		return machine_walk_sampled(sample->machine, sample->regs, sample->regs_mask,
 					    WALK_DAMAGED, out);
@@ -391,5 +466,7 @@ int libdw_walk_stack(struct libdw_walk *w, const struct libdw_sample *sample, st
 	while (r == -1 && w->end < 0 && !w->error && !w->resumed && !w->outside && out->n &&
 	       step_by_frame_pointer(w, regs));
 	out->end = (uint8_t)(w->end >= 0 ? w->end : (int)end_of(w, !r));
+	enter_range(w, NO_RANGE);
+	*ret_cost = w->cost;
 	return w->error;
 }

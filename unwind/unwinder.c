@@ -59,6 +59,7 @@ void unwinder_free(struct unwinder *u)
 		return;
 	close_images(u);
 	libdw_child_free(u->libdw);
+	libdw_budget_free(&u->libdw_budget);
 	vec_free(&u->images);
 	vec_free(&u->words);
 	tracker_free(u->own_tracker);
@@ -438,29 +439,34 @@ static uint16_t frame_number(size_t i)
 	return i < UINT16_MAX ? (uint16_t)i : UINT16_MAX - 1;
 }
 
-/* Counts a stack that has a frame in a file without rules for a limit. */
-static void count_limit(struct unwinder *u, const struct walk *w)
+/* Counts an incomplete stack: a limit ended its walk, or left a file of a frame without rules. */
+static uint8_t count_limit(struct unwinder *u, const struct walk *w)
 {
-	for (size_t i = 0; i < w->n; i++) {
+	uint8_t limit = u->walk_limit;
+
+	for (size_t i = 0; i < w->n && limit == LIMITS; i++) {
 		const struct process_map *map = processes_find_map(
 			u->tracker->processes, u->thread, w->frames[i].ip - !w->frames[i].exact);
 		uint32_t number = !map                             ? PROCESS_NO_IMAGE
 				  : map->under != PROCESS_NO_IMAGE ? map->under
 								   : map->image;
 
-		if (number < u->images.len && u->images.v[number].limit < LIMITS) {
-			u->stats.limits.cost[u->images.v[number].limit]++;
-			return;
-		}
+		if (number < u->images.len)
+			limit = u->images.v[number].limit;
 	}
+	if (limit < LIMITS)
+		u->stats.limits.cost[limit]++;
+	return limit;
 }
 
 /* Appends the frames of a walk to the kernel's part of the callchain. */
 static int put_callchain(struct unwinder *u, const struct unwinder_sample *s, const struct walk *w,
 			 uint64_t memory_start, size_t nkernel, struct unwound *ret_unwound)
 {
-	struct unwound out = {
-		.first_spliced = UINT16_MAX, .first_guess = UINT16_MAX, .end = w->end};
+	struct unwound out = {.first_spliced = UINT16_MAX,
+			      .first_guess = UINT16_MAX,
+			      .end = w->end,
+			      .limit = LIMITS};
 
 	u->words.len = 0;
 	if (vec_reserve(&u->words, nkernel + 1 + w->n))
@@ -489,8 +495,8 @@ static int put_callchain(struct unwinder *u, const struct unwinder_sample *s, co
 	out.callchain = u->words.v;
 	out.ncallchain = u->words.len;
 	u->stats.grades[out.grade]++;
-	if (u->has_limited && out.grade != UNWIND_COMPLETE)
-		count_limit(u, w);
+	if ((u->has_limited || u->walk_limit < LIMITS) && out.grade != UNWIND_COMPLETE)
+		out.limit = count_limit(u, w);
 	u->stats.ends[w->end]++;
 	u->stats.steps_full += w->steps_full;
 	*ret_unwound = out;
@@ -536,7 +542,8 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 			.ncallchain = s->ncallchain,
 			.end = s->abi == PERF_SAMPLE_REGS_ABI_32 ? WALK_NO_RULE : WALK_START,
 			.first_spliced = UINT16_MAX,
-			.first_guess = UINT16_MAX};
+			.first_guess = UINT16_MAX,
+			.limit = LIMITS};
 		u->stats.grades[UNWIND_NO_STACK]++;
 		return 0;
 	}
@@ -546,6 +553,7 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 	u->thread = thread;
 	u->time_ns = s->time_ns;
 	u->last = s->last;
+	u->walk_limit = LIMITS;
 	sweep_images(u);
 	if (machine) {
 		r = unwinder_walk_libdw(u, s, machine);

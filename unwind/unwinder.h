@@ -100,6 +100,7 @@ struct unwound {
 	uint8_t end;
 	/* The first frames of that kind; user frames count from the leaf; UINT16_MAX: none. */
 	uint16_t first_spliced, first_guess;
+	uint8_t limit;    /* enum recording_limit that left it incomplete; LIMITS: none */
 	uint32_t reached; /* bytes of the stack copy that were needed */
 	bool edge;        /* the copy ended before the stack did */
 };
@@ -119,8 +120,8 @@ struct unwinder_stats {
 	uint64_t frames[WALK_GUESS + 1];                 /* by enum walk_how */
 	uint64_t steps_full;                             /* steps that plain rules could not make */
 	uint64_t images, images_missing; /* images whose code was needed; those once unreadable */
-	/* Incomplete stacks with frames in files that lack rules for a limit: LIMIT_OPEN_FILES and
-	 * LIMIT_FILE_SIZE. */
+	/* Incomplete stacks with frames in files that lack rules for a limit: LIMIT_OPEN_FILES,
+	 * LIMIT_FILE_SIZE and LIMIT_LIBDW_RULES; and those that LIMIT_LIBDW_PROCESS ended. */
 	struct recording_limits limits;
 };
 struct unwinder_stats unwinder_stats(const struct unwinder *u);

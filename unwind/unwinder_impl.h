@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "symbols/core/image_file.h"
 #include "unwind/image_code.h"
+#include "unwind/libdw_budget.h"
 #include "unwind/libdw_child.h"
 #include "unwind/return_cache.h"
 #include "unwind/unwinder.h"
@@ -47,8 +48,9 @@ struct unwinder {
 	struct cached_call_end *call_end_cache;
 	struct return_cache *returns; /* NULL: no runtime that hijacks returns was seen */
 	struct walk walk;
-	struct walk other;             /* of a stack walked by libdw */
-	struct libdw_child *libdw;     /* NULL: not needed yet */
+	struct walk other;         /* of a stack walked by libdw */
+	struct libdw_child *libdw; /* NULL: not needed yet */
+	struct libdw_budget libdw_budget;
 	uint64_t libdw_bytes;          /* of the images for it */
 	const struct machine *machine; /* of the current sample, if libdw walks it */
 	VEC(uint64_t) words;
@@ -60,6 +62,7 @@ struct unwinder {
 	size_t unswept;      /* samples since */
 	bool has_limited;    /* an image lacks rules for a limit */
 	bool last;
+	uint8_t walk_limit; /* enum recording_limit that ended the current walk; LIMITS: none */
 };
 
 /* unwinder.c */

@@ -2,6 +2,8 @@
 #include "unwind/unwinder_impl.h"
 
 #include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/log.h"
 #include "container/vdso.h"
 
 #include <elf.h>
@@ -11,6 +13,7 @@
 /* Memory for images; more than this is dropped before the next walk. */
 #define LIBDW_BYTES_KEPT ((uint64_t)192 << 20)
 #define LIBDW_BYTES_MAX (LIBDW_BYTES_KEPT + LIBDW_IMAGE_BYTES_MAX)
+#define LIBDW_TRIES 4 /* of a walk, each without the image on which the last one failed */
 
 void unwinder_drop_libdw(struct unwinder *u)
 {
@@ -36,6 +39,16 @@ static int open_vdso32(struct unwinder *u, const struct image_key *key, struct u
 	    strcmp(name, "[vdso32]") != 0 || vdso_find(name, &data, &len))
 		return -ENOENT;
 	return libdw_image_new(-1, data, len, EM_386, &image->libdw, &err);
+}
+
+/* Identifies an image also after it got another number. */
+static uint64_t image_hash(const struct unwinder *u, uint32_t number)
+{
+	struct image_key key = *unwinder_key(u, number);
+	const char *path = unwinder_path(u, &key);
+
+	key.path = 0;
+	return hash_mix(image_key_hash(&key), hash_bytes(path, strlen(path)));
 }
 
 static int open_file(struct unwinder *u, uint32_t number, const struct process_map *map)
@@ -67,21 +80,48 @@ static size_t image_bytes(const struct libdw_image *image)
 	return bytes;
 }
 
+/* Drops an image that became refused. */
+static void refuse_image(struct unwinder *u, uint32_t number, bool failed)
+{
+	struct unwind_image *image = unwinder_image(u, number);
+
+	log_warn("%s: libdw %s on its call frame information; its functions may lack callers; use "
+		 "--call-graph fp",
+		 unwinder_path(u, unwinder_key(u, number)), failed ? "fails" : "spends too long");
+	u->libdw_bytes -= image->libdw ? image_bytes(image->libdw) : 0;
+	libdw_image_free(image->libdw);
+	image->libdw = NULL;
+	unwinder_count_image(u, image, false, LIMIT_LIBDW_RULES);
+}
+
 /* Reads the CFI of an image once. Returns 0, also if there is none; -ENOMEM. */
 static int open_image(struct unwinder *u, uint32_t number, const struct process_map *map)
 {
 	struct unwind_image *image = unwinder_image(u, number);
 	const struct image_key *key = unwinder_key(u, number);
+	uint64_t begin_ns = clock_thread_ns(), hash;
+	bool refused;
 	int r;
 
 	if (!image || image->libdw_tried)
 		return image ? 0 : -ENOMEM;
+	hash = image_hash(u, number);
+	if (libdw_budget_refuses(&u->libdw_budget, hash)) {
+		image->libdw_tried = true;
+		unwinder_count_image(u, image, false, LIMIT_LIBDW_RULES);
+		return 0;
+	}
 	r = key->kind == IMAGE_KIND_FILE   ? open_file(u, number, map)
 	    : key->kind == IMAGE_KIND_VDSO ? open_vdso32(u, key, image)
 					   : -ENOENT;
 	u->libdw_bytes += r ? 0 : image_bytes(image->libdw);
 	image->libdw_tried = r != -ENOMEM;
-	return r == -ENOMEM ? r : 0;
+	if (r != -ENOMEM)
+		r = libdw_budget_charge(&u->libdw_budget, hash, clock_thread_ns() - begin_ns, 0,
+					&refused);
+	if (!r && refused)
+		refuse_image(u, number, false);
+	return r;
 }
 
 static int find_code(void *ctx, uint64_t addr, struct libdw_child_code *ret_code)
@@ -105,6 +145,50 @@ static int find_code(void *ctx, uint64_t addr, struct libdw_child_code *ret_code
 	return 0;
 }
 
+/* Charges a walk to the image that took most of it. *ret_again: without that image it may succeed.
+ */
+static int charge_walk(struct unwinder *u, const struct libdw_cost *cost, bool failed,
+		       bool *ret_again)
+{
+	bool known = cost->slowest < u->images.len, refused = false;
+	uint64_t hash = known ? image_hash(u, cost->slowest) : 0;
+	int r = !failed ? libdw_budget_charge(&u->libdw_budget, hash, cost->cpu_ns, u->other.n,
+					      &refused)
+		: known ? libdw_budget_fail(&u->libdw_budget, hash, &refused)
+			: 0;
+
+	if (known && refused) {
+		refuse_image(u, cost->slowest, failed);
+		/* A new child knows nothing of it. */
+		libdw_child_forget(u->libdw);
+	}
+	*ret_again = failed && refused;
+	if (failed && !refused)
+		libdw_budget_fail_alone(&u->libdw_budget);
+	return r;
+}
+
+/* Walks, without images on which libdw fails. Returns 0 or -ENOMEM. */
+static int walk_sample(struct unwinder *u, const struct libdw_sample *sample)
+{
+	bool again = true, failed = true;
+	int r = 0;
+
+	if (!libdw_budget_lasts(&u->libdw_budget))
+		r = machine_walk_sampled(sample->machine, sample->regs, sample->regs_mask,
+					 WALK_DAMAGED, &u->other);
+	for (int i = 0; i < LIBDW_TRIES && again && !r && libdw_budget_lasts(&u->libdw_budget);
+	     i++) {
+		struct libdw_cost cost;
+
+		r = libdw_child_walk(u->libdw, sample, &u->other, &cost, &failed);
+		if (!r)
+			r = charge_walk(u, &cost, failed, &again);
+	}
+	u->walk_limit = failed ? LIMIT_LIBDW_PROCESS : LIMITS;
+	return r;
+}
+
 int unwinder_walk_libdw(struct unwinder *u, const struct unwinder_sample *s,
 			const struct machine *machine)
 {
@@ -120,5 +204,5 @@ int unwinder_walk_libdw(struct unwinder *u, const struct unwinder_sample *s,
 		unwinder_drop_libdw(u);
 	u->machine = machine;
 	u->other.max = u->options.frames_max;
-	return r ? r : libdw_child_walk(u->libdw, &sample, &u->other);
+	return r ? r : walk_sample(u, &sample);
 }

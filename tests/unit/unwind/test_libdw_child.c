@@ -26,6 +26,7 @@
 #define HOSTILE (CODE + 0x1310)
 #define LONG (CODE + 0x1410)
 #define BARE (CODE + 0x1810) /* without CFI */
+#define IMAGE 7              /* its number */
 #define LR 30
 #define SP 31
 #define REGS UINT64_C(0x1ffffffff) /* x0 to x29, lr, sp, pc */
@@ -33,6 +34,7 @@
 static struct cfi_bytes frame;
 static struct libdw_image *image;
 static unsigned finds;
+static bool out_of_memory; /* of the next find_code */
 
 static void fde_of(uint64_t start, const void *program, size_t len)
 {
@@ -118,15 +120,19 @@ static int find_code(void *ctx, uint64_t addr, struct libdw_child_code *ret_code
 {
 	(void)ctx;
 	finds++;
+	if (out_of_memory) {
+		out_of_memory = false;
+		return -ENOMEM;
+	}
 	if (addr < CODE + 0x1000 || addr >= CODE + 0x2000)
 		return -ENOENT;
-	*ret_code = (struct libdw_child_code){CODE + 0x1000, CODE + 0x2000, 0x1000, 7, image};
+	*ret_code = (struct libdw_child_code){CODE + 0x1000, CODE + 0x2000, 0x1000, IMAGE, image};
 	return 0;
 }
 
-/* Walks from ip, with the return addresses in frames of two words. */
-static void walk_from(struct libdw_child *c, uint64_t ip, const uint64_t *stack, size_t words,
-		      struct walk *walk)
+/* Walks from ip, with the return addresses in frames of two words. Returns 0 or -ENOMEM. */
+static int walk_at(struct libdw_child *c, uint64_t ip, const uint64_t *stack, size_t words,
+		   struct walk *walk, struct libdw_cost *ret_cost, bool *ret_failed)
 {
 	uint64_t regs[33] = {[SP] = STACK, [32] = ip};
 	const struct libdw_sample sample = {
@@ -136,7 +142,19 @@ static void walk_from(struct libdw_child *c, uint64_t ip, const uint64_t *stack,
 		.regs_mask = REGS,
 		.memory = {.data = (const unsigned char *)stack, .len = 8 * words}};
 
-	assert_int_equal(libdw_child_walk(c, &sample, walk), 0);
+	return libdw_child_walk(c, &sample, walk, ret_cost, ret_failed);
+}
+
+static void walk_from(struct libdw_child *c, uint64_t ip, const uint64_t *stack, size_t words,
+		      struct walk *walk)
+{
+	struct libdw_cost cost;
+	bool failed;
+
+	assert_int_equal(walk_at(c, ip, stack, words, walk, &cost, &failed), 0);
+	assert_int_equal(failed, ip == HOSTILE);
+	assert_int_equal(cost.slowest, IMAGE);
+	assert_true(cost.cpu_ns > 0);
 	assert_true(walk->n > 0);
 	assert_true(walk->frames[0].ip == ip);
 	assert_true(walk->frames[0].exact);
@@ -194,12 +212,14 @@ static void frame_pointers_continue(void **state)
 		.regs_mask = REGS,
 		.memory = {.data = (const unsigned char *)stack, .len = sizeof(stack)}};
 	struct libdw_child *c;
+	struct libdw_cost cost;
 	struct walk walk = {0};
+	bool failed;
 
 	(void)state;
 	assert_int_equal(libdw_child_new(find_code, NULL, &c), 0);
 	regs[LR] = MIDDLE;
-	assert_int_equal(libdw_child_walk(c, &sample, &walk), 0);
+	assert_int_equal(libdw_child_walk(c, &sample, &walk, &cost, &failed), 0);
 	assert_true(walk.n >= 3);
 	assert_true(walk.frames[1].ip == MIDDLE && !walk.frames[1].exact);
 	assert_int_equal(walk.end, WALK_START);
@@ -207,8 +227,7 @@ static void frame_pointers_continue(void **state)
 	libdw_child_free(c);
 }
 
-/* The child crashes, the walk ends with its sampled frame, and later walks succeed, up to a limit.
- */
+/* The child crashes, the walk ends with its sampled frame, and later walks succeed. */
 static void hostile_rules_end_only_the_child(void **state)
 {
 	const uint64_t stack[] = {0, MIDDLE, 0, FIRST, 0, HOSTILE, 0, 0};
@@ -217,7 +236,7 @@ static void hostile_rules_end_only_the_child(void **state)
 
 	(void)state;
 	assert_int_equal(libdw_child_new(find_code, NULL, &c), 0);
-	for (int i = 0; i <= LIBDW_CHILD_FAILURES_MAX; i++) {
+	for (int i = 0; i < 20; i++) {
 		walk_from(c, LEAF, stack, 8, &walk);
 		assert_int_equal(walk.n, 3);
 		assert_int_equal(walk.end, WALK_START);
@@ -225,9 +244,27 @@ static void hostile_rules_end_only_the_child(void **state)
 		assert_int_equal(walk.n, 1);
 		assert_int_equal(walk.end, WALK_DAMAGED);
 	}
-	walk_from(c, LEAF, stack, 8, &walk);
-	assert_int_equal(walk.n, 1);
-	assert_int_equal(walk.end, WALK_DAMAGED);
+	walk_free(&walk);
+	libdw_child_free(c);
+}
+
+/* The child waits for an answer then. The next walk gets a new one. */
+static void a_walk_that_lacks_memory_costs_the_next_one_nothing(void **state)
+{
+	const uint64_t stack[] = {0, MIDDLE, 0, FIRST, 0, 0};
+	struct libdw_child *c;
+	struct libdw_cost cost;
+	struct walk walk = {0};
+	bool failed;
+
+	(void)state;
+	assert_int_equal(libdw_child_new(find_code, NULL, &c), 0);
+	out_of_memory = true;
+	assert_int_equal(walk_at(c, LEAF, stack, 6, &walk, &cost, &failed), -ENOMEM);
+	assert_false(out_of_memory);
+	walk_from(c, LEAF, stack, 6, &walk);
+	assert_int_equal(walk.n, 3);
+	assert_int_equal(walk.end, WALK_START);
 	walk_free(&walk);
 	libdw_child_free(c);
 }
@@ -254,6 +291,7 @@ int main(void)
 		cmocka_unit_test(whole_stacks_are_walked),
 		cmocka_unit_test(frame_pointers_continue),
 		cmocka_unit_test(hostile_rules_end_only_the_child),
+		cmocka_unit_test(a_walk_that_lacks_memory_costs_the_next_one_nothing),
 		cmocka_unit_test(long_entries_are_refused),
 	};
 

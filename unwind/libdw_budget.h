@@ -1,0 +1,55 @@
+/*
+ * Limits how much an image may cost libdw. Files may be hostile: their call frame information can
+ * crash libdw or keep it busy. Such an image is refused for the rest of the run, so that it costs
+ * the stacks of other programs nothing. Each walk has an allowance. Time beyond it is a debt of the
+ * image that took most of it.
+ *
+ * Good rules take about 1 us a frame. So the time of all walks grows with the samples and their
+ * frames, and all hostile images together can add LIBDW_BUDGET_TOTAL_NS, and then
+ * LIBDW_BUDGET_REST_NS each. One thread uses this.
+ */
+#ifndef UNWIND_LIBDW_BUDGET_H
+#define UNWIND_LIBDW_BUDGET_H
+
+#include "base/clock.h"
+#include "base/hashmap.h"
+
+#include <stdbool.h>
+
+#define LIBDW_BUDGET_WALK_NS (5 * NS_PER_MS) /* allowance of a walk */
+#define LIBDW_BUDGET_FRAME_NS 5000u          /* and of each frame */
+/* Debts of an image, and of all. CFI of 26 MiB (Chromium) takes 0.3 s in each address space. */
+#define LIBDW_BUDGET_IMAGE_NS (2 * NS_PER_S)
+#define LIBDW_BUDGET_TOTAL_NS (20 * NS_PER_S)
+#define LIBDW_BUDGET_REST_NS (200 * NS_PER_MS) /* of an image, once the total is spent */
+#define LIBDW_BUDGET_FAILURES_MAX 16           /* in a row that no image caused */
+
+/* Zeroed: no debts. */
+struct libdw_budget {
+	struct hashmap debts; /* us, by image; UINT32_MAX: refused */
+	uint64_t total_ns;
+	uint64_t failures; /* that no image caused, in a row */
+};
+
+void libdw_budget_free(struct libdw_budget *b);
+
+/* Whether an image is refused. image: a hash that stays the same for all of the run. */
+bool libdw_budget_refuses(const struct libdw_budget *b, uint64_t image);
+
+/*
+ * Charges a walk. *ret_refused: the image became refused by this call. Returns 0 or -ENOMEM,
+ * likewise libdw_budget_fail.
+ */
+int libdw_budget_charge(struct libdw_budget *b, uint64_t image, uint64_t cpu_ns, uint64_t frames,
+			bool *ret_refused);
+
+/* Refuses an image whose rules ended libdw. */
+int libdw_budget_fail(struct libdw_budget *b, uint64_t image, bool *ret_refused);
+
+/* Counts a failure that no image caused. */
+void libdw_budget_fail_alone(struct libdw_budget *b);
+
+/* Whether libdw may be tried: not too many such failures in a row. */
+bool libdw_budget_lasts(const struct libdw_budget *b);
+
+#endif
