@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/outbuf.h"
 #include "base/replace.h"
+#include "recording/limits.h"
 #include "recording/manifest.h"
 #include "recording/samples_idx.h"
 
@@ -148,7 +149,7 @@ static int check_rows(const struct kept_stacks *k, struct parse_error *err)
 		const struct kept_stack *row = &k->rows.v[i];
 
 		if (row->node > k->nodes.len || row->grade >= SAMPLES_IDX_GRADES ||
-		    row->end >= SAMPLES_IDX_ENDS)
+		    row->end >= SAMPLES_IDX_ENDS || row->limit > LIMITS)
 			return parse_fail(err, -EBADMSG, "a row is invalid", bytes_of(i, 0));
 	}
 	return 0;

@@ -22,7 +22,8 @@ struct kept_stack {
 	uint32_t node;      /* the leaf; 0: no user frames */
 	uint8_t grade, end; /* as in struct samples_idx_row */
 	uint16_t first_spliced, first_guess;
-	uint16_t reserved[3];
+	uint16_t limit; /* 1 + the enum recording_limit that left it incomplete; 0: none */
+	uint16_t reserved[2];
 };
 _Static_assert(sizeof(struct kept_stack) == 24, "on-disk layout");
 

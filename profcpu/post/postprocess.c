@@ -28,11 +28,15 @@ static bool postprocess_in_place(const struct post_source *source, int dir_fd)
 
 static void postprocess_warn_no_store(const char *dir, int error)
 {
-	bool too_many = error == -E2BIG;
+	bool too_many = error == -E2BIG, failed = error == -EAGAIN;
 
 	log_warn("cannot keep the names in %s/%s: %s%s; other machines will not have them", dir,
-		 RECORDING_SYMBOLS, too_many ? "they exceed 1 GiB" : strerror(-error),
+		 RECORDING_SYMBOLS,
+		 too_many ? "they exceed 1 GiB"
+		 : failed ? "the process for libdw failed"
+			  : strerror(-error),
 		 too_many ? "; record for a shorter time, or fewer processes (-p)"
+		 : failed ? "; run `profcpu postprocess` again"
 			  : remedy_for(error));
 }
 

@@ -18,7 +18,7 @@ struct stacks {
 	VEC(uint64_t) words;       /* a changed callchain */
 	bool has_kept;             /* kept was read: an earlier run unwound it */
 	struct kept_stacks kept;   /* else stacks to write */
-	bool kept_whole;           /* no stack was left out for a limit */
+	int keep_error;            /* why the kept stacks are not whole: -E2BIG, -EAGAIN */
 	struct post_stacks_summary summary;
 };
 
@@ -39,10 +39,10 @@ static int stacks_read_kept(struct stacks *s)
 int post_stacks_keep(struct stacks *s, int symbols_fd, bool *ret_kept)
 {
 	bool unknown = s->summary.by_libdw && !libdw_child_works();
-	int r = s->has_kept || !s->kept.rows.len || unknown ? 0
-		: !s->kept_whole                            ? -E2BIG
-				 : kept_stacks_write(&s->kept, symbols_fd);
+	int r = s->has_kept || unknown ? 0 : s->keep_error;
 
+	if (!s->has_kept && !unknown && !r && s->kept.rows.len)
+		r = kept_stacks_write(&s->kept, symbols_fd);
 	*ret_kept = !r && (s->has_kept || !unknown);
 	return r;
 }
@@ -56,7 +56,6 @@ int post_stacks_new(const struct stacks_options *options, struct stacks **ret_st
 	s->options = *options;
 	s->arch = ARCH_NAME;
 	s->summary.known = options->recorded;
-	s->kept_whole = true;
 	if (options->symbols_fd >= 0 && stacks_read_kept(s) == -ENOMEM) {
 		post_stacks_free(s);
 		return -ENOMEM;
@@ -135,7 +134,8 @@ static struct unwound stacks_as_recorded(const uint64_t *callchain, size_t n,
 				.ncallchain = n,
 				.grade = (uint8_t)grade,
 				.first_spliced = UINT16_MAX,
-				.first_guess = UINT16_MAX};
+				.first_guess = UINT16_MAX,
+				.limit = LIMITS};
 }
 
 /* Unwinds without files: only the sampled frame is known. */
@@ -171,6 +171,8 @@ static int stacks_take_kept(struct stacks *s, const struct perfdata_record *reco
 
 	if (!row)
 		return -ENOENT;
+	if (row->limit)
+		s->summary.limits.cost[row->limit - 1]++;
 	if (!row->node) {
 		*ret_unwound = stacks_as_recorded(sample->callchain, sample->ncallchain,
 						  (enum unwind_grade)row->grade);
@@ -198,15 +200,19 @@ static int stacks_keep_one(struct stacks *s, const struct perfdata_record *recor
 				 .grade = u->grade,
 				 .end = u->end,
 				 .first_spliced = u->first_spliced,
-				 .first_guess = u->first_guess};
+				 .first_guess = u->first_guess,
+				 .limit = u->limit < LIMITS ? u->limit + 1 : 0};
 	size_t n = stacks_user_words(u->callchain, u->ncallchain);
 
-	if (!s->options.keep || s->has_kept || !s->kept_whole)
+	if (!s->options.keep || s->has_kept || s->keep_error)
 		return 0;
-	int r = kept_stacks_add(&s->kept, &row, u->callchain + u->ncallchain - n, n);
+	/* The next run may have better luck. */
+	int r = u->limit == LIMIT_LIBDW_PROCESS
+			? -EAGAIN
+			: kept_stacks_add(&s->kept, &row, u->callchain + u->ncallchain - n, n);
 
-	s->kept_whole = r != -E2BIG;
-	return r == -E2BIG ? 0 : r;
+	s->keep_error = r == -ENOMEM ? 0 : r;
+	return r == -ENOMEM ? r : 0;
 }
 
 /* Unwinds a stack that was not kept, with the files of this machine unless offline. */

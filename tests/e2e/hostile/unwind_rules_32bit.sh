@@ -62,6 +62,11 @@ grep -Eq 'warning: /.*/crash: libdw fails on its call frame information; .*; use
 cost=$(report_number crash.rec libdw_rules)
 at_least "${cost:-0}" 20 || fail "the report does not count its stacks: $(cat out)"
 grep -Eq "^limits +$cost  stacks lack rules of files on which libdw failed or took too long; use --call-graph fp for such programs$" out || fail "$(cat out)"
+# Kept stacks say it, too.
+"$PROFCPU" postprocess --no-download crash.rec >again 2>err || fail "$(cat err)"
+[ "$(grep '^limits' again)" = "$(grep '^limits' out)" ] || fail "postprocess again reports other limits: $(cat again)"
+at_least "$(whole crash.rec good)" 97 || fail "the good program's stacks are not whole when they are read again"
+
 echo "rules that keep libdw busy"
 for _ in 1 2 3; do
 	rm -rf slow.rec

@@ -1,5 +1,7 @@
 #include "recording/kept_stacks.h"
 
+#include "recording/limits.h"
+
 #include "base/file.h"
 #include "recording/manifest.h"
 
@@ -125,6 +127,8 @@ static void damage_is_refused(void **state)
 	assert_int_equal(changed(f, rows + 8, 9, 4), 0);
 	assert_int_equal(changed(f, rows + 12, 5, 1), -EBADMSG);
 	assert_int_equal(changed(f, rows + 13, 8, 1), -EBADMSG);
+	assert_int_equal(changed(f, rows + 18, LIMITS, 2), 0);
+	assert_int_equal(changed(f, rows + 18, LIMITS + 1, 2), -EBADMSG);
 	assert_int_equal(changed(f, nodes + 8, 1, 4),
 			 -EBADMSG); /* a frame that is its own caller */
 	assert_int_equal(changed(f, nodes + 16 + 8, 2, 4), -EBADMSG);

@@ -255,7 +255,8 @@ static void kept_stacks_belong_to_their_records(void **state)
 		const struct kept_stack row = {.file_off = 100 * i,
 					       .grade = UNWIND_SPLICED,
 					       .first_spliced = UINT16_MAX,
-					       .first_guess = UINT16_MAX};
+					       .first_guess = UINT16_MAX,
+					       .limit = i > 1 ? 1 + LIMIT_LIBDW_RULES : 0};
 
 		assert_int_equal(kept_stacks_add(&kept, &row, &word, 1), 0);
 	}
@@ -275,6 +276,7 @@ static void kept_stacks_belong_to_their_records(void **state)
 		assert_int_equal(r.sample.callchain[1], at == 250 ? regs[1] : 0x5000 + at / 100);
 	}
 	assert_int_equal(post_stacks_summary(s).grades[UNWIND_SPLICED], 2);
+	assert_int_equal(post_stacks_summary(s).limits.cost[LIMIT_LIBDW_RULES], 1);
 	post_stacks_free(s);
 	unlinkat(fd, RECORDING_STACKS, 0);
 	close(fd);
