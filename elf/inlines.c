@@ -26,14 +26,21 @@ struct inline_name {
 	bool is_plain; /* lacks namespace and class */
 };
 
+/* The name of an entry, and which entry: two can have the same hash. */
+struct inline_entry {
+	const struct dwarf_data *data;
+	uint64_t off;
+	struct inline_name name;
+};
+
 struct inlines {
 	struct inline_file file, alt;
 	bool units_known;
 	dwarf_spans spans;         /* value: unit */
 	struct inline_unit **open; /* by unit */
 	uint32_t *broken;          /* a bit for each unit that is unreadable */
-	struct hashmap name_ids;   /* entry -> index in names */
-	VEC(struct inline_name) names;
+	struct hashmap name_ids;   /* hash of an entry -> index in names */
+	VEC(struct inline_entry) names;
 	uint64_t units_kept; /* estimate of bytes of open units */
 	unsigned int splits;
 	struct dwarf_package package;
@@ -322,22 +329,30 @@ static int read_name(struct inlines *in, struct entry_ref ref, struct inline_nam
 /* Find the name of a function's entry, in the cache or by reading. */
 static int find_name(struct inlines *in, struct entry_ref ref, struct inline_name *ret_name)
 {
-	uint64_t key = hash_mix(ref.off, (uint64_t)(uintptr_t)ref.unit->data);
+	const struct dwarf_data *data = ref.unit->data;
+	uint64_t hash = hash_mix(ref.off, (uint64_t)(uintptr_t)data);
+	struct inline_entry entry = {data, ref.off, {NULL, false}};
 	uint32_t *place;
-	int fresh = 0, r = hashmap_entry(&in->name_ids, key, UINT32_MAX, &place, &fresh);
+	int r = hashmap_entry(&in->name_ids, hash, UINT32_MAX, &place, NULL);
 
 	if (r)
 		return r;
 	if (*place != UINT32_MAX) {
-		*ret_name = in->names.v[*place];
+		const struct inline_entry *known = &in->names.v[*place];
+
+		if (known->data != data || known->off != ref.off)
+			return read_name(in, ref, ret_name);
+		*ret_name = known->name;
 		return 0;
 	}
-	r = read_name(in, ref, ret_name);
+	r = read_name(in, ref, &entry.name);
 	if (!r)
-		r = vec_push(&in->names, *ret_name);
-	if (!r)
-		*place = (uint32_t)in->names.len - 1;
-	return r;
+		r = vec_push(&in->names, entry);
+	if (r)
+		return r;
+	*place = (uint32_t)in->names.len - 1;
+	*ret_name = entry.name;
+	return 0;
 }
 
 static int name_frame(struct inlines *in, const struct inline_unit *iu, struct entry_ref ref,
