@@ -34,11 +34,7 @@ record advised -F 499 -d 1 -p "$STARTED"
 stop "$STARTED"
 at_least "$(share_of advised 'knownHot')" 60 || fail "knownHot has $(share_of advised knownHot) % with $option: $(cat collect.log)"
 
-if ! command -v java >/dev/null || ! command -v jcmd >/dev/null; then
-	[ "${CI:-}" != true ] || fail "needs a JDK of version 17 or later"
-	echo "no JDK: its advice is not followed"
-	exit 0
-fi
+need java javac jcmd # of version 17 or later
 cat >Hot.java <<'J'
 public class Hot {
 	static int knownHot(int n) { int x = 0; for (int i = 0; i < n; i++) x = (x * 31 + i) % 1000003; return x; }
