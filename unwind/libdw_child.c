@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "base/vec.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -156,18 +158,60 @@ static void child_walk(struct child *c, struct walk *walk, const struct walk_req
 		_exit(EXIT_FAILURE);
 }
 
-/* Crashes without a message or a core file, keeps only the socket, and has a limit of memory. */
-static void child_limit(int fd)
+/* Close all but the socket. */
+static void child_close_others(void)
+{
+#ifdef SYS_close_range
+	if (!syscall(SYS_close_range, CHILD_FD + 1, ~0u, 0))
+		return;
+#endif
+	/* Linux before 5.9, or a filter of system calls. */
+	DIR *dir = opendir("/proc/self/fd");
+
+	for (struct dirent *e; dir && (e = readdir(dir));) {
+		int fd = atoi(e->d_name);
+
+		if (fd > CHILD_FD && fd != dirfd(dir))
+			close(fd);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* Begins the time of a walk. The kernel ends the child when it is over. */
+static void child_limit_walk(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_CPU, &limit))
+		return;
+	limit.rlim_cur = clock_process_ns() / NS_PER_S + 1 + LIBDW_CHILD_CPU_S;
+	limit.rlim_cur = limit.rlim_cur < limit.rlim_max ? limit.rlim_cur : limit.rlim_max;
+	setrlimit(RLIMIT_CPU, &limit);
+}
+
+/*
+ * Crashes without a message or a core file, keeps only the socket, has a limit of memory, and ends
+ * with its parent.
+ */
+static void child_limit(int fd, pid_t parent)
 {
 	const int crashes[] = THREAD_CRASH_SIGNALS;
 	AUTO_FREE char *statm = NULL;
 	unsigned long pages = 0;
+	sigset_t limits;
 	size_t len;
 
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(*crashes); i++)
 		signal(crashes[i], SIG_DFL);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
+	signal(SIGXCPU, SIG_DFL);
+	sigemptyset(&limits);
+	sigaddset(&limits, SIGXCPU);
+	sigprocmask(SIG_UNBLOCK, &limits, NULL);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+		_exit(EXIT_FAILURE);
 	if (fd != CHILD_FD && dup2(fd, CHILD_FD) < 0)
 		_exit(EXIT_FAILURE);
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
@@ -177,18 +221,16 @@ static void child_limit(int fd)
 
 		setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
 	}
-#ifdef SYS_close_range
-	syscall(SYS_close_range, CHILD_FD + 1, ~0u, 0);
-#endif
+	child_close_others();
 }
 
-static _Noreturn void child_main(int fd, volatile uint32_t *now_in)
+static _Noreturn void child_main(int fd, pid_t parent, volatile uint32_t *now_in)
 {
 	struct walk_request request;
 	struct child c = {0};
 	struct walk walk = {0};
 
-	child_limit(fd);
+	child_limit(fd, parent);
 	if (libdw_walk_new(child_find_code, &c, now_in, &c.walk))
 		_exit(EXIT_FAILURE);
 	while (!transfer(CHILD_FD, &request, sizeof(request), false, 0)) {
@@ -199,6 +241,7 @@ static _Noreturn void child_main(int fd, volatile uint32_t *now_in)
 		if (!stack || transfer(CHILD_FD, regs, nregs * sizeof(*regs), false, 0) ||
 		    transfer(CHILD_FD, stack, request.stack_bytes, false, 0))
 			break;
+		child_limit_walk();
 		child_walk(&c, &walk, &request, regs, stack);
 		free(stack);
 	}
@@ -256,11 +299,11 @@ static int start(struct libdw_child *c)
 	*c->now_in = LIBDW_NO_IMAGE;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
 		return -errno;
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 	int r = pid < 0 ? -errno : 0;
 
 	if (!pid)
-		child_main(fds[1], c->now_in);
+		child_main(fds[1], parent, c->now_in);
 	close(fds[1]);
 	if (r) {
 		close(fds[0]);

@@ -1,7 +1,8 @@
 /*
  * Walks stacks by libdw (libdw_walk.h) in a child process. libdw was not written for hostile files:
  * a damaged one can crash it, keep it busy, or make it take memory. The child has limits for all,
- * and if it ends, another one is started. It executes no other program. One thread uses this.
+ * and if it ends, another one is started. It executes no other program, and ends with the thread
+ * that started it. One thread uses this.
  */
 #ifndef UNWIND_LIBDW_CHILD_H
 #define UNWIND_LIBDW_CHILD_H
@@ -9,7 +10,8 @@
 #include "unwind/libdw_image.h"
 #include "unwind/libdw_walk.h"
 
-#define LIBDW_CHILD_MS_MAX 10000            /* of one walk */
+#define LIBDW_CHILD_CPU_S 4                 /* of one walk, rounded up */
+#define LIBDW_CHILD_MS_MAX 20000            /* of one walk, if the machine is busy */
 #define LIBDW_CHILD_BYTES ((size_t)1 << 30) /* memory beyond that of this process */
 
 /* The mapped code at an address. */

@@ -10,7 +10,15 @@
 
 #include <dwarf.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/perf_event.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,8 +33,11 @@
 #define FIRST (CODE + 0x1210)
 #define HOSTILE (CODE + 0x1310)
 #define LONG (CODE + 0x1410)
+#define SLOW (CODE + 0x1510) /* 0.2 ms each frame */
 #define BARE (CODE + 0x1810) /* without CFI */
-#define IMAGE 7              /* its number */
+#define SLOW_PAIRS 30000
+#define SLOW_FRAMES 100000
+#define IMAGE 7 /* its number */
 #define LR 30
 #define SP 31
 #define REGS UINT64_C(0x1ffffffff) /* x0 to x29, lr, sp, pc */
@@ -65,6 +76,15 @@ static void put_hostile(void)
 			      0x80, DW_OP_const1s, 0xff, DW_OP_div));
 }
 
+static void put_slow(void)
+{
+	static unsigned char program[2 * SLOW_PAIRS];
+
+	for (size_t i = 0; i < sizeof(program); i++)
+		program[i] = i % 2 ? DW_CFA_restore_state : DW_CFA_remember_state;
+	fde_of(SLOW, program, sizeof(program));
+}
+
 static struct cfi_bytes file_of(void)
 {
 	struct cfi_bytes none = {0}, file = cfi_image_of(frame, none, none);
@@ -101,6 +121,7 @@ static int begin(void **state)
 	fde_of(MIDDLE, NULL, 0);
 	fde_of(FIRST, undefined, sizeof(undefined));
 	put_hostile();
+	put_slow();
 	struct cfi_bytes file = file_of();
 	int r = libdw_image_new(-1, file.v, file.len, EM_AARCH64, &image, &err);
 
@@ -269,6 +290,148 @@ static void a_walk_that_lacks_memory_costs_the_next_one_nothing(void **state)
 	libdw_child_free(c);
 }
 
+/* The child of a process; 0: it has none. */
+static pid_t child_of(pid_t pid)
+{
+	char path[64];
+	int child = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	FILE *f = fopen(path, "re");
+
+	assert_non_null(f);
+	if (fscanf(f, "%d", &child) != 1)
+		child = 0;
+	fclose(f);
+	return child;
+}
+
+static bool runs(pid_t pid)
+{
+	char path[64], state = 'Z';
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	FILE *f = fopen(path, "re");
+
+	if (f && fscanf(f, "%*d %*s %c", &state) != 1)
+		state = 'Z';
+	if (f)
+		fclose(f);
+	return state != 'Z';
+}
+
+/* Never returns within the time of this test. */
+static _Noreturn void walk_for_long(void)
+{
+	uint64_t *stack = calloc(SLOW_FRAMES, 2 * sizeof(*stack));
+	struct walk walk = {.max = SLOW_FRAMES};
+	struct libdw_child *c;
+	struct libdw_cost cost;
+	bool failed;
+
+	if (!stack || libdw_child_new(find_code, NULL, &c))
+		_exit(1);
+	for (size_t i = 0; i < SLOW_FRAMES; i++)
+		stack[2 * i + 1] = SLOW;
+	(void)walk_at(c, SLOW, stack, 2 * SLOW_FRAMES, &walk, &cost, &failed);
+	_exit(0);
+}
+
+static void a_busy_child_ends_with_its_parent(void **state)
+{
+	pid_t parent = fork(), child = 0;
+
+	(void)state;
+	assert_true(parent >= 0);
+	if (!parent)
+		walk_for_long();
+	for (int i = 0; i < 1000 && !child; i++) {
+		usleep(10000);
+		child = child_of(parent);
+	}
+	assert_true(child > 0);
+	usleep(300000);
+	assert_true(runs(child) && runs(parent));
+	kill(parent, SIGKILL);
+	assert_int_equal(waitpid(parent, NULL, 0), parent);
+	for (int i = 0; i < 300 && runs(child); i++)
+		usleep(10000);
+	assert_false(runs(child));
+}
+
+/* close_range is missing before Linux 5.9. */
+static void refuse_close_range(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		_exit(2);
+}
+
+/* Walks a stack; returns whether the child then has other files than the first four. */
+static bool child_has_other_files(void)
+{
+	const uint64_t stack[] = {0, MIDDLE, 0, FIRST, 0, 0};
+	bool other = false;
+	char path[64], link[64];
+	struct libdw_child *c;
+	struct walk walk = {0};
+
+	assert_int_equal(libdw_child_new(find_code, NULL, &c), 0);
+	walk_from(c, LEAF, stack, 6, &walk);
+	for (int fd = 4; fd < 64; fd++) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", child_of(getpid()), fd);
+		other |= readlink(path, link, sizeof(link)) >= 0;
+	}
+	walk_free(&walk);
+	libdw_child_free(c);
+	return other;
+}
+
+static void the_child_keeps_no_other_files(void **state)
+{
+	int status, fd = open("/proc/self/status", O_RDONLY), high = fcntl(fd, F_DUPFD, 40);
+
+	(void)state;
+	assert_true(fd >= 0 && high >= 40);
+	assert_false(child_has_other_files());
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		refuse_close_range();
+		_exit(child_has_other_files());
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(fd);
+	close(high);
+}
+
+/* The limit is renewed for each walk. */
+static void a_walk_has_a_limit_of_cpu_time(void **state)
+{
+	const uint64_t stack[] = {0, MIDDLE, 0, FIRST, 0, 0};
+	struct rlimit limit = {0};
+	struct libdw_child *c;
+	struct walk walk = {0};
+
+	(void)state;
+	assert_int_equal(libdw_child_new(find_code, NULL, &c), 0);
+	walk_from(c, LEAF, stack, 6, &walk);
+	assert_int_equal(prlimit(child_of(getpid()), RLIMIT_CPU, NULL, &limit), 0);
+	assert_in_range(limit.rlim_cur, 1, LIBDW_CHILD_CPU_S + 1);
+	walk_free(&walk);
+	libdw_child_free(c);
+}
+
 static void long_entries_are_refused(void **state)
 {
 	static unsigned char program[LIBDW_ENTRY_BYTES_MAX + 1];
@@ -292,6 +455,9 @@ int main(void)
 		cmocka_unit_test(frame_pointers_continue),
 		cmocka_unit_test(hostile_rules_end_only_the_child),
 		cmocka_unit_test(a_walk_that_lacks_memory_costs_the_next_one_nothing),
+		cmocka_unit_test(a_busy_child_ends_with_its_parent),
+		cmocka_unit_test(the_child_keeps_no_other_files),
+		cmocka_unit_test(a_walk_has_a_limit_of_cpu_time),
 		cmocka_unit_test(long_entries_are_refused),
 	};
 
