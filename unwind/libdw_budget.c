@@ -27,23 +27,24 @@ int libdw_budget_fail(struct libdw_budget *b, uint64_t image, bool *ret_refused)
 	return r;
 }
 
-int libdw_budget_charge(struct libdw_budget *b, uint64_t image, uint64_t cpu_ns, uint64_t frames,
+int libdw_budget_charge(struct libdw_budget *b, const struct libdw_charge *charge,
 			bool *ret_refused)
 {
-	uint64_t allowance_ns = LIBDW_BUDGET_WALK_NS + frames * LIBDW_BUDGET_FRAME_NS;
-	uint64_t ns = cpu_ns > allowance_ns ? cpu_ns - allowance_ns : 0, debt_ns;
+	uint64_t allowance_ns = LIBDW_BUDGET_WALK_NS + charge->frames * LIBDW_BUDGET_FRAME_NS;
+	uint64_t ns = charge->cpu_ns > allowance_ns ? charge->cpu_ns - allowance_ns : 0;
+	uint64_t limit_ns = LIBDW_BUDGET_IMAGE_NS + charge->bytes * LIBDW_BUDGET_BYTE_NS, debt_ns;
 	uint32_t *debt;
 
 	b->failures = 0;
 	*ret_refused = false;
-	if (!ns || libdw_budget_refuses(b, image))
+	if (!ns || libdw_budget_refuses(b, charge->image))
 		return 0;
-	if (hashmap_entry(&b->debts, image, 0, &debt, NULL))
+	if (hashmap_entry(&b->debts, charge->image, 0, &debt, NULL))
 		return -ENOMEM;
 	b->total_ns += ns;
 	debt_ns = (uint64_t)*debt * NS_PER_US + ns;
-	*ret_refused = debt_ns > (b->total_ns > LIBDW_BUDGET_TOTAL_NS ? LIBDW_BUDGET_REST_NS
-								      : LIBDW_BUDGET_IMAGE_NS);
+	*ret_refused =
+		debt_ns > (b->total_ns > LIBDW_BUDGET_TOTAL_NS ? LIBDW_BUDGET_REST_NS : limit_ns);
 	*debt = *ret_refused ? REFUSED : (uint32_t)(debt_ns / NS_PER_US);
 	return 0;
 }

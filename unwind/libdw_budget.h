@@ -4,9 +4,10 @@
  * the stacks of other programs nothing. Each walk has an allowance. Time beyond it is a debt of the
  * image that took most of it.
  *
- * Good rules take about 1 us a frame. So the time of all walks grows with the samples and their
- * frames, and all hostile images together can add LIBDW_BUDGET_TOTAL_NS, and then
- * LIBDW_BUDGET_REST_NS each. One thread uses this.
+ * Good rules take less than 1 us a frame, and the first walk in an address space 10 to 20 ms for
+ * each MiB of them. So the time of all walks grows with the samples and their frames. All hostile
+ * images together can add LIBDW_BUDGET_TOTAL_NS, and then LIBDW_BUDGET_REST_NS each. One thread
+ * uses this.
  */
 #ifndef UNWIND_LIBDW_BUDGET_H
 #define UNWIND_LIBDW_BUDGET_H
@@ -18,9 +19,10 @@
 
 #define LIBDW_BUDGET_WALK_NS (5 * NS_PER_MS) /* allowance of a walk */
 #define LIBDW_BUDGET_FRAME_NS 5000u          /* and of each frame */
-/* Debts of an image, and of all. CFI of 26 MiB (Chromium) takes 0.3 s in each address space. */
+/* Debts of an image, for each of its bytes, and of all images. */
 #define LIBDW_BUDGET_IMAGE_NS (2 * NS_PER_S)
-#define LIBDW_BUDGET_TOTAL_NS (20 * NS_PER_S)
+#define LIBDW_BUDGET_BYTE_NS 200u
+#define LIBDW_BUDGET_TOTAL_NS (30 * NS_PER_S)
 #define LIBDW_BUDGET_REST_NS (200 * NS_PER_MS) /* of an image, once the total is spent */
 #define LIBDW_BUDGET_FAILURES_MAX 16           /* in a row that no image caused */
 
@@ -36,11 +38,18 @@ void libdw_budget_free(struct libdw_budget *b);
 /* Whether an image is refused. image: a hash that stays the same for all of the run. */
 bool libdw_budget_refuses(const struct libdw_budget *b, uint64_t image);
 
+struct libdw_charge {
+	uint64_t image;  /* as in libdw_budget_refuses */
+	uint64_t bytes;  /* of its call frame information */
+	uint64_t cpu_ns; /* of the walk, or of reading the image */
+	uint64_t frames; /* of the walk */
+};
+
 /*
- * Charges a walk. *ret_refused: the image became refused by this call. Returns 0 or -ENOMEM,
- * likewise libdw_budget_fail.
+ * Charges an image. *ret_refused: it became refused by this call. Returns 0 or -ENOMEM, likewise
+ * libdw_budget_fail.
  */
-int libdw_budget_charge(struct libdw_budget *b, uint64_t image, uint64_t cpu_ns, uint64_t frames,
+int libdw_budget_charge(struct libdw_budget *b, const struct libdw_charge *charge,
 			bool *ret_refused);
 
 /* Refuses an image whose rules ended libdw. */

@@ -74,9 +74,10 @@ static int open_file(struct unwinder *u, uint32_t number, const struct process_m
 
 static size_t image_bytes(const struct libdw_image *image)
 {
-	size_t bytes;
+	size_t bytes = 0;
 
-	libdw_image_file(image, &bytes);
+	if (image)
+		libdw_image_file(image, &bytes);
 	return bytes;
 }
 
@@ -88,10 +89,22 @@ static void refuse_image(struct unwinder *u, uint32_t number, bool failed)
 	log_warn("%s: libdw %s on its call frame information; its functions may lack callers; use "
 		 "--call-graph fp",
 		 unwinder_path(u, unwinder_key(u, number)), failed ? "fails" : "spends too long");
-	u->libdw_bytes -= image->libdw ? image_bytes(image->libdw) : 0;
+	u->libdw_bytes -= image_bytes(image->libdw);
 	libdw_image_free(image->libdw);
 	image->libdw = NULL;
 	unwinder_count_image(u, image, false, LIMIT_LIBDW_RULES);
+}
+
+/* Charges an image for a walk, or with 0 frames for reading it. */
+static int charge_image(struct unwinder *u, uint32_t number, uint64_t cpu_ns, uint64_t frames,
+			bool *ret_refused)
+{
+	const struct libdw_charge charge = {.image = image_hash(u, number),
+					    .bytes = image_bytes(u->images.v[number].libdw),
+					    .cpu_ns = cpu_ns,
+					    .frames = frames};
+
+	return libdw_budget_charge(&u->libdw_budget, &charge, ret_refused);
 }
 
 /* Reads the CFI of an image once. Returns 0, also if there is none; -ENOMEM. */
@@ -99,14 +112,13 @@ static int open_image(struct unwinder *u, uint32_t number, const struct process_
 {
 	struct unwind_image *image = unwinder_image(u, number);
 	const struct image_key *key = unwinder_key(u, number);
-	uint64_t begin_ns = clock_thread_ns(), hash;
+	uint64_t begin_ns = clock_thread_ns();
 	bool refused;
 	int r;
 
 	if (!image || image->libdw_tried)
 		return image ? 0 : -ENOMEM;
-	hash = image_hash(u, number);
-	if (libdw_budget_refuses(&u->libdw_budget, hash)) {
+	if (libdw_budget_refuses(&u->libdw_budget, image_hash(u, number))) {
 		image->libdw_tried = true;
 		unwinder_count_image(u, image, false, LIMIT_LIBDW_RULES);
 		return 0;
@@ -114,11 +126,10 @@ static int open_image(struct unwinder *u, uint32_t number, const struct process_
 	r = key->kind == IMAGE_KIND_FILE   ? open_file(u, number, map)
 	    : key->kind == IMAGE_KIND_VDSO ? open_vdso32(u, key, image)
 					   : -ENOENT;
-	u->libdw_bytes += r ? 0 : image_bytes(image->libdw);
+	u->libdw_bytes += image_bytes(image->libdw);
 	image->libdw_tried = r != -ENOMEM;
 	if (r != -ENOMEM)
-		r = libdw_budget_charge(&u->libdw_budget, hash, clock_thread_ns() - begin_ns, 0,
-					&refused);
+		r = charge_image(u, number, clock_thread_ns() - begin_ns, 0, &refused);
 	if (!r && refused)
 		refuse_image(u, number, false);
 	return r;
@@ -145,19 +156,20 @@ static int find_code(void *ctx, uint64_t addr, struct libdw_child_code *ret_code
 	return 0;
 }
 
-/* Charges a walk to the image that took most of it. *ret_again: without that image it may succeed.
+/*
+ * Charges a walk to the image that took most of it. *ret_again: without that image it may succeed.
  */
 static int charge_walk(struct unwinder *u, const struct libdw_cost *cost, bool failed,
 		       bool *ret_again)
 {
 	bool known = cost->slowest < u->images.len, refused = false;
-	uint64_t hash = known ? image_hash(u, cost->slowest) : 0;
-	int r = !failed ? libdw_budget_charge(&u->libdw_budget, hash, cost->cpu_ns, u->other.n,
-					      &refused)
-		: known ? libdw_budget_fail(&u->libdw_budget, hash, &refused)
-			: 0;
+	int r = 0;
 
-	if (known && refused) {
+	if (known && failed)
+		r = libdw_budget_fail(&u->libdw_budget, image_hash(u, cost->slowest), &refused);
+	else if (known)
+		r = charge_image(u, cost->slowest, cost->cpu_ns, u->other.n, &refused);
+	if (refused) {
 		refuse_image(u, cost->slowest, failed);
 		/* A new child knows nothing of it. */
 		libdw_child_forget(u->libdw);

@@ -15,7 +15,9 @@ static bool charge(struct libdw_budget *b, uint64_t image, uint64_t cpu_ns, uint
 {
 	bool refused;
 
-	assert_int_equal(libdw_budget_charge(b, image, cpu_ns, frames, &refused), 0);
+	const struct libdw_charge c = {.image = image, .cpu_ns = cpu_ns, .frames = frames};
+
+	assert_int_equal(libdw_budget_charge(b, &c, &refused), 0);
 	return refused;
 }
 
@@ -28,6 +30,26 @@ static void good_images_are_never_refused(void **state)
 	for (int i = 0; i < 100000; i++)
 		assert_false(charge(&b, GOOD, 5000u * FRAMES, FRAMES));
 	assert_false(libdw_budget_refuses(&b, GOOD));
+	libdw_budget_free(&b);
+}
+
+/* CFI of 26 MiB, which 20 processes use. */
+static void large_images_may_take_longer(void **state)
+{
+	struct libdw_budget b = {0};
+	const struct libdw_charge large = {
+		.image = GOOD, .bytes = 26 << 20, .cpu_ns = 350 * NS_PER_MS, .frames = 20};
+	const struct libdw_charge small = {
+		.image = BAD, .bytes = 1 << 10, .cpu_ns = 350 * NS_PER_MS, .frames = 20};
+	bool refused = false;
+
+	(void)state;
+	for (int i = 0; i < 20 && !refused; i++)
+		assert_int_equal(libdw_budget_charge(&b, &large, &refused), 0);
+	assert_false(refused);
+	for (int i = 0; i < 20 && !refused; i++)
+		assert_int_equal(libdw_budget_charge(&b, &small, &refused), 0);
+	assert_true(refused);
 	libdw_budget_free(&b);
 }
 
@@ -97,6 +119,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_images_are_never_refused),
+		cmocka_unit_test(large_images_may_take_longer),
 		cmocka_unit_test(slow_images_are_refused_once),
 		cmocka_unit_test(many_slow_images_have_a_total),
 		cmocka_unit_test(failures_refuse_their_image),
