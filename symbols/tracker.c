@@ -207,6 +207,9 @@ static int tracker_map(struct tracker *t, const struct perfdata_record *record)
 
 	if (mode == PERF_RECORD_MISC_KERNEL || mode == PERF_RECORD_MISC_GUEST_KERNEL)
 		return 0;
+	/* Processes of other PID namespaces; their maps would be mixed, and no EXIT ends them. */
+	if (!record->pid && t->options.forget_ended)
+		return 0;
 	r = tracker_make_room(t, record);
 	if (!r)
 		r = t->options.image

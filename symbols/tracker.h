@@ -46,7 +46,8 @@ struct tracker_options {
 	void *ctx;
 	/*
 	 * Forget threads that ended (struct processes_options), and images that no process maps.
-	 * Needs image NULL.
+	 * Ignore maps of PID 0, which stands for all processes of other PID namespaces. Needs image
+	 * NULL.
 	 */
 	bool forget_ended;
 	uint64_t bytes; /* memory that is left, which may shrink the limits; 0: memory_left() */

@@ -535,16 +535,22 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 	struct unwind_regs regs;
 	int r;
 
-	/* A kernel thread, or a program whose registers no rules cover. */
-	if (!s->regs || !(machine || has_own_rules(s))) {
+	/* While recording, the maps of PID 0 are unknown (struct tracker_options). */
+	bool is_foreign = s->regs && !s->pid && u->own_tracker && has_own_rules(s);
+
+	/* A kernel thread, or a program without rules. */
+	if (!s->regs || is_foreign || !(machine || has_own_rules(s))) {
 		*ret_unwound = (struct unwound){
 			.callchain = s->callchain,
 			.ncallchain = s->ncallchain,
-			.end = s->abi == PERF_SAMPLE_REGS_ABI_32 ? WALK_NO_RULE : WALK_START,
+			.end = is_foreign || s->abi == PERF_SAMPLE_REGS_ABI_32 ? WALK_NO_RULE
+									       : WALK_START,
+			.grade = is_foreign ? UNWIND_TRUNCATED : UNWIND_NO_STACK,
 			.first_spliced = UINT16_MAX,
 			.first_guess = UINT16_MAX,
 			.limit = LIMITS};
-		u->stats.grades[UNWIND_NO_STACK]++;
+		u->stats.grades[ret_unwound->grade]++;
+		u->stats.ends[WALK_NO_RULE] += is_foreign;
 		return 0;
 	}
 	r = processes_thread(u->tracker->processes, s->pid, s->tid, &thread);

@@ -88,7 +88,8 @@ struct unwound {
 	/*
 	 * With context marks; valid until the next call. A caller's address is one byte before its
 	 * return address, as in perf's unwound callchains: a call may be the last instruction of
-	 * its function. With UNWIND_NO_STACK it is the recorded callchain.
+	 * its function. It is the recorded callchain with UNWIND_NO_STACK, and while recording for
+	 * processes of other PID namespaces (truncated, WALK_NO_RULE).
 	 */
 	const uint64_t *callchain;
 	size_t ncallchain;

@@ -325,7 +325,7 @@ int record_unwind_take_sample(struct record_unwind *u, struct perfdata_writer *w
 	/* A copy much shorter than requested has the whole stack, so a larger one is useless. */
 	bool is_full = sample.stack_bytes + COPY_SLACK >= u->copy.bytes;
 
-	if (!r && unwound.grade != UNWIND_NO_STACK && record->pid != u->self)
+	if (!r && unwound.grade != UNWIND_NO_STACK && record->pid && record->pid != u->self)
 		copy_size_note(&u->copy, unwound.reached, unwound.edge && is_full);
 	else if (!r && is_for_later(u, record))
 		copy_size_note(&u->copy, (uint32_t)sample.stack_bytes, is_full);

@@ -230,6 +230,25 @@ static void images_without_maps_are_forgotten(void **state)
 	end(&o);
 }
 
+/* perf gives the processes of other PID namespaces one number, and mixes their maps. */
+static void a_recording_keeps_no_maps_of_other_pid_namespaces(void **state)
+{
+	(void)state;
+	for (int recording = 0; recording < 2; recording++) {
+		struct perfdata_record foreign = map(0, 0x1000, "/a");
+		struct owner o = {0};
+
+		assert_int_equal(tracker_new(&(struct tracker_options){.lookup_cache = &o.cache,
+								       .forget_ended = recording},
+					     &o.tracker),
+				 0);
+		assert_int_equal(tracker_apply(o.tracker, &foreign), 0);
+		assert_int_equal(at(&o, 0, 0x1000), recording ? IMAGE_NONE : 0);
+		assert_int_equal(o.cache.images.len, !recording);
+		end(&o);
+	}
+}
+
 /* Names of a recording refer to images, so all of them stay, and further ones are counted. */
 static void images_over_the_limit_are_dropped(void **state)
 {
@@ -279,6 +298,7 @@ int main(void)
 		cmocka_unit_test(an_image_keeps_its_first_place),
 		cmocka_unit_test(forks_take_maps_and_names_except_synthesized_ones),
 		cmocka_unit_test(images_without_maps_are_forgotten),
+		cmocka_unit_test(a_recording_keeps_no_maps_of_other_pid_namespaces),
 		cmocka_unit_test(images_over_the_limit_are_dropped),
 		cmocka_unit_test(without_memory_the_limits_are_the_smallest),
 	};

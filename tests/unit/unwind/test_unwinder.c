@@ -201,6 +201,32 @@ static void a_sampled_process_gives_the_file_of_an_ended_one(void **state)
 	munmap(at, MAPPED_BYTES);
 }
 
+/* A recorder inside a PID namespace knows processes outside as PID 0, without their maps. */
+static void processes_of_other_pid_namespaces_keep_the_kernels_chain(void **state)
+{
+	const struct unwinder_options options = {0};
+	const uint64_t regs[] = {STACK_AT + 32, STACK_AT, MAPPED_AT},
+		       chain[] = {PERF_CONTEXT_USER, MAPPED_AT, MAPPED_AT + 16}, stack[WORDS] = {0};
+	const struct unwinder_sample s = {.regs = regs,
+					  .regs_mask = 7 << 6,
+					  .abi = PERF_SAMPLE_REGS_ABI_64,
+					  .stack = stack,
+					  .stack_bytes = sizeof(stack),
+					  .callchain = chain,
+					  .ncallchain = 3};
+	struct unwound unwound;
+	struct unwinder *u;
+
+	(void)state;
+	assert_int_equal(unwinder_new(&options, &u), 0);
+	assert_int_equal(unwinder_sample(u, &s, &unwound), 0);
+	assert_int_equal(unwound.grade, UNWIND_TRUNCATED);
+	assert_int_equal(unwound.end, WALK_NO_RULE);
+	assert_int_equal(unwound.ncallchain, 3);
+	assert_memory_equal(unwound.callchain, chain, sizeof(chain));
+	unwinder_free(u);
+}
+
 static bool count_request(void *ctx, int32_t pid, uint64_t addr)
 {
 	size_t *requests = ctx;
@@ -287,6 +313,7 @@ int main(void)
 		cmocka_unit_test(the_code_before_a_return_address_is_read_once),
 		cmocka_unit_test(images_that_no_sample_needs_are_closed_and_opened_again),
 		cmocka_unit_test(a_sampled_process_gives_the_file_of_an_ended_one),
+		cmocka_unit_test(processes_of_other_pid_namespaces_keep_the_kernels_chain),
 		cmocka_unit_test(an_ended_process_has_no_more_code_to_request),
 		cmocka_unit_test(a_tracker_of_others_gives_the_maps),
 	};
