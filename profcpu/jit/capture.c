@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "base/vec.h"
 #include "container/proc.h"
+#include "profcpu/jit/ended.h"
 #include "profcpu/jit/queue.h"
 #include "recording/manifest.h"
 
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Processes that are watched, or kept for the report because they ran .NET. */
+/* Processes that are watched. */
 #define CAPTURE_PROCESSES_MAX 65536
 #define CAPTURE_YOUNG_NS (10 * NS_PER_S)
 /* Time for the thread to end after its deadline. */
@@ -31,8 +32,9 @@ struct jit_capture {
 	/* The members from shared to taken belong to the thread until it has ended. */
 	struct jit_processes shared;
 	struct jit_queue watched;
-	/* For the report: .NET processes that get no more names; in the end by PID. */
+	/* .NET processes after the last round, until they are released. */
 	VEC(struct jit_process *) finished;
+	struct jit_ended_list kept; /* for the report; in the end by PID */
 	struct capture_inbox taken; /* empty except while it is taken */
 	bool started, all;
 	pthread_t thread;
@@ -108,25 +110,35 @@ static void capture_take(struct jit_capture *c, pid_t pid, uint64_t since_ns, ui
 	}
 }
 
+/* Keeps what the report says of a process, and frees it. last: the recording has ended. */
+static void capture_keep(struct jit_capture *c, struct jit_process *p, bool last)
+{
+	jit_ended_add(&c->kept, p, last);
+	free(p);
+}
+
 /*
  * Stops watching a process, which is kept for the report if it ran .NET. Its PID may execute
- * another program, which is watched instead.
+ * another program, which is watched instead. last: it may still be followed.
  */
-static void capture_retire(struct jit_capture *c, struct jit_process *p)
+static void capture_retire(struct jit_capture *c, struct jit_process *p, bool last)
 {
 	uint64_t now = clock_monotonic_ns();
+	bool replaced = p->is_dotnet && p->replaced;
+	pid_t pid = p->pid;
 
 	jit_queue_remove(&c->watched, p);
-	if (!p->is_dotnet) {
-		free(p);
-		return;
-	}
 	/* A process that ended while it was starting up still has its file open. */
-	if (p->done)
+	if (p->is_dotnet && p->done)
 		jit_process_release(p, p->target.until_ns);
-	c->finished.v[c->finished.len++] = p; /* capture_take made room */
-	if (p->replaced)
-		capture_take(c, p->pid, now, now);
+	if (!p->is_dotnet)
+		free(p);
+	else if (last)
+		c->finished.v[c->finished.len++] = p; /* capture_take made room */
+	else
+		capture_keep(c, p, false);
+	if (replaced)
+		capture_take(c, pid, now, now);
 }
 
 /* Whether a process needs a last probe because it is young. An older one was probed recently. */
@@ -188,7 +200,7 @@ static uint64_t capture_round(struct jit_capture *c)
 		if (p->next_ns <= begin)
 			p->next_ns = begin + 1;
 		if (p->done)
-			capture_retire(c, p);
+			capture_retire(c, p, false);
 		else
 			jit_queue_update(&c->watched, p);
 	}
@@ -216,7 +228,7 @@ static void capture_last_round(struct jit_capture *c)
 			jit_process_note_missed_step(&c->shared, p);
 		left += p->replaced;
 		left -= is_due && left;
-		capture_retire(c, p);
+		capture_retire(c, p, true);
 	}
 }
 
@@ -258,16 +270,7 @@ static bool capture_wait(struct jit_capture *c, uint64_t until_ns)
 	return stopping;
 }
 
-static int capture_compare(const void *x, const void *y)
-{
-	const struct jit_process *a = *(struct jit_process *const *)x,
-				 *b = *(struct jit_process *const *)y;
-
-	return a->pid != b->pid ? (a->pid > b->pid) - (a->pid < b->pid)
-				: (a->since_ns > b->since_ns) - (a->since_ns < b->since_ns);
-}
-
-/* Ends what runs in the processes after the last round, and sorts them for the report. */
+/* Ends what runs in the processes after the last round, and keeps them for the report. */
 static void capture_finish(struct jit_capture *c)
 {
 	size_t left = 0;
@@ -280,10 +283,10 @@ static void capture_finish(struct jit_capture *c)
 
 		jit_process_release(p, capture_deadline(clock_monotonic_ns(), c->until_ns, left));
 		left -= followed;
+		capture_keep(c, p, true);
 	}
-	if (c->finished.len)
-		qsort(c->finished.v, c->finished.len, sizeof(struct jit_process *),
-		      capture_compare);
+	c->finished.len = 0;
+	jit_ended_sort(&c->kept);
 }
 
 static void *capture_main(void *ctx)
@@ -375,49 +378,24 @@ static const char *capture_unseen_reason(int error)
 
 void jit_capture_report(const struct jit_capture *c, bool quiet)
 {
-	size_t noted = 0;
-
 	if (c->stuck) {
 		log_warn("JIT-compiled code: a process did not answer within %d s; names may be "
 			 "missing",
 			 JIT_CAPTURE_END_S);
 		return;
 	}
-	for (size_t i = 0; i < c->finished.len; i++) {
-		const struct jit_process *p = c->finished.v[i];
-		const char *version = p->version[0] ? p->version : "of an unknown version",
-			   *comm = p->comm[0] ? p->comm : "?";
-
-		if (p->words && p->broken)
-			log_warn("process %d (%s, .NET %s): names come from %s; %s", p->pid, comm,
-				 version, p->words, p->why);
-		else if (!p->words && p->why[0])
-			log_warn("process %d (%s, .NET %s): no names of JIT-compiled code with "
-				 "--jit-names=%s: %s",
-				 p->pid, comm, version, jit_names_option_word(c->shared.names),
-				 p->why);
-		else if (p->words && !quiet && ++noted <= LOG_WARN_SHOWN)
-			log_note("process %d (%s, .NET %s): names come from %s%s%s", p->pid, comm,
-				 version, p->words, p->why[0] ? "; " : "", p->why);
-	}
+	jit_ended_report(&c->kept, c->shared.names, quiet);
 	if (c->shared.unseen && c->shared.names != JIT_NAMES_NONE)
 		log_warn("%zu process%s: not known whether %s .NET: %s", c->shared.unseen,
 			 c->shared.unseen == 1 ? "" : "es",
 			 c->shared.unseen == 1 ? "it runs" : "they run",
 			 capture_unseen_reason(c->shared.unseen_error));
-	if (noted > LOG_WARN_SHOWN)
-		log_note("%zu more .NET processes: names were taken too", noted - LOG_WARN_SHOWN);
 }
 
 bool jit_capture_is_written(const struct jit_capture *c)
 {
 	/* The thread still owns the processes; its blocking was reported. */
-	if (c->stuck)
-		return true;
-	for (size_t i = 0; i < c->finished.len; i++)
-		if (c->finished.v[i]->write_failed)
-			return false;
-	return true;
+	return c->stuck || !c->kept.write_failed;
 }
 
 void jit_capture_free(struct jit_capture *c)
@@ -427,8 +405,7 @@ void jit_capture_free(struct jit_capture *c)
 	jit_capture_end(c);
 	if (c->stuck)
 		return;
-	for (size_t i = 0; i < c->finished.len; i++)
-		free(c->finished.v[i]);
+	jit_ended_free(&c->kept);
 	vec_free(&c->finished);
 	vec_free(&c->inbox.pids);
 	vec_free(&c->taken.pids);

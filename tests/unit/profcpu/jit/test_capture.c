@@ -1,7 +1,7 @@
 #include "profcpu/jit/capture.h"
 
 #include "base/log.h"
-#include "profcpu/jit/capture_process.h"
+#include "profcpu/jit/ended.h"
 #include "tests/unit/fake_events.h"
 #include "tests/unit/fake_runtime.h"
 
@@ -182,15 +182,20 @@ static void forget_sessions(void)
 	atomic_store(&shared->nsessions, 0);
 }
 
-static void wait_for_methods(pid_t pid)
+static void wait_for_bytes(pid_t pid, off_t bytes)
 {
 	char name[64];
 	struct stat st = {0};
 
 	snprintf(name, sizeof(name), "symbols/%d.methods", pid);
-	for (int i = 0; i < 500 && (fstatat(dir_fd, name, &st, 0) || st.st_size < 100); i++)
+	for (int i = 0; i < 500 && (fstatat(dir_fd, name, &st, 0) || st.st_size < bytes); i++)
 		usleep(20000);
-	assert_true(st.st_size >= 100);
+	assert_true(st.st_size >= bytes);
+}
+
+static void wait_for_methods(pid_t pid)
+{
+	wait_for_bytes(pid, 100);
 }
 
 static void log_to_text(enum log_level level, const char *text, unsigned long more)
@@ -534,6 +539,39 @@ static void unreadable_parts_are_counted(void **state)
 }
 
 /* Serves as the program that compile_and_execute starts. Makes a file when it is ready. */
+/* A long recording of a build sees thousands of .NET processes. */
+static void ended_processes_are_kept_in_bounded_memory(void **state)
+{
+	enum { MORE = 20, N = JIT_ENDED_MAX + MORE };
+	static pid_t pids[N];
+	struct jit_capture *c = NULL;
+
+	(void)state;
+	assert_int_equal(jit_capture_new(JIT_NAMES_MEMORY, dir_fd, &c), 0);
+	for (int i = 0; i < N; i++) {
+		pids[i] = fork();
+		if (!pids[i])
+			for (;;)
+				pause();
+		assert_true(pids[i] > 0);
+		jit_capture_add_process(c, pids[i]);
+	}
+	assert_int_equal(jit_capture_start(c, false), 0);
+	/* The file tells why a process has no names. */
+	for (int i = 0; i < N; i++)
+		wait_for_bytes(pids[i], 1);
+	for (int i = 0; i < N; i++) {
+		kill(pids[i], SIGKILL);
+		assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
+	}
+	jit_capture_end(c);
+	report(c, true);
+	assert_non_null(strstr(logged, "it has no known .NET runtime\n"));
+	if (!strstr(logged, "\n20 more .NET processes lack names"))
+		fail_msg("not counted:\n%s", logged);
+	jit_capture_free(c);
+}
+
 static void run_next_program(const char *in_dir)
 {
 	char path[108];
@@ -559,6 +597,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(no_runtime_is_contacted_without_a_way),
 		cmocka_unit_test(methods_before_the_end_of_a_process_are_kept),
 		cmocka_unit_test(unreadable_parts_are_counted),
+		cmocka_unit_test(ended_processes_are_kept_in_bounded_memory),
 		cmocka_unit_test(a_late_process_is_retried_without_a_command),
 		cmocka_unit_test(methods_are_listed_unasked_only_without_collectible_assemblies),
 	};
