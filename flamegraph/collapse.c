@@ -2,7 +2,6 @@
 
 #include "base/cleanup.h"
 #include "flamegraph/collapse_walk.h"
-#include "profile/idle.h"
 #include "profile/script_line.h"
 
 #include <errno.h>
@@ -20,7 +19,7 @@ struct collapse {
 	struct profile *profile;
 	const struct collapse_options *options;
 	struct collapse_stats *stats;
-	struct profile_group *groups;
+	const struct profile_group *groups;
 	size_t ngroups;
 	uint8_t *events;     /* enum collapse_event by event */
 	struct intern roots; /* names of processes at the start of lines */
@@ -162,115 +161,61 @@ static int collapse_root(struct collapse *c, uint32_t thread, uint32_t *ret_root
 			  ret_root);
 }
 
-/* Groups the samples. Threads with equal roots count as one thread. */
-static int collapse_group(struct collapse *c)
-{
-	uint32_t nthreads = profile_nthreads(c->profile), nameless = PROFILE_NONE;
-	AUTO_FREE uint32_t *thread_as = malloc(((size_t)nthreads + 1) * sizeof(*thread_as));
-	/* By root: its first thread. */
-	AUTO_FREE uint32_t *first_of = malloc(((size_t)nthreads + 1) * sizeof(*first_of));
-
-	if (!thread_as || !first_of)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < nthreads; i++) {
-		size_t had = c->roots.len;
-		int r = collapse_root(c, i, &c->root_of[i]);
-		uint32_t *first =
-			c->root_of[i] == COLLAPSE_NO_ROOT ? &nameless : &first_of[c->root_of[i]];
-
-		if (r)
-			return r;
-		if (c->roots.len > had || *first == PROFILE_NONE)
-			*first = i;
-		thread_as[i] = *first;
-	}
-	if (!c->options->groups)
-		return profile_groups(c->profile, thread_as, &c->groups, &c->ngroups);
-	c->ngroups = c->options->ngroups;
-	c->groups = malloc((c->ngroups + 1) * sizeof(*c->groups));
-	if (!c->groups)
-		return -ENOMEM;
-	for (size_t i = 0; i < c->ngroups; i++) {
-		c->groups[i] = c->options->groups[i];
-		c->groups[i].thread = thread_as[c->groups[i].thread];
-	}
-	return 0;
-}
-
-static int collapse_idle(struct collapse *c)
-{
-	struct idle *idle;
-	int r;
-
-	if (c->options->show_idle || profile_off_cpu_event(c->profile) == PROFILE_NONE)
-		return 0;
-	r = idle_new(c->profile, &idle);
-	if (r)
-		return r;
-	for (size_t i = 0; i < c->ngroups; i++)
-		c->groups[i].stack = idle_stack(idle, c->groups[i].event, c->groups[i].thread,
-						c->groups[i].stack);
-	idle_free(idle);
-	return 0;
-}
-
 static uint64_t collapse_add(uint64_t a, uint64_t b)
 {
 	return __builtin_add_overflow(a, b, &a) ? UINT64_MAX : a;
 }
 
-/*
- * Keeps the groups to fold. Replaces each group's event with its root, and its weight with its
- * count.
- */
-static void collapse_select(struct collapse *c)
+/* The root of a group's lines; COLLAPSE_NO_ROOT: it is not folded. */
+static uint32_t collapse_root_of(const struct collapse *c, const struct profile_group *g)
 {
+	return c->events[g->event] == COLLAPSE_EVENT_FILTERED ? COLLAPSE_NO_ROOT
+							      : c->root_of[g->thread];
+}
+
+static uint64_t collapse_weight(const struct collapse *c, const struct profile_group *g)
+{
+	return c->events[g->event] == COLLAPSE_EVENT_UNSEEN ||
+			       !profile_event_of(c->profile, g->event)->has_period
+		       ? g->samples
+		       : g->weight;
+}
+
+static void collapse_count(struct collapse *c, const struct profile_group *g)
+{
+	const struct profile_event *event = profile_event_of(c->profile, g->event);
 	struct collapse_stats *stats = c->stats;
-	size_t n = 0;
 
-	for (size_t i = 0; i < c->ngroups; i++) {
-		struct profile_group *g = &c->groups[i];
-		const struct profile_event *event = profile_event_of(c->profile, g->event);
-		uint8_t kind = c->events[g->event];
-		uint32_t root = c->root_of[g->thread];
-
-		if (kind == COLLAPSE_EVENT_FILTERED && event->wakeup)
-			continue; /* wakeups repeat the waits of another event */
-		if (kind == COLLAPSE_EVENT_FILTERED) {
-			stats->filtered_samples += g->samples;
-			stats->other_event = profile_text_of(c->profile, event->name, NULL);
-			continue;
-		}
-		if (root == COLLAPSE_NO_ROOT) {
-			stats->nameless_samples += g->samples;
-			continue;
-		}
-		if (kind == COLLAPSE_EVENT_UNSEEN || !event->has_period)
-			g->weight = g->samples;
+	if (collapse_root_of(c, g) != COLLAPSE_NO_ROOT) {
 		stats->samples += g->samples;
-		stats->weight = collapse_add(stats->weight, g->weight);
-		g->event = root;
-		c->groups[n++] = *g;
+		stats->weight = collapse_add(stats->weight, collapse_weight(c, g));
+	} else if (c->events[g->event] != COLLAPSE_EVENT_FILTERED) {
+		stats->nameless_samples += g->samples;
+	} else if (!event->wakeup) { /* wakeups repeat the waits of another event */
+		stats->filtered_samples += g->samples;
+		stats->other_event = profile_text_of(c->profile, event->name, NULL);
 	}
-	c->ngroups = n;
 }
 
 static int collapse_prepare(struct collapse *c)
 {
-	size_t nthreads = profile_nthreads(c->profile);
-	int r;
+	uint32_t nthreads = profile_nthreads(c->profile);
+	int r = 0;
 
-	c->root_of = malloc((nthreads + 1) * sizeof(*c->root_of));
+	c->root_of = malloc(((size_t)nthreads + 1) * sizeof(*c->root_of));
 	c->events = malloc((size_t)profile_nevents(c->profile) + 1);
 	if (!c->root_of || !c->events)
 		return -ENOMEM;
-	r = collapse_group(c);
-	if (!r)
-		r = collapse_idle(c);
+	c->groups = c->options->groups;
+	c->ngroups = c->options->ngroups;
+	if (!c->groups)
+		c->groups = profile_groups(c->profile, &c->ngroups);
+	for (uint32_t i = 0; i < nthreads && !r; i++)
+		r = collapse_root(c, i, &c->root_of[i]);
 	if (!r)
 		r = collapse_choose_events(c);
-	if (!r)
-		collapse_select(c);
+	for (size_t i = 0; i < c->ngroups && !r; i++)
+		collapse_count(c, &c->groups[i]);
 	return r;
 }
 
@@ -283,13 +228,23 @@ static int collapse_roots(struct collapse *c, struct collapse_walk *walk)
 
 	if (!starts || !stacks)
 		return -ENOMEM;
-	for (size_t i = 0; i < c->ngroups; i++)
-		starts[c->groups[i].event + 2]++;
+	for (size_t i = 0; i < c->ngroups; i++) {
+		uint32_t root = collapse_root_of(c, &c->groups[i]);
+
+		if (root != COLLAPSE_NO_ROOT)
+			starts[root + 2]++;
+	}
 	for (size_t i = 2; i < nroots + 2; i++)
 		starts[i] += starts[i - 1];
-	for (size_t i = 0; i < c->ngroups; i++)
-		stacks[starts[c->groups[i].event + 1]++] =
-			(struct collapse_stack){c->groups[i].weight, c->groups[i].stack};
+	for (size_t i = 0; i < c->ngroups; i++) {
+		const struct profile_group *g = &c->groups[i];
+		uint32_t root = collapse_root_of(c, g);
+
+		if (root != COLLAPSE_NO_ROOT)
+			stacks[starts[root + 1]++] = (struct collapse_stack){
+				collapse_weight(c, g),
+				idle_stack(c->options->idle, g->event, g->thread, g->stack)};
+	}
 	return collapse_walk_roots(walk, &c->roots, starts, stacks);
 }
 
@@ -308,7 +263,6 @@ int collapse_write(struct profile *profile, const struct collapse_options *optio
 			r = collapse_roots(&c, &walk);
 		collapse_walk_free(&walk);
 	}
-	free(c.groups);
 	free(c.events);
 	free(c.root_of);
 	intern_free(&c.roots);

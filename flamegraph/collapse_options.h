@@ -6,6 +6,7 @@
 #define FLAMEGRAPH_COLLAPSE_OPTIONS_H
 
 #include "base/outbuf.h"
+#include "profile/idle.h"
 #include "profile/profile.h"
 #include "profile/script_line.h"
 
@@ -40,8 +41,8 @@ struct collapse_options {
 	const char *event_filter; /* --event-filter; NULL or "": the default */
 	/* The default event; NULL: the event of the first sample that has one, off-CPU excluded. */
 	const char *default_event;
-	bool show_idle; /* idle waits keep their stack instead of IDLE_NAME (profile/idle.h) */
-	/* Borrowed; fold these groups instead of the profile's samples. NULL: the samples. */
+	struct idle *idle; /* of the profile; borrowed; NULL: idle waits keep their stack */
+	/* Borrowed; fold these groups. NULL: those of the profile. */
 	const struct profile_group *groups;
 	size_t ngroups;
 	/* Divides the weights, with rounding; a line with weight 0 is left out. 0: 1. */

@@ -7,6 +7,7 @@
 
 #include "base/intern.h"
 #include "base/vec.h"
+#include "profile/idle.h"
 #include "profile/profile.h"
 
 #define TREE_ROOT 0u
@@ -102,10 +103,10 @@ struct tree_options {
 	bool reverse;   /* leaves at the root, their callers above */
 	bool with_tids; /* comm-PID/TID at the root instead of comm */
 	bool in_order;  /* a flame chart, see struct tree */
-	/* Borrowed. Use these groups instead of the samples; not with in_order. NULL: samples. */
+	/* Borrowed. Use these groups, not with in_order. NULL: those of the profile. */
 	const struct profile_group *groups;
 	size_t ngroups;
-	bool show_idle; /* idle waits keep their stack instead of IDLE_NAME (profile/idle.h) */
+	struct idle *idle; /* of the profile; borrowed; NULL: idle waits keep their stack */
 };
 
 #endif

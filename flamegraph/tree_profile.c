@@ -3,7 +3,6 @@
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/outbuf.h"
-#include "profile/idle.h"
 
 #include <errno.h>
 
@@ -18,7 +17,6 @@ struct tree_memo {
 };
 
 struct tree_builder {
-	struct idle *idle; /* NULL: idle waits keep their stacks */
 	struct tree *tree;
 	struct profile *profile;
 	const struct tree_options *options;
@@ -190,8 +188,7 @@ static int tree_put(struct tree_builder *b, uint32_t event, uint32_t thread, uin
 		b->event = event;
 	if (event != b->event)
 		return 0;
-	if (b->idle)
-		stack = idle_stack(b->idle, event, thread, stack);
+	stack = idle_stack(b->options->idle, event, thread, stack);
 	int r = tree_thread_label(b, thread, &comm);
 
 	if (!r && b->options->reverse)
@@ -213,12 +210,12 @@ static int tree_put_sample(void *ctx, const struct profile_sample *s)
 
 static int tree_put_groups(struct tree_builder *b)
 {
-	AUTO_FREE struct profile_group *made = NULL;
 	const struct profile_group *groups = b->options->groups;
 	size_t n = b->options->ngroups;
-	int r = groups ? 0 : profile_groups(b->profile, NULL, &made, &n);
+	int r = 0;
 
-	groups = groups ? groups : made;
+	if (!groups)
+		groups = profile_groups(b->profile, &n);
 	for (size_t i = 0; !r && i < n; i++)
 		r = tree_put(b, groups[i].event, groups[i].thread, groups[i].stack,
 			     groups[i].weight);
@@ -238,15 +235,10 @@ int tree_profile_make(struct tree *t, struct profile *profile, const struct tree
 {
 	int r = tree_init(t, options->in_order);
 
-	struct idle *idle = NULL;
-
 	if (r)
 		return r;
-	if (!options->show_idle && profile_off_cpu_event(profile) != PROFILE_NONE)
-		r = idle_new(profile, &idle);
 	struct tree_builder b = {
 		.tree = t,
-		.idle = idle,
 		.profile = profile,
 		.options = options,
 		.event = options->event,
@@ -256,13 +248,12 @@ int tree_profile_make(struct tree *t, struct profile *profile, const struct tree
 		.memo = calloc(profile_nstacks(profile), sizeof(*b.memo)),
 	};
 
-	if (!r && (!b.frames || !b.threads || !b.memo))
+	if (!b.frames || !b.threads || !b.memo)
 		r = -ENOMEM;
-	else if (!r && options->in_order)
+	else if (options->in_order)
 		r = profile_each_sample(profile, tree_put_sample, &b);
-	else if (!r)
+	else
 		r = tree_put_groups(&b);
-	idle_free(idle);
 	t->event = b.event;
 	free(b.frames);
 	free(b.threads);

@@ -234,7 +234,7 @@ static bool *flamegraph_flag(struct flamegraph_arguments *a, int c)
 	case OPT_OFFLINE:
 		return &a->load.offline;
 	case OPT_IDLE:
-		return &a->tree.show_idle;
+		return &a->load.idle;
 	case OPT_GRADES:
 		return &a->load.grades;
 	default:
@@ -301,7 +301,7 @@ static int flamegraph_check_folded(const struct flamegraph_arguments *a, const c
 			     : a->load.inlines   ? "--inlines"
 			     : a->load.lines     ? "--lines"
 			     : a->load.grades    ? "--grades"
-			     : a->tree.show_idle ? "--idle"
+			     : a->load.idle      ? "--idle"
 			     : a->load.max_stack ? "--max-stack"
 						 : NULL;
 
@@ -356,6 +356,7 @@ static int flamegraph_find_event(const struct profile *profile, const char *name
 static int flamegraph_from_profile(struct flamegraph_arguments *a, struct post_source *source,
 				   const char *name, struct profile *profile, struct tree *tree)
 {
+	struct idle *idle = NULL;
 	struct post_result result;
 	int r = post_load_source(source, name, &a->load, profile, &result);
 
@@ -368,7 +369,11 @@ static int flamegraph_from_profile(struct flamegraph_arguments *a, struct post_s
 	r = flamegraph_find_event(profile, name, a->event, &a->tree.event);
 	if (r)
 		return r;
-	r = tree_profile_make(tree, profile, &a->tree);
+	r = a->load.idle ? 0 : idle_new(profile, &idle);
+	a->tree.idle = idle;
+	if (!r)
+		r = tree_profile_make(tree, profile, &a->tree);
+	idle_free(idle);
 	if (r) {
 		log_error("cannot draw %s: %s", name, strerror(-r));
 		return r;
@@ -512,6 +517,8 @@ static int flamegraph_main(int argc, char **argv)
 	}
 	int r = profile_new(&profile);
 
+	if (!r && !a.tree.in_order)
+		profile_only_groups(profile);
 	if (r)
 		log_error("out of memory");
 	else

@@ -105,7 +105,7 @@ static int fold_collapse_option(struct fold_arguments *a, int option)
 		a->show_inline = o->annotate_inlined = true;
 		return 0;
 	case FOLD_IDLE:
-		o->show_idle = true;
+		a->load.idle = true;
 		return 0;
 	case FOLD_CONTEXT:
 		a->show_context = true;
@@ -250,14 +250,19 @@ static int fold_collapse(struct fold_arguments *a, struct profile *profile, stru
 			 struct collapse_stats *stats)
 {
 	struct fold_inline *in = NULL;
+	struct idle *idle = NULL;
 	int r = a->show_inline ? post_fold_inline_new(a->show_context, &in) : 0;
 
 	if (in) {
 		a->collapse.inline_names = post_fold_inline_names;
 		a->collapse.inline_ctx = in;
 	}
+	if (!r && !a->load.idle)
+		r = idle_new(profile, &idle);
+	a->collapse.idle = idle;
 	if (!r)
 		r = collapse_write(profile, &a->collapse, out, stats);
+	idle_free(idle);
 	post_fold_inline_free(in);
 	return r;
 }
@@ -291,10 +296,12 @@ static int fold_source(struct fold_arguments *a, struct post_source *source)
 	struct post_result input;
 	int r = profile_new(&profile);
 
-	if (r)
+	if (r) {
 		log_error("out of memory");
-	else
+	} else {
+		profile_only_groups(profile);
 		r = post_load_source(source, name, &a->load, profile, &input);
+	}
 	if (!r) {
 		post_load_report_lines(&a->load, name, &input);
 		r = fold_write(a, profile, &input);

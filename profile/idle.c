@@ -290,6 +290,10 @@ bool idle_is(struct idle *idle, uint32_t thread, uint32_t stack)
 
 int idle_new(struct profile *profile, struct idle **ret_idle)
 {
+	if (profile_off_cpu_event(profile) == PROFILE_NONE) {
+		*ret_idle = NULL;
+		return 0;
+	}
 	struct idle *idle = calloc(1, sizeof(*idle));
 	int r = idle ? profile_label(profile, IDLE_NAME, FRAME_IDLE, &idle->stack) : -ENOMEM;
 
@@ -331,31 +335,11 @@ static uint32_t sleeper_of(const struct idle *idle, uint32_t stack)
 
 uint32_t idle_stack(struct idle *idle, uint32_t event, uint32_t thread, uint32_t stack)
 {
+	if (!idle)
+		return stack;
 	const struct profile_event *e = profile_event_of(idle->profile, event);
 
 	return e->off_cpu && idle_is(idle, thread, e->wakeup ? sleeper_of(idle, stack) : stack)
 		       ? idle->stack
 		       : stack;
-}
-
-int idle_total_weight(struct profile *profile, uint64_t *ret_weight)
-{
-	struct profile_group *groups = NULL;
-	struct idle *idle = NULL;
-	uint64_t weight = 0;
-	size_t n;
-	int r = idle_new(profile, &idle);
-
-	if (!r)
-		r = profile_groups(profile, NULL, &groups, &n);
-	for (size_t i = 0; !r && i < n; i++)
-		if (!profile_event_of(profile, groups[i].event)->wakeup &&
-		    idle_stack(idle, groups[i].event, groups[i].thread, groups[i].stack) !=
-			    groups[i].stack)
-			weight += groups[i].weight;
-	if (!r)
-		*ret_weight = weight;
-	free(groups);
-	idle_free(idle);
-	return r;
 }

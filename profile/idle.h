@@ -21,23 +21,20 @@
 struct idle;
 
 /*
- * Adds the frame IDLE_NAME and its stack to the profile (borrowed). No frame or stack may be added
- * later while *ret_idle exists. 0, -ENOMEM, -E2BIG.
+ * Adds the frame IDLE_NAME and its stack to the profile (borrowed). *ret_idle knows the threads and
+ * stacks that exist now, not those added later; NULL: the profile has no waits. 0, -ENOMEM, -E2BIG.
  */
 int idle_new(struct profile *profile, struct idle **ret_idle);
 void idle_free(struct idle *idle);
 
-/* Returns whether a wait of this thread with this stack is idle. */
+/* Returns whether a wait of this thread with this stack is idle. idle: not NULL. */
 bool idle_is(struct idle *idle, uint32_t thread, uint32_t stack);
 
 /*
  * Returns the stack that stands for this one in output: that of IDLE_NAME for idle waits
- * (profile_event.off_cpu), otherwise the stack itself.
+ * (profile_event.off_cpu), otherwise the stack itself. idle NULL: always the stack itself.
  */
 uint32_t idle_stack(struct idle *idle, uint32_t event, uint32_t thread, uint32_t stack);
-
-/* Sums the weights of all idle waits in the profile. 0, -ENOMEM, -E2BIG, -errno. */
-int idle_total_weight(struct profile *profile, uint64_t *ret_weight);
 
 /*
  * Returns whether a name, in perf's form or the full form, is this method. method is

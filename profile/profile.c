@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "profile/samples.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -23,6 +24,13 @@ struct profile_stack_node {
 	uint32_t recent; /* the last child that profile_stack returned; 0: none */
 };
 
+/* Sums of the samples. slots: index + 1 into groups. */
+struct profile_grouping {
+	VEC(struct profile_group) groups;
+	uint32_t *slots;
+	size_t nslots;
+};
+
 struct profile {
 	struct intern texts;
 	struct profile_text_changes text_changes;
@@ -36,6 +44,10 @@ struct profile {
 	/* Maps parent and frame to the id, for stacks that profile_stack_is_next does not find. */
 	struct hashmap stack_ids;
 	struct samples samples;
+	struct profile_grouping grouping;
+	struct profile_span span;
+	uint64_t nsamples;
+	bool only_groups;
 };
 
 int profile_new(struct profile **ret_profile)
@@ -53,6 +65,11 @@ int profile_new(struct profile **ret_profile)
 	return 0;
 }
 
+void profile_only_groups(struct profile *p)
+{
+	p->only_groups = true;
+}
+
 void profile_free(struct profile *p)
 {
 	if (!p)
@@ -66,6 +83,8 @@ void profile_free(struct profile *p)
 	free(p->frame_slots);
 	hashmap_free(&p->stack_ids);
 	samples_free(&p->samples);
+	vec_free(&p->grouping.groups);
+	free(p->grouping.slots);
 	free(p);
 }
 
@@ -270,11 +289,6 @@ int profile_stack(struct profile *p, uint32_t parent, uint32_t frame, uint32_t *
 	return 0;
 }
 
-int profile_sample(struct profile *p, const struct profile_sample *sample)
-{
-	return samples_add(&p->samples, sample);
-}
-
 const char *profile_grade_mark(uint8_t grade)
 {
 	return grade == FRAME_SPLICED ? "_[s]" : grade == FRAME_GUESSED ? "_[g]" : "";
@@ -327,22 +341,20 @@ uint32_t profile_nstacks(const struct profile *p)
 
 uint64_t profile_nsamples(const struct profile *p)
 {
-	return p->samples.n;
+	return p->nsamples;
+}
+
+struct profile_span profile_span(const struct profile *p)
+{
+	return p->span;
 }
 
 int profile_each_sample(struct profile *p,
 			int (*fn)(void *ctx, const struct profile_sample *sample), void *ctx)
 {
+	assert(!p->only_groups);
 	return samples_each(&p->samples, fn, ctx);
 }
-
-/* Groups while they are summed. slots: index + 1 into groups. */
-struct profile_grouping {
-	const uint32_t *thread_as;
-	VEC(struct profile_group) groups;
-	uint32_t *slots;
-	size_t nslots;
-};
 
 static uint64_t profile_group_hash(uint32_t event, uint32_t thread, uint32_t stack)
 {
@@ -351,7 +363,10 @@ static uint64_t profile_group_hash(uint32_t event, uint32_t thread, uint32_t sta
 
 static int profile_grow_groups(struct profile_grouping *g)
 {
-	size_t n = g->nslots ? g->nslots * 2 : 1024;
+	size_t n = 1024;
+
+	while (n <= g->groups.len * 2)
+		n *= 2;
 	uint32_t *slots = calloc(n, sizeof(*slots));
 
 	if (!slots)
@@ -370,27 +385,25 @@ static int profile_grow_groups(struct profile_grouping *g)
 	return 0;
 }
 
-static int profile_group_sample(void *ctx, const struct profile_sample *s)
+static int profile_group_sample(struct profile_grouping *g, const struct profile_sample *s)
 {
-	struct profile_grouping *g = ctx;
-
 	if (g->groups.len * 2 >= g->nslots && profile_grow_groups(g))
 		return -ENOMEM;
-	uint32_t thread = g->thread_as ? g->thread_as[s->thread] : s->thread;
 	size_t mask = g->nslots - 1;
-	size_t i = profile_group_hash(s->event, thread, s->stack) & mask;
+	size_t i = profile_group_hash(s->event, s->thread, s->stack) & mask;
 
 	for (; g->slots[i]; i = (i + 1) & mask) {
 		struct profile_group *e = &g->groups.v[g->slots[i] - 1];
 
-		if (e->event == s->event && e->thread == thread && e->stack == s->stack) {
+		if (e->event == s->event && e->thread == s->thread && e->stack == s->stack &&
+		    e->samples < UINT32_MAX) {
 			if (__builtin_add_overflow(e->weight, s->weight, &e->weight))
 				e->weight = UINT64_MAX;
 			e->samples++;
 			return 0;
 		}
 	}
-	struct profile_group fresh = {s->event, thread, s->stack, 0, s->weight, 1};
+	struct profile_group fresh = {s->weight, 1, s->event, s->thread, s->stack};
 
 	if (g->groups.len >= PROFILE_IDS_MAX)
 		return -E2BIG;
@@ -400,20 +413,26 @@ static int profile_group_sample(void *ctx, const struct profile_sample *s)
 	return 0;
 }
 
-int profile_groups(struct profile *p, const uint32_t *thread_as, struct profile_group **ret_groups,
-		   size_t *ret_n)
+int profile_sample(struct profile *p, const struct profile_sample *sample)
 {
-	struct profile_grouping g = {.thread_as = thread_as};
-	int r = samples_each(&p->samples, profile_group_sample, &g);
+	struct profile_span *span = &p->span;
+	int r = profile_group_sample(&p->grouping, sample);
 
-	free(g.slots);
-	if (r) {
-		vec_free(&g.groups);
-		return r;
-	}
-	*ret_groups = g.groups.v;
-	*ret_n = g.groups.len;
-	return 0;
+	if (!span->first_ns || sample->time_ns < span->first_ns)
+		span->first_ns = sample->time_ns;
+	if (sample->time_ns > span->last_ns)
+		span->last_ns = sample->time_ns;
+	p->nsamples++;
+	return r || p->only_groups ? r : samples_add(&p->samples, sample);
+}
+
+const struct profile_group *profile_groups(struct profile *p, size_t *ret_n)
+{
+	free(p->grouping.slots);
+	p->grouping.slots = NULL;
+	p->grouping.nslots = 0;
+	*ret_n = p->grouping.groups.len;
+	return p->grouping.groups.v;
 }
 
 int profile_label_frame(struct profile *p, const char *name, size_t len, uint8_t kind,
@@ -467,33 +486,4 @@ uint32_t profile_off_cpu_event(const struct profile *p)
 uint32_t profile_wakeup_event(const struct profile *p)
 {
 	return profile_wait_event(p, true);
-}
-
-struct profile_sum {
-	uint32_t event;
-	uint64_t samples, weight;
-};
-
-static int profile_sum_add(void *ctx, const struct profile_sample *sample)
-{
-	struct profile_sum *sum = ctx;
-
-	if (sample->event != sum->event)
-		return 0;
-	sum->samples++;
-	if (__builtin_add_overflow(sum->weight, sample->weight, &sum->weight))
-		sum->weight = UINT64_MAX;
-	return 0;
-}
-
-int profile_off_cpu_sum(struct profile *p, uint64_t *ret_samples, uint64_t *ret_weight)
-{
-	struct profile_sum sum = {.event = profile_off_cpu_event(p)};
-	int r = sum.event == PROFILE_NONE ? 0 : profile_each_sample(p, profile_sum_add, &sum);
-
-	if (r)
-		return r;
-	*ret_samples = sum.samples;
-	*ret_weight = sum.weight;
-	return 0;
 }

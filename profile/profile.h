@@ -6,8 +6,9 @@
  * so that stacks share their callers. A sample takes 16 bytes. All parts have dense 32-bit ids in
  * the order in which they were added; texts are interned. This module creates no output text.
  *
- * Memory grows with the number of distinct frames and stacks, plus 16 bytes for each sample.
- * Samples go to an unlinked temporary file after SAMPLES_IN_MEMORY_MAX. Not thread-safe.
+ * Memory grows with the number of distinct frames, stacks and groups, plus 16 bytes for each sample
+ * unless profile_only_groups was called. Samples go to an unlinked temporary file after
+ * SAMPLES_IN_MEMORY_MAX. Not thread-safe.
  */
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
@@ -154,6 +155,9 @@ uint32_t profile_wakeup_event(const struct profile *p);
 
 /* 0 or -ENOMEM. */
 int profile_new(struct profile **ret_profile);
+
+/* Keeps only the groups of later samples. profile_each_sample must then not be called. */
+void profile_only_groups(struct profile *p);
 void profile_free(struct profile *p);
 
 /*
@@ -211,8 +215,8 @@ int profile_mark(struct profile *p, uint32_t parent, const char *name, uint8_t k
 #define PROFILE_NO_STACK "[no stack]"
 
 /*
- * Appends a sample. Keeps the order of calls; times need not rise. 0, -ENOMEM, or -errno of the
- * temporary file.
+ * Appends a sample. Keeps the order of calls; times need not rise. Adds it to its group. 0,
+ * -ENOMEM, -E2BIG, or -errno of the temporary file.
  */
 int profile_sample(struct profile *p, const struct profile_sample *sample);
 
@@ -232,11 +236,12 @@ uint32_t profile_nframes(const struct profile *p);
 uint32_t profile_nstacks(const struct profile *p); /* includes the empty stack */
 uint64_t profile_nsamples(const struct profile *p);
 
-/*
- * Counts the samples of the off-CPU event and sums their weights; both are 0 without such an event.
- * Errors as profile_each_sample.
- */
-int profile_off_cpu_sum(struct profile *p, uint64_t *ret_samples, uint64_t *ret_weight);
+/* Times of the earliest sample, except 0, and of the latest one; 0: no samples. */
+struct profile_span {
+	uint64_t first_ns, last_ns;
+};
+
+struct profile_span profile_span(const struct profile *p);
 
 /*
  * Calls fn for all samples in the order in which they were added. Stops when fn returns non-zero,
@@ -246,22 +251,19 @@ int profile_each_sample(struct profile *p,
 			int (*fn)(void *ctx, const struct profile_sample *sample), void *ctx);
 
 /*
- * Sum of the samples with equal event, thread and stack; weights stop at UINT64_MAX. Trees and
- * folded text are made from groups.
+ * Sum of samples with equal event, thread and stack; weights stop at UINT64_MAX. After UINT32_MAX
+ * samples another group begins. All outputs are made from groups, except texts of single samples.
  */
 struct profile_group {
+	uint64_t weight;
+	uint32_t samples;
 	uint32_t event, thread, stack;
-	uint32_t pad;
-	uint64_t weight, samples;
 };
 
 /*
- * Returns all groups in the order of their first samples; the caller frees *ret_groups. 0, -ENOMEM,
- * -errno of the temporary file.
- *
- * thread_as: for each thread the thread that its samples count for; NULL: itself.
+ * Returns all groups in the order of their first samples; valid until the next profile_sample.
+ * Frees the memory that only new samples need.
  */
-int profile_groups(struct profile *p, const uint32_t *thread_as, struct profile_group **ret_groups,
-		   size_t *ret_n);
+const struct profile_group *profile_groups(struct profile *p, size_t *ret_n);
 
 #endif

@@ -228,13 +228,13 @@ static int audit_count(struct audit_work *w)
 {
 	size_t nframes = profile_nframes(w->in->profile), nimages = w->in->lookup_cache->images.len,
 	       n = 0;
-	AUTO_FREE struct profile_group *groups = NULL;
-	int r;
+	const struct profile_group *groups = profile_groups(w->in->profile, &n);
 
 	w->frames = calloc(nframes + 1, sizeof(*w->frames));
 	w->image_groups = calloc(nimages * AUDIT_PROCESS_KINDS + 1, sizeof(*w->image_groups));
-	r = w->frames && w->image_groups ? profile_groups(w->in->profile, NULL, &groups, &n)
-					 : -ENOMEM;
+
+	int r = w->frames && w->image_groups ? 0 : -ENOMEM;
+
 	for (uint32_t i = 0; i < nframes && !r; i++)
 		r = audit_classify_frame(w, i);
 	for (size_t i = 0; i < n && !r; i++)

@@ -146,8 +146,8 @@ struct audit_input {
 	bool unwound;       /* stacks were unwound, by this program or by the recorder */
 };
 
-int audit_new(const struct audit_input *input,
-	      struct audit *ret_audit); /* Returns 0, -ENOMEM, -errno of profile_groups. */
+/* Returns 0, -ENOMEM. */
+int audit_new(const struct audit_input *input, struct audit *ret_audit);
 void audit_free(struct audit *a);
 
 /* The number of frames of a group that have no name. */

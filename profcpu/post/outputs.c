@@ -10,7 +10,6 @@
 #include "flamegraph/svg.h"
 #include "flamegraph/tree_profile.h"
 #include "profcpu/post/report_json.h"
-#include "profcpu/post/wall.h"
 #include "recording/archive.h"
 #include "recording/manifest.h"
 #include "recording/script_write.h"
@@ -91,7 +90,7 @@ static int outputs_off_cpu_svg(struct profile *profile, const struct outputs_opt
 			       struct outbuf *out)
 {
 	const struct tree_options from = {.event = profile_off_cpu_event(profile),
-					  .show_idle = options->idle};
+					  .idle = options->idle};
 
 	return outputs_times_svg(profile, options, &from, "Off-CPU", PALETTE_IO, out);
 }
@@ -100,7 +99,7 @@ static int outputs_wakeup_svg(struct profile *profile, const struct outputs_opti
 			      struct outbuf *out)
 {
 	const struct tree_options from = {.event = profile_wakeup_event(profile),
-					  .show_idle = options->idle};
+					  .idle = options->idle};
 
 	return outputs_times_svg(profile, options, &from, "Wakeups", PALETTE_WAKEUP, out);
 }
@@ -113,7 +112,7 @@ static int outputs_waits_folded(struct profile *profile, uint32_t of,
 		.names = outputs_names(options),
 		.srcline = options->lines,
 		.event_filter = profile_text_of(profile, event->name, NULL),
-		.show_idle = options->idle,
+		.idle = options->idle,
 		.divisor = 1000};
 	struct collapse_stats stats = {0};
 
@@ -135,13 +134,12 @@ static int outputs_wakeup_folded(struct profile *profile, const struct outputs_o
 static int outputs_wall_svg(struct profile *profile, const struct outputs_options *options,
 			    struct outbuf *out)
 {
-	struct tree_options from = {
-		.event = profile_off_cpu_event(profile), .with_tids = true, .show_idle = true};
-	AUTO_FREE struct profile_group *groups = NULL;
-	int r = post_wall_groups(profile, options->offcpu, options->idle, &groups, &from.ngroups);
+	const struct tree_options from = {.event = profile_off_cpu_event(profile),
+					  .with_tids = true,
+					  .groups = options->wall,
+					  .ngroups = options->nwall};
 
-	from.groups = groups;
-	return r ? r : outputs_times_svg(profile, options, &from, "Wall clock", PALETTE_KIND, out);
+	return outputs_times_svg(profile, options, &from, "Wall clock", PALETTE_KIND, out);
 }
 
 static int outputs_wall_folded(struct profile *profile, const struct outputs_options *options,
@@ -149,22 +147,18 @@ static int outputs_wall_folded(struct profile *profile, const struct outputs_opt
 {
 	const struct profile_event *event =
 		profile_event_of(profile, profile_off_cpu_event(profile));
-	struct collapse_options collapse = {
+	const struct collapse_options collapse = {
 		.names = outputs_names(options),
 		.include_pid = true,
 		.include_tid = true,
 		.srcline = options->lines,
 		.event_filter = profile_text_of(profile, event->name, NULL),
-		/* post_wall_groups has replaced idle stacks if needed. */
-		.show_idle = true,
+		.groups = options->wall,
+		.ngroups = options->nwall,
 		.divisor = 1000};
-	AUTO_FREE struct profile_group *groups = NULL;
 	struct collapse_stats stats = {0};
-	int r = post_wall_groups(profile, options->offcpu, options->idle, &groups,
-				 &collapse.ngroups);
 
-	collapse.groups = groups;
-	return r ? r : collapse_write(profile, &collapse, out, &stats);
+	return collapse_write(profile, &collapse, out, &stats);
 }
 
 static int outputs_script(struct profile *profile, const struct outputs_options *options,
@@ -177,7 +171,8 @@ static int outputs_script(struct profile *profile, const struct outputs_options 
 static int outputs_report(struct profile *profile, const struct outputs_options *options,
 			  struct outbuf *out)
 {
-	return post_report_json_write(profile, options->result, options->audit, out);
+	return post_report_json_write(profile, options->result, options->waits, options->audit,
+				      out);
 }
 
 /* An output. */
@@ -296,8 +291,7 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 {
 	bool waits = profile_off_cpu_event(profile) != PROFILE_NONE,
 	     wakeups = profile_wakeup_event(profile) != PROFILE_NONE;
-	bool threads = waits && options->offcpu && options->offcpu->nthreads,
-	     text = options->result->kind == INPUT_TEXT;
+	bool wall = waits && options->wall, text = options->result->kind == INPUT_TEXT;
 	/* The largest comes last, in case the disk gets full. */
 	struct outputs_file files[OUTPUTS_MAX + 1] = {
 		{RECORDING_SVG, REPLACE_PUBLIC, outputs_svg, .wanted = true},
@@ -306,9 +300,9 @@ int post_outputs_write(struct profile *profile, const struct outputs_options *op
 		 .stays = text},
 		{RECORDING_OFFCPU_FOLDED, REPLACE_PUBLIC, outputs_off_cpu_folded, .wanted = waits,
 		 .stays = text},
-		{RECORDING_WALL_SVG, REPLACE_PUBLIC, outputs_wall_svg, .wanted = threads,
+		{RECORDING_WALL_SVG, REPLACE_PUBLIC, outputs_wall_svg, .wanted = wall,
 		 .stays = text},
-		{RECORDING_WALL_FOLDED, REPLACE_PUBLIC, outputs_wall_folded, .wanted = threads,
+		{RECORDING_WALL_FOLDED, REPLACE_PUBLIC, outputs_wall_folded, .wanted = wall,
 		 .stays = text},
 		{RECORDING_WAKEUP_SVG, REPLACE_PUBLIC, outputs_wakeup_svg, .wanted = wakeups,
 		 .stays = text},

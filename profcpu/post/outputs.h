@@ -6,8 +6,9 @@
 #define PROFCPU_POST_OUTPUTS_H
 
 #include "profcpu/post/load.h"
+#include "profcpu/post/report_waits.h"
+#include "profile/idle.h"
 #include "profile/profile.h"
-#include "recording/offcpu_idx.h"
 #include "symbols/audit.h"
 
 #include <stdbool.h>
@@ -23,15 +24,18 @@ struct outputs_options {
 	const char *first_event;
 	const struct post_result *result; /* for the report; borrowed */
 	const struct audit *audit;        /* for the report; empty for text; borrowed */
-	const struct offcpu_idx *offcpu;  /* of the recording; borrowed; NULL: none */
-	bool in_place;                    /* dir_fd is the recording that was loaded */
-	bool archive;                     /* write prof.tar.gz; dir_fd is a whole recording */
+	const struct report_waits *waits; /* for the report; borrowed */
+	struct idle *idle;                /* borrowed; NULL: show idle waits */
+	/* Wall clock (profcpu/post/wall.h); borrowed; NULL: no wall.* */
+	const struct profile_group *wall;
+	size_t nwall;
+	bool in_place; /* dir_fd is the recording that was loaded */
+	bool archive;  /* write prof.tar.gz; dir_fd is a whole recording */
 	/*
 	 * Folded stacks have source lines. The script never has: its readers expect one line for
 	 * each frame.
 	 */
 	bool lines;
-	bool idle;   /* show idle waits */
 	bool script; /* write perf_script.out; false if it was the input */
 };
 

@@ -8,6 +8,7 @@
 #include "base/shell_word.h"
 #include "profcpu/post/outputs.h"
 #include "profcpu/post/report.h"
+#include "profcpu/post/wall.h"
 #include "recording/perfdata_writer.h"
 #include "symbols/jit/methods_file.h"
 
@@ -81,28 +82,11 @@ static void postprocess_warn_unread(const char *dir, bool offline,
 			dir, RECORDING_SYMBOLS, unread->first);
 }
 
-struct postprocess_span {
-	uint64_t first_ns, last_ns;
-};
-
-static int postprocess_span_add(void *ctx, const struct profile_sample *sample)
-{
-	struct postprocess_span *span = ctx;
-
-	if (!span->first_ns || sample->time_ns < span->first_ns)
-		span->first_ns = sample->time_ns;
-	if (sample->time_ns > span->last_ns)
-		span->last_ns = sample->time_ns;
-	return 0;
-}
-
 /* Sets the times of the recording to those of its samples. */
-static void postprocess_take_times(struct recording_manifest *m, struct profile *profile)
+static void postprocess_take_times(struct recording_manifest *m, const struct profile *profile)
 {
-	struct postprocess_span span = {0};
+	struct profile_span span = profile_span(profile);
 
-	if (profile_each_sample(profile, postprocess_span_add, &span))
-		return;
 	m->start_monotonic_ns = span.first_ns;
 	m->duration_ns = span.last_ns - span.first_ns;
 }
@@ -111,10 +95,10 @@ static void postprocess_take_times(struct recording_manifest *m, struct profile 
  * Completes the header of a killed recorder's perf.data, so that perf opens it too, and marks the
  * recording finished. Leaves recordings of other programs unchanged.
  */
-static void postprocess_repair(struct post_source *source, const char *dir, struct profile *profile,
-			       bool quiet)
+static void postprocess_repair(struct post_source *source, const char *dir,
+			       const struct profile *profile, bool quiet)
 {
-	struct postprocess_span span = {0};
+	struct profile_span span = profile_span(profile);
 	struct parse_error err = {0};
 
 	if (!perfdata_is_ours(source->fd)) {
@@ -139,8 +123,7 @@ static void postprocess_repair(struct post_source *source, const char *dir, stru
 	source->manifest.finished = true;
 	if (!source->manifest.ended)
 		source->manifest.ended = strdup(RECORDING_KILLED);
-	if (!profile_each_sample(profile, postprocess_span_add, &span))
-		source->manifest.duration_ns = span.last_ns - span.first_ns;
+	source->manifest.duration_ns = span.last_ns - span.first_ns;
 }
 
 /*
@@ -197,11 +180,11 @@ static const char *postprocess_title(const struct post_source *source,
 	return options->title ? options->title : post_open_title(source);
 }
 
-static int postprocess_report(struct profile *profile, const struct post_result *result,
-			      const struct audit *audit, const char *dir)
+static int postprocess_report(struct profile *profile, const struct outputs_options *outputs)
 {
 	struct outbuf out = outbuf_to(STDOUT_FILENO);
-	int r = post_report_write(profile, result, audit, dir, &out);
+	int r = post_report_write(profile, outputs->result, outputs->waits, outputs->audit,
+				  outputs->dir, &out);
 	int closed = outbuf_close(&out);
 
 	r = r ? r : closed;
@@ -232,15 +215,15 @@ static bool postprocess_keeps_archive(const struct post_source *source, const st
 	return true;
 }
 
-/* Whether offcpu.idx has all waits. True for damaged recordings: they were reported before. */
+/* Whether offcpu.idx has all waits. waits: samples of them. True for damaged recordings: they were
+ * reported before. */
 static bool postprocess_waits_are_whole(const struct post_source *source, const char *dir,
-					struct profile *profile, const struct post_result *result)
+					uint64_t waits, const struct post_result *result)
 {
-	uint64_t waits = 0, off_ns = 0, missing = result->data.waits_missing;
+	uint64_t missing = result->data.waits_missing;
 
 	if (!source->has_manifest || result->data_damaged ||
-	    (source->manifest.damage && *source->manifest.damage) ||
-	    profile_off_cpu_sum(profile, &waits, &off_ns) || !waits ||
+	    (source->manifest.damage && *source->manifest.damage) || !waits ||
 	    (source->has_offcpu && !missing))
 		return true;
 	if (source->has_offcpu)
@@ -273,42 +256,62 @@ static void postprocess_note_waits(const struct post_source *source, const char 
 			 dir);
 }
 
-static int postprocess_outputs(struct post_source *source, struct profile *profile,
-			       const struct outdir *dir, struct post_result *result,
-			       const struct audit *audit, const struct postprocess_options *options,
-			       bool *ret_wrote)
+/* Reports what is missing, and completes the recording. */
+static void postprocess_settle(struct post_source *source, struct profile *profile,
+			       const struct outputs_options *outputs,
+			       const struct postprocess_options *options)
 {
+	const struct post_result *result = outputs->result;
+
+	if (!profile_nsamples(profile) && !options->none_expected)
+		log_warn("%s: no samples%s", outputs->dir,
+			 result->damaged ? " in the readable part of the recording"
+					 : "; record longer, raise -F, or check that the target "
+					   "runs and that the event happens in it");
+	if (outputs->in_place && result->unfinished)
+		postprocess_repair(source, outputs->dir, profile, options->quiet);
+	if (outputs->in_place)
+		postprocess_manifest(source, outputs->dir, result, options->load.offline);
+	postprocess_note_waits(source, outputs->dir, profile);
+}
+
+/* Writes the outputs and the report, which share their sums. idle: of the profile. */
+static int postprocess_outputs(struct post_source *source, struct profile *profile,
+			       struct idle *idle, const struct outdir *dir,
+			       const struct post_result *result, const struct audit *audit,
+			       const struct postprocess_options *options, bool *ret_wrote)
+{
+	AUTO_FREE struct profile_group *wall = NULL;
+	struct report_waits waits = {0};
+	int r = idle ? report_waits_sum(profile, idle, &waits) : 0;
 	bool in_place = postprocess_in_place(source, dir->fd),
-	     whole = postprocess_waits_are_whole(source, dir->path, profile, result);
+	     whole = postprocess_waits_are_whole(source, dir->path, waits.samples, result);
 	struct outputs_options outputs = {
 		.dir = dir->path,
 		.dir_fd = dir->fd,
 		.title = postprocess_title(source, options),
 		.result = result,
 		.audit = audit,
-		.offcpu = source->has_offcpu && source->offcpu.file.ended && whole ? &source->offcpu
-										   : NULL,
+		.waits = &waits,
+		.idle = options->load.idle ? NULL : idle,
 		.in_place = in_place,
 		.archive = in_place && !postprocess_keeps_archive(source, dir, result, whole),
 		.lines = options->load.lines,
-		.idle = options->load.idle,
 		.script = true};
 
+	if (!r && waits.samples && source->has_offcpu && source->offcpu.file.ended && whole)
+		r = post_wall_groups(profile, &source->offcpu, outputs.idle, &wall, &outputs.nwall);
+	if (r) {
+		log_error("%s: cannot sum up its waits: %s%s", dir->path, strerror(-r),
+			  remedy_for(r));
+		return r;
+	}
+	outputs.wall = wall;
 	if (result->kind == INPUT_TEXT && result->text.first_event != PROFILE_NONE)
 		outputs.first_event = profile_text_of(profile, result->text.first_event, NULL);
-
-	if (!profile_nsamples(profile) && !options->none_expected)
-		log_warn("%s: no samples%s", dir->path,
-			 result->damaged ? " in the readable part of the recording"
-					 : "; record longer, raise -F, or check that the target "
-					   "runs and that the event happens in it");
-	if (in_place && result->unfinished)
-		postprocess_repair(source, dir->path, profile, options->quiet);
-	if (in_place)
-		postprocess_manifest(source, dir->path, result, options->load.offline);
-	postprocess_note_waits(source, dir->path, profile);
-	int r = post_outputs_write(profile, &outputs, ret_wrote);
-	int reported = options->quiet ? 0 : postprocess_report(profile, result, audit, dir->path);
+	postprocess_settle(source, profile, &outputs, options);
+	r = post_outputs_write(profile, &outputs, ret_wrote);
+	int reported = options->quiet ? 0 : postprocess_report(profile, &outputs);
 
 	return r ? r : reported;
 }
@@ -378,6 +381,7 @@ int postprocess_run(struct post_source *source, const char *name, const struct o
 	struct post_options input = options->load;
 	struct post_result result = {0};
 	struct profile *profile = NULL;
+	struct idle *idle = NULL;
 	struct audit audit = {0};
 	bool in_place = postprocess_in_place(source, dir->fd), wrote = false;
 
@@ -411,8 +415,12 @@ int postprocess_run(struct post_source *source, const char *name, const struct o
 	if (!r && result.data.hides_lines && !options->quiet)
 		log_note("%s: has lines or inlined functions; show them with --lines and --inlines",
 			 dir->path);
+	if (!r && (r = idle_new(profile, &idle)))
+		log_error("out of memory%s", remedy_for(r));
 	if (!r)
-		r = postprocess_outputs(source, profile, dir, &result, &audit, options, &wrote);
+		r = postprocess_outputs(source, profile, idle, dir, &result, &audit, options,
+					&wrote);
+	idle_free(idle);
 	profile_free(profile);
 	audit_free(&audit);
 	if (ret_wrote)

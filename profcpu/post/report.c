@@ -6,7 +6,6 @@
 #include "base/vec.h"
 #include "container/file_systems.h"
 #include "profcpu/post/report_text.h"
-#include "profcpu/post/report_waits.h"
 #include "recording/manifest.h"
 #include "symbols/store/jit_damage.h"
 #include "symbols/symtab/kernel_ranges.h"
@@ -20,8 +19,13 @@
 /* Weight of samples whose leaf is this function. */
 struct report_self {
 	uint32_t name;
-	uint8_t kind;
 	uint64_t weight;
+};
+
+/* A function and its own share, without callees. Frames with one full name are one function. */
+struct report_function {
+	uint32_t name; /* text of the profile */
+	double share;  /* of the event's weight, 0 to 1 */
 };
 
 static uint32_t report_main_event(const struct profile *profile, const struct profile_group *groups,
@@ -55,17 +59,20 @@ static int report_by_weight(const void *a, const void *b, void *profile)
 		      profile_text_of(profile, y->name, NULL));
 }
 
-int post_report_hottest(struct profile *profile, struct report_function *ret_functions, int max)
+/*
+ * Finds the hottest functions of the event with the most samples, hottest first. Returns their
+ * number or -errno.
+ */
+static int report_hottest(struct profile *profile,
+			  struct report_function ret_functions[REPORT_HOTTEST])
 {
-	AUTO_FREE struct profile_group *groups = NULL;
 	AUTO_FREE struct report_self *selves = NULL;
 	struct hashmap by_name = {0};
 	size_t n, nselves = 0;
+	const struct profile_group *groups = profile_groups(profile, &n);
 	uint64_t total = 0;
-	int r = profile_groups(profile, NULL, &groups, &n);
+	int r = 0;
 
-	if (r)
-		return r;
 	if (!n)
 		return 0;
 	selves = calloc(n, sizeof(*selves));
@@ -87,7 +94,7 @@ int post_report_hottest(struct profile *profile, struct report_function *ret_fun
 
 		r = hashmap_entry(&by_name, f->name, (uint32_t)nselves, &place, &fresh);
 		if (!r && fresh)
-			selves[nselves++] = (struct report_self){f->name, f->kind, 0};
+			selves[nselves++] = (struct report_self){f->name, 0};
 		if (!r)
 			selves[*place].weight += groups[i].weight;
 	}
@@ -95,12 +102,11 @@ int post_report_hottest(struct profile *profile, struct report_function *ret_fun
 	if (r)
 		return r;
 	qsort_r(selves, nselves, sizeof(*selves), report_by_weight, profile);
-	int count = nselves < (size_t)max ? (int)nselves : max;
+	int count = nselves < REPORT_HOTTEST ? (int)nselves : REPORT_HOTTEST;
 
 	for (int i = 0; i < count; i++)
-		ret_functions[i] = (struct report_function){selves[i].name, selves[i].kind,
-							    (double)selves[i].weight /
-								    (double)(total ? total : 1)};
+		ret_functions[i] = (struct report_function){
+			selves[i].name, (double)selves[i].weight / (double)(total ? total : 1)};
 	return count;
 }
 
@@ -361,29 +367,22 @@ static void report_limits(const struct recording_limits *limits, struct outbuf *
 }
 
 int post_report_write(struct profile *profile, const struct post_result *input,
-		      const struct audit *audit, const char *dir, struct outbuf *out)
+		      const struct report_waits *waits, const struct audit *audit, const char *dir,
+		      struct outbuf *out)
 {
 	struct report_function hot[REPORT_HOTTEST];
-	uint64_t waits, off_ns;
-	int n = profile_off_cpu_sum(profile, &waits, &off_ns);
-
-	if (!n)
-		n = post_report_hottest(profile, hot, REPORT_HOTTEST);
+	int n = report_hottest(profile, hot);
 
 	if (n < 0)
 		return n;
 	outbuf_printf(out, "samples   %llu",
-		      (unsigned long long)(profile_nsamples(profile) - waits -
+		      (unsigned long long)(profile_nsamples(profile) - waits->samples -
 					   input->data.wakeups.samples));
 	if (input->kind != INPUT_TEXT)
 		report_losses(input, out);
 	outbuf_char(out, '\n');
-	if (waits) {
-		int r = report_waits_write(profile, waits - input->data.waits_split, input, out);
-
-		if (r)
-			return r;
-	}
+	if (waits->samples)
+		report_waits_write(profile, waits, input, out);
 	for (int i = 0; i < n; i++) {
 		outbuf_printf(out, "%-9s %6.2f %%  ", i ? "" : "hottest", 100.0 * hot[i].share);
 		report_text_name(profile_text_of(profile, hot[i].name, NULL), out);

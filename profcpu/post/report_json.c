@@ -3,7 +3,6 @@
 #include "base/cleanup.h"
 #include "base/json_writer.h"
 #include "container/file_systems.h"
-#include "profile/idle.h"
 #include "symbols/store/jit_damage.h"
 
 #include <string.h>
@@ -250,32 +249,27 @@ static void json_limits(struct json_writer *p, const struct post_result *input)
 	json_put_end(&list);
 }
 
-int post_report_json_write(struct profile *profile, const struct post_result *input,
-			   const struct audit *audit, struct outbuf *out)
+int post_report_json_write(const struct profile *profile, const struct post_result *input,
+			   const struct report_waits *waits, const struct audit *audit,
+			   struct outbuf *out)
 {
 	const struct wakeups_summary *w = &input->data.wakeups;
 	const struct profile_text_changes texts = profile_text_changes(profile);
-	uint64_t waits, off_ns, idle_ns = 0;
-	int r = profile_off_cpu_sum(profile, &waits, &off_ns);
-
-	if (!r && waits)
-		r = idle_total_weight(profile, &idle_ns);
-	if (r)
-		return r;
+	int r = 0;
 
 	struct json_writer top = json_put_document(out, JSON_LINES_ALL);
 
 	json_put_u64(&top, "format", REPORT_JSON_FORMAT);
 	json_put_u64(&top, "samples",
-		     profile_nsamples(profile) - waits - input->data.wakeups.samples);
+		     profile_nsamples(profile) - waits->samples - input->data.wakeups.samples);
 	json_put_u64(&top, "escaped_names", texts.escaped);
 	json_put_u64(&top, "cut_names", texts.cut);
-	if (waits) {
+	if (waits->samples) {
 		struct json_writer off = json_put_object(&top, "off_cpu");
 
-		json_put_u64(&off, "waits", waits - input->data.waits_split);
-		json_put_u64(&off, "ns", off_ns);
-		json_put_u64(&off, "idle_ns", idle_ns);
+		json_put_u64(&off, "waits", waits->samples - input->data.waits_split);
+		json_put_u64(&off, "ns", waits->ns);
+		json_put_u64(&off, "idle_ns", waits->idle_ns);
 		json_put_u64(&off, "runnable_ns", input->data.off_runnable_ns);
 		json_put_u64(&off, "estimated_ns", input->data.off_estimated_ns);
 		json_put_u64(&off, "unknown_ns", input->data.off_unknown_ns);

@@ -4,13 +4,15 @@
 
 #include "base/outbuf.h"
 #include "profcpu/post/load.h"
+#include "profcpu/post/report_waits.h"
 #include "profile/profile.h"
 #include "symbols/audit.h"
 
 #define REPORT_JSON_FORMAT 1 /* value of "format"; new keys do not change it */
 
 /* Writes one object. audit is empty for an input of text, which has only samples. 0 or -errno. */
-int post_report_json_write(struct profile *profile, const struct post_result *input,
-			   const struct audit *audit, struct outbuf *out);
+int post_report_json_write(const struct profile *profile, const struct post_result *input,
+			   const struct report_waits *waits, const struct audit *audit,
+			   struct outbuf *out);
 
 #endif

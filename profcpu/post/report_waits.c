@@ -4,7 +4,6 @@
 #include "base/hashmap.h"
 #include "base/vec.h"
 #include "profcpu/post/report_text.h"
-#include "profile/idle.h"
 #include "recording/manifest.h"
 
 #include <errno.h>
@@ -92,6 +91,12 @@ static struct report_wait functions_of(const struct profile *p, uint32_t stack)
 						      : PROFILE_NONE};
 }
 
+static void add_ns(uint64_t *sum, uint64_t ns)
+{
+	if (__builtin_add_overflow(*sum, ns, sum))
+		*sum = UINT64_MAX;
+}
+
 static int add_wait(struct wait_list *list, struct hashmap *places, struct report_wait wait)
 {
 	uint32_t *place;
@@ -102,29 +107,31 @@ static int add_wait(struct wait_list *list, struct hashmap *places, struct repor
 		return r;
 	if (fresh)
 		return vec_push(list, wait);
-	list->v[*place].ns += wait.ns;
+	add_ns(&list->v[*place].ns, wait.ns);
 	return 0;
 }
 
 static int add_group(const struct profile *p, struct idle *idle, const struct profile_group *g,
 		     struct report_waits *sums, struct wait_list *list, struct hashmap *places)
 {
+	sums->samples += g->samples;
+	add_ns(&sums->ns, g->weight);
 	if (g->stack == PROFILE_STACK_EMPTY) {
-		sums->blocked_ns += g->weight;
+		add_ns(&sums->blocked_ns, g->weight);
 		return 0;
 	}
 	if (frame_at(p, g->stack)->kind == FRAME_RUNNABLE) {
-		sums->runnable_ns += g->weight;
+		add_ns(&sums->runnable_ns, g->weight);
 		return 0;
 	}
 	if (idle_is(idle, g->thread, g->stack)) {
-		sums->idle_ns += g->weight;
+		add_ns(&sums->idle_ns, g->weight);
 		return 0;
 	}
 	struct report_wait wait = functions_of(p, g->stack);
 
 	wait.ns = g->weight;
-	sums->blocked_ns += g->weight;
+	add_ns(&sums->blocked_ns, g->weight);
 	return add_wait(list, places, wait);
 }
 
@@ -140,20 +147,18 @@ static int by_length(const void *a, const void *b, void *profile)
 	return order ? order : (x->caller > y->caller) - (x->caller < y->caller);
 }
 
-int report_waits_sum(struct profile *profile, struct report_waits *ret_waits)
+int report_waits_sum(struct profile *profile, struct idle *idle, struct report_waits *ret_waits)
 {
-	AUTO_FREE struct profile_group *groups = NULL;
 	struct report_waits sums = {0};
 	struct hashmap places = {0};
 	struct wait_list list = {0};
-	struct idle *idle = NULL;
-	size_t n = 0;
-	int r = idle_new(profile, &idle);
+	uint32_t event = profile_off_cpu_event(profile);
+	size_t n;
+	const struct profile_group *groups = profile_groups(profile, &n);
+	int r = 0;
 
-	if (!r)
-		r = profile_groups(profile, NULL, &groups, &n);
 	for (size_t i = 0; !r && i < n; i++)
-		if (groups[i].event == profile_off_cpu_event(profile))
+		if (groups[i].event == event)
 			r = add_group(profile, idle, &groups[i], &sums, &list, &places);
 	if (!r && list.len) {
 		qsort_r(list.v, list.len, sizeof(*list.v), by_length, profile);
@@ -164,7 +169,6 @@ int report_waits_sum(struct profile *profile, struct report_waits *ret_waits)
 		*ret_waits = sums;
 	hashmap_free(&places);
 	vec_free(&list);
-	idle_free(idle);
 	return r;
 }
 
@@ -175,13 +179,12 @@ static double seconds(uint64_t ns)
 
 static void write_parts(const struct report_waits *w, uint64_t waits, struct outbuf *out)
 {
-	uint64_t all = w->idle_ns + w->blocked_ns + w->runnable_ns;
 	char share[REPORT_SHARE_BYTES];
 
-	outbuf_printf(out, "off-CPU   %.6f s in %llu waits: %.6f s blocked", seconds(all),
+	outbuf_printf(out, "off-CPU   %.6f s in %llu waits: %.6f s blocked", seconds(w->ns),
 		      (unsigned long long)waits, seconds(w->blocked_ns));
 	if (w->idle_ns) {
-		report_text_share(w->idle_ns, all, share);
+		report_text_share(w->idle_ns, w->ns, share);
 		outbuf_printf(out, ", %.6f s (%s) idle", seconds(w->idle_ns), share);
 	}
 	if (w->runnable_ns)
@@ -228,22 +231,17 @@ static void write_trust(const struct import_result *data, uint64_t all_ns, bool 
 			   "          --max-overhead 100 records all switches, and costs more\n");
 }
 
-int report_waits_write(struct profile *profile, uint64_t waits, const struct post_result *input,
-		       struct outbuf *out)
+void report_waits_write(const struct profile *profile, const struct report_waits *waits,
+			const struct post_result *input, struct outbuf *out)
 {
-	struct report_waits sums;
 	char share[REPORT_SHARE_BYTES];
-	int r = report_waits_sum(profile, &sums);
 
-	if (r)
-		return r;
-	write_parts(&sums, waits, out);
-	write_trust(&input->data, sums.idle_ns + sums.blocked_ns + sums.runnable_ns,
-		    input->rings_free, out);
-	for (size_t i = 0; i < sums.ntop; i++) {
-		const struct report_wait *w = &sums.top[i];
+	write_parts(waits, waits->samples - input->data.waits_split, out);
+	write_trust(&input->data, waits->ns, input->rings_free, out);
+	for (size_t i = 0; i < waits->ntop; i++) {
+		const struct report_wait *w = &waits->top[i];
 
-		report_text_share(w->ns, sums.blocked_ns, share);
+		report_text_share(w->ns, waits->blocked_ns, share);
 		outbuf_printf(out, "%-9s %8s  ", i ? "" : "blocked", share);
 		report_text_name(profile_text_of(profile, w->name, NULL), out);
 		if (w->caller != PROFILE_NONE) {
@@ -252,5 +250,4 @@ int report_waits_write(struct profile *profile, uint64_t waits, const struct pos
 		}
 		outbuf_char(out, '\n');
 	}
-	return out->error;
 }

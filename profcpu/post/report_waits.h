@@ -4,6 +4,7 @@
 
 #include "base/outbuf.h"
 #include "profcpu/post/load.h"
+#include "profile/idle.h"
 #include "profile/profile.h"
 
 #define REPORT_WAITS 5 /* lines of waits */
@@ -15,18 +16,19 @@ struct report_wait {
 	uint64_t ns;
 };
 
-/* Disjoint parts of the time off the CPU; their sum is all of it. */
+/* The time off the CPU, and its disjoint parts. Zero without waits. */
 struct report_waits {
-	uint64_t idle_ns, blocked_ns, runnable_ns;
+	uint64_t samples; /* of the event of waits */
+	uint64_t ns, idle_ns, blocked_ns, runnable_ns;
 	struct report_wait top[REPORT_WAITS]; /* of the blocked part, longest first */
 	size_t ntop;
 };
 
-/* Sums the waits of a profile. 0, -ENOMEM, -E2BIG, -errno. */
-int report_waits_sum(struct profile *profile, struct report_waits *ret_waits);
+/* Sums the waits of a profile. idle: of idle_new. 0, -ENOMEM. */
+int report_waits_sum(struct profile *profile, struct idle *idle, struct report_waits *ret_waits);
 
-/* Writes the lines. waits: their number. 0, or errors of report_waits_sum. */
-int report_waits_write(struct profile *profile, uint64_t waits, const struct post_result *input,
-		       struct outbuf *out);
+/* Writes the lines. */
+void report_waits_write(const struct profile *profile, const struct report_waits *waits,
+			const struct post_result *input, struct outbuf *out);
 
 #endif

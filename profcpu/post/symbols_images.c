@@ -201,10 +201,12 @@ static int symbols_add_recording(struct symbols_images *images, const char *path
 	if (!r)
 		r = opener_new(&opener);
 
-	if (r)
+	if (r) {
 		log_error("out of memory");
-	else
+	} else {
+		profile_only_groups(profile);
 		r = post_load(path, &options, profile, &result);
+	}
 	for (size_t i = 0; i < found.list.len && !r; i++)
 		r = symbols_add_recorded(images, opener, &found.list.v[i]);
 	for (size_t i = 0; i < found.pdbs.len && !r; i++) {

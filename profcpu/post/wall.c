@@ -3,7 +3,6 @@
 #include "base/cleanup.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
-#include "profile/idle.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +26,7 @@ struct wall {
 	struct hashmap by_id;                                 /* pid and tid -> index of threads */
 	uint32_t waits, on_cpu;                               /* events; PROFILE_NONE: none */
 	uint32_t not_sampled, no_stack, short_waits, unknown; /* stacks */
-	struct profile_group *groups;
+	const struct profile_group *groups;                   /* of the profile */
 	size_t ngroups;
 	VEC(struct profile_group) out;
 };
@@ -144,10 +143,10 @@ static void wall_sum_up(struct wall *w)
 }
 
 static int wall_put(struct wall *w, const struct wall_thread *t, uint32_t stack, uint64_t ns,
-		    uint64_t samples)
+		    uint32_t samples)
 {
 	return ns ? vec_push(&w->out,
-			     ((struct profile_group){w->waits, t->thread, stack, 0, ns, samples}))
+			     ((struct profile_group){ns, samples, w->waits, t->thread, stack}))
 		  : 0;
 }
 
@@ -173,16 +172,15 @@ static int wall_put_groups(struct wall *w, struct idle *idle)
 	for (size_t i = 0; i < w->ngroups && !r; i++) {
 		const struct profile_group *g = &w->groups[i];
 		struct wall_thread *t = wall_thread_of(w, g->thread);
-		uint32_t stack = g->stack ? g->stack : w->no_stack;
+		uint32_t stack = idle_stack(idle, g->event, g->thread, g->stack);
 
+		stack = stack ? stack : w->no_stack;
 		if (!t || (g->event != w->waits && g->event != w->on_cpu))
 			continue;
 		if (g->event == w->on_cpu)
 			r = wall_put(w, t, stack, wall_share(t, wall_weight_of(w, g)), g->samples);
 		else
-			r = wall_put(w, t,
-				     idle ? idle_stack(idle, g->event, g->thread, stack) : stack,
-				     g->weight, g->samples);
+			r = wall_put(w, t, stack, g->weight, g->samples);
 	}
 	return r;
 }
@@ -216,11 +214,10 @@ static int wall_name_rest(struct wall *w)
 	return r ? r : profile_label(w->profile, WALL_UNKNOWN, FRAME_LABEL, &w->unknown);
 }
 
-int post_wall_groups(struct profile *profile, const struct offcpu_idx *offcpu, bool show_idle,
+int post_wall_groups(struct profile *profile, const struct offcpu_idx *offcpu, struct idle *idle,
 		     struct profile_group **ret_groups, size_t *ret_n)
 {
 	struct wall w = {.profile = profile};
-	struct idle *idle = NULL;
 	int r = wall_add_rows(&w, offcpu);
 
 	wall_choose_event(&w);
@@ -228,18 +225,13 @@ int post_wall_groups(struct profile *profile, const struct offcpu_idx *offcpu, b
 		r = wall_name_threads(&w);
 	if (!r)
 		r = wall_name_rest(&w);
-	if (!r && !show_idle)
-		r = idle_new(profile, &idle);
-	if (!r)
-		r = profile_groups(profile, NULL, &w.groups, &w.ngroups);
+	w.groups = profile_groups(profile, &w.ngroups);
 	if (!r) {
 		wall_sum_up(&w);
 		r = wall_put_groups(&w, idle);
 	}
 	if (!r)
 		r = wall_put_rest(&w);
-	idle_free(idle);
-	free(w.groups);
 	hashmap_free(&w.by_id);
 	vec_free(&w.threads);
 	if (r) {

@@ -7,10 +7,10 @@
 #ifndef PROFCPU_POST_WALL_H
 #define PROFCPU_POST_WALL_H
 
+#include "profile/idle.h"
 #include "profile/profile.h"
 #include "recording/offcpu_idx.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 /* The thread ran but has no sample, or the recorded event does not follow time. */
@@ -24,10 +24,10 @@
 
 /*
  * Groups of the threads in `offcpu`, all of the event of waits, each thread under its last name.
- * Adds the frames above and missing threads to the profile. *ret_groups: the caller frees it. 0,
- * -ENOMEM, -E2BIG, -errno.
+ * Adds the frames above and missing threads to the profile. idle: NULL shows the stacks of idle
+ * waits. *ret_groups: the caller frees it. 0, -ENOMEM, -E2BIG.
  */
-int post_wall_groups(struct profile *profile, const struct offcpu_idx *offcpu, bool show_idle,
+int post_wall_groups(struct profile *profile, const struct offcpu_idx *offcpu, struct idle *idle,
 		     struct profile_group **ret_groups, size_t *ret_n);
 
 #endif

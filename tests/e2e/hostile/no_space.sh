@@ -114,10 +114,12 @@ mount -o remount,size=600k "$T/small" || fail "remount"
 
 # More samples than fit into memory; reading them takes sanitizer builds long.
 if is_release; then
-	awk 'BEGIN { for (i = 0; i < 4300000; i++) print "ab 1 x\n" }' >"$T/many"
-	refuses env TMPDIR="$T/small" "$PROFCPU" fold "$T/many"
+	awk 'BEGIN { for (i = 0; i < 4300000; i++) print "ab 1 1: e:\n\t1 f (m)\n" }' >"$T/many"
+	refuses env TMPDIR="$T/small" "$PROFCPU" postprocess -o "$T/many.dir" "$T/many"
 	grep -q 'No space left.*set TMPDIR' "$T/refused" || fail "the message lacks the full directory: $(cat "$T/refused")"
-	rm "$T/many"
+	TMPDIR="$T/small" "$PROFCPU" fold "$T/many" >"$T/folded" || fail "fold keeps single samples"
+	grep -qx 'ab;f 4300000' "$T/folded" || fail "folded: $(cat "$T/folded")"
+	rm "$T/many" "$T/folded"
 fi
 
 for command in fold flamegraph; do

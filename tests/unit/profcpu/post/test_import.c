@@ -3,9 +3,9 @@
 
 #include "base/cleanup.h"
 #include "flamegraph/collapse.h"
+#include "profcpu/post/report_waits.h"
 #include "profcpu/post/wall.h"
-#include "recording/perfdata_offcpu.h"
-#include "recording/perfdata_writer.h"
+#include "tests/unit/offcpu_recording.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,50 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#define WAITS 98 /* id of the event */
-
-/* As profcpu records: an event without samples, and the waits, each at ret_offs[i]; may be NULL. */
 static int recorded(const struct perfdata_offcpu *waits, size_t n, uint64_t *ret_offs)
 {
-	static const uint64_t ids[] = {97, WAITS};
-	const struct perf_event_attr clock = {
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.read_format = PERF_FORMAT_ID,
-		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID |
-			       PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD |
-			       PERF_SAMPLE_CALLCHAIN,
-		.sample_id_all = 1,
-		.use_clockid = 1,
-		.clockid = CLOCK_MONOTONIC};
-	const struct perfdata_writer_event events[] = {
-		{.attr = clock, .name = "cpu-clock", .ids = &ids[0], .nids = 1},
-		{.attr = perfdata_offcpu_attr(&clock, PERFDATA_OFFCPU_WAIT),
-		 .name = PERFDATA_OFFCPU_NAME,
-		 .ids = &ids[1],
-		 .nids = 1}};
-	const struct perfdata_writer_info info = {.version = "profcpu 1"};
-	_Alignas(8) unsigned char out[PERFDATA_OFFCPU_BYTES + 64];
-	struct perfdata_writer *w;
 	int fd = memfd_create("perf.data", 0);
 
 	assert_true(fd >= 0);
-	assert_int_equal(perfdata_writer_new(fd, events, 2, &info, &w), 0);
-	for (size_t i = 0; i < n; i++) {
-		size_t bytes = perfdata_offcpu_write(&waits[i], out);
-
-		if (ret_offs)
-			ret_offs[i] = perfdata_writer_next(w);
-		assert_int_equal(perfdata_writer_records(w, out, bytes), 0);
-		assert_int_equal(perfdata_writer_round(w), 0);
-	}
-	assert_int_equal(perfdata_writer_finish(w, 1, 9999), 0);
-	perfdata_writer_free(w);
+	offcpu_recording_write(fd, waits, n, ret_offs);
 	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
 	return fd;
 }
@@ -107,7 +73,7 @@ static void all_outputs_mark_a_wait_without_a_stack(void **state)
 	assert_int_equal(profile_new(&profile), 0);
 	assert_int_equal(post_import_perfdata(fd, &options, profile, &result), 0);
 	check_folded(profile, &off_cpu, ":8;[no stack] 700\n:8;[unknown] 300\n");
-	assert_int_equal(post_wall_groups(profile, &idx, false, &groups, &wall.ngroups), 0);
+	assert_int_equal(post_wall_groups(profile, &idx, NULL, &groups, &wall.ngroups), 0);
 	wall.groups = groups;
 	check_folded(profile, &wall,
 		     ":8-7/8;[no stack] 700\n:8-7/8;[not sampled] 700\n:8-7/8;[unknown] 300\n");
@@ -145,13 +111,16 @@ static void time_without_a_cpu_has_a_frame_of_its_own(void **state)
 		.offcpu = &idx};
 	struct import_result result;
 	struct profile *profile;
-	uint64_t samples, ns;
+	struct report_waits sums;
+	struct idle *idle;
 
 	assert_int_equal(profile_new(&profile), 0);
 	assert_int_equal(post_import_perfdata(fd, &options, profile, &result), 0);
-	assert_int_equal(profile_off_cpu_sum(profile, &samples, &ns), 0);
-	assert_int_equal(ns, 4 * 300);
-	assert_int_equal(samples - result.waits_split, 4);
+	assert_int_equal(idle_new(profile, &idle), 0);
+	assert_int_equal(report_waits_sum(profile, idle, &sums), 0);
+	idle_free(idle);
+	assert_int_equal(sums.ns, 4 * 300);
+	assert_int_equal(sums.samples - result.waits_split, 4);
 	assert_int_equal(result.off_runnable_ns, 120 + 300 + 300);
 	check_folded(profile, &(struct collapse_options){.names = COLLAPSE_FULL},
 		     ":8;[no stack];[waiting for a CPU] 300\n:8;[unknown] 480\n"

@@ -59,6 +59,17 @@ static void wait_of(struct profile *p, const char *comm, uint64_t ns, const char
 	assert_int_equal(profile_sample(p, &s), 0);
 }
 
+static struct report_waits sums_of(struct profile *p)
+{
+	struct report_waits sums;
+	struct idle *idle;
+
+	assert_int_equal(idle_new(p, &idle), 0);
+	assert_int_equal(report_waits_sum(p, idle, &sums), 0);
+	idle_free(idle);
+	return sums;
+}
+
 static void the_function_that_waits_and_its_caller_are_found(void **state)
 {
 	static const struct {
@@ -91,7 +102,7 @@ static void the_function_that_waits_and_its_caller_are_found(void **state)
 
 		assert_int_equal(profile_new(&p), 0);
 		wait_of(p, "app", 5, rows[i].frames);
-		assert_int_equal(report_waits_sum(p, &sums), 0);
+		sums = sums_of(p);
 		assert_int_equal(sums.ntop, 1);
 		assert_string_equal(profile_text_of(p, sums.top[0].name, NULL), rows[i].name);
 		if (rows[i].caller)
@@ -119,9 +130,11 @@ static void parts_are_disjoint_and_the_longest_waits_come_first(void **state)
 	}
 	wait_of(p, "app", 30, "nmain@app nread@libc r[waiting_for_a_CPU]");
 	wait_of(p, ".NET SigHandler", 40, "nrun@libSystem.Native.so nread@libc kschedule");
-	assert_int_equal(report_waits_sum(p, &sums), 0);
+	sums = sums_of(p);
 	assert_int_equal(sums.runnable_ns, 30);
 	assert_int_equal(sums.idle_ns + sums.blocked_ns, 2847);
+	assert_int_equal(sums.ns, 2847 + 30);
+	assert_int_equal(sums.samples, 16);
 	assert_int_equal(sums.ntop, REPORT_WAITS);
 	for (size_t i = 0; i < REPORT_WAITS; i++)
 		assert_int_equal(sums.top[i].ns, 701 - 100 * i);
@@ -132,7 +145,9 @@ static char *written(struct profile *p, const struct post_result *input)
 {
 	struct outbuf out = outbuf_to(-1);
 
-	assert_int_equal(report_waits_write(p, 1, input, &out), 0);
+	const struct report_waits sums = sums_of(p);
+
+	report_waits_write(p, &sums, input, &out);
 	outbuf_char(&out, 0);
 	char *copy = strdup(out.data);
 

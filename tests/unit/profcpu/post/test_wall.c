@@ -84,9 +84,13 @@ static void sample(struct fixture *f, uint32_t event, int32_t tid, const char *c
 static void make(struct fixture *f, struct offcpu_idx_thread *rows, size_t n, bool show_idle)
 {
 	const struct offcpu_idx idx = {.threads = rows, .nthreads = n};
+	struct idle *idle = NULL;
 
 	free(f->groups);
-	assert_int_equal(post_wall_groups(f->profile, &idx, show_idle, &f->groups, &f->n), 0);
+	if (!show_idle)
+		assert_int_equal(idle_new(f->profile, &idle), 0);
+	assert_int_equal(post_wall_groups(f->profile, &idx, idle, &f->groups, &f->n), 0);
+	idle_free(idle);
 }
 
 /* Sums of a thread below a frame; thread NULL: of all threads. */
