@@ -1,6 +1,7 @@
 #include "symbols/images_impl.h"
 
 #include "base/cleanup.h"
+#include "base/descriptor_budget.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "container/vdso.h"
@@ -19,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define IMAGES_FILES_PART 4 /* of the limit of open files, for those of images */
+
 static jit_sources_open_fn images_open_marker;
 
 int images_new(struct lookup_cache *lookup_cache, struct kernel_map *kernel, struct opener *opener,
@@ -34,6 +37,7 @@ int images_new(struct lookup_cache *lookup_cache, struct kernel_map *kernel, str
 	im->options = *options;
 	im->pdb_budget_total.left = PDB_BUDGET_BYTES_MAX;
 	im->options.jit.counted = lookup_cache;
+	im->files_max = descriptor_budget_raise() / IMAGES_FILES_PART;
 	int r = jit_sources_new(&im->options.jit, opener, images_open_marker, im, &im->jit);
 
 	if (r)
@@ -48,8 +52,9 @@ void images_free(struct images *im)
 	if (!im)
 		return;
 	for (size_t i = 0; i < im->sources.len; i++) {
-		function_bounds_free(&im->sources.v[i].bounds);
-		vec_free(&im->sources.v[i].bounds_pieces.symbols);
+		cfi_frames_free(im->sources.v[i].frames);
+		if (im->sources.v[i].fd >= 0)
+			close(im->sources.v[i].fd);
 		line_source_free(im->sources.v[i].lines);
 		image_free(im->sources.v[i].elf);
 		if (!im->sources.v[i].precompiled_shared)
@@ -71,6 +76,8 @@ void images_free(struct images *im)
 	map_record_ids_free(&im->header_ids);
 	hashmap_free(&im->by_name);
 	hashmap_free(&im->jit_ids);
+	hashmap_free(&im->bounds_ids);
+	vec_free(&im->open_files);
 	vec_free(&im->bundle_files);
 	hashmap_free(&im->bundle_file_ids);
 	hashmap_free(&im->same_bundles);
@@ -97,7 +104,7 @@ int images_build_id(struct images *im, const char *path, const struct perfdata_b
 
 int images_add_source(struct images *im, uint32_t image)
 {
-	struct images_source fresh = {0};
+	struct images_source fresh = {.fd = -1};
 
 	while (im->sources.len <= image)
 		if (vec_push(&im->sources, fresh))
@@ -179,6 +186,40 @@ int images_find_file(const struct images *im, const struct image_key *key,
 
 	return image_file_find(&place, key, intern_text(&im->lookup_cache->texts, key->path),
 			       ret_fd);
+}
+
+/* Keeps the open file of an image, instead of an earlier one if there are many. Takes fd. */
+static int images_keep_file(struct images *im, uint32_t image, int fd)
+{
+	if (im->open_files.len < im->files_max || !im->open_files.len) {
+		if (vec_push(&im->open_files, image)) {
+			close(fd);
+			return -ENOMEM;
+		}
+	} else {
+		uint32_t *earlier = &im->open_files.v[im->next_file++ % im->open_files.len];
+
+		close(im->sources.v[*earlier].fd);
+		im->sources.v[*earlier].fd = -1;
+		*earlier = image;
+	}
+	im->sources.v[image].fd = fd;
+	return 0;
+}
+
+int images_file(struct images *im, uint32_t image, int *ret_fd)
+{
+	const struct images_source *s = &im->sources.v[image];
+	int fd, r = 0;
+
+	if (s->fd < 0) {
+		r = images_find_file(im, &im->lookup_cache->images.v[image].key, s, &fd);
+		if (!r)
+			r = images_keep_file(im, image, fd);
+	}
+	if (!r)
+		*ret_fd = s->fd;
+	return r;
 }
 
 /*
@@ -322,16 +363,16 @@ static enum image_reason images_reason_nameless(const char *path, const struct i
 								     : IMAGE_REASON_NO_FORMAT;
 }
 
-static int images_open_file(struct images *im, const struct image_key *key, struct images_source *s)
+static int images_open_file(struct images *im, uint32_t image)
 {
+	const struct image_key *key = &im->lookup_cache->images.v[image].key;
+	struct images_source *s = &im->sources.v[image];
 	const char *path = intern_text(&im->lookup_cache->texts, key->path);
-	AUTO_CLOSE int fd = -1;
 	AUTO_CLOSE int cached = -1;
 	struct parse_error err;
 	struct opener_place roots[2];
-	int r;
+	int fd = -1, r = images_file(im, image, &fd);
 
-	r = images_find_file(im, key, s, &fd);
 	if (r == -ENOMEM)
 		return r;
 	cached = image_file_perf_cache(key, fd);
@@ -400,7 +441,7 @@ int images_open(struct images *im, uint32_t image)
 	if (s->tried)
 		return 0;
 	if (key->kind == IMAGE_KIND_FILE) {
-		r = images_open_file(im, key, s);
+		r = images_open_file(im, image);
 		if (!r)
 			r = images_note_stripped(im, image);
 	} else if (key->kind == IMAGE_KIND_VDSO) {

@@ -8,7 +8,7 @@
 #include "base/hashmap.h"
 #include "base/vec.h"
 #include "dotnet/pe.h"
-#include "elf/function_bounds.h"
+#include "elf/cfi_frames.h"
 #include "symbols/core/image_file.h"
 #include "symbols/core/line_source.h"
 #include "symbols/images.h"
@@ -49,9 +49,9 @@ struct images_source {
 	bool tried, unread;
 	enum jit_runtime runtime; /* that the file belongs to */
 	struct image *elf;
-	bool bounds_tried;
-	struct function_bounds bounds;
-	struct images_pieces bounds_pieces; /* by entry of bounds */
+	int fd; /* of the file, kept open for a while; -1: none */
+	bool frames_tried;
+	struct cfi_frames *frames; /* NULL: there are none; read from fd */
 	bool lines_tried, lines_unread;
 	struct line_source *lines;           /* NULL: there are none */
 	struct symbol_provider *precompiled; /* .NET code in the file, also beside elf */
@@ -99,6 +99,9 @@ struct images {
 	 * perf map.
 	 */
 	struct hashmap jit_ids;
+	struct hashmap bounds_ids;   /* likewise, by image and offset of the FDE */
+	VEC(uint32_t) open_files;    /* images with fd */
+	size_t files_max, next_file; /* the most of them, and the next to be closed */
 };
 
 /* Makes an entry in sources for an image, if there is none. Returns 0 or -ENOMEM. */
@@ -116,6 +119,12 @@ struct image_file_place images_place(const struct images *im, const struct image
  */
 int images_find_file(const struct images *im, const struct image_key *key,
 		     const struct images_source *s, int *ret_fd);
+
+/*
+ * The file of an image as images_find_file finds it, opened once for all uses. *ret_fd is borrowed
+ * until the next call.
+ */
+int images_file(struct images *im, uint32_t image, int *ret_fd);
 
 /*
  * Sets the PID in key if a process maps another single-file program than the image of that key has.

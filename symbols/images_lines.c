@@ -123,9 +123,8 @@ static int images_open_lines(struct images *im, uint32_t image)
 	const struct image_key *key = &im->lookup_cache->images.v[image].key;
 	struct images_source *s = &im->sources.v[image];
 	const char *path = intern_text(&im->lookup_cache->texts, key->path);
-	AUTO_CLOSE int fd = -1;
 	struct opener_place roots[2];
-	int r;
+	int fd, r;
 
 	if (s->lines_tried)
 		return 0;
@@ -140,7 +139,7 @@ static int images_open_lines(struct images *im, uint32_t image)
 
 	if (key->kind != IMAGE_KIND_FILE || (!s->elf && !managed))
 		return 0;
-	r = images_find_file(im, key, s, &fd);
+	r = images_file(im, image, &fd);
 	if (r) {
 		s->lines_unread = true;
 		return r == -ENOMEM ? r : 0;

@@ -8,20 +8,38 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Opens the bounds of a file's functions, when the first address without a symbol comes. */
-static int images_open_bounds(struct images *im, const struct image_key *key,
-			      struct images_source *s)
+/* Opens the call frame information of a file. */
+static int images_open_frames(int fd, struct cfi_frames **ret_frames)
 {
-	AUTO_CLOSE int fd = -1;
-
-	if (s->bounds_tried || key->kind != IMAGE_KIND_FILE)
-		return 0;
-	s->bounds_tried = true;
-	int r = images_find_file(im, key, s, &fd);
+	struct elf_file elf;
+	int r = elf_file_open(&elf, fd, NULL, 0, NULL);
 
 	if (r)
-		return r == -ENOMEM ? r : 0;
-	return function_bounds_open(fd, &s->bounds) == -ENOMEM ? -ENOMEM : 0;
+		return r;
+	r = cfi_frames_open(&elf, ret_frames);
+	elf_file_close(&elf);
+	return r;
+}
+
+/* Finds the function that covers vaddr, without its name. Returns 0, -ENOENT, -ENOMEM. */
+static int images_find_bounds(struct images *im, uint32_t image, uint64_t vaddr,
+			      struct cfi_place *ret_place)
+{
+	struct images_source *s = &im->sources.v[image];
+	int fd, r;
+
+	if (im->lookup_cache->images.v[image].key.kind != IMAGE_KIND_FILE ||
+	    (s->frames_tried && !s->frames))
+		return -ENOENT;
+	r = images_file(im, image, &fd);
+	if (!r && !s->frames)
+		r = images_open_frames(fd, &s->frames);
+	s->frames_tried = true;
+	if (!r) {
+		cfi_frames_use_fd(s->frames, fd);
+		r = cfi_frames_find(s->frames, vaddr, ret_place);
+	}
+	return r == -ENOMEM ? r : r || ret_place->error ? -ENOENT : 0;
 }
 
 /* One lookup of an address in the source of its image. */
@@ -132,29 +150,27 @@ static int images_lookup_by_bounds(struct images *im, uint32_t image, uint64_t a
 					    .module = LOOKUP_NONE,
 					    .source = SYMBOL_BOUNDS,
 					    .until_ns = UINT64_MAX};
-	const struct lookup_cache *cache = im->lookup_cache;
-	struct images_source *source = &im->sources.v[image];
-	const struct function_bounds_entry *e;
+	const struct image *elf = im->sources.v[image].elf;
+	struct cfi_place function;
 	uint64_t vaddr;
 	uint32_t *place;
 	char buf[24];
-	int r = source->elf ? image_vaddr(source->elf, addr, &vaddr) : -ENOENT;
+	int r = elf ? image_vaddr(elf, addr, &vaddr) : -ENOENT;
 
 	if (!r)
-		r = images_open_bounds(im, &cache->images.v[image].key, source);
-	e = r ? NULL : function_bounds_find(&source->bounds, vaddr);
-	if (!e)
-		return r ? r : -ENOENT;
-	found.start = e->start - vaddr + addr;
-	found.end = found.start + e->bytes;
-	r = images_pieces_place(&source->bounds_pieces, (size_t)(e - source->bounds.entries.v),
-				&place);
+		r = images_find_bounds(im, image, vaddr, &function);
+	if (r)
+		return r;
+	found.start = function.start - vaddr + addr;
+	found.end = function.end - vaddr + addr;
+	r = hashmap_entry(&im->bounds_ids, (uint64_t)image << 32 | (uint32_t)function.off, 0,
+			  &place, NULL);
 	/* Overlapping segments can hold a function twice. */
-	if (!r && *place && cache->symbols.v[*place - 1].start == found.start) {
+	if (!r && *place && im->lookup_cache->symbols.v[*place - 1].start == found.start) {
 		*ret_symbol = *place - 1;
 		return 0;
 	}
-	snprintf(buf, sizeof(buf), "0x%llx", (unsigned long long)e->start);
+	snprintf(buf, sizeof(buf), "0x%llx", (unsigned long long)function.start);
 	if (!r)
 		r = intern_str(&im->lookup_cache->texts, buf, &found.name);
 	if (!r)

@@ -1,6 +1,5 @@
 #include "unwind/cfi_table.h"
 
-#include "unwind/cfi_index.h"
 #include "unwind/cfi_rules.h"
 
 #include <errno.h>
@@ -19,12 +18,12 @@ _Static_assert(sizeof(struct cfi_row) == 16, "compiled rows are small");
 struct compiled {
 	struct cfi_place place;
 	uint32_t first, n; /* rows */
-	bool debug_frame, signal;
+	bool signal;
 };
 
 struct cfi_table {
-	struct cfi_sections sections;
-	struct cfi_index eh_frame, debug_frame;
+	struct cfi_frames *frames;
+	bool header_wrong; /* as the index had it when places were compiled */
 	/* By address, in two arrays, so that a search touches little memory. */
 	VEC(uint64_t) lows;
 	VEC(uint32_t) order; /* indices into places */
@@ -35,45 +34,24 @@ struct cfi_table {
 	uint32_t hints[HINTS];
 };
 
-static int begin(struct cfi_sections *sections, struct cfi_table **ret_table)
+int cfi_table_take(struct cfi_frames *frames, struct cfi_table **ret_table)
 {
 	struct cfi_table *t = calloc(1, sizeof(*t));
 
 	if (!t) {
-		cfi_sections_close(sections);
+		cfi_frames_free(frames);
 		return -ENOMEM;
 	}
-	t->sections = *sections;
-	cfi_index_open(&t->eh_frame, &t->sections.eh_frame, &t->sections.header, true);
-	cfi_index_open(&t->debug_frame, &t->sections.debug_frame, NULL, false);
+	t->frames = frames;
 	*ret_table = t;
 	return 0;
-}
-
-int cfi_table_open(int fd, struct cfi_table **ret_table, struct parse_error *err)
-{
-	struct cfi_sections sections;
-	int r = fd < 0 ? -EBADF : cfi_sections_open(fd, NULL, 0, &sections, err);
-
-	return r ? r : begin(&sections, ret_table);
-}
-
-int cfi_table_from_memory(const void *data, size_t len, struct cfi_table **ret_table,
-			  struct parse_error *err)
-{
-	struct cfi_sections sections;
-	int r = cfi_sections_open(-1, data, len, &sections, err);
-
-	return r ? r : begin(&sections, ret_table);
 }
 
 void cfi_table_free(struct cfi_table *t)
 {
 	if (!t)
 		return;
-	cfi_index_close(&t->eh_frame);
-	cfi_index_close(&t->debug_frame);
-	cfi_sections_close(&t->sections);
+	cfi_frames_free(t->frames);
 	vec_free(&t->lows);
 	vec_free(&t->order);
 	vec_free(&t->places);
@@ -84,17 +62,6 @@ void cfi_table_free(struct cfi_table *t)
 static void forget(struct cfi_table *t)
 {
 	t->lows.len = t->order.len = t->places.len = t->rows.len = 0;
-}
-
-static int read_fde(struct cfi_table *t, const struct compiled *c, const struct cfi_cie **ret_cie,
-		    struct cfi_fde *ret_fde)
-{
-	int r = cfi_index_fde(c->debug_frame ? &t->debug_frame : &t->eh_frame, c->place.off,
-			      ret_cie, ret_fde);
-
-	/* The file may have changed since its table was read. */
-	return !r && (ret_fde->start != c->place.start || ret_fde->end != c->place.end) ? -EBADMSG
-											: r;
 }
 
 static int add_row(struct cfi_table *t, const struct compiled *c, uint64_t start,
@@ -118,13 +85,14 @@ static int compile_rows(struct cfi_table *t, struct compiled *c, uint64_t vaddr)
 	const struct cfi_cie *cie;
 	struct cfi_program p;
 	struct cfi_fde fde;
-	int r = read_fde(t, c, &cie, &fde);
+	int r = cfi_frames_fde(t->frames, &c->place, &cie, &fde);
 
+	if (!r)
+		r = cfi_program_begin(&p, cie, &fde);
 	if (r)
 		return r;
 	t->compiled++;
 	c->signal = cie->signal;
-	cfi_program_begin(&p, cie, &fde);
 	while ((r = cfi_program_next(&p)) > 0) {
 		r = add_row(t, c, p.from, cfi_rules_short_rule(&p.state, cie->signal));
 		if (r)
@@ -170,32 +138,21 @@ static int insert(struct cfi_table *t, const struct compiled *c)
 	return 0;
 }
 
-static int locate(struct cfi_table *t, uint64_t vaddr, struct compiled *c)
+/* Finds the place of vaddr. Forgets compiled functions that a wrong header gave. */
+static int locate(struct cfi_table *t, uint64_t vaddr, struct cfi_place *ret_place)
 {
-	struct cfi_place other;
-	bool changed = false;
-	int r = cfi_index_find(&t->eh_frame, vaddr, &c->place, &changed);
+	int r = cfi_frames_find(t->frames, vaddr, ret_place);
 
-	if (changed)
+	if (t->header_wrong != t->frames->eh_frame.header_wrong)
 		forget(t);
-	if (r || !c->place.error || !t->sections.debug_frame.pages.bytes)
-		return r;
-	r = cfi_index_find(&t->debug_frame, vaddr, &other, &changed);
-	if (r)
-		return r;
-	other.lo = other.lo > c->place.lo ? other.lo : c->place.lo;
-	other.hi = other.hi < c->place.hi ? other.hi : c->place.hi;
-	c->debug_frame = !other.error;
-	if (other.error && c->place.error != -ENOENT)
-		other.error = c->place.error;
-	c->place = other;
-	return 0;
+	t->header_wrong = t->frames->eh_frame.header_wrong;
+	return r;
 }
 
 static int compile(struct cfi_table *t, uint64_t vaddr, const struct compiled **ret_compiled)
 {
 	struct compiled c = {.first = 0};
-	int r = locate(t, vaddr, &c);
+	int r = locate(t, vaddr, &c.place);
 
 	if (r)
 		return r;
@@ -228,7 +185,7 @@ __attribute__((noinline)) static int search(struct cfi_table *t, uint64_t vaddr,
 	const struct compiled *c = at ? &t->places.v[t->order.v[at - 1]] : NULL;
 
 	if (!c || vaddr >= c->place.hi) {
-		int r = vaddr == UINT64_MAX ? -ENOENT : compile(t, vaddr, &c);
+		int r = compile(t, vaddr, &c);
 
 		if (r)
 			return r;
@@ -282,11 +239,12 @@ static int full_step(struct cfi_table *t, const struct compiled *c, uint64_t vad
 	const struct cfi_cie *cie;
 	struct cfi_program p;
 	struct cfi_fde fde;
-	int r = read_fde(t, c, &cie, &fde);
+	int r = cfi_frames_fde(t->frames, &c->place, &cie, &fde);
 
+	if (!r)
+		r = cfi_program_begin(&p, cie, &fde);
 	if (r)
 		return r;
-	cfi_program_begin(&p, cie, &fde);
 	do
 		r = cfi_program_next(&p);
 	while (r > 0 && p.to <= vaddr);
@@ -328,20 +286,12 @@ int cfi_table_bounds(struct cfi_table *t, uint64_t vaddr, uint64_t *ret_start, u
 
 struct cfi_table_stats cfi_table_stats(const struct cfi_table *t)
 {
-	const struct cfi_sections *s = &t->sections;
-
 	return (struct cfi_table_stats){
 		.places = t->places.len,
 		.rows = t->rows.len,
 		.compiled = t->compiled,
 		.bytes = sizeof(*t) + t->lows.cap * sizeof(*t->lows.v) +
 			 t->order.cap * sizeof(*t->order.v) + t->places.cap * sizeof(*t->places.v) +
-			 t->rows.cap * sizeof(*t->rows.v) +
-			 (t->eh_frame.entries.cap + t->debug_frame.entries.cap) *
-				 sizeof(struct cfi_index_entry) +
-			 s->header.resident + s->eh_frame.resident + s->debug_frame.resident +
-			 (s->debug_frame.pages.packed && s->debug_frame.pages.data
-				  ? s->debug_frame.pages.bytes
-				  : 0),
+			 t->rows.cap * sizeof(*t->rows.v) + cfi_frames_bytes(t->frames),
 	};
 }

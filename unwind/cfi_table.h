@@ -1,14 +1,13 @@
 /*
- * The rules of an ELF image's call frame information, by address. Opening reads little more than
- * headers. The first lookup in a function compiles its FDE to rows of 16 bytes. .eh_frame takes
- * precedence; .debug_frame covers the rest. Compiled rows and bytes read are limited: when they
+ * The rules of an ELF image's call frame information (elf/cfi_frames.h), by address. The first
+ * lookup in a function compiles its FDE to rows of 16 bytes. Compiled rows are limited: when they
  * pass a limit, all are dropped and made again. Results do not depend on earlier lookups, unless an
  * .eh_frame_hdr is unsorted. One thread uses a table.
  */
 #ifndef UNWIND_CFI_TABLE_H
 #define UNWIND_CFI_TABLE_H
 
-#include "base/error.h"
+#include "elf/cfi_frames.h"
 #include "unwind/rule.h"
 
 #define CFI_TABLE_PLACES_MAX ((size_t)8 << 10)   /* compiled functions, and gaps between them */
@@ -17,17 +16,8 @@
 
 struct cfi_table;
 
-/*
- * Opens the table of a file. Borrows fd, which must stay open while the table is used. Returns 0;
- * -ENOENT: the image has no CFI; -EBADMSG: not ELF, damaged, or of another architecture; -E2BIG;
- * -ENOMEM; -errno. *err is filled if more is known.
- */
-int cfi_table_open(int fd, struct cfi_table **ret_table, struct parse_error *err);
-
-/* Opens the table of a whole ELF image in memory (the vdso); copies what it needs. */
-int cfi_table_from_memory(const void *data, size_t len, struct cfi_table **ret_table,
-			  struct parse_error *err);
-
+/* Makes the table of an image of this architecture. Takes frames. Returns 0 or -ENOMEM. */
+int cfi_table_take(struct cfi_frames *frames, struct cfi_table **ret_table);
 void cfi_table_free(struct cfi_table *t);
 
 /*

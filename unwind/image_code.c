@@ -72,6 +72,7 @@ static int read_elf(struct image_code *c)
 {
 	struct parse_error err;
 	struct elf_file elf;
+	struct cfi_frames *frames = NULL;
 	int r = elf_file_open(&elf, c->bytes.fd, c->bytes.memory, c->bytes.bytes, &err);
 
 	if (r)
@@ -83,11 +84,11 @@ static int read_elf(struct image_code *c)
 		r = bare_code_read(&c->bare, &elf);
 	bool is_clr = c->is_elf && clr_hijack_is_runtime(&elf);
 
+	if (c->is_elf && !r)
+		r = cfi_frames_open(&elf, &frames);
 	elf_file_close(&elf);
-	if (r || !c->is_elf)
-		return r;
-	r = c->bytes.memory ? cfi_table_from_memory(c->bytes.memory, c->bytes.bytes, &c->cfi, &err)
-			    : cfi_table_open(c->bytes.fd, &c->cfi, &err);
+	if (!r && frames)
+		r = cfi_table_take(frames, &c->cfi);
 	return r || !is_clr ? r : find_hijack(c);
 }
 

@@ -1,8 +1,8 @@
 #include "unwind/libdw_image.h"
 
 #include "base/cleanup.h"
+#include "elf/cfi_section.h"
 #include "elf/elf_file.h"
-#include "unwind/cfi_section.h"
 
 #include <elf.h>
 #include <errno.h>

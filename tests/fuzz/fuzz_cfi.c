@@ -2,8 +2,8 @@
  * Input: an ELF file, or sections after a byte of flags that is not 0x7f. Bit 0: .debug_frame
  * follows instead of .eh_frame. Bit 1: .eh_frame_hdr comes first, with its length in the next byte.
  * Addresses are as in the input.
- * covers: unwind/cfi.c unwind/cfi_index.c unwind/cfi_rules.c unwind/cfi_section.c
- * unwind/cfi_table.c
+ * covers: elf/cfi_entry.c elf/cfi_frames.c elf/cfi_index.c elf/cfi_section.c unwind/cfi.c
+ * unwind/cfi_rules.c unwind/cfi_table.c
  */
 #include "base/file.h"
 #include "tests/unit/cfi_image.h"
@@ -85,7 +85,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	bool is_elf = size && data[0] == 0x7f;
 	struct cfi_bytes image = {0};
-	struct parse_error err;
 	struct cfi_table *t;
 
 	if (!size)
@@ -94,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		cfi_put(&image, data, size);
 	else
 		image = image_of(data, size);
-	if (!cfi_table_from_memory(image.v, image.len, &t, &err)) {
+	if (!cfi_table_of(-1, image.v, image.len, &t)) {
 		probe_all(t, data, size);
 		cfi_table_free(t);
 	}
@@ -102,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (is_elf && (fd < 0 || file_write_all(fd, data, size)))
 		abort();
-	if (is_elf && !cfi_table_open(fd, &t, &err)) {
+	if (is_elf && !cfi_table_of(fd, NULL, 0, &t)) {
 		probe_all(t, data, size);
 		cfi_table_free(t);
 	}

@@ -5,7 +5,7 @@
  *
  * usage: cfi_as_libdw FILE...
  */
-#include "unwind/cfi_index.h"
+#include "tests/unit/cfi_image.h"
 #include "unwind/cfi_table.h"
 
 #include <dwarf.h>
@@ -314,10 +314,9 @@ static void compare_section(struct comparison *c, struct cfi_section *section, b
 {
 	struct cfi_place place;
 	struct cfi_index x;
-	bool changed;
 
 	cfi_index_open(&x, section, NULL, eh);
-	if (!cfi_index_find(&x, 0, &place, &changed)) {
+	if (!cfi_index_find(&x, 0, &place)) {
 		uint64_t theirs = section->open_end
 					  ? x.entries.len
 					  : count_fdes(elf, eh ? ".eh_frame" : ".debug_frame", eh);
@@ -338,9 +337,11 @@ static int compare_file(const char *path)
 	int fd = open(path, O_RDONLY | O_CLOEXEC), r = -errno;
 	struct cfi_sections sections;
 	struct parse_error err = {0};
+	struct elf_file elf_file;
 
-	if (!stack || fd < 0 || (r = cfi_table_open(fd, &c.table, &err)) ||
-	    (r = cfi_sections_open(fd, NULL, 0, &sections, &err))) {
+	if (!stack || fd < 0 || (r = elf_file_open(&elf_file, fd, NULL, 0, &err)) ||
+	    (r = cfi_table_of(fd, NULL, 0, &c.table)) ||
+	    (r = cfi_sections_of(&elf_file, &sections))) {
 		printf("%s: %s (%s)\n", path, err.what ? err.what : "no CFI", strerror(-r));
 		return 2;
 	}
@@ -364,6 +365,7 @@ static int compare_file(const char *path)
 	       " values neither has, %" PRIu64 " only here; %" PRIu64 " differ\n",
 	       path, c.fdes, c.rows, c.plain, c.full, c.plt, c.ends, c.undecided, c.more, c.differ);
 	cfi_sections_close(&sections);
+	elf_file_close(&elf_file);
 	cfi_table_free(c.table);
 	dwarf_cfi_end(c.eh_frame);
 	dwarf_end(dwarf);

@@ -3,6 +3,7 @@
 #define TESTS_CFI_IMAGE_H
 
 #include "base/arch.h"
+#include "unwind/cfi_table.h"
 
 #include <elf.h>
 #include <stdint.h>
@@ -94,6 +95,20 @@ static inline struct cfi_bytes cfi_image_of(struct cfi_bytes eh_frame, struct cf
 	cfi_put(&image, sections, n * sizeof(*sections));
 	memcpy(image.v, &ehdr, sizeof(ehdr));
 	return image;
+}
+
+/* Opens the rules of an ELF file, or of an image in memory if fd is -1. */
+static inline int cfi_table_of(int fd, const void *memory, size_t len, struct cfi_table **ret_table)
+{
+	struct cfi_frames *frames;
+	struct elf_file elf;
+	int r = elf_file_open(&elf, fd, memory, len, NULL);
+
+	if (r)
+		return r;
+	r = cfi_frames_open(&elf, &frames);
+	elf_file_close(&elf);
+	return r ? r : cfi_table_take(frames, ret_table);
 }
 
 #endif

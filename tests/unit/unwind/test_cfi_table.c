@@ -72,10 +72,9 @@ static size_t usual_cie(void)
 static struct cfi_table *table_with(struct cfi_bytes header, struct cfi_bytes debug_frame)
 {
 	struct cfi_bytes image = cfi_image_of(frame, header, debug_frame);
-	struct parse_error err = {0};
 	struct cfi_table *t;
 
-	assert_int_equal(cfi_table_from_memory(image.v, image.len, &t, &err), 0);
+	assert_int_equal(cfi_table_of(-1, image.v, image.len, &t), 0);
 	free(image.v);
 	free(frame.v);
 	free(header.v);
@@ -625,15 +624,11 @@ static void compiled_tables_are_bounded(void **state)
 static void other_files_are_distinguished(void **state)
 {
 	struct cfi_bytes image = cfi_image_of(none, none, none);
-	struct parse_error err = {0};
 	struct cfi_table *t = NULL;
 
 	(void)state;
-	assert_int_equal(cfi_table_from_memory(image.v, image.len, &t, &err), -ENOENT);
-	((Elf64_Ehdr *)(void *)image.v)->e_machine = EM_AARCH64;
-	assert_int_equal(cfi_table_from_memory(image.v, image.len, &t, &err), -EBADMSG);
-	assert_int_equal(cfi_table_from_memory("not ELF", 7, &t, &err), -EBADMSG);
-	assert_int_equal(cfi_table_open(-1, &t, &err), -EBADF);
+	assert_int_equal(cfi_table_of(-1, image.v, image.len, &t), -ENOENT);
+	assert_int_equal(cfi_table_of(-1, "not ELF", 7, &t), -EBADMSG);
 	assert_null(t);
 	free(image.v);
 	cfi_table_free(NULL);
@@ -642,7 +637,6 @@ static void other_files_are_distinguished(void **state)
 static void a_file_truncated_while_it_is_read_is_damaged(void **state)
 {
 	struct cfi_table *t;
-	struct parse_error err;
 
 	(void)state;
 	fde_of(usual_cie(), 0x5000, 0x100, NULL, 0);
@@ -650,7 +644,7 @@ static void a_file_truncated_while_it_is_read_is_damaged(void **state)
 	int fd = memfd_create("elf", MFD_CLOEXEC);
 
 	assert_int_equal(file_write_all(fd, image.v, image.len), 0);
-	assert_int_equal(cfi_table_open(fd, &t, &err), 0);
+	assert_int_equal(cfi_table_of(fd, NULL, 0, &t), 0);
 	assert_int_equal(ftruncate(fd, 70), 0);
 	assert_int_equal(error_at(t, 0x5000), -EBADMSG);
 	cfi_table_free(t);
@@ -703,12 +697,11 @@ static void our_own_frames_are_stepped_out_of(void **state)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	struct cfi_table *t;
-	struct parse_error err;
 	uint64_t base = 0;
 
 	(void)state;
 	dl_iterate_phdr(first_base, &base);
-	assert_int_equal(cfi_table_open(fd, &t, &err), 0);
+	assert_int_equal(cfi_table_of(fd, NULL, 0, &t), 0);
 	step_out(t, base, (const char *)__builtin_frame_address(0) + 256);
 	assert_int_equal(error_at(t, 0), -ENOENT);
 	cfi_table_free(t);
@@ -719,7 +712,6 @@ static void the_vdso_has_rules(void **state)
 {
 	const unsigned char *vdso = (const unsigned char *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
 	struct unwind_rule rule;
-	struct parse_error err;
 	struct cfi_table *t;
 	size_t found = 0;
 
@@ -728,10 +720,8 @@ static void the_vdso_has_rules(void **state)
 		skip();
 	const Elf64_Ehdr *ehdr = (const void *)vdso;
 
-	assert_int_equal(cfi_table_from_memory(vdso,
-					       ehdr->e_shoff + ehdr->e_shnum * sizeof(Elf64_Shdr),
-					       &t, &err),
-			 0);
+	assert_int_equal(
+		cfi_table_of(-1, vdso, ehdr->e_shoff + ehdr->e_shnum * sizeof(Elf64_Shdr), &t), 0);
 	for (uint64_t at = 0; at < 8192; at++)
 		found += !cfi_table_find(t, at, &rule);
 	assert_true(found > 100);

@@ -4,7 +4,7 @@
 
 #include "tests/unit/bare_image.h"
 #include "tests/unit/unwind_check.h"
-#include "unwind/cfi_section.h"
+#include "elf/cfi_section.h"
 #include "unwind/clr_hijack.h"
 
 #include <errno.h>

@@ -3,12 +3,12 @@
  * Without one, the first lookup scans the whole section once. If FDEs overlap, the one with the
  * highest start wins; with equal starts, the last one in the section wins.
  */
-#ifndef UNWIND_CFI_INDEX_H
-#define UNWIND_CFI_INDEX_H
+#ifndef ELF_CFI_INDEX_H
+#define ELF_CFI_INDEX_H
 
 #include "base/vec.h"
-#include "unwind/cfi.h"
-#include "unwind/cfi_section.h"
+#include "elf/cfi_entry.h"
+#include "elf/cfi_section.h"
 
 #define CFI_INDEX_ENTRIES_MAX ((size_t)1 << 21)      /* FDEs that a scan collects */
 #define CFI_INDEX_BYTES_MAX ((uint64_t)512 << 20)    /* bytes that a scan covers */
@@ -32,6 +32,7 @@ struct cfi_index {
 	struct cfi_section *header;       /* borrowed; NULL: no usable header */
 	uint64_t header_at, header_count; /* offset and rows of its table */
 	bool eh;                          /* .eh_frame, not .debug_frame */
+	bool header_wrong;                /* the header proved wrong; results from it may be too */
 	bool walked;                      /* the section was scanned */
 	int error; /* first error of the scan; the entries it collected are still valid */
 	uint64_t cie_bytes;
@@ -50,6 +51,7 @@ struct cfi_place {
 	int error;
 	uint64_t start, end; /* of the FDE's function */
 	uint64_t off;        /* of the FDE in the section */
+	bool debug_frame;    /* that section is .debug_frame; set by cfi_frames */
 };
 
 /* Opens an index; header may be NULL. Reads only a few bytes. */
@@ -58,12 +60,10 @@ void cfi_index_open(struct cfi_index *x, struct cfi_section *section, struct cfi
 void cfi_index_close(struct cfi_index *x);
 
 /*
- * Finds the FDE of an address other than UINT64_MAX. Sets *ret_changed if the header proves wrong;
- * earlier results may then be wrong too. Otherwise leaves it untouched. Returns 0, with *ret_place;
- * -ENOMEM.
+ * Finds the FDE of an address other than UINT64_MAX. Sets header_wrong if the header proves wrong
+ * now. Returns 0, with *ret_place; -ENOMEM.
  */
-int cfi_index_find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *ret_place,
-		   bool *ret_changed);
+int cfi_index_find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *ret_place);
 
 /*
  * Reads the FDE at an offset and its CIE; both are valid until the next call of this module.

@@ -3,10 +3,9 @@
  * .eh_frame_hdr, and .debug_frame, which may be compressed. If the section headers are stripped, it
  * follows the program header PT_GNU_EH_FRAME.
  */
-#ifndef UNWIND_CFI_SECTION_H
-#define UNWIND_CFI_SECTION_H
+#ifndef ELF_CFI_SECTION_H
+#define ELF_CFI_SECTION_H
 
-#include "base/error.h"
 #include "elf/pages.h"
 
 #define CFI_UNPACKED_MAX ((uint64_t)256 << 20) /* bytes of a decompressed section */
@@ -16,6 +15,7 @@
 struct cfi_section {
 	struct elf_pages pages; /* bytes 0: the section is missing */
 	uint64_t addr;          /* vaddr of its first byte */
+	uint8_t address_bytes;  /* 4 or 8 */
 	int fd;                 /* borrowed */
 	uint64_t resident;      /* bytes in memory */
 	bool open_end;          /* the size is an upper limit, not exact */
@@ -26,14 +26,10 @@ struct cfi_sections {
 };
 
 /*
- * Opens the sections of a file. Borrows fd until cfi_sections_close. With fd -1 it copies them from
- * the image at memory instead. A damaged section counts as missing. Returns 0; -ENOENT: no section;
- * -EBADMSG: not ELF, or of another architecture; -E2BIG; -ENOMEM; -errno.
+ * Finds the sections of a file of any architecture. Its descriptor must stay open until
+ * cfi_sections_close; *elf may be closed. Sections of an image in memory are copied. A damaged
+ * section counts as missing. Returns 0; -ENOENT: no section; -E2BIG; -ENOMEM.
  */
-int cfi_sections_open(int fd, const void *memory, size_t len, struct cfi_sections *ret_sections,
-		      struct parse_error *err);
-
-/* Opens the sections of a file of any architecture, which stays open until cfi_sections_close. */
 int cfi_sections_of(const struct elf_file *elf, struct cfi_sections *ret_sections);
 
 void cfi_sections_close(struct cfi_sections *s);

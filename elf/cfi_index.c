@@ -1,4 +1,4 @@
-#include "unwind/cfi_index.h"
+#include "elf/cfi_index.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -23,10 +23,11 @@ static bool read_header(struct cfi_index *x, struct cfi_section *header)
 		return false;
 	struct dwarf_bytes b = {.p = at + 4, .end = at + have};
 
-	if (cfi_pointer(&b, at[1], header->addr + 4, header->addr, &frame) ||
+	if (cfi_pointer(&b, at[1], header->address_bytes, header->addr + 4, header->addr, &frame) ||
 	    frame != x->section->addr)
 		return false;
-	if (cfi_pointer(&b, at[2], header->addr + (uint64_t)(b.p - at), header->addr, &count) ||
+	if (cfi_pointer(&b, at[2], header->address_bytes, header->addr + (uint64_t)(b.p - at),
+			header->addr, &count) ||
 	    !count)
 		return false;
 	x->header_at = (uint64_t)(b.p - at);
@@ -94,7 +95,8 @@ static int cie_at(struct cfi_index *x, uint64_t off, const struct cfi_cie **ret_
 	x->cie_bytes += head.end - head.off;
 	r = cfi_section_need(x->section, head.body, head.end - head.body, &at);
 	if (!r)
-		r = cfi_cie_read(at, (size_t)(head.end - head.body), &x->cies[slot].cie);
+		r = cfi_cie_read(at, (size_t)(head.end - head.body), x->section->address_bytes,
+				 &x->cies[slot].cie);
 	x->cies[slot].off = off;
 	x->cies[slot].used = !r;
 	return r;
@@ -296,8 +298,7 @@ static int find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *place)
 	return r == -EBADMSG && x->header ? -ESTALE : r;
 }
 
-int cfi_index_find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *ret_place,
-		   bool *ret_changed)
+int cfi_index_find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *ret_place)
 {
 	struct cfi_place place;
 	int r = 0;
@@ -307,7 +308,7 @@ int cfi_index_find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *ret_pl
 		r = find(x, vaddr, &place);
 		if (r == -ESTALE) {
 			x->header = NULL;
-			*ret_changed = true;
+			x->header_wrong = true;
 		}
 	}
 	if (!x->header) {

@@ -1,6 +1,6 @@
-#include "unwind/cfi_section.h"
+#include "elf/cfi_section.h"
 
-#include "unwind/cfi.h"
+#include "elf/cfi_entry.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -22,7 +22,10 @@ static int load(const struct elf_file *elf, const struct elf_section *from, bool
 		 from->bytes <= elf->bytes - from->file_off)
 		r = elf_pages_of_memory(elf->memory + from->file_off, (size_t)from->bytes, &pages);
 	if (!r)
-		*s = (struct cfi_section){.pages = pages, .addr = from->addr, .fd = elf->fd};
+		*s = (struct cfi_section){.pages = pages,
+					  .addr = from->addr,
+					  .address_bytes = elf->is_64 ? 8 : 4,
+					  .fd = elf->fd};
 	return r;
 }
 
@@ -74,7 +77,8 @@ static int find_by_header(const struct elf_file *elf, struct cfi_section *header
 		return r == -ENOMEM ? r : 0;
 	struct dwarf_bytes b = {.p = at + EH_FRAME_POINTER_AT, .end = at + bytes};
 
-	if (cfi_pointer(&b, at[1], header->addr + EH_FRAME_POINTER_AT, header->addr, &vaddr))
+	if (cfi_pointer(&b, at[1], header->address_bytes, header->addr + EH_FRAME_POINTER_AT,
+			header->addr, &vaddr))
 		return 0;
 	for (size_t i = 0; i < elf->nsegments; i++) {
 		const struct elf_segment *g = &elf->segments[i];
@@ -114,7 +118,7 @@ int cfi_sections_of(const struct elf_file *elf, struct cfi_sections *ret_section
 {
 	struct cfi_sections s = {
 		.header = {.fd = -1}, .eh_frame = {.fd = -1}, .debug_frame = {.fd = -1}};
-	int r = find_all(elf, &s);
+	int r = elf->fd < 0 && elf->bytes > CFI_IMAGE_BYTES_MAX ? -E2BIG : find_all(elf, &s);
 
 	if (!r && !s.eh_frame.pages.bytes && !s.debug_frame.pages.bytes)
 		r = -ENOENT;
@@ -122,25 +126,6 @@ int cfi_sections_of(const struct elf_file *elf, struct cfi_sections *ret_section
 		cfi_sections_close(&s);
 	else
 		*ret_sections = s;
-	return r;
-}
-
-int cfi_sections_open(int fd, const void *memory, size_t len, struct cfi_sections *ret_sections,
-		      struct parse_error *err)
-{
-	struct elf_file elf;
-
-	if (fd < 0 && len > CFI_IMAGE_BYTES_MAX)
-		return parse_fail(err, -E2BIG, "the image in memory is larger than 16 MiB", len);
-	int r = elf_file_open(&elf, fd, memory, len, err);
-
-	if (r)
-		return r;
-	if (!elf.is_64 || elf.machine != ARCH_ELF_MACHINE)
-		r = parse_fail(err, -EBADMSG, "the ELF file is for another architecture", 0);
-	else
-		r = cfi_sections_of(&elf, ret_sections);
-	elf_file_close(&elf);
 	return r;
 }
 
