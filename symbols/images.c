@@ -222,6 +222,21 @@ int images_file(struct images *im, uint32_t image, int *ret_fd)
 	return r;
 }
 
+int images_open_again(struct images *im, uint32_t image, int *ret_fd)
+{
+	int fd = -1, r = images_add_source(im, image);
+
+	if (!r)
+		r = images_file(im, image, &fd);
+	if (!r)
+		fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (!r && fd < 0)
+		r = -errno;
+	if (!r)
+		*ret_fd = fd;
+	return r;
+}
+
 /*
  * jit_sources_open_fn: opens the jitdump that a process has mapped, if it is still the same file.
  */

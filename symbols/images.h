@@ -80,6 +80,12 @@ int images_lookup(struct images *im, uint32_t image, uint64_t addr, uint64_t tim
 		  uint32_t *ret_symbol, bool *ret_timed);
 
 /*
+ * Opens the file of an image. It is found and checked once for all uses. Returns 0, -ENOENT,
+ * -ENOMEM, -errno.
+ */
+int images_open_again(struct images *im, uint32_t image, int *ret_fd);
+
+/*
  * Notes in lookup_cache how the names of each process's JIT-compiled code were taken. Returns 0,
  * -ENOMEM, -E2BIG.
  */

@@ -186,6 +186,13 @@ const struct tracker *symbolizer_tracker(const struct symbolizer *s)
 	return s->tracker;
 }
 
+int symbolizer_open_file(void *symbolizer, uint32_t image, int *ret_fd)
+{
+	struct symbolizer *s = symbolizer;
+
+	return images_open_again(s->images, image, ret_fd);
+}
+
 /* Children have the runtimes of their parents until they execute a program. */
 static int symbolizer_follow_runtime(struct symbolizer *s, const struct perfdata_record *record)
 {

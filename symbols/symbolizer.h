@@ -94,6 +94,9 @@ int symbolizer_apply(struct symbolizer *s, const struct perfdata_record *record)
 /* Follows the processes of the records. Borrowed; unwinding uses it too. */
 const struct tracker *symbolizer_tracker(const struct symbolizer *s);
 
+/* Opens a file for unwinding, as struct unwinder_options requires. symbolizer is ctx. */
+int symbolizer_open_file(void *symbolizer, uint32_t image, int *ret_fd);
+
 /* Adds build ids of the header, for images whose map records carry none. */
 int symbolizer_build_ids(struct symbolizer *s, const struct perfdata_build_id_entry *ids, size_t n);
 

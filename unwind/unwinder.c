@@ -140,7 +140,8 @@ static int find_file(struct unwinder *u, uint32_t number, const struct process_m
 
 	if (!image->place.end)
 		image->place = u->tracker->places.v[number];
-	r = find_file_at(u, unwinder_key(u, number), &image->place, ret_fd);
+	r = u->options.open_file ? u->options.open_file(u->options.ctx, number, ret_fd)
+				 : find_file_at(u, unwinder_key(u, number), &image->place, ret_fd);
 	if (!r || r == -ENOMEM || !u->options.opener || sampled.pid == image->place.pid)
 		return r;
 	r = find_file_at(u, unwinder_key(u, number), &sampled, ret_fd);

@@ -32,6 +32,11 @@ struct unwinder_options {
 	 * inside this call. False: it will not come. NULL: such code stays unknown.
 	 */
 	bool (*request_code)(void *ctx, int32_t pid, uint64_t addr);
+	/*
+	 * Opens the file of an image of tracker, so that naming and unwinding open it once. Returns
+	 * 0, -ENOENT, -ENOMEM, -errno. NULL: the unwinder opens it.
+	 */
+	int (*open_file)(void *ctx, uint32_t image, int *ret_fd);
 	void *ctx;
 };
 

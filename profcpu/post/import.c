@@ -454,7 +454,7 @@ static int import_stacks(struct import *in, const struct import_options *options
 					      .at_call_sites = options->at_call_sites,
 					      .symbols_fd = options->symbols.store_dir_fd,
 					      .keep = options->write_store_dir_fd >= 0,
-					      .tracker = symbolizer_tracker(in->symbols),
+					      .symbolizer = in->symbols,
 					      .opener = options->symbols.opener,
 					      .offline = options->symbols.offline,
 					      .recorded_elsewhere =

@@ -105,14 +105,18 @@ void post_stacks_arch(struct stacks *s, const char *arch)
 
 int post_stacks_events(struct stacks *s, const struct perfdata_event *events, size_t n)
 {
-	struct unwinder_options options = {.tracker = s->options.tracker,
-					   .opener = s->options.opener,
+	struct unwinder_options options = {.opener = s->options.opener,
 					   .recorded_elsewhere = s->options.recorded_elsewhere,
 					   .frames_max = s->options.max_stack > WALK_FRAMES_MAX
 								 ? s->options.max_stack
 								 : WALK_FRAMES_MAX};
 	int r = 0;
 
+	if (s->options.symbolizer) {
+		options.tracker = symbolizer_tracker(s->options.symbolizer);
+		options.open_file = symbolizer_open_file;
+		options.ctx = s->options.symbolizer;
+	}
 	for (size_t i = 0; i < n && !r && !s->unwinder; i++)
 		if (stacks_has_copies(&events[i]))
 			r = unwinder_new(&options, &s->unwinder);

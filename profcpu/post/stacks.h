@@ -22,8 +22,8 @@ struct stacks_options {
 	 */
 	int symbols_fd;
 	bool keep;                     /* the caller will call post_stacks_keep */
-	const struct tracker *tracker; /* for struct unwinder_options; borrowed */
-	struct opener *opener;         /* likewise */
+	struct symbolizer *symbolizer; /* names the same samples; borrowed; NULL: nothing does */
+	struct opener *opener;         /* for struct unwinder_options; borrowed */
 	/* Read no file of this machine. Then only the sampled frame is known. */
 	bool offline;
 	bool recorded_elsewhere; /* on another machine */
