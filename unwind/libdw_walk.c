@@ -70,14 +70,14 @@ int libdw_walk_new(libdw_find_code_fn *find_code, void *ctx, volatile uint32_t *
 
 	elf_version(EV_CURRENT);
 	for (size_t i = 0; !r && i < MACHINES; i++) {
-		size_t bytes;
-
 		r = libdw_image_empty(machine_at(i)->elf, &w->machines[i].image);
-		if (!r)
-			w->machines[i].elf = elf_memory(
-				(char *)(uintptr_t)libdw_image_file(w->machines[i].image, &bytes),
-				bytes);
-		r = r || w->machines[i].elf ? r : -ENOMEM;
+		if (r)
+			break;
+		size_t bytes;
+		const void *file = libdw_image_file(w->machines[i].image, &bytes);
+
+		w->machines[i].elf = elf_memory((char *)(uintptr_t)file, bytes);
+		r = w->machines[i].elf ? 0 : -ENOMEM;
 	}
 	if (r) {
 		libdw_walk_free(w);
