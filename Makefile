@@ -99,8 +99,8 @@ $(B)/unit/profcpu/record/test_code_reader: override LDFLAGS += $(addprefix -Wl$(
 # Probes take no time, and the test counts them.
 $(B)/unit/profcpu/jit/test_capture_cost: override LDFLAGS += -Wl,--wrap=jit_process_probe
 
-# The test counts the passes over the samples.
-$(B)/unit/profcpu/post/test_postprocess: override LDFLAGS += -Wl,--wrap=samples_each
+# The test counts the passes over the samples and the readings of the header.
+$(B)/unit/profcpu/post/test_postprocess: override LDFLAGS += -Wl,--wrap=samples_each -Wl,--wrap=perfdata_open
 
 # The test searches for a symbol of its own program.
 $(B)/unit/profcpu/jit/test_stubs: override LDFLAGS += -rdynamic

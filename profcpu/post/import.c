@@ -470,11 +470,12 @@ int post_import_perfdata(int fd, const struct import_options *options, struct pr
 {
 	struct import_result result = {0};
 	struct symbolizer_options symbols = options->symbols;
-	struct import in = {.profile = profile,
+	struct import in = {.data = options->data,
+			    .profile = profile,
 			    .result = &result,
 			    .offcpu = options->offcpu,
 			    .perf_threads = options->perf_threads};
-	int r = perfdata_open(fd, &in.data, &result.error);
+	int r = in.data ? 0 : perfdata_open(fd, &in.data, &result.error);
 
 	symbols.keep_cache = options->write_store_dir_fd >= 0 || options->ret_images;
 	if (!r)

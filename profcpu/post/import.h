@@ -19,6 +19,8 @@
 struct import_options {
 	/* Sources of names. A complete store comes before all others. */
 	struct symbolizer_options symbols;
+	/* Reader of perf.data after its header; taken. NULL: the import opens it. */
+	struct perfdata *data;
 	/* samples.idx, with the grades of stacks. Borrowed; NULL: none. */
 	const struct samples_idx *samples;
 	bool at_call_sites; /* struct stacks_options */

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "base/remedy.h"
 #include "profcpu/post/open_impl.h"
-#include "recording/perfdata.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,20 +49,18 @@ static void open_report_damage(struct post_source *s, const char *path)
  * Whether an index file beside perf.data belongs to the same recording and is whole. 0, or -EBADMSG
  * with *err. The index has no end if the recorder was killed or could not write more.
  */
-static int open_check_index(const struct post_source *s, const struct idx_file_state *file,
+static int open_check_index(struct post_source *s, const struct idx_file_state *file,
 			    struct parse_error *err)
 {
-	struct perfdata *data = NULL;
 	bool ended = s->has_manifest && s->manifest.finished &&
 		     !(s->manifest.ended && *s->manifest.ended) &&
 		     !(s->manifest.damage && *s->manifest.damage);
 	uint64_t start_ns = 0;
 
-	/* Ignore errors: the reader of perf.data reports them. */
-	if (!perfdata_open(s->fd, &data, NULL)) {
-		start_ns = perfdata_info(data)->start_realtime_ns;
-		ended |= !s->has_manifest && !perfdata_stats(data)->unfinished;
-		perfdata_close(data);
+	/* Ignore errors: the import opens fd again and reports them. */
+	if (s->data || !perfdata_open(s->fd, &s->data, NULL)) {
+		start_ns = perfdata_info(s->data)->start_realtime_ns;
+		ended |= !s->has_manifest && !perfdata_stats(s->data)->unfinished;
 	}
 	if (start_ns && file->identity != start_ns)
 		return parse_fail(err, -EBADMSG, "it is of another recording", 0);
@@ -275,6 +272,7 @@ void post_open_close(struct post_source *s)
 		rmdir(s->temp_dir);
 	}
 	free(s->temp_dir);
+	perfdata_close(s->data);
 	cleanup_close(&s->fd);
 	cleanup_close(&s->dir_fd);
 	cleanup_close(&s->store_fd);

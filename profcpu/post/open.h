@@ -8,6 +8,7 @@
 #include "profcpu/post/sniff.h"
 #include "recording/manifest.h"
 #include "recording/offcpu_idx.h"
+#include "recording/perfdata.h"
 #include "recording/samples_idx.h"
 
 #include <stdbool.h>
@@ -16,7 +17,9 @@
 /* An opened input. It owns its descriptors; -1: none. */
 struct post_source {
 	enum input_kind kind;
-	int fd;       /* perf.data or text, at its start */
+	int fd; /* perf.data or text, at its start */
+	/* Reader of fd after its header; NULL: not made yet, or handed to the import. */
+	struct perfdata *data;
 	int dir_fd;   /* directory of the recording */
 	int store_fd; /* symbols/ of the recording */
 	bool has_manifest;

@@ -78,15 +78,16 @@ int post_open_copy(struct post_source *s, const char *name, int own_dir_fd)
 		r = recording_manifest_write(dir_fd, &s->manifest);
 	if (!r)
 		r = file_open_regular(dir_fd, RECORDING_PERF_DATA, &fd);
+	/* Keep the number, because s->data reads on from it. */
+	if (!r && dup3(fd, s->fd, O_CLOEXEC) < 0)
+		r = -errno;
 	if (r) {
 		log_error("cannot copy %s: %s%s", name, strerror(-r), remedy_for(r));
 		return r;
 	}
 	s->lacks_manifest = !s->has_manifest;
-	cleanup_close(&s->fd);
 	cleanup_close(&s->dir_fd);
 	cleanup_close(&s->store_fd);
-	s->fd = TAKE_FD(fd);
 	s->dir_fd = TAKE_FD(dir_fd);
 	s->store_fd = TAKE_FD(symbols_fd);
 	return 0;

@@ -5,6 +5,7 @@
 #include "base/exit_status.h"
 #include "base/file.h"
 #include "profile/samples.h"
+#include "recording/perfdata.h"
 #include "tests/unit/offcpu_recording.h"
 
 #include <fcntl.h>
@@ -14,19 +15,27 @@
 #define SLEEPER 8
 #define WAKER 9
 
-/* Calls of samples_each, by -Wl,--wrap. */
-static int passes;
+/* Counts of calls, by -Wl,--wrap. */
+static int passes, headers;
 
 int __real_samples_each(struct samples *s,
 			int (*fn)(void *ctx, const struct profile_sample *sample), void *ctx);
 int __wrap_samples_each(struct samples *s,
 			int (*fn)(void *ctx, const struct profile_sample *sample), void *ctx);
+int __real_perfdata_open(int fd, struct perfdata **ret_data, struct parse_error *err);
+int __wrap_perfdata_open(int fd, struct perfdata **ret_data, struct parse_error *err);
 
 int __wrap_samples_each(struct samples *s,
 			int (*fn)(void *ctx, const struct profile_sample *sample), void *ctx)
 {
 	passes++;
 	return __real_samples_each(s, fn, ctx);
+}
+
+int __wrap_perfdata_open(int fd, struct perfdata **ret_data, struct parse_error *err)
+{
+	headers++;
+	return __real_perfdata_open(fd, ret_data, err);
 }
 
 static int make_file(int dir_fd, const char *name)
@@ -81,7 +90,7 @@ static void record(int dir_fd)
 	assert_int_equal(recording_manifest_write(dir_fd, &manifest), 0);
 }
 
-static void all_outputs_take_one_pass_over_the_samples(void **state)
+static void all_outputs_read_header_and_samples_once(void **state)
 {
 	static const char *const made[] = {
 		RECORDING_SVG,           RECORDING_FOLDED,        RECORDING_OFFCPU_SVG,
@@ -104,6 +113,7 @@ static void all_outputs_take_one_pass_over_the_samples(void **state)
 			fail_msg("%s is missing", made[i]);
 	/* Only the script needs the samples in their order. */
 	assert_int_equal(passes, 1);
+	assert_int_equal(headers, 1);
 	post_open_close(&source);
 	file_remove_contents(dir.fd);
 	post_outdir_release(&dir);
@@ -113,7 +123,7 @@ static void all_outputs_take_one_pass_over_the_samples(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_outputs_take_one_pass_over_the_samples),
+		cmocka_unit_test(all_outputs_read_header_and_samples_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
