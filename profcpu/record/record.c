@@ -1,6 +1,7 @@
 #include "profcpu/record/record_impl.h"
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/remedy.h"
 #include "profcpu/record/exit_notice.h"
@@ -193,7 +194,9 @@ static enum record_end record_until_end(struct record *rec)
 		if (rec->error)
 			break;
 		follow_stacks(rec);
-		show_progress(rec, clock_monotonic_ns());
+		now = clock_monotonic_ns();
+		show_progress(rec, now);
+		heap_trim(&rec->trimmed_ns, now);
 	}
 	return RECORD_END_ERROR;
 }

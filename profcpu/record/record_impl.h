@@ -39,6 +39,7 @@ struct record {
 	struct record_pin pin;
 	struct record_detached detached;
 	struct jit_capture *capture; /* NULL: names of JIT-compiled code are not captured */
+	uint64_t trimmed_ns;         /* heap_trim */
 	int error;                   /* reason of an early end; 0: none */
 };
 
