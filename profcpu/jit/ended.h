@@ -1,6 +1,6 @@
 /*
- * Lines of the report about .NET processes that get no more names. A long recording sees many end, so
- * each takes little memory, and only the first ones are kept one by one.
+ * Lines of the report about .NET processes that get no more names. A long recording sees many end,
+ * so each takes little memory, and only the first ones are kept one by one.
  */
 #ifndef PROFCPU_JIT_ENDED_H
 #define PROFCPU_JIT_ENDED_H
