@@ -346,6 +346,12 @@ int sampler_stop(struct sampler *s)
 	return r;
 }
 
+const pid_t *sampler_targets(const struct sampler *s, size_t *ret_n)
+{
+	*ret_n = s->targets.list.len;
+	return s->targets.list.v;
+}
+
 const struct sampler_opened *sampler_opened(const struct sampler *s, size_t *ret_n)
 {
 	*ret_n = s->options.nevents;

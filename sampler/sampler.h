@@ -186,6 +186,11 @@ int sampler_set_stack_bytes(struct sampler *s, uint32_t stack_bytes);
 /* Ends sampling and drains a last time. 0 or the listener's -errno. */
 int sampler_stop(struct sampler *s);
 
+/*
+ * The target processes: the chosen ones, and their descendants that ran when events were opened.
+ * Empty with system_wide. Valid until the next sampler_drain.
+ */
+const pid_t *sampler_targets(const struct sampler *s, size_t *ret_n);
 const struct sampler_opened *sampler_opened(const struct sampler *s, size_t *ret_n);
 const struct sampler_setup *sampler_setup(const struct sampler *s);
 const struct sampler_stats *sampler_stats(const struct sampler *s);

@@ -79,11 +79,13 @@ static int start_command(struct record *rec)
 static void pin_targets(struct record *rec)
 {
 	const struct record_options *o = rec->options;
+	size_t n;
+	const pid_t *targets = sampler_targets(rec->sampler, &n);
 
 	if (o->system_wide)
 		record_pin_all(&rec->pin);
-	for (size_t i = 0; i < o->npids && !o->system_wide && o->opener; i++)
-		(void)opener_pin(o->opener, o->pids[i]);
+	for (size_t i = 0; i < n && o->opener; i++)
+		(void)opener_pin(o->opener, targets[i]);
 }
 
 /* Starts the capture of JIT names. A failure is not fatal. Its thread inherits the blocked signals.
@@ -91,12 +93,14 @@ static void pin_targets(struct record *rec)
 static void begin_capture(struct record *rec)
 {
 	const struct record_options *o = rec->options;
+	size_t n;
+	const pid_t *targets = sampler_targets(rec->sampler, &n);
 	int r = jit_capture_new(o->jit_names, o->dir_fd, &rec->capture);
 
 	if (!r && o->jit_lines)
 		jit_capture_want_lines(rec->capture);
-	for (size_t i = 0; i < o->npids && !r; i++)
-		jit_capture_add_process(rec->capture, o->pids[i]);
+	for (size_t i = 0; i < n && !r; i++)
+		jit_capture_add_process(rec->capture, targets[i]);
 	if (!r && rec->command.pid)
 		jit_capture_add_process(rec->capture, rec->command.pid);
 	if (!r)
