@@ -354,7 +354,9 @@ static int audit_explain(struct audit_work *w)
 		p = lookup_cache_find_process(a, g->pid);
 		pid = audit_find_pid(w, g->pid);
 		g->runtime = pid ? pid->runtime : JIT_RUNTIME_UNKNOWN;
+		/* The idle task has no user code. */
 		g->reason = g->kind != AUDIT_UNMAPPED ? audit_jit_reason(w, g, p)
+			    : !g->pid                 ? AUDIT_OTHER_PID_NS
 			    : w->in->unwound          ? AUDIT_NOT_MAPPED_UNWOUND
 						      : AUDIT_NOT_MAPPED;
 		if (!r && g->reason == AUDIT_JIT_FAILED)

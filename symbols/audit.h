@@ -68,6 +68,7 @@ enum audit_reason {
 	AUDIT_JIT_UNREPORTED,
 	AUDIT_NOT_MAPPED,
 	AUDIT_NOT_MAPPED_UNWOUND, /* The stacks of the recording were unwound. */
+	AUDIT_OTHER_PID_NS,
 	AUDIT_REASONS,
 };
 

@@ -102,6 +102,9 @@ static const struct audit_words {
 				      "nothing is mapped there: it was unmapped by then, or the "
 				      "frames are wrong",
 				      "`--grades` shows which were spliced or guessed"},
+	[AUDIT_OTHER_PID_NS] = {"other-pid-namespace",
+				"all processes outside of this PID namespace are process 0 here",
+				"record on the host, or in their PID namespace"},
 };
 
 const char *audit_reason_word(enum audit_reason reason)

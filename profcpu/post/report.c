@@ -120,10 +120,12 @@ static void report_reason(const struct audit_group *g, uint64_t all, bool is_fir
 	outbuf_printf(out, "%-9s %8s  ", is_first ? "unnamed" : "", share);
 	if (g->path)
 		report_text_name(path_base(g->path), out);
+	else if (g->reason == AUDIT_OTHER_PID_NS)
+		outbuf_str(out, "stacks of other PID namespaces");
 	else
 		outbuf_printf(out, "%s of process %d",
 			      g->kind == AUDIT_UNMAPPED ? "stacks" : "JIT-compiled code", g->pid);
-	if (!g->path && g->comm) {
+	if (!g->path && g->comm && g->reason != AUDIT_OTHER_PID_NS) {
 		outbuf_str(out, " (");
 		report_text_name(g->comm, out);
 		outbuf_char(out, ')');

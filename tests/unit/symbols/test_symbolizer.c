@@ -688,6 +688,26 @@ static void the_remedy_for_unmapped_frames_is_another_unwinding(void **state)
 	}
 }
 
+/* The kernel shows the recorder of a PID namespace all processes outside of it as PID 0. */
+static void user_code_of_pid_0_is_of_other_pid_namespaces(void **state)
+{
+	const uint64_t chain[] = {PERF_CONTEXT_USER, 0x500018};
+	struct profile_event event = {0};
+	struct profile_sample s = {.weight = 1, .cpu = -1};
+	struct fixture *f = *state;
+	struct audit audit;
+
+	s.stack = sample(f, 0, 0, chain, ARRAY_LEN(chain), &s.thread);
+	assert_int_equal(profile_text(f->profile, "cycles", 6, &event.name), 0);
+	assert_int_equal(profile_event(f->profile, &event, &s.event), 0);
+	assert_int_equal(profile_sample(f->profile, &s), 0);
+	assert_int_equal(symbolizer_audit(f->s, true, &audit), 0);
+	assert_int_equal(audit.groups.len, 1);
+	assert_string_equal(audit_reason_word(audit.groups.v[0].reason), "other-pid-namespace");
+	assert_non_null(strstr(audit_remedy(&audit.groups.v[0]), "on the host"));
+	audit_free(&audit);
+}
+
 /* The runtime is known by what a process or its parent maps, also if none of that was sampled. */
 static void the_remedy_for_jit_code_is_that_of_its_runtime(void **state)
 {
@@ -757,6 +777,7 @@ int main(void)
 		TEST(missing_lines_of_many_processes_are_counted),
 		TEST(the_audit_weighs_frames_by_samples),
 		TEST(the_remedy_for_unmapped_frames_is_another_unwinding),
+		TEST(user_code_of_pid_0_is_of_other_pid_namespaces),
 		TEST(the_remedy_for_jit_code_is_that_of_its_runtime),
 	};
 
