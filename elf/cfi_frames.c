@@ -71,6 +71,7 @@ uint64_t cfi_frames_bytes(const struct cfi_frames *f)
 	return sizeof(*f) +
 	       (f->eh_frame.entries.cap + f->debug_frame.entries.cap) *
 		       sizeof(struct cfi_index_entry) +
+	       (f->eh_frame.row_bytes ? f->eh_frame.header_count * sizeof(uint32_t) : 0) +
 	       s->header.resident + s->eh_frame.resident + s->debug_frame.resident +
 	       (s->debug_frame.pages.packed && s->debug_frame.pages.data
 			? s->debug_frame.pages.bytes

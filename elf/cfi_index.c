@@ -43,8 +43,16 @@ void cfi_index_open(struct cfi_index *x, struct cfi_section *section, struct cfi
 		x->header = header;
 }
 
+static void forget_rows(struct cfi_index *x)
+{
+	free(x->row_bytes);
+	x->row_bytes = NULL;
+	x->rows = NULL;
+}
+
 void cfi_index_close(struct cfi_index *x)
 {
+	forget_rows(x);
 	vec_free(&x->entries);
 }
 
@@ -53,6 +61,7 @@ void cfi_index_drop(struct cfi_index *x)
 	cfi_section_drop(x->section);
 	if (x->header)
 		cfi_section_drop(x->header);
+	forget_rows(x);
 	for (size_t i = 0; i < CFI_CIES; i++)
 		x->cies[i].used = false;
 }
@@ -198,7 +207,7 @@ static int scan(struct cfi_index *x)
  */
 static int row_at(struct cfi_index *x, uint64_t row, uint64_t *ret_start, uint64_t *ret_off)
 {
-	const unsigned char *at;
+	const unsigned char *at = x->rows ? x->rows + row * HEADER_ROW : NULL;
 	int32_t v[2];
 
 	if (!x->header) {
@@ -206,7 +215,9 @@ static int row_at(struct cfi_index *x, uint64_t row, uint64_t *ret_start, uint64
 		*ret_off = x->entries.v[row].off;
 		return 0;
 	}
-	int r = cfi_section_need(x->header, x->header_at + row * HEADER_ROW, HEADER_ROW, &at);
+	int r = x->rows ? 0
+			: cfi_section_need(x->header, x->header_at + row * HEADER_ROW, HEADER_ROW,
+					   &at);
 
 	if (r)
 		return r;
@@ -230,6 +241,10 @@ static int row_range(struct cfi_index *x, uint64_t row, struct cfi_place *place)
 		place->end = place->start + x->entries.v[row].bytes;
 		return 0;
 	}
+	if (x->row_bytes && x->row_bytes[row]) {
+		place->end = place->start + x->row_bytes[row];
+		return 0;
+	}
 	r = head_at(x, place->off, &head);
 	if (!r)
 		r = fde_of(x, &head, CFI_FDE_HEAD_MAX, &cie, &fde);
@@ -238,7 +253,11 @@ static int row_range(struct cfi_index *x, uint64_t row, struct cfi_place *place)
 	if (fde.end - fde.start > UINT32_MAX)
 		return -E2BIG;
 	place->end = fde.end;
-	return fde.start == place->start ? 0 : -ESTALE;
+	if (fde.start != place->start)
+		return -ESTALE;
+	if (x->row_bytes)
+		x->row_bytes[row] = (uint32_t)(fde.end - fde.start);
+	return 0;
 }
 
 /* The number of rows that start at or before an address. */
@@ -259,6 +278,21 @@ static int rows_before(struct cfi_index *x, uint64_t vaddr, uint64_t *ret_rows)
 	}
 	*ret_rows = low;
 	return 0;
+}
+
+/* Reads the whole table of the header after many lookups. Without memory it is read in parts. */
+static void read_whole(struct cfi_index *x)
+{
+	uint64_t bytes = x->header_count * HEADER_ROW;
+	const unsigned char *at;
+
+	if (x->rows || bytes > CFI_WHOLE_BYTES_MAX || x->lookups++ < CFI_WHOLE_AFTER)
+		return;
+	x->lookups = 0;
+	if (cfi_section_need(x->header, x->header_at, bytes, &at))
+		return;
+	x->rows = at;
+	x->row_bytes = calloc((size_t)x->header_count, sizeof(*x->row_bytes));
 }
 
 /* Finds the FDE of vaddr, which is not UINT64_MAX. -ESTALE: the header is wrong. */
@@ -305,9 +339,11 @@ int cfi_index_find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *ret_pl
 
 	bound_memory(x);
 	if (x->header) {
+		read_whole(x);
 		r = find(x, vaddr, &place);
 		if (r == -ESTALE) {
 			x->header = NULL;
+			forget_rows(x);
 			x->header_wrong = true;
 		}
 	}

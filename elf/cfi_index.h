@@ -19,7 +19,10 @@
 /* FDEs to go back from an address: earlier ones may be longer and cover it. */
 #define CFI_OVERLAP_MAX 16
 #define CFI_RESIDENT_MAX ((uint64_t)8 << 20) /* bytes of a section in memory */
-#define CFI_CIES 8                           /* cached CIEs */
+/* Lookups before the whole sorted table is read, so that it is searched without further checks. */
+#define CFI_WHOLE_AFTER 64
+#define CFI_WHOLE_BYTES_MAX ((uint64_t)2 << 20) /* of such a table */
+#define CFI_CIES 8                              /* cached CIEs */
 
 struct cfi_index_entry {
 	uint64_t start; /* vaddr */
@@ -31,10 +34,13 @@ struct cfi_index {
 	struct cfi_section *section;      /* borrowed */
 	struct cfi_section *header;       /* borrowed; NULL: no usable header */
 	uint64_t header_at, header_count; /* offset and rows of its table */
-	bool eh;                          /* .eh_frame, not .debug_frame */
-	bool header_wrong;                /* the header proved wrong; results from it may be too */
-	bool walked;                      /* the section was scanned */
-	int error; /* first error of the scan; the entries it collected are still valid */
+	const unsigned char *rows;        /* the whole table; NULL: not read whole */
+	uint32_t *row_bytes; /* with it: of the functions of rows; 0: not known yet; may be NULL */
+	uint32_t lookups;    /* before that */
+	bool eh;             /* .eh_frame, not .debug_frame */
+	bool header_wrong;   /* the header proved wrong; results from it may be too */
+	bool walked;         /* the section was scanned */
+	int error;           /* first error of the scan; the entries it collected are still valid */
 	uint64_t cie_bytes;
 	VEC(struct cfi_index_entry) entries; /* of the scan */
 	struct {

@@ -49,6 +49,18 @@ static void bounds_of_our_own_functions_are_found(void **state)
 	cfi_frames_use_fd(f, other);
 	assert_int_equal(cfi_frames_find(f, place.end - 1, &again), 0);
 	assert_int_equal(again.start, place.start);
+	/* After many lookups its table is in memory; results stay, also when memory is freed. */
+	for (uint64_t i = 0; i < 3 * CFI_WHOLE_AFTER; i++) {
+		if (i == 2 * CFI_WHOLE_AFTER) {
+			assert_non_null(f->eh_frame.rows);
+			cfi_index_drop(&f->eh_frame);
+			assert_null(f->eh_frame.rows);
+		}
+		assert_int_equal(cfi_frames_find(f, place.start + i % 16, &again), 0);
+		assert_int_equal(again.error, 0);
+		assert_true(again.start == place.start && again.end == place.end &&
+			    again.off == place.off);
+	}
 	assert_int_equal(cfi_frames_find(f, 0, &again), 0);
 	assert_int_equal(again.error, -ENOENT);
 	assert_int_equal(cfi_frames_find(f, UINT64_MAX, &again), -ENOENT);
