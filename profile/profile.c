@@ -18,17 +18,23 @@ _Static_assert(sizeof(struct profile_thread) == 20,
 	       "threads are compared as bytes: no hidden padding");
 
 #define PROFILE_IDS_MAX ((size_t)INT32_MAX)
+#define PROFILE_BATCH ((size_t)2048)
 
 struct profile_stack_node {
 	uint32_t parent, frame;
 	uint32_t recent; /* the last child that profile_stack returned; 0: none */
 };
 
-/* Sums of the samples. slots: index + 1 into groups. */
+/*
+ * Sums of the samples. slots: index + 1 into groups. Samples are summed in batches, because the
+ * processor then waits for many places of the table at once.
+ */
 struct profile_grouping {
 	VEC(struct profile_group) groups;
 	uint32_t *slots;
 	size_t nslots;
+	struct profile_sample batch[PROFILE_BATCH];
+	size_t nbatch;
 };
 
 struct profile {
@@ -365,7 +371,7 @@ static int profile_grow_groups(struct profile_grouping *g)
 {
 	size_t n = 1024;
 
-	while (n <= g->groups.len * 2)
+	while (n < (g->groups.len + PROFILE_BATCH) * 2)
 		n *= 2;
 	uint32_t *slots = calloc(n, sizeof(*slots));
 
@@ -385,10 +391,18 @@ static int profile_grow_groups(struct profile_grouping *g)
 	return 0;
 }
 
-static int profile_group_sample(struct profile_grouping *g, const struct profile_sample *s)
+/* Makes room for the groups of a batch. */
+static int profile_make_room(struct profile_grouping *g)
 {
-	if (g->groups.len * 2 >= g->nslots && profile_grow_groups(g))
+	if (g->groups.len + PROFILE_BATCH > PROFILE_IDS_MAX)
+		return -E2BIG;
+	if (vec_reserve(&g->groups, PROFILE_BATCH))
 		return -ENOMEM;
+	return (g->groups.len + PROFILE_BATCH) * 2 > g->nslots ? profile_grow_groups(g) : 0;
+}
+
+static void profile_group_sample(struct profile_grouping *g, const struct profile_sample *s)
+{
 	size_t mask = g->nslots - 1;
 	size_t i = profile_group_hash(s->event, s->thread, s->stack) & mask;
 
@@ -400,34 +414,45 @@ static int profile_group_sample(struct profile_grouping *g, const struct profile
 			if (__builtin_add_overflow(e->weight, s->weight, &e->weight))
 				e->weight = UINT64_MAX;
 			e->samples++;
-			return 0;
+			return;
 		}
 	}
-	struct profile_group fresh = {s->weight, 1, s->event, s->thread, s->stack};
-
-	if (g->groups.len >= PROFILE_IDS_MAX)
-		return -E2BIG;
-	if (vec_push(&g->groups, fresh))
-		return -ENOMEM;
+	g->groups.v[g->groups.len++] =
+		(struct profile_group){s->weight, 1, s->event, s->thread, s->stack};
 	g->slots[i] = (uint32_t)g->groups.len;
-	return 0;
+}
+
+static void profile_group_batch(struct profile_grouping *g)
+{
+	for (size_t i = 0; i < g->nbatch; i++)
+		profile_group_sample(g, &g->batch[i]);
+	g->nbatch = 0;
 }
 
 int profile_sample(struct profile *p, const struct profile_sample *sample)
 {
+	struct profile_grouping *g = &p->grouping;
 	struct profile_span *span = &p->span;
-	int r = profile_group_sample(&p->grouping, sample);
+	int r = g->nbatch ? 0 : profile_make_room(g);
 
+	if (!r && !p->only_groups)
+		r = samples_add(&p->samples, sample);
+	if (r)
+		return r;
 	if (!span->first_ns || sample->time_ns < span->first_ns)
 		span->first_ns = sample->time_ns;
 	if (sample->time_ns > span->last_ns)
 		span->last_ns = sample->time_ns;
 	p->nsamples++;
-	return r || p->only_groups ? r : samples_add(&p->samples, sample);
+	g->batch[g->nbatch++] = *sample;
+	if (g->nbatch == PROFILE_BATCH)
+		profile_group_batch(g);
+	return 0;
 }
 
 const struct profile_group *profile_groups(struct profile *p, size_t *ret_n)
 {
+	profile_group_batch(&p->grouping);
 	free(p->grouping.slots);
 	p->grouping.slots = NULL;
 	p->grouping.nslots = 0;
