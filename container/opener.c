@@ -21,7 +21,8 @@ static int opener_root_key_of(int root_fd, uint64_t mnt_ns, struct opener_root_k
 {
 	struct statx stx;
 
-	if (statx(root_fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &stx))
+	/* The root may be on a file system that never answers; with this flag it is not asked. */
+	if (statx(root_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO | STATX_MNT_ID, &stx))
 		return -errno;
 	*key = (struct opener_root_key){
 		.mnt_ns = mnt_ns,

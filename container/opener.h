@@ -89,6 +89,12 @@ int opener_file(struct opener *o, pid_t pid, const char *path, uint64_t max_byte
 int opener_own_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd);
 
 /*
+ * Opens a regular file in our own root with our rights. The last part of path is no link. 0;
+ * -EACCES: a link, or another type; -EXDEV; -errno. The caller closes *ret_fd.
+ */
+int opener_own_entry(struct opener *o, const char *path, int *ret_fd);
+
+/*
  * Connects to a stream socket inside the target's root, without blocking. 0; -ENOENT: no socket;
  * -EACCES: the target itself may not connect; errors of opener_file and connect(2). The caller
  * closes *ret_fd.

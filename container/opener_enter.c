@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 /*
  * Finds the mount of fd in the target's mounts, or in ours if the target's do not have it.
@@ -25,45 +26,50 @@ static struct mount *opener_mount_of(const struct opener_visit *v, int fd,
 }
 
 /*
- * Whether all layers of an overlay are on permitted file systems. Their paths are those of the
- * process that mounted it. If they do not exist in our root, the overlay of an administrator is
- * trusted. Limit: a user who mounts in a user namespace can state the path of another directory.
+ * Whether all layers of an administrator's overlay are on permitted file systems. Their paths are
+ * those of the process that mounted it. Layers that do not exist in our root are trusted.
  */
 static bool opener_layers_permitted(const struct opener_visit *v, const char *options)
 {
 	struct opener_visit layer = {
-		.o = v->o, .root = &v->o->roots.v[OPENER_OWN_ROOT], .is_layer = true};
+		.o = v->o, .root = &v->o->roots.v[OPENER_OWN_ROOT], .depth = v->depth + 1};
 	struct resolve_place place = {.root_fd = layer.root->root_fd,
 				      .by_steps = v->o->by_steps,
+				      .uid = geteuid(),
 				      .enter = opener_enter,
 				      .ctx = &layer};
 	char path[PATH_MAX];
-	size_t found = 0;
 
 	while (mounts_next_layer(&options, path, sizeof(path))) {
 		AUTO_CLOSE int fd = -1;
-		int r = resolve(&place, path, &fd);
 
-		if (r == -EXDEV || (r && !v->root->trusted))
+		if (resolve(&place, path, &fd) == -EXDEV)
 			return false;
-		found++;
 	}
-	return found || v->root->trusted;
+	return true;
 }
 
-/* The same for one overlay, which is checked once until mounts change. */
+/*
+ * The same for one overlay, which is checked once until mounts change. A user who mounts in a user
+ * namespace can state paths that lead elsewhere in our root. So there, only an overlay that is also
+ * mounted in our namespace counts.
+ */
 static bool opener_overlay_permitted(const struct opener_visit *v, struct mount *m,
 				     struct mounts *mounts, int fd)
 {
-	/* The layers of an overlay may be on another one, which is ours. */
-	if (v->is_layer)
-		return true;
+	struct mounts *own = &v->o->roots.v[OPENER_OWN_ROOT].mounts;
+	bool by_device = !v->root->trusted && mounts != own;
+
+	if (by_device)
+		m = mounts_of_device(own, fd);
+	if (!m || m->kind != FILE_SYSTEM_OVERLAY || v->depth == OPENER_LAYERS_DEPTH_MAX)
+		return false;
 	if (m->checked)
 		return m->permitted;
 	AUTO_FREE char *options = strdup(m->layers ? m->layers : "");
 	bool permitted = options && opener_layers_permitted(v, options);
 
-	m = mounts_of(mounts, fd);
+	m = by_device ? mounts_of_device(own, fd) : mounts_of(mounts, fd);
 	if (m) {
 		m->checked = true;
 		m->permitted = permitted;

@@ -11,6 +11,7 @@
 #define OPENER_PROC_PATH 96
 #define OPENER_OWN_ROOT 0 /* index of our own root, which is always pinned */
 #define OPENER_NO_ROOT UINT32_MAX
+#define OPENER_LAYERS_DEPTH_MAX 4 /* overlays below overlays; the kernel permits 2 */
 
 /*
  * Identity of a root. Two mounts of one directory differ, because different file systems may be
@@ -71,8 +72,8 @@ void opener_close_root(struct opener_pinned_root *root);
 struct opener_visit {
 	struct opener *o;
 	struct opener_pinned_root *root;
-	const char *path; /* counted if it is skipped; NULL: do not count */
-	bool is_layer;    /* it looks for a layer of an overlay */
+	const char *path;   /* counted if it is skipped; NULL: do not count */
+	unsigned int depth; /* of overlays, in whose layers it is; 0: none */
 };
 int opener_enter(void *visit, int fd);
 

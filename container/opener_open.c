@@ -87,6 +87,7 @@ static int opener_open(struct opener *o, const struct opener_request *q, int *re
 	struct opener_visit visit = {.o = o, .root = q->root, .path = q->probed ? NULL : q->path};
 	struct resolve_place place = {.root_fd = q->root->root_fd,
 				      .by_steps = o->by_steps,
+				      .uid = q->rights ? q->rights->uid : geteuid(),
 				      .enter = opener_enter,
 				      .ctx = &visit};
 	struct rights_saved *saved = NULL;
@@ -205,6 +206,20 @@ int opener_own_file(struct opener *o, pid_t pid, const char *path, uint64_t max_
 	struct opener_request q = {.path = path, .max_bytes = max_bytes};
 
 	return opener_open_in_own(o, pid, &q, ret_fd);
+}
+
+int opener_own_entry(struct opener *o, const char *path, int *ret_fd)
+{
+	struct opener_visit visit = {.o = o, .root = &o->roots.v[OPENER_OWN_ROOT], .path = path};
+	AUTO_CLOSE int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int r = fd < 0 ? -errno : opener_enter(&visit, fd);
+	struct stat st;
+
+	if (!r && fstat(fd, &st))
+		r = -errno;
+	if (!r && !S_ISREG(st.st_mode))
+		r = -EACCES;
+	return r ? r : opener_reopen(fd, ret_fd);
 }
 
 int opener_place_open(const struct opener_place *place, const char *path, int *ret_fd)

@@ -121,13 +121,27 @@ static int resolve_up(struct resolve_walk *w)
 	return r;
 }
 
+/* Whether fs.protected_symlinks=1 permits to follow a link of that user in the current directory.
+ */
+static bool resolve_may_follow(const struct resolve_walk *w, uid_t owner)
+{
+	struct stat dir;
+
+	if (fstat(w->cur, &dir))
+		return false;
+	return (dir.st_mode & (S_ISVTX | S_IWOTH)) != (S_ISVTX | S_IWOTH) ||
+	       owner == w->place->uid || owner == dir.st_uid;
+}
+
 /* Puts a link's text in front of the rest of the path. */
-static int resolve_link(struct resolve_walk *w, int link_fd)
+static int resolve_link(struct resolve_walk *w, int link_fd, uid_t owner)
 {
 	char text[PATH_MAX];
 
 	if (++w->links > RESOLVE_LINKS_MAX)
 		return -ELOOP;
+	if (!resolve_may_follow(w, owner))
+		return -EACCES;
 	ssize_t n = readlinkat(link_fd, "", text, sizeof(text));
 
 	if (n < 0)
@@ -173,7 +187,7 @@ static int resolve_step(struct resolve_walk *w, const char *name)
 	if (fstat(fd, &st))
 		return -errno;
 	if (S_ISLNK(st.st_mode))
-		return resolve_link(w, fd);
+		return resolve_link(w, fd, st.st_uid);
 	if (strlen(w->done) + strlen(name) + 2 > sizeof(w->done))
 		return -ENAMETOOLONG;
 	strcat(w->done, "/");

@@ -17,6 +17,7 @@ struct resolve_place {
 	int root_fd;
 	bool by_steps;               /* do not use openat2 */
 	const struct rights *rights; /* check these rights; NULL: only the kernel checks */
+	uid_t uid;                   /* whose links in sticky directories may be followed */
 	/*
 	 * Returns 0 if the mount of fd, which the path reaches, may be used, or -errno. Called at
 	 * least once for each further mount, before any request to its file system.
@@ -28,8 +29,9 @@ struct resolve_place {
 /*
  * Opens path as an O_PATH descriptor, which the caller closes. Uses openat2 with RESOLVE_IN_ROOT
  * and RESOLVE_NO_MAGICLINKS while the path stays on the mount of the root. In other cases it opens
- * one component at a time, and the kernel never follows a link. 0; errors of enter; -ENOENT,
- * -ENOTDIR, -ELOOP, -EACCES, -ENAMETOOLONG, -errno.
+ * one component at a time, and the kernel never follows a link. Links of others in a sticky
+ * directory are refused then, as with fs.protected_symlinks=1 (proc(5)). 0; errors of enter;
+ * -ENOENT, -ENOTDIR, -ELOOP, -EACCES, -ENAMETOOLONG, -errno.
  */
 int resolve(const struct resolve_place *place, const char *path, int *ret_fd);
 

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -283,8 +284,10 @@ static void symbols_list_text(struct outbuf *out, const struct symbols_images *i
 		symbols_put_path(out, image->path);
 		outbuf_char(out, '\n');
 	}
-	outbuf_printf(out, "cache: %s, %llu files, %.1f MiB\n", cache,
-		      (unsigned long long)size->files, (double)size->bytes / (1 << 20));
+	outbuf_str(out, "cache: ");
+	outbuf_printable(out, cache, strlen(cache), PATH_MAX);
+	outbuf_printf(out, ", %llu files, %.1f MiB\n", (unsigned long long)size->files,
+		      (double)size->bytes / (1 << 20));
 }
 
 static int symbols_list(struct symbols_arguments *a)

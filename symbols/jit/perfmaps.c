@@ -28,13 +28,12 @@ static int perfmaps_open_ended(struct jit_perfmaps *maps, int32_t pid, int *ret_
 	char path[32];
 
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
-	if (fd < 0)
-		return -errno;
+	int r = opener_own_entry(maps->opener, path, &fd);
+
+	if (r)
+		return r;
 	if (fstat(fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EBADMSG;
 	if (!jit_users_may_own(maps->users, pid, &st))
 		return -EKEYREJECTED;
 	if ((uint64_t)st.st_size > PERFMAP_BYTES_MAX)
@@ -124,7 +123,7 @@ int jit_perfmaps_load(struct jit_perfmaps *maps, int32_t pid, struct jit_damage 
 	AUTO_CLOSE int fd = -1;
 	int r = maps->opener ? opener_perfmap(maps->opener, pid, PERFMAP_BYTES_MAX, &fd) : -ESRCH;
 
-	if (r == -ESRCH)
+	if (r == -ESRCH && maps->opener)
 		r = perfmaps_open_ended(maps, pid, &fd);
 	map.found = !r;
 	if (!r)
