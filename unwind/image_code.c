@@ -77,8 +77,6 @@ static int read_elf(struct image_code *c)
 
 	if (r)
 		return r;
-	c->segments = TAKE_PTR(elf.segments);
-	c->nsegments = elf.nsegments;
 	c->is_elf = elf.is_64 && elf.machine == ARCH_ELF_MACHINE;
 	if (c->is_elf)
 		r = bare_code_read(&c->bare, &elf);
@@ -86,6 +84,8 @@ static int read_elf(struct image_code *c)
 
 	if (c->is_elf && !r)
 		r = cfi_frames_open(&elf, &frames);
+	c->segments = TAKE_PTR(elf.segments);
+	c->nsegments = elf.nsegments;
 	elf_file_close(&elf);
 	if (!r && frames)
 		r = cfi_table_take(frames, &c->cfi);

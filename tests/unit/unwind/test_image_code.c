@@ -8,7 +8,11 @@
 #include "unwind/clr_hijack.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 
 /* As lld and ld write it: the first slot, then a slot of a function that is bound lazily. */
 static const unsigned char plt[] = {
@@ -152,6 +156,47 @@ static void without_section_headers_only_later_code_is_known(void **state)
 	check_rule(c, b.bytes.len + 5, "none");
 	image_code_free(c);
 	bare_image_free(&b);
+}
+
+/* The file offset of an address in this program, by its program headers. */
+static uint64_t own_file_off(uintptr_t addr)
+{
+	const Elf64_Phdr *h = (const Elf64_Phdr *)getauxval(AT_PHDR);
+	size_t n = getauxval(AT_PHNUM);
+	uintptr_t base = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (h[i].p_type == PT_PHDR)
+			base = (uintptr_t)h - h[i].p_vaddr;
+	for (size_t i = 0; i < n; i++)
+		if (h[i].p_type == PT_LOAD && addr - base - h[i].p_vaddr < h[i].p_filesz)
+			return addr - base - h[i].p_vaddr + h[i].p_offset;
+	return UINT64_MAX;
+}
+
+/* Programs may have no section headers. The program headers lead to their CFI. */
+static void without_section_headers_cfi_is_known(void **state)
+{
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+	    to = memfd_create("program", MFD_CLOEXEC);
+	struct image_code *c;
+	struct unwind_rule rule;
+	Elf64_Ehdr h;
+	struct stat st;
+	off_t at = 0;
+
+	(void)state;
+	assert_true(from >= 0 && to >= 0 && !fstat(from, &st));
+	while (at < st.st_size)
+		assert_true(sendfile(to, from, &at, (size_t)(st.st_size - at)) > 0);
+	assert_int_equal(pread(to, &h, sizeof(h), 0), sizeof(h));
+	h.e_shoff = h.e_shnum = h.e_shstrndx = 0;
+	assert_int_equal(pwrite(to, &h, sizeof(h), 0), sizeof(h));
+	close(from);
+	assert_int_equal(image_code_open(to, &c), 0);
+	assert_int_equal(image_code_rule(c, own_file_off((uintptr_t)own_file_off), &rule), 0);
+	assert_rule(&rule, "sp+8 same");
+	image_code_free(c);
 }
 
 static void a_file_over_a_limit_is_known(void **state)
@@ -322,6 +367,7 @@ int main(void)
 		cmocka_unit_test(slots_of_linkage_tables_have_their_rules),
 		cmocka_unit_test(functions_of_several_pieces_and_leaves_have_rules),
 		cmocka_unit_test(without_section_headers_only_later_code_is_known),
+		cmocka_unit_test(without_section_headers_cfi_is_known),
 		cmocka_unit_test(a_file_over_a_limit_is_known),
 		cmocka_unit_test(a_step_follows_its_rule),
 		cmocka_unit_test(the_stub_of_hijacked_returns_has_no_return_address_of_its_own),
