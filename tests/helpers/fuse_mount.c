@@ -59,7 +59,7 @@ static void handle(const struct fuse_in_header *in)
 				     .max_readahead = 1 << 17,
 				     .max_write = 1 << 17};
 	struct fuse_entry_out entry = {.nodeid = 2, .entry_valid = 60, .attr_valid = 60};
-	struct fuse_attr_out attr = {.attr_valid = 60, .attr = attr_of(in->nodeid)};
+	struct fuse_attr_out attr = {.attr_valid = 0, .attr = attr_of(in->nodeid)};
 	struct fuse_open_out opened = {0};
 	struct fuse_statfs_out statfs = {.st = {.bsize = 4096, .frsize = 4096, .namelen = 255}};
 

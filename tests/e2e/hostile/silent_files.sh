@@ -10,6 +10,7 @@ need_sampling
 mkdir program silent
 
 start server "$BUILD/helpers/fuse_mount" "$T/program" "$BUILD/examples/shares"
+SERVER=$STARTED
 T_MOUNTED+=("$T/program")
 wait_for 10 grep -q mounted server.log || fail "no FUSE file system: $(cat server.log)"
 start target "$T/program/program" 60
@@ -42,6 +43,57 @@ timeout 60 "$PROFCPU" collect -p "$STARTED" --allow-fs fuse.test -F 499 -d 1 -o 
 	fail "collect: $(cat collect.log)"
 grep -q 'alpha_leaf' layer.allowed/folded_stacks.out || fail "--allow-fs does not permit the layer: $(cat collect.log)"
 stop "$STARTED"
+
+echo "an overlay over that overlay"
+mkdir upper_merged
+mount -t overlay -o "lowerdir=$T/merged:$T/other" none "$T/upper_merged" || fail "no overlay of an overlay"
+T_MOUNTED=("$T/upper_merged" "${T_MOUNTED[@]}")
+need node
+start jit node -e 'let s = 0; for (;;) s = (s * 31 + 1) % 1000003'
+wait_for_cpu "$STARTED" 500
+nested=/tmp/perf-$STARTED.map
+T_FILES+=("$nested")
+ln -s "$T/upper_merged/program" "$nested"
+timeout 60 "$PROFCPU" collect -p "$STARTED" -F 499 -d 1 -o nested >collect.log 2>&1 || fail "collect: $(cat collect.log)"
+grep -q '1 file on overlay was skipped' collect.log || fail "entered an overlay over an overlay of FUSE: $(cat collect.log)"
+stop "$STARTED"
+
+# Its layers may lie elsewhere in our root.
+echo "an overlay of a user namespace"
+chmod 755 .
+mkdir -p -m 777 lower lower2 their_merged
+cp "$BUILD/examples/shares" lower/program
+# shellcheck disable=SC2016 # for the other shell
+start their setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Urm sh -c \
+	'mount -t overlay -o "lowerdir=$0/lower:$0/lower2,userxattr" none "$0/their_merged" && exec "$0/their_merged/program" 60' "$T"
+their=$STARTED
+if wait_for 10 grep -q program "/proc/$their/comm"; then
+	wait_for_cpu "$their" 300
+	timeout 60 "$PROFCPU" collect -p "$their" -F 499 -d 1 -o theirs >collect.log 2>&1 || fail "collect: $(cat collect.log)"
+	grep -q '1 file on overlay was skipped.*--allow-fs overlay' collect.log || fail "entered their overlay: $(cat collect.log)"
+	timeout 60 "$PROFCPU" collect -p "$their" --allow-fs overlay -F 499 -d 1 -o theirs >collect.log 2>&1 || fail "collect: $(cat collect.log)"
+	grep -q 'alpha_leaf' theirs/folded_stacks.out || fail "--allow-fs does not permit their overlay: $(cat collect.log)"
+	stop "$their"
+else
+	echo "this kernel permits no overlay in a user namespace: $(cat their.log)"
+fi
+
+echo "a root that no longer answers"
+need python3
+start rooted python3 -c 'import os, sys
+os.chroot(sys.argv[1])
+while True: pass' "$T/program"
+rooted=$STARTED
+wait_for_cpu "$rooted" 300
+kill -STOP "$SERVER"
+sleep 1.1 # until the kernel forgets the attributes
+for command in ps "doctor -p $rooted" "collect -p $rooted -F 499 -d 1 -o rooted"; do
+	# shellcheck disable=SC2086 # words
+	timeout -s KILL 30 "$PROFCPU" $command >log 2>&1
+	[ $? -lt 124 ] || { kill -CONT "$SERVER" && fail "$command: did not end: $(cat log)"; }
+done
+kill -CONT "$SERVER"
+stop "$rooted"
 
 echo "a server that never answers"
 start silent "$BUILD/helpers/fuse_mount" "$T/silent" silent

@@ -13,12 +13,13 @@ refuses "$PROFCPU" collect -o again -d 1 -e nosuchevent -- true
 [ "$sum_before" = "$(cd again && cksum ./*.* symbols/*)" ] || fail "a recording that could not begin changed an older one: $(ls again)"
 cp again/perf.data first.data
 start_shares 60
-start long "$PROFCPU" collect -F 99 -p "$SHARES_PID" -d 30 -o busy
+start long "$PROFCPU" collect -F 999 -p "$SHARES_PID" -d 30 -o busy
 LONG=$STARTED
 wait_for 20 test -e busy/manifest.json || fail "no recording: $(cat long.log)"
 refuses "$PROFCPU" collect -d 1 -o busy -- true
 grep -q 'another profcpu writes there' "$T/refused" || fail "refused for another reason: $(cat "$T/refused")"
 refuses "$PROFCPU" postprocess busy
+sleep 0.5 # for some samples
 kill -INT "$LONG"
 wait "$LONG" || fail "the recording gave $?: $(cat long.log)"
 [ "$(weight_of busy/folded_stacks.out ';work;')" -gt 0 ] || fail "the first recording lacks stacks of the workload"
