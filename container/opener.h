@@ -89,8 +89,9 @@ int opener_file(struct opener *o, pid_t pid, const char *path, uint64_t max_byte
 int opener_own_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd);
 
 /*
- * Opens a regular file in our own root with our rights. The last part of path is no link. 0;
- * -EACCES: a link, or another type; -EXDEV; -errno. The caller closes *ret_fd.
+ * Opens a regular file in our own root with our rights. The last part of path is no link. o: NULL
+ * enters each file system. 0;
+ * -ELOOP: a link; -EBADMSG: another type; -EXDEV; -errno. The caller closes *ret_fd.
  */
 int opener_own_entry(struct opener *o, const char *path, int *ret_fd);
 

@@ -210,15 +210,20 @@ int opener_own_file(struct opener *o, pid_t pid, const char *path, uint64_t max_
 
 int opener_own_entry(struct opener *o, const char *path, int *ret_fd)
 {
-	struct opener_visit visit = {.o = o, .root = &o->roots.v[OPENER_OWN_ROOT], .path = path};
+	struct opener_visit visit = {.o = o, .path = path};
 	AUTO_CLOSE int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	int r = fd < 0 ? -errno : opener_enter(&visit, fd);
+	int r = fd < 0 ? -errno : 0;
+
+	if (!r && o) {
+		visit.root = &o->roots.v[OPENER_OWN_ROOT];
+		r = opener_enter(&visit, fd);
+	}
 	struct stat st;
 
 	if (!r && fstat(fd, &st))
 		r = -errno;
 	if (!r && !S_ISREG(st.st_mode))
-		r = -EACCES;
+		r = S_ISLNK(st.st_mode) ? -ELOOP : -EBADMSG;
 	return r ? r : opener_reopen(fd, ret_fd);
 }
 

@@ -123,7 +123,7 @@ int jit_perfmaps_load(struct jit_perfmaps *maps, int32_t pid, struct jit_damage 
 	AUTO_CLOSE int fd = -1;
 	int r = maps->opener ? opener_perfmap(maps->opener, pid, PERFMAP_BYTES_MAX, &fd) : -ESRCH;
 
-	if (r == -ESRCH && maps->opener)
+	if (r == -ESRCH)
 		r = perfmaps_open_ended(maps, pid, &fd);
 	map.found = !r;
 	if (!r)
