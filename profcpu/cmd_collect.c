@@ -1,5 +1,6 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "container/access.h"
 #include "profcpu/arguments.h"
@@ -395,7 +396,10 @@ static void collect_find_denied(const struct collect_arguments *a, struct opener
 static int collect_outputs(const struct collect_arguments *a, const struct outdir *dir)
 {
 	struct post_source source;
+	uint64_t trimmed_ns = 0;
 
+	/* The recorder's memory is free now. */
+	heap_trim(&trimmed_ns, clock_monotonic_ns());
 	if (post_open_dir(dir->fd, dir->path, &source))
 		return EXIT_FAILED;
 	int status = postprocess_run(&source, dir->path, dir, &a->post, NULL);

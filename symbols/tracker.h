@@ -19,7 +19,7 @@
  * Memory for the maps of processes, and for the images of a recording. Each is at most this part of
  * the memory that is left when tracking begins, and at least TRACKER_BYTES_MIN.
  */
-#define TRACKER_PART_OF_MEMORY 8
+#define TRACKER_PART_OF_MEMORY 16
 #define TRACKER_BYTES_MIN ((size_t)1 << 20)
 #define TRACKER_IMAGES_BYTES_MAX ((size_t)64 << 20)
 /* The same if images without maps are forgotten. */
