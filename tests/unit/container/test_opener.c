@@ -1,4 +1,4 @@
-#include "container/opener.h"
+#include "container/opener_impl.h"
 #include "container/resolve.h"
 
 #include <errno.h>
@@ -524,6 +524,7 @@ static void ended_processes_leave_bounded_memory(void **state)
 	struct opener_process p;
 	struct opener *o;
 	pid_t alive = start_child(NULL), first = 0, last = 0;
+	bool reused = false;
 
 	(void)state;
 	assert_int_equal(opener_new(&o), 0);
@@ -532,12 +533,16 @@ static void ended_processes_leave_bounded_memory(void **state)
 		/* A fork takes too long under a sanitizer, because it copies page tables. */
 		last = clone(wait_forever, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
 		assert_true(last > 0);
+		reused |= !opener_process(o, last, &p);
 		assert_int_equal(opener_pin(o, last), 0);
 		end_child(last);
 		if (!i)
 			first = last;
 	}
-	assert_int_equal(opener_process(o, first, &p), -ESRCH);
+	/* Where PIDs are few, some came twice. */
+	assert_true(o->pinned.len <= OPENER_PINNED_MAX);
+	if (!reused)
+		assert_int_equal(opener_process(o, first, &p), -ESRCH);
 	assert_int_equal(opener_process(o, last, &p), 0);
 	assert_int_equal(p.ns_pid, last);
 	assert_int_equal(opener_process(o, alive, &p), 0);
