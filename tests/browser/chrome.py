@@ -36,7 +36,7 @@ class Browser:
              "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
              "--disable-dev-shm-usage", "--hide-scrollbars", "--force-device-scale-factor=1",
              "--user-data-dir=" + self.profile, "about:blank"],
-            close_fds=False, preexec_fn=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            close_fds=False, preexec_fn=place, stdout=subprocess.DEVNULL, stderr=open(self.messages(), "wb"))
         os.close(to_read)
         os.close(from_write)
         self.buffer = b""
@@ -49,6 +49,14 @@ class Browser:
             self.call(domain + ".enable")
         self.size(width, height)
 
+    def messages(self):
+        """The file with what the browser says on stderr."""
+        return os.path.join(self.profile, "stderr")
+
+    def fail_ended(self):
+        with open(self.messages(), errors="replace") as f:
+            raise EOFError("the browser has ended with %d: %s" % (self.process.wait(10), f.read()[-2000:]))
+
     def read_message(self, deadline):
         while b"\0" not in self.buffer:
             if time.monotonic() > deadline:
@@ -57,7 +65,7 @@ class Browser:
                 continue
             piece = os.read(self.from_read, 1 << 20)
             if not piece:
-                raise EOFError("the browser has ended")
+                self.fail_ended()
             self.buffer += piece
         text, self.buffer = self.buffer.split(b"\0", 1)
         return json.loads(text)
