@@ -284,6 +284,13 @@ static int symbolizer_find_known(struct symbolizer *s, const struct callchain_ke
 	return 0;
 }
 
+/* Whether perf's form of an address and the full form are at the same place. */
+static bool symbolizer_has_one_place(const struct callchain_key *key, const struct process_map *map)
+{
+	return key->mode != CALLCHAIN_USER || !map ||
+	       (key->thread->tid && map->under == PROCESS_NO_IMAGE);
+}
+
 static int symbolizer_make_frame(struct symbolizer *s, const struct callchain_key *key,
 				 const struct process_map *map, struct callchain_frame *ret_frame)
 {
@@ -304,7 +311,11 @@ static int symbolizer_make_frame(struct symbolizer *s, const struct callchain_ke
 
 		if (!exact && key->mode == CALLCHAIN_USER)
 			map = symbolizer_map(s, key->thread, key->ip - 1);
-		r = symbolizer_place(s, key, map, exact ? key->ip : key->ip - 1, true, &full);
+		if (exact && symbolizer_has_one_place(key, map))
+			full = here;
+		else
+			r = symbolizer_place(s, key, map, exact ? key->ip : key->ip - 1, true,
+					     &full);
 	}
 	full.grade = key->grade;
 	if (!r && (s->options.inlines || s->options.lines))
