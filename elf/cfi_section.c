@@ -4,7 +4,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <gelf.h>
 
 #define EH_FRAME_POINTER_AT 4   /* in .eh_frame_hdr, after its version and three encodings */
 #define EH_FRAME_POINTER_MAX 10 /* bytes */
@@ -42,23 +41,10 @@ static int find_section(const struct elf_file *elf, const char *name, bool old,
 /* Finds .eh_frame_hdr by the program headers, which remain if section headers are stripped. */
 static int find_header(const struct elf_file *elf, struct cfi_section *s)
 {
-	size_t n;
+	const struct elf_range *h = &elf->eh_frame_hdr;
+	struct elf_section from = {.addr = h->vaddr, .file_off = h->file_off, .bytes = h->bytes};
 
-	if (elf_getphdrnum(elf->elf, &n) || n > ELF_FILE_HEADERS_MAX)
-		return 0;
-	for (size_t i = 0; i < n; i++) {
-		GElf_Phdr h;
-
-		if (!gelf_getphdr(elf->elf, (int)i, &h))
-			break;
-		if (h.p_type == PT_GNU_EH_FRAME && h.p_filesz) {
-			struct elf_section from = {
-				.addr = h.p_vaddr, .file_off = h.p_offset, .bytes = h.p_filesz};
-
-			return load(elf, &from, false, s);
-		}
-	}
-	return 0;
+	return h->bytes ? load(elf, &from, false, s) : 0;
 }
 
 /* Finds .eh_frame by its address in the header. Its size is unknown; its segment limits it. */

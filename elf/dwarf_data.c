@@ -5,6 +5,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,27 +65,22 @@ static int read_alt_link(const struct elf_file *elf, struct dwarf_data *d)
 	return 0;
 }
 
-int dwarf_data_open(int fd, bool split, struct dwarf_data **ret_data, struct parse_error *err)
+int dwarf_data_open(const struct elf_file *elf, bool split, struct dwarf_data **ret_data,
+		    struct parse_error *err)
 {
 	struct dwarf_data *d = calloc(1, sizeof(*d));
-	struct elf_file elf;
 
 	if (!d)
 		return -ENOMEM;
-	d->fd = -1;
-	int r = elf_file_open(&elf, fd, NULL, 0, err);
+	d->fd = fcntl(elf->fd, F_DUPFD_CLOEXEC, 0);
+	int r = d->fd < 0 ? -errno : 0;
 
-	if (r) {
-		free(d);
-		return r;
-	}
 	for (int i = 0; i < DWARF_SECTIONS && !r; i++)
-		r = find_section(&elf, names[i], split, &d->sections[i]);
+		r = find_section(elf, names[i], split, &d->sections[i]);
 	if (!r)
-		r = read_alt_link(&elf, d);
+		r = read_alt_link(elf, d);
 	if (!r)
-		r = elf_file_build_id(&elf, &d->build_id) == -ENOMEM ? -ENOMEM : 0;
-	elf_file_close(&elf);
+		r = elf_file_build_id(elf, &d->build_id) == -ENOMEM ? -ENOMEM : 0;
 	if (!r && d->sections[DWARF_INFO].damaged)
 		r = parse_fail(err, -EBADMSG, ".debug_info cannot be read",
 			       d->sections[DWARF_INFO].file_off);
@@ -94,7 +90,6 @@ int dwarf_data_open(int fd, bool split, struct dwarf_data **ret_data, struct par
 		dwarf_data_free(d);
 		return r;
 	}
-	d->fd = fd;
 	*ret_data = d;
 	return 0;
 }

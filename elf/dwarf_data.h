@@ -54,10 +54,12 @@ struct dwarf_data {
 };
 
 /*
- * Opens the DWARF of an ELF file. Takes fd if it succeeds. split: use the sections of a .dwo or
- * .dwp file. Returns 0, -ENOENT (no .debug_info), -EBADMSG, -E2BIG, -ENOMEM or -errno.
+ * Opens the DWARF of an ELF file, which is borrowed during the call; a duplicate of its descriptor
+ * is kept. split: use the sections of a .dwo or .dwp file. Returns 0, -ENOENT (no .debug_info),
+ * -EBADMSG, -E2BIG, -ENOMEM or -errno.
  */
-int dwarf_data_open(int fd, bool split, struct dwarf_data **ret_data, struct parse_error *err);
+int dwarf_data_open(const struct elf_file *elf, bool split, struct dwarf_data **ret_data,
+		    struct parse_error *err);
 void dwarf_data_free(struct dwarf_data *d);
 
 static inline bool dwarf_data_over_limit(const struct dwarf_data *d)

@@ -32,11 +32,15 @@ open_path(const struct opener_place *root, bool split, struct dwarf_data **ret_d
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return -ENOENT;
 	AUTO_CLOSE int fd = -1;
-	int r = opener_place_open(root, path, &fd) ? -ENOENT
-						   : dwarf_data_open(fd, split, ret_data, NULL);
+	struct elf_file elf;
+	int r = opener_place_open(root, path, &fd);
 
 	if (!r)
-		TAKE_FD(fd);
+		r = elf_file_open(&elf, fd, NULL, 0, NULL);
+	if (!r) {
+		r = dwarf_data_open(&elf, split, ret_data, NULL);
+		elf_file_close(&elf);
+	}
 	return r && r != -ENOMEM ? -ENOENT : r;
 }
 

@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <gelf.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -28,13 +29,13 @@ static int not_elf(struct parse_error *err)
 	return parse_fail(err, error, error == -ENOMEM ? "out of memory" : "not an ELF file", 0);
 }
 
-static int read_section_names(struct elf_file *f)
+static int read_section_names(struct elf_file *f, Elf *elf)
 {
 	size_t index;
 	GElf_Shdr h;
 	Elf_Scn *scn;
 
-	if (elf_getshdrstrndx(f->elf, &index) || !(scn = elf_getscn(f->elf, index)) ||
+	if (elf_getshdrstrndx(elf, &index) || !(scn = elf_getscn(elf, index)) ||
 	    !gelf_getshdr(scn, &h))
 		return failed(0);
 	int error = elf_file_read(f, h.sh_offset, h.sh_size, ELF_FILE_SECTION_NAMES_MAX,
@@ -56,12 +57,12 @@ static int read_section_names(struct elf_file *f)
 	return 0;
 }
 
-static int read_sections(struct elf_file *f, struct parse_error *err)
+static int read_sections(struct elf_file *f, Elf *elf, struct parse_error *err)
 {
 	size_t n;
 
 	/* Without section headers there are no symbols, but the segments are still usable. */
-	if (elf_getshdrnum(f->elf, &n) || !n)
+	if (elf_getshdrnum(elf, &n) || !n)
 		return failed(0);
 	if (n > ELF_FILE_SECTIONS_MAX)
 		return parse_fail(err, -E2BIG, "too many ELF sections", 0);
@@ -69,7 +70,7 @@ static int read_sections(struct elf_file *f, struct parse_error *err)
 	if (!f->sections)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		Elf_Scn *scn = elf_getscn(f->elf, i);
+		Elf_Scn *scn = elf_getscn(elf, i);
 		GElf_Shdr h;
 
 		if (!scn || !gelf_getshdr(scn, &h))
@@ -88,14 +89,33 @@ static int read_sections(struct elf_file *f, struct parse_error *err)
 	}
 	int error = failed(0);
 
-	return error ? error : read_section_names(f);
+	return error ? error : read_section_names(f, elf);
 }
 
-static int read_segments(struct elf_file *f, struct parse_error *err)
+/* Keeps what a program header says. */
+static void take_header(struct elf_file *f, const GElf_Phdr *h)
+{
+	struct elf_range range = {h->p_vaddr, h->p_offset, h->p_filesz};
+
+	if (h->p_type == PT_NOTE && f->nnotes < ELF_FILE_NOTES_MAX)
+		f->notes[f->nnotes++] = range;
+	else if (h->p_type == PT_GNU_EH_FRAME && !f->eh_frame_hdr.bytes)
+		f->eh_frame_hdr = range;
+	else if (h->p_type == PT_LOAD && f->nsegments < ELF_FILE_SEGMENTS_MAX)
+		f->segments[f->nsegments++] = (struct elf_segment){
+			.vaddr = h->p_vaddr,
+			.file_off = h->p_offset,
+			.file_bytes = h->p_filesz,
+			.mem_bytes = h->p_memsz,
+			.flags = h->p_flags,
+		};
+}
+
+static int read_segments(struct elf_file *f, Elf *elf, struct parse_error *err)
 {
 	size_t n;
 
-	if (elf_getphdrnum(f->elf, &n))
+	if (elf_getphdrnum(elf, &n))
 		return failed(0);
 	if (n > ELF_FILE_HEADERS_MAX)
 		return parse_fail(err, -E2BIG, "too many ELF program headers", 0);
@@ -103,43 +123,40 @@ static int read_segments(struct elf_file *f, struct parse_error *err)
 			     sizeof(*f->segments));
 	if (!f->segments)
 		return -ENOMEM;
-	for (size_t i = 0; i < n && f->nsegments < ELF_FILE_SEGMENTS_MAX; i++) {
+	for (size_t i = 0; i < n; i++) {
 		GElf_Phdr h;
 
-		if (!gelf_getphdr(f->elf, (int)i, &h))
+		if (!gelf_getphdr(elf, (int)i, &h))
 			break;
-		if (h.p_type != PT_LOAD)
-			continue;
-		f->segments[f->nsegments++] = (struct elf_segment){
-			.vaddr = h.p_vaddr,
-			.file_off = h.p_offset,
-			.file_bytes = h.p_filesz,
-			.mem_bytes = h.p_memsz,
-			.flags = h.p_flags,
-		};
+		take_header(f, &h);
 	}
 	return failed(0);
 }
 
-static int read_headers(struct elf_file *f, struct parse_error *err)
+static int read_headers(struct elf_file *f, Elf *elf, struct parse_error *err)
 {
 	GElf_Ehdr h;
 
-	if (elf_kind(f->elf) != ELF_K_ELF || !gelf_getehdr(f->elf, &h))
+	if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &h))
 		return not_elf(err);
 	if (h.e_ident[EI_DATA] != ELFDATA2LSB)
 		return parse_fail(err, -EBADMSG, "not a little-endian ELF file", EI_DATA);
 	f->is_64 = h.e_ident[EI_CLASS] == ELFCLASS64;
 	f->machine = h.e_machine;
-	int error = read_segments(f, err);
+	int error = read_segments(f, elf, err);
 
-	return error ? error : read_sections(f, err);
+	if (!error)
+		error = read_sections(f, elf, err);
+	if (!error && h.e_shoff <= f->bytes)
+		f->section_headers_end = h.e_shoff + f->nsections * (uint64_t)h.e_shentsize;
+	return error;
 }
 
 int elf_file_open(struct elf_file *f, int fd, const void *memory, size_t len,
 		  struct parse_error *err)
 {
 	struct stat st;
+	Elf *elf;
 
 	*f = (struct elf_file){.fd = fd, .memory = memory, .bytes = len};
 	if (elf_version(EV_CURRENT) == EV_NONE)
@@ -152,15 +169,16 @@ int elf_file_open(struct elf_file *f, int fd, const void *memory, size_t len,
 			return parse_fail(err, -EBADMSG, "not a regular file", 0);
 		f->bytes = (uint64_t)st.st_size;
 		/* Do not map: access to a mapped file that is cut meanwhile ends in SIGBUS. */
-		f->elf = elf_begin(fd, ELF_C_READ, NULL);
+		elf = elf_begin(fd, ELF_C_READ, NULL);
 	} else {
 		/* libelf takes char * but does not change an image that was opened like this. */
-		f->elf = elf_memory((char *)(uintptr_t)memory, len);
+		elf = elf_memory((char *)(uintptr_t)memory, len);
 	}
-	if (!f->elf)
+	if (!elf)
 		return not_elf(err);
-	int error = read_headers(f, err);
+	int error = read_headers(f, elf, err);
 
+	elf_end(elf);
 	if (error)
 		elf_file_close(f);
 	return error;
@@ -168,7 +186,6 @@ int elf_file_open(struct elf_file *f, int fd, const void *memory, size_t len,
 
 void elf_file_close(struct elf_file *f)
 {
-	elf_end(f->elf);
 	free(f->sections);
 	free(f->section_names);
 	free(f->segments);
@@ -253,7 +270,7 @@ static int build_id_in(const struct elf_file *f, uint64_t file_off, uint64_t byt
 
 int elf_file_build_id(const struct elf_file *f, struct build_id *ret_build_id)
 {
-	size_t n, searched = 0;
+	size_t searched = 0;
 	int r = -ENOENT;
 
 	for (size_t i = 0; r == -ENOENT && i < f->nsections && searched < ELF_FILE_NOTES_MAX; i++) {
@@ -264,15 +281,9 @@ int elf_file_build_id(const struct elf_file *f, struct build_id *ret_build_id)
 		searched++;
 		r = build_id_in(f, s->file_off, s->bytes, ret_build_id);
 	}
-	if (r != -ENOENT || elf_getphdrnum(f->elf, &n) || n > ELF_FILE_HEADERS_MAX)
-		return r;
-	for (size_t i = 0; r == -ENOENT && i < n && searched < ELF_FILE_NOTES_MAX; i++) {
-		GElf_Phdr h;
-
-		if (!gelf_getphdr(f->elf, (int)i, &h) || h.p_type != PT_NOTE)
-			continue;
+	for (size_t i = 0; r == -ENOENT && i < f->nnotes && searched < ELF_FILE_NOTES_MAX; i++) {
 		searched++;
-		r = build_id_in(f, h.p_offset, h.p_filesz, ret_build_id);
+		r = build_id_in(f, f->notes[i].file_off, f->notes[i].bytes, ret_build_id);
 	}
 	return r;
 }

@@ -1,4 +1,7 @@
-/* One ELF file: reads its headers and chosen sections. All values are checked before use. */
+/*
+ * One ELF file: its headers, which are read once, and chosen sections. All values are checked
+ * before use.
+ */
 #ifndef ELF_ELF_FILE_H
 #define ELF_ELF_FILE_H
 
@@ -6,7 +9,6 @@
 #include "elf/build_id.h"
 #include "elf/segments.h"
 
-#include <libelf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,11 +30,19 @@ struct elf_section {
 	bool text_or_data; /* the name contains "text" or "data" */
 };
 
+/* A range of the file that a program header names. */
+struct elf_range {
+	uint64_t vaddr, file_off, bytes;
+};
+
 struct elf_file {
-	int fd;                      /* borrowed; -1: from memory */
+	/*
+	 * Borrowed; -1: from memory. The headers outlive it: a later descriptor of the same file
+	 * may replace it.
+	 */
+	int fd;
 	const unsigned char *memory; /* borrowed */
 	uint64_t bytes;              /* size of the file when it was opened */
-	Elf *elf;
 	bool is_64;
 	uint16_t machine;
 	struct elf_section *sections; /* by index; [0] is the empty one */
@@ -40,6 +50,10 @@ struct elf_file {
 	unsigned char *section_names;
 	struct elf_segment *segments; /* PT_LOAD, in the order of the file */
 	size_t nsegments;
+	struct elf_range notes[ELF_FILE_NOTES_MAX]; /* PT_NOTE */
+	size_t nnotes;
+	struct elf_range eh_frame_hdr; /* PT_GNU_EH_FRAME; bytes 0: none */
+	uint64_t section_headers_end;  /* in the file */
 };
 
 /*

@@ -51,33 +51,24 @@ struct inlines {
 };
 
 /* Open the image's own DWARF or its debug file's. The latter sets in->debug_path. */
-static int open_data(struct inlines *in, int fd, const char *path, const struct opener_place *roots,
-		     size_t nroots, struct parse_error *err)
+static int open_data(struct inlines *in, const struct elf_file *image, const char *path,
+		     const struct opener_place *roots, size_t nroots, struct parse_error *err)
 {
 	struct debug_file debug;
-	struct elf_file image;
-	AUTO_CLOSE int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	int r = own < 0 ? -errno : dwarf_data_open(own, false, &in->file.data, err);
+	int r = dwarf_data_open(image, false, &in->file.data, err);
 
-	if (!r)
-		TAKE_FD(own);
 	if (r != -ENOENT)
 		return r;
-	r = elf_file_open(&image, fd, NULL, 0, err);
-	if (r)
-		return r;
-	r = debug_file_find(&(struct debug_file_query){.image = &image,
+	r = debug_file_find(&(struct debug_file_query){.image = image,
 						       .path = path,
 						       .roots = roots,
 						       .nroots = nroots,
 						       .want = DEBUG_FILE_LINES},
 			    &debug);
-	elf_file_close(&image);
 	if (r)
 		return r;
-	r = dwarf_data_open(debug.fd, false, &in->file.data, err);
+	r = dwarf_data_open(&debug.elf, false, &in->file.data, err);
 	if (!r) {
-		TAKE_FD(debug.fd);
 		in->debug_path = strdup(debug.path);
 		r = in->debug_path ? 0 : -ENOMEM;
 	}
@@ -96,14 +87,14 @@ static int keep_place(struct inlines *in, const char *path, const struct opener_
 	return 0;
 }
 
-int inlines_open(int fd, const char *path, const struct opener_place *roots, size_t nroots,
-		 struct inlines **ret_inlines, struct parse_error *err)
+int inlines_open(const struct elf_file *image, const char *path, const struct opener_place *roots,
+		 size_t nroots, struct inlines **ret_inlines, struct parse_error *err)
 {
 	struct inlines *in = calloc(1, sizeof(*in));
 
 	if (!in)
 		return -ENOMEM;
-	int r = open_data(in, fd, path, roots, nroots, err);
+	int r = open_data(in, image, path, roots, nroots, err);
 
 	if (!r)
 		r = keep_place(in, path, roots, nroots);

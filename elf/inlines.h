@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "container/opener.h"
+#include "elf/elf_file.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,12 +42,12 @@ struct inline_frame {
 
 /*
  * Opens the DWARF of an ELF image, or of its debug file. For path, roots and nroots see image_open.
- * The caller may close fd after the call; a duplicate is kept. The openers of roots must outlive
- * it. Split units (.dwo and .dwp) and shared entries (.gnu_debugaltlink) are searched under roots
- * later, when they are needed. Returns 0, -ENOENT (no DWARF), -EBADMSG, -E2BIG, -ENOMEM or -errno.
+ * image is borrowed during the call. The openers of roots must outlive the result. Split units
+ * (.dwo and .dwp) and shared entries (.gnu_debugaltlink) are searched under roots later, when they
+ * are needed. Returns 0, -ENOENT (no DWARF), -EBADMSG, -E2BIG, -ENOMEM or -errno.
  */
-int inlines_open(int fd, const char *path, const struct opener_place *roots, size_t nroots,
-		 struct inlines **ret_inlines, struct parse_error *err);
+int inlines_open(const struct elf_file *image, const char *path, const struct opener_place *roots,
+		 size_t nroots, struct inlines **ret_inlines, struct parse_error *err);
 void inlines_free(struct inlines *in);
 
 /*

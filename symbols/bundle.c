@@ -10,7 +10,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gelf.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -154,15 +153,13 @@ void bundle_files_free(struct bundle_files *files)
 static int host_end(int fd, uint64_t *ret_end)
 {
 	struct elf_file f;
-	GElf_Ehdr h;
-	uint64_t end = 0;
+	uint64_t end;
 	int error = elf_file_open(&f, fd, NULL, 0, NULL);
 
 	if (error)
 		return error;
 	/* The table of sections is last in most files. */
-	if (gelf_getehdr(f.elf, &h) && h.e_shoff <= f.bytes)
-		end = h.e_shoff + f.nsections * (uint64_t)h.e_shentsize;
+	end = f.section_headers_end;
 	for (size_t i = 0; i < f.nsegments; i++)
 		if (end < f.segments[i].file_off + f.segments[i].file_bytes)
 			end = f.segments[i].file_off + f.segments[i].file_bytes;

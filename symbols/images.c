@@ -57,6 +57,9 @@ void images_free(struct images *im)
 			close(im->sources.v[i].fd);
 		line_source_free(im->sources.v[i].lines);
 		image_free(im->sources.v[i].elf);
+		if (im->sources.v[i].headers)
+			elf_file_close(im->sources.v[i].headers);
+		free(im->sources.v[i].headers);
 		if (!im->sources.v[i].precompiled_shared)
 			symbol_provider_free(im->sources.v[i].precompiled);
 		free(im->sources.v[i].beside);
@@ -222,6 +225,30 @@ int images_file(struct images *im, uint32_t image, int *ret_fd)
 	return r;
 }
 
+int images_headers(struct images *im, uint32_t image, const struct elf_file **ret_file)
+{
+	int fd, r = images_file(im, image, &fd);
+	struct images_source *s = &im->sources.v[image];
+
+	if (r)
+		return r;
+	if (!s->headers && !s->headers_error) {
+		s->headers = malloc(sizeof(*s->headers));
+		if (!s->headers)
+			return -ENOMEM;
+		r = elf_file_open(s->headers, fd, NULL, 0, NULL);
+		if (r)
+			free(TAKE_PTR(s->headers));
+		/* Memory may be there again next time. */
+		s->headers_error = r == -ENOMEM ? 0 : r;
+	}
+	if (!s->headers)
+		return s->headers_error ? s->headers_error : r;
+	s->headers->fd = fd;
+	*ret_file = s->headers;
+	return 0;
+}
+
 int images_open_again(struct images *im, uint32_t image, int *ret_fd)
 {
 	int fd = -1, r = images_add_source(im, image);
@@ -378,14 +405,30 @@ static enum image_reason images_reason_nameless(const char *path, const struct i
 								     : IMAGE_REASON_NO_FORMAT;
 }
 
+/* Opens the symbols of an image's file, or of perf's copy. Errors: as for images_headers. */
+static int images_open_elf(struct images *im, uint32_t image, const char *path, int cached)
+{
+	struct images_source *s = &im->sources.v[image];
+	const struct elf_file *file;
+	struct elf_file copy;
+	struct opener_place roots[2];
+	int r = cached < 0 ? images_headers(im, image, &file)
+			   : elf_file_open(&copy, cached, NULL, 0, NULL);
+
+	if (r)
+		return r;
+	r = image_open(cached < 0 ? file : &copy, path, roots, images_roots(im, s, roots), &s->elf);
+	if (cached >= 0)
+		elf_file_close(&copy);
+	return r;
+}
+
 static int images_open_file(struct images *im, uint32_t image)
 {
 	const struct image_key *key = &im->lookup_cache->images.v[image].key;
 	struct images_source *s = &im->sources.v[image];
 	const char *path = intern_text(&im->lookup_cache->texts, key->path);
 	AUTO_CLOSE int cached = -1;
-	struct parse_error err;
-	struct opener_place roots[2];
 	int fd = -1, r = images_file(im, image, &fd);
 
 	if (r == -ENOMEM)
@@ -398,8 +441,7 @@ static int images_open_file(struct images *im, uint32_t image)
 		images_note_why(im, key, images_reason_not_found(r));
 		return 0;
 	}
-	r = image_open(cached < 0 ? fd : cached, path, roots, images_roots(im, s, roots), &s->elf,
-		       &err);
+	r = images_open_elf(im, image, path, cached);
 	/* Without the file, perf's copy shows whether it had precompiled code too. */
 	if ((fd >= 0 || s->elf) && (!r || r == -EBADMSG))
 		r = images_open_precompiled(im, key, s, fd < 0 ? cached : fd);

@@ -123,6 +123,7 @@ static int images_open_lines(struct images *im, uint32_t image)
 	const struct image_key *key = &im->lookup_cache->images.v[image].key;
 	struct images_source *s = &im->sources.v[image];
 	const char *path = intern_text(&im->lookup_cache->texts, key->path);
+	const struct elf_file *file;
 	struct opener_place roots[2];
 	int fd, r;
 
@@ -139,15 +140,14 @@ static int images_open_lines(struct images *im, uint32_t image)
 
 	if (key->kind != IMAGE_KIND_FILE || (!s->elf && !managed))
 		return 0;
-	r = images_file(im, image, &fd);
+	r = s->elf ? images_headers(im, image, &file) : images_file(im, image, &fd);
 	if (r) {
 		s->lines_unread = true;
 		return r == -ENOMEM ? r : 0;
 	}
 	if (!s->elf)
 		return images_open_managed_lines(im, s, fd);
-	r = line_source_dwarf(fd, path, roots, images_roots(im, s, roots), s->elf->segments,
-			      s->elf->nsegments, &s->lines);
+	r = line_source_dwarf(file, path, roots, images_roots(im, s, roots), &s->lines);
 	return r == -ENOMEM ? r : 0;
 }
 

@@ -8,35 +8,23 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Opens the call frame information of a file. */
-static int images_open_frames(int fd, struct cfi_frames **ret_frames)
-{
-	struct elf_file elf;
-	int r = elf_file_open(&elf, fd, NULL, 0, NULL);
-
-	if (r)
-		return r;
-	r = cfi_frames_open(&elf, ret_frames);
-	elf_file_close(&elf);
-	return r;
-}
-
 /* Finds the function that covers vaddr, without its name. Returns 0, -ENOENT, -ENOMEM. */
 static int images_find_bounds(struct images *im, uint32_t image, uint64_t vaddr,
 			      struct cfi_place *ret_place)
 {
 	struct images_source *s = &im->sources.v[image];
-	int fd, r;
+	const struct elf_file *file;
+	int r;
 
 	if (im->lookup_cache->images.v[image].key.kind != IMAGE_KIND_FILE ||
 	    (s->frames_tried && !s->frames))
 		return -ENOENT;
-	r = images_file(im, image, &fd);
+	r = images_headers(im, image, &file);
 	if (!r && !s->frames)
-		r = images_open_frames(fd, &s->frames);
+		r = cfi_frames_open(file, &s->frames);
 	s->frames_tried = true;
 	if (!r) {
-		cfi_frames_use_fd(s->frames, fd);
+		cfi_frames_use_fd(s->frames, file->fd);
 		r = cfi_frames_find(s->frames, vaddr, ret_place);
 	}
 	return r == -ENOMEM ? r : r || ret_place->error ? -ENOENT : 0;

@@ -20,6 +20,7 @@
 struct fold_inline_module {
 	struct inlines *inlines; /* NULL: no DWARF */
 	struct image *image;     /* NULL: does not exist, or no ELF file */
+	struct elf_file file;    /* with image */
 	int fd;                  /* -1: does not exist */
 };
 
@@ -54,6 +55,8 @@ void post_fold_inline_free(struct fold_inline *in)
 		struct fold_inline_module *m = &in->modules.v[i];
 
 		inlines_free(m->inlines);
+		if (m->image)
+			elf_file_close(&m->file);
 		image_free(m->image);
 		if (m->fd >= 0)
 			close(m->fd);
@@ -114,12 +117,17 @@ static int fold_inline_open(struct fold_inline *in, const char *path,
 {
 	struct fold_inline_module m = {.fd = -1};
 	struct opener_place root = {in->opener, 0, true};
-	int r = 0;
+	int r = file_open_regular(AT_FDCWD, path, &m.fd);
 
-	if (!file_open_regular(AT_FDCWD, path, &m.fd))
-		r = image_open(m.fd, path, &root, 1, &m.image, NULL);
+	if (!r)
+		r = elf_file_open(&m.file, m.fd, NULL, 0, NULL);
+	if (!r) {
+		r = image_open(&m.file, path, &root, 1, &m.image);
+		if (r)
+			elf_file_close(&m.file);
+	}
 	if (m.image)
-		r = inlines_open(m.fd, path, &root, 1, &m.inlines, NULL);
+		r = inlines_open(&m.file, path, &root, 1, &m.inlines, NULL);
 	*ret_module = m;
 	return r == -ENOMEM ? r : 0;
 }
@@ -225,7 +233,6 @@ static int fold_inline_by_symbol(const struct fold_inline *in, const struct fold
 {
 	struct script_part name = script_line_symbol(symbol);
 	uint64_t offset, vaddr;
-	struct elf_file elf;
 	int r;
 
 	if (!name.len || name.len == symbol.len ||
@@ -233,11 +240,7 @@ static int fold_inline_by_symbol(const struct fold_inline *in, const struct fold
 		    (struct script_part){name.at + name.len + 3, symbol.len - name.len - 3},
 		    &offset))
 		return -ENOENT;
-	r = elf_file_open(&elf, m->fd, NULL, 0, NULL);
-	if (r)
-		return r == -ENOMEM ? r : -ENOENT;
-	r = fold_inline_symbol(&elf, name, &vaddr);
-	elf_file_close(&elf);
+	r = fold_inline_symbol(&m->file, name, &vaddr);
 	return r ? r : fold_inline_at(in, m, vaddr + offset, out);
 }
 

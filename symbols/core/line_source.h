@@ -41,10 +41,10 @@ static inline void line_source_free(struct line_source *s)
 
 /*
  * Opens the DWARF of an ELF image as a source by file offset. Parameters and errors: as for
- * inlines_open. segments are the image's and must outlive the source.
+ * inlines_open. The image's headers must outlive the source.
  */
-int line_source_dwarf(int fd, const char *path, const struct opener_place *roots, size_t nroots,
-		      const struct elf_segment *segments, size_t nsegments,
+int line_source_dwarf(const struct elf_file *image, const char *path,
+		      const struct opener_place *roots, size_t nroots,
 		      struct line_source **ret_source);
 
 #endif

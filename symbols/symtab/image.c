@@ -27,8 +27,19 @@ static int load_symbols(struct image *image, const struct elf_file *f,
 	return 0;
 }
 
-/* Make an image from an open file. Takes the file's segments. */
-static int make_image(struct elf_file *f, const char *path, const struct opener_place *roots,
+static int set_segments(struct image *image, const struct elf_segment *segments, size_t n)
+{
+	image->segments = calloc(n + 1, sizeof(*segments));
+	if (!image->segments)
+		return -ENOMEM;
+	image->nsegments = n;
+	if (n)
+		memcpy(image->segments, segments, n * sizeof(*segments));
+	return 0;
+}
+
+/* Make an image from an open file. */
+static int make_image(const struct elf_file *f, const char *path, const struct opener_place *roots,
 		      size_t nroots, enum symbol_source source, struct image **ret_image)
 {
 	struct image *image = calloc(1, sizeof(*image));
@@ -60,10 +71,12 @@ static int make_image(struct elf_file *f, const char *path, const struct opener_
 		image_free(image);
 		return error;
 	}
-	image->nsegments = f->nsegments;
-	image->segments = TAKE_PTR(f->segments);
-	*ret_image = image;
-	return 0;
+	error = set_segments(image, f->segments, f->nsegments);
+	if (error)
+		image_free(image);
+	else
+		*ret_image = image;
+	return error;
 }
 
 int image_open_debug(const struct build_id *id, const char *path, const struct opener_place *roots,
@@ -80,9 +93,7 @@ int image_open_debug(const struct build_id *id, const char *path, const struct o
 	if (error)
 		return error;
 	image = calloc(1, sizeof(*image));
-	if (image)
-		image->segments = calloc(nsegments + 1, sizeof(*segments));
-	if (!image || !image->segments) {
+	if (!image || set_segments(image, segments, nsegments)) {
 		image_free(image);
 		debug_file_close(&debug);
 		return -ENOMEM;
@@ -90,8 +101,6 @@ int image_open_debug(const struct build_id *id, const char *path, const struct o
 	image->is_elf = true;
 	image->build_id = *id;
 	image->debug_place = debug.place;
-	image->nsegments = nsegments;
-	memcpy(image->segments, segments, nsegments * sizeof(*segments));
 	/* Only this much of the image is known. */
 	struct elf_file absent = {.fd = -1,
 				  .is_64 = debug.elf.is_64,
@@ -110,17 +119,10 @@ int image_open_debug(const struct build_id *id, const char *path, const struct o
 	return error;
 }
 
-int image_open(int fd, const char *path, const struct opener_place *roots, size_t nroots,
-	       struct image **ret_image, struct parse_error *err)
+int image_open(const struct elf_file *file, const char *path, const struct opener_place *roots,
+	       size_t nroots, struct image **ret_image)
 {
-	struct elf_file f;
-	int error = elf_file_open(&f, fd, NULL, 0, err);
-
-	if (error)
-		return error;
-	error = make_image(&f, path, roots, nroots, SYMBOL_NONE, ret_image);
-	elf_file_close(&f);
-	return error;
+	return make_image(file, path, roots, nroots, SYMBOL_NONE, ret_image);
 }
 
 int image_from_memory(const void *data, size_t len, enum symbol_source source,

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+struct elf_file;
 struct opener_place;
 
 /*
@@ -35,16 +36,16 @@ struct image {
 };
 
 /*
- * Reads an ELF image from fd (borrowed, at any position; only pread is used).
+ * Reads the symbols of an ELF file. file is borrowed during the call; only pread is used.
  *
  * The roots (borrowed) are searched for debug files in this order
  * (elf/debug_file.h); nroots may be 0. The debug link needs path, the image's absolute path inside
  * a root. If path is NULL, only the build id is used.
  *
- * Returns 0, -EBADMSG (not ELF, or too damaged), -E2BIG, -ENOMEM or -errno.
+ * Returns 0 or -ENOMEM. A table that cannot be read is in symbols_error.
  */
-int image_open(int fd, const char *path, const struct opener_place *roots, size_t nroots,
-	       struct image **ret_image, struct parse_error *err);
+int image_open(const struct elf_file *file, const char *path, const struct opener_place *roots,
+	       size_t nroots, struct image **ret_image);
 
 /*
  * Opens an absent image through its debug file, found by build id. The caller passes the image's
@@ -57,7 +58,7 @@ int image_open_debug(const struct build_id *id, const char *path, const struct o
 
 /*
  * Opens an image in memory (the vdso). data is borrowed during the call. source tags the symbols.
- * Errors: as for image_open.
+ * Errors: as for elf_file_open.
  */
 int image_from_memory(const void *data, size_t len, enum symbol_source source,
 		      struct image **ret_image, struct parse_error *err);

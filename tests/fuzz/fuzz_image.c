@@ -56,18 +56,22 @@ static void read_image(const uint8_t *data, size_t size)
 	struct image *image;
 	struct parse_error err;
 	int fd = file_of(data, size);
+	struct elf_file file;
 
 	if (!image_from_memory(data, size, SYMBOL_NONE, &image, &err)) {
 		probe_image(image);
 		image_free(image);
 	}
-	if (!image_open(fd, NULL, NULL, 0, &image, &err)) {
-		if (!elf_file_build_id_of(fd, &id) &&
-		    (id.len != image->build_id.len ||
-		     memcmp(id.bytes, image->build_id.bytes, id.len) != 0))
-			abort();
-		probe_image(image);
-		image_free(image);
+	if (!elf_file_open(&file, fd, NULL, 0, &err)) {
+		if (!image_open(&file, NULL, NULL, 0, &image)) {
+			if (!elf_file_build_id(&file, &id) &&
+			    (id.len != image->build_id.len ||
+			     memcmp(id.bytes, image->build_id.bytes, id.len) != 0))
+				abort();
+			probe_image(image);
+			image_free(image);
+		}
+		elf_file_close(&file);
 	}
 	close(fd);
 }
@@ -81,14 +85,18 @@ static void find_debug_file(const uint8_t *image_data, size_t image_size, const 
 	static struct opener_place root = {.own = true};
 	struct image *image;
 	struct parse_error err;
+	struct elf_file file;
 
 	fuzz_dir_put("usr/lib/debug/opt/app.debug", debug, debug_size);
 	fuzz_dir_put("opt/.debug/lib.debug", debug, debug_size);
 	if (!root.opener && opener_new_in(fuzz_dir(), &root.opener))
 		abort();
-	if (!image_open(fd, "/opt/app", &root, 1, &image, &err)) {
-		probe_image(image);
-		image_free(image);
+	if (!elf_file_open(&file, fd, NULL, 0, &err)) {
+		if (!image_open(&file, "/opt/app", &root, 1, &image)) {
+			probe_image(image);
+			image_free(image);
+		}
+		elf_file_close(&file);
 	}
 	close(fd);
 }

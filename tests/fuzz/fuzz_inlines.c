@@ -31,13 +31,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int fd = memfd_create("elf", MFD_CLOEXEC);
 	struct parse_error err;
 	struct inlines *in;
+	struct elf_file file;
 
 	if (fd < 0 || file_write_all(fd, data, size))
 		abort();
-	if (!inlines_open(fd, NULL, NULL, 0, &in, &err)) {
-		for (uint64_t vaddr = 0; vaddr < 0x2000; vaddr += 5)
-			probe(in, vaddr);
-		inlines_free(in);
+	if (!elf_file_open(&file, fd, NULL, 0, &err)) {
+		if (!inlines_open(&file, NULL, NULL, 0, &in, &err)) {
+			for (uint64_t vaddr = 0; vaddr < 0x2000; vaddr += 5)
+				probe(in, vaddr);
+			inlines_free(in);
+		}
+		elf_file_close(&file);
 	}
 	close(fd);
 	return 0;

@@ -45,13 +45,16 @@ static int load(const char *kind, const char *path, const char *root, struct sym
 		exit(2);
 	close(root_fd);
 
-	if (!strcmp(kind, "image")) {
-		error = image_open(fd, path, roots, 1, &image, &err);
-		*ret = error ? NULL : image->symbols;
-	} else if (!strcmp(kind, "inlines")) {
-		error = inlines_open(fd, path, roots, 1, &inlines, &err);
+	if (!strcmp(kind, "image") || !strcmp(kind, "inlines")) {
+		struct elf_file file;
+
+		error = elf_file_open(&file, fd, NULL, 0, &err);
+		if (!error && !strcmp(kind, "inlines"))
+			error = inlines_open(&file, path, roots, 1, &inlines, &err);
 		if (!error)
-			error = image_open(fd, path, roots, 1, &image, &err);
+			error = image_open(&file, path, roots, 1, &image);
+		if (!error && !strcmp(kind, "image"))
+			*ret = image->symbols;
 	} else if (!strcmp(kind, "kallsyms")) {
 		error = kallsyms_load(ret, &err);
 	} else if (!strcmp(kind, "perfmap")) {

@@ -103,13 +103,25 @@ static void begin(struct outbuf sections[SECTIONS])
 		sections[i] = outbuf_to(-1);
 }
 
+static int open_inlines(int fd, struct inlines **ret_inlines)
+{
+	struct elf_file file;
+	int r = elf_file_open(&file, fd, NULL, 0, NULL);
+
+	if (r)
+		return r;
+	r = inlines_open(&file, NULL, NULL, 0, ret_inlines, NULL);
+	elf_file_close(&file);
+	return r;
+}
+
 /* The result for the code at START. */
 static int look_up(struct outbuf sections[SECTIONS], struct inline_frame *frames, size_t *ret_n)
 {
 	int fd = elf_of(sections), r;
 	struct inlines *in = NULL;
 
-	assert_int_equal(inlines_open(fd, NULL, NULL, 0, &in, NULL), 0);
+	assert_int_equal(open_inlines(fd, &in), 0);
 	r = inlines_find(in, START + 8, frames, ret_n);
 	inlines_free(in);
 	close(fd);
@@ -214,7 +226,7 @@ static double look_up_all(size_t n)
 		put_unit(sections, START + i * BYTES);
 	fd = elf_of(sections);
 	began = (double)clock() / CLOCKS_PER_SEC;
-	assert_int_equal(inlines_open(fd, NULL, NULL, 0, &in, NULL), 0);
+	assert_int_equal(open_inlines(fd, &in), 0);
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(inlines_find(in, START + i * BYTES, frames, &depth), 0);
 	began = (double)clock() / CLOCKS_PER_SEC - began;

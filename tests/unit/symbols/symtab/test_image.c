@@ -99,10 +99,13 @@ static struct image *open_in_root(void)
 	AUTO_CLOSE int root_fd = open(root, O_PATH | O_DIRECTORY);
 	AUTO_CLOSE int fd = openat(root_fd, "opt/lib.so", O_RDONLY);
 	struct opener_place place = {.own = true};
+	struct elf_file file;
 
 	assert_true(fd >= 0);
 	assert_int_equal(opener_new_in(root_fd, &place.opener), 0);
-	assert_int_equal(image_open(fd, "/opt/lib.so", &place, 1, &image, NULL), 0);
+	assert_int_equal(elf_file_open(&file, fd, NULL, 0, NULL), 0);
+	assert_int_equal(image_open(&file, "/opt/lib.so", &place, 1, &image), 0);
+	elf_file_close(&file);
 	opener_free(place.opener);
 	return image;
 }
