@@ -28,25 +28,25 @@ struct report_function {
 	double share;  /* of the event's weight, 0 to 1 */
 };
 
-static uint32_t report_main_event(const struct profile *profile, const struct profile_group *groups,
-				  size_t n)
+/* Finds the event on CPUs with the most samples; PROFILE_NONE: none has one. 0 or -ENOMEM. */
+static int report_main_event(const struct profile *profile, const struct profile_group *groups,
+			     size_t n, uint32_t *ret_event)
 {
-	uint64_t best = 0;
-	uint32_t event = PROFILE_NONE;
+	uint64_t best = 0, *samples = calloc(profile_nevents(profile) + 1, sizeof(*samples));
 
+	if (!samples)
+		return -ENOMEM;
+	*ret_event = PROFILE_NONE;
+	for (size_t i = 0; i < n; i++)
+		samples[groups[i].event] += groups[i].samples;
 	for (uint32_t e = 0; e < profile_nevents(profile); e++) {
-		uint64_t samples = 0;
-
-		for (size_t i = 0; i < n; i++)
-			samples += groups[i].event == e && !profile_event_of(profile, e)->off_cpu
-					   ? groups[i].samples
-					   : 0;
-		if (samples > best) {
-			best = samples;
-			event = e;
-		}
+		if (samples[e] <= best || profile_event_of(profile, e)->off_cpu)
+			continue;
+		best = samples[e];
+		*ret_event = e;
 	}
-	return event;
+	free(samples);
+	return 0;
 }
 
 static int report_by_weight(const void *a, const void *b, void *profile)
@@ -71,15 +71,15 @@ static int report_hottest(struct profile *profile,
 	size_t n, nselves = 0;
 	const struct profile_group *groups = profile_groups(profile, &n);
 	uint64_t total = 0;
-	int r = 0;
+	uint32_t event;
 
 	if (!n)
 		return 0;
-	selves = calloc(n, sizeof(*selves));
-	if (!selves)
-		return -ENOMEM;
-	uint32_t event = report_main_event(profile, groups, n);
+	int r = report_main_event(profile, groups, n, &event);
 
+	selves = calloc(n, sizeof(*selves));
+	if (r || !selves)
+		return -ENOMEM;
 	for (size_t i = 0; i < n && !r; i++) {
 		uint32_t *place;
 		int fresh;
