@@ -6,8 +6,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define FILE_CREATE_TRIES 16
@@ -187,6 +189,25 @@ int file_create(int dir_fd, const char *name, int flags, mode_t mode, int *ret_f
 		return -EEXIST;
 	*ret_fd = fd;
 	return 0;
+}
+
+void file_close_from(int first)
+{
+#ifdef SYS_close_range
+	if (!syscall(SYS_close_range, first, ~0u, 0))
+		return;
+#endif
+	/* Linux before 5.9, or a filter of system calls. */
+	DIR *dir = opendir("/proc/self/fd");
+
+	for (struct dirent *e; dir && (e = readdir(dir));) {
+		int fd = atoi(e->d_name);
+
+		if (fd >= first && fd != dirfd(dir))
+			close(fd);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 void file_remove_contents(int dir_fd)

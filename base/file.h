@@ -72,6 +72,9 @@ int file_sync(int fd);
  */
 int file_create(int dir_fd, const char *name, int flags, mode_t mode, int *ret_fd);
 
+/* Closes all descriptors from first on. */
+void file_close_from(int first);
+
 /* Removes everything in the directory that can be removed; follows no link. */
 void file_remove_contents(int dir_fd);
 

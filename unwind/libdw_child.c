@@ -7,7 +7,6 @@
 #include "base/thread.h"
 #include "base/vec.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +17,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -158,26 +156,6 @@ static void child_walk(struct child *c, struct walk *walk, const struct walk_req
 		_exit(EXIT_FAILURE);
 }
 
-/* Close all but the socket. */
-static void child_close_others(void)
-{
-#ifdef SYS_close_range
-	if (!syscall(SYS_close_range, CHILD_FD + 1, ~0u, 0))
-		return;
-#endif
-	/* Linux before 5.9, or a filter of system calls. */
-	DIR *dir = opendir("/proc/self/fd");
-
-	for (struct dirent *e; dir && (e = readdir(dir));) {
-		int fd = atoi(e->d_name);
-
-		if (fd > CHILD_FD && fd != dirfd(dir))
-			close(fd);
-	}
-	if (dir)
-		closedir(dir);
-}
-
 /* Begins the time of a walk. The kernel ends the child when it is over. */
 static void child_limit_walk(void)
 {
@@ -221,7 +199,7 @@ static void child_limit(int fd, pid_t parent)
 
 		setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
 	}
-	child_close_others();
+	file_close_from(CHILD_FD + 1);
 }
 
 static _Noreturn void child_main(int fd, pid_t parent, volatile uint32_t *now_in)

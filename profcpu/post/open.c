@@ -266,12 +266,7 @@ int post_open_dir(int dir_fd, const char *path, struct post_source *ret_source)
 
 void post_open_close(struct post_source *s)
 {
-	if (s->temp_dir) {
-		if (s->dir_fd >= 0)
-			file_remove_contents(s->dir_fd);
-		rmdir(s->temp_dir);
-	}
-	free(s->temp_dir);
+	temp_dir_remove(s->temp_dir);
 	perfdata_close(s->data);
 	cleanup_close(&s->fd);
 	cleanup_close(&s->dir_fd);

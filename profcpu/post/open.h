@@ -5,6 +5,7 @@
 #ifndef PROFCPU_POST_OPEN_H
 #define PROFCPU_POST_OPEN_H
 
+#include "base/temp_dir.h"
 #include "profcpu/post/sniff.h"
 #include "recording/manifest.h"
 #include "recording/offcpu_idx.h"
@@ -44,7 +45,7 @@ struct post_source {
 	 * Directory with the unpacked archive; post_open_close removes it. NULL: none, or the
 	 * caller's.
 	 */
-	char *temp_dir;
+	struct temp_dir *temp_dir;
 };
 
 /*
@@ -58,7 +59,7 @@ int post_open_begin(const char *path, struct post_source *ret_source);
  *
  * own_dir_fd is an empty directory, borrowed. There every input except text becomes a recording: an
  * archive is unpacked, perf.data and the directory of a recording are copied. With -1, an archive
- * is unpacked into a temporary directory, and other inputs are read in place.
+ * is unpacked into a temporary directory (base/temp_dir.h), and other inputs are read in place.
  *
  * The manifest of an unpacked recording keeps what is missing. So an archive made from it again
  * still reports the damage.

@@ -16,25 +16,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int archive_make_temp_dir(char **ret_dir)
+static int archive_make_temp_dir(struct post_source *s)
 {
 	const char *base = getenv("TMPDIR");
-	AUTO_FREE char *dir = file_join(base && *base ? base : "/tmp", "profcpu-XXXXXX");
 
-	if (!dir) {
+	if (!base || !*base)
+		base = "/tmp";
+	int r = temp_dir_make(base, &s->temp_dir, &s->dir_fd);
+
+	if (r == -ENOMEM)
 		log_error("out of memory");
-		return -ENOMEM;
-	}
-	if (!mkdtemp(dir)) {
-		int r = -errno;
-
+	else if (r)
 		log_error("cannot make a temporary directory in %s: %s; set TMPDIR to a directory "
 			  "with room",
-			  base && *base ? base : "/tmp", strerror(-r));
-		return r;
-	}
-	*ret_dir = TAKE_PTR(dir);
-	return 0;
+			  base, strerror(-r));
+	return r;
 }
 
 /*
@@ -154,16 +150,13 @@ static void archive_keep_damage(struct post_source *s, const char *name, char *d
 /* Opens the directory in which the input becomes a recording. -1: a temporary one. */
 static int archive_open_dir(struct post_source *s, const char *name, int unpack_dir_fd)
 {
-	int r = unpack_dir_fd < 0 ? archive_make_temp_dir(&s->temp_dir) : 0;
-
-	if (r)
-		return r;
-	s->dir_fd = unpack_dir_fd < 0
-			    ? open(s->temp_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-			    : fcntl(unpack_dir_fd, F_DUPFD_CLOEXEC, 0);
+	if (unpack_dir_fd < 0)
+		return archive_make_temp_dir(s);
+	s->dir_fd = fcntl(unpack_dir_fd, F_DUPFD_CLOEXEC, 0);
 	if (s->dir_fd >= 0)
 		return 0;
-	r = -errno;
+	int r = -errno;
+
 	log_error("cannot open the directory to unpack %s into: %s%s", name, strerror(-r),
 		  remedy_for(r));
 	return r;
