@@ -65,8 +65,10 @@ int dotnet_probe(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime
 	struct dotnet_runtime runtime = {0};
 	AUTO_FREE struct dotnet_maps *maps = NULL;
 	AUTO_FREE char *text = NULL;
-	size_t len;
-	int r = proc_read(pid, 0, "maps", PROC_MAPS_MAX, &text, &len);
+	/* Most processes have no .NET, and one search is cheaper than parsing the lines. */
+	static const char *const words[] = {"/libcoreclr.so", "/memfd:do"};
+	uint32_t found = 0;
+	int r = proc_search_maps(pid, words, sizeof(words) / sizeof(*words), &found);
 
 	if (r == -EACCES || r == -EPERM) {
 		runtime.is_dotnet = dotnet_port_in_own_tmp(pid);
@@ -75,10 +77,11 @@ int dotnet_probe(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime
 		*ret_runtime = runtime;
 		return 0;
 	}
+	if (!r && found)
+		r = proc_read_maps(pid, &text);
 	if (r)
 		return r;
-	/* Most processes have no .NET, and one search is cheaper than parsing the lines. */
-	if (strstr(text, "/libcoreclr.so") || strstr(text, "/memfd:do")) {
+	if (text) {
 		maps = malloc(sizeof(*maps));
 		if (!maps)
 			return -ENOMEM;
@@ -95,21 +98,17 @@ int dotnet_probe(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime
 
 int dotnet_loader_file(pid_t pid, const char **ret_file)
 {
-	static const char *const files[] = {"System.Runtime.Loader.dll",
-					    "System.Reflection.Emit.dll"};
-	AUTO_FREE char *text = NULL;
-	size_t len;
-	int r = proc_read(pid, 0, "maps", PROC_MAPS_MAX, &text, &len);
+	static const char *const files[] = {"/System.Private.CoreLib.dll",
+					    "/System.Runtime.Loader.dll",
+					    "/System.Reflection.Emit.dll"};
+	uint32_t found = 0;
+	int r = proc_search_maps(pid, files, sizeof(files) / sizeof(*files), &found);
 
 	if (r)
 		return r;
-	if (!strstr(text, "/System.Private.CoreLib.dll"))
+	if (!(found & 1))
 		return -ENODATA;
-	*ret_file = NULL;
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && !*ret_file; i++)
-		for (const char *at = text; (at = strstr(at, files[i])) && !*ret_file; at++)
-			if (at[-1] == '/')
-				*ret_file = files[i];
+	*ret_file = found & 2 ? files[1] + 1 : found & 4 ? files[2] + 1 : NULL;
 	return 0;
 }
 

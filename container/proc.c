@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "container/memory_left.h"
 #include "container/proc_text.h"
 
 #include <dirent.h>
@@ -13,6 +14,11 @@
 #include <unistd.h>
 
 #define PROC_PATH_BYTES 96
+#define PROC_MAPS_SMALL ((size_t)4 << 20) /* bytes of maps that always fit into memory */
+#define PROC_MAPS_MAX ((size_t)256 << 20)
+#define PROC_MAPS_PART 8 /* of the memory that is left, at most, for a larger text */
+#define PROC_WORD_BYTES 255
+#define PROC_SEARCH_BYTES 16384
 #define PROC_PF_KTHREAD 0x00200000 /* linux/sched.h; in field 9 of stat since Linux 2.6.27 */
 
 int proc_each_numeric_name(const char *dir_path, int (*fn)(void *ctx, pid_t pid), void *ctx)
@@ -54,8 +60,8 @@ int proc_each_thread(pid_t pid, int (*fn)(void *ctx, pid_t tid), void *ctx)
 	return proc_each_numeric_name(path, fn, ctx);
 }
 
-int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **ret_text,
-	      size_t *ret_len)
+/* Opens a file of a process or thread. *ret_error: 0 or -errno. */
+static int proc_open(pid_t pid, pid_t tid, const char *name, int *ret_error)
 {
 	char path[PROC_PATH_BYTES];
 
@@ -63,13 +69,78 @@ int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **r
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", pid, tid, name);
 	else
 		snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int r = fd < 0 ? -errno : file_read_fd(fd, max_bytes, ret_text, ret_len);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	if (r != -ENOENT)
-		return r;
-	*strrchr(path, '/') = 0;
+	*ret_error = fd < 0 ? -errno : 0;
+	return fd;
+}
+
+/* The error of reading a file: -ESRCH instead of -ENOENT if the process has ended. */
+static int proc_error(pid_t pid, pid_t tid, int error)
+{
+	char path[PROC_PATH_BYTES];
+
+	if (error != -ENOENT)
+		return error;
+	if (tid)
+		snprintf(path, sizeof(path), "/proc/%d/task/%d", pid, tid);
+	else
+		snprintf(path, sizeof(path), "/proc/%d", pid);
 	return access(path, F_OK) ? -ESRCH : -ENOENT;
+}
+
+int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **ret_text,
+	      size_t *ret_len)
+{
+	int r;
+	AUTO_CLOSE int fd = proc_open(pid, tid, name, &r);
+
+	if (!r)
+		r = file_read_fd(fd, max_bytes, ret_text, ret_len);
+	return proc_error(pid, tid, r);
+}
+
+int proc_read_maps(pid_t pid, char **ret_text)
+{
+	size_t len;
+	int r = proc_read(pid, 0, "maps", PROC_MAPS_SMALL, ret_text, &len);
+
+	if (r != -E2BIG)
+		return r;
+	uint64_t max = memory_left() / PROC_MAPS_PART;
+
+	return proc_read(pid, 0, "maps", max < PROC_MAPS_MAX ? (size_t)max : PROC_MAPS_MAX,
+			 ret_text, &len);
+}
+
+int proc_search_maps(pid_t pid, const char *const words[], size_t n, uint32_t *ret_found)
+{
+	char text[PROC_SEARCH_BYTES];
+	uint32_t found = 0;
+	size_t kept = 0;
+	int r;
+	AUTO_CLOSE int fd = proc_open(pid, 0, "maps", &r);
+
+	while (!r) {
+		ssize_t got = read(fd, text + kept, sizeof(text) - kept);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		r = got < 0 ? -errno : 0;
+		if (got <= 0)
+			break;
+		size_t len = kept + (size_t)got;
+
+		for (size_t i = 0; i < n; i++)
+			if (memmem(text, len, words[i], strlen(words[i])))
+				found |= (uint32_t)1 << i;
+		/* A word may continue in the next piece. */
+		kept = len < PROC_WORD_BYTES ? len : PROC_WORD_BYTES;
+		memmove(text, text + len - kept, kept);
+	}
+	if (!r)
+		*ret_found = found;
+	return proc_error(pid, 0, r);
 }
 
 /* Finds out by a flag in stat, for kernels without the line "Kthread". */

@@ -12,8 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PROC_MAPS_MAX ((size_t)256 << 20) /* bytes of /proc/PID/maps: about 2.5 million lines */
-#define PROC_FILE_MAX ((size_t)1 << 20)   /* bytes of status, stat, cgroup and other small files */
+#define PROC_FILE_MAX ((size_t)1 << 20) /* bytes of status, stat, cgroup and other small files */
 
 /*
  * Calls fn for each PID in /proc, or for each thread of pid in /proc/PID/task. Stops when fn
@@ -31,6 +30,18 @@ int proc_each_numeric_name(const char *dir_path, int (*fn)(void *ctx, pid_t n), 
  */
 int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **ret_text,
 	      size_t *ret_len);
+
+/*
+ * Reads /proc/PID/maps whole: at most 256 MiB, about 2.5 million lines, and at most an eighth of the
+ * memory that is left. A process can map files with paths of 4 kB. Otherwise as proc_read.
+ */
+int proc_read_maps(pid_t pid, char **ret_text);
+
+/*
+ * Searches /proc/PID/maps for n words, at most 32, of less than 256 bytes. *ret_found: bit i is set
+ * if it contains words[i]. Needs little memory for any number of maps. Errors as for proc_read.
+ */
+int proc_search_maps(pid_t pid, const char *const words[], size_t n, uint32_t *ret_found);
 
 /* Reads /proc/PID/status. 0, -ESRCH, -EACCES, -EBADMSG, -errno. */
 int proc_status(pid_t pid, struct proc_status *ret_status);

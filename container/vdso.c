@@ -33,8 +33,7 @@ static int find_own(struct own_maps *own)
 	AUTO_FREE char *text = NULL;
 	struct proc_map map;
 	char *cursor;
-	size_t len;
-	int r = proc_read(getpid(), 0, "maps", PROC_MAPS_MAX, &text, &len);
+	int r = proc_read_maps(getpid(), &text);
 
 	for (cursor = text; !r && proc_map_next(&cursor, &map);)
 		if ((!strcmp(map.path, "[vdso]") || !strncmp(map.path, "[vvar", 5)) &&

@@ -25,8 +25,9 @@
 #define DOCTOR_INIT_CGROUP_NS 0xEFFFFFFBU
 #define DOCTOR_INIT_UTS_NS 0xEFFFFFFEU
 #define DOCTOR_INIT_IPC_NS 0xEFFFFFFFU
-#define DOCTOR_RINGS_MAX 32        /* of 2 MiB each: the sampler's limit for all rings */
-#define DOCTOR_KALLSYMS_BYTES 4096 /* enough to see an address that is not 0 */
+#define DOCTOR_MOUNTS_MAX ((size_t)16 << 20) /* bytes of mountinfo */
+#define DOCTOR_RINGS_MAX 32                  /* of 2 MiB each: the sampler's limit for all rings */
+#define DOCTOR_KALLSYMS_BYTES 4096           /* enough to see an address that is not 0 */
 #define DOCTOR_PERFMAP_MAX ((uint64_t)64 << 30)
 #define DOCTOR_MEMORY_NS (2 * NS_PER_S) /* limit for reading the JIT-compiled code of a process */
 
@@ -141,7 +142,7 @@ static int doctor_hidepid(void)
 	size_t len;
 	int hidepid = 0;
 
-	if (proc_read(getpid(), 0, "mountinfo", PROC_MAPS_MAX, &text, &len))
+	if (proc_read(getpid(), 0, "mountinfo", DOCTOR_MOUNTS_MAX, &text, &len))
 		return 0;
 	for (char *line = text, *end; *line; line = end) {
 		end = strchrnul(line, '\n');
@@ -276,10 +277,9 @@ static void doctor_probe_memory(struct doctor_target *t)
 static void doctor_probe_target(struct doctor_target *t, struct opener *o)
 {
 	struct opener_process pinned;
-	AUTO_FREE char *maps = NULL;
 	AUTO_CLOSE int map_fd = -1;
 	struct stat st;
-	size_t len;
+	uint32_t found;
 
 	t->status_error = proc_status(t->pid, &t->status);
 	if (t->status_error)
@@ -288,7 +288,7 @@ static void doctor_probe_target(struct doctor_target *t, struct opener *o)
 	t->event_error = doctor_try_event(t->pid, -1, true);
 	t->root_error = opener_pin(o, t->pid);
 	t->other_root = !opener_process(o, t->pid, &pinned) && pinned.other_root;
-	t->maps_error = proc_read(t->pid, 0, "maps", PROC_MAPS_MAX, &maps, &len);
+	t->maps_error = proc_search_maps(t->pid, NULL, 0, &found);
 	t->denial.reason = ACCESS_ELSEWHERE;
 	(void)access_probe(t->pid, &t->denial); /* fails if the process has ended meanwhile */
 	t->dotnet_error = dotnet_probe(o, t->pid, &t->dotnet);

@@ -27,9 +27,7 @@ static int read_pieces(void *ctx, struct memory_piece *pieces, size_t n)
 
 static int read_maps(void *ctx, char **ret_text)
 {
-	size_t len;
-
-	return proc_read(pid_of(ctx), 0, "maps", PROC_MAPS_MAX, ret_text, &len);
+	return proc_read_maps(pid_of(ctx), ret_text);
 }
 
 struct clr_io clr_runtime_io(pid_t pid)
@@ -122,7 +120,10 @@ int clr_runtime_open(pid_t pid, uint64_t until_ns, struct clr_jit_code **ret,
 	if (r)
 		return parse_fail(err, r,
 				  r == -ESRCH ? "the process has ended"
-					      : "the process's memory map could not be read",
+				  : r == -E2BIG
+					  ? "the list of its memory maps is too large for the "
+					    "memory that is left"
+					  : "the process's memory map could not be read",
 				  0);
 	r = clr_runtime_locate(pid, until_ns, maps, &anchors);
 	if (r == -ENOENT)

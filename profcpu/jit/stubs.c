@@ -220,12 +220,11 @@ int jit_stubs_search(struct jit_stubs *s, struct jit_target *t, const struct jit
 {
 	struct search l = {.target = t, .until_ns = clock_monotonic_ns() + JIT_STUBS_SEARCH_NS};
 	AUTO_FREE char *maps = NULL;
-	size_t len;
 	int r;
 
 	if (l.until_ns > t->until_ns)
 		l.until_ns = t->until_ns;
-	r = proc_read(t->pid, 0, "maps", PROC_MAPS_MAX, &maps, &len);
+	r = proc_read_maps(t->pid, &maps);
 	l.chunk = r ? NULL : malloc(STUBS_CHUNK);
 	if (!r && !l.chunk)
 		r = -ENOMEM;

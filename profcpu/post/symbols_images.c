@@ -130,8 +130,7 @@ static int symbols_add_process(struct symbols_images *images, pid_t pid)
 	AUTO_FREE char *text = NULL;
 	struct intern paths = {0};
 	struct proc_map m;
-	size_t len;
-	int r = proc_read(pid, 0, "maps", PROC_MAPS_MAX, &text, &len);
+	int r = proc_read_maps(pid, &text);
 
 	if (!r)
 		r = opener_new(&opener);

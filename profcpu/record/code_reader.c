@@ -119,12 +119,11 @@ static struct clr_code_reader *open_process(struct code_process *p)
 	struct clr_anchors anchors;
 	AUTO_FREE char *maps = NULL;
 	struct parse_error err;
-	size_t len;
 	int r;
 
 	if (p->clr || now < p->next_ns)
 		return p->clr;
-	r = proc_read(p->pid, 0, "maps", PROC_MAPS_MAX, &maps, &len);
+	r = proc_read_maps(p->pid, &maps);
 	if (!r)
 		r = clr_runtime_locate(p->pid, now + OPEN_TIMEOUT_NS, maps, &anchors);
 	if (!r)

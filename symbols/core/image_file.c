@@ -72,8 +72,7 @@ static int is_mapped(const struct image_file_place *p, const char *path, const s
 	AUTO_FREE char *text = NULL;
 	struct proc_map map;
 	char *cursor;
-	size_t len;
-	int r = proc_read(p->pid, 0, "maps", PROC_MAPS_MAX, &text, &len);
+	int r = proc_read_maps(p->pid, &text);
 
 	if (r)
 		return r;

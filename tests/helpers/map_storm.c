@@ -5,9 +5,11 @@
  *   chain   a process with MAPS maps begins chains of forks; each child maps 32 files more, at
  *           random places, and forks the next one; 16 of them live at a time
  *   names   one process maps files of ever new long names
+ *   paths   one process has MAPS maps of a file with a path of nearly 4 kB
  *   threads a process starts threads, each with a new name, and forks; nothing is mapped
  */
 #include <err.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +26,7 @@
 #define FIRST UINT64_C(0x100000000000)
 #define LIVING 16
 #define CHILD_MAPS 32
+#define DEEP_NAME 240 /* bytes of a folder's name and its slash */
 
 static double end_s;
 static int program = -1;
@@ -53,6 +57,34 @@ static int code_file(const char *name)
 
 	if (fd < 0 || write(fd, spin, sizeof(spin)) != sizeof(spin))
 		err(1, "memfd_create");
+	return fd;
+}
+
+/* The same in a file with a long path, which is removed at once. */
+static int deep_file(void)
+{
+	char path[4000] = "/tmp/map-storm-XXXXXX";
+	size_t top = strlen(path), len = top;
+
+	if (!mkdtemp(path))
+		err(1, "mkdtemp");
+	for (; len + DEEP_NAME < sizeof(path) - 1; len += DEEP_NAME) {
+		snprintf(path + len, sizeof(path) - len, "/%0*d", DEEP_NAME - 1, 0);
+		if (mkdir(path, 0700))
+			err(1, "mkdir");
+	}
+	snprintf(path + len, sizeof(path) - len, "/f");
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+
+	if (fd < 0 || write(fd, spin, sizeof(spin)) != sizeof(spin) || unlink(path))
+		err(1, "a file with a long path");
+	for (;; len -= DEEP_NAME) {
+		path[len] = 0;
+		if (rmdir(path))
+			err(1, "rmdir");
+		if (len == top)
+			break;
+	}
 	return fd;
 }
 
@@ -152,7 +184,7 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
-	program = code_file("storm");
+	program = strcmp(argv[1], "paths") ? code_file("storm") : deep_file();
 	for (size_t i = 0; i < maps; i++)
 		map_at(program, i * 2);
 	end_s = now_s() + atof(argv[2]);
@@ -162,6 +194,9 @@ int main(int argc, char **argv)
 		names();
 	else if (!strcmp(argv[1], "threads"))
 		threads();
+	else if (!strcmp(argv[1], "paths"))
+		while (now_s() < end_s)
+			run(map_at(program, maps * 2));
 	else
 		return 2;
 	return 0;

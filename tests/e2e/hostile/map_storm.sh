@@ -27,12 +27,24 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# storm KIND MAPS: records such a target; profcpu's largest memory in MiB is in $MIB.
+# look PID: the commands that look at processes have enough memory too.
+look() {
+	local command status
+	for command in "ps" "doctor -p $1" "symbols list $1"; do
+		# shellcheck disable=SC2016,SC2086 # for the other shell; words
+		sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$GROUP" "$PROFCPU" $command >look 2>&1
+		status=$?
+		[ "$status" -lt 2 ] || fail "$command: exit $status: $(tail -n 3 look)"
+	done
+}
+
+# storm KIND MAPS [SECONDS]: records such a target; profcpu's largest memory in MiB is in $MIB.
 storm() {
 	local status
-	start "storm.$1" setpriv --reuid=65534 --regid=65534 --clear-groups "$BUILD/helpers/map_storm" "$1" 9 "$2"
+	start "storm.$1" setpriv --reuid=65534 --regid=65534 --clear-groups "$BUILD/helpers/map_storm" "$1" "${3:-9}" "$2"
 	local target=$STARTED
 	sleep 1
+	[ "$1" != paths ] || look "$target"
 	# shellcheck disable=SC2016 # for the other shell
 	"$BUILD/helpers/peak_kib" sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$GROUP" \
 		"$PROFCPU" collect -q -p "$target" -F 499 -d 6 -o "$1" 2>"$1.err"
@@ -54,3 +66,5 @@ storm names 0
 [ "$(stat -c %s names/perf.data)" -lt 20000000 ] || [ "$(report_number names maps_left_out)" -gt 0 ] ||
 	fail "names: no map was left out"
 storm threads 0
+# The kernel's list of these maps has 95 MiB.
+storm paths 25000 60

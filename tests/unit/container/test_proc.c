@@ -1,3 +1,4 @@
+#include "base/cleanup.h"
 #include "container/cgroup.h"
 #include "container/proc.h"
 
@@ -67,13 +68,12 @@ static void our_own_maps_cover_our_own_code(void **state)
 {
 	char *text, *cursor;
 	struct proc_map m;
-	size_t len;
 	int found = 0, lines = 0, newlines = 0;
 
 	(void)state;
-	assert_int_equal(proc_read(getpid(), 0, "maps", PROC_MAPS_MAX, &text, &len), 0);
-	for (size_t i = 0; i < len; i++)
-		newlines += text[i] == '\n';
+	assert_int_equal(proc_read_maps(getpid(), &text), 0);
+	for (cursor = text; *cursor; cursor++)
+		newlines += *cursor == '\n';
 	for (cursor = text; proc_map_next(&cursor, &m);) {
 		lines++;
 		if ((uintptr_t)our_own_maps_cover_our_own_code - m.start < m.end - m.start)
@@ -82,6 +82,30 @@ static void our_own_maps_cover_our_own_code(void **state)
 	assert_int_equal(found, 1);
 	assert_int_equal(lines, newlines);
 	free(text);
+}
+
+/* The words lie anywhere in texts that are longer than what is read at once. */
+static void words_are_found_in_any_number_of_maps(void **state)
+{
+	enum { N = 300 };
+	char word[32], text[64];
+	uint32_t found;
+	const char *const words[] = {"/no-such-file", word, "[stack]"};
+
+	(void)state;
+	for (int i = 0; i < N; i++) {
+		snprintf(text, sizeof(text), "many-%d-of-many-names-in-maps", i);
+		AUTO_CLOSE int one = memfd_create(text, MFD_CLOEXEC);
+
+		assert_int_equal(ftruncate(one, 4096), 0);
+		assert_true(mmap(NULL, 4096, PROT_READ, MAP_SHARED, one, 0) != MAP_FAILED);
+	}
+	for (int i = 0; i < N; i++) {
+		snprintf(word, sizeof(word), "many-%d-of-many-names", i);
+		assert_int_equal(proc_search_maps(getpid(), words, 3, &found), 0);
+		assert_int_equal(found, 6);
+	}
+	assert_int_equal(proc_search_maps(INT32_MAX, words, 3, &found), -ESRCH);
 }
 
 static void status_reports_our_ids(void **state)
@@ -307,6 +331,7 @@ int main(void)
 		cmocka_unit_test(map_lines_give_their_fields),
 		cmocka_unit_test(our_own_maps_cover_our_own_code),
 		cmocka_unit_test(a_missing_file_is_not_a_missing_process),
+		cmocka_unit_test(words_are_found_in_any_number_of_maps),
 		cmocka_unit_test(status_reports_our_ids),
 		cmocka_unit_test(status_of_other_kernels_is_parsed),
 		cmocka_unit_test(kernel_threads_are_distinguished_from_processes),

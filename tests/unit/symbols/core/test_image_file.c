@@ -127,10 +127,9 @@ static bool mappings_have_the_device(void)
 	struct proc_map map;
 	struct stat st;
 	char *text, *cursor;
-	size_t len;
 
 	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(proc_read(getpid(), 0, "maps", PROC_MAPS_MAX, &text, &len), 0);
+	assert_int_equal(proc_read_maps(getpid(), &text), 0);
 	for (cursor = text; proc_map_next(&cursor, &map);)
 		same |= map.start == (uintptr_t)mapped && makedev(map.maj, map.min) == st.st_dev;
 	free(text);
