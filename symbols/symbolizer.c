@@ -1,6 +1,7 @@
 #include "symbols/symbolizer.h"
 
 #include "base/log.h"
+#include "container/memory_left.h"
 #include "symbols/store/store_read.h"
 #include "symbols/symbolizer_impl.h"
 
@@ -45,7 +46,8 @@ static int symbolizer_read_store(struct symbolizer *s)
 
 	if (s->options.store_dir_fd < 0)
 		return 0;
-	r = store_read(s->options.store_dir_fd, &s->lookup_cache, &s->notes, &err);
+	r = store_read(s->options.store_dir_fd, memory_left() / 2, &s->lookup_cache, &s->notes,
+		       &err);
 	if (!r) {
 		s->has_store = true;
 		/* These lookups are repeated, so they are counted again. */
@@ -60,10 +62,11 @@ static int symbolizer_read_store(struct symbolizer *s)
 	s->notes = (struct store_notes){0};
 	if (r == -ENOMEM)
 		return r;
+	s->store_left_out = r == -ENOSPC;
 	if (r != -ENOENT)
-		log_warn("symbols/names: cannot be used: %s; names are looked up on this machine "
+		log_warn("symbols/names: cannot be used: %s; %snames are looked up on this machine "
 			 "instead",
-			 err.what);
+			 err.what, s->store_left_out ? "free memory or raise its limit; " : "");
 	return 0;
 }
 

@@ -225,7 +225,7 @@ void symbolizer_images_free(struct symbolizer_images *images);
  * Writes into dir_fd (a recording's symbols/) the names that another machine needs for the frames
  * so far. For each sampled image it writes the build id and the symbols that cover sampled
  * addresses, from kallsyms and perf maps too. A symbolizer with offline set then gives the same
- * frames. Needs keep_cache.
+ * frames. Needs keep_cache. Names that were stored, but left out for lack of memory, stay instead.
  */
 int symbolizer_store(struct symbolizer *s, int dir_fd);
 

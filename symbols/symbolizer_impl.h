@@ -46,6 +46,7 @@ struct symbolizer {
 	struct callchains callchains;
 	bool other_pid_ns_seen; /* the recorder ran inside a PID namespace */
 	bool has_store;         /* names were stored and could be read */
+	bool store_left_out;    /* names were stored, but need more memory than is left */
 	/*
 	 * The store lacks some symbols of JIT-compiled code, which are looked up again for other
 	 * times.

@@ -247,7 +247,7 @@ int symbolizer_store(struct symbolizer *s, int dir_fd)
 	struct store_notes notes = symbolizer_notes(s);
 	int r = images_note_processes(s->images);
 
-	return r ? r : store_write(&s->lookup_cache, &notes, dir_fd);
+	return r || s->store_left_out ? r : store_write(&s->lookup_cache, &notes, dir_fd);
 }
 
 static int symbolizer_main_comm(void *ctx, int32_t pid, uint32_t *ret_comm)

@@ -179,6 +179,26 @@ int lookup_cache_get(const struct lookup_cache *cache, uint32_t image, uint64_t 
 	return r;
 }
 
+bool lookup_cache_fits(const struct lookup_cache *cache)
+{
+	const struct line_cache *l = &cache->lines;
+	uint64_t slots = cache->image_ids.nslots + cache->symbol_ids.nslots +
+			 cache->entry_ids.nslots + cache->process_ids.nslots + l->chain_ids.nslots +
+			 l->place_ids.nslots;
+	uint64_t bytes = cache->texts.text.total_bytes +
+			 cache->texts.cap * sizeof(*cache->texts.entries) +
+			 cache->texts.nslots * sizeof(*cache->texts.slots) +
+			 cache->images.cap * sizeof(*cache->images.v) +
+			 cache->symbols.cap * sizeof(*cache->symbols.v) +
+			 cache->entries.cap * sizeof(*cache->entries.v) +
+			 cache->stripped.cap * sizeof(*cache->stripped.v) +
+			 cache->processes.cap * sizeof(*cache->processes.v) +
+			 l->lines.cap * sizeof(*l->lines.v) + l->chains.cap * sizeof(*l->chains.v) +
+			 l->places.cap * sizeof(*l->places.v) + slots * sizeof(struct hashmap_slot);
+
+	return !cache->bytes_max || bytes <= cache->bytes_max / 2;
+}
+
 int lookup_cache_put(struct lookup_cache *cache, uint32_t image, uint64_t addr, uint32_t symbol)
 {
 	uint64_t key = lookup_cache_entry_hash(image, addr);

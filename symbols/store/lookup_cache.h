@@ -109,8 +109,12 @@ struct lookup_cache {
 	struct hashmap process_ids;                      /* pid -> index */
 	/* Results beyond LOOKUP_TIMES_MAX that were dropped; their sources are needed again */
 	uint64_t unkept;
-	bool full; /* no image is added */
+	bool full;          /* no image is added */
+	uint64_t bytes_max; /* for lookup_cache_fits; 0: no limit */
 };
+
+/* Whether the tables take at most half of bytes_max: each may double when it grows. */
+bool lookup_cache_fits(const struct lookup_cache *cache);
 
 void lookup_cache_free(struct lookup_cache *cache);
 

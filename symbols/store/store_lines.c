@@ -183,7 +183,9 @@ int store_lines_of(struct store_lines_parser *s, struct lookup_cache *cache, uin
 		r = store_text_hex(&p, &x);
 		x += cache->symbols.v[symbol].start;
 		if (!r && line_cache_get(&cache->lines, symbol, x, &before))
-			r = line_cache_put(&cache->lines, symbol, x, s->chain);
+			r = lookup_cache_fits(cache)
+				    ? line_cache_put(&cache->lines, symbol, x, s->chain)
+				    : -ENOSPC;
 	}
 	return r;
 }

@@ -33,7 +33,7 @@ void store_lines_parser_free(struct store_lines_parser *s);
 
 /*
  * Each parses the rest of a record and overwrites it. symbol: LOOKUP_NONE if there is none. Returns
- * 0, -EBADMSG, -ENOMEM or -E2BIG.
+ * 0, -EBADMSG, -ENOMEM, -E2BIG or -ENOSPC (lookup_cache_fits).
  */
 int store_lines_text(struct store_lines_parser *s, struct lookup_cache *cache, char *p);
 int store_lines_chain(struct store_lines_parser *s, struct lookup_cache *cache, char *p);

@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#define STORE_NO_MEMORY "it needs more memory than is left"
 #define STORE_SEGMENTS_MAX 256 /* segments of one image */
 
 struct store_parser {
@@ -143,8 +145,10 @@ static int store_entries(struct store_parser *s, char *p, bool known)
 		if (r)
 			break;
 		if (lookup_cache_get(s->lookup_cache, s->image, base + x, from_ns, &before))
-			r = lookup_cache_put(s->lookup_cache, s->image, base + x,
-					     known ? s->symbol : LOOKUP_NONE);
+			r = lookup_cache_fits(s->lookup_cache)
+				    ? lookup_cache_put(s->lookup_cache, s->image, base + x,
+						       known ? s->symbol : LOOKUP_NONE)
+				    : -ENOSPC;
 		if (!known)
 			base += x;
 		s->entries++;
@@ -324,12 +328,13 @@ static int store_parse_lines(struct store_parser *s, char *text, char *end, stru
 	for (char *line = newline + 1; line < end; line = newline + 1) {
 		newline = memchr(line, '\n', (size_t)(end - line));
 		*newline = '\0';
-		int r = store_line(s, line);
+		int r = lookup_cache_fits(s->lookup_cache) ? store_line(s, line) : -ENOSPC;
 
 		if (r)
 			return parse_fail(err, r,
-					  r == -EBADMSG ? "a line of the symbol store is damaged"
-							: "the symbol store is too large",
+					  r == -EBADMSG  ? "a line of the symbol store is damaged"
+					  : r == -ENOSPC ? STORE_NO_MEMORY
+							 : "the symbol store is too large",
 					  (uint64_t)(line - text));
 	}
 	return s->ended ? 0
@@ -359,14 +364,25 @@ int store_parse(char *text, size_t len, struct lookup_cache *lookup_cache,
 	return r;
 }
 
-int store_read(int dir_fd, struct lookup_cache *lookup_cache, struct store_notes *ret_notes,
-	       struct parse_error *err)
+int store_read(int dir_fd, uint64_t memory_max, struct lookup_cache *lookup_cache,
+	       struct store_notes *ret_notes, struct parse_error *err)
 {
 	AUTO_FREE char *text = NULL;
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
 	size_t len;
-	int r = file_read_at(dir_fd, STORE_FILE, STORE_BYTES_MAX, &text, &len);
+	int r = file_open_regular(dir_fd, STORE_FILE, &fd);
 
+	if (!r && fstat(fd, &st))
+		r = -errno;
+	if (!r && (uint64_t)st.st_size > memory_max / 4)
+		return parse_fail(err, -ENOSPC, STORE_NO_MEMORY, 0);
+	if (!r)
+		r = file_read_fd(fd, STORE_BYTES_MAX, &text, &len);
 	if (r)
 		return parse_fail(err, r, "the symbol store cannot be read", 0);
-	return store_parse(text, len, lookup_cache, ret_notes, err);
+	lookup_cache->bytes_max = memory_max / 2;
+	r = store_parse(text, len, lookup_cache, ret_notes, err);
+	lookup_cache->bytes_max = 0;
+	return r;
 }

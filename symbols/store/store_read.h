@@ -13,8 +13,11 @@
 int store_parse(char *text, size_t len, struct lookup_cache *lookup_cache,
 		struct store_notes *ret_notes, struct parse_error *err);
 
-/* Reads dir/names. Errors: as for store_parse, -ENOENT or -errno. */
-int store_read(int dir_fd, struct lookup_cache *lookup_cache, struct store_notes *ret_notes,
-	       struct parse_error *err);
+/*
+ * Reads dir/names with at most memory_max bytes of memory. Errors: as for store_parse, -ENOENT,
+ * -ENOSPC (it needs more than memory_max) or -errno.
+ */
+int store_read(int dir_fd, uint64_t memory_max, struct lookup_cache *lookup_cache,
+	       struct store_notes *ret_notes, struct parse_error *err);
 
 #endif

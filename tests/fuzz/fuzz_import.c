@@ -51,7 +51,7 @@ static int store_dir(void)
 		return fuzz_dir();
 	made = 1;
 	fuzz_dir_put(STORE_FILE, names, strlen(names));
-	if (store_read(fuzz_dir(), &lookup_cache, &notes, NULL))
+	if (store_read(fuzz_dir(), UINT64_MAX, &lookup_cache, &notes, NULL))
 		abort();
 	lookup_cache_free(&lookup_cache);
 	return fuzz_dir();

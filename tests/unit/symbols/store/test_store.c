@@ -422,6 +422,59 @@ static void other_versions_and_nonsense_are_refused(void **state)
 	}
 }
 
+static int read_within(const char *text, size_t len, uint64_t memory)
+{
+	char dir[] = "/tmp/test_store.XXXXXX";
+	struct lookup_cache a = {0};
+	struct store_notes notes;
+	struct parse_error err;
+
+	assert_non_null(mkdtemp(dir));
+	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	int fd = openat(dir_fd, STORE_FILE, O_CREAT | O_WRONLY, 0600);
+
+	assert_int_equal(file_write_all(fd, text, len), 0);
+	close(fd);
+	int r = store_read(dir_fd, memory, &a, &notes, &err);
+
+	if (r)
+		assert_non_null(err.what);
+	lookup_cache_free(&a);
+	unlinkat(dir_fd, STORE_FILE, 0);
+	close(dir_fd);
+	assert_int_equal(rmdir(dir), 0);
+	return r;
+}
+
+/* A text that is larger than the memory, and shorter texts that make large tables. */
+static void a_store_takes_no_more_memory_than_is_left(void **state)
+{
+	enum { TIMES = 40000, MEMORY = 2 << 20 };
+	static const struct {
+		const char *first, *repeated;
+		unsigned entries;
+	} stores[] = {
+		{"", "note x 0123456789 0123456789\n", 0},
+		{"nothing", " 1", TIMES},
+		{"", "nothing 1\n", TIMES}, /* one address: needs no large table */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(stores) / sizeof(*stores); i++) {
+		struct outbuf out = outbuf_to(-1);
+
+		outbuf_printf(&out, "profcpu-symbols 1\nimage file - 0 0 0 0 0 /a\n%s",
+			      stores[i].first);
+		for (int n = 0; n < TIMES; n++)
+			outbuf_str(&out, stores[i].repeated);
+		outbuf_printf(&out, "%send %x\n", *stores[i].first ? "\n" : "", stores[i].entries);
+		assert_int_equal(out.error, 0);
+		assert_int_equal(read_within(out.data, out.len, UINT64_MAX), 0);
+		assert_int_equal(read_within(out.data, out.len, MEMORY), i < 2 ? -ENOSPC : 0);
+		assert_int_equal(outbuf_close(&out), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -432,6 +485,7 @@ int main(void)
 		cmocka_unit_test(reasons_are_read_back_and_old_stores_have_none),
 		cmocka_unit_test(a_better_lookup_replaces_the_old_one),
 		cmocka_unit_test(lines_are_read_back_unchanged),
+		cmocka_unit_test(a_store_takes_no_more_memory_than_is_left),
 		cmocka_unit_test(a_cut_store_is_refused),
 		cmocka_unit_test(other_versions_and_nonsense_are_refused),
 	};
