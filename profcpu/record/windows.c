@@ -87,7 +87,9 @@ static int close_window(struct record_windows *s, uint64_t now_ns)
 
 	s->credit_ns = (uint64_t)((double)cycle_ns * s->throttle.options.limit *
 				  RECORD_WINDOWS_POLLS_SHARE);
-	s->interval_ns = RECORD_WINDOWS_FIRST_POLL_NS;
+	/* The length of the last pause is random. */
+	s->interval_ns =
+		RECORD_WINDOWS_FIRST_POLL_NS + s->plan.closed_ns % RECORD_WINDOWS_FIRST_POLL_NS;
 	schedule_poll(s, now_ns);
 	/* Read the rings later: they do not fill now, and reading takes longer than short waits. */
 	enter_closed(s, RECORD_WINDOWS_READ, now_ns + RECORD_WINDOWS_READ_NS);

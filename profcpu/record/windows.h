@@ -18,7 +18,10 @@
 #include "sampler/offcpu/switch_rings.h"
 #include "sampler/offcpu/throttle.h"
 
-/* Interval from the end of a window to the first poll. It doubles with each poll. */
+/*
+ * Interval from the end of a window to the first poll: between this and twice this, so that the
+ * errors of all lengths of waits are alike. It doubles with each poll.
+ */
 #define RECORD_WINDOWS_FIRST_POLL_NS (NS_PER_MS / 4)
 #define RECORD_WINDOWS_INTERVAL_MAX_NS (16 * NS_PER_MS)
 #define RECORD_WINDOWS_POLLS_SHARE 0.2         /* part of the limit for these polls */

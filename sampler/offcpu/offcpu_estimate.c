@@ -2,22 +2,94 @@
  * Estimates while throttled. Between two polls lie a time without events and a window with events.
  * Polls give the exact time off the CPU; the window shows a sample of the waits.
  *
- * - Each wait that begins in a window is a sample, at its whole length. All waits have the same
- *   chance to be seen, whatever their length. The part after the window is a share of the time off
- *   the CPU there. The scheduler also counts switches, so the number of waits is known.
- * - A thread without a switch between two polls stayed in one wait. This time is a stratum of its
- *   own: it is exact, and long waits are not mistaken for short ones. Its stacks may be read from
- *   outside and may come after the wait, so the time is kept for a while under the scheduler's
- * count. The two ends of such a wait belong to the other stratum. Each is as long as the distance
- * of polls on average, so a sampled wait counts for no more than that.
- * - Waits that had begun before the window are left out. Their stack is unknown, and long ones
- * would be seen too often.
+ * A thread without a switch between two polls stayed in one wait. Time off the CPU has two strata,
+ * and the sum of each is exact for each thread:
+ *
+ * - Long stays, [1]: the time from the first to the last poll in a wait. The poll before the last
+ *   must be OFFCPU_STAY_NS or more after the first. So a request for the stack is answered before
+ *   the wait ends, and long waits are not preferred. The stack may come later, so the time is kept
+ *   for a while under the scheduler's count.
+ * - All other time, [0], also the two ends of waits with long stays. It is divided in proportion to
+ *   the weights of sampled waits.
+ *
+ * The samples of [0] are the waits that begin in a window. Windows come at random, so each wait is
+ * a sample with the same chance p, whatever its length. Polls do not depend on the waits either.
+ * Let w(L) be what a wait of length L adds to [0] on average over all times at which it may begin:
+ * L minus its long stay. This is the weight of a sample, computed from the times of the latest
+ * polls. Let S be the sum of w(L) over all waits with one stack. The expected time of this stack in
+ * [0] is S, and the expected sum of its samples' weights is p S. The factor p is the same for all
+ * stacks, so their ratios have no bias, except for two small errors:
+ *
+ * - The ratio of two sums with n samples has an error of the order 1/n.
+ * - If a sample ends while events are off, its end is only known between two polls. The middle is
+ *   right on average, because the interval between the polls is a random multiple of the length.
+ *
+ * Waits that had begun before a window are no samples: long ones would be seen too often.
  */
 #include "sampler/offcpu/offcpu_impl.h"
 
 #include <string.h>
 
-#define CYCLE_SMOOTH 0.05 /* weight of a new cycle in the average */
+#define TRIES 8 /* times at which a sampled wait is placed among the polls */
+
+/* Index of the first poll at time_ns or later. */
+static size_t first_mark(const struct offcpu *o, uint64_t time_ns)
+{
+	size_t low = 0, high = o->nmarks;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (o->marks[mid] < time_ns)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void note_mark(struct offcpu *o, uint64_t time_ns)
+{
+	/* Leave out the time since the last windows. */
+	if (o->nmarks && !o->estimating) {
+		for (size_t i = 0; i < o->nmarks; i++)
+			o->marks[i] += time_ns - o->mark_ns;
+		return;
+	}
+	if (o->nmarks == OFFCPU_MARKS) {
+		o->nmarks /= 2;
+		memmove(o->marks, o->marks + o->nmarks, o->nmarks * sizeof(*o->marks));
+	}
+	o->marks[o->nmarks++] = time_ns;
+}
+
+/* Time of a wait that is not in the stratum of long stays, if the wait begins at from_ns. */
+static uint64_t not_stayed(const struct offcpu *o, uint64_t from_ns, uint64_t ns)
+{
+	size_t first = first_mark(o, from_ns), end = first_mark(o, from_ns + ns + 1);
+
+	if (end < first + 2 || o->marks[end - 2] - o->marks[first] < OFFCPU_STAY_NS)
+		return ns;
+	return ns - (o->marks[end - 1] - o->marks[first]);
+}
+
+/* Weight of a sampled wait: the mean of its not_stayed at any time. */
+static uint64_t weight(struct offcpu *o, uint64_t ns)
+{
+	uint64_t span = o->nmarks ? o->marks[o->nmarks - 1] - o->marks[0] : 0, all = 0;
+
+	if (ns < OFFCPU_STAY_NS || span / 2 < OFFCPU_STAY_NS)
+		return ns;
+	/* The weight of a longer wait is the same. */
+	if (ns > span / 2)
+		ns = span / 2;
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t at = (o->placed++ * UINT64_C(0x9e3779b9)) & UINT32_MAX;
+
+		all += not_stayed(o, o->marks[0] + (((span - ns) * at) >> 32), ns);
+	}
+	return all / TRIES;
+}
 
 int offcpu_estimate_wait(struct offcpu *o, struct offcpu_thread *t, uint64_t in_ns)
 {
@@ -28,6 +100,12 @@ int offcpu_estimate_wait(struct offcpu *o, struct offcpu_thread *t, uint64_t in_
 				 .count = 1};
 
 	offcpu_divide(&t->open, t->since_ns, in_ns, &s.blocked_ns, &s.runnable_ns);
+	uint64_t ns = s.blocked_ns + s.runnable_ns, mine = weight(o, ns);
+
+	if (mine < ns) {
+		s.runnable_ns = (uint64_t)((unsigned __int128)s.runnable_ns * mine / ns);
+		s.blocked_ns = mine - s.runnable_ns;
+	}
 	s.is_short = in_ns - t->since_ns < o->min_ns;
 	return offcpu_share(o, t, &s);
 }
@@ -86,10 +164,8 @@ static int mark(struct offcpu *o, uint64_t time_ns)
 	}
 	if (o->estimating && !o->open)
 		o->counts.closed_ns += time_ns - o->mark_ns;
-	if (o->estimating)
-		o->cycle_ns += (o->cycle_ns > 0 ? CYCLE_SMOOTH : 1) *
-			       ((double)(time_ns - o->mark_ns) - o->cycle_ns);
 	o->window_ns = o->estimating && o->open ? time_ns - o->open_ns : 0;
+	note_mark(o, time_ns);
 	o->mark_ns = time_ns;
 	return r;
 }
@@ -165,11 +241,8 @@ static int share_carry(struct offcpu *o, struct offcpu_thread *t, uint64_t ns, b
 
 int offcpu_end_carry(struct offcpu *o, struct offcpu_thread *t)
 {
-	uint64_t cycle = (uint64_t)o->cycle_ns;
-
 	t->carried = false;
-	return t->carry_sample ? share_carry(o, t, t->carry_ns < cycle ? t->carry_ns : cycle, false)
-			       : 0;
+	return t->carry_sample ? share_carry(o, t, weight(o, t->carry_ns), false) : 0;
 }
 
 /* Adds the share of a finished wait whose stack came late. */
@@ -196,7 +269,7 @@ int offcpu_adopt(struct offcpu *o, struct offcpu_thread *t)
 
 	if (t->seen_stack == OFFCPU_NO_STACK)
 		return 0;
-	if (ns < OFFCPU_STAY_NS || t->seen_count != t->base.count)
+	if (!t->stays_long || t->carried || t->seen_count != t->base.count)
 		return adopt_late(o, t);
 	t->carried = true;
 	t->carry_sample = false;
@@ -208,27 +281,37 @@ int offcpu_adopt(struct offcpu *o, struct offcpu_thread *t)
 void offcpu_forget_stays(struct offcpu_thread *t)
 {
 	memset(t->stays, 0, sizeof(t->stays));
-	t->stayed_ns = 0;
 }
 
-/* Ends a wait that lasted from poll to poll. */
-static void end_stay(struct offcpu_thread *t)
+void offcpu_end_stay(struct offcpu_thread *t)
 {
-	if (t->stayed_ns >= OFFCPU_STAY_NS) {
+	if (!t->stays_long) {
+		t->pending_ns[0] += t->stay_ns;
+	} else if (t->stayed_ns) {
 		t->stays[t->next_stay] = (struct offcpu_stay){t->base.count, t->stayed_ns};
 		t->next_stay = (uint8_t)((t->next_stay + 1) % OFFCPU_STAYS);
 	}
-	t->stayed_ns = 0;
+	t->stay_ns = t->stayed_ns = 0;
+	t->stays_long = false;
 }
 
 static int stay(struct offcpu *o, struct offcpu_thread *t, uint64_t ns)
 {
-	if (t->carried) {
-		t->carry_ns += ns;
-		return share_carry(o, t, ns, true);
-	}
+	bool is_long = t->stay_ns >= OFFCPU_STAY_NS;
+
+	t->stay_ns += ns;
 	t->stayed_ns += ns;
-	return offcpu_adopt(o, t);
+	if (t->carried)
+		t->carry_ns += ns;
+	if (!is_long)
+		return 0;
+	t->pending_ns[1] += t->stays_long ? ns : t->stay_ns;
+	t->stays_long = true;
+	if (!t->carried)
+		return offcpu_adopt(o, t);
+	ns = t->stayed_ns;
+	t->stayed_ns = 0;
+	return share_carry(o, t, ns, true);
 }
 
 static int divide_gap(struct offcpu *o, struct offcpu_thread *t, uint64_t len, uint64_t off,
@@ -236,12 +319,11 @@ static int divide_gap(struct offcpu *o, struct offcpu_thread *t, uint64_t len, u
 {
 	const struct offcpu_window *w = &t->last;
 	uint64_t unseen = off_unseen(o, t, len, off), outside = count > w->ins ? count - w->ins : 0;
-	bool stayed = !w->seen && !count;
 
-	t->pending_ns[stayed] += off;
-	if (stayed)
+	if (!w->seen && !count && (off == len || t->carried))
 		return stay(o, t, off);
-	end_stay(t);
+	offcpu_end_stay(t);
+	t->pending_ns[0] += off;
 	if (!t->carried)
 		return 0;
 	if (!outside && w->began_waiting) {

@@ -240,9 +240,14 @@ int offcpu_flush(struct offcpu *o, uint64_t time_ns, bool last)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < o->threads.len && last && !r; i++)
-		if (o->threads.v[i].carried)
-			r = offcpu_end_carry(o, &o->threads.v[i]);
+	for (size_t i = 0; i < o->threads.len && !r; i++) {
+		struct offcpu_thread *t = &o->threads.v[i];
+
+		if (last && t->carried)
+			r = offcpu_end_carry(o, t);
+		if (last || t->ended)
+			offcpu_end_stay(t);
+	}
 	choose(o, last);
 	scale_times(o);
 	if (!r)

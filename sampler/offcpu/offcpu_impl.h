@@ -35,6 +35,9 @@ struct offcpu_stay {
 /* Finished waits kept per thread, because a stack may come some rounds later. */
 #define OFFCPU_STAYS 4
 
+/* Polls whose times are kept, to weight waits. */
+#define OFFCPU_MARKS 256
+
 /* A finished wait until the next poll of its thread. */
 struct offcpu_held {
 	struct offcpu_interval interval;
@@ -81,9 +84,11 @@ struct offcpu_thread {
 	struct offcpu_window last; /* the window before the last mark */
 	bool carried;              /* the thread was in `carry` at base_ns */
 	struct offcpu_open carry;
-	uint64_t carry_ns;  /* length of carry so far */
-	bool carry_sample;  /* carry began in a window */
-	uint64_t stayed_ns; /* time in one wait from poll to poll, not carried */
+	uint64_t carry_ns; /* length of carry so far */
+	bool carry_sample; /* carry began in a window */
+	/* Time in the present wait from poll to poll; the part that has no stack yet. */
+	uint64_t stay_ns, stayed_ns;
+	bool stays_long;                        /* stay_ns is in pending_ns[1] */
 	struct offcpu_stay stays[OFFCPU_STAYS]; /* earlier ones; ns 0: none */
 	uint8_t next_stay;
 	uint32_t seen_stack; /* stack from offcpu_add_stack, for the wait with seen_count */
@@ -145,9 +150,11 @@ struct offcpu {
 	bool open, estimating,
 		whole; /* whole: exact again; polls for the throttled time are to come */
 	bool wakings;  /* wakings are recorded */
-	uint64_t open_ns, mark_ns; /* time of the last OPEN; of the last CLOSE or WHOLE */
-	uint64_t window_ns;        /* between these two */
-	double cycle_ns;           /* average time between marks */
+	uint64_t open_ns, mark_ns;    /* time of the last OPEN; of the last CLOSE or WHOLE */
+	uint64_t window_ns;           /* between these two */
+	uint64_t marks[OFFCPU_MARKS]; /* times of the latest marks, in order */
+	size_t nmarks;
+	uint64_t placed; /* number of placed waits */
 	uint64_t epoch_ns;
 	VEC(struct offcpu_share) shares;
 	struct hashmap share_of; /* hash of a share's key -> its index + 1 */
@@ -208,6 +215,9 @@ int offcpu_estimate_poll(struct offcpu *o, struct offcpu_thread *t, const struct
 int offcpu_estimate_wait(struct offcpu *o, struct offcpu_thread *t, uint64_t in_ns);
 /* Ends the carried wait: it is over or its stack is now known. 0 or -ENOMEM. */
 int offcpu_end_carry(struct offcpu *o, struct offcpu_thread *t);
+
+/* Ends a wait that lasted from poll to poll. */
+void offcpu_end_stay(struct offcpu_thread *t);
 
 /* Uses seen_stack for the present or a recent wait. 0 or -ENOMEM. */
 int offcpu_adopt(struct offcpu *o, struct offcpu_thread *t);

@@ -417,12 +417,12 @@ static int poll_doubtful(struct offcpu *o, struct offcpu_thread *t, const struct
 	if (waits) {
 		trust(o, t);
 	} else {
+		offcpu_end_stay(t);
 		/* If the counters did not change, the next poll is compared with the first one. */
 		t->base_ns = too_soon ? t->base_ns : time_ns;
 		t->base = *stat;
 		t->polled = t->counted = true;
 		t->polled_again = false;
-		t->stayed_ns = 0;
 		t->count = stat->count;
 		r = offcpu_give_up(o, t, time_ns, OFFCPU_UNSURE);
 	}

@@ -230,7 +230,7 @@ static void polls_come_soon_after_windows_and_then_less_often(void **state)
 {
 	struct play *p = *state;
 	struct record_windows s;
-	size_t most = 0, n = 0, windows = 0;
+	size_t most = 0, n = 0, windows = 0, early = 0, late = 0;
 
 	begin(p, &s, 0.05);
 	run(p, &s, RATE, 5, 0);
@@ -245,9 +245,12 @@ static void polls_come_soon_after_windows_and_then_less_often(void **state)
 		}
 		n++;
 		most = n > most ? n : most;
-		if (n == 2)
+		if (n == 2) {
 			assert_in_range(apart_ns, RECORD_WINDOWS_FIRST_POLL_NS,
-					RECORD_WINDOWS_FIRST_POLL_NS + NS_PER_MS);
+					2 * RECORD_WINDOWS_FIRST_POLL_NS + NS_PER_MS);
+			early += apart_ns < RECORD_WINDOWS_FIRST_POLL_NS * 3 / 2;
+			late += apart_ns >= RECORD_WINDOWS_FIRST_POLL_NS * 3 / 2;
+		}
 		if (n > 2)
 			assert_true(apart_ns + NS_PER_MS >= RECORD_WINDOWS_INTERVAL_MAX_NS ||
 				    apart_ns + NS_PER_MS >= 2 * (p->reported[i - 1].time_ns -
@@ -255,6 +258,8 @@ static void polls_come_soon_after_windows_and_then_less_often(void **state)
 	}
 	assert_true(windows > 50);
 	assert_in_range(most, 6, 20);
+	/* Its distance is random. */
+	assert_true(early > 10 && late > 10);
 	/* Each window is followed by at least one. */
 	begin(p, &s, 0.005);
 	run(p, &s, RATE, 20, 0);

@@ -88,47 +88,80 @@ static void some_milliseconds(struct sim *sim, size_t i)
 	t->woken_ns = t->out_ns + (t->stack ? 3 * ms : ms) * MS;
 }
 
-/* Polls like record_windows: soon behind a window, then ever less often. Without these polls the
- * short waits would be far too long. */
-static void thin_out_polls(bool rounds, uint64_t reply_ns)
+/* Waits of the same lengths in turn. */
+static void in_turn(struct sim *sim, size_t i)
+{
+	static const uint64_t ms[4][3] = {{7, 40, 0}, {1, 100, 0}, {5, 5, 5}, {2, 15, 60}};
+	struct sim_thread *t = &sim->threads[i];
+
+	t->stack = t->n++ % (ms[i][2] ? 3 : 2);
+	t->out_ns = t->now_ns + around(sim, 20 * US);
+	t->woken_ns = t->out_ns + ms[i][t->stack] * MS + around(sim, 60 * US);
+}
+
+struct thinning {
+	uint64_t seconds, open_us, closed_us;
+	uint64_t reply_ns;
+	bool no_rounds; /* rings are read once for each window */
+};
+
+/* Polls like record_windows: soon behind a window, then ever less often. */
+static void thin_out_polls(struct sim *sim, const struct thinning *o)
+{
+	uint64_t now = BEGIN_NS, end_ns = BEGIN_NS + o->seconds * NS_PER_S;
+
+	sim->reply_ns = o->reply_ns;
+	while (now < end_ns) {
+		uint64_t until =
+			now + (uint64_t)((double)(o->closed_us * US) * (0.5 + chance(sim)));
+
+		for (uint64_t apart = (uint64_t)((double)MS / 4 * (1 + chance(sim))); now < until;
+		     apart = apart < 16 * MS ? 2 * apart : apart) {
+			set_open(sim, now, false);
+			now = until - now < apart ? until : now + apart;
+			if (o->no_rounds)
+				advance_only(sim, now);
+			else
+				advance_all(sim, now);
+		}
+		set_open(sim, now, true);
+		advance_all(sim, now += o->open_us * US);
+	}
+	sim_end(sim, now);
+}
+
+static void keep_shares(void (*next)(struct sim *sim, size_t thread), size_t nthreads,
+			const struct thinning *options, double points)
 {
 	struct sim sim;
-	uint64_t now = BEGIN_NS, end_ns = BEGIN_NS + 200 * NS_PER_S;
 
-	sim_begin(&sim, 2, some_milliseconds);
-	sim.reply_ns = reply_ns;
-	while (now < end_ns) {
-		uint64_t until = now + (uint64_t)(39 * (double)MS * (0.5 + chance(&sim)));
-
-		for (uint64_t apart = MS / 4; now < until;
-		     apart = apart < 16 * MS ? 2 * apart : apart) {
-			set_open(&sim, now, false);
-			now = until - now < apart ? until : now + apart;
-			if (rounds)
-				advance_all(&sim, now);
-			else
-				advance_only(&sim, now);
-		}
-		set_open(&sim, now, true);
-		advance_all(&sim, now += 8 * MS / 10);
-	}
-	sim_end(&sim, now);
-	for (size_t i = 0; i < 2; i++)
-		assert_shares(&sim, i, 2.0);
+	sim_begin(&sim, nthreads, next);
+	thin_out_polls(&sim, options);
+	for (size_t i = 0; i < nthreads; i++)
+		assert_shares(&sim, i, points);
 	offcpu_free(sim.o);
 }
 
 static void rarer_polls_make_no_wait_longer_or_shorter(void **state)
 {
 	(void)state;
-	thin_out_polls(true, 0);
+	keep_shares(some_milliseconds, 2, &(struct thinning){200, 800, 39000, 0, false}, 2.0);
 }
 
-/* Rings are read once for each window. By then, and when the reply is there, the wait is over. */
+/* When the reply comes, the wait is over. */
 static void late_stacks_belong_to_the_wait_they_were_read_in(void **state)
 {
 	(void)state;
-	thin_out_polls(false, 200 * MS);
+	keep_shares(some_milliseconds, 2, &(struct thinning){200, 800, 39000, 200 * MS, true}, 2.0);
+}
+
+/* Windows are short against the waits, or about as long. */
+static void waits_in_turn_keep_their_shares(void **state)
+{
+	(void)state;
+	keep_shares(in_turn, 4, &(struct thinning){2000, 800, 39000, 0, false}, 1.5);
+	keep_shares(in_turn, 4, &(struct thinning){1000, 4000, 36000, 0, false}, 1.5);
+	keep_shares(in_turn, 4, &(struct thinning){500, 25000, 15000, 0, false}, 1.5);
 }
 
 static void the_state_of_a_thread_that_never_switches_is_known(void **state)
@@ -239,6 +272,7 @@ int main(void)
 		cmocka_unit_test(waits_as_long_as_a_cycle_keep_their_shares),
 		cmocka_unit_test(rarer_polls_make_no_wait_longer_or_shorter),
 		cmocka_unit_test(late_stacks_belong_to_the_wait_they_were_read_in),
+		cmocka_unit_test(waits_in_turn_keep_their_shares),
 		cmocka_unit_test(the_state_of_a_thread_that_never_switches_is_known),
 		cmocka_unit_test(sums_are_right_without_wakings),
 		cmocka_unit_test(runnable_time_is_distinguished_from_blocked_time),

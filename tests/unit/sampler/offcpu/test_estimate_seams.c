@@ -196,21 +196,21 @@ static void a_wait_that_spans_windows_keeps_its_stack(void **state)
 	sim_begin(&sim, 1, never);
 	send_at_us(&sim, OFFCPU_CLOSE, 1000, 0);
 	poll_us(&sim, 1000, 1000, 0);
-	for (uint64_t us = 2000; us <= 8000; us += 3000) {
+	for (uint64_t us = 2000; us <= 11000; us += 3000) {
 		send_at_us(&sim, OFFCPU_CLOSE, us, 0);
 		poll_us(&sim, us, 1500, 1);
 	}
-	send_at_us(&sim, OFFCPU_CLOSE, 9000, 0);
-	poll_us(&sim, 9000, 2000, 2);
-	send_at_us(&sim, OFFCPU_CLOSE, 10000, 0);
+	send_at_us(&sim, OFFCPU_CLOSE, 12000, 0);
+	poll_us(&sim, 12000, 2000, 2);
+	send_at_us(&sim, OFFCPU_CLOSE, 13000, 0);
 	assert_int_equal(offcpu_round(sim.o), 0);
 	assert_int_equal(offcpu_round(sim.o), 0);
 	assert_int_equal(offcpu_add_stack(sim.o, 0, 1, 3), 0);
-	poll_us(&sim, 10000, 3000, 2);
-	assert_int_equal(offcpu_finish(sim.o, BEGIN_NS + 10000 * US), 0);
+	poll_us(&sim, 13000, 3000, 2);
+	assert_int_equal(offcpu_finish(sim.o, BEGIN_NS + 13000 * US), 0);
 	assert_int_equal(sim.totals[0].running_ns, 3000 * US);
 	assert_int_equal(sim.totals[0].no_stack_ns, 0);
-	assert_int_equal(sim.got_blocked[0][3], 7000 * US);
+	assert_int_equal(sim.got_blocked[0][3], 10000 * US);
 	offcpu_free(sim.o);
 }
 
