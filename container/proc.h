@@ -32,8 +32,8 @@ int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **r
 	      size_t *ret_len);
 
 /*
- * Reads /proc/PID/maps whole: at most 256 MiB, about 2.5 million lines, and at most an eighth of the
- * memory that is left. A process can map files with paths of 4 kB. Otherwise as proc_read.
+ * Reads /proc/PID/maps whole: at most 256 MiB, about 2.5 million lines, and at most an eighth of
+ * the memory that is left. A process can map files with paths of 4 kB. Otherwise as proc_read.
  */
 int proc_read_maps(pid_t pid, char **ret_text);
 
