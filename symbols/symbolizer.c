@@ -10,13 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-int symbolizer_default_comm(void *ctx, int32_t tid, uint32_t *ret_comm)
+/* processes_comm_fn: without a name perf's ":TID"; tid 0 is the idle task. */
+static int symbolizer_comm(void *ctx, int32_t tid, const char *name, uint32_t *ret_comm)
 {
 	struct symbolizer *s = ctx;
-	char buf[16];
-	int n = snprintf(buf, sizeof(buf), tid ? ":%d" : "swapper", tid);
+	char unnamed[16];
 
-	return profile_text(s->profile, buf, (size_t)n, ret_comm);
+	snprintf(unnamed, sizeof(unnamed), tid ? ":%d" : "swapper", tid);
+	if (!name)
+		name = unnamed;
+	return profile_text(s->profile, name, strlen(name), ret_comm);
 }
 
 /* tracker_image_fn */
@@ -29,14 +32,6 @@ static int symbolizer_image(void *ctx, const struct perfdata_record *record, uin
 	return r ? r
 		 : jit_runtimes_map(&s->runtimes, record->pid,
 				    images_runtime(s->images, *ret_image));
-}
-
-/* tracker_comm_fn */
-static int symbolizer_comm(void *ctx, const char *name, uint32_t *ret_comm)
-{
-	struct symbolizer *s = ctx;
-
-	return profile_text(s->profile, name, strlen(name), ret_comm);
 }
 
 static int symbolizer_read_store(struct symbolizer *s)
@@ -105,7 +100,6 @@ static int symbolizer_init(struct symbolizer *s)
 		r = tracker_new(&(struct tracker_options){.lookup_cache = &s->lookup_cache,
 							  .image = symbolizer_image,
 							  .comm = symbolizer_comm,
-							  .unnamed = symbolizer_default_comm,
 							  .ctx = s},
 				&s->tracker);
 	s->callchains = (struct callchains){.profile = s->profile,
@@ -287,9 +281,10 @@ int symbolizer_begin(struct symbolizer *s, const struct perfdata_record *record,
 	struct process_thread *t;
 	int r = processes_thread(s->tracker->processes, record->pid, record->tid, &t);
 
+	if (!r)
+		r = processes_comm_of(s->tracker->processes, t, &sample.comm);
 	if (r)
 		return r;
-	sample.comm = t->comm;
 	if (record->pid || record->tid)
 		r = symbolizer_profile_thread(s, t, record->pid, record->tid, &sample.thread);
 	if (!r)

@@ -69,7 +69,4 @@ int symbolizer_frame(void *ctx, const struct callchain_key *key, struct callchai
 /* Whether an image of lookup_cache may be looked up on this machine. */
 bool symbolizer_may_use_machine(const struct symbolizer *s, uint32_t image);
 
-/* processes_unnamed_fn: perf's ":TID"; tid 0 is the idle task. */
-int symbolizer_default_comm(void *ctx, int32_t tid, uint32_t *ret_comm);
-
 #endif

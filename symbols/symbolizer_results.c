@@ -254,14 +254,10 @@ static int symbolizer_main_comm(void *ctx, int32_t pid, uint32_t *ret_comm)
 {
 	struct symbolizer *s = ctx;
 	struct process_thread *t;
-	uint32_t unnamed;
 	int r = processes_thread(s->tracker->processes, pid, pid, &t);
 
-	if (!r)
-		r = symbolizer_default_comm(s, pid, &unnamed);
-	if (!r)
-		*ret_comm = t->comm == unnamed ? PROFILE_NONE : t->comm;
-	return r;
+	*ret_comm = PROFILE_NONE;
+	return r || !t->named ? r : processes_comm_of(s->tracker->processes, t, ret_comm);
 }
 
 int symbolizer_close_sources(struct symbolizer *s)

@@ -12,15 +12,6 @@
 /* Maps and images to visit for each record, at most, to find images that no process maps. */
 #define TRACKER_VISITS 16
 
-/* processes_unnamed_fn, if names do not matter. */
-static int tracker_no_comm(void *ctx, int32_t tid, uint32_t *ret_comm)
-{
-	(void)ctx;
-	(void)tid;
-	*ret_comm = 0;
-	return 0;
-}
-
 static size_t tracker_limit(uint64_t part, size_t most)
 {
 	return part > most ? most : part < TRACKER_BYTES_MIN ? TRACKER_BYTES_MIN : (size_t)part;
@@ -46,8 +37,7 @@ int tracker_new(const struct tracker_options *options, struct tracker **ret_trac
 		return -ENOMEM;
 	t->options = *options;
 	tracker_set_limits(t);
-	r = processes_new(&(struct processes_options){.unnamed = options->comm ? options->unnamed
-									       : tracker_no_comm,
+	r = processes_new(&(struct processes_options){.comm = options->comm,
 						      .ctx = options->ctx,
 						      .forget_ended = options->forget_ended,
 						      .maps_bytes = t->maps_bytes},
@@ -230,14 +220,6 @@ struct tracker_dropped tracker_dropped(const struct tracker *t)
 	};
 }
 
-static int tracker_comm(struct tracker *t, const struct perfdata_record *record)
-{
-	uint32_t comm = 0;
-	int r = t->options.comm ? t->options.comm(t->options.ctx, record->comm.name, &comm) : 0;
-
-	return r ? r : processes_comm(t->processes, record->pid, record->tid, comm);
-}
-
 int tracker_apply(struct tracker *t, const struct perfdata_record *record)
 {
 	int r = 0;
@@ -248,7 +230,7 @@ int tracker_apply(struct tracker *t, const struct perfdata_record *record)
 		r = tracker_map(t, record);
 		break;
 	case PERF_RECORD_COMM:
-		r = tracker_comm(t, record);
+		r = processes_comm(t->processes, record->pid, record->tid, record->comm.name);
 		break;
 	case PERF_RECORD_FORK:
 		r = processes_fork(t->processes, record->pid, record->tid, record->task.ppid,

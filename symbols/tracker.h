@@ -34,15 +34,11 @@
 typedef int tracker_image_fn(void *ctx, const struct perfdata_record *record, uint32_t *ret_image,
 			     bool *ret_anonymous);
 
-/* Gets the id of a thread's name. Returns 0 or -errno. */
-typedef int tracker_comm_fn(void *ctx, const char *name, uint32_t *ret_comm);
-
 struct tracker_options {
 	struct lookup_cache *lookup_cache; /* gets texts and images; borrowed */
 	struct opener *opener;             /* tells roots of processes apart; borrowed, or NULL */
 	tracker_image_fn *image;           /* NULL: as the record says (symbols/map_record.h) */
-	tracker_comm_fn *comm;             /* NULL: names of threads do not matter */
-	processes_unnamed_fn *unnamed;     /* with comm */
+	processes_comm_fn *comm;           /* NULL: names of threads do not matter */
 	void *ctx;
 	/*
 	 * Forget threads that ended (struct processes_options), and images that no process maps.

@@ -4,6 +4,7 @@
 #include "base/vec.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* One address space. Unused ones form a list. */
 struct process_space {
@@ -140,11 +141,10 @@ static int process_thread_join(struct processes *p, uint32_t index, int32_t pid)
 /* Fill the entry `index` with a new thread. */
 static int process_thread_init(struct processes *p, uint32_t index, int32_t pid, int32_t tid)
 {
-	struct process_thread t = {.pid = pid, .tid = tid, .cached_id = PROCESS_NO_CACHE};
-	int r = p->options.unnamed(p->options.ctx, tid, &t.comm);
+	struct process_thread t = {
+		.pid = pid, .tid = tid, .comm = PROCESS_NO_COMM, .cached_id = PROCESS_NO_CACHE};
+	int r = process_space_of(p, pid, tid, &t.space);
 
-	if (!r)
-		r = process_space_of(p, pid, tid, &t.space);
 	if (r)
 		return r;
 	process_space_enter(p, &t);
@@ -207,18 +207,34 @@ int processes_thread(struct processes *p, int32_t pid, int32_t tid,
 	return r;
 }
 
-int processes_comm(struct processes *p, int32_t pid, int32_t tid, uint32_t comm)
+int processes_comm(struct processes *p, int32_t pid, int32_t tid, const char *name)
 {
 	struct process_thread *t;
+	size_t len = strlen(name);
+	uint32_t comm = PROCESS_NO_COMM;
 	int r = processes_thread(p, pid, tid, &t);
 
+	if (!r && len >= sizeof(t->text) && p->options.comm)
+		r = p->options.comm(p->options.ctx, tid, name, &comm);
 	if (r)
 		return r;
-	if (t->comm != comm)
-		t->cached_id = PROCESS_NO_CACHE;
+	if (len < sizeof(t->text))
+		memcpy(t->text, name, len + 1);
 	t->comm = comm;
+	t->cached_id = PROCESS_NO_CACHE;
 	t->named = true;
 	return 0;
+}
+
+int processes_comm_of(struct processes *p, struct process_thread *t, uint32_t *ret_comm)
+{
+	int r = 0;
+
+	if (t->comm == PROCESS_NO_COMM && p->options.comm)
+		r = p->options.comm(p->options.ctx, t->tid, t->named ? t->text : NULL, &t->comm);
+	if (!r)
+		*ret_comm = t->comm;
+	return r;
 }
 
 int processes_fork(struct processes *p, int32_t pid, int32_t tid, int32_t ppid, int32_t ptid,
@@ -240,6 +256,7 @@ int processes_fork(struct processes *p, int32_t pid, int32_t tid, int32_t ppid, 
 	t = &p->threads.v[index];
 	if (parent->named) {
 		t->comm = parent->comm;
+		memcpy(t->text, parent->text, sizeof(t->text));
 		t->named = true;
 	}
 	if (t->pid == parent->pid || !share_maps || t->space == parent->space)

@@ -19,11 +19,18 @@
 /* The most memory for the maps of all processes. If it is full, maps of ended ones go first. */
 #define PROCESSES_MAPS_BYTES_MAX ((size_t)24 << 20)
 
+#define PROCESS_COMM_BYTES 16 /* TASK_COMM_LEN, with a NUL */
+
 /* A thread, from its creation until its tid is used again. */
 struct process_thread {
 	int32_t pid, tid; /* pid -1: unknown */
-	uint32_t comm;    /* the caller's id of the name */
-	bool named;       /* from a COMM of it, or of its parent at the fork */
+	/*
+	 * The caller's id of the name, for processes_comm_of. PROCESS_NO_COMM: no sample has
+	 * needed it; then the name is in text.
+	 */
+	uint32_t comm;
+	char text[PROCESS_COMM_BYTES];
+	bool named; /* from a COMM of it, or of its parent at the fork */
 	bool exited;
 	bool blank; /* memory ran out before it was filled in; the next call tries again */
 	uint32_t space;
@@ -32,17 +39,18 @@ struct process_thread {
 	int32_t cached_pid;
 };
 #define PROCESS_NO_CACHE UINT32_MAX
+#define PROCESS_NO_COMM UINT32_MAX
 
 struct processes;
 
 /*
- * Gives the comm id (":TID") of a thread without a known name. Called once for each such thread.
- * Returns 0 or -errno.
+ * Gives the id of a thread's name. name NULL: it is not known; perf prints ":TID". Returns 0 or
+ * -errno.
  */
-typedef int processes_unnamed_fn(void *ctx, int32_t tid, uint32_t *ret_comm);
+typedef int processes_comm_fn(void *ctx, int32_t tid, const char *name, uint32_t *ret_comm);
 
 struct processes_options {
-	processes_unnamed_fn *unnamed;
+	processes_comm_fn *comm; /* NULL: names do not matter */
 	void *ctx;
 	/* Forget threads that ended long ago, not only their maps. Memory is bounded for any time.
 	 */
@@ -61,8 +69,14 @@ void processes_free(struct processes *p);
 int processes_thread(struct processes *p, int32_t pid, int32_t tid,
 		     struct process_thread **ret_thread);
 
-/* COMM. Returns 0 or -errno. */
-int processes_comm(struct processes *p, int32_t pid, int32_t tid, uint32_t comm);
+/*
+ * COMM. A thread can change its name without limit, so options.comm gets those that
+ * processes_comm_of needs; also longer ones than a thread can have. Returns 0 or -errno.
+ */
+int processes_comm(struct processes *p, int32_t pid, int32_t tid, const char *name);
+
+/* Gets the id of a thread's present name. Returns 0 or -errno. */
+int processes_comm_of(struct processes *p, struct process_thread *t, uint32_t *ret_comm);
 
 /*
  * FORK of a thread (pid == ppid) or of a process. share_maps is false for synthesized records of

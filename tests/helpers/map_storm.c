@@ -6,6 +6,7 @@
  *           random places, and forks the next one; 16 of them live at a time
  *   names   one process maps files of ever new long names
  *   paths   one process has MAPS maps of a file with a path of nearly 4 kB
+ *   comms   one thread changes its own name; nothing is mapped
  *   threads a process starts threads, each with a new name, and forks; nothing is mapped
  */
 #include <err.h>
@@ -153,6 +154,19 @@ static void names(void)
 	printf("%llu names\n", (unsigned long long)n);
 }
 
+static void comms(void)
+{
+	char name[16];
+	uint64_t n = 0;
+
+	while (now_s() < end_s)
+		for (int i = 0; i < 64; i++) {
+			snprintf(name, sizeof(name), "%015llu", (unsigned long long)n++);
+			prctl(PR_SET_NAME, name);
+		}
+	printf("%llu names of a thread\n", (unsigned long long)n);
+}
+
 static void *thread(void *arg)
 {
 	char name[16];
@@ -192,6 +206,8 @@ int main(int argc, char **argv)
 		chain(maps);
 	else if (!strcmp(argv[1], "names"))
 		names();
+	else if (!strcmp(argv[1], "comms"))
+		comms();
 	else if (!strcmp(argv[1], "threads"))
 		threads();
 	else if (!strcmp(argv[1], "paths"))

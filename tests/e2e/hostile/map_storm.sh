@@ -66,5 +66,6 @@ storm names 0
 [ "$(stat -c %s names/perf.data)" -lt 20000000 ] || [ "$(report_number names maps_left_out)" -gt 0 ] ||
 	fail "names: no map was left out"
 storm threads 0
+storm comms 0
 # The kernel's list of these maps has 95 MiB.
 storm paths 25000 60

@@ -127,20 +127,12 @@ static int look_up(void *ctx, const struct callchain_key *place, struct callchai
 	return profile_frame(f->profile, &frame, &ret_frame->frame);
 }
 
-static int unnamed(void *ctx, int32_t tid, uint32_t *ret_comm)
-{
-	(void)ctx;
-	*ret_comm = (uint32_t)tid;
-	return 0;
-}
-
 static void set_up(struct fixture *f)
 {
 	*f = (struct fixture){.time_ns = 1};
 	assert_int_equal(profile_new(&f->profile), 0);
 	assert_int_equal(
-		processes_new(&(struct processes_options){.unnamed = unnamed,
-							  .maps_bytes = PROCESSES_MAPS_BYTES_MAX},
+		processes_new(&(struct processes_options){.maps_bytes = PROCESSES_MAPS_BYTES_MAX},
 			      &f->processes),
 		0);
 	f->chains = (struct callchains){

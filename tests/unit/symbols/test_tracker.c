@@ -32,19 +32,11 @@ static int image(void *ctx, const struct perfdata_record *record, uint32_t *ret_
 	return o->error;
 }
 
-static int comm(void *ctx, const char *name, uint32_t *ret_comm)
+static int comm(void *ctx, int32_t tid, const char *name, uint32_t *ret_comm)
 {
 	struct owner *o = ctx;
 
-	(void)name;
-	*ret_comm = 100 + o->comms++;
-	return 0;
-}
-
-static int unnamed(void *ctx, int32_t tid, uint32_t *ret_comm)
-{
-	(void)ctx;
-	*ret_comm = (uint32_t)tid;
+	*ret_comm = name ? 100 + o->comms++ : (uint32_t)tid;
 	return 0;
 }
 
@@ -56,9 +48,16 @@ static void begin(struct owner *o, bool named)
 	if (named) {
 		options.image = image;
 		options.comm = comm;
-		options.unnamed = unnamed;
 	}
 	assert_int_equal(tracker_new(&options, &o->tracker), 0);
+}
+
+static uint32_t comm_of(struct owner *o, struct process_thread *t)
+{
+	uint32_t id;
+
+	assert_int_equal(processes_comm_of(o->tracker->processes, t, &id), 0);
+	return id;
 }
 
 static void end(struct owner *o)
@@ -167,13 +166,13 @@ static void forks_take_maps_and_names_except_synthesized_ones(void **state)
 	assert_int_equal(tracker_apply(o.tracker, &fork), 0);
 	assert_int_equal(at(&o, 8, 0x1000), 0);
 	assert_int_equal(processes_thread(o.tracker->processes, 8, 8, &t), 0);
-	assert_int_equal(t->comm, 100);
+	assert_int_equal(comm_of(&o, t), 100);
 	fork.pid = fork.tid = 9;
 	fork.misc = PERF_RECORD_MISC_FORK_EXEC;
 	assert_int_equal(tracker_apply(o.tracker, &fork), 0);
 	assert_int_equal(at(&o, 9, 0x1000), IMAGE_NONE);
 	assert_int_equal(processes_thread(o.tracker->processes, 10, 10, &t), 0);
-	assert_int_equal(t->comm, 10);
+	assert_int_equal(comm_of(&o, t), 10);
 	end(&o);
 }
 

@@ -7,17 +7,31 @@
 #include <stddef.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include <cmocka.h>
 
-static int unnamed(void *ctx, int32_t tid, uint32_t *ret_comm)
+/* Names are numbers. */
+static int comm_of(void *ctx, int32_t tid, const char *name, uint32_t *ret_comm)
 {
-	(void)ctx;
-	*ret_comm = 1000000u + (uint32_t)tid;
+	unsigned *calls = ctx;
+
+	*calls += 1;
+	*ret_comm = name ? (uint32_t)strtoul(name, NULL, 10) : 1000000u + (uint32_t)tid;
 	return 0;
+}
+
+static unsigned calls; /* of comm_of */
+
+static uint32_t comm(struct processes *p, struct process_thread *t)
+{
+	uint32_t id;
+
+	assert_int_equal(processes_comm_of(p, t, &id), 0);
+	return id;
 }
 
 static struct processes *fresh(void)
@@ -25,7 +39,8 @@ static struct processes *fresh(void)
 	struct processes *p;
 
 	assert_int_equal(
-		processes_new(&(struct processes_options){.unnamed = unnamed,
+		processes_new(&(struct processes_options){.comm = comm_of,
+							  .ctx = &calls,
 							  .maps_bytes = PROCESSES_MAPS_BYTES_MAX},
 			      &p),
 		0);
@@ -123,17 +138,17 @@ static void names_follow_threads(void **state)
 	struct processes *p = fresh();
 
 	(void)state;
-	assert_int_equal(thread(p, 7, 7)->comm, 1000007);
-	assert_int_equal(processes_comm(p, 7, 7, 1), 0);
+	assert_int_equal(comm(p, thread(p, 7, 7)), 1000007);
+	assert_int_equal(processes_comm(p, 7, 7, "1"), 0);
 	assert_int_equal(processes_fork(p, 7, 8, 7, 7, true), 0);
-	assert_int_equal(thread(p, 7, 8)->comm, 1);
-	assert_int_equal(processes_comm(p, 7, 8, 2), 0);
-	assert_int_equal(thread(p, 7, 7)->comm, 1);
+	assert_int_equal(comm(p, thread(p, 7, 8)), 1);
+	assert_int_equal(processes_comm(p, 7, 8, "2"), 0);
+	assert_int_equal(comm(p, thread(p, 7, 7)), 1);
 	processes_exit(p, 8);
-	assert_int_equal(thread(p, 7, 8)->comm, 2);
+	assert_int_equal(comm(p, thread(p, 7, 8)), 2);
 	/* Another process reuses the tid. */
 	assert_int_equal(processes_fork(p, 8, 8, 7, 7, true), 0);
-	assert_int_equal(thread(p, 8, 8)->comm, 1);
+	assert_int_equal(comm(p, thread(p, 8, 8)), 1);
 	assert_int_equal(thread(p, 8, 8)->pid, 8);
 	processes_free(p);
 }
@@ -449,13 +464,15 @@ static void ended_processes_make_room_in_their_order(void **state)
 
 static void ended_threads_are_forgotten_if_wanted(void **state)
 {
-	const struct processes_options options = {
-		.unnamed = unnamed, .forget_ended = true, .maps_bytes = PROCESSES_MAPS_BYTES_MAX};
+	const struct processes_options options = {.comm = comm_of,
+						  .ctx = &calls,
+						  .forget_ended = true,
+						  .maps_bytes = PROCESSES_MAPS_BYTES_MAX};
 	struct processes *p;
 
 	(void)state;
 	assert_int_equal(processes_new(&options, &p), 0);
-	assert_int_equal(processes_comm(p, 1, 1, 3), 0);
+	assert_int_equal(processes_comm(p, 1, 1, "3"), 0);
 	lay(p, 1, 0x1000, 0x2000, 9);
 	/* The first thread ends before its process. */
 	processes_fork(p, 1, 2, 1, 1, true);
@@ -470,42 +487,64 @@ static void ended_threads_are_forgotten_if_wanted(void **state)
 		processes_exit(p, pid);
 		processes_exit(p, 1000000 + pid);
 		if (i % 1000 == 999)
-			assert_int_equal(thread(p, pid - 100, pid - 100)->comm, 3);
+			assert_int_equal(comm(p, thread(p, pid - 100, pid - 100)), 3);
 	}
-	assert_int_equal(thread(p, 10, 10)->comm, 1000010);
-	assert_int_equal(thread(p, 1, 1)->comm, 3);
+	assert_int_equal(comm(p, thread(p, 10, 10)), 1000010);
+	assert_int_equal(comm(p, thread(p, 1, 1)), 3);
 	assert_int_equal(at(p, 1, 2, 0x1000), 9);
 	assert_int_equal(at(p, 1, 77, 0x1000), 9);
 	processes_free(p);
 }
 
-static int no_memory(void *ctx, int32_t tid, uint32_t *ret_comm)
+/* Only names that are asked for reach the caller, who keeps them. */
+static void a_storm_of_names_costs_nothing(void **state)
+{
+	struct processes *p = fresh();
+	char name[64];
+
+	(void)state;
+	calls = 0;
+	for (int i = 0; i < 100000; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		assert_int_equal(processes_comm(p, 7, 7, name), 0);
+	}
+	assert_int_equal(calls, 0);
+	assert_int_equal(comm(p, thread(p, 7, 7)), 99999);
+	assert_int_equal(comm(p, thread(p, 7, 7)), 99999);
+	assert_int_equal(calls, 1);
+	/* A file can hold longer names than a thread can have. */
+	assert_int_equal(processes_comm(p, 7, 7, "12, and more than a name has"), 0);
+	assert_int_equal(processes_fork(p, 8, 8, 7, 7, true), 0);
+	assert_int_equal(comm(p, thread(p, 7, 7)), 12);
+	assert_int_equal(comm(p, thread(p, 8, 8)), 12);
+	processes_free(p);
+}
+
+static int no_memory(void *ctx, int32_t tid, const char *name, uint32_t *ret_comm)
 {
 	(void)tid;
+	(void)name;
 	if (*(bool *)ctx)
 		return -ENOMEM;
 	*ret_comm = 7;
 	return 0;
 }
 
-static void a_thread_that_found_no_memory_is_made_at_the_next_record(void **state)
+static void a_name_that_found_no_memory_is_tried_again(void **state)
 {
-	struct process_thread *t = NULL;
 	bool fails = true;
+	uint32_t id = 0;
 	struct processes *p;
 
 	(void)state;
 	assert_int_equal(
-		processes_new(&(struct processes_options){.unnamed = no_memory, .ctx = &fails}, &p),
+		processes_new(&(struct processes_options){.comm = no_memory, .ctx = &fails}, &p),
 		0);
-	assert_int_equal(processes_thread(p, 10, 11, &t), -ENOMEM);
-	assert_int_equal(processes_thread(p, 10, 11, &t), -ENOMEM);
-	processes_exit(p, 11);
-	assert_null(t);
+	assert_int_equal(processes_comm_of(p, thread(p, 10, 11), &id), -ENOMEM);
+	assert_int_equal(processes_comm(p, 10, 11, "more than 15 characters"), -ENOMEM);
 	fails = false;
-	assert_int_equal(processes_thread(p, 10, 11, &t), 0);
-	assert_true(t->comm == 7 && !t->exited);
-	assert_int_equal(processes_generation(p, t), 0);
+	assert_int_equal(processes_comm_of(p, thread(p, 10, 11), &id), 0);
+	assert_int_equal(id, 7);
 	processes_free(p);
 }
 
@@ -527,7 +566,8 @@ int main(void)
 		cmocka_unit_test(all_processes_share_one_limit),
 		cmocka_unit_test(ended_processes_make_room_in_their_order),
 		cmocka_unit_test(ended_threads_are_forgotten_if_wanted),
-		cmocka_unit_test(a_thread_that_found_no_memory_is_made_at_the_next_record),
+		cmocka_unit_test(a_storm_of_names_costs_nothing),
+		cmocka_unit_test(a_name_that_found_no_memory_is_tried_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
