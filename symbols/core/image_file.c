@@ -117,7 +117,8 @@ enum step {
 	STEP_ROOT,    /* by path in the target's root */
 	STEP_MAPPED,  /* through the mapping, also of a deleted or replaced file */
 	STEP_PROGRAM, /* as the program that the process runs */
-	STEP_OWN,     /* by path in our own root, if the process's root is ours or unknown */
+	/* By path in our own root; if the process has another one, the build id must be known */
+	STEP_OWN,
 	STEPS,
 };
 
@@ -130,12 +131,17 @@ static bool is_of_mapping(enum step step)
 	return step == STEP_MAPPED || step == STEP_PROGRAM;
 }
 
+static bool is_in_other_root(const struct image_file_place *p)
+{
+	struct opener_process process;
+
+	return p->opener && !opener_process(p->opener, p->pid, &process) && process.other_root;
+}
+
 /* Open the file in one way. Returns 0 or -errno. */
 static int open_step(const struct image_file_place *p, const char *path, enum step step,
 		     int *ret_fd)
 {
-	struct opener_process process;
-
 	if ((p->later || !p->opener) && step != STEP_OWN)
 		return -ENOENT;
 	switch (step) {
@@ -149,9 +155,7 @@ static int open_step(const struct image_file_place *p, const char *path, enum st
 	case STEP_PROGRAM:
 		return opener_program(p->opener, p->pid, path, IMAGE_FILE_BYTES_MAX, ret_fd);
 	default:
-		if (is_deleted(path) ||
-		    (p->opener && !opener_process(p->opener, p->pid, &process) &&
-		     process.other_root))
+		if (is_deleted(path))
 			return -ENOENT;
 		break;
 	}
@@ -181,15 +185,20 @@ int image_file_find(const struct image_file_place *p, const struct image_key *ke
 
 	for (int i = 0; i < STEPS; i++) {
 		enum step step = p->exact ? exact_order[i] : any_order[i];
+		bool is_foreign = step == STEP_OWN && is_in_other_root(p);
 		AUTO_CLOSE int fd = -1;
+		int before = r;
 
+		if (is_foreign && !key->build_id.len)
+			break;
 		int error = open_step(p, path, step, &fd);
 
 		if (error == -ENOMEM)
 			return error;
 		/* Few users may open a mapping, so a denial there says nothing about the file. */
-		denied |= !is_of_mapping(step) && (error == -EACCES || error == -EPERM);
-		skipped |= error == -EXDEV;
+		denied |= !is_of_mapping(step) && !is_foreign &&
+			  (error == -EACCES || error == -EPERM);
+		skipped |= error == -EXDEV && !is_foreign;
 		if (error || !is_regular(fd))
 			continue;
 		r = is_same_file(key, fd);
@@ -199,6 +208,9 @@ int image_file_find(const struct image_file_place *p, const struct image_key *ke
 			*ret_fd = TAKE_FD(fd);
 		if (r != -ESTALE)
 			return r;
+		/* Another file at that path of our root says nothing about the target's. */
+		if (is_foreign)
+			r = before;
 	}
 	if (r == -ENOENT)
 		r = skipped ? -EXDEV : denied ? -EACCES : r;
@@ -232,7 +244,10 @@ int image_file_open(const struct image_file_place *p, const char *path, int *ret
 	for (int i = 0; i < STEPS && r && r != -ENOMEM; i++) {
 		AUTO_CLOSE int fd = -1;
 
-		r = is_of_mapping(any_order[i]) ? -ENOENT : open_step(p, path, any_order[i], &fd);
+		if (is_of_mapping(any_order[i]) ||
+		    (any_order[i] == STEP_OWN && is_in_other_root(p)))
+			continue;
+		r = open_step(p, path, any_order[i], &fd);
 		if (!r && !is_regular(fd))
 			r = -ENOENT;
 		if (!r)
