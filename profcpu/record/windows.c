@@ -72,7 +72,11 @@ static int poll_again(struct record_windows *s, uint64_t now_ns)
 	return r;
 }
 
-/* Ends a window. Records made while CPUs are disabled one by one do not count. */
+/*
+ * Ends a window. Events stay on during the poll, because waits may end before a delayed poll counts
+ * them. If polls take long, events go off first. So they do if
+ * there was no window, because records of earlier time may be unread.
+ */
 static int close_window(struct record_windows *s, uint64_t now_ns)
 {
 	/* Estimate: the next cycle is as long as the last. */
@@ -80,11 +84,15 @@ static int close_window(struct record_windows *s, uint64_t now_ns)
 				    ? now_ns - s->closed_ns
 				    : THROTTLE_CYCLE_NS;
 
-	turn(s, false);
-	count_open(s, now_ns);
-	s->closed_ns = now_ns;
-	int r = mark_and_poll(s, OFFCPU_CLOSE, now_ns);
+	bool poll_first = s->state == RECORD_WINDOWS_OPEN &&
+			  s->cost_ns <= (now_ns - s->opened_ns) / RECORD_WINDOWS_QUICK;
+	int r = poll_first ? mark_and_poll(s, OFFCPU_CLOSE, now_ns) : 0;
 
+	turn(s, false);
+	count_open(s, poll_first ? s->hooks.now_ns(s->hooks.ctx) : now_ns);
+	s->closed_ns = now_ns;
+	if (!poll_first)
+		r = mark_and_poll(s, OFFCPU_CLOSE, now_ns);
 	s->credit_ns = (uint64_t)((double)cycle_ns * s->throttle.options.limit *
 				  RECORD_WINDOWS_POLLS_SHARE);
 	/* The length of the last pause is random. */

@@ -26,6 +26,8 @@
 #define RECORD_WINDOWS_INTERVAL_MAX_NS (16 * NS_PER_MS)
 #define RECORD_WINDOWS_POLLS_SHARE 0.2         /* part of the limit for these polls */
 #define RECORD_WINDOWS_READ_NS (4 * NS_PER_MS) /* from the end of a window to reading its rings */
+/* A poll is slow if it takes more than this part of a window. */
+#define RECORD_WINDOWS_QUICK 8
 /* Last window before events stay on; all thread states are known at its end. */
 #define RECORD_WINDOWS_LAST_NS (10 * NS_PER_MS)
 

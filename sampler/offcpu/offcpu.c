@@ -141,14 +141,14 @@ static int of_thread(struct offcpu *o, const struct offcpu_queued *q)
 	bool seen = e->kind == OFFCPU_OUT || e->kind == OFFCPU_IN || e->kind == OFFCPU_WAKING;
 	int r = 0;
 
-	if (seen && !o->open) {
+	if (seen && !o->open)
 		o->counts.outside++;
-		return 0;
-	}
 	struct offcpu_thread *t = thread_of(o, e->tid);
 
 	if (!t)
 		return 0;
+	if (seen && !o->open)
+		return e->kind == OFFCPU_IN ? offcpu_late_in(o, t, e->time_ns) : 0;
 	t->count +=
 		e->kind == OFFCPU_IN && (t->state != OFFCPU_RUNNING || t->since_ns != e->time_ns);
 	/* Its state is known from the next event: running before an OUT, and after an IN. */

@@ -52,7 +52,10 @@ enum offcpu_kind {
 	OFFCPU_OUT,     /* stack: its own; flags: OFFCPU_PREEMPTED */
 	OFFCPU_IN,
 	OFFCPU_WAKING, /* tid: woken thread; by, stack: the waker */
-	/* Events go off for all threads. While off: more polls, which make long waits exact. */
+	/*
+	 * Events go off for all threads. While off: more polls, which make long waits exact. Late
+	 * switches in, before events are off, show that a wait ended before its poll.
+	 */
 	OFFCPU_CLOSE,
 	OFFCPU_OPEN,  /* events are on again */
 	OFFCPU_WHOLE, /* events stay on; times are exact again. Polls follow, as after CLOSE. */

@@ -245,6 +245,14 @@ int offcpu_end_carry(struct offcpu *o, struct offcpu_thread *t)
 	return t->carry_sample ? share_carry(o, t, weight(o, t->carry_ns), false) : 0;
 }
 
+int offcpu_late_in(struct offcpu *o, struct offcpu_thread *t, uint64_t time_ns)
+{
+	if (!t->carried || t->stay_ns)
+		return 0;
+	t->carry_ns += time_ns - o->mark_ns;
+	return offcpu_end_carry(o, t);
+}
+
 /* Adds the share of a finished wait whose stack came late. */
 static int adopt_late(struct offcpu *o, struct offcpu_thread *t)
 {

@@ -216,6 +216,9 @@ int offcpu_estimate_wait(struct offcpu *o, struct offcpu_thread *t, uint64_t in_
 /* Ends the carried wait: it is over or its stack is now known. 0 or -ENOMEM. */
 int offcpu_end_carry(struct offcpu *o, struct offcpu_thread *t);
 
+/* Ends the carried wait at a switch in between CLOSE and the end of events. 0 or -ENOMEM. */
+int offcpu_late_in(struct offcpu *o, struct offcpu_thread *t, uint64_t time_ns);
+
 /* Ends a wait that lasted from poll to poll. */
 void offcpu_end_stay(struct offcpu_thread *t);
 

@@ -157,6 +157,14 @@ static void poll_us(struct sim *sim, uint64_t us, uint64_t run_us, uint64_t coun
 			 0);
 }
 
+static void open_at_2000_us(struct sim *sim)
+{
+	sim_begin(sim, 1, never);
+	send_at_us(sim, OFFCPU_CLOSE, 1000, 0);
+	poll_us(sim, 1000, 1000, 0);
+	send_at_us(sim, OFFCPU_OPEN, 2000, 0);
+}
+
 /* A wait of 200 us in a window, and one of 350 us before the next. In between the thread runs up to
  * a loss. */
 static void time_on_cpu_before_a_loss_is_no_wait(void **state)
@@ -164,10 +172,7 @@ static void time_on_cpu_before_a_loss_is_no_wait(void **state)
 	struct sim sim;
 
 	(void)state;
-	sim_begin(&sim, 1, never);
-	send_at_us(&sim, OFFCPU_CLOSE, 1000, 0);
-	poll_us(&sim, 1000, 1000, 0);
-	send_at_us(&sim, OFFCPU_OPEN, 2000, 0);
+	open_at_2000_us(&sim);
 	send_at_us(&sim, OFFCPU_OUT, 2200, 2);
 	send_at_us(&sim, OFFCPU_IN, 2400, 0);
 	send_at_us(&sim, OFFCPU_OUT, 2900, 1);
@@ -183,6 +188,30 @@ static void time_on_cpu_before_a_loss_is_no_wait(void **state)
 	assert_int_equal(sim.totals[0].running_ns, 4000 * US);
 	assert_in_range(sim.got_blocked[0][1] + sim.got_runnable[0][1], 636 * US,
 			637 * US); /* 350 of 550, of 1000 us */
+	offcpu_free(sim.o);
+}
+
+/* The poll at the end of the window is late: the wait is over, and the next one has begun. */
+static void a_late_poll_gives_no_wait_the_time_of_the_next(void **state)
+{
+	struct sim sim;
+
+	(void)state;
+	open_at_2000_us(&sim);
+	send_at_us(&sim, OFFCPU_OUT, 2500, 2);
+	send_at_us(&sim, OFFCPU_CLOSE, 3000, 0);
+	poll_us(&sim, 3000, 2500, 1);
+	send_at_us(&sim, OFFCPU_IN, 3200, 0);
+	for (uint64_t us = 8000; us <= 18000; us += 5000) {
+		send_at_us(&sim, OFFCPU_CLOSE, us, 0);
+		poll_us(&sim, us, 2600, 1);
+	}
+	assert_int_equal(offcpu_round(sim.o), 0);
+	assert_int_equal(offcpu_round(sim.o), 0);
+	assert_int_equal(offcpu_add_stack(sim.o, 0, 1, 3), 0);
+	assert_int_equal(offcpu_finish(sim.o, BEGIN_NS + 18000 * US), 0);
+	assert_int_equal(sim.got_blocked[0][3], 10000 * US);
+	assert_int_equal(sim.totals[0].no_stack_ns, 0);
 	offcpu_free(sim.o);
 }
 
@@ -223,6 +252,7 @@ int main(void)
 		cmocka_unit_test(a_thread_that_runs_at_a_late_poll_did_not_run_before),
 		cmocka_unit_test(a_sleepers_state_is_known_after_windows_despite_losses),
 		cmocka_unit_test(time_on_cpu_before_a_loss_is_no_wait),
+		cmocka_unit_test(a_late_poll_gives_no_wait_the_time_of_the_next),
 		cmocka_unit_test(a_wait_that_spans_windows_keeps_its_stack),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
