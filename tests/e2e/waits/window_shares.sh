@@ -5,22 +5,26 @@
 need_sampling
 need_release
 
-# check NAME HOGS: records sleeps of known lengths beside that many threads that only run.
-check() {
-	echo "$1"
+# shares HOGS: records sleeps of known lengths beside that many threads that only run.
+shares() {
 	rm -rf rec
-	"$PROFCPU" collect --off-cpu -o rec -- "$BUILD/helpers/sleeps" "$2" 30 >out 2>err || fail "$(cat err)"
+	"$PROFCPU" collect --off-cpu -o rec -- "$BUILD/helpers/sleeps" "$1" 30 >out 2>err || fail "$(cat err)"
 	grep -q 'switches were sampled in windows' err || fail "no windows: $(cat err)"
 	for functions in 'seven_ms|forty_ms' 'one_ms|hundred_ms' 'five_ms_[abc]'; do
 		grep -E "^($functions) " out >answers
-		"$BUILD/helpers/waits_check" share 5 answers rec/offcpu.folded || fail "wrong shares of $functions"
+		"$BUILD/helpers/waits_check" share 5 answers rec/offcpu.folded || return 1
 	done
 }
+# check NAME HOGS: by chance, a share may be wrong by more than 5 points once, but not twice.
+check() {
+	echo "$1"
+	shares "$2" || shares "$2" || fail "wrong shares $1"
+}
 
-check "beside busy threads" $((2 * $(nproc)))
-# It leaves windows about a tenth of the time.
-start pong env PONG_WORK=20000 "$BUILD/helpers/waits" pong 60
+# The storm of another process leaves windows a part of the time only.
+start pong env PONG_WORK=20000 "$BUILD/helpers/waits" pong 200
 pong=$STARTED
-check "beside a storm of another process" 0
+check "beside busy threads" $((2 * $(nproc)))
+check "on a machine with time" 0
 stop "$pong"
 exit 0
