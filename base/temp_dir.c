@@ -116,13 +116,15 @@ void temp_dir_remove(struct temp_dir *d)
 {
 	if (!d)
 		return;
+	int status = -1;
+
 	if (d->remover) {
 		close(d->alive_fd);
-		while (waitpid(d->remover, NULL, 0) < 0 && errno == EINTR)
+		while (waitpid(d->remover, &status, 0) < 0 && errno == EINTR)
 			;
-	} else {
-		temp_dir_remove_now(d->path, d->fd);
 	}
+	if (status)
+		temp_dir_remove_now(d->path, d->fd);
 	cleanup_close(&d->fd);
 	free(d->path);
 	free(d);

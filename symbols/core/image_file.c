@@ -190,7 +190,7 @@ int image_file_find(const struct image_file_place *p, const struct image_key *ke
 		int before = r;
 
 		if (is_foreign && !key->build_id.len)
-			break;
+			continue;
 		int error = open_step(p, path, step, &fd);
 
 		if (error == -ENOMEM)
