@@ -36,7 +36,10 @@
 	    "use --call-graph fp for such programs")                                            \
 	ROW(LIBDW_PROCESS, "libdw_process",                                                     \
 	    "stacks were not unwound: the process for libdw failed",                            \
-	    "free memory or processes, and run `profcpu postprocess` again")
+	    "free memory or processes, and run `profcpu postprocess` again")                    \
+	ROW(UNREAD_PROCESSES, "unread_processes",                                               \
+	    "processes lack names: too many open files when they were read",                    \
+	    LIMITS_OPEN_FILES_REMEDY)
 
 #define LIMITS_OPEN_FILES_REMEDY "raise the hard limit as root, for example: ulimit -n 4096"
 

@@ -79,6 +79,8 @@ struct sampler_stats {
 	/* CLOCK_MONOTONIC, exact to a round; 0: no sample */
 	uint64_t first_sample_ns, last_sample_ns;
 	uint64_t rounds;
+	/* Processes that ran before, and whose threads or maps could not be read: open files. */
+	uint64_t unread;
 	/* CPUs that came online later: sampled since then, or not sampled. */
 	uint64_t cpus_added, cpus_missed;
 	int cpu_added, cpu_missed; /* the first of each */

@@ -37,6 +37,14 @@ static ssize_t read_small(int dir_fd, const char *path, char *buf, size_t cap)
 	return n;
 }
 
+/* Counts a process that is there but could not be read; others have ended, or are not ours. */
+static int leave_out(struct synth_buf *b, int error)
+{
+	if (b->s && (error == EMFILE || error == ENFILE))
+		b->s->stats.unread++;
+	return error == ENOMEM ? -ENOMEM : 0;
+}
+
 static int put_task(struct synth_buf *b, pid_t pid, pid_t tid, pid_t parent, const char *comm,
 		    size_t comm_len)
 {
@@ -58,8 +66,10 @@ static int put_leader(struct synth_buf *b, int task_fd, pid_t pid, struct synth_
 	int parent = 0;
 
 	snprintf(path, sizeof(path), "%d/stat", pid);
-	if (read_small(task_fd, path, stat, sizeof(stat)) <= 0)
-		return 0;
+	ssize_t n = read_small(task_fd, path, stat, sizeof(stat));
+
+	if (n <= 0)
+		return n ? leave_out(b, errno) : 0;
 	char *name = strchr(stat, '('), *end = strrchr(stat, ')');
 
 	if (!name || !end || end < name ||
@@ -96,7 +106,7 @@ static int put_process(struct synth_buf *b, pid_t pid, struct synth_maps *maps)
 	DIR *dir = opendir(path);
 
 	if (!dir)
-		return errno == ENOMEM ? -ENOMEM : 0;
+		return leave_out(b, errno);
 	r = put_leader(b, dirfd(dir), pid, maps);
 	while (!r && (e = readdir(dir))) {
 		pid_t tid = isdigit((unsigned char)e->d_name[0])

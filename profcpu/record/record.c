@@ -212,6 +212,7 @@ static struct recording_limits limits_of(const struct record *rec)
 		limits = record_unwind_stats(rec->unwind).limits;
 	if (rec->switches.rings)
 		limits.cost[LIMIT_EVENT_IDS] = switch_rings_left_out(rec->switches.rings);
+	limits.cost[LIMIT_UNREAD_PROCESSES] = sampler_stats(rec->sampler)->unread;
 	if (opened->attr.freq && opened->attr.sample_freq < wanted_hz)
 		limits.cost[LIMIT_SAMPLE_RATE] = wanted_hz - opened->attr.sample_freq;
 	return limits;

@@ -49,12 +49,16 @@ static int load(const char *kind, const char *path, const char *root, struct sym
 		struct elf_file file;
 
 		error = elf_file_open(&file, fd, NULL, 0, &err);
+		bool is_open = !error;
+
 		if (!error && !strcmp(kind, "inlines"))
 			error = inlines_open(&file, path, roots, 1, &inlines, &err);
 		if (!error)
 			error = image_open(&file, path, roots, 1, &image);
 		if (!error && !strcmp(kind, "image"))
 			*ret = image->symbols;
+		if (is_open)
+			elf_file_close(&file);
 	} else if (!strcmp(kind, "kallsyms")) {
 		error = kallsyms_load(ret, &err);
 	} else if (!strcmp(kind, "perfmap")) {

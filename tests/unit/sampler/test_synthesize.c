@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -21,6 +22,7 @@ static char root[64];
 static char text[1 << 16]; /* the records, one line each */
 static size_t text_len;
 static unsigned rounds;
+static uint64_t unread;
 
 static void put_file(const char *path, const char *content)
 {
@@ -101,6 +103,7 @@ static const char *synthesized(bool system_wide, pid_t pid)
 		assert_int_equal(targets_add(&s.targets, pid), 0);
 	assert_int_equal(sampler_listen(&s, &listener), 0);
 	assert_int_equal(sampler_synthesize(&s), 0);
+	unread = s.stats.unread;
 	targets_free(&s.targets);
 	return text;
 }
@@ -156,6 +159,29 @@ static void processes_that_ended_are_left_out(void **state)
 	(void)state;
 	assert_string_equal(synthesized(false, 99), "");
 	assert_string_equal(synthesized(false, 30), "");
+}
+
+/* Without a descriptor for its directory, or for a file in it. */
+static void processes_without_descriptors_are_counted(void **state)
+{
+	struct rlimit before, limit;
+	int next = dup(0);
+
+	(void)state;
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	for (int more = 0; more < 2; more++) {
+		limit = before;
+		limit.rlim_cur = (rlim_t)(next + more);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		const char *records = synthesized(false, 12);
+
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+		assert_string_equal(records, "");
+		assert_int_equal(unread, 1);
+	}
+	synthesized(false, 99);
+	assert_int_equal(unread, 0);
 }
 
 static void the_machine_has_kernel_threads_without_mappings(void **state)
@@ -244,6 +270,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_process_comes_with_its_threads_and_executable_mappings, setup, teardown),
 		cmocka_unit_test_setup_teardown(processes_that_ended_are_left_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(processes_without_descriptors_are_counted, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(the_machine_has_kernel_threads_without_mappings,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(the_kernel_and_its_modules_are_mapped_as_perf_does,
