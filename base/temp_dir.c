@@ -7,85 +7,109 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 struct temp_dir {
 	char *path;
-	int fd;
 	pid_t remover; /* 0: there is none, so only temp_dir_remove removes */
-	int alive_fd;  /* the only writer of the pipe whose end tells remover to start */
+	int alive_fd;  /* our end of the socket, whose end tells remover to start */
 };
 
 /* The descriptors of the child. */
-enum { REMOVER_PIPE, REMOVER_DIR, REMOVER_FDS };
+enum { REMOVER_SOCKET, REMOVER_FDS };
 
-static void temp_dir_remove_now(const char *path, int fd)
+static void temp_dir_remove_now(const char *path)
 {
-	file_remove_contents(fd);
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0)
+		file_remove_contents(fd);
 	(void)rmdir(path);
 }
 
 /* Runs in the child, with all signals blocked. */
-static void __attribute__((noreturn)) remover_main(const struct temp_dir *d, int pipe_fd)
+static void __attribute__((noreturn)) remover_main(const struct temp_dir *d, int socket_fd)
 {
-	int dir_fd = fcntl(d->fd, F_DUPFD, REMOVER_FDS);
 	char byte;
 
 	/* A signal to the process group, as Ctrl-C sends, is not for this child. */
 	setsid();
 	prctl(PR_SET_NAME, "profcpu-remover");
-	/* The shell waits until its pipes are closed. */
-	if (dir_fd < 0 || dup2(pipe_fd, REMOVER_PIPE) < 0 || dup2(dir_fd, REMOVER_DIR) < 0)
+	/* A shell waits until the pipes of its commands are closed. */
+	if (dup2(socket_fd, REMOVER_SOCKET) < 0)
 		_exit(EXIT_FAILURE);
 	file_close_from(REMOVER_FDS);
-	while (read(REMOVER_PIPE, &byte, 1) < 0 && errno == EINTR)
+	int error = mkdtemp(d->path) ? 0 : -errno;
+	int lost = file_write_all(REMOVER_SOCKET, &error, sizeof(error));
+
+	if (error)
+		_exit(EXIT_FAILURE);
+	if (!lost)
+		lost = file_write_all(REMOVER_SOCKET, d->path, strlen(d->path));
+	while (!lost && read(REMOVER_SOCKET, &byte, 1) < 0 && errno == EINTR)
 		;
-	temp_dir_remove_now(d->path, REMOVER_DIR);
+	temp_dir_remove_now(d->path);
 	_exit(EXIT_SUCCESS);
 }
 
-/* Starts the child, while all signals are blocked. Without it, the directory stays after a signal.
+/*
+ * Starts the child, which makes the directory: it never exists without the child. Returns 0, or
+ * the -errno of mkdtemp; -ECHILD: there is no child.
  */
-static void temp_dir_watch(struct temp_dir *d)
+static int temp_dir_start(struct temp_dir *d)
 {
-	int fds[2];
+	ssize_t bytes = (ssize_t)strlen(d->path);
+	int fds[2], error;
 
-	if (pipe2(fds, O_CLOEXEC))
-		return;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+		return -ECHILD;
 	pid_t pid = fork();
 
 	if (!pid) {
-		/* A pipe that is above the other descriptors survives their replacement. */
-		int pipe_fd = fcntl(fds[0], F_DUPFD, REMOVER_FDS);
-
 		close(fds[1]);
-		remover_main(d, pipe_fd);
+		remover_main(d, fds[0]);
 	}
 	close(fds[0]);
 	if (pid < 0) {
 		close(fds[1]);
-		return;
+		return -ECHILD;
 	}
 	d->remover = pid;
 	d->alive_fd = fds[1];
+	if (recv(fds[1], &error, sizeof(error), MSG_WAITALL) != sizeof(error) ||
+	    (!error && recv(fds[1], d->path, (size_t)bytes, MSG_WAITALL) != bytes))
+		return -ECHILD;
+	return error;
 }
 
+/* Ends the child, which removes the directory. */
+static void temp_dir_end(struct temp_dir *d)
+{
+	if (!d->remover)
+		return;
+	close(d->alive_fd);
+	while (waitpid(d->remover, NULL, 0) < 0 && errno == EINTR)
+		;
+	d->remover = 0;
+}
+
+/* Without a child, the directory stays after a signal. */
 static int temp_dir_open(struct temp_dir *d, int *ret_fd)
 {
-	if (!mkdtemp(d->path))
-		return -errno;
-	d->fd = open(d->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	*ret_fd = d->fd < 0 ? -1 : fcntl(d->fd, F_DUPFD_CLOEXEC, 0);
-	if (*ret_fd < 0) {
-		int r = -errno;
+	int r = temp_dir_start(d);
 
-		(void)rmdir(d->path);
-		return r;
+	if (r == -ECHILD) {
+		temp_dir_end(d);
+		r = mkdtemp(d->path) ? 0 : -errno;
 	}
-	temp_dir_watch(d);
-	return 0;
+	if (r)
+		return r;
+	*ret_fd = open(d->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return *ret_fd < 0 ? -errno : 0;
 }
 
 int temp_dir_make(const char *base, struct temp_dir **ret_dir, int *ret_fd)
@@ -95,7 +119,6 @@ int temp_dir_make(const char *base, struct temp_dir **ret_dir, int *ret_fd)
 
 	if (!d)
 		return -ENOMEM;
-	d->fd = -1;
 	d->path = file_join(base, "profcpu-XXXXXX");
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -106,7 +129,7 @@ int temp_dir_make(const char *base, struct temp_dir **ret_dir, int *ret_fd)
 		*ret_dir = d;
 		return 0;
 	}
-	cleanup_close(&d->fd);
+	temp_dir_end(d);
 	free(d->path);
 	free(d);
 	return r;
@@ -116,16 +139,8 @@ void temp_dir_remove(struct temp_dir *d)
 {
 	if (!d)
 		return;
-	int status = -1;
-
-	if (d->remover) {
-		close(d->alive_fd);
-		while (waitpid(d->remover, &status, 0) < 0 && errno == EINTR)
-			;
-	}
-	if (status)
-		temp_dir_remove_now(d->path, d->fd);
-	cleanup_close(&d->fd);
+	temp_dir_end(d);
+	temp_dir_remove_now(d->path);
 	free(d->path);
 	free(d);
 }
