@@ -31,9 +31,9 @@ static const struct audit_words {
 	[AUDIT_NOT_LOOKED_UP] = {"not-looked",
 				 "its file was not read on the machine of the recording",
 				 "run `profcpu postprocess DIR` on the machine of the recording"},
-	[AUDIT_GONE] =
-		{"gone", "its file is gone",
-		 "put it back, then `profcpu postprocess DIR`; or record while its process runs"},
+	[AUDIT_GONE] = {"gone", "its file is gone",
+			"put it back, then `profcpu postprocess DIR`; or record with "
+			"CAP_CHECKPOINT_RESTORE while its process runs"},
 	[AUDIT_REPLACED] = {"replaced", "another file has its place now",
 			    "put the old one back, then `profcpu postprocess DIR`; or record with "
 			    "CAP_CHECKPOINT_RESTORE while its process runs"},

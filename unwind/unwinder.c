@@ -130,24 +130,33 @@ static int find_file_at(struct unwinder *u, const struct image_key *key,
 	return image_file_find(&at, key, unwinder_path(u, key), ret_fd);
 }
 
-/* Opens the file of an image. If its first process gives none, the sampled one may. */
+/*
+ * Opens the file of an image. If its first process gives none, the sampled one may, or perf's copy,
+ * as for naming.
+ */
 static int find_file(struct unwinder *u, uint32_t number, const struct process_map *map,
 		     int *ret_fd)
 {
 	struct unwind_image *image = &u->images.v[number];
+	const struct image_key *key = unwinder_key(u, number);
 	const struct tracker_place sampled = {u->thread->pid, map->start, map->end};
-	int r;
+	int cached, r;
 
 	if (!image->place.end)
 		image->place = u->tracker->places.v[number];
 	r = u->options.open_file ? u->options.open_file(u->options.ctx, number, ret_fd)
-				 : find_file_at(u, unwinder_key(u, number), &image->place, ret_fd);
-	if (!r || r == -ENOMEM || !u->options.opener || sampled.pid == image->place.pid)
+				 : find_file_at(u, key, &image->place, ret_fd);
+	if (!r || r == -ENOMEM)
 		return r;
-	r = find_file_at(u, unwinder_key(u, number), &sampled, ret_fd);
-	if (!r)
-		image->place = sampled;
-	return r;
+	if (u->options.opener && sampled.pid != image->place.pid) {
+		r = find_file_at(u, key, &sampled, ret_fd);
+		if (!r)
+			image->place = sampled;
+	}
+	if (!r || r == -ENOMEM || r == -EMFILE || (cached = image_file_perf_cache(key, -1)) < 0)
+		return r;
+	*ret_fd = cached;
+	return 0;
 }
 
 int unwinder_open_file(struct unwinder *u, uint32_t number, const struct process_map *map,

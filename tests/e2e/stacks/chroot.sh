@@ -6,7 +6,7 @@
 . "$TESTS/e2e/lib.sh"
 need_root
 need_sampling
-need gcc setpriv
+need gcc readelf setpriv
 
 export HOME=$T # perf's copies of images would be there
 cat >service.c <<'C'
@@ -52,4 +52,26 @@ gcc -O0 -o other service.c || fail "gcc"
 mv other service
 record_service changed
 grep -q 'main;outer;inner;leaf ' changed/folded_stacks.out || fail "the running program is not named: $(head -n 3 changed/folded_stacks.out)"
+
+# Only CAP_CHECKPOINT_RESTORE gives a library that was deleted. The report says so. Perf's copy of it names and unwinds.
+{
+	sed -n '/^#define/,/^STEP(outer/p' service.c
+	echo 'unsigned run(unsigned x) { return outer(x) + 1; }'
+} >deep.c
+sed -e '/^STEP/d' -e '/^#define STEP/d' -e '/^__attribute__/,/^}/d' -e 's/outer(x)/run(x)/' -e '1i unsigned run(unsigned);' service.c >caller.c
+gcc -O1 -fomit-frame-pointer -fno-optimize-sibling-calls -shared -fPIC -o libdeep.so deep.c || fail "gcc"
+gcc -O1 -fomit-frame-pointer -o caller caller.c ./libdeep.so || fail "gcc"
+start caller ./caller "$T/empty"
+wait_for_cpu "$STARTED" 200
+id=$(readelf -n libdeep.so | sed -n 's/.*Build ID: //p')
+copy=.debug/.build-id/${id:0:2}/${id:2}
+mkdir -p "$copy"
+cp libdeep.so "$copy/later"
+rm libdeep.so
+record_service deleted
+grep -q 'libdeep.so: its file is gone.*CAP_CHECKPOINT_RESTORE' log || fail "no reason: $(cat log)"
+mv "$copy/later" "$copy/elf"
+record_service copied
+grep -q '^stacks  *100.00 % complete' log || fail "stacks are not whole: $(cat log)"
+grep -q 'main;run;outer;inner;leaf ' copied/folded_stacks.out || fail "no names: $(head -n 3 copied/folded_stacks.out)"
 exit 0
