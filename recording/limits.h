@@ -39,7 +39,10 @@
 	    "free memory or processes, and run `profcpu postprocess` again")                    \
 	ROW(UNREAD_PROCESSES, "unread_processes",                                               \
 	    "processes lack names: too many open files when they were read",                    \
-	    LIMITS_OPEN_FILES_REMEDY)
+	    LIMITS_OPEN_FILES_REMEDY)                                                           \
+	ROW(USERS, "users",                                                                     \
+	    "processes have no noted user, so their perf maps may be refused: over 131072",     \
+	    "record fewer processes (-p)")
 
 #define LIMITS_OPEN_FILES_REMEDY "raise the hard limit as root, for example: ulimit -n 4096"
 

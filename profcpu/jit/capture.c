@@ -398,6 +398,11 @@ bool jit_capture_is_written(const struct jit_capture *c)
 	return c->stuck || !c->kept.write_failed;
 }
 
+size_t jit_capture_users_left_out(const struct jit_capture *c)
+{
+	return c->stuck ? 0 : c->shared.users_left_out;
+}
+
 void jit_capture_free(struct jit_capture *c)
 {
 	if (!c)

@@ -52,6 +52,10 @@ void jit_capture_report(const struct jit_capture *c, bool quiet);
 /* Whether all names were written to the recording; also true if the thread was left behind. */
 bool jit_capture_is_written(const struct jit_capture *c);
 
+/* Processes whose user was not noted, because JIT_USERS_MAX are; 0 if the thread was left behind.
+ */
+size_t jit_capture_users_left_out(const struct jit_capture *c);
+
 /* Ends the capture first if necessary. */
 void jit_capture_free(struct jit_capture *c);
 

@@ -229,7 +229,7 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
  * Writes whose process it is, so that its perf map can be trusted after its end. Returns 0, -ESRCH,
  * -errno.
  */
-static int process_note_user(const struct jit_processes *all, struct jit_process *p)
+static int process_note_user(struct jit_processes *all, struct jit_process *p)
 {
 	char path[32];
 	struct stat st;
@@ -240,8 +240,9 @@ static int process_note_user(const struct jit_processes *all, struct jit_process
 	if (!st.st_uid || st.st_uid == geteuid() || st.st_uid == p->uid)
 		return 0;
 	p->uid = st.st_uid;
-	/* Without the entry, the report says that the perf map may belong to another user. */
-	(void)jit_users_add(all->dir_fd, &(struct jit_user){p->pid, st.st_uid});
+	/* Without the entry, the perf map may belong to another user. The report counts them. */
+	all->users_left_out +=
+		jit_users_add(all->dir_fd, &(struct jit_user){p->pid, st.st_uid}) == -E2BIG;
 	return 0;
 }
 

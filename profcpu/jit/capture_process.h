@@ -59,6 +59,7 @@ struct jit_processes {
 	/* Processes that could not be probed for .NET, the last one because of unseen_error. */
 	size_t unseen;
 	int unseen_error;
+	size_t users_left_out; /* processes whose user was over JIT_USERS_MAX */
 };
 
 /*

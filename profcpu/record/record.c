@@ -213,6 +213,8 @@ static struct recording_limits limits_of(const struct record *rec)
 	if (rec->switches.rings)
 		limits.cost[LIMIT_EVENT_IDS] = switch_rings_left_out(rec->switches.rings);
 	limits.cost[LIMIT_UNREAD_PROCESSES] = sampler_stats(rec->sampler)->unread;
+	if (rec->capture)
+		limits.cost[LIMIT_USERS] = jit_capture_users_left_out(rec->capture);
 	if (opened->attr.freq && opened->attr.sample_freq < wanted_hz)
 		limits.cost[LIMIT_SAMPLE_RATE] = wanted_hz - opened->attr.sample_freq;
 	return limits;

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "profcpu/jit/ended.h"
+#include "symbols/jit/users.h"
 #include "tests/unit/fake_events.h"
 #include "tests/unit/fake_runtime.h"
 
@@ -539,6 +540,46 @@ static void unreadable_parts_are_counted(void **state)
 	assert_int_equal(all.unseen_error, -ETIMEDOUT);
 }
 
+static void users_over_the_limit_are_counted(void **state)
+{
+	struct jit_capture *c;
+	char name[64];
+	int ready[2];
+
+	(void)state;
+	if (geteuid())
+		skip(); /* only root can start processes of other users */
+	assert_int_equal(pipe(ready), 0);
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (setuid(4321) || write(ready[1], "", 1) != 1)
+			_exit(1);
+		alarm(60); /* also after a failed test */
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(ready[0], name, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	for (size_t room = 0; room < 2; room++) {
+		c = capture_of(JIT_NAMES_NONE, pid, name);
+		int fd = openat(dir_fd, "symbols/" JIT_USERS_FILE, O_WRONLY | O_CREAT | O_CLOEXEC,
+				0600);
+		off_t len = (off_t)((JIT_USERS_MAX - room) * sizeof(struct jit_user));
+
+		assert_int_equal(ftruncate(fd, len), 0);
+		close(fd);
+		assert_int_equal(jit_capture_start(c, false), 0);
+		jit_capture_end(c);
+		assert_int_equal(jit_capture_users_left_out(c), !room);
+		jit_capture_free(c);
+	}
+	assert_int_equal(unlinkat(dir_fd, "symbols/" JIT_USERS_FILE, 0), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 /* Serves as the program that compile_and_execute starts. Makes a file when it is ready. */
 /* A long recording of a build sees thousands of .NET processes. */
 static void ended_processes_are_kept_in_bounded_memory(void **state)
@@ -598,6 +639,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(no_runtime_is_contacted_without_a_way),
 		cmocka_unit_test(methods_before_the_end_of_a_process_are_kept),
 		cmocka_unit_test(unreadable_parts_are_counted),
+		cmocka_unit_test(users_over_the_limit_are_counted),
 		cmocka_unit_test(ended_processes_are_kept_in_bounded_memory),
 		cmocka_unit_test(a_late_process_is_retried_without_a_command),
 		cmocka_unit_test(methods_are_listed_unasked_only_without_collectible_assemblies),
