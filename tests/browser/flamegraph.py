@@ -278,6 +278,22 @@ def test_modes(path):
     browser.size(WIDTH, HEIGHT)
 
 
+def test_tall():
+    """A click leaves the part of the picture in the window where it is."""
+    deep = ";".join("level%02d" % i for i in range(90))
+    browser.open(draw("tall", "root;left;%s 70\nroot;right 30\n" % deep))
+    browser.wait_drawn()
+    browser.run("window.scrollTo(0, 1e6)")
+    browser.wait_drawn()
+    before = browser.run("scrollY")
+    check(before > HEIGHT, "the picture is higher than the window: %s" % before)
+    for start in ("left", "level03"):
+        click_frame(start)
+        check(fragment() not in ("", "#"), "zoomed")
+        check(near(browser.run("scrollY"), before, 1), "no jump by a click on %s: %s, not %s" % (
+            start, browser.run("scrollY"), before))
+
+
 def test_without_script(path):
     """As an image no script runs: the static picture is the same as the one that the script draws."""
     page = os.path.join(directory, "img.html")
@@ -454,6 +470,7 @@ def test_all():
     test_address(svg, test_search(parse(STACKS)))
     test_keys(svg)
     test_modes(svg)
+    test_tall()
     test_without_script(svg)
     test_inverted()
     test_contrast()
