@@ -266,8 +266,8 @@ static void postprocess_settle(struct post_source *source, struct profile *profi
 	if (!profile_nsamples(profile) && !options->none_expected)
 		log_warn("%s: no samples%s", outputs->dir,
 			 result->damaged ? " in the readable part of the recording"
-					 : "; record longer, raise -F, or check that the target "
-					   "runs and that the event happens in it");
+					 : "; record longer, raise -F, use --off-cpu if the target "
+					   "only waits, or check that the event happens in it");
 	if (outputs->in_place && result->unfinished)
 		postprocess_repair(source, outputs->dir, profile, options->quiet);
 	if (outputs->in_place)

@@ -55,8 +55,12 @@ awk -v us="$(weight_of rec/offcpu.folded ';__pthread_clockjoin_ex;')" 'BEGIN { e
 at_least 300000000 "$unknown" || fail "$(cat err)"
 
 echo "few switches are all recorded"
-"$PROFCPU" collect --off-cpu -o rec -- "$WAITS" sleep futex 2 >answer 2>err || fail "$(cat err)"
-grep -q "$SEEN" err && fail "windows for 150 switches a second: $(cat err)"
+# The switches of all programs on these CPUs count; another one may begin to switch often for some seconds.
+for try in 1 2 3; do
+	"$PROFCPU" collect --off-cpu -o rec -- "$WAITS" sleep futex 2 >answer 2>err || fail "$(cat err)"
+	grep -q "$SEEN" err || break
+	[ "$try" -lt 3 ] || fail "windows for 150 switches a second: $(cat err)"
+done
 grep -q '"estimated_ns": 0' rec/report.json || fail "estimates for 150 switches a second"
 
 echo "--max-overhead 100 records all switches"
