@@ -74,8 +74,8 @@ static int poll_again(struct record_windows *s, uint64_t now_ns)
 
 /*
  * Ends a window. Events stay on during the poll, because waits may end before a delayed poll counts
- * them. If polls take long, events go off first. So they do if
- * there was no window, because records of earlier time may be unread.
+ * them. Events go off first if polls take long, and if there was no window: then records of earlier
+ * time may be unread.
  */
 static int close_window(struct record_windows *s, uint64_t now_ns)
 {

@@ -22,7 +22,9 @@
  *
  * - The ratio of two sums with n samples has an error of the order 1/n.
  * - If a sample ends while events are off, its end is only known between two polls. The middle is
- *   right on average, because the interval between the polls is a random multiple of the length.
+ *   right on average if the interval between the polls is a random multiple of the length. With
+ *   many threads, polls cost so much that intervals are longer. Then short waits count for too
+ *   much (docs/accuracy.md).
  *
  * Waits that had begun before a window are no samples: long ones would be seen too often.
  */

@@ -496,7 +496,7 @@ static void ended_threads_are_forgotten_if_wanted(void **state)
 	processes_free(p);
 }
 
-/* Only names that are asked for reach the caller, who keeps them. */
+/* The caller keeps each name that it gets, so it gets only those that a sample needs. */
 static void a_storm_of_names_costs_nothing(void **state)
 {
 	struct processes *p = fresh();
