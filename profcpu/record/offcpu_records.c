@@ -42,6 +42,8 @@ void record_offcpu_free(struct record_offcpu *o)
 	vec_free(&o->tasks);
 	vec_free(&o->free);
 	vec_free(&o->switched);
+	vec_free(&o->moved);
+	vec_free(&o->waiting);
 	vec_free(&o->words);
 	vec_free(&o->waker_offs);
 	vec_free(&o->ring_times);

@@ -23,8 +23,16 @@ struct offcpu_task {
 	uint64_t count;             /* of schedstat, when the thread was first seen in this wait */
 	uint64_t wait_ns;           /* the time of that */
 	uint64_t request_ns;        /* time in the wait after which its stack is requested */
+	uint64_t moved_ns;          /* time of the latest switch told by record_offcpu_moved */
+	bool moved_out, moved;      /* it was a switch out; the task is in record_offcpu.moved */
 	uint64_t rate;          /* ns run per second, between the last two polls; part of rates */
 	uint32_t before, after; /* neighbours among the tasks of the process; index + 1, 0: none */
+};
+
+/* A thread whose wait began in the last window. */
+struct offcpu_waiting {
+	int32_t tid;
+	uint64_t count; /* of schedstat, until it gets a CPU */
 };
 
 /* Head of an interned stack; the callchain follows. */
@@ -57,10 +65,13 @@ struct record_offcpu {
 	VEC(struct offcpu_task) tasks;
 	VEC(uint32_t) free;     /* of tasks */
 	VEC(uint32_t) switched; /* tasks that got a CPU since their last poll */
-	size_t next_poll;       /* next task to poll, round robin */
-	size_t due;             /* number of tasks that later rounds must poll */
-	uint64_t rates;         /* sum over all tasks */
-	struct intern stacks;   /* struct stack_head and words */
+	VEC(uint32_t) moved;    /* tasks with a switch in the last window */
+	bool moved_refused;     /* no memory for one */
+	VEC(struct offcpu_waiting) waiting;
+	size_t next_poll;     /* next task to poll, round robin */
+	size_t due;           /* number of tasks that later rounds must poll */
+	uint64_t rates;       /* sum over all tasks */
+	struct intern stacks; /* struct stack_head and words */
 	size_t stacks_bytes;
 	VEC(uint64_t) waker_offs;          /* offset of the sample of each stack; 0: no waker */
 	struct hashmap first_pids;         /* pids of the first PID namespace to ours */

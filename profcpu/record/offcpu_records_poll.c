@@ -106,3 +106,56 @@ int record_offcpu_poll(struct record_offcpu *o, uint64_t time_ns, double *ret_wi
 	*ret_width = (double)o->rates / NS_PER_S;
 	return r;
 }
+
+void record_offcpu_moved(struct record_offcpu *o, int32_t tid, uint64_t time_ns, bool out)
+{
+	struct offcpu_task *task = record_offcpu_task(o, tid);
+
+	if (!task || task->ended || time_ns < task->moved_ns)
+		return;
+	task->moved_ns = time_ns;
+	task->moved_out = out;
+	if (task->moved)
+		return;
+	task->moved = !vec_push(&o->moved, (uint32_t)(task - o->tasks.v));
+	o->moved_refused |= !task->moved;
+}
+
+int record_offcpu_find_waiting(struct record_offcpu *o, size_t *ret_waiting)
+{
+	int r = o->moved_refused ? -ENOMEM : 0;
+
+	o->moved_refused = false;
+	o->waiting.len = 0;
+	for (size_t i = 0; i < o->moved.len; i++) {
+		struct offcpu_task *task = &o->tasks.v[o->moved.v[i]];
+		const struct offcpu_waiting waiting = {.tid = task->tid, .count = task->count};
+
+		task->moved = false;
+		if (task->moved_out && !r)
+			r = vec_push(&o->waiting, waiting);
+	}
+	o->moved.len = 0;
+	*ret_waiting = o->waiting.len;
+	return r;
+}
+
+int record_offcpu_follow(struct record_offcpu *o, uint64_t time_ns, size_t *ret_waiting)
+{
+	size_t n = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < o->waiting.len && !r; i++) {
+		const struct offcpu_waiting waiting = o->waiting.v[i];
+		struct schedstat stat;
+
+		if (!record_offcpu_wants(o, waiting.tid) ||
+		    schedstat_read(o->stats, waiting.tid, &stat))
+			continue;
+		r = offcpu_add_follow(o->offcpu, waiting.tid, time_ns, &stat);
+		if (stat.count == waiting.count)
+			o->waiting.v[n++] = waiting;
+	}
+	*ret_waiting = o->waiting.len = n;
+	return r;
+}

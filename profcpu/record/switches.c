@@ -65,6 +65,24 @@ static int poll_threads(void *ctx, uint64_t time_ns, double *ret_width)
 	return record_offcpu_poll(((struct record_switches *)ctx)->offcpu, time_ns, ret_width);
 }
 
+static void moved(void *ctx, int32_t tid, uint64_t at_ns, bool out)
+{
+	record_offcpu_moved(((struct record_switches *)ctx)->offcpu, tid, at_ns, out);
+}
+
+static int find_waiting(void *ctx, size_t *ret_waiting)
+{
+	struct record_switches *s = ctx;
+
+	switch_rings_peek(s->rings, moved, s);
+	return record_offcpu_find_waiting(s->offcpu, ret_waiting);
+}
+
+static int follow(void *ctx, uint64_t time_ns, size_t *ret_waiting)
+{
+	return record_offcpu_follow(((struct record_switches *)ctx)->offcpu, time_ns, ret_waiting);
+}
+
 static void alarm_at(void *ctx, uint64_t time_ns)
 {
 	const struct itimerspec at = {.it_value = clock_timespec(time_ns)};
@@ -107,9 +125,19 @@ int record_switches_start(struct record_switches *s, uint64_t begin_ns)
 
 	if (r || s->max_overhead <= 0)
 		return r;
-	const struct record_windows_hooks hooks = {s,          turn,         load,     others,
-						   mark,       poll_threads, alarm_at, now_ns,
-						   process_ns, thread_ns,    work_ns};
+	const struct record_windows_hooks hooks = {.ctx = s,
+						   .turn = turn,
+						   .load = load,
+						   .others = others,
+						   .mark = mark,
+						   .poll = poll_threads,
+						   .find_waiting = find_waiting,
+						   .follow = follow,
+						   .alarm = alarm_at,
+						   .now_ns = now_ns,
+						   .process_ns = process_ns,
+						   .thread_ns = thread_ns,
+						   .work_ns = work_ns};
 	const struct throttle_options options = {
 		.limit = s->max_overhead,
 		.room_records = switch_rings_room(s->rings),

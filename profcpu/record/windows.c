@@ -2,6 +2,8 @@
 
 #include "base/clock.h"
 
+#include <math.h>
+
 static void enter_state(struct record_windows *s, enum record_windows_state state, uint64_t due_ns)
 {
 	s->state = state;
@@ -21,12 +23,26 @@ static void count_records(struct record_windows *s, const struct switch_rings_lo
 	s->report.records_cpu += load->records_cpu;
 }
 
+/* Counts the work since before_ns, and returns its cost. */
+static uint64_t count_work(struct record_windows *s, uint64_t before_ns)
+{
+	uint64_t cost_ns = s->hooks.thread_ns(s->hooks.ctx) - before_ns;
+
+	s->report.throttle_work_ns += cost_ns;
+	return cost_ns;
+}
+
+static void spend(struct record_windows *s, uint64_t cost_ns)
+{
+	s->credit_ns -= s->credit_ns < cost_ns ? s->credit_ns : cost_ns;
+}
+
 static void turn(struct record_windows *s, bool on)
 {
 	uint64_t before_ns = s->hooks.thread_ns(s->hooks.ctx);
 
 	s->hooks.turn(s->hooks.ctx, on);
-	s->report.throttle_work_ns += s->hooks.thread_ns(s->hooks.ctx) - before_ns;
+	count_work(s, before_ns);
 }
 
 /* Adds the mark OFFCPU_CLOSE or OFFCPU_WHOLE, and polls threads. */
@@ -38,20 +54,28 @@ static int mark_and_poll(struct record_windows *s, enum offcpu_kind kind, uint64
 
 	if (!r)
 		r = s->hooks.poll(s->hooks.ctx, now_ns, &width);
-	s->cost_ns = s->hooks.thread_ns(s->hooks.ctx) - before_ns;
-	s->report.throttle_work_ns += s->cost_ns;
+	s->cost_ns = count_work(s, before_ns);
 	if (width > 0)
 		s->width = width;
 	return r;
 }
 
+static bool may_poll_all(const struct record_windows *s)
+{
+	return s->credit_ns >= s->cost_ns + (s->waiting ? s->reserve_ns : 0);
+}
+
 /* Schedules the next poll while the budget lasts, and doubles the interval. */
 static void schedule_poll(struct record_windows *s, uint64_t now_ns)
 {
-	s->poll_ns = s->credit_ns < s->cost_ns ? UINT64_MAX : now_ns + s->interval_ns;
-	s->interval_ns = 2 * s->interval_ns < RECORD_WINDOWS_INTERVAL_MAX_NS
-				 ? 2 * s->interval_ns
-				 : RECORD_WINDOWS_INTERVAL_MAX_NS;
+	bool may = may_poll_all(s) ||
+		   (s->waiting && s->credit_ns && s->credit_ns / s->waiting >= s->follow_ns);
+
+	s->poll_ns = may ? now_ns + s->interval_ns : UINT64_MAX;
+	/* The next one doubles the time since the window. */
+	s->interval_ns = now_ns + s->interval_ns - s->closed_ns;
+	if (s->interval_ns > RECORD_WINDOWS_INTERVAL_MAX_NS)
+		s->interval_ns = RECORD_WINDOWS_INTERVAL_MAX_NS;
 }
 
 /* Enters a state with events off until due_ns, with polls in between. */
@@ -62,11 +86,35 @@ static void enter_closed(struct record_windows *s, enum record_windows_state sta
 		s->hooks.alarm(s->hooks.ctx, s->poll_ns);
 }
 
+/* Polls the threads in sampled waits. */
+static int follow(struct record_windows *s, uint64_t now_ns)
+{
+	uint64_t before_ns = s->hooks.thread_ns(s->hooks.ctx);
+	const size_t n = s->waiting;
+	int r = s->hooks.follow(s->hooks.ctx, now_ns, &s->waiting);
+	uint64_t cost_ns = count_work(s, before_ns);
+
+	s->follow_ns = n ? cost_ns / n : 0;
+	spend(s, cost_ns);
+	return r;
+}
+
+static int find_waiting(struct record_windows *s)
+{
+	uint64_t before_ns = s->hooks.thread_ns(s->hooks.ctx);
+	int r = s->hooks.find_waiting(s->hooks.ctx, &s->waiting);
+
+	spend(s, count_work(s, before_ns));
+	return r;
+}
+
 static int poll_again(struct record_windows *s, uint64_t now_ns)
 {
-	int r = mark_and_poll(s, OFFCPU_CLOSE, now_ns);
+	bool all = may_poll_all(s);
+	int r = all ? mark_and_poll(s, OFFCPU_CLOSE, now_ns) : follow(s, now_ns);
 
-	s->credit_ns -= s->credit_ns < s->cost_ns ? s->credit_ns : s->cost_ns;
+	if (all)
+		spend(s, s->cost_ns);
 	schedule_poll(s, now_ns);
 	enter_closed(s, s->state, s->due_ns);
 	return r;
@@ -95,9 +143,14 @@ static int close_window(struct record_windows *s, uint64_t now_ns)
 		r = mark_and_poll(s, OFFCPU_CLOSE, now_ns);
 	s->credit_ns = (uint64_t)((double)cycle_ns * s->throttle.options.limit *
 				  RECORD_WINDOWS_POLLS_SHARE);
+	s->reserve_ns = s->credit_ns / RECORD_WINDOWS_FOLLOW_PART;
+	if (!r)
+		r = find_waiting(s);
 	/* The length of the last pause is random. */
 	s->interval_ns =
-		RECORD_WINDOWS_FIRST_POLL_NS + s->plan.closed_ns % RECORD_WINDOWS_FIRST_POLL_NS;
+		(uint64_t)((double)RECORD_WINDOWS_FIRST_POLL_NS *
+			   exp2((double)(s->plan.closed_ns % RECORD_WINDOWS_FIRST_POLL_NS) /
+				(double)RECORD_WINDOWS_FIRST_POLL_NS));
 	schedule_poll(s, now_ns);
 	/* Read the rings later: they do not fill now, and reading takes longer than short waits. */
 	enter_closed(s, RECORD_WINDOWS_READ, now_ns + RECORD_WINDOWS_READ_NS);

@@ -6,7 +6,8 @@
  *
  * While events are off, more polls follow at growing intervals, within a part of the limit. A
  * thread without a switch in between two polls is still in the same wait, so the length of that
- * wait is known.
+ * wait is known. If polls of all threads cost too much, only those are polled whose wait began in
+ * the window, until it ends.
  *
  * Events, threads and clocks are reached through struct record_windows_hooks, so that tests can
  * replace them.
@@ -19,12 +20,14 @@
 #include "sampler/offcpu/throttle.h"
 
 /*
- * Interval from the end of a window to the first poll: between this and twice this, so that the
- * errors of all lengths of waits are alike. It doubles with each poll.
+ * Time from the end of a window to the first poll: between this and twice this, with a logarithm
+ * that is evenly distributed. It doubles with each poll, so the errors of all lengths of waits are
+ * alike.
  */
 #define RECORD_WINDOWS_FIRST_POLL_NS (NS_PER_MS / 4)
 #define RECORD_WINDOWS_INTERVAL_MAX_NS (16 * NS_PER_MS)
 #define RECORD_WINDOWS_POLLS_SHARE 0.2         /* part of the limit for these polls */
+#define RECORD_WINDOWS_FOLLOW_PART 4           /* a quarter of it is for sampled waits alone */
 #define RECORD_WINDOWS_READ_NS (4 * NS_PER_MS) /* from the end of a window to reading its rings */
 /* A poll is slow if it takes more than this part of a window. */
 #define RECORD_WINDOWS_QUICK 8
@@ -42,6 +45,12 @@ struct record_windows_hooks {
 	/* Polls threads for time_ns. *ret_width: CPUs kept busy since the last poll; 0: unknown. 0
 	 * or -ENOMEM. */
 	int (*poll)(void *ctx, uint64_t time_ns, double *ret_width);
+	/*
+	 * After a window and its poll: finds the threads whose wait began in it, and polls them for
+	 * time_ns. *ret_waiting: threads that still wait. 0 or -ENOMEM.
+	 */
+	int (*find_waiting)(void *ctx, size_t *ret_waiting);
+	int (*follow)(void *ctx, uint64_t time_ns, size_t *ret_waiting);
 	/* Sets the time of the next record_windows_turn; 0: none. */
 	void (*alarm)(void *ctx, uint64_t time_ns);
 	uint64_t (*now_ns)(void *ctx);     /* CLOCK_MONOTONIC */
@@ -66,8 +75,11 @@ struct record_windows {
 	uint64_t due_ns;
 	/* While events are off: time of the next poll, and the interval after it. */
 	uint64_t poll_ns, interval_ns;
-	/* Cost of the last poll; budget for polls before the next window. */
-	uint64_t cost_ns, credit_ns;
+	/* Cost of the last poll; budget for polls before the next window, and its part for sampled
+	 * waits. */
+	uint64_t cost_ns, credit_ns, reserve_ns;
+	size_t waiting;     /* threads whose sampled wait goes on */
+	uint64_t follow_ns; /* cost of polling one of them */
 	uint64_t opened_ns; /* start of the time with events on that report lacks */
 	uint64_t closed_ns; /* end of the last window */
 	uint64_t reported_ns, reported_process_ns; /* time and CPU time at the last report */

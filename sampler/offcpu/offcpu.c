@@ -52,7 +52,7 @@ uint64_t offcpu_round_ns(const struct offcpu *o)
 static bool is_of_a_state(uint8_t kind)
 {
 	return kind == OFFCPU_OUT || kind == OFFCPU_IN || kind == OFFCPU_WAKING ||
-	       kind == OFFCPU_POLL;
+	       kind == OFFCPU_POLL || kind == OFFCPU_FOLLOW;
 }
 
 static int enqueue(struct offcpu *o, const struct offcpu_event *event, const struct schedstat *poll)
@@ -124,6 +124,13 @@ bool offcpu_wants_stack(const struct offcpu *o, pid_t tid, uint64_t count)
 	return !t->carried || t->base.count != count;
 }
 
+int offcpu_add_follow(struct offcpu *o, pid_t tid, uint64_t time_ns, const struct schedstat *stat)
+{
+	return enqueue(
+		o, &(struct offcpu_event){.time_ns = time_ns, .tid = tid, .kind = OFFCPU_FOLLOW},
+		stat);
+}
+
 static struct offcpu_thread *thread_of(struct offcpu *o, pid_t tid)
 {
 	const uint32_t *index = hashmap_get(&o->tids, (uint32_t)tid);
@@ -165,6 +172,8 @@ static int of_thread(struct offcpu *o, const struct offcpu_queued *q)
 		return offcpu_wake(o, t, e);
 	case OFFCPU_END:
 		return offcpu_end_thread(o, t, e);
+	case OFFCPU_FOLLOW:
+		return offcpu_follow(o, t, &q->poll, e->time_ns);
 	default:
 		return offcpu_apply_poll(o, t, &q->poll, o->done_ns);
 	}

@@ -64,7 +64,8 @@ enum offcpu_kind {
 	 * its next event, or until a poll shows as many switches in as were seen.
 	 */
 	OFFCPU_LOST,
-	OFFCPU_POLL, /* made by offcpu_add_poll */
+	OFFCPU_POLL,   /* made by offcpu_add_poll */
+	OFFCPU_FOLLOW, /* made by offcpu_add_follow */
 };
 
 /* Involuntary: the record has PERF_RECORD_MISC_SWITCH_OUT_PREEMPT. */
@@ -154,6 +155,12 @@ int offcpu_add(struct offcpu *o, const struct offcpu_event *event);
  * switches in, time_ns is the time of the read. Errors of offcpu_add.
  */
 int offcpu_add_poll(struct offcpu *o, pid_t tid, uint64_t time_ns, const struct schedstat *stat);
+
+/*
+ * Adds the counters of a thread between two CLOSE, while events are off. They only tell until when
+ * its sampled wait lasts. Errors of offcpu_add.
+ */
+int offcpu_add_follow(struct offcpu *o, pid_t tid, uint64_t time_ns, const struct schedstat *stat);
 
 /*
  * Adds the stack of a blocked thread, read from outside while schedstat's count stayed the same. It

@@ -22,14 +22,16 @@
  *
  * - The ratio of two sums with n samples has an error of the order 1/n.
  * - If a sample ends while events are off, its end is only known between two polls. The middle is
- *   right on average if the interval between the polls is a random multiple of the length. With
- *   many threads, polls cost so much that intervals are longer. Then short waits count for too
- *   much (docs/accuracy.md).
+ *   right on average if the interval between the polls is a random multiple of the length. So
+ *   short intervals follow a window. With many threads, polls of all threads cost too much for
+ *   that. Then only the threads in sampled waits are polled (offcpu_add_follow). This changes the
+ *   lengths of samples, but not the long stays.
  *
  * Waits that had begun before a window are no samples: long ones would be seen too often.
  */
 #include "sampler/offcpu/offcpu_impl.h"
 
+#include <math.h>
 #include <string.h>
 
 #define TRIES 8 /* times at which a sampled wait is placed among the polls */
@@ -167,6 +169,8 @@ static int mark(struct offcpu *o, uint64_t time_ns)
 	if (o->estimating && !o->open)
 		o->counts.closed_ns += time_ns - o->mark_ns;
 	o->window_ns = o->estimating && o->open ? time_ns - o->open_ns : 0;
+	if (o->open)
+		o->closed_ns = time_ns;
 	note_mark(o, time_ns);
 	o->mark_ns = time_ns;
 	return r;
@@ -252,6 +256,41 @@ int offcpu_late_in(struct offcpu *o, struct offcpu_thread *t, uint64_t time_ns)
 	if (!t->carried || t->stay_ns)
 		return 0;
 	t->carry_ns += time_ns - o->mark_ns;
+	return offcpu_end_carry(o, t);
+}
+
+/* Time after base_ns that the carried wait lasts, at least. */
+static uint64_t followed(const struct offcpu_thread *t)
+{
+	return offcpu_subtract(t->followed_ns, t->base_ns);
+}
+
+/*
+ * Estimates how much of the time from from_ns to to_ns, two polls, a wait that ended in it lasted.
+ * The intervals between polls grow with the distance from the window, whose scale is random: the
+ * logarithm of from_ns - closed_ns is evenly distributed. Let x and y be the distances of the two
+ * polls. If a wait ends L after the window, x y ln(y / x) / (y - x) has the mean L. The middle
+ * would be up to 8 % too long.
+ */
+static double lasted(const struct offcpu *o, uint64_t from_ns, uint64_t to_ns)
+{
+	double x = (double)offcpu_subtract(from_ns, o->closed_ns), len = (double)(to_ns - from_ns);
+
+	return x > 0 && len > 0 ? x * ((x + len) * log1p(len / x) / len - 1) / len : 0.5;
+}
+
+int offcpu_follow(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *stat,
+		  uint64_t time_ns)
+{
+	if (!t->carried || !t->carry_sample || o->open || time_ns < t->base_ns)
+		return 0;
+	if (stat->count == t->base.count) {
+		t->followed_ns = time_ns;
+		return 0;
+	}
+	uint64_t known_ns = t->base_ns + followed(t), ns = time_ns - known_ns;
+
+	t->carry_ns += followed(t) + (uint64_t)((double)ns * lasted(o, known_ns, time_ns));
 	return offcpu_end_carry(o, t);
 }
 
@@ -343,7 +382,12 @@ static int divide_gap(struct offcpu *o, struct offcpu_thread *t, uint64_t len, u
 			t->carry.waker_stack = w->woken.stack;
 		}
 	} else {
-		t->carry_ns += unseen / (outside + 1);
+		uint64_t known = followed(t) < unseen ? followed(t) : unseen;
+
+		double part = outside > 1 ? 1.0 / ((double)outside + 1)
+					  : lasted(o, t->base_ns + followed(t), o->mark_ns);
+
+		t->carry_ns += known + (uint64_t)((double)(unseen - known) * part);
 	}
 	return offcpu_end_carry(o, t);
 }
@@ -365,6 +409,7 @@ static void begin_carry(struct offcpu_thread *t)
 	t->carried = w->wait.stack != OFFCPU_NO_STACK;
 	t->carry = w->wait;
 	t->carry_ns = w->wait_ns;
+	t->followed_ns = 0;
 	t->carry_sample = w->wait_ns > 0;
 }
 

@@ -84,8 +84,9 @@ struct offcpu_thread {
 	struct offcpu_window last; /* the window before the last mark */
 	bool carried;              /* the thread was in `carry` at base_ns */
 	struct offcpu_open carry;
-	uint64_t carry_ns; /* length of carry so far */
-	bool carry_sample; /* carry began in a window */
+	uint64_t carry_ns;    /* length of carry up to base_ns */
+	uint64_t followed_ns; /* carry lasts until then, at least; 0: until base_ns */
+	bool carry_sample;    /* carry began in a window */
 	/* Time in the present wait from poll to poll; the part that has no stack yet. */
 	uint64_t stay_ns, stayed_ns;
 	bool stays_long;                        /* stay_ns is in pending_ns[1] */
@@ -151,6 +152,7 @@ struct offcpu {
 		whole; /* whole: exact again; polls for the throttled time are to come */
 	bool wakings;  /* wakings are recorded */
 	uint64_t open_ns, mark_ns;    /* time of the last OPEN; of the last CLOSE or WHOLE */
+	uint64_t closed_ns;           /* end of the last window */
 	uint64_t window_ns;           /* between these two */
 	uint64_t marks[OFFCPU_MARKS]; /* times of the latest marks, in order */
 	size_t nmarks;
@@ -218,6 +220,10 @@ int offcpu_end_carry(struct offcpu *o, struct offcpu_thread *t);
 
 /* Ends the carried wait at a switch in between CLOSE and the end of events. 0 or -ENOMEM. */
 int offcpu_late_in(struct offcpu *o, struct offcpu_thread *t, uint64_t time_ns);
+
+/* Ends the carried sample if the counters at time_ns show that it is over. 0 or -ENOMEM. */
+int offcpu_follow(struct offcpu *o, struct offcpu_thread *t, const struct schedstat *stat,
+		  uint64_t time_ns);
 
 /* Ends a wait that lasted from poll to poll. */
 void offcpu_end_stay(struct offcpu_thread *t);

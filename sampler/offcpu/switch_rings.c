@@ -361,27 +361,65 @@ static int add_foreign_id(struct switch_rings *s, size_t i, uint64_t id,
 	return listener->id(listener->ctx, id);
 }
 
-/* Counts samples. Headers are 8-byte aligned, so no word crosses the end of the ring. */
+/*
+ * The header of the record at pos, before `end`. Headers are 8-byte aligned, so no word crosses the
+ * end of the ring. False: there is none.
+ */
+static bool header_at(const struct ring *ring, uint64_t pos, uint64_t end,
+		      struct perf_event_header *ret_header)
+{
+	uint64_t word;
+
+	if (pos >= end)
+		return false;
+	word = word_at(ring, pos);
+	memcpy(ret_header, &word, sizeof(*ret_header));
+	return ret_header->size >= sizeof(*ret_header) && ret_header->size % 8 == 0;
+}
+
 static int count_samples(struct switch_rings *s, size_t i,
 			 const struct switch_rings_listener *listener)
 {
 	const struct ring *ring = &s->rings[i];
+	struct perf_event_header h;
 	int r = 0;
 
-	for (uint64_t pos = ring->tail; pos < ring->until && !r;) {
-		uint64_t word = word_at(ring, pos);
-		struct perf_event_header h;
-
-		memcpy(&h, &word, sizeof(h));
-		if (h.size < sizeof(h) || h.size % 8)
-			break;
+	for (uint64_t pos = ring->tail; !r && header_at(ring, pos, ring->until, &h); pos += h.size)
 		if (h.type == PERF_RECORD_SAMPLE) {
 			s->records[i]++;
 			r = add_foreign_id(s, i, word_at(ring, pos + sizeof(h)), listener);
 		}
-		pos += h.size;
-	}
 	return r;
+}
+
+/* The thread id is the upper half of its word. */
+static int32_t tid_of(uint64_t word)
+{
+	uint32_t ids[2];
+
+	memcpy(ids, &word, sizeof(ids));
+	return (int32_t)ids[1];
+}
+
+void switch_rings_peek(const struct switch_rings *s,
+		       void (*moved)(void *ctx, int32_t tid, uint64_t time_ns, bool out), void *ctx)
+{
+	/* A header, the other thread's ids, then PERF_SAMPLE_TID and PERF_SAMPLE_TIME. */
+	enum { IDS = 16, TIME = 24, BYTES = 32 };
+	struct perf_event_header h;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct ring *ring = &s->rings[i];
+		uint64_t end = ring_head(ring);
+
+		if (end - ring->tail > ring->size)
+			continue; /* an invalid ring */
+		for (uint64_t pos = ring->tail; header_at(ring, pos, end, &h); pos += h.size)
+			if (h.type == PERF_RECORD_SWITCH_CPU_WIDE && h.size >= BYTES)
+				moved(ctx, tid_of(word_at(ring, pos + IDS)),
+				      word_at(ring, pos + TIME),
+				      h.misc & PERF_RECORD_MISC_SWITCH_OUT);
+	}
 }
 
 static int take(struct ring *ring, const struct switch_rings_listener *listener)

@@ -91,6 +91,14 @@ void switch_rings_release(struct switch_rings *s);
 /* Disables or enables the events, one CPU after the other, 20 us each. */
 void switch_rings_turn(struct switch_rings *s, bool on);
 
+/*
+ * Hands over the switches since the last round without taking them: in order for each CPU, but not
+ * among CPUs. out: the thread leaves its CPU.
+ */
+void switch_rings_peek(const struct switch_rings *s,
+		       void (*moved)(void *ctx, int32_t tid, uint64_t time_ns, bool out),
+		       void *ctx);
+
 struct switch_rings_load {
 	uint64_t records;     /* samples taken since the last call */
 	uint64_t records_cpu; /* those of the busiest CPU */

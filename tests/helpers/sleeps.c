@@ -1,7 +1,7 @@
 /*
- * Threads that sleep for two or three known times in turn: sleeps HOGS SECONDS. HOGS more threads
- * only run. At the end prints lines as tests/helpers/waits does: FUNCTION - blocked COUNT
- * MICROSECONDS 0.
+ * Threads that sleep for two or three known times in turn: sleeps HOGS SECONDS IDLE. HOGS more
+ * threads only run, and IDLE more sleep for 150 ms each time. At the end prints lines as
+ * tests/helpers/waits does: FUNCTION - blocked COUNT MICROSECONDS 0.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 #else
 #define NAMED __attribute__((noipa)) static
 #endif
-#define HOGS_MAX 16
+#define THREADS_MAX 256
 
 static uint64_t end_ns;
 
@@ -49,6 +49,7 @@ SLEEP(hundred_ms, 100)
 SLEEP(five_ms_a, 5)
 SLEEP(five_ms_b, 5)
 SLEEP(five_ms_c, 5)
+SLEEP(idle, 150)
 
 struct turn {
 	const char *name;
@@ -85,18 +86,29 @@ static void *run_hog(void *arg)
 	return arg;
 }
 
+static void *run_idle(void *arg)
+{
+	while (!over())
+		idle();
+	return arg;
+}
+
 int main(int argc, char **argv)
 {
-	pthread_t threads[SLEEPERS + HOGS_MAX];
-	size_t hogs = argc == 3 ? strtoul(argv[1], NULL, 10) : 0, n = 0;
+	pthread_t threads[THREADS_MAX];
+	size_t hogs = argc == 4 ? strtoul(argv[1], NULL, 10) : 0,
+	       all = SLEEPERS + hogs + (argc == 4 ? strtoul(argv[3], NULL, 10) : 0), n = 0;
 
-	if (argc != 3 || hogs > HOGS_MAX) {
-		fprintf(stderr, "sleeps HOGS SECONDS\n");
+	if (argc != 4 || all > THREADS_MAX || hogs > THREADS_MAX) {
+		fprintf(stderr, "sleeps HOGS SECONDS IDLE\n");
 		return 2;
 	}
 	end_ns = now_ns() + (uint64_t)(strtod(argv[2], NULL) * 1e9);
-	for (; n < SLEEPERS + hogs; n++)
-		if (pthread_create(&threads[n], NULL, n < SLEEPERS ? run_sleeper : run_hog,
+	for (; n < all; n++)
+		if (pthread_create(&threads[n], NULL,
+				   n < SLEEPERS          ? run_sleeper
+				   : n < SLEEPERS + hogs ? run_hog
+							 : run_idle,
 				   n < SLEEPERS ? turns[n] : NULL))
 			return 1;
 	while (n--)

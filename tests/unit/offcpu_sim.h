@@ -196,6 +196,14 @@ static inline void poll_all(struct sim *sim, uint64_t time_ns)
 	}
 }
 
+/* Polls only for waits that began in the last window. */
+static inline void follow_all(struct sim *sim, uint64_t time_ns)
+{
+	for (size_t i = 0; i < sim->nthreads; i++)
+		assert_int_equal(
+			offcpu_add_follow(sim->o, (pid_t)i, time_ns, &sim->threads[i].stat), 0);
+}
+
 static inline void advance_only(struct sim *sim, uint64_t until_ns)
 {
 	for (size_t i = 0; i < sim->nthreads; i++)

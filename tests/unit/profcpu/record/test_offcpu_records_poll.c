@@ -155,6 +155,39 @@ static void a_loss_counts_in_the_window_of_its_ring(void **state)
 	remove_proc(dir);
 }
 
+/* The rings of CPUs are not in order. */
+static void a_wait_that_began_in_a_window_is_followed_to_its_end(void **state)
+{
+	char dir[] = "/tmp/test_record_offcpu.XXXXXX";
+	struct fixture f;
+	size_t waiting = 9;
+
+	(void)state;
+	make_proc(dir);
+	begin_with(&f, &(struct record_offcpu_options){.begin_ns = BEGIN_NS, .proc = dir});
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	window(&f, dir, 5000, 6000, "600 20 8\n");
+	record_offcpu_moved(f.o, 71, 5900, true);
+	record_offcpu_moved(f.o, 71, 5100, false);
+	record_offcpu_moved(f.o, 72, 5900, true); /* is not recorded */
+	assert_int_equal(record_offcpu_find_waiting(f.o, &waiting), 0);
+	assert_int_equal(waiting, 1);
+	assert_int_equal(record_offcpu_follow(f.o, 7000, &waiting), 0);
+	assert_int_equal(waiting, 1);
+	write_stat(dir, "600 20 9\n");
+	assert_int_equal(record_offcpu_follow(f.o, 8000, &waiting), 0);
+	assert_int_equal(waiting, 0);
+	/* In this window its last switch is a switch in. */
+	window(&f, dir, 15000, 16000, "600 20 10\n");
+	record_offcpu_moved(f.o, 71, 15900, false);
+	record_offcpu_moved(f.o, 71, 15100, true);
+	assert_int_equal(record_offcpu_find_waiting(f.o, &waiting), 0);
+	assert_int_equal(waiting, 0);
+	end(&f, 20000);
+	record_offcpu_free(f.o);
+	remove_proc(dir);
+}
+
 /* Only the scheduler's counters show what it does. */
 static void a_thread_that_always_sleeps_is_one_wait(void **state)
 {
@@ -355,6 +388,7 @@ int main(void)
 		cmocka_unit_test(threads_are_polled_after_they_got_a_cpu),
 		cmocka_unit_test(a_loss_counts_in_the_window_of_its_ring),
 		cmocka_unit_test(a_wait_goes_on_whatever_was_lost),
+		cmocka_unit_test(a_wait_that_began_in_a_window_is_followed_to_its_end),
 		cmocka_unit_test(a_thread_that_always_sleeps_is_one_wait),
 		cmocka_unit_test(a_thread_in_one_wait_while_events_are_off_is_read_at_once),
 		cmocka_unit_test(all_threads_are_polled_after_losses),

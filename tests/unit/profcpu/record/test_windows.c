@@ -16,6 +16,7 @@
 #define RATE 60000 /* records a second while events are on */
 #define WORK_NS 2000
 #define POLL_NS 20000
+#define FOLLOW_NS 2000 /* of one thread */
 
 struct play {
 	uint64_t now_ns, process_ns;
@@ -29,8 +30,11 @@ struct play {
 		uint64_t time_ns;
 		bool on; /* whether events were on at that moment */
 	} reported[100000];
-	size_t nreported, polls;
-	bool overran; /* whether the ring was full */
+	size_t nreported, polls, follows;
+	size_t begins_waiting; /* threads whose wait begins in a window; one ends at each follow */
+	size_t waiting;
+	uint64_t poll_ns; /* cost of a poll */
+	bool overran;     /* whether the ring was full */
 	uint64_t on_ns;
 	int error; /* result of report */
 };
@@ -91,8 +95,8 @@ static int poll_threads(void *ctx, uint64_t time_ns, double *ret_width)
 	assert_int_equal(time_ns, p->reported[p->nreported - 1].time_ns);
 	assert_true(p->reported[p->nreported - 1].kind != OFFCPU_OPEN);
 	p->polls++;
-	p->process_ns += POLL_NS;
-	pass(p, POLL_NS);
+	p->process_ns += p->poll_ns;
+	pass(p, p->poll_ns);
 	*ret_width = 1;
 	return 0;
 }
@@ -112,9 +116,43 @@ static uint64_t process_ns(void *ctx)
 	return ((struct play *)ctx)->process_ns;
 }
 
-static const struct record_windows_hooks player = {NULL,       turn,         load,      others,
-						   report,     poll_threads, alarm_at,  now_ns,
-						   process_ns, process_ns,   process_ns};
+static int find_waiting(void *ctx, size_t *ret_waiting)
+{
+	struct play *p = ctx;
+
+	/* Events are off, and all threads were polled. */
+	assert_false(p->on);
+	p->waiting = p->begins_waiting;
+	*ret_waiting = p->waiting;
+	return 0;
+}
+
+static int follow(void *ctx, uint64_t time_ns, size_t *ret_waiting)
+{
+	struct play *p = ctx;
+
+	assert_true(p->waiting > 0);
+	assert_false(p->on);
+	assert_true(time_ns > p->reported[p->nreported - 1].time_ns);
+	p->follows++;
+	p->process_ns += p->waiting * FOLLOW_NS;
+	pass(p, p->waiting * FOLLOW_NS);
+	*ret_waiting = --p->waiting;
+	return 0;
+}
+
+static const struct record_windows_hooks player = {.turn = turn,
+						   .load = load,
+						   .others = others,
+						   .mark = report,
+						   .poll = poll_threads,
+						   .find_waiting = find_waiting,
+						   .follow = follow,
+						   .alarm = alarm_at,
+						   .now_ns = now_ns,
+						   .process_ns = process_ns,
+						   .thread_ns = process_ns,
+						   .work_ns = process_ns};
 
 static void begin(struct play *p, struct record_windows *s, double limit)
 {
@@ -122,7 +160,7 @@ static void begin(struct play *p, struct record_windows *s, double limit)
 		.limit = limit, .record_ns = RECORD_NS, .room_records = RING, .seed = 7};
 	struct record_windows_hooks hooks = player;
 
-	*p = (struct play){.now_ns = NS_PER_S, .on = true};
+	*p = (struct play){.now_ns = NS_PER_S, .on = true, .poll_ns = POLL_NS};
 	hooks.ctx = p;
 	assert_int_equal(record_windows_begin(s, &options, &hooks), 0);
 }
@@ -232,6 +270,7 @@ static void polls_come_soon_after_windows_and_then_less_often(void **state)
 	struct play *p = *state;
 	struct record_windows s;
 	size_t most = 0, n = 0, windows = 0, early = 0, late = 0;
+	uint64_t closed_ns = 0;
 
 	begin(p, &s, 0.05);
 	run(p, &s, RATE, 5, 0);
@@ -252,10 +291,12 @@ static void polls_come_soon_after_windows_and_then_less_often(void **state)
 			early += apart_ns < RECORD_WINDOWS_FIRST_POLL_NS * 3 / 2;
 			late += apart_ns >= RECORD_WINDOWS_FIRST_POLL_NS * 3 / 2;
 		}
+		if (n == 1)
+			closed_ns = p->reported[i].time_ns;
+		/* The time since the window doubles. */
 		if (n > 2)
 			assert_true(apart_ns + NS_PER_MS >= RECORD_WINDOWS_INTERVAL_MAX_NS ||
-				    apart_ns + NS_PER_MS >= 2 * (p->reported[i - 1].time_ns -
-								 p->reported[i - 2].time_ns));
+				    apart_ns + NS_PER_MS >= p->reported[i - 1].time_ns - closed_ns);
 	}
 	assert_true(windows > 50);
 	assert_in_range(most, 6, 20);
@@ -268,6 +309,36 @@ static void polls_come_soon_after_windows_and_then_less_often(void **state)
 
 	assert_true(more_ns < 1.3 * 0.005 * RECORD_WINDOWS_POLLS_SHARE * 20e9 &&
 		    more_ns > 0.1 * 0.005 * RECORD_WINDOWS_POLLS_SHARE * 20e9);
+	check_order(p);
+}
+
+static void sampled_waits_are_followed_when_polls_of_all_threads_are_dear(void **state)
+{
+	struct play *p = *state;
+	struct record_windows s;
+	double seconds = 20, limit = 0.05;
+
+	begin(p, &s, limit);
+	p->begins_waiting = 4;
+	run(p, &s, RATE, seconds, 0);
+	size_t windows = record_windows_result(&s).windows, cheap = p->follows;
+
+	begin(p, &s, limit);
+	p->begins_waiting = 4;
+	p->poll_ns = 300 * 1000;
+	run(p, &s, RATE, seconds, 0);
+	/* At most two polls of all threads for a window, but all waits are followed to their end.
+	 */
+	assert_true(p->polls < 2 * record_windows_result(&s).windows + 2);
+	assert_true(p->follows > 3 * record_windows_result(&s).windows);
+	/* Else polls of all threads are enough. */
+	assert_true(windows > 100 && cheap < windows);
+	/* They keep to the budget, however many threads wait. */
+	begin(p, &s, limit);
+	p->begins_waiting = 10000;
+	p->poll_ns = 300 * 1000;
+	run(p, &s, RATE, seconds, 0);
+	assert_in_range(p->follows, 1, 2);
 	check_order(p);
 }
 
@@ -349,6 +420,9 @@ int main(void)
 						new_play, free_play),
 		cmocka_unit_test_setup_teardown(polls_come_soon_after_windows_and_then_less_often,
 						new_play, free_play),
+		cmocka_unit_test_setup_teardown(
+			sampled_waits_are_followed_when_polls_of_all_threads_are_dear, new_play,
+			free_play),
 		cmocka_unit_test_setup_teardown(after_a_storm_all_switches_are_recorded_again,
 						new_play, free_play),
 		cmocka_unit_test_setup_teardown(windows_continue_when_reading_is_late, new_play,

@@ -103,6 +103,7 @@ struct thinning {
 	uint64_t seconds, open_us, closed_us;
 	uint64_t reply_ns;
 	bool no_rounds; /* rings are read once for each window */
+	unsigned polls; /* of all threads, between two windows; then only sampled waits; 0: all */
 };
 
 /* Polls like record_windows: soon behind a window, then ever less often. */
@@ -115,9 +116,16 @@ static void thin_out_polls(struct sim *sim, const struct thinning *o)
 		uint64_t until =
 			now + (uint64_t)((double)(o->closed_us * US) * (0.5 + chance(sim)));
 
-		for (uint64_t apart = (uint64_t)((double)MS / 4 * (1 + chance(sim))); now < until;
-		     apart = apart < 16 * MS ? 2 * apart : apart) {
-			set_open(sim, now, false);
+		unsigned polls = 0;
+
+		const uint64_t closed_ns = now;
+
+		for (uint64_t apart = (uint64_t)((double)MS / 4 * exp2(chance(sim))); now < until;
+		     apart = now - closed_ns < 16 * MS ? now - closed_ns : 16 * MS) {
+			if (!o->polls || polls++ < o->polls)
+				set_open(sim, now, false);
+			else
+				follow_all(sim, now);
 			now = until - now < apart ? until : now + apart;
 			if (o->no_rounds)
 				advance_only(sim, now);
@@ -145,23 +153,33 @@ static void keep_shares(void (*next)(struct sim *sim, size_t thread), size_t nth
 static void rarer_polls_make_no_wait_longer_or_shorter(void **state)
 {
 	(void)state;
-	keep_shares(some_milliseconds, 2, &(struct thinning){200, 800, 39000, 0, false}, 2.0);
+	keep_shares(some_milliseconds, 2, &(struct thinning){200, 800, 39000, 0, false, 0}, 2.0);
 }
 
 /* When the reply comes, the wait is over. */
 static void late_stacks_belong_to_the_wait_they_were_read_in(void **state)
 {
 	(void)state;
-	keep_shares(some_milliseconds, 2, &(struct thinning){200, 800, 39000, 200 * MS, true}, 2.0);
+	keep_shares(some_milliseconds, 2, &(struct thinning){200, 800, 39000, 200 * MS, true, 0},
+		    2.0);
+}
+
+/* With many threads, polls cost too much. */
+static void rare_polls_of_all_threads_make_no_wait_longer_or_shorter(void **state)
+{
+	(void)state;
+	keep_shares(in_turn, 4, &(struct thinning){2000, 800, 39000, .polls = 1}, 2.0);
+	keep_shares(in_turn, 4, &(struct thinning){2000, 800, 39000, .polls = 3}, 2.0);
+	keep_shares(in_turn, 4, &(struct thinning){2000, 2000, 150000, .polls = 1}, 2.0);
 }
 
 /* Windows are short against the waits, or about as long. */
 static void waits_in_turn_keep_their_shares(void **state)
 {
 	(void)state;
-	keep_shares(in_turn, 4, &(struct thinning){2000, 800, 39000, 0, false}, 1.5);
-	keep_shares(in_turn, 4, &(struct thinning){1000, 4000, 36000, 0, false}, 1.5);
-	keep_shares(in_turn, 4, &(struct thinning){500, 25000, 15000, 0, false}, 1.5);
+	keep_shares(in_turn, 4, &(struct thinning){2000, 800, 39000, 0, false, 0}, 1.5);
+	keep_shares(in_turn, 4, &(struct thinning){1000, 4000, 36000, 0, false, 0}, 1.5);
+	keep_shares(in_turn, 4, &(struct thinning){500, 25000, 15000, 0, false, 0}, 1.5);
 }
 
 static void the_state_of_a_thread_that_never_switches_is_known(void **state)
@@ -272,6 +290,7 @@ int main(void)
 		cmocka_unit_test(waits_as_long_as_a_cycle_keep_their_shares),
 		cmocka_unit_test(rarer_polls_make_no_wait_longer_or_shorter),
 		cmocka_unit_test(late_stacks_belong_to_the_wait_they_were_read_in),
+		cmocka_unit_test(rare_polls_of_all_threads_make_no_wait_longer_or_shorter),
 		cmocka_unit_test(waits_in_turn_keep_their_shares),
 		cmocka_unit_test(the_state_of_a_thread_that_never_switches_is_known),
 		cmocka_unit_test(sums_are_right_without_wakings),
