@@ -83,13 +83,22 @@ static const char *options_of_perf(const struct command *command, const char *te
 	return "";
 }
 
+/* Whether an option takes the name of a file, which is never empty. */
+static bool options_takes_path(const struct option *longs, int index, int c)
+{
+	const char *name = index < 0 ? "" : longs[index].name;
+
+	return c == 'o' || !strcmp(name, "output") || !strcmp(name, "dir");
+}
+
 int options_next(const struct command *command, int argc, char **argv, const char *shorts,
 		 const struct option *longs)
 {
 	int index = -1, c = getopt_long_only(argc, argv, shorts, longs, &index);
 	bool failed = c == '?' || c == ':';
+	bool is_empty = !failed && optarg && !*optarg && options_takes_path(longs, index, c);
 
-	if (!failed && index < 0)
+	if (!failed && index < 0 && !is_empty)
 		return c;
 	/* The option is one argument further back if its value is an argument of its own. */
 	const char *text = argv[optind - (optarg == argv[optind - 1] ? 2 : 1)];
@@ -100,10 +109,11 @@ int options_next(const struct command *command, int argc, char **argv, const cha
 		text = letter;
 	bool is_stray = options_is_stray_letter(shorts, text);
 
-	if (!failed && !is_stray)
+	if (!failed && !is_stray && !is_empty)
 		return c;
 	const char *what = is_stray                                  ? "is not an option"
 			   : c == ':'                                ? "lacks its value"
+			   : is_empty                                ? "has an empty value"
 			   : options_knows(longs, shorts, optopt)    ? "takes no value"
 			   : !optopt && options_matches(longs, text) ? "is ambiguous"
 								     : "is not an option";
@@ -114,12 +124,21 @@ int options_next(const struct command *command, int argc, char **argv, const cha
 	return '?';
 }
 
+int options_input(const struct command *command, const char *name)
+{
+	if (*name)
+		return 0;
+	log_error("%s: the name of the input is empty; see `profcpu help %s`", command->name,
+		  command->name);
+	return -EINVAL;
+}
+
 int options_one_argument(const struct command *command, int argc, char **argv,
 			 const char *otherwise, const char **ret_argument)
 {
 	*ret_argument = optind < argc ? argv[optind++] : otherwise;
 	if (*ret_argument && optind == argc)
-		return 0;
+		return options_input(command, *ret_argument);
 	log_error("%s takes one input; see `profcpu help %s`", command->name, command->name);
 	return -EINVAL;
 }

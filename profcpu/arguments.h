@@ -26,6 +26,9 @@ struct command;
 int options_next(const struct command *command, int argc, char **argv, const char *shorts,
 		 const struct option *longs);
 
+/* Rejects an empty name of an input. 0; -EINVAL after one log_error line. */
+int options_input(const struct command *command, const char *name);
+
 /*
  * Takes at most one argument, else `otherwise`. If that is NULL, one is required. 0; -EINVAL after
  * one log_error line.

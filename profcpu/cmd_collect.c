@@ -278,7 +278,7 @@ static int collect_parse_command(int argc, char **argv, struct collect_arguments
 		collect_report_stray(argv[optind], a->pids.list.len > 0);
 		return -EINVAL;
 	}
-	if (optind == argc && marked) {
+	if (marked && (optind == argc || !*argv[optind])) {
 		log_error("a command is missing after --");
 		return -EINVAL;
 	}
@@ -317,8 +317,13 @@ static int collect_parse(int argc, char **argv, struct collect_arguments *a)
 			  "samples");
 		return -EINVAL;
 	}
-	if ((a->record.off_cpu_min_ns || a->record.max_overhead > 0) && !a->record.off_cpu) {
-		log_error("--off-cpu-min and --max-overhead need --off-cpu");
+	const char *of_waits = a->record.off_cpu_min_ns     ? "--off-cpu-min"
+			       : a->record.max_overhead > 0 ? "--max-overhead"
+			       : a->post.load.idle          ? "--idle"
+							    : NULL;
+
+	if (of_waits && !a->record.off_cpu) {
+		log_error("%s is for waits; add --off-cpu to record them", of_waits);
 		return -EINVAL;
 	}
 	if (a->record.off_cpu && !a->record.stack_bytes) {

@@ -536,6 +536,9 @@ static int symbols_parse(int argc, char **argv, struct symbols_arguments *a,
 			  "symbols fetch DIR`");
 		return -EINVAL;
 	}
+	for (int i = 0; i < a->nwhat; i++)
+		if (options_input(&command_symbols, a->what[i]))
+			return -EINVAL;
 	return 0;
 }
 

@@ -29,6 +29,17 @@ for command in postprocess fold flamegraph; do
 	wrong "'--offline=x' takes no value$(shows $command)" $command --offline=x
 	wrong "$command takes one input$(see $command)" $command one two
 done
+# Empty names, as of shell variables that are not set.
+for command in collect postprocess fold flamegraph; do
+	wrong "'-o' has an empty value$(shows $command)" $command -o ''
+	wrong "'--output=' has an empty value$(shows $command)" $command --output=
+done
+wrong "'-dir' has an empty value$(shows postprocess)" postprocess -dir ''
+for command in postprocess fold flamegraph 'symbols list'; do
+	# shellcheck disable=SC2086 # two words
+	wrong "${command% *}: the name of the input is empty$(see "${command% *}")" $command ''
+done
+wrong "a command is missing after --" collect -- ''
 wrong "postprocess takes one input$(see postprocess)" postprocess
 wrong "postprocess takes no argument 'two'$(see postprocess)" postprocess -dir one two
 for letter in z t D; do
@@ -121,6 +132,9 @@ wrong "--mangled $other" fold --mangled text
 wrong "--inline and --offline exclude each other: --inline reads files of this machine" fold --inline --offline text
 wrong "--record-only makes no outputs, so --title, --raw-names, --mangled, --inlines, --max-stack, --grades and --idle are not allowed; give them to \`profcpu postprocess\`" \
 	collect -a --record-only --title x
+for option in --off-cpu-min=5 --max-overhead=5 --idle; do
+	wrong "${option%=*} is for waits; add --off-cpu to record them" collect "$option" -- true
+done
 wrong "--cp and --colors kind exclude each other: --cp keeps colours by name; choose other colours" flamegraph --cp --colors kind folded
 for option in --event=cycles --tid --raw-names --mangled; do
 	wrong "${option%=*} is for recordings, but folded is folded stacks; give the option to \`profcpu fold\`" \

@@ -102,5 +102,4 @@ echo "invalid values"
 for value in 0 0.4 100.5 -1 five 5% '' 1e1; do
 	refuses "$PROFCPU" collect --off-cpu --max-overhead "$value" -o no -- true
 done
-refuses "$PROFCPU" collect --max-overhead 5 -o no -- true
 exit 0
