@@ -21,8 +21,8 @@ void process_users_load(struct process_users *users);
 void process_users_free(struct process_users *users);
 
 /*
- * Writes the user's name, at most PROCESS_USER_BYTES. A process with a root of its own has other
- * users than ours, so it gets the number.
+ * Writes the user's name, at most PROCESS_USER_BYTES. A process with its own root or mounts may
+ * have other users than ours, so it gets the number.
  */
 void process_user_name(const struct process_entry *t, const struct process_users *users,
 		       char *name);
