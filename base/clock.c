@@ -35,6 +35,15 @@ uint64_t clock_boottime_ns(void)
 	return clock_ns(CLOCK_BOOTTIME);
 }
 
+int clock_seconds_decimals(uint64_t ns)
+{
+	int decimals = 6;
+
+	for (uint64_t limit = NS_PER_S / 100; decimals > 1 && ns >= limit; limit *= 10)
+		decimals--;
+	return decimals;
+}
+
 void clock_dir_name(uint64_t realtime_ns, char *buf, size_t cap)
 {
 	time_t s = (time_t)(realtime_ns / NS_PER_S);

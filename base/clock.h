@@ -28,6 +28,17 @@ uint64_t clock_thread_ns(void);   /* CPU time of the calling thread */
 uint64_t clock_process_ns(void);  /* CPU time of all threads of this process */
 uint64_t clock_boottime_ns(void); /* time since boot, suspended time included */
 
+static inline double clock_seconds(uint64_t ns)
+{
+	return (double)ns / (double)NS_PER_S;
+}
+
+/* Decimals of a time in seconds: four digits in all, but at least one and at most six. */
+int clock_seconds_decimals(uint64_t ns);
+
+/* Two arguments for "%.*f s". */
+#define CLOCK_SECONDS(ns) clock_seconds_decimals(ns), clock_seconds(ns)
+
 /* Writes "HH-MM-SS_YYYY-MM-DD" in local time into buf, which has at least 20 bytes. */
 void clock_dir_name(uint64_t realtime_ns, char *buf, size_t cap);
 

@@ -148,17 +148,18 @@ static int import_stackless_wait(struct import *in, struct profile_sample *sampl
  */
 static int import_wait(struct import *in, uint64_t file_off, struct profile_sample *sample)
 {
-	const struct offcpu_idx_wait *wait = offcpu_idx_find(in->offcpu, file_off);
+	const struct offcpu_idx_wait *wait =
+		in->offcpu ? offcpu_idx_find(in->offcpu, file_off) : NULL;
 	struct profile_sample runnable = *sample;
 
-	in->result->waits_missing += !wait;
+	in->result->waits++;
+	in->result->waits_missing += in->offcpu && !wait;
 	if (!wait || !wait->runnable_ns)
 		return 0;
 	if (runnable.weight > wait->runnable_ns)
 		runnable.weight = wait->runnable_ns;
 	in->result->off_runnable_ns += runnable.weight;
 	sample->weight -= runnable.weight;
-	in->result->waits_split += sample->weight > 0;
 	int r = profile_mark(in->profile, sample->stack, PROFILE_RUNNABLE, FRAME_RUNNABLE,
 			     &runnable.stack);
 
@@ -211,7 +212,7 @@ static int import_end(struct import *in, struct import_deferred *deferred)
 	/* wakeups ignores other samples, because the index has only waits. */
 	if (!r && in->wakeups)
 		r = post_wakeups_wait(in->wakeups, deferred->file_off, sample);
-	if (!r && in->offcpu && profile_event_of(in->profile, sample->event)->off_cpu)
+	if (!r && profile_event_of(in->profile, sample->event)->off_cpu)
 		r = import_wait(in, deferred->file_off, sample);
 	return r || !sample->weight ? r : profile_sample(in->profile, sample);
 }

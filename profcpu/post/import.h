@@ -56,9 +56,8 @@ struct import_result {
 	/* Part of all waits in which threads waited for a CPU: struct offcpu_idx_wait. */
 	uint64_t off_runnable_ns;
 	uint64_t off_estimated_ns, off_unknown_ns; /* of all threads: struct offcpu_idx_thread */
-	/* Waits that are two samples in the profile: the thread also waited for a CPU. */
-	uint64_t waits_split;
-	uint64_t waits_missing;  /* waits that offcpu.idx lacks; 0 without offcpu.idx */
+	uint64_t waits;          /* recorded ones; with off_estimated_ns, one can stand for many */
+	uint64_t waits_missing;  /* of waits: not in offcpu.idx; 0 without offcpu.idx */
 	uint64_t refused_kernel; /* symbolizer_refused_kernel */
 	struct tracker_dropped dropped;
 	uint64_t lost_switches; /* part of data.lost_events: lost switches and wakeups */

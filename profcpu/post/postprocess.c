@@ -215,12 +215,11 @@ static bool postprocess_keeps_archive(const struct post_source *source, const st
 	return true;
 }
 
-/* Whether offcpu.idx has all waits. waits: samples of them. True for damaged recordings: they were
- * reported before. */
+/* Whether offcpu.idx has all waits. True for damaged recordings: they were reported before. */
 static bool postprocess_waits_are_whole(const struct post_source *source, const char *dir,
-					uint64_t waits, const struct post_result *result)
+					const struct post_result *result)
 {
-	uint64_t missing = result->data.waits_missing;
+	uint64_t waits = result->data.waits, missing = result->data.waits_missing;
 
 	if (!source->has_manifest || result->data_damaged ||
 	    (source->manifest.damage && *source->manifest.damage) || !waits ||
@@ -230,7 +229,7 @@ static bool postprocess_waits_are_whole(const struct post_source *source, const 
 		log_warn("%s/%s: lacks %llu of %llu waits; wall.* is not made, wakeup.* is "
 			 "incomplete",
 			 dir, RECORDING_OFFCPU, (unsigned long long)missing,
-			 (unsigned long long)(waits - result->data.waits_split));
+			 (unsigned long long)waits);
 	else if (source->offcpu_fd < 0)
 		log_warn("%s/%s: missing; wakers and the times of threads are not known", dir,
 			 RECORDING_OFFCPU);
@@ -285,7 +284,7 @@ static int postprocess_outputs(struct post_source *source, struct profile *profi
 	struct report_waits waits = {0};
 	int r = idle ? report_waits_sum(profile, idle, &waits) : 0;
 	bool in_place = postprocess_in_place(source, dir->fd),
-	     whole = postprocess_waits_are_whole(source, dir->path, waits.samples, result);
+	     whole = postprocess_waits_are_whole(source, dir->path, result);
 	struct outputs_options outputs = {
 		.dir = dir->path,
 		.dir_fd = dir->fd,

@@ -267,7 +267,7 @@ int post_report_json_write(const struct profile *profile, const struct post_resu
 	if (waits->samples) {
 		struct json_writer off = json_put_object(&top, "off_cpu");
 
-		json_put_u64(&off, "waits", waits->samples - input->data.waits_split);
+		json_put_u64(&off, "waits", input->data.waits);
 		json_put_u64(&off, "ns", waits->ns);
 		json_put_u64(&off, "idle_ns", waits->idle_ns);
 		json_put_u64(&off, "runnable_ns", input->data.off_runnable_ns);

@@ -1,6 +1,7 @@
 #include "profcpu/post/report_waits.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/hashmap.h"
 #include "base/vec.h"
 #include "profcpu/post/report_text.h"
@@ -172,23 +173,22 @@ int report_waits_sum(struct profile *profile, struct idle *idle, struct report_w
 	return r;
 }
 
-static double seconds(uint64_t ns)
-{
-	return (double)ns / 1e9;
-}
-
-static void write_parts(const struct report_waits *w, uint64_t waits, struct outbuf *out)
+static void write_parts(const struct report_waits *w, const struct import_result *data,
+			struct outbuf *out)
 {
 	char share[REPORT_SHARE_BYTES];
 
-	outbuf_printf(out, "off-CPU   %.6f s in %llu waits: %.6f s blocked", seconds(w->ns),
-		      (unsigned long long)waits, seconds(w->blocked_ns));
+	outbuf_printf(out, "off-CPU   %.*f s", CLOCK_SECONDS(w->ns));
+	/* With windows, most waits are not recorded, and their number is not known. */
+	if (!data->off_estimated_ns)
+		outbuf_printf(out, " in %llu waits", (unsigned long long)data->waits);
+	outbuf_printf(out, ": %.*f s blocked", CLOCK_SECONDS(w->blocked_ns));
 	if (w->idle_ns) {
 		report_text_share(w->idle_ns, w->ns, share);
-		outbuf_printf(out, ", %.6f s (%s) idle", seconds(w->idle_ns), share);
+		outbuf_printf(out, ", %.*f s (%s) idle", CLOCK_SECONDS(w->idle_ns), share);
 	}
 	if (w->runnable_ns)
-		outbuf_printf(out, ", %.6f s waiting for a CPU", seconds(w->runnable_ns));
+		outbuf_printf(out, ", %.*f s waiting for a CPU", CLOCK_SECONDS(w->runnable_ns));
 	outbuf_char(out, '\n');
 }
 
@@ -201,23 +201,23 @@ static void write_trust(const struct import_result *data, uint64_t all_ns, bool 
 	if (data->off_estimated_ns) {
 		report_text_share(data->off_estimated_ns, all_ns, share);
 		outbuf_printf(out,
-			      "          the split of %.6f s (%s) among stacks is an estimate; the "
+			      "          the split of %.*f s (%s) among stacks is an estimate; the "
 			      "sums per thread are exact\n",
-			      seconds(data->off_estimated_ns), share);
+			      CLOCK_SECONDS(data->off_estimated_ns), share);
 	}
 	if (w->ended_ns) {
 		report_text_share(w->known_ns, w->ended_ns, share);
 		outbuf_printf(out,
-			      "          wakers known for %s of %.6f s in waits that ended%s\n",
-			      share, seconds(w->ended_ns),
+			      "          wakers known for %s of %.*f s in waits that ended%s\n",
+			      share, CLOCK_SECONDS(w->ended_ns),
 			      data->off_estimated_ns ? ", idle ones included; none between windows"
 						     : ", idle ones included");
 	}
 	if (w->left_out)
 		outbuf_printf(out,
-			      "          %llu of these waits, %.6f s, are not in %s, because they "
+			      "          %llu of these waits, %.*f s, are not in %s, because they "
 			      "have too many stacks\n",
-			      (unsigned long long)w->left_out, seconds(w->left_out_ns),
+			      (unsigned long long)w->left_out, CLOCK_SECONDS(w->left_out_ns),
 			      RECORDING_WAKEUP_FOLDED);
 	/* More recorded switches would be lost too. */
 	if (data->lost_switches)
@@ -236,7 +236,7 @@ void report_waits_write(const struct profile *profile, const struct report_waits
 {
 	char share[REPORT_SHARE_BYTES];
 
-	write_parts(waits, waits->samples - input->data.waits_split, out);
+	write_parts(waits, &input->data, out);
 	write_trust(&input->data, waits->ns, input->rings_free, out);
 	for (size_t i = 0; i < waits->ntop; i++) {
 		const struct report_wait *w = &waits->top[i];

@@ -276,18 +276,21 @@ static const char *plural(uint64_t count)
 	return count == 1 ? "" : "s";
 }
 
-static double seconds(uint64_t ns)
+/* "3 waits"; with windows "waits": most are not recorded, and their number is not known. */
+static const char *waits_text(uint64_t count, bool windows, char text[32])
 {
-	return (double)ns / (double)NS_PER_S;
+	snprintf(text, 32, windows ? "waits" : "%llu wait%s", (unsigned long long)count,
+		 plural(count));
+	return text;
 }
 
 static void report_throttle(const struct record_windows *throttle)
 {
 	struct record_windows_result r = record_windows_result(throttle);
 
-	log_note("off-CPU: switches were sampled in windows of %.3f s in all during %.3f s "
+	log_note("off-CPU: switches were sampled in windows of %.*f s in all during %.*f s "
 		 "(--max-overhead %.6g)",
-		 seconds(r.throttled_ns - r.closed_ns), seconds(r.throttled_ns),
+		 CLOCK_SECONDS(r.throttled_ns - r.closed_ns), CLOCK_SECONDS(r.throttled_ns),
 		 100 * throttle->throttle.options.limit);
 }
 
@@ -297,15 +300,16 @@ static void report_unknown(const struct record_offcpu_result *r)
 	uint64_t lost_ns = r->unknown_ns - r->unwatched_ns;
 
 	if (lost_ns)
-		log_note("off-CPU: %.6f s unknown: switches were lost", seconds(lost_ns));
+		log_note("off-CPU: %.*f s unknown: switches were lost", CLOCK_SECONDS(lost_ns));
 	if (r->unwatched_ns)
-		log_note("off-CPU: %.6f s unknown: threads began or ended between windows",
-			 seconds(r->unwatched_ns));
+		log_note("off-CPU: %.*f s unknown: threads began or ended between windows",
+			 CLOCK_SECONDS(r->unwatched_ns));
 }
 
 void record_switches_report(const struct record_switches *s, uint64_t min_ns)
 {
 	bool windows = s->windows && s->windows->windows;
+	char waits[32];
 
 	if (!s->offcpu)
 		return;
@@ -318,17 +322,17 @@ void record_switches_report(const struct record_switches *s, uint64_t min_ns)
 			 "MiB; record for a shorter time, or fewer processes (-p)",
 			 (unsigned long long)r.stacks_refused, plural(r.stacks_refused),
 			 plural(r.stacks_refused), RECORD_OFFCPU_STACKS_BYTES >> 20);
-	log_note("off-CPU: %llu wait%s, %.6f s, in %.6f s of thread lifetime",
-		 (unsigned long long)r.waits, plural(r.waits), seconds(r.off_ns),
-		 seconds(r.life_ns));
+	log_note("off-CPU: %s, %.*f s, in %.*f s of thread lifetime",
+		 waits_text(r.waits, windows, waits), CLOCK_SECONDS(r.off_ns),
+		 CLOCK_SECONDS(r.life_ns));
 	if (r.short_waits)
-		log_note("off-CPU: left out: %llu wait%s shorter than %llu us, %.6f s",
-			 (unsigned long long)r.short_waits, plural(r.short_waits),
-			 (unsigned long long)(min_ns / 1000), seconds(r.short_ns));
+		log_note("off-CPU: left out: %s shorter than %llu us, %.*f s",
+			 waits_text(r.short_waits, windows, waits),
+			 (unsigned long long)(min_ns / 1000), CLOCK_SECONDS(r.short_ns));
 	if (r.no_stack_ns)
-		log_note("off-CPU: %.6f s without a stack: the waits began before the recording or "
+		log_note("off-CPU: %.*f s without a stack: the waits began before the recording or "
 			 "with their thread%s",
-			 seconds(r.no_stack_ns), windows ? ", or between windows" : "");
+			 CLOCK_SECONDS(r.no_stack_ns), windows ? ", or between windows" : "");
 	if (r.unsettled)
 		log_note("off-CPU: the time waiting for a CPU is unknown in %llu wait%s of threads "
 			 "that ended",

@@ -1,4 +1,5 @@
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/hashmap.h"
 #include "base/intern.h"
 #include "base/outbuf.h"
@@ -157,6 +158,26 @@ static void outbuf_remembers_a_full_device(void **state)
 	fclose(full);
 }
 
+static void seconds_have_four_digits(void **state)
+{
+	static const struct {
+		uint64_t ns;
+		const char *text;
+	} table[] = {
+		{539312345678, "539.3"},       {3600000000000, "3600.0"}, {53931234567, "53.93"},
+		{5393123456, "5.393"},         {539312345, "0.5393"},     {53931234, "0.05393"},
+		{5393123, "0.005393"},         {1000, "0.000001"},        {0, "0.000000"},
+		{UINT64_MAX, "18446744073.7"},
+	};
+	char text[32];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		snprintf(text, sizeof(text), "%.*f", CLOCK_SECONDS(table[i].ns));
+		assert_string_equal(text, table[i].text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +188,7 @@ int main(void)
 		cmocka_unit_test(reader_never_passes_its_end),
 		cmocka_unit_test(outbuf_escapes_characters_forbidden_in_json_and_xml),
 		cmocka_unit_test(outbuf_remembers_a_full_device),
+		cmocka_unit_test(seconds_have_four_digits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
