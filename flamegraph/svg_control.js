@@ -88,7 +88,7 @@ function showMatched() {
 		text += ' (' + decimals(100 * inside / total[zoom], 1) + '% of the zoomed)';
 	}
 	matched.textContent = text + (num('cut') > 1 ? ' or more' : '');
-	matched.title = num('cut') > 1 ? 'A large profile: the lightest frames are not in this file and cannot match.' : '';
+	matched.title = num('cut') > 1 ? 'A large profile: the lightest frames are not in this file and cannot match.' : matched.textContent;
 }
 
 /* The state in the address: s, i (ignore case), and x (weight to the left), y (depth) of the zoomed frame. */
@@ -148,8 +148,10 @@ function zoomTo(i) {
 }
 
 /* The tools. */
-const header = find('header'), legend = find('legend'), title = find('title');
-const tools = element(header, 'foreignObject', {y: Math.max(2, fs * 1.6 - 15), height: 30, class: 'ui'});
+const TOOLS_HEIGHT = 30, TOOLS_LEAST = 28 * fs;
+const header = find('header'), legend = find('legend'), title = find('title'), subtitle = find('subtitle');
+const kindsShown = legend ? Array.from(legend.querySelectorAll('tspan')) : [];
+const tools = element(header, 'foreignObject', {height: TOOLS_HEIGHT, class: 'ui'});
 const html = (where, name, attributes) => {
 	const e = document.createElementNS(XHTML, name);
 	for (const key in attributes)
@@ -169,6 +171,43 @@ const headBack = document.createElementNS(SVG, 'rect');
 headBack.setAttribute('class', 'headback');
 header.insertBefore(headBack, header.firstChild);
 
+/* Breaks the legend, at the right, into rows beside and below the subtitle. Returns the number of rows that it adds. */
+function breakLegend(room) {
+	let used = subtitle ? subtitle.getComputedTextLength() + 20 : 0, at = 0, rows = 0;
+	for (const square of kindsShown) {
+		const length = square.textContent.length + square.nextSibling.length, w = legend.getSubStringLength(at, length);
+		const breaks = used > 0 && used + w > room;
+		const place = breaks ? {x: width - PAD, dy: fs * 1.5} : at ? {dx: 16} : {};
+		for (const name of ['x', 'dx', 'dy'])
+			if (name in place)
+				square.setAttribute(name, place[name]);
+			else
+				square.removeAttribute(name);
+		rows += breaks;
+		used = (breaks ? 0 : used) + w + 16;
+		at += length;
+	}
+	return rows;
+}
+
+/* Places the parts of the header: the tools beside the title or, in a narrow window, below it. */
+function arrange() {
+	const room = width - 2 * PAD, beside = title.getComputedTextLength() + 20, below = beside + TOOLS_LEAST > room;
+	const left = below ? 0 : beside, y = below ? TOOLS_HEIGHT : 0;
+	tools.setAttribute('x', PAD + left);
+	tools.setAttribute('y', y + Math.max(2, fs * 1.6 - 15));
+	tools.setAttribute('width', Math.max(100, room - left));
+	if (subtitle)
+		subtitle.setAttribute('y', y + fs * 4.1);
+	if (legend) {
+		legend.setAttribute('x', width - PAD);
+		legend.setAttribute('y', y + num('top') - fs * 0.9);
+	}
+	top = num('top') + y + breakLegend(room) * fs * 1.5;
+	headBack.setAttribute('width', width);
+	headBack.setAttribute('height', top - 3);
+}
+
 function resize(h) {
 	height = h;
 	svg.setAttribute('width', width);
@@ -177,13 +216,6 @@ function resize(h) {
 	svg.setAttribute('height', room);
 	svg.setAttribute('viewBox', '0 0 ' + width + ' ' + room);
 	details.setAttribute('y', height - fs);
-	if (legend)
-		legend.setAttribute('x', width - PAD);
-	const left = PAD + title.getComputedTextLength() + 20;
-	tools.setAttribute('x', left);
-	tools.setAttribute('width', Math.max(100, width - left - PAD));
-	headBack.setAttribute('width', width);
-	headBack.setAttribute('height', top - 3);
 	follow();
 }
 

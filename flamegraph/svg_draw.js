@@ -1,6 +1,7 @@
 /* State. */
 let zoom = 0, current = 0, pattern = '', ignoreCase = false, hits = null, width = 0, height = 0, inView = [];
-const baseHeight = Number(svg.getAttribute('height'));
+let top = num('top'); /* of the frames */
+const baseHeight = Number(svg.getAttribute('height')) - top;
 const weightOf = (i) => i === 0 ? whole : total[i];
 
 function element(parentNode, name, attributes, text) {
@@ -125,9 +126,10 @@ function visible() {
 
 function draw() {
 	if (set.fluid === '1' && svg === document.documentElement)
-		width = Math.max(400, window.innerWidth);
+		width = Math.max(360, window.innerWidth);
 	else
 		width = Number(svg.getAttribute('width'));
+	arrange();
 	const view = visible(), byColor = new Map(), runs = [];
 	const flush = function (run) {
 		if (!run)
@@ -140,7 +142,7 @@ function draw() {
 		else
 			byColor.set(run.color, [piece]);
 	};
-	resize(Math.max(baseHeight, (view.deepest + 1) * fh + top + bottom));
+	resize(top + Math.max(baseHeight, (view.deepest + 1) * fh + bottom));
 	let used = 0;
 	for (const i of inView) {
 		const x = PAD + (start[i] - start[zoom]) * view.k, w = weightOf(i) * view.k, y = yOf(depth[i]);

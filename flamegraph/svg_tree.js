@@ -8,7 +8,7 @@ const KINDS = {u: 'unknown', k: 'kernel', n: 'native', r: 'runtime', m: 'managed
 const find = (name) => svg.querySelector('.' + name);
 const data = find('profcpu-data'), set = data.dataset, frames = find('frames'), details = find('details');
 const num = (key) => Number(set[key]);
-const fh = num('frameHeight'), fs = num('fontSize'), cell = num('cell'), top = num('top'), bottom = num('bottom');
+const fh = num('frameHeight'), fs = num('fontSize'), cell = num('cell'), bottom = num('bottom');
 const inverted = set.inverted === '1', diff = set.diff === '1', kinds = set.kinds === '1' && !diff;
 const sign = set.negate === '1' ? -1 : 1, unit = num('unit'), whole = num('whole');
 

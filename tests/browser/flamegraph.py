@@ -278,6 +278,56 @@ def test_modes(path):
     browser.size(WIDTH, HEIGHT)
 
 
+def header_boxes():
+    """Boxes of the title, each tool and each word of the legend, and the top of the frames."""
+    return browser.run("""(() => {
+        const boxes = [], legend = document.querySelector('.legend'), m = legend.getScreenCTM();
+        for (const e of document.querySelectorAll('.title, .subtitle, .tools > *')) {
+            const r = e.getBoundingClientRect();
+            if (r.width)
+                boxes.push({name: e.getAttribute('class'), left: r.left, right: r.right, top: r.top, bottom: r.bottom});
+        }
+        let at = 0;
+        for (const square of legend.querySelectorAll('tspan')) {
+            const first = legend.getStartPositionOfChar(at), word = square.nextSibling.data;
+            at += square.textContent.length + word.length;
+            boxes.push({name: word, left: first.x + m.e, right: legend.getEndPositionOfChar(at - 1).x + m.e,
+                        top: first.y - 10 + m.f, bottom: first.y + 3 + m.f});
+        }
+        return [boxes, Math.min(...[...document.querySelectorAll('.frames rect')].map((e) => e.getBoundingClientRect())
+            .filter((r) => r.width).map((r) => r.top))] })()""")
+
+
+def test_phone():
+    """Down to 360 pixels, title, tools and legend are in the window and do not cover each other or frames."""
+    text = STACKS + "web;main;[idle] 100\nweb;main;[waiting for a CPU] 30\nweb;libcoreclr.so`JIT_New 20\nweb;[unknown] 7\n"
+    for name, options in (("phone", ()), ("phone-subtitle", ("--subtitle", "after the release"))):
+        path = draw(name, text, "--title", "Off-CPU: process 12345 (webapp)", *options)
+        for width in (360, 400, 500, 900, WIDTH):
+            browser.size(width, HEIGHT)
+            browser.open(path)
+            browser.wait_drawn()
+            for view in ("all", "zoomed"):
+                if view == "zoomed":
+                    browser.run("location.hash = '#x=0&y=1&s=gc|Json'")
+                    browser.wait_drawn()
+                    shown = browser.run("(() => { const r = document.createRange(), t = document.querySelector('.matched');"
+                                        "r.setStart(t.firstChild, 0); r.setEnd(t.firstChild, t.textContent.indexOf('%') + 1);"
+                                        "return r.getBoundingClientRect().right <= t.getBoundingClientRect().right })()")
+                    check(shown and "%" in text_of(".matched"), "the matched share is in sight at %d" % width)
+                boxes, frames_top = header_boxes()
+                check(len(boxes) >= 7 + 2 * (view == "zoomed"), "parts of the header: %s" % boxes)
+                for i, a in enumerate(boxes):
+                    check(a["left"] >= 0 and a["right"] <= width, "%s is in the window of %d: %s" % (a["name"], width, a))
+                    check(a["bottom"] <= frames_top + 1, "%s is above the frames, at %d: %s" % (a["name"], width, a))
+                    for b in boxes[:i]:
+                        check(a["left"] >= b["right"] or b["left"] >= a["right"] or a["top"] + 3 >= b["bottom"] or
+                              b["top"] + 3 >= a["bottom"], "%s and %s do not overlap at %d: %s %s" % (
+                                  a["name"], b["name"], width, a, b))
+                shot("%s-%d-%s" % (name, width, view))
+    browser.size(WIDTH, HEIGHT)
+
+
 def test_tall():
     """A click leaves the part of the picture in the window where it is."""
     deep = ";".join("level%02d" % i for i in range(90))
@@ -470,6 +520,7 @@ def test_all():
     test_address(svg, test_search(parse(STACKS)))
     test_keys(svg)
     test_modes(svg)
+    test_phone()
     test_tall()
     test_without_script(svg)
     test_inverted()
