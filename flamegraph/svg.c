@@ -282,6 +282,22 @@ static uint32_t svg_color(const struct svg *s, uint32_t node)
 	return s->data.labels.v[s->data.label_of[node]].color;
 }
 
+/* Writes the name of a frame as far as it fits. */
+static void svg_label(struct svg *s, uint32_t node, size_t cells)
+{
+	uint32_t id = s->tree->nodes.v[node].name;
+	const char *name = intern_text(&s->tree->names, id);
+	size_t len = intern_len(&s->tree->names, id), at = 0;
+
+	if (palette_node_slot(s->tree, node) == PALETTE_MANAGED)
+		at = svg_text_managed_start(name, len, cells);
+	if (at) {
+		svg_str(s, "..");
+		cells -= 2;
+	}
+	svg_text_put(s->out, name + at, len - at, cells, s->ascii);
+}
+
 static void svg_element(struct svg *s, uint32_t node, double x, double width)
 {
 	const struct tree_node *n = &s->tree->nodes.v[node];
@@ -307,8 +323,7 @@ static void svg_element(struct svg *s, uint32_t node, double x, double width)
 		svg_attr(s, "x", x + 3);
 		svg_attr(s, "y", y + fh / 2 - 0.5 + s->options->font_size * 0.35);
 		outbuf_char(s->out, '>');
-		svg_text_put(s->out, intern_text(&s->tree->names, n->name),
-			     intern_len(&s->tree->names, n->name), (size_t)cells, s->ascii);
+		svg_label(s, node, (size_t)cells);
 		svg_str(s, "</text>");
 	}
 	svg_str(s, "</g>\n");

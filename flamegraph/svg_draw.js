@@ -23,12 +23,34 @@ function columns(c) {
 		x >= 0x20000) ? 2 : 1;
 }
 
+/* As svg_text_managed_start in svg_text.c. */
+function managedStart(name, cells) {
+	const paren = name.indexOf('('), stop = paren < 0 ? name.length : paren, rest = paren < 0 ? 0 : 2;
+	let nested = 0, at = 0;
+	if (cells < 8 || stop + rest <= cells)
+		return 0;
+	for (let i = 0; i + 1 < stop; i++) {
+		const c = name[i];
+		nested += (c === '<' || c === '[') - (c === '>' || c === ']');
+		if (c !== '.' || nested)
+			continue;
+		at = i + 1;
+		if (2 + stop - at + rest <= cells)
+			break;
+	}
+	return at;
+}
+
 function fit(l, cells) {
 	const name = names[l];
 	if (cells < 3)
 		return '';
-	if (!wide[l])
-		return name.length <= cells ? name : name.slice(0, cells - 2) + '..';
+	if (!wide[l]) {
+		if (name.length <= cells)
+			return name;
+		const at = letters[l] === 'm' ? managedStart(name, cells) : 0, text = (at ? '..' : '') + name.slice(at);
+		return text.length <= cells ? text : text.slice(0, cells - 2) + '..';
+	}
 	let used = 0, out = '';
 	for (const c of name)
 		used += columns(c);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define SVG_TEXT_REPLACEMENT 0xfffdu
+#define SVG_TEXT_MANAGED_CELLS 8 /* fewer columns have no room for ".." on both sides */
 
 /*
  * Decodes the UTF-8 character at p (RFC 3629, section 4). *ret_len: its bytes. Invalid: U+FFFD and
@@ -164,6 +165,29 @@ void svg_text_put(struct outbuf *out, const char *text, size_t len, size_t cells
 	}
 	if (cut)
 		outbuf_put(out, "..", 2);
+}
+
+size_t svg_text_managed_start(const char *name, size_t len, size_t cells)
+{
+	const char *arguments = memchr(name, '(', len);
+	size_t stop = arguments ? (size_t)(arguments - name) : len, at = 0;
+	size_t rest = stop < len ? 2 : 0; /* ".." for the arguments */
+	int depth = 0;                    /* in type arguments */
+
+	if (len <= cells || cells < SVG_TEXT_MANAGED_CELLS || stop + rest <= cells)
+		return 0;
+	for (size_t i = 0; i < len; i++)
+		if (name[i] < ' ' || name[i] > '~')
+			return 0;
+	for (size_t i = 0; i + 1 < stop; i++) {
+		depth += (name[i] == '<' || name[i] == '[') - (name[i] == '>' || name[i] == ']');
+		if (name[i] != '.' || depth)
+			continue;
+		at = i + 1;
+		if (2 + stop - at + rest <= cells)
+			break;
+	}
+	return at;
 }
 
 void svg_text_number(struct outbuf *out, double x)

@@ -18,6 +18,16 @@
  */
 void svg_text_put(struct outbuf *out, const char *text, size_t len, size_t cells, bool ascii);
 
+/*
+ * Start of the label of a .NET name in `cells` columns. Leaves out namespaces and outer types until
+ * the rest fits without its arguments, or only the method is left. The caller writes ".." before
+ * the rest, which takes two columns.
+ *
+ * 0: show the name from its start, because it fits, or has other characters than ASCII, or the
+ * label has less than 8 columns.
+ */
+size_t svg_text_managed_start(const char *name, size_t len, size_t cells);
+
 /* Writes a number with at most two decimals, without trailing zeros. */
 void svg_text_number(struct outbuf *out, double x);
 

@@ -272,6 +272,42 @@ static void test_names_are_cut_to_their_frames(void **state)
 	BECOMES("\xe5\x87\xbd\xe6\x95\xb0\xe5\x90\x8d", 5, "\xe5\x87\xbd..");
 }
 
+static void test_methods_are_shown_before_namespaces(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t cells;
+		const char *shown;
+	} table[] = {
+		{"System.Collections.Generic.Dictionary<T>.FindValue(T)", 60, "System."},
+		{"System.Collections.Generic.Dictionary<T>.FindValue(T)", 52, "System."},
+		{"System.Collections.Generic.Dictionary<T>.FindValue(T)", 51, "Collections."},
+		{"System.Collections.Generic.Dictionary<T>.FindValue(T)", 27, "Dictionary<T>."},
+		{"System.Collections.Generic.Dictionary<T>.FindValue(T)", 26, "FindValue("},
+		{"System.Collections.Generic.Dictionary<T>.FindValue(T)", 8, "FindValue("},
+		{"System.Collections.Generic.Dictionary<T>.FindValue(T)", 7, "System."},
+		/* Type arguments and arguments have no parts. */
+		{"Ns.B<System.Int32>.C(System.String)", 20, "C("},
+		{"Ns.B<System.Int32>.C(System.String)", 21, "B<"},
+		{"Alpha.Beta.Gamma", 12, "Beta"},
+		{"Namespace.Type..ctor()", 14, "Type..ctor("},
+		{"Namespace.Type..ctor()", 10, ".ctor("},
+		{"[dynamic] lambda_method6(Closure,object)", 12, "[dynamic]"},
+		{"Ends.With.A.Dot.....", 10, "Dot."},
+		{"A.M\xc3\xa9thode.Longue()", 10, "A."},
+		{"(((((((((((((((((((", 10, "((("},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		const char *name = table[i].name;
+		size_t at = svg_text_managed_start(name, strlen(name), table[i].cells);
+
+		assert_true(at < strlen(name));
+		assert_int_equal(strncmp(name + at, table[i].shown, strlen(table[i].shown)), 0);
+	}
+}
+
 static void test_numbers_have_separators_and_units(void **state)
 {
 	struct outbuf o = outbuf_to(-1);
@@ -513,6 +549,7 @@ int main(void)
 		cmocka_unit_test(test_palette_map_keeps_colours),
 		cmocka_unit_test(test_names_cannot_leave_their_element),
 		cmocka_unit_test(test_names_are_cut_to_their_frames),
+		cmocka_unit_test(test_methods_are_shown_before_namespaces),
 		cmocka_unit_test(test_numbers_have_separators_and_units),
 		cmocka_unit_test(test_the_packed_tree_is_the_tree),
 		cmocka_unit_test(test_too_large_a_tree_loses_its_lightest_frames),
