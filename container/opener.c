@@ -366,6 +366,29 @@ static int opener_add(struct opener *o, pid_t pid, struct opener_pinned **ret)
 	return 0;
 }
 
+void opener_set_rights(struct opener_pinned *p, struct rights *now)
+{
+	bool gains = (now->all && !p->rights.all) || (p->rights.uid && now->uid != p->rights.uid);
+
+	if (gains) {
+		rights_free(now);
+		return;
+	}
+	rights_free(&p->rights);
+	p->rights = *now;
+	*now = (struct rights){0};
+}
+
+void opener_note_new(struct opener *o, pid_t pid)
+{
+	struct opener_pinned *p = opener_find(o, pid);
+
+	if (!p || !opener_has_ended(p))
+		return;
+	rights_free(&p->rights);
+	p->rights = (struct rights){.uid = OPENER_NOBODY, .gid = OPENER_NOBODY};
+}
+
 int opener_pin(struct opener *o, pid_t pid)
 {
 	struct opener_pinned *p = opener_find(o, pid), now;
@@ -380,9 +403,16 @@ int opener_pin(struct opener *o, pid_t pid)
 	if (p && now.root_error && p->process.start_ticks == now.process.start_ticks &&
 	    p->root != OPENER_NO_ROOT)
 		goto unpin;
+	bool is_same = p && p->process.start_ticks == now.process.start_ticks;
+
 	r = p ? 0 : opener_add(o, pid, &p);
 	if (r)
 		goto unpin;
+	if (is_same) {
+		opener_set_rights(p, &now.rights);
+		now.rights = p->rights;
+		p->rights = (struct rights){0};
+	}
 	opener_unpin(o, p);
 	*p = now;
 	return p->root_error;

@@ -51,12 +51,19 @@ void opener_free(struct opener *o);
  * when its last process ends.
  *
  * A second call for a pinned process updates it: the root may have changed, or the PID may belong
- * to another process. If the process has ended, the old data stay.
+ * to another process. If the process has ended, the old data stay. Rights that the process gained,
+ * for instance by a setuid program, do not count: the files may be those of its earlier program.
  *
  * 0; -ESRCH; -EACCES, -EPERM: access.h finds the reason; -EMFILE. After the last three errors the
  * process is pinned without its root, and the functions below that need the root return that error.
  */
 int opener_pin(struct opener *o, pid_t pid);
+
+/*
+ * Tells that a process with this PID was created. If an ended process with the PID is pinned, its
+ * rights do not hold any longer, because files may be the new process's.
+ */
+void opener_note_new(struct opener *o, pid_t pid);
 
 /* A pinned process. */
 struct opener_process {
@@ -83,10 +90,22 @@ int opener_root(struct opener *o, pid_t pid, int *ret_fd);
  */
 int opener_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd);
 
+#define OPENER_NOBODY 65534 /* user and group without files (Linux include/linux/highuid.h) */
+
 /*
- * Like opener_file, inside our own root. If pid is not pinned, the file is opened with our rights.
+ * Like opener_file, inside our own root. If pid is not pinned, the file is opened with the rights
+ * of the user uid, without groups.
  */
-int opener_own_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd);
+int opener_own_file(struct opener *o, pid_t pid, uid_t uid, const char *path, uint64_t max_bytes,
+		    int *ret_fd);
+/* The same with our rights. A path that a target chose may lead to a file that it may not read. */
+int opener_our_file(struct opener *o, const char *path, uint64_t max_bytes, int *ret_fd);
+
+/*
+ * Calls fn for each pinned process with our root, with the user whose rights its files are opened
+ * with. Returns fn's first result that is not 0.
+ */
+int opener_each_own(struct opener *o, int (*fn)(void *ctx, pid_t pid, uid_t uid), void *ctx);
 
 /*
  * Opens a regular file in our own root with our rights. The last part of path is no link. o: NULL

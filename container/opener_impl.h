@@ -55,6 +55,9 @@ struct opener {
 	dev_t own_dev, memory_dev; /* devices of our own root and of files in memory (memfd) */
 };
 
+/* Replaces the rights of a pinned process, unless it gained them. Takes `now`. */
+void opener_set_rights(struct opener_pinned *p, struct rights *now);
+
 /* Returns the pinned process, or NULL. */
 struct opener_pinned *opener_find(const struct opener *o, pid_t pid);
 

@@ -148,8 +148,7 @@ static void opener_refresh(struct opener_pinned *p, pid_t pid)
 		rights_free(&rights);
 		return;
 	}
-	rights_free(&p->rights);
-	p->rights = rights;
+	opener_set_rights(p, &rights);
 	p->process.uid = status.uid;
 }
 
@@ -188,7 +187,7 @@ int opener_socket(struct opener *o, pid_t pid, const char *path, int *ret_fd)
 	return opener_open_in_target(o, pid, &q, ret_fd);
 }
 
-/* The same in our own root, with the rights of a pinned process. */
+/* The same in our own root, with the rights of a pinned process, or else those of the request. */
 static int opener_open_in_own(struct opener *o, pid_t pid, struct opener_request *q, int *ret_fd)
 {
 	struct opener_pinned *p = opener_find(o, pid);
@@ -201,11 +200,36 @@ static int opener_open_in_own(struct opener *o, pid_t pid, struct opener_request
 	return opener_open(o, q, ret_fd);
 }
 
-int opener_own_file(struct opener *o, pid_t pid, const char *path, uint64_t max_bytes, int *ret_fd)
+int opener_own_file(struct opener *o, pid_t pid, uid_t uid, const char *path, uint64_t max_bytes,
+		    int *ret_fd)
 {
-	struct opener_request q = {.path = path, .max_bytes = max_bytes};
+	const struct rights rights = {.uid = uid, .gid = OPENER_NOBODY};
+	struct opener_request q = {.rights = &rights, .path = path, .max_bytes = max_bytes};
 
 	return opener_open_in_own(o, pid, &q, ret_fd);
+}
+
+int opener_our_file(struct opener *o, const char *path, uint64_t max_bytes, int *ret_fd)
+{
+	struct opener_request q = {
+		.root = &o->roots.v[OPENER_OWN_ROOT], .path = path, .max_bytes = max_bytes};
+
+	return opener_open(o, &q, ret_fd);
+}
+
+int opener_each_own(struct opener *o, int (*fn)(void *ctx, pid_t pid, uid_t uid), void *ctx)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < o->pinned.len && !r; i++) {
+		struct opener_pinned *p = &o->pinned.v[i];
+
+		if (p->root != OPENER_OWN_ROOT)
+			continue;
+		opener_refresh(p, p->pid);
+		r = fn(ctx, p->pid, p->rights.uid);
+	}
+	return r;
 }
 
 int opener_own_entry(struct opener *o, const char *path, int *ret_fd)

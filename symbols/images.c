@@ -173,8 +173,12 @@ int images_add_record(struct images *im, const struct perfdata_record *record, u
 
 struct image_file_place images_place(const struct images *im, const struct images_source *s)
 {
-	return (struct image_file_place){
+	struct image_file_place place = {
 		.opener = im->opener, .pid = s->pid, .start = s->start, .end = s->end};
+
+	place.has_uid = jit_sources_user(im->jit, s->pid, &place.uid);
+	place.later = jit_sources_pid_is_reused(im->jit, s->pid);
+	return place;
 }
 
 enum jit_runtime images_runtime(const struct images *im, uint32_t image)

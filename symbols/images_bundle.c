@@ -34,7 +34,6 @@ static int bundle_find_file(const struct images *im, const struct image_key *key
 
 	place.exact = true;
 	place.mapped_ns = bundle_mapped_ns(im, s);
-	place.later = jit_sources_pid_is_reused(im->jit, s->pid);
 	place.elsewhere = im->options.recorded_elsewhere;
 	return image_file_find(&place, key, intern_text(&im->lookup_cache->texts, key->path),
 			       ret_fd);

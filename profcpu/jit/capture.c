@@ -8,6 +8,7 @@
 #include "profcpu/jit/ended.h"
 #include "profcpu/jit/queue.h"
 #include "recording/manifest.h"
+#include "symbols/jit/users.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -367,6 +368,30 @@ void jit_capture_end(struct jit_capture *c)
 	else
 		pthread_join(c->thread, NULL);
 	c->started = false;
+}
+
+struct capture_users {
+	VEC(struct jit_user) v;
+};
+
+static int capture_take_user(void *ctx, pid_t pid, uid_t uid)
+{
+	struct capture_users *users = ctx;
+
+	return vec_push(&users->v, ((struct jit_user){pid, uid}));
+}
+
+void jit_capture_note_users(struct jit_capture *c, struct opener *opener)
+{
+	struct capture_users users = {0};
+	int r = opener_each_own(opener, capture_take_user, &users);
+
+	if (!r && users.v.len)
+		r = jit_users_add(c->shared.dir_fd, users.v.v, users.v.len);
+	/* Without the entries, files of ended processes are opened with fewer rights. */
+	if (r == -E2BIG && !c->stuck)
+		c->shared.users_left_out += users.v.len;
+	vec_free(&users.v);
 }
 
 static const char *capture_unseen_reason(int error)

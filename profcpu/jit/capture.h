@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 struct jit_capture;
+struct opener;
 
 /* dir_fd: the recording; borrowed. Returns 0 or -errno. */
 int jit_capture_new(enum jit_names names, int dir_fd, struct jit_capture **ret_capture);
@@ -42,6 +43,11 @@ void jit_capture_add_process(struct jit_capture *c, pid_t pid);
  */
 #define JIT_CAPTURE_END_S 8
 void jit_capture_end(struct jit_capture *c);
+
+/*
+ * Writes the users of the processes that `opener` has pinned, after the end (symbols/jit/users.h).
+ */
+void jit_capture_note_users(struct jit_capture *c, struct opener *opener);
 
 /*
  * Reports after the end, with one line for each process. log_note gives the source of its names.

@@ -242,7 +242,7 @@ static int process_note_user(struct jit_processes *all, struct jit_process *p)
 	p->uid = st.st_uid;
 	/* Without the entry, the perf map may belong to another user. The report counts them. */
 	all->users_left_out +=
-		jit_users_add(all->dir_fd, &(struct jit_user){p->pid, st.st_uid}) == -E2BIG;
+		jit_users_add(all->dir_fd, &(struct jit_user){p->pid, st.st_uid}, 1) == -E2BIG;
 	return 0;
 }
 

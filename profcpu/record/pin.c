@@ -27,6 +27,8 @@ void record_pin_news(struct record_pin *p, pid_t pid, enum sampler_news news, bo
 {
 	if (!p->opener)
 		return;
+	if (news == SAMPLER_PROCESS_NEW)
+		opener_note_new(p->opener, pid);
 	if (news == SAMPLER_PROCESS_ENDED)
 		pidset_remove(&p->alive, pid);
 	else if (always)

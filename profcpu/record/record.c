@@ -245,6 +245,8 @@ static int finish(struct record *rec)
 	/* After perf.data, so that a slow target cannot damage it. */
 	if (rec->capture)
 		jit_capture_end(rec->capture);
+	if (rec->capture && rec->pin.opener)
+		jit_capture_note_users(rec->capture, rec->pin.opener);
 	if (rec->error)
 		rec->result->end = RECORD_END_ERROR;
 	rec->result->names_lost = rec->capture && !jit_capture_is_written(rec->capture);

@@ -112,61 +112,93 @@ static int is_exact(const struct image_file_place *p, const struct image_key *ke
 	return p->mapped_ns && changed > p->mapped_ns + CLOCKS_APART_NS ? -ESTALE : 0;
 }
 
+/* Whether a file that is_same_file accepts is the mapped one, and not only at the same path. */
+static bool is_proven(const struct image_key *key, int fd)
+{
+	struct stat st;
+
+	return key->build_id.len || (key->ino && !fstat(fd, &st) && major(st.st_dev) == key->maj &&
+				     minor(st.st_dev) == key->min);
+}
+
 /* Ways to open the file of an image. */
 enum step {
 	STEP_ROOT,    /* by path in the target's root */
 	STEP_MAPPED,  /* through the mapping, also of a deleted or replaced file */
 	STEP_PROGRAM, /* as the program that the process runs */
-	/* By path in our own root; if the process has another one, the build id must be known */
+	STEP_PROVEN,  /* by path in our own root, with our rights; surely the mapped file */
+	/* The same with fewer rights; if the process has another root, the build id must be known
+	 */
 	STEP_OWN,
 	STEPS,
 };
 
 /* The order in which they are tried. */
-static const enum step any_order[STEPS] = {STEP_ROOT, STEP_MAPPED, STEP_PROGRAM, STEP_OWN};
-static const enum step exact_order[STEPS] = {STEP_MAPPED, STEP_PROGRAM, STEP_ROOT, STEP_OWN};
+static const enum step any_order[STEPS] = {STEP_ROOT, STEP_MAPPED, STEP_PROGRAM, STEP_PROVEN,
+					   STEP_OWN};
+static const enum step exact_order[STEPS] = {STEP_MAPPED, STEP_PROGRAM, STEP_ROOT, STEP_PROVEN,
+					     STEP_OWN};
 
 static bool is_of_mapping(enum step step)
 {
 	return step == STEP_MAPPED || step == STEP_PROGRAM;
 }
 
+/* The rights of the process are known, because it is pinned. */
+static bool is_pinned(const struct image_file_place *p, struct opener_process *ret_process)
+{
+	return p->opener && !p->later && !opener_process(p->opener, p->pid, ret_process);
+}
+
 static bool is_in_other_root(const struct image_file_place *p)
 {
 	struct opener_process process;
 
-	return p->opener && !opener_process(p->opener, p->pid, &process) && process.other_root;
+	return is_pinned(p, &process) && process.other_root;
+}
+
+/* Open the file in our own root. Returns 0 or -errno. */
+static int open_own(const struct image_file_place *p, const char *path, enum step step, int *ret_fd)
+{
+	struct opener *alone = NULL, *opener = p->opener;
+	struct opener_process process;
+	int r = 0;
+
+	if (is_deleted(path) || (step == STEP_PROVEN && is_pinned(p, &process)))
+		return -ENOENT;
+	if (!opener) {
+		r = opener_new(&alone);
+		opener = alone;
+	}
+	if (!r && step == STEP_PROVEN)
+		r = opener_our_file(opener, path, IMAGE_FILE_BYTES_MAX, ret_fd);
+	else if (!r)
+		r = opener_own_file(opener, p->later ? 0 : p->pid,
+				    p->has_uid ? p->uid : OPENER_NOBODY, path, IMAGE_FILE_BYTES_MAX,
+				    ret_fd);
+	opener_free(alone);
+	return r;
 }
 
 /* Open the file in one way. Returns 0 or -errno. */
 static int open_step(const struct image_file_place *p, const char *path, enum step step,
 		     int *ret_fd)
 {
-	if ((p->later || !p->opener) && step != STEP_OWN)
+	if (step == STEP_OWN || step == STEP_PROVEN)
+		return open_own(p, path, step, ret_fd);
+	if (p->later || !p->opener)
 		return -ENOENT;
 	switch (step) {
-	case STEP_ROOT:
-		if (is_deleted(path))
-			return -ENOENT;
-		return opener_file(p->opener, p->pid, path, IMAGE_FILE_BYTES_MAX, ret_fd);
 	case STEP_MAPPED:
 		return opener_map_file(p->opener, p->pid, p->start, p->end, IMAGE_FILE_BYTES_MAX,
 				       ret_fd);
 	case STEP_PROGRAM:
 		return opener_program(p->opener, p->pid, path, IMAGE_FILE_BYTES_MAX, ret_fd);
 	default:
-		if (is_deleted(path))
-			return -ENOENT;
-		break;
+		return is_deleted(path)
+			       ? -ENOENT
+			       : opener_file(p->opener, p->pid, path, IMAGE_FILE_BYTES_MAX, ret_fd);
 	}
-	struct opener *alone = NULL;
-	int r = p->opener ? 0 : opener_new(&alone);
-
-	if (!r)
-		r = opener_own_file(p->opener ? p->opener : alone, p->later ? 0 : p->pid, path,
-				    IMAGE_FILE_BYTES_MAX, ret_fd);
-	opener_free(alone);
-	return r;
 }
 
 static bool is_regular(int fd)
@@ -200,6 +232,9 @@ int image_file_find(const struct image_file_place *p, const struct image_key *ke
 			  (error == -EACCES || error == -EPERM);
 		skipped |= error == -EXDEV && !is_foreign;
 		if (error || !is_regular(fd))
+			continue;
+		/* Nothing is said of a file that the process may not have been able to read. */
+		if (step == STEP_PROVEN && !is_proven(key, fd))
 			continue;
 		r = is_same_file(key, fd);
 		if (!r && p->exact && !is_of_mapping(step))
@@ -244,7 +279,7 @@ int image_file_open(const struct image_file_place *p, const char *path, int *ret
 	for (int i = 0; i < STEPS && r && r != -ENOMEM; i++) {
 		AUTO_CLOSE int fd = -1;
 
-		if (is_of_mapping(any_order[i]) ||
+		if (is_of_mapping(any_order[i]) || any_order[i] == STEP_PROVEN ||
 		    (any_order[i] == STEP_OWN && is_in_other_root(p)))
 			continue;
 		r = open_step(p, path, any_order[i], &fd);

@@ -1,6 +1,10 @@
 /*
  * Opens the file of an image from the first place that still has it: the root of a process that
  * mapped it, the mapping itself, or our own root.
+ *
+ * The path is the target's choice, so a file is opened with the target's rights. If a process is
+ * neither alive nor pinned, these are the rights of its user, or of nobody if that is unknown. Our
+ * own rights open only a file that is surely the mapped one, by build id or by device and inode.
  */
 #ifndef SYMBOLS_CORE_IMAGE_FILE_H
 #define SYMBOLS_CORE_IMAGE_FILE_H
@@ -18,6 +22,8 @@ struct image_file_place {
 	struct opener *opener; /* may be NULL: search only our own root */
 	int32_t pid;
 	uint64_t start, end;
+	bool has_uid; /* uid is known: the user of the process, which had our root */
+	uint32_t uid;
 	/*
 	 * Demand the very file that was mapped, not only one with its build id. The mapping is
 	 * tried first. The file at the path counts only if a living process maps it, or if it is
@@ -25,7 +31,7 @@ struct image_file_place {
 	 */
 	bool exact;
 	uint64_t mapped_ns; /* exact: CLOCK_REALTIME of the mapping, or later; 0: unknown */
-	bool later;         /* exact: pid is another process now */
+	bool later;         /* pid is another process now */
 	bool elsewhere;     /* exact: recorded on another machine */
 };
 

@@ -165,6 +165,11 @@ bool jit_sources_pid_is_reused(const struct jit_sources *s, int32_t pid)
 	       begin_ns - s->options.recorded_until_ns > JIT_LATER_NS;
 }
 
+bool jit_sources_user(struct jit_sources *s, int32_t pid, uint32_t *ret_uid)
+{
+	return jit_users_find(&s->users, pid, ret_uid);
+}
+
 /* Whether a process runs, so that its runtime may add to its jitdump or perf map. */
 static bool jit_is_running(const struct jit_sources *s, int32_t pid)
 {

@@ -66,6 +66,9 @@ int jit_sources_add_jitdump(struct jit_sources *s, int32_t pid, uint32_t file_pi
  */
 bool jit_sources_pid_is_reused(const struct jit_sources *s, int32_t pid);
 
+/* Returns the recorded user of a process (jit_users_find). */
+bool jit_sources_user(struct jit_sources *s, int32_t pid, uint32_t *ret_uid);
+
 /*
  * Whether the runtime of a process could still add names when its jitdump or perf map was read.
  * False before jit_sources_provider, and for captured names.

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-int jit_users_add(int dir_fd, const struct jit_user *user)
+int jit_users_add(int dir_fd, const struct jit_user *users, size_t n)
 {
 	AUTO_CLOSE int fd = openat(dir_fd, JIT_USERS_FILE,
 				   O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -16,9 +16,9 @@ int jit_users_add(int dir_fd, const struct jit_user *user)
 
 	if (fd < 0 || fstat(fd, &st))
 		return -errno;
-	if ((uint64_t)st.st_size >= JIT_USERS_MAX * sizeof(*user))
+	if ((uint64_t)st.st_size / sizeof(*users) + n > JIT_USERS_MAX)
 		return -E2BIG;
-	return file_write_all(fd, user, sizeof(*user));
+	return file_write_all(fd, users, n * sizeof(*users));
 }
 
 /* Without the file, no process has a known user. */
@@ -37,15 +37,24 @@ static void users_read(struct jit_users *users)
 	}
 }
 
-bool jit_users_may_own(struct jit_users *users, int32_t pid, const struct stat *st)
+bool jit_users_find(struct jit_users *users, int32_t pid, uint32_t *ret_uid)
 {
 	if (!users->read && users->dir_fd >= 0)
 		users_read(users);
 	users->read = true;
 	const uint32_t *uid = hashmap_get(&users->uids, (uint32_t)pid);
 
-	return st->st_nlink <= 1 &&
-	       (!st->st_uid || st->st_uid == geteuid() || (uid && st->st_uid == *uid));
+	if (uid)
+		*ret_uid = *uid;
+	return uid;
+}
+
+bool jit_users_may_own(struct jit_users *users, int32_t pid, const struct stat *st)
+{
+	uint32_t uid = 0;
+
+	return st->st_nlink <= 1 && (!st->st_uid || st->st_uid == geteuid() ||
+				     (jit_users_find(users, pid, &uid) && st->st_uid == uid));
 }
 
 void jit_users_free(struct jit_users *users)

@@ -1,6 +1,8 @@
 /*
- * Reads and writes symbols/users of a recording: the user of each process that belongs to neither
- * root nor the recorder. After the end of a process, only this shows whose perf map is its own.
+ * Reads and writes symbols/users of a recording: whose rights a process had. During the recording
+ * it gets the processes that belong to neither root nor the recorder. At the end it gets all pinned
+ * ones with our root. After the end of a process, only this shows which perf map is its own, and
+ * which files it could read.
  *
  * The file is an array of struct jit_user in the recorder's byte order, because only the machine of
  * the recording uses it. It only grows. The last entry of a PID counts.
@@ -24,10 +26,10 @@ struct jit_user {
 _Static_assert(sizeof(struct jit_user) == 8, "the file's layout");
 
 /*
- * Appends an entry to the file in a recording's symbols/. Returns 0; -E2BIG: the file has
- * JIT_USERS_MAX; -errno.
+ * Appends n entries to the file in a recording's symbols/. Returns 0; -E2BIG: the file would have
+ * more than JIT_USERS_MAX, and nothing was added; -errno.
  */
-int jit_users_add(int dir_fd, const struct jit_user *user);
+int jit_users_add(int dir_fd, const struct jit_user *users, size_t n);
 
 /* The users of a recording. With dir_fd (borrowed; -1: none) set, it is read at the first use. */
 struct jit_users {
@@ -42,6 +44,9 @@ struct jit_users {
  * owner may not have made it.
  */
 bool jit_users_may_own(struct jit_users *users, int32_t pid, const struct stat *st);
+
+/* Returns the recorded user of a process. False: there is none. */
+bool jit_users_find(struct jit_users *users, int32_t pid, uint32_t *ret_uid);
 
 void jit_users_free(struct jit_users *users);
 

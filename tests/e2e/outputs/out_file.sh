@@ -50,10 +50,12 @@ for command in fold flamegraph; do
 	same substituted "process substitution"
 
 	echo "$command: unwritable files"
-	for bad in below nowhere/file new/file below/ ""; do
+	for bad in below nowhere/file new/file below/; do
 		into "$bad" && fail "$command: wrote to '$bad'"
 		grep -q 'error: cannot write' "$T/err" || fail "$command: '$bad': $(cat "$T/err")"
 	done
+	into "" && fail "$command: wrote to a file without a name"
+	grep -q "error: '-o' has an empty value" "$T/err" || fail "$command: no name: $(cat "$T/err")"
 	ln -s loop loop
 	into loop && fail "$command: wrote to a link to itself"
 	[ -z "$(find . -name '*.tmp')" ] || fail "$command: left behind: $(find . -name '*.tmp')"

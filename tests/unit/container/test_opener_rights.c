@@ -281,7 +281,7 @@ static void end_child(struct child *c)
 static int try(struct opener *o, pid_t pid, const char *name, bool own)
 {
 	char text[64] = "";
-	int fd = -1, r = own ? opener_own_file(o, pid, in_dir(name), LIMIT, &fd)
+	int fd = -1, r = own ? opener_own_file(o, pid, OPENER_NOBODY, in_dir(name), LIMIT, &fd)
 			     : opener_file(o, pid, in_dir(name), LIMIT, &fd);
 
 	if (!r) {
@@ -327,6 +327,8 @@ static void a_target_opens_what_it_may_read_itself(void **state)
 /* Our own root has none of the bind mounts. */
 static void the_same_holds_in_our_own_root(void **state)
 {
+	int fd;
+
 	(void)state;
 	for (int way = 0; way < 4; way++) {
 		struct child c = start_child(become_target, be_root);
@@ -338,8 +340,10 @@ static void the_same_holds_in_our_own_root(void **state)
 				assert_int_equal(try(o, c.pid, cases[i].path, true),
 						 cases[i].may ? 0 : -EACCES);
 		end_child(&c);
-		/* An unknown process: our rights. */
-		assert_int_equal(try(o, 0x7ffffffe, "shut", true), 0);
+		/* An unknown process */
+		assert_int_equal(try(o, 0x7ffffffe, "shut", true), -EACCES);
+		assert_int_equal(opener_our_file(o, in_dir("shut"), LIMIT, &fd), 0);
+		close(fd);
 		opener_free(o);
 	}
 }
@@ -409,6 +413,49 @@ static void rights_that_were_given_up_are_not_used(void **state)
 	end_child(&c);
 	assert_int_equal(try(o, c.pid, "shut", false), -EACCES);
 	assert_int_equal(try(o, c.pid, "world", false), 0);
+	opener_free(o);
+}
+
+static void become_root(void)
+{
+	if (setresuid(0, 0, 0))
+		_exit(98);
+}
+
+/* As with a setuid program: the file may be that of the program before. */
+static void rights_that_were_gained_are_not_used(void **state)
+{
+	struct child c = start_child(run_setuid_program, become_root);
+	struct opener *o = opener_of(0);
+	char done;
+
+	(void)state;
+	assert_int_equal(try(o, c.pid, "third-closed", false), -EACCES);
+	assert_int_equal(write(c.to, "x", 1), 1);
+	assert_int_equal(read(c.from, &done, 1), 1);
+	assert_int_equal(try(o, c.pid, "third-closed", false), -EACCES);
+	assert_int_equal(opener_pin(o, c.pid), 0);
+	assert_int_equal(try(o, c.pid, "third-closed", false), -EACCES);
+	assert_int_equal(try(o, c.pid, "world", false), 0);
+	end_child(&c);
+	opener_free(o);
+}
+
+/* A new process with its PID must not have them. */
+static void rights_of_an_ended_process_end_with_its_pid(void **state)
+{
+	struct child c = start_child(be_root, be_root);
+	struct opener *o = opener_of(0);
+
+	(void)state;
+	assert_int_equal(opener_pin(o, c.pid), 0);
+	opener_note_new(o, c.pid); /* it is the same one */
+	assert_int_equal(try(o, c.pid, "shut", false), 0);
+	end_child(&c);
+	assert_int_equal(try(o, c.pid, "shut", false), 0);
+	opener_note_new(o, c.pid);
+	assert_int_equal(try(o, c.pid, "shut", false), -EACCES);
+	assert_int_equal(try(o, c.pid, "world", true), 0);
 	opener_free(o);
 }
 
@@ -670,6 +717,8 @@ int main(void)
 		cmocka_unit_test(root_without_capabilities_is_a_user),
 		cmocka_unit_test(a_setuid_program_has_the_rights_of_its_user),
 		cmocka_unit_test(rights_that_were_given_up_are_not_used),
+		cmocka_unit_test(rights_that_were_gained_are_not_used),
+		cmocka_unit_test(rights_of_an_ended_process_end_with_its_pid),
 		cmocka_unit_test(a_linked_perf_map_is_refused),
 		cmocka_unit_test(a_socket_needs_the_targets_rights),
 		cmocka_unit_test(a_mapped_image_needs_no_rights),

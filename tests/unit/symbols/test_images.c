@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -30,7 +31,7 @@ static void write_stripped(const char *path)
 	for (int i = 0; i < ehdr->e_shnum; i++)
 		if (sections[i].sh_type == SHT_SYMTAB || sections[i].sh_type == SHT_DYNSYM)
 			sections[i].sh_type = SHT_PROGBITS;
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
 
 	assert_int_equal(file_write_all(fd, data, len), 0);
 	close(fd);
@@ -76,6 +77,8 @@ static void functions_without_names_keep_their_image(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
+	/* The process is unknown, so it gets no private file. */
+	assert_int_equal(chmod(dir, 0755), 0);
 	dl_iterate_phdr(first_base, &base);
 	dl_iterate_phdr(find_code, &r);
 	uint64_t here = (uint64_t)(uintptr_t)functions_without_names_keep_their_image;

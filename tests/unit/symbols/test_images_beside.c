@@ -33,6 +33,8 @@ static void begin(struct fixture *f)
 
 	*f = (struct fixture){.dir = "/tmp/test_images.XXXXXX"};
 	assert_non_null(mkdtemp(f->dir));
+	/* The processes are unknown, so they get no private file. */
+	assert_int_equal(chmod(f->dir, 0755), 0);
 	assert_int_equal(images_new(&f->cache, &f->kernel, NULL, &options, &f->images), 0);
 }
 
@@ -68,7 +70,7 @@ static void make_file(struct fixture *f, const char *name, const char *text)
 	char path[64];
 
 	snprintf(path, sizeof(path), "%s/%s", f->dir, name);
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
 
 	assert_true(fd >= 0);
 	assert_int_equal(file_write_all(fd, text, strlen(text)), 0);
@@ -80,7 +82,7 @@ static int folder(struct fixture *f, const char *name, bool is_wanted)
 	char path[64];
 
 	snprintf(path, sizeof(path), "%s/%s", f->dir, name);
-	return is_wanted ? mkdir(path, 0700) : rmdir(path);
+	return is_wanted ? mkdir(path, 0755) : rmdir(path);
 }
 
 /* The length of the file of this name beside an image, or -errno. */

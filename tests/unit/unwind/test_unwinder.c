@@ -42,6 +42,8 @@ static int write_image(const unsigned char *code, char path[32], uint64_t *ret_c
 
 	snprintf(path, 32, "/tmp/test_unwinder.XXXXXX");
 	fd = mkstemp(path);
+	/* The process is unknown, so it gets no private file. */
+	assert_int_equal(fchmod(fd, 0644), 0);
 	assert_true(fd >= 0);
 	bare_image_begin(&b);
 	*ret_code = bare_image_code(&b, ".text", code, sizeof(calls));

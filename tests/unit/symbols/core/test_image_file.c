@@ -185,6 +185,40 @@ static void a_file_newer_than_the_mapping_of_an_ended_process_is_refused(void **
 	assert_int_equal(find(&place), second);
 }
 
+/* It is in a directory of root alone, and has no build id. */
+static void an_unknown_process_gets_no_private_file_but_its_own(void **state)
+{
+	const struct image_key before = key;
+	struct image_file_place place = {.pid = 1 << 30}, known = place;
+	struct stat st;
+
+	(void)state;
+	if (geteuid())
+		skip(); /* profcpu can read no more than the process */
+	assert_int_equal(stat(path, &st), 0);
+	key.build_id.len = 0;
+	assert_int_equal(find(&place), -EACCES);
+	place.opener = opener;
+	assert_int_equal(find(&place), -EACCES);
+	/* Another device number says nothing. */
+	key.ino = st.st_ino;
+	key.maj = major(st.st_dev) + 1;
+	assert_int_equal(find(&place), -EACCES);
+	key.maj = major(st.st_dev);
+	key.min = minor(st.st_dev);
+	assert_int_equal(find(&place), st.st_ino);
+	key.ino++;
+	assert_int_equal(find(&place), -ESTALE);
+	/* The user is recorded. */
+	key.ino = key.maj = key.min = 0;
+	known.has_uid = true;
+	assert_int_equal(find(&known), st.st_ino);
+	known.uid = 12345;
+	assert_int_equal(find(&known), -EACCES);
+	key = before;
+	assert_int_equal(find(&place), st.st_ino);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -192,6 +226,7 @@ int main(void)
 		cmocka_unit_test(a_mapped_file_is_exact),
 		cmocka_unit_test(a_file_that_differs_from_the_mapping_is_refused),
 		cmocka_unit_test(a_file_newer_than_the_mapping_of_an_ended_process_is_refused),
+		cmocka_unit_test(an_unknown_process_gets_no_private_file_but_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Processes that replace their own library by a link to a file that they may not read, and end. Their names are read later
+# or were never pinned, so nobody's rights hold. Root's own private program keeps its names.
+# Runs beside others.
+# shellcheck source=tests/e2e/lib.sh
+. "$TESTS/e2e/lib.sh"
+need_root
+need_sampling
+need gcc setpriv nm mount
+
+chmod 755 . && mkdir private && chmod 700 private
+user=12345
+mkdir theirs && mount -t tmpfs none theirs 2>/dev/null || skip "needs the right to mount"
+T_MOUNTED+=("$T/theirs") # inodes of another file system say nothing
+chown $user theirs
+for name in public secret; do # the same code at the same place
+	cat >lib.c <<C
+long ${name}_name(long n) { long x = 1; for (volatile long i = 0; i < n; i++) x = x * 31 + i; return x; }
+C
+	gcc -O1 -g0 -shared -fPIC -Wl,--build-id=none -o $name.so lib.c || fail "gcc"
+done
+mv secret.so private && chmod 600 private/secret.so && chmod 644 public.so
+cat >replaces.c <<'C'
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+/* replaces DIR LIBRARY OTHER OFFSET SECONDS LOOPS: children map copies of the library, put links to OTHER in their place, and run. */
+int main(int argc, char **argv)
+{
+	char library[65536], path[300], link[310];
+	int n = 0, fd = argc == 7 ? open(argv[2], O_RDONLY) : -1;
+	time_t end = time(NULL) + atoi(argv[5]);
+	ssize_t len = read(fd, library, sizeof(library));
+
+	while (len > 0 && time(NULL) < end) {
+		snprintf(path, sizeof(path), "%s/x%d.so", argv[1], n++);
+		snprintf(link, sizeof(link), "%s.link", path);
+		if (!fork()) {
+			fd = open(path, O_CREAT | O_RDWR | O_TRUNC, 0755);
+			if (write(fd, library, (size_t)len) != len)
+				return 1;
+			char *code = mmap(NULL, (size_t)len, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+
+			if (symlink(argv[3], link) || rename(link, path))
+				return 1;
+			((long (*)(long))(void *)(code + strtol(argv[4], NULL, 16)))(atol(argv[6]));
+			_exit(0);
+		}
+		wait(NULL);
+	}
+	return len <= 0;
+}
+C
+gcc -O1 -o replaces replaces.c || fail "gcc"
+offset=$(nm -D public.so | awk '/public_name/ { print $1 }')
+runs() { # OTHER SECONDS LOOPS: as another user
+	setpriv --reuid=$user --regid=$user --clear-groups "$T/replaces" "$T/theirs" "$T/public.so" "$1" "$offset" "$2" "$3"
+}
+later() { # NAME OTHER
+	runs "$2" 3 100000000 &
+	sleep 0.3
+	"$PROFCPU" collect -q --record-only -p $! -F 499 -d 2 -o "$1" >log 2>&1 || fail "collect: $(cat log)"
+	wait $!
+	"$PROFCPU" postprocess -q "$1" >log 2>&1 || fail "postprocess: $(cat log)"
+	rm -f theirs/*
+}
+echo "post-processing later"
+# The names of a file that everyone may read show that the attack itself works.
+later shown "$T/public.so"
+grep -q public_name shown/folded_stacks.out || fail "nothing was attacked: $(head -n 3 shown/folded_stacks.out)"
+later hidden.later "$T/private/secret.so"
+
+echo "processes that end before they are pinned"
+runs "$T/private/secret.so" 3 2000000 &
+sleep 0.3
+"$PROFCPU" collect -q -a -F 999 -d 2 -o hidden.short >log 2>&1 || fail "collect -a: $(cat log)"
+wait $!
+for dir in hidden.later hidden.short; do
+	grep -q 'x[0-9]*\.so' "$dir/folded_stacks.out" || fail "$dir: no sample of the library: $(head -n 3 "$dir/folded_stacks.out")"
+	grep -rlE secret_name "$dir" && fail "$dir has names of a file that the target may not read"
+done
+
+echo "root's private program"
+gcc -O1 -Wl,--build-id=none -Dpublic_name=private_name -x c -o private/program - <<'C' || fail "gcc"
+#include <time.h>
+__attribute__((noinline)) static long private_name(long n) { long x = 1; for (volatile long i = 0; i < n; i++) x = x * 31 + i; return x; }
+int main(void) { time_t end = time(0) + 2; long x = 0; while (time(0) < end) x += private_name(100000); return x == 1; }
+C
+"$PROFCPU" collect -q --record-only -F 499 -o own -- private/program >log 2>&1 || fail "collect: $(cat log)"
+"$PROFCPU" postprocess -q own || fail "postprocess"
+at_least "$(share_of own/folded_stacks.out ';private_name ')" 90 || fail "root's own program lost its names"
+exit 0
