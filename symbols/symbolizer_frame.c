@@ -326,12 +326,34 @@ static int symbolizer_make_frame(struct symbolizer *s, const struct callchain_ke
 	return r;
 }
 
+/*
+ * The frame that addresses outside of all maps share; NULL: this one needs its own, or none was
+ * made yet. Programs without frame pointers have many such callers.
+ */
+static const struct frames_known *symbolizer_nowhere(struct symbolizer *s,
+						     const struct callchain_key *key)
+{
+	return s->frames.nowhere.done && !key->grade &&
+			       (key->exact || !key->ip ||
+				!symbolizer_map(s, key->thread, key->ip - 1))
+		       ? &s->frames.nowhere
+		       : NULL;
+}
+
 int symbolizer_frame(void *ctx, const struct callchain_key *key, struct callchain_frame *ret_frame)
 {
 	struct symbolizer *s = ctx;
 	const struct process_map *map =
 		key->mode == CALLCHAIN_USER ? symbolizer_map(s, key->thread, key->ip) : NULL;
+	const struct frames_known *nowhere =
+		key->mode == CALLCHAIN_USER && !map ? symbolizer_nowhere(s, key) : NULL;
 	struct symbolizer_known wanted, *known;
+
+	if (nowhere) {
+		ret_frame->frame = nowhere->frame;
+		ret_frame->flags = nowhere->flags;
+		return 0;
+	}
 	int r = symbolizer_find_known(s, key, map, &wanted, &known);
 
 	if (r)
