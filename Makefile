@@ -25,7 +25,7 @@ PKGS := libelf $(if $(filter 0,$(LIBDW)),,libdw) libunwind-generic zlib libzstd 
 ifneq ($(filter asan tsan,$(CONFIG)),)
 CFLAGS ?= -O1 -g1
 else
-CFLAGS ?= -O2 -g
+CFLAGS ?= -O3 -g
 endif
 CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. -I$(B)/gen $(shell $(PKG_CONFIG) --cflags $(PKGS) libcurl)
 OURFLAGS := -std=gnu17 $(WARN) -fno-common -fno-omit-frame-pointer -fno-strict-aliasing -MMD -MP

@@ -269,7 +269,7 @@ int opener_open_root(pid_t pid, struct opener_pinned_root *ret_root)
 /* Finds the process's root among the pinned ones, or pins it. */
 static int opener_root_take(struct opener *o, pid_t pid, uint32_t *ret_index)
 {
-	struct opener_root_key key;
+	struct opener_root_key key = {0};
 	int r = opener_identify_root(pid, &key);
 
 	if (r)
@@ -441,7 +441,7 @@ int opener_get(struct opener *o, pid_t pid, struct opener_pinned **ret_p)
 		p = opener_find(o, pid);
 	}
 	if (!p)
-		return r;
+		return r ? r : -ESRCH;
 	*ret_p = p;
 	return p->root_error;
 }

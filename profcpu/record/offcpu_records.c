@@ -175,6 +175,7 @@ static int begin(struct record_offcpu *o, const struct perfdata_record *record,
 					 .tid = record->tid,
 					 .cpu = record->cpu < 0 ? 0 : record->cpu,
 					 .stack = OFFCPU_NO_STACK};
+	struct offcpu_task *put;
 	int r;
 
 	/* 0: in another PID namespace, or idle */
@@ -183,8 +184,9 @@ static int begin(struct record_offcpu *o, const struct perfdata_record *record,
 	r = put_task(o, &task);
 	if (r || !o->offcpu)
 		return r;
-	if (record->time_ns <= o->options.begin_ns)
-		return begin_existing(o, record_offcpu_task(o, record->tid));
+	put = record_offcpu_task(o, record->tid);
+	if (put && record->time_ns <= o->options.begin_ns)
+		return begin_existing(o, put);
 	return offcpu_add(o->offcpu, &(struct offcpu_event){.time_ns = record->time_ns,
 							    .tid = record->tid,
 							    .kind = (uint8_t)kind});
