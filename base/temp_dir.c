@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,17 +18,27 @@ struct temp_dir {
 	char *path;
 	pid_t remover; /* 0: there is none, so only temp_dir_remove removes */
 	int alive_fd;  /* our end of the socket, whose end tells remover to start */
+	int fd;        /* the directory, to remove its contents without remover */
 };
 
 /* The descriptors of the child. */
 enum { REMOVER_SOCKET, REMOVER_FDS };
 
-static void temp_dir_remove_now(const char *path)
+/* Opens a new directory; removes it if that fails. Returns its descriptor or -errno. */
+static int temp_dir_open(const char *path)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int r = fd < 0 ? -errno : fd;
 
-	if (fd >= 0)
-		file_remove_contents(fd);
+	if (fd < 0)
+		(void)rmdir(path);
+	return r;
+}
+
+/* Removes what is in fd, because its name may belong to another directory now. */
+static void temp_dir_remove_now(int fd, const char *path)
+{
+	file_remove_contents(fd);
 	(void)rmdir(path);
 }
 
@@ -43,7 +54,8 @@ static void __attribute__((noreturn)) remover_main(const struct temp_dir *d, int
 	if (dup2(socket_fd, REMOVER_SOCKET) < 0)
 		_exit(EXIT_FAILURE);
 	file_close_from(REMOVER_FDS);
-	int error = mkdtemp(d->path) ? 0 : -errno;
+	int fd = mkdtemp(d->path) ? temp_dir_open(d->path) : -errno;
+	int error = fd < 0 ? fd : 0;
 	int lost = file_write_all(REMOVER_SOCKET, &error, sizeof(error));
 
 	if (error)
@@ -52,7 +64,7 @@ static void __attribute__((noreturn)) remover_main(const struct temp_dir *d, int
 		lost = file_write_all(REMOVER_SOCKET, d->path, strlen(d->path));
 	while (!lost && read(REMOVER_SOCKET, &byte, 1) < 0 && errno == EINTR)
 		;
-	temp_dir_remove_now(d->path);
+	temp_dir_remove_now(fd, d->path);
 	_exit(EXIT_SUCCESS);
 }
 
@@ -86,30 +98,50 @@ static int temp_dir_start(struct temp_dir *d)
 	return error;
 }
 
-/* Ends the child, which removes the directory. */
-static void temp_dir_end(struct temp_dir *d)
+/* Ends the child, which removes the directory. False: there was none, or it failed. */
+static bool temp_dir_end(struct temp_dir *d)
 {
+	int status = -1;
+
 	if (!d->remover)
-		return;
+		return false;
 	close(d->alive_fd);
-	while (waitpid(d->remover, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(d->remover, &status, 0) < 0 && errno == EINTR)
 		;
 	d->remover = 0;
+	return !status;
 }
 
 /* Without a child, the directory stays after a signal. */
-static int temp_dir_open(struct temp_dir *d, int *ret_fd)
+static int temp_dir_begin(struct temp_dir *d, int *ret_fd)
 {
 	int r = temp_dir_start(d);
 
 	if (r == -ECHILD) {
-		temp_dir_end(d);
+		(void)temp_dir_end(d);
 		r = mkdtemp(d->path) ? 0 : -errno;
 	}
 	if (r)
 		return r;
-	*ret_fd = open(d->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return *ret_fd < 0 ? -errno : 0;
+	d->fd = temp_dir_open(d->path);
+	if (d->fd < 0)
+		return d->fd;
+	int fd = fcntl(d->fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0) {
+		r = -errno;
+		temp_dir_remove_now(d->fd, d->path);
+		return r;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static void temp_dir_free(struct temp_dir *d)
+{
+	cleanup_close(&d->fd);
+	free(d->path);
+	free(d);
 }
 
 int temp_dir_make(const char *base, struct temp_dir **ret_dir, int *ret_fd)
@@ -119,19 +151,19 @@ int temp_dir_make(const char *base, struct temp_dir **ret_dir, int *ret_fd)
 
 	if (!d)
 		return -ENOMEM;
+	d->fd = -1;
 	d->path = file_join(base, "profcpu-XXXXXX");
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	int r = d->path ? temp_dir_open(d, ret_fd) : -ENOMEM;
+	int r = d->path ? temp_dir_begin(d, ret_fd) : -ENOMEM;
 
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!r) {
 		*ret_dir = d;
 		return 0;
 	}
-	temp_dir_end(d);
-	free(d->path);
-	free(d);
+	(void)temp_dir_end(d);
+	temp_dir_free(d);
 	return r;
 }
 
@@ -139,8 +171,7 @@ void temp_dir_remove(struct temp_dir *d)
 {
 	if (!d)
 		return;
-	temp_dir_end(d);
-	temp_dir_remove_now(d->path);
-	free(d->path);
-	free(d);
+	if (!temp_dir_end(d))
+		temp_dir_remove_now(d->fd, d->path);
+	temp_dir_free(d);
 }
