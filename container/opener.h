@@ -115,9 +115,9 @@ int opener_each_own(struct opener *o, int (*fn)(void *ctx, pid_t pid, uid_t uid)
 int opener_own_entry(struct opener *o, const char *path, int *ret_fd);
 
 /*
- * Connects to a stream socket inside the target's root, without blocking. 0; -ENOENT: no socket;
- * -EACCES: the target itself may not connect; errors of opener_file and connect(2). The caller
- * closes *ret_fd.
+ * Connects to a stream socket inside the target's root, without blocking. Owners and links are
+ * checked as in opener_perfmap. 0; -ENOENT: no socket; -EACCES: another user's, or the target may
+ * not connect; errors of opener_file and connect(2). The caller closes *ret_fd.
  */
 int opener_socket(struct opener *o, pid_t pid, const char *path, int *ret_fd);
 
@@ -154,8 +154,9 @@ int opener_program(struct opener *o, pid_t pid, const char *path, uint64_t max_b
  * Opens the target's perf map: first /tmp/perf-NSPID.map in the target's root, then
  * /tmp/perf-PID.map in ours. If the target's root is inaccessible, it also tries
  * /tmp/perf-NSPID.map in ours. Everybody may put files there, so the owner must be the target's
- * user or root: uid 0, or the uid that is 0 in the target's user namespace. Errors as opener_file;
- * if several places fail, the first error that is not -ENOENT.
+ * user or root: uid 0, or the uid that is 0 in the target's user namespace. A link there must
+ * belong to the target's user or to the directory's owner, also if fs.protected_symlinks is 0.
+ * Errors as opener_file; if several places fail, the first error that is not -ENOENT.
  */
 int opener_perfmap(struct opener *o, pid_t pid, uint64_t max_bytes, int *ret_fd);
 

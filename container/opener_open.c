@@ -22,9 +22,10 @@ struct opener_request {
 	const struct rights *rights; /* NULL: ours */
 	const char *path;
 	uint64_t max_bytes;
-	bool socket;  /* connect to it, instead of a regular file */
-	bool probed;  /* do not count it as skipped: the file may not exist */
-	bool planted; /* others may put files there: only root's and the target's are accepted */
+	bool socket; /* connect to it, instead of a regular file */
+	bool probed; /* do not count it as skipped: the file may not exist */
+	/* Others may put files and links there: only root's and the target's are accepted. */
+	bool planted;
 };
 
 /* Opens the file behind path_fd for reading, even if its name now belongs to another file. */
@@ -41,6 +42,11 @@ static int opener_reopen(int path_fd, int *ret_fd)
 	return 0;
 }
 
+static bool opener_is_of_other(const struct opener_request *q, uid_t owner)
+{
+	return q->planted && owner && owner != q->rights->uid && owner != q->root->uid0;
+}
+
 /* Checks the file behind path_fd, then opens it for reading. rights: as in resolve_place. */
 static int opener_accept(int path_fd, const struct opener_request *q, const struct rights *rights,
 			 int *ret_fd)
@@ -51,7 +57,7 @@ static int opener_accept(int path_fd, const struct opener_request *q, const stru
 		return -errno;
 	if (!S_ISREG(st.st_mode) || (rights && !rights_may(rights, path_fd, &st, R_OK)))
 		return -EACCES;
-	if (q->planted && st.st_uid && st.st_uid != q->rights->uid && st.st_uid != q->root->uid0)
+	if (opener_is_of_other(q, st.st_uid))
 		return -EACCES;
 	if (st.st_size < 0 || (uint64_t)st.st_size > q->max_bytes)
 		return -E2BIG;
@@ -59,7 +65,8 @@ static int opener_accept(int path_fd, const struct opener_request *q, const stru
 }
 
 /* Connects to the socket behind path_fd without blocking. */
-static int opener_connect(int path_fd, const struct rights *rights, int *ret_fd)
+static int opener_connect(int path_fd, const struct opener_request *q, const struct rights *rights,
+			  int *ret_fd)
 {
 	AUTO_CLOSE int s = -1;
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -69,7 +76,7 @@ static int opener_connect(int path_fd, const struct rights *rights, int *ret_fd)
 		return -errno;
 	if (!S_ISSOCK(st.st_mode))
 		return -ENOENT;
-	if (rights && !rights_may(rights, path_fd, &st, W_OK))
+	if ((rights && !rights_may(rights, path_fd, &st, W_OK)) || opener_is_of_other(q, st.st_uid))
 		return -EACCES;
 	s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s < 0)
@@ -86,7 +93,8 @@ static int opener_open(struct opener *o, const struct opener_request *q, int *re
 {
 	struct opener_visit visit = {.o = o, .root = q->root, .path = q->probed ? NULL : q->path};
 	struct resolve_place place = {.root_fd = q->root->root_fd,
-				      .by_steps = o->by_steps,
+				      /* Steps refuse links of others on any kernel. */
+				      .by_steps = o->by_steps || q->planted,
 				      .uid = q->rights ? q->rights->uid : geteuid(),
 				      .enter = opener_enter,
 				      .ctx = &visit};
@@ -107,7 +115,7 @@ static int opener_open(struct opener *o, const struct opener_request *q, int *re
 	if (!r)
 		r = resolve(&place, q->path, &path_fd);
 	if (!r)
-		r = q->socket ? opener_connect(path_fd, place.rights, ret_fd)
+		r = q->socket ? opener_connect(path_fd, q, place.rights, ret_fd)
 			      : opener_accept(path_fd, q, place.rights, ret_fd);
 	rights_restore(saved);
 	return r;
@@ -182,7 +190,7 @@ int opener_file(struct opener *o, pid_t pid, const char *path, uint64_t max_byte
 
 int opener_socket(struct opener *o, pid_t pid, const char *path, int *ret_fd)
 {
-	struct opener_request q = {.path = path, .socket = true};
+	struct opener_request q = {.path = path, .socket = true, .planted = true};
 
 	return opener_open_in_target(o, pid, &q, ret_fd);
 }

@@ -495,17 +495,50 @@ static void a_linked_perf_map_is_refused(void **state)
 	}
 }
 
+/* Also on kernels that would follow it, because fs.protected_symlinks is 0. */
+static void another_users_link_to_roots_perf_map_is_refused(void **state)
+{
+	char path[64];
+	int fd;
+
+	(void)state;
+	for (int way = 0; way < 4; way++) {
+		struct child c = start_child(be_root, be_root);
+		struct opener *o = opener_of(way);
+
+		snprintf(path, sizeof(path), "/tmp/perf-%d.map", c.pid);
+		unlink(path);
+		assert_int_equal(symlink(in_dir("shut"), path), 0);
+		assert_int_equal(lchown(path, THIRD, THIRD), 0);
+		int theirs = opener_perfmap(o, c.pid, LIMIT, &fd);
+
+		assert_int_equal(lchown(path, 0, 0), 0);
+		int roots = opener_perfmap(o, c.pid, LIMIT, &fd);
+
+		unlink(path);
+		if (theirs != -EACCES || roots)
+			fail_msg("way %d: link of another user: %d, of root: %d", way, theirs,
+				 roots);
+		close(fd);
+		end_child(&c);
+		opener_free(o);
+	}
+}
+
 /* The vault holds a socket that everybody may connect to. */
 static void a_socket_needs_the_targets_rights(void **state)
 {
 	static const struct {
 		const char *name;
+		uid_t owner;
 		mode_t mode;
 		int error;
-	} sockets[] = {{"socket", 0666, 0},
-		       {"socket-shut", 0600, -EACCES},
-		       {"socket-read", 0644, -EACCES},
-		       {"vault/socket", 0666, -EACCES}};
+	} sockets[] = {{"socket", 0, 0666, 0},
+		       {"socket-own", TARGET, 0600, 0},
+		       {"socket-third", THIRD, 0666, -EACCES},
+		       {"socket-shut", 0, 0600, -EACCES},
+		       {"socket-read", 0, 0644, -EACCES},
+		       {"vault/socket", 0, 0666, -EACCES}};
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	int fd;
 
@@ -516,6 +549,7 @@ static void a_socket_needs_the_targets_rights(void **state)
 		snprintf(a.sun_path, sizeof(a.sun_path), "%s/%s", dir, sockets[i].name);
 		assert_int_equal(bind(s, (struct sockaddr *)&a, sizeof(a)) | listen(s, 9), 0);
 		assert_int_equal(chmod(a.sun_path, sockets[i].mode), 0);
+		assert_int_equal(chown(a.sun_path, sockets[i].owner, sockets[i].owner), 0);
 		for (int way = 0; way < 4; way++) {
 			struct child c = start_child(become_target, be_root);
 			struct opener *o = opener_of(way);
@@ -720,6 +754,7 @@ int main(void)
 		cmocka_unit_test(rights_that_were_gained_are_not_used),
 		cmocka_unit_test(rights_of_an_ended_process_end_with_its_pid),
 		cmocka_unit_test(a_linked_perf_map_is_refused),
+		cmocka_unit_test(another_users_link_to_roots_perf_map_is_refused),
 		cmocka_unit_test(a_socket_needs_the_targets_rights),
 		cmocka_unit_test(a_mapped_image_needs_no_rights),
 		cmocka_unit_test(a_running_program_needs_no_rights),
