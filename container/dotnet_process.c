@@ -3,13 +3,13 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "container/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -60,15 +60,27 @@ static bool dotnet_port_in_own_tmp(pid_t pid)
 	return !lstat(path, &st) && S_ISSOCK(st.st_mode) && st.st_uid == status.uid;
 }
 
-int dotnet_probe(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime)
+/* Most processes have no .NET, and one search is cheaper than parsing the lines. */
+static int dotnet_scan_lines(void *ctx, char *lines, size_t len)
+{
+	struct dotnet_maps **maps = ctx;
+
+	if (!memmem(lines, len, "/libcoreclr.so", 14) && !memmem(lines, len, "/memfd:do", 9))
+		return 0;
+	if (!*maps)
+		*maps = calloc(1, sizeof(**maps));
+	if (!*maps)
+		return -ENOMEM;
+	dotnet_text_scan_maps(lines, *maps);
+	return 0;
+}
+
+int dotnet_probe(struct opener *o, pid_t pid, const struct proc_maps_limit *limit,
+		 struct dotnet_runtime *ret_runtime)
 {
 	struct dotnet_runtime runtime = {0};
 	AUTO_FREE struct dotnet_maps *maps = NULL;
-	AUTO_FREE char *text = NULL;
-	/* Most processes have no .NET, and one search is cheaper than parsing the lines. */
-	static const char *const words[] = {"/libcoreclr.so", "/memfd:do"};
-	uint32_t found = 0;
-	int r = proc_search_maps(pid, words, sizeof(words) / sizeof(*words), &found);
+	int r = proc_scan_maps(pid, limit, dotnet_scan_lines, &maps);
 
 	if (r == -EACCES || r == -EPERM) {
 		runtime.is_dotnet = dotnet_port_in_own_tmp(pid);
@@ -77,15 +89,9 @@ int dotnet_probe(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime
 		*ret_runtime = runtime;
 		return 0;
 	}
-	if (!r && found)
-		r = proc_read_maps(pid, &text);
 	if (r)
 		return r;
-	if (text) {
-		maps = malloc(sizeof(*maps));
-		if (!maps)
-			return -ENOMEM;
-		dotnet_text_scan_maps(text, maps);
+	if (maps) {
 		runtime.is_dotnet = maps->coreclr || maps->jit || maps->port;
 		memcpy(runtime.version, maps->version, sizeof(runtime.version));
 		if (maps->coreclr && !runtime.version[0])
@@ -96,19 +102,32 @@ int dotnet_probe(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime
 	return 0;
 }
 
-int dotnet_loader_file(pid_t pid, const char **ret_file)
+enum { LOADER_CORELIB, LOADER_CONTEXT, LOADER_EMIT, LOADER_FILES };
+static const char *const loader_files[LOADER_FILES] = {
+	"/System.Private.CoreLib.dll", "/System.Runtime.Loader.dll", "/System.Reflection.Emit.dll"};
+
+static int dotnet_find_loaders(void *ctx, char *lines, size_t len)
 {
-	static const char *const files[] = {"/System.Private.CoreLib.dll",
-					    "/System.Runtime.Loader.dll",
-					    "/System.Reflection.Emit.dll"};
-	uint32_t found = 0;
-	int r = proc_search_maps(pid, files, sizeof(files) / sizeof(*files), &found);
+	bool *found = ctx;
+
+	for (int i = 0; i < LOADER_FILES; i++)
+		found[i] |= memmem(lines, len, loader_files[i], strlen(loader_files[i])) != NULL;
+	return 0;
+}
+
+int dotnet_loader_file(pid_t pid, uint64_t until_ns, const char **ret_file)
+{
+	const struct proc_maps_limit limit = {PROC_MAPS_MAX, until_ns};
+	bool found[LOADER_FILES] = {false};
+	int r = proc_scan_maps(pid, &limit, dotnet_find_loaders, found);
 
 	if (r)
 		return r;
-	if (!(found & 1))
+	if (!found[LOADER_CORELIB])
 		return -ENODATA;
-	*ret_file = found & 2 ? files[1] + 1 : found & 4 ? files[2] + 1 : NULL;
+	*ret_file = found[LOADER_CONTEXT] ? loader_files[LOADER_CONTEXT] + 1
+		    : found[LOADER_EMIT]  ? loader_files[LOADER_EMIT] + 1
+					  : NULL;
 	return 0;
 }
 

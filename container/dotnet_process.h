@@ -8,6 +8,7 @@
 
 #include "container/dotnet_text.h"
 #include "container/opener.h"
+#include "container/proc.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,9 +24,10 @@ struct dotnet_runtime {
 /*
  * Finds out whether a process runs .NET, by its memory map. If the map is not readable, searches
  * our own /tmp for a diagnostic port with its PID and start time. Returns 0, also for processes
- * without .NET; -EACCES, -EPERM: unknown; -ESRCH; -errno.
+ * without .NET; -EACCES, -EPERM, -E2BIG, -ETIMEDOUT (limit): unknown; -ESRCH; -errno.
  */
-int dotnet_probe(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime);
+int dotnet_probe(struct opener *o, pid_t pid, const struct proc_maps_limit *limit,
+		 struct dotnet_runtime *ret_runtime);
 
 /*
  * Searches the memory map for assemblies that a program needs to load collectible assemblies:
@@ -33,9 +35,9 @@ int dotnet_probe(struct opener *o, pid_t pid, struct dotnet_runtime *ret_runtime
  * program that uses one of them keeps it mapped. *ret_file: its file name, static; NULL: none.
  *
  * 0; -ENODATA: no assembly is mapped as a file of its own, as in a single-file program; errors of
- * proc_read.
+ * proc_scan_maps, which ends by until_ns.
  */
-int dotnet_loader_file(pid_t pid, const char **ret_file);
+int dotnet_loader_file(pid_t pid, uint64_t until_ns, const char **ret_file);
 
 enum dotnet_port_state {
 	DOTNET_PORT_OPEN, /* the runtime listens, and we may connect */

@@ -67,14 +67,13 @@ static void dotnet_scan_map(const struct proc_map *m, struct dotnet_maps *maps)
 		dotnet_scan_coreclr(m, len - name, maps);
 }
 
-void dotnet_text_scan_maps(char *maps_text, struct dotnet_maps *ret_maps)
+void dotnet_text_scan_maps(char *lines, struct dotnet_maps *maps)
 {
 	struct proc_map m;
 
-	memset(ret_maps, 0, sizeof(*ret_maps));
-	while (proc_map_next(&maps_text, &m))
+	while (proc_map_next(&lines, &m))
 		if (m.path_len)
-			dotnet_scan_map(&m, ret_maps);
+			dotnet_scan_map(&m, maps);
 }
 
 /*

@@ -23,8 +23,11 @@ struct dotnet_maps {
 	char coreclr_dir[4096]; /* folder of libcoreclr.so, in the target's root */
 };
 
-/* Scans the text of /proc/PID/maps. Changes the text, as proc_map_next does. */
-void dotnet_text_scan_maps(char *maps, struct dotnet_maps *ret_maps);
+/*
+ * Adds what lines of /proc/PID/maps show to *maps, which is zeroed before the first ones. Changes
+ * the lines, as proc_map_next does.
+ */
+void dotnet_text_scan_maps(char *lines, struct dotnet_maps *maps);
 
 /*
  * Finds the version of the framework Microsoft.NETCore.App in the text of an application's

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/vec.h"
 #include "container/memory_left.h"
 #include "container/proc_text.h"
 
@@ -10,15 +11,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define PROC_PATH_BYTES 96
-#define PROC_MAPS_SMALL ((size_t)4 << 20) /* bytes of maps that always fit into memory */
-#define PROC_MAPS_MAX ((size_t)256 << 20)
-#define PROC_MAPS_PART 8 /* of the memory that is left, at most, for a larger text */
-#define PROC_WORD_BYTES 255
-#define PROC_SEARCH_BYTES 16384
+#define PROC_MAPS_PART                                                            \
+	8 /* of the memory that is left, at most, for a text over PROC_MAPS_SMALL \
+	   */
+#define PROC_MAPS_READ_NS (2 * NS_PER_S)
+#define PROC_LINES_BYTES 32768     /* a longer line is refused */
 #define PROC_PF_KTHREAD 0x00200000 /* linux/sched.h; in field 9 of stat since Linux 2.6.27 */
 
 int proc_each_numeric_name(const char *dir_path, int (*fn)(void *ctx, pid_t pid), void *ctx)
@@ -100,29 +102,18 @@ int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **r
 	return proc_error(pid, tid, r);
 }
 
-int proc_read_maps(pid_t pid, char **ret_text)
+int proc_scan_maps(pid_t pid, const struct proc_maps_limit *limit,
+		   int (*fn)(void *ctx, char *lines, size_t len), void *ctx)
 {
-	size_t len;
-	int r = proc_read(pid, 0, "maps", PROC_MAPS_SMALL, ret_text, &len);
-
-	if (r != -E2BIG)
-		return r;
-	uint64_t max = memory_left() / PROC_MAPS_PART;
-
-	return proc_read(pid, 0, "maps", max < PROC_MAPS_MAX ? (size_t)max : PROC_MAPS_MAX,
-			 ret_text, &len);
-}
-
-int proc_search_maps(pid_t pid, const char *const words[], size_t n, uint32_t *ret_found)
-{
-	char text[PROC_SEARCH_BYTES];
-	uint32_t found = 0;
-	size_t kept = 0;
+	AUTO_FREE char *text = malloc(PROC_LINES_BYTES + 1);
+	size_t kept = 0, bytes = 0;
 	int r;
 	AUTO_CLOSE int fd = proc_open(pid, 0, "maps", &r);
 
+	if (!text)
+		return -ENOMEM;
 	while (!r) {
-		ssize_t got = read(fd, text + kept, sizeof(text) - kept);
+		ssize_t got = read(fd, text + kept, PROC_LINES_BYTES - kept);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -130,17 +121,62 @@ int proc_search_maps(pid_t pid, const char *const words[], size_t n, uint32_t *r
 		if (got <= 0)
 			break;
 		size_t len = kept + (size_t)got;
+		const char *newline = memrchr(text, '\n', len);
+		size_t whole = newline ? (size_t)(newline + 1 - text) : 0;
+		char next = text[whole];
 
-		for (size_t i = 0; i < n; i++)
-			if (memmem(text, len, words[i], strlen(words[i])))
-				found |= (uint32_t)1 << i;
-		/* A word may continue in the next piece. */
-		kept = len < PROC_WORD_BYTES ? len : PROC_WORD_BYTES;
-		memmove(text, text + len - kept, kept);
+		bytes += (size_t)got;
+		text[whole] = 0;
+		if (bytes > limit->max_bytes || len - whole == PROC_LINES_BYTES)
+			r = -E2BIG;
+		else if (clock_monotonic_ns() > limit->until_ns)
+			r = -ETIMEDOUT;
+		else if (whole)
+			r = fn(ctx, text, whole);
+		/* The rest of the last line comes with the next piece. */
+		text[whole] = next;
+		kept = len - whole;
+		memmove(text, text + whole, kept);
 	}
-	if (!r)
-		*ret_found = found;
 	return proc_error(pid, 0, r);
+}
+
+/* The text of proc_read_maps. */
+struct proc_maps_text {
+	char *v;
+	size_t len, cap, max; /* max: 0 until it is known */
+};
+
+static int proc_maps_append(void *ctx, char *lines, size_t len)
+{
+	struct proc_maps_text *t = ctx;
+
+	if (t->len + len > PROC_MAPS_SMALL && !t->max)
+		t->max = (size_t)(memory_left() / PROC_MAPS_PART) + 1;
+	if (t->max && t->len + len > t->max)
+		return -E2BIG;
+	if (vec_grow((void **)&t->v, &t->cap, 1, t->len + len + 1))
+		return -ENOMEM;
+	memcpy(t->v + t->len, lines, len + 1);
+	t->len += len;
+	return 0;
+}
+
+int proc_read_maps(pid_t pid, char **ret_text)
+{
+	const struct proc_maps_limit limit = {PROC_MAPS_MAX,
+					      clock_monotonic_ns() + PROC_MAPS_READ_NS};
+	struct proc_maps_text t = {0};
+	int r = proc_scan_maps(pid, &limit, proc_maps_append, &t);
+
+	/* A process without memory has no lines. */
+	if (!r && !t.v)
+		r = proc_maps_append(&t, "", 0);
+	if (r)
+		free(t.v);
+	else
+		*ret_text = t.v;
+	return r;
 }
 
 /* Finds out by a flag in stat, for kernels without the line "Kthread". */

@@ -32,16 +32,30 @@ int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **r
 	      size_t *ret_len);
 
 /*
- * Reads /proc/PID/maps whole: at most 256 MiB, about 2.5 million lines, and at most an eighth of
- * the memory that is left. A process can map files with paths of 4 kB. Otherwise as proc_read.
+ * Limits of reading /proc/PID/maps. A process can make this list long: 65,530 maps of files whose
+ * paths have 16 kB there are 1 GB, which takes seconds. It can also delay each read, with changes
+ * of its maps.
  */
-int proc_read_maps(pid_t pid, char **ret_text);
+#define PROC_MAPS_SMALL ((size_t)4 << 20) /* bytes; about 40,000 usual lines, read in 10 ms */
+#define PROC_MAPS_MAX ((size_t)32 << 20)  /* about 320,000 usual lines */
+struct proc_maps_limit {
+	size_t max_bytes;
+	uint64_t until_ns; /* CLOCK_MONOTONIC */
+};
 
 /*
- * Searches /proc/PID/maps for n words, at most 32, of less than 256 bytes. *ret_found: bit i is set
- * if it contains words[i]. Needs little memory for any number of maps. Errors as for proc_read.
+ * Calls fn for each piece of /proc/PID/maps: len bytes of whole lines, then a NUL. fn may change
+ * them. Stops when fn returns non-zero, and returns that. Needs little memory for any number of
+ * maps. 0; -E2BIG: over max_bytes, or a line of 32 KiB; -ETIMEDOUT; errors of proc_read.
  */
-int proc_search_maps(pid_t pid, const char *const words[], size_t n, uint32_t *ret_found);
+int proc_scan_maps(pid_t pid, const struct proc_maps_limit *limit,
+		   int (*fn)(void *ctx, char *lines, size_t len), void *ctx);
+
+/*
+ * Reads /proc/PID/maps whole, in at most 2 s: at most PROC_MAPS_MAX, and at most an eighth of the
+ * memory that is left. -E2BIG, -ETIMEDOUT: over a limit; otherwise as proc_read.
+ */
+int proc_read_maps(pid_t pid, char **ret_text);
 
 /* Reads /proc/PID/status. 0, -ESRCH, -EACCES, -EBADMSG, -errno. */
 int proc_status(pid_t pid, struct proc_status *ret_status);

@@ -1,6 +1,7 @@
 #include "container/process_list.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -12,11 +13,34 @@ struct process_list_scan {
 	struct process_list list;
 	bool dotnet_only;
 	pid_t self;
+	uint64_t long_maps_ns; /* time left for long lists of maps */
 };
 
+#define PROCESS_LIST_MAPS_NS (NS_PER_S / 4)
+#define PROCESS_LIST_LONG_MAPS_NS (2 * NS_PER_S) /* for all long lists of maps together */
+
+/* Whether a probe failed, but not because the process has ended. */
 static bool process_list_error_is_denial(int r)
 {
-	return r == -EACCES || r == -EPERM;
+	return r == -EACCES || r == -EPERM || r == -E2BIG || r == -ETIMEDOUT;
+}
+
+/* Probes a process, and again without haste if its list of maps is long. */
+static int process_list_probe(struct process_list_scan *scan, pid_t pid,
+			      struct dotnet_runtime *ret_runtime)
+{
+	uint64_t begin_ns = clock_monotonic_ns();
+	struct proc_maps_limit limit = {PROC_MAPS_SMALL, begin_ns + PROCESS_LIST_MAPS_NS};
+	int r = dotnet_probe(scan->o, pid, &limit, ret_runtime);
+
+	if ((r != -E2BIG && r != -ETIMEDOUT) || !scan->long_maps_ns)
+		return r;
+	limit = (struct proc_maps_limit){PROC_MAPS_MAX, begin_ns + scan->long_maps_ns};
+	r = dotnet_probe(scan->o, pid, &limit, ret_runtime);
+	uint64_t took_ns = clock_monotonic_ns() - begin_ns;
+
+	scan->long_maps_ns -= took_ns < scan->long_maps_ns ? took_ns : scan->long_maps_ns;
+	return r;
 }
 
 static void process_list_container(pid_t pid, struct process_entry *t)
@@ -28,17 +52,21 @@ static void process_list_container(pid_t pid, struct process_entry *t)
 		cgroup_container_id(text, t->container, sizeof(t->container));
 }
 
-static void process_list_add_denied(struct process_list_denied *denied, pid_t pid)
+static void process_list_add_denied(struct process_list_denied *denied, pid_t pid, int error)
 {
 	struct access_denial denial = {.reason = ACCESS_ELSEWHERE};
+	int reason = PROCESS_LIST_LONG_MAPS;
 
-	/* A process that has ended meanwhile counts as ACCESS_ELSEWHERE. */
-	(void)access_probe(pid, &denial);
-	size_t n = denied->by[denial.reason].count++;
+	if (error == -EACCES || error == -EPERM) {
+		/* A process that has ended meanwhile counts as ACCESS_ELSEWHERE. */
+		(void)access_probe(pid, &denial);
+		reason = denial.reason;
+	}
+	size_t n = denied->by[reason].count++;
 
 	denied->count++;
 	if (n < PROCESS_LIST_DENIED_NAMED)
-		denied->by[denial.reason].pids[n] = pid;
+		denied->by[reason].pids[n] = pid;
 }
 
 /* Writes "PID 1, 7, 12 and 37 more". */
@@ -55,7 +83,7 @@ static void process_list_pids_text(const pid_t *pids, size_t n, char *buf, size_
 
 void process_list_denied_text(const struct process_list_denied *denied, char *buf, size_t cap)
 {
-	static const char *const words[ACCESS_REASONS][2] = {
+	static const char *const words[PROCESS_LIST_REASONS][2] = {
 		[ACCESS_OTHER_USER] = {"belongs to another user", "belong to other users"},
 		[ACCESS_NOT_DUMPABLE] = {"is not dumpable", "are not dumpable"},
 		[ACCESS_CAPABILITIES] = {"holds capabilities that we lack",
@@ -63,11 +91,13 @@ void process_list_denied_text(const struct process_list_denied *denied, char *bu
 		[ACCESS_ELSEWHERE] =
 			{"is in another user namespace or guarded by a security module",
 			 "are in other user namespaces or guarded by a security module"},
+		[PROCESS_LIST_LONG_MAPS] = {"has too many memory maps to read in time",
+					    "have too many memory maps to read in time"},
 	};
 	size_t len = 0;
 
 	*buf = 0;
-	for (int i = 0; i < ACCESS_REASONS; i++) {
+	for (int i = 0; i < PROCESS_LIST_REASONS; i++) {
 		size_t n = denied->by[i].count;
 		char pids[80];
 
@@ -81,7 +111,8 @@ void process_list_denied_text(const struct process_list_denied *denied, char *bu
 
 bool process_list_need_ptrace(const struct process_list_denied *denied)
 {
-	return denied->count > denied->by[ACCESS_ELSEWHERE].count;
+	return denied->count >
+	       denied->by[ACCESS_ELSEWHERE].count + denied->by[PROCESS_LIST_LONG_MAPS].count;
 }
 
 /* Adds one process; skips processes that end meanwhile. */
@@ -95,10 +126,10 @@ static int process_list_add(void *ctx, pid_t pid)
 
 	if (r || status.kernel_thread || status.state == 'Z' || status.state == 'X')
 		return r == -ENOMEM ? r : 0;
-	r = dotnet_probe(scan->o, pid, &t.dotnet);
+	r = process_list_probe(scan, pid, &t.dotnet);
 	t.denied = process_list_error_is_denial(r);
 	if (t.denied)
-		process_list_add_denied(&scan->list.denied, pid);
+		process_list_add_denied(&scan->list.denied, pid, r);
 	if (r && !t.denied)
 		return r == -ENOMEM ? r : 0;
 	if (scan->dotnet_only && !t.dotnet.is_dotnet)
@@ -125,7 +156,10 @@ static int process_list_by_pid(const void *a, const void *b)
 
 int process_list_load(struct opener *o, bool dotnet_only, struct process_list *ret_list)
 {
-	struct process_list_scan scan = {.o = o, .dotnet_only = dotnet_only, .self = getpid()};
+	struct process_list_scan scan = {.o = o,
+					 .dotnet_only = dotnet_only,
+					 .self = getpid(),
+					 .long_maps_ns = PROCESS_LIST_LONG_MAPS_NS};
 	int r = proc_each_pid(process_list_add, &scan);
 
 	if (r) {

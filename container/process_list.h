@@ -11,7 +11,7 @@ struct process_entry {
 	pid_t pid, ppid, ns_pid; /* ns_pid: in its innermost PID namespace */
 	uid_t uid;               /* effective */
 	bool other_root;         /* its root is not ours, nor are its user names */
-	bool denied;             /* access denied, so unknown whether it is .NET */
+	bool denied;             /* not inspected, so unknown whether it is .NET */
 	struct dotnet_runtime dotnet;
 	char comm[PROC_COMM_BYTES];             /* program name, without arguments */
 	char container[CGROUP_CONTAINER_BYTES]; /* empty: none found */
@@ -19,13 +19,16 @@ struct process_entry {
 
 #define PROCESS_LIST_DENIED_NAMED 3 /* PIDs kept for each reason; the rest are counted */
 
-/* Processes that denied access. */
+/* Reasons why a process is not inspected: that it denies access, and one more. */
+enum { PROCESS_LIST_LONG_MAPS = ACCESS_REASONS, PROCESS_LIST_REASONS };
+
+/* Processes that are not inspected. */
 struct process_list_denied {
 	size_t count; /* all reasons together */
 	struct {
 		size_t count;
 		pid_t pids[PROCESS_LIST_DENIED_NAMED]; /* the first ones */
-	} by[ACCESS_REASONS];
+	} by[PROCESS_LIST_REASONS];
 };
 
 struct process_list {

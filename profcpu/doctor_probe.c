@@ -274,12 +274,27 @@ static void doctor_probe_memory(struct doctor_target *t)
 	clr_jit_code_free(jit);
 }
 
+static int doctor_stop_reading(void *ctx, char *lines, size_t len)
+{
+	(void)ctx;
+	(void)lines;
+	return len > 0;
+}
+
+/* Whether the list of memory maps is readable. 0 or -errno. */
+static int doctor_probe_maps(pid_t pid, const struct proc_maps_limit *limit)
+{
+	int r = proc_scan_maps(pid, limit, doctor_stop_reading, NULL);
+
+	return r > 0 ? 0 : r;
+}
+
 static void doctor_probe_target(struct doctor_target *t, struct opener *o)
 {
 	struct opener_process pinned;
 	AUTO_CLOSE int map_fd = -1;
 	struct stat st;
-	uint32_t found;
+	const struct proc_maps_limit limit = {PROC_MAPS_MAX, clock_monotonic_ns() + DOCTOR_MAPS_NS};
 
 	t->status_error = proc_status(t->pid, &t->status);
 	if (t->status_error)
@@ -288,10 +303,10 @@ static void doctor_probe_target(struct doctor_target *t, struct opener *o)
 	t->event_error = doctor_try_event(t->pid, -1, true);
 	t->root_error = opener_pin(o, t->pid);
 	t->other_root = !opener_process(o, t->pid, &pinned) && pinned.other_root;
-	t->maps_error = proc_search_maps(t->pid, NULL, 0, &found);
+	t->maps_error = doctor_probe_maps(t->pid, &limit);
 	t->denial.reason = ACCESS_ELSEWHERE;
 	(void)access_probe(t->pid, &t->denial); /* fails if the process has ended meanwhile */
-	t->dotnet_error = dotnet_probe(o, t->pid, &t->dotnet);
+	t->dotnet_error = dotnet_probe(o, t->pid, &limit, &t->dotnet);
 	doctor_probe_memory(t);
 	t->perfmap_error = opener_perfmap(o, t->pid, DOCTOR_PERFMAP_MAX, &map_fd);
 	if (!t->perfmap_error && !fstat(map_fd, &st))

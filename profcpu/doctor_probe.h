@@ -6,6 +6,7 @@
 #ifndef PROFCPU_DOCTOR_PROBE_H
 #define PROFCPU_DOCTOR_PROBE_H
 
+#include "base/clock.h"
 #include "container/access.h"
 #include "container/dotnet_process.h"
 #include "container/proc.h"
@@ -19,6 +20,7 @@
 
 #define DOCTOR_UNKNOWN PERMISSION_UNKNOWN    /* a sysctl that cannot be read */
 #define DOCTOR_RING_WANTED ((size_t)2 << 20) /* bytes for each CPU; ring_bytes of sampler.h */
+#define DOCTOR_MAPS_NS (2 * NS_PER_S)        /* limit for reading a target's memory maps */
 
 enum doctor_place {
 	DOCTOR_HOST,

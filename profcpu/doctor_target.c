@@ -102,6 +102,12 @@ static void doctor_report_target_dotnet(const struct doctor_facts *f, struct doc
 {
 	const struct doctor_target *t = &f->target;
 
+	if (t->dotnet_error == -E2BIG || t->dotnet_error == -ETIMEDOUT) {
+		doctor_add_row(report, DOCTOR_NO, "target runtime", "it may or may not run .NET",
+			       NULL, "it has more maps than profcpu reads: %d MiB in %d s",
+			       (int)(PROC_MAPS_MAX >> 20), (int)(DOCTOR_MAPS_NS / NS_PER_S));
+		return;
+	}
 	if (t->dotnet_error) {
 		char why[sizeof(((struct doctor_item *)0)->found)];
 

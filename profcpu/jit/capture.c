@@ -89,8 +89,10 @@ static void capture_take(struct jit_capture *c, pid_t pid, uint64_t since_ns, ui
 	size_t n = c->watched.heap.len + c->finished.len;
 
 	if (p) {
-		if (!p->way)
+		if (!p->way) {
 			p->since_ns = since_ns;
+			p->long_maps = false;
+		}
 		/* A process that is followed may be another program now. */
 		p->next_ns = now;
 		jit_queue_update(&c->watched, p);
@@ -394,11 +396,18 @@ void jit_capture_note_users(struct jit_capture *c, struct opener *opener)
 	vec_free(&users.v);
 }
 
-static const char *capture_unseen_reason(int error)
+static void capture_unseen_reason(const struct jit_processes *s, char *text, size_t cap)
 {
-	return error == -ETIMEDOUT   ? "there was no time"
-	       : error == -EOVERFLOW ? "there were too many at once"
-				     : strerror(-error);
+	int e = s->unseen_error;
+
+	if (e == -E2BIG)
+		snprintf(text, cap, "the list of memory maps of process %d is longer than %zu MiB",
+			 (int)s->unseen_pid, PROC_MAPS_MAX >> 20);
+	else
+		snprintf(text, cap, "%s",
+			 e == -ETIMEDOUT   ? "there was no time"
+			 : e == -EOVERFLOW ? "there were too many at once"
+					   : strerror(-e));
 }
 
 void jit_capture_report(const struct jit_capture *c, bool quiet)
@@ -410,11 +419,14 @@ void jit_capture_report(const struct jit_capture *c, bool quiet)
 		return;
 	}
 	jit_ended_report(&c->kept, c->shared.names, quiet);
-	if (c->shared.unseen && c->shared.names != JIT_NAMES_NONE)
-		log_warn("%zu process%s: not known whether %s .NET: %s", c->shared.unseen,
-			 c->shared.unseen == 1 ? "" : "es",
-			 c->shared.unseen == 1 ? "it runs" : "they run",
-			 capture_unseen_reason(c->shared.unseen_error));
+	if (!c->shared.unseen || c->shared.names == JIT_NAMES_NONE)
+		return;
+	char why[128];
+
+	capture_unseen_reason(&c->shared, why, sizeof(why));
+	log_warn("%zu process%s: not known whether %s .NET: %s", c->shared.unseen,
+		 c->shared.unseen == 1 ? "" : "es", c->shared.unseen == 1 ? "it runs" : "they run",
+		 why);
 }
 
 bool jit_capture_is_written(const struct jit_capture *c)

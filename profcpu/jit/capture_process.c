@@ -25,6 +25,9 @@
 #define PROCESS_YOUNG_NS (2 * NS_PER_S) /* age since the process was added */
 /* A process that could not be read in time waits 20 times as long as the attempt took. */
 #define PROCESS_LATE_SHARE 20
+/* Longest time of a probe, and of one of a process with long_maps. */
+#define PROCESS_MAPS_NS (NS_PER_S / 4)
+#define PROCESS_LONG_MAPS_NS NS_PER_S
 /* disk space left for perf.data and the end of a recording */
 #define PROCESS_DISK_BYTES ((uint64_t)1 << 20)
 /* descriptors that one more process must leave to the recording */
@@ -265,6 +268,7 @@ static void process_probe_failed(struct jit_processes *all, struct jit_process *
 		return;
 	all->unseen++;
 	all->unseen_error = error;
+	all->unseen_pid = p->pid;
 }
 
 void jit_process_note_missed_step(struct jit_processes *all, struct jit_process *p)
@@ -281,32 +285,76 @@ void jit_process_note_missed_step(struct jit_processes *all, struct jit_process 
 	process_write_why(all, p);
 }
 
-void jit_process_probe(struct jit_processes *all, struct jit_process *p, uint64_t now,
-		       uint64_t until_ns, bool last)
+/* The limit of a probe. A usual list is read in any case, to tell which processes run .NET. */
+static struct proc_maps_limit process_maps_limit(const struct jit_process *p, uint64_t now,
+						 uint64_t until_ns)
+{
+	struct proc_maps_limit limit = {PROC_MAPS_SMALL, now + PROCESS_MAPS_NS};
+
+	if (p->long_maps) {
+		limit.max_bytes = PROC_MAPS_MAX;
+		limit.until_ns = now + PROCESS_LONG_MAPS_NS;
+		if (limit.until_ns > until_ns)
+			limit.until_ns = until_ns;
+	}
+	return limit;
+}
+
+/* Probes once. Returns -EAGAIN if the list of maps is long and must wait for its turn. */
+static int process_probe_once(struct jit_processes *all, struct jit_process *p, uint64_t now,
+			      uint64_t until_ns, bool last)
 {
 	struct dotnet_runtime runtime = {.is_dotnet = false};
+	struct proc_maps_limit limit = process_maps_limit(p, now, until_ns);
 	struct proc_status status;
 	int r = process_note_user(all, p);
 
 	if (all->names != JIT_NAMES_NONE)
-		r = dotnet_probe(all->opener, p->pid, &runtime);
+		r = dotnet_probe(all->opener, p->pid, &limit, &runtime);
+	if ((r == -E2BIG && !p->long_maps) || (r == -ETIMEDOUT && !last)) {
+		p->long_maps = true;
+		return -EAGAIN;
+	}
 	uint64_t age = now - p->since_ns;
 
 	/* Most runtimes are found while they start, and some live only briefly. */
 	if (!r && runtime.is_dotnet && age < PROCESS_YOUNG_NS)
 		age = 0;
 	p->next_ns = now + (age / 2 > PROCESS_PROBE_MIN_NS ? age / 2 : PROCESS_PROBE_MIN_NS);
-	if (r) {
+	p->late = false;
+	if (r)
 		process_probe_failed(all, p, r, last);
-		return;
-	}
-	if (!runtime.is_dotnet)
-		return;
+	if (r || !runtime.is_dotnet)
+		return 0;
 	p->is_dotnet = true;
 	memcpy(p->version, runtime.version, sizeof(p->version));
 	if (!proc_status(p->pid, &status))
 		snprintf(p->comm, sizeof(p->comm), "%s", status.comm);
 	process_choose(all, p, now, until_ns, last);
+	return 0;
+}
+
+void jit_process_probe(struct jit_processes *all, struct jit_process *p, uint64_t now,
+		       uint64_t until_ns, bool last)
+{
+	int r = -EAGAIN;
+
+	if (!p->long_maps)
+		r = process_probe_once(all, p, now, until_ns, last);
+	if (!p->long_maps)
+		return;
+	/* All processes with long lists share one part of the time, because they can be many. */
+	uint64_t begin_ns = clock_monotonic_ns();
+
+	if (r && (last || begin_ns >= all->long_maps_ns)) {
+		r = process_probe_once(all, p, begin_ns, until_ns, last);
+		uint64_t end_ns = clock_monotonic_ns();
+
+		all->long_maps_ns = end_ns + PROCESS_LATE_SHARE * (end_ns - begin_ns);
+	}
+	p->late |= r == -EAGAIN;
+	if (!p->way && (r || p->next_ns < all->long_maps_ns))
+		p->next_ns = all->long_maps_ns;
 }
 
 /* Whether the disk has room for more than perf.data. */

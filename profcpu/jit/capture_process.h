@@ -48,6 +48,8 @@ struct jit_process {
 	bool write_failed;    /* names could not be written */
 	bool late; /* the last try took too long and will be repeated, at the latest at the end */
 	bool stepped; /* at least one step was taken in the current way */
+	/* its list of memory maps takes long to read: more than PROC_MAPS_SMALL, or slow */
+	bool long_maps;
 };
 
 /* State that the processes of a recording share. */
@@ -59,6 +61,8 @@ struct jit_processes {
 	/* Processes that could not be probed for .NET, the last one because of unseen_error. */
 	size_t unseen;
 	int unseen_error;
+	pid_t unseen_pid;      /* the one with unseen_error */
+	uint64_t long_maps_ns; /* CLOCK_MONOTONIC: when the next long list of maps may be read */
 	size_t users_left_out; /* processes whose user was over JIT_USERS_MAX */
 };
 

@@ -45,7 +45,8 @@ static void end(void *state, uint64_t until_ns)
 static int check_collectible(struct way *w, struct port_error *err, char *why)
 {
 	const char *file = NULL;
-	int mapped = dotnet_loader_file(w->target->pid, &file), listed = 0;
+	int mapped = dotnet_loader_file(w->target->pid, w->target->until_ns, &file);
+	int listed = 0;
 	char what[96];
 
 	if (mapped || !file)

@@ -149,9 +149,9 @@ static int symbols_add_process(struct symbols_images *images, pid_t pid)
 	if (r == -ESRCH)
 		log_error("no process %d; give a file of this name as ./%d", (int)pid, (int)pid);
 	else if (r == -E2BIG)
-		log_error("cannot inspect process %d: its list of memory maps needs more memory "
-			  "than is left; free memory or raise its limit",
-			  (int)pid);
+		log_error("cannot inspect process %d: its list of memory maps is too long; the "
+			  "limits are %zu MiB and an eighth of the memory that is left",
+			  (int)pid, PROC_MAPS_MAX >> 20);
 	else if (r)
 		log_error("cannot inspect process %d: %s%s", (int)pid, strerror(-r),
 			  r == -EACCES ? "; `profcpu doctor -p PID` prints the remedy" : "");

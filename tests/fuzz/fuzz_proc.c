@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char container[CGROUP_CONTAINER_BYTES], version[DOTNET_VERSION_BYTES];
-	struct dotnet_maps *maps = malloc(sizeof(*maps));
+	struct dotnet_maps *maps = calloc(1, sizeof(*maps));
 	char *text = malloc(size + 1), *copy = malloc(size + 1);
 	struct proc_status status;
 	struct proc_map m;

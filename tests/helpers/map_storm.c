@@ -6,12 +6,15 @@
  *           random places, and forks the next one; 16 of them live at a time
  *   names   one process maps files of ever new long names
  *   paths   one process has MAPS maps of a file with a path of nearly 4 kB
+ *   lines   the same of newlines, which /proc/PID/maps shows as 4 bytes each; only one map is
+ *           code, and it mostly sleeps
  *   comms   one thread changes its own name; nothing is mapped
  *   threads a process starts threads, each with a new name, and forks; nothing is mapped
  */
 #include <err.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,8 +64,8 @@ static int code_file(const char *name)
 	return fd;
 }
 
-/* The same in a file with a long path, which is removed at once. */
-static int deep_file(void)
+/* The same in a file with a long path of such bytes, which is removed at once. */
+static int deep_file(char fill)
 {
 	char path[4000] = "/tmp/map-storm-XXXXXX";
 	size_t top = strlen(path), len = top;
@@ -70,7 +73,9 @@ static int deep_file(void)
 	if (!mkdtemp(path))
 		err(1, "mkdtemp");
 	for (; len + DEEP_NAME < sizeof(path) - 1; len += DEEP_NAME) {
-		snprintf(path + len, sizeof(path) - len, "/%0*d", DEEP_NAME - 1, 0);
+		path[len] = '/';
+		memset(path + len + 1, fill, DEEP_NAME - 1);
+		path[len + DEEP_NAME] = 0;
 		if (mkdir(path, 0700))
 			err(1, "mkdir");
 	}
@@ -89,14 +94,18 @@ static int deep_file(void)
 	return fd;
 }
 
-static void *map_at(int fd, uint64_t page)
+static void *map_with(int fd, uint64_t page, int prot)
 {
-	void *at = mmap((void *)(FIRST + page * PAGE), PAGE, PROT_READ | PROT_EXEC,
-			MAP_PRIVATE | MAP_FIXED, fd, 0);
+	void *at = mmap((void *)(FIRST + page * PAGE), PAGE, prot, MAP_PRIVATE | MAP_FIXED, fd, 0);
 
 	if (at == MAP_FAILED)
 		err(1, "mmap");
 	return at;
+}
+
+static void *map_at(int fd, uint64_t page)
+{
+	return map_with(fd, page, PROT_READ | PROT_EXEC);
 }
 
 static void run(void *code)
@@ -198,9 +207,11 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
-	program = strcmp(argv[1], "paths") ? code_file("storm") : deep_file();
+	bool lines = !strcmp(argv[1], "lines"), paths = lines || !strcmp(argv[1], "paths");
+
+	program = paths ? deep_file(lines ? '\n' : '0') : code_file("storm");
 	for (size_t i = 0; i < maps; i++)
-		map_at(program, i * 2);
+		map_with(program, i * 2, lines ? PROT_READ : PROT_READ | PROT_EXEC);
 	end_s = now_s() + atof(argv[2]);
 	if (!strcmp(argv[1], "chain") && maps)
 		chain(maps);
@@ -210,8 +221,8 @@ int main(int argc, char **argv)
 		comms();
 	else if (!strcmp(argv[1], "threads"))
 		threads();
-	else if (!strcmp(argv[1], "paths"))
-		while (now_s() < end_s)
+	else if (paths)
+		while (now_s() < end_s && !usleep(lines ? 10000 : 0))
 			run(map_at(program, maps * 2));
 	else
 		return 2;

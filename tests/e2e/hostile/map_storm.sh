@@ -34,7 +34,7 @@ look() {
 		# shellcheck disable=SC2016,SC2086 # for the other shell; words
 		sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$GROUP" "$PROFCPU" $command >look 2>&1
 		status=$?
-		[ "$status" = 0 ] || grep -q 'list of memory maps needs more memory than is left' look || fail "$command: exit $status: $(tail -n 3 look)"
+		[ "$status" = 0 ] || grep -q 'list of memory maps is too long' look || fail "$command: exit $status: $(tail -n 3 look)"
 	done
 }
 

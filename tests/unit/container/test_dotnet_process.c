@@ -19,6 +19,8 @@
 
 #include <cmocka.h>
 
+static const struct proc_maps_limit limit = {PROC_MAPS_MAX, UINT64_MAX};
+
 #define R " r--p 00000000 08:01 99   "
 #define X " r-xp 00010000 08:01 99   "
 
@@ -49,10 +51,10 @@ static void the_maps_show_the_runtime_and_its_version(void **state)
 		{"1000-2000" X "/a/shared/Microsoft.NETCore.App/10/0/libcoreclr.so\n", "", 1, 0, 0},
 		{"", "", 0, 0, 0},
 	};
-	struct dotnet_maps m;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct dotnet_maps m = {0};
 		char *text = strdup(cases[i].maps);
 
 		dotnet_text_scan_maps(text, &m);
@@ -167,15 +169,15 @@ static void processes_are_found_and_distinguished(void **state)
 	pid_t published = start_lookalike(path, 0), single = start_lookalike("doublemapper", 1);
 
 	write_config(published);
-	assert_int_equal(dotnet_probe(o, published, &runtime), 0);
+	assert_int_equal(dotnet_probe(o, published, &limit, &runtime), 0);
 	assert_true(runtime.is_dotnet);
 	assert_string_equal(runtime.version, "10.0.7");
-	assert_int_equal(dotnet_probe(o, single, &runtime), 0);
+	assert_int_equal(dotnet_probe(o, single, &limit, &runtime), 0);
 	assert_true(runtime.is_dotnet);
 	assert_string_equal(runtime.version, "");
-	assert_int_equal(dotnet_probe(o, getpid(), &runtime), 0);
+	assert_int_equal(dotnet_probe(o, getpid(), &limit, &runtime), 0);
 	assert_false(runtime.is_dotnet);
-	assert_int_equal(dotnet_probe(o, 0x7ffffffe, &runtime), -ESRCH);
+	assert_int_equal(dotnet_probe(o, 0x7ffffffe, &limit, &runtime), -ESRCH);
 	assert_int_equal(process_list_load(o, true, &list), 0);
 	for (size_t i = 0; i < list.len; i++) {
 		assert_true(list.v[i].dotnet.is_dotnet);
@@ -278,7 +280,7 @@ static int probe_unprivileged(pid_t victim, int expected)
 
 	if (setresuid(54321, 54321, 54321) || opener_new(&o))
 		return 1;
-	int r = dotnet_probe(o, victim, &runtime);
+	int r = dotnet_probe(o, victim, &limit, &runtime);
 
 	opener_free(o);
 	return expected ? r || !runtime.is_dotnet : r != -EACCES && r != -EPERM;

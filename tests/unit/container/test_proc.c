@@ -84,28 +84,78 @@ static void our_own_maps_cover_our_own_code(void **state)
 	free(text);
 }
 
-/* The words lie anywhere in texts that are longer than what is read at once. */
-static void words_are_found_in_any_number_of_maps(void **state)
-{
-	enum { N = 300 };
-	char word[32], text[64];
-	uint32_t found;
-	const char *const words[] = {"/no-such-file", word, "[stack]"};
+enum { MANY_MAPS = 300 };
 
-	(void)state;
-	for (int i = 0; i < N; i++) {
+static void make_many_maps(void)
+{
+	char text[64];
+
+	for (int i = 0; i < MANY_MAPS; i++) {
 		snprintf(text, sizeof(text), "many-%d-of-many-names-in-maps", i);
 		AUTO_CLOSE int one = memfd_create(text, MFD_CLOEXEC);
 
 		assert_int_equal(ftruncate(one, 4096), 0);
 		assert_true(mmap(NULL, 4096, PROT_READ, MAP_SHARED, one, 0) != MAP_FAILED);
 	}
-	for (int i = 0; i < N; i++) {
-		snprintf(word, sizeof(word), "many-%d-of-many-names", i);
-		assert_int_equal(proc_search_maps(getpid(), words, 3, &found), 0);
-		assert_int_equal(found, 6);
-	}
-	assert_int_equal(proc_search_maps(INT32_MAX, words, 3, &found), -ESRCH);
+}
+
+/* Counts of scan_piece. */
+struct scan {
+	unsigned pieces, maps, many;
+	size_t bytes;
+	int result;
+};
+
+static int scan_piece(void *ctx, char *lines, size_t len)
+{
+	struct scan *s = ctx;
+	struct proc_map m;
+	int i;
+
+	assert_int_equal(strlen(lines), len);
+	assert_int_equal(lines[len - 1], '\n');
+	s->pieces++;
+	s->bytes += len;
+	for (; proc_map_next(&lines, &m); s->maps++)
+		s->many += sscanf(m.path, "/memfd:many-%d-of-many-names-in-maps", &i) == 1;
+	return s->result;
+}
+
+/* The lines are longer together than what is read at once. */
+static void each_line_of_many_maps_is_seen_once(void **state)
+{
+	const struct proc_maps_limit limit = {PROC_MAPS_MAX, UINT64_MAX};
+	struct scan scan = {0}, stopped = {.result = 7};
+	unsigned lines = 0;
+	char *text;
+
+	(void)state;
+	make_many_maps();
+	assert_int_equal(proc_read_maps(getpid(), &text), 0);
+	for (const char *p = text; *p; p++)
+		lines += *p == '\n';
+	assert_int_equal(proc_scan_maps(getpid(), &limit, scan_piece, &scan), 0);
+	assert_int_equal(scan.many, MANY_MAPS);
+	assert_int_equal(scan.maps, lines);
+	assert_int_equal(scan.bytes, strlen(text));
+	assert_true(scan.pieces > 1);
+	assert_int_equal(proc_scan_maps(getpid(), &limit, scan_piece, &stopped), 7);
+	assert_int_equal(stopped.pieces, 1);
+	assert_int_equal(proc_scan_maps(INT32_MAX, &limit, scan_piece, &scan), -ESRCH);
+	free(text);
+}
+
+static void a_scan_of_maps_ends_at_its_limits(void **state)
+{
+	const struct proc_maps_limit bytes = {10000, UINT64_MAX}, past = {PROC_MAPS_MAX, 1};
+	struct scan scan = {0};
+
+	(void)state;
+	assert_int_equal(proc_scan_maps(getpid(), &bytes, scan_piece, &scan), -E2BIG);
+	assert_true(scan.bytes <= 10000);
+	scan = (struct scan){0};
+	assert_int_equal(proc_scan_maps(getpid(), &past, scan_piece, &scan), -ETIMEDOUT);
+	assert_int_equal(scan.pieces, 0);
 }
 
 static void status_reports_our_ids(void **state)
@@ -331,7 +381,8 @@ int main(void)
 		cmocka_unit_test(map_lines_give_their_fields),
 		cmocka_unit_test(our_own_maps_cover_our_own_code),
 		cmocka_unit_test(a_missing_file_is_not_a_missing_process),
-		cmocka_unit_test(words_are_found_in_any_number_of_maps),
+		cmocka_unit_test(each_line_of_many_maps_is_seen_once),
+		cmocka_unit_test(a_scan_of_maps_ends_at_its_limits),
 		cmocka_unit_test(status_reports_our_ids),
 		cmocka_unit_test(status_of_other_kernels_is_parsed),
 		cmocka_unit_test(kernel_threads_are_distinguished_from_processes),
