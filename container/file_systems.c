@@ -81,7 +81,7 @@ static uint64_t *file_systems_count(const char *type)
 	bool subtype = strchr(type, '.');
 	char text[FILE_SYSTEMS_TYPE_BYTES];
 
-	snprintf(text, sizeof(text), "%s", *type ? type : "unknown");
+	snprintf(text, sizeof(text), "%s", *type ? type : FILE_SYSTEMS_UNKNOWN);
 	for (char *p = text; *p; p++)
 		if (*p <= ' ' || *p > '~')
 			*p = '?';

@@ -17,6 +17,7 @@
 #define FILE_SYSTEMS_SKIPPED_MAX 128 /* types that are counted; more than any kernel has */
 /* FUSE subtypes among them. Users choose them, so they must leave room for the kernel's types. */
 #define FILE_SYSTEMS_SUBTYPES_MAX 24
+#define FILE_SYSTEMS_UNKNOWN "unknown"   /* of mounts that were not read; see mounts.h */
 #define FILE_SYSTEMS_FILES_MAX (1 << 16) /* files that are told apart; others count each time */
 
 enum file_system_kind {
@@ -40,7 +41,7 @@ int file_systems_permit(const char *type);
 void file_systems_note_skipped(const char *type, uint64_t key);
 
 struct file_system_skipped {
-	/* Printable; "unknown"; or "others": all types without an entry of their own */
+	/* Printable; FILE_SYSTEMS_UNKNOWN; or "others": types without an entry of their own */
 	char type[FILE_SYSTEMS_TYPE_BYTES];
 	bool may_permit; /* file_systems_permit accepts it */
 	uint64_t files;

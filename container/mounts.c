@@ -1,11 +1,13 @@
 #include "container/mounts.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -23,7 +25,7 @@ int mounts_open(pid_t pid, struct mounts *ret_mounts)
 
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : errno == ENFILE ? -EMFILE : -errno;
-	*ret_mounts = (struct mounts){.fd = fd};
+	*ret_mounts = (struct mounts){.fd = fd, .own = !pid};
 	return 0;
 }
 
@@ -65,34 +67,74 @@ bool mounts_parse(char *line, struct mount *ret_mount)
 	return true;
 }
 
+/* Reads the lines that fit into MOUNTS_BYTES_MAX. Returns NULL if no memory is left. */
+static char *mounts_text(int fd)
+{
+	char *text = malloc(MOUNTS_BYTES_MAX + 1);
+	size_t len = 0;
+	ssize_t n;
+
+	while (text && (n = pread(fd, text + len, MOUNTS_BYTES_MAX - len, (off_t)len)) > 0)
+		len += (size_t)n;
+	if (text)
+		text[len] = 0;
+	return text;
+}
+
 static void mounts_read(struct mounts *m)
 {
-	AUTO_FREE char *line = NULL;
-	AUTO_CLOSE int copy = fcntl(m->fd, F_DUPFD_CLOEXEC, 0);
-	AUTO_FCLOSE FILE *f = copy < 0 || lseek(copy, 0, SEEK_SET) ? NULL : fdopen(copy, "r");
+	AUTO_FREE char *text = mounts_text(m->fd);
 	struct mount mount;
-	size_t cap = 0;
 
-	mounts_forget(m);
-	if (!f)
-		return;
-	TAKE_FD(copy);
-	while (m->list.len < MOUNTS_MAX && getline(&line, &cap, f) > 0)
+	m->read = text != NULL;
+	for (char *end, *line = text; line && m->list.len < MOUNTS_MAX; line = end + 1) {
+		end = strchr(line, '\n');
+		if (!end)
+			break;
+		*end = 0;
 		if (mounts_parse(line, &mount) && vec_push(&m->list, mount)) {
 			free(mount.type);
 			free(mount.layers);
 			break;
 		}
-	m->read = true;
+	}
 }
 
-/* The kernel reports each change once. A change while we read is reported at the next call. */
+/* Whether the budget permits a read. Its debt falls with time. */
+static bool mounts_may_read(struct mounts_budget *b, uint64_t now_ns, uint64_t burst_ns,
+			    uint64_t share)
+{
+	uint64_t paid_ns = (now_ns - b->at_ns) / share;
+
+	b->debt_ns -= paid_ns < b->debt_ns ? paid_ns : b->debt_ns;
+	b->at_ns = now_ns;
+	return b->debt_ns < burst_ns;
+}
+
+/*
+ * Forgets mounts that changed, because ids and devices are used again. Reads them when the budgets
+ * permit it. The kernel reports each change once. A change while we read is reported at the next
+ * call.
+ */
 static void mounts_refresh(struct mounts *m)
 {
+	static _Thread_local struct mounts_budget all;
 	struct pollfd p = {.fd = m->fd, .events = POLLPRI};
 
-	if (m->fd >= 0 && ((poll(&p, 1, 0) > 0 && (p.revents & POLLPRI)) || !m->read))
-		mounts_read(m);
+	if (m->fd < 0)
+		return;
+	if (poll(&p, 1, 0) > 0 && (p.revents & POLLPRI))
+		mounts_forget(m);
+	uint64_t begin_ns = m->read ? 0 : clock_monotonic_ns();
+
+	if (m->read || !mounts_may_read(&m->budget, begin_ns, MOUNTS_BURST_NS, MOUNTS_SHARE) ||
+	    (!m->own && !mounts_may_read(&all, begin_ns, MOUNTS_ALL_BURST_NS, MOUNTS_ALL_SHARE)))
+		return;
+	mounts_read(m);
+	uint64_t took_ns = clock_monotonic_ns() - begin_ns;
+
+	m->budget.debt_ns += took_ns;
+	all.debt_ns += m->own ? 0 : took_ns;
 }
 
 /* Linux before 5.8 has no STATX_MNT_ID. */

@@ -5,13 +5,29 @@
 #ifndef CONTAINER_MOUNTS_H
 #define CONTAINER_MOUNTS_H
 
+#include "base/clock.h"
 #include "base/vec.h"
 #include "container/file_systems.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define MOUNTS_MAX 8192 /* further mounts of a namespace stay unknown */
+/* Further mounts of a namespace stay unknown. */
+#define MOUNTS_MAX 8192
+#define MOUNTS_BYTES_MAX ((size_t)4 << 20)
+
+/*
+ * Limits of the time that a thread reads mounts: at once, and the share of elapsed time as a
+ * divisor. Targets can change their mounts all the time. Beyond a limit, mounts stay unknown.
+ */
+#define MOUNTS_BURST_NS (NS_PER_S / 4) /* of one namespace */
+#define MOUNTS_SHARE 32
+#define MOUNTS_ALL_BURST_NS NS_PER_S /* of all namespaces except ours */
+#define MOUNTS_ALL_SHARE 8
+
+struct mounts_budget {
+	uint64_t at_ns, debt_ns; /* time that was spent and is not paid back, at at_ns */
+};
 
 struct mount {
 	int id;
@@ -24,8 +40,9 @@ struct mount {
 
 struct mounts {
 	int fd; /* of mountinfo; keeps the mount namespace alive. -1: closed */
-	bool read;
+	bool own, read;
 	VEC(struct mount) list;
+	struct mounts_budget budget;
 };
 
 /* Opens the mounts that a process sees; pid 0: those that we see. 0, -ESRCH or -errno. */
@@ -33,8 +50,8 @@ int mounts_open(pid_t pid, struct mounts *ret_mounts);
 void mounts_close(struct mounts *m);
 
 /*
- * Finds the mount of an open file, by id or by device. Reads the mounts again if they changed.
- * NULL: unknown. The result is valid until the next call.
+ * Finds the mount of an open file, by id or by device. Reads the mounts again if they changed and
+ * the limits permit it. NULL: unknown. The result is valid until the next call.
  */
 struct mount *mounts_of(struct mounts *m, int fd);
 struct mount *mounts_of_device(struct mounts *m, int fd);

@@ -175,11 +175,17 @@ static void report_skipped(struct outbuf *out)
 	for (size_t i = 0; i < n; i++) {
 		const struct file_system_skipped *s = &skipped[i];
 
-		outbuf_printf(out,
-			      "          %llu file%s on %s %s skipped: that file system may never "
-			      "answer; ",
+		bool unknown = !strcmp(s->type, FILE_SYSTEMS_UNKNOWN);
+
+		outbuf_printf(out, "          %llu file%s on %s%s %s skipped: ",
 			      (unsigned long long)s->files, s->files == 1 ? "" : "s", s->type,
-			      s->files == 1 ? "was" : "were");
+			      unknown ? " mounts" : "", s->files == 1 ? "was" : "were");
+		if (unknown) {
+			outbuf_printf(out, "the process has too many mounts or changes them too "
+					   "often; use fewer mounts\n");
+			continue;
+		}
+		outbuf_printf(out, "that file system may never answer; ");
 		if (s->may_permit)
 			outbuf_printf(out, "use --allow-fs %s\n", s->type);
 		else

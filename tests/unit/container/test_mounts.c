@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -23,6 +25,8 @@
 
 #define LIMIT ((uint64_t)1 << 20)
 #define NEVER_S 60 /* a hanging test ends then */
+#define CROWD 500  /* mounts with long paths: more than MOUNTS_BYTES_MAX in all */
+#define CHANGES 200
 
 static char dir[] = "/tmp/profcpu-mounts-XXXXXX";
 
@@ -278,6 +282,89 @@ static void a_mount_of_later_is_noticed(void **state)
 	opener_free(o);
 }
 
+/* Changes its mounts once for each byte on the socket. Its mountinfo has 14 MB. */
+static pid_t start_crowd(int *ret_socket)
+{
+	char name[NAME_MAX + 1], c;
+	int s[2];
+
+	memset(name, '\n', NAME_MAX);
+	name[NAME_MAX] = 0;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s), 0);
+	pid_t pid = fork();
+
+	if (pid) {
+		close(s[1]);
+		*ret_socket = s[0];
+		assert_int_equal(read(s[0], &c, 1), 1);
+		return pid;
+	}
+	close(s[0]);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	must(chdir(dir) || unshare(CLONE_NEWNS) ||
+	     mount("none", "/", "", MS_REC | MS_PRIVATE, NULL) ||
+	     mount("tmpfs", "memory", "tmpfs", 0, "size=4m") || chdir("memory"));
+	put("file", "memory");
+	for (int i = 0; i < 14; i++)
+		must(mkdir(name, 0755) || chdir(name));
+	must(mkdir("crowd", 0755) || mkdir("change", 0755));
+	for (int i = 0; i < CROWD; i++)
+		must(mount("crowd", "crowd", "", MS_BIND, NULL));
+	while (write(s[1], "x", 1) == 1 && read(s[1], &c, 1) == 1)
+		must(mount("change", "change", "", MS_BIND, NULL) || umount("change"));
+	_exit(0);
+}
+
+/* Bytes that this process has read so far. */
+static uint64_t bytes_read(void)
+{
+	unsigned long long n = 0;
+	FILE *f = fopen("/proc/self/io", "re");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "rchar: %llu", &n), 1);
+	fclose(f);
+	return n;
+}
+
+static void mounts_that_change_cost_little(void **state)
+{
+	struct opener *o;
+	int crowd, refused = 0, r;
+	char c;
+
+	(void)state;
+	if (geteuid() || access("/proc/self/io", R_OK))
+		skip();
+	alarm(NEVER_S);
+	pid_t pid = start_crowd(&crowd);
+
+	assert_int_equal(opener_new(&o), 0);
+	uint64_t before = bytes_read(), unknown = skipped("unknown").files;
+
+	assert_int_equal(try(o, pid, "memory/file", "memory"), 0);
+	assert_true(bytes_read() - before < MOUNTS_BYTES_MAX + LIMIT);
+	for (int i = 0; i < CHANGES; i++) {
+		assert_true(write(crowd, "x", 1) == 1 && read(crowd, &c, 1) == 1);
+		r = try(o, pid, "memory/file", "memory");
+		assert_true(!r || r == -EXDEV);
+		refused += r != 0;
+		/* Files of our own mounts need none of the target's. */
+		assert_int_equal(try(o, pid, "disk", "disk"), 0);
+	}
+	print_message("%d of %d refused, %llu bytes read\n", refused, CHANGES,
+		      (unsigned long long)(bytes_read() - before));
+	assert_true(bytes_read() - before < CHANGES / 2 * MOUNTS_BYTES_MAX);
+	assert_int_equal(skipped("unknown").files, unknown + 1);
+	/* Later the mounts are known again. */
+	while (try(o, pid, "memory/file", "memory"))
+		usleep(1000);
+	opener_free(o);
+	close(crowd);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	alarm(0);
+}
+
 static int setup(void **state)
 {
 	char path[64];
@@ -309,6 +396,7 @@ int main(void)
 		cmocka_unit_test(a_silent_file_system_is_not_entered),
 		cmocka_unit_test(a_mount_of_later_is_noticed),
 		cmocka_unit_test(many_fuse_types_leave_room_for_those_of_the_kernel),
+		cmocka_unit_test(mounts_that_change_cost_little),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
