@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "base/vec.h"
 #include "profile/samples.h"
+#include "profile/stack_room.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,7 +18,7 @@ _Static_assert(sizeof(struct profile_frame) == 40,
 _Static_assert(sizeof(struct profile_thread) == 20,
 	       "threads are compared as bytes: no hidden padding");
 
-#define PROFILE_IDS_MAX ((size_t)INT32_MAX)
+#define PROFILE_IDS_MAX STACK_ROOM_MAX
 #define PROFILE_BATCH ((size_t)2048)
 
 struct profile_stack_node {
@@ -49,6 +50,7 @@ struct profile {
 	size_t nframe_slots;
 	/* Maps parent and frame to the id, for stacks that profile_stack_is_next does not find. */
 	struct hashmap stack_ids;
+	struct stack_room room;
 	struct samples samples;
 	struct profile_grouping grouping;
 	struct profile_span span;
@@ -63,6 +65,7 @@ int profile_new(struct profile **ret_profile)
 	if (!p)
 		return -ENOMEM;
 	samples_init(&p->samples);
+	stack_room_init(&p->room, NULL);
 	if (vec_push(&p->stacks, ((struct profile_stack_node){.frame = PROFILE_NONE}))) {
 		profile_free(p);
 		return -ENOMEM;
@@ -74,6 +77,16 @@ int profile_new(struct profile **ret_profile)
 void profile_only_groups(struct profile *p)
 {
 	p->only_groups = true;
+}
+
+void profile_limit_stacks(struct profile *p, uint64_t (*memory_left)(void))
+{
+	stack_room_init(&p->room, memory_left);
+}
+
+size_t profile_cut_stacks(struct profile *p, unsigned level)
+{
+	return stack_room_level(&p->room, level);
 }
 
 void profile_free(struct profile *p)
@@ -253,6 +266,14 @@ static bool profile_stack_is_next(const struct profile *p, uint32_t parent, uint
 	       p->stacks.v[next].frame == frame;
 }
 
+/* Whether one more stack fits. An entry of the table counts as a node. */
+static bool profile_has_room(struct profile *p)
+{
+	size_t used = p->stacks.len + p->stack_ids.len;
+
+	return stack_room_has(&p->room, used) || stack_room_grow(&p->room, used);
+}
+
 /* Finds or makes a child other than `recent`. */
 static int profile_stack_find(struct profile *p, uint32_t parent, uint32_t frame,
 			      uint32_t *ret_stack)
@@ -264,8 +285,12 @@ static int profile_stack_find(struct profile *p, uint32_t parent, uint32_t frame
 	*ret_stack = parent + 1;
 	if (profile_stack_is_next(p, parent, frame))
 		return 0;
-	if (p->stacks.len >= PROFILE_IDS_MAX)
-		return -E2BIG;
+	if (!profile_has_room(p)) {
+		place = hashmap_get(&p->stack_ids, (uint64_t)parent << 32 | frame);
+		if (place)
+			*ret_stack = *place;
+		return place ? 0 : -E2BIG;
+	}
 	/* Reserve room first, so that the table never refers to a missing stack. */
 	if (vec_reserve(&p->stacks, 1))
 		return -ENOMEM;
@@ -471,12 +496,25 @@ int profile_label_frame(struct profile *p, const char *name, size_t len, uint8_t
 	return r ? r : profile_frame(p, &frame, ret_frame);
 }
 
+/* Adds a stack of one more frame, also when memory is short: a sample needs at most one. */
+static int profile_label_stack(struct profile *p, uint32_t parent, uint32_t frame,
+			       uint32_t *ret_stack)
+{
+	size_t max = p->room.max;
+
+	p->room.max = PROFILE_IDS_MAX;
+	int r = profile_stack(p, parent, frame, ret_stack);
+
+	p->room.max = max;
+	return r;
+}
+
 int profile_label(struct profile *p, const char *name, uint8_t kind, uint32_t *ret_stack)
 {
 	uint32_t frame;
 	int r = profile_label_frame(p, name, strlen(name), kind, &frame);
 
-	return r ? r : profile_stack(p, PROFILE_STACK_EMPTY, frame, ret_stack);
+	return r ? r : profile_label_stack(p, PROFILE_STACK_EMPTY, frame, ret_stack);
 }
 
 int profile_mark(struct profile *p, uint32_t parent, const char *name, uint8_t kind,
@@ -492,7 +530,7 @@ int profile_mark(struct profile *p, uint32_t parent, const char *name, uint8_t k
 
 	if (!r)
 		r = profile_frame(p, &mark, &frame);
-	return r ? r : profile_stack(p, parent, frame, ret_stack);
+	return r ? r : profile_label_stack(p, parent, frame, ret_stack);
 }
 
 static uint32_t profile_wait_event(const struct profile *p, bool wakeup)

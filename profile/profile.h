@@ -7,8 +7,8 @@
  * the order in which they were added; texts are interned. This module creates no output text.
  *
  * Memory grows with the number of distinct frames, stacks and groups, plus 16 bytes for each sample
- * unless profile_only_groups was called. Samples go to an unlinked temporary file after
- * SAMPLES_IN_MEMORY_MAX. Not thread-safe.
+ * unless profile_only_groups was called. profile_limit_stacks bounds the memory of stacks. Samples
+ * go to an unlinked temporary file after SAMPLES_IN_MEMORY_MAX. Not thread-safe.
  */
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
@@ -158,6 +158,19 @@ int profile_new(struct profile **ret_profile);
 
 /* Keeps only the groups of later samples. profile_each_sample must then not be called. */
 void profile_only_groups(struct profile *p);
+
+/*
+ * Bounds the memory of stacks, and of the trees that outputs make from them, by the memory that is
+ * left. memory_left returns bytes; it is called rarely.
+ */
+void profile_limit_stacks(struct profile *p, uint64_t (*memory_left)(void));
+
+/*
+ * If memory is short, profile_stack returns -E2BIG. Then try again with level 1, 2 and so on, until
+ * it succeeds, and return to level 0. Returns how many innermost frames a stack may have at this
+ * level, above the mark PROFILE_TRUNCATED; 0: no such level.
+ */
+size_t profile_cut_stacks(struct profile *p, unsigned level);
 void profile_free(struct profile *p);
 
 /*
@@ -189,8 +202,8 @@ int profile_thread(struct profile *p, const struct profile_thread *thread, uint3
 int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t *ret_frame);
 
 /*
- * Finds or adds the stack in which `parent` calls `frame`. parent < *ret_stack always. 0, -ENOMEM,
- * -E2BIG.
+ * Finds or adds the stack in which `parent` calls `frame`. parent < *ret_stack always. 0, -ENOMEM;
+ * -E2BIG: too many, see profile_cut_stacks.
  */
 int profile_stack(struct profile *p, uint32_t parent, uint32_t frame, uint32_t *ret_stack);
 
@@ -198,12 +211,12 @@ int profile_stack(struct profile *p, uint32_t parent, uint32_t frame, uint32_t *
 int profile_label_frame(struct profile *p, const char *name, size_t len, uint8_t kind,
 			uint32_t *ret_frame);
 
-/* Finds or adds a stack of one such frame, for example "[idle]". Errors as profile_stack. */
+/* Finds or adds a stack of one such frame, for example "[idle]". Errors as profile_frame. */
 int profile_label(struct profile *p, const char *name, uint8_t kind, uint32_t *ret_stack);
 
 /*
  * Finds or adds the stack of a mark above `parent`: a frame that is not code and that the perf form
- * omits. kind: enum frame_kind. Errors as profile_stack.
+ * omits. kind: enum frame_kind. Errors as profile_frame; memory that is short is none.
  */
 int profile_mark(struct profile *p, uint32_t parent, const char *name, uint8_t kind,
 		 uint32_t *ret_stack);

@@ -42,8 +42,12 @@
 	    LIMITS_OPEN_FILES_REMEDY)                                                           \
 	ROW(USERS, "users",                                                                     \
 	    "processes have no noted user, so their perf maps may be refused: over 131072",     \
-	    "record fewer processes (-p)")
+	    "record fewer processes (-p)")                                                      \
+	ROW(STACK_MEMORY, "stack_memory",                                                       \
+	    "stacks have only their innermost frames: too little memory is left",               \
+	    LIMITS_STACK_MEMORY_REMEDY)
 
+#define LIMITS_STACK_MEMORY_REMEDY "run `profcpu postprocess` again with more memory"
 #define LIMITS_OPEN_FILES_REMEDY "raise the hard limit as root, for example: ulimit -n 4096"
 
 enum recording_limit {

@@ -37,6 +37,7 @@
 
 struct script_text_stats {
 	uint64_t lines, samples;
+	uint64_t cut_stacks; /* samples whose stacks have fewer frames, because memory is short */
 	uint64_t bad_lines; /* neither header, frame, source line, comment nor empty; or too long */
 	uint64_t unused_lines; /* frames and source lines outside a sample */
 	/* Text id of the first event that a header names, which is folded; PROFILE_NONE: none. */

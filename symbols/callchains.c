@@ -2,6 +2,7 @@
 
 #include "base/bigmem.h"
 #include "base/hash.h"
+#include "symbols/callchains_impl.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -205,7 +206,8 @@ static void callchains_user_place(const struct callchain *user, size_t i,
 
 /*
  * Makes the stack of a user part, which has no marks. Callers shared with the thread's last user
- * part already have stacks.
+ * part already have stacks. Looks up all frames, also if the stack does not fit, so that the
+ * recording gets their names.
  */
 static int callchains_user(struct callchains *c, const struct process_thread *t,
 			   const struct callchain *user, uint64_t time_ns, uint32_t *stack)
@@ -217,6 +219,7 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 				      .time_ns = time_ns};
 	uint32_t space = callchains_space(c, &place), ref;
 	uint8_t grade = FRAME_FOUND;
+	bool fits = true;
 	size_t n = user->n, shared = callchains_is_kept(recent, user, space)
 					     ? callchains_shared(recent, user)
 					     : 0;
@@ -242,8 +245,11 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 		}
 		int r = callchains_frame(c, &place, space, &ref);
 
-		if (!r)
+		if (!r && fits) {
 			r = callchains_append_ref(c, ref, stack);
+			fits = r != -E2BIG;
+			r = fits ? r : 0;
+		}
 		if (r) {
 			recent->frames.len = shared;
 			return r;
@@ -251,10 +257,10 @@ static int callchains_user(struct callchains *c, const struct process_thread *t,
 		recent->frames.v[recent->frames.len++] =
 			(struct callchain_recent_frame){place.ip, *stack};
 	}
-	if (c->timed)
+	if (c->timed || !fits)
 		recent->frames.len = shared;
-	recent->leaf = !c->timed;
-	return 0;
+	recent->leaf = !c->timed && fits;
+	return fits ? 0 : -E2BIG;
 }
 
 /* Makes the frames of a kernel part. */
@@ -323,9 +329,8 @@ static int callchains_kernel(struct callchains *c, const uint64_t *words, size_t
 	return hashmap_put(&c->kernel_ids, key, *ret_index);
 }
 
-/* Appends a kernel part to a stack, as called by it. */
-static int callchains_append_kernel(struct callchains *c, uint32_t stack, uint32_t index,
-				    uint32_t *ret_stack)
+int callchains_append_kernel(struct callchains *c, uint32_t stack, uint32_t index,
+			     uint32_t *ret_stack)
 {
 	const struct callchain_kernel *kernel = &c->kernels.v[index];
 	uint64_t key = (uint64_t)stack << 32 | index;
@@ -352,11 +357,12 @@ static int callchains_append_kernel(struct callchains *c, uint32_t stack, uint32
 
 static size_t callchains_frames_max(const struct callchains *c)
 {
-	return c->frames_max ? c->frames_max : CALLCHAINS_FRAMES_MAX;
+	size_t max = c->frames_max ? c->frames_max : CALLCHAINS_FRAMES_MAX;
+
+	return c->cut_max && c->cut_max < max ? c->cut_max : max;
 }
 
-/* The first stack: the empty one, or the mark for missing callers. */
-static int callchains_root(struct callchains *c, bool truncated, uint32_t *ret_stack)
+int callchains_root(struct callchains *c, bool truncated, uint32_t *ret_stack)
 {
 	int r = 0;
 
@@ -437,6 +443,7 @@ int callchains_end(struct callchains *c, const struct callchain_half *half, uint
 		   struct callchain_stack *ret_stack)
 {
 	struct callchain_stack stack = {half->stack, half->user, half->idle};
+	bool cut = half->cut;
 	int r = 0;
 
 	if (half->kernel != CALLCHAINS_NO_KERNEL) {
@@ -447,8 +454,9 @@ int callchains_end(struct callchains *c, const struct callchain_half *half, uint
 			r = callchains_make_kernel(c, kernel, time_ns);
 		stack.idle = kernel->idle;
 		if (!r)
-			r = callchains_append_kernel(c, half->stack, half->kernel, &stack.stack);
+			r = callchains_end_kernel(c, half, &stack.stack, &cut);
 	}
+	c->cut += cut;
 	if (!r)
 		*ret_stack = stack;
 	return r;
@@ -540,14 +548,27 @@ static int callchains_odd(struct callchains *c, const struct process_thread *t,
 	return r ? r : callchains_build_stack(c, &w, chain->truncated, ret_stack);
 }
 
-int callchains_begin(struct callchains *c, const struct process_thread *thread,
-		     const struct callchain *chain, uint64_t time_ns,
-		     struct callchain_half *ret_half)
+int callchains_begin_stack(struct callchains *c, const struct process_thread *thread,
+			   const struct callchain *chain, uint64_t time_ns,
+			   struct callchain_half *ret_half)
 {
 	struct callchain_parts parts;
 	struct callchain_stack stack;
 	int r;
 
+	if (chain->n && callchains_split(c, chain, &parts))
+		return callchains_begin_parts(c, thread, &parts, time_ns, ret_half);
+	r = callchains_odd(c, thread, chain, time_ns, &stack);
+	if (!r)
+		*ret_half = (struct callchain_half){stack.stack, CALLCHAINS_NO_KERNEL, stack.user,
+						    stack.idle, false};
+	return r;
+}
+
+int callchains_begin(struct callchains *c, const struct process_thread *thread,
+		     const struct callchain *chain, uint64_t time_ns,
+		     struct callchain_half *ret_half)
+{
 	if (!c->recent || !c->cache) {
 		free(c->recent);
 		free(c->cache);
@@ -556,11 +577,7 @@ int callchains_begin(struct callchains *c, const struct process_thread *thread,
 		if (!c->recent || !c->cache)
 			return -ENOMEM;
 	}
-	if (chain->n && callchains_split(c, chain, &parts))
-		return callchains_begin_parts(c, thread, &parts, time_ns, ret_half);
-	r = callchains_odd(c, thread, chain, time_ns, &stack);
-	if (!r)
-		*ret_half = (struct callchain_half){stack.stack, CALLCHAINS_NO_KERNEL, stack.user,
-						    stack.idle};
-	return r;
+	int r = callchains_begin_stack(c, thread, chain, time_ns, ret_half);
+
+	return r == -E2BIG ? callchains_begin_cut(c, thread, chain, time_ns, ret_half) : r;
 }

@@ -70,6 +70,7 @@ struct callchain_half {
 	uint32_t stack;  /* of the user part; of the whole callchain if it has no kernel part */
 	uint32_t kernel; /* index into kernels; CALLCHAINS_NO_KERNEL: the stack is whole */
 	bool user, idle;
+	bool cut; /* memory is short: the stack has fewer frames */
 };
 
 #define CALLCHAINS_NO_KERNEL UINT32_MAX
@@ -134,8 +135,10 @@ struct callchains {
 	size_t frames_max;
 	/* The caller changes it whenever a kernel address may have another frame than before. */
 	uint32_t kernel_generation;
+	uint64_t cut; /* callchains whose stacks have fewer frames, because memory is short */
 	/* The rest is private. */
-	bool timed; /* a frame was timed since this was cleared */
+	size_t cut_max; /* frames of a cut stack; 0: the stack is not cut */
+	bool timed;     /* a frame was timed since this was cleared */
 	/* The stack of only the mark PROFILE_TRUNCATED; PROFILE_STACK_EMPTY: not made yet. */
 	uint32_t truncated_root;
 	struct callchain_slot *cache; /* CALLCHAINS_CACHE entries */
@@ -173,7 +176,8 @@ static inline bool callchains_full(const struct callchains *c)
 
 /*
  * Begins with a callchain. One that is truncated, or has more than frames_max frames, gets the mark
- * PROFILE_TRUNCATED as its root. Returns 0, -ENOMEM, -E2BIG.
+ * PROFILE_TRUNCATED as its root. So does one that is cut because memory is short. Returns 0,
+ * -ENOMEM, -E2BIG.
  */
 int callchains_begin(struct callchains *c, const struct process_thread *thread,
 		     const struct callchain *chain, uint64_t time_ns,

@@ -187,6 +187,9 @@ bool symbolizer_from_store(const struct symbolizer *s);
 /* Kernel modules and symbols of records over KERNEL_RANGES_MAX, whose addresses have no names. */
 uint64_t symbolizer_refused_kernel(const struct symbolizer *s);
 
+/* Samples whose stacks have fewer frames, because memory is short. */
+uint64_t symbolizer_cut_stacks(const struct symbolizer *s);
+
 /* Whether a store can hold every symbol that was found. */
 bool symbolizer_can_store_all(const struct symbolizer *s);
 

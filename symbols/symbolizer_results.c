@@ -14,6 +14,11 @@ bool symbolizer_from_store(const struct symbolizer *s)
 	return s->from_store;
 }
 
+uint64_t symbolizer_cut_stacks(const struct symbolizer *s)
+{
+	return s->callchains.cut;
+}
+
 uint64_t symbolizer_refused_kernel(const struct symbolizer *s)
 {
 	return s->kernel.refused;

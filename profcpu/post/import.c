@@ -407,6 +407,7 @@ static int import_finish(struct import *in, const struct import_options *options
 	result->stacks = post_stacks_summary(in->stacks);
 	symbolizer_unread(in->symbols, &result->unread);
 	result->refused_kernel = symbolizer_refused_kernel(in->symbols);
+	result->cut_stacks = symbolizer_cut_stacks(in->symbols);
 	result->dropped = tracker_dropped(symbolizer_tracker(in->symbols));
 	result->store_complete = symbolizer_from_store(in->symbols);
 	/* Before symbolizer_store, so that unread lines do not count as looked up. */

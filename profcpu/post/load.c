@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/outbuf.h"
 #include "base/remedy.h"
+#include "container/memory_left.h"
 #include "dotnet/pdb_budget.h"
 #include "symbols/names/managed_name.h"
 
@@ -97,6 +98,15 @@ static void load_report_texts(const char *name, const struct profile *profile)
 		log_warn("%s: %u names have more than %d bytes and are cut; their last 8 digits "
 			 "tell them apart",
 			 name, changes.cut, PROFILE_TEXT_MAX);
+}
+
+static void load_report_cut(const char *name, const struct post_result *result)
+{
+	uint64_t cut = result->limits.cost[LIMIT_STACK_MEMORY];
+
+	if (cut)
+		log_warn("%s: %llu %s; run it again with more memory, or with --max-stack=64", name,
+			 (unsigned long long)cut, recording_limit_text(LIMIT_STACK_MEMORY).cost);
 }
 
 static int load_data(struct post_source *source, const char *name,
@@ -212,6 +222,7 @@ int post_load_source(struct post_source *source, const char *name,
 	if ((source->kind == INPUT_ARCHIVE || source->kind == INPUT_PERF_DIR) &&
 	    asprintf(&inside, "%s in %s", RECORDING_PERF_DATA, name) < 0)
 		inside = NULL;
+	profile_limit_stacks(profile, memory_left);
 	int r = source->kind == INPUT_TEXT
 			? load_text(source, name, options, profile, ret_result)
 			: load_data(source, inside ? inside : name, options, profile, ret_result);
@@ -219,8 +230,13 @@ int post_load_source(struct post_source *source, const char *name,
 	ret_result->limits = source->manifest.limits;
 	for (int i = 0; i < LIMITS; i++)
 		ret_result->limits.cost[i] += ret_result->data.stacks.limits.cost[i];
+	ret_result->limits.cost[LIMIT_STACK_MEMORY] +=
+		ret_result->data.cut_stacks + ret_result->text.cut_stacks;
 	if (!r)
 		load_report_texts(name, profile);
+	/* The report of a recording has a line of its own. */
+	if (!r && (!options->ret_audit || source->kind == INPUT_TEXT))
+		load_report_cut(name, ret_result);
 	return r;
 }
 

@@ -10,6 +10,7 @@
  *           code, and it mostly sleeps
  *   comms   one thread changes its own name; nothing is mapped
  *   threads a process starts threads, each with a new name, and forks; nothing is mapped
+ *   stacks  one thread calls itself 3,000 times deep, on an ever new way; nothing is mapped
  */
 #include <err.h>
 #include <fcntl.h>
@@ -30,6 +31,7 @@
 #define FIRST UINT64_C(0x100000000000)
 #define LIVING 16
 #define CHILD_MAPS 32
+#define DEEP_CALLS 3000
 #define DEEP_NAME 240 /* bytes of a folder's name and its slash */
 
 static double end_s;
@@ -201,6 +203,32 @@ static void threads(void)
 	printf("%zu threads\n", n);
 }
 
+static volatile uint64_t steps;
+
+static void call_right(unsigned depth);
+
+/* Chooses the next function by chance; the last call burns CPU. */
+__attribute__((noinline)) static void call_left(unsigned depth)
+{
+	if (depth && next_random() & 1)
+		call_left(depth - 1);
+	else if (depth)
+		call_right(depth - 1);
+	else
+		for (int i = 0; i < 1 << 18; i++)
+			steps++;
+	steps++; /* no tail call */
+}
+
+__attribute__((noinline)) static void call_right(unsigned depth)
+{
+	if (depth && next_random() & 1)
+		call_right(depth - 1);
+	else
+		call_left(depth ? depth - 1 : 0);
+	steps += 2;
+}
+
 int main(int argc, char **argv)
 {
 	size_t maps = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
@@ -221,6 +249,9 @@ int main(int argc, char **argv)
 		comms();
 	else if (!strcmp(argv[1], "threads"))
 		threads();
+	else if (!strcmp(argv[1], "stacks"))
+		while (now_s() < end_s)
+			call_left(DEEP_CALLS);
 	else if (paths)
 		while (now_s() < end_s && !usleep(lines ? 10000 : 0))
 			run(map_at(program, maps * 2));

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A target without rights forks and maps as fast as it can. In a control group of 64 MiB, profcpu takes at most 48 MiB.
-# The recording is saved, and can be read.
+# A target without rights forks, maps or recurses as fast as it can. In a control group of 64 MiB, profcpu takes at most
+# 48 MiB. The recording is saved, and can be read.
 # Runs alone.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -67,5 +67,23 @@ storm names 0
 	fail "names: no map was left out"
 storm threads 0
 storm comms 0
+# Deep stacks, each different. Those that did not fit are cut and counted, and no sample is missing.
+storm stacks 0
+[ "$(report_number stacks stack_memory)" -gt 0 ] || fail "stacks: no stack was cut: $(cat stacks/report.json)"
+grep -q '^[^;]*;\[truncated\];.*call_left [0-9]*$' stacks/folded_stacks.out || fail "stacks: no cut stack in the outputs"
+weights() { awk '{ sum += $NF } END { printf "%.0f\n", sum }' "$1"; }
+[ "$(weights stacks/folded_stacks.out)" = "$(weights stacks.folded)" ] || fail "stacks: samples are missing in the outputs"
+fold_cut() { # INPUT
+	# shellcheck disable=SC2016 # for the other shell
+	sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$GROUP" "$PROFCPU" fold "$1" >cut.folded 2>cut.err ||
+		fail "fold of $1 with little memory: exit $?: $(cat cut.err)"
+	grep -q 'stacks have only their innermost frames' cut.err || fail "fold of $1 does not say what it cut: $(cat cut.err)"
+	[ "$(weights cut.folded)" = "$(weights stacks.folded)" ] || fail "fold of $1 with little memory: samples are missing"
+}
+fold_cut stacks
+"$PROFCPU" postprocess -q --offline stacks 2>more.err || fail "postprocess with more memory: exit $?: $(cat more.err)"
+[ -z "$(report_number stacks stack_memory)" ] || fail "with more memory, stacks are still cut"
+cmp stacks/folded_stacks.out stacks.folded || fail "with more memory, the stacks differ"
+fold_cut stacks/perf_script.out
 # The kernel's list of these maps has 95 MiB.
 storm paths 25000 60

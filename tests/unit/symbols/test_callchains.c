@@ -1,6 +1,7 @@
 #include "symbols/callchains.h"
 
 #include "base/hash.h"
+#include "profile/stack_room.h"
 #include "symbols/frames.h"
 #include "symbols/core/symbol.h"
 
@@ -682,6 +683,88 @@ static void a_failed_lookup_is_repeated(void **state)
 	}
 }
 
+static uint64_t little_memory(void)
+{
+	return 8 << 20;
+}
+
+/* The n innermost frames of a text of check, and the mark for missing callers. */
+static bool is_cut(const char *whole, const char *got)
+{
+	size_t len = strlen(got), mark = strlen(PROFILE_TRUNCATED " ");
+
+	return len >= mark && !strcmp(got + len - mark, PROFILE_TRUNCATED " ") &&
+	       !strncmp(got, whole, len - mark);
+}
+
+/* Each stack is whole, or has innermost frames and the mark. All addresses are looked up. */
+static void short_memory_cuts_stacks(void **state)
+{
+	enum { DEPTH = 300, CHAINS = 3000, KERNEL = 4 };
+	char whole[16384], got[16384];
+	uint64_t words[DEPTH];
+	uint32_t seed = 1;
+	struct callchain_stack stack;
+	struct callchain_half half;
+	uint64_t wholes = 0, leaves = 0;
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	profile_limit_stacks(f.profile, little_memory);
+	for (int i = 0; i < CHAINS; i++) {
+		size_t n = 0, kernel = i % 3 ? KERNEL : 0;
+
+		words[n++] = PERF_CONTEXT_KERNEL;
+		while (n <= kernel)
+			words[n++] = 0xffffffff81000000 + next_random(&seed) % 4;
+		n = kernel ? n : 0;
+		words[n++] = PERF_CONTEXT_USER;
+		while (n < DEPTH)
+			words[n++] = 0x1000 + next_random(&seed) % 2;
+		assert_int_equal(begin(&f, 7, CALLCHAIN_USER, words, n, 1, &half), 0);
+		assert_int_equal(callchains_end(&f.chains, &half, 1, &stack), 0);
+		expect(&f, thread(&f, 7), CALLCHAIN_USER, words, n, whole, sizeof(whole));
+		stack_text(&f, stack.stack, got, sizeof(got));
+		wholes += !strcmp(got, whole);
+		leaves += strchr(strchr(got, ' ') + 1, ' ') == strrchr(got, ' ');
+		assert_true(!strcmp(got, whole) || is_cut(whole, got));
+	}
+	assert_true(wholes > 0);
+	assert_true(leaves > 0);
+	assert_int_equal(f.chains.cut, CHAINS - wholes);
+	assert_int_equal(f.nlookups, 2 * (2 + 4)); /* leaves are looked up exactly */
+	assert_true(profile_nstacks(f.profile) * (STACK_ROOM_BYTES_HERE + STACK_ROOM_BYTES_LATER) <
+		    little_memory() / 2);
+	tear_down(&f);
+}
+
+/* A stack that fits is not cut after others were. */
+static void known_stacks_stay_whole(void **state)
+{
+	uint64_t words[302];
+	uint32_t seed = 1;
+	struct callchain_half half;
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	profile_limit_stacks(f.profile, little_memory);
+	words[0] = PERF_CONTEXT_USER;
+	for (int i = 0; i < 1000; i++) {
+		for (size_t k = 1; k < 302; k++)
+			words[k] = 0x1000 + next_random(&seed) % 2;
+		assert_int_equal(begin(&f, 7, CALLCHAIN_USER, words, 302, 1, &half), 0);
+	}
+	assert_true(half.cut);
+	seed = 1;
+	for (size_t k = 1; k < 302; k++)
+		words[k] = 0x1000 + next_random(&seed) % 2;
+	check(&f, 7, CALLCHAIN_USER, words, 302);
+	assert_int_equal(f.chains.cut, 0); /* counted at the end of a callchain */
+	tear_down(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -700,6 +783,8 @@ int main(void)
 		cmocka_unit_test(a_kept_callchain_ends_with_a_caller),
 		cmocka_unit_test(kernel_parts_ended_later_have_their_own_times),
 		cmocka_unit_test(a_failed_lookup_is_repeated),
+		cmocka_unit_test(short_memory_cuts_stacks),
+		cmocka_unit_test(known_stacks_stay_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
