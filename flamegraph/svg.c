@@ -30,12 +30,10 @@ static const char svg_dark_css[] = {
 #include "flamegraph/svg_dark.css.inc"
 };
 
-/* A frame too narrow for an element of its own, or several such neighbours within a pixel. */
+/* Nodes too narrow for an element of their own: one, or several neighbours within a pixel. */
 struct svg_sliver {
-	uint32_t color; /* of the widest */
-	uint32_t depth;
-	double x, end;
-	double best; /* width of the widest */
+	uint32_t first, last;
+	uint32_t widest; /* gives the colour */
 };
 
 struct svg {
@@ -329,15 +327,29 @@ static void svg_element(struct svg *s, uint32_t node, double x, double width)
 	svg_str(s, "</g>\n");
 }
 
-static int svg_compare_slivers(const void *a, const void *b)
+static double svg_node_width(const struct svg *s, uint32_t node)
 {
-	const struct svg_sliver *x = a, *y = b;
+	return (node == TREE_ROOT ? s->whole : (double)s->tree->nodes.v[node].total) *
+	       s->per_weight;
+}
 
-	if (x->color != y->color)
-		return x->color < y->color ? -1 : 1;
+static double svg_node_x(const struct svg *s, uint32_t node)
+{
+	return SVG_PAD + (double)s->tree->nodes.v[node].start * s->per_weight;
+}
+
+static int svg_compare_slivers(const void *a, const void *b, void *svg)
+{
+	const struct svg_sliver *v = a, *w = b;
+	const struct svg *s = svg;
+	const struct tree_node *x = &s->tree->nodes.v[v->first], *y = &s->tree->nodes.v[w->first];
+	uint32_t xc = svg_color(s, v->widest), yc = svg_color(s, w->widest);
+
+	if (xc != yc)
+		return xc < yc ? -1 : 1;
 	if (x->depth != y->depth)
 		return x->depth < y->depth ? -1 : 1;
-	return x->x < y->x ? -1 : x->x > y->x;
+	return x->start < y->start ? -1 : x->start > y->start;
 }
 
 static void svg_slivers(struct svg *s)
@@ -346,20 +358,23 @@ static void svg_slivers(struct svg *s)
 
 	if (!s->slivers.len)
 		return;
-	qsort(s->slivers.v, s->slivers.len, sizeof(*s->slivers.v), svg_compare_slivers);
+	qsort_r(s->slivers.v, s->slivers.len, sizeof(*s->slivers.v), svg_compare_slivers, s);
 	for (size_t i = 0; i < s->slivers.len; i++) {
 		const struct svg_sliver *v = &s->slivers.v[i];
-		double width = v->end - v->x > 2 ? v->end - v->x - SVG_GAP_PX : v->end - v->x;
+		uint32_t color = svg_color(s, v->widest);
+		double x = svg_node_x(s, v->first),
+		       width = svg_node_x(s, v->last) + svg_node_width(s, v->last) - x;
 
-		if (!i || v->color != v[-1].color) {
+		width -= width > 2 ? SVG_GAP_PX : 0;
+		if (!i || color != svg_color(s, v[-1].widest)) {
 			svg_str(s, i ? "\"/>\n<path" : "<path");
-			svg_fill(s, v->color);
+			svg_fill(s, color);
 			svg_str(s, " d=\"");
 		}
 		outbuf_char(s->out, 'M');
-		svg_number(s, v->x);
+		svg_number(s, x);
 		outbuf_char(s->out, ' ');
-		svg_number(s, svg_y(s, v->depth));
+		svg_number(s, svg_y(s, s->tree->nodes.v[v->first].depth));
 		outbuf_char(s->out, 'h');
 		svg_number(s, width);
 		outbuf_char(s->out, 'v');
@@ -371,12 +386,6 @@ static void svg_slivers(struct svg *s)
 	svg_str(s, "\"/>\n");
 }
 
-static double svg_node_width(const struct svg *s, uint32_t node)
-{
-	return (node == TREE_ROOT ? s->whole : (double)s->tree->nodes.v[node].total) *
-	       s->per_weight;
-}
-
 static bool svg_is_drawn(const struct svg *s, uint32_t node)
 {
 	uint64_t total = s->tree->nodes.v[node].total;
@@ -386,19 +395,17 @@ static bool svg_is_drawn(const struct svg *s, uint32_t node)
 
 static int svg_add_sliver(struct svg *s, uint32_t node, double x, double width)
 {
-	uint32_t depth = s->tree->nodes.v[node].depth, color = svg_color(s, node);
-	size_t *last = &s->last_sliver[depth];
+	size_t *last = &s->last_sliver[s->tree->nodes.v[node].depth];
 	struct svg_sliver *v = *last ? &s->slivers.v[*last - 1] : NULL;
 
-	if (v && x - v->end < SVG_TOUCH_PX && x + width - v->x <= 1) {
-		if (width > v->best) {
-			v->color = color;
-			v->best = width;
-		}
-		v->end = x + width;
+	if (v && x - (svg_node_x(s, v->last) + svg_node_width(s, v->last)) < SVG_TOUCH_PX &&
+	    x + width - svg_node_x(s, v->first) <= 1) {
+		if (width > svg_node_width(s, v->widest))
+			v->widest = node;
+		v->last = node;
 		return 0;
 	}
-	if (vec_push(&s->slivers, ((struct svg_sliver){color, depth, x, x + width, width})))
+	if (vec_push(&s->slivers, ((struct svg_sliver){node, node, node})))
 		return -ENOMEM;
 	*last = s->slivers.len;
 	return 0;
@@ -417,7 +424,7 @@ static int svg_frames(struct svg *s)
 	for (size_t i = 0; i < s->layout.n; i++) {
 		uint32_t node = s->layout.order[i];
 		double width = svg_node_width(s, node);
-		double x = SVG_PAD + (double)s->tree->nodes.v[node].start * s->per_weight;
+		double x = svg_node_x(s, node);
 
 		if (!svg_is_drawn(s, node))
 			continue;
