@@ -422,6 +422,7 @@ int folded_read_tree(struct tree *t, int fd, const struct tree_options *options,
 
 	if (r)
 		return parse_fail(err, r, "out of memory", 0);
+	tree_limit(t, options->memory_max);
 	r = folded_stream(&f, &in);
 	free(in.buf);
 	return folded_end(&f, r, in.offset, err);
@@ -436,6 +437,7 @@ int folded_read_tree_text(struct tree *t, const char *text, size_t len,
 
 	if (r)
 		return parse_fail(err, r, "out of memory", 0);
+	tree_limit(t, options->memory_max);
 	r = folded_lines(&f, text, len, &used);
 	if (!r && used < len)
 		r = folded_rest(&f, text + used, len - used);

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+/* A node, its places in node_order and svg_data, and twice that in svg while it sorts. */
+#define TREE_NODE_BYTES (sizeof(struct tree_node) + 8 + 24)
 #define TREE_SEARCH_MAX 24 /* children to search in a list, before they move to the table */
 
 /* tag is the upper half of the hash. It shows most misses without access to the node. */
@@ -27,7 +29,8 @@ int tree_init(struct tree *t, bool in_order)
 {
 	uint32_t name;
 
-	*t = (struct tree){.scale = 1, .event = PROFILE_NONE, .in_order = in_order};
+	*t = (struct tree){
+		.scale = 1, .event = PROFILE_NONE, .in_order = in_order, .nodes_max = SIZE_MAX};
 	int r = intern_str(&t->names, "all", &name);
 
 	if (!r)
@@ -47,6 +50,11 @@ void tree_free(struct tree *t)
 	vec_free(&t->path);
 	free(t->slots);
 	*t = (struct tree){0};
+}
+
+void tree_limit(struct tree *t, uint64_t bytes)
+{
+	t->nodes_max = bytes ? (size_t)(bytes / TREE_NODE_BYTES) : SIZE_MAX;
 }
 
 /* The slot of this child, or the free slot for it. */
@@ -123,6 +131,8 @@ static bool tree_name_is_after(const struct tree *t, uint32_t name, uint32_t oth
 static int tree_new_node(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind, bool sorted,
 			 uint32_t *ret_node)
 {
+	if (t->nodes.len >= t->nodes_max && !tree_is_cut(t, parent))
+		return -ENOSPC;
 	if (vec_reserve(&t->nodes, 1))
 		return -ENOMEM;
 	struct tree_node *p = &t->nodes.v[parent];
@@ -195,8 +205,8 @@ static int tree_child_in_table(struct tree *t, uint32_t parent, uint32_t name, u
  * Sorted input adds children in order, so a name after the last child's name is new and needs no
  * lookup. Unsorted children are searched in the list, or in the table if the list is long.
  */
-int tree_child_of_name(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind,
-		       uint32_t *ret_node)
+static int tree_find_child(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind,
+			   uint32_t *ret_node)
 {
 	const struct tree_node *p = &t->nodes.v[parent];
 	uint32_t last = p->last_child;
@@ -232,6 +242,42 @@ int tree_child_of_name(struct tree *t, uint32_t parent, uint32_t name, uint8_t k
 	return tree_new_node(t, parent, name, kind, sorted, ret_node);
 }
 
+/*
+ * Adds a child for which there is no room to TREE_CUT. All frames of such a stack become its
+ * children, so their number is that of the distinct names.
+ */
+static int tree_cut_child(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind,
+			  uint32_t *ret_node)
+{
+	size_t max = t->nodes_max;
+	uint32_t cut_name;
+	int r = 0;
+
+	t->cut_now = true;
+	if (t->in_order) {
+		*ret_node = parent;
+		return 0;
+	}
+	if (t->cut_root == TREE_ROOT) {
+		t->nodes_max = SIZE_MAX;
+		r = intern_str(&t->names, TREE_CUT, &cut_name);
+		if (!r)
+			r = tree_find_child(t, TREE_ROOT, cut_name, FRAME_UNKNOWN, &t->cut_root);
+		t->nodes_max = max;
+	}
+	return r ? r : tree_find_child(t, t->cut_root, name, kind, ret_node);
+}
+
+int tree_child_of_name(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind,
+		       uint32_t *ret_node)
+{
+	if (tree_is_cut(t, parent))
+		return tree_cut_child(t, parent, name, kind, ret_node);
+	int r = tree_find_child(t, parent, name, kind, ret_node);
+
+	return r == -ENOSPC ? tree_cut_child(t, parent, name, kind, ret_node) : r;
+}
+
 int tree_child(struct tree *t, uint32_t parent, const char *name, size_t len, uint8_t kind,
 	       uint32_t *ret_node)
 {
@@ -250,6 +296,8 @@ void tree_add(struct tree *t, uint32_t node, uint64_t weight)
 		weight = room;
 	n->self += weight;
 	t->sum += weight;
+	t->cut += t->cut_now || tree_is_cut(t, node);
+	t->cut_now = false;
 	if (t->in_order && n->depth + 1 < t->path.len)
 		t->path.len = n->depth + 1;
 }

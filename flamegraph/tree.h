@@ -58,15 +58,35 @@ struct tree {
 	uint64_t lines, bad_lines;
 	/* The last line of folded text has no newline: digits of its count may be missing. */
 	bool unended;
+	/*
+	 * Stacks for which options.memory_max had no room. They are under TREE_CUT, with only the
+	 * last frame that was added. In a flame chart they end at a caller.
+	 */
+	uint64_t cut;
 	/* private */
+	size_t nodes_max;
+	uint32_t cut_root;        /* the node TREE_CUT; TREE_ROOT: none */
+	bool cut_now;             /* the current stack did not fit */
 	uint64_t sum, before_sum; /* of the self weights of all nodes */
 	struct tree_slot *slots;  /* table of the children of nodes with many of them */
 	size_t nslots, used_slots;
 	VEC(uint32_t) path; /* if in_order: the nodes that can still grow, by depth */
 };
 
+#define TREE_CUT PROFILE_TRUNCATED
+
 /* Makes the root. Returns 0 or -ENOMEM. tree_free also accepts a zeroed struct. */
 int tree_init(struct tree *t, bool in_order);
+
+/* Limits the memory of the tree and its picture; 0: no limit. */
+void tree_limit(struct tree *t, uint64_t bytes);
+
+/* Whether a node stands for stacks that did not fit. */
+static inline bool tree_is_cut(const struct tree *t, uint32_t node)
+{
+	return t->cut_root != TREE_ROOT &&
+	       (node == t->cut_root || t->nodes.v[node].parent == t->cut_root);
+}
 void tree_free(struct tree *t);
 
 /*
@@ -106,7 +126,8 @@ struct tree_options {
 	/* Borrowed. Use these groups, not with in_order. NULL: those of the profile. */
 	const struct profile_group *groups;
 	size_t ngroups;
-	struct idle *idle; /* of the profile; borrowed; NULL: idle waits keep their stack */
+	struct idle *idle;   /* of the profile; borrowed; NULL: idle waits keep their stack */
+	uint64_t memory_max; /* bytes of the tree and its picture; 0: no limit */
 };
 
 #endif

@@ -120,10 +120,15 @@ static uint32_t tree_known(const struct tree_builder *b, uint32_t comm, uint32_t
 
 static int tree_remember(struct tree_builder *b, uint32_t comm, uint32_t stack, uint32_t node)
 {
-	if (b->tree->in_order)
+	if (b->tree->in_order || tree_is_cut(b->tree, node))
 		return 0;
-	if (b->memo[stack].comm != TREE_ROOT)
+	if (b->memo[stack].comm != TREE_ROOT) {
+		if (b->tree->nodes.len >= b->tree->nodes_max)
+			return 0;
+		/* An entry of the table takes as much memory as a node. */
+		b->tree->nodes_max--;
 		return hashmap_put(&b->nodes, (uint64_t)comm << 32 | stack, node);
+	}
 	b->memo[stack] = (struct tree_memo){comm, node};
 	return 0;
 }
@@ -237,6 +242,7 @@ int tree_profile_make(struct tree *t, struct profile *profile, const struct tree
 
 	if (r)
 		return r;
+	tree_limit(t, options->memory_max);
 	struct tree_builder b = {
 		.tree = t,
 		.profile = profile,

@@ -1,6 +1,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "container/memory_left.h"
 #include "flamegraph/folded.h"
 #include "flamegraph/svg.h"
 #include "flamegraph/tree_profile.h"
@@ -318,6 +319,7 @@ static int flamegraph_from_folded(struct flamegraph_arguments *a, int fd, const 
 				  struct tree *tree)
 {
 	struct parse_error err = {0};
+	a->tree.memory_max = memory_left() / 2 + 1; /* 0: no limit */
 	int r = folded_read_tree(tree, fd, &a->tree, &err);
 
 	if (r) {
@@ -371,6 +373,7 @@ static int flamegraph_from_profile(struct flamegraph_arguments *a, struct post_s
 		return r;
 	r = a->load.idle ? 0 : idle_new(profile, &idle);
 	a->tree.idle = idle;
+	a->tree.memory_max = memory_left() / 2 + 1; /* 0: no limit */
 	if (!r)
 		r = tree_profile_make(tree, profile, &a->tree);
 	idle_free(idle);
@@ -453,10 +456,12 @@ static int flamegraph_write(struct flamegraph_arguments *a, struct tree *tree)
 }
 
 /* Reports an empty or odd input. */
-static void flamegraph_report(struct flamegraph_arguments *a, const struct tree *tree)
+static void flamegraph_report(struct flamegraph_arguments *a, const char *name,
+			      const struct tree *tree)
 {
 	double total = (double)tree->nodes.v[TREE_ROOT].total / tree->scale;
 
+	post_load_report_cut(name, LIMIT_PICTURE_MEMORY, tree->cut);
 	if (total == 0)
 		log_error("no stacks in the input; the picture is empty");
 	else if (total < FLAMEGRAPH_FEW && !a->own_countname && a->svg.unit == SVG_UNIT_COUNT)
@@ -485,7 +490,7 @@ static int flamegraph_draw(struct flamegraph_arguments *a, struct post_source *s
 	    getrandom(&a->svg.palette.seed, sizeof(a->svg.palette.seed), 0) < 0)
 		r = -errno;
 	if (!r) {
-		flamegraph_report(a, &tree);
+		flamegraph_report(a, name, &tree);
 		r = flamegraph_write(a, &tree);
 	}
 	if (!r && (partly || !tree.nodes.v[TREE_ROOT].total))

@@ -13,7 +13,7 @@
 #define STACK_ROOM_FIRST ((size_t)1 << 15) /* nodes before memory_left is first called */
 /* Memory of one node: here, and in the trees that outputs make (flamegraph/tree_profile.c). */
 #define STACK_ROOM_BYTES_HERE 16
-#define STACK_ROOM_BYTES_LATER 64
+#define STACK_ROOM_BYTES_LATER 80
 
 struct stack_room {
 	uint64_t (*memory_left)(void); /* bytes; NULL: no limit */

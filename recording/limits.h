@@ -45,6 +45,9 @@
 	    "record fewer processes (-p)")                                                      \
 	ROW(STACK_MEMORY, "stack_memory",                                                       \
 	    "stacks have only their innermost frames: too little memory is left",               \
+	    LIMITS_STACK_MEMORY_REMEDY)                                                         \
+	ROW(PICTURE_MEMORY, "picture_memory",                                                   \
+	    "stacks in pictures have only their innermost frame: too little memory is left",    \
 	    LIMITS_STACK_MEMORY_REMEDY)
 
 #define LIMITS_STACK_MEMORY_REMEDY "run `profcpu postprocess` again with more memory"

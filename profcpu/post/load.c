@@ -100,13 +100,11 @@ static void load_report_texts(const char *name, const struct profile *profile)
 			 name, changes.cut, PROFILE_TEXT_MAX);
 }
 
-static void load_report_cut(const char *name, const struct post_result *result)
+void post_load_report_cut(const char *name, enum recording_limit limit, uint64_t cut)
 {
-	uint64_t cut = result->limits.cost[LIMIT_STACK_MEMORY];
-
 	if (cut)
-		log_warn("%s: %llu %s; run it again with more memory, or with --max-stack=64", name,
-			 (unsigned long long)cut, recording_limit_text(LIMIT_STACK_MEMORY).cost);
+		log_warn("%s: %llu %s; run the command again with more memory", name,
+			 (unsigned long long)cut, recording_limit_text(limit).cost);
 }
 
 static int load_data(struct post_source *source, const char *name,
@@ -234,9 +232,10 @@ int post_load_source(struct post_source *source, const char *name,
 		ret_result->data.cut_stacks + ret_result->text.cut_stacks;
 	if (!r)
 		load_report_texts(name, profile);
-	/* The report of a recording has a line of its own. */
-	if (!r && (!options->ret_audit || source->kind == INPUT_TEXT))
-		load_report_cut(name, ret_result);
+	/* The report has a line of its own. */
+	if (!r && !options->ret_audit)
+		post_load_report_cut(name, LIMIT_STACK_MEMORY,
+				     ret_result->limits.cost[LIMIT_STACK_MEMORY]);
 	return r;
 }
 

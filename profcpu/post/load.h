@@ -76,6 +76,9 @@ int post_load_source(struct post_source *source, const char *name,
  */
 void post_load_report_event(const struct profile *profile, const char *name, const char *wanted);
 
+/* Warns if stacks were cut by one of the limits on memory. */
+void post_load_report_cut(const char *name, enum recording_limit limit, uint64_t cut);
+
 /* Notes which requested inlined functions and lines are missing, and why. */
 void post_load_report_lines(const struct post_options *options, const char *name,
 			    const struct post_result *result);

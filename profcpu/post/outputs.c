@@ -6,6 +6,7 @@
 #include "base/remedy.h"
 #include "base/replace.h"
 #include "base/shell_word.h"
+#include "container/memory_left.h"
 #include "flamegraph/collapse.h"
 #include "flamegraph/svg.h"
 #include "flamegraph/tree_profile.h"
@@ -22,14 +23,25 @@
 
 #define OUTPUTS_MAX 10 /* files without the archive */
 
+/* Makes a tree in half of the memory that is left. */
+static int outputs_tree(struct profile *profile, const struct outputs_options *options,
+			struct tree_options from, struct tree *ret_tree)
+{
+	from.memory_max = memory_left() / 2 + 1; /* 0: no limit */
+	int r = tree_profile_make(ret_tree, profile, &from);
+
+	if (!r)
+		options->limits->cost[LIMIT_PICTURE_MEMORY] += ret_tree->cut;
+	return r;
+}
+
 static int outputs_svg(struct profile *profile, const struct outputs_options *options,
 		       struct outbuf *out)
 {
-	struct tree_options from = {.event = PROFILE_NONE};
 	struct svg_options svg = svg_options_default();
 	struct svg_stats stats;
 	struct tree tree;
-	int r = tree_profile_make(&tree, profile, &from);
+	int r = outputs_tree(profile, options, (struct tree_options){.event = PROFILE_NONE}, &tree);
 
 	if (r)
 		return r;
@@ -74,7 +86,7 @@ static int outputs_times_svg(struct profile *profile, const struct outputs_optio
 
 	if (options->title && asprintf(&title, "%s: %s", kind, options->title) < 0)
 		return -ENOMEM;
-	int r = tree_profile_make(&tree, profile, from);
+	int r = outputs_tree(profile, options, *from, &tree);
 
 	if (r)
 		return r;

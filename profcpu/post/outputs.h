@@ -23,6 +23,7 @@ struct outputs_options {
 	/* Event to fold for an input of text. NULL: the first one with samples. */
 	const char *first_event;
 	const struct post_result *result; /* for the report; borrowed */
+	struct recording_limits *limits;  /* of result; costs of pictures are added */
 	const struct audit *audit;        /* for the report; empty for text; borrowed */
 	const struct report_waits *waits; /* for the report; borrowed */
 	struct idle *idle;                /* borrowed; NULL: show idle waits */

@@ -277,7 +277,7 @@ static void postprocess_settle(struct post_source *source, struct profile *profi
 /* Writes the outputs and the report, which share their sums. idle: of the profile. */
 static int postprocess_outputs(struct post_source *source, struct profile *profile,
 			       struct idle *idle, const struct outdir *dir,
-			       const struct post_result *result, const struct audit *audit,
+			       struct post_result *result, const struct audit *audit,
 			       const struct postprocess_options *options, bool *ret_wrote)
 {
 	AUTO_FREE struct profile_group *wall = NULL;
@@ -290,6 +290,7 @@ static int postprocess_outputs(struct post_source *source, struct profile *profi
 		.dir_fd = dir->fd,
 		.title = postprocess_title(source, options),
 		.result = result,
+		.limits = &result->limits,
 		.audit = audit,
 		.waits = &waits,
 		.idle = options->load.idle ? NULL : idle,

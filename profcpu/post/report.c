@@ -396,12 +396,10 @@ int post_report_write(struct profile *profile, const struct post_result *input,
 		report_text_name(profile_text_of(profile, hot[i].name, NULL), out);
 		outbuf_char(out, '\n');
 	}
-	if (!audit->samples)
-		return out->error;
-	n = report_audit(audit, &input->data, dir, out);
-	if (input->data.stacks.known)
+	n = audit->samples ? report_audit(audit, &input->data, dir, out) : 0;
+	if (audit->samples && input->data.stacks.known)
 		report_unwound(&input->data.stacks, out);
-	else
+	else if (audit->samples)
 		report_roots(audit, out);
 	report_limits(&input->limits, out);
 	return n ? n : out->error;

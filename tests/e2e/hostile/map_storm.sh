@@ -27,12 +27,15 @@ clean_up() {
 }
 trap clean_up EXIT
 
+# shellcheck disable=SC2016 # for the other shell
+in_group() { sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$GROUP" "$@"; }
+
 # look PID: the commands that look at processes have enough memory too, or say that it is missing.
 look() {
 	local command status
 	for command in "ps" "doctor -p $1" "symbols list $1"; do
-		# shellcheck disable=SC2016,SC2086 # for the other shell; words
-		sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$GROUP" "$PROFCPU" $command >look 2>&1
+		# shellcheck disable=SC2086 # words
+		in_group "$PROFCPU" $command >look 2>&1
 		status=$?
 		[ "$status" = 0 ] || grep -q 'list of memory maps is too long' look || fail "$command: exit $status: $(tail -n 3 look)"
 	done
@@ -45,9 +48,7 @@ storm() {
 	local target=$STARTED
 	sleep 1
 	[ "$1" != paths ] || look "$target"
-	# shellcheck disable=SC2016 # for the other shell
-	"$BUILD/helpers/peak_kib" sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$GROUP" \
-		"$PROFCPU" collect -q -p "$target" -F 499 -d 6 -o "$1" 2>"$1.err"
+	in_group "$BUILD/helpers/peak_kib" "$PROFCPU" collect -q -p "$target" -F 499 -d 6 -o "$1" 2>"$1.err"
 	status=$?
 	MIB=$(($(tail -n 1 "$1.err") / 1024))
 	[ "$status" = 0 ] || fail "$1: exit $status: $(cat "$1.err")"
@@ -74,8 +75,7 @@ grep -q '^[^;]*;\[truncated\];.*call_left [0-9]*$' stacks/folded_stacks.out || f
 weights() { awk '{ sum += $NF } END { printf "%.0f\n", sum }' "$1"; }
 [ "$(weights stacks/folded_stacks.out)" = "$(weights stacks.folded)" ] || fail "stacks: samples are missing in the outputs"
 fold_cut() { # INPUT
-	# shellcheck disable=SC2016 # for the other shell
-	sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$GROUP" "$PROFCPU" fold "$1" >cut.folded 2>cut.err ||
+	in_group "$PROFCPU" fold "$1" >cut.folded 2>cut.err ||
 		fail "fold of $1 with little memory: exit $?: $(cat cut.err)"
 	grep -q 'stacks have only their innermost frames' cut.err || fail "fold of $1 does not say what it cut: $(cat cut.err)"
 	[ "$(weights cut.folded)" = "$(weights stacks.folded)" ] || fail "fold of $1 with little memory: samples are missing"
@@ -85,5 +85,9 @@ fold_cut stacks
 [ -z "$(report_number stacks stack_memory)" ] || fail "with more memory, stacks are still cut"
 cmp stacks/folded_stacks.out stacks.folded || fail "with more memory, the stacks differ"
 fold_cut stacks/perf_script.out
+in_group "$PROFCPU" flamegraph stacks.folded >cut.svg 2>cut.err ||
+	fail "flamegraph with little memory: exit $?: $(cat cut.err)"
+grep -q 'stacks in pictures have only their innermost frame' cut.err || fail "flamegraph does not say what it cut: $(cat cut.err)"
+grep -q '\[truncated\]' cut.svg || fail "the picture does not show that stacks were cut"
 # The kernel's list of these maps has 95 MiB.
 storm paths 25000 60

@@ -431,6 +431,56 @@ static void test_profile_with_tids_reversed_and_in_order(void **state)
 	profile_free(p);
 }
 
+#define SMALL_NODES 100u
+#define SMALL_BYTES (SMALL_NODES * 80u)
+
+/* All weight is there, in few nodes. Names: thread names, functions, TREE_CUT. */
+static void check_full(struct tree *t, uint64_t total, size_t names)
+{
+	assert_int_equal(t->nodes.v[TREE_ROOT].total, total);
+	assert_true(t->cut > 0);
+	assert_true(t->nodes.len <= SMALL_NODES + names);
+	tree_free(t);
+}
+
+static void test_a_full_tree_keeps_leaves(void **state)
+{
+	struct tree_options small = {.event = PROFILE_NONE, .memory_max = SMALL_BYTES};
+	char comm[16], text[64 * 64] = "";
+	struct parse_error err = {0};
+	struct profile *p;
+	struct tree t;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	for (int i = 0; i < 60; i++) {
+		snprintf(comm, sizeof(comm), "c%d", i);
+		profile_put(p, "cpu-clock", comm, 7, i % 2 ? "abcdefghx" : "abcdefghy", 10);
+		snprintf(text + strlen(text), 64, "%s;a;b;c;d;e;f;g;h;%c 10\n", comm,
+			 i % 2 ? 'x' : 'y');
+	}
+	/* The room is for about 10 thread names, or 4 if each stack has a place in the table. */
+	assert_int_equal(tree_profile_make(&t, p, &small), 0);
+	assert_int_equal(AT(&t, "c0", "a", "b", "c", "d", "e", "f", "g", "h", "y")->self, 10);
+	assert_true(AT(&t, TREE_CUT, "x")->self >= 200);
+	assert_int_equal(AT(&t, TREE_CUT)->total, t.cut * 10);
+	check_full(&t, 600, 71);
+	assert_int_equal(folded_read_tree_text(&t, text, strlen(text), &small, &err), 0);
+	assert_true(AT(&t, TREE_CUT, "y")->self >= 200);
+	check_full(&t, 600, 71);
+	small.reverse = true;
+	small.memory_max = SMALL_BYTES / 2;
+	assert_int_equal(tree_profile_make(&t, p, &small), 0);
+	assert_int_equal(AT(&t, TREE_CUT)->total, t.cut * 10);
+	check_full(&t, 600, 71);
+	small = (struct tree_options){
+		.event = PROFILE_NONE, .in_order = true, .memory_max = SMALL_BYTES};
+	assert_int_equal(tree_profile_make(&t, p, &small), 0);
+	assert_null(AT(&t, TREE_CUT));
+	check_full(&t, 600, 0);
+	profile_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -452,6 +502,7 @@ int main(void)
 		cmocka_unit_test(test_profile_is_one_event_by_comm),
 		cmocka_unit_test(test_profile_prefers_events_with_stacks),
 		cmocka_unit_test(test_profile_with_tids_reversed_and_in_order),
+		cmocka_unit_test(test_a_full_tree_keeps_leaves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
