@@ -21,6 +21,9 @@ struct kept_header {
 };
 _Static_assert(sizeof(struct kept_header) == 32, "on-disk layout");
 
+/* Memory of a node while stacks are added. A table that grows has up to 4.5 entries for each. */
+#define KEPT_NODE_MEMORY (sizeof(struct kept_node) + 5 * sizeof(struct hashmap_slot))
+
 static const struct kept_header begin = {"pcstacks", 1, 0, 0, 0};
 
 void kept_stacks_free(struct kept_stacks *k)
@@ -66,11 +69,13 @@ int kept_stacks_add(struct kept_stacks *k, const struct kept_stack *row, const u
 		    size_t n)
 {
 	struct kept_stack out = *row;
-	int r = n > KEPT_STACKS_DEPTH_MAX ||
-				bytes_of(k->rows.len + 1, k->nodes.len + n) > KEPT_STACKS_BYTES_MAX
-			? -E2BIG
-			: 0;
+	size_t rows = k->rows.len + 1, nodes = k->nodes.len + n;
+	int r = 0;
 
+	if (n > KEPT_STACKS_DEPTH_MAX || bytes_of(rows, nodes) > KEPT_STACKS_BYTES_MAX)
+		r = -E2BIG;
+	else if (k->memory_max && rows * sizeof(out) + nodes * KEPT_NODE_MEMORY > k->memory_max)
+		r = -ENOSPC;
 	out.node = 0;
 	for (size_t i = n; i > 0 && !r; i--)
 		r = add_node(k, words[i - 1], &out.node);
@@ -108,7 +113,7 @@ int kept_stacks_write(const struct kept_stacks *k, int symbols_fd)
 	return r;
 }
 
-static int check_header(int fd, struct kept_header *h, struct parse_error *err)
+static int check_header(int fd, uint64_t memory_max, struct kept_header *h, struct parse_error *err)
 {
 	struct stat st;
 	int r = fstat(fd, &st) ? -errno : file_pread_all(fd, h, sizeof(*h), 0);
@@ -123,6 +128,8 @@ static int check_header(int fd, struct kept_header *h, struct parse_error *err)
 		return parse_fail(err, -E2BIG, "it has too many stacks", 16);
 	if ((uint64_t)st.st_size != bytes_of(h->rows, h->nodes) || file_is_sparse(fd))
 		return parse_fail(err, -EBADMSG, "its size does not match its header", 16);
+	if (memory_max && (uint64_t)st.st_size > memory_max)
+		return parse_fail(err, -ENOSPC, "it needs more memory than is left", 16);
 	return 0;
 }
 
@@ -169,10 +176,10 @@ const struct kept_stack *kept_stacks_find(const struct kept_stacks *k, uint64_t 
 	return k->rows.len ? bsearch(&key, k->rows.v, k->rows.len, sizeof(key), by_place) : NULL;
 }
 
-static int read_all(int fd, struct kept_stacks *k, struct parse_error *err)
+static int read_all(int fd, uint64_t memory_max, struct kept_stacks *k, struct parse_error *err)
 {
 	struct kept_header h;
-	int r = check_header(fd, &h, err);
+	int r = check_header(fd, memory_max, &h, err);
 
 	if (r)
 		return r;
@@ -194,7 +201,8 @@ static int read_all(int fd, struct kept_stacks *k, struct parse_error *err)
 	return r;
 }
 
-int kept_stacks_read(int symbols_fd, struct kept_stacks *ret_kept, struct parse_error *err)
+int kept_stacks_read(int symbols_fd, uint64_t memory_max, struct kept_stacks *ret_kept,
+		     struct parse_error *err)
 {
 	AUTO_CLOSE int fd = -1;
 	struct kept_stacks k = {0};
@@ -202,7 +210,7 @@ int kept_stacks_read(int symbols_fd, struct kept_stacks *ret_kept, struct parse_
 
 	if (r)
 		return parse_fail(err, r, "the file cannot be opened", 0);
-	r = read_all(fd, &k, err);
+	r = read_all(fd, memory_max, &k, err);
 	if (r)
 		kept_stacks_free(&k);
 	else

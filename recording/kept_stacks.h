@@ -39,12 +39,13 @@ _Static_assert(sizeof(struct kept_node) == 16, "on-disk layout");
 struct kept_stacks {
 	VEC(struct kept_stack) rows; /* after kept_stacks_read sorted by file_off */
 	VEC(struct kept_node) nodes; /* the first node has number 1 */
+	uint64_t memory_max;         /* bytes, for kept_stacks_add; 0: no limit */
 	struct hashmap ids;          /* private */
 };
 
 /*
  * Adds a row. words: the user part of its callchain, leaf first, which replaces row->node. 0,
- * -E2BIG, -ENOMEM.
+ * -ENOMEM; -E2BIG: beyond KEPT_STACKS_BYTES_MAX; -ENOSPC: beyond memory_max.
  */
 int kept_stacks_add(struct kept_stacks *k, const struct kept_stack *row, const uint64_t *words,
 		    size_t n);
@@ -60,10 +61,11 @@ void kept_stacks_append_words(const struct kept_stacks *k, const struct kept_sta
 int kept_stacks_write(const struct kept_stacks *k, int symbols_fd);
 
 /*
- * Reads the file. 0; -ENOENT: no such file; -EBADMSG; -ENOTSUP: another version; -E2BIG; -ENOMEM;
- * -errno.
+ * Reads the file. 0; -ENOENT: no such file; -EBADMSG; -ENOTSUP: another version; -E2BIG; -ENOSPC:
+ * it needs more memory than memory_max (0: no limit); -ENOMEM; -errno.
  */
-int kept_stacks_read(int symbols_fd, struct kept_stacks *ret_kept, struct parse_error *err);
+int kept_stacks_read(int symbols_fd, uint64_t memory_max, struct kept_stacks *ret_kept,
+		     struct parse_error *err);
 
 /* Returns the row of a record after kept_stacks_read, or NULL. */
 const struct kept_stack *kept_stacks_find(const struct kept_stacks *k, uint64_t file_off);

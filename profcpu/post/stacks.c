@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/vec.h"
+#include "container/memory_left.h"
 #include "recording/kept_stacks.h"
 #include "unwind/libdw_child.h"
 
@@ -11,6 +12,11 @@
 _Static_assert(SAMPLES_IDX_GRADES == UNWIND_GRADES && SAMPLES_IDX_ENDS == WALK_ENDS,
 	       "samples.idx holds these grades and ends");
 
+/*
+ * Stacks to keep may take this part of the memory that is left; kept ones that are read, the rest.
+ */
+#define STACKS_PART_OF_MEMORY 4
+
 struct stacks {
 	struct stacks_options options;
 	const char *arch;          /* of the recording */
@@ -18,16 +24,22 @@ struct stacks {
 	VEC(uint64_t) words;       /* a changed callchain */
 	bool has_kept;             /* kept was read: an earlier run unwound it */
 	struct kept_stacks kept;   /* else stacks to write */
-	int keep_error;            /* why the kept stacks are not whole: -E2BIG, -EAGAIN */
+	int keep_error;            /* why they are not kept: -E2BIG, -EAGAIN, -ENOMEM */
 	struct post_stacks_summary summary;
 };
 
 static int stacks_read_kept(struct stacks *s)
 {
 	struct parse_error err = {0};
-	int r = kept_stacks_read(s->options.symbols_fd, &s->kept, &err);
+	uint64_t left = memory_left();
+	int r = kept_stacks_read(s->options.symbols_fd, left - left / STACKS_PART_OF_MEMORY + 1,
+				 &s->kept, &err);
 
+	/* The copies of our recorder were blanked: without kept stacks, callers are lost. */
+	if (r == -ENOSPC && s->options.recorded)
+		r = -ENOMEM;
 	s->has_kept = !r;
+	s->kept.memory_max = left / STACKS_PART_OF_MEMORY + 1; /* 0: no limit */
 	if (r && r != -ENOENT && r != -ENOMEM)
 		log_warn(
 			"unwound stacks of the recording: cannot be used: %s; unwinding them again "
@@ -215,8 +227,12 @@ static int stacks_keep_one(struct stacks *s, const struct perfdata_record *recor
 			? -EAGAIN
 			: kept_stacks_add(&s->kept, &row, u->callchain + u->ncallchain - n, n);
 
-	s->keep_error = r == -ENOMEM ? 0 : r;
-	return r == -ENOMEM ? r : 0;
+	if (r == -ENOMEM)
+		return r;
+	s->keep_error = r == -ENOSPC ? -ENOMEM : r;
+	if (r)
+		kept_stacks_free(&s->kept);
+	return 0;
 }
 
 /* Unwinds a stack that was not kept, with the files of this machine unless offline. */

@@ -44,14 +44,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct parse_error err = {0};
 
 	fuzz_dir_put(RECORDING_STACKS, data, size);
-	int r = kept_stacks_read(fuzz_dir(), &k, &err);
+	int r = kept_stacks_read(fuzz_dir(), 0, &k, &err);
 
 	if (r && (err.code != r || !err.what || err.offset > size + sizeof(struct kept_stack)))
 		abort();
 	if (r)
 		return 0;
 	copy(&k, &fresh);
-	if (kept_stacks_write(&fresh, fuzz_dir()) || kept_stacks_read(fuzz_dir(), &again, &err))
+	if (kept_stacks_write(&fresh, fuzz_dir()) || kept_stacks_read(fuzz_dir(), 0, &again, &err))
 		abort();
 	check_equal(&k, &again);
 	kept_stacks_free(&again);

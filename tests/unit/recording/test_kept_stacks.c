@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -73,9 +74,9 @@ static void stacks_are_read_back(void **state)
 	struct parse_error err = {0};
 	uint64_t words[8];
 
-	assert_int_equal(kept_stacks_read(f->fd, &k, &err), -ENOENT);
+	assert_int_equal(kept_stacks_read(f->fd, 0, &k, &err), -ENOENT);
 	put(f->fd);
-	assert_int_equal(kept_stacks_read(f->fd, &k, &err), 0);
+	assert_int_equal(kept_stacks_read(f->fd, 0, &k, &err), 0);
 	assert_int_equal(k.rows.len, CHAINS);
 	for (size_t i = 0; i < CHAINS; i++) {
 		size_t n = 1;
@@ -96,6 +97,29 @@ static void stacks_are_read_back(void **state)
 	kept_stacks_free(&k);
 }
 
+static void stacks_keep_to_the_memory(void **state)
+{
+	const struct fixture *f = *state;
+	struct kept_stacks k = {.memory_max = 4096};
+	struct parse_error err = {0};
+	const struct kept_stack row = {0};
+	uint64_t word = 0;
+	struct stat st;
+	int r = 0;
+
+	while (!r && ++word < 4096)
+		r = kept_stacks_add(&k, &row, &word, 1);
+	assert_int_equal(r, -ENOSPC);
+	assert_int_equal(k.rows.len, word - 1);
+	assert_true(k.rows.len * sizeof(row) + k.nodes.len * sizeof(*k.nodes.v) < 4096);
+	kept_stacks_free(&k);
+	put(f->fd);
+	assert_int_equal(fstatat(f->fd, RECORDING_STACKS, &st, 0), 0);
+	assert_int_equal(kept_stacks_read(f->fd, (uint64_t)st.st_size - 1, &k, &err), -ENOSPC);
+	assert_int_equal(kept_stacks_read(f->fd, (uint64_t)st.st_size, &k, &err), 0);
+	kept_stacks_free(&k);
+}
+
 /* Changes bytes of the file that put wrote, then reads it. */
 static int changed(const struct fixture *f, off_t at, uint64_t value, size_t bytes)
 {
@@ -106,7 +130,7 @@ static int changed(const struct fixture *f, off_t at, uint64_t value, size_t byt
 	put(f->fd);
 	fd = openat(f->fd, RECORDING_STACKS, O_RDWR);
 	assert_int_equal(pwrite(fd, &value, bytes, at), bytes);
-	r = kept_stacks_read(f->fd, &k, &err);
+	r = kept_stacks_read(f->fd, 0, &k, &err);
 	assert_int_equal(err.code, r);
 	close(fd);
 	kept_stacks_free(&k);
@@ -139,6 +163,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(stacks_are_read_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(stacks_keep_to_the_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(damage_is_refused, set_up, tear_down),
 	};
 
