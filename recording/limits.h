@@ -48,7 +48,10 @@
 	    LIMITS_STACK_MEMORY_REMEDY)                                                         \
 	ROW(PICTURE_MEMORY, "picture_memory",                                                   \
 	    "stacks in pictures have only their innermost frame: too little memory is left",    \
-	    LIMITS_STACK_MEMORY_REMEDY)
+	    LIMITS_STACK_MEMORY_REMEDY)                                                         \
+	ROW(CUT_MAPS, "cut_maps",                                                               \
+	    "processes lack names: their mappings took over 16 MiB at the start",               \
+	    "start the recording before them")
 
 #define LIMITS_STACK_MEMORY_REMEDY "run `profcpu postprocess` again with more memory"
 #define LIMITS_OPEN_FILES_REMEDY "raise the hard limit as root, for example: ulimit -n 4096"

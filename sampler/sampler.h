@@ -49,7 +49,7 @@ enum sampler_news {
  *
  * records: whole records, 8-byte aligned, len > 0. A record that crosses the end of a ring may be
  * continued by the next call. The data are valid until the next `round` returns. cpu is -1 for
- * records made from /proc.
+ * records made from /proc. A positive result then asks for no more of them.
  * round: every ring was read once. Records of later rounds are not older than those of the round
  * before (perf's FINISHED_ROUND).
  * process: news of a target process, taken from the records. The process may have ended since. NEW
@@ -81,6 +81,8 @@ struct sampler_stats {
 	uint64_t rounds;
 	/* Processes that ran before, and whose threads or maps could not be read: open files. */
 	uint64_t unread;
+	/* Processes that ran before and had more mappings than SYNTH_MAPS_BYTES_MAX holds. */
+	uint64_t cut_maps;
 	/* CPUs that came online later: sampled since then, or not sampled. */
 	uint64_t cpus_added, cpus_missed;
 	int cpu_added, cpu_missed; /* the first of each */
@@ -128,7 +130,7 @@ int sampler_listen(struct sampler *s, const struct sampler_listener *listener);
  * Hands the state of running processes to the listeners, as one round with times 0. It has MMAP of
  * the kernel and its modules, then FORK, COMM and executable MMAP2 of the targets. Call it before
  * the first drain. Rings that fill meanwhile are emptied into memory, up to SAMPLER_EARLY_MAX; the
- * first drain hands over those records. 0 or -errno.
+ * first drain hands over those records. If a listener wants no more, they are dropped. 0 or -errno.
  */
 #define SAMPLER_EARLY_MAX ((size_t)64 << 20)
 int sampler_synthesize(struct sampler *s);

@@ -177,5 +177,7 @@ int sampler_synthesize(struct sampler *s)
 	if (!r)
 		r = synth_buf_flush(&b);
 	synth_buf_free(&b);
-	return r;
+	if (r > 0)
+		sampler_free_early(s);
+	return r < 0 ? r : 0;
 }

@@ -22,7 +22,9 @@ int synth_buf_flush(struct synth_buf *b)
 			: sampler_send_synthesized(b->s, b->data, b->len);
 
 	b->len = 0;
-	return r || b->take ? r : sampler_send_round(b->s);
+	int round = r < 0 || b->take ? 0 : sampler_send_round(b->s);
+
+	return round ? round : r;
 }
 
 int synth_buf_put(struct synth_buf *b, uint32_t type, uint16_t misc, const void *body,

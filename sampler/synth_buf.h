@@ -21,13 +21,13 @@ void synth_buf_free(struct synth_buf *b);
 
 /*
  * Adds a record: body (fields after the header), text and a sample_id of zeros. The text gets its
- * NUL, is padded to 8 bytes and cut at SYNTH_TEXT_MAX; NULL: none. 0 or the listener's -errno.
+ * NUL, is padded to 8 bytes and cut at SYNTH_TEXT_MAX; NULL: none. 0 or the listener's result.
  */
 #define SYNTH_TEXT_MAX 4095
 int synth_buf_put(struct synth_buf *b, uint32_t type, uint16_t misc, const void *body,
 		  size_t body_bytes, const char *text, size_t text_len);
 
-/* Hands on what is left, and ends the round. 0 or the listener's -errno. */
+/* Hands on what is left, and ends the round. 0 or the listener's result. */
 int synth_buf_flush(struct synth_buf *b);
 
 /* synth_kernel.c: MMAP of the kernel and its modules, where /proc/kallsyms and /proc/modules show

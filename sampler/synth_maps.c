@@ -31,8 +31,9 @@ struct body_mmap2 {
 };
 _Static_assert(sizeof(struct body_mmap2) == 64, "record layout");
 
-static int put_map(struct synth_buf *b, pid_t pid, const struct proc_map *m,
-		   const uint8_t *build_id, uint8_t build_id_len)
+/* -E2BIG: over the limit. */
+static int put_map(struct synth_maps *maps, struct synth_buf *b, pid_t pid,
+		   const struct proc_map *m, const uint8_t *build_id, uint8_t build_id_len)
 {
 	uint16_t misc = PERF_RECORD_MISC_USER;
 	bool named = m->path_len;
@@ -46,6 +47,9 @@ static int put_map(struct synth_buf *b, pid_t pid, const struct proc_map *m,
 		.flags = m->flags,
 	};
 
+	maps->bytes += sizeof(body) + m->path_len;
+	if (maps->bytes > SYNTH_MAPS_BYTES_MAX)
+		return -E2BIG;
 	if (build_id_len) {
 		misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
 		body.build_id_size = build_id_len;
@@ -68,7 +72,7 @@ static int put_queried(struct synth_maps *maps, struct synth_buf *b, int fd, pid
 	while ((r = procmap_next(fd, addr, &maps->entry)) > 0) {
 		const struct procmap *e = &maps->entry;
 
-		r = put_map(b, pid, &e->map, e->build_id, e->build_id_len);
+		r = put_map(maps, b, pid, &e->map, e->build_id, e->build_id_len);
 		if (r || e->map.end <= addr)
 			return r;
 		addr = e->map.end;
@@ -104,7 +108,7 @@ static int put_text(struct synth_maps *maps, struct synth_buf *b, int fd, pid_t 
 
 	while (!r && proc_map_next(&cursor, &m))
 		if (m.prot & PROT_EXEC)
-			r = put_map(b, pid, &m, NULL, 0);
+			r = put_map(maps, b, pid, &m, NULL, 0);
 	return r;
 }
 
@@ -118,11 +122,16 @@ int synth_maps_put(struct synth_maps *maps, struct synth_buf *b, int task_fd, pi
 
 	if (fd < 0)
 		return 0; /* ended, or no permission: its frames get no names */
+	maps->bytes = 0;
 	if (!maps->no_query)
 		r = put_queried(maps, b, fd, pid);
-	if (r != -ENOTTY)
+	if (r == -ENOTTY)
+		r = put_text(maps, b, fd, pid);
+	if (r != -E2BIG)
 		return r;
-	return put_text(maps, b, fd, pid);
+	if (b->s)
+		b->s->stats.cut_maps++;
+	return 0;
 }
 
 void synth_maps_free(struct synth_maps *maps)

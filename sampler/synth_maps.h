@@ -5,16 +5,26 @@
 #include "sampler/procmap.h"
 #include "sampler/synth_buf.h"
 
+/*
+ * Bytes of records that the mappings of one process may take. Mappings with the longest paths take
+ * over 200 MB if the kernel permits as many as usual.
+ */
+#define SYNTH_MAPS_BYTES_MAX ((size_t)16 << 20)
+
 /* Used for one process after the other. calloc makes one. */
 struct synth_maps {
 	bool no_query; /* this kernel has only the text */
+	size_t bytes;  /* of the records of this process */
 	struct procmap entry;
 	char *v; /* the text */
 	size_t len, cap;
 };
 
-/* The mappings of a process; task_fd: /proc/PID/task. A process that has ended has none. 0;
- * -ENOMEM; a listener's -errno. */
+/*
+ * The mappings of a process; task_fd: /proc/PID/task. A process that has ended has none. Beyond
+ * SYNTH_MAPS_BYTES_MAX they are left out, and the process is counted. 0; -ENOMEM; a listener's
+ * result.
+ */
 int synth_maps_put(struct synth_maps *maps, struct synth_buf *b, int task_fd, pid_t pid);
 
 void synth_maps_free(struct synth_maps *maps); /* NULL is fine */

@@ -31,15 +31,22 @@ int record_check_signal(struct record *rec)
 	return -EINTR;
 }
 
+/* Whether perf.data has the size of --max-size. */
+static bool is_full(const struct record *rec)
+{
+	return rec->options->max_bytes &&
+	       perfdata_writer_bytes(rec->writer) >= rec->options->max_bytes;
+}
+
 static int take_records(void *ctx, int cpu, const void *data, size_t len)
 {
 	struct record *rec = ctx;
 	int r = cpu < 0 ? record_check_signal(rec) : 0; /* -1: from /proc, before the first round */
 
-	if (r)
-		return r;
-	return rec->unwind ? record_unwind_records(rec->unwind, data, len)
-			   : perfdata_writer_records(rec->writer, data, len);
+	if (!r)
+		r = rec->unwind ? record_unwind_records(rec->unwind, data, len)
+				: perfdata_writer_records(rec->writer, data, len);
+	return r ? r : cpu < 0 && is_full(rec);
 }
 
 static int take_round(void *ctx)
@@ -178,8 +185,7 @@ static enum record_end record_until_end(struct record *rec)
 		if (rec->options->duration_ns &&
 		    now - result->start_monotonic_ns >= rec->options->duration_ns)
 			return RECORD_END_DURATION;
-		if (rec->options->max_bytes &&
-		    perfdata_writer_bytes(rec->writer) >= rec->options->max_bytes)
+		if (is_full(rec))
 			return RECORD_END_SIZE;
 		if (targets_ended(rec))
 			return end_of_targets(rec);
@@ -213,6 +219,7 @@ static struct recording_limits limits_of(const struct record *rec)
 	if (rec->switches.rings)
 		limits.cost[LIMIT_EVENT_IDS] = switch_rings_left_out(rec->switches.rings);
 	limits.cost[LIMIT_UNREAD_PROCESSES] = sampler_stats(rec->sampler)->unread;
+	limits.cost[LIMIT_CUT_MAPS] = sampler_stats(rec->sampler)->cut_maps;
 	if (rec->capture)
 		limits.cost[LIMIT_USERS] = jit_capture_users_left_out(rec->capture);
 	if (opened->attr.freq && opened->attr.sample_freq < wanted_hz)

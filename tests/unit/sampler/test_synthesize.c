@@ -1,7 +1,7 @@
 /* The state of running processes, from a directory as /proc whose mappings are readable as text
  * only. */
 #include "sampler/sampler_impl.h"
-#include "sampler/procmap.h"
+#include "sampler/synth_maps.h"
 
 #include "base/file.h"
 #include "tests/unit/under_valgrind.h"
@@ -22,7 +22,8 @@ static char root[64];
 static char text[1 << 16]; /* the records, one line each */
 static size_t text_len;
 static unsigned rounds;
-static uint64_t unread;
+static uint64_t unread, cut;
+static size_t bytes, enough; /* of records; enough: the listener wants no more */
 
 static void put_file(const char *path, const char *content)
 {
@@ -74,6 +75,10 @@ static int take_records(void *ctx, int cpu, const void *data, size_t len)
 {
 	(void)ctx;
 	assert_int_equal(cpu, -1);
+	assert_true(!enough || bytes < enough);
+	bytes += len;
+	if (enough)
+		return bytes >= enough;
 	for (size_t pos = 0; pos < len;) {
 		const struct perf_event_header *h = (const void *)((const char *)data + pos);
 
@@ -96,7 +101,8 @@ static const char *synthesized(bool system_wide, pid_t pid)
 	struct sampler s = {.options = {.roots = {.proc = root}, .system_wide = system_wide}};
 	struct sampler_listener listener = {NULL, take_records, take_round, NULL, NULL};
 
-	text_len = rounds = 0;
+	text_len = bytes = 0;
+	rounds = 0;
 	text[0] = 0;
 	assert_int_equal(targets_new(&s.targets), 0);
 	if (pid)
@@ -104,6 +110,8 @@ static const char *synthesized(bool system_wide, pid_t pid)
 	assert_int_equal(sampler_listen(&s, &listener), 0);
 	assert_int_equal(sampler_synthesize(&s), 0);
 	unread = s.stats.unread;
+	cut = s.stats.cut_maps;
+	sampler_free_early(&s);
 	targets_free(&s.targets);
 	return text;
 }
@@ -182,6 +190,56 @@ static void processes_without_descriptors_are_counted(void **state)
 	}
 	synthesized(false, 99);
 	assert_int_equal(unread, 0);
+}
+
+/* A process with the most mappings that the kernel permits, all of a path of 4000 bytes. */
+static void put_hostile_process(int pid)
+{
+	enum { MAPS = 65530, PATH = 4000 };
+	char path[64], *maps = malloc((size_t)MAPS * (PATH + 64)), *p = maps;
+
+	assert_non_null(maps);
+	for (unsigned long i = 1; i <= MAPS; i++) {
+		p += sprintf(p, "%lx000-%lx000 r-xp 00000000 08:01 77 /", i, i + 1);
+		p = memset(p, 'x', PATH);
+		p[PATH] = '\n';
+		p += PATH + 1;
+	}
+	*p = 0;
+	snprintf(path, sizeof(path), "%d/task/%d/stat", pid, pid);
+	put_file(path, "40 (hostile) S 1 40 40 0 -1 4194304 0 0");
+	snprintf(path, sizeof(path), "%d/task/%d/maps", pid, pid);
+	put_file(path, maps);
+	free(maps);
+}
+
+static void mappings_of_a_process_are_limited(void **state)
+{
+	(void)state;
+	put_hostile_process(40);
+	enough = SIZE_MAX;
+	synthesized(false, 40);
+	assert_true(bytes > SYNTH_MAPS_BYTES_MAX / 2);
+	assert_true(bytes < SYNTH_MAPS_BYTES_MAX + SYNTH_BUF_BYTES);
+	assert_int_equal(cut, 1);
+	assert_int_equal(unread, 0);
+	/* Other processes have all. */
+	synthesized(false, 12);
+	assert_int_equal(cut, 0);
+	enough = 0;
+	assert_string_equal(synthesized(false, 12), app_records);
+}
+
+static void a_listener_that_has_enough_ends_it(void **state)
+{
+	(void)state;
+	put_hostile_process(40);
+	enough = 2 * SYNTH_BUF_BYTES;
+	synthesized(true, 0);
+	assert_true(bytes >= enough && bytes < enough + SYNTH_BUF_BYTES);
+	assert_true(rounds > 0); /* before the memory of the records is freed */
+	assert_int_equal(cut, 0);
+	enough = 0;
 }
 
 static void the_machine_has_kernel_threads_without_mappings(void **state)
@@ -271,6 +329,9 @@ int main(void)
 			a_process_comes_with_its_threads_and_executable_mappings, setup, teardown),
 		cmocka_unit_test_setup_teardown(processes_that_ended_are_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(processes_without_descriptors_are_counted, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(mappings_of_a_process_are_limited, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_listener_that_has_enough_ends_it, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(the_machine_has_kernel_threads_without_mappings,
 						setup, teardown),
