@@ -9,7 +9,7 @@ start_shares 60
 mode() { stat -c %a "$1"; }
 
 "$PROFCPU" collect -p "$SHARES_PID" -d 0.5 -o mine || fail "collect"
-for f in perf.data prof.tar.gz perf_script.out "symbols/$(ls mine/symbols)"; do
+for f in perf.data prof.tar.gz perf_script.out symbols/names symbols/users; do
 	[ "$(mode "mine/$f")" = 600 ] || fail "$f has mode $(mode "mine/$f")"
 done
 [ "$(mode mine/symbols)" = 700 ] || fail "symbols has mode $(mode mine/symbols)"
