@@ -41,7 +41,7 @@
 	    "processes lack names: too many open files when they were read",                    \
 	    LIMITS_OPEN_FILES_REMEDY)                                                           \
 	ROW(USERS, "users",                                                                     \
-	    "processes have no noted user, so their perf maps may be refused: over 131072",     \
+	    "processes have no noted user, so their files may be refused: over 131072",         \
 	    "record fewer processes (-p)")                                                      \
 	ROW(STACK_MEMORY, "stack_memory",                                                       \
 	    "stacks have only their innermost frames: too little memory is left",               \

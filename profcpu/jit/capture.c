@@ -380,7 +380,9 @@ static int capture_take_user(void *ctx, pid_t pid, uid_t uid)
 {
 	struct capture_users *users = ctx;
 
-	return vec_push(&users->v, ((struct jit_user){pid, uid}));
+	const struct jit_user user = {.pid = (uint32_t)pid & INT32_MAX, .our_root = 1, .uid = uid};
+
+	return vec_push(&users->v, user);
 }
 
 void jit_capture_note_users(struct jit_capture *c, struct opener *opener)

@@ -244,8 +244,9 @@ static int process_note_user(struct jit_processes *all, struct jit_process *p)
 		return 0;
 	p->uid = st.st_uid;
 	/* Without the entry, the perf map may belong to another user. The report counts them. */
-	all->users_left_out +=
-		jit_users_add(all->dir_fd, &(struct jit_user){p->pid, st.st_uid}, 1) == -E2BIG;
+	const struct jit_user user = {.pid = (uint32_t)p->pid & INT32_MAX, .uid = st.st_uid};
+
+	all->users_left_out += jit_users_add(all->dir_fd, &user, 1) == -E2BIG;
 	return 0;
 }
 

@@ -167,7 +167,7 @@ bool jit_sources_pid_is_reused(const struct jit_sources *s, int32_t pid)
 
 bool jit_sources_user(struct jit_sources *s, int32_t pid, uint32_t *ret_uid)
 {
-	return jit_users_find(&s->users, pid, ret_uid);
+	return jit_users_in_our_root(&s->users, pid, ret_uid);
 }
 
 /* Whether a process runs, so that its runtime may add to its jitdump or perf map. */

@@ -66,7 +66,7 @@ int jit_sources_add_jitdump(struct jit_sources *s, int32_t pid, uint32_t file_pi
  */
 bool jit_sources_pid_is_reused(const struct jit_sources *s, int32_t pid);
 
-/* Returns the recorded user of a process (jit_users_find). */
+/* As jit_users_in_our_root, for the recording. */
 bool jit_sources_user(struct jit_sources *s, int32_t pid, uint32_t *ret_uid);
 
 /*

@@ -21,28 +21,39 @@ int jit_users_add(int dir_fd, const struct jit_user *users, size_t n)
 	return file_write_all(fd, users, n * sizeof(*users));
 }
 
+static int users_put(struct jit_users *users, const struct jit_user *user)
+{
+	int r = hashmap_put(&users->uids, user->pid, user->uid);
+
+	if (!r && user->our_root)
+		return hashmap_put(&users->our_root, user->pid, user->uid);
+	hashmap_remove(&users->our_root, user->pid);
+	return r;
+}
+
 /* Without the file, no process has a known user. */
 static void users_read(struct jit_users *users)
 {
 	AUTO_FREE char *data = NULL;
 	struct jit_user user;
 	size_t len;
-	int r = file_read_at(users->dir_fd, JIT_USERS_FILE, JIT_USERS_MAX * sizeof(user), &data,
-			     &len);
+	int r = -ENOENT;
 
+	if (!users->read && users->dir_fd >= 0)
+		r = file_read_at(users->dir_fd, JIT_USERS_FILE, JIT_USERS_MAX * sizeof(user), &data,
+				 &len);
+	users->read = true;
 	/* A recorder that was killed may have left a part of an entry. */
 	for (size_t at = 0; !r && at + sizeof(user) <= len; at += sizeof(user)) {
 		memcpy(&user, data + at, sizeof(user));
-		r = hashmap_put(&users->uids, (uint32_t)user.pid, user.uid);
+		r = users_put(users, &user);
 	}
 }
 
-bool jit_users_find(struct jit_users *users, int32_t pid, uint32_t *ret_uid)
+bool jit_users_in_our_root(struct jit_users *users, int32_t pid, uint32_t *ret_uid)
 {
-	if (!users->read && users->dir_fd >= 0)
-		users_read(users);
-	users->read = true;
-	const uint32_t *uid = hashmap_get(&users->uids, (uint32_t)pid);
+	users_read(users);
+	const uint32_t *uid = hashmap_get(&users->our_root, (uint32_t)pid);
 
 	if (uid)
 		*ret_uid = *uid;
@@ -51,13 +62,15 @@ bool jit_users_find(struct jit_users *users, int32_t pid, uint32_t *ret_uid)
 
 bool jit_users_may_own(struct jit_users *users, int32_t pid, const struct stat *st)
 {
-	uint32_t uid = 0;
+	users_read(users);
+	const uint32_t *uid = hashmap_get(&users->uids, (uint32_t)pid);
 
-	return st->st_nlink <= 1 && (!st->st_uid || st->st_uid == geteuid() ||
-				     (jit_users_find(users, pid, &uid) && st->st_uid == uid));
+	return st->st_nlink <= 1 &&
+	       (!st->st_uid || st->st_uid == geteuid() || (uid && st->st_uid == *uid));
 }
 
 void jit_users_free(struct jit_users *users)
 {
 	hashmap_free(&users->uids);
+	hashmap_free(&users->our_root);
 }

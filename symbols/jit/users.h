@@ -1,8 +1,8 @@
 /*
  * Reads and writes symbols/users of a recording: whose rights a process had. During the recording
  * it gets the processes that belong to neither root nor the recorder. At the end it gets all pinned
- * ones with our root. After the end of a process, only this shows which perf map is its own, and
- * which files it could read.
+ * ones that had our root. After the end of a process, only this shows which perf map is its own,
+ * and which files of our root it could read.
  *
  * The file is an array of struct jit_user in the recorder's byte order, because only the machine of
  * the recording uses it. It only grows. The last entry of a PID counts.
@@ -20,7 +20,8 @@
 #define JIT_USERS_MAX ((size_t)128 << 10) /* entries; further processes have no known user */
 
 struct jit_user {
-	int32_t pid;
+	uint32_t pid : 31;
+	uint32_t our_root : 1; /* paths of the process are known to be those of our root */
 	uint32_t uid;
 };
 _Static_assert(sizeof(struct jit_user) == 8, "the file's layout");
@@ -35,7 +36,8 @@ int jit_users_add(int dir_fd, const struct jit_user *users, size_t n);
 struct jit_users {
 	int dir_fd;
 	bool read;
-	struct hashmap uids; /* by PID */
+	struct hashmap uids;     /* by PID */
+	struct hashmap our_root; /* PIDs whose last entry has it, to uids */
 };
 
 /*
@@ -45,8 +47,11 @@ struct jit_users {
  */
 bool jit_users_may_own(struct jit_users *users, int32_t pid, const struct stat *st);
 
-/* Returns the recorded user of a process. False: there is none. */
-bool jit_users_find(struct jit_users *users, int32_t pid, uint32_t *ret_uid);
+/*
+ * Returns the user whose rights a process had in our root. False: it had another root, as in a
+ * container, or there is no entry.
+ */
+bool jit_users_in_our_root(struct jit_users *users, int32_t pid, uint32_t *ret_uid);
 
 void jit_users_free(struct jit_users *users);
 

@@ -295,7 +295,7 @@ static void a_perf_map_of_another_user_is_refused(void **state)
 		{"1000 10 ours\n", 0, NULL, 0, false},
 	};
 	static const struct jit_user users[] = {
-		{PID, 4321}, {PID + 1, 4321}, {PID + 3, 4322}, {PID + 3, 4323}};
+		{PID, 0, 4321}, {PID + 1, 0, 4321}, {PID + 3, 0, 4322}, {PID + 3, 0, 4323}};
 	struct fixture *f = *state;
 
 	if (geteuid())
@@ -308,9 +308,30 @@ static void a_perf_map_of_another_user_is_refused(void **state)
 	assert_perfmaps(f, maps + 1, 1);
 	int fd = openat(f->dir_fd, JIT_USERS_FILE, O_WRONLY | O_CREAT, 0600);
 
-	assert_int_equal(write(fd, &(struct jit_user){PID, 4322}, 7), 7);
+	assert_int_equal(write(fd, &(struct jit_user){PID, 0, 4322}, 7), 7);
 	close(fd);
 	assert_perfmaps(f, maps + 1, 1);
+	assert_int_equal(unlinkat(f->dir_fd, JIT_USERS_FILE, 0), 0);
+}
+
+/* A container's user has the same number, but paths in its root are others. */
+static void a_user_has_rights_in_our_root_only_if_the_process_had_it(void **state)
+{
+	static const struct jit_user entries[] = {{PID, 0, 4321},     {PID + 1, 1, 4321},
+						  {PID + 2, 0, 4321}, {PID + 2, 1, 0},
+						  {PID + 3, 1, 4321}, {PID + 3, 0, 4322}};
+	static const int64_t uids[] = {-1, 4321, 0, -1, -1};
+	struct fixture *f = *state;
+	struct jit_users users = {.dir_fd = f->dir_fd};
+
+	assert_int_equal(jit_users_add(f->dir_fd, entries, 6), 0);
+	for (int i = 0; i < 5; i++) {
+		uint32_t uid = 1;
+
+		assert_int_equal(jit_users_in_our_root(&users, PID + i, &uid), uids[i] >= 0);
+		assert_int_equal(uid, uids[i] >= 0 ? uids[i] : 1);
+	}
+	jit_users_free(&users);
 	assert_int_equal(unlinkat(f->dir_fd, JIT_USERS_FILE, 0), 0);
 }
 
@@ -552,6 +573,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(a_perf_map_of_another_user_is_refused, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(
+			a_user_has_rights_in_our_root_only_if_the_process_had_it, setup, teardown),
 		cmocka_unit_test_setup_teardown(perf_maps_share_the_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			names_in_another_root_do_not_depend_on_earlier_lookups, setup, teardown),
