@@ -21,11 +21,12 @@
  * stacks, so their ratios have no bias, except for two small errors:
  *
  * - The ratio of two sums with n samples has an error of the order 1/n.
- * - If a sample ends while events are off, its end is only known between two polls. The middle is
- *   right on average if the interval between the polls is a random multiple of the length. So
- *   short intervals follow a window. With many threads, polls of all threads cost too much for
- *   that. Then only the threads in sampled waits are polled (offcpu_add_follow). This changes the
- *   lengths of samples, but not the long stays.
+ * - If a sample ends while events are off, its end is only known between two polls. `lasted`
+ *   estimates it without bias if the polls double their distance from the window. With many
+ *   threads, polls of all of them cost too much for that. Then only the threads in sampled waits
+ *   are polled (offcpu_add_follow), which changes the lengths of samples, but not the long stays.
+ *   If even these polls end before the wait does, short waits count for too much
+ *   (docs/accuracy.md).
  *
  * Waits that had begun before a window are no samples: long ones would be seen too often.
  */
@@ -383,7 +384,6 @@ static int divide_gap(struct offcpu *o, struct offcpu_thread *t, uint64_t len, u
 		}
 	} else {
 		uint64_t known = followed(t) < unseen ? followed(t) : unseen;
-
 		double part = outside > 1 ? 1.0 / ((double)outside + 1)
 					  : lasted(o, t->base_ns + followed(t), o->mark_ns);
 

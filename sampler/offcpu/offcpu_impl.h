@@ -152,8 +152,8 @@ struct offcpu {
 		whole; /* whole: exact again; polls for the throttled time are to come */
 	bool wakings;  /* wakings are recorded */
 	uint64_t open_ns, mark_ns;    /* time of the last OPEN; of the last CLOSE or WHOLE */
-	uint64_t closed_ns;           /* end of the last window */
 	uint64_t window_ns;           /* between these two */
+	uint64_t closed_ns;           /* end of the last window */
 	uint64_t marks[OFFCPU_MARKS]; /* times of the latest marks, in order */
 	size_t nmarks;
 	uint64_t placed; /* number of placed waits */
