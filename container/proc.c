@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 #define PROC_PATH_BYTES 96
-#define PROC_MAPS_PART                                                            \
-	8 /* of the memory that is left, at most, for a text over PROC_MAPS_SMALL \
-	   */
+/* A text over PROC_MAPS_SMALL takes at most this part of the memory that is left. */
+#define PROC_MAPS_PART 8
 #define PROC_MAPS_READ_NS (2 * NS_PER_S)
 #define PROC_LINES_BYTES 32768     /* a longer line is refused */
 #define PROC_PF_KTHREAD 0x00200000 /* linux/sched.h; in field 9 of stat since Linux 2.6.27 */

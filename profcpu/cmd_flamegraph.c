@@ -1,7 +1,6 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "container/memory_left.h"
 #include "flamegraph/folded.h"
 #include "flamegraph/svg.h"
 #include "flamegraph/tree_profile.h"
@@ -319,7 +318,7 @@ static int flamegraph_from_folded(struct flamegraph_arguments *a, int fd, const 
 				  struct tree *tree)
 {
 	struct parse_error err = {0};
-	a->tree.memory_max = memory_left() / 2 + 1; /* 0: no limit */
+	a->tree.memory_max = post_load_picture_memory();
 	int r = folded_read_tree(tree, fd, &a->tree, &err);
 
 	if (r) {
@@ -373,7 +372,7 @@ static int flamegraph_from_profile(struct flamegraph_arguments *a, struct post_s
 		return r;
 	r = a->load.idle ? 0 : idle_new(profile, &idle);
 	a->tree.idle = idle;
-	a->tree.memory_max = memory_left() / 2 + 1; /* 0: no limit */
+	a->tree.memory_max = post_load_picture_memory();
 	if (!r)
 		r = tree_profile_make(tree, profile, &a->tree);
 	idle_free(idle);

@@ -100,6 +100,11 @@ static void load_report_texts(const char *name, const struct profile *profile)
 			 name, changes.cut, PROFILE_TEXT_MAX);
 }
 
+uint64_t post_load_picture_memory(void)
+{
+	return memory_left() / 2 + 1;
+}
+
 void post_load_report_cut(const char *name, enum recording_limit limit, uint64_t cut)
 {
 	if (cut)

@@ -76,6 +76,9 @@ int post_load_source(struct post_source *source, const char *name,
  */
 void post_load_report_event(const struct profile *profile, const char *name, const char *wanted);
 
+/* Bytes that the tree of a picture and its drawing may take now: half of the memory left, not 0. */
+uint64_t post_load_picture_memory(void);
+
 /* Warns if stacks were cut by one of the limits on memory. */
 void post_load_report_cut(const char *name, enum recording_limit limit, uint64_t cut);
 

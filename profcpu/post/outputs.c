@@ -6,7 +6,6 @@
 #include "base/remedy.h"
 #include "base/replace.h"
 #include "base/shell_word.h"
-#include "container/memory_left.h"
 #include "flamegraph/collapse.h"
 #include "flamegraph/svg.h"
 #include "flamegraph/tree_profile.h"
@@ -27,7 +26,7 @@
 static int outputs_tree(struct profile *profile, const struct outputs_options *options,
 			struct tree_options from, struct tree *ret_tree)
 {
-	from.memory_max = memory_left() / 2 + 1; /* 0: no limit */
+	from.memory_max = post_load_picture_memory();
 	int r = tree_profile_make(ret_tree, profile, &from);
 
 	if (!r)

@@ -127,8 +127,8 @@ enum step {
 	STEP_MAPPED,  /* through the mapping, also of a deleted or replaced file */
 	STEP_PROGRAM, /* as the program that the process runs */
 	STEP_PROVEN,  /* by path in our own root, with our rights; surely the mapped file */
-	/* The same with fewer rights; if the process has another root, the build id must be known
-	 */
+	/* The same with the rights of the process; the build id must be known if it has another
+	 * root. */
 	STEP_OWN,
 	STEPS,
 };
@@ -233,7 +233,7 @@ int image_file_find(const struct image_file_place *p, const struct image_key *ke
 		skipped |= error == -EXDEV && !is_foreign;
 		if (error || !is_regular(fd))
 			continue;
-		/* Nothing is said of a file that the process may not have been able to read. */
+		/* Ignore a file that the process may not have been able to read. */
 		if (step == STEP_PROVEN && !is_proven(key, fd))
 			continue;
 		r = is_same_file(key, fd);

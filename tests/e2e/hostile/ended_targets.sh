@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Processes that replace their own library by a link to a file that they may not read, and end. Their names are read later
-# or were never pinned, so nobody's rights hold. Root's own private program keeps its names.
+# Processes replace their own library by a link to a file that they may not read, and end. profcpu names them after that:
+# later, or before it pinned them. It must not read the file. Root's own private program keeps its names.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -85,7 +85,7 @@ for dir in hidden.later hidden.short; do
 done
 
 echo "root's private program"
-gcc -O1 -Wl,--build-id=none -Dpublic_name=private_name -x c -o private/program - <<'C' || fail "gcc"
+gcc -O1 -Wl,--build-id=none -x c -o private/program - <<'C' || fail "gcc"
 #include <time.h>
 __attribute__((noinline)) static long private_name(long n) { long x = 1; for (volatile long i = 0; i < n; i++) x = x * 31 + i; return x; }
 int main(void) { time_t end = time(0) + 2; long x = 0; while (time(0) < end) x += private_name(100000); return x == 1; }
