@@ -126,12 +126,12 @@ int record_offcpu_poll(struct record_offcpu *o, uint64_t time_ns, double *ret_wi
 
 /*
  * Follows the waits that began in the last window. record_offcpu_moved tells the switches in it,
- * each thread's in any order; then record_offcpu_find_waiting finds the threads. Call it after the
- * poll at the end of the window. record_offcpu_follow polls them while they wait. *ret_waiting:
- * threads that wait. 0 or -ENOMEM.
+ * each thread's in any order; then record_offcpu_find_waiting finds the threads and polls them.
+ * Call it before the poll at the end of the window, which takes longer. record_offcpu_follow polls
+ * them while they wait. *ret_waiting: threads that wait. 0 or -ENOMEM.
  */
 void record_offcpu_moved(struct record_offcpu *o, int32_t tid, uint64_t time_ns, bool out);
-int record_offcpu_find_waiting(struct record_offcpu *o, size_t *ret_waiting);
+int record_offcpu_find_waiting(struct record_offcpu *o, uint64_t time_ns, size_t *ret_waiting);
 int record_offcpu_follow(struct record_offcpu *o, uint64_t time_ns, size_t *ret_waiting);
 
 /* Ends a round: writes waits that ended before the last round. 0, -ENOMEM, the writer's. */

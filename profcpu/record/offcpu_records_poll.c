@@ -121,7 +121,7 @@ void record_offcpu_moved(struct record_offcpu *o, int32_t tid, uint64_t time_ns,
 	o->moved_refused |= !task->moved;
 }
 
-int record_offcpu_find_waiting(struct record_offcpu *o, size_t *ret_waiting)
+int record_offcpu_find_waiting(struct record_offcpu *o, uint64_t time_ns, size_t *ret_waiting)
 {
 	int r = o->moved_refused ? -ENOMEM : 0;
 
@@ -129,11 +129,14 @@ int record_offcpu_find_waiting(struct record_offcpu *o, size_t *ret_waiting)
 	o->waiting.len = 0;
 	for (size_t i = 0; i < o->moved.len; i++) {
 		struct offcpu_task *task = &o->tasks.v[o->moved.v[i]];
-		const struct offcpu_waiting waiting = {.tid = task->tid, .count = task->count};
 
 		task->moved = false;
-		if (task->moved_out && !r)
-			r = vec_push(&o->waiting, waiting);
+		if (r || !task->moved_out)
+			continue;
+		r = record_offcpu_poll_one(o, task, time_ns);
+		if (!r)
+			r = vec_push(&o->waiting,
+				     ((struct offcpu_waiting){task->tid, task->count}));
 	}
 	o->moved.len = 0;
 	*ret_waiting = o->waiting.len;

@@ -70,12 +70,15 @@ static void moved(void *ctx, int32_t tid, uint64_t at_ns, bool out)
 	record_offcpu_moved(((struct record_switches *)ctx)->offcpu, tid, at_ns, out);
 }
 
-static int find_waiting(void *ctx, size_t *ret_waiting)
+static void note_moved(void *ctx)
 {
-	struct record_switches *s = ctx;
+	switch_rings_peek(((struct record_switches *)ctx)->rings, moved, ctx);
+}
 
-	switch_rings_peek(s->rings, moved, s);
-	return record_offcpu_find_waiting(s->offcpu, ret_waiting);
+static int find_waiting(void *ctx, uint64_t time_ns, size_t *ret_waiting)
+{
+	return record_offcpu_find_waiting(((struct record_switches *)ctx)->offcpu, time_ns,
+					  ret_waiting);
 }
 
 static int follow(void *ctx, uint64_t time_ns, size_t *ret_waiting)
@@ -131,6 +134,7 @@ int record_switches_start(struct record_switches *s, uint64_t begin_ns)
 						   .others = others,
 						   .mark = mark,
 						   .poll = poll_threads,
+						   .note_moved = note_moved,
 						   .find_waiting = find_waiting,
 						   .follow = follow,
 						   .alarm = alarm_at,

@@ -45,19 +45,24 @@ static void turn(struct record_windows *s, bool on)
 	count_work(s, before_ns);
 }
 
-/* Adds the mark OFFCPU_CLOSE or OFFCPU_WHOLE, and polls threads. */
-static int mark_and_poll(struct record_windows *s, enum offcpu_kind kind, uint64_t now_ns)
+static int poll(struct record_windows *s, uint64_t time_ns)
 {
 	uint64_t before_ns = s->hooks.thread_ns(s->hooks.ctx);
 	double width = 0;
-	int r = s->hooks.mark(s->hooks.ctx, kind, now_ns);
+	int r = s->hooks.poll(s->hooks.ctx, time_ns, &width);
 
-	if (!r)
-		r = s->hooks.poll(s->hooks.ctx, now_ns, &width);
 	s->cost_ns = count_work(s, before_ns);
 	if (width > 0)
 		s->width = width;
 	return r;
+}
+
+/* Adds the mark OFFCPU_CLOSE or OFFCPU_WHOLE, and polls threads. */
+static int mark_and_poll(struct record_windows *s, enum offcpu_kind kind, uint64_t now_ns)
+{
+	int r = s->hooks.mark(s->hooks.ctx, kind, now_ns);
+
+	return r ? r : poll(s, now_ns);
 }
 
 static bool may_poll_all(const struct record_windows *s)
@@ -99,12 +104,16 @@ static int follow(struct record_windows *s, uint64_t now_ns)
 	return r;
 }
 
-static int find_waiting(struct record_windows *s)
+/* Marks the end of a window and polls first the threads that began to wait in it. */
+static int mark_and_find(struct record_windows *s, uint64_t now_ns)
 {
 	uint64_t before_ns = s->hooks.thread_ns(s->hooks.ctx);
-	int r = s->hooks.find_waiting(s->hooks.ctx, &s->waiting);
+	int r = s->hooks.mark(s->hooks.ctx, OFFCPU_CLOSE, now_ns);
 
-	spend(s, count_work(s, before_ns));
+	s->hooks.note_moved(s->hooks.ctx);
+	if (!r)
+		r = s->hooks.find_waiting(s->hooks.ctx, now_ns, &s->waiting);
+	count_work(s, before_ns);
 	return r;
 }
 
@@ -122,8 +131,8 @@ static int poll_again(struct record_windows *s, uint64_t now_ns)
 
 /*
  * Ends a window. Events stay on during the poll, because waits may end before a delayed poll counts
- * them. Events go off first if polls take long, and if there was no window: then records of earlier
- * time may be unread.
+ * them. If polls take long, events stay on only until the sampled waits are polled. They go off
+ * first if there was no window: then records of earlier time may be unread.
  */
 static int close_window(struct record_windows *s, uint64_t now_ns)
 {
@@ -132,20 +141,22 @@ static int close_window(struct record_windows *s, uint64_t now_ns)
 				    ? now_ns - s->closed_ns
 				    : THROTTLE_CYCLE_NS;
 
-	bool poll_first = s->state == RECORD_WINDOWS_OPEN &&
-			  s->cost_ns <= (now_ns - s->opened_ns) / RECORD_WINDOWS_QUICK;
-	int r = poll_first ? mark_and_poll(s, OFFCPU_CLOSE, now_ns) : 0;
+	bool was_open = s->state == RECORD_WINDOWS_OPEN,
+	     poll_first = was_open && s->cost_ns <= (now_ns - s->opened_ns) / RECORD_WINDOWS_QUICK;
+	int r = was_open ? mark_and_find(s, now_ns) : 0;
 
+	if (poll_first && !r)
+		r = poll(s, now_ns);
 	turn(s, false);
-	count_open(s, poll_first ? s->hooks.now_ns(s->hooks.ctx) : now_ns);
+	count_open(s, was_open ? s->hooks.now_ns(s->hooks.ctx) : now_ns);
 	s->closed_ns = now_ns;
-	if (!poll_first)
-		r = mark_and_poll(s, OFFCPU_CLOSE, now_ns);
+	if (!was_open && !r)
+		r = mark_and_find(s, now_ns);
+	if (!poll_first && !r)
+		r = poll(s, now_ns);
 	s->credit_ns = (uint64_t)((double)cycle_ns * s->throttle.options.limit *
 				  RECORD_WINDOWS_POLLS_SHARE);
 	s->reserve_ns = s->credit_ns / RECORD_WINDOWS_FOLLOW_PART;
-	if (!r)
-		r = find_waiting(s);
 	/* The length of the last pause is random. */
 	s->interval_ns =
 		(uint64_t)((double)RECORD_WINDOWS_FIRST_POLL_NS *
@@ -227,6 +238,9 @@ int record_windows_turn(struct record_windows *s)
 void record_windows_reading(struct record_windows *s)
 {
 	s->reading_ns = s->hooks.work_ns(s->hooks.ctx);
+	/* The end of the window does not see what was read before. */
+	if (s->state == RECORD_WINDOWS_OPEN)
+		s->hooks.note_moved(s->hooks.ctx);
 }
 
 int record_windows_was_read(struct record_windows *s)

@@ -45,11 +45,13 @@ struct record_windows_hooks {
 	/* Polls threads for time_ns. *ret_width: CPUs kept busy since the last poll; 0: unknown. 0
 	 * or -ENOMEM. */
 	int (*poll)(void *ctx, uint64_t time_ns, double *ret_width);
+	/* Notes the threads that switched in the unread records of a window. */
+	void (*note_moved)(void *ctx);
 	/*
-	 * After a window and its poll: finds the threads whose wait began in it, and polls them for
-	 * time_ns. *ret_waiting: threads that still wait. 0 or -ENOMEM.
+	 * At the end of a window: finds the threads whose wait began in it, and polls them for
+	 * time_ns; later polls them again. *ret_waiting: threads that still wait. 0 or -ENOMEM.
 	 */
-	int (*find_waiting)(void *ctx, size_t *ret_waiting);
+	int (*find_waiting)(void *ctx, uint64_t time_ns, size_t *ret_waiting);
 	int (*follow)(void *ctx, uint64_t time_ns, size_t *ret_waiting);
 	/* Sets the time of the next record_windows_turn; 0: none. */
 	void (*alarm)(void *ctx, uint64_t time_ns);

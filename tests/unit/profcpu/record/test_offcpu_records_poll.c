@@ -170,7 +170,7 @@ static void a_wait_that_began_in_a_window_is_followed_to_its_end(void **state)
 	record_offcpu_moved(f.o, 71, 5900, true);
 	record_offcpu_moved(f.o, 71, 5100, false);
 	record_offcpu_moved(f.o, 72, 5900, true); /* is not recorded */
-	assert_int_equal(record_offcpu_find_waiting(f.o, &waiting), 0);
+	assert_int_equal(record_offcpu_find_waiting(f.o, 6000, &waiting), 0);
 	assert_int_equal(waiting, 1);
 	assert_int_equal(record_offcpu_follow(f.o, 7000, &waiting), 0);
 	assert_int_equal(waiting, 1);
@@ -181,7 +181,7 @@ static void a_wait_that_began_in_a_window_is_followed_to_its_end(void **state)
 	window(&f, dir, 15000, 16000, "600 20 10\n");
 	record_offcpu_moved(f.o, 71, 15900, false);
 	record_offcpu_moved(f.o, 71, 15100, true);
-	assert_int_equal(record_offcpu_find_waiting(f.o, &waiting), 0);
+	assert_int_equal(record_offcpu_find_waiting(f.o, 16000, &waiting), 0);
 	assert_int_equal(waiting, 0);
 	end(&f, 20000);
 	record_offcpu_free(f.o);

@@ -31,6 +31,9 @@ struct play {
 		bool on; /* whether events were on at that moment */
 	} reported[100000];
 	size_t nreported, polls, follows;
+	double noted;          /* here, when switches were noted */
+	bool was_open;         /* the last report came in a window */
+	size_t polls_before;   /* polls before it */
 	size_t begins_waiting; /* threads whose wait begins in a window; one ends at each follow */
 	size_t waiting;
 	uint64_t poll_ns; /* cost of a poll */
@@ -81,6 +84,8 @@ static int report(void *ctx, enum offcpu_kind kind, uint64_t time_ns)
 	struct play *p = ctx;
 
 	assert_true(p->nreported < sizeof(p->reported) / sizeof(p->reported[0]));
+	p->was_open = p->nreported && p->reported[p->nreported - 1].kind == OFFCPU_OPEN;
+	p->polls_before = p->polls;
 	p->reported[p->nreported].kind = kind;
 	p->reported[p->nreported].on = p->on;
 	p->reported[p->nreported++].time_ns = time_ns;
@@ -116,12 +121,23 @@ static uint64_t process_ns(void *ctx)
 	return ((struct play *)ctx)->process_ns;
 }
 
-static int find_waiting(void *ctx, size_t *ret_waiting)
+static void note_moved(void *ctx)
 {
 	struct play *p = ctx;
 
-	/* Events are off, and all threads were polled. */
-	assert_false(p->on);
+	p->noted = p->here;
+}
+
+static int find_waiting(void *ctx, uint64_t time_ns, size_t *ret_waiting)
+{
+	struct play *p = ctx;
+
+	/* In a window events are still on, and no other thread was polled: waits do not end unseen.
+	 */
+	assert_true(p->on == p->was_open);
+	assert_int_equal(p->polls, p->polls_before);
+	assert_true(p->noted >= p->here);
+	assert_int_equal(time_ns, p->reported[p->nreported - 1].time_ns);
 	p->waiting = p->begins_waiting;
 	*ret_waiting = p->waiting;
 	return 0;
@@ -146,6 +162,7 @@ static const struct record_windows_hooks player = {.turn = turn,
 						   .others = others,
 						   .mark = report,
 						   .poll = poll_threads,
+						   .note_moved = note_moved,
 						   .find_waiting = find_waiting,
 						   .follow = follow,
 						   .alarm = alarm_at,
@@ -188,7 +205,11 @@ static void run(struct play *p, struct record_windows *s, double rate, double se
 		assert_true(r >= 0);
 		if (r)
 			continue;
+		p->noted = -1;
 		record_windows_reading(s);
+		/* Switches of a window are noted before they are read. */
+		assert_true(p->noted >= p->here ||
+			    p->reported[p->nreported - 1].kind != OFFCPU_OPEN || s->plan.whole);
 		p->read += (uint64_t)p->here;
 		p->here -= (double)(uint64_t)p->here;
 		p->process_ns += 20000 + p->read * WORK_NS;
