@@ -39,8 +39,9 @@ static int read_packed_header(const struct elf_file *elf, const struct elf_secti
 
 		memcpy(&type, head, 4);
 		memcpy(&small, head + 4, 4);
-		memcpy(&bytes, head + 8, 8);
-		bytes = elf->is_64 ? bytes : small;
+		bytes = small;
+		if (elf->is_64)
+			memcpy(&bytes, head + 8, 8);
 		p->packed = type == 1 ? PACKED_ZLIB : type == 2 ? PACKED_ZSTD : PACKED_NOT;
 	}
 	p->bytes = bytes;
