@@ -208,8 +208,8 @@ static void run(struct play *p, struct record_windows *s, double rate, double se
 		p->noted = -1;
 		record_windows_reading(s);
 		/* Switches of a window are noted before they are read. */
-		assert_true(p->noted >= p->here ||
-			    p->reported[p->nreported - 1].kind != OFFCPU_OPEN || s->plan.whole);
+		if (p->nreported && p->reported[p->nreported - 1].kind == OFFCPU_OPEN)
+			assert_true(p->noted >= p->here || s->plan.whole);
 		p->read += (uint64_t)p->here;
 		p->here -= (double)(uint64_t)p->here;
 		p->process_ns += 20000 + p->read * WORK_NS;
