@@ -51,6 +51,11 @@ int record_offcpu_poll_one(struct record_offcpu *o, struct offcpu_task *task, ui
 	return r ? r : offcpu_add_poll(o->offcpu, task->tid, time_ns, &stat);
 }
 
+static bool lives(const struct record_offcpu *o, const struct offcpu_task *task)
+{
+	return record_offcpu_task(o, task->tid) == task && !task->ended;
+}
+
 /* Polls up to `most` threads, each once, starting at next_poll. time_ns 0: the present time. */
 int record_offcpu_poll_next(struct record_offcpu *o, uint64_t time_ns, size_t most)
 {
@@ -61,7 +66,8 @@ int record_offcpu_poll_next(struct record_offcpu *o, uint64_t time_ns, size_t mo
 
 		o->next_poll = o->next_poll + 1 < o->tasks.len ? o->next_poll + 1 : 0;
 		o->due -= o->due > 0;
-		if (record_offcpu_task(o, task->tid) != task || task->ended)
+		/* A sampled wait was polled for the same time already. */
+		if (!lives(o, task) || (time_ns && task->polled_ns == time_ns))
 			continue;
 		r = record_offcpu_poll_one(o, task, time_ns ? time_ns : clock_monotonic_ns());
 		most--;
@@ -131,7 +137,8 @@ int record_offcpu_find_waiting(struct record_offcpu *o, uint64_t time_ns, size_t
 		struct offcpu_task *task = &o->tasks.v[o->moved.v[i]];
 
 		task->moved = false;
-		if (r || !task->moved_out)
+		/* Since it was noted, the thread may have ended. */
+		if (r || !task->moved_out || !lives(o, task))
 			continue;
 		r = record_offcpu_poll_one(o, task, time_ns);
 		if (!r)

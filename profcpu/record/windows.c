@@ -104,13 +104,21 @@ static int follow(struct record_windows *s, uint64_t now_ns)
 	return r;
 }
 
+static void note_moved(struct record_windows *s)
+{
+	uint64_t before_ns = s->hooks.thread_ns(s->hooks.ctx);
+
+	s->hooks.note_moved(s->hooks.ctx);
+	count_work(s, before_ns);
+}
+
 /* Marks the end of a window and polls first the threads that began to wait in it. */
 static int mark_and_find(struct record_windows *s, uint64_t now_ns)
 {
+	note_moved(s);
 	uint64_t before_ns = s->hooks.thread_ns(s->hooks.ctx);
 	int r = s->hooks.mark(s->hooks.ctx, OFFCPU_CLOSE, now_ns);
 
-	s->hooks.note_moved(s->hooks.ctx);
 	if (!r)
 		r = s->hooks.find_waiting(s->hooks.ctx, now_ns, &s->waiting);
 	count_work(s, before_ns);
@@ -237,10 +245,10 @@ int record_windows_turn(struct record_windows *s)
 
 void record_windows_reading(struct record_windows *s)
 {
-	s->reading_ns = s->hooks.work_ns(s->hooks.ctx);
 	/* The end of the window does not see what was read before. */
 	if (s->state == RECORD_WINDOWS_OPEN)
-		s->hooks.note_moved(s->hooks.ctx);
+		note_moved(s);
+	s->reading_ns = s->hooks.work_ns(s->hooks.ctx);
 }
 
 int record_windows_was_read(struct record_windows *s)

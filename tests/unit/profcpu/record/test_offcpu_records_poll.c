@@ -188,6 +188,42 @@ static void a_wait_that_began_in_a_window_is_followed_to_its_end(void **state)
 	remove_proc(dir);
 }
 
+/* The poll of all threads takes longer than a short wait. */
+static void threads_in_sampled_waits_are_polled_first(void **state)
+{
+	char dir[] = "/tmp/test_record_offcpu.XXXXXX";
+	struct fixture f;
+	size_t waiting = 9;
+	double width;
+
+	(void)state;
+	make_proc(dir);
+	begin_with(&f, &(struct record_offcpu_options){.begin_ns = BEGIN_NS, .proc = dir});
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	window(&f, dir, 5000, 6000, "600 20 8\n");
+	record_offcpu_moved(f.o, 71, 14900, true);
+	write_stat(dir, "600 20 9\n");
+	assert_int_equal(record_offcpu_find_waiting(f.o, 15000, &waiting), 0);
+	assert_int_equal(waiting, 1);
+	/* The wait ends before the poll of all. */
+	write_stat(dir, "600 20 10\n");
+	assert_int_equal(record_offcpu_poll(f.o, 15000, &width), 0);
+	write_stat(dir, "600 20 9\n");
+	assert_int_equal(record_offcpu_follow(f.o, 15500, &waiting), 0);
+	assert_int_equal(waiting, 1);
+	write_stat(dir, "600 20 10\n");
+	assert_int_equal(record_offcpu_follow(f.o, 16000, &waiting), 0);
+	assert_int_equal(waiting, 0);
+	/* An ended thread is not followed. */
+	record_offcpu_moved(f.o, 71, 24900, true);
+	task(&f, PERF_RECORD_EXIT, 24950, PID, 71, PID);
+	assert_int_equal(record_offcpu_find_waiting(f.o, 25000, &waiting), 0);
+	assert_int_equal(waiting, 0);
+	end(&f, 30000);
+	record_offcpu_free(f.o);
+	remove_proc(dir);
+}
+
 /* Only the scheduler's counters show what it does. */
 static void a_thread_that_always_sleeps_is_one_wait(void **state)
 {
@@ -389,6 +425,7 @@ int main(void)
 		cmocka_unit_test(a_loss_counts_in_the_window_of_its_ring),
 		cmocka_unit_test(a_wait_goes_on_whatever_was_lost),
 		cmocka_unit_test(a_wait_that_began_in_a_window_is_followed_to_its_end),
+		cmocka_unit_test(threads_in_sampled_waits_are_polled_first),
 		cmocka_unit_test(a_thread_that_always_sleeps_is_one_wait),
 		cmocka_unit_test(a_thread_in_one_wait_while_events_are_off_is_read_at_once),
 		cmocka_unit_test(all_threads_are_polled_after_losses),
