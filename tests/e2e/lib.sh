@@ -9,6 +9,7 @@ cd "$T" || exit 1
 # Names come from this machine alone, so debug files downloaded by other runs change nothing.
 export XDG_CACHE_HOME=$T/.cache DOTNET_SYMBOL_SERVER='' DEBUGINFOD_URLS=''
 T_STARTED=()
+declare -A T_TICKS=() # PID to the start time of the process
 T_MOUNTED=()
 T_FILES=()
 
@@ -89,12 +90,19 @@ start() {
 	shift
 	: >"$T/$name.log" # removes earlier output
 	"$@" >"$T/$name.log" 2>&1 </dev/null &
-	STARTED=$!
-	T_STARTED+=("$STARTED")
+	started "$!"
 }
-# stop PID: sends SIGTERM, after 5 s SIGKILL; ignores an ended process.
+# started PID: the exit stops this process.
+started() {
+	STARTED=$1
+	T_STARTED+=("$1")
+	T_TICKS[$1]=$(start_ticks "$1")
+}
+start_ticks() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
+# stop PID: sends SIGTERM, after 5 s SIGKILL; ignores an ended process. Its PID may be that of another process by now.
 stop() {
 	local i
+	[ "$(start_ticks "$1")" = "${T_TICKS[$1]-$(start_ticks "$1")}" ] || return 0
 	kill -TERM "$1" 2>/dev/null || return 0
 	for ((i = 0; i < 50; i++)); do
 		kill -0 "$1" 2>/dev/null || break

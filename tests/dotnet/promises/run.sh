@@ -84,7 +84,7 @@ promises_prepare() {
 		need dotnet
 		"$TESTS/dotnet/publish" "${PROMISES_NEEDED[@]}" >"$T/publish.log" 2>&1 </dev/null &
 		PROMISES_PUBLISH=$!
-		T_STARTED+=("$!")
+		started "$!"
 	fi
 	case " ${!PROMISES_ROWS[*]} " in
 	*' web-api '* | *' wide-net '* | *' prepare '*) need_dotnet web-api wide-net prepare ;;
@@ -109,7 +109,7 @@ promises_start_groups() { # beside|alone|measures built|published
 		promises_leave $((jobs - 1))
 		(promises_group "$group" "$T/$number") >"$T/$number.out" 2>&1 </dev/null &
 		PROMISES_PIDS[$!]=$number
-		T_STARTED+=("$!")
+		started "$!"
 	done
 	[ "$1" = beside ] || promises_leave 0
 }

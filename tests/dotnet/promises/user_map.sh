@@ -87,7 +87,7 @@ user_map_recorded() {
 	# shellcheck disable=SC2034 # for start_load
 	API_PORT=$(sed -n 's/^listening on .*:\([0-9]*\) pid .*/\1/p' collect.log)
 	pid=$(sed -n 's/^listening on .* pid \([0-9]*\).*/\1/p' collect.log)
-	T_STARTED+=("$pid") # continues after the recording
+	started "$pid" # continues after the recording
 	T_FILES+=("/tmp/perf-$pid.map" "/tmp/jit-$pid.dump" "/tmp/perfinfo-$pid.map")
 	LOAD_CONNECTIONS=1 start_load "$seconds" /cpu /wait
 	wait "$LOAD_PID" || fail "the load got no responses: $(cat load.log)"

@@ -14,7 +14,7 @@ cd "$ROOT" || exit 1
 quick() { # LOG SECONDS
 	setsid env --default-signal=INT scripts/quickstart "$2" >"$T/$1" 2>&1 </dev/null &
 	QUICK=$!
-	T_STARTED+=("$QUICK")
+	started "$QUICK"
 }
 picture_of() { sed -n 's/^== the picture: \(.*\) (open.*/\1/p' "$T/$1"; }
 nothing_left() { ! pgrep -s "$QUICK"; }
