@@ -420,7 +420,8 @@ def main():
             continue
         counts['samples'] += 1
         counts[verdict] += 1
-        leaf = frames[-1].name
+        # The call to learn an address may be all that is left of a cut stack.
+        leaf = frames[-1].name if frames else ''
         if leaf in known.nodes:
             leaves[leaf] += 1
             leaves_exact[leaf] += verdict == 'exact'
