@@ -239,7 +239,10 @@ perf_record() {
 		status=0
 		"${PERF_RECORD[@]}" -o "$out" "$@" >"$T/record.out" 2>"$T/record.log" </dev/null || status=$?
 		[ "$out" != - ] || mv "$T/record.out" "$file"
-		[ "$status" != 0 ] || perf report -D -i "$file" >"$T/record.out" 2>>"$T/record.log" </dev/null || status=$?
+		# In order of time, as perf script reads, perf refuses samples of an unknown event. record --threads writes some.
+		[ "$status" != 0 ] || perf script -F pid --show-mmap-events -i "$file" >"$T/record.out" 2>>"$T/record.log" </dev/null ||
+			status=$?
+		! grep -q 'failed to process type: 9' "$T/record.log" || status=134
 		case $status in
 		0)
 			[[ " $* " = *" --buildid-mmap "* ]] && return
