@@ -1,9 +1,12 @@
 #include "elf/cfi_index.h"
 
+#include "elf/budget.h"
+
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
 
+#define ENTRIES_AT_ONCE (4096 * sizeof(struct cfi_index_entry)) /* bytes of budget to take */
 #define HEADER_MAX 24 /* bytes of .eh_frame_hdr before its table */
 #define HEADER_ROW 8
 #define HEADER_VERSION 1
@@ -50,10 +53,17 @@ static void forget_rows(struct cfi_index *x)
 	x->rows = NULL;
 }
 
+static void forget_entries(struct cfi_index *x)
+{
+	elf_budget_give(ELF_BUDGET_SECTIONS, x->entries_taken);
+	x->entries_taken = 0;
+	vec_free(&x->entries);
+}
+
 void cfi_index_close(struct cfi_index *x)
 {
 	forget_rows(x);
-	vec_free(&x->entries);
+	forget_entries(x);
 }
 
 void cfi_index_drop(struct cfi_index *x)
@@ -166,6 +176,12 @@ static int add_entry(struct cfi_index *x, const struct cfi_head *head)
 		x->error = r;
 	if (r || fde.start == fde.end)
 		return 0;
+	if (x->entries.len * sizeof(*x->entries.v) == x->entries_taken) {
+		r = elf_budget_take(ELF_BUDGET_SECTIONS, ENTRIES_AT_ONCE);
+		if (r)
+			return r;
+		x->entries_taken += ENTRIES_AT_ONCE;
+	}
 	return vec_push(&x->entries,
 			((struct cfi_index_entry){fde.start, (uint32_t)(fde.end - fde.start),
 						  (uint32_t)head->off}));
@@ -188,7 +204,7 @@ static int scan(struct cfi_index *x)
 			r = add_entry(x, &head);
 	}
 	if (r == -ENOMEM) {
-		vec_free(&x->entries);
+		forget_entries(x);
 		x->error = 0;
 		return r;
 	}
@@ -329,7 +345,7 @@ static int find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *place)
 		if (!r && place->end > place->lo)
 			place->lo = place->end;
 	}
-	return r == -EBADMSG && x->header ? -ESTALE : r;
+	return (r == -EBADMSG || r == -E2BIG) && x->header ? -ESTALE : r;
 }
 
 int cfi_index_find(struct cfi_index *x, uint64_t vaddr, struct cfi_place *ret_place)

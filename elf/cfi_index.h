@@ -43,6 +43,7 @@ struct cfi_index {
 	int error;           /* first error of the scan; the entries it collected are still valid */
 	uint64_t cie_bytes;
 	VEC(struct cfi_index_entry) entries; /* of the scan */
+	uint64_t entries_taken;              /* bytes for them, from ELF_BUDGET_SECTIONS */
 	struct {
 		bool used;
 		uint64_t off;

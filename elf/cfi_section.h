@@ -36,12 +36,12 @@ void cfi_sections_close(struct cfi_sections *s);
 
 /*
  * Makes [off, off + len) readable at *ret_at until cfi_section_drop. Returns 0; -EBADMSG: outside
- * the section, or unreadable; -ENOMEM.
+ * the section, or unreadable; -E2BIG: too little memory to unpack it; -ENOMEM.
  */
 int cfi_section_need(struct cfi_section *s, uint64_t off, uint64_t len,
 		     const unsigned char **ret_at);
 
-/* Frees the bytes that can be read again. */
+/* Frees the bytes that can be read again. Keeps an unpacked section until cfi_sections_close. */
 void cfi_section_drop(struct cfi_section *s);
 
 #endif

@@ -124,7 +124,10 @@ int dwarf_data_need(struct dwarf_data *d, enum dwarf_section_id id, uint64_t off
 		}
 		d->unpacked += s->bytes;
 	}
-	return elf_pages_need(s, d->fd, off, len, &d->resident);
+	int r = elf_pages_need(s, d->fd, off, len, &d->resident);
+
+	s->damaged |= r == -E2BIG;
+	return r == -E2BIG ? -EBADMSG : r;
 }
 
 const char *dwarf_data_text(struct dwarf_data *d, enum dwarf_section_id id, uint64_t off)

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "elf/budget.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -72,6 +73,8 @@ void elf_pages_forget(struct elf_pages *p)
 {
 	if (p->data)
 		munmap(p->data, p->mapped);
+	if (p->data && p->packed)
+		elf_budget_give(ELF_BUDGET_SECTIONS, p->bytes);
 	free(p->have);
 	p->data = NULL;
 	p->have = NULL;
@@ -124,7 +127,7 @@ static int unzip(const unsigned char *from, uint64_t n, struct elf_pages *p)
 	return r == Z_STREAM_END && out == p->bytes ? 0 : r == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
-static int unpack(struct elf_pages *p, int fd)
+static int read_and_unpack(struct elf_pages *p, int fd)
 {
 	AUTO_FREE unsigned char *from = malloc((size_t)p->file_bytes + 1);
 
@@ -141,19 +144,31 @@ static int unpack(struct elf_pages *p, int fd)
 		       : -EBADMSG;
 }
 
+/* Unpacks the section if both forms of it fit in memory. Returns 0, -EBADMSG, -E2BIG, -ENOMEM. */
+static int unpack(struct elf_pages *p, int fd)
+{
+	int r = elf_budget_take(ELF_BUDGET_SECTIONS, p->bytes + p->file_bytes);
+
+	if (r)
+		return r;
+	r = reserve(p);
+	if (!r)
+		r = read_and_unpack(p, fd);
+	elf_budget_give(ELF_BUDGET_SECTIONS, p->file_bytes + (p->data ? 0 : p->bytes));
+	if (r)
+		elf_pages_forget(p);
+	p->damaged = r && r != -ENOMEM;
+	return r;
+}
+
 static int begin(struct elf_pages *p, int fd)
 {
+	if (p->packed)
+		return unpack(p, fd);
 	int r = reserve(p);
 
 	if (r)
 		return r;
-	if (p->packed) {
-		r = unpack(p, fd);
-		if (r)
-			elf_pages_forget(p);
-		p->damaged = r && r != -ENOMEM;
-		return r;
-	}
 	madvise(p->data, p->mapped, MADV_NOHUGEPAGE);
 	p->have = calloc(p->mapped / PAGE / 8 + 1, 1);
 	if (!p->have)

@@ -2,7 +2,8 @@
  * The bytes of one section of an ELF file. Only the pages that are needed are read. Nothing is
  * mapped, because access to a mapped file that is cut meanwhile ends in SIGBUS. A compressed
  * section (SHF_COMPRESSED with zlib or zstd, and the older .zdebug_*) is unpacked whole at its
- * first use. The caller limits the unpacked size, for example to DWARF_UNPACKED_BYTES_MAX.
+ * first use. The caller limits the unpacked size, for example to DWARF_UNPACKED_BYTES_MAX. All
+ * unpacked sections together fit in ELF_BUDGET_SECTIONS.
  */
 #ifndef ELF_PAGES_H
 #define ELF_PAGES_H
@@ -37,7 +38,8 @@ int elf_pages_of_memory(const void *data, size_t len, struct elf_pages *ret_page
 
 /*
  * Makes [off, off + len) readable at data, by pread from fd. Adds the bytes of pages that it reads
- * to *resident. Returns 0, -EBADMSG (outside the section, or unreadable) or -ENOMEM.
+ * to *resident. Returns 0, -EBADMSG (outside the section, or unreadable), -E2BIG (the budget is too
+ * small to unpack it now) or -ENOMEM.
  */
 int elf_pages_need(struct elf_pages *p, int fd, uint64_t off, uint64_t len, uint64_t *resident);
 

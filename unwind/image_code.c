@@ -233,6 +233,7 @@ static int elf_rule(struct image_code *c, uint64_t vaddr, uint64_t file_off,
 {
 	int r = c->cfi ? cfi_table_find(c->cfi, vaddr, ret_rule) : -ENOENT;
 
+	c->over_limit |= r == -E2BIG;
 	if (c->hijack_end && vaddr == c->hijack_start - 1) {
 		*ret_rule = (struct unwind_rule){.kind = UNWIND_HIJACK_NEXT};
 		return 0;

@@ -27,7 +27,7 @@ void image_code_free(struct image_code *c);
 /* The rule at an offset; kind UNWIND_NONE if the image has none. Returns 0; -ENOMEM. */
 int image_code_rule(struct image_code *c, uint64_t file_off, struct unwind_rule *ret_rule);
 
-/* Whether the file exceeds a limit of its reader, so that it has no rules. */
+/* Whether the file exceeds a limit of its reader, so that it or a part of it has no rules. */
 bool image_code_over_limit(const struct image_code *c);
 
 /* Whether the image is a runtime that hijacks returns and so has UNWIND_HIJACK rules. */

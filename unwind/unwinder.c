@@ -195,10 +195,7 @@ static int open_code(struct unwinder *u, uint32_t number, const struct process_m
 
 	if (!r && (r = image_code_open(fd, &image->code)))
 		close(fd);
-	unwinder_count_image(u, image, !image->code,
-			     r == -EMFILE                                        ? LIMIT_OPEN_FILES
-			     : image->code && image_code_over_limit(image->code) ? LIMIT_FILE_SIZE
-										 : LIMITS);
+	unwinder_count_image(u, image, !image->code, r == -EMFILE ? LIMIT_OPEN_FILES : LIMITS);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -313,8 +310,11 @@ static int find_rule(struct unwinder *u, uint64_t addr, struct unwind_rule *ret_
 	*ret_keep = true;
 	if (r)
 		return r;
-	if (code)
-		return image_code_rule(code, file_off, ret_rule);
+	if (code) {
+		r = image_code_rule(code, file_off, ret_rule);
+		u->has_limited |= image_code_over_limit(code);
+		return r;
+	}
 	r = find_jit(u, addr, &jit);
 	*ret_keep = !r && !jit->movable;
 	if (!r)
@@ -461,8 +461,12 @@ static uint8_t count_limit(struct unwinder *u, const struct walk *w)
 				  : map->under != PROCESS_NO_IMAGE ? map->under
 								   : map->image;
 
-		if (number < u->images.len)
-			limit = u->images.v[number].limit;
+		const struct unwind_image *image =
+			number < u->images.len ? &u->images.v[number] : NULL;
+
+		if (image)
+			limit = image->code && image_code_over_limit(image->code) ? LIMIT_FILE_SIZE
+										  : image->limit;
 	}
 	if (limit < LIMITS)
 		u->stats.limits.cost[limit]++;

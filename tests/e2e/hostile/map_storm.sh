@@ -9,26 +9,9 @@ need_root
 need_sampling
 need setpriv
 
-LIMIT_MIB=64 OWN_MIB=48
-
-# A control group of that size for memory, of version 2 or 1; its directory is in $GROUP.
-group_at() { # DIRECTORY FILE
-	mkdir "$1" 2>/dev/null || return
-	[ -f "$1/$2" ] && echo $((LIMIT_MIB << 20)) >"$1/$2" && GROUP=$1 && return
-	rmdir "$1"
-	return 1
-}
-group_at "/sys/fs/cgroup/profcpu-test.$$" memory.max ||
-	group_at "/sys/fs/cgroup/memory/profcpu-test.$$" memory.limit_in_bytes ||
-	skip "needs a control group for memory that this user may make"
-clean_up() {
-	t_clean_up
-	rmdir "$GROUP"
-}
-trap clean_up EXIT
-
-# shellcheck disable=SC2016 # for the other shell
-in_group() { sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$GROUP" "$@"; }
+# shellcheck source=tests/e2e/memory_group.sh
+. "$TESTS/e2e/memory_group.sh"
+OWN_MIB=48
 
 # look PID: the commands that look at processes have enough memory too, or say that it is missing.
 look() {

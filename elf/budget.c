@@ -1,0 +1,52 @@
+#include "elf/budget.h"
+
+#include "container/memory_left.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#define PARTS 8 /* a budget is one of them */
+
+/* The limit is 0 until it is needed. */
+static struct {
+	_Atomic uint64_t limit, taken;
+} budgets[ELF_BUDGETS];
+
+static uint64_t limit_of(enum elf_budget budget)
+{
+	uint64_t limit = atomic_load(&budgets[budget].limit);
+
+	if (!limit) {
+		limit = memory_left() / PARTS + 1;
+		atomic_store(&budgets[budget].limit, limit);
+	}
+	return limit;
+}
+
+uint64_t elf_budget_left(enum elf_budget budget)
+{
+	uint64_t limit = limit_of(budget), taken = atomic_load(&budgets[budget].taken);
+
+	return limit > taken ? limit - taken : 0;
+}
+
+int elf_budget_take(enum elf_budget budget, uint64_t bytes)
+{
+	uint64_t limit = limit_of(budget), taken = atomic_load(&budgets[budget].taken);
+
+	do {
+		if (taken > limit || bytes > limit - taken)
+			return -E2BIG;
+	} while (!atomic_compare_exchange_weak(&budgets[budget].taken, &taken, taken + bytes));
+	return 0;
+}
+
+void elf_budget_give(enum elf_budget budget, uint64_t bytes)
+{
+	atomic_fetch_sub(&budgets[budget].taken, bytes);
+}
+
+void elf_budget_limit(enum elf_budget budget, uint64_t bytes)
+{
+	atomic_store(&budgets[budget].limit, bytes);
+}

@@ -1,0 +1,28 @@
+/*
+ * Limits the memory of the contents of ELF files, all files of this process together. A target can
+ * map many files that are small on disk but large in memory. Each limit is a part of the memory
+ * that is left when the limit is first needed. Any thread may call this.
+ */
+#ifndef ELF_BUDGET_H
+#define ELF_BUDGET_H
+
+#include <stdint.h>
+
+enum elf_budget {
+	ELF_BUDGET_SECTIONS, /* unpacked sections of CFI and DWARF: an eighth */
+	ELF_BUDGETS,
+};
+
+/* Takes bytes. Returns 0 or -E2BIG: too few are left, and nothing is taken. */
+int elf_budget_take(enum elf_budget budget, uint64_t bytes);
+
+/* Gives back bytes that were taken. */
+void elf_budget_give(enum elf_budget budget, uint64_t bytes);
+
+/* The bytes that can be taken. */
+uint64_t elf_budget_left(enum elf_budget budget);
+
+/* Sets a limit, for tests. */
+void elf_budget_limit(enum elf_budget budget, uint64_t bytes);
+
+#endif
