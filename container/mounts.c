@@ -184,10 +184,8 @@ dev_t mounts_device(int fd)
 	return makedev(stx.stx_dev_major, stx.stx_dev_minor);
 }
 
-struct mount *mounts_of_device(struct mounts *m, int fd)
+struct mount *mounts_of_device(struct mounts *m, dev_t dev)
 {
-	dev_t dev = mounts_device(fd);
-
 	mounts_refresh(m);
 	for (size_t i = 0; i < m->list.len; i++)
 		if (m->list.v[i].dev == dev)

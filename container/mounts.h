@@ -50,11 +50,11 @@ int mounts_open(pid_t pid, struct mounts *ret_mounts);
 void mounts_close(struct mounts *m);
 
 /*
- * Finds the mount of an open file, by id or by device. Reads the mounts again if they changed and
- * the limits permit it. NULL: unknown. The result is valid until the next call.
+ * Finds the mount of an open file, or the first mount of a device. Reads the mounts again if they
+ * changed and the limits permit it. NULL: unknown. The result is valid until the next call.
  */
 struct mount *mounts_of(struct mounts *m, int fd);
-struct mount *mounts_of_device(struct mounts *m, int fd);
+struct mount *mounts_of_device(struct mounts *m, dev_t dev);
 
 /* Returns the device of an open file without a request to its file system; 0: unknown. */
 dev_t mounts_device(int fd);

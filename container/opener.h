@@ -144,6 +144,12 @@ int opener_map_file(struct opener *o, pid_t pid, uint64_t start, uint64_t end, u
 		    int *ret_fd);
 
 /*
+ * Whether files of a device in the maps of a process (struct proc_map) may be read: by the mounts
+ * that we see, else by those that the process sees. Pins pid if necessary. Rights do not matter.
+ */
+bool opener_may_read_device(struct opener *o, pid_t pid, dev_t dev);
+
+/*
  * Opens the program that a living process runs, through /proc/PID/exe, if its path is `path`. The
  * target's rights do not matter: a program with mode 0711 runs, though its user may not read it.
  * 0; -ENOENT: it runs another program; errors of opener_map_file.

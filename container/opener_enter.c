@@ -22,7 +22,7 @@ static struct mount *opener_mount_of(const struct opener_visit *v, int fd,
 	*ret_mounts = m ? &v->root->mounts : own;
 	if (!m && &v->root->mounts != own)
 		m = mounts_of(own, fd);
-	return m ? m : mounts_of_device(own, fd);
+	return m ? m : mounts_of_device(own, mounts_device(fd));
 }
 
 /*
@@ -50,18 +50,15 @@ static bool opener_layers_permitted(const struct opener_visit *v, const char *op
 }
 
 /*
- * The same for one overlay, which is checked once until mounts change. A user who mounts in a user
- * namespace can state paths that lead elsewhere in our root. So there, only an overlay that is also
- * mounted in our namespace counts.
+ * The same for the overlay with this device, which is checked once until mounts change. A user who
+ * mounts in a user namespace can state paths that lead elsewhere in our root. So there, only an
+ * overlay that is also mounted in our namespace counts.
  */
-static bool opener_overlay_permitted(const struct opener_visit *v, struct mount *m,
-				     struct mounts *mounts, int fd)
+static bool opener_overlay_permitted(const struct opener_visit *v, struct mounts *mounts, dev_t dev)
 {
-	struct mounts *own = &v->o->roots.v[OPENER_OWN_ROOT].mounts;
-	bool by_device = !v->root->trusted && mounts != own;
+	struct mounts *from = v->root->trusted ? mounts : &v->o->roots.v[OPENER_OWN_ROOT].mounts;
+	struct mount *m = mounts_of_device(from, dev);
 
-	if (by_device)
-		m = mounts_of_device(own, fd);
 	if (!m || m->kind != FILE_SYSTEM_OVERLAY || v->depth == OPENER_LAYERS_DEPTH_MAX)
 		return false;
 	if (m->checked)
@@ -69,12 +66,35 @@ static bool opener_overlay_permitted(const struct opener_visit *v, struct mount 
 	AUTO_FREE char *options = strdup(m->layers ? m->layers : "");
 	bool permitted = options && opener_layers_permitted(v, options);
 
-	m = by_device ? mounts_of_device(own, fd) : mounts_of(mounts, fd);
+	m = mounts_of_device(from, dev);
 	if (m) {
 		m->checked = true;
 		m->permitted = permitted;
 	}
 	return permitted;
+}
+
+/* Whether files of a device may be read. m: its mount in mounts; NULL: unknown. */
+static bool opener_device_permitted(const struct opener_visit *v, const struct mount *m,
+				    struct mounts *mounts, dev_t dev)
+{
+	/* profcpu itself runs on its root, so requests there are answered. */
+	return (m && m->kind == FILE_SYSTEM_PERMITTED) || (dev && dev == v->o->own_dev) ||
+	       (dev && dev == v->o->memory_dev) ||
+	       (m && m->kind == FILE_SYSTEM_OVERLAY && opener_overlay_permitted(v, mounts, dev));
+}
+
+bool opener_may_read_device(struct opener *o, pid_t pid, dev_t dev)
+{
+	struct opener_visit visit = {.o = o, .root = &o->roots.v[OPENER_OWN_ROOT]};
+	struct mount *m = mounts_of_device(&visit.root->mounts, dev);
+	struct opener_pinned *p;
+
+	if (!m && !opener_get(o, pid, &p)) {
+		visit.root = &o->roots.v[p->root];
+		m = mounts_of_device(&visit.root->mounts, dev);
+	}
+	return opener_device_permitted(&visit, m, &visit.root->mounts, dev);
 }
 
 int opener_enter(void *visit, int fd)
@@ -86,15 +106,11 @@ int opener_enter(void *visit, int fd)
 	/* One byte more, so that a cut type is still too long to be permitted */
 	char type[FILE_SYSTEMS_TYPE_BYTES + 1] = "";
 
-	/* profcpu itself runs on its root, so requests there are answered. */
-	if ((m && m->kind == FILE_SYSTEM_PERMITTED) || (dev && dev == v->o->own_dev) ||
-	    (dev && dev == v->o->memory_dev))
-		return 0;
 	if (m && m->kind == FILE_SYSTEM_KERNEL)
 		return -EACCES;
 	if (m && m->type)
 		snprintf(type, sizeof(type), "%s", m->type);
-	if (m && m->kind == FILE_SYSTEM_OVERLAY && opener_overlay_permitted(v, m, mounts, fd))
+	if (opener_device_permitted(v, m, mounts, dev))
 		return 0;
 	if (v->path)
 		file_systems_note_skipped(

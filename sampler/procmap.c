@@ -45,17 +45,9 @@ int procmap_next(int maps_fd, uint64_t addr, struct procmap *ret_map)
 		.addr = addr,
 		.name_size = sizeof(m->name),
 		.name_addr = (uintptr_t)m->name,
-		.build_id_size = sizeof(m->build_id),
-		.build_id_addr = (uintptr_t)m->build_id,
 	};
 	int r = run_query(maps_fd, &q);
 
-	if (r == -ENAMETOOLONG) { /* the build id is too long for a record */
-		q.build_id_size = 0;
-		q.build_id_addr = 0;
-		q.name_size = sizeof(m->name);
-		r = run_query(maps_fd, &q);
-	}
 	if (r)
 		return r == -ENOENT ? 0 : r;
 	m->map = (struct proc_map){
@@ -72,6 +64,22 @@ int procmap_next(int maps_fd, uint64_t addr, struct procmap *ret_map)
 		.path = m->name,
 		.path_len = q.name_size ? strnlen(m->name, q.name_size) : 0,
 	};
-	m->build_id_len = (uint8_t)q.build_id_size;
+	m->build_id_len = 0;
 	return 1;
+}
+
+void procmap_build_id(int maps_fd, struct procmap *m)
+{
+	struct query q = {
+		.size = sizeof(q),
+		.flags = QUERY_EXECUTABLE,
+		.addr = m->map.start,
+		.build_id_size = sizeof(m->build_id),
+		.build_id_addr = (uintptr_t)m->build_id,
+	};
+
+	/* The process may have mapped another file meanwhile. */
+	if (!run_query(maps_fd, &q) && q.inode == m->map.ino && q.dev_major == m->map.maj &&
+	    q.dev_minor == m->map.min)
+		m->build_id_len = (uint8_t)q.build_id_size;
 }

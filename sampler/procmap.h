@@ -12,15 +12,21 @@
 struct procmap {
 	struct proc_map map; /* path points into name */
 	uint8_t build_id[PROCMAP_BUILD_ID_MAX];
-	uint8_t build_id_len; /* 0: none, or not an ELF file */
+	uint8_t build_id_len; /* 0: none, or not read */
 	char name[PATH_MAX];
 };
 
 /*
- * Finds the first executable mapping that ends after addr. maps_fd: /proc/PID/maps. 1: found; 0:
- * none; -ENOTTY: the kernel is older than 6.11, so parse the text instead; -errno. Source:
- * include/uapi/linux/fs.h, PROCMAP_QUERY.
+ * Finds the first executable mapping that ends after addr. Reads no build id. maps_fd:
+ * /proc/PID/maps. 1: found; 0: none; -ENOTTY: the kernel is older than 6.11, so parse the text
+ * instead; -errno. Source: include/uapi/linux/fs.h, PROCMAP_QUERY.
  */
 int procmap_next(int maps_fd, uint64_t addr, struct procmap *ret_map);
+
+/*
+ * Reads the build id of a mapping that procmap_next found. The kernel reads the file for it, and
+ * waits for its file system. So the caller must know that the file system answers.
+ */
+void procmap_build_id(int maps_fd, struct procmap *m);
 
 #endif

@@ -2,12 +2,14 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "container/opener.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 
 #define MAPS_TEXT_MAX ((size_t)256 << 20) /* of one process; more than a million mappings */
 #define MAPS_READ ((size_t)64 << 10)
@@ -63,6 +65,17 @@ static int put_map(struct synth_maps *maps, struct synth_buf *b, pid_t pid,
 			     named ? m->path : "//anon", named ? m->path_len : 6);
 }
 
+/* Reads the build id if the file is on a file system that answers. 0 or -ENOMEM. */
+static int read_build_id(struct synth_maps *maps, int fd, pid_t pid)
+{
+	const struct proc_map *m = &maps->entry.map;
+	int r = m->ino && !maps->opener ? opener_new(&maps->opener) : 0;
+
+	if (!r && m->ino && opener_may_read_device(maps->opener, pid, makedev(m->maj, m->min)))
+		procmap_build_id(fd, &maps->entry);
+	return r;
+}
+
 /* -ENOTTY: the kernel lacks the ioctl. */
 static int put_queried(struct synth_maps *maps, struct synth_buf *b, int fd, pid_t pid)
 {
@@ -72,7 +85,9 @@ static int put_queried(struct synth_maps *maps, struct synth_buf *b, int fd, pid
 	while ((r = procmap_next(fd, addr, &maps->entry)) > 0) {
 		const struct procmap *e = &maps->entry;
 
-		r = put_map(maps, b, pid, &e->map, e->build_id, e->build_id_len);
+		r = read_build_id(maps, fd, pid);
+		if (!r)
+			r = put_map(maps, b, pid, &e->map, e->build_id, e->build_id_len);
 		if (r || e->map.end <= addr)
 			return r;
 		addr = e->map.end;
@@ -136,7 +151,9 @@ int synth_maps_put(struct synth_maps *maps, struct synth_buf *b, int task_fd, pi
 
 void synth_maps_free(struct synth_maps *maps)
 {
-	if (maps)
+	if (maps) {
+		opener_free(maps->opener);
 		free(maps->v);
+	}
 	free(maps);
 }

@@ -13,8 +13,9 @@
 
 /* Used for one process after the other. calloc makes one. */
 struct synth_maps {
-	bool no_query; /* this kernel has only the text */
-	size_t bytes;  /* of the records of this process */
+	bool no_query;         /* this kernel has only the text */
+	size_t bytes;          /* of the records of this process */
+	struct opener *opener; /* knows file systems; NULL: not needed yet */
 	struct procmap entry;
 	char *v; /* the text */
 	size_t len, cap;

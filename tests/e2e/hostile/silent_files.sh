@@ -8,6 +8,11 @@ need_root
 need_sampling
 [ -w /dev/fuse ] || skip "needs /dev/fuse"
 mkdir program silent
+# build_id_of DIR PATH: whether the record of a mapping of PATH has a build id.
+build_id_of() {
+	"$BUILD/helpers/perfdata_dump" dump "$1/perf.data" | grep "MMAP2.*$2" >maps || fail "no mapping of $2"
+	grep -q ' <[0-9a-f]*>\]: r-xp' maps
+}
 
 start server "$BUILD/helpers/fuse_mount" "$T/program" "$BUILD/examples/shares"
 SERVER=$STARTED
@@ -94,6 +99,39 @@ for command in ps "doctor -p $rooted" "collect -p $rooted -F 499 -d 1 -o rooted"
 done
 kill -CONT "$SERVER"
 stop "$rooted"
+
+echo "a mapped file whose server no longer answers"
+mkdir mapped
+start mapped "$BUILD/helpers/fuse_mount" "$T/mapped" "$BUILD/examples/shares"
+SERVER=$STARTED
+T_MOUNTED+=("$T/mapped")
+wait_for 10 grep -q mounted mapped.log || fail "no FUSE file system: $(cat mapped.log)"
+start mapper python3 -c 'import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+m = mmap.mmap(fd, 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+print("mapped", flush=True)
+while True: pass' "$T/mapped/program"
+mapper=$STARTED
+wait_for 10 grep -q mapped mapper.log || fail "not mapped: $(cat mapper.log)"
+kill -STOP "$SERVER"
+timeout -s KILL 30 "$PROFCPU" collect -p "$mapper" -F 499 -d 1 -o mapped.out >log 2>&1
+status=$?
+kill -CONT "$SERVER"
+[ "$status" = 0 ] || fail "collect ended with $status: $(cat log)"
+build_id_of mapped.out mapped/program && fail "read the file"
+stop "$mapper"
+
+echo "an overlay of disks"
+mkdir plain plain_merged
+cp "$BUILD/examples/shares" plain/program
+mount -t overlay -o "lowerdir=$T/plain:$T/other" none "$T/plain_merged" || fail "no overlay"
+T_MOUNTED=("$T/plain_merged" "${T_MOUNTED[@]}")
+start plain "$T/plain_merged/program" 60
+timeout 60 "$PROFCPU" collect -p "$STARTED" -F 499 -d 1 -o plain.out >log 2>&1 || fail "collect: $(cat log)"
+if build_id_of plain.out libc.so; then # Linux 6.11
+	build_id_of plain.out plain_merged/program || fail "no build id of a file on an overlay"
+fi
+stop "$STARTED"
 
 echo "a server that never answers"
 start silent "$BUILD/helpers/fuse_mount" "$T/silent" silent

@@ -223,6 +223,28 @@ static void links_never_lead_out_of_the_root(void **state)
 	check_links(true);
 }
 
+static void devices_are_found_in_the_mounts_of_the_process(void **state)
+{
+	char path[64];
+	struct stat root, proc;
+	struct opener *o;
+
+	(void)state;
+	skip_unless_root();
+	assert_int_equal(opener_new(&o), 0);
+	pid_t pid = start_child(enter_tmpfs_root);
+
+	snprintf(path, sizeof(path), "/proc/%d/root/", pid);
+	assert_int_equal(stat(path, &root), 0);
+	assert_int_equal(stat("/proc/version", &proc), 0);
+	assert_false(opener_may_read_device(o, getpid(), root.st_dev));
+	assert_true(opener_may_read_device(o, pid, root.st_dev));
+	assert_false(opener_may_read_device(o, pid, proc.st_dev));
+	assert_false(opener_may_read_device(o, pid, 0));
+	end_child(pid);
+	opener_free(o);
+}
+
 static void files_open_after_the_process_has_ended(void **state)
 {
 	char path[64], expected[64];
@@ -731,6 +753,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(links_never_lead_out_of_the_root),
+		cmocka_unit_test(devices_are_found_in_the_mounts_of_the_process),
 		cmocka_unit_test(files_open_after_the_process_has_ended),
 		cmocka_unit_test(a_planted_perf_map_is_refused_without_blocking),
 		cmocka_unit_test(a_deleted_image_opens_by_its_mapping),

@@ -287,7 +287,7 @@ static void queried_maps_agree_with_the_text_of_maps(void **state)
 	char *maps = NULL, *cursor;
 	struct proc_map line;
 	uint64_t addr = 0;
-	size_t len, n = 0;
+	size_t len, n = 0, build_ids = 0;
 
 	assert_true(fd >= 0);
 	assert_non_null(m);
@@ -312,10 +312,15 @@ static void queried_maps_agree_with_the_text_of_maps(void **state)
 		assert_int_equal(m->map.flags, line.flags);
 		assert_int_equal(m->map.path_len, line.path_len);
 		assert_memory_equal(m->map.path, line.path, line.path_len);
+		assert_int_equal(m->build_id_len, 0);
+		procmap_build_id(fd, m);
+		assert_true(m->map.ino || !m->build_id_len);
+		build_ids += m->build_id_len != 0;
 		addr = m->map.end;
 		n++;
 	}
 	assert_true(n > 2);
+	assert_true(build_ids > 1); /* ours and the C library's */
 	assert_int_equal(procmap_next(fd, addr, m), 0);
 	free(maps);
 	free(m);
