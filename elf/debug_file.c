@@ -8,12 +8,16 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <zlib.h>
 
 #define LINK_BYTES_MAX ((uint64_t)NAME_MAX + 16)
 #define CRC_CHUNK ((size_t)256 << 10)
+
+static _Atomic int64_t crc_left_bytes = DEBUG_FILE_CRC_TOTAL_MAX; /* negative: used up */
+static _Atomic uint64_t uncompared;
 
 const char *debug_file_place_name(enum debug_file_place place)
 {
@@ -74,7 +78,17 @@ static void read_link(struct search *s)
 	memcpy(&s->link_crc, data + crc_at, 4);
 }
 
-/* Compute a file's checksum. All candidates of an image share the limit. */
+uint64_t debug_file_take_uncompared(void)
+{
+	return atomic_exchange(&uncompared, 0);
+}
+
+void debug_file_limit_crc_total(uint64_t bytes)
+{
+	crc_left_bytes = (int64_t)bytes;
+}
+
+/* Compute a file's checksum. All candidates of an image share a limit, and all images another. */
 static int crc_of(struct search *s, int fd, uint32_t *ret_crc)
 {
 	AUTO_FREE unsigned char *chunk = malloc(CRC_CHUNK);
@@ -84,12 +98,18 @@ static int crc_of(struct search *s, int fd, uint32_t *ret_crc)
 
 	if (!chunk)
 		return -ENOMEM;
-	while ((n = pread(fd, chunk, CRC_CHUNK, at)) > 0) {
+	for (;;) {
+		if (s->crc_bytes > DEBUG_FILE_CRC_BYTES_MAX || crc_left_bytes < 0) {
+			uncompared++;
+			return -E2BIG;
+		}
+		n = pread(fd, chunk, CRC_CHUNK, at);
+		if (n <= 0)
+			break;
 		crc = crc32(crc, chunk, (unsigned int)n);
 		at += n;
 		s->crc_bytes += (uint64_t)n;
-		if (s->crc_bytes > DEBUG_FILE_CRC_BYTES_MAX)
-			return -E2BIG;
+		crc_left_bytes -= n;
 	}
 	*ret_crc = (uint32_t)crc;
 	return n < 0 ? -errno : 0;

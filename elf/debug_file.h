@@ -13,6 +13,7 @@
  * though they take no disk space.
  */
 #define DEBUG_FILE_CRC_BYTES_MAX ((uint64_t)4 << 30)
+#define DEBUG_FILE_CRC_TOTAL_MAX ((uint64_t)8 << 30) /* the same, for all images of the program */
 /* Bytes of .gnu_debugdata, packed and unpacked */
 #define DEBUG_FILE_MINI_MAX ((size_t)64 << 20)
 
@@ -74,6 +75,11 @@ struct debug_file_query {
  */
 int debug_file_find(const struct debug_file_query *query, struct debug_file *ret_debug);
 void debug_file_close(struct debug_file *d);
+
+/* Returns how many candidates since the last call were refused by a limit on checksums. */
+uint64_t debug_file_take_uncompared(void);
+/* For tests: sets the bytes that are left for checksums of all images. */
+void debug_file_limit_crc_total(uint64_t bytes);
 
 /*
  * Whether an ELF file has the wanted content. A section header without bytes does not count.

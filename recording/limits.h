@@ -51,7 +51,10 @@
 	    LIMITS_STACK_MEMORY_REMEDY)                                                         \
 	ROW(CUT_MAPS, "cut_maps",                                                               \
 	    "processes lack names: their mappings took over 16 MiB at the start",               \
-	    "start the recording before them")
+	    "start the recording before them")                                                  \
+	ROW(DEBUG_LINKS, "debug_links",                                                         \
+	    "debug files were not compared: 4 GiB were read for an image, or 8 GiB for all",    \
+	    "link such images with a build id")
 
 #define LIMITS_STACK_MEMORY_REMEDY "run `profcpu postprocess` again with more memory"
 #define LIMITS_OPEN_FILES_REMEDY "raise the hard limit as root, for example: ulimit -n 4096"

@@ -6,6 +6,7 @@
 #include "base/remedy.h"
 #include "container/memory_left.h"
 #include "dotnet/pdb_budget.h"
+#include "elf/debug_file.h"
 #include "symbols/names/managed_name.h"
 
 #include <errno.h>
@@ -235,6 +236,7 @@ int post_load_source(struct post_source *source, const char *name,
 		ret_result->limits.cost[i] += ret_result->data.stacks.limits.cost[i];
 	ret_result->limits.cost[LIMIT_STACK_MEMORY] +=
 		ret_result->data.cut_stacks + ret_result->text.cut_stacks;
+	ret_result->limits.cost[LIMIT_DEBUG_LINKS] += debug_file_take_uncompared();
 	if (!r)
 		load_report_texts(name, profile);
 	/* The report has a line of its own. */

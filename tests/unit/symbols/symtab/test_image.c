@@ -1,6 +1,7 @@
 #include "container/opener.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "elf/debug_file.h"
 #include "elf/elf_file.h"
 #include "symbols/symtab/image.h"
 
@@ -454,6 +455,26 @@ static void without_a_build_id_the_checksum_decides(void **state)
 	free(other.data);
 }
 
+static void checksums_of_all_images_share_a_limit(void **state)
+{
+	struct blob image = other_build_id(&elf64_link, true);
+
+	(void)state;
+	put_file("opt/lib.so", &image);
+	put_file("opt/lib.debug", &debug);
+	(void)debug_file_take_uncompared();
+	debug_file_limit_crc_total(debug.len);
+	assert_debug_file(true);
+	assert_int_equal(debug_file_take_uncompared(), 0);
+	assert_debug_file(false);
+	assert_debug_file(false);
+	assert_int_equal(debug_file_take_uncompared(), 2);
+	assert_int_equal(debug_file_take_uncompared(), 0);
+	debug_file_limit_crc_total(DEBUG_FILE_CRC_TOTAL_MAX);
+	assert_debug_file(true);
+	free(image.data);
+}
+
 static void links_do_not_lead_out_of_the_root(void **state)
 {
 	char outside[] = "/tmp/test_image_out.XXXXXX", path[256], inside[256], command[512];
@@ -553,6 +574,7 @@ int main(void)
 		ROOT_TEST(debug_files_are_found_in_all_usual_places),
 		ROOT_TEST(a_debug_file_of_another_build_is_not_used),
 		ROOT_TEST(without_a_build_id_the_checksum_decides),
+		ROOT_TEST(checksums_of_all_images_share_a_limit),
 		ROOT_TEST(links_do_not_lead_out_of_the_root),
 		ROOT_TEST(a_build_id_is_read_alone),
 		cmocka_unit_test(damaged_files_are_harmless),
