@@ -156,3 +156,10 @@ uint64_t memory_left(void)
 {
 	return memory_left_in("/proc", "/sys/fs/cgroup");
 }
+
+size_t memory_left_eighth(uint64_t left, size_t most)
+{
+	uint64_t part = (left ? left : memory_left()) / 8;
+
+	return part < most ? (size_t)part : most;
+}

@@ -6,12 +6,19 @@
 #ifndef CONTAINER_MEMORY_LEFT_H
 #define CONTAINER_MEMORY_LEFT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Returns bytes; UINT64_MAX if nothing is known. Cached files that can be dropped count as free. */
 uint64_t memory_left(void);
 
-/* The same with other directories than /proc and /sys/fs/cgroup, for tests. */
+/*
+ * An eighth of the memory that is left, for a table of which there are few, at most `most` bytes.
+ * left: bytes; 0: memory_left().
+ */
+size_t memory_left_eighth(uint64_t left, size_t most);
+
+/* The same as memory_left with other directories than /proc and /sys/fs/cgroup, for tests. */
 uint64_t memory_left_in(const char *proc_dir, const char *cgroup_dir);
 
 #endif

@@ -19,7 +19,7 @@
 	ROW(FILE_SIZE, "file_size", "stacks lack rules of files that are too large to unwind",  \
 	    "use --call-graph fp for such programs")                                            \
 	ROW(DEFERRED, "deferred_stacks",                                                        \
-	    "stacks were unwound before their code was known: 32 MiB for such stacks was full", \
+	    "stacks were unwound before their code was known: memory for such stacks was full", \
 	    "use a lower -F, or record fewer processes (-p)")                                   \
 	ROW(MAX_STACK, "max_stack", "stacks end at the kernel's largest number of frames",      \
 	    "raise it: sysctl kernel.perf_event_max_stack=1024")                                \
@@ -54,7 +54,10 @@
 	    "start the recording before them")                                                  \
 	ROW(DEBUG_LINKS, "debug_links",                                                         \
 	    "debug files were not compared: 4 GiB were read for an image, or 8 GiB for all",    \
-	    "link such images with a build id")
+	    "link such images with a build id")                                                 \
+	ROW(CODE_LOOKUPS, "code_lookups",                                                       \
+	    "lookups of a runtime's code were left out: too many, or too little memory",        \
+	    "use a lower -F, or record fewer processes (-p)")
 
 #define LIMITS_STACK_MEMORY_REMEDY "run `profcpu postprocess` again with more memory"
 #define LIMITS_OPEN_FILES_REMEDY "raise the hard limit as root, for example: ulimit -n 4096"

@@ -28,15 +28,17 @@ struct jit_process {
 struct jit_codes {
 	VEC(struct jit_process) processes;
 	struct hashmap by_pid;
-	size_t n, bytes;
+	size_t n, bytes, bytes_max;
+	size_t nrequests; /* of all processes */
 };
 
-int jit_codes_new(struct jit_codes **ret_codes)
+int jit_codes_new(size_t bytes_max, struct jit_codes **ret_codes)
 {
 	struct jit_codes *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return -ENOMEM;
+	c->bytes_max = bytes_max;
 	*ret_codes = c;
 	return 0;
 }
@@ -49,13 +51,19 @@ static void free_stretch(struct jit_codes *c, struct stretch *s)
 	free(s);
 }
 
+static void forget_requests(struct jit_codes *c, struct jit_process *p)
+{
+	c->nrequests -= p->requests.len;
+	vec_free(&p->requests);
+	hashmap_free(&p->requested);
+}
+
 static void forget(struct jit_codes *c, struct jit_process *p)
 {
 	for (size_t i = 0; i < p->stretches.len; i++)
 		free_stretch(c, p->stretches.v[i]);
 	vec_free(&p->stretches);
-	vec_free(&p->requests);
-	hashmap_free(&p->requested);
+	forget_requests(c, p);
 }
 
 void jit_codes_free(struct jit_codes *c)
@@ -129,11 +137,12 @@ static bool is_past(uint64_t since_ns, uint64_t now_ns, uint64_t age_ns)
 	return now_ns > since_ns && now_ns - since_ns > age_ns;
 }
 
-static int find_request(struct jit_process *p, uint64_t addr, uint64_t now_ns, bool *ret_request)
+static int find_request(struct jit_codes *c, struct jit_process *p, uint64_t addr, uint64_t now_ns,
+			bool *ret_request)
 {
 	const uint32_t *known = hashmap_get(&p->requested, addr);
 	struct request *q = known ? &p->requests.v[*known] : NULL;
-	int r = 0;
+	int r;
 
 	*ret_request = !q;
 	if (q && !q->is_unknown)
@@ -145,14 +154,13 @@ static int find_request(struct jit_process *p, uint64_t addr, uint64_t now_ns, b
 			q->since_ns = now_ns;
 		return -ENOENT;
 	}
-	if (p->requests.len >= JIT_CODES_REQUESTS_MAX) {
-		p->requests.len = 0;
-		hashmap_free(&p->requested);
-	}
+	if (c->nrequests >= JIT_CODES_REQUESTS_MAX)
+		for (size_t i = 0; i < c->processes.len; i++)
+			forget_requests(c, &c->processes.v[i]);
 	if (vec_push(&p->requests, ((struct request){.addr = addr, .since_ns = now_ns})))
-		r = -ENOMEM;
-	if (!r)
-		r = hashmap_put(&p->requested, addr, (uint32_t)p->requests.len - 1);
+		return -ENOMEM;
+	c->nrequests++;
+	r = hashmap_put(&p->requested, addr, (uint32_t)p->requests.len - 1);
 	return r ? r : -EAGAIN;
 }
 
@@ -166,7 +174,7 @@ int jit_codes_find(struct jit_codes *c, int32_t pid, uint64_t addr, uint64_t now
 	if (!p)
 		return -ENOMEM;
 	if (i == p->stretches.len || p->stretches.v[i]->code.start > addr)
-		return find_request(p, addr, now_ns, ret_request);
+		return find_request(c, p, addr, now_ns, ret_request);
 	s = p->stretches.v[i];
 	*ret_request = s->code.movable && !s->requested &&
 		       is_past(s->seen_ns, now_ns, JIT_CODES_MOVABLE_NS);
@@ -229,7 +237,7 @@ int jit_codes_put(struct jit_codes *c, int32_t pid, uint64_t addr, struct jit_co
 		clear(c, p, addr, addr + 1);
 		return 0;
 	}
-	if (c->n >= JIT_CODES_MAX || c->bytes > JIT_CODES_BYTES_MAX)
+	if (c->n >= JIT_CODES_MAX || c->bytes > c->bytes_max)
 		for (size_t i = 0; i < c->processes.len; i++)
 			forget(c, &c->processes.v[i]);
 	return add_stretch(c, p, code, now_ns);

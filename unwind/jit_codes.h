@@ -9,9 +9,10 @@
 #include "unwind/code_rules.h"
 
 #define JIT_CODES_MAX ((size_t)1 << 20) /* stretches of code, of all processes */
-/* Bytes of rules. Over it, all rules are forgotten and requested again. */
+/* Default limit on bytes of rules. Over it, all rules are forgotten and requested again. */
 #define JIT_CODES_BYTES_MAX ((size_t)64 << 20)
-#define JIT_CODES_REQUESTS_MAX 65536 /* kept requests of a process; over it, all are forgotten */
+#define JIT_CODES_REQUESTS_MAX \
+	65536 /* kept requests of all processes; over it, all are forgotten */
 #define JIT_CODES_MOVABLE_NS 500000000ULL  /* until movable code is requested again */
 #define JIT_CODES_UNKNOWN_NS 1000000000ULL /* until a failed lookup is requested again */
 
@@ -23,7 +24,8 @@ struct jit_code {
 
 struct jit_codes;
 
-int jit_codes_new(struct jit_codes **ret_codes); /* Returns 0 or -ENOMEM */
+/* bytes_max: bytes of rules. Returns 0 or -ENOMEM. */
+int jit_codes_new(size_t bytes_max, struct jit_codes **ret_codes);
 void jit_codes_free(struct jit_codes *c);
 
 /*

@@ -3,6 +3,7 @@
 #include "base/descriptor_budget.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "container/memory_left.h"
 #include "container/vdso.h"
 
 #include <errno.h>
@@ -32,12 +33,14 @@ static void close_images(struct unwinder *u)
 int unwinder_new(const struct unwinder_options *options, struct unwinder **ret_unwinder)
 {
 	struct unwinder *u = calloc(1, sizeof(*u));
-	int r = u ? jit_codes_new(&u->jit) : -ENOMEM;
+	size_t jit_bytes = memory_left_eighth(options->memory, JIT_CODES_BYTES_MAX);
+	int r = u ? jit_codes_new(jit_bytes, &u->jit) : -ENOMEM;
 
 	if (!r && !options->tracker)
 		r = tracker_new(&(struct tracker_options){.lookup_cache = &u->own_cache,
 							  .opener = options->opener,
-							  .forget_ended = true},
+							  .forget_ended = true,
+							  .bytes = options->memory},
 				&u->own_tracker);
 	if (!r && (!(u->rule_cache = calloc(RULE_CACHE, sizeof(*u->rule_cache))) ||
 		   !(u->call_end_cache = calloc(CALL_END_CACHE, sizeof(*u->call_end_cache)))))
@@ -292,8 +295,11 @@ static int find_jit(struct unwinder *u, uint64_t addr, const struct jit_code **r
 	if (!u->options.request_code || processes_has_ended(u->tracker->processes, u->thread->pid))
 		return -ENOENT;
 	r = jit_codes_find(u->jit, u->thread->pid, addr, u->time_ns, ret_code, &request);
-	if (request && !u->options.request_code(u->options.ctx, u->thread->pid, addr) && r)
-		return -ENOENT;
+	if (request && !u->options.request_code(u->options.ctx, u->thread->pid, addr) && r) {
+		/* It counts as unknown for a time; else later samples would wait for it. */
+		r = jit_codes_put(u->jit, u->thread->pid, addr, NULL, u->time_ns);
+		return r ? r : -ENOENT;
+	}
 	return r == -EAGAIN && u->last ? -ENOENT : r;
 }
 

@@ -27,6 +27,7 @@ struct unwinder_options {
 	struct opener *opener;   /* borrowed; NULL: open files by path in our own root */
 	bool recorded_elsewhere; /* on another machine: its vdso is not ours */
 	size_t frames_max;       /* user frames of a stack; 0: WALK_FRAMES_MAX */
+	uint64_t memory; /* bytes that are left, which may shrink limits; 0: memory_left() */
 	/*
 	 * Requests the code that a process made at addr. Pass it to unwinder_add_code later, never
 	 * inside this call. False: it will not come. NULL: such code stays unknown.

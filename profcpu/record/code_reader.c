@@ -5,6 +5,7 @@
 #include "base/hashmap.h"
 #include "base/vec.h"
 #include "base/worker.h"
+#include "container/memory_left.h"
 #include "container/proc.h"
 #include "dotnet/coreclr/runtime.h"
 #include "unwind/clr_code.h"
@@ -32,8 +33,7 @@ struct code_requests {
 
 struct code_result {
 	struct code_request request;
-	bool known;
-	struct jit_code code;
+	struct jit_code *code; /* NULL: unknown */
 };
 
 /* State of a process; used by the thread only. */
@@ -51,7 +51,7 @@ struct code_batch {
 };
 
 struct code_reader {
-	struct worker worker;    /* its lock guards the last three members */
+	struct worker worker;    /* its lock guards the last members */
 	struct code_batch batch; /* this one and the next four are used by the thread only */
 	VEC(struct code_process) processes;
 	struct hashmap by_pid;
@@ -59,7 +59,10 @@ struct code_reader {
 	uint64_t retry_ns;
 	/* Guarded by the lock */
 	struct code_requests requests;
+	size_t pending; /* lookups without a taken result */
 	VEC(struct code_result) results;
+	size_t results_bytes, results_bytes_max; /* of their code */
+	uint64_t left_out;
 	bool busy;
 };
 
@@ -69,17 +72,37 @@ bool code_reader_request(void *ctx, int32_t pid, uint64_t addr)
 	bool taken;
 
 	worker_lock(&r->worker);
-	taken = r->requests.len < CODE_READER_REQUESTS_MAX && !r->worker.ended &&
+	/* Processes are forgotten also when no further lookup fits. */
+	taken = (addr ? r->pending : r->requests.len / 2) < CODE_READER_REQUESTS_MAX &&
+		!r->worker.ended &&
 		!vec_push(&r->requests, ((struct code_request){pid, {addr, clock_monotonic_ns()}}));
+	r->pending += taken && addr;
+	r->left_out += !taken && addr;
 	if (taken && r->requests.len == 1)
 		worker_wake(&r->worker);
 	worker_unlock(&r->worker);
 	return taken;
 }
 
+uint64_t code_reader_left_out(struct code_reader *r)
+{
+	worker_lock(&r->worker);
+	uint64_t n = r->left_out;
+
+	worker_unlock(&r->worker);
+	return n;
+}
+
 void code_reader_forget(struct code_reader *r, int32_t pid)
 {
 	(void)code_reader_request(r, pid, 0);
+}
+
+static void free_code(struct jit_code *code)
+{
+	if (code)
+		code_rules_free(&code->rules);
+	free(code);
 }
 
 int code_reader_take(struct code_reader *r, struct unwinder *u)
@@ -92,11 +115,12 @@ int code_reader_take(struct code_reader *r, struct unwinder *u)
 		struct code_result *a = &r->results.v[i];
 
 		if (!error)
-			error = unwinder_add_code(u, a->request.pid, a->request.query.addr,
-						  a->known ? &a->code : NULL, now);
-		code_rules_free(&a->code.rules);
+			error = unwinder_add_code(u, a->request.pid, a->request.query.addr, a->code,
+						  now);
+		free_code(a->code);
 	}
-	r->results.len = 0;
+	r->pending -= r->results.len;
+	r->results.len = r->results_bytes = 0;
 	worker_unlock(&r->worker);
 	return error ? error : n;
 }
@@ -154,16 +178,28 @@ static struct code_process *process_of(struct code_reader *r, int32_t pid)
 static void add_result(struct code_reader *r, const struct code_request *q, struct clr_code *code)
 {
 	struct code_result result = {.request = *q};
+	size_t bytes = 0;
 
-	if (code && code->kind != CLR_CODE_OF_IMAGE) {
-		result.known = true;
-		result.code = (struct jit_code){code->start, code->end, code->movable, code->rules};
+	if (code && code->kind != CLR_CODE_OF_IMAGE &&
+	    (result.code = malloc(sizeof(*result.code)))) {
+		*result.code =
+			(struct jit_code){code->start, code->end, code->movable, code->rules};
 		code->rules = (struct code_rules){0};
+		bytes = sizeof(*result.code) + code_rules_bytes(&result.code->rules);
 	}
 	worker_lock(&r->worker);
+	if (bytes > r->results_bytes_max - r->results_bytes) {
+		free_code(TAKE_PTR(result.code));
+		r->left_out++;
+		bytes = 0;
+	}
 	/* Out of memory: the sample is unwound without this code. */
-	if (vec_push(&r->results, result))
-		code_rules_free(&result.code.rules);
+	if (vec_push(&r->results, result)) {
+		free_code(result.code);
+		r->pending--;
+	} else {
+		r->results_bytes += bytes;
+	}
 	worker_unlock(&r->worker);
 }
 
@@ -265,7 +301,7 @@ static void keep_others(struct code_requests *requests, const struct hashmap *fo
 static void forget_processes(struct code_reader *r, struct code_requests *now)
 {
 	struct hashmap forgotten = {0};
-	size_t kept = now->len;
+	size_t kept = now->len, dropped = 0;
 
 	for (size_t i = now->len; i-- > 0;) {
 		const struct code_request *q = &now->v[i];
@@ -275,13 +311,20 @@ static void forget_processes(struct code_reader *r, struct code_requests *now)
 			drop_process(r, q->pid);
 		} else if (!hashmap_get(&forgotten, (uint32_t)q->pid)) {
 			now->v[--kept] = *q;
+		} else {
+			dropped++;
 		}
 	}
 	now->len -= kept;
 	if (kept)
 		memmove(now->v, now->v + kept, now->len * sizeof(*now->v));
+	dropped += r->retries.len;
 	keep_others(&r->retries, &forgotten);
+	dropped -= r->retries.len;
 	hashmap_free(&forgotten);
+	worker_lock(&r->worker);
+	r->pending -= dropped;
+	worker_unlock(&r->worker);
 }
 
 /* Waits for requests, or for the time to repeat some. The caller frees the list. False: stop. */
@@ -327,7 +370,7 @@ static void free_all(struct code_reader *r)
 	for (size_t i = 0; i < r->processes.len; i++)
 		clr_code_reader_free(r->processes.v[i].clr);
 	for (size_t i = 0; i < r->results.len; i++)
-		code_rules_free(&r->results.v[i].code.rules);
+		free_code(r->results.v[i].code);
 	vec_free(&r->processes);
 	hashmap_free(&r->by_pid);
 	vec_free(&r->requests);
@@ -336,9 +379,12 @@ static void free_all(struct code_reader *r)
 	free(r);
 }
 
-int code_reader_new(struct code_reader **ret_reader)
+int code_reader_new(uint64_t memory, struct code_reader **ret_reader)
 {
 	struct code_reader *r = calloc(1, sizeof(*r));
+
+	if (r)
+		r->results_bytes_max = memory_left_eighth(memory, CODE_READER_RESULTS_BYTES);
 	int error = r ? worker_start(&r->worker, "code-reader", code_reader_main, r) : -ENOMEM;
 
 	if (error)

@@ -1,5 +1,7 @@
 #include "profcpu/record/offcpu_records_impl.h"
 
+#include "container/memory_left.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,8 @@ int record_offcpu_new(const struct record_offcpu_options *options,
 	if (!o)
 		return -ENOMEM;
 	o->options = *options;
+	o->result.stacks_bytes_max =
+		memory_left_eighth(options->memory, RECORD_OFFCPU_STACKS_BYTES);
 	int r = options->begin_ns ? record_offcpu_begin(o, options->begin_ns) : 0;
 
 	/* Without schedstat only threads without switches stay unknown. */
@@ -230,6 +234,9 @@ static struct stack_head head_of(const struct unwound *unwound)
 				   .end = unwound->end};
 }
 
+/* Memory of an interned stack of n words. Tables are up to half empty. */
+#define STACK_BYTES(n) ((n)*8 + 2 * sizeof(struct intern_entry) + 4 * sizeof(uint32_t))
+
 /* Interns a stack. *ret_stack is OFFCPU_NO_STACK if there is no room. 0 or -ENOMEM. */
 static int keep_stack(struct record_offcpu *o, const struct stack_head *head,
 		      const struct unwound *unwound, uint32_t *ret_stack)
@@ -247,13 +254,13 @@ static int keep_stack(struct record_offcpu *o, const struct stack_head *head,
 
 	if (r != -ENOENT)
 		return r;
-	if (o->stacks_bytes + n * 8 > RECORD_OFFCPU_STACKS_BYTES) {
+	if (o->stacks_bytes + STACK_BYTES(n) > o->result.stacks_bytes_max) {
 		o->result.stacks_refused++;
 		return 0;
 	}
 	r = intern_put(&o->stacks, (const char *)o->words.v, n * 8, ret_stack);
 	if (o->stacks.len > known)
-		o->stacks_bytes += n * 8;
+		o->stacks_bytes += STACK_BYTES(n);
 	return r == -E2BIG ? 0 : r;
 }
 

@@ -12,7 +12,10 @@
 #include "sampler/offcpu/offcpu.h"
 #include "unwind/unwinder.h"
 
-/* Memory for distinct callchains; waits with further callchains have no stack. */
+/*
+ * Memory for distinct callchains; or an eighth of the memory that is left, if this is less. Waits
+ * with further callchains have no stack.
+ */
 #define RECORD_OFFCPU_STACKS_BYTES ((size_t)64 << 20)
 #define RECORD_OFFCPU_DESCRIPTORS 1024 /* schedstat files that stay open */
 
@@ -24,6 +27,7 @@ struct record_offcpu_options {
 	bool first_pids;   /* our PID namespace is the first: pids in payloads are ours */
 	pid_t kthreadd;    /* parent of kernel threads, which are not recorded; 0: none here */
 	const char *proc;  /* NULL: "/proc"; borrowed */
+	uint64_t memory;   /* bytes that are left, which may shrink limits; 0: memory_left() */
 };
 
 /* 0 or -ENOMEM. */
@@ -146,7 +150,8 @@ struct record_offcpu_result {
 	uint64_t no_stack_ns;           /* of off_ns and short_ns: the begin was not recorded */
 	uint64_t unknown_ns;            /* unknown state, because switches are missing */
 	uint64_t unwatched_ns;          /* of unknown_ns: threads began or ended while throttled */
-	uint64_t stacks_refused;        /* stacks over RECORD_OFFCPU_STACKS_BYTES */
+	uint64_t stacks_refused;        /* stacks over stacks_bytes_max */
+	size_t stacks_bytes_max;        /* memory for distinct callchains */
 	uint64_t life_ns;               /* of all threads together, in the recording */
 	uint64_t estimated_ns;          /* of off_ns and short_ns: while throttled */
 	uint64_t unsettled;             /* waits; struct offcpu_totals */

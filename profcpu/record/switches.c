@@ -325,7 +325,7 @@ void record_switches_report(const struct record_switches *s, uint64_t min_ns)
 		log_warn("off-CPU: no stack of %llu wait%s or waker%s: distinct stacks exceed %zu "
 			 "MiB; record for a shorter time, or fewer processes (-p)",
 			 (unsigned long long)r.stacks_refused, plural(r.stacks_refused),
-			 plural(r.stacks_refused), RECORD_OFFCPU_STACKS_BYTES >> 20);
+			 plural(r.stacks_refused), r.stacks_bytes_max >> 20);
 	log_note("off-CPU: %s, %.*f s, in %.*f s of thread lifetime",
 		 waits_text(r.waits, windows, waits), CLOCK_SECONDS(r.off_ns),
 		 CLOCK_SECONDS(r.life_ns));

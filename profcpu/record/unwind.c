@@ -1,6 +1,7 @@
 #include "profcpu/record/unwind_impl.h"
 
 #include "base/clock.h"
+#include "container/memory_left.h"
 #include "recording/perfdata_records.h"
 
 #include <errno.h>
@@ -9,7 +10,8 @@
 #include <unistd.h>
 
 #define BLOCK_BYTES ((size_t)256 << 10)
-#define BLOCKS_KEPT 4   /* for the next round */
+#define BLOCKS_KEPT 4                    /* for the next round */
+#define DEFERRED_MIN ((size_t)128 << 10) /* larger than any record */
 #define COPY_SLACK 64   /* the kernel may copy up to this many bytes less than requested */
 #define SAMPLE_PARTS 4  /* least cost of a sample, in units of other records */
 #define FRAMES_MAX 8000 /* frames that fit into a record */
@@ -28,7 +30,8 @@ int keep_stacks_parse(const char *text, enum keep_stacks *ret_keep)
 
 int record_unwind_new(const struct record_unwind_options *o, struct record_unwind **ret_unwind)
 {
-	struct unwinder_options unwinder = {.opener = o->opener, .frames_max = o->frames_max};
+	struct unwinder_options unwinder = {
+		.opener = o->opener, .frames_max = o->frames_max, .memory = o->memory};
 	struct perf_event_attr *attrs = calloc(o->nopened, sizeof(*attrs));
 	struct record_unwind *u = calloc(1, sizeof(*u));
 	struct record_rows *rows = NULL;
@@ -50,13 +53,16 @@ int record_unwind_new(const struct record_unwind_options *o, struct record_unwin
 		u->copy = (struct copy_size){.bytes = o->stack_bytes, .fixed = o->stack_fixed};
 		u->self = getpid();
 		u->ordered = true;
+		u->deferred_max = memory_left_eighth(o->memory, RECORD_UNWIND_DEFERRED_BYTES);
+		if (u->deferred_max < DEFERRED_MIN)
+			u->deferred_max = DEFERRED_MIN;
 		r = perfdata_records_new(attrs, o->nopened, &u->records);
 	}
 	for (size_t i = 0; i < o->nopened && !r; i++)
 		for (size_t k = 0; k < o->opened[i].nids && !r; k++)
 			r = perfdata_records_add_id(u->records, i, o->opened[i].ids[k]);
 	if (!r && o->read_code)
-		r = code_reader_new(&u->reader);
+		r = code_reader_new(o->memory, &u->reader);
 	if (!r && u->reader) {
 		unwinder.request_code = code_reader_request;
 		unwinder.ctx = u->reader;
@@ -138,6 +144,8 @@ struct record_unwind_stats record_unwind_stats(const struct record_unwind *u)
 	}
 	for (int i = 0; i < LIMITS; i++)
 		stats.limits.cost[i] += stats.unwinder.limits.cost[i];
+	if (u->reader)
+		stats.limits.cost[LIMIT_CODE_LOOKUPS] = code_reader_left_out(u->reader);
 	if (u->wakers)
 		stats.limits.cost[LIMIT_WAKER_PROCESSES] = waker_processes_left_out(u->wakers);
 	return stats;

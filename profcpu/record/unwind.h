@@ -14,8 +14,9 @@
 #include "unwind/copy_size.h"
 #include "unwind/unwinder.h"
 
-#define RECORD_UNWIND_DEFERRED_BYTES ((size_t)32 << 20) /* memory for deferred samples */
-#define RECORD_UNWIND_DEFERRED_NS 1000000000ULL         /* longest deferral */
+/* Memory for deferred samples; or an eighth of the memory that is left, if this is less. */
+#define RECORD_UNWIND_DEFERRED_BYTES ((size_t)32 << 20)
+#define RECORD_UNWIND_DEFERRED_NS 1000000000ULL /* longest deferral */
 /* Longest wait in a round for the state of processes of wakers. */
 #define RECORD_UNWIND_WAKER_WAIT_NS 5000000ULL
 
@@ -43,6 +44,7 @@ struct record_unwind_options {
 	bool keep_32bit;
 	bool read_code;    /* reads JIT-compiled code from the memory of processes */
 	size_t frames_max; /* struct unwinder_options */
+	uint64_t memory;   /* likewise */
 	const struct sampler_opened *opened; /* borrowed for the call */
 	size_t nopened;
 	/* Takes switches and wakings; borrowed. The switches are then the last of `opened`, or the

@@ -66,13 +66,13 @@ int record_unwind_defer(struct record_unwind *u, struct perfdata_writer *w,
 	struct perfdata_record record;
 	int r = 0;
 
-	if (u->end + deferred_bytes(&deferred) > RECORD_UNWIND_DEFERRED_BYTES) {
+	if (u->end + deferred_bytes(&deferred) > u->deferred_max) {
 		u->stats.limits.cost[LIMIT_DEFERRED] += u->ndeferred;
 		r = record_unwind_retry(u, w, true);
 	}
 	if (r)
 		return r;
-	if (!u->deferred && !(u->deferred = malloc(RECORD_UNWIND_DEFERRED_BYTES)))
+	if (!u->deferred && !(u->deferred = malloc(u->deferred_max)))
 		return perfdata_records_parse(u->records, header, &record)
 			       ? 0
 			       : record_unwind_take_sample(u, w, &record, true);

@@ -42,9 +42,8 @@ struct record_unwind {
 	size_t part_bytes;
 	VEC(unsigned char *) blocks; /* data to be written at the end of the round; reused */
 	size_t block, used;          /* block in use, and its used bytes */
-	unsigned char *deferred; /* buffer of RECORD_UNWIND_DEFERRED_BYTES, used from first to end;
-				    or NULL */
-	size_t first, end, ndeferred;
+	unsigned char *deferred; /* buffer of deferred_max bytes, used from first to end; or NULL */
+	size_t deferred_max, first, end, ndeferred;
 	struct record_rows *rows;     /* rows of samples.idx and offcpu.idx */
 	struct record_offcpu *offcpu; /* borrowed; NULL: switches are not recorded */
 	uint32_t switches;            /* index of their event */

@@ -15,7 +15,7 @@
 static int begin(void **state)
 {
 	struct jit_codes *c;
-	int r = jit_codes_new(&c);
+	int r = jit_codes_new(JIT_CODES_BYTES_MAX, &c);
 
 	*state = c;
 	return r;
@@ -159,6 +159,26 @@ static void test_ended_processes_and_old_requests_take_no_memory(void **state)
 	for (uint64_t i = 0; i < 1000000; i++)
 		(void)find(c, 7, 0x100000 + i, NOW, true);
 	assert_true(allocated_bytes() < before + (8 << 20));
+	/* The limit is on all processes together. */
+	for (int32_t pid = 1000; pid < 1016; pid++)
+		for (uint64_t i = 0; i < JIT_CODES_REQUESTS_MAX - 1; i++)
+			(void)find(c, pid, 0x100000 + i, NOW, true);
+	assert_true(allocated_bytes() < before + (8 << 20));
+}
+
+static void test_rules_over_the_limit_are_forgotten(void **state)
+{
+	struct jit_codes *c;
+
+	(void)state;
+	assert_int_equal(jit_codes_new(10000, &c), 0);
+	put(c, 7, 0x1000, 0x1100, 24, false);
+	assert_int_equal(find(c, 7, 0x1000, NOW, false), 24);
+	for (uint64_t i = 1; i < 1000; i++)
+		put(c, 7, 0x1000 + 0x100 * i, 0x1100 + 0x100 * i, 24, false);
+	assert_int_equal(find(c, 7, 0x1000 + 0x100 * 999, NOW, false), 24);
+	assert_int_equal(find(c, 7, 0x1000, NOW, true), -EAGAIN);
+	jit_codes_free(c);
 }
 
 static void test_code_of_another_address_is_not_used(void **state)
@@ -186,6 +206,7 @@ int main(void)
 						begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_ended_processes_and_old_requests_take_no_memory, begin, end),
+		cmocka_unit_test(test_rules_over_the_limit_are_forgotten),
 		cmocka_unit_test_setup_teardown(test_code_of_another_address_is_not_used, begin,
 						end),
 	};

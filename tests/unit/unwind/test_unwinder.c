@@ -71,7 +71,8 @@ static void map(struct unwinder *u, const char *path)
 }
 
 /* A sample in code at addr, whose caller's frame pointer and return address are on the stack. */
-static uint8_t grade_at(struct unwinder *u, int32_t pid, uint64_t addr, uint64_t time_ns)
+static int unwind_at(struct unwinder *u, int32_t pid, uint64_t addr, uint64_t time_ns, bool last,
+		     struct unwound *ret_unwound)
 {
 	const uint64_t regs[] = {STACK_AT + 32, STACK_AT, addr + SAMPLED}; /* rbp, rsp, rip */
 	const uint64_t stack[WORDS] = {[4] = 0, [5] = addr + BEHIND_CALL};
@@ -83,10 +84,16 @@ static uint8_t grade_at(struct unwinder *u, int32_t pid, uint64_t addr, uint64_t
 					  .abi = PERF_SAMPLE_REGS_ABI_64,
 					  .stack = stack,
 					  .stack_bytes = sizeof(stack),
-					  .last = true};
+					  .last = last};
+
+	return unwinder_sample(u, &s, ret_unwound);
+}
+
+static uint8_t grade_at(struct unwinder *u, int32_t pid, uint64_t addr, uint64_t time_ns)
+{
 	struct unwound unwound;
 
-	assert_int_equal(unwinder_sample(u, &s, &unwound), 0);
+	assert_int_equal(unwind_at(u, pid, addr, time_ns, true, &unwound), 0);
 	return unwound.grade;
 }
 
@@ -274,6 +281,30 @@ static void an_ended_process_has_no_more_code_to_request(void **state)
 	unwinder_free(u);
 }
 
+static bool refuse_request(void *ctx, int32_t pid, uint64_t addr)
+{
+	(void)count_request(ctx, pid, addr);
+	return false;
+}
+
+static void samples_do_not_wait_for_code_whose_request_was_refused(void **state)
+{
+	size_t requests = 0;
+	const struct unwinder_options options = {.request_code = refuse_request, .ctx = &requests};
+	struct unwound unwound;
+	struct unwinder *u;
+
+	(void)state;
+	assert_int_equal(unwinder_new(&options, &u), 0);
+	map(u, "/nowhere");
+	assert_int_equal(unwind_at(u, PID, MAPPED_AT, 1, false, &unwound), 0);
+	assert_true(requests > 0);
+	requests = 0;
+	assert_int_equal(unwind_at(u, PID, MAPPED_AT, 2, false, &unwound), 0);
+	assert_int_equal(requests, 0);
+	unwinder_free(u);
+}
+
 /* Naming applies the records of a recording; unwinding uses the maps that it tracks. */
 static void a_tracker_of_others_gives_the_maps(void **state)
 {
@@ -317,6 +348,7 @@ int main(void)
 		cmocka_unit_test(a_sampled_process_gives_the_file_of_an_ended_one),
 		cmocka_unit_test(processes_of_other_pid_namespaces_keep_the_kernels_chain),
 		cmocka_unit_test(an_ended_process_has_no_more_code_to_request),
+		cmocka_unit_test(samples_do_not_wait_for_code_whose_request_was_refused),
 		cmocka_unit_test(a_tracker_of_others_gives_the_maps),
 	};
 

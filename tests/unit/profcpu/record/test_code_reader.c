@@ -27,7 +27,7 @@
 
 static atomic_uint changing_reads, closed;
 static atomic_bool slow; /* the next read takes until it is false again */
-static unsigned known, unknown;
+static unsigned known, unknown, rows;
 static char runtime;
 
 int __wrap_clr_runtime_locate(pid_t pid, uint64_t deadline_ns, const char *maps,
@@ -82,6 +82,9 @@ int __wrap_clr_code_read(struct clr_code_reader *r, const struct clr_code_query 
 							: -ENOENT;
 		code[i].start = queries[i].addr;
 		code[i].end = queries[i].addr + 1;
+		if (queries[i].addr == STEADY && rows)
+			code[i].rules = (struct code_rules){
+				calloc(rows, sizeof(struct code_row)), rows, 0, 0, 0, {{0}}};
 	}
 	return 0;
 }
@@ -101,7 +104,7 @@ int __wrap_unwinder_add_code(struct unwinder *u, int32_t pid, uint64_t addr, str
 static int begin(void **state)
 {
 	struct code_reader *r;
-	int error = code_reader_new(&r);
+	int error = code_reader_new(0, &r);
 
 	changing_reads = closed = known = unknown = 0;
 	*state = r;
@@ -191,10 +194,49 @@ static void forgotten_processes_take_no_memory(void **state)
 	assert_true(allocated_bytes() < before + 1000000);
 }
 
+static void lookups_without_taken_results_are_limited(void **state)
+{
+	const unsigned n = CODE_READER_REQUESTS_MAX, over = 1000;
+	unsigned taken = 0;
+
+	for (unsigned i = 0; i < n + over; i++)
+		taken += code_reader_request(*state, getpid(), UNKNOWN);
+	assert_int_equal(taken, n);
+	assert_int_equal(code_reader_left_out(*state), over);
+	assert_int_equal(finish(*state), n);
+	assert_true(code_reader_request(*state, getpid(), UNKNOWN));
+	assert_int_equal(finish(*state), 1);
+	assert_int_equal(code_reader_left_out(*state), over);
+}
+
+static void rules_over_the_limit_are_unknown_and_counted(void **state)
+{
+	struct code_reader *r;
+
+	(void)state;
+	rows = 10000;
+	assert_int_equal(code_reader_new(16 * rows * sizeof(struct code_row), &r), 0);
+	for (int i = 0; i < 5; i++)
+		assert_true(code_reader_request(r, getpid(), STEADY));
+	assert_int_equal(finish(r), 5);
+	assert_int_equal(known, 1);
+	assert_int_equal(unknown, 4);
+	assert_int_equal(code_reader_left_out(r), 4);
+	assert_true(code_reader_request(r, getpid(), STEADY));
+	assert_int_equal(finish(r), 1);
+	assert_int_equal(known, 2);
+	code_reader_free(r);
+	rows = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(forgotten_processes_take_no_memory, begin, end),
+		cmocka_unit_test_setup_teardown(lookups_without_taken_results_are_limited, begin,
+						end),
+		cmocka_unit_test_setup_teardown(rules_over_the_limit_are_unknown_and_counted, begin,
+						end),
 		cmocka_unit_test_setup_teardown(each_request_is_answered, begin, end),
 		cmocka_unit_test_setup_teardown(changing_code_is_read_again_and_then_unknown, begin,
 						end),

@@ -481,9 +481,33 @@ static void pids_of_the_first_namespace_are_learnt(void **state)
 	record_offcpu_free(f.o);
 }
 
+/* Each wait has another stack. */
+static void stacks_over_an_eighth_of_the_memory_are_left_out_and_counted(void **state)
+{
+	const uint64_t waits = 12;
+	struct fixture f;
+
+	(void)state;
+	begin_with(&f, &(struct record_offcpu_options){
+			       .begin_ns = BEGIN_NS, .proc = "/nowhere", .memory = 8 * 500});
+	task(&f, PERF_RECORD_FORK, 0, PID, 71, PID);
+	for (uint64_t i = 1; i <= waits; i++) {
+		out(&f, BEGIN_NS + 100 * i, 71, 0x100 * i);
+		in(&f, BEGIN_NS + 100 * i + 50, 71);
+	}
+	end(&f, BEGIN_NS + 100 * waits + 100);
+	struct record_offcpu_result r = record_offcpu_result(f.o);
+
+	assert_int_equal(r.waits, waits);
+	assert_int_equal(r.stacks_bytes_max, 500);
+	assert_in_range(r.stacks_refused, waits - 8, waits - 3);
+	record_offcpu_free(f.o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stacks_over_an_eighth_of_the_memory_are_left_out_and_counted),
 		cmocka_unit_test(a_wait_has_the_stack_with_which_it_began),
 		cmocka_unit_test(threads_existed_before_or_were_created),
 		cmocka_unit_test(an_exec_continues_as_the_first_thread),

@@ -35,13 +35,17 @@ struct fixture {
 	size_t len;
 	int32_t pid; /* of maps and samples */
 	bool keep_32bit;
-	uint64_t abi; /* of samples; 0: 64 bits */
+	uint64_t memory; /* struct record_unwind_options */
+	uint64_t abi;    /* of samples; 0: 64 bits */
 };
 
 static void begin_with(struct fixture *f, enum keep_stacks keep)
 {
-	struct record_unwind_options options = {
-		.keep = keep, .keep_32bit = f->keep_32bit, .opened = &f->opened, .nopened = 1};
+	struct record_unwind_options options = {.keep = keep,
+						.keep_32bit = f->keep_32bit,
+						.memory = f->memory,
+						.opened = &f->opened,
+						.nopened = 1};
 	struct perfdata_writer_event event = {.name = "cpu-clock"};
 	struct perfdata_writer_info info = {.version = "profcpu test"};
 
@@ -503,9 +507,8 @@ static void test_copies_that_cannot_grow_are_counted(void **state)
 	assert_int_equal(record_unwind_stats(f->unwind).limits.cost[LIMIT_STACK_COPIES], 1);
 }
 
-static void test_samples_over_the_room_of_deferred_ones_are_counted(void **state)
+static void assert_room_of_deferred_samples(struct fixture *f, size_t bytes)
 {
-	struct fixture *f = *state;
 	struct perf_event_header *h = (void *)f->raw;
 	uint64_t n = 0;
 
@@ -517,9 +520,30 @@ static void test_samples_over_the_room_of_deferred_ones_are_counted(void **state
 		n++;
 	}
 	assert_int_equal(record_unwind_stats(f->unwind).limits.cost[LIMIT_DEFERRED], n - 1);
-	assert_int_equal(n - 1,
-			 RECORD_UNWIND_DEFERRED_BYTES / (h->size + sizeof(struct unwind_deferred)));
+	assert_int_equal(n - 1, bytes / (h->size + sizeof(struct unwind_deferred)));
 	end_round(f, true);
+}
+
+static void test_samples_over_the_room_of_deferred_ones_are_counted(void **state)
+{
+	assert_room_of_deferred_samples(*state, RECORD_UNWIND_DEFERRED_BYTES);
+}
+
+static void test_little_memory_has_less_room_for_deferred_samples(void **state)
+{
+	struct fixture *f = *state;
+
+	f->memory = (uint64_t)8 << 20;
+	assert_room_of_deferred_samples(f, 1 << 20);
+}
+
+/* Any record fits. */
+static void test_almost_no_memory_has_room_for_one_deferred_sample(void **state)
+{
+	struct fixture *f = *state;
+
+	f->memory = 1;
+	assert_room_of_deferred_samples(f, 128 << 10);
 }
 
 /* Bursts that a long recording meets now and then. */
@@ -562,6 +586,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_copies_that_cannot_grow_are_counted, begin,
 						end),
+		cmocka_unit_test_setup_teardown(
+			test_little_memory_has_less_room_for_deferred_samples, begin, end),
+		cmocka_unit_test_setup_teardown(
+			test_almost_no_memory_has_room_for_one_deferred_sample, begin, end),
 		cmocka_unit_test_setup_teardown(
 			test_samples_over_the_room_of_deferred_ones_are_counted, begin, end),
 		cmocka_unit_test_setup_teardown(
