@@ -419,10 +419,23 @@ uint64_t record_unwind_switches_cpu_ns(const struct record_unwind *u)
 	return u->switches_cpu_ns;
 }
 
-/* Waits are found up to a round late, so only every second round gets an end mark. */
+/*
+ * Whether the round gets an end mark. Readers keep all records since the last mark but one, so
+ * marks must come even if some samples are always deferred. These samples follow the mark, so they
+ * must be newer than all records before the last one: they came two rounds after it, or later.
+ * Waits are found up to a round late, so then only every second round gets a mark.
+ */
 static bool is_round(struct record_unwind *u, uint64_t end_ns)
 {
-	return end_ns || (!u->ndeferred && (!u->offcpu || u->offcpu_rounds++ & 1));
+	bool first = u->clear_ns == UINT64_MAX;
+	bool mark = end_ns || (u->ndeferred ? record_unwind_oldest_ns(u) > u->clear_ns
+					    : !first || !u->offcpu);
+
+	if (mark)
+		u->clear_ns = UINT64_MAX;
+	else if (first)
+		u->clear_ns = clock_monotonic_ns();
+	return mark;
 }
 
 /* Processes all records, even if they cannot be written. */

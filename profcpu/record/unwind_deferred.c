@@ -22,6 +22,11 @@ static size_t deferred_bytes(const struct unwind_deferred *deferred)
 	return sizeof(*deferred) + deferred->bytes;
 }
 
+uint64_t record_unwind_oldest_ns(const struct record_unwind *u)
+{
+	return u->ndeferred ? deferred_at(u, u->first)->since_ns : UINT64_MAX;
+}
+
 /* Tries deferred samples again. last, or a long deferral: unwinds with the known code. */
 int record_unwind_retry(struct record_unwind *u, struct perfdata_writer *w, bool last)
 {

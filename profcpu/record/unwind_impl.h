@@ -53,7 +53,8 @@ struct record_unwind {
 	uint32_t waking_pid_offset;
 	struct waker_processes *wakers;          /* NULL: all processes are targets */
 	uint64_t waker_wait_ns, waker_waited_ns; /* longest wait in a round; wait in this round */
-	uint64_t offcpu_rounds;
+	/* End of the first round after the last end mark; UINT64_MAX: it still runs. */
+	uint64_t clear_ns;
 	uint64_t switches_cpu_ns;       /* CPU time for records of switches and wakings */
 	struct record_blocked *blocked; /* NULL: without switches */
 	struct perfdata_writer *writer; /* of the round */
@@ -86,6 +87,8 @@ int record_unwind_retry(struct record_unwind *u, struct perfdata_writer *w, bool
 int record_unwind_defer(struct record_unwind *u, struct perfdata_writer *w,
 			const struct perf_event_header *header);
 int record_unwind_take_code(struct record_unwind *u, struct perfdata_writer *w);
+/* CLOCK_MONOTONIC; UINT64_MAX: no sample is deferred. */
+uint64_t record_unwind_oldest_ns(const struct record_unwind *u);
 int record_unwind_take_last(struct record_unwind *u, struct perfdata_writer *w);
 
 #endif

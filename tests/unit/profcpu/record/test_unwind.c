@@ -2,7 +2,9 @@
 #include "profcpu/record/unwind_impl.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "recording/manifest.h"
+#include "recording/perfdata_format.h"
 #include "recording/samples_idx.h"
 
 #include <errno.h>
@@ -581,9 +583,68 @@ static void test_memory_of_a_burst_is_freed_after_it(void **state)
 	assert_int_equal(f->unwind->ndeferred, 0);
 }
 
+/* The number of end marks. Records after a mark must be newer than those before the last mark. */
+static size_t checked_marks(const struct fixture *f)
+{
+	uint64_t data[2], newest = 0, at_mark = 0, sorted = 0, time_ns;
+	struct perf_event_header h;
+	size_t marks = 0;
+
+	assert_int_equal(pread(f->fd, data, sizeof(data), 40), sizeof(data)); /* offset, size */
+	for (uint64_t at = data[0]; at < data[0] + data[1]; at += h.size) {
+		assert_int_equal(pread(f->fd, &h, sizeof(h), (off_t)at), sizeof(h));
+		if (h.type == PERFDATA_RECORD_FINISHED_ROUND) {
+			marks++;
+			sorted = at_mark;
+			at_mark = newest;
+			continue;
+		}
+		if (h.type != PERF_RECORD_SAMPLE && h.type != PERF_RECORD_MMAP2)
+			continue;
+		off_t time_at = (off_t)at + (h.type == PERF_RECORD_SAMPLE ? 24 : h.size - 16);
+
+		assert_int_equal(pread(f->fd, &time_ns, 8, time_at), 8);
+		assert_true(time_ns > sorted);
+		newest = time_ns > newest ? time_ns : newest;
+	}
+	return marks;
+}
+
+static bool request_that_is_never_answered(void *ctx, int32_t pid, uint64_t addr)
+{
+	(void)ctx, (void)pid, (void)addr;
+	return true;
+}
+
+/* Else readers would keep all records in memory. */
+static void test_rounds_end_although_samples_are_always_deferred(void **state)
+{
+	const struct unwinder_options unwinder = {.request_code = request_that_is_never_answered};
+	struct fixture *f = *state;
+
+	begin_with(f, KEEP_STACKS_NONE);
+	unwinder_free(f->unwind->unwinder);
+	assert_int_equal(unwinder_new(&unwinder, &f->unwind->unwinder), 0);
+	uint64_t until_ns = clock_monotonic_ns() + 4 * RECORD_UNWIND_DEFERRED_NS;
+
+	for (uint64_t round = 1; clock_monotonic_ns() < until_ns; round++) {
+		f->len = 0;
+		put_map(f, 1000 * round);
+		put_sample(f, 1000 * round + 500, CODE + 0x100 + round, STACK_WORDS);
+		take(f, 0, f->len);
+		end_round(f, false);
+		assert_true(f->unwind->ndeferred > 0);
+		usleep(10000);
+	}
+	end_round(f, true);
+	assert_in_range(checked_marks(f), 3, 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			test_rounds_end_although_samples_are_always_deferred, begin, end),
 		cmocka_unit_test_setup_teardown(test_copies_that_cannot_grow_are_counted, begin,
 						end),
 		cmocka_unit_test_setup_teardown(
