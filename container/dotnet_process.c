@@ -22,17 +22,13 @@
 static void dotnet_own_version(struct opener *o, pid_t pid, const char *dir, char *version,
 			       size_t cap)
 {
-	char link[64], exe[PATH_MAX], path[PATH_MAX];
+	char exe[PATH_MAX], path[PATH_MAX];
 	AUTO_FREE char *json = NULL;
 	AUTO_CLOSE int fd = -1;
 	size_t len;
 
-	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	ssize_t n = readlink(link, exe, sizeof(exe) - 1);
-
-	if (n <= 0)
+	if (proc_link(pid, "exe", exe, sizeof(exe)))
 		return;
-	exe[n] = 0;
 	int used = snprintf(path, sizeof(path), "%s/%s.runtimeconfig.json", dir, path_base(exe));
 
 	if (used < 0 || (size_t)used >= sizeof(path) ||

@@ -4,8 +4,8 @@
  * the target's uid or CAP_SYS_PTRACE. /proc/PID/mem would also need CAP_DAC_OVERRIDE.
  *
  * A read may block forever: on pages of a file system or userfaultfd that does not respond, or
- * while a thread of the target holds its mmap lock. So read only in a thread that no other thread
- * waits for without a time limit.
+ * while a thread of the target holds its mmap lock. So another thread reads, for a limited time
+ * (ask.h). Errors of all functions: -ETIME: no answer.
  */
 #ifndef CONTAINER_MEMORY_H
 #define CONTAINER_MEMORY_H
@@ -40,7 +40,7 @@ struct memory_piece {
 };
 
 /*
- * Reads many pieces, 1024 in each system call. 0, also if pieces are not mapped. Errors as
+ * Reads many pieces, 256 in each system call. 0, also if pieces are not mapped. Errors as
  * memory_read, without -EFAULT.
  */
 int memory_read_pieces(pid_t pid, struct memory_piece *pieces, size_t n);

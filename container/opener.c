@@ -1,3 +1,4 @@
+#include "container/ask.h"
 #include "container/opener_impl.h"
 
 #include "base/cleanup.h"
@@ -135,7 +136,7 @@ void opener_without_setuid(struct opener *o)
 /*
  * Identifies /proc/PID/root without keeping a descriptor. 0, or the error why it is inaccessible.
  */
-static int opener_identify_root(pid_t pid, struct opener_root_key *key)
+static int opener_identify_root_now(pid_t pid, struct opener_root_key *key)
 {
 	char path[OPENER_PROC_PATH];
 	struct stat ns;
@@ -149,6 +150,28 @@ static int opener_identify_root(pid_t pid, struct opener_root_key *key)
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : errno == ENFILE ? -EMFILE : -errno;
 	return opener_root_key_of(fd, ns.st_ino, key);
+}
+
+struct opener_question {
+	pid_t pid;
+	struct opener_root_key key;
+	struct opener_pinned_root root;
+};
+
+static int opener_ask_key(void *question)
+{
+	struct opener_question *q = question;
+
+	return opener_identify_root_now(q->pid, &q->key);
+}
+
+static int opener_identify_root(pid_t pid, struct opener_root_key *key)
+{
+	struct opener_question q = {.pid = pid};
+	int r = ask(pid, opener_ask_key, NULL, &q, sizeof(q));
+
+	*key = q.key;
+	return r;
 }
 
 void opener_close_root(struct opener_pinned_root *root)
@@ -235,7 +258,7 @@ static bool opener_trusts_mounts(int ns_fd)
 				   ours.st_dev == its.st_dev && ours.st_ino == its.st_ino;
 }
 
-int opener_open_root(pid_t pid, struct opener_pinned_root *ret_root)
+static int opener_open_root_now(pid_t pid, struct opener_pinned_root *ret_root)
 {
 	struct opener_pinned_root root = OPENER_CLOSED_ROOT;
 	char path[OPENER_PROC_PATH];
@@ -264,6 +287,28 @@ int opener_open_root(pid_t pid, struct opener_pinned_root *ret_root)
 	root.users = 1;
 	*ret_root = root;
 	return 0;
+}
+
+static int opener_ask_root(void *question)
+{
+	struct opener_question *q = question;
+
+	return opener_open_root_now(q->pid, &q->root);
+}
+
+static void opener_drop_root(void *question)
+{
+	opener_close_root(&((struct opener_question *)question)->root);
+}
+
+int opener_open_root(pid_t pid, struct opener_pinned_root *ret_root)
+{
+	struct opener_question q = {.pid = pid, .root = OPENER_CLOSED_ROOT};
+	int r = ask(pid, opener_ask_root, opener_drop_root, &q, sizeof(q));
+
+	if (!r)
+		*ret_root = q.root;
+	return r;
 }
 
 /* Finds the process's root among the pinned ones, or pins it. */

@@ -1,5 +1,6 @@
 /* Opens files of pinned processes: a part of container/opener.h. */
 #include "base/cleanup.h"
+#include "container/ask.h"
 #include "container/opener_impl.h"
 #include "container/proc.h"
 #include "container/resolve.h"
@@ -267,6 +268,35 @@ int opener_place_open(const struct opener_place *place, const char *path, int *r
 			  : opener_open_in_target(place->opener, place->pid, &q, ret_fd);
 }
 
+/* A link in /proc/PID: its text and what it leads to. */
+struct opener_link {
+	pid_t pid;
+	int path_fd, alive;
+	uint64_t start_ticks;
+	char name[OPENER_PROC_PATH / 2], text[PATH_MAX];
+};
+
+/* 0 if the text was read; then path_fd is -errno if the file cannot be opened. */
+static int opener_ask_link(void *question)
+{
+	struct opener_link *q = question;
+	char place[OPENER_PROC_PATH];
+	int r = proc_link(q->pid, q->name, q->text, sizeof(q->text));
+
+	snprintf(place, sizeof(place), "/proc/%d/%s", q->pid, q->name);
+	if (!r) {
+		q->path_fd = open(place, O_PATH | O_CLOEXEC);
+		q->path_fd = q->path_fd < 0 ? -errno : q->path_fd;
+	}
+	q->alive = proc_start_ticks(q->pid, &q->start_ticks);
+	return r;
+}
+
+static void opener_drop_link(void *question)
+{
+	cleanup_close(&((struct opener_link *)question)->path_fd);
+}
+
 /* Opens a link in /proc/PID to a file that the process has mapped. path: the link's text, or NULL.
  */
 static int opener_open_mapped(struct opener *o, pid_t pid, const char *link, const char *path,
@@ -274,31 +304,27 @@ static int opener_open_mapped(struct opener *o, pid_t pid, const char *link, con
 {
 	struct opener_request q = {.max_bytes = max_bytes};
 	struct opener_visit visit = {.o = o};
-	char place[OPENER_PROC_PATH], text[PATH_MAX];
+	struct opener_link at = {.pid = pid, .path_fd = -1};
 	struct opener_pinned *p;
-	uint64_t ticks;
 	int r = opener_get(o, pid, &p);
 
 	/* A process that is pinned without its root is sufficient. */
 	if (r && !opener_find(o, pid))
 		return r;
-	snprintf(place, sizeof(place), "/proc/%d/%s", pid, link);
-	ssize_t n = readlink(place, text, sizeof(text) - 1);
+	snprintf(at.name, sizeof(at.name), "%s", link);
+	r = ask(pid, opener_ask_link, opener_drop_link, &at, sizeof(at));
+	if (r == -ETIME)
+		return r;
+	AUTO_CLOSE int path_fd = at.path_fd;
 
-	r = n < 0 ? -errno : 0;
-	text[n < 0 ? 0 : n] = 0;
-	AUTO_CLOSE int path_fd = r ? -1 : open(place, O_PATH | O_CLOEXEC);
-
-	if (!r && path && strcmp(text, path) != 0)
+	if (at.alive == -ESRCH || (!at.alive && at.start_ticks != p->process.start_ticks))
+		return -ESRCH;
+	if (!r && path && strcmp(at.text, path) != 0)
 		r = -ENOENT;
 	else if (!r && path_fd < 0)
-		r = -errno;
-	int alive = proc_start_ticks(pid, &ticks);
-
-	if (alive == -ESRCH || (!alive && ticks != p->process.start_ticks))
-		return -ESRCH;
+		r = path_fd;
 	visit.root = &o->roots.v[p->root == OPENER_NO_ROOT ? OPENER_OWN_ROOT : p->root];
-	visit.path = text;
+	visit.path = at.text;
 	if (!r)
 		r = opener_enter(&visit, path_fd);
 	return r ? r : opener_accept(path_fd, &q, NULL, ret_fd);

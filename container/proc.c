@@ -4,18 +4,21 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/vec.h"
+#include "container/ask.h"
 #include "container/memory_left.h"
 #include "container/proc_text.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define PROC_PATH_BYTES 96
+#define PROC_NAME_BYTES 64
 /* A text over PROC_MAPS_SMALL takes at most this part of the memory that is left. */
 #define PROC_MAPS_PART 8
 #define PROC_MAPS_READ_NS (2 * NS_PER_S)
@@ -90,53 +93,184 @@ static int proc_error(pid_t pid, pid_t tid, int error)
 	return access(path, F_OK) ? -ESRCH : -ENOENT;
 }
 
+struct proc_reading {
+	pid_t pid, tid;
+	char name[PROC_NAME_BYTES];
+	size_t max_bytes, len;
+	char *text;
+};
+
+static int proc_read_now(void *state)
+{
+	struct proc_reading *q = state;
+	int r;
+	AUTO_CLOSE int fd = proc_open(q->pid, q->tid, q->name, &r);
+
+	if (!r)
+		r = file_read_fd(fd, q->max_bytes, &q->text, &q->len);
+	return proc_error(q->pid, q->tid, r);
+}
+
+static void proc_drop_text(void *state)
+{
+	free(((struct proc_reading *)state)->text);
+}
+
+/* Files that the kernel writes without a lock that the process itself may hold for long. */
+static bool proc_always_answers(const char *name)
+{
+	static const char *const names[] = {"status", "comm", "cgroup", "uid_map", "mountinfo"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
 int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **ret_text,
 	      size_t *ret_len)
 {
-	int r;
-	AUTO_CLOSE int fd = proc_open(pid, tid, name, &r);
+	struct proc_reading q = {.pid = pid, .tid = tid, .max_bytes = max_bytes};
+
+	snprintf(q.name, sizeof(q.name), "%s", name);
+	int r = proc_always_answers(name) ? proc_read_now(&q)
+					  : ask(pid, proc_read_now, proc_drop_text, &q, sizeof(q));
+
+	if (r)
+		return r;
+	*ret_text = q.text;
+	*ret_len = q.len;
+	return 0;
+}
+
+struct proc_start {
+	char path[PATH_MAX];
+	char text[PROC_START_BYTES];
+	ssize_t len;
+};
+
+static int proc_read_start(void *state)
+{
+	struct proc_start *q = state;
+	AUTO_CLOSE int fd = open(q->path, O_RDONLY | O_CLOEXEC);
+
+	q->len = fd < 0 ? -1 : read(fd, q->text, sizeof(q->text) - 1);
+	return q->len < 0 ? -errno : 0;
+}
+
+ssize_t proc_read_path(pid_t pid, const char *path, char *text, size_t cap)
+{
+	struct proc_start q = {.len = 0};
+
+	snprintf(q.path, sizeof(q.path), "%s", path);
+	int r = ask(pid, proc_read_start, NULL, &q, sizeof(q));
+
+	if (r)
+		return r;
+	size_t len = (size_t)q.len < cap ? (size_t)q.len : cap - 1;
+
+	memcpy(text, q.text, len);
+	text[len] = 0;
+	return (ssize_t)len;
+}
+
+struct proc_linking {
+	pid_t pid;
+	char name[PROC_NAME_BYTES];
+	char text[PATH_MAX];
+};
+
+static int proc_link_now(void *state)
+{
+	struct proc_linking *q = state;
+	char path[PROC_PATH_BYTES];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", q->pid, q->name);
+	ssize_t n = readlink(path, q->text, sizeof(q->text) - 1);
+
+	if (n < 0)
+		return -errno;
+	q->text[n] = 0;
+	return 0;
+}
+
+int proc_link(pid_t pid, const char *name, char *text, size_t cap)
+{
+	struct proc_linking q = {.pid = pid};
+
+	snprintf(q.name, sizeof(q.name), "%s", name);
+	int r = ask(pid, proc_link_now, NULL, &q, sizeof(q));
 
 	if (!r)
-		r = file_read_fd(fd, max_bytes, ret_text, ret_len);
-	return proc_error(pid, tid, r);
+		snprintf(text, cap, "%s", q.text);
+	return r;
+}
+
+/* One piece of maps: `kept` bytes are there, `got` more are read. */
+struct proc_piece {
+	pid_t pid;
+	int fd; /* -1: not open yet */
+	char *text;
+	size_t kept, got;
+};
+
+static int proc_read_piece(void *state)
+{
+	struct proc_piece *p = state;
+	ssize_t got;
+	int r = 0;
+
+	if (p->fd < 0)
+		p->fd = proc_open(p->pid, 0, "maps", &r);
+	if (r)
+		return r;
+	do
+		got = read(p->fd, p->text + p->kept, PROC_LINES_BYTES - p->kept);
+	while (got < 0 && errno == EINTR);
+	p->got = got < 0 ? 0 : (size_t)got;
+	return got < 0 ? -errno : 0;
+}
+
+static void proc_drop_piece(void *state)
+{
+	struct proc_piece *p = state;
+
+	cleanup_close(&p->fd);
+	free(p->text);
 }
 
 int proc_scan_maps(pid_t pid, const struct proc_maps_limit *limit,
 		   int (*fn)(void *ctx, char *lines, size_t len), void *ctx)
 {
-	AUTO_FREE char *text = malloc(PROC_LINES_BYTES + 1);
-	size_t kept = 0, bytes = 0;
-	int r;
-	AUTO_CLOSE int fd = proc_open(pid, 0, "maps", &r);
+	struct proc_piece p = {.pid = pid, .fd = -1, .text = malloc(PROC_LINES_BYTES + 1)};
+	size_t bytes = 0;
+	int r = p.text ? 0 : -ENOMEM;
 
-	if (!text)
-		return -ENOMEM;
 	while (!r) {
-		ssize_t got = read(fd, text + kept, PROC_LINES_BYTES - kept);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		r = got < 0 ? -errno : 0;
-		if (got <= 0)
+		r = ask(pid, proc_read_piece, proc_drop_piece, &p, sizeof(p));
+		if (r == -ETIME)
+			return r;
+		if (r || !p.got)
 			break;
-		size_t len = kept + (size_t)got;
-		const char *newline = memrchr(text, '\n', len);
-		size_t whole = newline ? (size_t)(newline + 1 - text) : 0;
-		char next = text[whole];
+		size_t len = p.kept + p.got;
+		const char *newline = memrchr(p.text, '\n', len);
+		size_t whole = newline ? (size_t)(newline + 1 - p.text) : 0;
+		char next = p.text[whole];
 
-		bytes += (size_t)got;
-		text[whole] = 0;
+		bytes += p.got;
+		p.text[whole] = 0;
 		if (bytes > limit->max_bytes || len - whole == PROC_LINES_BYTES)
 			r = -E2BIG;
 		else if (clock_monotonic_ns() > limit->until_ns)
 			r = -ETIMEDOUT;
 		else if (whole)
-			r = fn(ctx, text, whole);
+			r = fn(ctx, p.text, whole);
 		/* The rest of the last line comes with the next piece. */
-		text[whole] = next;
-		kept = len - whole;
-		memmove(text, text + whole, kept);
+		p.text[whole] = next;
+		p.kept = len - whole;
+		memmove(p.text, p.text + whole, p.kept);
 	}
+	proc_drop_piece(&p);
 	return proc_error(pid, 0, r);
 }
 

@@ -25,11 +25,24 @@ int proc_each_numeric_name(const char *dir_path, int (*fn)(void *ctx, pid_t n), 
 
 /*
  * Reads a small file of /proc/PID, or of /proc/PID/task/TID if tid is not 0, and adds a NUL. The
- * caller frees *ret_text. 0; -ESRCH: the process does not exist or ended meanwhile; -ENOENT: it has
- * no such file; -EACCES; -E2BIG; -errno.
+ * caller frees *ret_text. 0; -ESRCH: there is no such process; -ENOENT: it has no such file;
+ * -EACCES; -E2BIG; -ETIME: no answer (ask.h); -errno.
  */
 int proc_read(pid_t pid, pid_t tid, const char *name, size_t max_bytes, char **ret_text,
 	      size_t *ret_len);
+
+/*
+ * Reads the start of the file at path, which belongs to pid, as a text with a NUL: at most cap - 1
+ * bytes, or PROC_START_BYTES. Returns its length; -ETIME: no answer (ask.h); -errno.
+ */
+#define PROC_START_BYTES 1024
+ssize_t proc_read_path(pid_t pid, const char *path, char *text, size_t cap);
+
+/*
+ * Reads a link of /proc/PID, such as "exe", as a text with a NUL, cut to cap bytes. Errors as
+ * readlink(2); -ETIME: see ask.h.
+ */
+int proc_link(pid_t pid, const char *name, char *text, size_t cap);
 
 /*
  * Limits of reading /proc/PID/maps. A process can make this list long: 65,530 maps of files whose

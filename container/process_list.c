@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/vec.h"
+#include "container/ask.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ struct process_list_scan {
 /* Whether a probe failed, but not because the process has ended. */
 static bool process_list_error_is_denial(int r)
 {
-	return r == -EACCES || r == -EPERM || r == -E2BIG || r == -ETIMEDOUT;
+	return r == -EACCES || r == -EPERM || r == -E2BIG || r == -ETIMEDOUT || r == -ETIME;
 }
 
 /* Probes a process, and again without haste if its list of maps is long. */
@@ -55,7 +56,7 @@ static void process_list_container(pid_t pid, struct process_entry *t)
 static void process_list_add_denied(struct process_list_denied *denied, pid_t pid, int error)
 {
 	struct access_denial denial = {.reason = ACCESS_ELSEWHERE};
-	int reason = PROCESS_LIST_LONG_MAPS;
+	int reason = error == -ETIME ? PROCESS_LIST_SILENT : PROCESS_LIST_LONG_MAPS;
 
 	if (error == -EACCES || error == -EPERM) {
 		/* A process that has ended meanwhile counts as ACCESS_ELSEWHERE. */
@@ -93,6 +94,8 @@ void process_list_denied_text(const struct process_list_denied *denied, char *bu
 			 "are in other user namespaces or guarded by a security module"},
 		[PROCESS_LIST_LONG_MAPS] = {"has too many memory maps to read in time",
 					    "have too many memory maps to read in time"},
+		[PROCESS_LIST_SILENT] = {"does not answer: it " ASK_SILENT_WHY,
+					 "do not answer: each " ASK_SILENT_WHY},
 	};
 	size_t len = 0;
 
@@ -111,8 +114,9 @@ void process_list_denied_text(const struct process_list_denied *denied, char *bu
 
 bool process_list_need_ptrace(const struct process_list_denied *denied)
 {
-	return denied->count >
-	       denied->by[ACCESS_ELSEWHERE].count + denied->by[PROCESS_LIST_LONG_MAPS].count;
+	return denied->count > denied->by[ACCESS_ELSEWHERE].count +
+				       denied->by[PROCESS_LIST_LONG_MAPS].count +
+				       denied->by[PROCESS_LIST_SILENT].count;
 }
 
 /* Adds one process; skips processes that end meanwhile. */

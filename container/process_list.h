@@ -19,8 +19,8 @@ struct process_entry {
 
 #define PROCESS_LIST_DENIED_NAMED 3 /* PIDs kept for each reason; the rest are counted */
 
-/* Reasons why a process is not inspected: that it denies access, and one more. */
-enum { PROCESS_LIST_LONG_MAPS = ACCESS_REASONS, PROCESS_LIST_REASONS };
+/* Reasons why a process is not inspected: that it denies access, and two more. */
+enum { PROCESS_LIST_LONG_MAPS = ACCESS_REASONS, PROCESS_LIST_SILENT, PROCESS_LIST_REASONS };
 
 /* Processes that are not inspected. */
 struct process_list_denied {
@@ -41,7 +41,7 @@ struct process_list {
  * Writes a summary, at most PROCESS_LIST_DENIED_BYTES: "40 belong to other users (PID 1, 7, 12 and
  * 37 more), 1 holds capabilities that we lack (PID 80)".
  */
-#define PROCESS_LIST_DENIED_BYTES 512
+#define PROCESS_LIST_DENIED_BYTES 768
 void process_list_denied_text(const struct process_list_denied *denied, char *buf, size_t cap);
 
 /* Returns whether CAP_SYS_PTRACE would give access to more of them. */

@@ -1,6 +1,7 @@
 #include "container/rights.h"
 
 #include "base/cleanup.h"
+#include "container/ask.h"
 #include "container/proc.h"
 
 #include <endian.h>
@@ -52,8 +53,22 @@ static int rights_groups(const char *text, struct rights *r)
 	return 0;
 }
 
+struct rights_question {
+	pid_t pid;
+	bool ours;
+};
+
+static int rights_ask_user_namespace(void *question)
+{
+	struct rights_question *q = question;
+
+	q->ours = rights_in_our_user_namespace(q->pid);
+	return 0;
+}
+
 int rights_read(pid_t pid, struct proc_status *ret_status, struct rights *ret_rights)
 {
+	struct rights_question q = {.pid = pid};
 	struct proc_status s;
 	AUTO_FREE char *text = NULL;
 	size_t len;
@@ -64,11 +79,15 @@ int rights_read(pid_t pid, struct proc_status *ret_status, struct rights *ret_ri
 	if (r)
 		return r;
 	/* Root's programs drop rights by their other ids. */
-	bool root = !s.uids.real;
+	bool root = !s.uids.real, all = root && (s.cap_effective & RIGHTS_DAC);
+
+	if (all)
+		r = ask(pid, rights_ask_user_namespace, NULL, &q, sizeof(q));
+	if (r)
+		return r;
 	struct rights rights = {.uid = root ? s.uids.fs : s.uids.real,
 				.gid = root ? s.gids.fs : s.gids.real,
-				.all = root && (s.cap_effective & RIGHTS_DAC) &&
-				       rights_in_our_user_namespace(pid)};
+				.all = all && q.ours};
 
 	r = rights_groups(text, &rights);
 	if (r)

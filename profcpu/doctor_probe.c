@@ -5,6 +5,7 @@
 #include "container/opener.h"
 #include "container/process_list.h"
 #include "dotnet/coreclr/runtime.h"
+#include "sampler/attr.h"
 #include "sampler/event.h"
 
 #include <errno.h>
@@ -33,10 +34,10 @@
 
 static int doctor_try_open(struct perf_event_attr *attr, pid_t pid, int cpu)
 {
-	int fd = (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = attr_open(attr, pid, cpu);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	close(fd);
 	return 0;
 }

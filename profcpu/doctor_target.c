@@ -1,5 +1,6 @@
 #include "profcpu/doctor_target.h"
 
+#include "container/ask.h"
 #include "profcpu/doctor_remedy.h"
 
 #include <errno.h>
@@ -102,6 +103,11 @@ static void doctor_report_target_dotnet(const struct doctor_facts *f, struct doc
 {
 	const struct doctor_target *t = &f->target;
 
+	if (t->dotnet_error == -ETIME) {
+		doctor_add_row(report, DOCTOR_NO, "target runtime", "it cannot be recorded",
+			       ASK_SILENT_REMEDY, "the process " ASK_SILENT_WHY);
+		return;
+	}
 	if (t->dotnet_error == -E2BIG || t->dotnet_error == -ETIMEDOUT) {
 		doctor_add_row(report, DOCTOR_NO, "target runtime", "it may or may not run .NET",
 			       NULL, "it has more maps than profcpu reads: %d MiB in %d s",

@@ -57,7 +57,9 @@
 	    "link such images with a build id")                                                 \
 	ROW(CODE_LOOKUPS, "code_lookups",                                                       \
 	    "lookups of a runtime's code were left out: too many, or too little memory",        \
-	    "use a lower -F, or record fewer processes (-p)")
+	    "use a lower -F, or record fewer processes (-p)")                                   \
+	ROW(SILENT, "silent_processes", "processes lack names: they did not answer in time",    \
+	    "end them, or the servers of their file systems")
 
 #define LIMITS_STACK_MEMORY_REMEDY "run `profcpu postprocess` again with more memory"
 #define LIMITS_OPEN_FILES_REMEDY "raise the hard limit as root, for example: ulimit -n 4096"

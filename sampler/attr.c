@@ -1,17 +1,42 @@
 #include "sampler/attr.h"
 
 #include "base/arch.h"
+#include "base/cleanup.h"
+#include "container/ask.h"
 
 #include <errno.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+struct attr_opening {
+	struct perf_event_attr attr;
+	pid_t pid;
+	int cpu, group_fd, fd;
+};
+
+static int attr_open_now(void *opening)
+{
+	struct attr_opening *o = opening;
+	long fd = syscall(SYS_perf_event_open, &o->attr, o->pid, o->cpu, o->group_fd,
+			  PERF_FLAG_FD_CLOEXEC);
+
+	o->fd = (int)fd;
+	return fd < 0 ? -errno : 0;
+}
+
+static void attr_drop(void *opening)
+{
+	cleanup_close(&((struct attr_opening *)opening)->fd);
+}
+
 int attr_open_in_group(const struct perf_event_attr *attr, pid_t pid, int cpu, int group_fd)
 {
-	long fd = syscall(SYS_perf_event_open, attr, pid, cpu, group_fd, PERF_FLAG_FD_CLOEXEC);
+	struct attr_opening o = {*attr, pid, cpu, group_fd, -1};
+	/* The kernel waits for a process that is in execve. 0 is the calling thread. */
+	int r = pid > 0 ? ask(pid, attr_open_now, attr_drop, &o, sizeof(o)) : attr_open_now(&o);
 
-	return fd < 0 ? -errno : (int)fd;
+	return r ? r : o.fd;
 }
 
 int attr_open(const struct perf_event_attr *attr, pid_t pid, int cpu)

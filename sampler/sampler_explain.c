@@ -1,6 +1,7 @@
 /* Messages for errors of perf_event_open, with remedies. */
 #include "base/cleanup.h"
 #include "container/access.h"
+#include "container/ask.h"
 #include "sampler/sampler_impl.h"
 
 #include <errno.h>
@@ -101,6 +102,10 @@ int sampler_explain(const struct sampler *s, int error, size_t event, const char
 			"%s on %s: the machine has no file descriptors left; raise sysctl "
 			"fs.file-max",
 			name, where);
+	case ETIME:
+		return sampler_fail(problem, error, OPEN_WHAT,
+				    "%s on %s: it " ASK_SILENT_WHY "; " ASK_SILENT_REMEDY, name,
+				    where);
 	case ESRCH:
 		return sampler_fail(problem, error, OPEN_WHAT,
 				    "%s on %s: not found, or it has ended", name, where);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define SYNTH_STAT_BYTES 512
+#define SYNTH_PATH 256
 #define SYNTH_KTHREAD \
 	0x00200000u /* PF_KTHREAD in the flags of /proc/PID/stat; perf and ps use it too */
 
@@ -26,16 +27,6 @@ struct body_comm {
 	uint32_t pid, tid;
 };
 _Static_assert(sizeof(struct body_task) == 24, "record layout");
-
-static ssize_t read_small(int dir_fd, const char *path, char *buf, size_t cap)
-{
-	AUTO_CLOSE int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, cap - 1);
-
-	if (n >= 0)
-		buf[n] = 0;
-	return n;
-}
 
 /* Counts a process that is there but could not be read; others have ended, or are not ours. */
 static int leave_out(struct synth_buf *b, int error)
@@ -59,17 +50,17 @@ static int put_task(struct synth_buf *b, pid_t pid, pid_t tid, pid_t parent, con
 }
 
 /* The first thread, whose stat also has the parent. */
-static int put_leader(struct synth_buf *b, int task_fd, pid_t pid, struct synth_maps *maps)
+static int put_leader(struct synth_buf *b, pid_t pid, struct synth_maps *maps)
 {
-	char path[64], stat[SYNTH_STAT_BYTES];
+	char path[SYNTH_PATH], stat[SYNTH_STAT_BYTES];
 	unsigned flags = 0;
 	int parent = 0;
 
-	snprintf(path, sizeof(path), "%d/stat", pid);
-	ssize_t n = read_small(task_fd, path, stat, sizeof(stat));
+	snprintf(path, sizeof(path), "%s/%d/task/%d/stat", b->from.proc, pid, pid);
+	ssize_t n = proc_read_path(pid, path, stat, sizeof(stat));
 
 	if (n <= 0)
-		return n ? leave_out(b, errno) : 0;
+		return leave_out(b, (int)-n);
 	char *name = strchr(stat, '('), *end = strrchr(stat, ')');
 
 	if (!name || !end || end < name ||
@@ -79,7 +70,7 @@ static int put_leader(struct synth_buf *b, int task_fd, pid_t pid, struct synth_
 
 	if (r || flags & SYNTH_KTHREAD)
 		return r;
-	return synth_maps_put(maps, b, task_fd, pid);
+	return synth_maps_put(maps, b, pid);
 }
 
 static int put_thread(struct synth_buf *b, int task_fd, pid_t pid, pid_t tid)
@@ -87,7 +78,8 @@ static int put_thread(struct synth_buf *b, int task_fd, pid_t pid, pid_t tid)
 	char path[64], comm[PROC_COMM_BYTES];
 
 	snprintf(path, sizeof(path), "%d/comm", tid);
-	ssize_t n = read_small(task_fd, path, comm, sizeof(comm));
+	AUTO_CLOSE int fd = openat(task_fd, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, comm, sizeof(comm));
 
 	if (n <= 0)
 		return 0;
@@ -98,7 +90,7 @@ static int put_thread(struct synth_buf *b, int task_fd, pid_t pid, pid_t tid)
 
 static int put_process(struct synth_buf *b, pid_t pid, struct synth_maps *maps)
 {
-	char path[256];
+	char path[SYNTH_PATH];
 	struct dirent *e;
 	int r;
 
@@ -107,7 +99,7 @@ static int put_process(struct synth_buf *b, pid_t pid, struct synth_maps *maps)
 
 	if (!dir)
 		return leave_out(b, errno);
-	r = put_leader(b, dirfd(dir), pid, maps);
+	r = put_leader(b, pid, maps);
 	while (!r && (e = readdir(dir))) {
 		pid_t tid = isdigit((unsigned char)e->d_name[0])
 				    ? (pid_t)strtol(e->d_name, NULL, 10)

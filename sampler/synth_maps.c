@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "container/ask.h"
 #include "container/opener.h"
 
 #include <errno.h>
@@ -13,6 +14,8 @@
 
 #define MAPS_TEXT_MAX ((size_t)256 << 20) /* of one process; more than a million mappings */
 #define MAPS_READ ((size_t)64 << 10)
+#define MAPS_BATCH 32 /* more than most processes have */
+#define MAPS_PATH 256
 
 /* As the kernel writes it (include/uapi/linux/perf_event.h). */
 struct body_mmap2 {
@@ -65,83 +68,162 @@ static int put_map(struct synth_maps *maps, struct synth_buf *b, pid_t pid,
 			     named ? m->path : "//anon", named ? m->path_len : 6);
 }
 
-/* Reads the build id if the file is on a file system that answers. 0 or -ENOMEM. */
-static int read_build_id(struct synth_maps *maps, int fd, pid_t pid)
-{
-	const struct proc_map *m = &maps->entry.map;
-	int r = m->ino && !maps->opener ? opener_new(&maps->opener) : 0;
+/* Read by another thread, because the kernel may not answer (ask.h). */
+struct maps_question {
+	char path[MAPS_PATH];
+	int fd;                  /* -1: not open yet */
+	uint64_t addr;           /* where the next batch begins */
+	struct procmap *batch;   /* MAPS_BATCH */
+	size_t n;                /* of the batch */
+	bool wanted[MAPS_BATCH]; /* build ids */
+	char *v;                 /* the text */
+	size_t len, cap;
+};
 
-	if (!r && m->ino && opener_may_read_device(maps->opener, pid, makedev(m->maj, m->min)))
-		procmap_build_id(fd, &maps->entry);
+static void drop_question(void *question)
+{
+	struct maps_question *q = question;
+
+	cleanup_close(&q->fd);
+	free(q->batch);
+	free(q->v);
+}
+
+static int open_maps(struct maps_question *q)
+{
+	if (q->fd < 0)
+		q->fd = open(q->path, O_RDONLY | O_CLOEXEC);
+	return q->fd < 0 ? -errno : 0;
+}
+
+static int query_batch(void *question)
+{
+	struct maps_question *q = question;
+	int r = open_maps(q);
+
+	for (q->n = 0; !r && q->n < MAPS_BATCH; q->n++) {
+		struct procmap *m = &q->batch[q->n];
+
+		r = procmap_next(q->fd, q->addr, m);
+		if (r <= 0 || m->map.end <= q->addr)
+			return r < 0 ? r : 0;
+		q->addr = m->map.end;
+		r = 0;
+	}
 	return r;
 }
 
-/* -ENOTTY: the kernel lacks the ioctl. */
-static int put_queried(struct synth_maps *maps, struct synth_buf *b, int fd, pid_t pid)
+static int query_build_ids(void *question)
 {
-	uint64_t addr = 0;
-	int r;
+	struct maps_question *q = question;
 
-	while ((r = procmap_next(fd, addr, &maps->entry)) > 0) {
-		const struct procmap *e = &maps->entry;
-
-		r = read_build_id(maps, fd, pid);
-		if (!r)
-			r = put_map(maps, b, pid, &e->map, e->build_id, e->build_id_len);
-		if (r || e->map.end <= addr)
-			return r;
-		addr = e->map.end;
-	}
-	if (!r || addr || r == -ESRCH)
-		return 0; /* all, or the process has ended */
-	maps->no_query = true;
-	return -ENOTTY;
+	for (size_t i = 0; i < q->n; i++)
+		if (q->wanted[i])
+			procmap_build_id(q->fd, &q->batch[i]);
+	return 0;
 }
 
-static int read_text(struct synth_maps *maps, int fd)
+static int read_text(void *question)
 {
-	for (maps->len = 0; maps->len < MAPS_TEXT_MAX;) {
-		if (vec_reserve(maps, MAPS_READ))
+	struct maps_question *q = question;
+	int r = open_maps(q);
+
+	while (!r && q->len < MAPS_TEXT_MAX) {
+		if (vec_reserve(q, MAPS_READ))
 			return -ENOMEM;
-		ssize_t n = read(fd, maps->v + maps->len, maps->cap - maps->len - 1);
+		ssize_t n = read(q->fd, q->v + q->len, q->cap - q->len - 1);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			break;
-		maps->len += (size_t)n;
+		q->len += (size_t)n;
 	}
-	maps->v[maps->len] = 0;
-	return 0;
+	if (!r && q->v)
+		q->v[q->len] = 0;
+	return r;
 }
 
-static int put_text(struct synth_maps *maps, struct synth_buf *b, int fd, pid_t pid)
+/* Returns fn's result. If there is no answer, q is empty. */
+static int ask_maps(pid_t pid, int (*fn)(void *question), struct maps_question *q)
+{
+	int r = ask(pid, fn, drop_question, q, sizeof(*q));
+
+	if (r == -ETIME)
+		*q = (struct maps_question){.fd = -1};
+	return r;
+}
+
+/* Wants the build ids of files on file systems that answer. Returns how many, or -ENOMEM. */
+static int want_build_ids(struct synth_maps *maps, struct maps_question *q, pid_t pid)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < q->n; i++) {
+		const struct proc_map *m = &q->batch[i].map;
+		int r = m->ino && !maps->opener ? opener_new(&maps->opener) : 0;
+
+		if (r)
+			return r;
+		q->wanted[i] = m->ino &&
+			       opener_may_read_device(maps->opener, pid, makedev(m->maj, m->min));
+		n += q->wanted[i];
+	}
+	return n;
+}
+
+/*
+ * 0, also if the process ended or is not ours; -ENOTTY: the kernel lacks the ioctl; -ENOMEM; errors
+ * of put_map.
+ */
+static int put_queried(struct synth_maps *maps, struct synth_buf *b, pid_t pid,
+		       struct maps_question *q)
+{
+	int r;
+
+	do {
+		r = ask_maps(pid, query_batch, q);
+		if (r)
+			return r == -ENOTTY ? r : 0;
+		r = want_build_ids(maps, q, pid);
+		if (r > 0)
+			r = ask_maps(pid, query_build_ids, q);
+		for (size_t i = 0; i < q->n && !r; i++)
+			r = put_map(maps, b, pid, &q->batch[i].map, q->batch[i].build_id,
+				    q->batch[i].build_id_len);
+	} while (!r && q->n == MAPS_BATCH);
+	return r;
+}
+
+static int put_text(struct synth_maps *maps, struct synth_buf *b, pid_t pid,
+		    struct maps_question *q)
 {
 	struct proc_map m;
-	int r = read_text(maps, fd);
-	char *cursor = maps->v;
+	int r = ask_maps(pid, read_text, q);
+	char *cursor = q->v;
 
-	while (!r && proc_map_next(&cursor, &m))
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	while (!r && cursor && proc_map_next(&cursor, &m))
 		if (m.prot & PROT_EXEC)
 			r = put_map(maps, b, pid, &m, NULL, 0);
 	return r;
 }
 
-int synth_maps_put(struct synth_maps *maps, struct synth_buf *b, int task_fd, pid_t pid)
+int synth_maps_put(struct synth_maps *maps, struct synth_buf *b, pid_t pid)
 {
-	char path[32];
-	int r = -ENOTTY;
+	struct maps_question q = {.fd = -1, .batch = calloc(MAPS_BATCH, sizeof(*q.batch))};
+	int r = q.batch ? -ENOTTY : -ENOMEM;
 
-	snprintf(path, sizeof(path), "%d/maps", pid);
-	AUTO_CLOSE int fd = openat(task_fd, path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return 0; /* ended, or no permission: its frames get no names */
+	snprintf(q.path, sizeof(q.path), "%s/%d/task/%d/maps", b->from.proc, pid, pid);
 	maps->bytes = 0;
-	if (!maps->no_query)
-		r = put_queried(maps, b, fd, pid);
-	if (r == -ENOTTY)
-		r = put_text(maps, b, fd, pid);
+	if (q.batch && !maps->no_query)
+		r = put_queried(maps, b, pid, &q);
+	if (r == -ENOTTY) {
+		maps->no_query = true;
+		r = put_text(maps, b, pid, &q);
+	}
+	drop_question(&q);
 	if (r != -E2BIG)
 		return r;
 	if (b->s)
@@ -151,9 +233,7 @@ int synth_maps_put(struct synth_maps *maps, struct synth_buf *b, int task_fd, pi
 
 void synth_maps_free(struct synth_maps *maps)
 {
-	if (maps) {
+	if (maps)
 		opener_free(maps->opener);
-		free(maps->v);
-	}
 	free(maps);
 }

@@ -16,17 +16,14 @@ struct synth_maps {
 	bool no_query;         /* this kernel has only the text */
 	size_t bytes;          /* of the records of this process */
 	struct opener *opener; /* knows file systems; NULL: not needed yet */
-	struct procmap entry;
-	char *v; /* the text */
-	size_t len, cap;
 };
 
 /*
- * The mappings of a process; task_fd: /proc/PID/task. A process that has ended has none. Beyond
+ * The mappings of a process. One that has ended, or does not answer (ask.h), has none. Beyond
  * SYNTH_MAPS_BYTES_MAX they are left out, and the process is counted. 0; -ENOMEM; a listener's
  * result.
  */
-int synth_maps_put(struct synth_maps *maps, struct synth_buf *b, int task_fd, pid_t pid);
+int synth_maps_put(struct synth_maps *maps, struct synth_buf *b, pid_t pid);
 
 void synth_maps_free(struct synth_maps *maps); /* NULL is fine */
 

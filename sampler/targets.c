@@ -70,12 +70,8 @@ static int add_family(void *ctx, pid_t pid)
 	/* Read task/PID/stat, because PID/stat adds up all threads, which is slow with thousands.
 	 */
 	snprintf(path, sizeof(path), "%s/%d/task/%d/stat", all->proc, pid, pid);
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-
-	if (n <= 0)
+	if (proc_read_path(pid, path, text, sizeof(text)) <= 0)
 		return 0;
-	text[n] = 0;
 	const char *name_end = strrchr(text, ')');
 	int parent;
 

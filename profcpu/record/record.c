@@ -4,6 +4,7 @@
 #include "base/heap.h"
 #include "base/log.h"
 #include "base/remedy.h"
+#include "container/ask.h"
 #include "profcpu/record/exit_notice.h"
 
 #include <errno.h>
@@ -219,6 +220,7 @@ static struct recording_limits limits_of(const struct record *rec)
 	if (rec->switches.rings)
 		limits.cost[LIMIT_EVENT_IDS] = switch_rings_left_out(rec->switches.rings);
 	limits.cost[LIMIT_UNREAD_PROCESSES] = sampler_stats(rec->sampler)->unread;
+	limits.cost[LIMIT_SILENT] = ask_silent();
 	limits.cost[LIMIT_CUT_MAPS] = sampler_stats(rec->sampler)->cut_maps;
 	if (rec->capture)
 		limits.cost[LIMIT_USERS] = jit_capture_users_left_out(rec->capture);

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "container/memory.h"
+#include "container/proc.h"
 #include "sampler/offcpu/schedstat.h"
 
 #include <elf.h>
@@ -15,7 +16,6 @@
 
 #define BLOCKED_TEXT 256 /* /proc/TID/syscall: at most nine numbers of 18 characters */
 #define BLOCKED_PATH 4096
-#define BLOCKED_AUXV 1024 /* about 25 pairs of words */
 
 /* Parses " 0xHEX". 0 or -EBADMSG. */
 static int next_number(const char **at, uint64_t *ret_number)
@@ -55,36 +55,26 @@ int blocked_parse(const char *text, uint64_t *ret_sp, uint64_t *ret_ip)
 	return 0;
 }
 
-/* Reads a file of /proc/TID with one read(2). Returns the length or -errno. */
-static ssize_t read_file(const char *proc, pid_t tid, const char *name, void *data, size_t cap)
+static void path_of(const char *proc, pid_t tid, const char *name, char path[BLOCKED_PATH])
 {
-	char path[BLOCKED_PATH];
-	int n = snprintf(path, sizeof(path), "%s/%d/%s", proc ? proc : "/proc", tid, name);
-	AUTO_CLOSE int fd =
-		n < 0 || (size_t)n >= sizeof(path) ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, data, cap);
-
-	return len < 0 ? -errno : len;
-}
-
-static int read_text(const char *proc, pid_t tid, const char *name, char *text, size_t cap)
-{
-	ssize_t len = read_file(proc, tid, name, text, cap - 1);
-
-	if (len < 0)
-		return (int)len;
-	text[len] = 0;
-	return 0;
+	snprintf(path, BLOCKED_PATH, "%s/%d/%s", proc ? proc : "/proc", tid, name);
 }
 
 int blocked_count(const char *proc, pid_t tid, uint64_t *ret_count)
 {
-	char text[BLOCKED_TEXT];
+	char path[BLOCKED_PATH], text[BLOCKED_TEXT];
 	struct schedstat stat;
-	int r = read_text(proc, tid, "schedstat", text, sizeof(text));
 
-	if (!r)
-		r = schedstat_parse(text, &stat);
+	path_of(proc, tid, "schedstat", path);
+	/* The kernel always answers this one. */
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (len < 0)
+		return -errno;
+	text[len] = 0;
+	int r = schedstat_parse(text, &stat);
+
 	if (!r)
 		*ret_count = stat.count;
 	return r;
@@ -94,9 +84,12 @@ int blocked_read(const char *proc, pid_t tid, uint64_t count, void *stack, size_
 		 struct blocked_stack *ret_stack)
 {
 	struct blocked_stack w = {0};
-	char text[BLOCKED_TEXT];
+	char path[BLOCKED_PATH], text[BLOCKED_TEXT];
 	uint64_t now;
-	int r = read_text(proc, tid, "syscall", text, sizeof(text));
+
+	path_of(proc, tid, "syscall", path);
+	ssize_t len = proc_read_path(tid, path, text, sizeof(text));
+	int r = len < 0 ? (int)len : 0;
 
 	if (!r)
 		r = blocked_parse(text, &w.sp, &w.ip);
@@ -138,8 +131,10 @@ int blocked_parse_auxv(const void *auxv, size_t len, bool *ret_is_32)
 
 int blocked_is_32(const char *proc, pid_t pid, bool *ret_is_32)
 {
-	unsigned char auxv[BLOCKED_AUXV];
-	ssize_t len = read_file(proc, pid, "auxv", auxv, sizeof(auxv));
+	char path[BLOCKED_PATH], auxv[PROC_START_BYTES];
+
+	path_of(proc, pid, "auxv", path);
+	ssize_t len = proc_read_path(pid, path, auxv, sizeof(auxv));
 
 	return len < 0 ? (int)len : blocked_parse_auxv(auxv, (size_t)len, ret_is_32);
 }

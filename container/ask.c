@@ -1,0 +1,210 @@
+#include "container/ask.h"
+
+#include "base/clock.h"
+#include "base/thread.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum ask_state { ASK_IDLE, ASK_CALLED, ASK_ANSWERED, ASK_ABANDONED };
+
+/* One thread, and its call. */
+struct ask_thread {
+	_Alignas(max_align_t) unsigned char data[ASK_BYTES];
+	struct ask_thread *next; /* in the list of idle or of abandoned threads */
+	pthread_cond_t wake;     /* for both sides */
+	enum ask_state state;
+	pid_t pid;
+	int (*fn)(void *state);
+	void (*drop)(void *state);
+	int result;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct ask_thread *idle, *abandoned;
+	uint64_t waited_ns; /* without an answer */
+	uint64_t silent;
+	size_t n_abandoned;
+} ask_threads = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static __thread bool ask_answering;
+
+static void ask_unlink(struct ask_thread *t)
+{
+	struct ask_thread **at = &ask_threads.abandoned;
+
+	while (*at != t)
+		at = &(*at)->next;
+	*at = t->next;
+	ask_threads.n_abandoned--;
+}
+
+static void ask_put_idle(struct ask_thread *t)
+{
+	t->state = ASK_IDLE;
+	t->next = ask_threads.idle;
+	ask_threads.idle = t;
+}
+
+static void *ask_answer(void *ctx)
+{
+	struct ask_thread *t = ctx;
+
+	ask_answering = true;
+	pthread_mutex_lock(&ask_threads.lock);
+	for (;;) {
+		while (t->state != ASK_CALLED)
+			pthread_cond_wait(&t->wake, &ask_threads.lock);
+		pthread_mutex_unlock(&ask_threads.lock);
+		int r = t->fn(t->data);
+
+		pthread_mutex_lock(&ask_threads.lock);
+		if (t->state == ASK_ABANDONED) {
+			if (t->drop)
+				t->drop(t->data);
+			ask_unlink(t);
+			ask_put_idle(t);
+			continue;
+		}
+		t->result = r;
+		t->state = ASK_ANSWERED;
+		pthread_cond_signal(&t->wake);
+	}
+	return NULL;
+}
+
+/* A child process has no threads, and none of theirs holds the lock. */
+static void ask_in_child(void)
+{
+	ask_threads.idle = ask_threads.abandoned = NULL;
+	ask_threads.n_abandoned = 0;
+	pthread_mutex_init(&ask_threads.lock, NULL);
+}
+
+static void ask_watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, ask_in_child);
+}
+
+/* Starts a thread. It takes no signal, because they are for the threads that expect them. */
+static int ask_start(struct ask_thread *t)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	sigset_t all, before;
+	pthread_t thread;
+
+	pthread_once(&once, ask_watch_forks);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int r = thread_start(&thread, "ask", ask_answer, t);
+
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!r)
+		pthread_detach(thread);
+	return r;
+}
+
+/* Returns a thread that waits for a call, or NULL. */
+static struct ask_thread *ask_take_idle(void)
+{
+	struct ask_thread *t = ask_threads.idle;
+	pthread_condattr_t attr;
+
+	if (t) {
+		ask_threads.idle = t->next;
+		return t;
+	}
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&t->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	if (ask_start(t)) {
+		pthread_cond_destroy(&t->wake);
+		free(t);
+		return NULL;
+	}
+	return t;
+}
+
+static bool ask_is_silent(pid_t pid)
+{
+	if (ask_threads.n_abandoned >= ASK_SILENT_MAX)
+		return true;
+	for (const struct ask_thread *t = ask_threads.abandoned; t; t = t->next)
+		if (t->pid == pid)
+			return true;
+	return false;
+}
+
+/* Waits for the answer; false: abandons the thread. */
+static bool ask_wait(struct ask_thread *t)
+{
+	uint64_t began = clock_monotonic_ns();
+	uint64_t limit =
+		ask_threads.waited_ns < ASK_WAITS_MS * NS_PER_MS ? ASK_WAIT_MS : ASK_LATE_MS;
+	const struct timespec at = clock_timespec(began + limit * NS_PER_MS);
+
+	while (t->state != ASK_ANSWERED &&
+	       !pthread_cond_timedwait(&t->wake, &ask_threads.lock, &at))
+		;
+	if (t->state == ASK_ANSWERED)
+		return true;
+	t->state = ASK_ABANDONED;
+	t->next = ask_threads.abandoned;
+	ask_threads.abandoned = t;
+	ask_threads.n_abandoned++;
+	ask_threads.silent++;
+	ask_threads.waited_ns += clock_monotonic_ns() - began;
+	return false;
+}
+
+int ask(pid_t pid, int (*fn)(void *state), void (*drop)(void *state), void *state, size_t bytes)
+{
+	struct ask_thread *t = NULL;
+	int r = -ETIME;
+
+	if (ask_answering || pid == getpid() || bytes > ASK_BYTES)
+		return fn(state);
+	pthread_mutex_lock(&ask_threads.lock);
+	if (ask_is_silent(pid)) {
+		pthread_mutex_unlock(&ask_threads.lock);
+		if (drop)
+			drop(state);
+		return r;
+	}
+	t = ask_take_idle();
+	if (!t) {
+		pthread_mutex_unlock(&ask_threads.lock);
+		return fn(state);
+	}
+	memcpy(t->data, state, bytes);
+	t->pid = pid;
+	t->fn = fn;
+	t->drop = drop;
+	t->state = ASK_CALLED;
+	pthread_cond_signal(&t->wake);
+	if (ask_wait(t)) {
+		memcpy(state, t->data, bytes);
+		r = t->result;
+		ask_put_idle(t);
+	}
+	pthread_mutex_unlock(&ask_threads.lock);
+	return r;
+}
+
+uint64_t ask_silent(void)
+{
+	pthread_mutex_lock(&ask_threads.lock);
+	uint64_t n = ask_threads.silent;
+
+	pthread_mutex_unlock(&ask_threads.lock);
+	return n;
+}

@@ -1,0 +1,147 @@
+#include "container/ask.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SLOW_PID 100
+#define QUICK_PID 101
+
+static atomic_bool may_answer, was_dropped;
+static atomic_int answered;
+
+struct question {
+	int number, answer;
+	char *owned;
+};
+
+static int twice(void *state)
+{
+	struct question *q = state;
+
+	q->answer = 2 * q->number;
+	return q->number < 0 ? -EINVAL : 0;
+}
+
+static int slowly(void *state)
+{
+	while (!may_answer)
+		usleep(1000);
+	answered++;
+	return twice(state);
+}
+
+static int from_inside(void *state)
+{
+	struct question *q = state, inner = {.number = q->number};
+	int r = ask(SLOW_PID, twice, NULL, &inner, sizeof(inner));
+
+	q->answer = inner.answer;
+	return r;
+}
+
+static void drop(void *state)
+{
+	free(((struct question *)state)->owned);
+	was_dropped = true;
+}
+
+static bool wait_for(const atomic_bool *condition)
+{
+	for (int i = 0; i < 10000 && !*condition; i++)
+		usleep(1000);
+	return *condition;
+}
+
+static void an_answer_comes_back(void **state)
+{
+	struct question q = {.number = 21};
+
+	(void)state;
+	assert_int_equal(ask(QUICK_PID, twice, drop, &q, sizeof(q)), 0);
+	assert_int_equal(q.answer, 42);
+	q.number = -1;
+	assert_int_equal(ask(QUICK_PID, twice, drop, &q, sizeof(q)), -EINVAL);
+	assert_int_equal(q.answer, -2);
+	assert_false(was_dropped);
+}
+
+static void a_call_from_inside_runs_directly(void **state)
+{
+	struct question q = {.number = 4};
+
+	(void)state;
+	assert_int_equal(ask(QUICK_PID, from_inside, NULL, &q, sizeof(q)), 0);
+	assert_int_equal(q.answer, 8);
+}
+
+static void a_silent_process_is_not_asked_again_until_it_answers(void **state)
+{
+	struct question q = {.number = 3, .owned = strdup("text")};
+
+	(void)state;
+	may_answer = was_dropped = false;
+	assert_int_equal(ask(SLOW_PID, slowly, drop, &q, sizeof(q)), -ETIME);
+	assert_int_equal(q.answer, 0);
+	assert_false(was_dropped);
+	assert_int_equal(ask_silent(), 1);
+	/* At once, and what the question owns is freed. */
+	q.owned = strdup("text");
+	assert_int_equal(ask(SLOW_PID, twice, drop, &q, sizeof(q)), -ETIME);
+	assert_true(was_dropped);
+	assert_int_equal(ask_silent(), 1);
+	/* Others are asked. */
+	assert_int_equal(ask(QUICK_PID, twice, NULL, &q, sizeof(q)), 0);
+	was_dropped = false;
+	may_answer = true;
+	assert_true(wait_for(&was_dropped));
+	assert_int_equal(answered, 1);
+	q.answer = 0;
+	int r;
+
+	for (int i = 0; i < 1000; i++) {
+		r = ask(SLOW_PID, twice, NULL, &q, sizeof(q));
+		if (!r)
+			break;
+		usleep(10000);
+	}
+	assert_int_equal(r, 0);
+	assert_int_equal(q.answer, 6);
+}
+
+/* Runs last: it uses up the waits. */
+static void many_silent_processes_cost_limited_time_and_threads(void **state)
+{
+	struct question q = {.number = 1};
+
+	(void)state;
+	may_answer = false;
+	for (pid_t pid = 1000; pid < 1000 + ASK_SILENT_MAX; pid++)
+		assert_int_equal(ask(pid, slowly, NULL, &q, sizeof(q)), -ETIME);
+	/* There are enough of them. */
+	assert_int_equal(ask(QUICK_PID, twice, NULL, &q, sizeof(q)), -ETIME);
+	assert_int_equal(ask_silent(), 1 + ASK_SILENT_MAX);
+	may_answer = true;
+	for (int i = 0; i < 1000 && ask(QUICK_PID, twice, NULL, &q, sizeof(q)); i++)
+		usleep(10000);
+	assert_int_equal(ask(QUICK_PID, twice, NULL, &q, sizeof(q)), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_answer_comes_back),
+		cmocka_unit_test(a_call_from_inside_runs_directly),
+		cmocka_unit_test(a_silent_process_is_not_asked_again_until_it_answers),
+		cmocka_unit_test(many_silent_processes_cost_limited_time_and_threads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
