@@ -21,6 +21,11 @@ _Static_assert(sizeof(struct profile_thread) == 20,
 #define PROFILE_IDS_MAX STACK_ROOM_MAX
 #define PROFILE_BATCH ((size_t)2048)
 
+/* Frames with an address may take this part of the memory that is left. */
+#define PROFILE_FRAMES_PART 8
+/* Memory of a frame here and in tables by frame, while they grow. */
+#define PROFILE_FRAME_BYTES 160
+
 struct profile_stack_node {
 	uint32_t parent, frame;
 	uint32_t recent; /* the last child that profile_stack returned; 0: none */
@@ -48,6 +53,8 @@ struct profile {
 	struct hashmap thread_ids; /* maps a hash of the thread to its id; see profile_thread */
 	uint32_t *frame_slots;     /* id + 1 */
 	size_t nframe_slots;
+	size_t frames_max; /* frames with their address */
+	uint64_t left_out_addrs;
 	/* Maps parent and frame to the id, for stacks that profile_stack_is_next does not find. */
 	struct hashmap stack_ids;
 	struct stack_room room;
@@ -66,6 +73,7 @@ int profile_new(struct profile **ret_profile)
 		return -ENOMEM;
 	samples_init(&p->samples);
 	stack_room_init(&p->room, NULL);
+	p->frames_max = PROFILE_IDS_MAX;
 	if (vec_push(&p->stacks, ((struct profile_stack_node){.frame = PROFILE_NONE}))) {
 		profile_free(p);
 		return -ENOMEM;
@@ -79,8 +87,11 @@ void profile_only_groups(struct profile *p)
 	p->only_groups = true;
 }
 
-void profile_limit_stacks(struct profile *p, uint64_t (*memory_left)(void))
+void profile_limit_memory(struct profile *p, uint64_t (*memory_left)(void))
 {
+	uint64_t frames = memory_left() / PROFILE_FRAMES_PART / PROFILE_FRAME_BYTES;
+
+	p->frames_max = frames < PROFILE_IDS_MAX ? (size_t)frames : PROFILE_IDS_MAX;
 	stack_room_init(&p->room, memory_left);
 }
 
@@ -244,6 +255,14 @@ int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t
 			return 0;
 		}
 	}
+	if (p->frames.len >= p->frames_max && (frame->addr || frame->sym_off)) {
+		struct profile_frame shared = *frame;
+
+		shared.addr = shared.sym_off = 0;
+		shared.addr_is_text = false;
+		p->left_out_addrs++;
+		return profile_frame(p, &shared, ret_frame);
+	}
 	if (p->frames.len >= PROFILE_IDS_MAX)
 		return -E2BIG;
 	if (vec_push(&p->frames, *frame))
@@ -251,6 +270,11 @@ int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t
 	p->frame_slots[i] = (uint32_t)p->frames.len;
 	*ret_frame = (uint32_t)p->frames.len - 1;
 	return 0;
+}
+
+uint64_t profile_left_out_addrs(const struct profile *p)
+{
+	return p->left_out_addrs;
 }
 
 /*

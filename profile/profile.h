@@ -7,7 +7,7 @@
  * the order in which they were added; texts are interned. This module creates no output text.
  *
  * Memory grows with the number of distinct frames, stacks and groups, plus 16 bytes for each sample
- * unless profile_only_groups was called. profile_limit_stacks bounds the memory of stacks. Samples
+ * unless profile_only_groups was called. profile_limit_memory bounds frames and stacks. Samples
  * go to an unlinked temporary file after SAMPLES_IN_MEMORY_MAX. Not thread-safe.
  */
 #ifndef PROFILE_PROFILE_H
@@ -160,10 +160,10 @@ int profile_new(struct profile **ret_profile);
 void profile_only_groups(struct profile *p);
 
 /*
- * Bounds the memory of stacks, and of the trees that outputs make from them, by the memory that is
- * left. memory_left returns bytes; it is called rarely.
+ * Bounds the memory of frames and stacks, and of the trees that outputs make from them, by the
+ * memory that is left. memory_left returns bytes; it is called rarely.
  */
-void profile_limit_stacks(struct profile *p, uint64_t (*memory_left)(void));
+void profile_limit_memory(struct profile *p, uint64_t (*memory_left)(void));
 
 /*
  * If memory is short, profile_stack returns -E2BIG. Then try again with level 1, 2 and so on, until
@@ -199,7 +199,11 @@ const char *profile_text_of(const struct profile *p, uint32_t text, uint32_t *re
 /* Each interns a copy of its argument and returns its id. 0, -ENOMEM, -E2BIG. */
 int profile_event(struct profile *p, const struct profile_event *event, uint32_t *ret_event);
 int profile_thread(struct profile *p, const struct profile_thread *thread, uint32_t *ret_thread);
+/* Beyond the memory for frames, those that differ only in addr and sym_off become one, with 0. */
 int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t *ret_frame);
+
+/* Calls of profile_frame that left out an address for lack of memory. */
+uint64_t profile_left_out_addrs(const struct profile *p);
 
 /*
  * Finds or adds the stack in which `parent` calls `frame`. parent < *ret_stack always. 0, -ENOMEM;

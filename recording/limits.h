@@ -59,7 +59,10 @@
 	    "lookups of a runtime's code were left out: too many, or too little memory",        \
 	    "use a lower -F, or record fewer processes (-p)")                                   \
 	ROW(SILENT, "silent_processes", "processes lack names: they did not answer in time",    \
-	    "end them, or the servers of their file systems")
+	    "end them, or the servers of their file systems")                                   \
+	ROW(ADDRESSES, "addresses",                                                             \
+	    "times an address of code was left out: too little memory is left",                 \
+	    LIMITS_STACK_MEMORY_REMEDY)
 
 #define LIMITS_STACK_MEMORY_REMEDY "run `profcpu postprocess` again with more memory"
 #define LIMITS_OPEN_FILES_REMEDY "raise the hard limit as root, for example: ulimit -n 4096"

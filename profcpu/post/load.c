@@ -226,7 +226,7 @@ int post_load_source(struct post_source *source, const char *name,
 	if ((source->kind == INPUT_ARCHIVE || source->kind == INPUT_PERF_DIR) &&
 	    asprintf(&inside, "%s in %s", RECORDING_PERF_DATA, name) < 0)
 		inside = NULL;
-	profile_limit_stacks(profile, memory_left);
+	profile_limit_memory(profile, memory_left);
 	int r = source->kind == INPUT_TEXT
 			? load_text(source, name, options, profile, ret_result)
 			: load_data(source, inside ? inside : name, options, profile, ret_result);
@@ -237,12 +237,16 @@ int post_load_source(struct post_source *source, const char *name,
 	ret_result->limits.cost[LIMIT_STACK_MEMORY] +=
 		ret_result->data.cut_stacks + ret_result->text.cut_stacks;
 	ret_result->limits.cost[LIMIT_DEBUG_LINKS] += debug_file_take_uncompared();
+	ret_result->limits.cost[LIMIT_ADDRESSES] += profile_left_out_addrs(profile);
 	if (!r)
 		load_report_texts(name, profile);
-	/* The report has a line of its own. */
-	if (!r && !options->ret_audit)
+	/* The report has lines of its own. */
+	if (!r && !options->ret_audit) {
 		post_load_report_cut(name, LIMIT_STACK_MEMORY,
 				     ret_result->limits.cost[LIMIT_STACK_MEMORY]);
+		post_load_report_cut(name, LIMIT_ADDRESSES,
+				     ret_result->limits.cost[LIMIT_ADDRESSES]);
+	}
 	return r;
 }
 

@@ -79,7 +79,7 @@ void post_load_report_event(const struct profile *profile, const char *name, con
 /* Bytes that the tree of a picture and its drawing may take now: half of the memory left, not 0. */
 uint64_t post_load_picture_memory(void);
 
-/* Warns if stacks were cut by one of the limits on memory. */
+/* Warns if stacks or addresses were cut by one of the limits on memory. */
 void post_load_report_cut(const char *name, enum recording_limit limit, uint64_t cut);
 
 /* Notes which requested inlined functions and lines are missing, and why. */

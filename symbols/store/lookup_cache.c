@@ -212,6 +212,10 @@ int lookup_cache_put(struct lookup_cache *cache, uint32_t image, uint64_t addr, 
 		cache->unkept++;
 		return 0;
 	}
+	if (cache->entries_max && cache->entries.len >= cache->entries_max) {
+		cache->images.v[image].unread |= symbol != LOOKUP_NONE;
+		return 0;
+	}
 	if (cache->entries.len >= LOOKUP_IDS_MAX)
 		return -E2BIG;
 	if (vec_push(&cache->entries, ((struct lookup_cache_entry){addr, image, symbol})))

@@ -96,6 +96,9 @@ struct lookup_cache_process {
 	uint64_t contradictions, doubts; /* struct jit_names_stats */
 };
 
+/* Memory of a result, while its tables grow. */
+#define LOOKUP_ENTRY_BYTES 128
+
 /* A zeroed struct is empty. Other modules of symbols/ read it; only this module changes it. */
 struct lookup_cache {
 	struct intern texts;
@@ -110,6 +113,7 @@ struct lookup_cache {
 	/* Results beyond LOOKUP_TIMES_MAX that were dropped; their sources are needed again */
 	uint64_t unkept;
 	bool full;          /* no image is added */
+	size_t entries_max; /* for lookup_cache_put; 0: no limit */
 	uint64_t bytes_max; /* for lookup_cache_fits; 0: no limit */
 };
 
@@ -159,8 +163,8 @@ int lookup_cache_get(const struct lookup_cache *cache, uint32_t image, uint64_t 
 
 /*
  * Adds a result that lookup_cache_get does not have for that time. Beyond LOOKUP_TIMES_MAX results
- * for other times, drops it and counts it in unkept. LOOKUP_NONE holds always. Returns 0, -ENOMEM
- * or -E2BIG.
+ * for other times, drops it and counts it in unkept. Beyond entries_max, drops it, and its image
+ * becomes unread if it had a symbol. LOOKUP_NONE holds always. Returns 0, -ENOMEM or -E2BIG.
  */
 int lookup_cache_put(struct lookup_cache *cache, uint32_t image, uint64_t addr, uint32_t symbol);
 

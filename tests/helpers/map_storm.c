@@ -11,6 +11,8 @@
  *   comms   one thread changes its own name; nothing is mapped
  *   threads a process starts threads, each with a new name, and forks; nothing is mapped
  *   stacks  one thread calls itself 3,000 times deep, on an ever new way; nothing is mapped
+ *   places  one thread runs at ever new addresses of anonymous memory, below 2,000 frames of such
+ *           addresses; then that memory is mapped elsewhere; MAPS: it sleeps so many times between
  */
 #include <err.h>
 #include <fcntl.h>
@@ -32,7 +34,9 @@
 #define LIVING 16
 #define CHILD_MAPS 32
 #define DEEP_CALLS 3000
-#define DEEP_NAME 240 /* bytes of a folder's name and its slash */
+#define PLACES 2000
+#define PLACE_BYTES ((size_t)4 << 20) /* of code; mapped at once */
+#define DEEP_NAME 240                 /* bytes of a folder's name and its slash */
 
 static double end_s;
 static int program = -1;
@@ -229,6 +233,48 @@ __attribute__((noinline)) static void call_right(unsigned depth)
 	steps += 2;
 }
 
+#define NOP 0x90
+
+/* mov %r12, %rsp; ret */
+static const unsigned char leave[] = {0x4c, 0x89, 0xe4, 0xc3};
+
+/* Runs code that ends with `leave`, on a stack with only frames of other places. */
+__attribute__((noinline)) static void run_below(void *code, const unsigned char *from)
+{
+	uint64_t frames[2 * PLACES];
+
+	for (size_t i = 0; i < PLACES; i++) {
+		frames[2 * i] = i + 1 < PLACES ? (uint64_t)&frames[2 * i + 2] : 0;
+		frames[2 * i + 1] = (uint64_t)from + next_random() % PLACE_BYTES;
+	}
+	__asm__ volatile("sub $128, %%rsp; push %%rbp; lea 1f(%%rip), %%rax; push %%rax\n"
+			 "mov %%rsp, %%r12; mov %0, %%rbp; mov %0, %%rsp; jmp *%1\n"
+			 "1: pop %%rbp; add $128, %%rsp"
+			 :
+			 : "r"(frames), "r"(code)
+			 : "rax", "r12", "memory", "cc");
+}
+
+static void places(size_t sleeps)
+{
+	while (now_s() < end_s) {
+		unsigned char *at = mmap((void *)(FIRST + next_random() % (1 << 30) * PAGE),
+					 PLACE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+					 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (at == MAP_FAILED)
+			err(1, "mmap");
+		memset(at, NOP, PLACE_BYTES);
+		memcpy(at + PLACE_BYTES - sizeof(leave), leave, sizeof(leave));
+		for (size_t i = 0; i < 16; i++) {
+			run_below(at, at);
+			for (size_t k = 0; k < sleeps; k++)
+				usleep(100);
+		}
+		munmap(at, PLACE_BYTES);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	size_t maps = argc > 3 ? strtoul(argv[3], NULL, 10) : 0;
@@ -238,7 +284,7 @@ int main(int argc, char **argv)
 	bool lines = !strcmp(argv[1], "lines"), paths = lines || !strcmp(argv[1], "paths");
 
 	program = paths ? deep_file(lines ? '\n' : '0') : code_file("storm");
-	for (size_t i = 0; i < maps; i++)
+	for (size_t i = 0; i < maps && strcmp(argv[1], "places"); i++)
 		map_with(program, i * 2, lines ? PROT_READ : PROT_READ | PROT_EXEC);
 	end_s = now_s() + atof(argv[2]);
 	if (!strcmp(argv[1], "chain") && maps)
@@ -249,6 +295,8 @@ int main(int argc, char **argv)
 		comms();
 	else if (!strcmp(argv[1], "threads"))
 		threads();
+	else if (!strcmp(argv[1], "places"))
+		places(maps);
 	else if (!strcmp(argv[1], "stacks"))
 		while (now_s() < end_s)
 			call_left(DEEP_CALLS);

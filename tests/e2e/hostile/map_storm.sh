@@ -24,14 +24,14 @@ look() {
 	done
 }
 
-# storm KIND MAPS [SECONDS]: records such a target; profcpu's largest memory in MiB is in $MIB.
+# storm KIND MAPS [SECONDS [OPTION]]: records such a target; profcpu's largest memory in MiB is in $MIB.
 storm() {
 	local status
 	start "storm.$1" setpriv --reuid=65534 --regid=65534 --clear-groups "$BUILD/helpers/map_storm" "$1" "${3:-9}" "$2"
 	local target=$STARTED
 	sleep 1
 	[ "$1" != paths ] || look "$target"
-	in_group "$BUILD/helpers/peak_kib" "$PROFCPU" collect -q -p "$target" -F 499 -d 6 -o "$1" 2>"$1.err"
+	in_group "$BUILD/helpers/peak_kib" "$PROFCPU" collect -q -p "$target" -F 499 -d 6 "${@:4}" -o "$1" 2>"$1.err"
 	status=$?
 	MIB=$(($(tail -n 1 "$1.err") / 1024))
 	[ "$status" = 0 ] || fail "$1: exit $status: $(cat "$1.err")"
@@ -72,5 +72,12 @@ in_group "$PROFCPU" flamegraph stacks.folded >cut.svg 2>cut.err ||
 	fail "flamegraph with little memory: exit $?: $(cat cut.err)"
 grep -q 'stacks in pictures have only their innermost frame' cut.err || fail "flamegraph does not say what it cut: $(cat cut.err)"
 grep -q '\[truncated\]' cut.svg || fail "the picture does not show that stacks were cut"
+# Each sample has 2,000 frames at new addresses. In the outputs, those that do not fit share one frame; no sample is missing.
+storm places 0
+[ "$(report_number places addresses)" -gt 0 ] || fail "places: no address was left out: $(cat places/report.json)"
+in_group "$PROFCPU" fold places >few.folded 2>few.err || fail "fold of places with little memory: exit $?: $(cat few.err)"
+[ "$(weights few.folded)" = "$(weights places.folded)" ] || fail "fold of places with little memory: samples are missing"
+rm -r places
+storm places 1 9 --off-cpu
 # The kernel's list of these maps has 95 MiB.
 storm paths 25000 60

@@ -219,6 +219,49 @@ static void groups_sum_equal_samples(void **state)
 	profile_free(p);
 }
 
+static uint64_t little_memory(void)
+{
+	return 1 << 20;
+}
+
+/* Known frames stay as they are. Others share one frame for each function or module. */
+static void frames_beyond_the_memory_have_no_address(void **state)
+{
+	struct profile_frame frame = {.perf_name = PROFILE_NONE, .srcline = PROFILE_NONE};
+	uint32_t ids[3] = {0}, id, first;
+	struct profile *p;
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	profile_limit_memory(p, little_memory);
+	for (uint64_t i = 1; i <= 10000; i++) {
+		frame.addr = 0x1000 + i;
+		frame.module = (uint32_t)(i % 3);
+		frame.sym_off = i;
+		assert_int_equal(profile_frame(p, &frame, &ids[i % 3]), 0);
+	}
+	for (uint32_t k = 0; k < 3; k++) {
+		assert_int_equal(profile_frame_of(p, ids[k])->addr, 0);
+		assert_int_equal(profile_frame_of(p, ids[k])->sym_off, 0);
+		assert_int_equal(profile_frame_of(p, ids[k])->module, k);
+		assert_in_range(ids[k], 100, 1000);
+	}
+	uint64_t left_out = profile_left_out_addrs(p);
+
+	assert_in_range(left_out, 9000, 9900);
+	frame.addr = 0x1001;
+	frame.module = 1;
+	frame.sym_off = 1;
+	assert_int_equal(profile_frame(p, &frame, &first), 0);
+	assert_int_equal(first, 0);
+	assert_int_equal(profile_left_out_addrs(p), left_out);
+	frame.module = 7;
+	frame.addr = frame.sym_off = 0;
+	assert_int_equal(profile_frame(p, &frame, &id), 0);
+	assert_int_equal(profile_left_out_addrs(p), left_out);
+	profile_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +270,7 @@ int main(void)
 		cmocka_unit_test(a_visitor_can_stop),
 		cmocka_unit_test(a_missing_temp_dir_is_reported),
 		cmocka_unit_test(texts_of_targets_are_printable_and_bounded),
+		cmocka_unit_test(frames_beyond_the_memory_have_no_address),
 		cmocka_unit_test(equal_parts_have_equal_ids),
 		cmocka_unit_test(groups_sum_equal_samples),
 	};

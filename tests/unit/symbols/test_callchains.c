@@ -711,7 +711,7 @@ static void short_memory_cuts_stacks(void **state)
 
 	(void)state;
 	set_up(&f);
-	profile_limit_stacks(f.profile, little_memory);
+	profile_limit_memory(f.profile, little_memory);
 	for (int i = 0; i < CHAINS; i++) {
 		size_t n = 0, kernel = i % 3 ? KERNEL : 0;
 
@@ -749,7 +749,7 @@ static void known_stacks_stay_whole(void **state)
 
 	(void)state;
 	set_up(&f);
-	profile_limit_stacks(f.profile, little_memory);
+	profile_limit_memory(f.profile, little_memory);
 	words[0] = PERF_CONTEXT_USER;
 	for (int i = 0; i < 1000; i++) {
 		for (size_t k = 1; k < 302; k++)

@@ -162,6 +162,38 @@ static void lookups_with_times_are_read_back_with_them(void **state)
 	lookup_cache_free(&b);
 }
 
+/* Names that were left out are looked up again. */
+static void lookups_over_the_limit_are_left_out(void **state)
+{
+	struct lookup_cache a = {.entries_max = 2};
+	uint32_t images[2], symbol, got;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		images[i] = image_of(&a, IMAGE_KIND_FILE, i ? "/b" : "/a", 0);
+	struct lookup_cache_symbol s = {.start = 0x1000,
+					.end = 0x2000,
+					.image = images[0],
+					.name = text_of(&a, "f"),
+					.module = LOOKUP_NONE,
+					.source = SYMBOL_SYMTAB,
+					.until_ns = UINT64_MAX};
+
+	assert_int_equal(lookup_cache_symbol(&a, &s, &symbol), 0);
+	assert_int_equal(lookup_cache_put(&a, images[0], 0x1001, symbol), 0);
+	assert_int_equal(lookup_cache_put(&a, images[1], 0x1001, LOOKUP_NONE), 0);
+	assert_int_equal(lookup_cache_put(&a, images[1], 0x1002, LOOKUP_NONE), 0);
+	assert_false(a.images.v[images[1]].unread);
+	assert_false(a.images.v[images[0]].unread);
+	assert_int_equal(lookup_cache_put(&a, images[0], 0x1002, symbol), 0);
+	assert_true(a.images.v[images[0]].unread);
+	assert_int_equal(a.entries.len, 2);
+	assert_int_equal(lookup_cache_get(&a, images[0], 0x1001, 1, &got), 0);
+	assert_int_equal(got, symbol);
+	assert_int_equal(lookup_cache_get(&a, images[0], 0x1002, 1, &got), -ENOENT);
+	lookup_cache_free(&a);
+}
+
 /* Others can make a store with millions of times for one address. They are read in turn. */
 static void the_times_of_an_address_have_a_limit(void **state)
 {
@@ -483,6 +515,7 @@ int main(void)
 		cmocka_unit_test(the_times_of_an_address_have_a_limit),
 		cmocka_unit_test(segments_of_stripped_images_are_read_back),
 		cmocka_unit_test(reasons_are_read_back_and_old_stores_have_none),
+		cmocka_unit_test(lookups_over_the_limit_are_left_out),
 		cmocka_unit_test(a_better_lookup_replaces_the_old_one),
 		cmocka_unit_test(lines_are_read_back_unchanged),
 		cmocka_unit_test(a_store_takes_no_more_memory_than_is_left),
