@@ -30,6 +30,7 @@ struct clr_code_reader {
 	 * some ranges could not be read.
 	 */
 	uint64_t begun_ns, read_ns;
+	size_t room; /* bytes that the current call may still take */
 };
 
 /* The lookup of one address. */
@@ -192,7 +193,7 @@ static int find_ranges(struct clr_code_reader *r, struct lookup *lookups, size_t
 struct round {
 	uint32_t (*read)(const struct clr_code_reader *r, struct lookup *i, uint64_t *ret_addr,
 			 void **ret_buf);
-	int (*got)(const struct clr_code_reader *r, struct lookup *i);
+	int (*got)(struct clr_code_reader *r, struct lookup *i);
 };
 
 static int run_round(struct clr_code_reader *r, const struct round *round, struct lookup *lookups,
@@ -232,7 +233,7 @@ static uint32_t header_read(const struct clr_code_reader *r, struct lookup *i, u
 	return sizeof(i->header);
 }
 
-static int header_got(const struct clr_code_reader *r, struct lookup *i)
+static int header_got(struct clr_code_reader *r, struct lookup *i)
 {
 	i->done = i->header <= r->contract.stub_code_block_last; /* true: a block of stubs */
 	return 0;
@@ -277,7 +278,17 @@ static int take_part(const struct clr_code_reader *r, struct lookup *i, const un
 	return -ENOENT; /* behind the code: constants, or nothing */
 }
 
-static int head_got(const struct clr_code_reader *r, struct lookup *i)
+/* Returns 0; -EAGAIN: this call takes too much, so leave it to a later one; -ENOMEM. */
+static int take_room(struct clr_code_reader *r, size_t bytes, unsigned char **ret_buf)
+{
+	if (bytes > r->room)
+		return -EAGAIN;
+	r->room -= bytes;
+	*ret_buf = malloc(bytes);
+	return *ret_buf ? 0 : -ENOMEM;
+}
+
+static int head_got(struct clr_code_reader *r, struct lookup *i)
 {
 	uint32_t n = parts_of(r, i);
 
@@ -287,8 +298,7 @@ static int head_got(const struct clr_code_reader *r, struct lookup *i)
 		return take_part(r, i, i->head + r->contract.at[CLR_CODE_UNWIND], 1);
 	if (n > CLR_CODE_PARTS_MAX)
 		return -EBADMSG;
-	i->parts = malloc((size_t)n * r->contract.at[CLR_RUNTIME_FUNCTION_BYTES]);
-	return i->parts ? 0 : -ENOMEM;
+	return take_room(r, (size_t)n * r->contract.at[CLR_RUNTIME_FUNCTION_BYTES], &i->parts);
 }
 
 static uint32_t parts_read(const struct clr_code_reader *r, struct lookup *i, uint64_t *ret_addr,
@@ -299,7 +309,7 @@ static uint32_t parts_read(const struct clr_code_reader *r, struct lookup *i, ui
 	return i->parts ? parts_of(r, i) * r->contract.at[CLR_RUNTIME_FUNCTION_BYTES] : 0;
 }
 
-static int parts_got(const struct clr_code_reader *r, struct lookup *i)
+static int parts_got(struct clr_code_reader *r, struct lookup *i)
 {
 	return i->parts ? take_part(r, i, i->parts, parts_of(r, i)) : 0;
 }
@@ -313,11 +323,9 @@ static uint32_t info_head_read(const struct clr_code_reader *r, struct lookup *i
 	return 4;
 }
 
-static int info_head_got(const struct clr_code_reader *r, struct lookup *i)
+static int info_head_got(struct clr_code_reader *r, struct lookup *i)
 {
-	(void)r;
-	i->code = malloc((size_t)(i->end - i->begin));
-	return i->code ? 0 : -ENOMEM;
+	return take_room(r, (size_t)(i->end - i->begin), &i->code);
 }
 
 static uint32_t info_codes_read(const struct clr_code_reader *r, struct lookup *i,
@@ -362,14 +370,14 @@ static uint32_t head_again(const struct clr_code_reader *r, struct lookup *i, ui
 	return head_bytes(r);
 }
 
-static int nothing_got(const struct clr_code_reader *r, struct lookup *i)
+static int nothing_got(struct clr_code_reader *r, struct lookup *i)
 {
 	(void)r, (void)i;
 	return 0;
 }
 
 /* Checks that the header has not changed; else parts of it may belong to another method. */
-static int again_got(const struct clr_code_reader *r, struct lookup *i)
+static int again_got(struct clr_code_reader *r, struct lookup *i)
 {
 	return i->header != i->header_again || memcmp(i->head, i->head_again, head_bytes(r)) != 0
 		       ? -EAGAIN
@@ -393,8 +401,7 @@ static int read_methods(struct clr_code_reader *r, struct lookup *lookups, size_
 	return error;
 }
 
-static int make_method(const struct clr_code_reader *r, const struct lookup *i,
-		       struct clr_code *code)
+static int make_method(struct clr_code_reader *r, const struct lookup *i, struct clr_code *code)
 {
 	struct unwind_info info = {.nops = 0};
 	uint32_t chain = 0;
@@ -402,8 +409,15 @@ static int make_method(const struct clr_code_reader *r, const struct lookup *i,
 
 	if (!error && chain) /* the JIT compiler makes no chained infos */
 		error = -ENOTSUP;
+	if (!error && !r->room)
+		error = -EAGAIN;
 	if (!error)
 		error = code_rules_make(&info, i->code, (size_t)(i->end - i->begin), &code->rules);
+	if (!error) {
+		size_t bytes = code_rules_bytes(&code->rules);
+
+		r->room -= bytes < r->room ? bytes : r->room;
+	}
 	code->start = i->begin;
 	code->end = i->end;
 	code->method = i->start;
@@ -463,7 +477,7 @@ static int read_windows(struct clr_code_reader *r, struct lookup *lookups, size_
 	return error;
 }
 
-static int make(const struct clr_code_reader *r, const struct lookup *i, struct clr_code *code)
+static int make(struct clr_code_reader *r, const struct lookup *i, struct clr_code *code)
 {
 	*code = (struct clr_code){.kind = CLR_CODE_OF_IMAGE};
 	if (i->error)
@@ -490,6 +504,7 @@ int clr_code_read(struct clr_code_reader *r, const struct clr_code_query *querie
 	int error = lookups ? 0 : -ENOMEM;
 	size_t made = 0;
 
+	r->room = CLR_CODE_BYTES_MAX;
 	for (size_t i = 0; !error && i < n; i++) {
 		lookups[i].addr = queries[i].addr;
 		lookups[i].seen_ns = queries[i].seen_ns;

@@ -15,6 +15,7 @@
 
 #define CLR_CODE_REFRESH_NS 20000000ULL /* least time between reads of the map of code ranges */
 #define CLR_CODE_METHOD_BYTES_MAX ((uint64_t)16 << 20) /* from the start of a method */
+#define CLR_CODE_BYTES_MAX ((size_t)8 << 20)           /* of code and rules, in one call */
 #define CLR_CODE_PARTS_MAX 65536                       /* of a method: its body and funclets */
 
 enum clr_code_kind {
@@ -51,7 +52,7 @@ struct clr_code_query {
  *   0: free code[i] with clr_code_free
  *   -ENOENT: no code of the runtime, or an unknown stub
  *   -EAGAIN: it is changing, or was seen after the map of ranges was read, or a part of that map
- *   was unreadable (read again after CLR_CODE_REFRESH_NS)
+ *   was unreadable, or CLR_CODE_BYTES_MAX is reached (read again after CLR_CODE_REFRESH_NS)
  *   -EBADMSG, -ENOTSUP, -E2BIG: its data is invalid
  *
  * Returns 0; -ENOMEM; errors of io that end all. After an error, ignore errors[] and free nothing.

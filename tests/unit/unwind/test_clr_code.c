@@ -285,6 +285,37 @@ static void many_are_read_at_once_and_each_has_its_error(void **state)
 }
 
 /* One method, seen at the time at which the clock stands. */
+/* A hostile runtime may claim that every method is huge. Another call reads the rest. */
+static void code_over_the_limit_is_read_later(void **state)
+{
+	static const unsigned char leaf_info[] = {1, 0, 0, 0};
+	static unsigned char body[40000];
+	enum { QUERIES = 256, FIT = CLR_CODE_BYTES_MAX / sizeof(body) };
+	static struct clr_code codes[QUERIES];
+	struct clr_code_query queries[QUERIES];
+	int errors[QUERIES], read = 0;
+
+	(void)state;
+	begin(IMAGE_CODE_HEAP);
+	memset(body, 0x90, sizeof(body) - 1);
+	body[sizeof(body) - 1] = 0xc3;
+	image_body(&image, BODY, sizeof(body), image_method(&image, plain, 1, 0), 0);
+	image_unwind(&image, BODY, 0, INFO, leaf_info, sizeof(leaf_info), body, sizeof(body));
+	for (int i = 0; i < QUERIES; i++)
+		queries[i] = (struct clr_code_query){CLR_IMAGE_CODE + BODY + 5, seen_ns};
+	assert_int_equal(clr_code_read(reader, queries, QUERIES, codes, errors), 0);
+	for (int i = 0; i < QUERIES; i++) {
+		assert_true(errors[i] == 0 || errors[i] == -EAGAIN);
+		read += !errors[i];
+		if (!errors[i])
+			clr_code_free(&codes[i]);
+	}
+	assert_in_range(read, FIT - 2, FIT);
+	assert_int_equal(read_code(BODY + 5, &codes[0]), 0);
+	clr_code_free(&codes[0]);
+	end();
+}
+
 static void begin_with_stopped_clock(void)
 {
 	begin(IMAGE_CODE_HEAP);
@@ -423,6 +454,7 @@ int main(void)
 		cmocka_unit_test(stubs_are_known_by_their_code),
 		cmocka_unit_test(the_edge_of_mapped_memory_is_no_obstacle),
 		cmocka_unit_test(precompiled_code_is_of_its_image),
+		cmocka_unit_test(code_over_the_limit_is_read_later),
 		cmocka_unit_test(many_are_read_at_once_and_each_has_its_error),
 		cmocka_unit_test(code_newer_than_the_map_is_read_again),
 		cmocka_unit_test(code_in_an_unreadable_part_of_the_map_is_read_again),
