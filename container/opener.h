@@ -102,6 +102,12 @@ int opener_own_file(struct opener *o, pid_t pid, uid_t uid, const char *path, ui
 int opener_our_file(struct opener *o, const char *path, uint64_t max_bytes, int *ret_fd);
 
 /*
+ * The same for a path in data of unknown origin, such as a recording. It has the rights of the user
+ * who runs profcpu; if that is root, those of nobody.
+ */
+int opener_named_file(struct opener *o, const char *path, uint64_t max_bytes, int *ret_fd);
+
+/*
  * Calls fn for each pinned process with our root, with the user whose rights its files are opened
  * with. Returns fn's first result that is not 0.
  */

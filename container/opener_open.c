@@ -226,6 +226,16 @@ int opener_our_file(struct opener *o, const char *path, uint64_t max_bytes, int 
 	return opener_open(o, &q, ret_fd);
 }
 
+int opener_named_file(struct opener *o, const char *path, uint64_t max_bytes, int *ret_fd)
+{
+	pid_t self = getuid() ? getpid() : 0;
+
+	/* Otherwise rights of nobody hold. */
+	if (self && !opener_find(o, self))
+		(void)opener_pin(o, self);
+	return opener_own_file(o, self, OPENER_NOBODY, path, max_bytes, ret_fd);
+}
+
 int opener_each_own(struct opener *o, int (*fn)(void *ctx, pid_t pid, uid_t uid), void *ctx)
 {
 	int r = 0;

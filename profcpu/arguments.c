@@ -166,6 +166,18 @@ int options_allow_fs(const char *type)
 	return r ? -EINVAL : 0;
 }
 
+void options_warn_skipped(void)
+{
+	struct file_system_skipped skipped[FILE_SYSTEMS_SKIPPED_MAX];
+	size_t n = file_systems_skipped(skipped);
+
+	for (size_t i = 0; i < n; i++)
+		log_warn("files on %s skipped: %llu; that file system may never answer; %s%s",
+			 skipped[i].type, (unsigned long long)skipped[i].files,
+			 skipped[i].may_permit ? "use --allow-fs " : "--allow-fs cannot name it",
+			 skipped[i].may_permit ? skipped[i].type : "");
+}
+
 int options_u64(const char *option, const char *text, uint64_t min, uint64_t max,
 		uint64_t *ret_value)
 {

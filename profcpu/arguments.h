@@ -46,6 +46,9 @@ int options_no_argument(const struct command *command, int argc, char **argv);
  * one log_error line.
  */
 int options_allow_fs(const char *type);
+/* Prints a warning for each type of file system whose files were skipped for lack of that option.
+ */
+void options_warn_skipped(void);
 
 /* A whole number from min to max. 0; -EINVAL after one log_error line that names the option. */
 int options_u64(const char *option, const char *text, uint64_t min, uint64_t max,

@@ -263,6 +263,10 @@ static int fold_collapse(struct fold_arguments *a, struct profile *profile, stru
 	if (!r)
 		r = collapse_write(profile, &a->collapse, out, stats);
 	idle_free(idle);
+	if (in) {
+		post_fold_inline_warn(in);
+		options_warn_skipped();
+	}
 	post_fold_inline_free(in);
 	return r;
 }

@@ -1,6 +1,5 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/intern.h"
 #include "base/json_writer.h"
 #include "base/log.h"
@@ -14,7 +13,6 @@
 #include "profcpu/post/symbols_images.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -325,6 +323,7 @@ struct symbols_verify {
 	/* Build ids and paths with a line already, because several images can share one. */
 	struct intern seen;
 	const struct debug_cache *cache;
+	struct symbols_images images;
 	uint64_t good, bad;
 };
 
@@ -410,7 +409,7 @@ static int symbols_verify_image(struct symbols_verify *v, const struct symbols_i
 		int fd = -1;
 
 		snprintf(path, sizeof(path), "%s%s", image->path, suffixes[i]);
-		if (!file_open_regular(AT_FDCWD, path, &fd))
+		if (!post_symbols_images_open(&v->images, image, path, &fd))
 			any |= symbols_verify_one(v, &file, fd, path);
 	}
 	for (enum debug_cache_place place = 0; place < DEBUG_CACHE_PLACES; place++) {
@@ -431,14 +430,13 @@ static int symbols_verify_image(struct symbols_verify *v, const struct symbols_i
 static int symbols_verify(struct symbols_arguments *a)
 {
 	struct symbols_verify v = {.out = outbuf_to(STDOUT_FILENO)};
-	struct symbols_images images = {0};
 	struct debug_cache *cache = NULL;
 	const char *recording;
 	bool failed;
-	int r = symbols_gather(a, &images, &recording, &failed);
+	int r = symbols_gather(a, &v.images, &recording, &failed);
 
-	for (size_t i = 0; i < images.list.len && !r; i++)
-		r = symbols_verify_image(&v, &images.list.v[i]);
+	for (size_t i = 0; i < v.images.list.len && !r; i++)
+		r = symbols_verify_image(&v, &v.images.list.v[i]);
 	if (!r && !a->nwhat) {
 		r = download_missing_open_cache(&cache, false);
 		v.cache = cache;
@@ -449,8 +447,9 @@ static int symbols_verify(struct symbols_arguments *a)
 	}
 	if (r)
 		log_error("cannot verify debug files: %s", strerror(-r));
+	options_warn_skipped();
 	debug_cache_free(cache);
-	post_symbols_images_free(&images);
+	post_symbols_images_free(&v.images);
 	intern_free(&v.seen);
 	return symbols_end(&v.out, failed || r || v.bad);
 }

@@ -1,19 +1,19 @@
 #include "profcpu/post/fold_inline.h"
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "base/intern.h"
+#include "base/log.h"
 #include "base/vec.h"
 #include "elf/elf_file.h"
 #include "elf/inlines.h"
+#include "symbols/core/image_file.h"
 #include "symbols/names/demangle.h"
 #include "symbols/symtab/image.h"
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #define FOLD_INLINE_SYMTAB_MAX ((uint64_t)1 << 30) /* bytes of .symtab, and of its names */
 
@@ -28,6 +28,7 @@ struct fold_inline {
 	bool context;
 	struct opener *opener;
 	struct intern paths;
+	uint64_t denied; /* modules that may not be read, or are no regular files */
 	VEC(struct fold_inline_module) modules; /* the index is the id of the path */
 };
 
@@ -65,6 +66,16 @@ void post_fold_inline_free(struct fold_inline *in)
 	intern_free(&in->paths);
 	opener_free(in->opener);
 	free(in);
+}
+
+void post_fold_inline_warn(const struct fold_inline *in)
+{
+	if (in->denied)
+		log_warn("--inline: files not read: %llu; not regular, or permission denied%s",
+			 (unsigned long long)in->denied,
+			 getuid() ? ""
+				  : "; root reads only files that everybody may read, so run it as "
+				    "their user");
 }
 
 static bool fold_inline_has(struct script_part p, const char *text)
@@ -117,8 +128,11 @@ static int fold_inline_open(struct fold_inline *in, const char *path,
 {
 	struct fold_inline_module m = {.fd = -1};
 	struct opener_place root = {in->opener, 0, true};
-	int r = file_open_regular(AT_FDCWD, path, &m.fd);
+	/* The text chose the path. perf writes absolute ones. */
+	int r = *path == '/' ? opener_named_file(in->opener, path, IMAGE_FILE_BYTES_MAX, &m.fd)
+			     : -ENOENT;
 
+	in->denied += r == -EACCES || r == -EPERM;
 	if (!r)
 		r = elf_file_open(&m.file, m.fd, NULL, 0, NULL);
 	if (!r) {

@@ -29,6 +29,23 @@ void post_symbols_images_free(struct symbols_images *images)
 	for (size_t i = 0; i < images->pdbs.len; i++)
 		free(images->pdbs.v[i].name);
 	vec_free(&images->pdbs);
+	opener_free(images->opener);
+}
+
+int post_symbols_images_open(struct symbols_images *images, const struct symbols_image *image,
+			     const char *path, int *ret_fd)
+{
+	int r = images->opener ? 0 : opener_new(&images->opener);
+
+	if (r)
+		return r;
+	if (image->recorded)
+		return opener_named_file(images->opener, path, IMAGE_FILE_BYTES_MAX, ret_fd);
+	if (!image->pid)
+		return file_open_regular(AT_FDCWD, path, ret_fd);
+	(void)opener_pin(images->opener, image->pid);
+	return opener_own_file(images->opener, image->pid, OPENER_NOBODY, path,
+			       IMAGE_FILE_BYTES_MAX, ret_fd);
 }
 
 static int symbols_push(struct symbols_images *images, const struct symbols_image *from,
@@ -121,6 +138,8 @@ static int symbols_add_map(struct symbols_images *images, struct opener *opener,
 	bool elsewhere = opener_process(opener, pid, &process) || process.other_root;
 
 	r = symbols_add_elf(images, fd, m->path, elsewhere, roots, 2);
+	if (!r)
+		images->list.v[images->list.len - 1].pid = pid;
 	return r == -ENOMEM ? r : 0;
 }
 

@@ -19,6 +19,7 @@ struct symbols_image {
 	enum symbol_source own;
 	enum debug_file_place place;     /* of its debug file on this machine */
 	char *debug_path;                /* of its debug file, inside its root; NULL: none */
+	pid_t pid;                       /* has it mapped; 0: no process was given */
 	bool elsewhere;                  /* path is in another root than ours */
 	bool stripped;                   /* a debug file would add names */
 	bool recorded;                   /* sampled in a recording; then the next three are set */
@@ -28,6 +29,7 @@ struct symbols_image {
 struct symbols_images {
 	VEC(struct symbols_image) list;
 	VEC(struct symbolizer_pdb) pdbs; /* missing PDBs; only with lines */
+	struct opener *opener;           /* NULL: not needed yet */
 };
 
 /*
@@ -37,6 +39,12 @@ struct symbols_images {
  */
 int post_symbols_images_add(struct symbols_images *images, const char *what, bool lines,
 			    bool *ret_is_recording);
+/*
+ * Opens a file of our root at a path that was made from the image's. If a recording or a process
+ * chose it, the file is opened with its rights or those of nobody. 0 or -errno.
+ */
+int post_symbols_images_open(struct symbols_images *images, const struct symbols_image *image,
+			     const char *path, int *ret_fd);
 void post_symbols_images_free(struct symbols_images *images);
 
 #endif
