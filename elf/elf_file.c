@@ -139,8 +139,6 @@ static int read_headers(struct elf_file *f, Elf *elf, struct parse_error *err)
 
 	if (elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &h))
 		return not_elf(err);
-	if (h.e_ident[EI_DATA] != ELFDATA2LSB)
-		return parse_fail(err, -EBADMSG, "not a little-endian ELF file", EI_DATA);
 	f->is_64 = h.e_ident[EI_CLASS] == ELFCLASS64;
 	f->machine = h.e_machine;
 	int error = read_segments(f, elf, err);
@@ -152,11 +150,51 @@ static int read_headers(struct elf_file *f, Elf *elf, struct parse_error *err)
 	return error;
 }
 
+/*
+ * Refuses a file that states too many sections. libelf allocates memory for each one before it
+ * tells their number. Bytes that are no ELF header are left to libelf.
+ */
+static int check_section_count(const struct elf_file *f, struct parse_error *err)
+{
+	AUTO_FREE unsigned char *head = NULL;
+	AUTO_FREE unsigned char *first = NULL;
+	Elf64_Ehdr h = {.e_shnum = 0};
+	Elf32_Ehdr small;
+	Elf64_Shdr section = {0};
+	Elf32_Shdr small_section = {0};
+	uint64_t have = f->bytes < sizeof(h) ? f->bytes : sizeof(h);
+	int r = elf_file_read(f, 0, have, have, &head);
+
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	memcpy(&h, head, have);
+	memcpy(&small, &h, sizeof(small));
+	if (memcmp(h.e_ident, ELFMAG, SELFMAG) != 0)
+		return 0;
+	if (h.e_ident[EI_DATA] != ELFDATA2LSB)
+		return parse_fail(err, -EBADMSG, "not a little-endian ELF file", EI_DATA);
+	bool is_64 = h.e_ident[EI_CLASS] == ELFCLASS64;
+	uint64_t n = is_64 ? h.e_shnum : small.e_shnum, at = is_64 ? h.e_shoff : small.e_shoff,
+		 bytes = is_64 ? sizeof(section) : sizeof(small_section);
+
+	/* Source: System V ABI, chapter 4. The first section has the number if the field is 0. */
+	r = n ? -ENOENT : elf_file_read(f, at, bytes, bytes, &first);
+	if (!r) {
+		memcpy(&section, first, bytes);
+		memcpy(&small_section, first, sizeof(small_section));
+		n = is_64 ? section.sh_size : small_section.sh_size;
+	}
+	if (n > ELF_FILE_SECTIONS_MAX)
+		return parse_fail(err, -E2BIG, "too many ELF sections", 0);
+	return r == -ENOMEM ? r : 0;
+}
+
 int elf_file_open(struct elf_file *f, int fd, const void *memory, size_t len,
 		  struct parse_error *err)
 {
 	struct stat st;
 	Elf *elf;
+	int error;
 
 	*f = (struct elf_file){.fd = fd, .memory = memory, .bytes = len};
 	if (elf_version(EV_CURRENT) == EV_NONE)
@@ -168,6 +206,12 @@ int elf_file_open(struct elf_file *f, int fd, const void *memory, size_t len,
 		if (!S_ISREG(st.st_mode))
 			return parse_fail(err, -EBADMSG, "not a regular file", 0);
 		f->bytes = (uint64_t)st.st_size;
+	}
+	error = check_section_count(f, err);
+	if (error)
+		return error;
+	errno = 0;
+	if (fd >= 0) {
 		/* Do not map: access to a mapped file that is cut meanwhile ends in SIGBUS. */
 		elf = elf_begin(fd, ELF_C_READ, NULL);
 	} else {
@@ -176,8 +220,7 @@ int elf_file_open(struct elf_file *f, int fd, const void *memory, size_t len,
 	}
 	if (!elf)
 		return not_elf(err);
-	int error = read_headers(f, elf, err);
-
+	error = read_headers(f, elf, err);
 	elf_end(elf);
 	if (error)
 		elf_file_close(f);

@@ -14,10 +14,10 @@
 #include <stdint.h>
 
 /* Limits far above real files, and low enough that no file takes long. */
-#define ELF_FILE_SECTIONS_MAX ((size_t)1 << 16)
-#define ELF_FILE_SECTION_NAMES_MAX ((uint64_t)16 << 20) /* bytes of .shstrtab */
-#define ELF_FILE_HEADERS_MAX ((size_t)1 << 16)          /* program headers */
-#define ELF_FILE_SEGMENTS_MAX ((size_t)256)             /* loaded segments */
+#define ELF_FILE_SECTIONS_MAX ((size_t)1 << 14)
+#define ELF_FILE_SECTION_NAMES_MAX ((uint64_t)1 << 20) /* bytes of .shstrtab */
+#define ELF_FILE_HEADERS_MAX ((size_t)1 << 16)         /* program headers */
+#define ELF_FILE_SEGMENTS_MAX ((size_t)256)            /* loaded segments */
 #define ELF_FILE_SECTION_BYTES_MAX ((uint64_t)2 << 30)
 #define ELF_FILE_NOTE_BYTES_MAX ((uint64_t)1 << 20)
 #define ELF_FILE_NOTES_MAX 64 /* note sections and segments that are searched */

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <cmocka.h>
@@ -558,6 +560,34 @@ static void damaged_files_are_harmless(void **state)
 	}
 }
 
+/* libelf allocates memory for each section that the header states. */
+static void too_many_sections_cost_no_memory(void **state)
+{
+	const uint64_t n = (uint64_t)1 << 22;
+	const Elf64_Ehdr header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+					       ELFDATA2LSB, EV_CURRENT},
+				   .e_type = ET_DYN,
+				   .e_machine = EM_X86_64,
+				   .e_version = EV_CURRENT,
+				   .e_shoff = sizeof(header),
+				   .e_ehsize = sizeof(header),
+				   .e_shentsize = sizeof(Elf64_Shdr)};
+	const Elf64_Shdr first = {.sh_size = n};
+	int fd = memfd_create("sections", MFD_CLOEXEC);
+	struct rusage before, after;
+	struct elf_file f;
+
+	(void)state;
+	assert_int_equal(write(fd, &header, sizeof(header)), sizeof(header));
+	assert_int_equal(write(fd, &first, sizeof(first)), sizeof(first));
+	assert_int_equal(ftruncate(fd, (off_t)(sizeof(header) + n * sizeof(first))), 0);
+	getrusage(RUSAGE_SELF, &before);
+	assert_int_equal(elf_file_open(&f, fd, NULL, 0, NULL), -E2BIG);
+	getrusage(RUSAGE_SELF, &after);
+	assert_true(after.ru_maxrss - before.ru_maxrss < 16 << 10);
+	close(fd);
+}
+
 #define ROOT_TEST(f) cmocka_unit_test_setup_teardown(f, make_root, remove_root)
 
 int main(void)
@@ -578,6 +608,7 @@ int main(void)
 		ROOT_TEST(links_do_not_lead_out_of_the_root),
 		ROOT_TEST(a_build_id_is_read_alone),
 		cmocka_unit_test(damaged_files_are_harmless),
+		cmocka_unit_test(too_many_sections_cost_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, load_blobs, free_blobs);
