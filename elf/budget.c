@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <stdatomic.h>
 
-#define PARTS 8 /* a budget is one of them */
+/* A budget is one of so many parts of the memory that is left. */
+static const uint64_t parts[ELF_BUDGETS] = {[ELF_BUDGET_SECTIONS] = 8, [ELF_BUDGET_SYMBOLS] = 4};
 
 /* The limit is 0 until it is needed. */
 static struct {
@@ -17,7 +18,7 @@ static uint64_t limit_of(enum elf_budget budget)
 	uint64_t limit = atomic_load(&budgets[budget].limit);
 
 	if (!limit) {
-		limit = memory_left() / PARTS + 1;
+		limit = memory_left() / parts[budget] + 1;
 		atomic_store(&budgets[budget].limit, limit);
 	}
 	return limit;

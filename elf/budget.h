@@ -10,6 +10,7 @@
 
 enum elf_budget {
 	ELF_BUDGET_SECTIONS, /* unpacked sections of CFI and DWARF: an eighth */
+	ELF_BUDGET_SYMBOLS,  /* symbols, with the memory to read them, MiniDebugInfo: a quarter */
 	ELF_BUDGETS,
 };
 

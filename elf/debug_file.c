@@ -1,6 +1,7 @@
 #include "elf/debug_file.h"
 
 #include "base/cleanup.h"
+#include "elf/budget.h"
 #include "elf/debug_cache.h"
 #include "elf/xz.h"
 
@@ -54,6 +55,7 @@ struct search {
 	const struct opener_place *root;
 	enum debug_file_place place; /* the one being searched */
 	bool no_memory;              /* ends the search */
+	bool over_budget;            /* MiniDebugInfo was refused */
 	struct debug_file *ret_debug;
 };
 
@@ -150,6 +152,7 @@ static bool try_file(struct search *s, int file, bool by_link, const char *path)
 	s->ret_debug->elf = debug;
 	s->ret_debug->fd = TAKE_FD(fd);
 	s->ret_debug->memory = NULL;
+	s->ret_debug->taken = 0;
 	s->ret_debug->place = s->place;
 	snprintf(s->ret_debug->path, sizeof(s->ret_debug->path), "%s", path);
 	return true;
@@ -246,6 +249,33 @@ static bool try_caches(struct search *s)
 }
 
 /*
+ * Unpack MiniDebugInfo within the budget, which also covers the decoder's dictionary: it takes at
+ * most as much as the output. *ret_len bytes of the budget stay taken.
+ */
+static int unpack_mini(const struct elf_file *image, const struct elf_section *section,
+		       unsigned char **ret_data, size_t *ret_len)
+{
+	AUTO_FREE unsigned char *packed = NULL;
+	uint64_t left = elf_budget_left(ELF_BUDGET_SYMBOLS), bytes = section->bytes,
+		 max = bytes < left ? (left - bytes) / 2 : 0;
+
+	if (bytes > DEBUG_FILE_MINI_MAX)
+		return -EBADMSG;
+	max = max < DEBUG_FILE_MINI_MAX ? max : DEBUG_FILE_MINI_MAX;
+	int r = elf_budget_take(ELF_BUDGET_SYMBOLS, bytes + 2 * max);
+
+	if (r)
+		return r;
+	r = elf_file_read(image, section->file_off, bytes, DEBUG_FILE_MINI_MAX, &packed);
+	if (!r)
+		r = xz_unpack(packed, (size_t)bytes, (size_t)max, ret_data, ret_len);
+	elf_budget_give(ELF_BUDGET_SYMBOLS, bytes + 2 * max);
+	if (r == -E2BIG && max == DEBUG_FILE_MINI_MAX)
+		r = -EBADMSG; /* more memory would not help */
+	return r ? r : elf_budget_take(ELF_BUDGET_SYMBOLS, *ret_len);
+}
+
+/*
  * Try MiniDebugInfo: symbols that some distributions leave in a stripped image, as an ELF file in
  * .xz.
  */
@@ -254,28 +284,28 @@ static bool try_mini(struct search *s)
 	const struct elf_file *image = s->query->image;
 	const struct elf_section *section =
 		image ? elf_file_section(image, ".gnu_debugdata", SHT_PROGBITS) : NULL;
-	AUTO_FREE unsigned char *packed = NULL;
 	AUTO_FREE unsigned char *unpacked = NULL;
 	struct elf_file debug;
 	size_t len = 0;
 
 	if (!section || s->query->want != DEBUG_FILE_SYMBOLS)
 		return false;
-	int error = elf_file_read(image, section->file_off, section->bytes, DEBUG_FILE_MINI_MAX,
-				  &packed);
+	int error = unpack_mini(image, section, &unpacked, &len);
 
-	if (!error)
-		error = xz_unpack(packed, (size_t)section->bytes, DEBUG_FILE_MINI_MAX, &unpacked,
-				  &len);
-	if (!error)
+	s->over_budget = error == -E2BIG;
+	if (!error) {
 		error = elf_file_open(&debug, -1, unpacked, len, NULL);
+		if (!error && !debug_file_has(&debug, DEBUG_FILE_SYMBOLS)) {
+			elf_file_close(&debug);
+			error = -ENOENT;
+		}
+		if (error)
+			elf_budget_give(ELF_BUDGET_SYMBOLS, len);
+	}
 	s->no_memory |= error == -ENOMEM;
 	if (error)
 		return s->no_memory;
-	if (!debug_file_has(&debug, DEBUG_FILE_SYMBOLS)) {
-		elf_file_close(&debug);
-		return false;
-	}
+	s->ret_debug->taken = len;
 	s->ret_debug->elf = debug;
 	s->ret_debug->fd = -1;
 	s->ret_debug->memory = TAKE_PTR(unpacked);
@@ -309,7 +339,7 @@ int debug_file_find(const struct debug_file_query *query, struct debug_file *ret
 		found = try_caches(&s) || (!s.no_memory && try_mini(&s));
 	if (s.no_memory)
 		return -ENOMEM;
-	return found ? 0 : -ENOENT;
+	return found ? 0 : s.over_budget ? -E2BIG : -ENOENT;
 }
 
 void debug_file_close(struct debug_file *d)
@@ -317,6 +347,8 @@ void debug_file_close(struct debug_file *d)
 	elf_file_close(&d->elf);
 	cleanup_close(&d->fd);
 	free(d->memory);
+	elf_budget_give(ELF_BUDGET_SYMBOLS, d->taken);
+	d->taken = 0;
 	d->memory = NULL;
 	d->fd = -1;
 }

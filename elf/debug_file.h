@@ -45,6 +45,7 @@ struct debug_file {
 	int fd; /* -1: unpacked to memory */
 	enum debug_file_place place;
 	unsigned char *memory;
+	uint64_t taken;      /* bytes of memory, from ELF_BUDGET_SYMBOLS */
 	char path[PATH_MAX]; /* inside its root; "" for a file in memory */
 };
 
@@ -71,7 +72,8 @@ struct debug_file_query {
  * search. These are IMAGE.dbg and IMAGE.debug in each root, then the caches (elf/debug_cache.h),
  * then, for symbols, MiniDebugInfo. Lines are not searched if the image has its own.
  *
- * Returns 0 (the caller closes *ret_debug), -ENOENT or -ENOMEM.
+ * Returns 0 (the caller closes *ret_debug), -ENOENT, -E2BIG (MiniDebugInfo does not fit in
+ * ELF_BUDGET_SYMBOLS now) or -ENOMEM.
  */
 int debug_file_find(const struct debug_file_query *query, struct debug_file *ret_debug);
 void debug_file_close(struct debug_file *d);

@@ -292,6 +292,7 @@ static enum audit_reason audit_image_reason(const struct audit_work *w,
 		[IMAGE_REASON_NO_SYMBOLS] = AUDIT_NO_SYMBOLS,
 		[IMAGE_REASON_OTHER_KERNEL] = AUDIT_KERNEL_OTHER,
 		[IMAGE_REASON_FILE_SYSTEM] = AUDIT_FILE_SYSTEM,
+		[IMAGE_REASON_MEMORY] = AUDIT_MEMORY,
 	};
 	bool is_stripped = audit_stripped(w->in->lookup_cache, image);
 

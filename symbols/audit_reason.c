@@ -44,6 +44,8 @@ static const struct audit_words {
 			       "`profcpu postprocess --allow-fs TYPE DIR`"},
 	[AUDIT_UNREADABLE] = {"unreadable", "its file is damaged or cannot be read",
 			      "replace it with an intact copy, then `profcpu postprocess DIR`"},
+	[AUDIT_MEMORY] = {"memory", "its symbols need more memory than is left for symbols",
+			  "`profcpu postprocess DIR` with more memory"},
 	[AUDIT_NO_FORMAT] = {"no-format", "its file is neither an ELF file nor a .NET image", NULL},
 	[AUDIT_NO_R2R] = {"no-r2r", "the .NET image has no readable ReadyToRun tables or metadata",
 			  NULL},

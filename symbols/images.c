@@ -452,11 +452,16 @@ static int images_open_file(struct images *im, uint32_t image)
 	if (r == -ENOMEM)
 		return r;
 	im->stats.opened += !r;
-	s->unread = r && r != -EBADMSG && r != -ENOTSUP;
+	/* Names that were read are kept; those that are missing may come with more memory. */
+	bool over_limit = !r && s->elf && s->elf->symbols_error == -E2BIG;
+
+	s->unread = over_limit || (r && r != -EBADMSG && r != -ENOTSUP);
 	im->stats.replaced += r == -ESTALE;
 	im->stats.missing += s->unread && r != -ESTALE;
 	images_note_why(im, key,
-			s->unread ? images_reason_unread(r) : images_reason_nameless(path, s));
+			over_limit  ? IMAGE_REASON_MEMORY
+			: s->unread ? images_reason_unread(r)
+				    : images_reason_nameless(path, s));
 	return 0;
 }
 

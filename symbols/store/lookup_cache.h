@@ -36,6 +36,7 @@ enum image_reason {
 	IMAGE_REASON_OTHER_KERNEL, /* another kernel runs now */
 	IMAGE_REASON_NO_DBG,       /* stripped .NET native AOT: its publish made a debug file */
 	IMAGE_REASON_FILE_SYSTEM,  /* on one that may never answer */
+	IMAGE_REASON_MEMORY,       /* too little memory is left for its symbols */
 	IMAGE_REASONS,
 };
 

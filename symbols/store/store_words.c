@@ -20,6 +20,7 @@ static const char *const store_reasons[IMAGE_REASONS] = {
 	[IMAGE_REASON_OTHER_KERNEL] = "other-kernel",
 	[IMAGE_REASON_NO_DBG] = "no-dbg",
 	[IMAGE_REASON_FILE_SYSTEM] = "file-system",
+	[IMAGE_REASON_MEMORY] = "memory",
 };
 
 const char *store_word_kind(enum image_kind kind)

@@ -1,6 +1,7 @@
 #include "symbols/symtab/elf_symbols.h"
 
 #include "base/cleanup.h"
+#include "elf/budget.h"
 #include "symbols/symtab/symtab_finish.h"
 
 #include <elf.h>
@@ -12,6 +13,13 @@
 /* Limits of made-up slot names, which are copied: a small file could demand much memory. */
 #define SLOT_NAME_MAX 4096
 #define SLOT_NAMES_BYTES_MAX ((size_t)64 << 20)
+
+/*
+ * Bytes of memory for a symbol until symtab_finish returns, and those that stay: its entry, its
+ * piece, and what sorts them.
+ */
+#define SYMBOL_BYTES_READING 176
+#define SYMBOL_BYTES (sizeof(struct symtab_entry) * 5 / 4 + sizeof(struct symtab_piece) + 8)
 
 /* The files, the table and the tags of a load. */
 struct loading {
@@ -26,6 +34,8 @@ struct loading {
 	/* Sections of the image with code that .NET compiled ahead of time; NULL: none */
 	const struct elf_section *managed[2];
 	unsigned char *dynsym; /* the image's, if it was read; its names are in strings */
+	uint64_t taken;        /* bytes of ELF_BUDGET_SYMBOLS */
+	uint64_t kept;         /* of these, bytes of names, which stay */
 };
 
 static uint8_t tag(const struct loading *l, enum symbol_source source)
@@ -155,19 +165,35 @@ static int take_symbol(struct loading *l, Elf64_Sym *sym, uint8_t source)
 			  0);
 }
 
+static int take(struct loading *l, uint64_t bytes)
+{
+	int r = elf_budget_take(ELF_BUDGET_SYMBOLS, bytes);
+
+	l->taken += r ? 0 : bytes;
+	return r;
+}
+
+/* Read a section, within the budget. */
+static int read_section(struct loading *l, const struct elf_file *f,
+			const struct elf_section *section, unsigned char **ret_data)
+{
+	int r = take(l, section->bytes);
+
+	return r ? r
+		 : elf_file_read(f, section->file_off, section->bytes, ELF_FILE_SECTION_BYTES_MAX,
+				 ret_data);
+}
+
 /* Read a symbol table and its names. Both are set after an error too, if they were read. */
-static int read_table(const struct elf_file *f, const struct elf_section *section,
-		      unsigned char **ret_symbols, unsigned char **ret_strings)
+static int read_table(struct loading *l, const struct elf_file *f,
+		      const struct elf_section *section, unsigned char **ret_symbols,
+		      unsigned char **ret_strings)
 {
 	if (!section->link || section->link >= f->nsections)
 		return -EBADMSG;
-	const struct elf_section *strings = &f->sections[section->link];
-	int error = elf_file_read(f, section->file_off, section->bytes, ELF_FILE_SECTION_BYTES_MAX,
-				  ret_symbols);
+	int error = read_section(l, f, section, ret_symbols);
 
-	return error ? error
-		     : elf_file_read(f, strings->file_off, strings->bytes,
-				     ELF_FILE_SECTION_BYTES_MAX, ret_strings);
+	return error ? error : read_section(l, f, &f->sections[section->link], ret_strings);
 }
 
 /*
@@ -178,14 +204,17 @@ static int load_table(struct loading *l, const struct elf_section *section, uint
 		      unsigned char **ret_symbols, unsigned char **ret_strings)
 {
 	const struct elf_file *f = l->from;
-	int error = read_table(f, section, ret_symbols, ret_strings);
+	uint64_t n = section->bytes / symbol_bytes(f);
+	int error = read_table(l, f, section, ret_symbols, ret_strings);
 
+	if (!error)
+		error = take(l, n * SYMBOL_BYTES_READING);
 	if (error)
 		return error;
 	const unsigned char *data = *ret_symbols;
 	const struct elf_section *strings = &f->sections[section->link];
-	uint64_t n = section->bytes / symbol_bytes(f);
 
+	l->kept += strings->bytes;
 	l->strings = (const char *)*ret_strings;
 	l->string_bytes = strings->bytes;
 	error = symtab_reserve(l->table, n + n / 4); /* leave room for .dynsym and slots */
@@ -205,6 +234,11 @@ static int add_slot(struct loading *l, const char *name, uint64_t file_off, uint
 
 	if (len < 0 || l->table->names.total_bytes > SLOT_NAMES_BYTES_MAX)
 		return 0;
+	int r = take(l, (uint64_t)len + 1);
+
+	if (r)
+		return r;
+	l->kept += (uint64_t)len + 1;
 	return symtab_add(l->table,
 			  &(struct symtab_entry){.start = file_off,
 						 .end = file_off + bytes,
@@ -271,13 +305,14 @@ static int add_slots(struct loading *l, const struct elf_section *dynsym,
 	int error = 0;
 
 	if (!syms) {
-		error = read_table(f, dynsym, &other_syms, &other_strings);
+		error = read_table(l, f, dynsym, &other_syms, &other_strings);
 		syms = other_syms;
 		strings = (const char *)other_strings;
 	}
 	if (!error)
-		error = elf_file_read(f, relocs->file_off, relocs->bytes,
-				      ELF_FILE_SECTION_BYTES_MAX, &rels);
+		error = read_section(l, f, relocs, &rels);
+	if (!error)
+		error = take(l, relocs->bytes / step * SYMBOL_BYTES_READING);
 	slot_sizes(f, plt, &at, &slot);
 	at += plt->file_off;
 	for (uint64_t i = 0; !error && i < relocs->bytes / step; i++, at += slot) {
@@ -290,7 +325,7 @@ static int add_slots(struct loading *l, const struct elf_section *dynsym,
 		if (sym.st_name < str->bytes)
 			error = add_slot(l, strings + sym.st_name, at, slot);
 	}
-	return error == -ENOMEM ? error : 0;
+	return error == -ENOMEM || error == -E2BIG ? error : 0;
 }
 
 /*
@@ -338,13 +373,26 @@ static int load_all(struct loading *l, struct elf_symbols *s)
 		l->from = l->image;
 	const struct elf_section *dynsym = elf_file_section(l->from, ".dynsym", SHT_DYNSYM);
 
-	if (dynsym && (!error || error == -ENOENT))
-		error = load_table(l, dynsym, tag(l, SYMBOL_DYNSYM), &dynamic, &s->strings[1]);
+	/* Without memory for the larger table, the smaller one may still fit. */
+	if (dynsym && (!error || error == -ENOENT || error == -E2BIG)) {
+		int r = load_table(l, dynsym, tag(l, SYMBOL_DYNSYM), &dynamic, &s->strings[1]);
+
+		error = r || error == -ENOENT ? r : error;
+	}
 	if (dynsym && !error && l->from == l->image)
 		l->dynsym = dynamic;
 	if (!error && l->table->entries.len)
 		error = load_plt(l);
 	return error;
+}
+
+/* Keep of the budget only what the table keeps of memory. */
+static void give_back(struct loading *l, struct elf_symbols *s)
+{
+	uint64_t kept = l->kept + s->table->entries.len * SYMBOL_BYTES;
+
+	s->taken = kept < l->taken ? kept : l->taken;
+	elf_budget_give(ELF_BUDGET_SYMBOLS, l->taken - s->taken);
 }
 
 int elf_symbols_load(const struct elf_file *image, const struct elf_file *debug,
@@ -362,6 +410,8 @@ int elf_symbols_load(const struct elf_file *image, const struct elf_file *debug,
 	if (!error) {
 		l.table = s.table;
 		error = load_all(&l, &s);
+		s.taken = l.taken;
+		s.over_limit = error == -E2BIG;
 		if (!error || s.table->entries.len) {
 			int finished = symtab_finish(s.table, 0);
 
@@ -373,6 +423,7 @@ int elf_symbols_load(const struct elf_file *image, const struct elf_file *debug,
 		elf_symbols_free(&s);
 		return error;
 	}
+	give_back(&l, &s);
 	*ret_symbols = s;
 	return 0;
 }
@@ -383,5 +434,6 @@ void elf_symbols_free(struct elf_symbols *s)
 		symbol_provider_free(&s->table->provider);
 	free(s->strings[0]);
 	free(s->strings[1]);
+	elf_budget_give(ELF_BUDGET_SYMBOLS, s->taken);
 	*s = (struct elf_symbols){0};
 }

@@ -15,6 +15,8 @@
 struct elf_symbols {
 	struct symtab *table;      /* by file offset */
 	unsigned char *strings[2]; /* the names of .symtab and .dynsym; the table borrows them */
+	uint64_t taken;            /* bytes of both, from ELF_BUDGET_SYMBOLS */
+	bool over_limit;           /* a part was left out, over a limit */
 };
 
 /* The debug file beside the mapped file. */
@@ -28,7 +30,8 @@ enum elf_symbols_debug {
 /*
  * Loads the symbols of the mapped file `image`; an absent image has segments and no sections. If
  * debug is not NULL, .symtab comes from it. Each symbol gets source as its tag unless source is
- * SYMBOL_NONE. Returns 0, -ENOENT (no symbols), -E2BIG, -ENOMEM or -errno of reading.
+ * SYMBOL_NONE. Returns 0, -ENOENT (no symbols), -E2BIG (over a limit or over
+ * ELF_BUDGET_SYMBOLS), -ENOMEM or -errno of reading.
  */
 int elf_symbols_load(const struct elf_file *image, const struct elf_file *debug,
 		     enum elf_symbols_debug kind, enum symbol_source source,

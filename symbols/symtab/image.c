@@ -1,6 +1,7 @@
 #include "symbols/symtab/image.h"
 
 #include "base/cleanup.h"
+#include "elf/budget.h"
 #include "elf/debug_file.h"
 #include "symbols/symtab/elf_symbols.h"
 
@@ -19,10 +20,12 @@ static int load_symbols(struct image *image, const struct elf_file *f,
 	if (error == -ENOMEM)
 		return error;
 	if (error) {
-		image->symbols_error = error == -ENOENT ? 0 : error;
+		image->symbols_error = error == -ENOENT ? image->symbols_error : error;
 		return 0;
 	}
 	image->symbols = &symbols.table->provider;
+	image->symbols_taken = symbols.taken;
+	image->symbols_error = symbols.over_limit ? -E2BIG : image->symbols_error;
 	memcpy(image->strings, symbols.strings, sizeof(image->strings));
 	return 0;
 }
@@ -60,6 +63,8 @@ static int make_image(const struct elf_file *f, const char *path, const struct o
 				.image = f, .path = path, .roots = roots, .nroots = nroots},
 			&debug);
 	bool has_debug = !error;
+
+	image->symbols_error = error == -E2BIG ? error : 0;
 
 	if (error != -ENOMEM)
 		error = load_symbols(image, f, has_debug ? &debug : NULL, source);
@@ -145,6 +150,7 @@ void image_free(struct image *image)
 	symbol_provider_free(image->symbols);
 	free(image->strings[0]);
 	free(image->strings[1]);
+	elf_budget_give(ELF_BUDGET_SYMBOLS, image->symbols_taken);
 	free(image->segments);
 	free(image);
 }

@@ -31,7 +31,8 @@ struct image {
 	/* enum debug_file_place: the place of the debug file, if there is one */
 	int debug_place;
 	unsigned char *strings[2]; /* private: memory of the symbols' names */
-	/* 0, or the -errno that kept profcpu from reading an existing table */
+	uint64_t symbols_taken;    /* private: bytes of ELF_BUDGET_SYMBOLS */
+	/* 0, or the -errno that kept profcpu from reading an existing table, or a part of it */
 	int symbols_error;
 };
 

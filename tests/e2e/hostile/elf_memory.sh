@@ -7,10 +7,10 @@
 need_release
 need_root
 need_sampling
-need gcc objcopy setpriv
+need gcc objcopy readelf setpriv strip xz
 # shellcheck source=tests/e2e/memory_group.sh
 . "$TESTS/e2e/memory_group.sh"
-OWN_MIB=48 FILES=30
+OWN_MIB=48 FILES=12
 chmod 755 .
 
 # Calls spin() of each library for a moment, again and again.
@@ -34,24 +34,28 @@ int main(int argc, char **argv)
 C
 # Nothing but call frame information leads to its caller: the frame pointer is 0, and the stack has no return address nearby.
 cat >spin.c <<'C'
-__asm__(".text\n.globl spin\n.type spin,@function\nspin:\npush %rbp\nsub $4096,%rsp\nxor %ebp,%ebp\nmov $20000000,%eax\n"
-	"1: dec %eax\njnz 1b\nadd $4096,%rsp\npop %rbp\nret\n.size spin,.-spin\n");
+__asm__(".text\n.globl spin\n.type spin,@function\nspin:\ncall work\nret\n.size spin,.-spin\n"
+	".type work,@function\nwork:\npush %rbp\nsub $4096,%rsp\nxor %ebp,%ebp\nmov $20000000,%eax\n"
+	"1: dec %eax\njnz 1b\nadd $4096,%rsp\npop %rbp\nret\n.size work,.-work\n");
 C
 gcc -O0 -o main main.c -ldl || fail "the program does not build"
 gcc -shared -fPIC -Wl,--build-id=sha1 -o spin.so spin.c || fail "the library does not build"
 
-# attack NAME LIBRARY...: records the program with the libraries, names the recording and folds it.
+# attack NAME: records the program with copies of NAME.so, names the recording and folds it.
 attack() {
-	local target name=$1
-	shift
-	start "$name" setpriv --reuid=65534 --regid=65534 --clear-groups ./main "$@"
+	local target i name=$1 libraries=()
+	for ((i = 0; i < FILES; i++)); do
+		cp --sparse=always "$name.so" "$name$i.so"
+		libraries+=("./$name$i.so")
+	done
+	start "$name" setpriv --reuid=65534 --regid=65534 --clear-groups ./main "${libraries[@]}"
 	target=$STARTED
 	sleep 1
 	kill -0 "$target" || fail "$name: the program ended: $(cat "$name.log")"
-	measure "$PROFCPU" collect -q -p "$target" -F 299 -d 6 -o "$name.rec"
+	measure "$PROFCPU" collect -q -p "$target" -F 299 -d 4 -o "$name.rec"
 	report "$name: collect"
 	[ "$(report_number "$name.rec" samples)" -gt 100 ] || fail "$name: too few samples"
-	measure "$PROFCPU" postprocess -q --offline "$name.rec"
+	measure "$PROFCPU" postprocess -q --no-download "$name.rec"
 	report "$name: postprocess"
 	measure "$PROFCPU" fold "$name.rec" >"$name.folded"
 	report "$name: fold"
@@ -68,10 +72,39 @@ head -c $((200 << 20)) /dev/zero >zeros
 objcopy --add-section .debug_frame=zeros spin.so unpacked.so && objcopy --compress-debug-sections=zlib unpacked.so packed.so ||
 	fail "objcopy does not add a packed section"
 rm zeros unpacked.so
-libraries=()
-for ((i = 0; i < FILES; i++)); do
-	cp packed.so "packed$i.so"
-	libraries+=("./packed$i.so")
-done
-attack packed "${libraries[@]}"
+attack packed
 [ "$(report_number packed.rec file_size)" -gt 0 ] || fail "no stack lacks rules of such files: $(cat packed.rec/report.json)"
+rm packed*.so
+
+# 24 MiB of names of symbols, as a hole. With more memory, they are read.
+le64() { # NUMBER
+	local i
+	# shellcheck disable=SC2059 # it is made here
+	for ((i = 0; i < 64; i += 8)); do
+		printf "\\x$(printf %02x $(($1 >> i & 255)))"
+	done
+}
+put() { dd of=sparse.so bs=1 seek="$1" conv=notrunc status=none; } # OFFSET
+cp spin.so sparse.so
+chmod u+w sparse.so
+read -r section at bytes < <(readelf -SW sparse.so | sed -n 's/^ *\[ *\([0-9]*\)\] \.strtab *STRTAB *[0-9a-f]* \([0-9a-f]*\) \([0-9a-f]*\) .*/\1 0x\2 0x\3/p')
+headers=$(readelf -hW sparse.so | sed -n 's/.*Start of section headers: *\([0-9]*\).*/\1/p')
+[ -n "$bytes" ] && [ -n "$headers" ] || fail "the library has no names: $(readelf -SW sparse.so)"
+dd if=spin.so bs=1 skip=$((at)) count=$((bytes)) status=none | put $((1 << 20))
+le64 $((1 << 20)) | put $((headers + 64 * section + 24))
+le64 $((24 << 20)) | put $((headers + 64 * section + 32))
+truncate -s $((32 << 20)) sparse.so
+attack sparse
+grep -q 'its symbols need more memory than is left for symbols' sparse.rec/report.json ||
+	fail "the report does not say why names are missing: $(cat sparse.rec/report.json)"
+! grep -q ';work ' sparse.folded || fail "the names of symbols were read in spite of the limit"
+"$PROFCPU" postprocess -q --no-download sparse.rec 2>err || fail "postprocess with more memory: exit $?: $(cat err)"
+grep -q ';work ' sparse.rec/folded_stacks.out || fail "with more memory, names are still missing: $(head -n 3 sparse.rec/folded_stacks.out)"
+rm sparse*.so
+
+# Packed symbols (MiniDebugInfo) of 55 MiB. Their file is a library with symbols.
+head -c $((55 << 20)) /dev/zero >zeros
+objcopy --add-section .pad=zeros spin.so padded.so && xz -9 -c padded.so >padded.xz && strip -o stripped.so spin.so &&
+	objcopy --add-section .gnu_debugdata=padded.xz stripped.so mini.so || fail "objcopy does not add packed symbols"
+rm zeros padded.so
+attack mini

@@ -2,6 +2,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "elf/debug_file.h"
+#include "elf/budget.h"
 #include "elf/elf_file.h"
 #include "symbols/symtab/image.h"
 
@@ -560,6 +561,36 @@ static void damaged_files_are_harmless(void **state)
 	}
 }
 
+static void symbols_of_all_images_share_a_limit(void **state)
+{
+	const uint64_t limit = 64 << 10, before = elf_budget_left(ELF_BUDGET_SYMBOLS);
+	struct image *images[100] = {0}, *again;
+	size_t n = 0, named = 0;
+
+	(void)state;
+	assert_true(before > limit);
+	elf_budget_limit(ELF_BUDGET_SYMBOLS, limit);
+	for (; n < 100; n++) {
+		assert_int_equal(
+			image_from_memory(elf64.data, elf64.len, SYMBOL_NONE, &images[n], NULL), 0);
+		assert_true(!images[n]->symbols_error || images[n]->symbols_error == -E2BIG);
+		if (images[n]->symbols_error)
+			break;
+		named++;
+	}
+	assert_true(n < 100 && named > 10);
+	/* There is room again after other images were closed. */
+	for (size_t i = 0; i < n / 2; i++)
+		image_free(images[i]);
+	assert_int_equal(image_from_memory(elf64.data, elf64.len, SYMBOL_NONE, &again, NULL), 0);
+	assert_int_equal(again->symbols_error, 0);
+	image_free(again);
+	for (size_t i = n / 2; i <= n; i++)
+		image_free(images[i]);
+	assert_int_equal(elf_budget_left(ELF_BUDGET_SYMBOLS), limit);
+	elf_budget_limit(ELF_BUDGET_SYMBOLS, before);
+}
+
 /* libelf allocates memory for each section that the header states. */
 static void too_many_sections_cost_no_memory(void **state)
 {
@@ -608,6 +639,7 @@ int main(void)
 		ROOT_TEST(links_do_not_lead_out_of_the_root),
 		ROOT_TEST(a_build_id_is_read_alone),
 		cmocka_unit_test(damaged_files_are_harmless),
+		cmocka_unit_test(symbols_of_all_images_share_a_limit),
 		cmocka_unit_test(too_many_sections_cost_no_memory),
 	};
 
