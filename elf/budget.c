@@ -6,7 +6,8 @@
 #include <stdatomic.h>
 
 /* A budget is one of so many parts of the memory that is left. */
-static const uint64_t parts[ELF_BUDGETS] = {[ELF_BUDGET_SECTIONS] = 8, [ELF_BUDGET_SYMBOLS] = 4};
+static const uint64_t parts[ELF_BUDGETS] = {
+	[ELF_BUDGET_SECTIONS] = 8, [ELF_BUDGET_SYMBOLS] = 4, [ELF_BUDGET_PAGES] = 8};
 
 /* The limit is 0 until it is needed. */
 static struct {
@@ -40,6 +41,11 @@ int elf_budget_take(enum elf_budget budget, uint64_t bytes)
 			return -E2BIG;
 	} while (!atomic_compare_exchange_weak(&budgets[budget].taken, &taken, taken + bytes));
 	return 0;
+}
+
+void elf_budget_add(enum elf_budget budget, uint64_t bytes)
+{
+	atomic_fetch_add(&budgets[budget].taken, bytes);
 }
 
 void elf_budget_give(enum elf_budget budget, uint64_t bytes)

@@ -11,11 +11,15 @@
 enum elf_budget {
 	ELF_BUDGET_SECTIONS, /* unpacked sections of CFI and DWARF: an eighth */
 	ELF_BUDGET_SYMBOLS,  /* symbols, with the memory to read them, MiniDebugInfo: a quarter */
+	ELF_BUDGET_PAGES,    /* pages of CFI that can be read again: an eighth */
 	ELF_BUDGETS,
 };
 
 /* Takes bytes. Returns 0 or -E2BIG: too few are left, and nothing is taken. */
 int elf_budget_take(enum elf_budget budget, uint64_t bytes);
+
+/* Takes bytes even if too few are left. The caller then frees what it can. */
+void elf_budget_add(enum elf_budget budget, uint64_t bytes);
 
 /* Gives back bytes that were taken. */
 void elf_budget_give(enum elf_budget budget, uint64_t bytes);

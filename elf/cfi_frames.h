@@ -2,8 +2,8 @@
  * The call frame information of one ELF image: which FDE covers an address. Unwinding takes the
  * FDE's rules, naming takes the bounds of its function, which survive when symbols are stripped.
  * .eh_frame takes precedence; .debug_frame covers the rest. Opening reads little more than headers.
- * Bytes read are limited: above CFI_RESIDENT_MAX all are dropped, and read again when needed. One
- * thread uses it.
+ * Bytes read are limited: above CFI_RESIDENT_MAX all are dropped, and read again when needed. If
+ * all images together exceed ELF_BUDGET_PAGES, that limit is CFI_RESIDENT_MIN. One thread uses it.
  */
 #ifndef ELF_CFI_FRAMES_H
 #define ELF_CFI_FRAMES_H

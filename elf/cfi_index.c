@@ -78,7 +78,10 @@ void cfi_index_drop(struct cfi_index *x)
 
 static void bound_memory(struct cfi_index *x)
 {
-	if (x->section->resident + (x->header ? x->header->resident : 0) > CFI_RESIDENT_MAX)
+	uint64_t resident = x->section->resident + (x->header ? x->header->resident : 0);
+
+	if (resident > CFI_RESIDENT_MAX ||
+	    (resident > CFI_RESIDENT_MIN && !elf_budget_left(ELF_BUDGET_PAGES)))
 		cfi_index_drop(x);
 }
 
@@ -302,7 +305,8 @@ static void read_whole(struct cfi_index *x)
 	uint64_t bytes = x->header_count * HEADER_ROW;
 	const unsigned char *at;
 
-	if (x->rows || bytes > CFI_WHOLE_BYTES_MAX || x->lookups++ < CFI_WHOLE_AFTER)
+	if (x->rows || bytes > CFI_WHOLE_BYTES_MAX || x->lookups++ < CFI_WHOLE_AFTER ||
+	    bytes > elf_budget_left(ELF_BUDGET_PAGES))
 		return;
 	x->lookups = 0;
 	if (cfi_section_need(x->header, x->header_at, bytes, &at))

@@ -18,7 +18,8 @@
 #define CFI_FDE_HEAD_MAX ((uint64_t)4 << 10) /* bytes of an FDE before its program */
 /* FDEs to go back from an address: earlier ones may be longer and cover it. */
 #define CFI_OVERLAP_MAX 16
-#define CFI_RESIDENT_MAX ((uint64_t)8 << 20) /* bytes of a section in memory */
+#define CFI_RESIDENT_MAX ((uint64_t)8 << 20)  /* bytes of a section in memory */
+#define CFI_RESIDENT_MIN ((uint64_t)64 << 10) /* the same without ELF_BUDGET_PAGES */
 /* Lookups before the whole sorted table is read, so that it is searched without further checks. */
 #define CFI_WHOLE_AFTER 64
 #define CFI_WHOLE_BYTES_MAX ((uint64_t)2 << 20) /* of such a table */

@@ -1,5 +1,6 @@
 #include "elf/cfi_section.h"
 
+#include "elf/budget.h"
 #include "elf/cfi_entry.h"
 
 #include <elf.h>
@@ -115,17 +116,24 @@ int cfi_sections_of(const struct elf_file *elf, struct cfi_sections *ret_section
 	return r;
 }
 
+static void forget(struct cfi_section *s)
+{
+	elf_pages_forget(&s->pages);
+	elf_budget_give(ELF_BUDGET_PAGES, s->resident);
+	s->resident = 0;
+}
+
 void cfi_sections_close(struct cfi_sections *s)
 {
-	elf_pages_forget(&s->header.pages);
-	elf_pages_forget(&s->eh_frame.pages);
-	elf_pages_forget(&s->debug_frame.pages);
+	forget(&s->header);
+	forget(&s->eh_frame);
+	forget(&s->debug_frame);
 }
 
 int cfi_section_need(struct cfi_section *s, uint64_t off, uint64_t len,
 		     const unsigned char **ret_at)
 {
-	uint64_t bytes = s->pages.bytes;
+	uint64_t bytes = s->pages.bytes, had = s->resident;
 
 	if (off > bytes || len > bytes - off)
 		return -EBADMSG;
@@ -135,6 +143,7 @@ int cfi_section_need(struct cfi_section *s, uint64_t off, uint64_t len,
 	int r = elf_pages_need(&s->pages, s->fd, from, (to < bytes ? to : bytes) - from,
 			       &s->resident);
 
+	elf_budget_add(ELF_BUDGET_PAGES, s->resident - had);
 	if (!r)
 		*ret_at = s->pages.data + off;
 	return r;
@@ -142,8 +151,6 @@ int cfi_section_need(struct cfi_section *s, uint64_t off, uint64_t len,
 
 void cfi_section_drop(struct cfi_section *s)
 {
-	if (!s->pages.have)
-		return;
-	elf_pages_forget(&s->pages);
-	s->resident = 0;
+	if (s->pages.have)
+		forget(s);
 }

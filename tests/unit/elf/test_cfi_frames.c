@@ -1,13 +1,16 @@
 #include "elf/cfi_frames.h"
 
+#include "elf/budget.h"
 #include "tests/unit/cfi_image.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 #include <unistd.h>
 
@@ -66,6 +69,43 @@ static void bounds_of_our_own_functions_are_found(void **state)
 	assert_int_equal(cfi_frames_find(f, UINT64_MAX, &again), -ENOENT);
 	cfi_frames_free(f);
 	close(other);
+}
+
+static void little_memory_keeps_few_pages_in_memory(void **state)
+{
+	Dl_info libc;
+	int fd = dladdr((void *)(uintptr_t)gnu_get_libc_version, &libc)
+			 ? open(libc.dli_fname, O_RDONLY | O_CLOEXEC)
+			 : -1;
+	struct cfi_frames *f;
+	struct elf_file elf;
+
+	(void)state;
+	assert_int_equal(elf_file_open(&elf, fd, NULL, 0, NULL), 0);
+	for (int little = 0; little < 2; little++) {
+		uint64_t most = 0, left = elf_budget_left(ELF_BUDGET_PAGES);
+		struct cfi_place place;
+
+		assert_int_equal(cfi_frames_open(&elf, &f), 0);
+		for (uint64_t at = 0; at < elf.bytes; at += 64) {
+			assert_int_equal(cfi_frames_find(f, at, &place), 0);
+			uint64_t resident =
+				f->sections.eh_frame.resident + f->sections.header.resident;
+
+			assert_true(little || left - elf_budget_left(ELF_BUDGET_PAGES) == resident);
+			most = resident > most ? resident : most;
+		}
+		/* One lookup reads a few pieces. */
+		if (little)
+			assert_true(most <= CFI_RESIDENT_MIN + 4 * CFI_READ_AHEAD);
+		else if (most <= CFI_RESIDENT_MIN + 4 * CFI_READ_AHEAD)
+			fail_msg("%llu bytes are too few for this test", (unsigned long long)most);
+		cfi_frames_free(f);
+		assert_int_equal(elf_budget_left(ELF_BUDGET_PAGES), left);
+		elf_budget_limit(ELF_BUDGET_PAGES, 1);
+	}
+	elf_file_close(&elf);
+	close(fd);
 }
 
 /* The frames of an image with this .eh_frame at AT. */
@@ -169,6 +209,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bounds_of_our_own_functions_are_found),
+		cmocka_unit_test(little_memory_keeps_few_pages_in_memory),
 		cmocka_unit_test(damaged_tables_give_their_readable_rows),
 		cmocka_unit_test(functions_in_any_order_are_found),
 		cmocka_unit_test(functions_of_32_bit_images_are_found),
