@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,28 +49,109 @@ int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_len)
 	return 0;
 }
 
-int file_open_regular(int dir_fd, const char *path, int *ret_fd)
+static bool file_is_trusted(const struct stat *st)
 {
-	AUTO_CLOSE int fd = -1;
+	return !st->st_uid || st->st_uid == geteuid();
+}
+
+/* Whether another user may have put this link, or this second name of a file, into the directory.
+ */
+static bool file_is_planted(const struct stat *dir, const struct stat *st)
+{
+	bool shared =
+		(dir->st_mode & S_IWOTH) || ((dir->st_mode & S_IWGRP) && dir->st_gid != getegid());
+	bool second = st->st_nlink > 1 && (shared || !file_is_trusted(dir));
+
+	if (S_ISLNK(st->st_mode))
+		return second || !file_is_trusted(st);
+	return S_ISREG(st->st_mode) && second && !(st->st_mode & S_IROTH) &&
+	       (shared || st->st_uid != dir->st_uid);
+}
+
+/*
+ * Replaces *path by the target of its link, in buf; unchanged if it is none. Reads the link that
+ * was checked, so that it cannot be exchanged.
+ */
+static int file_follow(int dir_fd, const struct stat *dir, const char **path, char buf[PATH_MAX])
+{
+	AUTO_CLOSE int link = openat(dir_fd, *path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	const char *slash = strrchr(*path, '/');
+	size_t at = slash ? (size_t)(slash + 1 - *path) : 0;
 	struct stat st;
+
+	if (link < 0 || fstat(link, &st))
+		return -errno;
+	if (!S_ISLNK(st.st_mode))
+		return 0;
+	if (file_is_planted(dir, &st))
+		return -ELOOP;
+	if (at >= PATH_MAX)
+		return -ENAMETOOLONG;
+	ssize_t n = readlinkat(link, "", buf + at, PATH_MAX - at);
+
+	if (n < 0 || (size_t)n >= PATH_MAX - at)
+		return n < 0 ? -errno : -ENAMETOOLONG;
+	buf[at + (size_t)n] = 0;
+	memcpy(buf, *path, at);
+	*path = buf[at] == '/' ? buf + at : buf;
+	return 0;
+}
+
+/* type: S_IFREG or S_IFDIR. error: the one for another type. */
+static int file_open_type(int dir_fd, const char *path, mode_t type, int error, int *ret_fd)
+{
+	char target[PATH_MAX];
+	const char *place = path;
+	AUTO_CLOSE int fd = -1;
+	struct stat dir = {0}, st;
+	bool chosen = dir_fd == AT_FDCWD;
+	int r = chosen                ? 0
+		: fstat(dir_fd, &dir) ? -errno
+				      : file_follow(dir_fd, &dir, &place, target);
+
+	if (r)
+		return r;
+	bool follow = chosen || place != path;
 
 	/*
 	 * Check before the open, because opening alone can act on a device: it rewinds a tape or
 	 * starts a watchdog.
 	 */
-	if (fstatat(dir_fd, path, &st, 0))
+	if (fstatat(dir_fd, place, &st, follow ? 0 : AT_SYMLINK_NOFOLLOW))
 		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
-	fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if ((st.st_mode & S_IFMT) != type)
+		return error;
+	fd = openat(dir_fd, place,
+		    O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
 	if (fd < 0)
-		return errno == ENXIO ? -EINVAL : -errno; /* a socket has replaced it */
+		return errno == ENXIO ? error : -errno; /* a socket has replaced it */
 	if (fstat(fd, &st))
 		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EINVAL;
+	if ((st.st_mode & S_IFMT) != type)
+		return error;
+	if (!follow && file_is_planted(&dir, &st))
+		return -ELOOP;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
+}
+
+int file_open_regular(int dir_fd, const char *path, int *ret_fd)
+{
+	return file_open_type(dir_fd, path, S_IFREG, -EINVAL, ret_fd);
+}
+
+int file_open_dir(int dir_fd, const char *path, int *ret_fd)
+{
+	return file_open_type(dir_fd, path, S_IFDIR, -ENOTDIR, ret_fd);
+}
+
+const char *file_open_error(int error)
+{
+	return error == -EINVAL ? "it is not a regular file"
+	       : error == -ELOOP
+		       ? "another user may have linked it to a file that only we may read; "
+			 "copy the file there, or run profcpu as that user"
+		       : strerror(-error);
 }
 
 int file_read_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data, size_t *ret_len)

@@ -18,8 +18,18 @@ int file_read_fd(int fd, size_t max_bytes, char **ret_data, size_t *ret_len);
  * Opens a regular file for reading and follows links. Any other kind of file is refused before it
  * is opened: a FIFO could hang, opening a device could have side effects. 0; -EINVAL: not a regular
  * file; -errno. The caller closes *ret_fd.
+ *
+ * In a directory dir_fd, other users may have put the file there to have us read another one for
+ * them. -ELOOP: a link that neither root nor we own; or a hard link to a file that the owner of
+ * the directory may not be able to read. With AT_FDCWD the path is the user's choice.
  */
 int file_open_regular(int dir_fd, const char *path, int *ret_fd);
+
+/* The same for a directory in dir_fd, for reading its entries. */
+int file_open_dir(int dir_fd, const char *path, int *ret_fd);
+
+/* Like strerror, for an error of the two functions above. */
+const char *file_open_error(int error);
 
 /* Like file_read_fd, for a regular file by path, relative to the directory dir_fd (or AT_FDCWD). */
 int file_read_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data, size_t *ret_len);

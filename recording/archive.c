@@ -227,7 +227,8 @@ static int archive_put_below(struct archive_writer *w, int fd, const char *full,
 	return r;
 }
 
-/* Adds a file, or a directory with everything below it. Omits other kinds. */
+/* Adds a file, or a directory with everything below it. Omits other kinds, also links of other
+ * users. */
 static int archive_put(struct archive_writer *w, int dir_fd, const char *name, const char *full,
 		       int depth)
 {
@@ -239,11 +240,17 @@ static int archive_put(struct archive_writer *w, int dir_fd, const char *name, c
 		return 0;
 	if (depth > ARCHIVE_DEPTH_MAX)
 		return archive_fail(w, -ENAMETOOLONG, "directories are too deep for the archive");
-	AUTO_CLOSE int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	AUTO_CLOSE int fd = -1;
+	int r = S_ISDIR(st.st_mode) ? file_open_dir(dir_fd, name, &fd)
+				    : file_open_regular(dir_fd, name, &fd);
 
-	if (fd < 0 || fstat(fd, &st))
-		return archive_fail(w, -errno, "a file to archive cannot be opened");
-	int r = archive_put_header(w, full, &st);
+	if (r == -ELOOP)
+		return 0;
+	if (!r && fstat(fd, &st))
+		r = -errno;
+	if (r)
+		return archive_fail(w, r, "a file to archive cannot be opened");
+	r = archive_put_header(w, full, &st);
 
 	if (r)
 		return r;

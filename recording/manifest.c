@@ -261,7 +261,7 @@ int recording_manifest_read(int dir_fd, struct recording_manifest *ret_m, struct
 	if (r == -E2BIG)
 		return parse_fail(err, -EBADMSG, "it is too large", MANIFEST_BYTES_MAX);
 	if (r)
-		return parse_fail(err, r, "it cannot be read", 0);
+		return parse_fail(err, r, file_open_error(r), 0);
 	return recording_manifest_parse(text, len, ret_m, err);
 }
 

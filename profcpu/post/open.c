@@ -83,7 +83,7 @@ static void open_samples(struct post_source *s, int dir_fd, const char *path)
 	s->has_samples = !r;
 	if (r && (r != -ENOENT || s->manifest.unwound))
 		log_warn("%s/%s: cannot be used: %s; the grades of stacks are not known", path,
-			 RECORDING_SAMPLES, err.what ? err.what : strerror(-r));
+			 RECORDING_SAMPLES, err.what ? err.what : file_open_error(r));
 }
 
 /* Opens offcpu.idx. Without it, waits still have their lengths and stacks. */
@@ -99,7 +99,17 @@ static void open_offcpu(struct post_source *s, int dir_fd, const char *path)
 	s->has_offcpu = !r;
 	if (r && r != -ENOENT)
 		log_warn("%s/%s: cannot be used: %s; wakers and the times of threads are not known",
-			 path, RECORDING_OFFCPU, err.what ? err.what : strerror(-r));
+			 path, RECORDING_OFFCPU, err.what ? err.what : file_open_error(r));
+}
+
+/* Opens symbols/. Without it, names come from this machine. */
+static void open_symbols(struct post_source *s, int dir_fd, const char *path)
+{
+	int r = file_open_dir(dir_fd, RECORDING_SYMBOLS, &s->store_fd);
+
+	if (r && r != -ENOENT)
+		log_warn("%s/%s: cannot be used: %s; its names are not known", path,
+			 RECORDING_SYMBOLS, file_open_error(r));
 }
 
 int post_open_recording(const char *path, struct post_source *s)
@@ -115,14 +125,13 @@ int post_open_recording(const char *path, struct post_source *s)
 	}
 	if (r) {
 		log_error("%s is not a recording: cannot open its %s: %s", path,
-			  RECORDING_PERF_DATA,
-			  r == -EINVAL ? "it is not a regular file" : strerror(-r));
+			  RECORDING_PERF_DATA, file_open_error(r));
 		return r;
 	}
 	r = open_check_size(s, path);
 	if (r)
 		return r;
-	s->store_fd = openat(s->dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	open_symbols(s, s->dir_fd, path);
 	r = recording_manifest_read(s->dir_fd, &s->manifest, &err);
 
 	s->has_manifest = !r;
@@ -172,7 +181,7 @@ static void open_beside(struct post_source *s, const char *path)
 	if (dir_fd < 0 || recording_manifest_read(dir_fd, &s->manifest, NULL))
 		return;
 	s->has_manifest = true;
-	s->store_fd = openat(dir_fd, RECORDING_SYMBOLS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	open_symbols(s, dir_fd, dir);
 	open_report_damage(s, dir);
 	open_samples(s, dir_fd, dir);
 	open_offcpu(s, dir_fd, dir);

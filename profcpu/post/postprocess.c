@@ -91,6 +91,21 @@ static void postprocess_take_times(struct recording_manifest *m, const struct pr
 	m->duration_ns = span.last_ns - span.first_ns;
 }
 
+/* Opens perf.data to change it in place. Other names of the file may be those of other users. */
+static int postprocess_open_to_change(const struct post_source *source, int *ret_fd)
+{
+	AUTO_CLOSE int fd = openat(source->dir_fd, RECORDING_PERF_DATA,
+				   O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if (st.st_nlink > 1)
+		return -EMLINK;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
 /*
  * Completes the header of a killed recorder's perf.data, so that perf opens it too, and marks the
  * recording finished. Leaves recordings of other programs unchanged.
@@ -108,9 +123,11 @@ static void postprocess_repair(struct post_source *source, const char *dir,
 				 dir, RECORDING_PERF_DATA);
 		return;
 	}
-	AUTO_CLOSE int fd =
-		openat(source->dir_fd, RECORDING_PERF_DATA, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	int r = fd < 0 ? -errno : perfdata_repair(fd, NULL, &err);
+	AUTO_CLOSE int fd = -1;
+	int r = postprocess_open_to_change(source, &fd);
+
+	if (!r)
+		r = perfdata_repair(fd, NULL, &err);
 
 	if (r) {
 		log_warn("cannot repair %s/%s: %s%s%s%s; profcpu can read it, perf may refuse it",
@@ -144,9 +161,11 @@ static bool postprocess_blank_copies(const struct post_source *source, const cha
 						  : "libdw cannot unwind them here");
 		return false;
 	}
-	AUTO_CLOSE int fd =
-		openat(source->dir_fd, RECORDING_PERF_DATA, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	int r = fd < 0 ? -errno : perfdata_blank_copies(fd, &err);
+	AUTO_CLOSE int fd = -1;
+	int r = postprocess_open_to_change(source, &fd);
+
+	if (!r)
+		r = perfdata_blank_copies(fd, &err);
 
 	if (r)
 		log_warn("%s/%s: cannot blank the copies of stacks of 32-bit programs: %s%s%s%s",

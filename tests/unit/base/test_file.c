@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -280,6 +281,58 @@ static void holes_contain_no_data(void **state)
 	unlinkat(dir_fd, "holes", 0);
 }
 
+/* Opens NAME as file_open_regular does, and returns the error. */
+static int open_error(int at, const char *name)
+{
+	AUTO_CLOSE int fd = -1;
+
+	return file_open_regular(at, name, &fd);
+}
+
+static void links_of_other_users_are_not_followed(void **state)
+{
+	AUTO_CLOSE int below = -1;
+
+	(void)state;
+	if (geteuid())
+		skip();
+	put("private", "secret");
+	assert_int_equal(fchmodat(dir_fd, "private", 0600, 0), 0);
+	assert_int_equal(mkdirat(dir_fd, "theirs", 0755), 0);
+	assert_int_equal(symlinkat("../private", dir_fd, "theirs/link"), 0);
+	assert_int_equal(symlinkat("..", dir_fd, "theirs/dir"), 0);
+	assert_int_equal(linkat(dir_fd, "private", dir_fd, "theirs/name", 0), 0);
+	/* Ours, in a directory of ours; also by a path through it */
+	assert_int_equal(file_open_dir(dir_fd, "theirs", &below), 0);
+	assert_int_equal(open_error(below, "link"), 0);
+	assert_int_equal(open_error(below, "name"), 0);
+	assert_int_equal(open_error(dir_fd, "theirs/link"), 0);
+	/* In a directory of another user, or in one that others write to */
+	assert_int_equal(fchown(below, 12345, 12345), 0);
+	assert_int_equal(open_error(below, "link"), 0);
+	assert_int_equal(open_error(below, "name"), -ELOOP);
+	assert_int_equal(fchown(below, 0, 0), 0);
+	assert_int_equal(fchmod(below, 01777), 0);
+	assert_int_equal(open_error(below, "name"), -ELOOP);
+	assert_int_equal(fchmodat(dir_fd, "private", 0644, 0), 0);
+	assert_int_equal(open_error(below, "name"), 0);
+	/* Another user's link, whoever owns the directory; the command line may name it. */
+	assert_int_equal(fchownat(below, "link", 12345, 12345, AT_SYMLINK_NOFOLLOW), 0);
+	assert_int_equal(fchownat(below, "dir", 12345, 12345, AT_SYMLINK_NOFOLLOW), 0);
+	assert_int_equal(open_error(below, "link"), -ELOOP);
+	assert_int_equal(file_open_dir(below, "dir", &below), -ELOOP);
+	AUTO_FREE char *path = file_join(dir, "theirs/link");
+
+	assert_int_equal(open_error(AT_FDCWD, path), 0);
+	/* The user's own file may have several names. */
+	assert_int_equal(fchmodat(dir_fd, "private", 0600, 0), 0);
+	assert_int_equal(fchownat(dir_fd, "private", 12345, 12345, 0), 0);
+	assert_int_equal(fchown(below, 12345, 12345), 0);
+	assert_int_equal(fchmod(below, 0755), 0);
+	assert_int_equal(open_error(below, "name"), 0);
+	file_remove_contents(dir_fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +340,7 @@ int main(void)
 		cmocka_unit_test(a_directory_in_its_place_is_an_error),
 		cmocka_unit_test(only_files_of_killed_writers_are_removed),
 		cmocka_unit_test(only_regular_files_are_read),
+		cmocka_unit_test(links_of_other_users_are_not_followed),
 		cmocka_unit_test(positioned_io_is_complete_or_reports_why),
 		cmocka_unit_test(a_replaced_file_is_whole_or_the_old_one),
 		cmocka_unit_test(a_copy_begins_at_the_file_position_also_for_a_pipe),
