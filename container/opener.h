@@ -132,7 +132,12 @@ struct opener_place {
 	struct opener *opener; /* borrowed */
 	pid_t pid;             /* the process whose rights hold; 0: ours */
 	bool own;              /* our own root, not the process's */
+	bool by_uid;           /* own: if pid is not pinned, the rights of uid hold, not ours */
+	uid_t uid;
 };
+
+/* Our own root, for files beside one of opener_named_file; with the same rights. */
+struct opener_place opener_named_place(struct opener *o);
 
 /*
  * Like opener_file or opener_own_file, for a file that may not exist. Accepts each size, and counts

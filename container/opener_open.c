@@ -270,9 +270,19 @@ int opener_own_entry(struct opener *o, const char *path, int *ret_fd)
 	return r ? r : opener_reopen(fd, ret_fd);
 }
 
+struct opener_place opener_named_place(struct opener *o)
+{
+	return (struct opener_place){
+		.opener = o, .own = true, .by_uid = !geteuid(), .uid = OPENER_NOBODY};
+}
+
 int opener_place_open(const struct opener_place *place, const char *path, int *ret_fd)
 {
-	struct opener_request q = {.path = path, .max_bytes = UINT64_MAX, .probed = true};
+	const struct rights rights = {.uid = place->uid, .gid = OPENER_NOBODY};
+	struct opener_request q = {.rights = place->by_uid ? &rights : NULL,
+				   .path = path,
+				   .max_bytes = UINT64_MAX,
+				   .probed = true};
 
 	return place->own ? opener_open_in_own(place->opener, place->pid, &q, ret_fd)
 			  : opener_open_in_target(place->opener, place->pid, &q, ret_fd);

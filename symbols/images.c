@@ -338,20 +338,26 @@ static int images_open_precompiled(struct images *im, const struct image_key *ke
 	return r2r_image_open(&file, &beside, &s->precompiled, &err);
 }
 
-size_t images_roots(struct images *im, const struct images_source *s, struct opener_place roots[2])
+size_t images_roots(struct images *im, const struct images_source *s, const struct elf_file *file,
+		    struct opener_place roots[2])
 {
+	struct image_file_place place = images_place(im, s);
+	struct opener_place own = {.pid = place.later ? 0 : s->pid, .own = true};
+	struct build_id id;
 	size_t n = 0;
 	int root;
+
+	own.by_uid = place.has_uid || elf_file_build_id(file, &id) || !id.len;
+	own.uid = place.has_uid ? place.uid : OPENER_NOBODY;
 
 	if (!im->opener && !im->alone)
 		(void)opener_new(&im->alone);
 
-	if (im->opener && !opener_root(im->opener, s->pid, &root))
-		roots[n++] = (struct opener_place){im->opener, s->pid, false};
-	if (im->opener)
-		roots[n++] = (struct opener_place){im->opener, s->pid, true};
-	else if (im->alone)
-		roots[n++] = (struct opener_place){im->alone, 0, true};
+	if (im->opener && !place.later && !opener_root(im->opener, s->pid, &root))
+		roots[n++] = (struct opener_place){.opener = im->opener, .pid = s->pid};
+	own.opener = im->opener ? im->opener : im->alone;
+	if (own.opener)
+		roots[n++] = own;
 	return n;
 }
 
@@ -421,7 +427,9 @@ static int images_open_elf(struct images *im, uint32_t image, const char *path, 
 
 	if (r)
 		return r;
-	r = image_open(cached < 0 ? file : &copy, path, roots, images_roots(im, s, roots), &s->elf);
+	if (cached >= 0)
+		file = &copy;
+	r = image_open(file, path, roots, images_roots(im, s, file, roots), &s->elf);
 	if (cached >= 0)
 		elf_file_close(&copy);
 	return r;

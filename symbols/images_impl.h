@@ -158,9 +158,12 @@ int images_open_bundle(struct images *im, const struct image_key *key, struct im
 int images_open_beside(void *ctx, const char *name, struct pe_file *ret_file);
 
 /*
- * Gets the roots to search for debug files: the target's and ours. Returns their number.
+ * Gets the roots to search for debug files of an image: the target's and ours. Returns their
+ * number. The path is the target's choice, so rights are those of image_file_find. Our own rights
+ * open a file only if a build id shows that it belongs to the image.
  */
-size_t images_roots(struct images *im, const struct images_source *s, struct opener_place roots[2]);
+size_t images_roots(struct images *im, const struct images_source *s, const struct elf_file *file,
+		    struct opener_place roots[2]);
 
 /*
  * Notes why an image's source gives no names. key is that of an image in lookup_cache. A reason

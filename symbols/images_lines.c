@@ -147,7 +147,7 @@ static int images_open_lines(struct images *im, uint32_t image)
 	}
 	if (!s->elf)
 		return images_open_managed_lines(im, s, fd);
-	r = line_source_dwarf(file, path, roots, images_roots(im, s, roots), &s->lines);
+	r = line_source_dwarf(file, path, roots, images_roots(im, s, file, roots), &s->lines);
 	return r == -ENOMEM ? r : 0;
 }
 

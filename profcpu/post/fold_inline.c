@@ -127,7 +127,7 @@ static int fold_inline_open(struct fold_inline *in, const char *path,
 			    struct fold_inline_module *ret_module)
 {
 	struct fold_inline_module m = {.fd = -1};
-	struct opener_place root = {in->opener, 0, true};
+	struct opener_place root = opener_named_place(in->opener);
 	/* The text chose the path. perf writes absolute ones. */
 	int r = *path == '/' ? opener_named_file(in->opener, path, IMAGE_FILE_BYTES_MAX, &m.fd)
 			     : -ENOENT;

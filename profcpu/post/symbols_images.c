@@ -124,7 +124,8 @@ static int symbols_add_file(struct symbols_images *images, const char *path)
 static int symbols_add_map(struct symbols_images *images, struct opener *opener, pid_t pid,
 			   const struct proc_map *m)
 {
-	struct opener_place roots[2] = {{opener, pid, false}, {opener, pid, true}};
+	struct opener_place roots[2] = {{.opener = opener, .pid = pid},
+					{.opener = opener, .pid = pid, .own = true}};
 	AUTO_CLOSE int fd = -1;
 	struct opener_process process;
 	int r = opener_file(opener, pid, m->path, IMAGE_FILE_BYTES_MAX, &fd);
@@ -182,7 +183,7 @@ static int symbols_add_process(struct symbols_images *images, pid_t pid)
 static int symbols_add_recorded(struct symbols_images *images, struct opener *opener,
 				const struct symbolizer_image *from)
 {
-	struct opener_place root = {opener, 0, true};
+	struct opener_place root = opener_named_place(opener);
 	struct symbols_image image = {.build_id = from->build_id,
 				      .recorded = true,
 				      .stripped = from->stripped,

@@ -6,7 +6,7 @@
 . "$TESTS/e2e/lib.sh"
 need_root
 need_sampling
-need gcc setpriv nm mount
+need gcc setpriv nm mount objcopy
 
 chmod 755 . && mkdir private && chmod 700 private
 user=12345
@@ -82,6 +82,26 @@ wait $!
 for dir in hidden.later hidden.short; do
 	grep -q 'x[0-9]*\.so' "$dir/folded_stacks.out" || fail "$dir: no sample of the library: $(head -n 3 "$dir/folded_stacks.out")"
 	grep -rlE secret_name "$dir" && fail "$dir has names of a file that the target may not read"
+done
+
+echo "a debug link"
+gcc -O1 -Wl,--build-id=none -x c -o whole - <<'C' || fail "gcc"
+#include <time.h>
+__attribute__((noinline)) static long linked_name(long n) { long x = 1; for (volatile long i = 0; i < n; i++) x = x * 31 + i; return x; }
+int main(void) { time_t end = time(0) + 2; long x = 0; while (time(0) < end) x += linked_name(100000); return x == 1; }
+C
+objcopy --only-keep-debug whole x.debug && objcopy -S --add-gnu-debuglink=x.debug whole theirs/x || fail "objcopy"
+mkdir public && cp x.debug private && cp x.debug public && chmod 600 private/x.debug || fail "cp"
+"$PROFCPU" collect -q --record-only -F 499 -o linked -- setpriv --reuid=$user --regid=$user --clear-groups "$T/theirs/x" >log 2>&1 ||
+	fail "collect: $(cat log)"
+cp -r linked unknown && rm unknown/symbols/users
+for dir in linked unknown; do
+	for place in private public; do # the names of a file that everyone may read show that the link is followed
+		ln -sf "$T/$place/x.debug" theirs/x.debug && chown -h $user theirs/x.debug && cp -r $dir $dir.$place || fail "ln"
+		"$PROFCPU" postprocess -q $dir.$place >log 2>&1 || fail "postprocess: $(cat log)"
+	done
+	grep -rl linked_name $dir.private && fail "$dir has names of a debug file that the target may not read"
+	at_least "$(share_of $dir.public/folded_stacks.out ';linked_name ')" 80 || fail "$dir has no names of a readable debug file"
 done
 
 echo "root's private program"

@@ -250,9 +250,9 @@ static void a_silent_file_system_is_not_entered(void **state)
 		snprintf(path, sizeof(path), "%s/fuse/socket", dir);
 		assert_int_equal(opener_socket(o, pid, path, &fd), -EXDEV);
 		snprintf(path, sizeof(path), "%s/fuse/lib.debug", dir);
-		assert_int_equal(
-			opener_place_open(&(struct opener_place){o, pid, false}, path, &fd),
-			-EXDEV);
+		assert_int_equal(opener_place_open(&(struct opener_place){.opener = o, .pid = pid},
+						   path, &fd),
+				 -EXDEV);
 		opener_free(o);
 	}
 	/* Each file counts once; one that may not exist does not count. */
