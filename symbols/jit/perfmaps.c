@@ -3,12 +3,14 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "container/memory_left.h"
+#include "container/rights.h"
 #include "symbols/jit/perfmap.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Bytes of the perf maps of all processes. One process may take at most half of the bytes left. */
 #define JIT_PERFMAPS_BYTES_MAX ((uint64_t)16 << 30)
@@ -23,6 +25,8 @@
  */
 static int perfmaps_open_ended(struct jit_perfmaps *maps, int32_t pid, int *ret_fd)
 {
+	const uint32_t *uid = jit_users_uid(maps->users, pid);
+	const struct rights rights = {.uid = uid ? *uid : OPENER_NOBODY, .gid = OPENER_NOBODY};
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
 	char path[32];
@@ -36,6 +40,9 @@ static int perfmaps_open_ended(struct jit_perfmaps *maps, int32_t pid, int *ret_
 		return -errno;
 	if (!jit_users_may_own(maps->users, pid, &st))
 		return -EKEYREJECTED;
+	/* The user may have moved a file of root there. */
+	if (uid && !rights_may(&rights, fd, &st, R_OK))
+		return -EACCES;
 	if ((uint64_t)st.st_size > PERFMAP_BYTES_MAX)
 		return -E2BIG;
 	*ret_fd = TAKE_FD(fd);

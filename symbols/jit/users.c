@@ -60,10 +60,15 @@ bool jit_users_in_our_root(struct jit_users *users, int32_t pid, uint32_t *ret_u
 	return uid;
 }
 
-bool jit_users_may_own(struct jit_users *users, int32_t pid, const struct stat *st)
+const uint32_t *jit_users_uid(struct jit_users *users, int32_t pid)
 {
 	users_read(users);
-	const uint32_t *uid = hashmap_get(&users->uids, (uint32_t)pid);
+	return hashmap_get(&users->uids, (uint32_t)pid);
+}
+
+bool jit_users_may_own(struct jit_users *users, int32_t pid, const struct stat *st)
+{
+	const uint32_t *uid = jit_users_uid(users, pid);
 
 	return st->st_nlink <= 1 &&
 	       (!st->st_uid || st->st_uid == geteuid() || (uid && st->st_uid == *uid));

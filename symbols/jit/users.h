@@ -40,6 +40,9 @@ struct jit_users {
 	struct hashmap our_root; /* PIDs whose last entry has it, to uids */
 };
 
+/* The recorded user of a process; NULL: unknown. Borrowed. */
+const uint32_t *jit_users_uid(struct jit_users *users, int32_t pid);
+
 /*
  * Whether the file of a process that has ended may be its own. Anyone can leave a file in /tmp.
  * Accepts root's and ours, and that of the recorded user. Refuses a second name of a file: its

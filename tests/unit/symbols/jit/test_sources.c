@@ -213,6 +213,7 @@ struct perfmap {
 	const char *why; /* reason why it is not read; NULL: it is read */
 	uid_t uid;       /* owner; 0: this user */
 	bool linked;     /* it has a second name */
+	mode_t mode;     /* 0: 0600 */
 };
 
 /* Files that processes of these PIDs left, read on the recording's machine. */
@@ -241,6 +242,7 @@ static void assert_perfmaps(const struct fixture *f, const struct perfmap *maps,
 			assert_int_equal(maps[i].bytes ? ftruncate(fd, maps[i].bytes) : 0, 0);
 			assert_int_equal(maps[i].uid ? fchown(fd, maps[i].uid, (gid_t)-1) : 0, 0);
 			assert_int_equal(maps[i].linked ? link(path, second) : 0, 0);
+			assert_int_equal(maps[i].mode ? fchmod(fd, maps[i].mode) : 0, 0);
 			close(fd);
 		}
 		assert_int_equal(jit_sources_provider(s, PID + i, &names), 0);
@@ -267,12 +269,12 @@ static void assert_perfmaps(const struct fixture *f, const struct perfmap *maps,
 static void a_refused_perf_map_has_a_reason(void **state)
 {
 	static const struct perfmap maps[] = {
-		{"1000 10 f\n", 0, NULL, 0, false},
-		{NULL, 0, "its perf map is not a regular file, or has no valid line", 0, false},
-		{"", 0, "its perf map is not a regular file, or has no valid line", 0, false},
+		{"1000 10 f\n", 0, NULL, 0, false, 0},
+		{NULL, 0, "its perf map is not a regular file, or has no valid line", 0, false, 0},
+		{"", 0, "its perf map is not a regular file, or has no valid line", 0, false, 0},
 		{"1000 10 f\n", (off_t)4 << 30, "its perf map exceeds 4 GiB; truncate or remove it",
-		 0, false},
-		{"/dev/null", 0, "its perf map cannot be read", 0, false},
+		 0, false, 0},
+		{"/dev/null", 0, "its perf map cannot be read", 0, false, 0},
 	};
 
 	assert_perfmaps(*state, maps, 5);
@@ -283,26 +285,33 @@ static void a_refused_perf_map_has_a_reason(void **state)
 	"and "                                                                                  \
 	"run `profcpu postprocess` again"
 
+#define NOT_READABLE                                                                           \
+	"access to its perf map is denied; its own user must be able to read it, and profcpu " \
+	"needs CAP_SYS_PTRACE and CAP_DAC_OVERRIDE"
+
 /* After the end of a process anybody can leave a file with its PID. */
 static void a_perf_map_of_another_user_is_refused(void **state)
 {
 	static const struct perfmap maps[] = {
-		{"1000 10 recorded\n", 0, NULL, 4321, false},
-		{"1000 10 other\n", 0, NOT_ITS_OWN, 4322, false},
-		{"1000 10 unknown\n", 0, NOT_ITS_OWN, 4321, false},
-		{"1000 10 later\n", 0, NULL, 4323, false},
-		{"1000 10 linked\n", 0, NOT_ITS_OWN, 0, true},
-		{"1000 10 ours\n", 0, NULL, 0, false},
+		{"1000 10 recorded\n", 0, NULL, 4321, false, 0},
+		{"1000 10 other\n", 0, NOT_ITS_OWN, 4322, false, 0},
+		{"1000 10 unknown\n", 0, NOT_ITS_OWN, 4321, false, 0},
+		{"1000 10 later\n", 0, NULL, 4323, false, 0},
+		{"1000 10 linked\n", 0, NOT_ITS_OWN, 0, true, 0},
+		{"1000 10 ours\n", 0, NULL, 0, false, 0},
+		{"1000 10 root's, private\n", 0, NOT_READABLE, 0, false, 0},
+		{"1000 10 root's, public\n", 0, NULL, 0, false, 0644},
 	};
-	static const struct jit_user users[] = {
-		{PID, 0, 4321}, {PID + 1, 0, 4321}, {PID + 3, 0, 4322}, {PID + 3, 0, 4323}};
+	static const struct jit_user users[] = {{PID, 0, 4321},     {PID + 1, 0, 4321},
+						{PID + 3, 0, 4322}, {PID + 3, 0, 4323},
+						{PID + 6, 0, 4321}, {PID + 7, 0, 4321}};
 	struct fixture *f = *state;
 
 	if (geteuid())
 		skip(); /* only root can give files away */
 	for (size_t i = 0; i < sizeof(users) / sizeof(*users); i += 2)
 		assert_int_equal(jit_users_add(f->dir_fd, &users[i], 2), 0);
-	assert_perfmaps(f, maps, 6);
+	assert_perfmaps(f, maps, 8);
 	/* Without the file only root's and our own count. A part of an entry is none. */
 	assert_int_equal(unlinkat(f->dir_fd, JIT_USERS_FILE, 0), 0);
 	assert_perfmaps(f, maps + 1, 1);
@@ -442,11 +451,11 @@ static void names_in_another_root_do_not_depend_on_earlier_lookups(void **state)
 static void sparse_perf_maps_leave_room_for_others(void **state)
 {
 	static const struct perfmap maps[] = {
-		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL, 0, false},
-		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL, 0, false},
-		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL, 0, false},
-		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL, 0, false},
-		{"1000 10 f\n", 0, NULL, 0, false},
+		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL, 0, false, 0},
+		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL, 0, false, 0},
+		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL, 0, false, 0},
+		{"1000 10 f\n", ((off_t)4 << 30) - 1, NULL, 0, false, 0},
+		{"1000 10 f\n", 0, NULL, 0, false, 0},
 	};
 
 	assert_perfmaps(*state, maps, 5);
