@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "base/printable.h"
 #include "base/replace.h"
 
 #include <errno.h>
@@ -181,21 +182,31 @@ static int read_u64(struct json *j, uint64_t max, uint64_t *ret_x)
 	return r;
 }
 
+/* Reads a text that outputs may show: printable, and cut if it is too long. */
+static int read_text(struct json *j, char **text_at)
+{
+	AUTO_FREE char *raw = NULL;
+	char text[RECORDING_TEXT_MAX + 1];
+	bool cut;
+	int r = json_string(j, &raw);
+
+	if (r)
+		return r;
+	text[printable_copy(raw, strlen(raw), RECORDING_TEXT_MAX, text, &cut)] = 0;
+	free(*text_at);
+	*text_at = strdup(text);
+	return *text_at ? 0 : -ENOMEM;
+}
+
 static int read_field(struct json *j, const struct field *f, void *at)
 {
 	uint64_t x = 0;
-	char *text = NULL;
 	int r;
 
 	switch (f->kind) {
 	case FIELD_TEXT:
 	case FIELD_RARE_TEXT:
-		r = json_string(j, &text);
-		if (!r) {
-			free(*(char **)at);
-			*(char **)at = text;
-		}
-		return r;
+		return read_text(j, at);
 	case FIELD_INT:
 		r = read_u64(j, INT32_MAX, &x);
 		*(int *)at = (int)x;

@@ -55,6 +55,9 @@ bool recording_is_derived(const char *name);
 #define RECORDING_KILLED "killed"
 #define RECORDING_RINGS_FREE "unlimited" /* the recorder had CAP_IPC_LOCK */
 
+/* Bytes of a text of the manifest; a longer one is cut when it is read (base/printable.h). */
+#define RECORDING_TEXT_MAX 1024
+
 /* Contents of manifest.json. The struct owns its texts (recording_manifest_free). */
 struct recording_manifest {
 	int format;
@@ -88,8 +91,8 @@ struct recording_manifest {
 int recording_manifest_write(int dir_fd, const struct recording_manifest *m);
 
 /*
- * Reads the manifest. 0; -ENOENT: no manifest, only a perf.data; -EBADMSG; -ENOTSUP: a newer
- * format; -errno.
+ * Reads the manifest. Its texts are printable, because outputs show them. 0; -ENOENT: no manifest,
+ * only a perf.data; -EBADMSG; -ENOTSUP: a newer format; -errno.
  */
 int recording_manifest_read(int dir_fd, struct recording_manifest *ret_m, struct parse_error *err);
 /* Like recording_manifest_read, from a text in memory. */

@@ -68,6 +68,20 @@ record dump -F 999 -- "$BUILD/helpers/jit_writer" 1 "dump$esc$(printf 'J%.0s' {1
 outputs dump
 grep -q ';dump\\x1b\[2JJ*\.\.\.' dump.full || fail "no name of the jitdump: $(cut -c -200 dump.full)"
 
+# The title of a recording's manifest
+python3 - dump/manifest.json <<'PY' || fail "manifest.json cannot be changed"
+import json, sys
+with open(sys.argv[1]) as f:
+    manifest = json.load(f)
+manifest['target'] = 'title\x1b]0;x\x07\u202e' + 'L' * 60000
+with open(sys.argv[1], 'w') as f:
+    json.dump(manifest, f)
+PY
+"$PROFCPU" postprocess dump >postprocess.log 2>&1 || fail "postprocess: $(cat postprocess.log)"
+"$PROFCPU" flamegraph -o dump.svg dump 2>flamegraph.log || fail "flamegraph: $(cat flamegraph.log)"
+clean dump/*.svg dump/report.json dump.svg postprocess.log flamegraph.log
+grep -q 'title\\x1b\]0;x\\x07.*L\.\.\.' dump/flamegraph.svg || fail "no title: $(head -c 3000 dump/flamegraph.svg)"
+
 # A running process, in lists and messages; -p prints its name in several places.
 start hostile "$prog" 20
 wait_for 10 grep -q 'co' "/proc/$STARTED/comm" || fail "the program did not start"

@@ -50,7 +50,7 @@ static void a_manifest_is_read_as_it_was_written(void **state)
 	assert_int_equal(recording_manifest_read(fd, &back, NULL), 0);
 	assert_int_equal(back.format, RECORDING_FORMAT);
 	assert_string_equal(back.tool, text_tool);
-	assert_string_equal(back.host, text_host);
+	assert_string_equal(back.host, "h\"\\\\x0a\\x01\xc3\xa9"); /* printable */
 	assert_string_equal(back.target, "");
 	assert_string_equal(back.ring_memory, text_rings);
 	assert_string_equal(back.ended, text_ended);
@@ -90,6 +90,24 @@ static void fields_of_later_versions_are_skipped(void **state)
 	assert_string_equal(m.host, "\xc3\xa9\xf0\x9f\x98\x80/");
 	recording_manifest_free(&m);
 	assert_int_equal(parse("{\"format\": 2}", &m), -ENOTSUP);
+}
+
+static void texts_for_outputs_are_printable_and_bounded(void **state)
+{
+	(void)state;
+	struct recording_manifest m;
+	AUTO_FREE char *text = NULL;
+
+	assert_true(asprintf(&text,
+			     "{\"format\": 1, \"target\": \"\\u001b]0;x\\u0007%*d\", "
+			     "\"damage\": \"\\u202e\\u009b2J\"}",
+			     60000, 7) > 0);
+	assert_int_equal(parse(text, &m), 0);
+	assert_int_equal(strlen(m.target), RECORDING_TEXT_MAX);
+	assert_memory_equal(m.target, "\\x1b]0;x\\x07 ", 13);
+	assert_string_equal(m.target + RECORDING_TEXT_MAX - 3, "...");
+	assert_string_equal(m.damage, "\\xe2\\x80\\xae\\xc2\\x9b2J");
+	recording_manifest_free(&m);
 }
 
 static void damaged_manifests_are_refused(void **state)
@@ -146,6 +164,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_manifest_is_read_as_it_was_written),
 		cmocka_unit_test(fields_of_later_versions_are_skipped),
+		cmocka_unit_test(texts_for_outputs_are_printable_and_bounded),
 		cmocka_unit_test(damaged_manifests_are_refused),
 	};
 
