@@ -98,7 +98,6 @@ bool unwinder_forgets_code(const struct unwinder *u, const struct perfdata_recor
 		 processes_has_ended(u->tracker->processes, record->pid)));
 }
 
-/* The key of an image. */
 const struct image_key *unwinder_key(const struct unwinder *u, uint32_t image)
 {
 	return &u->tracker->options.lookup_cache->images.v[image].key;
@@ -133,10 +132,7 @@ static int find_file_at(struct unwinder *u, const struct image_key *key,
 	return image_file_find(&at, key, unwinder_path(u, key), ret_fd);
 }
 
-/*
- * Opens the file of an image. If its first process gives none, the sampled one may, or perf's copy,
- * as for naming.
- */
+/* Opens the file of an image in its first process, else the sampled one; else perf's copy. */
 static int find_file(struct unwinder *u, uint32_t number, const struct process_map *map,
 		     int *ret_fd)
 {
