@@ -13,8 +13,8 @@
 #include <sys/sysmacros.h>
 
 #define MAPS_TEXT_MAX ((size_t)256 << 20) /* of one process; more than a million mappings */
-#define MAPS_READ ((size_t)64 << 10)
-#define MAPS_BATCH 32 /* more than most processes have */
+#define MAPS_READ ((size_t)1 << 20)       /* in one question */
+#define MAPS_BATCH 32                     /* more than most processes have */
 #define MAPS_PATH 256
 
 /* As the kernel writes it (include/uapi/linux/perf_event.h). */
@@ -123,25 +123,27 @@ static int query_build_ids(void *question)
 	return 0;
 }
 
+/* Reads a piece of the text. 1: there may be more; 0; -errno. */
 static int read_text(void *question)
 {
 	struct maps_question *q = question;
 	int r = open_maps(q);
 
-	while (!r && q->len < MAPS_TEXT_MAX) {
-		if (vec_reserve(q, MAPS_READ))
-			return -ENOMEM;
-		ssize_t n = read(q->fd, q->v + q->len, q->cap - q->len - 1);
+	if (!r)
+		r = vec_reserve(q, MAPS_READ);
+	if (r)
+		return r;
+	size_t end = q->len + MAPS_READ - 1;
+	ssize_t n = 1;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		q->len += (size_t)n;
+	while (n && q->len < end) {
+		n = read(q->fd, q->v + q->len, end - q->len);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		q->len += n > 0 ? (size_t)n : 0;
 	}
-	if (!r && q->v)
-		q->v[q->len] = 0;
-	return r;
+	q->v[q->len] = 0;
+	return n > 0;
 }
 
 /* Returns fn's result. If there is no answer, q is empty. */
@@ -199,12 +201,16 @@ static int put_text(struct synth_maps *maps, struct synth_buf *b, pid_t pid,
 		    struct maps_question *q)
 {
 	struct proc_map m;
-	int r = ask_maps(pid, read_text, q);
+	int r = 1;
+
+	while (r > 0 && q->len < MAPS_TEXT_MAX)
+		r = ask_maps(pid, read_text, q);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
 	char *cursor = q->v;
 
-	if (r)
-		return r == -ENOMEM ? r : 0;
-	while (!r && cursor && proc_map_next(&cursor, &m))
+	r = 0;
+	while (!r && proc_map_next(&cursor, &m))
 		if (m.prot & PROT_EXEC)
 			r = put_map(maps, b, pid, &m, NULL, 0);
 	return r;
