@@ -136,7 +136,7 @@ void opener_without_setuid(struct opener *o)
 /*
  * Identifies /proc/PID/root without keeping a descriptor. 0, or the error why it is inaccessible.
  */
-static int opener_identify_root_now(pid_t pid, struct opener_root_key *key)
+static int opener_identify_root(pid_t pid, struct opener_root_key *key)
 {
 	char path[OPENER_PROC_PATH];
 	struct stat ns;
@@ -150,28 +150,6 @@ static int opener_identify_root_now(pid_t pid, struct opener_root_key *key)
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : errno == ENFILE ? -EMFILE : -errno;
 	return opener_root_key_of(fd, ns.st_ino, key);
-}
-
-struct opener_question {
-	pid_t pid;
-	struct opener_root_key key;
-	struct opener_pinned_root root;
-};
-
-static int opener_ask_key(void *question)
-{
-	struct opener_question *q = question;
-
-	return opener_identify_root_now(q->pid, &q->key);
-}
-
-static int opener_identify_root(pid_t pid, struct opener_root_key *key)
-{
-	struct opener_question q = {.pid = pid};
-	int r = ask(pid, opener_ask_key, NULL, &q, sizeof(q));
-
-	*key = q.key;
-	return r;
 }
 
 void opener_close_root(struct opener_pinned_root *root)
@@ -289,6 +267,11 @@ static int opener_open_root_now(pid_t pid, struct opener_pinned_root *ret_root)
 	return 0;
 }
 
+struct opener_question {
+	pid_t pid;
+	struct opener_pinned_root root;
+};
+
 static int opener_ask_root(void *question)
 {
 	struct opener_question *q = question;
@@ -311,29 +294,33 @@ int opener_open_root(pid_t pid, struct opener_pinned_root *ret_root)
 	return r;
 }
 
-/* Finds the process's root among the pinned ones, or pins it. */
-static int opener_root_take(struct opener *o, pid_t pid, uint32_t *ret_index)
+/* Finds the process's root among the pinned ones, or pins it. 0 or -errno; -ESRCH: it has ended. */
+static int opener_root_take(struct opener *o, pid_t pid, const struct opener_root_key *key,
+			    uint64_t start_ticks, uint32_t *ret_index)
 {
-	struct opener_root_key key = {0};
-	int r = opener_identify_root(pid, &key);
-
-	if (r)
-		return r;
 	for (uint32_t i = 0; i < o->roots.len; i++) {
-		if (o->roots.v[i].users && opener_same_root(&o->roots.v[i].key, &key)) {
+		if (o->roots.v[i].users && opener_same_root(&o->roots.v[i].key, key)) {
 			o->roots.v[i].users++;
 			*ret_index = i;
 			return 0;
 		}
 	}
 	uint32_t place = opener_free_slot(o);
+	uint64_t start;
 
 	if (place == OPENER_NO_ROOT)
 		return -EMFILE;
-	r = opener_open_root(pid, &o->roots.v[place]);
-	if (!r)
-		*ret_index = place;
-	return r;
+	int r = opener_open_root(pid, &o->roots.v[place]);
+
+	if (r)
+		return r;
+	/* The same process must have supplied it. */
+	if (proc_start_ticks(pid, &start) || start != start_ticks) {
+		opener_close_root(&o->roots.v[place]);
+		return -ESRCH;
+	}
+	*ret_index = place;
+	return 0;
 }
 
 struct opener_pinned *opener_find(const struct opener *o, pid_t pid)
@@ -349,31 +336,67 @@ static void opener_unpin(struct opener *o, struct opener_pinned *p)
 	rights_free(&p->rights);
 }
 
+struct opener_facts {
+	pid_t pid;
+	uint64_t start_ticks;
+	struct proc_status status;
+	struct rights rights;
+	struct opener_root_key key;
+	int key_error;
+};
+
+static void opener_drop_facts(void *facts)
+{
+	rights_free(&((struct opener_facts *)facts)->rights);
+}
+
+static int opener_ask_facts(void *facts)
+{
+	struct opener_facts *f = facts;
+	uint64_t start;
+	int r = proc_start_ticks(f->pid, &f->start_ticks);
+
+	if (!r)
+		r = rights_read(f->pid, &f->status, &f->rights);
+	if (r)
+		return r;
+	f->key_error = opener_identify_root(f->pid, &f->key);
+	/* The same process must have supplied all of this data. */
+	r = f->key_error == -ESRCH ? -ESRCH : proc_start_ticks(f->pid, &start);
+	if (!r && start != f->start_ticks)
+		r = -ESRCH;
+	if (r)
+		opener_drop_facts(f);
+	return r;
+}
+
 /* Describes the process and takes a reference to its root. 0; -ESRCH: it has ended or is ending. */
 static int opener_describe(struct opener *o, pid_t pid, struct opener_pinned *ret)
 {
-	struct opener_pinned p = {.pid = pid, .root = OPENER_NO_ROOT};
-	struct proc_status status;
-	uint64_t start;
-	int r = proc_start_ticks(pid, &p.process.start_ticks);
+	struct opener_facts f = {.pid = pid};
+	int r = ask(pid, opener_ask_facts, opener_drop_facts, &f, sizeof(f));
 
-	if (!r)
-		r = rights_read(pid, &status, &p.rights);
 	if (r)
 		return r;
-	p.process.ns_pid = status.ns_pid;
-	p.process.uid = status.uid;
-	p.root_error = opener_root_take(o, pid, &p.root);
+	struct opener_pinned p = {
+		.pid = pid,
+		.process = {.ns_pid = f.status.ns_pid,
+			    .uid = f.status.uid,
+			    .start_ticks = f.start_ticks},
+		.rights = f.rights,
+		.root = OPENER_NO_ROOT,
+		.root_error = f.key_error,
+	};
+
+	if (!p.root_error)
+		p.root_error = opener_root_take(o, pid, &f.key, f.start_ticks, &p.root);
 	p.process.other_root = p.root != OPENER_NO_ROOT && p.root != OPENER_OWN_ROOT;
-	/* The same process must have supplied all of this data. */
-	r = p.root_error == -ESRCH ? -ESRCH : proc_start_ticks(pid, &start);
-	if (!r && start != p.process.start_ticks)
-		r = -ESRCH;
-	if (r)
+	if (p.root_error == -ESRCH) {
 		opener_unpin(o, &p);
-	else
-		*ret = p;
-	return r;
+		return -ESRCH;
+	}
+	*ret = p;
+	return 0;
 }
 
 /* Chooses the entry that is used again: an old one, of a process that has ended if possible. */

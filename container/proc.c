@@ -210,25 +210,29 @@ int proc_link(pid_t pid, const char *name, char *text, size_t cap)
 struct proc_piece {
 	pid_t pid;
 	int fd; /* -1: not open yet */
+	bool last;
 	char *text;
 	size_t kept, got;
 };
 
+/* Fills the text. The kernel gives about a page at a time. */
 static int proc_read_piece(void *state)
 {
 	struct proc_piece *p = state;
-	ssize_t got;
 	int r = 0;
 
 	if (p->fd < 0)
 		p->fd = proc_open(p->pid, 0, "maps", &r);
-	if (r)
-		return r;
-	do
-		got = read(p->fd, p->text + p->kept, PROC_LINES_BYTES - p->kept);
-	while (got < 0 && errno == EINTR);
-	p->got = got < 0 ? 0 : (size_t)got;
-	return got < 0 ? -errno : 0;
+	for (p->got = 0; !r && !p->last && p->kept + p->got < PROC_LINES_BYTES;) {
+		size_t len = p->kept + p->got;
+		ssize_t n = read(p->fd, p->text + len, PROC_LINES_BYTES - len);
+
+		if (n < 0 && errno != EINTR)
+			r = -errno;
+		p->last = !n;
+		p->got += n > 0 ? (size_t)n : 0;
+	}
+	return r;
 }
 
 static void proc_drop_piece(void *state)
@@ -246,7 +250,7 @@ int proc_scan_maps(pid_t pid, const struct proc_maps_limit *limit,
 	size_t bytes = 0;
 	int r = p.text ? 0 : -ENOMEM;
 
-	while (!r) {
+	while (!r && !p.last) {
 		r = ask(pid, proc_read_piece, proc_drop_piece, &p, sizeof(p));
 		if (r == -ETIME)
 			return r;

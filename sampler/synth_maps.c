@@ -218,7 +218,10 @@ static int put_text(struct synth_maps *maps, struct synth_buf *b, pid_t pid,
 
 int synth_maps_put(struct synth_maps *maps, struct synth_buf *b, pid_t pid)
 {
-	struct maps_question q = {.fd = -1, .batch = calloc(MAPS_BATCH, sizeof(*q.batch))};
+	struct maps_question q = {.fd = -1, .batch = TAKE_PTR(maps->batch)};
+
+	if (!q.batch)
+		q.batch = calloc(MAPS_BATCH, sizeof(*q.batch));
 	int r = q.batch ? -ENOTTY : -ENOMEM;
 
 	snprintf(q.path, sizeof(q.path), "%s/%d/task/%d/maps", b->from.proc, pid, pid);
@@ -229,6 +232,7 @@ int synth_maps_put(struct synth_maps *maps, struct synth_buf *b, pid_t pid)
 		maps->no_query = true;
 		r = put_text(maps, b, pid, &q);
 	}
+	maps->batch = TAKE_PTR(q.batch);
 	drop_question(&q);
 	if (r != -E2BIG)
 		return r;
@@ -239,7 +243,9 @@ int synth_maps_put(struct synth_maps *maps, struct synth_buf *b, pid_t pid)
 
 void synth_maps_free(struct synth_maps *maps)
 {
-	if (maps)
+	if (maps) {
 		opener_free(maps->opener);
+		free(maps->batch);
+	}
 	free(maps);
 }

@@ -16,6 +16,7 @@ struct synth_maps {
 	bool no_query;         /* this kernel has only the text */
 	size_t bytes;          /* of the records of this process */
 	struct opener *opener; /* knows file systems; NULL: not needed yet */
+	struct procmap *batch; /* memory for the next process */
 };
 
 /*
