@@ -27,7 +27,7 @@ struct ask_thread {
 static struct {
 	pthread_mutex_t lock;
 	struct ask_thread *idle, *abandoned;
-	uint64_t waited_ns; /* without an answer */
+	uint64_t first_ns, waited_ns; /* of the waits over ASK_LATE_MS */
 	uint64_t silent;
 	size_t n_abandoned;
 } ask_threads = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -144,17 +144,33 @@ static bool ask_is_silent(pid_t pid)
 	return false;
 }
 
+/* The time for the next answer. A process may answer late each time, and others too. */
+static uint64_t ask_limit_ms(uint64_t now)
+{
+	uint64_t usual = ASK_WAITS_MS * NS_PER_MS;
+	uint64_t since = ask_threads.first_ns ? now - ask_threads.first_ns : 0;
+	uint64_t allowed = usual + since / ASK_WAITS_PART;
+
+	return ask_threads.waited_ns < allowed           ? ASK_WAIT_MS
+	       : ask_threads.waited_ns < allowed + usual ? ASK_LATE_MS
+							 : ASK_TOO_LATE_MS;
+}
+
 /* Waits for the answer; false: abandons the thread. */
 static bool ask_wait(struct ask_thread *t)
 {
 	uint64_t began = clock_monotonic_ns();
-	uint64_t limit =
-		ask_threads.waited_ns < ASK_WAITS_MS * NS_PER_MS ? ASK_WAIT_MS : ASK_LATE_MS;
-	const struct timespec at = clock_timespec(began + limit * NS_PER_MS);
+	const struct timespec at = clock_timespec(began + ask_limit_ms(began) * NS_PER_MS);
 
 	while (t->state != ASK_ANSWERED &&
 	       !pthread_cond_timedwait(&t->wake, &ask_threads.lock, &at))
 		;
+	uint64_t took = clock_monotonic_ns() - began;
+
+	if (t->state != ASK_ANSWERED || took > ASK_LATE_MS * NS_PER_MS) {
+		ask_threads.first_ns = ask_threads.first_ns ? ask_threads.first_ns : began;
+		ask_threads.waited_ns += took;
+	}
 	if (t->state == ASK_ANSWERED)
 		return true;
 	t->state = ASK_ABANDONED;
@@ -162,7 +178,6 @@ static bool ask_wait(struct ask_thread *t)
 	ask_threads.abandoned = t;
 	ask_threads.n_abandoned++;
 	ask_threads.silent++;
-	ask_threads.waited_ns += clock_monotonic_ns() - began;
 	return false;
 }
 

@@ -71,7 +71,8 @@ static ssize_t read_some(pid_t pid, const struct memory_piece *pieces, size_t n)
 		size_t left = (size_t)q.got - copied;
 		size_t len = left < pieces[i].len ? left : pieces[i].len;
 
-		memcpy(pieces[i].buf, q.copy + copied, len);
+		if (len)
+			memcpy(pieces[i].buf, q.copy + copied, len);
 		copied += len;
 	}
 	free(q.copy);

@@ -123,14 +123,13 @@ static int query_build_ids(void *question)
 	return 0;
 }
 
-/* Reads a piece of the text. 1: there may be more; 0; -errno. */
+/* Reads MAPS_READ more bytes of the text, for which there is memory. 1: there may be more; 0;
+ * -errno. */
 static int read_text(void *question)
 {
 	struct maps_question *q = question;
 	int r = open_maps(q);
 
-	if (!r)
-		r = vec_reserve(q, MAPS_READ);
 	if (r)
 		return r;
 	size_t end = q->len + MAPS_READ - 1;
@@ -203,10 +202,13 @@ static int put_text(struct synth_maps *maps, struct synth_buf *b, pid_t pid,
 	struct proc_map m;
 	int r = 1;
 
-	while (r > 0 && q->len < MAPS_TEXT_MAX)
+	while (r > 0 && q->len < MAPS_TEXT_MAX) {
+		if (vec_reserve(q, MAPS_READ))
+			return -ENOMEM;
 		r = ask_maps(pid, read_text, q);
+	}
 	if (r < 0)
-		return r == -ENOMEM ? r : 0;
+		return 0;
 	char *cursor = q->v;
 
 	r = 0;
