@@ -73,7 +73,10 @@ static void *ask_answer(void *ctx)
 		}
 		t->result = r;
 		t->state = ASK_ANSWERED;
+		/* After the lock, so that the other side does not wait for it. */
+		pthread_mutex_unlock(&ask_threads.lock);
 		pthread_cond_signal(&t->wake);
+		pthread_mutex_lock(&ask_threads.lock);
 	}
 	return NULL;
 }
@@ -205,7 +208,9 @@ int ask(pid_t pid, int (*fn)(void *state), void (*drop)(void *state), void *stat
 	t->fn = fn;
 	t->drop = drop;
 	t->state = ASK_CALLED;
+	pthread_mutex_unlock(&ask_threads.lock);
 	pthread_cond_signal(&t->wake);
+	pthread_mutex_lock(&ask_threads.lock);
 	if (ask_wait(t)) {
 		memcpy(state, t->data, bytes);
 		r = t->result;
