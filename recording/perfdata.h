@@ -153,6 +153,12 @@ struct perfdata_stats {
 int perfdata_open(int fd, struct perfdata **ret_data, struct parse_error *err);
 void perfdata_close(struct perfdata *d);
 
+/*
+ * Limits the memory for records that wait to be sorted and for compression to about `bytes`, if
+ * this is less than usual. A round that needs more is read again, or returned in a rougher order.
+ */
+void perfdata_limit_memory(struct perfdata *d, uint64_t bytes);
+
 /* Result of perfdata_merge. */
 struct perfdata_merged {
 	uint64_t files;         /* that were read, without records too */

@@ -279,6 +279,8 @@ int perfdata_read_header(struct perfdata *d, struct parse_error *err)
 	d->in.end_off = UINT64_MAX;
 	d->in.stop_off = UINT64_MAX;
 	d->pool.chunk_bytes = PERFDATA_CHUNK_BYTES;
+	d->pool.held_max = PERFDATA_HELD_BYTES_MAX;
+	d->queue.max = PERFDATA_QUEUE_MAX;
 	d->in.seekable = lseek(d->in.fd, 0, SEEK_CUR) >= 0;
 	if (d->in.seekable) {
 		(void)posix_fadvise(d->in.fd, 0, 0, POSIX_FADV_SEQUENTIAL);

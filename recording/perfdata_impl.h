@@ -24,10 +24,11 @@
 #define PERFDATA_CHUNK_BYTES ((size_t)2 << 20) /* bytes read at once: a huge page */
 /* Bytes of the smallest chunk: it must hold a record, the rest of another one and new records. */
 #define PERFDATA_CHUNK_LEAST ((size_t)4 * (PERFDATA_RECORD_BYTES_MAX + 1))
-/* Bytes of chunks in memory; above, records are read again or returned early. */
+/* Without perfdata_limit_memory: held_max, queue_max and the largest window of compression. */
 #define PERFDATA_HELD_BYTES_MAX ((size_t)64 << 20)
-/* Records in the queue; above, the older half is returned early. */
 #define PERFDATA_QUEUE_MAX ((size_t)1 << 20)
+#define PERFDATA_WINDOW_LOG_LEAST 23 /* 8 MiB: perf's, up to level 19 of its 22 */
+#define PERFDATA_WINDOW_LOG_MOST 27  /* zstd refuses more (ZSTD_WINDOWLOG_LIMIT_DEFAULT) */
 #define PERFDATA_META_BYTES_MAX ((size_t)256 << 20) /* names, ids, build ids */
 #define PERFDATA_EVENTS_MAX 16384
 #define PERFDATA_IDS_MAX ((size_t)8 << 20)              /* ids of all events */
@@ -51,6 +52,7 @@ struct perfdata_pool {
 	struct perfdata_chunk *unused;
 	size_t chunk_bytes; /* size of each chunk */
 	size_t held_bytes;  /* bytes of all chunks that have bytes, used or not */
+	size_t held_max;    /* above, records are read again or returned early */
 };
 
 /* A record in its chunk, not parsed. */
@@ -117,6 +119,7 @@ struct perfdata_queue {
 	VEC(struct perfdata_entry) entries;
 	VEC(struct perfdata_entry) merge_buffer; /* second array for merging */
 	VEC(uint32_t) runs;                      /* start of each run of ascending times */
+	size_t max;     /* records; above, the older half is returned early */
 	size_t at, due; /* entries[at..due) are sorted and can be returned */
 	/* Newest time of the previous round: the next FINISHED_ROUND releases records up to it. */
 	uint64_t next_flush_ns;

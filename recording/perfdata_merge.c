@@ -184,6 +184,8 @@ static int merge_open(struct merge *m, uint32_t index)
 	if (!d)
 		return parse_fail(m->err, -ENOMEM, "out of memory", 0);
 	d->pool.chunk_bytes = PERFDATA_CHUNK_LEAST;
+	d->pool.held_max = PERFDATA_HELD_BYTES_MAX;
+	d->queue.max = PERFDATA_QUEUE_MAX;
 	d->in.seekable = true;
 	d->in.end_off = UINT64_MAX;
 	d->in.stop_off = (uint64_t)st.st_size;

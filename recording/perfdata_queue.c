@@ -131,9 +131,9 @@ int perfdata_queue_flush(struct perfdata_queue *q, bool half)
 
 bool perfdata_queue_full(const struct perfdata *d)
 {
-	return d->queue.entries.len >= PERFDATA_QUEUE_MAX ||
+	return d->queue.entries.len >= d->queue.max ||
 	       (d->queue.entries.len &&
-		d->pool.held_bytes > PERFDATA_HELD_BYTES_MAX + 4 * d->pool.chunk_bytes);
+		d->pool.held_bytes > d->pool.held_max + 4 * d->pool.chunk_bytes);
 }
 
 void perfdata_queue_free(struct perfdata *d)

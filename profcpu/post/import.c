@@ -2,6 +2,7 @@
 
 #include "base/bigmem.h"
 #include "base/vec.h"
+#include "container/memory_left.h"
 #include "recording/perfdata_offcpu.h"
 
 #include <errno.h>
@@ -478,6 +479,9 @@ int post_import_perfdata(int fd, const struct import_options *options, struct pr
 			    .offcpu = options->offcpu,
 			    .perf_threads = options->perf_threads};
 	int r = in.data ? 0 : perfdata_open(fd, &in.data, &result.error);
+
+	if (!r)
+		perfdata_limit_memory(in.data, memory_left() / 2);
 
 	symbols.keep_cache = options->write_store_dir_fd >= 0 || options->ret_images;
 	if (!r)

@@ -133,27 +133,41 @@ static void put_rings(struct build *b, uint64_t rings, uint64_t n)
 	build_round(b);
 }
 
-static void a_round_larger_than_memory_keeps_its_order(void **state)
+/* limit: of the memory; 0: the usual one. */
+static void check_large_round(uint64_t samples, uint64_t limit, uint64_t out_of_order)
 {
 	struct build_event e = plain_event();
 	struct build b = {0};
-	uint64_t want[2600];
+	static uint64_t want[2600];
 
-	(void)state;
-	for (size_t i = 0; i < 2600; i++)
+	for (size_t i = 0; i < samples; i++)
 		want[i] = i + 1;
 	build_file(&b, &e, 1);
-	put_rings(&b, 2, 1300); /* 83 MB */
+	put_rings(&b, 2, samples / 2);
 	build_data_end(&b);
 	int fd = build_fd(&b);
 	struct perfdata *d = open_fd(fd);
 
-	samples_are(d, want, 2600, 0);
-	assert_int_equal(perfdata_stats(d)->out_of_order, 0);
+	if (limit)
+		perfdata_limit_memory(d, limit);
+	if (!out_of_order)
+		samples_are(d, want, samples, 0);
+	for (struct perfdata_record r; perfdata_next(d, &r, NULL) > 0;)
+		;
+	assert_int_equal(perfdata_stats(d)->out_of_order > 0, out_of_order);
 	assert_int_equal(perfdata_stats(d)->damaged, 0);
 	perfdata_close(d);
 	close(fd);
 	build_free(&b);
+}
+
+static void a_round_larger_than_memory_keeps_its_order(void **state)
+{
+	(void)state;
+	check_large_round(2600, 0, 0); /* 83 MB */
+	check_large_round(400, (uint64_t)16 << 20, 0);
+	/* Too little for the places of its records */
+	check_large_round(400, 64, 1);
 }
 
 struct feeder {
