@@ -69,6 +69,8 @@ static struct jit_sources_options symbolizer_jit_options(const struct symbolizer
 {
 	return (struct jit_sources_options){
 		.capture_dir_fd = s->options.store_dir_fd,
+		.foreign = s->options.foreign,
+		.owner = s->options.owner,
 		.recorded_until_ns = s->options.recorded_until_ns,
 		.live = !s->options.offline && (!s->has_store || s->options.recorded_here),
 		.untimed = !s->options.monotonic,

@@ -32,6 +32,12 @@ struct symbolizer_options {
 	 * Access to this machine's processes. NULL: only files by path, in our own root. Borrowed.
 	 */
 	struct opener *opener;
+	/*
+	 * The recording belongs to another user than root and us, who may have forged it: its
+	 * processes have only the rights of that user.
+	 */
+	bool foreign;
+	uint32_t owner;
 	/* CLOCK_REALTIME; a process that began later is not in the recording. 0: not known. */
 	uint64_t recorded_until_ns;
 	/*

@@ -12,7 +12,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #define LOAD_EVENTS_SHOWN 16 /* names of events in a message */
 
@@ -118,12 +120,16 @@ static int load_data(struct post_source *source, const char *name,
 		     struct post_result *result)
 {
 	struct opener *own = NULL;
+	struct stat st = {.st_uid = 0};
 	int r = options->offline || options->opener ? 0 : opener_new(&own);
 
 	if (r)
 		return load_failed(name, r, &(struct parse_error){0});
+	(void)fstat(source->fd, &st);
 	struct import_options import = {
 		.symbols = {.store_dir_fd = source->store_fd,
+			    .foreign = st.st_uid && st.st_uid != geteuid(),
+			    .owner = st.st_uid,
 			    .opener = options->opener ? options->opener : own,
 			    .offline = options->offline,
 			    .recorded_until_ns = load_recorded_until(source),

@@ -68,6 +68,8 @@ int jit_sources_new(const struct jit_sources_options *options, struct opener *op
 	s->opener = opener;
 	s->pids.opener = opener;
 	s->users.dir_fd = options->capture_dir_fd;
+	s->users.foreign = options->foreign;
+	s->users.owner = options->owner;
 	s->perfmaps = (struct jit_perfmaps){.opener = opener,
 					    .users = &s->users,
 					    .memory = options->perfmap_memory,

@@ -19,9 +19,11 @@
 struct jit_sources;
 
 struct jit_sources_options {
-	int capture_dir_fd;         /* the recording's symbols/; -1: none. Borrowed. */
-	uint64_t recorded_until_ns; /* struct symbolizer_options */
-	bool live;                  /* sources of this machine may be used */
+	int capture_dir_fd; /* the recording's symbols/; -1: none. Borrowed. */
+	bool foreign;       /* these three: struct symbolizer_options */
+	uint32_t owner;
+	uint64_t recorded_until_ns;
+	bool live; /* sources of this machine may be used */
 	/*
 	 * A cache whose processes had their problems counted in an earlier run; these are not
 	 * counted again. Borrowed; NULL: none.

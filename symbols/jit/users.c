@@ -56,12 +56,14 @@ bool jit_users_in_our_root(struct jit_users *users, int32_t pid, uint32_t *ret_u
 	const uint32_t *uid = hashmap_get(&users->our_root, (uint32_t)pid);
 
 	if (uid)
-		*ret_uid = *uid;
+		*ret_uid = users->foreign ? users->owner : *uid;
 	return uid;
 }
 
 const uint32_t *jit_users_uid(struct jit_users *users, int32_t pid)
 {
+	if (users->foreign)
+		return &users->owner;
 	users_read(users);
 	return hashmap_get(&users->uids, (uint32_t)pid);
 }

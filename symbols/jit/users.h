@@ -35,6 +35,8 @@ int jit_users_add(int dir_fd, const struct jit_user *users, size_t n);
 /* The users of a recording. With dir_fd (borrowed; -1: none) set, it is read at the first use. */
 struct jit_users {
 	int dir_fd;
+	bool foreign; /* another user may have forged the recording: all have the owner's rights */
+	uint32_t owner;
 	bool read;
 	struct hashmap uids;     /* by PID */
 	struct hashmap our_root; /* PIDs whose last entry has it, to uids */

@@ -341,6 +341,15 @@ static void a_user_has_rights_in_our_root_only_if_the_process_had_it(void **stat
 		assert_int_equal(uid, uids[i] >= 0 ? uids[i] : 1);
 	}
 	jit_users_free(&users);
+	/* Its owner may have forged a recording. */
+	users = (struct jit_users){.dir_fd = f->dir_fd, .foreign = true, .owner = 4321};
+	uint32_t uid = 0;
+
+	assert_true(jit_users_in_our_root(&users, PID + 2, &uid));
+	assert_int_equal(uid, 4321);
+	assert_int_equal(*jit_users_uid(&users, PID + 3), 4321);
+	assert_int_equal(*jit_users_uid(&users, PID + 9), 4321);
+	jit_users_free(&users);
 	assert_int_equal(unlinkat(f->dir_fd, JIT_USERS_FILE, 0), 0);
 }
 
