@@ -192,16 +192,18 @@ int ask(pid_t pid, int (*fn)(void *state), void (*drop)(void *state), void *stat
 	if (ask_answering || pid == getpid() || bytes > ASK_BYTES)
 		return fn(state);
 	pthread_mutex_lock(&ask_threads.lock);
-	if (ask_is_silent(pid)) {
+	bool silent = ask_is_silent(pid);
+
+	t = silent ? NULL : ask_take_idle();
+	/* Without a thread, the first silent process would stop this one for ever. */
+	silent |= !t && ask_threads.n_abandoned;
+	if (!t) {
 		pthread_mutex_unlock(&ask_threads.lock);
+		if (!silent)
+			return fn(state);
 		if (drop)
 			drop(state);
 		return r;
-	}
-	t = ask_take_idle();
-	if (!t) {
-		pthread_mutex_unlock(&ask_threads.lock);
-		return fn(state);
 	}
 	memcpy(t->data, state, bytes);
 	t->pid = pid;
