@@ -34,6 +34,9 @@
 #define PERFDATA_IDS_MAX ((size_t)8 << 20)              /* ids of all events */
 #define PERFDATA_FEATURE_BYTES_MAX ((uint64_t)64 << 20) /* bytes of a feature section */
 #define PERFDATA_BLOCK_BYTES_MAX ((uint64_t)256 << 20)  /* uncompressed bytes of one record */
+/* Uncompressed bytes for each compressed one, beyond the first PERFDATA_BLOCK_BYTES_MAX. perf: 10
+ */
+#define PERFDATA_UNZIP_RATIO_MAX 256
 /* Counters of PERF_SAMPLE_READ whose last value is stored. */
 #define PERFDATA_COUNTS_MAX ((size_t)1 << 20)
 
@@ -73,7 +76,8 @@ struct perfdata_unzip {
 	struct perfdata_chunk *chunk; /* output */
 	size_t pos;                   /* next record in chunk */
 	uint64_t block_off;           /* file offset of the COMPRESSED record */
-	uint64_t block_bytes;         /* uncompressed bytes so far */
+	uint64_t block_bytes;         /* its uncompressed bytes so far */
+	uint64_t packed, unpacked;    /* bytes of all blocks so far */
 	bool more;                    /* the block may have more output */
 	bool broken;                  /* decompression failed for good */
 };

@@ -35,6 +35,7 @@ void perfdata_unzip_begin(struct perfdata *d, const void *data, size_t len, uint
 	z->in = (ZSTD_inBuffer){.src = data, .size = len};
 	z->block_off = file_off;
 	z->block_bytes = 0;
+	z->packed += len;
 	z->more = true;
 }
 
@@ -86,7 +87,9 @@ static int perfdata_unzip_fill(struct perfdata *d)
 	bool stuck = z->in.pos == before && !out.pos && z->in.pos < z->in.size;
 
 	z->block_bytes += out.pos;
-	if (ZSTD_isError(code) || stuck || z->block_bytes > PERFDATA_BLOCK_BYTES_MAX) {
+	z->unpacked += out.pos;
+	if (ZSTD_isError(code) || stuck || z->block_bytes > PERFDATA_BLOCK_BYTES_MAX ||
+	    z->unpacked > PERFDATA_BLOCK_BYTES_MAX + PERFDATA_UNZIP_RATIO_MAX * z->packed) {
 		perfdata_unzip_broke(d);
 		return 0;
 	}
