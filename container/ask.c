@@ -22,6 +22,8 @@ struct ask_thread {
 	int (*fn)(void *state);
 	void (*drop)(void *state);
 	int result;
+	/* The times of fn itself: a thread may wait for a CPU before it begins. 0: not yet */
+	uint64_t began_ns, took_ns;
 };
 
 static struct {
@@ -60,8 +62,10 @@ static void *ask_answer(void *ctx)
 	for (;;) {
 		while (t->state != ASK_CALLED)
 			pthread_cond_wait(&t->wake, &ask_threads.lock);
+		t->began_ns = clock_monotonic_ns();
 		pthread_mutex_unlock(&ask_threads.lock);
 		int r = t->fn(t->data);
+		uint64_t took_ns = clock_monotonic_ns() - t->began_ns;
 
 		pthread_mutex_lock(&ask_threads.lock);
 		if (t->state == ASK_ABANDONED) {
@@ -72,6 +76,7 @@ static void *ask_answer(void *ctx)
 			continue;
 		}
 		t->result = r;
+		t->took_ns = took_ns;
 		t->state = ASK_ANSWERED;
 		/* After the lock, so that the other side does not wait for it. */
 		pthread_mutex_unlock(&ask_threads.lock);
@@ -159,22 +164,32 @@ static uint64_t ask_limit_ms(uint64_t now)
 							 : ASK_TOO_LATE_MS;
 }
 
+static void ask_note_wait(uint64_t began_ns, uint64_t took_ns)
+{
+	if (took_ns <= ASK_LATE_MS * NS_PER_MS && took_ns < ask_limit_ms(began_ns) * NS_PER_MS)
+		return;
+	ask_threads.first_ns = ask_threads.first_ns ? ask_threads.first_ns : began_ns;
+	ask_threads.waited_ns += took_ns;
+}
+
 /* Waits for the answer; false: abandons the thread. */
 static bool ask_wait(struct ask_thread *t)
 {
-	uint64_t began = clock_monotonic_ns();
-	const struct timespec at = clock_timespec(began + ask_limit_ms(began) * NS_PER_MS);
+	uint64_t now = clock_monotonic_ns(), limit_ns = ask_limit_ms(now) * NS_PER_MS, until;
 
-	while (t->state != ASK_ANSWERED &&
-	       !pthread_cond_timedwait(&t->wake, &ask_threads.lock, &at))
-		;
-	uint64_t took = clock_monotonic_ns() - began;
+	do {
+		until = (t->began_ns ? t->began_ns : now) + limit_ns;
+		const struct timespec at = clock_timespec(until);
 
-	if (t->state != ASK_ANSWERED || took > ASK_LATE_MS * NS_PER_MS) {
-		ask_threads.first_ns = ask_threads.first_ns ? ask_threads.first_ns : began;
-		ask_threads.waited_ns += took;
-	}
-	if (t->state == ASK_ANSWERED)
+		while (t->state != ASK_ANSWERED &&
+		       !pthread_cond_timedwait(&t->wake, &ask_threads.lock, &at))
+			;
+		now = clock_monotonic_ns();
+	} while (t->state != ASK_ANSWERED && (!t->began_ns || now < t->began_ns + limit_ns));
+	bool answered = t->state == ASK_ANSWERED;
+
+	ask_note_wait(t->began_ns, answered ? t->took_ns : now - t->began_ns);
+	if (answered)
 		return true;
 	t->state = ASK_ABANDONED;
 	t->next = ask_threads.abandoned;
@@ -209,6 +224,7 @@ int ask(pid_t pid, int (*fn)(void *state), void (*drop)(void *state), void *stat
 	t->pid = pid;
 	t->fn = fn;
 	t->drop = drop;
+	t->began_ns = 0;
 	t->state = ASK_CALLED;
 	pthread_mutex_unlock(&ask_threads.lock);
 	pthread_cond_signal(&t->wake);

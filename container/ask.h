@@ -15,12 +15,12 @@
 #include <sys/types.h>
 
 #define ASK_BYTES ((size_t)8 << 10) /* largest state */
-#define ASK_WAIT_MS 1000            /* for one answer */
+#define ASK_WAIT_MS 500             /* for one answer */
 /*
  * All waits over ASK_LATE_MS together, and 2 % of the time since the first one. After them, an
  * answer must come in ASK_LATE_MS; and in ASK_TOO_LATE_MS if such waits take as much again.
  */
-#define ASK_WAITS_MS 4000
+#define ASK_WAITS_MS 1000
 #define ASK_WAITS_PART 50
 #define ASK_LATE_MS 20
 #define ASK_TOO_LATE_MS 2

@@ -118,7 +118,7 @@ static void a_silent_process_is_not_asked_again_until_it_answers(void **state)
 
 static int late(void *state)
 {
-	usleep(500000);
+	usleep(200000);
 	return twice(state);
 }
 
@@ -131,7 +131,7 @@ static void late_answers_cost_limited_time(void **state)
 	(void)state;
 	while (answers < 100 && !ask(2000 + answers, late, NULL, &q, sizeof(q)))
 		answers++;
-	assert_in_range(answers, 1, ASK_WAITS_MS / 500 + 1);
+	assert_in_range(answers, 1, ASK_WAITS_MS / 200 + 1);
 }
 
 /* Runs last. */
