@@ -6,6 +6,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Steps of an abbreviation, which may need its own hash entry, and of one of its attributes */
+#define ABBREV_STEPS 16
+#define SPEC_STEPS 8
+
 static uint8_t slot_of(uint64_t name)
 {
 	static const struct {
@@ -134,7 +138,8 @@ int dwarf_abbrevs_load(const struct dwarf_unit *u, uint64_t until, struct dwarf_
 
 		if (!r) {
 			r = read_abbrevs(u, &b, until, a);
-			u->data->steps += a->list.len + a->specs.len;
+			dwarf_data_count(u->data,
+					 a->list.len * ABBREV_STEPS + a->specs.len * SPEC_STEPS);
 		}
 		if (!r && a->sparse)
 			for (size_t i = a->list.len; i-- > 0 && !r;)

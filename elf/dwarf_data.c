@@ -6,10 +6,13 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #define ALT_LINK_BYTES_MAX ((uint64_t)PATH_MAX + 64)
+
+static _Atomic int64_t steps_left = (int64_t)DWARF_STEPS_TOTAL_MAX; /* negative: used up */
 
 static const char *const names[DWARF_SECTIONS] = {
 	[DWARF_INFO] = "info",
@@ -113,6 +116,18 @@ void dwarf_data_drop(struct dwarf_data *d)
 	d->resident = 0;
 }
 
+void dwarf_data_limit_steps_total(uint64_t steps)
+{
+	steps_left = (int64_t)steps;
+}
+
+void dwarf_data_take_steps(struct dwarf_data *d, uint64_t steps)
+{
+	if (atomic_fetch_sub(&steps_left, (int64_t)steps) < (int64_t)steps &&
+	    !dwarf_data_over_limit(d))
+		d->steps = DWARF_STEPS_MAX + 1;
+}
+
 int dwarf_data_need(struct dwarf_data *d, enum dwarf_section_id id, uint64_t off, uint64_t len)
 {
 	struct elf_pages *s = &d->sections[id];
@@ -142,7 +157,7 @@ const char *dwarf_data_text(struct dwarf_data *d, enum dwarf_section_id id, uint
 			return NULL;
 		const unsigned char *at = s->data + off, *nul = memchr(at, 0, (size_t)len);
 
-		d->steps += nul ? (uint64_t)(nul - at) : len;
+		dwarf_data_count(d, nul ? (uint64_t)(nul - at) : len);
 		if (nul)
 			return (const char *)at;
 		if (len >= DWARF_TEXT_MAX || len == s->bytes - off)

@@ -17,8 +17,16 @@
 #define DWARF_UNPACKED_BYTES_MAX ((uint64_t)1 << 30)
 /* Bytes of a name; a longer one is ignored */
 #define DWARF_TEXT_MAX ((uint64_t)64 << 10)
-/* Steps for one file: far more than reading all of a large program takes */
-#define DWARF_STEPS_MAX ((uint64_t)4 << 30)
+/*
+ * Steps for one file: about 10 s at the 4 to 5 ns of the worst input. Reading everything once takes
+ * about 1 step for each byte of .debug_info and .debug_line: libpython3.13 (19 MB) 15 million. By
+ * this estimate libcoreclr.so.dbg (100 MB) takes 0.1 billion and Chromium, if each of its units is
+ * hit (2 GB), up to 2 billion.
+ */
+#define DWARF_STEPS_MAX ((uint64_t)2 << 30)
+/* Steps for all files of the process: about 30 s. Files of fewer than DWARF_STEPS_PART are free. */
+#define DWARF_STEPS_TOTAL_MAX ((uint64_t)6 << 30)
+#define DWARF_STEPS_PART ((uint64_t)64 << 10)
 
 enum dwarf_section_id {
 	DWARF_INFO,
@@ -39,8 +47,9 @@ struct dwarf_data {
 	uint64_t resident; /* bytes of the pages that were read */
 	uint64_t unpacked; /* bytes of unpacked sections */
 	/*
-	 * Entries, attributes and table bytes that were read so far, repeated reads included. A
-	 * hostile file can make a few bytes take hours. Above DWARF_STEPS_MAX, reading ends.
+	 * Entries, attributes and table bytes that were read so far, repeated reads included; what
+	 * takes longer counts several times. A hostile file can make a few bytes take hours. Above
+	 * DWARF_STEPS_MAX, reading ends. Only dwarf_data_count adds to it.
 	 */
 	uint64_t steps;
 	struct elf_pages sections[DWARF_SECTIONS];
@@ -61,6 +70,21 @@ struct dwarf_data {
 int dwarf_data_open(const struct elf_file *elf, bool split, struct dwarf_data **ret_data,
 		    struct parse_error *err);
 void dwarf_data_free(struct dwarf_data *d);
+
+/* Takes steps from those of all files. If too few are left, d is over its limit. */
+void dwarf_data_take_steps(struct dwarf_data *d, uint64_t steps);
+
+static inline void dwarf_data_count(struct dwarf_data *d, uint64_t steps)
+{
+	uint64_t parts = d->steps / DWARF_STEPS_PART;
+
+	d->steps += steps;
+	if (d->steps / DWARF_STEPS_PART != parts)
+		dwarf_data_take_steps(d, (d->steps / DWARF_STEPS_PART - parts) * DWARF_STEPS_PART);
+}
+
+/* Sets the steps that are left for all files, for tests. */
+void dwarf_data_limit_steps_total(uint64_t steps);
 
 static inline bool dwarf_data_over_limit(const struct dwarf_data *d)
 {

@@ -36,7 +36,7 @@ int dwarf_entry_next(const struct dwarf_unit *u, struct dwarf_bytes *b,
 	ret->children = false;
 	if (b->bad)
 		return -EBADMSG;
-	u->data->steps++;
+	dwarf_data_count(u->data, 1);
 	if (!code)
 		return 0;
 	a = dwarf_abbrevs_find(u->abbrevs, code);
@@ -50,7 +50,7 @@ int dwarf_entry_next(const struct dwarf_unit *u, struct dwarf_bytes *b,
 	    (!a->has_slots || (wanted && !a->children && !wanted(a->tag)))) {
 		dwarf_skip(b, a->fixed);
 	} else {
-		u->data->steps += a->n;
+		dwarf_data_count(u->data, a->n);
 		read_entry(u, b, a, u->abbrevs->specs.v, ret);
 	}
 	return b->bad ? -EBADMSG : 0;

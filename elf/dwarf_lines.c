@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define ROW_STEPS 3     /* mostly for memory */
 #define FORMATS_MAX 255 /* fields of a file entry in version 5; one byte counts them */
 
 /* The header of a table. */
@@ -98,7 +99,7 @@ static int new_table(struct line_reader *r, bool files)
 	/* Entries without bytes could claim any count. */
 	if (count > (uint64_t)(r->b.end - r->b.p) || count > DWARF_FILES_MAX || (!n && count))
 		return -EBADMSG;
-	r->u->data->steps += n * count;
+	dwarf_data_count(r->u->data, n * count);
 	for (uint64_t i = 0; i < count && !r->b.bad; i++) {
 		const char *name = NULL;
 
@@ -309,7 +310,7 @@ static int table_bytes(const struct dwarf_unit *u, uint64_t off, struct line_rea
 		return -EBADMSG;
 	if (len > DWARF_LINES_BYTES_MAX || dwarf_data_over_limit(u->data))
 		return -E2BIG;
-	u->data->steps += len;
+	dwarf_data_count(u->data, len);
 	error = dwarf_data_need(u->data, DWARF_LINE, off + head, len);
 	r->b.end = s->data + off + head + len;
 	return error;
@@ -330,6 +331,7 @@ int dwarf_lines_read(const struct dwarf_unit *u, struct dwarf_data *alt, uint64_
 		return error;
 	r.b.p = rows;
 	error = read_rows(&r);
+	dwarf_data_count(u->data, lines->rows.len * ROW_STEPS);
 	if (!error && lines->sequences.len)
 		qsort(lines->sequences.v, lines->sequences.len, sizeof(*lines->sequences.v),
 		      by_start);

@@ -155,7 +155,7 @@ static int read_list(const struct dwarf_unit *u, const struct dwarf_value *v, dw
 			break;
 		r = id == DWARF_RANGES ? old_list(u, &b, ranges, had)
 				       : new_list(u, &b, ranges, had);
-		u->data->steps += (uint64_t)(b.p - (data->sections[id].data + off));
+		dwarf_data_count(u->data, (uint64_t)(b.p - (data->sections[id].data + off)));
 		if (r != -EBADMSG || !b.bad || off + len >= data->sections[id].bytes)
 			break;
 		r = 0;

@@ -124,7 +124,7 @@ static int open_index(struct dwarf_data *d, struct package_index *ix)
 
 	if (r)
 		return r == -ENOMEM ? r : -ENOENT;
-	d->steps += s->bytes / 8; /* steps that a search in it may take */
+	dwarf_data_count(d, s->bytes / 8); /* steps that a search in it may take */
 	*ix = (struct package_index){s->data,
 				     u32_at(s->data) & 0xffff,
 				     u32_at(s->data + 4),

@@ -1,5 +1,6 @@
 #include "base/file.h"
 #include "base/outbuf.h"
+#include "elf/dwarf_data.h"
 #include "elf/dwarf_unit.h"
 #include "elf/inlines.h"
 
@@ -10,6 +11,7 @@
 #include <cmocka.h>
 #include <dwarf.h>
 #include <elf.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -211,6 +213,43 @@ static void units_without_an_address_table_are_found(void **state)
 	assert_int_equal(n, 1);
 }
 
+/* Look up the code at START of a unit with that many rows of lines. */
+static int look_up_rows(size_t rows, struct inline_frame *frames)
+{
+	static const char header[] = "\5\0\10\0\12\0\0\0\1\1\1\1\1\1" /* version 5 */
+				     "\0\0\0\0"                       /* no folders, no files */
+				     "\0\11\2";                       /* DW_LNE_set_address */
+	static const char end[] = "\0\1\1";                           /* DW_LNE_end_sequence */
+	struct outbuf sections[SECTIONS], *line = &sections[2];
+	size_t n = 0;
+
+	begin(sections);
+	put_unit(sections, START);
+	put(line, sizeof(header) - 1 + 8 + rows + sizeof(end) - 1, 4);
+	outbuf_put(line, header, sizeof(header) - 1);
+	put(line, START, 8);
+	for (size_t i = 0; i < rows; i++)
+		outbuf_char(line, 2); /* the next address and line */
+	outbuf_put(line, end, sizeof(end) - 1);
+	return look_up(sections, frames, &n);
+}
+
+/* A row counts more than the byte that makes it. A small file is read even after that. */
+static void all_files_share_the_steps(void **state)
+{
+	struct inline_frame frames[INLINES_DEPTH_MAX];
+
+	(void)state;
+	dwarf_data_limit_steps_total(2 << 20);
+	assert_int_equal(look_up_rows(300000, frames), 0);
+	assert_int_equal(frames[0].line, 9);
+	assert_int_equal(look_up_rows(300000, frames), -ENOENT);
+	assert_int_equal(look_up_rows(1000, frames), 0);
+	assert_int_equal(frames[0].line, 9);
+	dwarf_data_limit_steps_total(DWARF_STEPS_TOTAL_MAX);
+	assert_int_equal(look_up_rows(300000, frames), 0);
+}
+
 /* CPU seconds to look up one address of each of n units. */
 static double look_up_all(size_t n)
 {
@@ -252,6 +291,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(folders_of_zero_bytes_are_bounded),
 		cmocka_unit_test(units_without_an_address_table_are_found),
+		cmocka_unit_test(all_files_share_the_steps),
 		cmocka_unit_test(time_is_linear_in_units),
 	};
 
