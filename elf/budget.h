@@ -12,6 +12,7 @@ enum elf_budget {
 	ELF_BUDGET_SECTIONS, /* unpacked sections of CFI and DWARF: an eighth */
 	ELF_BUDGET_SYMBOLS,  /* symbols, with the memory to read them, MiniDebugInfo: a quarter */
 	ELF_BUDGET_PAGES,    /* pages of CFI that can be read again: an eighth */
+	ELF_BUDGET_INLINES,  /* units of DWARF that are open, and their pages: an eighth */
 	ELF_BUDGETS,
 };
 

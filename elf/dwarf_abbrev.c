@@ -123,6 +123,13 @@ void dwarf_abbrevs_free(struct dwarf_abbrevs *a)
 	free(a);
 }
 
+size_t dwarf_abbrevs_bytes(const struct dwarf_abbrevs *a)
+{
+	return a ? a->list.cap * sizeof(*a->list.v) + a->specs.cap * sizeof(*a->specs.v) +
+			       a->by_code.nslots * sizeof(*a->by_code.slots)
+		 : 0;
+}
+
 /* Read in growing steps, because only reading finds the end of a table. */
 int dwarf_abbrevs_load(const struct dwarf_unit *u, uint64_t until, struct dwarf_abbrevs **ret)
 {

@@ -72,6 +72,9 @@ int dwarf_abbrevs_load(const struct dwarf_unit *u, uint64_t until,
 		       struct dwarf_abbrevs **ret_abbrevs);
 void dwarf_abbrevs_free(struct dwarf_abbrevs *a);
 
+/* Bytes in memory. a may be NULL. */
+size_t dwarf_abbrevs_bytes(const struct dwarf_abbrevs *a);
+
 /* The abbreviation of a code other than 0, or NULL. */
 static inline const struct dwarf_abbrev *dwarf_abbrevs_find(const struct dwarf_abbrevs *a,
 							    uint64_t code)

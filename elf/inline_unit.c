@@ -353,6 +353,8 @@ size_t inline_unit_bytes(const struct inline_unit *iu)
 	       iu->ranges.cap * sizeof(*iu->ranges.v) +
 	       iu->lines.rows.cap * sizeof(*iu->lines.rows.v) +
 	       iu->lines.files.cap * sizeof(*iu->lines.files.v) +
-	       (iu->unit->abbrevs ? iu->unit->abbrevs->specs.cap * sizeof(struct dwarf_spec) : 0) +
+	       iu->lines.sequences.cap * sizeof(*iu->lines.sequences.v) +
+	       iu->split_files.files.cap * sizeof(*iu->split_files.files.v) +
+	       dwarf_abbrevs_bytes(iu->unit->abbrevs) +
 	       (iu->split_data ? iu->split_data->resident + iu->split_data->unpacked : 0);
 }

@@ -3,7 +3,9 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/path.h"
+#include "elf/budget.h"
 #include "elf/debug_file.h"
+#include "elf/dwarf_abbrev.h"
 #include "elf/dwarf_unit_open.h"
 #include "elf/inline_unit.h"
 
@@ -42,6 +44,7 @@ struct inlines {
 	struct hashmap name_ids;   /* hash of an entry -> index in names */
 	VEC(struct inline_entry) names;
 	uint64_t units_kept; /* estimate of bytes of open units */
+	uint64_t taken;      /* bytes of ELF_BUDGET_INLINES */
 	unsigned int splits;
 	struct dwarf_package package;
 	/* The image and its debug file, inside a root; may be NULL */
@@ -126,7 +129,7 @@ static void drop_caches(struct inlines *in)
 	forget_units(&in->file);
 	forget_units(&in->alt);
 	hashmap_free(&in->name_ids);
-	in->names.len = 0;
+	vec_free(&in->names);
 	dwarf_data_drop(in->file.data);
 	if (in->alt.data)
 		dwarf_data_drop(in->alt.data);
@@ -147,13 +150,33 @@ void inlines_free(struct inlines *in)
 	dwarf_data_free(in->file.data);
 	dwarf_data_free(in->alt.data);
 	dwarf_package_free(&in->package);
+	elf_budget_give(ELF_BUDGET_INLINES, in->taken);
 	vec_free(&in->spans);
-	vec_free(&in->names);
 	free(in->open);
 	free(in->broken);
 	free(in->path);
 	free(in->debug_path);
 	free(in);
+}
+
+/* Estimate of all bytes in memory. */
+static uint64_t kept_bytes(const struct inlines *in)
+{
+	return in->units_kept + in->names.cap * sizeof(*in->names.v) +
+	       in->name_ids.nslots * sizeof(*in->name_ids.slots) + in->file.data->resident +
+	       (in->alt.data ? in->alt.data->resident : 0) +
+	       (in->package.data ? in->package.data->resident : 0);
+}
+
+/* Take as much of the budget as is kept now. True: too much is kept. */
+static bool is_full(struct inlines *in)
+{
+	uint64_t kept = kept_bytes(in);
+
+	elf_budget_add(ELF_BUDGET_INLINES, kept);
+	elf_budget_give(ELF_BUDGET_INLINES, in->taken);
+	in->taken = kept;
+	return kept > INLINES_KEPT_MAX || !elf_budget_left(ELF_BUDGET_INLINES);
 }
 
 static int add_unit(struct inlines *in, uint32_t index)
@@ -192,7 +215,7 @@ static int find_units(struct inlines *in)
 	if (!r && in->alt.data)
 		r = dwarf_units_list(in->alt.data, false, &in->alt.units);
 	for (uint32_t i = 0; !r && i < in->file.units.len; i++) {
-		if (in->file.data->resident > INLINES_KEPT_MAX)
+		if (is_full(in))
 			dwarf_data_drop(in->file.data);
 		r = add_unit(in, i);
 	}
@@ -239,7 +262,8 @@ struct entry_ref {
 };
 
 /* Find and open the unit that holds an offset. Returns 0, -ENOENT or -ENOMEM. */
-static int unit_of(struct inline_file *f, uint64_t off, const struct dwarf_unit **ret_unit)
+static int unit_of(struct inlines *in, struct inline_file *f, uint64_t off,
+		   const struct dwarf_unit **ret_unit)
 {
 	struct dwarf_entry entry;
 	size_t lo = 0, hi = f->units.len;
@@ -255,10 +279,17 @@ static int unit_of(struct inline_file *f, uint64_t off, const struct dwarf_unit 
 	if (!lo || off >= f->units.v[lo - 1].end)
 		return -ENOENT;
 	struct dwarf_unit *u = &f->units.v[lo - 1];
-	int r = u->known ? 0 : dwarf_unit_begin(u, &entry);
+	bool had = u->abbrevs;
+	/* One lookup can lead to many units, and none can be dropped before its end. */
+	uint64_t most = in->taken + elf_budget_left(ELF_BUDGET_INLINES) + INLINES_LOOKUP_MAX;
+	int r = !had && kept_bytes(in) > most ? -E2BIG : 0;
 
+	if (!r && !u->known)
+		r = dwarf_unit_begin(u, &entry);
 	if (!r)
 		r = dwarf_unit_open(u);
+	if (!had)
+		in->units_kept += dwarf_abbrevs_bytes(u->abbrevs);
 	if (!r)
 		*ret_unit = u;
 	return r && r != -ENOMEM ? -ENOENT : r;
@@ -272,11 +303,12 @@ static int follow(struct inlines *in, const struct dwarf_unit *from, uint64_t of
 
 	ret_ref->off = off;
 	if (in_alt || (in->alt.data && from->data == in->alt.data))
-		r = in->alt.data ? unit_of(&in->alt, off, &ret_ref->unit) : -ENOENT;
+		r = in->alt.data ? unit_of(in, &in->alt, off, &ret_ref->unit) : -ENOENT;
 	else if (off >= from->dies && off < from->end)
 		ret_ref->unit = from;
 	else
-		r = from->data == in->file.data ? unit_of(&in->file, off, &ret_ref->unit) : -ENOENT;
+		r = from->data == in->file.data ? unit_of(in, &in->file, off, &ret_ref->unit)
+						: -ENOENT;
 	return r;
 }
 
@@ -396,14 +428,6 @@ static void own_line(const struct inline_unit *iu, uint64_t vaddr, struct inline
 	frame->line = row->line;
 }
 
-/* Estimate of all bytes in memory. */
-static uint64_t kept_bytes(const struct inlines *in)
-{
-	return in->units_kept + in->file.data->resident +
-	       (in->alt.data ? in->alt.data->resident : 0) +
-	       (in->package.data ? in->package.data->resident : 0);
-}
-
 int inlines_find(struct inlines *in, uint64_t vaddr, struct inline_frame *frames, size_t *ret_n)
 {
 	const struct inline_node *nodes[INLINES_DEPTH_MAX - 1];
@@ -420,7 +444,7 @@ int inlines_find(struct inlines *in, uint64_t vaddr, struct inline_frame *frames
 		return -ENOENT;
 	if (in->open[span->value])
 		had = inline_unit_bytes(in->open[span->value]);
-	else if (kept_bytes(in) > INLINES_KEPT_MAX || in->splits >= INLINES_SPLIT_MAX)
+	else if (is_full(in) || in->splits >= INLINES_SPLIT_MAX)
 		drop_caches(in);
 	r = open_unit(in, span->value, &iu);
 	if (r)
@@ -432,6 +456,7 @@ int inlines_find(struct inlines *in, uint64_t vaddr, struct inline_frame *frames
 	in->units_kept += inline_unit_bytes(iu) - had;
 	if (!r)
 		r = name_frames(in, iu, body, nodes, n, frames);
+	is_full(in);
 	if (r == -ENOMEM)
 		return r;
 	*ret_n = n + 1;

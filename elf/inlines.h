@@ -16,9 +16,13 @@
 
 #define INLINES_DEPTH_MAX 64                /* frames of one address */
 #define INLINES_SPANS_MAX ((size_t)1 << 22) /* ranges of all units */
-/* Bytes in memory; above it, all is dropped and read again when needed */
+/*
+ * Bytes in memory; above it, all is dropped and read again when needed. The same if all files
+ * together are above ELF_BUDGET_INLINES.
+ */
 #define INLINES_KEPT_MAX ((uint64_t)112 << 20)
-#define INLINES_SPLIT_MAX 256 /* files of split units that are open at a time */
+#define INLINES_LOOKUP_MAX ((uint64_t)16 << 20) /* bytes above the budget in one lookup */
+#define INLINES_SPLIT_MAX 256                   /* files of split units that are open at a time */
 
 struct inlines;
 

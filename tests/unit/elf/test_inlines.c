@@ -1,5 +1,6 @@
 #include "base/file.h"
 #include "base/outbuf.h"
+#include "elf/budget.h"
 #include "elf/dwarf_data.h"
 #include "elf/dwarf_unit.h"
 #include "elf/inlines.h"
@@ -12,6 +13,7 @@
 #include <dwarf.h>
 #include <elf.h>
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -250,6 +252,41 @@ static void all_files_share_the_steps(void **state)
 	assert_int_equal(look_up_rows(300000, frames), 0);
 }
 
+/* Each unit has the same large table of abbreviations. */
+static void memory_of_all_units_is_bounded(void **state)
+{
+	const uint64_t limit = (uint64_t)8 << 20;
+	struct inline_frame frames[INLINES_DEPTH_MAX];
+	struct outbuf sections[SECTIONS];
+	struct inlines *in = NULL;
+	size_t depth, had, most = 0;
+
+	(void)state;
+	begin(sections);
+	for (uint64_t i = 0; i < 100; i++)
+		put_unit(sections, START + i * BYTES);
+	sections[1].len--; /* the end of the table */
+	for (int i = 0; i < 10000; i++)
+		outbuf_put(&sections[1], "\377\1\64\0\3\10\0", 8); /* a sparse code */
+	put(&sections[1], 0, 1);
+	int fd = elf_of(sections);
+
+	elf_budget_limit(ELF_BUDGET_INLINES, limit);
+	assert_int_equal(open_inlines(fd, &in), 0);
+	had = mallinfo2().uordblks + mallinfo2().hblkhd;
+	for (uint64_t i = 0; i < 100; i++) {
+		assert_int_equal(inlines_find(in, START + i * BYTES, frames, &depth), 0);
+		size_t now = mallinfo2().uordblks + mallinfo2().hblkhd - had;
+
+		most = now > most ? now : most;
+	}
+	print_message("%zu KiB at most\n", most >> 10);
+	assert_true(most < 12 << 20);
+	inlines_free(in);
+	close(fd);
+	assert_int_equal(elf_budget_left(ELF_BUDGET_INLINES), limit);
+}
+
 /* CPU seconds to look up one address of each of n units. */
 static double look_up_all(size_t n)
 {
@@ -292,6 +329,7 @@ int main(void)
 		cmocka_unit_test(folders_of_zero_bytes_are_bounded),
 		cmocka_unit_test(units_without_an_address_table_are_found),
 		cmocka_unit_test(all_files_share_the_steps),
+		cmocka_unit_test(memory_of_all_units_is_bounded),
 		cmocka_unit_test(time_is_linear_in_units),
 	};
 
