@@ -9,14 +9,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #define OUTDIR_PARENT "profilings"
 #define OUTDIR_TRIES 1000
+#define OUTDIR_LINKS_MAX 40 /* as in the kernel */
 #define OUTDIR_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+#define OUTDIR_WALK_FLAGS (O_PATH | O_DIRECTORY | O_CLOEXEC) /* O_DIRECTORY mounts automounts */
 
 static int outdir_failed(const char *path, int error)
 {
@@ -27,10 +31,16 @@ static int outdir_failed(const char *path, int error)
 	return error;
 }
 
+/* -EPERM means here that a message was logged. */
+static int outdir_errno(void)
+{
+	return errno == EPERM ? -EACCES : -errno;
+}
+
 /*
- * Refuses a directory, or a link to one, of a user who could replace our files. In /tmp, for
- * example, anybody may have made it. The owner of the directory above is trusted, because that user
- * can replace everything anyway.
+ * Refuses a directory of a user who could replace our files. In /tmp, for example, anybody may have
+ * made it. The owner of the directory above is trusted, because that user can replace everything
+ * anyway. A link of that user is not trusted, because it can lead to our other files.
  */
 static int outdir_check_owner(int fd, const struct stat *above, const char *shown)
 {
@@ -46,52 +56,124 @@ static int outdir_check_owner(int fd, const struct stat *above, const char *show
 	return -EPERM;
 }
 
-/* Splits a path into the directory above and the last name. Both are in buf, or static. */
-static void outdir_split(char *buf, const char **ret_above, const char **ret_name)
+/*
+ * Puts the target of a link before the rest of the path. Reads the link whose owner was checked, so
+ * that it cannot be exchanged. /proc can reach a directory that no path names: opens *ret_fd then.
+ */
+static int outdir_follow(int fd, const char *name, const char *shown, char **rest, int *ret_fd)
 {
-	for (size_t n = strlen(buf); n > 1 && buf[n - 1] == '/';)
-		buf[--n] = 0;
-	char *slash = strrchr(buf, '/');
+	AUTO_CLOSE int link = openat(fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	char target[PATH_MAX];
+	struct statfs fs;
+	struct stat st;
 
-	*ret_above = !slash ? "." : slash == buf ? "/" : buf;
-	*ret_name = !slash ? buf : slash[1] ? slash + 1 : ".";
-	if (slash)
-		*slash = 0;
+	if (link < 0 || fstat(link, &st) || fstatfs(link, &fs))
+		return outdir_errno();
+	if (!S_ISLNK(st.st_mode))
+		return -ENOTDIR;
+	if (st.st_uid && st.st_uid != geteuid()) {
+		log_error("cannot write to %s: it has a link of user %lu, who could lead the "
+			  "outputs elsewhere; choose another directory with -o",
+			  shown, (unsigned long)st.st_uid);
+		return -EPERM;
+	}
+	if (fs.f_type == PROC_SUPER_MAGIC) {
+		*ret_fd = openat(fd, name, OUTDIR_WALK_FLAGS);
+		return *ret_fd < 0 ? outdir_errno() : 0;
+	}
+	ssize_t n = readlinkat(link, "", target, sizeof(target) - 1);
+
+	if (n < 0)
+		return outdir_errno();
+	target[n] = 0;
+	char *joined = file_join(target, *rest);
+
+	if (!joined)
+		return -ENOMEM;
+	free(*rest);
+	*rest = joined;
+	*ret_fd =
+		*target == '/' ? open("/", OUTDIR_WALK_FLAGS) : openat(fd, ".", OUTDIR_WALK_FLAGS);
+	return *ret_fd < 0 ? outdir_errno() : 0;
+}
+
+/* Takes the first name from a path and moves the path on to the next one, or to its end. */
+static int outdir_next_name(char *path, char name[NAME_MAX + 1])
+{
+	char *from = path + strspn(path, "/");
+	size_t len = strcspn(from, "/");
+
+	if (len > NAME_MAX)
+		return -ENAMETOOLONG;
+	memcpy(name, from, len);
+	name[len] = 0;
+	from += len;
+	from += strspn(from, "/");
+	memmove(path, from, strlen(from) + 1);
+	return 0;
+}
+
+/*
+ * Opens the directory name by name, and the one above it. Makes only the last directory, so that a
+ * typing error fills no wrong disk.
+ */
+static int outdir_walk(const char *path, bool make, struct stat *above, int *ret_fd)
+{
+	AUTO_CLOSE int fd = open(*path == '/' ? "/" : ".", OUTDIR_WALK_FLAGS);
+	AUTO_FREE char *rest = strdup(path);
+	char name[NAME_MAX + 1];
+	int links = 0, r;
+
+	if (fd < 0 || fstat(fd, above))
+		return outdir_errno();
+	if (!rest)
+		return -ENOMEM;
+	while (!(r = outdir_next_name(rest, name)) && *name) {
+		int next = openat(fd, name, OUTDIR_WALK_FLAGS | O_NOFOLLOW);
+
+		if (next < 0 && errno == ENOENT && make && !*rest) {
+			if (mkdirat(fd, name, 0777) && errno != EEXIST)
+				return outdir_errno();
+			next = openat(fd, name, OUTDIR_WALK_FLAGS | O_NOFOLLOW);
+		}
+		if (next < 0 && errno == ENOTDIR)
+			r = links++ < OUTDIR_LINKS_MAX ? outdir_follow(fd, name, path, &rest, &next)
+						       : -ELOOP;
+		else
+			r = next < 0 || fstat(fd, above) ? outdir_errno() : 0;
+		if (r) {
+			cleanup_close(&next);
+			return r;
+		}
+		cleanup_close(&fd);
+		fd = next;
+	}
+	if (!r)
+		*ret_fd = TAKE_FD(fd);
+	return r;
+}
+
+static int outdir_open(const char *path, bool make, int *ret_fd)
+{
+	AUTO_CLOSE int place = -1, fd = -1;
+	struct stat above;
+
+	if (!*path)
+		return -ENOENT;
+	int r = outdir_walk(path, make, &above, &place);
+
+	if (r)
+		return r;
+	fd = openat(place, ".", OUTDIR_FLAGS);
+	r = fd < 0 ? outdir_errno() : outdir_check_owner(fd, &above, path);
+	if (!r)
+		*ret_fd = TAKE_FD(fd);
+	return r;
 }
 
 int post_outdir_open(const char *path, int *ret_fd)
 {
-	char target[PATH_MAX], buf[PATH_MAX];
-	const char *above_path, *name;
-	struct stat above, st;
-
-	if (strlen(path) >= sizeof(buf))
-		return -ENAMETOOLONG;
-	strcpy(buf, path);
-	if (!*buf)
-		return -ENOENT;
-	outdir_split(buf, &above_path, &name);
-	AUTO_CLOSE int above_fd = open(above_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	AUTO_CLOSE int fd =
-		above_fd < 0 ? -1 : openat(above_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd < 0 || fstat(above_fd, &above) || fstat(fd, &st))
-		return errno == EPERM ? -EACCES : -errno;
-	int r = outdir_check_owner(fd, &above, path);
-
-	if (r)
-		return r;
-	/* Open the target of the same link whose owner was checked. */
-	ssize_t n = S_ISLNK(st.st_mode) ? readlinkat(fd, "", target, sizeof(target) - 1) : 0;
-
-	target[n < 0 ? 0 : n] = 0;
-	AUTO_CLOSE int dir =
-		n ? openat(above_fd, target, OUTDIR_FLAGS) : openat(fd, ".", OUTDIR_FLAGS);
-
-	r = dir < 0 ? (errno == EPERM ? -EACCES : -errno) : outdir_check_owner(dir, &above, path);
-	if (!r)
-		*ret_fd = TAKE_FD(dir);
-	return r;
+	return outdir_open(path, false, ret_fd);
 }
 
 /*
@@ -131,11 +213,8 @@ static int outdir_make_new(struct outdir *ret_dir)
 {
 	AUTO_CLOSE int parent_fd = -1;
 	char name[48];
-	int r = file_mkdirs(OUTDIR_PARENT);
+	int r = outdir_open(OUTDIR_PARENT, true, &parent_fd);
 
-	if (r)
-		return outdir_failed(OUTDIR_PARENT, r);
-	r = post_outdir_open(OUTDIR_PARENT, &parent_fd);
 	if (r)
 		return r == -EPERM ? r : outdir_failed(OUTDIR_PARENT, r);
 	clock_dir_name(clock_realtime_ns(), name, sizeof(name));
@@ -152,19 +231,6 @@ static int outdir_make_new(struct outdir *ret_dir)
 			   ret_dir);
 }
 
-/* Makes only the last directory of the path, so that a typing error fills no wrong disk. */
-static int outdir_make_wanted(const char *wanted)
-{
-	if (!mkdir(wanted, 0777) || errno == EEXIST)
-		return 0;
-	if (errno != ENOENT || !*wanted)
-		return outdir_failed(wanted, -errno);
-	log_error("cannot make the output directory %s: its parent does not exist; make that first "
-		  "(mkdir -p), or choose another one with -o",
-		  wanted);
-	return -ENOENT;
-}
-
 int post_outdir_make(const char *wanted, struct outdir *ret_dir)
 {
 	if (!wanted)
@@ -174,11 +240,14 @@ int post_outdir_make(const char *wanted, struct outdir *ret_dir)
 			  "several files");
 		return -EINVAL;
 	}
-	int fd = -1, r = outdir_make_wanted(wanted);
+	int fd = -1, r = outdir_open(wanted, true, &fd);
 
-	if (r)
+	if (r == -ENOENT && *wanted) {
+		log_error("cannot make the output directory %s: its parent does not exist; make "
+			  "that first (mkdir -p), or choose another one with -o",
+			  wanted);
 		return r;
-	r = post_outdir_open(wanted, &fd);
+	}
 	if (r)
 		return r == -EPERM ? r : outdir_failed(wanted, r);
 	return outdir_take(fd, strdup(wanted), wanted, ret_dir);

@@ -25,9 +25,10 @@ struct outdir {
 int post_outdir_make(const char *wanted, struct outdir *ret_dir);
 
 /*
- * Opens an existing directory, or the one that it links to. The owners of both must be root, this
- * user, or the owner of the directory above. 0; -EPERM after one log_error line: another owner.
- * -errno: it cannot be opened. The caller closes *ret_fd.
+ * Opens an existing directory. Follows only links that root or this user owns, anywhere in the
+ * path. The owner of the directory must be root, this user, or the owner of the directory above. 0;
+ * -EPERM after one log_error line: another owner. -errno: it cannot be opened. The caller closes
+ * *ret_fd.
  */
 int post_outdir_open(const char *path, int *ret_fd);
 

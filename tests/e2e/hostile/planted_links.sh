@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A user puts links to files of root into a recording. Root's commands on it do not read these files for the user, and do
-# not change them. Recordings of users, and a user's own links, work.
+# not change them, also if a link leads the output directory there. Recordings of users, and a user's own links, work.
 # Runs beside others.
 # shellcheck source=tests/e2e/lib.sh
 . "$TESTS/e2e/lib.sh"
@@ -94,4 +94,38 @@ setpriv --reuid=$user --regid=$user --clear-groups "$PROFCPU" fold --offline "$D
 [ "$(grep -c ';work;' folded)" = "$shared_names" ] || fail "own links have no names: $(cat log)"
 chown -h 0:0 "$D" "$D"/* && "$PROFCPU" fold --offline "$D" >folded 2>log || fail "root's links: $(cat log)"
 [ "$(grep -c ';work;' folded)" = "$shared_names" ] || fail "root's links have no names: $(cat log)"
+
+echo "an output directory behind a user's link"
+mkdir evil && chown $user evil && find vault -printf '%p %i %s %T@\n' | sort >before
+# unled OUT COMMAND...: the command refuses to write to OUT.
+unled() {
+	refuses "${@:2}"
+	grep -q "cannot write to $1: it has a link of user $user, .*; choose another directory with -o" "$T/refused" ||
+		fail "$*: $(cat "$T/refused")"
+	find vault -printf '%p %i %s %T@\n' | sort | diff before - || fail "$*: root's directory was changed"
+}
+theirs
+for to in "$T/vault/recording" ../vault/recording chain; do
+	ln -sfn ../vault/recording evil/chain && ln -sfn "$to" evil/out && chown -h $user evil/*
+	for out in evil/out evil/out/ evil/out/. evil/out/new; do
+		unled $out "$PROFCPU" collect -p "$SHARES_PID" -d 0.1 -o $out
+		unled $out "$PROFCPU" postprocess "$D" -o $out
+	done
+done
+ln -s evil/out ours
+unled ours "$PROFCPU" collect -p "$SHARES_PID" -d 0.1 -o ours
+ln -s ../vault evil/profilings && chown -h $user evil/profilings
+unled profilings env -C evil "$PROFCPU" collect -p "$SHARES_PID" -d 0.1
+
+echo "an output directory behind root's links, or in a user's directory"
+mkdir -p disk/deep && ln -s "$T/disk" evil/rooted && ln -s evil/rooted/../disk/deep again && mkdir evil/theirs && chown $user evil/theirs
+for out in evil/rooted evil/rooted/new again again/new evil/new evil/theirs "/proc/self/cwd/evil/cwd" /dev/fd/9/fd; do
+	"$PROFCPU" collect -q -p "$SHARES_PID" -d 0.1 -o "$out" >log 2>&1 9<disk || fail "$out: $(cat log)"
+done
+for dir in disk disk/new disk/deep disk/deep/new evil/new evil/theirs evil/cwd disk/fd; do
+	[ -s $dir/manifest.json ] || fail "$dir has no recording"
+done
+mkdir evil/own evil/own.disk && ln -s ../own.disk evil/own/profilings && chown -hR $user evil/own evil/own.disk
+setpriv --reuid=$user --regid=$user --clear-groups env -C evil/own "$PROFCPU" postprocess "$D/perf.data" >log 2>&1 || fail "own link: $(cat log)"
+[ -n "$(find evil/own.disk -name flamegraph.svg)" ] || fail "no outputs behind the user's own link"
 exit 0

@@ -60,19 +60,22 @@ if [ "$(id -u)" = 0 ]; then
 	grep -q 'user 12345 owns it' "$T/refused" || fail "$(cat "$T/refused")"
 	[ -z "$(ls profilings)" ] || fail "wrote into a directory of another user"
 	rmdir profilings && mkdir away && ln -s away profilings && chown -h 12345 profilings
-	refuses "$PROFCPU" collect -p "$SHARES_PID" -d 0.5
-	[ -z "$(ls away)" ] || fail "followed a link of another user"
-	# The owner of the working directory could replace everything in it anyway.
-	chown 12345 . && "$PROFCPU" collect -q -p "$SHARES_PID" -d 0.5 || fail "refused a link of the working directory's owner"
+	# The owner of the working directory could lead the outputs to our files, too.
+	for owner in 0 12345; do
+		chown $owner . && refuses "$PROFCPU" collect -p "$SHARES_PID" -d 0.5
+		[ -z "$(ls away)" ] || fail "followed a link of another user"
+	done
+	chown -h 0 profilings && "$PROFCPU" collect -q -p "$SHARES_PID" -d 0.5 || fail "refused our link"
 	[ -n "$(ls away)" ] || fail "nothing was written"
 
 	echo "a directory of -o of another user"
 	mkdir "$T/o" && cd "$T/o" && mkdir theirs ours && ln -s ours link && chown -h 12345 theirs link || fail "chown"
 	for dir in theirs theirs/ "$T/o/theirs" link; do
+		case $dir in link) why='it has a link of user 12345' ;; *) why='user 12345 owns it' ;; esac
 		refuses "$PROFCPU" collect -p "$SHARES_PID" -d 0.5 -o "$dir"
-		grep -q "cannot write to $dir: user 12345 owns it" "$T/refused" || fail "collect: $(cat "$T/refused")"
+		grep -q "cannot write to $dir: $why" "$T/refused" || fail "collect: $(cat "$T/refused")"
 		refuses "$PROFCPU" postprocess -o "$dir" "$T/mine"
-		grep -q "cannot write to $dir: user 12345 owns it" "$T/refused" || fail "postprocess: $(cat "$T/refused")"
+		grep -q "cannot write to $dir: $why" "$T/refused" || fail "postprocess: $(cat "$T/refused")"
 	done
 	ln -s theirs ours.link
 	refuses "$PROFCPU" collect -p "$SHARES_PID" -d 0.5 -o ours.link
