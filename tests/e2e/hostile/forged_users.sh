@@ -15,7 +15,7 @@ m.write(b'\xb9\x00\x00\x00\x04\xff\xc9\x75\xfc\xc3')  # counts down from 2^26
 at = ctypes.addressof(ctypes.c_char.from_buffer(m))
 os.umask(0o077)
 with open('/tmp/perf-%d.map' % os.getpid(), 'w') as f:
-    f.write('%x 1000 roots_secret_name\n' % at)
+    f.write('%x 1000 only_roots_method\n' % at)
 call = ctypes.CFUNCTYPE(None)(at)
 while True: call()
 PY
@@ -33,8 +33,8 @@ chown -R 65534:65534 theirs without
 for recording in theirs without; do
 	"$PROFCPU" postprocess -q "$recording" >post.log 2>&1 || fail "$recording: $(cat post.log)"
 	[ -s "$recording/folded_stacks.out" ] || fail "$recording: no stacks"
-	grep -rq roots_secret_name "$recording" && fail "$recording: has names of root's perf map"
+	grep -rq only_roots_method "$recording" && fail "$recording: has names of root's perf map"
 done
 # Root's own recording has them.
 "$PROFCPU" postprocess -q roots >post.log 2>&1 || fail "roots: $(cat post.log)"
-grep -q roots_secret_name roots/folded_stacks.out || fail "no names in root's own recording: $(cat post.log)"
+grep -q only_roots_method roots/folded_stacks.out || fail "no names in root's own recording: $(cat post.log)"
