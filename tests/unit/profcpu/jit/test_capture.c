@@ -172,6 +172,14 @@ static void events_until_exec(int fd, const struct fake_request *request)
 	events(fd, request);
 }
 
+/* TSan holds back signals in children of a process that has threads. */
+static void skip_without_signals(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	skip();
+#endif
+}
+
 static const char *sessions(void)
 {
 	return shared->sessions;
@@ -297,6 +305,8 @@ static void unwritable_names_are_reported(void **state)
 static void each_program_of_a_pid_reports_its_failed_writes(void **state)
 {
 	static const char why[] = "they cannot all be written to the recording: File too large";
+
+	skip_without_signals();
 	struct fake_runtime fake = fake_start(events_until_exec);
 	char name[64];
 	struct jit_capture *c = capture_of(JIT_NAMES_RUNDOWN, fake.pid, name);
@@ -365,6 +375,7 @@ static void no_runtime_is_contacted_without_a_way(void **state)
 
 static void methods_before_the_end_of_a_process_are_kept(void **state)
 {
+	skip_without_signals();
 	struct fake_runtime fake = fake_start(events_until_a_signal);
 	char name[64], text[512] = "";
 	struct jit_capture *c = capture_of(JIT_NAMES_RUNDOWN, fake.pid, name);
