@@ -24,7 +24,7 @@
 #define ASK_WAITS_PART 50
 #define ASK_LATE_MS 20
 #define ASK_TOO_LATE_MS 2
-#define ASK_SILENT_MAX 256 /* processes that do not answer; beyond it no process is asked */
+#define ASK_SILENT_MAX 256 /* processes that do not answer; with so many, profcpu asks no other */
 
 /*
  * Calls fn(state) in another thread, and returns its result. fn gets a copy of the `bytes` of

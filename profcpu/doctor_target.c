@@ -103,11 +103,6 @@ static void doctor_report_target_dotnet(const struct doctor_facts *f, struct doc
 {
 	const struct doctor_target *t = &f->target;
 
-	if (t->dotnet_error == -ETIME) {
-		doctor_add_row(report, DOCTOR_NO, "target runtime", "it cannot be recorded",
-			       ASK_SILENT_REMEDY, "the process " ASK_SILENT_WHY);
-		return;
-	}
 	if (t->dotnet_error == -E2BIG || t->dotnet_error == -ETIMEDOUT) {
 		doctor_add_row(report, DOCTOR_NO, "target runtime", "it may or may not run .NET",
 			       NULL, "it has more maps than profcpu reads: %d MiB in %d s",
@@ -167,6 +162,13 @@ void doctor_report_target(const struct doctor_facts *f, struct doctor_report *re
 		       t->status.uid, t->status.threads, t->status.threads == 1 ? "" : "s");
 	if (t->status.state == 'Z')
 		return;
+	/* Other rows would advise rights, which do not help. */
+	if (t->event_user_error == -ETIME || t->root_error == -ETIME || t->maps_error == -ETIME ||
+	    t->dotnet_error == -ETIME) {
+		doctor_add_row(report, DOCTOR_FATAL, "target answers", "it cannot be recorded",
+			       ASK_SILENT_REMEDY, "the process " ASK_SILENT_WHY);
+		return;
+	}
 	doctor_report_target_events(f, report);
 	doctor_report_target_dotnet(f, report);
 }

@@ -45,8 +45,9 @@ asks() {
 }
 asks 0 ps
 grep -q "does not answer.*(PID $SILENT)" out || give_up "ps does not name it: $(tail -n 1 out)"
-asks 0 doctor -p "$SILENT"
-grep -q 'the process waits in execve' out || give_up "doctor does not tell: $(cat out)"
+asks 1 doctor -p "$SILENT"
+grep -q 'target answers  *the process waits in execve' out || give_up "doctor does not tell: $(cat out)"
+grep -q 'Timer expired\|target files' out && give_up "doctor advises what does not help: $(cat out)"
 asks 1 collect -p "$SILENT" -d 1 -o one
 grep -q "on process $SILENT: it waits in execve .*; end it" out || give_up "collect -p: $(cat out)"
 for option in -q --off-cpu; do

@@ -97,7 +97,7 @@ static void a_silent_process_is_not_asked_again_until_it_answers(void **state)
 	assert_int_equal(ask(SLOW_PID, twice, drop, &q, sizeof(q)), -ETIME);
 	assert_true(was_dropped);
 	assert_int_equal(ask_silent(), 1);
-	/* Others are asked. */
+	/* Another process still answers. */
 	assert_int_equal(ask(QUICK_PID, twice, NULL, &q, sizeof(q)), 0);
 	was_dropped = false;
 	may_answer = true;
