@@ -18,8 +18,8 @@ JS
 share_of_hot() { awk '{ all += $NF } /(JS|LazyCompile):.knownHot/ { hit += $NF } END { print all ? 100 * hit / all : 0 }' "$1/folded_stacks.out"; }
 share_of_unknown() { awk '{ all += $NF } /;\[unknown\] [0-9]+$/ { hit += $NF } END { print all ? 100 * hit / all : 0 }' "$1/folded_stacks.out"; }
 complete() { grep -q "\"symbols_complete\": $2" "$1/manifest.json" || fail "$3: $(cat "$1/manifest.json" "$T/collect.log")"; }
-# record_open DIR: records a node whose jitdump lacks the name of hot code. node runs on as $STARTED. The length of the
-# script's name, which is in the records, moves the place at which a piece ends.
+# record_open DIR: records a node whose jitdump lacks the name of hot code. node is stopped then as $STARTED, so that it
+# does not write the rest. The length of the script's name, which is in the records, moves the place at which a piece ends.
 record_open() {
 	local script=late.js
 	for _ in 1 2 3 4 5 6 7 8; do
@@ -29,8 +29,10 @@ record_open() {
 		script=x1234567$script
 		wait_for_cpu "$STARTED" 700
 		record "$1" -F 499 -d 1 -p "$STARTED"
+		kill -STOP "$STARTED"
 		at_least "$(share_of_unknown "$1")" 10 && return
 		touch stop
+		kill -CONT "$STARTED"
 		wait "$STARTED"
 	done
 	fail "node wrote all names at once, eight times"
@@ -45,6 +47,7 @@ complete open false "all names are claimed while node still runs"
 [ "$(python3 -c 'import json; print([p["names_still_written"] for p in json.load(open("open/report.json"))["processes"]])')" = "[True]" ] ||
 	fail "report.json: $(cat open/report.json)"
 touch stop
+kill -CONT "$STARTED"
 wait "$STARTED"
 "$PROFCPU" postprocess open >collect.log 2>&1 || fail "postprocess after the end: $(cat collect.log)"
 at_least "$(share_of_hot open)" 60 || fail "knownHot has $(share_of_hot open) %: $(cat collect.log)"
