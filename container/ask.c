@@ -1,14 +1,23 @@
 #include "container/ask.h"
 
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/thread.h"
+#include "container/proc_text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define ASK_STATUS_MAX ((size_t)1 << 20)
+#define ASK_NOTED_PIDS 4096 /* power of two */
+#define ASK_NO_USER UINT32_MAX
 
 enum ask_state { ASK_IDLE, ASK_CALLED, ASK_ANSWERED, ASK_ABANDONED };
 
@@ -18,7 +27,8 @@ struct ask_thread {
 	struct ask_thread *next; /* in the list of idle or of abandoned threads */
 	pthread_cond_t wake;     /* for both sides */
 	enum ask_state state;
-	pid_t pid;
+	pid_t pid, tid; /* of the process that is asked about; of this thread */
+	uint32_t user;  /* of pid, if abandoned */
 	int (*fn)(void *state);
 	void (*drop)(void *state);
 	int result;
@@ -32,6 +42,8 @@ static struct {
 	uint64_t first_ns, waited_ns; /* of the waits over ASK_LATE_MS */
 	uint64_t silent;
 	size_t n_abandoned;
+	/* By the low bits of their PIDs, processes that were not asked. */
+	bool unasked[ASK_NOTED_PIDS];
 } ask_threads = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static __thread bool ask_answering;
@@ -58,6 +70,7 @@ static void *ask_answer(void *ctx)
 	struct ask_thread *t = ctx;
 
 	ask_answering = true;
+	t->tid = gettid();
 	pthread_mutex_lock(&ask_threads.lock);
 	for (;;) {
 		while (t->state != ASK_CALLED)
@@ -142,14 +155,58 @@ static struct ask_thread *ask_take_idle(void)
 	return t;
 }
 
+/* Reads the status of a thread, which the kernel writes without a lock of the process. */
+static int ask_status(pid_t pid, pid_t tid, struct proc_status *ret_status)
+{
+	AUTO_FREE char *text = NULL;
+	char path[64];
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	int r = file_read_at(AT_FDCWD, path, ASK_STATUS_MAX, &text, &len);
+
+	return r ? r : proc_status_parse(text, ret_status);
+}
+
+static uint32_t ask_user(pid_t pid)
+{
+	struct proc_status status;
+
+	return ask_status(pid, pid, &status) ? ASK_NO_USER : status.uids.real;
+}
+
+static bool ask_is_runnable(const struct ask_thread *t)
+{
+	struct proc_status status;
+
+	return !ask_status(getpid(), t->tid, &status) && status.state == 'R';
+}
+
+static bool ask_has_too_many(pid_t pid)
+{
+	size_t n = 0;
+
+	if (ask_threads.n_abandoned < ASK_SILENT_USER_MAX)
+		return false;
+	uint32_t user = ask_user(pid);
+
+	for (const struct ask_thread *t = ask_threads.abandoned; t; t = t->next)
+		n += t->user == user;
+	if (n < ASK_SILENT_USER_MAX && ask_threads.n_abandoned < ASK_SILENT_MAX)
+		return false;
+	bool *unasked = &ask_threads.unasked[(uint32_t)pid % ASK_NOTED_PIDS];
+
+	ask_threads.silent += !*unasked;
+	*unasked = true;
+	return true;
+}
+
 static bool ask_is_silent(pid_t pid)
 {
-	if (ask_threads.n_abandoned >= ASK_SILENT_MAX)
-		return true;
 	for (const struct ask_thread *t = ask_threads.abandoned; t; t = t->next)
 		if (t->pid == pid)
 			return true;
-	return false;
+	return ask_has_too_many(pid);
 }
 
 /* The time for the next answer. A process may answer late each time, and others too. */
@@ -175,9 +232,12 @@ static void ask_note_wait(uint64_t began_ns, uint64_t took_ns)
 /* Waits for the answer; false: abandons the thread. */
 static bool ask_wait(struct ask_thread *t)
 {
+	const uint64_t busy_ns = ASK_BUSY_MS * NS_PER_MS;
 	uint64_t now = clock_monotonic_ns(), limit_ns = ask_limit_ms(now) * NS_PER_MS, until;
 
 	do {
+		if (t->began_ns && now >= t->began_ns + limit_ns)
+			limit_ns = now - t->began_ns + ASK_TOO_LATE_MS * NS_PER_MS;
 		until = (t->began_ns ? t->began_ns : now) + limit_ns;
 		const struct timespec at = clock_timespec(until);
 
@@ -185,13 +245,15 @@ static bool ask_wait(struct ask_thread *t)
 		       !pthread_cond_timedwait(&t->wake, &ask_threads.lock, &at))
 			;
 		now = clock_monotonic_ns();
-	} while (t->state != ASK_ANSWERED && (!t->began_ns || now < t->began_ns + limit_ns));
+	} while (t->state != ASK_ANSWERED && (!t->began_ns || now < t->began_ns + limit_ns ||
+					      (now < t->began_ns + busy_ns && ask_is_runnable(t))));
 	bool answered = t->state == ASK_ANSWERED;
 
 	ask_note_wait(t->began_ns, answered ? t->took_ns : now - t->began_ns);
 	if (answered)
 		return true;
 	t->state = ASK_ABANDONED;
+	t->user = ask_user(t->pid);
 	t->next = ask_threads.abandoned;
 	ask_threads.abandoned = t;
 	ask_threads.n_abandoned++;

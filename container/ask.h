@@ -24,7 +24,14 @@
 #define ASK_WAITS_PART 50
 #define ASK_LATE_MS 20
 #define ASK_TOO_LATE_MS 2
-#define ASK_SILENT_MAX 256 /* processes that do not answer; with so many, profcpu asks no other */
+/* For a thread that runs, or waits for a CPU: its answer comes soon, but the machine is busy. */
+#define ASK_BUSY_MS 2000
+/*
+ * Processes that do not answer. With so many, profcpu asks no other; with so many of one user, no
+ * other of this user.
+ */
+#define ASK_SILENT_MAX 256
+#define ASK_SILENT_USER_MAX 64
 
 /*
  * Calls fn(state) in another thread, and returns its result. fn gets a copy of the `bytes` of
@@ -41,7 +48,10 @@ int ask(pid_t pid, int (*fn)(void *state), void (*drop)(void *state), void *stat
 	"waits in execve or for its memory, such as for a network or FUSE file system"
 #define ASK_SILENT_REMEDY "end it, or the server of its file system"
 
-/* Returns how many processes have not answered in time since profcpu started. */
+/*
+ * Returns how many processes have not answered in time since profcpu started. At least some of
+ * those that were not asked, because so many others did not answer, count too.
+ */
 uint64_t ask_silent(void);
 
 #endif

@@ -58,7 +58,8 @@
 	ROW(CODE_LOOKUPS, "code_lookups",                                                       \
 	    "lookups of a runtime's code were left out: too many, or too little memory",        \
 	    "use a lower -F, or record fewer processes (-p)")                                   \
-	ROW(SILENT, "silent_processes", "processes lack names: they did not answer in time",    \
+	ROW(SILENT, "silent_processes",                                                         \
+	    "processes lack names: they, or 64 others of their user, did not answer in time",   \
 	    "end them, or the servers of their file systems")                                   \
 	ROW(ADDRESSES, "addresses",                                                             \
 	    "times an address of code was left out: too little memory is left",                 \

@@ -7,12 +7,15 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#define SLOW_PID 100
-#define QUICK_PID 101
+/* Over the largest PID of Linux, so no process has it. */
+#define NO_PID (1 << 23)
+#define SLOW_PID (NO_PID - 1)
+#define QUICK_PID (NO_PID - 2)
 
 static atomic_bool may_answer, was_dropped;
 static atomic_int answered;
@@ -129,9 +132,28 @@ static void late_answers_cost_limited_time(void **state)
 	int answers = 0;
 
 	(void)state;
-	while (answers < 100 && !ask(2000 + answers, late, NULL, &q, sizeof(q)))
+	while (answers < 100 && !ask(NO_PID + 1000 + answers, late, NULL, &q, sizeof(q)))
 		answers++;
 	assert_in_range(answers, 1, ASK_WAITS_MS / 200 + 1);
+}
+
+static int busily(void *state)
+{
+	const clock_t end = clock() + CLOCKS_PER_SEC / 10;
+
+	while (clock() < end)
+		;
+	return twice(state);
+}
+
+/* The waits are used up. On a busy machine, an answer is late although nothing holds it back. */
+static void a_thread_that_runs_is_waited_for(void **state)
+{
+	struct question q = {.number = 5};
+
+	(void)state;
+	assert_int_equal(ask(QUICK_PID, busily, NULL, &q, sizeof(q)), 0);
+	assert_int_equal(q.answer, 10);
 }
 
 /* Runs last. */
@@ -141,11 +163,18 @@ static void many_silent_processes_cost_limited_time_and_threads(void **state)
 
 	(void)state;
 	may_answer = false;
-	for (pid_t pid = 1000; pid < 1000 + ASK_SILENT_MAX; pid++)
+	uint64_t before = ask_silent();
+
+	/* PIDs of no process, so of no user. */
+	for (pid_t pid = NO_PID; pid < NO_PID + ASK_SILENT_USER_MAX; pid++)
 		assert_int_equal(ask(pid, slowly, NULL, &q, sizeof(q)), -ETIME);
-	/* There are enough of them. */
-	assert_int_equal(ask(QUICK_PID, twice, NULL, &q, sizeof(q)), -ETIME);
-	assert_int_equal(ask_silent(), 2 + ASK_SILENT_MAX);
+	assert_int_equal(ask_silent(), before + ASK_SILENT_USER_MAX);
+	/* There are enough of them. The others count once each. */
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ask(QUICK_PID, twice, NULL, &q, sizeof(q)), -ETIME);
+	assert_int_equal(ask_silent(), before + ASK_SILENT_USER_MAX + 1);
+	/* Another user's processes are asked. */
+	assert_int_equal(ask(getppid(), twice, NULL, &q, sizeof(q)), 0);
 	may_answer = true;
 	for (int i = 0; i < 1000 && ask(QUICK_PID, twice, NULL, &q, sizeof(q)); i++)
 		usleep(10000);
@@ -159,6 +188,7 @@ int main(void)
 		cmocka_unit_test(a_call_from_inside_runs_directly),
 		cmocka_unit_test(a_silent_process_is_not_asked_again_until_it_answers),
 		cmocka_unit_test(late_answers_cost_limited_time),
+		cmocka_unit_test(a_thread_that_runs_is_waited_for),
 		cmocka_unit_test(many_silent_processes_cost_limited_time_and_threads),
 	};
 
