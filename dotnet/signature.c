@@ -85,12 +85,6 @@ static void skip_rest(struct reader *r, uint8_t element, unsigned depth)
 	case CLR_ELEMENT_MVAR:
 		(void)clr_signature_read_number(r);
 		return;
-	case CLR_ELEMENT_CMOD_REQD:
-	case CLR_ELEMENT_CMOD_OPT:
-	case CLR_ELEMENT_MODULE:
-		(void)clr_signature_read_number(r);
-		skip_types(r, depth);
-		return;
 	case CLR_ELEMENT_ARRAY:
 		skip_types(r, depth);
 		(void)clr_signature_read_number(r);
@@ -109,17 +103,30 @@ static void skip_rest(struct reader *r, uint8_t element, unsigned depth)
 			skip_types(r, depth);
 		return;
 	default:
-		if (element == CLR_ELEMENT_NATIVE_VALUETYPE || element == CLR_ELEMENT_SENTINEL ||
-		    clr_signature_is_prefix(element))
-			skip_types(r, depth);
-		else if (!is_plain_type(element))
+		if (!is_plain_type(element))
 			(void)reader_bytes(r, SIZE_MAX);
+	}
+}
+
+/* Reads the next element after those that only say more about it. They add no depth. */
+static uint8_t skip_prefixes(struct reader *r)
+{
+	for (;;) {
+		uint8_t element = reader_u8(r);
+
+		if (element == CLR_ELEMENT_CMOD_REQD || element == CLR_ELEMENT_CMOD_OPT ||
+		    element == CLR_ELEMENT_MODULE)
+			(void)clr_signature_read_number(r);
+		else if (r->failed ||
+			 (element != CLR_ELEMENT_NATIVE_VALUETYPE &&
+			  element != CLR_ELEMENT_SENTINEL && !clr_signature_is_prefix(element)))
+			return element;
 	}
 }
 
 static void skip_types(struct reader *r, unsigned depth)
 {
-	uint8_t element = reader_u8(r);
+	uint8_t element = skip_prefixes(r);
 
 	if (depth == CLR_SIGNATURE_DEPTH_MAX)
 		(void)reader_bytes(r, SIZE_MAX);
