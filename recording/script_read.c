@@ -353,8 +353,8 @@ static int script_header_line(struct script_reader *s, const char *line, size_t 
 
 	if (!seen)
 		event.name = script_header_event(rest);
-	/* So many names come only from damaged text. */
-	if (!seen && profile_nevents(s->profile) > PROFILE_EVENTS_MAX / 2)
+	/* So many names come only from damaged text. The other half is for names after a period. */
+	if (profile_nevents(s->profile) > (seen ? PROFILE_EVENTS_MAX - 8 : PROFILE_EVENTS_MAX / 2))
 		event.name = (struct script_part){"unknown", 7};
 	script_header_place(rest, &sample);
 	s->evidence += seen || sample.time_ns;

@@ -27,6 +27,10 @@ static int load_failed(const char *name, int r, const struct parse_error *err)
 		log_error("cannot read %s: no temporary file for its samples: %s; set TMPDIR to a "
 			  "directory with room",
 			  name, strerror(-r));
+	else if (r == -E2BIG)
+		log_error("cannot read %s: it has too many different stacks, names or threads for "
+			  "one run; split it, or leave memory for it",
+			  name);
 	else if (err->what && !err->offset)
 		log_error("cannot read %s: %s", name, err->what);
 	else if (err->what)

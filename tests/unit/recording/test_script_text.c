@@ -389,6 +389,25 @@ static void texts_of_a_recording_cannot_break_lines(void **state)
 	profile_free(p);
 }
 
+static void more_events_than_fit_share_a_name(void **state)
+{
+	struct script_text_stats st;
+	AUTO_FREE char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	(void)state;
+	assert_non_null(f);
+	for (int i = 0; i < 2 * PROFILE_EVENTS_MAX; i++)
+		fprintf(f, "app 1 [000] 1.%06d: 1 event%d:\n\t10 f (/x)\n\n", i, i);
+	fclose(f);
+	struct profile *p = read_text(text, &plain, &st);
+
+	assert_in_range(profile_nevents(p), PROFILE_EVENTS_MAX / 2, PROFILE_EVENTS_MAX);
+	assert_string_equal(text_of(p, profile_event_of(p, last_sample(p).event)->name), "unknown");
+	profile_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -404,6 +423,7 @@ int main(void)
 		cmocka_unit_test(lines_may_be_long_end_in_cr_and_hold_nul),
 		cmocka_unit_test(a_written_text_is_read_back_unchanged),
 		cmocka_unit_test(texts_of_a_recording_cannot_break_lines),
+		cmocka_unit_test(more_events_than_fit_share_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
