@@ -326,6 +326,9 @@ int inline_unit_find(struct inline_unit *iu, uint64_t addr, const struct inline_
 	for (uint32_t i = body->first; i < end && n < max;) {
 		const struct inline_node *node = &iu->nodes.v[i];
 
+		dwarf_data_count(iu->unit->data, 1 + node->n / 4);
+		if (dwarf_data_over_limit(iu->unit->data))
+			break;
 		if (!node_has(iu, node, addr)) {
 			i = node->end;
 			continue;

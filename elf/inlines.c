@@ -168,15 +168,19 @@ static uint64_t kept_bytes(const struct inlines *in)
 	       (in->package.data ? in->package.data->resident : 0);
 }
 
-/* Take as much of the budget as is kept now. True: too much is kept. */
-static bool is_full(struct inlines *in)
+/* Take as much of the budget as is kept now. */
+static void take_budget(struct inlines *in)
 {
 	uint64_t kept = kept_bytes(in);
 
 	elf_budget_add(ELF_BUDGET_INLINES, kept);
 	elf_budget_give(ELF_BUDGET_INLINES, in->taken);
 	in->taken = kept;
-	return kept > INLINES_KEPT_MAX || !elf_budget_left(ELF_BUDGET_INLINES);
+}
+
+static bool is_full(const struct inlines *in)
+{
+	return in->taken > INLINES_KEPT_MAX || !elf_budget_left(ELF_BUDGET_INLINES);
 }
 
 static int add_unit(struct inlines *in, uint32_t index)
@@ -215,6 +219,7 @@ static int find_units(struct inlines *in)
 	if (!r && in->alt.data)
 		r = dwarf_units_list(in->alt.data, false, &in->alt.units);
 	for (uint32_t i = 0; !r && i < in->file.units.len; i++) {
+		take_budget(in);
 		if (is_full(in))
 			dwarf_data_drop(in->file.data);
 		r = add_unit(in, i);
@@ -456,7 +461,7 @@ int inlines_find(struct inlines *in, uint64_t vaddr, struct inline_frame *frames
 	in->units_kept += inline_unit_bytes(iu) - had;
 	if (!r)
 		r = name_frames(in, iu, body, nodes, n, frames);
-	is_full(in);
+	take_budget(in);
 	if (r == -ENOMEM)
 		return r;
 	*ret_n = n + 1;

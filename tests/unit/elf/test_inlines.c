@@ -21,10 +21,11 @@
 
 #define START 0x1000
 #define BYTES 0x100
-#define SECTIONS 3
+#define SECTIONS 4
 #define UNITS 8000 /* the smaller number of time_is_linear_in_units */
 
-static const char *const names[SECTIONS] = {".debug_info", ".debug_abbrev", ".debug_line"};
+static const char *const names[SECTIONS] = {".debug_info", ".debug_abbrev", ".debug_line",
+					    ".debug_rnglists"};
 
 static void put(struct outbuf *out, uint64_t value, size_t bytes)
 {
@@ -252,6 +253,67 @@ static void all_files_share_the_steps(void **state)
 	assert_int_equal(look_up_rows(300000, frames), 0);
 }
 
+/*
+ * A unit with a function that has an inlined one. Its list has that many ranges, of which only the
+ * last holds START + 8.
+ */
+static void put_inlined(struct outbuf sections[SECTIONS], size_t nranges)
+{
+	static const char abbrevs[] = "\1\21\1\21\1\22\7\0\0" /* DW_TAG_compile_unit: low, high */
+				      "\2\56\1\21\1\22\7\0\0" /* DW_TAG_subprogram: the same */
+				      "\3\35\0\125\27\0\0"    /* inlined_subroutine: ranges */
+				      "\0";
+	struct outbuf *info = &sections[0], *ranges = &sections[3];
+	uint64_t bytes = 8 + 2 * (1 + 8 + 8) + 1 + 4 + 2;
+
+	put(info, bytes, 4);
+	put(info, 5, 2);
+	put(info, DW_UT_compile, 1);
+	put(info, 8, 1);
+	put(info, 0, 4);
+	for (unsigned abbrev = 1; abbrev <= 2; abbrev++) {
+		put(info, abbrev, 1);
+		put(info, START, 8);
+		put(info, BYTES, 8);
+	}
+	put(info, 3, 1);
+	put(info, 12, 4); /* behind the header of the ranges */
+	put(info, 0, 2);
+	outbuf_put(&sections[1], abbrevs, sizeof(abbrevs) - 1);
+	put(ranges, 8 + 3 * (nranges + 1) + 1, 4);
+	put(ranges, 5, 2);
+	put(ranges, 8, 2); /* bytes of an address, of a segment */
+	put(ranges, 0, 4);
+	for (size_t i = 0; i < nranges; i++)
+		outbuf_put(ranges, "\4\1\2", 3); /* DW_RLE_offset_pair */
+	outbuf_put(ranges, "\4\10\11", 4);
+}
+
+/* A list of ranges is searched for each address. */
+static void searches_in_ranges_are_bounded(void **state)
+{
+	struct inline_frame frames[INLINES_DEPTH_MAX];
+	struct outbuf sections[SECTIONS];
+	struct inlines *in = NULL;
+	size_t depth = 0, n = 0;
+
+	(void)state;
+	begin(sections);
+	put_inlined(sections, 100000);
+	int fd = elf_of(sections);
+
+	dwarf_data_limit_steps_total(4 << 20);
+	assert_int_equal(open_inlines(fd, &in), 0);
+	assert_int_equal(inlines_find(in, START + 8, frames, &depth), 0);
+	assert_int_equal(depth, 2);
+	while (depth == 2 && n++ < 1000)
+		assert_int_equal(inlines_find(in, START + 8, frames, &depth), 0);
+	assert_int_equal(depth, 1);
+	dwarf_data_limit_steps_total(DWARF_STEPS_TOTAL_MAX);
+	inlines_free(in);
+	close(fd);
+}
+
 /* Each unit has the same large table of abbreviations. */
 static void memory_of_all_units_is_bounded(void **state)
 {
@@ -329,6 +391,7 @@ int main(void)
 		cmocka_unit_test(folders_of_zero_bytes_are_bounded),
 		cmocka_unit_test(units_without_an_address_table_are_found),
 		cmocka_unit_test(all_files_share_the_steps),
+		cmocka_unit_test(searches_in_ranges_are_bounded),
 		cmocka_unit_test(memory_of_all_units_is_bounded),
 		cmocka_unit_test(time_is_linear_in_units),
 	};
