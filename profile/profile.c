@@ -25,6 +25,9 @@ _Static_assert(sizeof(struct profile_thread) == 20,
 #define PROFILE_FRAMES_PART 8
 /* Memory of a frame here and in tables by frame, while they grow. */
 #define PROFILE_FRAME_BYTES 160
+/* Texts may take this part, with their forms in outputs. */
+#define PROFILE_TEXTS_PART 8
+#define PROFILE_TEXT_BYTES 96 /* of tables by text, while they grow */
 
 struct profile_stack_node {
 	uint32_t parent, frame;
@@ -53,8 +56,9 @@ struct profile {
 	struct hashmap thread_ids; /* maps a hash of the thread to its id; see profile_thread */
 	uint32_t *frame_slots;     /* id + 1 */
 	size_t nframe_slots;
-	size_t frames_max; /* frames with their address */
-	uint64_t left_out_addrs;
+	size_t frames_max;   /* frames with their address */
+	uint64_t texts_left; /* bytes */
+	uint64_t left_out;
 	/* Maps parent and frame to the id, for stacks that profile_stack_is_next does not find. */
 	struct hashmap stack_ids;
 	struct stack_room room;
@@ -74,6 +78,7 @@ int profile_new(struct profile **ret_profile)
 	samples_init(&p->samples);
 	stack_room_init(&p->room, NULL);
 	p->frames_max = PROFILE_IDS_MAX;
+	p->texts_left = UINT64_MAX;
 	if (vec_push(&p->stacks, ((struct profile_stack_node){.frame = PROFILE_NONE}))) {
 		profile_free(p);
 		return -ENOMEM;
@@ -89,8 +94,9 @@ void profile_only_groups(struct profile *p)
 
 void profile_limit_memory(struct profile *p, uint64_t (*memory_left)(void))
 {
-	uint64_t frames = memory_left() / PROFILE_FRAMES_PART / PROFILE_FRAME_BYTES;
+	uint64_t left = memory_left(), frames = left / PROFILE_FRAMES_PART / PROFILE_FRAME_BYTES;
 
+	p->texts_left = left / PROFILE_TEXTS_PART;
 	p->frames_max = frames < PROFILE_IDS_MAX ? (size_t)frames : PROFILE_IDS_MAX;
 	stack_room_init(&p->room, memory_left);
 }
@@ -118,9 +124,25 @@ void profile_free(struct profile *p)
 	free(p);
 }
 
+static int profile_put_text(struct profile *p, const char *text, size_t len, uint32_t *ret_text)
+{
+	size_t had = p->texts.len;
+	uint64_t bytes = len + PROFILE_TEXT_BYTES;
+
+	if (bytes > p->texts_left && intern_find(&p->texts, text, len, ret_text)) {
+		p->left_out++;
+		return intern_str(&p->texts, PROFILE_LEFT_OUT, ret_text);
+	}
+	int r = intern_put(&p->texts, text, len, ret_text);
+
+	if (!r && p->texts.len > had)
+		p->texts_left -= bytes;
+	return r;
+}
+
 int profile_lines(struct profile *p, const char *text, size_t len, uint32_t *ret_text)
 {
-	return intern_put(&p->texts, text, len, ret_text);
+	return profile_put_text(p, text, len, ret_text);
 }
 
 static int profile_text_changed(struct profile *p, const char *text, size_t len, bool escaped,
@@ -136,7 +158,7 @@ static int profile_text_changed(struct profile *p, const char *text, size_t len,
 		n += (size_t)snprintf(shown + n, sizeof(shown) - n, "%08x",
 				      (uint32_t)hash_bytes(text, len));
 	}
-	int r = intern_put(&p->texts, shown, n, ret_text);
+	int r = profile_put_text(p, shown, n, ret_text);
 
 	if (!r && p->texts.len > had) {
 		p->text_changes.escaped += escaped;
@@ -151,7 +173,7 @@ int profile_text(struct profile *p, const char *text, size_t len, uint32_t *ret_
 
 	if (escaped || len > PROFILE_TEXT_MAX)
 		return profile_text_changed(p, text, len, escaped, ret_text);
-	return intern_put(&p->texts, text, len, ret_text);
+	return profile_put_text(p, text, len, ret_text);
 }
 
 struct profile_text_changes profile_text_changes(const struct profile *p)
@@ -260,7 +282,7 @@ int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t
 
 		shared.addr = shared.sym_off = 0;
 		shared.addr_is_text = false;
-		p->left_out_addrs++;
+		p->left_out++;
 		return profile_frame(p, &shared, ret_frame);
 	}
 	if (p->frames.len >= PROFILE_IDS_MAX)
@@ -272,9 +294,9 @@ int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t
 	return 0;
 }
 
-uint64_t profile_left_out_addrs(const struct profile *p)
+uint64_t profile_left_out(const struct profile *p)
 {
-	return p->left_out_addrs;
+	return p->left_out;
 }
 
 /*

@@ -7,8 +7,8 @@
  * the order in which they were added; texts are interned. This module creates no output text.
  *
  * Memory grows with the number of distinct frames, stacks and groups, plus 16 bytes for each sample
- * unless profile_only_groups was called. profile_limit_memory bounds frames and stacks. Samples
- * go to an unlinked temporary file after SAMPLES_IN_MEMORY_MAX. Not thread-safe.
+ * unless profile_only_groups was called. profile_limit_memory bounds texts, frames and stacks.
+ * Samples go to an unlinked temporary file after SAMPLES_IN_MEMORY_MAX. Not thread-safe.
  */
 #ifndef PROFILE_PROFILE_H
 #define PROFILE_PROFILE_H
@@ -160,8 +160,8 @@ int profile_new(struct profile **ret_profile);
 void profile_only_groups(struct profile *p);
 
 /*
- * Bounds the memory of frames and stacks, and of the trees that outputs make from them, by the
- * memory that is left. memory_left returns bytes; it is called rarely.
+ * Bounds the memory of texts, frames and stacks, and of the trees that outputs make from them, by
+ * the memory that is left. memory_left returns bytes; it is called rarely.
  */
 void profile_limit_memory(struct profile *p, uint64_t (*memory_left)(void));
 
@@ -179,9 +179,11 @@ void profile_free(struct profile *p);
  * (base/printable.h). A text of more than PROFILE_TEXT_MAX bytes is cut to this size. Its end is
  * then
  * "..." and a hash of the whole text, so that different texts stay different. A shown text stays as
- * it is if it is interned again. 0, -ENOMEM, -E2BIG (too many texts).
+ * it is if it is interned again. Beyond the memory for texts, new ones become PROFILE_LEFT_OUT. 0,
+ * -ENOMEM, -E2BIG (too many texts).
  */
 #define PROFILE_TEXT_MAX 4096
+#define PROFILE_LEFT_OUT "[left out]"
 int profile_text(struct profile *p, const char *text, size_t len, uint32_t *ret_text);
 
 /* Interns printable lines, separated by '\n', as they are. 0, -ENOMEM, -E2BIG. */
@@ -202,8 +204,8 @@ int profile_thread(struct profile *p, const struct profile_thread *thread, uint3
 /* Beyond the memory for frames, those that differ only in addr and sym_off become one, with 0. */
 int profile_frame(struct profile *p, const struct profile_frame *frame, uint32_t *ret_frame);
 
-/* Calls of profile_frame that left out an address for lack of memory. */
-uint64_t profile_left_out_addrs(const struct profile *p);
+/* Calls that left out an address or a text for lack of memory. */
+uint64_t profile_left_out(const struct profile *p);
 
 /*
  * Finds or adds the stack in which `parent` calls `frame`. parent < *ret_stack always. 0, -ENOMEM;

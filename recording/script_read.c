@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define SCRIPT_READ_BYTES ((size_t)256 << 10)
+#define SCRIPT_KNOWN_MAX ((size_t)1 << 17) /* lines and stacks whose results are kept */
 
 /* Result of parsing a frame's line. */
 struct script_known {
@@ -72,8 +73,10 @@ static int script_add_frame(struct script_reader *s, uint32_t frame)
 /* Stores the result for a line under the line's hash. */
 static int script_store(struct script_reader *s, uint64_t key, struct script_known known)
 {
-	if (s->known.len >= INT32_MAX)
-		return -E2BIG;
+	if (s->known.len >= SCRIPT_KNOWN_MAX) {
+		s->known.len = 0;
+		hashmap_free(&s->lines);
+	}
 	int r = vec_push(&s->known, known);
 
 	return r ? r : hashmap_put(&s->lines, key, (uint32_t)s->known.len - 1);
@@ -250,6 +253,8 @@ static int script_stack(struct script_reader *s, uint32_t *ret_stack)
 	if (r)
 		return r;
 	*ret_stack = stack;
+	if (s->stacks.len >= SCRIPT_KNOWN_MAX)
+		hashmap_free(&s->stacks);
 	return hashmap_put(&s->stacks, key, stack);
 }
 

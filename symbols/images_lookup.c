@@ -159,6 +159,8 @@ static int images_lookup_by_bounds(struct images *im, uint32_t image, uint64_t a
 		return 0;
 	}
 	snprintf(buf, sizeof(buf), "0x%llx", (unsigned long long)function.start);
+	if (!r && !lookup_cache_has_room(im->lookup_cache))
+		r = -ENOSPC;
 	if (!r)
 		r = intern_str(&im->lookup_cache->texts, buf, &found.name);
 	if (!r)
@@ -175,7 +177,9 @@ static int images_lookup_by_provider(struct images *im, uint32_t image, uint64_t
 {
 	struct lookup_cache_symbol found = {.image = image, .module = LOOKUP_NONE};
 	struct symbol s;
-	int r = symbol_provider_find(query->symbols, query->addr, time_ns, &s);
+	int r = lookup_cache_has_room(im->lookup_cache)
+			? symbol_provider_find(query->symbols, query->addr, time_ns, &s)
+			: -ENOSPC;
 
 	if (r)
 		return r;
@@ -248,13 +252,14 @@ int images_lookup(struct images *im, uint32_t image, uint64_t addr, uint64_t tim
 		im->began_ns = time_ns;
 	}
 	r = images_lookup_uncached(im, image, addr, time_ns, &symbol, &can_be_timed);
+	bool no_room = r == -ENOSPC;
 
 	if (r != -ENOMEM)
 		r = 0;
 	timed = can_be_timed &&
 		(symbol == LOOKUP_NONE || lookup_cache_is_timed(im->lookup_cache, symbol));
 	/* If a part of the source could not be read, names from the rest are still kept. */
-	if (!r && im->options.keep_cache &&
+	if (!r && im->options.keep_cache && !no_room &&
 	    (symbol != LOOKUP_NONE || (!timed && !im->lookup_cache->images.v[image].unread)))
 		r = lookup_cache_put(im->lookup_cache, image, addr, symbol);
 	if (!r) {

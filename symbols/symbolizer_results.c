@@ -19,6 +19,11 @@ uint64_t symbolizer_cut_stacks(const struct symbolizer *s)
 	return s->callchains.cut;
 }
 
+uint64_t symbolizer_left_out(const struct symbolizer *s)
+{
+	return s->lookup_cache.left_out;
+}
+
 uint64_t symbolizer_refused_kernel(const struct symbolizer *s)
 {
 	return s->kernel.refused;
@@ -26,7 +31,7 @@ uint64_t symbolizer_refused_kernel(const struct symbolizer *s)
 
 bool symbolizer_can_store_all(const struct symbolizer *s)
 {
-	return !s->lookup_cache.unkept;
+	return !s->lookup_cache.unkept && !s->lookup_cache.left_out;
 }
 
 bool symbolizer_has_improved(const struct symbolizer *s)

@@ -24,6 +24,7 @@ struct import_event {
 
 /* samples; about as many as are begun while the names of the kernel are read */
 #define IMPORT_DEFERRED_MAX ((size_t)128 << 10)
+#define IMPORT_DEFERRED_PART 32 /* they may take this part of the memory that is left */
 
 /* A deferred sample: its kernel part, or that of an earlier sample, has no names yet. */
 struct import_deferred {
@@ -49,7 +50,8 @@ struct import {
 	struct wakeups *wakeups;         /* NULL: without offcpu.idx */
 	bool perf_threads;               /* as in struct import_options */
 	int perf_tid_width;              /* of the column of tids in perf script's lines */
-	bool defers;                     /* samples are deferred, up to IMPORT_DEFERRED_MAX */
+	bool defers;                     /* samples are deferred, up to deferred_max */
+	size_t deferred_max;
 	VEC(struct import_deferred) deferred;
 };
 
@@ -233,8 +235,11 @@ static int import_end_deferred(struct import *in)
 /* Takes address space for all deferred samples at once; memory follows with the samples. */
 static int import_make_room(struct import *in)
 {
-	in->deferred.v = bigmem_alloc(IMPORT_DEFERRED_MAX, sizeof(*in->deferred.v));
-	in->deferred.cap = in->deferred.v ? IMPORT_DEFERRED_MAX : 0;
+	size_t room = memory_left() / IMPORT_DEFERRED_PART / sizeof(*in->deferred.v);
+
+	in->deferred_max = room < IMPORT_DEFERRED_MAX ? room + 1 : IMPORT_DEFERRED_MAX;
+	in->deferred.v = bigmem_alloc(in->deferred_max, sizeof(*in->deferred.v));
+	in->deferred.cap = in->deferred.v ? in->deferred_max : 0;
 	return in->deferred.v ? 0 : -ENOMEM;
 }
 
@@ -277,7 +282,7 @@ static int import_sample(struct import *in, struct perfdata_record *record)
 		return import_end(in, &deferred);
 	if (vec_push(&in->deferred, deferred))
 		return -ENOMEM;
-	return in->deferred.len == IMPORT_DEFERRED_MAX || symbolizer_full(in->symbols)
+	return in->deferred.len == in->deferred_max || symbolizer_full(in->symbols)
 		       ? import_end_deferred(in)
 		       : 0;
 }
@@ -409,6 +414,7 @@ static int import_finish(struct import *in, const struct import_options *options
 	symbolizer_unread(in->symbols, &result->unread);
 	result->refused_kernel = symbolizer_refused_kernel(in->symbols);
 	result->cut_stacks = symbolizer_cut_stacks(in->symbols);
+	result->left_out = symbolizer_left_out(in->symbols);
 	result->dropped = tracker_dropped(symbolizer_tracker(in->symbols));
 	result->store_complete = symbolizer_from_store(in->symbols);
 	/* Before symbolizer_store, so that unread lines do not count as looked up. */

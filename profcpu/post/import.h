@@ -60,6 +60,7 @@ struct import_result {
 	uint64_t waits_missing;  /* of waits: not in offcpu.idx; 0 without offcpu.idx */
 	uint64_t refused_kernel; /* symbolizer_refused_kernel */
 	uint64_t cut_stacks;     /* symbolizer_cut_stacks */
+	uint64_t left_out;       /* symbolizer_left_out */
 	struct tracker_dropped dropped;
 	uint64_t lost_switches; /* part of data.lost_events: lost switches and wakeups */
 	int store_error;        /* -errno of writing the store; 0: written or not wanted */

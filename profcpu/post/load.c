@@ -247,7 +247,8 @@ int post_load_source(struct post_source *source, const char *name,
 	ret_result->limits.cost[LIMIT_STACK_MEMORY] +=
 		ret_result->data.cut_stacks + ret_result->text.cut_stacks;
 	ret_result->limits.cost[LIMIT_DEBUG_LINKS] += debug_file_take_uncompared();
-	ret_result->limits.cost[LIMIT_ADDRESSES] += profile_left_out_addrs(profile);
+	ret_result->limits.cost[LIMIT_ADDRESSES] +=
+		profile_left_out(profile) + ret_result->data.left_out;
 	if (!r)
 		load_report_texts(name, profile);
 	/* The report has lines of its own. */

@@ -152,6 +152,14 @@ int lookup_cache_symbol(struct lookup_cache *cache, const struct lookup_cache_sy
 	return 0;
 }
 
+bool lookup_cache_has_room(struct lookup_cache *cache)
+{
+	bool room = !cache->symbols_max || cache->symbols.len < cache->symbols_max;
+
+	cache->left_out += !room;
+	return room;
+}
+
 static uint64_t lookup_cache_entry_hash(uint32_t image, uint64_t addr)
 {
 	return hash_mix(addr, image);

@@ -99,6 +99,8 @@ struct lookup_cache_process {
 
 /* Memory of a result, while its tables grow. */
 #define LOOKUP_ENTRY_BYTES 128
+/* The same of a symbol, with its texts, frames and stacks in a profile and outputs. */
+#define LOOKUP_SYMBOL_BYTES 512
 
 /* A zeroed struct is empty. Other modules of symbols/ read it; only this module changes it. */
 struct lookup_cache {
@@ -115,6 +117,8 @@ struct lookup_cache {
 	uint64_t unkept;
 	bool full;          /* no image is added */
 	size_t entries_max; /* for lookup_cache_put; 0: no limit */
+	size_t symbols_max; /* for lookup_cache_has_room; 0: no limit */
+	uint64_t left_out;  /* times that there was no room */
 	uint64_t bytes_max; /* for lookup_cache_fits; 0: no limit */
 };
 
@@ -128,6 +132,9 @@ int lookup_cache_image(struct lookup_cache *cache, const struct image_key *key,
 		       uint32_t *ret_image);
 int lookup_cache_symbol(struct lookup_cache *cache, const struct lookup_cache_symbol *symbol,
 			uint32_t *ret_symbol);
+
+/* Whether one more symbol may be added. If not, counts it. */
+bool lookup_cache_has_room(struct lookup_cache *cache);
 
 /*
  * Marks an image as stripped and copies its segments. Only the first call for an image counts.

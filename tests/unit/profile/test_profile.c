@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -246,7 +247,7 @@ static void frames_beyond_the_memory_have_no_address(void **state)
 		assert_int_equal(profile_frame_of(p, ids[k])->module, k);
 		assert_in_range(ids[k], 100, 1000);
 	}
-	uint64_t left_out = profile_left_out_addrs(p);
+	uint64_t left_out = profile_left_out(p);
 
 	assert_in_range(left_out, 9000, 9900);
 	frame.addr = 0x1001;
@@ -254,11 +255,33 @@ static void frames_beyond_the_memory_have_no_address(void **state)
 	frame.sym_off = 1;
 	assert_int_equal(profile_frame(p, &frame, &first), 0);
 	assert_int_equal(first, 0);
-	assert_int_equal(profile_left_out_addrs(p), left_out);
+	assert_int_equal(profile_left_out(p), left_out);
 	frame.module = 7;
 	frame.addr = frame.sym_off = 0;
 	assert_int_equal(profile_frame(p, &frame, &id), 0);
-	assert_int_equal(profile_left_out_addrs(p), left_out);
+	assert_int_equal(profile_left_out(p), left_out);
+	profile_free(p);
+}
+
+static void texts_beyond_the_memory_share_one(void **state)
+{
+	uint32_t first, text = 0, again;
+	struct profile *p;
+	char name[32];
+
+	(void)state;
+	assert_int_equal(profile_new(&p), 0);
+	profile_limit_memory(p, little_memory);
+	assert_int_equal(profile_text(p, "first", 5, &first), 0);
+	for (int i = 0; i < 100000; i++) {
+		int len = snprintf(name, sizeof(name), "text %d", i);
+
+		assert_int_equal(profile_text(p, name, (size_t)len, &text), 0);
+	}
+	assert_string_equal(profile_text_of(p, text, NULL), PROFILE_LEFT_OUT);
+	assert_in_range(profile_left_out(p), 90000, 99990);
+	assert_int_equal(profile_text(p, "first", 5, &again), 0);
+	assert_int_equal(again, first);
 	profile_free(p);
 }
 
@@ -271,6 +294,7 @@ int main(void)
 		cmocka_unit_test(a_missing_temp_dir_is_reported),
 		cmocka_unit_test(texts_of_targets_are_printable_and_bounded),
 		cmocka_unit_test(frames_beyond_the_memory_have_no_address),
+		cmocka_unit_test(texts_beyond_the_memory_share_one),
 		cmocka_unit_test(equal_parts_have_equal_ids),
 		cmocka_unit_test(groups_sum_equal_samples),
 	};
