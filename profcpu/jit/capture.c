@@ -22,6 +22,8 @@
 /* Processes that are watched. */
 #define CAPTURE_PROCESSES_MAX 65536
 #define CAPTURE_YOUNG_NS (10 * NS_PER_S)
+/* Longest visit, and time at the end for all doubtful ones, unless there is only one process. */
+#define CAPTURE_VISIT_NS NS_PER_S
 /* Time for the thread to end after its deadline. */
 #define CAPTURE_JOIN_NS (2 * NS_PER_S)
 
@@ -33,8 +35,6 @@ struct jit_capture {
 	/* The members from shared to taken belong to the thread until it has ended. */
 	struct jit_processes shared;
 	struct jit_queue watched;
-	/* .NET processes after the last round, until they are released. */
-	VEC(struct jit_process *) finished;
 	struct jit_ended_list kept; /* for the report; in the end by PID */
 	struct capture_inbox taken; /* empty except while it is taken */
 	bool started, all;
@@ -86,21 +86,18 @@ int jit_capture_new(enum jit_names names, int dir_fd, struct jit_capture **ret_c
 static void capture_take(struct jit_capture *c, pid_t pid, uint64_t since_ns, uint64_t now)
 {
 	struct jit_process *p = jit_queue_find(&c->watched, pid);
-	size_t n = c->watched.heap.len + c->finished.len;
 
 	if (p) {
 		if (!p->way) {
 			p->since_ns = since_ns;
-			p->long_maps = false;
+			p->slow = p->late = false;
 		}
 		/* A process that is followed may be another program now. */
 		p->next_ns = now;
 		jit_queue_update(&c->watched, p);
 		return;
 	}
-	p = n >= CAPTURE_PROCESSES_MAX || vec_reserve(&c->finished, c->watched.heap.len + 1)
-		    ? NULL
-		    : calloc(1, sizeof(*p));
+	p = c->watched.heap.len >= CAPTURE_PROCESSES_MAX ? NULL : calloc(1, sizeof(*p));
 	if (p) {
 		p->pid = pid;
 		p->since_ns = since_ns;
@@ -113,33 +110,24 @@ static void capture_take(struct jit_capture *c, pid_t pid, uint64_t since_ns, ui
 	}
 }
 
-/* Keeps what the report says of a process, and frees it. last: the recording has ended. */
-static void capture_keep(struct jit_capture *c, struct jit_process *p, bool last)
-{
-	jit_ended_add(&c->kept, p, last);
-	free(p);
-}
-
 /*
- * Stops watching a process, which is kept for the report if it ran .NET. Its PID may execute
- * another program, which is watched instead. last: it may still be followed.
+ * Stops watching a process, by until_ns. If it ran .NET, keeps what the report says of it. Its PID
+ * may execute another program, which is watched instead. last: the recording has ended.
  */
-static void capture_retire(struct jit_capture *c, struct jit_process *p, bool last)
+static void capture_retire(struct jit_capture *c, struct jit_process *p, uint64_t until_ns,
+			   bool last)
 {
 	uint64_t now = clock_monotonic_ns();
 	bool replaced = p->is_dotnet && p->replaced;
 	pid_t pid = p->pid;
 
 	jit_queue_remove(&c->watched, p);
-	/* A process that ended while it was starting up still has its file open. */
-	if (p->is_dotnet && p->done)
-		jit_process_release(p, p->target.until_ns);
-	if (!p->is_dotnet)
-		free(p);
-	else if (last)
-		c->finished.v[c->finished.len++] = p; /* capture_take made room */
-	else
-		capture_keep(c, p, false);
+	if (p->is_dotnet) {
+		/* Also after a failure: a process that was starting up still has its file open. */
+		jit_process_release(p, until_ns);
+		jit_ended_add(&c->kept, p, last);
+	}
+	free(p);
 	if (replaced)
 		capture_take(c, pid, now, now);
 }
@@ -163,6 +151,12 @@ static bool capture_is_stopping(struct jit_capture *c)
 static uint64_t capture_deadline(uint64_t now, uint64_t until_ns, size_t left)
 {
 	return now + (until_ns > now ? (until_ns - now) / (left ? left : 1) : 0);
+}
+
+/* Deadline for what may wait for a reply: until_ns at the latest. alone: it delays no other. */
+static uint64_t capture_limit(uint64_t now, uint64_t until_ns, bool alone)
+{
+	return alone || now + CAPTURE_VISIT_NS > until_ns ? until_ns : now + CAPTURE_VISIT_NS;
 }
 
 /*
@@ -198,41 +192,70 @@ static uint64_t capture_round(struct jit_capture *c)
 		struct jit_process *p = q->heap.v[0];
 		uint64_t now = clock_monotonic_ns();
 
-		capture_visit(c, p, now, now + JIT_PROCESS_READY_NS, false);
+		capture_visit(c, p, now,
+			      capture_limit(now, now + JIT_PROCESS_READY_NS, q->heap.len == 1),
+			      false);
 		/* One visit in each round, so that all others and new ones get theirs. */
 		if (p->next_ns <= begin)
 			p->next_ns = begin + 1;
 		if (p->done)
-			capture_retire(c, p, false);
+			capture_retire(c, p, p->target.until_ns, false);
 		else
 			jit_queue_update(&c->watched, p);
 	}
 	return q->heap.len ? q->heap.v[0]->next_ns : begin + JIT_PROCESS_STEP_MAX_NS;
 }
 
+/* The order of the last round: those that give names, by themselves or by a reply, come first. */
+enum capture_turn { TURN_STEP, TURN_PROBE, TURN_REPLY, TURN_DOUBT, TURN_NONE, TURNS };
+
+static enum capture_turn capture_last_turn(const struct jit_process *p, uint64_t now)
+{
+	if (p->way)
+		return p->way == &jit_way_memory ? TURN_STEP : TURN_REPLY;
+	if (!capture_is_last_due(p, now))
+		return TURN_NONE;
+	return !p->late && !p->slow ? TURN_PROBE : p->doubtful ? TURN_DOUBT : TURN_REPLY;
+}
+
 /* The last round, after a stop: retires all processes, and visits those that are due then. */
 static void capture_last_round(struct jit_capture *c)
 {
-	uint64_t now = clock_monotonic_ns();
-	/* The other half of the time is for ending what runs in them. */
-	uint64_t half = capture_deadline(now, c->until_ns, 2);
-	const struct jit_queue *q = &c->watched;
-	size_t left = 0;
+	struct jit_queue *q = &c->watched;
+	const bool alone = q->heap.len == 1;
+	uint64_t now = clock_monotonic_ns(), until[TURNS] = {c->until_ns, c->until_ns, c->until_ns};
+	size_t left[TURNS] = {0};
 
-	for (size_t i = 0; i < q->heap.len; i++)
-		left += capture_is_last_due(q->heap.v[i], now);
-	for (; q->heap.len; now = clock_monotonic_ns()) {
-		struct jit_process *p = q->heap.v[q->heap.len - 1];
-		bool is_due = capture_is_last_due(p, now);
+	/* All processes move forwards in the queue, so each is seen once. */
+	for (size_t i = 0; i < q->heap.len; i++) {
+		struct jit_process *p = q->heap.v[i];
 
-		if (is_due && now < half)
-			capture_visit(c, p, now, capture_deadline(now, half, left), true);
-		else if (is_due)
-			jit_process_note_missed_step(&c->shared, p);
-		left += p->replaced;
-		left -= is_due && left;
-		capture_retire(c, p, true);
+		p->next_ns = capture_last_turn(p, now);
+		left[p->next_ns]++;
+		jit_queue_update(q, p);
 	}
+	for (; q->heap.len; now = clock_monotonic_ns()) {
+		struct jit_process *p = q->heap.v[0];
+		/* One that was executed meanwhile is new. */
+		enum capture_turn turn = p->next_ns < TURNS ? p->next_ns : TURN_PROBE;
+
+		if (!until[turn])
+			until[turn] = capture_limit(now, c->until_ns, alone);
+		if (turn != TURN_NONE && now < until[turn])
+			capture_visit(c, p, now, capture_deadline(now, until[turn], left[turn]),
+				      true);
+		else if (turn != TURN_NONE)
+			jit_process_note_missed_step(&c->shared, p);
+		left[turn] -= left[turn] > 0;
+		if (turn == TURN_PROBE && p->late) {
+			p->next_ns = capture_last_turn(p, now);
+			left[p->next_ns]++;
+			jit_queue_update(q, p);
+		} else {
+			capture_retire(c, p, until[turn], true);
+		}
+	}
+	jit_ended_sort(&c->kept);
 }
 
 /*
@@ -273,25 +296,6 @@ static bool capture_wait(struct jit_capture *c, uint64_t until_ns)
 	return stopping;
 }
 
-/* Ends what runs in the processes after the last round, and keeps them for the report. */
-static void capture_finish(struct jit_capture *c)
-{
-	size_t left = 0;
-
-	for (size_t i = 0; i < c->finished.len; i++)
-		left += c->finished.v[i]->way != NULL;
-	for (size_t i = 0; i < c->finished.len; i++) {
-		struct jit_process *p = c->finished.v[i];
-		bool followed = p->way;
-
-		jit_process_release(p, capture_deadline(clock_monotonic_ns(), c->until_ns, left));
-		left -= followed;
-		capture_keep(c, p, true);
-	}
-	c->finished.len = 0;
-	jit_ended_sort(&c->kept);
-}
-
 static void *capture_main(void *ctx)
 {
 	struct jit_capture *c = ctx;
@@ -301,7 +305,6 @@ static void *capture_main(void *ctx)
 	for (uint64_t next = 0; !capture_wait(c, next);)
 		next = capture_round(c);
 	capture_last_round(c);
-	capture_finish(c);
 	pthread_mutex_lock(&c->lock);
 	if (c->dropped) {
 		c->shared.unseen += c->dropped;
@@ -450,7 +453,6 @@ void jit_capture_free(struct jit_capture *c)
 	if (c->stuck)
 		return;
 	jit_ended_free(&c->kept);
-	vec_free(&c->finished);
 	vec_free(&c->inbox.pids);
 	vec_free(&c->taken.pids);
 	jit_queue_free(&c->watched);

@@ -37,11 +37,11 @@ int jit_capture_start(struct jit_capture *c, bool all);
 void jit_capture_add_process(struct jit_capture *c, pid_t pid);
 
 /*
- * Ends the capture: all processes get a last step, sessions in them end, and the thread
- * ends. Processes that hang share JIT_CAPTURE_END_S. A thread blocked in the kernel is left behind
- * 2 s later. A second call does nothing.
+ * Ends the capture: all processes get a last step, sessions in them end, and the thread ends. This
+ * takes at most JIT_CAPTURE_END_S. If there are several processes, doubtful ones share 1 s of it. A
+ * thread blocked in the kernel is left behind 2 s later. A second call does nothing.
  */
-#define JIT_CAPTURE_END_S 8
+#define JIT_CAPTURE_END_S 4
 void jit_capture_end(struct jit_capture *c);
 
 /*

@@ -23,11 +23,12 @@
 #define PROCESS_STEP_HURRY 5
 #define PROCESS_FREES_NS (5 * NS_PER_S) /* time after code was freed */
 #define PROCESS_YOUNG_NS (2 * NS_PER_S) /* age since the process was added */
-/* A process that could not be read in time waits 20 times as long as the attempt took. */
+/* After a turn that gave no names, the next one waits 20 times as long as it took. */
 #define PROCESS_LATE_SHARE 20
-/* Longest time of a probe, and of one of a process with long_maps. */
+/* Longest time to read maps, also in a turn; and to search memory without a turn. */
 #define PROCESS_MAPS_NS (NS_PER_S / 4)
 #define PROCESS_LONG_MAPS_NS NS_PER_S
+#define PROCESS_MEMORY_NS (50 * NS_PER_MS)
 /* disk space left for perf.data and the end of a recording */
 #define PROCESS_DISK_BYTES ((uint64_t)1 << 20)
 /* descriptors that one more process must leave to the recording */
@@ -173,10 +174,10 @@ static int process_begin(struct jit_processes *all, struct jit_process *p,
 
 /*
  * Takes the way that --jit-names names, or the first that works and is safe. last: a runtime that
- * is not ready now never will be.
+ * is not ready now never will be. Returns -EAGAIN if it needs a turn.
  */
-static void process_choose(struct jit_processes *all, struct jit_process *p, uint64_t now,
-			   uint64_t until_ns, bool last)
+static int process_choose(struct jit_processes *all, struct jit_process *p, uint64_t now,
+			  uint64_t until_ns, bool turn, bool last)
 {
 	static const struct jit_way *const ways[] = {
 		[JIT_NAMES_MEMORY] = &jit_way_memory,
@@ -184,48 +185,56 @@ static void process_choose(struct jit_processes *all, struct jit_process *p, uin
 	};
 	bool is_ready = last || now - p->since_ns > JIT_PROCESS_READY_NS ||
 			now - proc_start_ns(p->pid, now) > JIT_PROCESS_READY_NS;
+	uint64_t soon = clock_monotonic_ns() + PROCESS_MEMORY_NS;
 	int r = -ENOTSUP;
 
-	p->late = false;
 	p->why[0] = 0;
-	p->target.until_ns = until_ns;
+	p->target.until_ns = turn || until_ns < soon ? until_ns : soon;
 	for (enum jit_names n = JIT_NAMES_MEMORY; n <= JIT_NAMES_RUNDOWN && r; n++) {
+		const char *way = all->names == JIT_NAMES_AUTO ? ways[n]->name : "";
 		char why[JIT_WAY_WHY_BYTES] = "";
 
 		if (all->names != JIT_NAMES_AUTO && all->names != n)
 			continue;
+		/* A port may not answer. */
+		if (n == JIT_NAMES_RUNDOWN && !turn) {
+			process_add_why(p, way, process_no_time);
+			return -EAGAIN;
+		}
 		r = process_begin(all, p, ways[n], why);
+		if (n == JIT_NAMES_MEMORY)
+			p->doubtful = r == -ENOENT;
 		/* Try again later; another way would not work now either. */
 		if (r == -EAGAIN && !is_ready)
-			return;
+			return 0;
 		if (r == -ESRCH)
 			break;
 		if (r)
-			process_add_why(p,
-					all->names == JIT_NAMES_AUTO && !p->write_failed
-						? ways[n]->name
-						: "",
-					why);
+			process_add_why(p, p->write_failed ? "" : way, why);
 		/*
 		 * On a busy machine, do not send requests to the runtime instead: they can crash
 		 * it.
 		 */
-		p->late = r == -ETIMEDOUT && n == JIT_NAMES_MEMORY && !last;
+		if (r == -ETIMEDOUT && n == JIT_NAMES_MEMORY && !(turn && last)) {
+			p->slow = true;
+			return -EAGAIN;
+		}
 		/* Names that cannot be written need no other way. */
 		if (p->write_failed || (r == -ETIMEDOUT && n == JIT_NAMES_MEMORY))
 			break;
 	}
-	p->next_ns = p->late ? now + PROCESS_LATE_SHARE * (clock_monotonic_ns() - now) : now;
-	if (!r || p->late)
-		return;
+	p->next_ns = now;
+	if (!r)
+		return 0;
 	/* The report gives this reason for a process without a file. */
 	if (r == -ESRCH && !p->why[0]) {
 		process_add_why(p, "", process_ended);
 		p->done = true;
 		jit_process_release(p, until_ns);
-		return;
+		return 0;
 	}
 	process_give_up(all, p, until_ns);
+	return 0;
 }
 
 /*
@@ -287,12 +296,11 @@ void jit_process_note_missed_step(struct jit_processes *all, struct jit_process 
 }
 
 /* The limit of a probe. A usual list is read in any case, to tell which processes run .NET. */
-static struct proc_maps_limit process_maps_limit(const struct jit_process *p, uint64_t now,
-						 uint64_t until_ns)
+static struct proc_maps_limit process_maps_limit(uint64_t now, uint64_t until_ns, bool turn)
 {
 	struct proc_maps_limit limit = {PROC_MAPS_SMALL, now + PROCESS_MAPS_NS};
 
-	if (p->long_maps) {
+	if (turn) {
 		limit.max_bytes = PROC_MAPS_MAX;
 		limit.until_ns = now + PROCESS_LONG_MAPS_NS;
 		if (limit.until_ns > until_ns)
@@ -301,19 +309,19 @@ static struct proc_maps_limit process_maps_limit(const struct jit_process *p, ui
 	return limit;
 }
 
-/* Probes once. Returns -EAGAIN if the list of maps is long and must wait for its turn. */
+/* Probes once. Returns 0; -EAGAIN if the process must wait for its turn, or the next one. */
 static int process_probe_once(struct jit_processes *all, struct jit_process *p, uint64_t now,
-			      uint64_t until_ns, bool last)
+			      uint64_t until_ns, bool turn, bool last)
 {
 	struct dotnet_runtime runtime = {.is_dotnet = false};
-	struct proc_maps_limit limit = process_maps_limit(p, now, until_ns);
+	struct proc_maps_limit limit = process_maps_limit(now, until_ns, turn);
 	struct proc_status status;
 	int r = process_note_user(all, p);
 
 	if (all->names != JIT_NAMES_NONE)
 		r = dotnet_probe(all->opener, p->pid, &limit, &runtime);
-	if ((r == -E2BIG && !p->long_maps) || (r == -ETIMEDOUT && !last)) {
-		p->long_maps = true;
+	if ((r == -E2BIG && !turn) || (r == -ETIMEDOUT && !(turn && last))) {
+		p->slow = true;
 		return -EAGAIN;
 	}
 	uint64_t age = now - p->since_ns;
@@ -322,7 +330,6 @@ static int process_probe_once(struct jit_processes *all, struct jit_process *p, 
 	if (!r && runtime.is_dotnet && age < PROCESS_YOUNG_NS)
 		age = 0;
 	p->next_ns = now + (age / 2 > PROCESS_PROBE_MIN_NS ? age / 2 : PROCESS_PROBE_MIN_NS);
-	p->late = false;
 	if (r)
 		process_probe_failed(all, p, r, last);
 	if (r || !runtime.is_dotnet)
@@ -331,31 +338,28 @@ static int process_probe_once(struct jit_processes *all, struct jit_process *p, 
 	memcpy(p->version, runtime.version, sizeof(p->version));
 	if (!proc_status(p->pid, &status))
 		snprintf(p->comm, sizeof(p->comm), "%s", status.comm);
-	process_choose(all, p, now, until_ns, last);
-	return 0;
+	return process_choose(all, p, now, until_ns, turn, last);
 }
 
 void jit_process_probe(struct jit_processes *all, struct jit_process *p, uint64_t now,
 		       uint64_t until_ns, bool last)
 {
+	bool turn = (p->late || p->slow) && (last || now >= all->turn_ns);
 	int r = -EAGAIN;
 
-	if (!p->long_maps)
-		r = process_probe_once(all, p, now, until_ns, last);
-	if (!p->long_maps)
+	if (turn || !p->slow)
+		r = process_probe_once(all, p, now, until_ns, turn, last);
+	uint64_t end_ns = clock_monotonic_ns(), next_ns;
+
+	if (turn && !p->way)
+		all->turn_ns = end_ns + PROCESS_LATE_SHARE * (end_ns - now);
+	p->late = r == -EAGAIN;
+	if (p->way)
 		return;
-	/* All processes with long lists share one part of the time, because they can be many. */
-	uint64_t begin_ns = clock_monotonic_ns();
-
-	if (r && (last || begin_ns >= all->long_maps_ns)) {
-		r = process_probe_once(all, p, begin_ns, until_ns, last);
-		uint64_t end_ns = clock_monotonic_ns();
-
-		all->long_maps_ns = end_ns + PROCESS_LATE_SHARE * (end_ns - begin_ns);
-	}
-	p->late |= r == -EAGAIN;
-	if (!p->way && (r || p->next_ns < all->long_maps_ns))
-		p->next_ns = all->long_maps_ns;
+	/* Those that look like a runtime have the next turn. */
+	next_ns = (end_ns > all->turn_ns ? end_ns : all->turn_ns) + p->doubtful;
+	if (p->slow ? p->next_ns < next_ns : p->late && p->next_ns > next_ns)
+		p->next_ns = next_ns;
 }
 
 /* Whether the disk has room for more than perf.data. */

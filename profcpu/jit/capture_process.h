@@ -46,10 +46,13 @@ struct jit_process {
 	bool replaced;        /* done, because its PID executes another program */
 	bool broken;          /* something failed after names began to come */
 	bool write_failed;    /* names could not be written */
-	bool late; /* the last try took too long and will be repeated, at the latest at the end */
+	/* the last try took too long, or needs a reply; repeated in turn, at the latest at the end
+	 */
+	bool late;
 	bool stepped; /* at least one step was taken in the current way */
-	/* its list of memory maps takes long to read: more than PROC_MAPS_SMALL, or slow */
-	bool long_maps;
+	/* its memory takes long to read, or its list of maps: more than PROC_MAPS_SMALL, or slow */
+	bool slow;
+	bool doubtful; /* its memory shows no known runtime */
 };
 
 /* State that the processes of a recording share. */
@@ -61,8 +64,8 @@ struct jit_processes {
 	/* Processes that could not be probed for .NET, the last one because of unseen_error. */
 	size_t unseen;
 	int unseen_error;
-	pid_t unseen_pid;      /* the one with unseen_error */
-	uint64_t long_maps_ns; /* CLOCK_MONOTONIC: when the next long list of maps may be read */
+	pid_t unseen_pid; /* the one with unseen_error */
+	uint64_t turn_ns; /* CLOCK_MONOTONIC: when the next late or slow process has its turn */
 	size_t users_left_out; /* processes whose user was over JIT_USERS_MAX */
 };
 
@@ -70,6 +73,10 @@ struct jit_processes {
  * Probes a process that is not followed, and notes its user; with JIT_NAMES_NONE that is all. If it
  * runs .NET, takes the way that --jit-names names, or the first that works and is safe. last: a
  * runtime that is not ready now never will be. Done by until_ns.
+ *
+ * A process that may take longer becomes late and waits for a turn. All late and slow ones share a
+ * small part of the time, because a user can start many of them. With last, the next call is the
+ * turn.
  */
 void jit_process_probe(struct jit_processes *all, struct jit_process *p, uint64_t now_ns,
 		       uint64_t until_ns, bool last);

@@ -85,17 +85,19 @@ static void long_lists_are_read_one_at_a_time(void **state)
 	(void)state;
 	assert_int_equal(opener_new(&all.opener), 0);
 	visit(&all, &first, false);
-	assert_true(first.long_maps);
+	assert_true(first.slow && first.late);
+	first.next_ns = 0;
+	visit(&all, &first, false);
 	assert_false(first.late || first.done || first.is_dotnet);
 	/* Soon after, the second one has to wait, and the first one too. */
-	assert_true(all.long_maps_ns > clock_monotonic_ns());
-	assert_true(first.next_ns >= all.long_maps_ns);
+	assert_true(all.turn_ns > clock_monotonic_ns());
+	assert_true(first.next_ns >= all.turn_ns);
 	visit(&all, &second, false);
-	assert_true(second.long_maps && second.late && !second.done);
-	assert_int_equal(second.next_ns, all.long_maps_ns);
+	assert_true(second.slow && second.late && !second.done);
+	assert_int_equal(second.next_ns, all.turn_ns);
 	/* One with a short list does not wait. */
 	visit(&all, &usual, false);
-	assert_false(usual.long_maps || usual.late);
+	assert_false(usual.slow || usual.late);
 	/* At the end there is no later. */
 	visit(&all, &second, true);
 	assert_false(second.late || second.done);
@@ -118,7 +120,7 @@ static void probes_of_long_lists_take_a_small_part_of_the_time(void **state)
 		p[i] = process_of(start_process(LONG_MAPS));
 		/* The first reads, up to PROC_MAPS_SMALL, do not count. */
 		visit(&all, &p[i], false);
-		assert_true(p[i].long_maps);
+		assert_true(p[i].slow);
 	}
 	for (begin = clock_monotonic_ns(); clock_monotonic_ns() - begin < 2 * NS_PER_S;
 	     usleep(1000))
