@@ -3,6 +3,7 @@
 #include "container/ask.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -25,9 +26,9 @@ static bool is_memory_error(int error)
 struct memory_question {
 	pid_t pid;
 	size_t n, bytes;
-	struct iovec theirs[PIECES_MAX];
 	unsigned char *copy;
 	ssize_t got;
+	struct iovec theirs[PIECES_MAX]; /* only the first n are set and copied */
 };
 
 static int memory_ask(void *question)
@@ -50,9 +51,13 @@ static void memory_drop(void *question)
  */
 static ssize_t read_some(pid_t pid, const struct memory_piece *pieces, size_t n)
 {
-	struct memory_question q = {.pid = pid, .n = n};
+	struct memory_question q;
 	size_t copied = 0;
 
+	q.pid = pid;
+	q.n = n;
+	q.bytes = 0;
+	q.got = 0;
 	for (size_t i = 0; i < n; i++) {
 		q.theirs[i] = (struct iovec){.iov_base = (void *)(uintptr_t)pieces[i].addr,
 					     .iov_len = pieces[i].len};
@@ -63,7 +68,8 @@ static ssize_t read_some(pid_t pid, const struct memory_piece *pieces, size_t n)
 	q.copy = malloc(q.bytes);
 	if (!q.copy)
 		return -ENOMEM;
-	int r = ask(pid, memory_ask, memory_drop, &q, sizeof(q));
+	int r = ask(pid, memory_ask, memory_drop, &q,
+		    offsetof(struct memory_question, theirs) + n * sizeof(q.theirs[0]));
 
 	if (r == -ETIME)
 		return r;
