@@ -5,6 +5,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/*
+ * Limits of time, for hostile files. full_step runs no longer program for each frame. Programs over
+ * HEAVY_BYTES may be compiled again and again, because places are forgotten.
+ */
+#define FULL_STEP_BYTES_MAX ((uint64_t)64 << 10)
+#define HEAVY_BYTES ((uint64_t)4 << 10)
+#define HEAVY_BYTES_MAX ((uint64_t)64 << 20)
 #define HINTS 1024
 #define HINT_SHIFT 6 /* 64 bytes of code share a hint */
 
@@ -30,6 +37,7 @@ struct cfi_table {
 	VEC(struct compiled) places;
 	VEC(struct cfi_row) rows;
 	uint64_t compiled;
+	uint64_t heavy_bytes; /* of programs over HEAVY_BYTES that were compiled */
 	/* By bits of the address: the place found last. Check that it covers the address. */
 	uint32_t hints[HINTS];
 };
@@ -87,6 +95,13 @@ static int compile_rows(struct cfi_table *t, struct compiled *c, uint64_t vaddr)
 	struct cfi_fde fde;
 	int r = cfi_frames_fde(t->frames, &c->place, &cie, &fde);
 
+	uint64_t bytes = r ? 0 : cie->program_bytes + (uint64_t)fde.program_bytes;
+
+	if (bytes > HEAVY_BYTES) {
+		if (bytes > HEAVY_BYTES_MAX - t->heavy_bytes)
+			return -E2BIG;
+		t->heavy_bytes += bytes;
+	}
 	if (!r)
 		r = cfi_program_begin(&p, cie, &fde);
 	if (r)
@@ -241,6 +256,8 @@ static int full_step(struct cfi_table *t, const struct compiled *c, uint64_t vad
 	struct cfi_fde fde;
 	int r = cfi_frames_fde(t->frames, &c->place, &cie, &fde);
 
+	if (!r && cie->program_bytes + fde.program_bytes > FULL_STEP_BYTES_MAX)
+		r = -E2BIG;
 	if (!r)
 		r = cfi_program_begin(&p, cie, &fde);
 	if (r)
@@ -248,6 +265,8 @@ static int full_step(struct cfi_table *t, const struct compiled *c, uint64_t vad
 	do
 		r = cfi_program_next(&p);
 	while (r > 0 && p.to <= vaddr);
+	if (!unwind_take_steps(memory, cie->program_bytes + (uint64_t)(p.b.p - fde.program)))
+		return -E2BIG;
 	if (r <= 0)
 		return r ? r : -EBADMSG;
 	return cfi_rules_apply(&p.state, memory, regs);

@@ -19,7 +19,7 @@
  *   -EBADMSG: stack underflow or overflow, a cut-off operation, a jump outside, a division by 0
  *   -ENODATA: memory outside the copy
  *   -ENXIO: an unknown register
- *   -E2BIG: more than EXPRESSION_STEPS_MAX operations
+ *   -E2BIG: more than EXPRESSION_STEPS_MAX operations, or than the stack may take
  *   -ENOTSUP: an operation that CFI cannot use
  */
 int expression_evaluate(const void *ops, size_t len, const struct unwind_regs *regs,

@@ -24,7 +24,24 @@ struct unwind_memory {
 	uint64_t start;
 	const unsigned char *data; /* any alignment */
 	size_t len;
+	/*
+	 * Steps that full rules may still take for this stack: bytes of their programs, and
+	 * operations of expressions. A hostile file can make each frame take long. NULL: no limit.
+	 */
+	uint64_t *steps_left;
 };
+
+#define UNWIND_STEPS_MAX ((uint64_t)1 << 19) /* of a stack: about 2 ms */
+
+/* Takes steps from those that are left. False: there are too few. */
+static inline bool unwind_take_steps(const struct unwind_memory *m, uint64_t steps)
+{
+	bool enough = !m->steps_left || steps <= *m->steps_left;
+
+	if (m->steps_left)
+		*m->steps_left = enough ? *m->steps_left - steps : 0;
+	return enough;
+}
 
 /* Reads the word at addr. False: the copy lacks some of its bytes. */
 static inline bool unwind_memory_word(const struct unwind_memory *m, uint64_t addr,

@@ -544,13 +544,14 @@ int unwinder_sample(struct unwinder *u, const struct unwinder_sample *s,
 {
 	const struct walk_source source = {u, source_rule, source_step, source_is_return,
 					   source_hijacked};
-	struct unwind_memory memory = {.data = s->stack, .len = s->stack ? s->stack_bytes : 0};
+	struct unwind_memory memory = {.data = s->stack,
+				       .len = s->stack ? s->stack_bytes : 0,
+				       .steps_left = &(uint64_t){UNWIND_STEPS_MAX}};
 	size_t nkernel = unwinder_kernel_words(s->callchain, s->ncallchain), user = nkernel + 1;
 	const struct machine *machine = s->libdw_arch ? machine_of(s->libdw_arch, s->abi) : NULL;
 	struct process_thread *thread;
 	struct unwind_regs regs;
 	int r;
-
 	/* While recording, the maps of PID 0 are unknown (struct tracker_options). */
 	bool is_foreign = s->regs && !s->pid && u->own_tracker && has_own_rules(s);
 

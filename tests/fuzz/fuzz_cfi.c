@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void probe(struct cfi_table *t, uint64_t vaddr)
 {
 	static uint64_t stack[64];
-	const struct unwind_memory memory = {STACK_AT, (const unsigned char *)stack, sizeof(stack)};
+	const struct unwind_memory memory = {STACK_AT, (const unsigned char *)stack, sizeof(stack),
+					     NULL};
 	struct unwind_regs regs = {.known = 0xffff ^ 8};
 	struct unwind_rule rule, again;
 	uint64_t start, end;

@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint64_t stack[32];
-	const struct unwind_memory memory = {STACK_AT, (const unsigned char *)stack, sizeof(stack)};
+	const struct unwind_memory memory = {STACK_AT, (const unsigned char *)stack, sizeof(stack),
+					     NULL};
 	const uint64_t cfa = STACK_AT + 64;
 	struct unwind_regs regs = {.known = 0xffff7};
 	uint64_t value = 0x1234, again = 0x1234;

@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void probe(struct image_code *c, uint64_t file_off)
 {
 	static uint64_t stack[64];
-	const struct unwind_memory memory = {STACK_AT, (const unsigned char *)stack, sizeof(stack)};
+	const struct unwind_memory memory = {STACK_AT, (const unsigned char *)stack, sizeof(stack),
+					     NULL};
 	struct unwind_regs regs = {.known = 0x1ffff};
 	struct unwind_rule rule, again;
 	bool is_signal;

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void look_up(struct r2r_unwind *u, uint64_t at)
 {
 	unsigned char stack[64] = {0};
-	const struct unwind_memory memory = {0x1000, stack, sizeof(stack)};
+	const struct unwind_memory memory = {0x1000, stack, sizeof(stack), NULL};
 	struct unwind_regs regs = {.v = {[ARCH_SP] = 0x1000}, .known = 1u << ARCH_SP};
 	struct r2r_unwind_function f;
 	struct unwind_rule rule;

@@ -26,7 +26,7 @@ static void check_rows(const struct code_rules *rules, size_t len)
 static void step(const struct code_rules *rules, size_t len)
 {
 	unsigned char stack[256];
-	const struct unwind_memory memory = {0x1000, stack, sizeof(stack)};
+	const struct unwind_memory memory = {0x1000, stack, sizeof(stack), NULL};
 
 	for (size_t at = 0; at < sizeof(stack); at++)
 		stack[at] = (unsigned char)at;

@@ -347,7 +347,8 @@ static int compare_file(const char *path)
 	}
 	for (size_t i = 0; i < STACK_BYTES / sizeof(*stack); i++)
 		stack[i] = STACK_AT + made_up(i) % STACK_BYTES;
-	c.memory = (struct unwind_memory){STACK_AT, (const unsigned char *)stack, STACK_BYTES};
+	c.memory =
+		(struct unwind_memory){STACK_AT, (const unsigned char *)stack, STACK_BYTES, NULL};
 	for (uint64_t i = 0; i < ARCH_REGS; i++)
 		c.regs.v[i] = STACK_AT + STACK_BYTES / 4 + i * 0x400 + (made_up(i) & 0x3f8);
 	c.regs.v[ARCH_SP] =

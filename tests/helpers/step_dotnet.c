@@ -276,7 +276,7 @@ static int check_step(void *ctx, const struct stepper *t)
 	static unsigned char stack[STACK_BYTES];
 	const struct stepper_frame *frame = &t->frames.v[t->frames.len - 1];
 	struct unwind_regs regs = t->regs;
-	struct unwind_memory memory = {regs.v[ARCH_SP], stack, 0};
+	struct unwind_memory memory = {regs.v[ARCH_SP], stack, 0, NULL};
 	struct stepping *s = ctx;
 	const struct code_rules *rules;
 	enum place place;

@@ -30,8 +30,7 @@
 static struct cfi_bytes frame; /* section under construction */
 static const struct cfi_bytes none;
 
-/* A CIE of version 1 with absolute addresses; letters follow z, with their data. Returns its
- * offset. */
+/* A CIE of version 1 with absolute addresses; letters follow z, with data. Returns its offset. */
 static size_t cie_of(const char *letters, const void *data, size_t len, const void *program,
 		     size_t program_len)
 {
@@ -156,7 +155,8 @@ static void rows_of_a_function_are_found(void **state)
 }
 
 static uint64_t words[16];
-static const struct unwind_memory memory = {STACK_AT, (const unsigned char *)words, sizeof(words)};
+static const struct unwind_memory memory = {STACK_AT, (const unsigned char *)words, sizeof(words),
+					    NULL};
 
 /* Registers whose values are their numbers. Only rsp points to the second word and rbp to the
  * fifth. */
@@ -312,6 +312,50 @@ static void slots_of_linkage_tables_have_a_rule(void **state)
 		assert_int_equal(cfi_table_step(t, 0x6010, &regs, &memory, &is_signal), 0);
 		assert_int_equal(regs.v[ARCH_IP], (ip & 15) >= 10 ? 0x102 : 0x101);
 	}
+	cfi_table_free(t);
+}
+
+/* All frames of a stack share their steps, and a long program is not run for each. */
+static void full_steps_are_bounded(void **state)
+{
+	unsigned char program[80000] = {
+		DW_CFA_def_cfa_expression, 4, DW_OP_breg7, 16, DW_OP_lit0, DW_OP_plus};
+	struct unwind_memory limited = memory;
+	struct unwind_regs regs = some_regs();
+	size_t cie = usual_cie();
+	bool is_signal;
+	int steps = 0, r = 0;
+
+	(void)state;
+	limited.steps_left = &(uint64_t){5000};
+	fde_of(cie, 0x5000, 0x100, program, 100);
+	fde_of(cie, 0x6000, 0x100, program, sizeof(program));
+	struct cfi_table *t = table();
+
+	for (; !r && steps < 1000; steps++, regs = some_regs())
+		r = cfi_table_step(t, 0x5000, &regs, &limited, &is_signal);
+	assert_true(r == -E2BIG && steps > 5000 / 150 && steps <= 5000 / 100 + 1);
+	assert_int_equal(cfi_table_step(t, 0x6000, &regs, &memory, &is_signal), -E2BIG);
+	cfi_table_free(t);
+}
+
+/* Only five fit, so each of six is compiled again and again. */
+static void long_programs_are_compiled_few_times(void **state)
+{
+	static char program[3 * 16000];
+	struct unwind_rule rule;
+	size_t cie = usual_cie();
+	int r = 0, n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(program); i += 3) /* DW_CFA_advance_loc, ..def_cfa_offset */
+		memcpy(program + i, i % 2 ? "\x41\x0e\x10" : "\x41\x0e\x18", 3);
+	for (n = 6; n; n--)
+		fde_of(cie, (uint64_t)n << 16, 0xffff, program, sizeof(program));
+	struct cfi_table *t = table();
+	while (!r && n++ < 3000)
+		r = cfi_table_find(t, (uint64_t)(n % 6 + 1) << 16, &rule);
+	assert_int_equal(r, -E2BIG);
 	cfi_table_free(t);
 }
 
@@ -681,7 +725,7 @@ __attribute__((noinline)) static void step_out(struct cfi_table *t, uint64_t bas
 		regs.v[i] = (uint64_t)g[REG_R12 + i - 12];
 	struct unwind_memory stack = {regs.v[ARCH_SP],
 				      (const unsigned char *)(uintptr_t)regs.v[ARCH_SP],
-				      (size_t)((uint64_t)(uintptr_t)end - regs.v[ARCH_SP])};
+				      (size_t)((uint64_t)(uintptr_t)end - regs.v[ARCH_SP]), NULL};
 
 	assert_int_equal(cfi_table_step(t, regs.v[ARCH_IP] - base, &regs, &stack, &is_signal), 0);
 	assert_false(is_signal);
@@ -737,6 +781,8 @@ int main(void)
 		cmocka_unit_test(missing_inputs_of_a_step_are_distinguished),
 		cmocka_unit_test(slots_of_linkage_tables_have_a_rule),
 		cmocka_unit_test(complicated_rules_need_a_full_step),
+		cmocka_unit_test(full_steps_are_bounded),
+		cmocka_unit_test(long_programs_are_compiled_few_times),
 		cmocka_unit_test(damage_is_reported_with_its_offset),
 		cmocka_unit_test(unknown_cies_are_refused),
 		cmocka_unit_test(misleading_entries_are_bounded),

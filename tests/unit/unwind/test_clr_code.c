@@ -94,7 +94,7 @@ static void rules_of_a_method_outlive_the_process(void **state)
 static void a_step_leads_to_the_caller(void **state)
 {
 	uint64_t stack[] = {0xb9, 0x401000};
-	struct unwind_memory memory = {0x1000, (const unsigned char *)stack, sizeof(stack)};
+	struct unwind_memory memory = {0x1000, (const unsigned char *)stack, sizeof(stack), NULL};
 	struct unwind_regs regs = {.v = {[ARCH_SP] = 0x1000}, .known = 1u << ARCH_SP};
 	struct clr_code code;
 

@@ -37,7 +37,8 @@ static void each_instruction_has_its_rule(void **state)
 
 /* Stack of the method within its body: its frame begins at 0x1000, the CFA is 0x1050. */
 static uint64_t stack[10] = {[6] = 0xbb, [7] = 0x15, [8] = 0xb9, [9] = 0x401000};
-static const struct unwind_memory memory = {0x1000, (const unsigned char *)stack, sizeof(stack)};
+static const struct unwind_memory memory = {0x1000, (const unsigned char *)stack, sizeof(stack),
+					    NULL};
 
 static struct unwind_regs regs_at(uint64_t sp)
 {
@@ -89,8 +90,8 @@ static void a_step_with_missing_inputs_fails(void **state)
 	struct code_rules rules = make(method_info, sizeof(method_info), method_code,
 				       sizeof(method_code)),
 			  none = {.rows = NULL};
-	struct unwind_memory top = {0x1040, (const unsigned char *)&stack[8], 16},
-			     cut = {0x1000, (const unsigned char *)stack, 0x48};
+	struct unwind_memory top = {0x1040, (const unsigned char *)&stack[8], 16, NULL},
+			     cut = {0x1000, (const unsigned char *)stack, 0x48, NULL};
 	struct unwind_regs regs = regs_at(0x1000);
 
 	(void)state;

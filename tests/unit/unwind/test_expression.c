@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 static const unsigned char stack[] = {0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99};
-static const struct unwind_memory memory = {0x1000, stack, sizeof(stack)};
+static const struct unwind_memory memory = {0x1000, stack, sizeof(stack), NULL};
 static const struct unwind_regs regs = {.v = {[0] = 7, [ARCH_SP] = 0x1000, [ARCH_IP] = 0x40101b},
 					.known = 1 | 1u << ARCH_SP | 1u << ARCH_IP};
 

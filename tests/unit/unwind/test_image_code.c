@@ -223,7 +223,8 @@ static void a_file_over_a_limit_is_known(void **state)
 static void a_step_follows_its_rule(void **state)
 {
 	static uint64_t stack[8] = {[3] = 0x4444};
-	const struct unwind_memory memory = {0x1000, (const unsigned char *)stack, sizeof(stack)};
+	const struct unwind_memory memory = {0x1000, (const unsigned char *)stack, sizeof(stack),
+					     NULL};
 	struct unwind_regs regs = {.known = 0x1ffff};
 	struct bare_image b;
 	bool is_signal = true;

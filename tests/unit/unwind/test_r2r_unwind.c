@@ -159,7 +159,7 @@ static void thunks_have_rules_for_pushed_words(void **state)
 static void a_step_leads_to_the_caller(void **state)
 {
 	uint64_t stack[] = {0xb9, 0x401000};
-	struct unwind_memory memory = {0x1000, (const unsigned char *)stack, sizeof(stack)};
+	struct unwind_memory memory = {0x1000, (const unsigned char *)stack, sizeof(stack), NULL};
 	struct unwind_regs regs = {.v = {[ARCH_SP] = 0x1000}, .known = 1u << ARCH_SP};
 	struct built built;
 	struct r2r_unwind *u = open_image(&built, 0);

@@ -12,7 +12,8 @@
 #define STACK_AT UINT64_C(0x7ffd00000000)
 
 static uint64_t stack[64];
-static const struct unwind_memory memory = {STACK_AT, (const unsigned char *)stack, sizeof(stack)};
+static const struct unwind_memory memory = {STACK_AT, (const unsigned char *)stack, sizeof(stack),
+					    NULL};
 
 static uint64_t word_at(unsigned i)
 {
@@ -57,7 +58,7 @@ static void cached_returns_are_valid_while_the_caller_is_the_same(void **state)
 	stack[10] = 0x3001;
 	assert_int_equal(return_cache_find(k, 7, word_at(3), &memory, &ip), -ENOENT);
 	stack[10] = 0x3000;
-	const struct unwind_memory less = {STACK_AT, memory.data, 10 * 8};
+	const struct unwind_memory less = {STACK_AT, memory.data, 10 * 8, NULL};
 
 	assert_int_equal(return_cache_find(k, 7, word_at(3), &less, &ip), -ENOENT);
 	assert_int_equal(ip, 1);

@@ -128,7 +128,8 @@ static int begin(void **state)
 {
 	(void)state;
 	memset(stack, 0, sizeof(stack));
-	memory = (struct unwind_memory){STACK_AT, (const unsigned char *)stack, sizeof(stack)};
+	memory =
+		(struct unwind_memory){STACK_AT, (const unsigned char *)stack, sizeof(stack), NULL};
 	regs = (struct unwind_regs){.known = (1u << ARCH_REGS) - 1};
 	regs.v[ARCH_SP] = STACK_AT;
 	steps = 0;
