@@ -9,7 +9,7 @@
 static const uint64_t parts[ELF_BUDGETS] = {[ELF_BUDGET_SECTIONS] = 8,
 					    [ELF_BUDGET_SYMBOLS] = 4,
 					    [ELF_BUDGET_PAGES] = 8,
-					    [ELF_BUDGET_INLINES] = 8};
+					    [ELF_BUDGET_INLINES] = 4};
 
 /* The limit is 0 until it is needed. */
 static struct {
@@ -32,6 +32,11 @@ uint64_t elf_budget_left(enum elf_budget budget)
 	uint64_t limit = limit_of(budget), taken = atomic_load(&budgets[budget].taken);
 
 	return limit > taken ? limit - taken : 0;
+}
+
+bool elf_budget_is_low(enum elf_budget budget)
+{
+	return atomic_load(&budgets[budget].taken) > limit_of(budget) / 2;
 }
 
 int elf_budget_take(enum elf_budget budget, uint64_t bytes)

@@ -6,13 +6,14 @@
 #ifndef ELF_BUDGET_H
 #define ELF_BUDGET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum elf_budget {
 	ELF_BUDGET_SECTIONS, /* unpacked sections of CFI and DWARF: an eighth */
 	ELF_BUDGET_SYMBOLS,  /* symbols, with the memory to read them, MiniDebugInfo: a quarter */
 	ELF_BUDGET_PAGES,    /* pages of CFI that can be read again: an eighth */
-	ELF_BUDGET_INLINES,  /* units of DWARF that are open, and their pages: an eighth */
+	ELF_BUDGET_INLINES,  /* pages and tables of DWARF: a quarter */
 	ELF_BUDGETS,
 };
 
@@ -28,7 +29,10 @@ void elf_budget_give(enum elf_budget budget, uint64_t bytes);
 /* The bytes that can be taken. */
 uint64_t elf_budget_left(enum elf_budget budget);
 
-/* Sets a limit, for tests. */
+/* Whether more than half is taken. */
+bool elf_budget_is_low(enum elf_budget budget);
+
+/* Sets a limit, for tests. 0: the part of the memory that is left. */
 void elf_budget_limit(enum elf_budget budget, uint64_t bytes);
 
 #endif

@@ -67,14 +67,16 @@ static int read_specs(const struct dwarf_unit *u, struct dwarf_bytes *b, struct 
 		a->fixed = bytes == UINT32_MAX || a->fixed == UINT32_MAX ? UINT32_MAX
 									 : a->fixed + bytes;
 		a->has_slots |= spec.slot != DWARF_NO_SLOT;
-		if (vec_push(&to->specs, spec))
-			return -ENOMEM;
+		int r = dwarf_data_push(u->data, &to->specs, spec);
+
+		if (r)
+			return r;
 	}
 	a->n = (uint32_t)(to->specs.len - a->first);
 	return b->bad ? -EBADMSG : 0;
 }
 
-/* Read a unit's abbreviations up to the code `until`. Returns 0, -EBADMSG or -ENOMEM. */
+/* Read a unit's abbreviations up to the code `until`. Returns 0, -EBADMSG, -E2BIG or -ENOMEM. */
 static int read_abbrevs(const struct dwarf_unit *u, struct dwarf_bytes *b, uint64_t until,
 			struct dwarf_abbrevs *to)
 {
@@ -90,8 +92,9 @@ static int read_abbrevs(const struct dwarf_unit *u, struct dwarf_bytes *b, uint6
 		if (r)
 			return r;
 		to->sparse |= a.code != to->list.len + 1;
-		if (vec_push(&to->list, a))
-			return -ENOMEM;
+		r = dwarf_data_push(u->data, &to->list, a);
+		if (r)
+			return r;
 		if (a.code == until)
 			return 0;
 	}
@@ -148,6 +151,8 @@ int dwarf_abbrevs_load(const struct dwarf_unit *u, uint64_t until, struct dwarf_
 			dwarf_data_count(u->data,
 					 a->list.len * ABBREV_STEPS + a->specs.len * SPEC_STEPS);
 		}
+		if (!r && a->sparse)
+			r = dwarf_data_room(u->data, 2 * a->list.len * sizeof(*a->by_code.slots));
 		if (!r && a->sparse)
 			for (size_t i = a->list.len; i-- > 0 && !r;)
 				r = hashmap_put(&a->by_code, a->list.v[i].code, (uint32_t)i);

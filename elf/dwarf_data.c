@@ -1,6 +1,7 @@
 #include "elf/dwarf_data.h"
 
 #include "base/cleanup.h"
+#include "elf/budget.h"
 #include "elf/elf_file.h"
 
 #include <elf.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define ROOM_BYTES_MIN 4096
 #define ALT_LINK_BYTES_MAX ((uint64_t)PATH_MAX + 64)
 
 static _Atomic int64_t steps_left = (int64_t)DWARF_STEPS_TOTAL_MAX; /* negative: used up */
@@ -105,6 +107,7 @@ void dwarf_data_free(struct dwarf_data *d)
 		elf_pages_forget(&d->sections[i]);
 	if (d->fd >= 0)
 		close(d->fd);
+	dwarf_data_settle(d);
 	free(d);
 }
 
@@ -128,6 +131,23 @@ void dwarf_data_take_steps(struct dwarf_data *d, uint64_t steps)
 		d->steps = DWARF_STEPS_MAX + 1;
 }
 
+int dwarf_data_room(struct dwarf_data *d, uint64_t bytes)
+{
+	int r = bytes < ROOM_BYTES_MIN ? 0 : elf_budget_take(ELF_BUDGET_INLINES, bytes);
+
+	if (!r && bytes >= ROOM_BYTES_MIN)
+		d->room += bytes;
+	return r;
+}
+
+void dwarf_data_settle(struct dwarf_data *d)
+{
+	if (!d)
+		return;
+	elf_budget_give(ELF_BUDGET_INLINES, d->room);
+	d->room = 0;
+}
+
 int dwarf_data_need(struct dwarf_data *d, enum dwarf_section_id id, uint64_t off, uint64_t len)
 {
 	struct elf_pages *s = &d->sections[id];
@@ -139,6 +159,8 @@ int dwarf_data_need(struct dwarf_data *d, enum dwarf_section_id id, uint64_t off
 		}
 		d->unpacked += s->bytes;
 	}
+	if (len >= ROOM_BYTES_MIN && dwarf_data_room(d, elf_pages_missing(s, off, len)))
+		return -EBADMSG;
 	int r = elf_pages_need(s, d->fd, off, len, &d->resident);
 
 	s->damaged |= r == -E2BIG;

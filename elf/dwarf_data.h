@@ -1,11 +1,13 @@
 /*
  * Reads the DWARF sections of one ELF file, only the pages that are needed (elf/pages.h unpacks
- * them). Counts the work on them: hostile input ends at DWARF_STEPS_MAX.
+ * them). Counts the work on them: hostile input ends at DWARF_STEPS_MAX. All that readers keep fits
+ * in ELF_BUDGET_INLINES.
  */
 #ifndef ELF_DWARF_DATA_H
 #define ELF_DWARF_DATA_H
 
 #include "base/error.h"
+#include "base/vec.h"
 #include "elf/pages.h"
 
 #include <limits.h>
@@ -52,6 +54,7 @@ struct dwarf_data {
 	 * DWARF_STEPS_MAX, reading ends. Only dwarf_data_count adds to it.
 	 */
 	uint64_t steps;
+	uint64_t room; /* bytes of ELF_BUDGET_INLINES; only dwarf_data_room adds to it */
 	struct elf_pages sections[DWARF_SECTIONS];
 	struct build_id build_id;
 	/*
@@ -92,8 +95,23 @@ static inline bool dwarf_data_over_limit(const struct dwarf_data *d)
 }
 
 /*
- * Makes [off, off + len) of a section readable. Returns 0, -EBADMSG (outside the section, or
- * unreadable) or -ENOMEM.
+ * Takes room for bytes of pages or arrays until dwarf_data_settle. Few bytes at a time are free,
+ * also because most arrays of that size are freed soon. Returns 0 or -E2BIG.
+ */
+int dwarf_data_room(struct dwarf_data *d, uint64_t bytes);
+
+/* Gives the room back. The caller has counted what it keeps. d may be NULL. */
+void dwarf_data_settle(struct dwarf_data *d);
+
+/* Appends an element by value to an array for d. Returns 0, -E2BIG or -ENOMEM. */
+#define dwarf_data_push(d, vec, value)                                                    \
+	((vec)->len == (vec)->cap && dwarf_data_room((d), (vec)->cap * sizeof(*(vec)->v)) \
+		 ? -E2BIG                                                                 \
+		 : vec_push(vec, value))
+
+/*
+ * Makes [off, off + len) of a section readable. Returns 0, -EBADMSG (outside the section,
+ * unreadable, or no room) or -ENOMEM.
  */
 int dwarf_data_need(struct dwarf_data *d, enum dwarf_section_id id, uint64_t off, uint64_t len);
 

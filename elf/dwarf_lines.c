@@ -37,7 +37,8 @@ struct line_state {
 
 static int add_file(struct line_reader *r, const char *name)
 {
-	return r->to->files.len < DWARF_FILES_MAX ? vec_push(&r->to->files, name) : -EBADMSG;
+	return r->to->files.len < DWARF_FILES_MAX ? dwarf_data_push(r->u->data, &r->to->files, name)
+						  : -EBADMSG;
 }
 
 /* Read a text from the table itself. */
@@ -131,9 +132,9 @@ static int end_sequence(struct line_reader *r, struct line_state *s)
 	int error = 0;
 
 	if (n && to->rows.v[s->first].addr < s->addr)
-		error = vec_push(&to->sequences,
-				 ((struct dwarf_sequence){to->rows.v[s->first].addr, s->addr,
-							  (uint32_t)s->first, (uint32_t)n}));
+		error = dwarf_data_push(r->u->data, &to->sequences,
+					((struct dwarf_sequence){to->rows.v[s->first].addr, s->addr,
+								 (uint32_t)s->first, (uint32_t)n}));
 	else
 		to->rows.len = s->first;
 	*s = (struct line_state){.file = 1, .line = 1, .first = to->rows.len};
@@ -155,7 +156,7 @@ static int add_row(struct line_reader *r, struct line_state *s)
 		return 0;
 	if (to->rows.len >= DWARF_ROWS_MAX)
 		return -EBADMSG;
-	return vec_push(&to->rows, row);
+	return dwarf_data_push(r->u->data, &to->rows, row);
 }
 
 static void advance(const struct line_reader *r, struct line_state *s, uint64_t ops)

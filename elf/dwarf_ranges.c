@@ -3,13 +3,14 @@
 #include <dwarf.h>
 #include <errno.h>
 
-static int add(dwarf_ranges *ranges, size_t had, uint64_t start, uint64_t end)
+static int add(const struct dwarf_unit *u, dwarf_ranges *ranges, size_t had, uint64_t start,
+	       uint64_t end)
 {
 	if (start >= end)
 		return 0;
 	if (ranges->len - had >= DWARF_RANGES_MAX)
 		return -E2BIG;
-	return vec_push(ranges, ((struct dwarf_range){start, end}));
+	return dwarf_data_push(u->data, ranges, ((struct dwarf_range){start, end}));
 }
 
 /* Make len bytes of a section readable from an offset on, or fewer if the section ends. */
@@ -45,7 +46,7 @@ static int old_list(const struct dwarf_unit *u, struct dwarf_bytes *b, dwarf_ran
 			base = end;
 			continue;
 		}
-		int r = add(ranges, had, start + base, end + base);
+		int r = add(u, ranges, had, start + base, end + base);
 
 		if (r)
 			return r;
@@ -105,7 +106,7 @@ static int new_list(const struct dwarf_unit *u, struct dwarf_bytes *b, dwarf_ran
 		default:
 			return -EBADMSG;
 		}
-		int r = b->bad ? -EBADMSG : add(ranges, had, start, end);
+		int r = b->bad ? -EBADMSG : add(u, ranges, had, start, end);
 
 		if (r)
 			return r;
@@ -178,7 +179,7 @@ int dwarf_entry_ranges(const struct dwarf_unit *u, const struct dwarf_entry *e,
 			end = start + high->u;
 		else if (!dwarf_form_address(u, high, &end))
 			return -EBADMSG;
-		return add(ranges, ranges->len, start, end);
+		return add(u, ranges, ranges->len, start, end);
 	}
 	return list ? read_list(u, list, ranges) : 0;
 }

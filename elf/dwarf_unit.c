@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #define HEADER_BYTES_MAX 40
-#define LISTED_BYTES_MAX ((uint64_t)32 << 20)
+#define LISTED_BYTES_MAX ((uint64_t)4 << 20)
 
 int dwarf_unit_at(struct dwarf_data *d, bool split, uint64_t off, struct dwarf_unit *u)
 {
@@ -65,8 +65,10 @@ int dwarf_units_list(struct dwarf_data *d, bool split, dwarf_units *units)
 
 		if (r)
 			return r == -ENOENT ? 0 : r;
-		if (u.version && vec_push(units, u))
-			return -ENOMEM;
+		if (u.version)
+			r = dwarf_data_push(d, units, u);
+		if (r)
+			return r == -ENOMEM ? r : 0;
 	}
 	return 0;
 }

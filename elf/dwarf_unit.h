@@ -42,8 +42,8 @@ typedef VEC(struct dwarf_unit) dwarf_units;
 int dwarf_unit_at(struct dwarf_data *d, bool split, uint64_t off, struct dwarf_unit *ret_unit);
 
 /*
- * Lists the units in order by their headers. Ends at a damaged header or at DWARF_UNITS_MAX. May
- * drop d's pages. Returns 0 or -ENOMEM.
+ * Lists the units in order by their headers. Ends at a damaged header, at DWARF_UNITS_MAX or
+ * without room. May drop d's pages. Returns 0 or -ENOMEM.
  */
 int dwarf_units_list(struct dwarf_data *d, bool split, dwarf_units *units);
 

@@ -48,20 +48,22 @@ static bool cannot_hold_code(uint16_t tag)
 
 static int add_function(struct inline_unit *iu, const struct dwarf_entry *e)
 {
-	dwarf_ranges ranges = {0};
-	int r = dwarf_entry_ranges(iu->unit, e, &ranges);
+	struct dwarf_data *d = iu->unit->data;
+	const dwarf_ranges *ranges = &iu->ranges; /* used for one function at a time here */
+
+	iu->ranges.len = 0;
+	int r = dwarf_entry_ranges(iu->unit, e, &iu->ranges);
 
 	/* Few bytes of ranges can be shared by many functions, so limit the sum. */
-	if (!r && iu->functions.len + ranges.len > INLINE_UNIT_SPANS_MAX)
+	if (!r && iu->functions.len + ranges->len > INLINE_UNIT_SPANS_MAX)
 		r = -E2BIG;
-	if (!r && ranges.len)
-		r = vec_push(&iu->bodies, ((struct inline_body){.off = e->off}));
-	for (size_t i = 0; i < ranges.len && !r; i++)
-		r = vec_push(&iu->functions,
-			     ((struct dwarf_span){.start = ranges.v[i].start,
-						  .end = ranges.v[i].end,
-						  .value = (uint32_t)iu->bodies.len - 1}));
-	vec_free(&ranges);
+	if (!r && ranges->len)
+		r = dwarf_data_push(d, &iu->bodies, ((struct inline_body){.off = e->off}));
+	for (size_t i = 0; i < ranges->len && !r; i++)
+		r = dwarf_data_push(d, &iu->functions,
+				    ((struct dwarf_span){.start = ranges->v[i].start,
+							 .end = ranges->v[i].end,
+							 .value = (uint32_t)iu->bodies.len - 1}));
 	/* A damaged entry does not affect the others. */
 	return r == -ENOMEM ? r : 0;
 }
@@ -75,7 +77,7 @@ static int index_functions(struct inline_unit *iu)
 	size_t depth = 0;
 	int r = dwarf_unit_bytes(u, u->dies, &b);
 
-	iu->functions.len = iu->bodies.len = iu->nodes.len = iu->ranges.len = 0;
+	iu->functions.len = iu->bodies.len = iu->nodes.len = 0;
 	while (!r && b.p < b.end) {
 		r = dwarf_entry_next(u, &b, wanted, &e);
 		if (r)
@@ -95,6 +97,7 @@ static int index_functions(struct inline_unit *iu)
 			continue;
 		depth++;
 	}
+	iu->ranges.len = 0;
 	dwarf_spans_sort(&iu->functions);
 	return r == -ENOMEM ? r : 0;
 }
@@ -136,8 +139,9 @@ static int add_node(struct node_walk *w, const struct dwarf_entry *e)
 		node.has_origin = true;
 		node.in_alt = origin->kind == DWARF_IS_REF_ALT;
 	}
-	if (vec_push(&iu->nodes, node))
-		return -ENOMEM;
+	r = dwarf_data_push(iu->unit->data, &iu->nodes, node);
+	if (r)
+		return r;
 	return e->children ? vec_push(&w->open,
 				      ((struct node_open){w->depth, (uint32_t)iu->nodes.len - 1}))
 			   : 0;

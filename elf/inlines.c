@@ -36,6 +36,7 @@ struct inline_entry {
 };
 
 struct inlines {
+	struct inlines *next; /* in all */
 	struct inline_file file, alt;
 	bool units_known;
 	dwarf_spans spans;         /* value: unit */
@@ -52,6 +53,9 @@ struct inlines {
 	struct opener_place roots[ROOTS_MAX];
 	size_t nroots;
 };
+
+/* All that exist. Only one thread uses them. */
+static struct inlines *all;
 
 /* Open the image's own DWARF or its debug file's. The latter sets in->debug_path. */
 static int open_data(struct inlines *in, const struct elf_file *image, const char *path,
@@ -101,11 +105,13 @@ int inlines_open(const struct elf_file *image, const char *path, const struct op
 
 	if (!r)
 		r = keep_place(in, path, roots, nroots);
-	if (r)
+	if (r) {
 		inlines_free(in);
-	else
-		*ret_inlines = in;
-	return r;
+		return r;
+	}
+	in->next = all;
+	*ret_inlines = all = in;
+	return 0;
 }
 
 static struct dwarf_split_place place_of(const struct inlines *in)
@@ -139,10 +145,54 @@ static void drop_caches(struct inlines *in)
 	in->splits = 0;
 }
 
+/* Estimate of all bytes in memory. */
+static uint64_t kept_bytes(const struct inlines *in)
+{
+	uint64_t nunits = in->file.units.len;
+
+	return in->units_kept + in->names.cap * sizeof(*in->names.v) +
+	       in->name_ids.nslots * sizeof(*in->name_ids.slots) + in->file.data->resident +
+	       (in->alt.data ? in->alt.data->resident : 0) +
+	       (in->package.data ? in->package.data->resident : 0) +
+	       (in->file.units.cap + in->alt.units.cap) * sizeof(*in->file.units.v) +
+	       in->spans.cap * sizeof(*in->spans.v) +
+	       (in->open ? nunits * sizeof(*in->open) + nunits / 8 : 0);
+}
+
+/* Take as much of the budget as is kept now. Nothing is being read. */
+static void take_budget(struct inlines *in)
+{
+	uint64_t kept = kept_bytes(in);
+
+	elf_budget_add(ELF_BUDGET_INLINES, kept);
+	elf_budget_give(ELF_BUDGET_INLINES, in->taken);
+	in->taken = kept;
+	dwarf_data_settle(in->file.data);
+	dwarf_data_settle(in->alt.data);
+	dwarf_data_settle(in->package.data);
+}
+
+/* Make room for a lookup: at least half of the budget, except what lists of units take. */
+static void make_room(struct inlines *in)
+{
+	drop_caches(in);
+	take_budget(in);
+	for (in = all; in && elf_budget_is_low(ELF_BUDGET_INLINES); in = in->next) {
+		drop_caches(in);
+		take_budget(in);
+	}
+}
+
 void inlines_free(struct inlines *in)
 {
+	struct inlines **link = &all;
+
 	if (!in)
 		return;
+	while (*link && *link != in)
+		link = &(*link)->next;
+	if (*link)
+		*link = in->next;
 	if (in->file.data)
 		drop_caches(in);
 	vec_free(&in->file.units);
@@ -159,50 +209,44 @@ void inlines_free(struct inlines *in)
 	free(in);
 }
 
-/* Estimate of all bytes in memory. */
-static uint64_t kept_bytes(const struct inlines *in)
-{
-	return in->units_kept + in->names.cap * sizeof(*in->names.v) +
-	       in->name_ids.nslots * sizeof(*in->name_ids.slots) + in->file.data->resident +
-	       (in->alt.data ? in->alt.data->resident : 0) +
-	       (in->package.data ? in->package.data->resident : 0);
-}
-
-/* Take as much of the budget as is kept now. */
-static void take_budget(struct inlines *in)
-{
-	uint64_t kept = kept_bytes(in);
-
-	elf_budget_add(ELF_BUDGET_INLINES, kept);
-	elf_budget_give(ELF_BUDGET_INLINES, in->taken);
-	in->taken = kept;
-}
-
 static bool is_full(const struct inlines *in)
 {
-	return in->taken > INLINES_KEPT_MAX || !elf_budget_left(ELF_BUDGET_INLINES);
+	return in->taken > INLINES_KEPT_MAX || elf_budget_is_low(ELF_BUDGET_INLINES);
 }
 
-static int add_unit(struct inlines *in, uint32_t index)
+static int add_unit(struct inlines *in, uint32_t index, dwarf_ranges *ranges)
 {
 	struct dwarf_unit *u = &in->file.units.v[index];
-	dwarf_ranges ranges = {0};
 	struct dwarf_entry entry;
 
 	if (u->type == DW_UT_type || u->type == DW_UT_partial)
 		return 0;
+	ranges->len = 0;
 	int r = dwarf_unit_begin(u, &entry);
 
 	if (!r && (entry.tag == DW_TAG_compile_unit || entry.tag == DW_TAG_skeleton_unit))
-		r = dwarf_entry_ranges(u, &entry, &ranges);
-	if (!r && in->spans.len + ranges.len > INLINES_SPANS_MAX)
+		r = dwarf_entry_ranges(u, &entry, ranges);
+	if (!r && in->spans.len + ranges->len > INLINES_SPANS_MAX)
 		r = -E2BIG;
-	for (size_t i = 0; !r && i < ranges.len; i++)
-		r = vec_push(&in->spans, ((struct dwarf_span){.start = ranges.v[i].start,
-							      .end = ranges.v[i].end,
-							      .value = index}));
-	vec_free(&ranges);
+	for (size_t i = 0; !r && i < ranges->len; i++)
+		r = dwarf_data_push(u->data, &in->spans,
+				    ((struct dwarf_span){.start = ranges->v[i].start,
+							 .end = ranges->v[i].end,
+							 .value = index}));
 	return r == -ENOMEM ? r : 0;
+}
+
+/* Lists of units stay in memory. If those of all files need half of the budget, this has none. */
+static void forget_long_lists(struct inlines *in)
+{
+	take_budget(in);
+	if (elf_budget_is_low(ELF_BUDGET_INLINES))
+		make_room(in);
+	if (!elf_budget_is_low(ELF_BUDGET_INLINES))
+		return;
+	vec_free(&in->spans);
+	vec_free(&in->file.units);
+	vec_free(&in->alt.units);
 }
 
 /* Index the units by address. .debug_aranges would be quicker, but clang writes none. */
@@ -210,6 +254,10 @@ static int find_units(struct inlines *in)
 {
 	struct dwarf_split_place place = {in->roots, in->nroots,
 					  in->debug_path ? in->debug_path : in->path};
+	dwarf_ranges ranges = {0};
+
+	if (is_full(in))
+		make_room(in);
 	int r = dwarf_units_list(in->file.data, false, &in->file.units);
 
 	if (!r)
@@ -222,8 +270,10 @@ static int find_units(struct inlines *in)
 		take_budget(in);
 		if (is_full(in))
 			dwarf_data_drop(in->file.data);
-		r = add_unit(in, i);
+		r = add_unit(in, i, &ranges);
 	}
+	vec_free(&ranges);
+	forget_long_lists(in);
 	in->open = calloc(in->file.units.len + 1, sizeof(*in->open));
 	in->broken = calloc(in->file.units.len / 32 + 1, sizeof(*in->broken));
 	if (!in->open || !in->broken)
@@ -285,12 +335,8 @@ static int unit_of(struct inlines *in, struct inline_file *f, uint64_t off,
 		return -ENOENT;
 	struct dwarf_unit *u = &f->units.v[lo - 1];
 	bool had = u->abbrevs;
-	/* One lookup can lead to many units, and none can be dropped before its end. */
-	uint64_t most = in->taken + elf_budget_left(ELF_BUDGET_INLINES) + INLINES_LOOKUP_MAX;
-	int r = !had && kept_bytes(in) > most ? -E2BIG : 0;
+	int r = u->known ? 0 : dwarf_unit_begin(u, &entry);
 
-	if (!r && !u->known)
-		r = dwarf_unit_begin(u, &entry);
 	if (!r)
 		r = dwarf_unit_open(u);
 	if (!had)
@@ -450,7 +496,7 @@ int inlines_find(struct inlines *in, uint64_t vaddr, struct inline_frame *frames
 	if (in->open[span->value])
 		had = inline_unit_bytes(in->open[span->value]);
 	else if (is_full(in) || in->splits >= INLINES_SPLIT_MAX)
-		drop_caches(in);
+		make_room(in);
 	r = open_unit(in, span->value, &iu);
 	if (r)
 		return r;
@@ -461,6 +507,7 @@ int inlines_find(struct inlines *in, uint64_t vaddr, struct inline_frame *frames
 	in->units_kept += inline_unit_bytes(iu) - had;
 	if (!r)
 		r = name_frames(in, iu, body, nodes, n, frames);
+	dwarf_data_settle(iu->split_data);
 	take_budget(in);
 	if (r == -ENOMEM)
 		return r;

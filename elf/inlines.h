@@ -1,7 +1,8 @@
 /*
  * Finds inlined functions and source lines at an address, in an image's DWARF. Only what lookups
  * need is read. A unit is read at the first lookup in it, the inlined bodies of a function at the
- * first hit in the function. DWARF_STEPS_MAX (dwarf_data.h) limits the time.
+ * first hit in the function. DWARF_STEPS_MAX (dwarf_data.h) limits the time. Only one thread may
+ * use this.
  */
 #ifndef ELF_INLINES_H
 #define ELF_INLINES_H
@@ -17,12 +18,11 @@
 #define INLINES_DEPTH_MAX 64                /* frames of one address */
 #define INLINES_SPANS_MAX ((size_t)1 << 22) /* ranges of all units */
 /*
- * Bytes in memory; above it, all is dropped and read again when needed. The same if all files
- * together are above ELF_BUDGET_INLINES.
+ * Bytes in memory; above it, all is dropped and read again when needed. The same for all files if
+ * they need more than half of ELF_BUDGET_INLINES. The other half is for one lookup.
  */
 #define INLINES_KEPT_MAX ((uint64_t)112 << 20)
-#define INLINES_LOOKUP_MAX ((uint64_t)16 << 20) /* bytes above the budget in one lookup */
-#define INLINES_SPLIT_MAX 256                   /* files of split units that are open at a time */
+#define INLINES_SPLIT_MAX 256 /* files of split units that are open at a time */
 
 struct inlines;
 
@@ -56,7 +56,7 @@ void inlines_free(struct inlines *in);
 
 /*
  * Finds the functions at vaddr: the innermost first, the function that is not inlined last. Writes
- * at most INLINES_DEPTH_MAX frames. Texts are valid until the next call. Not thread-safe.
+ * at most INLINES_DEPTH_MAX frames. Texts are valid until the next call for any file.
  *
  * The first lookup in a unit reads its lines and the places of its functions, some milliseconds for
  * a large unit. Others take about a microsecond. Returns 0, -ENOENT (no unit covers vaddr) or

@@ -181,6 +181,17 @@ static bool has(const struct elf_pages *p, uint64_t page)
 	return p->have[page / 8] >> (page & 7) & 1;
 }
 
+uint64_t elf_pages_missing(const struct elf_pages *p, uint64_t off, uint64_t len)
+{
+	uint64_t n = 0;
+
+	if (p->damaged || p->packed || !len || off > p->bytes || len > p->bytes - off)
+		return 0;
+	for (uint64_t page = off / PAGE; page <= (off + len - 1) / PAGE; page++)
+		n += !p->have || !has(p, page);
+	return n * PAGE;
+}
+
 /* Read the pages [from, to). */
 static int read_pages(struct elf_pages *p, int fd, uint64_t from, uint64_t to, uint64_t *resident)
 {

@@ -43,6 +43,9 @@ int elf_pages_of_memory(const void *data, size_t len, struct elf_pages *ret_page
  */
 int elf_pages_need(struct elf_pages *p, int fd, uint64_t off, uint64_t len, uint64_t *resident);
 
+/* The bytes of pages that elf_pages_need would read. Unpacking is not counted. */
+uint64_t elf_pages_missing(const struct elf_pages *p, uint64_t off, uint64_t len);
+
 /* Frees what was read. A later elf_pages_need reads it again, except for a copy from memory. */
 void elf_pages_forget(struct elf_pages *p);
 

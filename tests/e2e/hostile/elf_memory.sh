@@ -57,7 +57,7 @@ attack() {
 	[ "$(report_number "$name.rec" samples)" -gt 100 ] || fail "$name: too few samples"
 	measure "$PROFCPU" postprocess -q --no-download "$name.rec"
 	report "$name: postprocess"
-	measure "$PROFCPU" fold "$name.rec" >"$name.folded"
+	measure "$PROFCPU" fold --lines "$name.rec" >"$name.folded"
 	report "$name: fold"
 	stop "$target"
 }
@@ -108,3 +108,32 @@ objcopy --add-section .pad=zeros spin.so padded.so && xz -9 -c padded.so >padded
 	objcopy --add-section .gnu_debugdata=padded.xz stripped.so mini.so || fail "objcopy does not add packed symbols"
 rm zeros padded.so
 attack mini
+rm mini*.so stripped.so
+
+# A line table of 8 million rows: 8 MB in the file, 128 MiB in memory.
+cat >lines.s <<'S'
+	.section .debug_abbrev,"",@progbits
+	.byte 1,0x11,0,0x11,1,0x12,7,0x10,0x17,0,0,0 # a unit: low_pc, high_pc, stmt_list
+	.section .debug_info,"",@progbits
+	.long 2f-1f
+1:	.value 5
+	.byte 1,8
+	.long 0
+	.byte 1
+	.quad spin,4096
+	.long 0
+2:	.section .debug_line,"",@progbits
+	.long 4f-3f
+3:	.value 5
+	.byte 8,0
+	.long 10
+	.byte 1,1,1,1,1,1, 0,0,0,0 # each opcode is a row; no files
+	.byte 0,9,2
+	.quad spin
+	.fill 8000000,1,2
+	.byte 0,1,1
+4:	.section .note.GNU-stack,"",@progbits
+S
+gcc -shared -fPIC -Wl,--build-id=sha1 -o lines.so spin.c lines.s || fail "the library with lines does not build"
+attack lines
+grep -q ';work[ :;]' lines.folded || fail "names are missing: $(head -n 3 lines.folded)"

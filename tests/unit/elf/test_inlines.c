@@ -2,6 +2,7 @@
 #include "base/outbuf.h"
 #include "elf/budget.h"
 #include "elf/dwarf_data.h"
+#include "elf/dwarf_lines.h"
 #include "elf/dwarf_unit.h"
 #include "elf/inlines.h"
 
@@ -216,17 +217,15 @@ static void units_without_an_address_table_are_found(void **state)
 	assert_int_equal(n, 1);
 }
 
-/* Look up the code at START of a unit with that many rows of lines. */
-static int look_up_rows(size_t rows, struct inline_frame *frames)
+/* A unit at START with that many rows of lines. */
+static void put_rows(struct outbuf sections[SECTIONS], size_t rows)
 {
 	static const char header[] = "\5\0\10\0\12\0\0\0\1\1\1\1\1\1" /* version 5 */
 				     "\0\0\0\0"                       /* no folders, no files */
 				     "\0\11\2";                       /* DW_LNE_set_address */
 	static const char end[] = "\0\1\1";                           /* DW_LNE_end_sequence */
-	struct outbuf sections[SECTIONS], *line = &sections[2];
-	size_t n = 0;
+	struct outbuf *line = &sections[2];
 
-	begin(sections);
 	put_unit(sections, START);
 	put(line, sizeof(header) - 1 + 8 + rows + sizeof(end) - 1, 4);
 	outbuf_put(line, header, sizeof(header) - 1);
@@ -234,6 +233,15 @@ static int look_up_rows(size_t rows, struct inline_frame *frames)
 	for (size_t i = 0; i < rows; i++)
 		outbuf_char(line, 2); /* the next address and line */
 	outbuf_put(line, end, sizeof(end) - 1);
+}
+
+static int look_up_rows(size_t rows, struct inline_frame *frames)
+{
+	struct outbuf sections[SECTIONS];
+	size_t n = 0;
+
+	begin(sections);
+	put_rows(sections, rows);
 	return look_up(sections, frames, &n);
 }
 
@@ -253,6 +261,22 @@ static void all_files_share_the_steps(void **state)
 	assert_int_equal(look_up_rows(300000, frames), 0);
 }
 
+/* A list of that many ranges, and the range of START + 8. */
+static void put_ranges(struct outbuf sections[SECTIONS], size_t nranges)
+{
+	struct outbuf *ranges = &sections[3];
+
+	put(ranges, 8 + 9 + 3 * (nranges + 1) + 1, 4);
+	put(ranges, 5, 2);
+	put(ranges, 8, 2); /* bytes of an address, of a segment */
+	put(ranges, 0, 4);
+	put(ranges, DW_RLE_base_address, 1);
+	put(ranges, START, 8);
+	for (size_t i = 0; i < nranges; i++)
+		outbuf_put(ranges, "\4\1\2", 3); /* DW_RLE_offset_pair */
+	outbuf_put(ranges, "\4\10\11", 4);
+}
+
 /*
  * A unit with a function that has an inlined one. Its list has that many ranges, of which only the
  * last holds START + 8.
@@ -263,7 +287,7 @@ static void put_inlined(struct outbuf sections[SECTIONS], size_t nranges)
 				      "\2\56\1\21\1\22\7\0\0" /* DW_TAG_subprogram: the same */
 				      "\3\35\0\125\27\0\0"    /* inlined_subroutine: ranges */
 				      "\0";
-	struct outbuf *info = &sections[0], *ranges = &sections[3];
+	struct outbuf *info = &sections[0];
 	uint64_t bytes = 8 + 2 * (1 + 8 + 8) + 1 + 4 + 2;
 
 	put(info, bytes, 4);
@@ -280,13 +304,7 @@ static void put_inlined(struct outbuf sections[SECTIONS], size_t nranges)
 	put(info, 12, 4); /* behind the header of the ranges */
 	put(info, 0, 2);
 	outbuf_put(&sections[1], abbrevs, sizeof(abbrevs) - 1);
-	put(ranges, 8 + 3 * (nranges + 1) + 1, 4);
-	put(ranges, 5, 2);
-	put(ranges, 8, 2); /* bytes of an address, of a segment */
-	put(ranges, 0, 4);
-	for (size_t i = 0; i < nranges; i++)
-		outbuf_put(ranges, "\4\1\2", 3); /* DW_RLE_offset_pair */
-	outbuf_put(ranges, "\4\10\11", 4);
+	put_ranges(sections, nranges);
 }
 
 /* A list of ranges is searched for each address. */
@@ -314,6 +332,11 @@ static void searches_in_ranges_are_bounded(void **state)
 	close(fd);
 }
 
+static size_t allocated(void)
+{
+	return mallinfo2().uordblks + mallinfo2().hblkhd;
+}
+
 /* Each unit has the same large table of abbreviations. */
 static void memory_of_all_units_is_bounded(void **state)
 {
@@ -335,10 +358,10 @@ static void memory_of_all_units_is_bounded(void **state)
 
 	elf_budget_limit(ELF_BUDGET_INLINES, limit);
 	assert_int_equal(open_inlines(fd, &in), 0);
-	had = mallinfo2().uordblks + mallinfo2().hblkhd;
+	had = allocated();
 	for (uint64_t i = 0; i < 100; i++) {
 		assert_int_equal(inlines_find(in, START + i * BYTES, frames, &depth), 0);
-		size_t now = mallinfo2().uordblks + mallinfo2().hblkhd - had;
+		size_t now = allocated() - had;
 
 		most = now > most ? now : most;
 	}
@@ -347,6 +370,112 @@ static void memory_of_all_units_is_bounded(void **state)
 	inlines_free(in);
 	close(fd);
 	assert_int_equal(elf_budget_left(ELF_BUDGET_INLINES), limit);
+	elf_budget_limit(ELF_BUDGET_INLINES, 0);
+}
+
+/* Looks up START + 8 in MIB of memory, and checks that no more than that is kept. */
+static int look_up_within(struct outbuf sections[SECTIONS], size_t mib, struct inline_frame *frames)
+{
+	int fd = elf_of(sections);
+	size_t had = allocated(), depth;
+	struct inlines *in = NULL;
+
+	elf_budget_limit(ELF_BUDGET_INLINES, mib << 20);
+	assert_int_equal(open_inlines(fd, &in), 0);
+	int r = inlines_find(in, START + 8, frames, &depth);
+
+	print_message("%zu KiB of %zu MiB\n", (allocated() - had) >> 10, mib);
+	assert_true(allocated() - had < mib << 20);
+	inlines_free(in);
+	close(fd);
+	assert_int_equal(elf_budget_left(ELF_BUDGET_INLINES), mib << 20);
+	elf_budget_limit(ELF_BUDGET_INLINES, 0);
+	return r;
+}
+
+static void memory_of_lines_is_bounded(void **state)
+{
+	struct inline_frame frames[INLINES_DEPTH_MAX];
+	struct outbuf sections[SECTIONS];
+
+	(void)state;
+	begin(sections);
+	put_rows(sections, DWARF_ROWS_MAX - 1);
+	assert_int_equal(look_up_within(sections, 32, frames), 0);
+	assert_int_equal(frames[0].line, 0);
+	begin(sections);
+	put_rows(sections, DWARF_ROWS_MAX / 8);
+	assert_int_equal(look_up_within(sections, 32, frames), 0);
+	assert_int_equal(frames[0].line, 9);
+}
+
+/* Units without code, and units that share a list of ranges, all at START. */
+static void put_units(struct outbuf sections[SECTIONS], size_t empty, size_t shared, size_t nranges)
+{
+	for (size_t i = 0; i < empty + shared; i++) {
+		put(&sections[0], i < empty ? 9 : 13, 4);
+		put(&sections[0], 5, 2);
+		put(&sections[0], DW_UT_compile, 1);
+		put(&sections[0], 8, 1);
+		put(&sections[0], 0, 4);
+		put(&sections[0], i >= empty, 1);
+		if (i >= empty)
+			put(&sections[0], 12, 4); /* behind the header of the ranges */
+	}
+	outbuf_put(&sections[1], "\1\21\0\125\27\0\0", 8); /* DW_TAG_compile_unit: ranges */
+	put_ranges(sections, nranges);
+}
+
+static void memory_of_lists_is_bounded(void **state)
+{
+	struct inline_frame frames[INLINES_DEPTH_MAX];
+	struct outbuf sections[SECTIONS];
+
+	(void)state;
+	for (int few = 0; few < 2; few++) {
+		size_t mib = few ? 8 : 400;
+
+		begin(sections);
+		put_units(sections, DWARF_UNITS_MAX - 1, 1, 1);
+		assert_int_equal(look_up_within(sections, mib, frames), few ? -ENOENT : 0);
+		begin(sections);
+		put_units(sections, 0, 4, 500000);
+		assert_int_equal(look_up_within(sections, mib, frames), few ? -ENOENT : 0);
+	}
+}
+
+/* Read one file after the other. Each drops the memory of those before. */
+static void all_files_share_the_memory(void **state)
+{
+	enum { FILES = 20 };
+	struct inline_frame frames[INLINES_DEPTH_MAX];
+	struct outbuf sections[SECTIONS];
+	struct inlines *in[FILES];
+	size_t had = 0, most = 0, depth;
+	int fds[FILES];
+
+	(void)state;
+	elf_budget_limit(ELF_BUDGET_INLINES, 8 << 20);
+	for (int i = 0; i < FILES; i++) {
+		begin(sections);
+		put_rows(sections, 100000);
+		fds[i] = elf_of(sections);
+		assert_int_equal(open_inlines(fds[i], &in[i]), 0);
+	}
+	had = allocated();
+	for (int i = 0; i < 2 * FILES; i++) {
+		assert_int_equal(inlines_find(in[i % FILES], START + 8, frames, &depth), 0);
+		assert_int_equal(frames[0].line, 9);
+		most = allocated() - had > most ? allocated() - had : most;
+	}
+	print_message("%zu KiB at most\n", most >> 10);
+	assert_true(most < 8 << 20);
+	for (int i = 0; i < FILES; i++) {
+		inlines_free(in[i]);
+		close(fds[i]);
+	}
+	assert_int_equal(elf_budget_left(ELF_BUDGET_INLINES), 8 << 20);
+	elf_budget_limit(ELF_BUDGET_INLINES, 0);
 }
 
 /* CPU seconds to look up one address of each of n units. */
@@ -393,6 +522,9 @@ int main(void)
 		cmocka_unit_test(all_files_share_the_steps),
 		cmocka_unit_test(searches_in_ranges_are_bounded),
 		cmocka_unit_test(memory_of_all_units_is_bounded),
+		cmocka_unit_test(memory_of_lines_is_bounded),
+		cmocka_unit_test(memory_of_lists_is_bounded),
+		cmocka_unit_test(all_files_share_the_memory),
 		cmocka_unit_test(time_is_linear_in_units),
 	};
 
