@@ -253,6 +253,13 @@ static bool postprocess_is_copied(const struct postprocess_arguments *a,
 	       (there->fd < 0 || there->is_empty);
 }
 
+/* Opens the directory of a recording again, now with the checks of a directory for outputs. */
+static int postprocess_reopen(const char *path, struct post_source *source)
+{
+	cleanup_close(&source->dir_fd);
+	return post_outdir_open_recording(path, &source->dir_fd);
+}
+
 /*
  * Opens the input, and the directory in which it becomes a recording. If the directory of -o has
  * the same recording already, opens that one instead.
@@ -268,7 +275,11 @@ static int postprocess_open(const struct postprocess_arguments *a,
 		return r;
 	bool is_copied = postprocess_is_copied(a, there, &source);
 
-	if (is_copied && (r = postprocess_out_dir(a, there, &source, ret_dir))) {
+	if (is_copied)
+		r = postprocess_out_dir(a, there, &source, ret_dir);
+	else if (!a->out && source.kind == INPUT_RECORDING && strcmp(a->input, "-") != 0)
+		r = postprocess_reopen(a->input, &source);
+	if (r) {
 		post_open_close(&source);
 		return r;
 	}

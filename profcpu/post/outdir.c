@@ -153,7 +153,7 @@ static int outdir_walk(const char *path, bool make, struct stat *above, int *ret
 	return r;
 }
 
-static int outdir_open(const char *path, bool make, int *ret_fd)
+static int outdir_open(const char *path, bool make, bool any_owner, int *ret_fd)
 {
 	AUTO_CLOSE int place = -1, fd = -1;
 	struct stat above;
@@ -165,7 +165,7 @@ static int outdir_open(const char *path, bool make, int *ret_fd)
 	if (r)
 		return r;
 	fd = openat(place, ".", OUTDIR_FLAGS);
-	r = fd < 0 ? outdir_errno() : outdir_check_owner(fd, &above, path);
+	r = fd < 0 ? outdir_errno() : any_owner ? 0 : outdir_check_owner(fd, &above, path);
 	if (!r)
 		*ret_fd = TAKE_FD(fd);
 	return r;
@@ -173,7 +173,16 @@ static int outdir_open(const char *path, bool make, int *ret_fd)
 
 int post_outdir_open(const char *path, int *ret_fd)
 {
-	return outdir_open(path, false, ret_fd);
+	return outdir_open(path, false, false, ret_fd);
+}
+
+int post_outdir_open_recording(const char *path, int *ret_fd)
+{
+	int r = outdir_open(path, false, true, ret_fd);
+
+	if (r && r != -EPERM)
+		log_error("cannot open %s: %s%s", path, strerror(-r), remedy_for(r));
+	return r;
 }
 
 /*
@@ -213,7 +222,7 @@ static int outdir_make_new(struct outdir *ret_dir)
 {
 	AUTO_CLOSE int parent_fd = -1;
 	char name[48];
-	int r = outdir_open(OUTDIR_PARENT, true, &parent_fd);
+	int r = outdir_open(OUTDIR_PARENT, true, false, &parent_fd);
 
 	if (r)
 		return r == -EPERM ? r : outdir_failed(OUTDIR_PARENT, r);
@@ -240,7 +249,7 @@ int post_outdir_make(const char *wanted, struct outdir *ret_dir)
 			  "several files");
 		return -EINVAL;
 	}
-	int fd = -1, r = outdir_open(wanted, true, &fd);
+	int fd = -1, r = outdir_open(wanted, true, false, &fd);
 
 	if (r == -ENOENT && *wanted) {
 		log_error("cannot make the output directory %s: its parent does not exist; make "
@@ -260,19 +269,24 @@ int post_outdir_use(int dir_fd, const char *path, struct outdir *ret_dir)
 	return outdir_take(fcntl(dir_fd, F_DUPFD_CLOEXEC, 0), copy, path, ret_dir);
 }
 
-static void outdir_remove(const char *path)
-{
-	if (!rmdir(path) && !strncmp(path, OUTDIR_PARENT "/", strlen(OUTDIR_PARENT "/")))
-		rmdir(OUTDIR_PARENT);
-}
-
 void post_outdir_remove_empty(const struct outdir *dir)
 {
+	AUTO_CLOSE int above = dir->fd < 0 ? -1 : openat(dir->fd, "..", OUTDIR_WALK_FLAGS);
+	AUTO_FREE char *rest = above < 0 ? NULL : strdup(dir->path);
+	char name[NAME_MAX + 1];
 	struct stat open, named;
 
-	if (dir->fd >= 0 && !fstat(dir->fd, &open) && !stat(dir->path, &named) &&
-	    open.st_dev == named.st_dev && open.st_ino == named.st_ino)
-		outdir_remove(dir->path);
+	/* Take the last name. The path before it may lead elsewhere by now. */
+	do {
+		if (!rest || outdir_next_name(rest, name))
+			return;
+	} while (*rest);
+	if (fstat(dir->fd, &open) || fstatat(above, name, &named, AT_SYMLINK_NOFOLLOW) ||
+	    open.st_dev != named.st_dev || open.st_ino != named.st_ino ||
+	    unlinkat(above, name, AT_REMOVEDIR))
+		return;
+	if (!strncmp(dir->path, OUTDIR_PARENT "/", strlen(OUTDIR_PARENT "/")))
+		rmdir(OUTDIR_PARENT);
 }
 
 void post_outdir_release(struct outdir *dir)

@@ -32,10 +32,16 @@ int post_outdir_make(const char *wanted, struct outdir *ret_dir);
  */
 int post_outdir_open(const char *path, int *ret_fd);
 
+/*
+ * Opens the directory of a recording that gets its outputs too. Follows links as post_outdir_open
+ * does. Any user may own it. 0; -errno after one log_error line. The caller closes *ret_fd.
+ */
+int post_outdir_open_recording(const char *path, int *ret_fd);
+
 /* Uses a copy of dir_fd, the descriptor of an open directory. Like post_outdir_make. */
 int post_outdir_use(int dir_fd, const char *path, struct outdir *ret_dir);
 
-/* Removes the directory if it is empty and still at its path. */
+/* Removes the directory if it is empty and still has its name, wherever it is by now. */
 void post_outdir_remove_empty(const struct outdir *dir);
 
 /* Closes and frees. OUTDIR_NONE is allowed. */

@@ -117,6 +117,24 @@ unled ours "$PROFCPU" collect -p "$SHARES_PID" -d 0.1 -o ours
 ln -s ../vault evil/profilings && chown -h $user evil/profilings
 unled profilings env -C evil "$PROFCPU" collect -p "$SHARES_PID" -d 0.1
 
+echo "a recording behind a user's link"
+for to in "$T/vault/recording" ../vault/recording chain; do
+	ln -sfn "$to" evil/out && chown -h $user evil/out
+	for input in evil/out evil/out/ evil/out/. ours; do
+		unled $input "$PROFCPU" postprocess $input
+		unled $input "$PROFCPU" postprocess -dir $input
+	done
+done
+"$PROFCPU" fold --offline evil/out >folded 2>log || fail "fold writes nothing there: $(cat log)"
+"$PROFCPU" postprocess -q evil/out -o read.only >log 2>&1 || fail "with -o nothing is written there: $(cat log)"
+ln -s "$D" rooted
+for input in rooted rooted/. "/proc/self/cwd/theirs" /dev/fd/9; do
+	rm -f "$D/flamegraph.svg"
+	"$PROFCPU" postprocess -q "$input" >log 2>&1 9<"$D" || fail "$input: $(cat log)"
+	[ -s "$D/flamegraph.svg" ] || fail "$input: no output"
+done
+"$PROFCPU" postprocess -q - <"$D" >log 2>&1 || fail "stdin: $(cat log)"
+
 echo "an output directory behind root's links, or in a user's directory"
 mkdir -p disk/deep && ln -s "$T/disk" evil/rooted && ln -s evil/rooted/../disk/deep again && mkdir evil/theirs && chown $user evil/theirs
 for out in evil/rooted evil/rooted/new again again/new evil/new evil/theirs "/proc/self/cwd/evil/cwd" /dev/fd/9/fd; do
