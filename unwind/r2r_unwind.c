@@ -12,6 +12,12 @@
 #include <unistd.h>
 
 #define RUNTIME_FUNCTION_BYTES 12
+/*
+ * Bytes of all functions over HEAVY_BYTES whose rules are made, for hostile images: 4 MiB of nops
+ * take half a second. Rules can be made again and again, because they are forgotten.
+ */
+#define HEAVY_BYTES ((uint64_t)64 << 10)
+#define HEAVY_BYTES_MAX ((uint64_t)4 << 20)
 #define THUNKS UINT32_MAX     /* in place of a function's index */
 #define NONE (UINT32_MAX - 1) /* likewise */
 
@@ -28,6 +34,7 @@ struct r2r_unwind {
 	VEC(struct code_rules) rules;
 	struct hashmap by_key; /* index of a function or THUNKS -> index into rules */
 	size_t rules_bytes;
+	uint64_t heavy_bytes; /* of functions over HEAVY_BYTES whose rules were made */
 };
 
 static void forget_rules(struct r2r_unwind *u)
@@ -130,17 +137,24 @@ static int read_info(const struct r2r_unwind *u, uint32_t rva, struct unwind_inf
 	return r;
 }
 
-static int make_function(const struct r2r_unwind *u, const struct runtime_function *f,
+static int make_function(struct r2r_unwind *u, const struct runtime_function *f,
 			 struct code_rules *ret_rules)
 {
 	struct unwind_info info = {.nops = 0};
 	AUTO_FREE unsigned char *code = NULL;
-	int r = pe_read(&u->pe, (struct pe_range){f->begin, f->end - f->begin},
-			CODE_RULES_BYTES_MAX, &code, NULL);
+	uint32_t bytes = f->end - f->begin;
+
+	if (bytes > HEAVY_BYTES) {
+		if (bytes > HEAVY_BYTES_MAX - u->heavy_bytes)
+			return -E2BIG;
+		u->heavy_bytes += bytes;
+	}
+	int r = pe_read(&u->pe, (struct pe_range){f->begin, bytes}, CODE_RULES_BYTES_MAX, &code,
+			NULL);
 
 	if (!r)
 		r = read_info(u, f->unwind, &info);
-	return r ? r : code_rules_make(&info, code, f->end - f->begin, ret_rules);
+	return r ? r : code_rules_make(&info, code, bytes, ret_rules);
 }
 
 static int make_thunks(const struct r2r_unwind *u, struct code_rules *ret_rules)
@@ -167,6 +181,7 @@ static uint32_t function_at(const struct r2r_unwind *u, uint32_t rva)
 	return low && rva < u->functions[low - 1].end ? low - 1 : NONE;
 }
 
+/* Keeps empty rules of a function whose rules cannot be made, so that it is not tried again. */
 static int rules_of(struct r2r_unwind *u, uint32_t key, const struct code_rules **ret_rules)
 {
 	const uint32_t *known = hashmap_get(&u->by_key, key);
@@ -175,24 +190,22 @@ static int rules_of(struct r2r_unwind *u, uint32_t key, const struct code_rules 
 
 	if (known) {
 		*ret_rules = &u->rules.v[*known];
-		return 0;
+		return (*ret_rules)->nrows ? 0 : -EBADMSG;
 	}
 	r = key == THUNKS ? make_thunks(u, &rules) : make_function(u, &u->functions[key], &rules);
-	if (r)
+	if (r == -ENOMEM)
 		return r;
 	if (u->rules_bytes > R2R_UNWIND_RULES_BYTES_MAX)
 		forget_rules(u);
-	r = vec_reserve(&u->rules, 1); /* cannot fail after the map has its entry */
-	if (!r)
-		r = hashmap_put(&u->by_key, key, (uint32_t)u->rules.len);
-	if (r) {
+	/* The first cannot fail after the map has its entry. */
+	if (vec_reserve(&u->rules, 1) || hashmap_put(&u->by_key, key, (uint32_t)u->rules.len)) {
 		code_rules_free(&rules);
-		return r;
+		return -ENOMEM;
 	}
 	u->rules_bytes += code_rules_bytes(&rules) + sizeof(rules);
 	u->rules.v[u->rules.len++] = rules;
 	*ret_rules = &u->rules.v[u->rules.len - 1];
-	return 0;
+	return r;
 }
 
 int r2r_unwind_find(struct r2r_unwind *u, uint64_t file_off,

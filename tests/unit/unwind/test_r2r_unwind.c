@@ -125,6 +125,44 @@ static void functions_have_rules_by_offset(void **state)
 	r2r_unwind_free(u);
 }
 
+/* All functions have the same code, and more bytes than rules are made of. */
+static void long_functions_are_bounded(void **state)
+{
+	enum { N = 40, BYTES = 128 << 10 };
+	struct r2r_build b = r2r_begin();
+	struct r2r_unwind *u = NULL;
+	struct unwind_rule rule;
+	uint32_t table[N][3], code = r2r_rva(&b), info;
+	unsigned char *nops = malloc(BYTES), *data;
+	int first = 0, good = 0;
+	size_t len;
+
+	(void)state;
+	assert_non_null(nops);
+	memset(nops, 0x90, BYTES);
+	r2r_put(&b, nops, BYTES);
+	info = r2r_rva(&b);
+	r2r_put(&b, leaf_info, sizeof(leaf_info));
+	for (uint32_t i = 0; i < N; i++)
+		memcpy(table[i], (uint32_t[]){code + i, code + BYTES - N, info}, 12);
+	r2r_section(&b, R2R_RUNTIME_FUNCTIONS, table, sizeof(table));
+	r2r_header(&b, 0);
+	data = r2r_end(&b, &len);
+	assert_int_equal(open_bytes(data, len, 0, &u), 0);
+	free(data);
+	for (int twice = 0; twice < 2; twice++) {
+		good = 0;
+		for (uint32_t i = 0; i < N; i++)
+			good += !r2r_unwind_rule(u, r2r_file_off(code) + i, &rule);
+		first = twice ? first : good;
+	}
+	/* Rules that were made stay, and the others are not tried again. */
+	assert_in_range(good, 30, 34);
+	assert_int_equal(good, first);
+	r2r_unwind_free(u);
+	free(nops);
+}
+
 static void an_image_in_a_bundle_has_offsets_of_the_bundle(void **state)
 {
 	struct built built;
@@ -224,6 +262,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_have_rules_by_offset),
+		cmocka_unit_test(long_functions_are_bounded),
 		cmocka_unit_test(an_image_in_a_bundle_has_offsets_of_the_bundle),
 		cmocka_unit_test(thunks_have_rules_for_pushed_words),
 		cmocka_unit_test(a_step_leads_to_the_caller),
