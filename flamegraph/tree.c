@@ -131,13 +131,14 @@ static bool tree_name_is_after(const struct tree *t, uint32_t name, uint32_t oth
 static int tree_new_node(struct tree *t, uint32_t parent, uint32_t name, uint8_t kind, bool sorted,
 			 uint32_t *ret_node)
 {
-	if (t->nodes.len >= t->nodes_max && !tree_is_cut(t, parent))
+	if (t->nodes.v[parent].depth >= TREE_DEPTH_MAX ||
+	    (t->nodes.len >= t->nodes_max && !tree_is_cut(t, parent)))
 		return -ENOSPC;
 	if (vec_reserve(&t->nodes, 1))
 		return -ENOMEM;
 	struct tree_node *p = &t->nodes.v[parent];
 
-	if (t->nodes.len >= TREE_NODES_MAX || p->depth >= TREE_DEPTH_MAX)
+	if (t->nodes.len >= TREE_NODES_MAX)
 		return -E2BIG;
 	uint32_t node = (uint32_t)t->nodes.len++;
 

@@ -11,7 +11,7 @@
 #include "profile/profile.h"
 
 #define TREE_ROOT 0u
-#define TREE_DEPTH_MAX 65536 /* frames of one stack */
+#define TREE_DEPTH_MAX 65536 /* frames of one stack, the thread's name included */
 #define TREE_NODES_MAX ((size_t)1 << 27)
 #define TREE_WEIGHT_MAX ((uint64_t)1 << 62) /* of the whole tree; the rest is cut off */
 
@@ -59,7 +59,8 @@ struct tree {
 	/* The last line of folded text has no newline: digits of its count may be missing. */
 	bool unended;
 	/*
-	 * Stacks for which options.memory_max had no room. They are under TREE_CUT, with only the
+	 * Stacks for which options.memory_max had no room, or of more than TREE_DEPTH_MAX frames.
+	 * They are under TREE_CUT, with only the
 	 * last frame that was added. In a flame chart they end at a caller.
 	 */
 	uint64_t cut;

@@ -431,6 +431,33 @@ static void test_profile_with_tids_reversed_and_in_order(void **state)
 	profile_free(p);
 }
 
+static void test_a_stack_too_deep_keeps_its_leaf(void **state)
+{
+	static char frames[TREE_DEPTH_MAX + 3];
+	struct tree_options options = {.event = PROFILE_NONE};
+	struct profile *p;
+	struct tree t;
+
+	(void)state;
+	memset(frames, 'f', sizeof(frames) - 2);
+	frames[sizeof(frames) - 2] = 'x';
+	assert_int_equal(profile_new(&p), 0);
+	profile_put(p, "cpu-clock", "c", 7, frames, 10);
+	profile_put(p, "cpu-clock", "c", 7, frames + 3, 100);
+	assert_int_equal(tree_profile_make(&t, p, &options), 0);
+	assert_int_equal(t.nodes.v[TREE_ROOT].total, 110);
+	assert_int_equal(AT(&t, TREE_CUT, "x")->self, 10);
+	assert_int_equal(t.cut, 1);
+	assert_int_equal(t.depth, TREE_DEPTH_MAX);
+	tree_free(&t);
+	options.in_order = true;
+	assert_int_equal(tree_profile_make(&t, p, &options), 0);
+	assert_int_equal(t.nodes.v[TREE_ROOT].total, 110);
+	assert_int_equal(t.cut, 1);
+	tree_free(&t);
+	profile_free(p);
+}
+
 #define SMALL_NODES 100u
 #define SMALL_BYTES (SMALL_NODES * 80u)
 
@@ -502,6 +529,7 @@ int main(void)
 		cmocka_unit_test(test_profile_is_one_event_by_comm),
 		cmocka_unit_test(test_profile_prefers_events_with_stacks),
 		cmocka_unit_test(test_profile_with_tids_reversed_and_in_order),
+		cmocka_unit_test(test_a_stack_too_deep_keeps_its_leaf),
 		cmocka_unit_test(test_a_full_tree_keeps_leaves),
 	};
 
