@@ -3,8 +3,10 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/reader.h"
+#include "container/memory_left.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -19,6 +21,7 @@ enum {
 	PE_DEBUG_ENTRY_BYTES = 28,
 	PE_EXPORT_BYTES = 40,
 	PE_CLI_BYTES = 72,
+	PE_SMALL_BYTES = 64 << 10, /* read without a look at the memory that is left */
 };
 
 static int read_at(const struct pe_file *file, uint64_t at, void *data, size_t len)
@@ -153,6 +156,23 @@ struct pe_range pe_range_at(const struct pe *pe, uint32_t rva, uint32_t bytes)
 	return (struct pe_range){rva, bytes < left ? bytes : left};
 }
 
+/*
+ * Whether so many bytes may be read. Targets can map many images. So all together may take half of
+ * the memory that was left at first, and each an eighth of what is left.
+ */
+static bool has_memory(uint32_t bytes)
+{
+	static _Atomic uint64_t first_left;
+	uint64_t left, first = 0;
+
+	if (bytes <= PE_SMALL_BYTES)
+		return true;
+	left = memory_left();
+	if (!atomic_compare_exchange_strong(&first_left, &first, left) && left < first / 2)
+		return false;
+	return bytes <= left / 8;
+}
+
 int pe_read(const struct pe *pe, struct pe_range range, uint32_t max, unsigned char **ret_data,
 	    struct parse_error *err)
 {
@@ -165,6 +185,12 @@ int pe_read(const struct pe *pe, struct pe_range range, uint32_t max, unsigned c
 			    pe_file_off(pe, range.rva, &at)))
 		return parse_fail(err, -EBADMSG, "a part of the PE image lies outside its sections",
 				  range.rva);
+	if (!has_memory(range.bytes))
+		return parse_fail(err, -E2BIG,
+				  "a part of the PE image needs more memory than is left",
+				  range.rva);
+	if (range.bytes > PE_SMALL_BYTES && file_is_sparse(pe->file.fd))
+		return parse_fail(err, -EBADMSG, "the file has holes", at);
 	data = malloc(range.bytes ? range.bytes : 1);
 	if (!data)
 		return -ENOMEM;

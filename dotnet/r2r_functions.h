@@ -16,7 +16,7 @@
 /* Bytes of one table, and of the entry points of all assemblies. */
 #define R2R_FUNCTIONS_TABLE_BYTES_MAX ((uint32_t)256 << 20)
 /* Methods of all assemblies. A token has 24 bits for those of one assembly. */
-#define R2R_FUNCTIONS_METHODS_MAX ((uint32_t)16 << 20)
+#define R2R_FUNCTIONS_METHODS_MAX ((uint32_t)1 << 20)
 #define R2R_FUNCTIONS_INSTANCE UINT32_MAX /* value of r2r_method.assembly */
 
 struct r2r_method {

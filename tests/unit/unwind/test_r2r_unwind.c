@@ -6,6 +6,7 @@
 #include "tests/unit/unwind_check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #define METHOD_AT 0x10 /* in the code */
@@ -123,6 +124,38 @@ static void functions_have_rules_by_offset(void **state)
 	assert_int_equal(r2r_unwind_file_off(u, 5, &at), -ENOENT);
 	assert_true(r2r_unwind_bytes(u) > 5 * 12);
 	r2r_unwind_free(u);
+}
+
+/* A file that is large only by its holes would take much memory. */
+static void images_of_holes_are_refused(void **state)
+{
+	const uint32_t bytes = (1 << 20) * 12;
+	struct r2r_build b = r2r_begin();
+	struct parse_error err = {.what = NULL};
+	struct r2r_unwind *u = NULL;
+	unsigned char *table = calloc(1, bytes), *data;
+	uint32_t at;
+	size_t len;
+
+	(void)state;
+	assert_non_null(table);
+	r2r_put(&b, leaf_info, sizeof(leaf_info));
+	at = r2r_section(&b, R2R_RUNTIME_FUNCTIONS, table, bytes);
+	free(table);
+	r2r_header(&b, 0);
+	data = r2r_end(&b, &len);
+	struct pe_file file = {memfd_create("image", MFD_CLOEXEC), 0, len};
+
+	assert_int_equal(file_pwrite_all(file.fd, data, len, 0), 0);
+	free(data);
+	assert_int_equal(r2r_unwind_open(&file, &u, &err), 0);
+	r2r_unwind_free(u);
+	assert_int_equal(fallocate(file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				   (off_t)r2r_file_off(at), bytes),
+			 0);
+	assert_int_equal(r2r_unwind_open(&file, &u, &err), -EBADMSG);
+	assert_string_equal(err.what, "the file has holes");
+	close(file.fd);
 }
 
 /* All functions have the same code, and more bytes than rules are made of. */
@@ -262,6 +295,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_have_rules_by_offset),
+		cmocka_unit_test(images_of_holes_are_refused),
 		cmocka_unit_test(long_functions_are_bounded),
 		cmocka_unit_test(an_image_in_a_bundle_has_offsets_of_the_bundle),
 		cmocka_unit_test(thunks_have_rules_for_pushed_words),
